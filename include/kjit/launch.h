@@ -1,0 +1,108 @@
+/* kjit/launch.h: arguments, launches, specializations. See status.h for the rules that hold for every function. */
+#ifndef KJIT_LAUNCH_H
+#define KJIT_LAUNCH_H
+
+#include <kjit/module.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct kjit_array kjit_array;
+typedef struct kjit_specialization kjit_specialization; /* a kernel compiled for one tuple of argument types and facts on one kind of device */
+
+/* ---- arguments: small values, made inline, no allocation ---- */
+
+/* Bit for bit DLPack's DLTensor, whose typedef has no tag and cannot be declared ahead. */
+typedef struct kjit_tensor {
+  void *data;                      /* host or device address */
+  int32_t device_type, device_id;  /* kjit_device_kind; ordinal */
+  int32_t rank;
+  uint8_t code, bits;              /* element: see types.def */
+  uint16_t lanes;                  /* 1 */
+  int64_t *shape;                  /* rank extents */
+  int64_t *strides;                /* rank strides in elements; NULL: row-major, contiguous */
+  uint64_t byte_offset;
+} kjit_tensor;
+
+typedef enum kjit_arg_kind { KJIT_ARG_VALUE = 1, KJIT_ARG_NUMBER, KJIT_ARG_TENSOR, KJIT_ARG_ARRAY, KJIT_ARG_FUNCTION, KJIT_ARG_BY_ADDRESS } kjit_arg_kind;
+/* How a host array is copied for a launch on a GPU; AUTO: from what the kernel reads and writes. OUT promises that the kernel writes every element. */
+typedef enum kjit_access { KJIT_ACCESS_AUTO = 0, KJIT_ACCESS_IN, KJIT_ACCESS_OUT, KJIT_ACCESS_IN_OUT } kjit_access;
+
+typedef struct kjit_arg {
+  uint8_t kind, access;
+  uint16_t reserved;
+  kjit_type type;
+  union {
+    int64_t i;
+    uint64_t u;
+    double f64;
+    float f32;
+    const void *address;
+    const kjit_tensor *tensor;
+    kjit_array *array;
+    kjit_function *function;
+  } value;
+} kjit_arg;
+
+static inline kjit_arg kjit_make_arg(kjit_arg_kind kind, kjit_type type)
+{
+  kjit_arg a;
+  a.kind = (uint8_t)kind;
+  a.access = 0;
+  a.reserved = 0;
+  a.type = type;
+  a.value.u = 0;
+  return a;
+}
+static inline kjit_arg kjit_arg_bool(int v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_BOOL); a.value.u = v != 0; return a; }
+static inline kjit_arg kjit_arg_i32(int32_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_I32); a.value.i = v; return a; }
+static inline kjit_arg kjit_arg_i64(int64_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_I64); a.value.i = v; return a; }
+static inline kjit_arg kjit_arg_u32(uint32_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_U32); a.value.u = v; return a; }
+static inline kjit_arg kjit_arg_u64(uint64_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_U64); a.value.u = v; return a; }
+static inline kjit_arg kjit_arg_f32(float v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_F32); a.value.f32 = v; return a; }
+static inline kjit_arg kjit_arg_f64(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_F64); a.value.f64 = v; return a; }
+/* A number of a host that has only doubles: takes the annotated type, else the type of what it meets, as a literal does. */
+static inline kjit_arg kjit_arg_number(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_ANY); a.value.f64 = v; return a; }
+/* A scalar of any type at an address; read during the call only. */
+static inline kjit_arg kjit_arg_value(kjit_type type, const void *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_BY_ADDRESS, type); a.value.address = v; return a; }
+/* A DLTensor (or kjit_tensor), read during the call only; its memory must live until the stream has passed the launch. */
+static inline kjit_arg kjit_arg_tensor(const void *dl_tensor) { kjit_arg a = kjit_make_arg(KJIT_ARG_TENSOR, KJIT_ANY); a.value.tensor = (const kjit_tensor *)dl_tensor; return a; }
+static inline kjit_arg kjit_arg_array(kjit_array *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_ARRAY, KJIT_ANY); a.value.array = v; return a; }
+static inline kjit_arg kjit_arg_function(kjit_function *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_FUNCTION, KJIT_FUNC); a.value.function = v; return a; }
+static inline kjit_arg kjit_with_access(kjit_arg a, kjit_access access) { a.access = (uint8_t)access; return a; }
+
+/* ---- launching ---- */
+
+typedef struct kjit_launch_config { /* all zero is valid: the kernel's @block and @grid, else one thread an element of its grid_range */
+  uint32_t grid[3], block[3];    /* 0 in y and z counts as 1 where x is given */
+  uint64_t threads;              /* not 0 and grid 0: at least so many threads, block size chosen */
+  uint64_t dynamic_shared_bytes; /* for `shared x: T[]` */
+  kjit_stream *stream;           /* NULL: the device's default stream */
+  kjit_device *device;           /* NULL: where the array arguments are; none: the context's first device, CUDA before CPU */
+} kjit_launch_config;
+
+/* Dispatches on the types and facts of the arguments; asynchronous on the stream. On a GPU, host arrays are copied in and, if written, out (then the call is
+ * synchronous). config NULL: all zero. A hit makes no driver query. Errors: ARGUMENT, TYPE, UNSUPPORTED, COMPILE, LAUNCH, NO_DEVICE, NO_COMPILER, DEVICE, MEMORY, DEVICE_MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count);
+
+/* ---- what was compiled ---- */
+
+typedef struct kjit_specialization_info {
+  const char *signature;    /* "f32[:] C, f32, const f32[:] C"; borrowed */
+  const char *facts;        /* the facts of the key as text: "aligned16(r) offsets32 disjoint(r, x)"; borrowed */
+  const char *target;       /* "sm_90", "cpu"; borrowed */
+  uint32_t registers, shared_bytes, local_bytes, constant_bytes, max_threads; /* 0 where the target has no such thing */
+  uint32_t elements_a_thread; /* of a vectorized grid_range; 0: none */
+  uint64_t launches;
+  uint64_t parse_time_ns, infer_time_ns, lower_time_ns, optimize_time_ns, emit_time_ns, load_time_ns;
+} kjit_specialization_info;
+
+/* The kernel's specializations in the order of their compilation; borrowed from the kernel; NULL past the end. */
+KJIT_API kjit_specialization *kjit_get_specialization(kjit_kernel *kernel, size_t index);
+KJIT_API void kjit_get_specialization_info(const kjit_specialization *specialization, kjit_specialization_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

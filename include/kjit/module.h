@@ -1,0 +1,150 @@
+/* kjit/module.h: types; modules from text; the builder. See status.h for the rules that hold for every function. */
+#ifndef KJIT_MODULE_H
+#define KJIT_MODULE_H
+
+#include <kjit/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct kjit_module kjit_module;     /* immutable once made: parsed text or a finished builder */
+typedef struct kjit_builder kjit_builder;   /* a module under construction */
+typedef struct kjit_kernel kjit_kernel;     /* one kernel of a module, untyped; owns its specializations */
+typedef struct kjit_function kjit_function; /* one func of a module: an argument of a kernel */
+
+/* ---- types: small values; equal types have equal values within a context ---- */
+
+typedef uint32_t kjit_type;
+enum {
+  KJIT_ANY = 0, /* no annotation: the type of the argument */
+#define X(name, text, size, class_, code, bits) KJIT_##name,
+#include <kjit/types.def>
+#undef X
+  KJIT_SCALAR_COUNT, /* one past the last scalar */
+  KJIT_VOID = KJIT_SCALAR_COUNT,
+  KJIT_FUNC,            /* a parameter that takes a func */
+  KJIT_INDEX = KJIT_I64 /* extents and positions: i64 to every typing rule */
+};
+
+typedef enum kjit_layout { KJIT_LAYOUT_STRIDED, KJIT_LAYOUT_C, KJIT_LAYOUT_F } kjit_layout;
+
+/* An array of rank dimensions, 0 to 8. read_only not 0: `const f32[:]`. Returns KJIT_VOID and leaves a diagnostic when element is no scalar or rank is too large. */
+KJIT_API kjit_type kjit_get_array_type(kjit_context *context, kjit_type element, uint32_t rank, kjit_layout layout, int read_only);
+
+/* Any type as the text form writes it: "f32[:, :] C", "const u8[:]". Errors: SYNTAX, NAME, UNSUPPORTED. */
+KJIT_API KJIT_CHECK kjit_status kjit_parse_type(kjit_context *context, const char *text, kjit_type *type);
+
+/* The text form of a type; free with kjit_free. NULL only when out of memory. */
+KJIT_API char *kjit_copy_type_text(kjit_context *context, kjit_type type);
+
+/* ---- modules ---- */
+
+/* Parses size_bytes bytes of text; name is what diagnostics call the source. No compiler is loaded. Errors: SYNTAX, NAME, TYPE, UNSUPPORTED, MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_parse_module(kjit_context *context, const char *name, const char *text, size_t size_bytes, kjit_module **module);
+KJIT_API kjit_module *kjit_retain_module(kjit_module *module);
+KJIT_API void kjit_release_module(kjit_module *module);
+
+/* Canonical text: parsing it gives an equal module. Free with kjit_free. Errors: MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_copy_module_text(kjit_module *module, char **text);
+
+/* A kernel or func by name; borrowed from the module. Errors: NAME. */
+KJIT_API KJIT_CHECK kjit_status kjit_get_kernel(kjit_module *module, const char *name, kjit_kernel **kernel);
+KJIT_API KJIT_CHECK kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_function **function);
+
+/* Names of the module's kernels in order; NULL past the end; borrowed. */
+KJIT_API const char *kjit_get_kernel_name(kjit_module *module, size_t index);
+
+typedef struct kjit_parameter_info {
+  const char *name;     /* borrowed from the module */
+  kjit_type annotation; /* KJIT_ANY: none, or one that depends on another parameter */
+  uint8_t is_const;     /* a compile-time value: part of the key */
+  uint8_t has_default;  /* may be left out at the end of the arguments */
+  uint8_t is_function;  /* takes a func */
+  uint8_t is_read, is_written; /* arrays: whether this kernel, and what it calls, may read and write elements; needs no types */
+} kjit_parameter_info;
+
+/* What a front end or a tool needs to bind arguments by name. Errors: ARGUMENT past the end. */
+KJIT_API KJIT_CHECK kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index, kjit_parameter_info *info);
+
+/* ---- builder: one call a node, the text form's tree ----
+ * Errors are recorded on the builder, never returned: the first one is kept with its location, the failing call returns node 0, and every call takes node 0
+ * quietly. Check once, at kjit_finish_builder. An expression node is evaluated where it is used, as in the text (so `?:`, `and`, `or` are lazy), and is consumed
+ * by its parent: using it twice is an error that names both places. Names may be used any number of times: parameters, constants, loop variables, what kjit_let,
+ * kjit_var, kjit_shared and kjit_local return. Statements go to the innermost open block. Names need not be unique or valid identifiers: the printer renames.
+ * NULL as a name: kjit makes one. */
+
+typedef uint32_t kjit_node;
+typedef enum kjit_op {
+#define X(name, text, precedence, class_) KJIT_##name,
+#include <kjit/ops.def>
+#undef X
+  KJIT_OP_COUNT
+} kjit_op;
+
+KJIT_API KJIT_CHECK kjit_status kjit_create_builder(kjit_context *context, const char *module_name, kjit_builder **builder);
+KJIT_API void kjit_destroy_builder(kjit_builder *builder);
+/* Verifies and makes the module; the builder is empty afterwards and can be used again, also after an error. Errors: the first recorded one; those of the verifier. */
+KJIT_API KJIT_CHECK kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module);
+/* Status of the first recorded error, or KJIT_OK: to stop a long front end early. */
+KJIT_API kjit_status kjit_get_builder_status(const kjit_builder *builder);
+/* Location of the nodes made from now on, in the front end's own source; diagnostics name it. */
+KJIT_API void kjit_set_location(kjit_builder *builder, const char *file, uint32_t line, uint32_t column);
+
+/* Open a kernel or func; parameters and attributes come first, then statements; kjit_end closes it. result KJIT_ANY: inferred. */
+KJIT_API void kjit_begin_kernel(kjit_builder *builder, const char *name);
+KJIT_API void kjit_begin_function(kjit_builder *builder, const char *name, kjit_type result);
+/* KJIT_ANY: type from the call; KJIT_FUNC: takes a func. */
+KJIT_API kjit_node kjit_parameter(kjit_builder *builder, const char *name, kjit_type type);
+/* A compile-time parameter; default_value 0: none. */
+KJIT_API kjit_node kjit_const_parameter(kjit_builder *builder, const char *name, kjit_node default_value);
+/* `@name(values)` of the function or loop just begun. */
+KJIT_API void kjit_attribute(kjit_builder *builder, const char *name, const kjit_node *values, size_t count);
+/* A module constant of a scalar type (rank 0) or an array of one, row-major; data is copied. Call outside functions. */
+KJIT_API kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type element, const void *data, const int64_t *shape, uint32_t rank);
+
+/* Expressions. */
+KJIT_API kjit_node kjit_integer(kjit_builder *builder, int64_t value); /* weak literal */
+KJIT_API kjit_node kjit_float(kjit_builder *builder, double value);    /* weak literal */
+KJIT_API kjit_node kjit_bool(kjit_builder *builder, int value);
+KJIT_API kjit_node kjit_value(kjit_builder *builder, kjit_type type, const void *value); /* typed literal of a scalar type, read at once */
+KJIT_API kjit_node kjit_unary(kjit_builder *builder, kjit_op op, kjit_node x);
+KJIT_API kjit_node kjit_binary(kjit_builder *builder, kjit_op op, kjit_node x, kjit_node y);
+KJIT_API kjit_node kjit_conditional(kjit_builder *builder, kjit_node condition, kjit_node x, kjit_node y);
+KJIT_API kjit_node kjit_cast(kjit_builder *builder, kjit_type type, kjit_node x);
+/* A built-in, func or func parameter by name; positions too: kjit_call(b, "threadIdx.x", NULL, 0), "laneid". Funcs may be called before they are begun. */
+KJIT_API kjit_node kjit_call(kjit_builder *builder, const char *function, const kjit_node *arguments, size_t count);
+/* The func called name as a value: an argument of a call. */
+KJIT_API kjit_node kjit_function_value(kjit_builder *builder, const char *name);
+KJIT_API kjit_node kjit_index(kjit_builder *builder, kjit_node array, const kjit_node *indices, size_t count);
+/* field: "shape", "strides", "size", "ndim". */
+KJIT_API kjit_node kjit_select_field(kjit_builder *builder, kjit_node x, const char *field);
+KJIT_API kjit_node kjit_tuple(kjit_builder *builder, const kjit_node *items, size_t count);
+
+/* Statements. */
+KJIT_API kjit_node kjit_let(kjit_builder *builder, const char *name, kjit_node value);
+KJIT_API kjit_node kjit_var(kjit_builder *builder, const char *name, kjit_type type, kjit_node value); /* KJIT_ANY: from the value */
+/* extents: compile-time expressions. kjit_shared with rank 1 and extents NULL: the launch's dynamic shared memory. */
+KJIT_API kjit_node kjit_shared(kjit_builder *builder, const char *name, kjit_type element, const kjit_node *extents, size_t rank);
+KJIT_API kjit_node kjit_local(kjit_builder *builder, const char *name, kjit_type element, const kjit_node *extents, size_t rank);
+/* place: an index node, or a var. op: KJIT_STORE, or the op of a compound assignment. */
+KJIT_API void kjit_assign(kjit_builder *builder, kjit_node place, kjit_op op, kjit_node value);
+KJIT_API void kjit_evaluate(kjit_builder *builder, kjit_node call);
+KJIT_API void kjit_if(kjit_builder *builder, kjit_node condition);
+KJIT_API void kjit_else(kjit_builder *builder);
+KJIT_API void kjit_while(kjit_builder *builder, kjit_node condition);
+/* first 0: from 0; step 0: by 1. Returns the loop variable. */
+KJIT_API kjit_node kjit_for_range(kjit_builder *builder, const char *name, kjit_node first, kjit_node stop, kjit_node step);
+/* grid_range and block_range over 1 to 3 extents; writes the loop variables to variables[rank]. */
+KJIT_API void kjit_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank, kjit_node *variables);
+KJIT_API void kjit_for_block(kjit_builder *builder, const kjit_node *extents, size_t rank, kjit_node *variables);
+/* Closes the innermost kernel, func, if or loop. */
+KJIT_API void kjit_end(kjit_builder *builder);
+KJIT_API void kjit_break(kjit_builder *builder);
+KJIT_API void kjit_continue(kjit_builder *builder);
+KJIT_API void kjit_return(kjit_builder *builder, kjit_node value); /* 0: no value */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
