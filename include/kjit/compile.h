@@ -22,23 +22,25 @@ typedef enum kjit_stage {
 #define KJIT_STAGE_ENUM(name, text, is_text, what) KJIT_STAGE_##name,
   KJIT_STAGES(KJIT_STAGE_ENUM)
 #undef KJIT_STAGE_ENUM
-  KJIT_STAGE_COUNT
+    KJIT_STAGE_COUNT
 } kjit_stage;
 
 typedef struct kjit_compile_options {
-  uint32_t size_bytes;   /* set by kjit_init_compile_options */
-  const char *target;    /* "sm_75" and up, "cpu" (this machine). Default "cpu" */
-  uint32_t ptx_version;  /* 78 for PTX 7.8; default 0: the least that kjit and the architecture need */
-  uint32_t block[3];     /* block shape known at compile time; 0: not known (CPU: the kernel's @block, else 256 x 1 x 1) */
-  const char *facts;     /* NULL: none (always right); "all": every fact a fresh contiguous allocation has: aligned, disjoint, 32-bit offsets and grid.
-                          * Or some of: "aligned16", "offsets32", "grid32", "disjoint", separated by blanks */
+  uint32_t size_bytes;  /* set by kjit_init_compile_options */
+  const char *target;   /* "sm_75" and up, "cpu" (this machine). Default "cpu" */
+  uint32_t ptx_version; /* 78 for PTX 7.8; default 0: the least that kjit and the architecture need */
+  uint32_t block[3];    /* block shape known at compile time; 0: not known (CPU: the kernel's @block, else 256 x 1 x 1) */
+  const char *facts;    /* NULL: none (always right); "all": every fact a fresh contiguous allocation has: aligned, disjoint, 32-bit offsets and grid.
+                          * Or some of: "aligned16", "offsets32", "grid32", "disjoint", separated by blanks. Or the facts of a specialization, as its info has them */
+  uint32_t checks;      /* KJIT_CHECK_*; default KJIT_CHECK_NONE */
 } kjit_compile_options;
 KJIT_API void kjit_init_compile_options(kjit_compile_options *options);
 
 /* Compiles a kernel for a signature as text, a type or a value for each parameter, "f32[:] C, f32, const f32[:] C, 16" (values for const parameters, func names
  * for func parameters). Text stages end in a 0 byte that size_bytes does not count. Free with kjit_free.
  * Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED, COMPILE, NO_COMPILER. */
-KJIT_API KJIT_CHECK kjit_status kjit_compile(kjit_kernel *kernel, const char *signature, const kjit_compile_options *options, kjit_stage stage, void **code, size_t *size_bytes);
+KJIT_API KJIT_CHECK kjit_status kjit_compile(kjit_kernel *kernel, const char *signature, const kjit_compile_options *options, kjit_stage stage, void **code,
+                                             size_t *size_bytes);
 
 #ifdef __cplusplus
 }

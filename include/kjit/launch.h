@@ -15,13 +15,13 @@ typedef struct kjit_specialization kjit_specialization; /* a kernel compiled for
 
 /* Bit for bit DLPack's DLTensor, whose typedef has no tag and cannot be declared ahead. */
 typedef struct kjit_tensor {
-  void *data;                      /* host or device address */
-  int32_t device_type, device_id;  /* kjit_device_kind; ordinal */
+  void *data;                     /* host or device address */
+  int32_t device_type, device_id; /* kjit_device_kind; ordinal */
   int32_t rank;
-  uint8_t code, bits;              /* element: see types.def */
-  uint16_t lanes;                  /* 1 */
-  int64_t *shape;                  /* rank extents */
-  int64_t *strides;                /* rank strides in elements; NULL: row-major, contiguous */
+  uint8_t code, bits; /* element: see types.def */
+  uint16_t lanes;     /* 1 */
+  int64_t *shape;     /* rank extents */
+  int64_t *strides;   /* rank strides in elements; NULL: row-major, contiguous */
   uint64_t byte_offset;
 } kjit_tensor;
 
@@ -55,6 +55,7 @@ static inline kjit_arg kjit_make_arg(kjit_arg_kind kind, kjit_type type)
   a.value.u = 0;
   return a;
 }
+/* clang-format off */
 static inline kjit_arg kjit_arg_bool(int v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_BOOL); a.value.u = v != 0; return a; }
 static inline kjit_arg kjit_arg_i32(int32_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_I32); a.value.i = v; return a; }
 static inline kjit_arg kjit_arg_i64(int64_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_I64); a.value.i = v; return a; }
@@ -71,29 +72,56 @@ static inline kjit_arg kjit_arg_tensor(const void *dl_tensor) { kjit_arg a = kji
 static inline kjit_arg kjit_arg_array(kjit_array *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_ARRAY, KJIT_ANY); a.value.array = v; return a; }
 static inline kjit_arg kjit_arg_function(kjit_function *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_FUNCTION, KJIT_FUNC); a.value.function = v; return a; }
 static inline kjit_arg kjit_with_access(kjit_arg a, kjit_access access) { a.access = (uint8_t)access; return a; }
+/* clang-format on */
 
 /* ---- launching ---- */
 
+typedef enum kjit_launch_flags {
+  KJIT_LAUNCH_NO_WAIT = 4 /* code that is not there yet is compiled in the background and the call returns KJIT_NOT_READY */
+} kjit_launch_flags;
+
 typedef struct kjit_launch_config { /* all zero is valid: the kernel's @block and @grid, else one thread an element of its grid_range */
-  uint32_t grid[3], block[3];    /* 0 in y and z counts as 1 where x is given */
-  uint64_t threads;              /* not 0 and grid 0: at least so many threads, block size chosen */
-  uint64_t dynamic_shared_bytes; /* for `shared x: T[]` */
-  kjit_stream *stream;           /* NULL: the device's default stream */
-  kjit_device *device;           /* NULL: where the array arguments are; none: the context's first device, CUDA before CPU */
+  uint32_t grid[3], block[3];       /* 0 in y and z counts as 1 where x is given */
+  uint64_t threads;                 /* not 0 and grid 0: at least so many threads, block size chosen */
+  uint64_t dynamic_shared_bytes;    /* for `shared x: T[]` */
+  kjit_stream *stream;              /* NULL: the device's default stream */
+  kjit_device *device;              /* NULL: where the array arguments are; none: the context's first device, CUDA before CPU */
+  uint32_t flags;                   /* of kjit_launch_flags */
 } kjit_launch_config;
 
 /* Dispatches on the types and facts of the arguments; asynchronous on the stream. On a GPU, host arrays are copied in and, if written, out (then the call is
- * synchronous). config NULL: all zero. A hit makes no driver query. Errors: ARGUMENT, TYPE, UNSUPPORTED, COMPILE, LAUNCH, NO_DEVICE, NO_COMPILER, DEVICE, MEMORY, DEVICE_MEMORY. */
+ * synchronous). config NULL: all zero. A hit takes no lock, allocates nothing and asks the driver nothing but the launch. Errors: NOT_READY (KJIT_LAUNCH_NO_WAIT only), KERNEL (a thread failed, and the call was synchronous, as on the CPU), ARGUMENT, TYPE, UNSUPPORTED, COMPILE, LAUNCH, NO_DEVICE, NO_COMPILER, DEVICE, MEMORY, DEVICE_MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count);
+
+/* ---- prepared launches ---- */
+
+typedef struct kjit_prepared kjit_prepared; /* a launch with everything looked up; one thread at a time */
+
+/* Binds the arguments, compiles or loads the code and makes the parameter block. Tensors and values are copied, kjit arrays retained; the memory behind tensors
+ * and the stream have to outlive the prepared launch. Errors: as kjit_launch; NOT_READY with KJIT_LAUNCH_NO_WAIT (nothing is prepared then). */
+KJIT_API KJIT_CHECK kjit_status kjit_prepare_launch(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count,
+                                                    kjit_prepared **prepared);
+/* prepared NULL is fine. Launches under way go on. */
+KJIT_API void kjit_destroy_prepared(kjit_prepared *prepared);
+/* Replaces one argument by one of the same type and, for arrays, the same number of dimensions. Extents, facts and compile-time values are looked at again at the next run, which
+ * uses another specialization where the one at hand does not hold. On an error the argument stays. Errors: ARGUMENT. */
+KJIT_API KJIT_CHECK kjit_status kjit_set_prepared_argument(kjit_prepared *prepared, size_t index, const kjit_arg *argument);
+/* Launches on the stream; NULL: the one it was prepared with. Errors: as kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream);
 
 /* ---- what was compiled ---- */
 
+/* Compiles or loads a kernel ahead of its launches, for a signature as kjit_compile takes it and for a device (NULL: the context's first). The code takes arrays as fresh allocations
+ * are: aligned to 16 bytes, rows of C order too; disjoint; offsets and grid in 32 bits; on the CPU for the block of @block or the one that is chosen without one. Launches with such
+ * arguments find it, others are compiled when they come. Borrowed from the kernel. Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED, COMPILE, NO_DEVICE, NO_COMPILER, DEVICE, MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_specialize(kjit_kernel *kernel, kjit_device *device, const char *signature, kjit_specialization **specialization);
+
 typedef struct kjit_specialization_info {
-  const char *signature;    /* "f32[:] C, f32, const f32[:] C"; borrowed */
-  const char *facts;        /* the facts of the key as text: "aligned16(r) offsets32 disjoint(r, x)"; borrowed */
-  const char *target;       /* "sm_90", "cpu"; borrowed */
+  const char *signature; /* "f32[:] C, f32, const f32[:] C"; borrowed */
+  const char *facts;     /* the facts of the key as text: "aligned16(r) offsets32 disjoint(r, x)"; borrowed */
+  const char *target;    /* "sm_90", "cpu"; borrowed */
   uint32_t registers, shared_bytes, local_bytes, constant_bytes, max_threads; /* 0 where the target has no such thing */
-  uint32_t elements_a_thread; /* of a vectorized grid_range; 0: none */
+  uint32_t elements_a_thread;                                                 /* of a vectorized grid_range; 0: none */
   uint64_t launches;
   uint64_t parse_time_ns, infer_time_ns, lower_time_ns, optimize_time_ns, emit_time_ns, load_time_ns;
 } kjit_specialization_info;

@@ -56,11 +56,11 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_function(kjit_module *module, const cha
 KJIT_API const char *kjit_get_kernel_name(kjit_module *module, size_t index);
 
 typedef struct kjit_parameter_info {
-  const char *name;     /* borrowed from the module */
-  kjit_type annotation; /* KJIT_ANY: none, or one that depends on another parameter */
-  uint8_t is_const;     /* a compile-time value: part of the key */
-  uint8_t has_default;  /* may be left out at the end of the arguments */
-  uint8_t is_function;  /* takes a func */
+  const char *name;            /* borrowed from the module */
+  kjit_type annotation;        /* KJIT_ANY: none, or one that depends on another parameter */
+  uint8_t is_const;            /* a compile-time value: part of the key */
+  uint8_t has_default;         /* may be left out at the end of the arguments */
+  uint8_t is_function;         /* takes a func */
   uint8_t is_read, is_written; /* arrays: whether this kernel, and what it calls, may read and write elements; needs no types */
 } kjit_parameter_info;
 
@@ -117,7 +117,9 @@ KJIT_API kjit_node kjit_call(kjit_builder *builder, const char *function, const 
 /* The func called name as a value: an argument of a call. */
 KJIT_API kjit_node kjit_function_value(kjit_builder *builder, const char *name);
 KJIT_API kjit_node kjit_index(kjit_builder *builder, kjit_node array, const kjit_node *indices, size_t count);
-/* field: "shape", "strides", "size", "ndim". */
+/* `first:stop:step`: one of the indices of kjit_index, which then makes a view. 0: left out. */
+KJIT_API kjit_node kjit_slice(kjit_builder *builder, kjit_node first, kjit_node stop, kjit_node step);
+/* field: "shape", "strides", "size", "ndim", "T". */
 KJIT_API kjit_node kjit_select_field(kjit_builder *builder, kjit_node x, const char *field);
 KJIT_API kjit_node kjit_tuple(kjit_builder *builder, const kjit_node *items, size_t count);
 

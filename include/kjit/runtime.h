@@ -21,9 +21,9 @@ typedef struct kjit_device_info {
   uint32_t multiprocessor_count; /* cores on the CPU */
   uint32_t max_threads_per_block, max_block[3];
   uint32_t max_grid[3];
-  uint64_t max_shared_bytes;     /* of one block, opted in */
+  uint64_t max_shared_bytes; /* of one block, opted in */
   uint64_t memory_bytes;
-  int32_t driver_version;        /* 13000: what cuDriverGetVersion says; 0 on the CPU */
+  int32_t driver_version; /* 13000: what cuDriverGetVersion says; 0 on the CPU */
 } kjit_device_info;
 
 /* Opens the driver on the first CUDA device asked for. Borrowed from the context. Errors: NO_DEVICE, DEVICE. */
@@ -31,7 +31,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_device(kjit_context *context, kjit_devi
 /* How many devices of the kind there are; 0 without a driver. Never fails. */
 KJIT_API uint32_t kjit_get_device_count(kjit_context *context, kjit_device_kind kind);
 KJIT_API void kjit_get_device_info(const kjit_device *device, kjit_device_info *info);
-/* Waits for everything queued on the device. Here errors of kernels arrive: DEVICE for faults. */
+/* Waits for everything queued on the device. Here errors of kernels arrive: KERNEL with the first failure of each kernel since
+ * the last call, DEVICE for faults. */
 KJIT_API KJIT_CHECK kjit_status kjit_synchronize_device(kjit_device *device);
 /* After KJIT_ERROR_DEVICE: forgets what was loaded on the device and takes a fresh primary context where the driver allows one; arrays, streams and events on it
  * are lost: releasing them stays allowed, using them gives DEVICE. Errors: DEVICE when the driver keeps the process from going on. */
@@ -51,6 +52,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_create_stream(kjit_device *device, kjit_str
 /* The host's CUstream, not owned; native NULL is the legacy default stream. Errors: UNSUPPORTED on the CPU. */
 KJIT_API KJIT_CHECK kjit_status kjit_wrap_stream(kjit_device *device, void *native, kjit_stream **stream);
 KJIT_API void kjit_destroy_stream(kjit_stream *stream);
+/* Errors of kernels: as kjit_synchronize_device's; failures of kernels on the device's other streams may be among them. */
 KJIT_API KJIT_CHECK kjit_status kjit_synchronize_stream(kjit_stream *stream);
 
 /* Events with timing. On the CPU the work is done when a launch returns, and events are clock readings. */

@@ -73,13 +73,20 @@ typedef struct kjit_executor {
   void (*run)(void *user, size_t count, void (*body)(void *data, size_t index), void *data);
 } kjit_executor;
 
+/* What compiled kernels check. A thread that fails a check leaves the kernel, the others go on; the first failure is reported as KJIT_ERROR_KERNEL. `raise` is always compiled. */
+enum { KJIT_CHECK_NONE = 0, KJIT_CHECK_BOUNDS = 1, KJIT_CHECK_DIVISION = 2, KJIT_CHECK_ASSERT = 4, KJIT_CHECK_ALL = 7 };
+
 typedef struct kjit_config {
   uint32_t size_bytes;           /* set by kjit_init_config, as all defaults below */
   const kjit_executor *executor; /* default NULL: OpenMP; kept */
   const char *compiler_path;     /* default NULL: libkjit-compiler beside libkjit, then the loader's search path; loaded at the first miss */
   const char *libdevice_path;    /* default NULL: a CUDA toolkit's libdevice where one is found, else libclc's; a bitcode file */
-  void (*on_diagnostic)(void *user, const kjit_diagnostic *diagnostic); /* default NULL; called from any thread as diagnostics arise, warnings and remarks too */
-  void *user;                                                           /* first argument of on_diagnostic; kept */
+  void (*on_diagnostic)(void *user,
+                        const kjit_diagnostic *diagnostic); /* default NULL; called from any thread as diagnostics arise, warnings and remarks too */
+  void *user;                                               /* first argument of on_diagnostic; kept */
+  uint32_t checks;                                          /* KJIT_CHECK_* that kernels are compiled with; default KJIT_CHECK_NONE */
+  const char *cache_directory; /* of the disk cache, see cache.h; default NULL: the user's, $XDG_CACHE_HOME/kjit or $HOME/.cache/kjit; "": no disk cache */
+  uint64_t cache_limit_bytes;  /* of all its files; what was used least recently goes first; default 0: 1 GiB */
 } kjit_config;
 
 /* Fills in size_bytes and the defaults. */
@@ -96,6 +103,8 @@ typedef struct kjit_statistics {
   uint64_t memory_hits;     /* launches that found their specialization in the cache */
   uint64_t compilations;    /* specializations compiled */
   uint64_t compile_time_ns; /* wall time spent compiling, summed over threads */
+  uint64_t disk_hits;       /* specializations taken from the disk cache instead of compiled */
+  uint64_t disk_misses;     /* specializations looked for there and not found, or not usable */
 } kjit_statistics;
 
 KJIT_API void kjit_get_statistics(kjit_context *context, kjit_statistics *statistics);
