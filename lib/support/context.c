@@ -1,0 +1,180 @@
+#include "support/context.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/module.h"
+
+struct kj_thread_record {
+  kj_thread_record *next;
+  pthread_t thread;
+  kj_diagnostics diagnostics;
+};
+
+/* ---- status names ---- */
+
+const char *kjit_get_status_name(kjit_status status)
+{
+  static const char *const names[] = {
+#define X(name, text) "KJIT_" #name,
+#include <kjit/status.def>
+#undef X
+  };
+  return (unsigned)status < KJIT_STATUS_COUNT ? names[status] : "KJIT_STATUS_UNKNOWN";
+}
+
+/* ---- creation ---- */
+
+void kjit_init_config(kjit_config *config)
+{
+  if (config) *config = (kjit_config){ .size_bytes = sizeof *config };
+}
+
+/* Makes the strings of the configuration the context's own. */
+static bool copy_strings(kjit_config *config)
+{
+  const char **strings[] = { &config->compiler_path, &config->libdevice_path, &config->cache_directory };
+  bool copied = true;
+  for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
+    if (!*strings[i]) continue;
+    *strings[i] = strdup(*strings[i]);
+    copied = copied && *strings[i];
+  }
+  return copied;
+}
+
+static void free_context(kjit_context *context)
+{
+  for (kj_thread_record *record = context->records, *next; record; record = next) {
+    next = record->next;
+    kj_free_diagnostics(&record->diagnostics);
+    free(record);
+  }
+  kj_destroy_types(context->types);
+  free((void *)context->config.compiler_path);
+  free((void *)context->config.libdevice_path);
+  free((void *)context->config.cache_directory);
+  pthread_mutex_destroy(&context->mutex);
+  pthread_mutex_destroy(&context->runtime_mutex);
+  free(context);
+}
+
+kjit_status kjit_create_context(const kjit_config *config, kjit_context **context)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  /* A smaller size_bytes is an older header's: what it lacks keeps its default. */
+  size_t least = offsetof(kjit_config, executor), size = config ? config->size_bytes : least;
+  if (size < least || size > sizeof *config) return KJIT_ERROR_MISUSE;
+  kjit_context *made = calloc(1, sizeof *made);
+  if (!made) return KJIT_ERROR_MEMORY;
+  kjit_init_config(&made->config);
+  if (config) memcpy(&made->config, config, size);
+  made->config.size_bytes = sizeof *config;
+  pthread_mutex_init(&made->mutex, NULL);
+  pthread_mutex_init(&made->runtime_mutex, NULL);
+  bool copied = copy_strings(&made->config);
+  made->types = kj_create_types();
+  if (!copied || !made->types) {
+    free_context(made);
+    return KJIT_ERROR_MEMORY;
+  }
+  *context = made;
+  return KJIT_OK;
+}
+
+void kjit_destroy_context(kjit_context *context)
+{
+  if (!context) return;
+  if (context->runtime && context->wait_runtime) context->wait_runtime(context->runtime);
+  while (context->modules) kj_destroy_module(context->modules);
+  if (context->runtime && context->destroy_runtime) context->destroy_runtime(context->runtime);
+  free_context(context);
+}
+
+kj_types *kj_context_types(kjit_context *context) { return context->types; }
+
+void kjit_get_statistics(kjit_context *context, kjit_statistics *statistics)
+{
+  if (!statistics) return;
+  *statistics = (kjit_statistics){ 0 };
+  if (!context) return;
+  kj_counters *counters = &context->counters;
+  uint64_t missed = atomic_load_explicit(&counters->missed_launches, memory_order_relaxed);
+  for (uint32_t i = 0; i < KJ_LAUNCH_COUNTERS; i++) statistics->launches += atomic_load_explicit(&context->launches[i].count, memory_order_relaxed);
+  statistics->memory_hits = statistics->launches > missed ? statistics->launches - missed : 0; /* other threads launch meanwhile */
+  statistics->compilations = atomic_load_explicit(&counters->compilations, memory_order_relaxed);
+  statistics->compile_time_ns = atomic_load_explicit(&counters->compile_time_ns, memory_order_relaxed);
+  statistics->disk_hits = atomic_load_explicit(&counters->disk_hits, memory_order_relaxed);
+  statistics->disk_misses = atomic_load_explicit(&counters->disk_misses, memory_order_relaxed);
+}
+
+/* ---- diagnostics ---- */
+
+/* The calling thread's record or NULL. Only its own thread reads or writes what a record holds; the lock is for the list. */
+static kj_thread_record *find_record(kjit_context *context)
+{
+  pthread_mutex_lock(&context->mutex);
+  kj_thread_record *record = context->records;
+  while (record && !pthread_equal(record->thread, pthread_self())) record = record->next;
+  pthread_mutex_unlock(&context->mutex);
+  return record;
+}
+
+static kj_thread_record *get_record(kjit_context *context)
+{
+  kj_thread_record *record = find_record(context);
+  if (record) return record;
+  record = calloc(1, sizeof *record);
+  if (!record) return NULL;
+  record->thread = pthread_self();
+  pthread_mutex_lock(&context->mutex);
+  record->next = context->records;
+  context->records = record;
+  pthread_mutex_unlock(&context->mutex);
+  return record;
+}
+
+kjit_status kj_finish_call(kjit_context *context, kj_diagnostics *diagnostics)
+{
+  kjit_status status = diagnostics->status;
+  if (context && context->config.on_diagnostic)
+    for (size_t i = 0; i < diagnostics->count; i++) context->config.on_diagnostic(context->config.user, &diagnostics->items[i]);
+  kj_thread_record *record = context && status != KJIT_OK ? get_record(context) : NULL;
+  if (record) {
+    kj_free_diagnostics(&record->diagnostics);
+    record->diagnostics = *diagnostics;
+    *diagnostics = (kj_diagnostics){ 0 };
+  }
+  kj_free_diagnostics(diagnostics);
+  return status;
+}
+
+kjit_status kj_fail_call(kjit_context *context, kjit_status status, const char *format, ...)
+{
+  kj_diagnostics diagnostics = { 0 };
+  va_list list;
+  va_start(list, format);
+  kj_report_list(&diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, status, format, list);
+  va_end(list);
+  return kj_finish_call(context, &diagnostics);
+}
+
+const kjit_diagnostic *kjit_get_diagnostic(kjit_context *context, size_t index)
+{
+  const kj_thread_record *record = context ? find_record(context) : NULL;
+  return record && index < record->diagnostics.count ? &record->diagnostics.items[index] : NULL;
+}
+
+char *kjit_copy_diagnostics_text(kjit_context *context)
+{
+  kj_buffer buffer = { 0 };
+  const kj_thread_record *record = context ? find_record(context) : NULL;
+  if (record) kj_print_diagnostics(&record->diagnostics, &buffer);
+  return kj_take_text(&buffer);
+}
+
+void kjit_free(kjit_context *context, void *memory)
+{
+  (void)context;
+  free(memory);
+}
