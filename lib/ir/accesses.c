@@ -1,0 +1,254 @@
+/* Which array parameters a function may read and write, on the untyped tree. Without types nobody knows whether `x[i]` is an element or a view, so every name
+ * that may stand for (a part of) a parameter counts as the parameter: sets of parameters flow through let, var, `? :`, calls and views until nothing changes.
+ * */
+#include <string.h>
+
+#include "ir/module.h"
+#include "support/map.h"
+
+/* A set of parameters of the function. */
+typedef uint64_t word;
+enum { WORD_BITS = 64 };
+
+typedef struct effects {
+  bool *read, *written; /* by parameter */
+  bool is_done;
+} effects;
+
+typedef struct finder {
+  const kjit_module *module;
+  kj_arena arena;
+  effects *known;   /* by index of the function's declaration */
+  bool funcs_write; /* whether any func writes to a parameter */
+} finder;
+
+typedef struct walk {
+  finder *finder;
+  const kj_function *function;
+  effects *effects;
+  size_t words; /* of a set */
+  word *sets;   /* by index of parameters and locals */
+  bool has_changed;
+} walk;
+
+static const effects *find_effects(finder *f, const kj_function *function);
+static void walk_value(walk *w, const kj_expr *expr, word *set);
+
+static word *new_set(walk *w) { return KJ_NEW_ARRAY(&w->finder->arena, word, w->words); }
+
+static word *set_of(const walk *w, const kj_decl *decl) { return w->sets + decl->index * w->words; }
+
+static void join(walk *w, word *into, const word *from)
+{
+  for (size_t i = 0; i < w->words; i++) {
+    w->has_changed |= (from[i] & ~into[i]) != 0;
+    into[i] |= from[i];
+  }
+}
+
+static void mark(walk *w, const word *set, bool *flags)
+{
+  for (size_t i = 0; i < w->function->params.count; i++) {
+    if (!(set[i / WORD_BITS] >> i % WORD_BITS & 1) || flags[i]) continue;
+    flags[i] = true;
+    w->has_changed = true;
+  }
+}
+
+/* ---- expressions: set gets the parameters that the value may be a view of ---- */
+
+static void add(walk *w, word *set, const word *from)
+{
+  for (size_t i = 0; set && i < w->words; i++) set[i] |= from[i];
+}
+
+static void walk_list(walk *w, const kj_exprs *list, word *set)
+{
+  for (size_t i = 0; i < list->count; i++) walk_value(w, list->items[i], set);
+}
+
+static void walk_index(walk *w, const kj_expr *expr, word *set)
+{
+  word *base = new_set(w);
+  walk_value(w, expr->x, base);
+  walk_list(w, &expr->args, NULL);
+  mark(w, base, w->effects->read);
+  add(w, set, base);
+}
+
+/* An element or view that is assigned to: its indices are evaluated, itself it is not read. */
+static void walk_place(walk *w, const kj_expr *place, bool is_read)
+{
+  word *base = new_set(w);
+  const kj_expr *root = place;
+  for (; root->kind == KJ_EXPR_INDEX; root = root->x) walk_list(w, &root->args, NULL);
+  walk_value(w, root, base);
+  if (place->kind != KJ_EXPR_INDEX) return; /* a var */
+  mark(w, base, w->effects->written);
+  if (is_read) mark(w, base, w->effects->read);
+}
+
+static void walk_function_call(walk *w, const kj_expr *call, word *set)
+{
+  const kj_function *callee = call->x->decl->function;
+  const effects *of_callee = find_effects(w->finder, callee);
+  for (size_t i = 0; i < call->args.count && i < callee->params.count; i++) {
+    word *argument = new_set(w);
+    walk_value(w, call->args.items[i], argument);
+    if (of_callee->read[i]) mark(w, argument, w->effects->read);
+    if (of_callee->written[i]) mark(w, argument, w->effects->written);
+    add(w, set, argument); /* the result may be a view of what was handed over */
+  }
+}
+
+/* A func parameter: which func it is, the launch decides. */
+static void walk_unknown_call(walk *w, const kj_expr *call, word *set)
+{
+  word *arguments = new_set(w);
+  walk_list(w, &call->args, arguments);
+  mark(w, arguments, w->effects->read);
+  if (w->finder->funcs_write) mark(w, arguments, w->effects->written);
+  add(w, set, arguments);
+}
+
+/* Whether the result may be a view of that operand. */
+static bool hands_on(kj_builtin_id id, size_t operand)
+{
+  return id == KJ_BUILTIN_SELECT ? operand > 0 : (id == KJ_BUILTIN_TRANSPOSE || id == KJ_BUILTIN_RESHAPE) && operand == 0;
+}
+
+static void walk_builtin_call(walk *w, const kj_expr *call, word *set)
+{
+  const kj_builtin *builtin = call->x->builtin;
+  bool has_place = (builtin->flags & KJ_PLACE) && call->args.count;
+  if (builtin->flags & KJ_UNEVALUATED) return;
+  if (has_place) walk_place(w, call->args.items[0], true);
+  for (size_t i = has_place; i < call->args.count; i++) walk_value(w, call->args.items[i], hands_on(builtin->id, i) ? set : NULL);
+}
+
+static void walk_call(walk *w, const kj_expr *call, word *set)
+{
+  const kj_expr *callee = call->x;
+  if (callee->kind == KJ_EXPR_BUILTIN) walk_builtin_call(w, call, set);
+  else if (callee->kind == KJ_EXPR_DECL && callee->decl->kind == KJ_DECL_FUNCTION) walk_function_call(w, call, set);
+  else if (callee->kind == KJ_EXPR_DECL) walk_unknown_call(w, call, set);
+  else walk_list(w, &call->args, NULL); /* a cast */
+}
+
+static void walk_value(walk *w, const kj_expr *expr, word *set)
+{
+  if (!expr) return;
+  switch (expr->kind) {
+  case KJ_EXPR_DECL:
+    if (expr->decl->function == w->function && expr->decl->kind != KJ_DECL_FUNCTION) add(w, set, set_of(w, expr->decl));
+    break;
+  case KJ_EXPR_INDEX: walk_index(w, expr, set); break;
+  case KJ_EXPR_CALL: walk_call(w, expr, set); break;
+  case KJ_EXPR_TUPLE: walk_list(w, &expr->args, set); break;
+  case KJ_EXPR_COND:
+    walk_value(w, expr->x, NULL);
+    walk_value(w, expr->y, set);
+    walk_value(w, expr->z, set);
+    break;
+  case KJ_EXPR_FIELD: walk_value(w, expr->x, strcmp(expr->name, "T") == 0 ? set : NULL); break;
+  default: /* operators make new values */
+    walk_value(w, expr->x, NULL);
+    walk_value(w, expr->y, NULL);
+    walk_value(w, expr->z, NULL);
+    break;
+  }
+}
+
+/* ---- statements ---- */
+
+static void walk_stmts(walk *w, const kj_stmts *body);
+
+static void walk_assign(walk *w, const kj_stmt *stmt, const word *value)
+{
+  for (size_t i = 0; i < stmt->places.count; i++) {
+    const kj_expr *place = stmt->places.items[i];
+    walk_place(w, place, stmt->op != KJIT_STORE);
+    if (place->kind == KJ_EXPR_DECL && place->decl->function == w->function) join(w, set_of(w, place->decl), value);
+  }
+}
+
+static void walk_stmt(walk *w, const kj_stmt *stmt)
+{
+  word *value = new_set(w);
+  walk_value(w, stmt->value, value);
+  walk_list(w, &stmt->args, NULL);
+  if (stmt->kind == KJ_STMT_DECLARE)
+    for (size_t i = 0; i < stmt->decls.count; i++) join(w, set_of(w, stmt->decls.items[i]), value);
+  if (stmt->kind == KJ_STMT_ASSIGN) walk_assign(w, stmt, value);
+  walk_stmts(w, &stmt->body);
+  walk_stmts(w, &stmt->otherwise);
+}
+
+static void walk_stmts(walk *w, const kj_stmts *body)
+{
+  for (size_t i = 0; i < body->count; i++) walk_stmt(w, body->items[i]);
+}
+
+/* ---- functions ---- */
+
+/* Each round adds to the sets or is the last. */
+static void analyze(finder *f, const kj_function *function, effects *result)
+{
+  walk w = { .finder = f, .function = function, .effects = result, .words = function->params.count / WORD_BITS + 1 };
+  w.sets = KJ_NEW_ARRAY(&f->arena, word, w.words * (function->local_count + 1));
+  for (size_t i = 0; i < function->params.count; i++) w.sets[i * w.words + i / WORD_BITS] |= (word)1 << i % WORD_BITS;
+  do {
+    w.has_changed = false;
+    walk_stmts(&w, &function->body);
+  } while (w.has_changed);
+}
+
+static const effects *find_effects(finder *f, const kj_function *function)
+{
+  effects *found = &f->known[function->decl->index];
+  if (found->is_done) return found;
+  found->read = KJ_NEW_ARRAY(&f->arena, bool, function->params.count + 1);
+  found->written = KJ_NEW_ARRAY(&f->arena, bool, function->params.count + 1);
+  found->is_done = true;
+  analyze(f, function, found);
+  return found;
+}
+
+/* Whether a func writes to what it is handed, directly: what it hands on is counted where that is written. */
+static bool finds_writing_func(finder *f)
+{
+  const kj_decls *decls = &f->module->decls;
+  for (size_t i = 0; i < decls->count; i++) {
+    const kj_decl *decl = decls->items[i];
+    if (decl->kind != KJ_DECL_FUNCTION || decl->function->is_kernel) continue;
+    const effects *found = find_effects(f, decl->function);
+    for (size_t j = 0; j < decl->function->params.count; j++)
+      if (found->written[j]) return true;
+  }
+  return false;
+}
+
+static void find(finder *f, const kj_function *function, bool *read, bool *written)
+{
+  size_t count = f->module->decls.count + 1;
+  f->known = KJ_NEW_ARRAY(&f->arena, effects, count);
+  f->funcs_write = finds_writing_func(f);
+  f->known = KJ_NEW_ARRAY(&f->arena, effects, count); /* once more, with what was found */
+  const effects *found = find_effects(f, function);
+  memcpy(read, found->read, function->params.count * sizeof *read);
+  memcpy(written, found->written, function->params.count * sizeof *written);
+}
+
+void kj_find_accesses(const kjit_module *module, const kj_function *function, bool *read, bool *written)
+{
+  jmp_buf on_failure;
+  finder f = { .module = module };
+  kj_init_arena(&f.arena, &on_failure);
+  if (setjmp(on_failure) == 0) {
+    find(&f, function, read, written);
+  } else { /* out of memory: anything may happen to anything, which is always right */
+    memset(read, 1, function->params.count * sizeof *read);
+    memset(written, 1, function->params.count * sizeof *written);
+  }
+  kj_free_arena(&f.arena);
+}

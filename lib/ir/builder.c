@@ -1,0 +1,462 @@
+/* The builder: the tree of the text form, made by calls. The first error is kept and makes every further call do nothing until kjit_finish_builder. */
+#include "ir/builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/expr.h"
+#include "support/context.h"
+
+/* ---- errors ---- */
+
+bool kj_begin_call(const kjit_builder *builder) { return builder && builder->module && builder->diagnostics.status == KJIT_OK; }
+
+/* setjmp's value, first 0 when the call begins. */
+bool kj_catch(kjit_builder *builder, int jump)
+{
+  builder->module->arena.on_failure = &builder->on_failure;
+  if (jump == KJ_JUMP_MEMORY) kj_report(&builder->diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY, "out of memory");
+  return jump == 0;
+}
+
+void kj_fail_build(kjit_builder *builder, kjit_status status, const char *format, ...)
+{
+  va_list list;
+  va_start(list, format);
+  kj_report_list(&builder->diagnostics, &builder->module->sources, builder->location, KJIT_SEVERITY_ERROR, status, format, list);
+  va_end(list);
+  longjmp(builder->on_failure, KJ_JUMP_ERROR);
+}
+
+/* ---- life ---- */
+
+/* Source 0 is the module itself, without a text. */
+static void add_source(kjit_builder *builder, const char *name)
+{
+  kj_source source = { .name = kj_copy_string(kj_builder_arena(builder), name, strlen(name)) };
+  KJ_PUSH(kj_builder_arena(builder), &builder->sources, source);
+  builder->module->sources = (kj_sources){ builder->sources.items, builder->sources.count };
+}
+
+/* An empty module to build; the builder's module is NULL when out of memory. */
+static void start_module(kjit_builder *builder)
+{
+  kjit_context *context = builder->context;
+  char *name = builder->name;
+  *builder = (kjit_builder){ .context = context, .name = name };
+  builder->module = kj_create_module(context, kj_context_types(context));
+  if (!builder->module) return;
+  if (KJ_ENTER_BUILDER(builder)) add_source(builder, name);
+}
+
+kjit_status kjit_create_builder(kjit_context *context, const char *module_name, kjit_builder **builder)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (!builder) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_create_builder needs a place for the builder");
+  kjit_builder *made = calloc(1, sizeof *made);
+  if (made) {
+    made->context = context;
+    made->name = strdup(module_name ? module_name : "module");
+    if (made->name) start_module(made);
+  }
+  if (!made || !made->module || made->diagnostics.status != KJIT_OK) {
+    kjit_destroy_builder(made);
+    return kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  }
+  *builder = made;
+  return KJIT_OK;
+}
+
+void kjit_destroy_builder(kjit_builder *builder)
+{
+  if (!builder) return;
+  kj_destroy_module(builder->module);
+  kj_free_diagnostics(&builder->diagnostics);
+  free(builder->name);
+  free(builder);
+}
+
+kjit_status kjit_get_builder_status(const kjit_builder *builder)
+{
+  if (!builder) return KJIT_ERROR_MISUSE;
+  return builder->module ? builder->diagnostics.status : KJIT_ERROR_MEMORY;
+}
+
+static void finish(kjit_builder *builder)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  if (builder->function) kj_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_end is missing", builder->function->decl->name);
+  kj_finish_module(builder->module, &builder->diagnostics);
+}
+
+kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module)
+{
+  if (!builder) return KJIT_ERROR_MISUSE;
+  if (!module) return kj_fail_call(builder->context, KJIT_ERROR_MISUSE, "kjit_finish_builder needs a place for the module");
+  if (builder->module) finish(builder);
+  else kj_report(&builder->diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY, "out of memory");
+  kjit_module *made = builder->module;
+  kjit_status status = kj_finish_call(builder->context, &builder->diagnostics);
+  if (status == KJIT_OK) {
+    made->arena.on_failure = NULL;
+    kj_publish_module(made);
+    *module = made;
+  } else kj_destroy_module(made);
+  start_module(builder);
+  return status;
+}
+
+void kjit_set_location(kjit_builder *builder, const char *file, uint32_t line, uint32_t column)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  size_t index = builder->sources.count;
+  while (file && index && strcmp(builder->sources.items[index - 1].name, file) != 0) index--;
+  if (file && index == 0) {
+    add_source(builder, file);
+    index = builder->sources.count;
+  }
+  builder->location = (kj_location){ file ? (uint32_t)index - 1 : 0, line, column };
+}
+
+/* ---- declarations ---- */
+
+static kj_frame *top_frame(kjit_builder *builder)
+{
+  if (builder->frames.count == 0) kj_fail_build(builder, KJIT_ERROR_MISUSE, "no kernel or func is open");
+  return &builder->frames.items[builder->frames.count - 1];
+}
+
+static void push_frame(kjit_builder *builder, kj_frame_kind kind, kj_stmt *stmt, kj_stmts *body)
+{
+  if (builder->frames.count >= KJ_MAX_NESTING) kj_fail_build(builder, KJIT_ERROR_MISUSE, "blocks nest more than %d levels deep", KJ_MAX_NESTING);
+  kj_frame frame = { kind, stmt, body };
+  KJ_PUSH(kj_builder_arena(builder), &builder->frames, frame);
+}
+
+/* name NULL: made from the letter and the declaration's number. */
+static kj_decl *new_decl(kjit_builder *builder, kj_decl_kind kind, const char *name, const char *letter, size_t number)
+{
+  kj_arena *arena = kj_builder_arena(builder);
+  kj_decl *decl = KJ_NEW(arena, kj_decl);
+  decl->kind = kind;
+  decl->name = name ? kj_copy_string(arena, name, strlen(name)) : kj_format(arena, "%s%zu", letter, number);
+  decl->location = builder->location;
+  decl->function = builder->function;
+  return decl;
+}
+
+static kj_decl *new_local(kjit_builder *builder, kj_decl_kind kind, const char *name, const char *letter)
+{
+  top_frame(builder);
+  kj_function *function = builder->function;
+  size_t index = function->params.count + function->locals.count;
+  kj_decl *decl = new_decl(builder, kind, name, letter, index);
+  decl->index = (uint32_t)index;
+  KJ_PUSH(kj_builder_arena(builder), &function->locals, decl);
+  return decl;
+}
+
+static void begin_function(kjit_builder *builder, const char *name, bool is_kernel, kjit_type result)
+{
+  if (builder->function) kj_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_end is missing", builder->function->decl->name);
+  if (is_kernel && !name) kj_fail_build(builder, KJIT_ERROR_MISUSE, "a kernel has a name");
+  kj_decl *decl = new_decl(builder, KJ_DECL_FUNCTION, name, "f", builder->module->decls.count);
+  kj_function *function = KJ_NEW(kj_builder_arena(builder), kj_function);
+  function->decl = decl;
+  function->is_kernel = is_kernel;
+  function->result = result == KJIT_VOID ? NULL : kj_use_type(builder, result);
+  decl->function = function;
+  KJ_PUSH(kj_builder_arena(builder), &builder->module->decls, decl);
+  builder->function = function;
+  push_frame(builder, KJ_FRAME_FUNCTION, NULL, &function->body);
+}
+
+void kjit_begin_kernel(kjit_builder *builder, const char *name)
+{
+  if (KJ_ENTER_BUILDER(builder)) begin_function(builder, name, true, KJIT_ANY);
+}
+
+void kjit_begin_function(kjit_builder *builder, const char *name, kjit_type result)
+{
+  if (KJ_ENTER_BUILDER(builder)) begin_function(builder, name, false, result);
+}
+
+static kj_decl *add_parameter(kjit_builder *builder, const char *name)
+{
+  kj_function *function = builder->function;
+  if (!function || builder->frames.count != 1 || function->body.count)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "parameters come right behind the beginning of a kernel or func");
+  kj_decl *param = new_decl(builder, KJ_DECL_PARAM, name, "p", function->params.count);
+  param->index = (uint32_t)function->params.count;
+  KJ_PUSH(kj_builder_arena(builder), &function->params, param);
+  return param;
+}
+
+kjit_node kjit_parameter(kjit_builder *builder, const char *name, kjit_type type)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return 0;
+  kj_decl *param = add_parameter(builder, name);
+  param->is_func = type == KJIT_FUNC;
+  if (!param->is_func) param->type_expr = kj_use_type(builder, type);
+  return kj_add_decl(builder, param);
+}
+
+kjit_node kjit_const_parameter(kjit_builder *builder, const char *name, kjit_node default_value)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return 0;
+  kj_expr *value = default_value ? kj_use_node(builder, default_value) : NULL;
+  kj_decl *param = add_parameter(builder, name);
+  param->is_const = true;
+  param->value = value;
+  return kj_add_decl(builder, param);
+}
+
+/* Attributes go to what was begun last: a function or loop without statements, or a shared or local array. */
+static kj_attributes *find_attributes(kjit_builder *builder)
+{
+  const kj_frame *frame = top_frame(builder);
+  const kj_stmt *last = frame->body->count ? frame->body->items[frame->body->count - 1] : NULL;
+  if (last && last->kind == KJ_STMT_STORAGE) return &last->decls.items[0]->attributes;
+  if (!last && frame->kind == KJ_FRAME_FUNCTION) return &builder->function->attributes;
+  if (!last && frame->kind == KJ_FRAME_LOOP) return &frame->stmt->attributes;
+  kj_fail_build(builder, KJIT_ERROR_MISUSE, "attributes come right behind the beginning of a kernel, func or loop, or behind a shared or local array");
+}
+
+void kjit_attribute(kjit_builder *builder, const char *name, const kjit_node *values, size_t count)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  kj_attribute attribute = { .info = name ? kj_find_attribute(name) : NULL, .location = builder->location };
+  if (!attribute.info) kj_fail_build(builder, KJIT_ERROR_NAME, "there is no attribute `@%s`", name ? name : "");
+  kj_attributes *attributes = find_attributes(builder);
+  kj_use_nodes(builder, values, count, &attribute.values);
+  KJ_PUSH(kj_builder_arena(builder), attributes, attribute);
+}
+
+/* Bytes of the constant; its shape is checked. */
+static size_t measure_constant(kjit_builder *builder, kjit_type element, const int64_t *shape, uint32_t rank)
+{
+  if (!kj_is_scalar(element)) kj_fail_build(builder, KJIT_ERROR_TYPE, "the elements of a constant have a scalar type");
+  if (element == KJIT_C64 || element == KJIT_C128) kj_fail_build(builder, KJIT_ERROR_UNSUPPORTED, "complex numbers are not supported yet");
+  if (rank > KJ_MAX_RANK || (rank && !shape)) kj_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has a shape of at most %d extents", KJ_MAX_RANK);
+  int64_t size = kj_type(builder->module->types, element)->size_bytes;
+  for (uint32_t i = 0; i < rank; i++) {
+    if (shape[i] < 1) kj_fail_build(builder, KJIT_ERROR_MISUSE, "an extent is at least 1, not %lld", (long long)shape[i]);
+    if (__builtin_mul_overflow(size, shape[i], &size) || size > INT32_MAX) kj_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has less than 2 GiB");
+  }
+  return (size_t)size;
+}
+
+kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type element, const void *data, const int64_t *shape, uint32_t rank)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return 0;
+  if (builder->function) kj_fail_build(builder, KJIT_ERROR_MISUSE, "constants are made outside of functions");
+  if (!data) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_constant needs the data");
+  size_t size = measure_constant(builder, element, shape, rank);
+  kj_decl *decl = new_decl(builder, KJ_DECL_CONST, name, "c", builder->module->decls.count);
+  void *copy = kj_allocate(kj_builder_arena(builder), size);
+  memcpy(copy, data, size);
+  decl->is_const = true;
+  decl->data = copy;
+  decl->data_element = element;
+  decl->rank = rank;
+  if (rank) memcpy(decl->extents, shape, rank * sizeof *shape);
+  KJ_PUSH(kj_builder_arena(builder), &builder->module->decls, decl);
+  return kj_add_decl(builder, decl);
+}
+
+/* ---- statements ---- */
+
+static kj_stmt *add_stmt(kjit_builder *builder, kj_stmt_kind kind)
+{
+  kj_frame *frame = top_frame(builder);
+  kj_stmt *stmt = KJ_NEW(kj_builder_arena(builder), kj_stmt);
+  stmt->kind = kind;
+  stmt->location = builder->location;
+  KJ_PUSH(kj_builder_arena(builder), frame->body, stmt);
+  return stmt;
+}
+
+static kjit_node declare(kjit_builder *builder, kj_stmt *stmt, kj_decl *decl)
+{
+  KJ_PUSH(kj_builder_arena(builder), &stmt->decls, decl);
+  return kj_add_decl(builder, decl);
+}
+
+kjit_node kjit_let(kjit_builder *builder, const char *name, kjit_node value)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return 0;
+  kj_expr *expr = kj_use_node(builder, value);
+  kj_decl *decl = new_local(builder, KJ_DECL_LET, name, "t");
+  kj_stmt *stmt = add_stmt(builder, KJ_STMT_DECLARE);
+  stmt->value = decl->value = expr;
+  return declare(builder, stmt, decl);
+}
+
+kjit_node kjit_var(kjit_builder *builder, const char *name, kjit_type type, kjit_node value)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return 0;
+  kj_type_expr *annotation = kj_use_type(builder, type);
+  kj_expr *expr = kj_use_node(builder, value);
+  kj_decl *decl = new_local(builder, KJ_DECL_VAR, name, "v");
+  kj_stmt *stmt = add_stmt(builder, KJ_STMT_DECLARE);
+  decl->type_expr = annotation;
+  stmt->value = decl->value = expr;
+  return declare(builder, stmt, decl);
+}
+
+static kjit_node add_storage(kjit_builder *builder, kj_decl_kind kind, const char *name, kjit_type element, const kjit_node *extents, size_t rank)
+{
+  bool is_shared = kind == KJ_DECL_SHARED, is_dynamic = is_shared && rank == 1 && !extents;
+  if (!kj_is_scalar(element)) kj_fail_build(builder, KJIT_ERROR_TYPE, "the elements of a shared or local array have a scalar type");
+  if (rank > KJ_MAX_RANK) kj_fail_build(builder, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %zu", KJ_MAX_RANK, rank);
+  kj_arena *arena = kj_builder_arena(builder);
+  kj_type_expr *scalar = kj_use_type(builder, element), *array = KJ_NEW(arena, kj_type_expr);
+  array->kind = KJ_TYPE_STATIC_ARRAY;
+  array->location = builder->location;
+  array->element = scalar;
+  if (!is_dynamic) kj_use_nodes(builder, extents, rank, &array->extents);
+  kj_decl *decl = new_local(builder, kind, name, is_shared ? "s" : "a");
+  decl->type_expr = rank ? array : scalar;
+  return declare(builder, add_stmt(builder, KJ_STMT_STORAGE), decl);
+}
+
+kjit_node kjit_shared(kjit_builder *builder, const char *name, kjit_type element, const kjit_node *extents, size_t rank)
+{
+  return KJ_ENTER_BUILDER(builder) ? add_storage(builder, KJ_DECL_SHARED, name, element, extents, rank) : 0;
+}
+
+kjit_node kjit_local(kjit_builder *builder, const char *name, kjit_type element, const kjit_node *extents, size_t rank)
+{
+  return KJ_ENTER_BUILDER(builder) ? add_storage(builder, KJ_DECL_LOCAL, name, element, extents, rank) : 0;
+}
+
+void kjit_assign(kjit_builder *builder, kjit_node place, kjit_op op, kjit_node value)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  bool is_compound = (unsigned)op < KJIT_OP_COUNT && (kj_op_table[op].class_ <= KJ_OP_POWER);
+  if (op != KJIT_STORE && !is_compound)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "an assignment is KJIT_STORE or the operator of a compound one such as KJIT_ADD");
+  kj_expr *expr = kj_use_node(builder, place), *result = kj_use_node(builder, value);
+  kj_stmt *stmt = add_stmt(builder, KJ_STMT_ASSIGN);
+  stmt->op = op;
+  stmt->value = result;
+  KJ_PUSH(kj_builder_arena(builder), &stmt->places, expr);
+}
+
+void kjit_evaluate(kjit_builder *builder, kjit_node call)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  kj_expr *expr = kj_use_node(builder, call);
+  if (expr->kind != KJ_EXPR_CALL) kj_fail_build(builder, KJIT_ERROR_MISUSE, "only a call is evaluated for its effect");
+  add_stmt(builder, KJ_STMT_EVALUATE)->value = expr;
+}
+
+static void open_block(kjit_builder *builder, kj_stmt *stmt) { push_frame(builder, stmt->kind == KJ_STMT_IF ? KJ_FRAME_IF : KJ_FRAME_LOOP, stmt, &stmt->body); }
+
+void kjit_if(kjit_builder *builder, kjit_node condition)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  kj_expr *expr = kj_use_node(builder, condition);
+  kj_stmt *stmt = add_stmt(builder, KJ_STMT_IF);
+  stmt->value = expr;
+  open_block(builder, stmt);
+}
+
+void kjit_else(kjit_builder *builder)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  kj_frame *frame = top_frame(builder);
+  if (frame->kind != KJ_FRAME_IF) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_else without an open kjit_if");
+  frame->kind = KJ_FRAME_ELSE;
+  frame->body = &frame->stmt->otherwise;
+}
+
+void kjit_while(kjit_builder *builder, kjit_node condition)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  kj_expr *expr = kj_use_node(builder, condition);
+  kj_stmt *stmt = add_stmt(builder, KJ_STMT_WHILE);
+  stmt->value = expr;
+  open_block(builder, stmt);
+}
+
+static kj_stmt *add_for(kjit_builder *builder, kj_range range, const kj_exprs *args)
+{
+  kj_stmt *stmt = add_stmt(builder, KJ_STMT_FOR);
+  stmt->range = range;
+  stmt->args = *args;
+  return stmt;
+}
+
+kjit_node kjit_for_range(kjit_builder *builder, const char *name, kjit_node first, kjit_node stop, kjit_node step)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return 0;
+  kj_exprs args = { 0 };
+  if (first) kj_use_nodes(builder, &first, 1, &args);
+  else if (step) {
+    kj_expr *zero = kj_make_literal(builder, KJ_WEAK_INT, &(int64_t){ 0 });
+    KJ_PUSH(kj_builder_arena(builder), &args, zero);
+  }
+  kj_use_nodes(builder, &stop, 1, &args);
+  if (step) kj_use_nodes(builder, &step, 1, &args);
+  kj_stmt *stmt = add_for(builder, KJ_RANGE, &args);
+  kjit_node variable = declare(builder, stmt, new_local(builder, KJ_DECL_LOOP, name, "i"));
+  open_block(builder, stmt);
+  return variable;
+}
+
+static void add_grid_loop(kjit_builder *builder, kj_range range, const kjit_node *extents, size_t rank, kjit_node *variables)
+{
+  if (rank < 1 || rank > 3 || !variables) kj_fail_build(builder, KJIT_ERROR_MISUSE, "a grid has 1, 2 or 3 dimensions, each with a variable");
+  kj_exprs args = { 0 };
+  kj_use_nodes(builder, extents, rank, &args);
+  kj_stmt *stmt = add_for(builder, range, &args);
+  for (size_t i = 0; i < rank; i++) variables[i] = declare(builder, stmt, new_local(builder, KJ_DECL_LOOP, NULL, "i"));
+  open_block(builder, stmt);
+}
+
+/* After an error the host goes on with nodes 0. */
+static void clear_nodes(kjit_node *variables, size_t rank)
+{
+  for (size_t i = 0; variables && i < rank && i < 3; i++) variables[i] = 0;
+}
+
+void kjit_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank, kjit_node *variables)
+{
+  clear_nodes(variables, rank);
+  if (KJ_ENTER_BUILDER(builder)) add_grid_loop(builder, KJ_GRID_RANGE, extents, rank, variables);
+}
+
+void kjit_for_block(kjit_builder *builder, const kjit_node *extents, size_t rank, kjit_node *variables)
+{
+  clear_nodes(variables, rank);
+  if (KJ_ENTER_BUILDER(builder)) add_grid_loop(builder, KJ_BLOCK_RANGE, extents, rank, variables);
+}
+
+void kjit_end(kjit_builder *builder)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  if (top_frame(builder)->kind == KJ_FRAME_FUNCTION) {
+    kj_function *function = builder->function;
+    function->local_count = (uint32_t)(function->params.count + function->locals.count);
+    builder->function = NULL;
+  }
+  builder->frames.count--;
+}
+
+void kjit_break(kjit_builder *builder)
+{
+  if (KJ_ENTER_BUILDER(builder)) add_stmt(builder, KJ_STMT_BREAK);
+}
+
+void kjit_continue(kjit_builder *builder)
+{
+  if (KJ_ENTER_BUILDER(builder)) add_stmt(builder, KJ_STMT_CONTINUE);
+}
+
+void kjit_return(kjit_builder *builder, kjit_node value)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  kj_expr *expr = value ? kj_use_node(builder, value) : NULL;
+  add_stmt(builder, KJ_STMT_RETURN)->value = expr;
+}

@@ -1,0 +1,143 @@
+/* Text to tokens, one at a time. A newline is no token: each token knows whether one stands before it, and the parser decides what that ends. */
+#ifndef KJ_IR_LEXER_H
+#define KJ_IR_LEXER_H
+
+#include "ir/module.h"
+#include "support/map.h"
+
+#define KJ_NO_OP KJIT_OP_COUNT
+
+/* Punctuation: X(NAME, "text", binary operator, assignment operator); longer texts before their beginnings. */
+#define KJ_PUNCTUATION(X) \
+  X(POWER_ASSIGN, "**=", KJ_NO_OP, KJIT_POW) \
+  X(FLOORDIV_ASSIGN, "//=", KJ_NO_OP, KJIT_FLOORDIV) \
+  X(SHL_ASSIGN, "<<=", KJ_NO_OP, KJIT_SHL) \
+  X(SHR_ASSIGN, ">>=", KJ_NO_OP, KJIT_SHR) \
+  X(POWER, "**", KJIT_POW, KJ_NO_OP) \
+  X(FLOORDIV, "//", KJIT_FLOORDIV, KJ_NO_OP) \
+  X(SHL, "<<", KJIT_SHL, KJ_NO_OP) \
+  X(SHR, ">>", KJIT_SHR, KJ_NO_OP) \
+  X(EQ, "==", KJIT_EQ, KJ_NO_OP) \
+  X(NE, "!=", KJIT_NE, KJ_NO_OP) \
+  X(LE, "<=", KJIT_LE, KJ_NO_OP) \
+  X(GE, ">=", KJIT_GE, KJ_NO_OP) \
+  X(ADD_ASSIGN, "+=", KJ_NO_OP, KJIT_ADD) \
+  X(SUB_ASSIGN, "-=", KJ_NO_OP, KJIT_SUB) \
+  X(MUL_ASSIGN, "*=", KJ_NO_OP, KJIT_MUL) \
+  X(DIV_ASSIGN, "/=", KJ_NO_OP, KJIT_DIV) \
+  X(MOD_ASSIGN, "%=", KJ_NO_OP, KJIT_MOD) \
+  X(AND_ASSIGN, "&=", KJ_NO_OP, KJIT_BIT_AND) \
+  X(OR_ASSIGN, "|=", KJ_NO_OP, KJIT_BIT_OR) \
+  X(XOR_ASSIGN, "^=", KJ_NO_OP, KJIT_BIT_XOR) \
+  X(ARROW, "->", KJ_NO_OP, KJ_NO_OP) \
+  X(LT, "<", KJIT_LT, KJ_NO_OP) \
+  X(GT, ">", KJIT_GT, KJ_NO_OP) \
+  X(ASSIGN, "=", KJ_NO_OP, KJIT_STORE) \
+  X(PLUS, "+", KJIT_ADD, KJ_NO_OP) \
+  X(MINUS, "-", KJIT_SUB, KJ_NO_OP) \
+  X(STAR, "*", KJIT_MUL, KJ_NO_OP) \
+  X(SLASH, "/", KJIT_DIV, KJ_NO_OP) \
+  X(PERCENT, "%", KJIT_MOD, KJ_NO_OP) \
+  X(AMPERSAND, "&", KJIT_BIT_AND, KJ_NO_OP) \
+  X(PIPE, "|", KJIT_BIT_OR, KJ_NO_OP) \
+  X(CARET, "^", KJIT_BIT_XOR, KJ_NO_OP) \
+  X(TILDE, "~", KJ_NO_OP, KJ_NO_OP) \
+  X(LEFT_PAREN, "(", KJ_NO_OP, KJ_NO_OP) \
+  X(RIGHT_PAREN, ")", KJ_NO_OP, KJ_NO_OP) \
+  X(LEFT_BRACKET, "[", KJ_NO_OP, KJ_NO_OP) \
+  X(RIGHT_BRACKET, "]", KJ_NO_OP, KJ_NO_OP) \
+  X(LEFT_BRACE, "{", KJ_NO_OP, KJ_NO_OP) \
+  X(RIGHT_BRACE, "}", KJ_NO_OP, KJ_NO_OP) \
+  X(COMMA, ",", KJ_NO_OP, KJ_NO_OP) \
+  X(SEMICOLON, ";", KJ_NO_OP, KJ_NO_OP) \
+  X(COLON, ":", KJ_NO_OP, KJ_NO_OP) \
+  X(QUESTION, "?", KJ_NO_OP, KJ_NO_OP) \
+  X(AT, "@", KJ_NO_OP, KJ_NO_OP) \
+  X(DOT, ".", KJ_NO_OP, KJ_NO_OP)
+
+/* Reserved words: X(NAME, "text", binary operator). */
+#define KJ_KEYWORDS(X) \
+  X(AND, "and", KJIT_AND) \
+  X(OR, "or", KJIT_OR) \
+  X(NOT, "not", KJ_NO_OP) \
+  X(TRUE, "true", KJ_NO_OP) \
+  X(FALSE, "false", KJ_NO_OP) \
+  X(KERNEL, "kernel", KJ_NO_OP) \
+  X(FUNC, "func", KJ_NO_OP) \
+  X(IMPORT, "import", KJ_NO_OP) \
+  X(EXTERN, "extern", KJ_NO_OP) \
+  X(CONST, "const", KJ_NO_OP) \
+  X(STRUCT, "struct", KJ_NO_OP) \
+  X(LET, "let", KJ_NO_OP) \
+  X(VAR, "var", KJ_NO_OP) \
+  X(SHARED, "shared", KJ_NO_OP) \
+  X(LOCAL, "local", KJ_NO_OP) \
+  X(IF, "if", KJ_NO_OP) \
+  X(ELSE, "else", KJ_NO_OP) \
+  X(WHILE, "while", KJ_NO_OP) \
+  X(FOR, "for", KJ_NO_OP) \
+  X(IN, "in", KJ_NO_OP) \
+  X(BREAK, "break", KJ_NO_OP) \
+  X(CONTINUE, "continue", KJ_NO_OP) \
+  X(RETURN, "return", KJ_NO_OP) \
+  X(ASSERT, "assert", KJ_NO_OP) \
+  X(RAISE, "raise", KJ_NO_OP) \
+  X(PRINT, "print", KJ_NO_OP)
+
+typedef enum kj_token_kind {
+  KJ_TOKEN_END, /* of the text */
+  KJ_TOKEN_NAME,
+  KJ_TOKEN_INT,
+  KJ_TOKEN_FLOAT,
+  KJ_TOKEN_STRING,
+#define X(name, text, binary, assign) KJ_TOKEN_##name,
+  KJ_PUNCTUATION(X)
+#undef X
+#define X(name, text, binary) KJ_TOKEN_##name,
+    KJ_KEYWORDS(X)
+#undef X
+      KJ_TOKEN_COUNT
+} kj_token_kind;
+
+typedef struct kj_token_info {
+  const char *text; /* punctuation and keywords */
+  kjit_op binary, assign;
+} kj_token_info;
+extern const kj_token_info kj_token_table[KJ_TOKEN_COUNT];
+
+typedef struct kj_token {
+  kj_token_kind kind;
+  kj_location location;
+  bool newline_before;
+  const char *start; /* in the text */
+  size_t length;
+  kj_map_entry *name; /* NAME: its entry in the lexer's names */
+  kjit_type type;     /* INT, FLOAT: of the suffix, else weak */
+  uint64_t integer;
+  double number;
+  const char *string; /* STRING: decoded */
+} kj_token;
+
+typedef struct kj_lexer {
+  const char *at, *end, *line_start;
+  uint32_t line;
+  kj_arena *arena; /* of names and strings */
+  kj_map names;
+  kj_diagnostics *diagnostics;
+  const kj_sources *sources;
+  jmp_buf *on_error;
+  kj_token token; /* the one lookahead */
+} kj_lexer;
+
+/* text is file 0 of sources. Reports and jumps to on_error with KJ_JUMP_ERROR on bytes that are no token: set it before the first kj_next_token. */
+void kj_init_lexer(kj_lexer *lexer, const char *text, size_t size_bytes, kj_arena *arena, const kj_sources *sources, kj_diagnostics *diagnostics);
+/* Replaces lexer->token by the next one. */
+void kj_next_token(kj_lexer *lexer);
+/* Reports one error and jumps. */
+_Noreturn void kj_fail_at(kj_lexer *lexer, kj_location location, kjit_status status, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Whether the text is UTF-8 without 0 bytes; reports the first byte that is not. */
+bool kj_check_text(const char *text, size_t size_bytes, const kj_sources *sources, kj_diagnostics *diagnostics);
+/* Whether the string is a name that the text form can spell: not a keyword. */
+bool kj_is_name(const char *text);
+
+#endif

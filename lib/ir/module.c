@@ -1,0 +1,155 @@
+/* Life of modules, and the public functions on modules and types. kjit_get_kernel and what follows from it is the runtime's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/module.h"
+#include "support/context.h"
+
+/* ---- life ---- */
+
+void kj_publish_module(kjit_module *module)
+{
+  kjit_context *context = module->context;
+  if (!context) return;
+  pthread_mutex_lock(&context->mutex);
+  module->next = context->modules;
+  if (module->next) module->next->previous = module;
+  context->modules = module;
+  module->is_published = true;
+  pthread_mutex_unlock(&context->mutex);
+}
+
+static void unlink_module(kjit_context *context, kjit_module *module)
+{
+  if (!module->is_published) return;
+  pthread_mutex_lock(&context->mutex);
+  if (module->next) module->next->previous = module->previous;
+  if (module->previous) module->previous->next = module->next;
+  else context->modules = module->next;
+  pthread_mutex_unlock(&context->mutex);
+}
+
+kjit_module *kj_create_module(kjit_context *context, kj_types *types)
+{
+  kjit_module *module = calloc(1, sizeof *module);
+  if (!module) return NULL;
+  module->context = context;
+  module->types = types;
+  atomic_store_explicit(&module->references, 1, memory_order_relaxed);
+  return module;
+}
+
+void kj_destroy_module(kjit_module *module)
+{
+  if (!module) return;
+  if (module->release_kernels) module->release_kernels(module);
+  unlink_module(module->context, module);
+  kj_free_arena(&module->arena);
+  free(module);
+}
+
+kjit_module *kjit_retain_module(kjit_module *module)
+{
+  if (module) atomic_fetch_add_explicit(&module->references, 1, memory_order_relaxed);
+  return module;
+}
+
+void kjit_release_module(kjit_module *module)
+{
+  if (module && atomic_fetch_sub_explicit(&module->references, 1, memory_order_acq_rel) == 1) kj_destroy_module(module);
+}
+
+/* ---- text ---- */
+
+kjit_status kjit_parse_module(kjit_context *context, const char *name, const char *text, size_t size_bytes, kjit_module **module)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (!module || (!text && size_bytes)) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_module needs a text and a place for the module");
+  kj_diagnostics diagnostics = { 0 };
+  kjit_module *parsed = NULL;
+  kj_parse_module(context, context->types, name, text ? text : "", size_bytes, &diagnostics, &parsed);
+  kjit_status status = kj_finish_call(context, &diagnostics);
+  if (status == KJIT_OK) *module = parsed;
+  return status;
+}
+
+kjit_status kjit_copy_module_text(kjit_module *module, char **text)
+{
+  if (!module) return KJIT_ERROR_MISUSE;
+  if (!text) return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_copy_module_text needs a place for the text");
+  kj_buffer buffer = { 0 };
+  kj_print_module(module, &buffer);
+  char *copy = kj_take_text(&buffer);
+  if (!copy) return kj_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
+  *text = copy;
+  return KJIT_OK;
+}
+
+/* ---- names ---- */
+
+kj_decl *kj_find_decl(const kjit_module *module, const char *name)
+{
+  for (size_t i = 0; i < module->decls.count; i++) {
+    kj_decl *decl = module->decls.items[i];
+    if (decl->kind != KJ_DECL_STRUCT && strcmp(decl->name, name) == 0) return decl;
+  }
+  return NULL;
+}
+
+kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_function **function)
+{
+  if (!module) return KJIT_ERROR_MISUSE;
+  if (!name || !function) return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_get_function needs a name and a place for the function");
+  kj_decl *decl = kj_find_decl(module, name);
+  if (!decl || decl->kind != KJ_DECL_FUNCTION || decl->function->is_kernel)
+    return kj_fail_call(module->context, KJIT_ERROR_NAME, "module %s has no func `%s`%s", module->sources.items[0].name, name,
+                        decl ? ": the name is that of a kernel or constant" : "");
+  *function = (kjit_function *)decl;
+  return KJIT_OK;
+}
+
+const char *kjit_get_kernel_name(kjit_module *module, size_t index)
+{
+  for (size_t i = 0; module && i < module->decls.count; i++) {
+    const kj_decl *decl = module->decls.items[i];
+    if (decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel && index-- == 0) return decl->name;
+  }
+  return NULL;
+}
+
+/* ---- types ---- */
+
+kjit_type kjit_get_array_type(kjit_context *context, kjit_type element, uint32_t rank, kjit_layout layout, int read_only)
+{
+  if (!context) return KJIT_VOID;
+  bool is_layout = layout == KJIT_LAYOUT_STRIDED || layout == KJIT_LAYOUT_C || layout == KJIT_LAYOUT_F;
+  kjit_type type = KJIT_ANY;
+  kjit_status status = KJIT_OK;
+  if (!kj_is_scalar(element)) status = kj_fail_call(context, KJIT_ERROR_MISUSE, "the element of an array is a scalar type");
+  else if (rank > KJ_MAX_RANK) status = kj_fail_call(context, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %u", KJ_MAX_RANK, rank);
+  else if (!is_layout) status = kj_fail_call(context, KJIT_ERROR_MISUSE, "%d is not a layout", (int)layout);
+  else type = kj_array_type(context->types, element, rank, layout, read_only != 0);
+  if (status == KJIT_OK && type == KJIT_ANY) status = kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  return status == KJIT_OK ? type : KJIT_VOID;
+}
+
+kjit_status kjit_parse_type(kjit_context *context, const char *text, kjit_type *type)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (!text || !type) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_type needs a text and a place for the type");
+  kj_diagnostics diagnostics = { 0 };
+  kjit_type parsed = KJIT_ANY;
+  kj_parse_type(context->types, text, &diagnostics, &parsed);
+  kjit_status status = kj_finish_call(context, &diagnostics);
+  if (status == KJIT_OK) *type = parsed;
+  return status;
+}
+
+char *kjit_copy_type_text(kjit_context *context, kjit_type type)
+{
+  if (!context) return NULL;
+  kj_buffer buffer = { 0 };
+  if (kj_has_type(context->types, type)) kj_print_type(context->types, type, &buffer);
+  else kj_append_format(&buffer, "unknown type %u", type);
+  return kj_take_text(&buffer);
+}

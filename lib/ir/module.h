@@ -1,0 +1,252 @@
+/* The untyped kernel IR: what the parser and the builder make. A module is immutable once finished; any thread may read it.
+ *
+ * Everything lives in the module's arena. Declarations are shared by reference; an expression has one parent. Local names are resolved when they are made;
+ * names of functions and constants of the module are resolved by kj_finish_module, so that they may be used before they are declared. */
+#ifndef KJ_IR_MODULE_H
+#define KJ_IR_MODULE_H
+
+#include <kjit/module.h>
+#include <stdbool.h>
+
+#include "ir/builtin.h"
+#include "ir/type.h"
+#include "support/diagnostics.h"
+
+typedef struct kj_module kj_module; /* = kjit_module */
+typedef struct kj_expr kj_expr;
+typedef struct kj_stmt kj_stmt;
+typedef struct kj_decl kj_decl;
+typedef struct kj_function kj_function;
+
+typedef KJ_LIST(kj_expr *) kj_exprs;
+typedef KJ_LIST(kj_stmt *) kj_stmts;
+typedef KJ_LIST(kj_decl *) kj_decls;
+
+/* ---- types as written ---- */
+
+typedef enum kj_type_expr_kind {
+  KJ_TYPE_FIXED,        /* .type: a scalar, or an array of scalars with [:] dimensions */
+  KJ_TYPE_DTYPE,        /* dtype(.expr) */
+  KJ_TYPE_ARRAY,        /* .element with .rank `:` dimensions and .layout; only where the element is not fixed: dtype(A)[:, :] */
+  KJ_TYPE_STATIC_ARRAY, /* .element[.extents ...]; no extents: shared memory of the launch's size */
+  KJ_TYPE_TUPLE,        /* .items */
+  KJ_TYPE_POINTER,      /* .element* : parsed, printed, refused by the verifier until pointers are supported */
+  KJ_TYPE_NAMED         /* .name of a struct: the same */
+} kj_type_expr_kind;
+
+typedef struct kj_type_expr kj_type_expr;
+struct kj_type_expr {
+  kj_type_expr_kind kind;
+  kj_location location;
+  kjit_type type;
+  kj_expr *expr;
+  kj_type_expr *element;
+  uint32_t rank;
+  kjit_layout layout;
+  bool read_only;
+  kj_exprs extents;
+  KJ_LIST(kj_type_expr *) items;
+  const char *name;
+};
+
+/* ---- expressions ---- */
+
+typedef enum kj_expr_kind {
+  KJ_EXPR_INT,     /* .type: KJ_WEAK_INT or an integer type (suffix); .integer */
+  KJ_EXPR_FLOAT,   /* .type: KJ_WEAK_FLOAT or a float type; .number */
+  KJ_EXPR_BOOL,    /* .integer 0 or 1 */
+  KJ_EXPR_STRING,  /* .name */
+  KJ_EXPR_DECL,    /* a parameter, variable, constant or function: .decl */
+  KJ_EXPR_NAME,    /* not resolved yet: .name. None is left in a finished module */
+  KJ_EXPR_BUILTIN, /* a built-in used as a name: .builtin (threadIdx, laneid, pi, grid before its call) */
+  KJ_EXPR_TYPE,    /* a type used as a value: callee of a cast, argument of zero, operand of `dtype(x) == f32`: .type_expr */
+  KJ_EXPR_UNARY,   /* .op .x */
+  KJ_EXPR_BINARY,  /* .op .x .y ; compare, and, or too */
+  KJ_EXPR_COND,    /* .x ? .y : .z */
+  KJ_EXPR_CALL,    /* .x callee (DECL of a function or func parameter, BUILTIN, TYPE); .args */
+  KJ_EXPR_INDEX,   /* .x [ .args ]; an argument may be a SLICE */
+  KJ_EXPR_SLICE,   /* .x : .y : .z, each may be NULL */
+  KJ_EXPR_FIELD,   /* .x . .name */
+  KJ_EXPR_TUPLE    /* .args */
+} kj_expr_kind;
+
+/* Trees are no higher, blocks nest no deeper than this: every pass may recurse. */
+enum { KJ_MAX_HEIGHT = 400, KJ_MAX_NESTING = 200 };
+
+struct kj_expr {
+  kj_expr_kind kind;
+  kjit_op op;
+  uint32_t height; /* of the tree below, from 1 */
+  kj_location location;
+  kj_expr *x, *y, *z;
+  kj_exprs args;
+  kj_decl *decl;
+  const kj_builtin *builtin;
+  kj_type_expr *type_expr;
+  kjit_type type;
+  __int128 integer; /* weak integers up to the range of u64 and i64 together; literals themselves are never negative */
+  double number;
+  const char *name;
+};
+
+/* ---- declarations ---- */
+
+typedef enum kj_decl_kind {
+  KJ_DECL_FUNCTION, /* kernel, func: .function */
+  KJ_DECL_CONST,    /* module constant: .type_expr may be NULL, .value an expression or a TUPLE for an aggregate (nested), or .data */
+  KJ_DECL_STRUCT,   /* parsed, printed, refused by the verifier until structs are supported */
+  KJ_DECL_PARAM,    /* .is_const, .type_expr or NULL, .value default or NULL; .is_func */
+  KJ_DECL_LET,      /* .value, or NULL when one of several names of a destructuring statement */
+  KJ_DECL_VAR,      /* the same; .type_expr or NULL */
+  KJ_DECL_SHARED,   /* .type_expr: a STATIC_ARRAY or a scalar */
+  KJ_DECL_LOCAL,
+  KJ_DECL_LOOP /* variable of a for */
+} kj_decl_kind;
+
+typedef struct kj_attribute {
+  const struct kj_attribute_info *info; /* row of attributes.def */
+  kj_location location;
+  kj_exprs values;
+} kj_attribute;
+typedef KJ_LIST(kj_attribute) kj_attributes;
+
+struct kj_decl {
+  kj_decl_kind kind;
+  const char *name; /* as given; printed names are made unique by the printer */
+  kj_location location;
+  uint32_t index; /* parameters and locals: dense from 0 within their function, for side tables; module level: dense in the module */
+  bool is_const, is_func;
+  bool is_assigned; /* VAR: assigned after its declaration */
+  kj_type_expr *type_expr;
+  kj_expr *value;
+  kj_attributes attributes;
+  kj_function *function; /* FUNCTION: itself; PARAM and locals: the owner */
+  /* CONST made from data (builder): row-major elements in the module's arena */
+  const void *data;
+  kjit_type data_element;
+  int64_t extents[KJ_MAX_RANK];
+  uint32_t rank;
+  kj_decls fields; /* STRUCT: PARAM-like decls */
+};
+
+struct kj_function {
+  kj_decl *decl;
+  bool is_kernel, is_extern;
+  kj_decls params;
+  kj_decls locals;      /* every LET, VAR, SHARED, LOCAL, LOOP of the body, in order of declaration */
+  kj_type_expr *result; /* annotation or NULL */
+  kj_attributes attributes;
+  kj_stmts body;
+  uint32_t local_count; /* params.count + locals.count: decl->index is below it */
+};
+
+/* ---- statements ---- */
+
+typedef enum kj_stmt_kind {
+  KJ_STMT_DECLARE,  /* let, var: .decls (several: destructures .value), .value */
+  KJ_STMT_STORAGE,  /* shared, local: .decls[0] */
+  KJ_STMT_ASSIGN,   /* .places .op .value (several places: destructures; op STORE then) */
+  KJ_STMT_EVALUATE, /* .value: a call */
+  KJ_STMT_IF,       /* .value .body .otherwise */
+  KJ_STMT_WHILE,    /* .value .body .attributes */
+  KJ_STMT_FOR,      /* .decls loop variables, .range, .args (1..3 for range; extents otherwise), .body, .attributes */
+  KJ_STMT_BREAK,
+  KJ_STMT_CONTINUE,
+  KJ_STMT_RETURN, /* .value may be NULL */
+  KJ_STMT_ASSERT, /* .value .message */
+  KJ_STMT_RAISE,  /* .message */
+  KJ_STMT_PRINT   /* .args */
+} kj_stmt_kind;
+
+typedef enum kj_range { KJ_RANGE, KJ_GRID_RANGE, KJ_BLOCK_RANGE } kj_range;
+
+struct kj_stmt {
+  kj_stmt_kind kind;
+  kj_location location;
+  kj_decls decls;
+  kj_exprs places, args;
+  kjit_op op;
+  kj_expr *value;
+  const char *message;
+  kj_range range;
+  kj_stmts body, otherwise;
+  kj_attributes attributes;
+};
+
+/* ---- modules ---- */
+
+struct kjit_module {
+  kj_arena arena;
+  kjit_context *context; /* not owned */
+  kj_types *types;       /* of the context */
+  kj_sources sources;    /* file 0 is the text parsed, or the builder's module name */
+  KJ_LIST(const char *) imports;
+  kj_location import_location; /* of the first import */
+  kj_decls decls;              /* functions, constants, structs in order */
+  uint64_t parse_time_ns;
+  _Atomic uint32_t references;
+  void *kernels; /* kjit_kernel objects, made by the runtime on demand */
+  void (*release_kernels)(kjit_module *module);
+  kjit_module *previous, *next; /* in the context's list of published modules */
+  bool is_published;
+};
+
+typedef struct kj_attribute_info {
+  const char *name, *doc;
+  int least, most;
+  unsigned places;
+} kj_attribute_info;
+enum { KJ_PLACE_KERNEL = 1, KJ_PLACE_FUNC = 2, KJ_PLACE_LOOP = 4, KJ_PLACE_ARRAY = 8, KJ_PLACE_STRUCT = 16, KJ_PLACE_PARAMETER = 32 };
+typedef enum kj_attribute_id {
+#define X(name, text, least, most, places, doc) KJ_ATTRIBUTE_##name,
+#include "ir/attributes.def"
+#undef X
+  KJ_ATTRIBUTE_COUNT
+} kj_attribute_id;
+extern const kj_attribute_info kj_attribute_table[KJ_ATTRIBUTE_COUNT];
+/* NULL: none of that name. */
+const kj_attribute_info *kj_find_attribute(const char *name);
+/* The attribute among those given, or NULL. */
+const kj_attribute *kj_get_attribute(const kj_attributes *attributes, kj_attribute_id id);
+
+typedef struct kj_op_info {
+  const char *name, *text;
+  int precedence;
+  enum { KJ_OP_ARITH, KJ_OP_DIVIDE, KJ_OP_INT, KJ_OP_SHIFT, KJ_OP_POWER, KJ_OP_COMPARE, KJ_OP_LOGIC, KJ_OP_UNARY, KJ_OP_STORE } class_;
+} kj_op_info;
+extern const kj_op_info kj_op_table[KJIT_OP_COUNT];
+
+/* ---- the parts that make, check and print modules ---- */
+
+/* Text to a finished module: parse (recursive descent straight into the arena), then kj_finish_module. On failure *module is NULL and diagnostics say why. */
+kjit_status kj_parse_module(kjit_context *context, kj_types *types, const char *name, const char *text, size_t size_bytes, kj_diagnostics *diagnostics,
+                            kjit_module **module);
+/* Resolves module-level names and built-ins, then verifies: names, arity where known, places, break and return, attributes, what is not supported yet.
+ * The builder ends here too. Jumps through module->arena.on_failure on errors after reporting them. */
+void kj_finish_module(kjit_module *module, kj_diagnostics *diagnostics);
+/* Canonical text of a module, or of one type expression or expression for messages. */
+void kj_print_module(const kjit_module *module, kj_buffer *buffer);
+void kj_print_expr(const kjit_module *module, const kj_expr *expr, kj_buffer *buffer);
+/* Canonical text of what the roots (functions of the module, none twice) mean: each of them in order, then every function, constant and struct that they use,
+ * directly or through others. Independent of comments, layout, order and whatever else is in the module. */
+void kj_print_reachable(const kjit_module *module, const kj_decl *const *roots, size_t count, kj_buffer *buffer);
+/* A type annotation as text: the same parser. Without module: dtype() and static extents are errors. */
+kjit_status kj_parse_type(kj_types *types, const char *text, kj_diagnostics *diagnostics, kjit_type *type);
+/* Parses without kj_finish_module: names of the module stay unresolved. For printing what is not supported yet, and for tests. */
+kjit_status kj_read_module(kj_types *types, const char *name, const char *text, size_t size_bytes, kj_diagnostics *diagnostics, kjit_module **module);
+/* An empty module with one reference; NULL when out of memory. Set arena.on_failure before its arena is used. */
+kjit_module *kj_create_module(kjit_context *context, kj_types *types);
+/* Hands a finished module to the host: from now on the context frees it if the host does not. */
+void kj_publish_module(kjit_module *module);
+/* Whatever the count of references says. */
+void kj_destroy_module(kjit_module *module);
+
+/* The function or constant named, or NULL. */
+kj_decl *kj_find_decl(const kjit_module *module, const char *name);
+
+/* What a kernel, and the funcs it may call, do with the elements of each array parameter; conservative: what is handed to a func parameter is read, and written
+ * where any func of the module writes to a parameter (so a func of another module must not be an argument). read and written have params.count entries. Needs no
+ * types: made on the untyped tree. */
+void kj_find_accesses(const kjit_module *module, const kj_function *function, bool *read, bool *written);
+
+#endif

@@ -1,0 +1,355 @@
+/* Expressions: operators by the precedence of ops.def, postfix forms, literals. Sentences for habits of other languages stand where they would be syntax
+ * errors. */
+#include <string.h>
+
+#include "ir/expr.h"
+#include "ir/habits.h"
+#include "ir/parser.h"
+
+static kj_expr *parse_unary(kj_parser *parser);
+
+static kj_expr *new_expr(kj_parser *parser, kj_expr_kind kind, kj_location location) { return kj_new_expr(parser->arena, kind, location); }
+
+/* Every node but a leaf passes here: trees stay so low that every pass may recurse. */
+static kj_expr *seal(kj_parser *parser, kj_expr *expr)
+{
+  if (kj_measure_expr(expr) > KJ_MAX_HEIGHT)
+    kj_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX, "an expression of more than %d levels: give parts of it a name with `let`", KJ_MAX_HEIGHT);
+  return expr;
+}
+
+/* ---- primaries ---- */
+
+/* The largest value of an integer type; one more is taken behind a minus. */
+static uint64_t largest_integer(kjit_type type)
+{
+  static const uint64_t largest[KJIT_SCALAR_COUNT] = {
+    [KJIT_I8] = INT8_MAX,  [KJIT_I16] = INT16_MAX,  [KJIT_I32] = INT32_MAX,  [KJIT_I64] = INT64_MAX,
+    [KJIT_U8] = UINT8_MAX, [KJIT_U16] = UINT16_MAX, [KJIT_U32] = UINT32_MAX, [KJIT_U64] = UINT64_MAX,
+  };
+  return type < KJIT_SCALAR_COUNT ? largest[type] : UINT64_MAX;
+}
+
+static _Noreturn void refuse_range(kj_parser *parser, const kj_expr *literal)
+{
+  kj_fail_parse(parser, literal->location, KJIT_ERROR_SYNTAX, "%llu does not fit %s, whose largest value is %llu", (unsigned long long)literal->integer,
+                kj_type(parser->types, literal->type)->name, (unsigned long long)largest_integer(literal->type));
+}
+
+static kj_expr *parse_number(kj_parser *parser)
+{
+  const kj_token *token = &parser->lexer.token;
+  kj_expr *expr = new_expr(parser, token->kind == KJ_TOKEN_INT ? KJ_EXPR_INT : KJ_EXPR_FLOAT, token->location);
+  expr->type = token->type;
+  expr->integer = token->integer;
+  expr->number = token->number;
+  if (expr->kind == KJ_EXPR_INT && token->integer > largest_integer(expr->type)) {
+    bool is_signed = expr->type >= KJIT_I8 && expr->type <= KJIT_I64;
+    if (!is_signed || token->integer != largest_integer(expr->type) + 1) refuse_range(parser, expr);
+    parser->overflow = expr;
+  }
+  kj_advance(parser);
+  return expr;
+}
+
+static kj_expr *parse_name(kj_parser *parser)
+{
+  const kj_token *token = &parser->lexer.token;
+  const kj_binding *binding = token->name->value;
+  kj_expr *expr = new_expr(parser, binding ? KJ_EXPR_DECL : KJ_EXPR_NAME, token->location);
+  if (binding) expr->decl = binding->decl;
+  else expr->name = token->name->key;
+  kj_advance(parser);
+  return expr;
+}
+
+static kj_expr *parse_string(kj_parser *parser)
+{
+  kj_expr *expr = new_expr(parser, KJ_EXPR_STRING, kj_place(parser));
+  expr->name = parser->lexer.token.string;
+  kj_advance(parser);
+  return expr;
+}
+
+static kj_expr *parse_bool(kj_parser *parser)
+{
+  kj_expr *expr = new_expr(parser, KJ_EXPR_BOOL, kj_place(parser));
+  expr->integer = kj_at(parser, KJ_TOKEN_TRUE);
+  kj_advance(parser);
+  return expr;
+}
+
+/* `(float)x`: a cast of C. */
+static void refuse_cast(kj_parser *parser, const kj_expr *expr, kj_location place)
+{
+  bool is_value = kj_at(parser, KJ_TOKEN_NAME) || kj_at(parser, KJ_TOKEN_INT) || kj_at(parser, KJ_TOKEN_FLOAT) || kj_at(parser, KJ_TOKEN_LEFT_PAREN);
+  if (expr->kind != KJ_EXPR_NAME || !is_value || parser->lexer.token.newline_before) return;
+  const char *alias = kj_find_type_alias(expr->name);
+  bool is_type = kj_find_scalar(expr->name, strlen(expr->name)) != KJIT_ANY;
+  if (alias || is_type) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "a conversion is written `%s(x)`", alias ? alias : expr->name);
+}
+
+/* `(x)` is x; `(x, y)` and `(x,)` are tuples. */
+static kj_expr *parse_paren(kj_parser *parser)
+{
+  kj_location place = kj_place(parser);
+  kj_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
+  kj_expr *first = kj_parse_expr(parser);
+  if (!kj_at(parser, KJ_TOKEN_COMMA)) {
+    kj_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, NULL);
+    refuse_cast(parser, first, place);
+    return first;
+  }
+  kj_expr *tuple = new_expr(parser, KJ_EXPR_TUPLE, place);
+  KJ_PUSH(parser->arena, &tuple->args, first);
+  while (kj_accept(parser, KJ_TOKEN_COMMA) && !kj_at(parser, KJ_TOKEN_RIGHT_PAREN)) {
+    kj_expr *item = kj_parse_expr(parser);
+    KJ_PUSH(parser->arena, &tuple->args, item);
+  }
+  kj_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, NULL);
+  return seal(parser, tuple);
+}
+
+/* Whether the lookahead follows the previous token without a blank: `&&` comes as two `&`. */
+static bool is_adjacent(const kj_parser *parser)
+{
+  return parser->previous.start && parser->previous.start + parser->previous.length == parser->lexer.token.start;
+}
+
+static _Noreturn void refuse_operand(kj_parser *parser)
+{
+  kj_token_kind kind = parser->lexer.token.kind, before = parser->previous.kind;
+  kj_location place = kj_place(parser);
+  if (kind == KJ_TOKEN_AMPERSAND && before == KJ_TOKEN_AMPERSAND && is_adjacent(parser))
+    kj_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX, "`&&` is `and` here");
+  if (kind == KJ_TOKEN_PIPE && before == KJ_TOKEN_PIPE && is_adjacent(parser))
+    kj_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX, "`||` is `or` here");
+  if (kind == KJ_TOKEN_AMPERSAND) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "a place is written as it is, without `&`: `atomic_add(out[y], 1)`");
+  if (kind == KJ_TOKEN_STAR) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a value, found `*`; an element is `p[i]`");
+  if (kind == KJ_TOKEN_FLOORDIV) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "`//` divides and rounds down; a comment starts with `#`");
+  if (kind == KJ_TOKEN_NOT) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "`not` binds weaker than this operator: put parentheses around `not ...`");
+  if ((before == KJ_TOKEN_STAR) && (kind == KJ_TOKEN_RIGHT_PAREN || kind == KJ_TOKEN_COMMA || kind == KJ_TOKEN_LEFT_BRACKET))
+    kj_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX, "expected a value after `*`, found %s", kj_describe_token(parser));
+  if (kind == KJ_TOKEN_LEFT_BRACE)
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a value, found `{`; arrays of values are module constants: `const NAME = { 1, 2 }`");
+  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a value, found %s", kj_describe_token(parser));
+}
+
+static kj_expr *parse_primary(kj_parser *parser)
+{
+  switch (parser->lexer.token.kind) {
+  case KJ_TOKEN_NAME: return parse_name(parser);
+  case KJ_TOKEN_INT:
+  case KJ_TOKEN_FLOAT: return parse_number(parser);
+  case KJ_TOKEN_STRING: return parse_string(parser);
+  case KJ_TOKEN_TRUE:
+  case KJ_TOKEN_FALSE: return parse_bool(parser);
+  case KJ_TOKEN_LEFT_PAREN: return parse_paren(parser);
+  default: refuse_operand(parser);
+  }
+}
+
+/* ---- postfix forms ---- */
+
+void kj_parse_arguments(kj_parser *parser, kj_exprs *list)
+{
+  while (!kj_at(parser, KJ_TOKEN_RIGHT_PAREN)) {
+    kj_expr *argument = kj_parse_expr(parser);
+    KJ_PUSH(parser->arena, list, argument);
+    if (kj_at(parser, KJ_TOKEN_ASSIGN)) kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "arguments are given by position, not by name");
+    if (!kj_accept(parser, KJ_TOKEN_COMMA)) break;
+  }
+  kj_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, "after the arguments");
+}
+
+static kj_expr *parse_call(kj_parser *parser, kj_expr *callee)
+{
+  kj_expr *call = new_expr(parser, KJ_EXPR_CALL, callee->location);
+  call->x = callee;
+  kj_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
+  kj_parse_arguments(parser, &call->args);
+  return seal(parser, call);
+}
+
+static bool ends_slice_part(const kj_parser *parser)
+{
+  return kj_at(parser, KJ_TOKEN_COLON) || kj_at(parser, KJ_TOKEN_COMMA) || kj_at(parser, KJ_TOKEN_RIGHT_BRACKET);
+}
+
+/* expr, or [expr] : [expr] [: [expr]] */
+static kj_expr *parse_subscript(kj_parser *parser)
+{
+  kj_location place = kj_place(parser);
+  kj_expr *first = ends_slice_part(parser) ? NULL : kj_parse_expr(parser);
+  if (!kj_at(parser, KJ_TOKEN_COLON)) {
+    if (!first) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected an index, found %s", kj_describe_token(parser));
+    return first;
+  }
+  kj_expr *slice = new_expr(parser, KJ_EXPR_SLICE, place);
+  slice->x = first;
+  kj_advance(parser);
+  if (!ends_slice_part(parser)) slice->y = kj_parse_expr(parser);
+  if (kj_accept(parser, KJ_TOKEN_COLON) && !ends_slice_part(parser)) slice->z = kj_parse_expr(parser);
+  return seal(parser, slice);
+}
+
+static kj_expr *parse_index(kj_parser *parser, kj_expr *array)
+{
+  kj_expr *index = new_expr(parser, KJ_EXPR_INDEX, array->location);
+  index->x = array;
+  kj_open_bracket(parser, KJ_TOKEN_LEFT_BRACKET, NULL);
+  while (!kj_at(parser, KJ_TOKEN_RIGHT_BRACKET)) {
+    kj_expr *subscript = parse_subscript(parser);
+    KJ_PUSH(parser->arena, &index->args, subscript);
+    if (!kj_accept(parser, KJ_TOKEN_COMMA)) break;
+  }
+  kj_close_bracket(parser, KJ_TOKEN_RIGHT_BRACKET, "after the indices");
+  return seal(parser, index);
+}
+
+static kj_expr *parse_field(kj_parser *parser, kj_expr *x)
+{
+  kj_advance(parser);
+  if (!kj_at(parser, KJ_TOKEN_NAME))
+    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "expected the name of a field after `.`, found %s", kj_describe_token(parser));
+  kj_expr *field = new_expr(parser, KJ_EXPR_FIELD, kj_place(parser));
+  field->x = x;
+  field->name = parser->lexer.token.name->key;
+  kj_advance(parser);
+  return seal(parser, field);
+}
+
+kj_expr *kj_parse_postfix(kj_parser *parser)
+{
+  kj_expr *expr = parse_primary(parser);
+  while (!kj_at_line_end(parser)) {
+    if (kj_at(parser, KJ_TOKEN_LEFT_PAREN)) expr = parse_call(parser, expr);
+    else if (kj_at(parser, KJ_TOKEN_LEFT_BRACKET)) expr = parse_index(parser, expr);
+    else if (kj_at(parser, KJ_TOKEN_DOT)) expr = parse_field(parser, expr);
+    else break;
+  }
+  return expr;
+}
+
+/* ---- operators ---- */
+
+static kj_expr *parse_operation(kj_parser *parser, kjit_op op, kj_expr *x, kj_location place, kj_expr *y)
+{
+  kj_expr *expr = new_expr(parser, y ? KJ_EXPR_BINARY : KJ_EXPR_UNARY, place);
+  expr->op = op;
+  expr->x = x;
+  expr->y = y;
+  return seal(parser, expr);
+}
+
+/* postfix [ ** unary ] : binds tighter than a sign before it, weaker than one behind. */
+static kj_expr *parse_power(kj_parser *parser)
+{
+  kj_expr *base = kj_parse_postfix(parser);
+  if (!kj_at(parser, KJ_TOKEN_POWER) || kj_at_line_end(parser)) return base;
+  kj_location place = kj_place(parser);
+  kj_enter(parser);
+  kj_advance(parser);
+  kj_expr *exponent = parse_unary(parser);
+  kj_leave(parser);
+  return parse_operation(parser, KJIT_POW, base, place, exponent);
+}
+
+static kjit_op unary_op(kj_token_kind kind)
+{
+  return kind == KJ_TOKEN_MINUS ? KJIT_NEG : kind == KJ_TOKEN_PLUS ? KJIT_POS : kind == KJ_TOKEN_TILDE ? KJIT_INVERT : KJ_NO_OP;
+}
+
+static kj_expr *parse_unary(kj_parser *parser)
+{
+  kjit_op op = unary_op(parser->lexer.token.kind);
+  if (op == KJ_NO_OP) return parse_power(parser);
+  kj_location place = kj_place(parser);
+  kj_enter(parser);
+  kj_advance(parser);
+  kj_expr *operand = parse_unary(parser);
+  if (op == KJIT_NEG && operand == parser->overflow) parser->overflow = NULL;
+  kj_leave(parser);
+  return parse_operation(parser, op, operand, place, NULL);
+}
+
+static kj_expr *parse_binary(kj_parser *parser, int least);
+
+static kj_expr *parse_not(kj_parser *parser)
+{
+  kj_location place = kj_place(parser);
+  kj_enter(parser);
+  kj_advance(parser);
+  kj_expr *operand = parse_binary(parser, kj_op_table[KJIT_NOT].precedence);
+  kj_leave(parser);
+  return parse_operation(parser, KJIT_NOT, operand, place, NULL);
+}
+
+/* Comparisons do not chain: each operand holds none without parentheses. */
+static void refuse_chain(kj_parser *parser, kjit_op op)
+{
+  kjit_op next = kj_token_table[parser->lexer.token.kind].binary;
+  if (next == KJ_NO_OP || kj_op_table[next].class_ != KJ_OP_COMPARE || kj_at_line_end(parser)) return;
+  kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "comparisons do not chain: write `a %s b and b %s c`", kj_op_table[op].text,
+                kj_op_table[next].text);
+}
+
+/* A comment of C behind a statement parses as a division as long as it is one word or starts the next line's operand. */
+static void note_slashes(kj_parser *parser)
+{
+  parser->slashes = parser->previous;
+  if (parser->lexer.token.newline_before)
+    kj_report(parser->lexer.diagnostics, parser->lexer.sources, parser->slashes.location, KJIT_SEVERITY_WARNING, KJIT_OK,
+              "`//` divides and rounds down, and goes on in the next line; a comment starts with `#`");
+}
+
+static kj_expr *parse_binary(kj_parser *parser, int least)
+{
+  kj_expr *left = kj_at(parser, KJ_TOKEN_NOT) && least <= kj_op_table[KJIT_NOT].precedence ? parse_not(parser) : parse_unary(parser);
+  for (;;) {
+    kjit_op op = kj_token_table[parser->lexer.token.kind].binary;
+    if (op == KJ_NO_OP || kj_op_table[op].precedence < least || kj_at_line_end(parser)) return left;
+    kj_location place = kj_place(parser);
+    kj_advance(parser);
+    if (op == KJIT_FLOORDIV) note_slashes(parser);
+    left = parse_operation(parser, op, left, place, parse_binary(parser, kj_op_table[op].precedence + 1));
+    if (kj_op_table[op].class_ == KJ_OP_COMPARE) refuse_chain(parser, op);
+  }
+}
+
+static kj_expr *parse_conditional(kj_parser *parser, kj_expr *condition)
+{
+  kj_expr *expr = new_expr(parser, KJ_EXPR_COND, kj_place(parser));
+  kj_advance(parser);
+  expr->x = condition;
+  expr->y = kj_parse_expr(parser);
+  kj_expect(parser, KJ_TOKEN_COLON, "between the two values of `? :`");
+  expr->z = kj_parse_expr(parser);
+  return seal(parser, expr);
+}
+
+kj_expr *kj_parse_expr(kj_parser *parser)
+{
+  kj_enter(parser);
+  kj_expr *expr = parse_binary(parser, 1);
+  if (parser->overflow) refuse_range(parser, parser->overflow);
+  if (kj_at(parser, KJ_TOKEN_QUESTION) && !kj_at_line_end(parser)) expr = parse_conditional(parser, expr);
+  else if (kj_at(parser, KJ_TOKEN_IF) && !kj_at_line_end(parser))
+    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "`a if c else b` is `c ? a : b` here");
+  kj_leave(parser);
+  return expr;
+}
+
+kj_expr *kj_parse_exprs(kj_parser *parser)
+{
+  kj_location place = kj_place(parser);
+  kj_expr *first = kj_parse_expr(parser);
+  if (!kj_at(parser, KJ_TOKEN_COMMA)) return first;
+  kj_expr *tuple = new_expr(parser, KJ_EXPR_TUPLE, place);
+  KJ_PUSH(parser->arena, &tuple->args, first);
+  while (kj_accept(parser, KJ_TOKEN_COMMA)) {
+    kj_expr *item = kj_parse_expr(parser);
+    KJ_PUSH(parser->arena, &tuple->args, item);
+  }
+  return seal(parser, tuple);
+}

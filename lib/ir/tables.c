@@ -1,0 +1,65 @@
+/* The rows of builtins.def, attributes.def and ops.def, and look-ups by name. */
+#include <string.h>
+
+#include "ir/module.h"
+
+const kj_builtin kj_builtin_table[KJ_BUILTIN_COUNT] = {
+#define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) { KJ_BUILTIN_##id, name, least, most, flags, symbol, aliases, group, doc },
+#include "ir/builtins.def"
+#undef X
+};
+
+#define KERNEL KJ_PLACE_KERNEL
+#define FUNC KJ_PLACE_FUNC
+#define LOOP KJ_PLACE_LOOP
+#define ARRAY KJ_PLACE_ARRAY
+#define STRUCT KJ_PLACE_STRUCT
+const kj_attribute_info kj_attribute_table[KJ_ATTRIBUTE_COUNT] = {
+#define X(name, text, least, most, places, doc) { text, doc, least, most, places },
+#include "ir/attributes.def"
+#undef X
+};
+
+const kj_op_info kj_op_table[KJIT_OP_COUNT] = {
+#define X(name, text, precedence, class_) { #name, text, precedence, KJ_OP_##class_ },
+#include <kjit/ops.def>
+#undef X
+};
+
+const kj_builtin *kj_find_builtin(const char *name)
+{
+  for (int i = 0; i < KJ_BUILTIN_COUNT; i++)
+    if (strcmp(kj_builtin_table[i].name, name) == 0) return &kj_builtin_table[i];
+  return NULL;
+}
+
+/* Whether word is one of the blank-separated words of list. */
+static int has_word(const char *list, const char *word)
+{
+  size_t length = strlen(word);
+  for (const char *at = strstr(list, word); length && at; at = strstr(at + 1, word))
+    if ((at == list || at[-1] == ' ') && (at[length] == 0 || at[length] == ' ')) return 1;
+  return 0;
+}
+
+const kj_builtin *kj_find_builtin_alias(const char *name)
+{
+  for (int i = 0; i < KJ_BUILTIN_COUNT; i++)
+    if (has_word(kj_builtin_table[i].aliases, name)) return &kj_builtin_table[i];
+  return NULL;
+}
+
+const kj_attribute_info *kj_find_attribute(const char *name)
+{
+  for (int i = 0; i < KJ_ATTRIBUTE_COUNT; i++)
+    if (strcmp(kj_attribute_table[i].name, name) == 0) return &kj_attribute_table[i];
+  return NULL;
+}
+
+const kj_attribute *kj_get_attribute(const kj_attributes *attributes, kj_attribute_id id)
+{
+  /* By name: each of the two libraries has its own copy of the table. */
+  for (size_t i = 0; i < attributes->count; i++)
+    if (strcmp(attributes->items[i].info->name, kj_attribute_table[id].name) == 0) return &attributes->items[i];
+  return NULL;
+}

@@ -1,0 +1,219 @@
+/* The table of types: scalars are static rows, composed types are interned under a lock and read without one. */
+#include "ir/type.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Chunk k holds FIRST_CHUNK << k types, so that a type never moves and readers need no lock. */
+enum { FIRST_CHUNK = 32, CHUNK_COUNT = 20 };
+
+struct kj_types {
+  pthread_mutex_t mutex;
+  uint32_t count; /* composed types */
+  _Atomic(kj_type_info *) chunks[CHUNK_COUNT];
+  kjit_type *slots; /* hash table of types; 0: free */
+  uint32_t slot_count;
+};
+
+static const kj_type_info scalar_table[KJ_FIRST_COMPOSED] = {
+  [KJIT_ANY] = { .class_ = KJ_CLASS_NONE, .name = "any" },
+#define X(NAME, text, size, class, code, bits) [KJIT_##NAME] = { .class_ = KJ_CLASS_##class, .size_bytes = size, .name = text },
+#include <kjit/types.def>
+#undef X
+  [KJIT_VOID] = { .class_ = KJ_CLASS_VOID, .name = "void" },       [KJIT_FUNC] = { .class_ = KJ_CLASS_FUNC, .name = "func" },
+  [KJ_WEAK_INT] = { .class_ = KJ_CLASS_WEAK, .name = "weak int" }, [KJ_WEAK_FLOAT] = { .class_ = KJ_CLASS_WEAK, .name = "weak float" },
+};
+
+kj_types *kj_create_types(void)
+{
+  kj_types *types = calloc(1, sizeof *types);
+  if (types) pthread_mutex_init(&types->mutex, NULL);
+  return types;
+}
+
+/* Where the composed type of this number lies: its chunk and place in it. */
+static uint32_t find_chunk(uint32_t number, uint32_t *place)
+{
+  uint32_t chunk = 31 - (uint32_t)__builtin_clz(number / FIRST_CHUNK + 1);
+  *place = number - ((uint32_t)FIRST_CHUNK << chunk) + FIRST_CHUNK;
+  return chunk;
+}
+
+static kj_type_info *composed(const kj_types *types, uint32_t number)
+{
+  uint32_t place;
+  uint32_t chunk = find_chunk(number, &place);
+  return atomic_load_explicit(&types->chunks[chunk], memory_order_acquire) + place;
+}
+
+void kj_destroy_types(kj_types *types)
+{
+  if (!types) return;
+  for (uint32_t i = 0; i < types->count; i++) free((void *)composed(types, i)->items);
+  for (int i = 0; i < CHUNK_COUNT; i++) free(types->chunks[i]);
+  free(types->slots);
+  pthread_mutex_destroy(&types->mutex);
+  free(types);
+}
+
+const kj_type_info *kj_type(const kj_types *types, kjit_type type)
+{
+  return type < KJ_FIRST_COMPOSED ? &scalar_table[type] : composed(types, type - KJ_FIRST_COMPOSED);
+}
+
+bool kj_has_type(kj_types *types, kjit_type type)
+{
+  if (type < KJ_FIRST_COMPOSED) return true;
+  pthread_mutex_lock(&types->mutex);
+  bool known = type - KJ_FIRST_COMPOSED < types->count;
+  pthread_mutex_unlock(&types->mutex);
+  return known;
+}
+
+static uint64_t mix(uint64_t h, uint64_t value)
+{
+  h = (h ^ value) * 0x9e3779b97f4a7c15u;
+  return h ^ (h >> 29);
+}
+
+static uint64_t hash(const kj_type_info *info)
+{
+  uint64_t h = mix(info->class_, info->count);
+  h = mix(h, info->element | (uint64_t)info->rank << 32);
+  h = mix(h, (uint64_t)info->layout | (uint64_t)info->read_only << 8 | (uint64_t)info->space << 16 | (uint64_t)info->is_static << 24);
+  for (uint32_t i = 0; i < info->rank && info->is_static; i++) h = mix(h, (uint64_t)info->extents[i]);
+  for (uint32_t i = 0; i < info->count; i++) h = mix(h, info->items[i]);
+  return h;
+}
+
+static bool equal(const kj_type_info *a, const kj_type_info *b)
+{
+  if (a->class_ != b->class_ || a->count != b->count || a->element != b->element || a->rank != b->rank) return false;
+  if (a->layout != b->layout || a->read_only != b->read_only || a->space != b->space || a->is_static != b->is_static) return false;
+  if (memcmp(a->extents, b->extents, sizeof a->extents) != 0) return false;
+  return a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0;
+}
+
+static uint32_t find_slot(const kj_types *types, const kj_type_info *wanted)
+{
+  uint32_t at = (uint32_t)hash(wanted) & (types->slot_count - 1);
+  while (types->slots[at] && !equal(kj_type(types, types->slots[at]), wanted)) at = (at + 1) & (types->slot_count - 1);
+  return at;
+}
+
+static bool grow_slots(kj_types *types)
+{
+  if ((types->count + 1) * 2 <= types->slot_count) return true;
+  kjit_type *old = types->slots;
+  uint32_t old_count = types->slot_count;
+  kjit_type *grown = calloc(old_count ? old_count * 2 : 128, sizeof *grown);
+  if (!grown) return false;
+  types->slots = grown;
+  types->slot_count = old_count ? old_count * 2 : 128;
+  for (uint32_t i = 0; i < old_count; i++)
+    if (old[i]) types->slots[find_slot(types, kj_type(types, old[i]))] = old[i];
+  free(old);
+  return true;
+}
+
+/* Adds a type that is not in the table; takes nothing of wanted but copies its items. */
+static kjit_type add_type(kj_types *types, uint32_t slot, const kj_type_info *wanted)
+{
+  uint32_t place;
+  uint32_t chunk = find_chunk(types->count, &place);
+  if (chunk >= CHUNK_COUNT) return KJIT_ANY;
+  if (!types->chunks[chunk]) {
+    kj_type_info *made = calloc((size_t)FIRST_CHUNK << chunk, sizeof *made);
+    if (!made) return KJIT_ANY;
+    atomic_store_explicit(&types->chunks[chunk], made, memory_order_release);
+  }
+  kjit_type *items = NULL;
+  if (wanted->count) {
+    items = malloc(wanted->count * sizeof *items);
+    if (!items) return KJIT_ANY;
+    memcpy(items, wanted->items, wanted->count * sizeof *items);
+  }
+  kj_type_info *info = composed(types, types->count);
+  *info = *wanted;
+  info->items = items;
+  return types->slots[slot] = KJ_FIRST_COMPOSED + types->count++;
+}
+
+static kjit_type intern(kj_types *types, const kj_type_info *wanted)
+{
+  pthread_mutex_lock(&types->mutex);
+  kjit_type type = KJIT_ANY;
+  if (grow_slots(types)) {
+    uint32_t slot = find_slot(types, wanted);
+    type = types->slots[slot];
+    if (!type) type = add_type(types, slot, wanted);
+  }
+  pthread_mutex_unlock(&types->mutex);
+  return type;
+}
+
+kjit_type kj_intern_array(kj_types *types, const kj_type_info *array)
+{
+  kj_type_info wanted = { .class_ = KJ_CLASS_ARRAY, .element = array->element, .rank = array->rank, .layout = array->layout, .read_only = array->read_only };
+  wanted.space = array->space;
+  wanted.is_static = array->is_static;
+  if (array->is_static) memcpy(wanted.extents, array->extents, array->rank * sizeof *array->extents);
+  /* Row-major and column-major are the same thing in one dimension, and nothing is strided in none: one number for each. */
+  if (wanted.rank == 0 || (wanted.rank == 1 && wanted.layout == KJIT_LAYOUT_F)) wanted.layout = KJIT_LAYOUT_C;
+  return intern(types, &wanted);
+}
+
+kjit_type kj_intern_tuple(kj_types *types, const kjit_type *items, uint32_t count)
+{
+  return intern(types, &(kj_type_info){ .class_ = KJ_CLASS_TUPLE, .items = items, .count = count });
+}
+
+kjit_type kj_array_type(kj_types *types, kjit_type element, uint32_t rank, kjit_layout layout, bool read_only)
+{
+  return kj_intern_array(types, &(kj_type_info){ .element = element, .rank = rank, .layout = layout, .read_only = read_only });
+}
+
+static void print_array(const kj_types *types, const kj_type_info *info, kj_buffer *buffer)
+{
+  static const char *const spaces[] = { "", "shared ", "local ", "" };
+  kj_append_text(buffer, spaces[info->space]);
+  if (info->read_only || info->space == KJ_SPACE_CONST) kj_append_text(buffer, "const ");
+  kj_print_type(types, info->element, buffer);
+  kj_append_text(buffer, "[");
+  for (uint32_t i = 0; i < info->rank; i++) {
+    if (i) kj_append_text(buffer, ", ");
+    if (info->is_static) kj_append_format(buffer, "%lld", (long long)info->extents[i]);
+    else kj_append_text(buffer, ":");
+  }
+  kj_append_text(buffer, "]");
+  if (info->is_static || info->rank == 0) return;
+  if (info->layout == KJIT_LAYOUT_C) kj_append_text(buffer, " C");
+  if (info->layout == KJIT_LAYOUT_F) kj_append_text(buffer, " F");
+}
+
+static void print_tuple(const kj_types *types, const kj_type_info *info, kj_buffer *buffer)
+{
+  kj_append_text(buffer, "(");
+  for (uint32_t i = 0; i < info->count; i++) {
+    if (i) kj_append_text(buffer, ", ");
+    kj_print_type(types, info->items[i], buffer);
+  }
+  kj_append_text(buffer, ")");
+}
+
+void kj_print_type(const kj_types *types, kjit_type type, kj_buffer *buffer)
+{
+  const kj_type_info *info = kj_type(types, type);
+  if (info->class_ == KJ_CLASS_ARRAY) print_array(types, info, buffer);
+  else if (info->class_ == KJ_CLASS_TUPLE) print_tuple(types, info, buffer);
+  else kj_append_text(buffer, info->name);
+}
+
+kjit_type kj_find_scalar(const char *name, size_t length)
+{
+  for (kjit_type type = KJIT_BOOL; type < KJIT_SCALAR_COUNT; type++)
+    if (strlen(scalar_table[type].name) == length && memcmp(scalar_table[type].name, name, length) == 0) return type;
+  return length == 5 && memcmp(name, "index", 5) == 0 ? KJIT_INDEX : KJIT_ANY;
+}

@@ -1,0 +1,64 @@
+/* The parts of kj_finish_module: verifier.c (declarations, statements), verify_expr.c (names and expressions), verify_calls.c (what holds across functions). */
+#ifndef KJ_IR_VERIFY_H
+#define KJ_IR_VERIFY_H
+
+#include "ir/module.h"
+#include "support/map.h"
+
+typedef struct kj_call_site {
+  kj_decl *callee;
+  kj_location location;
+  const kj_stmt *range; /* the grid_range or block_range around it, or NULL */
+} kj_call_site;
+
+/* What a function does, for the rules that reach through calls. */
+typedef struct kj_summary {
+  KJ_LIST(kj_call_site) calls; /* also functions handed over as arguments */
+  const char *forbidden;       /* the first thing in it, or in what it calls, that no grid_range may hold: "`syncthreads`"; or NULL */
+  kj_location forbidden_at;
+  uint32_t height; /* of the calls below, from 1 */
+  uint8_t state;   /* of the walk over the calls: 0 new, 1 under way, 2 done */
+} kj_summary;
+
+typedef struct kj_verifier {
+  kjit_module *module;
+  kj_diagnostics *diagnostics;
+  kj_arena *arena;             /* the module's */
+  kj_map decls;                /* name -> kj_decl: what a name of the module may mean */
+  kj_summary *summaries;       /* by index of the declaration */
+  bool is_text;                /* parsed: every name is one of the source */
+  kj_decl *decl;               /* being verified */
+  kj_function *function;       /* the same, or NULL */
+  const char *fixed;           /* what is evaluated before a launch: "a constant", "an attribute"; NULL in a body */
+  const kj_stmt *loop, *range; /* innermost loop; innermost grid_range or block_range */
+  bool *visible;               /* by index of the local declaration */
+  KJ_LIST(uint32_t) shown;
+  bool has_dynamic_shared;
+  bool in_parameters; /* types of parameters see all of them */
+} kj_verifier;
+
+/* Where an expression stands decides what it may be. */
+typedef enum kj_role {
+  KJ_ROLE_VALUE,
+  KJ_ROLE_CALLEE,
+  KJ_ROLE_ARGUMENT, /* of a func: a value or a func */
+  KJ_ROLE_COMPARED, /* of == and !=: a value or a type */
+  KJ_ROLE_TYPE
+} kj_role;
+
+/* Reports an error and goes on; jumps out at the tenth. */
+void kj_fail_verify(kj_verifier *v, kj_location location, kjit_status status, const char *format, ...) __attribute__((format(printf, 4, 5)));
+void kj_note_verify(kj_verifier *v, kj_location location, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Resolves the names in the expression and checks it. */
+void kj_verify_expr(kj_verifier *v, kj_expr *expr, kj_role role);
+void kj_verify_exprs(kj_verifier *v, kj_exprs *list, kj_role role);
+/* static_extents: whether `f32[16]` may stand here. */
+void kj_verify_type(kj_verifier *v, kj_type_expr *type, bool static_extents);
+/* What an assignment, or an atomic (shared_only), changes. */
+void kj_verify_place(kj_verifier *v, kj_expr *place, bool is_atomic);
+
+/* Recursion, call depth, barriers in ranges through calls. */
+void kj_verify_calls(kj_verifier *v);
+
+#endif
