@@ -1,0 +1,258 @@
+/* Module constants: scalars and arrays, with a type or weak. A weak array takes, where it is used, the type that its elements meet. */
+#include <math.h>
+#include <string.h>
+
+#include "typing/infer.h"
+
+enum { ELEMENT_LIMIT = 1 << 20 };
+
+/* ---- from the declaration ---- */
+
+static double half_to_number(uint16_t bits)
+{
+  int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  double value = exponent == 31 ? (fraction ? NAN : INFINITY) : exponent ? ldexp(fraction + 1024, exponent - 25) : ldexp(fraction, -24);
+  return bits >> 15 ? -value : value;
+}
+
+/* Of a number that is an f16 already. */
+static uint16_t number_to_half(double value)
+{
+  uint16_t sign = signbit(value) ? 0x8000 : 0;
+  int exponent;
+  value = fabs(value);
+  if (isnan(value)) return sign | 0x7e00;
+  if (isinf(value)) return sign | 0x7c00;
+  if (value < 0x1p-14) return sign | (uint16_t)ldexp(value, 24);
+  double fraction = frexp(value, &exponent);
+  return (uint16_t)(sign | (exponent + 14) << 10 | ((int)ldexp(fraction, 11) - 1024));
+}
+
+static double read_float(kjit_type type, const void *data)
+{
+  uint16_t bits;
+  uint32_t wide;
+  float f;
+  double d;
+  switch (type) {
+  case KJIT_F64: memcpy(&d, data, sizeof d); return d;
+  case KJIT_F32: memcpy(&f, data, sizeof f); return (double)f;
+  case KJIT_BF16:
+    memcpy(&bits, data, sizeof bits);
+    wide = (uint32_t)bits << 16;
+    memcpy(&f, &wide, sizeof f);
+    return (double)f;
+  default: memcpy(&bits, data, sizeof bits); return half_to_number(bits);
+  }
+}
+
+static __int128 read_integer(const kj_compilation *c, kjit_type type, const void *data)
+{
+  uint64_t bits = 0;
+  memcpy(&bits, data, kj_type(c->types, type)->size_bytes);
+  return kj_wrap_integer(c, type, (__int128)bits);
+}
+
+static void read_data(kj_scope *s, const kj_decl *decl, kj_constant *constant)
+{
+  kj_refuse_complex(s->c, decl->data_element, decl->location);
+  int64_t count = 1;
+  constant->element = decl->data_element;
+  constant->rank = decl->rank;
+  constant->is_array = decl->rank > 0;
+  for (uint32_t i = 0; i < decl->rank; i++) {
+    constant->extents[i] = decl->extents[i];
+    if (__builtin_mul_overflow(count, decl->extents[i], &count) || count < 0 || count > ELEMENT_LIMIT)
+      kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED, "a constant array has at most %d elements", ELEMENT_LIMIT);
+  }
+  bool is_float = kj_is_float(s->c, constant->element);
+  size_t size = kj_type(s->c->types, constant->element)->size_bytes;
+  for (int64_t i = 0; i < count; i++) {
+    const char *at = (const char *)decl->data + (size_t)i * size;
+    kj_texpr *element = is_float ? kj_new_number(s, constant->element, read_float(constant->element, at), decl->location)
+                                 : kj_new_integer(s, constant->element, read_integer(s->c, constant->element, at), decl->location);
+    KJ_PUSH(s->arena, &constant->elements, element);
+  }
+}
+
+/* Extents come from the first aggregate of each level; all others must agree. */
+static void read_aggregate(kj_scope *s, const kj_expr *expr, kj_constant *constant, uint32_t depth)
+{
+  if (expr->kind != KJ_EXPR_TUPLE) {
+    if (depth != constant->rank) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a constant array has the same depth everywhere: expected `{`");
+    kj_count_work(s->inference, expr->location);
+    kj_texpr *element = kj_infer_expr(s, expr);
+    if (!kj_is_constant(element)) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "an element of a constant must be known at compile time");
+    KJ_PUSH(s->arena, &constant->elements, element);
+    return;
+  }
+  if (depth >= constant->rank) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a constant array has the same depth everywhere: expected a value");
+  if ((int64_t)expr->args.count != constant->extents[depth])
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "expected %lld values, got %zu", (long long)constant->extents[depth], expr->args.count);
+  for (size_t i = 0; i < expr->args.count; i++) read_aggregate(s, expr->args.items[i], constant, depth + 1);
+}
+
+static void measure_aggregate(kj_scope *s, const kj_expr *expr, kj_constant *constant)
+{
+  for (; expr->kind == KJ_EXPR_TUPLE; expr = expr->args.items[0]) {
+    if (constant->rank == KJ_MAX_RANK) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions", KJ_MAX_RANK);
+    if (expr->args.count == 0) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a constant array needs at least one value");
+    constant->extents[constant->rank++] = (int64_t)expr->args.count;
+  }
+}
+
+/* Elements to one type: the annotation's, or their common one. */
+static void unify_elements(kj_scope *s, kj_constant *constant, kjit_type annotation)
+{
+  kjit_type type = annotation;
+  for (size_t i = 0; i < constant->elements.count && annotation == KJIT_ANY; i++) {
+    const kj_texpr *element = constant->elements.items[i];
+    type = i == 0 ? element->type : kj_join(s, type, element->type, element->location);
+    if (type == KJIT_ANY) kj_fail(s->c, element->location, KJIT_ERROR_TYPE, "no type holds this value and those before it");
+  }
+  for (size_t i = 0; i < constant->elements.count; i++) {
+    kj_texpr **element = &constant->elements.items[i];
+    *element = kj_is_weak(type) ? kj_convert(s, *element, type, (*element)->location)
+                                : kj_convert_stored(s, *element, type, "an element of the constant", (*element)->location);
+  }
+  constant->element = type;
+}
+
+static void check_extents(kj_scope *s, const kj_decl *decl, const kj_constant *constant)
+{
+  const kj_exprs *extents = &decl->type_expr->extents;
+  if (extents->count != constant->rank)
+    kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "`%s` is declared with %zu dimensions, its value has %u", decl->name, extents->count, constant->rank);
+  for (size_t i = 0; i < extents->count; i++) {
+    int64_t extent = kj_infer_constant(s, extents->items[i], "an extent of a constant");
+    if (extent != constant->extents[i])
+      kj_fail(s->c, extents->items[i]->location, KJIT_ERROR_TYPE, "`%s` is declared with %lld elements, its value has %lld", decl->name, (long long)extent,
+              (long long)constant->extents[i]);
+  }
+}
+
+static void read_value(kj_scope *s, const kj_decl *decl, kj_constant *constant)
+{
+  const kj_type_expr *written = decl->type_expr;
+  kjit_type annotation = KJIT_ANY;
+  constant->is_array = decl->value->kind == KJ_EXPR_TUPLE;
+  if (constant->is_array) measure_aggregate(s, decl->value, constant);
+  if (written) {
+    bool is_array = written->kind == KJ_TYPE_STATIC_ARRAY;
+    annotation = kj_infer_type(s, is_array ? written->element : written);
+    if (!kj_is_scalar(annotation) || is_array != constant->is_array)
+      kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the type of `%s` is written as %s: `%s`", decl->name,
+              constant->is_array ? "an array with its extents" : "a scalar", constant->is_array ? "f32[3, 3]" : "f32");
+    if (is_array) check_extents(s, decl, constant);
+  }
+  read_aggregate(s, decl->value, constant, 0);
+  unify_elements(s, constant, annotation);
+}
+
+const kj_constant *kj_get_constant(kj_scope *s, const kj_decl *decl)
+{
+  kj_inference *inference = s->inference;
+  kj_constant *known = inference->constants[decl->index];
+  if (known && known->is_being_made) kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the constant `%s` depends on itself", decl->name);
+  if (known) return known;
+  kj_constant *constant = inference->constants[decl->index] = KJ_NEW(s->arena, kj_constant);
+  constant->is_being_made = true;
+  constant->name = decl->name;
+  /* Constants refer to constants only: a scope without variables, whatever function needs it first. */
+  kj_scope outside;
+  kj_tstmts ignored = { 0 };
+  kj_init_scope(&outside, inference);
+  outside.out = &ignored;
+  if (decl->value) read_value(&outside, decl, constant);
+  else read_data(&outside, decl, constant);
+  constant->is_being_made = false;
+  return constant;
+}
+
+/* ---- uses ---- */
+
+kjit_type kj_concrete_element(kj_scope *s, const kj_constant *constant)
+{
+  if (constant->element == KJ_WEAK_FLOAT) return KJIT_F64;
+  if (constant->element != KJ_WEAK_INT) return constant->element;
+  for (size_t i = 0; i < constant->elements.count; i++)
+    if (!kj_integer_fits(s->c, KJIT_I32, constant->elements.items[i]->integer)) return KJIT_I64;
+  return KJIT_I32;
+}
+
+static kjit_type array_type(kj_scope *s, const kj_constant *constant, kjit_type element)
+{
+  kj_type_info info = { .element = element, .rank = constant->rank, .layout = KJIT_LAYOUT_C, .read_only = true, .space = KJ_SPACE_CONST, .is_static = true };
+  memcpy(info.extents, constant->extents, sizeof info.extents);
+  kjit_type type = kj_intern_array(s->c->types, &info);
+  if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
+  return type;
+}
+
+static void write_element(const kj_compilation *c, kjit_type type, const kj_texpr *element, char *at)
+{
+  size_t size = kj_type(c->types, type)->size_bytes;
+  float f = (float)element->number;
+  uint64_t bits = (uint64_t)element->integer;
+  uint32_t wide;
+  switch (type) {
+  case KJIT_F64: memcpy(at, &element->number, size); return;
+  case KJIT_F32: memcpy(at, &f, size); return;
+  case KJIT_F16: bits = number_to_half(element->number); break;
+  case KJIT_BF16:
+    memcpy(&wide, &f, sizeof wide);
+    bits = wide >> 16; /* exact: the element is a bf16 already */
+    break;
+  default: break;
+  }
+  memcpy(at, &bits, size); /* little-endian, as all targets are */
+}
+
+static const void *make_data(kj_scope *s, const kj_constant *constant, kjit_type type)
+{
+  size_t size = kj_type(s->c->types, type)->size_bytes;
+  char *data = KJ_NEW_ARRAY(s->arena, char, size * constant->elements.count);
+  for (size_t i = 0; i < constant->elements.count; i++) {
+    kj_texpr *element = constant->elements.items[i];
+    write_element(s->c, type, kj_convert(s, element, type, element->location), data + i * size);
+  }
+  return data;
+}
+
+kj_texpr *kj_make_constant_array(kj_scope *s, const kj_constant *constant, kjit_type element, kj_location location)
+{
+  for (size_t i = 0; i < s->constant_uses.count; i++) {
+    const kj_constant_use *use = &s->constant_uses.items[i];
+    if (use->constant == constant && use->element == element) return kj_make_var(s, use->var, location);
+  }
+  kj_tvar *var = kj_add_variable(s, KJ_V_CONST, constant->name, array_type(s, constant, element), location, KJ_LEVEL_GRID);
+  var->data = make_data(s, constant, element);
+  KJ_PUSH(s->arena, &s->constant_uses, ((kj_constant_use){ constant, element, var }));
+  return kj_make_var(s, var, location);
+}
+
+/* A constant array is a VAR without a variable of the instance until its elements have a type: .var->lowered leads back to the constant. */
+static kj_texpr *make_weak_array(kj_scope *s, const kj_constant *constant, kj_location location)
+{
+  kj_tvar *var = KJ_NEW(s->arena, kj_tvar);
+  var->kind = KJ_V_CONST;
+  var->type = array_type(s, constant, constant->element);
+  var->lowered = (void *)(uintptr_t)constant;
+  var->index = UINT32_MAX;
+  return kj_make_var(s, var, location);
+}
+
+const kj_constant *kj_weak_constant(const kj_scope *s, const kj_texpr *array)
+{
+  (void)s;
+  return array->kind == KJ_T_VAR && array->var->kind == KJ_V_CONST && array->var->index == UINT32_MAX ? array->var->lowered : NULL;
+}
+
+kj_texpr *kj_make_constant(kj_scope *s, const kj_decl *decl, kj_location location)
+{
+  const kj_constant *constant = kj_get_constant(s, decl);
+  if (constant->is_array) return make_weak_array(s, constant, location);
+  kj_texpr *value = kj_copy_texpr(s, constant->elements.items[0]);
+  value->location = location;
+  return value;
+}

@@ -1,0 +1,273 @@
+/* Promotion and conversion: kernel-ir.md, Types and Inference.
+ *
+ * A weak value is a literal, or a tree whose leaves are literals and numbers without a type of their own. It stays a tree until it meets a type, which then goes
+ * down to its leaves: `c ? 1 : 0.5` times an f32 is computed in f32. Leaves that are only known at run time: a VAR of weak type (a plain number of the host), a
+ * CONVERT to a weak type (a value of i64 or f64 that counts as a literal), a LOAD from a constant array whose elements have met no type. */
+#include <math.h>
+
+#include "typing/infer.h"
+
+kj_type_class kj_class_of(const kj_compilation *c, kjit_type type) { return kj_type(c->types, type)->class_; }
+
+bool kj_is_integer(const kj_compilation *c, kjit_type type)
+{
+  kj_type_class class_ = kj_class_of(c, type);
+  return type == KJ_WEAK_INT || class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED;
+}
+
+bool kj_is_float(const kj_compilation *c, kjit_type type) { return type == KJ_WEAK_FLOAT || kj_class_of(c, type) == KJ_CLASS_FLOAT; }
+
+bool kj_is_number(const kj_compilation *c, kjit_type type) { return type == KJIT_BOOL || kj_is_integer(c, type) || kj_is_float(c, type); }
+
+bool kj_is_array(const kj_compilation *c, kjit_type type) { return kj_class_of(c, type) == KJ_CLASS_ARRAY; }
+
+bool kj_is_tuple(const kj_compilation *c, kjit_type type) { return kj_class_of(c, type) == KJ_CLASS_TUPLE; }
+
+void kj_refuse_complex(kj_compilation *c, kjit_type type, kj_location location)
+{
+  const kj_type_info *info = kj_type(c->types, type);
+  kjit_type scalar = info->class_ == KJ_CLASS_ARRAY ? info->element : type;
+  if (kj_class_of(c, scalar) != KJ_CLASS_COMPLEX) return;
+  kj_fail(c, location, KJIT_ERROR_UNSUPPORTED, "complex numbers (%s) are not supported yet", kj_type_text(c, scalar));
+}
+
+/* ---- common types ---- */
+
+static uint32_t size_of(const kj_compilation *c, kjit_type type) { return kj_type(c->types, type)->size_bytes; }
+
+kjit_type kj_arithmetic_type(const kj_compilation *c, kjit_type type)
+{
+  bool is_small = type == KJIT_BOOL || (kj_is_integer(c, type) && type != KJ_WEAK_INT && size_of(c, type) < 4);
+  return is_small ? KJIT_I32 : type;
+}
+
+static kjit_type promote_integers(const kj_compilation *c, kjit_type a, kjit_type b)
+{
+  a = kj_arithmetic_type(c, a);
+  b = kj_arithmetic_type(c, b);
+  if (kj_class_of(c, a) == kj_class_of(c, b)) return size_of(c, a) >= size_of(c, b) ? a : b;
+  kjit_type unsigned_ = kj_class_of(c, a) == KJ_CLASS_UNSIGNED ? a : b;
+  return unsigned_ == KJIT_U64 ? KJIT_ANY : KJIT_I64; /* u32 with i32 or i64 */
+}
+
+static kjit_type promote_floats(const kj_compilation *c, kjit_type a, kjit_type b)
+{
+  if (a == b) return a;
+  if (size_of(c, a) == size_of(c, b)) return KJIT_F32; /* f16 with bf16 */
+  return size_of(c, a) > size_of(c, b) ? a : b;
+}
+
+static kjit_type promote_mixed(const kj_compilation *c, kjit_type integer, kjit_type number)
+{
+  bool is_wide = integer != KJIT_BOOL && size_of(c, integer) >= 4;
+  return is_wide && size_of(c, number) < 4 ? KJIT_F32 : number;
+}
+
+static kjit_type promote_weak(kj_scope *s, kjit_type weak, kjit_type type, kj_location location)
+{
+  if (kj_is_weak(type)) return weak == KJ_WEAK_FLOAT ? weak : type;
+  if (weak == KJ_WEAK_INT || kj_is_float(s->c, type)) return kj_arithmetic_type(s->c, type);
+  kj_note_double(s, location);
+  return KJIT_F64;
+}
+
+kjit_type kj_promote(kj_scope *s, kjit_type a, kjit_type b, kj_location location)
+{
+  const kj_compilation *c = s->c;
+  if (kj_is_weak(a)) return promote_weak(s, a, b, location);
+  if (kj_is_weak(b)) return promote_weak(s, b, a, location);
+  bool a_float = kj_is_float(c, a), b_float = kj_is_float(c, b);
+  if (a_float && b_float) return promote_floats(c, a, b);
+  if (a_float) return promote_mixed(c, b, a);
+  if (b_float) return promote_mixed(c, a, b);
+  return promote_integers(c, a, b);
+}
+
+kjit_type kj_join(kj_scope *s, kjit_type a, kjit_type b, kj_location location)
+{
+  if (a == b) return a;
+  bool keeps_small = (a == KJ_WEAK_INT && b != KJIT_BOOL) || (b == KJ_WEAK_INT && a != KJIT_BOOL);
+  if (keeps_small) return a == KJ_WEAK_INT ? b : a;
+  return kj_promote(s, a, b, location);
+}
+
+/* ---- constants ---- */
+
+kj_texpr *kj_new_integer(kj_scope *s, kjit_type type, __int128 value, kj_location location)
+{
+  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_CONST, type, location);
+  expr->integer = value;
+  return expr;
+}
+
+kj_texpr *kj_new_number(kj_scope *s, kjit_type type, double value, kj_location location)
+{
+  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_CONST, type, location);
+  expr->number = value;
+  return expr;
+}
+
+static double integer_to_number(kjit_type type, __int128 value) { return type == KJIT_F32 ? (double)(float)value : kj_round_number(type, (double)value); }
+
+static kj_texpr *constant_to_float(kj_scope *s, const kj_texpr *value, kjit_type type, kj_location location)
+{
+  bool is_float = kj_is_float(s->c, value->type);
+  if (type == KJ_WEAK_FLOAT) return kj_new_number(s, type, is_float ? value->number : (double)value->integer, location);
+  double rounded = is_float ? kj_round_number(type, value->number) : integer_to_number(type, value->integer);
+  bool was_finite = !is_float || isfinite(value->number);
+  if (kj_is_weak(value->type) && was_finite && isinf(rounded)) {
+    if (is_float) kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %g does not fit %s", value->number, kj_type_text(s->c, type));
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s", kj_integer_text(s->arena, value->integer), kj_type_text(s->c, type));
+  }
+  return kj_new_number(s, type, rounded, location);
+}
+
+static kj_texpr *constant_to_integer(kj_scope *s, const kj_texpr *value, kjit_type type, kj_location location)
+{
+  if (kj_is_float(s->c, value->type)) return kj_new_integer(s, type, kj_truncate_number(s->c, type, value->number), location);
+  if (value->type == KJ_WEAK_INT && !kj_integer_fits(s->c, type, value->integer))
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s", kj_integer_text(s->arena, value->integer), kj_type_text(s->c, type));
+  return kj_new_integer(s, type, kj_wrap_integer(s->c, type, value->integer), location);
+}
+
+static kj_texpr *convert_constant(kj_scope *s, const kj_texpr *value, kjit_type type, kj_location location)
+{
+  if (type == KJ_WEAK_INT) return kj_new_integer(s, type, value->integer, location);
+  if (kj_is_float(s->c, type)) return constant_to_float(s, value, type, location);
+  if (type != KJIT_BOOL) return constant_to_integer(s, value, type, location);
+  bool is_true = kj_is_float(s->c, value->type) ? value->number != 0 : value->integer != 0;
+  return kj_new_integer(s, KJIT_BOOL, is_true, location);
+}
+
+/* ---- weak trees ---- */
+
+static kj_texpr *new_convert(kj_scope *s, kj_texpr *value, kjit_type type, kj_location location)
+{
+  if (value->type == type) return value;
+  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_CONVERT, type, location);
+  expr->x = value;
+  return expr;
+}
+
+/* Operators and built-ins that floats lack, or that give something else on floats. */
+static bool is_integer_only(const kj_texpr *e)
+{
+  if (e->kind == KJ_T_BUILTIN) return e->builtin->id != KJ_BUILTIN_MIN && e->builtin->id != KJ_BUILTIN_MAX && e->builtin->id != KJ_BUILTIN_ABS;
+  if (e->kind == KJ_T_UNARY) return e->op == KJIT_INVERT;
+  if (e->kind != KJ_T_BINARY) return false;
+  return e->op != KJIT_ADD && e->op != KJIT_SUB && e->op != KJIT_MUL && e->op != KJIT_POW;
+}
+
+static bool is_operation(const kj_texpr *e) { return e->kind == KJ_T_UNARY || e->kind == KJ_T_BINARY || e->kind == KJ_T_BUILTIN; }
+
+static kj_texpr *load_weak(kj_scope *s, const kj_texpr *e, kjit_type type)
+{
+  kj_texpr *load = kj_new_texpr(s->c, KJ_T_LOAD, type, e->location);
+  load->x = kj_make_constant_array(s, kj_weak_constant(s, e->x), type, e->x->location);
+  load->args = e->args;
+  return load;
+}
+
+static kj_texpr *give_type(kj_scope *s, kj_texpr *e, kjit_type type);
+
+static kj_texpr *give_operands_type(kj_scope *s, const kj_texpr *e, kjit_type type)
+{
+  kj_texpr *typed = kj_new_texpr(s->c, e->kind, type, e->location);
+  typed->op = e->op;
+  typed->builtin = e->builtin;
+  if (e->x) typed->x = kj_convert(s, e->x, type, e->location);
+  if (e->y) typed->y = kj_convert(s, e->y, type, e->location);
+  for (size_t i = 0; i < e->args.count; i++) KJ_PUSH(s->arena, &typed->args, kj_convert(s, e->args.items[i], type, e->location));
+  return typed;
+}
+
+static kj_texpr *give_arms_type(kj_scope *s, const kj_texpr *e, kjit_type type)
+{
+  kj_texpr *typed = kj_new_texpr(s->c, KJ_T_COND, type, e->location);
+  typed->x = e->x;
+  typed->y = kj_convert(s, e->y, type, e->location);
+  typed->z = kj_convert(s, e->z, type, e->location);
+  return typed;
+}
+
+/* A weak tree, not a constant, with the type that it has met. */
+static kj_texpr *give_type(kj_scope *s, kj_texpr *e, kjit_type type)
+{
+  bool to_float = kj_is_float(s->c, type), is_weak_float = e->type == KJ_WEAK_FLOAT;
+  if (is_weak_float && !to_float) return new_convert(s, give_type(s, e, KJIT_F64), type, e->location);
+  if (is_operation(e)) {
+    bool needs_integer = to_float && !is_weak_float && is_integer_only(e);
+    bool is_small = !to_float && (type == KJIT_BOOL || size_of(s->c, type) < 4);
+    if (needs_integer || is_small) return new_convert(s, give_type(s, e, KJIT_I32), type, e->location);
+    return give_operands_type(s, e, type);
+  }
+  if (e->kind == KJ_T_COND) return give_arms_type(s, e, type);
+  if (e->kind == KJ_T_LOAD && type != KJIT_BOOL) return load_weak(s, e, type);
+  if (e->kind == KJ_T_LOAD) return new_convert(s, load_weak(s, e, KJIT_I64), type, e->location);
+  if (e->kind == KJ_T_CONVERT) return kj_convert(s, e->x, type, e->location);
+  return new_convert(s, e, type, e->location);
+}
+
+/* ---- conversion ---- */
+
+kj_texpr *kj_convert(kj_scope *s, kj_texpr *value, kjit_type type, kj_location location)
+{
+  if (value->type == type) return value;
+  if (value->kind == KJ_T_CONST) return convert_constant(s, value, type, location);
+  if (!kj_is_number(s->c, value->type)) {
+    const char *text = kj_type_text(s->c, value->type);
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "expected a number, got %s%s", text, kj_is_array(s->c, value->type) ? "; index it" : "");
+  }
+  /* A weak integer among weak floats keeps its own type until the whole meets one. */
+  if (kj_is_weak(type)) return value;
+  return kj_is_weak(value->type) ? give_type(s, value, type) : new_convert(s, value, type, location);
+}
+
+kj_texpr *kj_convert_stored(kj_scope *s, kj_texpr *value, kjit_type type, const char *what, kj_location location)
+{
+  if (value->type == type) return value;
+  if (!kj_is_scalar(type) || !kj_is_number(s->c, value->type))
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s; the value is %s", what, kj_type_text(s->c, type), kj_type_text(s->c, value->type));
+  bool drops_fraction = kj_is_float(s->c, value->type) && !kj_is_float(s->c, type);
+  if (drops_fraction) {
+    const char *to = kj_type_text(s->c, type);
+    const char *from = value->type == KJ_WEAK_FLOAT ? "a float" : kj_type_text(s->c, value->type);
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s and the value is %s, which is not converted implicitly: write %s(...)", what, to, from, to);
+  }
+  return kj_convert(s, value, type, location);
+}
+
+/* ---- values that meet no type ---- */
+
+static kjit_type concrete_scalar(kj_scope *s, const kj_texpr *value)
+{
+  if (value->type == KJ_WEAK_FLOAT) return KJIT_F64;
+  bool is_wide = value->kind == KJ_T_CONST && !kj_integer_fits(s->c, KJIT_I32, value->integer);
+  return is_wide ? KJIT_I64 : KJIT_I32;
+}
+
+static kj_texpr *make_concrete_tuple(kj_scope *s, kj_texpr *value)
+{
+  if (value->kind != KJ_T_TUPLE) return value; /* the result of a call: concrete already */
+  kj_texprs items = { 0 };
+  for (size_t i = 0; i < value->args.count; i++) KJ_PUSH(s->arena, &items, kj_make_concrete(s, value->args.items[i]));
+  return kj_make_tuple(s, &items, value->location);
+}
+
+static kj_texpr *make_concrete_array(kj_scope *s, kj_texpr *value)
+{
+  const kj_constant *constant = kj_weak_constant(s, value);
+  if (!constant) return value;
+  return kj_make_constant_array(s, constant, kj_concrete_element(s, constant), value->location);
+}
+
+kj_texpr *kj_make_concrete(kj_scope *s, kj_texpr *value)
+{
+  if (kj_is_tuple(s->c, value->type)) return make_concrete_tuple(s, value);
+  if (kj_is_array(s->c, value->type)) return make_concrete_array(s, value);
+  if (!kj_is_weak(value->type)) return value;
+  if (value->type == KJ_WEAK_FLOAT) kj_note_double(s, value->location);
+  return kj_convert(s, value, concrete_scalar(s, value), value->location);
+}
+
+kjit_type kj_concrete_type(kj_scope *s, const kj_texpr *value) { return kj_is_weak(value->type) ? concrete_scalar(s, value) : value->type; }

@@ -1,0 +1,327 @@
+/* Calls: conversions, built-ins, functions. A function is inferred once for what its parameters are bound to; literals and functions handed to it are part of that. */
+#include <string.h>
+
+#include "typing/infer.h"
+
+/* ---- conversions ---- */
+
+static kj_texpr *infer_cast(kj_scope *s, const kj_expr *expr, kjit_type type)
+{
+  if (!kj_is_scalar(type)) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s is no type to convert to: only scalars are", kj_type_text(s->c, type));
+  if (expr->args.count != 1) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a conversion takes one value, got %zu", expr->args.count);
+  kj_refuse_complex(s->c, type, expr->location);
+  kj_texpr *value = kj_infer_expr(s, expr->args.items[0]);
+  kj_refuse_complex(s->c, value->type, expr->args.items[0]->location);
+  return kj_convert(s, value, type, expr->location);
+}
+
+/* ---- built-ins ---- */
+
+static void check_count(kj_scope *s, const char *name, size_t count, size_t least, size_t most, kj_location location)
+{
+  if (count >= least && count <= most) return;
+  if (least == most) kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes %zu argument%s, got %zu", name, least, least == 1 ? "" : "s", count);
+  kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes %zu to %zu arguments, got %zu", name, least, most, count);
+}
+
+static void infer_memory_place(kj_scope *s, const kj_builtin *builtin, const kj_expr *expr, kj_place *place)
+{
+  kj_infer_place(s, expr, place);
+  bool is_own = place->var || kj_type(s->c->types, place->array->type)->space == KJ_SPACE_LOCAL;
+  if (is_own)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "`%s` needs a place that threads share: an element of an array argument or of a shared array, or a shared scalar", builtin->name);
+}
+
+/* An element as it would be loaded: of an array that cannot be written, too. */
+static void infer_read_place(kj_scope *s, const kj_builtin *builtin, const kj_expr *expr, kj_place *place)
+{
+  const kj_texpr *load = kj_infer_expr(s, expr);
+  if (load->kind != KJ_T_LOAD || kj_type(s->c->types, load->x->type)->space == KJ_SPACE_LOCAL)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` needs an element of an array argument or of a shared array: `%s(x[i])`", builtin->name, builtin->name);
+  *place = (kj_place){ .array = load->x, .indices = load->args, .type = load->type, .location = expr->location };
+}
+
+static kj_texpr *infer_builtin_call(kj_scope *s, const kj_expr *expr, const kj_builtin *builtin)
+{
+  kj_operands operands = { .builtin = builtin, .location = expr->location };
+  if (builtin->flags & KJ_NAME) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is a name, not a function: write it without `()`", builtin->name);
+  size_t most = builtin->most + (size_t)(builtin->flags & KJ_ORDER ? 1 : 0);
+  check_count(s, builtin->name, expr->args.count, builtin->least, most, expr->location);
+  if (builtin->flags & KJ_UNEVALUATED) return kj_apply_rule(s, &operands);
+  kj_exprs rest = expr->args;
+  bool has_first = builtin->flags & (KJ_TYPE_ARG | KJ_PLACE | KJ_READS);
+  if (has_first) {
+    rest.items++;
+    rest.count--;
+  }
+  if ((builtin->flags & KJ_TYPE_ARG) && !kj_as_type(s, expr->args.items[0], &operands.type_argument))
+    kj_fail(s->c, expr->args.items[0]->location, KJIT_ERROR_TYPE, "the first argument of `%s` is a type: `%s(f32%s)` or `%s(dtype(x)%s)`", builtin->name,
+            builtin->name, rest.count ? ", ..." : "", builtin->name, rest.count ? ", ..." : "");
+  if (builtin->flags & KJ_PLACE) infer_memory_place(s, builtin, expr->args.items[0], &operands.place);
+  if (builtin->flags & KJ_READS) infer_read_place(s, builtin, expr->args.items[0], &operands.place);
+  kj_infer_list(s, &rest, &operands.values);
+  for (size_t i = 0; i < operands.values.count; i++) kj_refuse_complex(s->c, operands.values.items[i]->type, operands.values.items[i]->location);
+  return kj_apply_rule(s, &operands);
+}
+
+kj_texpr *kj_infer_builtin_name(kj_scope *s, const kj_expr *expr, const kj_builtin *builtin, const char *field)
+{
+  if (!(builtin->flags & KJ_NAME)) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is a function: call it, or hand it to a parameter", builtin->name);
+  if (field && !(builtin->flags & KJ_XYZ)) kj_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no `.%s`", builtin->name, field);
+  kj_operands operands = { .builtin = builtin, .location = expr->location, .field = field };
+  return kj_apply_rule(s, &operands);
+}
+
+/* ---- functions: what the parameters are bound to ---- */
+
+/* A stand-in for a parameter while annotations are read: dtype(r) asks for its type only. */
+static void bind_stand_in(kj_scope *outside, const kj_decl *param, const kj_bound *bound)
+{
+  kj_meaning *meaning = &outside->meanings[param->index];
+  if (bound->kind == KJ_BOUND_NONE) return;
+  if (bound->kind == KJ_BOUND_CALLEE) {
+    *meaning = (kj_meaning){ .kind = KJ_MEANS_CALLEE, .callee = bound->callee };
+    return;
+  }
+  if (bound->kind == KJ_BOUND_CONST) {
+    kj_texpr *value = kj_new_texpr(outside->c, KJ_T_CONST, bound->type, param->location);
+    value->integer = bound->integer;
+    value->number = bound->number;
+    *meaning = (kj_meaning){ .kind = KJ_MEANS_VALUE, .value = value };
+    return;
+  }
+  kj_tvar *var = KJ_NEW(outside->arena, kj_tvar);
+  var->kind = KJ_V_PARAM;
+  var->name = param->name;
+  var->type = bound->type;
+  var->index = UINT32_MAX;
+  *meaning = (kj_meaning){ .kind = KJ_MEANS_VARIABLE, .var = var };
+}
+
+kjit_type kj_infer_annotation(kj_inference *inference, const kj_function *function, const kj_bound *bounds, size_t index)
+{
+  const kj_type_expr *annotation = function->params.items[index]->type_expr;
+  if (!annotation) return KJIT_ANY;
+  kj_scope outside;
+  kj_tstmts ignored = { 0 };
+  kj_init_scope(&outside, inference);
+  outside.out = &ignored;
+  outside.is_quiet = true;
+  outside.meanings = KJ_NEW_ARRAY(outside.arena, kj_meaning, function->local_count + 1);
+  outside.guesses = KJ_NEW_ARRAY(outside.arena, kj_guess, function->local_count + 1);
+  for (size_t i = 0; i < function->params.count; i++) bind_stand_in(&outside, function->params.items[i], &bounds[i]);
+  return kj_infer_type(&outside, annotation);
+}
+
+/* One call being bound. */
+typedef struct binding {
+  const kj_expr *call;
+  const kj_function *function;
+  kj_texpr **values; /* by parameter; NULL for functions */
+  kj_bound *bounds;
+  kj_texpr **arguments; /* what is passed at run time, by parameter; NULL: nothing */
+} binding;
+
+static kj_location location_of(const binding *b, size_t index)
+{
+  return index < b->call->args.count ? b->call->args.items[index]->location : b->call->location;
+}
+
+static kj_bound constant_bound(const kj_texpr *value)
+{
+  return (kj_bound){ .kind = KJ_BOUND_CONST, .type = value->type, .integer = value->integer, .number = value->number };
+}
+
+static kjit_type read_only_type(kj_scope *s, kjit_type type)
+{
+  kj_type_info info = *kj_type(s->c->types, type);
+  info.read_only = true;
+  kjit_type made = kj_intern_array(s->c->types, &info);
+  if (made == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
+  return made;
+}
+
+static void bind_const(kj_scope *s, binding *b, size_t index, kjit_type annotation)
+{
+  kj_texpr *value = b->values[index];
+  const char *name = b->function->params.items[index]->name;
+  if (!kj_is_constant(value))
+    kj_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE, "`%s` of `%s` is a const parameter: its argument must be known at compile time", name,
+            b->function->decl->name);
+  if (annotation != KJIT_ANY) value = kj_fit_annotation(s, value, annotation, kj_format(s->arena, "argument `%s`", name), location_of(b, index));
+  b->bounds[index] = constant_bound(value);
+}
+
+static void bind_annotated(kj_scope *s, binding *b, size_t index, kjit_type annotation)
+{
+  const char *what = kj_format(s->arena, "argument `%s` of `%s`", b->function->params.items[index]->name, b->function->decl->name);
+  kj_texpr *value = kj_fit_annotation(s, b->values[index], annotation, what, location_of(b, index));
+  kjit_type type = value->type;
+  if (kj_is_array(s->c, type) && kj_type(s->c->types, annotation)->read_only) type = read_only_type(s, type);
+  b->arguments[index] = value;
+  b->bounds[index] = (kj_bound){ .kind = KJ_BOUND_VALUE, .type = type };
+}
+
+/* Literals become part of the instance; a weak value that is only known at run time is passed as the host passes plain numbers, and stays weak. */
+static void bind_generic(kj_scope *s, binding *b, size_t index)
+{
+  kj_texpr *value = b->values[index];
+  bool is_weak = kj_is_weak(value->type);
+  if (is_weak && kj_is_constant(value)) {
+    b->bounds[index] = constant_bound(value);
+    return;
+  }
+  if (is_weak) {
+    b->bounds[index] = (kj_bound){ .kind = KJ_BOUND_WEAK, .type = value->type };
+    b->arguments[index] = kj_convert(s, value, value->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, value->location);
+    return;
+  }
+  b->arguments[index] = kj_make_concrete(s, value);
+  b->bounds[index] = (kj_bound){ .kind = KJ_BOUND_VALUE, .type = b->arguments[index]->type };
+}
+
+static void bind_value(kj_scope *s, binding *b, size_t index)
+{
+  const kj_decl *param = b->function->params.items[index];
+  kjit_type annotation = kj_infer_annotation(s->inference, b->function, b->bounds, index);
+  kj_refuse_complex(s->c, b->values[index]->type, location_of(b, index));
+  if (param->is_const) bind_const(s, b, index, annotation);
+  else if (annotation != KJIT_ANY) bind_annotated(s, b, index, annotation);
+  else bind_generic(s, b, index);
+}
+
+static void settle_values(kj_scope *s, binding *b, size_t count, size_t mark)
+{
+  for (size_t i = 0; i < count; i++) {
+    size_t before = s->out->count;
+    if (b->values[i]) b->values[i] = kj_keep_value_at(s, b->values[i], mark);
+    mark += s->out->count - before;
+  }
+}
+
+static void infer_argument(kj_scope *s, binding *b, size_t index)
+{
+  const kj_decl *param = b->function->params.items[index];
+  bool is_given = index < b->call->args.count;
+  const kj_expr *expr = is_given ? b->call->args.items[index] : param->value;
+  kj_callee callee;
+  if (kj_as_callee(s, expr, &callee)) {
+    b->bounds[index] = (kj_bound){ .kind = KJ_BOUND_CALLEE, .callee = callee };
+    if (param->type_expr || param->is_const)
+      kj_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE, "`%s` of `%s` takes a value, got a function", param->name, b->function->decl->name);
+    return;
+  }
+  if (param->is_func) kj_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE, "`%s` of `%s` takes a function, got a value", param->name, b->function->decl->name);
+  size_t mark = s->out->count;
+  if (is_given) {
+    b->values[index] = kj_infer_expr(s, expr);
+  } else { /* a default refers to constants only */
+    kj_scope outside;
+    kj_init_scope(&outside, s->inference);
+    outside.out = s->out;
+    b->values[index] = kj_infer_expr(&outside, expr);
+  }
+  if (s->out->count > mark) settle_values(s, b, index, mark);
+}
+
+static void check_arguments(kj_scope *s, const kj_function *function, const kj_expr *call)
+{
+  size_t least = function->params.count, most = least;
+  while (least && function->params.items[least - 1]->value) least--;
+  check_count(s, function->decl->name, call->args.count, least, most, call->location);
+}
+
+/* Annotations may name any other parameter: those without one are bound first. */
+static void bind_all(kj_scope *s, binding *b)
+{
+  size_t count = b->function->params.count;
+  for (size_t i = 0; i < count; i++) infer_argument(s, b, i);
+  for (int round = 0; round < 2; round++)
+    for (size_t i = 0; i < count; i++)
+      if (b->values[i] && (b->function->params.items[i]->type_expr != NULL) == (round == 1)) bind_value(s, b, i);
+}
+
+/* ---- functions: the call ---- */
+
+static void check_synchronization(kj_scope *s, const kj_record *record, const char *name, kj_location location)
+{
+  const kj_instance *instance = record->instance;
+  if (s->range_count && (instance->has_barrier || instance->has_warp))
+    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+            "`%s` has a barrier or a warp operation and is called in the body of a grid_range or block_range: its iterations are independent", name);
+  if (s->range_count && (record->has_grid_range || record->has_block_range))
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` has a grid_range or block_range and is called in the body of one", name);
+  if (record->has_grid_range && (s->level > KJ_LEVEL_GRID || s->left_level > KJ_LEVEL_GRID))
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` has a grid_range and not all threads of the grid reach this call", name);
+  if (record->has_block_range && (s->level == KJ_LEVEL_THREAD || s->left_level == KJ_LEVEL_THREAD))
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` has a block_range and not all threads of the block reach this call", name);
+  if (instance->has_barrier && s->level == KJ_LEVEL_THREAD)
+    kj_note_message(s, location, KJIT_SEVERITY_WARNING,
+                    "`%s` has a barrier and is called under a condition that depends on the thread: all threads of the block must reach it", name);
+}
+
+static void take_properties(kj_scope *s, const kj_record *record)
+{
+  if (!s->instance) return;
+  s->instance->has_barrier |= record->instance->has_barrier;
+  s->instance->has_warp |= record->instance->has_warp;
+  s->instance->uses_positions |= record->instance->uses_positions;
+  s->record->has_grid_range |= record->has_grid_range;
+  s->record->has_block_range |= record->has_block_range;
+  if (!s->is_quiet) KJ_PUSH(s->arena, &s->record->callees, (kj_record *)record);
+}
+
+static kj_texpr *make_call(kj_scope *s, kj_record *record, const binding *b)
+{
+  kj_texpr *call = kj_new_texpr(s->c, KJ_T_CALL, record->instance->result, b->call->location);
+  call->instance = record->instance;
+  bool has_effect = false;
+  for (size_t i = 0; i < b->function->params.count; i++) {
+    if (!b->arguments[i]) continue;
+    KJ_PUSH(s->arena, &call->args, b->arguments[i]);
+    has_effect |= kj_has_effect(b->arguments[i]);
+  }
+  if (record->constant_result && !has_effect) {
+    kj_texpr *value = kj_copy_texpr(s, record->constant_result);
+    value->location = b->call->location;
+    return value;
+  }
+  take_properties(s, record);
+  if (!kj_is_weak(record->result)) return call;
+  kj_texpr *weak = kj_new_texpr(s->c, KJ_T_CONVERT, record->result, b->call->location);
+  weak->x = call;
+  return weak;
+}
+
+static kj_texpr *infer_function_call(kj_scope *s, const kj_expr *expr, const kj_function *function)
+{
+  size_t count = function->params.count;
+  if (function->is_kernel)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is a kernel: kernels are launched, only funcs are called", function->decl->name);
+  if (function->is_extern) kj_fail(s->c, expr->location, KJIT_ERROR_UNSUPPORTED, "`%s`: extern functions are not supported yet", function->decl->name);
+  if (!s->instance)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` cannot be called here: only constants and arithmetic on them can stand here", function->decl->name);
+  check_arguments(s, function, expr);
+  binding b = { .call = expr, .function = function };
+  b.values = KJ_NEW_ARRAY(s->arena, kj_texpr *, count + 1);
+  b.arguments = KJ_NEW_ARRAY(s->arena, kj_texpr *, count + 1);
+  b.bounds = KJ_NEW_ARRAY(s->arena, kj_bound, count + 1);
+  bind_all(s, &b);
+  kj_record *record = kj_get_record(s, function, b.bounds, expr->location);
+  check_synchronization(s, record, function->decl->name, expr->location);
+  return make_call(s, record, &b);
+}
+
+kj_texpr *kj_infer_call(kj_scope *s, const kj_expr *expr)
+{
+  kjit_type type;
+  kj_callee callee;
+  if (kj_as_type(s, expr->x, &type)) return infer_cast(s, expr, type);
+  if (expr->x->kind == KJ_EXPR_BUILTIN) return infer_builtin_call(s, expr, expr->x->builtin);
+  if (!kj_as_callee(s, expr->x, &callee)) {
+    const char *name = expr->x->kind == KJ_EXPR_DECL ? expr->x->decl->name : "this";
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is not a function", name);
+  }
+  return callee.builtin ? infer_builtin_call(s, expr, callee.builtin) : infer_function_call(s, expr, callee.function);
+}

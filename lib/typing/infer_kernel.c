@@ -1,0 +1,145 @@
+/* What belongs to the kernel only: its arguments against its parameters, its launch attributes. */
+#include "typing/infer.h"
+
+/* ---- arguments ---- */
+
+static bool fits_literal(const kj_compilation *c, kjit_type weak, kjit_type type) { return weak == KJ_WEAK_INT ? kj_is_number(c, type) : kj_is_float(c, type); }
+
+static void fail_argument(kj_inference *inference, const kj_decl *param, kjit_type want, kjit_type have)
+{
+  kj_compilation *c = inference->c;
+  bool is_number = kj_is_scalar(want) && kj_is_number(c, have);
+  bool is_reason_const = kj_is_array(c, want) && kj_is_array(c, have) && kj_type(c->types, have)->read_only && !kj_type(c->types, want)->read_only;
+  const char *have_text = have == KJ_WEAK_INT ? "an integer" : have == KJ_WEAK_FLOAT ? "a float" : kj_type_text(c, have);
+  kj_fail(c, param->location, KJIT_ERROR_TYPE, "parameter `%s` is declared %s; the argument is %s%s", param->name, kj_type_text(c, want), have_text,
+          is_reason_const ? ", which is read-only"
+          : is_number     ? ", which it does not hold exactly"
+                          : "");
+}
+
+static kjit_type make_read_only(kj_compilation *c, kjit_type type)
+{
+  kj_type_info info = *kj_type(c->types, type);
+  info.read_only = true;
+  kjit_type made = kj_intern_array(c->types, &info);
+  if (made == KJIT_ANY) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
+  return made;
+}
+
+static void check_argument(kj_inference *inference, const kj_decl *param, const kj_argument *argument, kj_bound *bound, kjit_type annotation)
+{
+  kj_compilation *c = inference->c;
+  kjit_type type = argument->type;
+  if (argument->kind == KJ_ARGUMENT_FUNCTION) return;
+  kj_refuse_complex(c, type, param->location);
+  if (annotation == KJIT_ANY) return;
+  if (kj_is_array(c, annotation) || kj_is_array(c, type)) {
+    if (!kj_is_array(c, annotation) || !kj_is_array(c, type) || !kj_array_fits(c, type, annotation)) fail_argument(inference, param, annotation, type);
+    if (kj_type(c->types, annotation)->read_only) bound->type = make_read_only(c, type);
+    return;
+  }
+  bool fits = kj_is_scalar(annotation) && (kj_is_weak(type) ? fits_literal(c, type, annotation) : kj_scalar_fits(c, type, annotation));
+  if (!fits) fail_argument(inference, param, annotation, type);
+  if (argument->kind != KJ_ARGUMENT_CONST) return;
+  kj_scope outside;
+  kj_init_scope(&outside, inference);
+  kj_texpr *value =
+    kj_is_float(c, type) ? kj_new_number(&outside, type, bound->number, param->location) : kj_new_integer(&outside, type, bound->integer, param->location);
+  value = kj_convert(&outside, value, annotation, param->location);
+  *bound = (kj_bound){ .kind = KJ_BOUND_CONST, .type = annotation, .integer = value->integer, .number = value->number };
+}
+
+static kj_bound bound_of(kj_compilation *c, const kj_decl *param, const kj_argument *argument)
+{
+  bool is_function = argument->kind == KJ_ARGUMENT_FUNCTION, is_const = argument->kind == KJ_ARGUMENT_CONST;
+  if (param->is_func != is_function)
+    kj_fail(c, param->location, KJIT_ERROR_TYPE, "parameter `%s` takes %s", param->name, param->is_func ? "a function" : "a value, not a function");
+  if (param->is_const && !is_const) kj_fail(c, param->location, KJIT_ERROR_TYPE, "const parameter `%s` takes a value known at compile time", param->name);
+  switch (argument->kind) {
+  case KJ_ARGUMENT_FUNCTION: return (kj_bound){ .kind = KJ_BOUND_CALLEE, .callee = { .function = argument->function->function } };
+  case KJ_ARGUMENT_CONST: return (kj_bound){ .kind = KJ_BOUND_CONST, .type = argument->type, .integer = argument->integer, .number = argument->number };
+  case KJ_ARGUMENT_NUMBER: return (kj_bound){ .kind = KJ_BOUND_WEAK, .type = argument->type };
+  default: return (kj_bound){ .kind = KJ_BOUND_VALUE, .type = argument->type };
+  }
+}
+
+static bool is_double(const kj_compilation *c, const kj_argument *argument)
+{
+  if (argument->kind == KJ_ARGUMENT_FUNCTION) return false;
+  const kj_type_info *info = kj_type(c->types, argument->type);
+  return argument->type == KJIT_F64 || (info->class_ == KJ_CLASS_ARRAY && info->element == KJIT_F64);
+}
+
+kj_bound *kj_bind_signature(kj_inference *inference, const kj_function *kernel)
+{
+  kj_compilation *c = inference->c;
+  const kj_signature *signature = c->request->signature;
+  size_t count = kernel->params.count;
+  if (signature->count != count)
+    kj_fail(c, kernel->decl->location, KJIT_ERROR_TYPE, "kernel `%s` has %zu parameter%s, the signature %u", kernel->decl->name, count, count == 1 ? "" : "s",
+            signature->count);
+  kj_bound *bounds = KJ_NEW_ARRAY(c->arena, kj_bound, count + 1);
+  for (size_t i = 0; i < count; i++) {
+    bounds[i] = bound_of(c, kernel->params.items[i], &signature->arguments[i]);
+    inference->has_double |= is_double(c, &signature->arguments[i]);
+  }
+  for (size_t i = 0; i < count; i++)
+    check_argument(inference, kernel->params.items[i], &signature->arguments[i], &bounds[i], kj_infer_annotation(inference, kernel, bounds, i));
+  return bounds;
+}
+
+/* ---- launch attributes of a kernel ---- */
+
+static int64_t read_bound(kj_scope *s, const kj_attribute *attribute, size_t index, const char *what)
+{
+  if (index >= attribute->values.count) return 0;
+  int64_t value = kj_infer_constant(s, attribute->values.items[index], what);
+  if (value < 1 || value > INT32_MAX)
+    kj_fail(s->c, attribute->values.items[index]->location, KJIT_ERROR_TYPE, "%s must be from 1 to 2147483647, got %lld", what, (long long)value);
+  return value;
+}
+
+static void infer_launch_bounds(kj_scope *s)
+{
+  const kj_attribute *attribute = kj_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_LAUNCH_BOUNDS);
+  if (!attribute) return;
+  s->instance->max_threads = (uint32_t)read_bound(s, attribute, 0, "the number of threads in @launch_bounds");
+  s->instance->min_blocks = (uint32_t)read_bound(s, attribute, 1, "the number of blocks in @launch_bounds");
+}
+
+/* What is known of @block at compile time; extents and arguments are the dispatcher's to evaluate. */
+static void infer_shape(kj_scope *s, kj_attribute_id id, uint32_t *shape)
+{
+  const kj_attribute *attribute = kj_get_attribute(&s->function->attributes, id);
+  if (!attribute) return;
+  kj_tstmts ignored = { 0 }, *out = s->out;
+  s->out = &ignored;
+  for (size_t i = 0; i < 3 && shape; i++) shape[i] = 1;
+  for (size_t i = 0; i < attribute->values.count && i < 3; i++) {
+    const kj_expr *expr = attribute->values.items[i];
+    kj_texpr *value = kj_infer_expr(s, expr);
+    const char *name = attribute->info->name;
+    if (!kj_is_integer(s->c, value->type)) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "@%s takes integers, got %s", name, kj_type_text(s->c, value->type));
+    bool is_known = kj_is_constant(value);
+    if (is_known && (value->integer < 1 || value->integer > INT32_MAX))
+      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "@%s takes positive numbers, got %s", name, kj_integer_text(s->arena, value->integer));
+    if (shape) shape[i] = is_known ? (uint32_t)value->integer : 0;
+  }
+  s->out = out;
+}
+
+void kj_infer_launch(kj_scope *s)
+{
+  kj_instance *instance = s->instance;
+  uint32_t written[3] = { 0 };
+  kj_instance flags = *instance;
+  size_t local_count = instance->locals.count;
+  infer_launch_bounds(s);
+  infer_shape(s, KJ_ATTRIBUTE_BLOCK, written);
+  infer_shape(s, KJ_ATTRIBUTE_GRID, NULL);
+  const kj_signature *signature = s->c->request->signature;
+  for (int i = 0; i < 3; i++) instance->block[i] = written[i] ? written[i] : signature->block[i];
+  /* The expressions of attributes are no part of the kernel. */
+  instance->locals.count = local_count;
+  instance->uses_positions = flags.uses_positions;
+}

@@ -1,0 +1,246 @@
+/* Inference of statements. */
+#include "typing/infer.h"
+
+/* ---- declarations ---- */
+
+static uint32_t count_items(kj_scope *s, const kj_texpr *value) { return kj_is_tuple(s->c, value->type) ? kj_type(s->c->types, value->type)->count : 1; }
+
+static void check_items(kj_scope *s, size_t names, const kj_texpr *value, kj_location location)
+{
+  uint32_t count = count_items(s, value);
+  if (count == names) return;
+  kj_fail(s->c, location, KJIT_ERROR_TYPE, "%zu names for %u value%s (%s)", names, count, count == 1 ? "" : "s", kj_type_text(s->c, value->type));
+}
+
+static void infer_declare(kj_scope *s, const kj_stmt *stmt)
+{
+  kj_callee callee;
+  bool is_single = stmt->decls.count == 1;
+  if (is_single && stmt->decls.items[0]->kind == KJ_DECL_LET && kj_as_callee(s, stmt->value, &callee)) {
+    s->meanings[stmt->decls.items[0]->index] = (kj_meaning){ .kind = KJ_MEANS_CALLEE, .callee = callee };
+    return;
+  }
+  kj_texpr *value = kj_infer_expr(s, stmt->value);
+  if (is_single) {
+    kj_declare(s, stmt->decls.items[0], value);
+    return;
+  }
+  check_items(s, stmt->decls.count, value, stmt->location);
+  if (value->kind != KJ_T_TUPLE) value = kj_keep_value(s, value);
+  for (size_t i = 0; i < stmt->decls.count; i++) {
+    kj_texpr *item = value->kind == KJ_T_TUPLE ? value->args.items[i] : kj_make_item(s, kj_copy_texpr(s, value), (uint32_t)i, stmt->location);
+    kj_declare(s, stmt->decls.items[i], item);
+  }
+}
+
+/* ---- assignment ---- */
+
+static void infer_store(kj_scope *s, const kj_stmt *stmt)
+{
+  kj_texprs values = { 0 };
+  KJ_PUSH(s->arena, &values, kj_infer_expr(s, stmt->value));
+  size_t mark = s->out->count;
+  kj_place place;
+  kj_infer_place(s, stmt->places.items[0], &place);
+  if (s->out->count > mark) values.items[0] = kj_keep_value_at(s, values.items[0], mark);
+  kj_store_place(s, &place, values.items[0], stmt->location);
+}
+
+static void infer_compound(kj_scope *s, const kj_stmt *stmt)
+{
+  kj_texpr *value = kj_infer_expr(s, stmt->value);
+  size_t mark = s->out->count;
+  kj_place place;
+  kj_infer_place(s, stmt->places.items[0], &place);
+  if (s->out->count > mark || (place.array && kj_has_effect(value))) value = kj_keep_value_at(s, value, mark);
+  if (place.array && !kj_is_stable(place.array)) place.array = kj_keep_value(s, place.array);
+  for (size_t i = 0; i < place.indices.count; i++) {
+    kj_texpr *index = place.indices.items[i];
+    place.indices.items[i] = index->kind == KJ_T_VAR ? index : kj_keep_value(s, index);
+  }
+  if (place.var) s->guesses[place.decl->index].was_read = true;
+  kj_store_place(s, &place, kj_make_binary(s, stmt->op, kj_load_place(s, &place), value, stmt->location), stmt->location);
+}
+
+/* All values are evaluated before the first place changes. */
+static void infer_multiple(kj_scope *s, const kj_stmt *stmt)
+{
+  kj_texpr *value = kj_infer_expr(s, stmt->value);
+  check_items(s, stmt->places.count, value, stmt->location);
+  value = kj_keep_value(s, value);
+  for (size_t i = 0; i < stmt->places.count; i++) {
+    kj_place place;
+    kj_infer_place(s, stmt->places.items[i], &place);
+    kj_store_place(s, &place, kj_make_item(s, kj_copy_texpr(s, value), (uint32_t)i, stmt->location), stmt->location);
+  }
+}
+
+static void infer_assign(kj_scope *s, const kj_stmt *stmt)
+{
+  if (stmt->places.count > 1) infer_multiple(s, stmt);
+  else if (stmt->op == KJIT_STORE) infer_store(s, stmt);
+  else infer_compound(s, stmt);
+}
+
+static void infer_evaluate(kj_scope *s, const kj_stmt *stmt)
+{
+  kj_texpr *value = kj_infer_effect(s, stmt->value);
+  if (!kj_has_effect(value)) return;
+  if (kj_is_weak(value->type) && value->kind == KJ_T_CONVERT) value = value->x;
+  kj_tstmt *evaluate = kj_new_tstmt(s->c, KJ_TS_EVALUATE, stmt->location);
+  evaluate->value = kj_is_weak(value->type) ? kj_make_concrete(s, value) : value;
+  kj_emit(s, evaluate);
+}
+
+/* ---- control flow ---- */
+
+static void infer_if(kj_scope *s, const kj_stmt *stmt)
+{
+  kj_texpr *condition = kj_infer_condition(s, stmt->value);
+  if (kj_is_constant(condition)) {
+    kj_infer_block(s, condition->integer ? &stmt->body : &stmt->otherwise, s->out);
+    return;
+  }
+  kj_tstmt *branch = kj_new_tstmt(s->c, KJ_TS_IF, stmt->location);
+  branch->value = condition;
+  kj_emit(s, branch);
+  kj_level level = s->level;
+  s->level = kj_higher_level(level, kj_level_of(s, condition));
+  kj_infer_block(s, &stmt->body, &branch->body);
+  kj_infer_block(s, &stmt->otherwise, &branch->otherwise);
+  s->level = kj_higher_level(level, s->skipped_level);
+}
+
+static void infer_break(kj_scope *s, const kj_stmt *stmt)
+{
+  if (s->is_range_body)
+    kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "`break` out of a grid_range or block_range: every index is visited; write `continue` or a condition");
+  s->skipped_level = kj_higher_level(s->skipped_level, s->level);
+  kj_emit(s, kj_new_tstmt(s->c, KJ_TS_BREAK, stmt->location));
+}
+
+static void infer_continue(kj_scope *s, const kj_stmt *stmt)
+{
+  s->skipped_level = kj_higher_level(s->skipped_level, s->level);
+  kj_emit(s, kj_new_tstmt(s->c, KJ_TS_CONTINUE, stmt->location));
+}
+
+/* ---- return ---- */
+
+static kjit_type keep_literal(kj_scope *s, const kj_texpr *value) { return kj_is_too_wide(s, value) ? KJIT_I64 : value->type; }
+
+static kj_texpr *fit_result(kj_scope *s, kj_texpr *value, kj_location location)
+{
+  kj_record *record = s->record;
+  if (s->result_annotation != KJIT_ANY) {
+    record->result = s->result_annotation;
+    value = kj_fit_annotation(s, value, record->result, "the result", location);
+    if (!kj_is_array(s->c, value->type) || value->type == record->result) return value;
+    if (kj_join_arrays(s, value->type, record->result) == KJIT_ANY)
+      kj_fail(s->c, location, KJIT_ERROR_TYPE, "the result must be %s, got %s", kj_type_text(s->c, record->result), kj_type_text(s->c, value->type));
+    return kj_give_array_type(s, value, record->result);
+  }
+  if (!kj_is_number(s->c, value->type)) value = kj_make_concrete(s, value);
+  kjit_type type = keep_literal(s, value);
+  kjit_type joined = record->result == KJIT_ANY ? type : kj_join_values(s, record->result, type, location);
+  if (joined == KJIT_ANY || record->result == KJIT_VOID)
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "this returns %s, an earlier return %s", kj_type_text(s->c, type),
+            record->result == KJIT_VOID ? "nothing" : kj_type_text(s->c, record->result));
+  if (record->result != KJIT_ANY && joined != record->result) s->is_changed = true;
+  record->result = joined;
+  if (s->is_changed) return value;
+  kjit_type kept = joined == KJ_WEAK_INT ? KJIT_I32 : joined == KJ_WEAK_FLOAT ? KJIT_F64 : joined;
+  return kj_give_type(s, value, kept);
+}
+
+static void infer_return(kj_scope *s, const kj_stmt *stmt)
+{
+  kj_record *record = s->record;
+  kj_tstmt *leave = kj_new_tstmt(s->c, KJ_TS_RETURN, stmt->location);
+  if (s->range_count) kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "`return` out of a grid_range or block_range: write `continue`");
+  if (s->instance->is_kernel && stmt->value) kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "a kernel returns nothing: store the result in an array argument");
+  if (stmt->value) {
+    kj_texpr *value = kj_infer_expr(s, stmt->value);
+    kj_level level = kj_higher_level(s->level, kj_level_of(s, value));
+    record->result_level = kj_higher_level(record->result_level, level);
+    leave->value = fit_result(s, value, value->location);
+  } else if (!s->instance->is_kernel) {
+    if (s->result_annotation != KJIT_ANY || (record->result != KJIT_ANY && record->result != KJIT_VOID))
+      kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "`%s` returns a value elsewhere: `return` needs one here", s->function->decl->name);
+    record->result = KJIT_VOID;
+  }
+  s->left_level = kj_higher_level(s->left_level, s->level);
+  kj_emit(s, leave);
+}
+
+/* ---- all ---- */
+
+static void infer_storage(kj_scope *s, const kj_stmt *stmt) { kj_declare_storage(s, stmt->decls.items[0]); }
+
+/* ---- failures ---- */
+
+static kj_tstmt *new_failure(kj_scope *s, const kj_stmt *stmt, kj_failure_kind kind)
+{
+  kj_tstmt *failure = kj_new_tstmt(s->c, KJ_TS_FAIL, stmt->location);
+  failure->failure = kind;
+  failure->message = stmt->message;
+  return failure;
+}
+
+static void infer_raise(kj_scope *s, const kj_stmt *stmt) { kj_emit(s, new_failure(s, stmt, KJ_FAILURE_RAISE)); }
+
+/* What an assertion that compares two scalars reports besides its message. */
+static void report_operand(kj_scope *s, kj_tstmt *failure, kj_texpr **operand)
+{
+  *operand = kj_keep_value(s, *operand);
+  KJ_PUSH(s->arena, &failure->indices, kj_copy_texpr(s, *operand));
+}
+
+static bool is_reported(const kj_texpr *operand) { return kj_is_scalar(operand->type) && !kj_is_weak(operand->type) && operand->type < KJIT_C64; }
+
+/* Only its check evaluates the condition; without it, it is only looked at. */
+static void infer_assert(kj_scope *s, const kj_stmt *stmt)
+{
+  kj_tstmts ignored = { 0 }, *out = s->out;
+  bool is_compiled = s->c->request->checks & KJIT_CHECK_ASSERT;
+  if (!is_compiled) s->out = &ignored;
+  kj_texpr *condition = kj_infer_condition(s, stmt->value);
+  s->out = out;
+  if (!is_compiled || (kj_is_constant(condition) && condition->integer)) return;
+  kj_tstmt *failure = new_failure(s, stmt, KJ_FAILURE_ASSERT);
+  if (kj_is_constant(condition)) {
+    kj_emit(s, failure);
+    return;
+  }
+  if (condition->kind == KJ_T_COMPARE && is_reported(condition->x) && is_reported(condition->y)) {
+    report_operand(s, failure, &condition->x);
+    report_operand(s, failure, &condition->y);
+  }
+  kj_tstmt *branch = kj_new_tstmt(s->c, KJ_TS_IF, stmt->location);
+  branch->value = kj_make_unary(s, KJIT_NOT, condition, stmt->location);
+  KJ_PUSH(s->arena, &branch->body, failure);
+  kj_emit(s, branch);
+}
+
+static void refuse_print(kj_scope *s, const kj_stmt *stmt) { kj_fail(s->c, stmt->location, KJIT_ERROR_UNSUPPORTED, "`print` is not supported yet"); }
+
+typedef void (*infer)(kj_scope *s, const kj_stmt *stmt);
+
+static const infer infer_table[] = {
+  [KJ_STMT_DECLARE] = infer_declare,   [KJ_STMT_STORAGE] = infer_storage, [KJ_STMT_ASSIGN] = infer_assign,
+  [KJ_STMT_EVALUATE] = infer_evaluate, [KJ_STMT_IF] = infer_if,           [KJ_STMT_WHILE] = kj_infer_while,
+  [KJ_STMT_FOR] = kj_infer_for,        [KJ_STMT_BREAK] = infer_break,     [KJ_STMT_CONTINUE] = infer_continue,
+  [KJ_STMT_RETURN] = infer_return,     [KJ_STMT_ASSERT] = infer_assert,   [KJ_STMT_RAISE] = infer_raise,
+  [KJ_STMT_PRINT] = refuse_print,
+};
+
+void kj_infer_block(kj_scope *s, const kj_stmts *stmts, kj_tstmts *out)
+{
+  kj_tstmts *outer = s->out;
+  s->out = out;
+  for (size_t i = 0; i < stmts->count; i++) {
+    kj_count_work(s->inference, stmts->items[i]->location);
+    infer_table[stmts->items[i]->kind](s, stmts->items[i]);
+  }
+  s->out = outer;
+}

@@ -1,0 +1,123 @@
+/* Nodes of the typed IR while it is being inferred: made, copied, counted; whether they have an effect, and how far their values may differ. */
+#include "typing/infer.h"
+
+bool kj_is_constant(const kj_texpr *expr) { return expr->kind == KJ_T_CONST; }
+
+kj_texpr *kj_make_var(kj_scope *s, kj_tvar *var, kj_location location)
+{
+  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_VAR, var->type, location);
+  expr->var = var;
+  return expr;
+}
+
+static void copy_list(kj_scope *s, kj_texprs *to, const kj_texprs *from)
+{
+  *to = (kj_texprs){ 0 };
+  for (size_t i = 0; i < from->count; i++) KJ_PUSH(s->arena, to, kj_copy_texpr(s, from->items[i]));
+}
+
+kj_texpr *kj_copy_texpr(kj_scope *s, const kj_texpr *expr)
+{
+  if (!expr) return NULL;
+  kj_texpr *copy = KJ_NEW(s->arena, kj_texpr);
+  *copy = *expr;
+  copy->x = kj_copy_texpr(s, expr->x);
+  copy->y = kj_copy_texpr(s, expr->y);
+  copy->z = kj_copy_texpr(s, expr->z);
+  copy_list(s, &copy->args, &expr->args);
+  copy_list(s, &copy->indices, &expr->indices);
+  return copy;
+}
+
+static size_t count_list(const kj_texprs *list, size_t limit)
+{
+  size_t count = 0;
+  for (size_t i = 0; i < list->count && count < limit; i++) count += kj_count_nodes(list->items[i], limit - count);
+  return count;
+}
+
+/* Stops at the limit. */
+size_t kj_count_nodes(const kj_texpr *expr, size_t limit)
+{
+  if (!expr || limit == 0) return 0;
+  size_t count = 1;
+  const kj_texpr *parts[] = { expr->x, expr->y, expr->z };
+  for (int i = 0; i < 3 && count < limit; i++) count += kj_count_nodes(parts[i], limit - count);
+  if (count < limit) count += count_list(&expr->args, limit - count);
+  if (count < limit) count += count_list(&expr->indices, limit - count);
+  return count;
+}
+
+static bool has_effect_list(const kj_texprs *list)
+{
+  for (size_t i = 0; i < list->count; i++)
+    if (kj_has_effect(list->items[i])) return true;
+  return false;
+}
+
+bool kj_has_effect(const kj_texpr *expr)
+{
+  if (!expr) return false;
+  if (expr->kind == KJ_T_CALL || (expr->kind == KJ_T_BUILTIN && !(expr->builtin->flags & KJ_PURE))) return true;
+  return kj_has_effect(expr->x) || kj_has_effect(expr->y) || kj_has_effect(expr->z) || has_effect_list(&expr->args) || has_effect_list(&expr->indices);
+}
+
+/* ---- how far a value may differ ---- */
+
+static kj_level level_of_list(const kj_scope *s, const kj_texprs *list)
+{
+  kj_level level = KJ_LEVEL_GRID;
+  for (size_t i = 0; i < list->count; i++) level = kj_higher_level(level, kj_level_of(s, list->items[i]));
+  return level;
+}
+
+static kj_level level_of_builtin(const kj_builtin *builtin)
+{
+  if (builtin->flags & (KJ_THREAD | KJ_WARP)) return KJ_LEVEL_THREAD;
+  return builtin->flags & KJ_BARRIER || builtin->id == KJ_BUILTIN_BLOCK_IDX ? KJ_LEVEL_BLOCK : KJ_LEVEL_GRID;
+}
+
+static kj_level level_of_load(const kj_scope *s, const kj_texpr *expr)
+{
+  kj_space space = kj_type(s->c->types, expr->x->type)->space;
+  return space == KJ_SPACE_LOCAL ? KJ_LEVEL_THREAD : space == KJ_SPACE_SHARED ? KJ_LEVEL_BLOCK : KJ_LEVEL_GRID;
+}
+
+/* A load at an index that is the same for all threads counts as the same: whoever races on it is on his own. */
+kj_level kj_level_of(const kj_scope *s, const kj_texpr *expr)
+{
+  if (!expr) return KJ_LEVEL_GRID;
+  kj_level own = KJ_LEVEL_GRID;
+  switch (expr->kind) {
+  case KJ_T_CONST: return KJ_LEVEL_GRID;
+  case KJ_T_VAR: return expr->var->index < s->levels.count ? s->levels.items[expr->var->index] : KJ_LEVEL_GRID;
+  case KJ_T_BUILTIN: own = level_of_builtin(expr->builtin); break;
+  case KJ_T_LOAD: own = level_of_load(s, expr); break;
+  case KJ_T_CALL: own = s->inference->records.items[expr->instance->id]->result_level; break;
+  default: break;
+  }
+  own = kj_higher_level(own, kj_higher_level(kj_level_of(s, expr->x), kj_higher_level(kj_level_of(s, expr->y), kj_level_of(s, expr->z))));
+  return kj_higher_level(own, kj_higher_level(level_of_list(s, &expr->args), level_of_list(s, &expr->indices)));
+}
+
+/* ---- tuples ---- */
+
+kj_texpr *kj_make_tuple(kj_scope *s, const kj_texprs *items, kj_location location)
+{
+  kjit_type *types = KJ_NEW_ARRAY(s->arena, kjit_type, items->count + 1);
+  for (size_t i = 0; i < items->count; i++) types[i] = items->items[i]->type;
+  kjit_type type = kj_intern_tuple(s->c->types, types, (uint32_t)items->count);
+  if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
+  kj_texpr *tuple = kj_new_texpr(s->c, KJ_T_TUPLE, type, location);
+  tuple->args = *items;
+  return tuple;
+}
+
+kj_texpr *kj_make_item(kj_scope *s, kj_texpr *tuple, uint32_t index, kj_location location)
+{
+  if (tuple->kind == KJ_T_TUPLE && !has_effect_list(&tuple->args)) return tuple->args.items[index];
+  kj_texpr *item = kj_new_texpr(s->c, KJ_T_ITEM, kj_type(s->c->types, tuple->type)->items[index], location);
+  item->x = tuple;
+  item->dimension = index;
+  return item;
+}

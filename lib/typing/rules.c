@@ -1,0 +1,341 @@
+/* Result rules of the built-ins: positions, literals, types, numbers. A row of builtins.def whose rule is missing does not link. */
+#include <math.h>
+
+#include "typing/infer.h"
+
+kj_texpr *kj_new_builtin(kj_scope *s, const kj_operands *o, kjit_type type)
+{
+  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_BUILTIN, type, o->location);
+  expr->builtin = o->builtin;
+  expr->args = o->values;
+  return expr;
+}
+
+static kj_operands with_values(const kj_operands *o, kj_texprs values)
+{
+  kj_operands copy = *o;
+  copy.values = values;
+  return copy;
+}
+
+_Noreturn static void fail_operand(kj_scope *s, const kj_operands *o, const kj_texpr *value, const char *wanted)
+{
+  kj_refuse_complex(s->c, value->type, value->location);
+  kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs %s, got %s", o->builtin->name, wanted, kj_type_text(s->c, value->type));
+}
+
+/* ---- positions ---- */
+
+kj_texpr *kj_rule_position(kj_scope *s, const kj_operands *o)
+{
+  kj_texpr *expr = kj_new_builtin(s, o, KJIT_INDEX);
+  if (s->instance) s->instance->uses_positions = true;
+  if (!(o->builtin->flags & KJ_XYZ)) return expr;
+  bool is_field = o->field && o->field[0] >= 'x' && o->field[0] <= 'z' && o->field[1] == 0;
+  if (!is_field) kj_fail(s->c, o->location, KJIT_ERROR_NAME, "`%s` has the parts `.x`, `.y` and `.z`: write `%s.x`", o->builtin->name, o->builtin->name);
+  expr->dimension = (uint32_t)(o->field[0] - 'x');
+  return expr;
+}
+
+kj_texpr *kj_rule_grid(kj_scope *s, const kj_operands *o)
+{
+  const kj_texpr *count = o->values.items[0];
+  if (!kj_is_constant(count) || !kj_is_integer(s->c, count->type) || count->integer < 1 || count->integer > 3)
+    kj_fail(s->c, count->location, KJIT_ERROR_TYPE, "`%s` takes the number of dimensions: 1, 2 or 3", o->builtin->name);
+  kj_texprs items = { 0 };
+  if (s->instance) s->instance->uses_positions = true;
+  for (uint32_t i = 0; i < count->integer; i++) {
+    kj_texpr *item = kj_new_texpr(s->c, KJ_T_BUILTIN, KJIT_INDEX, o->location);
+    item->builtin = o->builtin;
+    item->dimension = i;
+    KJ_PUSH(s->arena, &items, item);
+  }
+  return items.count == 1 ? items.items[0] : kj_make_tuple(s, &items, o->location);
+}
+
+kj_texpr *kj_rule_literal(kj_scope *s, const kj_operands *o)
+{
+  switch (o->builtin->id) {
+  case KJ_BUILTIN_WARPSIZE: return kj_new_integer(s, KJ_WEAK_INT, 32, o->location);
+  case KJ_BUILTIN_INF: return kj_new_number(s, KJ_WEAK_FLOAT, INFINITY, o->location);
+  case KJ_BUILTIN_NAN: return kj_new_number(s, KJ_WEAK_FLOAT, NAN, o->location);
+  default: return kj_new_number(s, KJ_WEAK_FLOAT, 3.14159265358979323846, o->location);
+  }
+}
+
+/* Names that stand for the target; those of the kinds are compared with `target`. */
+kj_texpr *kj_rule_target(kj_scope *s, const kj_operands *o)
+{
+  const kj_target *target = &s->c->request->target;
+  bool is_gpu = target->kind == KJ_TARGET_NVPTX;
+  switch (o->builtin->id) {
+  case KJ_BUILTIN_TARGET: return kj_new_integer(s, KJ_WEAK_INT, is_gpu, o->location);
+  case KJ_BUILTIN_GPU: return kj_new_integer(s, KJ_WEAK_INT, 1, o->location);
+  case KJ_BUILTIN_ARCH: return kj_new_integer(s, KJ_WEAK_INT, is_gpu ? target->arch : 0, o->location);
+  default: return kj_new_integer(s, KJ_WEAK_INT, 0, o->location);
+  }
+}
+
+/* ---- arrays and types ---- */
+
+kj_texpr *kj_rule_len(kj_scope *s, const kj_operands *o)
+{
+  kj_texpr *array = o->values.items[0];
+  if (!kj_is_array(s->c, array->type)) fail_operand(s, o, array, "an array");
+  if (kj_type(s->c->types, array->type)->rank == 0) kj_fail(s->c, array->location, KJIT_ERROR_TYPE, "an array of no dimension has no length");
+  return kj_make_extent(s, array, 0, o->location);
+}
+
+kj_texpr *kj_rule_type(kj_scope *s, const kj_operands *o)
+{
+  kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s(...)` is a type, not a value: it converts, `dtype(r)(v)`, and compares, `dtype(x) == f32`",
+          o->builtin->name);
+}
+
+static kjit_type scalar_argument(kj_scope *s, const kj_operands *o)
+{
+  if (!kj_is_scalar(o->type_argument))
+    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` needs a scalar type, got %s", o->builtin->name, kj_type_text(s->c, o->type_argument));
+  kj_refuse_complex(s->c, o->type_argument, o->location);
+  return o->type_argument;
+}
+
+kj_texpr *kj_rule_zero(kj_scope *s, const kj_operands *o)
+{
+  return kj_convert(s, kj_new_integer(s, KJ_WEAK_INT, 0, o->location), scalar_argument(s, o), o->location);
+}
+
+kj_texpr *kj_rule_sizeof(kj_scope *s, const kj_operands *o)
+{
+  return kj_new_integer(s, KJ_WEAK_INT, kj_type(s->c->types, scalar_argument(s, o))->size_bytes, o->location);
+}
+
+kj_texpr *kj_rule_type_test(kj_scope *s, const kj_operands *o)
+{
+  kjit_type type = scalar_argument(s, o);
+  bool holds = o->builtin->id == KJ_BUILTIN_IS_FLOAT ? kj_is_float(s->c, type) : kj_is_integer(s->c, type);
+  return kj_new_integer(s, KJIT_BOOL, holds, o->location);
+}
+
+/* A literal has the bits of the type of that size. */
+static kj_texpr *literal_of_size(kj_scope *s, kj_texpr *value, uint32_t size)
+{
+  if (value->type == KJ_WEAK_FLOAT) return kj_convert(s, value, size == 2 ? KJIT_F16 : size == 4 ? KJIT_F32 : KJIT_F64, value->location);
+  static const kjit_type types[][2] = { { KJIT_I8, KJIT_U8 }, { KJIT_I16, KJIT_U16 }, { KJIT_I32, KJIT_U32 }, { KJIT_I64, KJIT_U64 } };
+  int row = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
+  bool fits = !kj_is_constant(value) || kj_integer_fits(s->c, types[row][0], value->integer);
+  return kj_convert(s, value, types[row][!fits], value->location);
+}
+
+kj_texpr *kj_rule_bitcast(kj_scope *s, const kj_operands *o)
+{
+  kjit_type type = scalar_argument(s, o);
+  kj_texpr *value = o->values.items[0];
+  if (!kj_is_number(s->c, value->type)) fail_operand(s, o, value, "a number");
+  uint32_t size = kj_type(s->c->types, type)->size_bytes;
+  if (kj_is_weak(value->type)) value = literal_of_size(s, value, size);
+  if (kj_type(s->c->types, value->type)->size_bytes != size || type == KJIT_BOOL || value->type == KJIT_BOOL)
+    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`bitcast` needs two types of one size, got %s and %s", kj_type_text(s->c, value->type),
+            kj_type_text(s->c, type));
+  kj_texprs values = { 0 };
+  KJ_PUSH(s->arena, &values, value);
+  kj_operands typed = with_values(o, values);
+  return value->type == type ? value : kj_new_builtin(s, &typed, type);
+}
+
+kj_texpr *kj_rule_select(kj_scope *s, const kj_operands *o)
+{
+  kj_texpr *condition = o->values.items[0], *x = o->values.items[1], *y = o->values.items[2];
+  if (!kj_is_number(s->c, x->type)) fail_operand(s, o, x, "numbers to choose from");
+  if (!kj_is_number(s->c, y->type)) fail_operand(s, o, y, "numbers to choose from");
+  if (kj_is_float(s->c, condition->type) || !kj_is_number(s->c, condition->type)) fail_operand(s, o, condition, "a bool or an integer first");
+  kjit_type type = kj_join_values(s, x->type, y->type, o->location);
+  if (type == KJIT_ANY) kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "no type holds both %s and %s", kj_type_text(s->c, x->type), kj_type_text(s->c, y->type));
+  if (kj_is_weak(type)) type = type == KJ_WEAK_FLOAT ? KJIT_F64 : kj_promote(s, kj_concrete_type(s, x), kj_concrete_type(s, y), o->location);
+  kj_texprs values = { 0 };
+  KJ_PUSH(s->arena, &values, kj_convert(s, condition, KJIT_BOOL, o->location));
+  KJ_PUSH(s->arena, &values, kj_convert(s, x, type, o->location));
+  KJ_PUSH(s->arena, &values, kj_convert(s, y, type, o->location));
+  kj_operands typed = with_values(o, values);
+  return kj_new_builtin(s, &typed, type);
+}
+
+/* ---- numbers ---- */
+
+static kjit_type promote_all(kj_scope *s, const kj_operands *o)
+{
+  kjit_type type = o->values.items[0]->type;
+  for (size_t i = 0; i < o->values.count; i++) {
+    const kj_texpr *value = o->values.items[i];
+    if (!kj_is_number(s->c, value->type)) fail_operand(s, o, value, "numbers");
+    kjit_type common = i ? kj_promote(s, type, value->type, o->location) : kj_arithmetic_type(s->c, type);
+    if (common == KJIT_ANY)
+      kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` of %s and %s: no integer type holds both; convert one", o->builtin->name, kj_type_text(s->c, type),
+              kj_type_text(s->c, value->type));
+    type = common;
+  }
+  return type;
+}
+
+static kj_texprs convert_all(kj_scope *s, const kj_texprs *values, kjit_type type)
+{
+  kj_texprs converted = { 0 };
+  for (size_t i = 0; i < values->count; i++) KJ_PUSH(s->arena, &converted, kj_convert(s, values->items[i], type, values->items[i]->location));
+  return converted;
+}
+
+/* All operands to one type, which is that of the result; weak ones are computed, or stay weak. */
+static kj_texpr *apply_common(kj_scope *s, const kj_operands *o, kjit_type type)
+{
+  kj_operands typed = with_values(o, convert_all(s, &o->values, type));
+  kj_texpr *folded = kj_fold_builtin(s, o->builtin, &typed.values, o->location);
+  return folded ? folded : kj_new_builtin(s, &typed, type);
+}
+
+kj_texpr *kj_rule_numeric(kj_scope *s, const kj_operands *o) { return apply_common(s, o, promote_all(s, o)); }
+
+static void require_integers(kj_scope *s, const kj_operands *o)
+{
+  for (size_t i = 0; i < o->values.count; i++)
+    if (!kj_is_integer(s->c, o->values.items[i]->type) && o->values.items[i]->type != KJIT_BOOL) fail_operand(s, o, o->values.items[i], "integers");
+}
+
+static kj_texprs concrete_values(kj_scope *s, const kj_texprs *values)
+{
+  kj_texprs concrete = { 0 };
+  for (size_t i = 0; i < values->count; i++) KJ_PUSH(s->arena, &concrete, kj_make_concrete(s, values->items[i]));
+  return concrete;
+}
+
+kj_texpr *kj_rule_integer(kj_scope *s, const kj_operands *o)
+{
+  require_integers(s, o);
+  bool needs_width = o->builtin->id == KJ_BUILTIN_BREV || o->builtin->id == KJ_BUILTIN_MULHI || o->builtin->id == KJ_BUILTIN_BSWAP;
+  kjit_type type = promote_all(s, o);
+  if (!needs_width || !kj_is_weak(type)) return apply_common(s, o, type);
+  kj_operands typed = with_values(o, concrete_values(s, &o->values));
+  return apply_common(s, &typed, promote_all(s, &typed));
+}
+
+kj_texpr *kj_rule_bit_count(kj_scope *s, const kj_operands *o)
+{
+  require_integers(s, o);
+  kj_texpr *value = kj_make_concrete(s, o->values.items[0]);
+  kj_texprs values = { 0 };
+  KJ_PUSH(s->arena, &values, kj_convert(s, value, kj_arithmetic_type(s->c, value->type), o->location));
+  kj_operands typed = with_values(o, values);
+  return kj_new_builtin(s, &typed, KJIT_I32);
+}
+
+/* The float type of the operands: integers count as f64. */
+static kjit_type promote_to_float(kj_scope *s, const kj_operands *o)
+{
+  kjit_type type = promote_all(s, o);
+  if (type == KJ_WEAK_INT) return KJ_WEAK_FLOAT;
+  if (kj_is_float(s->c, type)) return type;
+  kj_note_double(s, o->location);
+  return KJIT_F64;
+}
+
+kj_texpr *kj_rule_float(kj_scope *s, const kj_operands *o) { return apply_common(s, o, promote_to_float(s, o)); }
+
+/* As promote_to_float, for results that are not weak. */
+static kjit_type concrete_float(kj_scope *s, const kj_operands *o)
+{
+  kjit_type type = promote_to_float(s, o);
+  if (type != KJ_WEAK_FLOAT) return type;
+  kj_note_double(s, o->location);
+  return KJIT_F64;
+}
+
+static kj_texpr *apply_float(kj_scope *s, const kj_operands *o, kjit_type operand, kjit_type result)
+{
+  kj_operands typed = with_values(o, convert_all(s, &o->values, operand));
+  return kj_new_builtin(s, &typed, result);
+}
+
+kj_texpr *kj_rule_float_test(kj_scope *s, const kj_operands *o) { return apply_float(s, o, concrete_float(s, o), KJIT_BOOL); }
+
+kj_texpr *kj_rule_float_to_i32(kj_scope *s, const kj_operands *o) { return apply_float(s, o, concrete_float(s, o), KJIT_I32); }
+
+kj_texpr *kj_rule_float_to_i64(kj_scope *s, const kj_operands *o) { return apply_float(s, o, concrete_float(s, o), KJIT_I64); }
+
+/* An integer first, then a float, whose type is that of the result. */
+kj_texpr *kj_rule_bessel(kj_scope *s, const kj_operands *o)
+{
+  kj_texpr *order = o->values.items[0];
+  if (!kj_is_integer(s->c, order->type)) fail_operand(s, o, order, "an integer as its first argument");
+  kj_texprs last = { 0 }, values = { 0 };
+  KJ_PUSH(s->arena, &last, o->values.items[1]);
+  kj_operands second = with_values(o, last);
+  kjit_type type = concrete_float(s, &second);
+  KJ_PUSH(s->arena, &values, kj_convert(s, order, KJIT_I32, o->location));
+  KJ_PUSH(s->arena, &values, kj_convert(s, o->values.items[1], type, o->location));
+  kj_operands typed = with_values(o, values);
+  return kj_new_builtin(s, &typed, type);
+}
+
+kj_texpr *kj_rule_ldexp(kj_scope *s, const kj_operands *o)
+{
+  kj_texpr *exponent = o->values.items[1];
+  if (!kj_is_integer(s->c, exponent->type)) fail_operand(s, o, exponent, "an integer as its second argument");
+  kj_operands first = *o;
+  first.values.count = 1;
+  kjit_type type = concrete_float(s, &first);
+  kj_texprs values = { 0 };
+  KJ_PUSH(s->arena, &values, kj_convert(s, o->values.items[0], type, o->location));
+  KJ_PUSH(s->arena, &values, kj_convert(s, exponent, KJIT_I32, o->location));
+  kj_operands typed = with_values(o, values);
+  return kj_new_builtin(s, &typed, type);
+}
+
+static kjit_type pair_type(kj_scope *s, kjit_type a, kjit_type b)
+{
+  kjit_type items[] = { a, b };
+  kjit_type type = kj_intern_tuple(s->c->types, items, 2);
+  if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
+  return type;
+}
+
+kj_texpr *kj_rule_frexp(kj_scope *s, const kj_operands *o)
+{
+  kjit_type type = concrete_float(s, o);
+  return apply_float(s, o, type, pair_type(s, type, KJIT_I32));
+}
+
+kj_texpr *kj_rule_modf(kj_scope *s, const kj_operands *o)
+{
+  kjit_type type = concrete_float(s, o);
+  return apply_float(s, o, type, pair_type(s, type, type));
+}
+
+/* ---- the table ---- */
+
+typedef kj_texpr *(*rule)(kj_scope *s, const kj_operands *o);
+
+static const rule rule_table[KJ_BUILTIN_COUNT] = {
+#define X(id, name, least, most, rule_name, lower, symbol, flags, aliases, group, doc) kj_rule_##rule_name,
+#include "ir/builtins.def"
+#undef X
+};
+
+static void check_synchronization(kj_scope *s, const kj_operands *o)
+{
+  bool is_barrier = o->builtin->flags & KJ_BARRIER, is_warp = o->builtin->flags & KJ_WARP;
+  if (!is_barrier && !is_warp) return;
+  if (s->range_count)
+    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` in the body of a grid_range or block_range: its iterations are independent and not all threads have one",
+            o->builtin->name);
+  if (is_barrier && s->level == KJ_LEVEL_THREAD)
+    kj_note_message(s, o->location, KJIT_SEVERITY_WARNING, "`%s` under a condition that depends on the thread: all threads of the block must reach it",
+                    o->builtin->name);
+  if (!s->instance) return;
+  s->instance->has_barrier |= is_barrier;
+  s->instance->has_warp |= is_warp;
+}
+
+kj_texpr *kj_apply_rule(kj_scope *s, const kj_operands *operands)
+{
+  check_synchronization(s, operands);
+  return rule_table[operands->builtin->id](s, operands);
+}

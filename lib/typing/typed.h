@@ -1,0 +1,241 @@
+/* The typed kernel IR: one instance for each function and tuple of argument types, made by inference; passes rewrite it; lowering walks it.
+ *
+ * A tree like the untyped one, smaller: every expression has its final type, conversions are explicit, names are variables, generic functions are instances,
+ * compile-time values are constants, static conditions are decided, compound assignments are taken apart. Everything lives in the compilation's arena. */
+#ifndef KJ_TYPING_TYPED_H
+#define KJ_TYPING_TYPED_H
+
+#include "compiler.h"
+#include "ir/module.h"
+
+typedef struct kj_texpr kj_texpr;
+typedef struct kj_tstmt kj_tstmt;
+typedef struct kj_tvar kj_tvar;
+typedef struct kj_instance kj_instance;
+
+typedef KJ_LIST(kj_texpr *) kj_texprs;
+typedef KJ_LIST(kj_tstmt *) kj_tstmts;
+typedef KJ_LIST(kj_tvar *) kj_tvars;
+
+/* ---- one compilation ---- */
+
+typedef struct kj_compilation {
+  const kj_compile_request *request;
+  const kjit_module *module;
+  kj_types *types;
+  kj_arena *arena; /* scratch: everything of this compilation */
+  kj_diagnostics *diagnostics;
+  jmp_buf *on_failure;                                                        /* kj_fail goes there with KJ_JUMP_ERROR; the arena with KJ_JUMP_MEMORY */
+  KJ_LIST(kj_instance *) instances;                                           /* in order of creation; callees before callers except for [0], the kernel */
+  const kj_instance *chain;                                                   /* the instance being inferred, for the call chain of messages */
+  uint32_t elements_a_thread;                                                 /* out: see kj_code */
+  bool is_range_only;                                                         /* out, by pass/simt.c */
+  bool used_aligned16, used_offsets32, used_grid32, used_disjoint, used_same; /* out, by lowering: which facts the code relies on, for kj_code.facts */
+} kj_compilation;
+
+/* Reports a located error and does not return. The chain of calls that led to the instance being worked on is added as notes. */
+_Noreturn void kj_fail(kj_compilation *c, kj_location location, kjit_status status, const char *format, ...) __attribute__((format(printf, 4, 5)));
+void kj_warn(kj_compilation *c, kj_location location, kjit_severity severity, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Text of a type in the arena, for messages. */
+const char *kj_type_text(kj_compilation *c, kjit_type type);
+
+/* ---- expressions ---- */
+
+typedef enum kj_tkind {
+  KJ_T_CONST, /* scalar of .type: .integer (bool, integers: the value, in range) or .number (floats: exactly representable in the type) */
+  KJ_T_VAR,   /* .var: a parameter or variable: scalar, array or tuple. A parameter made from a plain number has a weak type and only stands below a CONVERT */
+  KJ_T_UNARY, /* .op NEG INVERT NOT; .x has the type of the result */
+  KJ_T_BINARY, /* .op ADD SUB MUL DIV FLOORDIV MOD BIT_* SHL SHR POW; .x .y have the type of the result. 8- and 16-bit integers never (they count as i32). POW: floats
+                   only, or an integer base with an integer exponent of the same type (negative exponents give 0, or 1/-1 for base 1/-1); constant integer exponents
+                   are multiplied out by inference */
+  KJ_T_COMPARE, /* .op EQ..GE; .x .y of one type, or two integer types of which one is u64 (exact mathematical comparison); type bool */
+  KJ_T_LOGIC,   /* .op AND OR, lazy; bool */
+  KJ_T_COND,    /* .x ? .y : .z, lazy; any type, arrays (equal types) and tuples too */
+  KJ_T_CONVERT, /* .x to .type: kernel-ir.md's rules (float to int truncates and saturates, NaN is 0; int to bool: not 0) */
+  KJ_T_LOAD,    /* element of array .x at .args (rank integers, each of its own integer type; a constant negative index has been turned into extent - k) */
+  KJ_T_VIEW,    /* array .x from its element at .args on (one integer for each of its first dimensions; 0 for the others): an array with the dimensions that
+                   .dimensions lists, one for each of its type. NULL: the remaining ones, as they are */
+  KJ_T_EXTENT,  /* .x array, .dimension; i64. Static extents have become CONST */
+  KJ_T_STRIDE,  /* .x array, .dimension; i64, in elements */
+  KJ_T_BUILTIN, /* .builtin on .args; KJ_XYZ and grid(k): .dimension 0..2 (grid(k) with k > 1 is a TUPLE of them); KJ_PLACE: array .x at .indices, the value
+                   operands in .args; KJ_ORDER: .dimension is a kj_memory_order */
+  KJ_T_CALL,    /* .instance on .args: the instance's run-time parameters, in order */
+  KJ_T_TUPLE,   /* .args */
+  KJ_T_ITEM     /* .x tuple, .dimension */
+} kj_tkind;
+
+/* Of atomics, in .dimension. The names of the orders are rows of builtins.def, in this order. */
+typedef enum kj_memory_order { KJ_ORDER_RELAXED, KJ_ORDER_ACQUIRE, KJ_ORDER_RELEASE, KJ_ORDER_ACQ_REL, KJ_ORDER_SEQ_CST } kj_memory_order;
+
+/* Value range of an integer expression or variable, as far as the facts tell; made by pass/range.c. */
+typedef struct kj_value_range {
+  bool known;
+  int64_t least, most;
+} kj_value_range;
+
+/* A dimension of a view. Expressions, all i64 and without effect, are positions in .indices of the view. */
+enum { KJ_VIEW_SAME = -1 };
+typedef struct kj_view_dimension {
+  int source; /* dimension of .x; KJ_VIEW_SAME: none; the view is .x in another shape, row-major: then all dimensions of both are taken */
+  int extent; /* KJ_VIEW_SAME: that of the source */
+  int step;   /* its stride is the source's times this, which may be negative; KJ_VIEW_SAME: 1 */
+} kj_view_dimension;
+
+struct kj_texpr {
+  kj_tkind kind;
+  kjit_op op;
+  kjit_type type;
+  kj_location location;
+  kj_texpr *x, *y, *z;
+  kj_texprs args, indices;
+  const kj_view_dimension *dimensions; /* VIEW */
+  kj_tvar *var;
+  const kj_builtin *builtin;
+  kj_instance *instance;
+  uint32_t dimension;
+  __int128 integer;
+  double number;
+  kj_value_range range; /* by pass/range.c */
+  bool
+    is_checked; /* by pass/checks.c: LOAD, VIEW, BUILTIN with a place: the indices are compared with the extents; BINARY, BUILTIN that divide: the divisor with 0 */
+  bool
+    is_narrow; /* i64 only, by pass/range.c: computed and kept in 32 bits. The value is in the range of i32, or (reads of a variable that only feeds subscripts)
+                     nobody looks at more than its low 32 bits */
+};
+
+/* ---- variables ---- */
+
+typedef enum kj_tvar_kind {
+  KJ_V_PARAM,  /* run-time parameter of the instance: .argument is its index in the signature (kernels) */
+  KJ_V_LET,    /* assigned once */
+  KJ_V_VAR,    /* assigned any number of times */
+  KJ_V_LOOP,   /* of FOR, GRID_FOR, BLOCK_FOR; assigned by the loop only */
+  KJ_V_SHARED, /* array with static extents (rank 0: a shared scalar, accessed with no index), or rank 1 dynamic (is_static false) */
+  KJ_V_LOCAL,  /* array with static extents, the thread's own */
+  KJ_V_CONST   /* constant array: .data row-major elements of the type */
+} kj_tvar_kind;
+
+struct kj_tvar {
+  kj_tvar_kind kind;
+  const char *name;
+  kjit_type type;
+  kj_location location;
+  uint32_t index; /* dense in its instance (params first) */
+  uint32_t argument;
+  uint32_t alignment; /* of @align, else 0 */
+  const void *data;
+  kj_value_range range; /* by pass/range.c */
+  bool is_narrow;       /* kept in 32 bits */
+  /* by pass/simt.c, CPU only */
+  bool is_slot;                  /* lives across a synchronization: one element a thread of the block */
+  bool is_uniform;               /* the same in all threads of a block and computed outside thread loops */
+  struct kj_simt_variable *simt; /* pass/simt.c's own */
+  void *lowered;                 /* lowering's own */
+};
+
+/* ---- statements ---- */
+
+typedef enum kj_tstmt_kind {
+  KJ_TS_ASSIGN,   /* .var = .value; also at its declaration */
+  KJ_TS_STORE,    /* .array [ .indices ] = .value; the value is evaluated first */
+  KJ_TS_EVALUATE, /* .value for its effect */
+  KJ_TS_IF,       /* .value .body .otherwise */
+  KJ_TS_WHILE,    /* .value .body */
+  KJ_TS_FOR,      /* .var from .first to .stop (exclusive) by .step, as Python's range; all of .var's type, evaluated once; step 0 runs no iteration. .body */
+  KJ_TS_GRID_FOR, /* .vars over .extents (i64), last one contiguous; .body */
+  KJ_TS_BLOCK_FOR,
+  KJ_TS_BREAK,
+  KJ_TS_CONTINUE,
+  KJ_TS_RETURN, /* .value may be NULL */
+  KJ_TS_FAIL,   /* the thread reports .failure with .message (NULL: none) and the scalars .indices, at most two, and leaves the kernel */
+  /* by pass/simt.c, CPU only */
+  KJ_TS_THREADS, /* .body once for each thread of the block, z, y, x loops, x innermost; no synchronization inside. is_guarded: only threads whose `off` is 0.
+                      A RETURN inside ends the body for the current thread */
+  KJ_TS_WARP,    /* .var (a slot; NULL: no result) = warp built-in .value, whose args are slot variables, uniform expressions or constants, for all threads */
+  KJ_TS_BARRIER_REDUCE, /* .var (uniform) = syncthreads_count/and/or .value, whose arg is a slot variable or uniform. .value NULL: whether any thread is active; a VAR
+                           that is a slot: its value in the first active thread (in any if there is none) */
+  KJ_TS_ONCE,           /* .body; a LEAVE of it continues after it: inlined functions */
+  KJ_TS_LEAVE           /* leaves the innermost ONCE around it */
+} kj_tstmt_kind;
+
+enum { KJ_OFF_LEFT_KERNEL = 1 };                  /* value of kj_instance.off in threads that have left */
+enum { KJ_UNROLL_NONE = 0, KJ_UNROLL_FULL = -1 }; /* else the factor */
+
+struct kj_tstmt {
+  kj_tstmt_kind kind;
+  kj_location location;
+  kj_tvar *var;
+  kj_texpr *value, *array;
+  kj_texprs indices;
+  kj_texpr *first, *stop, *step;
+  kj_tvars vars;
+  kj_texprs extents;
+  kj_tstmts body, otherwise;
+  int unroll;
+  kj_failure_kind failure; /* FAIL */
+  const char *message;
+  bool is_checked; /* STORE: as kj_texpr's */
+  bool is_guarded;
+  uint32_t site;                    /* by pass/simt.c: number of a masked construct, for the codes kept in `off` */
+  bool is_joint;                    /* by pass/simt.c: synchronizes, itself or inside: stays between the thread loops */
+  bool masks_break, masks_continue; /* by pass/simt.c: loops, ONCE: some threads may break (leave), continue while others go on */
+  bool is_threadless;               /* by pass/simt.c: GRID_FOR, BLOCK_FOR: it makes no difference which thread runs an iteration */
+};
+
+/* ---- instances ---- */
+
+struct kj_instance {
+  const kj_function *function;
+  uint32_t id;      /* position in instances */
+  kjit_type result; /* KJIT_VOID: none */
+  kj_tvars params;  /* run-time parameters */
+  kj_tvars locals;  /* all other variables, storage too */
+  kj_tstmts body;
+  const char *symbol;   /* unique in the compilation; the kernel's own name for the kernel */
+  const char *made_for; /* "(f32, 16)": what the parameters are bound to, for messages */
+  bool is_kernel;
+  bool is_strict, is_fastmath;      /* own or inherited */
+  bool has_barrier, has_warp;       /* itself or what it calls */
+  bool uses_positions;              /* a KJ_THREAD position or blockIdx, gridDim ..., itself or what it calls */
+  bool may_fail;                    /* by pass/checks.c: raises or checks something, itself or what it calls */
+  uint32_t max_threads, min_blocks; /* @launch_bounds, 0: none */
+  uint32_t block[3];                /* constant @block, else the signature's; 0: not known */
+  struct kj_instance_effects {      /* by pass/simt.c, CPU only: of calling it */
+    bool is_known, is_busy, loads, writes, positions;
+  } effects;
+  kj_tvar *off;        /* by pass/simt.c, CPU only: the slot that is 0 in the threads that are active; NULL: all are, always */
+  kj_instance *caller; /* first call that made it, for messages */
+  kj_location call_location;
+};
+
+/* ---- the stages ---- */
+
+/* lib/typing/infer.c: the kernel of the request and all that it calls. Fails through kj_fail. */
+void kj_infer(kj_compilation *c);
+/* lib/typing/print.c: for --emit typed. */
+void kj_print_typed(const kj_compilation *c, kj_buffer *buffer);
+/* lib/typing/verify.c: checks the invariants stated above between passes (our own bugs): aborts compilation with a located "internal error" diagnostic. */
+void kj_verify_typed(kj_compilation *c);
+/* lib/pass/checks.c: marks what the request's checks look at, and who may fail. */
+void kj_mark_checks(kj_compilation *c);
+/* Whether evaluating or executing it may make a thread leave the kernel; after kj_mark_checks. */
+bool kj_may_fail(const kj_texpr *expr);
+bool kj_stmt_may_fail(const kj_tstmt *stmt);
+/* lib/pass/early_loads.c, GPU only: loads that stage a tile are issued before the stores that wait for them. */
+void kj_issue_loads_early(kj_compilation *c);
+/* lib/pass/range.c: value ranges and 32-bit indices (kernel-ir.md, index). */
+void kj_narrow_indices(kj_compilation *c);
+/* lib/pass/simt.c, CPU only: inlines synchronizing functions into the kernel and turns its body into loops over the threads of a block. */
+void kj_make_thread_loops(kj_compilation *c);
+
+/* A new expression with kind, type and location; everything else zero. */
+kj_texpr *kj_new_texpr(kj_compilation *c, kj_tkind kind, kjit_type type, kj_location location);
+kj_tstmt *kj_new_tstmt(kj_compilation *c, kj_tstmt_kind kind, kj_location location);
+/* A new variable of the instance (appended to params for KJ_V_PARAM, else to locals; index set). */
+kj_tvar *kj_new_tvar(kj_compilation *c, kj_instance *instance, kj_tvar_kind kind, const char *name, kjit_type type, kj_location location);
+/* Calls visit on every expression below and including *expr (children first), so that it can replace it. One walk for all passes. */
+void kj_walk_texpr(kj_texpr **expr, void (*visit)(void *data, kj_texpr **expr), void *data);
+/* Calls visit_expr on every expression and visit_stmt (may be NULL) on every statement of the list, nested ones too, in order; statements before their parts. */
+void kj_walk_tstmts(kj_tstmts *stmts, void (*visit_stmt)(void *data, kj_tstmt *stmt), void (*visit_expr)(void *data, kj_texpr **expr), void *data);
+
+#endif

@@ -1,0 +1,335 @@
+/* Checks between passes that the typed IR is what typed.h says it is. What it finds is a bug of kjit, never of the program. */
+#include <string.h>
+
+#include "typing/typed.h"
+
+typedef struct verifier {
+  kj_compilation *c;
+  const kj_instance *instance;
+  uint32_t loop_depth;
+} verifier;
+
+#define REQUIRE(condition, location, ...) \
+  do { \
+    if (!(condition)) kj_fail(v->c, (location), KJIT_ERROR_COMPILE, "internal error in the typed IR: " __VA_ARGS__); \
+  } while (0)
+
+static const kj_type_info *info_of(const verifier *v, kjit_type type) { return kj_type(v->c->types, type); }
+
+static bool is_integer(const verifier *v, kjit_type type)
+{
+  kj_type_class class_ = info_of(v, type)->class_;
+  return class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED;
+}
+
+static bool is_float(const verifier *v, kjit_type type) { return info_of(v, type)->class_ == KJ_CLASS_FLOAT; }
+
+static bool is_array(const verifier *v, kjit_type type) { return info_of(v, type)->class_ == KJ_CLASS_ARRAY; }
+
+/* Equal, or arrays of which the wanted one is read-only. */
+static bool is_accepted(const verifier *v, kjit_type have, kjit_type want)
+{
+  if (have == want) return true;
+  if (!is_array(v, have) || !is_array(v, want) || !info_of(v, want)->read_only) return false;
+  kj_type_info info = *info_of(v, have);
+  info.read_only = true;
+  return kj_intern_array(v->c->types, &info) == want;
+}
+
+static void check_var(verifier *v, const kj_tvar *var, kj_location location)
+{
+  const kj_tvars *params = &v->instance->params, *locals = &v->instance->locals;
+  size_t count = params->count;
+  REQUIRE(var, location, "no variable");
+  const kj_tvar *known = var->index < count ? params->items[var->index] : var->index < count + locals->count ? locals->items[var->index - count] : NULL;
+  REQUIRE(known == var, location, "variable `%s` is not of this instance", var->name ? var->name : "");
+}
+
+static void check_expr(verifier *v, const kj_texpr *e);
+
+static void check_list(verifier *v, const kj_texprs *list)
+{
+  for (size_t i = 0; i < list->count; i++) check_expr(v, list->items[i]);
+}
+
+static void check_indices(verifier *v, const kj_texprs *indices, uint32_t count, kj_location location)
+{
+  REQUIRE(indices->count == count, location, "%zu indices for %u dimensions", indices->count, count);
+  for (size_t i = 0; i < indices->count; i++) REQUIRE(is_integer(v, indices->items[i]->type), location, "an index that is no integer");
+}
+
+static void check_const(verifier *v, const kj_texpr *e) { REQUIRE(kj_is_scalar(e->type), e->location, "a constant that is no scalar"); }
+
+static void check_unary(verifier *v, const kj_texpr *e)
+{
+  REQUIRE(e->x->type == e->type, e->location, "an operand of another type");
+  REQUIRE(e->op == KJIT_NEG || e->op == KJIT_INVERT || e->op == KJIT_NOT, e->location, "no unary operator");
+}
+
+static void check_binary(verifier *v, const kj_texpr *e)
+{
+  REQUIRE(e->x->type == e->type && e->y->type == e->type, e->location, "operands of another type in `%s`", kj_op_table[e->op].text);
+  bool is_bits = e->op == KJIT_BIT_AND || e->op == KJIT_BIT_OR || e->op == KJIT_BIT_XOR;
+  if (e->type == KJIT_BOOL) {
+    REQUIRE(is_bits, e->location, "arithmetic on bool");
+    return;
+  }
+  REQUIRE(!is_integer(v, e->type) || info_of(v, e->type)->size_bytes >= 4, e->location, "arithmetic on a small integer");
+  REQUIRE(is_integer(v, e->type) || is_float(v, e->type), e->location, "arithmetic on no number");
+  REQUIRE(e->op != KJIT_DIV || is_float(v, e->type), e->location, "`/` on integers");
+}
+
+static void check_compare(verifier *v, const kj_texpr *e)
+{
+  kjit_type x = e->x->type, y = e->y->type;
+  bool is_exact = is_integer(v, x) && is_integer(v, y) && (x == KJIT_U64 || y == KJIT_U64);
+  REQUIRE(e->type == KJIT_BOOL, e->location, "a comparison that is no bool");
+  REQUIRE(kj_is_scalar(x) && (x == y || is_exact), e->location, "a comparison of different types");
+}
+
+static void check_logic(verifier *v, const kj_texpr *e)
+{
+  REQUIRE(e->type == KJIT_BOOL && e->x->type == KJIT_BOOL && e->y->type == KJIT_BOOL, e->location, "`and`, `or` of no bool");
+}
+
+static void check_cond(verifier *v, const kj_texpr *e)
+{
+  REQUIRE(e->x->type == KJIT_BOOL, e->location, "a condition that is no bool");
+  REQUIRE(e->y->type == e->type && e->z->type == e->type, e->location, "arms of `?:` of another type");
+}
+
+/* The one place where a weak type stands: a plain number of the host under its conversion. */
+static void check_convert(verifier *v, const kj_texpr *e)
+{
+  bool is_number = e->x->kind == KJ_T_VAR && kj_is_weak(e->x->type) && e->x->var->kind == KJ_V_PARAM;
+  REQUIRE(kj_is_scalar(e->type), e->location, "a conversion to no scalar");
+  REQUIRE(is_number || kj_is_scalar(e->x->type), e->location, "a conversion of no scalar");
+  if (is_number) check_var(v, e->x->var, e->location);
+  else check_expr(v, e->x);
+}
+
+static void check_load(verifier *v, const kj_texpr *e)
+{
+  REQUIRE(is_array(v, e->x->type), e->location, "a load from no array");
+  REQUIRE(info_of(v, e->x->type)->element == e->type, e->location, "a load of another type than the element");
+  check_indices(v, &e->args, info_of(v, e->x->type)->rank, e->location);
+}
+
+static void check_view_dimension(verifier *v, const kj_texpr *e, const kj_view_dimension *dimension)
+{
+  int from = (int)info_of(v, e->x->type)->rank, count = (int)e->indices.count;
+  REQUIRE(dimension->source >= KJ_VIEW_SAME && dimension->source < from, e->location, "a view of a dimension that the array does not have");
+  REQUIRE(dimension->extent >= KJ_VIEW_SAME && dimension->extent < count, e->location, "a view with an extent that is missing");
+  REQUIRE(dimension->step >= KJ_VIEW_SAME && dimension->step < count, e->location, "a view with a step that is missing");
+  REQUIRE(dimension->source != KJ_VIEW_SAME || dimension->extent != KJ_VIEW_SAME, e->location, "a reshaped dimension without an extent");
+}
+
+static void check_view(verifier *v, const kj_texpr *e)
+{
+  REQUIRE(is_array(v, e->x->type) && is_array(v, e->type), e->location, "a view of no array");
+  uint32_t from = info_of(v, e->x->type)->rank, rank = info_of(v, e->type)->rank;
+  REQUIRE(info_of(v, e->x->type)->element == info_of(v, e->type)->element, e->location, "a view with another element type");
+  REQUIRE(info_of(v, e->x->type)->space == info_of(v, e->type)->space, e->location, "a view in other memory");
+  REQUIRE(e->args.count <= from, e->location, "%zu indices for %u dimensions", e->args.count, from);
+  check_indices(v, &e->args, e->dimensions ? (uint32_t)e->args.count : from - rank, e->location);
+  for (size_t i = 0; i < e->indices.count; i++) REQUIRE(e->indices.items[i]->type == KJIT_INDEX, e->location, "an extent or a step that is no index");
+  for (uint32_t d = 0; e->dimensions && d < rank; d++) check_view_dimension(v, e, &e->dimensions[d]);
+}
+
+static void check_property(verifier *v, const kj_texpr *e)
+{
+  REQUIRE(e->type == KJIT_INDEX, e->location, "an extent that is no index");
+  REQUIRE(is_array(v, e->x->type) && e->dimension < info_of(v, e->x->type)->rank, e->location, "an extent of no dimension");
+}
+
+static void check_builtin(verifier *v, const kj_texpr *e)
+{
+  REQUIRE(e->builtin, e->location, "no built-in");
+  bool is_place = e->builtin->flags & (KJ_PLACE | KJ_READS);
+  REQUIRE(is_place == (e->x != NULL), e->location, "`%s`: a place where none is taken, or none", e->builtin->name);
+  if (is_place) check_indices(v, &e->indices, info_of(v, e->x->type)->rank, e->location);
+}
+
+static void check_call(verifier *v, const kj_texpr *e)
+{
+  REQUIRE(e->instance && e->instance->id < v->c->instances.count && v->c->instances.items[e->instance->id] == e->instance, e->location,
+          "a call of no instance");
+  REQUIRE(e->type == e->instance->result, e->location, "a call with another type than the result");
+  REQUIRE(e->args.count == e->instance->params.count, e->location, "a call with %zu arguments for %zu", e->args.count, e->instance->params.count);
+  for (size_t i = 0; i < e->args.count; i++)
+    REQUIRE(is_accepted(v, e->args.items[i]->type, e->instance->params.items[i]->type), e->location, "argument %zu of a call has another type", i);
+}
+
+static void check_tuple(verifier *v, const kj_texpr *e)
+{
+  const kj_type_info *info = info_of(v, e->type);
+  REQUIRE(info->class_ == KJ_CLASS_TUPLE && info->count == e->args.count, e->location, "a tuple of another length");
+  for (size_t i = 0; i < e->args.count; i++) REQUIRE(e->args.items[i]->type == info->items[i], e->location, "an item of another type");
+}
+
+static void check_item(verifier *v, const kj_texpr *e)
+{
+  const kj_type_info *info = info_of(v, e->x->type);
+  REQUIRE(info->class_ == KJ_CLASS_TUPLE && e->dimension < info->count && info->items[e->dimension] == e->type, e->location, "an item of no tuple");
+}
+
+static void check_var_expr(verifier *v, const kj_texpr *e)
+{
+  check_var(v, e->var, e->location);
+  REQUIRE(e->var->type == e->type, e->location, "variable `%s` read as another type", e->var->name ? e->var->name : "");
+}
+
+static void check_parts(verifier *v, const kj_texpr *e)
+{
+  if (e->kind == KJ_T_CONVERT) return;
+  if (e->x) check_expr(v, e->x);
+  if (e->y) check_expr(v, e->y);
+  if (e->z) check_expr(v, e->z);
+  check_list(v, &e->args);
+  check_list(v, &e->indices);
+}
+
+typedef void (*check)(verifier *v, const kj_texpr *e);
+
+static const check check_table[] = {
+  [KJ_T_CONST] = check_const,     [KJ_T_VAR] = check_var_expr, [KJ_T_UNARY] = check_unary,     [KJ_T_BINARY] = check_binary,
+  [KJ_T_COMPARE] = check_compare, [KJ_T_LOGIC] = check_logic,  [KJ_T_COND] = check_cond,       [KJ_T_CONVERT] = check_convert,
+  [KJ_T_LOAD] = check_load,       [KJ_T_VIEW] = check_view,    [KJ_T_EXTENT] = check_property, [KJ_T_STRIDE] = check_property,
+  [KJ_T_BUILTIN] = check_builtin, [KJ_T_CALL] = check_call,    [KJ_T_TUPLE] = check_tuple,     [KJ_T_ITEM] = check_item,
+};
+
+static void check_expr(verifier *v, const kj_texpr *e)
+{
+  REQUIRE(e, ((kj_location){ 0 }), "an expression is missing");
+  REQUIRE(e->type != KJIT_ANY && !kj_is_weak(e->type), e->location, "a value without a type");
+  check_parts(v, e);
+  check_table[e->kind](v, e);
+}
+
+/* ---- statements ---- */
+
+static void check_block(verifier *v, const kj_tstmts *stmts);
+
+static void check_assign(verifier *v, const kj_tstmt *s)
+{
+  check_var(v, s->var, s->location);
+  check_expr(v, s->value);
+  REQUIRE(is_accepted(v, s->value->type, s->var->type), s->location, "`%s` is assigned another type", s->var->name ? s->var->name : "");
+}
+
+static void check_store(verifier *v, const kj_tstmt *s)
+{
+  check_expr(v, s->array);
+  check_expr(v, s->value);
+  check_list(v, &s->indices);
+  REQUIRE(is_array(v, s->array->type), s->location, "a store to no array");
+  check_indices(v, &s->indices, info_of(v, s->array->type)->rank, s->location);
+  REQUIRE(info_of(v, s->array->type)->element == s->value->type, s->location, "a store of another type than the element");
+}
+
+static void check_condition(verifier *v, const kj_tstmt *s)
+{
+  check_expr(v, s->value);
+  REQUIRE(s->value->type == KJIT_BOOL, s->location, "a condition that is no bool");
+}
+
+static void check_loop(verifier *v, const kj_tstmt *s)
+{
+  v->loop_depth++;
+  check_block(v, &s->body);
+  v->loop_depth--;
+}
+
+static void check_for(verifier *v, const kj_tstmt *s)
+{
+  const kj_texpr *bounds[] = { s->first, s->stop, s->step };
+  check_var(v, s->var, s->location);
+  for (int i = 0; i < 3; i++) {
+    check_expr(v, bounds[i]);
+    REQUIRE(bounds[i]->type == s->var->type && is_integer(v, s->var->type), s->location, "a range of another type than its variable");
+  }
+  check_loop(v, s);
+}
+
+static void check_range(verifier *v, const kj_tstmt *s)
+{
+  REQUIRE(s->vars.count == s->extents.count && s->vars.count >= 1 && s->vars.count <= 3, s->location, "a range of no 1 to 3 dimensions");
+  for (size_t i = 0; i < s->vars.count; i++) {
+    check_var(v, s->vars.items[i], s->location);
+    check_expr(v, s->extents.items[i]);
+    REQUIRE(s->extents.items[i]->type == KJIT_INDEX, s->location, "an extent that is no index");
+  }
+  check_loop(v, s);
+}
+
+static void check_return(verifier *v, const kj_tstmt *s)
+{
+  if (s->value) check_expr(v, s->value);
+  kjit_type type = s->value ? s->value->type : KJIT_VOID;
+  REQUIRE(is_accepted(v, type, v->instance->result), s->location, "a return of another type than the result");
+}
+
+static void check_stmt(verifier *v, const kj_tstmt *s)
+{
+  switch (s->kind) {
+  case KJ_TS_ASSIGN: check_assign(v, s); return;
+  case KJ_TS_STORE: check_store(v, s); return;
+  case KJ_TS_IF:
+    check_condition(v, s);
+    check_block(v, &s->body);
+    check_block(v, &s->otherwise);
+    return;
+  case KJ_TS_WHILE:
+    check_condition(v, s);
+    check_loop(v, s);
+    return;
+  case KJ_TS_FOR: check_for(v, s); return;
+  case KJ_TS_GRID_FOR:
+  case KJ_TS_BLOCK_FOR: check_range(v, s); return;
+  case KJ_TS_BREAK:
+  case KJ_TS_CONTINUE: REQUIRE(v->loop_depth, s->location, "break or continue outside a loop"); return;
+  case KJ_TS_RETURN: check_return(v, s); return;
+  case KJ_TS_EVALUATE:
+    REQUIRE(s->value, s->location, "nothing to evaluate");
+    check_parts(v, s->value);
+    check_table[s->value->kind](v, s->value);
+    return;
+  case KJ_TS_WARP:
+  case KJ_TS_BARRIER_REDUCE:
+    if (s->var) check_var(v, s->var, s->location);
+    if (s->value) check_parts(v, s->value);
+    return;
+  case KJ_TS_THREADS:
+  case KJ_TS_ONCE: check_block(v, &s->body); return;
+  case KJ_TS_FAIL:
+    check_list(v, &s->indices);
+    REQUIRE(s->indices.count <= 2, s->location, "a failure with more than two values");
+    return;
+  case KJ_TS_LEAVE: return;
+  }
+}
+
+static void check_block(verifier *v, const kj_tstmts *stmts)
+{
+  for (size_t i = 0; i < stmts->count; i++) check_stmt(v, stmts->items[i]);
+}
+
+static void check_variables(verifier *v, const kj_tvars *vars, size_t first)
+{
+  for (size_t i = 0; i < vars->count; i++) {
+    const kj_tvar *var = vars->items[i];
+    REQUIRE(var->index == first + i, var->location, "variable `%s` has a wrong index", var->name ? var->name : "");
+    bool may_be_weak = var->kind == KJ_V_PARAM && v->instance->is_kernel;
+    REQUIRE(may_be_weak || !kj_is_weak(var->type), var->location, "variable `%s` has no type", var->name ? var->name : "");
+  }
+}
+
+void kj_verify_typed(kj_compilation *c)
+{
+  for (size_t i = 0; i < c->instances.count; i++) {
+    verifier state = { .c = c, .instance = c->instances.items[i] }, *v = &state;
+    check_variables(v, &v->instance->params, 0);
+    check_variables(v, &v->instance->locals, v->instance->params.count);
+    check_block(v, &v->instance->body);
+  }
+}
