@@ -1,0 +1,121 @@
+/* Issues the global loads of neighbouring statements before the first of them stores. GPU only.
+ *
+ * Staging a tile reads `s[i] = A[x]; if edge { s[j] = A[y] }`: as written, each store to shared memory waits for its load before the next load is issued, and a block pays
+ * the latency of global memory several times. A load of global memory may move above a thread's own stores to shared memory: they are different memory, and without a
+ * barrier between them no other thread's store is ordered either.
+ *
+ * A run is two or more neighbouring statements, each a store to shared memory, or an `if` around one, whose value loads from global memory and has no effect. Conditions and
+ * values are computed first, in order and under the same conditions, into variables; then the stores follow as written.
+ * Needs: typed instances. Guarantees: same values, same stores in the same order. */
+#include "typing/typed.h"
+
+enum { MAX_RUN = 8 };
+
+typedef struct pass {
+  kj_compilation *c;
+  kj_instance *instance;
+} pass;
+
+typedef struct finding {
+  kj_compilation *c;
+  bool has_global_load;
+  bool is_movable; /* no effect, and no load of memory that a thread of the block may write before the load's old place */
+} finding;
+
+static kj_space space_of(kj_compilation *c, const kj_texpr *array) { return kj_type(c->types, array->type)->space; }
+
+static void look(void *data, kj_texpr **at)
+{
+  finding *f = data;
+  const kj_texpr *e = *at;
+  switch (e->kind) {
+  case KJ_T_CALL: f->is_movable = false; return;
+  case KJ_T_BUILTIN: f->is_movable &= (e->builtin->flags & KJ_PURE) != 0; return;
+  case KJ_T_LOAD:
+    f->is_movable &= space_of(f->c, e->x) == KJ_SPACE_GLOBAL || space_of(f->c, e->x) == KJ_SPACE_CONST;
+    f->has_global_load |= space_of(f->c, e->x) == KJ_SPACE_GLOBAL;
+    return;
+  default: return;
+  }
+}
+
+static finding find_in(pass *p, kj_texpr *e)
+{
+  finding f = { p->c, false, true };
+  kj_walk_texpr(&e, look, &f);
+  return f;
+}
+
+/* The store of a statement that may be part of a run, or NULL. */
+static kj_tstmt *get_staging_store(pass *p, kj_tstmt *stmt)
+{
+  kj_tstmt *store = stmt;
+  if (stmt->kind == KJ_TS_IF) {
+    if (stmt->body.count != 1 || stmt->otherwise.count || !find_in(p, stmt->value).is_movable) return NULL;
+    store = stmt->body.items[0];
+  }
+  if (store->kind != KJ_TS_STORE || space_of(p->c, store->array) != KJ_SPACE_SHARED) return NULL;
+  finding value = find_in(p, store->value);
+  return value.is_movable && value.has_global_load ? store : NULL;
+}
+
+static kj_texpr *make_zero(kj_compilation *c, const kj_texpr *like) { return kj_new_texpr(c, KJ_T_CONST, like->type, like->location); }
+
+/* Appends `let name = *at` to the list and puts the variable in its place. */
+static void move_to_let(pass *p, kj_tstmts *list, const char *name, kj_texpr **at)
+{
+  kj_texpr *value = *at;
+  kj_tstmt *let = kj_new_tstmt(p->c, KJ_TS_ASSIGN, value->location);
+  let->var = kj_new_tvar(p->c, p->instance, KJ_V_LET, name, value->type, value->location);
+  let->value = value;
+  KJ_PUSH(p->c->arena, list, let);
+  *at = kj_new_texpr(p->c, KJ_T_VAR, value->type, value->location);
+  (*at)->var = let->var;
+}
+
+/* `let v = value`, or `let c = condition`, `let v = c ? value : 0`; the statement then reads them. */
+static void split(pass *p, kj_tstmts *list, kj_tstmt *stmt, kj_tstmt *store)
+{
+  if (stmt != store) {
+    move_to_let(p, list, "staging", &stmt->value);
+    kj_texpr *guarded = kj_new_texpr(p->c, KJ_T_COND, store->value->type, store->value->location);
+    guarded->x = kj_new_texpr(p->c, KJ_T_VAR, stmt->value->type, stmt->value->location);
+    guarded->x->var = stmt->value->var;
+    guarded->y = store->value;
+    guarded->z = make_zero(p->c, store->value);
+    store->value = guarded;
+  }
+  move_to_let(p, list, "staged", &store->value);
+}
+
+static size_t get_run(pass *p, const kj_tstmts *stmts, size_t first, kj_tstmt **stores)
+{
+  size_t count = 0;
+  while (count < MAX_RUN && first + count < stmts->count && (stores[count] = get_staging_store(p, stmts->items[first + count]))) count++;
+  return count;
+}
+
+static void visit_list(pass *p, kj_tstmts *stmts)
+{
+  kj_tstmts result = { 0 };
+  for (size_t i = 0; i < stmts->count;) {
+    kj_tstmt *stores[MAX_RUN];
+    size_t run = get_run(p, stmts, i, stores);
+    for (size_t k = 0; run > 1 && k < run; k++) split(p, &result, stmts->items[i + k], stores[k]);
+    size_t taken = run > 1 ? run : 1;
+    for (size_t k = 0; k < taken; k++, i++) {
+      visit_list(p, &stmts->items[i]->body);
+      visit_list(p, &stmts->items[i]->otherwise);
+      KJ_PUSH(p->c->arena, &result, stmts->items[i]);
+    }
+  }
+  *stmts = result;
+}
+
+void kj_issue_loads_early(kj_compilation *c)
+{
+  for (size_t i = 0; i < c->instances.count; i++) {
+    pass p = { c, c->instances.items[i] };
+    visit_list(&p, &c->instances.items[i]->body);
+  }
+}

@@ -1,0 +1,121 @@
+/* What the files of the CPU's SIMT pass share. simt.c is its entry; inline_sync.c, range_only.c, uniform.c and slots.c are its steps. */
+#ifndef KJ_PASS_SIMT_H
+#define KJ_PASS_SIMT_H
+
+#include "typing/typed.h"
+
+/* What the pass knows of a variable of the kernel. */
+typedef struct kj_simt_variable {
+  /* uniform.c */
+  const kj_tstmt *scope; /* the innermost divergent construct around the declaration; NULL: none */
+  uint32_t round;        /* of the analysis that scope is of */
+  /* simt.c */
+  uint32_t run; /* the last run of statements that mentions it */
+  /* slots.c */
+  uint32_t region; /* the first region that mentions it */
+  uint32_t home;   /* the region that assigns it */
+  uint32_t assignments;
+  kj_texpr *value;    /* of the last assignment */
+  bool is_shared_out; /* several regions mention it */
+  bool needs_slot;
+  enum { KJ_REMAKE_UNKNOWN, KJ_REMAKE_BUSY, KJ_REMAKE_NO, KJ_REMAKE_YES } remake;
+  uint32_t home_uses; /* in that region */
+  kj_tvar *copy;      /* made again in this region: */
+  uint32_t copy_region;
+} kj_simt_variable;
+
+typedef struct kj_simt {
+  kj_compilation *c;
+  kj_instance *kernel;
+  bool has_range;    /* a grid_range or block_range */
+  bool has_sync;     /* a barrier or warp operation */
+  bool has_mask;     /* some thread may be inactive somewhere */
+  bool masks_return; /* some threads may leave the kernel while others go on */
+  bool has_changed;  /* the analysis must be repeated */
+  bool reads_off;
+  uint32_t round;
+  uint32_t site_count;
+} kj_simt;
+
+/* ---- inline_sync.c ---- */
+
+/* The kernel's body anew: functions that synchronize inlined; synchronizations as statements of their own, `v = builtin(args)` or EVALUATE, their operands variables or constants.
+ * Statements that hold one are is_joint. An ASSIGN without a value only says where its variable is declared. */
+void kj_inline_synchronizing(kj_simt *s);
+
+/* ---- range_only.c ---- */
+
+/* After kj_inline_synchronizing. */
+bool kj_is_range_only(const kj_simt *s);
+
+/* ---- uniform.c ---- */
+
+/* Where in the kernel's joint statements the analysis or the rewriting stands. */
+typedef struct kj_simt_frame kj_simt_frame;
+struct kj_simt_frame {
+  kj_simt_frame *outer;
+  kj_tstmt *stmt;             /* a joint loop or ONCE */
+  const kj_tstmt *divergence; /* outside of it */
+};
+typedef struct kj_simt_position {
+  kj_simt_frame *frame;
+  const kj_tstmt *divergence; /* the innermost construct around that not all threads pass in the same way; NULL: none */
+} kj_simt_position;
+
+/* Sets is_uniform of variables, masks_break and masks_continue of statements, has_mask and masks_return. */
+void kj_find_uniform(kj_simt *s);
+/* How a statement at joint level is carried out. */
+typedef enum kj_simt_level {
+  KJ_LEVEL_SCALAR, /* once for the block, outside thread loops */
+  KJ_LEVEL_JOINT,  /* control flow between thread loops */
+  KJ_LEVEL_THREAD  /* in a thread loop */
+} kj_simt_level;
+kj_simt_level kj_find_level(const kj_simt *s, const kj_tstmt *stmt, const kj_simt_position *position);
+/* The same value for all threads, and computable outside thread loops. */
+bool kj_is_uniform(const kj_simt *s, const kj_texpr *expr);
+/* The frame that a BREAK, CONTINUE or LEAVE goes to; NULL for RETURN. */
+kj_simt_frame *kj_jump_target(const kj_tstmt *jump, const kj_simt_position *position);
+/* Some threads may take the jump while others do not. */
+bool kj_is_masked_jump(const kj_tstmt *jump, const kj_simt_position *position);
+/* The loop's header (or the condition of an IF) is uniform. */
+bool kj_has_uniform_header(const kj_simt *s, const kj_tstmt *stmt);
+kj_simt_position kj_enter_joint(const kj_simt *s, kj_tstmt *stmt, const kj_simt_position *outer, kj_simt_frame *frame);
+
+/* What an expression or statement does besides computing. */
+typedef struct kj_simt_effects {
+  bool loads, writes, positions, locals; /* writes: atomics, fences and calls that may have an effect too */
+} kj_simt_effects;
+void kj_find_effects(const kj_texpr *expr, kj_simt_effects *effects);
+void kj_find_stmt_effects(const kj_tstmt *stmt, kj_simt_effects *effects);
+
+/* ---- slots.c ---- */
+
+/* Variables that are needed in several regions become slots, or are computed again where they are needed. */
+void kj_place_variables(kj_simt *s);
+/* Worth computing again rather than keeping: arithmetic on positions, extents and the like. */
+bool kj_is_cheap(const kj_texpr *expr, uint32_t *budget);
+
+/* ---- simt_tree.c: typed trees ---- */
+
+kj_texpr *kj_new_const(kj_simt *s, kjit_type type, __int128 value, kj_location location);
+kj_texpr *kj_new_var(kj_simt *s, kj_tvar *var, kj_location location);
+kj_texpr *kj_new_unary(kj_simt *s, kjit_op op, kj_texpr *x);
+kj_texpr *kj_new_binary(kj_simt *s, kjit_op op, kj_texpr *x, kj_texpr *y);
+kj_texpr *kj_new_compare(kj_simt *s, kjit_op op, kj_texpr *x, kj_texpr *y);
+kj_texpr *kj_new_cond(kj_simt *s, kj_texpr *x, kj_texpr *y, kj_texpr *z);
+kj_texpr *kj_new_convert(kj_simt *s, kjit_type type, kj_texpr *x);
+kj_tstmt *kj_new_assign(kj_simt *s, kj_tvar *var, kj_texpr *value);
+kj_tstmt *kj_new_if(kj_simt *s, kj_texpr *condition, kj_location location);
+/* A variable of the kernel. */
+kj_tvar *kj_new_local(kj_simt *s, kj_tvar_kind kind, const char *name, kjit_type type, kj_location location);
+/* A variable for the value of expr, as narrow as it is. */
+kj_tvar *kj_new_holder(kj_simt *s, kj_tvar_kind kind, const char *name, const kj_texpr *expr);
+/* A deep copy; map (may be NULL) says what each variable becomes. */
+typedef kj_tvar *(*kj_map_var)(void *data, kj_tvar *var);
+kj_texpr *kj_clone_texpr(kj_simt *s, const kj_texpr *expr, kj_map_var map, void *data);
+void kj_append_stmt(kj_simt *s, kj_tstmts *list, kj_tstmt *stmt);
+void kj_append_stmts(kj_simt *s, kj_tstmts *list, const kj_tstmts *more);
+
+static inline bool kj_is_constant(const kj_texpr *expr) { return expr->kind == KJ_T_CONST; }
+
+#endif

@@ -1,0 +1,367 @@
+/* Where the variables of thread loops are kept.
+ *
+ * A region is one THREADS or the body of one grid_range. A variable that only one region mentions is a plain local of its iterations. Of the others, a let that is cheap to compute
+ * from positions, extents and the like is made again at the head of each region that needs it: the optimizer then sees that `col` is consecutive in x, which no load from memory
+ * would tell it. The rest are slots: one element a thread. */
+#include <string.h>
+
+#include "pass/simt.h"
+
+enum { REMAKE_BUDGET = 40, MAX_UNROLLED_TRIPS = 64, MAX_UNROLLED_NODES = 4096 };
+
+/* ---- what is cheap ---- */
+
+static bool spend(uint32_t *budget, uint32_t cost)
+{
+  if (*budget < cost) return false;
+  *budget -= cost;
+  return true;
+}
+
+static uint32_t cost_of(const kj_texpr *e)
+{
+  bool divides = e->kind == KJ_T_BINARY && (e->op == KJIT_DIV || e->op == KJIT_FLOORDIV || e->op == KJIT_MOD);
+  return !divides ? 1 : kj_is_constant(e->y) ? 4 : 16;
+}
+
+static bool is_cheap_node(const kj_texpr *e)
+{
+  if (e->is_checked && e->kind != KJ_T_VIEW) return false; /* views are made again anywhere, and checked again */
+  switch (e->kind) {
+  case KJ_T_LOAD:
+  case KJ_T_CALL: return false;
+  case KJ_T_VAR: return e->var->kind != KJ_V_VAR || e->var->is_uniform;
+  case KJ_T_BINARY: return e->op != KJIT_POW;
+  case KJ_T_BUILTIN: return (e->builtin->flags & KJ_PURE) && strcmp(e->builtin->group, "floating point") != 0;
+  default: return true;
+  }
+}
+
+static bool are_cheap(const kj_texprs *list, uint32_t *budget)
+{
+  for (size_t i = 0; i < list->count; i++)
+    if (!kj_is_cheap(list->items[i], budget)) return false;
+  return true;
+}
+
+bool kj_is_cheap(const kj_texpr *e, uint32_t *budget)
+{
+  if (!e) return true;
+  return is_cheap_node(e) && spend(budget, cost_of(e)) && kj_is_cheap(e->x, budget) && kj_is_cheap(e->y, budget) && kj_is_cheap(e->z, budget) &&
+         are_cheap(&e->indices, budget) && are_cheap(&e->args, budget);
+}
+
+/* ---- who mentions what ---- */
+
+typedef struct scan {
+  kj_simt *s;
+  uint32_t region, region_count, loops;
+} scan;
+
+/* The thread's own, and not yet decided. */
+static bool is_own(const kj_tvar *var)
+{
+  return !var->is_uniform && !var->is_slot && var->kind != KJ_V_PARAM && var->kind != KJ_V_SHARED && var->kind != KJ_V_CONST;
+}
+
+static void note(scan *at, kj_tvar *var)
+{
+  if (!is_own(var)) return;
+  kj_simt_variable *own = var->simt;
+  if (own->region && own->region != at->region) own->is_shared_out = true;
+  if (var->kind == KJ_V_LOCAL && at->loops) own->is_shared_out = true; /* lives from one iteration to the next */
+  own->region = at->region;
+}
+
+static void note_expr(void *data, kj_texpr **expr)
+{
+  if ((*expr)->kind == KJ_T_VAR) note(data, (*expr)->var);
+}
+
+static void note_assignment(scan *at, kj_tvar *var, kj_texpr *value)
+{
+  note(at, var);
+  kj_simt_variable *own = var->simt;
+  own->assignments++;
+  own->value = value;
+  own->home = at->region;
+}
+
+static void note_stmt(void *data, kj_tstmt *stmt)
+{
+  scan *at = data;
+  if (stmt->kind == KJ_TS_ASSIGN) note_assignment(at, stmt->var, stmt->value);
+  if (stmt->kind == KJ_TS_FOR) note_assignment(at, stmt->var, NULL);
+}
+
+static void scan_region(scan *at, kj_tstmt *stmt)
+{
+  at->region = ++at->region_count;
+  for (size_t i = 0; i < stmt->vars.count; i++) note_assignment(at, stmt->vars.items[i], NULL);
+  kj_walk_tstmts(&stmt->body, note_stmt, note_expr, at);
+  at->region = 0;
+}
+
+static void need_slot(kj_tvar *var)
+{
+  if (is_own(var)) var->simt->needs_slot = true;
+}
+
+static void scan_sync(kj_tstmt *stmt)
+{
+  if (stmt->var) {
+    need_slot(stmt->var);
+    stmt->var->simt->assignments++;
+  }
+  if (!stmt->value) return;
+  if (stmt->value->kind == KJ_T_VAR) need_slot(stmt->value->var);
+  for (size_t i = 0; i < stmt->value->args.count; i++)
+    if (stmt->value->args.items[i]->kind == KJ_T_VAR) need_slot(stmt->value->args.items[i]->var);
+}
+
+static void scan_list(scan *at, kj_tstmts *list)
+{
+  for (size_t i = 0; i < list->count; i++) {
+    kj_tstmt *stmt = list->items[i];
+    switch (stmt->kind) {
+    case KJ_TS_THREADS:
+    case KJ_TS_GRID_FOR:
+    case KJ_TS_BLOCK_FOR: scan_region(at, stmt); break;
+    case KJ_TS_WARP:
+    case KJ_TS_BARRIER_REDUCE: scan_sync(stmt); break;
+    default: {
+      uint32_t is_loop = stmt->kind == KJ_TS_WHILE || stmt->kind == KJ_TS_FOR;
+      at->loops += is_loop;
+      scan_list(at, &stmt->body);
+      scan_list(at, &stmt->otherwise);
+      at->loops -= is_loop;
+    }
+    }
+  }
+}
+
+/* ---- made again or kept ---- */
+
+static bool can_remake(kj_simt *s, kj_tvar *var);
+
+static bool is_array(kj_simt *s, const kj_tvar *var) { return kj_type(s->c->types, var->type)->class_ == KJ_CLASS_ARRAY; }
+
+/* A variable that the value of a let is made from. keep: it becomes a slot if it must. */
+static bool can_use(kj_simt *s, kj_tvar *var, bool keep)
+{
+  if (var->is_slot || !is_own(var)) return var->kind != KJ_V_VAR;
+  if (var->kind == KJ_V_LOCAL) return var->is_slot = true;
+  if (var->kind == KJ_V_VAR) return false;
+  if (!var->simt->needs_slot && can_remake(s, var)) return true;
+  if (!keep && !var->simt->is_shared_out && !var->simt->needs_slot) return false;
+  return var->is_slot = true;
+}
+
+static bool can_use_all(kj_simt *s, const kj_texpr *e, bool keep)
+{
+  if (!e) return true;
+  if (e->kind == KJ_T_VAR) return can_use(s, e->var, keep);
+  for (size_t i = 0; i < e->indices.count; i++)
+    if (!can_use_all(s, e->indices.items[i], keep)) return false;
+  for (size_t i = 0; i < e->args.count; i++)
+    if (!can_use_all(s, e->args.items[i], keep)) return false;
+  return can_use_all(s, e->x, keep) && can_use_all(s, e->y, keep) && can_use_all(s, e->z, keep);
+}
+
+static bool can_remake(kj_simt *s, kj_tvar *var)
+{
+  kj_simt_variable *own = var->simt;
+  if (own->remake == KJ_REMAKE_UNKNOWN) {
+    own->remake = KJ_REMAKE_BUSY;
+    uint32_t budget = is_array(s, var) ? UINT32_MAX : REMAKE_BUDGET;
+    bool can = var->kind == KJ_V_LET && own->assignments == 1 && own->value && kj_is_cheap(own->value, &budget) && can_use_all(s, own->value, is_array(s, var));
+    own->remake = can ? KJ_REMAKE_YES : KJ_REMAKE_NO;
+    if (can) own->value = kj_clone_texpr(s, own->value, NULL, NULL); /* the assignment's own is rewritten for its region */
+  }
+  return own->remake == KJ_REMAKE_YES;
+}
+
+static void decide(kj_simt *s, kj_tvar *var)
+{
+  if (!is_own(var)) return;
+  const kj_simt_variable *own = var->simt;
+  if (!own->is_shared_out && !own->needs_slot) return;
+  if (!own->needs_slot && can_remake(s, var)) return;
+  var->is_slot = true;
+}
+
+/* ---- the heads of regions ---- */
+
+typedef struct remaking {
+  kj_simt *s;
+  uint32_t region, region_count;
+  kj_tstmts head;
+} remaking;
+
+static kj_tvar *use_here(void *data, kj_tvar *var)
+{
+  remaking *at = data;
+  kj_simt_variable *own = var->simt;
+  if (!own || var->is_slot || var->is_uniform || own->remake != KJ_REMAKE_YES || own->home == at->region) return var;
+  if (own->copy_region == at->region) return own->copy;
+  kj_tvar *copy = kj_new_local(at->s, KJ_V_LET, var->name, var->type, var->location);
+  copy->is_narrow = var->is_narrow;
+  copy->range = var->range;
+  kj_texpr *value = kj_clone_texpr(at->s, own->value, use_here, at);
+  kj_append_stmt(at->s, &at->head, kj_new_assign(at->s, copy, value));
+  own->copy = copy;
+  own->copy_region = at->region;
+  return copy;
+}
+
+static void replace(void *data, kj_texpr **expr)
+{
+  if ((*expr)->kind == KJ_T_VAR) (*expr)->var = use_here(data, (*expr)->var);
+}
+
+static void drop_home_use(void *data, kj_texpr **expr)
+{
+  (void)data;
+  if ((*expr)->kind == KJ_T_VAR && (*expr)->var->simt) (*expr)->var->simt->home_uses--;
+}
+
+static void drop_uses(kj_texpr *value) { kj_walk_texpr(&value, drop_home_use, NULL); }
+
+static void count_home_use(void *data, kj_texpr **expr)
+{
+  (void)data;
+  if ((*expr)->kind == KJ_T_VAR && (*expr)->var->simt) (*expr)->var->simt->home_uses++;
+}
+
+/* Top-level lets that only other regions wanted: last ones first, since they mention each other. */
+static void drop_unused(remaking *at, kj_tstmts *body)
+{
+  kj_tstmts kept = { 0 }, in_order = { 0 };
+  kj_walk_tstmts(body, NULL, count_home_use, NULL);
+  for (size_t i = body->count; i-- > 0;) {
+    kj_tstmt *stmt = body->items[i];
+    kj_simt_variable *own = stmt->kind == KJ_TS_ASSIGN && !stmt->var->is_slot ? stmt->var->simt : NULL;
+    if (own && own->remake == KJ_REMAKE_YES && !own->home_uses) drop_uses(stmt->value);
+    else kj_append_stmt(at->s, &kept, stmt);
+  }
+  for (size_t i = kept.count; i-- > 0;) kj_append_stmt(at->s, &in_order, kept.items[i]);
+  *body = in_order;
+}
+
+static void remake_region(remaking *at, kj_tstmt *stmt)
+{
+  at->region = ++at->region_count;
+  at->head = (kj_tstmts){ 0 };
+  kj_walk_tstmts(&stmt->body, NULL, replace, at);
+  drop_unused(at, &stmt->body);
+  if (!at->head.count) return;
+  kj_append_stmts(at->s, &at->head, &stmt->body);
+  stmt->body = at->head;
+}
+
+/* ---- hints for lowering ---- */
+
+static uint32_t count_nodes(const kj_texpr *e)
+{
+  if (!e) return 0;
+  uint32_t count = 1 + count_nodes(e->x) + count_nodes(e->y) + count_nodes(e->z);
+  for (size_t i = 0; i < e->args.count; i++) count += count_nodes(e->args.items[i]);
+  for (size_t i = 0; i < e->indices.count; i++) count += count_nodes(e->indices.items[i]);
+  return count;
+}
+
+static uint64_t trip_count(const kj_tstmt *stmt)
+{
+  if (!kj_is_constant(stmt->first) || !kj_is_constant(stmt->stop) || (stmt->step && !kj_is_constant(stmt->step))) return 0;
+  __int128 span = stmt->stop->integer - stmt->first->integer, step = stmt->step ? stmt->step->integer : 1;
+  if (step == 0 || (span > 0) != (step > 0)) return 0;
+  __int128 count = (span + step + (step > 0 ? -1 : 1)) / step;
+  return count > MAX_UNROLLED_TRIPS ? 0 : (uint64_t)count;
+}
+
+static uint64_t unroll(kj_tstmt *stmt);
+
+static uint64_t unroll_list(kj_tstmts *list)
+{
+  uint64_t nodes = 0;
+  for (size_t i = 0; i < list->count; i++) nodes += unroll(list->items[i]);
+  return nodes;
+}
+
+/* Inner loops first: the vectorizer takes the loop over x only when no loop is left in it. Returns the size, unrolled loops counted in full. */
+static uint64_t unroll(kj_tstmt *stmt)
+{
+  uint64_t nodes = 1 + count_nodes(stmt->value) + count_nodes(stmt->array);
+  for (size_t i = 0; i < stmt->indices.count; i++) nodes += count_nodes(stmt->indices.items[i]);
+  uint64_t body = unroll_list(&stmt->body) + unroll_list(&stmt->otherwise);
+  if (stmt->kind == KJ_TS_WHILE) return nodes + body + MAX_UNROLLED_NODES;
+  if (stmt->kind != KJ_TS_FOR) return nodes + body;
+  uint64_t trips = trip_count(stmt);
+  if (!trips || trips * body > MAX_UNROLLED_NODES) return nodes + body + MAX_UNROLLED_NODES;
+  if (stmt->unroll == KJ_UNROLL_NONE) stmt->unroll = KJ_UNROLL_FULL;
+  return nodes + trips * body;
+}
+
+typedef struct thread_use {
+  bool is_found;
+} thread_use;
+
+static void find_thread_use(void *data, kj_texpr **expr)
+{
+  thread_use *use = data;
+  const kj_texpr *e = *expr;
+  kj_simt_effects effects = { 0 };
+  if (e->kind == KJ_T_BUILTIN && !(e->builtin->flags & (KJ_PLACE | KJ_READS))) kj_find_effects(e, &effects);
+  if (e->kind == KJ_T_CALL && e->instance->uses_positions) effects.positions = true;
+  if (effects.positions || (e->kind == KJ_T_VAR && e->var->is_slot)) use->is_found = true;
+}
+
+static void find_thread_assignment(void *data, kj_tstmt *stmt)
+{
+  thread_use *use = data;
+  if (stmt->kind == KJ_TS_ASSIGN && stmt->var->is_slot) use->is_found = true;
+}
+
+static bool is_threadless(kj_tstmt *stmt)
+{
+  thread_use use = { 0 };
+  kj_walk_tstmts(&stmt->body, find_thread_assignment, find_thread_use, &use);
+  return !use.is_found && !stmt->is_guarded;
+}
+
+static void finish_list(remaking *at, kj_tstmts *list);
+
+/* Returns whether anything is left of it. */
+static bool finish_stmt(remaking *at, kj_tstmt *stmt)
+{
+  bool is_range = stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR;
+  if (!is_range && stmt->kind != KJ_TS_THREADS) {
+    finish_list(at, &stmt->body);
+    finish_list(at, &stmt->otherwise);
+    return true;
+  }
+  remake_region(at, stmt);
+  unroll_list(&stmt->body);
+  stmt->is_threadless = is_range && is_threadless(stmt);
+  return is_range || stmt->body.count;
+}
+
+static void finish_list(remaking *at, kj_tstmts *list)
+{
+  kj_tstmts kept = { 0 };
+  for (size_t i = 0; i < list->count; i++)
+    if (finish_stmt(at, list->items[i])) kj_append_stmt(at->s, &kept, list->items[i]);
+  *list = kept;
+}
+
+void kj_place_variables(kj_simt *s)
+{
+  kj_tvars *locals = &s->kernel->locals;
+  for (size_t i = 0; i < locals->count; i++)
+    if (!locals->items[i]->simt) locals->items[i]->simt = KJ_NEW(s->c->arena, kj_simt_variable);
+  scan at = { .s = s };
+  scan_list(&at, &s->kernel->body);
+  for (size_t i = 0; i < locals->count; i++) decide(s, locals->items[i]);
+  remaking made = { .s = s };
+  finish_list(&made, &s->kernel->body);
+}
