@@ -1,0 +1,437 @@
+/* CPU: the kernel as a function over a range of blocks, and where its memory is.
+ *
+ * Scratch memory, one piece a worker: slots (one element a thread of the block), local arrays that live across thread loops, static shared arrays, each on cache lines of its
+ * own; then dynamic shared memory. */
+#include <string.h>
+
+#include "lower/cpu.h"
+
+enum { CACHE_LINE = 64 };
+
+/* ---- layout of the scratch memory ---- */
+
+static uint64_t take_scratch(kj_lowering *l, uint64_t size)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  uint64_t offset = s->scratch_bytes;
+  s->scratch_bytes = (offset + size + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+  return offset;
+}
+
+static uint64_t array_bytes(kj_lowering *l, const kj_tvar *var)
+{
+  const kj_type_info *info = kj_type(l->c->types, var->type);
+  uint64_t count = 1;
+  for (uint32_t d = 0; d < info->rank; d++) count *= (uint64_t)info->extents[d];
+  return count * kj_scalar_bytes(l, info->element);
+}
+
+static LLVMTypeRef slot_type(kj_lowering *l, const kj_tvar *var)
+{
+  if (var->is_narrow) return l->i32;
+  return kj_is_scalar(var->type) ? kj_memory_type(l, var->type) : kj_register_type(l, var->type);
+}
+
+static uint64_t slot_bytes(kj_lowering *l, const kj_tvar *var)
+{
+  if (var->kind != KJ_V_LOCAL) return LLVMABISizeOfType(l->layout, slot_type(l, var));
+  uint64_t align = var->alignment > 16 ? var->alignment : 16;
+  return (array_bytes(l, var) + align - 1) / align * align;
+}
+
+static bool is_static(kj_lowering *l, const kj_tvar *var) { return kj_type(l->c->types, var->type)->is_static; }
+
+static void place(kj_tvar *var, uint64_t offset) { var->lowered = (void *)(uintptr_t)(offset + 1); }
+static uint64_t offset_of(const kj_tvar *var) { return (uint64_t)(uintptr_t)var->lowered - 1; }
+
+static void lay_out(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  for (size_t i = 0; i < l->c->instances.count; i++) {
+    const kj_tvars *locals = &l->c->instances.items[i]->locals;
+    for (size_t k = 0; k < locals->count; k++) {
+      kj_tvar *var = locals->items[k];
+      if (var->is_slot) place(var, take_scratch(l, slot_bytes(l, var) * s->thread_count));
+      if (var->kind == KJ_V_SHARED && is_static(l, var)) {
+        uint64_t bytes = array_bytes(l, var);
+        place(var, take_scratch(l, bytes));
+        l->shared_bytes += (uint32_t)bytes;
+      }
+    }
+  }
+}
+
+static LLVMValueRef scratch_at(kj_lowering *l, uint64_t offset)
+{
+  LLVMValueRef at = kj_const64(l, (int64_t)offset);
+  return offset ? LLVMBuildInBoundsGEP2(l->builder, l->i8, kj_cpu(l)->scratch, &at, 1, "") : kj_cpu(l)->scratch;
+}
+
+static LLVMValueRef rank64(kj_lowering *l) { return kj_extend_position(l, kj_cpu(l)->rank); }
+
+static LLVMValueRef slot_pointer(kj_lowering *l, const kj_tvar *var)
+{
+  LLVMValueRef rank = rank64(l);
+  return LLVMBuildInBoundsGEP2(l->builder, slot_type(l, var), scratch_at(l, offset_of(var)), &rank, 1, "");
+}
+
+static LLVMValueRef shared_pointer(kj_lowering *l, const kj_tvar *var)
+{
+  if (is_static(l, var)) return scratch_at(l, offset_of(var));
+  l->uses_dynamic_shared = true;
+  l->dynamic_shared_element_bytes = kj_scalar_bytes(l, kj_type(l->c->types, var->type)->element);
+  return scratch_at(l, kj_cpu(l)->scratch_bytes);
+}
+
+static LLVMValueRef local_pointer(kj_lowering *l, const kj_tvar *var)
+{
+  if (var->is_slot) {
+    LLVMValueRef offset = LLVMBuildNUWMul(l->builder, rank64(l), kj_const64(l, (int64_t)slot_bytes(l, var)), "");
+    return LLVMBuildInBoundsGEP2(l->builder, l->i8, scratch_at(l, offset_of(var)), &offset, 1, "");
+  }
+  kj_cpu(l)->has_dependence = true;
+  kj_variable_state *state = &l->frame->states[var->index];
+  if (!state->slot) {
+    state->slot = kj_alloca(l, LLVMArrayType2(l->i8, array_bytes(l, var)), var->name);
+    LLVMSetAlignment(state->slot, var->alignment > 16 ? var->alignment : 16);
+  }
+  return state->slot;
+}
+
+static LLVMValueRef load_grid(kj_lowering *l, LLVMTypeRef type, size_t offset)
+{
+  LLVMValueRef at = kj_const64(l, (int64_t)offset);
+  LLVMValueRef load = LLVMBuildLoad2(l->builder, type, LLVMBuildInBoundsGEP2(l->builder, l->i8, kj_cpu(l)->grid_pointer, &at, 1, ""), "");
+  kj_set_metadata(l, load, "invariant.load", LLVMMDNodeInContext2(l->context, NULL, 0));
+  return load;
+}
+
+static LLVMValueRef dynamic_shared_bytes(kj_lowering *l) { return load_grid(l, l->i64, offsetof(kj_cpu_grid, dynamic_shared_bytes)); }
+
+/* ---- the kernel ---- */
+
+static void add_string_attribute(kj_lowering *l, LLVMValueRef function, const char *name, const char *value)
+{
+  LLVMAttributeRef attribute = LLVMCreateStringAttribute(l->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
+  LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+}
+
+static void finish_function(kj_lowering *l, LLVMValueRef function)
+{
+  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
+  if (kj_cpu(l)->features->has_avx512) add_string_attribute(l, function, "prefer-vector-width", "512");
+}
+
+static void make_function(kj_lowering *l)
+{
+  LLVMTypeRef params[5] = { l->pointer, l->pointer, l->i64, l->i64, l->pointer };
+  l->function = LLVMAddFunction(l->module, l->kernel->symbol, LLVMFunctionType(l->void_, params, 5, false));
+  finish_function(l, l->function);
+  static const unsigned pointers[] = { 0, 1, 4 };
+  for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) kj_add_attribute(l, l->function, pointers[i] + 1, "noalias", 0);
+  kj_add_attribute(l, l->function, 1, "readonly", 0);
+  kj_add_attribute(l, l->function, 2, "readonly", 0);
+  kj_add_attribute(l, l->function, 5, "align", CACHE_LINE);
+}
+
+static LLVMTypeRef parameter_type(kj_lowering *l, const kj_planned_parameter *planned)
+{
+  switch (planned->parameter.kind) {
+  case KJ_PARAMETER_POINTER:
+  case KJ_PARAMETER_FAILURE: return l->pointer;
+  case KJ_PARAMETER_SCALAR: return kj_memory_type(l, planned->type);
+  default: return planned->parameter.size_bytes == 4 ? l->i32 : l->i64;
+  }
+}
+
+static void load_parameters(kj_lowering *l)
+{
+  LLVMValueRef block = LLVMGetParam(l->function, 0);
+  for (size_t i = 0; i < l->parameters.count; i++) {
+    kj_planned_parameter *planned = &l->parameters.items[i];
+    LLVMValueRef at = kj_const64(l, planned->parameter.offset);
+    planned->value = LLVMBuildLoad2(l->builder, parameter_type(l, planned), LLVMBuildInBoundsGEP2(l->builder, l->i8, block, &at, 1, ""), "");
+  }
+}
+
+static LLVMValueRef add32(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return LLVMBuildAdd(l->builder, x, y, ""); }
+
+/* Coordinates of block `first`; each next block adds one, with carries. */
+static void start_block_index(kj_lowering *l, LLVMValueRef first)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  LLVMValueRef rest = first;
+  for (int d = 0; d < 3; d++) {
+    s->index_slots[d] = kj_alloca(l, l->i32, "block");
+    LLVMValueRef size = LLVMBuildZExt(l->builder, s->grid[d], l->i64, "");
+    LLVMValueRef at = d < 2 ? LLVMBuildURem(l->builder, rest, size, "") : rest;
+    LLVMBuildStore(l->builder, kj_as_i32(l, at), s->index_slots[d]);
+    if (d < 2) rest = LLVMBuildUDiv(l->builder, rest, size, "");
+  }
+}
+
+static void step_block_index(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  LLVMValueRef carry = kj_const32(l, 1);
+  for (int d = 0; d < 3; d++) {
+    LLVMValueRef next = add32(l, s->block_index[d], carry);
+    LLVMValueRef is_over = LLVMBuildICmp(l->builder, LLVMIntEQ, next, s->grid[d], "");
+    LLVMBuildStore(l->builder, d < 2 ? LLVMBuildSelect(l->builder, is_over, kj_const32(l, 0), next, "") : next, s->index_slots[d]);
+    carry = LLVMBuildZExt(l->builder, is_over, l->i32, "");
+  }
+}
+
+static LLVMMetadataRef flag_property(kj_lowering *l, const char *name, bool value)
+{
+  return LLVMMDNodeInContext2(l->context, (LLVMMetadataRef[]){ kj_metadata_string(l, name), LLVMValueAsMetadata(LLVMConstInt(l->i1, value, false)) }, 2);
+}
+
+static void begin_kernel(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  for (int d = 0; d < 3; d++) s->block[d] = l->c->is_range_only ? 1 : l->kernel->block[d] ? l->kernel->block[d] : l->c->request->signature->block[d];
+  for (int d = 0; d < 3; d++)
+    if (!s->block[d]) s->block[d] = 1;
+  s->thread_count = s->block[0] * s->block[1] * s->block[2];
+  lay_out(l);
+  make_function(l);
+  kj_begin_body(l);
+  s->grid_pointer = LLVMGetParam(l->function, 1);
+  s->scratch = LLVMGetParam(l->function, 4);
+  s->last = LLVMGetParam(l->function, 3);
+  load_parameters(l);
+  for (size_t d = 0; d < 3; d++) s->grid[d] = load_grid(l, l->i32, offsetof(kj_cpu_grid, grid) + d * sizeof(uint32_t));
+  LLVMValueRef first = LLVMGetParam(l->function, 2);
+  start_block_index(l, first);
+
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body = kj_new_block(l, "block");
+  s->head = kj_new_block(l, "blocks");
+  s->exit = kj_new_block(l, "exit");
+  LLVMBuildBr(l->builder, s->head);
+  kj_move_to(l, s->head);
+  s->block_number = s->number_phi = LLVMBuildPhi(l->builder, l->i64, "number");
+  LLVMAddIncoming(s->number_phi, &first, &before, 1);
+  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntULT, s->number_phi, s->last, ""), body, s->exit);
+  kj_move_to(l, body);
+  for (int d = 0; d < 3; d++) s->block_index[d] = LLVMBuildLoad2(l->builder, l->i32, s->index_slots[d], "");
+  if (s->thread_count == 1) {
+    s->rank = kj_const32(l, 0);
+    for (int d = 0; d < 3; d++) s->thread[d] = s->rank;
+  }
+}
+
+static void end_kernel(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  step_block_index(l);
+  LLVMValueRef next = LLVMBuildNUWAdd(l->builder, s->number_phi, kj_const64(l, 1), "");
+  LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->builder);
+  LLVMAddIncoming(s->number_phi, &next, &latch, 1);
+  LLVMMetadataRef off = kj_metadata_string(l, "llvm.loop.unroll.disable");
+  LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, &off, 1), flag_property(l, "llvm.loop.vectorize.enable", false) };
+  LLVMValueRef branch = LLVMBuildBr(l->builder, s->head);
+  if (s->thread_count > 1 || l->c->is_range_only) kj_set_metadata(l, branch, "llvm.loop", kj_loop_id(l, properties, 2));
+  kj_move_to(l, s->exit);
+  LLVMBuildRetVoid(l->builder);
+}
+
+/* ---- positions ---- */
+
+static LLVMValueRef position(kj_lowering *l, kj_builtin_id id, uint32_t dimension)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  switch (id) {
+  case KJ_BUILTIN_THREAD_IDX: return s->thread[dimension];
+  case KJ_BUILTIN_BLOCK_IDX: return s->block_index[dimension];
+  case KJ_BUILTIN_BLOCK_DIM: return kj_const32(l, s->block[dimension]);
+  case KJ_BUILTIN_GRID_DIM: return s->grid[dimension];
+  case KJ_BUILTIN_THREAD_RANK: return s->rank;
+  case KJ_BUILTIN_WARP_RANK: return LLVMBuildLShr(l->builder, s->rank, kj_const32(l, 5), "");
+  case KJ_BUILTIN_LANEID: return LLVMBuildAnd(l->builder, s->rank, kj_const32(l, 31), "");
+  default: kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: `%s` is no position", kj_builtin_table[id].name);
+  }
+}
+
+/* ---- functions that stay functions ---- */
+
+enum { NUMBERS_FIELD, GRID_FIELD, SCRATCH_FIELD, RECORD_FIELD, LEFT_FIELD };
+enum { CONTEXT_THREAD = 0, CONTEXT_RANK = 3, CONTEXT_BLOCK = 4, CONTEXT_GRID = 7, CONTEXT_NUMBERS = 10 };
+
+static LLVMTypeRef context_type(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  LLVMTypeRef fields[] = { LLVMArrayType2(l->i32, CONTEXT_NUMBERS), l->pointer, l->pointer, l->pointer, l->i32 };
+  if (!s->context_type) s->context_type = LLVMStructTypeInContext(l->context, fields, 5, false);
+  return s->context_type;
+}
+
+static LLVMValueRef context_field(kj_lowering *l, LLVMValueRef context, unsigned field, uint64_t number)
+{
+  LLVMValueRef path[] = { kj_const32(l, 0), kj_const32(l, field), kj_const32(l, (int64_t)number) };
+  return LLVMBuildInBoundsGEP2(l->builder, context_type(l), context, path, field ? 2 : 3, "");
+}
+
+static void context_numbers(kj_cpu_state *s, LLVMValueRef **numbers)
+{
+  for (int d = 0; d < 3; d++) {
+    numbers[CONTEXT_THREAD + d] = &s->thread[d];
+    numbers[CONTEXT_BLOCK + d] = &s->block_index[d];
+    numbers[CONTEXT_GRID + d] = &s->grid[d];
+  }
+  numbers[CONTEXT_RANK] = &s->rank;
+}
+
+static LLVMValueRef thread_context(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  LLVMValueRef context = kj_alloca(l, context_type(l), "context"), *numbers[CONTEXT_NUMBERS];
+  context_numbers(s, numbers);
+  for (uint64_t i = 0; i < CONTEXT_NUMBERS; i++)
+    if (*numbers[i]) LLVMBuildStore(l->builder, *numbers[i], context_field(l, context, 0, i));
+  LLVMBuildStore(l->builder, s->grid_pointer, context_field(l, context, 1, 0));
+  LLVMBuildStore(l->builder, s->scratch, context_field(l, context, SCRATCH_FIELD, 0));
+  if (!l->kernel->may_fail) return context;
+  if (l->failure_record) LLVMBuildStore(l->builder, l->failure_record, context_field(l, context, RECORD_FIELD, 0));
+  LLVMBuildStore(l->builder, kj_const32(l, 0), context_field(l, context, LEFT_FIELD, 0));
+  return context;
+}
+
+static void use_thread_context(kj_lowering *l, LLVMValueRef context)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  LLVMValueRef *numbers[CONTEXT_NUMBERS];
+  context_numbers(s, numbers);
+  for (uint64_t i = 0; i < CONTEXT_NUMBERS; i++) *numbers[i] = LLVMBuildLoad2(l->builder, l->i32, context_field(l, context, 0, i), "");
+  s->grid_pointer = LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, 1, 0), "");
+  s->scratch = LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, SCRATCH_FIELD, 0), "");
+  s->context = context;
+  if (l->kernel->may_fail) l->failure_record = LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, RECORD_FIELD, 0), "");
+}
+
+/* ---- failing threads ---- */
+
+/* In a function: the caller is told, and whoever called goes on leaving. In the kernel the thread ends its part of the loop, and is off from then on. */
+static void leave_kernel(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  kj_frame *inner = l->frame;
+  while (l->frame->caller) l->frame = l->frame->caller;
+  if (s->context) LLVMBuildStore(l->builder, kj_const32(l, 1), context_field(l, s->context, LEFT_FIELD, 0));
+  else if (l->kernel->off) kj_set_variable(l, l->kernel->off, kj_const32(l, KJ_OFF_LEFT_KERNEL));
+  LLVMBuildBr(l->builder, l->frame->leave);
+  l->frame = inner;
+}
+
+static void leave_after_call(kj_lowering *l, LLVMValueRef context)
+{
+  LLVMBasicBlockRef left = kj_new_block(l, "left"), stays = kj_new_block(l, "stays");
+  LLVMValueRef flag = LLVMBuildLoad2(l->builder, l->i32, context_field(l, context, LEFT_FIELD, 0), "");
+  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntNE, flag, kj_const32(l, 0), ""), left, stays);
+  kj_move_to(l, left);
+  leave_kernel(l);
+  kj_move_to(l, stays);
+}
+
+/* ---- what the pass over the typed IR has removed, and the rest ---- */
+
+static void no_barrier(kj_lowering *l) { kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: a synchronization is left in a thread loop"); }
+
+/* One worker runs a block. The iterations of the thread loop depend on each other through that memory. */
+static void plain_shared_atomic(kj_lowering *l) { kj_cpu(l)->has_dependence = true; }
+
+static LLVMValueRef no_barrier_reduce(kj_lowering *l, kj_barrier_reduction reduction, LLVMValueRef predicate)
+{
+  (void)reduction;
+  no_barrier(l);
+  return predicate;
+}
+
+static void no_syncwarp(kj_lowering *l, LLVMValueRef mask)
+{
+  (void)mask;
+  no_barrier(l);
+}
+
+static LLVMValueRef no_shuffle(kj_lowering *l, const char *mode, LLVMValueRef mask, LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width)
+{
+  (void)mode, (void)mask, (void)lane, (void)width;
+  no_barrier(l);
+  return value;
+}
+
+static LLVMValueRef no_vote(kj_lowering *l, const char *mode, LLVMValueRef mask, LLVMValueRef predicate)
+{
+  (void)mode, (void)mask;
+  no_barrier(l);
+  return predicate;
+}
+
+static LLVMValueRef no_activemask(kj_lowering *l)
+{
+  no_barrier(l);
+  return NULL;
+}
+
+/* One worker runs a block: within it program order is all that a fence orders. */
+static void fence(kj_lowering *l, const char *symbol)
+{
+  if (strcmp(symbol, "block") != 0) LLVMBuildFence(l->builder, LLVMAtomicOrderingSequentiallyConsistent, false, "");
+}
+
+static void prefetch(kj_lowering *l, const char *level, LLVMValueRef pointer)
+{
+  bool is_near = level[1] == '1';
+  LLVMTypeRef type = LLVMTypeOf(pointer);
+  kj_intrinsic(l, "llvm.prefetch", &type, 1, (LLVMValueRef[]){ pointer, kj_const32(l, 0), kj_const32(l, is_near ? 3 : 2), kj_const32(l, 1) }, 4);
+}
+
+/* The processor's cycles; the clock of the system through a function of native/host_math.c. */
+static LLVMValueRef clock_value(kj_lowering *l, const char *name)
+{
+  static const char timer[] = "kj_nanoseconds";
+  if (name[0] == 'c') return kj_intrinsic(l, "llvm.readcyclecounter", NULL, 0, NULL, 0);
+  LLVMTypeRef type = LLVMFunctionType(l->i64, NULL, 0, false);
+  LLVMValueRef function = LLVMGetNamedFunction(l->module, timer);
+  if (!function) function = LLVMAddFunction(l->module, timer, type);
+  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
+  return LLVMBuildCall2(l->builder, type, function, NULL, 0, "");
+}
+
+const kj_lower_target kj_cpu_lowering = {
+  .name = "the CPU",
+  .global_space = 0,
+  .shared_space = 0,
+  .constant_space = 0,
+  .device_scope = "",
+  .block_scope = "singlethread",
+  .begin_kernel = begin_kernel,
+  .end_kernel = end_kernel,
+  .position = position,
+  .slot_pointer = slot_pointer,
+  .shared_pointer = shared_pointer,
+  .local_pointer = local_pointer,
+  .dynamic_shared_bytes = dynamic_shared_bytes,
+  .range = kj_cpu_range,
+  .statement = kj_cpu_statement,
+  .barrier = no_barrier,
+  .barrier_reduce = no_barrier_reduce,
+  .plain_shared_atomic = plain_shared_atomic,
+  .syncwarp = no_syncwarp,
+  .fence = fence,
+  .shuffle = no_shuffle,
+  .vote = no_vote,
+  .activemask = no_activemask,
+  .prefetch = prefetch,
+  .clock = clock_value,
+  .math = kj_cpu_math,
+  .rsqrt = kj_cpu_rsqrt,
+  .float_to_i32 = NULL,
+  .integer_abs = NULL,
+  .leave_kernel = leave_kernel,
+  .context_has_positions = true,
+  .thread_context = thread_context,
+  .leave_after_call = leave_after_call,
+  .use_thread_context = use_thread_context,
+  .finish_function = finish_function,
+};

@@ -1,0 +1,187 @@
+/* Expressions: a table by kind. */
+#include "lower/lower.h"
+
+static LLVMValueRef const_value(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMTypeRef type = kj_register_type(l, expr->type);
+  if (!kj_is_float_type(l, expr->type)) return LLVMConstInt(type, (uint64_t)expr->integer, true);
+  if (expr->type != KJIT_BF16) return LLVMConstReal(type, expr->number);
+  union {
+    float number;
+    uint32_t bits;
+  } u = { .number = (float)expr->number };
+  return LLVMConstInt(type, u.bits >> 16, false);
+}
+
+static LLVMValueRef lower_const(kj_lowering *l, const kj_texpr *expr) { return const_value(l, expr); }
+
+static LLVMValueRef lower_var(kj_lowering *l, const kj_texpr *expr) { return kj_get_variable(l, expr->var); }
+
+static LLVMValueRef lower_unary(kj_lowering *l, const kj_texpr *expr)
+{
+  if (expr->op == KJIT_NOT) return LLVMBuildNot(l->builder, kj_lower_condition(l, expr->x), "");
+  LLVMValueRef x = kj_lower_expr(l, expr->x);
+  if (expr->op == KJIT_INVERT) return LLVMBuildNot(l->builder, x, "");
+  if (!kj_is_float_type(l, expr->type)) return LLVMBuildNeg(l->builder, x, "");
+  return kj_from_compute(l, expr->type, kj_fast(l, LLVMBuildFNeg(l->builder, kj_to_compute(l, expr->type, x), "")));
+}
+
+static LLVMValueRef lower_binary(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef x = kj_lower_expr(l, expr->x), y = kj_lower_expr(l, expr->y);
+  if (expr->is_checked) kj_check_divisor(l, expr, expr->type, x, y);
+  return kj_build_binary(l, expr->op, expr->type, x, y, expr->location);
+}
+
+static LLVMValueRef lower_compare(kj_lowering *l, const kj_texpr *expr)
+{
+  bool is_narrow = expr->x->is_narrow && expr->y->is_narrow;
+  if (is_narrow) {
+    LLVMValueRef x = kj_lower_index32(l, expr->x), y = kj_lower_index32(l, expr->y);
+    return kj_build_compare(l, expr->op, KJIT_I32, KJIT_I32, x, y);
+  }
+  LLVMValueRef x = kj_lower_expr(l, expr->x), y = kj_lower_expr(l, expr->y);
+  return kj_build_compare(l, expr->op, expr->x->type, expr->y->type, x, y);
+}
+
+static LLVMValueRef lower_convert(kj_lowering *l, const kj_texpr *expr) { return kj_build_convert(l, expr->x->type, expr->type, kj_lower_expr(l, expr->x)); }
+
+/* ---- lazy ones ---- */
+
+/* So cheap and harmless that evaluating it always beats a branch. Spends *budget. */
+static bool is_cheap(kj_lowering *l, const kj_texpr *expr, int *budget)
+{
+  if (!kj_is_scalar(expr->type) || --*budget < 0) return false;
+  switch (expr->kind) {
+  case KJ_T_CONST: return true;
+  case KJ_T_VAR: return !expr->var->is_slot;
+  case KJ_T_EXTENT: return expr->x->kind == KJ_T_VAR;
+  case KJ_T_UNARY:
+  case KJ_T_CONVERT: return is_cheap(l, expr->x, budget);
+  case KJ_T_COMPARE:
+  case KJ_T_LOGIC: return is_cheap(l, expr->x, budget) && is_cheap(l, expr->y, budget);
+  case KJ_T_BINARY: {
+    bool is_simple = expr->op == KJIT_ADD || expr->op == KJIT_SUB || expr->op == KJIT_MUL || (expr->op >= KJIT_BIT_OR && expr->op <= KJIT_SHR);
+    return is_simple && is_cheap(l, expr->x, budget) && is_cheap(l, expr->y, budget);
+  }
+  default: return false;
+  }
+}
+
+enum { CHEAP = 6 };
+
+bool kj_is_straight(kj_lowering *l, const kj_texpr *expr)
+{
+  int budget = CHEAP;
+  if (expr->kind == KJ_T_LOGIC) return is_cheap(l, expr->y, &budget);
+  return expr->kind != KJ_T_COND || (is_cheap(l, expr->y, &budget) && is_cheap(l, expr->z, &budget));
+}
+
+static LLVMValueRef make_phi(kj_lowering *l, LLVMValueRef x, LLVMBasicBlockRef x_from, LLVMValueRef y, LLVMBasicBlockRef y_from)
+{
+  LLVMValueRef phi = LLVMBuildPhi(l->builder, LLVMTypeOf(x), "");
+  LLVMAddIncoming(phi, &x, &x_from, 1);
+  LLVMAddIncoming(phi, &y, &y_from, 1);
+  return phi;
+}
+
+static LLVMValueRef lower_logic(kj_lowering *l, const kj_texpr *expr)
+{
+  bool is_or = expr->op == KJIT_OR;
+  LLVMValueRef x = kj_lower_condition(l, expr->x), decided = LLVMConstInt(l->i1, is_or, false);
+  if (kj_is_straight(l, expr)) {
+    LLVMValueRef y = kj_lower_condition(l, expr->y);
+    return is_or ? LLVMBuildSelect(l->builder, x, decided, y, "") : LLVMBuildSelect(l->builder, x, y, decided, "");
+  }
+  LLVMBasicBlockRef from = LLVMGetInsertBlock(l->builder), more = kj_new_block(l, is_or ? "or" : "and"), end = kj_new_block(l, is_or ? "or.end" : "and.end");
+  LLVMBuildCondBr(l->builder, x, is_or ? end : more, is_or ? more : end);
+  kj_move_to(l, more);
+  LLVMValueRef y = kj_lower_condition(l, expr->y);
+  LLVMBasicBlockRef y_from = LLVMGetInsertBlock(l->builder);
+  LLVMBuildBr(l->builder, end);
+  kj_move_to(l, end);
+  return make_phi(l, decided, from, y, y_from);
+}
+
+static LLVMValueRef lower_cond(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef condition = kj_lower_condition(l, expr->x);
+  if (kj_is_straight(l, expr)) {
+    LLVMValueRef y = kj_lower_expr(l, expr->y), z = kj_lower_expr(l, expr->z);
+    return LLVMBuildSelect(l->builder, condition, y, z, "");
+  }
+  LLVMBasicBlockRef yes = kj_new_block(l, "then"), no = kj_new_block(l, "else"), end = kj_new_block(l, "cond");
+  LLVMBuildCondBr(l->builder, condition, yes, no);
+  kj_move_to(l, yes);
+  LLVMValueRef y = kj_lower_expr(l, expr->y);
+  LLVMBasicBlockRef y_from = LLVMGetInsertBlock(l->builder);
+  LLVMBuildBr(l->builder, end);
+  kj_move_to(l, no);
+  LLVMValueRef z = kj_lower_expr(l, expr->z);
+  LLVMBasicBlockRef z_from = LLVMGetInsertBlock(l->builder);
+  LLVMBuildBr(l->builder, end);
+  kj_move_to(l, end);
+  return make_phi(l, y, y_from, z, z_from);
+}
+
+LLVMValueRef kj_lower_condition(kj_lowering *l, const kj_texpr *expr) { return kj_build_convert(l, expr->type, KJIT_BOOL, kj_lower_expr(l, expr)); }
+
+/* ---- arrays, tuples, calls ---- */
+
+static LLVMValueRef lower_load(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_array_value array = kj_lower_array(l, expr->x);
+  LLVMValueRef pointer = kj_checked_pointer(l, &array, &expr->args, expr->is_checked);
+  return kj_load_element(l, &array, pointer, kj_element_alignment(l, &array, &expr->args));
+}
+
+static LLVMValueRef lower_extent(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_array_value array = kj_lower_array(l, expr->x);
+  return expr->kind == KJ_T_EXTENT ? kj_extent(l, &array, expr->dimension) : kj_stride(l, &array, expr->dimension);
+}
+
+static LLVMValueRef lower_builtin(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef value = kj_lower_table[expr->builtin->id](l, expr);
+  return expr->type == KJIT_I64 ? kj_as_i64(l, value) : value; /* narrow ones come in 32 bits */
+}
+
+static LLVMValueRef lower_tuple(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef tuple = LLVMGetPoison(kj_register_type(l, expr->type));
+  for (size_t i = 0; i < expr->args.count; i++) tuple = LLVMBuildInsertValue(l->builder, tuple, kj_lower_expr(l, expr->args.items[i]), (unsigned)i, "");
+  return tuple;
+}
+
+static LLVMValueRef lower_item(kj_lowering *l, const kj_texpr *expr)
+{
+  return LLVMBuildExtractValue(l->builder, kj_lower_expr(l, expr->x), expr->dimension, "");
+}
+
+static LLVMValueRef (*const lower_by_kind[])(kj_lowering *, const kj_texpr *) = {
+  [KJ_T_CONST] = lower_const,     [KJ_T_VAR] = lower_var,      [KJ_T_UNARY] = lower_unary,   [KJ_T_BINARY] = lower_binary,
+  [KJ_T_COMPARE] = lower_compare, [KJ_T_LOGIC] = lower_logic,  [KJ_T_COND] = lower_cond,     [KJ_T_CONVERT] = lower_convert,
+  [KJ_T_LOAD] = lower_load,       [KJ_T_VIEW] = NULL,          [KJ_T_EXTENT] = lower_extent, [KJ_T_STRIDE] = lower_extent,
+  [KJ_T_BUILTIN] = lower_builtin, [KJ_T_CALL] = kj_lower_call, [KJ_T_TUPLE] = lower_tuple,   [KJ_T_ITEM] = lower_item,
+};
+
+LLVMValueRef kj_lower_expr(kj_lowering *l, const kj_texpr *expr)
+{
+  if (kj_is_array_type(l, expr->type) && expr->kind != KJ_T_COND && expr->kind != KJ_T_ITEM) {
+    kj_array_value array = kj_lower_array(l, expr);
+    return kj_pack_array(l, &array);
+  }
+  LLVMValueRef narrow = expr->is_narrow && expr->kind != KJ_T_CONST ? kj_try_index32(l, expr) : NULL;
+  return narrow ? kj_as_i64(l, narrow) : lower_by_kind[expr->kind](l, expr);
+}
+
+kj_array_value kj_lower_array(kj_lowering *l, const kj_texpr *expr)
+{
+  switch (expr->kind) {
+  case KJ_T_VAR: return kj_get_array(l, expr->var);
+  case KJ_T_CALL: return kj_lower_array_call(l, expr);
+  case KJ_T_VIEW: return kj_lower_view(l, expr);
+  default: return kj_unpack_array(l, expr->type, lower_by_kind[expr->kind](l, expr));
+  }
+}

@@ -1,0 +1,386 @@
+/* Lowering: the typed kernel IR to LLVM IR. What the targets share is here; where they differ, they say so through kj_lower_target.
+ *
+ * Values. A scalar is an LLVM value of its register type: i1 for bool, half for f16, i16 (the bits) for bf16, i64 for weak integers, double for weak floats.
+ * A tuple is a first-class struct. An array is a kj_array_value; inside tuples and across functions that stay functions it is packed into a struct.
+ * Expressions of type i64 that are is_narrow are computed in 32 bits: kj_lower_expr extends them, kj_lower_index32 hands them out as they are.
+ *
+ * Functions are inlined here, as trees, so that what is known about an array argument stays known; recursive, @noinline and very large ones become LLVM functions. */
+#ifndef KJ_LOWER_LOWER_H
+#define KJ_LOWER_LOWER_H
+
+#include <llvm-c/Core.h>
+#include <llvm-c/Target.h>
+
+#include "typing/typed.h"
+
+typedef struct kj_lowering kj_lowering;
+typedef struct kj_lower_target kj_lower_target;
+
+/* ---- values ---- */
+
+enum { KJ_OBJECT_UNKNOWN = 0 }; /* else 1 + index of the array argument in the signature */
+
+typedef struct kj_array_value {
+  kjit_type type;
+  LLVMValueRef pointer;                                    /* to element 0, in the address space of its memory */
+  LLVMValueRef extents[KJ_MAX_RANK], strides[KJ_MAX_RANK]; /* i32 (exact) or i64; NULL: the kernel never asks for it. Unit and static ones are constants */
+  uint32_t object;                                         /* the argument that the memory is part of */
+} kj_array_value;
+
+/* What lowering knows of a variable within one frame. */
+typedef struct kj_variable_state {
+  LLVMValueRef value; /* a scalar or tuple bound to a register: lets, loop variables, parameters */
+  LLVMValueRef slot;  /* or the memory that holds it: vars; local arrays: element 0 */
+  kj_array_value *array;
+} kj_variable_state;
+
+/* An activation of an instance: the kernel, an LLVM function, or a call that is being inlined. */
+typedef struct kj_frame kj_frame;
+struct kj_frame {
+  kj_frame *caller; /* of an inlined call */
+  const kj_instance *instance;
+  kj_variable_state *states; /* by tvar->index */
+  LLVMBasicBlockRef leave;   /* where return goes */
+  LLVMValueRef result_slot;  /* memory for the result; NULL: none */
+};
+
+/* A loop (or ONCE) around the statement being lowered. */
+typedef struct kj_loop kj_loop;
+struct kj_loop {
+  kj_loop *outer;
+  LLVMBasicBlockRef leave, next; /* of break; of continue. ONCE: leave only */
+  bool is_once;
+};
+
+/* ---- kernel parameters ---- */
+
+typedef struct kj_planned_parameter {
+  kj_parameter parameter; /* as handed to the runtime */
+  kjit_type type;         /* SCALAR: its type, may be weak */
+  LLVMValueRef value;     /* set by begin_kernel: a pointer in the target's global address space; i32 or i64; a scalar of its memory type (bool: i8) */
+} kj_planned_parameter;
+
+/* What the kernel and all that it calls do with an array argument. */
+typedef struct kj_argument_use {
+  bool is_read, is_written, is_atomic;
+  bool is_constant; /* never written, and disjoint from all that is: its loads are invariant */
+  bool extents[KJ_MAX_RANK], strides[KJ_MAX_RANK];
+} kj_argument_use;
+
+/* ---- one lowering ---- */
+
+struct kj_lowering {
+  /* set by the target before kj_lower */
+  kj_compilation *c;
+  LLVMContextRef context;
+  LLVMModuleRef module; /* with triple and layout */
+  LLVMTargetDataRef layout;
+  const kj_lower_target *target;
+  void *target_state; /* the target's own */
+
+  /* set by kj_lower */
+  LLVMBuilderRef builder;
+  const kj_instance *kernel;
+  LLVMValueRef function;   /* being filled */
+  LLVMBasicBlockRef entry; /* its first block: allocas go to its start. Code starts in another one that it falls into */
+  LLVMValueRef alloca_end; /* allocas are inserted before this one: the entry's terminator */
+  kj_frame *frame;
+  kj_loop *loop;
+  KJ_LIST(kj_planned_parameter) parameters;
+  uint32_t parameter_bytes;
+  kj_argument_use *uses; /* by argument */
+  bool uses_dynamic_shared;
+  uint32_t dynamic_shared_element_bytes;
+  uint64_t constant_bytes;              /* of constant arrays so far */
+  uint32_t shared_bytes;                /* static shared memory so far, aligned */
+  bool has_loops;                       /* while, or for with many iterations; ranges over threads do not count */
+  uint32_t inlined_size;                /* expressions inlined so far, against a bound */
+  uint64_t copies;                      /* what @unroll makes of the statements here, all loops around them together; 0 counts as 1 */
+  KJ_LIST(const kj_instance *) pending; /* instances that became LLVM functions and have no body yet */
+  LLVMValueRef *functions;              /* by instance id; NULL: none yet */
+  struct kj_call_plan *calls;           /* by instance id; call.c's own */
+
+  /* of failing threads: check.c's own, but for the record, which targets set in LLVM functions */
+  LLVMValueRef failure_record; /* generic pointer to the kj_failure_record */
+  LLVMValueRef failure_writer;
+  kj_buffer failures; /* kj_code.failures; freed by kj_end_lowering */
+  uint32_t failure_count, failure_offset;
+
+  /* metadata on loads and stores */
+  LLVMMetadataRef *scopes; /* by argument */
+  LLVMMetadataRef domain;
+  LLVMMetadataRef iteration_scope, *iteration_scopes; /* of the copy of a grid_range's body being made, and of all vector_count copies; NULL: none */
+  LLVMMetadataRef parallel_loop; /* id of the loop whose accesses are independent: llvm.mem.parallel_loop_access; NULL: none. Set by the target */
+  /* in a grid_range that handles several elements a thread: this variable is base + step, and a multiple of `multiple` for step 0 */
+  const kj_tvar *vector_variable;
+  LLVMValueRef vector_base; /* i64 */
+  uint32_t vector_step, vector_count;
+
+  LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, void_, pointer;
+  LLVMValueRef thread_context; /* inside LLVM functions: what target->thread_context made in the caller */
+};
+
+/* ---- where the targets differ ---- */
+
+typedef enum kj_barrier_reduction { KJ_REDUCE_COUNT, KJ_REDUCE_AND, KJ_REDUCE_OR } kj_barrier_reduction;
+
+struct kj_lower_target {
+  const char *name;
+  unsigned global_space, shared_space, constant_space;
+  uint64_t most_constant_bytes;           /* 0: no bound */
+  const char *device_scope, *block_scope; /* LLVM sync scopes of atomics and fences; "": system */
+  /* Creates the kernel's function (named kernel->symbol unless the target needs another), sets l->function and l->parameters.items[].value, calls kj_begin_body. */
+  void (*begin_kernel)(kj_lowering *l);
+  /* The builder stands where control leaves the kernel's body. */
+  void (*end_kernel)(kj_lowering *l);
+  /* THREAD_IDX, BLOCK_IDX, BLOCK_DIM, GRID_DIM (dimension 0..2), THREAD_RANK, WARP_RANK, LANEID: a non-negative i32, or an i64. */
+  LLVMValueRef (*position)(kj_lowering *l, kj_builtin_id position, uint32_t dimension);
+  /* Memory of a variable with is_slot, for the current thread: of its memory type. NULL where no variable is a slot. */
+  LLVMValueRef (*slot_pointer)(kj_lowering *l, const kj_tvar *var);
+  /* Element 0 of a KJ_V_SHARED variable, in shared_space, and of a KJ_V_LOCAL one. */
+  LLVMValueRef (*shared_pointer)(kj_lowering *l, const kj_tvar *var);
+  LLVMValueRef (*local_pointer)(kj_lowering *l, const kj_tvar *var);
+  LLVMValueRef (*dynamic_shared_bytes)(kj_lowering *l); /* i64 */
+  /* GRID_FOR and BLOCK_FOR. */
+  void (*range)(kj_lowering *l, const kj_tstmt *stmt);
+  /* THREADS, WARP, BARRIER_REDUCE. NULL where there are none. */
+  void (*statement)(kj_lowering *l, const kj_tstmt *stmt);
+  void (*barrier)(kj_lowering *l);
+  LLVMValueRef (*barrier_reduce)(kj_lowering *l, kj_barrier_reduction reduction, LLVMValueRef predicate); /* i1 in; i32 or i1 out */
+  /* Atomics on shared memory are plain loads and stores: called before each. NULL: they must be atomic. */
+  void (*plain_shared_atomic)(kj_lowering *l);
+  /* A relaxed atomic operation as one instruction where LLVM would lose its scope: op "add", "min", "max", "and", "or", "xor", "inc", "dec", "exch". NULL, and nothing built: none. */
+  LLVMValueRef (*scoped_atomic)(kj_lowering *l, const char *op, kjit_type type, const char *scope, LLVMValueRef pointer, LLVMValueRef value);
+  bool (*adds_small_float)(kj_lowering *l, kjit_type type); /* f16, bf16: LLVM's atomicrmw becomes an instruction. NULL: never */
+  void (*syncwarp)(kj_lowering *l, LLVMValueRef mask);
+  /* Accesses with a hint for the caches, "cg", "cs"; a value of its memory type. NULL: there are none, plain ones do. */
+  LLVMValueRef (*hinted_load)(kj_lowering *l, const char *hint, LLVMTypeRef type, LLVMValueRef pointer);
+  void (*hinted_store)(kj_lowering *l, const char *hint, LLVMValueRef pointer, LLVMValueRef value);
+  void (*prefetch)(kj_lowering *l, const char *level, LLVMValueRef pointer); /* "L1", "L2" */
+  LLVMValueRef (*clock)(kj_lowering *l, const char *name);                   /* "clock64", "globaltimer"; i64 */
+  void (*nanosleep)(kj_lowering *l, LLVMValueRef duration);                  /* i32; NULL: it is over at once */
+  void (*fence)(kj_lowering *l, const char *symbol);                         /* the builtin's: "device", "block", "" */
+  /* mode "idx", "up", "down", "bfly"; value: i32, given as 32-bit pieces one at a time; width NULL: 32. */
+  LLVMValueRef (*shuffle)(kj_lowering *l, const char *mode, LLVMValueRef mask, LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width);
+  LLVMValueRef (*vote)(kj_lowering *l, const char *mode, LLVMValueRef mask, LLVMValueRef predicate); /* i1; "ballot": i32 */
+  LLVMValueRef (*activemask)(kj_lowering *l);
+  /* A function of <math.h> by its base name ("sin", "pow", "fmod"), on floats or doubles; result: its LLVM type. "sincos" returns a struct of two. */
+  LLVMValueRef (*math)(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count, LLVMTypeRef result);
+  LLVMValueRef (*rsqrt)(kj_lowering *l, LLVMValueRef x);
+  /* An instruction of the target by the name of its intrinsic ("prmt"), overloaded on the first operand's type at most; NULL, and nothing built: the target or its architecture has none. */
+  LLVMValueRef (*native)(kj_lowering *l, const char *name, uint32_t least_arch, LLVMValueRef *args, unsigned count);
+  /* f32 to i32 or u32, truncating, saturating, NaN to 0, where one instruction does it; NULL: llvm.fpto?i.sat does. */
+  LLVMValueRef (*float_to_i32)(kj_lowering *l, LLVMValueRef x, bool is_unsigned);
+  /* The absolute value of an i32 or i64, the minimum kept; NULL: llvm.abs does. */
+  LLVMValueRef (*integer_abs)(kj_lowering *l, LLVMValueRef x);
+  /* Ends the block: the current thread leaves the kernel, from an LLVM function too. */
+  void (*leave_kernel)(kj_lowering *l);
+  /* A pointer that LLVM functions take as their first argument when the instance may_fail or, where context_has_positions, uses_positions; use_ is called in them. */
+  bool context_has_positions;
+  LLVMValueRef (*thread_context)(kj_lowering *l);
+  /* After the call of a function that may_fail, with its context: the thread goes on leaving. NULL: it is gone. */
+  void (*leave_after_call)(kj_lowering *l, LLVMValueRef context);
+  void (*use_thread_context)(kj_lowering *l, LLVMValueRef context);
+  void (*finish_function)(kj_lowering *l, LLVMValueRef function); /* attributes; may be NULL */
+};
+
+/* ---- lower.c: the whole ---- */
+
+/* The kernel and what it needs, into l->module. l's first group of fields is set, the rest is zero. Fails through kj_fail. Call kj_end_lowering afterwards,
+ * on failure too: it frees the builder. */
+void kj_lower(kj_lowering *l);
+void kj_end_lowering(kj_lowering *l);
+/* For begin_kernel: makes the entry block of l->function and the block that code starts in. */
+void kj_begin_body(kj_lowering *l);
+/* call.c: which instances are inlined (before anything is lowered), and the bodies of those that were not. */
+void kj_plan_calls(kj_lowering *l);
+void kj_lower_pending(kj_lowering *l);
+void kj_enter_kernel(kj_lowering *l);           /* makes the kernel's frame */
+void kj_bind_kernel_parameters(kj_lowering *l); /* after begin_kernel */
+_Noreturn void kj_lower_unsupported(kj_lowering *l, kj_location location, const char *what);
+
+/* ---- type.c ---- */
+
+LLVMTypeRef kj_register_type(kj_lowering *l, kjit_type type); /* scalars, tuples, arrays (packed) */
+LLVMTypeRef kj_memory_type(kj_lowering *l, kjit_type type);   /* scalars: bool is i8, bf16 i16 */
+uint32_t kj_scalar_bytes(kj_lowering *l, kjit_type type);
+bool kj_is_float_type(kj_lowering *l, kjit_type type);  /* weak float too */
+bool kj_is_signed_type(kj_lowering *l, kjit_type type); /* weak int too */
+bool kj_is_array_type(kj_lowering *l, kjit_type type);
+bool kj_is_tuple_type(kj_lowering *l, kjit_type type);
+unsigned kj_address_space(kj_lowering *l, kj_space space);
+LLVMValueRef kj_pack_array(kj_lowering *l, const kj_array_value *array);
+kj_array_value kj_unpack_array(kj_lowering *l, kjit_type type, LLVMValueRef packed);
+/* Of a static type, at element 0. */
+kj_array_value kj_static_array(kj_lowering *l, kjit_type type, LLVMValueRef pointer);
+bool kj_is_unit_stride(const kj_type_info *info, uint32_t dimension);          /* known from the layout */
+LLVMValueRef kj_to_memory(kj_lowering *l, kjit_type type, LLVMValueRef value); /* register to memory type */
+LLVMValueRef kj_from_memory(kj_lowering *l, kjit_type type, LLVMValueRef value);
+/* Undoes the register type of bf16 and f16 for arithmetic: a float; anything else as it is. And back, rounding to nearest even. */
+LLVMValueRef kj_to_compute(kj_lowering *l, kjit_type type, LLVMValueRef value);
+LLVMValueRef kj_from_compute(kj_lowering *l, kjit_type type, LLVMValueRef value);
+
+/* ---- build.c: small things on top of the builder ---- */
+
+LLVMValueRef kj_const32(kj_lowering *l, int64_t value);
+LLVMValueRef kj_const64(kj_lowering *l, int64_t value);
+LLVMValueRef kj_as_i64(kj_lowering *l, LLVMValueRef value);          /* sign-extends an i32 */
+LLVMValueRef kj_as_i32(kj_lowering *l, LLVMValueRef value);          /* truncates an i64 */
+LLVMValueRef kj_extend_position(kj_lowering *l, LLVMValueRef value); /* zero-extends a non-negative i32 to i64 */
+LLVMBasicBlockRef kj_new_block(kj_lowering *l, const char *name);    /* at the end of l->function */
+void kj_move_to(kj_lowering *l, LLVMBasicBlockRef block);
+bool kj_is_terminated(kj_lowering *l);                                      /* the current block has its terminator */
+void kj_branch(kj_lowering *l, LLVMBasicBlockRef block);                    /* unless terminated */
+LLVMValueRef kj_alloca(kj_lowering *l, LLVMTypeRef type, const char *name); /* in the entry block */
+/* An intrinsic by its full base name with its overload types; "internal error" diagnostic where LLVM does not know it. */
+LLVMValueRef kj_intrinsic(kj_lowering *l, const char *name, LLVMTypeRef *overloads, unsigned overload_count, LLVMValueRef *args, unsigned count);
+LLVMValueRef kj_intrinsic1(kj_lowering *l, const char *name, LLVMValueRef x); /* overloaded on the type of x */
+LLVMValueRef kj_intrinsic2(kj_lowering *l, const char *name, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef kj_intrinsic3(kj_lowering *l, const char *name, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z);
+void kj_add_attribute(kj_lowering *l, LLVMValueRef function, unsigned index, const char *name, uint64_t value);
+void kj_add_call_attribute(kj_lowering *l, LLVMValueRef call, const char *name);
+/* contract, unless @strict; all that @fastmath allows. Returns value. */
+LLVMValueRef kj_fast(kj_lowering *l, LLVMValueRef value);
+LLVMMetadataRef kj_metadata_string(kj_lowering *l, const char *text);
+LLVMMetadataRef kj_metadata_int(kj_lowering *l, int64_t value);
+void kj_set_metadata(kj_lowering *l, LLVMValueRef instruction, const char *kind, LLVMMetadataRef metadata);
+/* A distinct loop id with these properties; for llvm.loop on the branch back. */
+LLVMMetadataRef kj_loop_id(kj_lowering *l, LLVMMetadataRef *properties, unsigned count);
+
+/* ---- expression.c, arithmetic.c, convert.c, index.c ---- */
+
+/* A scalar or tuple (arrays: packed). NULL for a call without result. */
+LLVMValueRef kj_lower_expr(kj_lowering *l, const kj_texpr *expr);
+kj_array_value kj_lower_array(kj_lowering *l, const kj_texpr *expr);
+/* An i1: the condition of if, while, ?:. */
+LLVMValueRef kj_lower_condition(kj_lowering *l, const kj_texpr *expr);
+/* and, or, ?: that become selects, everything else; the operands are not looked into. */
+bool kj_is_straight(kj_lowering *l, const kj_texpr *expr);
+/* The value of an integer expression modulo 2^32, as an i32; exact for is_narrow ones. */
+LLVMValueRef kj_lower_index32(kj_lowering *l, const kj_texpr *expr);
+/* The same for 64-bit integers where it can be computed without the 64-bit value; NULL, and nothing built, where it cannot. */
+LLVMValueRef kj_try_index32(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kj_lower_call(kj_lowering *l, const kj_texpr *expr);
+kj_array_value kj_lower_array_call(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kj_build_binary(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x, LLVMValueRef y, kj_location location);
+LLVMValueRef kj_build_compare(kj_lowering *l, kjit_op op, kjit_type x_type, kjit_type y_type, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef kj_build_convert(kj_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value);
+typedef enum kj_rounding { KJ_ROUND_FLOOR, KJ_ROUND_CEIL, KJ_ROUND_TRUNC } kj_rounding;
+LLVMValueRef kj_build_divide(kj_lowering *l, bool is_signed, kj_rounding rounding, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef kj_build_remainder(kj_lowering *l, bool is_signed, kj_rounding rounding, LLVMValueRef x, LLVMValueRef y);
+/* A scalar from another lane, in 32-bit pieces. */
+typedef struct kj_shuffle {
+  const char *mode; /* as target->shuffle's */
+  LLVMValueRef mask, lane, width;
+} kj_shuffle;
+LLVMValueRef kj_build_shuffle(kj_lowering *l, kjit_type type, const kj_shuffle *shuffle, LLVMValueRef value);
+/* The reduction of a warp function, "add", "min", "max", "and", "or" or "xor", of two values in register form. */
+LLVMValueRef kj_build_reduction(kj_lowering *l, const char *op, kjit_type type, LLVMValueRef x, LLVMValueRef y);
+/* A scalar's bits as an integer of its size, and of at least 32 bits: what lanes compare. */
+LLVMValueRef kj_comparable_bits(kj_lowering *l, kjit_type type, LLVMValueRef value);
+LLVMValueRef kj_build_minmax(kj_lowering *l, bool is_max, kjit_type type, LLVMValueRef x, LLVMValueRef y);
+
+/* Address of an element. indices.count is the rank. */
+LLVMValueRef kj_element_pointer(kj_lowering *l, const kj_array_value *array, const kj_texprs *indices);
+/* In the copies of a vectorized grid_range body: an element at the loop variable; its alignment (else the element's size). */
+bool kj_is_vector_access(kj_lowering *l, const kj_array_value *array, const kj_texprs *indices);
+uint32_t kj_element_alignment(kj_lowering *l, const kj_array_value *array, const kj_texprs *indices);
+/* The same where the indices are values, i64 or exact i32. */
+LLVMValueRef kj_element_pointer_at(kj_lowering *l, const kj_array_value *array, LLVMValueRef const *indices, uint32_t count);
+kj_array_value kj_lower_view(kj_lowering *l, const kj_texpr *view);
+LLVMValueRef kj_extent(kj_lowering *l, const kj_array_value *array, uint32_t dimension); /* i64 */
+LLVMValueRef kj_stride(kj_lowering *l, const kj_array_value *array, uint32_t dimension); /* i64 */
+
+/* The same; is_checked: threads with an index out of bounds fail. */
+LLVMValueRef kj_checked_pointer(kj_lowering *l, const kj_array_value *array, const kj_texprs *indices, bool is_checked);
+
+/* ---- check.c: failing threads ---- */
+
+typedef struct kj_failure {
+  kj_failure_kind kind;
+  kj_location location;
+  const char *message; /* or NULL */
+  unsigned count;
+  kjit_type types[2];
+  LLVMValueRef values[2]; /* in register type */
+} kj_failure;
+
+/* Kernels that may fail get one parameter more, the last one; its value for the kernel's body. */
+void kj_plan_failures(kj_lowering *l);
+void kj_bind_failure_record(kj_lowering *l);
+/* Reports, leaves the kernel and ends the block. */
+void kj_build_failure(kj_lowering *l, const kj_failure *failure);
+void kj_fail_if(kj_lowering *l, LLVMValueRef condition, const kj_failure *failure);
+void kj_lower_fail(kj_lowering *l, const kj_tstmt *stmt);
+/* value and extent: i64 */
+void kj_check_index(kj_lowering *l, const kj_texpr *index, LLVMValueRef value, LLVMValueRef extent);
+typedef struct kj_slice {
+  kj_location location;
+  LLVMValueRef first, count, step, extent; /* i64; step NULL: 1 */
+} kj_slice;
+void kj_check_slice(kj_lowering *l, const kj_slice *slice);
+/* x / y of the type, for a node that is_checked. */
+void kj_check_divisor(kj_lowering *l, const kj_texpr *expr, kjit_type type, LLVMValueRef x, LLVMValueRef y);
+
+/* ---- memory.c: loads and stores with all that is known about them ---- */
+
+/* An element, in register type. */
+LLVMValueRef kj_load_element(kj_lowering *l, const kj_array_value *array, LLVMValueRef pointer, uint32_t alignment);
+void kj_store_element(kj_lowering *l, const kj_array_value *array, LLVMValueRef pointer, LLVMValueRef value, uint32_t alignment);
+/* alias.scope, noalias, parallel loop; for instructions made elsewhere (atomics) too. */
+void kj_annotate_access(kj_lowering *l, LLVMValueRef instruction, uint32_t object);
+/* The value of a variable, and assigning it: registers, memory and slots alike. Scalars and tuples. */
+LLVMValueRef kj_get_variable(kj_lowering *l, const kj_tvar *var);
+void kj_set_variable(kj_lowering *l, const kj_tvar *var, LLVMValueRef value);
+LLVMValueRef kj_get_variable32(kj_lowering *l, const kj_tvar *var); /* of a narrow variable: the i32 itself */
+/* Array of a storage variable, parameter or let; binding one. */
+kj_array_value kj_get_array(kj_lowering *l, const kj_tvar *var);
+void kj_set_array(kj_lowering *l, const kj_tvar *var, const kj_array_value *array);
+/* Element 0 of a KJ_V_CONST variable: a constant global. */
+LLVMValueRef kj_constant_pointer(kj_lowering *l, const kj_tvar *var);
+/* Alias scope domains and scopes: distinct nodes. */
+LLVMMetadataRef kj_make_domain(kj_lowering *l, const char *name);
+LLVMMetadataRef kj_make_scope(kj_lowering *l, LLVMMetadataRef domain, const char *name);
+
+/* ---- statement.c, loop.c ---- */
+
+void kj_lower_stmts(kj_lowering *l, const kj_tstmts *stmts);
+void kj_lower_stmt(kj_lowering *l, const kj_tstmt *stmt);
+void kj_lower_while(kj_lowering *l, const kj_tstmt *stmt);
+void kj_lower_for(kj_lowering *l, const kj_tstmt *stmt);
+
+/* A counted loop that the caller fills: for (i = first; i < stop; i += step), step > 0 and i + step may not overflow as an unsigned number of the type. The builder stands in
+ * the body after kj_begin_loop and behind the loop after kj_end_loop. properties: of the loop id. */
+typedef struct kj_counted_loop {
+  kj_loop loop; /* continue goes to next, break to leave */
+  LLVMBasicBlockRef header;
+  LLVMValueRef counter, step;
+  LLVMMetadataRef id;
+} kj_counted_loop;
+void kj_begin_loop(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first, LLVMValueRef stop, LLVMValueRef step, const char *name);
+void kj_end_loop(kj_lowering *l, kj_counted_loop *loop);
+
+/* ---- strided_range.c: grid_range and block_range over numbered threads ---- */
+
+/* Visits the elements of stmt's extents that thread `rank` of `count` has (of equal types: i64, or i32 and below 2^31), in any number of dimensions. */
+void kj_lower_strided_range(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank, LLVMValueRef count);
+
+/* ---- parameter.c ---- */
+
+/* Which extents, strides and pointers the kernel needs, and who writes what: l->uses and l->parameters. */
+void kj_plan_parameters(kj_lowering *l);
+/* The copy for kj_code: parameters, facts and sizes. Out of memory: false. */
+bool kj_describe_code(kj_lowering *l, kj_code *code);
+
+/* ---- built-ins: kj_lower_<lower> of builtins.def ---- */
+
+/* target->native, or NULL. */
+LLVMValueRef kj_try_native(kj_lowering *l, const char *name, uint32_t least_arch, LLVMValueRef *args, unsigned count);
+
+typedef LLVMValueRef (*kj_lower_builtin)(kj_lowering *l, const kj_texpr *expr);
+#define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) LLVMValueRef kj_lower_##lower(kj_lowering *l, const kj_texpr *expr);
+#include "ir/builtins.def"
+#undef X
+extern const kj_lower_builtin kj_lower_table[KJ_BUILTIN_COUNT];
+
+#endif

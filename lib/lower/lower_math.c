@@ -1,0 +1,149 @@
+/* Functions of <math.h>. On f32 and f64 by the target's library; f16 and bf16 through f32. */
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "lower/lower.h"
+
+static LLVMValueRef compute_arg(kj_lowering *l, const kj_texpr *expr, size_t i)
+{
+  const kj_texpr *x = expr->args.items[i];
+  return kj_to_compute(l, x->type, kj_lower_expr(l, x));
+}
+
+LLVMValueRef kj_lower_math(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef args[3];
+  for (size_t i = 0; i < expr->args.count; i++) args[i] = compute_arg(l, expr, i);
+  return kj_from_compute(l, expr->type, l->target->math(l, expr->builtin->symbol, args, (unsigned)expr->args.count, LLVMTypeOf(args[0])));
+}
+
+LLVMValueRef kj_lower_rsqrt(kj_lowering *l, const kj_texpr *expr) { return kj_from_compute(l, expr->type, l->target->rsqrt(l, compute_arg(l, expr, 0))); }
+
+/* n, x. The C library and CUDA's differ below 0: not a number on both targets. */
+LLVMValueRef kj_lower_bessel(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef n = kj_lower_expr(l, expr->args.items[0]), args[2] = { n, compute_arg(l, expr, 1) };
+  LLVMTypeRef type = LLVMTypeOf(args[1]);
+  LLVMValueRef value = l->target->math(l, expr->builtin->symbol, args, 2, type);
+  LLVMValueRef is_defined = LLVMBuildICmp(l->builder, LLVMIntSGE, n, kj_const32(l, 0), "");
+  return kj_from_compute(l, expr->type, LLVMBuildSelect(l->builder, is_defined, value, LLVMConstReal(type, NAN), ""));
+}
+
+/* x / y by an approximate reciprocal, in f32 and where there is such an instruction. */
+LLVMValueRef kj_lower_fast_divide(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef args[2] = { compute_arg(l, expr, 0), compute_arg(l, expr, 1) };
+  LLVMValueRef quotient = LLVMTypeOf(args[0]) == l->f32 ? kj_try_native(l, "div.approx.f", 0, args, 2) : NULL;
+  return kj_from_compute(l, expr->type, quotient ? quotient : kj_fast(l, LLVMBuildFDiv(l->builder, args[0], args[1], "")));
+}
+
+/* Comparisons that fail for a NaN: it becomes 0, as does -0. */
+LLVMValueRef kj_lower_saturate(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef x = compute_arg(l, expr, 0), native = LLVMTypeOf(x) == l->f32 ? kj_try_native(l, "saturate.f", 0, &x, 1) : NULL;
+  if (native) return kj_from_compute(l, expr->type, native);
+  LLVMTypeRef type = LLVMTypeOf(x);
+  LLVMValueRef zero = LLVMConstNull(type), one = LLVMConstReal(type, 1);
+  LLVMValueRef positive = LLVMBuildSelect(l->builder, LLVMBuildFCmp(l->builder, LLVMRealOGT, x, zero, ""), x, zero, "");
+  return kj_from_compute(l, expr->type, LLVMBuildSelect(l->builder, LLVMBuildFCmp(l->builder, LLVMRealOLT, positive, one, ""), positive, one, ""));
+}
+
+LLVMValueRef kj_lower_round_to_int(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef x = compute_arg(l, expr, 0);
+  kjit_type type = LLVMTypeOf(x) == l->f64 ? KJIT_F64 : KJIT_F32;
+  return kj_build_convert(l, type, expr->type, kj_intrinsic1(l, expr->builtin->symbol, x));
+}
+
+/* n is an i32 for LLVM: larger ones saturate, which gives the same infinity or zero. */
+LLVMValueRef kj_lower_ldexp(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef x = compute_arg(l, expr, 0), n = kj_lower_expr(l, expr->args.items[1]);
+  kjit_type n_type = expr->args.items[1]->type;
+  if (kj_scalar_bytes(l, n_type) < 4 || n_type == KJIT_I32) {
+    n = kj_build_convert(l, n_type, KJIT_I32, n);
+  } else {
+    bool is_signed = kj_is_signed_type(l, n_type);
+    LLVMTypeRef type = LLVMTypeOf(n);
+    if (is_signed) n = kj_intrinsic2(l, "llvm.smax", n, LLVMConstInt(type, (uint64_t)(int64_t)-10000, true));
+    n = kj_intrinsic2(l, is_signed ? "llvm.smin" : "llvm.umin", n, LLVMConstInt(type, 10000, false));
+    n = kj_build_convert(l, n_type, KJIT_I32, n);
+  }
+  LLVMTypeRef overloads[2] = { LLVMTypeOf(x), l->i32 };
+  return kj_from_compute(l, expr->type, kj_intrinsic(l, "llvm.ldexp", overloads, 2, (LLVMValueRef[]){ x, n }, 2));
+}
+
+static LLVMValueRef make_pair(kj_lowering *l, const kj_texpr *expr, LLVMValueRef first, LLVMValueRef second)
+{
+  LLVMValueRef tuple = LLVMGetPoison(kj_register_type(l, expr->type));
+  tuple = LLVMBuildInsertValue(l->builder, tuple, first, 0, "");
+  return LLVMBuildInsertValue(l->builder, tuple, second, 1, "");
+}
+
+static LLVMValueRef is_class(kj_lowering *l, LLVMRealPredicate predicate, LLVMValueRef size, double bound)
+{
+  return LLVMBuildFCmp(l->builder, predicate, size, LLVMConstReal(LLVMTypeOf(size), bound), "");
+}
+
+static LLVMValueRef split_exponent(kj_lowering *l, LLVMValueRef x)
+{
+  LLVMTypeRef overloads[2] = { LLVMTypeOf(x), l->i32 };
+  return kj_intrinsic(l, "llvm.frexp", overloads, 2, &x, 1);
+}
+
+/* C leaves the exponent of infinities and NaNs open: 0 on both targets. */
+LLVMValueRef kj_lower_frexp(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef x = compute_arg(l, expr, 0), parts = split_exponent(l, x);
+  LLVMValueRef is_finite = is_class(l, LLVMRealOLT, kj_intrinsic1(l, "llvm.fabs", x), INFINITY);
+  LLVMValueRef mantissa = LLVMBuildSelect(l->builder, is_finite, LLVMBuildExtractValue(l->builder, parts, 0, ""), x, "");
+  LLVMValueRef exponent = LLVMBuildSelect(l->builder, is_finite, LLVMBuildExtractValue(l->builder, parts, 1, ""), kj_const32(l, 0), "");
+  return make_pair(l, expr, kj_from_compute(l, expr->args.items[0]->type, mantissa), exponent);
+}
+
+/* As glibc: INT_MIN for 0 and NaN, INT_MAX for infinities. */
+LLVMValueRef kj_lower_ilogb(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef x = compute_arg(l, expr, 0), size = kj_intrinsic1(l, "llvm.fabs", x);
+  LLVMValueRef exponent = LLVMBuildSub(l->builder, LLVMBuildExtractValue(l->builder, split_exponent(l, x), 1, ""), kj_const32(l, 1), "");
+  LLVMValueRef is_number = LLVMBuildAnd(l->builder, is_class(l, LLVMRealOGT, size, 0), is_class(l, LLVMRealOLT, size, INFINITY), "");
+  LLVMValueRef special = LLVMBuildSelect(l->builder, is_class(l, LLVMRealOEQ, size, INFINITY), kj_const32(l, INT_MAX), kj_const32(l, INT_MIN), "");
+  return LLVMBuildSelect(l->builder, is_number, exponent, special, "");
+}
+
+/* The fraction of an infinity is a zero; both parts have the sign of x. */
+LLVMValueRef kj_lower_modf(kj_lowering *l, const kj_texpr *expr)
+{
+  kjit_type type = expr->args.items[0]->type;
+  LLVMValueRef x = compute_arg(l, expr, 0), whole = kj_intrinsic1(l, "llvm.trunc", x);
+  LLVMValueRef is_infinite = is_class(l, LLVMRealOEQ, kj_intrinsic1(l, "llvm.fabs", x), INFINITY);
+  LLVMValueRef rest = LLVMBuildSelect(l->builder, is_infinite, LLVMConstNull(LLVMTypeOf(x)), LLVMBuildFSub(l->builder, x, whole, ""), "");
+  LLVMValueRef fraction = kj_intrinsic2(l, "llvm.copysign", rest, x);
+  return make_pair(l, expr, kj_from_compute(l, type, fraction), kj_from_compute(l, type, whole));
+}
+
+LLVMValueRef kj_lower_sincos(kj_lowering *l, const kj_texpr *expr)
+{
+  kjit_type type = expr->args.items[0]->type;
+  LLVMValueRef x = compute_arg(l, expr, 0);
+  LLVMTypeRef items[2] = { LLVMTypeOf(x), LLVMTypeOf(x) };
+  LLVMValueRef both = l->target->math(l, "sincos", &x, 1, LLVMStructTypeInContext(l->context, items, 2, false));
+  LLVMValueRef sine = LLVMBuildExtractValue(l->builder, both, 0, ""), cosine = LLVMBuildExtractValue(l->builder, both, 1, "");
+  return make_pair(l, expr, kj_from_compute(l, type, sine), kj_from_compute(l, type, cosine));
+}
+
+static LLVMValueRef sign_bit(kj_lowering *l, LLVMValueRef x)
+{
+  LLVMTypeRef type = LLVMTypeOf(x) == l->f64 ? l->i64 : l->i32;
+  return LLVMBuildICmp(l->builder, LLVMIntSLT, LLVMBuildBitCast(l->builder, x, type, ""), LLVMConstNull(type), "");
+}
+
+LLVMValueRef kj_lower_float_test(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef x = compute_arg(l, expr, 0);
+  const char *test = expr->builtin->symbol;
+  if (strcmp(test, "isnan") == 0) return LLVMBuildFCmp(l->builder, LLVMRealUNO, x, x, "");
+  if (strcmp(test, "signbit") == 0) return sign_bit(l, x);
+  return is_class(l, strcmp(test, "isinf") == 0 ? LLVMRealOEQ : LLVMRealOLT, kj_intrinsic1(l, "llvm.fabs", x), INFINITY);
+}

@@ -1,0 +1,77 @@
+/* Accesses with a hint for the caches, prefetching; clocks, traps, assumptions. */
+#include <string.h>
+
+#include "lower/lower.h"
+
+typedef struct element {
+  kj_array_value array;
+  LLVMValueRef pointer;
+  kjit_type type;
+  bool is_shared;
+} element;
+
+static element lower_element(kj_lowering *l, const kj_texpr *expr)
+{
+  element e = { .array = kj_lower_array(l, expr->x) };
+  const kj_type_info *info = kj_type(l->c->types, e.array.type);
+  e.type = info->element;
+  e.is_shared = info->space == KJ_SPACE_SHARED;
+  e.pointer = kj_element_pointer(l, &e.array, &expr->indices);
+  return e;
+}
+
+LLVMValueRef kj_lower_hinted_load(kj_lowering *l, const kj_texpr *expr)
+{
+  element e = lower_element(l, expr);
+  bool is_plain = e.is_shared || kj_type(l->c->types, e.array.type)->space == KJ_SPACE_CONST || !l->target->hinted_load;
+  if (is_plain) return kj_load_element(l, &e.array, e.pointer, 0);
+  if (strcmp(expr->builtin->symbol, "nc") != 0)
+    return kj_from_memory(l, e.type, l->target->hinted_load(l, expr->builtin->symbol, kj_memory_type(l, e.type), e.pointer));
+  LLVMValueRef load = LLVMBuildLoad2(l->builder, kj_memory_type(l, e.type), e.pointer, "");
+  LLVMSetAlignment(load, kj_scalar_bytes(l, e.type));
+  kj_annotate_access(l, load, e.array.object);
+  kj_set_metadata(l, load, "invariant.load", LLVMMDNodeInContext2(l->context, NULL, 0));
+  return kj_from_memory(l, e.type, load);
+}
+
+LLVMValueRef kj_lower_hinted_store(kj_lowering *l, const kj_texpr *expr)
+{
+  element e = lower_element(l, expr);
+  LLVMValueRef value = kj_lower_expr(l, expr->args.items[0]);
+  if (e.is_shared || !l->target->hinted_store) kj_store_element(l, &e.array, e.pointer, value, 0);
+  else l->target->hinted_store(l, expr->builtin->symbol, e.pointer, kj_to_memory(l, e.type, value));
+  return NULL;
+}
+
+LLVMValueRef kj_lower_prefetch(kj_lowering *l, const kj_texpr *expr)
+{
+  element e = lower_element(l, expr);
+  if (!e.is_shared) l->target->prefetch(l, expr->builtin->symbol, e.pointer);
+  return NULL;
+}
+
+LLVMValueRef kj_lower_clock(kj_lowering *l, const kj_texpr *expr) { return l->target->clock(l, expr->builtin->symbol); }
+
+LLVMValueRef kj_lower_nanosleep(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef duration = kj_lower_expr(l, expr->args.items[0]);
+  if (l->target->nanosleep) l->target->nanosleep(l, duration);
+  return NULL;
+}
+
+/* On the CPU it would end the host's process. */
+LLVMValueRef kj_lower_trap(kj_lowering *l, const kj_texpr *expr)
+{
+  if (l->c->request->target.kind == KJ_TARGET_CPU)
+    kj_fail(l->c, expr->location, KJIT_ERROR_UNSUPPORTED,
+            "`%s` is not supported on the CPU, where it would end the process: write `raise`, or `if target == gpu`", expr->builtin->name);
+  kj_intrinsic(l, expr->builtin->symbol, NULL, 0, NULL, 0);
+  return NULL;
+}
+
+LLVMValueRef kj_lower_assume(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef condition = kj_lower_condition(l, expr->args.items[0]);
+  kj_intrinsic(l, "llvm.assume", NULL, 0, &condition, 1);
+  return NULL;
+}

@@ -1,0 +1,127 @@
+/* nvptx: math functions from libdevice, or libclc where there is none, by their names; which is linked is lib/target/nvptx.c's business. */
+#include <string.h>
+
+#include "lower/nvptx.h"
+#include "lower/nvptx_parts.h"
+
+static kj_nvptx_lowering *state_of(kj_lowering *l) { return l->target_state; }
+
+/* Functions that libdevice also has in an approximate form for @fastmath, f32 only. */
+static bool has_fast_form(const char *name)
+{
+  static const char *const names[] = { "sin", "cos", "tan", "exp", "exp10", "log", "log2", "log10", "pow", "sincos" };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(names[i], name) == 0) return true;
+  return false;
+}
+
+static const char *libdevice_name(kj_lowering *l, const char *name, bool is_float)
+{
+  bool is_fast = is_float && l->frame->instance->is_fastmath && has_fast_form(name);
+  return kj_format(l->c->arena, "__nv_%s%s%s", is_fast ? "fast_" : "", name, is_float ? "f" : "");
+}
+
+/* As OpenCL C's functions are mangled by the Itanium ABI. */
+static const char *libclc_name(kj_lowering *l, const char *name, unsigned count, bool is_float)
+{
+  char types[4] = { 0 };
+  memset(types, is_float ? 'f' : 'd', count);
+  return kj_format(l->c->arena, "_Z%zu%s%s", strlen(name), name, types);
+}
+
+static LLVMValueRef call_library(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count, LLVMTypeRef result)
+{
+  LLVMTypeRef types[4];
+  for (unsigned i = 0; i < count; i++) types[i] = LLVMTypeOf(args[i]);
+  LLVMTypeRef type = LLVMFunctionType(result, types, count, false);
+  LLVMValueRef function = LLVMGetNamedFunction(l->module, name);
+  if (!function) function = LLVMAddFunction(l->module, name, type);
+  state_of(l)->calls_library = true;
+  return kj_fast(l, LLVMBuildCall2(l->builder, type, function, args, count, ""));
+}
+
+/* f32 functions that are straight code once inlined. */
+static bool is_straight(const char *name)
+{
+  static const char *const names[] = { "exp", "exp2", "exp10", "log", "log2", "log10" };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(names[i], name) == 0) return true;
+  return false;
+}
+
+static void require_libdevice(kj_lowering *l, const char *name)
+{
+  static const char *const names[] = { "erfinv", "erfcinv", "erfcx", "normcdf", "normcdfinv", "j0", "j1", "jn", "y0", "y1", "yn" };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(names[i], name) == 0)
+      kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED, "`%s` on a GPU needs libdevice (CUDA toolkit): libclc, which was found, has no such function",
+              name);
+}
+
+static LLVMValueRef call_one(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count, LLVMTypeRef result)
+{
+  static const char fast[] = "fast_";
+  bool is_float = LLVMTypeOf(args[count - 1]) == l->f32; /* the first one may be an integer */
+  bool is_fast = strncmp(name, fast, sizeof fast - 1) == 0, keeps_fast = is_float && state_of(l)->library == KJ_LIBDEVICE;
+  if (is_fast && !keeps_fast) name += sizeof fast - 1;
+  state_of(l)->has_branches |= !is_float || !((is_fast && keeps_fast) || is_straight(name));
+  if (state_of(l)->library == KJ_LIBCLC) require_libdevice(l, name);
+  bool is_inverse = state_of(l)->library == KJ_LIBCLC && strcmp(name, "rcbrt") == 0;
+  if (is_inverse) return kj_fast(l, LLVMBuildFDiv(l->builder, LLVMConstReal(result, 1), call_one(l, "cbrt", args, count, result), ""));
+  const char *symbol = state_of(l)->library == KJ_LIBDEVICE ? libdevice_name(l, name, is_float) : libclc_name(l, name, count, is_float);
+  return call_library(l, symbol, args, count, result);
+}
+
+/* libdevice's writes through two pointers. */
+static LLVMValueRef call_sincos(kj_lowering *l, LLVMValueRef x, LLVMTypeRef result)
+{
+  LLVMTypeRef type = LLVMTypeOf(x);
+  LLVMValueRef sine, cosine;
+  if (state_of(l)->library == KJ_LIBDEVICE) {
+    state_of(l)->has_branches = true;
+    LLVMValueRef args[3] = { x, kj_alloca(l, type, "sine"), kj_alloca(l, type, "cosine") };
+    call_library(l, libdevice_name(l, "sincos", type == l->f32), args, 3, l->void_);
+    sine = LLVMBuildLoad2(l->builder, type, args[1], "");
+    cosine = LLVMBuildLoad2(l->builder, type, args[2], "");
+  } else {
+    sine = call_one(l, "sin", &x, 1, type);
+    cosine = call_one(l, "cos", &x, 1, type);
+  }
+  LLVMValueRef both = LLVMBuildInsertValue(l->builder, LLVMGetPoison(result), sine, 0, "");
+  return LLVMBuildInsertValue(l->builder, both, cosine, 1, "");
+}
+
+LLVMValueRef kj_nvptx_math(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count, LLVMTypeRef result)
+{
+  return strcmp(name, "sincos") == 0 ? call_sincos(l, args[0], result) : call_one(l, name, args, count, result);
+}
+
+LLVMValueRef kj_nvptx_native(kj_lowering *l, const char *name, uint32_t least_arch, LLVMValueRef *args, unsigned count)
+{
+  if (l->c->request->target.arch < least_arch) return NULL;
+  const char *full = kj_format(l->c->arena, "llvm.nvvm.%s", name);
+  LLVMTypeRef overload = count ? LLVMTypeOf(args[0]) : NULL;
+  return kj_intrinsic(l, full, &overload, LLVMIntrinsicIsOverloaded(LLVMLookupIntrinsicID(full, strlen(full))), args, count);
+}
+
+LLVMValueRef kj_nvptx_rsqrt(kj_lowering *l, LLVMValueRef x)
+{
+  return kj_intrinsic(l, LLVMTypeOf(x) == l->f32 ? "llvm.nvvm.rsqrt.approx.f" : "llvm.nvvm.rsqrt.approx.d", NULL, 0, &x, 1);
+}
+
+LLVMValueRef kj_nvptx_float_to_i32(kj_lowering *l, LLVMValueRef x, bool is_unsigned)
+{
+  return kj_intrinsic(l, is_unsigned ? "llvm.nvvm.f2ui.rz" : "llvm.nvvm.f2i.rz", NULL, 0, &x, 1);
+}
+
+/* ptxas takes the result of PTX's abs to be non-negative, and converts the minimum to a positive float: the greater of x and -x is written out, out of LLVM's sight. */
+LLVMValueRef kj_nvptx_integer_abs(kj_lowering *l, LLVMValueRef x)
+{
+  static const char text32[] = "{ .reg .s32 negated; sub.s32 negated, 0, $1; max.s32 $0, $1, negated; }",
+                    text64[] = "{ .reg .s64 negated; sub.s64 negated, 0, $1; max.s64 $0, $1, negated; }";
+  LLVMTypeRef type = LLVMTypeOf(x), function = LLVMFunctionType(type, &type, 1, false);
+  bool is_wide = type == l->i64;
+  const char *text = is_wide ? text64 : text32, *constraints = is_wide ? "=l,l" : "=r,r";
+  LLVMValueRef code = LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints), false, false, LLVMInlineAsmDialectATT, false);
+  return LLVMBuildCall2(l->builder, function, code, &x, 1, "");
+}

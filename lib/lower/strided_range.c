@@ -1,0 +1,385 @@
+/* grid_range and block_range where threads are numbered: a thread visits the elements rank, rank + count, ... of the linear order in which the last index is contiguous.
+ *
+ * One dimension may be vectorized: each thread takes as many neighbouring elements as make 16 bytes, in copies of the body that follow each other in one basic block, so
+ * that the backend joins their loads and their stores. Needs that every access is at the loop variable itself, in aligned contiguous arguments of which each that is
+ * written is disjoint from, or the same as, each other: then the copies are independent, which their alias scopes say. */
+#include "lower/lower.h"
+
+/* ---- whether a loop can be vectorized ---- */
+
+enum { MOST_COPIED = 640, MATH_COST = 12 }; /* cost of all copies of the body together; of a math function */
+
+typedef struct scan {
+  kj_lowering *l;
+  const kj_tvar *var;
+  uint64_t *touched, *written; /* sets of arguments */
+  uint32_t cost, largest;
+  bool fails;
+} scan;
+
+static void scan_expr(scan *s, const kj_texpr *expr);
+
+static void scan_list(scan *s, const kj_texprs *list)
+{
+  for (size_t i = 0; i < list->count && !s->fails; i++) scan_expr(s, list->items[i]);
+}
+
+/* The pointer of an argument itself: its view would not be aligned. */
+static bool is_whole_argument(kj_lowering *l, const kj_array_value *array)
+{
+  for (size_t i = 0; i < l->parameters.count; i++)
+    if (l->parameters.items[i].value == array->pointer) return l->parameters.items[i].parameter.kind == KJ_PARAMETER_POINTER;
+  return false;
+}
+
+static bool is_uniform_index(const kj_texpr *expr)
+{
+  if (expr->kind == KJ_T_CONST) return true;
+  return expr->kind == KJ_T_CONVERT && is_uniform_index(expr->x);
+}
+
+static void scan_access(scan *s, const kj_texpr *x, const kj_texprs *indices, bool is_store)
+{
+  s->cost++;
+  s->fails = true;
+  if (x->kind != KJ_T_VAR || (x->var->kind != KJ_V_PARAM && x->var->kind != KJ_V_LET)) return;
+  kj_array_value array = kj_get_array(s->l, x->var);
+  if (array.object == KJ_OBJECT_UNKNOWN) return;
+  bool is_uniform = !is_store;
+  for (size_t i = 0; i < indices->count; i++) is_uniform = is_uniform && is_uniform_index(indices->items[i]);
+  uint32_t argument = array.object - 1;
+  s->touched[argument / 64] |= (uint64_t)1 << argument % 64;
+  s->fails = !is_uniform;
+  if (is_uniform || indices->count != 1) return;
+  const kj_texpr *index = indices->items[0];
+  bool is_unit = LLVMIsAConstantInt(array.strides[0]) && LLVMConstIntGetZExtValue(array.strides[0]) == 1;
+  bool is_aligned = s->l->c->request->signature->arguments[argument].facts & KJ_FACT_ALIGNED16;
+  if (index->kind != KJ_T_VAR || index->var != s->var || !is_unit || !is_aligned || !is_whole_argument(s->l, &array)) return;
+  uint32_t size = kj_scalar_bytes(s->l, kj_type(s->l->c->types, array.type)->element);
+  if (size > s->largest) s->largest = size;
+  if (is_store) s->written[argument / 64] |= (uint64_t)1 << argument % 64;
+  s->fails = false;
+}
+
+/* Math functions that are straight code: others have branches, which would part the copies' loads. */
+static bool is_straight_math(kj_builtin_id id)
+{
+  static const kj_builtin_id straight[] = { KJ_BUILTIN_EXP,  KJ_BUILTIN_EXP2,  KJ_BUILTIN_EXP10, KJ_BUILTIN_LOG,
+                                            KJ_BUILTIN_LOG2, KJ_BUILTIN_LOG10, KJ_BUILTIN_RSQRT, KJ_BUILTIN_ERF };
+  for (size_t i = 0; i < sizeof straight / sizeof *straight; i++)
+    if (straight[i] == id) return true;
+  return false;
+}
+
+static bool calls_library(const kj_builtin *builtin)
+{
+  static const kj_lower_builtin library[] = { kj_lower_math, kj_lower_rsqrt, kj_lower_sincos, kj_lower_ldexp, kj_lower_frexp, kj_lower_modf, kj_lower_ilogb };
+  for (size_t i = 0; i < sizeof library / sizeof *library; i++)
+    if (library[i] == kj_lower_table[builtin->id]) return true;
+  return false;
+}
+
+static void scan_builtin(scan *s, const kj_texpr *expr)
+{
+  bool is_library = calls_library(expr->builtin);
+  s->cost += is_library ? MATH_COST : 1;
+  bool is_double = expr->type == KJIT_F64 && is_library;
+  s->fails = !(expr->builtin->flags & KJ_PURE) || (is_library && !is_straight_math(expr->builtin->id)) || is_double;
+  if (!s->fails) scan_list(s, &expr->args);
+}
+
+static void scan_stmts(scan *s, const kj_tstmts *stmts);
+
+static void scan_call(scan *s, const kj_texpr *expr)
+{
+  const kj_tstmts *body = &expr->instance->body;
+  scan_list(s, &expr->args);
+  for (size_t i = 0; i < expr->args.count; i++)
+    if (kj_is_array_type(s->l, expr->args.items[i]->type)) s->fails = true;
+  if (s->fails || !body->count || body->items[body->count - 1]->kind != KJ_TS_RETURN || s->cost > MOST_COPIED) {
+    s->fails = true;
+    return;
+  }
+  kj_tstmts before = *body;
+  before.count--;
+  scan_stmts(s, &before);
+  if (!s->fails && body->items[before.count]->value) scan_expr(s, body->items[before.count]->value);
+}
+
+static void scan_expr(scan *s, const kj_texpr *expr)
+{
+  if (!expr || s->fails) return;
+  s->fails = !kj_is_straight(s->l, expr);
+  if (s->fails) return;
+  switch (expr->kind) {
+  case KJ_T_CONST:
+  case KJ_T_VAR: s->fails = kj_is_array_type(s->l, expr->type); return;
+  case KJ_T_EXTENT:
+  case KJ_T_STRIDE: s->fails = expr->x->kind != KJ_T_VAR; return;
+  case KJ_T_LOAD: scan_access(s, expr->x, &expr->args, false); return;
+  case KJ_T_VIEW: s->fails = true; return;
+  case KJ_T_BUILTIN: scan_builtin(s, expr); return;
+  case KJ_T_CALL: scan_call(s, expr); return;
+  case KJ_T_BINARY: s->fails = expr->op == KJIT_POW || ((expr->op == KJIT_MOD || expr->op == KJIT_FLOORDIV) && kj_is_float_type(s->l, expr->type)); break;
+  default: break;
+  }
+  s->cost++;
+  scan_expr(s, expr->x);
+  scan_expr(s, expr->y);
+  scan_expr(s, expr->z);
+  scan_list(s, &expr->args);
+}
+
+static void scan_stmts(scan *s, const kj_tstmts *stmts)
+{
+  for (size_t i = 0; i < stmts->count && !s->fails; i++) {
+    const kj_tstmt *stmt = stmts->items[i];
+    s->fails = stmt->kind != KJ_TS_ASSIGN && stmt->kind != KJ_TS_STORE && stmt->kind != KJ_TS_EVALUATE;
+    scan_expr(s, stmt->value);
+    if (!s->fails && stmt->kind == KJ_TS_STORE) scan_access(s, stmt->array, &stmt->indices, true);
+    if (stmt->kind == KJ_TS_ASSIGN && kj_is_array_type(s->l, stmt->var->type)) s->fails = true;
+  }
+}
+
+static bool in_set(const uint64_t *set, uint32_t argument) { return set[argument / 64] >> argument % 64 & 1; }
+
+/* Every pair of which one is written. */
+static bool are_independent(scan *s)
+{
+  const kj_signature *signature = s->l->c->request->signature;
+  bool relies_on_same = false, relies_on_disjoint = false;
+  for (uint32_t a = 0; a < signature->count; a++) {
+    for (uint32_t b = 0; in_set(s->written, a) && b < signature->count; b++) {
+      if (a == b || !in_set(s->touched, b)) continue;
+      kj_relation relation = signature->relations ? (kj_relation)signature->relations[a * signature->count + b] : KJ_RELATION_ANY;
+      if (relation == KJ_RELATION_ANY) return false;
+      relies_on_same |= relation == KJ_RELATION_SAME;
+      relies_on_disjoint |= relation == KJ_RELATION_DISJOINT;
+    }
+  }
+  s->l->c->used_same |= relies_on_same;
+  s->l->c->used_disjoint |= relies_on_disjoint;
+  return true;
+}
+
+static bool is_empty(const kj_lowering *l, const uint64_t *set)
+{
+  for (uint32_t i = 0; i <= l->c->request->signature->count / 64; i++)
+    if (set[i]) return false;
+  return true;
+}
+
+/* How many elements a thread may handle at once with 16-byte accesses; 1: one. */
+static uint32_t vector_count(kj_lowering *l, const kj_tstmt *stmt, bool *is_reduction)
+{
+  if (stmt->vars.count != 1 || l->vector_variable) return 1;
+  uint32_t words = l->c->request->signature->count / 64 + 1;
+  scan s = { .l = l, .var = stmt->vars.items[0], .touched = KJ_NEW_ARRAY(l->c->arena, uint64_t, words), .written = KJ_NEW_ARRAY(l->c->arena, uint64_t, words) };
+  scan_stmts(&s, &stmt->body);
+  if (s.fails || s.largest == 0 || s.largest > 8) return 1;
+  uint32_t count = 16 / s.largest;
+  if (s.cost * count > MOST_COPIED || !are_independent(&s)) return 1;
+  l->c->used_aligned16 = true;
+  *is_reduction = is_empty(l, s.written);
+  return count;
+}
+
+/* ---- one dimension ---- */
+
+typedef struct range {
+  const kj_tstmt *stmt;
+  LLVMTypeRef type;         /* of counters */
+  LLVMValueRef rank, count; /* in it */
+  LLVMMetadataRef id;
+} range;
+
+/* Mostly one iteration a thread: copies of the body would only cost compile time. */
+static LLVMMetadataRef no_unrolling(kj_lowering *l)
+{
+  LLVMMetadataRef text = kj_metadata_string(l, "llvm.loop.unroll.disable"), property = LLVMMDNodeInContext2(l->context, &text, 1);
+  return kj_loop_id(l, &property, 1);
+}
+
+static LLVMValueRef number(const range *r, uint64_t value) { return LLVMConstInt(r->type, value, false); }
+
+/* A negative extent has no elements. */
+static LLVMValueRef lower_extent(kj_lowering *l, const range *r, size_t dimension)
+{
+  const kj_texpr *expr = r->stmt->extents.items[dimension];
+  LLVMValueRef extent = r->type == l->i32 ? kj_lower_index32(l, expr) : kj_lower_expr(l, expr);
+  return expr->range.known && expr->range.least >= 0 ? extent : kj_intrinsic2(l, "llvm.smax", extent, number(r, 0));
+}
+
+static void set_loop_variable(kj_lowering *l, const kj_tvar *var, LLVMValueRef value)
+{
+  kj_set_variable(l, var, var->is_narrow ? kj_as_i32(l, value) : kj_extend_position(l, value));
+}
+
+static void lower_scalar_loop(kj_lowering *l, const range *r, LLVMValueRef first, LLVMValueRef stop)
+{
+  kj_counted_loop loop = { .id = r->id };
+  kj_begin_loop(l, &loop, first, stop, r->count, "range");
+  set_loop_variable(l, r->stmt->vars.items[0], loop.counter);
+  kj_lower_stmts(l, &r->stmt->body);
+  kj_end_loop(l, &loop);
+}
+
+static LLVMValueRef exact(LLVMValueRef value)
+{
+  if (!LLVMIsAInstruction(value)) return value;
+  LLVMSetNUW(value, true);
+  LLVMSetNSW(value, true);
+  return value;
+}
+
+static void make_iteration_scopes(kj_lowering *l, uint32_t count)
+{
+  LLVMMetadataRef domain = kj_make_domain(l, "elements");
+  l->iteration_scopes = KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, count);
+  for (uint32_t i = 0; i < count; i++) l->iteration_scopes[i] = kj_make_scope(l, domain, kj_format(l->c->arena, "element %u", i));
+}
+
+/* Copies of a body that writes no array need no scopes. */
+static void lower_copies(kj_lowering *l, const range *r, LLVMValueRef base, uint32_t count, bool has_stores)
+{
+  l->vector_variable = r->stmt->vars.items[0];
+  l->vector_base = kj_extend_position(l, base);
+  l->vector_count = count;
+  if (has_stores) make_iteration_scopes(l, count);
+  for (uint32_t i = 0; i < count; i++) {
+    l->vector_step = i;
+    if (has_stores) l->iteration_scope = l->iteration_scopes[i];
+    set_loop_variable(l, l->vector_variable, exact(LLVMBuildAdd(l->builder, base, number(r, i), "")));
+    kj_lower_stmts(l, &r->stmt->body);
+  }
+  l->vector_variable = NULL;
+  l->iteration_scope = NULL;
+  l->vector_step = l->vector_count = 0;
+}
+
+enum { IN_FLIGHT = 4 };
+
+/* Loops that only read run many iterations a thread: several groups at once, so that their loads are in flight together. Runs while the last of them is below `groups`;
+ * returns the first group that is left. The bound is computed in 64 bits: 3 * count may be larger than 2^32, and then nothing runs. */
+static LLVMValueRef lower_groups_in_flight(kj_lowering *l, const range *r, LLVMValueRef groups, LLVMValueRef shift, uint32_t count)
+{
+  LLVMBuilderRef b = l->builder;
+  LLVMValueRef span = LLVMBuildMul(b, kj_extend_position(l, r->count), kj_const64(l, IN_FLIGHT - 1), "");
+  LLVMValueRef limit = kj_intrinsic2(l, "llvm.smax", LLVMBuildSub(b, kj_extend_position(l, groups), span, ""), kj_const64(l, 0));
+  kj_counted_loop loop = { .id = r->id };
+  LLVMValueRef step = LLVMBuildMul(b, r->count, number(r, IN_FLIGHT), "");
+  kj_begin_loop(l, &loop, r->rank, r->type == l->i32 ? kj_as_i32(l, limit) : limit, step, "flight");
+  for (unsigned i = 0; i < IN_FLIGHT; i++) {
+    LLVMValueRef group = LLVMBuildAdd(b, loop.counter, LLVMBuildMul(b, r->count, number(r, i), ""), "");
+    lower_copies(l, r, exact(LLVMBuildShl(b, group, shift, "")), count, false);
+  }
+  kj_end_loop(l, &loop);
+  return loop.counter;
+}
+
+/* Groups of `count` elements, then the few that are left. Group numbers and element numbers stay below the extent, so nothing overflows. */
+static void lower_vector_loop(kj_lowering *l, const range *r, LLVMValueRef extent, uint32_t count, bool is_reduction)
+{
+  LLVMValueRef shift = number(r, (unsigned)__builtin_ctz(count)), groups = LLVMBuildLShr(l->builder, extent, shift, "");
+  LLVMValueRef first = is_reduction ? lower_groups_in_flight(l, r, groups, shift, count) : r->rank;
+  kj_counted_loop loop = { .id = r->id };
+  kj_begin_loop(l, &loop, first, groups, r->count, "groups");
+  lower_copies(l, r, exact(LLVMBuildShl(l->builder, loop.counter, shift, "")), count, !is_reduction);
+  kj_end_loop(l, &loop);
+  LLVMValueRef done = exact(LLVMBuildShl(l->builder, groups, shift, ""));
+  lower_scalar_loop(l, r, LLVMBuildAdd(l->builder, done, r->rank, ""), extent);
+}
+
+static void lower_line(kj_lowering *l, const range *r)
+{
+  LLVMValueRef extent = lower_extent(l, r, 0);
+  bool is_reduction = false;
+  uint32_t count = vector_count(l, r->stmt, &is_reduction);
+  if (count == 1) {
+    lower_scalar_loop(l, r, r->rank, extent);
+    return;
+  }
+  if (r->stmt->kind == KJ_TS_GRID_FOR && !l->c->elements_a_thread) l->c->elements_a_thread = count;
+  lower_vector_loop(l, r, extent, count, is_reduction);
+}
+
+/* ---- two and three dimensions ---- */
+
+/* Splits a linear number into the digits of the extents. */
+static void split(kj_lowering *l, LLVMValueRef value, LLVMValueRef const *extents, size_t rank, LLVMValueRef *digits)
+{
+  for (size_t d = rank - 1; d > 0; d--) {
+    digits[d] = LLVMBuildURem(l->builder, value, extents[d], "");
+    value = LLVMBuildUDiv(l->builder, value, extents[d], "");
+  }
+  digits[0] = value;
+}
+
+static void advance(kj_lowering *l, LLVMValueRef const *at, LLVMValueRef const *step, LLVMValueRef const *extents, size_t rank, LLVMValueRef *next)
+{
+  LLVMBuilderRef b = l->builder;
+  LLVMValueRef carry = NULL;
+  for (size_t d = rank; d-- > 0;) {
+    next[d] = LLVMBuildAdd(b, at[d], step[d], "");
+    if (carry) next[d] = LLVMBuildAdd(b, next[d], carry, "");
+    if (d == 0) return;
+    LLVMValueRef is_over = LLVMBuildICmp(b, LLVMIntUGE, next[d], extents[d], "");
+    next[d] = LLVMBuildSelect(b, is_over, LLVMBuildSub(b, next[d], extents[d], ""), next[d], "");
+    carry = LLVMBuildZExt(b, is_over, LLVMTypeOf(next[d]), "");
+  }
+}
+
+/* The position is kept as digits and advanced with carries: the divisions are made once a thread, not once an element. Digits, steps and carries are below 2^31 in
+ * 32 bits, so sums are exact as unsigned numbers. */
+static void lower_box(kj_lowering *l, const range *r)
+{
+  LLVMBuilderRef b = l->builder;
+  size_t rank = r->stmt->vars.count;
+  LLVMValueRef extents[KJ_MAX_RANK], start[KJ_MAX_RANK], step[KJ_MAX_RANK], at[KJ_MAX_RANK] = { 0 }, next[KJ_MAX_RANK];
+  LLVMValueRef is_empty = LLVMConstInt(l->i1, 0, false);
+  for (size_t d = 0; d < rank; d++) extents[d] = lower_extent(l, r, d);
+  for (size_t d = 0; d < rank; d++) is_empty = LLVMBuildOr(b, is_empty, LLVMBuildICmp(b, LLVMIntEQ, extents[d], number(r, 0), ""), "");
+  LLVMBasicBlockRef before = kj_new_block(l, "box"), head = kj_new_block(l, "range"), body = kj_new_block(l, "body");
+  kj_loop loop = { .outer = l->loop, .next = kj_new_block(l, "next"), .leave = kj_new_block(l, "end") };
+  LLVMBuildCondBr(b, is_empty, loop.leave, before);
+  kj_move_to(l, before);
+  split(l, r->rank, extents, rank, start);
+  split(l, r->count, extents, rank, step);
+  LLVMBuildBr(b, head);
+  kj_move_to(l, head);
+  for (size_t d = 0; d < rank; d++) {
+    at[d] = LLVMBuildPhi(b, r->type, r->stmt->vars.items[d]->name);
+    LLVMAddIncoming(at[d], &start[d], &before, 1);
+  }
+  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, at[0], extents[0], ""), body, loop.leave);
+  kj_move_to(l, body);
+  for (size_t d = 0; d < rank; d++) set_loop_variable(l, r->stmt->vars.items[d], at[d]);
+  l->loop = &loop;
+  kj_lower_stmts(l, &r->stmt->body);
+  l->loop = loop.outer;
+  kj_branch(l, loop.next);
+  kj_move_to(l, loop.next);
+  advance(l, at, step, extents, rank, next);
+  for (size_t d = 0; d < rank; d++) LLVMAddIncoming(at[d], &next[d], &loop.next, 1);
+  LLVMValueRef latch = LLVMBuildBr(b, head);
+  if (r->id) kj_set_metadata(l, latch, "llvm.loop", r->id);
+  kj_move_to(l, loop.leave);
+}
+
+static bool are_narrow(const kj_tvars *vars)
+{
+  for (size_t i = 0; i < vars->count; i++)
+    if (!vars->items[i]->is_narrow) return false;
+  return true;
+}
+
+void kj_lower_strided_range(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank, LLVMValueRef count)
+{
+  bool is_narrow = LLVMTypeOf(count) == l->i32 && are_narrow(&stmt->vars);
+  range r = { .stmt = stmt, .type = is_narrow ? l->i32 : l->i64, .id = no_unrolling(l) };
+  /* Frozen: LLVM would take the sums and products of positions apart and compute them anew for each loop. */
+  r.rank = LLVMBuildFreeze(l->builder, is_narrow ? rank : kj_extend_position(l, rank), "");
+  r.count = LLVMBuildFreeze(l->builder, is_narrow ? count : kj_extend_position(l, count), "");
+  if (stmt->vars.count == 1) lower_line(l, &r);
+  else lower_box(l, &r);
+}

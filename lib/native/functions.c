@@ -1,0 +1,110 @@
+/* Names of functions that code on the CPU calls, to addresses. */
+#include "native/functions.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "native/host_math.h"
+
+const kj_vector_variant kj_vector_variants[KJ_VECTOR_VARIANTS] = { { 'b', 16 }, { 'c', 32 }, { 'd', 32 }, { 'e', 64 } };
+
+static const struct {
+  const char *name;
+  unsigned arguments;
+} math_functions[] = {
+#define MATH(name, arguments) { #name, arguments },
+#define MEMORY(name)
+#include "native/functions.def"
+#undef MATH
+#undef MEMORY
+};
+enum { MATH_COUNT = sizeof math_functions / sizeof *math_functions };
+
+static const char *const other_functions[] = {
+#define MATH(name, arguments)
+#define MEMORY(name) #name,
+#include "native/functions.def"
+#undef MATH
+#undef MEMORY
+};
+
+/* The libraries stay open as long as the process: code calls into them. */
+static struct {
+  pthread_once_t once;
+  void *handle;
+} libm = { .once = PTHREAD_ONCE_INIT }, libmvec = { .once = PTHREAD_ONCE_INIT };
+
+static void open_libm(void) { libm.handle = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL); }
+static void open_libmvec(void) { libmvec.handle = dlopen("libmvec.so.1", RTLD_NOW | RTLD_LOCAL); }
+
+/* MATH_COUNT: none of that name. */
+static size_t find_math(const char *name, size_t length)
+{
+  size_t i = 0;
+  while (i < MATH_COUNT && (strncmp(math_functions[i].name, name, length) || math_functions[i].name[length])) i++;
+  return i;
+}
+
+static unsigned count_arguments(const char *name, size_t length)
+{
+  size_t found = find_math(name, length);
+  return found < MATH_COUNT ? math_functions[found].arguments : 0;
+}
+
+unsigned kj_count_vector_arguments(const char *name) { return count_arguments(name, strlen(name)); }
+
+void kj_format_vector_name(char *text, const kj_vector_variant *variant, bool is_f64, unsigned arguments, const char *name)
+{
+  snprintf(text, KJ_VECTOR_NAME_BYTES, "_ZGV%cN%u%s_%s%s", variant->isa, variant->bytes / (is_f64 ? 8 : 4), arguments == 2 ? "vv" : "v", name,
+           is_f64 ? "" : "f");
+}
+
+/* ---- lookup ---- */
+
+static void *find_scalar(const char *name)
+{
+  size_t length = strlen(name);
+  bool is_known = find_math(name, length) < MATH_COUNT || (length && name[length - 1] == 'f' && find_math(name, length - 1) < MATH_COUNT);
+  for (size_t i = 0; i < sizeof other_functions / sizeof *other_functions && !is_known; i++) is_known = !strcmp(other_functions[i], name);
+  if (!is_known) return NULL;
+  pthread_once(&libm.once, open_libm);
+  return libm.handle ? dlsym(libm.handle, name) : NULL;
+}
+
+/* Only a name that kj_format_vector_name makes. */
+static bool is_vector_name(const char *name)
+{
+  const char *underscore = strchr(name + 1, '_'), *base = underscore ? underscore + 1 : "";
+  size_t length = strlen(base);
+  char expected[KJ_VECTOR_NAME_BYTES];
+  for (int is_f64 = 0; is_f64 < 2 && length; is_f64++) {
+    size_t base_length = is_f64 ? length : length - 1;
+    unsigned arguments = is_f64 || base[length - 1] == 'f' ? count_arguments(base, base_length) : 0;
+    char copy[16];
+    if (!arguments || base_length >= sizeof copy) continue;
+    snprintf(copy, sizeof copy, "%.*s", (int)base_length, base);
+    for (int v = 0; v < KJ_VECTOR_VARIANTS; v++) {
+      kj_format_vector_name(expected, &kj_vector_variants[v], is_f64, arguments, copy);
+      if (!strcmp(expected, name)) return true;
+    }
+  }
+  return false;
+}
+
+static void *find_vector(const char *name)
+{
+  if (!is_vector_name(name)) return NULL;
+  pthread_once(&libmvec.once, open_libmvec);
+  return libmvec.handle ? dlsym(libmvec.handle, name) : NULL;
+}
+
+void *kj_find_library_function(const char *name)
+{
+  static const char vector_prefix[] = "_ZGV";
+  if (!strncmp(name, vector_prefix, sizeof vector_prefix - 1)) return find_vector(name);
+  for (const kj_host_function *own = kj_host_functions; own->name; own++)
+    if (!strcmp(own->name, name)) return own->address;
+  return find_scalar(name);
+}

@@ -1,0 +1,144 @@
+/* Functions of the language that the C library lacks or has in another form, for code on the CPU.
+ * f64 through long double where that is what makes the last bit right; f32 through f64. */
+#include "native/host_math.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <time.h>
+
+static const long double ROOT_HALF = 0.707106781186547524400844362104849039L, ROOT_HALF_LOW = 1.895032558893252368534e-20L;
+static const long double TWO_BY_ROOT_PI = 1.128379167095512573896158903121545172L;
+static const double PI_HIGH = 3.141592653589793116, PI_LOW = 1.2246467991473532e-16;
+
+/* ---- sine and cosine of multiples of pi ---- */
+
+/* abs(r) <= 1/4. The product with pi in two parts: the lower one times the derivative. */
+static double sine_part(double r)
+{
+  double high = PI_HIGH * r, low = fma(PI_HIGH, r, -high) + PI_LOW * r;
+  return sin(high) + low * (1 - 0.5 * high * high);
+}
+
+static double cosine_part(double r)
+{
+  double high = PI_HIGH * r, low = fma(PI_HIGH, r, -high) + PI_LOW * r;
+  return cos(high) - low * high;
+}
+
+/* All reductions are exact. */
+static double sin_of_pi(double x)
+{
+  if (!isfinite(x)) return NAN;
+  double r = fabs(remainder(x, 2)), sign = remainder(x, 2) < 0 ? -1 : 1;
+  if (r > 0.5) r = 1 - r;
+  if (r == 0) return copysign(0, x);
+  return sign * (r <= 0.25 ? sine_part(r) : cosine_part(0.5 - r));
+}
+
+static double cos_of_pi(double x)
+{
+  if (!isfinite(x)) return NAN;
+  double r = fabs(remainder(x, 2)), sign = r > 0.5 ? -1 : 1;
+  if (r > 0.5) r = 1 - r;
+  if (r == 0.5) return 0;
+  return sign * (r <= 0.25 ? cosine_part(r) : sine_part(0.5 - r));
+}
+
+static double reciprocal_cube_root(double x) { return (double)(1 / cbrtl(x)); }
+
+/* ---- the error function's relatives ---- */
+
+/* y with erf(y) = x, 0 <= x <= 1/2: Halley's iteration from the first terms of the series. */
+static long double inverse_near_zero(long double x)
+{
+  long double y = x / TWO_BY_ROOT_PI * (1 + 0.2617993877991494L * x * x);
+  for (int i = 0; i < 3; i++) {
+    long double step = (erfl(y) - x) / (TWO_BY_ROOT_PI * expl(-y * y));
+    y -= step / (1 + y * step);
+  }
+  return y;
+}
+
+/* y with erfc(y) = q, 0 < q <= 1/2: Newton's iteration on the logarithm, which is nearly a parabola. */
+static long double inverse_tail(long double q)
+{
+  const long double shape = 0.147L, wanted = logl(q);
+  long double size = logl(q * (2 - q)), part = 2 / (3.14159265358979323846L * shape) + size / 2;
+  long double y = sqrtl(sqrtl(part * part - size / shape) - part);
+  for (int i = 0; i < 4; i++) {
+    long double tail = erfcl(y);
+    y += (logl(tail) - wanted) * tail / (TWO_BY_ROOT_PI * expl(-y * y));
+  }
+  return y;
+}
+
+static long double inverse_erfc(long double q)
+{
+  if (!(q >= 0 && q <= 2)) return NAN;
+  if (q == 0) return INFINITY;
+  if (q > 1) return -inverse_erfc(2 - q);
+  return q > 0.5L ? inverse_near_zero(1 - q) : inverse_tail(q);
+}
+
+static double inverse_erf(double x)
+{
+  long double size = fabsl((long double)x);
+  if (!(size <= 1)) return NAN;
+  return (double)copysignl(size <= 0.5L ? inverse_near_zero(size) : inverse_erfc(1 - size), x);
+}
+
+static double erfc_inverse(double x) { return (double)inverse_erfc(x); }
+
+/* The rounding of the argument would be multiplied by the argument: what was lost, times the derivative, is put back. */
+static double normal_distribution(double x)
+{
+  if (!(fabs(x) < 40)) return isnan(x) ? NAN : x > 0;
+  long double at = -x * ROOT_HALF, lost = fmal(-x, ROOT_HALF, -at) - x * ROOT_HALF_LOW;
+  return (double)(0.5L * (erfcl(at) - lost * TWO_BY_ROOT_PI * expl(-at * at)));
+}
+
+static double normal_quantile(double p) { return (double)(-2 * ROOT_HALF * inverse_erfc(2 * (long double)p)); }
+
+/* exp(x*x) * erfc(x); its asymptotic series where erfc gets small. */
+static double scaled_erfc(double x)
+{
+  if (x > 50) {
+    long double r = 1 / ((long double)x * x);
+    return (double)(TWO_BY_ROOT_PI / 2 / x * (1 - r / 2 * (1 - r * 3 / 2 * (1 - r * 5 / 2 * (1 - r * 7 / 2 * (1 - r * 9 / 2))))));
+  }
+  if (x < -50) return INFINITY;
+  long double square = (long double)x * x, rest = fmal(x, x, -square);
+  return (double)(expl(square) * (1 + rest) * erfcl(x));
+}
+
+/* ---- time ---- */
+
+static uint64_t nanoseconds(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- the table ---- */
+
+/* clang-format off */
+#define FUNCTIONS(X) \
+  X(sinpi, sin_of_pi) \
+  X(cospi, cos_of_pi) \
+  X(rcbrt, reciprocal_cube_root) X(erfinv, inverse_erf) X(erfcinv, erfc_inverse) X(erfcx, scaled_erfc) X(normcdf, normal_distribution) \
+    X(normcdfinv, normal_quantile)
+/* clang-format on */
+
+#define X(name, function) \
+  static float name##_float(float x) { return (float)function(x); }
+FUNCTIONS(X)
+#undef X
+
+const kj_host_function kj_host_functions[] = {
+#define X(name, function) { #name, (void *)function }, { #name "f", (void *)name##_float },
+  FUNCTIONS(X)
+#undef X
+    { "kj_nanoseconds", (void *)nanoseconds },
+  { NULL, NULL }
+};

@@ -1,0 +1,207 @@
+/* Native objects into this process, through ORC.
+ *
+ * Every object gets a bare JITDylib of its own, so that two specializations of one kernel do not meet; those of unloaded objects are used again. What an object may call is the
+ * list of native/functions.def, nothing else of the process. */
+#include <llvm-c/Error.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Orc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "native/functions.h"
+#include "target/host.h"
+#include "target/llvm.h"
+
+/* ---- the JIT ---- */
+
+typedef struct dylib dylib;
+struct dylib {
+  dylib *next;
+  LLVMOrcJITDylibRef handle;
+};
+
+struct kj_jit {
+  LLVMOrcLLJITRef lljit;
+  LLVMOrcExecutionSessionRef session;
+  pthread_mutex_t mutex; /* protects what follows */
+  dylib *idle;
+  unsigned dylib_count;
+};
+
+struct kj_loaded {
+  kj_jit *jit;
+  dylib *dylib;
+  LLVMOrcResourceTrackerRef tracker;
+};
+
+/* Errors also come back from the call that they belong to. */
+static void ignore_error(void *data, LLVMErrorRef error)
+{
+  (void)data;
+  LLVMConsumeError(error);
+}
+
+static LLVMErrorRef define_functions(LLVMOrcDefinitionGeneratorRef generator, void *data, LLVMOrcLookupStateRef *state, LLVMOrcLookupKind kind,
+                                     LLVMOrcJITDylibRef handle, LLVMOrcJITDylibLookupFlags flags, LLVMOrcCLookupSet set, size_t count)
+{
+  (void)generator, (void)data, (void)state, (void)kind, (void)flags;
+  LLVMOrcCSymbolMapPair *pairs = calloc(count + 1, sizeof *pairs);
+  size_t used = 0;
+  if (!pairs) return LLVMErrorSuccess; /* the lookup fails then, by name */
+  for (size_t i = 0; i < count; i++) {
+    void *address = kj_find_library_function(LLVMOrcSymbolStringPoolEntryStr(set[i].Name));
+    if (!address) continue;
+    LLVMOrcRetainSymbolStringPoolEntry(set[i].Name);
+    pairs[used].Name = set[i].Name;
+    pairs[used].Sym.Address = (LLVMOrcExecutorAddress)(uintptr_t)address;
+    pairs[used++].Sym.Flags.GenericFlags = LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable;
+  }
+  LLVMErrorRef error = used ? LLVMOrcJITDylibDefine(handle, LLVMOrcAbsoluteSymbols(pairs, used)) : LLVMErrorSuccess;
+  free(pairs);
+  return error;
+}
+
+static kj_jit *create_jit(LLVMErrorRef *error)
+{
+  kj_jit *jit = calloc(1, sizeof *jit);
+  if (!jit) return NULL;
+  *error = LLVMOrcCreateLLJIT(&jit->lljit, NULL);
+  if (*error) {
+    free(jit);
+    return NULL;
+  }
+  pthread_mutex_init(&jit->mutex, NULL);
+  jit->session = LLVMOrcLLJITGetExecutionSession(jit->lljit);
+  LLVMOrcExecutionSessionSetErrorReporter(jit->session, ignore_error, NULL);
+  return jit;
+}
+
+void kj_destroy_jit(kj_jit *jit)
+{
+  if (!jit) return;
+  for (dylib *d = jit->idle, *next; d; d = next) {
+    next = d->next;
+    free(d);
+  }
+  LLVMConsumeError(LLVMOrcDisposeLLJIT(jit->lljit));
+  pthread_mutex_destroy(&jit->mutex);
+  free(jit);
+}
+
+static dylib *take_dylib(kj_jit *jit)
+{
+  pthread_mutex_lock(&jit->mutex);
+  dylib *found = jit->idle;
+  if (found) jit->idle = found->next;
+  unsigned number = found ? 0 : ++jit->dylib_count;
+  pthread_mutex_unlock(&jit->mutex);
+  if (found) return found;
+  char name[32];
+  snprintf(name, sizeof name, "object%u", number);
+  dylib *created = calloc(1, sizeof *created);
+  if (!created) return NULL;
+  created->handle = LLVMOrcExecutionSessionCreateBareJITDylib(jit->session, name);
+  LLVMOrcJITDylibAddGenerator(created->handle, LLVMOrcCreateCustomCAPIDefinitionGenerator(define_functions, NULL, NULL));
+  return created;
+}
+
+static void return_dylib(kj_jit *jit, dylib *d)
+{
+  LLVMConsumeError(LLVMOrcJITDylibClear(d->handle));
+  pthread_mutex_lock(&jit->mutex);
+  d->next = jit->idle;
+  jit->idle = d;
+  pthread_mutex_unlock(&jit->mutex);
+}
+
+/* ---- lookup ---- */
+
+typedef struct lookup {
+  LLVMOrcExecutorAddress address;
+  LLVMErrorRef error;
+} lookup;
+
+static void take_result(LLVMErrorRef error, LLVMOrcCSymbolMapPairs result, size_t count, void *data)
+{
+  lookup *found = data;
+  found->error = error;
+  if (!error && count == 1) found->address = result[0].Sym.Address;
+}
+
+/* The callback runs before the call returns. */
+static lookup look_up(kj_jit *jit, dylib *d, const char *name)
+{
+  lookup found = { 0 };
+  LLVMOrcCJITDylibSearchOrderElement order = { .JD = d->handle, .JDLookupFlags = LLVMOrcJITDylibLookupFlagsMatchAllSymbols };
+  LLVMOrcCLookupSetElement symbol = { .Name = LLVMOrcLLJITMangleAndIntern(jit->lljit, name), .LookupFlags = LLVMOrcSymbolLookupFlagsRequiredSymbol };
+  LLVMOrcExecutionSessionLookup(jit->session, LLVMOrcLookupKindStatic, &order, 1, &symbol, 1, take_result, &found);
+  return found;
+}
+
+static LLVMErrorRef add_object(kj_loaded *loaded, const kj_code *code)
+{
+  LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(code->data, code->size_bytes, code->entry);
+  return LLVMOrcLLJITAddObjectFileWithRT(loaded->jit->lljit, loaded->tracker, buffer);
+}
+
+static kjit_status report(kj_diagnostics *diagnostics, kjit_status status, const char *text)
+{
+  kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, status, "%s", text);
+  return status;
+}
+
+static kjit_status report_llvm(kj_diagnostics *diagnostics, const char *entry, LLVMErrorRef error)
+{
+  char *message = LLVMGetErrorMessage(error);
+  kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_COMPILE, "loading the native code of `%s`: %s", entry, message);
+  LLVMDisposeErrorMessage(message);
+  return KJIT_ERROR_COMPILE;
+}
+
+static kjit_status start_jit(kj_host *host, kj_diagnostics *diagnostics)
+{
+  LLVMErrorRef error = LLVMErrorSuccess;
+  pthread_mutex_lock(&host->mutex);
+  if (!host->jit) host->jit = create_jit(&error);
+  bool is_made = host->jit != NULL;
+  pthread_mutex_unlock(&host->mutex);
+  if (error) return report_llvm(diagnostics, "the JIT", error);
+  return is_made ? KJIT_OK : report(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+}
+
+kjit_status kj_load_host(kj_host *host, const kj_code *code, kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
+{
+  kjit_status status = start_jit(host, diagnostics);
+  if (status != KJIT_OK) return status;
+  kj_loaded *created = calloc(1, sizeof *created);
+  if (!created || !(created->dylib = take_dylib(host->jit))) {
+    free(created);
+    return report(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  }
+  created->jit = host->jit;
+  created->tracker = LLVMOrcJITDylibCreateResourceTracker(created->dylib->handle);
+  LLVMErrorRef error = add_object(created, code);
+  if (!error) {
+    lookup found = look_up(host->jit, created->dylib, code->entry);
+    error = found.error;
+    *kernel = (kj_cpu_kernel)(uintptr_t)found.address;
+  }
+  if (error) {
+    kj_unload_host(host, created);
+    return report_llvm(diagnostics, code->entry, error);
+  }
+  *loaded = created;
+  return KJIT_OK;
+}
+
+void kj_unload_host(kj_host *host, kj_loaded *loaded)
+{
+  (void)host;
+  if (!loaded) return;
+  LLVMConsumeError(LLVMOrcResourceTrackerRemove(loaded->tracker));
+  LLVMOrcReleaseResourceTracker(loaded->tracker);
+  return_dylib(loaded->jit, loaded->dylib);
+  free(loaded);
+}

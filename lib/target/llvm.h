@@ -1,0 +1,49 @@
+/* What the targets share of LLVM: contexts whose errors become diagnostics, pass pipelines, text of modules, libraries of bitcode. */
+#ifndef KJ_TARGET_LLVM_H
+#define KJ_TARGET_LLVM_H
+
+#include <llvm-c/Core.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/TargetMachine.h>
+#include <pthread.h>
+
+#include "support/diagnostics.h"
+#include "typing/typed.h"
+
+/* Once a process: registers both targets and the last net under LLVM's fatal errors. Thread safe. */
+void kj_start_llvm(void);
+
+/* Errors that LLVM reported for one context: it goes on after them and returns success, so they must be asked for. */
+typedef struct kj_llvm_errors {
+  unsigned count;
+  bool is_fatal; /* LLVM wanted to end the process: what belongs to the context is in an unknown state and must be leaked */
+  char first[512];
+} kj_llvm_errors;
+
+/* A context with a diagnostic handler that counts into *errors; value names only where a dump will show them. */
+LLVMContextRef kj_create_llvm_context(kj_llvm_errors *errors, bool keeps_names);
+/* Fails the compilation with errors->first when there is one. what: the stage, for the message. */
+void kj_check_llvm_errors(kj_compilation *c, const kj_llvm_errors *errors, const char *what);
+/* Fails with LLVM's message, which is disposed, if error is not NULL. */
+void kj_check_llvm_error(kj_compilation *c, LLVMErrorRef error, const char *what);
+
+/* Runs a pipeline in LLVM's text form. */
+void kj_run_passes(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine, const char *pipeline, kj_llvm_errors *errors);
+/* The verifier, in builds with assertions: its message as an internal error. */
+void kj_check_module(kj_compilation *c, LLVMModuleRef module);
+/* The module as text, malloc'd, in code->data. */
+void kj_take_module_text(kj_compilation *c, LLVMModuleRef module, kj_code *code);
+/* Assembly or object code, in code->data; text gets a 0 byte after it. */
+void kj_emit_module(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine, LLVMCodeGenFileType type, kj_llvm_errors *errors, kj_code *code);
+
+/* A library of bitcode functions kept in memory, of which only what is called is linked. */
+typedef struct kj_bitcode kj_bitcode;
+/* NULL: it cannot be read or is not bitcode; *reason says why (static text). */
+kj_bitcode *kj_open_bitcode(const char *path, const char **reason);
+void kj_close_bitcode(kj_bitcode *bitcode);
+/* Links the functions that module declares and bitcode defines. */
+void kj_link_bitcode(kj_compilation *c, kj_bitcode *bitcode, LLVMModuleRef module, kj_llvm_errors *errors);
+
+uint64_t kj_now_ns(void);
+
+#endif
