@@ -1,0 +1,20 @@
+/* Runs a grid on the cores of this machine. */
+#ifndef KJ_CPU_RUN_H
+#define KJ_CPU_RUN_H
+
+#include "runtime.h"
+
+typedef struct kj_cpu_launch {
+  kj_cpu_kernel kernel;
+  const void *parameters;
+  kj_cpu_grid grid;
+  uint64_t scratch_bytes; /* of one worker, dynamic shared memory included */
+  bool is_small;          /* not worth waking other threads */
+} kj_cpu_launch;
+
+/* Runs all blocks and returns when they are done. Any number of threads at once. Errors: MEMORY. */
+kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch, kj_diagnostics *diagnostics);
+/* The buffers that launches have left for the next ones. */
+void kj_free_scratch(kjit_device *device);
+
+#endif

@@ -1,0 +1,163 @@
+#include "cuda/driver.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime.h"
+
+static void *find_in_library(void *library, const char *symbol) { return dlsym(library, symbol); }
+
+static kjit_status find_entry_points(kj_driver *driver, void *(*find)(void *user, const char *symbol), void *user, kj_diagnostics *diagnostics)
+{
+#define X(name, symbol, parameters) \
+  *(void **)&driver->name = find(user, symbol); \
+  if (!driver->name) return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "the CUDA driver is too old: libcuda.so.1 has no %s", symbol);
+#include "cuda/driver.def"
+#undef X
+  return KJIT_OK;
+}
+
+/* CUDA_ERROR_NO_DEVICE of cuInit is no failure of the driver: a machine whose GPUs are hidden. */
+enum { NO_DEVICE = 100 };
+
+static kjit_status start_driver(kj_driver *driver, kj_diagnostics *diagnostics, uint32_t *device_count)
+{
+  int count = 0, result = driver->cuInit(0);
+  if (result == NO_DEVICE) return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "the CUDA driver finds no GPU");
+  if (result) {
+    const char *name = NULL;
+    driver->cuGetErrorName(result, &name);
+    return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "the CUDA driver cannot be used: cuInit gives %s (%d)", name ? name : "an unknown error", result);
+  }
+  KJ_TRY(kj_check_driver(driver, NULL, driver->cuDriverGetVersion(&driver->version), "cuDriverGetVersion", diagnostics));
+  KJ_TRY(kj_check_driver(driver, NULL, driver->cuDeviceGetCount(&count), "cuDeviceGetCount", diagnostics));
+  *device_count = count > 0 ? (uint32_t)count : 0;
+  return KJIT_OK;
+}
+
+kjit_status kj_open_driver(void *(*find)(void *user, const char *symbol), void *user, kj_diagnostics *diagnostics, kj_driver **driver, uint32_t *device_count)
+{
+  kj_driver *opened = calloc(1, sizeof *opened);
+  if (!opened) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (!find) {
+    opened->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!opened->library) {
+      const char *reason = dlerror();
+      free(opened);
+      return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "no CUDA driver: %s", reason ? reason : "libcuda.so.1 cannot be opened");
+    }
+    find = find_in_library;
+    user = opened->library;
+  }
+  kjit_status status = find_entry_points(opened, find, user, diagnostics);
+  if (status == KJIT_OK) status = start_driver(opened, diagnostics, device_count);
+  if (status != KJIT_OK) {
+    kj_close_driver(opened);
+    return status;
+  }
+  *driver = opened;
+  return KJIT_OK;
+}
+
+/* The library stays: the driver keeps threads and exit handlers of its own. */
+void kj_close_driver(kj_driver *driver) { free(driver); }
+
+uint32_t kj_ptx_limit(int driver_version)
+{
+  /* NVIDIA's table, PTX ISA, release notes. */
+  static const struct {
+    int driver;
+    uint32_t ptx;
+  } limits[] = {
+    { 10020, 65 }, { 11000, 70 }, { 11010, 71 }, { 11020, 72 }, { 11030, 73 }, { 11040, 74 }, { 11050, 75 }, { 11060, 76 }, { 11070, 77 }, { 11080, 78 },
+    { 12000, 80 }, { 12010, 81 }, { 12020, 82 }, { 12030, 83 }, { 12040, 84 }, { 12050, 85 }, { 12070, 86 }, { 12080, 87 }, { 12090, 88 }, { 13000, 90 },
+  };
+  size_t count = sizeof limits / sizeof *limits;
+  if (driver_version > limits[count - 1].driver) return 0;
+  uint32_t ptx = limits[0].ptx;
+  for (size_t i = 0; i < count && limits[i].driver <= driver_version; i++) ptx = limits[i].ptx;
+  return ptx;
+}
+
+/* ---- errors ---- */
+
+/* After these the driver's context cannot be used any more. */
+static bool is_fault(int result)
+{
+  static const int faults[] = { 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721 };
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+    if (faults[i] == result) return true;
+  return false;
+}
+
+static kjit_status status_of(int result)
+{
+  enum { OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, LAUNCH_OUT_OF_RESOURCES = 701 };
+  switch (result) {
+  case OUT_OF_MEMORY: return KJIT_ERROR_DEVICE_MEMORY;
+  case NO_DEVICE:
+  case INVALID_DEVICE: return KJIT_ERROR_NO_DEVICE;
+  case LAUNCH_OUT_OF_RESOURCES: return KJIT_ERROR_LAUNCH;
+  default: return KJIT_ERROR_DEVICE;
+  }
+}
+
+/* "; launched since the last synchronization: `a`, `b`" */
+static void append_pending(const kjit_device *device, kj_buffer *buffer)
+{
+  uint64_t synchronized = atomic_load(&device->synchronized_epoch);
+  const char *separator = "; launched since the last synchronization: ";
+  for (const kj_launch_mark *mark = atomic_load(&device->marks); mark; mark = mark->next) {
+    if (atomic_load_explicit(&mark->epoch, memory_order_relaxed) <= synchronized) continue;
+    kj_append_format(buffer, "%s`%s`", separator, mark->name);
+    separator = ", ";
+  }
+}
+
+static void lose_device(kjit_device *device, const char *text)
+{
+  char place[24];
+  kj_buffer buffer = { 0 };
+  kj_append_format(&buffer, "%s has failed: %s", kj_device_text(device, place), text);
+  append_pending(device, &buffer);
+  kj_append_text(&buffer, "; it stays lost until kjit_reset_device");
+  pthread_mutex_lock(&device->mutex);
+  if (!atomic_load(&device->lost)) {
+    free(device->fault);
+    device->fault = kj_take_text(&buffer);
+    atomic_store(&device->lost, true);
+  }
+  pthread_mutex_unlock(&device->mutex);
+  kj_free_buffer(&buffer);
+}
+
+kjit_status kj_check_device(const kjit_device *device, kj_diagnostics *diagnostics)
+{
+  if (!atomic_load_explicit(&device->lost, memory_order_acquire)) return KJIT_OK;
+  pthread_mutex_t *mutex = (pthread_mutex_t *)&device->mutex; /* a reset by another thread may replace the text */
+  pthread_mutex_lock(mutex);
+  kj_error(diagnostics, KJIT_ERROR_DEVICE, "%s", device->fault ? device->fault : "the device is lost until kjit_reset_device");
+  pthread_mutex_unlock(mutex);
+  return KJIT_ERROR_DEVICE;
+}
+
+kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int result, const char *call, kj_diagnostics *diagnostics)
+{
+  if (!result) return KJIT_OK;
+  const char *name = NULL, *text = NULL;
+  driver->cuGetErrorName(result, &name);
+  driver->cuGetErrorString(result, &text);
+  kj_buffer buffer = { 0 };
+  kj_append_format(&buffer, "%s gives %s (%d): %s", call, name ? name : "an unknown error", result, text ? text : "no description");
+  kjit_status status = status_of(result);
+  const char *message = buffer.text ? buffer.text : call;
+  if (device && is_fault(result)) {
+    lose_device(device, message);
+    status = kj_check_device(device, diagnostics);
+  } else {
+    kj_error(diagnostics, status, "%s", message);
+  }
+  kj_free_buffer(&buffer);
+  return status;
+}

@@ -1,0 +1,95 @@
+/* The CUDA driver, opened at run time: kjit builds and its CPU side works where there is none. Its few types and numbers are declared here, so that cuda.h is not needed. */
+#ifndef KJ_CUDA_DRIVER_H
+#define KJ_CUDA_DRIVER_H
+
+#include <kjit/runtime.h>
+#include <stdbool.h>
+
+#include "support/diagnostics.h"
+
+typedef struct kj_driver {
+  void *library;
+  int version; /* 13000: CUDA 13.0 */
+#define X(name, symbol, parameters) int(*name) parameters;
+#include "cuda/driver.def"
+#undef X
+} kj_driver;
+
+/* CUdevice_attribute */
+enum {
+  KJ_CU_MAX_THREADS_PER_BLOCK = 1,
+  KJ_CU_MAX_BLOCK_X = 2, /* and Y, Z */
+  KJ_CU_MAX_GRID_X = 5,  /* and Y, Z */
+  KJ_CU_MULTIPROCESSORS = 16,
+  KJ_CU_CAPABILITY_MAJOR = 75,
+  KJ_CU_CAPABILITY_MINOR = 76,
+  KJ_CU_MAX_SHARED_OPTIN = 97
+};
+
+/* CUfunction_attribute */
+enum {
+  KJ_CU_FUNCTION_MAX_THREADS = 0,
+  KJ_CU_FUNCTION_SHARED = 1,
+  KJ_CU_FUNCTION_CONST = 2,
+  KJ_CU_FUNCTION_LOCAL = 3,
+  KJ_CU_FUNCTION_REGISTERS = 4,
+  KJ_CU_FUNCTION_MAX_DYNAMIC_SHARED = 8
+};
+
+/* CUjit_option */
+enum { KJ_CU_JIT_INFO_LOG = 3, KJ_CU_JIT_INFO_LOG_BYTES = 4, KJ_CU_JIT_ERROR_LOG = 5, KJ_CU_JIT_ERROR_LOG_BYTES = 6 };
+
+/* Opens the driver and counts its devices. find NULL: libcuda.so.1. Errors: NO_DEVICE with the loader's reason. */
+kjit_status kj_open_driver(void *(*find)(void *user, const char *symbol), void *user, kj_diagnostics *diagnostics, kj_driver **driver, uint32_t *device_count);
+void kj_close_driver(kj_driver *driver);
+/* Version of PTX that a driver takes, 78: PTX 7.8; 0: more than any that kjit emits. */
+uint32_t kj_ptx_limit(int driver_version);
+
+/* KJIT_OK, or a report that names the call and the driver's error. A fault marks the device as lost. device may be NULL. */
+kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int result, const char *call, kj_diagnostics *diagnostics);
+#define KJ_DRIVER(device, diagnostics, name, ...) kj_check_driver((device)->driver, (device), (device)->driver->name(__VA_ARGS__), #name, (diagnostics))
+
+/* ---- a device's context on this thread ---- */
+
+/* Makes the device's primary context current; DEVICE when the device is lost. previous is what kj_leave_device puts back: a host's own context stays the host's. */
+kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, void **previous);
+void kj_leave_device(kjit_device *device, void *previous);
+/* DEVICE with what happened when the device is lost. */
+kjit_status kj_check_device(const kjit_device *device, kj_diagnostics *diagnostics);
+
+kjit_status kj_open_cuda_device(kjit_device *device, int32_t ordinal, kj_diagnostics *diagnostics);
+void kj_close_cuda_device(kjit_device *device);
+kjit_status kj_reset_cuda_device(kjit_device *device, kj_diagnostics *diagnostics);
+/* stream NULL and whole: the device. Waits; faults arrive here. */
+kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream, kj_diagnostics *diagnostics);
+
+/* ---- kernels ---- */
+
+typedef struct kj_cuda_function {
+  void *module, *function;
+  uint32_t registers, shared_bytes, local_bytes, constant_bytes, max_threads;
+  uint32_t max_dynamic_shared_bytes;
+  struct kj_launch_mark *mark;
+} kj_cuda_function;
+
+/* PTX or a cubin to a function of the device. Errors: COMPILE with the driver's log. */
+kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *entry, const char *kernel_name, kj_diagnostics *diagnostics,
+                         kj_cuda_function *function);
+/* PTX to machine code for the device, by the driver's linker; malloc'd. false: it cannot, and loading the PTX says why. */
+bool kj_link_cuda(kjit_device *device, const void *ptx, size_t size_bytes, const char *entry, void **cubin, size_t *cubin_bytes);
+void kj_unload_cuda(kjit_device *device, uint32_t generation, kj_cuda_function *function);
+
+typedef struct kj_cuda_launch {
+  const uint32_t *grid, *block;
+  uint32_t dynamic_shared_bytes;
+  void *stream;
+  void *parameters;
+  size_t parameter_bytes;
+} kj_cuda_launch;
+/* Any context may be current; asks the driver for it only when it refuses the launch. */
+kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, kj_diagnostics *diagnostics);
+
+/* Allocation and copies on a device whose context is current. */
+kjit_status kj_allocate_cuda(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics, uint64_t *address);
+
+#endif

@@ -1,0 +1,167 @@
+/* Code for a GPU: from PTX to a function, and its launch. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime.h"
+
+enum { LOG_BYTES = 16384 };
+
+/* The driver's log, without the blank lines at its end. */
+static kjit_status report_log(char *log, const char *kernel_name, int result, const kjit_device *device, kj_diagnostics *diagnostics)
+{
+  size_t length = strnlen(log, LOG_BYTES - 1);
+  while (length && (log[length - 1] == '\n' || log[length - 1] == ' ')) length--;
+  log[length] = 0;
+  const char *name = NULL;
+  device->driver->cuGetErrorName(result, &name);
+  return kj_error(diagnostics, KJIT_ERROR_COMPILE, "the driver refuses the code of kernel `%s` for %s: cuModuleLoadDataEx gives %s (%d)%s%s", kernel_name,
+                  device->target, name ? name : "an unknown error", result, length ? ":\n" : "; it left no log", log);
+}
+
+static kjit_status load_module(kjit_device *device, const void *image, const char *kernel_name, kj_diagnostics *diagnostics, void **module)
+{
+  enum { INVALID_IMAGE = 200, NO_BINARY_FOR_GPU = 209, INVALID_PTX = 218, UNSUPPORTED_PTX_VERSION = 222, JIT_COMPILER_NOT_FOUND = 221 };
+  char *log = calloc(1, LOG_BYTES);
+  if (!log) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  int options[] = { KJ_CU_JIT_ERROR_LOG, KJ_CU_JIT_ERROR_LOG_BYTES };
+  void *values[] = { log, (void *)(uintptr_t)LOG_BYTES };
+  int result = device->driver->cuModuleLoadDataEx(module, image, 2, options, values);
+  bool is_refused =
+    result == INVALID_IMAGE || result == NO_BINARY_FOR_GPU || result == INVALID_PTX || result == UNSUPPORTED_PTX_VERSION || result == JIT_COMPILER_NOT_FOUND;
+  kjit_status status =
+    is_refused ? report_log(log, kernel_name, result, device, diagnostics) : kj_check_driver(device->driver, device, result, "cuModuleLoadDataEx", diagnostics);
+  free(log);
+  return status;
+}
+
+static kjit_status read_attributes(kjit_device *device, kj_cuda_function *function, kj_diagnostics *diagnostics)
+{
+  const struct {
+    int attribute;
+    uint32_t *value;
+  } wanted[] = {
+    { KJ_CU_FUNCTION_REGISTERS, &function->registers },     { KJ_CU_FUNCTION_SHARED, &function->shared_bytes },
+    { KJ_CU_FUNCTION_LOCAL, &function->local_bytes },       { KJ_CU_FUNCTION_CONST, &function->constant_bytes },
+    { KJ_CU_FUNCTION_MAX_THREADS, &function->max_threads },
+  };
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+    int value = 0;
+    KJ_TRY(KJ_DRIVER(device, diagnostics, cuFuncGetAttribute, &value, wanted[i].attribute, function->function));
+    *wanted[i].value = (uint32_t)value;
+  }
+  return KJIT_OK;
+}
+
+/* Lets a launch ask for all the dynamic shared memory that the device has: done once here, so that a launch asks the driver nothing. */
+static kjit_status allow_dynamic_shared(kjit_device *device, kj_cuda_function *function, kj_diagnostics *diagnostics)
+{
+  uint64_t most = device->info.max_shared_bytes;
+  function->max_dynamic_shared_bytes = most > function->shared_bytes ? (uint32_t)(most - function->shared_bytes) : 0;
+  return KJ_DRIVER(device, diagnostics, cuFuncSetAttribute, function->function, KJ_CU_FUNCTION_MAX_DYNAMIC_SHARED, (int)function->max_dynamic_shared_bytes);
+}
+
+/* One mark for all kernels of a name: a fault names kernels, and a host may make very many of one name. */
+static kj_launch_mark *get_mark(kjit_device *device, const char *name)
+{
+  pthread_mutex_lock(&device->mutex);
+  kj_launch_mark *mark = atomic_load(&device->marks);
+  while (mark && strcmp(mark->name, name)) mark = mark->next;
+  if (!mark && (mark = calloc(1, sizeof *mark))) {
+    mark->name = strdup(name);
+    mark->next = atomic_load(&device->marks);
+    if (mark->name) {
+      atomic_store(&device->marks, mark);
+    } else {
+      free(mark);
+      mark = NULL;
+    }
+  }
+  pthread_mutex_unlock(&device->mutex);
+  return mark;
+}
+
+static kjit_status load_function(kjit_device *device, const void *image, const char *entry, const char *kernel_name, kj_diagnostics *diagnostics,
+                                 kj_cuda_function *function)
+{
+  function->mark = get_mark(device, kernel_name);
+  if (!function->mark) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  KJ_TRY(load_module(device, image, kernel_name, diagnostics, &function->module));
+  kjit_status status = KJ_DRIVER(device, diagnostics, cuModuleGetFunction, &function->function, function->module, entry);
+  if (status == KJIT_OK) status = read_attributes(device, function, diagnostics);
+  if (status == KJIT_OK) status = allow_dynamic_shared(device, function, diagnostics);
+  if (status == KJIT_OK) return KJIT_OK;
+  device->driver->cuModuleUnload(function->module);
+  *function = (kj_cuda_function){ 0 };
+  return status;
+}
+
+kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *entry, const char *kernel_name, kj_diagnostics *diagnostics,
+                         kj_cuda_function *function)
+{
+  void *previous;
+  *function = (kj_cuda_function){ 0 };
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  kjit_status status = load_function(device, image, entry, kernel_name, diagnostics, function);
+  kj_leave_device(device, previous);
+  return status;
+}
+
+/* Launches of the function may still be queued: they are waited for. On a device that is lost or was reset since, the driver has dropped the module itself. */
+void kj_unload_cuda(kjit_device *device, uint32_t generation, kj_cuda_function *function)
+{
+  kj_diagnostics ignored = { 0 };
+  void *previous;
+  if (function->module && generation == atomic_load(&device->generation) && kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
+    if (KJ_DRIVER(device, &ignored, cuCtxSynchronize) == KJIT_OK) device->driver->cuModuleUnload(function->module);
+    kj_leave_device(device, previous);
+  }
+  kj_free_diagnostics(&ignored);
+  *function = (kj_cuda_function){ 0 };
+}
+
+/* Stores only when something changes: many threads launch one kernel, and its mark is one cache line. */
+static void mark_launch(kjit_device *device, kj_launch_mark *mark, void *stream)
+{
+  enum { MIXED = 1 }; /* no stream has this address, except CUDA's name for the legacy default stream, which kj_wrap_stream makes NULL */
+  uint64_t epoch = atomic_load_explicit(&device->epoch, memory_order_relaxed), marked = atomic_load_explicit(&mark->epoch, memory_order_relaxed);
+  uintptr_t known = atomic_load_explicit(&mark->stream, memory_order_relaxed), here = (uintptr_t)stream;
+  bool is_pending = marked > atomic_load_explicit(&device->synchronized_epoch, memory_order_relaxed);
+  if (known != here && known != MIXED) atomic_store_explicit(&mark->stream, is_pending ? MIXED : here, memory_order_relaxed);
+  if (known == MIXED && !is_pending) atomic_store_explicit(&mark->stream, here, memory_order_relaxed);
+  if (marked != epoch) atomic_store_explicit(&mark->epoch, epoch, memory_order_relaxed);
+}
+
+kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, kj_diagnostics *diagnostics)
+{
+  enum { BUFFER_POINTER = 1, BUFFER_SIZE = 2 };
+  size_t parameter_bytes = launch->parameter_bytes;
+  void *extra[] = { (void *)(uintptr_t)BUFFER_POINTER, launch->parameters, (void *)(uintptr_t)BUFFER_SIZE, &parameter_bytes, NULL };
+  const uint32_t *grid = launch->grid, *block = launch->block;
+  mark_launch(device, function->mark, launch->stream);
+#define LAUNCH() \
+  device->driver->cuLaunchKernel(function->function, grid[0], grid[1], grid[2], block[0], block[1], block[2], launch->dynamic_shared_bytes, launch->stream, \
+                                 NULL, parameter_bytes ? extra : NULL)
+  int result = LAUNCH();
+  if (!result) return KJIT_OK;
+  /* Tried with driver 580: a function never runs in another context than its own. A stream of its context is enough to find that; without a stream the driver refuses when the
+   * context is not current (201, 400). Any other error may be of the context that is current, too. */
+  void *previous;
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  if (previous != device->primary) result = LAUNCH();
+#undef LAUNCH
+  kjit_status status = kj_check_driver(device->driver, device, result, "cuLaunchKernel", diagnostics);
+  kj_leave_device(device, previous);
+  return status;
+}
+
+kjit_status kj_allocate_cuda(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics, uint64_t *address)
+{
+  int result = device->driver->cuMemAlloc(address, size_bytes ? size_bytes : 1);
+  enum { OUT_OF_MEMORY = 2 };
+  if (result == OUT_OF_MEMORY) {
+    char place[24];
+    return kj_error(diagnostics, KJIT_ERROR_DEVICE_MEMORY, "out of memory on %s: cuMemAlloc cannot give %zu bytes (the device has %llu)",
+                    kj_device_text(device, place), size_bytes, (unsigned long long)device->info.memory_bytes);
+  }
+  return kj_check_driver(device->driver, device, result, "cuMemAlloc", diagnostics);
+}

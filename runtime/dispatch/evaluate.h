@@ -1,0 +1,66 @@
+/* Evaluates expressions of the untyped IR on the host, before a launch: defaults of const parameters, @block, @grid, @launch_bounds, extents of grid_ranges.
+ *
+ * Integers are exact in 64 bits, where the kernel's own type might wrap: what does not fit is not evaluated. */
+#ifndef KJ_DISPATCH_EVALUATE_H
+#define KJ_DISPATCH_EVALUATE_H
+
+#include "ir/module.h"
+
+typedef struct kj_value {
+  kjit_type type; /* a scalar, or weak */
+  bool is_float;
+  __int128 integer; /* bool and integers: in the range of i64 and u64 together */
+  double number;
+} kj_value;
+
+typedef struct kj_bound kj_bound;
+
+/* A variable of a kernel that is declared once and never assigned: what it stands for. */
+typedef struct kj_binding {
+  const kj_expr *value;
+  int item; /* of a tuple; -1: the value itself */
+} kj_binding;
+
+enum { KJ_MOST_STEPS = 20000, KJ_MOST_DEPTH = 1000 };
+
+/* What is known at a place. */
+typedef struct kj_scope {
+  const kj_bound *bound;      /* arguments by parameter; NULL: none known */
+  uint32_t bound_count;       /* parameters below this are bound */
+  const kj_binding *bindings; /* by decl->index of the kernel's parameters and locals; NULL: lets are not looked through */
+  uint32_t binding_count;
+  const uint32_t *block; /* block shape; NULL: not known */
+  /* the first thing that could not be evaluated */
+  kj_location location;
+  const char *reason; /* "is an element of an array" */
+  /* bounds the work: a chain of lets that use each other twice has exponentially many paths */
+  uint32_t steps, depth;
+} kj_scope;
+
+bool kj_evaluate(kj_scope *scope, const kj_expr *expr, kj_value *value);
+/* An integer that fits i64. */
+bool kj_evaluate_index(kj_scope *scope, const kj_expr *expr, int64_t *value);
+/* Items of a tuple-valued expression: 1 for what is no tuple; 0 when that is not known. */
+uint32_t kj_count_items(kj_scope *scope, const kj_expr *expr);
+bool kj_evaluate_item(kj_scope *scope, const kj_expr *expr, uint32_t item, kj_value *value);
+/* An array argument or a view of one: slices, transposed, reshaped. Strides count elements. */
+typedef struct kj_shape {
+  uint32_t rank;
+  int64_t extents[KJ_MAX_RANK], strides[KJ_MAX_RANK];
+} kj_shape;
+bool kj_evaluate_shape(kj_scope *scope, const kj_expr *expr, kj_shape *shape);
+/* False, and the reason, unless there is one already. */
+bool kj_refuse_evaluation(kj_scope *scope, const kj_expr *expr, const char *reason);
+
+/* ---- values of scalar types ---- */
+
+/* Converts as a scalar parameter does: any number that the type holds exactly; between floats with rounding. */
+bool kj_convert_value(const kj_value *value, kjit_type type, kj_value *converted);
+/* Bits of a value in memory, little end first. Complex types: false. */
+bool kj_encode_value(const kj_value *value, uint64_t *bits);
+bool kj_decode_value(kjit_type type, const void *memory, kj_value *value);
+/* A plain number of a host: weak int when it is integral and fits i32, else weak float. */
+kj_value kj_number_value(double number);
+void kj_print_value(const kj_types *types, const kj_value *value, kj_buffer *buffer);
+
+#endif

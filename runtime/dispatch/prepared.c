@@ -1,0 +1,329 @@
+/* Prepared launches: the arguments are kept, with the key's specialization, the grid and the parameter block made from them. Replacing a run-time scalar that no
+ * extent depends on writes the block; any other argument has the next run look at all facts again, which leads to the same specialization or to another one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch/plan.h"
+
+/* What an argument points to, kept: a host's tensors and values live for a call only. */
+typedef struct kept_argument {
+  kjit_tensor tensor;
+  int64_t extents[2 * KJ_MAX_RANK];
+  uint64_t bits[2];
+  int32_t scalar_offset; /* in the parameter block; -1: replacing it needs more than that */
+  uint8_t scalar_bytes;
+} kept_argument;
+
+struct kjit_prepared {
+  kj_object object;
+  kjit_kernel *kernel;
+  kjit_launch_config config;
+  kjit_arg *arguments; /* they point to kept */
+  kept_argument *kept;
+  size_t count;
+  char *memory; /* of the call */
+  kj_call call;
+  kjit_specialization *specialization;
+  bool is_stale; /* an argument was replaced: the call is not what the arguments say */
+};
+
+/* ---- keeping arguments ---- */
+
+static kjit_status refuse(const kjit_prepared *prepared, size_t index, const char *text, kj_diagnostics *diagnostics)
+{
+  const kj_decl *decl = prepared->kernel->parameters[index].decl;
+  return kj_error_at(diagnostics, prepared->kernel->module, decl->location, KJIT_ERROR_ARGUMENT, "parameter `%s`: %s", decl->name, text);
+}
+
+static kjit_status keep_tensor(kjit_prepared *prepared, size_t index, const kjit_tensor *tensor, kj_diagnostics *diagnostics)
+{
+  kept_argument *kept = &prepared->kept[index];
+  if (!tensor) return refuse(prepared, index, "expected an array, got NULL", diagnostics);
+  if (tensor->rank < 0 || tensor->rank > KJ_MAX_RANK || (tensor->rank && !tensor->shape))
+    return refuse(prepared, index, "expected an array of 0 to 8 dimensions with a shape", diagnostics);
+  size_t bytes = (size_t)tensor->rank * sizeof *tensor->shape;
+  kept->tensor = *tensor;
+  if (bytes) memcpy(kept->extents, tensor->shape, bytes);
+  if (bytes && tensor->strides) memcpy(kept->extents + KJ_MAX_RANK, tensor->strides, bytes);
+  kept->tensor.shape = kept->extents;
+  kept->tensor.strides = tensor->strides ? kept->extents + KJ_MAX_RANK : NULL;
+  prepared->arguments[index].value.tensor = &kept->tensor;
+  return KJIT_OK;
+}
+
+static void release_kept(kjit_arg *argument)
+{
+  if (argument->kind == KJIT_ARG_ARRAY) kjit_release_array(argument->value.array);
+  argument->kind = 0;
+}
+
+static kjit_status keep_argument(kjit_prepared *prepared, size_t index, const kjit_arg *argument, kj_diagnostics *diagnostics)
+{
+  kjit_arg *own = &prepared->arguments[index], before = *own;
+  kept_argument *kept = &prepared->kept[index];
+  switch (argument->kind) {
+  case KJIT_ARG_TENSOR: KJ_TRY(keep_tensor(prepared, index, argument->value.tensor, diagnostics)); break;
+  case KJIT_ARG_BY_ADDRESS:
+    if (!argument->value.address || !kj_is_scalar(argument->type)) return refuse(prepared, index, "expected a scalar, got none", diagnostics);
+    memcpy(kept->bits, argument->value.address, kj_element_bytes(argument->type));
+    break;
+  case KJIT_ARG_ARRAY:
+    if (!argument->value.array) return refuse(prepared, index, "expected an array, got NULL", diagnostics);
+    (void)kjit_retain_array(argument->value.array);
+    break;
+  default: break;
+  }
+  *own = *argument;
+  if (argument->kind == KJIT_ARG_TENSOR) own->value.tensor = &kept->tensor;
+  if (argument->kind == KJIT_ARG_BY_ADDRESS) own->value.address = kept->bits;
+  release_kept(&before);
+  return KJIT_OK;
+}
+
+/* ---- which scalars can be written in place ---- */
+
+static bool uses_scalar(const kj_programs *programs, uint32_t index)
+{
+  for (uint32_t i = 0; i < programs->count; i++)
+    for (uint32_t k = 0; k < programs->items[i].count; k++)
+      if (programs->items[i].steps[k].op == KJ_STEP_SCALAR && programs->items[i].steps[k].parameter == index) return true;
+  return !programs->is_complete; /* nobody knows */
+}
+
+static bool shapes_launch(const kjit_kernel *kernel, uint32_t index)
+{
+  bool is_used = uses_scalar(&kernel->block_program, index) || uses_scalar(&kernel->grid_program, index) || uses_scalar(&kernel->bounds_program, index);
+  for (uint32_t i = 0; i < kernel->range_count; i++) is_used = is_used || uses_scalar(&kernel->range_programs[i], index);
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) is_used = is_used || kernel->parameters[i].decl->value; /* a default may be made of it */
+  return is_used;
+}
+
+static void find_scalars(kjit_prepared *prepared)
+{
+  const kj_code *code = &prepared->specialization->code;
+  for (size_t i = 0; i < prepared->count; i++) prepared->kept[i].scalar_offset = -1;
+  for (uint32_t i = 0; i < code->parameter_count; i++) {
+    const kj_parameter *parameter = &code->parameters[i];
+    if (parameter->kind != KJ_PARAMETER_SCALAR || parameter->size_bytes > 8 || parameter->argument >= prepared->count) continue;
+    if (prepared->call.bound[parameter->argument].kind != KJ_ARGUMENT_VALUE || shapes_launch(prepared->kernel, parameter->argument)) continue;
+    prepared->kept[parameter->argument].scalar_offset = (int32_t)parameter->offset;
+    prepared->kept[parameter->argument].scalar_bytes = parameter->size_bytes;
+  }
+}
+
+/* ---- looking everything up ---- */
+
+static void begin_call(kjit_prepared *prepared)
+{
+  prepared->call = (kj_call){ .kernel = prepared->kernel, .config = &prepared->config, .runtime = prepared->kernel->context->runtime };
+  (void)kj_divide_memory(&prepared->call, prepared->memory);
+}
+
+static kjit_status find_code(kjit_prepared *prepared, kj_diagnostics *diagnostics)
+{
+  kj_call *call = &prepared->call;
+  kjit_specialization *known = prepared->specialization, *found = known;
+  begin_call(prepared);
+  bool has_plan = known && atomic_load_explicit(&known->plan, memory_order_acquire);
+  if (!has_plan || !kj_follow_plan(call, known, prepared->arguments, prepared->count)) {
+    begin_call(prepared);
+    KJ_TRY(kj_prepare_call(call, prepared->arguments, prepared->count, diagnostics, &found));
+    kj_learn_plan(call, found, prepared->arguments, prepared->count);
+  }
+  KJ_TRY(kj_fit_grid(call, found, diagnostics));
+  prepared->specialization = found;
+  kj_fill_parameters(call, found);
+  if (found != known) find_scalars(prepared);
+  prepared->is_stale = false;
+  return KJIT_OK;
+}
+
+static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
+{
+  kjit_device *device = prepared->call.device;
+  prepared->is_stale = true;
+  kjit_status status = find_code(prepared, diagnostics);
+  if (status != KJIT_OK) prepared->call.device = device; /* the others may be half made: they are not looked at before the next look-up */
+  return status;
+}
+
+/* ---- creation and end ---- */
+
+static void free_prepared(kjit_prepared *prepared)
+{
+  free(prepared->arguments);
+  free(prepared->kept);
+  free(prepared->memory);
+  free(prepared);
+}
+
+/* The context's end: its modules and arrays go by themselves. */
+static void destroy_object(kj_object *object) { free_prepared((kjit_prepared *)object); }
+
+static kjit_prepared *make_prepared(kjit_kernel *kernel, const kjit_launch_config *config, size_t count)
+{
+  enum { LINE = 64 };
+  kjit_prepared *made = calloc(1, sizeof *made);
+  if (!made) return NULL;
+  made->kernel = kernel;
+  made->count = count;
+  if (config) made->config = *config;
+  made->arguments = calloc(count + 1, sizeof *made->arguments);
+  made->kept = calloc(count + 1, sizeof *made->kept);
+  made->memory = aligned_alloc(LINE, (kernel->call_bytes + LINE - 1) / LINE * LINE);
+  if (made->arguments && made->kept && made->memory) return made;
+  free_prepared(made);
+  return NULL;
+}
+
+static kjit_status fill_prepared(kjit_prepared *prepared, const kjit_arg *arguments, kj_diagnostics *diagnostics)
+{
+  for (size_t i = 0; i < prepared->count; i++) KJ_TRY(keep_argument(prepared, i, &arguments[i], diagnostics));
+  return look_up(prepared, diagnostics);
+}
+
+static void release_arguments(kjit_prepared *prepared)
+{
+  for (size_t i = 0; i < prepared->count; i++) release_kept(&prepared->arguments[i]);
+}
+
+kjit_status kjit_prepare_launch(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count, kjit_prepared **prepared)
+{
+  if (!kernel) return KJIT_ERROR_MISUSE;
+  kjit_context *context = kernel->context;
+  if (!prepared || (count && !arguments))
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_prepare_launch: %s is NULL", prepared ? "arguments" : "prepared");
+  if (count > kernel->parameter_count)
+    return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "kernel `%s`: expected at most %u arguments, got %zu", kernel->function->decl->name,
+                        kernel->parameter_count, count);
+  kjit_prepared *made = kj_get_runtime(context) ? make_prepared(kernel, config, count) : NULL;
+  if (!made) return kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  kj_diagnostics diagnostics = { 0 };
+  kjit_status status = fill_prepared(made, arguments, &diagnostics);
+  if (status == KJIT_OK) {
+    (void)kjit_retain_module(kernel->module);
+    kj_add_object(made->call.device, &made->object, destroy_object);
+    *prepared = made;
+  } else {
+    release_arguments(made);
+    free_prepared(made);
+  }
+  return status == KJIT_NOT_READY ? status : kj_finish_call(context, &diagnostics);
+}
+
+void kjit_destroy_prepared(kjit_prepared *prepared)
+{
+  if (!prepared) return;
+  kjit_module *module = prepared->kernel->module;
+  kj_remove_object(&prepared->object);
+  release_arguments(prepared);
+  free_prepared(prepared);
+  kjit_release_module(module);
+}
+
+/* ---- replacing ---- */
+
+static const kjit_tensor *tensor_of(const kjit_arg *argument)
+{
+  if (argument->kind == KJIT_ARG_TENSOR) return argument->value.tensor;
+  return argument->kind == KJIT_ARG_ARRAY && argument->value.array ? &argument->value.array->tensor : NULL;
+}
+
+static bool is_scalar(const kjit_arg *argument) { return argument->kind == KJIT_ARG_VALUE || argument->kind == KJIT_ARG_BY_ADDRESS; }
+
+static bool has_same_type(const kjit_arg *a, const kjit_arg *b)
+{
+  const kjit_tensor *x = tensor_of(a), *y = tensor_of(b);
+  if (x || y) return x && y && x->rank == y->rank && x->code == y->code && x->bits == y->bits && x->lanes == y->lanes;
+  return is_scalar(a) ? is_scalar(b) && a->type == b->type : a->kind == b->kind;
+}
+
+static bool write_scalar(kjit_prepared *prepared, size_t index, const kjit_arg *argument)
+{
+  kept_argument *kept = &prepared->kept[index];
+  kjit_arg *own = &prepared->arguments[index];
+  bool is_plain = !prepared->is_stale && kept->scalar_offset >= 0 && argument->kind == KJIT_ARG_VALUE && own->kind == KJIT_ARG_VALUE;
+  kj_bound *bound = &prepared->call.bound[index];
+  if (!is_plain || argument->type != own->type || argument->type != bound->type) return false; /* a conversion may refuse the value */
+  *own = *argument;
+  bound->bits[0] = argument->type == KJIT_BOOL ? (argument->value.u & 0xff) != 0 : argument->value.u;
+  memcpy(prepared->call.parameters + kept->scalar_offset, bound->bits, kept->scalar_bytes);
+  return true;
+}
+
+static kjit_status replace(kjit_prepared *prepared, size_t index, const kjit_arg *argument, kj_diagnostics *diagnostics)
+{
+  if (index >= prepared->count)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the launch of kernel `%s` was prepared with %zu arguments: there is no argument %zu",
+                    prepared->kernel->function->decl->name, prepared->count, index);
+  if (!has_same_type(&prepared->arguments[index], argument))
+    return refuse(prepared, index, "an argument of a prepared launch is replaced by one of the same type only", diagnostics);
+  KJ_TRY(keep_argument(prepared, index, argument, diagnostics));
+  prepared->is_stale = true;
+  return KJIT_OK;
+}
+
+kjit_status kjit_set_prepared_argument(kjit_prepared *prepared, size_t index, const kjit_arg *argument)
+{
+  if (!prepared) return KJIT_ERROR_MISUSE;
+  if (!argument) return kj_fail_call(prepared->kernel->context, KJIT_ERROR_MISUSE, "kjit_set_prepared_argument: argument is NULL");
+  if (index < prepared->count && write_scalar(prepared, index, argument)) return KJIT_OK;
+  kj_diagnostics diagnostics = { 0 };
+  if (replace(prepared, index, argument, &diagnostics) == KJIT_OK) return KJIT_OK;
+  return kj_finish_call(prepared->kernel->context, &diagnostics);
+}
+
+/* ---- running ---- */
+
+/* What may have changed since the last run. */
+static kjit_status check_run(kjit_prepared *prepared, kjit_stream *stream, kj_diagnostics *diagnostics)
+{
+  kjit_device *device = prepared->call.device;
+  KJ_TRY(kj_check_device(device, diagnostics));
+  if (stream && stream->object.device != device) {
+    char here[24], there[24];
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the launch was prepared for %s, its stream is on %s", kj_device_text(device, here),
+                    kj_device_text(stream->object.device, there));
+  }
+  if (stream) KJ_TRY(kj_check_object(&stream->object, "stream", diagnostics));
+  return KJIT_OK;
+}
+
+static kjit_status run_slowly(kjit_prepared *prepared, kjit_stream *stream, kj_diagnostics *diagnostics)
+{
+  uint32_t generation = atomic_load_explicit(&prepared->call.device->generation, memory_order_relaxed);
+  KJ_TRY(check_run(prepared, stream, diagnostics));
+  if (prepared->is_stale || prepared->specialization->generation != generation) KJ_TRY(look_up(prepared, diagnostics));
+  KJ_TRY(check_run(prepared, stream, diagnostics)); /* other arrays may have moved the launch */
+  prepared->call.stream = stream;
+  kjit_status status = kj_run_call(&prepared->call, prepared->specialization, diagnostics);
+  prepared->call.is_miss = false;
+  return status;
+}
+
+kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
+{
+  if (!prepared) return KJIT_ERROR_MISUSE;
+  kj_call *call = &prepared->call;
+  kjit_device *device = call->device;
+  kjit_specialization *specialization = prepared->specialization;
+  if (!stream) stream = prepared->config.stream;
+  kj_diagnostics diagnostics = { 0 };
+  uint32_t generation = atomic_load_explicit(&device->generation, memory_order_relaxed);
+  bool is_ready = !prepared->is_stale && kj_is_cuda(device) && !call->has_host_arrays && !call->has_nothing && !call->is_miss &&
+                  specialization->generation == generation && !atomic_load_explicit(&device->lost, memory_order_acquire) &&
+                  (!stream || (stream->object.device == device && stream->object.generation == generation));
+  if (!is_ready) {
+    kjit_status status = run_slowly(prepared, stream, &diagnostics);
+    return diagnostics.count ? kj_finish_call(prepared->kernel->context, &diagnostics) : status;
+  }
+  kj_cuda_launch launch = { .grid = call->grid,
+                            .block = call->block,
+                            .dynamic_shared_bytes = (uint32_t)call->dynamic_shared_bytes,
+                            .stream = stream ? stream->native : NULL,
+                            .parameters = call->parameters,
+                            .parameter_bytes = specialization->code.parameter_bytes };
+  if (kj_launch_cuda(device, &specialization->cuda, &launch, &diagnostics) != KJIT_OK) return kj_finish_call(prepared->kernel->context, &diagnostics);
+  kj_count_launch(prepared->kernel->context, specialization);
+  return KJIT_OK;
+}
