@@ -1,0 +1,31 @@
+/* --arg NAME=VALUE: scalars, arrays from files and generators, views of other arguments. */
+#ifndef TOOL_ARGUMENT_H
+#define TOOL_ARGUMENT_H
+
+#include <driver/array.h>
+
+typedef struct tool_argument {
+  char *name;
+  bool is_array;
+  tool_value value; /* of a scalar */
+  tool_array array;
+} tool_argument;
+
+typedef struct tool_arguments {
+  tool_argument *items;
+  size_t count;
+  tool_memory **memories; /* of all arrays, each once; owned */
+  size_t memory_count;
+} tool_arguments;
+
+/* text: "x=zeros:f32[1000]". */
+bool tool_add_argument(tool_arguments *arguments, const char *option, const char *text, tool_error *error);
+void tool_destroy_arguments(tool_arguments *arguments);
+tool_argument *tool_find_argument(const tool_arguments *arguments, const char *name, size_t length); /* NULL: none */
+
+/* The value alone, without "NAME=", as tool_add_argument reads it; name is the default seed. Memory of a new array becomes the arguments'. */
+bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, const char *name, tool_argument *argument);
+/* A name and, if some follow, the subscripts of a view: "x", "x[1:]", "x.T". */
+bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner, tool_argument *argument);
+
+#endif

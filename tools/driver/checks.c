@@ -1,0 +1,24 @@
+#include "checks.h"
+
+#include <string.h>
+
+static const struct {
+  const char *name;
+  uint32_t checks;
+} rows[] = {
+  { "none", KJIT_CHECK_NONE }, { "all", KJIT_CHECK_ALL }, { "bounds", KJIT_CHECK_BOUNDS }, { "division", KJIT_CHECK_DIVISION }, { "assert", KJIT_CHECK_ASSERT }
+};
+enum { ROW_COUNT = sizeof rows / sizeof *rows };
+
+bool tool_parse_checks(const char *text, uint32_t *checks)
+{
+  *checks = KJIT_CHECK_NONE;
+  for (const char *at = text;; at++) {
+    size_t length = strcspn(at, ","), i = 0;
+    while (i < ROW_COUNT && (strlen(rows[i].name) != length || strncmp(rows[i].name, at, length))) i++;
+    if (i == ROW_COUNT) return false;
+    *checks |= rows[i].checks;
+    at += length;
+    if (!*at) return true;
+  }
+}

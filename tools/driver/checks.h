@@ -1,0 +1,12 @@
+/* --checks of the tools. */
+#ifndef TOOL_CHECKS_H
+#define TOOL_CHECKS_H
+
+#include <kjit/kjit.h>
+#include <stdbool.h>
+
+#define TOOL_CHECKS_EXPECTED "all, none, or some of bounds,division,assert"
+/* false: text is none of these. */
+bool tool_parse_checks(const char *text, uint32_t *checks);
+
+#endif

@@ -1,0 +1,83 @@
+#include <driver/compare.h>
+
+#include <math.h>
+
+enum { PIECE_COUNT = 1 << 16 };
+
+bool tool_same_shape(const tool_array *a, const tool_array *b)
+{
+  if (a->rank != b->rank) return false;
+  for (uint32_t d = 0; d < a->rank; d++)
+    if (a->shape[d] != b->shape[d]) return false;
+  return true;
+}
+
+static bool is_exact(const tool_number *number) { return number->kind != TOOL_NUMBER_REAL && number->kind != TOOL_NUMBER_COMPLEX; }
+
+static bool same_integer(const tool_number *a, const tool_number *b)
+{
+  bool a_large = a->kind == TOOL_NUMBER_UNSIGNED, b_large = b->kind == TOOL_NUMBER_UNSIGNED;
+  if (a_large != b_large) return false;
+  return a_large ? a->u == b->u : a->i == b->i;
+}
+
+static double imaginary(const tool_number *number) { return number->kind == TOOL_NUMBER_COMPLEX ? number->im : 0; }
+
+/* Equal, NaN with NaN and infinities included. */
+static bool same_real(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
+
+static bool is_close(const tool_number *got, const tool_number *expected, const tool_tolerance *tolerance, double *distance, double *magnitude)
+{
+  double re = tool_number_real(got), im = imaginary(got), expected_re = tool_number_real(expected), expected_im = imaginary(expected);
+  *magnitude = hypot(expected_re, expected_im);
+  *distance = 0;
+  if (is_exact(got) && is_exact(expected)) {
+    bool same = same_integer(got, expected);
+    if (!same) *distance = fabs(re - expected_re);
+    return same;
+  }
+  if (same_real(re, expected_re) && same_real(im, expected_im)) return true;
+  *distance = hypot(re - expected_re, im - expected_im);
+  return isfinite(*distance) && *distance <= tolerance->absolute + tolerance->relative * *magnitude;
+}
+
+static void compare_range(const tool_array *got, const tool_array *expected, const tool_tolerance *tolerance, uint64_t first, uint64_t end,
+                          tool_comparison *result)
+{
+  for (uint64_t i = first; i < end; i++) {
+    double distance, magnitude;
+    tool_number a = tool_load(got->element, tool_element_number(got, i)), b = tool_load(expected->element, tool_element_number(expected, i));
+    bool close = is_close(&a, &b, tolerance, &distance, &magnitude);
+    if (!close && !result->different++) result->first = i;
+    if (!isfinite(distance) || distance <= result->largest_absolute) continue;
+    result->largest_absolute = distance;
+    result->relative = magnitude > 0 ? distance / magnitude : INFINITY;
+    result->largest_at = i;
+  }
+}
+
+/* part comes after everything that is in result. */
+static void append_comparison(tool_comparison *result, const tool_comparison *part)
+{
+  if (part->different && !result->different) result->first = part->first;
+  result->different += part->different;
+  if (part->largest_absolute <= result->largest_absolute) return;
+  result->largest_absolute = part->largest_absolute;
+  result->relative = part->relative;
+  result->largest_at = part->largest_at;
+}
+
+tool_comparison tool_compare(const tool_array *got, const tool_array *expected, const tool_tolerance *tolerance)
+{
+  tool_comparison result = { .count = tool_count(got) };
+  uint64_t pieces = (result.count + PIECE_COUNT - 1) / PIECE_COUNT;
+#pragma omp parallel for ordered schedule(static, 1) if (pieces > 1)
+  for (uint64_t p = 0; p < pieces; p++) {
+    tool_comparison part = { 0 };
+    uint64_t first = p * PIECE_COUNT, left = result.count - first;
+    compare_range(got, expected, tolerance, first, first + (left < PIECE_COUNT ? left : PIECE_COUNT), &part);
+#pragma omp ordered
+    append_comparison(&result, &part);
+  }
+  return result;
+}

@@ -1,0 +1,22 @@
+/* Compares arrays element by element, as numpy.isclose does: |got - expected| <= atol + rtol * |expected|. */
+#ifndef TOOL_COMPARE_H
+#define TOOL_COMPARE_H
+
+#include <driver/array.h>
+
+typedef struct tool_tolerance {
+  double relative, absolute;
+} tool_tolerance;
+
+typedef struct tool_comparison {
+  uint64_t count, different;
+  uint64_t first;                    /* position of the first difference */
+  double largest_absolute, relative; /* the largest |got - expected| of finite elements, and it over |expected| there */
+  uint64_t largest_at;
+} tool_comparison;
+
+/* Shapes must be equal. Integers and truth values are compared exactly with each other; NaN equals NaN; an infinity equals only itself. */
+tool_comparison tool_compare(const tool_array *got, const tool_array *expected, const tool_tolerance *tolerance);
+bool tool_same_shape(const tool_array *a, const tool_array *b);
+
+#endif

@@ -1,0 +1,110 @@
+#define _GNU_SOURCE
+#include <driver/error.h>
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const tool_exit exit_of_status[KJIT_STATUS_COUNT] = {
+  [KJIT_OK] = TOOL_EXIT_OK,
+  [KJIT_NOT_READY] = TOOL_EXIT_DEVICE,
+  [KJIT_ERROR_MISUSE] = TOOL_EXIT_USAGE,
+  [KJIT_ERROR_SYNTAX] = TOOL_EXIT_IR,
+  [KJIT_ERROR_TYPE] = TOOL_EXIT_IR,
+  [KJIT_ERROR_NAME] = TOOL_EXIT_IR,
+  [KJIT_ERROR_ARGUMENT] = TOOL_EXIT_IR,
+  [KJIT_ERROR_UNSUPPORTED] = TOOL_EXIT_IR,
+  [KJIT_ERROR_COMPILE] = TOOL_EXIT_IR,
+  [KJIT_ERROR_LAUNCH] = TOOL_EXIT_DEVICE,
+  [KJIT_ERROR_KERNEL] = TOOL_EXIT_DEVICE,
+  [KJIT_ERROR_DEVICE] = TOOL_EXIT_DEVICE,
+  [KJIT_ERROR_NO_DEVICE] = TOOL_EXIT_DEVICE,
+  [KJIT_ERROR_NO_COMPILER] = TOOL_EXIT_DEVICE,
+  [KJIT_ERROR_MEMORY] = TOOL_EXIT_DEVICE,
+  [KJIT_ERROR_DEVICE_MEMORY] = TOOL_EXIT_DEVICE,
+  [KJIT_ERROR_IO] = TOOL_EXIT_FILE,
+};
+
+static void out_of_memory(void)
+{
+  fprintf(stderr, "%s: error: out of memory\n", program_invocation_short_name);
+  exit(TOOL_EXIT_DEVICE);
+}
+
+static char *format_list(const char *format, va_list list)
+{
+  char *text;
+  if (vasprintf(&text, format, list) < 0) out_of_memory();
+  return text;
+}
+
+char *tool_format(const char *format, ...)
+{
+  va_list list;
+  va_start(list, format);
+  char *text = format_list(format, list);
+  va_end(list);
+  return text;
+}
+
+void *tool_allocate(size_t size_bytes)
+{
+  void *memory = calloc(1, size_bytes ? size_bytes : 1);
+  if (!memory) out_of_memory();
+  return memory;
+}
+
+char *tool_copy_text(const char *text, size_t length)
+{
+  char *copy = tool_allocate(length + 1);
+  memcpy(copy, text, length);
+  return copy;
+}
+
+bool tool_fail(tool_error *error, tool_exit exit_status, const char *format, ...)
+{
+  if (error->text) return false;
+  va_list list;
+  va_start(list, format);
+  error->text = format_list(format, list);
+  va_end(list);
+  error->exit_status = exit_status;
+  return false;
+}
+
+bool tool_prefix(tool_error *error, const char *format, ...)
+{
+  va_list list;
+  va_start(list, format);
+  char *prefix = format_list(format, list);
+  va_end(list);
+  char *text = tool_format("%s: %s", prefix, error->text ? error->text : "unknown error");
+  free(prefix);
+  free(error->text);
+  error->text = text;
+  return false;
+}
+
+bool tool_fail_kjit(tool_error *error, kjit_context *context, kjit_status status, const char *doing)
+{
+  char *text = kjit_copy_diagnostics_text(context);
+  size_t length = text ? strlen(text) : 0;
+  while (length && text[length - 1] == '\n') length--;
+  bool known = (unsigned)status < KJIT_STATUS_COUNT;
+  tool_exit exit_status = known ? exit_of_status[status] : TOOL_EXIT_DEVICE;
+  if (length) tool_fail(error, exit_status, "%s: %s\n%.*s", doing, kjit_get_status_name(status), (int)length, text);
+  else tool_fail(error, exit_status, "%s: %s", doing, kjit_get_status_name(status));
+  kjit_free(context, text);
+  return false;
+}
+
+tool_exit tool_report(tool_error *error)
+{
+  tool_exit exit_status = error->text ? error->exit_status : TOOL_EXIT_OK;
+  if (error->text) fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, error->text);
+  free(error->text);
+  *error = (tool_error){ 0 };
+  return exit_status;
+}

@@ -1,0 +1,12 @@
+/* Files of numpy.save: format versions 1.0 to 3.0, little-endian scalars of the kernel IR, row- or column-major. */
+#ifndef TOOL_NPY_H
+#define TOOL_NPY_H
+
+#include <driver/array.h>
+
+/* Nothing is allocated before the header has been compared with the file's real size. */
+bool tool_read_npy(tool_error *error, const char *path, tool_array *array);
+/* Elements in row-major order; bf16, which numpy does not have, is written as f32. */
+bool tool_write_npy(tool_error *error, const char *path, const tool_array *array);
+
+#endif

@@ -1,0 +1,10 @@
+/* Arrays as text, the way numpy prints them: everything up to 1000 elements, beyond that the ends of each dimension. */
+#ifndef TOOL_PRINT_H
+#define TOOL_PRINT_H
+
+#include <driver/array.h>
+#include <stdio.h>
+
+void tool_print_array(FILE *to, const char *name, const tool_array *array);
+
+#endif

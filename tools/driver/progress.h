@@ -1,0 +1,13 @@
+/* A line on stderr about what takes longer than a second. */
+#ifndef TOOL_PROGRESS_H
+#define TOOL_PROGRESS_H
+
+#include <stdint.h>
+
+/* Starts the thread that writes the lines. what must live until the next tool_progress or tool_stop_progress; total 0: unknown. One activity at a time. */
+void tool_progress(const char *what, uint64_t total);
+void tool_progress_at(uint64_t done); /* cheap */
+void tool_stop_progress(void);        /* also erases the line on a terminal */
+void tool_silence_progress(void);     /* no lines from now on */
+
+#endif

@@ -1,0 +1,294 @@
+#define _GNU_SOURCE
+#include <driver/scan.h>
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t EXACT_INTEGERS = (int64_t)1 << 53;
+
+tool_scanner tool_scan(const char *option, const char *text, tool_error *error) { return (tool_scanner){ option, text, text, error }; }
+
+bool tool_scan_fail(tool_scanner *scanner, const char *at, const char *format, ...)
+{
+  va_list list;
+  char *message;
+  va_start(list, format);
+  int length = vasprintf(&message, format, list);
+  va_end(list);
+  if (length < 0) return tool_fail(scanner->error, TOOL_EXIT_DEVICE, "out of memory");
+  tool_fail(scanner->error, TOOL_EXIT_USAGE, "%s: %s\n  %s\n  %*s^", scanner->option, message, scanner->text, (int)(at - scanner->text), "");
+  free(message);
+  return false;
+}
+
+static bool is_name_start(char c) { return isalpha((unsigned char)c) || c == '_'; }
+
+static bool is_name_part(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+bool tool_expected(tool_scanner *scanner, const char *what)
+{
+  tool_skip_blanks(scanner);
+  size_t length = 0;
+  while (is_name_part(scanner->at[length])) length++;
+  if (!*scanner->at) return tool_scan_fail(scanner, scanner->at, "expected %s, but the text ends", what);
+  return tool_scan_fail(scanner, scanner->at, "expected %s, not '%.*s'", what, (int)(length ? length : 1), scanner->at);
+}
+
+void tool_skip_blanks(tool_scanner *scanner)
+{
+  while (isspace((unsigned char)*scanner->at)) scanner->at++;
+}
+
+bool tool_at_end(tool_scanner *scanner)
+{
+  tool_skip_blanks(scanner);
+  return !*scanner->at;
+}
+
+bool tool_accept(tool_scanner *scanner, char c)
+{
+  tool_skip_blanks(scanner);
+  if (*scanner->at != c) return false;
+  scanner->at++;
+  return true;
+}
+
+bool tool_expect(tool_scanner *scanner, char c)
+{
+  char what[] = { '\'', c, '\'', 0 };
+  return tool_accept(scanner, c) || tool_expected(scanner, what);
+}
+
+bool tool_expect_end(tool_scanner *scanner) { return tool_at_end(scanner) || tool_expected(scanner, "the end of the text"); }
+
+size_t tool_name_length(tool_scanner *scanner)
+{
+  tool_skip_blanks(scanner);
+  size_t length = 0;
+  if (is_name_start(*scanner->at))
+    while (is_name_part(scanner->at[length])) length++;
+  return length;
+}
+
+bool tool_accept_word(tool_scanner *scanner, const char *word)
+{
+  size_t length = tool_name_length(scanner);
+  if (length != strlen(word) || memcmp(scanner->at, word, length)) return false;
+  scanner->at += length;
+  return true;
+}
+
+bool tool_scan_name(tool_scanner *scanner, const char *what, char **name)
+{
+  size_t length = tool_name_length(scanner);
+  if (!length) return tool_expected(scanner, what);
+  *name = tool_copy_text(scanner->at, length);
+  scanner->at += length;
+  return true;
+}
+
+bool tool_scan_element_type(tool_scanner *scanner, kjit_type *type)
+{
+  size_t length = tool_name_length(scanner);
+  *type = tool_find_element(scanner->at, length);
+  if (*type != KJIT_ANY) {
+    scanner->at += length;
+    return true;
+  }
+  char *names = tool_element_names(), *what = tool_format("an element type (%s)", names);
+  tool_expected(scanner, what);
+  free(names);
+  free(what);
+  return false;
+}
+
+/* ---- numbers ---- */
+
+static int digit_value(char c)
+{
+  if (c >= '0' && c <= '9') return c - '0';
+  c = (char)tolower((unsigned char)c);
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
+}
+
+/* The digits of an integer in the base, `_` between them allowed; false when there is none or it needs more than 64 bits. */
+static bool scan_digits(const char **at, unsigned base, uint64_t *value)
+{
+  const char *p = *at;
+  *value = 0;
+  if (digit_value(*p) >= (int)base) return false;
+  for (; digit_value(*p) < (int)base || (*p == '_' && digit_value(p[1]) < (int)base); p++) {
+    if (*p == '_') continue;
+    if (__builtin_mul_overflow(*value, base, value) || __builtin_add_overflow(*value, (unsigned)digit_value(*p), value)) return false;
+  }
+  *at = p;
+  return true;
+}
+
+static unsigned number_base(const char *at)
+{
+  if (at[0] != '0') return 10;
+  return at[1] == 'x' || at[1] == 'X' ? 16 : at[1] == 'b' || at[1] == 'B' ? 2 : 10;
+}
+
+/* Length of a decimal number with a point or an exponent; 0: what stands here is an integer, or no number. */
+static size_t real_length(const char *at)
+{
+  const char *p = at;
+  bool real = false, digits = false;
+  for (; isdigit((unsigned char)*p) || (*p == '_' && digits); p++) digits = true;
+  if (*p == '.') {
+    real = true;
+    for (p++; isdigit((unsigned char)*p) || (*p == '_' && digits); p++) digits = true;
+  }
+  if (!digits) return 0;
+  if (*p == 'e' || *p == 'E') {
+    const char *e = p + 1;
+    if (*e == '+' || *e == '-') e++;
+    if (isdigit((unsigned char)*e)) {
+      real = true;
+      for (p = e; isdigit((unsigned char)*p); p++) {}
+    }
+  }
+  return real ? (size_t)(p - at) : 0;
+}
+
+static bool scan_real(tool_scanner *scanner, size_t length, double *value)
+{
+  char *text = tool_copy_text(scanner->at, length), *to = text;
+  for (const char *from = text; *from; from++)
+    if (*from != '_') *to++ = *from;
+  *to = 0;
+  *value = strtod(text, NULL);
+  free(text);
+  if (isinf(*value)) return tool_scan_fail(scanner, scanner->at, "the number is too large for f64");
+  scanner->at += length;
+  return true;
+}
+
+static bool scan_unsigned(tool_scanner *scanner, const char *what, uint64_t *value)
+{
+  const char *p = scanner->at;
+  unsigned base = number_base(p);
+  if (base != 10) p += 2;
+  if (digit_value(*p) >= (int)base) return tool_expected(scanner, what);
+  if (!scan_digits(&p, base, value)) return tool_scan_fail(scanner, scanner->at, "the number needs more than 64 bits");
+  scanner->at = p;
+  return true;
+}
+
+static bool negate(tool_scanner *scanner, const char *start, uint64_t magnitude, bool negative, tool_number *number)
+{
+  if (!negative && magnitude > INT64_MAX) {
+    *number = (tool_number){ .kind = TOOL_NUMBER_UNSIGNED, .u = magnitude };
+    return true;
+  }
+  if (negative && magnitude > (uint64_t)INT64_MAX + 1) return tool_scan_fail(scanner, start, "the number needs more than 64 bits");
+  *number = tool_make_integer(negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude);
+  return true;
+}
+
+static bool scan_number(tool_scanner *scanner, tool_number *number)
+{
+  tool_skip_blanks(scanner);
+  const char *start = scanner->at;
+  bool negative = tool_accept(scanner, '-');
+  if (!negative) tool_accept(scanner, '+');
+  tool_skip_blanks(scanner);
+  bool infinite = tool_accept_word(scanner, "inf");
+  if (infinite || tool_accept_word(scanner, "nan")) {
+    *number = tool_make_real(infinite ? (negative ? -INFINITY : INFINITY) : NAN);
+    return true;
+  }
+  size_t length = number_base(scanner->at) == 10 ? real_length(scanner->at) : 0;
+  if (length) {
+    double value;
+    if (!scan_real(scanner, length, &value)) return false;
+    *number = tool_make_real(negative ? -value : value);
+    return true;
+  }
+  uint64_t magnitude;
+  return scan_unsigned(scanner, "a number", &magnitude) && negate(scanner, start, magnitude, negative, number);
+}
+
+bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value)
+{
+  tool_skip_blanks(scanner);
+  const char *start = scanner->at;
+  bool negative = tool_accept(scanner, '-');
+  uint64_t magnitude;
+  tool_number number = tool_make_integer(0);
+  if (!scan_unsigned(scanner, what, &magnitude) || !negate(scanner, start, magnitude, negative, &number)) return false;
+  if (number.kind == TOOL_NUMBER_UNSIGNED) return tool_scan_fail(scanner, start, "the number is too large for i64");
+  *value = number.i;
+  return true;
+}
+
+/* ---- values ---- */
+
+bool tool_convert(tool_scanner *scanner, const char *at, const tool_number *number, kjit_type type)
+{
+  const char *misfit = tool_misfit(type, number);
+  return !misfit || tool_scan_fail(scanner, at, "the value does not fit %s: %s", tool_elements[type].text, misfit);
+}
+
+static bool scan_typed(tool_scanner *scanner, kjit_type type, tool_number *number)
+{
+  bool is_complex = tool_elements[type].class_ == TOOL_COMPLEX;
+  tool_number im = tool_make_real(0);
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!tool_expect(scanner, '(')) return false;
+  bool is_true = tool_accept_word(scanner, "true");
+  if (is_true || tool_accept_word(scanner, "false")) *number = (tool_number){ .kind = TOOL_NUMBER_BOOL, .i = is_true };
+  else if (!scan_number(scanner, number)) return false;
+  if (is_complex && tool_accept(scanner, ',') && !scan_number(scanner, &im)) return false;
+  if (!tool_expect(scanner, ')') || !tool_convert(scanner, at, number, type)) return false;
+  if (is_complex) *number = (tool_number){ .kind = TOOL_NUMBER_COMPLEX, .re = tool_number_real(number), .im = tool_number_real(&im) };
+  return true;
+}
+
+bool tool_is_value(tool_scanner *scanner)
+{
+  static const char *const words[] = { "true", "false", "inf", "nan" };
+  size_t length = tool_name_length(scanner);
+  if (!length) return true; /* a number, or an error that scanning a number explains */
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strlen(words[i]) == length && !memcmp(words[i], scanner->at, length)) return true;
+  return tool_find_element(scanner->at, length) != KJIT_ANY && scanner->at[length] == '(';
+}
+
+bool tool_scan_value(tool_scanner *scanner, tool_value *value)
+{
+  tool_skip_blanks(scanner);
+  const char *start = scanner->at;
+  bool is_true = tool_accept_word(scanner, "true");
+  value->type = KJIT_BOOL;
+  value->number = (tool_number){ .kind = TOOL_NUMBER_BOOL, .i = is_true };
+  if (is_true || tool_accept_word(scanner, "false")) return true;
+  size_t length = tool_name_length(scanner);
+  value->type = tool_find_element(scanner->at, length);
+  if (value->type != KJIT_ANY) {
+    scanner->at += length;
+    return scan_typed(scanner, value->type, &value->number);
+  }
+  if (!scan_number(scanner, &value->number)) return false;
+  if (!is_name_part(*scanner->at)) return true; /* untyped */
+  return tool_scan_element_type(scanner, &value->type) && tool_convert(scanner, start, &value->number, value->type);
+}
+
+bool tool_scan_scalar(tool_scanner *scanner, tool_value *value)
+{
+  tool_skip_blanks(scanner);
+  const char *start = scanner->at;
+  if (!tool_scan_value(scanner, value)) return false;
+  if (value->type != KJIT_ANY || value->number.kind == TOOL_NUMBER_REAL) return true;
+  bool is_large = value->number.kind == TOOL_NUMBER_UNSIGNED || value->number.i > EXACT_INTEGERS || value->number.i < -EXACT_INTEGERS;
+  return !is_large ||
+         tool_scan_fail(scanner, start, "an untyped number must be exact in f64; with a type it need not be: %.*si64", (int)(scanner->at - start), start);
+}

@@ -1,0 +1,43 @@
+/* Reads the small texts of the command line piece by piece: argument values, launches. Failures show the text with a caret. */
+#ifndef TOOL_SCAN_H
+#define TOOL_SCAN_H
+
+#include <driver/element.h>
+
+typedef struct tool_scanner {
+  const char *option; /* "--arg": what the error names */
+  const char *text, *at;
+  tool_error *error;
+} tool_scanner;
+
+/* A typed value ("2.5f32", "true", "f16(2)", "c64(1, -2)") or, with type KJIT_ANY, an untyped number ("8", "1e-3"). */
+typedef struct tool_value {
+  kjit_type type;
+  tool_number number;
+} tool_value;
+
+tool_scanner tool_scan(const char *option, const char *text, tool_error *error);
+/* Records "option: message", the text and a caret under `at`; returns false. */
+__attribute__((format(printf, 3, 4))) bool tool_scan_fail(tool_scanner *scanner, const char *at, const char *format, ...);
+/* "expected WHAT, not 'what stands here'". */
+bool tool_expected(tool_scanner *scanner, const char *what);
+
+void tool_skip_blanks(tool_scanner *scanner);
+bool tool_at_end(tool_scanner *scanner);
+bool tool_accept(tool_scanner *scanner, char c); /* also skips blanks before it */
+bool tool_expect(tool_scanner *scanner, char c);
+bool tool_expect_end(tool_scanner *scanner);
+bool tool_accept_word(tool_scanner *scanner, const char *word); /* a word that no name character follows */
+size_t tool_name_length(tool_scanner *scanner);                 /* of the identifier here, after blanks; 0: none */
+bool tool_scan_name(tool_scanner *scanner, const char *what, char **name);
+bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value); /* with sign */
+bool tool_scan_element_type(tool_scanner *scanner, kjit_type *type);
+/* Whether a value, rather than a name, stands here. */
+bool tool_is_value(tool_scanner *scanner);
+bool tool_scan_value(tool_scanner *scanner, tool_value *value);
+/* The same for an argument of a kernel: an untyped number must be exact as the f64 that carries it. */
+bool tool_scan_scalar(tool_scanner *scanner, tool_value *value);
+/* The value as an element of the type; fails at `at` when it does not fit. */
+bool tool_convert(tool_scanner *scanner, const char *at, const tool_number *number, kjit_type type);
+
+#endif

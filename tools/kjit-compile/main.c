@@ -1,0 +1,110 @@
+/* kjit-compile: compiles a kernel of a kernel IR file for a signature, ahead of time and without a device. */
+#include "options.h"
+#include "signature.h"
+
+#include <driver/emit.h>
+#include <driver/file.h>
+#include <driver/remark.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct compilation {
+  compile_options options;
+  tool_error error;
+  kjit_context *context;
+  kjit_module *module;
+  kjit_kernel *kernel;
+  const char *kernel_name;
+  char *signature;
+} compilation;
+
+static bool create_context(compilation *c)
+{
+  kjit_config config;
+  kjit_init_config(&config);
+  if (!c->options.is_quiet) config.on_diagnostic = tool_show_remark;
+  config.libdevice_path = c->options.libdevice;
+  kjit_status status = kjit_create_context(&config, &c->context);
+  return status == KJIT_OK || tool_fail(&c->error, TOOL_EXIT_DEVICE, "creating a context: %s", kjit_get_status_name(status));
+}
+
+static bool parse_module(compilation *c)
+{
+  char *text;
+  size_t size_bytes;
+  if (!tool_read_file(&c->error, c->options.path, &text, &size_bytes)) return false;
+  kjit_status status = kjit_parse_module(c->context, c->options.path, text, size_bytes, &c->module);
+  free(text);
+  return status == KJIT_OK || tool_fail_kjit(&c->error, c->context, status, "parsing");
+}
+
+/* A binary goes to a terminal only by mistake. */
+static bool choose_stage(compilation *c)
+{
+  compile_options *o = &c->options;
+  bool is_gpu = strcmp(o->arch, "cpu") != 0;
+  if (o->stage < 0 && o->output) o->stage = tool_stage_of_path(o->output);
+  if (o->stage < 0) o->stage = is_gpu ? KJIT_STAGE_PTX : KJIT_STAGE_ASM;
+  if (!tool_stage_fits(o->stage, is_gpu))
+    return tool_fail(&c->error, TOOL_EXIT_USAGE, "the target %s has no stage %s%s", o->arch, tool_stage_name(o->stage),
+                     is_gpu ? "" : "; --arch sm_NN names a GPU architecture");
+  if (!tool_stage_is_text(o->stage) && !o->output && isatty(STDOUT_FILENO))
+    return tool_fail(&c->error, TOOL_EXIT_USAGE, "%s is binary and standard output is a terminal: name a file with -o", tool_stage_name(o->stage));
+  return true;
+}
+
+static bool choose_kernel(compilation *c)
+{
+  const char *first = kjit_get_kernel_name(c->module, 0);
+  c->kernel_name = c->options.kernel ? c->options.kernel : first;
+  if (!c->kernel_name) return tool_fail(&c->error, TOOL_EXIT_IR, "the module has no kernel");
+  if (!c->options.kernel && kjit_get_kernel_name(c->module, 1))
+    return tool_fail(&c->error, TOOL_EXIT_USAGE, "the module has more than one kernel (%s, %s ...): --kernel says which", first,
+                     kjit_get_kernel_name(c->module, 1));
+  kjit_status status = kjit_get_kernel(c->module, c->kernel_name, &c->kernel);
+  return status == KJIT_OK || tool_fail_kjit(&c->error, c->context, status, "--kernel");
+}
+
+static bool emit(compilation *c)
+{
+  void *code;
+  size_t size_bytes;
+  tool_emission emission = { c->context, c->module, c->kernel, c->signature, { 0 }, c->options.ptxas };
+  kjit_init_compile_options(&emission.options);
+  emission.options.target = c->options.arch;
+  emission.options.ptx_version = c->options.ptx_version;
+  emission.options.facts = c->options.facts;
+  emission.options.checks = c->options.checks;
+  memcpy(emission.options.block, c->options.block, sizeof c->options.block);
+  if (!tool_emit(&c->error, &emission, c->options.stage, &code, &size_bytes)) return false;
+  bool ok = tool_write_file(&c->error, c->options.output, code, size_bytes);
+  free(code);
+  return ok;
+}
+
+static bool compile_module(compilation *c)
+{
+  if (!parse_module(c)) return false;
+  if (c->options.lists_kernels) {
+    compile_list_kernels(c->context, c->module);
+    return true;
+  }
+  if (!choose_stage(c)) return false;
+  if (c->options.stage == KJIT_STAGE_KIR) return emit(c); /* the whole module: no signature */
+  return choose_kernel(c) && compile_make_signature(&c->error, c->context, c->kernel, c->kernel_name, &c->options, &c->signature) && emit(c);
+}
+
+int main(int argc, char **argv)
+{
+  compilation c = { 0 };
+  compile_parse_options(argc, argv, &c.options);
+  if (create_context(&c)) compile_module(&c);
+  tool_exit exit_status = tool_report(&c.error);
+  free(c.signature);
+  if (c.module) kjit_release_module(c.module);
+  if (c.context) kjit_destroy_context(c.context);
+  compile_destroy_options(&c.options);
+  return exit_status;
+}

@@ -1,0 +1,21 @@
+/* kjit-compile's command line. */
+#ifndef COMPILE_OPTIONS_H
+#define COMPILE_OPTIONS_H
+
+#include <driver/error.h>
+
+typedef struct compile_options {
+  const char *path; /* of the IR */
+  const char *kernel, *signature, *arch, *facts, *output, *ptxas, *libdevice;
+  const char **types; /* "NAME=TYPE" */
+  size_t type_count;
+  int stage; /* -1: from the output's ending, else the target's last text stage */
+  uint32_t block[3], ptx_version, checks;
+  bool lists_kernels, is_quiet;
+} compile_options;
+
+/* Exits with the usage status on a wrong command line, and with 0 after --help. */
+void compile_parse_options(int argc, char **argv, compile_options *options);
+void compile_destroy_options(compile_options *options);
+
+#endif

@@ -1,0 +1,126 @@
+#include "device.h"
+
+#include <driver/progress.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *kind_text(kjit_device_kind kind) { return kind == KJIT_DEVICE_CUDA ? "cuda" : "cpu"; }
+
+char *run_device_text(const kjit_device *device)
+{
+  kjit_device_info info;
+  kjit_get_device_info(device, &info);
+  return tool_format("%s:%d %s (%s)", kind_text(info.kind), info.ordinal, info.name ? info.name : "unknown", info.target ? info.target : "unknown");
+}
+
+static bool parse_device(kjit_context *context, const char *text, kjit_device_kind *kind, int32_t *ordinal)
+{
+  *ordinal = 0;
+  *kind = KJIT_DEVICE_CPU;
+  if (!strcmp(text, "cpu")) return true;
+  bool is_auto = !strcmp(text, "auto");
+  if (is_auto && !kjit_get_device_count(context, KJIT_DEVICE_CUDA)) return true;
+  *kind = KJIT_DEVICE_CUDA;
+  if (is_auto || !strcmp(text, "cuda")) return true;
+  char *end;
+  if (strncmp(text, "cuda:", 5)) return false;
+  long number = strtol(text + 5, &end, 10);
+  *ordinal = (int32_t)number;
+  return text[5] >= '0' && text[5] <= '9' && !*end && number < 1024;
+}
+
+bool run_open_device(tool_error *error, kjit_context *context, const char *text, kjit_device **device)
+{
+  kjit_device_kind kind;
+  int32_t ordinal;
+  if (!parse_device(context, text, &kind, &ordinal)) return tool_fail(error, TOOL_EXIT_USAGE, "--device: expected cpu, cuda, cuda:N or auto, not '%s'", text);
+  kjit_status status = kjit_get_device(context, kind, ordinal, device);
+  if (status == KJIT_OK) return true;
+  tool_fail_kjit(error, context, status, "opening the device");
+  return tool_prefix(error, "--device %s", text);
+}
+
+static void list_device(const kjit_device *device)
+{
+  kjit_device_info info;
+  kjit_get_device_info(device, &info);
+  double gib = (double)info.memory_bytes / (1 << 30);
+  const char *parts = info.kind == KJIT_DEVICE_CUDA ? "multiprocessors" : "cores";
+  printf("%s:%d  %s  %s, %u %s, %.1f GiB", kind_text(info.kind), info.ordinal, info.target ? info.target : "?", info.name ? info.name : "?",
+         info.multiprocessor_count, parts, gib);
+  if (info.driver_version) printf(", driver for CUDA %d.%d", info.driver_version / 1000, info.driver_version % 1000 / 10);
+  putchar('\n');
+}
+
+void run_list_devices(kjit_context *context)
+{
+  static const kjit_device_kind kinds[] = { KJIT_DEVICE_CUDA, KJIT_DEVICE_CPU };
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+    uint32_t count = kjit_get_device_count(context, kinds[k]);
+    for (uint32_t i = 0; i < count; i++) {
+      kjit_device *device;
+      tool_error error = { 0 };
+      kjit_status status = kjit_get_device(context, kinds[k], (int32_t)i, &device);
+      if (status == KJIT_OK) {
+        list_device(device);
+        continue;
+      }
+      tool_fail_kjit(&error, context, status, "opening a device");
+      tool_report(&error);
+    }
+  }
+}
+
+/* ---- memory ---- */
+
+/* The allocation as one flat array: the device keeps the bytes as they are, whatever the layouts and views of the arrays in it. */
+static kjit_tensor flat_tensor(const tool_memory *memory, int64_t *count)
+{
+  const tool_element *element = &tool_elements[memory->element];
+  *count = (int64_t)(memory->size_bytes / element->size_bytes);
+  return (
+    kjit_tensor){ .data = memory->data, .device_type = KJIT_DEVICE_CPU, .rank = 1, .code = element->code, .bits = element->bits, .lanes = 1, .shape = count };
+}
+
+static bool upload(tool_error *error, kjit_context *context, kjit_device *device, tool_memory *memory)
+{
+  int64_t count;
+  kjit_tensor host = flat_tensor(memory, &count);
+  if (memory->device) return true;
+  kjit_status status = kjit_create_array(device, memory->element, &count, 1, &memory->device);
+  if (status != KJIT_OK) return tool_fail_kjit(error, context, status, "allocating an array on the device");
+  kjit_arg to = kjit_arg_array(memory->device), from = kjit_arg_tensor(&host);
+  status = count ? kjit_copy(context, &to, &from, NULL) : KJIT_OK;
+  return status == KJIT_OK || tool_fail_kjit(error, context, status, "copying an array to the device");
+}
+
+bool run_upload(tool_error *error, kjit_context *context, kjit_device *device, run_launches *launches)
+{
+  kjit_device_info info;
+  kjit_get_device_info(device, &info);
+  if (info.kind == KJIT_DEVICE_CPU) return true;
+  tool_progress("copying arrays to the device", 0);
+  for (size_t i = 0; i < launches->count; i++) {
+    for (size_t k = 0; k < launches->items[i].count; k++) {
+      run_operand *operand = &launches->items[i].operands[k];
+      if (!operand->function && operand->argument.is_array && !upload(error, context, device, operand->argument.array.memory)) return false;
+    }
+  }
+  return true;
+}
+
+bool run_download(tool_error *error, kjit_context *context, const tool_arguments *arguments)
+{
+  for (size_t i = 0; i < arguments->memory_count; i++) {
+    tool_memory *memory = arguments->memories[i];
+    int64_t count;
+    kjit_tensor host = flat_tensor(memory, &count);
+    if (!memory->device || !count) continue;
+    tool_progress("copying arrays from the device", 0);
+    kjit_arg to = kjit_arg_tensor(&host), from = kjit_arg_array(memory->device);
+    kjit_status status = kjit_copy(context, &to, &from, NULL);
+    if (status != KJIT_OK) return tool_fail_kjit(error, context, status, "copying an array from the device");
+  }
+  return true;
+}

@@ -1,0 +1,125 @@
+/* kjit-run: runs kernels of a kernel IR file over arrays. main() is the whole way of a run; each step is a file. */
+#include "device.h"
+#include "launch.h"
+#include "measure.h"
+#include "options.h"
+#include "output.h"
+#include "report.h"
+
+#include <driver/file.h>
+#include <driver/progress.h>
+#include <driver/remark.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct run {
+  run_options options;
+  tool_error error;
+  kjit_context *context;
+  kjit_module *module;
+  kjit_device *device;
+  tool_arguments arguments;
+  run_launches launches;
+  run_outputs outputs;
+  run_timing timing;
+  size_t failed_checks;
+} run;
+
+static bool create_context(run *r)
+{
+  kjit_config config;
+  kjit_init_config(&config);
+  if (!r->options.is_quiet) config.on_diagnostic = tool_show_remark;
+  config.libdevice_path = r->options.libdevice;
+  config.checks = r->options.checks;
+  config.cache_directory = r->options.cache;
+  kjit_status status = kjit_create_context(&config, &r->context);
+  return status == KJIT_OK || tool_fail(&r->error, TOOL_EXIT_DEVICE, "creating a context: %s", kjit_get_status_name(status));
+}
+
+static bool parse_module(run *r)
+{
+  char *text;
+  size_t size_bytes;
+  if (!tool_read_file(&r->error, r->options.path, &text, &size_bytes)) return false;
+  kjit_status status = kjit_parse_module(r->context, r->options.path, text, size_bytes, &r->module);
+  free(text);
+  return status == KJIT_OK || tool_fail_kjit(&r->error, r->context, status, "parsing");
+}
+
+static bool make_arguments(run *r)
+{
+  tool_progress("making the arguments", r->options.arguments.count);
+  for (size_t i = 0; i < r->options.arguments.count; i++) {
+    if (!tool_add_argument(&r->arguments, "--arg", r->options.arguments.items[i], &r->error)) return false;
+    tool_progress_at(i + 1);
+  }
+  return true;
+}
+
+static bool prepare(run *r)
+{
+  const run_options *o = &r->options;
+  return parse_module(r) && make_arguments(r) &&
+         run_make_launches(&r->error, r->context, r->module, &r->arguments, o->launches.items, o->launches.count, &r->launches) &&
+         run_prepare_outputs(&r->error, o, &r->arguments, &r->outputs) && run_open_device(&r->error, r->context, o->device, &r->device) &&
+         run_check_emits(&r->error, o, r->device);
+}
+
+static void say_device(const run *r)
+{
+  char *text = run_device_text(r->device);
+  fprintf(stderr, "kjit-run: %zu launch%s, %llu time%s, on %s\n", r->launches.count, r->launches.count == 1 ? "" : "es", (unsigned long long)r->options.repeat,
+          r->options.repeat == 1 ? "" : "s", text);
+  free(text);
+}
+
+static bool execute(run *r)
+{
+  if (!run_upload(&r->error, r->context, r->device, &r->launches)) return false;
+  run_bind_launches(&r->launches, r->device);
+  return run_all_launches(&r->error, r->context, r->device, &r->launches, r->options.repeat, &r->timing) && run_download(&r->error, r->context, &r->arguments);
+}
+
+static bool show(run *r)
+{
+  tool_stop_progress();
+  if (!run_write_outputs(&r->error, &r->outputs, &r->failed_checks)) return false;
+  if (r->options.bench && !run_bench(&r->error, r->context, r->device, &r->launches, r->options.repeat, r->options.bench)) return false;
+  if (r->options.shows_time) run_show_times(&r->launches, &r->timing);
+  if (r->options.shows_info) run_show_info(&r->launches);
+  return run_emit(&r->error, &r->options, r->context, r->module, &r->launches);
+}
+
+static bool run_module(run *r)
+{
+  if (!prepare(r)) return false;
+  if (r->options.is_verbose) say_device(r);
+  return execute(r) && show(r);
+}
+
+static void destroy(run *r)
+{
+  run_destroy_outputs(&r->outputs);
+  run_destroy_launches(&r->launches);
+  tool_destroy_arguments(&r->arguments);
+  if (r->module) kjit_release_module(r->module);
+  if (r->context) kjit_destroy_context(r->context);
+  run_destroy_options(&r->options);
+}
+
+int main(int argc, char **argv)
+{
+  run r = { 0 };
+  run_parse_options(argc, argv, &r.options);
+  if (r.options.is_quiet) tool_silence_progress();
+  bool ok = create_context(&r);
+  if (ok && r.options.lists_devices) run_list_devices(r.context);
+  if (ok && r.options.path) ok = run_module(&r);
+  tool_stop_progress();
+  if (fflush(stdout) != 0 || ferror(stdout)) tool_fail(&r.error, TOOL_EXIT_FILE, "standard output cannot be written");
+  tool_exit exit_status = tool_report(&r.error);
+  if (exit_status == TOOL_EXIT_OK && r.failed_checks) exit_status = TOOL_EXIT_CHECK;
+  destroy(&r);
+  return exit_status;
+}

@@ -1,0 +1,143 @@
+#define _GNU_SOURCE
+#include "measure.h"
+
+#include "device.h"
+#include <driver/progress.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+typedef struct runner {
+  tool_error *error;
+  kjit_context *context;
+  kjit_device *device;
+  const run_launches *launches;
+  kjit_event *first, *last;
+} runner;
+
+static uint64_t clock_ns(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool passed(runner *r, kjit_status status, const char *doing) { return status == KJIT_OK || tool_fail_kjit(r->error, r->context, status, doing); }
+
+static bool launch_one(runner *r, const run_launch *launch)
+{
+  kjit_status status = kjit_launch(launch->kernel, &launch->config, launch->arguments, launch->count);
+  if (status == KJIT_OK) return true;
+  char *doing = tool_format("launching %s", launch->kernel_name);
+  tool_fail_kjit(r->error, r->context, status, doing);
+  free(doing);
+  return false;
+}
+
+static bool launch_all(runner *r, uint64_t repeat, uint64_t progress_base)
+{
+  for (uint64_t n = 0; n < repeat; n++) {
+    for (size_t i = 0; i < r->launches->count; i++)
+      if (!launch_one(r, &r->launches->items[i])) return false;
+    tool_progress_at(progress_base + n + 1);
+  }
+  return true;
+}
+
+static bool open_events(runner *r)
+{
+  return passed(r, kjit_create_event(r->device, &r->first), "creating an event") && passed(r, kjit_create_event(r->device, &r->last), "creating an event");
+}
+
+static void close_events(runner *r)
+{
+  kjit_destroy_event(r->first);
+  kjit_destroy_event(r->last);
+}
+
+/* ---- the run ---- */
+
+static bool run_timed(runner *r, uint64_t repeat, run_timing *timing)
+{
+  if (!passed(r, kjit_record_event(r->first, NULL), "recording an event")) return false;
+  uint64_t start = clock_ns();
+  if (!launch_all(r, 1, 0)) return false;
+  timing->first_ns = clock_ns() - start;
+  if (!launch_all(r, repeat - 1, 1) || !passed(r, kjit_record_event(r->last, NULL), "recording an event")) return false;
+  timing->launches = repeat * r->launches->count;
+  return passed(r, kjit_synchronize_device(r->device), "waiting for the launches") &&
+         passed(r, kjit_get_elapsed_time(r->first, r->last, &timing->device_ns), "reading events");
+}
+
+bool run_all_launches(tool_error *error, kjit_context *context, kjit_device *device, const run_launches *launches, uint64_t repeat, run_timing *timing)
+{
+  runner r = { error, context, device, launches, NULL, NULL };
+  *timing = (run_timing){ 0 };
+  tool_progress(repeat > 1 ? "running, repetition" : "compiling and running", repeat > 1 ? repeat : 0);
+  bool ok = open_events(&r) && run_timed(&r, repeat, timing);
+  close_events(&r);
+  return ok;
+}
+
+/* ---- the benchmark ---- */
+
+static int compare_times(const void *a, const void *b)
+{
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static uint64_t median(uint64_t *times, uint64_t count)
+{
+  qsort(times, count, sizeof *times, compare_times);
+  return count % 2 ? times[count / 2] : (times[count / 2 - 1] + times[count / 2]) / 2;
+}
+
+static bool measure_one(runner *r, uint64_t repeat, uint64_t *device_ns, uint64_t *host_ns)
+{
+  if (!passed(r, kjit_synchronize_device(r->device), "waiting for the device") || !passed(r, kjit_record_event(r->first, NULL), "recording an event"))
+    return false;
+  uint64_t start = clock_ns();
+  if (!launch_all(r, repeat, 0)) return false;
+  *host_ns = (clock_ns() - start) / (repeat * r->launches->count);
+  return passed(r, kjit_record_event(r->last, NULL), "recording an event") && passed(r, kjit_synchronize_event(r->last), "waiting for the launches") &&
+         passed(r, kjit_get_elapsed_time(r->first, r->last, device_ns), "reading events");
+}
+
+static bool measure(runner *r, uint64_t repeat, uint64_t count, uint64_t *device_ns, uint64_t *host_ns)
+{
+  if (!measure_one(r, repeat, &device_ns[0], &host_ns[0])) return false; /* warms up */
+  tool_progress("benchmarking, repetition", count);
+  for (uint64_t i = 0; i < count; i++) {
+    tool_progress_at(i);
+    if (!measure_one(r, repeat, &device_ns[i], &host_ns[i])) return false;
+  }
+  return true;
+}
+
+static void report(const runner *r, uint64_t repeat, uint64_t count, uint64_t *device_ns, uint64_t *host_ns)
+{
+  uint64_t bytes = 0, launches = repeat * r->launches->count, middle = median(device_ns, count);
+  for (size_t i = 0; i < r->launches->count; i++) bytes += r->launches->items[i].traffic_bytes * repeat;
+  char *device = run_device_text(r->device);
+  printf("bench: %llu repetitions of %llu launch%s on %s: median %.2f us, min %.2f us", (unsigned long long)count, (unsigned long long)launches,
+         launches == 1 ? "" : "es", device, (double)middle / 1e3, (double)device_ns[0] / 1e3);
+  if (launches > 1) printf(", %.2f us a launch", (double)middle / 1e3 / (double)launches);
+  if (bytes && middle) printf(", %.1f GB/s (%llu bytes)", (double)bytes / (double)middle, (unsigned long long)bytes);
+  printf(", host %.2f us a launch\n", (double)median(host_ns, count) / 1e3);
+  free(device);
+}
+
+bool run_bench(tool_error *error, kjit_context *context, kjit_device *device, const run_launches *launches, uint64_t repeat, uint64_t count)
+{
+  runner r = { error, context, device, launches, NULL, NULL };
+  uint64_t *device_ns = calloc(count, sizeof *device_ns), *host_ns = calloc(count, sizeof *host_ns);
+  bool ok = device_ns && host_ns ? open_events(&r) && measure(&r, repeat, count, device_ns, host_ns)
+                                 : tool_fail(error, TOOL_EXIT_DEVICE, "no memory for the times of %llu repetitions", (unsigned long long)count);
+  tool_stop_progress();
+  if (ok) report(&r, repeat, count, device_ns, host_ns);
+  close_events(&r);
+  free(device_ns);
+  free(host_ns);
+  return ok;
+}

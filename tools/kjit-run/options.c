@@ -1,0 +1,177 @@
+#define _GNU_SOURCE
+#include "options.h"
+
+#include <argp.h>
+#include <driver/checks.h>
+#include <driver/emit.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_OF(number) #number
+#define TEXT(number) TEXT_OF(number)
+KJIT_API const char *argp_program_version = "kjit-run " TEXT(KJIT_VERSION_MAJOR) "." TEXT(KJIT_VERSION_MINOR) "." TEXT(KJIT_VERSION_PATCH);
+
+enum option_key { KEY_RTOL = 256, KEY_ATOL, KEY_IMAGE, KEY_RANGE, KEY_DEVICES, KEY_PTXAS, KEY_LIBDEVICE, KEY_INFO, KEY_CHECKS, KEY_CACHE, KEY_NO_CACHE };
+
+static const char before_options[] = "Runs kernels of a kernel IR file over arrays: on a GPU when there is one, otherwise on the CPU.\v";
+
+static const char values[] =
+  "VALUE of --arg is one of\n"
+  "  @FILE.npy[:as=TYPE]      a file of numpy.save, converted to TYPE if given\n"
+  "  zeros:TYPE[SHAPE]        also ones: and full:...:value=V\n"
+  "  arange:TYPE[SHAPE]       0, 1, 2 ... in row-major order; :start=A:step=B\n"
+  "  rand:TYPE[SHAPE]         uniform in [0, 1); :low=A:high=B:seed=N\n"
+  "  randn:TYPE[SHAPE]        normal; :mean=M:std=S:seed=N\n"
+  "  randint:TYPE[SHAPE]      integers in [0, 100); :low=A:high=B:seed=N\n"
+  "  view:NAME[a:b:c, ...]    shares the memory of another --arg\n"
+  "  view:NAME.T              its transpose; both can be repeated\n"
+  "  2.5f32 7u64 true f16(1)  a scalar of that type\n"
+  "  8 2.5 1e-3               a number that takes the type it meets, as in the IR\n"
+  "SHAPE is 1000 or 20,30 or nothing (no dimensions). An array with :order=F is column-major.\n"
+  "\n"
+  "LAUNCH is KERNEL[GRID, BLOCK, SHARED](ARGUMENTS): GRID and BLOCK such as 64 or 8x8 or 4x4x4, SHARED bytes of dynamic shared memory (may be left out). "
+  "KERNEL[N](...) launches at least N threads; KERNEL(...) takes @grid and @block or the extents of a grid_range. An argument is the name of an --arg, a view "
+  "of one (x[1:], x.T), "
+  "a value, or a func of the module. Without (ARGUMENTS) each parameter takes the --arg of its name; without --launch the module's only kernel is launched "
+  "so.\n"
+  "\n"
+  "EXPECTED of --check is FILE.npy, a VALUE as above (a single number stands for all elements) or the name of another --arg.\n"
+  "\n"
+  "Exit status: 0 success; 1 a --check failed; 2 wrong command line; 3 the kernel IR or its types are wrong, or the target cannot do it; 4 a file is missing "
+  "or broken; "
+  "5 a device, a launch or a driver failed.\n"
+  "\n"
+  "Examples:\n"
+  "  kjit-run axpy.kir --arg r=zeros:f32[1000] --arg a=2.5f32 \\\n"
+  "    --arg x=randn:f32[1000] --arg y=ones:f32[1000] --print r\n"
+  "  kjit-run diffusion.kir --arg a=@start.npy --arg b=zeros:f32[2000,2000] \\\n"
+  "    --launch 'diffusion[250x250, 8x8](b, a, 8)' \\\n"
+  "    --launch 'diffusion[250x250, 8x8](a, b, 8)' \\\n"
+  "    --repeat 5000 --image a=heat.ppm\n"
+  "  kjit-run axpy.kir ... --device cuda --check r=expected.npy --bench 50 --time";
+
+static const struct argp_option option_table[] = {
+  { 0, 0, 0, 0, "Input", 1 },
+  { "arg", 'a', "NAME=VALUE", 0, "Make an argument: an array or a scalar", 1 },
+  { "launch", 'l', "LAUNCH", 0, "Launch a kernel; may be given several times, in the order to run", 1 },
+  { "repeat", 'r', "N", 0, "Run all launches N times", 1 },
+  { "device", 'd', "cpu|cuda[:N]|auto", 0, "Where to run; auto (the default) is the first GPU, else the CPU", 1 },
+  { "checks", KEY_CHECKS, "all|none|LIST", 0, "What kernels check: some of bounds,division,assert; default: all, with --bench none", 1 },
+  { 0, 0, 0, 0, "Results", 2 },
+  { "print", 'p', "NAME", 0, "Print an array, or a view of it such as r[:10]", 2 },
+  { "save", 's', "NAME=FILE.npy", 0, "Write an array, or a view of it, as numpy.save does", 2 },
+  { "check", 'c', "NAME=EXPECTED", 0, "Compare an array; a difference makes the exit status 1", 2 },
+  { "rtol", KEY_RTOL, "X", 0, "Relative tolerance of --check for floats (1e-5)", 2 },
+  { "atol", KEY_ATOL, "X", 0, "Absolute tolerance of --check for floats (1e-8)", 2 },
+  { "image", KEY_IMAGE, "NAME=FILE.ppm", 0, "Write a two-dimensional array as a picture: .ppm in colour, .pgm in gray", 2 },
+  { "image-range", KEY_RANGE, "LOW:HIGH", 0, "Values shown as the first and last colour; default: the least and the largest", 2 },
+  { 0, 0, 0, 0, "Measuring and looking inside", 3 },
+  { "bench", 'b', "N", 0, "After the run, time N repetitions on the device: median, least, GB/s", 3 },
+  { "time", 't', 0, 0, "Show where the time went: parse, infer, lower, optimize, emit, load, launch", 3 },
+  { "info", KEY_INFO, 0, 0, "Show each specialization: signature, facts, registers, memory", 3 },
+  { "emit", 'e', "STAGE[=FILE]", 0, "Show what was compiled: kir, typed, llvm, llvm-opt, ptx, cubin, sass, asm or object", 3 },
+  { "libdevice", KEY_LIBDEVICE, "FILE", 0, "Math functions for GPUs, LLVM bitcode", 3 },
+  { "ptxas", KEY_PTXAS, "PATH", 0, "The assembler for cubin and sass", 3 },
+  { "devices", KEY_DEVICES, 0, 0, "List the devices and exit", 3 },
+  { 0, 0, 0, 0, "Other", 4 },
+  { "cache", KEY_CACHE, "DIR", 0, "The directory where machine code is kept (the user's cache directory)", 4 },
+  { "no-cache", KEY_NO_CACHE, 0, 0, "Compile everything, keep nothing", 4 },
+  { "verbose", 'v', 0, 0, "Say what runs where", 4 },
+  { "quiet", 'q', 0, 0, "No warnings, no remarks and no progress", 4 },
+  { 0 },
+};
+
+static void append(run_texts *texts, const char *text)
+{
+  const char **items = realloc(texts->items, (texts->count + 1) * sizeof *items);
+  if (!items) exit(TOOL_EXIT_DEVICE);
+  texts->items = items;
+  texts->items[texts->count++] = text;
+}
+
+static void append_output(run_options *options, run_output_kind kind, const char *text)
+{
+  run_output_text *outputs = realloc(options->outputs, (options->output_count + 1) * sizeof *outputs);
+  if (!outputs) exit(TOOL_EXIT_DEVICE);
+  options->outputs = outputs;
+  options->outputs[options->output_count++] = (run_output_text){ kind, text };
+}
+
+static uint64_t parse_count(struct argp_state *state, const char *option, const char *text)
+{
+  char *end;
+  errno = 0;
+  long long value = strtoll(text, &end, 10);
+  if (errno || *end || end == text || value < 1) argp_error(state, "%s: expected a number from 1, not '%s'", option, text);
+  return (uint64_t)value;
+}
+
+static double parse_tolerance(struct argp_state *state, const char *option, const char *text)
+{
+  char *end;
+  double value = strtod(text, &end);
+  if (*end || end == text || !(value >= 0) || isinf(value)) argp_error(state, "%s: expected a number from 0, not '%s'", option, text);
+  return value;
+}
+
+static error_t parse_option(int key, char *text, struct argp_state *state)
+{
+  run_options *options = state->input;
+  switch (key) {
+  case 'a': append(&options->arguments, text); return 0;
+  case 'l': append(&options->launches, text); return 0;
+  case 'e': append(&options->emits, text); return 0;
+  case 'r': options->repeat = parse_count(state, "--repeat", text); return 0;
+  case 'b': options->bench = parse_count(state, "--bench", text); return 0;
+  case 'd': options->device = text; return 0;
+  case 'p': append_output(options, RUN_PRINT, text); return 0;
+  case 's': append_output(options, RUN_SAVE, text); return 0;
+  case 'c': append_output(options, RUN_CHECK, text); return 0;
+  case KEY_IMAGE: append_output(options, RUN_IMAGE, text); return 0;
+  case KEY_RANGE: options->range = text; return 0;
+  case KEY_RTOL: options->rtol = parse_tolerance(state, "--rtol", text); return 0;
+  case KEY_ATOL: options->atol = parse_tolerance(state, "--atol", text); return 0;
+  case KEY_LIBDEVICE: options->libdevice = text; return 0;
+  case KEY_PTXAS: options->ptxas = text; return 0;
+  case KEY_CHECKS:
+    if (!tool_parse_checks(text, &options->checks)) argp_error(state, "--checks: expected " TOOL_CHECKS_EXPECTED ", not '%s'", text);
+    options->has_checks = true;
+    return 0;
+  case KEY_CACHE: options->cache = text; return 0;
+  case KEY_NO_CACHE: options->cache = ""; return 0;
+  case KEY_DEVICES: options->lists_devices = true; return 0;
+  case KEY_INFO: options->shows_info = true; return 0;
+  case 't': options->shows_time = true; return 0;
+  case 'v': options->is_verbose = true; return 0;
+  case 'q': options->is_quiet = true; return 0;
+  case ARGP_KEY_ARG:
+    if (options->path) argp_error(state, "expected one file of kernel IR, not also '%s'", text);
+    options->path = text;
+    return 0;
+  case ARGP_KEY_END:
+    if (!options->has_checks) options->checks = options->bench ? KJIT_CHECK_NONE : KJIT_CHECK_ALL;
+    if (!options->path && !options->lists_devices) argp_error(state, "expected a file of kernel IR ('-' is standard input)");
+    return 0;
+  default: return ARGP_ERR_UNKNOWN;
+  }
+}
+
+void run_parse_options(int argc, char **argv, run_options *options)
+{
+  char *documentation = tool_format("%s%s", before_options, values);
+  const struct argp parser = { option_table, parse_option, "FILE.kir", documentation, NULL, NULL, NULL };
+  *options = (run_options){ .repeat = 1, .rtol = 1e-5, .atol = 1e-8, .device = "auto" };
+  argp_err_exit_status = TOOL_EXIT_USAGE;
+  argp_parse(&parser, argc, argv, 0, NULL, options);
+  free(documentation);
+}
+
+void run_destroy_options(run_options *options)
+{
+  free(options->arguments.items);
+  free(options->launches.items);
+  free(options->emits.items);
+  free(options->outputs);
+}

@@ -1,0 +1,36 @@
+/* kjit-run's command line. */
+#ifndef RUN_OPTIONS_H
+#define RUN_OPTIONS_H
+
+#include <driver/error.h>
+
+typedef struct run_texts {
+  const char **items; /* borrowed from argv */
+  size_t count;
+} run_texts;
+
+typedef enum run_output_kind { RUN_PRINT, RUN_SAVE, RUN_IMAGE, RUN_CHECK } run_output_kind;
+typedef struct run_output_text {
+  run_output_kind kind;
+  const char *text;
+} run_output_text;
+
+typedef struct run_options {
+  const char *path; /* of the IR; NULL: none given */
+  run_texts arguments, launches, emits;
+  run_output_text *outputs; /* in the order of the command line */
+  size_t output_count;
+  const char *device, *range, *ptxas, *libdevice;
+  const char *cache; /* directory of the disk cache; NULL: the user's; "": none */
+  double rtol, atol;
+  uint64_t repeat, bench; /* bench 0: off */
+  uint32_t checks;        /* KJIT_CHECK_*; all unless told otherwise or it benchmarks */
+  bool has_checks;
+  bool lists_devices, shows_time, shows_info, is_verbose, is_quiet;
+} run_options;
+
+/* Exits with the usage status on a wrong command line, and with 0 after --help. */
+void run_parse_options(int argc, char **argv, run_options *options);
+void run_destroy_options(run_options *options);
+
+#endif

@@ -1,0 +1,191 @@
+#include "output.h"
+
+#include <driver/npy.h>
+#include <driver/print.h>
+#include <driver/progress.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const option_names[] = { [RUN_PRINT] = "--print", [RUN_SAVE] = "--save", [RUN_IMAGE] = "--image", [RUN_CHECK] = "--check" };
+
+/* ---- before the run ---- */
+
+static bool scan_array(const tool_arguments *arguments, tool_scanner *scanner, tool_array *array)
+{
+  tool_argument argument;
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!tool_scan_reference(arguments, scanner, &argument)) return false;
+  if (!argument.is_array) return tool_scan_fail(scanner, at, "expected an array, and this is a scalar");
+  *array = argument.array;
+  return true;
+}
+
+/* A single value stands for every element: an array of one, with strides of 0. */
+static bool broadcast(tool_scanner *scanner, tool_arguments *owner, const tool_value *value, const tool_array *like, tool_argument *expected)
+{
+  const tool_number *number = &value->number;
+  kjit_type type = value->type;
+  if (type == KJIT_ANY) type = number->kind == TOOL_NUMBER_REAL ? KJIT_F64 : number->kind == TOOL_NUMBER_UNSIGNED ? KJIT_U64 : KJIT_I64;
+  char *text = tool_format("expected%zu=zeros:%s[]", owner->count, tool_elements[type].text);
+  bool ok = tool_add_argument(owner, scanner->option, text, scanner->error);
+  free(text);
+  if (!ok) return false;
+  *expected = owner->items[owner->count - 1];
+  tool_store(type, expected->array.memory->data, number);
+  expected->array.rank = like->rank;
+  memcpy(expected->array.shape, like->shape, sizeof like->shape);
+  memset(expected->array.strides, 0, sizeof expected->array.strides);
+  return true;
+}
+
+static bool is_npy_path(const char *text)
+{
+  size_t length = strlen(text);
+  return length > 4 && !strcmp(text + length - 4, ".npy");
+}
+
+static bool scan_expected(const tool_arguments *arguments, tool_scanner *scanner, run_outputs *outputs, run_output *output)
+{
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (is_npy_path(at) && *at != '@') {
+    char *text = tool_format("expected%zu=@%s", outputs->expected.count, at);
+    bool ok = tool_add_argument(&outputs->expected, scanner->option, text, scanner->error);
+    free(text);
+    if (ok) output->expected = outputs->expected.items[outputs->expected.count - 1];
+    scanner->at += strlen(at);
+    return ok;
+  }
+  size_t length = *at == '@' || tool_is_value(scanner) ? 0 : tool_name_length(scanner);
+  bool is_reference = length && tool_find_argument(arguments, at, length) && at[length] != ':';
+  if (is_reference ? !tool_scan_reference(arguments, scanner, &output->expected)
+                   : !tool_scan_argument_value(&outputs->expected, scanner, "expected", &output->expected))
+    return false;
+  if (output->expected.is_array) return true;
+  tool_value value = output->expected.value;
+  return broadcast(scanner, &outputs->expected, &value, &output->array, &output->expected);
+}
+
+static bool check_shapes(tool_scanner *scanner, const run_output *output)
+{
+  if (tool_same_shape(&output->array, &output->expected.array)) return true;
+  char *got = tool_shape_text(&output->array), *expected = tool_shape_text(&output->expected.array);
+  tool_scan_fail(scanner, scanner->text, "the array is %s, but what is expected of it is %s", got, expected);
+  free(got);
+  free(expected);
+  return false;
+}
+
+static bool prepare_output(tool_error *error, const tool_arguments *arguments, const run_output_text *text, run_outputs *outputs, run_output *output)
+{
+  tool_scanner scanner = tool_scan(option_names[text->kind], text->text, error);
+  output->kind = text->kind;
+  if (!scan_array(arguments, &scanner, &output->array)) return false;
+  output->label = tool_copy_text(text->text, (size_t)(scanner.at - text->text));
+  if (text->kind == RUN_PRINT) return tool_expect_end(&scanner);
+  if (!tool_expect(&scanner, '=')) return false;
+  if (text->kind == RUN_CHECK) return scan_expected(arguments, &scanner, outputs, output) && tool_expect_end(&scanner) && check_shapes(&scanner, output);
+  output->path = scanner.at;
+  return *output->path || tool_expected(&scanner, "a path");
+}
+
+static bool parse_range(tool_error *error, const char *text, tool_image_range *range)
+{
+  char *middle, *end;
+  if (!text) return true;
+  range->is_given = true;
+  range->low = strtod(text, &middle);
+  range->high = *middle == ':' ? strtod(middle + 1, &end) : 0;
+  if (middle != text && *middle == ':' && end != middle + 1 && !*end && range->low < range->high && isfinite(range->low) && isfinite(range->high)) return true;
+  return tool_fail(error, TOOL_EXIT_USAGE, "--image-range: expected LOW:HIGH with LOW less than HIGH, not '%s'", text);
+}
+
+bool run_prepare_outputs(tool_error *error, const run_options *options, const tool_arguments *arguments, run_outputs *outputs)
+{
+  outputs->tolerance = (tool_tolerance){ options->rtol, options->atol };
+  outputs->count = options->output_count;
+  outputs->items = tool_allocate(outputs->count * sizeof *outputs->items);
+  if (!parse_range(error, options->range, &outputs->range)) return false;
+  for (size_t i = 0; i < outputs->count; i++)
+    if (!prepare_output(error, arguments, &options->outputs[i], outputs, &outputs->items[i])) return false;
+  return true;
+}
+
+/* ---- after it ---- */
+
+static char *index_text(const tool_array *array, uint64_t position)
+{
+  int64_t index[TOOL_MAX_RANK];
+  char *text = tool_copy_text("[", 1);
+  tool_index_of(array, position, index);
+  for (uint32_t d = 0; d < array->rank; d++) {
+    char *longer = tool_format("%s%s%lld", text, d ? ", " : "", (long long)index[d]);
+    free(text);
+    text = longer;
+  }
+  char *closed = tool_format("%s]", text);
+  free(text);
+  return closed;
+}
+
+static void print_difference(const run_output *output, const tool_comparison *c, const tool_tolerance *tolerance)
+{
+  char got[TOOL_ELEMENT_TEXT], expected[TOOL_ELEMENT_TEXT], *at = index_text(&output->array, c->first), *largest = index_text(&output->array, c->largest_at);
+  tool_element_text(output->array.element, tool_element_number(&output->array, c->first), got);
+  tool_element_text(output->expected.array.element, tool_element_number(&output->expected.array, c->first), expected);
+  printf(
+    "check %s: FAILED: %llu of %llu elements differ; the first is %s: got %s, expected %s; largest difference %.3g (relative %.3g) at %s; rtol %g, atol %g\n",
+    output->label, (unsigned long long)c->different, (unsigned long long)c->count, at, got, expected, c->largest_absolute, c->relative, largest,
+    tolerance->relative, tolerance->absolute);
+  free(at);
+  free(largest);
+}
+
+static bool check(const run_output *output, const tool_tolerance *tolerance)
+{
+  tool_progress("checking", 0);
+  tool_comparison c = tool_compare(&output->array, &output->expected.array, tolerance);
+  tool_stop_progress();
+  if (c.different) print_difference(output, &c, tolerance);
+  else if (c.largest_absolute > 0)
+    printf("check %s: ok: %llu elements, largest difference %.3g (relative %.3g)\n", output->label, (unsigned long long)c.count, c.largest_absolute,
+           c.relative);
+  else printf("check %s: ok: %llu elements, all equal\n", output->label, (unsigned long long)c.count);
+  return !c.different;
+}
+
+static bool write_file(tool_error *error, const run_outputs *outputs, const run_output *output)
+{
+  tool_progress("writing files", 0);
+  bool ok =
+    output->kind == RUN_SAVE ? tool_write_npy(error, output->path, &output->array) : tool_write_image(error, output->path, &output->array, &outputs->range);
+  tool_stop_progress();
+  return ok;
+}
+
+bool run_write_outputs(tool_error *error, const run_outputs *outputs, size_t *failed_checks)
+{
+  *failed_checks = 0;
+  for (size_t i = 0; i < outputs->count; i++) {
+    const run_output *output = &outputs->items[i];
+    switch (output->kind) {
+    case RUN_PRINT: tool_print_array(stdout, output->label, &output->array); break;
+    case RUN_CHECK: *failed_checks += !check(output, &outputs->tolerance); break;
+    case RUN_SAVE:
+    case RUN_IMAGE:
+      if (!write_file(error, outputs, output)) return false;
+      break;
+    }
+  }
+  return true;
+}
+
+void run_destroy_outputs(run_outputs *outputs)
+{
+  for (size_t i = 0; i < outputs->count; i++) free(outputs->items[i].label);
+  free(outputs->items);
+  tool_destroy_arguments(&outputs->expected);
+}

@@ -1,0 +1,32 @@
+/* What happens with the arrays after the run: --print, --save, --image, --check. */
+#ifndef RUN_OUTPUT_H
+#define RUN_OUTPUT_H
+
+#include "options.h"
+#include <driver/argument.h>
+#include <driver/compare.h>
+#include <driver/image.h>
+
+typedef struct run_output {
+  run_output_kind kind;
+  char *label; /* "r[:10]" */
+  tool_array array;
+  const char *path;       /* of RUN_SAVE and RUN_IMAGE; borrowed */
+  tool_argument expected; /* of RUN_CHECK */
+} run_output;
+
+typedef struct run_outputs {
+  run_output *items;
+  size_t count;
+  tool_arguments expected; /* owns the memory of expected arrays */
+  tool_tolerance tolerance;
+  tool_image_range range;
+} run_outputs;
+
+/* Before the run, so that a wrong name or a missing file is found before the work is done. */
+bool run_prepare_outputs(tool_error *error, const run_options *options, const tool_arguments *arguments, run_outputs *outputs);
+/* failed_checks: of these outputs. */
+bool run_write_outputs(tool_error *error, const run_outputs *outputs, size_t *failed_checks);
+void run_destroy_outputs(run_outputs *outputs);
+
+#endif

@@ -1,0 +1,137 @@
+#include "report.h"
+
+#include <driver/emit.h>
+#include <driver/file.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The first launch of each kernel; the others have the same specializations. */
+static bool is_first_of_kernel(const run_launches *launches, size_t index)
+{
+  for (size_t i = 0; i < index; i++)
+    if (launches->items[i].kernel == launches->items[index].kernel) return false;
+  return true;
+}
+
+typedef struct visit {
+  const run_launch *launch;
+  kjit_specialization_info info;
+} visit;
+
+/* Steps through the specializations of all kernels; false after the last. */
+static bool next_specialization(const run_launches *launches, size_t *launch, size_t *index, visit *v)
+{
+  for (; *launch < launches->count; ++*launch, *index = 0) {
+    v->launch = &launches->items[*launch];
+    kjit_specialization *s = is_first_of_kernel(launches, *launch) ? kjit_get_specialization(v->launch->kernel, *index) : NULL;
+    if (!s) continue;
+    ++*index;
+    kjit_get_specialization_info(s, &v->info);
+    return true;
+  }
+  return false;
+}
+
+void run_show_times(const run_launches *launches, const run_timing *timing)
+{
+  visit v;
+  size_t launch = 0, index = 0;
+  printf("%-24s %10s %10s %10s %10s %10s %10s  ms\n", "time", "parse", "infer", "lower", "optimize", "emit", "load");
+  while (next_specialization(launches, &launch, &index, &v)) {
+    const uint64_t times[] = { v.info.parse_time_ns,    v.info.infer_time_ns, v.info.lower_time_ns,
+                               v.info.optimize_time_ns, v.info.emit_time_ns,  v.info.load_time_ns };
+    printf("%-24s", v.launch->kernel_name);
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) printf(" %10.3f", (double)times[i] / 1e6);
+    printf("  (%s) on %s\n", v.info.signature, v.info.target);
+  }
+  printf("time: first pass over %zu launch%s %.3f ms, all %llu launches %.3f ms on the device\n", launches->count, launches->count == 1 ? "" : "es",
+         (double)timing->first_ns / 1e6, (unsigned long long)timing->launches, (double)timing->device_ns / 1e6);
+}
+
+void run_show_info(const run_launches *launches)
+{
+  visit v;
+  size_t launch = 0, index = 0;
+  while (next_specialization(launches, &launch, &index, &v)) {
+    const kjit_specialization_info *i = &v.info;
+    printf("info %s(%s) on %s\n", v.launch->kernel_name, i->signature, i->target);
+    printf("  facts: %s\n", i->facts && *i->facts ? i->facts : "none");
+    printf("  registers %u, shared %u bytes, local %u bytes, constant %u bytes, at most %u threads a block\n", i->registers, i->shared_bytes, i->local_bytes,
+           i->constant_bytes, i->max_threads);
+    if (i->elements_a_thread) printf("  grid_range: %u elements a thread\n", i->elements_a_thread);
+    printf("  launches: %llu\n", (unsigned long long)i->launches);
+  }
+}
+
+/* ---- --emit STAGE[=FILE] ---- */
+
+static bool parse_emit(tool_error *error, const char *text, int *stage, const char **path)
+{
+  const char *equals = strchr(text, '=');
+  char *name = tool_copy_text(text, equals ? (size_t)(equals - text) : strlen(text)), *names = tool_stage_names();
+  *path = equals ? equals + 1 : NULL;
+  bool known = tool_find_stage(name, stage) || tool_fail(error, TOOL_EXIT_USAGE, "--emit: expected one of %s, not '%s'", names, name);
+  free(name);
+  free(names);
+  return known;
+}
+
+bool run_check_emits(tool_error *error, const run_options *options, kjit_device *device)
+{
+  kjit_device_info info;
+  kjit_get_device_info(device, &info);
+  for (size_t i = 0; i < options->emits.count; i++) {
+    int stage;
+    const char *path;
+    if (!parse_emit(error, options->emits.items[i], &stage, &path)) return false;
+    if (!tool_stage_fits(stage, info.kind == KJIT_DEVICE_CUDA))
+      return tool_fail(error, TOOL_EXIT_USAGE, "--emit: the target %s has no stage %s", info.target, tool_stage_name(stage));
+    if (!path && !tool_stage_is_text(stage))
+      return tool_fail(error, TOOL_EXIT_USAGE, "--emit: %s is binary: name a file, --emit %s=FILE", tool_stage_name(stage), tool_stage_name(stage));
+  }
+  return true;
+}
+
+static bool emit_specialization(tool_error *error, tool_emission *emission, const run_options *run, const visit *v, int stage, FILE *file)
+{
+  void *code;
+  size_t size_bytes;
+  kjit_init_compile_options(&emission->options);
+  emission->kernel = v->launch->kernel;
+  emission->signature = v->info.signature;
+  emission->options.target = v->info.target;
+  emission->options.facts = v->info.facts;
+  emission->options.checks = run->checks;
+  for (int d = 0; d < 3; d++) emission->options.block[d] = v->launch->config.block[d];
+  if (!tool_emit(error, emission, stage, &code, &size_bytes)) return tool_prefix(error, "--emit %s", tool_stage_name(stage));
+  fwrite(code, 1, size_bytes, file);
+  free(code);
+  return true;
+}
+
+static bool emit_stage(tool_error *error, tool_emission *emission, const run_options *run, const run_launches *launches, int stage, const char *path)
+{
+  FILE *file = path ? fopen(path, "wb") : stdout;
+  if (!file) return tool_fail(error, TOOL_EXIT_FILE, "--emit: %s cannot be written", path);
+  visit v;
+  size_t launch = 0, index = 0;
+  bool ok = true;
+  while (ok && next_specialization(launches, &launch, &index, &v)) {
+    ok = emit_specialization(error, emission, run, &v, stage, file);
+    if (stage == KJIT_STAGE_KIR) break; /* the whole module */
+  }
+  bool failed = ferror(file) || (path ? fclose(file) : fflush(file)) != 0;
+  return ok && (!failed || tool_fail(error, TOOL_EXIT_FILE, "--emit: writing %s failed", path ? path : "standard output"));
+}
+
+bool run_emit(tool_error *error, const run_options *options, kjit_context *context, kjit_module *module, const run_launches *launches)
+{
+  for (size_t i = 0; i < options->emits.count; i++) {
+    int stage;
+    const char *path;
+    tool_emission emission = { .context = context, .module = module, .ptxas = options->ptxas };
+    if (!parse_emit(error, options->emits.items[i], &stage, &path) || !emit_stage(error, &emission, options, launches, stage, path)) return false;
+  }
+  return true;
+}
