@@ -1,0 +1,26 @@
+# cmake --install: headers, the two libraries side by side, tools, find_package(kjit), pkg-config, man pages.
+include(CMakePackageConfigHelpers)
+get_property(tools GLOBAL PROPERTY KJIT_TOOLS)
+set_target_properties(kjit kjit-compiler PROPERTIES INSTALL_RPATH "$ORIGIN")
+install(TARGETS kjit EXPORT kjit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS kjit-compiler LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(tools)
+  install(TARGETS ${tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY include/kjit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
+file(GLOB manuals CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
+if(manuals)
+  install(FILES ${manuals} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/kjit)
+install(EXPORT kjit NAMESPACE kjit:: DESTINATION ${package})
+configure_package_config_file(cmake/kjitConfig.cmake.in ${PROJECT_BINARY_DIR}/kjitConfig.cmake INSTALL_DESTINATION ${package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/kjitConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/kjitConfig.cmake ${PROJECT_BINARY_DIR}/kjitConfigVersion.cmake DESTINATION ${package})
+
+# Relative to the file itself, so that an installed tree can be moved.
+file(RELATIVE_PATH KJIT_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+cmake_path(SET KJIT_PC_PREFIX NORMALIZE "${KJIT_PC_PREFIX}")
+configure_file(cmake/kjit.pc.in ${PROJECT_BINARY_DIR}/kjit.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/kjit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,37 @@
+# Sources are found by folder: a new file needs no line in a list.
+
+# kj_add_part(name folder...): the .c files directly in the folders, as an object library.
+function(kj_add_part name)
+  set(sources)
+  foreach(folder IN LISTS ARGN)
+    file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
+    list(APPEND sources ${found})
+  endforeach()
+  add_library(${name} OBJECT ${sources})
+  target_link_libraries(${name} PRIVATE kj_flags)
+  target_include_directories(${name} SYSTEM PRIVATE ${XXHASH_INCLUDE_DIR})
+endfunction()
+
+# kj_hide_symbols(target map): the version script's symbols are exported, nothing else; what is not reachable from them is dropped.
+function(kj_hide_symbols target map)
+  set(map ${PROJECT_SOURCE_DIR}/${map})
+  target_link_options(${target} PRIVATE -Wl,--version-script=${map} -Wl,--gc-sections -Wl,-Bsymbolic)
+  target_link_options(${target} PRIVATE -Wl,--build-id) # the disk cache tells builds apart by it
+  if(NOT KJIT_SANITIZE) # a sanitizer's symbols come from the executable
+    target_link_options(${target} PRIVATE -Wl,-z,defs)
+  endif()
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
+endfunction()
+
+# kj_add_examples(folder): every .c file in it is a host program, made as a host would make it.
+function(kj_add_examples folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source STEM name)
+    add_executable(example-${name} ${source})
+    target_compile_options(example-${name} PRIVATE $<TARGET_PROPERTY:kj_flags,INTERFACE_COMPILE_OPTIONS>)
+    target_link_libraries(example-${name} PRIVATE kjit m)
+    set_target_properties(example-${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+    add_dependencies(example-${name} kjit-compiler)
+  endforeach()
+endfunction()

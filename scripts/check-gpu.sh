@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Runs the examples and the conformance rows on a GPU under compute-sanitizer: memcheck, racecheck, synccheck. Needs the CUDA toolkit's compute-sanitizer and NumPy.
+#   scripts/check-gpu.sh [BIN_DIR]     default: build/release/bin. Ends with "N passed, N failed, N skipped"; logs of what failed are shown.
+set -u
+cd "$(dirname "$0")/.."
+bin=$(cd "${1:-build/release/bin}" && pwd) || exit 2
+sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+[ -x "$sanitizer" ] || { echo "check-gpu: compute-sanitizer not found" >&2; exit 2; }
+log=$(mktemp) reports=$(mktemp -d)
+trap 'rm -rf "$log" "$reports"' EXIT
+passed=0 failed=0
+
+# check TOOL NAME COMMAND...: COMMAND takes the sanitized tool through --kjit-run. Every process leaves a report, which must end in a summary of no errors.
+check() {
+  local tool=$1 name=$2
+  shift 2
+  rm -f "$reports"/*
+  if "$@" --device cuda --kjit-run "$sanitizer --tool $tool --error-exitcode 77 --log-file $reports/%p $bin/kjit-run" > "$log" 2>&1 &&
+    [ -n "$(ls "$reports")" ] && [ -z "$(grep -L -E 'SUMMARY: 0 (errors|hazards)' "$reports"/*)" ]; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "FAILED: $tool $name"
+    cat "$log" "$reports"/* | tail -n 30
+  fi
+}
+
+for tool in memcheck racecheck synccheck; do
+  echo "check-gpu: $tool"
+  for example in examples/*/run.py; do
+    case $example in
+      examples/diffusion/*) check $tool "$example" python3 "$example" --rows 203 --cols 157 --iterations 20 ;;
+      *) check $tool "$example" python3 "$example" ;;
+    esac
+  done
+  for rows in test/conformance/{barriers,shared,warp,arrays,atomics,flow}.kir; do
+    check $tool "$rows" python3 test/conformance/check.py "$rows"
+  done
+done
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]

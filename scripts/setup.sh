@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Installs what building and testing kjit needs and this machine lacks, with Debian 12's packages. Needs root or sudo only when something is missing.
+set -eu
+
+packages=(
+  gcc g++ libc6-dev cmake ninja-build
+  llvm-22-dev zlib1g-dev libzstd-dev libxxhash-dev # LLVM's archives need zlib and zstd
+  libclc-22                                        # math functions for GPUs where no CUDA toolkit has its own
+  llvm-22-tools libcmocka-dev python3 python3-numpy python3-psutil make pkgconf binutils # the tests: lit and FileCheck, unit tests, input data, the outside project
+)
+# The second compiler, the formatter and the linter of the test command.
+checks=(clang libomp-dev clang-format clang-tidy)
+[ "${1:-}" = --checks ] && packages+=("${checks[@]}")
+
+if ! command -v dpkg-query > /dev/null; then
+  echo "set-up: not a Debian system; the build needs what these packages hold: ${packages[*]}" >&2
+  exit 0
+fi
+
+is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2> /dev/null)" = installed ]; }
+
+missing=()
+for package in "${packages[@]}"; do
+  is_installed "$package" || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  echo "set-up: nothing to install"
+  exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo > /dev/null || { echo "set-up: run as root or install sudo; missing: ${missing[*]}" >&2; exit 1; }
+  as_root=(sudo)
+fi
+apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+echo "set-up: installing ${missing[*]}"
+# A line now and then, so that a slow mirror does not look like a hang.
+run() {
+  local start=$SECONDS
+  "$@" > "$log" 2>&1 < /dev/null &
+  local pid=$!
+  while kill -0 "$pid" 2> /dev/null; do
+    sleep 1
+    [ $(((SECONDS - start) % 10)) -eq 9 ] && echo "set-up: ... $((SECONDS - start)) s: $(tail -n 1 "$log" | cut -c 1-100)"
+  done
+  wait "$pid" || { cat "$log" >&2; return 1; }
+}
+run "${apt[@]}" update
+run "${apt[@]}" install -y --no-install-recommends "${missing[@]}" || {
+  echo "set-up: failed. llvm-22 is in Debian 12's security repository: is 'bookworm-security main' among apt's sources?" >&2
+  exit 1
+}
+echo "set-up: done"
