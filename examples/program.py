@@ -1,0 +1,70 @@
+"""What the scripts of the examples share: inputs and expectations go to files, kjit-run runs the program on them and checks its results."""
+import argparse
+import os
+import secrets
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+
+class Program:
+    """One .kir file, its inputs, launches and independently computed results."""
+
+    def __init__(self, module, description, options=lambda parser: None):
+        parser = argparse.ArgumentParser(description=description)
+        parser.add_argument("--kjit-run", default=os.environ.get("KJIT_RUN", "kjit-run"), help="the tool; default: KJIT_RUN, else the one on PATH")
+        parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
+        parser.add_argument("--seed", type=int, default=None, help="repeat a run that printed this seed")
+        options(parser)
+        self.options = parser.parse_args()
+        self.module = module
+        self.seed = secrets.randbits(31) if self.options.seed is None else self.options.seed
+        self.rng = np.random.default_rng(self.seed)
+        self.folder = tempfile.mkdtemp(prefix="kjit-example-")
+        self.command = []
+
+    def file(self, name):
+        return os.path.join(self.folder, name)
+
+    def array(self, name, value):
+        """An argument with the contents of a NumPy array."""
+        np.save(self.file(name + ".npy"), value)
+        self.command += ["--arg", f"{name}=@{self.file(name + '.npy')}"]
+        return value
+
+    def value(self, name, text):
+        """An argument as kjit-run's command line writes it."""
+        self.command += ["--arg", f"{name}={text}"]
+
+    def launch(self, text):
+        self.command += ["--launch", text]
+
+    def expect(self, name, value):
+        """The result must be near these values: see rtol and atol of run."""
+        np.save(self.file(name + ".expected.npy"), value)
+        self.command += ["--check", f"{name}={self.file(name + '.expected.npy')}"]
+
+    def tool(self, *more, device=None):
+        """The command line of kjit-run for what was described so far."""
+        return [*shlex.split(self.options.kjit_run), self.module, "--device", device or self.options.device, *self.command, *more]
+
+    def run(self, rtol=0.0, atol=0.0, more=()):
+        """Runs kjit-run; the script's exit status is the check's."""
+        try:
+            print(f"{os.path.basename(self.module)}: seed {self.seed}", flush=True)
+            status = subprocess.run(self.tool("--rtol", f"{rtol:g}", "--atol", f"{atol:g}", *more)).returncode
+            print(f"{os.path.basename(self.module)}: {'the results are right' if status == 0 else f'FAILED, exit status {status}'}")
+            return status
+        finally:
+            self.close()
+
+    def close(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def beside(script, name):
+    return os.path.join(os.path.dirname(os.path.abspath(script)), name)
