@@ -1,0 +1,51 @@
+/* Whatever the bytes are, parsing ends with a module or with located errors; what parses prints as text that parses and prints as the same text again. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kjit/kjit.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(int holds, const char *what, const char *first, const char *second)
+{
+  if (holds) return;
+  fprintf(stderr, "%s\n---- first\n%s\n---- second\n%s\n", what, first ? first : "", second ? second : "");
+  abort();
+}
+
+/* The text of a module, or NULL after an error, which has a diagnostic. */
+static char *print_parsed(kjit_context *context, const char *text, size_t size)
+{
+  kjit_module *module = NULL;
+  if (kjit_parse_module(context, "fuzz", text, size, &module) != KJIT_OK) {
+    const kjit_diagnostic *first = kjit_get_diagnostic(context, 0);
+    check(first && first->line && first->message && *first->message, "an error without a place or a message", text, NULL);
+    free(kjit_copy_diagnostics_text(context));
+    return NULL;
+  }
+  char *printed = NULL;
+  check(kjit_copy_module_text(module, &printed) == KJIT_OK, "no text of a module", text, NULL);
+  kjit_release_module(module);
+  return printed;
+}
+
+static void check_identity(kjit_context *context, const uint8_t *data, size_t size)
+{
+  char *first = print_parsed(context, (const char *)data, size);
+  if (!first) return;
+  char *second = print_parsed(context, first, strlen(first));
+  if (!second) check(0, "what was printed does not parse", first, kjit_copy_diagnostics_text(context));
+  check(strcmp(first, second) == 0, "printing, parsing and printing gives another text", first, second);
+  free(first);
+  free(second);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  kjit_context *context = NULL;
+  if (kjit_create_context(NULL, &context) != KJIT_OK) abort();
+  check_identity(context, data, size);
+  kjit_destroy_context(context);
+  return 0;
+}

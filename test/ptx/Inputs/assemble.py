@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""assemble.py EXAMPLES: compiles every program below for several architectures and hands the PTX to ptxas. Prints what was refused."""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+MATRICES = "f32[:, :] C, const f32[:, :] C, const f32[:, :] C"
+PROGRAMS = [
+    ("axpy", "axpy", "f32[:] C, f32, const f32[:] C, const f32[:] C"),
+    ("axpy", "axpy", "f64[:], f64, const f64[:], const f64[:] C"),
+    ("vector_add", None, "f32[:] C, const f32[:] C, const f32[:] C"),
+    ("abs_sum", "abs_sum", "f32[:] C, const f32[:] C"),
+    ("normalize_rows", "normalize_rows", "f32[:, :] C, const f32[:, :] C"),
+    ("matmul", "matmul_naive", MATRICES),
+    ("matmul", "matmul", MATRICES + ", 16"),
+    ("diffusion", "diffusion", "f32[:, :] C, const f32[:, :] C, 8"),
+    ("black_scholes", "black_scholes", "f32[:] C, f32[:] C, const f32[:] C, const f32[:] C, const f32[:] C, f32, f32"),
+    ("black_scholes", "black_scholes", "f64[:] C, f64[:] C, const f64[:] C, const f64[:] C, const f64[:] C, f64, f64"),
+]
+
+
+def kernels(compiler, path):
+    lines = subprocess.run([compiler, path, "--list"], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    return [line.split("(")[0].strip() for line in lines if "(" in line]
+
+
+def refusal(arguments, path, kernel, signature, arch, facts, folder):
+    ptx = os.path.join(folder, "code.ptx")
+    command = [arguments.kjit_compile, path, "-q", "-k", kernel, "-s", signature, "--arch", arch, "--facts", facts, "--emit", "ptx", "-o", ptx]
+    for step in (command, [arguments.ptxas, "-arch", arch, ptx, "-o", os.path.join(folder, "code.cubin")]):
+        result = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if result.returncode:
+            return " ".join(step) + "\n" + result.stdout
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("examples")
+    parser.add_argument("--kjit-compile", required=True)
+    parser.add_argument("--ptxas", required=True)
+    arguments = parser.parse_args()
+    refused = []
+    with tempfile.TemporaryDirectory() as folder:
+        for program, kernel, signature in PROGRAMS:
+            path = os.path.join(arguments.examples, program, program + ".kir")
+            for name in [kernel] if kernel else kernels(arguments.kjit_compile, path):
+                for arch in ("sm_75", "sm_80", "sm_90", "sm_100"):
+                    refused += filter(None, [refusal(arguments, path, name, signature, arch, facts, folder) for facts in ("all", "")])
+    print("\n".join(refused))
+    return bool(refused)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""Runs the Python that a kernel became: every thread of every block, in turn from barrier to barrier."""
+import math
+from itertools import product
+
+import values
+from language import square, translate
+from values import Ambiguous
+
+NAMES = {name: getattr(values, name) for name in dir(values) if not name.startswith("_")}
+
+
+def evaluate(kernel, program, arguments):
+    """Changes the flat lists among the arguments; returns the set of threads whose results are open, or raises Ambiguous."""
+    _, lines = translate(program, kernel.environment(), kernel.body, True)
+    if kernel.range_names:
+        outer = [f"for {', '.join(kernel.range_names)}, in [place]:"]
+        lines = ["  " + outer[0], *["  " + line for line in lines]]
+    positions = [f"pos_{p}_{d}" for p in ("threadIdx", "blockIdx", "blockDim", "gridDim") for d in "xyz"] + ["pos_thread_rank", "pos_laneid", "pos_warp_rank"]
+    header = f"def thread(place, block_size, shared, {', '.join(positions)}, {', '.join(kernel.python_names())}):"
+    source = "\n".join([*program.lines, header, *lines])
+    scope = {**NAMES, "NAN": math.nan, "INF": math.inf, "square": square, "product": product}
+    exec(compile(source, "kernel", "exec"), scope)
+    thread = scope["thread"]
+    if kernel.range_names:
+        return evaluate_range(kernel, thread, arguments)
+    return evaluate_grid(kernel, thread, arguments)
+
+
+def evaluate_range(kernel, thread, arguments):
+    open_ = set()
+    for number, place in enumerate(product(*map(range, kernel.shape))):
+        try:
+            thread(place, 1, {}, *[0] * 15, *arguments)
+        except Ambiguous:
+            open_.add(number)
+    return open_
+
+
+def evaluate_grid(kernel, thread, arguments):
+    open_, number = set(), 0
+    gx, gy, gz = kernel.grid
+    bx, by, bz = kernel.block
+    for block in product(range(gz), range(gy), range(gx)):
+        live, shared = [], {}
+        for rank, (z, y, x) in enumerate(product(range(bz), range(by), range(bx))):
+            live.append((rank, lambda p=(x, y, z, *block[::-1], bx, by, bz, gx, gy, gz, rank, rank % 32, rank // 32): thread(None, bx * by * bz, shared, *p, *arguments)))
+        if kernel.is_straight:
+            for rank, run in live:
+                try:
+                    run()
+                except Ambiguous:
+                    open_.add(number)
+                number += 1
+        else:
+            threads = {rank: run() for rank, run in live}
+            run_block({rank: t for rank, t in threads.items() if t})
+    return open_
+
+
+def run_block(threads):
+    waiting = {}
+    def step(rank, value):
+        try:
+            waiting[rank] = threads[rank].send(value)
+        except StopIteration:
+            del threads[rank]
+            waiting.pop(rank, None)
+    for rank in list(threads):
+        step(rank, None)
+    while threads:
+        moved = False
+        for warp in range(0, max(threads) + 1, 32):
+            moved |= run_warp(warp, threads, waiting, step)
+        if moved:
+            continue
+        kinds = {waiting[rank][0] for rank in threads}
+        if "warp" in kinds or len(kinds) != 1:
+            raise AssertionError(f"the generated kernel does not meet: {kinds}")
+        kind = kinds.pop()
+        given = [bool(waiting[rank][1]) for rank in threads]
+        result = {"barrier": None, "syncthreads_count": sum(given), "syncthreads_and": all(given), "syncthreads_or": any(given)}[kind]
+        for rank in list(threads):
+            step(rank, result)
+
+
+def run_warp(first, threads, waiting, step):
+    """Lanes that wait at one warp operation go on once all lanes of the mask are there."""
+    sites = {}
+    for rank in range(first, first + 32):
+        if rank in threads and waiting[rank][0] == "warp":
+            request = waiting[rank][1]
+            sites.setdefault(request[:3], {})[rank - first] = request[3]
+    for (_, mask, kind), lanes in sites.items():
+        wanted = {lane for lane in range(32) if mask >> lane & 1}
+        if set(lanes) != wanted:
+            continue
+        results = warp_results(kind, lanes)
+        for lane in lanes:
+            step(first + lane, results[lane])
+        return True
+    return False
+
+
+def warp_results(kind, lanes):
+    if kind == "syncwarp":
+        return dict.fromkeys(lanes)
+    if not kind.startswith("shfl"):
+        result = {"all_sync": all(lanes.values()), "any_sync": any(lanes.values()), "eq_sync": len(set(lanes.values())) == 1, "ballot_sync": sum(1 << lane for lane, p in lanes.items() if p)}[kind]
+        return dict.fromkeys(lanes, result)
+    results = {}
+    for lane, (value, b, width) in lanes.items():
+        start = lane - lane % width
+        if kind == "shfl_sync":
+            source = start + b % width
+        else:
+            source = {"shfl_up_sync": lane - b, "shfl_down_sync": lane + b, "shfl_xor_sync": lane ^ b}[kind]
+            if source < start and kind == "shfl_up_sync" or source >= start + width:
+                source = lane
+        if source not in lanes:
+            raise Ambiguous
+        results[lane] = lanes[source][0]
+    return results

@@ -1,0 +1,697 @@
+"""Random kernels that the language accepts, with inputs. Kinds: straight ones (each thread its element), and blocks that work together."""
+import math
+import random
+
+import numpy as np
+
+import language as l
+from language import Array, Function, Program, Translator, Typed, TypeMismatch, block_text, is_float, is_weak, text_of
+from library import NUMPY
+from values import BITS, FLOATS, INTEGERS, PRECISION, ROUND, SCALARS, limits
+
+COMMON = ("i32", "i64", "u32", "f32", "f64", "i32", "f32")
+
+
+def lit(value, ty=None):
+    weak = ty or ("wf" if isinstance(value, float) else "wi")
+    return ("lit", value, repr(value) if not ty else f"{value!r}{ty}", weak)
+
+
+def var(name): return ("var", name)
+def call(name, *args): return ("call", name, list(args))
+
+
+class Kernel:
+    def __init__(self):
+        self.parameters = []  # (name, type, shape or None)
+        self.arrays = {}
+        self.body, self.functions = [], []
+        self.grid = self.block = (1, 1, 1)
+        self.shape, self.range_names, self.is_straight = (), [], True
+        self.attributes = ""
+        self.wrapper = None
+
+    def environment(self):
+        env = {n: Typed(t, "p_" + n) if shape is None else Array("p_" + n, t, shape) for n, t, shape in self.parameters}
+        for name in self.range_names:
+            env[name] = Typed("i64", name)
+        return env
+
+    def python_names(self):
+        return ["p_" + n for n, _, _ in self.parameters]
+
+    def text(self):
+        lines = [f.text() for f in self.functions]
+        lines.append(f"kernel k({', '.join(n for n, _, _ in self.parameters)}){self.attributes} {{")
+        if self.range_names:
+            lines.append(f"  for {', '.join(self.range_names)} in grid_range({self.wrapper}) {{")
+            lines += block_text(self.body, 2) + ["  }"]
+        else:
+            lines += block_text(self.body, 1)
+        return "\n".join(lines + ["}", ""])
+
+
+class Generator:
+    def __init__(self, seed):
+        self.r = random.Random(seed)
+        self.rng = np.random.default_rng([seed & 0xFFFFFFFF, seed >> 32])
+        self.kernel = Kernel()
+        self.is_strict = self.r.random() < 0.8
+        self.is_small = not self.is_strict or self.r.random() < 0.3
+        self.counter = 0
+        self.protected = set()
+
+    def name(self, prefix):
+        self.counter += 1
+        return f"{prefix}{self.counter}"
+
+    # -- data --
+
+    def numbers(self, t, count):
+        if t == "bool":
+            return self.rng.integers(0, 2, count).astype(np.bool_)
+        if self.is_small:
+            low = 0 if t[0] == "u" else -9
+            v = self.rng.integers(low, 10, count)
+            return bf16_bits(v.astype(np.float64)) if t == "bf16" else v.astype(NUMPY[t])
+        if t in INTEGERS:
+            low, high = limits(t)
+            edges = [v for v in (low, low + 1, high, high - 1, 0, 1, 2, 3, -1, -2, 7, 31, 32, 33) if low <= v <= high]
+            picks = [self.r.choice(edges) if self.r.random() < 0.25 else self.r.randint(max(low, -100), min(high, 100)) if self.r.random() < 0.5 else self.r.randint(low, high) for _ in range(count)]
+            return np.array(picks, NUMPY[t])
+        edges = (0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3e9, -3e9, 1e19, 65504.0, 1e-7, 2.0**31, 2.0**63, 1e-40)
+        v = np.array([self.r.choice(edges) if self.r.random() < 0.2 else self.r.uniform(-100, 100) for _ in range(count)])
+        if t == "bf16":
+            return bf16_bits(v)
+        with np.errstate(all="ignore"):
+            return v.astype(NUMPY[t])
+
+    # -- expressions --
+
+    def scalars(self, kind=None):
+        found = [n for n, v in self.tr.env.items() if isinstance(v, Typed) and (kind is None or kind(v.ty))]
+        return found
+
+    def literal(self):
+        r = self.r
+        if r.random() < 0.6:
+            v = r.choice((0, 1, 2, 3, 5, 7, 8, 10, 16, 31, 100, -1, -2, -7))
+            if not self.is_small and r.random() < 0.15:
+                v = r.choice((255, 256, 65535, 65536, 2147483647, -2147483648, 1000003, 127, -128))
+            return lit(v)
+        if r.random() < 0.7:
+            return lit(float(r.choice((0.0, 1.0, 2.0, -3.0)) if self.is_small else r.choice((0.5, 1.5, 0.1, 3.0, -2.25, 100.0, 1e-3))))
+        t = r.choice(("u8", "i64", "u32", "f32", "f64", "u64", "f16", "bf16", "i16"))
+        return lit(float(r.randint(0, 9)) if t in FLOATS else r.randint(0, 9), t)
+
+    def leaf(self):
+        r = self.r
+        choice = r.random()
+        if choice < 0.15:
+            return self.literal()
+        if choice < 0.55:
+            arrays = [n for n, v in self.tr.env.items() if isinstance(v, Array) and n not in self.unreadable]
+            if arrays:
+                return self.element(r.choice(arrays))
+        names = [n for n in self.scalars() if n not in self.hidden]
+        return var(r.choice(names)) if names else self.literal()
+
+    def element(self, name):
+        a = self.tr.env[name]
+        return ("idx", name, [self.index(extent, k, len(a.shape)) for k, extent in enumerate(a.shape)])
+
+    def index(self, extent, k, rank):
+        """An index that is in bounds whatever its operands are."""
+        r = self.r
+        if self.places and rank == len(self.places) and extent == self.extents[k] and r.random() < 0.7:
+            return var(self.places[k])
+        if r.random() < 0.2:
+            return lit(r.randint(-extent, extent - 1))
+        names = self.scalars(lambda t: t in INTEGERS and t != "u64")
+        names = [n for n in names if n not in self.hidden]
+        if not names:
+            return lit(r.randint(0, extent - 1))
+        e = var(r.choice(names))
+        if r.random() < 0.3:
+            e = ("bin", r.choice("+-*"), e, lit(r.randint(1, 5)))
+        return ("bin", "%", e, lit(extent))
+
+    def try_expr(self, make, wanted=None):
+        for _ in range(12):
+            e = make()
+            try:
+                t = self.tr.expr(e)
+            except TypeMismatch:
+                continue
+            if wanted is None or wanted(t):
+                return e, t
+        return None, None
+
+    def expr(self, depth, wanted=None):
+        e, t = self.try_expr(lambda: self.grow(depth), wanted)
+        if e is None and depth > 0:
+            return self.expr(depth - 1, wanted)
+        return e, t
+
+    def value(self, depth, wanted=None):
+        """An expression that has a type of its own."""
+        test = lambda t: not is_weak(t.ty) and not t.is_const and (wanted is None or wanted(t.ty))
+        e, t = self.expr(depth, test)
+        if e is None:
+            names = [n for n in self.scalars(wanted or (lambda ty: True)) if test(self.tr.env[n]) and n not in self.hidden]
+            if not names:
+                raise TypeMismatch("nothing to use")
+            e = var(self.r.choice(names))
+            t = self.tr.expr(e)
+        return e, t
+
+    def test(self, depth):
+        return self.value(depth, lambda t: t == "bool" or t in INTEGERS)[0]
+
+    def grow(self, depth):
+        r = self.r
+        if depth <= 0 or r.random() < 0.08:
+            return self.leaf()
+        sub = lambda d=depth - 1: self.grow(r.randint(0, d))
+        k = r.random()
+        if k < 0.45:
+            ops = ("+", "-", "*", "+", "-", "*", "&", "|", "^", "<<", ">>", "//", "%", "/", "//", "%") if not self.is_small else ("+", "-", "*", "+", "-", "&", "|", "^", "//", "%", ">>")
+            return ("bin", r.choice(ops), sub(), sub())
+        if k < 0.53:
+            return ("bin", r.choice(("==", "!=", "<", ">", "<=", ">=")), sub(), sub())
+        if k < 0.58:
+            return ("bin", r.choice(("and", "or")), sub(), sub())
+        if k < 0.66:
+            return ("un", r.choice(("-", "+", "~", "not", "-")), sub())
+        if k < 0.73:
+            return ("cond", sub(), sub(), sub())
+        if k < 0.81:
+            return ("cast", r.choice(SCALARS), sub())
+        if k < 0.83:
+            return ("bitcast", r.choice(SCALARS[1:]), sub())
+        if k < 0.86:
+            return ("bin", "**", sub(), lit(r.randint(0, 3 if r.random() < 0.5 else 6)) if r.random() < 0.8 else ("cast", r.choice(("u8", "u32")), sub()))
+        if k < 0.93 or not self.kernel.functions:
+            name = r.choice(("min", "max", "abs", "ceil_div", "div_trunc", "rem_trunc", "mulhi", "brev", "popc", "clz", "ffs", "floor", "ceil", "trunc", "rint", "round", "isnan", "isinf", "isfinite", "signbit", "sqrt", "fma", "copysign",
+                             "fmod", "select", "min", "max", "abs", "select"))
+            count = {"fma": 3, "select": 3}.get(name, 2 if name in ("min", "max", "ceil_div", "div_trunc", "rem_trunc", "mulhi", "copysign", "fmod") else 1)
+            return ("call", name, [sub() for _ in range(count)])
+        f = r.choice([f for f in self.kernel.functions if f.is_single] or [None])
+        if f is None:
+            return sub()
+        return ("call", f.name, [r.choice([g.name for g in self.kernel.functions if g.count == 2 and g is not f and g.is_single and not any(": func" in p for p in g.params)] or ["none"]) if ": func" in p else sub() for p in f.params])
+
+    # -- statements --
+
+    def emit(self, out, s):
+        getattr(self.tr, "stmt_" + s[0])(s, True)
+        out.append(s)
+
+    def in_block(self, make):
+        """A block of its own scope."""
+        env, hidden = self.tr.env, set(self.hidden)
+        self.tr.env = dict(env)
+        body = []
+        make(body)
+        self.tr.env, self.hidden = env, hidden
+        for name in self.tr.joins:
+            if name in env:
+                env[name] = Typed(self.tr.joins[name], "v_" + name)
+        return body
+
+    def variables(self):
+        return [n for n in self.vars if n in self.tr.env and n not in self.protected]
+
+    def assign(self, out, depth):
+        names = self.variables()
+        if not names:
+            return self.declare(out, depth)
+        name = self.r.choice(names)
+        e, t = self.expr(depth, lambda t: not t.arms)
+        if e is None:
+            return
+        op = self.r.choice(("", "", "+", "-", "*", "^", "&", "//", "%", "<<", ">>", "/"))
+        self.emit(out, ("set", [var(name)], op, [e]))
+
+    def swap(self, out, depth):
+        names = self.variables()
+        if len(names) < 2:
+            return self.assign(out, depth)
+        a, b = self.r.sample(names, 2)
+        x, _ = self.expr(depth)
+        self.emit(out, ("set", [var(a), var(b)], "", [var(b), x if self.r.random() < 0.5 else var(a)]))
+
+    def declare(self, out, depth):
+        name = self.name("v")
+        k = self.r.random()
+        if k < 0.35:
+            e = self.r.choice((lit(0), lit(1), lit(0.0), lit(1.0), lit(-3)))
+            self.emit(out, ("var", name, None, e))
+        elif k < 0.5:
+            t = self.r.choice(SCALARS[1:])
+            self.emit(out, ("var", name, t, lit(float(self.r.randint(0, 9))) if t in FLOATS and self.r.random() < 0.5 else lit(self.r.randint(0, 9))))
+        else:
+            e, _ = self.value(depth)
+            self.emit(out, ("var", name, None, e))
+        self.vars.append(name)
+
+    def let(self, out, depth):
+        pairs = [f for f in self.kernel.functions if not f.is_single]
+        if pairs and self.r.random() < 0.4:
+            f = self.r.choice(pairs)
+            self.emit(out, ("let", [self.name("t"), self.name("t")], [("call", f.name, [self.value(1)[0] for _ in f.params])]))
+            return
+        count = 2 if self.r.random() < 0.15 else 1
+        values = [self.expr(depth, lambda t: not (is_weak(t.ty) and t.value is None))[0] for _ in range(count)]
+        if None in values:
+            return
+        self.emit(out, ("let", [self.name("t") for _ in values], values))
+
+    def branch(self, out, depth):
+        test = self.test(depth)
+        yes = self.in_block(lambda b: self.statements(b, self.r.randint(1, 3), depth - 1))
+        no = self.in_block(lambda b: self.statements(b, self.r.randint(1, 2), depth - 1)) if self.r.random() < 0.5 else []
+        if yes:
+            out.append(("if", test, yes, no))
+
+    def leave(self, body, depth):
+        """A break or continue under a condition."""
+        if self.r.random() < 0.5:
+            try:
+                body.insert(self.r.randint(0, len(body)) if not body else len(body), ("if", self.test(depth), [(self.r.choice(("break", "continue")),)], []))
+            except TypeMismatch:
+                pass
+
+    def loop(self, out, depth):
+        r = self.r
+        name = self.name("k")
+        if r.random() < 0.65:
+            start, step = r.randint(-2, 3), r.choice((1, 1, 2, -1, 3))
+            stop = start + step * r.randint(0, 5) + r.choice((0, 1 if abs(step) > 1 else 0))
+            args = [lit(stop)] if start == 0 and step == 1 else [lit(start), lit(stop)] if step == 1 else [lit(start), lit(stop), lit(step)]
+            if r.random() < 0.4:
+                bound, _ = self.value(1, lambda t: t in INTEGERS and t != "u64")
+                args[-1 if len(args) < 3 else 1] = ("bin", "%", bound, lit(6))
+            def body(b):
+                self.tr.env[name] = Typed(self.tr.range_type([self.tr.expr(a) for a in args]), "v_" + name)
+                self.statements(b, r.randint(1, 3), depth - 1)
+                self.leave(b, depth - 1)
+            inner = self.in_block(body)
+            if inner:
+                out.append(("for", "range", [name], args, inner, r.choice(("", "", "", " @unroll", " @unroll(2)")) if not any(a[0] == "bin" for a in args) else r.choice(("", " @unroll(2)"))))
+            return
+        self.emit(out, ("var", name, r.choice(("i32", "u8", "i64", None)), lit(r.randint(1, 5))))
+        self.protected.add(name)
+        def body(b):
+            self.emit(b, ("set", [var(name)], "-", [lit(1)]))
+            self.statements(b, r.randint(1, 3), depth - 1)
+            self.leave(b, depth - 1)
+        inner = self.in_block(body)
+        test = ("bin", ">", var(name), lit(0))
+        if r.random() < 0.3:
+            test = ("bin", "and", test, self.test(1))
+        out.append(("while", test, inner))
+
+    def local(self, out, depth):
+        name, t = self.name("a"), self.r.choice(SCALARS)
+        shape = (self.r.randint(2, 5),) if self.r.random() < 0.7 else (2, self.r.randint(2, 3))
+        self.emit(out, ("array", "local", name, t, shape))
+        self.hidden.add(name)
+        self.unreadable.add(name)
+        index = [self.name("k") for _ in shape]
+        def fill(names, shape_left):
+            def body(b):
+                self.tr.env[names[0]] = Typed("i32", "v_" + names[0])
+                if len(names) > 1:
+                    b.append(("for", "range", [names[1]], [lit(shape_left[1])], self.in_block(lambda c: inner(c, names[1])), ""))
+                else:
+                    inner(b, None)
+            def inner(b, second):
+                if second:
+                    self.tr.env[second] = Typed("i32", "v_" + second)
+                self.emit(b, ("set", [("idx", name, [var(n) for n in index])], "", [self.stored(t, 2)]))
+            return self.in_block(body)
+        out.append(("for", "range", [index[0]], [lit(shape[0])], fill(index, shape), ""))
+        self.hidden.discard(name)
+        self.unreadable.discard(name)
+        self.writable.append(name)
+
+    def stored(self, t, depth):
+        """A value that an element of type t takes."""
+        e, ty = self.expr(depth, lambda v: not v.arms)
+        if e is None:
+            e, ty = self.value(1)
+        if is_weak(ty.ty) or (is_float(ty.ty) and t not in FLOATS):
+            return ("cast", t, e)
+        return e
+
+    def store_element(self, out, depth):
+        names = [n for n in self.writable if n in self.tr.env]
+        if not names:
+            return self.assign(out, depth)
+        name = self.r.choice(names)
+        t = self.tr.env[name].element
+        op = self.r.choice(("", "", "+", "-", "*", "^", "|"))
+        place = self.element(name)
+        self.emit(out, ("set", [place], op, [self.stored(t, depth)]))
+
+    def statements(self, out, count, depth):
+        r = self.r
+        for _ in range(count):
+            makers = [self.let, self.let, self.declare, self.assign, self.assign, self.swap, self.store_element] + ([self.branch, self.loop, self.branch] if depth > 0 else [])
+            if depth == self.depth:
+                makers.append(self.local)
+            for _ in range(3):
+                mark, env = len(out), dict(self.tr.env)
+                try:
+                    r.choice(makers)(out, max(depth, 1))
+                    break
+                except TypeMismatch:
+                    del out[mark:]
+                    self.tr.env = env
+
+    # -- kernels --
+
+    def functions(self, program):
+        for _ in range(self.r.choice((0, 0, 1, 2, 3))):
+            self.function(program)
+
+    def function(self, program):
+        r = self.r
+        name = self.name("fn")
+        params = [self.name("p") for _ in range(r.randint(1, 3))]
+        takes = None
+        usable = [f.name for f in self.kernel.functions if f.count == 2 and f.is_single and not any(": func" in p for p in f.params)]
+        env = {p: Typed(r.choice(COMMON), "p_" + p) for p in params}
+        if usable and r.random() < 0.3:
+            takes = self.name("op")
+            env[takes] = r.choice(usable)
+        self.start(Translator(program, env, is_generating=True), 1)
+        body = []
+        try:
+            if takes:
+                n = self.name("t")
+                self.emit(body, ("let", [n], [("call", takes, [var(params[0]), var(params[-1])])]))
+            self.statements(body, r.randint(0, 2), 1)
+            is_single = r.random() < 0.8
+            if is_single:
+                result, t = self.value(3)
+                if r.random() < 0.4:
+                    early, _ = self.value(2)
+                    early = ("cast", t.ty, early)
+                    body.append(("if", self.test(1), [("return", [early])], []))
+                body.append(("return", [result]))
+            else:
+                body.append(("return", [self.value(2)[0], self.value(2)[0]]))
+            f = Function(name, params + ([takes + ": func"] if takes else []), body)
+            f.is_single, f.count = is_single, len(params)
+            # as it will be called, once
+            check = Program([*self.kernel.functions, f], self.is_strict)
+            check.instance(name, [*[Typed(env[p].ty, "x") for p in params], *([env[takes]] if takes else [])])
+            self.kernel.functions.append(f)
+            program.functions[name] = f
+        except TypeMismatch:
+            pass
+
+    def start(self, translator, depth):
+        self.tr, self.depth = translator, depth
+        self.vars, self.writable, self.places, self.extents = [], [], [], []
+        self.hidden, self.unreadable = set(), set()
+
+    def parameters(self, shape, outputs, inputs):
+        k, r = self.kernel, self.r
+        for n in range(outputs):
+            k.parameters.append((f"o{n}", r.choice(SCALARS), shape))
+        for n in range(inputs):
+            own = shape if r.random() < 0.8 else tuple(r.randint(1, 9) for _ in range(r.randint(1, 3)))
+            k.parameters.append((f"x{n}", r.choice(SCALARS), own))
+        for n in range(r.randint(0, 2)):
+            k.parameters.append((f"s{n}", r.choice(SCALARS), None))
+        r.shuffle(k.parameters)
+        for n, t, s in k.parameters:
+            if s is None:
+                k.arrays[n] = self.numbers(t, 1)
+            else:
+                k.arrays[n] = self.layout(self.numbers(t, math.prod(s)).reshape(s), n[0] == "o")
+
+    def layout(self, a, is_output):
+        k = self.r.random()
+        if k < 0.7:
+            return a
+        if k < 0.8:
+            return np.asfortranarray(a)
+        if k < 0.9 or is_output:
+            wide = np.zeros((a.shape[0] * 2, *a.shape[1:]), a.dtype)
+            view = wide[::2]
+            view[...] = a
+            return view
+        return a[::-1][::-1] if self.r.random() < 0.5 else np.ascontiguousarray(a[::-1])[::-1]
+
+    def straight(self):
+        k, r = self.kernel, self.r
+        program = Program([], self.is_strict)
+        self.functions(program)
+        rank = r.choice((1, 1, 1, 2, 3))
+        shape = {1: (r.randint(20, 70),), 2: (r.randint(3, 8), r.randint(3, 9)), 3: (r.randint(2, 4), r.randint(2, 4), r.randint(2, 5))}[rank]
+        k.shape = shape
+        outputs = r.randint(1, 3)
+        self.parameters(shape, outputs, r.randint(1, 3))
+        names = [f"i{n}" for n in range(rank)]
+        body = []
+        if rank == 3 or r.random() < 0.5:
+            k.range_names = names
+            k.wrapper = ", ".join(f"o0.shape[{n}]" for n in range(rank)) if rank > 1 or r.random() < 0.3 else "len(o0)"
+            self.start(Translator(program, k.environment(), is_generating=True), 2)
+            if r.random() < 0.5:
+                k.grid, k.block = (0, 0, 0), (0, 0, 0)
+            else:
+                k.grid, k.block = (r.randint(1, 3), 1, 1), (r.choice((1, 32, 33, 64)), 1, 1)
+        else:
+            self.start(Translator(program, k.environment(), is_generating=True), 2)
+            k.block = (16, 1, 1) if rank == 1 else (4, 4, 1)
+            k.grid = (-(-shape[-1] // k.block[0]), -(-shape[0] // 4) if rank == 2 else 1, 1)
+            position = lambda d: ("bin", "+", ("bin", "*", ("pos", f"blockIdx.{d}"), ("pos", f"blockDim.{d}")), ("pos", f"threadIdx.{d}"))
+            self.emit(body, ("let", [names[-1]], [position("x")]))
+            if rank == 2:
+                self.emit(body, ("let", [names[0]], [position("y")]))
+            for n in range(rank):
+                self.emit(body, ("if", ("bin", ">=", var(names[n]), ("shape", "o0", n)), [("return", [])], []))
+        self.places, self.extents = names, shape
+        outs = [n for n, _, _ in k.parameters if n[0] == "o"]
+        self.unreadable |= set(outs)
+        self.statements(body, r.randint(0, 6), 2)
+        for n, t, s in k.parameters:
+            if n[0] != "o":
+                continue
+            for _ in range(8):
+                try:
+                    e = self.stored(t, r.randint(2, 5))
+                    self.emit(body, ("set", [("idx", n, [var(i) for i in names])], "", [e]))
+                    break
+                except TypeMismatch:
+                    pass
+        k.body = body
+        self.finish()
+        return k, program
+
+    def finish(self):
+        self.kernel.attributes = " @strict" if self.is_strict else ""
+
+    def together(self):
+        """Blocks with shared memory, barriers, warp operations, atomics."""
+        k, r = self.kernel, self.r
+        k.is_straight = False
+        program = Program([], self.is_strict)
+        self.functions(program)
+        size = r.choice((32, 64, 96)) if r.random() < 0.8 else r.randint(5, 70)
+        self.block_size = size
+        k.block, k.grid = (size, 1, 1), (r.randint(1, 2), 1, 1)
+        total = size * k.grid[0]
+        k.shape = (total,)
+        self.parameters((total,), r.randint(1, 2), r.randint(1, 2))
+        self.start(Translator(program, k.environment(), is_generating=True), 1)
+        body = []
+        self.emit(body, ("let", ["i0"], [("bin", "+", ("bin", "*", ("pos", "blockIdx.x"), ("pos", "blockDim.x")), ("pos", "threadIdx.x"))]))
+        self.emit(body, ("let", ["t"], [("pos", "threadIdx.x")]))
+        self.emit(body, ("let", ["b"], [("pos", "blockIdx.x")]))
+        self.places, self.extents = ["i0"], [total]
+        self.unreadable |= {n for n, _, _ in k.parameters if n[0] == "o"}
+        self.uniform = ["b"] + [n for n, t, s in k.parameters if s is None and t in INTEGERS]
+        self.statements(body, r.randint(0, 2), 1)
+        for _ in range(r.randint(1, 3)):
+            self.phase(body, 2)
+        for n, t, s in k.parameters:
+            if n[0] == "o":
+                for _ in range(8):
+                    try:
+                        self.emit(body, ("set", [("idx", n, [var("i0")])], "", [self.stored(t, r.randint(1, 3))]))
+                        break
+                    except TypeMismatch:
+                        pass
+        k.body = body
+        self.finish()
+        return k, program
+
+    def attempt(self, out, make):
+        """What make adds, or nothing."""
+        mark, env = len(out), dict(self.tr.env)
+        try:
+            make(out)
+        except TypeMismatch:
+            del out[mark:]
+            self.tr.env = env
+
+    def phase(self, out, depth):
+        makers = [self.exchange, self.exchange, self.vote, self.atomics]
+        if self.block_size % 32 == 0:
+            makers += [self.shuffle, self.shuffle, self.divergent_warp]
+        if depth > 0:
+            makers += [self.uniform_loop, self.uniform_branch, self.divergent_then]
+        self.attempt(out, lambda b: self.r.choice(makers)(b, depth))
+
+    def divergent_then(self, out, depth):
+        self.branch(out, 1)
+        self.phase(out, depth - 1)
+
+    def exchange(self, out, depth):
+        """Each thread writes its element, a barrier, each reads others', a barrier before the next write."""
+        r = self.r
+        name, t = self.name("h"), r.choice(SCALARS)
+        self.emit(out, ("array", "shared", name, t, (self.block_size,)))
+        self.unreadable.add(name)
+        self.emit(out, ("set", [("idx", name, [var("t")])], "", [self.stored(t, 2)]))
+        if r.random() < 0.3:
+            self.attempt(out, lambda b: b.append(("if", self.test(1), self.in_block(lambda c: self.emit(c, ("set", [("idx", name, [var("t")])], "", [self.stored(t, 1)]))), [])))
+        self.emit(out, ("sync", "syncthreads", None, []))
+        if r.random() < 0.4:  # a tree of sums
+            self.tree(out, name, t)
+        shift = ("bin", "%", ("bin", "+", var("t"), lit(r.randint(0, 40))), lit(self.block_size))
+        result = self.name("t")
+        self.emit(out, ("let", [result], [("idx", name, [r.choice((shift, lit(0), lit(-1), ("bin", "-", lit(self.block_size - 1), var("t"))))])]))
+        self.unreadable.discard(name)
+        self.statements(out, r.randint(0, 2), 1)
+        self.unreadable.add(name)
+        self.emit(out, ("sync", "syncthreads", None, []))
+
+    def tree(self, out, name, t):
+        d = self.name("v")
+        start = 1 << ((self.block_size - 1).bit_length() - 1)
+        self.emit(out, ("var", d, None, lit(start)))
+        self.protected.add(d)
+        place = ("idx", name, [var("t")])
+        other = ("idx", name, [("bin", "+", var("t"), var(d))])
+        e = ("cast", t, self.r.choice((("bin", "+", place, other), ("call", "max", [place, other]), ("bin", "*", place, other))))
+        body = [("if", ("bin", "and", ("bin", "<", var("t"), var(d)), ("bin", "<", ("bin", "+", var("t"), var(d)), lit(self.block_size))), [("set", [place], "", [e])], []),
+                ("sync", "syncthreads", None, []), ("set", [var(d)], "//", [lit(2)])]
+        self.emit(out, ("while", ("bin", ">", var(d), lit(0)), body))
+
+    def vote(self, out, depth):
+        kind = self.r.choice(("syncthreads_count", "syncthreads_and", "syncthreads_or"))
+        self.emit(out, ("sync", kind, self.name("t"), [self.test(2)]))
+
+    def atomics(self, out, depth):
+        r = self.r
+        name, t = self.name("h"), r.choice(("i32", "u32", "i64", "u64"))
+        count = r.randint(1, min(8, self.block_size))
+        op = r.choice(("atomic_add", "atomic_sub", "atomic_min", "atomic_max", "atomic_and", "atomic_or", "atomic_xor"))
+        self.emit(out, ("array", "shared", name, t, (count,)))
+        self.unreadable.add(name)
+        self.emit(out, ("if", ("bin", "<", var("t"), lit(count)), [("set", [("idx", name, [var("t")])], "", [lit(r.randint(0, 100))])], []))
+        self.emit(out, ("sync", "syncthreads", None, []))
+        def add(b):
+            value, v = self.value(2, lambda ty: ty in INTEGERS)
+            index = ("bin", "%", self.value(1, lambda ty: ty in INTEGERS and ty != "u64")[0], lit(count))
+            self.emit(b, ("atomic", op, ("idx", name, [index]), value))
+        if r.random() < 0.4:
+            test = self.test(1)
+            out.append(("if", test, self.in_block(add), []))
+        else:
+            add(out)
+        self.emit(out, ("sync", "syncthreads", None, []))
+        self.emit(out, ("let", [self.name("t")], [("idx", name, [("bin", "%", var("t"), lit(count))])]))
+        self.emit(out, ("sync", "syncthreads", None, []))
+
+    def shuffle_of(self, mask, lanes):
+        r = self.r
+        kind = r.choice(("shfl_sync", "shfl_up_sync", "shfl_down_sync", "shfl_xor_sync", "ballot_sync", "all_sync", "any_sync", "eq_sync"))
+        if not kind.startswith("shfl"):
+            return ("sync", kind, self.name("t"), [lit_hex(mask), self.test(2)])
+        value = self.value(2)[0]
+        if kind == "shfl_sync":
+            lane = lit(r.choice(lanes))
+            if mask == 0xFFFFFFFF and r.random() < 0.5:
+                lane = ("bin", "%", self.value(1, lambda t: t in INTEGERS and t != "u64")[0], lit(32))
+        else:
+            lane = lit(r.choice((0, 1, 2, 4, 8, 16, 3, 31)) if mask == 0xFFFFFFFF else r.choice((0, 1, 2, 4)))
+        args = [lit_hex(mask), value, lane]
+        if r.random() < 0.25:
+            args.append(lit(r.choice((2, 4, 8, 16, 32))))
+        return ("sync", kind, self.name("t"), args)
+
+    def shuffle(self, out, depth):
+        self.emit(out, self.shuffle_of(0xFFFFFFFF, range(32)))
+
+    def divergent_warp(self, out, depth):
+        """Warp operations among the lanes of each side of a branch."""
+        low = self.r.choice((8, 16, 24, 1))
+        v = self.name("v")
+        self.emit(out, ("var", v, "i64", lit(0)))
+        lane = ("bin", "%", var("t"), lit(32))
+        sides = []
+        for mask, lanes in (((1 << low) - 1, range(low)), (0xFFFFFFFF ^ ((1 << low) - 1), range(low, 32))):
+            def body(b):
+                s = self.shuffle_of(mask, lanes)
+                self.emit(b, s)
+                self.emit(b, ("set", [var(v)], "", [("cast", "i64", var(s[2]))]))
+            sides.append(self.in_block(body))
+        out.append(("if", ("bin", "<", lane, lit(low)), *sides))
+
+    def uniform_test(self):
+        r = self.r
+        e = var(r.choice(self.uniform))
+        return r.choice((("bin", "==", e, lit(0)), ("bin", "<", ("bin", "%", e, lit(5)), lit(3))))
+
+    def uniform_loop(self, out, depth):
+        r = self.r
+        name = self.name("k")
+        bound = r.choice((lit(r.randint(1, 3)), ("bin", "%", var(r.choice(self.uniform)), lit(4))))
+        def body(b):
+            self.tr.env[name] = Typed(self.tr.range_type([self.tr.expr(bound)]), "v_" + name)
+            for _ in range(r.randint(1, 2)):
+                self.phase(b, depth - 1)
+            if r.random() < 0.4:
+                self.attempt(b, lambda c: self.emit(c, ("if", self.uniform_test(), [(r.choice(("break", "continue")),)], [])))
+            self.attempt(b, lambda c: self.assign(c, 2))
+            if r.random() < 0.3:
+                self.phase(b, depth - 1)
+        inner = self.in_block(body)
+        if inner:
+            out.append(("for", "range", [name], [bound], inner, ""))
+
+    def uniform_branch(self, out, depth):
+        test = self.uniform_test()
+        yes = self.in_block(lambda b: self.phase(b, depth - 1))
+        no = self.in_block(lambda b: self.phase(b, depth - 1)) if self.r.random() < 0.4 else []
+        if yes:
+            self.tr.expr(test)
+            out.append(("if", test, yes, no))
+
+
+def lit_hex(mask): return ("lit", mask, hex(mask), "wi")
+
+
+def bf16_bits(v):
+    with np.errstate(all="ignore"):
+        wide = np.array([ROUND["bf16"](float(x)) for x in v], np.float32)
+    return (wide.view(np.uint32) >> 16).astype(np.uint16)
+
+
+def generate(seed):
+    """The kernel of a seed and its functions, tried until the language accepts one."""
+    for attempt in range(50):
+        g = Generator(seed * 64 + attempt)
+        try:
+            return g.together() if g.r.random() < 0.35 else g.straight()
+        except TypeMismatch:
+            pass
+    raise AssertionError("no kernel for this seed")

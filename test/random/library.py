@@ -1,0 +1,82 @@
+"""kjit's C interface through ctypes: parse a module, launch a kernel on numpy arrays."""
+import ctypes as c
+import glob
+import os
+
+import numpy as np
+
+from values import SCALARS
+
+TYPE = {name: number + 1 for number, name in enumerate(SCALARS)}
+CODE = {"bool": (6, 8), "i8": (0, 8), "i16": (0, 16), "i32": (0, 32), "i64": (0, 64), "u8": (1, 8), "u16": (1, 16), "u32": (1, 32), "u64": (1, 64), "f16": (2, 16), "bf16": (4, 16), "f32": (2, 32), "f64": (2, 64)}
+NUMPY = {"bool": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "f16": np.float16, "bf16": np.uint16, "f32": np.float32, "f64": np.float64}
+ARG_BY_ADDRESS, ARG_TENSOR = 6, 3
+
+
+class Tensor(c.Structure):
+    _fields_ = [("data", c.c_void_p), ("device_type", c.c_int32), ("device_id", c.c_int32), ("rank", c.c_int32), ("code", c.c_uint8), ("bits", c.c_uint8), ("lanes", c.c_uint16),
+                ("shape", c.POINTER(c.c_int64)), ("strides", c.POINTER(c.c_int64)), ("byte_offset", c.c_uint64)]
+
+
+class Arg(c.Structure):
+    _fields_ = [("kind", c.c_uint8), ("access", c.c_uint8), ("reserved", c.c_uint16), ("type", c.c_uint32), ("value", c.c_void_p)]
+
+
+class Config(c.Structure):
+    _fields_ = [("grid", c.c_uint32 * 3), ("block", c.c_uint32 * 3), ("threads", c.c_uint64), ("dynamic_shared_bytes", c.c_uint64), ("stream", c.c_void_p), ("device", c.c_void_p), ("flags", c.c_uint32)]
+
+
+class Failure(Exception):
+    pass
+
+
+def tensor_arg(array, name, keep):
+    rank = array.ndim
+    shape = (c.c_int64 * max(rank, 1))(*array.shape)
+    strides = (c.c_int64 * max(rank, 1))(*[s // array.itemsize for s in array.strides])
+    code, bits = CODE[name]
+    tensor = Tensor(array.ctypes.data, 1, 0, rank, code, bits, 1, shape, strides, 0)
+    keep.append((tensor, shape, strides, array))
+    return Arg(ARG_TENSOR, 0, 0, 0, c.addressof(tensor))
+
+
+def scalar_arg(value, name, keep):
+    cell = np.array([value], dtype=NUMPY[name])
+    keep.append(cell)
+    return Arg(ARG_BY_ADDRESS, 0, 0, TYPE[name], cell.ctypes.data)
+
+
+class Library:
+    def __init__(self, folder, device):
+        names = [os.path.join(folder, "libkjit.so")] + sorted(glob.glob(os.path.join(folder, "libkjit.so.*")))
+        self.c = c.CDLL(next(name for name in names if os.path.exists(name)))
+        self.c.kjit_copy_diagnostics_text.restype = c.c_void_p
+        self.c.kjit_release_module.argtypes = [c.c_void_p]
+        self.c.kjit_free.argtypes = [c.c_void_p, c.c_void_p]
+        self.context = c.c_void_p()
+        if self.c.kjit_create_context(None, c.byref(self.context)):
+            raise Failure("no context")
+        self.device = c.c_void_p()
+        self.require(self.c.kjit_get_device(self.context, 2 if device == "cuda" else 1, 0, c.byref(self.device)))
+
+    def require(self, status):
+        if status:
+            text = self.c.kjit_copy_diagnostics_text(self.context)
+            message = c.string_at(text).decode(errors="replace") if text else f"status {status}"
+            self.c.kjit_free(self.context, text)
+            raise Failure(message)
+
+    def run(self, text, arguments, grid, block):
+        """arguments: (type, numpy array or scalar) in the order of the kernel's parameters. The arrays change in place."""
+        keep = []
+        data = text.encode()
+        module, kernel = c.c_void_p(), c.c_void_p()
+        self.require(self.c.kjit_parse_module(self.context, b"random", data, c.c_size_t(len(data)), c.byref(module)))
+        try:
+            self.require(self.c.kjit_get_kernel(module, b"k", c.byref(kernel)))
+            args = (Arg * len(arguments))(*[tensor_arg(v, t, keep) if isinstance(v, np.ndarray) else scalar_arg(v, t, keep) for t, v in arguments])
+            config = Config((c.c_uint32 * 3)(*grid), (c.c_uint32 * 3)(*block), 0, 0, None, self.device)
+            self.require(self.c.kjit_launch(kernel, c.byref(config), args, c.c_size_t(len(arguments))))
+            self.require(self.c.kjit_synchronize_device(self.device))
+        finally:
+            self.c.kjit_release_module(module)

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo "ptxas fatal: this is a test" >&2
+exit 3

@@ -1,0 +1,55 @@
+"""npy.py KJIT_RUN PROGRAMS FOLDER: arrays that numpy wrote go through kjit-run, as they are and as views, and come back bit for bit."""
+import os
+import secrets
+import subprocess
+import sys
+
+import numpy as np
+
+kjit_run, programs, folder = sys.argv[1:]
+os.makedirs(folder, exist_ok=True)
+seed = secrets.randbits(31)
+rng = np.random.default_rng(seed)
+TYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
+
+
+def random_array(dtype):
+    rank = int(rng.integers(0, 6))
+    shape = tuple(int(n) for n in rng.integers(0 if rng.random() < 0.1 else 1, 6, rank))
+    count = int(np.prod(shape))
+    if dtype == np.bool_:
+        flat = rng.integers(0, 2, count).astype(bool)
+    else:
+        flat = np.frombuffer(rng.bytes(count * dtype.itemsize), dtype=dtype)
+    return flat.reshape(shape, order="F" if rng.random() < 0.5 else "C")
+
+
+def random_view(array):
+    parts = []
+    for extent in array.shape:
+        kind = int(rng.integers(0, 4)) if extent else 0
+        first = int(rng.integers(0, extent)) if extent else 0
+        parts.append([":", "::-1", f"{first}:{int(rng.integers(first, extent + 1))}:{int(rng.integers(1, 3))}", str(first - extent)][kind])
+    return "x" + (f"[{', '.join(parts)}]" if parts else "") + rng.choice(["", ".T"])
+
+
+for name in TYPES:
+    x = random_array(np.dtype(name))
+    view = random_view(x)
+    source, whole, part = (os.path.join(folder, n) for n in ("in.npy", "whole.npy", "part.npy"))
+    np.save(source, x)
+    command = [kjit_run, programs, "--device", "cpu", "--arg", f"x=@{source}", "--arg", "n=zeros:i32[1]", "--launch", "fill(n)",
+               "--save", f"x={whole}", "--save", f"{view}={part}", "--check", f"x={source}"]
+    process = subprocess.run(command, capture_output=True, text=True)
+    where = f"seed {seed}: {name} {x.shape} {view}: {process.stdout}{process.stderr}"
+    assert process.returncode == 0, where
+    for path, wanted in ((whole, x), (part, eval(view))):
+        got = np.load(path)
+        assert got.dtype == wanted.dtype and got.shape == wanted.shape and got.tobytes() == np.ascontiguousarray(wanted).tobytes(), where
+
+# What numpy can write and kjit cannot use is refused with status 4.
+for x, reason in [(np.array([1, 2], dtype=">f4"), "big-endian"), (np.array(["a", 1], dtype=object), "object arrays"), (np.array(["ab"]), "is not supported"),
+                  (np.zeros(2, dtype=[("a", "f4"), ("b", "i4")]), "structured"), (np.zeros((1,) * 9), "more than 8 dimensions"), (np.zeros(2, dtype="M8[s]"), "is not supported")]:
+    np.save(source, x, allow_pickle=True)
+    process = subprocess.run([kjit_run, programs, "--device", "cpu", "--arg", f"x=@{source}", "--launch", "fill(x)"], capture_output=True, text=True)
+    assert process.returncode == 4 and reason in process.stderr, (reason, process)

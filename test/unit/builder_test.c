@@ -1,0 +1,396 @@
+/* The builder: the text of what it builds, names and literals that the text form cannot spell as they are, and its errors. */
+#include "kj_test.h"
+
+#include <kjit/kjit.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct fixture {
+  kjit_context *context;
+  kjit_builder *b;
+} fixture;
+
+static int set_up(void **state)
+{
+  static fixture f;
+  assert_int_equal(kjit_create_context(NULL, &f.context), KJIT_OK);
+  assert_int_equal(kjit_create_builder(f.context, "built", &f.b), KJIT_OK);
+  *state = &f;
+  return 0;
+}
+
+static int tear_down(void **state)
+{
+  fixture *f = *state;
+  kjit_destroy_builder(f->b);
+  kjit_destroy_context(f->context);
+  return 0;
+}
+
+static char *text_of(kjit_module *module)
+{
+  char *text = NULL;
+  assert_int_equal(kjit_copy_module_text(module, &text), KJIT_OK);
+  return text;
+}
+
+/* The built module prints as expected, and its text parses and prints as itself. */
+static void expect_text(fixture *f, const char *expected)
+{
+  kjit_module *built = NULL, *parsed = NULL;
+  if (kjit_finish_builder(f->b, &built) != KJIT_OK) fail_msg("%s", kjit_copy_diagnostics_text(f->context));
+  char *text = text_of(built);
+  assert_string_equal(text, expected);
+  if (kjit_parse_module(f->context, "printed", text, strlen(text), &parsed) != KJIT_OK) fail_msg("%s", kjit_copy_diagnostics_text(f->context));
+  char *again = text_of(parsed);
+  assert_string_equal(again, text);
+  kjit_free(f->context, text);
+  kjit_free(f->context, again);
+  kjit_release_module(built);
+  kjit_release_module(parsed);
+}
+
+static const kjit_diagnostic *expect_error(fixture *f, kjit_status status, const char *part)
+{
+  kjit_module *module = NULL;
+  assert_int_equal(kjit_finish_builder(f->b, &module), status);
+  assert_null(module);
+  const kjit_diagnostic *first = kjit_get_diagnostic(f->context, 0);
+  assert_non_null(first);
+  assert_int_equal(first->status, status);
+  if (!strstr(first->message, part)) fail_msg("expected \"%s\" in \"%s\"", part, first->message);
+  return first;
+}
+
+static kjit_node at(kjit_builder *b, kjit_node array, kjit_node i) { return kjit_index(b, array, &i, 1); }
+
+static kjit_node extent(kjit_builder *b, kjit_node array) { return kjit_call(b, "len", &array, 1); }
+
+static void build_axpy(kjit_builder *b)
+{
+  kjit_begin_kernel(b, "axpy");
+  kjit_node r = kjit_parameter(b, "r", KJIT_ANY), a = kjit_parameter(b, "a", KJIT_ANY), x = kjit_parameter(b, "x", KJIT_ANY), i;
+  kjit_node n = extent(b, r);
+  kjit_for_grid(b, &n, 1, &i);
+  kjit_assign(b, at(b, r, i), KJIT_STORE, kjit_binary(b, KJIT_MUL, a, at(b, x, i)));
+  kjit_end(b);
+  kjit_end(b);
+}
+
+static void axpy(void **state)
+{
+  fixture *f = *state;
+  build_axpy(f->b);
+  expect_text(f, "kernel axpy(r, a, x) {\n  for i3 in grid_range(len(r)) {\n    r[i3] = a * x[i3]\n  }\n}\n");
+  build_axpy(f->b); /* the builder is empty again */
+  expect_text(f, "kernel axpy(r, a, x) {\n  for i3 in grid_range(len(r)) {\n    r[i3] = a * x[i3]\n  }\n}\n");
+}
+
+static void every_statement(void **state)
+{
+  fixture *f = *state;
+  kjit_builder *b = f->b;
+  kjit_begin_kernel(b, "k");
+  kjit_node x = kjit_parameter(b, "x", kjit_get_array_type(f->context, KJIT_F32, 2, KJIT_LAYOUT_C, 0));
+  kjit_node op = kjit_parameter(b, "op", KJIT_FUNC);
+  kjit_node n = kjit_const_parameter(b, "N", kjit_integer(b, 16));
+  kjit_node sixteen[2] = { kjit_integer(b, 16), kjit_binary(b, KJIT_ADD, n, kjit_integer(b, 1)) };
+  kjit_node block = kjit_integer(b, 64);
+  (void)op;
+  kjit_attribute(b, "block", &block, 1);
+  kjit_node tile = kjit_shared(b, "tile", KJIT_F32, sixteen, 2);
+  kjit_shared(b, "rest", KJIT_U8, NULL, 1);
+  kjit_node four = kjit_integer(b, 4);
+  kjit_node own = kjit_local(b, "own", KJIT_I32, &four, 1);
+  kjit_node acc = kjit_var(b, "acc", KJIT_F64, kjit_float(b, 0.5));
+  kjit_node rows = kjit_let(b, "rows", at(b, kjit_select_field(b, x, "shape"), kjit_integer(b, 0)));
+  kjit_node i = kjit_for_range(b, "i", 0, rows, kjit_integer(b, 2));
+  kjit_attribute(b, "unroll", NULL, 0);
+  kjit_if(b, kjit_binary(b, KJIT_LT, i, kjit_call(b, "threadIdx.x", NULL, 0)));
+  kjit_continue(b);
+  kjit_else(b);
+  kjit_if(b, kjit_unary(b, KJIT_NOT, kjit_bool(b, 1)));
+  kjit_break(b);
+  kjit_end(b);
+  kjit_end(b);
+  kjit_assign(b, acc, KJIT_ADD, kjit_conditional(b, kjit_bool(b, 0), kjit_cast(b, KJIT_F32, at(b, own, i)), kjit_integer(b, -3)));
+  kjit_end(b);
+  kjit_while(b, kjit_binary(b, KJIT_GT, acc, kjit_integer(b, 0)));
+  kjit_assign(b, acc, KJIT_STORE, kjit_call(b, "op", (kjit_node[]){ acc, kjit_call(b, "later", &acc, 1) }, 2));
+  kjit_end(b);
+  kjit_node variables[2];
+  kjit_for_block(b, (kjit_node[]){ rows, kjit_integer(b, 3) }, 2, variables);
+  kjit_evaluate(b, kjit_call(b, "atomic_add", (kjit_node[]){ kjit_index(b, tile, variables, 2), kjit_integer(b, 1) }, 2));
+  kjit_end(b);
+  kjit_evaluate(b, kjit_call(b, "syncthreads", NULL, 0));
+  kjit_return(b, 0);
+  kjit_end(b);
+  kjit_begin_function(b, "later", KJIT_ANY);
+  kjit_node v = kjit_parameter(b, "v", KJIT_ANY);
+  kjit_return(b, kjit_binary(b, KJIT_POW, kjit_unary(b, KJIT_NEG, v), kjit_integer(b, 2)));
+  kjit_end(b);
+  expect_text(f, "kernel k(x: f32[:, :] C, op: func, const N = 16) @block(64) {\n"
+                 "  shared tile: f32[16, N + 1]\n"
+                 "  shared rest: u8[]\n"
+                 "  local own: i32[4]\n"
+                 "  var acc: f64 = 0.5\n"
+                 "  let rows = x.shape[0]\n"
+                 "  for i in range(0, rows, 2) @unroll {\n"
+                 "    if i < threadIdx.x {\n"
+                 "      continue\n"
+                 "    } else if not true {\n"
+                 "      break\n"
+                 "    }\n"
+                 "    acc += false ? f32(own[i]) : -3\n"
+                 "  }\n"
+                 "  while acc > 0 {\n"
+                 "    acc = op(acc, later(acc))\n"
+                 "  }\n"
+                 "  for i9, i10 in block_range(rows, 3) {\n"
+                 "    atomic_add(tile[i9, i10], 1)\n"
+                 "  }\n"
+                 "  syncthreads()\n"
+                 "  return\n"
+                 "}\n\n"
+                 "func later(v) {\n"
+                 "  return (-v) ** 2\n"
+                 "}\n");
+}
+
+static void slices_make_views(void **state)
+{
+  fixture *f = *state;
+  kjit_builder *b = f->b;
+  kjit_begin_kernel(b, "k");
+  kjit_node x = kjit_parameter(b, "x", KJIT_ANY), n = kjit_parameter(b, "n", KJIT_ANY);
+  kjit_node slices[] = { kjit_slice(b, kjit_integer(b, 1), n, 0), kjit_slice(b, 0, kjit_integer(b, -1), kjit_integer(b, 2)), kjit_slice(b, 0, 0, 0) };
+  kjit_node part = kjit_let(b, "part", kjit_index(b, kjit_select_field(b, x, "T"), slices, 3));
+  kjit_node zeros[] = { kjit_integer(b, 0), kjit_integer(b, 0), kjit_integer(b, 0) };
+  kjit_assign(b, kjit_index(b, kjit_call(b, "transpose", &part, 1), zeros, 3), KJIT_STORE, n);
+  kjit_end(b);
+  expect_text(f, "kernel k(x, n) {\n"
+                 "  let part = x.T[1:n, :-1:2, :]\n"
+                 "  transpose(part)[0, 0, 0] = n\n"
+                 "}\n");
+}
+
+static kjit_node add_literal(kjit_builder *b, kjit_node x, kjit_node literal)
+{
+  kjit_assign(b, at(b, x, kjit_integer(b, 0)), KJIT_STORE, literal);
+  return 0;
+}
+
+static void literals(void **state)
+{
+  fixture *f = *state;
+  kjit_builder *b = f->b;
+  kjit_begin_kernel(b, "k");
+  kjit_node x = kjit_parameter(b, "x", KJIT_ANY);
+  add_literal(b, x, kjit_integer(b, INT64_MIN));
+  add_literal(b, x, kjit_float(b, -0.1));
+  add_literal(b, x, kjit_float(b, 1e300));
+  add_literal(b, x, kjit_float(b, -INFINITY));
+  add_literal(b, x, kjit_float(b, NAN));
+  add_literal(b, x, kjit_value(b, KJIT_I8, &(int8_t){ -128 }));
+  add_literal(b, x, kjit_value(b, KJIT_I64, &(int64_t){ INT64_MIN }));
+  add_literal(b, x, kjit_value(b, KJIT_U64, &(uint64_t){ UINT64_MAX }));
+  add_literal(b, x, kjit_value(b, KJIT_F32, &(float){ 0.1f }));
+  add_literal(b, x, kjit_value(b, KJIT_F64, &(double){ -0.0 }));
+  add_literal(b, x, kjit_value(b, KJIT_F16, &(uint16_t){ 0x3c01 }));
+  add_literal(b, x, kjit_value(b, KJIT_F32, &(float){ INFINITY }));
+  add_literal(b, x, kjit_value(b, KJIT_BOOL, &(uint8_t){ 1 }));
+  kjit_end(b);
+  expect_text(f, "kernel k(x) {\n"
+                 "  x[0] = -9223372036854775808\n"
+                 "  x[0] = -0.1\n"
+                 "  x[0] = 1e+300\n"
+                 "  x[0] = -inf\n"
+                 "  x[0] = nan\n"
+                 "  x[0] = -128i8\n"
+                 "  x[0] = -9223372036854775808i64\n"
+                 "  x[0] = 18446744073709551615u64\n"
+                 "  x[0] = 0.1f32\n"
+                 "  x[0] = -0.0f64\n"
+                 "  x[0] = 1.0009765625f16\n"
+                 "  x[0] = f32(inf)\n"
+                 "  x[0] = true\n"
+                 "}\n");
+}
+
+static void constants(void **state)
+{
+  fixture *f = *state;
+  kjit_builder *b = f->b;
+  kjit_node table = kjit_constant(b, "my table", KJIT_F32, (float[]){ 1, -2.5f, 0.1f, NAN }, (int64_t[]){ 2, 2 }, 2);
+  kjit_node again = kjit_constant(b, "my table", KJIT_I8, (int8_t[]){ -128 }, NULL, 0);
+  kjit_begin_kernel(b, "k");
+  kjit_node x = kjit_parameter(b, "my_table", KJIT_ANY);
+  kjit_node zeros[2] = { kjit_integer(b, 0), kjit_integer(b, 0) };
+  kjit_assign(b, at(b, x, kjit_integer(b, 0)), KJIT_STORE, kjit_binary(b, KJIT_ADD, kjit_index(b, table, zeros, 2), again));
+  kjit_end(b);
+  expect_text(f, "const my_table_2: f32[2, 2] = { { 1.0, -2.5 }, { 0.1, nan } }\n"
+                 "const my_table_3: i8 = -128\n\n"
+                 "kernel k(my_table) {\n"
+                 "  my_table[0] = my_table_2[0, 0] + my_table_3\n"
+                 "}\n");
+}
+
+/* What a name hides in the text must not be what the tree means. */
+static void renaming(void **state)
+{
+  fixture *f = *state;
+  kjit_builder *b = f->b;
+  kjit_begin_function(b, "f", KJIT_ANY);
+  kjit_return(b, kjit_parameter(b, "if", KJIT_ANY));
+  kjit_end(b);
+  kjit_begin_kernel(b, "k");
+  kjit_node x = kjit_parameter(b, "x", KJIT_ANY);
+  kjit_node first = kjit_let(b, "f", kjit_integer(b, 1));
+  kjit_node second = kjit_let(b, "f", kjit_call(b, "f", &first, 1));
+  kjit_node third = kjit_let(b, "sqrt", kjit_call(b, "sqrt", &second, 1));
+  kjit_if(b, kjit_bool(b, 1));
+  kjit_node inner = kjit_let(b, "f", third);
+  kjit_assign(b, at(b, x, inner), KJIT_STORE, kjit_binary(b, KJIT_ADD, first, kjit_call(b, "sqrt", &second, 1)));
+  kjit_end(b);
+  kjit_if(b, kjit_bool(b, 1));
+  kjit_let(b, "y", first);
+  kjit_end(b);
+  kjit_if(b, kjit_bool(b, 1));
+  kjit_let(b, "y", first); /* another block: nothing to rename */
+  kjit_end(b);
+  kjit_end(b);
+  expect_text(f, "func f(if_) {\n"
+                 "  return if_\n"
+                 "}\n\n"
+                 "kernel k(x) {\n"
+                 "  let f_2 = 1\n"
+                 "  let f = f(f_2)\n"
+                 "  let sqrt_2 = sqrt(f)\n"
+                 "  if true {\n"
+                 "    let f_3 = sqrt_2\n"
+                 "    x[f_3] = f_2 + sqrt(f)\n"
+                 "  }\n"
+                 "  if true {\n"
+                 "    let y = f_2\n"
+                 "  }\n"
+                 "  if true {\n"
+                 "    let y = f_2\n"
+                 "  }\n"
+                 "}\n");
+}
+
+static void node_used_twice(void **state)
+{
+  fixture *f = *state;
+  kjit_begin_kernel(f->b, "k");
+  kjit_node x = kjit_parameter(f->b, "x", KJIT_ANY);
+  kjit_set_location(f->b, "front.end", 7, 3);
+  kjit_node sum = kjit_binary(f->b, KJIT_ADD, x, x);
+  kjit_let(f->b, "a", sum);
+  kjit_set_location(f->b, "front.end", 9, 5);
+  assert_int_equal(kjit_let(f->b, "b", sum), 0);
+  assert_int_equal(kjit_get_builder_status(f->b), KJIT_ERROR_MISUSE);
+  kjit_end(f->b);
+  kjit_end(f->b); /* everything after the first error is taken quietly */
+  const kjit_diagnostic *first = expect_error(f, KJIT_ERROR_MISUSE, "first at front.end:7:3");
+  assert_string_equal(first->file, "front.end");
+  assert_int_equal(first->line, 9);
+  assert_int_equal(kjit_get_diagnostic(f->context, 1)->line, 7);
+  assert_int_equal(kjit_get_builder_status(f->b), KJIT_OK);
+}
+
+static void wrong_calls(void **state)
+{
+  fixture *f = *state;
+  kjit_builder *b = f->b;
+  kjit_let(b, "a", kjit_integer(b, 1));
+  expect_error(f, KJIT_ERROR_MISUSE, "no kernel or func is open");
+  kjit_begin_kernel(b, "k");
+  expect_error(f, KJIT_ERROR_MISUSE, "kjit_end is missing");
+  kjit_begin_kernel(b, "k");
+  kjit_else(b);
+  expect_error(f, KJIT_ERROR_MISUSE, "kjit_else without");
+  kjit_begin_kernel(b, "k");
+  kjit_return(b, 12);
+  expect_error(f, KJIT_ERROR_MISUSE, "no node 12");
+  kjit_begin_kernel(b, "k");
+  kjit_let(b, "a", 0);
+  expect_error(f, KJIT_ERROR_MISUSE, "node 0");
+  kjit_begin_kernel(b, "k");
+  kjit_parameter(b, "x", 123456);
+  expect_error(f, KJIT_ERROR_MISUSE, "not a type");
+  kjit_begin_kernel(b, "not a name");
+  kjit_end(b);
+  expect_error(f, KJIT_ERROR_NAME, "no name for a kernel");
+  kjit_begin_kernel(b, "k");
+  kjit_evaluate(b, kjit_call(b, "nothing", NULL, 0));
+  kjit_end(b);
+  expect_error(f, KJIT_ERROR_NAME, "`nothing` is not declared");
+  kjit_begin_kernel(b, "k");
+  kjit_binary(b, KJIT_NOT, kjit_integer(b, 1), kjit_integer(b, 1));
+  expect_error(f, KJIT_ERROR_MISUSE, "one operand");
+}
+
+static void out_of_scope(void **state)
+{
+  fixture *f = *state;
+  kjit_builder *b = f->b;
+  kjit_begin_kernel(b, "k");
+  kjit_node x = kjit_parameter(b, "x", KJIT_ANY);
+  kjit_if(b, kjit_bool(b, 1));
+  kjit_node inner = kjit_let(b, "inner", kjit_integer(b, 1));
+  kjit_end(b);
+  kjit_assign(b, at(b, x, inner), KJIT_STORE, kjit_integer(b, 1));
+  kjit_end(b);
+  expect_error(f, KJIT_ERROR_NAME, "outside of the block");
+  kjit_begin_kernel(b, "k");
+  kjit_node y = kjit_parameter(b, "y", KJIT_ANY);
+  kjit_end(b);
+  kjit_begin_kernel(b, "l");
+  kjit_let(b, "z", y);
+  expect_error(f, KJIT_ERROR_MISUSE, "another function");
+}
+
+static void deep_trees(void **state)
+{
+  fixture *f = *state;
+  kjit_begin_kernel(f->b, "k");
+  kjit_node x = kjit_parameter(f->b, "x", KJIT_ANY);
+  for (int i = 0; i < 100000; i++) x = kjit_unary(f->b, KJIT_NEG, x);
+  expect_error(f, KJIT_ERROR_MISUSE, "levels");
+  kjit_begin_kernel(f->b, "k");
+  for (int i = 0; i < 100000; i++) kjit_if(f->b, kjit_bool(f->b, 1));
+  expect_error(f, KJIT_ERROR_MISUSE, "levels");
+}
+
+static void null_objects(void **state)
+{
+  fixture *f = *state;
+  kjit_module *module = NULL;
+  kjit_builder *builder = NULL;
+  assert_int_equal(kjit_create_builder(NULL, "m", &builder), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_create_builder(f->context, "m", NULL), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_finish_builder(NULL, &module), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_finish_builder(f->b, NULL), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_integer(NULL, 1), 0);
+  kjit_end(NULL);
+  kjit_destroy_builder(NULL);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(axpy, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(every_statement, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(literals, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(constants, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(renaming, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(node_used_twice, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(wrong_calls, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(out_of_scope, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(slices_make_views, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(deep_trees, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(null_objects, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,275 @@
+/* The disk cache with the compiler: what hits and what does not, a process that has no compiler, many that miss at once, and objects that are damaged. */
+#include "kj_test.h"
+
+#include "cache_folder.h"
+#include "cpu/object.h"
+#include "dispatch/disk_state.h"
+
+/* One thread: OpenMP does not live through fork. */
+static void run_here(void *user, size_t count, void (*body)(void *data, size_t index), void *data)
+{
+  (void)user;
+  for (size_t i = 0; i < count; i++) body(data, i);
+}
+static const kjit_executor executor = { NULL, 1, run_here };
+
+static const char program[] = "func twice(x) { return x * SCALE }\n"
+                              "const SCALE = 2\n"
+                              "func other(x) { return x + 1 }\n"
+                              "kernel k(r, x, const n = 3) {\n  for i in grid_range(len(r)) { r[i] = sin(twice(x[i])) + n }\n}\n";
+
+static const char *compiler_path;
+
+/* Where the build has it: thread sanitizer's dlopen does not know the program's own search path. */
+static void find_compiler(void)
+{
+  static char path[4200];
+  char self[4096] = { 0 }, *slash;
+  if (readlink("/proc/self/exe", self, sizeof self - 1) <= 0 || !(slash = strrchr(self, '/'))) return;
+  *slash = 0;
+  snprintf(path, sizeof path, "%s/../../lib/libkjit-compiler.so", self);
+  if (access(path, R_OK) == 0) compiler_path = path;
+}
+
+static kjit_context *make_context(void)
+{
+  kjit_config config;
+  kjit_context *context = NULL;
+  kjit_init_config(&config);
+  config.executor = &executor;
+  config.cache_directory = folder;
+  config.compiler_path = compiler_path;
+  assert_int_equal(kjit_create_context(&config, &context), KJIT_OK);
+  return context;
+}
+
+static kjit_module *parse(kjit_context *context, const char *text)
+{
+  kjit_module *module = NULL;
+  kjit_status status = kjit_parse_module(context, "test.kir", text, strlen(text), &module);
+  if (status != KJIT_OK) print_error("%s\n", kjit_copy_diagnostics_text(context));
+  assert_int_equal(status, KJIT_OK);
+  return module;
+}
+
+static kjit_status launch(kjit_context *context, const char *text, const kjit_arg *extra, float *result)
+{
+  static _Alignas(16) float data[2][64];
+  int64_t length[] = { 64 };
+  for (int i = 0; i < 64; i++) data[1][i] = (float)i;
+  kjit_kernel *kernel = NULL;
+  kjit_launch_config config = { 0 };
+  kjit_module *module = parse(context, text);
+  assert_int_equal(kjit_get_kernel(module, "k", &kernel), KJIT_OK);
+  assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &config.device), KJIT_OK);
+  kjit_tensor r = { .data = data[0], .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length }, x = r;
+  x.data = data[1];
+  kjit_arg arguments[3] = { kjit_arg_tensor(&r), kjit_arg_tensor(&x) };
+  if (extra) arguments[2] = *extra;
+  kjit_status status = kjit_launch(kernel, &config, arguments, extra ? 3 : 2);
+  *result = data[0][5];
+  return status;
+}
+
+/* Whether code came from the disk, in a context of its own. */
+static bool hits(const char *text, const kjit_arg *extra, float expected)
+{
+  kjit_statistics statistics;
+  kjit_context *context = make_context();
+  float result;
+  kjit_status status = launch(context, text, extra, &result);
+  if (status != KJIT_OK) print_error("%s\n", kjit_copy_diagnostics_text(context));
+  assert_int_equal(status, KJIT_OK);
+  assert_float_equal(result, expected, 1e-5);
+  kjit_get_statistics(context, &statistics);
+  assert_int_equal(statistics.disk_hits + statistics.disk_misses, 1);
+  assert_int_equal(statistics.disk_hits + statistics.compilations, 1);
+  kjit_destroy_context(context);
+  return statistics.disk_hits;
+}
+
+/* ---- keys ---- */
+
+static const float sine_of_10 = -0.54402111f;
+
+static void test_what_counts(void **state)
+{
+  (void)state;
+  assert_false(hits(program, NULL, sine_of_10 + 3));
+  assert_true(hits(program, NULL, sine_of_10 + 3));
+  /* comments, layout, order and what is not reached do not count */
+  assert_true(hits("# a comment\nkernel unused(x) { x[0] = 1 }\nconst SCALE = 2\nkernel k(r, x, const n = 3) {\n  for i in grid_range(len(r)) {\n\n"
+                   "    r[i] = (sin(twice(x[i]))) + n # more\n  }\n}\nfunc twice(x) { return x * SCALE }\n",
+                   NULL, sine_of_10 + 3));
+  /* a const, what is reached, the kernel itself do */
+  kjit_arg four = kjit_arg_i64(4);
+  assert_false(hits(program, &four, sine_of_10 + 4));
+  assert_true(hits(program, &four, sine_of_10 + 4));
+  assert_false(hits(
+    "func twice(x) { return x * SCALE }\nconst SCALE = 4\nkernel k(r, x, const n = 3) {\n  for i in grid_range(len(r)) { r[i] = sin(twice(x[i])) + n }\n}\n",
+    NULL, 0.91294525f + 3));
+  assert_false(hits(
+    "func twice(x) { return x + SCALE }\nconst SCALE = 2\nkernel k(r, x, const n = 3) {\n  for i in grid_range(len(r)) { r[i] = sin(twice(x[i])) + n }\n}\n",
+    NULL, 0.6569866f + 3));
+  assert_true(hits(program, NULL, sine_of_10 + 3));
+}
+
+/* Another build of libkjit has keys of its own; another compiler makes its entry anew; both may use the directory. */
+static bool hits_as(uint64_t build)
+{
+  kjit_context *context = make_context();
+  kjit_statistics statistics;
+  float result;
+  kj_disk *disk = kj_get_runtime(context)->disk;
+  kj_identify_disk(disk);
+  disk->build.low ^= build;
+  assert_int_equal(launch(context, program, NULL, &result), KJIT_OK);
+  kjit_get_statistics(context, &statistics);
+  kjit_destroy_context(context);
+  return statistics.disk_hits;
+}
+
+static void test_versions(void **state)
+{
+  (void)state;
+  for (int round = 0; round < 3; round++) {
+    assert_int_equal(hits_as(0), round > 0);
+    assert_int_equal(hits_as(1), round > 0);
+  }
+  assert_int_equal(count_entries(), 2);
+}
+
+/* ---- without a compiler ---- */
+
+static int launch_alone(int number)
+{
+  (void)number;
+  compiler_path = "/nonexistent/libkjit-compiler.so";
+  kjit_context *context = make_context();
+  float result;
+  if (launch(context, program, NULL, &result) != KJIT_OK || result < sine_of_10 + 2.99f || result > sine_of_10 + 3.01f) return 1;
+  char line[512];
+  FILE *maps = fopen("/proc/self/maps", "r");
+  while (maps && fgets(line, sizeof line, maps))
+    if (strstr(line, "libkjit-compiler") || strstr(line, "LLVM")) return 2;
+  if (maps) fclose(maps);
+  kjit_arg five = kjit_arg_i64(5);
+  if (launch(context, program, &five, &result) != KJIT_ERROR_NO_COMPILER) return 3;
+  kjit_destroy_context(context);
+  return 0;
+}
+
+/* A new process: this one has the compiler by now. */
+static void test_no_compiler(void **state)
+{
+  (void)state;
+  (void)hits(program, NULL, sine_of_10 + 3);
+  char command[4200], self[4096] = { 0 };
+  assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+  snprintf(command, sizeof command, "'%s' alone '%s'", self, folder);
+  int status = system(command);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* ---- many processes ---- */
+
+static int miss(int number)
+{
+  (void)number;
+  kjit_context *context = make_context();
+  float result;
+  kjit_status status = launch(context, program, NULL, &result);
+  kjit_destroy_context(context);
+  return status != KJIT_OK || result < sine_of_10 + 2.99f || result > sine_of_10 + 3.01f;
+}
+
+static void test_sixteen_misses(void **state)
+{
+  (void)state;
+  pid_t processes[16];
+  for (int i = 0; i < 16; i++) processes[i] = start_process(miss, i);
+  for (int i = 0; i < 16; i++) assert_int_equal(end_process(processes[i]), 0);
+  assert_int_equal(count_entries(), 1);
+  assert_int_equal(count_unfinished(), 0);
+  assert_true(hits(program, NULL, sine_of_10 + 3));
+}
+
+/* ---- lines ---- */
+
+/* Code that names lines is right for the source that it was made from only. */
+static void test_lines(void **state)
+{
+  (void)state;
+  static const char checked[] = "kernel k(r, x) {\n  for i in grid_range(len(r)) {\n    assert x[i] < 100, \"too large\"\n    r[i] = x[i]\n  }\n}\n";
+  char moved[256];
+  snprintf(moved, sizeof moved, "# a line\n%s", checked);
+  assert_false(hits(checked, NULL, 5));
+  assert_true(hits(checked, NULL, 5));
+  (void)hits(moved, NULL, 5);
+  assert_true(hits(moved, NULL, 5));
+}
+
+/* ---- objects ---- */
+
+static void *compile_object(kjit_context *context, size_t *size_bytes)
+{
+  kjit_kernel *kernel = NULL;
+  void *object = NULL;
+  assert_int_equal(kjit_get_kernel(parse(context, program), "k", &kernel), KJIT_OK);
+  assert_int_equal(kjit_compile(kernel, "f64[:] C, f64[:] C", NULL, KJIT_STAGE_OBJECT, &object, size_bytes), KJIT_OK);
+  return object;
+}
+
+static bool loads(const void *object, size_t size_bytes, const char *entry)
+{
+  kj_image *image = NULL;
+  kj_cpu_kernel kernel = NULL;
+  const char *reason = NULL;
+  bool is_loaded = kj_load_image(object, size_bytes, entry, &image, &kernel, &reason);
+  assert_true(is_loaded ? image && kernel : reason != NULL);
+  kj_unload_image(image);
+  return is_loaded;
+}
+
+/* What is loaded is not run: whatever bits it has, the loader stays inside of it. */
+static void test_damaged_objects(void **state)
+{
+  (void)state;
+  size_t size;
+  kjit_context *context = make_context();
+  unsigned char *object = compile_object(context, &size);
+  assert_true(loads(object, size, "k"));
+  assert_false(loads(object, size, "l"));
+  static const unsigned char patterns[] = { 0x01, 0x80, 0xff, 0x7f };
+  for (size_t i = 0; i < size; i++)
+    for (size_t p = 0; p < sizeof patterns; p++) {
+      object[i] ^= patterns[p];
+      (void)loads(object, size, "k");
+      object[i] ^= patterns[p];
+    }
+  for (size_t i = 0; i < size; i++) {
+    void *shorter = malloc(i ? i : 1);
+    memcpy(shorter, object, i);
+    assert_false(loads(shorter, i, "k"));
+    free(shorter);
+  }
+  assert_true(loads(object, size, "k"));
+  kjit_free(context, object);
+  kjit_destroy_context(context);
+}
+
+int main(int argc, char **argv)
+{
+  if (argc == 3 && !strcmp(argv[1], "alone")) {
+    snprintf(folder, sizeof folder, "%s", argv[2]);
+    return launch_alone(0);
+  }
+  find_compiler();
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+  const struct CMUnitTest tests[] = {
+    TEST(test_sixteen_misses), /* first: processes that have compiled do not fork well */
+    TEST(test_what_counts),    TEST(test_versions), TEST(test_no_compiler), TEST(test_lines), TEST(test_damaged_objects),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

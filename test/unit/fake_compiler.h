@@ -1,0 +1,158 @@
+/* A compiler without LLVM for tests of the dispatcher: its code is the name of the kernel, and what runs is a C function of the test. */
+#ifndef FAKE_COMPILER_H
+#define FAKE_COMPILER_H
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "compiler.h"
+#include "runtime.h"
+
+typedef struct fake_compiler {
+  _Atomic int compilations, loads, unloads, created, destroyed;
+  _Atomic int fail;     /* so many compilations fail */
+  int delay_ms;         /* of a compilation */
+  kj_cpu_kernel kernel; /* what a CPU launch runs */
+  bool is_range_only;
+  uint32_t elements_a_thread, max_threads;
+  uint64_t scratch_bytes;
+  /* of the last compilation */
+  kj_signature signature;
+  kj_argument arguments[16];
+  uint8_t relations[256];
+  kj_target target;
+} fake_compiler;
+
+static fake_compiler fake;
+
+static kjit_status fake_create(const char *path, kj_diagnostics *diagnostics, kj_compiler **compiler)
+{
+  (void)path;
+  (void)diagnostics;
+  fake.created++;
+  *compiler = (kj_compiler *)&fake;
+  return KJIT_OK;
+}
+
+static void fake_destroy(kj_compiler *compiler)
+{
+  (void)compiler;
+  fake.destroyed++;
+}
+
+/* All that an array has, in the order pointer, extents, strides; scalars by their size. */
+static void fake_plan(const kj_compile_request *request, kj_code *code)
+{
+  const kj_signature *signature = request->signature;
+  uint32_t offset = 0, count = 0;
+  code->parameters = calloc(signature->count * 17 + 1, sizeof *code->parameters);
+#define ADD(kind_, dimension_, size_) \
+  do { \
+    offset = (offset + (size_)-1) / (size_) * (size_); \
+    code->parameters[count++] = \
+      (kj_parameter){ .kind = kind_, .argument = (uint16_t)i, .dimension = (uint8_t)(dimension_), .size_bytes = (uint8_t)(size_), .offset = offset }; \
+    offset += (size_); \
+  } while (0)
+  for (uint32_t i = 0; i < signature->count; i++) {
+    const kj_argument *argument = &signature->arguments[i];
+    uint32_t index = signature->offsets32 ? 4 : 8;
+    if (argument->kind == KJ_ARGUMENT_NUMBER) ADD(KJ_PARAMETER_SCALAR, 0, 8);
+    if (argument->kind == KJ_ARGUMENT_VALUE) ADD(KJ_PARAMETER_SCALAR, 0, kj_element_bytes(argument->type));
+    if (argument->kind != KJ_ARGUMENT_ARRAY) continue;
+    uint32_t rank = kj_type(request->module->types, argument->type)->rank;
+    ADD(KJ_PARAMETER_POINTER, 0, 8);
+    for (uint32_t d = 0; d < rank; d++) ADD(KJ_PARAMETER_EXTENT, d, index);
+    for (uint32_t d = 0; d < rank; d++) ADD(KJ_PARAMETER_STRIDE, d, index);
+  }
+#undef ADD
+  code->parameter_count = count;
+  code->parameter_bytes = offset;
+}
+
+static kjit_status fake_compile(kj_compiler *compiler, const kj_compile_request *request, kj_diagnostics *diagnostics, kj_code *code)
+{
+  (void)compiler;
+  fake.compilations++;
+  if (fake.delay_ms) nanosleep(&(struct timespec){ .tv_nsec = fake.delay_ms * 1000000L }, NULL);
+  memset(code, 0, sizeof *code);
+  if (fake.fail > 0) {
+    fake.fail--;
+    kj_report(diagnostics, &request->module->sources, request->kernel->decl->location, KJIT_SEVERITY_ERROR, KJIT_ERROR_TYPE, "the fake compiler refuses `%s`",
+              request->kernel->decl->name);
+    return KJIT_ERROR_TYPE;
+  }
+  fake.signature = *request->signature;
+  for (uint32_t i = 0; i < request->signature->count && i < 16; i++) fake.arguments[i] = request->signature->arguments[i];
+  if (request->signature->relations) memcpy(fake.relations, request->signature->relations, request->signature->count * request->signature->count);
+  fake.target = request->target;
+  code->data = strdup(request->kernel->decl->name);
+  code->size_bytes = strlen(code->data);
+  code->entry = strdup(request->kernel->decl->name);
+  code->facts = strdup("");
+  code->is_range_only = fake.is_range_only && request->target.kind == KJ_TARGET_CPU;
+  code->elements_a_thread = fake.elements_a_thread;
+  code->max_threads = fake.max_threads;
+  code->scratch_bytes = fake.scratch_bytes;
+  fake_plan(request, code);
+  return KJIT_OK;
+}
+
+static kjit_status fake_load(kj_compiler *compiler, const kj_code *code, kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
+{
+  (void)compiler;
+  (void)code;
+  (void)diagnostics;
+  fake.loads++;
+  *loaded = (kj_loaded *)&fake;
+  *kernel = fake.kernel;
+  return KJIT_OK;
+}
+
+static void fake_unload(kj_compiler *compiler, kj_loaded *loaded)
+{
+  (void)compiler;
+  (void)loaded;
+  fake.unloads++;
+}
+
+static const kj_compiler_interface fake_interface = { sizeof fake_interface, KJ_COMPILER_VERSION, fake_create, fake_destroy,
+                                                      fake_compile,          fake_load,           fake_unload };
+
+static inline kjit_context *make_fake_context(void)
+{
+  kj_diagnostics diagnostics = { 0 };
+  kjit_context *context = NULL;
+  memset(&fake, 0, sizeof fake);
+  kjit_config config;
+  kjit_init_config(&config);
+  config.cache_directory = ""; /* every compilation is the test's */
+  if (kjit_create_context(&config, &context) != KJIT_OK || kj_use_compiler(context, &fake_interface, &diagnostics) != KJIT_OK) abort();
+  return context;
+}
+
+static inline kjit_module *parse(kjit_context *context, const char *text)
+{
+  kjit_module *module = NULL;
+  if (kjit_parse_module(context, "test.kir", text, strlen(text), &module) == KJIT_OK) return module;
+  char *messages = kjit_copy_diagnostics_text(context);
+  fprintf(stderr, "%s", messages ? messages : "out of memory");
+  free(messages);
+  abort();
+}
+
+static inline kjit_kernel *kernel_of(kjit_module *module, const char *name)
+{
+  kjit_kernel *kernel = NULL;
+  if (kjit_get_kernel(module, name, &kernel) != KJIT_OK) abort();
+  return kernel;
+}
+
+/* Message of the last failed call of this thread. */
+static inline const char *last_message(kjit_context *context)
+{
+  const kjit_diagnostic *diagnostic = kjit_get_diagnostic(context, 0);
+  return diagnostic ? diagnostic->message : "";
+}
+
+#endif

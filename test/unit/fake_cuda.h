@@ -1,0 +1,419 @@
+/* A CUDA driver in host memory, for tests: the entry points that kjit uses, counting what is alive, failing the call that a test picks, faulting when a test says so. */
+#ifndef FAKE_CUDA_H
+#define FAKE_CUDA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  CUDA_OK = 0,
+  CUDA_INVALID_VALUE = 1,
+  CUDA_OUT_OF_MEMORY = 2,
+  CUDA_INVALID_CONTEXT = 201,
+  CUDA_INVALID_HANDLE = 400,
+  CUDA_INVALID_PTX = 218,
+  CUDA_ILLEGAL_ADDRESS = 700,
+  CUDA_UNKNOWN = 999
+};
+
+typedef struct fake_driver {
+  int calls, fail_at, fail_with; /* the fail_at-th call that can fail gives fail_with; 0: none */
+  const char *failed;            /* its name */
+  int devices, fault;            /* fault: what every call gives after a launch went wrong, until a reset */
+  bool fault_next_launch, refuse_ptx, refuse_reset;
+  int retained, modules, links, streams, events, allocations, pinned, launches, resets;
+  size_t limit; /* of one allocation */
+  unsigned grid[3], block[3], shared_bytes;
+  void *stream, *current;
+  char parameters[1024];
+  size_t parameter_bytes;
+  void (*kernel)(const char *parameters);
+  size_t bytes_in, bytes_out;
+  int shared_attribute;
+} fake_driver;
+
+static fake_driver cuda;
+static char fake_primary[4];
+
+/* Everything that the driver gave out, so that a reset can take it back. */
+typedef struct fake_block {
+  _Alignas(256) struct fake_block *next;
+  _Alignas(256) char data[];
+} fake_block;
+static fake_block *fake_blocks;
+
+static void *fake_new(size_t size)
+{
+  fake_block *block = aligned_alloc(256, sizeof *block + (size + 255) / 256 * 256);
+  if (!block) abort();
+  block->next = fake_blocks;
+  fake_blocks = block;
+  return block->data;
+}
+
+static void fake_delete(void *data)
+{
+  fake_block **at = &fake_blocks;
+  while (*at && (*at)->data != data) at = &(*at)->next;
+  if (!*at) abort(); /* not given out, or given back twice */
+  fake_block *block = *at;
+  *at = block->next;
+  free(block);
+}
+
+static void fake_delete_all(void)
+{
+  while (fake_blocks) fake_delete(fake_blocks->data);
+}
+
+/* Calls that release something or ask for an error's name are never made to fail: nobody could do anything about it. */
+static int fake_call(const char *name)
+{
+  if (cuda.fault) return cuda.fault;
+  if (++cuda.calls != cuda.fail_at) return CUDA_OK;
+  cuda.failed = name;
+  return cuda.fail_with;
+}
+#define FAKE_CALL() \
+  do { \
+    int result_ = fake_call(__func__ + 5); \
+    if (result_) return result_; \
+  } while (0)
+
+static int fake_cuInit(unsigned flags)
+{
+  (void)flags;
+  FAKE_CALL();
+  return 0;
+}
+static int fake_cuDriverGetVersion(int *version)
+{
+  FAKE_CALL();
+  *version = 12080;
+  return 0;
+}
+static int fake_cuGetErrorName(int error, const char **name)
+{
+  *name = error == CUDA_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : error == CUDA_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == CUDA_INVALID_PTX   ? "CUDA_ERROR_INVALID_PTX"
+                                        : "CUDA_ERROR_UNKNOWN";
+  return 0;
+}
+static int fake_cuGetErrorString(int error, const char **text)
+{
+  *text = error == CUDA_ILLEGAL_ADDRESS ? "an illegal memory access was encountered" : "unknown error";
+  return 0;
+}
+static int fake_cuDeviceGetCount(int *count)
+{
+  FAKE_CALL();
+  *count = cuda.devices;
+  return 0;
+}
+static int fake_cuDeviceGet(int *device, int ordinal)
+{
+  FAKE_CALL();
+  *device = ordinal;
+  return 0;
+}
+static int fake_cuDeviceGetName(char *name, int size, int device)
+{
+  FAKE_CALL();
+  snprintf(name, (size_t)size, "Fake %d", device);
+  return 0;
+}
+static int fake_cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+  (void)device;
+  FAKE_CALL();
+  static const struct {
+    int attribute, value;
+  } rows[] = {
+    { 1, 1024 }, { 2, 1024 }, { 3, 1024 }, { 4, 64 }, { 5, 2147483647 }, { 6, 65535 }, { 7, 65535 }, { 16, 10 }, { 75, 9 }, { 76, 0 }, { 97, 232448 }
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].attribute == attribute) *value = rows[i].value;
+  return 0;
+}
+static int fake_cuDeviceTotalMem(size_t *size, int device)
+{
+  (void)device;
+  FAKE_CALL();
+  *size = 1 << 30;
+  return 0;
+}
+static int fake_cuDevicePrimaryCtxRetain(void **context, int device)
+{
+  FAKE_CALL();
+  cuda.retained++;
+  *context = &fake_primary[device];
+  return 0;
+}
+static int fake_cuDevicePrimaryCtxRelease(int device)
+{
+  (void)device;
+  cuda.retained--;
+  return 0;
+}
+static int fake_cuDevicePrimaryCtxReset(int device)
+{
+  (void)device;
+  cuda.resets++;
+  if (cuda.refuse_reset) return cuda.fault;
+  cuda.fault = 0;
+  cuda.modules = cuda.streams = cuda.events = cuda.allocations = cuda.pinned = 0;
+  fake_delete_all();
+  return 0;
+}
+static int fake_cuCtxGetCurrent(void **context)
+{
+  if (!cuda.fault) FAKE_CALL();
+  *context = cuda.current;
+  return 0;
+}
+static int fake_cuCtxSetCurrent(void *context)
+{
+  if (!cuda.fault) FAKE_CALL();
+  cuda.current = context;
+  return 0;
+}
+static int fake_cuCtxSynchronize(void)
+{
+  FAKE_CALL();
+  return 0;
+}
+static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options, void **values)
+{
+  FAKE_CALL();
+  for (unsigned i = 0; i < count && cuda.refuse_ptx; i++)
+    if (options[i] == 5) snprintf(values[i], 64, "ptxas fatal   : bad PTX\n");
+  if (cuda.refuse_ptx) return CUDA_INVALID_PTX;
+  cuda.modules++;
+  *module = (void *)image;
+  return 0;
+}
+static int fake_cuModuleUnload(void *module)
+{
+  (void)module;
+  cuda.modules--;
+  return 0;
+}
+static int fake_cuModuleGetFunction(void **function, void *module, const char *name)
+{
+  (void)name;
+  FAKE_CALL();
+  *function = module ? cuda.current : NULL; /* what a launch needs to know of it */
+  return 0;
+}
+static int fake_cuLinkCreate(unsigned count, int *options, void **values, void **link)
+{
+  (void)count;
+  (void)options;
+  (void)values;
+  FAKE_CALL();
+  cuda.links++;
+  *link = fake_new(sizeof(void *) * 2);
+  return 0;
+}
+static int fake_cuLinkAddData(void *link, int type, void *data, size_t size, const char *name, unsigned count, int *options, void **values)
+{
+  (void)type;
+  (void)name;
+  (void)count;
+  (void)options;
+  (void)values;
+  FAKE_CALL();
+  if (cuda.refuse_ptx) return CUDA_INVALID_PTX;
+  ((void **)link)[0] = data;
+  ((size_t *)link)[1] = size;
+  return 0;
+}
+/* The machine code of this GPU is the PTX itself. */
+static int fake_cuLinkComplete(void *link, void **cubin, size_t *size)
+{
+  FAKE_CALL();
+  *cubin = ((void **)link)[0];
+  *size = ((size_t *)link)[1];
+  return 0;
+}
+static int fake_cuLinkDestroy(void *link)
+{
+  cuda.links--;
+  fake_delete(link);
+  return 0;
+}
+static int fake_cuFuncGetAttribute(int *value, int attribute, void *function)
+{
+  (void)function;
+  FAKE_CALL();
+  *value = attribute == 0 ? 512 : attribute == 1 ? 1000 : attribute == 4 ? 32 : 0;
+  return 0;
+}
+static int fake_cuFuncSetAttribute(void *function, int attribute, int value)
+{
+  (void)function;
+  FAKE_CALL();
+  if (attribute == 8) cuda.shared_attribute = value;
+  return 0;
+}
+static int fake_cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
+                               void **parameters, void **extra)
+{
+  (void)parameters;
+  FAKE_CALL();
+  if (!stream && function != cuda.current) return cuda.current ? CUDA_INVALID_HANDLE : CUDA_INVALID_CONTEXT; /* as driver 580 does */
+  unsigned grid[3] = { gx, gy, gz }, block[3] = { bx, by, bz };
+  memcpy(cuda.grid, grid, sizeof grid);
+  memcpy(cuda.block, block, sizeof block);
+  cuda.shared_bytes = shared;
+  cuda.stream = stream;
+  cuda.parameter_bytes = extra ? *(size_t *)extra[3] : 0;
+  if (extra) memcpy(cuda.parameters, extra[1], cuda.parameter_bytes);
+  cuda.launches++;
+  if (cuda.kernel) cuda.kernel(cuda.parameters);
+  if (cuda.fault_next_launch) cuda.fault = CUDA_ILLEGAL_ADDRESS; /* this call still succeeds: faults arrive later */
+  cuda.fault_next_launch = false;
+  return 0;
+}
+static int fake_cuMemAlloc(uint64_t *address, size_t size)
+{
+  FAKE_CALL();
+  if (cuda.limit && size > cuda.limit) return CUDA_OUT_OF_MEMORY;
+  cuda.allocations++;
+  *address = (uint64_t)(uintptr_t)fake_new(size);
+  return 0;
+}
+static int fake_cuMemFree(uint64_t address)
+{
+  cuda.allocations--;
+  fake_delete((void *)(uintptr_t)address);
+  return 0;
+}
+static int fake_cuMemHostAlloc(void **memory, size_t size, unsigned flags)
+{
+  (void)flags;
+  FAKE_CALL();
+  cuda.pinned++;
+  *memory = fake_new(size);
+  return 0;
+}
+static int fake_cuMemHostGetDevicePointer(uint64_t *address, void *memory, unsigned flags)
+{
+  (void)flags;
+  FAKE_CALL();
+  *address = (uint64_t)(uintptr_t)memory;
+  return 0;
+}
+static int fake_cuMemFreeHost(void *memory)
+{
+  cuda.pinned--;
+  fake_delete(memory);
+  return 0;
+}
+static int fake_cuMemcpyHtoDAsync(uint64_t to, const void *from, size_t size, void *stream)
+{
+  (void)stream;
+  FAKE_CALL();
+  cuda.bytes_in += size;
+  memcpy((void *)(uintptr_t)to, from, size);
+  return 0;
+}
+static int fake_cuMemcpyDtoHAsync(void *to, uint64_t from, size_t size, void *stream)
+{
+  (void)stream;
+  FAKE_CALL();
+  cuda.bytes_out += size;
+  memcpy(to, (const void *)(uintptr_t)from, size);
+  return 0;
+}
+static int fake_cuMemcpyDtoDAsync(uint64_t to, uint64_t from, size_t size, void *stream)
+{
+  (void)stream;
+  FAKE_CALL();
+  memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size);
+  return 0;
+}
+static int fake_cuMemcpyPeerAsync(uint64_t to, void *to_context, uint64_t from, void *from_context, size_t size, void *stream)
+{
+  FAKE_CALL();
+  if (to_context == from_context) return CUDA_INVALID_VALUE;
+  (void)stream;
+  memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size);
+  return 0;
+}
+static int fake_cuStreamCreate(void **stream, unsigned flags)
+{
+  (void)flags;
+  FAKE_CALL();
+  cuda.streams++;
+  *stream = fake_new(1);
+  return 0;
+}
+static int fake_cuStreamDestroy(void *stream)
+{
+  cuda.streams--;
+  fake_delete(stream);
+  return 0;
+}
+static int fake_cuStreamSynchronize(void *stream)
+{
+  (void)stream;
+  FAKE_CALL();
+  return 0;
+}
+static int fake_cuEventCreate(void **event, unsigned flags)
+{
+  (void)flags;
+  FAKE_CALL();
+  cuda.events++;
+  *event = fake_new(1);
+  return 0;
+}
+static int fake_cuEventDestroy(void *event)
+{
+  cuda.events--;
+  fake_delete(event);
+  return 0;
+}
+static int fake_cuEventRecord(void *event, void *stream)
+{
+  (void)event;
+  (void)stream;
+  FAKE_CALL();
+  return 0;
+}
+static int fake_cuEventSynchronize(void *event)
+{
+  (void)event;
+  FAKE_CALL();
+  return 0;
+}
+static int fake_cuEventElapsedTime(float *time, void *first, void *last)
+{
+  (void)first;
+  (void)last;
+  FAKE_CALL();
+  *time = 1.5f;
+  return 0;
+}
+
+static void *find_fake(void *user, const char *symbol)
+{
+  (void)user;
+  static const struct {
+    const char *symbol;
+    void *address;
+  } rows[] = {
+#define X(name, symbol_, parameters) { symbol_, (void *)(uintptr_t)fake_##name },
+#include "cuda/driver.def"
+#undef X
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (!strcmp(rows[i].symbol, symbol)) return rows[i].address;
+  return NULL;
+}
+
+#endif
