@@ -1,0 +1,128 @@
+// peers.cu: the benchmark kernels in CUDA C as one writes them, compiled by nvcc -O3, timed with events. Prints a line for each: name, median us.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#define CHECK(call) check((call), #call)
+
+static void check(cudaError_t error, const char *what)
+{
+  if (error == cudaSuccess) return;
+  fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+  exit(EXIT_FAILURE);
+}
+
+__global__ void axpy(float *r, float a, const float *x, const float *y, long n)
+{
+  long i = blockIdx.x * (long)blockDim.x + threadIdx.x;
+  if (i < n) r[i] = a * x[i] + y[i];
+}
+
+template <int TPB> __global__ void diffusion(float *__restrict__ next, const float *__restrict__ field, int rows, int cols)
+{
+  __shared__ float s[TPB + 2][TPB + 2];
+  int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y, r = threadIdx.y + 1, c = threadIdx.x + 1;
+  bool inside = row < rows && col < cols;
+  if (inside) {
+    s[r][c] = field[row * cols + col];
+    if (r == 1) s[0][c] = row > 0 ? field[(row - 1) * cols + col] : 0;
+    if (c == 1) s[r][0] = col > 0 ? field[row * cols + col - 1] : 0;
+    if (r == TPB || row == rows - 1) s[r + 1][c] = row < rows - 1 ? field[(row + 1) * cols + col] : 0;
+    if (c == TPB || col == cols - 1) s[r][c + 1] = col < cols - 1 ? field[row * cols + col + 1] : 0;
+  }
+  __syncthreads();
+  if (inside) {
+    float laplacian = 4 * s[r][c] - s[r - 1][c] - s[r + 1][c] - s[r][c - 1] - s[r][c + 1];
+    next[row * cols + col] = s[r][c] - 0.25f * laplacian;
+  }
+}
+
+template <int TPB> __global__ void matmul(float *C, const float *A, const float *B, int rows, int depth, int cols)
+{
+  __shared__ float sA[TPB][TPB], sB[TPB][TPB];
+  int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y, tx = threadIdx.x, ty = threadIdx.y;
+  float acc = 0;
+  for (int t = 0; t < (depth + TPB - 1) / TPB; t++) {
+    int ka = t * TPB + tx, kb = t * TPB + ty;
+    sA[ty][tx] = row < rows && ka < depth ? A[row * depth + ka] : 0;
+    sB[ty][tx] = kb < depth && col < cols ? B[kb * cols + col] : 0;
+    __syncthreads();
+    for (int k = 0; k < TPB; k++) acc += sA[ty][k] * sB[k][tx];
+    __syncthreads();
+  }
+  if (row < rows && col < cols) C[row * cols + col] = acc;
+}
+
+__device__ float warp_sum(float v)
+{
+  for (int step = 16; step > 0; step /= 2) v += __shfl_down_sync(0xffffffff, v, step);
+  return v;
+}
+
+__global__ void abs_sum(float *total, const float *x, long n)
+{
+  __shared__ float part[32];
+  float acc = 0;
+  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += (long)gridDim.x * blockDim.x) acc += fabsf(x[i]);
+  acc = warp_sum(acc);
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = acc;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    acc = warp_sum(threadIdx.x < blockDim.x / 32 ? part[threadIdx.x] : 0);
+    if (threadIdx.x == 0) atomicAdd(total, acc);
+  }
+}
+
+// launches: how many in a row are timed together, for kernels that are short beside what starting one takes.
+template <class Launch> static void measure(const char *name, int repetitions, int launches, Launch launch)
+{
+  cudaEvent_t first, last;
+  std::vector<float> times(repetitions);
+  CHECK(cudaEventCreate(&first));
+  CHECK(cudaEventCreate(&last));
+  for (int k = 0; k < 5; k++) launch();
+  for (float &time : times) {
+    CHECK(cudaEventRecord(first));
+    for (int k = 0; k < launches; k++) launch();
+    CHECK(cudaEventRecord(last));
+    CHECK(cudaEventSynchronize(last));
+    CHECK(cudaEventElapsedTime(&time, first, last));
+  }
+  CHECK(cudaGetLastError());
+  std::sort(times.begin(), times.end());
+  printf("%s\t%.3f\n", name, 1e3 * times[repetitions / 2] / launches);
+}
+
+static float *make(long n)
+{
+  std::vector<float> host(n);
+  float *device;
+  unsigned state = 12345;
+  for (float &v : host) {
+    state = state * 1664525u + 1013904223u;
+    v = (float)(state >> 8) / 16777216.0f;
+  }
+  CHECK(cudaMalloc(&device, n * sizeof(float)));
+  CHECK(cudaMemcpy(device, host.data(), n * sizeof(float), cudaMemcpyHostToDevice));
+  return device;
+}
+
+int main()
+{
+  const long n = 1L << 28;
+  float *x = make(n), *y = make(n), *r;
+  CHECK(cudaMalloc(&r, n * sizeof(float)));
+  measure("axpy", 50, 1, [&] { axpy<<<n / 256, 256>>>(r, 2.5f, x, y, n); });
+  measure("axpy_128", 50, 1, [&] { axpy<<<n / 128, 128>>>(r, 2.5f, x, y, n); });
+  measure("axpy_1024", 50, 1, [&] { axpy<<<n / 1024, 1024>>>(r, 2.5f, x, y, n); });
+  for (int exponent = 24; exponent <= 28; exponent += 4) {
+    char name[32];
+    snprintf(name, sizeof name, "abs_sum_%d", exponent);
+    measure(name, 50, 1, [&] { abs_sum<<<132 * 8, 256>>>(r, x, 1L << exponent); });
+  }
+  const int cells = 2000, size = 1000;
+  measure("diffusion", 50, 20, [&] { diffusion<8><<<dim3(250, 250), dim3(8, 8)>>>(r, x, cells, cells); });
+  measure("matmul", 30, 5, [&] { matmul<16><<<dim3(63, 63), dim3(16, 16)>>>(r, x, y, size, size, size); });
+  return EXIT_SUCCESS;
+}
