@@ -428,6 +428,7 @@ const kj_lower_target kj_cpu_lowering = {
   .rsqrt = kj_cpu_rsqrt,
   .float_to_i32 = NULL,
   .integer_abs = NULL,
+  .float_bits = NULL,
   .leave_kernel = leave_kernel,
   .context_has_positions = true,
   .thread_context = thread_context,

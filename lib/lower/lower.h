@@ -173,6 +173,8 @@ struct kj_lower_target {
   LLVMValueRef (*float_to_i32)(kj_lowering *l, LLVMValueRef x, bool is_unsigned);
   /* The absolute value of an i32 or i64, the minimum kept; NULL: llvm.abs does. */
   LLVMValueRef (*integer_abs)(kj_lowering *l, LLVMValueRef x);
+  /* What an i32 or i64 goes through that holds the bits of a float or double; NULL: nothing. */
+  LLVMValueRef (*float_bits)(kj_lowering *l, LLVMValueRef bits);
   /* Ends the block: the current thread leaves the kernel, from an LLVM function too. */
   void (*leave_kernel)(kj_lowering *l);
   /* A pointer that LLVM functions take as their first argument when the instance may_fail or, where context_has_positions, uses_positions; use_ is called in them. */

@@ -31,7 +31,10 @@ LLVMValueRef kj_lower_grid(kj_lowering *l, const kj_texpr *expr)
 LLVMValueRef kj_lower_bitcast(kj_lowering *l, const kj_texpr *expr)
 {
   const kj_texpr *x = expr->args.items[expr->args.count - 1];
-  LLVMValueRef bits = LLVMBuildBitCast(l->builder, kj_to_memory(l, x->type, kj_lower_expr(l, x)), kj_memory_type(l, expr->type), "");
+  LLVMValueRef value = kj_to_memory(l, x->type, kj_lower_expr(l, x));
+  LLVMValueRef bits = LLVMBuildBitCast(l->builder, value, kj_memory_type(l, expr->type), "");
+  bool holds_float = (LLVMTypeOf(value) == l->f32 && LLVMTypeOf(bits) == l->i32) || (LLVMTypeOf(value) == l->f64 && LLVMTypeOf(bits) == l->i64);
+  if (holds_float && l->target->float_bits && !LLVMIsConstant(bits)) bits = l->target->float_bits(l, bits);
   return kj_from_memory(l, expr->type, bits);
 }
 

@@ -303,4 +303,5 @@ const kj_lower_target kj_nvptx_lowering_target = {
   .rsqrt = kj_nvptx_rsqrt,
   .float_to_i32 = kj_nvptx_float_to_i32,
   .integer_abs = kj_nvptx_integer_abs,
+  .float_bits = kj_nvptx_float_bits,
 };

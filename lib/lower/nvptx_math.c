@@ -114,14 +114,22 @@ LLVMValueRef kj_nvptx_float_to_i32(kj_lowering *l, LLVMValueRef x, bool is_unsig
   return kj_intrinsic(l, is_unsigned ? "llvm.nvvm.f2ui.rz" : "llvm.nvvm.f2i.rz", NULL, 0, &x, 1);
 }
 
-/* ptxas takes the result of PTX's abs to be non-negative, and converts the minimum to a positive float: the greater of x and -x is written out, out of LLVM's sight. */
-LLVMValueRef kj_nvptx_integer_abs(kj_lowering *l, LLVMValueRef x)
+/* One operand, a result of its type, no effect: what LLVM shall not look into. */
+static LLVMValueRef opaque(kj_lowering *l, const char *text32, const char *text64, LLVMValueRef x)
 {
-  static const char text32[] = "{ .reg .s32 negated; sub.s32 negated, 0, $1; max.s32 $0, $1, negated; }",
-                    text64[] = "{ .reg .s64 negated; sub.s64 negated, 0, $1; max.s64 $0, $1, negated; }";
   LLVMTypeRef type = LLVMTypeOf(x), function = LLVMFunctionType(type, &type, 1, false);
-  bool is_wide = type == l->i64;
-  const char *text = is_wide ? text64 : text32, *constraints = is_wide ? "=l,l" : "=r,r";
+  const char *text = type == l->i64 ? text64 : text32, *constraints = type == l->i64 ? "=l,l" : "=r,r";
   LLVMValueRef code = LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints), false, false, LLVMInlineAsmDialectATT, false);
   return LLVMBuildCall2(l->builder, function, code, &x, 1, "");
 }
+
+/* ptxas takes the result of PTX's abs to be non-negative, and converts the minimum to a positive float: the greater of x and -x is written out. */
+LLVMValueRef kj_nvptx_integer_abs(kj_lowering *l, LLVMValueRef x)
+{
+  return opaque(l, "{ .reg .s32 negated; sub.s32 negated, 0, $1; max.s32 $0, $1, negated; }",
+                "{ .reg .s64 negated; sub.s64 negated, 0, $1; max.s64 $0, $1, negated; }", x);
+}
+
+/* LLVM stores the low 16 bits of a float's bits as st.b16 of the float's register, for which ptxas 13.0 converts the float to an integer: a move in between makes it an
+ * integer's register. */
+LLVMValueRef kj_nvptx_float_bits(kj_lowering *l, LLVMValueRef bits) { return opaque(l, "mov.b32 $0, $1;", "mov.b64 $0, $1;", bits); }

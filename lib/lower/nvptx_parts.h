@@ -30,5 +30,6 @@ LLVMValueRef kj_nvptx_native(kj_lowering *l, const char *name, uint32_t least_ar
 LLVMValueRef kj_nvptx_rsqrt(kj_lowering *l, LLVMValueRef x);
 LLVMValueRef kj_nvptx_float_to_i32(kj_lowering *l, LLVMValueRef x, bool is_unsigned);
 LLVMValueRef kj_nvptx_integer_abs(kj_lowering *l, LLVMValueRef x);
+LLVMValueRef kj_nvptx_float_bits(kj_lowering *l, LLVMValueRef bits);
 
 #endif

@@ -203,3 +203,11 @@ def _(r, rng):
         r.launch("remainders", "", "rmod" + k, "rfloor" + k, "rexact" + k, "rx" + k, "ry" + k)
         r.expect("rexact" + k, exact)
         r.expect("rmod" + k, mod)
+
+
+@row("the low bits of a float stored as a 16-bit integer")
+def _(r, rng):
+    x = np.concatenate([[75.5, -3.25, 0, 8388609], rng.standard_normal(60) * 1e6]).astype(np.float32)
+    r.arrays_of(bits=np.zeros(len(x), np.uint16), bx=x)
+    r.launch("low_bits", "2, 64", "bits", "bx")
+    r.expect("bits", (np.floor(x).view(np.uint32) & 0xffff).astype(np.uint16))
