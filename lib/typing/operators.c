@@ -80,6 +80,7 @@ static kj_texpr *make_shift(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, k
   if (folded) return folded;
   /* The count is taken modulo the width: its low bits are all that matters, so that it converts freely. */
   if (y->kind == KJ_T_CONST && !kj_is_weak(type)) y = kj_new_integer(s, type, y->integer & (kj_type(s->c->types, type)->size_bytes * 8 - 1), y->location);
+  else if (kj_is_weak(y->type) && !kj_is_weak(type)) y = kj_convert(s, y, KJIT_I32, location); /* it meets nothing here: a negative literal in it fits */
   return new_binary(s, op, type, x, kj_convert(s, y, type, location), location);
 }
 
