@@ -48,10 +48,17 @@ static kj_type_info *composed(const kj_types *types, uint32_t number)
   return atomic_load_explicit(&types->chunks[chunk], memory_order_acquire) + place;
 }
 
+static void free_parts(kj_type_info *info)
+{
+  free((void *)info->items);
+  free((void *)info->field_names); /* one block: the pointers, the type's name and the fields' names */
+  free((void *)info->offsets_bytes);
+}
+
 void kj_destroy_types(kj_types *types)
 {
   if (!types) return;
-  for (uint32_t i = 0; i < types->count; i++) free((void *)composed(types, i)->items);
+  for (uint32_t i = 0; i < types->count; i++) free_parts(composed(types, i));
   for (int i = 0; i < CHUNK_COUNT; i++) free(types->chunks[i]);
   free(types->slots);
   pthread_mutex_destroy(&types->mutex);
@@ -84,8 +91,18 @@ static uint64_t hash(const kj_type_info *info)
   h = mix(h, info->element | (uint64_t)info->rank << 32);
   h = mix(h, (uint64_t)info->layout | (uint64_t)info->read_only << 8 | (uint64_t)info->space << 16 | (uint64_t)info->is_static << 24);
   for (uint32_t i = 0; i < info->rank && info->is_static; i++) h = mix(h, (uint64_t)info->extents[i]);
-  for (uint32_t i = 0; i < info->count; i++) h = mix(h, info->items[i]);
+  for (uint32_t i = 0; i < info->count && info->items; i++) h = mix(h, info->items[i]);
+  if (info->class_ == KJ_CLASS_STRUCT)
+    for (const char *c = info->name; *c; c++) h = mix(h, (unsigned char)*c);
   return h;
+}
+
+static bool equal_names(const kj_type_info *a, const kj_type_info *b)
+{
+  if (a->is_packed != b->is_packed || strcmp(a->name, b->name) != 0) return false;
+  for (uint32_t i = 0; i < a->count; i++)
+    if (strcmp(a->field_names[i], b->field_names[i]) != 0) return false;
+  return true;
 }
 
 static bool equal(const kj_type_info *a, const kj_type_info *b)
@@ -93,7 +110,8 @@ static bool equal(const kj_type_info *a, const kj_type_info *b)
   if (a->class_ != b->class_ || a->count != b->count || a->element != b->element || a->rank != b->rank) return false;
   if (a->layout != b->layout || a->read_only != b->read_only || a->space != b->space || a->is_static != b->is_static) return false;
   if (memcmp(a->extents, b->extents, sizeof a->extents) != 0) return false;
-  return a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0;
+  if (a->class_ == KJ_CLASS_STRUCT && !equal_names(a, b)) return false;
+  return a->count == 0 || !a->items || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0;
 }
 
 static uint32_t find_slot(const kj_types *types, const kj_type_info *wanted)
@@ -118,7 +136,43 @@ static bool grow_slots(kj_types *types)
   return true;
 }
 
-/* Adds a type that is not in the table; takes nothing of wanted but copies its items. */
+/* Copies names into one block that begins with the pointers to the fields'; *name is set to the copy of the type's. */
+static const char *const *copy_names(const kj_type_info *wanted, const char **name)
+{
+  size_t bytes = wanted->count * sizeof(char *) + strlen(wanted->name) + 1;
+  for (uint32_t i = 0; i < wanted->count; i++) bytes += strlen(wanted->field_names[i]) + 1;
+  const char **names = malloc(bytes);
+  if (!names) return NULL;
+  char *text = (char *)(names + wanted->count);
+  *name = strcpy(text, wanted->name);
+  for (uint32_t i = 0; i < wanted->count; i++) {
+    text += strlen(text) + 1;
+    names[i] = strcpy(text, wanted->field_names[i]);
+  }
+  return names;
+}
+
+static void *copy_block(const void *block, size_t bytes)
+{
+  void *copy = malloc(bytes ? bytes : 1);
+  return copy ? memcpy(copy, block, bytes) : NULL;
+}
+
+/* Gives info its own copies of what wanted points to. */
+static bool copy_parts(kj_type_info *info, const kj_type_info *wanted)
+{
+  *info = *wanted;
+  info->items = NULL;
+  info->field_names = NULL;
+  info->offsets_bytes = NULL;
+  if (wanted->items && !(info->items = copy_block(wanted->items, wanted->count * sizeof *wanted->items))) return false;
+  if (wanted->class_ != KJ_CLASS_STRUCT) return true;
+  info->field_names = copy_names(wanted, &info->name);
+  info->offsets_bytes = copy_block(wanted->offsets_bytes, wanted->count * sizeof *wanted->offsets_bytes);
+  return info->field_names && info->offsets_bytes;
+}
+
+/* Adds a type that is not in the table; takes nothing of wanted but copies its parts. */
 static kjit_type add_type(kj_types *types, uint32_t slot, const kj_type_info *wanted)
 {
   uint32_t place;
@@ -129,19 +183,16 @@ static kjit_type add_type(kj_types *types, uint32_t slot, const kj_type_info *wa
     if (!made) return KJIT_ANY;
     atomic_store_explicit(&types->chunks[chunk], made, memory_order_release);
   }
-  kjit_type *items = NULL;
-  if (wanted->count) {
-    items = malloc(wanted->count * sizeof *items);
-    if (!items) return KJIT_ANY;
-    memcpy(items, wanted->items, wanted->count * sizeof *items);
+  kj_type_info made;
+  if (!copy_parts(&made, wanted)) {
+    free_parts(&made);
+    return KJIT_ANY;
   }
-  kj_type_info *info = composed(types, types->count);
-  *info = *wanted;
-  info->items = items;
+  *composed(types, types->count) = made;
   return types->slots[slot] = KJ_FIRST_COMPOSED + types->count++;
 }
 
-static kjit_type intern(kj_types *types, const kj_type_info *wanted)
+kjit_type kj_intern(kj_types *types, const kj_type_info *wanted)
 {
   pthread_mutex_lock(&types->mutex);
   kjit_type type = KJIT_ANY;
@@ -160,14 +211,15 @@ kjit_type kj_intern_array(kj_types *types, const kj_type_info *array)
   wanted.space = array->space;
   wanted.is_static = array->is_static;
   if (array->is_static) memcpy(wanted.extents, array->extents, array->rank * sizeof *array->extents);
+  if (array->space == KJ_SPACE_VALUE) kj_lay_out_array(types, &wanted);
   /* Row-major and column-major are the same thing in one dimension, and nothing is strided in none: one number for each. */
   if (wanted.rank == 0 || (wanted.rank == 1 && wanted.layout == KJIT_LAYOUT_F)) wanted.layout = KJIT_LAYOUT_C;
-  return intern(types, &wanted);
+  return kj_intern(types, &wanted);
 }
 
 kjit_type kj_intern_tuple(kj_types *types, const kjit_type *items, uint32_t count)
 {
-  return intern(types, &(kj_type_info){ .class_ = KJ_CLASS_TUPLE, .items = items, .count = count });
+  return kj_intern(types, &(kj_type_info){ .class_ = KJ_CLASS_TUPLE, .items = items, .count = count });
 }
 
 kjit_type kj_array_type(kj_types *types, kjit_type element, uint32_t rank, kjit_layout layout, bool read_only)
@@ -177,7 +229,7 @@ kjit_type kj_array_type(kj_types *types, kjit_type element, uint32_t rank, kjit_
 
 static void print_array(const kj_types *types, const kj_type_info *info, kj_buffer *buffer)
 {
-  static const char *const spaces[] = { "", "shared ", "local ", "" };
+  static const char *const spaces[] = { "", "shared ", "local ", "", "" };
   kj_append_text(buffer, spaces[info->space]);
   if (info->read_only || info->space == KJ_SPACE_CONST) kj_append_text(buffer, "const ");
   kj_print_type(types, info->element, buffer);
@@ -203,12 +255,29 @@ static void print_tuple(const kj_types *types, const kj_type_info *info, kj_buff
   kj_append_text(buffer, ")");
 }
 
+static void print_vector(const kj_types *types, const kj_type_info *info, kj_buffer *buffer)
+{
+  kj_print_type(types, info->element, buffer);
+  kj_append_format(buffer, "x%u", info->count);
+}
+
+static void print_pointer(const kj_types *types, const kj_type_info *info, kj_buffer *buffer)
+{
+  if (info->read_only) kj_append_text(buffer, "const ");
+  kj_print_type(types, info->element, buffer);
+  kj_append_text(buffer, "*");
+}
+
 void kj_print_type(const kj_types *types, kjit_type type, kj_buffer *buffer)
 {
   const kj_type_info *info = kj_type(types, type);
-  if (info->class_ == KJ_CLASS_ARRAY) print_array(types, info, buffer);
-  else if (info->class_ == KJ_CLASS_TUPLE) print_tuple(types, info, buffer);
-  else kj_append_text(buffer, info->name);
+  switch (info->class_) {
+  case KJ_CLASS_ARRAY: print_array(types, info, buffer); break;
+  case KJ_CLASS_TUPLE: print_tuple(types, info, buffer); break;
+  case KJ_CLASS_VECTOR: print_vector(types, info, buffer); break;
+  case KJ_CLASS_POINTER: print_pointer(types, info, buffer); break;
+  default: kj_append_text(buffer, info->name);
+  }
 }
 
 kjit_type kj_find_scalar(const char *name, size_t length)

@@ -27,17 +27,21 @@ typedef enum kj_type_class {
   KJ_CLASS_VOID,
   KJ_CLASS_FUNC,
   KJ_CLASS_ARRAY,
-  KJ_CLASS_TUPLE
+  KJ_CLASS_TUPLE,
+  KJ_CLASS_VECTOR, /* f32x4 */
+  KJ_CLASS_STRUCT,
+  KJ_CLASS_POINTER
 } kj_type_class;
 
-/* Memory an array lives in. */
-typedef enum kj_space { KJ_SPACE_GLOBAL, KJ_SPACE_SHARED, KJ_SPACE_LOCAL, KJ_SPACE_CONST } kj_space;
+/* Memory an array lives in. VALUE: it is part of a value: a member of a struct, with static extents. */
+typedef enum kj_space { KJ_SPACE_GLOBAL, KJ_SPACE_SHARED, KJ_SPACE_LOCAL, KJ_SPACE_CONST, KJ_SPACE_VALUE } kj_space;
 
 typedef struct kj_type_info {
   kj_type_class class_;
-  uint32_t size_bytes; /* scalars */
-  const char *name;    /* scalars, void, func */
-  /* arrays */
+  uint32_t size_bytes;      /* in memory: scalars, vectors, structs, pointers, VALUE arrays; 0: it is never in memory as a whole */
+  uint32_t alignment_bytes; /* of the same: C's, for vectors CUDA's */
+  const char *name;         /* scalars, void, func, structs */
+  /* arrays, vectors, pointers */
   kjit_type element;
   uint32_t rank;
   kjit_layout layout;
@@ -45,10 +49,21 @@ typedef struct kj_type_info {
   kj_space space;
   bool is_static; /* extents known at compile time: shared, local and const arrays; row-major then */
   int64_t extents[KJ_MAX_RANK];
-  /* tuples */
+  /* tuples, structs: types of the items; vectors: the number of lanes only */
   const kjit_type *items;
   uint32_t count;
+  /* structs, one for each item */
+  const char *const *field_names;
+  const uint32_t *offsets_bytes;
+  bool is_packed;
 } kj_type_info;
+
+/* A part of a struct, vector or complex number. */
+typedef struct kj_component {
+  uint32_t index;
+  kjit_type type;
+  uint32_t offset_bytes;
+} kj_component;
 
 typedef struct kj_types kj_types;
 
@@ -62,8 +77,19 @@ bool kj_has_type(kj_types *types, kjit_type type);
 /* Intern. KJIT_ANY when out of memory. Only the fields of the class are read. */
 kjit_type kj_intern_array(kj_types *types, const kj_type_info *array);
 kjit_type kj_intern_tuple(kj_types *types, const kjit_type *items, uint32_t count);
+/* lanes: 2, 3, 4, 8 or 16; element: a scalar that is not complex. KJIT_ANY: out of memory. */
+kjit_type kj_intern_vector(kj_types *types, kjit_type element, uint32_t lanes);
+kjit_type kj_intern_pointer(kj_types *types, kjit_type element, bool read_only);
+/* The same name with the same fields is the same type; names and fields are copied. Every item has a size in memory. packed: no padding, alignment 1. */
+kjit_type kj_intern_struct(kj_types *types, const char *name, const char *const *field_names, const kjit_type *items, uint32_t count, bool is_packed);
+/* Component `index` of a struct, vector or complex type; index is below kj_component_count (0 for all other types). */
+uint32_t kj_component_count(const kj_types *types, kjit_type type);
+kj_component kj_get_component(const kj_types *types, kjit_type type, uint32_t index);
 /* A global array without static extents, as a parameter has it. */
 kjit_type kj_array_type(kj_types *types, kjit_type element, uint32_t rank, kjit_layout layout, bool read_only);
+/* layout.c and type.c only: any type as it is; and the size and alignment of a VALUE array. */
+kjit_type kj_intern(kj_types *types, const kj_type_info *wanted);
+void kj_lay_out_array(const kj_types *types, kj_type_info *array);
 /* As the text form writes it; shared, local and const arrays print their space first: "shared f32[16, 17]". */
 void kj_print_type(const kj_types *types, kjit_type type, kj_buffer *buffer);
 /* KJIT_ANY: no scalar of that name ("index" is i64). */

@@ -60,8 +60,14 @@ typedef enum kj_tkind {
   KJ_T_BUILTIN, /* .builtin on .args; KJ_XYZ and grid(k): .dimension 0..2 (grid(k) with k > 1 is a TUPLE of them); KJ_PLACE: array .x at .indices, the value
                    operands in .args; KJ_ORDER: .dimension is a kj_memory_order */
   KJ_T_CALL,    /* .instance on .args: the instance's run-time parameters, in order */
-  KJ_T_TUPLE,   /* .args */
-  KJ_T_ITEM     /* .x tuple, .dimension */
+  KJ_T_TUPLE,   /* .args; .type a tuple; or a struct, vector or complex type: all of its components, in order, each of its own type */
+  KJ_T_ITEM,    /* .x a value of such a type, .dimension: one of its items */
+  KJ_T_ELEMENT, /* .x a vector or an array inside a struct (KJ_SPACE_VALUE), a value; its element at .args, one integer a dimension (vectors: one) */
+  KJ_T_INSERT,  /* .x a value of such a type with another item: .y, of the item's type, at .dimension; or, where .args is not empty, at .args as for ELEMENT */
+  KJ_T_MEMBER,  /* array with no dimensions: component .dimension of the only element of array .x, which has none either; or, where the component is an array, that
+                   array: static extents, in the space of .x. Fields of places are these, so that every access to memory is one to an element of an array */
+  KJ_T_ADDRESS, /* a pointer to the element of array .x at .args */
+  KJ_T_POINTED  /* array: row-major memory at pointer .x with the extents .args (i64); none: one dimension of unknown extent, which only has elements */
 } kj_tkind;
 
 /* Of atomics, in .dimension. The names of the orders are rows of builtins.def, in this order. */

@@ -1,0 +1,68 @@
+/* Types made of others that lie in memory as a whole: vectors, pointers, structs, arrays inside structs; their sizes, alignments and components. */
+#include <stdlib.h>
+
+#include "ir/type.h"
+
+static uint32_t alignment_of(const kj_type_info *info) { return info->alignment_bytes ? info->alignment_bytes : info->size_bytes; }
+
+static uint32_t round_up(uint32_t value, uint32_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+
+/* As CUDA lays out float2, float3, float4: 2 and 4 lanes are aligned to their size, up to 16 bytes, what an access takes at most; 3 lanes to one. */
+kjit_type kj_intern_vector(kj_types *types, kjit_type element, uint32_t lanes)
+{
+  const kj_type_info *lane = kj_type(types, element);
+  kj_type_info wanted = { .class_ = KJ_CLASS_VECTOR, .element = element, .count = lanes, .size_bytes = lane->size_bytes * lanes };
+  wanted.alignment_bytes = lanes == 3 ? lane->size_bytes : wanted.size_bytes < 16 ? wanted.size_bytes : 16;
+  return kj_intern(types, &wanted);
+}
+
+kjit_type kj_intern_pointer(kj_types *types, kjit_type element, bool read_only)
+{
+  return kj_intern(types,
+                   &(kj_type_info){ .class_ = KJ_CLASS_POINTER, .element = element, .read_only = read_only, .size_bytes = sizeof(void *), .alignment_bytes = sizeof(void *) });
+}
+
+void kj_lay_out_array(const kj_types *types, kj_type_info *array)
+{
+  const kj_type_info *element = kj_type(types, array->element);
+  uint64_t bytes = element->size_bytes;
+  for (uint32_t i = 0; i < array->rank; i++)
+    if (__builtin_mul_overflow(bytes, (uint64_t)array->extents[i], &bytes)) bytes = UINT32_MAX;
+  array->size_bytes = bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
+  array->alignment_bytes = alignment_of(element);
+}
+
+kjit_type kj_intern_struct(kj_types *types, const char *name, const char *const *field_names, const kjit_type *items, uint32_t count, bool is_packed)
+{
+  uint32_t *offsets = calloc(count + 1, sizeof *offsets);
+  if (!offsets) return KJIT_ANY;
+  kj_type_info wanted = { .class_ = KJ_CLASS_STRUCT, .name = name, .field_names = field_names, .items = items, .count = count, .is_packed = is_packed };
+  wanted.offsets_bytes = offsets;
+  wanted.alignment_bytes = 1;
+  for (uint32_t i = 0; i < count; i++) {
+    const kj_type_info *field = kj_type(types, items[i]);
+    uint32_t alignment = is_packed ? 1 : alignment_of(field);
+    offsets[i] = round_up(wanted.size_bytes, alignment);
+    wanted.size_bytes = offsets[i] + field->size_bytes;
+    if (alignment > wanted.alignment_bytes) wanted.alignment_bytes = alignment;
+  }
+  wanted.size_bytes = round_up(wanted.size_bytes, wanted.alignment_bytes);
+  kjit_type type = kj_intern(types, &wanted);
+  free(offsets);
+  return type;
+}
+
+uint32_t kj_component_count(const kj_types *types, kjit_type type)
+{
+  const kj_type_info *info = kj_type(types, type);
+  if (info->class_ == KJ_CLASS_COMPLEX) return 2;
+  return info->class_ == KJ_CLASS_VECTOR || info->class_ == KJ_CLASS_STRUCT ? info->count : 0;
+}
+
+kj_component kj_get_component(const kj_types *types, kjit_type type, uint32_t index)
+{
+  const kj_type_info *info = kj_type(types, type);
+  if (info->class_ == KJ_CLASS_STRUCT) return (kj_component){ .index = index, .type = info->items[index], .offset_bytes = info->offsets_bytes[index] };
+  kjit_type part = info->class_ == KJ_CLASS_VECTOR ? info->element : type == KJIT_C64 ? KJIT_F32 : KJIT_F64;
+  return (kj_component){ .index = index, .type = part, .offset_bytes = index * kj_type(types, part)->size_bytes };
+}
