@@ -2,7 +2,10 @@
  *
  * One dimension may be vectorized: each thread takes as many neighbouring elements as make 16 bytes, in copies of the body that follow each other in one basic block, so
  * that the backend joins their loads and their stores. Needs that every access is at the loop variable itself, in aligned contiguous arguments of which each that is
- * written is disjoint from, or the same as, each other: then the copies are independent, which their alias scopes say. */
+ * written is disjoint from, or the same as, each other: then the copies are independent, which their alias scopes say. Atomics may be anywhere in shared memory, which no
+ * argument is part of, or in arguments of which the same holds. */
+#include <string.h>
+
 #include "lower/lower.h"
 
 /* ---- whether a loop can be vectorized ---- */
@@ -12,7 +15,7 @@ enum { MOST_COPIED = 640, MATH_COST = 12 }; /* cost of all copies of the body to
 typedef struct scan {
   kj_lowering *l;
   const kj_tvar *var;
-  uint64_t *touched, *written; /* sets of arguments */
+  uint64_t *touched, *written, *updated; /* sets of arguments; updated: by atomics */
   uint32_t cost, largest;
   bool fails;
 } scan;
@@ -38,9 +41,16 @@ static bool is_uniform_index(const kj_texpr *expr)
   return expr->kind == KJ_T_CONVERT && is_uniform_index(expr->x);
 }
 
+/* Memory that no argument is part of and that the body, where it is vectorized, does not store to. */
+static bool is_own_memory(const kj_texpr *x) { return x->kind == KJ_T_VAR && (x->var->kind == KJ_V_SHARED || x->var->kind == KJ_V_CONST); }
+
 static void scan_access(scan *s, const kj_texpr *x, const kj_texprs *indices, bool is_store)
 {
   s->cost++;
+  if (!is_store && is_own_memory(x)) {
+    scan_list(s, indices);
+    return;
+  }
   s->fails = true;
   if (x->kind != KJ_T_VAR || (x->var->kind != KJ_V_PARAM && x->var->kind != KJ_V_LET)) return;
   kj_array_value array = kj_get_array(s->l, x->var);
@@ -55,7 +65,9 @@ static void scan_access(scan *s, const kj_texpr *x, const kj_texprs *indices, bo
   bool is_unit = LLVMIsAConstantInt(array.strides[0]) && LLVMConstIntGetZExtValue(array.strides[0]) == 1;
   bool is_aligned = s->l->c->request->signature->arguments[argument].facts & KJ_FACT_ALIGNED16;
   if (index->kind != KJ_T_VAR || index->var != s->var || !is_unit || !is_aligned || !is_whole_argument(s->l, &array)) return;
-  uint32_t size = kj_scalar_bytes(s->l, kj_type(s->l->c->types, array.type)->element);
+  kjit_type element = kj_type(s->l->c->types, array.type)->element;
+  if (kj_is_composed_type(s->l, element)) return; /* one access is as wide as several of scalars */
+  uint32_t size = kj_scalar_bytes(s->l, element);
   if (size > s->largest) s->largest = size;
   if (is_store) s->written[argument / 64] |= (uint64_t)1 << argument % 64;
   s->fails = false;
@@ -79,8 +91,38 @@ static bool calls_library(const kj_builtin *builtin)
   return false;
 }
 
+/* A relaxed one that is one instruction: loops around compare-and-swap, and fences, would part the copies' loads. */
+static bool is_simple_atomic(kj_lowering *l, const kj_texpr *expr)
+{
+  if (kj_lower_table[expr->builtin->id] != kj_lower_atomic || expr->dimension != KJ_ORDER_RELAXED || kj_scalar_bytes(l, expr->type) < 4) return false;
+  const char *op = expr->builtin->symbol;
+  return !kj_is_float_type(l, expr->type) || strncmp(op, "add", 3) == 0 || strncmp(op, "sub", 3) == 0;
+}
+
+/* Its place, with any indices. */
+static void scan_atomic(scan *s, const kj_texpr *expr)
+{
+  s->cost++;
+  s->fails = !is_simple_atomic(s->l, expr);
+  scan_list(s, &expr->indices);
+  scan_list(s, &expr->args);
+  if (s->fails || is_own_memory(expr->x)) return;
+  s->fails = true;
+  if (expr->x->kind != KJ_T_VAR || expr->x->var->kind != KJ_V_PARAM) return;
+  kj_array_value array = kj_get_array(s->l, expr->x->var);
+  if (array.object == KJ_OBJECT_UNKNOWN) return;
+  uint32_t argument = array.object - 1;
+  s->touched[argument / 64] |= (uint64_t)1 << argument % 64;
+  s->updated[argument / 64] |= (uint64_t)1 << argument % 64;
+  s->fails = false;
+}
+
 static void scan_builtin(scan *s, const kj_texpr *expr)
 {
+  if (expr->builtin->flags & KJ_PLACE) {
+    scan_atomic(s, expr);
+    return;
+  }
   bool is_library = calls_library(expr->builtin);
   s->cost += is_library ? MATH_COST : 1;
   bool is_double = expr->type == KJIT_F64 && is_library;
@@ -149,7 +191,7 @@ static bool are_independent(scan *s)
   const kj_signature *signature = s->l->c->request->signature;
   bool relies_on_same = false, relies_on_disjoint = false;
   for (uint32_t a = 0; a < signature->count; a++) {
-    for (uint32_t b = 0; in_set(s->written, a) && b < signature->count; b++) {
+    for (uint32_t b = 0; (in_set(s->written, a) || in_set(s->updated, a)) && b < signature->count; b++) {
       if (a == b || !in_set(s->touched, b)) continue;
       kj_relation relation = signature->relations ? (kj_relation)signature->relations[a * signature->count + b] : KJ_RELATION_ANY;
       if (relation == KJ_RELATION_ANY) return false;
@@ -174,7 +216,9 @@ static uint32_t vector_count(kj_lowering *l, const kj_tstmt *stmt, bool *is_redu
 {
   if (stmt->vars.count != 1 || l->vector_variable) return 1;
   uint32_t words = l->c->request->signature->count / 64 + 1;
-  scan s = { .l = l, .var = stmt->vars.items[0], .touched = KJ_NEW_ARRAY(l->c->arena, uint64_t, words), .written = KJ_NEW_ARRAY(l->c->arena, uint64_t, words) };
+  scan s = { .l = l, .var = stmt->vars.items[0] };
+  uint64_t **sets[] = { &s.touched, &s.written, &s.updated };
+  for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) *sets[i] = KJ_NEW_ARRAY(l->c->arena, uint64_t, words);
   scan_stmts(&s, &stmt->body);
   if (s.fails || s.largest == 0 || s.largest > 8) return 1;
   uint32_t count = 16 / s.largest;

@@ -2,6 +2,7 @@
 """gpu.py BIN_DIR: kjit on the first GPU beside CUDA C compiled by nvcc -O3, CuPy, Numba and Triton, what of them is installed, in one run. Prints two tables.
 BIN_DIR is the folder of kjit-run."""
 import argparse
+import math
 import os
 import tempfile
 
@@ -10,8 +11,10 @@ os.environ["CUDA_CACHE_DISABLE"] = "1"
 import gpu_peers
 from report import HERE, compile_with_kjit, kjit_bench, output_of, print_table, processor_name, say
 
+# The eight kernels of the geometric mean: what CUDA C programmers know, the same source in both.
+EIGHT = ["axpy", "abs_sum_28", "transpose", "matmul", "diffusion", "black_scholes", "nbody", "histogram"]
 AXPY_BYTES = 12 * gpu_peers.N
-TITLES = {"axpy": "axpy 2^28 f32, grid_range", "axpy_128": "the same; CUDA C with 128 threads a block, not 256", "axpy_1024": "the same; CUDA C with 1024", "diffusion": "diffusion step 2000 x 2000 f32, 8 x 8 threads", "matmul": "tiled product 1000 f32, 16 x 16 threads", "tutorial_matmul": "the same, threadIdx.x picks the row", "abs_sum_24": "sum of absolute values 2^24 f32", "abs_sum_28": "sum of absolute values 2^28 f32"}
+TITLES = {"axpy": "axpy 2^28 f32, grid_range", "axpy_128": "the same; CUDA C with 128 threads a block, not 256", "axpy_1024": "the same; CUDA C with 1024", "diffusion": "diffusion step 2000 x 2000 f32, 8 x 8 threads", "matmul": "tiled product 1000 f32, 16 x 16 threads", "tutorial_matmul": "the same, threadIdx.x picks the row", "abs_sum_24": "sum of absolute values 2^24 f32", "abs_sum_28": "sum of absolute values 2^28 f32", "transpose": "transpose 8192 x 8192 f32", "black_scholes": "Black-Scholes 2^24 f32", "nbody": "n-body, 65536 bodies, all pairs f32", "histogram": "histogram of 2^28 bytes"}
 
 
 def median_us(*arguments):
@@ -30,6 +33,12 @@ def measure_kjit(kjit_run):
     results["matmul"] = median_us(kjit_run, "cuda", "matmul/matmul.kir", [f"c=zeros:{size}", f"a=rand:{size}", f"b=rand:{size}"], "matmul(c, a, b)", 30, 5)
     tutorial = os.path.join(HERE, "tutorial_matmul.kir")
     results["tutorial_matmul"] = median_us(kjit_run, "cuda", tutorial, [f"c=zeros:{size}", f"a=rand:{size}", f"b=rand:{size}"], "tutorial_matmul[63x63, 16x16](a, b, c)", 30, 5)
+    side, options, bodies = "f32[8192, 8192]", 1 << 24, 65536
+    results["transpose"] = median_us(kjit_run, "cuda", "transpose/transpose.kir", [f"out=zeros:{side}", f"x=rand:{side}"], "transpose(out, x)", 50, 5)
+    prices = [f"{name}=zeros:f32[{options}]" for name in ("call", "put")] + [f"{name}=rand:f32[{options}]" for name in ("s", "x", "t")]
+    results["black_scholes"] = median_us(kjit_run, "cuda", "black_scholes/black_scholes.kir", prices, "black_scholes(call, put, s, x, t, 0.02, 0.3)", 50, 5)
+    results["nbody"] = median_us(kjit_run, "cuda", "nbody/nbody.kir", [f"acc=zeros:f32x4[{bodies}]", f"pos=rand:f32x4[{bodies}]"], "accelerate(acc, pos, 0.01)", 20)
+    results["histogram"] = median_us(kjit_run, "cuda", "histogram/histogram.kir", ["bins=zeros:u32[256]", f"data=rand:u8[{n}]"], "histogram256[1056, 256](bins, data)", 50)
     return results
 
 
@@ -57,6 +66,12 @@ def kernel_rows(results):
     return rows
 
 
+def print_mean(results):
+    ratios = [results["kjit"][name] / results["nvcc"][name] for name in EIGHT]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    print(f"\n{', '.join(EIGHT)}: time of kjit / time of nvcc -O3 {', '.join(f'{ratio:.2f}' for ratio in ratios)}; geometric mean {mean:.3f}, largest {max(ratios):.2f} (goals: 1, 1.1)")
+
+
 def compile_rows(bin_dir, folder):
     program = os.path.join(folder, "compile_time")
     say("kernel IR to PTX")
@@ -80,6 +95,8 @@ def main():
             results = {"kjit": measure_kjit(kjit_run), "nvcc": measure_nvcc(folder)} | gpu_peers.measure_peers(say)
             results = {who: times for who, times in results.items() if times}
             print_table("GPU: median microseconds of a launch, device time", device_name(kjit_run), ["kernel", *results, "kjit is faster by", ""], kernel_rows(results))
+            if "nvcc" in results:
+                print_mean(results)
         print_table("Kernel IR text to PTX (sm_90), warm process, milliseconds", processor_name(), ["kernel", "median", "least", "goal"], compile_rows(options.bin_dir, folder))
 
 

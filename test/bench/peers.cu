@@ -74,6 +74,72 @@ __global__ void abs_sum(float *total, const float *x, long n)
   }
 }
 
+__global__ void transpose(float *out, const float *in, int rows, int cols)
+{
+  const int tile_size = 32, step = 8;
+  __shared__ float tile[tile_size][tile_size + 1];
+  int x = blockIdx.x * tile_size + threadIdx.x, y = blockIdx.y * tile_size + threadIdx.y;
+  for (int j = 0; j < tile_size; j += step)
+    if (y + j < rows && x < cols) tile[threadIdx.y + j][threadIdx.x] = in[(y + j) * cols + x];
+  __syncthreads();
+  int xo = blockIdx.y * tile_size + threadIdx.x, yo = blockIdx.x * tile_size + threadIdx.y;
+  for (int j = 0; j < tile_size; j += step)
+    if (yo + j < cols && xo < rows) out[(yo + j) * rows + xo] = tile[threadIdx.x][threadIdx.y + j];
+}
+
+__device__ float cnd(float d)
+{
+  const float a1 = 0.31938153f, a2 = -0.356563782f, a3 = 1.781477937f, a4 = -1.821255978f, a5 = 1.330274429f, rsqrt2pi = 0.39894228040143267793994605993438f;
+  float k = 1.0f / (1.0f + 0.2316419f * fabsf(d));
+  float c = rsqrt2pi * expf(-0.5f * d * d) * (k * (a1 + k * (a2 + k * (a3 + k * (a4 + k * a5)))));
+  return d > 0 ? 1.0f - c : c;
+}
+
+__global__ void black_scholes(float *call, float *put, const float *s, const float *x, const float *t, float r, float v, long n)
+{
+  long i = blockIdx.x * (long)blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float sqrt_t = sqrtf(t[i]), d1 = (logf(s[i] / x[i]) + (r + 0.5f * v * v) * t[i]) / (v * sqrt_t), d2 = d1 - v * sqrt_t;
+  float cnd1 = cnd(d1), cnd2 = cnd(d2), discounted = x[i] * expf(-r * t[i]);
+  call[i] = s[i] * cnd1 - discounted * cnd2;
+  put[i] = discounted * (1.0f - cnd2) - s[i] * (1.0f - cnd1);
+}
+
+__device__ float3 pull(float4 me, float4 other, float3 acc, float eps2)
+{
+  float x = other.x - me.x, y = other.y - me.y, z = other.z - me.z;
+  float d2 = x * x + y * y + z * z + eps2, inverse = rsqrtf(d2), strength = other.w * inverse * inverse * inverse;
+  return make_float3(acc.x + x * strength, acc.y + y * strength, acc.z + z * strength);
+}
+
+template <int TILE> __global__ void accelerate(float4 *acc, const float4 *pos, float eps2, int n)
+{
+  __shared__ float4 tile[TILE];
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float4 me = i < n ? pos[i] : make_float4(0, 0, 0, 0);
+  float3 a = make_float3(0, 0, 0);
+  for (int t = 0; t < (n + TILE - 1) / TILE; t++) {
+    int j = t * TILE + threadIdx.x;
+    tile[threadIdx.x] = j < n ? pos[j] : make_float4(0, 0, 0, 0);
+    __syncthreads();
+#pragma unroll 8
+    for (int k = 0; k < TILE; k++) a = pull(me, tile[k], a, eps2);
+    __syncthreads();
+  }
+  if (i < n) acc[i] = make_float4(a.x, a.y, a.z, 0);
+}
+
+__global__ void histogram256(unsigned *bins, const unsigned char *data, long n)
+{
+  __shared__ unsigned counts[256];
+  for (int b = threadIdx.x; b < 256; b += blockDim.x) counts[b] = 0;
+  __syncthreads();
+  for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += (long)gridDim.x * blockDim.x) atomicAdd(&counts[data[i]], 1u);
+  __syncthreads();
+  for (int b = threadIdx.x; b < 256; b += blockDim.x)
+    if (counts[b] > 0) atomicAdd(&bins[b], counts[b]);
+}
+
 // launches: how many in a row are timed together, for kernels that are short beside what starting one takes.
 template <class Launch> static void measure(const char *name, int repetitions, int launches, Launch launch)
 {
@@ -124,5 +190,17 @@ int main()
   const int cells = 2000, size = 1000;
   measure("diffusion", 50, 20, [&] { diffusion<8><<<dim3(250, 250), dim3(8, 8)>>>(r, x, cells, cells); });
   measure("matmul", 30, 5, [&] { matmul<16><<<dim3(63, 63), dim3(16, 16)>>>(r, x, y, size, size, size); });
+  const int side = 8192, bodies = 65536;
+  measure("transpose", 50, 5, [&] { transpose<<<dim3(side / 32, side / 32), dim3(32, 8)>>>(r, x, side, side); });
+  const long options = 1L << 24;
+  measure("black_scholes", 50, 5, [&] { black_scholes<<<options / 256, 256>>>(r, r + options, x, y, x + options, 0.02f, 0.3f, options); });
+  measure("nbody", 20, 1, [&] { accelerate<256><<<bodies / 256, 256>>>((float4 *)r, (const float4 *)x, 0.01f, bodies); });
+  std::vector<unsigned char> bytes(n);
+  unsigned state = 1;
+  for (unsigned char &byte : bytes) byte = (state = state * 1664525u + 1013904223u) >> 24;
+  unsigned char *data;
+  CHECK(cudaMalloc(&data, n));
+  CHECK(cudaMemcpy(data, bytes.data(), n, cudaMemcpyHostToDevice));
+  measure("histogram", 50, 1, [&] { histogram256<<<132 * 8, 256>>>((unsigned *)r, data, n); });
   return EXIT_SUCCESS;
 }
