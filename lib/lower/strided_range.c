@@ -214,7 +214,7 @@ static bool is_empty(const kj_lowering *l, const uint64_t *set)
 /* How many elements a thread may handle at once with 16-byte accesses; 1: one. */
 static uint32_t vector_count(kj_lowering *l, const kj_tstmt *stmt, bool *is_reduction)
 {
-  if (stmt->vars.count != 1 || l->vector_variable) return 1;
+  if (stmt->vars.count != 1 || l->vector_variable || kj_shows_variables(l)) return 1;
   uint32_t words = l->c->request->signature->count / 64 + 1;
   scan s = { .l = l, .var = stmt->vars.items[0] };
   uint64_t **sets[] = { &s.touched, &s.written, &s.updated };
@@ -301,24 +301,31 @@ static void lower_copies(kj_lowering *l, const range *r, LLVMValueRef base, uint
   l->vector_step = l->vector_count = 0;
 }
 
-enum { IN_FLIGHT = 4 };
+enum { IN_FLIGHT = 4, WARP = 32 };
 
-/* Loops that only read run many iterations a thread: several groups at once, so that their loads are in flight together. Runs while the last of them is below `groups`;
- * returns the first group that is left. The bound is computed in 64 bits: 3 * count may be larger than 2^32, and then nothing runs. */
+/* Loops that only read run many iterations a thread: IN_FLIGHT groups of a thread at once, so that their loads are in flight together, and those of a warp side by side: groups a
+ * whole grid apart were seen to meet in the same channels of the memory (an eighth of the speed, under some numbers of threads). Where the threads are no whole warps, groups are a
+ * grid apart all the same, since each must be visited once. Runs while a round of the grid has all its groups; returns the first group that is left. The bound is computed in 64
+ * bits: a round may be longer than 2^32, and then nothing runs. */
 static LLVMValueRef lower_groups_in_flight(kj_lowering *l, const range *r, LLVMValueRef groups, LLVMValueRef shift, uint32_t count)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef span = LLVMBuildMul(b, kj_extend_position(l, r->count), kj_const64(l, IN_FLIGHT - 1), "");
-  LLVMValueRef limit = kj_intrinsic2(l, "llvm.smax", LLVMBuildSub(b, kj_extend_position(l, groups), span, ""), kj_const64(l, 0));
+  LLVMValueRef round = LLVMBuildMul(b, kj_extend_position(l, r->count), kj_const64(l, IN_FLIGHT), "");
+  LLVMValueRef beyond = LLVMBuildSub(b, LLVMBuildAdd(b, kj_extend_position(l, groups), kj_const64(l, 1), ""), round, "");
+  LLVMValueRef limit = kj_intrinsic2(l, "llvm.smax", beyond, kj_const64(l, 0));
+  LLVMValueRef lane = LLVMBuildAnd(b, r->rank, number(r, WARP - 1), ""), warp = LLVMBuildSub(b, r->rank, lane, "");
+  LLVMValueRef is_whole = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, r->count, number(r, WARP - 1), ""), number(r, 0), "");
+  LLVMValueRef start = LLVMBuildSelect(b, is_whole, LLVMBuildAdd(b, LLVMBuildMul(b, warp, number(r, IN_FLIGHT), ""), lane, ""), r->rank, "");
+  LLVMValueRef apart = LLVMBuildSelect(b, is_whole, number(r, WARP), r->count, "");
   kj_counted_loop loop = { .id = r->id };
-  LLVMValueRef step = LLVMBuildMul(b, r->count, number(r, IN_FLIGHT), "");
-  kj_begin_loop(l, &loop, r->rank, r->type == l->i32 ? kj_as_i32(l, limit) : limit, step, "flight");
+  kj_begin_loop(l, &loop, number(r, 0), r->type == l->i32 ? kj_as_i32(l, limit) : limit, r->type == l->i32 ? kj_as_i32(l, round) : round, "flight");
   for (unsigned i = 0; i < IN_FLIGHT; i++) {
-    LLVMValueRef group = LLVMBuildAdd(b, loop.counter, LLVMBuildMul(b, r->count, number(r, i), ""), "");
+    LLVMValueRef first = LLVMBuildAdd(b, loop.counter, start, "");
+    LLVMValueRef group = LLVMBuildAdd(b, first, LLVMBuildMul(b, apart, number(r, i), ""), "");
     lower_copies(l, r, exact(LLVMBuildShl(b, group, shift, "")), count, false);
   }
   kj_end_loop(l, &loop);
-  return loop.counter;
+  return LLVMBuildAdd(b, loop.counter, r->rank, "");
 }
 
 /* Groups of `count` elements, then the few that are left. Group numbers and element numbers stay below the extent, so nothing overflows. */
