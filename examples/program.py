@@ -36,6 +36,12 @@ class Program:
         self.command += ["--arg", f"{name}=@{self.file(name + '.npy')}"]
         return value
 
+    def vectors(self, name, value, element="f32"):
+        """The same, of vectors: the last dimension is that of their lanes."""
+        np.save(self.file(name + ".npy"), value)
+        self.command += ["--arg", f"{name}=@{self.file(name + '.npy')}:as={element}x{value.shape[-1]}"]
+        return value
+
     def value(self, name, text):
         """An argument as kjit-run's command line writes it."""
         self.command += ["--arg", f"{name}={text}"]
