@@ -12,6 +12,15 @@ function(kj_add_part name)
   target_include_directories(${name} SYSTEM PRIVATE ${XXHASH_INCLUDE_DIR})
 endfunction()
 
+# kj_embed_library(target folder): the .kir files of the folder become part of the target, see lib/library/library.h.
+function(kj_embed_library target folder)
+  file(GLOB inputs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.kir)
+  set(output ${PROJECT_BINARY_DIR}/library.c)
+  add_custom_command(OUTPUT ${output} DEPENDS ${inputs} ${PROJECT_SOURCE_DIR}/cmake/Embed.cmake
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} "-DINPUTS=${inputs}" -P ${PROJECT_SOURCE_DIR}/cmake/Embed.cmake VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+endfunction()
+
 # kj_hide_symbols(target map): the version script's symbols are exported, nothing else; what is not reachable from them is dropped.
 function(kj_hide_symbols target map)
   set(map ${PROJECT_SOURCE_DIR}/${map})
@@ -23,14 +32,25 @@ function(kj_hide_symbols target map)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
 endfunction()
 
-# kj_add_examples(folder): every .c file in it is a host program, made as a host would make it.
+# kj_add_examples(folder): every .c file in it is a host program, made as a host would make it. Those that include mpi.h are left out where there is no MPI.
 function(kj_add_examples folder)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
   foreach(source IN LISTS sources)
     cmake_path(GET source STEM name)
+    file(STRINGS ${source} includes_mpi REGEX "#include <mpi.h>")
+    if(includes_mpi)
+      find_package(MPI QUIET COMPONENTS C)
+      if(NOT MPI_C_FOUND)
+        message(STATUS "No MPI: ${name} is not built.")
+        continue()
+      endif()
+    endif()
     add_executable(example-${name} ${source})
     target_compile_options(example-${name} PRIVATE $<TARGET_PROPERTY:kj_flags,INTERFACE_COMPILE_OPTIONS>)
     target_link_libraries(example-${name} PRIVATE kjit m)
+    if(includes_mpi)
+      target_link_libraries(example-${name} PRIVATE MPI::MPI_C)
+    endif()
     set_target_properties(example-${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
     add_dependencies(example-${name} kjit-compiler)
   endforeach()

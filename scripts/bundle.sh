@@ -21,13 +21,13 @@ rm -rf "$tree" "$out/kjit.tar.gz"
 cmake --install build/bundle --prefix "$tree" --strip > build/bundle.log
 mkdir -p "$tree/checks/lib" "$tree/programs" "$tree/built"
 ln -s ../lib "$tree/built/lib" # where the run paths of the built tests point
-for folder in test/unit test/fuzz test/run examples; do
+for folder in test/unit test/fuzz test/run test/accuracy examples; do
   [ -d "build/bundle/$folder" ] || continue
   mkdir -p "$tree/built/$folder"
   find "build/bundle/$folder" -maxdepth 1 -type f -perm -u+x -exec cp -t "$tree/built/$folder" {} +
   find "$tree/built/$folder" -type f -exec strip {} +
 done
-tar -c --exclude=__pycache__ include examples test | tar -x -C "$tree/programs"
+tar -c --exclude=__pycache__ include examples test lib/typing/mma.def | tar -x -C "$tree/programs"
 
 # lit, and FileCheck with what it is linked to. It names libz3 but calls nothing of it: an empty library of that name saves 20 MB.
 filecheck=$(cached KJIT_FILECHECK)

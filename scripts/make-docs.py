@@ -27,7 +27,7 @@ def operators():
 
 
 def types():
-    return table(["type", "bytes", "what"], [(f"`{t}`", s, {"COMPLEX": "complex (not supported yet)"}.get(c, c.lower())) for _, t, s, c, _, _ in rows("include/kjit/types.def")])
+    return table(["type", "bytes", "what"], [(f"`{t}`", s, c.lower()) for _, t, s, c, _, _ in rows("include/kjit/types.def")])
 
 
 def attributes():
@@ -37,20 +37,85 @@ def attributes():
                                                             for _, n, lo, hi, p, d in rows("lib/ir/attributes.def")])
 
 
+def accuracies():
+    """ID: text, from accuracy.def: errors in ULP, f32 and f64."""
+    source = (ROOT / "lib/ir/accuracy.def").read_text().split("*/", 1)[1]
+    found = {name: "exact" for name in re.findall(r"EXACT\((\w+)\)", source)}
+    for name, numbers in re.findall(r"\bA\((\w+), ([^)]*)\)", source):
+        n = [word.strip() for word in numbers.split(",")]
+        pairs = [(library, n[k], n[k + 1]) for k, library in ((0, "CPU"), (2, "libdevice"), (4, "libclc")) if n[k] != "NONE"]
+        text = "; ".join(f"{library} {a}" if a == b else f"{library} {a}, {b}" for library, a, b in pairs)
+        if n[6] != "0":
+            text += f"; or {n[6]}" + ("" if n[7] == "0" else f", {n[7]}") + " absolutely"
+        found[name] = text
+    for name, a, b in re.findall(r"COMPLEX\((\w+), ([\d.]+), ([\d.]+)\)", source):
+        found[name] = f"{found[name]}; complex {a}" + ("" if a == b else f", {b}") if name in found else f"complex {a}"
+    return found
+
+
+def example(group):
+    """The program of a group, without the lines that are the test's; None: there is none."""
+    path = ROOT / "test/docs/examples" / (re.sub(r"\W+", "_", group) + ".kir")
+    if not path.exists():
+        return None
+    lines = [line for line in path.read_text().splitlines() if not re.match(r"# (RUN|CHECK|REQUIRES|UNSUPPORTED)[-A-Z]*:", line)]
+    return "```\n" + "\n".join(lines).strip() + "\n```"
+
+
+def section(group, rows):
+    """rows: (ID, form, text, aliases)."""
+    exactness = accuracies()
+    is_measured = any(row[0] in exactness for row in rows)
+    head = ["built-in", "what it does"] + ["accuracy"] * is_measured + ["also known as"]
+    lines = [(form, text) + (exactness.get(name, ""),) * is_measured + (aliases,) for name, form, text, aliases in rows]
+    parts = [f"### {group}", example(group), table(head, lines)]
+    return "\n\n".join(part for part in parts if part)
+
+
 def builtins():
     groups = {}
-    for _, name, least, most, _, _, _, flags, aliases, group, doc in rows("lib/ir/builtins.def"):
+    for identifier, name, least, most, _, _, _, flags, aliases, group, doc in rows("lib/ir/builtins.def"):
         arguments, _, text = doc.partition(": ") if ": " in doc and int(most) > 0 else ("", "", doc)
         form = name if "KJ_NAME" in flags else f"{name}({arguments})"
-        groups.setdefault(group, []).append((f"`{form}`", text, aliases))
-    return "\n\n".join(f"### {group}\n\n" + table(["built-in", "what it does", "also known as"], lines) for group, lines in groups.items())
+        groups.setdefault(group, []).append((identifier, f"`{form}`", text, aliases))
+    return "\n\n".join(section(group, lines) for group, lines in groups.items())
+
+
+def groups_without_example():
+    groups = {row[9] for row in rows("lib/ir/builtins.def")}
+    return sorted(group for group in groups if not example(group))
+
+
+def library():
+    """Functions and structs of the modules that kjit brings along, each with the comment above it or above the one before."""
+    parts = []
+    for path in sorted((ROOT / "lib/library").glob("*.kir")):
+        head, body = path.read_text().split("\n\n", 1)
+        introduction = " ".join(line[2:] for line in head.splitlines())
+        comment, rows, is_open = [], [], False
+        for line in body.splitlines():
+            declared = re.match(r"(func|struct) (\w+ ?[({].*?[)}])", line)
+            if line.startswith("# ") and not line.startswith("# ----"):
+                comment = comment + [line[2:]] if is_open else [line[2:]]
+                is_open = True
+            elif declared and not declared[2].startswith("random_"):
+                rows.append((f"`{declared[1] + ' ' if declared[1] == 'struct' else ''}{declared[2].strip()}`", " ".join(comment)))
+            is_open = is_open and line.startswith("#")
+        parts.append(f"### `import \"{path.stem}\"`\n\n{introduction}\n\n" + table(["declaration", "what it is"], rows))
+    return "\n\n".join(parts)
 
 
 def statuses():
     return table(["status", "meaning"], [(f"`KJIT_{n}`", t) for n, t in rows("include/kjit/status.def")])
 
 
-TABLES = {"@OPS@": operators, "@TYPES@": types, "@ATTRIBUTES@": attributes, "@BUILTINS@": builtins, "@STATUS@": statuses}
+def device_attributes():
+    def on_cpu(value):
+        return "cores" if value == "KJ_CPU_CORES" else value
+    return table(["`kjit_device_attribute`", "what", "on the CPU"], [(f"`KJIT_DEVICE_{n}`", t, on_cpu(c)) for n, _, c, t in rows("include/kjit/device.def")])
+
+
+TABLES = {"@OPS@": operators, "@TYPES@": types, "@ATTRIBUTES@": attributes, "@BUILTINS@": builtins, "@LIBRARY@": library, "@STATUS@": statuses, "@DEVICE@": device_attributes}
 
 
 def make(source):
@@ -69,6 +134,10 @@ def main():
             target.write_text(text)
         elif not target.exists() or target.read_text() != text:
             print(f"{target.relative_to(ROOT)} is not what {source.name} and the tables give: run scripts/make-docs.py")
+            stale = 1
+    if "--check" in sys.argv:
+        for group in groups_without_example():
+            print(f"test/docs/examples has no program for the built-ins of the group `{group}`")
             stale = 1
     return stale
 

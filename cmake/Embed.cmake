@@ -1,0 +1,11 @@
+# cmake -DOUTPUT=FILE.c -DINPUTS="a.kir;b.kir" -P Embed.cmake: the sources that kjit brings along as an array of C, each under its name without folder and ending.
+set(texts)
+set(rows)
+foreach(input IN LISTS INPUTS)
+  cmake_path(GET input STEM name)
+  file(READ ${input} hex HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+  string(APPEND texts "static const unsigned char ${name}[] = { ${bytes} 0 };\n")
+  string(APPEND rows "  { \"${name}\", (const char *)${name}, sizeof ${name} - 1 },\n")
+endforeach()
+file(WRITE ${OUTPUT} "/* Made by cmake/Embed.cmake. */\n#include \"library/library.h\"\n\n${texts}\nconst kj_library_source kj_library[] = {\n${rows}  { 0 }\n};\n")
