@@ -33,6 +33,7 @@ typedef struct kjit_compile_options {
   const char *facts;    /* NULL: none (always right); "all": every fact a fresh contiguous allocation has: aligned, disjoint, 32-bit offsets and grid.
                           * Or some of: "aligned16", "offsets32", "grid32", "disjoint", separated by blanks. Or the facts of a specialization, as its info has them */
   uint32_t checks;      /* KJIT_CHECK_*; default KJIT_CHECK_NONE */
+  kjit_debug debug;     /* default KJIT_DEBUG_NONE */
 } kjit_compile_options;
 KJIT_API void kjit_init_compile_options(kjit_compile_options *options);
 

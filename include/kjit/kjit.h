@@ -2,9 +2,13 @@
 #ifndef KJIT_H
 #define KJIT_H
 #include <kjit/cache.h>
+#include <kjit/code.h>
 #include <kjit/compile.h>
+#include <kjit/function.h>
 #include <kjit/launch.h>
+#include <kjit/memory.h>
 #include <kjit/module.h>
 #include <kjit/runtime.h>
 #include <kjit/status.h>
+#include <kjit/stream.h>
 #endif

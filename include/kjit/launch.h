@@ -19,7 +19,7 @@ typedef struct kjit_tensor {
   int32_t device_type, device_id; /* kjit_device_kind; ordinal */
   int32_t rank;
   uint8_t code, bits; /* element: see types.def */
-  uint16_t lanes;     /* 1 */
+  uint16_t lanes;     /* 1; of vectors 2, 3, 4, 8 or 16 */
   int64_t *shape;     /* rank extents */
   int64_t *strides;   /* rank strides in elements; NULL: row-major, contiguous */
   uint64_t byte_offset;
@@ -65,10 +65,15 @@ static inline kjit_arg kjit_arg_f32(float v) { kjit_arg a = kjit_make_arg(KJIT_A
 static inline kjit_arg kjit_arg_f64(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_F64); a.value.f64 = v; return a; }
 /* A number of a host that has only doubles: takes the annotated type, else the type of what it meets, as a literal does. */
 static inline kjit_arg kjit_arg_number(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_ANY); a.value.f64 = v; return a; }
-/* A scalar of any type at an address; read during the call only. */
+/* A value of any scalar, vector, struct or pointer type at an address; read during the call only. */
 static inline kjit_arg kjit_arg_value(kjit_type type, const void *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_BY_ADDRESS, type); a.value.address = v; return a; }
 /* A DLTensor (or kjit_tensor), read during the call only; its memory must live until the stream has passed the launch. */
 static inline kjit_arg kjit_arg_tensor(const void *dl_tensor) { kjit_arg a = kjit_make_arg(KJIT_ARG_TENSOR, KJIT_ANY); a.value.tensor = (const kjit_tensor *)dl_tensor; return a; }
+/* The same with elements that DLPack cannot say: structs, pointers. element is what they are; the tensor's code, bits and lanes are not looked at, its strides count elements. */
+static inline kjit_arg kjit_arg_elements(kjit_type element, const void *dl_tensor) { kjit_arg a = kjit_make_arg(KJIT_ARG_TENSOR, element); a.value.tensor = (const kjit_tensor *)dl_tensor; return a; }
+/* A device address (on the CPU, one of this process), for a parameter that is a pointer: as it is, nothing is checked. type: of kjit_get_pointer_type; parameters that say `p: f32*` take
+ * kjit_arg_u64 too. */
+static inline kjit_arg kjit_arg_pointer(kjit_type type, const void *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, type); a.value.address = v; return a; }
 static inline kjit_arg kjit_arg_array(kjit_array *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_ARRAY, KJIT_ANY); a.value.array = v; return a; }
 static inline kjit_arg kjit_arg_function(kjit_function *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_FUNCTION, KJIT_FUNC); a.value.function = v; return a; }
 static inline kjit_arg kjit_with_access(kjit_arg a, kjit_access access) { a.access = (uint8_t)access; return a; }
@@ -77,16 +82,23 @@ static inline kjit_arg kjit_with_access(kjit_arg a, kjit_access access) { a.acce
 /* ---- launching ---- */
 
 typedef enum kjit_launch_flags {
-  KJIT_LAUNCH_NO_WAIT = 4 /* code that is not there yet is compiled in the background and the call returns KJIT_NOT_READY */
+  KJIT_LAUNCH_COOPERATIVE = 1, /* all blocks are resident at once, or the launch is refused; kernels that use grid_sync are always launched so */
+  KJIT_LAUNCH_NO_WAIT = 4,     /* code that is not there yet is compiled in the background and the call returns KJIT_NOT_READY */
+  KJIT_LAUNCH_PROGRAMMATIC =
+    8 /* GPUs from sm_90 on: the launch may be prepared while the one before it in the stream still runs (programmatic dependent launch).
+                                * Its threads wait for that one's end before they do anything, so that results are the same; elsewhere it changes nothing */
 } kjit_launch_flags;
 
 typedef struct kjit_launch_config { /* all zero is valid: the kernel's @block and @grid, else one thread an element of its grid_range */
   uint32_t grid[3], block[3];       /* 0 in y and z counts as 1 where x is given */
-  uint64_t threads;                 /* not 0 and grid 0: at least so many threads, block size chosen */
-  uint64_t dynamic_shared_bytes;    /* for `shared x: T[]` */
-  kjit_stream *stream;              /* NULL: the device's default stream */
-  kjit_device *device;              /* NULL: where the array arguments are; none: the context's first device, CUDA before CPU */
-  uint32_t flags;                   /* of kjit_launch_flags */
+  uint64_t
+    threads; /* not 0 and grid 0: at least so many threads; without a block, the one that keeps most threads of the compiled kernel resident (CPU: 256 threads) */
+  uint64_t dynamic_shared_bytes; /* for `shared x: T[]` */
+  kjit_stream *stream;           /* NULL: the device's default stream */
+  kjit_device *device;           /* NULL: where the array arguments are; none: the context's first device, CUDA before CPU */
+  uint32_t flags;                /* of kjit_launch_flags */
+  uint32_t cluster[3];           /* blocks of a cluster, in all at most 16; 0: the kernel's @cluster, else none. Needs sm_90 */
+  int32_t priority;              /* of the kernel in CUDA's sense, negative is higher; 0: the stream's. Means nothing on the CPU */
 } kjit_launch_config;
 
 /* Dispatches on the types and facts of the arguments; asynchronous on the stream. On a GPU, host arrays are copied in and, if written, out (then the call is
@@ -108,6 +120,8 @@ KJIT_API void kjit_destroy_prepared(kjit_prepared *prepared);
 KJIT_API KJIT_CHECK kjit_status kjit_set_prepared_argument(kjit_prepared *prepared, size_t index, const kjit_arg *argument);
 /* Launches on the stream; NULL: the one it was prepared with. Errors: as kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream);
+/* The specialization that the next run takes as far as the arguments were looked at; borrowed from the kernel. */
+KJIT_API kjit_specialization *kjit_get_prepared_specialization(const kjit_prepared *prepared);
 
 /* ---- what was compiled ---- */
 
@@ -120,10 +134,16 @@ typedef struct kjit_specialization_info {
   const char *signature; /* "f32[:] C, f32, const f32[:] C"; borrowed */
   const char *facts;     /* the facts of the key as text: "aligned16(r) offsets32 disjoint(r, x)"; borrowed */
   const char *target;    /* "sm_90", "cpu"; borrowed */
-  uint32_t registers, shared_bytes, local_bytes, constant_bytes, max_threads; /* 0 where the target has no such thing */
-  uint32_t elements_a_thread;                                                 /* of a vectorized grid_range; 0: none */
+  uint32_t registers, shared_bytes, local_bytes,
+    constant_bytes;           /* of a thread; static, of a block; of a thread; of the module. 0 where the target has no such thing */
+  uint32_t max_threads;       /* of a block, by its registers and @launch_bounds */
+  uint32_t elements_a_thread; /* of a vectorized grid_range; 0: none */
   uint64_t launches;
   uint64_t parse_time_ns, infer_time_ns, lower_time_ns, optimize_time_ns, emit_time_ns, load_time_ns;
+  uint32_t max_dynamic_shared_bytes, cluster[3]; /* that a launch may ask for; @cluster, 0: none */
+  uint64_t code_bytes;                           /* of the machine code, or of PTX where the driver was handed that */
+  int is_loaded;                                 /* 0: the code was unloaded (kjit_config.code_limit_bytes), and what it alone knows is 0 above */
+  int is_cooperative, is_from_disk, is_imported;
 } kjit_specialization_info;
 
 /* The kernel's specializations in the order of their compilation; borrowed from the kernel; NULL past the end. */

@@ -29,10 +29,37 @@ enum {
 
 typedef enum kjit_layout { KJIT_LAYOUT_STRIDED, KJIT_LAYOUT_C, KJIT_LAYOUT_F } kjit_layout;
 
-/* An array of rank dimensions, 0 to 8. read_only not 0: `const f32[:]`. Returns KJIT_VOID and leaves a diagnostic when element is no scalar or rank is too large. */
+/* An array of rank dimensions, 0 to 8. element: a scalar, vector, struct or pointer. read_only not 0: `const f32[:]`. Returns KJIT_VOID and leaves a diagnostic when element is
+ * none of these or rank is too large. */
 KJIT_API kjit_type kjit_get_array_type(kjit_context *context, kjit_type element, uint32_t rank, kjit_layout layout, int read_only);
 
-/* Any type as the text form writes it: "f32[:, :] C", "const u8[:]". Errors: SYNTAX, NAME, UNSUPPORTED. */
+/* A pointer to one or more elements of that type, `f32*`; element and errors as for arrays. As an argument of a kernel it is a device address (for the CPU, an address of this
+ * process), handed over as it is: nothing is checked or copied. */
+KJIT_API kjit_type kjit_get_pointer_type(kjit_context *context, kjit_type element, int read_only);
+
+typedef struct kjit_field {
+  const char *name; /* copied */
+  kjit_type type;   /* a scalar, vector, struct or pointer */
+  uint32_t rank;    /* 0: one value; else an array inside the struct, row-major, */
+  int64_t shape[8]; /* of these extents */
+} kjit_field;
+
+/* A struct with C's layout for these fields, in order; the same name with the same fields and flags is the same type, and that of a `struct` declaration of the same kind.
+ * name and the fields' names are names of the language. flags: 0, or KJIT_STRUCT_PACKED (no padding, alignment 1). Returns KJIT_VOID and leaves a diagnostic otherwise. */
+enum { KJIT_STRUCT_PACKED = 1 };
+KJIT_API kjit_type kjit_get_struct_type(kjit_context *context, const char *name, const kjit_field *fields, size_t count, unsigned flags);
+
+typedef struct kjit_type_layout {
+  uint32_t size_bytes, alignment_bytes; /* in memory */
+  uint32_t field_count;                 /* structs; 0: no struct */
+} kjit_type_layout;
+/* How a scalar, vector, struct or pointer lies in memory. Errors: ARGUMENT for other types. */
+KJIT_API KJIT_CHECK kjit_status kjit_get_type_layout(kjit_context *context, kjit_type type, kjit_type_layout *layout);
+/* Name (borrowed, for the context's life), type and offset of a struct's field; arrays inside structs with the type of their elements. Either result may be NULL. Errors: ARGUMENT for other types and past the last field. */
+KJIT_API KJIT_CHECK kjit_status kjit_get_type_field(kjit_context *context, kjit_type type, uint32_t index, kjit_field *field, uint32_t *offset_bytes);
+
+/* Any type as the text form writes it: "f32[:, :] C", "const u8[:]", "f32*"; structs by their name, when this context has one of that name. Errors:
+ * SYNTAX, NAME, UNSUPPORTED. */
 KJIT_API KJIT_CHECK kjit_status kjit_parse_type(kjit_context *context, const char *text, kjit_type *type);
 
 /* The text form of a type; free with kjit_free. NULL only when out of memory. */
@@ -40,7 +67,9 @@ KJIT_API char *kjit_copy_type_text(kjit_context *context, kjit_type type);
 
 /* ---- modules ---- */
 
-/* Parses size_bytes bytes of text; name is what diagnostics call the source. No compiler is loaded. Errors: SYNTAX, NAME, TYPE, UNSUPPORTED, MEMORY. */
+/* Parses size_bytes bytes of text; name is what diagnostics call the source. No compiler is loaded. `import "file"` brings in the declarations of another source, each once:
+ * what kjit_config.find_import says, else a file in the folder of the importing source (of name, for a text that is the host's), else in kjit_config.import_path.
+ * Errors: SYNTAX, NAME, TYPE, UNSUPPORTED, IO (an import that cannot be read), MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_parse_module(kjit_context *context, const char *name, const char *text, size_t size_bytes, kjit_module **module);
 KJIT_API kjit_module *kjit_retain_module(kjit_module *module);
 KJIT_API void kjit_release_module(kjit_module *module);
@@ -51,6 +80,18 @@ KJIT_API KJIT_CHECK kjit_status kjit_copy_module_text(kjit_module *module, char 
 /* A kernel or func by name; borrowed from the module. Errors: NAME. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_kernel(kjit_module *module, const char *name, kjit_kernel **kernel);
 KJIT_API KJIT_CHECK kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_function **function);
+
+/* A new module: module, with the funcs and constants of library behind its `extern func name(...)` and `extern const name: type` declarations of the same name, and with all of
+ * library's declarations, which go on meaning each other. Where a name is in both, module's is the one that is found. Errors: TYPE (another number of parameters), ARGUMENT (another context), MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_link_module(kjit_module *module, kjit_module *library, kjit_module **linked);
+
+/* A new module in which `extern func name` is a function of the host. host_function: what the CPU calls, a C function of the declared types, any thread at any time; kept, and NULL
+ * where there is none. device_code: for GPUs, size_bytes of PTX or of LLVM IR (bitcode or text, of LLVM 22 or older) for nvptx64 that defines a function of that name with the C
+ * ABI; copied; NULL: none. What is NULL stays as it was bound before. An array goes as its parts: the pointer, an int64_t for each extent and, where no layout is declared, one for
+ * each stride in elements. The code is part of every key. It is trusted as the host itself is. Errors: NAME, SYNTAX (no such code), MEMORY; what is wrong inside the code is an error
+ * (COMPILE) of whoever uses it first. */
+KJIT_API KJIT_CHECK kjit_status kjit_bind_extern(kjit_module *module, const char *name, void (*host_function)(void), const void *device_code, size_t size_bytes,
+                                                 kjit_module **bound);
 
 /* Names of the module's kernels in order; NULL past the end; borrowed. */
 KJIT_API const char *kjit_get_kernel_name(kjit_module *module, size_t index);
@@ -94,6 +135,8 @@ KJIT_API void kjit_set_location(kjit_builder *builder, const char *file, uint32_
 /* Open a kernel or func; parameters and attributes come first, then statements; kjit_end closes it. result KJIT_ANY: inferred. */
 KJIT_API void kjit_begin_kernel(kjit_builder *builder, const char *name);
 KJIT_API void kjit_begin_function(kjit_builder *builder, const char *name, kjit_type result);
+/* Opens `extern func name(...) -> result`, result KJIT_VOID: none. Parameters of given types follow, then kjit_end. See kjit_bind_extern. */
+KJIT_API void kjit_begin_extern(kjit_builder *builder, const char *name, kjit_type result);
 /* KJIT_ANY: type from the call; KJIT_FUNC: takes a func. */
 KJIT_API kjit_node kjit_parameter(kjit_builder *builder, const char *name, kjit_type type);
 /* A compile-time parameter; default_value 0: none. */
@@ -104,14 +147,17 @@ KJIT_API void kjit_attribute(kjit_builder *builder, const char *name, const kjit
 KJIT_API kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type element, const void *data, const int64_t *shape, uint32_t rank);
 
 /* Expressions. */
-KJIT_API kjit_node kjit_integer(kjit_builder *builder, int64_t value); /* weak literal */
-KJIT_API kjit_node kjit_float(kjit_builder *builder, double value);    /* weak literal */
+KJIT_API kjit_node kjit_integer(kjit_builder *builder, int64_t value);   /* weak literal */
+KJIT_API kjit_node kjit_float(kjit_builder *builder, double value);      /* weak literal */
+KJIT_API kjit_node kjit_string(kjit_builder *builder, const char *text); /* an item of kjit_print */
 KJIT_API kjit_node kjit_bool(kjit_builder *builder, int value);
 KJIT_API kjit_node kjit_value(kjit_builder *builder, kjit_type type, const void *value); /* typed literal of a scalar type, read at once */
 KJIT_API kjit_node kjit_unary(kjit_builder *builder, kjit_op op, kjit_node x);
 KJIT_API kjit_node kjit_binary(kjit_builder *builder, kjit_op op, kjit_node x, kjit_node y);
 KJIT_API kjit_node kjit_conditional(kjit_builder *builder, kjit_node condition, kjit_node x, kjit_node y);
 KJIT_API kjit_node kjit_cast(kjit_builder *builder, kjit_type type, kjit_node x);
+/* `T(parts)`: a struct from all of its fields, a vector or complex number from its parts. */
+KJIT_API kjit_node kjit_construct(kjit_builder *builder, kjit_type type, const kjit_node *parts, size_t count);
 /* A built-in, func or func parameter by name; positions too: kjit_call(b, "threadIdx.x", NULL, 0), "laneid". Funcs may be called before they are begun. */
 KJIT_API kjit_node kjit_call(kjit_builder *builder, const char *function, const kjit_node *arguments, size_t count);
 /* The func called name as a value: an argument of a call. */
@@ -119,7 +165,7 @@ KJIT_API kjit_node kjit_function_value(kjit_builder *builder, const char *name);
 KJIT_API kjit_node kjit_index(kjit_builder *builder, kjit_node array, const kjit_node *indices, size_t count);
 /* `first:stop:step`: one of the indices of kjit_index, which then makes a view. 0: left out. */
 KJIT_API kjit_node kjit_slice(kjit_builder *builder, kjit_node first, kjit_node stop, kjit_node step);
-/* field: "shape", "strides", "size", "ndim", "T". */
+/* field: "shape", "strides", "size", "ndim", "T"; a field of a struct, "x" of a vector. Also a place. */
 KJIT_API kjit_node kjit_select_field(kjit_builder *builder, kjit_node x, const char *field);
 KJIT_API kjit_node kjit_tuple(kjit_builder *builder, const kjit_node *items, size_t count);
 
@@ -129,9 +175,13 @@ KJIT_API kjit_node kjit_var(kjit_builder *builder, const char *name, kjit_type t
 /* extents: compile-time expressions. kjit_shared with rank 1 and extents NULL: the launch's dynamic shared memory. */
 KJIT_API kjit_node kjit_shared(kjit_builder *builder, const char *name, kjit_type element, const kjit_node *extents, size_t rank);
 KJIT_API kjit_node kjit_local(kjit_builder *builder, const char *name, kjit_type element, const kjit_node *extents, size_t rank);
-/* place: an index node, or a var. op: KJIT_STORE, or the op of a compound assignment. */
+/* place: an index node, a field of one or of a var, or a var. op: KJIT_STORE, or the op of a compound assignment. */
 KJIT_API void kjit_assign(kjit_builder *builder, kjit_node place, kjit_op op, kjit_node value);
 KJIT_API void kjit_evaluate(kjit_builder *builder, kjit_node call);
+/* `print(items)`: values and strings, one line. kjit_assert: message NULL: none. */
+KJIT_API void kjit_print(kjit_builder *builder, const kjit_node *items, size_t count);
+KJIT_API void kjit_assert(kjit_builder *builder, kjit_node condition, const char *message);
+KJIT_API void kjit_raise(kjit_builder *builder, const char *message);
 KJIT_API void kjit_if(kjit_builder *builder, kjit_node condition);
 KJIT_API void kjit_else(kjit_builder *builder);
 KJIT_API void kjit_while(kjit_builder *builder, kjit_node condition);

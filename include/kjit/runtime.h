@@ -1,14 +1,14 @@
-/* kjit/runtime.h: devices, arrays, streams, events. See status.h for the rules that hold for every function. */
+/* kjit/runtime.h: devices; with memory.h and stream.h all of the runtime. See status.h for the rules that hold for every function. */
 #ifndef KJIT_RUNTIME_H
 #define KJIT_RUNTIME_H
 
 #include <kjit/launch.h>
+#include <kjit/memory.h>
+#include <kjit/stream.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef struct kjit_event kjit_event;
 
 typedef enum kjit_device_kind { KJIT_DEVICE_CPU = 1, KJIT_DEVICE_CUDA = 2 } kjit_device_kind; /* DLPack's numbers */
 
@@ -26,42 +26,39 @@ typedef struct kjit_device_info {
   int32_t driver_version; /* 13000: what cuDriverGetVersion says; 0 on the CPU */
 } kjit_device_info;
 
-/* Opens the driver on the first CUDA device asked for. Borrowed from the context. Errors: NO_DEVICE, DEVICE. */
+/* Opens the driver on the first CUDA device asked for. Borrowed from the context. Errors: NO_DEVICE, DEVICE, FORKED. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_device(kjit_context *context, kjit_device_kind kind, int32_t ordinal, kjit_device **device);
 /* How many devices of the kind there are; 0 without a driver. Never fails. */
 KJIT_API uint32_t kjit_get_device_count(kjit_context *context, kjit_device_kind kind);
 KJIT_API void kjit_get_device_info(const kjit_device *device, kjit_device_info *info);
+typedef enum kjit_device_attribute {
+#define X(name, number, cpu, text) KJIT_DEVICE_##name,
+#include <kjit/device.def>
+#undef X
+  KJIT_DEVICE_ATTRIBUTE_COUNT
+} kjit_device_attribute;
+
+/* One of the numbers of device.def. Errors: ARGUMENT (no such attribute), DEVICE (the driver does not know it). */
+KJIT_API KJIT_CHECK kjit_status kjit_get_device_attribute(const kjit_device *device, kjit_device_attribute attribute, int64_t *value);
+/* 16 bytes that tell the device from every other one; on the CPU 0. Errors: DEVICE. */
+KJIT_API KJIT_CHECK kjit_status kjit_get_device_uuid(const kjit_device *device, unsigned char uuid[16]);
+
+/* ---- several GPUs ---- */
+
+/* 1: kernels on the device can be let use the peer's memory where it is. Devices that are the same, or the CPU's: 0. Errors: ARGUMENT (of two contexts), DEVICE. */
+KJIT_API KJIT_CHECK kjit_status kjit_can_access_peer(const kjit_device *device, const kjit_device *peer, int *can_access);
+/* From now on launches on the device take arrays of the peer. Once more is fine. Copies between GPUs (kjit_copy) need no access, and are faster with it. Errors: UNSUPPORTED (the
+ * two are not connected), ARGUMENT, DEVICE. */
+KJIT_API KJIT_CHECK kjit_status kjit_enable_peer_access(kjit_device *device, kjit_device *peer);
+/* The opposite; nothing queued may still use the peer's memory. Errors: ARGUMENT, DEVICE. */
+KJIT_API KJIT_CHECK kjit_status kjit_disable_peer_access(kjit_device *device, kjit_device *peer);
+
 /* Waits for everything queued on the device. Here errors of kernels arrive: KERNEL with the first failure of each kernel since
  * the last call, DEVICE for faults. */
 KJIT_API KJIT_CHECK kjit_status kjit_synchronize_device(kjit_device *device);
 /* After KJIT_ERROR_DEVICE: forgets what was loaded on the device and takes a fresh primary context where the driver allows one; arrays, streams and events on it
  * are lost: releasing them stays allowed, using them gives DEVICE. Errors: DEVICE when the driver keeps the process from going on. */
 KJIT_API KJIT_CHECK kjit_status kjit_reset_device(kjit_device *device);
-
-/* A new array of shape[rank] elements of a scalar type, row-major, contiguous, contents undefined. Errors: DEVICE_MEMORY, MEMORY, ARGUMENT. */
-KJIT_API KJIT_CHECK kjit_status kjit_create_array(kjit_device *device, kjit_type element, const int64_t *shape, uint32_t rank, kjit_array **array);
-KJIT_API kjit_array *kjit_retain_array(kjit_array *array);
-KJIT_API void kjit_release_array(kjit_array *array);
-/* The array as a tensor; borrowed. */
-KJIT_API const kjit_tensor *kjit_get_tensor(const kjit_array *array);
-/* Copies elements between tensors or arrays of equal shape and type, host or device, any strides on the host, contiguous on a GPU.
- * Ordered on the stream (NULL: the default stream of the GPU involved); returns when the copy is done. Errors: ARGUMENT, UNSUPPORTED, DEVICE. */
-KJIT_API KJIT_CHECK kjit_status kjit_copy(kjit_context *context, const kjit_arg *destination, const kjit_arg *source, kjit_stream *stream);
-
-KJIT_API KJIT_CHECK kjit_status kjit_create_stream(kjit_device *device, kjit_stream **stream);
-/* The host's CUstream, not owned; native NULL is the legacy default stream. Errors: UNSUPPORTED on the CPU. */
-KJIT_API KJIT_CHECK kjit_status kjit_wrap_stream(kjit_device *device, void *native, kjit_stream **stream);
-KJIT_API void kjit_destroy_stream(kjit_stream *stream);
-/* Errors of kernels: as kjit_synchronize_device's; failures of kernels on the device's other streams may be among them. */
-KJIT_API KJIT_CHECK kjit_status kjit_synchronize_stream(kjit_stream *stream);
-
-/* Events with timing. On the CPU the work is done when a launch returns, and events are clock readings. */
-KJIT_API KJIT_CHECK kjit_status kjit_create_event(kjit_device *device, kjit_event **event);
-KJIT_API void kjit_destroy_event(kjit_event *event);
-KJIT_API KJIT_CHECK kjit_status kjit_record_event(kjit_event *event, kjit_stream *stream); /* stream NULL: the device's default stream */
-KJIT_API KJIT_CHECK kjit_status kjit_synchronize_event(kjit_event *event);
-/* Device time between two recorded events; waits for the last. Errors: MISUSE when one was never recorded. */
-KJIT_API KJIT_CHECK kjit_status kjit_get_elapsed_time(kjit_event *first, kjit_event *last, uint64_t *time_ns);
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,8 @@
  *    was got from. copy: the caller frees with kjit_free. Strings and arrays passed in are copied unless the parameter says "kept".
  *  - Threads. Context, module, kernel, function, specialization, device, array: any number of threads at once. Builder, stream, event: one thread at a time.
  *  - Structs. A struct that may grow starts with size_bytes, set by its init function: a host built against an older header keeps working.
+ *  - Processes. A context belongs to the process that made it: in a forked child calls on it, and on what was made from it, give KJIT_ERROR_FORKED; releasing and
+ *    destroying do nothing there. A child makes a context of its own.
  *  - NULL where an object is required is KJIT_ERROR_MISUSE, never a crash, as long as a context can be reached; functions that return a pointer return NULL. */
 #ifndef KJIT_STATUS_H
 #define KJIT_STATUS_H
@@ -63,6 +65,9 @@ KJIT_API const kjit_diagnostic *kjit_get_diagnostic(kjit_context *context, size_
 /* The same as one text with source lines and carets, as the tools print it. Free with kjit_free. NULL only when out of memory. */
 KJIT_API char *kjit_copy_diagnostics_text(kjit_context *context);
 
+/* One diagnostic as text in the same form, with its source line and caret: for on_diagnostic. Free with kjit_free. NULL when out of memory, or diagnostic is NULL. */
+KJIT_API char *kjit_copy_diagnostic_text(const kjit_diagnostic *diagnostic);
+
 /* Frees what a copy function gave. memory NULL is fine; context may be NULL. */
 KJIT_API void kjit_free(kjit_context *context, void *memory);
 
@@ -70,11 +75,49 @@ KJIT_API void kjit_free(kjit_context *context, void *memory);
 typedef struct kjit_executor {
   void *user;
   uint32_t concurrency; /* how many bodies may run at once; 0 counts as 1 */
+  /* Its threads need a stack of 1 MiB where functions of kernels call themselves: 512 KiB of it may be used for that. */
   void (*run)(void *user, size_t count, void (*body)(void *data, size_t index), void *data);
 } kjit_executor;
 
+/* Device memory of the host's own, instead of kjit's pool: RMM, a framework's. Both are called from any thread, for GPUs only, with the stream (NULL: the default stream) in
+ * whose order the memory may be used, and is free. allocate: at least size_bytes, aligned to 256; NULL when there is none. */
+typedef struct kjit_device_allocator {
+  void *user;
+  void *(*allocate)(void *user, kjit_device *device, size_t size_bytes, kjit_stream *stream);
+  void (*release)(void *user, kjit_device *device, void *memory, size_t size_bytes, kjit_stream *stream);
+} kjit_device_allocator;
+
+/* Where compiled code is kept instead of the directory of the disk cache. key: 32 bytes. All are called from any thread. What a store gives back is checked as a file is: a
+ * damaged entry is a miss, never wrong code. */
+typedef struct kjit_cache_store {
+  void *user;
+  int (*load)(void *user, const uint8_t *key, const void **data, size_t *size_bytes); /* 1: found; the data stays until release */
+  void (*release)(void *user, const void *data);
+  void (*store)(void *user, const uint8_t *key, const void *data, size_t size_bytes); /* a key may come again, with other data that is as good */
+} kjit_cache_store;
+
 /* What compiled kernels check. A thread that fails a check leaves the kernel, the others go on; the first failure is reported as KJIT_ERROR_KERNEL. `raise` is always compiled. */
-enum { KJIT_CHECK_NONE = 0, KJIT_CHECK_BOUNDS = 1, KJIT_CHECK_DIVISION = 2, KJIT_CHECK_ASSERT = 4, KJIT_CHECK_ALL = 7 };
+enum {
+  KJIT_CHECK_NONE = 0,
+  KJIT_CHECK_BOUNDS = 1,
+  KJIT_CHECK_DIVISION = 2,
+  KJIT_CHECK_ASSERT = 4,
+  KJIT_CHECK_USUAL = 7, /* those above */
+  KJIT_CHECK_BARRIER =
+    8, /* a barrier that some threads of the block do not reach although they have not left. This and the next two: on the CPU only, UNSUPPORTED on a GPU */
+  KJIT_CHECK_UNINITIALIZED = 16, /* reads of shared and local elements that were not written */
+  KJIT_CHECK_RACES = 32, /* accesses of shared memory by two threads without a barrier between them, of which one writes; atomics with each other are none */
+  KJIT_CHECK_ALL = 63
+};
+
+/* The source that an import means. Everything is read until the call of kjit_parse_module that asked for it returns. */
+typedef struct kjit_import {
+  const char *name; /* what diagnostics call it, and what says which source it is: a name that the module already has is not read again */
+  const char *text;
+  size_t size_bytes;
+} kjit_import;
+/* What debuggers and profilers are told about the code of kernels. FULL: lines and variables, for gdb and cuda-gdb; the code is not optimized. */
+typedef enum kjit_debug { KJIT_DEBUG_NONE = 0, KJIT_DEBUG_LINES = 1, KJIT_DEBUG_FULL = 2 } kjit_debug;
 
 typedef struct kjit_config {
   uint32_t size_bytes;           /* set by kjit_init_config, as all defaults below */
@@ -87,6 +130,23 @@ typedef struct kjit_config {
   uint32_t checks;                                          /* KJIT_CHECK_* that kernels are compiled with; default KJIT_CHECK_NONE */
   const char *cache_directory; /* of the disk cache, see cache.h; default NULL: the user's, $XDG_CACHE_HOME/kjit or $HOME/.cache/kjit; "": no disk cache */
   uint64_t cache_limit_bytes;  /* of all its files; what was used least recently goes first; default 0: 1 GiB */
+  /* Where the lines go that kernels `print`: one or several whole lines, each with its newline, and a 0 after them; UTF-8 as in the source. Called from any thread, never from two at
+   * once: for a launch on the CPU before it returns, in the order of its blocks; for a GPU by any call that waits for it, in the order of the threads. It must not call functions
+   * of the context. Default NULL: the lines are dropped. */
+  void (*on_print)(void *user, const char *text, size_t size_bytes);
+  uint64_t print_buffer_bytes; /* room for lines that wait for the host, a GPU; those without room are counted in a warning; default 0: 1 MiB */
+  const char
+    *import_path; /* folders, separated by `:`, where `import "file"` looks for what is not in the folder of the importing source; default NULL: none */
+  /* Answers imports instead of files: fills in the source that `import "name"` in the source called importer means and returns 1; 0: there is none. default NULL: files.
+   * A host whose kernels come from somebody else gives one, so that their text opens no file. */
+  int (*find_import)(void *user, const char *importer, const char *name, kjit_import *import);
+  uint32_t compile_threads; /* that compile at once beside the host's own; default 0: as many as there are cores, at most 8 */
+  uint32_t variant_limit; /* specializations of a kernel that differ only in facts about the arguments; further launches run one for no facts; default 0: 16 */
+  uint64_t
+    code_limit_bytes; /* machine code loaded at once; what was not launched for long is unloaded, and loaded again when it is needed; default 0: 256 MiB */
+  const kjit_device_allocator *device_allocator; /* default NULL: the pool of each device, see memory.h; kept */
+  const kjit_cache_store *cache_store;           /* default NULL: cache_directory; kept */
+  kjit_debug debug;                              /* default KJIT_DEBUG_NONE; code with debug information is not kept in the disk cache */
 } kjit_config;
 
 /* Fills in size_bytes and the defaults. */
@@ -105,6 +165,8 @@ typedef struct kjit_statistics {
   uint64_t compile_time_ns; /* wall time spent compiling, summed over threads */
   uint64_t disk_hits;       /* specializations taken from the disk cache instead of compiled */
   uint64_t disk_misses;     /* specializations looked for there and not found, or not usable */
+  uint64_t evictions;       /* specializations unloaded to keep to kjit_config.code_limit_bytes */
+  uint64_t imports;         /* specializations taken from blobs of kjit_import_code instead of compiled */
 } kjit_statistics;
 
 KJIT_API void kjit_get_statistics(kjit_context *context, kjit_statistics *statistics);
