@@ -12,7 +12,7 @@ enum { WORD_BITS = 64 };
 
 typedef struct effects {
   bool *read, *written; /* by parameter */
-  bool is_done;
+  bool is_done, is_busy;
 } effects;
 
 typedef struct finder {
@@ -20,6 +20,7 @@ typedef struct finder {
   kj_arena arena;
   effects *known;   /* by index of the function's declaration */
   bool funcs_write; /* whether any func writes to a parameter */
+  bool has_recursion, has_changed;
 } finder;
 
 typedef struct walk {
@@ -51,7 +52,7 @@ static void mark(walk *w, const word *set, bool *flags)
   for (size_t i = 0; i < w->function->params.count; i++) {
     if (!(set[i / WORD_BITS] >> i % WORD_BITS & 1) || flags[i]) continue;
     flags[i] = true;
-    w->has_changed = true;
+    w->has_changed = w->finder->has_changed = true;
   }
 }
 
@@ -81,9 +82,9 @@ static void walk_place(walk *w, const kj_expr *place, bool is_read)
 {
   word *base = new_set(w);
   const kj_expr *root = place;
-  for (; root->kind == KJ_EXPR_INDEX; root = root->x) walk_list(w, &root->args, NULL);
+  for (; root->kind == KJ_EXPR_INDEX || root->kind == KJ_EXPR_FIELD; root = root->x) walk_list(w, &root->args, NULL);
   walk_value(w, root, base);
-  if (place->kind != KJ_EXPR_INDEX) return; /* a var */
+  if (place->kind != KJ_EXPR_INDEX && place->kind != KJ_EXPR_FIELD) return; /* a var */
   mark(w, base, w->effects->written);
   if (is_read) mark(w, base, w->effects->read);
 }
@@ -117,11 +118,27 @@ static bool hands_on(kj_builtin_id id, size_t operand)
   return id == KJ_BUILTIN_SELECT ? operand > 0 : (id == KJ_BUILTIN_TRANSPOSE || id == KJ_BUILTIN_RESHAPE) && operand == 0;
 }
 
+static bool is_const(const kj_decl *param) { return param->type_expr && (param->type_expr->read_only || param->is_const); }
+
+/* Whoever has the address may read and write through it, where the type of the array allows it. */
+static void walk_address(walk *w, const kj_expr *place)
+{
+  const kj_expr *root = place;
+  while (root->kind == KJ_EXPR_INDEX || root->kind == KJ_EXPR_FIELD) root = root->x;
+  bool is_read_only = root->kind == KJ_EXPR_DECL && root->decl->kind == KJ_DECL_PARAM && is_const(root->decl);
+  if (is_read_only) walk_value(w, place, NULL);
+  else walk_place(w, place, true);
+}
+
 static void walk_builtin_call(walk *w, const kj_expr *call, word *set)
 {
   const kj_builtin *builtin = call->x->builtin;
-  bool has_place = (builtin->flags & KJ_PLACE) && call->args.count;
+  bool has_place = (builtin->flags & (KJ_PLACE | KJ_ADDRESS)) && call->args.count;
   if (builtin->flags & KJ_UNEVALUATED) return;
+  if (builtin->id == KJ_BUILTIN_POINTER && call->args.count) {
+    walk_address(w, call->args.items[0]);
+    return;
+  }
   if (has_place) walk_place(w, call->args.items[0], true);
   for (size_t i = has_place; i < call->args.count; i++) walk_value(w, call->args.items[i], hands_on(builtin->id, i) ? set : NULL);
 }
@@ -135,6 +152,23 @@ static void walk_call(walk *w, const kj_expr *call, word *set)
   else walk_list(w, &call->args, NULL); /* a cast */
 }
 
+static bool is_field(const kjit_module *module, const char *name)
+{
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const kj_decls *fields = &module->decls.items[i]->fields;
+    for (size_t j = 0; j < fields->count; j++)
+      if (strcmp(fields->items[j]->name, name) == 0) return true;
+  }
+  return false;
+}
+
+/* Of an array, and no view of it. */
+static bool is_property(const walk *w, const char *name)
+{
+  bool is_named = strcmp(name, "shape") == 0 || strcmp(name, "strides") == 0 || strcmp(name, "size") == 0 || strcmp(name, "ndim") == 0;
+  return is_named && !is_field(w->finder->module, name);
+}
+
 static void walk_value(walk *w, const kj_expr *expr, word *set)
 {
   if (!expr) return;
@@ -145,12 +179,13 @@ static void walk_value(walk *w, const kj_expr *expr, word *set)
   case KJ_EXPR_INDEX: walk_index(w, expr, set); break;
   case KJ_EXPR_CALL: walk_call(w, expr, set); break;
   case KJ_EXPR_TUPLE: walk_list(w, &expr->args, set); break;
+  case KJ_EXPR_TYPE: walk_list(w, &expr->type_expr->extents, NULL); break; /* view(f32[n], p) */
   case KJ_EXPR_COND:
     walk_value(w, expr->x, NULL);
     walk_value(w, expr->y, set);
     walk_value(w, expr->z, set);
     break;
-  case KJ_EXPR_FIELD: walk_value(w, expr->x, strcmp(expr->name, "T") == 0 ? set : NULL); break;
+  case KJ_EXPR_FIELD: walk_value(w, expr->x, is_property(w, expr->name) ? NULL : set); break;
   default: /* operators make new values */
     walk_value(w, expr->x, NULL);
     walk_value(w, expr->y, NULL);
@@ -191,6 +226,16 @@ static void walk_stmts(walk *w, const kj_stmts *body)
 
 /* ---- functions ---- */
 
+/* What is outside does with an array whatever its type allows. */
+static void assume(const kj_function *function, effects *result)
+{
+  for (size_t i = 0; i < function->params.count; i++) {
+    const kj_type_expr *type = function->params.items[i]->type_expr;
+    result->read[i] = true;
+    result->written[i] = !type || !type->read_only;
+  }
+}
+
 /* Each round adds to the sets or is the last. */
 static void analyze(finder *f, const kj_function *function, effects *result)
 {
@@ -206,11 +251,28 @@ static void analyze(finder *f, const kj_function *function, effects *result)
 static const effects *find_effects(finder *f, const kj_function *function)
 {
   effects *found = &f->known[function->decl->index];
+  f->has_recursion |= found->is_busy;
   if (found->is_done) return found;
-  found->read = KJ_NEW_ARRAY(&f->arena, bool, function->params.count + 1);
-  found->written = KJ_NEW_ARRAY(&f->arena, bool, function->params.count + 1);
-  found->is_done = true;
-  analyze(f, function, found);
+  if (!found->read) {
+    found->read = KJ_NEW_ARRAY(&f->arena, bool, function->params.count + 1);
+    found->written = KJ_NEW_ARRAY(&f->arena, bool, function->params.count + 1);
+  }
+  found->is_done = found->is_busy = true;
+  if (function->is_extern) assume(function, found);
+  else analyze(f, function, found);
+  found->is_busy = false;
+  return found;
+}
+
+/* Under recursion, what was found of a function on the way may not be all: once more, with what is known now, until nothing is added. */
+static const effects *find_all_effects(finder *f, const kj_function *function)
+{
+  const effects *found;
+  do {
+    f->has_recursion = f->has_changed = false;
+    for (size_t i = 0; i < f->module->decls.count; i++) f->known[i].is_done = false;
+    found = find_effects(f, function);
+  } while (f->has_recursion && f->has_changed);
   return found;
 }
 
@@ -234,7 +296,7 @@ static void find(finder *f, const kj_function *function, bool *read, bool *writt
   f->known = KJ_NEW_ARRAY(&f->arena, effects, count);
   f->funcs_write = finds_writing_func(f);
   f->known = KJ_NEW_ARRAY(&f->arena, effects, count); /* once more, with what was found */
-  const effects *found = find_effects(f, function);
+  const effects *found = find_all_effects(f, function);
   memcpy(read, found->read, function->params.count * sizeof *read);
   memcpy(written, found->written, function->params.count * sizeof *written);
 }

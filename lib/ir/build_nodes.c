@@ -80,9 +80,10 @@ kj_type_expr *kj_use_type(kjit_builder *builder, kjit_type type)
   if (type == KJIT_ANY) return NULL;
   if (!kj_has_type(builder->module->types, type)) kj_fail_build(builder, KJIT_ERROR_MISUSE, "%u is not a type of this context", type);
   const kj_type_info *info = kj_type(builder->module->types, type);
-  bool is_argument =
-    kj_is_scalar(type) || info->class_ == KJ_CLASS_TUPLE || (info->class_ == KJ_CLASS_ARRAY && info->space == KJ_SPACE_GLOBAL && !info->is_static);
+  bool is_array = info->class_ == KJ_CLASS_ARRAY;
+  bool is_argument = is_array ? info->space == KJ_SPACE_GLOBAL && !info->is_static : info->size_bytes || info->class_ == KJ_CLASS_TUPLE;
   if (!is_argument) kj_fail_build(builder, KJIT_ERROR_TYPE, "%s cannot be the type of a value here", info->name ? info->name : "an array with extents");
+  kj_declare_structs(builder->module, type, builder->location);
   return kj_spell_type(kj_builder_arena(builder), builder->module->types, type, builder->location);
 }
 
@@ -152,6 +153,14 @@ static kj_expr *make_signed(kjit_builder *builder, kjit_type type, int64_t value
   return make_integer(builder, type, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, value < 0);
 }
 
+static kj_expr *make_complex(kjit_builder *builder, kjit_type type, double real, double imaginary)
+{
+  kj_expr *call = make_cast(builder, type, make_real(builder, KJ_WEAK_FLOAT, real));
+  KJ_PUSH(kj_builder_arena(builder), &call->args, make_real(builder, KJ_WEAK_FLOAT, imaginary));
+  kj_measure_expr(call);
+  return call;
+}
+
 #define LOAD(type, from) ((type *)memcpy(&(type){ 0 }, from, sizeof(type)))[0]
 kj_expr *kj_make_literal(kjit_builder *builder, kjit_type type, const void *from)
 {
@@ -170,7 +179,8 @@ kj_expr *kj_make_literal(kjit_builder *builder, kjit_type type, const void *from
   case KJIT_BF16: return make_real(builder, type, kj_decode_bf16(LOAD(uint16_t, from)));
   case KJIT_F32: return make_real(builder, type, LOAD(float, from));
   case KJIT_F64: return make_real(builder, type, LOAD(double, from));
-  default: kj_fail_build(builder, KJIT_ERROR_UNSUPPORTED, "complex numbers are not supported yet");
+  case KJIT_C64: return make_complex(builder, type, LOAD(float, from), LOAD(float, (const char *)from + sizeof(float)));
+  default: return make_complex(builder, type, LOAD(double, from), LOAD(double, (const char *)from + sizeof(double)));
   }
 }
 
@@ -184,6 +194,15 @@ kjit_node kjit_float(kjit_builder *builder, double value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   return kj_add_expr(builder, make_real(builder, KJ_WEAK_FLOAT, value));
+}
+
+kjit_node kjit_string(kjit_builder *builder, const char *text)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return 0;
+  if (!text) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_string needs a text");
+  kj_expr *expr = kj_make_expr(builder, KJ_EXPR_STRING);
+  expr->name = kj_copy_string(kj_builder_arena(builder), text, strlen(text));
+  return kj_add_expr(builder, expr);
 }
 
 kjit_node kjit_bool(kjit_builder *builder, int value)
@@ -243,6 +262,20 @@ kjit_node kjit_cast(kjit_builder *builder, kjit_type type, kjit_node x)
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   if (!kj_is_scalar(type)) kj_fail_build(builder, KJIT_ERROR_TYPE, "a value is converted to a scalar type");
   return kj_add_expr(builder, make_cast(builder, type, kj_use_node(builder, x)));
+}
+
+kjit_node kjit_construct(kjit_builder *builder, kjit_type type, const kjit_node *parts, size_t count)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return 0;
+  if (type == KJIT_ANY) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_construct needs a type");
+  kj_expr *callee = kj_make_expr(builder, KJ_EXPR_TYPE), *call = kj_make_expr(builder, KJ_EXPR_CALL);
+  callee->type_expr = kj_use_type(builder, type);
+  if (callee->type_expr->kind != KJ_TYPE_FIXED || !kj_type(builder->module->types, type)->size_bytes)
+    kj_fail_build(builder, KJIT_ERROR_TYPE, "kjit_construct makes structs, vectors and scalars");
+  kj_measure_expr(callee);
+  call->x = callee;
+  kj_use_nodes(builder, parts, count, &call->args);
+  return kj_add_expr(builder, call);
 }
 
 /* ---- calls and selections ---- */

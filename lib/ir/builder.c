@@ -6,6 +6,7 @@
 
 #include "ir/expr.h"
 #include "support/context.h"
+#include "support/fork.h"
 
 /* ---- errors ---- */
 
@@ -52,6 +53,7 @@ static void start_module(kjit_builder *builder)
 kjit_status kjit_create_builder(kjit_context *context, const char *module_name, kjit_builder **builder)
 {
   if (!context) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!builder) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_create_builder needs a place for the builder");
   kjit_builder *made = calloc(1, sizeof *made);
   if (made) {
@@ -92,6 +94,7 @@ static void finish(kjit_builder *builder)
 kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module)
 {
   if (!builder) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(builder->context)) return KJIT_ERROR_FORKED;
   if (!module) return kj_fail_call(builder->context, KJIT_ERROR_MISUSE, "kjit_finish_builder needs a place for the module");
   if (builder->module) finish(builder);
   else kj_report(&builder->diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY, "out of memory");
@@ -181,6 +184,14 @@ void kjit_begin_function(kjit_builder *builder, const char *name, kjit_type resu
   if (KJ_ENTER_BUILDER(builder)) begin_function(builder, name, false, result);
 }
 
+void kjit_begin_extern(kjit_builder *builder, const char *name, kjit_type result)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  if (!name) kj_fail_build(builder, KJIT_ERROR_MISUSE, "an extern func has a name: that of the C function");
+  begin_function(builder, name, false, result == KJIT_ANY ? KJIT_VOID : result);
+  builder->function->is_extern = true;
+}
+
 static kj_decl *add_parameter(kjit_builder *builder, const char *name)
 {
   kj_function *function = builder->function;
@@ -236,7 +247,6 @@ void kjit_attribute(kjit_builder *builder, const char *name, const kjit_node *va
 static size_t measure_constant(kjit_builder *builder, kjit_type element, const int64_t *shape, uint32_t rank)
 {
   if (!kj_is_scalar(element)) kj_fail_build(builder, KJIT_ERROR_TYPE, "the elements of a constant have a scalar type");
-  if (element == KJIT_C64 || element == KJIT_C128) kj_fail_build(builder, KJIT_ERROR_UNSUPPORTED, "complex numbers are not supported yet");
   if (rank > KJ_MAX_RANK || (rank && !shape)) kj_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has a shape of at most %d extents", KJ_MAX_RANK);
   int64_t size = kj_type(builder->module->types, element)->size_bytes;
   for (uint32_t i = 0; i < rank; i++) {
@@ -307,7 +317,8 @@ kjit_node kjit_var(kjit_builder *builder, const char *name, kjit_type type, kjit
 static kjit_node add_storage(kjit_builder *builder, kj_decl_kind kind, const char *name, kjit_type element, const kjit_node *extents, size_t rank)
 {
   bool is_shared = kind == KJ_DECL_SHARED, is_dynamic = is_shared && rank == 1 && !extents;
-  if (!kj_is_scalar(element)) kj_fail_build(builder, KJIT_ERROR_TYPE, "the elements of a shared or local array have a scalar type");
+  if (!kj_is_element(builder->module->types, element))
+    kj_fail_build(builder, KJIT_ERROR_TYPE, "the elements of a shared or local array are scalars, vectors, structs or pointers");
   if (rank > KJ_MAX_RANK) kj_fail_build(builder, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %zu", KJ_MAX_RANK, rank);
   kj_arena *arena = kj_builder_arena(builder);
   kj_type_expr *scalar = kj_use_type(builder, element), *array = KJ_NEW(arena, kj_type_expr);
@@ -349,6 +360,32 @@ void kjit_evaluate(kjit_builder *builder, kjit_node call)
   kj_expr *expr = kj_use_node(builder, call);
   if (expr->kind != KJ_EXPR_CALL) kj_fail_build(builder, KJIT_ERROR_MISUSE, "only a call is evaluated for its effect");
   add_stmt(builder, KJ_STMT_EVALUATE)->value = expr;
+}
+
+void kjit_print(kjit_builder *builder, const kjit_node *items, size_t count)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  if (!count || !items) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_print needs at least one item");
+  kj_exprs list = { 0 };
+  kj_use_nodes(builder, items, count, &list);
+  add_stmt(builder, KJ_STMT_PRINT)->args = list;
+}
+
+void kjit_raise(kjit_builder *builder, const char *message)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  if (!message) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_raise needs a message");
+  const char *copy = kj_copy_string(kj_builder_arena(builder), message, strlen(message));
+  add_stmt(builder, KJ_STMT_RAISE)->message = copy;
+}
+
+void kjit_assert(kjit_builder *builder, kjit_node condition, const char *message)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  kj_expr *expr = kj_use_node(builder, condition);
+  kj_stmt *stmt = add_stmt(builder, KJ_STMT_ASSERT);
+  stmt->value = expr;
+  if (message) stmt->message = kj_copy_string(kj_builder_arena(builder), message, strlen(message));
 }
 
 static void open_block(kjit_builder *builder, kj_stmt *stmt) { push_frame(builder, stmt->kind == KJ_STMT_IF ? KJ_FRAME_IF : KJ_FRAME_LOOP, stmt, &stmt->body); }

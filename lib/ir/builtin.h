@@ -23,7 +23,10 @@ enum {
   KJ_UNEVALUATED = 128, /* the arguments are looked at for their type only: dtype, sizeof */
   KJ_THREAD = 256,      /* the result may differ between the threads of a block (positions) */
   KJ_ORDER = 512,       /* a memory order may follow the arguments */
-  KJ_READS = 1024       /* the first argument is an element that is read in a way of its own: a place in the typed IR, a value before */
+  KJ_READS = 1024,      /* the first argument is an element that is read in a way of its own: a place in the typed IR, a value before */
+  KJ_WAITS = 2048,      /* waits for what threads of other warps do later: the CPU then runs each warp on its own */
+  KJ_ADDRESS = 4096,    /* the first argument is a place in shared memory: its address is the first operand in the typed IR */
+  KJ_ARRAY = 8192       /* the first argument is a local array as a whole */
 };
 
 typedef struct kj_builtin {

@@ -9,6 +9,7 @@ void kj_free_code(kj_code *code)
   free(code->entry);
   free(code->facts);
   free(code->failures);
+  free(code->prints);
   free(code->parameters);
   *code = (kj_code){ 0 };
 }

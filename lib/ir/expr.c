@@ -42,7 +42,7 @@ kj_type_expr *kj_spell_type(kj_arena *arena, const kj_types *types, kjit_type ty
   spelled->kind = info->class_ == KJ_CLASS_TUPLE ? KJ_TYPE_TUPLE : KJ_TYPE_FIXED;
   spelled->type = type;
   spelled->location = location;
-  for (uint32_t i = 0; i < info->count; i++) {
+  for (uint32_t i = 0; i < info->count && spelled->kind == KJ_TYPE_TUPLE; i++) {
     kj_type_expr *item = kj_spell_type(arena, types, info->items[i], location);
     KJ_PUSH(arena, &spelled->items, item);
   }

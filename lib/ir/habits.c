@@ -3,19 +3,101 @@
 #include <string.h>
 
 #include "ir/builtin.h"
+#include "library/library.h"
 
 typedef struct row {
   const char *word, *text;
 } row;
 
 static const row type_aliases[] = {
-  { "float", "f32" },    { "double", "f64" },   { "half", "f16" },    { "__half", "f16" },    { "__nv_bfloat16", "bf16" }, { "bfloat16", "bf16" },
-  { "float16", "f16" },  { "float32", "f32" },  { "float64", "f64" }, { "complex64", "c64" }, { "complex128", "c128" },    { "int", "i32" },
-  { "unsigned", "u32" }, { "uint", "u32" },     { "int8", "i8" },     { "int16", "i16" },     { "int32", "i32" },          { "int64", "i64" },
-  { "uint8", "u8" },     { "uint16", "u16" },   { "uint32", "u32" },  { "uint64", "u64" },    { "int8_t", "i8" },          { "int16_t", "i16" },
-  { "int32_t", "i32" },  { "int64_t", "i64" },  { "uint8_t", "u8" },  { "uint16_t", "u16" },  { "uint32_t", "u32" },       { "uint64_t", "u64" },
-  { "char", "i8" },      { "short", "i16" },    { "long", "i64" },    { "size_t", "index" },  { "intp", "index" },         { "ptrdiff_t", "index" },
-  { "_Bool", "bool" },   { "boolean", "bool" }, { "bool_", "bool" },  { "isize", "index" },   { "usize", "index" },
+  { "float", "f32" },
+  { "double", "f64" },
+  { "half", "f16" },
+  { "__half", "f16" },
+  { "__nv_bfloat16", "bf16" },
+  { "bfloat16", "bf16" },
+  { "float16", "f16" },
+  { "float32", "f32" },
+  { "float64", "f64" },
+  { "complex64", "c64" },
+  { "complex128", "c128" },
+  { "int", "i32" },
+  { "unsigned", "u32" },
+  { "uint", "u32" },
+  { "int8", "i8" },
+  { "int16", "i16" },
+  { "int32", "i32" },
+  { "int64", "i64" },
+  { "uint8", "u8" },
+  { "uint16", "u16" },
+  { "uint32", "u32" },
+  { "uint64", "u64" },
+  { "int8_t", "i8" },
+  { "int16_t", "i16" },
+  { "int32_t", "i32" },
+  { "int64_t", "i64" },
+  { "uint8_t", "u8" },
+  { "uint16_t", "u16" },
+  { "uint32_t", "u32" },
+  { "uint64_t", "u64" },
+  { "char", "i8" },
+  { "short", "i16" },
+  { "long", "i64" },
+  { "size_t", "index" },
+  { "intp", "index" },
+  { "ptrdiff_t", "index" },
+  { "float2", "f32x2" },
+  { "float3", "f32x3" },
+  { "float4", "f32x4" },
+  { "double2", "f64x2" },
+  { "double3", "f64x3" },
+  { "double4", "f64x4" },
+  { "char2", "i8x2" },
+  { "char3", "i8x3" },
+  { "char4", "i8x4" },
+  { "uchar2", "u8x2" },
+  { "uchar3", "u8x3" },
+  { "uchar4", "u8x4" },
+  { "short2", "i16x2" },
+  { "short4", "i16x4" },
+  { "ushort2", "u16x2" },
+  { "ushort4", "u16x4" },
+  { "int2", "i32x2" },
+  { "int3", "i32x3" },
+  { "int4", "i32x4" },
+  { "uint2", "u32x2" },
+  { "uint3", "u32x3" },
+  { "uint4", "u32x4" },
+  { "longlong2", "i64x2" },
+  { "ulonglong2", "u64x2" },
+  { "half2", "f16x2" },
+  { "__half2", "f16x2" },
+  { "__nv_bfloat162", "bf16x2" },
+  { "make_float2", "f32x2" },
+  { "make_float3", "f32x3" },
+  { "make_float4", "f32x4" },
+  { "make_double2", "f64x2" },
+  { "make_int2", "i32x2" },
+  { "make_int3", "i32x3" },
+  { "make_int4", "i32x4" },
+  { "make_uint2", "u32x2" },
+  { "make_uint4", "u32x4" },
+  { "make_uchar4", "u8x4" },
+  { "make_half2", "f16x2" },
+  { "float32x4", "f32x4" },
+  { "float32x2", "f32x2" },
+  { "float64x2", "f64x2" },
+  { "cuFloatComplex", "c64" },
+  { "cuComplex", "c64" },
+  { "cuDoubleComplex", "c128" },
+  { "make_cuFloatComplex", "c64" },
+  { "make_cuDoubleComplex", "c128" },
+  { "complex", "c128" },
+  { "_Bool", "bool" },
+  { "boolean", "bool" },
+  { "bool_", "bool" },
+  { "isize", "index" },
+  { "usize", "index" },
 };
 
 static const row words[] = {
@@ -44,6 +126,13 @@ static const row words[] = {
   { "lambda", "a function is declared in the module: `func name(x) { return ... }`" },
   { "is", "equality is `==`" },
   { "goto", "there is no `goto`: loops end with `break`, a thread with `return`" },
+  { "isgreater", "`isgreater(x, y)` is `x > y`" },
+  { "isgreaterequal", "`isgreaterequal(x, y)` is `x >= y`" },
+  { "isless", "`isless(x, y)` is `x < y`" },
+  { "islessequal", "`islessequal(x, y)` is `x <= y`" },
+  { "islessgreater", "`islessgreater(x, y)` is `x < y or x > y`" },
+  { "isunordered", "`isunordered(x, y)` is `isnan(x) or isnan(y)`" },
+  { "fpclassify", "`fpclassify` is isnan, isinf, isnormal and a comparison with 0" },
   { "printf", "`printf` is `print` here: `print(x, y)`" },
 };
 
@@ -55,9 +144,30 @@ static const row dotted[] = {
   { "cuda.jit", "a kernel is declared `kernel name(parameters) { }`" },
 };
 
+/* What other libraries call functions and structs of lib/library. */
+static const row library_aliases[] = {
+  { "xoroshiro128p_type", "xoroshiro128p" },
+  { "create_xoroshiro128p_states", "xoroshiro128p_init" },
+  { "init_xoroshiro128p_state", "xoroshiro128p_init" },
+  { "init_xoroshiro128p_states", "xoroshiro128p_init" },
+  { "xoroshiro128p_next", "xoroshiro128p_u64" },
+  { "xoroshiro128p_uniform_float32", "xoroshiro128p_uniform_f32" },
+  { "xoroshiro128p_uniform_float64", "xoroshiro128p_uniform_f64" },
+  { "xoroshiro128p_normal_float32", "xoroshiro128p_normal_f32" },
+  { "xoroshiro128p_normal_float64", "xoroshiro128p_normal_f64" },
+  { "curandState", "philox" },
+  { "curandState_t", "philox" },
+  { "curandStatePhilox4_32_10_t", "philox" },
+  { "curand_init", "philox_init" },
+  { "curand", "philox_u32" },
+  { "curand_uniform", "philox_uniform_f32" },
+  { "curand_uniform_double", "philox_uniform_f64" },
+  { "curand_normal", "philox_normal_f32" },
+  { "curand_normal_double", "philox_normal_f64" },
+};
+
 /* Names that the language has and this version does not. */
-static const char *const planned =
-  " grid_sync cluster_sync real imag conj arg cp_async cp_async_commit cp_async_wait map_shared_rank ldmatrix mma_m16n8k16 wgmma pointer ";
+static const char *const planned = " ";
 
 static const char *find_row(const row *rows, size_t count, const char *word)
 {
@@ -86,8 +196,39 @@ static const char *explain_own(kj_arena *arena, const char *written, const char 
   if (!builtin && name != written) builtin = kj_find_builtin(name);
   if (builtin) return kj_format(arena, "`%s` is `%s` here", written, builtin->name);
   const char *type = FIND(type_aliases, name);
-  if (!type && name != written && kj_find_scalar(name, strlen(name)) != KJIT_ANY) type = name;
+  if (!type && name != written && kj_is_type_name(name, strlen(name))) type = name;
   return type ? kj_format(arena, "`%s` is `%s` here", written, type) : NULL;
+}
+
+/* Whether the line declares the name: "func name(", "struct name ", "const name". */
+static bool declares(const char *line, const char *name)
+{
+  static const char *const keywords[] = { "func ", "struct ", "const " };
+  size_t length = strlen(name);
+  for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++) {
+    const char *at = line + strlen(keywords[i]);
+    if (!strncmp(line, keywords[i], strlen(keywords[i])) && !strncmp(at, name, length) && strchr("( :", at[length])) return true;
+  }
+  return false;
+}
+
+/* The module of lib/library that declares the name; NULL: none does. */
+static const char *find_module(const char *name)
+{
+  for (const kj_library_source *source = kj_library; source->name; source++)
+    for (const char *line = source->text; line; line = strchr(line, '\n')) {
+      line += *line == '\n';
+      if (declares(line, name)) return source->name;
+    }
+  return NULL;
+}
+
+static const char *explain_library(kj_arena *arena, const char *written)
+{
+  const char *own = FIND(library_aliases, written), *module = find_module(own ? own : written);
+  if (!module) return NULL;
+  if (own) return kj_format(arena, "`%s` is `%s` here, after `import \"%s\"`", written, own, module);
+  return kj_format(arena, "`%s` is there after `import \"%s\"`", written, module);
 }
 
 const char *kj_explain_name(kj_arena *arena, const char *name)
@@ -95,6 +236,7 @@ const char *kj_explain_name(kj_arena *arena, const char *name)
   const char *sentence = FIND(words, name);
   if (!sentence) sentence = FIND(dotted, name);
   if (!sentence) sentence = explain_own(arena, name, name);
+  if (!sentence) sentence = explain_library(arena, name);
   const char *rest = skip_module(name);
   while (!sentence && rest) {
     sentence = explain_own(arena, name, rest);
@@ -103,16 +245,8 @@ const char *kj_explain_name(kj_arena *arena, const char *name)
   return sentence;
 }
 
-/* f32x4, i8x16: a scalar type, x, lanes. */
-static bool is_vector_type(const char *name)
-{
-  const char *x = strrchr(name, 'x');
-  return x && x[1] && strspn(x + 1, "0123456789") == strlen(x + 1) && kj_find_scalar(name, (size_t)(x - name)) != KJIT_ANY;
-}
-
 const char *kj_find_planned(kj_arena *arena, const char *name)
 {
-  if (is_vector_type(name)) return "vector types";
   size_t length = strlen(name);
   for (const char *at = strstr(planned, name); at && length; at = strstr(at + 1, name))
     if (at[-1] == ' ' && at[length] == ' ') return kj_format(arena, "`%s`", name);

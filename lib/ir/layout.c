@@ -1,9 +1,25 @@
 /* Types made of others that lie in memory as a whole: vectors, pointers, structs, arrays inside structs; their sizes, alignments and components. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ir/type.h"
 
 static uint32_t alignment_of(const kj_type_info *info) { return info->alignment_bytes ? info->alignment_bytes : info->size_bytes; }
+
+uint32_t kj_alignment(const kj_types *types, kjit_type type) { return alignment_of(kj_type(types, type)); }
+
+bool kj_is_element(kj_types *types, kjit_type type)
+{
+  if (!kj_has_type(types, type)) return false;
+  const kj_type_info *info = kj_type(types, type);
+  return info->size_bytes && info->class_ != KJ_CLASS_ARRAY;
+}
+
+uint32_t kj_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes)
+{
+  uint32_t lowest = offset_bytes & -offset_bytes;
+  return offset_bytes && lowest < alignment_bytes ? lowest : alignment_bytes;
+}
 
 static uint32_t round_up(uint32_t value, uint32_t alignment) { return (value + alignment - 1) / alignment * alignment; }
 
@@ -16,10 +32,45 @@ kjit_type kj_intern_vector(kj_types *types, kjit_type element, uint32_t lanes)
   return kj_intern(types, &wanted);
 }
 
+/* Text of the numbers of lanes, which are few: "f32x04" and "f32x5" are no types. */
+bool kj_split_vector(const char *name, size_t length, kjit_type *element, uint32_t *lanes)
+{
+  static const struct {
+    const char *text;
+    uint32_t lanes;
+  } counts[] = { { "x2", 2 }, { "x3", 3 }, { "x4", 4 }, { "x8", 8 }, { "x16", 16 } };
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    size_t suffix = strlen(counts[i].text);
+    if (length <= suffix || memcmp(name + length - suffix, counts[i].text, suffix) != 0) continue;
+    bool is_index = length - suffix == 5 && memcmp(name, "index", 5) == 0; /* a name for i64, not a type that vectors are named after */
+    *element = is_index ? KJIT_ANY : kj_find_scalar(name, length - suffix);
+    *lanes = counts[i].lanes;
+    return *element != KJIT_ANY && kj_type(NULL, *element)->class_ != KJ_CLASS_COMPLEX;
+  }
+  return false;
+}
+
+bool kj_is_type_name(const char *name, size_t length)
+{
+  kjit_type element;
+  uint32_t lanes;
+  return kj_find_scalar(name, length) != KJIT_ANY || kj_split_vector(name, length, &element, &lanes);
+}
+
+bool kj_find_type(kj_types *types, const char *name, size_t length, kjit_type *type)
+{
+  kjit_type element;
+  uint32_t lanes;
+  bool is_vector = kj_split_vector(name, length, &element, &lanes);
+  *type = is_vector ? kj_intern_vector(types, element, lanes) : kj_find_scalar(name, length);
+  return !is_vector || *type != KJIT_ANY;
+}
+
 kjit_type kj_intern_pointer(kj_types *types, kjit_type element, bool read_only)
 {
   return kj_intern(types,
-                   &(kj_type_info){ .class_ = KJ_CLASS_POINTER, .element = element, .read_only = read_only, .size_bytes = sizeof(void *), .alignment_bytes = sizeof(void *) });
+                   &(kj_type_info){
+                     .class_ = KJ_CLASS_POINTER, .element = element, .read_only = read_only, .size_bytes = sizeof(void *), .alignment_bytes = sizeof(void *) });
 }
 
 void kj_lay_out_array(const kj_types *types, kj_type_info *array)
@@ -32,13 +83,14 @@ void kj_lay_out_array(const kj_types *types, kj_type_info *array)
   array->alignment_bytes = alignment_of(element);
 }
 
-kjit_type kj_intern_struct(kj_types *types, const char *name, const char *const *field_names, const kjit_type *items, uint32_t count, bool is_packed)
+kjit_type kj_intern_struct(kj_types *types, const char *name, const char *const *field_names, const kjit_type *items, uint32_t count, kj_struct_layout layout)
 {
+  bool is_packed = layout.is_packed;
   uint32_t *offsets = calloc(count + 1, sizeof *offsets);
   if (!offsets) return KJIT_ANY;
   kj_type_info wanted = { .class_ = KJ_CLASS_STRUCT, .name = name, .field_names = field_names, .items = items, .count = count, .is_packed = is_packed };
   wanted.offsets_bytes = offsets;
-  wanted.alignment_bytes = 1;
+  wanted.alignment_bytes = layout.alignment_bytes ? layout.alignment_bytes : 1;
   for (uint32_t i = 0; i < count; i++) {
     const kj_type_info *field = kj_type(types, items[i]);
     uint32_t alignment = is_packed ? 1 : alignment_of(field);

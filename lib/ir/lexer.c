@@ -27,7 +27,7 @@ static bool is_word(char c) { return is_letter(c) || is_digit(c); }
 
 static char peek(const kj_lexer *lexer, size_t ahead) { return (size_t)(lexer->end - lexer->at) > ahead ? lexer->at[ahead] : 0; }
 
-static kj_location here(const kj_lexer *lexer) { return (kj_location){ 0, lexer->line, (uint32_t)(lexer->at - lexer->line_start) + 1 }; }
+static kj_location here(const kj_lexer *lexer) { return (kj_location){ lexer->file, lexer->line, (uint32_t)(lexer->at - lexer->line_start) + 1 }; }
 
 void kj_fail_at(kj_lexer *lexer, kj_location location, kjit_status status, const char *format, ...)
 {
@@ -196,7 +196,8 @@ static kjit_type read_suffix(kj_lexer *lexer)
   if (length == 0) return KJIT_ANY;
   kjit_type type = kj_find_scalar(suffix, length);
   if (type == KJIT_ANY || type == KJIT_BOOL) refuse_suffix(lexer, suffix, length);
-  if (type == KJIT_C64 || type == KJIT_C128) kj_fail_at(lexer, lexer->token.location, KJIT_ERROR_UNSUPPORTED, "complex numbers are not supported yet");
+  if (type == KJIT_C64 || type == KJIT_C128)
+    kj_fail_at(lexer, lexer->token.location, KJIT_ERROR_UNSUPPORTED, "complex numbers have no literals: write `c64(re, im)`");
   return type;
 }
 
@@ -321,9 +322,11 @@ static size_t sequence_length(const unsigned char *text, size_t left)
   return length;
 }
 
-bool kj_check_text(const char *text, size_t size_bytes, const kj_sources *sources, kj_diagnostics *diagnostics)
+bool kj_check_text(const kj_sources *sources, uint32_t file, kj_diagnostics *diagnostics)
 {
-  kj_location place = { 0, 1, 1 };
+  const char *text = sources->items[file].text;
+  size_t size_bytes = sources->items[file].size_bytes;
+  kj_location place = { file, 1, 1 };
   for (size_t i = 0; i < size_bytes;) {
     size_t length = sequence_length((const unsigned char *)text + i, size_bytes - i);
     if (length == 0) {
@@ -332,7 +335,7 @@ bool kj_check_text(const char *text, size_t size_bytes, const kj_sources *source
       return false;
     }
     place.column += (uint32_t)length;
-    if (text[i] == '\n') place = (kj_location){ 0, place.line + 1, 1 };
+    if (text[i] == '\n') place = (kj_location){ file, place.line + 1, 1 };
     i += length;
   }
   return true;

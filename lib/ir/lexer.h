@@ -120,8 +120,8 @@ typedef struct kj_token {
 
 typedef struct kj_lexer {
   const char *at, *end, *line_start;
-  uint32_t line;
-  kj_arena *arena; /* of names and strings */
+  uint32_t file, line; /* file: index of the source */
+  kj_arena *arena;     /* of names and strings */
   kj_map names;
   kj_diagnostics *diagnostics;
   const kj_sources *sources;
@@ -129,14 +129,14 @@ typedef struct kj_lexer {
   kj_token token; /* the one lookahead */
 } kj_lexer;
 
-/* text is file 0 of sources. Reports and jumps to on_error with KJ_JUMP_ERROR on bytes that are no token: set it before the first kj_next_token. */
+/* text is that of sources->items[file], and file 0 until lexer->file is set. Reports and jumps to on_error with KJ_JUMP_ERROR on bytes that are no token: set it before the first kj_next_token. */
 void kj_init_lexer(kj_lexer *lexer, const char *text, size_t size_bytes, kj_arena *arena, const kj_sources *sources, kj_diagnostics *diagnostics);
 /* Replaces lexer->token by the next one. */
 void kj_next_token(kj_lexer *lexer);
 /* Reports one error and jumps. */
 _Noreturn void kj_fail_at(kj_lexer *lexer, kj_location location, kjit_status status, const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Whether the text is UTF-8 without 0 bytes; reports the first byte that is not. */
-bool kj_check_text(const char *text, size_t size_bytes, const kj_sources *sources, kj_diagnostics *diagnostics);
+/* Whether the text of a source is UTF-8 without 0 bytes; reports the first byte that is not. */
+bool kj_check_text(const kj_sources *sources, uint32_t file, kj_diagnostics *diagnostics);
 /* Whether the string is a name that the text form can spell: not a keyword. */
 bool kj_is_name(const char *text);
 

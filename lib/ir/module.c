@@ -4,6 +4,7 @@
 
 #include "ir/module.h"
 #include "support/context.h"
+#include "support/fork.h"
 
 /* ---- life ---- */
 
@@ -45,7 +46,9 @@ void kj_destroy_module(kjit_module *module)
   if (module->release_kernels) module->release_kernels(module);
   unlink_module(module->context, module);
   kj_free_arena(&module->arena);
+  kjit_module *bases[] = { module->bases[0], module->bases[1] };
   free(module);
+  for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) kjit_release_module(bases[i]);
 }
 
 kjit_module *kjit_retain_module(kjit_module *module)
@@ -56,6 +59,7 @@ kjit_module *kjit_retain_module(kjit_module *module)
 
 void kjit_release_module(kjit_module *module)
 {
+  if (module && kj_is_forked(module->context)) return;
   if (module && atomic_fetch_sub_explicit(&module->references, 1, memory_order_acq_rel) == 1) kj_destroy_module(module);
 }
 
@@ -64,6 +68,7 @@ void kjit_release_module(kjit_module *module)
 kjit_status kjit_parse_module(kjit_context *context, const char *name, const char *text, size_t size_bytes, kjit_module **module)
 {
   if (!context) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!module || (!text && size_bytes)) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_module needs a text and a place for the module");
   kj_diagnostics diagnostics = { 0 };
   kjit_module *parsed = NULL;
@@ -99,6 +104,7 @@ kj_decl *kj_find_decl(const kjit_module *module, const char *name)
 kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_function **function)
 {
   if (!module) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(module->context)) return KJIT_ERROR_FORKED;
   if (!name || !function) return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_get_function needs a name and a place for the function");
   kj_decl *decl = kj_find_decl(module, name);
   if (!decl || decl->kind != KJ_DECL_FUNCTION || decl->function->is_kernel)
@@ -119,13 +125,26 @@ const char *kjit_get_kernel_name(kjit_module *module, size_t index)
 
 /* ---- types ---- */
 
+kjit_type kjit_get_pointer_type(kjit_context *context, kjit_type element, int read_only)
+{
+  if (!context) return KJIT_VOID;
+  kjit_type type = KJIT_ANY;
+  kjit_status status = KJIT_OK;
+  if (!kj_is_element(context->types, element))
+    status = kj_fail_call(context, KJIT_ERROR_MISUSE, "a pointer points to a scalar, vector, struct or pointer type");
+  else type = kj_intern_pointer(context->types, element, read_only != 0);
+  if (status == KJIT_OK && type == KJIT_ANY) status = kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  return status == KJIT_OK ? type : KJIT_VOID;
+}
+
 kjit_type kjit_get_array_type(kjit_context *context, kjit_type element, uint32_t rank, kjit_layout layout, int read_only)
 {
   if (!context) return KJIT_VOID;
   bool is_layout = layout == KJIT_LAYOUT_STRIDED || layout == KJIT_LAYOUT_C || layout == KJIT_LAYOUT_F;
   kjit_type type = KJIT_ANY;
   kjit_status status = KJIT_OK;
-  if (!kj_is_scalar(element)) status = kj_fail_call(context, KJIT_ERROR_MISUSE, "the element of an array is a scalar type");
+  if (!kj_is_element(context->types, element))
+    status = kj_fail_call(context, KJIT_ERROR_MISUSE, "the element of an array is a scalar, vector, struct or pointer type");
   else if (rank > KJ_MAX_RANK) status = kj_fail_call(context, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %u", KJ_MAX_RANK, rank);
   else if (!is_layout) status = kj_fail_call(context, KJIT_ERROR_MISUSE, "%d is not a layout", (int)layout);
   else type = kj_array_type(context->types, element, rank, layout, read_only != 0);
@@ -136,6 +155,7 @@ kjit_type kjit_get_array_type(kjit_context *context, kjit_type element, uint32_t
 kjit_status kjit_parse_type(kjit_context *context, const char *text, kjit_type *type)
 {
   if (!context) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!text || !type) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_type needs a text and a place for the type");
   kj_diagnostics diagnostics = { 0 };
   kjit_type parsed = KJIT_ANY;

@@ -25,13 +25,13 @@ typedef KJ_LIST(kj_decl *) kj_decls;
 /* ---- types as written ---- */
 
 typedef enum kj_type_expr_kind {
-  KJ_TYPE_FIXED,        /* .type: a scalar, or an array of scalars with [:] dimensions */
+  KJ_TYPE_FIXED,        /* .type: a scalar, vector, struct or pointer, or an array of these with [:] dimensions */
   KJ_TYPE_DTYPE,        /* dtype(.expr) */
   KJ_TYPE_ARRAY,        /* .element with .rank `:` dimensions and .layout; only where the element is not fixed: dtype(A)[:, :] */
   KJ_TYPE_STATIC_ARRAY, /* .element[.extents ...]; no extents: shared memory of the launch's size */
   KJ_TYPE_TUPLE,        /* .items */
-  KJ_TYPE_POINTER,      /* .element* : parsed, printed, refused by the verifier until pointers are supported */
-  KJ_TYPE_NAMED         /* .name of a struct: the same */
+  KJ_TYPE_POINTER,      /* .element*; only where the element is not fixed: dtype(A)* */
+  KJ_TYPE_NAMED         /* .name of a struct; the verifier turns it into FIXED */
 } kj_type_expr_kind;
 
 typedef struct kj_type_expr kj_type_expr;
@@ -94,7 +94,7 @@ struct kj_expr {
 typedef enum kj_decl_kind {
   KJ_DECL_FUNCTION, /* kernel, func: .function */
   KJ_DECL_CONST,    /* module constant: .type_expr may be NULL, .value an expression or a TUPLE for an aggregate (nested), or .data */
-  KJ_DECL_STRUCT,   /* parsed, printed, refused by the verifier until structs are supported */
+  KJ_DECL_STRUCT,   /* .fields, .attributes, .struct_type */
   KJ_DECL_PARAM,    /* .is_const, .type_expr or NULL, .value default or NULL; .is_func */
   KJ_DECL_LET,      /* .value, or NULL when one of several names of a destructuring statement */
   KJ_DECL_VAR,      /* the same; .type_expr or NULL */
@@ -126,19 +126,32 @@ struct kj_decl {
   kjit_type data_element;
   int64_t extents[KJ_MAX_RANK];
   uint32_t rank;
-  kj_decls fields; /* STRUCT: PARAM-like decls */
+  kj_decls fields;       /* STRUCT: PARAM-like decls */
+  kjit_type struct_type; /* STRUCT: set by the verifier or the builder */
 };
 
 struct kj_function {
   kj_decl *decl;
+  kjit_module *module; /* set when the module is finished */
   bool is_kernel, is_extern;
   kj_decls params;
   kj_decls locals;      /* every LET, VAR, SHARED, LOCAL, LOOP of the body, in order of declaration */
   kj_type_expr *result; /* annotation or NULL */
   kj_attributes attributes;
   kj_stmts body;
-  uint32_t local_count; /* params.count + locals.count: decl->index is below it */
+  uint32_t local_count;                /* params.count + locals.count: decl->index is below it */
+  const struct kj_bound_extern *bound; /* extern: what kjit_bind_extern gave; NULL: nothing yet */
 };
+
+/* What an extern func is, given by the host. Lives in a module's arena. */
+typedef enum kj_code_kind { KJ_CODE_NONE, KJ_CODE_PTX, KJ_CODE_BITCODE, KJ_CODE_LLVM_TEXT } kj_code_kind;
+typedef struct kj_bound_extern {
+  void (*host_function)(void); /* CPU; NULL: none */
+  kj_code_kind kind;           /* of the code for GPUs */
+  const char *code;            /* followed by a 0 byte */
+  size_t size_bytes;
+  uint64_t digest[2]; /* of the code */
+} kj_bound_extern;
 
 /* ---- statements ---- */
 
@@ -175,20 +188,27 @@ struct kj_stmt {
 
 /* ---- modules ---- */
 
+typedef struct kj_import {
+  const char *name;
+  kj_location location;
+} kj_import;
+
 struct kjit_module {
   kj_arena arena;
-  kjit_context *context; /* not owned */
-  kj_types *types;       /* of the context */
-  kj_sources sources;    /* file 0 is the text parsed, or the builder's module name */
-  KJ_LIST(const char *) imports;
-  kj_location import_location; /* of the first import */
-  kj_decls decls;              /* functions, constants, structs in order */
+  kjit_context *context;      /* not owned */
+  kj_types *types;            /* of the context */
+  kj_sources sources;         /* file 0 is the text parsed, or the builder's module name */
+  KJ_LIST(kj_import) imports; /* what kj_read_imports has not brought in: none are left in a finished module */
+  kj_decls decls;             /* functions, constants, structs in order; those of imported sources behind those of the importing one */
   uint64_t parse_time_ns;
   _Atomic uint32_t references;
   void *kernels; /* kjit_kernel objects, made by the runtime on demand */
   void (*release_kernels)(kjit_module *module);
   kjit_module *previous, *next; /* in the context's list of published modules */
   bool is_published;
+  bool is_linked;         /* of several modules: names may be there twice */
+  bool has_tensor_copies; /* somewhere: their descriptors are large parameters */
+  kjit_module *bases[2];  /* that it was made from, retained; their texts and data are its own too */
 };
 
 typedef struct kj_attribute_info {
@@ -221,6 +241,14 @@ extern const kj_op_info kj_op_table[KJIT_OP_COUNT];
 /* Text to a finished module: parse (recursive descent straight into the arena), then kj_finish_module. On failure *module is NULL and diagnostics say why. */
 kjit_status kj_parse_module(kjit_context *context, kj_types *types, const char *name, const char *text, size_t size_bytes, kj_diagnostics *diagnostics,
                             kjit_module **module);
+/* A source is a program somebody wrote or emitted; columns and lines are 32 bits. */
+enum { KJ_MAX_SOURCE_BYTES = 64 << 20 };
+/* Another source of the module; name and text are copied. */
+void kj_add_source(kjit_module *module, const char *name, const char *text, size_t size_bytes);
+/* The declarations of a source into the module. Errors are reported. */
+void kj_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics);
+/* import.c: finds, reads and parses what the module imports, and what that imports, each source once. Errors are reported. */
+void kj_read_imports(kjit_module *module, kj_diagnostics *diagnostics);
 /* Resolves module-level names and built-ins, then verifies: names, arity where known, places, break and return, attributes, what is not supported yet.
  * The builder ends here too. Jumps through module->arena.on_failure on errors after reporting them. */
 void kj_finish_module(kjit_module *module, kj_diagnostics *diagnostics);
@@ -234,8 +262,14 @@ void kj_print_reachable(const kjit_module *module, const kj_decl *const *roots, 
 kjit_status kj_parse_type(kj_types *types, const char *text, kj_diagnostics *diagnostics, kjit_type *type);
 /* Parses without kj_finish_module: names of the module stay unresolved. For printing what is not supported yet, and for tests. */
 kjit_status kj_read_module(kj_types *types, const char *name, const char *text, size_t size_bytes, kj_diagnostics *diagnostics, kjit_module **module);
+/* structs.c: declares the structs that a type of the table is made of, where the module does not yet: for modules that are built. */
+void kj_declare_structs(kjit_module *module, kjit_type type, kj_location location);
 /* An empty module with one reference; NULL when out of memory. Set arena.on_failure before its arena is used. */
 kjit_module *kj_create_module(kjit_context *context, kj_types *types);
+/* copy.c: a published module like module, in which what module leaves open (extern declarations without a meaning) is what library (may be NULL) declares under that name, and
+ * library's declarations are there too; then changed by change (may be NULL), which may report errors and jump through the copy's arena. Errors are reported. */
+typedef void (*kj_change)(kjit_module *copy, void *data, kj_diagnostics *diagnostics);
+kjit_status kj_change_module(kjit_module *module, kjit_module *library, kj_change change, void *data, kj_diagnostics *diagnostics, kjit_module **changed);
 /* Hands a finished module to the host: from now on the context frees it if the host does not. */
 void kj_publish_module(kjit_module *module);
 /* Whatever the count of references says. */

@@ -38,7 +38,7 @@ static const char *make_identifier(kj_arena *arena, const char *name)
 
 static bool is_free(const kj_naming *naming, const char *name)
 {
-  return !kj_find_entry(&naming->taken, name, strlen(name)) && !kj_find_builtin(name) && kj_find_scalar(name, strlen(name)) == KJIT_ANY;
+  return !kj_find_entry(&naming->taken, name, strlen(name)) && !kj_find_builtin(name) && !kj_is_type_name(name, strlen(name));
 }
 
 static const char *make_free_name(kj_naming *naming, const char *name)
@@ -120,6 +120,15 @@ static void reach_outside(kj_naming *naming, const char *name)
   entry->value = NULL;
 }
 
+static void reach_type(kj_naming *naming, kjit_type type)
+{
+  const kj_type_info *info = kj_type(naming->types, type);
+  if (info->class_ == KJ_CLASS_VECTOR) reach_outside(naming, kj_format(naming->arena, "%sx%u", kj_type(naming->types, info->element)->name, info->count));
+  else if (info->class_ == KJ_CLASS_STRUCT) reach(naming, info->name, NULL);
+  else if (info->class_ == KJ_CLASS_POINTER) reach_type(naming, info->element);
+  else if (type < KJIT_SCALAR_COUNT) reach_outside(naming, info->name);
+}
+
 /* ---- the walk ---- */
 
 static void walk_expr(kj_naming *naming, const kj_expr *expr);
@@ -134,7 +143,7 @@ static void walk_type(kj_naming *naming, const kj_type_expr *type, bool in_expre
 {
   if (!type) return;
   if (in_expression && type->kind == KJ_TYPE_DTYPE) reach_outside(naming, "dtype");
-  if (in_expression && type->kind == KJ_TYPE_FIXED && type->type < KJIT_SCALAR_COUNT) reach_outside(naming, kj_type(NULL, type->type)->name);
+  if (in_expression && type->kind == KJ_TYPE_FIXED) reach_type(naming, type->type);
   if (type->expr) walk_expr(naming, type->expr);
   walk_type(naming, type->element, in_expression);
   walk_exprs(naming, &type->extents);
@@ -223,7 +232,7 @@ static void name_module(kj_naming *naming, const kjit_module *module)
   for (size_t i = 0; i < module->decls.count; i++) {
     kj_decl *decl = module->decls.items[i];
     get_text(&naming->taken, decl->name);
-    if (decl->kind == KJ_DECL_FUNCTION) get_text(&naming->global, decl->name)->value = decl;
+    if (decl->kind == KJ_DECL_FUNCTION || decl->kind == KJ_DECL_STRUCT) get_text(&naming->global, decl->name)->value = decl;
   }
   for (size_t i = 0; i < module->decls.count; i++) {
     kj_decl *decl = module->decls.items[i];
@@ -235,13 +244,13 @@ static void name_module(kj_naming *naming, const kjit_module *module)
 
 void kj_choose_names(kj_naming *naming, const kjit_module *module, kj_arena *arena)
 {
-  *naming = (kj_naming){ .arena = arena };
+  *naming = (kj_naming){ .types = module->types, .arena = arena };
   kj_init_map(&naming->changed, arena);
   kj_init_map(&naming->taken, arena);
   kj_init_map(&naming->bound, arena);
   kj_init_map(&naming->global, arena);
   take_names(naming, module);
-  bool is_text = module->sources.count && module->sources.items[0].text;
+  bool is_text = module->sources.count && module->sources.items[0].text && !module->is_linked;
   if (!is_text) name_module(naming, module);
   for (size_t i = 0; i < module->decls.count; i++)
     if (module->decls.items[i]->kind == KJ_DECL_FUNCTION) walk_function(naming, module->decls.items[i]->function);

@@ -7,6 +7,7 @@
 #include "support/map.h"
 
 typedef struct kj_naming {
+  const kj_types *types;
   kj_arena *arena;
   kj_map changed; /* address of a declaration -> its new name; the others keep theirs */
   kj_map taken;   /* every name that means something somewhere in the module -> the last number tried behind it */

@@ -85,7 +85,7 @@ static void refuse_cast(kj_parser *parser, const kj_expr *expr, kj_location plac
   bool is_value = kj_at(parser, KJ_TOKEN_NAME) || kj_at(parser, KJ_TOKEN_INT) || kj_at(parser, KJ_TOKEN_FLOAT) || kj_at(parser, KJ_TOKEN_LEFT_PAREN);
   if (expr->kind != KJ_EXPR_NAME || !is_value || parser->lexer.token.newline_before) return;
   const char *alias = kj_find_type_alias(expr->name);
-  bool is_type = kj_find_scalar(expr->name, strlen(expr->name)) != KJIT_ANY;
+  bool is_type = kj_is_type_name(expr->name, strlen(expr->name));
   if (alias || is_type) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "a conversion is written `%s(x)`", alias ? alias : expr->name);
 }
 
@@ -135,6 +135,14 @@ static _Noreturn void refuse_operand(kj_parser *parser)
   kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a value, found %s", kj_describe_token(parser));
 }
 
+/* `const f32*` behind `bitcast(`. */
+static kj_expr *parse_const_type(kj_parser *parser)
+{
+  kj_expr *expr = new_expr(parser, KJ_EXPR_TYPE, kj_place(parser));
+  expr->type_expr = kj_parse_type_expr(parser);
+  return seal(parser, expr);
+}
+
 static kj_expr *parse_primary(kj_parser *parser)
 {
   switch (parser->lexer.token.kind) {
@@ -145,6 +153,7 @@ static kj_expr *parse_primary(kj_parser *parser)
   case KJ_TOKEN_TRUE:
   case KJ_TOKEN_FALSE: return parse_bool(parser);
   case KJ_TOKEN_LEFT_PAREN: return parse_paren(parser);
+  case KJ_TOKEN_CONST: return parse_const_type(parser);
   default: refuse_operand(parser);
   }
 }
@@ -303,6 +312,26 @@ static void note_slashes(kj_parser *parser)
               "`//` divides and rounds down, and goes on in the next line; a comment starts with `#`");
 }
 
+/* `f32*` as an argument: behind the star nothing follows that could be multiplied. NULL: it is no type. */
+static kj_expr *make_pointer_type(kj_parser *parser, const kj_expr *left)
+{
+  bool is_end = kj_at(parser, KJ_TOKEN_COMMA) || kj_at(parser, KJ_TOKEN_RIGHT_PAREN);
+  if (!is_end || (left->kind != KJ_EXPR_NAME && left->kind != KJ_EXPR_TYPE)) return NULL;
+  kj_type_expr *element = left->type_expr, *pointer = KJ_NEW(parser->arena, kj_type_expr);
+  if (left->kind == KJ_EXPR_NAME) {
+    kjit_type known;
+    if (!kj_find_type(parser->types, left->name, strlen(left->name), &known)) longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
+    element = KJ_NEW(parser->arena, kj_type_expr);
+    *element = (kj_type_expr){
+      .kind = known == KJIT_ANY ? KJ_TYPE_NAMED : KJ_TYPE_FIXED, .location = left->location, .type = known, .name = known == KJIT_ANY ? left->name : NULL
+    };
+  }
+  *pointer = (kj_type_expr){ .kind = KJ_TYPE_POINTER, .location = left->location, .element = element };
+  kj_expr *type = new_expr(parser, KJ_EXPR_TYPE, left->location);
+  type->type_expr = pointer;
+  return seal(parser, type);
+}
+
 static kj_expr *parse_binary(kj_parser *parser, int least)
 {
   kj_expr *left = kj_at(parser, KJ_TOKEN_NOT) && least <= kj_op_table[KJIT_NOT].precedence ? parse_not(parser) : parse_unary(parser);
@@ -311,6 +340,11 @@ static kj_expr *parse_binary(kj_parser *parser, int least)
     if (op == KJ_NO_OP || kj_op_table[op].precedence < least || kj_at_line_end(parser)) return left;
     kj_location place = kj_place(parser);
     kj_advance(parser);
+    kj_expr *type = op == KJIT_MUL ? make_pointer_type(parser, left) : NULL;
+    if (type) {
+      left = type;
+      continue;
+    }
     if (op == KJIT_FLOORDIV) note_slashes(parser);
     left = parse_operation(parser, op, left, place, parse_binary(parser, kj_op_table[op].precedence + 1));
     if (kj_op_table[op].class_ == KJ_OP_COMPARE) refuse_chain(parser, op);

@@ -47,18 +47,24 @@ static kj_type_expr *parse_base(kj_parser *parser)
   size_t length = parser->lexer.token.length;
   kj_advance(parser);
   if (strcmp(name, "dtype") == 0 && kj_at(parser, KJ_TOKEN_LEFT_PAREN)) return parse_dtype(parser, place);
-  kjit_type scalar = kj_find_scalar(name, length);
-  kj_type_expr *type = new_type(parser, scalar == KJIT_ANY ? KJ_TYPE_NAMED : KJ_TYPE_FIXED, place);
-  type->type = scalar;
-  type->name = scalar == KJIT_ANY ? name : NULL;
+  kjit_type known;
+  if (!kj_find_type(parser->types, name, length, &known)) longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
+  kj_type_expr *type = new_type(parser, known == KJIT_ANY ? KJ_TYPE_NAMED : KJ_TYPE_FIXED, place);
+  type->type = known;
+  type->name = known == KJIT_ANY ? name : NULL;
   return type;
 }
 
 /* ---- suffixes ---- */
 
+static bool is_fixed_array(const kj_parser *parser, const kj_type_expr *type)
+{
+  return type->kind == KJ_TYPE_FIXED && kj_type(parser->types, type->type)->class_ == KJ_CLASS_ARRAY;
+}
+
 static kj_type_expr *make_array(kj_parser *parser, kj_type_expr *element, uint32_t rank, kjit_layout layout)
 {
-  if (element->kind == KJ_TYPE_ARRAY || element->kind == KJ_TYPE_STATIC_ARRAY || (element->kind == KJ_TYPE_FIXED && !kj_is_scalar(element->type)))
+  if (element->kind == KJ_TYPE_ARRAY || element->kind == KJ_TYPE_STATIC_ARRAY || is_fixed_array(parser, element))
     kj_fail_parse(parser, element->location, KJIT_ERROR_UNSUPPORTED, "arrays of arrays are not supported; an array of rank 2 is `f32[:, :]`");
   kj_type_expr *array = new_type(parser, element->kind == KJ_TYPE_FIXED ? KJ_TYPE_FIXED : KJ_TYPE_ARRAY, element->location);
   array->rank = rank;
@@ -205,17 +211,34 @@ void kj_make_argument_type(kj_parser *parser, kj_type_expr *type)
 
 /* ---- a type alone ---- */
 
+/* Structs are known by the modules and calls that made them in this context. */
+static kjit_type find_struct(kj_parser *parser, const kj_type_expr *type)
+{
+  bool is_ambiguous;
+  kjit_type found = kj_find_struct(parser->types, type->name, &is_ambiguous);
+  if (found == KJIT_ANY) kj_fail_unknown_type(&parser->lexer, type);
+  if (is_ambiguous)
+    kj_fail_parse(parser, type->location, KJIT_ERROR_NAME, "there are several structs `%s`, with different fields: kjit_get_struct_type names one of them",
+                  type->name);
+  return found;
+}
+
 static kjit_type find_type(kj_parser *parser, kj_type_expr *type)
 {
+  kjit_type made;
   kj_make_argument_type(parser, type);
   if (type->kind == KJ_TYPE_FIXED) return type->type;
-  if (type->kind == KJ_TYPE_NAMED) kj_fail_unknown_type(&parser->lexer, type);
-  const kj_type_expr *element = type->element;
-  bool is_array = type->kind != KJ_TYPE_TUPLE && type->kind != KJ_TYPE_POINTER;
-  if (is_array && element && element->kind == KJ_TYPE_NAMED) kj_fail_unknown_type(&parser->lexer, element);
-  if (type->kind != KJ_TYPE_TUPLE)
-    kj_fail_parse(parser, type->location, KJIT_ERROR_UNSUPPORTED, "%s are not supported yet",
-                  type->kind == KJ_TYPE_POINTER ? "pointer types" : "arrays of such elements");
+  if (type->kind == KJ_TYPE_NAMED) return find_struct(parser, type);
+  if (type->kind != KJ_TYPE_TUPLE) {
+    kjit_type element = find_type(parser, type->element);
+    if (!kj_type(parser->types, element)->size_bytes)
+      kj_fail_parse(parser, type->location, KJIT_ERROR_UNSUPPORTED, "%s of such elements are not supported",
+                    type->kind == KJ_TYPE_POINTER ? "pointers" : "arrays");
+    made = type->kind == KJ_TYPE_POINTER ? kj_intern_pointer(parser->types, element, type->read_only)
+                                         : kj_array_type(parser->types, element, type->rank, type->layout, type->read_only);
+    if (made == KJIT_ANY) longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
+    return made;
+  }
   kjit_type *items = KJ_NEW_ARRAY(parser->arena, kjit_type, type->items.count);
   for (size_t i = 0; i < type->items.count; i++) items[i] = find_type(parser, type->items.items[i]);
   kjit_type tuple = kj_intern_tuple(parser->types, items, (uint32_t)type->items.count);
@@ -233,7 +256,7 @@ kjit_status kj_parse_type(kj_types *types, const char *text, kj_diagnostics *dia
   kj_parser parser = { .types = types, .arena = &arena };
   int jump = setjmp(on_failure);
   if (jump == 0) {
-    if (!kj_check_text(text, source.size_bytes, &sources, diagnostics)) longjmp(on_failure, KJ_JUMP_ERROR);
+    if (!kj_check_text(&sources, 0, diagnostics)) longjmp(on_failure, KJ_JUMP_ERROR);
     kj_init_lexer(&parser.lexer, text, source.size_bytes, &arena, &sources, diagnostics);
     parser.lexer.on_error = &on_failure;
     kj_next_token(&parser.lexer);

@@ -8,8 +8,7 @@
 #include "ir/habits.h"
 #include "ir/statements.h"
 
-/* A source is a program somebody wrote or emitted; columns and lines are 32 bits. */
-enum { MAX_SOURCE_BYTES = 64 << 20, MAX_ERRORS = 10 };
+enum { MAX_ERRORS = 10 };
 
 /* ---- tokens ---- */
 
@@ -323,11 +322,10 @@ static void parse_struct(kj_parser *parser)
 
 static void parse_import(kj_parser *parser)
 {
-  kjit_module *module = parser->module;
-  if (module->imports.count == 0) module->import_location = kj_place(parser);
   kj_advance(parser);
   kj_token name = kj_expect(parser, KJ_TOKEN_STRING, "with the name of the file after `import`");
-  KJ_PUSH(parser->arena, &module->imports, name.string);
+  kj_import import = { name.string, name.location };
+  KJ_PUSH(parser->arena, &parser->module->imports, import);
 }
 
 static void parse_extern(kj_parser *parser)
@@ -420,30 +418,37 @@ static uint64_t now_ns(void)
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-static void add_source(kjit_module *module, const char *name, const char *text, size_t size_bytes)
+void kj_add_source(kjit_module *module, const char *name, const char *text, size_t size_bytes)
 {
-  kj_source *source = KJ_NEW(&module->arena, kj_source);
-  source->name = kj_copy_string(&module->arena, name, strlen(name));
-  source->text = kj_copy_string(&module->arena, text, size_bytes);
-  source->size_bytes = size_bytes;
-  module->sources = (kj_sources){ source, 1 };
+  size_t count = module->sources.count;
+  kj_source *sources = KJ_NEW_ARRAY(&module->arena, kj_source, count + 1);
+  if (count) memcpy(sources, module->sources.items, count * sizeof *sources);
+  sources[count] = (kj_source){ kj_copy_string(&module->arena, name, strlen(name)), kj_copy_string(&module->arena, text, size_bytes), size_bytes };
+  module->sources = (kj_sources){ sources, count + 1 };
 }
 
-static void read_text(kjit_module *module, const char *name, const char *text, size_t size_bytes, kj_diagnostics *diagnostics)
+void kj_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics)
 {
-  add_source(module, name, text, size_bytes <= MAX_SOURCE_BYTES ? size_bytes : 0);
-  kj_location start = { 0, 1, 1 };
-  if (size_bytes > MAX_SOURCE_BYTES)
-    kj_report(diagnostics, &module->sources, start, KJIT_SEVERITY_ERROR, KJIT_ERROR_SYNTAX, "the text has %zu bytes; at most %d are read", size_bytes,
-              MAX_SOURCE_BYTES);
-  else if (kj_check_text(module->sources.items->text, size_bytes, &module->sources, diagnostics)) {
-    kj_parser *parser = KJ_NEW(&module->arena, kj_parser);
-    parser->module = module;
-    parser->types = module->types;
-    parser->arena = &module->arena;
-    kj_init_lexer(&parser->lexer, module->sources.items->text, size_bytes, &module->arena, &module->sources, diagnostics);
-    parse_declarations(parser);
-  }
+  if (!kj_check_text(&module->sources, file, diagnostics)) return;
+  const kj_source *source = &module->sources.items[file];
+  kj_parser *parser = KJ_NEW(&module->arena, kj_parser);
+  parser->module = module;
+  parser->types = module->types;
+  parser->arena = &module->arena;
+  kj_init_lexer(&parser->lexer, source->text, source->size_bytes, &module->arena, &module->sources, diagnostics);
+  parser->lexer.file = file;
+  parse_declarations(parser);
+}
+
+static void read_text(kjit_module *module, const char *name, const char *text, size_t size_bytes, bool with_imports, kj_diagnostics *diagnostics)
+{
+  bool is_too_long = size_bytes > KJ_MAX_SOURCE_BYTES;
+  kj_add_source(module, name, text, is_too_long ? 0 : size_bytes);
+  if (is_too_long)
+    kj_report(diagnostics, &module->sources, (kj_location){ 0, 1, 1 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_SYNTAX, "the text has %zu bytes; at most %d are read",
+              size_bytes, KJ_MAX_SOURCE_BYTES);
+  else kj_parse_source(module, 0, diagnostics);
+  if (with_imports && !diagnostics->error_count) kj_read_imports(module, diagnostics);
   if (diagnostics->error_count) longjmp(*module->arena.on_failure, KJ_JUMP_ERROR);
 }
 
@@ -454,7 +459,7 @@ static kjit_status make_module(kjit_module *made, const char *name, const char *
   int jump = setjmp(on_failure);
   if (jump == 0) {
     uint64_t start = now_ns();
-    read_text(made, name ? name : "module", text, size_bytes, diagnostics);
+    read_text(made, name ? name : "module", text, size_bytes, verify, diagnostics);
     if (verify) kj_finish_module(made, diagnostics);
     made->parse_time_ns = now_ns() - start;
   }

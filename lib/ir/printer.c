@@ -396,6 +396,16 @@ static void print_real(printer *p, double value, kjit_type type)
   else kj_print_float(fabs(value), type, p->buffer);
 }
 
+static void print_complex(printer *p, double real, double imaginary, kjit_type type)
+{
+  kjit_type part = type == KJIT_C64 ? KJIT_F32 : KJIT_F64;
+  kj_append_format(p->buffer, "%s(", kj_type(p->module->types, type)->name);
+  print_real(p, real, part);
+  put(p, ", ");
+  print_real(p, imaginary, part);
+  put(p, ")");
+}
+
 static void print_signed(printer *p, int64_t value) { kj_append_format(p->buffer, "%lld", (long long)value); }
 
 #define LOAD(type, from) ((type *)memcpy(&(type){ 0 }, from, sizeof(type)))[0]
@@ -416,6 +426,8 @@ static void print_element(printer *p, kjit_type type, const char *from)
   case KJIT_BF16: print_real(p, kj_decode_bf16(LOAD(uint16_t, from)), type); break;
   case KJIT_F32: print_real(p, LOAD(float, from), type); break;
   case KJIT_F64: print_real(p, LOAD(double, from), type); break;
+  case KJIT_C64: print_complex(p, LOAD(float, from), LOAD(float, from + sizeof(float)), type); break;
+  case KJIT_C128: print_complex(p, LOAD(double, from), LOAD(double, from + sizeof(double)), type); break;
   default: break; /* the builder takes no others */
   }
 }
@@ -495,7 +507,7 @@ static void print_module(printer *p)
   kj_append(p->buffer, "", 0);
   for (size_t i = 0; i < p->module->imports.count; i++) {
     put(p, "import ");
-    print_string(p, p->module->imports.items[i]);
+    print_string(p, p->module->imports.items[i].name);
     put(p, "\n");
   }
   for (size_t i = 0; i < p->module->decls.count; i++) print_decl(p, i);

@@ -51,7 +51,6 @@ static void print_reachable(reacher *r, const kj_decl *const *roots, size_t coun
     const char *name = kj_printed_name(&r->naming, roots[i]);
     reach_name(r, name, strlen(name));
   }
-  for (size_t i = 0; i < r->module->imports.count; i++) kj_append_format(r->buffer, "import %s\n", r->module->imports.items[i]);
   for (size_t i = 0; i < r->reached.count; i++) {
     size_t start = r->buffer->length;
     kj_print_decl(r->module, &r->naming, r->reached.items[i], r->buffer);

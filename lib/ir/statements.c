@@ -247,7 +247,7 @@ static void refuse_words(kj_parser *parser, const kj_token *first)
   bool is_word = kj_at(parser, KJ_TOKEN_NAME) || kj_at(parser, KJ_TOKEN_STAR) || kj_at(parser, KJ_TOKEN_SHARED) || kj_at(parser, KJ_TOKEN_CONST) ||
                  kj_at(parser, KJ_TOKEN_COLON);
   if (sentence && (is_word || !kj_at(parser, KJ_TOKEN_ASSIGN))) kj_fail_parse(parser, first->location, KJIT_ERROR_SYNTAX, "%s", sentence);
-  bool is_type = kj_find_type_alias(first->name->key) || kj_find_scalar(first->start, first->length) != KJIT_ANY;
+  bool is_type = kj_find_type_alias(first->name->key) || kj_is_type_name(first->start, first->length);
   if (is_word && is_type)
     kj_fail_parse(parser, first->location, KJIT_ERROR_SYNTAX,
                   "a variable is declared `var x = value` or `var x: f32 = value`, a name for a value `let x = value`");

@@ -79,6 +79,21 @@ bool kj_has_type(kj_types *types, kjit_type type)
   return known;
 }
 
+kjit_type kj_find_struct(kj_types *types, const char *name, bool *is_ambiguous)
+{
+  kjit_type found = KJIT_ANY;
+  *is_ambiguous = false;
+  pthread_mutex_lock(&types->mutex);
+  for (uint32_t i = 0; i < types->count; i++) {
+    const kj_type_info *info = composed(types, i);
+    if (info->class_ != KJ_CLASS_STRUCT || strcmp(info->name, name) != 0) continue;
+    *is_ambiguous |= found != KJIT_ANY;
+    found = KJ_FIRST_COMPOSED + i;
+  }
+  pthread_mutex_unlock(&types->mutex);
+  return found;
+}
+
 static uint64_t mix(uint64_t h, uint64_t value)
 {
   h = (h ^ value) * 0x9e3779b97f4a7c15u;
@@ -108,7 +123,9 @@ static bool equal_names(const kj_type_info *a, const kj_type_info *b)
 static bool equal(const kj_type_info *a, const kj_type_info *b)
 {
   if (a->class_ != b->class_ || a->count != b->count || a->element != b->element || a->rank != b->rank) return false;
-  if (a->layout != b->layout || a->read_only != b->read_only || a->space != b->space || a->is_static != b->is_static) return false;
+  if (a->alignment_bytes != b->alignment_bytes || a->layout != b->layout || a->read_only != b->read_only || a->space != b->space ||
+      a->is_static != b->is_static)
+    return false;
   if (memcmp(a->extents, b->extents, sizeof a->extents) != 0) return false;
   if (a->class_ == KJ_CLASS_STRUCT && !equal_names(a, b)) return false;
   return a->count == 0 || !a->items || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0;
@@ -211,6 +228,7 @@ kjit_type kj_intern_array(kj_types *types, const kj_type_info *array)
   wanted.space = array->space;
   wanted.is_static = array->is_static;
   if (array->is_static) memcpy(wanted.extents, array->extents, array->rank * sizeof *array->extents);
+  wanted.alignment_bytes = array->alignment_bytes == kj_alignment(types, array->element) ? 0 : array->alignment_bytes;
   if (array->space == KJ_SPACE_VALUE) kj_lay_out_array(types, &wanted);
   /* Row-major and column-major are the same thing in one dimension, and nothing is strided in none: one number for each. */
   if (wanted.rank == 0 || (wanted.rank == 1 && wanted.layout == KJIT_LAYOUT_F)) wanted.layout = KJIT_LAYOUT_C;
@@ -229,7 +247,7 @@ kjit_type kj_array_type(kj_types *types, kjit_type element, uint32_t rank, kjit_
 
 static void print_array(const kj_types *types, const kj_type_info *info, kj_buffer *buffer)
 {
-  static const char *const spaces[] = { "", "shared ", "local ", "", "" };
+  static const char *const spaces[] = { "", "shared ", "local ", "", "", "" };
   kj_append_text(buffer, spaces[info->space]);
   if (info->read_only || info->space == KJ_SPACE_CONST) kj_append_text(buffer, "const ");
   kj_print_type(types, info->element, buffer);

@@ -33,14 +33,15 @@ typedef enum kj_type_class {
   KJ_CLASS_POINTER
 } kj_type_class;
 
-/* Memory an array lives in. VALUE: it is part of a value: a member of a struct, with static extents. */
-typedef enum kj_space { KJ_SPACE_GLOBAL, KJ_SPACE_SHARED, KJ_SPACE_LOCAL, KJ_SPACE_CONST, KJ_SPACE_VALUE } kj_space;
+/* Memory an array lives in. VALUE: it is part of a value: a member of a struct, with static extents. GENERIC: what a pointer points to, which may be any. */
+typedef enum kj_space { KJ_SPACE_GLOBAL, KJ_SPACE_SHARED, KJ_SPACE_LOCAL, KJ_SPACE_CONST, KJ_SPACE_VALUE, KJ_SPACE_GENERIC } kj_space;
 
 typedef struct kj_type_info {
   kj_type_class class_;
-  uint32_t size_bytes;      /* in memory: scalars, vectors, structs, pointers, VALUE arrays; 0: it is never in memory as a whole */
-  uint32_t alignment_bytes; /* of the same: C's, for vectors CUDA's */
-  const char *name;         /* scalars, void, func, structs */
+  uint32_t size_bytes; /* in memory: scalars, vectors, structs, pointers, VALUE arrays; 0: it is never in memory as a whole */
+  uint32_t
+    alignment_bytes; /* of the same: C's, for vectors CUDA's. Of other arrays: what their elements have where it is not their type's (members of structs); else 0 */
+  const char *name; /* scalars, void, func, structs */
   /* arrays, vectors, pointers */
   kjit_type element;
   uint32_t rank;
@@ -80,8 +81,21 @@ kjit_type kj_intern_tuple(kj_types *types, const kjit_type *items, uint32_t coun
 /* lanes: 2, 3, 4, 8 or 16; element: a scalar that is not complex. KJIT_ANY: out of memory. */
 kjit_type kj_intern_vector(kj_types *types, kjit_type element, uint32_t lanes);
 kjit_type kj_intern_pointer(kj_types *types, kjit_type element, bool read_only);
-/* The same name with the same fields is the same type; names and fields are copied. Every item has a size in memory. packed: no padding, alignment 1. */
-kjit_type kj_intern_struct(kj_types *types, const char *name, const char *const *field_names, const kjit_type *items, uint32_t count, bool is_packed);
+/* How a struct is laid out. */
+typedef struct kj_struct_layout {
+  bool is_packed;           /* no padding, alignment 1 */
+  uint32_t alignment_bytes; /* of @align: at least this; 0: the fields' */
+} kj_struct_layout;
+/* The same name with the same fields is the same type; names and fields are copied. Every item has a size in memory. */
+kjit_type kj_intern_struct(kj_types *types, const char *name, const char *const *field_names, const kjit_type *items, uint32_t count, kj_struct_layout layout);
+/* Whether it can be the element of an array, a field, or what a pointer points to: it lies in memory as a whole and is no array. For numbers from a host too. */
+bool kj_is_element(kj_types *types, kjit_type type);
+/* The struct type of that name, KJIT_ANY where there is none; *is_ambiguous where there are several. */
+kjit_type kj_find_struct(kj_types *types, const char *name, bool *is_ambiguous);
+/* Of a value in memory, in bytes. */
+uint32_t kj_alignment(const kj_types *types, kjit_type type);
+/* What a component at this offset from something so aligned has. */
+uint32_t kj_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes);
 /* Component `index` of a struct, vector or complex type; index is below kj_component_count (0 for all other types). */
 uint32_t kj_component_count(const kj_types *types, kjit_type type);
 kj_component kj_get_component(const kj_types *types, kjit_type type, uint32_t index);
@@ -94,6 +108,12 @@ void kj_lay_out_array(const kj_types *types, kj_type_info *array);
 void kj_print_type(const kj_types *types, kjit_type type, kj_buffer *buffer);
 /* KJIT_ANY: no scalar of that name ("index" is i64). */
 kjit_type kj_find_scalar(const char *name, size_t length);
+/* Whether a name is one of a vector, "f32x4": what it is made of. */
+bool kj_split_vector(const char *name, size_t length, kjit_type *element, uint32_t *lanes);
+/* A scalar or a vector. */
+bool kj_is_type_name(const char *name, size_t length);
+/* The same as a type of the table; KJIT_ANY: neither. False: out of memory. */
+bool kj_find_type(kj_types *types, const char *name, size_t length, kjit_type *type);
 
 static inline bool kj_is_scalar(kjit_type type) { return type >= KJIT_BOOL && type < KJIT_SCALAR_COUNT; }
 static inline bool kj_is_weak(kjit_type type) { return type == KJ_WEAK_INT || type == KJ_WEAK_FLOAT; }

@@ -6,9 +6,6 @@
 
 enum { MAX_ERRORS = 10 };
 
-/* Attributes that no pass reads yet: refused, since ignoring them would change what a kernel promises. */
-static const kj_attribute_id unsupported_attributes[] = { KJ_ATTRIBUTE_CLUSTER, KJ_ATTRIBUTE_PACKED };
-
 static void count_error(kj_verifier *v)
 {
   if (v->diagnostics->error_count >= MAX_ERRORS) longjmp(*v->arena->on_failure, KJ_JUMP_ERROR);
@@ -55,13 +52,6 @@ static const char *describe_place(unsigned place)
                                    : "a struct";
 }
 
-static bool is_unsupported(const kj_attribute *attribute)
-{
-  for (size_t i = 0; i < sizeof unsupported_attributes / sizeof *unsupported_attributes; i++)
-    if (attribute->info == &kj_attribute_table[unsupported_attributes[i]]) return true;
-  return false;
-}
-
 static void verify_alignment(kj_verifier *v, const kj_attribute *attribute)
 {
   const kj_expr *value = attribute->values.items[0];
@@ -95,10 +85,6 @@ static void verify_attribute(kj_verifier *v, kj_attribute *attribute, unsigned p
     kj_fail_verify(v, attribute->location, KJIT_ERROR_TYPE, "`@%s` does not belong to %s", info->name, describe_place(place));
     return;
   }
-  if (is_unsupported(attribute)) {
-    kj_fail_verify(v, attribute->location, KJIT_ERROR_UNSUPPORTED, "`@%s` is not supported yet", info->name);
-    return;
-  }
   if (count < (size_t)info->least || count > (size_t)info->most) {
     if (info->least == info->most)
       kj_fail_verify(v, attribute->location, KJIT_ERROR_TYPE, "`@%s` takes %d value%s, not %zu", info->name, info->least, info->least == 1 ? "" : "s", count);
@@ -113,6 +99,18 @@ static void verify_attribute(kj_verifier *v, kj_attribute *attribute, unsigned p
   else verify_positive(v, attribute);
 }
 
+static void verify_contradiction(kj_verifier *v, const kj_attributes *attributes, size_t index)
+{
+  static const kj_attribute_id pairs[][2] = { { KJ_ATTRIBUTE_INLINE, KJ_ATTRIBUTE_NOINLINE }, { KJ_ATTRIBUTE_STRICT, KJ_ATTRIBUTE_FASTMATH } };
+  for (size_t j = 0; j < index; j++)
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+      const kj_attribute_info *a = attributes->items[index].info, *b = attributes->items[j].info, *x = &kj_attribute_table[pairs[k][0]],
+                              *y = &kj_attribute_table[pairs[k][1]];
+      if ((a == x && b == y) || (a == y && b == x))
+        kj_fail_verify(v, attributes->items[index].location, KJIT_ERROR_TYPE, "`@%s` and `@%s` exclude each other", b->name, a->name);
+    }
+}
+
 static void verify_attributes(kj_verifier *v, kj_attributes *attributes, unsigned place)
 {
   for (size_t i = 0; i < attributes->count; i++) {
@@ -121,6 +119,7 @@ static void verify_attributes(kj_verifier *v, kj_attributes *attributes, unsigne
     bool is_repeatable = attribute->info == &kj_attribute_table[KJ_ATTRIBUTE_GENERAL];
     for (size_t j = 0; j < i && !is_repeatable; j++)
       if (attributes->items[j].info == attribute->info) kj_fail_verify(v, attribute->location, KJIT_ERROR_NAME, "`@%s` is given twice", attribute->info->name);
+    verify_contradiction(v, attributes, i);
   }
 }
 
@@ -162,7 +161,8 @@ static void verify_storage(kj_verifier *v, kj_stmt *stmt)
   kj_verify_type(v, type, true);
   verify_attributes(v, &decl->attributes, KJ_PLACE_ARRAY);
   const kj_type_expr *element = is_array ? type->element : type;
-  bool is_scalar = element->kind == KJ_TYPE_DTYPE || (element->kind == KJ_TYPE_FIXED && kj_is_scalar(element->type));
+  bool is_whole = element->kind == KJ_TYPE_FIXED && kj_type(v->module->types, element->type)->class_ != KJ_CLASS_ARRAY;
+  bool is_scalar = element->kind == KJ_TYPE_DTYPE || is_whole;
   if (element->kind == KJ_TYPE_TUPLE) kj_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED, "tuples in %s memory are not supported", word);
   else if (!is_scalar && (element->kind == KJ_TYPE_FIXED || element->kind == KJ_TYPE_ARRAY))
     kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a %s array has extents: `%s %s: f32[16]`", word, word, decl->name);
@@ -265,6 +265,12 @@ static void verify_return(kj_verifier *v, kj_stmt *stmt)
 
 static void verify_evaluate(kj_verifier *v, kj_stmt *stmt) { kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE); }
 
+static void verify_print(kj_verifier *v, kj_stmt *stmt)
+{
+  for (size_t i = 0; i < stmt->args.count; i++)
+    if (stmt->args.items[i]->kind != KJ_EXPR_STRING) kj_verify_expr(v, stmt->args.items[i], KJ_ROLE_VALUE);
+}
+
 static void verify_stmt(kj_verifier *v, kj_stmt *stmt)
 {
   switch (stmt->kind) {
@@ -280,7 +286,7 @@ static void verify_stmt(kj_verifier *v, kj_stmt *stmt)
   case KJ_STMT_RETURN: verify_return(v, stmt); break;
   case KJ_STMT_ASSERT: kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE); break;
   case KJ_STMT_RAISE: break;
-  case KJ_STMT_PRINT: kj_fail_verify(v, stmt->location, KJIT_ERROR_UNSUPPORTED, "`print` is not supported yet"); break;
+  case KJ_STMT_PRINT: verify_print(v, stmt); break;
   }
 }
 
@@ -337,7 +343,7 @@ static void verify_result(kj_verifier *v)
   const kj_function *function = v->function;
   find_returns(&function->body, &found);
   bool needs_value = found.with || function->result;
-  if (function->is_kernel || !needs_value) return;
+  if (function->is_kernel || function->is_extern || !needs_value) return;
   if (found.without) {
     kj_fail_verify(v, found.without->location, KJIT_ERROR_TYPE, "`%s` returns a value elsewhere and none here", function->decl->name);
     if (found.with) kj_note_verify(v, found.with->location, "here it returns a value");
@@ -378,6 +384,8 @@ static void verify_function(kj_verifier *v, kj_decl *decl)
   if (!kj_is_name(decl->name) && function->is_kernel)
     kj_fail_verify(v, decl->location, KJIT_ERROR_NAME, "`%s` is no name for a kernel: letters, digits and `_`, no digit first, no word of the language",
                    decl->name);
+  if (function->is_extern && !kj_is_name(decl->name)) kj_fail_verify(v, decl->location, KJIT_ERROR_NAME, "`%s` is no name of a C function", decl->name);
+  if (function->is_extern && function->body.count) kj_fail_verify(v, decl->location, KJIT_ERROR_MISUSE, "the extern func `%s` has statements", decl->name);
   if (function->is_kernel && function->result)
     kj_fail_verify(v, function->result->location, KJIT_ERROR_TYPE, "a kernel returns nothing: it writes to its array arguments");
   for (size_t i = 0; i < function->params.count; i++) show(v, function->params.items[i]);
@@ -428,8 +436,9 @@ static void verify_shape(kj_verifier *v, const kj_decl *decl)
   uint32_t rank = measure_aggregate(v, decl->value, 0, extents);
   if (!type) return;
   bool is_array = type->kind == KJ_TYPE_STATIC_ARRAY;
-  bool is_scalar = type->kind == KJ_TYPE_DTYPE || (type->kind == KJ_TYPE_FIXED && kj_is_scalar(type->type));
-  if (!is_array && !is_scalar) kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a constant is a scalar or an array with extents: `f32[3]`");
+  bool is_scalar = type->kind == KJ_TYPE_DTYPE || (type->kind == KJ_TYPE_FIXED && kj_is_element(v->module->types, type->type));
+  if (!is_array && !is_scalar)
+    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a constant is a scalar, a vector, a struct or an array of these with extents: `f32[3]`");
   else if (is_array && type->extents.count != rank)
     kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE, "the type of `%s` has %zu dimensions, its value %u", decl->name, type->extents.count, rank);
   else if (is_scalar && rank) kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE, "`%s` is a scalar by its type, its value an array", decl->name);
@@ -496,7 +505,7 @@ static void collect_names(kj_verifier *v)
   for (size_t i = 0; i < v->module->decls.count; i++) {
     kj_decl *decl = v->module->decls.items[i];
     decl->index = (uint32_t)i;
-    if (!v->is_text && decl->kind != KJ_DECL_FUNCTION) continue;
+    if (!v->is_text && decl->kind != KJ_DECL_FUNCTION && decl->kind != KJ_DECL_STRUCT) continue;
     kj_map_entry *entry = kj_get_entry(&v->decls, decl->name, strlen(decl->name));
     if (entry->value) {
       const kj_decl *first = entry->value;
@@ -506,21 +515,6 @@ static void collect_names(kj_verifier *v)
   }
 }
 
-/* What uses a struct would only repeat that there are none: this is the last word where it finds something. */
-static void refuse_declarations(kj_verifier *v)
-{
-  const kjit_module *module = v->module;
-  size_t errors = v->diagnostics->error_count;
-  if (module->imports.count) kj_fail_verify(v, module->import_location, KJIT_ERROR_UNSUPPORTED, "`import` is not supported yet");
-  for (size_t i = 0; i < module->decls.count; i++) {
-    const kj_decl *decl = module->decls.items[i];
-    bool is_extern = (decl->kind == KJ_DECL_FUNCTION && decl->function->is_extern) || (decl->kind == KJ_DECL_CONST && !decl->value && !decl->data);
-    if (decl->kind == KJ_DECL_STRUCT) kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "struct types are not supported yet: `%s`", decl->name);
-    if (is_extern) kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "`extern` is not supported yet: `%s`", decl->name);
-  }
-  if (v->diagnostics->error_count > errors) longjmp(*v->arena->on_failure, KJ_JUMP_ERROR);
-}
-
 void kj_finish_module(kjit_module *module, kj_diagnostics *diagnostics)
 {
   kj_verifier *v = KJ_NEW(&module->arena, kj_verifier);
@@ -528,14 +522,17 @@ void kj_finish_module(kjit_module *module, kj_diagnostics *diagnostics)
   v->is_text = module->sources.count && module->sources.items[0].text;
   kj_init_map(&v->decls, v->arena);
   collect_names(v);
-  refuse_declarations(v);
   v->summaries = KJ_NEW_ARRAY(v->arena, kj_summary, module->decls.count + 1);
+  kj_resolve_structs(v);
   for (size_t i = 0; i < module->decls.count; i++) {
     kj_decl *decl = module->decls.items[i];
     if (decl->kind == KJ_DECL_FUNCTION) verify_function(v, decl);
+    else if (decl->kind == KJ_DECL_STRUCT) verify_attributes(v, &decl->attributes, KJ_PLACE_STRUCT);
     else verify_constant(v, decl);
   }
   verify_constant_cycles(v);
   kj_verify_calls(v);
+  for (size_t i = 0; i < module->decls.count; i++)
+    if (module->decls.items[i]->kind == KJ_DECL_FUNCTION) module->decls.items[i]->function->module = module;
   if (diagnostics->error_count) longjmp(*v->arena->on_failure, KJ_JUMP_ERROR);
 }

@@ -34,7 +34,9 @@ typedef struct kj_verifier {
   bool *visible;               /* by index of the local declaration */
   KJ_LIST(uint32_t) shown;
   bool has_dynamic_shared;
-  bool in_parameters; /* types of parameters see all of them */
+  bool in_parameters;     /* types of parameters see all of them */
+  uint8_t *struct_states; /* by index of the declaration; structs.c's own */
+  uint32_t struct_depth;
 } kj_verifier;
 
 /* Where an expression stands decides what it may be. */
@@ -57,6 +59,10 @@ void kj_verify_exprs(kj_verifier *v, kj_exprs *list, kj_role role);
 void kj_verify_type(kj_verifier *v, kj_type_expr *type, bool static_extents);
 /* What an assignment, or an atomic (shared_only), changes. */
 void kj_verify_place(kj_verifier *v, kj_expr *place, bool is_atomic);
+
+/* structs.c: gives every struct its type, and those that it holds theirs; twice does no harm. */
+void kj_resolve_structs(kj_verifier *v);
+void kj_resolve_struct(kj_verifier *v, kj_decl *decl);
 
 /* Recursion, call depth, barriers in ranges through calls. */
 void kj_verify_calls(kj_verifier *v);

@@ -1,21 +1,10 @@
-/* What holds across functions: no recursion, bounded call depth, and nothing in a grid_range or block_range, also through calls, that its independent
+/* What holds across functions: bounded call depth, recursion apart, and nothing in a grid_range or block_range, also through calls, that its independent
  * iterations could not do. A function handed over as an argument counts as called where it is handed over. */
 #include "ir/verify.h"
 
 enum { MAX_CALL_HEIGHT = 100 };
 
 static kj_summary *summary_of(kj_verifier *v, const kj_decl *decl) { return &v->summaries[decl->index]; }
-
-static _Noreturn void fail_cycle(kj_verifier *v, const kj_call_site *site, const kj_decl *caller)
-{
-  if (site->callee == caller) kj_fail_verify(v, site->location, KJIT_ERROR_UNSUPPORTED, "recursion is not supported yet: `%s` calls itself", caller->name);
-  else {
-    kj_fail_verify(v, site->location, KJIT_ERROR_UNSUPPORTED, "recursion is not supported yet: `%s` calls `%s`, which calls it again", caller->name,
-                   site->callee->name);
-    kj_note_verify(v, site->callee->location, "`%s` is declared here", site->callee->name);
-  }
-  longjmp(*v->arena->on_failure, KJ_JUMP_ERROR);
-}
 
 static void visit(kj_verifier *v, const kj_decl *decl, uint32_t depth)
 {
@@ -26,7 +15,7 @@ static void visit(kj_verifier *v, const kj_decl *decl, uint32_t depth)
   for (size_t i = 0; i < summary->calls.count; i++) {
     const kj_call_site *site = &summary->calls.items[i];
     kj_summary *callee = summary_of(v, site->callee);
-    if (callee->state == 1) fail_cycle(v, site, decl);
+    if (callee->state == 1) continue; /* recursion: whether its types can be known is seen when it is typed */
     if (depth < MAX_CALL_HEIGHT) visit(v, site->callee, depth + 1);
     if (depth >= MAX_CALL_HEIGHT || callee->height >= MAX_CALL_HEIGHT) {
       kj_fail_verify(v, site->location, KJIT_ERROR_UNSUPPORTED, "calls nest more than %d functions deep", MAX_CALL_HEIGHT);

@@ -46,7 +46,7 @@ static void fail_unknown(kj_verifier *v, kj_location location, const char *name,
 
 static bool is_known(const kj_verifier *v, const char *name)
 {
-  return kj_find_entry(&v->decls, name, strlen(name)) || kj_find_builtin(name) || kj_find_scalar(name, strlen(name)) != KJIT_ANY;
+  return kj_find_entry(&v->decls, name, strlen(name)) || kj_find_builtin(name) || kj_is_type_name(name, strlen(name));
 }
 
 /* `cuda.grid`, `math.sqrt`: fields of a name that means nothing. The whole dotted name, or NULL where the root is no such name. */
@@ -74,6 +74,15 @@ static kj_decl *find_parameter(const kj_verifier *v, const char *name)
   return NULL;
 }
 
+/* A struct that could not be made was reported: its name stays as it is. */
+static void resolve_struct_name(kj_verifier *v, kj_expr *expr, kj_decl *decl)
+{
+  kj_resolve_struct(v, decl);
+  if (decl->struct_type == KJIT_ANY) return;
+  expr->kind = KJ_EXPR_TYPE;
+  expr->type_expr = kj_spell_type(v->arena, v->module->types, decl->struct_type, expr->location);
+}
+
 static void resolve_name(kj_verifier *v, kj_expr *expr)
 {
   kj_decl *param = find_parameter(v, expr->name);
@@ -84,16 +93,19 @@ static void resolve_name(kj_verifier *v, kj_expr *expr)
   }
   const kj_map_entry *entry = kj_find_entry(&v->decls, expr->name, strlen(expr->name));
   const kj_builtin *builtin = kj_find_builtin(expr->name);
-  kjit_type scalar = kj_find_scalar(expr->name, strlen(expr->name));
-  if (entry) {
+  kjit_type type;
+  if (!kj_find_type(v->module->types, expr->name, strlen(expr->name), &type)) longjmp(*v->arena->on_failure, KJ_JUMP_MEMORY);
+  if (entry && ((const kj_decl *)entry->value)->kind == KJ_DECL_STRUCT) {
+    resolve_struct_name(v, expr, entry->value);
+  } else if (entry) {
     expr->kind = KJ_EXPR_DECL;
     expr->decl = entry->value;
   } else if (builtin) {
     expr->kind = KJ_EXPR_BUILTIN;
     expr->builtin = builtin;
-  } else if (scalar != KJIT_ANY) {
+  } else if (type != KJIT_ANY) {
     expr->kind = KJ_EXPR_TYPE;
-    expr->type_expr = kj_spell_type(v->arena, v->module->types, scalar, expr->location);
+    expr->type_expr = kj_spell_type(v->arena, v->module->types, type, expr->location);
   } else {
     fail_unknown(v, expr->location, expr->name, false);
   }
@@ -124,6 +136,10 @@ static void verify_function_name(kj_verifier *v, kj_expr *expr, kj_role role)
 static void verify_local(kj_verifier *v, const kj_expr *expr, kj_role role)
 {
   const kj_decl *decl = expr->decl;
+  if (!decl->function) {
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a field and has no value here", decl->name);
+    return;
+  }
   if (decl->function != v->function) {
     kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` belongs to another function", decl->name);
     return;
@@ -157,7 +173,8 @@ static void refuse_hidden(kj_verifier *v, const kj_expr *expr, const char *name)
 {
   const kj_map_entry *entry = v->is_text ? NULL : kj_find_entry(&v->decls, name, strlen(name));
   const kj_decl *decl = entry ? entry->value : NULL;
-  if (decl && decl->function->is_kernel) kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` is used here and is also the name of a kernel", name);
+  bool is_kernel = decl && decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel;
+  if (is_kernel) kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` is used here and is also the name of a kernel", name);
 }
 
 /* Whether a built-in has a value before any thread runs. */
@@ -193,27 +210,32 @@ static void verify_builtin(kj_verifier *v, const kj_expr *expr, kj_role role)
 
 /* ---- types ---- */
 
-static void verify_type_name(kj_verifier *v, const kj_type_expr *type)
+static void verify_type_name(kj_verifier *v, kj_type_expr *type)
 {
+  const kj_map_entry *entry = kj_find_entry(&v->decls, type->name, strlen(type->name));
+  kj_decl *decl = entry ? entry->value : NULL;
+  if (decl && decl->kind == KJ_DECL_STRUCT) {
+    kj_resolve_struct(v, decl);
+    if (decl->struct_type == KJIT_ANY) return; /* reported */
+    type->kind = KJ_TYPE_FIXED;
+    type->type = decl->struct_type;
+    return;
+  }
   const char *alias = kj_find_type_alias(type->name), *later = kj_find_planned(v->arena, type->name);
   const kj_builtin *builtin = kj_find_builtin(type->name);
   if (alias) kj_fail_verify(v, type->location, KJIT_ERROR_NAME, "`%s` is `%s` here", type->name, alias);
   else if (later) kj_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED, "%s are not supported yet: `%s`", later, type->name);
   else if (builtin || kj_find_entry(&v->decls, type->name, strlen(type->name)))
     kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "expected a type, found `%s`", type->name);
+  else if (kj_explain_name(v->arena, type->name)) kj_fail_verify(v, type->location, KJIT_ERROR_NAME, "%s", kj_explain_name(v->arena, type->name));
   else {
     kj_near near = { .name = type->name };
     for (kjit_type scalar = KJIT_BOOL; scalar < KJIT_SCALAR_COUNT; scalar++) kj_consider(&near, kj_type(v->module->types, scalar)->name);
+    for (size_t i = 0; i < v->module->decls.count; i++)
+      if (v->module->decls.items[i]->kind == KJ_DECL_STRUCT) kj_consider(&near, v->module->decls.items[i]->name);
     kj_fail_verify(v, type->location, KJIT_ERROR_NAME, near.best ? "`%s` is not a type; did you mean `%s`?" : "`%s` is not a type%.0s", type->name,
                    near.best ? near.best : "");
   }
-}
-
-static void verify_fixed_type(kj_verifier *v, const kj_type_expr *type)
-{
-  const kj_type_info *info = kj_type(v->module->types, type->type);
-  if (info->class_ == KJ_CLASS_ARRAY) info = kj_type(v->module->types, info->element);
-  if (info->class_ == KJ_CLASS_COMPLEX) kj_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED, "complex numbers are not supported yet");
 }
 
 static void verify_static_array(kj_verifier *v, kj_type_expr *type, bool static_extents)
@@ -231,13 +253,41 @@ static void verify_static_array(kj_verifier *v, kj_type_expr *type, bool static_
   }
 }
 
+/* An array or pointer whose element has become known is known too. */
+static void fix(kj_verifier *v, kj_type_expr *type, kjit_type made)
+{
+  if (made == KJIT_ANY) longjmp(*v->arena->on_failure, KJ_JUMP_MEMORY);
+  type->kind = KJ_TYPE_FIXED;
+  type->type = made;
+}
+
+static void fix_array(kj_verifier *v, kj_type_expr *type)
+{
+  if (type->element->kind != KJ_TYPE_FIXED) return;
+  fix(v, type, kj_array_type(v->module->types, type->element->type, type->rank, type->layout, type->read_only));
+}
+
+static void fix_pointer(kj_verifier *v, kj_type_expr *type)
+{
+  const kj_type_expr *element = type->element;
+  bool is_known = element->kind == KJ_TYPE_FIXED;
+  bool is_sized = is_known && kj_type(v->module->types, element->type)->size_bytes;
+  if (is_known && is_sized) fix(v, type, kj_intern_pointer(v->module->types, element->type, type->read_only));
+  else if (element->kind != KJ_TYPE_DTYPE && element->kind != KJ_TYPE_NAMED)
+    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE,
+                   "a pointer points to a scalar, a vector, a struct or a pointer; `f32*` also stands for many f32, one after the other");
+}
+
 void kj_verify_type(kj_verifier *v, kj_type_expr *type, bool static_extents)
 {
   if (!type) return;
   switch (type->kind) {
-  case KJ_TYPE_FIXED: verify_fixed_type(v, type); break;
+  case KJ_TYPE_FIXED: break;
   case KJ_TYPE_DTYPE: kj_verify_expr(v, type->expr, KJ_ROLE_VALUE); break;
-  case KJ_TYPE_ARRAY: kj_verify_type(v, type->element, false); break;
+  case KJ_TYPE_ARRAY:
+    kj_verify_type(v, type->element, false);
+    fix_array(v, type);
+    break;
   case KJ_TYPE_STATIC_ARRAY:
     verify_static_array(v, type, static_extents);
     kj_verify_type(v, type->element, false);
@@ -245,7 +295,10 @@ void kj_verify_type(kj_verifier *v, kj_type_expr *type, bool static_extents)
   case KJ_TYPE_TUPLE:
     for (size_t i = 0; i < type->items.count; i++) kj_verify_type(v, type->items.items[i], false);
     break;
-  case KJ_TYPE_POINTER: kj_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED, "pointers are not supported yet"); break;
+  case KJ_TYPE_POINTER:
+    kj_verify_type(v, type->element, false);
+    fix_pointer(v, type);
+    break;
   case KJ_TYPE_NAMED: verify_type_name(v, type); break;
   }
 }
@@ -271,30 +324,6 @@ static void convert_to_type(kj_verifier *v, kj_expr *expr)
 
 /* ---- fields ---- */
 
-static const char *const array_fields[] = { "shape", "strides", "size", "ndim" };
-enum { ARRAY_FIELD_COUNT = sizeof array_fields / sizeof *array_fields };
-
-static bool is_array_field(const char *name)
-{
-  if (strcmp(name, "T") == 0) return true; /* near to every letter: not among what a wrong name may mean */
-  for (int i = 0; i < ARRAY_FIELD_COUNT; i++)
-    if (strcmp(array_fields[i], name) == 0) return true;
-  return false;
-}
-
-static void fail_field(kj_verifier *v, const kj_expr *expr)
-{
-  const char *name = expr->name;
-  kj_near near = { .name = name };
-  for (int i = 0; i < ARRAY_FIELD_COUNT; i++) kj_consider(&near, array_fields[i]);
-  if (strspn(name, "xyzwrgba") == strlen(name)) kj_fail_verify(v, expr->location, KJIT_ERROR_UNSUPPORTED, "`.%s`: vector types are not supported yet", name);
-  else if (strcmp(name, "real") == 0 || strcmp(name, "imag") == 0)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_UNSUPPORTED, "`.%s`: complex numbers are not supported yet", name);
-  else if (strcmp(name, "dtype") == 0) kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "the element type of an array is `dtype(a)`");
-  else if (near.best) kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "there is no `.%s`; did you mean `.%s`?", name, near.best);
-  else kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "there is no `.%s`: an array has `.shape`, `.strides`, `.size`, `.ndim` and `.T`", name);
-}
-
 static void verify_field(kj_verifier *v, kj_expr *expr)
 {
   const char *dotted = spell_dotted(v, expr);
@@ -310,8 +339,7 @@ static void verify_field(kj_verifier *v, kj_expr *expr)
   if (is_position && v->fixed) verify_builtin(v, x, KJ_ROLE_VALUE);
   else if (is_position && !is_part) kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` has `.x`, `.y` and `.z`, no `.%s`", x->builtin->name, expr->name);
   if (is_position) return;
-  kj_verify_expr(v, x, KJ_ROLE_VALUE);
-  if (!is_array_field(expr->name)) fail_field(v, expr);
+  kj_verify_expr(v, x, KJ_ROLE_VALUE); /* which fields there are, its type says */
 }
 
 /* ---- calls ---- */
@@ -355,6 +383,21 @@ static void convert_dtype(kj_expr *call, kj_arena *arena)
   *call = (kj_expr){ .kind = KJ_EXPR_TYPE, .location = call->location, .height = call->height, .type_expr = type };
 }
 
+/* `f32[n, m]` behind `view(`: an index of a type, whose extents are values. */
+static void convert_to_array_type(kj_verifier *v, kj_expr *expr)
+{
+  if (expr->kind != KJ_EXPR_INDEX || expr->args.count == 0) {
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "the first argument of `view` is the type of an array with its extents: `view(f32[n, m], p)`");
+    return;
+  }
+  convert_to_type(v, expr->x);
+  for (size_t i = 0; i < expr->args.count; i++) kj_verify_expr(v, expr->args.items[i], KJ_ROLE_VALUE);
+  if (expr->x->kind != KJ_EXPR_TYPE) return; /* reported */
+  kj_type_expr *type = KJ_NEW(v->arena, kj_type_expr);
+  *type = (kj_type_expr){ .kind = KJ_TYPE_STATIC_ARRAY, .location = expr->location, .element = expr->x->type_expr, .extents = expr->args };
+  *expr = (kj_expr){ .kind = KJ_EXPR_TYPE, .location = expr->location, .height = expr->height, .type_expr = type };
+}
+
 static void note_forbidden(kj_verifier *v, const char *what, kj_location location)
 {
   kj_summary *summary = &v->summaries[v->decl->index];
@@ -366,12 +409,22 @@ static void note_forbidden(kj_verifier *v, const char *what, kj_location locatio
   summary->forbidden_at = location;
 }
 
+/* Inline PTX: a string, and the operands that it names. */
+static void verify_text(kj_verifier *v, const kj_expr *call, size_t index)
+{
+  if (index < call->args.count && call->args.items[index]->kind == KJ_EXPR_STRING) return;
+  kj_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` takes the instructions as a string: `%s`", call->x->builtin->name,
+                 index ? "ptx(i32, \"add.s32 %0, %1, %2;\", x, y)" : "ptx_effect(\"nanosleep.u32 %0;\", n)");
+}
+
 static void verify_builtin_arguments(kj_verifier *v, kj_expr *call)
 {
   const kj_builtin *builtin = call->x->builtin;
   size_t first = 0;
-  if (call->args.count && (builtin->flags & KJ_TYPE_ARG)) convert_to_type(v, call->args.items[first++]);
-  else if (call->args.count && (builtin->flags & KJ_PLACE)) kj_verify_place(v, call->args.items[first++], true);
+  if (call->args.count && builtin->id == KJ_BUILTIN_VIEW) convert_to_array_type(v, call->args.items[first++]);
+  else if (call->args.count && (builtin->flags & KJ_TYPE_ARG)) convert_to_type(v, call->args.items[first++]);
+  else if (call->args.count && (builtin->flags & (KJ_PLACE | KJ_ADDRESS))) kj_verify_place(v, call->args.items[first++], true);
+  if (builtin->id == KJ_BUILTIN_PTX || builtin->id == KJ_BUILTIN_PTX_EFFECT) verify_text(v, call, first++);
   for (size_t i = first; i < call->args.count; i++) kj_verify_expr(v, call->args.items[i], KJ_ROLE_VALUE);
 }
 
@@ -384,6 +437,7 @@ static void verify_builtin_call(kj_verifier *v, kj_expr *call)
   if (!fits && refuse_split_place(v, call)) return;
   if (!fits) fail_count(v, call, builtin->name, builtin->least, builtin->most);
   verify_builtin_arguments(v, call);
+  if (builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR || builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE) v->module->has_tensor_copies = true;
   if (builtin->flags & (KJ_BARRIER | KJ_WARP)) note_forbidden(v, kj_format(v->arena, "`%s`", builtin->name), call->location);
   bool is_grid = builtin->id == KJ_BUILTIN_GRID || builtin->id == KJ_BUILTIN_GRIDSIZE;
   if (is_grid && count == 1 && !is_literal_rank(call->args.items[0])) kj_fail_verify(v, call->location, KJIT_ERROR_TYPE, "a grid has 1, 2 or 3 dimensions");
@@ -421,9 +475,11 @@ static void verify_function_call(kj_verifier *v, kj_expr *call)
 
 static void verify_cast(kj_verifier *v, const kj_expr *call)
 {
-  if (call->args.count == 1) return;
   const kj_type_expr *type = call->x->type_expr;
-  const char *name = type->kind == KJ_TYPE_FIXED ? kj_type(v->module->types, type->type)->name : "dtype(...)";
+  bool is_scalar = type->kind == KJ_TYPE_FIXED && kj_is_scalar(type->type);
+  bool is_complex = is_scalar && kj_type(v->module->types, type->type)->class_ == KJ_CLASS_COMPLEX;
+  if (call->args.count == 1 || !is_scalar || is_complex) return; /* types of several parts are made from them: inference counts */
+  const char *name = kj_type(v->module->types, type->type)->name;
   kj_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` converts one value, not %zu", name, call->args.count);
 }
 
@@ -467,6 +523,14 @@ static void verify_index(kj_verifier *v, kj_expr *expr, kj_role role)
   }
 }
 
+/* Of a scalar or vector; NULL: others have none. */
+static const char *name_of_type(kj_verifier *v, kjit_type type)
+{
+  const kj_type_info *info = kj_type(v->module->types, type);
+  if (info->class_ == KJ_CLASS_VECTOR) return kj_format(v->arena, "%sx%u", kj_type(v->module->types, info->element)->name, info->count);
+  return kj_is_scalar(type) ? info->name : NULL;
+}
+
 static void refuse_type_value(kj_verifier *v, const kj_expr *expr, kj_role role)
 {
   if (role == KJ_ROLE_VALUE || role == KJ_ROLE_ARGUMENT)
@@ -486,8 +550,7 @@ void kj_verify_expr(kj_verifier *v, kj_expr *expr, kj_role role)
   case KJ_EXPR_BUILTIN: verify_builtin(v, expr, role); break;
   case KJ_EXPR_TYPE:
     kj_verify_type(v, expr->type_expr, false);
-    if (expr->type_expr->kind == KJ_TYPE_FIXED && kj_is_scalar(expr->type_expr->type))
-      refuse_hidden(v, expr, kj_type(v->module->types, expr->type_expr->type)->name);
+    if (expr->type_expr->kind == KJ_TYPE_FIXED && name_of_type(v, expr->type_expr->type)) refuse_hidden(v, expr, name_of_type(v, expr->type_expr->type));
     refuse_type_value(v, expr, role);
     break;
   case KJ_EXPR_UNARY:
@@ -537,20 +600,23 @@ static void verify_name_place(kj_verifier *v, kj_expr *place, bool is_atomic)
     kj_fail_verify(v, place->location, KJIT_ERROR_TYPE, "`%s` is %s and keeps its value: assign to a `var`", decl->name, decl_kinds[decl->kind]);
 }
 
-/* What an element is an element of. */
+/* What an element is an element of, or a field a part of. Whether a field is one of a struct that may change, or the extent of an array, types say. */
 static void verify_root(kj_verifier *v, const kj_expr *place)
 {
   const kj_expr *root = place;
-  while (root->kind == KJ_EXPR_INDEX || (root->kind == KJ_EXPR_FIELD && strcmp(root->name, "T") == 0)) root = root->x;
-  if (root->kind == KJ_EXPR_FIELD || root->kind == KJ_EXPR_TUPLE || root->kind == KJ_EXPR_INT || root->kind == KJ_EXPR_FLOAT)
-    kj_fail_verify(v, place->location, KJIT_ERROR_TYPE, "this cannot be changed: only elements of arrays can");
+  bool has_index = false;
+  for (; root->kind == KJ_EXPR_INDEX || root->kind == KJ_EXPR_FIELD; root = root->x) has_index |= root->kind == KJ_EXPR_INDEX;
+  if (root->kind == KJ_EXPR_TUPLE || root->kind == KJ_EXPR_INT || root->kind == KJ_EXPR_FLOAT)
+    kj_fail_verify(v, place->location, KJIT_ERROR_TYPE, "this cannot be changed: only a `var`, elements of arrays and fields of these can");
   if (root->kind != KJ_EXPR_DECL) return;
-  const kj_decl *decl = root->decl;
+  kj_decl *decl = root->decl;
   if (decl->kind == KJ_DECL_CONST) kj_fail_verify(v, place->location, KJIT_ERROR_TYPE, "`%s` is a constant and keeps its values", decl->name);
-  bool is_fixed_array = decl->kind == KJ_DECL_PARAM && decl->type_expr && decl->type_expr->kind == KJ_TYPE_FIXED;
-  bool read_only = is_fixed_array ? kj_type(v->module->types, decl->type_expr->type)->read_only : decl->type_expr && decl->type_expr->read_only;
+  if (decl->kind == KJ_DECL_VAR) decl->is_assigned = true;
+  bool is_fixed = decl->kind == KJ_DECL_PARAM && decl->type_expr && decl->type_expr->kind == KJ_TYPE_FIXED;
+  bool read_only = is_fixed ? kj_type(v->module->types, decl->type_expr->type)->read_only : decl->type_expr && decl->type_expr->read_only;
   if (decl->kind == KJ_DECL_PARAM && read_only)
-    kj_fail_verify(v, place->location, KJIT_ERROR_TYPE, "`%s` is declared `const`: its elements cannot be changed", decl->name);
+    kj_fail_verify(v, place->location, KJIT_ERROR_TYPE, "`%s` is declared `const`: %s cannot be changed", decl->name,
+                   has_index ? "its elements" : "what it points to");
 }
 
 void kj_verify_place(kj_verifier *v, kj_expr *place, bool is_atomic)
@@ -564,8 +630,7 @@ void kj_verify_place(kj_verifier *v, kj_expr *place, bool is_atomic)
   }
   kj_verify_expr(v, place, place->kind == KJ_EXPR_DECL || place->kind == KJ_EXPR_NAME ? KJ_ROLE_ARGUMENT : KJ_ROLE_VALUE);
   if (place->kind == KJ_EXPR_DECL) verify_name_place(v, place, is_atomic);
-  else if (place->kind == KJ_EXPR_INDEX) verify_root(v, place);
-  else if (place->kind == KJ_EXPR_FIELD) kj_fail_verify(v, place->location, KJIT_ERROR_TYPE, "`.%s` cannot be changed", place->name);
+  else if (place->kind == KJ_EXPR_INDEX || place->kind == KJ_EXPR_FIELD) verify_root(v, place);
   else
     kj_fail_verify(v, place->location, KJIT_ERROR_TYPE,
                    is_atomic ? "an atomic changes an element of an array, `a[i]`, or shared memory"

@@ -1,6 +1,5 @@
 #include "support/buffer.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,10 +30,9 @@ void kj_append(kj_buffer *buffer, const char *text, size_t length)
 
 void kj_append_text(kj_buffer *buffer, const char *text) { kj_append(buffer, text, strlen(text)); }
 
-void kj_append_format(kj_buffer *buffer, const char *format, ...)
+void kj_append_list(kj_buffer *buffer, const char *format, va_list list)
 {
-  va_list list, again;
-  va_start(list, format);
+  va_list again;
   va_copy(again, list);
   int length = vsnprintf(NULL, 0, format, list);
   if (length >= 0 && reserve(buffer, (size_t)length)) {
@@ -42,6 +40,13 @@ void kj_append_format(kj_buffer *buffer, const char *format, ...)
     buffer->length += (size_t)length;
   }
   va_end(again);
+}
+
+void kj_append_format(kj_buffer *buffer, const char *format, ...)
+{
+  va_list list;
+  va_start(list, format);
+  kj_append_list(buffer, format, list);
   va_end(list);
 }
 

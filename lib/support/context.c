@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/module.h"
+#include "support/fork.h"
 
 struct kj_thread_record {
   kj_thread_record *next;
@@ -33,7 +34,7 @@ void kjit_init_config(kjit_config *config)
 /* Makes the strings of the configuration the context's own. */
 static bool copy_strings(kjit_config *config)
 {
-  const char **strings[] = { &config->compiler_path, &config->libdevice_path, &config->cache_directory };
+  const char **strings[] = { &config->compiler_path, &config->libdevice_path, &config->cache_directory, &config->import_path };
   bool copied = true;
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
     if (!*strings[i]) continue;
@@ -54,7 +55,9 @@ static void free_context(kjit_context *context)
   free((void *)context->config.compiler_path);
   free((void *)context->config.libdevice_path);
   free((void *)context->config.cache_directory);
+  free((void *)context->config.import_path);
   pthread_mutex_destroy(&context->mutex);
+  pthread_mutex_destroy(&context->print_mutex);
   pthread_mutex_destroy(&context->runtime_mutex);
   free(context);
 }
@@ -70,7 +73,10 @@ kjit_status kjit_create_context(const kjit_config *config, kjit_context **contex
   kjit_init_config(&made->config);
   if (config) memcpy(&made->config, config, size);
   made->config.size_bytes = sizeof *config;
+  kj_watch_forks();
+  made->forks = atomic_load(&kj_forks);
   pthread_mutex_init(&made->mutex, NULL);
+  pthread_mutex_init(&made->print_mutex, NULL);
   pthread_mutex_init(&made->runtime_mutex, NULL);
   bool copied = copy_strings(&made->config);
   made->types = kj_create_types();
@@ -84,7 +90,7 @@ kjit_status kjit_create_context(const kjit_config *config, kjit_context **contex
 
 void kjit_destroy_context(kjit_context *context)
 {
-  if (!context) return;
+  if (!context || kj_is_forked(context)) return; /* threads that it would wait for, and the GPU, are the parent's */
   if (context->runtime && context->wait_runtime) context->wait_runtime(context->runtime);
   while (context->modules) kj_destroy_module(context->modules);
   if (context->runtime && context->destroy_runtime) context->destroy_runtime(context->runtime);
@@ -106,6 +112,8 @@ void kjit_get_statistics(kjit_context *context, kjit_statistics *statistics)
   statistics->compile_time_ns = atomic_load_explicit(&counters->compile_time_ns, memory_order_relaxed);
   statistics->disk_hits = atomic_load_explicit(&counters->disk_hits, memory_order_relaxed);
   statistics->disk_misses = atomic_load_explicit(&counters->disk_misses, memory_order_relaxed);
+  statistics->evictions = atomic_load_explicit(&counters->evictions, memory_order_relaxed);
+  statistics->imports = atomic_load_explicit(&counters->imports, memory_order_relaxed);
 }
 
 /* ---- diagnostics ---- */
@@ -151,6 +159,7 @@ kjit_status kj_finish_call(kjit_context *context, kj_diagnostics *diagnostics)
 
 kjit_status kj_fail_call(kjit_context *context, kjit_status status, const char *format, ...)
 {
+  if (context && kj_is_forked(context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   va_list list;
   va_start(list, format);
@@ -161,6 +170,7 @@ kjit_status kj_fail_call(kjit_context *context, kjit_status status, const char *
 
 const kjit_diagnostic *kjit_get_diagnostic(kjit_context *context, size_t index)
 {
+  if (context && kj_is_forked(context)) return index ? NULL : &kj_forked_diagnostic;
   const kj_thread_record *record = context ? find_record(context) : NULL;
   return record && index < record->diagnostics.count ? &record->diagnostics.items[index] : NULL;
 }
@@ -168,8 +178,19 @@ const kjit_diagnostic *kjit_get_diagnostic(kjit_context *context, size_t index)
 char *kjit_copy_diagnostics_text(kjit_context *context)
 {
   kj_buffer buffer = { 0 };
+  if (context && kj_is_forked(context)) {
+    kj_append_format(&buffer, "error: %s\n", kj_forked_diagnostic.message);
+    return kj_take_text(&buffer);
+  }
   const kj_thread_record *record = context ? find_record(context) : NULL;
   if (record) kj_print_diagnostics(&record->diagnostics, &buffer);
+  return kj_take_text(&buffer);
+}
+
+char *kjit_copy_diagnostic_text(const kjit_diagnostic *diagnostic)
+{
+  kj_buffer buffer = { 0 };
+  if (diagnostic && diagnostic->message && (unsigned)diagnostic->severity <= KJIT_SEVERITY_NOTE) kj_print_diagnostic(diagnostic, &buffer);
   return kj_take_text(&buffer);
 }
 

@@ -12,11 +12,11 @@ typedef struct kj_thread_record kj_thread_record;
 
 /* Statistics are relaxed counters: whoever makes a launch or a specialization adds to them. */
 typedef struct kj_counters {
-  _Atomic uint64_t missed_launches, compilations, compile_time_ns, disk_hits, disk_misses;
+  _Atomic uint64_t missed_launches, compilations, compile_time_ns, disk_hits, disk_misses, evictions, imports;
 } kj_counters;
 
 /* Launches are counted on several cache lines, which threads share out among themselves. */
-enum { KJ_LAUNCH_COUNTERS = 16 };
+enum { KJ_LAUNCH_COUNTERS = 64 };
 typedef struct kj_launch_counter {
   _Atomic uint64_t count;
   char padding[120];
@@ -27,7 +27,9 @@ struct kjit_context {
   kj_types *types;
   kj_counters counters;
   kj_launch_counter launches[KJ_LAUNCH_COUNTERS];
+  uint32_t forks;              /* kj_forks when it was made */
   pthread_mutex_t mutex;       /* protects records and modules */
+  pthread_mutex_t print_mutex; /* held during on_print */
   kj_thread_record *records;   /* the last failed call of each thread */
   struct kjit_module *modules; /* every live module, so that destroying the context frees those that were not released */
   /* Devices, the compiler, arrays: made by the runtime under runtime_mutex when first needed. Destroying the context calls wait_runtime (may be NULL), then

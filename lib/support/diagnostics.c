@@ -1,5 +1,6 @@
 #include "support/diagnostics.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,23 +93,55 @@ void kj_drop_diagnostics(kj_diagnostics *diagnostics, size_t count)
   diagnostics->status = KJIT_OK;
 }
 
-/* The caret's column counts bytes; tabs are repeated so that it stands below its character. */
+/* What is shown of a line: all of it, or the part around the caret. */
+typedef struct window {
+  size_t first, end;
+  bool is_cut_before, is_cut_after;
+} window;
+
+static bool is_inside_character(char c) { return ((unsigned char)c & 0xc0) == 0x80; } /* of UTF-8 */
+
+static window choose_window(const char *line, size_t caret)
+{
+  enum { WIDTH = 140, BEFORE = 70 };
+  size_t length = strlen(line);
+  window w = { .end = length };
+  if (length <= WIDTH) return w;
+  if (caret > length) caret = length;
+  w.first = caret > BEFORE ? caret - BEFORE : 0;
+  w.end = length - w.first > WIDTH ? w.first + WIDTH : length;
+  if (w.end == length) w.first = length - WIDTH;
+  while (w.first && is_inside_character(line[w.first])) w.first--;
+  while (w.end < length && is_inside_character(line[w.end])) w.end++;
+  w.is_cut_before = w.first > 0;
+  w.is_cut_after = w.end < length;
+  return w;
+}
+
+/* The caret's column counts bytes; tabs are repeated, and a character of several bytes counts once, so that it stands below its character. */
 static void print_caret(const kjit_diagnostic *item, kj_buffer *buffer)
 {
-  if (!item->source_line) return;
-  kj_append_format(buffer, "  %s\n  ", item->source_line);
-  size_t length = strlen(item->source_line);
-  for (uint32_t i = 1; i < item->column && i <= length; i++) kj_append(buffer, item->source_line[i - 1] == '\t' ? "\t" : " ", 1);
+  static const char mark[] = "...";
+  const char *line = item->source_line;
+  if (!line) return;
+  size_t caret = item->column ? item->column - 1 : 0;
+  window w = choose_window(line, caret);
+  kj_append_format(buffer, "  %s%.*s%s\n  ", w.is_cut_before ? mark : "", (int)(w.end - w.first), line + w.first, w.is_cut_after ? mark : "");
+  if (w.is_cut_before) kj_append_format(buffer, "%*s", (int)sizeof mark - 1, "");
+  for (size_t i = w.first; i < caret && i < w.end; i++)
+    if (!is_inside_character(line[i])) kj_append(buffer, line[i] == '\t' ? "\t" : " ", 1);
   kj_append_text(buffer, "^\n");
+}
+
+void kj_print_diagnostic(const kjit_diagnostic *diagnostic, kj_buffer *buffer)
+{
+  static const char *const severities[] = { "error", "warning", "remark", "note" };
+  if (diagnostic->file) kj_append_format(buffer, "%s:%u:%u: ", diagnostic->file, diagnostic->line, diagnostic->column);
+  kj_append_format(buffer, "%s: %s\n", severities[diagnostic->severity], diagnostic->message);
+  print_caret(diagnostic, buffer);
 }
 
 void kj_print_diagnostics(const kj_diagnostics *diagnostics, kj_buffer *buffer)
 {
-  static const char *const severities[] = { "error", "warning", "remark", "note" };
-  for (size_t i = 0; i < diagnostics->count; i++) {
-    const kjit_diagnostic *item = &diagnostics->items[i];
-    if (item->file) kj_append_format(buffer, "%s:%u:%u: ", item->file, item->line, item->column);
-    kj_append_format(buffer, "%s: %s\n", severities[item->severity], item->message);
-    print_caret(item, buffer);
-  }
+  for (size_t i = 0; i < diagnostics->count; i++) kj_print_diagnostic(&diagnostics->items[i], buffer);
 }

@@ -40,7 +40,9 @@ void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_l
 void kj_free_diagnostics(kj_diagnostics *diagnostics);
 /* Forgets all messages but the first count, none of which is an error. */
 void kj_drop_diagnostics(kj_diagnostics *diagnostics, size_t count);
-/* "file:line:column: error: message", the source line and a caret, for all items. */
+/* "file:line:column: error: message", the source line and a caret; of a long line the part around the caret. */
+void kj_print_diagnostic(const kjit_diagnostic *diagnostic, kj_buffer *buffer);
+/* The same for all items. */
 void kj_print_diagnostics(const kj_diagnostics *diagnostics, kj_buffer *buffer);
 
 #endif

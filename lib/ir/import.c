@@ -1,0 +1,175 @@
+/* `import`: the sources that a module is made of, beside the one that the host gave.
+ *
+ * A source is found by the host's kjit_config.find_import, else it is a file: in the folder of the importing source, else in a folder of
+ * kjit_config.import_path, else it is one of those that kjit brings along (lib/library). It is read once, however often and in whatever circle it is
+ * imported. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ir/module.h"
+#include "library/library.h"
+#include "support/context.h"
+
+enum { MAX_SOURCES = 1000 };
+
+typedef struct importer {
+  kjit_module *module;
+  kj_arena *arena;
+  kj_diagnostics *diagnostics;
+  KJ_LIST(const char *) identities; /* of the module's sources: a file's canonical path, or the name that the host gave */
+} importer;
+
+static void fail(importer *in, const kj_import *import, kjit_status status, const char *format, const char *a, const char *b)
+{
+  const char *text = kj_format(in->arena, format, a, b);
+  kj_report(in->diagnostics, &in->module->sources, import->location, KJIT_SEVERITY_ERROR, status, "%s", text);
+}
+
+static bool is_known(const importer *in, const char *identity)
+{
+  for (size_t i = 0; i < in->identities.count; i++)
+    if (strcmp(in->identities.items[i], identity) == 0) return true;
+  return false;
+}
+
+static void add(importer *in, const char *identity, const char *name, const char *text, size_t size_bytes)
+{
+  KJ_PUSH(in->arena, &in->identities, kj_copy_string(in->arena, identity, strlen(identity)));
+  kj_add_source(in->module, name, text, size_bytes);
+  kj_parse_source(in->module, (uint32_t)in->module->sources.count - 1, in->diagnostics);
+}
+
+/* ---- the host's sources ---- */
+
+/* What kjit brings along, where neither the host nor a file has the name. */
+static bool add_from_library(importer *in, const kj_import *import)
+{
+  const kj_library_source *source = kj_library;
+  while (source->name && strcmp(source->name, import->name)) source++;
+  if (!source->name) return false;
+  const char *identity = kj_format(in->arena, "<%s>", source->name);
+  if (!is_known(in, identity)) add(in, identity, identity, source->text, source->size_bytes);
+  return true;
+}
+
+static void ask_host(importer *in, const kj_import *import)
+{
+  const kjit_config *config = &in->module->context->config;
+  kjit_import found = { 0 };
+  if (!config->find_import(config->user, in->module->sources.items[import->location.file].name, import->name, &found)) {
+    if (!add_from_library(in, import)) fail(in, import, KJIT_ERROR_NAME, "there is no source `%s` to import%s", import->name, "");
+  } else if (!found.name || (!found.text && found.size_bytes))
+    fail(in, import, KJIT_ERROR_MISUSE, "find_import gives no %s for `%s`", found.name ? "text" : "name", import->name);
+  else if (found.size_bytes > KJ_MAX_SOURCE_BYTES) fail(in, import, KJIT_ERROR_SYNTAX, "`%s` is larger than a source may be%s", import->name, "");
+  else if (!is_known(in, found.name)) add(in, found.name, found.name, found.text ? found.text : "", found.size_bytes);
+}
+
+/* ---- files ---- */
+
+/* A folder and a name as one path; folder of length 0: the name itself. */
+static const char *join(importer *in, const char *folder, size_t length, const char *name)
+{
+  if (length == 0 || name[0] == '/') return name;
+  return kj_format(in->arena, "%.*s%s%s", (int)length, folder, folder[length - 1] == '/' ? "" : "/", name);
+}
+
+static size_t folder_length(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* NULL: there is no such file. */
+static const char *find_file(importer *in, const kj_import *import)
+{
+  const char *source = in->module->sources.items[import->location.file].name, *folders = in->module->context->config.import_path;
+  const char *path = join(in, source, folder_length(source), import->name);
+  if (access(path, F_OK) == 0) return path;
+  while (folders && *folders) {
+    size_t length = strcspn(folders, ":");
+    path = length ? join(in, folders, length, import->name) : import->name;
+    if (length && access(path, F_OK) == 0) return path;
+    folders += length + (folders[length] == ':');
+  }
+  return NULL;
+}
+
+/* errno says why not; EFBIG: too large. Only regular files: others may never end. */
+static char *read_file(importer *in, const char *path, size_t *size_bytes)
+{
+  struct stat info;
+  if (stat(path, &info)) return NULL;
+  errno = !S_ISREG(info.st_mode) ? EINVAL : info.st_size > KJ_MAX_SOURCE_BYTES ? EFBIG : 0;
+  if (errno) return NULL;
+  size_t most = (size_t)info.st_size, size = 0;
+  char *text = KJ_NEW_ARRAY(in->arena, char, most + 1); /* while nothing is open: running out of memory does not come back */
+  int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return NULL;
+  ssize_t more = 0;
+  while (size < most && (more = read(file, text + size, most - size)) > 0) size += (size_t)more;
+  int reason = errno;
+  close(file);
+  errno = reason;
+  *size_bytes = size;
+  return more < 0 ? NULL : text;
+}
+
+static void read_import_file(importer *in, const kj_import *import)
+{
+  size_t size_bytes;
+  char canonical[PATH_MAX];
+  const char *path = find_file(in, import);
+  if (!path) {
+    if (!add_from_library(in, import))
+      fail(in, import, KJIT_ERROR_IO, "there is no file `%s` to import: neither beside this source nor in the import path%s", import->name, "");
+    return;
+  }
+  if (!realpath(path, canonical)) {
+    fail(in, import, KJIT_ERROR_IO, "`%s` cannot be imported: %s", path, strerror(errno));
+    return;
+  }
+  if (is_known(in, canonical)) return;
+  char *text = read_file(in, path, &size_bytes);
+  if (!text) {
+    fail(in, import, KJIT_ERROR_IO, "`%s` cannot be imported: %s", path,
+         errno == EINVAL  ? "it is no file of text"
+         : errno == EFBIG ? "it is larger than a source may be"
+                          : strerror(errno));
+    return;
+  }
+  add(in, canonical, path, text, size_bytes);
+}
+
+/* ---- all ---- */
+
+static const char *root_identity(importer *in)
+{
+  char canonical[PATH_MAX];
+  const char *name = in->module->sources.items[0].name;
+  bool is_file = !in->module->context->config.find_import && realpath(name, canonical);
+  return is_file ? kj_copy_string(in->arena, canonical, strlen(canonical)) : name;
+}
+
+void kj_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
+{
+  if (!module->imports.count || !module->context) return;
+  importer *in = KJ_NEW(&module->arena, importer);
+  *in = (importer){ .module = module, .arena = &module->arena, .diagnostics = diagnostics };
+  KJ_PUSH(in->arena, &in->identities, root_identity(in));
+  for (size_t i = 0; i < module->imports.count && !diagnostics->error_count; i++) { /* which grows meanwhile */
+    const kj_import import = module->imports.items[i];
+    if (module->sources.count >= MAX_SOURCES) {
+      kj_report(diagnostics, &module->sources, import.location, KJIT_SEVERITY_ERROR, KJIT_ERROR_UNSUPPORTED, "a module is made of at most %d sources",
+                MAX_SOURCES);
+      return;
+    }
+    if (module->context->config.find_import) ask_host(in, &import);
+    else read_import_file(in, &import);
+  }
+  module->imports.count = 0;
+}

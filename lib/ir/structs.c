@@ -1,0 +1,259 @@
+/* Struct declarations: each becomes one type of the table before anything else of the module is verified, so that a name of one means the same as a name of a scalar. */
+#include <string.h>
+
+#include "ir/expr.h"
+#include "ir/verify.h"
+
+enum { MAX_STRUCT_BYTES = 64 * 1024, MAX_FIELDS = 1024, MAX_ALIGNMENT = 1024, MAX_CHAIN = 64 };
+
+/* ---- integers known without types: extents of fields, alignments ---- */
+
+typedef struct evaluator {
+  kj_verifier *v;
+  uint32_t depth; /* of constants made from others */
+} evaluator;
+
+static bool evaluate(evaluator *e, const kj_expr *expr, __int128 *value);
+
+static bool evaluate_constant(evaluator *e, const kj_decl *decl, __int128 *value)
+{
+  if (decl->kind != KJ_DECL_CONST || !decl->value || e->depth >= MAX_CHAIN) return false;
+  e->depth++;
+  bool is_known = evaluate(e, decl->value, value);
+  e->depth--;
+  return is_known;
+}
+
+static bool evaluate_name(evaluator *e, const char *name, __int128 *value)
+{
+  const kj_map_entry *entry = kj_find_entry(&e->v->decls, name, strlen(name));
+  return entry && evaluate_constant(e, entry->value, value);
+}
+
+static __int128 floor_divide(__int128 x, __int128 y) { return x / y - (x % y != 0 && (x < 0) != (y < 0)); }
+
+static bool apply(kjit_op op, __int128 x, __int128 y, __int128 *value)
+{
+  switch (op) {
+  case KJIT_ADD: *value = x + y; return true;
+  case KJIT_SUB: *value = x - y; return true;
+  case KJIT_MUL: *value = x * y; return true;
+  case KJIT_FLOORDIV: *value = y ? floor_divide(x, y) : 0; return true;
+  case KJIT_MOD: *value = y ? x - floor_divide(x, y) * y : 0; return true;
+  case KJIT_SHL: *value = y >= 0 && y < 32 ? x * ((__int128)1 << y) : 0; return y >= 0 && y < 32;
+  default: return false;
+  }
+}
+
+/* What leaves 48 bits is no size of anything; so nothing overflows on the way. */
+static bool is_in_range(__int128 value) { return value > -((__int128)1 << 48) && value < (__int128)1 << 48; }
+
+static bool evaluate(evaluator *e, const kj_expr *expr, __int128 *value)
+{
+  __int128 x, y;
+  switch (expr->kind) {
+  case KJ_EXPR_INT: *value = expr->integer; return is_in_range(*value);
+  case KJ_EXPR_NAME: return evaluate_name(e, expr->name, value);
+  case KJ_EXPR_DECL: return evaluate_constant(e, expr->decl, value);
+  case KJ_EXPR_UNARY:
+    if (expr->op != KJIT_NEG || !evaluate(e, expr->x, &x)) return false;
+    *value = -x;
+    return true;
+  case KJ_EXPR_BINARY: return evaluate(e, expr->x, &x) && evaluate(e, expr->y, &y) && apply(expr->op, x, y, value) && is_in_range(*value);
+  default: return false;
+  }
+}
+
+/* ---- fields ---- */
+
+static kjit_type intern(kj_verifier *v, kjit_type type)
+{
+  if (type == KJIT_ANY) longjmp(*v->arena->on_failure, KJ_JUMP_MEMORY);
+  return type;
+}
+
+static kjit_type array_field(kj_verifier *v, const kj_type_expr *type)
+{
+  const kj_type_expr *element = type->element;
+  if (element->kind != KJ_TYPE_FIXED || !kj_type(v->module->types, element->type)->size_bytes) return KJIT_ANY;
+  kj_type_info info = { .element = element->type, .rank = (uint32_t)type->extents.count, .layout = KJIT_LAYOUT_C, .space = KJ_SPACE_VALUE, .is_static = true };
+  for (uint32_t i = 0; i < info.rank; i++) {
+    evaluator e = { .v = v };
+    __int128 extent;
+    const kj_expr *expr = type->extents.items[i];
+    if (!evaluate(&e, expr, &extent)) {
+      kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "an extent of a field is made of integers, constants that are integers, and + - * // %% <<");
+      return KJIT_ANY;
+    }
+    if (extent < 1 || extent > MAX_STRUCT_BYTES) {
+      kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "an extent of a field is from 1 to %d", MAX_STRUCT_BYTES);
+      return KJIT_ANY;
+    }
+    info.extents[i] = (int64_t)extent;
+  }
+  return intern(v, kj_intern_array(v->module->types, &info));
+}
+
+static void refuse_field(kj_verifier *v, const kj_decl *field)
+{
+  const kj_type_expr *type = field->type_expr;
+  bool is_array = type->kind == KJ_TYPE_ARRAY || (type->kind == KJ_TYPE_FIXED && kj_type(v->module->types, type->type)->class_ == KJ_CLASS_ARRAY);
+  bool is_sizeless = type->kind == KJ_TYPE_STATIC_ARRAY && type->extents.count == 0;
+  if (is_array || is_sizeless)
+    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "`%s`: an array inside a struct has extents, `f32[3]`; data elsewhere is reached by a pointer, `f32*`",
+                   field->name);
+  else
+    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "`%s`: a field is a scalar, a vector, a struct, a pointer, or an array of these with extents",
+                   field->name);
+}
+
+/* KJIT_ANY: an error was reported. */
+static kjit_type field_type(kj_verifier *v, const kj_decl *field)
+{
+  size_t errors = v->diagnostics->error_count;
+  kj_type_expr *type = field->type_expr;
+  kj_verify_type(v, type, true);
+  if (v->diagnostics->error_count > errors) return KJIT_ANY;
+  kjit_type made = KJIT_ANY;
+  if (type->kind == KJ_TYPE_FIXED && kj_type(v->module->types, type->type)->size_bytes) made = type->type;
+  if (type->kind == KJ_TYPE_STATIC_ARRAY && type->extents.count) made = array_field(v, type);
+  if (made == KJIT_ANY && v->diagnostics->error_count == errors) refuse_field(v, field);
+  return made;
+}
+
+/* ---- structs ---- */
+
+static uint32_t read_alignment(kj_verifier *v, const kj_decl *decl)
+{
+  const kj_attribute *attribute = kj_get_attribute(&decl->attributes, KJ_ATTRIBUTE_ALIGN);
+  if (!attribute || attribute->values.count != 1) return 0;
+  evaluator e = { .v = v };
+  __int128 value;
+  bool is_known = evaluate(&e, attribute->values.items[0], &value);
+  bool is_power = is_known && value > 0 && (value & (value - 1)) == 0;
+  if (is_power && value <= MAX_ALIGNMENT) return (uint32_t)value;
+  if (!is_power && attribute->values.items[0]->kind == KJ_EXPR_INT) return 0; /* the verifier says so */
+  kj_fail_verify(v, attribute->location, KJIT_ERROR_TYPE, "an alignment is a power of two from 1 to %d bytes, known without types", MAX_ALIGNMENT);
+  return 0;
+}
+
+/* Sizes are sums of at most MAX_FIELDS times 4 GiB before they are looked at. */
+static bool is_too_large(const kj_verifier *v, const kjit_type *items, size_t count)
+{
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < count; i++) bytes += kj_type(v->module->types, items[i])->size_bytes;
+  return bytes > MAX_STRUCT_BYTES;
+}
+
+static void make_type(kj_verifier *v, kj_decl *decl)
+{
+  size_t count = decl->fields.count;
+  const char **names = KJ_NEW_ARRAY(v->arena, const char *, count + 1);
+  kjit_type *items = KJ_NEW_ARRAY(v->arena, kjit_type, count + 1);
+  bool is_whole = true;
+  for (size_t i = 0; i < count; i++) {
+    names[i] = decl->fields.items[i]->name;
+    items[i] = field_type(v, decl->fields.items[i]);
+    is_whole = is_whole && items[i] != KJIT_ANY;
+  }
+  kj_struct_layout layout = { kj_get_attribute(&decl->attributes, KJ_ATTRIBUTE_PACKED) != NULL, read_alignment(v, decl) };
+  if (!is_whole) return;
+  if (is_too_large(v, items, count)) {
+    kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "a struct has at most %d bytes: `%s` has more", MAX_STRUCT_BYTES, decl->name);
+    return;
+  }
+  decl->struct_type = intern(v, kj_intern_struct(v->module->types, decl->name, names, items, (uint32_t)count, layout));
+}
+
+void kj_resolve_struct(kj_verifier *v, kj_decl *decl)
+{
+  enum { NEW, BUSY, DONE };
+  uint8_t *state = &v->struct_states[decl->index];
+  if (decl->struct_type != KJIT_ANY || *state == DONE) return;
+  if (*state == BUSY || v->struct_depth >= MAX_CHAIN) {
+    if (*state == BUSY)
+      kj_fail_verify(v, decl->location, KJIT_ERROR_TYPE,
+                     "the struct `%s` holds itself, or a pointer to itself: keep an index or the address as a u64, and `bitcast(%s*, address)`", decl->name,
+                     decl->name);
+    else kj_fail_verify(v, decl->location, KJIT_ERROR_TYPE, "the struct `%s` is at the end of a chain of too many others", decl->name);
+    return;
+  }
+  const char *fixed = v->fixed;
+  kj_decl *outer = v->decl;
+  *state = BUSY;
+  v->decl = decl;
+  v->fixed = "a struct";
+  v->struct_depth++;
+  if (decl->fields.count == 0) kj_fail_verify(v, decl->location, KJIT_ERROR_TYPE, "a struct has at least one field: `%s` has none", decl->name);
+  else if (decl->fields.count > MAX_FIELDS) kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "a struct has at most %d fields", MAX_FIELDS);
+  else make_type(v, decl);
+  v->struct_depth--;
+  v->decl = outer;
+  v->fixed = fixed;
+  *state = DONE;
+}
+
+void kj_resolve_structs(kj_verifier *v)
+{
+  v->struct_states = KJ_NEW_ARRAY(v->arena, uint8_t, v->module->decls.count + 1);
+  for (size_t i = 0; i < v->module->decls.count; i++)
+    if (v->module->decls.items[i]->kind == KJ_DECL_STRUCT) kj_resolve_struct(v, v->module->decls.items[i]);
+}
+
+/* ---- structs that a host gives as types ---- */
+
+static kj_attribute make_attribute(kj_arena *arena, kj_attribute_id id, uint32_t value)
+{
+  kj_attribute attribute = { .info = &kj_attribute_table[id] };
+  if (!value) return attribute;
+  kj_expr *literal = kj_new_expr(arena, KJ_EXPR_INT, (kj_location){ 0 });
+  literal->type = KJ_WEAK_INT;
+  literal->integer = value;
+  KJ_PUSH(arena, &attribute.values, literal);
+  return attribute;
+}
+
+static uint32_t natural_alignment(const kj_types *types, const kj_type_info *info)
+{
+  uint32_t alignment = 1;
+  for (uint32_t i = 0; i < info->count && !info->is_packed; i++) {
+    uint32_t own = kj_alignment(types, info->items[i]);
+    if (own > alignment) alignment = own;
+  }
+  return alignment;
+}
+
+static void add_struct(kjit_module *module, kjit_type type, kj_location location)
+{
+  kj_arena *arena = &module->arena;
+  const kj_type_info *info = kj_type(module->types, type);
+  kj_decl *decl = KJ_NEW(arena, kj_decl);
+  decl->kind = KJ_DECL_STRUCT;
+  decl->name = kj_copy_string(arena, info->name, strlen(info->name));
+  decl->location = location;
+  decl->struct_type = type;
+  for (uint32_t i = 0; i < info->count; i++) {
+    kj_decl *field = KJ_NEW(arena, kj_decl);
+    field->kind = KJ_DECL_PARAM;
+    field->name = kj_copy_string(arena, info->field_names[i], strlen(info->field_names[i]));
+    field->location = location;
+    field->index = i;
+    field->type_expr = kj_spell_type(arena, module->types, info->items[i], location);
+    KJ_PUSH(arena, &decl->fields, field);
+  }
+  kj_attribute packed = make_attribute(arena, KJ_ATTRIBUTE_PACKED, 0), align = make_attribute(arena, KJ_ATTRIBUTE_ALIGN, info->alignment_bytes);
+  if (info->is_packed) KJ_PUSH(arena, &decl->attributes, packed);
+  if (info->alignment_bytes > natural_alignment(module->types, info)) KJ_PUSH(arena, &decl->attributes, align);
+  KJ_PUSH(arena, &module->decls, decl);
+}
+
+void kj_declare_structs(kjit_module *module, kjit_type type, kj_location location)
+{
+  const kj_type_info *info = kj_type(module->types, type);
+  if (info->element) kj_declare_structs(module, info->element, location);
+  if (info->class_ != KJ_CLASS_STRUCT) return;
+  for (size_t i = 0; i < module->decls.count; i++)
+    if (module->decls.items[i]->kind == KJ_DECL_STRUCT && module->decls.items[i]->struct_type == type) return;
+  for (uint32_t i = 0; i < info->count; i++) kj_declare_structs(module, info->items[i], location);
+  add_struct(module, type, location);
+}
