@@ -28,6 +28,40 @@ static void set_text(kj_compilation *c, kj_code *code, kj_buffer *buffer)
   if (!code->data) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
 }
 
+/* From the module to typed trees that lowering takes. */
+static void run_passes(kj_compilation *c)
+{
+  bool is_cpu = c->request->target.kind == KJ_TARGET_CPU;
+  kj_infer(c);
+  kj_find_parts(c);
+  kj_mark_checks(c);
+  kj_verify_typed(c);
+  kj_find_shared_need(c);
+  if (!is_cpu) kj_remark_strides(c);
+  if (c->request->symbol) kj_check_c_function(c);
+  else if (is_cpu) kj_make_thread_loops(c);
+  if (!is_cpu && !c->instances.items[0]->may_fail) kj_issue_loads_early(c); /* a load that fails must not keep a store before it from being done */
+  kj_verify_typed(c);
+  kj_narrow_indices(c);
+}
+
+/* CPU: the kernel for blocks whose hoisted checks hold. Inference goes the same way again, as the passes change its trees; what it has to say was said. */
+static kj_compilation *make_fast(kj_compilation *c)
+{
+  kj_compilation *fast = KJ_NEW(c->arena, kj_compilation);
+  size_t said = c->diagnostics->count;
+  *fast = (kj_compilation){ .request = c->request,
+                            .module = c->module,
+                            .types = c->types,
+                            .arena = c->arena,
+                            .diagnostics = c->diagnostics,
+                            .on_failure = c->on_failure,
+                            .drops_hoisted = true };
+  run_passes(fast);
+  kj_drop_diagnostics(c->diagnostics, said);
+  return fast;
+}
+
 /* The way of a specialization. Everything that can fail jumps to compile(). */
 static void run_stages(kj_compiler *compiler, kj_compilation *c, kj_code *code)
 {
@@ -43,13 +77,9 @@ static void run_stages(kj_compiler *compiler, kj_compilation *c, kj_code *code)
 
   uint64_t start = now_ns();
   if (!is_cpu) kj_check_nvptx(c);
-  kj_infer(c);
-  kj_mark_checks(c);
-  kj_verify_typed(c);
-  if (is_cpu) kj_make_thread_loops(c);
-  else if (!c->instances.items[0]->may_fail) kj_issue_loads_early(c); /* a load that fails must not keep a store before it from being done */
-  kj_verify_typed(c);
-  kj_narrow_indices(c);
+  run_passes(c);
+  bool has_fast = is_cpu && c->hoisted.count && !c->has_watched && !request->symbol && !request->debug;
+  c->fast = has_fast ? make_fast(c) : NULL;
   code->infer_time_ns = now_ns() - start;
 
   if (request->stage == KJIT_STAGE_TYPED) {
@@ -108,9 +138,10 @@ static kjit_status create(const char *libdevice_path, kj_diagnostics *diagnostic
   return KJIT_OK;
 }
 
-static kjit_status load(kj_compiler *compiler, const kj_code *code, kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
+static kjit_status load(kj_compiler *compiler, const kj_code *code, const kj_outside *outside, kj_diagnostics *diagnostics, kj_loaded **loaded,
+                        kj_cpu_kernel *kernel)
 {
-  return kj_load_host(compiler->host, code, diagnostics, loaded, kernel);
+  return kj_load_host(compiler->host, code, outside, diagnostics, loaded, kernel);
 }
 
 static void unload(kj_compiler *compiler, kj_loaded *loaded) { kj_unload_host(compiler->host, loaded); }

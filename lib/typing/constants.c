@@ -53,9 +53,20 @@ static __int128 read_integer(const kj_compilation *c, kjit_type type, const void
   return kj_wrap_integer(c, type, (__int128)bits);
 }
 
+static kj_texpr *read_element(kj_scope *s, kjit_type type, const char *at, kj_location location)
+{
+  if (kj_is_complex(s->c, type)) {
+    kj_texprs parts = { 0 };
+    kjit_type part = kj_part_type(s->c, type);
+    for (uint32_t i = 0; i < 2; i++) KJ_PUSH(s->arena, &parts, read_element(s, part, at + i * kj_type(s->c->types, part)->size_bytes, location));
+    return kj_make_composed(s, type, &parts, location);
+  }
+  if (kj_is_float(s->c, type)) return kj_new_number(s, type, read_float(type, at), location);
+  return kj_new_integer(s, type, read_integer(s->c, type, at), location);
+}
+
 static void read_data(kj_scope *s, const kj_decl *decl, kj_constant *constant)
 {
-  kj_refuse_complex(s->c, decl->data_element, decl->location);
   int64_t count = 1;
   constant->element = decl->data_element;
   constant->rank = decl->rank;
@@ -65,14 +76,19 @@ static void read_data(kj_scope *s, const kj_decl *decl, kj_constant *constant)
     if (__builtin_mul_overflow(count, decl->extents[i], &count) || count < 0 || count > ELEMENT_LIMIT)
       kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED, "a constant array has at most %d elements", ELEMENT_LIMIT);
   }
-  bool is_float = kj_is_float(s->c, constant->element);
   size_t size = kj_type(s->c->types, constant->element)->size_bytes;
-  for (int64_t i = 0; i < count; i++) {
-    const char *at = (const char *)decl->data + (size_t)i * size;
-    kj_texpr *element = is_float ? kj_new_number(s, constant->element, read_float(constant->element, at), decl->location)
-                                 : kj_new_integer(s, constant->element, read_integer(s->c, constant->element, at), decl->location);
-    KJ_PUSH(s->arena, &constant->elements, element);
-  }
+  for (int64_t i = 0; i < count; i++)
+    KJ_PUSH(s->arena, &constant->elements, read_element(s, constant->element, (const char *)decl->data + (size_t)i * size, decl->location));
+}
+
+/* A constant, or a value made of constants: `Vec3(1, 2, 3)`. */
+static bool is_known(const kj_scope *s, const kj_texpr *value)
+{
+  if (kj_is_constant(value)) return true;
+  if (value->kind != KJ_T_TUPLE || kj_is_tuple(s->c, value->type)) return false;
+  for (size_t i = 0; i < value->args.count; i++)
+    if (!is_known(s, value->args.items[i])) return false;
+  return true;
 }
 
 /* Extents come from the first aggregate of each level; all others must agree. */
@@ -82,7 +98,7 @@ static void read_aggregate(kj_scope *s, const kj_expr *expr, kj_constant *consta
     if (depth != constant->rank) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a constant array has the same depth everywhere: expected `{`");
     kj_count_work(s->inference, expr->location);
     kj_texpr *element = kj_infer_expr(s, expr);
-    if (!kj_is_constant(element)) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "an element of a constant must be known at compile time");
+    if (!is_known(s, element)) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "an element of a constant must be known at compile time");
     KJ_PUSH(s->arena, &constant->elements, element);
     return;
   }
@@ -107,13 +123,14 @@ static void unify_elements(kj_scope *s, kj_constant *constant, kjit_type annotat
   kjit_type type = annotation;
   for (size_t i = 0; i < constant->elements.count && annotation == KJIT_ANY; i++) {
     const kj_texpr *element = constant->elements.items[i];
-    type = i == 0 ? element->type : kj_join(s, type, element->type, element->location);
+    type = i == 0 ? element->type : kj_join_values(s, type, element->type, element->location);
     if (type == KJIT_ANY) kj_fail(s->c, element->location, KJIT_ERROR_TYPE, "no type holds this value and those before it");
   }
   for (size_t i = 0; i < constant->elements.count; i++) {
     kj_texpr **element = &constant->elements.items[i];
     *element = kj_is_weak(type) ? kj_convert(s, *element, type, (*element)->location)
-                                : kj_convert_stored(s, *element, type, "an element of the constant", (*element)->location);
+                                : kj_fit_value(s, *element, type, "an element of the constant", (*element)->location);
+    if (!is_known(s, *element)) kj_fail(s->c, (*element)->location, KJIT_ERROR_TYPE, "an element of a constant must be known at compile time");
   }
   constant->element = type;
 }
@@ -140,7 +157,7 @@ static void read_value(kj_scope *s, const kj_decl *decl, kj_constant *constant)
   if (written) {
     bool is_array = written->kind == KJ_TYPE_STATIC_ARRAY;
     annotation = kj_infer_type(s, is_array ? written->element : written);
-    if (!kj_is_scalar(annotation) || is_array != constant->is_array)
+    if (!kj_is_element(s->c->types, annotation) || is_array != constant->is_array)
       kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the type of `%s` is written as %s: `%s`", decl->name,
               constant->is_array ? "an array with its extents" : "a scalar", constant->is_array ? "f32[3, 3]" : "f32");
     if (is_array) check_extents(s, decl, constant);
@@ -155,6 +172,8 @@ const kj_constant *kj_get_constant(kj_scope *s, const kj_decl *decl)
   kj_constant *known = inference->constants[decl->index];
   if (known && known->is_being_made) kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the constant `%s` depends on itself", decl->name);
   if (known) return known;
+  if (!decl->value && !decl->data)
+    kj_fail(s->c, decl->location, KJIT_ERROR_NAME, "the extern constant `%s` has no value: kjit_set_constant gives it one", decl->name);
   kj_constant *constant = inference->constants[decl->index] = KJ_NEW(s->arena, kj_constant);
   constant->is_being_made = true;
   constant->name = decl->name;
@@ -208,13 +227,27 @@ static void write_element(const kj_compilation *c, kjit_type type, const kj_texp
   memcpy(at, &bits, size); /* little-endian, as all targets are */
 }
 
+static void write_value(const kj_compilation *c, kjit_type type, const kj_texpr *value, char *at)
+{
+  const kj_type_info *info = kj_type(c->types, type);
+  if (value->kind == KJ_T_CONST) {
+    write_element(c, type, value, at);
+    return;
+  }
+  for (uint32_t i = 0; i < value->args.count; i++) {
+    bool is_array = info->class_ == KJ_CLASS_ARRAY;
+    kj_component part = is_array ? (kj_component){ i, info->element, i * kj_type(c->types, info->element)->size_bytes } : kj_get_component(c->types, type, i);
+    write_value(c, part.type, value->args.items[i], at + part.offset_bytes);
+  }
+}
+
 static const void *make_data(kj_scope *s, const kj_constant *constant, kjit_type type)
 {
   size_t size = kj_type(s->c->types, type)->size_bytes;
   char *data = KJ_NEW_ARRAY(s->arena, char, size * constant->elements.count);
   for (size_t i = 0; i < constant->elements.count; i++) {
     kj_texpr *element = constant->elements.items[i];
-    write_element(s->c, type, kj_convert(s, element, type, element->location), data + i * size);
+    write_value(s->c, type, kj_convert(s, element, type, element->location), data + i * size);
   }
   return data;
 }

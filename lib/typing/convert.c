@@ -19,17 +19,9 @@ bool kj_is_float(const kj_compilation *c, kjit_type type) { return type == KJ_WE
 
 bool kj_is_number(const kj_compilation *c, kjit_type type) { return type == KJIT_BOOL || kj_is_integer(c, type) || kj_is_float(c, type); }
 
-bool kj_is_array(const kj_compilation *c, kjit_type type) { return kj_class_of(c, type) == KJ_CLASS_ARRAY; }
+bool kj_is_array(const kj_compilation *c, kjit_type type) { return kj_class_of(c, type) == KJ_CLASS_ARRAY && !kj_is_value_array(c, type); }
 
 bool kj_is_tuple(const kj_compilation *c, kjit_type type) { return kj_class_of(c, type) == KJ_CLASS_TUPLE; }
-
-void kj_refuse_complex(kj_compilation *c, kjit_type type, kj_location location)
-{
-  const kj_type_info *info = kj_type(c->types, type);
-  kjit_type scalar = info->class_ == KJ_CLASS_ARRAY ? info->element : type;
-  if (kj_class_of(c, scalar) != KJ_CLASS_COMPLEX) return;
-  kj_fail(c, location, KJIT_ERROR_UNSUPPORTED, "complex numbers (%s) are not supported yet", kj_type_text(c, scalar));
-}
 
 /* ---- common types ---- */
 
@@ -213,6 +205,7 @@ static kj_texpr *give_type(kj_scope *s, kj_texpr *e, kjit_type type)
 kj_texpr *kj_convert(kj_scope *s, kj_texpr *value, kjit_type type, kj_location location)
 {
   if (value->type == type) return value;
+  if (kj_has_parts(s->c, type) || kj_has_parts(s->c, value->type)) return kj_convert_parts(s, value, type, location);
   if (value->kind == KJ_T_CONST) return convert_constant(s, value, type, location);
   if (!kj_is_number(s->c, value->type)) {
     const char *text = kj_type_text(s->c, value->type);
@@ -226,13 +219,15 @@ kj_texpr *kj_convert(kj_scope *s, kj_texpr *value, kjit_type type, kj_location l
 kj_texpr *kj_convert_stored(kj_scope *s, kj_texpr *value, kjit_type type, const char *what, kj_location location)
 {
   if (value->type == type) return value;
-  if (!kj_is_scalar(type) || !kj_is_number(s->c, value->type))
+  kjit_type from = kj_part_type(s->c, value->type), to = kj_part_type(s->c, type);
+  if (!kj_keeps_parts(s->c, value->type, type) || !kj_is_scalar(to) || !kj_is_number(s->c, from))
     kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s; the value is %s", what, kj_type_text(s->c, type), kj_type_text(s->c, value->type));
-  bool drops_fraction = kj_is_float(s->c, value->type) && !kj_is_float(s->c, type);
+  bool drops_fraction = kj_is_float(s->c, from) && !kj_is_float(s->c, to);
   if (drops_fraction) {
-    const char *to = kj_type_text(s->c, type);
-    const char *from = value->type == KJ_WEAK_FLOAT ? "a float" : kj_type_text(s->c, value->type);
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s and the value is %s, which is not converted implicitly: write %s(...)", what, to, from, to);
+    const char *wanted = kj_type_text(s->c, type);
+    const char *given = value->type == KJ_WEAK_FLOAT ? "a float" : kj_type_text(s->c, value->type);
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s and the value is %s, which is not converted implicitly: write %s(...)", what, wanted, given,
+            wanted);
   }
   return kj_convert(s, value, type, location);
 }

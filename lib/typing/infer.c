@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { INSTANCE_LIMIT = 4096, DEPTH_LIMIT = 64, ROUND_LIMIT = 64, WORK_LIMIT = 4000000, REMARK_LIMIT = 4, SHARED_BYTES_LIMIT = 48 * 1024 };
+#include "native/functions.h"
+
+enum { INSTANCE_LIMIT = 4096, DEPTH_LIMIT = 64, ROUND_LIMIT = 64, WORK_LIMIT = 4000000, REMARK_LIMIT = 4 };
 
 void kj_count_work(kj_inference *inference, kj_location location)
 {
@@ -135,7 +137,7 @@ static void bind_parameters(kj_scope *s)
 {
   const kj_decls *params = &s->function->params;
   for (size_t i = 0; i < params->count; i++) bind_parameter(s, params->items[i], &s->record->bounds[i]);
-  for (size_t i = 0; i < params->count && s->instance->is_kernel; i++) convert_entry(s, params->items[i], i);
+  for (size_t i = 0; i < params->count && !s->instance->caller; i++) convert_entry(s, params->items[i], i); /* of what is called from outside */
 }
 
 /* ---- bodies ---- */
@@ -279,6 +281,41 @@ static void finish_result(kj_scope *s)
   record->constant_result->type = record->result;
 }
 
+static bool returns_value(const kj_stmts *body)
+{
+  for (size_t i = 0; i < body->count; i++) {
+    const kj_stmt *stmt = body->items[i];
+    if (stmt->kind == KJ_STMT_RETURN && stmt->value) return true;
+    if (returns_value(&stmt->body) || returns_value(&stmt->otherwise)) return true;
+  }
+  return false;
+}
+
+/* What is known of the result without the body. */
+static void fix_result(kj_scope *s)
+{
+  const kj_function *function = s->function;
+  kj_record *record = s->record;
+  if (function->result) {
+    start_round(s);
+    bind_parameters(s);
+    s->result_annotation = kj_infer_type(s, function->result);
+  }
+  record->has_fixed_result = function->result || !returns_value(&function->body);
+  if (record->has_fixed_result) record->instance->result = function->result ? s->result_annotation : KJIT_VOID;
+}
+
+/* Parameters and result are all that is known of it. */
+static void finish_extern(kj_scope *s)
+{
+  start_round(s);
+  bind_parameters(s);
+  if (s->function->result) kj_check_c_type(s, s->result_annotation, "the result", s->function->result->location);
+  s->record->result = s->instance->result;
+  s->record->result_level = KJ_LEVEL_THREAD;
+  s->record->is_done = true;
+}
+
 static void infer_body(kj_inference *inference, kj_record *record)
 {
   kj_scope scope, *s = &scope;
@@ -290,10 +327,11 @@ static void infer_body(kj_inference *inference, kj_record *record)
   s->guesses = KJ_NEW_ARRAY(s->arena, kj_guess, s->function->local_count + 1);
   const kj_instance *outer = s->c->chain;
   s->c->chain = s->instance;
-  if (s->function->result) {
-    start_round(s);
-    bind_parameters(s);
-    s->result_annotation = kj_infer_type(s, s->function->result);
+  fix_result(s);
+  if (s->function->is_extern) {
+    finish_extern(s);
+    s->c->chain = outer;
+    return;
   }
   int rounds = 0;
   do {
@@ -363,22 +401,39 @@ static kj_record *add_record(kj_inference *inference, const kj_function *functio
 
 static bool has_attribute(const kj_function *function, kj_attribute_id id) { return kj_get_attribute(&function->attributes, id) != NULL; }
 
+static _Noreturn void fail_depth(kj_scope *s, const kj_function *function, kj_location location)
+{
+  const char *name = function->decl->name;
+  for (const kj_instance *at = s->instance; at; at = at->caller)
+    if (at->function == function)
+      kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+              "calls nest deeper than %d: `%s` calls itself with other types, literals or functions each time, so each call is a function of its own; "
+              "types for its parameters make it one: `func %s(n: i32) -> i32`",
+              DEPTH_LIMIT, name, name);
+  kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "calls nest deeper than %d: `%s`", DEPTH_LIMIT, name);
+}
+
 kj_record *kj_get_record(kj_scope *s, const kj_function *function, const kj_bound *bounds, kj_location location)
 {
   kj_inference *inference = s->inference;
   const char *name = function->decl->name;
-  bool is_strict = s->instance->is_strict || has_attribute(function, KJ_ATTRIBUTE_STRICT);
-  bool is_fastmath = s->instance->is_fastmath || has_attribute(function, KJ_ATTRIBUTE_FASTMATH);
+  bool own_strict = has_attribute(function, KJ_ATTRIBUTE_STRICT), own_fastmath = has_attribute(function, KJ_ATTRIBUTE_FASTMATH);
+  bool is_strict = own_strict || (s->instance->is_strict && !own_fastmath);
+  bool is_fastmath = own_fastmath || (s->instance->is_fastmath && !own_strict);
   for (size_t i = 0; i < inference->records.count; i++) {
     kj_record *record = inference->records.items[i];
     if (!equal_key(record, function, bounds, is_strict, is_fastmath)) continue;
-    if (!record->is_done) kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "`%s` calls itself: recursion is not supported yet", name);
+    if (!record->is_done && has_attribute(function, KJ_ATTRIBUTE_INLINE))
+      kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "`%s` calls itself and is @inline: a function cannot be inlined into itself", name);
+    if (!record->is_done && !record->has_fixed_result)
+      kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` calls itself: the type of its result must be given, `func %s(...) -> i64 { ... }`", name, name);
+    record->is_reentered |= !record->is_done;
     return record;
   }
   if (inference->records.count >= INSTANCE_LIMIT)
     kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
             "more than %d instances of functions in one kernel: `%s` is called with a new literal or function each time", INSTANCE_LIMIT, name);
-  if (inference->depth >= DEPTH_LIMIT) kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "calls nest deeper than %d: `%s`", DEPTH_LIMIT, name);
+  if (inference->depth >= DEPTH_LIMIT) fail_depth(s, function, location);
   kj_record *record = add_record(inference, function, bounds, is_strict, is_fastmath);
   record->instance->caller = s->instance;
   record->instance->call_location = location;
@@ -393,7 +448,10 @@ kj_record *kj_get_record(kj_scope *s, const kj_function *function, const kj_boun
 static const char *make_symbol(kj_compilation *c, const kj_instance *instance)
 {
   const char *name = instance->function->decl->name;
-  if (instance->is_kernel) return name;
+  if (!instance->caller && c->request->symbol) return c->request->symbol;
+  if (instance->function->is_extern) return name;
+  /* A kernel `expf` that calls exp must not call itself. */
+  if (instance->is_kernel) return kj_is_library_name(name) ? kj_format(c->arena, "%s$kernel", name) : name;
   char *symbol = kj_format(c->arena, "%s$%u", name, instance->id);
   for (char *at = symbol; at[0] && at[0] != '$'; at++) {
     bool is_plain = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') || *at == '_';
@@ -402,19 +460,84 @@ static const char *make_symbol(kj_compilation *c, const kj_instance *instance)
   return symbol;
 }
 
-/* Callees before callers, but the kernel first. What only a discarded round called is left out. */
+/* Whether calls of `from` lead to `to`. */
+static bool leads_to(const kj_record *from, const kj_record *to, bool *is_seen)
+{
+  for (size_t i = 0; i < from->callees.count; i++) {
+    const kj_record *callee = from->callees.items[i];
+    if (callee == to) return true;
+    if (is_seen[callee->instance->id]) continue;
+    is_seen[callee->instance->id] = true;
+    if (leads_to(callee, to, is_seen)) return true;
+  }
+  return false;
+}
+
+static bool take_flag(bool *own, bool of_callee)
+{
+  bool is_new = of_callee && !*own;
+  *own |= of_callee;
+  return is_new;
+}
+
+static bool take_from_callees(kj_record *record)
+{
+  bool has_changed = false;
+  kj_instance *own = record->instance;
+  for (size_t i = 0; i < record->callees.count; i++) {
+    const kj_instance *callee = record->callees.items[i]->instance;
+    has_changed |= take_flag(&own->has_barrier, callee->has_barrier);
+    has_changed |= take_flag(&own->has_warp, callee->has_warp);
+    has_changed |= take_flag(&own->uses_positions, callee->uses_positions);
+  }
+  return has_changed;
+}
+
+/* Calls of a function under way have told their callers only what was known by then. Instances are numbered by their records here. */
+static void find_recursion(kj_inference *inference)
+{
+  size_t count = inference->records.count;
+  bool has_any = false;
+  for (size_t i = 0; i < count; i++) has_any |= inference->records.items[i]->is_reentered;
+  if (!has_any) return;
+  bool *is_seen = KJ_NEW_ARRAY(inference->c->arena, bool, count + 1), has_changed;
+  for (size_t i = 0; i < count; i++) {
+    memset(is_seen, 0, count * sizeof *is_seen);
+    inference->records.items[i]->instance->is_recursive = leads_to(inference->records.items[i], inference->records.items[i], is_seen);
+  }
+  do {
+    has_changed = false;
+    for (size_t i = 0; i < count; i++) has_changed |= take_from_callees(inference->records.items[i]);
+  } while (has_changed);
+}
+
+/* What goes to and comes from a func that others call. */
+static void check_c_function(kj_inference *inference, const kj_record *record)
+{
+  kj_scope outside;
+  const kj_instance *instance = record->instance;
+  kj_init_scope(&outside, inference);
+  for (size_t i = 0; i < instance->params.count; i++) {
+    const kj_tvar *param = instance->params.items[i];
+    if (!kj_is_array(inference->c, param->type))
+      kj_check_c_type(&outside, param->type, kj_format(inference->c->arena, "parameter `%s`", param->name), param->location);
+  }
+  kj_check_c_type(&outside, instance->result, "the result", instance->function->decl->location);
+}
+
+/* Callees before callers, but the kernel first; functions that call each other in any order. What only a discarded round called is left out. */
 static void collect(kj_inference *inference, kj_record *record)
 {
   if (record->is_reached) return;
   record->is_reached = true;
   for (size_t i = 0; i < record->callees.count; i++) collect(inference, record->callees.items[i]);
-  if (!record->instance->is_kernel) KJ_PUSH(inference->c->arena, &inference->c->instances, record->instance);
+  if (record->instance->caller) KJ_PUSH(inference->c->arena, &inference->c->instances, record->instance);
   report_messages(inference, record);
 }
 
 static void check_shared_bytes(kj_compilation *c)
 {
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, limit = kj_most_shared_bytes(&c->request->target);
   for (size_t i = 0; i < c->instances.count; i++) {
     const kj_tvars *locals = &c->instances.items[i]->locals;
     for (size_t j = 0; j < locals->count; j++) {
@@ -423,9 +546,10 @@ static void check_shared_bytes(kj_compilation *c)
       uint64_t size = kj_type(c->types, info->element)->size_bytes;
       for (uint32_t k = 0; k < info->rank; k++) size *= (uint64_t)info->extents[k];
       bytes += size;
-      if (bytes > SHARED_BYTES_LIMIT)
-        kj_fail(c, locals->items[j]->location, KJIT_ERROR_UNSUPPORTED, "the kernel and what it calls have %llu bytes of static shared memory; the limit is %d",
-                (unsigned long long)bytes, SHARED_BYTES_LIMIT);
+      if (bytes > limit)
+        kj_fail(c, locals->items[j]->location, KJIT_ERROR_UNSUPPORTED,
+                "the kernel and what it calls have %llu bytes of shared arrays; a block has at most %llu on %s", (unsigned long long)bytes,
+                (unsigned long long)limit, kj_target_text(c));
     }
   }
 }
@@ -439,6 +563,8 @@ void kj_infer(kj_compilation *c)
   kj_bound *bounds = kj_bind_signature(&inference, kernel);
   kj_record *record = add_record(&inference, kernel, bounds, has_attribute(kernel, KJ_ATTRIBUTE_STRICT), has_attribute(kernel, KJ_ATTRIBUTE_FASTMATH));
   infer_body(&inference, record);
+  if (c->request->symbol) check_c_function(&inference, record);
+  find_recursion(&inference);
   c->instances.count = 0;
   KJ_PUSH(c->arena, &c->instances, record->instance);
   collect(&inference, record);

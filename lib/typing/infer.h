@@ -65,6 +65,8 @@ struct kj_record {
   kj_instance *instance;
   const kj_bound *bounds; /* one for each parameter of the function */
   bool is_done;
+  bool is_reentered;         /* called while under way */
+  bool has_fixed_result;     /* instance->result is known before the body is: a call of itself may ask for it */
   kjit_type result;          /* guess: weak types too; KJIT_ANY: no return yet */
   kj_texpr *constant_result; /* the body does nothing but return this constant */
   kj_level result_level;
@@ -122,7 +124,8 @@ typedef struct kj_scope {
   kj_level skipped_level; /* the same for those that have left the iteration of the innermost loop */
   uint32_t range_count;   /* grid_range and block_range around here */
   bool is_range_body;     /* the innermost loop is one of them */
-  uint32_t dynamic_count; /* arrays in dynamic shared memory */
+  uint32_t dynamic_count; /* arrays of the launch's own size */
+  uint32_t runtime_count; /* shared arrays with extents of the launch */
   uint64_t local_bytes, shared_bytes;
   KJ_LIST(kj_level) levels; /* of variables, by index */
   KJ_LIST(kj_constant_use) constant_uses;
@@ -158,6 +161,10 @@ void kj_infer_block(kj_scope *s, const kj_stmts *stmts, kj_tstmts *out);
 void kj_emit(kj_scope *s, kj_tstmt *stmt);
 void kj_infer_while(kj_scope *s, const kj_stmt *stmt);
 void kj_infer_for(kj_scope *s, const kj_stmt *stmt);
+
+/* ---- infer_print.c ---- */
+
+void kj_infer_print(kj_scope *s, const kj_stmt *stmt);
 
 /* ---- infer_variable.c ---- */
 
@@ -225,28 +232,114 @@ bool kj_array_fits(const kj_compilation *c, kjit_type from, kjit_type to);
 /* Whether every value of a scalar type has the same value in the other, or both are floats. */
 bool kj_scalar_fits(const kj_compilation *c, kjit_type from, kjit_type to);
 
+/* ---- infer_extents.c ---- */
+
+/* Whether a shared array's extents are not all known at compile time; then checks that the dispatcher can know them. */
+bool kj_has_runtime_extents(kj_scope *s, const kj_decl *decl);
+void kj_check_runtime_extents(kj_scope *s, const kj_decl *decl);
+
 /* ---- infer_index.c ---- */
 
 /* Element, part or tuple item: x[...]. */
 kj_texpr *kj_infer_index(kj_scope *s, const kj_expr *expr);
+/* The same of a base that was evaluated. A whole element of memory comes as a LOAD, a part of it as an array. */
+kj_texpr *kj_index_value(kj_scope *s, const kj_expr *expr, kj_texpr *base);
+/* The indices in x[...] where x is a vector or an array inside a struct. */
+kj_texprs kj_infer_part_indices(kj_scope *s, const kj_expr *expr, kjit_type type);
+/* An element of such a value. */
+kj_texpr *kj_take_part(kj_scope *s, kj_texpr *value, const kj_texprs *indices, kj_location location);
+/* `a.shape` and its kin; NULL: there is none of that name. */
+kj_texpr *kj_infer_property(kj_scope *s, const kj_expr *expr, kj_texpr *array);
+
+/* ---- infer_place.c ---- */
+
 kj_texpr *kj_infer_field(kj_scope *s, const kj_expr *expr);
+/* A component of a value: of what is in memory, it alone is read. */
+kj_texpr *kj_read_component(kj_scope *s, kj_texpr *value, kj_component component, kj_location location);
+/* The array that a pointer is to: of no known extent. */
+kj_texpr *kj_make_pointed(kj_scope *s, kj_texpr *pointer, kj_location location);
+/* From a value to a part of it: a component or, where there are indices, an element. */
+typedef struct kj_step {
+  uint32_t component;
+  kj_texprs indices;
+  kjit_type type; /* of the part */
+} kj_step;
 /* What can be assigned. */
 typedef struct kj_place {
   kj_tvar *var; /* else an element */
   const kj_decl *decl;
   kj_texpr *array;
   kj_texprs indices;
-  kjit_type type; /* of what is kept there; weak for a var that has met no type yet */
+  KJ_LIST(kj_step) steps; /* the part of it that is meant; none: all */
+  kjit_type type;         /* of what is kept there; weak for a var that has met no type yet; of an array inside a struct in memory, its type in a value */
+  bool is_array;          /* array is what is meant, all of it */
   kj_location location;
 } kj_place;
 void kj_infer_place(kj_scope *s, const kj_expr *expr, kj_place *place);
 kj_texpr *kj_load_place(kj_scope *s, const kj_place *place);
 void kj_store_place(kj_scope *s, const kj_place *place, kj_texpr *value, kj_location location);
+/* Makes the place one that can be used twice: what it is found by is evaluated once. */
+void kj_keep_place(kj_scope *s, kj_place *place);
 kj_texpr *kj_make_extent(kj_scope *s, kj_texpr *array, uint32_t dimension, kj_location location);
 kj_texpr *kj_make_shape(kj_scope *s, kj_texpr *array, kj_location location);
 kj_texpr *kj_make_size(kj_scope *s, kj_texpr *array, kj_location location);
 /* `-` and a literal: counts from the end. */
 bool kj_is_from_end(const kj_expr *expr, __int128 *distance);
+
+/* ---- composed.c ---- */
+
+bool kj_is_struct(const kj_compilation *c, kjit_type type);
+bool kj_is_vector(const kj_compilation *c, kjit_type type);
+bool kj_is_complex(const kj_compilation *c, kjit_type type);
+bool kj_is_pointer(const kj_compilation *c, kjit_type type);
+bool kj_is_value_array(const kj_compilation *c, kjit_type type); /* part of a struct's value; kj_is_array does not hold for it */
+bool kj_is_composed(const kj_compilation *c, kjit_type type);    /* one of these */
+/* A field of a struct, a lane .x .y .z .w of a vector, .real or .imag. */
+bool kj_find_component(const kj_compilation *c, kjit_type type, const char *name, kj_component *component);
+/* All parts of a composed value, each of its own type. Evaluated in order. */
+kj_texpr *kj_make_composed(kj_scope *s, kjit_type type, const kj_texprs *parts, kj_location location);
+/* A value where one of the type is kept: numbers convert as stores do, a pointer gets const, arrays with extents and tuples become arrays inside structs. Fails otherwise. what:
+ * "the field". */
+kj_texpr *kj_fit_value(kj_scope *s, kj_texpr *value, kjit_type type, const char *what, kj_location location);
+/* The indices of element `place`, in row-major order, of an array with static extents. */
+kj_texprs kj_indices_of(kj_scope *s, const kj_type_info *array, int64_t place, kj_location location);
+/* `S(a, b)`: the values of all fields. */
+kj_texpr *kj_construct_struct(kj_scope *s, const kj_texprs *values, kjit_type type, kj_location location);
+/* The value of a type whose parts are all 0. */
+kj_texpr *kj_make_zero(kj_scope *s, kjit_type type, kj_location location);
+/* How many scalars (and pointers) a value is made of. */
+uint64_t kj_count_parts(const kj_compilation *c, kjit_type type);
+
+/* ---- parts.c: vectors and complex numbers ---- */
+
+bool kj_has_parts(const kj_compilation *c, kjit_type type); /* one of the two */
+/* Of a lane; of the real and imaginary parts. Any other type: itself. */
+kjit_type kj_part_type(const kj_compilation *c, kjit_type type);
+kjit_type kj_vector_of(kj_scope *s, kjit_type element, uint32_t lanes);
+/* A vector with as many lanes, a complex type, of such parts. */
+kjit_type kj_with_part(kj_scope *s, kjit_type like, kjit_type part);
+/* A value whose parts are made of those of another. */
+typedef kj_texpr *(*kj_make_part)(kj_scope *s, kj_texpr *part, uint32_t index, const void *data);
+kj_texpr *kj_map_parts(kj_scope *s, kjit_type type, kj_texpr *value, kj_make_part make, const void *data, kj_location location);
+/* kj_convert where either type has parts: lane by lane, part by part; numbers fill all lanes, and have no imaginary part. */
+kj_texpr *kj_convert_parts(kj_scope *s, kj_texpr *value, kjit_type type, kj_location location);
+/* Whether a value has the parts for a type: as many lanes, complex parts; a number has them all. */
+bool kj_keeps_parts(const kj_compilation *c, kjit_type from, kjit_type to);
+/* kj_promote where either has parts. KJIT_ANY: none, and none of values of different numbers of lanes. */
+kjit_type kj_promote_parts(kj_scope *s, kjit_type a, kjit_type b, kj_location location);
+/* `f32x4(v.xy, 0, 1)`, `c64(re, im)`. */
+kj_texpr *kj_construct_parts(kj_scope *s, const kj_texprs *values, kjit_type type, kj_location location);
+/* Lanes by letters: `v.xyz`. NULL: they are none of the value's. */
+kj_texpr *kj_infer_swizzle(kj_scope *s, const kj_expr *expr, kj_texpr *vector);
+
+/* ---- operators_parts.c ---- */
+
+/* kj_make_binary, kj_make_unary where an operand has parts. */
+kj_texpr *kj_make_binary_parts(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, kj_location location);
+kj_texpr *kj_make_unary_parts(kj_scope *s, kjit_op op, kj_texpr *x, kj_location location);
+/* kj_apply_rule where an operand has parts; takes_lanes: the rule is one for each lane of a vector. NULL: the rule takes them as they are. */
+struct kj_operands;
+kj_texpr *kj_apply_rule_parts(kj_scope *s, const struct kj_operands *operands, bool takes_lanes);
 
 /* ---- infer_view.c ---- */
 
@@ -274,6 +367,13 @@ kj_texpr *kj_infer_builtin_name(kj_scope *s, const kj_expr *expr, const kj_built
 /* What an annotation says when the other parameters are bound so; KJIT_ANY: there is none. bounds without a value are KJ_BOUND_NONE. */
 kjit_type kj_infer_annotation(kj_inference *inference, const kj_function *function, const kj_bound *bounds, size_t index);
 
+/* ---- infer_extern.c ---- */
+
+/* The arguments of a call of an extern func as the C ABI takes them; refuses those that it cannot. */
+void kj_bind_extern_call(kj_scope *s, const kj_function *function, kj_bound *bounds, kj_texpr **arguments, const kj_expr *call);
+/* Whether a value of the type goes to or from a C function; what: for the message. */
+void kj_check_c_type(kj_scope *s, kjit_type type, const char *what, kj_location location);
+
 /* ---- constants.c ---- */
 
 const kj_constant *kj_get_constant(kj_scope *s, const kj_decl *decl);
@@ -292,17 +392,37 @@ kj_texpr *kj_make_constant_array(kj_scope *s, const kj_constant *constant, kjit_
 typedef struct kj_operands {
   const kj_builtin *builtin;
   kj_location location;
-  kjit_type type_argument; /* KJ_TYPE_ARG */
+  kjit_type type_argument; /* KJ_TYPE_ARG; of `f32[n, m]` the element type */
+  kj_texprs extents;       /* of such an argument: n, m */
   kj_place place;          /* KJ_PLACE */
   kj_texprs values;        /* the others, evaluated */
   const char *field;       /* KJ_XYZ: "x" */
+  const kj_expr *text;     /* ptx: the string */
 } kj_operands;
 /* One for each rule named in builtins.def: gives the typed call, or a constant. */
 #define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) kj_texpr *kj_rule_##rule(kj_scope *s, const kj_operands *o);
 #include "ir/builtins.def"
 #undef X
 kj_texpr *kj_new_builtin(kj_scope *s, const kj_operands *o, kjit_type type);
+/* bitcast to or from a pointer; NULL: it is neither. */
+kj_texpr *kj_bitcast_pointer(kj_scope *s, const kj_operands *o);
 kj_texpr *kj_apply_rule(kj_scope *s, const kj_operands *operands);
+
+/* ---- requirements.c ---- */
+
+/* Fails where the target's architecture or PTX version is too old for `what`; suffix 'a': on that architecture only. The CPU has everything. */
+void kj_require_arch(kj_scope *s, const char *what, kj_location location, uint32_t arch, char suffix, uint32_t ptx);
+void kj_check_requirement(kj_scope *s, const kj_operands *o);
+
+/* ---- rules_group.c ---- */
+
+/* An integer operand as one of the type; fails for anything else. */
+kj_texpr *kj_take_integer(kj_scope *s, const kj_operands *o, kj_texpr *value, kjit_type type);
+/* The address of a place in shared memory, i64; of an element as it would be loaded. `what` names who wants it. */
+kj_texpr *kj_make_shared_address(kj_scope *s, const char *what, const kj_place *place);
+kj_texpr *kj_take_shared_address(kj_scope *s, const char *what, const kj_texpr *load);
+/* The array is a view of another block's shared memory. */
+bool kj_is_other_block(kj_scope *s, const kj_texpr *array);
 
 /* ---- convert.c ---- */
 
@@ -318,8 +438,6 @@ kjit_type kj_arithmetic_type(const kj_compilation *c, kjit_type type);
 kjit_type kj_promote(kj_scope *s, kjit_type a, kjit_type b, kj_location location);
 /* The same for values that are only kept side by side: bool stays bool, i8 stays i8. */
 kjit_type kj_join(kj_scope *s, kjit_type a, kjit_type b, kj_location location);
-/* Fails for complex numbers, which are not supported yet. */
-void kj_refuse_complex(kj_compilation *c, kjit_type type, kj_location location);
 /* Any number to a scalar type, weak trees too. */
 kj_texpr *kj_convert(kj_scope *s, kj_texpr *value, kjit_type type, kj_location location);
 /* What a store may convert: all but float to integer. what: "element of `x`". */

@@ -7,11 +7,19 @@
 
 static kj_texpr *infer_cast(kj_scope *s, const kj_expr *expr, kjit_type type)
 {
+  if (kj_has_parts(s->c, type)) {
+    kj_texprs values = { 0 };
+    kj_infer_list(s, &expr->args, &values);
+    return kj_construct_parts(s, &values, type, expr->location);
+  }
+  if (kj_is_struct(s->c, type)) {
+    kj_texprs values = { 0 };
+    kj_infer_list(s, &expr->args, &values);
+    return kj_construct_struct(s, &values, type, expr->location);
+  }
   if (!kj_is_scalar(type)) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s is no type to convert to: only scalars are", kj_type_text(s->c, type));
   if (expr->args.count != 1) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a conversion takes one value, got %zu", expr->args.count);
-  kj_refuse_complex(s->c, type, expr->location);
   kj_texpr *value = kj_infer_expr(s, expr->args.items[0]);
-  kj_refuse_complex(s->c, value->type, expr->args.items[0]->location);
   return kj_convert(s, value, type, expr->location);
 }
 
@@ -24,10 +32,22 @@ static void check_count(kj_scope *s, const char *name, size_t count, size_t leas
   kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes %zu to %zu arguments, got %zu", name, least, most, count);
 }
 
+/* Instructions of their own need the alignment of what they access, which members of packed structs may lack. */
+static void check_aligned(kj_scope *s, const kj_builtin *builtin, const kj_place *place)
+{
+  const kj_type_info *info = kj_type(s->c->types, place->array->type);
+  uint32_t needed = kj_type(s->c->types, place->type)->size_bytes;
+  if (needed > 16) needed = 16;
+  if (info->alignment_bytes && info->alignment_bytes < needed)
+    kj_fail(s->c, place->location, KJIT_ERROR_TYPE, "`%s` needs an aligned place: this field is only aligned to %u byte%s, its type to %u", builtin->name,
+            info->alignment_bytes, info->alignment_bytes == 1 ? "" : "s", needed);
+}
+
 static void infer_memory_place(kj_scope *s, const kj_builtin *builtin, const kj_expr *expr, kj_place *place)
 {
   kj_infer_place(s, expr, place);
-  bool is_own = place->var || kj_type(s->c->types, place->array->type)->space == KJ_SPACE_LOCAL;
+  if (place->array) check_aligned(s, builtin, place);
+  bool is_own = place->var || place->steps.count || place->is_array || kj_type(s->c->types, place->array->type)->space == KJ_SPACE_LOCAL;
   if (is_own)
     kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` needs a place that threads share: an element of an array argument or of a shared array, or a shared scalar", builtin->name);
@@ -37,9 +57,26 @@ static void infer_memory_place(kj_scope *s, const kj_builtin *builtin, const kj_
 static void infer_read_place(kj_scope *s, const kj_builtin *builtin, const kj_expr *expr, kj_place *place)
 {
   const kj_texpr *load = kj_infer_expr(s, expr);
+  if (load->kind == KJ_T_LOAD && builtin->id == KJ_BUILTIN_POINTER) {
+    *place = (kj_place){ .array = load->x, .indices = load->args, .type = load->type, .location = expr->location };
+    return;
+  }
+  if (builtin->id == KJ_BUILTIN_POINTER)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "`pointer` needs an element of an array, a shared or local scalar, or a field of these: other values have no address");
   if (load->kind != KJ_T_LOAD || kj_type(s->c->types, load->x->type)->space == KJ_SPACE_LOCAL)
     kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` needs an element of an array argument or of a shared array: `%s(x[i])`", builtin->name, builtin->name);
   *place = (kj_place){ .array = load->x, .indices = load->args, .type = load->type, .location = expr->location };
+}
+
+/* `f32[n, m]`, whose extents are values here. */
+static void infer_view_type(kj_scope *s, const kj_expr *expr, kj_operands *operands)
+{
+  const kj_type_expr *type = expr->kind == KJ_EXPR_TYPE ? expr->type_expr : NULL;
+  if (!type || type->kind != KJ_TYPE_STATIC_ARRAY || type->extents.count == 0)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "the first argument of `view` is the type of an array with its extents: `view(f32[n, m], p)`");
+  operands->type_argument = kj_infer_type(s, type->element);
+  kj_infer_list(s, &type->extents, &operands->extents);
 }
 
 static kj_texpr *infer_builtin_call(kj_scope *s, const kj_expr *expr, const kj_builtin *builtin)
@@ -50,18 +87,24 @@ static kj_texpr *infer_builtin_call(kj_scope *s, const kj_expr *expr, const kj_b
   check_count(s, builtin->name, expr->args.count, builtin->least, most, expr->location);
   if (builtin->flags & KJ_UNEVALUATED) return kj_apply_rule(s, &operands);
   kj_exprs rest = expr->args;
-  bool has_first = builtin->flags & (KJ_TYPE_ARG | KJ_PLACE | KJ_READS);
+  bool has_first = builtin->flags & (KJ_TYPE_ARG | KJ_PLACE | KJ_READS | KJ_ADDRESS | KJ_ARRAY);
   if (has_first) {
     rest.items++;
     rest.count--;
   }
-  if ((builtin->flags & KJ_TYPE_ARG) && !kj_as_type(s, expr->args.items[0], &operands.type_argument))
+  if (builtin->id == KJ_BUILTIN_VIEW) infer_view_type(s, expr->args.items[0], &operands);
+  else if ((builtin->flags & KJ_TYPE_ARG) && !kj_as_type(s, expr->args.items[0], &operands.type_argument))
     kj_fail(s->c, expr->args.items[0]->location, KJIT_ERROR_TYPE, "the first argument of `%s` is a type: `%s(f32%s)` or `%s(dtype(x)%s)`", builtin->name,
             builtin->name, rest.count ? ", ..." : "", builtin->name, rest.count ? ", ..." : "");
-  if (builtin->flags & KJ_PLACE) infer_memory_place(s, builtin, expr->args.items[0], &operands.place);
+  if (builtin->flags & (KJ_PLACE | KJ_ADDRESS)) infer_memory_place(s, builtin, expr->args.items[0], &operands.place);
   if (builtin->flags & KJ_READS) infer_read_place(s, builtin, expr->args.items[0], &operands.place);
+  if (builtin->flags & KJ_ARRAY) operands.place = (kj_place){ .array = kj_infer_expr(s, expr->args.items[0]), .location = expr->args.items[0]->location };
+  if (builtin->id == KJ_BUILTIN_PTX || builtin->id == KJ_BUILTIN_PTX_EFFECT) {
+    operands.text = rest.items[0];
+    rest.items++;
+    rest.count--;
+  }
   kj_infer_list(s, &rest, &operands.values);
-  for (size_t i = 0; i < operands.values.count; i++) kj_refuse_complex(s->c, operands.values.items[i]->type, operands.values.items[i]->location);
   return kj_apply_rule(s, &operands);
 }
 
@@ -185,7 +228,6 @@ static void bind_value(kj_scope *s, binding *b, size_t index)
 {
   const kj_decl *param = b->function->params.items[index];
   kjit_type annotation = kj_infer_annotation(s->inference, b->function, b->bounds, index);
-  kj_refuse_complex(s->c, b->values[index]->type, location_of(b, index));
   if (param->is_const) bind_const(s, b, index, annotation);
   else if (annotation != KJIT_ANY) bind_annotated(s, b, index, annotation);
   else bind_generic(s, b, index);
@@ -299,7 +341,6 @@ static kj_texpr *infer_function_call(kj_scope *s, const kj_expr *expr, const kj_
   size_t count = function->params.count;
   if (function->is_kernel)
     kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is a kernel: kernels are launched, only funcs are called", function->decl->name);
-  if (function->is_extern) kj_fail(s->c, expr->location, KJIT_ERROR_UNSUPPORTED, "`%s`: extern functions are not supported yet", function->decl->name);
   if (!s->instance)
     kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` cannot be called here: only constants and arithmetic on them can stand here", function->decl->name);
   check_arguments(s, function, expr);
@@ -308,6 +349,7 @@ static kj_texpr *infer_function_call(kj_scope *s, const kj_expr *expr, const kj_
   b.arguments = KJ_NEW_ARRAY(s->arena, kj_texpr *, count + 1);
   b.bounds = KJ_NEW_ARRAY(s->arena, kj_bound, count + 1);
   bind_all(s, &b);
+  if (function->is_extern) kj_bind_extern_call(s, function, b.bounds, b.arguments, expr);
   kj_record *record = kj_get_record(s, function, b.bounds, expr->location);
   check_synchronization(s, record, function->decl->name, expr->location);
   return make_call(s, record, &b);

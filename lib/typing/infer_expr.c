@@ -100,6 +100,7 @@ kjit_type kj_join_values(kj_scope *s, kjit_type a, kjit_type b, kj_location loca
 {
   if (a == b) return a;
   if (kj_is_number(s->c, a) && kj_is_number(s->c, b)) return kj_join(s, a, b, location);
+  if (kj_has_parts(s->c, a) || kj_has_parts(s->c, b)) return kj_promote_parts(s, a, b, location);
   if (kj_is_array(s->c, a) && kj_is_array(s->c, b)) return kj_join_arrays(s, a, b);
   if (kj_is_tuple(s->c, a) && kj_is_tuple(s->c, b)) return join_tuples(s, kj_type(s->c->types, a), kj_type(s->c->types, b), location);
   return KJIT_ANY;

@@ -1,4 +1,4 @@
-/* Elements, parts and properties of arrays, items of tuples, and places. */
+/* Elements, parts and properties of arrays, items of tuples, parts of values. */
 #include <string.h>
 
 #include "typing/infer.h"
@@ -62,22 +62,14 @@ kj_texpr *kj_make_size(kj_scope *s, kj_texpr *array, kj_location location)
   return size;
 }
 
-static kj_texpr *infer_array_field(kj_scope *s, const kj_expr *expr, kj_texpr *array)
+kj_texpr *kj_infer_property(kj_scope *s, const kj_expr *expr, kj_texpr *array)
 {
   if (strcmp(expr->name, "shape") == 0) return kj_make_shape(s, array, expr->location);
   if (strcmp(expr->name, "strides") == 0) return make_dimensions(s, array, make_stride, expr->location);
   if (strcmp(expr->name, "size") == 0) return kj_make_size(s, array, expr->location);
   if (strcmp(expr->name, "ndim") == 0) return kj_new_integer(s, KJ_WEAK_INT, kj_type(s->c->types, array->type)->rank, expr->location);
-  if (strcmp(expr->name, "T") == 0) return kj_make_transpose(s, array, expr->location);
-  kj_fail(s->c, expr->location, KJIT_ERROR_NAME, "an array has no `.%s`: it has `.shape`, `.strides`, `.size`, `.ndim` and `.T`", expr->name);
-}
-
-kj_texpr *kj_infer_field(kj_scope *s, const kj_expr *expr)
-{
-  if (expr->x->kind == KJ_EXPR_BUILTIN) return kj_infer_builtin_name(s, expr, expr->x->builtin, expr->name);
-  kj_texpr *x = kj_infer_expr(s, expr->x);
-  if (kj_is_array(s->c, x->type)) return infer_array_field(s, expr, x);
-  kj_fail(s->c, expr->location, KJIT_ERROR_NAME, "%s has no `.%s`", kj_type_text(s->c, x->type), expr->name);
+  if (strcmp(expr->name, "T") == 0 && kj_is_array(s->c, array->type)) return kj_make_transpose(s, array, expr->location);
+  return NULL;
 }
 
 /* ---- indices ---- */
@@ -226,7 +218,6 @@ static kj_texpr *make_element(kj_scope *s, indexing *at)
   if (constant && !(is_whole && kj_is_weak(constant->element))) at->base = kj_make_concrete(s, at->base);
   if (!is_whole) return make_view(s, at);
   kj_texpr *load = kj_new_texpr(s->c, KJ_T_LOAD, kj_type(s->c->types, at->base->type)->element, at->expr->location);
-  kj_refuse_complex(s->c, load->type, at->expr->location);
   load->x = at->base;
   load->args = at->indices;
   return load;
@@ -245,10 +236,122 @@ static kj_texpr *infer_item(kj_scope *s, const kj_expr *expr, kj_texpr *tuple)
   return kj_make_item(s, tuple, (uint32_t)index, expr->location);
 }
 
-kj_texpr *kj_infer_index(kj_scope *s, const kj_expr *expr)
+/* `v[i]`, `v[-1]`: a lane known at compile time is an item. */
+static kj_texpr *infer_lane(kj_scope *s, const kj_expr *expr, kj_texpr *vector)
 {
-  kj_texpr *base = kj_infer_expr(s, expr->x);
+  uint32_t count = kj_type(s->c->types, vector->type)->count;
+  __int128 distance = 0;
+  if (expr->args.count != 1) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a vector takes one index, got %zu", expr->args.count);
+  const kj_expr *arg = expr->args.items[0];
+  if (arg->kind == KJ_EXPR_SLICE) kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "a vector has no slices: write which lanes, `v.xy`");
+  bool is_from_end = kj_is_from_end(arg, &distance);
+  size_t mark = s->out->count;
+  kj_texpr *index = is_from_end ? kj_new_integer(s, KJ_WEAK_INT, count - distance, arg->location) : kj_infer_expr(s, arg);
+  check_index_type(s, index);
+  if (s->out->count > mark) vector = kj_keep_value_at(s, vector, mark);
+  if (!kj_is_constant(index)) {
+    kj_texpr *element = kj_new_texpr(s->c, KJ_T_ELEMENT, kj_type(s->c->types, vector->type)->element, expr->location);
+    element->x = vector;
+    KJ_PUSH(s->arena, &element->args, kj_make_concrete(s, index));
+    return element;
+  }
+  if (index->integer < 0 || index->integer >= count)
+    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a vector of %u lanes", kj_integer_text(s->arena, is_from_end ? -distance : index->integer),
+            count);
+  return kj_make_item(s, vector, (uint32_t)index->integer, expr->location);
+}
+
+/* ---- parts of values: lanes of vectors, elements of arrays inside structs ---- */
+
+static uint32_t part_rank(const kj_type_info *info) { return info->class_ == KJ_CLASS_VECTOR ? 1 : info->rank; }
+static int64_t part_extent(const kj_type_info *info, uint32_t dimension) { return info->class_ == KJ_CLASS_VECTOR ? info->count : info->extents[dimension]; }
+
+static kj_texpr *infer_part_index(kj_scope *s, const kj_expr *arg, int64_t extent)
+{
+  __int128 distance;
+  if (arg->kind == KJ_EXPR_SLICE) kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "a slice of a value is not supported: name one element");
+  kj_texpr *index = kj_is_from_end(arg, &distance) ? kj_new_integer(s, KJIT_INDEX, extent - distance, arg->location) : kj_infer_expr(s, arg);
+  check_index_type(s, index);
+  if (kj_is_constant(index) && (index->integer < 0 || index->integer >= extent))
+    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of 0..%lld", kj_integer_text(s->arena, index->integer), (long long)extent - 1);
+  return kj_make_concrete(s, index);
+}
+
+kj_texprs kj_infer_part_indices(kj_scope *s, const kj_expr *expr, kjit_type type)
+{
+  const kj_type_info *info = kj_type(s->c->types, type);
+  kj_texprs indices = { 0 };
+  uint32_t rank = part_rank(info);
+  if (expr->args.count != rank)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s takes %u %s, got %zu", kj_type_text(s->c, type), rank, rank == 1 ? "index" : "indices",
+            expr->args.count);
+  for (uint32_t i = 0; i < rank; i++) {
+    size_t mark = s->out->count;
+    kj_texpr *index = infer_part_index(s, expr->args.items[i], part_extent(info, i));
+    for (size_t j = 0; s->out->count > mark && j < indices.count; j++) {
+      size_t before = s->out->count;
+      indices.items[j] = kj_keep_value_at(s, indices.items[j], mark);
+      mark += s->out->count - before;
+    }
+    KJ_PUSH(s->arena, &indices, index);
+  }
+  return indices;
+}
+
+kj_texpr *kj_take_part(kj_scope *s, kj_texpr *value, const kj_texprs *indices, kj_location location)
+{
+  const kj_type_info *info = kj_type(s->c->types, value->type);
+  int64_t place = 0;
+  bool is_known = true;
+  for (uint32_t i = 0; i < indices->count; i++) {
+    is_known = is_known && kj_is_constant(indices->items[i]);
+    if (is_known) place = place * part_extent(info, i) + (int64_t)indices->items[i]->integer;
+  }
+  bool is_item = info->class_ == KJ_CLASS_VECTOR || (value->kind == KJ_T_TUPLE && !kj_has_effect(value));
+  if (is_known && is_item) return kj_make_item(s, value, (uint32_t)place, location);
+  kj_texpr *element = kj_new_texpr(s->c, KJ_T_ELEMENT, info->element, location);
+  element->x = value;
+  element->args = *indices;
+  return element;
+}
+
+static kj_texpr *infer_part(kj_scope *s, const kj_expr *expr, kj_texpr *value)
+{
+  size_t mark = s->out->count;
+  kj_texprs indices = kj_infer_part_indices(s, expr, value->type);
+  if (s->out->count > mark) value = kj_keep_value_at(s, value, mark);
+  return kj_take_part(s, value, &indices, expr->location);
+}
+
+/* ---- what a pointer points to ---- */
+
+static kj_texpr *infer_pointed(kj_scope *s, const kj_expr *expr, kj_texpr *pointer)
+{
+  const kj_exprs *args = &expr->args;
+  if (args->count != 1)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a pointer takes one index, got %zu: `view(%s[n, m], p)` has more dimensions", args->count,
+            kj_type_text(s->c, kj_type(s->c->types, pointer->type)->element));
+  if (has_from_end(args))
+    kj_fail(s->c, args->items[0]->location, KJIT_ERROR_TYPE, "a pointer has no end to count from and no slices: `view(%s[n], p)` is an array of n elements",
+            kj_type_text(s->c, kj_type(s->c->types, pointer->type)->element));
+  size_t mark = s->out->count;
+  kj_texpr *index = kj_infer_expr(s, args->items[0]);
+  check_index_type(s, index);
+  if (s->out->count > mark) pointer = kj_keep_value_at(s, pointer, mark);
+  kj_texpr *load = kj_new_texpr(s->c, KJ_T_LOAD, kj_type(s->c->types, pointer->type)->element, expr->location);
+  load->x = kj_make_pointed(s, pointer, expr->location);
+  KJ_PUSH(s->arena, &load->args, kj_make_concrete(s, index));
+  return load;
+}
+
+/* ---- all of them ---- */
+
+kj_texpr *kj_index_value(kj_scope *s, const kj_expr *expr, kj_texpr *base)
+{
   if (kj_is_tuple(s->c, base->type)) return infer_item(s, expr, base);
+  if (kj_is_vector(s->c, base->type)) return infer_lane(s, expr, base);
+  if (kj_is_value_array(s->c, base->type)) return infer_part(s, expr, base);
+  if (kj_is_pointer(s->c, base->type)) return infer_pointed(s, expr, base);
   if (!kj_is_array(s->c, base->type))
     kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "only arrays and tuples have an index, `%s` is %s", name_of(expr->x), kj_type_text(s->c, base->type));
   indexing at = { .expr = expr, .base = base };
@@ -256,76 +359,4 @@ kj_texpr *kj_infer_index(kj_scope *s, const kj_expr *expr)
   return make_element(s, &at);
 }
 
-/* ---- places ---- */
-
-static void infer_element_place(kj_scope *s, const kj_expr *expr, kj_place *place)
-{
-  kj_texpr *base = kj_infer_expr(s, expr->x);
-  if (!kj_is_array(s->c, base->type))
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "only elements of arrays can be assigned, `%s` is %s", name_of(expr->x), kj_type_text(s->c, base->type));
-  indexing at = { .expr = expr, .base = base };
-  infer_indices(s, &at);
-  const kj_type_info *info = kj_type(s->c->types, base->type);
-  if (at.slice_count) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a slice of `%s` is a view: only one element can be assigned", name_of(expr->x));
-  if (at.indices.count < info->rank)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` has %u dimensions (%s), got %zu %s: only one element can be assigned", name_of(expr->x), info->rank,
-            kj_type_text(s->c, base->type), at.indices.count, at.indices.count == 1 ? "index" : "indices");
-  if (info->read_only || info->space == KJ_SPACE_CONST)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is read-only (%s)", name_of(expr->x), kj_type_text(s->c, base->type));
-  kj_refuse_complex(s->c, info->element, expr->location);
-  place->array = at.base;
-  place->indices = at.indices;
-  place->type = info->element;
-}
-
-static void infer_name_place(kj_scope *s, const kj_expr *expr, kj_place *place)
-{
-  const kj_decl *decl = expr->decl;
-  bool is_local = s->meanings && decl->kind != KJ_DECL_CONST && decl->kind != KJ_DECL_FUNCTION;
-  const kj_meaning *meaning = is_local ? &s->meanings[decl->index] : NULL;
-  place->decl = decl;
-  if (meaning && meaning->is_scalar) {
-    place->array = kj_make_var(s, meaning->var, expr->location);
-    place->type = kj_type(s->c->types, meaning->var->type)->element;
-    return;
-  }
-  if (meaning && meaning->kind == KJ_MEANS_VARIABLE && meaning->var->kind == KJ_V_VAR) {
-    place->var = meaning->var;
-    place->type = meaning->var->type;
-    return;
-  }
-  if (meaning && meaning->var && kj_is_array(s->c, meaning->var->type))
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is an array: assign its elements, `%s[i] = ...`", decl->name, decl->name);
-  kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` cannot be assigned: only what is declared with `var` can", decl->name);
-}
-
-void kj_infer_place(kj_scope *s, const kj_expr *expr, kj_place *place)
-{
-  *place = (kj_place){ .location = expr->location };
-  kj_count_work(s->inference, expr->location);
-  if (expr->kind == KJ_EXPR_INDEX) infer_element_place(s, expr, place);
-  else if (expr->kind == KJ_EXPR_DECL) infer_name_place(s, expr, place);
-  else kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this is no place: a var or an element of an array is");
-}
-
-void kj_store_place(kj_scope *s, const kj_place *place, kj_texpr *value, kj_location location)
-{
-  if (place->var) {
-    kj_assign_variable(s, place, value, location);
-    return;
-  }
-  kj_tstmt *store = kj_new_tstmt(s->c, KJ_TS_STORE, location);
-  store->array = place->array;
-  store->indices = place->indices;
-  store->value = kj_convert_stored(s, value, place->type, "the element", value->location);
-  kj_emit(s, store);
-}
-
-kj_texpr *kj_load_place(kj_scope *s, const kj_place *place)
-{
-  if (place->var) return kj_make_var(s, place->var, place->location);
-  kj_texpr *load = kj_new_texpr(s->c, KJ_T_LOAD, place->type, place->location);
-  load->x = kj_copy_texpr(s, place->array);
-  for (size_t i = 0; i < place->indices.count; i++) KJ_PUSH(s->arena, &load->args, kj_copy_texpr(s, place->indices.items[i]));
-  return load;
-}
+kj_texpr *kj_infer_index(kj_scope *s, const kj_expr *expr) { return kj_index_value(s, expr, kj_infer_expr(s, expr->x)); }

@@ -31,12 +31,20 @@ static void check_argument(kj_inference *inference, const kj_decl *param, const 
   kj_compilation *c = inference->c;
   kjit_type type = argument->type;
   if (argument->kind == KJ_ARGUMENT_FUNCTION) return;
-  kj_refuse_complex(c, type, param->location);
   if (annotation == KJIT_ANY) return;
   if (kj_is_array(c, annotation) || kj_is_array(c, type)) {
     if (!kj_is_array(c, annotation) || !kj_is_array(c, type) || !kj_array_fits(c, type, annotation)) fail_argument(inference, param, annotation, type);
     if (kj_type(c->types, annotation)->read_only) bound->type = make_read_only(c, type);
     return;
+  }
+  if (kj_is_composed(c, annotation) || kj_is_composed(c, type)) {
+    const kj_type_info *have = kj_type(c->types, type), *want = kj_type(c->types, annotation);
+    bool is_pointer = have->class_ == KJ_CLASS_POINTER && want->class_ == KJ_CLASS_POINTER;
+    bool adds_const = is_pointer && have->element == want->element && want->read_only;
+    if (adds_const) bound->type = annotation;
+    if (bound->type == annotation) return;
+    bool converts = kj_is_scalar(annotation) && !kj_is_pointer(c, type) && !kj_is_struct(c, type) && !kj_is_vector(c, type);
+    if (!converts) fail_argument(inference, param, annotation, type);
   }
   bool fits = kj_is_scalar(annotation) && (kj_is_weak(type) ? fits_literal(c, type, annotation) : kj_scalar_fits(c, type, annotation));
   if (!fits) fail_argument(inference, param, annotation, type);
@@ -105,6 +113,23 @@ static void infer_launch_bounds(kj_scope *s)
   if (!attribute) return;
   s->instance->max_threads = (uint32_t)read_bound(s, attribute, 0, "the number of threads in @launch_bounds");
   s->instance->min_blocks = (uint32_t)read_bound(s, attribute, 1, "the number of blocks in @launch_bounds");
+  s->instance->max_cluster = (uint32_t)read_bound(s, attribute, 2, "the number of blocks of a cluster in @launch_bounds");
+  const kj_target *target = &s->c->request->target;
+  if (s->instance->max_cluster && target->kind == KJ_TARGET_NVPTX && target->arch < 90)
+    kj_fail(s->c, attribute->values.items[2]->location, KJIT_ERROR_UNSUPPORTED,
+            "the third value of @launch_bounds bounds clusters, which sm_%u lacks: from sm_90 on", target->arch);
+}
+
+static void infer_max_registers(kj_scope *s)
+{
+  enum { MOST_REGISTERS = 255 };
+  const kj_attribute *attribute = kj_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_MAX_REGISTERS);
+  if (!attribute) return;
+  int64_t count = read_bound(s, attribute, 0, "the number of registers in @max_registers");
+  if (count > MOST_REGISTERS)
+    kj_fail(s->c, attribute->values.items[0]->location, KJIT_ERROR_TYPE, "@max_registers takes at most %d registers, got %lld", MOST_REGISTERS,
+            (long long)count);
+  s->instance->max_registers = (uint32_t)count;
 }
 
 /* What is known of @block at compile time; extents and arguments are the dispatcher's to evaluate. */
@@ -128,6 +153,27 @@ static void infer_shape(kj_scope *s, kj_attribute_id id, uint32_t *shape)
   s->out = out;
 }
 
+/* The device allows 8 blocks everywhere, up to 16 where it can. */
+static void infer_cluster(kj_scope *s)
+{
+  enum { MOST_BLOCKS = 16 };
+  const kj_attribute *attribute = kj_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_CLUSTER);
+  if (!attribute) return;
+  uint64_t count = 1;
+  for (size_t i = 0; i < 3; i++) {
+    bool is_given = i < attribute->values.count;
+    s->instance->cluster[i] = is_given ? (uint32_t)read_bound(s, attribute, i, "an extent in @cluster") : 1;
+    count *= s->instance->cluster[i];
+    if (count > MOST_BLOCKS)
+      kj_fail(s->c, attribute->values.items[is_given ? i : 0]->location, KJIT_ERROR_TYPE, "a cluster has at most %d blocks, this one %llu", MOST_BLOCKS,
+              (unsigned long long)count);
+  }
+  uint32_t most = s->instance->max_cluster;
+  if (most && count > most)
+    kj_fail(s->c, attribute->values.items[0]->location, KJIT_ERROR_TYPE, "@cluster has %llu blocks, @launch_bounds allows %u", (unsigned long long)count, most);
+  kj_require_arch(s, "@cluster", attribute->values.items[0]->location, 90, 0, 78);
+}
+
 void kj_infer_launch(kj_scope *s)
 {
   kj_instance *instance = s->instance;
@@ -135,6 +181,8 @@ void kj_infer_launch(kj_scope *s)
   kj_instance flags = *instance;
   size_t local_count = instance->locals.count;
   infer_launch_bounds(s);
+  infer_cluster(s);
+  infer_max_registers(s);
   infer_shape(s, KJ_ATTRIBUTE_BLOCK, written);
   infer_shape(s, KJ_ATTRIBUTE_GRID, NULL);
   const kj_signature *signature = s->c->request->signature;

@@ -53,11 +53,7 @@ static void infer_compound(kj_scope *s, const kj_stmt *stmt)
   kj_place place;
   kj_infer_place(s, stmt->places.items[0], &place);
   if (s->out->count > mark || (place.array && kj_has_effect(value))) value = kj_keep_value_at(s, value, mark);
-  if (place.array && !kj_is_stable(place.array)) place.array = kj_keep_value(s, place.array);
-  for (size_t i = 0; i < place.indices.count; i++) {
-    kj_texpr *index = place.indices.items[i];
-    place.indices.items[i] = index->kind == KJ_T_VAR ? index : kj_keep_value(s, index);
-  }
+  kj_keep_place(s, &place);
   if (place.var) s->guesses[place.decl->index].was_read = true;
   kj_store_place(s, &place, kj_make_binary(s, stmt->op, kj_load_place(s, &place), value, stmt->location), stmt->location);
 }
@@ -222,8 +218,6 @@ static void infer_assert(kj_scope *s, const kj_stmt *stmt)
   kj_emit(s, branch);
 }
 
-static void refuse_print(kj_scope *s, const kj_stmt *stmt) { kj_fail(s->c, stmt->location, KJIT_ERROR_UNSUPPORTED, "`print` is not supported yet"); }
-
 typedef void (*infer)(kj_scope *s, const kj_stmt *stmt);
 
 static const infer infer_table[] = {
@@ -231,14 +225,23 @@ static const infer infer_table[] = {
   [KJ_STMT_EVALUATE] = infer_evaluate, [KJ_STMT_IF] = infer_if,           [KJ_STMT_WHILE] = kj_infer_while,
   [KJ_STMT_FOR] = kj_infer_for,        [KJ_STMT_BREAK] = infer_break,     [KJ_STMT_CONTINUE] = infer_continue,
   [KJ_STMT_RETURN] = infer_return,     [KJ_STMT_ASSERT] = infer_assert,   [KJ_STMT_RAISE] = infer_raise,
-  [KJ_STMT_PRINT] = refuse_print,
+  [KJ_STMT_PRINT] = kj_infer_print,
 };
+
+/* Control never comes past the last statement: a static `if` has left its jump here. What follows is of the branch not taken, and is not typed. */
+static bool has_jumped(const kj_tstmts *out)
+{
+  const kj_tstmt *last = out->count ? out->items[out->count - 1] : NULL;
+  if (!last) return false;
+  if (last->kind == KJ_TS_FAIL) return last->failure == KJ_FAILURE_RAISE;
+  return last->kind == KJ_TS_RETURN || last->kind == KJ_TS_BREAK || last->kind == KJ_TS_CONTINUE;
+}
 
 void kj_infer_block(kj_scope *s, const kj_stmts *stmts, kj_tstmts *out)
 {
   kj_tstmts *outer = s->out;
   s->out = out;
-  for (size_t i = 0; i < stmts->count; i++) {
+  for (size_t i = 0; i < stmts->count && !has_jumped(out); i++) {
     kj_count_work(s->inference, stmts->items[i]->location);
     infer_table[stmts->items[i]->kind](s, stmts->items[i]);
   }

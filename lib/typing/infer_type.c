@@ -1,7 +1,7 @@
 /* Types as written, and whether a value fits an annotation; storage of shared and local arrays. */
 #include "typing/infer.h"
 
-enum { LOCAL_BYTES_LIMIT = 64 * 1024, SHARED_BYTES_LIMIT = 48 * 1024, ALIGNMENT_LIMIT = 1024 };
+enum { LOCAL_BYTES_LIMIT = 64 * 1024, ALIGNMENT_LIMIT = 1024 };
 
 static kjit_type element_of(kj_scope *s, kjit_type type)
 {
@@ -19,8 +19,9 @@ static kjit_type intern_array(kj_scope *s, const kj_type_info *info)
 static kjit_type infer_array_type(kj_scope *s, const kj_type_expr *type)
 {
   kj_type_info info = { .element = kj_infer_type(s, type->element), .rank = type->rank, .layout = type->layout, .read_only = type->read_only };
-  if (!kj_is_scalar(info.element))
-    kj_fail(s->c, type->location, KJIT_ERROR_TYPE, "the elements of an array are scalars, got %s", kj_type_text(s->c, info.element));
+  if (!kj_type(s->c->types, info.element)->size_bytes)
+    kj_fail(s->c, type->location, KJIT_ERROR_TYPE, "the elements of an array are scalars, vectors, structs or pointers, got %s",
+            kj_type_text(s->c, info.element));
   return intern_array(s, &info);
 }
 
@@ -36,7 +37,7 @@ static kjit_type infer_tuple_type(kj_scope *s, const kj_type_expr *type)
 kjit_type kj_infer_type(kj_scope *s, const kj_type_expr *type)
 {
   switch (type->kind) {
-  case KJ_TYPE_FIXED: kj_refuse_complex(s->c, type->type, type->location); return type->type;
+  case KJ_TYPE_FIXED: return type->type;
   case KJ_TYPE_DTYPE: return element_of(s, kj_infer_type_of(s, type->expr));
   case KJ_TYPE_ARRAY: return infer_array_type(s, type);
   case KJ_TYPE_TUPLE: return infer_tuple_type(s, type);
@@ -164,13 +165,12 @@ static void check_size(kj_scope *s, const kj_decl *decl, const kj_type_info *inf
 {
   bool is_shared = decl->kind == KJ_DECL_SHARED;
   uint64_t bytes = bytes_of(s, info), *total = is_shared ? &s->shared_bytes : &s->local_bytes;
-  uint64_t limit = is_shared ? SHARED_BYTES_LIMIT : LOCAL_BYTES_LIMIT;
+  uint64_t limit = is_shared ? kj_most_shared_bytes(&s->c->request->target) : LOCAL_BYTES_LIMIT;
   *total += bytes;
   if (*total <= limit) return;
   if (is_shared)
-    kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
-            "the shared arrays up to `%s` take %llu bytes; the limit of static shared memory is %llu: `shared %s: T[]` has the size given at the launch",
-            decl->name, (unsigned long long)*total, (unsigned long long)limit, decl->name);
+    kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED, "the shared arrays up to `%s` take %llu bytes; a block has at most %llu on %s", decl->name,
+            (unsigned long long)*total, (unsigned long long)limit, kj_target_text(s->c));
   kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED, "the local arrays up to `%s` take %llu bytes a thread; the limit is %llu", decl->name,
           (unsigned long long)*total, (unsigned long long)limit);
 }
@@ -178,7 +178,8 @@ static void check_size(kj_scope *s, const kj_decl *decl, const kj_type_info *inf
 static kjit_type storage_element(kj_scope *s, const kj_type_expr *type)
 {
   kjit_type element = kj_infer_type(s, type);
-  if (!kj_is_scalar(element)) kj_fail(s->c, type->location, KJIT_ERROR_TYPE, "the elements of an array are scalars, got %s", kj_type_text(s->c, element));
+  if (!kj_type(s->c->types, element)->size_bytes)
+    kj_fail(s->c, type->location, KJIT_ERROR_TYPE, "the elements of an array are scalars, vectors, structs or pointers, got %s", kj_type_text(s->c, element));
   return element;
 }
 
@@ -196,9 +197,14 @@ void kj_declare_storage(kj_scope *s, const kj_decl *decl)
   bool is_shared = decl->kind == KJ_DECL_SHARED, is_scalar = written->kind != KJ_TYPE_STATIC_ARRAY;
   kj_type_info info = { .layout = KJIT_LAYOUT_C, .space = is_shared ? KJ_SPACE_SHARED : KJ_SPACE_LOCAL, .is_static = true };
   info.element = storage_element(s, is_scalar ? written : written->element);
+  bool is_sized = !is_scalar && kj_has_runtime_extents(s, decl);
   if (!is_scalar && written->extents.count == 0) {
     check_dynamic(s, decl);
     info.rank = 1;
+    info.is_static = false;
+  } else if (is_sized) {
+    kj_check_runtime_extents(s, decl);
+    info.rank = (uint32_t)written->extents.count;
     info.is_static = false;
   } else {
     if (!is_scalar) read_extents(s, &written->extents, is_shared ? "shared" : "local", &info);
@@ -206,6 +212,7 @@ void kj_declare_storage(kj_scope *s, const kj_decl *decl)
   }
   kj_tvar *var = kj_add_variable(s, is_shared ? KJ_V_SHARED : KJ_V_LOCAL, decl->name, intern_array(s, &info), decl->location, KJ_LEVEL_GRID);
   var->alignment = alignment_of(s, decl);
+  var->sized_by = is_sized ? decl : NULL;
   kj_bind_variable(s, decl, var);
   s->meanings[decl->index].is_scalar = is_scalar;
 }

@@ -29,7 +29,12 @@ bool kj_is_stable(const kj_texpr *value)
   case KJ_T_CONST: return true;
   case KJ_T_VAR: return value->var->kind != KJ_V_VAR;
   case KJ_T_EXTENT:
-  case KJ_T_STRIDE: return kj_is_stable(value->x);
+  case KJ_T_STRIDE:
+  case KJ_T_ITEM: return kj_is_stable(value->x);
+  case KJ_T_TUPLE:
+    for (size_t i = 0; i < value->args.count; i++)
+      if (!kj_is_stable(value->args.items[i])) return false;
+    return true;
   case KJ_T_BUILTIN: return (value->builtin->flags & KJ_PURE) && value->args.count == 0 && !kj_is_weak(value->type);
   default: return false;
   }
@@ -61,7 +66,7 @@ static kj_texpr *keep_weak(kj_scope *s, kj_texpr *value, const char *name, size_
 static kj_texpr *keep_named(kj_scope *s, kj_texpr *value, const char *name, size_t at)
 {
   if (kj_is_stable(value)) return value;
-  if (value->kind == KJ_T_TUPLE) return keep_tuple(s, value, name, at);
+  if (value->kind == KJ_T_TUPLE && kj_is_tuple(s->c, value->type)) return keep_tuple(s, value, name, at);
   if (kj_is_weak(value->type)) return keep_weak(s, value, name, at);
   if (!name) name = kj_format(s->arena, "_%u", s->temporary_count++);
   kj_tvar *var = kj_add_variable(s, KJ_V_LET, name, value->type, value->location, kj_level_of(s, value));
@@ -101,7 +106,7 @@ static void bind_let(kj_scope *s, const kj_decl *decl, kj_texpr *value)
     return;
   }
   bool is_value = value->kind == KJ_T_CONST || kj_weak_constant(s, value);
-  if (is_value || value->kind == KJ_T_TUPLE) {
+  if (is_value || (value->kind == KJ_T_TUPLE && kj_is_tuple(s->c, value->type))) {
     kj_bind_value(s, decl, is_value ? value : keep_tuple(s, value, decl->name, s->out->count));
     return;
   }
@@ -115,14 +120,23 @@ bool kj_is_too_wide(kj_scope *s, const kj_texpr *value)
   return value->type == KJ_WEAK_INT && kj_is_constant(value) && !kj_integer_fits(s->c, KJIT_I32, value->integer);
 }
 
+/* A float literal and an integer make f64 only where no float is met: one that is assigned later decides. */
+static kjit_type join_guess(kj_scope *s, kjit_type guess, kjit_type type, kj_location location)
+{
+  if (guess == KJIT_ANY) return type;
+  if (kj_has_parts(s->c, type) || kj_has_parts(s->c, guess)) return kj_promote_parts(s, guess, type, location);
+  bool is_open = (guess == KJ_WEAK_FLOAT && kj_is_integer(s->c, type)) || (type == KJ_WEAK_FLOAT && kj_is_integer(s->c, guess));
+  return is_open ? KJ_WEAK_FLOAT : kj_join(s, guess, type, location);
+}
+
 /* The guess for a var that starts with a literal, raised by a value that is assigned. */
 static void raise_guess(kj_scope *s, const kj_decl *decl, const kj_texpr *value)
 {
   kj_guess *guess = &s->guesses[decl->index];
-  if (!kj_is_number(s->c, value->type))
+  if (!kj_is_number(s->c, value->type) && !kj_has_parts(s->c, value->type))
     kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` is a number, the value is %s", decl->name, kj_type_text(s->c, value->type));
   kjit_type type = kj_is_too_wide(s, value) ? KJIT_I64 : value->type;
-  kjit_type joined = guess->type == KJIT_ANY ? type : kj_join(s, guess->type, type, value->location);
+  kjit_type joined = join_guess(s, guess->type, type, value->location);
   if (joined == KJIT_ANY)
     kj_fail(s->c, value->location, KJIT_ERROR_TYPE,
             "`%s` starts with a literal and is assigned %s and %s, which no type holds both: give it a type, `var %s: i64 = ...`", decl->name,
@@ -167,6 +181,7 @@ void kj_assign_variable(kj_scope *s, const kj_place *place, kj_texpr *value, kj_
   raise_level(s, decl, var, value);
   if (s->guesses[decl->index].type != KJIT_ANY) {
     raise_guess(s, decl, value);
+    if (s->is_changed) var->type = s->guesses[decl->index].type; /* what follows in this round, which is not kept, shall meet no literal any more */
     bool is_final = !s->is_changed && !kj_is_weak(var->type);
     kj_emit_assign(s, var, is_final ? kj_convert(s, value, var->type, value->location) : value, location);
     return;
@@ -183,7 +198,6 @@ void kj_assign_variable(kj_scope *s, const kj_place *place, kj_texpr *value, kj_
 
 void kj_declare(kj_scope *s, const kj_decl *decl, kj_texpr *value)
 {
-  kj_refuse_complex(s->c, value->type, decl->location);
   if (decl->type_expr) {
     kjit_type annotation = kj_infer_type(s, decl->type_expr);
     value = kj_fit_annotation(s, value, annotation, kj_format(s->arena, "`%s`", decl->name), value->location);

@@ -74,13 +74,23 @@ static kj_level level_of_list(const kj_scope *s, const kj_texprs *list)
 static kj_level level_of_builtin(const kj_builtin *builtin)
 {
   if (builtin->flags & (KJ_THREAD | KJ_WARP)) return KJ_LEVEL_THREAD;
-  return builtin->flags & KJ_BARRIER || builtin->id == KJ_BUILTIN_BLOCK_IDX ? KJ_LEVEL_BLOCK : KJ_LEVEL_GRID;
+  static const kj_builtin_id of_block[] = { KJ_BUILTIN_BLOCK_IDX, KJ_BUILTIN_CLUSTER_IDX, KJ_BUILTIN_CLUSTER_BLOCK_IDX, KJ_BUILTIN_CLUSTER_RANK };
+  for (size_t i = 0; i < sizeof of_block / sizeof *of_block; i++)
+    if (of_block[i] == builtin->id) return KJ_LEVEL_BLOCK;
+  return builtin->flags & KJ_BARRIER ? KJ_LEVEL_BLOCK : KJ_LEVEL_GRID;
 }
 
 static kj_level level_of_load(const kj_scope *s, const kj_texpr *expr)
 {
   kj_space space = kj_type(s->c->types, expr->x->type)->space;
   return space == KJ_SPACE_LOCAL ? KJ_LEVEL_THREAD : space == KJ_SPACE_SHARED ? KJ_LEVEL_BLOCK : KJ_LEVEL_GRID;
+}
+
+/* What a function under way returns is not known yet. */
+static kj_level level_of_call(const kj_scope *s, const kj_texpr *expr)
+{
+  const kj_record *record = s->inference->records.items[expr->instance->id];
+  return record->is_done ? record->result_level : KJ_LEVEL_THREAD;
 }
 
 /* A load at an index that is the same for all threads counts as the same: whoever races on it is on his own. */
@@ -93,7 +103,7 @@ kj_level kj_level_of(const kj_scope *s, const kj_texpr *expr)
   case KJ_T_VAR: return expr->var->index < s->levels.count ? s->levels.items[expr->var->index] : KJ_LEVEL_GRID;
   case KJ_T_BUILTIN: own = level_of_builtin(expr->builtin); break;
   case KJ_T_LOAD: own = level_of_load(s, expr); break;
-  case KJ_T_CALL: own = s->inference->records.items[expr->instance->id]->result_level; break;
+  case KJ_T_CALL: own = level_of_call(s, expr); break;
   default: break;
   }
   own = kj_higher_level(own, kj_higher_level(kj_level_of(s, expr->x), kj_higher_level(kj_level_of(s, expr->y), kj_level_of(s, expr->z))));
@@ -116,7 +126,8 @@ kj_texpr *kj_make_tuple(kj_scope *s, const kj_texprs *items, kj_location locatio
 kj_texpr *kj_make_item(kj_scope *s, kj_texpr *tuple, uint32_t index, kj_location location)
 {
   if (tuple->kind == KJ_T_TUPLE && !has_effect_list(&tuple->args)) return tuple->args.items[index];
-  kj_texpr *item = kj_new_texpr(s->c, KJ_T_ITEM, kj_type(s->c->types, tuple->type)->items[index], location);
+  kjit_type type = kj_is_tuple(s->c, tuple->type) ? kj_type(s->c->types, tuple->type)->items[index] : kj_get_component(s->c->types, tuple->type, index).type;
+  kj_texpr *item = kj_new_texpr(s->c, KJ_T_ITEM, type, location);
   item->x = tuple;
   item->dimension = index;
   return item;

@@ -3,10 +3,15 @@
 
 static const char *text_of(kjit_op op) { return kj_op_table[op].text; }
 
-static void require_numbers(kj_scope *s, kjit_op op, const kj_texpr *x, kj_location location)
+static void require_numbers(kj_scope *s, kjit_op op, const kj_texpr *x)
 {
-  kj_refuse_complex(s->c, x->type, location);
   if (kj_is_number(s->c, x->type)) return;
+  bool compares = kj_op_table[op].class_ == KJ_OP_COMPARE;
+  if (compares && kj_is_struct(s->c, x->type)) kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "structs are compared field by field: `a.x %s b.x`", text_of(op));
+  if (compares && kj_is_pointer(s->c, x->type))
+    kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "pointers are compared as addresses: `bitcast(u64, p) %s 0`", text_of(op));
+  if (kj_is_pointer(s->c, x->type))
+    kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "a pointer has no arithmetic: `p[i]` is an element, `pointer(p[i])` its address");
   const char *hint = kj_is_array(s->c, x->type) ? "; write its index: `a[i]`" : kj_is_tuple(s->c, x->type) ? "; write which item: `t[0]`" : "";
   kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "`%s` needs numbers, got %s%s", text_of(op), kj_type_text(s->c, x->type), hint);
 }
@@ -183,8 +188,10 @@ static kj_texpr *make_compare(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y,
 
 kj_texpr *kj_make_binary(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, kj_location location)
 {
-  require_numbers(s, op, x, location);
-  require_numbers(s, op, y, location);
+  bool x_parts = kj_has_parts(s->c, x->type), y_parts = kj_has_parts(s->c, y->type);
+  if (!x_parts) require_numbers(s, op, x);
+  if (!y_parts) require_numbers(s, op, y);
+  if (x_parts || y_parts) return kj_make_binary_parts(s, op, x, y, location);
   switch (kj_op_table[op].class_) {
   case KJ_OP_DIVIDE: return make_division(s, x, y, location);
   case KJ_OP_INT: return make_bits(s, op, x, y, location);
@@ -199,14 +206,17 @@ kj_texpr *kj_make_condition(kj_scope *s, kj_texpr *value)
 {
   if (value->type == KJIT_BOOL) return value;
   if (kj_is_integer(s->c, value->type)) return make_compare(s, KJIT_NE, value, kj_new_integer(s, KJ_WEAK_INT, 0, value->location), value->location);
-  const char *hint = kj_is_float(s->c, value->type) ? "; write `!= 0`" : "";
+  bool is_mask = kj_is_vector(s->c, value->type) && kj_part_type(s->c, value->type) == KJIT_BOOL;
+  bool has_zero = kj_is_float(s->c, value->type) || kj_is_complex(s->c, value->type);
+  const char *hint = is_mask ? "; write `all(v)` or `any(v)`, or `select(v, x, y)`" : has_zero ? "; write `!= 0`" : "";
   kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "a condition is a bool or an integer, got %s%s", kj_type_text(s->c, value->type), hint);
 }
 
 kj_texpr *kj_make_unary(kj_scope *s, kjit_op op, kj_texpr *x, kj_location location)
 {
+  if (kj_has_parts(s->c, x->type)) return kj_make_unary_parts(s, op, x, location);
   if (op == KJIT_NOT) x = kj_make_condition(s, x);
-  require_numbers(s, op, x, location);
+  require_numbers(s, op, x);
   if (op == KJIT_INVERT) require_integers(s, op, x);
   if (op == KJIT_INVERT && x->type == KJIT_BOOL) kj_fail(s->c, location, KJIT_ERROR_TYPE, "`~` needs an integer, got bool; write `not`");
   if (op != KJIT_NOT) x = kj_convert(s, x, kj_arithmetic_type(s->c, x->type), location);

@@ -180,10 +180,64 @@ static void print_builtin(printer *p, const kj_texpr *e)
   text(p, ")");
 }
 
+static void print_tuple(printer *p, const kj_texpr *e)
+{
+  if (kj_component_count(p->c->types, e->type)) print_type(p, e->type);
+  print_call(p, "", &e->args);
+}
+
+static void print_element(printer *p, const kj_texpr *e)
+{
+  print_expr(p, e->x);
+  text(p, "[");
+  print_list(p, &e->args);
+  text(p, "]");
+}
+
+static void print_part(printer *p, kjit_type whole, uint32_t index);
+
+static void print_insert(printer *p, const kj_texpr *e)
+{
+  print_expr(p, e->x);
+  text(p, " with ");
+  if (e->args.count) print_call(p, "[]", &e->args);
+  else print_part(p, e->type, e->dimension);
+  text(p, " ");
+  print_expr(p, e->y);
+}
+
+static void print_address(printer *p, const kj_texpr *e)
+{
+  text(p, "pointer(");
+  print_index(p, e->x, &e->args);
+  text(p, ")");
+}
+
+static void print_pointed(printer *p, const kj_texpr *e)
+{
+  print_expr(p, e->x);
+  text(p, "*");
+  if (e->args.count) print_call(p, "", &e->args);
+}
+
+/* Of a tuple, vector or complex number by its position, of a struct by its name. */
+static void print_part(printer *p, kjit_type whole, uint32_t index)
+{
+  const kj_type_info *info = kj_type(p->c->types, whole);
+  if (info->class_ == KJ_CLASS_STRUCT) kj_append_format(p->out, ".%s", info->field_names[index]);
+  else kj_append_format(p->out, ".%u", index);
+}
+
 static void print_item(printer *p, const kj_texpr *e)
 {
   print_expr(p, e->x);
-  kj_append_format(p->out, ".%u", e->dimension);
+  print_part(p, e->x->type, e->dimension);
+}
+
+static void print_member(printer *p, const kj_texpr *e)
+{
+  print_expr(p, e->x);
+  print_part(p, kj_type(p->c->types, e->x->type)->element, e->dimension);
 }
 
 static void print_expr(printer *p, const kj_texpr *e)
@@ -203,8 +257,13 @@ static void print_expr(printer *p, const kj_texpr *e)
   case KJ_T_STRIDE: print_property(p, e); return;
   case KJ_T_BUILTIN: print_builtin(p, e); return;
   case KJ_T_CALL: print_call(p, e->instance->symbol, &e->args); return;
-  case KJ_T_TUPLE: print_call(p, "", &e->args); return;
+  case KJ_T_TUPLE: print_tuple(p, e); return;
   case KJ_T_ITEM: print_item(p, e); return;
+  case KJ_T_ELEMENT: print_element(p, e); return;
+  case KJ_T_INSERT: print_insert(p, e); return;
+  case KJ_T_MEMBER: print_member(p, e); return;
+  case KJ_T_ADDRESS: print_address(p, e); return;
+  case KJ_T_POINTED: print_pointed(p, e); return;
   }
 }
 
@@ -315,6 +374,21 @@ static void print_failure(printer *p, const kj_tstmt *s)
   }
 }
 
+static void print_print(printer *p, const kj_tstmt *s)
+{
+  text(p, "print \"");
+  for (const char *at = s->message; *at; at++) {
+    if (*at == KJ_PRINT_VALUE) text(p, "%");
+    else if (*at == KJ_PRINT_ESCAPE && at[1]) text(p, "?"), at++;
+    else kj_append(p->out, at, 1);
+  }
+  text(p, "\"");
+  for (size_t i = 0; i < s->indices.count; i++) {
+    text(p, ", ");
+    print_expr(p, s->indices.items[i]);
+  }
+}
+
 static void print_return(printer *p, const kj_tstmt *s)
 {
   text(p, "return");
@@ -349,6 +423,7 @@ static void print_stmt(printer *p, const kj_tstmt *s)
   case KJ_TS_WARP:
   case KJ_TS_BARRIER_REDUCE: print_result(p, s); return;
   case KJ_TS_FAIL: print_failure(p, s); return;
+  case KJ_TS_PRINT: print_print(p, s); return;
   case KJ_TS_LEAVE: text(p, "leave"); return;
   }
 }

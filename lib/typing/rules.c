@@ -20,7 +20,6 @@ static kj_operands with_values(const kj_operands *o, kj_texprs values)
 
 _Noreturn static void fail_operand(kj_scope *s, const kj_operands *o, const kj_texpr *value, const char *wanted)
 {
-  kj_refuse_complex(s->c, value->type, value->location);
   kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs %s, got %s", o->builtin->name, wanted, kj_type_text(s->c, value->type));
 }
 
@@ -81,7 +80,8 @@ kj_texpr *kj_rule_target(kj_scope *s, const kj_operands *o)
 kj_texpr *kj_rule_len(kj_scope *s, const kj_operands *o)
 {
   kj_texpr *array = o->values.items[0];
-  if (!kj_is_array(s->c, array->type)) fail_operand(s, o, array, "an array");
+  if (kj_is_vector(s->c, array->type)) return kj_new_integer(s, KJ_WEAK_INT, kj_type(s->c->types, array->type)->count, o->location);
+  if (!kj_is_array(s->c, array->type) && !kj_is_value_array(s->c, array->type)) fail_operand(s, o, array, "an array");
   if (kj_type(s->c->types, array->type)->rank == 0) kj_fail(s->c, array->location, KJIT_ERROR_TYPE, "an array of no dimension has no length");
   return kj_make_extent(s, array, 0, o->location);
 }
@@ -94,20 +94,25 @@ kj_texpr *kj_rule_type(kj_scope *s, const kj_operands *o)
 
 static kjit_type scalar_argument(kj_scope *s, const kj_operands *o)
 {
-  if (!kj_is_scalar(o->type_argument))
+  if (!kj_is_scalar(o->type_argument) && !kj_is_vector(s->c, o->type_argument))
     kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` needs a scalar type, got %s", o->builtin->name, kj_type_text(s->c, o->type_argument));
-  kj_refuse_complex(s->c, o->type_argument, o->location);
   return o->type_argument;
 }
 
-kj_texpr *kj_rule_zero(kj_scope *s, const kj_operands *o)
+/* A type whose values lie in memory. */
+static kjit_type sized_argument(kj_scope *s, const kj_operands *o)
 {
-  return kj_convert(s, kj_new_integer(s, KJ_WEAK_INT, 0, o->location), scalar_argument(s, o), o->location);
+  if (!kj_type(s->c->types, o->type_argument)->size_bytes)
+    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` needs the type of a scalar, vector, struct or pointer, got %s", o->builtin->name,
+            kj_type_text(s->c, o->type_argument));
+  return o->type_argument;
 }
+
+kj_texpr *kj_rule_zero(kj_scope *s, const kj_operands *o) { return kj_make_zero(s, sized_argument(s, o), o->location); }
 
 kj_texpr *kj_rule_sizeof(kj_scope *s, const kj_operands *o)
 {
-  return kj_new_integer(s, KJ_WEAK_INT, kj_type(s->c->types, scalar_argument(s, o))->size_bytes, o->location);
+  return kj_new_integer(s, KJ_WEAK_INT, kj_type(s->c->types, sized_argument(s, o))->size_bytes, o->location);
 }
 
 kj_texpr *kj_rule_type_test(kj_scope *s, const kj_operands *o)
@@ -129,12 +134,16 @@ static kj_texpr *literal_of_size(kj_scope *s, kj_texpr *value, uint32_t size)
 
 kj_texpr *kj_rule_bitcast(kj_scope *s, const kj_operands *o)
 {
+  kj_texpr *pointer = kj_bitcast_pointer(s, o);
+  if (pointer) return pointer;
   kjit_type type = scalar_argument(s, o);
   kj_texpr *value = o->values.items[0];
-  if (!kj_is_number(s->c, value->type)) fail_operand(s, o, value, "a number");
+  if (!kj_is_number(s->c, value->type) && !kj_has_parts(s->c, value->type)) fail_operand(s, o, value, "a number or a vector");
   uint32_t size = kj_type(s->c->types, type)->size_bytes;
-  if (kj_is_weak(value->type)) value = literal_of_size(s, value, size);
-  if (kj_type(s->c->types, value->type)->size_bytes != size || type == KJIT_BOOL || value->type == KJIT_BOOL)
+  if (kj_is_weak(value->type) && size <= 8) value = literal_of_size(s, value, size);
+  else value = kj_make_concrete(s, value);
+  bool has_bool = kj_part_type(s->c, type) == KJIT_BOOL || kj_part_type(s->c, value->type) == KJIT_BOOL;
+  if (kj_type(s->c->types, value->type)->size_bytes != size || has_bool)
     kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`bitcast` needs two types of one size, got %s and %s", kj_type_text(s->c, value->type),
             kj_type_text(s->c, type));
   kj_texprs values = { 0 };
@@ -143,9 +152,21 @@ kj_texpr *kj_rule_bitcast(kj_scope *s, const kj_operands *o)
   return value->type == type ? value : kj_new_builtin(s, &typed, type);
 }
 
+/* Structs and pointers of one type. */
+static kj_texpr *select_whole(kj_scope *s, const kj_operands *o)
+{
+  kj_texprs values = { 0 };
+  KJ_PUSH(s->arena, &values, kj_make_condition(s, o->values.items[0]));
+  KJ_PUSH(s->arena, &values, o->values.items[1]);
+  KJ_PUSH(s->arena, &values, o->values.items[2]);
+  kj_operands typed = with_values(o, values);
+  return kj_new_builtin(s, &typed, o->values.items[1]->type);
+}
+
 kj_texpr *kj_rule_select(kj_scope *s, const kj_operands *o)
 {
   kj_texpr *condition = o->values.items[0], *x = o->values.items[1], *y = o->values.items[2];
+  if (x->type == y->type && kj_is_composed(s->c, x->type)) return select_whole(s, o);
   if (!kj_is_number(s->c, x->type)) fail_operand(s, o, x, "numbers to choose from");
   if (!kj_is_number(s->c, y->type)) fail_operand(s, o, y, "numbers to choose from");
   if (kj_is_float(s->c, condition->type) || !kj_is_number(s->c, condition->type)) fail_operand(s, o, condition, "a bool or an integer first");
@@ -260,6 +281,41 @@ kj_texpr *kj_rule_float_to_i32(kj_scope *s, const kj_operands *o) { return apply
 
 kj_texpr *kj_rule_float_to_i64(kj_scope *s, const kj_operands *o) { return apply_float(s, o, concrete_float(s, o), KJIT_I64); }
 
+/* f16 and bf16 through f32 would be rounded twice, the second time to the nearest. */
+kj_texpr *kj_rule_float_exact(kj_scope *s, const kj_operands *o)
+{
+  kjit_type type = concrete_float(s, o);
+  if (type != KJIT_F32 && type != KJIT_F64)
+    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` is for f32 and f64, not %s: convert its operands", o->builtin->name, kj_type_text(s->c, type));
+  return apply_float(s, o, type, type);
+}
+
+/* PTX has the instructions for sm_89 from 8.1 on, and for sm_90 as long as it has sm_90. */
+static bool has_fp8(kj_scope *s)
+{
+  enum { FIRST_PTX = 81 };
+  const kj_target *target = &s->c->request->target;
+  bool is_first = target->kind == KJ_TARGET_NVPTX && target->arch == 89 && (!target->ptx_version || target->ptx_version >= FIRST_PTX);
+  if (is_first && s->c->least_ptx < FIRST_PTX) s->c->least_ptx = FIRST_PTX;
+  return is_first || (target->kind == KJ_TARGET_NVPTX && target->arch >= 90);
+}
+
+kj_texpr *kj_rule_to_fp8(kj_scope *s, const kj_operands *o)
+{
+  if (!kj_is_float(s->c, o->values.items[0]->type)) fail_operand(s, o, o->values.items[0], "a float");
+  kj_texpr *expr = apply_float(s, o, o->values.items[0]->type == KJ_WEAK_FLOAT ? KJIT_F32 : o->values.items[0]->type, KJIT_U8);
+  expr->dimension = has_fp8(s); /* lowered to the instruction */
+  return expr;
+}
+
+kj_texpr *kj_rule_from_fp8(kj_scope *s, const kj_operands *o)
+{
+  if (o->values.items[0]->type != KJIT_U8) fail_operand(s, o, o->values.items[0], "the bits, a u8");
+  kj_texpr *expr = kj_new_builtin(s, o, KJIT_F32);
+  expr->dimension = has_fp8(s);
+  return expr;
+}
+
 /* An integer first, then a float, whose type is that of the result. */
 kj_texpr *kj_rule_bessel(kj_scope *s, const kj_operands *o)
 {
@@ -334,8 +390,23 @@ static void check_synchronization(kj_scope *s, const kj_operands *o)
   s->instance->has_warp |= is_warp;
 }
 
+/* Rules that take vectors lane by lane; the others see them as they are. */
+static bool takes_lanes(const kj_builtin *builtin)
+{
+  static const rule rules[] = { kj_rule_numeric,    kj_rule_integer,      kj_rule_bit_count,    kj_rule_words, kj_rule_dp4a,  kj_rule_sad,
+                                kj_rule_float,      kj_rule_float_test,   kj_rule_float_to_i32, kj_rule_ldexp, kj_rule_frexp, kj_rule_modf,
+                                kj_rule_bessel,     kj_rule_float_to_i64, kj_rule_select,       kj_rule_arg,   kj_rule_conj,  kj_rule_reduce,
+                                kj_rule_reduce_int, kj_rule_to_fp8,       kj_rule_from_fp8 };
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+    if (rules[i] == rule_table[builtin->id]) return true;
+  return false;
+}
+
 kj_texpr *kj_apply_rule(kj_scope *s, const kj_operands *operands)
 {
   check_synchronization(s, operands);
+  kj_check_requirement(s, operands);
+  kj_texpr *parts = kj_apply_rule_parts(s, operands, takes_lanes(operands->builtin));
+  if (parts) return parts;
   return rule_table[operands->builtin->id](s, operands);
 }

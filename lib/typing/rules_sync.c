@@ -63,13 +63,41 @@ static kj_texpr *convert_lane(kj_scope *s, const kj_operands *o, size_t index)
   return lane;
 }
 
+/* What the lanes of a warp hand to each other: any value of up to 128 bits. */
+static kj_texpr *exchanged_value(kj_scope *s, const kj_operands *o)
+{
+  enum { MOST_BYTES = 16 };
+  kj_texpr *value = o->values.items[1];
+  const char *text = kj_type_text(s->c, value->type);
+  bool is_value = kj_is_number(s->c, value->type) || kj_is_composed(s->c, value->type);
+  if (!is_value) kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` takes numbers, vectors and structs, got %s", o->builtin->name, text);
+  uint32_t bytes = kj_type(s->c->types, value->type)->size_bytes;
+  if (bytes > MOST_BYTES)
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` takes values of up to %d bits, and %s has %u: hand over its parts", o->builtin->name, 8 * MOST_BYTES,
+            text, 8 * bytes);
+  return kj_make_concrete(s, value);
+}
+
+/* The items of a tuple one by one. */
+static kj_texpr *exchange_items(kj_scope *s, const kj_operands *o)
+{
+  kj_texprs values = { 0 }, items = { 0 };
+  for (size_t i = 0; i < o->values.count; i++) KJ_PUSH(s->arena, &values, kj_keep_value(s, o->values.items[i]));
+  uint32_t count = kj_type(s->c->types, values.items[1]->type)->count;
+  for (uint32_t i = 0; i < count; i++) {
+    kj_operands at = *o;
+    at.values = (kj_texprs){ 0 };
+    for (size_t j = 0; j < values.count; j++) KJ_PUSH(s->arena, &at.values, kj_copy_texpr(s, values.items[j]));
+    at.values.items[1] = kj_make_item(s, at.values.items[1], i, o->location);
+    KJ_PUSH(s->arena, &items, kj_rule_shuffle(s, &at));
+  }
+  return kj_make_tuple(s, &items, o->location);
+}
+
 kj_texpr *kj_rule_shuffle(kj_scope *s, const kj_operands *o)
 {
-  kj_texpr *value = o->values.items[1];
-  kj_refuse_complex(s->c, value->type, value->location);
-  if (!kj_is_number(s->c, value->type))
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` exchanges scalars, got %s", o->builtin->name, kj_type_text(s->c, value->type));
-  value = kj_make_concrete(s, value);
+  if (kj_is_tuple(s->c, o->values.items[1]->type)) return exchange_items(s, o);
+  kj_texpr *value = exchanged_value(s, o);
   kj_texprs values = { 0 };
   KJ_PUSH(s->arena, &values, convert_mask(s, o->values.items[0]));
   KJ_PUSH(s->arena, &values, value);
@@ -111,15 +139,6 @@ static kj_texpr *apply_exchange(kj_scope *s, const kj_operands *o, kj_texpr *val
   return apply(s, o, values, type);
 }
 
-static kj_texpr *exchanged_value(kj_scope *s, const kj_operands *o)
-{
-  kj_texpr *value = o->values.items[1];
-  kj_refuse_complex(s->c, value->type, value->location);
-  if (!kj_is_number(s->c, value->type))
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` looks at scalars, got %s", o->builtin->name, kj_type_text(s->c, value->type));
-  return kj_make_concrete(s, value);
-}
-
 kj_texpr *kj_rule_match_any(kj_scope *s, const kj_operands *o) { return apply_exchange(s, o, exchanged_value(s, o), KJIT_U32); }
 
 kj_texpr *kj_rule_match_all(kj_scope *s, const kj_operands *o)
@@ -133,7 +152,10 @@ kj_texpr *kj_rule_match_all(kj_scope *s, const kj_operands *o)
 /* In the type of arithmetic: small integers as i32. */
 kj_texpr *kj_rule_reduce(kj_scope *s, const kj_operands *o)
 {
-  kj_texpr *value = exchanged_value(s, o);
+  kj_texpr *value = o->values.items[1];
+  if (!kj_is_number(s->c, value->type))
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs numbers, got %s", o->builtin->name, kj_type_text(s->c, value->type));
+  value = kj_make_concrete(s, value);
   kjit_type type = kj_arithmetic_type(s->c, value->type);
   return apply_exchange(s, o, kj_convert(s, value, type, value->location), type);
 }

@@ -19,7 +19,8 @@ typedef KJ_LIST(kj_tvar *) kj_tvars;
 
 /* ---- one compilation ---- */
 
-typedef struct kj_compilation {
+typedef struct kj_compilation kj_compilation;
+struct kj_compilation {
   const kj_compile_request *request;
   const kjit_module *module;
   kj_types *types;
@@ -30,8 +31,19 @@ typedef struct kj_compilation {
   const kj_instance *chain;                                                   /* the instance being inferred, for the call chain of messages */
   uint32_t elements_a_thread;                                                 /* out: see kj_code */
   bool is_range_only;                                                         /* out, by pass/simt.c */
+  uint32_t least_ptx;                                                         /* PTX version that built-ins need; 0: any. By typing/requirements.c */
+  bool is_cooperative, has_cluster;                                           /* out, by pass/parts.c */
+  kj_cpu_parts cpu_parts;                                                     /* out, by pass/parts.c */
+  bool has_watched;                                                           /* by pass/checks.c: something is_watched */
   bool used_aligned16, used_offsets32, used_grid32, used_disjoint, used_same; /* out, by lowering: which facts the code relies on, for kj_code.facts */
-} kj_compilation;
+  /* by pass/prove.c, CPU only: what holds in a block whose hoisted checks cannot fail, in terms of the kernel's parameters and the block; and the same kernel
+   * without them, which such
+   * a block runs. NULL: there is none */
+  kj_texprs hoisted;
+  uint32_t own_shared_need[KJ_SHARED_NEEDS]; /* out, by pass/shared_need.c: see kj_code */
+  bool drops_hoisted;                        /* this is the one without */
+  kj_compilation *fast;
+};
 
 /* Reports a located error and does not return. The chain of calls that led to the instance being worked on is added as notes. */
 _Noreturn void kj_fail(kj_compilation *c, kj_location location, kjit_status status, const char *format, ...) __attribute__((format(printf, 4, 5)));
@@ -64,7 +76,7 @@ typedef enum kj_tkind {
   KJ_T_ITEM,    /* .x a value of such a type, .dimension: one of its items */
   KJ_T_ELEMENT, /* .x a vector or an array inside a struct (KJ_SPACE_VALUE), a value; its element at .args, one integer a dimension (vectors: one) */
   KJ_T_INSERT,  /* .x a value of such a type with another item: .y, of the item's type, at .dimension; or, where .args is not empty, at .args as for ELEMENT */
-  KJ_T_MEMBER,  /* array with no dimensions: component .dimension of the only element of array .x, which has none either; or, where the component is an array, that
+  KJ_T_MEMBER, /* array with no dimensions: component .dimension of the only element of array .x, which has none either; or, where the component is an array, that
                    array: static extents, in the space of .x. Fields of places are these, so that every access to memory is one to an element of an array */
   KJ_T_ADDRESS, /* a pointer to the element of array .x at .args */
   KJ_T_POINTED  /* array: row-major memory at pointer .x with the extents .args (i64); none: one dimension of unknown extent, which only has elements */
@@ -87,6 +99,9 @@ typedef struct kj_view_dimension {
   int step;   /* its stride is the source's times this, which may be negative; KJ_VIEW_SAME: 1 */
 } kj_view_dimension;
 
+/* Of a check, by pass/prove.c; from the strongest to none. */
+typedef enum kj_proof { KJ_PROOF_UNSEEN, KJ_PROOF_ALWAYS, KJ_PROOF_BLOCK, KJ_PROOF_NONE } kj_proof;
+
 struct kj_texpr {
   kj_tkind kind;
   kjit_op op;
@@ -97,6 +112,7 @@ struct kj_texpr {
   const kj_view_dimension *dimensions; /* VIEW */
   kj_tvar *var;
   const kj_builtin *builtin;
+  const char *text; /* BUILTIN ptx: as LLVM takes it */
   kj_instance *instance;
   uint32_t dimension;
   __int128 integer;
@@ -104,6 +120,8 @@ struct kj_texpr {
   kj_value_range range; /* by pass/range.c */
   bool
     is_checked; /* by pass/checks.c: LOAD, VIEW, BUILTIN with a place: the indices are compared with the extents; BINARY, BUILTIN that divide: the divisor with 0 */
+  kj_proof proof;  /* of is_checked */
+  bool is_watched; /* by pass/checks.c: LOAD, BUILTIN with a place: the access of shared or local memory is looked at (native/watch.h) */
   bool
     is_narrow; /* i64 only, by pass/range.c: computed and kept in 32 bits. The value is in the range of i32, or (reads of a variable that only feeds subscripts)
                      nobody looks at more than its low 32 bits */
@@ -129,6 +147,8 @@ struct kj_tvar {
   uint32_t index; /* dense in its instance (params first) */
   uint32_t argument;
   uint32_t alignment; /* of @align, else 0 */
+  const kj_decl
+    *sized_by; /* SHARED: the dispatcher evaluates the extents of this declaration for each launch; NULL: they are static, or the launch's own size */
   const void *data;
   kj_value_range range; /* by pass/range.c */
   bool is_narrow;       /* kept in 32 bits */
@@ -154,6 +174,7 @@ typedef enum kj_tstmt_kind {
   KJ_TS_CONTINUE,
   KJ_TS_RETURN, /* .value may be NULL */
   KJ_TS_FAIL,   /* the thread reports .failure with .message (NULL: none) and the scalars .indices, at most two, and leaves the kernel */
+  KJ_TS_PRINT,  /* one line: .message with the values .indices (any type but arrays) where KJ_PRINT_VALUE stands */
   /* by pass/simt.c, CPU only */
   KJ_TS_THREADS, /* .body once for each thread of the block, z, y, x loops, x innermost; no synchronization inside. is_guarded: only threads whose `off` is 0.
                       A RETURN inside ends the body for the current thread */
@@ -164,6 +185,8 @@ typedef enum kj_tstmt_kind {
   KJ_TS_LEAVE           /* leaves the innermost ONCE around it */
 } kj_tstmt_kind;
 
+/* In the text of a line: the next value; the next character stands for a control character, 64 below it. */
+enum { KJ_PRINT_ESCAPE = 1, KJ_PRINT_VALUE = 2 };
 enum { KJ_OFF_LEFT_KERNEL = 1 };                  /* value of kj_instance.off in threads that have left */
 enum { KJ_UNROLL_NONE = 0, KJ_UNROLL_FULL = -1 }; /* else the factor */
 
@@ -180,7 +203,8 @@ struct kj_tstmt {
   int unroll;
   kj_failure_kind failure; /* FAIL */
   const char *message;
-  bool is_checked; /* STORE: as kj_texpr's */
+  bool is_checked, is_watched; /* STORE: as kj_texpr's */
+  kj_proof proof;
   bool is_guarded;
   uint32_t site;                    /* by pass/simt.c: number of a masked construct, for the codes kept in `off` */
   bool is_joint;                    /* by pass/simt.c: synchronizes, itself or inside: stays between the thread loops */
@@ -200,13 +224,16 @@ struct kj_instance {
   const char *symbol;   /* unique in the compilation; the kernel's own name for the kernel */
   const char *made_for; /* "(f32, 16)": what the parameters are bound to, for messages */
   bool is_kernel;
-  bool is_strict, is_fastmath;      /* own or inherited */
-  bool has_barrier, has_warp;       /* itself or what it calls */
-  bool uses_positions;              /* a KJ_THREAD position or blockIdx, gridDim ..., itself or what it calls */
-  bool may_fail;                    /* by pass/checks.c: raises or checks something, itself or what it calls */
-  uint32_t max_threads, min_blocks; /* @launch_bounds, 0: none */
-  uint32_t block[3];                /* constant @block, else the signature's; 0: not known */
-  struct kj_instance_effects {      /* by pass/simt.c, CPU only: of calling it */
+  bool is_strict, is_fastmath;         /* own or inherited */
+  bool has_barrier, has_warp;          /* itself or what it calls */
+  bool uses_positions;                 /* a KJ_THREAD position or blockIdx, gridDim ..., itself or what it calls */
+  bool is_recursive;                   /* calls itself, directly or through others */
+  bool may_fail;                       /* by pass/checks.c: raises or checks something, itself or what it calls */
+  uint32_t max_threads, min_blocks;    /* @launch_bounds, 0: none */
+  uint32_t max_cluster, max_registers; /* its third value; @max_registers. 0: none */
+  uint32_t cluster[3];                 /* @cluster, 0: none */
+  uint32_t block[3];                   /* constant @block, else the signature's; 0: not known */
+  struct kj_instance_effects {         /* by pass/simt.c, CPU only: of calling it */
     bool is_known, is_busy, loads, writes, positions;
   } effects;
   kj_tvar *off;        /* by pass/simt.c, CPU only: the slot that is 0 in the threads that are active; NULL: all are, always */
@@ -224,9 +251,19 @@ void kj_print_typed(const kj_compilation *c, kj_buffer *buffer);
 void kj_verify_typed(kj_compilation *c);
 /* lib/pass/checks.c: marks what the request's checks look at, and who may fail. */
 void kj_mark_checks(kj_compilation *c);
+/* lib/pass/shared_need.c: how much of the launch's own shared array is used in any case. */
+void kj_find_shared_need(kj_compilation *c);
+/* lib/pass/prove.c: takes checks away that cannot fail, or cannot in most blocks. Part of kj_mark_checks. */
+void kj_prove_checks(kj_compilation *c);
 /* Whether evaluating or executing it may make a thread leave the kernel; after kj_mark_checks. */
 bool kj_may_fail(const kj_texpr *expr);
 bool kj_stmt_may_fail(const kj_tstmt *stmt);
+/* lib/pass/parts.c: what of the kernel has to be resident at once, and what the CPU runs as parts that wait for each other. */
+void kj_find_parts(kj_compilation *c);
+/* lib/pass/c_function.c, instead of thread loops where the request is for a func. */
+void kj_check_c_function(kj_compilation *c);
+/* lib/pass/remarks.c, GPU only: advice about strided walks. */
+void kj_remark_strides(kj_compilation *c);
 /* lib/pass/early_loads.c, GPU only: loads that stage a tile are issued before the stores that wait for them. */
 void kj_issue_loads_early(kj_compilation *c);
 /* lib/pass/range.c: value ranges and 32-bit indices (kernel-ir.md, index). */
@@ -234,6 +271,9 @@ void kj_narrow_indices(kj_compilation *c);
 /* lib/pass/simt.c, CPU only: inlines synchronizing functions into the kernel and turns its body into loops over the threads of a block. */
 void kj_make_thread_loops(kj_compilation *c);
 
+/* lib/typing/infer_extents.c: how many bytes of shared memory a block has at most; and the same by name, for messages. */
+uint32_t kj_most_shared_bytes(const kj_target *target);
+const char *kj_target_text(const kj_compilation *c);
 /* A new expression with kind, type and location; everything else zero. */
 kj_texpr *kj_new_texpr(kj_compilation *c, kj_tkind kind, kjit_type type, kj_location location);
 kj_tstmt *kj_new_tstmt(kj_compilation *c, kj_tstmt_kind kind, kj_location location);
@@ -241,7 +281,8 @@ kj_tstmt *kj_new_tstmt(kj_compilation *c, kj_tstmt_kind kind, kj_location locati
 kj_tvar *kj_new_tvar(kj_compilation *c, kj_instance *instance, kj_tvar_kind kind, const char *name, kjit_type type, kj_location location);
 /* Calls visit on every expression below and including *expr (children first), so that it can replace it. One walk for all passes. */
 void kj_walk_texpr(kj_texpr **expr, void (*visit)(void *data, kj_texpr **expr), void *data);
-/* Calls visit_expr on every expression and visit_stmt (may be NULL) on every statement of the list, nested ones too, in order; statements before their parts. */
+/* Calls visit_expr on every expression and visit_stmt (may be NULL) on every statement of the list, nested ones too, in order; statements before their parts.
+ * */
 void kj_walk_tstmts(kj_tstmts *stmts, void (*visit_stmt)(void *data, kj_tstmt *stmt), void (*visit_expr)(void *data, kj_texpr **expr), void *data);
 
 #endif

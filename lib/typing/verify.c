@@ -24,7 +24,12 @@ static bool is_integer(const verifier *v, kjit_type type)
 
 static bool is_float(const verifier *v, kjit_type type) { return info_of(v, type)->class_ == KJ_CLASS_FLOAT; }
 
-static bool is_array(const verifier *v, kjit_type type) { return info_of(v, type)->class_ == KJ_CLASS_ARRAY; }
+/* Of a vector; any other type: itself. */
+static kjit_type lane_of(const verifier *v, kjit_type type) { return info_of(v, type)->class_ == KJ_CLASS_VECTOR ? info_of(v, type)->element : type; }
+
+static bool is_complex(const verifier *v, kjit_type type) { return info_of(v, type)->class_ == KJ_CLASS_COMPLEX; }
+
+static bool is_array(const verifier *v, kjit_type type) { return info_of(v, type)->class_ == KJ_CLASS_ARRAY && info_of(v, type)->space != KJ_SPACE_VALUE; }
 
 /* Equal, or arrays of which the wanted one is read-only. */
 static bool is_accepted(const verifier *v, kjit_type have, kjit_type want)
@@ -70,21 +75,27 @@ static void check_binary(verifier *v, const kj_texpr *e)
 {
   REQUIRE(e->x->type == e->type && e->y->type == e->type, e->location, "operands of another type in `%s`", kj_op_table[e->op].text);
   bool is_bits = e->op == KJIT_BIT_AND || e->op == KJIT_BIT_OR || e->op == KJIT_BIT_XOR;
-  if (e->type == KJIT_BOOL) {
+  kjit_type type = lane_of(v, e->type);
+  if (type == KJIT_BOOL) {
     REQUIRE(is_bits, e->location, "arithmetic on bool");
     return;
   }
-  REQUIRE(!is_integer(v, e->type) || info_of(v, e->type)->size_bytes >= 4, e->location, "arithmetic on a small integer");
-  REQUIRE(is_integer(v, e->type) || is_float(v, e->type), e->location, "arithmetic on no number");
-  REQUIRE(e->op != KJIT_DIV || is_float(v, e->type), e->location, "`/` on integers");
+  if (is_complex(v, type)) {
+    REQUIRE(e->op == KJIT_ADD || e->op == KJIT_SUB || e->op == KJIT_MUL || e->op == KJIT_DIV, e->location, "`%s` on complex numbers", kj_op_table[e->op].text);
+    return;
+  }
+  REQUIRE(!is_integer(v, type) || info_of(v, type)->size_bytes >= 4, e->location, "arithmetic on a small integer");
+  REQUIRE(is_integer(v, type) || is_float(v, type), e->location, "arithmetic on no number");
+  REQUIRE(e->op != KJIT_DIV || is_float(v, type), e->location, "`/` on integers");
 }
 
 static void check_compare(verifier *v, const kj_texpr *e)
 {
   kjit_type x = e->x->type, y = e->y->type;
   bool is_exact = is_integer(v, x) && is_integer(v, y) && (x == KJIT_U64 || y == KJIT_U64);
-  REQUIRE(e->type == KJIT_BOOL, e->location, "a comparison that is no bool");
-  REQUIRE(kj_is_scalar(x) && (x == y || is_exact), e->location, "a comparison of different types");
+  REQUIRE(lane_of(v, e->type) == KJIT_BOOL && info_of(v, e->type)->count == info_of(v, x)->count, e->location, "a comparison that is no bool");
+  REQUIRE(kj_is_scalar(lane_of(v, x)) && (x == y || is_exact), e->location, "a comparison of different types");
+  REQUIRE(!is_complex(v, x) || e->op == KJIT_EQ || e->op == KJIT_NE, e->location, "complex numbers in order");
 }
 
 static void check_logic(verifier *v, const kj_texpr *e)
@@ -102,8 +113,17 @@ static void check_cond(verifier *v, const kj_texpr *e)
 static void check_convert(verifier *v, const kj_texpr *e)
 {
   bool is_number = e->x->kind == KJ_T_VAR && kj_is_weak(e->x->type) && e->x->var->kind == KJ_V_PARAM;
-  REQUIRE(kj_is_scalar(e->type), e->location, "a conversion to no scalar");
-  REQUIRE(is_number || kj_is_scalar(e->x->type), e->location, "a conversion of no scalar");
+  const kj_type_info *to = info_of(v, e->type), *from = info_of(v, e->x->type);
+  bool have_parts = to->class_ == KJ_CLASS_VECTOR || to->class_ == KJ_CLASS_COMPLEX;
+  bool is_pointer = to->class_ == KJ_CLASS_POINTER || from->class_ == KJ_CLASS_POINTER;
+  if (is_pointer) {
+    REQUIRE(from->class_ == to->class_ || e->type == KJIT_U64 || e->x->type == KJIT_U64, e->location, "a pointer converted to or from another type than u64");
+    check_expr(v, e->x);
+    return;
+  }
+  REQUIRE(kj_is_scalar(lane_of(v, e->type)), e->location, "a conversion to no scalar");
+  REQUIRE(is_number || kj_is_scalar(lane_of(v, e->x->type)), e->location, "a conversion of no scalar");
+  REQUIRE(!have_parts || (to->class_ == from->class_ && to->count == from->count), e->location, "a conversion between different numbers of parts");
   if (is_number) check_var(v, e->x->var, e->location);
   else check_expr(v, e->x);
 }
@@ -145,8 +165,8 @@ static void check_property(verifier *v, const kj_texpr *e)
 static void check_builtin(verifier *v, const kj_texpr *e)
 {
   REQUIRE(e->builtin, e->location, "no built-in");
-  bool is_place = e->builtin->flags & (KJ_PLACE | KJ_READS);
-  REQUIRE(is_place == (e->x != NULL), e->location, "`%s`: a place where none is taken, or none", e->builtin->name);
+  bool is_place = e->builtin->flags & (KJ_PLACE | KJ_READS), is_whole = e->builtin->flags & KJ_ARRAY;
+  REQUIRE((is_place || is_whole) == (e->x != NULL), e->location, "`%s`: a place where none is taken, or none", e->builtin->name);
   if (is_place) check_indices(v, &e->indices, info_of(v, e->x->type)->rank, e->location);
 }
 
@@ -160,17 +180,85 @@ static void check_call(verifier *v, const kj_texpr *e)
     REQUIRE(is_accepted(v, e->args.items[i]->type, e->instance->params.items[i]->type), e->location, "argument %zu of a call has another type", i);
 }
 
+static uint32_t item_count(const verifier *v, kjit_type type)
+{
+  const kj_type_info *info = info_of(v, type);
+  uint32_t count = 1;
+  for (uint32_t i = 0; info->class_ == KJ_CLASS_ARRAY && info->space == KJ_SPACE_VALUE && i < info->rank; i++) count *= (uint32_t)info->extents[i];
+  if (info->class_ == KJ_CLASS_ARRAY) return info->space == KJ_SPACE_VALUE ? count : 0;
+  return info->class_ == KJ_CLASS_TUPLE ? info->count : kj_component_count(v->c->types, type);
+}
+
+static kjit_type item_type(const verifier *v, kjit_type type, uint32_t index)
+{
+  const kj_type_info *info = info_of(v, type);
+  if (info->class_ == KJ_CLASS_ARRAY) return info->element;
+  return info->class_ == KJ_CLASS_TUPLE ? info->items[index] : kj_get_component(v->c->types, type, index).type;
+}
+
 static void check_tuple(verifier *v, const kj_texpr *e)
 {
-  const kj_type_info *info = info_of(v, e->type);
-  REQUIRE(info->class_ == KJ_CLASS_TUPLE && info->count == e->args.count, e->location, "a tuple of another length");
-  for (size_t i = 0; i < e->args.count; i++) REQUIRE(e->args.items[i]->type == info->items[i], e->location, "an item of another type");
+  REQUIRE(item_count(v, e->type) == e->args.count, e->location, "a tuple of another length");
+  for (size_t i = 0; i < e->args.count; i++) REQUIRE(e->args.items[i]->type == item_type(v, e->type, (uint32_t)i), e->location, "an item of another type");
 }
 
 static void check_item(verifier *v, const kj_texpr *e)
 {
+  REQUIRE(e->dimension < item_count(v, e->x->type) && item_type(v, e->x->type, e->dimension) == e->type, e->location, "an item of no tuple");
+}
+
+static bool has_elements(const verifier *v, const kj_type_info *info)
+{
+  (void)v;
+  return info->class_ == KJ_CLASS_VECTOR || (info->class_ == KJ_CLASS_ARRAY && info->space == KJ_SPACE_VALUE);
+}
+
+static void check_element(verifier *v, const kj_texpr *e)
+{
   const kj_type_info *info = info_of(v, e->x->type);
-  REQUIRE(info->class_ == KJ_CLASS_TUPLE && e->dimension < info->count && info->items[e->dimension] == e->type, e->location, "an item of no tuple");
+  REQUIRE(has_elements(v, info), e->location, "an element of no value with elements");
+  REQUIRE(info->element == e->type, e->location, "an element of another type");
+  check_indices(v, &e->args, info->class_ == KJ_CLASS_VECTOR ? 1 : info->rank, e->location);
+}
+
+static void check_insert(verifier *v, const kj_texpr *e)
+{
+  const kj_type_info *info = info_of(v, e->type);
+  REQUIRE(e->x->type == e->type, e->location, "an insertion that changes the type");
+  if (e->args.count == 0) {
+    REQUIRE(e->dimension < item_count(v, e->type) && item_type(v, e->type, e->dimension) == e->y->type, e->location, "an insertion of no item");
+    return;
+  }
+  REQUIRE(has_elements(v, info) && info->element == e->y->type, e->location, "an insertion of no element");
+  check_indices(v, &e->args, info->class_ == KJ_CLASS_VECTOR ? 1 : info->rank, e->location);
+}
+
+static void check_member(verifier *v, const kj_texpr *e)
+{
+  REQUIRE(is_array(v, e->x->type) && info_of(v, e->x->type)->rank == 0, e->location, "a member of no single element");
+  kjit_type whole = info_of(v, e->x->type)->element;
+  REQUIRE(e->dimension < kj_component_count(v->c->types, whole), e->location, "a member that the element does not have");
+  kjit_type part = kj_get_component(v->c->types, whole, e->dimension).type;
+  const kj_type_info *info = info_of(v, e->type), *member = info_of(v, part);
+  bool is_inner = member->class_ == KJ_CLASS_ARRAY;
+  REQUIRE(is_array(v, e->type) && info->is_static && info->space == info_of(v, e->x->type)->space, e->location, "a member in other memory");
+  REQUIRE(info->element == (is_inner ? member->element : part) && info->rank == (is_inner ? member->rank : 0), e->location, "a member of another type");
+}
+
+static void check_address(verifier *v, const kj_texpr *e)
+{
+  REQUIRE(is_array(v, e->x->type) && info_of(v, e->type)->class_ == KJ_CLASS_POINTER, e->location, "an address of no element");
+  REQUIRE(info_of(v, e->x->type)->element == info_of(v, e->type)->element, e->location, "an address of another type");
+  check_indices(v, &e->args, info_of(v, e->x->type)->rank, e->location);
+}
+
+static void check_pointed(verifier *v, const kj_texpr *e)
+{
+  REQUIRE(info_of(v, e->x->type)->class_ == KJ_CLASS_POINTER && is_array(v, e->type), e->location, "no pointer followed");
+  REQUIRE(info_of(v, e->x->type)->element == info_of(v, e->type)->element, e->location, "a pointer to another type");
+  bool is_open = e->args.count == 0 && info_of(v, e->type)->rank == 1;
+  REQUIRE(is_open || e->args.count == info_of(v, e->type)->rank, e->location, "extents missing behind a pointer");
+  for (size_t i = 0; i < e->args.count; i++) REQUIRE(e->args.items[i]->type == KJIT_INDEX, e->location, "an extent that is no index");
 }
 
 static void check_var_expr(verifier *v, const kj_texpr *e)
@@ -192,10 +280,11 @@ static void check_parts(verifier *v, const kj_texpr *e)
 typedef void (*check)(verifier *v, const kj_texpr *e);
 
 static const check check_table[] = {
-  [KJ_T_CONST] = check_const,     [KJ_T_VAR] = check_var_expr, [KJ_T_UNARY] = check_unary,     [KJ_T_BINARY] = check_binary,
-  [KJ_T_COMPARE] = check_compare, [KJ_T_LOGIC] = check_logic,  [KJ_T_COND] = check_cond,       [KJ_T_CONVERT] = check_convert,
-  [KJ_T_LOAD] = check_load,       [KJ_T_VIEW] = check_view,    [KJ_T_EXTENT] = check_property, [KJ_T_STRIDE] = check_property,
-  [KJ_T_BUILTIN] = check_builtin, [KJ_T_CALL] = check_call,    [KJ_T_TUPLE] = check_tuple,     [KJ_T_ITEM] = check_item,
+  [KJ_T_CONST] = check_const,     [KJ_T_VAR] = check_var_expr,    [KJ_T_UNARY] = check_unary,     [KJ_T_BINARY] = check_binary, [KJ_T_COMPARE] = check_compare,
+  [KJ_T_LOGIC] = check_logic,     [KJ_T_COND] = check_cond,       [KJ_T_CONVERT] = check_convert, [KJ_T_LOAD] = check_load,     [KJ_T_VIEW] = check_view,
+  [KJ_T_EXTENT] = check_property, [KJ_T_STRIDE] = check_property, [KJ_T_BUILTIN] = check_builtin, [KJ_T_CALL] = check_call,     [KJ_T_TUPLE] = check_tuple,
+  [KJ_T_ITEM] = check_item,       [KJ_T_ELEMENT] = check_element, [KJ_T_INSERT] = check_insert,   [KJ_T_MEMBER] = check_member, [KJ_T_ADDRESS] = check_address,
+  [KJ_T_POINTED] = check_pointed,
 };
 
 static void check_expr(verifier *v, const kj_texpr *e)
@@ -305,6 +394,7 @@ static void check_stmt(verifier *v, const kj_tstmt *s)
     check_list(v, &s->indices);
     REQUIRE(s->indices.count <= 2, s->location, "a failure with more than two values");
     return;
+  case KJ_TS_PRINT: check_list(v, &s->indices); return;
   case KJ_TS_LEAVE: return;
   }
 }
