@@ -46,6 +46,9 @@ static finding find_in(pass *p, kj_texpr *e)
   return f;
 }
 
+/* Whether make_zero has one. */
+static bool has_literal(kj_compilation *c, kjit_type type) { return kj_is_scalar(type) && kj_type(c->types, type)->class_ != KJ_CLASS_COMPLEX; }
+
 /* The store of a statement that may be part of a run, or NULL. */
 static kj_tstmt *get_staging_store(pass *p, kj_tstmt *stmt)
 {
@@ -53,6 +56,7 @@ static kj_tstmt *get_staging_store(pass *p, kj_tstmt *stmt)
   if (stmt->kind == KJ_TS_IF) {
     if (stmt->body.count != 1 || stmt->otherwise.count || !find_in(p, stmt->value).is_movable) return NULL;
     store = stmt->body.items[0];
+    if (store->kind == KJ_TS_STORE && !has_literal(p->c, store->value->type)) return NULL;
   }
   if (store->kind != KJ_TS_STORE || space_of(p->c, store->array) != KJ_SPACE_SHARED) return NULL;
   finding value = find_in(p, store->value);

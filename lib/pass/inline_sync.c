@@ -354,6 +354,14 @@ static void rewrite_store(inliner *in, kj_tstmt *stmt, kj_tstmts *out)
   push(in, out, stmt);
 }
 
+static void rewrite_print(inliner *in, kj_tstmt *stmt, kj_tstmts *out)
+{
+  operand_list list = { 0 };
+  add_operands(in, &list, &stmt->indices);
+  hoist_operands(in, &list, out);
+  push(in, out, stmt);
+}
+
 static void rewrite_evaluate(inliner *in, kj_tstmt *stmt, kj_tstmts *out)
 {
   stmt->value = hoist(in, stmt->value, out);
@@ -433,6 +441,7 @@ static void rewrite_stmt(inliner *in, const kj_tstmt *from, kj_tstmts *out, bool
   switch (from->kind) {
   case KJ_TS_ASSIGN: rewrite_assign(in, stmt, out); return;
   case KJ_TS_STORE: rewrite_store(in, stmt, out); return;
+  case KJ_TS_PRINT: rewrite_print(in, stmt, out); return;
   case KJ_TS_EVALUATE: rewrite_evaluate(in, stmt, out); return;
   case KJ_TS_IF: rewrite_if(in, from, stmt, out, is_tail); return;
   case KJ_TS_WHILE: rewrite_while(in, from, stmt, out); return;

@@ -251,6 +251,9 @@ static void count_list(pass *p, const kj_texprs *list, bool feeds_subscript)
   for (size_t i = 0; i < list->count; i++) count_uses(p, list->items[i], feeds_subscript);
 }
 
+/* The fact "offsets fit" says nothing of what pointers point to. */
+static bool has_small_offsets(pass *p, const kj_texpr *array) { return !array || kj_type(p->c->types, array->type)->space != KJ_SPACE_GENERIC; }
+
 static void count_uses(pass *p, const kj_texpr *e, bool feeds_subscript)
 {
   if (!e) return;
@@ -263,8 +266,8 @@ static void count_uses(pass *p, const kj_texpr *e, bool feeds_subscript)
   count_uses(p, e->x, through);
   count_uses(p, e->y, through && e->op != KJIT_SHL);
   count_uses(p, e->z, false);
-  count_list(p, &e->args, e->kind == KJ_T_LOAD || e->kind == KJ_T_VIEW);
-  count_list(p, &e->indices, e->kind != KJ_T_VIEW); /* extents and steps are values */
+  count_list(p, &e->args, (e->kind == KJ_T_LOAD || e->kind == KJ_T_VIEW) && has_small_offsets(p, e->x));
+  count_list(p, &e->indices, e->kind != KJ_T_VIEW && has_small_offsets(p, e->x)); /* extents and steps are values */
 }
 
 static void count_in_stmts(pass *p, const kj_tstmts *stmts)
@@ -275,7 +278,7 @@ static void count_in_stmts(pass *p, const kj_tstmts *stmts)
       if (s->var) p->assignments[s->var->index]++;
     count_uses(p, s->value, false);
     count_uses(p, s->array, false);
-    count_list(p, &s->indices, true);
+    count_list(p, &s->indices, s->kind == KJ_TS_STORE && has_small_offsets(p, s->array));
     count_uses(p, s->first, false);
     count_uses(p, s->stop, false);
     count_uses(p, s->step, false);

@@ -10,7 +10,9 @@ static bool is_position(const kj_texpr *e)
 {
   if (e->kind == KJ_T_CALL) return e->instance->uses_positions;
   if (e->kind != KJ_T_BUILTIN) return false;
-  static const kj_builtin_id positions[] = { KJ_BUILTIN_BLOCK_IDX, KJ_BUILTIN_BLOCK_DIM, KJ_BUILTIN_GRID_DIM, KJ_BUILTIN_GRIDSIZE };
+  static const kj_builtin_id positions[] = { KJ_BUILTIN_BLOCK_IDX,    KJ_BUILTIN_BLOCK_DIM,   KJ_BUILTIN_GRID_DIM,         KJ_BUILTIN_GRIDSIZE,
+                                             KJ_BUILTIN_CLUSTER_IDX,  KJ_BUILTIN_CLUSTER_DIM, KJ_BUILTIN_CLUSTER_GRID_DIM, KJ_BUILTIN_CLUSTER_BLOCK_IDX,
+                                             KJ_BUILTIN_CLUSTER_RANK, KJ_BUILTIN_CLUSTER_SIZE };
   if ((e->builtin->flags & KJ_THREAD) && (e->builtin->flags & KJ_PURE)) return true;
   for (size_t i = 0; i < sizeof positions / sizeof *positions; i++)
     if (e->builtin->id == positions[i]) return true;

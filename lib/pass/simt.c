@@ -170,7 +170,11 @@ static void catch_variable(void *data, kj_texpr **expr)
   *expr = kj_new_var(b->s, caught, e->location);
 }
 
-static bool is_array(builder *b, const kj_texpr *expr) { return kj_type(b->s->c->types, expr->type)->class_ == KJ_CLASS_ARRAY; }
+static bool is_array(builder *b, const kj_texpr *expr)
+{
+  const kj_type_info *info = kj_type(b->s->c->types, expr->type);
+  return info->class_ == KJ_CLASS_ARRAY && info->space != KJ_SPACE_VALUE;
+}
 
 /* Scalar parts of a view are kept in variables, so that the view itself can be made again anywhere. */
 static void hold_part(builder *b, kj_texpr **part, const kj_simt_position *position)
@@ -185,6 +189,7 @@ static void hold_part(builder *b, kj_texpr **part, const kj_simt_position *posit
 static void hold_parts(builder *b, kj_texpr *expr, const kj_simt_position *position)
 {
   if (!expr || !is_array(b, expr)) return;
+  if (expr->kind == KJ_T_POINTED) hold_part(b, &expr->x, position);
   hold_parts(b, expr->x, position);
   if (expr->kind == KJ_T_COND) {
     hold_part(b, &expr->x, position);
@@ -298,10 +303,38 @@ static void emit_reduce(builder *b, kj_tvar *var, kj_texpr *value, kj_location l
   emit(b, reduce);
 }
 
+/* The boundary between two thread loops is enough, unless each warp has its own. */
+static bool is_boundary_enough(const builder *b, const kj_texpr *barrier)
+{
+  return barrier->builtin->id == KJ_BUILTIN_SYNCTHREADS && b->s->c->cpu_parts != KJ_PARTS_WARPS;
+}
+
+/* Threads that wait at the barrier or have left the kernel are fine; the others are somewhere else and would never come. */
+static void check_barrier(builder *b, const kj_tstmt *stmt, const kj_simt_position *position)
+{
+  kj_tstmt *check = kj_new_if(b->s, kj_new_compare(b->s, KJIT_GT, off_value(b), off_const(b, KJ_OFF_LEFT_KERNEL)), stmt->location);
+  kj_tstmt *failure = kj_new_tstmt(b->s->c, KJ_TS_FAIL, stmt->value->location);
+  failure->failure = KJ_FAILURE_BARRIER;
+  kj_append_stmt(b->s, &check->body, failure);
+  b->s->reads_off = true;
+  push_for_all(b, check, position);
+  b->has_left = true;
+  flush(b);
+}
+
 static void build_barrier(builder *b, kj_tstmt *stmt, const kj_simt_position *position)
 {
   flush(b);
-  if (stmt->kind == KJ_TS_EVALUATE) return;
+  uint32_t checks = b->s->c->request->checks;
+  if ((checks & KJIT_CHECK_BARRIER) && position->divergence && b->s->c->cpu_parts != KJ_PARTS_WARPS) check_barrier(b, stmt, position);
+  if (stmt->kind == KJ_TS_EVALUATE && !is_boundary_enough(b, stmt->value)) {
+    build_warp(b, stmt, position);
+    return;
+  }
+  if (stmt->kind == KJ_TS_EVALUATE) {
+    if (b->s->c->has_watched) emit_reduce(b, NULL, stmt->value, stmt->location, position); /* time goes on */
+    return;
+  }
   if (stmt->var->is_uniform) {
     emit_reduce(b, stmt->var, stmt->value, stmt->location, position);
     return;
@@ -632,15 +665,21 @@ static void build_kernel(kj_simt *s)
   s->kernel->off->is_slot = true;
 }
 
+/* Where a line goes is found the same way as positions, and so is shared memory. */
+static void find_print(void *data, kj_tstmt *stmt)
+{
+  if (stmt->kind == KJ_TS_PRINT || stmt->is_watched) *(bool *)data = true;
+}
+
 static void find_shared_use(void *data, kj_texpr **expr)
 {
   const kj_texpr *e = *expr;
+  if (e->is_watched) *(bool *)data = true;
   if (e->kind == KJ_T_VAR && e->var->kind == KJ_V_SHARED) *(bool *)data = true;
   if (e->kind == KJ_T_CALL && e->instance->uses_positions) *(bool *)data = true;
 }
 
-/* Shared memory is found the same way as positions. */
-static void mark_users_of_shared(kj_compilation *c)
+static void mark_users_of_context(kj_compilation *c)
 {
   bool has_changed = true;
   while (has_changed) {
@@ -648,7 +687,7 @@ static void mark_users_of_shared(kj_compilation *c)
     for (size_t i = 1; i < c->instances.count; i++) {
       kj_instance *instance = c->instances.items[i];
       if (instance->uses_positions) continue;
-      kj_walk_tstmts(&instance->body, NULL, find_shared_use, &instance->uses_positions);
+      kj_walk_tstmts(&instance->body, find_print, find_shared_use, &instance->uses_positions);
       has_changed |= instance->uses_positions;
     }
   }
@@ -662,10 +701,11 @@ void kj_make_thread_loops(kj_compilation *c)
     c->is_range_only = true;
     builder b = { .s = &s };
     s.kernel->body = drop_declarations(&b, &s.kernel->body);
+    mark_users_of_context(c);
     return;
   }
   kj_find_uniform(&s);
   build_kernel(&s);
   kj_place_variables(&s);
-  mark_users_of_shared(c);
+  mark_users_of_context(c);
 }

@@ -26,7 +26,7 @@ static uint32_t cost_of(const kj_texpr *e)
 
 static bool is_cheap_node(const kj_texpr *e)
 {
-  if (e->is_checked && e->kind != KJ_T_VIEW) return false; /* views are made again anywhere, and checked again */
+  if (e->is_watched || (e->is_checked && e->kind != KJ_T_VIEW)) return false; /* views are made again anywhere, and checked again */
   switch (e->kind) {
   case KJ_T_LOAD:
   case KJ_T_CALL: return false;
@@ -55,6 +55,7 @@ bool kj_is_cheap(const kj_texpr *e, uint32_t *budget)
 
 typedef struct scan {
   kj_simt *s;
+  bool has_local_address; /* of a local array's element: it may be followed anywhere */
   uint32_t region, region_count, loops;
 } scan;
 
@@ -75,7 +76,10 @@ static void note(scan *at, kj_tvar *var)
 
 static void note_expr(void *data, kj_texpr **expr)
 {
-  if ((*expr)->kind == KJ_T_VAR) note(data, (*expr)->var);
+  scan *at = data;
+  const kj_texpr *e = *expr;
+  if (e->kind == KJ_T_ADDRESS && kj_type(at->s->c->types, e->x->type)->space == KJ_SPACE_LOCAL) at->has_local_address = true;
+  if (e->kind == KJ_T_VAR) note(at, e->var);
 }
 
 static void note_assignment(scan *at, kj_tvar *var, kj_texpr *value)
@@ -115,6 +119,7 @@ static void scan_sync(kj_tstmt *stmt)
   }
   if (!stmt->value) return;
   if (stmt->value->kind == KJ_T_VAR) need_slot(stmt->value->var);
+  if (stmt->value->x && stmt->value->x->kind == KJ_T_VAR) need_slot(stmt->value->x->var);
   for (size_t i = 0; i < stmt->value->args.count; i++)
     if (stmt->value->args.items[i]->kind == KJ_T_VAR) need_slot(stmt->value->args.items[i]->var);
 }
@@ -144,7 +149,11 @@ static void scan_list(scan *at, kj_tstmts *list)
 
 static bool can_remake(kj_simt *s, kj_tvar *var);
 
-static bool is_array(kj_simt *s, const kj_tvar *var) { return kj_type(s->c->types, var->type)->class_ == KJ_CLASS_ARRAY; }
+static bool is_array(kj_simt *s, const kj_tvar *var)
+{
+  const kj_type_info *info = kj_type(s->c->types, var->type);
+  return info->class_ == KJ_CLASS_ARRAY && info->space != KJ_SPACE_VALUE;
+}
 
 /* A variable that the value of a let is made from. keep: it becomes a slot if it must. */
 static bool can_use(kj_simt *s, kj_tvar *var, bool keep)
@@ -322,11 +331,11 @@ static void find_thread_assignment(void *data, kj_tstmt *stmt)
   if (stmt->kind == KJ_TS_ASSIGN && stmt->var->is_slot) use->is_found = true;
 }
 
-static bool is_threadless(kj_tstmt *stmt)
+static bool is_threadless(kj_tstmt *stmt, bool has_parts)
 {
   thread_use use = { 0 };
   kj_walk_tstmts(&stmt->body, find_thread_assignment, find_thread_use, &use);
-  return !use.is_found && !stmt->is_guarded;
+  return !use.is_found && !stmt->is_guarded && !has_parts;
 }
 
 static void finish_list(remaking *at, kj_tstmts *list);
@@ -342,7 +351,7 @@ static bool finish_stmt(remaking *at, kj_tstmt *stmt)
   }
   remake_region(at, stmt);
   unroll_list(&stmt->body);
-  stmt->is_threadless = is_range && is_threadless(stmt);
+  stmt->is_threadless = is_range && is_threadless(stmt, at->s->c->cpu_parts == KJ_PARTS_WARPS);
   return is_range || stmt->body.count;
 }
 
@@ -361,6 +370,8 @@ void kj_place_variables(kj_simt *s)
     if (!locals->items[i]->simt) locals->items[i]->simt = KJ_NEW(s->c->arena, kj_simt_variable);
   scan at = { .s = s };
   scan_list(&at, &s->kernel->body);
+  for (size_t i = 0; i < locals->count && at.has_local_address && at.region_count > 1; i++)
+    if (locals->items[i]->kind == KJ_V_LOCAL) need_slot(locals->items[i]);
   for (size_t i = 0; i < locals->count; i++) decide(s, locals->items[i]);
   remaking made = { .s = s };
   finish_list(&made, &s->kernel->body);

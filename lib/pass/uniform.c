@@ -16,7 +16,7 @@ static void find_list_effects(const kj_texprs *list, kj_simt_effects *effects)
 static void find_call_effects(kj_instance *instance, kj_simt_effects *effects)
 {
   struct kj_instance_effects *known = &instance->effects;
-  if (known->is_busy) known->loads = known->writes = known->positions = true; /* recursion: assume all */
+  if (known->is_busy || instance->function->is_extern) known->loads = known->writes = known->positions = true; /* recursion: assume all */
   if (!known->is_known && !known->is_busy) {
     known->is_busy = true;
     kj_simt_effects own = { 0 };
@@ -41,7 +41,7 @@ static void find_builtin_effects(const kj_builtin *builtin, kj_simt_effects *eff
 void kj_find_effects(const kj_texpr *expr, kj_simt_effects *effects)
 {
   if (!expr) return;
-  if (expr->is_checked) effects->writes = true; /* a failure is to be seen after what was written before it */
+  if (expr->is_checked || expr->is_watched) effects->writes = true; /* a failure is to be seen after what was written before it */
   if (expr->kind == KJ_T_LOAD) effects->loads = true;
   if (expr->kind == KJ_T_VAR && expr->var->kind == KJ_V_LOCAL) effects->locals = true;
   if (expr->kind == KJ_T_BUILTIN) find_builtin_effects(expr->builtin, effects);
@@ -55,7 +55,7 @@ void kj_find_effects(const kj_texpr *expr, kj_simt_effects *effects)
 
 void kj_find_stmt_effects(const kj_tstmt *stmt, kj_simt_effects *effects)
 {
-  if (stmt->kind == KJ_TS_STORE || stmt->kind == KJ_TS_FAIL) effects->writes = true;
+  if (stmt->kind == KJ_TS_STORE || stmt->kind == KJ_TS_FAIL || stmt->kind == KJ_TS_PRINT) effects->writes = true;
   kj_find_effects(stmt->value, effects);
   kj_find_effects(stmt->array, effects);
   find_list_effects(&stmt->indices, effects);
@@ -90,7 +90,7 @@ static bool is_uniform_call(const kj_simt *s, const kj_texpr *expr)
 
 static bool is_uniform_node(const kj_simt *s, const kj_texpr *expr)
 {
-  if (expr->is_checked) return false; /* threads fail one by one */
+  if (expr->is_checked || expr->is_watched) return false; /* threads fail one by one */
   switch (expr->kind) {
   case KJ_T_VAR: return is_uniform_var(expr->var);
   case KJ_T_LOAD: return !s->has_mask && kj_type(s->c->types, expr->x->type)->space != KJ_SPACE_LOCAL;

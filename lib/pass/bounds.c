@@ -1,0 +1,340 @@
+/* The least and the most value of integers in a block of threads: sums, products, quotients and the like of positions, counters, extents and parameters. Both are
+ * expressions of what is known when the block starts, i64 and without overflow, and numbers that hold for any launch. */
+#include "pass/bounds.h"
+
+enum { MOST_NODES = 40 };
+
+const kj_bounds kj_unknown_bounds = { .known = false };
+
+/* ---- expressions of bounds ---- */
+
+kj_texpr *kj_make_bound(kj_prover *p, int64_t value)
+{
+  kj_texpr *e = kj_new_texpr(p->c, KJ_T_CONST, KJIT_I64, (kj_location){ 0 });
+  e->integer = value;
+  return e;
+}
+
+static bool is_number(const kj_texpr *e) { return e->kind == KJ_T_CONST; }
+
+/* Numbers are folded: they come from static ranges, which do not overflow. */
+static kj_texpr *make_binary(kj_prover *p, kjit_op op, kj_texpr *x, kj_texpr *y)
+{
+  if (is_number(x) && is_number(y) && op != KJIT_FLOORDIV) {
+    int64_t a = (int64_t)x->integer, b = (int64_t)y->integer;
+    return kj_make_bound(p, op == KJIT_ADD ? a + b : op == KJIT_SUB ? a - b : a * b);
+  }
+  kj_texpr *e = kj_new_texpr(p->c, KJ_T_BINARY, KJIT_I64, x->location);
+  e->op = op;
+  e->x = x;
+  e->y = y;
+  return e;
+}
+
+static kj_texpr *make_builtin(kj_prover *p, kj_builtin_id id, kj_texpr *x, kj_texpr *y)
+{
+  if (x == y) return x;
+  kj_texpr *e = kj_new_texpr(p->c, KJ_T_BUILTIN, KJIT_I64, x->location);
+  e->builtin = &kj_builtin_table[id];
+  KJ_PUSH(p->c->arena, &e->args, x);
+  KJ_PUSH(p->c->arena, &e->args, y);
+  return e;
+}
+
+kj_bounds kj_bounds_of_number(kj_prover *p, int64_t value)
+{
+  kj_texpr *number = kj_make_bound(p, value);
+  return (kj_bounds){ .known = true, .low = number, .high = number, .least = value, .most = value, .nodes = 1 };
+}
+
+static kj_bounds of_range(kj_prover *p, int64_t least, int64_t most)
+{
+  return (kj_bounds){ .known = true, .low = kj_make_bound(p, least), .high = kj_make_bound(p, most), .least = least, .most = most, .nodes = 1 };
+}
+
+/* One value that is the same in the whole block. */
+static kj_bounds of_uniform(kj_texpr *e, int64_t least, int64_t most)
+{
+  return (kj_bounds){ .known = true, .low = e, .high = e, .least = least, .most = most, .nodes = 1 };
+}
+
+/* ---- types ---- */
+
+static bool find_type_range(const kj_prover *p, kjit_type type, int64_t *least, int64_t *most)
+{
+  const kj_type_info *info = kj_type(p->c->types, type);
+  uint32_t bits = 8 * info->size_bytes;
+  if (info->class_ == KJ_CLASS_BOOL) bits = 1;
+  else if (info->class_ != KJ_CLASS_SIGNED && info->class_ != KJ_CLASS_UNSIGNED) return false;
+  bool is_signed = info->class_ == KJ_CLASS_SIGNED;
+  *least = !is_signed ? 0 : bits == 64 ? INT64_MIN : -((int64_t)1 << (bits - 1));
+  *most = bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - is_signed)) - 1; /* of u64 only the half that an index can be */
+  return true;
+}
+
+/* Anything that the type holds; of types that hold more than is ever in bounds nothing is known. */
+static kj_bounds of_type(kj_prover *p, kjit_type type)
+{
+  int64_t least, most;
+  if (kj_is_weak(type) || !find_type_range(p, type, &least, &most) || kj_type(p->c->types, type)->size_bytes > 2) return kj_unknown_bounds;
+  return of_range(p, least, most);
+}
+
+/* A result in exact arithmetic is the value where the type holds it. */
+static kj_bounds fit(kj_prover *p, kjit_type type, kj_bounds b, __int128 least, __int128 most)
+{
+  int64_t type_least, type_most;
+  if (b.nodes > MOST_NODES || !find_type_range(p, type, &type_least, &type_most) || least < type_least || most > type_most) return of_type(p, type);
+  b.known = true;
+  b.least = (int64_t)least;
+  b.most = (int64_t)most;
+  return b;
+}
+
+/* ---- operations ---- */
+
+static uint32_t sum_of_nodes(const kj_bounds *x, const kj_bounds *y) { return x->nodes + y->nodes + 1; }
+
+kj_bounds kj_add_bounds(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y)
+{
+  kj_bounds b = { .low = make_binary(p, KJIT_ADD, x.low, y.low), .high = make_binary(p, KJIT_ADD, x.high, y.high), .nodes = sum_of_nodes(&x, &y) };
+  return fit(p, type, b, (__int128)x.least + y.least, (__int128)x.most + y.most);
+}
+
+kj_bounds kj_subtract_bounds(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y)
+{
+  kj_bounds b = { .low = make_binary(p, KJIT_SUB, x.low, y.high), .high = make_binary(p, KJIT_SUB, x.high, y.low), .nodes = sum_of_nodes(&x, &y) };
+  return fit(p, type, b, (__int128)x.least - y.most, (__int128)x.most - y.least);
+}
+
+static kj_bounds multiply(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y)
+{
+  if (x.least == x.most) { /* a number as the second */
+    kj_bounds swap = x;
+    x = y;
+    y = swap;
+  }
+  bool is_negative = y.least == y.most && y.most < 0, is_ordered = y.least >= 0 && (x.least >= 0 || y.least == y.most);
+  if (!is_negative && !is_ordered) return of_type(p, type);
+  kj_texpr *low = make_binary(p, KJIT_MUL, x.low, y.low), *high = make_binary(p, KJIT_MUL, x.high, y.high);
+  __int128 least = (__int128)x.least * y.least, most = (__int128)x.most * y.most;
+  kj_bounds b = { .low = is_negative ? high : low, .high = is_negative ? low : high, .nodes = sum_of_nodes(&x, &y) };
+  return fit(p, type, b, is_negative ? most : least, is_negative ? least : most);
+}
+
+static int64_t floor_divide(int64_t x, int64_t y) { return x / y - (x % y != 0 && x < 0); }
+
+/* By a positive number: monotonic. */
+static kj_bounds divide(kj_prover *p, kjit_type type, kj_bounds x, int64_t by)
+{
+  kj_texpr *number = kj_make_bound(p, by);
+  if (is_number(x.low) && is_number(x.high)) return of_range(p, floor_divide((int64_t)x.low->integer, by), floor_divide((int64_t)x.high->integer, by));
+  kj_bounds b = { .low = make_binary(p, KJIT_FLOORDIV, x.low, number), .high = make_binary(p, KJIT_FLOORDIV, x.high, number), .nodes = x.nodes + 2 };
+  return fit(p, type, b, floor_divide(x.least, by), floor_divide(x.most, by));
+}
+
+static kj_bounds extremes(kj_prover *p, kj_bounds x, kj_bounds y, bool is_min, bool is_max)
+{
+  kj_builtin_id of_low = is_max ? KJ_BUILTIN_MAX : KJ_BUILTIN_MIN, of_high = is_min ? KJ_BUILTIN_MIN : KJ_BUILTIN_MAX;
+  kj_bounds b = {
+    .known = true, .low = make_builtin(p, of_low, x.low, y.low), .high = make_builtin(p, of_high, x.high, y.high), .nodes = sum_of_nodes(&x, &y)
+  };
+  b.least = is_max == (x.least > y.least) ? x.least : y.least;
+  b.most = is_min == (x.most < y.most) ? x.most : y.most;
+  return b.nodes > MOST_NODES ? kj_unknown_bounds : b;
+}
+
+static bool is_positive_number(const kj_bounds *b) { return b->least == b->most && b->least > 0; }
+
+static kj_bounds find_binary(kj_prover *p, const kj_texpr *e)
+{
+  kj_bounds x = kj_find_bounds(p, e->x), y = kj_find_bounds(p, e->y);
+  if (e->op == KJIT_BIT_AND && y.known && y.least >= 0) return of_range(p, 0, y.most);
+  if (e->op == KJIT_MOD && y.known && is_positive_number(&y)) return of_range(p, 0, x.known && x.least >= 0 && x.most < y.most ? x.most : y.most - 1);
+  if (!x.known || !y.known) return of_type(p, e->type);
+  switch (e->op) {
+  case KJIT_ADD: return kj_add_bounds(p, e->type, x, y);
+  case KJIT_SUB: return kj_subtract_bounds(p, e->type, x, y);
+  case KJIT_MUL: return multiply(p, e->type, x, y);
+  case KJIT_FLOORDIV: return is_positive_number(&y) ? divide(p, e->type, x, y.least) : of_type(p, e->type);
+  case KJIT_SHL:
+    return y.least == y.most && y.least >= 0 && y.least < 31 ? multiply(p, e->type, x, kj_bounds_of_number(p, (int64_t)1 << y.least)) : of_type(p, e->type);
+  case KJIT_SHR: return y.least == y.most && y.least >= 0 && y.least < 31 ? divide(p, e->type, x, (int64_t)1 << y.least) : of_type(p, e->type);
+  default: return of_type(p, e->type);
+  }
+}
+
+/* ---- positions ---- */
+
+static kj_texpr *make_position(kj_prover *p, kj_builtin_id id, uint32_t dimension)
+{
+  kj_texpr *e = kj_new_texpr(p->c, KJ_T_BUILTIN, KJIT_I64, (kj_location){ 0 });
+  e->builtin = &kj_builtin_table[id];
+  e->dimension = dimension;
+  return e;
+}
+
+static kj_bounds find_block_size(kj_prover *p, uint32_t d)
+{
+  enum { MOST = 1024, MOST_Z = 64 };
+  const kj_instance *kernel = p->c->instances.items[0];
+  uint32_t known = kernel->block[d];
+  if (!known && p->c->request->target.kind == KJ_TARGET_CPU) known = p->c->request->signature->block[d];
+  return known ? kj_bounds_of_number(p, known) : of_uniform(make_position(p, KJ_BUILTIN_BLOCK_DIM, d), 1, d == 2 ? MOST_Z : MOST);
+}
+
+static int64_t most_blocks(const kj_prover *p, uint32_t d) { return p->c->request->signature->grid32 || d == 0 ? INT32_MAX : UINT16_MAX; }
+
+static kj_bounds find_thread_index(kj_prover *p, uint32_t d)
+{
+  kj_bounds size = find_block_size(p, d);
+  kj_bounds last = kj_subtract_bounds(p, KJIT_I64, size, kj_bounds_of_number(p, 1));
+  last.low = kj_make_bound(p, 0);
+  last.least = 0;
+  return last;
+}
+
+static kj_bounds find_block_index(kj_prover *p, uint32_t d) { return of_uniform(make_position(p, KJ_BUILTIN_BLOCK_IDX, d), 0, most_blocks(p, d) - 1); }
+static kj_bounds find_grid_size(kj_prover *p, uint32_t d) { return of_uniform(make_position(p, KJ_BUILTIN_GRID_DIM, d), 1, most_blocks(p, d)); }
+
+static kj_bounds find_thread_rank(kj_prover *p)
+{
+  kj_bounds count = kj_bounds_of_number(p, 1);
+  for (uint32_t d = 0; d < 3; d++) count = multiply(p, KJIT_I64, count, find_block_size(p, d));
+  if (!count.known || count.least != count.most) return of_range(p, 0, 1023);
+  return of_range(p, 0, count.most - 1);
+}
+
+static kj_bounds find_builtin(kj_prover *p, const kj_texpr *e)
+{
+  uint32_t d = e->dimension < 3 ? e->dimension : 0;
+  switch (e->builtin->id) {
+  case KJ_BUILTIN_THREAD_IDX: return find_thread_index(p, d);
+  case KJ_BUILTIN_BLOCK_IDX: return find_block_index(p, d);
+  case KJ_BUILTIN_BLOCK_DIM: return find_block_size(p, d);
+  case KJ_BUILTIN_GRID_DIM: return find_grid_size(p, d);
+  case KJ_BUILTIN_GRID: return kj_add_bounds(p, KJIT_I64, multiply(p, KJIT_I64, find_block_index(p, d), find_block_size(p, d)), find_thread_index(p, d));
+  case KJ_BUILTIN_GRIDSIZE: return multiply(p, KJIT_I64, find_grid_size(p, d), find_block_size(p, d));
+  case KJ_BUILTIN_THREAD_RANK: return find_thread_rank(p);
+  case KJ_BUILTIN_WARP_RANK: return divide(p, KJIT_I64, find_thread_rank(p), 32);
+  case KJ_BUILTIN_LANEID: return of_range(p, 0, 31);
+  default: break;
+  }
+  if (e->args.count != 2) return of_type(p, e->type);
+  kj_bounds x = kj_find_bounds(p, e->args.items[0]), y = kj_find_bounds(p, e->args.items[1]);
+  if (!x.known || !y.known) return of_type(p, e->type);
+  if (e->builtin->id == KJ_BUILTIN_MIN || e->builtin->id == KJ_BUILTIN_MAX)
+    return extremes(p, x, y, e->builtin->id == KJ_BUILTIN_MIN, e->builtin->id == KJ_BUILTIN_MAX);
+  if (e->builtin->id != KJ_BUILTIN_CEIL_DIV || !is_positive_number(&y)) return of_type(p, e->type);
+  return divide(p, e->type, kj_add_bounds(p, KJIT_I64, x, kj_bounds_of_number(p, y.least - 1)), y.least);
+}
+
+/* ---- arrays ---- */
+
+static kj_bounds of_extent(kj_prover *p, const kj_texpr *array, uint32_t d)
+{
+  kj_texpr *e = kj_new_texpr(p->c, KJ_T_EXTENT, KJIT_I64, array->location);
+  e->x = (kj_texpr *)array;
+  e->dimension = d;
+  return of_uniform(e, 0, p->c->request->signature->offsets32 ? INT32_MAX : INT64_MAX);
+}
+
+/* The remaining dimensions of an array; slices and other shapes are not followed. */
+static bool find_view(kj_prover *p, const kj_texpr *view, uint32_t rank, kj_bounded_shape *found)
+{
+  const kj_bounded_shape *whole = kj_find_least_shape(p, view->x);
+  if (view->dimensions || !whole) return false;
+  for (uint32_t d = 0; d < rank; d++) found->extents[d] = whole->extents[view->args.count + d];
+  return true;
+}
+
+static bool fill_shape(kj_prover *p, const kj_texpr *array, kj_bounded_shape *found)
+{
+  const kj_type_info *info = kj_type(p->c->types, array->type);
+  bool is_kernels = p->at->depth == 0;
+  if (info->is_static) {
+    for (uint32_t d = 0; d < info->rank; d++) found->extents[d] = kj_bounds_of_number(p, info->extents[d]);
+    return true;
+  }
+  if (array->kind == KJ_T_VIEW) return find_view(p, array, info->rank, found);
+  if (array->kind != KJ_T_VAR) return false;
+  bool is_own = array->var->kind == KJ_V_SHARED || (array->var->kind == KJ_V_PARAM && is_kernels);
+  if (!is_own) {
+    const kj_bounded_shape *kept = p->at->shapes[array->var->index];
+    if (kept) *found = *kept;
+    return kept != NULL;
+  }
+  if (!is_kernels && array->var->kind == KJ_V_SHARED) return false;
+  for (uint32_t d = 0; d < info->rank; d++) found->extents[d] = of_extent(p, array, d);
+  return true;
+}
+
+kj_bounded_shape *kj_find_least_shape(kj_prover *p, const kj_texpr *array)
+{
+  kj_bounded_shape *found = KJ_NEW(p->c->arena, kj_bounded_shape);
+  found->known = fill_shape(p, array, found);
+  return found->known ? found : NULL;
+}
+
+static kj_bounds find_extent(kj_prover *p, const kj_texpr *e)
+{
+  const kj_bounded_shape *of = kj_find_least_shape(p, e->x);
+  return of ? of->extents[e->dimension] : kj_unknown_bounds;
+}
+
+/* ---- any expression ---- */
+
+static kj_bounds find_variable(kj_prover *p, const kj_texpr *e)
+{
+  const kj_tvar *var = e->var;
+  int64_t least, most;
+  if (var->kind != KJ_V_PARAM || p->at->depth) return p->at->values[var->index].known ? p->at->values[var->index] : of_type(p, e->type);
+  if (kj_is_weak(e->type) || !find_type_range(p, e->type, &least, &most) || e->type == KJIT_U64 || e->type == KJIT_BOOL) return of_type(p, e->type);
+  kj_texpr *value = (kj_texpr *)e;
+  if (e->type != KJIT_I64) {
+    value = kj_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
+    value->x = (kj_texpr *)e;
+  }
+  return of_uniform(value, least, most);
+}
+
+static kj_bounds find_convert(kj_prover *p, const kj_texpr *e)
+{
+  int64_t least, most;
+  bool is_weak_integer = e->x->type == KJ_WEAK_INT && e->x->kind == KJ_T_VAR && !p->at->depth && find_type_range(p, e->type, &least, &most);
+  if (is_weak_integer && e->type == KJIT_I64) return of_uniform((kj_texpr *)e, INT64_MIN, INT64_MAX);
+  if (is_weak_integer && e->type == KJIT_I32) { /* what a kernel's plain number becomes */
+    kj_texpr *wide = kj_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
+    wide->x = (kj_texpr *)e;
+    return of_uniform(wide, least, most);
+  }
+  if (kj_is_weak(e->x->type)) return of_type(p, e->type);
+  kj_bounds x = kj_find_bounds(p, e->x);
+  if (!x.known || !find_type_range(p, e->type, &least, &most) || x.least < least || x.most > most) return of_type(p, e->type);
+  return x;
+}
+
+kj_bounds kj_find_bounds(kj_prover *p, const kj_texpr *e)
+{
+  switch (e->kind) {
+  case KJ_T_CONST: {
+    int64_t least, most;
+    bool is_integer = !kj_is_weak(e->type) && find_type_range(p, e->type, &least, &most);
+    return is_integer && e->integer >= INT64_MIN && e->integer <= INT64_MAX ? kj_bounds_of_number(p, (int64_t)e->integer) : kj_unknown_bounds;
+  }
+  case KJ_T_VAR: return kj_type(p->c->types, e->type)->class_ == KJ_CLASS_ARRAY ? kj_unknown_bounds : find_variable(p, e);
+  case KJ_T_UNARY: {
+    kj_bounds x = kj_find_bounds(p, e->x);
+    return e->op == KJIT_NEG && x.known ? kj_subtract_bounds(p, e->type, kj_bounds_of_number(p, 0), x) : of_type(p, e->type);
+  }
+  case KJ_T_BINARY: return find_binary(p, e);
+  case KJ_T_COND: {
+    kj_bounds y = kj_find_bounds(p, e->y), z = kj_find_bounds(p, e->z);
+    return y.known && z.known ? extremes(p, y, z, false, false) : of_type(p, e->type);
+  }
+  case KJ_T_CONVERT: return find_convert(p, e);
+  case KJ_T_EXTENT: return find_extent(p, e);
+  case KJ_T_BUILTIN: return find_builtin(p, e);
+  default: return of_type(p, e->type);
+  }
+}

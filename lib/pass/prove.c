@@ -1,0 +1,235 @@
+/* Checks that need not be made for each element.
+ *
+ * An index that is a sum of positions, counters, extents and the like has a least and a most value in a block of threads, both known when the block starts.
+ * Where they lie inside of the array whatever the launch, the check goes (KJ_PROOF_ALWAYS). Where a comparison at the start of the block tells, the check is
+ * hoisted (KJ_PROOF_BLOCK): on the CPU the kernel is made twice, with these checks and without, and blocks that pass all comparisons run the one without,
+ * which is vectorized as if nothing were checked. Conditions in the kernel are not looked at: blocks at the edge of an array, where only a condition keeps
+ * threads inside, run the one with checks. Divisors are treated the same way.
+ *
+ * Needs: typed instances with is_checked. Guarantees: what is dropped cannot fail; bounds are computed without overflow. */
+#include "pass/bounds.h"
+
+enum { MOST_CONDITIONS = 48, MOST_VISITS = 20000, MOST_DEPTH = 12 };
+
+static void visit_expr(kj_prover *p, kj_texpr *e);
+static void visit_stmts(kj_prover *p, const kj_tstmts *list);
+
+/* ---- proofs ---- */
+
+static void weaken(kj_proof *proof, kj_proof found)
+{
+  if (found > *proof) *proof = found;
+}
+
+static void add_condition(kj_prover *p, kjit_op op, kj_texpr *x, kj_texpr *y)
+{
+  kj_texpr *e = kj_new_texpr(p->c, KJ_T_COMPARE, KJIT_BOOL, x->location);
+  e->op = op;
+  e->x = x;
+  e->y = y;
+  KJ_PUSH(p->c->arena, &p->conditions, e);
+}
+
+static bool is_same_extent(const kj_texpr *a, const kj_texpr *b)
+{
+  if (a->kind != KJ_T_EXTENT || b->kind != KJ_T_EXTENT || a->dimension != b->dimension) return false;
+  return a->x->kind == KJ_T_VAR && b->x->kind == KJ_T_VAR && a->x->var == b->x->var;
+}
+
+/* len(a) - 1 < len(a): what a range over an array's own extent gives. */
+static bool is_below(const kj_texpr *high, const kj_texpr *extent)
+{
+  bool is_less = high->kind == KJ_T_BINARY && high->op == KJIT_SUB && high->y->kind == KJ_T_CONST && high->y->integer > 0;
+  return is_less && is_same_extent(high->x, extent);
+}
+
+/* Alone: conditions of a subscript are only of use all together. */
+static kj_proof prove_index(kj_prover *p, const kj_texpr *index, const kj_bounds *extent)
+{
+  kj_bounds b = kj_find_bounds(p, index);
+  if (!b.known || !extent->known) return KJ_PROOF_NONE;
+  bool is_from_0 = b.least >= 0, is_to_end = b.most < extent->least || is_below(b.high, extent->low);
+  if (is_from_0 && is_to_end) return KJ_PROOF_ALWAYS;
+  if (p->conditions.count + 2 > MOST_CONDITIONS) return KJ_PROOF_NONE;
+  if (!is_from_0) add_condition(p, KJIT_GE, b.low, kj_make_bound(p, 0));
+  if (!is_to_end) add_condition(p, KJIT_LT, b.high, extent->low);
+  return KJ_PROOF_BLOCK;
+}
+
+static kj_proof prove_subscript(kj_prover *p, const kj_texpr *array, const kj_texprs *indices)
+{
+  const kj_bounded_shape *of = kj_find_least_shape(p, array);
+  size_t mark = p->conditions.count;
+  kj_proof proof = of ? KJ_PROOF_ALWAYS : KJ_PROOF_NONE;
+  for (size_t d = 0; d < indices->count && proof != KJ_PROOF_NONE; d++) weaken(&proof, prove_index(p, indices->items[d], &of->extents[d]));
+  if (proof == KJ_PROOF_NONE) p->conditions.count = mark;
+  return proof;
+}
+
+static kj_proof prove_divisor(kj_prover *p, const kj_texpr *divisor)
+{
+  kj_bounds b = kj_find_bounds(p, divisor);
+  if (!b.known) return KJ_PROOF_NONE;
+  if (b.least > 0 || b.most < 0) return KJ_PROOF_ALWAYS;
+  if (p->conditions.count == MOST_CONDITIONS) return KJ_PROOF_NONE;
+  add_condition(p, KJIT_GT, b.low, kj_make_bound(p, 0));
+  return KJ_PROOF_BLOCK;
+}
+
+static kj_proof prove(kj_prover *p, const kj_texpr *e)
+{
+  if (p->is_full) return KJ_PROOF_NONE;
+  switch (e->kind) {
+  case KJ_T_LOAD: return prove_subscript(p, e->x, &e->args);
+  case KJ_T_VIEW: return e->dimensions ? KJ_PROOF_NONE : prove_subscript(p, e->x, &e->args);
+  case KJ_T_BINARY: return prove_divisor(p, e->y);
+  case KJ_T_BUILTIN:
+    if (e->builtin->flags & KJ_PLACE) return e->x ? prove_subscript(p, e->x, &e->indices) : KJ_PROOF_NONE;
+    return e->args.count == 2 ? prove_divisor(p, e->args.items[1]) : KJ_PROOF_NONE;
+  default: return KJ_PROOF_NONE;
+  }
+}
+
+/* ---- the walk ---- */
+
+static kj_bounded_call *enter(kj_prover *p, const kj_instance *instance, uint32_t depth)
+{
+  kj_bounded_call *a = KJ_NEW(p->c->arena, kj_bounded_call);
+  size_t count = instance->params.count + instance->locals.count + 1;
+  a->instance = instance;
+  a->values = KJ_NEW_ARRAY(p->c->arena, kj_bounds, count);
+  a->shapes = KJ_NEW_ARRAY(p->c->arena, kj_bounded_shape *, count);
+  a->depth = depth;
+  return a;
+}
+
+static bool is_array(const kj_prover *p, kjit_type type) { return !kj_is_weak(type) && kj_type(p->c->types, type)->class_ == KJ_CLASS_ARRAY; }
+
+static void bind(kj_prover *p, kj_bounded_call *to, const kj_tvar *var, const kj_texpr *value)
+{
+  if (is_array(p, var->type)) to->shapes[var->index] = kj_find_least_shape(p, value);
+  else to->values[var->index] = kj_find_bounds(p, value);
+}
+
+static void visit_call(kj_prover *p, const kj_texpr *call)
+{
+  kj_bounded_call *outer = p->at;
+  if (outer->depth >= MOST_DEPTH) p->is_full = true;
+  if (p->is_full) return;
+  kj_bounded_call *inner = enter(p, call->instance, outer->depth + 1);
+  for (size_t i = 0; i < call->args.count; i++) bind(p, inner, call->instance->params.items[i], call->args.items[i]);
+  p->at = inner;
+  visit_stmts(p, &call->instance->body);
+  p->at = outer;
+}
+
+static void visit_list(kj_prover *p, const kj_texprs *list)
+{
+  for (size_t i = 0; i < list->count; i++) visit_expr(p, list->items[i]);
+}
+
+static void visit_expr(kj_prover *p, kj_texpr *e)
+{
+  if (!e) return;
+  if (++p->visits > MOST_VISITS) p->is_full = true;
+  visit_expr(p, e->x);
+  visit_expr(p, e->y);
+  visit_expr(p, e->z);
+  visit_list(p, &e->args);
+  visit_list(p, &e->indices);
+  if (e->is_checked) weaken(&e->proof, prove(p, e));
+  if (e->kind == KJ_T_CALL) visit_call(p, e);
+}
+
+static bool is_one_number(const kj_bounds *b) { return b->known && b->least == b->most; }
+
+/* The last value of a counter whose range is known in numbers: not every one in front of `stop` is reached. */
+static kj_bounds find_last(kj_prover *p, int64_t first, int64_t stop, int64_t step)
+{
+  __int128 span = step > 0 ? (__int128)stop - first - 1 : (__int128)first - stop - 1;
+  if (span < 0) return kj_bounds_of_number(p, first); /* no iteration */
+  __int128 rounds = span / (step > 0 ? step : -(__int128)step);
+  return kj_bounds_of_number(p, (int64_t)(first + rounds * step));
+}
+
+static void bind_counter(kj_prover *p, const kj_tstmt *stmt)
+{
+  kj_bounds first = kj_find_bounds(p, stmt->first), stop = kj_find_bounds(p, stmt->stop),
+            step = stmt->step ? kj_find_bounds(p, stmt->step) : kj_bounds_of_number(p, 1), one = kj_bounds_of_number(p, 1);
+  kj_bounds *value = &p->at->values[stmt->var->index];
+  *value = kj_unknown_bounds;
+  if (!first.known || !stop.known || !step.known || (step.least <= 0 && step.most >= 0)) return;
+  bool is_up = step.least > 0;
+  kj_bounds last = is_up ? kj_subtract_bounds(p, KJIT_I64, stop, one) : kj_add_bounds(p, KJIT_I64, stop, one);
+  if (is_one_number(&first) && is_one_number(&stop) && is_one_number(&step)) last = find_last(p, first.least, stop.least, step.least);
+  if (!last.known) return;
+  kj_bounds *least = is_up ? &first : &last, *most = is_up ? &last : &first;
+  int64_t low = least->least, high = most->most;
+  if (low > high) high = low; /* no iteration: whatever is said of it holds */
+  *value = (kj_bounds){ .known = true, .low = least->low, .high = most->high, .least = low, .most = high, .nodes = first.nodes + last.nodes };
+}
+
+static void bind_range(kj_prover *p, const kj_tstmt *stmt)
+{
+  for (size_t i = 0; i < stmt->vars.count; i++) {
+    kj_bounds extent = kj_find_bounds(p, stmt->extents.items[i]),
+              last = extent.known ? kj_subtract_bounds(p, KJIT_I64, extent, kj_bounds_of_number(p, 1)) : kj_unknown_bounds;
+    last.low = kj_make_bound(p, 0);
+    last.least = 0;
+    if (last.most < 0) last.most = 0;
+    p->at->values[stmt->vars.items[i]->index] = last;
+  }
+}
+
+static void visit_stmt(kj_prover *p, kj_tstmt *stmt)
+{
+  visit_expr(p, stmt->value);
+  visit_expr(p, stmt->array);
+  visit_list(p, &stmt->indices);
+  visit_expr(p, stmt->first);
+  visit_expr(p, stmt->stop);
+  visit_expr(p, stmt->step);
+  visit_list(p, &stmt->extents);
+  if (stmt->kind == KJ_TS_STORE && stmt->is_checked) weaken(&stmt->proof, p->is_full ? KJ_PROOF_NONE : prove_subscript(p, stmt->array, &stmt->indices));
+  if (stmt->kind == KJ_TS_ASSIGN && stmt->value && stmt->var->kind == KJ_V_LET) bind(p, p->at, stmt->var, stmt->value);
+  if (stmt->kind == KJ_TS_FOR) bind_counter(p, stmt);
+  if (stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR) bind_range(p, stmt);
+  visit_stmts(p, &stmt->body);
+  visit_stmts(p, &stmt->otherwise);
+}
+
+static void visit_stmts(kj_prover *p, const kj_tstmts *list)
+{
+  for (size_t i = 0; i < list->count; i++) visit_stmt(p, list->items[i]);
+}
+
+/* ---- what comes of it ---- */
+
+typedef struct dropper {
+  kj_proof most;
+} dropper;
+
+/* One that was never met is in what is never called. */
+static bool is_dropped(const dropper *d, kj_proof proof) { return proof != KJ_PROOF_UNSEEN && proof <= d->most; }
+
+static void drop_expr(void *data, kj_texpr **at)
+{
+  if ((*at)->is_checked && is_dropped(data, (*at)->proof)) (*at)->is_checked = false;
+}
+
+static void drop_stmt(void *data, kj_tstmt *stmt)
+{
+  if (stmt->is_checked && is_dropped(data, stmt->proof)) stmt->is_checked = false;
+}
+
+void kj_prove_checks(kj_compilation *c)
+{
+  kj_prover p = { .c = c };
+  p.at = enter(&p, c->instances.items[0], 0);
+  visit_stmts(&p, &c->instances.items[0]->body);
+  if (p.is_full) return;
+  dropper d = { .most = c->drops_hoisted ? KJ_PROOF_BLOCK : KJ_PROOF_ALWAYS };
+  for (size_t i = 0; i < c->instances.count; i++) kj_walk_tstmts(&c->instances.items[i]->body, drop_stmt, drop_expr, &d);
+  bool is_cpu = c->request->target.kind == KJ_TARGET_CPU;
+  if (is_cpu && !c->drops_hoisted) c->hoisted = p.conditions;
+}
