@@ -174,6 +174,9 @@ static LLVMValueRef build_integer(kj_lowering *l, kjit_op op, bool is_signed, LL
 LLVMValueRef kj_build_binary(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x, LLVMValueRef y, kj_location location)
 {
   LLVMValueRef result;
+  if (kj_part_of(l, type) != type) return kj_build_binary_parts(l, op, type, x, y, location);
+  LLVMValueRef native = type == KJIT_BF16 ? kj_try_brain_operation(l, op, x, y) : NULL;
+  if (native) return native;
   if (kj_is_float_type(l, type)) {
     result = build_float(l, op, kj_to_compute(l, type, x), kj_to_compute(l, type, y));
     if (result) result = kj_from_compute(l, type, result);
@@ -218,6 +221,7 @@ static LLVMValueRef compare_mixed(kj_lowering *l, comparison how, kjit_type x_ty
 LLVMValueRef kj_build_compare(kj_lowering *l, kjit_op op, kjit_type x_type, kjit_type y_type, LLVMValueRef x, LLVMValueRef y)
 {
   comparison how = comparison_of(op);
+  if (kj_part_of(l, x_type) != x_type) return kj_build_compare_parts(l, op, x_type, x, y);
   if (kj_is_float_type(l, x_type)) return LLVMBuildFCmp(l->builder, how.real, kj_to_compute(l, x_type, x), kj_to_compute(l, y_type, y), "");
   bool is_x_signed = kj_is_signed_type(l, x_type), is_y_signed = kj_is_signed_type(l, y_type);
   if (is_x_signed != is_y_signed) return compare_mixed(l, how, x_type, y_type, x, y);

@@ -34,9 +34,11 @@ void kj_branch(kj_lowering *l, LLVMBasicBlockRef block)
 LLVMValueRef kj_alloca(kj_lowering *l, LLVMTypeRef type, const char *name)
 {
   LLVMBasicBlockRef at = LLVMGetInsertBlock(l->builder);
+  LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(l->builder); /* positioning takes that of the instruction there */
   LLVMPositionBuilderBefore(l->builder, l->alloca_end);
   LLVMValueRef slot = LLVMBuildAlloca(l->builder, type, name);
   kj_move_to(l, at);
+  LLVMSetCurrentDebugLocation2(l->builder, place);
   return slot;
 }
 

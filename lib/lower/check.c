@@ -18,11 +18,6 @@ void kj_plan_failures(kj_lowering *l)
   l->parameter_bytes = offset + 8;
 }
 
-void kj_bind_failure_record(kj_lowering *l)
-{
-  if (l->kernel->may_fail) l->failure_record = l->parameters.items[l->parameters.count - 1].value;
-}
-
 /* ---- the function that writes the record ---- */
 
 enum { WRITER_RECORD, WRITER_SITE, WRITER_BLOCK, WRITER_THREAD = WRITER_BLOCK + 3, WRITER_VALUES = WRITER_THREAD + 3, WRITER_COUNT = WRITER_VALUES + 2 };
@@ -112,6 +107,11 @@ static LLVMValueRef widen(kj_lowering *l, kjit_type type, LLVMValueRef value)
 void kj_build_failure(kj_lowering *l, const kj_failure *failure)
 {
   LLVMValueRef args[WRITER_COUNT];
+  if (!l->failure_record) { /* nobody to tell */
+    kj_intrinsic(l, "llvm.trap", NULL, 0, NULL, 0);
+    LLVMBuildUnreachable(l->builder);
+    return;
+  }
   LLVMValueRef writer = get_writer(l);
   args[WRITER_RECORD] = l->failure_record;
   args[WRITER_SITE] = kj_const32(l, l->failure_count++);
@@ -185,6 +185,10 @@ void kj_check_divisor(kj_lowering *l, const kj_texpr *expr, kjit_type type, LLVM
   if (kj_is_float_type(l, type)) {
     LLVMValueRef divisor = kj_to_compute(l, type, y);
     zero_test = LLVMBuildFCmp(l->builder, LLVMRealOEQ, divisor, LLVMConstNull(LLVMTypeOf(divisor)), "");
+    if (l->bad_divisor) {
+      kj_note_bad_divisor(l, zero_test);
+      return;
+    }
   } else {
     zero_test = LLVMBuildICmp(l->builder, LLVMIntEQ, y, LLVMConstNull(LLVMTypeOf(y)), "");
   }

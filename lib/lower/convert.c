@@ -34,7 +34,7 @@ static LLVMValueRef float_to_int(kj_lowering *l, kjit_type from, kjit_type to, L
 }
 
 /* f64 to f32 rounding to odd, so that rounding once more to a shorter format is as if it were done at once (Boldo and Melquiond). */
-static LLVMValueRef round_to_odd(kj_lowering *l, LLVMValueRef x)
+LLVMValueRef kj_round_to_odd(kj_lowering *l, LLVMValueRef x)
 {
   LLVMBuilderRef b = l->builder;
   LLVMValueRef near = LLVMBuildFPTrunc(b, x, l->f32, ""), back = LLVMBuildFPExt(b, near, l->f64, "");
@@ -66,11 +66,11 @@ static LLVMValueRef int_to_float(kj_lowering *l, kjit_type from, kjit_type to, L
   bool is_signed = kj_is_signed_type(l, from);
   uint32_t bytes = kj_scalar_bytes(l, from);
   /* Every integer that f16 can tell from infinity is exact in f32; for bf16 only 16 bits are. */
-  if (to == KJIT_BF16 && bytes == 8) return kj_from_compute(l, to, round_to_odd(l, sticky_double(l, is_signed, value)));
+  if (to == KJIT_BF16 && bytes == 8) return kj_from_compute(l, to, kj_round_to_odd(l, sticky_double(l, is_signed, value)));
   LLVMTypeRef type = is_small_float(to) ? (to == KJIT_BF16 && bytes == 4 ? l->f64 : l->f32) : kj_register_type(l, to);
   LLVMValueRef x = is_signed ? LLVMBuildSIToFP(l->builder, value, type, "") : LLVMBuildUIToFP(l->builder, value, type, "");
   if (!is_small_float(to)) return x;
-  return kj_from_compute(l, to, type == l->f64 ? round_to_odd(l, x) : x);
+  return kj_from_compute(l, to, type == l->f64 ? kj_round_to_odd(l, x) : x);
 }
 
 static LLVMValueRef float_to_float(kj_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
@@ -78,12 +78,18 @@ static LLVMValueRef float_to_float(kj_lowering *l, kjit_type from, kjit_type to,
   LLVMValueRef x = kj_to_compute(l, from, value);
   if (is_wide_float(to)) return is_wide_float(from) ? x : LLVMBuildFPExt(l->builder, x, l->f64, "");
   if (!is_wide_float(from)) return kj_from_compute(l, to, x);
-  return to == KJIT_F32 ? LLVMBuildFPTrunc(l->builder, x, l->f32, "") : kj_from_compute(l, to, round_to_odd(l, x));
+  return to == KJIT_F32 ? LLVMBuildFPTrunc(l->builder, x, l->f32, "") : kj_from_compute(l, to, kj_round_to_odd(l, x));
 }
+
+static bool is_pointer(kj_lowering *l, kjit_type type) { return !kj_is_weak(type) && kj_type(l->c->types, type)->class_ == KJ_CLASS_POINTER; }
 
 LLVMValueRef kj_build_convert(kj_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
 {
   if (from == to) return value;
+  if (is_pointer(l, from) && is_pointer(l, to)) return value;
+  if (is_pointer(l, from)) return LLVMBuildPtrToInt(l->builder, value, l->i64, "");
+  if (is_pointer(l, to)) return LLVMBuildIntToPtr(l->builder, value, l->pointer, "");
+  if (kj_part_of(l, to) != to) return kj_build_convert_parts(l, from, to, value);
   if (to == KJIT_BOOL) return to_bool(l, from, value);
   bool is_from_float = kj_is_float_type(l, from), is_to_float = kj_is_float_type(l, to);
   if (from == KJIT_BOOL && !is_to_float) return LLVMBuildZExt(l->builder, value, kj_register_type(l, to), "");

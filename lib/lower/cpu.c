@@ -1,18 +1,22 @@
 /* CPU: the kernel as a function over a range of blocks, and where its memory is.
  *
- * Scratch memory, one piece a worker: slots (one element a thread of the block), local arrays that live across thread loops, static shared arrays, each on cache lines of its
+ * Scratch memory, one piece a worker: slots (one element a thread of the block), local arrays that live across thread loops, static shared arrays, each on
+ * cache lines of its
  * own; then dynamic shared memory. */
 #include <string.h>
 
 #include "lower/cpu.h"
+#include "native/print_line.h"
 
 enum { CACHE_LINE = 64 };
 
 /* ---- layout of the scratch memory ---- */
 
-static uint64_t take_scratch(kj_lowering *l, uint64_t size)
+/* alignment: of the distance from the start, which is what addresses in shared memory are. */
+static uint64_t take_scratch(kj_lowering *l, uint64_t size, uint32_t alignment)
 {
   kj_cpu_state *s = kj_cpu(l);
+  if (alignment > CACHE_LINE) s->scratch_bytes = (s->scratch_bytes + alignment - 1) / alignment * alignment;
   uint64_t offset = s->scratch_bytes;
   s->scratch_bytes = (offset + size + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
   return offset;
@@ -29,7 +33,7 @@ static uint64_t array_bytes(kj_lowering *l, const kj_tvar *var)
 static LLVMTypeRef slot_type(kj_lowering *l, const kj_tvar *var)
 {
   if (var->is_narrow) return l->i32;
-  return kj_is_scalar(var->type) ? kj_memory_type(l, var->type) : kj_register_type(l, var->type);
+  return kj_is_scalar(var->type) && !kj_is_composed_type(l, var->type) ? kj_memory_type(l, var->type) : kj_register_type(l, var->type);
 }
 
 static uint64_t slot_bytes(kj_lowering *l, const kj_tvar *var)
@@ -44,6 +48,9 @@ static bool is_static(kj_lowering *l, const kj_tvar *var) { return kj_type(l->c-
 static void place(kj_tvar *var, uint64_t offset) { var->lowered = (void *)(uintptr_t)(offset + 1); }
 static uint64_t offset_of(const kj_tvar *var) { return (uint64_t)(uintptr_t)var->lowered - 1; }
 
+/* Local arrays are found by whoever watches them where threads that run one after the other share them; not so those of functions that may be active twice. */
+static bool is_kept_in_scratch(kj_lowering *l, const kj_instance *instance) { return kj_is_watched(l) && !kj_is_recursive(l, instance); }
+
 static void lay_out(kj_lowering *l)
 {
   kj_cpu_state *s = kj_cpu(l);
@@ -51,10 +58,11 @@ static void lay_out(kj_lowering *l)
     const kj_tvars *locals = &l->c->instances.items[i]->locals;
     for (size_t k = 0; k < locals->count; k++) {
       kj_tvar *var = locals->items[k];
-      if (var->is_slot) place(var, take_scratch(l, slot_bytes(l, var) * s->thread_count));
+      if (var->is_slot) place(var, take_scratch(l, slot_bytes(l, var) * s->thread_count, 0));
+      else if (var->kind == KJ_V_LOCAL && is_kept_in_scratch(l, l->c->instances.items[i])) place(var, take_scratch(l, slot_bytes(l, var), 0));
       if (var->kind == KJ_V_SHARED && is_static(l, var)) {
         uint64_t bytes = array_bytes(l, var);
-        place(var, take_scratch(l, bytes));
+        place(var, take_scratch(l, bytes, var->alignment));
         l->shared_bytes += (uint32_t)bytes;
       }
     }
@@ -78,9 +86,8 @@ static LLVMValueRef slot_pointer(kj_lowering *l, const kj_tvar *var)
 static LLVMValueRef shared_pointer(kj_lowering *l, const kj_tvar *var)
 {
   if (is_static(l, var)) return scratch_at(l, offset_of(var));
-  l->uses_dynamic_shared = true;
-  l->dynamic_shared_element_bytes = kj_scalar_bytes(l, kj_type(l->c->types, var->type)->element);
-  return scratch_at(l, kj_cpu(l)->scratch_bytes);
+  LLVMValueRef offset = kj_dynamic_offset(l, var), base = scratch_at(l, kj_cpu(l)->scratch_bytes);
+  return LLVMIsNull(offset) ? base : LLVMBuildInBoundsGEP2(l->builder, l->i8, base, &offset, 1, "");
 }
 
 static LLVMValueRef local_pointer(kj_lowering *l, const kj_tvar *var)
@@ -90,6 +97,7 @@ static LLVMValueRef local_pointer(kj_lowering *l, const kj_tvar *var)
     return LLVMBuildInBoundsGEP2(l->builder, l->i8, scratch_at(l, offset_of(var)), &offset, 1, "");
   }
   kj_cpu(l)->has_dependence = true;
+  if (var->lowered) return scratch_at(l, offset_of(var));
   kj_variable_state *state = &l->frame->states[var->index];
   if (!state->slot) {
     state->slot = kj_alloca(l, LLVMArrayType2(l->i8, array_bytes(l, var)), var->name);
@@ -98,7 +106,7 @@ static LLVMValueRef local_pointer(kj_lowering *l, const kj_tvar *var)
   return state->slot;
 }
 
-static LLVMValueRef load_grid(kj_lowering *l, LLVMTypeRef type, size_t offset)
+LLVMValueRef kj_load_grid(kj_lowering *l, LLVMTypeRef type, size_t offset)
 {
   LLVMValueRef at = kj_const64(l, (int64_t)offset);
   LLVMValueRef load = LLVMBuildLoad2(l->builder, type, LLVMBuildInBoundsGEP2(l->builder, l->i8, kj_cpu(l)->grid_pointer, &at, 1, ""), "");
@@ -106,7 +114,7 @@ static LLVMValueRef load_grid(kj_lowering *l, LLVMTypeRef type, size_t offset)
   return load;
 }
 
-static LLVMValueRef dynamic_shared_bytes(kj_lowering *l) { return load_grid(l, l->i64, offsetof(kj_cpu_grid, dynamic_shared_bytes)); }
+static LLVMValueRef dynamic_shared_bytes(kj_lowering *l) { return kj_load_grid(l, l->i64, offsetof(kj_cpu_grid, dynamic_shared_bytes)); }
 
 /* ---- the kernel ---- */
 
@@ -122,13 +130,32 @@ static void finish_function(kj_lowering *l, LLVMValueRef function)
   if (kj_cpu(l)->features->has_avx512) add_string_attribute(l, function, "prefer-vector-width", "512");
 }
 
-static void make_function(kj_lowering *l)
+static LLVMTypeRef kernel_type(kj_lowering *l)
 {
   LLVMTypeRef params[5] = { l->pointer, l->pointer, l->i64, l->i64, l->pointer };
-  l->function = LLVMAddFunction(l->module, l->kernel->symbol, LLVMFunctionType(l->void_, params, 5, false));
+  return LLVMFunctionType(l->void_, params, 5, false);
+}
+
+/* The version without hoisted checks: declared when it is called, filled by a lowering of its own. */
+static LLVMValueRef fast_function(kj_lowering *l)
+{
+  const char *name = kj_format(l->c->arena, "%s.fast", l->kernel->symbol);
+  LLVMValueRef known = LLVMGetNamedFunction(l->module, name);
+  if (known) return known;
+  LLVMValueRef function = LLVMAddFunction(l->module, name, kernel_type(l));
+  LLVMSetLinkage(function, LLVMInternalLinkage);
+  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "noinline", 0);
+  return function;
+}
+
+static void make_function(kj_lowering *l)
+{
+  l->function = l->like ? fast_function(l) : LLVMAddFunction(l->module, l->kernel->symbol, kernel_type(l));
   finish_function(l, l->function);
+  /* Parts that wait for one another write what the others read: then scratch memory is no more the function's own. */
   static const unsigned pointers[] = { 0, 1, 4 };
-  for (size_t i = 0; i < sizeof pointers / sizeof *pointers; i++) kj_add_attribute(l, l->function, pointers[i] + 1, "noalias", 0);
+  bool has_parts = l->c->cpu_parts != KJ_PARTS_NONE;
+  for (size_t i = 0; i < sizeof pointers / sizeof *pointers - has_parts; i++) kj_add_attribute(l, l->function, pointers[i] + 1, "noalias", 0);
   kj_add_attribute(l, l->function, 1, "readonly", 0);
   kj_add_attribute(l, l->function, 2, "readonly", 0);
   kj_add_attribute(l, l->function, 5, "align", CACHE_LINE);
@@ -138,7 +165,8 @@ static LLVMTypeRef parameter_type(kj_lowering *l, const kj_planned_parameter *pl
 {
   switch (planned->parameter.kind) {
   case KJ_PARAMETER_POINTER:
-  case KJ_PARAMETER_FAILURE: return l->pointer;
+  case KJ_PARAMETER_FAILURE:
+  case KJ_PARAMETER_PRINT: return l->pointer;
   case KJ_PARAMETER_SCALAR: return kj_memory_type(l, planned->type);
   default: return planned->parameter.size_bytes == 4 ? l->i32 : l->i64;
   }
@@ -187,6 +215,19 @@ static LLVMMetadataRef flag_property(kj_lowering *l, const char *name, bool valu
   return LLVMMDNodeInContext2(l->context, (LLVMMetadataRef[]){ kj_metadata_string(l, name), LLVMValueAsMetadata(LLVMConstInt(l->i1, value, false)) }, 2);
 }
 
+/* The threads that a call runs of each block: all, or those of one warp. */
+static void bound_unit(kj_lowering *l)
+{
+  enum { WARP = 32 };
+  kj_cpu_state *s = kj_cpu(l);
+  s->has_warps = l->c->cpu_parts == KJ_PARTS_WARPS && s->thread_count > WARP;
+  s->unit_first = kj_const32(l, 0);
+  s->unit_stop = kj_const32(l, s->thread_count);
+  if (!s->has_warps) return;
+  s->unit_first = LLVMBuildNUWMul(l->builder, kj_load_grid(l, l->i32, offsetof(kj_cpu_grid, warp)), kj_const32(l, WARP), "");
+  s->unit_stop = kj_intrinsic2(l, "llvm.umin", LLVMBuildNUWAdd(l->builder, s->unit_first, kj_const32(l, WARP), ""), s->unit_stop);
+}
+
 static void begin_kernel(kj_lowering *l)
 {
   kj_cpu_state *s = kj_cpu(l);
@@ -200,8 +241,9 @@ static void begin_kernel(kj_lowering *l)
   s->grid_pointer = LLVMGetParam(l->function, 1);
   s->scratch = LLVMGetParam(l->function, 4);
   s->last = LLVMGetParam(l->function, 3);
+  bound_unit(l);
   load_parameters(l);
-  for (size_t d = 0; d < 3; d++) s->grid[d] = load_grid(l, l->i32, offsetof(kj_cpu_grid, grid) + d * sizeof(uint32_t));
+  for (size_t d = 0; d < 3; d++) s->grid[d] = kj_load_grid(l, l->i32, offsetof(kj_cpu_grid, grid) + d * sizeof(uint32_t));
   LLVMValueRef first = LLVMGetParam(l->function, 2);
   start_block_index(l, first);
 
@@ -219,6 +261,25 @@ static void begin_kernel(kj_lowering *l)
     s->rank = kj_const32(l, 0);
     for (int d = 0; d < 3; d++) s->thread[d] = s->rank;
   }
+  kj_watch_start_of_block(l);
+}
+
+/* A block in which no hoisted check can fail is left to the version without them. */
+static void begin_block(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  const kj_texprs *conditions = &l->c->hoisted;
+  if (!l->c->fast) return;
+  LLVMValueRef holds = LLVMConstInt(l->i1, 1, false);
+  for (size_t i = 0; i < conditions->count; i++) holds = LLVMBuildAnd(l->builder, holds, kj_lower_condition(l, conditions->items[i]), "");
+  LLVMBasicBlockRef fast = kj_new_block(l, "fast"), checked = kj_new_block(l, "checked");
+  LLVMBuildCondBr(l->builder, holds, fast, checked);
+  kj_move_to(l, fast);
+  LLVMValueRef next = LLVMBuildNUWAdd(l->builder, s->number_phi, kj_const64(l, 1), "");
+  LLVMValueRef args[] = { LLVMGetParam(l->function, 0), s->grid_pointer, s->number_phi, next, s->scratch };
+  LLVMBuildCall2(l->builder, kernel_type(l), fast_function(l), args, 5, "");
+  LLVMBuildBr(l->builder, l->frame->leave);
+  kj_move_to(l, checked);
 }
 
 static void end_kernel(kj_lowering *l)
@@ -236,6 +297,15 @@ static void end_kernel(kj_lowering *l)
   LLVMBuildRetVoid(l->builder);
 }
 
+/* There is neither block nor thread; a context that is handed on has something for them all the same. */
+static void begin_entry(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  s->rank = s->grid[0] = s->grid[1] = s->grid[2] = kj_const32(l, 0);
+  for (int d = 0; d < 3; d++) s->thread[d] = s->block_index[d] = s->rank;
+  s->grid_pointer = s->scratch = LLVMConstNull(l->pointer);
+}
+
 /* ---- positions ---- */
 
 static LLVMValueRef position(kj_lowering *l, kj_builtin_id id, uint32_t dimension)
@@ -249,20 +319,26 @@ static LLVMValueRef position(kj_lowering *l, kj_builtin_id id, uint32_t dimensio
   case KJ_BUILTIN_THREAD_RANK: return s->rank;
   case KJ_BUILTIN_WARP_RANK: return LLVMBuildLShr(l->builder, s->rank, kj_const32(l, 5), "");
   case KJ_BUILTIN_LANEID: return LLVMBuildAnd(l->builder, s->rank, kj_const32(l, 31), "");
+  case KJ_BUILTIN_CLUSTER_IDX:
+  case KJ_BUILTIN_CLUSTER_DIM:
+  case KJ_BUILTIN_CLUSTER_GRID_DIM:
+  case KJ_BUILTIN_CLUSTER_BLOCK_IDX:
+  case KJ_BUILTIN_CLUSTER_RANK:
+  case KJ_BUILTIN_CLUSTER_SIZE: return kj_cpu_cluster_position(l, id, dimension);
   default: kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: `%s` is no position", kj_builtin_table[id].name);
   }
 }
 
 /* ---- functions that stay functions ---- */
 
-enum { NUMBERS_FIELD, GRID_FIELD, SCRATCH_FIELD, RECORD_FIELD, LEFT_FIELD };
+enum { NUMBERS_FIELD, GRID_FIELD, SCRATCH_FIELD, RECORD_FIELD, LEFT_FIELD, SINK_FIELD };
 enum { CONTEXT_THREAD = 0, CONTEXT_RANK = 3, CONTEXT_BLOCK = 4, CONTEXT_GRID = 7, CONTEXT_NUMBERS = 10 };
 
 static LLVMTypeRef context_type(kj_lowering *l)
 {
   kj_cpu_state *s = kj_cpu(l);
-  LLVMTypeRef fields[] = { LLVMArrayType2(l->i32, CONTEXT_NUMBERS), l->pointer, l->pointer, l->pointer, l->i32 };
-  if (!s->context_type) s->context_type = LLVMStructTypeInContext(l->context, fields, 5, false);
+  LLVMTypeRef fields[] = { LLVMArrayType2(l->i32, CONTEXT_NUMBERS), l->pointer, l->pointer, l->pointer, l->i32, l->pointer };
+  if (!s->context_type) s->context_type = LLVMStructTypeInContext(l->context, fields, sizeof fields / sizeof *fields, false);
   return s->context_type;
 }
 
@@ -285,12 +361,14 @@ static void context_numbers(kj_cpu_state *s, LLVMValueRef **numbers)
 static LLVMValueRef thread_context(kj_lowering *l)
 {
   kj_cpu_state *s = kj_cpu(l);
+  if (s->context) return s->context; /* a function's own: nothing in it differs for what the function calls */
   LLVMValueRef context = kj_alloca(l, context_type(l), "context"), *numbers[CONTEXT_NUMBERS];
   context_numbers(s, numbers);
   for (uint64_t i = 0; i < CONTEXT_NUMBERS; i++)
     if (*numbers[i]) LLVMBuildStore(l->builder, *numbers[i], context_field(l, context, 0, i));
   LLVMBuildStore(l->builder, s->grid_pointer, context_field(l, context, 1, 0));
   LLVMBuildStore(l->builder, s->scratch, context_field(l, context, SCRATCH_FIELD, 0));
+  if (l->print_sink) LLVMBuildStore(l->builder, l->print_sink, context_field(l, context, SINK_FIELD, 0));
   if (!l->kernel->may_fail) return context;
   if (l->failure_record) LLVMBuildStore(l->builder, l->failure_record, context_field(l, context, RECORD_FIELD, 0));
   LLVMBuildStore(l->builder, kj_const32(l, 0), context_field(l, context, LEFT_FIELD, 0));
@@ -306,7 +384,36 @@ static void use_thread_context(kj_lowering *l, LLVMValueRef context)
   s->grid_pointer = LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, 1, 0), "");
   s->scratch = LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, SCRATCH_FIELD, 0), "");
   s->context = context;
+  if (l->has_print) l->print_sink = LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, SINK_FIELD, 0), "");
   if (l->kernel->may_fail) l->failure_record = LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, RECORD_FIELD, 0), "");
+}
+
+static LLVMValueRef stack_pointer(kj_lowering *l)
+{
+  LLVMValueRef frame = kj_intrinsic(l, "llvm.frameaddress", &l->pointer, 1, (LLVMValueRef[]){ kj_const32(l, 0) }, 1);
+  return LLVMBuildPtrToInt(l->builder, frame, l->i64, "");
+}
+
+/* ---- printing threads ---- */
+
+/* The number of the block goes along, for lines in the order of blocks. */
+static void print(kj_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words)
+{
+  (void)count;
+  kj_cpu_state *s = kj_cpu(l);
+  LLVMBuilderRef b = l->builder;
+  LLVMTypeRef types[] = { l->pointer, l->i64, l->i64, l->pointer }, type = LLVMFunctionType(l->void_, types, 4, false);
+  if (!l->print_function) {
+    l->print_function = LLVMAddFunction(l->module, KJ_PRINT_FUNCTION, type);
+    kj_add_attribute(l, l->print_function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
+    kj_add_attribute(l, l->print_function, (unsigned)LLVMAttributeFunctionIndex, "cold", 0);
+  }
+  LLVMValueRef index[3], size[2];
+  for (int d = 0; d < 3; d++) index[d] = kj_extend_position(l, s->block_index[d]);
+  for (int d = 0; d < 2; d++) size[d] = kj_extend_position(l, s->grid[d]);
+  LLVMValueRef row = LLVMBuildAdd(b, LLVMBuildMul(b, index[2], size[1], ""), index[1], "");
+  LLVMValueRef block = LLVMBuildAdd(b, LLVMBuildMul(b, row, size[0], ""), index[0], "");
+  LLVMBuildCall2(b, type, l->print_function, (LLVMValueRef[]){ l->print_sink, kj_const64(l, (int64_t)header), block, words }, 4, "");
 }
 
 /* ---- failing threads ---- */
@@ -406,7 +513,9 @@ const kj_lower_target kj_cpu_lowering = {
   .device_scope = "",
   .block_scope = "singlethread",
   .begin_kernel = begin_kernel,
+  .begin_block = begin_block,
   .end_kernel = end_kernel,
+  .begin_entry = begin_entry,
   .position = position,
   .slot_pointer = slot_pointer,
   .shared_pointer = shared_pointer,
@@ -416,6 +525,7 @@ const kj_lower_target kj_cpu_lowering = {
   .statement = kj_cpu_statement,
   .barrier = no_barrier,
   .barrier_reduce = no_barrier_reduce,
+  .special = kj_cpu_special,
   .plain_shared_atomic = plain_shared_atomic,
   .syncwarp = no_syncwarp,
   .fence = fence,
@@ -429,6 +539,10 @@ const kj_lower_target kj_cpu_lowering = {
   .float_to_i32 = NULL,
   .integer_abs = NULL,
   .float_bits = NULL,
+  .recursion_bytes = 512 * 1024,
+  .stack_pointer = stack_pointer,
+  .has_print_parameter = true,
+  .print = print,
   .leave_kernel = leave_kernel,
   .context_has_positions = true,
   .thread_context = thread_context,

@@ -15,6 +15,8 @@ typedef struct kj_cpu_state {
   uint64_t scratch_bytes; /* out */
 
   uint32_t block[3], thread_count;
+  bool has_warps;                     /* a call runs one warp of a block: KJ_PARTS_WARPS, and more than one warp */
+  LLVMValueRef unit_first, unit_stop; /* the threads that a call runs; i32 */
   LLVMValueRef grid_pointer, scratch;
   LLVMValueRef grid[3], block_index[3]; /* i32 */
   LLVMValueRef thread[3], rank;         /* i32; NULL outside of thread loops */
@@ -22,6 +24,7 @@ typedef struct kj_cpu_state {
   LLVMValueRef index_slots[3], last;    /* of the loop over blocks */
   LLVMBasicBlockRef head, exit;
   LLVMValueRef number_phi;
+  LLVMValueRef shown_thread, shown_block; /* for debuggers */
   bool has_dependence; /* the iterations of the thread loop being made have memory in common: a local array, or what a plain atomic changes */
 
   LLVMTypeRef context_type; /* of what noinline functions are handed */
@@ -31,6 +34,21 @@ typedef struct kj_cpu_state {
 } kj_cpu_state;
 
 static inline kj_cpu_state *kj_cpu(kj_lowering *l) { return l->target_state; }
+
+/* ---- cpu_speculate.c ---- */
+
+typedef struct kj_speculation {
+  LLVMValueRef first, bad; /* memory: the first iteration with a bad divisor; whether the current one has any */
+  LLVMTypeRef type;        /* of the counter */
+} kj_speculation;
+
+/* Whether all that may fail in the body are float divisions before its first store. */
+bool kj_can_speculate(kj_lowering *l, const kj_tstmts *body);
+/* Before the loop; around the body of an iteration; behind the loop: which iteration has to be run again, if any. */
+void kj_begin_speculation(kj_lowering *l, kj_speculation *s, LLVMTypeRef counter);
+void kj_begin_speculated(kj_lowering *l, const kj_speculation *s);
+void kj_end_speculated(kj_lowering *l, const kj_speculation *s, LLVMValueRef number);
+LLVMValueRef kj_find_failing(kj_lowering *l, const kj_speculation *s, LLVMValueRef *has_any);
 
 /* ---- cpu_threads.c ---- */
 
@@ -44,7 +62,36 @@ void kj_set_rank(kj_lowering *l, LLVMValueRef rank);
 /* i1: the current thread is active. */
 LLVMValueRef kj_is_active(kj_lowering *l);
 
+/* ---- cpu_group.c ---- */
+
+/* Waiting for other parts of the launch: see kj_cpu_wait. address NULL: none; value i64; gives an i64. */
+LLVMValueRef kj_build_wait(kj_lowering *l, kj_cpu_wait what, LLVMValueRef id, LLVMValueRef count, LLVMValueRef address, LLVMValueRef value);
+/* WARP statements through which warps or blocks meet. */
+void kj_cpu_meet(kj_lowering *l, const kj_tstmt *stmt);
+/* cpu_matrix.c: WARP statements that are matrix products or load and store their fragments; false: it is none. */
+bool kj_cpu_matrix(kj_lowering *l, const kj_tstmt *stmt);
+/* What single threads do there. */
+LLVMValueRef kj_cpu_special(kj_lowering *l, const kj_texpr *expr);
+/* CLUSTER_IDX and the other positions of clusters. */
+LLVMValueRef kj_cpu_cluster_position(kj_lowering *l, kj_builtin_id position, uint32_t dimension);
+/* cpu.c: a field of the kj_cpu_grid that the kernel was called with. */
+LLVMValueRef kj_load_grid(kj_lowering *l, LLVMTypeRef type, size_t offset);
+
 /* ---- cpu_warp.c ---- */
+
+/* Operand i of the statement's built-in for a thread; as an i32. */
+LLVMValueRef kj_warp_operand(kj_lowering *l, const kj_tstmt *stmt, size_t i, LLVMValueRef rank);
+LLVMValueRef kj_warp_operand32(kj_lowering *l, const kj_tstmt *stmt, size_t i, LLVMValueRef rank);
+/* A loop over the threads [first, stop). */
+LLVMMetadataRef kj_begin_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first, LLVMValueRef stop);
+void kj_end_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMMetadataRef outer);
+/* i1: the thread is active; sets the result of an active thread. */
+LLVMValueRef kj_is_lane_active(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank);
+void kj_set_lane_result(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank, LLVMValueRef value);
+/* i1: some thread of the call is active; constant where nobody is ever off. */
+LLVMValueRef kj_has_active_lane(kj_lowering *l, const kj_tstmt *stmt);
+/* The same among the threads [first, stop). */
+LLVMValueRef kj_has_active_among(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef first, LLVMValueRef stop);
 
 void kj_cpu_warp(kj_lowering *l, const kj_tstmt *stmt);
 void kj_cpu_reduce(kj_lowering *l, const kj_tstmt *stmt);

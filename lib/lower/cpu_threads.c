@@ -107,9 +107,28 @@ static LLVMValueRef scale_and_add(kj_lowering *l, LLVMValueRef base, uint32_t sc
   return no_wrap(LLVMBuildAdd(l->builder, scaled, more, ""));
 }
 
+/* One loop over the threads of a warp, wherever they lie in the block. */
+static void begin_warp(kj_lowering *l, thread_nest *nest)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  nest->has_loop[0] = true;
+  kj_begin_vector_loop(l, &nest->loops[0], s->unit_first, s->unit_stop);
+  LLVMValueRef rest = nest->loops[0].counter;
+  for (int d = 0; d < 3; d++) {
+    LLVMValueRef size = kj_const32(l, s->block[d]);
+    s->thread[d] = d < 2 ? LLVMBuildURem(l->builder, rest, size, "") : rest;
+    if (d < 2) rest = LLVMBuildUDiv(l->builder, rest, size, "");
+  }
+  kj_set_rank(l, nest->loops[0].counter);
+}
+
 static void begin_nest(kj_lowering *l, thread_nest *nest)
 {
   kj_cpu_state *s = kj_cpu(l);
+  if (s->has_warps) {
+    begin_warp(l, nest);
+    return;
+  }
   LLVMValueRef zero = kj_const32(l, 0), rank = zero;
   for (int d = 2; d >= 0; d--) {
     s->thread[d] = zero;
@@ -163,6 +182,13 @@ static void end_thread(kj_lowering *l, const thread_nest *nest, LLVMBasicBlockRe
   if (innermost(nest) < 0) kj_move_to(l, end);
 }
 
+static void show_positions(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  kj_debug_position(l, "threadIdx", &s->shown_thread, s->thread);
+  kj_debug_position(l, "blockIdx", &s->shown_block, s->block_index);
+}
+
 static void lower_threads(kj_lowering *l, const kj_tstmt *stmt)
 {
   thread_nest nest = { 0 };
@@ -172,6 +198,8 @@ static void lower_threads(kj_lowering *l, const kj_tstmt *stmt)
   LLVMBasicBlockRef end = end_of_thread(l, &nest);
   l->frame->leave = end;
   if (stmt->is_guarded) guard(l, end);
+  kj_debug_thread(l);
+  show_positions(l);
   kj_lower_stmts(l, &stmt->body);
   end_thread(l, &nest, end);
   l->frame->leave = outer_leave;
@@ -238,6 +266,19 @@ static void set_row(kj_lowering *l, const range *r, LLVMValueRef row)
   }
 }
 
+/* It fails: there is no way on. */
+static void run_failing(kj_lowering *l, const range *r, const kj_speculation *speculation)
+{
+  LLVMValueRef has_any, first = kj_find_failing(l, speculation, &has_any);
+  LLVMBasicBlockRef again = kj_new_block(l, "again"), none = kj_new_block(l, "none");
+  LLVMBuildCondBr(l->builder, has_any, again, none);
+  kj_move_to(l, again);
+  kj_set_variable(l, r->stmt->vars.items[r->rank - 1], first);
+  kj_lower_stmts(l, &r->stmt->body);
+  kj_branch(l, none);
+  kj_move_to(l, none);
+}
+
 /* The variable itself counts, in its own width: a subscript with it is then seen to be consecutive. */
 static void lower_row(kj_lowering *l, const range *r, LLVMValueRef first, LLVMValueRef last)
 {
@@ -247,13 +288,19 @@ static void lower_row(kj_lowering *l, const range *r, LLVMValueRef first, LLVMVa
     first = kj_as_i32(l, first);
     last = kj_as_i32(l, last);
   }
+  kj_speculation speculation;
+  bool is_speculated = kj_can_speculate(l, &r->stmt->body);
+  if (is_speculated) kj_begin_speculation(l, &speculation, LLVMTypeOf(first));
   kj_begin_vector_loop(l, &loop, first, last);
   parallel p = begin_parallel(l, true);
   kj_set_variable(l, var, loop.counter);
+  if (is_speculated) kj_begin_speculated(l, &speculation);
   kj_lower_stmts(l, &r->stmt->body);
+  if (is_speculated) kj_end_speculated(l, &speculation, loop.counter);
   kj_branch(l, loop.loop.next);
   loop.id = end_parallel(l, &p);
   kj_end_vector_loop(l, &loop);
+  if (is_speculated) run_failing(l, r, &speculation);
 }
 
 /* Whoever runs the iterations: the rows of the piece, the first and the last one in part. */
@@ -312,7 +359,8 @@ static void lower_linear_round(kj_lowering *l, const range *r, LLVMValueRef base
   LLVMValueRef left = LLVMBuildSub(l->builder, r->last, base, ""), zero = kj_const32(l, 0);
   LLVMValueRef count = kj_as_i32(l, select_less(l, left, kj_const64(l, s->thread_count)));
   kj_counted_loop loop;
-  kj_begin_vector_loop(l, &loop, zero, count);
+  if (s->has_warps) count = kj_intrinsic2(l, "llvm.umin", count, s->unit_stop);
+  kj_begin_vector_loop(l, &loop, s->unit_first, count);
   s->thread[0] = loop.counter;
   s->thread[1] = s->thread[2] = zero;
   kj_set_rank(l, loop.counter);

@@ -8,7 +8,7 @@
 
 enum { WARP = 32 };
 
-static LLVMValueRef operand(kj_lowering *l, const kj_tstmt *stmt, size_t i, LLVMValueRef rank)
+LLVMValueRef kj_warp_operand(kj_lowering *l, const kj_tstmt *stmt, size_t i, LLVMValueRef rank)
 {
   LLVMValueRef outer = kj_cpu(l)->rank;
   kj_set_rank(l, rank);
@@ -17,18 +17,18 @@ static LLVMValueRef operand(kj_lowering *l, const kj_tstmt *stmt, size_t i, LLVM
   return value;
 }
 
-static LLVMValueRef operand32(kj_lowering *l, const kj_tstmt *stmt, size_t i, LLVMValueRef rank)
+LLVMValueRef kj_warp_operand32(kj_lowering *l, const kj_tstmt *stmt, size_t i, LLVMValueRef rank)
 {
-  return kj_as_i32(l, kj_build_convert(l, stmt->value->args.items[i]->type, KJIT_I64, operand(l, stmt, i, rank)));
+  return kj_as_i32(l, kj_build_convert(l, stmt->value->args.items[i]->type, KJIT_I64, kj_warp_operand(l, stmt, i, rank)));
 }
 
 static LLVMValueRef condition(kj_lowering *l, const kj_tstmt *stmt, size_t i, LLVMValueRef rank)
 {
-  return kj_build_convert(l, stmt->value->args.items[i]->type, KJIT_BOOL, operand(l, stmt, i, rank));
+  return kj_build_convert(l, stmt->value->args.items[i]->type, KJIT_BOOL, kj_warp_operand(l, stmt, i, rank));
 }
 
 /* A loop over threads [first, stop) of the block; accesses are independent. */
-static LLVMMetadataRef begin_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first, LLVMValueRef stop)
+LLVMMetadataRef kj_begin_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first, LLVMValueRef stop)
 {
   LLVMMetadataRef off = kj_metadata_string(l, "llvm.loop.unroll.disable"), outer = l->parallel_loop;
   LLVMMetadataRef property = LLVMMDNodeInContext2(l->context, &off, 1);
@@ -38,7 +38,7 @@ static LLVMMetadataRef begin_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMVa
   return outer;
 }
 
-static void end_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMMetadataRef outer)
+void kj_end_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMMetadataRef outer)
 {
   kj_end_vector_loop(l, loop);
   l->parallel_loop = outer;
@@ -46,22 +46,24 @@ static void end_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMMetadataRef out
 }
 
 static LLVMValueRef all_threads(kj_lowering *l) { return kj_const32(l, kj_cpu(l)->thread_count); }
+static LLVMValueRef first_thread(kj_lowering *l) { return kj_cpu(l)->unit_first; }
+static LLVMValueRef last_thread(kj_lowering *l) { return kj_cpu(l)->unit_stop; }
 
-static LLVMValueRef active(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank)
+LLVMValueRef kj_is_lane_active(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank)
 {
   kj_set_rank(l, rank);
   return stmt->is_guarded ? kj_is_active(l) : LLVMConstInt(l->i1, 1, false);
 }
 
 /* Writes are for active threads only. */
-static void set_result(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank, LLVMValueRef value)
+void kj_set_lane_result(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank, LLVMValueRef value)
 {
   if (!stmt->var) return;
   LLVMBasicBlockRef end = NULL;
   if (stmt->is_guarded) {
     LLVMBasicBlockRef write = kj_new_block(l, "write");
     end = kj_new_block(l, "written");
-    LLVMBuildCondBr(l->builder, active(l, stmt, rank), write, end);
+    LLVMBuildCondBr(l->builder, kj_is_lane_active(l, stmt, rank), write, end);
     kj_move_to(l, write);
   }
   kj_set_rank(l, rank);
@@ -100,8 +102,8 @@ static LLVMValueRef source_thread(kj_lowering *l, const kj_tstmt *stmt, LLVMValu
 {
   LLVMBuilderRef b = l->builder;
   LLVMValueRef lane = and32(l, rank, kj_const32(l, WARP - 1)), base = and32(l, rank, kj_const32(l, -WARP)), is_inside;
-  LLVMValueRef width = stmt->value->args.count == 4 ? operand32(l, stmt, 3, rank) : kj_const32(l, WARP);
-  LLVMValueRef from = source_lane(l, stmt->value->builtin->symbol, lane, operand32(l, stmt, 2, rank), width, &is_inside);
+  LLVMValueRef width = stmt->value->args.count == 4 ? kj_warp_operand32(l, stmt, 3, rank) : kj_const32(l, WARP);
+  LLVMValueRef from = source_lane(l, stmt->value->builtin->symbol, lane, kj_warp_operand32(l, stmt, 2, rank), width, &is_inside);
   LLVMValueRef thread = LLVMBuildAdd(b, base, from, "");
   LLVMValueRef exists = LLVMBuildICmp(b, LLVMIntULT, thread, all_threads(l), "");
   return LLVMBuildSelect(b, and32(l, is_inside, exists), thread, rank, "");
@@ -111,10 +113,10 @@ static void lower_shuffle(kj_lowering *l, const kj_tstmt *stmt)
 {
   if (!stmt->var) return;
   kj_counted_loop loop;
-  LLVMMetadataRef outer = begin_lanes(l, &loop, kj_const32(l, 0), all_threads(l));
+  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, first_thread(l), last_thread(l));
   LLVMValueRef rank = loop.counter;
-  set_result(l, stmt, rank, operand(l, stmt, 1, source_thread(l, stmt, rank)));
-  end_lanes(l, &loop, outer);
+  kj_set_lane_result(l, stmt, rank, kj_warp_operand(l, stmt, 1, source_thread(l, stmt, rank)));
+  kj_end_lanes(l, &loop, outer);
 }
 
 /* ---- votes ---- */
@@ -141,14 +143,14 @@ static ballot take_ballot(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef bas
   LLVMBuildStore(l->builder, kj_const32(l, 0), active_bits);
   LLVMBuildStore(l->builder, kj_const32(l, 0), holds_bits);
   kj_counted_loop loop;
-  LLVMMetadataRef outer = begin_lanes(l, &loop, base, stop);
-  LLVMValueRef is_active = active(l, stmt, loop.counter);
+  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, base, stop);
+  LLVMValueRef is_active = kj_is_lane_active(l, stmt, loop.counter);
   add_bits(l, active_bits, lane_bit(l, is_active, loop.counter));
   if (stmt->value->args.count > 1) {
     LLVMValueRef holds = LLVMBuildAnd(l->builder, is_active, condition(l, stmt, 1, loop.counter), "");
     add_bits(l, holds_bits, lane_bit(l, holds, loop.counter));
   }
-  end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, outer);
   return (ballot){ .active = LLVMBuildLoad2(l->builder, l->i32, active_bits, ""), .holds = LLVMBuildLoad2(l->builder, l->i32, holds_bits, "") };
 }
 
@@ -156,7 +158,7 @@ static LLVMValueRef vote_result(kj_lowering *l, const kj_tstmt *stmt, const ball
 {
   LLVMBuilderRef b = l->builder;
   if (!stmt->value->args.count) return votes->active;
-  LLVMValueRef mask = and32(l, operand32(l, stmt, 0, rank), votes->active), yes = and32(l, votes->holds, mask), zero = kj_const32(l, 0);
+  LLVMValueRef mask = and32(l, kj_warp_operand32(l, stmt, 0, rank), votes->active), yes = and32(l, votes->holds, mask), zero = kj_const32(l, 0);
   const char *mode = stmt->value->builtin->symbol;
   if (strcmp(mode, "ballot") == 0) return yes;
   LLVMValueRef all = LLVMBuildICmp(b, LLVMIntEQ, yes, mask, ""), none = LLVMBuildICmp(b, LLVMIntEQ, yes, zero, "");
@@ -168,13 +170,13 @@ static void lower_vote(kj_lowering *l, const kj_tstmt *stmt)
 {
   if (!stmt->var) return;
   kj_counted_loop warps = { 0 }, loop;
-  kj_begin_loop(l, &warps, kj_const32(l, 0), all_threads(l), kj_const32(l, WARP), "warps");
+  kj_begin_loop(l, &warps, first_thread(l), last_thread(l), kj_const32(l, WARP), "warps");
   LLVMValueRef base = warps.counter;
   LLVMValueRef stop = kj_intrinsic2(l, "llvm.umin", LLVMBuildAdd(l->builder, base, kj_const32(l, WARP), ""), all_threads(l));
   ballot votes = take_ballot(l, stmt, base, stop);
-  LLVMMetadataRef outer = begin_lanes(l, &loop, base, stop);
-  set_result(l, stmt, loop.counter, vote_result(l, stmt, &votes, loop.counter));
-  end_lanes(l, &loop, outer);
+  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, base, stop);
+  kj_set_lane_result(l, stmt, loop.counter, vote_result(l, stmt, &votes, loop.counter));
+  kj_end_lanes(l, &loop, outer);
   kj_end_loop(l, &warps);
 }
 
@@ -201,18 +203,19 @@ static bool is_match(const kj_tstmt *stmt) { return strcmp(stmt->value->builtin-
 static lanes gather_lanes(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef base, LLVMValueRef stop)
 {
   kjit_type type = stmt->value->args.items[1]->type;
-  LLVMTypeRef element = is_match(stmt) ? (kj_scalar_bytes(l, type) == 8 ? l->i64 : l->i32) : kj_register_type(l, type);
+  uint32_t bits = 8 * kj_scalar_bytes(l, type);
+  LLVMTypeRef element = is_match(stmt) ? LLVMIntTypeInContext(l->context, bits <= 32 ? 32 : bits <= 64 ? 64 : 128) : kj_register_type(l, type);
   lanes all = { .type = element, .values = kj_alloca(l, LLVMArrayType2(element, WARP), "lanes"), .active = kj_alloca(l, l->i32, "active") };
   LLVMBuildStore(l->builder, kj_const32(l, 0), all.active);
   kj_counted_loop loop;
-  LLVMMetadataRef outer = begin_lanes(l, &loop, base, stop);
-  LLVMValueRef value = operand(l, stmt, 1, loop.counter);
+  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, base, stop);
+  LLVMValueRef value = kj_warp_operand(l, stmt, 1, loop.counter);
   if (is_match(stmt)) value = kj_comparable_bits(l, type, value);
-  add_bits(l, all.active, lane_bit(l, active(l, stmt, loop.counter), loop.counter));
+  add_bits(l, all.active, lane_bit(l, kj_is_lane_active(l, stmt, loop.counter), loop.counter));
   LLVMBuildStore(l->builder, value, lane_pointer(l, &all, and32(l, loop.counter, kj_const32(l, WARP - 1))));
   l->parallel_loop = NULL; /* the lanes have this memory in common */
   loop.id = NULL;
-  end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, outer);
   return all;
 }
 
@@ -305,26 +308,26 @@ static void lower_lanes(kj_lowering *l, const kj_tstmt *stmt)
   if (!stmt->var) return;
   kj_counted_loop warps = { 0 }, loop;
   LLVMValueRef kept = kj_alloca(l, l->i32, "members"), result = is_match(stmt) ? NULL : kj_alloca(l, kj_register_type(l, stmt->value->type), "reduction");
-  kj_begin_loop(l, &warps, kj_const32(l, 0), all_threads(l), kj_const32(l, WARP), "warps");
+  kj_begin_loop(l, &warps, first_thread(l), last_thread(l), kj_const32(l, WARP), "warps");
   LLVMValueRef base = warps.counter;
   LLVMValueRef stop = kj_intrinsic2(l, "llvm.umin", LLVMBuildAdd(l->builder, base, kj_const32(l, WARP), ""), all_threads(l));
   lanes all = gather_lanes(l, stmt, base, stop);
   LLVMBuildStore(l->builder, kj_const32(l, 0), kept);
-  LLVMMetadataRef outer = begin_lanes(l, &loop, base, stop);
+  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, base, stop);
   l->parallel_loop = NULL;
   loop.id = NULL;
   LLVMValueRef lane = and32(l, loop.counter, kj_const32(l, WARP - 1));
-  LLVMValueRef members = and32(l, operand32(l, stmt, 0, loop.counter), LLVMBuildLoad2(l->builder, l->i32, all.active, ""));
+  LLVMValueRef members = and32(l, kj_warp_operand32(l, stmt, 0, loop.counter), LLVMBuildLoad2(l->builder, l->i32, all.active, ""));
   LLVMValueRef value = is_match(stmt) ? match_result(l, stmt, &all, members, lane) : reduce_result(l, stmt, &all, members, kept, result);
-  set_result(l, stmt, loop.counter, value);
-  end_lanes(l, &loop, outer);
+  kj_set_lane_result(l, stmt, loop.counter, value);
+  kj_end_lanes(l, &loop, outer);
   kj_end_loop(l, &warps);
 }
 
 void kj_cpu_warp(kj_lowering *l, const kj_tstmt *stmt)
 {
   switch (stmt->value->builtin->id) {
-  case KJ_BUILTIN_SYNCWARP: return; /* the boundary between two thread loops is enough */
+  case KJ_BUILTIN_SYNCWARP: kj_watch_synchronization(l, true); return; /* the boundary between two thread loops is enough */
   case KJ_BUILTIN_SHFL:
   case KJ_BUILTIN_SHFL_UP:
   case KJ_BUILTIN_SHFL_DOWN:
@@ -342,11 +345,41 @@ void kj_cpu_warp(kj_lowering *l, const kj_tstmt *stmt)
   case KJ_BUILTIN_REDUCE_AND:
   case KJ_BUILTIN_REDUCE_OR:
   case KJ_BUILTIN_REDUCE_XOR: lower_lanes(l, stmt); return;
-  default: kj_lower_unsupported(l, stmt->location, stmt->value->builtin->name);
+  default: kj_cpu_meet(l, stmt); return;
   }
 }
 
 /* ---- reductions over the block ---- */
+
+LLVMValueRef kj_has_active_lane(kj_lowering *l, const kj_tstmt *stmt) { return kj_has_active_among(l, stmt, first_thread(l), last_thread(l)); }
+
+LLVMValueRef kj_has_active_among(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef first, LLVMValueRef stop)
+{
+  if (!stmt->is_guarded) return LLVMConstInt(l->i1, 1, false);
+  LLVMValueRef any = kj_alloca(l, l->i32, "any");
+  LLVMBuildStore(l->builder, kj_const32(l, 0), any);
+  kj_counted_loop loop;
+  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, first, stop);
+  add_bits(l, any, LLVMBuildZExt(l->builder, kj_is_lane_active(l, stmt, loop.counter), l->i32, ""));
+  kj_end_lanes(l, &loop, outer);
+  return LLVMBuildICmp(l->builder, LLVMIntNE, LLVMBuildLoad2(l->builder, l->i32, any, ""), kj_const32(l, 0), "");
+}
+
+/* Over all warps of the block, which run as parts; a warp without active threads is not there. */
+static LLVMValueRef sum_of_block(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef count)
+{
+  LLVMValueRef zero = kj_const32(l, 0), is_here = kj_has_active_lane(l, stmt), before = count;
+  LLVMBasicBlockRef here = kj_new_block(l, "here"), end = kj_new_block(l, "met"), start = LLVMGetInsertBlock(l->builder);
+  LLVMBuildCondBr(l->builder, is_here, here, end);
+  kj_move_to(l, here);
+  LLVMValueRef sum = kj_as_i32(l, kj_build_wait(l, KJ_WAIT_BLOCK, zero, zero, NULL, kj_extend_position(l, count)));
+  LLVMBasicBlockRef last = LLVMGetInsertBlock(l->builder);
+  LLVMBuildBr(l->builder, end);
+  kj_move_to(l, end);
+  LLVMValueRef result = LLVMBuildPhi(l->builder, l->i32, "");
+  LLVMAddIncoming(result, (LLVMValueRef[]){ before, sum }, (LLVMBasicBlockRef[]){ start, last }, 2);
+  return result;
+}
 
 /* Combines a number from each thread; the result stays in memory that the optimizer turns into a register. */
 static LLVMValueRef reduce(kj_lowering *l, const kj_tstmt *stmt)
@@ -355,8 +388,8 @@ static LLVMValueRef reduce(kj_lowering *l, const kj_tstmt *stmt)
   LLVMValueRef sum = kj_alloca(l, l->i32, "sum"), zero = kj_const32(l, 0);
   LLVMBuildStore(l->builder, zero, sum);
   kj_counted_loop loop;
-  LLVMMetadataRef outer = begin_lanes(l, &loop, zero, all_threads(l));
-  LLVMValueRef counts = active(l, stmt, loop.counter);
+  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, first_thread(l), last_thread(l));
+  LLVMValueRef counts = kj_is_lane_active(l, stmt, loop.counter);
   if (value) {
     LLVMValueRef holds = condition(l, stmt, 0, loop.counter);
     if (value->builtin->id == KJ_BUILTIN_SYNCTHREADS_AND) holds = LLVMBuildNot(l->builder, holds, "");
@@ -364,8 +397,9 @@ static LLVMValueRef reduce(kj_lowering *l, const kj_tstmt *stmt)
   }
   LLVMValueRef before = LLVMBuildLoad2(l->builder, l->i32, sum, "");
   LLVMBuildStore(l->builder, LLVMBuildAdd(l->builder, before, LLVMBuildZExt(l->builder, counts, l->i32, ""), ""), sum);
-  end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, outer);
   LLVMValueRef count = LLVMBuildLoad2(l->builder, l->i32, sum, "");
+  if (value && kj_cpu(l)->has_warps) count = sum_of_block(l, stmt, count);
   if (value && value->builtin->id == KJ_BUILTIN_SYNCTHREADS_COUNT) return count;
   bool is_and = value && value->builtin->id == KJ_BUILTIN_SYNCTHREADS_AND;
   return LLVMBuildICmp(l->builder, is_and ? LLVMIntEQ : LLVMIntNE, count, zero, "");
@@ -375,13 +409,13 @@ static LLVMValueRef reduce(kj_lowering *l, const kj_tstmt *stmt)
 static LLVMValueRef first_active(kj_lowering *l, const kj_tstmt *stmt)
 {
   LLVMValueRef found = kj_alloca(l, l->i32, "first");
-  LLVMBuildStore(l->builder, kj_const32(l, 0), found);
+  LLVMBuildStore(l->builder, first_thread(l), found);
   if (stmt->is_guarded) {
     kj_counted_loop loop;
-    LLVMMetadataRef outer = begin_lanes(l, &loop, kj_const32(l, 0), all_threads(l));
+    LLVMMetadataRef outer = kj_begin_lanes(l, &loop, first_thread(l), last_thread(l));
     LLVMBuildStore(l->builder, loop.counter, found);
-    LLVMBuildCondBr(l->builder, active(l, stmt, loop.counter), loop.loop.leave, loop.loop.next);
-    end_lanes(l, &loop, outer);
+    LLVMBuildCondBr(l->builder, kj_is_lane_active(l, stmt, loop.counter), loop.loop.leave, loop.loop.next);
+    kj_end_lanes(l, &loop, outer);
   }
   return LLVMBuildLoad2(l->builder, l->i32, found, "");
 }
@@ -389,6 +423,8 @@ static LLVMValueRef first_active(kj_lowering *l, const kj_tstmt *stmt)
 void kj_cpu_reduce(kj_lowering *l, const kj_tstmt *stmt)
 {
   LLVMValueRef value, outer = kj_cpu(l)->rank;
+  if (stmt->value && stmt->value->kind == KJ_T_BUILTIN) kj_watch_synchronization(l, false);
+  if (!stmt->var) return;
   if (stmt->value && stmt->value->kind == KJ_T_VAR) {
     kj_set_rank(l, first_active(l, stmt));
     value = kj_lower_expr(l, stmt->value);

@@ -1,5 +1,6 @@
 /* Expressions: a table by kind. */
 #include "lower/lower.h"
+#include "native/watch.h"
 
 static LLVMValueRef const_value(kj_lowering *l, const kj_texpr *expr)
 {
@@ -19,6 +20,7 @@ static LLVMValueRef lower_var(kj_lowering *l, const kj_texpr *expr) { return kj_
 
 static LLVMValueRef lower_unary(kj_lowering *l, const kj_texpr *expr)
 {
+  if (kj_part_of(l, expr->type) != expr->type) return kj_build_unary_parts(l, expr->op, expr->type, kj_lower_expr(l, expr->x));
   if (expr->op == KJIT_NOT) return LLVMBuildNot(l->builder, kj_lower_condition(l, expr->x), "");
   LLVMValueRef x = kj_lower_expr(l, expr->x);
   if (expr->op == KJIT_INVERT) return LLVMBuildNot(l->builder, x, "");
@@ -132,6 +134,7 @@ static LLVMValueRef lower_load(kj_lowering *l, const kj_texpr *expr)
 {
   kj_array_value array = kj_lower_array(l, expr->x);
   LLVMValueRef pointer = kj_checked_pointer(l, &array, &expr->args, expr->is_checked);
+  if (expr->is_watched) kj_watch_access_at(l, expr->location, &array, pointer, KJ_WATCH_READ);
   return kj_load_element(l, &array, pointer, kj_element_alignment(l, &array, &expr->args));
 }
 
@@ -143,27 +146,34 @@ static LLVMValueRef lower_extent(kj_lowering *l, const kj_texpr *expr)
 
 static LLVMValueRef lower_builtin(kj_lowering *l, const kj_texpr *expr)
 {
+  bool is_complex = expr->args.count && kj_is_complex_type(l, expr->args.items[expr->args.count - 1]->type) && !(expr->builtin->flags & (KJ_WARP | KJ_PLACE));
+  if (is_complex) return kj_lower_complex_builtin(l, expr);
   LLVMValueRef value = kj_lower_table[expr->builtin->id](l, expr);
   return expr->type == KJIT_I64 ? kj_as_i64(l, value) : value; /* narrow ones come in 32 bits */
 }
 
-static LLVMValueRef lower_tuple(kj_lowering *l, const kj_texpr *expr)
-{
-  LLVMValueRef tuple = LLVMGetPoison(kj_register_type(l, expr->type));
-  for (size_t i = 0; i < expr->args.count; i++) tuple = LLVMBuildInsertValue(l->builder, tuple, kj_lower_expr(l, expr->args.items[i]), (unsigned)i, "");
-  return tuple;
-}
-
-static LLVMValueRef lower_item(kj_lowering *l, const kj_texpr *expr)
-{
-  return LLVMBuildExtractValue(l->builder, kj_lower_expr(l, expr->x), expr->dimension, "");
-}
-
 static LLVMValueRef (*const lower_by_kind[])(kj_lowering *, const kj_texpr *) = {
-  [KJ_T_CONST] = lower_const,     [KJ_T_VAR] = lower_var,      [KJ_T_UNARY] = lower_unary,   [KJ_T_BINARY] = lower_binary,
-  [KJ_T_COMPARE] = lower_compare, [KJ_T_LOGIC] = lower_logic,  [KJ_T_COND] = lower_cond,     [KJ_T_CONVERT] = lower_convert,
-  [KJ_T_LOAD] = lower_load,       [KJ_T_VIEW] = NULL,          [KJ_T_EXTENT] = lower_extent, [KJ_T_STRIDE] = lower_extent,
-  [KJ_T_BUILTIN] = lower_builtin, [KJ_T_CALL] = kj_lower_call, [KJ_T_TUPLE] = lower_tuple,   [KJ_T_ITEM] = lower_item,
+  [KJ_T_CONST] = lower_const,
+  [KJ_T_VAR] = lower_var,
+  [KJ_T_UNARY] = lower_unary,
+  [KJ_T_BINARY] = lower_binary,
+  [KJ_T_COMPARE] = lower_compare,
+  [KJ_T_LOGIC] = lower_logic,
+  [KJ_T_COND] = lower_cond,
+  [KJ_T_CONVERT] = lower_convert,
+  [KJ_T_LOAD] = lower_load,
+  [KJ_T_VIEW] = NULL,
+  [KJ_T_EXTENT] = lower_extent,
+  [KJ_T_STRIDE] = lower_extent,
+  [KJ_T_BUILTIN] = lower_builtin,
+  [KJ_T_CALL] = kj_lower_call,
+  [KJ_T_TUPLE] = kj_lower_tuple,
+  [KJ_T_ITEM] = kj_lower_item,
+  [KJ_T_ELEMENT] = kj_lower_element,
+  [KJ_T_INSERT] = kj_lower_insert,
+  [KJ_T_MEMBER] = NULL,
+  [KJ_T_ADDRESS] = kj_lower_address,
+  [KJ_T_POINTED] = NULL,
 };
 
 LLVMValueRef kj_lower_expr(kj_lowering *l, const kj_texpr *expr)
@@ -182,6 +192,8 @@ kj_array_value kj_lower_array(kj_lowering *l, const kj_texpr *expr)
   case KJ_T_VAR: return kj_get_array(l, expr->var);
   case KJ_T_CALL: return kj_lower_array_call(l, expr);
   case KJ_T_VIEW: return kj_lower_view(l, expr);
+  case KJ_T_MEMBER: return kj_lower_member(l, expr);
+  case KJ_T_POINTED: return kj_lower_pointed(l, expr);
   default: return kj_unpack_array(l, expr->type, lower_by_kind[expr->kind](l, expr));
   }
 }

@@ -102,8 +102,7 @@ LLVMValueRef kj_extent(kj_lowering *l, const kj_array_value *array, uint32_t dim
   if (array->extents[dimension]) return kj_as_i64(l, array->extents[dimension]);
   const kj_type_info *info = kj_type(l->c->types, array->type);
   if (info->space != KJ_SPACE_SHARED) return LLVMGetPoison(l->i64); /* an argument's: the plan found no use of the result */
-  LLVMValueRef bytes = l->target->dynamic_shared_bytes(l);
-  return LLVMBuildUDiv(l->builder, bytes, kj_const64(l, kj_scalar_bytes(l, info->element)), "");
+  return kj_own_extent(l, kj_scalar_bytes(l, info->element));
 }
 
 LLVMValueRef kj_stride(kj_lowering *l, const kj_array_value *array, uint32_t dimension)
@@ -149,7 +148,9 @@ LLVMValueRef kj_element_pointer_at(kj_lowering *l, const kj_array_value *array, 
 /* i32 arithmetic modulo 2^32 is right for arguments under offsets32, and for arrays of the block and the thread, which are small. */
 static bool has_small_offsets(kj_lowering *l, const kj_array_value *array)
 {
-  if (kj_type(l->c->types, array->type)->space != KJ_SPACE_GLOBAL) return true;
+  kj_space space = kj_type(l->c->types, array->type)->space;
+  if (space == KJ_SPACE_GENERIC) return false;
+  if (space != KJ_SPACE_GLOBAL) return true;
   return l->c->request->signature->offsets32;
 }
 
@@ -172,6 +173,7 @@ static LLVMValueRef vector_pointer(kj_lowering *l, const kj_array_value *array)
 bool kj_is_vector_access(kj_lowering *l, const kj_array_value *array, const kj_texprs *indices)
 {
   if (!l->vector_variable || indices->count != 1 || array->object == KJ_OBJECT_UNKNOWN) return false;
+  if (kj_is_composed_type(l, kj_type(l->c->types, array->type)->element)) return false;
   const kj_texpr *index = indices->items[0];
   return index->kind == KJ_T_VAR && index->var == l->vector_variable && is_one(array->strides[0]);
 }
@@ -187,7 +189,7 @@ LLVMValueRef kj_element_pointer(kj_lowering *l, const kj_array_value *array, con
 }
 
 /* All of an index, in 64 bits. */
-static LLVMValueRef lower_exact_index(kj_lowering *l, const kj_texpr *index)
+LLVMValueRef kj_lower_exact_index(kj_lowering *l, const kj_texpr *index)
 {
   if (index->kind != KJ_T_CONST && index->is_narrow) return kj_as_i64(l, kj_lower_index32(l, index));
   if (index->type == KJIT_I64 || index->type == KJIT_U64) return kj_lower_expr(l, index);
@@ -196,7 +198,7 @@ static LLVMValueRef lower_exact_index(kj_lowering *l, const kj_texpr *index)
 
 static void lower_exact_indices(kj_lowering *l, const kj_texprs *indices, LLVMValueRef *values)
 {
-  for (size_t i = 0; i < indices->count; i++) values[i] = lower_exact_index(l, indices->items[i]);
+  for (size_t i = 0; i < indices->count; i++) values[i] = kj_lower_exact_index(l, indices->items[i]);
 }
 
 static LLVMValueRef exact_pointer(kj_lowering *l, const kj_array_value *array, const kj_texprs *indices, LLVMValueRef *values)
@@ -220,7 +222,7 @@ LLVMValueRef kj_checked_pointer(kj_lowering *l, const kj_array_value *array, con
 uint32_t kj_element_alignment(kj_lowering *l, const kj_array_value *array, const kj_texprs *indices)
 {
   uint32_t size = kj_scalar_bytes(l, kj_type(l->c->types, array->type)->element);
-  if (!kj_is_vector_access(l, array, indices) || l->vector_step) return size;
+  if (!kj_is_vector_access(l, array, indices) || l->vector_step) return kj_array_alignment(l, array->type);
   return size * l->vector_count < 16 ? size * l->vector_count : 16;
 }
 

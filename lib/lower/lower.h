@@ -4,7 +4,8 @@
  * A tuple is a first-class struct. An array is a kj_array_value; inside tuples and across functions that stay functions it is packed into a struct.
  * Expressions of type i64 that are is_narrow are computed in 32 bits: kj_lower_expr extends them, kj_lower_index32 hands them out as they are.
  *
- * Functions are inlined here, as trees, so that what is known about an array argument stays known; recursive, @noinline and very large ones become LLVM functions. */
+ * Functions are inlined here, as trees, so that what is known about an array argument stays known; recursive, @noinline and very large ones become LLVM
+ * functions. */
 #ifndef KJ_LOWER_LOWER_H
 #define KJ_LOWER_LOWER_H
 
@@ -25,6 +26,7 @@ typedef struct kj_array_value {
   LLVMValueRef pointer;                                    /* to element 0, in the address space of its memory */
   LLVMValueRef extents[KJ_MAX_RANK], strides[KJ_MAX_RANK]; /* i32 (exact) or i64; NULL: the kernel never asks for it. Unit and static ones are constants */
   uint32_t object;                                         /* the argument that the memory is part of */
+  bool is_whole;                                           /* it is that argument itself */
 } kj_array_value;
 
 /* What lowering knows of a variable within one frame. */
@@ -32,6 +34,7 @@ typedef struct kj_variable_state {
   LLVMValueRef value; /* a scalar or tuple bound to a register: lets, loop variables, parameters */
   LLVMValueRef slot;  /* or the memory that holds it: vars; local arrays: element 0 */
   kj_array_value *array;
+  LLVMValueRef shadow; /* what a debugger is shown: debug.c's own */
 } kj_variable_state;
 
 /* An activation of an instance: the kernel, an LLVM function, or a call that is being inlined. */
@@ -39,9 +42,10 @@ typedef struct kj_frame kj_frame;
 struct kj_frame {
   kj_frame *caller; /* of an inlined call */
   const kj_instance *instance;
-  kj_variable_state *states; /* by tvar->index */
-  LLVMBasicBlockRef leave;   /* where return goes */
-  LLVMValueRef result_slot;  /* memory for the result; NULL: none */
+  kj_variable_state *states;         /* by tvar->index */
+  LLVMBasicBlockRef leave;           /* where return goes */
+  LLVMValueRef result_slot;          /* memory for the result; NULL: none */
+  LLVMMetadataRef scope, inlined_at; /* debug.c's own */
 };
 
 /* A loop (or ONCE) around the statement being lowered. */
@@ -69,6 +73,16 @@ typedef struct kj_argument_use {
 
 /* ---- one lowering ---- */
 
+/* shared.c's own */
+struct kj_shared_place {
+  const kj_tvar *var;
+  enum { KJ_PLACED_STATIC, KJ_PLACED_FIXED, KJ_PLACED_SIZED, KJ_PLACED_OWN } kind;
+  uint64_t offset;          /* FIXED */
+  uint32_t row;             /* SIZED: in shared_arrays */
+  size_t offset_parameter;  /* SIZED, OWN behind SIZED: index in l->parameters */
+  size_t extent_parameters; /* SIZED: of the first */
+};
+
 struct kj_lowering {
   /* set by the target before kj_lower */
   kj_compilation *c;
@@ -77,6 +91,7 @@ struct kj_lowering {
   LLVMTargetDataRef layout;
   const kj_lower_target *target;
   void *target_state; /* the target's own */
+  kj_lowering *like;  /* CPU: the lowering that this one is the fast version for (kj_compilation.fast): the same parameters, the same tables. NULL: none */
 
   /* set by kj_lower */
   LLVMBuilderRef builder;
@@ -88,23 +103,39 @@ struct kj_lowering {
   kj_loop *loop;
   KJ_LIST(kj_planned_parameter) parameters;
   uint32_t parameter_bytes;
-  kj_argument_use *uses; /* by argument */
+  KJ_LIST(kj_tensor_map) tensor_maps; /* of the target, where it has them; each is a parameter */
+  kj_argument_use *uses;              /* by argument */
   bool uses_dynamic_shared;
-  uint32_t dynamic_shared_element_bytes;
-  uint64_t constant_bytes;              /* of constant arrays so far */
-  uint32_t shared_bytes;                /* static shared memory so far, aligned */
-  bool has_loops;                       /* while, or for with many iterations; ranges over threads do not count */
-  uint32_t inlined_size;                /* expressions inlined so far, against a bound */
-  uint64_t copies;                      /* what @unroll makes of the statements here, all loops around them together; 0 counts as 1 */
-  KJ_LIST(const kj_instance *) pending; /* instances that became LLVM functions and have no body yet */
-  LLVMValueRef *functions;              /* by instance id; NULL: none yet */
-  struct kj_call_plan *calls;           /* by instance id; call.c's own */
+  uint32_t dynamic_shared_element_bytes, dynamic_shared_alignment;
+  /* dynamic shared memory, by shared.c: see kj_shared_array */
+  uint32_t fixed_shared_bytes, shared_array_count, dynamic_alignment; /* the last: of all of it */
+  kj_shared_array shared_arrays[KJ_MOST_SHARED_ARRAYS];
+  KJ_LIST(struct kj_shared_place) shared_places; /* of all shared variables that are used */
+  uint64_t constant_bytes;                       /* of constant arrays so far */
+  uint32_t shared_bytes;                         /* static shared memory so far, aligned */
+  bool has_loops;                                /* while, or for with many iterations; ranges over threads do not count */
+  bool has_recursion;                            /* a function that calls itself */
+  uint32_t inlined_size;                         /* expressions inlined so far, against a bound */
+  uint64_t copies;                               /* what @unroll makes of the statements here, all loops around them together; 0 counts as 1 */
+  KJ_LIST(const kj_instance *) pending;          /* instances that became LLVM functions and have no body yet */
+  LLVMValueRef *functions;                       /* by instance id; NULL: none yet */
+  struct kj_call_plan *calls;                    /* by instance id; call.c's own */
 
   /* of failing threads: check.c's own, but for the record, which targets set in LLVM functions */
   LLVMValueRef failure_record; /* generic pointer to the kj_failure_record */
   LLVMValueRef failure_writer;
   kj_buffer failures; /* kj_code.failures; freed by kj_end_lowering */
   uint32_t failure_count, failure_offset;
+
+  LLVMValueRef bad_divisor; /* CPU, in an iteration whose float divisors of 0 are noted here and not yet failed for; NULL elsewhere */
+
+  /* of lines that are printed: print.c's own, but for the sink, as the record above */
+  bool has_print;
+  LLVMValueRef print_sink; /* CPU */
+  LLVMValueRef print_function;
+  kj_buffer prints; /* kj_code.prints; freed by kj_end_lowering */
+  uint32_t print_count, print_offset;
+  struct kj_debug *debug; /* debug.c's own; NULL: no debug information */
 
   /* metadata on loads and stores */
   LLVMMetadataRef *scopes; /* by argument */
@@ -118,6 +149,7 @@ struct kj_lowering {
 
   LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, void_, pointer;
   LLVMValueRef thread_context; /* inside LLVM functions: what target->thread_context made in the caller */
+  LLVMValueRef stack_limit;    /* i64; inside recursive LLVM functions: how far down the stack may grow; else NULL */
 };
 
 /* ---- where the targets differ ---- */
@@ -127,12 +159,18 @@ typedef enum kj_barrier_reduction { KJ_REDUCE_COUNT, KJ_REDUCE_AND, KJ_REDUCE_OR
 struct kj_lower_target {
   const char *name;
   unsigned global_space, shared_space, constant_space;
+  uint64_t most_static_shared_bytes;      /* 0: no bound */
   uint64_t most_constant_bytes;           /* 0: no bound */
   const char *device_scope, *block_scope; /* LLVM sync scopes of atomics and fences; "": system */
-  /* Creates the kernel's function (named kernel->symbol unless the target needs another), sets l->function and l->parameters.items[].value, calls kj_begin_body. */
+  /* Creates the kernel's function (named kernel->symbol unless the target needs another), sets l->function and l->parameters.items[].value, calls
+   * kj_begin_body. */
   void (*begin_kernel)(kj_lowering *l);
+  /* Before the body, when the parameters are bound. NULL: nothing to do. */
+  void (*begin_block)(kj_lowering *l);
   /* The builder stands where control leaves the kernel's body. */
   void (*end_kernel)(kj_lowering *l);
+  /* A func of its own instead: code stands at its start. NULL: nothing to do. */
+  void (*begin_entry)(kj_lowering *l);
   /* THREAD_IDX, BLOCK_IDX, BLOCK_DIM, GRID_DIM (dimension 0..2), THREAD_RANK, WARP_RANK, LANEID: a non-negative i32, or an i64. */
   LLVMValueRef (*position)(kj_lowering *l, kj_builtin_id position, uint32_t dimension);
   /* Memory of a variable with is_slot, for the current thread: of its memory type. NULL where no variable is a slot. */
@@ -147,10 +185,16 @@ struct kj_lower_target {
   void (*statement)(kj_lowering *l, const kj_tstmt *stmt);
   void (*barrier)(kj_lowering *l);
   LLVMValueRef (*barrier_reduce)(kj_lowering *l, kj_barrier_reduction reduction, LLVMValueRef predicate); /* i1 in; i32 or i1 out */
+  /* What threads of several warps or blocks do together, asynchronous copies, matrix instructions: the rows of builtins.def that name a function of
+   * lower_group.c. */
+  LLVMValueRef (*special)(kj_lowering *l, const kj_texpr *expr);
   /* Atomics on shared memory are plain loads and stores: called before each. NULL: they must be atomic. */
   void (*plain_shared_atomic)(kj_lowering *l);
-  /* A relaxed atomic operation as one instruction where LLVM would lose its scope: op "add", "min", "max", "and", "or", "xor", "inc", "dec", "exch". NULL, and nothing built: none. */
+  /* A relaxed atomic operation as one instruction where LLVM would lose its scope: op "add", "min", "max", "and", "or", "xor", "inc", "dec", "exch". NULL,
+   * and nothing built: none. */
   LLVMValueRef (*scoped_atomic)(kj_lowering *l, const char *op, kjit_type type, const char *scope, LLVMValueRef pointer, LLVMValueRef value);
+  bool (*has_brain_arithmetic)(kj_lowering *l);             /* bf16 sums and products as instructions; NULL: none */
+  bool (*has_half_fma)(kj_lowering *l, kjit_type type);     /* f16, bf16; NULL: never */
   bool (*adds_small_float)(kj_lowering *l, kjit_type type); /* f16, bf16: LLVM's atomicrmw becomes an instruction. NULL: never */
   void (*syncwarp)(kj_lowering *l, LLVMValueRef mask);
   /* Accesses with a hint for the caches, "cg", "cs"; a value of its memory type. NULL: there are none, plain ones do. */
@@ -167,7 +211,8 @@ struct kj_lower_target {
   /* A function of <math.h> by its base name ("sin", "pow", "fmod"), on floats or doubles; result: its LLVM type. "sincos" returns a struct of two. */
   LLVMValueRef (*math)(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count, LLVMTypeRef result);
   LLVMValueRef (*rsqrt)(kj_lowering *l, LLVMValueRef x);
-  /* An instruction of the target by the name of its intrinsic ("prmt"), overloaded on the first operand's type at most; NULL, and nothing built: the target or its architecture has none. */
+  /* An instruction of the target by the name of its intrinsic ("prmt"), overloaded on the first operand's type at most; NULL, and nothing built: the target
+   * or its architecture has none. */
   LLVMValueRef (*native)(kj_lowering *l, const char *name, uint32_t least_arch, LLVMValueRef *args, unsigned count);
   /* f32 to i32 or u32, truncating, saturating, NaN to 0, where one instruction does it; NULL: llvm.fpto?i.sat does. */
   LLVMValueRef (*float_to_i32)(kj_lowering *l, LLVMValueRef x, bool is_unsigned);
@@ -175,9 +220,16 @@ struct kj_lower_target {
   LLVMValueRef (*integer_abs)(kj_lowering *l, LLVMValueRef x);
   /* What an i32 or i64 goes through that holds the bits of a float or double; NULL: nothing. */
   LLVMValueRef (*float_bits)(kj_lowering *l, LLVMValueRef bits);
+  /* How many bytes of stack recursion may take, and where it stands, as an i64. */
+  uint32_t recursion_bytes;
+  LLVMValueRef (*stack_pointer)(kj_lowering *l);
+  /* A line: the header (see compiler.h) and where its words are, on the stack. has_print_parameter: the kernel has a parameter for it, KJ_PARAMETER_PRINT. */
+  bool has_print_parameter;
+  void (*print)(kj_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words);
   /* Ends the block: the current thread leaves the kernel, from an LLVM function too. */
   void (*leave_kernel)(kj_lowering *l);
-  /* A pointer that LLVM functions take as their first argument when the instance may_fail or, where context_has_positions, uses_positions; use_ is called in them. */
+  /* A pointer that LLVM functions take as their first argument when the instance may_fail or, where context_has_positions, uses_positions; use_ is called in
+   * them. */
   bool context_has_positions;
   LLVMValueRef (*thread_context)(kj_lowering *l);
   /* After the call of a function that may_fail, with its context: the thread goes on leaving. NULL: it is gone. */
@@ -192,22 +244,29 @@ struct kj_lower_target {
  * on failure too: it frees the builder. */
 void kj_lower(kj_lowering *l);
 void kj_end_lowering(kj_lowering *l);
+/* After the lowering of a fast version, for kj_describe_code of the other. */
+void kj_give_tables_back(kj_lowering *l);
 /* For begin_kernel: makes the entry block of l->function and the block that code starts in. */
 void kj_begin_body(kj_lowering *l);
 /* call.c: which instances are inlined (before anything is lowered), and the bodies of those that were not. */
 void kj_plan_calls(kj_lowering *l);
 void kj_lower_pending(kj_lowering *l);
+bool kj_is_recursive(kj_lowering *l, const kj_instance *instance);
+bool kj_is_inlined(kj_lowering *l, const kj_instance *instance);
+/* abi.c: the func of the request as a C function, in the frame made for it; calls of extern funcs. */
+void kj_lower_entry(kj_lowering *l);
+LLVMValueRef kj_call_extern(kj_lowering *l, const kj_texpr *expr);
 void kj_enter_kernel(kj_lowering *l);           /* makes the kernel's frame */
 void kj_bind_kernel_parameters(kj_lowering *l); /* after begin_kernel */
 _Noreturn void kj_lower_unsupported(kj_lowering *l, kj_location location, const char *what);
 
 /* ---- type.c ---- */
 
-LLVMTypeRef kj_register_type(kj_lowering *l, kjit_type type); /* scalars, tuples, arrays (packed) */
-LLVMTypeRef kj_memory_type(kj_lowering *l, kjit_type type);   /* scalars: bool is i8, bf16 i16 */
-uint32_t kj_scalar_bytes(kj_lowering *l, kjit_type type);
-bool kj_is_float_type(kj_lowering *l, kjit_type type);  /* weak float too */
-bool kj_is_signed_type(kj_lowering *l, kjit_type type); /* weak int too */
+LLVMTypeRef kj_register_type(kj_lowering *l, kjit_type type); /* all but arrays' own: those are packed */
+LLVMTypeRef kj_memory_type(kj_lowering *l, kjit_type type);   /* what lies in memory: bool is i8, bf16 i16 */
+uint32_t kj_scalar_bytes(kj_lowering *l, kjit_type type);     /* the same: its size */
+bool kj_is_float_type(kj_lowering *l, kjit_type type);        /* weak float too */
+bool kj_is_signed_type(kj_lowering *l, kjit_type type);       /* weak int too */
 bool kj_is_array_type(kj_lowering *l, kjit_type type);
 bool kj_is_tuple_type(kj_lowering *l, kjit_type type);
 unsigned kj_address_space(kj_lowering *l, kj_space space);
@@ -221,6 +280,32 @@ LLVMValueRef kj_from_memory(kj_lowering *l, kjit_type type, LLVMValueRef value);
 /* Undoes the register type of bf16 and f16 for arithmetic: a float; anything else as it is. And back, rounding to nearest even. */
 LLVMValueRef kj_to_compute(kj_lowering *l, kjit_type type, LLVMValueRef value);
 LLVMValueRef kj_from_compute(kj_lowering *l, kjit_type type, LLVMValueRef value);
+
+/* ---- composed.c: structs, arrays inside structs, vectors, complex numbers, pointers ---- */
+
+/* One of those; false for tuples and arrays. */
+bool kj_is_composed_type(kj_lowering *l, kjit_type type);
+LLVMTypeRef kj_composed_register_type(kj_lowering *l, kjit_type type);
+LLVMTypeRef kj_composed_memory_type(kj_lowering *l, kjit_type type); /* as large as the type is in memory; its LLVM alignment says nothing */
+/* In bytes: of a value in memory; of every element of an array, which may be part of a packed struct. */
+uint32_t kj_type_alignment(kj_lowering *l, kjit_type type);
+uint32_t kj_array_alignment(kj_lowering *l, kjit_type array);
+/* A part of a value in register form: of tuples, and of composed types (components; elements of arrays inside structs, row-major). */
+LLVMValueRef kj_get_part(kj_lowering *l, kjit_type type, LLVMValueRef value, uint32_t index);
+LLVMValueRef kj_set_part(kj_lowering *l, kjit_type type, LLVMValueRef value, LLVMValueRef part, uint32_t index);
+uint32_t kj_part_count(kj_lowering *l, kjit_type type); /* 0 for tuples */
+kj_component kj_get_part_info(kj_lowering *l, kjit_type type, uint32_t index);
+/* A value of any type that lies in memory, in register form; object as in kj_array_value. */
+LLVMValueRef kj_load_value(kj_lowering *l, kjit_type type, LLVMValueRef pointer, uint32_t alignment, uint32_t object);
+void kj_store_value(kj_lowering *l, kjit_type type, LLVMValueRef pointer, LLVMValueRef value, uint32_t alignment, uint32_t object);
+LLVMValueRef kj_byte_pointer(kj_lowering *l, LLVMValueRef pointer, uint32_t offset);
+LLVMValueRef kj_lower_tuple(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kj_lower_item(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kj_lower_element(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kj_lower_insert(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kj_lower_address(kj_lowering *l, const kj_texpr *expr);
+kj_array_value kj_lower_member(kj_lowering *l, const kj_texpr *expr);
+kj_array_value kj_lower_pointed(kj_lowering *l, const kj_texpr *expr);
 
 /* ---- build.c: small things on top of the builder ---- */
 
@@ -262,6 +347,7 @@ bool kj_is_straight(kj_lowering *l, const kj_texpr *expr);
 LLVMValueRef kj_lower_index32(kj_lowering *l, const kj_texpr *expr);
 /* The same for 64-bit integers where it can be computed without the 64-bit value; NULL, and nothing built, where it cannot. */
 LLVMValueRef kj_try_index32(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kj_lower_exact_index(kj_lowering *l, const kj_texpr *index); /* all of an index, i64 */
 LLVMValueRef kj_lower_call(kj_lowering *l, const kj_texpr *expr);
 kj_array_value kj_lower_array_call(kj_lowering *l, const kj_texpr *expr);
 LLVMValueRef kj_build_binary(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x, LLVMValueRef y, kj_location location);
@@ -296,6 +382,54 @@ LLVMValueRef kj_stride(kj_lowering *l, const kj_array_value *array, uint32_t dim
 /* The same; is_checked: threads with an index out of bounds fail. */
 LLVMValueRef kj_checked_pointer(kj_lowering *l, const kj_array_value *array, const kj_texprs *indices, bool is_checked);
 
+/* ---- parts.c: operators on vectors and complex numbers; complex_math.c ---- */
+
+bool kj_is_vector_type(kj_lowering *l, kjit_type type);
+bool kj_is_complex_type(kj_lowering *l, kjit_type type);
+kjit_type kj_part_of(kj_lowering *l, kjit_type type); /* a lane, a part of a complex number; any other type: itself */
+LLVMValueRef kj_build_binary_parts(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x, LLVMValueRef y, kj_location location);
+LLVMValueRef kj_build_unary_parts(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x);
+LLVMValueRef kj_build_compare_parts(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef kj_build_convert_parts(kj_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value);
+typedef struct kj_complex_value {
+  LLVMValueRef real, imaginary; /* floats or doubles */
+} kj_complex_value;
+kj_complex_value kj_split_complex(kj_lowering *l, LLVMValueRef value);
+LLVMValueRef kj_join_complex(kj_lowering *l, kjit_type type, kj_complex_value z);
+/* A built-in on complex numbers. */
+LLVMValueRef kj_lower_complex_builtin(kj_lowering *l, const kj_texpr *expr);
+
+/* ---- shared.c: what lies where in dynamic shared memory ---- */
+
+/* Before begin_kernel. static_limit: so many bytes of static arrays stay static memory. */
+void kj_plan_shared(kj_lowering *l, uint64_t static_limit);
+/* Whether a KJ_V_SHARED variable lies there. */
+bool kj_is_dynamic_shared(kj_lowering *l, const kj_tvar *var);
+/* Its distance from the start of dynamic shared memory, in bytes; i64. */
+LLVMValueRef kj_dynamic_offset(kj_lowering *l, const kj_tvar *var);
+/* The array at a pointer, with its extents and strides; of the launch's own size: without extent. */
+kj_array_value kj_dynamic_array(kj_lowering *l, const kj_tvar *var, LLVMValueRef pointer);
+/* Number of elements of the array of the launch's own size; i64. */
+LLVMValueRef kj_own_extent(kj_lowering *l, uint32_t element_bytes);
+
+/* ---- small_float.c ---- */
+
+/* +, - and * on bf16, vectors too, where the target has instructions for them; NULL, and nothing built: it has none. */
+LLVMValueRef kj_try_brain_operation(kj_lowering *l, kjit_op op, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef kj_lower_small_fma(kj_lowering *l, const kj_texpr *expr); /* on f16 and bf16 */
+LLVMValueRef kj_round_to_odd(kj_lowering *l, LLVMValueRef x);          /* convert.c: f64 to f32, for another rounding to follow */
+
+/* ---- bits.c: values as integers of 8 bits for each byte they take in memory ---- */
+
+LLVMValueRef kj_value_bits(kj_lowering *l, kjit_type type, LLVMValueRef value);
+LLVMValueRef kj_value_of_bits(kj_lowering *l, kjit_type type, LLVMValueRef bits);
+/* The bits of a float of 16, 32 or 64 bits as an integer: what the target asks to be hidden from what comes after (float_bits). */
+LLVMValueRef kj_hide_float_bits(kj_lowering *l, LLVMValueRef bits);
+/* Such an integer in pieces, i32, the lowest first; a last one that is not full has zeros above. */
+uint32_t kj_count_words(LLVMTypeRef type);
+LLVMValueRef kj_get_word(kj_lowering *l, LLVMValueRef bits, uint32_t index);
+LLVMValueRef kj_join_words(kj_lowering *l, LLVMTypeRef type, LLVMValueRef const *words, uint32_t count);
+
 /* ---- check.c: failing threads ---- */
 
 typedef struct kj_failure {
@@ -307,9 +441,9 @@ typedef struct kj_failure {
   LLVMValueRef values[2]; /* in register type */
 } kj_failure;
 
-/* Kernels that may fail get one parameter more, the last one; its value for the kernel's body. */
+/* Kernels that may fail get one parameter more. */
 void kj_plan_failures(kj_lowering *l);
-void kj_bind_failure_record(kj_lowering *l);
+void kj_bind_hidden_parameters(kj_lowering *l); /* print.c: those of failures and of print, for the kernel's body */
 /* Reports, leaves the kernel and ends the block. */
 void kj_build_failure(kj_lowering *l, const kj_failure *failure);
 void kj_fail_if(kj_lowering *l, LLVMValueRef condition, const kj_failure *failure);
@@ -324,11 +458,60 @@ void kj_check_slice(kj_lowering *l, const kj_slice *slice);
 /* x / y of the type, for a node that is_checked. */
 void kj_check_divisor(kj_lowering *l, const kj_texpr *expr, kjit_type type, LLVMValueRef x, LLVMValueRef y);
 
+/* ---- cpu_speculate.c: in iterations with l->bad_divisor ---- */
+
+void kj_note_bad_divisor(kj_lowering *l, LLVMValueRef is_zero);
+/* Before a store: the block behind it, where iterations with a bad divisor go on. NULL: in no such iteration. */
+LLVMBasicBlockRef kj_skip_if_bad(kj_lowering *l);
+
+/* ---- print.c ---- */
+
+/* Which instances print, and the parameter of those that do. */
+bool kj_prints(kj_instance *instance);
+void kj_plan_prints(kj_lowering *l);
+void kj_lower_print(kj_lowering *l, const kj_tstmt *stmt);
+
+/* ---- debug.c: lines and variables for debuggers; all of it does nothing where the request asks for none ---- */
+
+void kj_begin_debug(kj_lowering *l);          /* before anything is lowered */
+void kj_finish_debug(kj_lowering *l);         /* after everything was */
+void kj_end_debug(kj_lowering *l);            /* frees the state, after a failure too */
+void kj_begin_debug_function(kj_lowering *l); /* by kj_begin_body: l->function is that of l->frame */
+/* A call that is inlined as a tree, from l->frame into frame; the result goes to kj_end_debug_inline. */
+LLVMMetadataRef kj_begin_debug_inline(kj_lowering *l, kj_frame *frame, kj_location call);
+void kj_end_debug_inline(kj_lowering *l, LLVMMetadataRef before);
+void kj_debug_statement(kj_lowering *l, kj_location location); /* instructions from here on belong to it */
+typedef struct kj_debug_block {
+  LLVMMetadataRef scope, place;
+} kj_debug_block;
+kj_debug_block kj_begin_debug_block(kj_lowering *l, const kj_tstmts *stmts);
+void kj_end_debug_block(kj_lowering *l, const kj_debug_block *block);
+bool kj_shows_variables(const kj_lowering *l);
+/* A variable of l->frame: its slot was made; it has a new value; it was bound to an array; the memory of a shared, local or constant array. */
+void kj_debug_slot(kj_lowering *l, const kj_tvar *var, LLVMValueRef slot, LLVMTypeRef type);
+void kj_debug_value(kj_lowering *l, const kj_tvar *var, LLVMValueRef value);
+void kj_debug_array(kj_lowering *l, const kj_tvar *var, const kj_array_value *array);
+void kj_debug_storage(kj_lowering *l, const kj_tvar *var, LLVMValueRef pointer);
+void kj_debug_parameters(kj_lowering *l); /* all of l->frame are bound */
+void kj_debug_thread(kj_lowering *l);     /* the part of another thread starts: slots are its own */
+/* threadIdx and its like, as a variable of the kernel; *shadow is made once. values: i32 or i64 */
+void kj_debug_position(kj_lowering *l, const char *name, LLVMValueRef *shadow, LLVMValueRef const *values);
+
+/* ---- watch.c: CPU only ---- */
+
+bool kj_is_watched(const kj_lowering *l);
+void kj_watch_start_of_block(kj_lowering *l);
+void kj_watch_synchronization(kj_lowering *l, bool is_of_warps);
+/* Before the access of an element, for nodes that are is_watched. how: KJ_WATCH_READ, KJ_WATCH_WRITE, KJ_WATCH_ATOMIC. */
+void kj_watch_access_at(kj_lowering *l, kj_location location, const kj_array_value *array, LLVMValueRef pointer, uint32_t how);
+
 /* ---- memory.c: loads and stores with all that is known about them ---- */
 
 /* An element, in register type. */
 LLVMValueRef kj_load_element(kj_lowering *l, const kj_array_value *array, LLVMValueRef pointer, uint32_t alignment);
 void kj_store_element(kj_lowering *l, const kj_array_value *array, LLVMValueRef pointer, LLVMValueRef value, uint32_t alignment);
+/* What a load from an array argument, or from unknown memory, carries. */
+void kj_annotate_load(kj_lowering *l, LLVMValueRef load, uint32_t object);
 /* alias.scope, noalias, parallel loop; for instructions made elsewhere (atomics) too. */
 void kj_annotate_access(kj_lowering *l, LLVMValueRef instruction, uint32_t object);
 /* The value of a variable, and assigning it: registers, memory and slots alike. Scalars and tuples. */
@@ -344,6 +527,24 @@ LLVMValueRef kj_constant_pointer(kj_lowering *l, const kj_tvar *var);
 LLVMMetadataRef kj_make_domain(kj_lowering *l, const char *name);
 LLVMMetadataRef kj_make_scope(kj_lowering *l, LLVMMetadataRef domain, const char *name);
 
+/* ---- lower_group.c ---- */
+
+/* A tensor copy: the box of an array, where it starts, the tile; what is_whole and box say of the map. */
+typedef struct kj_tensor_copy {
+  kj_array_value array, tile;
+  const kj_texprs *start;
+  kj_tensor_map map;
+  bool is_store;
+} kj_tensor_copy;
+kj_tensor_copy kj_lower_tensor_copy(kj_lowering *l, const kj_texpr *copy);
+/* The map of an array argument for a typed copy, but for the argument. */
+kj_tensor_map kj_describe_map(kj_lowering *l, const kj_texpr *copy);
+bool kj_is_tensor_copy(const kj_texpr *expr);
+/* Where an asynchronous copy reads and writes; bytes of an element. */
+LLVMValueRef kj_lower_source(kj_lowering *l, const kj_texpr *copy, kj_array_value *array);
+LLVMValueRef kj_lower_destination(kj_lowering *l, const kj_texpr *copy, kj_array_value *array);
+uint32_t kj_copied_bytes(kj_lowering *l, const kj_texpr *copy);
+
 /* ---- statement.c, loop.c ---- */
 
 void kj_lower_stmts(kj_lowering *l, const kj_tstmts *stmts);
@@ -351,7 +552,8 @@ void kj_lower_stmt(kj_lowering *l, const kj_tstmt *stmt);
 void kj_lower_while(kj_lowering *l, const kj_tstmt *stmt);
 void kj_lower_for(kj_lowering *l, const kj_tstmt *stmt);
 
-/* A counted loop that the caller fills: for (i = first; i < stop; i += step), step > 0 and i + step may not overflow as an unsigned number of the type. The builder stands in
+/* A counted loop that the caller fills: for (i = first; i < stop; i += step), step > 0 and i + step may not overflow as an unsigned number of the type. The
+ * builder stands in
  * the body after kj_begin_loop and behind the loop after kj_end_loop. properties: of the loop id. */
 typedef struct kj_counted_loop {
   kj_loop loop; /* continue goes to next, break to leave */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lower/lower.h"
+#include "native/watch.h"
 
 typedef struct place {
   kj_array_value array;
@@ -24,11 +25,12 @@ static void set_operation(kj_lowering *l, const kj_texpr *expr, place *p)
 static unsigned scope_of(kj_lowering *l, const place *p) { return LLVMGetSyncScopeID(l->context, p->scope, strlen(p->scope)); }
 
 /* The value operands come before the place in memory order of effects: operands are evaluated left to right, the place's indices first. */
-static place lower_place(kj_lowering *l, const kj_texpr *expr)
+static place lower_place(kj_lowering *l, const kj_texpr *expr, uint32_t how)
 {
   place p = { .array = kj_lower_array(l, expr->x) };
   p.type = kj_type(l->c->types, p.array.type)->element;
   p.pointer = kj_checked_pointer(l, &p.array, &expr->indices, expr->is_checked);
+  if (expr->is_watched) kj_watch_access_at(l, expr->location, &p.array, p.pointer, how | KJ_WATCH_ATOMIC);
   set_operation(l, expr, &p);
   return p;
 }
@@ -211,7 +213,7 @@ static LLVMValueRef build_integer_atomic(kj_lowering *l, const kj_texpr *expr, p
 
 LLVMValueRef kj_lower_atomic(kj_lowering *l, const kj_texpr *expr)
 {
-  place p = lower_place(l, expr);
+  place p = lower_place(l, expr, KJ_WATCH_READ | KJ_WATCH_WRITE);
   LLVMValueRef value = kj_lower_expr(l, expr->args.items[0]);
   if (is_plain(l, &p)) {
     LLVMValueRef old = plain_load(l, &p, LLVMTypeOf(value));
@@ -224,7 +226,7 @@ LLVMValueRef kj_lower_atomic(kj_lowering *l, const kj_texpr *expr)
 
 LLVMValueRef kj_lower_atomic_cas(kj_lowering *l, const kj_texpr *expr)
 {
-  place p = lower_place(l, expr);
+  place p = lower_place(l, expr, KJ_WATCH_READ | KJ_WATCH_WRITE);
   LLVMTypeRef type = bits_type(l, p.type);
   LLVMValueRef expected = LLVMBuildBitCast(l->builder, kj_lower_expr(l, expr->args.items[0]), type, "");
   LLVMValueRef desired = LLVMBuildBitCast(l->builder, kj_lower_expr(l, expr->args.items[1]), type, "");
@@ -241,14 +243,14 @@ LLVMValueRef kj_lower_atomic_cas(kj_lowering *l, const kj_texpr *expr)
 
 LLVMValueRef kj_lower_atomic_load(kj_lowering *l, const kj_texpr *expr)
 {
-  place p = lower_place(l, expr);
+  place p = lower_place(l, expr, KJ_WATCH_READ);
   LLVMTypeRef type = kj_memory_type(l, p.type);
   return is_plain(l, &p) ? plain_load(l, &p, type) : build_load(l, &p, type, own_order(&p));
 }
 
 LLVMValueRef kj_lower_atomic_store(kj_lowering *l, const kj_texpr *expr)
 {
-  place p = lower_place(l, expr);
+  place p = lower_place(l, expr, KJ_WATCH_WRITE);
   LLVMValueRef value = kj_lower_expr(l, expr->args.items[0]);
   if (is_plain(l, &p)) {
     l->target->plain_shared_atomic(l);

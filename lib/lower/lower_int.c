@@ -19,6 +19,7 @@ LLVMValueRef kj_lower_intrinsic(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef args[3];
   kjit_type type = expr->args.items[0]->type;
+  if (expr->builtin->id == KJ_BUILTIN_FMA && (type == KJIT_F16 || type == KJIT_BF16)) return kj_lower_small_fma(l, expr);
   for (size_t i = 0; i < expr->args.count; i++) args[i] = kj_to_compute(l, type, arg(l, expr, i));
   LLVMTypeRef overload = LLVMTypeOf(args[0]);
   LLVMValueRef call = kj_intrinsic(l, expr->builtin->symbol, &overload, 1, args, (unsigned)expr->args.count);

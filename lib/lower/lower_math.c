@@ -30,6 +30,41 @@ LLVMValueRef kj_lower_bessel(kj_lowering *l, const kj_texpr *expr)
   return kj_from_compute(l, expr->type, LLVMBuildSelect(l->builder, is_defined, value, LLVMConstReal(type, NAN), ""));
 }
 
+/* The next f16 or bf16, by its bits: through f32 it would be the next f32, which rounds to x again. */
+static LLVMValueRef next_small(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMBuilderRef b = l->builder;
+  const kj_texpr *from = expr->args.items[0], *to = expr->args.items[1];
+  LLVMValueRef raw = kj_lower_expr(l, from), target = kj_lower_expr(l, to), zero = LLVMConstNull(l->f32), one = LLVMConstInt(l->i16, 1, false);
+  LLVMValueRef x = kj_to_compute(l, from->type, raw), y = kj_to_compute(l, to->type, target);
+  LLVMValueRef bits = LLVMBuildBitCast(b, raw, l->i16, ""), goal = LLVMBuildBitCast(b, target, l->i16, "");
+  LLVMValueRef is_up = LLVMBuildFCmp(b, LLVMRealOLT, x, y, ""), is_positive = LLVMBuildFCmp(b, LLVMRealOGT, x, zero, "");
+  LLVMValueRef is_away = LLVMBuildICmp(b, LLVMIntEQ, is_up, is_positive, "");
+  LLVMValueRef next = LLVMBuildSelect(b, is_away, LLVMBuildAdd(b, bits, one, ""), LLVMBuildSub(b, bits, one, ""), "");
+  LLVMValueRef least = LLVMBuildOr(b, LLVMBuildAnd(b, goal, LLVMConstInt(l->i16, 0x8000, false), ""), one, "");
+  next = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOEQ, x, zero, ""), least, next, "");
+  next = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOEQ, x, y, ""), goal, next, "");
+  LLVMValueRef nan = LLVMConstInt(l->i16, expr->type == KJIT_F16 ? 0x7e00 : 0x7fc0, false);
+  next = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealUNO, x, y, ""), nan, next, "");
+  return LLVMBuildBitCast(b, next, kj_register_type(l, expr->type), "");
+}
+
+LLVMValueRef kj_lower_nextafter(kj_lowering *l, const kj_texpr *expr)
+{
+  return expr->type == KJIT_F16 || expr->type == KJIT_BF16 ? next_small(l, expr) : kj_lower_math(l, expr);
+}
+
+/* The CPU's are functions of lib/native. */
+LLVMValueRef kj_lower_fma_directed(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef args[3];
+  for (size_t i = 0; i < 3; i++) args[i] = compute_arg(l, expr, i);
+  const char *rounding = expr->builtin->symbol + sizeof "fma_" - 1;
+  const char *name = kj_format(l->c->arena, "fma.%s.%s", rounding, LLVMTypeOf(args[0]) == l->f32 ? "f" : "d");
+  LLVMValueRef native = kj_try_native(l, name, 0, args, 3);
+  return native ? native : l->target->math(l, expr->builtin->symbol, args, 3, LLVMTypeOf(args[0]));
+}
+
 /* x / y by an approximate reciprocal, in f32 and where there is such an instruction. */
 LLVMValueRef kj_lower_fast_divide(kj_lowering *l, const kj_texpr *expr)
 {
@@ -133,6 +168,42 @@ LLVMValueRef kj_lower_sincos(kj_lowering *l, const kj_texpr *expr)
   return make_pair(l, expr, kj_from_compute(l, type, sine), kj_from_compute(l, type, cosine));
 }
 
+LLVMValueRef kj_lower_sincospi(kj_lowering *l, const kj_texpr *expr)
+{
+  kjit_type type = expr->args.items[0]->type;
+  LLVMValueRef x = compute_arg(l, expr, 0);
+  LLVMValueRef sine = l->target->math(l, "sinpi", &x, 1, LLVMTypeOf(x)), cosine = l->target->math(l, "cospi", &x, 1, LLVMTypeOf(x));
+  return make_pair(l, expr, kj_from_compute(l, type, sine), kj_from_compute(l, type, cosine));
+}
+
+/* Of the quotient 8 * k + n, n is left by fmod(x, 8 * y), which is exact; where 8 * y overflows the quotient is small. */
+LLVMValueRef kj_lower_remquo(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMBuilderRef b = l->builder;
+  kjit_type type = expr->args.items[0]->type;
+  LLVMValueRef x = compute_arg(l, expr, 0), y = compute_arg(l, expr, 1);
+  LLVMTypeRef float_type = LLVMTypeOf(x);
+  LLVMValueRef remainder = l->target->math(l, "remainder", (LLVMValueRef[]){ x, y }, 2, float_type);
+  LLVMValueRef eight = LLVMBuildFMul(b, y, LLVMConstReal(float_type, 8), "");
+  LLVMValueRef rest = l->target->math(l, "fmod", (LLVMValueRef[]){ x, eight }, 2, float_type);
+  LLVMValueRef quotient = LLVMBuildFSub(b, LLVMBuildFDiv(b, rest, y, ""), LLVMBuildFDiv(b, remainder, y, ""), "");
+  quotient = kj_build_convert(l, float_type == l->f64 ? KJIT_F64 : KJIT_F32, KJIT_I32, kj_intrinsic1(l, "llvm.roundeven", quotient));
+  LLVMValueRef is_negative = LLVMBuildICmp(b, LLVMIntSLT, quotient, kj_const32(l, 0), "");
+  LLVMValueRef size = LLVMBuildSelect(b, is_negative, LLVMBuildNeg(b, quotient, ""), quotient, "");
+  size = LLVMBuildAnd(b, size, kj_const32(l, 7), "");
+  quotient = LLVMBuildSelect(b, is_negative, LLVMBuildNeg(b, size, ""), size, "");
+  return make_pair(l, expr, kj_from_compute(l, type, remainder), quotient);
+}
+
+static double least_normal(kjit_type type)
+{
+  switch (type) {
+  case KJIT_F16: return 0x1p-14;
+  case KJIT_F64: return 0x1p-1022;
+  default: return 0x1p-126;
+  }
+}
+
 static LLVMValueRef sign_bit(kj_lowering *l, LLVMValueRef x)
 {
   LLVMTypeRef type = LLVMTypeOf(x) == l->f64 ? l->i64 : l->i32;
@@ -145,5 +216,10 @@ LLVMValueRef kj_lower_float_test(kj_lowering *l, const kj_texpr *expr)
   const char *test = expr->builtin->symbol;
   if (strcmp(test, "isnan") == 0) return LLVMBuildFCmp(l->builder, LLVMRealUNO, x, x, "");
   if (strcmp(test, "signbit") == 0) return sign_bit(l, x);
+  if (strcmp(test, "isnormal") == 0) {
+    LLVMValueRef size = kj_intrinsic1(l, "llvm.fabs", x);
+    LLVMValueRef is_large = is_class(l, LLVMRealOGE, size, least_normal(expr->args.items[0]->type));
+    return LLVMBuildAnd(l->builder, is_large, is_class(l, LLVMRealOLT, size, INFINITY), "");
+  }
   return is_class(l, strcmp(test, "isinf") == 0 ? LLVMRealOEQ : LLVMRealOLT, kj_intrinsic1(l, "llvm.fabs", x), INFINITY);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "lower/lower.h"
+#include "native/watch.h"
 
 typedef struct element {
   kj_array_value array;
@@ -10,19 +11,20 @@ typedef struct element {
   bool is_shared;
 } element;
 
-static element lower_element(kj_lowering *l, const kj_texpr *expr)
+static element lower_element(kj_lowering *l, const kj_texpr *expr, uint32_t how)
 {
   element e = { .array = kj_lower_array(l, expr->x) };
   const kj_type_info *info = kj_type(l->c->types, e.array.type);
   e.type = info->element;
   e.is_shared = info->space == KJ_SPACE_SHARED;
   e.pointer = kj_element_pointer(l, &e.array, &expr->indices);
+  if (expr->is_watched) kj_watch_access_at(l, expr->location, &e.array, e.pointer, how);
   return e;
 }
 
 LLVMValueRef kj_lower_hinted_load(kj_lowering *l, const kj_texpr *expr)
 {
-  element e = lower_element(l, expr);
+  element e = lower_element(l, expr, KJ_WATCH_READ);
   bool is_plain = e.is_shared || kj_type(l->c->types, e.array.type)->space == KJ_SPACE_CONST || !l->target->hinted_load;
   if (is_plain) return kj_load_element(l, &e.array, e.pointer, 0);
   if (strcmp(expr->builtin->symbol, "nc") != 0)
@@ -36,7 +38,7 @@ LLVMValueRef kj_lower_hinted_load(kj_lowering *l, const kj_texpr *expr)
 
 LLVMValueRef kj_lower_hinted_store(kj_lowering *l, const kj_texpr *expr)
 {
-  element e = lower_element(l, expr);
+  element e = lower_element(l, expr, KJ_WATCH_WRITE);
   LLVMValueRef value = kj_lower_expr(l, expr->args.items[0]);
   if (e.is_shared || !l->target->hinted_store) kj_store_element(l, &e.array, e.pointer, value, 0);
   else l->target->hinted_store(l, expr->builtin->symbol, e.pointer, kj_to_memory(l, e.type, value));
@@ -45,7 +47,7 @@ LLVMValueRef kj_lower_hinted_store(kj_lowering *l, const kj_texpr *expr)
 
 LLVMValueRef kj_lower_prefetch(kj_lowering *l, const kj_texpr *expr)
 {
-  element e = lower_element(l, expr);
+  element e = lower_element(l, expr, 0);
   if (!e.is_shared) l->target->prefetch(l, expr->builtin->symbol, e.pointer);
   return NULL;
 }

@@ -31,10 +31,12 @@ LLVMValueRef kj_lower_grid(kj_lowering *l, const kj_texpr *expr)
 LLVMValueRef kj_lower_bitcast(kj_lowering *l, const kj_texpr *expr)
 {
   const kj_texpr *x = expr->args.items[expr->args.count - 1];
+  if (kj_is_composed_type(l, x->type) || kj_is_composed_type(l, expr->type))
+    return kj_value_of_bits(l, expr->type, kj_value_bits(l, x->type, kj_lower_expr(l, x)));
   LLVMValueRef value = kj_to_memory(l, x->type, kj_lower_expr(l, x));
   LLVMValueRef bits = LLVMBuildBitCast(l->builder, value, kj_memory_type(l, expr->type), "");
-  bool holds_float = (LLVMTypeOf(value) == l->f32 && LLVMTypeOf(bits) == l->i32) || (LLVMTypeOf(value) == l->f64 && LLVMTypeOf(bits) == l->i64);
-  if (holds_float && l->target->float_bits && !LLVMIsConstant(bits)) bits = l->target->float_bits(l, bits);
+  bool holds_float = kj_is_float_type(l, x->type) && !kj_is_float_type(l, expr->type);
+  if (holds_float) bits = kj_hide_float_bits(l, bits);
   return kj_from_memory(l, expr->type, bits);
 }
 

@@ -34,30 +34,46 @@ LLVMValueRef kj_lower_fence(kj_lowering *l, const kj_texpr *expr)
   return NULL;
 }
 
-/* ---- shuffles: any scalar as one or two 32-bit pieces ---- */
+/* ---- shuffles, in 32-bit pieces ---- */
 
-static LLVMValueRef piece(kj_lowering *l, const kj_shuffle *s, LLVMValueRef bits) { return l->target->shuffle(l, s->mode, s->mask, bits, s->lane, s->width); }
+enum { MOST_WORDS = 4 };
 
-static LLVMValueRef shuffle_bits(kj_lowering *l, const kj_shuffle *s, LLVMValueRef bits)
+static LLVMValueRef shuffle_word(kj_lowering *l, const kj_shuffle *s, LLVMValueRef word)
 {
-  LLVMTypeRef type = LLVMTypeOf(bits);
-  if (type != l->i64) {
-    LLVMValueRef moved = piece(l, s, type == l->i32 ? bits : LLVMBuildZExt(l->builder, bits, l->i32, ""));
-    return type == l->i32 ? moved : LLVMBuildTrunc(l->builder, moved, type, "");
+  return l->target->shuffle(l, s->mode, s->mask, word, s->lane, s->width);
+}
+
+/* Lanes that fill whole words stay in them. */
+static LLVMValueRef shuffle_vector(kj_lowering *l, const kj_shuffle *s, LLVMValueRef value, uint32_t count)
+{
+  LLVMTypeRef words = LLVMVectorType(l->i32, count);
+  LLVMValueRef given = LLVMBuildBitCast(l->builder, value, words, ""), moved = LLVMGetPoison(words);
+  for (uint32_t i = 0; i < count; i++) {
+    LLVMValueRef word = shuffle_word(l, s, LLVMBuildExtractElement(l->builder, given, kj_const32(l, i), ""));
+    moved = LLVMBuildInsertElement(l->builder, moved, word, kj_const32(l, i), "");
   }
-  LLVMValueRef thirty_two = kj_const64(l, 32);
-  LLVMValueRef low = piece(l, s, LLVMBuildTrunc(l->builder, bits, l->i32, ""));
-  LLVMValueRef high = piece(l, s, LLVMBuildTrunc(l->builder, LLVMBuildLShr(l->builder, bits, thirty_two, ""), l->i32, ""));
-  LLVMValueRef upper = LLVMBuildShl(l->builder, LLVMBuildZExt(l->builder, high, l->i64, ""), thirty_two, "");
-  return LLVMBuildOr(l->builder, upper, LLVMBuildZExt(l->builder, low, l->i64, ""), "");
+  return LLVMBuildBitCast(l->builder, moved, LLVMTypeOf(value), "");
+}
+
+static bool has_whole_words(kj_lowering *l, kjit_type type)
+{
+  uint32_t count = kj_part_count(l, type);
+  for (uint32_t i = 0; i < count; i++)
+    if (kj_scalar_bytes(l, kj_get_part_info(l, type, i).type) % 4) return false;
+  return count > 0;
 }
 
 LLVMValueRef kj_build_shuffle(kj_lowering *l, kjit_type type, const kj_shuffle *s, LLVMValueRef value)
 {
-  value = kj_to_memory(l, type, value);
-  LLVMTypeRef memory = LLVMTypeOf(value), bits = LLVMIntTypeInContext(l->context, 8 * kj_scalar_bytes(l, type));
-  LLVMValueRef moved = shuffle_bits(l, s, LLVMBuildBitCast(l->builder, value, bits, ""));
-  return kj_from_memory(l, type, LLVMBuildBitCast(l->builder, moved, memory, ""));
+  bool is_vector = kj_is_vector_type(l, type), has_parts = !is_vector && kj_is_composed_type(l, type) && has_whole_words(l, type);
+  if (is_vector && kj_part_of(l, type) != KJIT_BOOL && kj_scalar_bytes(l, type) % 4 == 0) return shuffle_vector(l, s, value, kj_scalar_bytes(l, type) / 4);
+  for (uint32_t i = 0; has_parts && i < kj_part_count(l, type); i++)
+    value = kj_set_part(l, type, value, kj_build_shuffle(l, kj_get_part_info(l, type, i).type, s, kj_get_part(l, type, value, i)), i);
+  if (has_parts) return value;
+  LLVMValueRef bits = kj_value_bits(l, type, value), words[MOST_WORDS];
+  uint32_t count = kj_count_words(LLVMTypeOf(bits));
+  for (uint32_t i = 0; i < count && i < MOST_WORDS; i++) words[i] = shuffle_word(l, s, kj_get_word(l, bits, i));
+  return kj_value_of_bits(l, type, kj_join_words(l, LLVMTypeOf(bits), words, count));
 }
 
 LLVMValueRef kj_lower_shuffle(kj_lowering *l, const kj_texpr *expr)

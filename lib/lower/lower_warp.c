@@ -3,12 +3,12 @@
 
 #include "lower/lower.h"
 
+/* In 32, 64 or 128 bits. */
 LLVMValueRef kj_comparable_bits(kj_lowering *l, kjit_type type, LLVMValueRef value)
 {
-  uint32_t bytes = kj_scalar_bytes(l, type);
-  LLVMTypeRef same_size = LLVMIntTypeInContext(l->context, 8 * bytes);
-  LLVMValueRef bits = LLVMBuildBitCast(l->builder, kj_to_memory(l, type, value), same_size, "");
-  return bytes < 4 ? LLVMBuildZExt(l->builder, bits, l->i32, "") : bits;
+  LLVMValueRef bits = kj_value_bits(l, type, value);
+  unsigned width = LLVMGetIntTypeWidth(LLVMTypeOf(bits)), wanted = width <= 32 ? 32 : width <= 64 ? 64 : 128;
+  return width == wanted ? bits : LLVMBuildZExt(l->builder, bits, LLVMIntTypeInContext(l->context, wanted), "");
 }
 
 LLVMValueRef kj_build_reduction(kj_lowering *l, const char *op, kjit_type type, LLVMValueRef x, LLVMValueRef y)
@@ -22,14 +22,32 @@ LLVMValueRef kj_build_reduction(kj_lowering *l, const char *op, kjit_type type, 
   return kj_build_minmax(l, strcmp(op, "max") == 0, type, x, y);
 }
 
+static LLVMValueRef match_bits(kj_lowering *l, bool is_any, LLVMValueRef mask, LLVMValueRef bits)
+{
+  LLVMValueRef args[2] = { mask, bits };
+  const char *width = LLVMTypeOf(bits) == l->i64 ? "i64" : "i32";
+  return kj_try_native(l, kj_format(l->c->arena, is_any ? "match.any.sync.%s" : "match.all.sync.%sp", width), 0, args, 2);
+}
+
+/* What is equal in both halves; of match_all, where it holds of both. */
+static LLVMValueRef join_matches(kj_lowering *l, bool is_any, LLVMValueRef x, LLVMValueRef y)
+{
+  LLVMBuilderRef b = l->builder;
+  if (is_any) return LLVMBuildAnd(b, x, y, "");
+  LLVMValueRef holds = LLVMBuildAnd(b, LLVMBuildExtractValue(b, x, 1, ""), LLVMBuildExtractValue(b, y, 1, ""), "");
+  LLVMValueRef mask = LLVMBuildAnd(b, LLVMBuildExtractValue(b, x, 0, ""), LLVMBuildExtractValue(b, y, 0, ""), "");
+  return LLVMBuildInsertValue(b, LLVMBuildInsertValue(b, x, mask, 0, ""), holds, 1, "");
+}
+
 LLVMValueRef kj_lower_match(kj_lowering *l, const kj_texpr *expr)
 {
   const kj_texpr *x = expr->args.items[1];
   LLVMValueRef mask = kj_lower_index32(l, expr->args.items[0]), bits = kj_comparable_bits(l, x->type, kj_lower_expr(l, x));
-  LLVMValueRef args[2] = { mask, bits };
-  const char *width = LLVMTypeOf(bits) == l->i64 ? "i64" : "i32";
-  if (strcmp(expr->builtin->symbol, "any") == 0) return kj_try_native(l, kj_format(l->c->arena, "match.any.sync.%s", width), 0, args, 2);
-  return kj_try_native(l, kj_format(l->c->arena, "match.all.sync.%sp", width), 0, args, 2);
+  bool is_any = strcmp(expr->builtin->symbol, "any") == 0;
+  if (LLVMGetIntTypeWidth(LLVMTypeOf(bits)) <= 64) return match_bits(l, is_any, mask, bits);
+  LLVMValueRef low = LLVMBuildTrunc(l->builder, bits, l->i64, "");
+  LLVMValueRef high = LLVMBuildTrunc(l->builder, LLVMBuildLShr(l->builder, bits, LLVMConstInt(LLVMTypeOf(bits), 64, false), ""), l->i64, "");
+  return join_matches(l, is_any, match_bits(l, is_any, mask, low), match_bits(l, is_any, mask, high));
 }
 
 /* ---- reductions: one instruction for 32-bit integers from sm_80 on, shuffles otherwise ---- */

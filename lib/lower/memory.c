@@ -70,22 +70,20 @@ static bool is_argument_constant(kj_lowering *l, uint32_t object) { return objec
 
 static kjit_type element_type(kj_lowering *l, const kj_array_value *array) { return kj_type(l->c->types, array->type)->element; }
 
+void kj_annotate_load(kj_lowering *l, LLVMValueRef load, uint32_t object)
+{
+  kj_annotate_access(l, load, object);
+  if (is_argument_constant(l, object)) kj_set_metadata(l, load, "invariant.load", LLVMMDNodeInContext2(l->context, NULL, 0));
+}
+
 LLVMValueRef kj_load_element(kj_lowering *l, const kj_array_value *array, LLVMValueRef pointer, uint32_t alignment)
 {
-  kjit_type type = element_type(l, array);
-  LLVMValueRef load = LLVMBuildLoad2(l->builder, kj_memory_type(l, type), pointer, "");
-  LLVMSetAlignment(load, alignment ? alignment : kj_scalar_bytes(l, type));
-  kj_annotate_access(l, load, array->object);
-  if (is_argument_constant(l, array->object)) kj_set_metadata(l, load, "invariant.load", LLVMMDNodeInContext2(l->context, NULL, 0));
-  return kj_from_memory(l, type, load);
+  return kj_load_value(l, element_type(l, array), pointer, alignment ? alignment : kj_array_alignment(l, array->type), array->object);
 }
 
 void kj_store_element(kj_lowering *l, const kj_array_value *array, LLVMValueRef pointer, LLVMValueRef value, uint32_t alignment)
 {
-  kjit_type type = element_type(l, array);
-  LLVMValueRef store = LLVMBuildStore(l->builder, kj_to_memory(l, type, value), pointer);
-  LLVMSetAlignment(store, alignment ? alignment : kj_scalar_bytes(l, type));
-  kj_annotate_access(l, store, array->object);
+  kj_store_value(l, element_type(l, array), pointer, value, alignment ? alignment : kj_array_alignment(l, array->type), array->object);
 }
 
 /* ---- variables ---- */
@@ -97,14 +95,25 @@ static LLVMTypeRef variable_type(kj_lowering *l, const kj_tvar *var) { return va
 /* Registers do for what is assigned once: a use is always below the assignment in the tree. */
 static bool is_register(const kj_tvar *var) { return var->kind != KJ_V_VAR && !var->is_slot; }
 
-/* Slots are of the memory type, so that a bool takes a byte; narrow ones are i32. */
+/* Slots of scalars are of the memory type, so that a bool takes a byte; narrow ones are i32. */
+static bool is_plain_slot(kj_lowering *l, const kj_tvar *var) { return !var->is_narrow && kj_is_scalar(var->type) && !kj_is_composed_type(l, var->type); }
+
 static LLVMValueRef load_slot(kj_lowering *l, const kj_tvar *var)
 {
-  bool is_plain = !var->is_narrow && kj_is_scalar(var->type);
+  bool is_plain = is_plain_slot(l, var);
   LLVMTypeRef type = is_plain ? kj_memory_type(l, var->type) : variable_type(l, var);
   LLVMValueRef load = LLVMBuildLoad2(l->builder, type, l->target->slot_pointer(l, var), "");
   kj_annotate_access(l, load, KJ_OBJECT_UNKNOWN);
   return is_plain ? kj_from_memory(l, var->type, load) : load;
+}
+
+static LLVMValueRef get_slot(kj_lowering *l, const kj_tvar *var)
+{
+  kj_variable_state *state = state_of(l, var);
+  if (state->slot) return state->slot;
+  state->slot = kj_alloca(l, variable_type(l, var), var->name);
+  kj_debug_slot(l, var, state->slot, variable_type(l, var));
+  return state->slot;
 }
 
 static LLVMValueRef get_stored(kj_lowering *l, const kj_tvar *var)
@@ -112,8 +121,7 @@ static LLVMValueRef get_stored(kj_lowering *l, const kj_tvar *var)
   if (var->is_slot) return load_slot(l, var);
   kj_variable_state *state = state_of(l, var);
   if (is_register(var)) return state->value ? state->value : LLVMGetPoison(variable_type(l, var));
-  if (!state->slot) state->slot = kj_alloca(l, variable_type(l, var), var->name);
-  return LLVMBuildLoad2(l->builder, variable_type(l, var), state->slot, "");
+  return LLVMBuildLoad2(l->builder, variable_type(l, var), get_slot(l, var), "");
 }
 
 LLVMValueRef kj_get_variable(kj_lowering *l, const kj_tvar *var)
@@ -128,17 +136,16 @@ void kj_set_variable(kj_lowering *l, const kj_tvar *var, LLVMValueRef value)
 {
   if (var->is_narrow) value = kj_as_i32(l, value);
   if (var->is_slot) {
-    if (!var->is_narrow && kj_is_scalar(var->type)) value = kj_to_memory(l, var->type, value);
+    if (is_plain_slot(l, var)) value = kj_to_memory(l, var->type, value);
     kj_annotate_access(l, LLVMBuildStore(l->builder, value, l->target->slot_pointer(l, var)), KJ_OBJECT_UNKNOWN);
     return;
   }
-  kj_variable_state *state = state_of(l, var);
   if (is_register(var)) {
-    state->value = value;
+    state_of(l, var)->value = value;
+    kj_debug_value(l, var, value);
     return;
   }
-  if (!state->slot) state->slot = kj_alloca(l, variable_type(l, var), var->name);
-  LLVMBuildStore(l->builder, value, state->slot);
+  LLVMBuildStore(l->builder, value, get_slot(l, var));
 }
 
 static kj_array_value storage_array(kj_lowering *l, const kj_tvar *var)
@@ -147,8 +154,9 @@ static kj_array_value storage_array(kj_lowering *l, const kj_tvar *var)
   LLVMValueRef pointer = var->kind == KJ_V_SHARED  ? l->target->shared_pointer(l, var)
                          : var->kind == KJ_V_LOCAL ? l->target->local_pointer(l, var)
                                                    : kj_constant_pointer(l, var);
+  kj_debug_storage(l, var, pointer);
   if (info->is_static) return kj_static_array(l, var->type, pointer);
-  return (kj_array_value){ .type = var->type, .pointer = pointer, .strides = { kj_const64(l, 1) } };
+  return kj_dynamic_array(l, var, pointer);
 }
 
 kj_array_value kj_get_array(kj_lowering *l, const kj_tvar *var)
@@ -168,4 +176,5 @@ void kj_set_array(kj_lowering *l, const kj_tvar *var, const kj_array_value *arra
   kj_variable_state *state = state_of(l, var);
   state->array = KJ_NEW(l->c->arena, kj_array_value);
   *state->array = *array;
+  kj_debug_array(l, var, array);
 }

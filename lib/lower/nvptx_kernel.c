@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "lower/nvptx.h"
+#include "lower/nvptx_asm.h"
 #include "lower/nvptx_parts.h"
 
 enum { CALL_CONVENTION = 71, STATIC_SHARED_LIMIT = 48 * 1024, CONSTANT_LIMIT = 64 * 1024 };
@@ -28,6 +29,7 @@ static LLVMTypeRef parameter_type(kj_lowering *l, const kj_planned_parameter *p)
   switch (p->parameter.kind) {
   case KJ_PARAMETER_POINTER: return LLVMPointerTypeInContext(l->context, l->target->global_space);
   case KJ_PARAMETER_SCALAR: return kj_memory_type(l, p->type);
+  case KJ_PARAMETER_TENSOR_MAP: return l->pointer;
   case KJ_PARAMETER_FAILURE: return l->pointer;
   default: return p->parameter.size_bytes == 4 ? l->i32 : l->i64;
   }
@@ -36,12 +38,26 @@ static LLVMTypeRef parameter_type(kj_lowering *l, const kj_planned_parameter *p)
 static const char *parameter_name(kj_lowering *l, const kj_planned_parameter *p)
 {
   if (p->parameter.kind == KJ_PARAMETER_FAILURE) return "failure";
+  if (p->parameter.kind == KJ_PARAMETER_SHARED_OFFSET) return kj_format(l->c->arena, "shared%u_offset", p->parameter.argument);
+  if (p->parameter.kind == KJ_PARAMETER_SHARED_EXTENT) return kj_format(l->c->arena, "shared%u_extent%u", p->parameter.argument, p->parameter.dimension);
   const char *name = l->kernel->function->params.items[p->parameter.argument]->name;
   switch (p->parameter.kind) {
   case KJ_PARAMETER_EXTENT: return kj_format(l->c->arena, "%s_extent%u", name, p->parameter.dimension);
   case KJ_PARAMETER_STRIDE: return kj_format(l->c->arena, "%s_stride%u", name, p->parameter.dimension);
+  case KJ_PARAMETER_TENSOR_MAP: return kj_format(l->c->arena, "%s_map%u", name, p->parameter.dimension);
   default: return name;
   }
+}
+
+/* A constant of the grid: it is read where the parameters lie. */
+static void describe_map(kj_lowering *l, unsigned index)
+{
+  static const char constant[] = "nvvm.grid_constant";
+  LLVMTypeRef bytes = LLVMArrayType2(l->i8, KJ_MAP_BYTES);
+  LLVMAddAttributeAtIndex(l->function, index, LLVMCreateTypeAttribute(l->context, LLVMGetEnumAttributeKindForName("byval", 5), bytes));
+  LLVMAddAttributeAtIndex(l->function, index, LLVMCreateStringAttribute(l->context, constant, sizeof constant - 1, "", 0));
+  kj_add_attribute(l, l->function, index, "align", KJ_MAP_ALIGNMENT);
+  kj_add_attribute(l, l->function, index, "readonly", 0);
 }
 
 /* noalias holds for what nothing in the kernel writes only: LLVM lets noalias memory be unchanged across barriers. */
@@ -49,10 +65,11 @@ static void describe_parameter(kj_lowering *l, size_t i)
 {
   const kj_planned_parameter *p = &l->parameters.items[i];
   kj_add_attribute(l, l->function, param_index(i), "noundef", 0);
-  if (p->parameter.kind == KJ_PARAMETER_EXTENT) {
+  if (p->parameter.kind == KJ_PARAMETER_EXTENT || p->parameter.kind == KJ_PARAMETER_SHARED_EXTENT || p->parameter.kind == KJ_PARAMETER_SHARED_OFFSET) {
     unsigned bits = 8u * p->parameter.size_bytes;
     LLVMAddAttributeAtIndex(l->function, param_index(i), range_attribute(l, 0, (uint64_t)1 << (bits - 1), bits));
   }
+  if (p->parameter.kind == KJ_PARAMETER_TENSOR_MAP) describe_map(l, param_index(i));
   if (p->parameter.kind != KJ_PARAMETER_POINTER || !l->uses[p->parameter.argument].is_constant) return;
   kj_add_attribute(l, l->function, param_index(i), "noalias", 0);
   kj_add_attribute(l, l->function, param_index(i), "readonly", 0);
@@ -68,9 +85,9 @@ static void limit_launch(kj_lowering *l)
   else if (k->max_threads) add_text_attribute(l, "nvvm.maxntid", kj_format(arena, "%u,1,1", k->max_threads));
   bool has_size = is_block_known(k) || k->max_threads;
   if (k->min_blocks && has_size) add_text_attribute(l, "nvvm.minctasm", kj_format(arena, "%u", k->min_blocks));
-  const kj_attribute *registers = kj_get_attribute(&k->function->attributes, KJ_ATTRIBUTE_MAX_REGISTERS);
-  if (registers && registers->values.items[0]->kind == KJ_EXPR_INT)
-    add_text_attribute(l, "nvvm.maxnreg", kj_format(arena, "%d", (int)registers->values.items[0]->integer));
+  if (k->max_registers) add_text_attribute(l, "nvvm.maxnreg", kj_format(arena, "%u", k->max_registers));
+  if (k->cluster[0]) add_text_attribute(l, "nvvm.cluster_dim", kj_format(arena, "%u,%u,%u", k->cluster[0], k->cluster[1], k->cluster[2]));
+  else if (k->max_cluster) add_text_attribute(l, "nvvm.maxclusterrank", kj_format(arena, "%u", k->max_cluster));
 }
 
 static void begin_kernel(kj_lowering *l)
@@ -91,6 +108,14 @@ static void begin_kernel(kj_lowering *l)
     describe_parameter(l, i);
   }
   kj_begin_body(l);
+  if (!l->c->request->signature->is_programmatic) return;
+  enum { PROGRAMMATIC_FROM = 90 };
+  if (l->c->request->target.arch < PROGRAMMATIC_FROM)
+    kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED, "programmatic launches need sm_%d, the target is sm_%u", PROGRAMMATIC_FROM,
+            l->c->request->target.arch);
+  /* The next launch may be prepared from now on; this one waits until all before it has ended and what it wrote can be seen. */
+  kj_intrinsic(l, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0, NULL, 0);
+  kj_intrinsic(l, "llvm.nvvm.griddepcontrol.wait", NULL, 0, NULL, 0);
 }
 
 /* Alignment is said of parameters only where the code makes use of it, so that other kernels take any address. */
@@ -160,6 +185,12 @@ static LLVMValueRef position(kj_lowering *l, kj_builtin_id id, uint32_t dimensio
   case KJ_BUILTIN_GRID_DIM: return grid_size(l, dimension);
   case KJ_BUILTIN_THREAD_RANK: return thread_rank(l);
   case KJ_BUILTIN_WARP_RANK: return LLVMBuildLShr(l->builder, thread_rank(l), kj_const32(l, 5), "");
+  case KJ_BUILTIN_CLUSTER_IDX:
+  case KJ_BUILTIN_CLUSTER_DIM:
+  case KJ_BUILTIN_CLUSTER_GRID_DIM:
+  case KJ_BUILTIN_CLUSTER_BLOCK_IDX:
+  case KJ_BUILTIN_CLUSTER_RANK:
+  case KJ_BUILTIN_CLUSTER_SIZE: return kj_nvptx_cluster_position(l, id, dimension);
   default: return read_register(l, "llvm.nvvm.read.ptx.sreg.laneid", 0, 32);
   }
 }
@@ -175,40 +206,44 @@ static uint64_t element_count(const kj_type_info *info)
 
 static unsigned alignment_of(kj_lowering *l, const kj_tvar *var, const kj_type_info *info, unsigned least)
 {
-  unsigned size = kj_scalar_bytes(l, info->element), alignment = var->alignment > size ? var->alignment : size;
+  unsigned own = kj_type_alignment(l, info->element), alignment = var->alignment > own ? var->alignment : own;
   return alignment > least ? alignment : least;
 }
 
-static LLVMValueRef add_shared(kj_lowering *l, const kj_tvar *var, LLVMTypeRef type, unsigned alignment, bool is_dynamic)
+static LLVMValueRef add_shared(kj_lowering *l, const kj_tvar *var, LLVMTypeRef type, unsigned alignment)
 {
   LLVMValueRef global = LLVMAddGlobalInAddressSpace(l->module, type, var->name, l->target->shared_space);
   LLVMSetAlignment(global, alignment);
-  LLVMSetLinkage(global, is_dynamic ? LLVMExternalLinkage : LLVMInternalLinkage);
-  if (!is_dynamic) LLVMSetInitializer(global, LLVMGetUndef(type));
+  LLVMSetLinkage(global, LLVMInternalLinkage);
+  LLVMSetInitializer(global, LLVMGetUndef(type));
   ((kj_tvar *)var)->lowered = global;
   return global;
 }
 
-static LLVMValueRef add_dynamic_shared(kj_lowering *l, const kj_tvar *var, const kj_type_info *info)
+/* One symbol for all of it: every symbol without a size starts at the same address. */
+static LLVMValueRef dynamic_shared(kj_lowering *l)
 {
-  l->uses_dynamic_shared = true;
-  l->dynamic_shared_element_bytes = kj_scalar_bytes(l, info->element);
-  return add_shared(l, var, LLVMArrayType2(kj_memory_type(l, info->element), 0), alignment_of(l, var, info, 16), true);
+  static const char name[] = "kjit_dynamic_shared";
+  LLVMValueRef known = LLVMGetNamedGlobal(l->module, name);
+  if (known) return known;
+  LLVMValueRef global = LLVMAddGlobalInAddressSpace(l->module, LLVMArrayType2(l->i8, 0), name, l->target->shared_space);
+  LLVMSetAlignment(global, l->dynamic_alignment);
+  return global;
 }
 
 static LLVMValueRef shared_pointer(kj_lowering *l, const kj_tvar *var)
 {
   if (var->lowered) return var->lowered;
   const kj_type_info *info = kj_type(l->c->types, var->type);
-  if (!info->is_static) return add_dynamic_shared(l, var, info);
+  if (kj_is_dynamic_shared(l, var)) {
+    LLVMValueRef offset = kj_dynamic_offset(l, var), base = dynamic_shared(l);
+    return LLVMIsNull(offset) ? base : LLVMBuildInBoundsGEP2(l->builder, l->i8, base, &offset, 1, "");
+  }
   uint64_t bytes = element_count(info) * kj_scalar_bytes(l, info->element);
   unsigned alignment = alignment_of(l, var, info, bytes >= 16 ? 16 : 1);
   uint64_t end = (l->shared_bytes + (uint64_t)alignment - 1) / alignment * alignment + bytes;
-  if (bytes > STATIC_SHARED_LIMIT || end > STATIC_SHARED_LIMIT)
-    kj_fail(l->c, var->location, KJIT_ERROR_UNSUPPORTED, "shared arrays of %llu bytes; a kernel has at most %d bytes of static shared memory",
-            (unsigned long long)end, STATIC_SHARED_LIMIT);
   l->shared_bytes = (uint32_t)end;
-  return add_shared(l, var, LLVMArrayType2(kj_memory_type(l, info->element), element_count(info)), alignment, false);
+  return add_shared(l, var, LLVMArrayType2(kj_memory_type(l, info->element), element_count(info)), alignment);
 }
 
 static LLVMValueRef local_pointer(kj_lowering *l, const kj_tvar *var)
@@ -254,6 +289,17 @@ static void lower_range(kj_lowering *l, const kj_tstmt *stmt)
   kj_lower_strided_range(l, stmt, rank, count);
 }
 
+/* ---- recursion ---- */
+
+/* Of local memory. */
+static LLVMValueRef stack_pointer(kj_lowering *l)
+{
+  static const char text[] = "stacksave.u64 $0;", constraints[] = "=l";
+  LLVMTypeRef type = LLVMFunctionType(l->i64, NULL, 0, false);
+  LLVMValueRef assembly = LLVMGetInlineAsm(type, text, sizeof text - 1, constraints, sizeof constraints - 1, true, false, LLVMInlineAsmDialectATT, false);
+  return LLVMBuildCall2(l->builder, type, assembly, NULL, 0, "");
+}
+
 /* ---- failing threads ---- */
 
 /* A thread that has exited no longer counts at barriers. */
@@ -271,6 +317,7 @@ const kj_lower_target kj_nvptx_lowering_target = {
   .global_space = 1,
   .shared_space = 3,
   .constant_space = 4,
+  .most_static_shared_bytes = STATIC_SHARED_LIMIT,
   .most_constant_bytes = CONSTANT_LIMIT,
   .device_scope = "device",
   .block_scope = "block",
@@ -281,10 +328,14 @@ const kj_lower_target kj_nvptx_lowering_target = {
   .local_pointer = local_pointer,
   .dynamic_shared_bytes = dynamic_shared_bytes,
   .range = lower_range,
+  .recursion_bytes = KJ_RECURSION_BYTES,
+  .stack_pointer = stack_pointer,
+  .print = kj_nvptx_print,
   .leave_kernel = leave_kernel,
   .thread_context = thread_context,
   .use_thread_context = use_thread_context,
   .barrier = kj_nvptx_barrier,
+  .special = kj_nvptx_special,
   .barrier_reduce = kj_nvptx_barrier_reduce,
   .hinted_load = kj_nvptx_hinted_load,
   .hinted_store = kj_nvptx_hinted_store,
@@ -293,6 +344,8 @@ const kj_lower_target kj_nvptx_lowering_target = {
   .nanosleep = kj_nvptx_nanosleep,
   .scoped_atomic = kj_nvptx_scoped_atomic,
   .adds_small_float = kj_nvptx_adds_small_float,
+  .has_brain_arithmetic = kj_nvptx_has_brain_arithmetic,
+  .has_half_fma = kj_nvptx_has_half_fma,
   .syncwarp = kj_nvptx_syncwarp,
   .fence = kj_nvptx_fence,
   .shuffle = kj_nvptx_shuffle,

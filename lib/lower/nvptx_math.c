@@ -91,9 +91,45 @@ static LLVMValueRef call_sincos(kj_lowering *l, LLVMValueRef x, LLVMTypeRef resu
   return LLVMBuildInsertValue(l->builder, both, cosine, 1, "");
 }
 
+/* libdevice's recurrence overflows for small x, which gives NaN: there the first term of the series, (x / 2)^n / n!, is exact enough. */
+static LLVMValueRef call_jn(kj_lowering *l, LLVMValueRef *args, LLVMTypeRef type)
+{
+  LLVMBuilderRef b = l->builder;
+  bool is_float = type == l->f32;
+  LLVMValueRef limit = LLVMConstReal(type, is_float ? 0x1p-10 : 0x1p-26), n = LLVMBuildSIToFP(b, args[0], type, "");
+  LLVMValueRef is_small = LLVMBuildFCmp(b, LLVMRealOLT, kj_intrinsic1(l, "llvm.fabs", args[1]), limit, "");
+  LLVMValueRef is_high = LLVMBuildICmp(b, LLVMIntSGT, args[0], kj_const32(l, 1), "");
+  LLVMBasicBlockRef series = kj_new_block(l, "series"), recurrence = kj_new_block(l, "recurrence"), end = kj_new_block(l, "jn");
+  LLVMBuildCondBr(b, LLVMBuildAnd(b, is_small, is_high, ""), series, recurrence);
+  kj_move_to(l, series);
+  LLVMValueRef base[] = { LLVMBuildFMul(b, args[1], LLVMConstReal(type, 0.5), ""), n }, next = LLVMBuildFAdd(b, n, LLVMConstReal(type, 1), "");
+  LLVMValueRef power = call_one(l, "pow", base, 2, type), factorial = call_one(l, "tgamma", &next, 1, type);
+  LLVMValueRef values[] = { LLVMBuildFDiv(b, power, factorial, ""), NULL };
+  LLVMBasicBlockRef from[] = { LLVMGetInsertBlock(b), NULL };
+  LLVMBuildBr(b, end);
+  kj_move_to(l, recurrence);
+  values[1] = call_one(l, "jn", args, 2, type);
+  from[1] = LLVMGetInsertBlock(b);
+  LLVMBuildBr(b, end);
+  kj_move_to(l, end);
+  LLVMValueRef value = LLVMBuildPhi(b, type, "");
+  LLVMAddIncoming(value, values, from, 2);
+  return value;
+}
+
+/* libdevice gives the infinity of -0 the sign of a pole that C does not know. */
+static LLVMValueRef call_yn(kj_lowering *l, LLVMValueRef *args, LLVMTypeRef type)
+{
+  LLVMValueRef is_zero = LLVMBuildFCmp(l->builder, LLVMRealOEQ, args[1], LLVMConstNull(type), "");
+  LLVMValueRef positive[] = { args[0], LLVMBuildSelect(l->builder, is_zero, LLVMConstNull(type), args[1], "") };
+  return call_one(l, "yn", positive, 2, type);
+}
+
 LLVMValueRef kj_nvptx_math(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count, LLVMTypeRef result)
 {
-  return strcmp(name, "sincos") == 0 ? call_sincos(l, args[0], result) : call_one(l, name, args, count, result);
+  if (strcmp(name, "sincos") == 0) return call_sincos(l, args[0], result);
+  if (strcmp(name, "jn") == 0) return call_jn(l, args, result);
+  return strcmp(name, "yn") == 0 ? call_yn(l, args, result) : call_one(l, name, args, count, result);
 }
 
 LLVMValueRef kj_nvptx_native(kj_lowering *l, const char *name, uint32_t least_arch, LLVMValueRef *args, unsigned count)
@@ -133,3 +169,8 @@ LLVMValueRef kj_nvptx_integer_abs(kj_lowering *l, LLVMValueRef x)
 /* LLVM stores the low 16 bits of a float's bits as st.b16 of the float's register, for which ptxas 13.0 converts the float to an integer: a move in between makes it an
  * integer's register. */
 LLVMValueRef kj_nvptx_float_bits(kj_lowering *l, LLVMValueRef bits) { return opaque(l, "mov.b32 $0, $1;", "mov.b64 $0, $1;", bits); }
+
+/* sm_80 has fma on bf16, of which LLVM makes sums and products with one rounding; sm_90 has all of them. */
+bool kj_nvptx_has_brain_arithmetic(kj_lowering *l) { return l->c->request->target.arch >= 80; }
+
+bool kj_nvptx_has_half_fma(kj_lowering *l, kjit_type type) { return type == KJIT_F16 || l->c->request->target.arch >= 80; }

@@ -15,6 +15,8 @@ LLVMValueRef kj_nvptx_activemask(kj_lowering *l);
 
 /* nvptx_atomic.c */
 LLVMValueRef kj_nvptx_scoped_atomic(kj_lowering *l, const char *op, kjit_type type, const char *scope, LLVMValueRef pointer, LLVMValueRef value);
+bool kj_nvptx_has_brain_arithmetic(kj_lowering *l);
+bool kj_nvptx_has_half_fma(kj_lowering *l, kjit_type type);
 bool kj_nvptx_adds_small_float(kj_lowering *l, kjit_type type);
 
 /* nvptx_memory.c */
@@ -23,6 +25,9 @@ void kj_nvptx_hinted_store(kj_lowering *l, const char *hint, LLVMValueRef pointe
 void kj_nvptx_prefetch(kj_lowering *l, const char *level, LLVMValueRef pointer);
 LLVMValueRef kj_nvptx_clock(kj_lowering *l, const char *name);
 void kj_nvptx_nanosleep(kj_lowering *l, LLVMValueRef duration);
+
+/* nvptx_print.c */
+void kj_nvptx_print(kj_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words);
 
 /* nvptx_math.c */
 LLVMValueRef kj_nvptx_math(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count, LLVMTypeRef result);

@@ -16,6 +16,7 @@ typedef struct planner {
   uint64_t ***sources;   /* [instance][variable]; NULL: none */
   uint64_t **results;    /* [instance] */
   bool *scalars;         /* by argument: read by the kernel */
+  bool writes_anywhere;  /* through a pointer */
   bool changed;
 } planner;
 
@@ -91,6 +92,12 @@ static void add_sources(planner *p, const kj_texpr *expr, uint64_t *set)
   case KJ_T_VAR: unite(p, set, p->sources[p->instance->id][expr->var->index]); return;
   case KJ_T_VIEW: add_view_sources(p, expr, set); return;
   case KJ_T_ITEM: add_sources(p, expr->x, set); return;
+  case KJ_T_MEMBER: { /* static extents */
+    uint64_t *from = new_set(p);
+    add_sources(p, expr->x, from);
+    add_objects(p, set, from);
+    return;
+  }
   case KJ_T_CALL: unite(p, set, p->results[expr->instance->id]); return;
   case KJ_T_COND:
     add_sources(p, expr->y, set);
@@ -178,6 +185,12 @@ static void mark_access(planner *p, const kj_texpr *array, size_t index_count, a
   }
 }
 
+/* Where pointers lead is not known: a store through one may be to any argument. */
+static void note_pointed(planner *p, const kj_texpr *array)
+{
+  if (info_of(p, array->type)->space == KJ_SPACE_GENERIC) p->writes_anywhere = true;
+}
+
 /* Where a view starts. */
 static void mark_start(planner *p, const kj_texpr *view)
 {
@@ -188,11 +201,51 @@ static void mark_start(planner *p, const kj_texpr *view)
   }
 }
 
+/* A function of the host gets all of an array, and does with it what its type allows. */
+static void mark_handed_out(planner *p, const kj_texpr *call)
+{
+  for (size_t i = 0; i < call->args.count; i++) {
+    const kj_texpr *array = call->args.items[i];
+    const kj_type_info *info = info_of(p, call->instance->params.items[i]->type);
+    if (info->class_ == KJ_CLASS_POINTER && !info->read_only) p->writes_anywhere = true;
+    if (!kj_is_array_type(p->l, array->type)) continue;
+    mark_access(p, array, info->rank, ACCESS_READ);
+    if (!info->read_only) mark_access(p, array, info->rank, ACCESS_WRITE);
+    mark_checked(p, array);
+  }
+}
+
+static bool is_same_map(const kj_tensor_map *a, const kj_tensor_map *b) { return memcmp(a, b, sizeof *a) == 0; }
+
+static void add_map(planner *p, const kj_texpr *copy, kj_tensor_map map)
+{
+  kj_lowering *l = p->l;
+  for (size_t i = 0; i < l->tensor_maps.count; i++)
+    if (is_same_map(&l->tensor_maps.items[i], &map)) return;
+  if (l->tensor_maps.count == KJ_MOST_MAPS)
+    kj_fail(l->c, copy->location, KJIT_ERROR_UNSUPPORTED, "a kernel has at most %d kinds of tensor copies", KJ_MOST_MAPS);
+  KJ_PUSH(l->c->arena, &l->tensor_maps, map);
+}
+
+/* On a GPU the map says where the array lies and how far it goes; elsewhere the copy asks. */
+static void mark_tensor_copy(planner *p, const kj_texpr *copy)
+{
+  bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE, has_maps = p->l->c->request->target.kind == KJ_TARGET_NVPTX;
+  const uint64_t *set = sources_of(p, is_store ? copy->x : copy->y->x);
+  kj_tensor_map map = kj_describe_map(p->l, copy);
+  for (uint32_t d = 0; d < map.rank && !has_maps; d++) mark_dimension(p, set, d, true);
+  for (uint32_t a = 0; has_maps && a < p->signature->count; a++) {
+    map.argument = (uint16_t)a;
+    if (has_bit(set + objects_of(p), a)) add_map(p, copy, map);
+  }
+}
+
 static void mark_expr(void *data, kj_texpr **at)
 {
   planner *p = data;
   const kj_texpr *expr = *at;
-  bool has_subscript = expr->kind == KJ_T_LOAD || expr->kind == KJ_T_VIEW || (expr->kind == KJ_T_BUILTIN && (expr->builtin->flags & KJ_PLACE));
+  bool has_subscript =
+    expr->kind == KJ_T_LOAD || expr->kind == KJ_T_VIEW || expr->kind == KJ_T_ADDRESS || (expr->kind == KJ_T_BUILTIN && (expr->builtin->flags & KJ_PLACE));
   if (expr->is_checked && has_subscript) mark_checked(p, expr->x);
   switch (expr->kind) {
   case KJ_T_VAR:
@@ -200,10 +253,19 @@ static void mark_expr(void *data, kj_texpr **at)
     return;
   case KJ_T_LOAD: mark_access(p, expr->x, expr->args.count, ACCESS_READ); return;
   case KJ_T_VIEW: mark_start(p, expr); return;
+  case KJ_T_ADDRESS: /* whoever has it may do anything */
+    mark_access(p, expr->x, expr->args.count, ACCESS_READ);
+    if (!info_of(p, expr->type)->read_only) mark_access(p, expr->x, expr->args.count, ACCESS_WRITE);
+    return;
   case KJ_T_EXTENT: mark_dimension(p, sources_of(p, expr->x), expr->dimension, true); return;
   case KJ_T_STRIDE: mark_dimension(p, sources_of(p, expr->x), expr->dimension, false); return;
+  case KJ_T_CALL:
+    if (expr->instance->function->is_extern) mark_handed_out(p, expr);
+    return;
   case KJ_T_BUILTIN:
+    if (kj_is_tensor_copy(expr)) mark_tensor_copy(p, expr);
     if (expr->builtin->flags & KJ_PLACE) mark_access(p, expr->x, expr->indices.count, ACCESS_ATOMIC);
+    if (expr->builtin->flags & KJ_PLACE) note_pointed(p, expr->x);
     if (expr->builtin->flags & KJ_READS) mark_access(p, expr->x, expr->indices.count, ACCESS_READ);
     return;
   default: return;
@@ -214,6 +276,7 @@ static void mark_stmt(void *data, kj_tstmt *stmt)
 {
   if (stmt->kind == KJ_TS_STORE && stmt->is_checked) mark_checked(data, stmt->array);
   if (stmt->kind == KJ_TS_STORE) mark_access(data, stmt->array, stmt->indices.count, ACCESS_WRITE);
+  if (stmt->kind == KJ_TS_STORE) note_pointed(data, stmt->array);
 }
 
 static void walk_instances(planner *p, void (*visit_stmt)(void *, kj_tstmt *), void (*visit_expr)(void *, kj_texpr **))
@@ -254,7 +317,8 @@ static void find_constant_arguments(planner *p)
 {
   kj_argument_use *uses = p->l->uses;
   for (uint32_t a = 0; a < p->signature->count; a++) {
-    bool is_constant = uses[a].is_read && !uses[a].is_written, relied = false;
+    /* What waits for the launch before it must not load before it has waited: invariant loads go anywhere. */
+    bool is_constant = uses[a].is_read && !uses[a].is_written && !p->signature->is_programmatic && !p->writes_anywhere, relied = false;
     for (uint32_t b = 0; b < p->signature->count; b++) {
       if (b == a || !uses[b].is_written) continue;
       is_constant = is_constant && relation(p->signature, a, b) == KJ_RELATION_DISJOINT;
@@ -278,14 +342,63 @@ static void add_parameter(kj_lowering *l, int kind, uint32_t argument, uint32_t 
   l->parameter_bytes = offset + size;
 }
 
+/* The parts of a value one by one, each at its natural alignment, whatever the alignment of the whole. */
+static void plan_value(kj_lowering *l, uint32_t argument, kjit_type type, uint32_t from)
+{
+  bool is_whole = kj_type(l->c->types, type)->class_ == KJ_CLASS_POINTER || !kj_is_composed_type(l, type);
+  if (is_whole) {
+    add_parameter(l, KJ_PARAMETER_SCALAR, argument, 0, kj_scalar_bytes(l, type), type);
+    l->parameters.items[l->parameters.count - 1].parameter.part = 1 + from;
+    return;
+  }
+  uint32_t count = kj_part_count(l, type);
+  for (uint32_t i = 0; i < count; i++) {
+    kj_component part = kj_get_part_info(l, type, i);
+    plan_value(l, argument, part.type, from + part.offset_bytes);
+  }
+}
+
+static void plan_scalar(kj_lowering *l, uint32_t argument, kjit_type type)
+{
+  if (kj_is_composed_type(l, type) && kj_type(l->c->types, type)->class_ != KJ_CLASS_POINTER) plan_value(l, argument, type, 0);
+  else add_parameter(l, KJ_PARAMETER_SCALAR, argument, 0, kj_scalar_bytes(l, type), type);
+}
+
+/* What every GPU and driver takes. */
+enum { MOST_PARAMETER_BYTES = 4000 };
+
+static void check_size(kj_lowering *l, uint32_t argument)
+{
+  const kj_decl *param = l->kernel->function->params.items[argument];
+  if (l->parameter_bytes > MOST_PARAMETER_BYTES)
+    kj_fail(l->c, param->location, KJIT_ERROR_UNSUPPORTED,
+            "the parameters up to `%s` take %u bytes; a kernel has at most %d: hand large values over in an array", param->name, l->parameter_bytes,
+            MOST_PARAMETER_BYTES);
+}
+
 static void plan_array(kj_lowering *l, uint32_t argument, const kj_type_info *info, uint32_t index_bytes)
 {
   const kj_argument_use *use = &l->uses[argument];
-  if (use->is_read || use->is_written) add_parameter(l, KJ_PARAMETER_POINTER, argument, 0, 8, KJIT_VOID);
+  bool is_shown = kj_shows_variables(l);
+  if (use->is_read || use->is_written || is_shown) add_parameter(l, KJ_PARAMETER_POINTER, argument, 0, 8, KJIT_VOID);
   for (uint32_t d = 0; d < info->rank; d++)
-    if (use->extents[d]) add_parameter(l, KJ_PARAMETER_EXTENT, argument, d, index_bytes, KJIT_VOID);
+    if (use->extents[d] || is_shown) add_parameter(l, KJ_PARAMETER_EXTENT, argument, d, index_bytes, KJIT_VOID);
   for (uint32_t d = 0; d < info->rank; d++)
-    if (use->strides[d]) add_parameter(l, KJ_PARAMETER_STRIDE, argument, d, index_bytes, KJIT_VOID);
+    if (use->strides[d] || (is_shown && !kj_is_unit_stride(info, d))) add_parameter(l, KJ_PARAMETER_STRIDE, argument, d, index_bytes, KJIT_VOID);
+}
+
+static void plan_maps(kj_lowering *l)
+{
+  for (size_t i = 0; i < l->tensor_maps.count; i++) {
+    uint32_t offset = (l->parameter_bytes + KJ_MAP_ALIGNMENT - 1) / KJ_MAP_ALIGNMENT * KJ_MAP_ALIGNMENT;
+    kj_planned_parameter planned = { .parameter = { .kind = KJ_PARAMETER_TENSOR_MAP,
+                                                    .argument = l->tensor_maps.items[i].argument,
+                                                    .dimension = (uint8_t)i,
+                                                    .size_bytes = KJ_MAP_BYTES,
+                                                    .offset = offset } };
+    KJ_PUSH(l->c->arena, &l->parameters, planned);
+    l->parameter_bytes = offset + KJ_MAP_BYTES;
+  }
 }
 
 static bool has_index_parameter(kj_lowering *l)
@@ -300,14 +413,17 @@ void kj_plan_parameters(kj_lowering *l)
   const kj_signature *signature = l->c->request->signature;
   planner p = { .l = l, .signature = signature };
   l->uses = KJ_NEW_ARRAY(l->c->arena, kj_argument_use, signature->count + 1);
+  if (l->c->request->symbol) return; /* C's own parameters, see abi.c */
   find_uses(&p);
   find_constant_arguments(&p);
   for (uint32_t a = 0; a < signature->count; a++) {
     const kj_argument *argument = &signature->arguments[a];
     if (argument->kind == KJ_ARGUMENT_ARRAY) plan_array(l, a, info_of(&p, argument->type), signature->offsets32 ? 4 : 8);
     bool is_scalar = argument->kind == KJ_ARGUMENT_VALUE || argument->kind == KJ_ARGUMENT_NUMBER;
-    if (is_scalar && p.scalars[a]) add_parameter(l, KJ_PARAMETER_SCALAR, a, 0, kj_scalar_bytes(l, argument->type), argument->type);
+    if (is_scalar && (p.scalars[a] || kj_shows_variables(l))) plan_scalar(l, a, argument->type);
+    check_size(l, a);
   }
+  plan_maps(l);
   if (signature->offsets32 && has_index_parameter(l)) l->c->used_offsets32 = true;
 }
 
@@ -329,9 +445,42 @@ static char *describe_facts(const kj_compilation *c)
   return kj_take_text(&buffer);
 }
 
+static bool has_local_array(const kj_compilation *c)
+{
+  for (size_t i = 0; i < c->instances.count; i++)
+    for (size_t k = 0; k < c->instances.items[i]->locals.count; k++)
+      if (c->instances.items[i]->locals.items[k]->kind == KJ_V_LOCAL) return true;
+  return false;
+}
+
+/* The compiler's own are the last ones. */
+static size_t count_planned(const kj_lowering *l)
+{
+  size_t count = l->parameters.count;
+  while (count && l->parameters.items[count - 1].parameter.kind >= KJ_PARAMETER_FAILURE) count--;
+  return count;
+}
+
+/* What the frames that do not repeat may take: local arrays, each once. */
+static uint32_t measure_locals(kj_lowering *l)
+{
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < l->c->instances.count; i++) {
+    const kj_tvars *locals = &l->c->instances.items[i]->locals;
+    for (size_t k = 0; k < locals->count; k++) {
+      if (locals->items[k]->kind != KJ_V_LOCAL) continue;
+      const kj_type_info *info = kj_type(l->c->types, locals->items[k]->type);
+      uint64_t size = kj_scalar_bytes(l, info->element);
+      for (uint32_t d = 0; d < info->rank; d++) size *= (uint64_t)info->extents[d];
+      bytes += (size + 15) / 16 * 16;
+    }
+  }
+  return (uint32_t)((bytes + 1023) / 1024 * 1024);
+}
+
 bool kj_describe_code(kj_lowering *l, kj_code *code)
 {
-  size_t count = l->parameters.count - l->kernel->may_fail; /* the last one is not of the plan */
+  size_t count = count_planned(l);
   code->parameters = malloc((count + 1) * sizeof *code->parameters);
   code->facts = describe_facts(l->c);
   code->entry = strdup(l->kernel->symbol);
@@ -340,6 +489,12 @@ bool kj_describe_code(kj_lowering *l, kj_code *code)
     code->failures = kj_take_text(&l->failures);
     code->failure_offset = l->failure_offset;
   }
+  if (l->has_print) {
+    kj_append_text(&l->prints, "");
+    code->prints = kj_take_text(&l->prints);
+    code->print_offset = l->print_offset;
+    if (!code->prints) return false;
+  }
   if (!code->parameters || !code->facts || !code->entry || (l->kernel->may_fail && !code->failures)) return false;
   for (size_t i = 0; i < count; i++) code->parameters[i] = l->parameters.items[i].parameter;
   code->parameter_count = (uint32_t)count;
@@ -347,8 +502,23 @@ bool kj_describe_code(kj_lowering *l, kj_code *code)
   code->static_shared_bytes = l->shared_bytes;
   code->uses_dynamic_shared = l->uses_dynamic_shared;
   code->dynamic_shared_element_bytes = l->dynamic_shared_element_bytes;
+  code->dynamic_shared_alignment = l->dynamic_shared_alignment;
+  memcpy(code->own_shared_need, l->c->own_shared_need, sizeof code->own_shared_need);
+  code->fixed_shared_bytes = l->fixed_shared_bytes;
+  code->is_watched = l->c->has_watched;
+  code->uses_local = l->has_print || l->failure_count || l->pending.count || has_local_array(l->c);
+  code->shared_array_count = l->shared_array_count;
+  memcpy(code->shared_arrays, l->shared_arrays, sizeof code->shared_arrays);
   code->is_range_only = l->c->is_range_only;
   code->elements_a_thread = l->c->elements_a_thread;
+  code->has_debug = l->debug != NULL;
   code->max_threads = l->kernel->max_threads;
+  code->is_cooperative = l->c->is_cooperative;
+  code->cpu_parts = l->c->cpu_parts;
+  code->tensor_map_count = (uint32_t)l->tensor_maps.count;
+  for (size_t i = 0; i < l->tensor_maps.count; i++) code->tensor_maps[i] = l->tensor_maps.items[i];
+  memcpy(code->cluster, l->kernel->cluster, sizeof code->cluster);
+  code->result = l->kernel->result;
+  code->stack_bytes = l->has_recursion ? KJ_STACK_BYTES + measure_locals(l) : 0;
   return true;
 }

@@ -1,5 +1,6 @@
 /* Statements: a table by kind. What follows a break, continue or return in its list is dead and not lowered. */
 #include "lower/lower.h"
+#include "native/watch.h"
 
 static void lower_assign(kj_lowering *l, const kj_tstmt *stmt)
 {
@@ -18,7 +19,12 @@ static void lower_store(kj_lowering *l, const kj_tstmt *stmt)
   LLVMValueRef value = kj_lower_expr(l, stmt->value);
   kj_array_value array = kj_lower_array(l, stmt->array);
   LLVMValueRef pointer = kj_checked_pointer(l, &array, &stmt->indices, stmt->is_checked);
+  if (stmt->is_watched) kj_watch_access_at(l, stmt->location, &array, pointer, KJ_WATCH_WRITE);
+  LLVMBasicBlockRef behind = kj_skip_if_bad(l);
   kj_store_element(l, &array, pointer, value, kj_element_alignment(l, &array, &stmt->indices));
+  if (!behind) return;
+  kj_branch(l, behind);
+  kj_move_to(l, behind);
 }
 
 static void lower_evaluate(kj_lowering *l, const kj_tstmt *stmt) { kj_lower_expr(l, stmt->value); }
@@ -97,12 +103,18 @@ static void (*const lower_by_kind[])(kj_lowering *, const kj_tstmt *) = {
   [KJ_TS_RETURN] = lower_return,     [KJ_TS_THREADS] = lower_of_target,
   [KJ_TS_WARP] = lower_of_target,    [KJ_TS_BARRIER_REDUCE] = lower_of_target,
   [KJ_TS_ONCE] = lower_once,         [KJ_TS_LEAVE] = lower_leave,
-  [KJ_TS_FAIL] = kj_lower_fail,
+  [KJ_TS_FAIL] = kj_lower_fail,      [KJ_TS_PRINT] = kj_lower_print,
 };
 
-void kj_lower_stmt(kj_lowering *l, const kj_tstmt *stmt) { lower_by_kind[stmt->kind](l, stmt); }
+void kj_lower_stmt(kj_lowering *l, const kj_tstmt *stmt)
+{
+  if (stmt->kind != KJ_TS_THREADS) kj_debug_statement(l, stmt->location); /* its statements have places of their own */
+  lower_by_kind[stmt->kind](l, stmt);
+}
 
 void kj_lower_stmts(kj_lowering *l, const kj_tstmts *stmts)
 {
+  kj_debug_block block = kj_begin_debug_block(l, stmts);
   for (size_t i = 0; i < stmts->count && !kj_is_terminated(l); i++) kj_lower_stmt(l, stmts->items[i]);
+  kj_end_debug_block(l, &block);
 }

@@ -11,7 +11,10 @@ uint32_t kj_scalar_bytes(kj_lowering *l, kjit_type type)
 
 bool kj_is_float_type(kj_lowering *l, kjit_type type) { return type == KJ_WEAK_FLOAT || (kj_is_scalar(type) && info_of(l, type)->class_ == KJ_CLASS_FLOAT); }
 bool kj_is_signed_type(kj_lowering *l, kjit_type type) { return type == KJ_WEAK_INT || (kj_is_scalar(type) && info_of(l, type)->class_ == KJ_CLASS_SIGNED); }
-bool kj_is_array_type(kj_lowering *l, kjit_type type) { return !kj_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_ARRAY; }
+bool kj_is_array_type(kj_lowering *l, kjit_type type)
+{
+  return !kj_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_ARRAY && info_of(l, type)->space != KJ_SPACE_VALUE;
+}
 bool kj_is_tuple_type(kj_lowering *l, kjit_type type) { return !kj_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_TUPLE; }
 
 unsigned kj_address_space(kj_lowering *l, kj_space space)
@@ -20,7 +23,9 @@ unsigned kj_address_space(kj_lowering *l, kj_space space)
   case KJ_SPACE_GLOBAL: return l->target->global_space;
   case KJ_SPACE_SHARED: return l->target->shared_space;
   case KJ_SPACE_CONST: return l->target->constant_space;
-  case KJ_SPACE_LOCAL: return 0;
+  case KJ_SPACE_LOCAL:
+  case KJ_SPACE_GENERIC:
+  case KJ_SPACE_VALUE: return 0;
   }
   return 0;
 }
@@ -29,6 +34,7 @@ static LLVMTypeRef integer_type(kj_lowering *l, uint32_t bytes) { return bytes =
 
 LLVMTypeRef kj_memory_type(kj_lowering *l, kjit_type type)
 {
+  if (kj_is_composed_type(l, type)) return kj_composed_memory_type(l, type);
   switch (type) {
   case KJ_WEAK_FLOAT:
   case KJIT_F64: return l->f64;
@@ -54,6 +60,7 @@ LLVMTypeRef kj_register_type(kj_lowering *l, kjit_type type)
 {
   if (type == KJIT_BOOL) return l->i1;
   if (type == KJIT_VOID) return l->void_;
+  if (kj_is_composed_type(l, type)) return kj_composed_register_type(l, type);
   if (kj_is_weak(type) || kj_is_scalar(type)) return kj_memory_type(l, type);
   const kj_type_info *info = info_of(l, type);
   if (info->class_ == KJ_CLASS_ARRAY) return packed_array_type(l, info);
@@ -116,14 +123,20 @@ kj_array_value kj_static_array(kj_lowering *l, kjit_type type, LLVMValueRef poin
 
 /* ---- forms of scalars ---- */
 
+static bool is_bool(kj_lowering *l, kjit_type type)
+{
+  if (kj_is_weak(type)) return false;
+  return type == KJIT_BOOL || (info_of(l, type)->class_ == KJ_CLASS_VECTOR && info_of(l, type)->element == KJIT_BOOL);
+}
+
 LLVMValueRef kj_to_memory(kj_lowering *l, kjit_type type, LLVMValueRef value)
 {
-  return type == KJIT_BOOL ? LLVMBuildZExt(l->builder, value, l->i8, "") : value;
+  return is_bool(l, type) ? LLVMBuildZExt(l->builder, value, kj_memory_type(l, type), "") : value;
 }
 
 LLVMValueRef kj_from_memory(kj_lowering *l, kjit_type type, LLVMValueRef value)
 {
-  return type == KJIT_BOOL ? LLVMBuildICmp(l->builder, LLVMIntNE, value, LLVMConstNull(l->i8), "") : value;
+  return is_bool(l, type) ? LLVMBuildICmp(l->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "") : value;
 }
 
 static LLVMValueRef float_of_bf16(kj_lowering *l, LLVMValueRef bits)

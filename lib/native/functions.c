@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "native/host_math.h"
+#include "native/print_line.h"
+#include "native/watch.h"
 
 const kj_vector_variant kj_vector_variants[KJ_VECTOR_VARIANTS] = { { 'b', 16 }, { 'c', 32 }, { 'd', 32 }, { 'e', 64 } };
 
@@ -28,6 +30,15 @@ static const char *const other_functions[] = {
 #include "native/functions.def"
 #undef MATH
 #undef MEMORY
+};
+
+/* kjit's own, besides math. */
+static const kj_host_function own_functions[] = {
+  { KJ_PRINT_FUNCTION, (void *)kj_print_line },
+  { KJ_WATCH_BLOCK_FUNCTION, (void *)kj_watch_block },
+  { KJ_WATCH_BARRIER_FUNCTION, (void *)kj_watch_barrier },
+  { KJ_WATCH_WARPS_FUNCTION, (void *)kj_watch_warps },
+  { KJ_WATCH_ACCESS_FUNCTION, (void *)kj_watch_access },
 };
 
 /* The libraries stay open as long as the process: code calls into them. */
@@ -63,12 +74,17 @@ void kj_format_vector_name(char *text, const kj_vector_variant *variant, bool is
 
 /* ---- lookup ---- */
 
-static void *find_scalar(const char *name)
+static bool is_scalar_name(const char *name)
 {
   size_t length = strlen(name);
   bool is_known = find_math(name, length) < MATH_COUNT || (length && name[length - 1] == 'f' && find_math(name, length - 1) < MATH_COUNT);
   for (size_t i = 0; i < sizeof other_functions / sizeof *other_functions && !is_known; i++) is_known = !strcmp(other_functions[i], name);
-  if (!is_known) return NULL;
+  return is_known;
+}
+
+static void *find_scalar(const char *name)
+{
+  if (!is_scalar_name(name)) return NULL;
   pthread_once(&libm.once, open_libm);
   return libm.handle ? dlsym(libm.handle, name) : NULL;
 }
@@ -100,10 +116,25 @@ static void *find_vector(const char *name)
   return libmvec.handle ? dlsym(libmvec.handle, name) : NULL;
 }
 
+static const char vector_prefix[] = "_ZGV";
+
+bool kj_is_library_name(const char *name)
+{
+  /* kj_: own_functions. vprintf to __assertfail: what every CUDA device has. */
+  static const char *const prefixes[] = { vector_prefix, "__nv", "llvm.", "kj_", "kjit_" };
+  static const char *const of_devices[] = { "vprintf", "malloc", "free", "__assertfail" };
+  bool is_taken = is_scalar_name(name);
+  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) is_taken |= !strncmp(name, prefixes[i], strlen(prefixes[i]));
+  for (size_t i = 0; i < sizeof of_devices / sizeof *of_devices; i++) is_taken |= !strcmp(name, of_devices[i]);
+  for (const kj_host_function *own = kj_host_functions; own->name; own++) is_taken |= !strcmp(own->name, name);
+  return is_taken;
+}
+
 void *kj_find_library_function(const char *name)
 {
-  static const char vector_prefix[] = "_ZGV";
   if (!strncmp(name, vector_prefix, sizeof vector_prefix - 1)) return find_vector(name);
+  for (size_t i = 0; i < sizeof own_functions / sizeof *own_functions; i++)
+    if (!strcmp(name, own_functions[i].name)) return own_functions[i].address;
   for (const kj_host_function *own = kj_host_functions; own->name; own++)
     if (!strcmp(own->name, name)) return own->address;
   return find_scalar(name);

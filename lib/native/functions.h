@@ -17,6 +17,10 @@ unsigned kj_count_vector_arguments(const char *name);
 /* "_ZGVdN4vv_pow" (x86-64 vector function ABI) into text[KJ_VECTOR_NAME_BYTES]. */
 void kj_format_vector_name(char *text, const kj_vector_variant *variant, bool is_f64, unsigned arguments, const char *name);
 
+/* Whether generated code may call a function of that name, by itself or for an operation: other code must not have it. On every target, so that a program
+ * that one takes the others take too. */
+bool kj_is_library_name(const char *name);
+
 /* The address of a function that code may call; NULL: there is none in this process's C library, or it may not. Any thread. */
 void *kj_find_library_function(const char *name);
 

@@ -2,6 +2,7 @@
  * f64 through long double where that is what makes the last bit right; f32 through f64. */
 #include "native/host_math.h"
 
+#include <fenv.h>
 #include <math.h>
 #include <stdint.h>
 #include <time.h>
@@ -42,6 +43,13 @@ static double cos_of_pi(double x)
   if (r > 0.5) r = 1 - r;
   if (r == 0.5) return 0;
   return sign * (r <= 0.25 ? cosine_part(r) : sine_part(0.5 - r));
+}
+
+/* A zero has the sign of x; glibc 2.36 gives that of y where the quotient is very large. */
+static double remainder_of(double x, double y)
+{
+  double rest = remainder(x, y);
+  return rest == 0 ? copysign(0, x) : rest;
 }
 
 static double reciprocal_cube_root(double x) { return (double)(1 / cbrtl(x)); }
@@ -97,7 +105,7 @@ static double normal_distribution(double x)
   return (double)(0.5L * (erfcl(at) - lost * TWO_BY_ROOT_PI * expl(-at * at)));
 }
 
-static double normal_quantile(double p) { return (double)(-2 * ROOT_HALF * inverse_erfc(2 * (long double)p)); }
+static double normal_quantile(double p) { return (double)(0 - 2 * ROOT_HALF * inverse_erfc(2 * (long double)p)); }
 
 /* exp(x*x) * erfc(x); its asymptotic series where erfc gets small. */
 static double scaled_erfc(double x)
@@ -110,6 +118,32 @@ static double scaled_erfc(double x)
   long double square = (long double)x * x, rest = fmal(x, x, -square);
   return (double)(expl(square) * (1 + rest) * erfcl(x));
 }
+
+static float remainder_of_float(float x, float y)
+{
+  float rest = remainderf(x, y);
+  return rest == 0 ? copysignf(0, x) : rest;
+}
+
+/* ---- directed rounding ---- */
+
+/* volatile: nothing is computed before the mode is set or after it is set back. */
+#define DIRECTED_FMA(name, type, mode, function) \
+  static type name(type x, type y, type z) \
+  { \
+    int before = fegetround(); \
+    volatile type factor = x, result; \
+    fesetround(mode); \
+    result = function(factor, y, z); \
+    fesetround(before); \
+    return result; \
+  }
+DIRECTED_FMA(fma_to_zero, double, FE_TOWARDZERO, fma)
+DIRECTED_FMA(fma_to_zero_float, float, FE_TOWARDZERO, fmaf)
+DIRECTED_FMA(fma_up, double, FE_UPWARD, fma)
+DIRECTED_FMA(fma_up_float, float, FE_UPWARD, fmaf)
+DIRECTED_FMA(fma_down, double, FE_DOWNWARD, fma)
+DIRECTED_FMA(fma_down_float, float, FE_DOWNWARD, fmaf)
 
 /* ---- time ---- */
 
@@ -139,6 +173,14 @@ const kj_host_function kj_host_functions[] = {
 #define X(name, function) { #name, (void *)function }, { #name "f", (void *)name##_float },
   FUNCTIONS(X)
 #undef X
-    { "kj_nanoseconds", (void *)nanoseconds },
+    { "remainder", (void *)remainder_of },
+  { "remainderf", (void *)remainder_of_float },
+  { "fma_rz", (void *)fma_to_zero },
+  { "fma_rzf", (void *)fma_to_zero_float },
+  { "fma_rp", (void *)fma_up },
+  { "fma_rpf", (void *)fma_up_float },
+  { "fma_rm", (void *)fma_down },
+  { "fma_rmf", (void *)fma_down_float },
+  { "kj_nanoseconds", (void *)nanoseconds },
   { NULL, NULL }
 };

@@ -22,7 +22,7 @@ struct kj_host_worker {
 
 static const char triple[] = "x86_64-unknown-linux-gnu";
 
-static kj_host_worker *make_worker(const kj_host *host)
+static kj_host_worker *make_worker(const kj_host *host, LLVMCodeGenOptLevel level)
 {
   LLVMTargetRef target;
   char *message = NULL;
@@ -32,7 +32,7 @@ static kj_host_worker *make_worker(const kj_host *host)
     free(w);
     return NULL;
   }
-  w->machine = LLVMCreateTargetMachine(target, triple, host->cpu, host->features, LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
+  w->machine = LLVMCreateTargetMachine(target, triple, host->cpu, host->features, level, LLVMRelocPIC, LLVMCodeModelSmall);
   w->layout = LLVMCreateTargetDataLayout(w->machine);
   return w;
 }
@@ -50,7 +50,7 @@ static kj_host_worker *take_worker(kj_host *host)
   kj_host_worker *found = host->idle;
   if (found) host->idle = found->next;
   pthread_mutex_unlock(&host->mutex);
-  return found ? found : make_worker(host);
+  return found ? found : make_worker(host, LLVMCodeGenLevelDefault);
 }
 
 static void return_worker(kj_host *host, kj_host_worker *w)
@@ -119,8 +119,9 @@ typedef struct emission {
   kj_llvm_errors errors;
   LLVMContextRef context;
   LLVMModuleRef module;
-  kj_lowering lowering;
-  kj_cpu_state state;
+  kj_lowering lowering, fast;
+  kj_cpu_state state, fast_state;
+  bool is_unoptimized, owns_worker; /* owns: not of the pool */
 } emission;
 
 /* Inner loops are unrolled before the loop vectorizer, loops over threads and pieces by nobody before it. */
@@ -130,27 +131,74 @@ typedef struct emission {
   "early-cse<memssa>,instcombine<no-verify-fixpoint>,gvn,simplifycfg,loop-mssa(licm)"
 #define VECTORS \
   "loop-vectorize,infer-alignment,instcombine<no-verify-fixpoint>,early-cse<memssa>,dse,loop-mssa(licm),simplifycfg,instcombine<no-verify-fixpoint>"
-static const char pipeline[] = "function(" SCALAR "," LOOPS "," VECTORS "),globaldce";
+static const char *const pipelines[] = {
+  [KJ_SIZE_USUAL] = "function(" SCALAR "," LOOPS "," VECTORS "),globaldce",
+  [KJ_SIZE_LONG] = "function(" SCALAR "," LOOPS "),globaldce",
+  [KJ_SIZE_LARGE] = "function(" SCALAR ",gvn),globaldce",
+};
 
 static void prepare(emission *e)
 {
   bool is_dump = e->c->request->stage == KJIT_STAGE_LLVM || e->c->request->stage == KJIT_STAGE_LLVM_OPT;
   e->context = kj_create_llvm_context(&e->errors, is_dump);
   e->module = LLVMModuleCreateWithNameInContext("kjit", e->context);
-  e->worker = take_worker(e->host);
+  e->is_unoptimized = e->c->request->debug == KJIT_DEBUG_FULL;
+  e->owns_worker = e->is_unoptimized;
+  e->worker = e->is_unoptimized ? make_worker(e->host, LLVMCodeGenLevelNone) : take_worker(e->host);
   if (!e->worker) longjmp(*e->c->on_failure, KJ_JUMP_MEMORY);
   LLVMSetTarget(e->module, triple);
   LLVMSetModuleDataLayout(e->module, e->worker->layout);
   e->state.features = &e->host->lowering;
 }
 
+/* What it relies on the whole relies on. */
+static void join_facts(kj_compilation *c, const kj_compilation *fast)
+{
+  c->used_aligned16 |= fast->used_aligned16;
+  c->used_offsets32 |= fast->used_offsets32;
+  c->used_grid32 |= fast->used_grid32;
+  c->used_disjoint |= fast->used_disjoint;
+  c->used_same |= fast->used_same;
+  if (!c->elements_a_thread) c->elements_a_thread = fast->elements_a_thread;
+}
+
+static void lower_fast(emission *e)
+{
+  e->fast_state.features = &e->host->lowering;
+  e->fast = (kj_lowering){ .c = e->c->fast,
+                           .context = e->context,
+                           .module = e->module,
+                           .layout = e->lowering.layout,
+                           .target = &kj_cpu_lowering,
+                           .target_state = &e->fast_state,
+                           .like = &e->lowering };
+  kj_lower(&e->fast);
+  kj_give_tables_back(&e->fast);
+  kj_finish_cpu_math(&e->fast);
+  join_facts(e->c, e->c->fast);
+  if (e->fast_state.scratch_bytes > e->state.scratch_bytes) e->state.scratch_bytes = e->fast_state.scratch_bytes;
+}
+
+/* The layout is the module's: it remembers structs by their address, which another context may use again. */
 static void lower(emission *e)
 {
-  e->lowering =
-    (kj_lowering){ .c = e->c, .context = e->context, .module = e->module, .layout = e->worker->layout, .target = &kj_cpu_lowering, .target_state = &e->state };
+  e->lowering = (kj_lowering){
+    .c = e->c, .context = e->context, .module = e->module, .layout = LLVMGetModuleDataLayout(e->module), .target = &kj_cpu_lowering, .target_state = &e->state
+  };
   kj_lower(&e->lowering);
+  if (e->c->fast) lower_fast(e);
   kj_finish_cpu_math(&e->lowering);
   kj_check_module(e->c, e->module);
+}
+
+/* Code of many loads and stores in one block is generated without scheduling. */
+static void select_emission(emission *e)
+{
+  if (e->owns_worker || !kj_is_dense(e->module)) return;
+  return_worker(e->host, e->worker);
+  e->owns_worker = true;
+  e->worker = make_worker(e->host, LLVMCodeGenLevelNone);
+  if (!e->worker) longjmp(*e->c->on_failure, KJ_JUMP_MEMORY);
 }
 
 static void run(emission *e)
@@ -167,23 +215,27 @@ static void run(emission *e)
     kj_take_module_text(e->c, e->module, e->code);
     return;
   }
-  kj_run_passes(e->c, e->module, e->worker->machine, pipeline, &e->errors);
+  if (!e->is_unoptimized) kj_run_passes(e->c, e->module, e->worker->machine, pipelines[kj_measure_module(e->module)], &e->errors);
   uint64_t optimized = kj_now_ns();
   e->code->optimize_time_ns = optimized - lowered;
   if (stage == KJIT_STAGE_LLVM_OPT) {
     kj_take_module_text(e->c, e->module, e->code);
     return;
   }
+  select_emission(e);
   kj_emit_module(e->c, e->module, e->worker->machine, stage == KJIT_STAGE_ASM ? LLVMAssemblyFile : LLVMObjectFile, &e->errors, e->code);
   e->code->emit_time_ns = kj_now_ns() - optimized;
 }
 
 static void finish(emission *e)
 {
+  kj_end_lowering(&e->fast);
   kj_end_lowering(&e->lowering);
   if (e->module) LLVMDisposeModule(e->module);
   if (e->context) LLVMContextDispose(e->context);
-  if (e->worker) return_worker(e->host, e->worker);
+  if (!e->worker) return;
+  if (e->owns_worker) destroy_worker(e->worker);
+  else return_worker(e->host, e->worker);
 }
 
 /* Failures jump; LLVM's objects must be freed on the way. */
@@ -195,6 +247,7 @@ void kj_emit_host(kj_host *host, kj_compilation *c, kj_code *code)
   *e = (emission){ .host = host, .c = c, .code = code };
   jmp_buf *outer = c->on_failure, *outer_arena = c->arena->on_failure, here;
   c->on_failure = c->arena->on_failure = &here;
+  if (c->fast) c->fast->on_failure = &here;
   int jump = setjmp(here);
   if (jump == 0) run(e);
   c->on_failure = outer;

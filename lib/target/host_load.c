@@ -4,6 +4,7 @@
  * list of native/functions.def, nothing else of the process. */
 #include <llvm-c/Error.h>
 #include <llvm-c/LLJIT.h>
+#include <llvm-c/LLJITUtils.h>
 #include <llvm-c/Orc.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@ struct kj_jit {
   pthread_mutex_t mutex; /* protects what follows */
   dylib *idle;
   unsigned dylib_count;
+  bool tells_debuggers;
 };
 
 struct kj_loaded {
@@ -140,6 +142,22 @@ static lookup look_up(kj_jit *jit, dylib *d, const char *name)
   return found;
 }
 
+/* Functions of the host; before those of the list, which is asked for what is not defined. */
+static LLVMErrorRef define_outside(kj_jit *jit, dylib *d, const kj_outside *outside)
+{
+  size_t count = outside ? outside->count : 0;
+  LLVMOrcCSymbolMapPair *pairs = count ? calloc(count, sizeof *pairs) : NULL;
+  if (!pairs) return LLVMErrorSuccess; /* out of memory: the lookup fails then, by name */
+  for (size_t i = 0; i < count; i++) {
+    pairs[i].Name = LLVMOrcLLJITMangleAndIntern(jit->lljit, outside->items[i].name);
+    pairs[i].Sym.Address = (LLVMOrcExecutorAddress)(uintptr_t)outside->items[i].address;
+    pairs[i].Sym.Flags.GenericFlags = LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable;
+  }
+  LLVMErrorRef error = LLVMOrcJITDylibDefine(d->handle, LLVMOrcAbsoluteSymbols(pairs, count));
+  free(pairs);
+  return error;
+}
+
 static LLVMErrorRef add_object(kj_loaded *loaded, const kj_code *code)
 {
   LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(code->data, code->size_bytes, code->entry);
@@ -171,7 +189,17 @@ static kjit_status start_jit(kj_host *host, kj_diagnostics *diagnostics)
   return is_made ? KJIT_OK : report(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }
 
-kjit_status kj_load_host(kj_host *host, const kj_code *code, kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
+/* From here on every object is made known to debuggers, which takes some milliseconds each. */
+static LLVMErrorRef tell_debuggers(kj_jit *jit)
+{
+  pthread_mutex_lock(&jit->mutex);
+  LLVMErrorRef error = jit->tells_debuggers ? LLVMErrorSuccess : LLVMOrcLLJITEnableDebugSupport(jit->lljit);
+  jit->tells_debuggers |= !error;
+  pthread_mutex_unlock(&jit->mutex);
+  return error;
+}
+
+kjit_status kj_load_host(kj_host *host, const kj_code *code, const kj_outside *outside, kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
 {
   kjit_status status = start_jit(host, diagnostics);
   if (status != KJIT_OK) return status;
@@ -182,7 +210,9 @@ kjit_status kj_load_host(kj_host *host, const kj_code *code, kj_diagnostics *dia
   }
   created->jit = host->jit;
   created->tracker = LLVMOrcJITDylibCreateResourceTracker(created->dylib->handle);
-  LLVMErrorRef error = add_object(created, code);
+  LLVMErrorRef error = code->has_debug ? tell_debuggers(host->jit) : LLVMErrorSuccess;
+  if (!error) error = define_outside(host->jit, created->dylib, outside);
+  if (!error) error = add_object(created, code);
   if (!error) {
     lookup found = look_up(host->jit, created->dylib, code->entry);
     error = found.error;

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "target/guard.h"
+
 uint64_t kj_now_ns(void)
 {
   struct timespec time;
@@ -27,6 +29,7 @@ static _Thread_local struct {
 static void on_fatal_error(const char *reason)
 {
   kj_compilation *c = running.c;
+  kj_fault_guarded();
   if (!c) return;
   running.c = NULL;
   running.errors->is_fatal = true;
@@ -114,6 +117,44 @@ void kj_check_module(kj_compilation *c, LLVMModuleRef module)
   LLVMDisposeMessage(message);
   kj_fail(c, nowhere, KJIT_ERROR_COMPILE, "internal error: invalid LLVM IR: %s", copy);
 #endif
+}
+
+static kj_module_size measure_function(LLVMValueRef function)
+{
+  enum { MOST_BLOCKS = 1024, MOST_INSTRUCTIONS = 4096 };
+  uint32_t blocks = 0, instructions = 0;
+  for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b)) {
+    blocks++;
+    for (LLVMValueRef i = LLVMGetFirstInstruction(b); i && instructions <= MOST_INSTRUCTIONS; i = LLVMGetNextInstruction(i)) instructions++;
+  }
+  return blocks > MOST_BLOCKS ? KJ_SIZE_LARGE : instructions > MOST_INSTRUCTIONS ? KJ_SIZE_LONG : KJ_SIZE_USUAL;
+}
+
+static bool is_dense(LLVMBasicBlockRef block)
+{
+  enum { MOST_ACCESSES = 1024 };
+  uint32_t accesses = 0;
+  for (LLVMValueRef i = LLVMGetFirstInstruction(block); i && accesses <= MOST_ACCESSES; i = LLVMGetNextInstruction(i))
+    accesses += LLVMGetInstructionOpcode(i) == LLVMLoad || LLVMGetInstructionOpcode(i) == LLVMStore;
+  return accesses > MOST_ACCESSES;
+}
+
+bool kj_is_dense(LLVMModuleRef module)
+{
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+      if (is_dense(b)) return true;
+  return false;
+}
+
+kj_module_size kj_measure_module(LLVMModuleRef module)
+{
+  kj_module_size most = KJ_SIZE_USUAL;
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+    kj_module_size size = measure_function(f);
+    if (size > most) most = size;
+  }
+  return most;
 }
 
 void kj_run_passes(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine, const char *pipeline, kj_llvm_errors *errors)

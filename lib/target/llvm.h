@@ -27,6 +27,15 @@ void kj_check_llvm_errors(kj_compilation *c, const kj_llvm_errors *errors, const
 /* Fails with LLVM's message, which is disposed, if error is not NULL. */
 void kj_check_llvm_error(kj_compilation *c, LLVMErrorRef error, const char *what);
 
+/* Functions for which passes are left out whose time grows with the square of the size: compile time is to grow with the size. */
+typedef enum kj_module_size {
+  KJ_SIZE_USUAL,
+  KJ_SIZE_LONG, /* a function of many instructions: the loop vectorizer asks for each pair of a loop's */
+  KJ_SIZE_LARGE /* of many basic blocks: passes over loops and conditions ask for each pair of blocks which dominates which */
+} kj_module_size;
+kj_module_size kj_measure_module(LLVMModuleRef module);
+/* Whether a basic block has so many loads and stores that the scheduler of code generation, which compares each with the others, takes most of the time. */
+bool kj_is_dense(LLVMModuleRef module);
 /* Runs a pipeline in LLVM's text form. */
 void kj_run_passes(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine, const char *pipeline, kj_llvm_errors *errors);
 /* The verifier, in builds with assertions: its message as an internal error. */
@@ -43,6 +52,11 @@ kj_bitcode *kj_open_bitcode(const char *path, const char **reason);
 void kj_close_bitcode(kj_bitcode *bitcode);
 /* Links the functions that module declares and bitcode defines. */
 void kj_link_bitcode(kj_compilation *c, kj_bitcode *bitcode, LLVMModuleRef module, kj_llvm_errors *errors);
+
+/* extern.c: links the LLVM IR that the host bound to extern funcs of the compilation; false: there is none. Fails where it is no such code. */
+bool kj_link_externs(kj_compilation *c, LLVMModuleRef module, kj_llvm_errors *errors);
+/* Whether the name is that of an extern func of the compilation. */
+bool kj_is_extern(const kj_compilation *c, const char *symbol);
 
 uint64_t kj_now_ns(void);
 

@@ -79,12 +79,32 @@ static const arch_row *select_arch(kj_compilation *c)
   return row;
 }
 
-/* Built-ins and facts of the language need PTX 6.2 at most, which every architecture here has. */
+static bool has_recursion(const kj_compilation *c)
+{
+  for (size_t i = 0; i < c->instances.count; i++)
+    if (c->instances.items[i]->is_recursive) return true;
+  return false;
+}
+
+/* stacksave */
+enum { STACK_PTX = 73 };
+
+/* Built-ins and facts of the language need PTX 6.2 at most, which every architecture here has; the labels in the sections of debug information need 7.5. */
 static machine_key select_machine(kj_compilation *c)
 {
+  enum { LEAST_FOR_DEBUG = 75 };
   const arch_row *row = select_arch(c);
-  uint32_t limit = c->request->target.ptx_version;
-  return (machine_key){ .arch = row, .ptx = limit ? highest_version(limit) : row->least_ptx };
+  uint32_t limit = c->request->target.ptx_version, least = row->least_ptx;
+  bool is_full = c->request->debug == KJIT_DEBUG_FULL;
+  if (is_full && least < LEAST_FOR_DEBUG) least = LEAST_FOR_DEBUG;
+  if (is_full && limit && highest_version(limit) < LEAST_FOR_DEBUG)
+    kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED, "full debug information needs PTX 7.5; PTX %u.%u was asked for", limit / 10, limit % 10);
+  if (has_recursion(c) && least < STACK_PTX) least = STACK_PTX;
+  if (c->least_ptx > least) least = c->least_ptx; /* a lower limit was refused by name */
+  if (limit && highest_version(limit) < least)
+    kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED, "recursion needs PTX %u.%u (a driver for CUDA 11.3); PTX %u.%u was asked for", least / 10,
+            least % 10, limit / 10, limit % 10);
+  return (machine_key){ .arch = row, .ptx = limit ? highest_version(limit) : least };
 }
 
 void kj_check_nvptx(kj_compilation *c)
@@ -272,6 +292,8 @@ typedef struct emission {
   LLVMModuleRef module;
   kj_lowering lowering;
   kj_nvptx_lowering state;
+  bool has_externs; /* code of the host is linked in */
+  bool is_large;    /* see kj_module_size */
 } emission;
 
 static void prepare(emission *e)
@@ -288,11 +310,15 @@ static void prepare(emission *e)
   e->state.library = e->nvptx->library_kind;
 }
 
+/* The layout is the module's: it remembers structs by their address, which another context may use again. */
 static void lower(emission *e)
 {
-  e->lowering = (kj_lowering){
-    .c = e->c, .context = e->context, .module = e->module, .layout = e->worker->layout, .target = &kj_nvptx_lowering_target, .target_state = &e->state
-  };
+  e->lowering = (kj_lowering){ .c = e->c,
+                               .context = e->context,
+                               .module = e->module,
+                               .layout = LLVMGetModuleDataLayout(e->module),
+                               .target = &kj_nvptx_lowering_target,
+                               .target_state = &e->state };
   kj_lower(&e->lowering);
   kj_check_module(e->c, e->module);
 }
@@ -329,24 +355,39 @@ static void answer_reflection(emission *e)
   }
 }
 
+/* Functions that every driver has. */
+static bool is_of_driver(const char *name)
+{
+  static const char *const names[] = { "vprintf", "malloc", "free", "__assertfail", "__nvvm_reflect" };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(name, names[i]) == 0) return true;
+  return false;
+}
+
 static void check_calls(emission *e)
 {
   for (LLVMValueRef f = LLVMGetFirstFunction(e->module); f; f = LLVMGetNextFunction(f)) {
     size_t length;
     const char *name = LLVMGetValueName2(f, &length);
-    if (!LLVMIsDeclaration(f) || LLVMGetIntrinsicID(f) || strcmp(name, "__nvvm_reflect") == 0) continue;
+    if (!LLVMIsDeclaration(f) || LLVMGetIntrinsicID(f) || is_of_driver(name) || kj_is_extern(e->c, name)) continue;
     if (!LLVMGetFirstUse(f)) continue;
+    if (e->has_externs)
+      kj_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "the code bound to an extern func calls `%s`, which nothing defines",
+              kj_copy_string(e->c->arena, name, length));
     kj_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED, "the math library has no function `%s`", kj_copy_string(e->c->arena, name, length));
   }
 }
 
 static void link_math(emission *e)
 {
-  if (!e->state.calls_library) return;
-  if (!e->nvptx->library)
+  e->has_externs = kj_link_externs(e->c, e->module, &e->errors);
+  if (!e->state.calls_library && !e->has_externs) return;
+  if (e->state.calls_library && !e->nvptx->library)
     kj_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "math functions need libdevice (CUDA toolkit) or libclc's nvptx library (package libclc-22); neither was found");
-  kj_link_bitcode(e->c, e->nvptx->library, e->module, &e->errors);
+  if (e->nvptx->library) kj_link_bitcode(e->c, e->nvptx->library, e->module, &e->errors);
+  e->state.calls_library = true;
+  e->state.has_branches |= e->has_externs;
   check_calls(e);
   answer_reflection(e);
 }
@@ -368,8 +409,10 @@ static void link_math(emission *e)
 static bool is_straight(const emission *e)
 {
   const kj_lowering *l = &e->lowering;
-  return !l->has_loops && !e->state.has_branches && !l->pending.count && !l->shared_bytes && !l->uses_dynamic_shared;
+  return !l->has_loops && !e->state.has_branches && !l->pending.count && !l->shared_places.count;
 }
+
+static bool is_unoptimized(const emission *e) { return e->c->request->debug == KJIT_DEBUG_FULL; }
 
 static void optimize(emission *e)
 {
@@ -379,13 +422,17 @@ static void optimize(emission *e)
     { "function(" EARLY "," STRAIGHT ")", LIBRARY "function(" EARLY "," STRAIGHT "),globaldce" },
   };
   const char *pipeline = pipelines[is_straight(e)][e->state.calls_library];
+  e->is_large = kj_measure_module(e->module) == KJ_SIZE_LARGE;
+  if (e->is_large) pipeline = LIBRARY "function(" EARLY ",gvn),globaldce";
+  if (is_unoptimized(e)) pipeline = LIBRARY "globaldce";
+  if (e->has_externs) pipeline = kj_format(e->c->arena, "cgscc(inline),%s", pipeline);
   kj_run_passes(e->c, e->module, e->worker->machine, pipeline, &e->errors);
 }
 
 /* The machine for emission differs from that for lowering in its level only. */
 static void select_emission(emission *e)
 {
-  if (!is_straight(e)) return;
+  if (!is_straight(e) && !is_unoptimized(e) && !e->is_large) return;
   return_worker(e->nvptx, e->worker);
   e->key.is_fast_emission = true;
   e->worker = take_worker(e->nvptx, e->key);

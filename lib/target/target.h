@@ -21,7 +21,7 @@ kjit_status kj_create_host(kj_diagnostics *diagnostics, kj_host **host);
 void kj_destroy_host(kj_host *host);
 /* As kj_emit_nvptx; the kernel has gone through kj_make_thread_loops. */
 void kj_emit_host(kj_host *host, kj_compilation *c, kj_code *code);
-kjit_status kj_load_host(kj_host *host, const kj_code *code, kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel);
+kjit_status kj_load_host(kj_host *host, const kj_code *code, const kj_outside *outside, kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel);
 void kj_unload_host(kj_host *host, kj_loaded *loaded);
 
 #endif
