@@ -1,55 +1,173 @@
-/* Arrays that kjit allocates, and copies of elements between any two places. */
+/* Arrays that kjit allocates: their memory, its release, what they are made from. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include "view.h"
+#include "array.h"
+#include "stream.h"
 
 enum { ALIGNMENT = 64 };
 
-/* ---- arrays ---- */
+/* ---- the end of memory ---- */
+
+kjit_stream *kj_order_of(const kjit_array *owner) { return owner->stream && owner->stream->slot >= KJ_SLOT_FIRST ? owner->stream : NULL; }
+
+static void release_block(kjit_array *array)
+{
+  kjit_stream *stream = kj_order_of(array);
+  uint64_t own = (uint64_t)1 << (stream ? stream->slot : KJ_SLOT_DEFAULT), uses = atomic_load(&array->uses);
+  kj_block *block = array->block;
+  block->is_joined = uses & ~own;
+  if (kj_join_uses(array, stream)) {
+    kj_give_block(block, stream);
+  } else if (uses >> KJ_SLOT_ELSEWHERE & 1) {
+    kj_wait_uses(array);
+    kj_give_idle_block(block);
+  } else {
+    kj_park_block(block);
+  }
+}
+
+void kj_release_after_wait(kjit_array *array, void (*function)(kjit_array *array))
+{
+  kjit_device *device = array->object.device;
+  kj_diagnostics ignored = { 0 };
+  void *previous;
+  if (!kj_is_cuda(device)) {
+    function(array);
+    return;
+  }
+  kj_wait_uses(array);
+  if (array->object.generation == atomic_load(&device->generation) && kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
+    function(array);
+    kj_leave_device(device, previous);
+  }
+  kj_free_diagnostics(&ignored);
+}
+
+static void free_device(kjit_array *array) { array->object.device->driver->cuMemFree((uint64_t)(uintptr_t)array->memory_data); }
+static void free_pinned(kjit_array *array) { array->object.device->driver->cuMemFreeHost(array->memory_data); }
+static void release_device(kjit_array *array) { kj_release_after_wait(array, free_device); }
+static void release_pinned(kjit_array *array) { kj_release_after_wait(array, free_pinned); }
+static void release_host(kjit_array *array) { free(array->memory_data); }
 
 static void destroy_array(kj_object *object)
 {
   kjit_array *array = (kjit_array *)object;
-  kjit_device *device = object->device;
-  if (!kj_is_cuda(device)) {
-    free(array->tensor.data);
-  } else if (array->tensor.data && object->generation == atomic_load(&device->generation)) {
-    kj_diagnostics ignored = { 0 };
-    void *previous;
-    if (kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
-      device->driver->cuMemFree((uint64_t)(uintptr_t)array->tensor.data);
-      kj_leave_device(device, previous);
-    }
-    kj_free_diagnostics(&ignored);
-  }
+  kjit_array *owner = array->owner;
+  kjit_stream *stream = array->stream;
+  if (owner != array) kjit_release_array(owner);
+  else if (array->release) array->release(array);
   free(array);
+  kj_release_stream(stream);
 }
 
-static kjit_status allocate(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics, void **data)
+/* ---- memory of each kind ---- */
+
+typedef kjit_status (*allocate_function)(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics);
+
+static kjit_status allocate_host(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
 {
-  if (!kj_is_cuda(device)) {
-    size_t rounded = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    *data = aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
-    return *data ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: an array needs %zu bytes", size_bytes);
-  }
-  void *previous;
+  size_t rounded = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  array->memory_data = aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
+  array->release = release_host;
+  return array->memory_data ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: an array needs %zu bytes", size_bytes);
+}
+
+static kjit_status allocate_block(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
+{
+  KJ_TRY(kj_take_block(array->object.device, KJ_POOL_DEVICE, size_bytes, array->stream, diagnostics, &array->block));
+  array->memory_data = (void *)(uintptr_t)array->block->address;
+  array->release = release_block;
+  return KJIT_OK;
+}
+
+static kjit_status allocate_pinned(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
+{
+  enum { PORTABLE = 1, MAPPED = 2 };
+  unsigned flags = array->memory == KJIT_MEMORY_MAPPED ? PORTABLE | MAPPED : PORTABLE;
+  KJ_TRY(KJ_DRIVER(array->object.device, diagnostics, cuMemHostAlloc, &array->memory_data, size_bytes ? size_bytes : 1, flags));
+  array->release = release_pinned;
+  array->tensor.device_type = KJ_DLPACK_PINNED;
+  array->is_in_place = array->memory == KJIT_MEMORY_MAPPED; /* host and device share one address space on all 64-bit systems */
+  return KJIT_OK;
+}
+
+static kjit_status allocate_managed(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
+{
+  enum { ATTACH_GLOBAL = 1 };
   uint64_t address = 0;
+  KJ_TRY(KJ_DRIVER(array->object.device, diagnostics, cuMemAllocManaged, &address, size_bytes ? size_bytes : 1, ATTACH_GLOBAL));
+  array->memory_data = (void *)(uintptr_t)address;
+  array->release = release_device;
+  array->tensor.device_type = KJ_DLPACK_MANAGED;
+  return KJIT_OK;
+}
+
+static kjit_status allocate_alone(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
+{
+  uint64_t address = 0;
+  KJ_TRY(kj_allocate_cuda(array->object.device, size_bytes, diagnostics, &address));
+  array->memory_data = (void *)(uintptr_t)address;
+  array->release = release_device;
+  return KJIT_OK;
+}
+
+static void release_mapping(kjit_array *array)
+{
+  munmap(array->memory_data, array->memory_bytes);
+  close(array->file);
+}
+
+static kjit_status allocate_mapping(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
+{
+  array->memory_bytes = size_bytes ? size_bytes : 1;
+  array->file = memfd_create("kjit array", MFD_CLOEXEC);
+  void *memory = MAP_FAILED;
+  if (array->file >= 0 && !ftruncate(array->file, (off_t)array->memory_bytes))
+    memory = mmap(NULL, array->memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, array->file, 0);
+  if (memory == MAP_FAILED) {
+    if (array->file >= 0) close(array->file);
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: a shared array needs %zu bytes", size_bytes);
+  }
+  array->memory_data = memory;
+  array->release = release_mapping;
+  return KJIT_OK;
+}
+
+/* The pool enters the device itself, and only where it needs the driver. */
+static kjit_status allocate(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
+{
+  static const allocate_function on_cpu[] = { [KJIT_MEMORY_DEVICE] = allocate_host,
+                                              [KJIT_MEMORY_PINNED] = allocate_host,
+                                              [KJIT_MEMORY_MAPPED] = allocate_host,
+                                              [KJIT_MEMORY_MANAGED] = allocate_host,
+                                              [KJIT_MEMORY_SHARED] = allocate_mapping };
+  static const allocate_function on_gpu[] = { [KJIT_MEMORY_PINNED] = allocate_pinned,
+                                              [KJIT_MEMORY_MAPPED] = allocate_pinned,
+                                              [KJIT_MEMORY_MANAGED] = allocate_managed,
+                                              [KJIT_MEMORY_SHARED] = allocate_alone };
+  kjit_device *device = array->object.device;
+  void *previous;
+  if (!kj_is_cuda(device)) return on_cpu[array->memory](array, size_bytes, diagnostics);
+  if (array->memory == KJIT_MEMORY_DEVICE) return allocate_block(array, size_bytes, diagnostics);
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = kj_allocate_cuda(device, size_bytes, diagnostics, &address);
+  kjit_status status = on_gpu[array->memory](array, size_bytes, diagnostics);
   kj_leave_device(device, previous);
-  *data = (void *)(uintptr_t)address;
   return status;
 }
 
-static kjit_status measure_array(kjit_type element, const int64_t *shape, uint32_t rank, kj_diagnostics *diagnostics, size_t *size_bytes)
+/* ---- making ---- */
+
+kjit_status kj_measure_array(kj_types *types, kjit_type element, const int64_t *shape, uint32_t rank, kj_diagnostics *diagnostics, size_t *size_bytes)
 {
   bool is_empty = false;
-  if (element < KJIT_BOOL || element >= KJIT_SCALAR_COUNT)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the element type of an array is a scalar type, not %u", element);
+  if (!kj_is_element(types, element))
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the element type of an array is a scalar, vector, struct or pointer type, not %u", element);
   if (rank > KJ_MAX_RANK) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "an array has at most %d dimensions, not %u", KJ_MAX_RANK, rank);
-  if (rank && !shape) return kj_error(diagnostics, KJIT_ERROR_MISUSE, "kjit_create_array: shape is NULL");
-  *size_bytes = kj_element_bytes(element);
+  if (rank && !shape) return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the shape of the array is NULL");
+  *size_bytes = kj_element_bytes(types, element);
   for (uint32_t i = 0; i < rank; i++) {
     if (shape[i] < 0) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "extent %lld of dimension %u is negative", (long long)shape[i], i);
     is_empty = is_empty || shape[i] == 0;
@@ -60,55 +178,144 @@ static kjit_status measure_array(kjit_type element, const int64_t *shape, uint32
   return KJIT_OK;
 }
 
-static void describe(kjit_array *array, kjit_device *device, kjit_type element, const int64_t *shape, uint32_t rank)
+static void fill_column_strides(int64_t *strides, const int64_t *shape, uint32_t rank)
 {
-  static const struct {
-    uint8_t code, bits;
-  } dlpack[KJIT_SCALAR_COUNT] = {
-#define X(name, text, size, class_, code, bits) [KJIT_##name] = { code, bits },
-#include <kjit/types.def>
-#undef X
-  };
-  if (rank) memcpy(array->shape, shape, rank * sizeof *shape);
-  kj_fill_strides(array->strides, array->shape, rank);
-  array->element = element;
-  kjit_tensor *tensor = &array->tensor;
-  tensor->device_type = device->info.kind;
-  tensor->device_id = device->info.ordinal;
-  tensor->rank = (int32_t)rank;
-  tensor->code = dlpack[element].code;
-  tensor->bits = dlpack[element].bits;
-  tensor->lanes = 1;
-  tensor->shape = array->shape;
-  tensor->strides = array->strides;
+  int64_t stride = 1;
+  for (uint32_t i = 0; i < rank; i++) {
+    strides[i] = stride;
+    stride *= shape[i] ? shape[i] : 1;
+  }
 }
 
-static kjit_status create_array(kjit_device *device, kjit_type element, const int64_t *shape, uint32_t rank, kj_diagnostics *diagnostics, kjit_array **array)
+kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t *shape, const int64_t *strides, uint32_t rank, kjit_layout layout)
+{
+  kjit_array *array = calloc(1, sizeof *array);
+  if (!array) return NULL;
+  if (rank) memcpy(array->shape, shape, rank * sizeof *shape);
+  if (rank && strides) memcpy(array->strides, strides, rank * sizeof *strides);
+  else if (layout == KJIT_LAYOUT_F) fill_column_strides(array->strides, array->shape, rank);
+  else kj_fill_strides(array->strides, array->shape, rank);
+  atomic_store(&array->references, 1);
+  array->object.device = device;
+  array->object.generation = atomic_load(&device->generation);
+  array->element = element;
+  array->owner = array;
+  array->file = -1;
+  kj_describe_element(device->context->types, element, &array->tensor);
+  array->tensor.device_type = device->info.kind;
+  array->tensor.device_id = device->info.ordinal;
+  array->tensor.rank = (int32_t)rank;
+  array->tensor.shape = array->shape;
+  array->tensor.strides = array->strides;
+  return array;
+}
+
+void kj_publish_array(kjit_array *array) { kj_add_object(array->object.device, &array->object, destroy_array); }
+
+static kjit_status check_config(const kjit_array_config *config, kj_diagnostics *diagnostics)
+{
+  if (config->layout > KJIT_LAYOUT_F) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "there is no layout %d", (int)config->layout);
+  if ((unsigned)config->memory > KJIT_MEMORY_SHARED) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "there is no kind of memory %d", (int)config->memory);
+  char here[24], there[24];
+  if (config->stream && config->stream->object.device != config->device)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the array is on %s, its stream on %s", kj_device_text(config->device, here),
+                    kj_device_text(config->stream->object.device, there));
+  if (config->stream) KJ_TRY(kj_check_object(&config->stream->object, "stream", diagnostics));
+  return KJIT_OK;
+}
+
+static kjit_status create_array(const kjit_array_config *config, kj_diagnostics *diagnostics, kjit_array **array)
 {
   size_t size_bytes = 0;
-  KJ_TRY(measure_array(element, shape, rank, diagnostics, &size_bytes));
-  kjit_array *made = calloc(1, sizeof *made);
+  KJ_TRY(check_config(config, diagnostics));
+  KJ_TRY(kj_measure_array(config->device->context->types, config->element, config->shape, config->rank, diagnostics, &size_bytes));
+  kjit_array *made = kj_make_array(config->device, config->element, config->shape, NULL, config->rank, config->layout);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  describe(made, device, element, shape, rank);
-  atomic_store(&made->references, 1);
-  kjit_status status = allocate(device, size_bytes, diagnostics, &made->tensor.data);
+  made->memory = config->memory;
+  made->stream = kj_retain_stream(config->stream);
+  if (made->stream) atomic_store(&made->stream->is_used, true);
+  kjit_status status = allocate(made, size_bytes, diagnostics);
   if (status != KJIT_OK) {
+    kj_release_stream(made->stream);
     free(made);
     return status;
   }
-  kj_add_object(device, &made->object, destroy_array);
+  made->tensor.data = made->memory_data;
+  kj_publish_array(made);
   *array = made;
   return KJIT_OK;
 }
 
+void kjit_init_array_config(kjit_array_config *config)
+{
+  if (config) *config = (kjit_array_config){ .size_bytes = sizeof *config, .layout = KJIT_LAYOUT_C };
+}
+
+kjit_status kjit_create_configured_array(const kjit_array_config *config, kjit_array **array)
+{
+  if (!config || config->size_bytes != sizeof *config || !config->device) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(config->device->context)) return KJIT_ERROR_FORKED;
+  if (!array) return kj_fail_call(config->device->context, KJIT_ERROR_MISUSE, "kjit_create_configured_array: array is NULL");
+  kj_diagnostics diagnostics = { 0 };
+  (void)create_array(config, &diagnostics, array);
+  return kj_finish_call(config->device->context, &diagnostics);
+}
+
 kjit_status kjit_create_array(kjit_device *device, kjit_type element, const int64_t *shape, uint32_t rank, kjit_array **array)
 {
-  if (!device) return KJIT_ERROR_MISUSE;
-  if (!array) return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_create_array: array is NULL");
-  kj_diagnostics diagnostics = { 0 };
-  (void)create_array(device, element, shape, rank, &diagnostics, array);
-  return kj_finish_call(device->context, &diagnostics);
+  kjit_array_config config;
+  kjit_init_array_config(&config);
+  config.device = device;
+  config.element = element;
+  config.shape = shape;
+  config.rank = rank;
+  return kjit_create_configured_array(&config, array);
 }
+
+kjit_status kjit_create_array_like(const kjit_array *model, kjit_array **array)
+{
+  if (!model) return KJIT_ERROR_MISUSE;
+  kjit_array_config config;
+  kjit_init_array_config(&config);
+  config.device = model->object.device;
+  config.element = model->element;
+  config.shape = model->shape;
+  config.rank = (uint32_t)model->tensor.rank;
+  config.memory = model->owner->memory;
+  config.stream = model->owner->stream;
+  int64_t columns[KJ_MAX_RANK];
+  fill_column_strides(columns, model->shape, config.rank);
+  bool is_column_major = config.rank > 1 && !memcmp(columns, model->strides, config.rank * sizeof *columns);
+  config.layout = is_column_major ? KJIT_LAYOUT_F : KJIT_LAYOUT_C;
+  return kjit_create_configured_array(&config, array);
+}
+
+kjit_status kjit_create_array_from(kjit_device *device, const kjit_tensor *source, kjit_stream *stream, kjit_array **array)
+{
+  if (!device) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!array || !source) return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_create_array_from: %s is NULL", array ? "source" : "array");
+  kj_diagnostics diagnostics = { 0 };
+  kj_view view;
+  kjit_array *made = NULL;
+  if (kj_view_tensor(device->context->types, source, KJIT_ANY, "the source", &diagnostics, &view) != KJIT_OK)
+    return kj_finish_call(device->context, &diagnostics);
+  kjit_array_config config = { .size_bytes = sizeof config,
+                               .device = device,
+                               .element = view.element,
+                               .shape = view.shape,
+                               .rank = view.rank,
+                               .layout = KJIT_LAYOUT_C,
+                               .stream = kj_is_cuda(device) ? stream : NULL };
+  if (create_array(&config, &diagnostics, &made) != KJIT_OK) return kj_finish_call(device->context, &diagnostics);
+  kjit_arg to = kjit_arg_array(made), from = kjit_arg_tensor(source);
+  kjit_status status = kjit_copy(device->context, &to, &from, stream);
+  if (status == KJIT_OK) *array = made;
+  else kjit_release_array(made);
+  return status;
+}
+
+/* ---- references and what an array is ---- */
 
 kjit_array *kjit_retain_array(kjit_array *array)
 {
@@ -118,144 +325,71 @@ kjit_array *kjit_retain_array(kjit_array *array)
 
 void kjit_release_array(kjit_array *array)
 {
-  if (!array || atomic_fetch_sub_explicit(&array->references, 1, memory_order_acq_rel) != 1) return;
+  if (!array || kj_is_forked(array->object.device->context)) return;
+  if (atomic_fetch_sub_explicit(&array->references, 1, memory_order_acq_rel) != 1) return;
   kj_remove_object(&array->object);
   destroy_array(&array->object);
 }
 
 const kjit_tensor *kjit_get_tensor(const kjit_array *array) { return array ? &array->tensor : NULL; }
+kjit_type kjit_get_array_element(const kjit_array *array) { return array ? array->element : KJIT_ANY; }
+kjit_device *kjit_get_array_device(const kjit_array *array) { return array ? array->object.device : NULL; }
 
-/* ---- copies ---- */
-
-static kjit_status view_argument(const kjit_arg *argument, const char *what, kj_diagnostics *diagnostics, kj_view *view)
+kjit_status kj_view_array(const kjit_array *array, const char *what, kj_diagnostics *diagnostics, kj_view *view)
 {
-  if (argument->kind == KJIT_ARG_ARRAY && argument->value.array) {
-    KJ_TRY(kj_check_object(&argument->value.array->object, "array", diagnostics));
-    return kj_view_tensor(&argument->value.array->tensor, what, diagnostics, view);
-  }
-  if (argument->kind == KJIT_ARG_TENSOR && argument->value.tensor) return kj_view_tensor(argument->value.tensor, what, diagnostics, view);
-  return kj_error(diagnostics, KJIT_ERROR_MISUSE, "kjit_copy: the %s is neither a tensor nor an array", what);
+  KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
+  return kj_view_tensor(array->object.device->context->types, &array->tensor, array->element, what, diagnostics, view);
 }
 
-static kjit_status check_equal(const kj_view *destination, const kj_view *source, kjit_context *context, kj_diagnostics *diagnostics)
-{
-  const kj_types *types = context->types;
-  if (destination->element != source->element)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "kjit_copy: the destination's elements are %s, the source's %s",
-                    kj_type(types, destination->element)->name, kj_type(types, source->element)->name);
-  if (destination->rank != source->rank)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "kjit_copy: the destination has %u dimensions, the source %u", destination->rank, source->rank);
-  for (uint32_t i = 0; i < source->rank; i++)
-    if (destination->shape[i] != source->shape[i])
-      return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "kjit_copy: dimension %u is %lld in the destination, %lld in the source", i,
-                      (long long)destination->shape[i], (long long)source->shape[i]);
-  return KJIT_OK;
-}
+/* ---- memory of the host's own; managed memory ---- */
 
-typedef struct copy_job {
-  kjit_device *device, *source_device; /* the GPU that the copy is queued on; for two GPUs the destination's, and the source's */
-  void *stream;
-  kj_view destination, source;
-  void *between; /* host memory in the GPU's order where the host's view is not */
-} copy_job;
-
-/* Both sides are turned around until the GPU's is row-major. */
-static kjit_status orient(copy_job *job, kj_diagnostics *diagnostics)
+static kjit_status change_pinning(kjit_device *device, void *memory, size_t size_bytes, bool is_on)
 {
-  bool both = job->destination.kind == KJIT_DEVICE_CUDA && job->source.kind == KJIT_DEVICE_CUDA;
-  const kj_view *device_side = job->destination.kind == KJIT_DEVICE_CUDA ? &job->destination : &job->source;
-  if (!kj_is_row_major(device_side)) {
-    job->destination = kj_reverse_view(&job->destination);
-    job->source = kj_reverse_view(&job->source);
-  }
-  if (kj_is_row_major(device_side) && (!both || kj_is_row_major(&job->source))) return KJIT_OK;
-  return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "kjit_copy: on a GPU the elements must be contiguous%s",
-                  both ? " and in the same order on both sides" : "");
-}
-
-static kjit_status copy_to_device(copy_job *job, size_t size_bytes, kj_diagnostics *diagnostics)
-{
-  kj_view from = job->source;
-  if (job->between) {
-    from.address = (uint64_t)(uintptr_t)job->between;
-    kj_fill_strides(from.strides, from.shape, from.rank);
-    KJ_TRY(kj_copy_host(&from, &job->source, diagnostics));
-  }
-  return KJ_DRIVER(job->device, diagnostics, cuMemcpyHtoDAsync, job->destination.address, (const void *)(uintptr_t)from.address, size_bytes, job->stream);
-}
-
-static kjit_status copy_to_host(copy_job *job, size_t size_bytes, kj_diagnostics *diagnostics)
-{
-  void *to = job->between ? job->between : (void *)(uintptr_t)job->destination.address;
-  return KJ_DRIVER(job->device, diagnostics, cuMemcpyDtoHAsync, to, job->source.address, size_bytes, job->stream);
-}
-
-static kjit_status queue_copy(copy_job *job, size_t size_bytes, kj_diagnostics *diagnostics)
-{
-  if (job->source.kind == KJIT_DEVICE_CPU) return copy_to_device(job, size_bytes, diagnostics);
-  if (job->destination.kind == KJIT_DEVICE_CPU) return copy_to_host(job, size_bytes, diagnostics);
-  if (job->source_device == job->device)
-    return KJ_DRIVER(job->device, diagnostics, cuMemcpyDtoDAsync, job->destination.address, job->source.address, size_bytes, job->stream);
-  return KJ_DRIVER(job->device, diagnostics, cuMemcpyPeerAsync, job->destination.address, job->device->primary, job->source.address,
-                   job->source_device->primary, size_bytes, job->stream);
-}
-
-static kjit_status run_copy(copy_job *job, kj_diagnostics *diagnostics)
-{
-  size_t size_bytes = job->destination.count * job->destination.element_bytes;
-  const kj_view *host = job->source.kind == KJIT_DEVICE_CPU ? &job->source : &job->destination;
-  KJ_TRY(orient(job, diagnostics));
-  if (!kj_is_row_major(host) && !(job->between = malloc(size_bytes)))
-    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: a copy of host elements that are not contiguous needs %zu bytes", size_bytes);
+  enum { PORTABLE = 1 };
+  if (!device) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!memory || (is_on && !size_bytes)) return kj_fail_call(device->context, KJIT_ERROR_ARGUMENT, "there is no memory to pin");
+  if (!kj_is_cuda(device)) return KJIT_OK;
+  kj_diagnostics diagnostics = { 0 };
   void *previous;
-  KJ_TRY(kj_enter_device(job->device, diagnostics, &previous));
-  kjit_status status = queue_copy(job, size_bytes, diagnostics);
-  kj_leave_device(job->device, previous);
-  if (status == KJIT_OK) status = kj_synchronize(job->device, false, job->stream, diagnostics);
-  if (status != KJIT_OK || !job->between || job->destination.kind != KJIT_DEVICE_CPU) return status;
-  kj_view between = job->destination;
-  between.address = (uint64_t)(uintptr_t)job->between;
-  kj_fill_strides(between.strides, between.shape, between.rank);
-  return kj_copy_host(&job->destination, &between, diagnostics);
+  if (kj_enter_device(device, &diagnostics, &previous) == KJIT_OK) {
+    if (is_on) (void)KJ_DRIVER(device, &diagnostics, cuMemHostRegister, memory, size_bytes, PORTABLE);
+    else (void)KJ_DRIVER(device, &diagnostics, cuMemHostUnregister, memory);
+    kj_leave_device(device, previous);
+  }
+  return kj_finish_call(device->context, &diagnostics);
 }
 
-/* The GPU whose stream orders the copy. */
-static kjit_status choose_device(kjit_context *context, copy_job *job, kjit_stream *stream, kj_diagnostics *diagnostics)
-{
-  kj_runtime *runtime = kj_get_runtime(context);
-  if (!runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  const kj_view *main_side = job->destination.kind == KJIT_DEVICE_CUDA ? &job->destination : &job->source;
-  KJ_TRY(kj_find_device(runtime, KJIT_DEVICE_CUDA, main_side->ordinal, diagnostics, &job->device));
-  job->source_device = job->device;
-  if (job->source.kind == KJIT_DEVICE_CUDA) KJ_TRY(kj_find_device(runtime, KJIT_DEVICE_CUDA, job->source.ordinal, diagnostics, &job->source_device));
-  if (!stream) return KJIT_OK;
-  char there[24], here[24];
-  if (stream->object.device != job->device)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "kjit_copy: the stream belongs to %s, the copy to %s", kj_device_text(stream->object.device, there),
-                    kj_device_text(job->device, here));
-  job->stream = stream->native;
-  return kj_check_object(&stream->object, "stream", diagnostics);
-}
+kjit_status kjit_pin_memory(kjit_device *device, void *memory, size_t size_bytes) { return change_pinning(device, memory, size_bytes, true); }
+kjit_status kjit_unpin_memory(kjit_device *device, void *memory) { return change_pinning(device, memory, 0, false); }
 
-static kjit_status copy(kjit_context *context, const kjit_arg *destination, const kjit_arg *source, kjit_stream *stream, kj_diagnostics *diagnostics)
+static kjit_status prefetch(kjit_array *array, kjit_device *device, kjit_stream *stream, kj_diagnostics *diagnostics)
 {
-  copy_job job = { 0 };
-  KJ_TRY(view_argument(destination, "destination", diagnostics, &job.destination));
-  KJ_TRY(view_argument(source, "source", diagnostics, &job.source));
-  KJ_TRY(check_equal(&job.destination, &job.source, context, diagnostics));
-  if (!job.destination.count) return KJIT_OK;
-  if (job.destination.kind == KJIT_DEVICE_CPU && job.source.kind == KJIT_DEVICE_CPU) return kj_copy_host(&job.destination, &job.source, diagnostics);
-  KJ_TRY(choose_device(context, &job, stream, diagnostics));
-  kjit_status status = run_copy(&job, diagnostics);
-  free(job.between);
+  enum { TO_HOST = -1 };
+  kjit_device *gpu = array->object.device;
+  kj_view view;
+  uint64_t low, high;
+  void *previous;
+  KJ_TRY(kj_view_array(array, "the array", diagnostics, &view));
+  if (!kj_is_cuda(gpu) || array->memory != KJIT_MEMORY_MANAGED || !view.count) return KJIT_OK;
+  KJ_TRY(kj_check_stream(stream ? stream->object.device : gpu, stream, false, diagnostics));
+  if (stream) gpu = stream->object.device;
+  kj_view_range(&view, &low, &high);
+  kj_note_use(array, stream, gpu);
+  KJ_TRY(kj_enter_device(gpu, diagnostics, &previous));
+  kjit_status status = KJ_DRIVER(gpu, diagnostics, cuMemPrefetchAsync, low, high - low, kj_is_cuda(device) ? device->handle : TO_HOST, kj_native(stream));
+  kj_leave_device(gpu, previous);
   return status;
 }
 
-kjit_status kjit_copy(kjit_context *context, const kjit_arg *destination, const kjit_arg *source, kjit_stream *stream)
+kjit_status kjit_prefetch_array(kjit_array *array, kjit_device *device, kjit_stream *stream)
 {
-  if (!context) return KJIT_ERROR_MISUSE;
-  if (!destination || !source) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_copy: the %s is NULL", destination ? "source" : "destination");
+  if (!array || !device) return KJIT_ERROR_MISUSE;
+  kjit_context *context = array->object.device->context;
+  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (device->context != context || (stream && stream->object.device->context != context))
+    return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "kjit_prefetch_array: the array, the device and the stream belong to different contexts");
   kj_diagnostics diagnostics = { 0 };
-  (void)copy(context, destination, source, stream, &diagnostics);
+  (void)prefetch(array, device, stream, &diagnostics);
   return kj_finish_call(context, &diagnostics);
 }

@@ -10,7 +10,9 @@
 
 #include "cpu/run.h"
 #include "dispatch/background.h"
+#include "dispatch/blob.h"
 #include "dispatch/disk.h"
+#include "stream.h"
 
 /* ---- errors ---- */
 
@@ -41,21 +43,6 @@ uint64_t kj_clock_ns(void)
 
 /* ---- scalar types ---- */
 
-typedef struct scalar_row {
-  uint8_t bytes, is_complex;
-} scalar_row;
-
-static const scalar_row scalar_rows[KJIT_SCALAR_COUNT] = {
-#define CLASS_BOOL 0
-#define CLASS_SIGNED 0
-#define CLASS_UNSIGNED 0
-#define CLASS_FLOAT 0
-#define CLASS_COMPLEX 1
-#define X(name, text, size, class_, code, bits) [KJIT_##name] = { size, CLASS_##class_ },
-#include <kjit/types.def>
-#undef X
-};
-
 kjit_type kj_type_of_dlpack(uint8_t code, uint8_t bits)
 {
   enum { CODES = 8, EIGHTS = 17 };
@@ -65,14 +52,6 @@ kjit_type kj_type_of_dlpack(uint8_t code, uint8_t bits)
 #undef X
   };
   return code < CODES && bits % 8 == 0 && bits / 8 < EIGHTS ? types[code][bits / 8] : KJIT_ANY;
-}
-
-uint32_t kj_element_bytes(kjit_type type) { return type < KJIT_SCALAR_COUNT ? scalar_rows[type].bytes : 0; }
-
-uint32_t kj_element_alignment(kjit_type type)
-{
-  uint32_t bytes = kj_element_bytes(type);
-  return type < KJIT_SCALAR_COUNT && scalar_rows[type].is_complex ? bytes / 2 : bytes;
 }
 
 bool kj_locate_tensor(const kjit_tensor *tensor, kjit_device_kind *kind, int32_t *ordinal)
@@ -90,6 +69,7 @@ static void wait_runtime(void *data)
 {
   kj_runtime *runtime = data;
   kj_stop_background(runtime);
+  kj_abort_captures(runtime);
   for (uint32_t i = 0; i < runtime->cuda_count; i++) {
     kjit_device *device = atomic_load(&runtime->cuda[i]);
     kj_diagnostics ignored = { 0 };
@@ -120,8 +100,11 @@ static void destroy_runtime(void *data)
   destroy_device(runtime->cpu);
   free(runtime->cuda);
   kj_close_driver(runtime->driver);
+  kj_free_imports(runtime);
+  if (runtime->identities != runtime->disk) kj_close_disk(runtime->identities);
   kj_close_disk(runtime->disk);
   pthread_mutex_destroy(&runtime->objects_mutex);
+  pthread_mutex_destroy(&runtime->loaded_mutex);
   pthread_mutex_destroy(&runtime->compiler_mutex);
   free(runtime);
 }
@@ -129,7 +112,8 @@ static void destroy_runtime(void *data)
 static uint32_t count_workers(const kjit_context *context)
 {
   const kjit_executor *executor = context->config.executor;
-  int count = executor ? (int)executor->concurrency : omp_get_max_threads();
+  /* In a child OpenMP would wait for threads that only its parent has. */
+  int count = executor ? (int)executor->concurrency : atomic_load(&kj_forks) ? 1 : omp_get_max_threads();
   return count > 0 ? (uint32_t)count : 1;
 }
 
@@ -173,6 +157,7 @@ static kjit_device *make_cpu(kj_runtime *runtime)
   long cores = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   read_processor_name(device->name, sizeof device->name);
   snprintf(device->target, sizeof device->target, "cpu");
+  snprintf(device->code_target, sizeof device->code_target, "cpu");
   info->multiprocessor_count = cores > 0 ? (uint32_t)cores : 1;
   info->max_threads_per_block = 1024;
   memcpy(info->max_block, (const uint32_t[3]){ 1024, 1024, 64 }, sizeof info->max_block);
@@ -188,10 +173,12 @@ static kj_runtime *make_runtime(kjit_context *context)
   if (!runtime) return NULL;
   runtime->context = context;
   pthread_mutex_init(&runtime->objects_mutex, NULL);
+  pthread_mutex_init(&runtime->loaded_mutex, NULL);
   pthread_mutex_init(&runtime->compiler_mutex, NULL);
   runtime->disk = kj_open_disk(&context->config);
+  runtime->identities = runtime->disk ? runtime->disk : kj_open_identities(&context->config);
   runtime->cpu = make_cpu(runtime);
-  if (runtime->cpu) return runtime;
+  if (runtime->cpu && runtime->identities) return runtime;
   destroy_runtime(runtime);
   return NULL;
 }
@@ -350,6 +337,7 @@ kjit_status kj_use_driver(kjit_context *context, void *(*find)(void *user, const
 kjit_status kjit_get_device(kjit_context *context, kjit_device_kind kind, int32_t ordinal, kjit_device **device)
 {
   if (!context) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!device) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_device: device is NULL");
   kj_diagnostics diagnostics = { 0 };
   kj_runtime *runtime = kj_get_runtime(context);
@@ -360,7 +348,7 @@ kjit_status kjit_get_device(kjit_context *context, kjit_device_kind kind, int32_
 
 uint32_t kjit_get_device_count(kjit_context *context, kjit_device_kind kind)
 {
-  kj_runtime *runtime = context ? kj_get_runtime(context) : NULL;
+  kj_runtime *runtime = context && !kj_is_forked(context) ? kj_get_runtime(context) : NULL;
   if (!runtime) return 0;
   if (kind == KJIT_DEVICE_CPU) return 1;
   return kind == KJIT_DEVICE_CUDA ? count_cuda(runtime) : 0;
@@ -375,15 +363,18 @@ void kjit_get_device_info(const kjit_device *device, kjit_device_info *info)
 kjit_status kjit_synchronize_device(kjit_device *device)
 {
   if (!device) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!kj_is_cuda(device)) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
-  if (kj_synchronize(device, true, NULL, &diagnostics) == KJIT_OK) (void)kj_take_failures(device, &diagnostics);
+  if (kj_check_captures(device, &diagnostics) == KJIT_OK && kj_synchronize(device, true, NULL, &diagnostics) == KJIT_OK)
+    (void)kj_take_failures(device, &diagnostics);
   return kj_finish_call(device->context, &diagnostics);
 }
 
 kjit_status kjit_reset_device(kjit_device *device)
 {
   if (!device) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!kj_is_cuda(device)) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
   (void)kj_reset_cuda_device(device, &diagnostics);

@@ -10,10 +10,12 @@
 #include "compiler.h"
 #include "cuda/driver.h"
 #include "support/context.h"
+#include "support/fork.h"
 
 typedef struct kj_runtime kj_runtime;
 typedef struct kj_background kj_background;
-typedef struct kj_disk kj_disk; /* dispatch/disk.h */
+typedef struct kj_disk kj_disk;     /* dispatch/disk.h */
+typedef struct kj_prints kj_prints; /* dispatch/print_ring.c */
 
 /* ---- errors ---- */
 
@@ -45,6 +47,7 @@ struct kjit_device {
   kj_runtime *runtime;
   kjit_device_info info;
   char name[256], target[16];
+  char code_target[20], suffix; /* what is compiled for it, "sm_90a": 'a' where code may use what only this very architecture has, else 0 */
   /* CUDA */
   kj_driver *driver;
   int handle;
@@ -56,7 +59,13 @@ struct kjit_device {
   _Atomic(kj_launch_mark *) marks;
   _Atomic uint64_t epoch, synchronized_epoch;
   struct kj_failure_slot *failure_slots; /* of the loaded specializations whose threads may fail */
+  _Atomic(kj_prints *) prints;           /* of kernels that print; NULL: none was ever loaded */
   uint32_t ptx_limit;                    /* the newest PTX that the driver takes, 90: PTX 9.0; 0: newer than any known */
+  uint32_t multiprocessor_threads;       /* resident at most */
+  bool has_cooperative_launch, has_clusters;
+  struct kj_memory *memory;                    /* device_memory.h: the pools */
+  _Atomic uint64_t peers;                      /* ordinals of GPUs whose memory its kernels reach, a bit for each up to 64 */
+  kjit_stream *default_stream, *thread_stream; /* as objects, under mutex; NULL: nobody has asked */
   /* CPU */
   uint32_t workers;
   _Atomic(void *) scratch[KJ_SCRATCH_SLOTS]; /* buffers that no launch uses */
@@ -64,6 +73,9 @@ struct kjit_device {
 
 /* dispatch/failure.c: reports the failures of kernels that the device has recorded since the last call. KERNEL, or OK where there are none. */
 kjit_status kj_take_failures(kjit_device *device, kj_diagnostics *diagnostics);
+/* dispatch/print_ring.c: delivers the lines that kernels have printed so far. Part of every wait for the device. */
+void kj_take_prints(kjit_device *device);
+void kj_free_prints(kjit_device *device);
 
 static inline bool kj_is_cuda(const kjit_device *device) { return device->info.kind == KJIT_DEVICE_CUDA; }
 /* "cpu", "cuda:0" for messages. */
@@ -87,34 +99,75 @@ void kj_remove_object(kj_object *object);
 /* DEVICE when the device is lost, or was reset after the object was made. */
 kjit_status kj_check_object(const kj_object *object, const char *what, kj_diagnostics *diagnostics);
 
+/* What a launch looks at comes first. */
 struct kjit_array {
   kj_object object;
   _Atomic uint32_t references;
+  bool is_read_only;
+  bool is_in_place;      /* host memory that a launch on a GPU uses where it is */
+  kjit_array *owner;     /* whose memory it is: itself, or what a view was made of, retained */
+  _Atomic uint64_t uses; /* the owner's: streams that it was used on, a bit for each kjit_stream.slot */
   kjit_tensor tensor;
   kjit_type element;
+  kjit_memory memory;
   int64_t shape[KJ_MAX_RANK], strides[KJ_MAX_RANK];
+  /* the owner's */
+  kjit_stream *stream;           /* in whose order its memory is released, retained; NULL: the default stream */
+  struct kj_block *block;        /* of the pool; NULL: memory that release knows how to free */
+  void (*release)(kjit_array *); /* frees the memory, after everything that used it was ordered or waited for; NULL: nothing does */
+  void *memory_data;             /* of release */
+  size_t memory_bytes;
+  int file; /* of release: the CPU's shared memory */
 };
+
+/* Bits of kjit_array.uses. */
+enum { KJ_SLOT_DEFAULT, KJ_SLOT_PER_THREAD, KJ_SLOT_FIRST, KJ_SLOT_ELSEWHERE = 63 }; /* ELSEWHERE: on a stream of another device */
 
 struct kjit_stream {
   kj_object object;
-  void *native; /* CUstream */
-  bool is_owned;
+  _Atomic uint32_t references;
+  void *native;                            /* CUstream */
+  bool is_owned, is_borrowed, is_blocking; /* is_borrowed: the device's, never destroyed by the host; is_blocking: ordered with the default stream */
+  uint8_t slot;
+  _Atomic bool is_used;                 /* memory of kjit arrays was used on it */
+  _Atomic(struct kj_capture *) capture; /* graph.c; NULL: what is queued runs */
+  kjit_stream *next_of_device;          /* under the order mutex of the device's memory */
 };
 
 struct kjit_event {
   kj_object object;
   void *native; /* CUevent */
   bool is_recorded;
+  uint64_t capture; /* number of the capture that it was recorded in; 0: none */
   uint64_t time_ns; /* CPU */
 };
+
+/* Notes that the array's memory is used on a stream: before it is used again, what is queued there now has to pass. No lock, no allocation. */
+static inline void kj_note_use(kjit_array *array, const kjit_stream *stream, const kjit_device *device)
+{
+  kjit_array *owner = array->owner;
+  uint32_t slot = owner->object.device != device ? KJ_SLOT_ELSEWHERE : stream ? stream->slot : KJ_SLOT_DEFAULT;
+  uint64_t bit = (uint64_t)1 << slot;
+  if (!(atomic_load_explicit(&owner->uses, memory_order_relaxed) & bit)) atomic_fetch_or_explicit(&owner->uses, bit, memory_order_relaxed);
+  if (stream && !atomic_load_explicit(&stream->is_used, memory_order_relaxed))
+    atomic_store_explicit(&((kjit_stream *)stream)->is_used, true, memory_order_relaxed);
+}
 
 /* ---- the runtime of a context ---- */
 
 struct kj_runtime {
   kjit_context *context;
-  kj_disk *disk; /* the disk cache; NULL: none */
+  kj_disk *disk;                        /* the disk cache; NULL: none */
+  kj_disk *identities;                  /* of builds and of this machine: disk, or one without a directory */
+  _Atomic(struct kj_carried *) imports; /* code from blobs, see dispatch/blob.h */
+  /* specializations with code, the one loaded first at the front; see dispatch/evict.c */
+  pthread_mutex_t loaded_mutex;
+  struct kjit_specialization *loaded;
+  uint64_t loaded_bytes;
   pthread_mutex_t objects_mutex;
   kj_object *objects;
+  struct kj_capture *captures;    /* under way */
+  _Atomic(kjit_module *) library; /* kernels of kjit itself; NULL: not needed yet */
   /* under context->runtime_mutex */
   kj_background *background; /* NULL: nothing was ever compiled beside the host's threads */
   kjit_device *cpu;
@@ -142,13 +195,18 @@ kjit_status kj_use_compiler(kjit_context *context, const kj_compiler_interface *
 /* Host clock for times and the CPU's events. */
 uint64_t kj_clock_ns(void);
 
-/* ---- scalar types as DLPack has them ---- */
+/* ---- element.c: elements of arrays ---- */
 
-/* KJIT_ANY: no type of kjit. */
+/* A scalar. KJIT_ANY: no type of kjit. */
 kjit_type kj_type_of_dlpack(uint8_t code, uint8_t bits);
-uint32_t kj_element_bytes(kjit_type type);
+/* given: what the host says, KJIT_ANY: nothing. KJIT_ANY: the elements have no type of kjit. */
+kjit_type kj_type_of_tensor(kj_types *types, const kjit_tensor *tensor, kjit_type given);
+/* types may be NULL for scalars. */
+uint32_t kj_element_bytes(const kj_types *types, kjit_type type);
 /* What an element's address is a multiple of: the part's size for complex numbers. */
-uint32_t kj_element_alignment(kjit_type type);
+uint32_t kj_element_alignment(const kj_types *types, kjit_type type);
+/* Sets code, bits and lanes. */
+void kj_describe_element(const kj_types *types, kjit_type element, kjit_tensor *tensor);
 
 /* What a tensor's device_type and device_id mean to a launch; false: none that kjit knows. Pinned memory is the host's, managed memory the GPU's. */
 bool kj_locate_tensor(const kjit_tensor *tensor, kjit_device_kind *kind, int32_t *ordinal);

@@ -1,10 +1,9 @@
-/* Streams and events. On the CPU a launch is done when its call returns: a stream has nothing to wait for, an event is a reading of the clock. */
+/* Streams. On the CPU a launch is done when its call returns: a stream has nothing to wait for. */
+#include "stream.h"
+
 #include <stdlib.h>
 
-#include "runtime.h"
-
-/* Ends in a driver call whose failure nobody can act on: the object is gone either way. */
-static void release_native(kj_object *object, int (*release)(void *native), void *native)
+void kj_release_native(kj_object *object, int (*release)(void *native), void *native)
 {
   kj_diagnostics ignored = { 0 };
   void *previous;
@@ -16,189 +15,270 @@ static void release_native(kj_object *object, int (*release)(void *native), void
   kj_free_diagnostics(&ignored);
 }
 
-/* ---- streams ---- */
-
-static void destroy_stream(kj_object *object)
+kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream, bool waits, kj_diagnostics *diagnostics)
 {
-  kjit_stream *stream = (kjit_stream *)object;
-  if (stream->is_owned) release_native(object, object->device->driver->cuStreamDestroy, stream->native);
+  char here[24], there[24];
+  if (!stream) return KJIT_OK;
+  if (stream->object.device != device)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the stream belongs to %s, what is queued on it to %s", kj_device_text(stream->object.device, there),
+                    kj_device_text(device, here));
+  KJ_TRY(kj_check_object(&stream->object, "stream", diagnostics));
+  if (waits && stream->capture)
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is being captured: nothing can wait for it before kjit_end_capture");
+  return KJIT_OK;
+}
+
+kjit_status kj_check_captures(const kjit_device *device, kj_diagnostics *diagnostics)
+{
+  char place[24];
+  if (!kj_has_captures(device)) return KJIT_OK;
+  return kj_error(diagnostics, KJIT_ERROR_MISUSE, "a stream of %s is being captured: nothing can wait for the device before kjit_end_capture",
+                  kj_device_text(device, place));
+}
+
+/* ---- creation and end ---- */
+
+/* The last reference has gone. */
+static void free_stream(kjit_stream *stream)
+{
+  kj_forget_stream(stream);
+  if (stream->is_owned) kj_release_native(&stream->object, stream->object.device->driver->cuStreamDestroy, stream->native);
   free(stream);
 }
 
-static kjit_status make_native_stream(kjit_device *device, kj_diagnostics *diagnostics, void **native)
+kjit_stream *kj_retain_stream(kjit_stream *stream)
 {
-  enum { BLOCKING = 0 }; /* ordered with the default stream, which copies and launches without a stream use */
+  if (stream) atomic_fetch_add_explicit(&stream->references, 1, memory_order_relaxed);
+  return stream;
+}
+
+void kj_release_stream(kjit_stream *stream)
+{
+  if (stream && atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) == 1) free_stream(stream);
+}
+
+/* The context's end. */
+static void destroy_stream(kj_object *object)
+{
+  kjit_stream *stream = (kjit_stream *)object;
+  kj_abort_capture(stream, true);
+  kj_release_stream(stream);
+}
+
+static kjit_stream *make_stream(kjit_device *device, void *native, uint8_t slot)
+{
+  kjit_stream *made = calloc(1, sizeof *made);
+  if (!made) return NULL;
+  made->native = native;
+  made->slot = slot;
+  atomic_store(&made->references, 1);
+  made->object.device = device;
+  return made;
+}
+
+static void publish_stream(kjit_stream *stream)
+{
+  kj_add_object(stream->object.device, &stream->object, destroy_stream);
+  if (!stream->is_borrowed) kj_add_stream(stream);
+}
+
+static kjit_status make_native(kjit_device *device, int32_t priority, uint32_t flags, kj_diagnostics *diagnostics, void **native)
+{
   void *previous;
+  int least = 0, greatest = 0;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = KJ_DRIVER(device, diagnostics, cuStreamCreate, native, BLOCKING);
+  kjit_status status = priority ? KJ_DRIVER(device, diagnostics, cuCtxGetStreamPriorityRange, &least, &greatest) : KJIT_OK;
+  int nearest = priority < greatest ? greatest : priority > least ? least : priority;
+  if (status == KJIT_OK && nearest) status = KJ_DRIVER(device, diagnostics, cuStreamCreateWithPriority, native, flags, nearest);
+  else if (status == KJIT_OK) status = KJ_DRIVER(device, diagnostics, cuStreamCreate, native, flags);
   kj_leave_device(device, previous);
   return status;
 }
 
-kjit_status kjit_create_stream(kjit_device *device, kjit_stream **stream)
+kjit_status kjit_create_stream_with(kjit_device *device, int32_t priority, uint32_t flags, kjit_stream **stream)
 {
   if (!device) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!stream) return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_create_stream: stream is NULL");
-  kjit_stream *made = calloc(1, sizeof *made);
+  if (flags & ~(uint32_t)KJIT_STREAM_NON_BLOCKING) return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_create_stream_with: unknown flags %#x", flags);
+  kjit_stream *made = make_stream(device, NULL, KJ_SLOT_DEFAULT);
   if (!made) return kj_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };
-  if (kj_is_cuda(device) && make_native_stream(device, &diagnostics, &made->native) != KJIT_OK) {
+  if (kj_is_cuda(device) && make_native(device, priority, flags, &diagnostics, &made->native) != KJIT_OK) {
     free(made);
     return kj_finish_call(device->context, &diagnostics);
   }
   made->is_owned = kj_is_cuda(device);
-  kj_add_object(device, &made->object, destroy_stream);
+  made->is_blocking = !(flags & KJIT_STREAM_NON_BLOCKING);
+  publish_stream(made);
   *stream = made;
   return KJIT_OK;
+}
+
+kjit_status kjit_create_stream(kjit_device *device, kjit_stream **stream) { return kjit_create_stream_with(device, 0, 0, stream); }
+
+kjit_status kjit_get_stream_priorities(kjit_device *device, int32_t *least, int32_t *greatest)
+{
+  if (!device) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!least || !greatest) return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_get_stream_priorities: %s is NULL", least ? "greatest" : "least");
+  kj_diagnostics diagnostics = { 0 };
+  int low = 0, high = 0;
+  void *previous;
+  if (kj_is_cuda(device) && kj_enter_device(device, &diagnostics, &previous) == KJIT_OK) {
+    (void)KJ_DRIVER(device, &diagnostics, cuCtxGetStreamPriorityRange, &low, &high);
+    kj_leave_device(device, previous);
+  }
+  if (!diagnostics.count) {
+    *least = low;
+    *greatest = high;
+  }
+  return kj_finish_call(device->context, &diagnostics);
 }
 
 kjit_status kjit_wrap_stream(kjit_device *device, void *native, kjit_stream **stream)
 {
   if (!device) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!stream) return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_wrap_stream: stream is NULL");
   if (!kj_is_cuda(device)) return kj_fail_call(device->context, KJIT_ERROR_UNSUPPORTED, "kjit_wrap_stream: the CPU has no streams of a host");
-  kjit_stream *made = calloc(1, sizeof *made);
+  uintptr_t legacy = 1, per_thread = 2; /* CU_STREAM_LEGACY is another name of the default stream */
+  bool is_default = (uintptr_t)native <= legacy, is_thread = (uintptr_t)native == per_thread;
+  kjit_stream *made = make_stream(device, is_default ? NULL : native, is_thread ? KJ_SLOT_PER_THREAD : KJ_SLOT_DEFAULT);
   if (!made) return kj_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
-  uintptr_t legacy = 1; /* CU_STREAM_LEGACY, another name of the default stream */
-  made->native = (uintptr_t)native == legacy ? NULL : native;
+  made->is_blocking = is_default || is_thread; /* of others nobody knows */
   kj_add_object(device, &made->object, destroy_stream);
+  if (!made->is_blocking) kj_add_stream(made);
   *stream = made;
   return KJIT_OK;
 }
 
+/* The device's own objects, made when first asked for. */
+static kjit_status get_borrowed(kjit_device *device, kjit_stream **place, void *native, uint8_t slot, kjit_stream **stream)
+{
+  kjit_stream *made = make_stream(device, native, slot);
+  if (!made) return kj_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  made->is_borrowed = made->is_blocking = true;
+  pthread_mutex_lock(&device->mutex);
+  bool is_new = !*place || (*place)->object.generation != atomic_load(&device->generation);
+  if (is_new) {
+    publish_stream(made); /* one of an earlier generation stays with the context's objects: a host may hold it */
+    *place = made;
+  } else {
+    free(made);
+  }
+  *stream = *place;
+  pthread_mutex_unlock(&device->mutex);
+  return KJIT_OK;
+}
+
+kjit_status kjit_get_default_stream(kjit_device *device, kjit_stream **stream)
+{
+  if (!device) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!stream) return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_get_default_stream: stream is NULL");
+  return get_borrowed(device, &device->default_stream, NULL, KJ_SLOT_DEFAULT, stream);
+}
+
+kjit_status kjit_get_thread_stream(kjit_device *device, kjit_stream **stream)
+{
+  static const uintptr_t per_thread = 2; /* CU_STREAM_PER_THREAD */
+  if (!device) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!stream) return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_get_thread_stream: stream is NULL");
+  if (!kj_is_cuda(device)) return kjit_get_default_stream(device, stream);
+  return get_borrowed(device, &device->thread_stream, (void *)per_thread, KJ_SLOT_PER_THREAD, stream); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+void *kjit_get_native_stream(const kjit_stream *stream) { return stream ? stream->native : NULL; }
+
 void kjit_destroy_stream(kjit_stream *stream)
 {
-  if (!stream) return;
+  if (!stream || stream->is_borrowed || kj_is_forked(stream->object.device->context)) return;
   kj_remove_object(&stream->object);
-  destroy_stream(&stream->object);
+  kj_abort_capture(stream, false);
+  kj_release_stream(stream);
 }
+
+/* ---- waiting and asking ---- */
 
 kjit_status kjit_synchronize_stream(kjit_stream *stream)
 {
   if (!stream) return KJIT_ERROR_MISUSE;
   kjit_device *device = stream->object.device;
-  if (!kj_is_cuda(device)) return KJIT_OK;
+  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
-  kjit_status status = kj_check_object(&stream->object, "stream", &diagnostics);
-  if (status == KJIT_OK) status = kj_synchronize(device, false, stream->native, &diagnostics);
-  if (status == KJIT_OK) (void)kj_take_failures(device, &diagnostics);
+  kjit_status status = kj_check_stream(device, stream, true, &diagnostics);
+  if (status == KJIT_OK && kj_is_cuda(device)) status = kj_synchronize(device, false, stream->native, &diagnostics);
+  if (status == KJIT_OK && kj_is_cuda(device)) (void)kj_take_failures(device, &diagnostics);
   return kj_finish_call(device->context, &diagnostics);
 }
 
-/* ---- events ---- */
-
-static void destroy_event(kj_object *object)
+kjit_status kjit_query_stream(kjit_stream *stream)
 {
-  kjit_event *event = (kjit_event *)object;
-  if (event->native) release_native(object, object->device->driver->cuEventDestroy, event->native);
-  free(event);
-}
-
-static kjit_status make_native_event(kjit_device *device, kj_diagnostics *diagnostics, void **native)
-{
-  enum { WITH_TIMING = 0 };
-  void *previous;
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = KJ_DRIVER(device, diagnostics, cuEventCreate, native, WITH_TIMING);
-  kj_leave_device(device, previous);
-  return status;
-}
-
-kjit_status kjit_create_event(kjit_device *device, kjit_event **event)
-{
-  if (!device) return KJIT_ERROR_MISUSE;
-  if (!event) return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_create_event: event is NULL");
-  kjit_event *made = calloc(1, sizeof *made);
-  if (!made) return kj_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  enum { NOT_READY = 600 };
+  if (!stream) return KJIT_ERROR_MISUSE;
+  kjit_device *device = stream->object.device;
+  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
-  if (kj_is_cuda(device) && make_native_event(device, &diagnostics, &made->native) != KJIT_OK) {
-    free(made);
-    return kj_finish_call(device->context, &diagnostics);
+  void *previous;
+  int result = 0;
+  kjit_status status = kj_check_stream(device, stream, true, &diagnostics);
+  if (status == KJIT_OK && kj_is_cuda(device) && kj_enter_device(device, &diagnostics, &previous) == KJIT_OK) {
+    result = device->driver->cuStreamQuery(stream->native);
+    if (result != NOT_READY) (void)kj_check_driver(device->driver, device, result, "cuStreamQuery", &diagnostics);
+    kj_leave_device(device, previous);
   }
-  kj_add_object(device, &made->object, destroy_event);
-  *event = made;
+  return result == NOT_READY ? KJIT_NOT_READY : kj_finish_call(device->context, &diagnostics);
+}
+
+/* ---- host callbacks ---- */
+
+typedef struct host_callback {
+  kj_operation operation;
+  void (*function)(void *user);
+  void *user;
+} host_callback;
+
+static kjit_status run_callback(kj_operation *operation, kjit_stream *stream)
+{
+  (void)stream;
+  host_callback *callback = (host_callback *)operation;
+  callback->function(callback->user);
   return KJIT_OK;
 }
 
-void kjit_destroy_event(kjit_event *event)
+static void free_callback(kj_operation *operation) { free(operation); }
+
+static kjit_status record_callback(kjit_stream *stream, void (*function)(void *user), void *user, kj_diagnostics *diagnostics)
 {
-  if (!event) return;
-  kj_remove_object(&event->object);
-  destroy_event(&event->object);
+  host_callback *callback = calloc(1, sizeof *callback);
+  if (!callback) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  *callback = (host_callback){ .operation = { .run = run_callback, .destroy = free_callback }, .function = function, .user = user };
+  return kj_record_operation(stream, &callback->operation, diagnostics);
 }
 
-static kjit_status record(kjit_event *event, kjit_stream *stream, kj_diagnostics *diagnostics)
+static kjit_status queue_callback(kjit_device *device, kjit_stream *stream, void (*function)(void *user), void *user, kj_diagnostics *diagnostics)
 {
-  kjit_device *device = event->object.device;
-  if (stream && stream->object.device != device) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the event and the stream belong to different devices");
+  KJ_TRY(kj_check_stream(device, stream, false, diagnostics));
   if (!kj_is_cuda(device)) {
-    event->time_ns = kj_clock_ns();
+    if (stream && stream->capture) return record_callback(stream, function, user, diagnostics);
+    function(user);
     return KJIT_OK;
   }
-  KJ_TRY(kj_check_object(&event->object, "event", diagnostics));
-  if (stream) KJ_TRY(kj_check_object(&stream->object, "stream", diagnostics));
   void *previous;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = KJ_DRIVER(device, diagnostics, cuEventRecord, event->native, stream ? stream->native : NULL);
+  kjit_status status = KJ_DRIVER(device, diagnostics, cuLaunchHostFunc, kj_native(stream), function, user);
   kj_leave_device(device, previous);
   return status;
 }
 
-kjit_status kjit_record_event(kjit_event *event, kjit_stream *stream)
+kjit_status kjit_add_host_callback(kjit_device *device, kjit_stream *stream, void (*function)(void *user), void *user)
 {
-  if (!event) return KJIT_ERROR_MISUSE;
+  if (!device) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!function) return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_add_host_callback: function is NULL");
   kj_diagnostics diagnostics = { 0 };
-  if (record(event, stream, &diagnostics) == KJIT_OK) event->is_recorded = true;
-  return kj_finish_call(event->object.device->context, &diagnostics);
-}
-
-static kjit_status wait_event(kjit_event *event, kj_diagnostics *diagnostics)
-{
-  kjit_device *device = event->object.device;
-  if (!event->is_recorded) return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the event was never recorded");
-  if (!kj_is_cuda(device)) return KJIT_OK;
-  KJ_TRY(kj_check_object(&event->object, "event", diagnostics));
-  void *previous;
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = KJ_DRIVER(device, diagnostics, cuEventSynchronize, event->native);
-  kj_leave_device(device, previous);
-  return status;
-}
-
-kjit_status kjit_synchronize_event(kjit_event *event)
-{
-  if (!event) return KJIT_ERROR_MISUSE;
-  kj_diagnostics diagnostics = { 0 };
-  (void)wait_event(event, &diagnostics);
-  return kj_finish_call(event->object.device->context, &diagnostics);
-}
-
-static kjit_status measure(kjit_event *first, kjit_event *last, kj_diagnostics *diagnostics, uint64_t *time_ns)
-{
-  kjit_device *device = first->object.device;
-  if (last->object.device != device) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the events belong to different devices");
-  if (!first->is_recorded) return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the first event was never recorded");
-  KJ_TRY(wait_event(last, diagnostics));
-  if (!kj_is_cuda(device)) {
-    *time_ns = last->time_ns > first->time_ns ? last->time_ns - first->time_ns : 0;
-    return KJIT_OK;
-  }
-  float time_ms = 0;
-  void *previous;
-  KJ_TRY(kj_check_object(&first->object, "event", diagnostics));
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = KJ_DRIVER(device, diagnostics, cuEventElapsedTime, &time_ms, first->native, last->native);
-  kj_leave_device(device, previous);
-  if (status == KJIT_OK) *time_ns = time_ms > 0 ? (uint64_t)((double)time_ms * 1e6) : 0;
-  return status;
-}
-
-kjit_status kjit_get_elapsed_time(kjit_event *first, kjit_event *last, uint64_t *time_ns)
-{
-  if (!first || !last) return KJIT_ERROR_MISUSE;
-  kjit_context *context = first->object.device->context;
-  if (!time_ns) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_elapsed_time: time_ns is NULL");
-  kj_diagnostics diagnostics = { 0 };
-  (void)measure(first, last, &diagnostics, time_ns);
-  return kj_finish_call(context, &diagnostics);
+  (void)queue_callback(device, stream, function, user, &diagnostics);
+  return kj_finish_call(device->context, &diagnostics);
 }

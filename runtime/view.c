@@ -29,19 +29,19 @@ static bool measure(kj_view *view)
          (is_empty || count <= INT64_MAX / (view->element_bytes ? view->element_bytes : 1));
 }
 
-kjit_status kj_view_tensor(const kjit_tensor *tensor, const char *what, kj_diagnostics *diagnostics, kj_view *view)
+kjit_status kj_view_tensor(kj_types *types, const kjit_tensor *tensor, kjit_type element, const char *what, kj_diagnostics *diagnostics, kj_view *view)
 {
   *view = (kj_view){ 0 };
   if (!kj_locate_tensor(tensor, &view->kind, &view->ordinal))
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: device type %d is neither the CPU's (1) nor CUDA's (2)", what, tensor->device_type);
   if (tensor->rank < 0 || tensor->rank > KJ_MAX_RANK)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: expected 0 to %d dimensions, got %d", what, KJ_MAX_RANK, tensor->rank);
-  view->element = kj_type_of_dlpack(tensor->code, tensor->bits);
-  if (view->element == KJIT_ANY || tensor->lanes != 1)
+  view->element = kj_type_of_tensor(types, tensor, element);
+  if (view->element == KJIT_ANY)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: DLPack element type (code %u, %u bits, %u lanes) is none of kjit's", what, tensor->code,
                     tensor->bits, tensor->lanes);
   view->rank = (uint32_t)tensor->rank;
-  view->element_bytes = kj_element_bytes(view->element);
+  view->element_bytes = kj_element_bytes(types, view->element);
   view->address = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
   if (view->rank && !tensor->shape) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: the tensor has no shape", what);
   for (uint32_t i = 0; i < view->rank; i++) {

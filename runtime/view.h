@@ -14,8 +14,8 @@ typedef struct kj_view {
   int64_t shape[KJ_MAX_RANK], strides[KJ_MAX_RANK]; /* in elements */
 } kj_view;
 
-/* Errors: ARGUMENT for what no array can be; what names it in messages. */
-kjit_status kj_view_tensor(const kjit_tensor *tensor, const char *what, kj_diagnostics *diagnostics, kj_view *view);
+/* element: KJIT_ANY, or what the host says besides. Errors: ARGUMENT for what no array can be; what names it in messages. */
+kjit_status kj_view_tensor(kj_types *types, const kjit_tensor *tensor, kjit_type element, const char *what, kj_diagnostics *diagnostics, kj_view *view);
 bool kj_is_row_major(const kj_view *view);
 /* The same elements with the dimensions in reverse order: a column-major view becomes row-major. */
 kj_view kj_reverse_view(const kj_view *view);

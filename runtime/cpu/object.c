@@ -43,6 +43,7 @@ typedef struct loader {
   size_t strings_bytes;
   outside *outsides; /* one for each symbol */
   size_t outside_count;
+  const kj_outside *outside; /* of the host */
   char *memory;
   size_t code_bytes, total_bytes; /* code_bytes: up to the first page of data */
   const char *reason;
@@ -155,7 +156,8 @@ static bool find_outsides(loader *l)
     const char *name = name_of(l, symbol);
     if (!name) return refuse(l, "a symbol has no name");
     l->outsides[i].name = name;
-    l->outsides[i].address = (uint64_t)(uintptr_t)kj_find_library_function(name);
+    void *own = kj_find_outside(l->outside, name);
+    l->outsides[i].address = (uint64_t)(uintptr_t)(own ? own : kj_find_library_function(name));
     if (!l->outsides[i].address) return refuse(l, "it calls a function that is not there");
     l->outside_count++;
   }
@@ -321,9 +323,10 @@ static bool load(loader *l, const char *entry, kj_image *image, kj_cpu_kernel *k
   return true;
 }
 
-bool kj_load_image(const void *object, size_t size_bytes, const char *entry, kj_image **image, kj_cpu_kernel *kernel, const char **reason)
+bool kj_load_image(const void *object, size_t size_bytes, const char *entry, const kj_outside *outside, kj_image **image, kj_cpu_kernel *kernel,
+                   const char **reason)
 {
-  loader l = { .object = object, .size_bytes = size_bytes };
+  loader l = { .object = object, .size_bytes = size_bytes, .outside = outside };
   kj_image *made = calloc(1, sizeof *made);
   bool is_made = made && (uintptr_t)object % _Alignof(Elf64_Ehdr) == 0 && load(&l, entry, made, kernel);
   free(l.sections);

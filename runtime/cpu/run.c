@@ -1,9 +1,10 @@
 /* The blocks of a grid are cut into pieces; every worker first runs its own share of them, front to back, then helps the others. Shares keep what a worker touches
  * together, from one launch to the next; helping evens out blocks of unequal work. */
-#include "cpu/run.h"
+#include "cpu/parts.h"
 
 #include <omp.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { CACHE_LINE = 64, SMALL_SCRATCH = 8192, MOST_WORKERS = 256, PIECES = 16 /* of one worker's share, at most */ };
 
@@ -54,34 +55,53 @@ typedef struct crew {
   share *shares;
   uint32_t workers;
   uint64_t piece; /* blocks */
-  _Atomic bool is_out_of_memory;
+  _Atomic bool is_out_of_memory, is_stuck;
+  uint64_t scratch_bytes; /* of a worker */
+  char stuck[256];        /* by the one that has set is_stuck */
 } crew;
 
-static void work_on(const crew *crew, share *share, void *scratch)
+/* Groups of blocks that wait for one another. */
+static void run_groups(crew *crew, kj_crowd *crowd, uint64_t first, uint64_t last, void *scratch)
+{
+  char stuck[sizeof crew->stuck];
+  for (uint64_t group = first; group < last && !atomic_load_explicit(&crew->is_stuck, memory_order_relaxed); group++)
+    if (!kj_run_group(crowd, group, scratch, stuck, sizeof stuck) && !atomic_exchange(&crew->is_stuck, true)) memcpy(crew->stuck, stuck, sizeof stuck);
+}
+
+static void work_on(crew *crew, share *share, kj_crowd *crowd, void *scratch)
 {
   const kj_cpu_launch *launch = crew->launch;
   while (atomic_load_explicit(&share->next, memory_order_relaxed) < share->end) {
     uint64_t first = atomic_fetch_add_explicit(&share->next, crew->piece, memory_order_relaxed);
     if (first >= share->end) return;
     uint64_t last = share->end - first < crew->piece ? share->end : first + crew->piece;
-    launch->kernel(launch->parameters, &launch->grid, first, last, scratch);
+    if (crowd) run_groups(crew, crowd, first, last, scratch);
+    else launch->kernel(launch->parameters, &launch->grid, first, last, scratch);
   }
 }
 
 static void work(crew *crew, size_t worker, void *scratch)
 {
-  for (uint32_t i = 0; i < crew->workers; i++) work_on(crew, &crew->shares[(worker + i) % crew->workers], scratch);
+  const kj_cpu_launch *launch = crew->launch;
+  kj_crowd *crowd = NULL;
+  if (launch->zeroed_from < launch->scratch_bytes) memset((char *)scratch + launch->zeroed_from, 0, launch->scratch_bytes - launch->zeroed_from);
+  if (crew->launch->parts != KJ_PARTS_NONE && !(crowd = kj_create_crowd(crew->launch))) {
+    atomic_store(&crew->is_out_of_memory, true);
+    return;
+  }
+  for (uint32_t i = 0; i < crew->workers; i++) work_on(crew, &crew->shares[(worker + i) % crew->workers], crowd, scratch);
+  kj_destroy_crowd(crowd);
 }
 
 static void run_worker(void *data, size_t worker)
 {
   crew *crew = data;
   _Alignas(CACHE_LINE) char small[SMALL_SCRATCH];
-  if (crew->launch->scratch_bytes <= sizeof small) {
+  if (crew->scratch_bytes <= sizeof small) {
     work(crew, worker, small);
     return;
   }
-  void *scratch = take_scratch(crew->device, crew->launch->scratch_bytes);
+  void *scratch = take_scratch(crew->device, crew->scratch_bytes);
   if (!scratch) {
     atomic_store(&crew->is_out_of_memory, true); /* the others do this worker's share */
     return;
@@ -113,11 +133,16 @@ static bool is_done(const crew *crew)
 kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch, kj_diagnostics *diagnostics)
 {
   const uint32_t *grid = launch->grid.grid;
-  uint64_t total = (uint64_t)grid[0] * grid[1] * grid[2];
+  uint64_t total = (uint64_t)grid[0] * grid[1] * grid[2], scratch_bytes = launch->scratch_bytes;
+  if (launch->parts != KJ_PARTS_NONE) {
+    KJ_TRY(kj_check_parts(launch, diagnostics));
+    total = kj_count_groups(launch);
+    scratch_bytes = kj_group_scratch_bytes(launch);
+  }
   uint32_t workers = launch->is_small ? 1 : device->workers < MOST_WORKERS ? device->workers : MOST_WORKERS;
   if (workers > total) workers = total ? (uint32_t)total : 1;
   share shares[MOST_WORKERS];
-  crew crew = { .device = device, .launch = launch, .shares = shares, .workers = workers };
+  crew crew = { .device = device, .launch = launch, .shares = shares, .workers = workers, .scratch_bytes = scratch_bytes };
   uint64_t start = 0;
   for (uint32_t i = 0; i < workers; i++) {
     uint64_t count = total / workers + (i < total % workers);
@@ -127,7 +152,7 @@ kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch, kj_diag
   crew.piece = workers == 1 ? total : total / workers / PIECES;
   if (!crew.piece) crew.piece = 1;
   run_crew(&crew);
+  if (atomic_load(&crew.is_stuck)) return kj_error(diagnostics, KJIT_ERROR_KERNEL, "%s", crew.stuck);
   if (!atomic_load(&crew.is_out_of_memory) || is_done(&crew)) return KJIT_OK;
-  return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: a worker of the launch needs %llu bytes of scratch",
-                  (unsigned long long)launch->scratch_bytes);
+  return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: a worker of the launch needs %llu bytes of scratch", (unsigned long long)scratch_bytes);
 }

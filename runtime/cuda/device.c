@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime.h"
+#include "device_memory.h"
 
 /* ---- the context on this thread ---- */
 
@@ -23,20 +23,34 @@ void kj_leave_device(kjit_device *device, void *previous)
 
 /* ---- opening ---- */
 
+/* Code for a device in hand may use what only its own architecture has (wgmma), where the driver knows it. */
+static char exact_suffix(const kjit_device *device)
+{
+  static const struct {
+    uint32_t arch, ptx;
+  } rows[] = { { 90, 80 }, { 100, 86 }, { 101, 86 }, { 103, 88 }, { 110, 90 }, { 120, 87 }, { 121, 88 } };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].arch == device->info.compute_capability && (!device->ptx_limit || rows[i].ptx <= device->ptx_limit)) return 'a';
+  return 0;
+}
+
 static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
 {
-  int major = 0, minor = 0, multiprocessors = 0, threads = 0, block[3], grid[3], shared = 0;
+  int major = 0, minor = 0, multiprocessors = 0, threads = 0, block[3], grid[3], shared = 0, resident = 0, cooperative = 0, clusters = 0;
+  bool has_attributes = device->driver->cuLaunchKernelEx != NULL; /* a driver without knows no clusters either */
   size_t memory = 0;
   const struct {
     int attribute, *value;
   } wanted[] = {
-    { KJ_CU_CAPABILITY_MAJOR, &major },        { KJ_CU_CAPABILITY_MINOR, &minor },   { KJ_CU_MULTIPROCESSORS, &multiprocessors },
-    { KJ_CU_MAX_THREADS_PER_BLOCK, &threads }, { KJ_CU_MAX_SHARED_OPTIN, &shared },  { KJ_CU_MAX_BLOCK_X, &block[0] },
-    { KJ_CU_MAX_BLOCK_X + 1, &block[1] },      { KJ_CU_MAX_BLOCK_X + 2, &block[2] }, { KJ_CU_MAX_GRID_X, &grid[0] },
-    { KJ_CU_MAX_GRID_X + 1, &grid[1] },        { KJ_CU_MAX_GRID_X + 2, &grid[2] },
+    { KJ_CU_CAPABILITY_MAJOR, &major },         { KJ_CU_CAPABILITY_MINOR, &minor },   { KJ_CU_MULTIPROCESSORS, &multiprocessors },
+    { KJ_CU_MAX_THREADS_PER_BLOCK, &threads },  { KJ_CU_MAX_SHARED_OPTIN, &shared },  { KJ_CU_MAX_BLOCK_X, &block[0] },
+    { KJ_CU_MAX_BLOCK_X + 1, &block[1] },       { KJ_CU_MAX_BLOCK_X + 2, &block[2] }, { KJ_CU_MAX_GRID_X, &grid[0] },
+    { KJ_CU_MAX_GRID_X + 1, &grid[1] },         { KJ_CU_MAX_GRID_X + 2, &grid[2] },   { KJ_CU_THREADS_OF_MULTIPROCESSOR, &resident },
+    { KJ_CU_COOPERATIVE_LAUNCH, &cooperative },
   };
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
     KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGetAttribute, wanted[i].value, wanted[i].attribute, device->handle));
+  if (has_attributes) KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGetAttribute, &clusters, KJ_CU_CLUSTER_LAUNCH, device->handle));
   KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGetName, device->name, (int)sizeof device->name, device->handle));
   KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceTotalMem, &memory, device->handle));
   kjit_device_info *info = &device->info;
@@ -49,8 +63,13 @@ static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
   }
   info->max_shared_bytes = (uint64_t)shared;
   info->memory_bytes = memory;
+  device->multiprocessor_threads = (uint32_t)resident;
+  device->has_cooperative_launch = cooperative && has_attributes;
+  device->has_clusters = clusters && has_attributes;
   info->driver_version = device->driver->version;
   snprintf(device->target, sizeof device->target, "sm_%u", info->compute_capability);
+  device->suffix = exact_suffix(device);
+  snprintf(device->code_target, sizeof device->code_target, "%s%s", device->target, device->suffix ? "a" : "");
   return KJIT_OK;
 }
 
@@ -60,11 +79,15 @@ kjit_status kj_open_cuda_device(kjit_device *device, int32_t ordinal, kj_diagnos
   KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGet, &device->handle, ordinal));
   KJ_TRY(read_info(device, diagnostics));
   atomic_store(&device->epoch, 1);
+  device->memory = kj_create_memory(device);
+  if (!device->memory) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   return KJ_DRIVER(device, diagnostics, cuDevicePrimaryCtxRetain, &device->primary, device->handle);
 }
 
 void kj_close_cuda_device(kjit_device *device)
 {
+  kj_free_prints(device);
+  kj_destroy_memory(device);
   if (device->primary) device->driver->cuDevicePrimaryCtxRelease(device->handle);
   kj_launch_mark *mark = atomic_load(&device->marks);
   while (mark) {
@@ -93,10 +116,13 @@ kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream, kj_dia
 {
   void *previous;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  kj_block *parked = whole ? kj_take_parked(device) : NULL;
   uint64_t epoch = atomic_fetch_add(&device->epoch, 1);
   kjit_status status = whole ? KJ_DRIVER(device, diagnostics, cuCtxSynchronize) : KJ_DRIVER(device, diagnostics, cuStreamSynchronize, stream);
   if (status == KJIT_OK) note_synchronized(device, whole, stream, epoch);
   kj_leave_device(device, previous);
+  kj_return_parked(parked, status == KJIT_OK);
+  kj_take_prints(device); /* after a fault too: lines show the way there */
   return status;
 }
 
@@ -140,6 +166,8 @@ kjit_status kj_reset_cuda_device(kjit_device *device, kj_diagnostics *diagnostic
   atomic_store(&device->lost, false);
   pthread_mutex_unlock(&device->mutex);
   atomic_fetch_add(&device->generation, 1);
+  kj_forget_memory(device);
+  atomic_store(&device->peers, 0);
   uint64_t epoch = atomic_fetch_add(&device->epoch, 1);
   note_synchronized(device, true, NULL, epoch);
   kjit_status status = take_fresh_context(device, &reasons);

@@ -13,18 +13,21 @@ static kjit_status find_entry_points(kj_driver *driver, void *(*find)(void *user
 #define X(name, symbol, parameters) \
   *(void **)&driver->name = find(user, symbol); \
   if (!driver->name) return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "the CUDA driver is too old: libcuda.so.1 has no %s", symbol);
+#define X_OPTIONAL(name, symbol, parameters) *(void **)&driver->name = find(user, symbol);
 #include "cuda/driver.def"
 #undef X
   return KJIT_OK;
 }
 
 /* CUDA_ERROR_NO_DEVICE of cuInit is no failure of the driver: a machine whose GPUs are hidden. */
-enum { NO_DEVICE = 100 };
+enum { NOT_INITIALIZED = 3, NO_DEVICE = 100 };
 
 static kjit_status start_driver(kj_driver *driver, kj_diagnostics *diagnostics, uint32_t *device_count)
 {
   int count = 0, result = driver->cuInit(0);
   if (result == NO_DEVICE) return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "the CUDA driver finds no GPU");
+  if (result == NOT_INITIALIZED)
+    return kj_error(diagnostics, KJIT_ERROR_FORKED, "the CUDA driver was in use when this process was forked: a child cannot use it (cuInit gives %d)", result);
   if (result) {
     const char *name = NULL;
     driver->cuGetErrorName(result, &name);
@@ -93,12 +96,16 @@ static bool is_fault(int result)
 
 static kjit_status status_of(int result)
 {
-  enum { OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, LAUNCH_OUT_OF_RESOURCES = 701 };
+  enum { FIRST_OF_CAPTURE = 900, LAST_OF_CAPTURE = 908 };
+  if (result >= FIRST_OF_CAPTURE && result <= LAST_OF_CAPTURE) return KJIT_ERROR_MISUSE;
+  enum { OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, LAUNCH_OUT_OF_RESOURCES = 701, COOPERATIVE_LAUNCH_TOO_LARGE = 720, INVALID_CLUSTER_SIZE = 912 };
   switch (result) {
   case OUT_OF_MEMORY: return KJIT_ERROR_DEVICE_MEMORY;
   case NO_DEVICE:
   case INVALID_DEVICE: return KJIT_ERROR_NO_DEVICE;
-  case LAUNCH_OUT_OF_RESOURCES: return KJIT_ERROR_LAUNCH;
+  case LAUNCH_OUT_OF_RESOURCES:
+  case COOPERATIVE_LAUNCH_TOO_LARGE:
+  case INVALID_CLUSTER_SIZE: return KJIT_ERROR_LAUNCH;
   default: return KJIT_ERROR_DEVICE;
   }
 }

@@ -7,6 +7,44 @@
 
 #include "support/diagnostics.h"
 
+/* CUlaunchAttribute and CUlaunchConfig, of the attributes that kjit sets. */
+enum { KJ_CU_LAUNCH_COOPERATIVE = 2, KJ_CU_LAUNCH_CLUSTER = 4, KJ_CU_LAUNCH_PROGRAMMATIC = 6, KJ_CU_LAUNCH_PRIORITY = 8, KJ_CU_LAUNCH_ATTRIBUTES = 4 };
+typedef struct kj_cu_launch_attribute {
+  int id;
+  _Alignas(8) union {
+    int number;
+    unsigned cluster[3];
+    char padding[64];
+  } value;
+} kj_cu_launch_attribute;
+
+typedef struct kj_cu_launch_config {
+  unsigned grid[3], block[3], dynamic_shared_bytes;
+  void *stream;
+  kj_cu_launch_attribute *attributes;
+  unsigned attribute_count;
+} kj_cu_launch_config;
+
+/* CUipcMemHandle, which goes by value. */
+typedef struct kj_cu_ipc_handle {
+  char bytes[64];
+} kj_cu_ipc_handle;
+
+/* CUDA_MEMCPY2D */
+enum { KJ_CU_HOST = 1, KJ_CU_DEVICE = 2 };
+typedef struct kj_cu_side {
+  size_t x_bytes, y;
+  int type; /* KJ_CU_HOST: host; KJ_CU_DEVICE: device */
+  void *host;
+  uint64_t device;
+  void *array;
+  size_t pitch_bytes;
+} kj_cu_side;
+typedef struct kj_cu_rows {
+  kj_cu_side source, destination;
+  size_t width_bytes, height;
+} kj_cu_rows;
+
 typedef struct kj_driver {
   void *library;
   int version; /* 13000: CUDA 13.0 */
@@ -21,9 +59,12 @@ enum {
   KJ_CU_MAX_BLOCK_X = 2, /* and Y, Z */
   KJ_CU_MAX_GRID_X = 5,  /* and Y, Z */
   KJ_CU_MULTIPROCESSORS = 16,
+  KJ_CU_THREADS_OF_MULTIPROCESSOR = 39,
   KJ_CU_CAPABILITY_MAJOR = 75,
   KJ_CU_CAPABILITY_MINOR = 76,
-  KJ_CU_MAX_SHARED_OPTIN = 97
+  KJ_CU_COOPERATIVE_LAUNCH = 95,
+  KJ_CU_MAX_SHARED_OPTIN = 97,
+  KJ_CU_CLUSTER_LAUNCH = 120
 };
 
 /* CUfunction_attribute */
@@ -33,11 +74,19 @@ enum {
   KJ_CU_FUNCTION_CONST = 2,
   KJ_CU_FUNCTION_LOCAL = 3,
   KJ_CU_FUNCTION_REGISTERS = 4,
-  KJ_CU_FUNCTION_MAX_DYNAMIC_SHARED = 8
+  KJ_CU_FUNCTION_MAX_DYNAMIC_SHARED = 8,
+  KJ_CU_FUNCTION_ANY_CLUSTER = 14 /* clusters of more than 8 blocks */
 };
 
 /* CUjit_option */
-enum { KJ_CU_JIT_INFO_LOG = 3, KJ_CU_JIT_INFO_LOG_BYTES = 4, KJ_CU_JIT_ERROR_LOG = 5, KJ_CU_JIT_ERROR_LOG_BYTES = 6 };
+enum {
+  KJ_CU_JIT_INFO_LOG = 3,
+  KJ_CU_JIT_INFO_LOG_BYTES = 4,
+  KJ_CU_JIT_ERROR_LOG = 5,
+  KJ_CU_JIT_ERROR_LOG_BYTES = 6,
+  KJ_CU_JIT_GENERATE_DEBUG_INFO = 11,
+  KJ_CU_JIT_GENERATE_LINE_INFO = 12
+};
 
 /* Opens the driver and counts its devices. find NULL: libcuda.so.1. Errors: NO_DEVICE with the loader's reason. */
 kjit_status kj_open_driver(void *(*find)(void *user, const char *symbol), void *user, kj_diagnostics *diagnostics, kj_driver **driver, uint32_t *device_count);
@@ -72,22 +121,43 @@ typedef struct kj_cuda_function {
   struct kj_launch_mark *mark;
 } kj_cuda_function;
 
+/* Makes the stack that each thread of the device has at least so large. Kernels under way are waited for where it grows. */
+kjit_status kj_provide_stack(kjit_device *device, uint32_t bytes, kj_diagnostics *diagnostics);
 /* PTX or a cubin to a function of the device. Errors: COMPILE with the driver's log. */
 kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *entry, const char *kernel_name, kj_diagnostics *diagnostics,
                          kj_cuda_function *function);
-/* PTX to machine code for the device, by the driver's linker; malloc'd. false: it cannot, and loading the PTX says why. */
-bool kj_link_cuda(kjit_device *device, const void *ptx, size_t size_bytes, const char *entry, void **cubin, size_t *cubin_bytes);
+/* PTX that is linked together, each with a 0 byte after it. */
+typedef struct kj_link_input {
+  const char *name, *ptx;
+  size_t size_bytes;
+} kj_link_input;
+/* PTX to machine code for the device, by the driver's linker; malloc'd. Errors: COMPILE with the driver's log; DEVICE. */
+kjit_status kj_link_cuda(kjit_device *device, const kj_link_input *inputs, size_t count, kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes);
 void kj_unload_cuda(kjit_device *device, uint32_t generation, kj_cuda_function *function);
 
 typedef struct kj_cuda_launch {
   const uint32_t *grid, *block;
   uint32_t dynamic_shared_bytes;
   void *stream;
-  void *parameters;
+  void *parameters; /* as one block of parameter_bytes */
   size_t parameter_bytes;
+  void **pointers;         /* or the address of each; NULL: the block */
+  bool has_attributes;     /* any of: */
+  const uint32_t *cluster; /* x 0: none */
+  bool is_cooperative, is_programmatic;
+  int32_t priority; /* 0: the stream's */
 } kj_cuda_launch;
+/* Notes that a kernel was launched, for the message of a fault. */
+void kj_mark_launch(kjit_device *device, struct kj_launch_mark *mark, void *stream);
 /* Any context may be current; asks the driver for it only when it refuses the launch. */
 kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, kj_diagnostics *diagnostics);
+
+/* occupancy.c: blocks of so many threads that are resident on a multiprocessor at once. */
+kjit_status kj_count_resident(kjit_device *device, const kj_cuda_function *function, uint32_t threads, uint64_t dynamic_shared_bytes,
+                              kj_diagnostics *diagnostics, uint32_t *blocks);
+/* The block of one dimension, a multiple of a warp and at most `most` threads, that keeps most threads resident; of several the one nearest to 256. 0: none fits. */
+kjit_status kj_choose_threads(kjit_device *device, const kj_cuda_function *function, uint64_t dynamic_shared_bytes, uint32_t most, kj_diagnostics *diagnostics,
+                              uint32_t *threads);
 
 /* Allocation and copies on a device whose context is current. */
 kjit_status kj_allocate_cuda(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics, uint64_t *address);

@@ -23,9 +23,10 @@ static kjit_status load_module(kjit_device *device, const void *image, const cha
   enum { INVALID_IMAGE = 200, NO_BINARY_FOR_GPU = 209, INVALID_PTX = 218, UNSUPPORTED_PTX_VERSION = 222, JIT_COMPILER_NOT_FOUND = 221 };
   char *log = calloc(1, LOG_BYTES);
   if (!log) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  int options[] = { KJ_CU_JIT_ERROR_LOG, KJ_CU_JIT_ERROR_LOG_BYTES };
-  void *values[] = { log, (void *)(uintptr_t)LOG_BYTES };
-  int result = device->driver->cuModuleLoadDataEx(module, image, 2, options, values);
+  kjit_debug debug = device->context->config.debug;
+  int options[] = { KJ_CU_JIT_ERROR_LOG, KJ_CU_JIT_ERROR_LOG_BYTES, debug == KJIT_DEBUG_FULL ? KJ_CU_JIT_GENERATE_DEBUG_INFO : KJ_CU_JIT_GENERATE_LINE_INFO };
+  void *values[] = { log, (void *)(uintptr_t)LOG_BYTES, (void *)(uintptr_t)1 };
+  int result = device->driver->cuModuleLoadDataEx(module, image, debug == KJIT_DEBUG_NONE ? 2 : 3, options, values);
   bool is_refused =
     result == INVALID_IMAGE || result == NO_BINARY_FOR_GPU || result == INVALID_PTX || result == UNSUPPORTED_PTX_VERSION || result == JIT_COMPILER_NOT_FOUND;
   kjit_status status =
@@ -60,6 +61,13 @@ static kjit_status allow_dynamic_shared(kjit_device *device, kj_cuda_function *f
   return KJ_DRIVER(device, diagnostics, cuFuncSetAttribute, function->function, KJ_CU_FUNCTION_MAX_DYNAMIC_SHARED, (int)function->max_dynamic_shared_bytes);
 }
 
+/* Clusters of more than 8 blocks, where the device has them. */
+static kjit_status allow_clusters(kjit_device *device, kj_cuda_function *function, kj_diagnostics *diagnostics)
+{
+  if (!device->has_clusters) return KJIT_OK;
+  return KJ_DRIVER(device, diagnostics, cuFuncSetAttribute, function->function, KJ_CU_FUNCTION_ANY_CLUSTER, 1);
+}
+
 /* One mark for all kernels of a name: a fault names kernels, and a host may make very many of one name. */
 static kj_launch_mark *get_mark(kjit_device *device, const char *name)
 {
@@ -89,6 +97,7 @@ static kjit_status load_function(kjit_device *device, const void *image, const c
   kjit_status status = KJ_DRIVER(device, diagnostics, cuModuleGetFunction, &function->function, function->module, entry);
   if (status == KJIT_OK) status = read_attributes(device, function, diagnostics);
   if (status == KJIT_OK) status = allow_dynamic_shared(device, function, diagnostics);
+  if (status == KJIT_OK) status = allow_clusters(device, function, diagnostics);
   if (status == KJIT_OK) return KJIT_OK;
   device->driver->cuModuleUnload(function->module);
   *function = (kj_cuda_function){ 0 };
@@ -120,7 +129,7 @@ void kj_unload_cuda(kjit_device *device, uint32_t generation, kj_cuda_function *
 }
 
 /* Stores only when something changes: many threads launch one kernel, and its mark is one cache line. */
-static void mark_launch(kjit_device *device, kj_launch_mark *mark, void *stream)
+void kj_mark_launch(kjit_device *device, kj_launch_mark *mark, void *stream)
 {
   enum { MIXED = 1 }; /* no stream has this address, except CUDA's name for the legacy default stream, which kj_wrap_stream makes NULL */
   uint64_t epoch = atomic_load_explicit(&device->epoch, memory_order_relaxed), marked = atomic_load_explicit(&mark->epoch, memory_order_relaxed);
@@ -131,16 +140,42 @@ static void mark_launch(kjit_device *device, kj_launch_mark *mark, void *stream)
   if (marked != epoch) atomic_store_explicit(&mark->epoch, epoch, memory_order_relaxed);
 }
 
+static kj_cu_launch_attribute *add_number(kj_cu_launch_attribute *attribute, int id, int number)
+{
+  *attribute = (kj_cu_launch_attribute){ .id = id, .value.number = number };
+  return attribute + 1;
+}
+
+static int launch_extended(const kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, void **extra)
+{
+  kj_cu_launch_attribute attributes[KJ_CU_LAUNCH_ATTRIBUTES], *end = attributes;
+  if (launch->is_cooperative) end = add_number(end, KJ_CU_LAUNCH_COOPERATIVE, 1);
+  if (launch->is_programmatic) end = add_number(end, KJ_CU_LAUNCH_PROGRAMMATIC, 1);
+  if (launch->priority) end = add_number(end, KJ_CU_LAUNCH_PRIORITY, launch->priority);
+  if (launch->cluster[0]) {
+    *end = (kj_cu_launch_attribute){ .id = KJ_CU_LAUNCH_CLUSTER };
+    memcpy(end->value.cluster, launch->cluster, sizeof end->value.cluster);
+    end++;
+  }
+  kj_cu_launch_config config = { .dynamic_shared_bytes = launch->dynamic_shared_bytes, .stream = launch->stream, .attributes = attributes };
+  memcpy(config.grid, launch->grid, sizeof config.grid);
+  memcpy(config.block, launch->block, sizeof config.block);
+  config.attribute_count = (unsigned)(end - attributes);
+  return device->driver->cuLaunchKernelEx(&config, function->function, launch->pointers, extra);
+}
+
 kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, kj_diagnostics *diagnostics)
 {
   enum { BUFFER_POINTER = 1, BUFFER_SIZE = 2 };
   size_t parameter_bytes = launch->parameter_bytes;
-  void *extra[] = { (void *)(uintptr_t)BUFFER_POINTER, launch->parameters, (void *)(uintptr_t)BUFFER_SIZE, &parameter_bytes, NULL };
+  void *block_and_size[] = { (void *)(uintptr_t)BUFFER_POINTER, launch->parameters, (void *)(uintptr_t)BUFFER_SIZE, &parameter_bytes, NULL };
+  void **extra = parameter_bytes && !launch->pointers ? block_and_size : NULL;
   const uint32_t *grid = launch->grid, *block = launch->block;
-  mark_launch(device, function->mark, launch->stream);
+  kj_mark_launch(device, function->mark, launch->stream);
 #define LAUNCH() \
-  device->driver->cuLaunchKernel(function->function, grid[0], grid[1], grid[2], block[0], block[1], block[2], launch->dynamic_shared_bytes, launch->stream, \
-                                 NULL, parameter_bytes ? extra : NULL)
+  (launch->has_attributes ? launch_extended(device, function, launch, extra) \
+                          : device->driver->cuLaunchKernel(function->function, grid[0], grid[1], grid[2], block[0], block[1], block[2], \
+                                                           launch->dynamic_shared_bytes, launch->stream, launch->pointers, extra))
   int result = LAUNCH();
   if (!result) return KJIT_OK;
   /* Tried with driver 580: a function never runs in another context than its own. A stream of its context is enough to find that; without a stream the driver refuses when the
@@ -149,7 +184,7 @@ kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   if (previous != device->primary) result = LAUNCH();
 #undef LAUNCH
-  kjit_status status = kj_check_driver(device->driver, device, result, "cuLaunchKernel", diagnostics);
+  kjit_status status = kj_check_driver(device->driver, device, result, launch->has_attributes ? "cuLaunchKernelEx" : "cuLaunchKernel", diagnostics);
   kj_leave_device(device, previous);
   return status;
 }

@@ -23,7 +23,7 @@ void kj_print_bound(const kj_call *call, const kj_bound *bound, kj_buffer *buffe
   case KJ_ARGUMENT_CONST: kj_print_value(types, &bound->value, buffer); return;
   case KJ_ARGUMENT_FUNCTION: kj_append_text(buffer, bound->function ? bound->function->name : "a func"); return;
   case KJ_ARGUMENT_NUMBER: kj_append_text(buffer, bound->type == KJ_WEAK_INT ? "integer number" : "number"); return;
-  case KJ_ARGUMENT_VALUE: kj_append_text(buffer, kj_type(types, bound->type)->name); return;
+  case KJ_ARGUMENT_VALUE: kj_print_type(types, bound->type, buffer); return;
   }
 }
 
@@ -70,13 +70,18 @@ static kjit_status bind_scalar(kj_call *call, uint32_t index, const kjit_arg *ar
     (void)kj_encode_value(&value, &bound->bits[0]);
     return KJIT_OK;
   }
-  if (!kj_is_scalar(argument->type)) return mismatch(call, index, "a scalar", "a value whose type is no scalar type", diagnostics);
+  kj_types *types = call->kernel->module->types;
+  if (!kj_is_element(types, argument->type)) return mismatch(call, index, "a value", "a value whose type is none that values have", diagnostics);
   const void *memory = argument->kind == KJIT_ARG_BY_ADDRESS ? argument->value.address : &argument->value;
-  if (!memory) return mismatch(call, index, "a scalar", "the address NULL", diagnostics);
-  if (argument->kind == KJIT_ARG_VALUE && kj_element_bytes(argument->type) > sizeof argument->value)
-    return mismatch(call, index, "a scalar", "a value that is too wide to pass in place", diagnostics);
+  if (!memory) return mismatch(call, index, "a value", "the address NULL", diagnostics);
+  if (argument->kind == KJIT_ARG_VALUE && kj_element_bytes(types, argument->type) > sizeof argument->value)
+    return mismatch(call, index, "a value", "a value that is too wide to pass in place", diagnostics);
   *bound = (kj_bound){ .kind = KJ_ARGUMENT_VALUE, .type = argument->type };
-  memcpy(bound->bits, memory, kj_element_bytes(argument->type));
+  bool is_pointer = kj_type(types, argument->type)->class_ == KJ_CLASS_POINTER;
+  if (is_pointer) memcpy(bound->bits, memory, sizeof(uint64_t));
+  if (!is_pointer && (!kj_is_scalar(argument->type) || argument->type >= KJIT_C64)) bound->bits[0] = (uint64_t)(uintptr_t)memory;
+  if (!kj_is_scalar(argument->type) || argument->type >= KJIT_C64) return KJIT_OK;
+  memcpy(bound->bits, memory, kj_element_bytes(types, argument->type));
   if (kj_decode_value(argument->type, memory, &bound->value)) (void)kj_encode_value(&bound->value, &bound->bits[0]); /* any bool becomes 0 or 1 */
   else bound->value.type = KJIT_ANY;
   return KJIT_OK;
@@ -88,7 +93,8 @@ static kjit_status bind_const(kj_call *call, uint32_t index, const kjit_arg *arg
   if (!is_scalar) return mismatch(call, index, "a value, as the parameter is const", name_kind(argument), diagnostics);
   KJ_TRY(bind_scalar(call, index, argument, diagnostics));
   kj_bound *bound = &call->bound[index];
-  if (bound->value.type == KJIT_ANY) return mismatch(call, index, "an integer, a float or a bool, as the parameter is const", "a complex number", diagnostics);
+  if (bound->value.type == KJIT_ANY)
+    return mismatch(call, index, "an integer, a float or a bool, as the parameter is const", "a value made of several", diagnostics);
   /* At compile time any integral number is exact: only a number that goes to the kernel as data has to keep to the type that literals have. */
   kj_value integer;
   bool is_integral = bound->value.type == KJ_WEAK_FLOAT && bound->value.number != 0 && kj_convert_value(&bound->value, KJ_WEAK_INT, &integer);
@@ -113,12 +119,12 @@ static kjit_status bind_array(kj_call *call, uint32_t index, const kjit_arg *arg
 {
   if (argument->value.address == NULL) return mismatch(call, index, "an array", "NULL", diagnostics);
   if (argument->access > KJIT_ACCESS_IN_OUT) return mismatch(call, index, "an array with a kjit_access", "one whose access is none of them", diagnostics);
-  if (argument->kind == KJIT_ARG_TENSOR) return kj_bind_tensor(call, index, argument->value.tensor, diagnostics);
+  if (argument->kind == KJIT_ARG_TENSOR) return kj_bind_tensor(call, index, argument->value.tensor, argument->type, diagnostics);
   const kjit_array *array = argument->value.array;
   if (array->object.device->context != call->kernel->context)
     return mismatch(call, index, "an array of the kernel's context", "one of another context", diagnostics);
   KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
-  return kj_bind_tensor(call, index, &array->tensor, diagnostics);
+  return kj_bind_tensor(call, index, &array->tensor, array->element, diagnostics);
 }
 
 static kjit_status bind_one(kj_call *call, uint32_t index, const kjit_arg *argument, kj_diagnostics *diagnostics)
@@ -181,6 +187,28 @@ static kjit_status check_array(kj_call *call, uint32_t index, kjit_type element,
   return status;
 }
 
+/* `p: f32*` takes an address: of that type, with const added, or as an integer of 64 bits. */
+static kjit_status check_pointer(kj_call *call, uint32_t index, kjit_type type, kj_diagnostics *diagnostics)
+{
+  kj_bound *bound = &call->bound[index];
+  const kj_types *types = call->kernel->module->types;
+  const kj_type_info *want = kj_type(types, type), *have = kj_type(types, bound->type);
+  bool is_value = bound->kind == KJ_ARGUMENT_VALUE;
+  bool is_pointer = is_value && have->class_ == KJ_CLASS_POINTER && have->element == want->element && (want->read_only || !have->read_only);
+  bool is_address = is_value && (bound->type == KJIT_U64 || bound->type == KJIT_I64);
+  if (!is_pointer && !is_address) {
+    kj_buffer expected = { 0 };
+    kj_print_type(types, type, &expected);
+    kj_append_text(&expected, ", or an address as a u64");
+    kjit_status status = mismatch_bound(call, index, expected.text ? expected.text : "a pointer", diagnostics);
+    kj_free_buffer(&expected);
+    return status;
+  }
+  bound->type = type;
+  bound->value.type = KJIT_ANY;
+  return KJIT_OK;
+}
+
 /* The parameter takes any number that its type holds exactly, or rounds float to float: the value decides, so that all such calls share one specialization. */
 static kjit_status convert_scalar(kj_call *call, uint32_t index, kjit_type type, kj_diagnostics *diagnostics)
 {
@@ -213,6 +241,7 @@ static kjit_status check_annotation(kj_call *call, uint32_t index, kj_diagnostic
   case KJ_ANNOTATION_SCALAR:
     if (annotation->type >= KJIT_C64 && call->bound[index].kind != KJ_ARGUMENT_ARRAY) return KJIT_OK;
     return convert_scalar(call, index, annotation->type, diagnostics);
+  case KJ_ANNOTATION_POINTER: return check_pointer(call, index, annotation->type, diagnostics);
   case KJ_ANNOTATION_SAME: return other == KJIT_ANY || other >= KJIT_C64 ? KJIT_OK : convert_scalar(call, index, other, diagnostics);
   default: return KJIT_OK;
   }
@@ -264,6 +293,10 @@ static kjit_status place_by_arrays(kj_call *call, const kjit_arg *arguments, kj_
     kjit_device_kind kind;
     int32_t ordinal;
     has_array = true;
+    if (arguments[i].kind == KJIT_ARG_ARRAY && arguments[i].value.array->is_in_place) {
+      call->device = arguments[i].value.array->object.device;
+      return KJIT_OK;
+    }
     if (kj_locate_tensor(tensor_of(&arguments[i]), &kind, &ordinal) && kind == KJIT_DEVICE_CUDA)
       return kj_find_device(call->runtime, KJIT_DEVICE_CUDA, ordinal, diagnostics, &call->device);
   }
@@ -271,8 +304,34 @@ static kjit_status place_by_arrays(kj_call *call, const kjit_arg *arguments, kj_
                    : kj_default_device(call->runtime, diagnostics, &call->device);
 }
 
-static kjit_status check_place(kj_call *call, uint32_t index, const kjit_tensor *tensor, kj_diagnostics *diagnostics)
+/* Memory that another GPU, or the host, reaches where it is. */
+static bool is_in_reach(const kj_call *call, const kjit_tensor *tensor)
 {
+  enum { MANAGED = 13, MOST_PEERS = 64 }; /* DLPack's number */
+  uint32_t ordinal = (uint32_t)tensor->device_id;
+  if (tensor->device_type == MANAGED) return true;
+  return kj_is_cuda(call->device) && ordinal < MOST_PEERS && atomic_load_explicit(&call->device->peers, memory_order_relaxed) >> ordinal & 1;
+}
+
+/* What only the kjit array knows. */
+static kjit_status check_kjit_array(kj_call *call, uint32_t index, const kjit_arg *argument, kj_diagnostics *diagnostics)
+{
+  const kj_parameter_row *row = &call->kernel->parameters[index];
+  if (argument->kind != KJIT_ARG_ARRAY) return KJIT_OK;
+  kjit_array *array = argument->value.array;
+  if (array->is_read_only && row->is_written)
+    return kj_error_at(diagnostics, call->kernel->module, row->decl->location, KJIT_ERROR_ARGUMENT,
+                       "parameter `%s`: the kernel writes it, and the array is read-only: its owner has said so", row->decl->name);
+  if (!kj_is_cuda(call->device)) return KJIT_OK;
+  kj_note_use(array, call->stream, call->device);
+  if (!array->is_in_place || !call->bound[index].on_host) return KJIT_OK;
+  call->bound[index].on_host = false;
+  return KJIT_OK;
+}
+
+static kjit_status check_place(kj_call *call, uint32_t index, const kjit_arg *argument, kj_diagnostics *diagnostics)
+{
+  const kjit_tensor *tensor = tensor_of(argument);
   kjit_device_kind kind;
   int32_t ordinal;
   kj_bound *bound = &call->bound[index];
@@ -284,10 +343,11 @@ static kjit_status check_place(kj_call *call, uint32_t index, const kjit_tensor 
   bool is_cuda = kj_is_cuda(call->device);
   if (kind == KJIT_DEVICE_CPU) {
     bound->on_host = is_cuda;
-    call->has_host_arrays = call->has_host_arrays || is_cuda;
+    KJ_TRY(check_kjit_array(call, index, argument, diagnostics));
+    call->has_host_arrays = call->has_host_arrays || bound->on_host;
     return KJIT_OK;
   }
-  if (is_cuda && ordinal == call->device->info.ordinal) return KJIT_OK;
+  if ((is_cuda && ordinal == call->device->info.ordinal) || is_in_reach(call, tensor)) return check_kjit_array(call, index, argument, diagnostics);
   return kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT, "parameter `%s`: the launch is on %s, the array on cuda:%d",
                      decl->name, kj_device_text(call->device, place), ordinal);
 }
@@ -306,6 +366,6 @@ kjit_status kj_choose_device(kj_call *call, const kjit_arg *arguments, kj_diagno
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the device and the kernel belong to different contexts");
   if (call->stream) KJ_TRY(kj_check_object(&call->stream->object, "stream", diagnostics));
   for (uint32_t i = 0; i < call->kernel->parameter_count; i++)
-    if (call->bound[i].kind == KJ_ARGUMENT_ARRAY) KJ_TRY(check_place(call, i, tensor_of(&arguments[i]), diagnostics));
+    if (call->bound[i].kind == KJ_ARGUMENT_ARRAY) KJ_TRY(check_place(call, i, &arguments[i], diagnostics));
   return KJIT_OK;
 }

@@ -2,9 +2,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct job {
-  struct job *next;
+  kj_job base;
   kj_call call;
   kjit_specialization *entry;
   kjit_module *module; /* retained: it owns kernel and entry */
@@ -12,16 +13,20 @@ typedef struct job {
   int64_t *extents; /* of the arrays: shape, then strides */
 } job;
 
+enum { MOST_THREADS = 64 };
+
 struct kj_background {
   kj_runtime *runtime;
   pthread_mutex_t mutex;
   pthread_cond_t changed;
-  pthread_t thread;
-  job *first, **last;
+  pthread_t threads[MOST_THREADS];
+  uint32_t thread_count, idle, limit;
+  size_t queued;
+  kj_job *first, **last;
   bool is_stopping;
 };
 
-/* ---- jobs ---- */
+/* ---- the compilation of an entry as a job ---- */
 
 static void free_job(job *job)
 {
@@ -37,12 +42,15 @@ static const int64_t *keep_extents(int64_t *place, const int64_t *extents, uint3
   return place;
 }
 
+static void run_job(kj_job *base, bool is_given_up);
+
 /* The key and the parameter block are not needed: the entry has the one, nothing is launched. */
 static job *make_job(const kj_call *call, kjit_specialization *entry)
 {
   uint32_t count = call->kernel->parameter_count;
   job *made = calloc(1, sizeof *made);
   if (!made) return NULL;
+  made->base.run = run_job;
   made->call = *call;
   made->entry = entry;
   made->config = *call->config;
@@ -67,8 +75,9 @@ static job *make_job(const kj_call *call, kjit_specialization *entry)
   return made;
 }
 
-static void finish_job(job *job, bool is_given_up)
+static void run_job(kj_job *base, bool is_given_up)
 {
+  job *job = (struct job *)base;
   kj_diagnostics diagnostics = { 0 };
   if (is_given_up) kj_abandon_entry(job->entry);
   else if (kj_compile_entry(&job->call, job->entry, &diagnostics) == KJIT_OK) (void)kj_finish_call(job->call.kernel->context, &diagnostics);
@@ -78,14 +87,17 @@ static void finish_job(job *job, bool is_given_up)
   kjit_release_module(module);
 }
 
-/* ---- the worker ---- */
+/* ---- the threads ---- */
 
-static job *take_job(kj_background *background)
+static kj_job *take_job(kj_background *background)
 {
   pthread_mutex_lock(&background->mutex);
+  background->idle++;
   while (!background->first && !background->is_stopping) pthread_cond_wait(&background->changed, &background->mutex);
-  job *taken = background->is_stopping ? NULL : background->first;
+  background->idle--;
+  kj_job *taken = background->is_stopping ? NULL : background->first;
   if (taken) background->first = taken->next;
+  if (taken) background->queued--;
   if (taken && !background->first) background->last = &background->first;
   pthread_mutex_unlock(&background->mutex);
   return taken;
@@ -93,45 +105,76 @@ static job *take_job(kj_background *background)
 
 static void *work(void *data)
 {
-  for (job *job; (job = take_job(data));) finish_job(job, false);
+  for (kj_job *job; (job = take_job(data));) job->run(job, false);
   return NULL;
 }
 
-static kj_background *start(kj_runtime *runtime)
+static uint32_t choose_limit(const kjit_context *context)
+{
+  enum { DEFAULT_MOST = 8 };
+  uint32_t given = context->config.compile_threads;
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  if (given) return given < MOST_THREADS ? given : MOST_THREADS;
+  return cores < 1 ? 1 : cores > DEFAULT_MOST ? DEFAULT_MOST : (uint32_t)cores;
+}
+
+static kj_background *make_background(kj_runtime *runtime)
 {
   kj_background *made = calloc(1, sizeof *made);
   if (!made) return NULL;
   made->runtime = runtime;
   made->last = &made->first;
+  made->limit = choose_limit(runtime->context);
   pthread_mutex_init(&made->mutex, NULL);
   pthread_cond_init(&made->changed, NULL);
-  if (!pthread_create(&made->thread, NULL, work, made)) return made;
-  pthread_mutex_destroy(&made->mutex);
-  pthread_cond_destroy(&made->changed);
-  free(made);
-  return NULL;
+  return made;
 }
 
 static kj_background *get_background(kj_runtime *runtime)
 {
   pthread_mutex_lock(&runtime->context->runtime_mutex);
-  if (!runtime->background) runtime->background = start(runtime);
+  if (!runtime->background) runtime->background = make_background(runtime);
   kj_background *background = runtime->background;
   pthread_mutex_unlock(&runtime->context->runtime_mutex);
   return background;
 }
 
+/* Under mutex, with the job in the queue. False: it has nobody who would do it. */
+static bool provide_thread(kj_background *background)
+{
+  if (background->idle >= background->queued || background->thread_count == background->limit) return true;
+  if (!pthread_create(&background->threads[background->thread_count], NULL, work, background)) background->thread_count++;
+  return background->thread_count > 0;
+}
+
+bool kj_queue_job(kj_runtime *runtime, kj_job *job)
+{
+  kj_background *background = get_background(runtime);
+  if (!background) return false;
+  pthread_mutex_lock(&background->mutex);
+  kj_job **place = background->last;
+  job->next = NULL;
+  *place = job;
+  background->last = &job->next;
+  background->queued++;
+  bool is_queued = provide_thread(background);
+  if (is_queued) pthread_cond_signal(&background->changed);
+  if (!is_queued) {
+    *(background->last = place) = NULL;
+    background->queued--;
+  }
+  pthread_mutex_unlock(&background->mutex);
+  return is_queued;
+}
+
 bool kj_compile_later(const kj_call *call, kjit_specialization *entry)
 {
-  kj_background *background = get_background(call->runtime);
-  job *job = background ? make_job(call, entry) : NULL;
+  job *job = make_job(call, entry);
   if (!job) return false;
-  pthread_mutex_lock(&background->mutex);
-  *background->last = job;
-  background->last = &job->next;
-  pthread_cond_signal(&background->changed);
-  pthread_mutex_unlock(&background->mutex);
-  return true;
+  if (kj_queue_job(call->runtime, &job->base)) return true;
+  kjit_release_module(job->module);
+  free_job(job);
+  return false;
 }
 
 void kj_stop_background(kj_runtime *runtime)
@@ -140,13 +183,13 @@ void kj_stop_background(kj_runtime *runtime)
   if (!background) return;
   pthread_mutex_lock(&background->mutex);
   background->is_stopping = true;
-  pthread_cond_signal(&background->changed);
+  pthread_cond_broadcast(&background->changed);
   pthread_mutex_unlock(&background->mutex);
-  pthread_join(background->thread, NULL);
+  for (uint32_t i = 0; i < background->thread_count; i++) pthread_join(background->threads[i], NULL);
   while (background->first) {
-    job *job = background->first;
+    kj_job *job = background->first;
     background->first = job->next;
-    finish_job(job, true);
+    job->run(job, true);
   }
   pthread_mutex_destroy(&background->mutex);
   pthread_cond_destroy(&background->changed);

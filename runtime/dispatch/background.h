@@ -1,12 +1,21 @@
-/* Compilation beside the host's threads: one worker of a context, started by the first launch that must not wait. */
+/* Work beside the host's threads: compilations that a launch does not wait for, and signatures given ahead of time. The threads of a context start as there is work, at most
+ * kjit_config.compile_threads of them. */
 #ifndef KJ_DISPATCH_BACKGROUND_H
 #define KJ_DISPATCH_BACKGROUND_H
 
 #include "dispatch/dispatch.h"
 
-/* Copies what a compilation needs of the call and queues it; the entry is PENDING. False: out of memory, or no thread to be had. */
+typedef struct kj_job {
+  struct kj_job *next;
+  /* Does the work and frees the job. is_given_up: the context ends, nothing is to be done but telling whoever waits. */
+  void (*run)(struct kj_job *job, bool is_given_up);
+} kj_job;
+
+/* False: out of memory, or no thread to be had; the job is still the caller's. */
+bool kj_queue_job(kj_runtime *runtime, kj_job *job);
+/* Copies what a compilation needs of the call and queues it; the entry is PENDING. False as above. */
 bool kj_compile_later(const kj_call *call, kjit_specialization *entry);
-/* Ends the worker after the compilation under way; those not begun are given up. */
+/* Ends the threads after the jobs under way; those not begun are given up. */
 void kj_stop_background(kj_runtime *runtime);
 
 #endif

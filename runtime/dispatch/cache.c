@@ -32,7 +32,27 @@ static kjit_specialization *find(const kjit_kernel *kernel, const uint64_t *key,
 kjit_specialization *kj_look_up(const kjit_kernel *kernel, const uint64_t *key, uint32_t count, uint64_t hash)
 {
   kjit_specialization *entry = find(kernel, key, count, hash);
-  return entry && atomic_load_explicit(&entry->state, memory_order_acquire) == KJ_READY ? entry : NULL;
+  return entry && kj_hold(entry) ? entry : NULL;
+}
+
+static kjit_specialization *better_of(kjit_specialization *a, kjit_specialization *b)
+{
+  return !a || kj_count_facts(b->key, b->key_count) > kj_count_facts(a->key, a->key_count) ? b : a;
+}
+
+kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants)
+{
+  const kj_table *table = atomic_load_explicit(&call->kernel->table, memory_order_acquire);
+  kjit_specialization *best = NULL;
+  *variants = 0;
+  for (size_t i = 0; table && i < table->capacity; i++) {
+    kjit_specialization *entry = atomic_load_explicit(&table->slots[i], memory_order_acquire);
+    if (!entry || entry->key_count != call->key_count || atomic_load_explicit(&entry->state, memory_order_acquire) == KJ_FAILED) continue;
+    kj_key_match match = kj_match_key(call->kernel, entry->key, call->key, call->key_count);
+    *variants += match != KJ_KEY_OTHER;
+    if (match == KJ_KEY_SERVES && atomic_load_explicit(&entry->state, memory_order_acquire) == KJ_READY) best = better_of(best, entry);
+  }
+  return best && kj_hold(best) ? best : NULL;
 }
 
 static void place(kj_table *table, kjit_specialization *entry)
@@ -79,7 +99,9 @@ static kjit_specialization *make_entry(kj_call *call, uint64_t hash)
 
 static void free_entry(kjit_specialization *entry)
 {
-  kj_unload_specialization(entry);
+  kj_forget_loaded(entry);
+  kj_unload_code(entry);
+  kj_free_texts(entry);
   kj_free_diagnostics(&entry->failure);
   kj_free_plan(atomic_load(&entry->plan));
   pthread_mutex_destroy(&entry->mutex);
@@ -91,8 +113,10 @@ static void free_entry(kjit_specialization *entry)
 static kjit_specialization *get_entry(kj_call *call, uint64_t hash)
 {
   kjit_kernel *kernel = call->kernel;
-  pthread_mutex_lock(&kernel->mutex);
   kjit_specialization *entry = find(kernel, call->key, call->key_count, hash);
+  if (entry) return entry;
+  pthread_mutex_lock(&kernel->mutex);
+  entry = find(kernel, call->key, call->key_count, hash);
   kj_table *table = entry ? NULL : make_room(kernel);
   if (table && (entry = make_entry(call, hash))) place(table, entry);
   pthread_mutex_unlock(&kernel->mutex);
@@ -134,7 +158,7 @@ static void copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to)
 static void remember_order(kjit_kernel *kernel, kjit_specialization *entry)
 {
   pthread_mutex_lock(&kernel->mutex);
-  if (kernel->order_count == kernel->order_capacity) {
+  if (!entry->is_listed && kernel->order_count == kernel->order_capacity) {
     size_t wanted = kernel->order_capacity ? kernel->order_capacity * 2 : 8;
     kjit_specialization **grown = realloc(kernel->order, wanted * sizeof *grown);
     if (grown) {
@@ -142,7 +166,10 @@ static void remember_order(kjit_kernel *kernel, kjit_specialization *entry)
       kernel->order_capacity = wanted;
     }
   }
-  if (kernel->order_count < kernel->order_capacity) kernel->order[kernel->order_count++] = entry;
+  if (!entry->is_listed && kernel->order_count < kernel->order_capacity) {
+    kernel->order[kernel->order_count++] = entry;
+    entry->is_listed = true;
+  }
   pthread_mutex_unlock(&kernel->mutex);
 }
 
@@ -152,14 +179,16 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagn
   kj_counters *counters = &call->kernel->context->counters;
   uint64_t start = kj_clock_ns();
   kjit_status status = kj_compile_call(call, entry, diagnostics);
-  if (!entry->is_from_disk) atomic_fetch_add_explicit(&counters->compile_time_ns, kj_clock_ns() - start, memory_order_relaxed);
-  if (status == KJIT_OK && !entry->is_from_disk) atomic_fetch_add_explicit(&counters->compilations, 1, memory_order_relaxed);
+  bool is_compiled = !entry->is_from_disk && !entry->is_imported;
+  if (is_compiled) atomic_fetch_add_explicit(&counters->compile_time_ns, kj_clock_ns() - start, memory_order_relaxed);
+  if (status == KJIT_OK && is_compiled) atomic_fetch_add_explicit(&counters->compilations, 1, memory_order_relaxed);
   if (status == KJIT_OK) remember_order(call->kernel, entry);
   pthread_mutex_lock(&entry->mutex);
   if (status != KJIT_OK) copy_diagnostics(diagnostics, &entry->failure);
   atomic_store_explicit(&entry->state, status == KJIT_OK ? KJ_READY : KJ_FAILED, memory_order_release);
   pthread_cond_broadcast(&entry->changed);
   pthread_mutex_unlock(&entry->mutex);
+  if (status == KJIT_OK) kj_note_loaded(entry);
   return status;
 }
 
@@ -179,6 +208,18 @@ static void begin_attempt(kjit_specialization *entry)
   entry->is_unreported = false;
   kj_free_diagnostics(&entry->failure);
   atomic_store(&entry->state, KJ_PENDING);
+}
+
+void kj_improve_later(kj_call *call, uint64_t hash)
+{
+  kjit_specialization *entry = get_entry(call, hash);
+  if (!entry || atomic_load_explicit(&entry->state, memory_order_acquire) != KJ_FAILED) return;
+  pthread_mutex_lock(&entry->mutex);
+  bool begins = atomic_load(&entry->state) == KJ_FAILED && !entry->is_hopeless;
+  if (begins) begin_attempt(entry);
+  if (begins) entry->is_hopeless = true; /* until it has succeeded */
+  pthread_mutex_unlock(&entry->mutex);
+  if (begins && !kj_compile_later(call, entry)) kj_abandon_entry(entry);
 }
 
 /* A failure in the background is reported to the next launch of the key; the one after that tries again. */

@@ -1,10 +1,12 @@
 /* kjit_compile: a signature as text, and code for it without a device. */
 #include <ctype.h>
+#include <kjit/function.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dispatch/dispatch.h"
 #include "ir/number.h"
+#include "native/functions.h"
 
 typedef struct request {
   kjit_kernel *kernel;
@@ -145,7 +147,7 @@ static kjit_status read_typed(request *r, uint32_t index, const char *text)
     KJ_TRY(kj_parse_type(r->types, text, r->diagnostics, &type));
     const kj_type_info *info = kj_type(r->types, type);
     KJ_TRY(check_annotation(r, index, info, text));
-    if (info->class_ != KJ_CLASS_ARRAY && !kj_is_scalar(type)) return fail(r, index, KJIT_ERROR_ARGUMENT, "a scalar or an array type", text);
+    if (info->class_ != KJ_CLASS_ARRAY && !info->size_bytes) return fail(r, index, KJIT_ERROR_ARGUMENT, "the type of an array or of a value in memory", text);
     r->arguments[index] = (kj_argument){ .kind = info->class_ == KJ_CLASS_ARRAY ? KJ_ARGUMENT_ARRAY : KJ_ARGUMENT_VALUE, .type = type };
   }
   const kj_annotation *annotation = &r->kernel->parameters[index].annotation;
@@ -285,11 +287,16 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
 
 /* ---- the compilation ---- */
 
-static kjit_status run_compiler(request *r, const kjit_compile_options *options, kjit_stage stage, kj_code *made)
+static kjit_status run_compiler(request *r, const char *symbol, const kjit_compile_options *options, kjit_stage stage, kj_code *made)
 {
-  kj_compile_request request = {
-    .module = r->kernel->module, .kernel = r->kernel->function, .signature = &r->signature, .stage = stage, .checks = options->checks
-  };
+  kj_compile_request request = { .module = r->kernel->module,
+                                 .kernel = r->kernel->function,
+                                 .signature = &r->signature,
+                                 .stage = stage,
+                                 .checks = options->checks,
+                                 .debug = options->debug,
+                                 .symbol = symbol,
+                                 .is_ahead = true };
   KJ_TRY(read_target(r, options->target ? options->target : "cpu", &request.target));
   bool is_cpu = request.target.kind == KJ_TARGET_CPU;
   bool is_for_gpu = stage == KJIT_STAGE_PTX, is_for_cpu = stage == KJIT_STAGE_ASM || stage == KJIT_STAGE_OBJECT;
@@ -308,8 +315,8 @@ static kjit_status run_compiler(request *r, const kjit_compile_options *options,
   return runtime->interface->compile(runtime->compiler, &request, r->diagnostics, made);
 }
 
-static kjit_status compile(kjit_kernel *kernel, const char *signature, const kjit_compile_options *options, kjit_stage stage, kj_diagnostics *diagnostics,
-                           kj_code *made)
+static kjit_status compile(kjit_kernel *kernel, const char *signature, const char *symbol, const kjit_compile_options *options, kjit_stage stage,
+                           kj_diagnostics *diagnostics, kj_code *made)
 {
   uint32_t count = kernel->parameter_count;
   request r = { .kernel = kernel, .types = kernel->module->types, .diagnostics = diagnostics };
@@ -321,7 +328,7 @@ static kjit_status compile(kjit_kernel *kernel, const char *signature, const kji
   kjit_status status = KJIT_ERROR_MEMORY;
   if (!r.bound || !r.arguments || !r.relations) kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   else status = read_signature(&r, signature);
-  if (status == KJIT_OK) status = run_compiler(&r, options, stage, made);
+  if (status == KJIT_OK) status = run_compiler(&r, symbol, options, stage, made);
   free(r.bound);
   free(r.arguments);
   free(r.relations);
@@ -340,19 +347,19 @@ static bool read_options(const kjit_compile_options *given, kjit_compile_options
   return true;
 }
 
-kjit_status kjit_compile(kjit_kernel *kernel, const char *signature, const kjit_compile_options *options, kjit_stage stage, void **code, size_t *size_bytes)
+static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char *signature, const char *symbol, const kjit_compile_options *options,
+                              kjit_stage stage, void **code, size_t *size_bytes)
 {
   kjit_compile_options read;
-  if (!kernel) return KJIT_ERROR_MISUSE;
   kjit_context *context = kernel->context;
   if (!signature || !code || !size_bytes)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_compile: %s is NULL", !signature ? "signature" : !code ? "code" : "size_bytes");
-  if ((unsigned)stage >= KJIT_STAGE_COUNT) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_compile: there is no stage %d", (int)stage);
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: %s is NULL", call, !signature ? "signature" : !code ? "code" : "size_bytes");
+  if ((unsigned)stage >= KJIT_STAGE_COUNT) return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no stage %d", call, (int)stage);
   if (!read_options(options, &read))
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_compile: options.size_bytes is unknown: set it with kjit_init_compile_options");
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: options.size_bytes is unknown: set it with kjit_init_compile_options", call);
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
-  kjit_status status = compile(kernel, signature, &read, stage, &diagnostics, &made);
+  kjit_status status = compile(kernel, signature, symbol, &read, stage, &diagnostics, &made);
   if (status == KJIT_OK) {
     *code = made.data;
     *size_bytes = made.size_bytes;
@@ -361,4 +368,39 @@ kjit_status kjit_compile(kjit_kernel *kernel, const char *signature, const kjit_
   kj_free_code(&made);
   kjit_status reported = kj_finish_call(context, &diagnostics);
   return status != KJIT_OK ? status : reported;
+}
+
+kjit_status kjit_compile(kjit_kernel *kernel, const char *signature, const kjit_compile_options *options, kjit_stage stage, void **code, size_t *size_bytes)
+{
+  if (kernel && kj_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
+  return kernel ? compile_as("kjit_compile", kernel, signature, NULL, options, stage, code, size_bytes) : KJIT_ERROR_MISUSE;
+}
+
+/* ---- C functions ---- */
+
+/* A name that C, PTX and assemblers take. */
+static bool is_symbol(const char *name)
+{
+  if (!isalpha((unsigned char)*name) && *name != '_') return false;
+  while (isalnum((unsigned char)*name) || *name == '_' || *name == '$') name++;
+  return !*name;
+}
+
+kjit_status kjit_compile_function(kjit_function *function, const char *signature, const char *symbol, const kjit_compile_options *options, kjit_stage stage,
+                                  void **code, size_t *size_bytes)
+{
+  if (!function) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(kj_function_of(function)->function->module->context)) return KJIT_ERROR_FORKED;
+  const kj_decl *decl = kj_function_of(function);
+  kjit_module *module = decl->function->module;
+  const char *name = symbol ? symbol : decl->name;
+  if (!is_symbol(name))
+    return kj_fail_call(module->context, KJIT_ERROR_NAME, "`%s` is no name for a C function: letters, digits, `_` and `$`, no digit first", name);
+  if (kj_is_library_name(name))
+    return kj_fail_call(module->context, KJIT_ERROR_NAME, "`%s` is the name of a function that generated code calls: the C function needs another symbol",
+                        name);
+  if (decl->function->is_extern) return kj_fail_call(module->context, KJIT_ERROR_ARGUMENT, "`%s` is extern: there is nothing to compile", decl->name);
+  kjit_kernel *kernel = kj_get_kernel_object(module, decl->index);
+  if (!kernel) return kj_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
+  return compile_as("kjit_compile_function", kernel, signature, name, options, stage, code, size_bytes);
 }

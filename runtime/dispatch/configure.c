@@ -94,9 +94,9 @@ static uint32_t fill_device(const kj_call *call)
   return blocks > INT32_MAX ? INT32_MAX : (uint32_t)blocks;
 }
 
-static uint32_t divide_up(uint64_t count, uint64_t by, uint32_t most)
+uint32_t kj_count_blocks(const kj_call *call, uint64_t count, uint64_t threads)
 {
-  uint64_t blocks = count / by + (count % by != 0);
+  uint64_t blocks = count / threads + (count % threads != 0), most = call->device->info.max_grid[0];
   return blocks == 0 ? 1 : blocks > most ? most : (uint32_t)blocks;
 }
 
@@ -117,6 +117,7 @@ static kjit_status choose_block(kj_call *call, bool has_range, kj_diagnostics *d
   }
   if (is_given) return KJIT_OK;
   if (!has_range && !call->config->threads) return KJIT_OK; /* refused with the grid */
+  call->is_block_chosen = true;
   uint32_t bounds[3] = { DEFAULT_BLOCK, 1, 1 };
   kj_scope scope = kj_call_scope(call);
   if (kernel->launch_bounds) KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->launch_bounds, diagnostics, bounds));
@@ -160,18 +161,18 @@ static kjit_status choose_grid(kj_call *call, bool has_range, kj_diagnostics *di
       return kj_error_at(diagnostics, kernel->module, kernel->function->decl->location, KJIT_ERROR_LAUNCH,
                          "kernel `%s`: %llu threads in blocks of %llu were asked for, and %s allows %u blocks", kernel->function->decl->name,
                          (unsigned long long)call->config->threads, (unsigned long long)threads, call->device->info.target, most);
-    call->grid[0] = divide_up(call->config->threads, threads ? threads : 1, most);
+    call->grid[0] = kj_count_blocks(call, call->config->threads, threads ? threads : 1);
     return KJIT_OK;
   }
   if (!has_range) return report_missing(call, diagnostics);
   call->is_chosen = true;
-  call->grid[0] = call->has_elements ? divide_up(call->elements, threads ? threads : 1, most) : fill_device(call);
+  call->grid[0] = call->has_elements ? kj_count_blocks(call, call->elements, threads ? threads : 1) : fill_device(call);
   return KJIT_OK;
 }
 
 /* ---- limits ---- */
 
-static kjit_status exceed(const kj_call *call, const char *what, uint64_t given, uint64_t limit, const char *whose, kj_diagnostics *diagnostics)
+kjit_status kj_exceed(const kj_call *call, const char *what, uint64_t given, uint64_t limit, const char *whose, kj_diagnostics *diagnostics)
 {
   char place[24];
   return kj_error_at(diagnostics, call->kernel->module, call->kernel->function->decl->location, KJIT_ERROR_LAUNCH,
@@ -190,13 +191,13 @@ static kjit_status check_limits(const kj_call *call, kj_diagnostics *diagnostics
                          "kernel `%s`: the launch has a %s of %u x %u x %u", call->kernel->function->decl->name, call->grid[i] ? "block" : "grid",
                          (call->grid[i] ? call->block : call->grid)[0], (call->grid[i] ? call->block : call->grid)[1],
                          (call->grid[i] ? call->block : call->grid)[2]);
-    if (call->block[i] > info->max_block[i]) return exceed(call, threads[i], call->block[i], info->max_block[i], NULL, diagnostics);
-    if (call->grid[i] > info->max_grid[i]) return exceed(call, blocks[i], call->grid[i], info->max_grid[i], NULL, diagnostics);
+    if (call->block[i] > info->max_block[i]) return kj_exceed(call, threads[i], call->block[i], info->max_block[i], NULL, diagnostics);
+    if (call->grid[i] > info->max_grid[i]) return kj_exceed(call, blocks[i], call->grid[i], info->max_grid[i], NULL, diagnostics);
   }
   if (product(call->block) > info->max_threads_per_block)
-    return exceed(call, "threads a block", product(call->block), info->max_threads_per_block, NULL, diagnostics);
+    return kj_exceed(call, "threads a block", product(call->block), info->max_threads_per_block, NULL, diagnostics);
   if (call->dynamic_shared_bytes > info->max_shared_bytes)
-    return exceed(call, "bytes of dynamic shared memory a block", call->dynamic_shared_bytes, info->max_shared_bytes, NULL, diagnostics);
+    return kj_exceed(call, "bytes of dynamic shared memory a block", call->dynamic_shared_bytes, info->max_shared_bytes, NULL, diagnostics);
   return KJIT_OK;
 }
 
@@ -206,7 +207,7 @@ static kjit_status check_launch_bounds(kj_call *call, kj_diagnostics *diagnostic
   kj_scope scope = kj_call_scope(call);
   if (!call->kernel->launch_bounds) return KJIT_OK;
   KJ_TRY(kj_evaluate_attribute(call->kernel, &scope, call->kernel->launch_bounds, diagnostics, bounds));
-  return product(call->block) > bounds[0] ? exceed(call, "threads a block", product(call->block), bounds[0], "its @launch_bounds", diagnostics) : KJIT_OK;
+  return product(call->block) > bounds[0] ? kj_exceed(call, "threads a block", product(call->block), bounds[0], "its @launch_bounds", diagnostics) : KJIT_OK;
 }
 
 /* ---- by programs ---- */
@@ -241,6 +242,7 @@ static bool run_block(kj_call *call, bool has_range)
   if (kernel->block) return !is_given && run_shape(call, &kernel->block_program, NULL, call->block);
   if (is_given) return true;
   if (!has_range && !call->config->threads) return false;
+  call->is_block_chosen = true;
   uint32_t threads = DEFAULT_BLOCK, bounds[3];
   if (kernel->launch_bounds) {
     if (!run_shape(call, &kernel->bounds_program, NULL, bounds)) return false;
@@ -270,9 +272,13 @@ static bool run_grid(kj_call *call, bool has_range)
   if (kernel->grid) return !is_given && run_shape(call, &kernel->grid_program, call->block, call->grid);
   if (is_given) return true;
   uint64_t threads = product(call->block);
-  if (call->config->threads || !has_range || !threads) return false;
+  if (!threads || (call->config->threads ? call->config->threads / threads >= call->device->info.max_grid[0] : !has_range)) return false;
+  if (call->config->threads) {
+    call->grid[0] = kj_count_blocks(call, call->config->threads, threads);
+    return true;
+  }
   call->is_chosen = true;
-  call->grid[0] = call->has_elements ? divide_up(call->elements, threads, call->device->info.max_grid[0]) : fill_device(call);
+  call->grid[0] = call->has_elements ? kj_count_blocks(call, call->elements, threads) : fill_device(call);
   return true;
 }
 
@@ -319,20 +325,5 @@ kjit_status kj_configure(kj_call *call, kj_diagnostics *diagnostics)
   KJ_TRY(check_launch_bounds(call, diagnostics));
   uint64_t threads = product(call->grid) > INT32_MAX ? UINT64_MAX : product(call->grid) * product(call->block);
   call->grid32 = threads <= INT32_MAX;
-  return KJIT_OK;
-}
-
-kjit_status kj_fit_grid(kj_call *call, const kjit_specialization *specialization, kj_diagnostics *diagnostics)
-{
-  const kj_code *code = &specialization->code;
-  if (call->is_chosen && call->has_elements && code->elements_a_thread > 1)
-    call->grid[0] = divide_up(call->elements, product(call->block) * code->elements_a_thread, call->device->info.max_grid[0]);
-  if (!kj_is_cuda(call->device)) return KJIT_OK;
-  const kj_cuda_function *function = &specialization->cuda;
-  uint64_t threads = product(call->block), shared = function->shared_bytes + call->dynamic_shared_bytes, most = call->device->info.max_shared_bytes;
-  if (function->max_threads && threads > function->max_threads)
-    return exceed(call, "threads a block", threads, function->max_threads, "its use of registers", diagnostics);
-  if (call->dynamic_shared_bytes > function->max_dynamic_shared_bytes || shared > most)
-    return exceed(call, "bytes of shared memory a block, static and dynamic", shared, most, NULL, diagnostics);
   return KJIT_OK;
 }

@@ -60,8 +60,10 @@ const char *kj_read_entry_key(const void *bytes, size_t size_bytes, size_t *key_
 
 /* NULL: the configuration switches it off, there is no place for it, or out of memory. Touches no file. */
 kj_disk *kj_open_disk(const kjit_config *config);
+/* No directory: for keys only. NULL: out of memory. */
+kj_disk *kj_open_identities(const kjit_config *config);
 void kj_close_disk(kj_disk *disk);
-const char *kj_disk_directory(const kj_disk *disk);
+const char *kj_disk_directory(const kj_disk *disk); /* NULL: a store of the host's */
 
 /* true: code is filled in. */
 bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *compiler, kj_code *code);

@@ -10,7 +10,8 @@ static kj_disk *get_disk(kjit_context *context, kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = kj_get_runtime(context);
   if (!runtime) (void)kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  return runtime ? runtime->disk : NULL;
+  bool has_directory = runtime && runtime->disk && kj_disk_directory(runtime->disk); /* a host's own store is the host's */
+  return has_directory ? runtime->disk : NULL;
 }
 
 static kjit_status report(kj_disk *disk, kjit_status status, kj_diagnostics *diagnostics)
@@ -64,6 +65,7 @@ static void visit_file(kj_disk *disk, const kj_disk_file *file, void (*visit)(vo
 kjit_status kjit_visit_cache(kjit_context *context, void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
 {
   if (!context) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!visit) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_visit_cache: visit is NULL");
   kj_diagnostics diagnostics = { 0 };
   kj_disk_file *files = NULL;
@@ -86,6 +88,7 @@ const char *kjit_get_cache_directory(kjit_context *context)
 kjit_status kjit_remove_cache_entry(kjit_context *context, const char *name)
 {
   if (!context) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!name) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_remove_cache_entry: name is NULL");
   if (!kj_is_disk_name(name)) return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "`%s` is no name of a file of the disk cache", name);
   kj_diagnostics diagnostics = { 0 };
@@ -98,6 +101,7 @@ kjit_status kjit_remove_cache_entry(kjit_context *context, const char *name)
 kjit_status kjit_trim_cache(kjit_context *context, uint64_t limit_bytes, uint64_t *removed, uint64_t *removed_bytes)
 {
   if (!context) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   uint64_t count = 0, bytes = 0;
   kj_disk *disk = get_disk(context, &diagnostics);

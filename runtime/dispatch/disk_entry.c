@@ -12,7 +12,7 @@
 #include <xxhash.h>
 
 /* The texts of a kj_code. One that is NULL has no bytes. */
-static const size_t texts[] = { offsetof(kj_code, entry), offsetof(kj_code, facts), offsetof(kj_code, failures) };
+static const size_t texts[] = { offsetof(kj_code, entry), offsetof(kj_code, facts), offsetof(kj_code, failures), offsetof(kj_code, prints) };
 enum { TEXTS = sizeof texts / sizeof *texts };
 
 static char **text_of(kj_code *code, size_t index) { return (char **)((char *)code + texts[index]); }
@@ -116,9 +116,11 @@ static const char *get(const char *from, void *to, size_t size_bytes)
 
 static bool is_sound(const kj_code *code)
 {
+  if (code->tensor_map_count > KJ_MOST_MAPS) return false;
   for (uint32_t i = 0; i < code->parameter_count; i++) {
     const kj_parameter *p = &code->parameters[i];
-    if (p->dimension >= KJ_MAX_RANK || p->offset > code->parameter_bytes || p->size_bytes > code->parameter_bytes - p->offset) return false;
+    uint32_t most = p->kind == KJ_PARAMETER_TENSOR_MAP ? code->tensor_map_count : KJ_MAX_RANK;
+    if (p->dimension >= most || p->offset > code->parameter_bytes || p->size_bytes > code->parameter_bytes - p->offset) return false;
   }
   return true;
 }

@@ -65,6 +65,48 @@ static void add_argument(const kj_call *call, const kj_argument *argument, const
   kj_free_buffer(&type);
 }
 
+/* A struct's name says nothing of its fields, and a kernel that takes any type does not declare them. */
+typedef struct struct_writer {
+  const kj_types *types;
+  kj_buffer *text;
+  kjit_type *seen;
+  size_t count;
+} struct_writer;
+
+static bool is_new(struct_writer *w, kjit_type type)
+{
+  for (size_t i = 0; i < w->count; i++)
+    if (w->seen[i] == type) return false;
+  kjit_type *grown = realloc(w->seen, (w->count + 1) * sizeof *grown);
+  w->text->failed |= !grown;
+  if (!grown) return false;
+  w->seen = grown;
+  w->seen[w->count++] = type;
+  return true;
+}
+
+static void add_fields(struct_writer *w, kjit_type type)
+{
+  const kj_type_info *info = kj_type(w->types, type);
+  if (info->element) add_fields(w, info->element);
+  if (info->class_ != KJ_CLASS_STRUCT || !is_new(w, type)) return;
+  kj_append_format(w->text, "struct %s %u:%u", info->name, info->size_bytes, info->alignment_bytes);
+  for (uint32_t i = 0; i < info->count; i++) {
+    kj_append_format(w->text, ", %s %u ", info->field_names[i], info->offsets_bytes[i]);
+    kj_print_type(w->types, info->items[i], w->text);
+  }
+  kj_append_text(w->text, "\n");
+  for (uint32_t i = 0; i < info->count; i++) add_fields(w, info->items[i]);
+}
+
+static void add_structs(const kj_call *call, const kj_signature *signature, kj_buffer *text)
+{
+  struct_writer w = { .types = call->kernel->module->types, .text = text };
+  for (uint32_t i = 0; i < signature->count; i++)
+    if (!kj_is_weak(signature->arguments[i].type)) add_fields(&w, signature->arguments[i].type);
+  free(w.seen);
+}
+
 static void add_signature(const kj_call *call, const kj_signature *signature, const roots *r, kj_buffer *text)
 {
   kj_append_text(text, "signature ");
@@ -72,8 +114,10 @@ static void add_signature(const kj_call *call, const kj_signature *signature, co
     if (i) kj_append_text(text, ", ");
     add_argument(call, &signature->arguments[i], r, text);
   }
-  kj_append_format(text, "\nfacts%s%s block(%u, %u, %u) relations ", signature->offsets32 ? " offsets32" : "", signature->grid32 ? " grid32" : "",
-                   signature->block[0], signature->block[1], signature->block[2]);
+  kj_append_text(text, "\n");
+  add_structs(call, signature, text);
+  kj_append_format(text, "facts%s%s%s block(%u, %u, %u) relations ", signature->offsets32 ? " offsets32" : "", signature->grid32 ? " grid32" : "",
+                   signature->is_programmatic ? " programmatic" : "", signature->block[0], signature->block[1], signature->block[2]);
   for (uint32_t i = 0; i < signature->count * signature->count; i++) kj_append_format(text, "%u", signature->relations ? signature->relations[i] : 0);
   kj_append_text(text, "\n");
 }
@@ -103,6 +147,7 @@ static void add_all(kj_disk *disk, const kj_call *call, const kj_signature *sign
   add_target(disk, call->device, text);
   kj_append_format(text, "ptx %u\nchecks %x\nkernel %s\n", kj_limit_ptx(call->device), call->kernel->context->config.checks, kernel->name);
   add_signature(call, signature, r, text);
+  kj_add_extern_key(call->kernel->module, kj_is_cuda(call->device), text);
   kj_append_text(text, "\n");
   kj_print_reachable(call->kernel->module, r->items, r->count, text);
 }

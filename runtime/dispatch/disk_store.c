@@ -34,8 +34,16 @@ static char *default_directory(void)
   return kj_take_text(&path);
 }
 
+static kj_disk *open_store(const kjit_config *config)
+{
+  kj_disk *disk = kj_open_identities(config);
+  if (disk) disk->store = config->cache_store;
+  return disk;
+}
+
 kj_disk *kj_open_disk(const kjit_config *config)
 {
+  if (config->cache_store) return open_store(config);
   char *directory = config->cache_directory ? (*config->cache_directory ? strdup(config->cache_directory) : NULL) : default_directory();
   kj_disk *disk = directory && *directory ? calloc(1, sizeof *disk) : NULL;
   if (!disk) {
@@ -45,6 +53,15 @@ kj_disk *kj_open_disk(const kjit_config *config)
   disk->directory = directory;
   disk->libdevice_path = config->libdevice_path;
   disk->limit_bytes = config->cache_limit_bytes ? config->cache_limit_bytes : default_limit;
+  pthread_mutex_init(&disk->mutex, NULL);
+  return disk;
+}
+
+kj_disk *kj_open_identities(const kjit_config *config)
+{
+  kj_disk *disk = calloc(1, sizeof *disk);
+  if (!disk) return NULL;
+  disk->libdevice_path = config->libdevice_path;
   pthread_mutex_init(&disk->mutex, NULL);
   return disk;
 }
@@ -162,6 +179,7 @@ bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *comp
   char name[ENTRY_NAME_BYTES];
   void *bytes;
   size_t size_bytes;
+  if (disk->store) return kj_fetch_stored(disk, key, compiler, code);
   name_entry(key->digest, name);
   if (!kj_read_disk_file(disk, name, true, &bytes, &size_bytes)) return false;
   kj_entry_state state = kj_unpack_entry(bytes, size_bytes, key, compiler, code);
@@ -351,6 +369,10 @@ void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
 {
   size_t size_bytes;
   char name[ENTRY_NAME_BYTES];
+  if (disk->store) {
+    kj_publish_stored(disk, key, compiler, code);
+    return;
+  }
   name_entry(key->digest, name);
   void *bytes = kj_can_publish(disk) ? kj_pack_entry(key, compiler, code, &size_bytes) : NULL;
   char *path = bytes ? path_of(disk, name) : NULL;

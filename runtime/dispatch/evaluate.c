@@ -49,7 +49,7 @@ static kjit_type join(const kj_value *x, const kj_value *y)
 {
   if (kj_is_weak(x->type) || x->type == KJIT_BOOL) return y->type == KJIT_BOOL ? KJ_WEAK_INT : y->type;
   if (kj_is_weak(y->type) || y->type == KJIT_BOOL) return x->type;
-  return kj_element_bytes(x->type) >= kj_element_bytes(y->type) ? x->type : y->type;
+  return kj_element_bytes(NULL, x->type) >= kj_element_bytes(NULL, y->type) ? x->type : y->type;
 }
 
 static __int128 floor_divide(__int128 x, __int128 y)
@@ -160,7 +160,7 @@ static bool evaluate_constant(kj_scope *scope, const kj_expr *expr, kj_value *va
 {
   const kj_decl *decl = expr->decl;
   if (decl->data && decl->rank == 0) return kj_decode_value(decl->data_element, decl->data, value) || refuse(scope, expr, "is complex");
-  if (!decl->value) return refuse(scope, expr, "is an array");
+  if (!decl->value) return refuse(scope, expr, decl->data ? "is an array" : "is an extern constant without a value");
   if (!evaluate(scope, decl->value, value)) return false;
   kj_value converted;
   if (!decl->type_expr || decl->type_expr->kind != KJ_TYPE_FIXED) return true;

@@ -104,9 +104,13 @@ static kjit_status read_fact(reader *r, const char *operands)
     KJ_TRY(read_aligned(r, NULL, KJ_FACT_ALIGNED16));
     return read_relation(r, NULL, KJ_RELATION_DISJOINT);
   }
+  if (IS("programmatic") && !operands) {
+    r->signature->is_programmatic = true;
+    return KJIT_OK;
+  }
   bool is_known = (IS("offsets32") || IS("grid32")) && !operands;
 #undef IS
-  return is_known ? KJIT_OK : refuse(r, "all, aligned16, offsets32, grid32 or disjoint");
+  return is_known ? KJIT_OK : refuse(r, "all, aligned16, offsets32, grid32, disjoint or programmatic");
 }
 
 kjit_status kj_read_facts(const kjit_kernel *kernel, const char *facts, kj_argument *arguments, uint8_t *relations, kj_signature *signature,

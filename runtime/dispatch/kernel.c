@@ -32,6 +32,7 @@ static kj_annotation read_annotation(const kj_decl *decl, const kj_types *types)
     const kj_type_info *info = kj_type(types, written->type);
     found.kind = info->class_ == KJ_CLASS_ARRAY ? KJ_ANNOTATION_ARRAY : kj_is_scalar(written->type) ? KJ_ANNOTATION_SCALAR : KJ_ANNOTATION_OTHER;
     found.type = info->class_ == KJ_CLASS_ARRAY ? info->element : written->type;
+    if (info->class_ == KJ_CLASS_POINTER) found.kind = KJ_ANNOTATION_POINTER;
     found.rank = (uint8_t)info->rank;
     found.layout = (uint8_t)info->layout;
     found.read_only = info->read_only || written->read_only;
@@ -163,19 +164,22 @@ static void describe_parameters(kjit_kernel *kernel, const bool *read, const boo
 /* Bound arguments, the key, the parameter block: a pointer, extents and strides of an array; relations come with a compilation only. */
 static size_t count_call_bytes(const kjit_kernel *kernel)
 {
-  enum { BLOCK_BYTES = 8 + 2 * 8 * KJ_MAX_RANK };
+  enum { BLOCK_BYTES = 8 + 2 * 8 * KJ_MAX_RANK, ALL_MAPS = KJ_MOST_MAPS * KJ_MAP_BYTES + KJ_MAP_ALIGNMENT };
   return kernel->parameter_count * (sizeof(kj_bound) + BLOCK_BYTES) + kj_key_capacity(kernel) * sizeof(uint64_t) + 64 +
-         sizeof(uint64_t) /* of a failure record's address */;
+         (kernel->shared_count + 1) * (sizeof(kj_shared_size) + (KJ_MAX_RANK + 1) * sizeof(uint32_t)) + (kernel->module->has_tensor_copies ? ALL_MAPS : 0) +
+         2 * sizeof(uint64_t) /* addresses of a failure record and of a sink for what is printed */;
 }
 
 static void free_kernel(kjit_kernel *kernel)
 {
   if (!kernel) return;
   kj_free_specializations(kernel);
+  kj_free_function_codes(kernel);
   pthread_mutex_destroy(&kernel->mutex);
   free(kernel->order);
   free(kernel->ranges);
   free(kernel->range_programs);
+  free(kernel->shared);
   free(kernel->bindings);
   free(kernel->parameters);
   free(kernel);
@@ -221,6 +225,7 @@ static bool describe_kernel(kjit_kernel *kernel)
   kernel->block_is_static = is_static(kernel, kernel->block);
   kernel->is_range_only = is_range_only(function);
   kernel->has_callee_range = has_callee_range(kernel->module);
+  if (!kj_describe_shared(kernel)) return false;
   kernel->call_bytes = count_call_bytes(kernel);
   return make_programs(kernel);
 }
@@ -274,6 +279,12 @@ static kjit_kernel *get_kernel(kjit_module *module, kernel_set *set, size_t inde
   return known;
 }
 
+kjit_kernel *kj_get_kernel_object(kjit_module *module, size_t index)
+{
+  kernel_set *set = get_set(module);
+  return set ? get_kernel(module, set, index) : NULL;
+}
+
 static kjit_status report_unknown(kjit_module *module, const char *name)
 {
   kj_buffer names = { 0 };
@@ -288,9 +299,16 @@ static kjit_status report_unknown(kjit_module *module, const char *name)
   return status;
 }
 
+kjit_kernel *kj_get_made_kernel(kjit_module *module, size_t index)
+{
+  kernel_set *set = __atomic_load_n(&module->kernels, __ATOMIC_ACQUIRE);
+  return set ? atomic_load_explicit(&set->items[index], memory_order_acquire) : NULL;
+}
+
 kjit_status kjit_get_kernel(kjit_module *module, const char *name, kjit_kernel **kernel)
 {
   if (!module) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(module->context)) return KJIT_ERROR_FORKED;
   if (!name || !kernel) return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_get_kernel: %s is NULL", name ? "kernel" : "name");
   size_t index = 0;
   while (index < module->decls.count) {
@@ -340,11 +358,26 @@ kjit_specialization *kjit_get_specialization(kjit_kernel *kernel, size_t index)
   return found;
 }
 
-static uint64_t count_launches(const kjit_specialization *specialization)
+/* What is known while the code is loaded only. */
+static void describe_code(const kjit_specialization *specialization, kjit_specialization_info *info)
 {
-  uint64_t count = 0;
-  for (uint32_t i = 0; i < KJ_SLOTS; i++) count += atomic_load_explicit(&specialization->launches[i].count, memory_order_relaxed);
-  return count;
+  const kj_code *code = &specialization->code;
+  const kj_cuda_function *cuda = &specialization->cuda;
+  info->is_loaded = 1;
+  info->registers = cuda->registers;
+  info->shared_bytes = cuda->shared_bytes;
+  info->local_bytes = cuda->local_bytes;
+  info->constant_bytes = cuda->constant_bytes;
+  info->max_threads = cuda->max_threads;
+  info->max_dynamic_shared_bytes = cuda->max_dynamic_shared_bytes;
+  info->elements_a_thread = code->elements_a_thread;
+  info->is_cooperative = code->is_cooperative;
+  memcpy(info->cluster, code->cluster, sizeof info->cluster);
+  info->infer_time_ns = code->infer_time_ns;
+  info->lower_time_ns = code->lower_time_ns;
+  info->optimize_time_ns = code->optimize_time_ns;
+  info->emit_time_ns = code->emit_time_ns;
+  info->code_bytes = specialization->compiled_bytes;
 }
 
 void kjit_get_specialization_info(const kjit_specialization *specialization, kjit_specialization_info *info)
@@ -352,24 +385,18 @@ void kjit_get_specialization_info(const kjit_specialization *specialization, kji
   if (!info) return;
   *info = (kjit_specialization_info){ 0 };
   if (!specialization) return;
-  const kj_code *code = &specialization->code;
-  const kj_cuda_function *cuda = &specialization->cuda;
+  kjit_specialization *held = (kjit_specialization *)specialization; /* looking at it counts as a hold */
   *info = (kjit_specialization_info){
     .signature = specialization->signature,
     .facts = specialization->facts,
-    .target = specialization->device->info.target,
-    .registers = cuda->registers,
-    .shared_bytes = cuda->shared_bytes,
-    .local_bytes = cuda->local_bytes,
-    .constant_bytes = cuda->constant_bytes,
-    .max_threads = cuda->max_threads,
-    .elements_a_thread = code->elements_a_thread,
-    .launches = count_launches(specialization),
+    .target = specialization->device->code_target,
+    .launches = kj_count_launches(specialization),
     .parse_time_ns = specialization->kernel->module->parse_time_ns,
-    .infer_time_ns = code->infer_time_ns,
-    .lower_time_ns = code->lower_time_ns,
-    .optimize_time_ns = code->optimize_time_ns,
-    .emit_time_ns = code->emit_time_ns,
     .load_time_ns = specialization->load_time_ns,
+    .is_from_disk = specialization->is_from_disk,
+    .is_imported = specialization->is_imported,
   };
+  if (!kj_hold(held)) return;
+  describe_code(specialization, info);
+  kj_release(held, false);
 }

@@ -4,6 +4,9 @@
 
 #include "cpu/run.h"
 #include "dispatch/plan.h"
+#include "stream.h"
+#include "dispatch/print.h"
+#include "native/watch.h"
 
 /* Memory of a call that most kernels need no more than. */
 enum { CALL_BYTES = 8192 };
@@ -18,10 +21,26 @@ static inline uint64_t read_parameter(const kj_bound *bound, const kj_parameter 
   return bound->rank == 1 && !bound->strides ? 1 : (uint64_t)kj_stride_of(bound, parameter->dimension);
 }
 
+static void marshal_shared(const kj_call *call, const kj_parameter *parameter, char *block)
+{
+  const kj_shared_size *size = &call->shared[parameter->argument];
+  bool is_offset = parameter->kind == KJ_PARAMETER_SHARED_OFFSET;
+  memcpy(block + parameter->offset, is_offset ? &size->offset : &size->extents[parameter->dimension], sizeof(uint32_t));
+}
+
 void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, char *block)
 {
+  if (parameter->kind == KJ_PARAMETER_TENSOR_MAP) return; /* kj_launch_with_maps */
+  if (parameter->kind >= KJ_PARAMETER_SHARED_OFFSET) {
+    marshal_shared(call, parameter, block);
+    return;
+  }
   const kj_bound *bound = &call->bound[parameter->argument];
   char *place = block + parameter->offset;
+  if (parameter->part) {
+    memcpy(place, (const char *)(uintptr_t)bound->bits[0] + parameter->part - 1, parameter->size_bytes);
+    return;
+  }
   uint64_t word = read_parameter(bound, parameter);
   if (parameter->size_bytes == 8) memcpy(place, &word, 8);
   else if (parameter->size_bytes == 4) memcpy(place, &word, 4);
@@ -69,6 +88,26 @@ static bool is_small(const kj_call *call, const kj_code *code)
   return blocks * call->block[0] * call->block[1] * call->block[2] < FEW_THREADS && blocks < FEW_THREADS;
 }
 
+/* Behind the block's memory what is known about it, where accesses are watched. */
+static void set_scratch(kj_cpu_launch *launch, const kj_code *code)
+{
+  enum { LINE = 64 };
+  uint64_t bytes = launch->scratch_bytes;
+  launch->zeroed_from = code->is_watched ? (bytes + LINE - 1) / LINE * LINE : bytes;
+  if (code->is_watched) launch->scratch_bytes = launch->zeroed_from + sizeof(kj_watch) + bytes * sizeof(kj_watch_cell);
+}
+
+static kjit_status run_printing(const kj_call *call, const kj_code *code, const kj_cpu_launch *launch, kj_diagnostics *diagnostics)
+{
+  kj_cpu_prints prints;
+  uint64_t address = (uint64_t)(uintptr_t)&prints;
+  kj_begin_cpu_prints(&prints, call->kernel->context, code);
+  memcpy(call->parameters + code->print_offset, &address, sizeof address);
+  kjit_status status = kj_run_cpu(call->device, launch, diagnostics);
+  kj_end_cpu_prints(&prints);
+  return status;
+}
+
 static kjit_status run_on_cpu(kj_call *call, kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
   const kj_code *code = &specialization->code;
@@ -77,12 +116,16 @@ static kjit_status run_on_cpu(kj_call *call, kjit_specialization *specialization
   memcpy(launch.grid.grid, call->grid, sizeof call->grid);
   memcpy(launch.grid.block, call->block, sizeof call->block);
   launch.grid.dynamic_shared_bytes = call->dynamic_shared_bytes;
+  for (int i = 0; i < 3; i++) launch.grid.cluster[i] = call->cluster[i] ? call->cluster[i] : 1;
+  launch.is_cooperative = code->is_cooperative;
+  launch.parts = (kj_cpu_parts)code->cpu_parts;
+  set_scratch(&launch, code);
   launch.is_small = is_small(call, code);
   if (code->is_range_only) cut_range(call, &launch);
   kj_failure_record record;
   record.state = KJ_FAILURE_FREE;
   pass_failure_record(code, (uint64_t)(uintptr_t)&record, call->parameters);
-  KJ_TRY(kj_run_cpu(call->device, &launch, diagnostics));
+  KJ_TRY(code->prints ? run_printing(call, code, &launch, diagnostics) : kj_run_cpu(call->device, &launch, diagnostics));
   return record.state == KJ_FAILURE_WRITTEN ? kj_report_failure(specialization, &record, diagnostics) : KJIT_OK;
 }
 
@@ -90,14 +133,9 @@ static kjit_status run_on_cpu(kj_call *call, kjit_specialization *specialization
 
 static kjit_status launch_here(kj_call *call, kjit_specialization *specialization, void *stream, kj_diagnostics *diagnostics)
 {
-  const kj_code *code = &specialization->code;
-  kj_cuda_launch launch = { .grid = call->grid,
-                            .block = call->block,
-                            .dynamic_shared_bytes = (uint32_t)call->dynamic_shared_bytes,
-                            .stream = stream,
-                            .parameters = call->parameters,
-                            .parameter_bytes = code->parameter_bytes };
+  kj_cuda_launch launch = kj_describe_launch(call, specialization, stream);
   kj_fill_parameters(call, specialization);
+  if (specialization->code.tensor_map_count) return kj_launch_with_maps(call, specialization, &launch, diagnostics);
   return kj_launch_cuda(call->device, &specialization->cuda, &launch, diagnostics);
 }
 
@@ -115,22 +153,12 @@ static kjit_status run_on_gpu(kj_call *call, kjit_specialization *specialization
 {
   void *stream = call->stream ? call->stream->native : NULL, *previous;
   if (!call->has_host_arrays) return launch_here(call, specialization, stream, diagnostics);
+  if (call->stream && atomic_load_explicit(&call->stream->capture, memory_order_relaxed))
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "host arrays cannot be part of a capture on a GPU: copy them to device arrays first");
   KJ_TRY(kj_enter_device(call->device, diagnostics, &previous));
   kjit_status status = launch_staged(call, specialization, stream, diagnostics);
   kj_leave_device(call->device, previous);
   return status;
-}
-
-/* ---- slots ---- */
-
-_Thread_local uint32_t kj_own_slot;
-
-uint32_t kj_take_slot(void)
-{
-  static _Atomic uint32_t taken;
-  uint32_t slot = atomic_fetch_add_explicit(&taken, 1, memory_order_relaxed) % KJ_SLOTS;
-  kj_own_slot = slot + 1;
-  return slot;
 }
 
 /* ---- the stages ---- */
@@ -140,26 +168,53 @@ kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization, kj_d
   KJ_TRY(kj_fit_grid(call, specialization, diagnostics));
   if (!call->has_nothing) KJ_TRY(kj_is_cuda(call->device) ? run_on_gpu(call, specialization, diagnostics) : run_on_cpu(call, specialization, diagnostics));
   if (call->is_miss) atomic_fetch_add_explicit(&call->kernel->context->counters.missed_launches, 1, memory_order_relaxed);
-  kj_count_launch(call->kernel->context, specialization);
+  kj_count_launch(call->kernel->context);
   return KJIT_OK;
 }
 
-void kj_count_launch(kjit_context *context, kjit_specialization *specialization)
+void kj_count_launch(kjit_context *context)
 {
-  uint32_t slot = kj_slot();
-  atomic_fetch_add_explicit(&specialization->launches[slot].count, 1, memory_order_relaxed);
-  atomic_fetch_add_explicit(&context->launches[slot % KJ_LAUNCH_COUNTERS].count, 1, memory_order_relaxed);
+  uint32_t own = kj_slot();
+  kj_count_up(&context->launches[own].count, own);
 }
 
+/* Compiled now, or, where the call must not wait, later. */
+static kjit_status make_specialization(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics, kjit_specialization **specialization)
+{
+  for (;;) {
+    KJ_TRY(call->config->flags & KJIT_LAUNCH_NO_WAIT ? kj_specialize_later(call, hash, diagnostics, specialization)
+                                                     : kj_specialize(call, hash, diagnostics, specialization));
+    if (kj_hold(*specialization)) return KJIT_OK; /* else it was unloaded already */
+  }
+}
+
+static uint32_t variant_limit(const kj_call *call)
+{
+  enum { DEFAULT_LIMIT = 16 };
+  uint32_t given = call->kernel->context->config.variant_limit;
+  return given ? given : DEFAULT_LIMIT;
+}
+
+/* Code for fewer facts runs at once, and what fits better is compiled beside; not without end, though. */
 static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostics, kjit_specialization **specialization)
 {
+  uint32_t variants;
   kj_make_key(call);
   uint64_t hash = kj_hash_key(call->key, call->key_count);
   *specialization = kj_look_up(call->kernel, call->key, call->key_count, hash);
   call->is_miss = !*specialization;
   if (*specialization) return KJIT_OK;
-  if (call->config->flags & KJIT_LAUNCH_NO_WAIT) return kj_specialize_later(call, hash, diagnostics, specialization);
-  return kj_specialize(call, hash, diagnostics, specialization);
+  *specialization = kj_look_up_general(call, &variants);
+  call->is_makeshift = *specialization != NULL;
+  bool is_full = variants >= variant_limit(call);
+  if (*specialization && !is_full) kj_improve_later(call, hash);
+  if (*specialization) return KJIT_OK;
+  if (is_full) {
+    kj_drop_facts(call);
+    kj_make_key(call);
+    hash = kj_hash_key(call->key, call->key_count);
+  }
+  return make_specialization(call, hash, diagnostics, specialization);
 }
 
 kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics, kjit_specialization **specialization)
@@ -167,6 +222,7 @@ kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t cou
   KJ_TRY(kj_bind_arguments(call, arguments, count, diagnostics));
   KJ_TRY(kj_choose_device(call, arguments, diagnostics));
   KJ_TRY(kj_check_device(call->device, diagnostics));
+  if (atomic_load_explicit(&call->kernel->is_sealed, memory_order_acquire)) KJ_TRY(kj_match_signature(call, arguments, diagnostics));
   KJ_TRY(kj_configure(call, diagnostics));
   return find_specialization(call, diagnostics, specialization);
 }
@@ -175,11 +231,17 @@ static kjit_status launch(kj_call *call, const kjit_arg *arguments, size_t count
 {
   kjit_specialization *specialization;
   KJ_TRY(kj_prepare_call(call, arguments, count, diagnostics, &specialization));
-  kj_learn_plan(call, specialization, arguments, count);
+  if (!call->is_makeshift && !call->is_general) kj_learn_plan(call, specialization, arguments, count);
   _Atomic(kjit_specialization *) *recent = &call->kernel->recent[kj_slot()].specialization;
   if (atomic_load_explicit(&specialization->plan, memory_order_acquire) && atomic_load_explicit(recent, memory_order_relaxed) != specialization)
     atomic_store_explicit(recent, specialization, memory_order_release);
-  return kj_run_call(call, specialization, diagnostics);
+  kjit_status status = kj_run_call(call, specialization, diagnostics);
+  if (status == KJIT_OK && call->stream && atomic_load_explicit(&call->stream->capture, memory_order_relaxed) && !call->has_nothing) {
+    status = kj_keep_code(call->stream, specialization, diagnostics);
+    if (status == KJIT_OK) status = kj_keep_arrays(call->stream, arguments, count, diagnostics);
+  }
+  kj_release(specialization, status == KJIT_OK);
+  return status;
 }
 
 size_t kj_divide_memory(kj_call *call, char *memory)
@@ -187,24 +249,28 @@ size_t kj_divide_memory(kj_call *call, char *memory)
   const kjit_kernel *kernel = call->kernel;
   call->bound = (kj_bound *)memory;
   call->key = (uint64_t *)(call->bound + kernel->parameter_count);
-  call->parameters = (char *)(call->key + kj_key_capacity(kernel));
+  call->shared = (kj_shared_size *)(call->key + kj_key_capacity(kernel));
+  size_t shared_bytes = (kernel->shared_count + 1) * sizeof *call->shared;
+  call->parameters = (char *)call->shared + (shared_bytes + 7) / 8 * 8;
   return kernel->call_bytes;
 }
 
 /* The way of nearly every launch. */
 static bool launch_again(kj_call *call, const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics)
 {
+  if (call->config->stream && atomic_load_explicit(&call->config->stream->capture, memory_order_relaxed)) return false; /* the graph keeps what the call has */
   kjit_specialization *recent = atomic_load_explicit(&call->kernel->recent[kj_slot()].specialization, memory_order_acquire);
-  if (!recent || !kj_follow_plan(call, recent, arguments, count)) return false;
-  (void)kj_run_call(call, recent, diagnostics);
-  return true;
+  if (!recent || !kj_hold(recent)) return false;
+  bool is_followed = kj_follow_plan(call, recent, arguments, count);
+  bool is_launched = is_followed && kj_run_call(call, recent, diagnostics) == KJIT_OK;
+  kj_release(recent, is_launched);
+  return is_followed;
 }
 
 static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
 {
-  static const kjit_launch_config defaults;
   kj_diagnostics diagnostics = { 0 };
-  kj_call call = { .kernel = kernel, .config = config ? config : &defaults };
+  kj_call call = { .kernel = kernel, .config = config };
   (void)kj_divide_memory(&call, memory);
   if (!launch_again(&call, arguments, count, &diagnostics)) {
     call = (kj_call){ .kernel = kernel, .config = call.config, .runtime = kj_get_runtime(kernel->context) };
@@ -216,15 +282,32 @@ static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launc
   return diagnostics.count ? kj_finish_call(kernel->context, &diagnostics) : KJIT_OK;
 }
 
-kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
+/* A GPU's driver captures what is launched; on the CPU it is kept instead. */
+static bool is_recorded(const kjit_stream *stream)
+{
+  return atomic_load_explicit(&stream->capture, memory_order_relaxed) && !kj_is_cuda(stream->object.device);
+}
+
+static kjit_status launch_anyhow(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
 {
   _Alignas(64) char small[CALL_BYTES];
-  if (!kernel) return KJIT_ERROR_MISUSE;
-  if (count && !arguments) return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: arguments is NULL");
   if (kernel->call_bytes <= sizeof small) return launch_in(small, kernel, config, arguments, count);
   char *large = malloc(kernel->call_bytes);
   if (!large) return kj_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory");
   kjit_status status = launch_in(large, kernel, config, arguments, count);
   free(large);
   return status;
+}
+
+kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
+{
+  static const kjit_launch_config defaults;
+  if (!kernel) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
+  if (count && !arguments) return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: arguments is NULL");
+  if (config && config->stream && is_recorded(config->stream)) return kj_capture_launch(config->stream, kernel, config, arguments, count);
+  kj_diagnostics diagnostics = { 0 };
+  if (!config) config = &defaults;
+  if (kj_launch_directly(kernel, config, arguments, count, &diagnostics)) return diagnostics.count ? kj_finish_call(kernel->context, &diagnostics) : KJIT_OK;
+  return launch_anyhow(kernel, config, arguments, count);
 }

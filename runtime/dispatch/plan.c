@@ -10,6 +10,8 @@ static inline const kjit_tensor *tensor_of(const kj_call *call, const kjit_arg *
   if (argument->kind == KJIT_ARG_TENSOR) return argument->value.tensor;
   const kjit_array *array = argument->kind == KJIT_ARG_ARRAY ? argument->value.array : NULL;
   if (!array || array->object.device->context != call->kernel->context) return NULL;
+  if (array->is_read_only) return NULL; /* the general rules know whether that matters */
+  if (kj_is_cuda(call->device)) kj_note_use(argument->value.array, call->stream, call->device);
   bool is_current = array->object.generation == atomic_load_explicit(&array->object.device->generation, memory_order_relaxed);
   return is_current && !atomic_load_explicit(&array->object.device->lost, memory_order_relaxed) ? &array->tensor : NULL;
 }
@@ -135,14 +137,21 @@ static inline bool follow_pairs(const kj_call *call, const kj_plan *plan)
   return true;
 }
 
-bool kj_follow_plan(kj_call *call, const kjit_specialization *specialization, const kjit_arg *arguments, size_t count)
+static bool follow_arguments(kj_call *call, const kj_plan *plan, const kjit_arg *arguments, size_t count)
 {
-  const kj_plan *plan = specialization->plan;
-  if (count != plan->argument_count || !follow_device(call, specialization)) return false;
   uint32_t parameter_count = call->kernel->parameter_count;
   for (uint32_t i = 0; i < parameter_count; i++)
     if (!follow_argument(call, plan, i, i < count ? &arguments[i] : NULL, &call->bound[i])) return false;
-  if (!follow_pairs(call, plan) || !kj_configure_quickly(call) || call->grid32 != plan->grid32) return false;
+  return follow_pairs(call, plan);
+}
+
+bool kj_follow_plan(kj_call *call, const kjit_specialization *specialization, const kjit_arg *arguments, size_t count)
+{
+  const kj_plan *plan = atomic_load_explicit(&specialization->plan, memory_order_acquire);
+  if (!plan || count != plan->argument_count || !follow_device(call, specialization)) return false;
+  if (!follow_arguments(call, plan, arguments, count)) return false;
+  if (!kj_configure_quickly(call) || call->grid32 != plan->grid32 || kj_is_programmatic(call) != plan->is_programmatic) return false;
+  call->is_programmatic = plan->is_programmatic;
   call->offsets32 = true;
   return !plan->knows_block || !memcmp(call->block, plan->block, sizeof plan->block);
 }
@@ -178,7 +187,7 @@ void kj_marshal_by_plan(const kj_call *call, const kj_plan *plan, const kj_code 
 static kj_plan_copy plan_copy(const kj_parameter *parameter)
 {
   uint32_t base = (uint32_t)(parameter->argument * sizeof(kj_bound));
-  bool is_wide = parameter->size_bytes == 8, is_word = is_wide || parameter->size_bytes == 4;
+  bool is_wide = parameter->size_bytes == 8, is_word = (is_wide || parameter->size_bytes == 4) && !parameter->part;
   kj_plan_copy copy = { .to = parameter->offset, .op = KJ_COPY_OTHER, .dimension = parameter->dimension };
   if (!is_word) return copy;
   switch (parameter->kind) {
@@ -205,16 +214,19 @@ static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *arg
 {
   const kj_bound *bound = &call->bound[index];
   const kj_annotation *annotation = &call->kernel->parameters[index].annotation;
-  if (call->kernel->parameters[index].is_general || bound->on_host || bound->is_empty || bound->layout != KJIT_LAYOUT_C ||
+  const kjit_tensor *tensor = argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor : &argument->value.array->tensor;
+  bool is_in_place = argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_in_place;                  /* the tensor alone does not say so */
+  bool is_peers = tensor->device_type == KJIT_DEVICE_CUDA && tensor->device_id != call->device->info.ordinal; /* access may be taken back */
+  if (is_in_place || is_peers || call->kernel->parameters[index].is_general || bound->on_host || bound->is_empty || bound->layout != KJIT_LAYOUT_C ||
       (annotation->kind == KJ_ANNOTATION_ARRAY && annotation->layout == KJIT_LAYOUT_F))
     return false;
-  const kjit_tensor *tensor = argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor : &argument->value.array->tensor;
+  if (!kj_is_scalar(bound->type)) return false; /* what DLPack says of an element does not tell two structs from each other */
   row->mode = KJ_PLAN_ARRAY;
   row->facts = bound->facts;
   row->is_aligned = (bound->facts & KJ_FACT_ALIGNED16) != 0;
   row->rank = bound->rank;
-  row->element_bytes = (uint8_t)kj_element_bytes(bound->type);
-  row->alignment = (uint8_t)kj_element_alignment(bound->type);
+  row->element_bytes = (uint8_t)kj_element_bytes(NULL, bound->type);
+  row->alignment = (uint8_t)kj_element_alignment(NULL, bound->type);
   memcpy(&row->place, &tensor->device_type, sizeof row->place);
   memcpy(&row->form, &tensor->rank, sizeof row->form);
   return true;
@@ -223,9 +235,10 @@ static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *arg
 static bool learn_scalar(const kj_call *call, uint32_t index, kj_plan_row *row)
 {
   const kj_bound *bound = &call->bound[index];
+  if (!kj_is_scalar(bound->type) || bound->type >= KJIT_C64) return false;
   row->mode = KJ_PLAN_SCALAR;
   row->is_annotated = call->kernel->parameters[index].annotation.kind == KJ_ANNOTATION_SCALAR && bound->type < KJIT_C64;
-  row->element_bytes = (uint8_t)kj_element_bytes(bound->type);
+  row->element_bytes = (uint8_t)kj_element_bytes(NULL, bound->type);
   row->mask = row->element_bytes >= 8 ? UINT64_MAX : ((uint64_t)1 << 8 * row->element_bytes) - 1;
   return true;
 }
@@ -281,8 +294,9 @@ static bool is_default_device(const kj_call *call)
   return false;
 }
 
-static kj_plan *make_plan(const kj_call *call, const kj_code *code, const kjit_arg *arguments, size_t count)
+static kj_plan *make_plan(const kj_call *call, const kjit_specialization *specialization, const kjit_arg *arguments, size_t count)
 {
+  const kj_code *code = &specialization->code;
   uint32_t parameters = call->kernel->parameter_count;
   kj_plan *plan = calloc(1, sizeof *plan);
   if (!plan) return NULL;
@@ -293,11 +307,12 @@ static kj_plan *make_plan(const kj_call *call, const kj_code *code, const kjit_a
   plan->is_default_device = is_default_device(call);
   plan->knows_block = !kj_is_cuda(call->device) || call->kernel->block_is_static;
   plan->grid32 = call->grid32;
+  plan->is_programmatic = call->is_programmatic;
   memcpy(plan->block, call->block, sizeof plan->block);
   bool is_made = plan->rows && plan->same && plan->pairs && learn_copies(code, plan);
   if (is_made) learn_pairs(call, plan);
   for (uint32_t i = 0; i < parameters && is_made; i++) is_made = learn_argument(call, i, i < count ? &arguments[i] : NULL, plan);
-  if (is_made) return plan;
+  if (is_made && kj_learn_direct(call, specialization, plan)) return plan;
   kj_free_plan(plan);
   return NULL;
 }
@@ -305,6 +320,8 @@ static kj_plan *make_plan(const kj_call *call, const kj_code *code, const kjit_a
 void kj_free_plan(kj_plan *plan)
 {
   if (!plan) return;
+  free(plan->direct);
+  free(plan->extents);
   free(plan->rows);
   free(plan->same);
   free(plan->copies);
@@ -318,6 +335,6 @@ void kj_learn_plan(const kj_call *call, kjit_specialization *specialization, con
   for (uint32_t i = 0; i < call->kernel->parameter_count; i++) has_arrays = has_arrays || call->bound[i].kind == KJ_ARGUMENT_ARRAY;
   if (call->has_host_arrays || call->has_nothing || (has_arrays && !call->offsets32)) return;
   if (atomic_exchange_explicit(&specialization->has_tried_plan, true, memory_order_acq_rel)) return;
-  kj_plan *plan = make_plan(call, &specialization->code, arguments, count);
+  kj_plan *plan = make_plan(call, specialization, arguments, count);
   if (plan) atomic_store_explicit(&specialization->plan, plan, memory_order_release);
 }

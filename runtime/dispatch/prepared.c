@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dispatch/plan.h"
+#include "stream.h"
 
 /* What an argument points to, kept: a host's tensors and values live for a call only. */
 typedef struct kept_argument {
@@ -12,7 +13,10 @@ typedef struct kept_argument {
   uint64_t bits[2];
   int32_t scalar_offset; /* in the parameter block; -1: replacing it needs more than that */
   uint8_t scalar_bytes;
+  void *value; /* of a value that bits do not hold, or NULL */
 } kept_argument;
+
+enum { NO_SLOT = 0xff };
 
 struct kjit_prepared {
   kj_object object;
@@ -24,7 +28,8 @@ struct kjit_prepared {
   char *memory; /* of the call */
   kj_call call;
   kjit_specialization *specialization;
-  bool is_stale; /* an argument was replaced: the call is not what the arguments say */
+  bool is_stale;      /* an argument was replaced: the call is not what the arguments say */
+  uint8_t noted_slot; /* of the stream that the arrays know to be used on; NO_SLOT: none */
 };
 
 /* ---- keeping arguments ---- */
@@ -51,6 +56,23 @@ static kjit_status keep_tensor(kjit_prepared *prepared, size_t index, const kjit
   return KJIT_OK;
 }
 
+static kjit_status keep_value(kjit_prepared *prepared, size_t index, const kjit_arg *argument, kj_diagnostics *diagnostics)
+{
+  kept_argument *kept = &prepared->kept[index];
+  kj_types *types = prepared->kernel->module->types;
+  if (!argument->value.address || !kj_is_element(types, argument->type)) return refuse(prepared, index, "expected a value, got none", diagnostics);
+  size_t size = kj_element_bytes(types, argument->type);
+  if (size <= sizeof kept->bits && !kept->value) {
+    memcpy(kept->bits, argument->value.address, size);
+    return KJIT_OK;
+  }
+  void *grown = realloc(kept->value, size > sizeof kept->bits ? size : sizeof kept->bits);
+  if (!grown) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  kept->value = grown;
+  memcpy(kept->value, argument->value.address, size);
+  return KJIT_OK;
+}
+
 static void release_kept(kjit_arg *argument)
 {
   if (argument->kind == KJIT_ARG_ARRAY) kjit_release_array(argument->value.array);
@@ -63,10 +85,7 @@ static kjit_status keep_argument(kjit_prepared *prepared, size_t index, const kj
   kept_argument *kept = &prepared->kept[index];
   switch (argument->kind) {
   case KJIT_ARG_TENSOR: KJ_TRY(keep_tensor(prepared, index, argument->value.tensor, diagnostics)); break;
-  case KJIT_ARG_BY_ADDRESS:
-    if (!argument->value.address || !kj_is_scalar(argument->type)) return refuse(prepared, index, "expected a scalar, got none", diagnostics);
-    memcpy(kept->bits, argument->value.address, kj_element_bytes(argument->type));
-    break;
+  case KJIT_ARG_BY_ADDRESS: KJ_TRY(keep_value(prepared, index, argument, diagnostics)); break;
   case KJIT_ARG_ARRAY:
     if (!argument->value.array) return refuse(prepared, index, "expected an array, got NULL", diagnostics);
     (void)kjit_retain_array(argument->value.array);
@@ -75,7 +94,7 @@ static kjit_status keep_argument(kjit_prepared *prepared, size_t index, const kj
   }
   *own = *argument;
   if (argument->kind == KJIT_ARG_TENSOR) own->value.tensor = &kept->tensor;
-  if (argument->kind == KJIT_ARG_BY_ADDRESS) own->value.address = kept->bits;
+  if (argument->kind == KJIT_ARG_BY_ADDRESS) own->value.address = kept->value ? kept->value : kept->bits;
   release_kept(&before);
   return KJIT_OK;
 }
@@ -94,6 +113,7 @@ static bool shapes_launch(const kjit_kernel *kernel, uint32_t index)
 {
   bool is_used = uses_scalar(&kernel->block_program, index) || uses_scalar(&kernel->grid_program, index) || uses_scalar(&kernel->bounds_program, index);
   for (uint32_t i = 0; i < kernel->range_count; i++) is_used = is_used || uses_scalar(&kernel->range_programs[i], index);
+  for (uint32_t i = 0; i < kernel->shared_count; i++) is_used = is_used || uses_scalar(&kernel->shared[i].programs, index);
   for (uint32_t i = 0; i < kernel->parameter_count; i++) is_used = is_used || kernel->parameters[i].decl->value; /* a default may be made of it */
   return is_used;
 }
@@ -104,7 +124,7 @@ static void find_scalars(kjit_prepared *prepared)
   for (size_t i = 0; i < prepared->count; i++) prepared->kept[i].scalar_offset = -1;
   for (uint32_t i = 0; i < code->parameter_count; i++) {
     const kj_parameter *parameter = &code->parameters[i];
-    if (parameter->kind != KJ_PARAMETER_SCALAR || parameter->size_bytes > 8 || parameter->argument >= prepared->count) continue;
+    if (parameter->kind != KJ_PARAMETER_SCALAR || parameter->size_bytes > 8 || parameter->part || parameter->argument >= prepared->count) continue;
     if (prepared->call.bound[parameter->argument].kind != KJ_ARGUMENT_VALUE || shapes_launch(prepared->kernel, parameter->argument)) continue;
     prepared->kept[parameter->argument].scalar_offset = (int32_t)parameter->offset;
     prepared->kept[parameter->argument].scalar_bytes = parameter->size_bytes;
@@ -119,29 +139,40 @@ static void begin_call(kjit_prepared *prepared)
   (void)kj_divide_memory(&prepared->call, prepared->memory);
 }
 
+/* found is held. What runs for now under fewer facts than it has is looked up again by every run, until what fits better is there. */
+static kjit_status fill_call(kjit_prepared *prepared, kjit_specialization *found, kj_diagnostics *diagnostics)
+{
+  kjit_specialization *known = prepared->specialization;
+  KJ_TRY(kj_fit_grid(&prepared->call, found, diagnostics));
+  prepared->specialization = found;
+  kj_fill_parameters(&prepared->call, found);
+  if (found != known) find_scalars(prepared);
+  prepared->is_stale = prepared->call.is_makeshift;
+  return KJIT_OK;
+}
+
 static kjit_status find_code(kjit_prepared *prepared, kj_diagnostics *diagnostics)
 {
   kj_call *call = &prepared->call;
   kjit_specialization *known = prepared->specialization, *found = known;
   begin_call(prepared);
-  bool has_plan = known && atomic_load_explicit(&known->plan, memory_order_acquire);
-  if (!has_plan || !kj_follow_plan(call, known, prepared->arguments, prepared->count)) {
+  bool is_held = known && kj_hold(known);
+  if (!is_held || !kj_follow_plan(call, known, prepared->arguments, prepared->count)) {
+    if (is_held) kj_release(known, false);
     begin_call(prepared);
     KJ_TRY(kj_prepare_call(call, prepared->arguments, prepared->count, diagnostics, &found));
-    kj_learn_plan(call, found, prepared->arguments, prepared->count);
+    if (!call->is_makeshift && !call->is_general) kj_learn_plan(call, found, prepared->arguments, prepared->count);
   }
-  KJ_TRY(kj_fit_grid(call, found, diagnostics));
-  prepared->specialization = found;
-  kj_fill_parameters(call, found);
-  if (found != known) find_scalars(prepared);
-  prepared->is_stale = false;
-  return KJIT_OK;
+  kjit_status status = fill_call(prepared, found, diagnostics);
+  kj_release(found, false);
+  return status;
 }
 
 static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
 {
   kjit_device *device = prepared->call.device;
   prepared->is_stale = true;
+  prepared->noted_slot = NO_SLOT;
   kjit_status status = find_code(prepared, diagnostics);
   if (status != KJIT_OK) prepared->call.device = device; /* the others may be half made: they are not looked at before the next look-up */
   return status;
@@ -151,6 +182,7 @@ static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
 
 static void free_prepared(kjit_prepared *prepared)
 {
+  for (size_t i = 0; i < prepared->count && prepared->kept; i++) free(prepared->kept[i].value);
   free(prepared->arguments);
   free(prepared->kept);
   free(prepared->memory);
@@ -191,6 +223,7 @@ kjit_status kjit_prepare_launch(kjit_kernel *kernel, const kjit_launch_config *c
 {
   if (!kernel) return KJIT_ERROR_MISUSE;
   kjit_context *context = kernel->context;
+  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!prepared || (count && !arguments))
     return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_prepare_launch: %s is NULL", prepared ? "arguments" : "prepared");
   if (count > kernel->parameter_count)
@@ -213,7 +246,7 @@ kjit_status kjit_prepare_launch(kjit_kernel *kernel, const kjit_launch_config *c
 
 void kjit_destroy_prepared(kjit_prepared *prepared)
 {
-  if (!prepared) return;
+  if (!prepared || kj_is_forked(prepared->kernel->context)) return;
   kjit_module *module = prepared->kernel->module;
   kj_remove_object(&prepared->object);
   release_arguments(prepared);
@@ -266,6 +299,7 @@ static kjit_status replace(kjit_prepared *prepared, size_t index, const kjit_arg
 kjit_status kjit_set_prepared_argument(kjit_prepared *prepared, size_t index, const kjit_arg *argument)
 {
   if (!prepared) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(prepared->kernel->context)) return KJIT_ERROR_FORKED;
   if (!argument) return kj_fail_call(prepared->kernel->context, KJIT_ERROR_MISUSE, "kjit_set_prepared_argument: argument is NULL");
   if (index < prepared->count && write_scalar(prepared, index, argument)) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
@@ -289,17 +323,46 @@ static kjit_status check_run(kjit_prepared *prepared, kjit_stream *stream, kj_di
   return KJIT_OK;
 }
 
+/* The arrays are told once for each stream, not at each run. */
+static inline void note_uses(kjit_prepared *prepared, kjit_stream *stream)
+{
+  uint8_t slot = stream ? stream->slot : KJ_SLOT_DEFAULT;
+  bool is_known = prepared->noted_slot == slot && (!stream || atomic_load_explicit(&stream->is_used, memory_order_relaxed));
+  if (is_known) return;
+  for (size_t i = 0; i < prepared->count; i++)
+    if (prepared->arguments[i].kind == KJIT_ARG_ARRAY) kj_note_use(prepared->arguments[i].value.array, stream, prepared->call.device);
+  prepared->noted_slot = slot;
+}
+
+static bool is_captured(const kjit_stream *stream) { return stream && atomic_load_explicit(&stream->capture, memory_order_relaxed); }
+
+/* The specialization is held. */
+static kjit_status keep_captured(kjit_prepared *prepared, kjit_stream *stream, kj_diagnostics *diagnostics)
+{
+  KJ_TRY(kj_keep_code(stream, prepared->specialization, diagnostics));
+  return kj_keep_arrays(stream, prepared->arguments, prepared->count, diagnostics);
+}
+
 static kjit_status run_slowly(kjit_prepared *prepared, kjit_stream *stream, kj_diagnostics *diagnostics)
 {
   uint32_t generation = atomic_load_explicit(&prepared->call.device->generation, memory_order_relaxed);
   KJ_TRY(check_run(prepared, stream, diagnostics));
-  if (prepared->is_stale || prepared->specialization->generation != generation) KJ_TRY(look_up(prepared, diagnostics));
-  KJ_TRY(check_run(prepared, stream, diagnostics)); /* other arrays may have moved the launch */
+  bool is_current = !prepared->is_stale && prepared->specialization->generation == generation && kj_hold(prepared->specialization);
+  while (!is_current) {
+    KJ_TRY(look_up(prepared, diagnostics));
+    is_current = kj_hold(prepared->specialization); /* else it was unloaded since */
+  }
+  kjit_status status = check_run(prepared, stream, diagnostics); /* other arrays may have moved the launch */
   prepared->call.stream = stream;
-  kjit_status status = kj_run_call(&prepared->call, prepared->specialization, diagnostics);
+  if (status == KJIT_OK) status = kj_run_call(&prepared->call, prepared->specialization, diagnostics);
+  if (status == KJIT_OK && kj_is_cuda(prepared->call.device)) note_uses(prepared, stream);
+  if (status == KJIT_OK && is_captured(stream)) status = keep_captured(prepared, stream, diagnostics);
+  kj_release(prepared->specialization, status == KJIT_OK);
   prepared->call.is_miss = false;
   return status;
 }
+
+kjit_specialization *kjit_get_prepared_specialization(const kjit_prepared *prepared) { return prepared ? prepared->specialization : NULL; }
 
 kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
 {
@@ -307,23 +370,25 @@ kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
   kj_call *call = &prepared->call;
   kjit_device *device = call->device;
   kjit_specialization *specialization = prepared->specialization;
+  if (kj_is_forked(prepared->kernel->context)) return KJIT_ERROR_FORKED;
   if (!stream) stream = prepared->config.stream;
+  if (is_captured(stream) && !kj_is_cuda(stream->object.device))
+    return kj_capture_launch(stream, prepared->kernel, &prepared->config, prepared->arguments, prepared->count);
   kj_diagnostics diagnostics = { 0 };
   uint32_t generation = atomic_load_explicit(&device->generation, memory_order_relaxed);
   bool is_ready = !prepared->is_stale && kj_is_cuda(device) && !call->has_host_arrays && !call->has_nothing && !call->is_miss &&
                   specialization->generation == generation && !atomic_load_explicit(&device->lost, memory_order_acquire) &&
-                  (!stream || (stream->object.device == device && stream->object.generation == generation));
+                  (!stream || (stream->object.device == device && stream->object.generation == generation)) && !is_captured(stream) && kj_hold(specialization);
   if (!is_ready) {
     kjit_status status = run_slowly(prepared, stream, &diagnostics);
     return diagnostics.count ? kj_finish_call(prepared->kernel->context, &diagnostics) : status;
   }
-  kj_cuda_launch launch = { .grid = call->grid,
-                            .block = call->block,
-                            .dynamic_shared_bytes = (uint32_t)call->dynamic_shared_bytes,
-                            .stream = stream ? stream->native : NULL,
-                            .parameters = call->parameters,
-                            .parameter_bytes = specialization->code.parameter_bytes };
-  if (kj_launch_cuda(device, &specialization->cuda, &launch, &diagnostics) != KJIT_OK) return kj_finish_call(prepared->kernel->context, &diagnostics);
-  kj_count_launch(prepared->kernel->context, specialization);
+  kj_cuda_launch launch = kj_describe_launch(call, specialization, stream ? stream->native : NULL);
+  kjit_status status = specialization->code.tensor_map_count ? kj_launch_with_maps(call, specialization, &launch, &diagnostics)
+                                                             : kj_launch_cuda(device, &specialization->cuda, &launch, &diagnostics);
+  kj_release(specialization, status == KJIT_OK);
+  note_uses(prepared, stream);
+  if (status != KJIT_OK) return kj_finish_call(prepared->kernel->context, &diagnostics);
+  kj_count_launch(prepared->kernel->context);
   return KJIT_OK;
 }

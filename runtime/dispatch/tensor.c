@@ -93,18 +93,18 @@ static kjit_status fail_type(kj_call *call, uint32_t index, const kjit_tensor *t
 {
   const kj_decl *decl = call->kernel->parameters[index].decl;
   return kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
-                     "parameter `%s`: expected one of kjit's element types, got DLPack's code %u with %u bits", decl->name, (unsigned)tensor->code,
-                     (unsigned)tensor->bits);
+                     "parameter `%s`: expected one of kjit's element types, got DLPack's code %u with %u bits, in %u lane%s", decl->name,
+                     (unsigned)tensor->code, (unsigned)tensor->bits, (unsigned)tensor->lanes, tensor->lanes == 1 ? "" : "s");
 }
 
-kjit_status kj_bind_tensor(kj_call *call, uint32_t index, const kjit_tensor *tensor, kj_diagnostics *diagnostics)
+kjit_status kj_bind_tensor(kj_call *call, uint32_t index, const kjit_tensor *tensor, kjit_type given, kj_diagnostics *diagnostics)
 {
+  kj_types *types = call->kernel->module->types;
   const kj_parameter_row *row = &call->kernel->parameters[index];
   kj_bound *bound = &call->bound[index];
   extent_facts facts = { .fits32 = true };
   if (tensor->rank < 0 || tensor->rank > KJ_MAX_RANK) return fail(call, index, diagnostics, "expected an array of 0 to 8 dimensions, got %lld", tensor->rank);
-  if (tensor->lanes != 1) return fail(call, index, diagnostics, "expected elements of 1 lane, got %lld", tensor->lanes);
-  kjit_type element = kj_type_of_dlpack(tensor->code, tensor->bits);
+  kjit_type element = kj_type_of_tensor(types, tensor, given);
   if (element == KJIT_ANY) return fail_type(call, index, tensor, diagnostics);
   uint32_t rank = (uint32_t)tensor->rank;
   if (rank && !tensor->shape) return fail(call, index, diagnostics, "the tensor has no shape (rank %lld)", rank);
@@ -112,7 +112,7 @@ kjit_status kj_bind_tensor(kj_call *call, uint32_t index, const kjit_tensor *ten
     if (tensor->shape[i] < 0) return fail(call, index, diagnostics, "extent %lld is negative", tensor->shape[i]);
   if (tensor->strides) look_at_strides(tensor->shape, tensor->strides, rank, &facts);
   else look_at_contiguous(tensor->shape, rank, &facts);
-  uint32_t bytes = kj_element_bytes(element);
+  uint32_t bytes = kj_element_bytes(types, element), alignment = kj_element_alignment(types, element);
   if (facts.is_huge) return fail(call, index, diagnostics, "the extents and strides do not fit the address space (element size %lld)", bytes);
   *bound = (kj_bound){ .kind = KJ_ARGUMENT_ARRAY,
                        .rank = (uint8_t)rank,
@@ -127,8 +127,8 @@ kjit_status kj_bind_tensor(kj_call *call, uint32_t index, const kjit_tensor *ten
   bound->low = bound->address + (uint64_t)(facts.least * (int64_t)bytes);
   bound->high = facts.is_empty ? bound->low : bound->address + (uint64_t)((facts.most + 1) * (int64_t)bytes);
   if (!facts.is_empty && !bound->address) return fail(call, index, diagnostics, "the tensor has no data (%lld elements)", (long long)facts.count);
-  if (!facts.is_empty && bound->address & (kj_element_alignment(element) - 1))
-    return fail(call, index, diagnostics, "the elements are not aligned: the address is no multiple of %lld", kj_element_alignment(element));
+  if (!facts.is_empty && bound->address & (alignment - 1))
+    return fail(call, index, diagnostics, "the elements are not aligned: the address is no multiple of %lld", alignment);
   if (!row->is_general) bound->facts = check_facts(bound, bytes);
   return KJIT_OK;
 }
