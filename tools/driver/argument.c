@@ -2,6 +2,7 @@
 
 #include <driver/generate.h>
 #include <driver/npy.h>
+#include <driver/record.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,16 +37,40 @@ void tool_destroy_arguments(tool_arguments *arguments)
   for (size_t i = 0; i < arguments->memory_count; i++) tool_destroy_memory(arguments->memories[i]);
   free(arguments->items);
   free(arguments->memories);
-  *arguments = (tool_arguments){ 0 };
+  *arguments = (tool_arguments){ .context = arguments->context };
 }
 
 /* ---- generators ---- */
 
+/* Vectors are one dimension more for everything that looks at numbers. */
+static bool add_lanes(tool_scanner *scanner, tool_shape *shape)
+{
+  if (!shape->lanes) return true;
+  if (shape->rank == TOOL_MAX_RANK) return tool_scan_fail(scanner, scanner->at, "an array of vectors has at most %d dimensions", TOOL_MAX_RANK - 1);
+  shape->extents[shape->rank++] = shape->lanes;
+  return true;
+}
+
+/* "f32", "f32x4", or a struct of the module: bytes, of which an element has as many as lanes. */
+static bool scan_element(tool_scanner *scanner, kjit_type *element, uint32_t *lanes, tool_record *record)
+{
+  size_t length = tool_name_length(scanner);
+  *record = (tool_record){ 0 };
+  if (!length || !tool_find_record(scanner->context, scanner->at, length, record)) {
+    *record = (tool_record){ 0 };
+    return tool_scan_array_type(scanner, element, lanes);
+  }
+  scanner->at += length;
+  *element = KJIT_U8;
+  *lanes = record->size_bytes;
+  return true;
+}
+
 static bool scan_shape(tool_scanner *scanner, tool_shape *shape)
 {
-  if (!tool_scan_element_type(scanner, &shape->element)) return false;
+  if (!scan_element(scanner, &shape->element, &shape->lanes, &shape->record)) return false;
   if (!tool_accept(scanner, '[')) return tool_expected(scanner, "'[' and the shape");
-  if (tool_accept(scanner, ']')) return true;
+  if (tool_accept(scanner, ']')) return add_lanes(scanner, shape);
   do {
     tool_skip_blanks(scanner);
     const char *at = scanner->at;
@@ -55,7 +80,7 @@ static bool scan_shape(tool_scanner *scanner, tool_shape *shape)
     if (shape->rank == TOOL_MAX_RANK) return tool_scan_fail(scanner, at, "an array has at most %d dimensions", TOOL_MAX_RANK);
     shape->extents[shape->rank++] = extent;
   } while (tool_accept(scanner, ','));
-  return tool_accept(scanner, ']') || tool_expected(scanner, "',' or ']'");
+  return tool_accept(scanner, ']') ? add_lanes(scanner, shape) : tool_expected(scanner, "',' or ']'");
 }
 
 static bool scan_untyped(tool_scanner *scanner, tool_number *number)
@@ -125,6 +150,8 @@ static bool scan_generated(tool_scanner *scanner, const tool_generator *generato
   tool_generator_options options = tool_default_options(generator, name_seed(name));
   tool_shape shape = { 0 };
   if (!scan_shape(scanner, &shape)) return false;
+  if (shape.record.context && generator != tool_find_generator("zeros", 5))
+    return tool_scan_fail(scanner, start, "arrays of structs are made of zeros, or read from a .npy file");
   while (tool_accept(scanner, ':'))
     if (!scan_option(scanner, generator, &options, &shape)) return false;
   if (!tool_create_array(scanner->error, &shape, array)) return tool_prefix(scanner->error, "%s %s", scanner->option, scanner->text);
@@ -156,25 +183,64 @@ static bool convert_array(tool_scanner *scanner, const tool_array *from, kjit_ty
   return true;
 }
 
+/* The last dimension of a file as the lanes of vectors. */
+static bool take_lanes(tool_scanner *scanner, tool_array *array, uint32_t lanes)
+{
+  if (!lanes) return true;
+  bool fits = array->rank && array->shape[array->rank - 1] == lanes, is_dense = fits && array->strides[array->rank - 1] == 1;
+  for (uint32_t d = 0; is_dense && d + 1 < array->rank; d++) is_dense = array->strides[d] % lanes == 0;
+  array->lanes = lanes;
+  if (fits && is_dense) return true;
+  array->lanes = 0;
+  char *shape = tool_shape_text(array);
+  tool_scan_fail(scanner, scanner->at, "vectors of %u lanes need a last dimension of that length, contiguous; the file has %s", lanes, shape);
+  free(shape);
+  tool_destroy_memory(array->memory);
+  return false;
+}
+
+/* A file of structs, or a struct for the elements of a file: both, or neither. */
+static bool take_struct(tool_scanner *scanner, tool_array *array, const tool_leaves *leaves, const tool_record *record)
+{
+  bool ok;
+  if (!record->context) ok = tool_scan_fail(scanner, scanner->at, "the file holds structs: say which of the module's, `@FILE.npy:as=NAME`");
+  else if (!leaves->count) ok = tool_scan_fail(scanner, scanner->at, "the file holds numbers, not structs");
+  else ok = tool_take_record(scanner, array, leaves, record);
+  if (!ok) tool_destroy_memory(array->memory);
+  return ok;
+}
+
 /* The rest of the text is a path, but for ":as=TYPE" at its end. */
 static bool scan_file(tool_scanner *scanner, tool_array *array)
 {
   const char *path = scanner->at, *end = path + strlen(path), *suffix = strstr(path, conversion_suffix);
   kjit_type element = KJIT_ANY;
+  uint32_t lanes = 0;
+  tool_record record = { 0 };
+  tool_leaves leaves = { 0 };
   if (suffix) {
     scanner->at = suffix + strlen(conversion_suffix);
-    if (!tool_scan_element_type(scanner, &element) || !tool_expect_end(scanner)) return false;
+    if (!scan_element(scanner, &element, &lanes, &record) || !tool_expect_end(scanner)) return false;
     end = suffix;
   }
   char *copy = tool_copy_text(path, (size_t)(end - path));
-  bool ok = tool_read_npy(scanner->error, copy, array);
+  bool ok = tool_read_npy(scanner->error, copy, array, &leaves), is_structured = leaves.count || record.context;
   free(copy);
+  if (suffix) scanner->at = suffix;
+  if (ok && is_structured) {
+    ok = take_struct(scanner, array, &leaves, &record);
+    scanner->at = path + strlen(path);
+  }
+  tool_destroy_leaves(&leaves);
+  if (!ok || is_structured) return ok;
   if (ok && element != KJIT_ANY && element != array->element) {
     tool_array original = *array;
     scanner->at = suffix;
     ok = convert_array(scanner, &original, element, array);
     tool_destroy_memory(original.memory);
   }
+  if (suffix) scanner->at = suffix;
+  ok = ok && take_lanes(scanner, array, lanes);
   scanner->at = path + strlen(path);
   return ok;
 }
@@ -213,6 +279,37 @@ static bool scan_view_of(tool_arguments *arguments, tool_scanner *scanner, tool_
   return argument->is_array || tool_scan_fail(scanner, at, "a view needs an array, and this is a scalar");
 }
 
+/* "f32x4(1, 2, 3, 4)" */
+static bool scan_vector(tool_scanner *scanner, tool_value *value)
+{
+  const char *start = scanner->at;
+  kjit_type lane;
+  uint32_t lanes;
+  size_t length = tool_name_length(scanner);
+  char *name = tool_copy_text(scanner->at, length);
+  bool ok = tool_scan_array_type(scanner, &lane, &lanes);
+  if (ok && kjit_parse_type(scanner->context, name, &value->type) != KJIT_OK) ok = tool_scan_fail(scanner, start, "`%s` is no type", name);
+  free(name);
+  if (!ok || !tool_expect(scanner, '(')) return false;
+  value->is_vector = true;
+  for (uint32_t i = 0; i < lanes; i++) {
+    tool_number number;
+    tool_skip_blanks(scanner);
+    const char *at = scanner->at;
+    if ((i && !tool_expect(scanner, ',')) || !scan_untyped(scanner, &number) || !tool_convert(scanner, at, &number, lane)) return false;
+    tool_store(lane, value->bytes + i * tool_elements[lane].size_bytes, &number);
+  }
+  return tool_expect(scanner, ')');
+}
+
+static bool is_vector(tool_scanner *scanner)
+{
+  kjit_type lane;
+  uint32_t lanes;
+  size_t length = tool_name_length(scanner);
+  return scanner->context && tool_split_vector(scanner->at, length, &lane, &lanes) && scanner->at[length] == '(';
+}
+
 bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, const char *name, tool_argument *argument)
 {
   *argument = (tool_argument){ .is_array = true };
@@ -220,6 +317,10 @@ bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, 
     if (!scan_file(scanner, &argument->array)) return false;
     keep_memory(arguments, argument->array.memory);
     return true;
+  }
+  if (is_vector(scanner)) {
+    argument->is_array = false;
+    return scan_vector(scanner, &argument->value);
   }
   if (tool_is_value(scanner)) {
     argument->is_array = false;
@@ -241,6 +342,7 @@ bool tool_add_argument(tool_arguments *arguments, const char *option, const char
 {
   tool_scanner scanner = tool_scan(option, text, error);
   tool_argument argument = { 0 };
+  scanner.context = arguments->context;
   char *name = NULL;
   if (!tool_scan_name(&scanner, "NAME=VALUE", &name)) return false;
   bool ok = true;

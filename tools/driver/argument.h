@@ -16,6 +16,7 @@ typedef struct tool_arguments {
   size_t count;
   tool_memory **memories; /* of all arrays, each once; owned */
   size_t memory_count;
+  kjit_context *context; /* borrowed: knows the structs that can be named; NULL: none */
 } tool_arguments;
 
 /* text: "x=zeros:f32[1000]". */

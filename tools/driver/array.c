@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include <driver/array.h>
 
+#include <driver/record.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +22,14 @@ bool tool_shape_bytes(const tool_shape *shape, uint64_t *size_bytes)
   return !overflow && count <= INT64_MAX;
 }
 
+/* Lanes lie side by side in either order. */
 static void set_strides(tool_array *array, bool is_fortran)
 {
-  int64_t stride = 1;
-  for (uint32_t i = 0; i < array->rank; i++) {
-    uint32_t d = is_fortran ? i : array->rank - 1 - i;
+  uint32_t rank = array->rank - (array->lanes ? 1 : 0);
+  int64_t stride = array->lanes ? array->lanes : 1;
+  if (array->lanes) array->strides[rank] = 1;
+  for (uint32_t i = 0; i < rank; i++) {
+    uint32_t d = is_fortran ? i : rank - 1 - i;
     array->strides[d] = stride;
     if (array->shape[d]) stride *= array->shape[d];
   }
@@ -60,7 +64,7 @@ bool tool_create_array(tool_error *error, const tool_shape *shape, tool_array *a
     free(memory);
     return tool_fail(error, TOOL_EXIT_DEVICE, "no memory for an array of %llu bytes", (unsigned long long)size_bytes);
   }
-  *array = (tool_array){ .element = shape->element, .rank = shape->rank, .memory = memory };
+  *array = (tool_array){ .element = shape->element, .rank = shape->rank, .memory = memory, .lanes = shape->lanes, .record = shape->record };
   memcpy(array->shape, shape->extents, shape->rank * sizeof *shape->extents);
   set_strides(array, shape->is_fortran);
   return true;
@@ -118,8 +122,11 @@ bool tool_is_contiguous(const tool_array *array)
 
 char *tool_shape_text(const tool_array *array)
 {
-  char *text = tool_format("%s[", tool_elements[array->element].text);
-  for (uint32_t d = 0; d < array->rank; d++) {
+  const char *element = tool_elements[array->element].text;
+  char *record = array->record.context ? kjit_copy_type_text(array->record.context, array->record.type) : NULL;
+  char *text = record ? tool_format("%s[", record) : array->lanes ? tool_format("%sx%u[", element, array->lanes) : tool_format("%s[", element);
+  kjit_free(array->record.context, record);
+  for (uint32_t d = 0; d < array->rank - (array->lanes ? 1 : 0); d++) {
     char *longer = tool_format("%s%s%lld", text, d ? ", " : "", (long long)array->shape[d]);
     free(text);
     text = longer;
@@ -207,6 +214,8 @@ static bool scan_subscript(tool_scanner *scanner, tool_array *view)
     if (d == view->rank) return tool_scan_fail(scanner, s.at, "too many subscripts: the array has %u dimension%s", view->rank, view->rank == 1 ? "" : "s");
     if (!apply_slice(scanner, &s, view, d++, &result)) return false;
   } while (tool_accept(scanner, ','));
+  if (d == view->rank && view->record.context) return tool_scan_fail(scanner, scanner->at, "too many subscripts: name a field of the struct, `.field`");
+  if (d == view->rank) result.lanes = 0; /* of some lanes: numbers */
   for (; d < view->rank; d++) {
     result.shape[result.rank] = view->shape[d];
     result.strides[result.rank++] = view->strides[d];
@@ -218,9 +227,10 @@ static bool scan_subscript(tool_scanner *scanner, tool_array *view)
 static void transpose(tool_array *view)
 {
   tool_array old = *view;
-  for (uint32_t d = 0; d < view->rank; d++) {
-    view->shape[d] = old.shape[view->rank - 1 - d];
-    view->strides[d] = old.strides[view->rank - 1 - d];
+  uint32_t rank = view->rank - (view->lanes ? 1 : 0);
+  for (uint32_t d = 0; d < rank; d++) {
+    view->shape[d] = old.shape[rank - 1 - d];
+    view->strides[d] = old.strides[rank - 1 - d];
   }
 }
 
@@ -230,6 +240,11 @@ bool tool_scan_view(tool_scanner *scanner, tool_array *view)
     if (tool_accept(scanner, '[')) {
       if (!scan_subscript(scanner, view)) return false;
     } else if (tool_accept(scanner, '.')) {
+      bool is_field = view->record.context && !(tool_name_length(scanner) == 1 && *scanner->at == 'T');
+      if (is_field) {
+        if (!tool_scan_field(scanner, view)) return false;
+        continue;
+      }
       if (!tool_accept_word(scanner, "T")) return tool_expected(scanner, "T (the transpose) after '.'");
       transpose(view);
     } else {

@@ -14,12 +14,21 @@ typedef struct tool_memory {
   bool is_mapped;
 } tool_memory;
 
+/* What the elements of an array of structs are. The array is one of bytes, whose lanes are the struct's bytes. */
+typedef struct tool_record {
+  kjit_context *context; /* NULL: they are no structs */
+  kjit_type type;
+  uint32_t size_bytes;
+} tool_record;
+
 typedef struct tool_array {
   kjit_type element;
   uint32_t rank;
   int64_t shape[TOOL_MAX_RANK], strides[TOOL_MAX_RANK]; /* strides in elements */
   int64_t offset;                                       /* elements */
-  tool_memory *memory;                                  /* not owned */
+  uint32_t lanes;                                       /* not 0: the last dimension, which is contiguous, is that of the lanes of vectors */
+  tool_record record;
+  tool_memory *memory; /* not owned */
 } tool_array;
 
 /* What an array would be, before it is allocated. */
@@ -28,6 +37,8 @@ typedef struct tool_shape {
   uint32_t rank;
   int64_t extents[TOOL_MAX_RANK];
   bool is_fortran; /* column-major */
+  uint32_t lanes;  /* not 0: the last extent is that of the lanes of vectors */
+  tool_record record;
 } tool_shape;
 
 /* Number of bytes of a shape; false when it does not fit in 63 bits. */

@@ -89,7 +89,9 @@ static bool copy_module(tool_error *error, const tool_emission *emission, void *
 static bool compile(tool_error *error, const tool_emission *emission, kjit_stage index, void **code, size_t *size_bytes)
 {
   void *compiled;
-  kjit_status status = kjit_compile(emission->kernel, emission->signature, &emission->options, index, &compiled, size_bytes);
+  kjit_status status = emission->function
+                         ? kjit_compile_function(emission->function, emission->signature, emission->symbol, &emission->options, index, &compiled, size_bytes)
+                         : kjit_compile(emission->kernel, emission->signature, &emission->options, index, &compiled, size_bytes);
   if (status != KJIT_OK) {
     char *doing = tool_format("compiling for \"%s\" on %s", emission->signature, emission->options.target);
     tool_fail_kjit(error, emission->context, status, doing);
@@ -137,7 +139,12 @@ static bool run_ptxas(tool_error *error, const tool_emission *emission, const sc
   if (!ptxas && emission->ptxas) return tool_fail(error, TOOL_EXIT_DEVICE, "%s: expected the program ptxas: %s", emission->ptxas, strerror(errno));
   if (!ptxas) return tool_fail(error, TOOL_EXIT_DEVICE, "ptxas was not found on PATH, in $CUDA_HOME/bin or in /usr/local/cuda*/bin; --ptxas=PATH names it");
   char *architecture = tool_format("-arch=%s", emission->options.target);
-  const char *arguments[] = { ptxas, architecture, "-o", s->cubin, s->ptx, NULL };
+  static const char *const debug_options[] = { [KJIT_DEBUG_LINES] = "-lineinfo", [KJIT_DEBUG_FULL] = "-g" };
+  const char *debug = emission->options.debug == KJIT_DEBUG_NONE ? NULL : debug_options[emission->options.debug];
+  const char *arguments[8] = { ptxas, architecture, "-o", s->cubin, s->ptx };
+  size_t count = 5;
+  if (debug) arguments[count++] = debug;
+  if (emission->function) arguments[count++] = "-c"; /* what calls it is not there yet */
   bool ok = tool_run_program(error, arguments, NULL, NULL);
   if (!ok && error->exit_status == TOOL_EXIT_DEVICE) tool_prefix(error, "assembling the PTX");
   free(architecture);

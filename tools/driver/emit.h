@@ -10,6 +10,8 @@ typedef struct tool_emission {
   kjit_context *context;
   kjit_module *module;
   kjit_kernel *kernel;
+  kjit_function *function; /* not NULL: instead of the kernel, as a C function */
+  const char *symbol;      /* of that; NULL: its own name */
   const char *signature;
   kjit_compile_options options;
   const char *ptxas; /* NULL: looked for */

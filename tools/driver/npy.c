@@ -23,6 +23,8 @@ typedef struct reader {
   uint64_t data_offset;
   bool has_type, has_order, has_shape;
   tool_shape shape;
+  tool_leaves *leaves; /* of structs */
+  uint64_t element_bytes;
 } reader;
 
 /* ---- reading ---- */
@@ -131,11 +133,14 @@ static kjit_type find_numpy_type(const char *text, size_t length)
   return KJIT_ANY;
 }
 
+static bool read_structure(reader *r);
+
 static bool read_type(reader *r)
 {
   const char *text;
   size_t length;
   skip_blanks(r);
+  if (*r->at == '[' && r->leaves) return read_structure(r);
   if (*r->at == '[')
     return tool_fail(r->error, TOOL_EXIT_FILE, "%s: structured arrays are not supported: expected one scalar type, found %.60s", r->path, r->at);
   if (!read_string(r, "the type as a string, such as '<f4'", &text, &length)) return false;
@@ -189,6 +194,117 @@ static bool read_shape(reader *r)
   return true;
 }
 
+/* ---- structs: a list of (name, type) and (name, type, shape) ---- */
+
+enum { MOST_NESTED = 32, MOST_STRUCT_BYTES = 64 * 1024 };
+
+static bool read_fields(reader *r, const char *path, uint64_t offset, uint32_t depth, uint64_t *size_bytes);
+
+static bool too_large(reader *r) { return tool_fail(r->error, TOOL_EXIT_FILE, "%s: a struct of more than %d bytes or levels", r->path, MOST_STRUCT_BYTES); }
+
+/* The product of "(3, 2)", or of 3. */
+static bool read_count(reader *r, uint64_t *count)
+{
+  int64_t extent;
+  bool is_tuple = accept(r, "(");
+  *count = 1;
+  while (!is_tuple || !accept(r, ")")) {
+    if (!read_extent(r, &extent)) return false;
+    if (extent < 1 || extent > MOST_STRUCT_BYTES || (*count *= (uint64_t)extent) > MOST_STRUCT_BYTES) return too_large(r);
+    if (!is_tuple) return true;
+    if (!accept(r, ",") && *r->at != ')') return bad_header(r, "',' or ')' in a shape");
+  }
+  return true;
+}
+
+/* "|V4": bytes between fields. */
+static bool is_padding(const char *text, size_t length, uint64_t *bytes)
+{
+  if (length < 3 || text[0] != '|' || text[1] != 'V') return false;
+  *bytes = strtoull(text + 2, NULL, 10);
+  return true;
+}
+
+/* A type and, if one follows, its shape; the shape counts before a struct's own fields can be placed, so these are read twice. */
+static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t depth, uint64_t *size_bytes)
+{
+  const char *start = r->at, *text = NULL;
+  size_t length = 0;
+  uint64_t count = 1, one = 0, ignored = 0;
+  tool_leaves *leaves = r->leaves, none = { 0 };
+  bool is_struct = *r->at == '[';
+  r->leaves = &none;
+  bool ok = is_struct ? read_fields(r, path, 0, depth + 1, &one) : read_string(r, "the type of a field as a string, such as '<f4'", &text, &length);
+  tool_destroy_leaves(&none);
+  r->leaves = leaves;
+  if (!ok || (accept(r, ",") && *r->at != ')' && !read_count(r, &count))) return false;
+  if (!is_struct && is_padding(text, length, size_bytes)) return true;
+  kjit_type type = is_struct ? KJIT_ANY : find_numpy_type(text, length);
+  if (!is_struct && type == KJIT_ANY)
+    return tool_fail(r->error, TOOL_EXIT_FILE,
+                     "%s: type '%.*s' of field '%s' is not supported: expected |b1, i1 to i8, u1 to u8, f2, f4, f8, c8 or c16, little-endian", r->path,
+                     (int)length, text, path);
+  if (!is_struct) {
+    tool_add_leaf(r->leaves, path, type, offset, count);
+    *size_bytes = count * tool_elements[type].size_bytes;
+    return true;
+  }
+  const char *end = r->at;
+  bool is_array = count > 1;
+  for (uint64_t i = 0; i < count && ok; i++) {
+    char *item = is_array ? tool_format("%s[%llu]", path, (unsigned long long)i) : tool_copy_text(path, strlen(path));
+    r->at = start;
+    ok = read_fields(r, item, offset + i * one, depth + 1, &ignored);
+    free(item);
+  }
+  r->at = end;
+  *size_bytes = count * one;
+  return ok;
+}
+
+static bool read_fields(reader *r, const char *path, uint64_t offset, uint32_t depth, uint64_t *size_bytes)
+{
+  *size_bytes = 0;
+  if (depth > MOST_NESTED) return too_large(r);
+  if (!accept(r, "[")) return bad_header(r, "'[' before the fields");
+  while (!accept(r, "]")) {
+    const char *name;
+    size_t length;
+    uint64_t bytes = 0;
+    if (!accept(r, "(") || !read_string(r, "the name of a field", &name, &length) || !accept(r, ",")) return bad_header(r, "(name, type) of a field");
+    skip_blanks(r);
+    char *whole = *path ? tool_format("%s.%.*s", path, (int)length, name) : tool_copy_text(name, length);
+    bool ok = read_field(r, whole, offset + *size_bytes, depth, &bytes);
+    free(whole);
+    if (!ok) return false;
+    *size_bytes += bytes;
+    if (*size_bytes > MOST_STRUCT_BYTES) return too_large(r);
+    if (!accept(r, ")")) return bad_header(r, "')' after a field");
+    if (!accept(r, ",") && *r->at != ']') return bad_header(r, "',' or ']' after a field");
+  }
+  return true;
+}
+
+static bool read_structure(reader *r)
+{
+  r->has_type = true;
+  r->shape.element = KJIT_U8;
+  if (!read_fields(r, "", 0, 0, &r->element_bytes)) return false;
+  if (r->leaves->count) return true;
+  return tool_fail(r->error, TOOL_EXIT_FILE, "%s: a struct without fields", r->path);
+}
+
+/* Bytes are one dimension more. */
+static bool add_bytes(reader *r)
+{
+  if (!r->element_bytes) return true;
+  if (r->shape.rank == TOOL_MAX_RANK)
+    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: an array of structs has at most %d dimensions", r->path, TOOL_MAX_RANK - 1);
+  r->shape.lanes = (uint32_t)r->element_bytes;
+  r->shape.extents[r->shape.rank++] = (int64_t)r->element_bytes;
+  return true;
+}
+
 static bool read_entry(reader *r)
 {
   static const struct {
@@ -237,7 +353,7 @@ static void normalize_bools(const tool_array *array)
 
 static bool read_array(reader *r, tool_array *array)
 {
-  if (!open_file(r) || !read_header_text(r) || !read_dictionary(r) || !compare_sizes(r)) return false;
+  if (!open_file(r) || !read_header_text(r) || !read_dictionary(r) || !add_bytes(r) || !compare_sizes(r)) return false;
   tool_array result;
   if (!tool_create_array(r->error, &r->shape, &result)) return tool_prefix(r->error, "%s", r->path);
   if (!read_exactly(r, result.memory->data, result.memory->size_bytes)) {
@@ -249,9 +365,9 @@ static bool read_array(reader *r, tool_array *array)
   return true;
 }
 
-bool tool_read_npy(tool_error *error, const char *path, tool_array *array)
+bool tool_read_npy(tool_error *error, const char *path, tool_array *array, tool_leaves *leaves)
 {
-  reader r = { .error = error, .path = path, .file = -1 };
+  reader r = { .error = error, .path = path, .file = -1, .leaves = leaves };
   bool ok = read_array(&r, array);
   if (r.file >= 0) close(r.file);
   free(r.header);
@@ -263,12 +379,15 @@ bool tool_read_npy(tool_error *error, const char *path, tool_array *array)
 static char *make_header(const tool_array *array, kjit_type element)
 {
   char *shape = tool_copy_text("", 0);
-  for (uint32_t d = 0; d < array->rank; d++) {
-    char *longer = tool_format("%s%lld,%s", shape, (long long)array->shape[d], d + 1 < array->rank ? " " : "");
+  uint32_t rank = array->rank - (array->record.context ? 1 : 0);
+  for (uint32_t d = 0; d < rank; d++) {
+    char *longer = tool_format("%s%lld,%s", shape, (long long)array->shape[d], d + 1 < rank ? " " : "");
     free(shape);
     shape = longer;
   }
-  char *dictionary = tool_format("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", tool_elements[element].numpy, shape);
+  char *type = array->record.context ? tool_record_description(&array->record) : tool_format("'%s'", tool_elements[element].numpy);
+  char *dictionary = tool_format("{'descr': %s, 'fortran_order': False, 'shape': (%s), }", type, shape);
+  free(type);
   int used = PREAMBLE_BYTES + 2 + (int)strlen(dictionary) + 1, padding = (ALIGNMENT - used % ALIGNMENT) % ALIGNMENT;
   char *header = tool_format("%s%*s\n", dictionary, padding, "");
   free(shape);
@@ -301,12 +420,13 @@ static bool write_header(FILE *file, const tool_array *array, kjit_type element)
 {
   char *header = make_header(array, element);
   size_t length = strlen(header);
-  uint8_t preamble[PREAMBLE_BYTES + 2] = { 0 };
+  uint8_t preamble[PREAMBLE_BYTES + 4] = { 0 };
+  bool is_long = length > UINT16_MAX; /* of structs of many fields: version 2.0 */
+  size_t size = PREAMBLE_BYTES + (is_long ? 4 : 2);
   memcpy(preamble, magic, MAGIC_BYTES);
-  preamble[MAGIC_BYTES] = 1;
-  preamble[PREAMBLE_BYTES] = (uint8_t)length;
-  preamble[PREAMBLE_BYTES + 1] = (uint8_t)(length >> 8);
-  bool ok = fwrite(preamble, 1, sizeof preamble, file) == sizeof preamble && fwrite(header, 1, length, file) == length;
+  preamble[MAGIC_BYTES] = is_long ? 2 : 1;
+  for (size_t i = PREAMBLE_BYTES; i < size; i++) preamble[i] = (uint8_t)(length >> 8 * (i - PREAMBLE_BYTES));
+  bool ok = fwrite(preamble, 1, size, file) == size && fwrite(header, 1, length, file) == length;
   free(header);
   return ok;
 }

@@ -1,5 +1,6 @@
 #include <driver/print.h>
 
+#include <driver/record.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,9 +36,20 @@ static void separate(printer *p, uint32_t d, size_t next_length)
 
 static void print_dimension(printer *p, uint32_t d);
 
+static void print_struct(printer *p, uint32_t d)
+{
+  p->index[d] = 0;
+  tool_print_record(p->to, &p->array->record, tool_element_at(p->array, p->index));
+}
+
 static void print_item(printer *p, uint32_t d, bool is_first)
 {
   char text[TOOL_ELEMENT_TEXT];
+  if (p->array->record.context && d + 2 == p->array->rank) { /* the last dimension is that of its bytes */
+    if (!is_first) separate(p, d, 0);
+    print_struct(p, d + 1);
+    return;
+  }
   if (d + 1 < p->array->rank) {
     if (!is_first) separate(p, d, 0);
     print_dimension(p, d + 1);
@@ -74,8 +86,10 @@ void tool_print_array(FILE *to, const char *name, const tool_array *array)
   free(shape);
   if (tool_count(array) == 0) {
     put(&p, "[]");
-  } else if (array->rank) {
+  } else if (array->rank && !(array->record.context && array->rank == 1)) {
     print_dimension(&p, 0);
+  } else if (array->record.context) {
+    print_struct(&p, 0);
   } else {
     char text[TOOL_ELEMENT_TEXT];
     tool_element_text(array->element, tool_element_at(array, p.index), text);

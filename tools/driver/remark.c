@@ -4,17 +4,19 @@
 #include <errno.h>
 #include <stdio.h>
 
+void tool_show_print(void *user, const char *text, size_t size_bytes)
+{
+  (void)user;
+  fwrite(text, 1, size_bytes, stdout); /* whoever ends the program looks at the stream's errors */
+}
+
 void tool_show_remark(void *user, const kjit_diagnostic *d)
 {
   static _Thread_local kjit_severity explained; /* what a note belongs to */
   (void)user;
   if (d->severity != KJIT_SEVERITY_NOTE) explained = d->severity;
   if (explained == KJIT_SEVERITY_ERROR) return;
-  static const char *const names[] = { "error", "warning", "remark", "note" };
-  flockfile(stderr);
-  if (d->file && d->line) fprintf(stderr, "%s:%u:%u: ", d->file, d->line, d->column);
-  else fprintf(stderr, "%s: ", program_invocation_short_name);
-  fprintf(stderr, "%s: %s\n", names[d->severity], d->message);
-  if (d->source_line && d->column) fprintf(stderr, "  %s\n  %*s^\n", d->source_line, (int)d->column - 1, "");
-  funlockfile(stderr);
+  char *text = kjit_copy_diagnostic_text(d);
+  if (text) fprintf(stderr, "%s%s%s", d->file ? "" : program_invocation_short_name, d->file ? "" : ": ", text);
+  kjit_free(NULL, text);
 }

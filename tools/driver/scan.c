@@ -11,7 +11,7 @@
 
 static const int64_t EXACT_INTEGERS = (int64_t)1 << 53;
 
-tool_scanner tool_scan(const char *option, const char *text, tool_error *error) { return (tool_scanner){ option, text, text, error }; }
+tool_scanner tool_scan(const char *option, const char *text, tool_error *error) { return (tool_scanner){ option, text, text, error, NULL }; }
 
 bool tool_scan_fail(tool_scanner *scanner, const char *at, const char *format, ...)
 {
@@ -105,6 +105,33 @@ bool tool_scan_element_type(tool_scanner *scanner, kjit_type *type)
   free(names);
   free(what);
   return false;
+}
+
+bool tool_split_vector(const char *text, size_t length, kjit_type *type, uint32_t *lanes)
+{
+  static const struct {
+    const char *text;
+    uint32_t lanes;
+  } suffixes[] = { { "x2", 2 }, { "x3", 3 }, { "x4", 4 }, { "x8", 8 }, { "x16", 16 } };
+  for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+    size_t suffix = strlen(suffixes[i].text);
+    if (length <= suffix || memcmp(text + length - suffix, suffixes[i].text, suffix) != 0) continue;
+    *type = tool_find_element(text, length - suffix);
+    *lanes = suffixes[i].lanes;
+    if (*type != KJIT_ANY && tool_elements[*type].class_ != TOOL_COMPLEX) return true;
+  }
+  return false;
+}
+
+bool tool_scan_array_type(tool_scanner *scanner, kjit_type *type, uint32_t *lanes)
+{
+  size_t length = tool_name_length(scanner);
+  if (tool_split_vector(scanner->at, length, type, lanes)) {
+    scanner->at += length;
+    return true;
+  }
+  *lanes = 0;
+  return tool_scan_element_type(scanner, type);
 }
 
 /* ---- numbers ---- */

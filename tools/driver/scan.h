@@ -8,12 +8,15 @@ typedef struct tool_scanner {
   const char *option; /* "--arg": what the error names */
   const char *text, *at;
   tool_error *error;
+  kjit_context *context; /* whose structs can be named; NULL: none */
 } tool_scanner;
 
 /* A typed value ("2.5f32", "true", "f16(2)", "c64(1, -2)") or, with type KJIT_ANY, an untyped number ("8", "1e-3"). */
 typedef struct tool_value {
   kjit_type type;
   tool_number number;
+  bool is_vector;     /* "f32x4(1, 2, 3, 4)": in bytes; of --arg only */
+  uint8_t bytes[128]; /* 16 lanes of f64 */
 } tool_value;
 
 tool_scanner tool_scan(const char *option, const char *text, tool_error *error);
@@ -32,6 +35,10 @@ size_t tool_name_length(tool_scanner *scanner);                 /* of the identi
 bool tool_scan_name(tool_scanner *scanner, const char *what, char **name);
 bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value); /* with sign */
 bool tool_scan_element_type(tool_scanner *scanner, kjit_type *type);
+/* Whether a text is the name of a vector: of what type and how many its lanes are. */
+bool tool_split_vector(const char *text, size_t length, kjit_type *type, uint32_t *lanes);
+/* The same of an array, which may be vectors: "f32x4" is f32 with 4 lanes. A scalar: 0. */
+bool tool_scan_array_type(tool_scanner *scanner, kjit_type *type, uint32_t *lanes);
 /* Whether a value, rather than a name, stands here. */
 bool tool_is_value(tool_scanner *scanner);
 bool tool_scan_value(tool_scanner *scanner, tool_value *value);

@@ -16,6 +16,7 @@ typedef struct compilation {
   kjit_context *context;
   kjit_module *module;
   kjit_kernel *kernel;
+  kjit_function *function; /* of --func, instead */
   const char *kernel_name;
   char *signature;
 } compilation;
@@ -26,19 +27,14 @@ static bool create_context(compilation *c)
   kjit_init_config(&config);
   if (!c->options.is_quiet) config.on_diagnostic = tool_show_remark;
   config.libdevice_path = c->options.libdevice;
+  char *import_path = tool_import_path(&c->options.module);
+  config.import_path = import_path;
   kjit_status status = kjit_create_context(&config, &c->context);
+  free(import_path);
   return status == KJIT_OK || tool_fail(&c->error, TOOL_EXIT_DEVICE, "creating a context: %s", kjit_get_status_name(status));
 }
 
-static bool parse_module(compilation *c)
-{
-  char *text;
-  size_t size_bytes;
-  if (!tool_read_file(&c->error, c->options.path, &text, &size_bytes)) return false;
-  kjit_status status = kjit_parse_module(c->context, c->options.path, text, size_bytes, &c->module);
-  free(text);
-  return status == KJIT_OK || tool_fail_kjit(&c->error, c->context, status, "parsing");
-}
+static bool parse_module(compilation *c) { return tool_open_module(&c->error, c->context, c->options.path, &c->options.module, &c->module); }
 
 /* A binary goes to a terminal only by mistake. */
 static bool choose_stage(compilation *c)
@@ -67,16 +63,28 @@ static bool choose_kernel(compilation *c)
   return status == KJIT_OK || tool_fail_kjit(&c->error, c->context, status, "--kernel");
 }
 
+static bool choose_function(compilation *c)
+{
+  kjit_status status = kjit_get_function(c->module, c->options.function, &c->function);
+  if (status != KJIT_OK) return tool_fail_kjit(&c->error, c->context, status, "--func");
+  const char *signature = c->options.signature ? c->options.signature : "";
+  c->signature = tool_copy_text(signature, strlen(signature));
+  return true;
+}
+
 static bool emit(compilation *c)
 {
   void *code;
   size_t size_bytes;
-  tool_emission emission = { c->context, c->module, c->kernel, c->signature, { 0 }, c->options.ptxas };
+  tool_emission emission = { .context = c->context, .module = c->module, .kernel = c->kernel, .signature = c->signature, .ptxas = c->options.ptxas };
   kjit_init_compile_options(&emission.options);
+  emission.function = c->function;
+  emission.symbol = c->options.symbol;
   emission.options.target = c->options.arch;
   emission.options.ptx_version = c->options.ptx_version;
   emission.options.facts = c->options.facts;
   emission.options.checks = c->options.checks;
+  emission.options.debug = c->options.debug;
   memcpy(emission.options.block, c->options.block, sizeof c->options.block);
   if (!tool_emit(&c->error, &emission, c->options.stage, &code, &size_bytes)) return false;
   bool ok = tool_write_file(&c->error, c->options.output, code, size_bytes);
@@ -93,6 +101,7 @@ static bool compile_module(compilation *c)
   }
   if (!choose_stage(c)) return false;
   if (c->options.stage == KJIT_STAGE_KIR) return emit(c); /* the whole module: no signature */
+  if (c->options.function) return choose_function(c) && emit(c);
   return choose_kernel(c) && compile_make_signature(&c->error, c->context, c->kernel, c->kernel_name, &c->options, &c->signature) && emit(c);
 }
 

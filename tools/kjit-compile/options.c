@@ -12,7 +12,7 @@
 #define TEXT(number) TEXT_OF(number)
 KJIT_API const char *argp_program_version = "kjit-compile " TEXT(KJIT_VERSION_MAJOR) "." TEXT(KJIT_VERSION_MINOR) "." TEXT(KJIT_VERSION_PATCH);
 
-enum option_key { KEY_FACTS = 256, KEY_PTX_VERSION, KEY_PTXAS, KEY_LIBDEVICE, KEY_LIST, KEY_CHECKS };
+enum option_key { KEY_FACTS = 256, KEY_PTX_VERSION, KEY_PTXAS, KEY_LIBDEVICE, KEY_LIST, KEY_CHECKS, KEY_LINEINFO, KEY_DEBUG, KEY_FUNC, KEY_SYMBOL };
 
 static const char before_options[] = "Compiles a kernel of a kernel IR file for a signature, ahead of time and without a GPU.\vSTAGE is one of\n";
 
@@ -43,12 +43,17 @@ static const struct argp_option option_table[] = {
   { "kernel", 'k', "NAME", 0, "The kernel; default: the module's only one", 1 },
   { "signature", 's', "SIGNATURE", 0, "Types of the parameters", 1 },
   { "type", 't', "NAME=TYPE", 0, "Type of one parameter, instead of --signature", 1 },
+  { "func", KEY_FUNC, "NAME", 0, "Instead of a kernel: a func, made a C function for elsewhere", 1 },
+  { "symbol", KEY_SYMBOL, "NAME", 0, "Name of that C function; default: the func's", 1 },
+  TOOL_MODULE_HELP,
   { "list", KEY_LIST, 0, 0, "List the kernels and their parameters and exit", 1 },
   { 0, 0, 0, 0, "For what", 2 },
   { "arch", 'a', "sm_NN|cpu", 0, "The target: sm_75 and up, or this machine's CPU (default)", 2 },
   { "block", 'b', "XxYxZ", 0, "The block shape, when it is known", 2 },
   { "facts", KEY_FACTS, "FACTS", 0, "What the code may assume of the arguments", 2 },
-  { "checks", KEY_CHECKS, "all|none|LIST", 0, "What the code checks: some of bounds,division,assert; default: none", 2 },
+  { "checks", KEY_CHECKS, "usual|all|none|LIST", 0, "What the code checks: some of bounds,division,assert,barrier,uninitialized,races; default: none", 2 },
+  { "lineinfo", KEY_LINEINFO, 0, 0, "Tell debuggers and profilers which line each instruction is of", 2 },
+  { "debug", KEY_DEBUG, 0, 0, "Tell debuggers lines and variables; the code is not optimized", 2 },
   { "ptx-version", KEY_PTX_VERSION, "M.N", 0, "The PTX version, 7.8 for example; default: the least that does", 2 },
   { "libdevice", KEY_LIBDEVICE, "FILE", 0, "Math functions for GPUs, LLVM bitcode; default: the CUDA toolkit's, else libclc's", 2 },
   { 0, 0, 0, 0, "Result", 3 },
@@ -103,8 +108,11 @@ static int parse_stage(struct argp_state *state, const char *text)
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
   compile_options *options = state->input;
+  if (tool_take_module_option(&options->module, key, text)) return 0;
   switch (key) {
   case 'k': options->kernel = text; return 0;
+  case KEY_FUNC: options->function = text; return 0;
+  case KEY_SYMBOL: options->symbol = text; return 0;
   case 's': options->signature = text; return 0;
   case 't': append_type(options, text); return 0;
   case 'a': options->arch = text; return 0;
@@ -116,6 +124,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   case KEY_CHECKS:
     if (!tool_parse_checks(text, &options->checks)) argp_error(state, "--checks: expected " TOOL_CHECKS_EXPECTED ", not '%s'", text);
     return 0;
+  case KEY_LINEINFO: options->debug = options->debug == KJIT_DEBUG_FULL ? KJIT_DEBUG_FULL : KJIT_DEBUG_LINES; return 0;
+  case KEY_DEBUG: options->debug = KJIT_DEBUG_FULL; return 0;
   case KEY_PTX_VERSION: options->ptx_version = parse_version(state, text); return 0;
   case KEY_PTXAS: options->ptxas = text; return 0;
   case KEY_LIBDEVICE: options->libdevice = text; return 0;
@@ -126,6 +136,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     return 0;
   case ARGP_KEY_END:
     if (!options->path) argp_error(state, "expected a file of kernel IR ('-' is standard input)");
+    if (options->function && options->kernel) argp_error(state, "--func and --kernel exclude each other");
+    if (options->symbol && !options->function) argp_error(state, "--symbol names the C function that --func makes");
+    if (options->function && options->type_count) argp_error(state, "--func takes --signature, not --type");
     if (options->signature && options->type_count) argp_error(state, "--signature and --type exclude each other");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
@@ -143,4 +156,8 @@ void compile_parse_options(int argc, char **argv, compile_options *options)
   free(stages);
 }
 
-void compile_destroy_options(compile_options *options) { free(options->types); }
+void compile_destroy_options(compile_options *options)
+{
+  free(options->types);
+  tool_destroy_module_options(&options->module);
+}

@@ -3,14 +3,17 @@
 #define COMPILE_OPTIONS_H
 
 #include <driver/error.h>
+#include <driver/module.h>
 
 typedef struct compile_options {
+  tool_module_options module;
   const char *path; /* of the IR */
-  const char *kernel, *signature, *arch, *facts, *output, *ptxas, *libdevice;
+  const char *kernel, *function, *symbol, *signature, *arch, *facts, *output, *ptxas, *libdevice;
   const char **types; /* "NAME=TYPE" */
   size_t type_count;
   int stage; /* -1: from the output's ending, else the target's last text stage */
   uint32_t block[3], ptx_version, checks;
+  kjit_debug debug;
   bool lists_kernels, is_quiet;
 } compile_options;
 

@@ -197,23 +197,26 @@ static kjit_arg bind_array(run_operand *operand, const kjit_device_info *device)
   tool_array *array = &operand->argument.array;
   const tool_element *element = &tool_elements[array->element];
   void *base = array->memory->device ? kjit_get_tensor(array->memory->device)->data : array->memory->data;
+  uint32_t rank = array->rank - (array->lanes ? 1 : 0), lanes = array->lanes ? array->lanes : 1;
+  for (uint32_t d = 0; d < rank; d++) operand->strides[d] = array->strides[d] / lanes;
   operand->tensor = (kjit_tensor){
     .data = (void *)((uintptr_t)base + (uintptr_t)(array->offset * (int64_t)element->size_bytes)),
     .device_type = device->kind,
     .device_id = device->ordinal,
-    .rank = (int32_t)array->rank,
+    .rank = (int32_t)rank,
     .code = element->code,
     .bits = element->bits,
-    .lanes = 1,
+    .lanes = (uint16_t)lanes,
     .shape = array->shape,
-    .strides = array->strides,
+    .strides = operand->strides,
   };
-  return kjit_arg_tensor(&operand->tensor);
+  return array->record.context ? kjit_arg_elements(array->record.type, &operand->tensor) : kjit_arg_tensor(&operand->tensor);
 }
 
 static kjit_arg bind_scalar(run_operand *operand)
 {
   const tool_value *value = &operand->argument.value;
+  if (value->is_vector) return kjit_arg_value(value->type, value->bytes);
   if (value->type == KJIT_ANY) return kjit_arg_number(tool_number_real(&value->number));
   tool_store(value->type, operand->scalar.bytes, &value->number);
   return kjit_arg_value(value->type, operand->scalar.bytes);

@@ -5,9 +5,10 @@
 #include <driver/argument.h>
 
 typedef struct run_operand {
-  tool_argument argument;  /* an array or a scalar; borrowed memory */
-  kjit_function *function; /* not NULL: a func instead */
-  kjit_tensor tensor;      /* of an array, on the device */
+  tool_argument argument;         /* an array or a scalar; borrowed memory */
+  kjit_function *function;        /* not NULL: a func instead */
+  int64_t strides[TOOL_MAX_RANK]; /* of the tensor */
+  kjit_tensor tensor;             /* of an array, on the device */
   union {
     uint8_t bytes[16];
     double alignment;

@@ -30,26 +30,24 @@ static bool create_context(run *r)
   kjit_config config;
   kjit_init_config(&config);
   if (!r->options.is_quiet) config.on_diagnostic = tool_show_remark;
+  config.on_print = tool_show_print;
   config.libdevice_path = r->options.libdevice;
   config.checks = r->options.checks;
+  config.debug = r->options.debug;
   config.cache_directory = r->options.cache;
+  char *import_path = tool_import_path(&r->options.module);
+  config.import_path = import_path;
   kjit_status status = kjit_create_context(&config, &r->context);
+  free(import_path);
   return status == KJIT_OK || tool_fail(&r->error, TOOL_EXIT_DEVICE, "creating a context: %s", kjit_get_status_name(status));
 }
 
-static bool parse_module(run *r)
-{
-  char *text;
-  size_t size_bytes;
-  if (!tool_read_file(&r->error, r->options.path, &text, &size_bytes)) return false;
-  kjit_status status = kjit_parse_module(r->context, r->options.path, text, size_bytes, &r->module);
-  free(text);
-  return status == KJIT_OK || tool_fail_kjit(&r->error, r->context, status, "parsing");
-}
+static bool parse_module(run *r) { return tool_open_module(&r->error, r->context, r->options.path, &r->options.module, &r->module); }
 
 static bool make_arguments(run *r)
 {
   tool_progress("making the arguments", r->options.arguments.count);
+  r->arguments.context = r->outputs.expected.context = r->context;
   for (size_t i = 0; i < r->options.arguments.count; i++) {
     if (!tool_add_argument(&r->arguments, "--arg", r->options.arguments.items[i], &r->error)) return false;
     tool_progress_at(i + 1);

@@ -13,7 +13,21 @@
 #define TEXT(number) TEXT_OF(number)
 KJIT_API const char *argp_program_version = "kjit-run " TEXT(KJIT_VERSION_MAJOR) "." TEXT(KJIT_VERSION_MINOR) "." TEXT(KJIT_VERSION_PATCH);
 
-enum option_key { KEY_RTOL = 256, KEY_ATOL, KEY_IMAGE, KEY_RANGE, KEY_DEVICES, KEY_PTXAS, KEY_LIBDEVICE, KEY_INFO, KEY_CHECKS, KEY_CACHE, KEY_NO_CACHE };
+enum option_key {
+  KEY_RTOL = 256,
+  KEY_ATOL,
+  KEY_IMAGE,
+  KEY_RANGE,
+  KEY_DEVICES,
+  KEY_PTXAS,
+  KEY_LIBDEVICE,
+  KEY_INFO,
+  KEY_CHECKS,
+  KEY_CACHE,
+  KEY_NO_CACHE,
+  KEY_LINEINFO,
+  KEY_DEBUG
+};
 
 static const char before_options[] = "Runs kernels of a kernel IR file over arrays: on a GPU when there is one, otherwise on the CPU.\v";
 
@@ -56,9 +70,13 @@ static const struct argp_option option_table[] = {
   { 0, 0, 0, 0, "Input", 1 },
   { "arg", 'a', "NAME=VALUE", 0, "Make an argument: an array or a scalar", 1 },
   { "launch", 'l', "LAUNCH", 0, "Launch a kernel; may be given several times, in the order to run", 1 },
+  TOOL_MODULE_HELP,
   { "repeat", 'r', "N", 0, "Run all launches N times", 1 },
   { "device", 'd', "cpu|cuda[:N]|auto", 0, "Where to run; auto (the default) is the first GPU, else the CPU", 1 },
-  { "checks", KEY_CHECKS, "all|none|LIST", 0, "What kernels check: some of bounds,division,assert; default: all, with --bench none", 1 },
+  { "checks", KEY_CHECKS, "usual|all|none|LIST", 0,
+    "What kernels check: some of bounds,division,assert,barrier,uninitialized,races; default: usual (the first three), with --bench none", 1 },
+  { "lineinfo", KEY_LINEINFO, 0, 0, "Tell debuggers and profilers which line each instruction is of", 1 },
+  { "debug", KEY_DEBUG, 0, 0, "Tell debuggers lines and variables; the code is not optimized", 1 },
   { 0, 0, 0, 0, "Results", 2 },
   { "print", 'p', "NAME", 0, "Print an array, or a view of it such as r[:10]", 2 },
   { "save", 's', "NAME=FILE.npy", 0, "Write an array, or a view of it, as numpy.save does", 2 },
@@ -119,6 +137,7 @@ static double parse_tolerance(struct argp_state *state, const char *option, cons
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
   run_options *options = state->input;
+  if (tool_take_module_option(&options->module, key, text)) return 0;
   switch (key) {
   case 'a': append(&options->arguments, text); return 0;
   case 'l': append(&options->launches, text); return 0;
@@ -139,6 +158,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     if (!tool_parse_checks(text, &options->checks)) argp_error(state, "--checks: expected " TOOL_CHECKS_EXPECTED ", not '%s'", text);
     options->has_checks = true;
     return 0;
+  case KEY_LINEINFO: options->debug = options->debug == KJIT_DEBUG_FULL ? KJIT_DEBUG_FULL : KJIT_DEBUG_LINES; return 0;
+  case KEY_DEBUG: options->debug = KJIT_DEBUG_FULL; return 0;
   case KEY_CACHE: options->cache = text; return 0;
   case KEY_NO_CACHE: options->cache = ""; return 0;
   case KEY_DEVICES: options->lists_devices = true; return 0;
@@ -151,7 +172,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     options->path = text;
     return 0;
   case ARGP_KEY_END:
-    if (!options->has_checks) options->checks = options->bench ? KJIT_CHECK_NONE : KJIT_CHECK_ALL;
+    if (!options->has_checks) options->checks = options->bench ? KJIT_CHECK_NONE : KJIT_CHECK_USUAL;
     if (!options->path && !options->lists_devices) argp_error(state, "expected a file of kernel IR ('-' is standard input)");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
@@ -170,6 +191,7 @@ void run_parse_options(int argc, char **argv, run_options *options)
 
 void run_destroy_options(run_options *options)
 {
+  tool_destroy_module_options(&options->module);
   free(options->arguments.items);
   free(options->launches.items);
   free(options->emits.items);

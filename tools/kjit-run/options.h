@@ -3,6 +3,7 @@
 #define RUN_OPTIONS_H
 
 #include <driver/error.h>
+#include <driver/module.h>
 
 typedef struct run_texts {
   const char **items; /* borrowed from argv */
@@ -16,6 +17,7 @@ typedef struct run_output_text {
 } run_output_text;
 
 typedef struct run_options {
+  tool_module_options module;
   const char *path; /* of the IR; NULL: none given */
   run_texts arguments, launches, emits;
   run_output_text *outputs; /* in the order of the command line */
@@ -26,6 +28,7 @@ typedef struct run_options {
   uint64_t repeat, bench; /* bench 0: off */
   uint32_t checks;        /* KJIT_CHECK_*; all unless told otherwise or it benchmarks */
   bool has_checks;
+  kjit_debug debug;
   bool lists_devices, shows_time, shows_info, is_verbose, is_quiet;
 } run_options;
 

@@ -65,6 +65,7 @@ static bool scan_expected(const tool_arguments *arguments, tool_scanner *scanner
                    : !tool_scan_argument_value(&outputs->expected, scanner, "expected", &output->expected))
     return false;
   if (output->expected.is_array) return true;
+  if (output->expected.value.is_vector) return tool_scan_fail(scanner, at, "expected a number, a file or an array, and this is a vector");
   tool_value value = output->expected.value;
   return broadcast(scanner, &outputs->expected, &value, &output->array, &output->expected);
 }

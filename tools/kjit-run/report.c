@@ -103,6 +103,7 @@ static bool emit_specialization(tool_error *error, tool_emission *emission, cons
   emission->options.target = v->info.target;
   emission->options.facts = v->info.facts;
   emission->options.checks = run->checks;
+  emission->options.debug = run->debug;
   for (int d = 0; d < 3; d++) emission->options.block[d] = v->launch->config.block[d];
   if (!tool_emit(error, emission, stage, &code, &size_bytes)) return tool_prefix(error, "--emit %s", tool_stage_name(stage));
   fwrite(code, 1, size_bytes, file);

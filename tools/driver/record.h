@@ -1,0 +1,34 @@
+/* Arrays whose elements are structs: on the host, bytes with one dimension more. Their fields come from the context, which knows the module's structs. */
+#ifndef TOOL_RECORD_H
+#define TOOL_RECORD_H
+
+#include <driver/array.h>
+#include <stdio.h>
+
+/* A number in a struct, or several alike: of an array, a vector. */
+typedef struct tool_leaf {
+  char *path; /* "pos.x" */
+  kjit_type element;
+  uint64_t offset_bytes, count;
+} tool_leaf;
+
+typedef struct tool_leaves {
+  tool_leaf *items;
+  size_t count;
+} tool_leaves;
+
+void tool_add_leaf(tool_leaves *leaves, const char *path, kjit_type element, uint64_t offset_bytes, uint64_t count);
+void tool_destroy_leaves(tool_leaves *leaves);
+
+/* A struct of that name; false, without an error, where the context has none. */
+bool tool_find_record(kjit_context *context, const char *name, size_t length, tool_record *record);
+/* The array that a structured file has given becomes one of that struct, where all of its fields lie where the file has them. */
+bool tool_take_record(tool_scanner *scanner, tool_array *array, const tool_leaves *leaves, const tool_record *record);
+/* As numpy describes it: "[('x', '<f4'), ('', '|V4')]". */
+char *tool_record_description(const tool_record *record);
+/* "{1.5, 2, {0, 0}}" */
+void tool_print_record(FILE *to, const tool_record *record, const void *bytes);
+/* The view of one field that `.NAME` at the scanner makes. */
+bool tool_scan_field(tool_scanner *scanner, tool_array *view);
+
+#endif
