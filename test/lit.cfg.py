@@ -1,10 +1,11 @@
 # Tests of all stages: text tests with RUN lines, and the programs of unit/ and fuzz/ (formats.py).
-# Substitutions: %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %cc, %cxx, %cmake, %ptxas, %include, %libdir, %bindir, %builddir,
+# Substitutions: %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
 # %srcdir, %examples, %hosts (the built example hosts),
-# %programs (what run/*.c became). Features: cuda, ptxas, libdevice, libclc, x86, numpy, make, sanitizer and one for each sanitizer (address, undefined, thread), build (a build tree, not a bundle).
+# %accuracy, %programs (what run/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvcc, libdevice, libclc, x86, numpy, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), build (a build tree, not a bundle).
 import glob
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -32,22 +33,36 @@ def answers(*command):
 
 
 ptxas = shutil.which("ptxas") or next(iter(glob.glob("/usr/local/cuda*/bin/ptxas")), None)
+nvcc = shutil.which("nvcc") or next(iter(glob.glob("/usr/local/cuda*/bin/nvcc")), None)
 libdevice = glob.glob("/usr/local/cuda*/nvvm/libdevice/libdevice.10.bc") + glob.glob("/usr/lib/nvidia-cuda-toolkit/libdevice/libdevice.10.bc")
 devices = answers(kjit_run, "--devices") or ""
+compute_sanitizer = shutil.which("compute-sanitizer") or next(iter(glob.glob("/usr/local/cuda*/bin/compute-sanitizer")), None)
+cuda_gdb = shutil.which("cuda-gdb") or next(iter(glob.glob("/usr/local/cuda*/bin/cuda-gdb")), None)
 sanitizers = [name for name in config.kjit_sanitize.split(",") if name]
 
 features = {
     "cuda": any(line.startswith("cuda") for line in devices.splitlines()),
     "ptxas": ptxas,
+    "nvcc": nvcc and ptxas,
     "libdevice": libdevice,
     "libclc": os.path.exists("/usr/lib/clc/nvptx64--.bc"),
     "x86": platform.machine() == "x86_64",
     "numpy": answers(config.kjit_python, "-c", "import numpy") is not None,
     "make": shutil.which("make") and shutil.which("pkg-config"),
+    "mpfr": os.path.exists(os.path.join(config.kjit_test_dir, "accuracy", "accuracy")),
+    "compute-sanitizer": compute_sanitizer,
+    "cuda-gdb": cuda_gdb,
+    # Not where ptrace is refused.
+    "gdb": "exited normally" in (answers("gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "run", "/bin/true") or ""),
     "build": config.kjit_build_dir,
+    "mpi": shutil.which("mpirun") and os.path.exists(os.path.join(config.kjit_example_dir, "diffusion_mpi")),
     "sanitizer": sanitizers,
 }
 config.available_features.update(name for name, present in features.items() if present)
+# cuda-sm80: the first GPU has what came with sm_80; cuda-sm90a: it is an sm_90, whose own instructions others lack.
+arch = next((int(found[1]) for found in [re.search(r"^cuda:0\s+sm_(\d+)", devices, re.MULTILINE)] if found), 0)
+config.available_features.update(f"cuda-sm{least}" for least in (75, 80, 86, 89, 90, 100, 120) if arch >= least)
+config.available_features.update([f"cuda-sm{arch}a"] if arch >= 90 else [])
 config.available_features.update(sanitizers)
 
 for name, value in [
@@ -55,20 +70,27 @@ for name, value in [
     ("%kjit-compile", os.path.join(bin_dir, "kjit-compile")),
     ("%kjit-cache", os.path.join(bin_dir, "kjit-cache")),
     ("%cpu", kjit_run + " --device cpu"),
+    ("%cuda-gdb", cuda_gdb or "cuda-gdb"),  # before %cuda, which it begins with
     ("%cuda", kjit_run + " --device cuda"),
     ("%python", config.kjit_python),
     ("%cc", config.kjit_cc),
     ("%cxx", config.kjit_cxx),
     ("%cmake", config.kjit_cmake),
     ("%ptxas", ptxas or "ptxas"),
+    ("%nvcc", nvcc or "nvcc"),
+    ("%nvlink", os.path.join(os.path.dirname(nvcc or ""), "nvlink")),
+    ("%compute-sanitizer", compute_sanitizer or "compute-sanitizer"),
     ("%include", os.path.join(source_dir, "include")),
     ("%libdir", config.kjit_lib_dir),
     ("%bindir", bin_dir),
     ("%builddir", config.kjit_build_dir),
     ("%srcdir", source_dir),
     ("%hosts", config.kjit_example_dir),
+    ("%accuracy", os.path.join(config.kjit_test_dir, "accuracy", "accuracy")),
     ("%programs", os.path.join(config.kjit_test_dir, "run")),
     ("%examples", os.path.join(source_dir, "examples")),
+    # As many ranks as a test wants, all on this host; as root too: a container.
+    ("%mpirun", "mpirun --oversubscribe --allow-run-as-root --mca btl self,vader --mca plm isolated -n"),
 ]:
     config.substitutions.append((name + r"\b", value))
 

@@ -38,7 +38,7 @@ def measure_kjit(kjit_run):
     prices = [f"{name}=zeros:f32[{options}]" for name in ("call", "put")] + [f"{name}=rand:f32[{options}]" for name in ("s", "x", "t")]
     results["black_scholes"] = median_us(kjit_run, "cuda", "black_scholes/black_scholes.kir", prices, "black_scholes(call, put, s, x, t, 0.02, 0.3)", 50, 5)
     results["nbody"] = median_us(kjit_run, "cuda", "nbody/nbody.kir", [f"acc=zeros:f32x4[{bodies}]", f"pos=rand:f32x4[{bodies}]"], "accelerate(acc, pos, 0.01)", 20)
-    results["histogram"] = median_us(kjit_run, "cuda", "histogram/histogram.kir", ["bins=zeros:u32[256]", f"data=rand:u8[{n}]"], "histogram256[1056, 256](bins, data)", 50)
+    results["histogram"] = median_us(kjit_run, "cuda", "histogram/histogram.kir", ["bins=zeros:u32[256]", f"data=randint:u8[{n}]"], "histogram256[1056, 256](bins, data)", 50)
     return results
 
 

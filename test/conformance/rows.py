@@ -21,6 +21,7 @@ class Row:
     def __init__(self, name, describe, targets):
         self.name, self.describe, self.targets = name, describe, targets
         self.arrays, self.scalars, self.launches, self.checks = {}, {}, [], []
+        self.vectors = {}
 
     def array(self, name, value):
         """An array argument; its memory order (C or F) is the argument's layout."""
@@ -31,6 +32,15 @@ class Row:
     def arrays_of(self, **values):
         for name, value in values.items():
             self.array(name, value)
+
+    def vectors_of(self, kind, **values):
+        """Arrays of vectors, "f32x4": the last dimension of the value is that of the lanes."""
+        self.arrays_of(**values)
+        self.vectors.update({name: kind for name in values})
+
+    def structs_of(self, kind, **values):
+        """Arrays of structs of the module, numpy's structured arrays."""
+        self.vectors_of(kind, **values)
 
     def zeros(self, name, count, dtype):
         """Large arrays that are never saved as files: kjit-run makes them."""
@@ -96,7 +106,8 @@ def command_line(kjit_run, module, device, described, folder):
         for name, value in r.arrays.items():
             path = os.path.join(folder, f"{prefix}{name}.npy")
             np.save(path, value)
-            command += ["--arg", f"{prefix}{name}=@{path}"]
+            kind = f":as={r.vectors[name]}" if name in r.vectors else ""
+            command += ["--arg", f"{prefix}{name}=@{path}{kind}"]
         for name, text in r.scalars.items():
             command += ["--arg", f"{prefix}{name}={text}"]
         for kernel, configuration, arguments in r.launches:

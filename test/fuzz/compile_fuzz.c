@@ -8,9 +8,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char *const array_types[] = { "f32[:] C",    "f64[:] C", "i32[:] C",  "u8[:] C", "f32[:, :] C", "f32[:, :]",
-                                           "f32[:, :] F", "i64[:] C", "bool[:] C", "f16[:]",  "bf16[:] C",   "u64[]" };
-static const char *const scalar_types[] = { "f32", "i32", "f64", "u32", "i64", "bool" };
+static const char *const array_types[] = { "f32[:] C",    "f64[:] C", "i32[:] C",  "u8[:] C",    "f32[:, :] C", "f32[:, :]",
+                                           "f32[:, :] F", "i64[:] C", "bool[:] C", "f16[:]",     "bf16[:] C",   "u64[]",
+                                           "f32x4[:] C",  "c64[:] C", "i32x3[:]",  "f16x2[:] C", "c128[:]" };
+static const char *const scalar_types[] = { "f32", "i32", "f64", "u32", "i64", "bool", "c64", "f32x2" };
 static const char *const values[] = { "16", "4", "1", "0", "-1", "2.5", "8" };
 
 static uint32_t draw(uint32_t *state, uint32_t count)
@@ -56,10 +57,30 @@ static void compile_both(kjit_kernel *kernel, const char *signature, uint32_t *s
   if (kjit_compile(kernel, signature, &options, KJIT_STAGE_LLVM, &code, &size) == KJIT_OK) kjit_free(NULL, code);
 }
 
+/* Imports of what the fuzzer writes open no file: any name is one of two small sources, which import each other. */
+static int find_import(void *user, const char *importer, const char *name, kjit_import *import)
+{
+  static const char first[] = "import \"second\"\nfunc imported(x) { return other(x) + 1 }\n", second[] = "import \"first\"\nfunc other(x) { return 2 * x }\n";
+  (void)user, (void)importer;
+  int is_first = name[0] % 2;
+  *import = is_first ? (kjit_import){ "first", first, sizeof first - 1 } : (kjit_import){ "second", second, sizeof second - 1 };
+  return name[0] != 'n';
+}
+
+static kjit_context *create_context(void)
+{
+  kjit_context *context = NULL;
+  kjit_config config;
+  kjit_init_config(&config);
+  config.find_import = find_import;
+  if (kjit_create_context(&config, &context) != KJIT_OK) abort();
+  return context;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   static kjit_context *context; /* one for all inputs: an error must not spoil it */
-  if (!context && kjit_create_context(NULL, &context) != KJIT_OK) abort();
+  if (!context) context = create_context();
   uint32_t state = 1;
   for (size_t i = 0; i < size; i++) state = state * 31 + data[i];
 

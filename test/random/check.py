@@ -17,11 +17,14 @@ import numpy as np
 import evaluate
 import generate
 import library
+import records
 from language import Program, TypeMismatch
 from values import Ambiguous, FLOATS
 
 
 def to_list(array, t):
+    if isinstance(t, records.Struct):
+        return records.to_lists(array.reshape(-1), t, to_list)
     if t == "bf16":
         return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64).ravel().tolist()
     flat = array.astype(np.float64) if t in FLOATS else array
@@ -38,7 +41,7 @@ def differences(kernel, results, wanted, open_):
         if shape is None or name[0] != "o":
             continue
         for n, (g, w) in enumerate(zip(to_list(got, t), want)):
-            if n not in open_ and not same(g, w):
+            if n not in open_ and not all(map(same, records.leaves(g), records.leaves(w))):
                 found.append(f"{name}[{', '.join(map(str, np.unravel_index(n, shape)))}]: got {g}, expected {w}")
     return found
 

@@ -4,6 +4,7 @@ from itertools import product
 
 import values
 from language import square, translate
+from records import NAMES as OF_RECORDS
 from values import Ambiguous
 
 NAMES = {name: getattr(values, name) for name in dir(values) if not name.startswith("_")}
@@ -18,7 +19,7 @@ def evaluate(kernel, program, arguments):
     positions = [f"pos_{p}_{d}" for p in ("threadIdx", "blockIdx", "blockDim", "gridDim") for d in "xyz"] + ["pos_thread_rank", "pos_laneid", "pos_warp_rank"]
     header = f"def thread(place, block_size, shared, {', '.join(positions)}, {', '.join(kernel.python_names())}):"
     source = "\n".join([*program.lines, header, *lines])
-    scope = {**NAMES, "NAN": math.nan, "INF": math.inf, "square": square, "product": product}
+    scope = {**NAMES, "NAN": math.nan, "INF": math.inf, "square": square, "product": product, **OF_RECORDS}
     exec(compile(source, "kernel", "exec"), scope)
     thread = scope["thread"]
     if kernel.range_names:

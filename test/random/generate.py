@@ -5,6 +5,8 @@ import random
 import numpy as np
 
 import language as l
+import parts
+import records
 from language import Array, Function, Program, Translator, Typed, TypeMismatch, block_text, is_float, is_weak, text_of
 from library import NUMPY
 from values import BITS, FLOATS, INTEGERS, PRECISION, ROUND, SCALARS, limits
@@ -30,19 +32,25 @@ class Kernel:
         self.shape, self.range_names, self.is_straight = (), [], True
         self.attributes = ""
         self.wrapper = None
+        self.declarations, self.annotations = [], {}
 
     def environment(self):
-        env = {n: Typed(t, "p_" + n) if shape is None else Array("p_" + n, t, shape) for n, t, shape in self.parameters}
+        env = {n: self.parameter(n, t, shape) for n, t, shape in self.parameters}
         for name in self.range_names:
             env[name] = Typed("i64", name)
         return env
+
+    def parameter(self, name, t, shape):
+        if isinstance(t, records.Struct):
+            return records.Record(t, "p_" + name, False) if shape is None else records.Records("p_" + name, t, shape, name[0] == "o")
+        return Typed(t, "p_" + name) if shape is None else Array("p_" + name, t, shape)
 
     def python_names(self):
         return ["p_" + n for n, _, _ in self.parameters]
 
     def text(self):
-        lines = [f.text() for f in self.functions]
-        lines.append(f"kernel k({', '.join(n for n, _, _ in self.parameters)}){self.attributes} {{")
+        lines = self.declarations + [f.text() for f in self.functions]
+        lines.append(f"kernel k({', '.join(n + self.annotations.get(n, '') for n, _, _ in self.parameters)}){self.attributes} {{")
         if self.range_names:
             lines.append(f"  for {', '.join(self.range_names)} in grid_range({self.wrapper}) {{")
             lines += block_text(self.body, 2) + ["  }"]
@@ -51,7 +59,9 @@ class Kernel:
         return "\n".join(lines + ["}", ""])
 
 
-class Generator:
+class Generator(parts.Generation, records.Generation):
+    lane_types = ("f32", "i32", "f64", "u32", "f16", "bf16", "u8", "i64", "u64", "i16", "bool", "f32")
+
     def __init__(self, seed):
         self.r = random.Random(seed)
         self.rng = np.random.default_rng([seed & 0xFFFFFFFF, seed >> 32])
@@ -60,6 +70,7 @@ class Generator:
         self.is_small = not self.is_strict or self.r.random() < 0.3
         self.counter = 0
         self.protected = set()
+        self.declare_structs(f"S{seed}")
 
     def name(self, prefix):
         self.counter += 1
@@ -68,6 +79,10 @@ class Generator:
     # -- data --
 
     def numbers(self, t, count):
+        if isinstance(t, records.Struct):
+            array = np.zeros(count, t.dtype)
+            records.fill(array, t, self.numbers)
+            return array
         if t == "bool":
             return self.rng.integers(0, 2, count).astype(np.bool_)
         if self.is_small:
@@ -113,6 +128,10 @@ class Generator:
             arrays = [n for n, v in self.tr.env.items() if isinstance(v, Array) and n not in self.unreadable]
             if arrays:
                 return self.element(r.choice(arrays))
+        if self.structs and choice < 0.75:
+            member = self.member()
+            if member:
+                return member
         names = [n for n in self.scalars() if n not in self.hidden]
         return var(r.choice(names)) if names else self.literal()
 
@@ -123,7 +142,7 @@ class Generator:
     def index(self, extent, k, rank):
         """An index that is in bounds whatever its operands are."""
         r = self.r
-        if self.places and rank == len(self.places) and extent == self.extents[k] and r.random() < 0.7:
+        if self.places and rank and rank == len(self.places) and extent == self.extents[k] and r.random() < 0.7:
             return var(self.places[k])
         if r.random() < 0.2:
             return lit(r.randint(-extent, extent - 1))
@@ -173,6 +192,8 @@ class Generator:
         if depth <= 0 or r.random() < 0.08:
             return self.leaf()
         sub = lambda d=depth - 1: self.grow(r.randint(0, d))
+        if r.random() < 0.08:
+            return self.part_expr(depth - 1)
         k = r.random()
         if k < 0.45:
             ops = ("+", "-", "*", "+", "-", "*", "&", "|", "^", "<<", ">>", "//", "%", "/", "//", "%") if not self.is_small else ("+", "-", "*", "+", "-", "&", "|", "^", "//", "%", ">>")
@@ -358,9 +379,9 @@ class Generator:
     def statements(self, out, count, depth):
         r = self.r
         for _ in range(count):
-            makers = [self.let, self.let, self.declare, self.assign, self.assign, self.swap, self.store_element] + ([self.branch, self.loop, self.branch] if depth > 0 else [])
+            makers = [self.let, self.let, self.declare, self.assign, self.assign, self.swap, self.store_element, self.vector_statement, self.record_statement] + ([self.branch, self.loop, self.branch] if depth > 0 else [])
             if depth == self.depth:
-                makers.append(self.local)
+                makers += [self.local] + ([self.local_records] if self.structs else [])
             for _ in range(3):
                 mark, env = len(out), dict(self.tr.env)
                 try:
@@ -416,19 +437,24 @@ class Generator:
     def start(self, translator, depth):
         self.tr, self.depth = translator, depth
         self.vars, self.writable, self.places, self.extents = [], [], [], []
-        self.hidden, self.unreadable = set(), set()
+        self.hidden, self.unreadable, self.changeable = set(), set(), set()
+
+    def element_type(self):
+        return self.r.choice(self.structs) if self.structs and self.r.random() < 0.4 else self.r.choice(SCALARS)
 
     def parameters(self, shape, outputs, inputs):
         k, r = self.kernel, self.r
         for n in range(outputs):
-            k.parameters.append((f"o{n}", r.choice(SCALARS), shape))
+            k.parameters.append((f"o{n}", self.element_type(), shape))
         for n in range(inputs):
             own = shape if r.random() < 0.8 else tuple(r.randint(1, 9) for _ in range(r.randint(1, 3)))
-            k.parameters.append((f"x{n}", r.choice(SCALARS), own))
+            k.parameters.append((f"x{n}", self.element_type(), own))
         for n in range(r.randint(0, 2)):
-            k.parameters.append((f"s{n}", r.choice(SCALARS), None))
+            k.parameters.append((f"s{n}", self.element_type(), None))
         r.shuffle(k.parameters)
         for n, t, s in k.parameters:
+            if isinstance(t, records.Struct) and r.random() < 0.5:
+                k.annotations[n] = f": {t.name}" + ("" if s is None else f"[{', '.join(':' * len(s))}]")
             if s is None:
                 k.arrays[n] = self.numbers(t, 1)
             else:
@@ -477,22 +503,25 @@ class Generator:
             for n in range(rank):
                 self.emit(body, ("if", ("bin", ">=", var(names[n]), ("shape", "o0", n)), [("return", [])], []))
         self.places, self.extents = names, shape
-        outs = [n for n, _, _ in k.parameters if n[0] == "o"]
-        self.unreadable |= set(outs)
+        self.unreadable |= {n for n, t, _ in k.parameters if n[0] == "o" and isinstance(t, str)}
         self.statements(body, r.randint(0, 6), 2)
         for n, t, s in k.parameters:
             if n[0] != "o":
                 continue
             for _ in range(8):
                 try:
-                    e = self.stored(t, r.randint(2, 5))
-                    self.emit(body, ("set", [("idx", n, [var(i) for i in names])], "", [e]))
+                    self.emit(body, self.result(n, t, [var(i) for i in names], r.randint(2, 5)))
                     break
                 except TypeMismatch:
                     pass
         k.body = body
         self.finish()
         return k, program
+
+    def result(self, name, t, indices, depth):
+        if isinstance(t, records.Struct):
+            return ("rput", ("relem", name, indices, 0), [], self.record_of(t, 2))
+        return ("set", [("idx", name, indices)], "", [self.stored(t, depth)])
 
     def finish(self):
         self.kernel.attributes = " @strict" if self.is_strict else ""
@@ -515,7 +544,7 @@ class Generator:
         self.emit(body, ("let", ["t"], [("pos", "threadIdx.x")]))
         self.emit(body, ("let", ["b"], [("pos", "blockIdx.x")]))
         self.places, self.extents = ["i0"], [total]
-        self.unreadable |= {n for n, _, _ in k.parameters if n[0] == "o"}
+        self.unreadable |= {n for n, t, _ in k.parameters if n[0] == "o" and isinstance(t, str)}
         self.uniform = ["b"] + [n for n, t, s in k.parameters if s is None and t in INTEGERS]
         self.statements(body, r.randint(0, 2), 1)
         for _ in range(r.randint(1, 3)):
@@ -524,7 +553,7 @@ class Generator:
             if n[0] == "o":
                 for _ in range(8):
                     try:
-                        self.emit(body, ("set", [("idx", n, [var("i0")])], "", [self.stored(t, r.randint(1, 3))]))
+                        self.emit(body, self.result(n, t, [var("i0")], r.randint(1, 3)))
                         break
                     except TypeMismatch:
                         pass
@@ -542,9 +571,9 @@ class Generator:
             self.tr.env = env
 
     def phase(self, out, depth):
-        makers = [self.exchange, self.exchange, self.vote, self.atomics]
+        makers = [self.exchange, self.exchange, self.vote, self.atomics] + ([self.exchange_records] if self.structs else [])
         if self.block_size % 32 == 0:
-            makers += [self.shuffle, self.shuffle, self.divergent_warp]
+            makers += [self.shuffle, self.shuffle, self.divergent_warp] + ([self.shuffle_records] if self.structs else [])
         if depth > 0:
             makers += [self.uniform_loop, self.uniform_branch, self.divergent_then]
         self.attempt(out, lambda b: self.r.choice(makers)(b, depth))

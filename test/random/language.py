@@ -5,6 +5,8 @@ TypeMismatch says that the language refuses it. Threads become generators: they 
 """
 import math
 
+import parts
+import records
 from values import BITS, FLOATS, INTEGERS, PRECISION, UNSIGNED, MOST, ROUND, convert, int_to_float, limits, wrap
 
 
@@ -56,6 +58,10 @@ def bare_text(e):
         return f"{e[1]}.shape[{e[2]}]", 13
     if kind == "len":
         return f"len({e[1]})", 13
+    if kind in parts.NUMBERS:
+        return parts.text(e, text_of), 13
+    if kind == "member":
+        return records.number_text(e, text_of), 13
     if kind == "item":
         return f"{text_of(e[1], 13)}[{e[2]}]", 13
     raise AssertionError(kind)
@@ -90,6 +96,10 @@ def block_text(body, indent):
             lines.append(f"{pad}{s[1]} {s[2]}: {s[3]}[{', '.join(map(str, s[4]))}]" if s[4] else f"{pad}{s[1]} {s[2]}: {s[3]}")
         elif kind == "sync":
             lines.append(f"{pad}{'let ' + s[2] + ' = ' if s[2] else ''}{s[1]}({', '.join(text_of(e) for e in s[3])})")
+        elif kind in ("vlet", "vset"):
+            lines.append(pad + parts.statement_text(s, text_of))
+        elif kind in records.STATEMENTS:
+            lines.append(pad + records.statement_text(s, text_of))
         elif kind == "atomic":
             lines.append(f"{pad}{s[1]}({text_of(s[2])}, {text_of(s[3])})")
         else:
@@ -272,7 +282,7 @@ class Program:
         return f"{py_name}({', '.join('None' if isinstance(a, str) or is_weak(a.ty) else a.py for a in arguments)})", result
 
 
-class Translator:
+class Translator(parts.Translation, records.Translation):
     def __init__(self, program, env=None, joins=None, is_generating=False):
         self.program, self.env = program, dict(env or {})
         self.joins = {} if joins is None else joins
@@ -291,9 +301,17 @@ class Translator:
 
     def expr_var(self, name):
         v = self.env[name]
-        if isinstance(v, Array) or isinstance(v, str):
+        if not isinstance(v, Typed):
             raise TypeMismatch("no number")
         return v
+
+    def typed(self, t, py):
+        return Typed(t, py)
+
+    def index_code(self, e):
+        if is_float(e.ty) or e.ty == "bool":
+            raise TypeMismatch("index")
+        return to_type(e, "i64")
 
     def expr_pos(self, text):
         return Typed("i64", "pos_" + text.replace(".", "_"))

@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 
+from records import Struct
 from values import SCALARS
 
 TYPE = {name: number + 1 for number, name in enumerate(SCALARS)}
@@ -23,21 +24,21 @@ class Arg(c.Structure):
 
 
 class Config(c.Structure):
-    _fields_ = [("grid", c.c_uint32 * 3), ("block", c.c_uint32 * 3), ("threads", c.c_uint64), ("dynamic_shared_bytes", c.c_uint64), ("stream", c.c_void_p), ("device", c.c_void_p), ("flags", c.c_uint32)]
+    _fields_ = [("grid", c.c_uint32 * 3), ("block", c.c_uint32 * 3), ("threads", c.c_uint64), ("dynamic_shared_bytes", c.c_uint64), ("stream", c.c_void_p), ("device", c.c_void_p), ("flags", c.c_uint32), ("cluster", c.c_uint32 * 3), ("priority", c.c_int32)]
 
 
 class Failure(Exception):
     pass
 
 
-def tensor_arg(array, name, keep):
+def tensor_arg(array, name, keep, element=0):
     rank = array.ndim
     shape = (c.c_int64 * max(rank, 1))(*array.shape)
     strides = (c.c_int64 * max(rank, 1))(*[s // array.itemsize for s in array.strides])
-    code, bits = CODE[name]
+    code, bits = (0, 8) if isinstance(name, Struct) else CODE[name]
     tensor = Tensor(array.ctypes.data, 1, 0, rank, code, bits, 1, shape, strides, 0)
     keep.append((tensor, shape, strides, array))
-    return Arg(ARG_TENSOR, 0, 0, 0, c.addressof(tensor))
+    return Arg(ARG_TENSOR, 0, 0, element, c.addressof(tensor))
 
 
 def scalar_arg(value, name, keep):
@@ -66,6 +67,17 @@ class Library:
             self.c.kjit_free(self.context, text)
             raise Failure(message)
 
+    def argument(self, t, v, keep):
+        if not isinstance(t, Struct):
+            return tensor_arg(v, t, keep) if isinstance(v, np.ndarray) else scalar_arg(v, t, keep)
+        number = c.c_uint32()
+        self.require(self.c.kjit_parse_type(self.context, t.name.encode(), c.byref(number)))
+        if isinstance(v, np.ndarray):
+            return tensor_arg(v, t, keep, number.value)
+        cell = np.array([v], t.dtype)
+        keep.append(cell)
+        return Arg(ARG_BY_ADDRESS, 0, 0, number.value, cell.ctypes.data)
+
     def run(self, text, arguments, grid, block):
         """arguments: (type, numpy array or scalar) in the order of the kernel's parameters. The arrays change in place."""
         keep = []
@@ -74,7 +86,7 @@ class Library:
         self.require(self.c.kjit_parse_module(self.context, b"random", data, c.c_size_t(len(data)), c.byref(module)))
         try:
             self.require(self.c.kjit_get_kernel(module, b"k", c.byref(kernel)))
-            args = (Arg * len(arguments))(*[tensor_arg(v, t, keep) if isinstance(v, np.ndarray) else scalar_arg(v, t, keep) for t, v in arguments])
+            args = (Arg * len(arguments))(*[self.argument(t, v, keep) for t, v in arguments])
             config = Config((c.c_uint32 * 3)(*grid), (c.c_uint32 * 3)(*block), 0, 0, None, self.device)
             self.require(self.c.kjit_launch(kernel, c.byref(config), args, c.c_size_t(len(arguments))))
             self.require(self.c.kjit_synchronize_device(self.device))

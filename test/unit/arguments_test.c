@@ -142,7 +142,7 @@ static void test_const_and_func(void **state)
   expect_failure(kernel, arguments, 3, "parameter `f`: expected a func, got NULL");
   float complex_number[2] = { 1, 2 };
   arguments[1] = kjit_arg_value(KJIT_C64, complex_number);
-  expect_failure(kernel, arguments, 3, "parameter `n`: expected an integer, a float or a bool, as the parameter is const, got a complex number");
+  expect_failure(kernel, arguments, 3, "parameter `n`: expected an integer, a float or a bool, as the parameter is const, got a value made of several");
   arguments[1] = kjit_arg_tensor(&t);
   expect_failure(kernel, arguments, 3, "parameter `n`: expected a value, as the parameter is const, got an array");
   arguments[0] = kjit_arg_function(function);
@@ -170,7 +170,7 @@ static void test_layouts(void **state)
     kj_call call = { .kernel = kernel, .bound = &bound };
     kj_diagnostics diagnostics = { 0 };
     expect_success(kernel, &argument, 1);
-    assert_int_equal(kj_bind_tensor(&call, 0, &t, &diagnostics), KJIT_OK);
+    assert_int_equal(kj_bind_tensor(&call, 0, &t, KJIT_ANY, &diagnostics), KJIT_OK);
     assert_int_equal(bound.layout, rows[i].layout);
   }
   int64_t shape[] = { 3, 4 };
@@ -219,10 +219,10 @@ static void test_bad_tensors(void **state)
   t = tensor(data, 2, 2, 32, huge, NULL);
   expect_failure(kernel, &argument, 1, "parameter `a`: the extents and strides do not fit the address space (element size 4)");
   t = tensor(data, 1, 2, 32, shape, NULL);
-  t.lanes = 2;
-  expect_failure(kernel, &argument, 1, "parameter `a`: expected elements of 1 lane, got 2");
+  t.lanes = 5;
+  expect_failure(kernel, &argument, 1, "parameter `a`: expected one of kjit's element types, got DLPack's code 2 with 32 bits, in 5 lanes");
   t = tensor(data, 1, 2, 17, shape, NULL);
-  expect_failure(kernel, &argument, 1, "parameter `a`: expected one of kjit's element types, got DLPack's code 2 with 17 bits");
+  expect_failure(kernel, &argument, 1, "parameter `a`: expected one of kjit's element types, got DLPack's code 2 with 17 bits, in 1 lane");
   kjit_arg odd = kjit_with_access(argument, (kjit_access)9);
   expect_failure(kernel, &odd, 1, "parameter `a`: expected an array with a kjit_access, got one whose access is none of them");
   _Alignas(16) static char aligned[64];
@@ -233,7 +233,9 @@ static void test_bad_tensors(void **state)
   expect_success(kernel, &argument, 1);
   assert_int_equal(fake.arguments[0].facts, 0);
   t.byte_offset = 16;
-  expect_success(kernel, &argument, 1);
+  int loads = fake.loads;
+  expect_success(kernel, &argument, 1); /* on the code that is there; what fits better is compiled beside */
+  for (int i = 0; i < 1000 && fake.loads == loads; i++) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
   assert_int_equal(fake.arguments[0].facts, KJ_FACT_ALIGNED16);
   t.device_type = 7;
   expect_failure(kernel, &argument, 1, "parameter `a`: DLPack device type 7 is neither the CPU's (1) nor CUDA's (2)");

@@ -235,6 +235,27 @@ static void constants(void **state)
                  "}\n");
 }
 
+/* Complex numbers have no literals; a name that is a vector's type is one that gives way. */
+static void parts(void **state)
+{
+  fixture *f = *state;
+  kjit_builder *b = f->b;
+  kjit_type vector;
+  assert_int_equal(kjit_parse_type(f->context, "f32x2", &vector), KJIT_OK);
+  kjit_node table = kjit_constant(b, "C", KJIT_C64, (float[]){ 1, -2.5f, INFINITY, 0 }, (int64_t[]){ 2 }, 1);
+  kjit_begin_kernel(b, "k");
+  kjit_node x = kjit_parameter(b, "x", KJIT_ANY), own = kjit_let(b, "f32x2", kjit_integer(b, 1));
+  kjit_node sum = kjit_binary(b, KJIT_ADD, at(b, table, kjit_integer(b, 0)), kjit_value(b, KJIT_C128, (double[]){ 0.5, -1 }));
+  kjit_assign(b, at(b, x, kjit_integer(b, 0)), KJIT_STORE,
+              kjit_binary(b, KJIT_MUL, sum, kjit_select_field(b, kjit_construct(b, vector, (kjit_node[]){ own, kjit_integer(b, 0) }, 2), "y")));
+  kjit_end(b);
+  expect_text(f, "const C: c64[2] = { c64(1.0, -2.5), c64(inf, 0.0) }\n\n"
+                 "kernel k(x) {\n"
+                 "  let f32x2_2 = 1\n"
+                 "  x[0] = (C[0] + c128(0.5, -1.0)) * f32x2(f32x2_2, 0).y\n"
+                 "}\n");
+}
+
 /* What a name hides in the text must not be what the tree means. */
 static void renaming(void **state)
 {
@@ -384,6 +405,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(every_statement, set_up, tear_down),
     cmocka_unit_test_setup_teardown(literals, set_up, tear_down),
     cmocka_unit_test_setup_teardown(constants, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(parts, set_up, tear_down),
     cmocka_unit_test_setup_teardown(renaming, set_up, tear_down),
     cmocka_unit_test_setup_teardown(node_used_twice, set_up, tear_down),
     cmocka_unit_test_setup_teardown(wrong_calls, set_up, tear_down),

@@ -122,11 +122,12 @@ static void test_copies(void **state)
   to.shape = shape;
   to.bits = 64;
   assert_int_equal(kjit_copy(*state, &b, &device, NULL), KJIT_ERROR_ARGUMENT);
-  kjit_tensor strided = *kjit_get_tensor(array);
-  int64_t wide[] = { 8, 1 };
-  strided.strides = wide;
-  b = kjit_arg_tensor(&strided);
-  assert_int_equal(kjit_copy(*state, &b, &a, NULL), KJIT_ERROR_UNSUPPORTED);
+  kjit_tensor same = *kjit_get_tensor(array);
+  int64_t none[] = { 0, 1 };
+  same.strides = none;
+  b = kjit_arg_tensor(&same);
+  assert_int_equal(kjit_copy(*state, &b, &a, NULL), KJIT_ERROR_ARGUMENT);
+  assert_string_equal(last_message(*state), "elements of the destination are the same memory: dimension 0 has the stride 0");
   kjit_array *second;
   expect_ok(*state, kjit_create_array(gpu(*state, 1), KJIT_F32, shape, 2, &second));
   b = kjit_arg_array(second);
@@ -177,12 +178,13 @@ static void test_host_arrays(void **state)
   cuda.kernel = run_axpy;
   expect_ok(*state, launch_axpy(*state, kernel, &tr, &tx, &ty, KJIT_ACCESS_AUTO));
   for (int i = 0; i < 100; i++) assert_true(r[i] == 2 * x[i] + 1);
-  assert_int_equal(cuda.bytes_in, 1200);
+  assert_in_range(cuda.bytes_in, 1200, 1200 + 3 * 256); /* each at its place of 256 bytes */
   assert_int_equal(cuda.bytes_out, 400);
-  assert_int_equal(cuda.allocations, 0);
+  assert_int_equal(cuda.allocations + cuda.pinned, 2); /* kept for the next launch */
   cuda.bytes_in = 0;
   expect_ok(*state, launch_axpy(*state, kernel, &tr, &tx, &ty, KJIT_ACCESS_OUT));
-  assert_int_equal(cuda.bytes_in, 800);
+  assert_in_range(cuda.bytes_in, 800, 800 + 2 * 256);
+  assert_int_equal(cuda.allocations + cuda.pinned, 2);
   assert_int_equal(cuda.grid[0], 1);
   assert_int_equal(cuda.block[0], 256);
   assert_int_equal((uintptr_t)block_seen.r % 16, (uintptr_t)r % 16); /* facts about alignment hold for the copy */
@@ -202,7 +204,7 @@ static void test_overlapping_host_arrays(void **state)
   assert_memory_equal(data, expected, sizeof data);
   assert_ptr_equal(block_seen.r, block_seen.x);
   assert_ptr_equal(block_seen.r + 2, block_seen.y);
-  assert_int_equal(cuda.bytes_in, 408);
+  assert_in_range(cuda.bytes_in, 408, 408 + 256);
   assert_int_equal(fake.relations[2], KJ_RELATION_SAME);
   assert_int_equal(fake.relations[3], KJ_RELATION_ANY);
 }
@@ -243,10 +245,11 @@ static void test_device_arrays(void **state)
   assert_string_equal(last_message(*state), "parameter `r`: the launch is on cuda:1, the array on cuda:0");
   config = (kjit_launch_config){ .grid = { 1 }, .block = { 1024 } };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_LAUNCH);
-  assert_string_equal(last_message(*state), "kernel `axpy`: the launch has 1024 threads a block, its use of registers allows 512");
+  assert_string_equal(last_message(*state), "kernel `axpy`: the launch has 1024 threads a block, its use of registers (32 a thread) allows 512");
   config = (kjit_launch_config){ .grid = { 1 }, .block = { 256 }, .dynamic_shared_bytes = 232000 };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_LAUNCH);
-  assert_string_equal(last_message(*state), "kernel `axpy`: the launch has 233000 bytes of shared memory a block, static and dynamic, cuda:0 allows 232448");
+  assert_string_equal(last_message(*state),
+                      "kernel `axpy`: the launch has 233000 bytes of shared memory a block (1000 static, 232000 dynamic), cuda:0 allows 232448");
 }
 
 static void test_refused_ptx(void **state)
@@ -267,7 +270,9 @@ static void test_out_of_memory(void **state)
   int64_t length[] = { 1 << 20 };
   cuda.limit = 1 << 20;
   assert_int_equal(kjit_create_array(gpu(*state, 0), KJIT_F32, length, 1, &array), KJIT_ERROR_DEVICE_MEMORY);
-  assert_string_equal(last_message(*state), "out of memory on cuda:0: cuMemAlloc cannot give 4194304 bytes (the device has 1073741824)");
+  assert_string_equal(last_message(*state),
+                      "out of memory on cuda:0: cuMemAlloc cannot give 4194304 bytes (the device has 1073741824, kjit's arrays use 0, 0 were cached "
+                      "and are given back)");
 }
 
 /* A host's own context stays current. */

@@ -11,12 +11,19 @@
 
 typedef struct fake_compiler {
   _Atomic int compilations, loads, unloads, created, destroyed;
-  _Atomic int fail;     /* so many compilations fail */
+  _Atomic int fail; /* so many compilations fail */
+  _Atomic int running, most_running;
   int delay_ms;         /* of a compilation */
   kj_cpu_kernel kernel; /* what a CPU launch runs */
   bool is_range_only;
   uint32_t elements_a_thread, max_threads;
   uint64_t scratch_bytes;
+  bool is_cooperative, uses_dynamic_shared; /* of elements of 4 bytes */
+  bool has_tight_plans;                     /* arrays in C order pass no strides, as with the real compiler */
+  uint32_t cluster[3];
+  const char *prints; /* what every kernel prints */
+  const char *text;   /* the code; NULL: the kernel's name */
+  uint32_t stack_bytes;
   /* of the last compilation */
   kj_signature signature;
   kj_argument arguments[16];
@@ -25,6 +32,7 @@ typedef struct fake_compiler {
 } fake_compiler;
 
 static fake_compiler fake;
+static pthread_mutex_t fake_mutex = PTHREAD_MUTEX_INITIALIZER; /* of what it knows of the last compilation */
 
 static kjit_status fake_create(const char *path, kj_diagnostics *diagnostics, kj_compiler **compiler)
 {
@@ -58,12 +66,13 @@ static void fake_plan(const kj_compile_request *request, kj_code *code)
     const kj_argument *argument = &signature->arguments[i];
     uint32_t index = signature->offsets32 ? 4 : 8;
     if (argument->kind == KJ_ARGUMENT_NUMBER) ADD(KJ_PARAMETER_SCALAR, 0, 8);
-    if (argument->kind == KJ_ARGUMENT_VALUE) ADD(KJ_PARAMETER_SCALAR, 0, kj_element_bytes(argument->type));
+    if (argument->kind == KJ_ARGUMENT_VALUE) ADD(KJ_PARAMETER_SCALAR, 0, kj_element_bytes(NULL, argument->type));
     if (argument->kind != KJ_ARGUMENT_ARRAY) continue;
     uint32_t rank = kj_type(request->module->types, argument->type)->rank;
     ADD(KJ_PARAMETER_POINTER, 0, 8);
     for (uint32_t d = 0; d < rank; d++) ADD(KJ_PARAMETER_EXTENT, d, index);
-    for (uint32_t d = 0; d < rank; d++) ADD(KJ_PARAMETER_STRIDE, d, index);
+    bool is_tight = fake.has_tight_plans && kj_type(request->module->types, argument->type)->layout == KJIT_LAYOUT_C;
+    for (uint32_t d = 0; d < rank && !is_tight; d++) ADD(KJ_PARAMETER_STRIDE, d, index);
   }
 #undef ADD
   code->parameter_count = count;
@@ -74,7 +83,10 @@ static kjit_status fake_compile(kj_compiler *compiler, const kj_compile_request 
 {
   (void)compiler;
   fake.compilations++;
+  int running = ++fake.running, most = fake.most_running;
+  while (most < running && !atomic_compare_exchange_weak(&fake.most_running, &most, running)) {}
   if (fake.delay_ms) nanosleep(&(struct timespec){ .tv_nsec = fake.delay_ms * 1000000L }, NULL);
+  fake.running--;
   memset(code, 0, sizeof *code);
   if (fake.fail > 0) {
     fake.fail--;
@@ -82,11 +94,14 @@ static kjit_status fake_compile(kj_compiler *compiler, const kj_compile_request 
               request->kernel->decl->name);
     return KJIT_ERROR_TYPE;
   }
+  pthread_mutex_lock(&fake_mutex);
   fake.signature = *request->signature;
   for (uint32_t i = 0; i < request->signature->count && i < 16; i++) fake.arguments[i] = request->signature->arguments[i];
   if (request->signature->relations) memcpy(fake.relations, request->signature->relations, request->signature->count * request->signature->count);
   fake.target = request->target;
-  code->data = strdup(request->kernel->decl->name);
+  pthread_mutex_unlock(&fake_mutex);
+  code->data = strdup(fake.text ? fake.text : request->kernel->decl->name);
+  code->stack_bytes = fake.stack_bytes;
   code->size_bytes = strlen(code->data);
   code->entry = strdup(request->kernel->decl->name);
   code->facts = strdup("");
@@ -94,14 +109,21 @@ static kjit_status fake_compile(kj_compiler *compiler, const kj_compile_request 
   code->elements_a_thread = fake.elements_a_thread;
   code->max_threads = fake.max_threads;
   code->scratch_bytes = fake.scratch_bytes;
+  code->is_cooperative = fake.is_cooperative;
+  code->uses_dynamic_shared = fake.uses_dynamic_shared;
+  code->dynamic_shared_element_bytes = 4;
+  memcpy(code->cluster, fake.cluster, sizeof code->cluster);
+  code->prints = fake.prints ? strdup(fake.prints) : NULL;
   fake_plan(request, code);
   return KJIT_OK;
 }
 
-static kjit_status fake_load(kj_compiler *compiler, const kj_code *code, kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
+static kjit_status fake_load(kj_compiler *compiler, const kj_code *code, const kj_outside *outside, kj_diagnostics *diagnostics, kj_loaded **loaded,
+                             kj_cpu_kernel *kernel)
 {
   (void)compiler;
   (void)code;
+  (void)outside;
   (void)diagnostics;
   fake.loads++;
   *loaded = (kj_loaded *)&fake;

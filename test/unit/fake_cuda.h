@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/driver.h"
+
 enum {
   CUDA_OK = 0,
   CUDA_INVALID_VALUE = 1,
@@ -15,6 +17,7 @@ enum {
   CUDA_INVALID_HANDLE = 400,
   CUDA_INVALID_PTX = 218,
   CUDA_ILLEGAL_ADDRESS = 700,
+  CUDA_CAPTURE_UNSUPPORTED = 900,
   CUDA_UNKNOWN = 999
 };
 
@@ -31,7 +34,22 @@ typedef struct fake_driver {
   size_t parameter_bytes;
   void (*kernel)(const char *parameters);
   size_t bytes_in, bytes_out;
+  uint64_t global[2]; /* the variable of the last module */
   int shared_attribute;
+  size_t stack_bytes;      /* of a thread */
+  int limits_set, inputs;  /* inputs: of links */
+  int registers, extended; /* of a thread, 0: 32; launches with attributes */
+  unsigned attribute_count;
+  kj_cu_launch_attribute attributes[16]; /* of the last launch that had some, by id */
+  /* fake_cuda_memory.h */
+  size_t memory_limit, memory_bytes; /* of all allocations on GPUs; 0: none */
+  void *capturing[4];                /* streams */
+  struct fake_graph *captured;
+  int graphs, executables, registered, opened, orders, host_calls, profiling, rows; /* orders: streams that were put behind others */
+  uint64_t peers;                                                                   /* a bit for each primary context that is reached */
+  bool refuse_peers, is_busy;                                                       /* is_busy: no stream and event is done */
+  void *ordered[8][2];                                                              /* the last orders: a stream, and the one that waits for it */
+  void *prefetched;
 } fake_driver;
 
 static fake_driver cuda;
@@ -40,6 +58,7 @@ static char fake_primary[4];
 /* Everything that the driver gave out, so that a reset can take it back. */
 typedef struct fake_block {
   _Alignas(256) struct fake_block *next;
+  size_t size;
   _Alignas(256) char data[];
 } fake_block;
 static fake_block *fake_blocks;
@@ -49,6 +68,7 @@ static void *fake_new(size_t size)
   fake_block *block = aligned_alloc(256, sizeof *block + (size + 255) / 256 * 256);
   if (!block) abort();
   block->next = fake_blocks;
+  block->size = size;
   fake_blocks = block;
   return block->data;
 }
@@ -63,10 +83,28 @@ static void fake_delete(void *data)
   free(block);
 }
 
+static size_t fake_size(void *data)
+{
+  const fake_block *block = fake_blocks;
+  while (block && block->data != data) block = block->next;
+  if (!block) abort();
+  return block->size;
+}
+
 static void fake_delete_all(void)
 {
   while (fake_blocks) fake_delete(fake_blocks->data);
 }
+
+/* Streams that are captured keep what is queued on them: fake_cuda_memory.h. */
+static bool fake_is_captured(void *stream)
+{
+  for (int i = 0; i < 4; i++)
+    if (stream && cuda.capturing[i] == stream) return true;
+  return false;
+}
+enum { FAKE_LAUNCH, FAKE_COPY, FAKE_SET, FAKE_HOST };
+static int fake_capture(int kind, uint64_t to, uint64_t from, size_t size, const void *data);
 
 /* Calls that release something or ask for an error's name are never made to fail: nobody could do anything about it. */
 static int fake_call(const char *name)
@@ -131,9 +169,8 @@ static int fake_cuDeviceGetAttribute(int *value, int attribute, int device)
   FAKE_CALL();
   static const struct {
     int attribute, value;
-  } rows[] = {
-    { 1, 1024 }, { 2, 1024 }, { 3, 1024 }, { 4, 64 }, { 5, 2147483647 }, { 6, 65535 }, { 7, 65535 }, { 16, 10 }, { 75, 9 }, { 76, 0 }, { 97, 232448 }
-  };
+  } rows[] = { { 1, 1024 }, { 2, 1024 },  { 3, 1024 }, { 4, 64 }, { 5, 2147483647 }, { 6, 65535 }, { 7, 65535 },
+               { 16, 10 },  { 39, 2048 }, { 75, 9 },   { 76, 0 }, { 95, 1 },         { 120, 1 },   { 97, 232448 } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].attribute == attribute) *value = rows[i].value;
   return 0;
@@ -164,6 +201,10 @@ static int fake_cuDevicePrimaryCtxReset(int device)
   cuda.resets++;
   if (cuda.refuse_reset) return cuda.fault;
   cuda.fault = 0;
+  memset(cuda.capturing, 0, sizeof cuda.capturing);
+  cuda.memory_bytes = 0;
+  cuda.graphs = cuda.executables = 0;
+  cuda.peers = 0;
   cuda.modules = cuda.streams = cuda.events = cuda.allocations = cuda.pinned = 0;
   fake_delete_all();
   return 0;
@@ -183,6 +224,7 @@ static int fake_cuCtxSetCurrent(void *context)
 static int fake_cuCtxSynchronize(void)
 {
   FAKE_CALL();
+  if (cuda.capturing[0]) return CUDA_CAPTURE_UNSUPPORTED;
   return 0;
 }
 static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options, void **values)
@@ -208,6 +250,20 @@ static int fake_cuModuleGetFunction(void **function, void *module, const char *n
   *function = module ? cuda.current : NULL; /* what a launch needs to know of it */
   return 0;
 }
+static int fake_cuCtxGetLimit(size_t *value, int limit)
+{
+  FAKE_CALL();
+  *value = limit == 0 ? cuda.stack_bytes : 0;
+  return 0;
+}
+static int fake_cuCtxSetLimit(int limit, size_t value)
+{
+  FAKE_CALL();
+  if (limit == 0) cuda.stack_bytes = value;
+  cuda.limits_set++;
+  return 0;
+}
+
 static int fake_cuLinkCreate(unsigned count, int *options, void **values, void **link)
 {
   (void)count;
@@ -215,7 +271,7 @@ static int fake_cuLinkCreate(unsigned count, int *options, void **values, void *
   (void)values;
   FAKE_CALL();
   cuda.links++;
-  *link = fake_new(sizeof(void *) * 2);
+  *link = memset(fake_new(sizeof(void *) * 2), 0, sizeof(void *) * 2);
   return 0;
 }
 static int fake_cuLinkAddData(void *link, int type, void *data, size_t size, const char *name, unsigned count, int *options, void **values)
@@ -227,8 +283,11 @@ static int fake_cuLinkAddData(void *link, int type, void *data, size_t size, con
   (void)values;
   FAKE_CALL();
   if (cuda.refuse_ptx) return CUDA_INVALID_PTX;
-  ((void **)link)[0] = data;
-  ((size_t *)link)[1] = size;
+  if (!((void **)link)[0]) {
+    ((void **)link)[0] = data;
+    ((size_t *)link)[1] = size;
+  }
+  cuda.inputs++;
   return 0;
 }
 /* The machine code of this GPU is the PTX itself. */
@@ -245,11 +304,22 @@ static int fake_cuLinkDestroy(void *link)
   fake_delete(link);
   return 0;
 }
+/* A variable of any module. */
+static int fake_cuModuleGetGlobal(uint64_t *address, size_t *size_bytes, void *module, const char *name)
+{
+  (void)module, (void)name;
+  FAKE_CALL();
+  *address = (uint64_t)(uintptr_t)cuda.global;
+  *size_bytes = sizeof cuda.global;
+  return CUDA_OK;
+}
+
 static int fake_cuFuncGetAttribute(int *value, int attribute, void *function)
 {
   (void)function;
   FAKE_CALL();
-  *value = attribute == 0 ? 512 : attribute == 1 ? 1000 : attribute == 4 ? 32 : 0;
+  int registers = cuda.registers ? cuda.registers : 32;
+  *value = attribute == 0 ? (cuda.registers ? 65536 / registers / 32 * 32 : 512) : attribute == 1 ? 1000 : attribute == 4 ? registers : 0;
   return 0;
 }
 static int fake_cuFuncSetAttribute(void *function, int attribute, int value)
@@ -265,6 +335,7 @@ static int fake_cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigne
   (void)parameters;
   FAKE_CALL();
   if (!stream && function != cuda.current) return cuda.current ? CUDA_INVALID_HANDLE : CUDA_INVALID_CONTEXT; /* as driver 580 does */
+  if (fake_is_captured(stream)) return fake_capture(FAKE_LAUNCH, 0, 0, extra ? *(size_t *)extra[3] : 0, extra ? extra[1] : NULL);
   unsigned grid[3] = { gx, gy, gz }, block[3] = { bx, by, bz };
   memcpy(cuda.grid, grid, sizeof grid);
   memcpy(cuda.block, block, sizeof block);
@@ -278,10 +349,34 @@ static int fake_cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigne
   cuda.fault_next_launch = false;
   return 0;
 }
+static int fake_cuLaunchKernelEx(const kj_cu_launch_config *config, void *function, void **parameters, void **extra)
+{
+  FAKE_CALL();
+  cuda.extended++;
+  cuda.attribute_count = config->attribute_count;
+  memset(cuda.attributes, 0, sizeof cuda.attributes);
+  for (unsigned i = 0; i < config->attribute_count; i++) cuda.attributes[config->attributes[i].id] = config->attributes[i];
+  cuda.calls--; /* both are one call of the host */
+  return fake_cuLaunchKernel(function, config->grid[0], config->grid[1], config->grid[2], config->block[0], config->block[1], config->block[2],
+                             config->dynamic_shared_bytes, config->stream, parameters, extra);
+}
+/* A multiprocessor of 2048 threads, 65536 registers and 228 KiB of shared memory. */
+static int fake_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads, size_t dynamic_shared_bytes)
+{
+  (void)function;
+  FAKE_CALL();
+  int registers = cuda.registers ? cuda.registers : 32, by_registers = 65536 / (registers * threads), by_threads = 2048 / threads,
+      by_memory = (int)(233472 / (dynamic_shared_bytes + 1000 + 1024));
+  *blocks = by_registers < by_threads ? by_registers : by_threads;
+  if (by_memory < *blocks) *blocks = by_memory;
+  return 0;
+}
 static int fake_cuMemAlloc(uint64_t *address, size_t size)
 {
   FAKE_CALL();
   if (cuda.limit && size > cuda.limit) return CUDA_OUT_OF_MEMORY;
+  if (cuda.memory_limit && cuda.memory_bytes + size > cuda.memory_limit) return CUDA_OUT_OF_MEMORY;
+  cuda.memory_bytes += size;
   cuda.allocations++;
   *address = (uint64_t)(uintptr_t)fake_new(size);
   return 0;
@@ -289,6 +384,7 @@ static int fake_cuMemAlloc(uint64_t *address, size_t size)
 static int fake_cuMemFree(uint64_t address)
 {
   cuda.allocations--;
+  cuda.memory_bytes -= fake_size((void *)(uintptr_t)address);
   fake_delete((void *)(uintptr_t)address);
   return 0;
 }
@@ -315,24 +411,24 @@ static int fake_cuMemFreeHost(void *memory)
 }
 static int fake_cuMemcpyHtoDAsync(uint64_t to, const void *from, size_t size, void *stream)
 {
-  (void)stream;
   FAKE_CALL();
+  if (fake_is_captured(stream)) return fake_capture(FAKE_COPY, to, (uint64_t)(uintptr_t)from, size, NULL);
   cuda.bytes_in += size;
   memcpy((void *)(uintptr_t)to, from, size);
   return 0;
 }
 static int fake_cuMemcpyDtoHAsync(void *to, uint64_t from, size_t size, void *stream)
 {
-  (void)stream;
   FAKE_CALL();
+  if (fake_is_captured(stream)) return fake_capture(FAKE_COPY, (uint64_t)(uintptr_t)to, from, size, NULL);
   cuda.bytes_out += size;
   memcpy(to, (const void *)(uintptr_t)from, size);
   return 0;
 }
 static int fake_cuMemcpyDtoDAsync(uint64_t to, uint64_t from, size_t size, void *stream)
 {
-  (void)stream;
   FAKE_CALL();
+  if (fake_is_captured(stream)) return fake_capture(FAKE_COPY, to, from, size, NULL);
   memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size);
   return 0;
 }
@@ -360,8 +456,8 @@ static int fake_cuStreamDestroy(void *stream)
 }
 static int fake_cuStreamSynchronize(void *stream)
 {
-  (void)stream;
   FAKE_CALL();
+  if (fake_is_captured(stream)) return CUDA_CAPTURE_UNSUPPORTED;
   return 0;
 }
 static int fake_cuEventCreate(void **event, unsigned flags)
@@ -369,7 +465,7 @@ static int fake_cuEventCreate(void **event, unsigned flags)
   (void)flags;
   FAKE_CALL();
   cuda.events++;
-  *event = fake_new(1);
+  *event = fake_new(2 * sizeof(void *));
   return 0;
 }
 static int fake_cuEventDestroy(void *event)
@@ -380,9 +476,9 @@ static int fake_cuEventDestroy(void *event)
 }
 static int fake_cuEventRecord(void *event, void *stream)
 {
-  (void)event;
-  (void)stream;
   FAKE_CALL();
+  ((void **)event)[0] = stream;
+  ((void **)event)[1] = fake_is_captured(stream) ? stream : NULL;
   return 0;
 }
 static int fake_cuEventSynchronize(void *event)
@@ -399,6 +495,19 @@ static int fake_cuEventElapsedTime(float *time, void *first, void *last)
   *time = 1.5f;
   return 0;
 }
+
+/* Of a map the tests see where its elements are. */
+static int fake_cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, const uint64_t *extents, const uint64_t *strides, const uint32_t *box,
+                                       const uint32_t *steps, int interleave, int swizzle, int promotion, int fill)
+{
+  (void)type, (void)rank, (void)extents, (void)strides, (void)box, (void)steps, (void)interleave, (void)swizzle, (void)promotion, (void)fill;
+  FAKE_CALL();
+  memset(map, 0, 128);
+  memcpy(map, &address, sizeof address);
+  return 0;
+}
+
+#include "fake_cuda_memory.h"
 
 static void *find_fake(void *user, const char *symbol)
 {

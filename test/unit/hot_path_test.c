@@ -5,7 +5,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "dispatch/dispatch.h"
+#include "dispatch/plan.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 
@@ -156,6 +156,111 @@ static void test_hits(void **state)
   kjit_destroy_context(context);
 }
 
+/* Arrays of kjit's own, which remember the streams that they are used on, and streams of the host. */
+static void test_arrays(void **state)
+{
+  (void)state;
+  kj_diagnostics diagnostics = { 0 };
+  cuda = (fake_driver){ .devices = 1 };
+  kjit_context *context = make_fake_context();
+  kjit_device *device = NULL;
+  kjit_stream *streams[2];
+  kjit_arg arguments[4];
+  kjit_prepared *prepared;
+  int failures = 0;
+  assert_int_equal(kj_use_driver(context, find_fake, NULL, &diagnostics), KJIT_OK);
+  assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CUDA, 0, &device), KJIT_OK);
+  for (int i = 0; i < 2; i++) assert_int_equal(kjit_create_stream(device, &streams[i]), KJIT_OK);
+  for (int i = 0; i < 4; i++) {
+    kjit_array *array;
+    assert_int_equal(kjit_create_array(device, KJIT_F32, &length, 1, &array), KJIT_OK);
+    arguments[i] = i == 1 ? kjit_arg_f32(2) : kjit_arg_array(array);
+  }
+  kjit_kernel *kernel = kernel_of(parse(context, source), "axpy");
+  kjit_launch_config config = { .stream = streams[0] };
+  if (kjit_launch(kernel, &config, arguments, 4) != KJIT_OK) print_error("%s\n", last_message(context)), fail();
+  counts before = count();
+  for (int i = 0; i < TIMES; i++) {
+    config.stream = streams[i % 2];
+    failures += kjit_launch(kernel, &config, arguments, 4) != KJIT_OK;
+  }
+  expect_only_launches("arrays", before, count(), TIMES);
+  assert_int_equal(kjit_prepare_launch(kernel, &config, arguments, 4, &prepared), KJIT_OK);
+  before = count();
+  for (int i = 0; i < TIMES; i++) failures += kjit_run_prepared(prepared, streams[i % 2]) != KJIT_OK;
+  expect_only_launches("arrays, prepared", before, count(), TIMES);
+  assert_int_equal(failures, 0);
+  kjit_destroy_context(context);
+}
+
+/* ---- what a launch writes ---- */
+
+typedef struct watched {
+  const char *what;
+  const void *at;
+  size_t size_bytes;
+  char *before;
+} watched;
+
+static void remember(watched *w)
+{
+  w->before = malloc(w->size_bytes);
+  memcpy(w->before, w->at, w->size_bytes);
+}
+
+/* Whether every byte that has changed lies in the slot of this thread. */
+static void expect_unchanged(const watched *w, const void *own, size_t own_bytes)
+{
+  const char *now = w->at, *first = own;
+  size_t changed = 0;
+  for (size_t i = 0; i < w->size_bytes; i++) {
+    bool is_own = now + i >= first && now + i < first + own_bytes;
+    if (now[i] != w->before[i] && !is_own) print_error("%s: byte %zu is written by a launch\n", w->what, i), fail();
+    changed += now[i] != w->before[i];
+  }
+  if (own_bytes) assert_true(changed > 0); /* the launches were counted here */
+  free(w->before);
+}
+
+/* Threads that launch one kernel at once share no cache line that a launch writes: all that changes in what they share is in slots that are each one thread's. */
+static void test_written_lines(void **state)
+{
+  (void)state;
+  kj_diagnostics diagnostics = { 0 };
+  cuda.devices = 1;
+  kjit_context *context = make_fake_context();
+  kjit_device *device = NULL;
+  kjit_prepared *prepared = NULL;
+  kjit_arg arguments[4];
+  assert_int_equal(kj_use_driver(context, find_fake, NULL, &diagnostics), KJIT_OK);
+  assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CUDA, 0, &device), KJIT_OK);
+  kjit_kernel *kernel = kernel_of(parse(context, source), "axpy");
+  for (int i = 0; i < 4; i++) arguments[i] = make_argument("afaa"[i], i);
+  kjit_launch_config config = { .device = device };
+  for (int i = 0; i < 2; i++) assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_OK);
+  assert_int_equal(kjit_prepare_launch(kernel, &config, arguments, 4, &prepared), KJIT_OK);
+  kjit_specialization *specialization = kjit_get_specialization(kernel, 0);
+  uint32_t own = kj_slot();
+  assert_int_equal((uintptr_t)&specialization->holds[1] - (uintptr_t)&specialization->holds[0], KJ_SLOT_BYTES);
+  watched all[] = { { .what = "kernel", .at = kernel, .size_bytes = sizeof *kernel },
+                    { .what = "device", .at = device, .size_bytes = sizeof *device },
+                    { .what = "runtime", .at = context->runtime, .size_bytes = sizeof(kj_runtime) },
+                    { .what = "plan", .at = specialization->plan, .size_bytes = sizeof(kj_plan) },
+                    { .what = "specialization", .at = specialization, .size_bytes = sizeof *specialization },
+                    { .what = "context", .at = context, .size_bytes = sizeof *context } };
+  enum { ALL = sizeof all / sizeof *all };
+  for (int i = 0; i < ALL; i++) remember(&all[i]);
+  for (int i = 0; i < TIMES; i++) {
+    assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_OK);
+    assert_int_equal(kjit_run_prepared(prepared, NULL), KJIT_OK);
+  }
+  for (int i = 0; i < ALL - 2; i++) expect_unchanged(&all[i], NULL, 0);
+  expect_unchanged(&all[ALL - 2], &specialization->holds[own], sizeof specialization->holds[own]);
+  expect_unchanged(&all[ALL - 1], &context->launches[own], sizeof context->launches[own]);
+  kjit_destroy_prepared(prepared);
+  kjit_destroy_context(context);
+}
+
 /* The counters count: a test that sees nothing would pass too. */
 static void test_counters(void **state)
 {
@@ -175,6 +280,7 @@ static void test_counters(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_counters), cmocka_unit_test(test_hits) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_counters), cmocka_unit_test(test_hits), cmocka_unit_test(test_written_lines),
+                                      cmocka_unit_test(test_arrays) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void expect_refused(const char *reason)
 {
   tool_error error = { 0 };
   tool_array array;
-  assert_false(tool_read_npy(&error, path, &array));
+  assert_false(tool_read_npy(&error, path, &array, NULL));
   assert_int_equal(error.exit_status, TOOL_EXIT_FILE);
   if (!strstr(error.text, reason)) fail_msg("expected \"%s\" in \"%s\"", reason, error.text);
   free(error.text);
@@ -44,7 +44,7 @@ static tool_array expect_read(void)
 {
   tool_error error = { 0 };
   tool_array array;
-  if (!tool_read_npy(&error, path, &array)) fail_msg("%s", error.text);
+  if (!tool_read_npy(&error, path, &array, NULL)) fail_msg("%s", error.text);
   return array;
 }
 
@@ -200,11 +200,11 @@ static void refuses_missing_files_and_folders(void **state)
   tool_error error = { 0 };
   tool_array array;
   (void)state;
-  assert_false(tool_read_npy(&error, "no/such/file.npy", &array));
+  assert_false(tool_read_npy(&error, "no/such/file.npy", &array, NULL));
   assert_non_null(strstr(error.text, "no/such/file.npy: No such file"));
   free(error.text);
   error = (tool_error){ 0 };
-  assert_false(tool_read_npy(&error, ".", &array));
+  assert_false(tool_read_npy(&error, ".", &array, NULL));
   assert_non_null(strstr(error.text, "not a directory"));
   free(error.text);
 }
@@ -240,7 +240,7 @@ static void every_changed_byte_is_survived(void **state)
       tool_array array;
       bytes[at] = (char)(bytes[at] ^ change);
       write_bytes(bytes, size);
-      if (tool_read_npy(&error, path, &array)) tool_destroy_memory(array.memory);
+      if (tool_read_npy(&error, path, &array, NULL)) tool_destroy_memory(array.memory);
       free(error.text);
       bytes[at] = (char)(bytes[at] ^ change);
     }
@@ -254,7 +254,7 @@ static void what_is_written_reads_back(void **state)
     for (int fortran = 0; fortran < 2; fortran++) {
       tool_error error = { 0 };
       tool_array array;
-      tool_shape shape = { type, 3, { 2, 3, 4 }, fortran };
+      tool_shape shape = { .element = type, .rank = 3, .extents = { 2, 3, 4 }, .is_fortran = fortran };
       assert_true(tool_create_array(&error, &shape, &array));
       for (uint64_t i = 0; i < tool_count(&array); i++) {
         tool_number number = tool_make_integer((int64_t)(type == KJIT_BOOL ? i % 2 : i));

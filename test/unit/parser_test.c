@@ -269,9 +269,24 @@ static void type_texts(void **state)
   expect_type("f32[]", "f32[]");
   expect_type("(f32, (bool, i8))", "(f32, (bool, i8))");
   expect_type("(f32)", "(f32)");
-  const char *wrong[] = {
-    "", "f33", "f32[", "f32[:]]", "f32[16]", "f32[:][:]", "f32*", "dtype(x)", "const f32", "func", "f32[:,:,:,:,:,:,:,:,:]", "f32[:, ::1, :]", "f32 x"
-  };
+  expect_type("f32*", "f32*");
+  expect_type("const f32x4*", "const f32x4*");
+  expect_type("f32**[:]", "f32**[:]");
+  const char *wrong[] = { "",
+                          "f33",
+                          "f32[",
+                          "f32[:]]",
+                          "f32[16]",
+                          "f32[:][:]",
+                          "f32[:]*",
+                          "Unknown",
+                          "Unknown*",
+                          "dtype(x)",
+                          "const f32",
+                          "func",
+                          "f32[:,:,:,:,:,:,:,:,:]",
+                          "f32[:, ::1, :]",
+                          "f32 x" };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_int_equal(parse_type(wrong[i]), KJIT_ANY);
 }
 

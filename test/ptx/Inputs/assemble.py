@@ -29,7 +29,9 @@ def kernels(compiler, path):
 def refusal(arguments, path, kernel, signature, arch, facts, folder):
     ptx = os.path.join(folder, "code.ptx")
     command = [arguments.kjit_compile, path, "-q", "-k", kernel, "-s", signature, "--arch", arch, "--facts", facts, "--emit", "ptx", "-o", ptx]
-    for step in (command, [arguments.ptxas, "-arch", arch, ptx, "-o", os.path.join(folder, "code.cubin")]):
+    option = {"": [], "lineinfo": ["-lineinfo"], "debug": ["-g"]}[arguments.information]
+    command += ["--" + arguments.information] if arguments.information else []
+    for step in (command, [arguments.ptxas, *option, "-arch", arch, ptx, "-o", os.path.join(folder, "code.cubin")]):
         result = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if result.returncode:
             return " ".join(step) + "\n" + result.stdout
@@ -41,6 +43,7 @@ def main():
     parser.add_argument("examples")
     parser.add_argument("--kjit-compile", required=True)
     parser.add_argument("--ptxas", required=True)
+    parser.add_argument("--information", default="", choices=["lineinfo", "debug"])
     arguments = parser.parse_args()
     refused = []
     with tempfile.TemporaryDirectory() as folder:

@@ -49,7 +49,27 @@ for name in TYPES:
 
 # What numpy can write and kjit cannot use is refused with status 4.
 for x, reason in [(np.array([1, 2], dtype=">f4"), "big-endian"), (np.array(["a", 1], dtype=object), "object arrays"), (np.array(["ab"]), "is not supported"),
-                  (np.zeros(2, dtype=[("a", "f4"), ("b", "i4")]), "structured"), (np.zeros((1,) * 9), "more than 8 dimensions"), (np.zeros(2, dtype="M8[s]"), "is not supported")]:
+                  (np.zeros((1,) * 9), "more than 8 dimensions"), (np.zeros(2, dtype="M8[s]"), "is not supported")]:
     np.save(source, x, allow_pickle=True)
     process = subprocess.run([kjit_run, programs, "--device", "cpu", "--arg", f"x=@{source}", "--launch", "fill(x)"], capture_output=True, text=True)
     assert process.returncode == 4 and reason in process.stderr, (reason, process)
+
+# Arrays of structs, which have C's layout in the file too.
+pair = np.dtype([("x", "f4"), ("y", "f4")], align=True)
+fields = [("id", "i1"), ("pairs", pair, (2, 3)), ("w", "f8"), ("z", "c8")]
+body = np.dtype(fields, align=True)
+structs = os.path.join(folder, "structs.kir")
+with open(structs, "w") as file:
+    file.write("struct Pair { x: f32; y: f32 }\nstruct Body { id: i8; pairs: Pair[2, 3]; w: f64; z: c64 }\nkernel f(s: Body[:]) { for i in grid_range(len(s)) { s[i].pairs[1, 2].y += 1 } }\n")
+x = np.frombuffer(rng.integers(0, 100, 7 * body.itemsize, np.uint8).tobytes(), body).copy()
+np.save(source, x)
+subprocess.run([kjit_run, structs, "--device", "cpu", "--arg", f"s=@{source}:as=Body", "--launch", "f(s)", "--save", f"s={whole}", "--save", f"s[1::2].pairs={part}"], check=True)
+x["pairs"][:, 1, 2]["y"] += np.float32(1)
+assert np.load(whole).dtype == body and all(np.array_equal(np.load(whole)[n], x[n]) for n in body.names), seed
+assert np.array_equal(np.load(part), x["pairs"][1::2]), seed
+for dtype, option, status, reason in [(body, "", 2, "the file holds structs: say which"), (np.dtype(fields), ":as=Body", 2, "the file has pairs[0].x: f32 at byte 1, the struct pairs[0].x: f32 at byte 4"),
+                                      (np.dtype(fields[:1]), ":as=Body", 2, "the file has nothing more"), (np.dtype("f4"), ":as=Body", 2, "the file holds numbers, not structs"),
+                                      (np.dtype([("id", ">i4")]), ":as=Body", 4, "of field 'id' is not supported")]:
+    np.save(source, np.zeros(2, dtype))
+    process = subprocess.run([kjit_run, structs, "--device", "cpu", "--arg", f"s=@{source}{option}", "--launch", "f(s)"], capture_output=True, text=True)
+    assert process.returncode == status and reason in process.stderr, (reason, process)

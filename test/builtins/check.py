@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""check.py: every built-in of builtins.def has a test of its values and a check of its PTX. Names those that have none; compiles a kernel for each row of ptx.py for sm_90, looks for
+what the row expects in it, and hands it to ptxas where there is one."""
+import argparse
+import concurrent.futures
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import ptx
+
+TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Tests of values that run on both targets. The accuracy test names built-ins in its table.
+VALUE_TESTS = ["conformance/*.kir", "docs/examples/*.kir", "accuracy/reference.c"]
+# Checks of PTX beside the rows of ptx.py.
+PTX_TESTS = ["ptx/*.kir"]
+# No value to look at: they end the kernel.
+WITHOUT_VALUE = {"trap", "breakpoint"}
+
+
+def builtin_names(table):
+    return re.findall(r'^X\(\w+, "(\w+)"', open(table).read(), re.MULTILINE)
+
+
+def words_of_tests(patterns):
+    words = set()
+    for pattern in patterns:
+        for path in glob.glob(os.path.join(TEST, pattern)):
+            text = open(path).read()
+            if path.endswith(".c"):
+                words.update(name.lower() for pair in re.findall(r"KJ_BUILTIN_(\w+)|(?:CALL1|CALL2|FAST1)\((\w+),", text) for name in pair)
+            else:
+                words.update(re.findall(r"\w+", re.sub(r"#.*", "", text)))
+    return words
+
+
+def source(row):
+    body = "\n".join("  " + line for line in row.statement.strip().splitlines())
+    return f"{row.before}\nkernel k(r, x, y, z) {{\n  let i = grid(1)\n{body}\n}}\n"
+
+
+def run(command):
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return None if result.returncode == 0 else " ".join(command) + "\n" + result.stdout
+
+
+def check(arguments, folder, name, row):
+    path, code = os.path.join(folder, name + ".kir"), os.path.join(folder, name + ".ptx")
+    open(path, "w").write(source(row))
+    types = row.types if isinstance(row.types, tuple) else (row.types,) * 4
+    signature = ", ".join(f"{t}[:] C" for t in types)
+    failure = run([arguments.kjit_compile, path, "-q", "-k", "k", "-s", signature, "--arch", row.arch, "--facts", "all", "-o", code])
+    if failure:
+        return None if "needs libdevice" in failure else f"{name}: {failure}"
+    text = open(code).read()
+    missing = [pattern for pattern in row.expected if not re.search(pattern, text)]
+    if missing:
+        return f"{name}: nothing in the PTX is {missing}:\n{source(row)}\n{text}"
+    failure = arguments.ptxas and run([arguments.ptxas, "-arch", row.arch, code, "-o", os.path.join(folder, name + ".cubin")])
+    return f"{name}: {failure}" if failure else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kjit-compile", required=True)
+    parser.add_argument("--ptxas", help="the assembler")
+    parser.add_argument("--table", required=True, help="builtins.def")
+    parser.add_argument("--only", help="one built-in")
+    arguments = parser.parse_args()
+    names, words, compiled = builtin_names(arguments.table), words_of_tests(VALUE_TESTS), words_of_tests(PTX_TESTS)
+    failures = [f"{name}: no value in {', '.join(VALUE_TESTS)}" for name in names if name not in words | WITHOUT_VALUE]
+    failures += [f"{name}: no row in ptx.py, and not in {', '.join(PTX_TESTS)}" for name in names if name not in ptx.ROWS and name not in compiled]
+    failures += [f"{name}: ptx.py has a row, but there is no such built-in" for name in ptx.ROWS if name not in names]
+    failures += [f"{name}: its row in ptx.py does not use it" for name, row in ptx.ROWS.items() if name not in re.findall(r"\w+", source(row))]
+    if arguments.only:
+        failures = [failure for failure in failures if failure.startswith(arguments.only + ":")]
+    rows = {name: row for name, row in ptx.ROWS.items() if name in names and arguments.only in (None, name)}
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        failures += filter(None, pool.map(lambda item: check(arguments, folder, *item), rows.items()))
+    print("\n".join(failures))
+    print(f"{len(names)} built-ins, {len(rows)} compiled, {len(failures)} failures")
+    return bool(failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

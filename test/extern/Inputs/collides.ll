@@ -1,0 +1,7 @@
+define void @scaled() {
+  ret void
+}
+define float @scale(float %x, i32 %n) {
+  call void @scaled()
+  ret float %x
+}

@@ -1,0 +1,559 @@
+/* Arrays without a GPU: views, copies, DLPack, other processes, and the use of a context in a forked child. DLPack's stream order is tested against the fake
+ * driver. */
+#include "gpu_test.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <kjit/code.h>
+
+#include "compiler.h"
+
+static kjit_device *cpu_of(kjit_context *context)
+{
+  kjit_device *device;
+  expect_ok(context, kjit_get_device(context, KJIT_DEVICE_CPU, 0, &device));
+  return device;
+}
+
+static kjit_array *make_matrix(kjit_device *device, kjit_layout layout, kjit_memory memory)
+{
+  static const int64_t shape[] = { 3, 4 };
+  kjit_array *array = NULL;
+  kjit_array_config config;
+  kjit_init_array_config(&config);
+  config.device = device;
+  config.element = KJIT_F32;
+  config.rank = 2;
+  config.shape = shape;
+  config.layout = layout;
+  config.memory = memory;
+  expect_ok(device->context, kjit_create_configured_array(&config, &array));
+  return array;
+}
+
+/* 0, 1, 2 ... in row-major order. */
+static kjit_array *make_counted(kjit_device *device, kjit_layout layout)
+{
+  float values[12];
+  kjit_array *array = make_matrix(device, layout, KJIT_MEMORY_DEVICE);
+  for (int i = 0; i < 12; i++) values[i] = (float)i;
+  expect_ok(device->context, kjit_copy_from_host(array, values, sizeof values, NULL));
+  return array;
+}
+
+static void expect_elements(kjit_array *array, const float *expected, size_t count)
+{
+  float found[64];
+  expect_ok(array->object.device->context, kjit_copy_to_host(array, found, count * sizeof *found, NULL));
+  assert_memory_equal(found, expected, count * sizeof *found);
+}
+#define EXPECT_ELEMENTS(array, ...) expect_elements(array, (const float[]){ __VA_ARGS__ }, sizeof((float[]){ __VA_ARGS__ }) / sizeof(float))
+
+/* ---- making ---- */
+
+static void test_making(void **state)
+{
+  kjit_device *cpu = cpu_of(*state);
+  kjit_array *columns = make_counted(cpu, KJIT_LAYOUT_F), *like, *from;
+  assert_int_equal(kjit_get_tensor(columns)->strides[1], 3);
+  assert_true(((float *)address_of(columns))[1] == 4);
+  expect_ok(*state, kjit_create_array_like(columns, &like));
+  assert_int_equal(kjit_get_tensor(like)->strides[1], 3);
+  assert_int_equal(kjit_get_array_element(like), KJIT_F32);
+  assert_ptr_equal(kjit_get_array_device(like), cpu);
+  expect_ok(*state, kjit_create_array_from(cpu, kjit_get_tensor(columns), NULL, &from));
+  assert_int_equal(kjit_get_tensor(from)->strides[1], 1);
+  EXPECT_ELEMENTS(from, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
+  float values[3];
+  expect_refused(*state, kjit_copy_to_host(columns, values, sizeof values, NULL), KJIT_ERROR_ARGUMENT, "the host memory has 12 bytes, the array 48");
+  for (kjit_memory memory = KJIT_MEMORY_PINNED; memory <= KJIT_MEMORY_SHARED; memory++) {
+    kjit_array *array = make_matrix(cpu, KJIT_LAYOUT_C, memory);
+    assert_int_equal(kjit_get_tensor(array)->device_type, 1);
+    kjit_release_array(array);
+  }
+  kjit_array_config config;
+  kjit_init_array_config(&config);
+  assert_int_equal(kjit_create_configured_array(&config, &like), KJIT_ERROR_MISUSE);
+  config.device = cpu;
+  config.element = KJIT_F32;
+  config.rank = 1;
+  expect_refused(*state, kjit_create_configured_array(&config, &like), KJIT_ERROR_MISUSE, "the shape of the array is NULL");
+  config.shape = (int64_t[]){ -1 };
+  assert_int_equal(kjit_create_configured_array(&config, &like), KJIT_ERROR_ARGUMENT);
+  config.shape = (int64_t[]){ INT64_MAX };
+  assert_int_equal(kjit_create_configured_array(&config, &like), KJIT_ERROR_ARGUMENT);
+}
+
+static void test_fill(void **state)
+{
+  kjit_array *array = make_counted(cpu_of(*state), KJIT_LAYOUT_C), *view;
+  expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 0, 3, 2 }, { 3, 0, -2 } }, 2, &view));
+  kjit_arg destination = kjit_arg_array(view), value = kjit_arg_f32(-1);
+  expect_ok(*state, kjit_fill(*state, &destination, &value, NULL));
+  EXPECT_ELEMENTS(array, 0, -1, 2, -1, 4, 5, 6, 7, 8, -1, 10, -1);
+}
+
+/* ---- views ---- */
+
+static void test_slices(void **state)
+{
+  kjit_array *array = make_counted(cpu_of(*state), KJIT_LAYOUT_C), *view, *part;
+  expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 1, 3, 1 }, { 3, -1, -1 } }, 2, &view));
+  EXPECT_ELEMENTS(view, 7, 6, 5, 4, 11, 10, 9, 8);
+  kjit_release_array(array); /* the view keeps the memory */
+  expect_ok(*state, kjit_slice_array(view, (kjit_array_slice[]){ { 1, 0, 0 }, { 0, 4, 3 } }, 2, &part));
+  assert_int_equal(kjit_get_tensor(part)->rank, 1);
+  EXPECT_ELEMENTS(part, 11, 8);
+  kjit_release_array(view);
+  EXPECT_ELEMENTS(part, 11, 8);
+  expect_ok(*state, kjit_slice_array(part, (kjit_array_slice[]){ { 1, 1, 1 } }, 1, &view)); /* nothing of it */
+  assert_int_equal(kjit_get_tensor(view)->shape[0], 0);
+  kjit_release_array(view);
+  static const struct {
+    kjit_array_slice slice;
+    const char *message;
+  } wrong[] = {
+    { { 2, 0, 0 }, "dimension 0: position 2 is outside of 0..1" },
+    { { -1, 0, 0 }, "dimension 0: position -1 is outside of 0..1" },
+    { { 0, 3, 1 }, "dimension 0: position 2 is outside of 0..1" },
+    { { 1, -2, -1 }, "dimension 0: position -1 is outside of 0..1" },
+    { { 0, INT64_MAX, INT64_MAX - 1 }, "dimension 0: position 9223372036854775806 is outside of 0..1" },
+    { { 0, INT64_MIN, INT64_MIN }, NULL }, /* one element */
+    { { INT64_MIN, INT64_MAX, 1 }, "dimension 0: position -9223372036854775808 is outside of 0..1" },
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    if (wrong[i].message) expect_refused(*state, kjit_slice_array(part, &wrong[i].slice, 1, &view), KJIT_ERROR_ARGUMENT, wrong[i].message);
+    else expect_ok(*state, kjit_slice_array(part, &wrong[i].slice, 1, &view));
+  }
+  kjit_array_slice two[] = { { 0, 1, 1 }, { 0, 1, 1 } };
+  expect_refused(*state, kjit_slice_array(part, two, 2, &view), KJIT_ERROR_ARGUMENT, "there are 2 slices for 1 dimensions");
+}
+
+static void test_reshape(void **state)
+{
+  kjit_array *array = make_counted(cpu_of(*state), KJIT_LAYOUT_C), *view, *columns, *again;
+  expect_ok(*state, kjit_reshape_array(array, (int64_t[]){ 2, -1, 1, 3 }, 4, &view));
+  assert_int_equal(kjit_get_tensor(view)->shape[1], 2);
+  EXPECT_ELEMENTS(view, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
+  expect_ok(*state, kjit_transpose_array(array, NULL, &columns));
+  EXPECT_ELEMENTS(columns, 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11);
+  expect_ok(*state, kjit_reshape_array(columns, (int64_t[]){ 2, 2, 3 }, 3, &again)); /* only the first dimension is divided */
+  EXPECT_ELEMENTS(again, 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11);
+  expect_refused(*state, kjit_reshape_array(columns, (int64_t[]){ 12 }, 1, &again), KJIT_ERROR_ARGUMENT,
+                 "the elements do not lie so that a view can have this shape: copy them to a contiguous array");
+  expect_refused(*state, kjit_reshape_array(array, (int64_t[]){ 5, -1 }, 2, &again), KJIT_ERROR_ARGUMENT, "an array of 12 elements has no such shape");
+  expect_refused(*state, kjit_reshape_array(array, (int64_t[]){ -1, -1 }, 2, &again), KJIT_ERROR_ARGUMENT,
+                 "extent -1 of dimension 1: one extent may be -1, none less");
+  expect_refused(*state, kjit_transpose_array(array, (uint32_t[]){ 1, 1 }, &again), KJIT_ERROR_ARGUMENT,
+                 "axis 1 of dimension 1: every dimension of the array has to come once");
+  kjit_array *empty, *one;
+  expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 0, 0, 1 } }, 1, &empty));
+  expect_ok(*state, kjit_reshape_array(empty, (int64_t[]){ 7, 0 }, 2, &again));
+  expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 1, 0, 0 }, { 1, 0, 0 } }, 2, &one));
+  expect_ok(*state, kjit_reshape_array(one, (int64_t[]){ 1, 1 }, 2, &again));
+  EXPECT_ELEMENTS(again, 5);
+}
+
+static void test_wrapped(void **state)
+{
+  float data[] = { 1, 2, 3, 4 };
+  int64_t length = 2, stride = 2;
+  kjit_tensor tensor = host_vector(data, &length);
+  tensor.strides = &stride;
+  kjit_array *array;
+  expect_ok(*state, kjit_wrap_tensor(*state, &tensor, &array));
+  EXPECT_ELEMENTS(array, 1, 3);
+  kjit_release_array(array);
+  tensor.device_type = 7;
+  assert_int_equal(kjit_wrap_tensor(*state, &tensor, &array), KJIT_ERROR_ARGUMENT);
+}
+
+/* ---- DLPack ---- */
+
+static int deleted;
+
+static void delete_plain(kjit_managed_tensor *self)
+{
+  (void)self;
+  deleted++;
+}
+
+static void delete_versioned(kjit_managed_tensor_versioned *self)
+{
+  (void)self;
+  deleted++;
+}
+
+static void test_taking(void **state)
+{
+  float data[] = { 1, 2, 3, 4 };
+  int64_t length = 4;
+  kjit_managed_tensor plain = { .tensor = host_vector(data, &length), .deleter = delete_plain };
+  kjit_managed_tensor_versioned versioned = { .major = 1, .minor = 9, .deleter = delete_versioned, .tensor = plain.tensor };
+  kjit_array *array, *view;
+  deleted = 0;
+  expect_ok(*state, kjit_take_dlpack(*state, &plain, NULL, &array));
+  EXPECT_ELEMENTS(array, 1, 2, 3, 4);
+  expect_ok(*state, kjit_slice_array(array, &(kjit_array_slice){ 1, 3, 1 }, 1, &view));
+  kjit_release_array(array);
+  assert_int_equal(deleted, 0);
+  kjit_release_array(view);
+  assert_int_equal(deleted, 1);
+  expect_ok(*state, kjit_take_dlpack_versioned(*state, &versioned, NULL, &array));
+  kjit_release_array(array);
+  assert_int_equal(deleted, 2);
+  versioned.major = 2;
+  expect_refused(*state, kjit_take_dlpack_versioned(*state, &versioned, NULL, &array), KJIT_ERROR_UNSUPPORTED, "the tensor is of DLPack 2.9, kjit knows 1.x");
+  assert_int_equal(deleted, 3); /* taken on failure, too */
+  plain.tensor.bits = 4;
+  assert_int_equal(kjit_take_dlpack(*state, &plain, NULL, &array), KJIT_ERROR_ARGUMENT);
+  assert_int_equal(deleted, 4);
+  plain.tensor.bits = 32;
+  assert_int_equal(kjit_take_dlpack(*state, &plain, NULL, NULL), KJIT_ERROR_MISUSE);
+  assert_int_equal(deleted, 5);
+  assert_int_equal(kjit_take_dlpack(*state, NULL, NULL, &array), KJIT_ERROR_MISUSE);
+  plain.tensor.device_type = 2;
+  plain.tensor.device_id = 9;
+  assert_int_equal(kjit_take_dlpack(*state, &plain, NULL, &array), KJIT_ERROR_NO_DEVICE);
+  assert_int_equal(deleted, 6);
+}
+
+static void test_read_only(void **state)
+{
+  float data[] = { 1, 2, 3, 4 };
+  int64_t length = 4;
+  kjit_managed_tensor_versioned versioned = { .major = 1, .deleter = delete_versioned, .flags = KJIT_DLPACK_READ_ONLY };
+  kjit_managed_tensor *plain;
+  kjit_managed_tensor_versioned *given;
+  kjit_kernel *kernel = kernel_of(parse(*state, add_one), "add_one");
+  for (int place = 0; place < 2; place++) {
+    kjit_array *array, *view;
+    versioned.tensor = host_vector(data, &length);
+    if (place) versioned.tensor.device_type = 2; /* the fake GPU's memory is the host's */
+    expect_ok(*state, kjit_take_dlpack_versioned(*state, &versioned, NULL, &array));
+    expect_ok(*state, kjit_slice_array(array, &(kjit_array_slice){ 1, 3, 1 }, 1, &view));
+    kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_array(view) };
+    for (int i = 0; i < 2; i++)
+      expect_refused(*state, kjit_launch(kernel, NULL, &arguments[i], 1), KJIT_ERROR_ARGUMENT,
+                     "parameter `x`: the kernel writes it, and the array is read-only: its owner has said so");
+    kjit_arg zero = kjit_arg_number(0);
+    expect_refused(*state, kjit_fill(*state, &arguments[0], &zero, NULL), KJIT_ERROR_ARGUMENT,
+                   "the destination is read-only: its owner has said so through DLPack");
+    assert_int_equal(kjit_export_dlpack(array, NULL, &plain), KJIT_ERROR_UNSUPPORTED);
+    expect_ok(*state, kjit_export_dlpack_versioned(array, NULL, &given));
+    assert_true(given->flags & KJIT_DLPACK_READ_ONLY);
+    given->deleter(given);
+    kjit_release_array(view);
+    kjit_release_array(array);
+  }
+}
+
+static void test_giving(void **state)
+{
+  kjit_array *array = make_counted(cpu_of(*state), KJIT_LAYOUT_F), *back;
+  kjit_managed_tensor *plain;
+  kjit_managed_tensor_versioned *versioned, *late;
+  expect_ok(*state, kjit_export_dlpack(array, NULL, &plain));
+  expect_ok(*state, kjit_export_dlpack_versioned(array, NULL, &versioned));
+  expect_ok(*state, kjit_export_dlpack_versioned(array, NULL, &late));
+  assert_int_equal(versioned->major, 1);
+  assert_int_equal(plain->tensor.strides[1], 3);
+  kjit_release_array(array);
+  expect_ok(*state, kjit_take_dlpack(*state, plain, NULL, &back)); /* what was given comes back */
+  EXPECT_ELEMENTS(back, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
+  kjit_release_array(back);
+  versioned->deleter(versioned);
+  kjit_destroy_context(*state);
+  late->deleter(late); /* a consumer that outlives the context */
+  *state = make_gpu_context();
+}
+
+/* The consumer's stream comes after what the array was used for; the owner's, after what kjit has done. */
+static void test_stream_order(void **state)
+{
+  kjit_device *device = gpu(*state, 0);
+  kjit_kernel *kernel = kernel_of(parse(*state, add_one), "add_one");
+  kjit_stream *own, *other, *consumer;
+  char native;
+  expect_ok(*state, kjit_create_stream(device, &own));
+  expect_ok(*state, kjit_create_stream(device, &other));
+  expect_ok(*state, kjit_wrap_stream(device, &native, &consumer));
+  kjit_array *array = make_vector(device, 100, own);
+  kjit_arg argument = kjit_arg_array(array);
+  expect_ok(*state, kjit_launch(kernel, &(kjit_launch_config){ .stream = other }, &argument, 1));
+  kjit_managed_tensor_versioned *given;
+  expect_ok(*state, kjit_export_dlpack_versioned(array, consumer, &given));
+  assert_int_equal(cuda.orders, 2);
+  assert_ptr_equal(cuda.ordered[0][0], kjit_get_native_stream(own));
+  assert_ptr_equal(cuda.ordered[1][0], kjit_get_native_stream(other));
+  assert_ptr_equal(cuda.ordered[0][1], &native);
+  assert_ptr_equal(cuda.ordered[1][1], &native);
+  given->deleter(given);
+  cuda.orders = 0;
+  kjit_release_array(array); /* its own stream waits for both */
+  assert_int_equal(cuda.orders, 2);
+  kjit_managed_tensor managed = { .deleter = delete_plain };
+  float data[100];
+  int64_t length = 100;
+  managed.tensor = host_vector(data, &length);
+  managed.tensor.device_type = 2;
+  expect_ok(*state, kjit_take_dlpack(*state, &managed, own, &array));
+  argument = kjit_arg_array(array);
+  expect_ok(*state, kjit_launch(kernel, &(kjit_launch_config){ .stream = other }, &argument, 1));
+  cuda.orders = deleted = 0;
+  kjit_release_array(array);
+  assert_int_equal(deleted, 1);
+  assert_int_equal(cuda.orders, 1);
+  assert_ptr_equal(cuda.ordered[0][0], kjit_get_native_stream(other));
+  assert_ptr_equal(cuda.ordered[0][1], kjit_get_native_stream(own));
+  kjit_destroy_stream(own);
+  kjit_destroy_stream(other);
+  kjit_destroy_stream(consumer);
+}
+
+/* ---- other processes ---- */
+
+/* The child's exit status: 0 where everything was as it should be. */
+static int wait_for(pid_t child)
+{
+  int status = 0;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + status;
+}
+
+static int use_imported(const kjit_array_handle *handle)
+{
+  kjit_array *array;
+  float values[6];
+  kjit_context *context = make_fake_context();
+  if (kjit_import_array(context, handle, &array) != KJIT_OK) return 1;
+  if (kjit_get_tensor(array)->rank != 2 || kjit_get_tensor(array)->shape[0] != 3) return 2;
+  if (kjit_copy_to_host(array, values, sizeof values, NULL) != KJIT_OK || values[5] != 11) return 3;
+  kjit_arg destination = kjit_arg_array(array), value = kjit_arg_number(-7);
+  if (kjit_fill(context, &destination, &value, NULL) != KJIT_OK) return 4;
+  kjit_release_array(array);
+  kjit_destroy_context(context);
+  return 0;
+}
+
+static void test_shared_memory(void **state)
+{
+  kjit_device *cpu = cpu_of(*state);
+  kjit_array *array = make_matrix(cpu, KJIT_LAYOUT_C, KJIT_MEMORY_SHARED), *view, *again, *plain = make_counted(cpu, KJIT_LAYOUT_C);
+  float values[12];
+  kjit_array_handle handle;
+  for (int i = 0; i < 12; i++) values[i] = (float)i;
+  expect_ok(*state, kjit_copy_from_host(array, values, sizeof values, NULL));
+  expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 0, 3, 1 }, { 1, 4, 2 } }, 2, &view));
+  expect_ok(*state, kjit_export_array(view, &handle));
+  fflush(NULL);
+  pid_t child = fork();
+  if (!child) _exit(use_imported(&handle));
+  assert_int_equal(wait_for(child), 0);
+  EXPECT_ELEMENTS(array, 0, -7, 2, -7, 4, -7, 6, -7, 8, -7, 10, -7);
+  expect_refused(*state, kjit_import_array(*state, &handle, &again), KJIT_ERROR_ARGUMENT, "the array is of this process: use it as it is");
+  expect_refused(*state, kjit_export_array(plain, &handle), KJIT_ERROR_UNSUPPORTED,
+                 "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported: another process cannot see other memory");
+}
+
+/* Handles come from outside: whatever bytes they have, nothing but an error or a mapping of what they name comes of them. */
+static void test_damaged_handles(void **state)
+{
+  kjit_array *array = make_matrix(cpu_of(*state), KJIT_LAYOUT_C, KJIT_MEMORY_SHARED), *imported;
+  kjit_array_handle handle, damaged;
+  expect_ok(*state, kjit_export_array(array, &handle));
+  uint64_t seed = 1;
+  for (int i = 0; i < 20000; i++) {
+    damaged = handle;
+    for (int k = 0; k <= i % 3; k++) {
+      seed = seed * 6364136223846793005u + 1442695040888963407u;
+      damaged.bytes[(seed >> 33) % 280] ^= (unsigned char)(1u << (seed >> 60 & 7));
+    }
+    if (kjit_import_array(*state, &damaged, &imported) == KJIT_OK) kjit_release_array(imported);
+  }
+}
+
+static void test_gpu_handles(void **state)
+{
+  enum { PROCESS_AT = 152 };
+  kjit_device *device = gpu(*state, 0);
+  kjit_array *array = make_vector(device, 100, NULL), *view, *imported, *pinned;
+  kjit_array_handle handle;
+  memset(address_of(array), 0, 400);
+  ((float *)address_of(array))[10] = 42;
+  expect_ok(*state, kjit_slice_array(array, &(kjit_array_slice){ 10, 20, 1 }, 1, &view));
+  expect_ok(*state, kjit_export_array(view, &handle));
+  handle.bytes[PROCESS_AT] ^= 1; /* of another process, as it were */
+  expect_ok(*state, kjit_import_array(*state, &handle, &imported));
+  assert_ptr_equal(kjit_get_array_device(imported), device);
+  EXPECT_ELEMENTS(imported, 42, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+  assert_int_equal(cuda.opened, 1);
+  kjit_release_array(imported);
+  assert_int_equal(cuda.opened, 0);
+  kjit_array_config config = { .size_bytes = sizeof config, .device = device, .element = KJIT_F32, .layout = KJIT_LAYOUT_C, .memory = KJIT_MEMORY_PINNED };
+  expect_ok(*state, kjit_create_configured_array(&config, &pinned));
+  assert_int_equal(kjit_export_array(pinned, &handle), KJIT_ERROR_UNSUPPORTED);
+}
+
+/* ---- fork ---- */
+
+static void run_on_cpu(const void *parameters, const kj_cpu_grid *grid, uint64_t first, uint64_t last, void *scratch)
+{
+  (void)grid, (void)scratch;
+  if (first == 0 && last) run_add_one(parameters);
+}
+
+typedef struct everything {
+  kjit_context *context;
+  kjit_device *device;
+  kjit_module *module;
+  kjit_kernel *kernel;
+  kjit_array *array;
+  kjit_stream *stream;
+  kjit_event *event;
+  kjit_prepared *prepared;
+} everything;
+
+/* Every kind of call on what the parent has made; the index of the first that is not refused, 0: all are. */
+static int use_after_fork(everything *e)
+{
+  kjit_arg argument = kjit_arg_array(e->array), number = kjit_arg_number(1);
+  kjit_device *device;
+  kjit_array *array;
+  kjit_stream *stream;
+  kjit_event *event;
+  kjit_prepared *prepared;
+  kjit_graph *graph;
+  kjit_managed_tensor *managed;
+  kjit_array_handle handle;
+  kjit_specialization *specialization;
+  kjit_module *module;
+  kjit_kernel *kernel;
+  void *blob;
+  size_t blob_bytes;
+  int64_t length = 1;
+  float data[4096] = { 0 };
+  const kjit_status results[] = {
+    kjit_launch(e->kernel, NULL, &argument, 1),
+    kjit_prepare_launch(e->kernel, NULL, &argument, 1, &prepared),
+    kjit_run_prepared(e->prepared, NULL),
+    kjit_specialize(e->kernel, e->device, "f32[:] C", &specialization),
+    kjit_parse_module(e->context, "x.kir", "", 0, &module),
+    kjit_get_kernel(e->module, "add_one", &kernel),
+    kjit_export_code(e->module, &blob, &blob_bytes),
+    kjit_import_code(e->context, data, sizeof data),
+    kjit_get_device(e->context, KJIT_DEVICE_CPU, 0, &device),
+    kjit_synchronize_device(e->device),
+    kjit_reset_device(e->device),
+    kjit_create_array(e->device, KJIT_F32, &length, 1, &array),
+    kjit_create_array_like(e->array, &array),
+    kjit_create_array_from(e->device, kjit_get_tensor(e->array), NULL, &array),
+    kjit_slice_array(e->array, NULL, 0, &array),
+    kjit_reshape_array(e->array, &length, 1, &array),
+    kjit_transpose_array(e->array, NULL, &array),
+    kjit_wrap_tensor(e->context, kjit_get_tensor(e->array), &array),
+    kjit_copy(e->context, &argument, &argument, NULL),
+    kjit_copy_async(e->context, &argument, &argument, NULL),
+    kjit_copy_to_host(e->array, data, sizeof data, NULL),
+    kjit_fill(e->context, &argument, &number, NULL),
+    kjit_export_dlpack(e->array, NULL, &managed),
+    kjit_export_array(e->array, &handle),
+    kjit_create_stream(e->device, &stream),
+    kjit_get_default_stream(e->device, &stream),
+    kjit_synchronize_stream(e->stream),
+    kjit_query_stream(e->stream),
+    kjit_begin_capture(e->stream),
+    kjit_end_capture(e->stream, &graph),
+    kjit_create_event(e->device, &event),
+    kjit_record_event(e->event, e->stream),
+    kjit_synchronize_event(e->event),
+    kjit_wait_event(e->stream, e->event),
+    kjit_query_event(e->event),
+    kjit_start_profiler(e->device),
+    kjit_pin_memory(e->device, data, sizeof data),
+  };
+  for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+    if (results[i] != KJIT_ERROR_FORKED) return (int)i + 1;
+  return 0;
+}
+
+static int be_child(everything *e)
+{
+  int failed = use_after_fork(e);
+  if (failed) return failed;
+  const kjit_diagnostic *diagnostic = kjit_get_diagnostic(e->context, 0);
+  char *text = kjit_copy_diagnostics_text(e->context);
+  if (!diagnostic || diagnostic->status != KJIT_ERROR_FORKED || !text || !strstr(text, "make a context in this process")) return 90;
+  free(text);
+  kjit_release_array(e->array); /* nothing, and nothing that waits */
+  kjit_release_module(e->module);
+  kjit_destroy_prepared(e->prepared);
+  kjit_destroy_stream(e->stream);
+  kjit_destroy_event(e->event);
+  kjit_destroy_context(e->context);
+  /* A context of the child's own works. */
+  kjit_context *context = make_fake_context();
+  fake.kernel = run_on_cpu;
+  float data[4096] = { 0 };
+  int64_t length = 4096;
+  kjit_tensor tensor = host_vector(data, &length);
+  kjit_arg argument = kjit_arg_tensor(&tensor);
+  kjit_device *cpu;
+  if (kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu) != KJIT_OK) return 91;
+  if (kjit_launch(kernel_of(parse(context, add_one), "add_one"), &(kjit_launch_config){ .device = cpu }, &argument, 1) != KJIT_OK) return 92;
+  if (data[4095] != 1) return 93;
+  kjit_destroy_context(context);
+  return 0;
+}
+
+static void check_fork(kjit_context *context, kjit_device *device)
+{
+  everything e = { .context = context, .device = device };
+  fake.kernel = run_on_cpu;
+  cuda.kernel = run_add_one;
+  e.module = parse(context, add_one);
+  e.kernel = kernel_of(e.module, "add_one");
+  e.array = make_vector(device, 1024, NULL);
+  expect_ok(context, kjit_create_stream(device, &e.stream));
+  expect_ok(context, kjit_create_event(device, &e.event));
+  kjit_arg argument = kjit_arg_array(e.array);
+  expect_ok(context, kjit_prepare_launch(e.kernel, NULL, &argument, 1, &e.prepared));
+  expect_ok(context, kjit_run_prepared(e.prepared, NULL)); /* OpenMP's threads are there */
+  fflush(NULL);
+  pid_t child = fork();
+  if (!child) _exit(be_child(&e));
+  assert_int_equal(wait_for(child), 0);
+  expect_ok(context, kjit_run_prepared(e.prepared, NULL)); /* the parent goes on */
+  kjit_destroy_prepared(e.prepared);
+  kjit_destroy_stream(e.stream);
+  kjit_destroy_event(e.event);
+  kjit_release_array(e.array);
+}
+
+/* What the driver says in a child whose parent has used it. */
+static void test_driver_in_child(void **state)
+{
+  (void)state;
+  kj_diagnostics diagnostics = { 0 };
+  kjit_context *context = make_fake_context();
+  cuda = (fake_driver){ .devices = 1, .fail_at = 1, .fail_with = 3 };
+  assert_int_equal(kj_use_driver(context, find_fake, NULL, &diagnostics), KJIT_ERROR_FORKED);
+  assert_string_equal(diagnostics.items[0].message, "the CUDA driver was in use when this process was forked: a child cannot use it (cuInit gives 3)");
+  kj_free_diagnostics(&diagnostics);
+  kjit_destroy_context(context);
+}
+
+static void test_fork(void **state) { check_fork(*state, cpu_of(*state)); }
+static void test_fork_with_gpu(void **state) { check_fork(*state, gpu(*state, 0)); }
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_gpus, tear_down_gpus)
+  const struct CMUnitTest tests[] = {
+    TEST(test_making),          TEST(test_fill),        TEST(test_slices), TEST(test_reshape),       TEST(test_wrapped),
+    TEST(test_taking),          TEST(test_read_only),   TEST(test_giving), TEST(test_stream_order),  TEST(test_shared_memory),
+    TEST(test_damaged_handles), TEST(test_gpu_handles), TEST(test_fork),   TEST(test_fork_with_gpu), cmocka_unit_test(test_driver_in_child),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+/* What extern funcs and recursion ask of a driver: PTX of the host is linked, once and only where it is called; the stack grows and does not shrink. And
+ * what binding takes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "dispatch/dispatch.h"
+#include "fake_compiler.h"
+#include "fake_cuda.h"
+
+static int set_up(void **state)
+{
+  kj_diagnostics diagnostics = { 0 };
+  cuda = (fake_driver){ .devices = 1, .stack_bytes = 1024 };
+  fake_delete_all();
+  kjit_context *context = make_fake_context();
+  cuda.current = NULL;
+  kjit_status status = kj_use_driver(context, find_fake, NULL, &diagnostics);
+  kj_free_diagnostics(&diagnostics);
+  *state = context;
+  return status == KJIT_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+  kjit_destroy_context(*state);
+  assert_int_equal(cuda.modules, 0);
+  assert_int_equal(cuda.links, 0);
+  return 0;
+}
+
+static const char text[] = "extern func step(x: f32) -> f32\n"
+                           "extern func other(x: f32) -> f32\n"
+                           "kernel k(x: f32) @block(1) @grid(1) { let y = step(x) }\n";
+static const char ptx[] = "// of nvcc\n/* a\n comment */ .version 7.8\n.target sm_80\n.visible .func (.param .b32 r) step(.param .b32 x) { ret; }\n";
+
+static kjit_module *open_module(kjit_context *context)
+{
+  kjit_module *module = NULL;
+  assert_int_equal(kjit_parse_module(context, "test", text, strlen(text), &module), KJIT_OK);
+  return module;
+}
+
+static kjit_module *bind(kjit_module *module, const char *name, const char *code, size_t size_bytes)
+{
+  kjit_module *bound = NULL;
+  assert_int_equal(kjit_bind_extern(module, name, NULL, code, size_bytes, &bound), KJIT_OK);
+  kjit_release_module(module);
+  return bound;
+}
+
+static kjit_status launch(kjit_context *context, kjit_module *module)
+{
+  kjit_kernel *kernel = NULL;
+  kjit_device *gpu = NULL;
+  kjit_arg x = kjit_arg_f32(1);
+  assert_int_equal(kjit_get_kernel(module, "k", &kernel), KJIT_OK);
+  assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CUDA, 0, &gpu), KJIT_OK);
+  kjit_launch_config config = { .device = gpu };
+  return kjit_launch(kernel, &config, &x, 1);
+}
+
+static void test_link(void **state)
+{
+  fake.text = ".version 7.8\n.extern .func step;\n.entry k { call step; }\n";
+  kjit_module *module = bind(bind(open_module(*state), "step", ptx, strlen(ptx)), "other", ptx, sizeof ptx); /* the 0 byte counted or not: the same code */
+  assert_int_equal(launch(*state, module), KJIT_OK);
+  assert_int_equal(cuda.inputs, 2);
+  assert_int_equal(launch(*state, module), KJIT_OK);
+  assert_int_equal(cuda.inputs, 2);
+  kjit_release_module(module);
+}
+
+static void test_uncalled(void **state)
+{
+  fake.text = ".version 7.8\n.entry k { call step_; call a_step; call step2; }\n";
+  kjit_module *module = bind(open_module(*state), "step", ptx, strlen(ptx));
+  assert_int_equal(launch(*state, module), KJIT_OK);
+  assert_int_equal(cuda.inputs, 1);
+  kjit_release_module(module);
+}
+
+static void test_refused(void **state)
+{
+  fake.text = ".version 7.8\n.extern .func step;\n";
+  kjit_module *module = bind(open_module(*state), "step", ptx, strlen(ptx));
+  cuda.refuse_ptx = true;
+  kjit_status status = launch(*state, module);
+  assert_true(status != KJIT_OK);
+  assert_non_null(strstr(last_message(*state), "cuLinkAddData"));
+  cuda.refuse_ptx = false;
+  assert_int_equal(launch(*state, module), KJIT_OK);
+  kjit_release_module(module);
+}
+
+static void test_stack(void **state)
+{
+  kjit_module *module = open_module(*state), *again = open_module(*state);
+  fake.text = NULL;
+  assert_int_equal(launch(*state, module), KJIT_OK);
+  assert_int_equal(cuda.limits_set, 0);
+  kjit_release_module(module);
+  fake.stack_bytes = 8192;
+  assert_int_equal(launch(*state, again), KJIT_OK);
+  assert_int_equal(cuda.stack_bytes, 8192);
+  module = open_module(*state);
+  cuda.stack_bytes = 65536; /* the host wants more */
+  assert_int_equal(launch(*state, module), KJIT_OK);
+  assert_int_equal(cuda.stack_bytes, 65536);
+  assert_int_equal(cuda.limits_set, 1);
+  fake.stack_bytes = 0;
+  kjit_release_module(module);
+  kjit_release_module(again);
+}
+
+static void test_kinds(void **state)
+{
+  static const struct {
+    const char *code;
+    size_t size_bytes;
+    kj_code_kind kind;
+  } cases[] = {
+    { ptx, sizeof ptx - 1, KJ_CODE_PTX },
+    { "BC\xC0\xDE....", 8, KJ_CODE_BITCODE },
+    { "\xDE\xC0\x17\x0B....", 8, KJ_CODE_BITCODE },
+    { "; a comment\n\ntarget triple = \"nvptx64\"\n", 39, KJ_CODE_LLVM_TEXT },
+    { "define float @f() { ret float 0.0 }", 35, KJ_CODE_LLVM_TEXT },
+    { "%t = type { i32 }\n", 18, KJ_CODE_LLVM_TEXT },
+    { "\x7f"
+      "ELF....",
+      8, KJ_CODE_NONE },
+    { "// only a comment", 17, KJ_CODE_NONE },
+    { "/* no end", 9, KJ_CODE_NONE },
+    { "/*/ .version 7.8\n", 17, KJ_CODE_NONE },
+    { ".version", 8, KJ_CODE_NONE },
+    { ".version 7.8\n\0.target", 21, KJ_CODE_NONE },
+    { "", 0, KJ_CODE_NONE },
+  };
+  kjit_module *module = open_module(*state);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    kjit_module *bound = NULL;
+    kjit_status status = kjit_bind_extern(module, "step", NULL, cases[i].code, cases[i].size_bytes, &bound);
+    assert_int_equal(status, cases[i].kind == KJ_CODE_NONE ? KJIT_ERROR_SYNTAX : KJIT_OK);
+    if (bound) assert_int_equal(kj_find_decl(bound, "step")->function->bound->kind, cases[i].kind);
+    kjit_release_module(bound);
+  }
+  kjit_release_module(module);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+  const struct CMUnitTest tests[] = { TEST(test_link), TEST(test_uncalled), TEST(test_refused), TEST(test_stack), TEST(test_kinds) };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,527 @@
+/* Launch configuration on a GPU: blocks by occupancy, cooperative and cluster launches, priorities, programmatic launches, what is refused and in which words, queries; and blobs. The
+ * driver is the fake one: multiprocessors of 2048 threads and 65536 registers. */
+#include "kj_test.h"
+
+#include <kjit/code.h>
+#include <stdio.h>
+
+#include "dispatch/plan.h"
+#include "fake_compiler.h"
+#include "fake_cuda.h"
+
+static kjit_context *make_context(void)
+{
+  kj_diagnostics diagnostics = { 0 };
+  kjit_context *context = make_fake_context();
+  cuda.current = NULL;
+  if (kj_use_driver(context, find_fake, NULL, &diagnostics) != KJIT_OK) abort();
+  return context;
+}
+
+static int set_up(void **state)
+{
+  cuda = (fake_driver){ .devices = 1 };
+  *state = make_context();
+  fake.has_tight_plans = true;
+  return 0;
+}
+
+static int tear_down(void **state)
+{
+  kjit_destroy_context(*state);
+  assert_int_equal(cuda.modules, 0);
+  fake_delete_all();
+  return 0;
+}
+
+static kjit_device *gpu(kjit_context *context)
+{
+  kjit_device *device = NULL;
+  assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CUDA, 0, &device), KJIT_OK);
+  return device;
+}
+
+static void expect_ok(kjit_context *context, kjit_status status)
+{
+  if (status != KJIT_OK) print_error("%s\n", last_message(context));
+  assert_int_equal(status, KJIT_OK);
+}
+
+_Alignas(256) static float data[4096];
+static int64_t length[] = { 1000000 };
+
+static kjit_tensor vector(void) { return (kjit_tensor){ .data = data, .device_type = 2, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length }; }
+
+static const char source[] = "kernel fill(r) { for i in grid_range(len(r)) { r[i] = 1 } }\n"
+                             "kernel set(r) { r[threadIdx.x] = 1 }\n"
+                             "kernel bounded(r) @launch_bounds(128) { for i in grid_range(len(r)) { r[i] = 1 } }\n";
+
+static kjit_status launch(kjit_context *context, kjit_kernel *kernel, kjit_launch_config config)
+{
+  kjit_tensor r = vector();
+  kjit_arg argument = kjit_arg_tensor(&r);
+  config.device = gpu(context);
+  return kjit_launch(kernel, &config, &argument, 1);
+}
+
+static void expect_refused(kjit_context *context, kjit_kernel *kernel, kjit_launch_config config, const char *message)
+{
+  int launches = cuda.launches;
+  assert_int_equal(launch(context, kernel, config), KJIT_ERROR_LAUNCH);
+  assert_string_equal(last_message(context), message);
+  assert_int_equal(cuda.launches, launches);
+}
+
+/* ---- by occupancy ---- */
+
+static void test_threads(void **state)
+{
+  kjit_module *module = parse(*state, source);
+  kjit_kernel *kernel = kernel_of(module, "set");
+  kjit_launch_config config = { .threads = 1000000 };
+  expect_ok(*state, launch(*state, kernel, config));
+  assert_int_equal(cuda.block[0], 256); /* 32 registers: 8 blocks of 256 are all 2048 threads */
+  assert_int_equal(cuda.grid[0], 3907);
+  int calls = cuda.calls;
+  expect_ok(*state, launch(*state, kernel, config));
+  assert_int_equal(cuda.calls - calls, 1); /* the calculator is asked once */
+  config.dynamic_shared_bytes = 100000;    /* two blocks at most: the larger the better, and the kernel takes 512 threads */
+  expect_ok(*state, launch(*state, kernel, config));
+  assert_int_equal(cuda.block[0], 512);
+  assert_int_equal(cuda.grid[0], 1954);
+  config = (kjit_launch_config){ .threads = 1000, .block = { 96 } };
+  expect_ok(*state, launch(*state, kernel, config));
+  assert_int_equal(cuda.block[0], 96);
+  assert_int_equal(cuda.grid[0], 11);
+  config = (kjit_launch_config){ .threads = 1000 };
+  expect_ok(*state, launch(*state, kernel_of(module, "bounded"), config));
+  assert_int_equal(cuda.block[0], 128);
+}
+
+/* 100 registers a thread: 640 of them fit as 5 blocks of 128, 512 as two of 256. */
+static void test_registers(void **state)
+{
+  cuda.registers = 100;
+  expect_ok(*state, launch(*state, kernel_of(parse(*state, source), "set"), (kjit_launch_config){ .threads = 1000 }));
+  assert_int_equal(cuda.block[0], 128);
+  assert_int_equal(cuda.grid[0], 8);
+}
+
+/* A grid_range whose kernel has no room for the usual block gets a smaller one. */
+static void test_small_blocks(void **state)
+{
+  cuda.registers = 400;
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "fill");
+  expect_ok(*state, launch(*state, kernel, (kjit_launch_config){ 0 }));
+  assert_int_equal(cuda.block[0], 32); /* five of them are more than one of 128 */
+  assert_int_equal(cuda.grid[0], 31250);
+  expect_refused(*state, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 256 } },
+                 "kernel `fill`: the launch has 256 threads a block, its use of registers (400 a thread) allows 160");
+}
+
+/* ---- attributes of a launch ---- */
+
+static void test_cooperative(void **state)
+{
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
+  expect_ok(*state, launch(*state, kernel, (kjit_launch_config){ .grid = { 80 }, .block = { 256 }, .flags = KJIT_LAUNCH_COOPERATIVE }));
+  assert_int_equal(cuda.extended, 1);
+  assert_int_equal(cuda.attribute_count, 1);
+  assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_COOPERATIVE].value.number, 1);
+  expect_refused(
+    *state, kernel, (kjit_launch_config){ .grid = { 81 }, .block = { 256 }, .flags = KJIT_LAUNCH_COOPERATIVE },
+    "kernel `set`: all blocks of a cooperative launch are resident at once: the launch has 81 blocks, cuda:0 holds 80 (10 multiprocessors with 8 each, of 256 "
+    "threads with 32 registers a thread and 1000 bytes of shared memory a block)");
+  expect_ok(*state, launch(*state, kernel, (kjit_launch_config){ .grid = { 81 }, .block = { 256 } }));
+  assert_int_equal(cuda.extended, 1);
+}
+
+/* Code that synchronizes its grid is launched so by itself; a grid that is chosen for it fits. */
+static void test_cooperative_code(void **state)
+{
+  fake.is_cooperative = true;
+  kjit_module *module = parse(*state, source);
+  expect_ok(*state, launch(*state, kernel_of(module, "fill"), (kjit_launch_config){ 0 }));
+  assert_int_equal(cuda.grid[0], 80);
+  assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_COOPERATIVE].value.number, 1);
+  assert_int_equal(launch(*state, kernel_of(module, "set"), (kjit_launch_config){ .grid = { 1000 }, .block = { 32 } }), KJIT_ERROR_LAUNCH);
+}
+
+static void test_clusters(void **state)
+{
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
+  expect_ok(*state, launch(*state, kernel, (kjit_launch_config){ .grid = { 8, 2 }, .block = { 32 }, .cluster = { 4, 2 } }));
+  assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[0], 4);
+  assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[1], 2);
+  assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[2], 1);
+  expect_refused(*state, kernel, (kjit_launch_config){ .grid = { 9 }, .block = { 32 }, .cluster = { 4 } },
+                 "kernel `set`: the grid of 9 x 1 x 1 blocks is no multiple of the cluster of 4 x 1 x 1 blocks");
+  expect_refused(*state, kernel, (kjit_launch_config){ .grid = { 32 }, .block = { 32 }, .cluster = { 32 } },
+                 "kernel `set`: the launch has clusters of 32 blocks, a device allows 16");
+  expect_ok(*state, launch(*state, kernel, (kjit_launch_config){ .threads = 1000, .block = { 32 }, .cluster = { 4 } }));
+  assert_int_equal(cuda.grid[0], 32); /* as many as asked for are at least there */
+}
+
+static void test_cluster_of_kernel(void **state)
+{
+  fake.cluster[0] = 2;
+  fake.cluster[1] = fake.cluster[2] = 1;
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
+  expect_ok(*state, launch(*state, kernel, (kjit_launch_config){ .grid = { 4 }, .block = { 32 } }));
+  assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[0], 2);
+  expect_refused(*state, kernel, (kjit_launch_config){ .grid = { 4 }, .block = { 32 }, .cluster = { 4 } },
+                 "kernel `set`: @cluster is 2 x 1 x 1, the launch gives a cluster of 4 x 1 x 1");
+}
+
+static void test_priority_and_programmatic(void **state)
+{
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
+  kjit_launch_config config = { .grid = { 1 }, .block = { 32 }, .priority = -3 };
+  expect_ok(*state, launch(*state, kernel, config));
+  assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_PRIORITY].value.number, -3);
+  assert_false(fake.signature.is_programmatic);
+  config = (kjit_launch_config){ .grid = { 1 }, .block = { 32 }, .flags = KJIT_LAUNCH_PROGRAMMATIC };
+  expect_ok(*state, launch(*state, kernel, config));
+  assert_true(fake.signature.is_programmatic); /* other code: it waits by itself */
+  assert_int_equal(fake.compilations, 2);
+  for (int i = 0; i < 2; i++) {
+    expect_ok(*state, launch(*state, kernel, config));
+    assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_PROGRAMMATIC].value.number, 1);
+  }
+  int extended = cuda.extended;
+  config.flags = 0;
+  expect_ok(*state, launch(*state, kernel, config)); /* the plain code again */
+  assert_int_equal(cuda.extended, extended);
+  assert_int_equal(fake.compilations, 2);
+}
+
+/* ---- memory ---- */
+
+static void test_dynamic_shared(void **state)
+{
+  fake.uses_dynamic_shared = true;
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
+  kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
+  expect_refused(*state, kernel, config,
+                 "kernel `set`: its shared array without an extent takes the launch's dynamic shared memory: the launch gives 0 bytes, one element takes 4");
+  config.dynamic_shared_bytes = 100000; /* more than the 48 KiB that need no leave */
+  expect_ok(*state, launch(*state, kernel, config));
+  assert_int_equal(cuda.shared_bytes, 100000);
+  config.dynamic_shared_bytes = 3;
+  assert_int_equal(launch(*state, kernel, config), KJIT_ERROR_LAUNCH); /* on the short way too */
+}
+
+/* ---- the shortest way and the others: what changes between launches ---- */
+
+static void test_changing_launches(void **state)
+{
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "fill");
+  kjit_tensor r = vector();
+  kjit_arg argument = kjit_arg_tensor(&r);
+  kjit_launch_config config = { .device = gpu(*state) };
+  int64_t lengths[] = { 1000, 256, 257, 0, 5000, 1 };
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+    for (int again = 0; again < 2; again++) {
+      int launches = cuda.launches;
+      r.shape = &lengths[i];
+      expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
+      assert_int_equal(cuda.launches - launches, lengths[i] != 0);
+      if (!lengths[i]) continue;
+      uint64_t address;
+      int32_t extent;
+      memcpy(&address, cuda.parameters, 8);
+      memcpy(&extent, cuda.parameters + 8, 4);
+      assert_true(address == (uint64_t)(uintptr_t)data);
+      assert_int_equal(extent, lengths[i]);
+      assert_int_equal(cuda.grid[0], (lengths[i] + 255) / 256);
+    }
+  int compilations = fake.compilations;
+  r.byte_offset = 4; /* no longer aligned: other code */
+  expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
+  assert_int_equal(fake.compilations, compilations + 1);
+  r.byte_offset = 2;
+  assert_int_equal(kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_ARGUMENT);
+  r.byte_offset = 0;
+  r.data = NULL;
+  assert_int_equal(kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_ARGUMENT);
+  r.data = data;
+  r.shape = NULL;
+  assert_int_equal(kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_ARGUMENT);
+  argument.value.tensor = NULL;
+  assert_int_equal(kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_ARGUMENT);
+}
+
+/* ---- random launches: whichever way a launch goes, it passes the same parameters and runs code that relies on nothing that does not hold ---- */
+
+static const char random_source[] = "kernel mix(r, s, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * x[i, 0] + y[0, 0]\n    s[i] = r[i] }\n}\n";
+
+static uint32_t random_state = 12345;
+static uint32_t draw(uint32_t below)
+{
+  random_state = random_state * 1664525u + 1013904223u;
+  return (random_state >> 8) % below;
+}
+
+typedef struct drawn {
+  kjit_tensor tensors[4];
+  int64_t shapes[4][2], strides[4][2];
+  kjit_arg arguments[5];
+} drawn;
+
+/* Often what it was before, so that the short ways are taken; else something else about one of them. */
+static void draw_arguments(drawn *d)
+{
+  for (int i = 0; i < 4; i++) {
+    uint32_t rank = i < 2 ? 1 : 2, kind = draw(8);
+    d->shapes[i][0] = (int64_t[]){ 16, 16, 32, 5 }[draw(4)];
+    d->shapes[i][1] = (int64_t[]){ 8, 8, 3 }[draw(3)];
+    d->strides[i][0] = rank == 1 ? 1 : d->shapes[i][1] + (kind == 1);
+    d->strides[i][1] = 1;
+    if (kind == 2 && rank == 2) d->strides[i][0] = 1, d->strides[i][1] = d->shapes[i][0];
+    size_t at = (size_t)i * 512 + (draw(4) ? 0 : draw(2) ? 1 : 4); /* elements */
+    if (draw(6) == 0) at = draw(4) * 512;                          /* where another one lies */
+    d->tensors[i] = (kjit_tensor){ .data = data + at, .device_type = 2, .rank = (int32_t)rank, .code = 2, .bits = 32, .lanes = 1, .shape = d->shapes[i] };
+    if (kind == 1 || kind == 2 || kind == 3) d->tensors[i].strides = d->strides[i];
+  }
+  d->arguments[0] = kjit_arg_tensor(&d->tensors[0]);
+  d->arguments[1] = kjit_arg_tensor(&d->tensors[1]);
+  d->arguments[2] = draw(4) ? kjit_arg_f32((float)draw(100)) : draw(2) ? kjit_arg_f64(draw(100)) : kjit_arg_number(draw(100));
+  d->arguments[3] = kjit_arg_tensor(&d->tensors[2]);
+  d->arguments[4] = kjit_arg_tensor(&d->tensors[3]);
+}
+
+/* "aligned16(r, x) disjoint(r, x)": whether every fact of one text is among those of the other. */
+static bool has_fact(const char *facts, const char *name, size_t name_length, const char *operand, size_t operand_length)
+{
+  for (const char *at = facts; (at = strstr(at, name)); at += name_length) {
+    bool is_whole = (at == facts || at[-1] == ' ') && (at[name_length] == '(' || at[name_length] == ' ' || !at[name_length]);
+    const char *end = is_whole && at[name_length] == '(' ? strchr(at, ')') : NULL;
+    if (is_whole && !operand) return true;
+    for (const char *o = at + name_length + 1; end && o < end; o++)
+      if ((o[-1] == '(' || o[-1] == ' ') && !strncmp(o, operand, operand_length) && (o[operand_length] == ',' || o[operand_length] == ')')) return true;
+  }
+  return false;
+}
+
+static void expect_facts_hold(const char *relied_on, const char *hold)
+{
+  for (const char *at = relied_on; *at; at += strspn(at, " ")) {
+    char name[64];
+    size_t length = strcspn(at, " (");
+    snprintf(name, sizeof name, "%.*s", (int)length, at);
+    const char *operands = at[length] == '(' ? at + length + 1 : NULL, *end = operands ? strchr(operands, ')') : at + length;
+    bool holds = true;
+    if (!operands) holds = has_fact(hold, name, length, NULL, 0);
+    else if (strstr(name, "aligned16"))
+      for (const char *o = operands; o < end; o += strcspn(o, ",)") + (o[strcspn(o, ",)")] == ',' ? 2 : 1))
+        holds = holds && has_fact(hold, name, length, o, strcspn(o, ",)"));
+    else {
+      char whole[128];
+      snprintf(whole, sizeof whole, "%.*s", (int)(end + 1 - at), at);
+      holds = strstr(hold, whole) != NULL;
+    }
+    if (!holds) print_error("`%s` relies on %s, and what holds is `%s`\n", relied_on, name, hold);
+    assert_true(holds);
+    at = operands ? end + 1 : end;
+  }
+}
+
+static const kjit_specialization *launched_since(kjit_kernel *kernel, uint64_t *counts, size_t most)
+{
+  kjit_specialization *found = NULL, *one;
+  for (size_t i = 0; i < most && (one = kjit_get_specialization(kernel, i)); i++) {
+    uint64_t launches = kj_count_launches(one);
+    if (launches != counts[i]) found = one;
+    counts[i] = launches;
+  }
+  return found;
+}
+
+static void test_random_launches(void **state)
+{
+  enum { TIMES = 3000, MOST = 4096 };
+  static uint64_t counts[MOST], fresh_counts[MOST];
+  char parameters[sizeof cuda.parameters];
+  uint32_t direct = 0;
+  kjit_kernel *kernel = kernel_of(parse(*state, random_source), "mix");
+  kjit_launch_config config = { .device = gpu(*state) };
+  memset(counts, 0, sizeof counts);
+  for (int time = 0; time < TIMES; time++) {
+    drawn d;
+    draw_arguments(&d);
+    for (uint32_t again = draw(3) + 1; again; again--) {
+      memset(cuda.parameters, 0, sizeof cuda.parameters);
+      expect_ok(*state, kjit_launch(kernel, &config, d.arguments, 5));
+    }
+    memcpy(parameters, cuda.parameters, sizeof parameters);
+    uint32_t grid = cuda.grid[0], block = cuda.block[0];
+    size_t bytes = cuda.parameter_bytes;
+    const kjit_specialization *ran = launched_since(kernel, counts, MOST);
+    const kj_plan *plan = ran ? ran->plan : NULL;
+    direct += plan && plan->is_direct;
+    /* the same as the first launch of a kernel of its own, which goes the general way */
+    kjit_module *module = parse(*state, random_source);
+    kjit_kernel *fresh = kernel_of(module, "mix");
+    memset(cuda.parameters, 0, sizeof cuda.parameters);
+    memset(fresh_counts, 0, sizeof fresh_counts);
+    expect_ok(*state, kjit_launch(fresh, &config, d.arguments, 5));
+    const kjit_specialization *exact = launched_since(fresh, fresh_counts, MOST);
+    assert_non_null(ran);
+    assert_non_null(exact);
+    assert_string_equal(ran->signature, exact->signature);
+    expect_facts_hold(ran->facts, exact->facts);
+    assert_int_equal(grid, cuda.grid[0]);
+    assert_int_equal(block, cuda.block[0]);
+    if (!strcmp(ran->facts, exact->facts)) {
+      assert_int_equal(bytes, cuda.parameter_bytes);
+      for (uint32_t i = 0; i < ran->code.parameter_count; i++) { /* what lies between parameters is anything */
+        const kj_parameter *p = &ran->code.parameters[i];
+        assert_memory_equal(parameters + p->offset, cuda.parameters + p->offset, p->size_bytes);
+      }
+    }
+    kjit_release_module(module);
+  }
+  assert_true(direct > TIMES / 10); /* the shortest way was open to many of them */
+}
+
+/* The test of the test. */
+static void test_facts_of_random_launches(void **state)
+{
+  (void)state;
+  assert_true(has_fact("aligned16(r, x) offsets32", "aligned16", 9, "x", 1));
+  assert_false(has_fact("aligned16(r, x) offsets32", "aligned16", 9, "y", 1));
+  assert_false(has_fact("rows_aligned16(y) offsets32", "aligned16", 9, "y", 1));
+  expect_facts_hold("aligned16(r, x) disjoint(r, x)", "aligned16(r, s, x) offsets32 disjoint(r, s) disjoint(r, x)");
+}
+
+/* ---- queries ---- */
+
+static void test_occupancy(void **state)
+{
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
+  kjit_specialization *made;
+  kjit_specialization_info info;
+  kjit_occupancy occupancy;
+  cuda.registers = 100;
+  expect_ok(*state, kjit_specialize(kernel, gpu(*state), "f32[:] C", &made));
+  kjit_get_specialization_info(made, &info);
+  assert_int_equal(info.registers, 100);
+  assert_int_equal(info.shared_bytes, 1000);
+  assert_int_equal(info.max_threads, 640);
+  assert_int_equal(info.max_dynamic_shared_bytes, 232448 - 1000);
+  assert_true(info.is_loaded);
+  expect_ok(*state, kjit_get_occupancy(made, NULL, 0, &occupancy));
+  assert_int_equal(occupancy.block[0], 128);
+  assert_int_equal(occupancy.blocks, 5);
+  assert_int_equal(occupancy.threads, 640);
+  assert_int_equal(occupancy.max_threads, 2048);
+  assert_int_equal(occupancy.max_cooperative_blocks, 50);
+  expect_ok(*state, kjit_get_occupancy(made, (uint32_t[3]){ 256 }, 0, &occupancy));
+  assert_int_equal(occupancy.threads, 512);
+  assert_int_equal(kjit_get_occupancy(made, (uint32_t[3]){ 1024 }, 0, &occupancy), KJIT_ERROR_LAUNCH);
+  assert_string_equal(last_message(*state), "kernel `set`: kjit_get_occupancy: threads a block are 1024, at most 640 are possible");
+  assert_int_equal(kjit_get_occupancy(made, (uint32_t[3]){ 32 }, 1 << 20, &occupancy), KJIT_ERROR_LAUNCH);
+  assert_int_equal(kjit_get_occupancy(made, NULL, 0, NULL), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_get_occupancy(NULL, NULL, 0, &occupancy), KJIT_ERROR_MISUSE);
+}
+
+/* ---- blobs ---- */
+
+static void export_all(kjit_context *context, kjit_module *module, void **blob, size_t *size_bytes)
+{
+  kjit_specialization *made;
+  expect_ok(context, kjit_specialize(kernel_of(module, "fill"), gpu(context), "f32[:] C", &made));
+  expect_ok(context, kjit_specialize(kernel_of(module, "set"), gpu(context), "f32[:] C", &made));
+  expect_ok(context, kjit_export_code(module, blob, size_bytes));
+}
+
+static void test_blob(void **state)
+{
+  void *blob;
+  size_t size_bytes;
+  kjit_statistics statistics;
+  export_all(*state, parse(*state, source), &blob, &size_bytes);
+  kjit_destroy_context(*state);
+  *state = make_context();
+  expect_ok(*state, kjit_import_code(*state, blob, size_bytes));
+  kjit_module *module = parse(*state, source);
+  expect_ok(*state, launch(*state, kernel_of(module, "fill"), (kjit_launch_config){ 0 }));
+  expect_ok(*state, launch(*state, kernel_of(module, "set"), (kjit_launch_config){ .grid = { 1 }, .block = { 32 } }));
+  kjit_get_statistics(*state, &statistics);
+  assert_int_equal(statistics.imports, 2);
+  assert_int_equal(statistics.compilations, 0);
+  assert_int_equal(fake.compilations, 0);
+  expect_ok(*state, launch(*state, kernel_of(module, "bounded"), (kjit_launch_config){ 0 })); /* not in it */
+  assert_int_equal(fake.compilations, 1);
+  /* what was imported is exported again */
+  void *again;
+  size_t again_bytes;
+  expect_ok(*state, kjit_export_code(module, &again, &again_bytes));
+  assert_true(again_bytes > size_bytes);
+  kjit_free(*state, again);
+  kjit_free(*state, blob);
+}
+
+/* Another kernel under the same name is another key. */
+static void test_blob_of_other_text(void **state)
+{
+  void *blob;
+  size_t size_bytes;
+  export_all(*state, parse(*state, source), &blob, &size_bytes);
+  int compilations = fake.compilations;
+  expect_ok(*state, kjit_import_code(*state, blob, size_bytes));
+  kjit_module *other = parse(*state, "kernel fill(r) { for i in grid_range(len(r)) { r[i] = 2 } }\n");
+  expect_ok(*state, launch(*state, kernel_of(other, "fill"), (kjit_launch_config){ 0 }));
+  assert_int_equal(fake.compilations, compilations + 1);
+  kjit_free(*state, blob);
+}
+
+/* Every byte counts, and so does every length. */
+static void test_damaged_blobs(void **state)
+{
+  void *blob;
+  size_t size_bytes;
+  export_all(*state, parse(*state, source), &blob, &size_bytes);
+  unsigned char *bytes = blob;
+  for (size_t i = 0; i < size_bytes; i++) {
+    bytes[i] ^= 0x41;
+    kjit_status status = kjit_import_code(*state, blob, size_bytes);
+    if (status != KJIT_ERROR_IO) print_error("byte %zu: %s\n", i, kjit_get_status_name(status));
+    assert_int_equal(status, KJIT_ERROR_IO);
+    bytes[i] ^= 0x41;
+  }
+  for (size_t length = 0; length < size_bytes; length++) {
+    unsigned char *part = malloc(length + 1); /* so that reading behind it is found */
+    memcpy(part, bytes, length);
+    assert_int_equal(kjit_import_code(*state, part, length), KJIT_ERROR_IO);
+    free(part);
+  }
+  assert_int_equal(kjit_import_code(*state, NULL, 0), KJIT_ERROR_MISUSE);
+  expect_ok(*state, kjit_import_code(*state, blob, size_bytes));
+  kjit_free(*state, blob);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    TEST(test_threads),
+    TEST(test_registers),
+    TEST(test_small_blocks),
+    TEST(test_cooperative),
+    TEST(test_cooperative_code),
+    TEST(test_clusters),
+    TEST(test_cluster_of_kernel),
+    TEST(test_priority_and_programmatic),
+    TEST(test_dynamic_shared),
+    TEST(test_changing_launches),
+    TEST(test_facts_of_random_launches),
+    TEST(test_random_launches),
+    TEST(test_occupancy),
+    TEST(test_blob),
+    TEST(test_blob_of_other_text),
+    TEST(test_damaged_blobs),
+#undef TEST
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
