@@ -33,7 +33,7 @@ for tool in memcheck racecheck synccheck; do
       *) check $tool "$example" python3 "$example" ;;
     esac
   done
-  for rows in test/conformance/{barriers,shared,warp,arrays,atomics,flow}.kir; do
+  for rows in test/conformance/{barriers,shared,warp,arrays,atomics,flow,vectors,structs,complex,shared_extents,groups,copies,fragments,recursion}.kir; do
     check $tool "$rows" python3 test/conformance/check.py "$rows"
   done
 done

@@ -104,7 +104,7 @@ environment = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "XDG_CACHE_HOME": "/dev/null", # no directory: nothing is compiled by another test, or before. Tests of the disk cache have directories of their own
     "FILECHECK_OPTS": "--dump-input-context=8",
-    "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1:allocator_may_return_null=1:detect_odr_violation=0",
+    "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1:allocator_may_return_null=1:detect_odr_violation=0:intercept_tls_get_addr=0",
     "LSAN_OPTIONS": "suppressions=%s:print_suppressions=0" % os.path.join(config.test_source_root, "leaks.supp"),
     "UBSAN_OPTIONS": "print_stacktrace=1",
     "TSAN_OPTIONS": "suppressions=%s:halt_on_error=1" % os.path.join(config.test_source_root, "races.supp"),

@@ -47,7 +47,7 @@ static void run_with(kj_lowering *l, const accumulator *d, const char *text, con
   }
   for (unsigned i = 0; i < d->count; i++) kj_append_format(&constraints, ",%u", i);
   if (more[0]) kj_append_format(&constraints, ",%s", more);
-  memcpy(all + d->count, args, count * sizeof *args);
+  if (count) memcpy(all + d->count, args, count * sizeof *args);
   LLVMTypeRef result = LLVMStructTypeInContext(l->context, types, d->count, false);
   char *joined = kj_take_text(&constraints);
   if (!joined) longjmp(*l->c->on_failure, KJ_JUMP_MEMORY);

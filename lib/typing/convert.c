@@ -114,10 +114,18 @@ static kj_texpr *constant_to_float(kj_scope *s, const kj_texpr *value, kjit_type
   return kj_new_number(s, type, rounded, location);
 }
 
+/* Whether some var has met nothing but literals so far: then this round is not the last, and what meets the var may have another type in the next. */
+static bool is_open_round(const kj_scope *s)
+{
+  for (size_t i = 0; s->guesses && i < s->function->locals.count; i++)
+    if (kj_is_weak(s->guesses[s->function->locals.items[i]->index].type)) return true;
+  return false;
+}
+
 static kj_texpr *constant_to_integer(kj_scope *s, const kj_texpr *value, kjit_type type, kj_location location)
 {
   if (kj_is_float(s->c, value->type)) return kj_new_integer(s, type, kj_truncate_number(s->c, type, value->number), location);
-  if (value->type == KJ_WEAK_INT && !kj_integer_fits(s->c, type, value->integer))
+  if (value->type == KJ_WEAK_INT && !kj_integer_fits(s->c, type, value->integer) && !is_open_round(s))
     kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s", kj_integer_text(s->arena, value->integer), kj_type_text(s->c, type));
   return kj_new_integer(s, type, kj_wrap_integer(s->c, type, value->integer), location);
 }

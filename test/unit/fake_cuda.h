@@ -22,11 +22,12 @@ enum {
 };
 
 typedef struct fake_driver {
-  int calls, fail_at, fail_with; /* the fail_at-th call that can fail gives fail_with; 0: none */
-  const char *failed;            /* its name */
-  int devices, fault;            /* fault: what every call gives after a launch went wrong, until a reset */
+  _Atomic int calls;      /* the background thread calls too */
+  int fail_at, fail_with; /* the fail_at-th call that can fail gives fail_with; 0: none */
+  const char *failed;     /* its name */
+  int devices, fault;     /* fault: what every call gives after a launch went wrong, until a reset */
   bool fault_next_launch, refuse_ptx, refuse_reset;
-  int retained, modules, links, streams, events, allocations, pinned, launches, resets;
+  _Atomic int retained, modules, links, streams, events, allocations, pinned, launches, resets;
   size_t limit; /* of one allocation */
   unsigned grid[3], block[3], shared_bytes;
   void *stream, *current;

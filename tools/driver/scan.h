@@ -15,8 +15,8 @@ typedef struct tool_scanner {
 typedef struct tool_value {
   kjit_type type;
   tool_number number;
-  bool is_vector;     /* "f32x4(1, 2, 3, 4)": in bytes; of --arg only */
-  uint8_t bytes[128]; /* 16 lanes of f64 */
+  bool is_vector;                 /* "f32x4(1, 2, 3, 4)": in bytes; of --arg only */
+  _Alignas(8) uint8_t bytes[128]; /* 16 lanes of f64 */
 } tool_value;
 
 tool_scanner tool_scan(const char *option, const char *text, tool_error *error);
