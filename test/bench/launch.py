@@ -50,6 +50,9 @@ def measure_cupy(cupy, arrays):
 
 
 def measure_numba(cupy, arrays):
+    import numpy as np
+    if not hasattr(np, "row_stack"):
+        np.row_stack = np.vstack  # numba-cuda expects a name that NumPy 2.5 dropped
     from numba import cuda
     found = {}
     for count in COUNTS:

@@ -255,3 +255,14 @@ def _(r, rng):
         r.expect("same" + k, want)
         r.expect("single" + k, want.astype(np.float32))
         r.expect("double" + k, want.astype(np.float64))
+
+
+@row("mulhi of 64 bits beside 8")
+def _(r, rng):
+    n = 3000
+    x, y = rng.integers(-2**63, 2**63, n), rng.integers(-128, 128, n).astype(np.int8)
+    want = np.array([int(a) * int(b) >> 64 for a, b in zip(x, y)])
+    r.arrays_of(x=x, y=y, low=np.zeros(n, np.uint16), whole=np.zeros(n, np.int64))
+    r.launch("upper_halves", "4, 128", "low", "whole", "x", "y")
+    r.expect("low", want.astype(np.uint16))
+    r.expect("whole", want)
