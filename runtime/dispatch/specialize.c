@@ -266,18 +266,16 @@ static void remark_spills(const kjit_specialization *specialization, kj_diagnost
     kernel->function->decl->name, specialization->device->target, function->local_bytes, function->registers);
 }
 
-/* One for other types is no surprise: one that differs in facts only may be. */
+/* The first one is no surprise. */
 static void remark_variant(kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
   kjit_kernel *kernel = specialization->kernel;
-  size_t before = 0;
   pthread_mutex_lock(&kernel->mutex);
-  for (size_t i = 0; i < kernel->order_count; i++)
-    if (kernel->order[i]->device == specialization->device) before += !strcmp(kernel->order[i]->signature, specialization->signature);
+  size_t before = kernel->order_count;
   pthread_mutex_unlock(&kernel->mutex);
   if (!before) return;
   kj_report(diagnostics, &kernel->module->sources, kernel->function->decl->location, KJIT_SEVERITY_REMARK, KJIT_OK,
-            "kernel `%s`: variant %zu for (%s) is compiled%s%s", kernel->function->decl->name, before + 1, specialization->signature,
+            "kernel `%s`: variant %zu is compiled, for (%s)%s%s", kernel->function->decl->name, before + 1, specialization->signature,
             *specialization->facts ? ", facts " : "", specialization->facts);
 }
 
