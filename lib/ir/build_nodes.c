@@ -196,12 +196,18 @@ kjit_node kjit_float(kjit_builder *builder, double value)
   return kj_add_expr(builder, make_real(builder, KJ_WEAK_FLOAT, value));
 }
 
+const char *kj_copy_text(kjit_builder *builder, const char *text)
+{
+  if (!kj_is_utf8(text)) kj_fail_build(builder, KJIT_ERROR_MISUSE, "a string of a kernel is UTF-8, as the text form is");
+  return kj_copy_string(kj_builder_arena(builder), text, strlen(text));
+}
+
 kjit_node kjit_string(kjit_builder *builder, const char *text)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   if (!text) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_string needs a text");
   kj_expr *expr = kj_make_expr(builder, KJ_EXPR_STRING);
-  expr->name = kj_copy_string(kj_builder_arena(builder), text, strlen(text));
+  expr->name = kj_copy_text(builder, text);
   return kj_add_expr(builder, expr);
 }
 
@@ -270,7 +276,8 @@ kjit_node kjit_construct(kjit_builder *builder, kjit_type type, const kjit_node 
   if (type == KJIT_ANY) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_construct needs a type");
   kj_expr *callee = kj_make_expr(builder, KJ_EXPR_TYPE), *call = kj_make_expr(builder, KJ_EXPR_CALL);
   callee->type_expr = kj_use_type(builder, type);
-  if (callee->type_expr->kind != KJ_TYPE_FIXED || !kj_type(builder->module->types, type)->size_bytes)
+  const kj_type_info *info = callee->type_expr->kind == KJ_TYPE_FIXED ? kj_type(builder->module->types, type) : NULL;
+  if (!info || !info->size_bytes || info->class_ == KJ_CLASS_POINTER)
     kj_fail_build(builder, KJIT_ERROR_TYPE, "kjit_construct makes structs, vectors and scalars");
   kj_measure_expr(callee);
   call->x = callee;

@@ -123,13 +123,13 @@ void kjit_set_location(kjit_builder *builder, const char *file, uint32_t line, u
 
 /* ---- declarations ---- */
 
-static kj_frame *top_frame(kjit_builder *builder)
+kj_frame *kj_top_frame(kjit_builder *builder)
 {
   if (builder->frames.count == 0) kj_fail_build(builder, KJIT_ERROR_MISUSE, "no kernel or func is open");
   return &builder->frames.items[builder->frames.count - 1];
 }
 
-static void push_frame(kjit_builder *builder, kj_frame_kind kind, kj_stmt *stmt, kj_stmts *body)
+void kj_push_frame(kjit_builder *builder, kj_frame_kind kind, kj_stmt *stmt, kj_stmts *body)
 {
   if (builder->frames.count >= KJ_MAX_NESTING) kj_fail_build(builder, KJIT_ERROR_MISUSE, "blocks nest more than %d levels deep", KJ_MAX_NESTING);
   kj_frame frame = { kind, stmt, body };
@@ -148,9 +148,9 @@ static kj_decl *new_decl(kjit_builder *builder, kj_decl_kind kind, const char *n
   return decl;
 }
 
-static kj_decl *new_local(kjit_builder *builder, kj_decl_kind kind, const char *name, const char *letter)
+kj_decl *kj_build_local(kjit_builder *builder, kj_decl_kind kind, const char *name, const char *letter)
 {
-  top_frame(builder);
+  kj_top_frame(builder);
   kj_function *function = builder->function;
   size_t index = function->params.count + function->locals.count;
   kj_decl *decl = new_decl(builder, kind, name, letter, index);
@@ -171,7 +171,7 @@ static void begin_function(kjit_builder *builder, const char *name, bool is_kern
   decl->function = function;
   KJ_PUSH(kj_builder_arena(builder), &builder->module->decls, decl);
   builder->function = function;
-  push_frame(builder, KJ_FRAME_FUNCTION, NULL, &function->body);
+  kj_push_frame(builder, KJ_FRAME_FUNCTION, NULL, &function->body);
 }
 
 void kjit_begin_kernel(kjit_builder *builder, const char *name)
@@ -225,7 +225,7 @@ kjit_node kjit_const_parameter(kjit_builder *builder, const char *name, kjit_nod
 /* Attributes go to what was begun last: a function or loop without statements, or a shared or local array. */
 static kj_attributes *find_attributes(kjit_builder *builder)
 {
-  const kj_frame *frame = top_frame(builder);
+  const kj_frame *frame = kj_top_frame(builder);
   const kj_stmt *last = frame->body->count ? frame->body->items[frame->body->count - 1] : NULL;
   if (last && last->kind == KJ_STMT_STORAGE) return &last->decls.items[0]->attributes;
   if (!last && frame->kind == KJ_FRAME_FUNCTION) return &builder->function->attributes;
@@ -272,228 +272,4 @@ kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type eleme
   if (rank) memcpy(decl->extents, shape, rank * sizeof *shape);
   KJ_PUSH(kj_builder_arena(builder), &builder->module->decls, decl);
   return kj_add_decl(builder, decl);
-}
-
-/* ---- statements ---- */
-
-static kj_stmt *add_stmt(kjit_builder *builder, kj_stmt_kind kind)
-{
-  kj_frame *frame = top_frame(builder);
-  kj_stmt *stmt = KJ_NEW(kj_builder_arena(builder), kj_stmt);
-  stmt->kind = kind;
-  stmt->location = builder->location;
-  KJ_PUSH(kj_builder_arena(builder), frame->body, stmt);
-  return stmt;
-}
-
-static kjit_node declare(kjit_builder *builder, kj_stmt *stmt, kj_decl *decl)
-{
-  KJ_PUSH(kj_builder_arena(builder), &stmt->decls, decl);
-  return kj_add_decl(builder, decl);
-}
-
-kjit_node kjit_let(kjit_builder *builder, const char *name, kjit_node value)
-{
-  if (!KJ_ENTER_BUILDER(builder)) return 0;
-  kj_expr *expr = kj_use_node(builder, value);
-  kj_decl *decl = new_local(builder, KJ_DECL_LET, name, "t");
-  kj_stmt *stmt = add_stmt(builder, KJ_STMT_DECLARE);
-  stmt->value = decl->value = expr;
-  return declare(builder, stmt, decl);
-}
-
-kjit_node kjit_var(kjit_builder *builder, const char *name, kjit_type type, kjit_node value)
-{
-  if (!KJ_ENTER_BUILDER(builder)) return 0;
-  kj_type_expr *annotation = kj_use_type(builder, type);
-  kj_expr *expr = kj_use_node(builder, value);
-  kj_decl *decl = new_local(builder, KJ_DECL_VAR, name, "v");
-  kj_stmt *stmt = add_stmt(builder, KJ_STMT_DECLARE);
-  decl->type_expr = annotation;
-  stmt->value = decl->value = expr;
-  return declare(builder, stmt, decl);
-}
-
-static kjit_node add_storage(kjit_builder *builder, kj_decl_kind kind, const char *name, kjit_type element, const kjit_node *extents, size_t rank)
-{
-  bool is_shared = kind == KJ_DECL_SHARED, is_dynamic = is_shared && rank == 1 && !extents;
-  if (!kj_is_element(builder->module->types, element))
-    kj_fail_build(builder, KJIT_ERROR_TYPE, "the elements of a shared or local array are scalars, vectors, structs or pointers");
-  if (rank > KJ_MAX_RANK) kj_fail_build(builder, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %zu", KJ_MAX_RANK, rank);
-  kj_arena *arena = kj_builder_arena(builder);
-  kj_type_expr *scalar = kj_use_type(builder, element), *array = KJ_NEW(arena, kj_type_expr);
-  array->kind = KJ_TYPE_STATIC_ARRAY;
-  array->location = builder->location;
-  array->element = scalar;
-  if (!is_dynamic) kj_use_nodes(builder, extents, rank, &array->extents);
-  kj_decl *decl = new_local(builder, kind, name, is_shared ? "s" : "a");
-  decl->type_expr = rank ? array : scalar;
-  return declare(builder, add_stmt(builder, KJ_STMT_STORAGE), decl);
-}
-
-kjit_node kjit_shared(kjit_builder *builder, const char *name, kjit_type element, const kjit_node *extents, size_t rank)
-{
-  return KJ_ENTER_BUILDER(builder) ? add_storage(builder, KJ_DECL_SHARED, name, element, extents, rank) : 0;
-}
-
-kjit_node kjit_local(kjit_builder *builder, const char *name, kjit_type element, const kjit_node *extents, size_t rank)
-{
-  return KJ_ENTER_BUILDER(builder) ? add_storage(builder, KJ_DECL_LOCAL, name, element, extents, rank) : 0;
-}
-
-void kjit_assign(kjit_builder *builder, kjit_node place, kjit_op op, kjit_node value)
-{
-  if (!KJ_ENTER_BUILDER(builder)) return;
-  bool is_compound = (unsigned)op < KJIT_OP_COUNT && (kj_op_table[op].class_ <= KJ_OP_POWER);
-  if (op != KJIT_STORE && !is_compound)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "an assignment is KJIT_STORE or the operator of a compound one such as KJIT_ADD");
-  kj_expr *expr = kj_use_node(builder, place), *result = kj_use_node(builder, value);
-  kj_stmt *stmt = add_stmt(builder, KJ_STMT_ASSIGN);
-  stmt->op = op;
-  stmt->value = result;
-  KJ_PUSH(kj_builder_arena(builder), &stmt->places, expr);
-}
-
-void kjit_evaluate(kjit_builder *builder, kjit_node call)
-{
-  if (!KJ_ENTER_BUILDER(builder)) return;
-  kj_expr *expr = kj_use_node(builder, call);
-  if (expr->kind != KJ_EXPR_CALL) kj_fail_build(builder, KJIT_ERROR_MISUSE, "only a call is evaluated for its effect");
-  add_stmt(builder, KJ_STMT_EVALUATE)->value = expr;
-}
-
-void kjit_print(kjit_builder *builder, const kjit_node *items, size_t count)
-{
-  if (!KJ_ENTER_BUILDER(builder)) return;
-  if (!count || !items) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_print needs at least one item");
-  kj_exprs list = { 0 };
-  kj_use_nodes(builder, items, count, &list);
-  add_stmt(builder, KJ_STMT_PRINT)->args = list;
-}
-
-void kjit_raise(kjit_builder *builder, const char *message)
-{
-  if (!KJ_ENTER_BUILDER(builder)) return;
-  if (!message) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_raise needs a message");
-  const char *copy = kj_copy_string(kj_builder_arena(builder), message, strlen(message));
-  add_stmt(builder, KJ_STMT_RAISE)->message = copy;
-}
-
-void kjit_assert(kjit_builder *builder, kjit_node condition, const char *message)
-{
-  if (!KJ_ENTER_BUILDER(builder)) return;
-  kj_expr *expr = kj_use_node(builder, condition);
-  kj_stmt *stmt = add_stmt(builder, KJ_STMT_ASSERT);
-  stmt->value = expr;
-  if (message) stmt->message = kj_copy_string(kj_builder_arena(builder), message, strlen(message));
-}
-
-static void open_block(kjit_builder *builder, kj_stmt *stmt) { push_frame(builder, stmt->kind == KJ_STMT_IF ? KJ_FRAME_IF : KJ_FRAME_LOOP, stmt, &stmt->body); }
-
-void kjit_if(kjit_builder *builder, kjit_node condition)
-{
-  if (!KJ_ENTER_BUILDER(builder)) return;
-  kj_expr *expr = kj_use_node(builder, condition);
-  kj_stmt *stmt = add_stmt(builder, KJ_STMT_IF);
-  stmt->value = expr;
-  open_block(builder, stmt);
-}
-
-void kjit_else(kjit_builder *builder)
-{
-  if (!KJ_ENTER_BUILDER(builder)) return;
-  kj_frame *frame = top_frame(builder);
-  if (frame->kind != KJ_FRAME_IF) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_else without an open kjit_if");
-  frame->kind = KJ_FRAME_ELSE;
-  frame->body = &frame->stmt->otherwise;
-}
-
-void kjit_while(kjit_builder *builder, kjit_node condition)
-{
-  if (!KJ_ENTER_BUILDER(builder)) return;
-  kj_expr *expr = kj_use_node(builder, condition);
-  kj_stmt *stmt = add_stmt(builder, KJ_STMT_WHILE);
-  stmt->value = expr;
-  open_block(builder, stmt);
-}
-
-static kj_stmt *add_for(kjit_builder *builder, kj_range range, const kj_exprs *args)
-{
-  kj_stmt *stmt = add_stmt(builder, KJ_STMT_FOR);
-  stmt->range = range;
-  stmt->args = *args;
-  return stmt;
-}
-
-kjit_node kjit_for_range(kjit_builder *builder, const char *name, kjit_node first, kjit_node stop, kjit_node step)
-{
-  if (!KJ_ENTER_BUILDER(builder)) return 0;
-  kj_exprs args = { 0 };
-  if (first) kj_use_nodes(builder, &first, 1, &args);
-  else if (step) {
-    kj_expr *zero = kj_make_literal(builder, KJ_WEAK_INT, &(int64_t){ 0 });
-    KJ_PUSH(kj_builder_arena(builder), &args, zero);
-  }
-  kj_use_nodes(builder, &stop, 1, &args);
-  if (step) kj_use_nodes(builder, &step, 1, &args);
-  kj_stmt *stmt = add_for(builder, KJ_RANGE, &args);
-  kjit_node variable = declare(builder, stmt, new_local(builder, KJ_DECL_LOOP, name, "i"));
-  open_block(builder, stmt);
-  return variable;
-}
-
-static void add_grid_loop(kjit_builder *builder, kj_range range, const kjit_node *extents, size_t rank, kjit_node *variables)
-{
-  if (rank < 1 || rank > 3 || !variables) kj_fail_build(builder, KJIT_ERROR_MISUSE, "a grid has 1, 2 or 3 dimensions, each with a variable");
-  kj_exprs args = { 0 };
-  kj_use_nodes(builder, extents, rank, &args);
-  kj_stmt *stmt = add_for(builder, range, &args);
-  for (size_t i = 0; i < rank; i++) variables[i] = declare(builder, stmt, new_local(builder, KJ_DECL_LOOP, NULL, "i"));
-  open_block(builder, stmt);
-}
-
-/* After an error the host goes on with nodes 0. */
-static void clear_nodes(kjit_node *variables, size_t rank)
-{
-  for (size_t i = 0; variables && i < rank && i < 3; i++) variables[i] = 0;
-}
-
-void kjit_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank, kjit_node *variables)
-{
-  clear_nodes(variables, rank);
-  if (KJ_ENTER_BUILDER(builder)) add_grid_loop(builder, KJ_GRID_RANGE, extents, rank, variables);
-}
-
-void kjit_for_block(kjit_builder *builder, const kjit_node *extents, size_t rank, kjit_node *variables)
-{
-  clear_nodes(variables, rank);
-  if (KJ_ENTER_BUILDER(builder)) add_grid_loop(builder, KJ_BLOCK_RANGE, extents, rank, variables);
-}
-
-void kjit_end(kjit_builder *builder)
-{
-  if (!KJ_ENTER_BUILDER(builder)) return;
-  if (top_frame(builder)->kind == KJ_FRAME_FUNCTION) {
-    kj_function *function = builder->function;
-    function->local_count = (uint32_t)(function->params.count + function->locals.count);
-    builder->function = NULL;
-  }
-  builder->frames.count--;
-}
-
-void kjit_break(kjit_builder *builder)
-{
-  if (KJ_ENTER_BUILDER(builder)) add_stmt(builder, KJ_STMT_BREAK);
-}
-
-void kjit_continue(kjit_builder *builder)
-{
-  if (KJ_ENTER_BUILDER(builder)) add_stmt(builder, KJ_STMT_CONTINUE);
-}
-
-void kjit_return(kjit_builder *builder, kjit_node value)
-{
-  if (!KJ_ENTER_BUILDER(builder)) return;
-  kj_expr *expr = value ? kj_use_node(builder, value) : NULL;
-  add_stmt(builder, KJ_STMT_RETURN)->value = expr;
 }

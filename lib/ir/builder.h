@@ -1,4 +1,4 @@
-/* State of a builder, shared by builder.c (declarations and statements) and build_nodes.c (expressions). */
+/* State of a builder, shared by builder.c (declarations), build_statements.c and build_nodes.c (expressions). */
 #ifndef KJ_IR_BUILDER_H
 #define KJ_IR_BUILDER_H
 
@@ -44,6 +44,14 @@ bool kj_catch(kjit_builder *builder, int jump);
 _Noreturn void kj_fail_build(kjit_builder *builder, kjit_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 static inline kj_arena *kj_builder_arena(kjit_builder *builder) { return &builder->module->arena; }
+
+/* A text that comes with the kernel: a message, an item of a print. */
+const char *kj_copy_text(kjit_builder *builder, const char *text);
+/* The innermost open block; fails where no function is open. */
+kj_frame *kj_top_frame(kjit_builder *builder);
+void kj_push_frame(kjit_builder *builder, kj_frame_kind kind, kj_stmt *stmt, kj_stmts *body);
+/* A local declaration of the function; name NULL: made from the letter and its number. */
+kj_decl *kj_build_local(kjit_builder *builder, kj_decl_kind kind, const char *name, const char *letter);
 
 /* The next node for an expression or a declaration. */
 kjit_node kj_add_expr(kjit_builder *builder, kj_expr *expr);

@@ -15,6 +15,8 @@ bool kj_is_element(kj_types *types, kjit_type type)
   return info->size_bytes && info->class_ != KJ_CLASS_ARRAY;
 }
 
+bool kj_is_too_deep(const kj_types *types, kjit_type part) { return kj_type(types, part)->levels >= KJ_MAX_TYPE_LEVELS; }
+
 uint32_t kj_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes)
 {
   uint32_t lowest = offset_bytes & -offset_bytes;
@@ -102,6 +104,13 @@ kjit_type kj_intern_struct(kj_types *types, const char *name, const char *const 
   kjit_type type = kj_intern(types, &wanted);
   free(offsets);
   return type;
+}
+
+uint64_t kj_element_count(const kj_type_info *array)
+{
+  uint64_t count = 1;
+  for (uint32_t d = 0; d < array->rank; d++) count *= (uint64_t)array->extents[d];
+  return count;
 }
 
 uint32_t kj_component_count(const kj_types *types, kjit_type type)

@@ -322,6 +322,15 @@ static size_t sequence_length(const unsigned char *text, size_t left)
   return length;
 }
 
+bool kj_is_utf8(const char *text)
+{
+  for (size_t left = strlen(text), length; left; text += length, left -= length) {
+    length = sequence_length((const unsigned char *)text, left);
+    if (length == 0) return false;
+  }
+  return true;
+}
+
 bool kj_check_text(const kj_sources *sources, uint32_t file, kj_diagnostics *diagnostics)
 {
   const char *text = sources->items[file].text;

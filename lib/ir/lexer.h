@@ -135,6 +135,8 @@ void kj_init_lexer(kj_lexer *lexer, const char *text, size_t size_bytes, kj_aren
 void kj_next_token(kj_lexer *lexer);
 /* Reports one error and jumps. */
 _Noreturn void kj_fail_at(kj_lexer *lexer, kj_location location, kjit_status status, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Whether a string is UTF-8. */
+bool kj_is_utf8(const char *text);
 /* Whether the text of a source is UTF-8 without 0 bytes; reports the first byte that is not. */
 bool kj_check_text(const kj_sources *sources, uint32_t file, kj_diagnostics *diagnostics);
 /* Whether the string is a name that the text form can spell: not a keyword. */

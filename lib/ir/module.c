@@ -132,6 +132,8 @@ kjit_type kjit_get_pointer_type(kjit_context *context, kjit_type element, int re
   kjit_status status = KJIT_OK;
   if (!kj_is_element(context->types, element))
     status = kj_fail_call(context, KJIT_ERROR_MISUSE, "a pointer points to a scalar, vector, struct or pointer type");
+  else if (kj_is_too_deep(context->types, element))
+    status = kj_fail_call(context, KJIT_ERROR_UNSUPPORTED, "structs and pointers nest at most %d levels deep", KJ_MAX_TYPE_LEVELS);
   else type = kj_intern_pointer(context->types, element, read_only != 0);
   if (status == KJIT_OK && type == KJIT_ANY) status = kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   return status == KJIT_OK ? type : KJIT_VOID;

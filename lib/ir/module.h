@@ -172,6 +172,8 @@ typedef enum kj_stmt_kind {
 } kj_stmt_kind;
 
 typedef enum kj_range { KJ_RANGE, KJ_GRID_RANGE, KJ_BLOCK_RANGE } kj_range;
+enum { KJ_RANGE_COUNT = 3 };
+extern const char *const kj_range_names[KJ_RANGE_COUNT];
 
 struct kj_stmt {
   kj_stmt_kind kind;

@@ -2,135 +2,12 @@
 #include "ir/parser.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "ir/expr.h"
 #include "ir/habits.h"
 #include "ir/statements.h"
 
 enum { MAX_ERRORS = 10 };
-
-/* ---- tokens ---- */
-
-void kj_advance(kj_parser *parser)
-{
-  parser->previous = parser->lexer.token;
-  kj_next_token(&parser->lexer);
-}
-
-bool kj_accept(kj_parser *parser, kj_token_kind kind)
-{
-  if (!kj_at(parser, kind)) return false;
-  kj_advance(parser);
-  return true;
-}
-
-bool kj_at_line_end(const kj_parser *parser) { return parser->lexer.token.newline_before && parser->open == 0; }
-
-const char *kj_describe_token(kj_parser *parser)
-{
-  const kj_token *token = &parser->lexer.token;
-  if (token->kind == KJ_TOKEN_END) return "the end of the text";
-  if (kj_at_line_end(parser)) return "the end of the line";
-  if (token->kind == KJ_TOKEN_STRING) return "a string";
-  if (token->length > 40) return "a long name or number";
-  return kj_format(parser->arena, "`%.*s`", (int)token->length, token->start);
-}
-
-kj_location kj_found_at(const kj_parser *parser)
-{
-  const kj_token *previous = &parser->previous;
-  bool at_end = kj_at(parser, KJ_TOKEN_END) || kj_at_line_end(parser);
-  if (!at_end || !previous->start) return kj_place(parser);
-  return (kj_location){ previous->location.file, previous->location.line, previous->location.column + (uint32_t)previous->length };
-}
-
-/* `//` for a comment is found when the words behind it make no sense. */
-static void explain_slashes(kj_parser *parser, kj_location location)
-{
-  const kj_token *slashes = &parser->slashes;
-  if (!slashes->start || slashes->location.line != location.line) return;
-  kj_report(parser->lexer.diagnostics, parser->lexer.sources, slashes->location, KJIT_SEVERITY_NOTE, KJIT_OK,
-            "`//` divides and rounds down; a comment starts with `#`");
-}
-
-void kj_fail_parse(kj_parser *parser, kj_location location, kjit_status status, const char *format, ...)
-{
-  va_list list;
-  va_start(list, format);
-  kj_report_list(parser->lexer.diagnostics, parser->lexer.sources, location, KJIT_SEVERITY_ERROR, status, format, list);
-  va_end(list);
-  explain_slashes(parser, location);
-  longjmp(*parser->lexer.on_error, KJ_JUMP_ERROR);
-}
-
-kj_token kj_expect(kj_parser *parser, kj_token_kind kind, const char *where)
-{
-  const kj_token_info *info = &kj_token_table[kind];
-  const char *quote = kind == KJ_TOKEN_NAME || kind == KJ_TOKEN_STRING ? "" : "`";
-  if (!kj_at(parser, kind))
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "expected %s%s%s%s%s, found %s", quote, info->text, quote, where ? " " : "",
-                  where ? where : "", kj_describe_token(parser));
-  kj_advance(parser);
-  return parser->previous;
-}
-
-void kj_open_bracket(kj_parser *parser, kj_token_kind kind, const char *where)
-{
-  if (kj_at(parser, kind)) parser->open++;
-  kj_expect(parser, kind, where);
-}
-
-void kj_close_bracket(kj_parser *parser, kj_token_kind kind, const char *where)
-{
-  if (kj_at(parser, kind)) parser->open--;
-  kj_expect(parser, kind, where);
-}
-
-void kj_enter(kj_parser *parser)
-{
-  if (++parser->nesting > KJ_MAX_NESTING) kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "nested more than %d levels deep", KJ_MAX_NESTING);
-}
-
-/* ---- scopes ---- */
-
-void kj_open_scope(kj_parser *parser) { parser->scope++; }
-
-void kj_close_scope(kj_parser *parser)
-{
-  while (parser->bindings.count && parser->bindings.items[parser->bindings.count - 1]->scope == parser->scope) {
-    const kj_binding *binding = parser->bindings.items[--parser->bindings.count];
-    binding->name->value = binding->outer;
-  }
-  parser->scope--;
-}
-
-static void refuse_twice(kj_parser *parser, const char *name, kj_location location, kj_location first, const char *where)
-{
-  kj_report(parser->lexer.diagnostics, parser->lexer.sources, location, KJIT_SEVERITY_ERROR, KJIT_ERROR_NAME, "`%s` is declared twice in %s", name, where);
-  kj_report(parser->lexer.diagnostics, parser->lexer.sources, first, KJIT_SEVERITY_NOTE, KJIT_ERROR_NAME, "`%s` is first declared here", name);
-  longjmp(*parser->lexer.on_error, KJ_JUMP_ERROR);
-}
-
-void kj_bind(kj_parser *parser, kj_map_entry *name, kj_decl *decl)
-{
-  kj_binding *outer = name->value;
-  if (outer && outer->scope == parser->scope) refuse_twice(parser, decl->name, decl->location, outer->decl->location, "this block");
-  kj_binding *binding = KJ_NEW(parser->arena, kj_binding);
-  *binding = (kj_binding){ decl, name, outer, parser->scope };
-  name->value = binding;
-  KJ_PUSH(parser->arena, &parser->bindings, binding);
-}
-
-kj_decl *kj_new_decl(kj_parser *parser, kj_decl_kind kind, const kj_token *name)
-{
-  kj_decl *decl = KJ_NEW(parser->arena, kj_decl);
-  decl->kind = kind;
-  decl->name = name->name->key;
-  decl->location = name->location;
-  decl->function = parser->function;
-  return decl;
-}
 
 /* ---- attributes ---- */
 
@@ -411,22 +288,6 @@ static void parse_declarations(kj_parser *parser)
   }
 }
 
-static uint64_t now_ns(void)
-{
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-void kj_add_source(kjit_module *module, const char *name, const char *text, size_t size_bytes)
-{
-  size_t count = module->sources.count;
-  kj_source *sources = KJ_NEW_ARRAY(&module->arena, kj_source, count + 1);
-  if (count) memcpy(sources, module->sources.items, count * sizeof *sources);
-  sources[count] = (kj_source){ kj_copy_string(&module->arena, name, strlen(name)), kj_copy_string(&module->arena, text, size_bytes), size_bytes };
-  module->sources = (kj_sources){ sources, count + 1 };
-}
-
 void kj_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics)
 {
   if (!kj_check_text(&module->sources, file, diagnostics)) return;
@@ -438,60 +299,4 @@ void kj_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnos
   kj_init_lexer(&parser->lexer, source->text, source->size_bytes, &module->arena, &module->sources, diagnostics);
   parser->lexer.file = file;
   parse_declarations(parser);
-}
-
-static void read_text(kjit_module *module, const char *name, const char *text, size_t size_bytes, bool with_imports, kj_diagnostics *diagnostics)
-{
-  bool is_too_long = size_bytes > KJ_MAX_SOURCE_BYTES;
-  kj_add_source(module, name, text, is_too_long ? 0 : size_bytes);
-  if (is_too_long)
-    kj_report(diagnostics, &module->sources, (kj_location){ 0, 1, 1 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_SYNTAX, "the text has %zu bytes; at most %d are read",
-              size_bytes, KJ_MAX_SOURCE_BYTES);
-  else kj_parse_source(module, 0, diagnostics);
-  if (with_imports && !diagnostics->error_count) kj_read_imports(module, diagnostics);
-  if (diagnostics->error_count) longjmp(*module->arena.on_failure, KJ_JUMP_ERROR);
-}
-
-static kjit_status make_module(kjit_module *made, const char *name, const char *text, size_t size_bytes, bool verify, kj_diagnostics *diagnostics)
-{
-  jmp_buf on_failure;
-  made->arena.on_failure = &on_failure;
-  int jump = setjmp(on_failure);
-  if (jump == 0) {
-    uint64_t start = now_ns();
-    read_text(made, name ? name : "module", text, size_bytes, verify, diagnostics);
-    if (verify) kj_finish_module(made, diagnostics);
-    made->parse_time_ns = now_ns() - start;
-  }
-  made->arena.on_failure = NULL;
-  if (jump == KJ_JUMP_MEMORY) kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY, "out of memory");
-  return diagnostics->status;
-}
-
-static kjit_status parse_module(kjit_context *context, kj_types *types, const char *name, const char *text, size_t size_bytes, bool verify,
-                                kj_diagnostics *diagnostics, kjit_module **module)
-{
-  *module = NULL;
-  kjit_module *made = kj_create_module(context, types);
-  if (!made) {
-    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY, "out of memory");
-    return KJIT_ERROR_MEMORY;
-  }
-  kjit_status status = make_module(made, name, text, size_bytes, verify, diagnostics);
-  if (status == KJIT_OK) {
-    kj_publish_module(made);
-    *module = made;
-  } else kj_destroy_module(made);
-  return status;
-}
-
-kjit_status kj_parse_module(kjit_context *context, kj_types *types, const char *name, const char *text, size_t size_bytes, kj_diagnostics *diagnostics,
-                            kjit_module **module)
-{
-  return parse_module(context, types, name, text, size_bytes, true, diagnostics, module);
-}
-
-kjit_status kj_read_module(kj_types *types, const char *name, const char *text, size_t size_bytes, kj_diagnostics *diagnostics, kjit_module **module)
-{
-  return parse_module(NULL, types, name, text, size_bytes, false, diagnostics, module);
 }

@@ -163,12 +163,11 @@ static kj_stmt *parse_while(kj_parser *parser)
 
 static void parse_range(kj_parser *parser, kj_stmt *stmt)
 {
-  static const char *const ranges[] = { "range", "grid_range", "block_range" };
   kj_location place = kj_place(parser);
   const char *name = kj_at(parser, KJ_TOKEN_NAME) ? parser->lexer.token.name->key : "";
   int range = 0;
-  while (range < 3 && strcmp(ranges[range], name) != 0) range++;
-  if (range == 3)
+  while (range < KJ_RANGE_COUNT && strcmp(kj_range_names[range], name) != 0) range++;
+  if (range == KJ_RANGE_COUNT)
     kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected `range(...)`, `grid_range(...)` or `block_range(...)` after `in`, found %s",
                   kj_describe_token(parser));
   stmt->range = (kj_range)range;
@@ -289,7 +288,7 @@ static kj_stmt *parse_assignment(kj_parser *parser, kj_expr *first)
   stmt->op = kj_token_table[parser->lexer.token.kind].assign;
   if (stmt->op == KJ_NO_OP) kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "expected `=` after the places, found %s", kj_describe_token(parser));
   if (stmt->op != KJIT_STORE && stmt->places.count > 1)
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "`%s` changes one place only", kj_describe_token(parser));
+    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "%s changes one place only", kj_describe_token(parser));
   kj_advance(parser);
   if (stmt->op == KJIT_FLOORDIV) parser->slashes = parser->previous;
   stmt->value = kj_parse_exprs(parser);

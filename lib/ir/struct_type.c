@@ -23,6 +23,8 @@ static kjit_status check_field(kjit_context *context, const kjit_field *fields, 
   if (!kj_is_element(context->types, field->type))
     return kj_fail_call(context, KJIT_ERROR_MISUSE, "field `%s`: a field is a scalar, vector, struct or pointer, or an array of these by its shape",
                         field->name);
+  if (kj_is_too_deep(context->types, field->type))
+    return kj_fail_call(context, KJIT_ERROR_UNSUPPORTED, "field `%s`: structs and pointers nest at most %d levels deep", field->name, KJ_MAX_TYPE_LEVELS);
   if (field->rank > KJ_MAX_RANK) return kj_fail_call(context, KJIT_ERROR_MISUSE, "field `%s`: an array has at most %d dimensions", field->name, KJ_MAX_RANK);
   uint64_t size = kj_type(context->types, field->type)->size_bytes;
   for (uint32_t i = 0; i < field->rank; i++) {

@@ -4,20 +4,21 @@
 #include "ir/expr.h"
 #include "ir/verify.h"
 
-enum { MAX_STRUCT_BYTES = 64 * 1024, MAX_FIELDS = 1024, MAX_ALIGNMENT = 1024, MAX_CHAIN = 64 };
+enum { MAX_STRUCT_BYTES = 64 * 1024, MAX_FIELDS = 1024, MAX_ALIGNMENT = 1024, MAX_CHAIN = 64, MAX_CONSTANTS = 1024 };
 
 /* ---- integers known without types: extents of fields, alignments ---- */
 
 typedef struct evaluator {
   kj_verifier *v;
-  uint32_t depth; /* of constants made from others */
+  uint32_t depth;     /* of constants made from others */
+  uint32_t constants; /* looked into so far: those made of others, each of them twice, would double with each */
 } evaluator;
 
 static bool evaluate(evaluator *e, const kj_expr *expr, __int128 *value);
 
 static bool evaluate_constant(evaluator *e, const kj_decl *decl, __int128 *value)
 {
-  if (decl->kind != KJ_DECL_CONST || !decl->value || e->depth >= MAX_CHAIN) return false;
+  if (decl->kind != KJ_DECL_CONST || !decl->value || e->depth >= MAX_CHAIN || e->constants++ >= MAX_CONSTANTS) return false;
   e->depth++;
   bool is_known = evaluate(e, decl->value, value);
   e->depth--;
@@ -145,6 +146,12 @@ static bool is_too_large(const kj_verifier *v, const kjit_type *items, size_t co
   return bytes > MAX_STRUCT_BYTES;
 }
 
+static void fail_depth(kj_verifier *v, const kj_decl *decl)
+{
+  kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "`%s` is too deep: structs and pointers nest at most %d levels deep", decl->name,
+                 KJ_MAX_TYPE_LEVELS);
+}
+
 static void make_type(kj_verifier *v, kj_decl *decl)
 {
   size_t count = decl->fields.count;
@@ -158,6 +165,11 @@ static void make_type(kj_verifier *v, kj_decl *decl)
   }
   kj_struct_layout layout = { kj_get_attribute(&decl->attributes, KJ_ATTRIBUTE_PACKED) != NULL, read_alignment(v, decl) };
   if (!is_whole) return;
+  for (size_t i = 0; i < count; i++) {
+    if (!kj_is_too_deep(v->module->types, items[i])) continue;
+    fail_depth(v, decl);
+    return;
+  }
   if (is_too_large(v, items, count)) {
     kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "a struct has at most %d bytes: `%s` has more", MAX_STRUCT_BYTES, decl->name);
     return;
@@ -170,12 +182,12 @@ void kj_resolve_struct(kj_verifier *v, kj_decl *decl)
   enum { NEW, BUSY, DONE };
   uint8_t *state = &v->struct_states[decl->index];
   if (decl->struct_type != KJIT_ANY || *state == DONE) return;
-  if (*state == BUSY || v->struct_depth >= MAX_CHAIN) {
+  if (*state == BUSY || v->struct_depth >= KJ_MAX_TYPE_LEVELS) {
     if (*state == BUSY)
       kj_fail_verify(v, decl->location, KJIT_ERROR_TYPE,
                      "the struct `%s` holds itself, or a pointer to itself: keep an index or the address as a u64, and `bitcast(%s*, address)`", decl->name,
                      decl->name);
-    else kj_fail_verify(v, decl->location, KJIT_ERROR_TYPE, "the struct `%s` is at the end of a chain of too many others", decl->name);
+    else fail_depth(v, decl);
     return;
   }
   const char *fixed = v->fixed;

@@ -26,6 +26,8 @@ const kj_op_info kj_op_table[KJIT_OP_COUNT] = {
 #undef X
 };
 
+const char *const kj_range_names[KJ_RANGE_COUNT] = { "range", "grid_range", "block_range" };
+
 const kj_builtin *kj_find_builtin(const char *name)
 {
   for (int i = 0; i < KJ_BUILTIN_COUNT; i++)

@@ -175,6 +175,17 @@ static void *copy_block(const void *block, size_t bytes)
   return copy ? memcpy(copy, block, bytes) : NULL;
 }
 
+/* What is written or made level by level is walked by recursion: who lets a host or a text add levels bounds them. */
+static uint32_t count_levels(const kj_types *types, const kj_type_info *info)
+{
+  uint32_t levels = info->element ? kj_type(types, info->element)->levels : 0;
+  for (uint32_t i = 0; i < info->count && info->items; i++) {
+    uint32_t own = kj_type(types, info->items[i])->levels;
+    if (own > levels) levels = own;
+  }
+  return levels + 1;
+}
+
 /* Gives info its own copies of what wanted points to. */
 static bool copy_parts(kj_type_info *info, const kj_type_info *wanted)
 {
@@ -205,6 +216,7 @@ static kjit_type add_type(kj_types *types, uint32_t slot, const kj_type_info *wa
     free_parts(&made);
     return KJIT_ANY;
   }
+  made.levels = count_levels(types, wanted);
   *composed(types, types->count) = made;
   return types->slots[slot] = KJ_FIRST_COMPOSED + types->count++;
 }

@@ -7,7 +7,7 @@
 
 #include "support/buffer.h"
 
-enum { KJ_MAX_RANK = 8 };
+enum { KJ_MAX_RANK = 8, KJ_MAX_TYPE_LEVELS = 200 };
 
 /* Types without a public name. Weak types are those of literals and of plain numbers of a host: they take the type they meet (kernel-ir.md, Inference). */
 enum {
@@ -53,6 +53,7 @@ typedef struct kj_type_info {
   /* tuples, structs: types of the items; vectors: the number of lanes only */
   const kjit_type *items;
   uint32_t count;
+  uint32_t levels; /* of types within types: 1 for those that are made of scalars only; set by interning, no part of what makes types equal */
   /* structs, one for each item */
   const char *const *field_names;
   const uint32_t *offsets_bytes;
@@ -88,6 +89,8 @@ typedef struct kj_struct_layout {
 } kj_struct_layout;
 /* The same name with the same fields is the same type; names and fields are copied. Every item has a size in memory. */
 kjit_type kj_intern_struct(kj_types *types, const char *name, const char *const *field_names, const kjit_type *items, uint32_t count, kj_struct_layout layout);
+/* Whether a type made of this one has more levels than are walked: for structs and pointers, which are made of one another without end. */
+bool kj_is_too_deep(const kj_types *types, kjit_type part);
 /* Whether it can be the element of an array, a field, or what a pointer points to: it lies in memory as a whole and is no array. For numbers from a host too. */
 bool kj_is_element(kj_types *types, kjit_type type);
 /* The struct type of that name, KJIT_ANY where there is none; *is_ambiguous where there are several. */
@@ -99,6 +102,8 @@ uint32_t kj_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes);
 /* Component `index` of a struct, vector or complex type; index is below kj_component_count (0 for all other types). */
 uint32_t kj_component_count(const kj_types *types, kjit_type type);
 kj_component kj_get_component(const kj_types *types, kjit_type type, uint32_t index);
+/* Elements of an array with static extents, a VALUE array among them. */
+uint64_t kj_element_count(const kj_type_info *array);
 /* A global array without static extents, as a parameter has it. */
 kjit_type kj_array_type(kj_types *types, kjit_type element, uint32_t rank, kjit_layout layout, bool read_only);
 /* layout.c and type.c only: any type as it is; and the size and alignment of a VALUE array. */

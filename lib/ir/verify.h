@@ -1,4 +1,4 @@
-/* The parts of kj_finish_module: verifier.c (declarations, statements), verify_expr.c (names and expressions), verify_calls.c (what holds across functions). */
+/* What the files of kj_finish_module share: verifier.c is the whole. */
 #ifndef KJ_IR_VERIFY_H
 #define KJ_IR_VERIFY_H
 
@@ -48,21 +48,67 @@ typedef enum kj_role {
   KJ_ROLE_TYPE
 } kj_role;
 
+/* ---- verifier.c ---- */
+
 /* Reports an error and goes on; jumps out at the tenth. */
 void kj_fail_verify(kj_verifier *v, kj_location location, kjit_status status, const char *format, ...) __attribute__((format(printf, 4, 5)));
 void kj_note_verify(kj_verifier *v, kj_location location, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* ---- verify_function.c, verify_constant.c ---- */
+
+void kj_verify_function(kj_verifier *v, kj_decl *decl);
+void kj_verify_constant(kj_verifier *v, kj_decl *decl);
+/* A constant may be made from others, not from itself. */
+void kj_verify_constant_cycles(kj_verifier *v);
+
+/* ---- verify_stmt.c, verify_attributes.c ---- */
+
+void kj_verify_body(kj_verifier *v, const kj_stmts *body);
+/* The local declaration is visible from here to the end of its block. */
+void kj_show_local(kj_verifier *v, const kj_decl *decl);
+/* place: what they are of, KJ_PLACE_KERNEL and so on. */
+void kj_verify_attributes(kj_verifier *v, kj_attributes *attributes, unsigned place);
+
+/* ---- verify_expr.c, verify_arguments.c, verify_place.c ---- */
+
 /* Resolves the names in the expression and checks it. */
 void kj_verify_expr(kj_verifier *v, kj_expr *expr, kj_role role);
 void kj_verify_exprs(kj_verifier *v, kj_exprs *list, kj_role role);
-/* static_extents: whether `f32[16]` may stand here. */
-void kj_verify_type(kj_verifier *v, kj_type_expr *type, bool static_extents);
-/* What an assignment, or an atomic (shared_only), changes. */
+void kj_verify_call(kj_verifier *v, kj_expr *call);
+/* What an assignment, or an atomic, changes. */
 void kj_verify_place(kj_verifier *v, kj_expr *place, bool is_atomic);
 
-/* structs.c: gives every struct its type, and those that it holds theirs; twice does no harm. */
+/* ---- verify_type.c ---- */
+
+/* static_extents: whether `f32[16]` may stand here. */
+void kj_verify_type(kj_verifier *v, kj_type_expr *type, bool static_extents);
+/* The operand of zero, sizeof, bitcast: an expression that is to be a type. */
+void kj_convert_to_type(kj_verifier *v, kj_expr *expr);
+
+/* ---- verify_name.c ---- */
+
+/* A NAME becomes what it means; an unknown one is reported and stays. */
+void kj_resolve_name(kj_verifier *v, kj_expr *expr);
+/* A declaration, a built-in, a field, where they stand. */
+void kj_verify_decl(kj_verifier *v, kj_expr *expr, kj_role role);
+void kj_verify_builtin(kj_verifier *v, const kj_expr *expr, kj_role role);
+void kj_verify_field(kj_verifier *v, kj_expr *expr);
+/* Of the module, built in, or a type. */
+bool kj_is_known_name(const kj_verifier *v, const char *name);
+/* name may be dotted. */
+void kj_fail_unknown(kj_verifier *v, kj_location location, const char *name, bool is_assigned);
+/* A function, or a parameter that is one. */
+bool kj_is_func_value(const kj_expr *expr);
+/* A built module's literals and casts mean the built-in even where a kernel has its name: the text could not say that, and a kernel keeps its name. */
+void kj_refuse_hidden(kj_verifier *v, const kj_expr *expr, const char *name);
+
+/* ---- structs.c ---- */
+
+/* Gives every struct its type, and those that it holds theirs; twice does no harm. */
 void kj_resolve_structs(kj_verifier *v);
 void kj_resolve_struct(kj_verifier *v, kj_decl *decl);
+
+/* ---- verify_calls.c: what holds across functions ---- */
 
 /* Recursion, call depth, barriers in ranges through calls. */
 void kj_verify_calls(kj_verifier *v);

@@ -38,7 +38,7 @@ static void verify_ranges(kj_verifier *v, const kj_decl *decl)
     const kj_summary *callee = summary_of(v, site->callee);
     if (!site->range || !callee->forbidden) continue;
     kj_fail_verify(v, site->location, KJIT_ERROR_TYPE, "`%s` is called inside a %s and holds %s: iterations are independent and run in any order",
-                   site->callee->name, site->range->range == KJ_GRID_RANGE ? "grid_range" : "block_range", callee->forbidden);
+                   site->callee->name, kj_range_names[site->range->range], callee->forbidden);
     kj_note_verify(v, callee->forbidden_at, "%s is here", callee->forbidden);
   }
 }

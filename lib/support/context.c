@@ -9,6 +9,7 @@
 struct kj_thread_record {
   kj_thread_record *next;
   pthread_t thread;
+  uint64_t number; /* of the thread: a pthread_t is used again when its thread has ended, and its record with it */
   kj_diagnostics diagnostics;
 };
 
@@ -62,6 +63,14 @@ static void free_context(kjit_context *context)
   free(context);
 }
 
+/* What a host brings has to be whole: a function that is missing would only be found when it is called. */
+static bool has_functions(const kjit_config *config)
+{
+  const kjit_device_allocator *allocator = config->device_allocator;
+  bool has_executor = !config->executor || config->executor->run, has_store = !config->cache_store || config->cache_store->load;
+  return has_executor && has_store && (!allocator || (allocator->allocate && allocator->release));
+}
+
 kjit_status kjit_create_context(const kjit_config *config, kjit_context **context)
 {
   if (!context) return KJIT_ERROR_MISUSE;
@@ -73,6 +82,10 @@ kjit_status kjit_create_context(const kjit_config *config, kjit_context **contex
   kjit_init_config(&made->config);
   if (config) memcpy(&made->config, config, size);
   made->config.size_bytes = sizeof *config;
+  if (!has_functions(&made->config)) {
+    free(made);
+    return KJIT_ERROR_MISUSE;
+  }
   kj_watch_forks();
   made->forks = atomic_load(&kj_forks);
   pthread_mutex_init(&made->mutex, NULL);
@@ -118,8 +131,17 @@ void kjit_get_statistics(kjit_context *context, kjit_statistics *statistics)
 
 /* ---- diagnostics ---- */
 
-/* The calling thread's record or NULL. Only its own thread reads or writes what a record holds; the lock is for the list. */
-static kj_thread_record *find_record(kjit_context *context)
+/* From 1, never the same for two threads of the process. */
+static uint64_t number_of_thread(void)
+{
+  static _Atomic uint64_t count;
+  static _Thread_local uint64_t number;
+  if (!number) number = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1;
+  return number;
+}
+
+/* The record of the calling thread's pthread_t or NULL. Only that thread reads or writes what a record holds; the lock is for the list. */
+static kj_thread_record *find_place(kjit_context *context)
 {
   pthread_mutex_lock(&context->mutex);
   kj_thread_record *record = context->records;
@@ -128,13 +150,24 @@ static kj_thread_record *find_record(kjit_context *context)
   return record;
 }
 
+/* What the calling thread has failed with, or NULL. */
+static kj_thread_record *find_record(kjit_context *context)
+{
+  kj_thread_record *record = find_place(context);
+  return record && record->number == number_of_thread() ? record : NULL;
+}
+
 static kj_thread_record *get_record(kjit_context *context)
 {
-  kj_thread_record *record = find_record(context);
-  if (record) return record;
+  kj_thread_record *record = find_place(context);
+  if (record) {
+    record->number = number_of_thread();
+    return record;
+  }
   record = calloc(1, sizeof *record);
   if (!record) return NULL;
   record->thread = pthread_self();
+  record->number = number_of_thread();
   pthread_mutex_lock(&context->mutex);
   record->next = context->records;
   context->records = record;

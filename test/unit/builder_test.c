@@ -352,6 +352,40 @@ static void wrong_calls(void **state)
   expect_error(f, KJIT_ERROR_MISUSE, "one operand");
 }
 
+/* What the text form cannot spell is refused: a printed module can always be parsed. */
+static void texts_and_types(void **state)
+{
+  fixture *f = *state;
+  kjit_builder *b = f->b;
+  kjit_begin_kernel(b, "k");
+  kjit_raise(b, "no \xff");
+  expect_error(f, KJIT_ERROR_MISUSE, "a string of a kernel is UTF-8");
+  kjit_begin_kernel(b, "k");
+  kjit_assert(b, kjit_bool(b, 1), "overlong \xc0\xaf");
+  expect_error(f, KJIT_ERROR_MISUSE, "a string of a kernel is UTF-8");
+  kjit_begin_kernel(b, "k");
+  kjit_print(b, (kjit_node[]){ kjit_string(b, "cut \xe2\x82") }, 1);
+  expect_error(f, KJIT_ERROR_MISUSE, "a string of a kernel is UTF-8");
+  kjit_type pointer = kjit_get_pointer_type(f->context, KJIT_F32, 0);
+  kjit_begin_kernel(b, "k");
+  kjit_let(b, "p", kjit_construct(b, pointer, (kjit_node[]){ kjit_integer(b, 0) }, 1));
+  expect_error(f, KJIT_ERROR_TYPE, "kjit_construct makes structs, vectors and scalars");
+}
+
+/* A type that each next one is made of is walked level by level. */
+static void deep_types(void **state)
+{
+  fixture *f = *state;
+  kjit_type type = KJIT_F32, deepest = type;
+  int levels = 0;
+  for (; type != KJIT_VOID && levels < 100000; levels++) type = kjit_get_pointer_type(f->context, deepest = type, 0);
+  assert_int_equal(levels, 201);
+  assert_non_null(strstr(kjit_get_diagnostic(f->context, 0)->message, "at most 200 levels deep"));
+  kjit_field field = { .name = "next", .type = deepest };
+  assert_int_equal(kjit_get_struct_type(f->context, "S", &field, 1, 0), KJIT_VOID);
+  assert_non_null(strstr(kjit_get_diagnostic(f->context, 0)->message, "at most 200 levels deep"));
+}
+
 static void out_of_scope(void **state)
 {
   fixture *f = *state;
@@ -409,6 +443,8 @@ int main(void)
     cmocka_unit_test_setup_teardown(renaming, set_up, tear_down),
     cmocka_unit_test_setup_teardown(node_used_twice, set_up, tear_down),
     cmocka_unit_test_setup_teardown(wrong_calls, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(texts_and_types, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(deep_types, set_up, tear_down),
     cmocka_unit_test_setup_teardown(out_of_scope, set_up, tear_down),
     cmocka_unit_test_setup_teardown(slices_make_views, set_up, tear_down),
     cmocka_unit_test_setup_teardown(deep_trees, set_up, tear_down),

@@ -386,6 +386,36 @@ static void diagnostics_by_thread(void **state)
   kjit_destroy_context(context); /* frees the module */
 }
 
+static void *fail_here(void *user)
+{
+  kjit_module *module;
+  size_t before = 0;
+  while (kjit_get_diagnostic(user, before)) before++;
+  bool has_failed = kjit_parse_module(user, "a", "?", 1, &module) != KJIT_OK && kjit_get_diagnostic(user, 0);
+  return (void *)(uintptr_t)(before ? 1 : has_failed ? 2 : 3);
+}
+
+/* What a thread has failed with is its own, and not that of the next one whose pthread_t is the same. */
+static void diagnostics_of_threads(void **state)
+{
+  (void)state;
+  kjit_context *context;
+  pthread_t thread, first = 0;
+  void *result;
+  bool is_same = false;
+  assert_int_equal(kjit_create_context(NULL, &context), KJIT_OK);
+  for (int i = 0; i < 10; i++) {
+    assert_int_equal(pthread_create(&thread, NULL, fail_here, context), 0);
+    is_same = is_same || (i && pthread_equal(thread, first));
+    first = thread;
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_int_equal((uintptr_t)result, 2);
+  }
+  assert_true(is_same); /* else this has tested nothing */
+  assert_null(kjit_get_diagnostic(context, 0));
+  kjit_destroy_context(context);
+}
+
 static void misuse(void **state)
 {
   (void)state;
@@ -394,6 +424,15 @@ static void misuse(void **state)
   kjit_type type;
   assert_int_equal(kjit_create_context(&(kjit_config){ .size_bytes = 1 }, &context), KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_create_context(NULL, NULL), KJIT_ERROR_MISUSE);
+  kjit_executor executor = { 0 }; /* what a host brings has all that is called */
+  kjit_device_allocator allocator = { 0 };
+  kjit_cache_store store = { 0 };
+  kjit_config configs[3];
+  for (int i = 0; i < 3; i++) kjit_init_config(&configs[i]);
+  configs[0].executor = &executor;
+  configs[1].device_allocator = &allocator;
+  configs[2].cache_store = &store;
+  for (int i = 0; i < 3; i++) assert_int_equal(kjit_create_context(&configs[i], &context), KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_create_context(NULL, &context), KJIT_OK);
   assert_int_equal(kjit_parse_module(NULL, "a", "", 0, &module), KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_parse_module(context, "a", NULL, 3, &module), KJIT_ERROR_MISUSE);
@@ -423,6 +462,7 @@ int main(void)
     cmocka_unit_test(accesses),
     cmocka_unit_test(diagnostics_by_thread),
     cmocka_unit_test(misuse),
+    cmocka_unit_test(diagnostics_of_threads),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

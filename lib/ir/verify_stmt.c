@@ -1,0 +1,183 @@
+/* Statements: what is declared where it is used, what may stand where. */
+#include "ir/verify.h"
+
+/* ---- scopes ---- */
+
+void kj_show_local(kj_verifier *v, const kj_decl *decl)
+{
+  v->visible[decl->index] = true;
+  KJ_PUSH(v->arena, &v->shown, decl->index);
+}
+
+static void hide(kj_verifier *v, size_t kept)
+{
+  while (v->shown.count > kept) v->visible[v->shown.items[--v->shown.count]] = false;
+}
+
+/* ---- statements ---- */
+
+/* How many values an expression has, where that is known without types; 0: unknown. */
+static size_t count_values(const kj_expr *value)
+{
+  if (value->kind == KJ_EXPR_TUPLE) return value->args.count;
+  if (value->kind != KJ_EXPR_CALL || value->x->kind != KJ_EXPR_BUILTIN || value->args.count != 1) return 0;
+  bool is_grid = value->x->builtin->id == KJ_BUILTIN_GRID || value->x->builtin->id == KJ_BUILTIN_GRIDSIZE;
+  const kj_expr *rank = value->args.items[0];
+  return is_grid && rank->kind == KJ_EXPR_INT && rank->integer <= 3 ? (size_t)rank->integer : 0;
+}
+
+static void verify_count(kj_verifier *v, const kj_expr *value, size_t names, const char *what)
+{
+  size_t values = count_values(value);
+  if (names > 1 && values && values != names)
+    kj_fail_verify(v, value->location, KJIT_ERROR_TYPE, "%zu %s for %zu value%s", names, what, values, values == 1 ? "" : "s");
+}
+
+static void verify_declare(kj_verifier *v, kj_stmt *stmt)
+{
+  kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
+  kj_verify_type(v, stmt->decls.items[0]->type_expr, false);
+  verify_count(v, stmt->value, stmt->decls.count, "names");
+  for (size_t i = 0; i < stmt->decls.count; i++) kj_show_local(v, stmt->decls.items[i]);
+}
+
+static void verify_storage(kj_verifier *v, kj_stmt *stmt)
+{
+  kj_decl *decl = stmt->decls.items[0];
+  kj_type_expr *type = decl->type_expr;
+  bool is_shared = decl->kind == KJ_DECL_SHARED, is_array = type->kind == KJ_TYPE_STATIC_ARRAY;
+  const char *word = is_shared ? "shared" : "local";
+  kj_verify_type(v, type, true);
+  kj_verify_attributes(v, &decl->attributes, KJ_PLACE_ARRAY);
+  const kj_type_expr *element = is_array ? type->element : type;
+  bool is_whole = element->kind == KJ_TYPE_FIXED && kj_type(v->module->types, element->type)->class_ != KJ_CLASS_ARRAY;
+  bool is_scalar = element->kind == KJ_TYPE_DTYPE || is_whole;
+  if (element->kind == KJ_TYPE_TUPLE) kj_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED, "tuples in %s memory are not supported", word);
+  else if (!is_scalar && (element->kind == KJ_TYPE_FIXED || element->kind == KJ_TYPE_ARRAY))
+    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a %s array has extents: `%s %s: f32[16]`", word, word, decl->name);
+  if (is_array && type->extents.count == 0 && !is_shared)
+    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a local array has extents: `local %s: f32[16]`", decl->name);
+  if (is_array && type->extents.count == 0 && is_shared && v->has_dynamic_shared)
+    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a kernel has one shared array of the launch's size; the others have extents");
+  v->has_dynamic_shared |= is_array && type->extents.count == 0;
+  kj_show_local(v, decl);
+}
+
+static void verify_assign(kj_verifier *v, kj_stmt *stmt)
+{
+  kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
+  for (size_t i = 0; i < stmt->places.count; i++) kj_verify_place(v, stmt->places.items[i], false);
+  verify_count(v, stmt->value, stmt->places.count, "places");
+}
+
+static void verify_if(kj_verifier *v, kj_stmt *stmt)
+{
+  kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
+  kj_verify_body(v, &stmt->body);
+  kj_verify_body(v, &stmt->otherwise);
+}
+
+static void verify_loop_body(kj_verifier *v, kj_stmt *stmt)
+{
+  const kj_stmt *loop = v->loop;
+  v->loop = stmt;
+  kj_verify_body(v, &stmt->body);
+  v->loop = loop;
+}
+
+static void verify_while(kj_verifier *v, kj_stmt *stmt)
+{
+  kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
+  kj_verify_attributes(v, &stmt->attributes, KJ_PLACE_LOOP);
+  verify_loop_body(v, stmt);
+}
+
+static const char *range_name(const kj_stmt *stmt) { return kj_range_names[stmt->range]; }
+
+static void verify_range(kj_verifier *v, kj_stmt *stmt)
+{
+  size_t names = stmt->decls.count, count = stmt->args.count;
+  kj_verify_exprs(v, &stmt->args, KJ_ROLE_VALUE);
+  if (count < 1 || count > 3) kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`%s` takes 1 to 3 arguments, not %zu", range_name(stmt), count);
+  else if (stmt->range == KJ_RANGE && names != 1) kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`range` counts with one name, here are %zu", names);
+  else if (stmt->range != KJ_RANGE && names != count)
+    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`%s` has a name for every extent: here are %zu for %zu", range_name(stmt), names, count);
+}
+
+static void verify_grid_loop(kj_verifier *v, kj_stmt *stmt)
+{
+  kj_summary *summary = &v->summaries[v->decl->index];
+  if (v->range) kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "a %s inside a %s", range_name(stmt), range_name(v->range));
+  else if (!summary->forbidden) {
+    summary->forbidden = stmt->range == KJ_GRID_RANGE ? "a grid_range" : "a block_range";
+    summary->forbidden_at = stmt->location;
+  }
+  if (stmt->attributes.count)
+    kj_fail_verify(v, stmt->attributes.items[0].location, KJIT_ERROR_TYPE, "`@%s` does not belong to a %s", stmt->attributes.items[0].info->name,
+                   range_name(stmt));
+}
+
+static void verify_for(kj_verifier *v, kj_stmt *stmt)
+{
+  verify_range(v, stmt);
+  const kj_stmt *range = v->range;
+  if (stmt->range == KJ_RANGE) kj_verify_attributes(v, &stmt->attributes, KJ_PLACE_LOOP);
+  else verify_grid_loop(v, stmt);
+  if (stmt->range != KJ_RANGE && !range) v->range = stmt;
+  size_t kept = v->shown.count;
+  for (size_t i = 0; i < stmt->decls.count; i++) kj_show_local(v, stmt->decls.items[i]);
+  verify_loop_body(v, stmt);
+  hide(v, kept);
+  v->range = range;
+}
+
+static void verify_jump(kj_verifier *v, const kj_stmt *stmt)
+{
+  const char *word = stmt->kind == KJ_STMT_BREAK ? "break" : "continue";
+  if (!v->loop) kj_fail_verify(v, stmt->location, KJIT_ERROR_SYNTAX, "`%s` outside of a loop", word);
+  else if (stmt->kind == KJ_STMT_BREAK && v->loop->kind == KJ_STMT_FOR && v->loop->range != KJ_RANGE)
+    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`break` in a %s: its iterations are independent; `continue` ends one", range_name(v->loop));
+}
+
+static void verify_return(kj_verifier *v, kj_stmt *stmt)
+{
+  if (v->range)
+    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`return` in a %s: its iterations are independent; `continue` ends one", range_name(v->range));
+  if (stmt->value && v->function->is_kernel)
+    kj_fail_verify(v, stmt->value->location, KJIT_ERROR_TYPE, "a kernel returns nothing: it writes to its array arguments");
+  if (stmt->value) kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
+}
+
+static void verify_evaluate(kj_verifier *v, kj_stmt *stmt) { kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE); }
+
+static void verify_print(kj_verifier *v, kj_stmt *stmt)
+{
+  for (size_t i = 0; i < stmt->args.count; i++)
+    if (stmt->args.items[i]->kind != KJ_EXPR_STRING) kj_verify_expr(v, stmt->args.items[i], KJ_ROLE_VALUE);
+}
+
+static void verify_stmt(kj_verifier *v, kj_stmt *stmt)
+{
+  switch (stmt->kind) {
+  case KJ_STMT_DECLARE: verify_declare(v, stmt); break;
+  case KJ_STMT_STORAGE: verify_storage(v, stmt); break;
+  case KJ_STMT_ASSIGN: verify_assign(v, stmt); break;
+  case KJ_STMT_EVALUATE: verify_evaluate(v, stmt); break;
+  case KJ_STMT_IF: verify_if(v, stmt); break;
+  case KJ_STMT_WHILE: verify_while(v, stmt); break;
+  case KJ_STMT_FOR: verify_for(v, stmt); break;
+  case KJ_STMT_BREAK:
+  case KJ_STMT_CONTINUE: verify_jump(v, stmt); break;
+  case KJ_STMT_RETURN: verify_return(v, stmt); break;
+  case KJ_STMT_ASSERT: kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE); break;
+  case KJ_STMT_RAISE: break;
+  case KJ_STMT_PRINT: verify_print(v, stmt); break;
+  }
+}
+
+void kj_verify_body(kj_verifier *v, const kj_stmts *body)
+{
+  size_t kept = v->shown.count;
+  for (size_t i = 0; i < body->count; i++) verify_stmt(v, body->items[i]);
+  hide(v, kept);
+}
