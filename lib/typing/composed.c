@@ -98,9 +98,8 @@ kj_texprs kj_indices_of(kj_scope *s, const kj_type_info *array, int64_t place, k
 static kj_texpr *load_elements(kj_scope *s, kj_texpr *array, kjit_type type, kj_location location)
 {
   const kj_type_info *info = kj_type(s->c->types, type);
-  int64_t count = 1;
+  int64_t count = (int64_t)kj_element_count(info);
   kj_texprs parts = { 0 };
-  for (uint32_t d = 0; d < info->rank; d++) count *= info->extents[d];
   array = kj_keep_value(s, array);
   for (int64_t i = 0; i < count; i++) {
     kj_texpr *load = kj_new_texpr(s->c, KJ_T_LOAD, info->element, location);

@@ -132,21 +132,39 @@ typedef struct kj_scope {
   uint32_t temporary_count;
 } kj_scope;
 
-/* ---- infer.c ---- */
+/* ---- infer_record.c ---- */
 
 /* The instance of a function for its arguments, inferred when it is new. */
 kj_record *kj_get_record(kj_scope *s, const kj_function *function, const kj_bound *bounds, kj_location location);
-void kj_count_work(kj_inference *inference, kj_location location);
+/* A new one, not yet inferred. */
+kj_record *kj_add_record(kj_inference *inference, const kj_function *function, const kj_bound *bounds, bool is_strict, bool is_fastmath);
+
+/* ---- infer_body.c ---- */
+
+void kj_infer_body(kj_inference *inference, kj_record *record);
+
+/* ---- infer_recursion.c ---- */
+
+/* Sets is_recursive. Calls of a function under way have told their callers only what was known by then: hands that round. While instances are numbered by their records. */
+void kj_find_recursion(kj_inference *inference);
+
+/* ---- infer_scope.c ---- */
+
 /* A scope that has no variables, for expressions outside functions. */
 void kj_init_scope(kj_scope *s, kj_inference *inference);
+void kj_count_work(kj_inference *inference, kj_location location);
 /* Variables of a scope; level as far as known. */
 kj_tvar *kj_add_variable(kj_scope *s, kj_tvar_kind kind, const char *name, kjit_type type, kj_location location, kj_level level);
 void kj_bind_variable(kj_scope *s, const kj_decl *decl, kj_tvar *var);
 void kj_bind_value(kj_scope *s, const kj_decl *decl, kj_texpr *value);
-/* Warnings and remarks wait until it is known that the instance is used. */
+
+/* ---- infer_message.c ---- */
+
 void kj_note_message(kj_scope *s, kj_location location, kjit_severity severity, const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* "f64 arithmetic where none was asked for". */
 void kj_note_double(kj_scope *s, kj_location location);
+/* Those of an instance that is used. */
+void kj_report_messages(kj_inference *inference, const kj_record *record);
 
 /* ---- infer_kernel.c ---- */
 
@@ -200,11 +218,15 @@ kjit_type kj_infer_type_of(kj_scope *s, const kj_expr *expr);
 kjit_type kj_join_values(kj_scope *s, kjit_type a, kjit_type b, kj_location location);
 /* A value as such an alternative. */
 kj_texpr *kj_give_type(kj_scope *s, kj_texpr *value, kjit_type type);
+/* An integer beside a var that has met nothing but float literals so far: a float that it meets later decides, and f64 only where there is none. */
+bool kj_stays_open(const kj_scope *s, const kj_texpr *x, const kj_texpr *y);
 /* A number as bool. */
 kj_texpr *kj_make_condition(kj_scope *s, kj_texpr *value);
 kj_texpr *kj_make_unary(kj_scope *s, kjit_op op, kj_texpr *x, kj_location location);
 kj_texpr *kj_make_binary(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, kj_location location);
 kj_texpr *kj_make_cond(kj_scope *s, kj_texpr *condition, kj_texpr *x, kj_texpr *y, kj_location location);
+/* Fails where the tuple has more numbers than are passed around; each function may put what it was given into a tuple twice. */
+kjit_type kj_tuple_type(kj_scope *s, const kjit_type *items, uint32_t count, kj_location location);
 kj_texpr *kj_make_tuple(kj_scope *s, const kj_texprs *items, kj_location location);
 /* Item of a tuple; of a TUPLE node the item itself. */
 kj_texpr *kj_make_item(kj_scope *s, kj_texpr *tuple, uint32_t index, kj_location location);
@@ -385,44 +407,6 @@ const kj_constant *kj_weak_constant(const kj_scope *s, const kj_texpr *array);
 kjit_type kj_concrete_element(kj_scope *s, const kj_constant *constant);
 /* The array with elements of a type. */
 kj_texpr *kj_make_constant_array(kj_scope *s, const kj_constant *constant, kjit_type element, kj_location location);
-
-/* ---- rules.c, rules_sync.c, rules_word.c ---- */
-
-/* Operands of a built-in. */
-typedef struct kj_operands {
-  const kj_builtin *builtin;
-  kj_location location;
-  kjit_type type_argument; /* KJ_TYPE_ARG; of `f32[n, m]` the element type */
-  kj_texprs extents;       /* of such an argument: n, m */
-  kj_place place;          /* KJ_PLACE */
-  kj_texprs values;        /* the others, evaluated */
-  const char *field;       /* KJ_XYZ: "x" */
-  const kj_expr *text;     /* ptx: the string */
-} kj_operands;
-/* One for each rule named in builtins.def: gives the typed call, or a constant. */
-#define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) kj_texpr *kj_rule_##rule(kj_scope *s, const kj_operands *o);
-#include "ir/builtins.def"
-#undef X
-kj_texpr *kj_new_builtin(kj_scope *s, const kj_operands *o, kjit_type type);
-/* bitcast to or from a pointer; NULL: it is neither. */
-kj_texpr *kj_bitcast_pointer(kj_scope *s, const kj_operands *o);
-kj_texpr *kj_apply_rule(kj_scope *s, const kj_operands *operands);
-
-/* ---- requirements.c ---- */
-
-/* Fails where the target's architecture or PTX version is too old for `what`; suffix 'a': on that architecture only. The CPU has everything. */
-void kj_require_arch(kj_scope *s, const char *what, kj_location location, uint32_t arch, char suffix, uint32_t ptx);
-void kj_check_requirement(kj_scope *s, const kj_operands *o);
-
-/* ---- rules_group.c ---- */
-
-/* An integer operand as one of the type; fails for anything else. */
-kj_texpr *kj_take_integer(kj_scope *s, const kj_operands *o, kj_texpr *value, kjit_type type);
-/* The address of a place in shared memory, i64; of an element as it would be loaded. `what` names who wants it. */
-kj_texpr *kj_make_shared_address(kj_scope *s, const char *what, const kj_place *place);
-kj_texpr *kj_take_shared_address(kj_scope *s, const char *what, const kj_texpr *load);
-/* The array is a view of another block's shared memory. */
-bool kj_is_other_block(kj_scope *s, const kj_texpr *array);
 
 /* ---- convert.c ---- */
 

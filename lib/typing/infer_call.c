@@ -1,7 +1,7 @@
 /* Calls: conversions, built-ins, functions. A function is inferred once for what its parameters are bound to; literals and functions handed to it are part of that. */
 #include <string.h>
 
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 /* ---- conversions ---- */
 

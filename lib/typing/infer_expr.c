@@ -132,7 +132,8 @@ static kj_texpr *make_cond(kj_scope *s, kj_texpr *condition, part *x, part *y, k
     x->value = kj_make_concrete(s, x->value);
     y->value = kj_make_concrete(s, y->value);
   }
-  kjit_type type = kj_join_values(s, x->value->type, y->value->type, location);
+  bool is_open = kj_stays_open(s, x->value, y->value);
+  kjit_type type = is_open ? KJ_WEAK_FLOAT : kj_join_values(s, x->value->type, y->value->type, location);
   if (type == KJIT_ANY)
     kj_fail(s->c, location, KJIT_ERROR_TYPE, "the two values of `?:` have no common type: %s and %s", kj_type_text(s->c, x->value->type),
             kj_type_text(s->c, y->value->type));
@@ -234,22 +235,29 @@ static kj_texpr *infer_name(kj_scope *s, const kj_expr *expr)
   return load;
 }
 
-static kj_texpr *infer_integer(kj_scope *s, const kj_expr *expr)
+static kj_texpr *infer_integer(kj_scope *s, const kj_expr *expr, __int128 integer)
 {
-  if (!kj_is_weak(expr->type) && !kj_integer_fits(s->c, expr->type, expr->integer))
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s", kj_integer_text(s->arena, expr->integer), kj_type_text(s->c, expr->type));
-  return kj_new_integer(s, expr->type, expr->integer, expr->location);
+  if (!kj_is_weak(expr->type) && !kj_integer_fits(s->c, expr->type, integer))
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s", kj_integer_text(s->arena, integer), kj_type_text(s->c, expr->type));
+  return kj_new_integer(s, expr->type, integer, expr->location);
+}
+
+/* The least value of a signed type is a literal too, `-128i8`, although 128 is none. */
+static kj_texpr *infer_unary(kj_scope *s, const kj_expr *expr)
+{
+  bool is_least = expr->op == KJIT_NEG && expr->x->kind == KJ_EXPR_INT && kj_class_of(s->c, expr->x->type) == KJ_CLASS_SIGNED;
+  return is_least ? infer_integer(s, expr->x, -expr->x->integer) : kj_make_unary(s, expr->op, kj_infer_expr(s, expr->x), expr->location);
 }
 
 static kj_texpr *infer_kind(kj_scope *s, const kj_expr *expr)
 {
   switch (expr->kind) {
-  case KJ_EXPR_INT: return infer_integer(s, expr);
+  case KJ_EXPR_INT: return infer_integer(s, expr, expr->integer);
   case KJ_EXPR_FLOAT: return kj_new_number(s, expr->type, kj_round_number(expr->type, expr->number), expr->location);
   case KJ_EXPR_BOOL: return kj_new_integer(s, KJIT_BOOL, expr->integer != 0, expr->location);
   case KJ_EXPR_DECL: return infer_name(s, expr);
   case KJ_EXPR_BUILTIN: return kj_infer_builtin_name(s, expr, expr->builtin, NULL);
-  case KJ_EXPR_UNARY: return kj_make_unary(s, expr->op, kj_infer_expr(s, expr->x), expr->location);
+  case KJ_EXPR_UNARY: return infer_unary(s, expr);
   case KJ_EXPR_BINARY: return infer_binary(s, expr);
   case KJ_EXPR_COND: return infer_cond(s, expr);
   case KJ_EXPR_CALL: return kj_infer_call(s, expr);

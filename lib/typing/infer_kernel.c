@@ -1,5 +1,5 @@
 /* What belongs to the kernel only: its arguments against its parameters, its launch attributes. */
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 /* ---- arguments ---- */
 

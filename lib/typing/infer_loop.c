@@ -88,7 +88,7 @@ static void infer_range(kj_scope *s, const kj_stmt *stmt, kj_texprs *values)
   loop->first = has_start ? kj_convert(s, values->items[0], type, stmt->location) : kj_new_integer(s, type, 0, stmt->location);
   loop->stop = kj_convert(s, values->items[has_start], type, stmt->location);
   loop->step = values->count > 2 ? kj_convert(s, values->items[2], type, stmt->location) : kj_new_integer(s, type, 1, stmt->location);
-  if (kj_is_constant(loop->step) && loop->step->integer == 0) kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "the step of `range` is 0");
+  if (kj_is_constant(loop->step) && loop->step->integer == 0) kj_fail(s->c, values->items[2]->location, KJIT_ERROR_TYPE, "the step of `range` is 0");
   const kj_decl *decl = stmt->decls.items[0];
   loop->unroll = infer_unroll(s, stmt);
   loop->var = kj_add_variable(s, KJ_V_LOOP, decl->name, type, decl->location, level);
@@ -101,7 +101,7 @@ static void infer_range(kj_scope *s, const kj_stmt *stmt, kj_texprs *values)
 static void check_range_loop(kj_scope *s, const kj_stmt *stmt, const kj_texprs *extents)
 {
   bool is_grid = stmt->range == KJ_GRID_RANGE;
-  const char *name = is_grid ? "grid_range" : "block_range", *whole = is_grid ? "grid" : "block";
+  const char *name = kj_range_names[stmt->range], *whole = is_grid ? "grid" : "block";
   kj_level most = is_grid ? KJ_LEVEL_GRID : KJ_LEVEL_BLOCK;
   if (s->range_count) kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "`%s` in the body of a grid_range or block_range: use `range`", name);
   if (s->level > most)
@@ -122,8 +122,7 @@ static void convert_extents(kj_scope *s, const kj_stmt *stmt, const kj_texprs *v
     KJ_PUSH(s->arena, extents, kj_convert(s, value, KJIT_INDEX, value->location));
   }
   if (extents->count <= 3) return;
-  kj_fail(s->c, stmt->location, KJIT_ERROR_UNSUPPORTED, "`%s` has 1 to 3 dimensions, got %zu", stmt->range == KJ_GRID_RANGE ? "grid_range" : "block_range",
-          extents->count);
+  kj_fail(s->c, stmt->location, KJIT_ERROR_UNSUPPORTED, "`%s` has 1 to 3 dimensions, got %zu", kj_range_names[stmt->range], extents->count);
 }
 
 /* One name for several extents is a tuple. An array of no dimension has one element and no index. */

@@ -219,7 +219,11 @@ static void infer_field_target(kj_scope *s, const kj_expr *expr, target *t)
   }
   if (t->value && kj_is_pointer(s->c, t->value->type)) set_element(s, expr, kj_make_pointed(s, t->value, expr->location), first_index(s, expr->location), t);
   kjit_type type = t->value ? t->value->type : t->place.type;
-  if (!kj_find_component(s->c, type, expr->name, &component)) fail_field(s, expr, type);
+  if (!kj_find_component(s->c, type, expr->name, &component)) {
+    bool are_lanes = kj_is_vector(s->c, type) && expr->name[1] && strspn(expr->name, "xyzw") == strlen(expr->name);
+    if (are_lanes) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`.%s` is no place: assign one lane, or the whole vector", expr->name);
+    fail_field(s, expr, type);
+  }
   if (t->value)
     kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is a value (%s) that cannot be changed: declare it `var`", name_of(expr->x), kj_type_text(s->c, type));
   if (t->place.var || t->place.steps.count) {
@@ -400,8 +404,7 @@ static void store_elements(kj_scope *s, const kj_place *place, kj_texpr *value, 
 {
   const kj_type_info *info = kj_type(s->c->types, place->type);
   kj_place kept = *place;
-  int64_t count = 1;
-  for (uint32_t d = 0; d < info->rank; d++) count *= info->extents[d];
+  int64_t count = (int64_t)kj_element_count(info);
   value = kj_keep_value(s, value);
   kj_keep_place(s, &kept);
   for (int64_t i = 0; i < count; i++) {

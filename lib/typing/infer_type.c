@@ -29,9 +29,7 @@ static kjit_type infer_tuple_type(kj_scope *s, const kj_type_expr *type)
 {
   kjit_type *items = KJ_NEW_ARRAY(s->arena, kjit_type, type->items.count + 1);
   for (size_t i = 0; i < type->items.count; i++) items[i] = kj_infer_type(s, type->items.items[i]);
-  kjit_type tuple = kj_intern_tuple(s->c->types, items, (uint32_t)type->items.count);
-  if (tuple == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
-  return tuple;
+  return kj_tuple_type(s, items, (uint32_t)type->items.count, type->location);
 }
 
 kjit_type kj_infer_type(kj_scope *s, const kj_type_expr *type)
@@ -115,15 +113,25 @@ static kj_texpr *fit_array(kj_scope *s, kj_texpr *value, kjit_type annotation, c
   return value;
 }
 
+static kj_texpr *fit_items(kj_scope *s, kj_texpr *value, kjit_type annotation, const char *what, kj_location location)
+{
+  const kj_type_info *want = kj_type(s->c->types, annotation), *have = kj_type(s->c->types, value->type);
+  if (value->type == annotation) return value;
+  if (have->class_ != KJ_CLASS_TUPLE || have->count != want->count)
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s must be %s, got %s", what, kj_type_text(s->c, annotation), kj_type_text(s->c, value->type));
+  value = kj_keep_value(s, value);
+  kj_texprs items = { 0 };
+  for (uint32_t i = 0; i < want->count; i++) {
+    kj_texpr *item = kj_make_item(s, kj_copy_texpr(s, value), i, location);
+    KJ_PUSH(s->arena, &items, kj_fit_annotation(s, item, want->items[i], kj_format(s->arena, "item %u of %s", i, what), location));
+  }
+  return kj_make_tuple(s, &items, location);
+}
+
 kj_texpr *kj_fit_annotation(kj_scope *s, kj_texpr *value, kjit_type annotation, const char *what, kj_location location)
 {
   if (kj_is_array(s->c, annotation)) return fit_array(s, kj_make_concrete(s, value), annotation, what, location);
-  if (kj_is_tuple(s->c, annotation)) {
-    value = kj_make_concrete(s, value);
-    if (value->type != annotation)
-      kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s must be %s, got %s", what, kj_type_text(s->c, annotation), kj_type_text(s->c, value->type));
-    return value;
-  }
+  if (kj_is_tuple(s->c, annotation)) return fit_items(s, value, annotation, what, location);
   return kj_convert_stored(s, value, annotation, what, location);
 }
 

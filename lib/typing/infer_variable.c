@@ -125,7 +125,7 @@ static kjit_type join_guess(kj_scope *s, kjit_type guess, kjit_type type, kj_loc
 {
   if (guess == KJIT_ANY) return type;
   if (kj_has_parts(s->c, type) || kj_has_parts(s->c, guess)) return kj_promote_parts(s, guess, type, location);
-  bool is_open = (guess == KJ_WEAK_FLOAT && kj_is_integer(s->c, type)) || (type == KJ_WEAK_FLOAT && kj_is_integer(s->c, guess));
+  bool is_open = (guess == KJ_WEAK_FLOAT && (kj_is_integer(s->c, type) || type == KJIT_BOOL)) || (type == KJ_WEAK_FLOAT && kj_is_integer(s->c, guess));
   return is_open ? KJ_WEAK_FLOAT : kj_join(s, guess, type, location);
 }
 
@@ -186,14 +186,7 @@ void kj_assign_variable(kj_scope *s, const kj_place *place, kj_texpr *value, kj_
     kj_emit_assign(s, var, is_final ? kj_convert(s, value, var->type, value->location) : value, location);
     return;
   }
-  if (kj_is_tuple(s->c, var->type)) {
-    kjit_type joined = kj_join_values(s, var->type, value->type, location);
-    if (joined != var->type)
-      kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` has type %s; the value is %s", decl->name, kj_type_text(s->c, var->type), kj_type_text(s->c, value->type));
-    kj_emit_assign(s, var, kj_give_type(s, value, joined), location);
-    return;
-  }
-  kj_emit_assign(s, var, kj_convert_stored(s, value, var->type, kj_format(s->arena, "`%s`", decl->name), location), location);
+  kj_emit_assign(s, var, kj_fit_annotation(s, value, var->type, kj_format(s->arena, "`%s`", decl->name), location), location);
 }
 
 void kj_declare(kj_scope *s, const kj_decl *decl, kj_texpr *value)

@@ -4,7 +4,7 @@
  * wherever it is evaluated: parts that are not are kept in temporaries first. */
 #include <string.h>
 
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 /* ---- arithmetic on positions ---- */
 
@@ -284,10 +284,10 @@ static kjit_type type_of_shape(kj_scope *s, kjit_type array, const kj_texprs *ex
 {
   const kj_type_info *info = kj_type(s->c->types, array);
   kj_type_info type = without_extents(info, (uint32_t)extents->count);
-  __int128 want, have = 1;
+  __int128 want, have;
   type.layout = KJIT_LAYOUT_C;
   if (!info->is_static || !product_of(extents, &want)) return intern(s, &type);
-  for (uint32_t d = 0; d < info->rank; d++) have *= info->extents[d];
+  have = (__int128)kj_element_count(info);
   if (want != have) {
     const char *text = kj_integer_text(s->arena, have);
     kj_fail(s->c, location, KJIT_ERROR_TYPE, "`reshape` of %s elements to %s", text, kj_integer_text(s->arena, want));

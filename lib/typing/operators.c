@@ -1,5 +1,5 @@
 /* Operators on typed operands: the common type, conversions, what is computed at compile time (kernel-ir.md, Inference). */
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 static const char *text_of(kjit_op op) { return kj_op_table[op].text; }
 
@@ -22,14 +22,6 @@ static void require_integers(kj_scope *s, kjit_op op, const kj_texpr *x)
   kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "`%s` needs integers, got %s", text_of(op), kj_type_text(s->c, x->type));
 }
 
-static kjit_type promote(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y, kj_location location)
-{
-  kjit_type type = kj_promote(s, x->type, y->type, location);
-  if (type != KJIT_ANY) return type;
-  const char *a = kj_type_text(s->c, x->type), *b = kj_type_text(s->c, y->type);
-  kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` of %s and %s: no integer type holds both; convert one: `%s(...)`", text_of(op), a, b, a);
-}
-
 /* Whether the type of a weak tree may still change in a later round: it holds a variable that has only met literals so far. */
 static bool is_unsettled(const kj_texpr *e)
 {
@@ -38,6 +30,23 @@ static bool is_unsettled(const kj_texpr *e)
   for (size_t i = 0; i < e->args.count; i++)
     if (is_unsettled(e->args.items[i])) return true;
   return is_unsettled(e->x) || is_unsettled(e->y) || is_unsettled(e->z);
+}
+
+static bool is_settled_integer(const kj_scope *s, kjit_type type) { return type == KJIT_BOOL || (kj_is_integer(s->c, type) && !kj_is_weak(type)); }
+
+bool kj_stays_open(const kj_scope *s, const kj_texpr *x, const kj_texpr *y)
+{
+  bool has_integer = is_settled_integer(s, x->type) || is_settled_integer(s, y->type);
+  return has_integer && ((x->type == KJ_WEAK_FLOAT && is_unsettled(x)) || (y->type == KJ_WEAK_FLOAT && is_unsettled(y)));
+}
+
+static kjit_type promote(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y, kj_location location)
+{
+  if (kj_stays_open(s, x, y)) return KJ_WEAK_FLOAT;
+  kjit_type type = kj_promote(s, x->type, y->type, location);
+  if (type != KJIT_ANY) return type;
+  const char *a = kj_type_text(s->c, x->type), *b = kj_type_text(s->c, y->type);
+  kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` of %s and %s: no integer type holds both; convert one: `%s(...)`", text_of(op), a, b, a);
 }
 
 static kj_texpr *new_binary(kj_scope *s, kjit_op op, kjit_type type, kj_texpr *x, kj_texpr *y, kj_location location)

@@ -1,7 +1,7 @@
 /* Operators and element-wise built-ins on vectors and complex numbers.
  *
  * What LLVM can do with a whole vector is one node; all else is taken apart here, lane by lane, and made by the rules for scalars: the same types, the same errors. */
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 static const char *text_of(kjit_op op) { return kj_op_table[op].text; }
 

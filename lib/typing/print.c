@@ -1,422 +1,172 @@
 /* The typed IR as text, for --emit typed and for tests. Constants carry their type, conversions are calls of it; a name that is used for several variables gets
  * their number. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "typing/typed.h"
+#include "typing/print.h"
 
-typedef struct printer {
-  const kj_compilation *c;
-  kj_buffer *out;
-  const kj_instance *instance;
-  int indent;
-} printer;
-
-static void print_expr(printer *p, const kj_texpr *e);
-
-static void text(printer *p, const char *value) { kj_append_text(p->out, value); }
-
-static void print_type(printer *p, kjit_type type) { kj_print_type(p->c->types, type, p->out); }
-
-static bool has_name(const kj_tvars *vars, const kj_tvar *var)
-{
-  for (size_t i = 0; i < vars->count; i++)
-    if (vars->items[i] != var && strcmp(vars->items[i]->name ? vars->items[i]->name : "", var->name ? var->name : "") == 0) return true;
-  return false;
-}
-
-static void print_var(printer *p, const kj_tvar *var)
-{
-  bool is_shared_name = p->instance && (has_name(&p->instance->params, var) || has_name(&p->instance->locals, var));
-  text(p, var->name ? var->name : "");
-  if (is_shared_name || !var->name) kj_append_format(p->out, ".%u", var->index);
-}
-
-static void print_list(printer *p, const kj_texprs *list)
-{
-  for (size_t i = 0; i < list->count; i++) {
-    if (i) text(p, ", ");
-    print_expr(p, list->items[i]);
-  }
-}
-
-static void print_integer(printer *p, __int128 value)
-{
-  if (value >= INT64_MIN && value <= INT64_MAX) kj_append_format(p->out, "%lld", (long long)value);
-  else kj_append_format(p->out, "%s%llu", value < 0 ? "-" : "", (unsigned long long)(value < 0 ? -value : value));
-}
-
-/* The shortest text that reads back as the same number. */
-static void print_number(printer *p, double value)
-{
-  char digits[40];
-  if (!isfinite(value)) {
-    text(p, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
-    return;
-  }
-  for (int precision = 6; precision <= 17; precision++) {
-    snprintf(digits, sizeof digits, "%.*g", precision, value);
-    if (strtod(digits, NULL) == value) break;
-  }
-  text(p, digits);
-  if (!strpbrk(digits, ".e")) text(p, ".");
-}
-
-static void print_const(printer *p, const kj_texpr *e)
-{
-  kj_type_class class_ = kj_type(p->c->types, e->type)->class_;
-  if (e->type == KJIT_BOOL) {
-    text(p, e->integer ? "true" : "false");
-    return;
-  }
-  if (class_ == KJ_CLASS_FLOAT || e->type == KJ_WEAK_FLOAT) print_number(p, e->number);
-  else print_integer(p, e->integer);
-  if (!kj_is_weak(e->type)) print_type(p, e->type);
-}
-
-static void print_index(printer *p, const kj_texpr *array, const kj_texprs *indices)
-{
-  print_expr(p, array);
-  text(p, "[");
-  print_list(p, indices);
-  text(p, "]");
-}
-
-/* `view(x[2], 1, 0:n by 2)`: from x[2, 0..] on; dimension 1 of x as it is; n elements of its dimension 0, every second one. Reshaped: `view(x, :n, :m)`. */
-static void print_view(printer *p, const kj_texpr *e)
-{
-  if (!e->dimensions) {
-    print_index(p, e->x, &e->args);
-    return;
-  }
-  text(p, "view(");
-  if (e->args.count) print_index(p, e->x, &e->args);
-  else print_expr(p, e->x);
-  for (uint32_t d = 0; d < kj_type(p->c->types, e->type)->rank; d++) {
-    const kj_view_dimension *dimension = &e->dimensions[d];
-    text(p, ", ");
-    if (dimension->source != KJ_VIEW_SAME) kj_append_format(p->out, "%d", dimension->source);
-    if (dimension->extent != KJ_VIEW_SAME) {
-      text(p, ":");
-      print_expr(p, e->indices.items[dimension->extent]);
-    }
-    if (dimension->step == KJ_VIEW_SAME) continue;
-    text(p, " by ");
-    print_expr(p, e->indices.items[dimension->step]);
-  }
-  text(p, ")");
-}
-
-static void print_call(printer *p, const char *name, const kj_texprs *args)
-{
-  text(p, name);
-  text(p, "(");
-  print_list(p, args);
-  text(p, ")");
-}
-
-static void print_pair(printer *p, const kj_texpr *e)
-{
-  text(p, "(");
-  print_expr(p, e->x);
-  kj_append_format(p->out, " %s ", kj_op_table[e->op].text);
-  print_expr(p, e->y);
-  text(p, ")");
-}
-
-static void print_unary(printer *p, const kj_texpr *e)
-{
-  text(p, kj_op_table[e->op].text);
-  if (e->op == KJIT_NOT) text(p, " ");
-  print_expr(p, e->x);
-}
-
-static void print_choice(printer *p, const kj_texpr *e)
-{
-  text(p, "(");
-  print_expr(p, e->x);
-  text(p, " ? ");
-  print_expr(p, e->y);
-  text(p, " : ");
-  print_expr(p, e->z);
-  text(p, ")");
-}
-
-static void print_convert(printer *p, const kj_texpr *e)
-{
-  print_type(p, e->type);
-  text(p, "(");
-  print_expr(p, e->x);
-  text(p, ")");
-}
-
-static void print_property(printer *p, const kj_texpr *e)
-{
-  print_expr(p, e->x);
-  kj_append_format(p->out, ".%s[%u]", e->kind == KJ_T_EXTENT ? "shape" : "strides", e->dimension);
-}
-
-static void print_builtin(printer *p, const kj_texpr *e)
-{
-  const kj_builtin *builtin = e->builtin;
-  text(p, builtin->name);
-  if (builtin->flags & KJ_XYZ) kj_append_format(p->out, ".%c", 'x' + (int)e->dimension);
-  if (builtin->flags & KJ_NAME) return;
-  bool is_grid = builtin->id == KJ_BUILTIN_GRID || builtin->id == KJ_BUILTIN_GRIDSIZE;
-  if (is_grid) kj_append_format(p->out, ".%c", 'x' + (int)e->dimension);
-  if (is_grid) return;
-  text(p, "(");
-  if (e->x) {
-    print_index(p, e->x, &e->indices);
-    if (e->args.count) text(p, ", ");
-  }
-  if (builtin->flags & KJ_TYPE_ARG) {
-    print_type(p, e->type);
-    text(p, ", ");
-  }
-  print_list(p, &e->args);
-  text(p, ")");
-}
-
-static void print_tuple(printer *p, const kj_texpr *e)
-{
-  if (kj_component_count(p->c->types, e->type)) print_type(p, e->type);
-  print_call(p, "", &e->args);
-}
-
-static void print_element(printer *p, const kj_texpr *e)
-{
-  print_expr(p, e->x);
-  text(p, "[");
-  print_list(p, &e->args);
-  text(p, "]");
-}
-
-static void print_part(printer *p, kjit_type whole, uint32_t index);
-
-static void print_insert(printer *p, const kj_texpr *e)
-{
-  print_expr(p, e->x);
-  text(p, " with ");
-  if (e->args.count) print_call(p, "[]", &e->args);
-  else print_part(p, e->type, e->dimension);
-  text(p, " ");
-  print_expr(p, e->y);
-}
-
-static void print_address(printer *p, const kj_texpr *e)
-{
-  text(p, "pointer(");
-  print_index(p, e->x, &e->args);
-  text(p, ")");
-}
-
-static void print_pointed(printer *p, const kj_texpr *e)
-{
-  print_expr(p, e->x);
-  text(p, "*");
-  if (e->args.count) print_call(p, "", &e->args);
-}
-
-/* Of a tuple, vector or complex number by its position, of a struct by its name. */
-static void print_part(printer *p, kjit_type whole, uint32_t index)
-{
-  const kj_type_info *info = kj_type(p->c->types, whole);
-  if (info->class_ == KJ_CLASS_STRUCT) kj_append_format(p->out, ".%s", info->field_names[index]);
-  else kj_append_format(p->out, ".%u", index);
-}
-
-static void print_item(printer *p, const kj_texpr *e)
-{
-  print_expr(p, e->x);
-  print_part(p, e->x->type, e->dimension);
-}
-
-static void print_member(printer *p, const kj_texpr *e)
-{
-  print_expr(p, e->x);
-  print_part(p, kj_type(p->c->types, e->x->type)->element, e->dimension);
-}
-
-static void print_expr(printer *p, const kj_texpr *e)
-{
-  switch (e->kind) {
-  case KJ_T_CONST: print_const(p, e); return;
-  case KJ_T_VAR: print_var(p, e->var); return;
-  case KJ_T_UNARY: print_unary(p, e); return;
-  case KJ_T_BINARY:
-  case KJ_T_COMPARE:
-  case KJ_T_LOGIC: print_pair(p, e); return;
-  case KJ_T_COND: print_choice(p, e); return;
-  case KJ_T_CONVERT: print_convert(p, e); return;
-  case KJ_T_LOAD: print_index(p, e->x, &e->args); return;
-  case KJ_T_VIEW: print_view(p, e); return;
-  case KJ_T_EXTENT:
-  case KJ_T_STRIDE: print_property(p, e); return;
-  case KJ_T_BUILTIN: print_builtin(p, e); return;
-  case KJ_T_CALL: print_call(p, e->instance->symbol, &e->args); return;
-  case KJ_T_TUPLE: print_tuple(p, e); return;
-  case KJ_T_ITEM: print_item(p, e); return;
-  case KJ_T_ELEMENT: print_element(p, e); return;
-  case KJ_T_INSERT: print_insert(p, e); return;
-  case KJ_T_MEMBER: print_member(p, e); return;
-  case KJ_T_ADDRESS: print_address(p, e); return;
-  case KJ_T_POINTED: print_pointed(p, e); return;
-  }
-}
+static void print_type(kj_typed_printer *p, kjit_type type) { kj_print_type(p->c->types, type, p->out); }
 
 /* ---- statements ---- */
 
-static void print_block(printer *p, const kj_tstmts *stmts);
+static void print_block(kj_typed_printer *p, const kj_tstmts *stmts);
 
-static void print_var_type(printer *p, const kj_tvar *var)
+static void print_var_type(kj_typed_printer *p, const kj_tvar *var)
 {
-  text(p, ": ");
+  kj_put_typed(p, ": ");
   print_type(p, var->type);
-  if (var->is_narrow) text(p, " narrow");
-  if (var->is_slot) text(p, " slot");
-  if (var->is_uniform) text(p, " uniform");
+  if (var->is_narrow) kj_put_typed(p, " narrow");
+  if (var->is_slot) kj_put_typed(p, " slot");
+  if (var->is_uniform) kj_put_typed(p, " uniform");
 }
 
-static void print_assign(printer *p, const kj_tstmt *s)
+static void print_assign(kj_typed_printer *p, const kj_tstmt *s)
 {
-  if (s->var->kind == KJ_V_LET) text(p, "let ");
-  print_var(p, s->var);
+  if (s->var->kind == KJ_V_LET) kj_put_typed(p, "let ");
+  kj_put_typed_var(p, s->var);
   if (s->var->kind == KJ_V_LET) print_var_type(p, s->var);
-  text(p, " = ");
-  print_expr(p, s->value);
+  kj_put_typed(p, " = ");
+  kj_put_typed_expr(p, s->value);
 }
 
-static void print_store(printer *p, const kj_tstmt *s)
+static void print_store(kj_typed_printer *p, const kj_tstmt *s)
 {
-  print_index(p, s->array, &s->indices);
-  text(p, " = ");
-  print_expr(p, s->value);
+  kj_put_typed_index(p, s->array, &s->indices);
+  kj_put_typed(p, " = ");
+  kj_put_typed_expr(p, s->value);
 }
 
-static void print_if(printer *p, const kj_tstmt *s)
+static void print_if(kj_typed_printer *p, const kj_tstmt *s)
 {
-  text(p, "if ");
-  print_expr(p, s->value);
+  kj_put_typed(p, "if ");
+  kj_put_typed_expr(p, s->value);
   print_block(p, &s->body);
   if (s->otherwise.count == 0) return;
-  text(p, " else");
+  kj_put_typed(p, " else");
   print_block(p, &s->otherwise);
 }
 
 /* How a loop is run, by its attributes and by the passes. */
-static void print_unroll(printer *p, const kj_tstmt *s)
+static void print_unroll(kj_typed_printer *p, const kj_tstmt *s)
 {
-  if (s->is_joint) text(p, " joint");
-  if (s->is_threadless) text(p, " threadless");
-  if (s->unroll == KJ_UNROLL_FULL) text(p, " @unroll");
+  if (s->is_joint) kj_put_typed(p, " joint");
+  if (s->is_threadless) kj_put_typed(p, " threadless");
+  if (s->unroll == KJ_UNROLL_FULL) kj_put_typed(p, " @unroll");
   else if (s->unroll != KJ_UNROLL_NONE) kj_append_format(p->out, " @unroll(%d)", s->unroll);
 }
 
-static void print_while(printer *p, const kj_tstmt *s)
+static void print_while(kj_typed_printer *p, const kj_tstmt *s)
 {
-  text(p, "while ");
-  print_expr(p, s->value);
+  kj_put_typed(p, "while ");
+  kj_put_typed_expr(p, s->value);
   print_unroll(p, s);
   print_block(p, &s->body);
 }
 
-static void print_for(printer *p, const kj_tstmt *s)
+/* Where these hold when the loop starts, checks in it are left out. */
+static void print_conditions(kj_typed_printer *p, const kj_tstmt *s)
 {
-  text(p, "for ");
-  print_var(p, s->var);
-  print_var_type(p, s->var);
-  text(p, " in range(");
-  print_expr(p, s->first);
-  text(p, ", ");
-  print_expr(p, s->stop);
-  text(p, ", ");
-  print_expr(p, s->step);
-  text(p, ")");
-  print_unroll(p, s);
-  print_block(p, &s->body);
-}
-
-static void print_range(printer *p, const kj_tstmt *s)
-{
-  text(p, "for ");
-  for (size_t i = 0; i < s->vars.count; i++) {
-    if (i) text(p, ", ");
-    print_var(p, s->vars.items[i]);
-    if (s->vars.items[i]->is_narrow) text(p, ": i64 narrow");
+  for (size_t i = 0; s->hoisted && i < s->indices.count; i++) {
+    kj_put_typed(p, i ? " and " : " unchecked if ");
+    kj_put_typed_expr(p, s->indices.items[i]);
   }
-  text(p, " in ");
-  print_call(p, s->kind == KJ_TS_GRID_FOR ? "grid_range" : "block_range", &s->extents);
+}
+
+static void print_for(kj_typed_printer *p, const kj_tstmt *s)
+{
+  kj_put_typed(p, "for ");
+  kj_put_typed_var(p, s->var);
+  print_var_type(p, s->var);
+  kj_put_typed(p, " in range(");
+  kj_put_typed_expr(p, s->first);
+  kj_put_typed(p, ", ");
+  kj_put_typed_expr(p, s->stop);
+  kj_put_typed(p, ", ");
+  kj_put_typed_expr(p, s->step);
+  kj_put_typed(p, ")");
   print_unroll(p, s);
+  print_conditions(p, s);
   print_block(p, &s->body);
 }
 
-static void print_result(printer *p, const kj_tstmt *s)
+static void print_range(kj_typed_printer *p, const kj_tstmt *s)
+{
+  kj_put_typed(p, "for ");
+  for (size_t i = 0; i < s->vars.count; i++) {
+    if (i) kj_put_typed(p, ", ");
+    kj_put_typed_var(p, s->vars.items[i]);
+    if (s->vars.items[i]->is_narrow) kj_put_typed(p, ": i64 narrow");
+  }
+  kj_put_typed(p, " in ");
+  kj_put_typed_call(p, s->kind == KJ_TS_GRID_FOR ? "grid_range" : "block_range", &s->extents);
+  print_unroll(p, s);
+  print_conditions(p, s);
+  print_block(p, &s->body);
+}
+
+static void print_result(kj_typed_printer *p, const kj_tstmt *s)
 {
   if (s->var) {
-    print_var(p, s->var);
-    text(p, " = ");
+    kj_put_typed_var(p, s->var);
+    kj_put_typed(p, " = ");
   }
-  text(p, s->kind == KJ_TS_WARP ? "warp " : "barrier ");
-  if (s->value) print_expr(p, s->value);
-  else text(p, "any active");
-  if (s->is_guarded) text(p, " guarded");
+  kj_put_typed(p, s->kind == KJ_TS_WARP ? "warp " : "barrier ");
+  if (s->value) kj_put_typed_expr(p, s->value);
+  else kj_put_typed(p, "any active");
+  if (s->is_guarded) kj_put_typed(p, " guarded");
 }
 
-static void print_failure(printer *p, const kj_tstmt *s)
+static void print_failure(kj_typed_printer *p, const kj_tstmt *s)
 {
-  text(p, s->failure == KJ_FAILURE_RAISE ? "raise" : "fail");
+  kj_put_typed(p, s->failure == KJ_FAILURE_RAISE ? "raise" : "fail");
   for (size_t i = 0; i < s->indices.count; i++) {
-    text(p, i ? ", " : " ");
-    print_expr(p, s->indices.items[i]);
+    kj_put_typed(p, i ? ", " : " ");
+    kj_put_typed_expr(p, s->indices.items[i]);
   }
 }
 
-static void print_print(printer *p, const kj_tstmt *s)
+static void print_print(kj_typed_printer *p, const kj_tstmt *s)
 {
-  text(p, "print \"");
+  kj_put_typed(p, "print \"");
   for (const char *at = s->message; *at; at++) {
-    if (*at == KJ_PRINT_VALUE) text(p, "%");
-    else if (*at == KJ_PRINT_ESCAPE && at[1]) text(p, "?"), at++;
+    if (*at == KJ_PRINT_VALUE) kj_put_typed(p, "%");
+    else if (*at == KJ_PRINT_ESCAPE && at[1]) kj_put_typed(p, "?"), at++;
     else kj_append(p->out, at, 1);
   }
-  text(p, "\"");
+  kj_put_typed(p, "\"");
   for (size_t i = 0; i < s->indices.count; i++) {
-    text(p, ", ");
-    print_expr(p, s->indices.items[i]);
+    kj_put_typed(p, ", ");
+    kj_put_typed_expr(p, s->indices.items[i]);
   }
 }
 
-static void print_return(printer *p, const kj_tstmt *s)
+static void print_return(kj_typed_printer *p, const kj_tstmt *s)
 {
-  text(p, "return");
+  kj_put_typed(p, "return");
   if (!s->value) return;
-  text(p, " ");
-  print_expr(p, s->value);
+  kj_put_typed(p, " ");
+  kj_put_typed_expr(p, s->value);
 }
 
-static void print_wrapped(printer *p, const kj_tstmt *s, const char *word)
+static void print_wrapped(kj_typed_printer *p, const kj_tstmt *s, const char *word)
 {
-  text(p, word);
-  if (s->is_guarded) text(p, " guarded");
+  kj_put_typed(p, word);
+  if (s->is_guarded) kj_put_typed(p, " guarded");
   print_block(p, &s->body);
 }
 
-static void print_stmt(printer *p, const kj_tstmt *s)
+static void print_stmt(kj_typed_printer *p, const kj_tstmt *s)
 {
   switch (s->kind) {
   case KJ_TS_ASSIGN: print_assign(p, s); return;
   case KJ_TS_STORE: print_store(p, s); return;
-  case KJ_TS_EVALUATE: print_expr(p, s->value); return;
+  case KJ_TS_EVALUATE: kj_put_typed_expr(p, s->value); return;
   case KJ_TS_IF: print_if(p, s); return;
   case KJ_TS_WHILE: print_while(p, s); return;
   case KJ_TS_FOR: print_for(p, s); return;
   case KJ_TS_GRID_FOR:
   case KJ_TS_BLOCK_FOR: print_range(p, s); return;
-  case KJ_TS_BREAK: text(p, "break"); return;
-  case KJ_TS_CONTINUE: text(p, "continue"); return;
+  case KJ_TS_BREAK: kj_put_typed(p, "break"); return;
+  case KJ_TS_CONTINUE: kj_put_typed(p, "continue"); return;
   case KJ_TS_RETURN: print_return(p, s); return;
   case KJ_TS_THREADS: print_wrapped(p, s, "threads"); return;
   case KJ_TS_ONCE: print_wrapped(p, s, "once"); return;
@@ -424,82 +174,82 @@ static void print_stmt(printer *p, const kj_tstmt *s)
   case KJ_TS_BARRIER_REDUCE: print_result(p, s); return;
   case KJ_TS_FAIL: print_failure(p, s); return;
   case KJ_TS_PRINT: print_print(p, s); return;
-  case KJ_TS_LEAVE: text(p, "leave"); return;
+  case KJ_TS_LEAVE: kj_put_typed(p, "leave"); return;
   }
 }
 
-static void print_indent(printer *p)
+static void print_indent(kj_typed_printer *p)
 {
-  for (int i = 0; i < p->indent; i++) text(p, "  ");
+  for (int i = 0; i < p->indent; i++) kj_put_typed(p, "  ");
 }
 
-static void print_block(printer *p, const kj_tstmts *stmts)
+static void print_block(kj_typed_printer *p, const kj_tstmts *stmts)
 {
-  text(p, " {\n");
+  kj_put_typed(p, " {\n");
   p->indent++;
   for (size_t i = 0; i < stmts->count; i++) {
     print_indent(p);
     print_stmt(p, stmts->items[i]);
-    text(p, "\n");
+    kj_put_typed(p, "\n");
   }
   p->indent--;
   print_indent(p);
-  text(p, "}");
+  kj_put_typed(p, "}");
 }
 
 /* ---- instances ---- */
 
 /* Variables that no statement declares where it stands. */
-static void print_local(printer *p, const kj_tvar *var)
+static void print_local(kj_typed_printer *p, const kj_tvar *var)
 {
   static const char *const words[] = { [KJ_V_VAR] = "var", [KJ_V_SHARED] = "shared", [KJ_V_LOCAL] = "local", [KJ_V_CONST] = "const" };
   if (var->kind == KJ_V_PARAM || var->kind == KJ_V_LET || var->kind == KJ_V_LOOP) return;
   kj_append_format(p->out, "  %s ", words[var->kind]);
-  print_var(p, var);
+  kj_put_typed_var(p, var);
   print_var_type(p, var);
   if (var->alignment) kj_append_format(p->out, " @align(%u)", var->alignment);
-  text(p, "\n");
+  kj_put_typed(p, "\n");
 }
 
-static void print_header(printer *p, const kj_instance *instance)
+static void print_header(kj_typed_printer *p, const kj_instance *instance)
 {
   kj_append_format(p->out, "%s %s(", instance->is_kernel ? "kernel" : "func", instance->symbol);
   for (size_t i = 0; i < instance->params.count; i++) {
-    if (i) text(p, ", ");
-    print_var(p, instance->params.items[i]);
+    if (i) kj_put_typed(p, ", ");
+    kj_put_typed_var(p, instance->params.items[i]);
     print_var_type(p, instance->params.items[i]);
   }
-  text(p, ")");
+  kj_put_typed(p, ")");
   if (instance->result != KJIT_VOID) {
-    text(p, " -> ");
+    kj_put_typed(p, " -> ");
     print_type(p, instance->result);
   }
   if (instance->block[0]) kj_append_format(p->out, " @block(%u, %u, %u)", instance->block[0], instance->block[1], instance->block[2]);
   if (instance->max_threads) kj_append_format(p->out, " @launch_bounds(%u, %u)", instance->max_threads, instance->min_blocks);
-  if (instance->is_strict) text(p, " @strict");
-  if (instance->is_fastmath) text(p, " @fastmath");
+  if (instance->is_strict) kj_put_typed(p, " @strict");
+  if (instance->is_fastmath) kj_put_typed(p, " @fastmath");
 }
 
-static void print_instance(printer *p, const kj_instance *instance)
+static void print_instance(kj_typed_printer *p, const kj_instance *instance)
 {
   p->instance = instance;
   print_header(p, instance);
-  text(p, " {\n");
+  kj_put_typed(p, " {\n");
   for (size_t i = 0; i < instance->locals.count; i++) print_local(p, instance->locals.items[i]);
   p->indent = 1;
   for (size_t i = 0; i < instance->body.count; i++) {
     print_indent(p);
     print_stmt(p, instance->body.items[i]);
-    text(p, "\n");
+    kj_put_typed(p, "\n");
   }
-  text(p, "}\n");
+  kj_put_typed(p, "}\n");
 }
 
 void kj_print_typed(const kj_compilation *c, kj_buffer *buffer)
 {
-  printer p = { .c = c, .out = buffer };
+  kj_typed_printer p = { .c = c, .out = buffer };
   for (size_t i = 0; i < c->instances.count; i++) {
-    if (i) text(&p, "\n");
+    if (i) kj_put_typed(&p, "\n");
     print_instance(&p, c->instances.items[i]);
   }
 }

@@ -1,6 +1,6 @@
 /* What built-ins need of a GPU: architecture and PTX version. LLVM ends the process on some of what an architecture lacks and hands the rest to ptxas: so it
  * is refused here, by name. */
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 typedef struct requirement {
   kj_builtin_id id;

@@ -1,7 +1,7 @@
 /* Result rules of the built-ins: positions, literals, types, numbers. A row of builtins.def whose rule is missing does not link. */
 #include <math.h>
 
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 kj_texpr *kj_new_builtin(kj_scope *s, const kj_operands *o, kjit_type type)
 {
@@ -170,11 +170,13 @@ kj_texpr *kj_rule_select(kj_scope *s, const kj_operands *o)
   if (!kj_is_number(s->c, x->type)) fail_operand(s, o, x, "numbers to choose from");
   if (!kj_is_number(s->c, y->type)) fail_operand(s, o, y, "numbers to choose from");
   if (kj_is_float(s->c, condition->type) || !kj_is_number(s->c, condition->type)) fail_operand(s, o, condition, "a bool or an integer first");
+  condition = kj_convert(s, condition, KJIT_BOOL, o->location);
+  /* Literals stay weak, and have no effects that evaluating both would show. */
+  if ((kj_is_weak(x->type) && kj_is_weak(y->type)) || kj_stays_open(s, x, y)) return kj_make_cond(s, condition, x, y, o->location);
   kjit_type type = kj_join_values(s, x->type, y->type, o->location);
   if (type == KJIT_ANY) kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "no type holds both %s and %s", kj_type_text(s->c, x->type), kj_type_text(s->c, y->type));
-  if (kj_is_weak(type)) type = type == KJ_WEAK_FLOAT ? KJIT_F64 : kj_promote(s, kj_concrete_type(s, x), kj_concrete_type(s, y), o->location);
   kj_texprs values = { 0 };
-  KJ_PUSH(s->arena, &values, kj_convert(s, condition, KJIT_BOOL, o->location));
+  KJ_PUSH(s->arena, &values, condition);
   KJ_PUSH(s->arena, &values, kj_convert(s, x, type, o->location));
   KJ_PUSH(s->arena, &values, kj_convert(s, y, type, o->location));
   kj_operands typed = with_values(o, values);
@@ -190,6 +192,7 @@ static kjit_type promote_all(kj_scope *s, const kj_operands *o)
     const kj_texpr *value = o->values.items[i];
     if (!kj_is_number(s->c, value->type)) fail_operand(s, o, value, "numbers");
     kjit_type common = i ? kj_promote(s, type, value->type, o->location) : kj_arithmetic_type(s->c, type);
+    if (i && kj_stays_open(s, o->values.items[i - 1], value)) common = KJ_WEAK_FLOAT;
     if (common == KJIT_ANY)
       kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` of %s and %s: no integer type holds both; convert one", o->builtin->name, kj_type_text(s->c, type),
               kj_type_text(s->c, value->type));

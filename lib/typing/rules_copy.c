@@ -1,5 +1,5 @@
 /* Result rules of asynchronous copies. */
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 enum { MOST_GROUPS = 63 };
 

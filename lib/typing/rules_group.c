@@ -1,5 +1,5 @@
 /* Result rules of the built-ins through which warps and blocks meet: named barriers, barriers of phases in shared memory (mbarrier), clusters. */
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 kj_texpr *kj_take_integer(kj_scope *s, const kj_operands *o, kj_texpr *value, kjit_type type)
 {

@@ -1,7 +1,7 @@
 /* Result rules of matrix products and of loading their fragments. */
 #include <string.h>
 
-#include "typing/infer.h"
+#include "typing/rules.h"
 #include "typing/wgmma.h"
 
 static kj_texpr *apply(kj_scope *s, const kj_operands *o, kj_texprs values, kjit_type type)

@@ -1,5 +1,5 @@
 /* Result rules of the built-ins that access elements in a way of their own, and of those about time and control. */
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 static kj_texpr *apply_place(kj_scope *s, const kj_operands *o, kj_texprs values, kjit_type type)
 {

@@ -1,7 +1,7 @@
 /* Result rules of the built-ins that make and change pointers. */
 #include <string.h>
 
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 static kjit_type pointer_to(kj_scope *s, kjit_type element, bool read_only)
 {

@@ -1,7 +1,7 @@
 /* Result rule of inline PTX. */
 #include <string.h>
 
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 static bool is_operand_type(const kj_compilation *c, kjit_type type)
 {

@@ -1,7 +1,7 @@
 /* Result rules of the built-ins through which threads meet: barriers, warp operations, atomics. */
 #include <string.h>
 
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 static kj_texpr *convert_mask(kj_scope *s, kj_texpr *mask)
 {

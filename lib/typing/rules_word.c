@@ -1,5 +1,5 @@
 /* Result rules of the built-ins on 32-bit words. */
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 static bool is_word(const kj_scope *s, kjit_type type)
 {

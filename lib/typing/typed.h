@@ -99,6 +99,12 @@ typedef struct kj_view_dimension {
   int step;   /* its stride is the source's times this, which may be negative; KJ_VIEW_SAME: 1 */
 } kj_view_dimension;
 
+/* Checks that cannot fail in a loop. */
+typedef struct kj_loop_checks {
+  kj_texprs exprs;
+  kj_tstmts stores;
+} kj_loop_checks;
+
 /* Of a check, by pass/prove.c; from the strongest to none. */
 typedef enum kj_proof { KJ_PROOF_UNSEEN, KJ_PROOF_ALWAYS, KJ_PROOF_BLOCK, KJ_PROOF_NONE } kj_proof;
 
@@ -205,6 +211,8 @@ struct kj_tstmt {
   const char *message;
   bool is_checked, is_watched; /* STORE: as kj_texpr's */
   kj_proof proof;
+  /* by pass/versions.c, on a GPU and in C functions: FOR, GRID_FOR, BLOCK_FOR: where all of .indices, which are conditions, hold when it starts, these cannot fail */
+  const kj_loop_checks *hoisted;
   bool is_guarded;
   uint32_t site;                    /* by pass/simt.c: number of a masked construct, for the codes kept in `off` */
   bool is_joint;                    /* by pass/simt.c: synchronizes, itself or inside: stays between the thread loops */
@@ -255,6 +263,11 @@ void kj_mark_checks(kj_compilation *c);
 void kj_find_shared_need(kj_compilation *c);
 /* lib/pass/prove.c: takes checks away that cannot fail, or cannot in most blocks. Part of kj_mark_checks. */
 void kj_prove_checks(kj_compilation *c);
+/* Those in the loop, of the instance's own or in what it calls, that cannot fail if all conditions hold when it starts; NULL: none. The conditions read variables
+ * that the loop does not assign. */
+const kj_loop_checks *kj_prove_in_loop(kj_compilation *c, const kj_instance *instance, kj_tstmt *loop, kj_texprs *conditions);
+/* lib/pass/versions.c, for GPUs and C functions, after kj_mark_checks: finds loops that are lowered twice, with their checks and without. */
+void kj_version_loops(kj_compilation *c);
 /* Whether evaluating or executing it may make a thread leave the kernel; after kj_mark_checks. */
 bool kj_may_fail(const kj_texpr *expr);
 bool kj_stmt_may_fail(const kj_tstmt *stmt);

@@ -183,9 +183,7 @@ static void check_call(verifier *v, const kj_texpr *e)
 static uint32_t item_count(const verifier *v, kjit_type type)
 {
   const kj_type_info *info = info_of(v, type);
-  uint32_t count = 1;
-  for (uint32_t i = 0; info->class_ == KJ_CLASS_ARRAY && info->space == KJ_SPACE_VALUE && i < info->rank; i++) count *= (uint32_t)info->extents[i];
-  if (info->class_ == KJ_CLASS_ARRAY) return info->space == KJ_SPACE_VALUE ? count : 0;
+  if (info->class_ == KJ_CLASS_ARRAY) return info->space == KJ_SPACE_VALUE ? (uint32_t)kj_element_count(info) : 0;
   return info->class_ == KJ_CLASS_TUPLE ? info->count : kj_component_count(v->c->types, type);
 }
 
@@ -324,6 +322,10 @@ static void check_condition(verifier *v, const kj_tstmt *s)
 
 static void check_loop(verifier *v, const kj_tstmt *s)
 {
+  for (size_t i = 0; s->hoisted && i < s->indices.count; i++) {
+    check_expr(v, s->indices.items[i]);
+    REQUIRE(s->indices.items[i]->type == KJIT_BOOL, s->location, "a condition of a loop that is no bool");
+  }
   v->loop_depth++;
   check_block(v, &s->body);
   v->loop_depth--;

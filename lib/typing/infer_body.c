@@ -1,0 +1,271 @@
+/* The body of an instance, in rounds: each infers it anew, with what the last one has guessed, until no guess changes. */
+#include <string.h>
+
+#include "typing/infer.h"
+
+enum { ROUND_LIMIT = 64 };
+
+/* ---- parameters ---- */
+
+static void bind_weak(kj_scope *s, const kj_decl *decl, const kj_bound *bound)
+{
+  kj_tvar *var;
+  kj_texpr *value;
+  if (s->instance->is_kernel) {
+    var = kj_add_variable(s, KJ_V_PARAM, decl->name, bound->type, decl->location, KJ_LEVEL_GRID);
+    value = kj_make_var(s, var, decl->location);
+  } else {
+    var = kj_add_variable(s, KJ_V_PARAM, decl->name, bound->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, decl->location, KJ_LEVEL_GRID);
+    value = kj_new_texpr(s->c, KJ_T_CONVERT, bound->type, decl->location);
+    value->x = kj_make_var(s, var, decl->location);
+  }
+  var->argument = decl->index;
+  kj_bind_value(s, decl, value);
+}
+
+static void bind_parameter(kj_scope *s, const kj_decl *decl, const kj_bound *bound)
+{
+  kj_tvar *var;
+  kj_texpr *value;
+  switch (bound->kind) {
+  case KJ_BOUND_CALLEE: s->meanings[decl->index] = (kj_meaning){ .kind = KJ_MEANS_CALLEE, .callee = bound->callee }; return;
+  case KJ_BOUND_CONST:
+    value = kj_new_texpr(s->c, KJ_T_CONST, bound->type, decl->location);
+    value->integer = bound->integer;
+    value->number = bound->number;
+    kj_bind_value(s, decl, value);
+    return;
+  case KJ_BOUND_WEAK: bind_weak(s, decl, bound); return;
+  default:
+    var = kj_add_variable(s, KJ_V_PARAM, decl->name, bound->type, decl->location, KJ_LEVEL_GRID);
+    var->argument = decl->index;
+    kj_bind_variable(s, decl, var);
+  }
+}
+
+/* Scalars of a kernel come with the type that the host gave: an annotation converts them at the entry. */
+static void convert_entry(kj_scope *s, const kj_decl *decl, size_t index)
+{
+  kjit_type annotation = kj_infer_annotation(s->inference, s->function, s->record->bounds, index);
+  const kj_meaning *meaning = &s->meanings[decl->index];
+  if (annotation == KJIT_ANY || meaning->kind == KJ_MEANS_CALLEE || !kj_is_scalar(annotation)) return;
+  kj_texpr *value = meaning->kind == KJ_MEANS_VALUE ? meaning->value : kj_make_var(s, meaning->var, decl->location);
+  if (value->type == annotation || kj_is_constant(value)) return;
+  kj_tvar *var = kj_add_variable(s, KJ_V_LET, decl->name, annotation, decl->location, KJ_LEVEL_GRID);
+  kj_bind_variable(s, decl, var);
+  kj_emit_assign(s, var, kj_convert(s, value, annotation, decl->location), decl->location);
+}
+
+static void bind_parameters(kj_scope *s)
+{
+  const kj_decls *params = &s->function->params;
+  for (size_t i = 0; i < params->count; i++) bind_parameter(s, params->items[i], &s->record->bounds[i]);
+  for (size_t i = 0; i < params->count && !s->instance->caller; i++) convert_entry(s, params->items[i], i); /* of what is called from outside */
+}
+
+/* ---- bodies ---- */
+
+static bool never_ends(const kj_tstmts *stmts);
+
+static bool has_break(const kj_tstmts *stmts)
+{
+  for (size_t i = 0; i < stmts->count; i++) {
+    const kj_tstmt *stmt = stmts->items[i];
+    if (stmt->kind == KJ_TS_BREAK) return true;
+    if (stmt->kind == KJ_TS_IF && (has_break(&stmt->body) || has_break(&stmt->otherwise))) return true;
+  }
+  return false;
+}
+
+static bool leaves(const kj_tstmt *stmt)
+{
+  switch (stmt->kind) {
+  case KJ_TS_RETURN:
+  case KJ_TS_FAIL: return true;
+  case KJ_TS_IF: return never_ends(&stmt->body) && never_ends(&stmt->otherwise);
+  case KJ_TS_WHILE: return stmt->value->kind == KJ_T_CONST && !has_break(&stmt->body);
+  default: return false;
+  }
+}
+
+/* Whether control never reaches the end of the list. */
+static bool never_ends(const kj_tstmts *stmts)
+{
+  for (size_t i = 0; i < stmts->count; i++)
+    if (leaves(stmts->items[i])) return true;
+  return false;
+}
+
+static void check_end(kj_scope *s)
+{
+  kj_record *record = s->record;
+  bool needs_value = s->result_annotation != KJIT_ANY || (record->result != KJIT_ANY && record->result != KJIT_VOID);
+  if (s->instance->is_kernel || !needs_value || never_ends(&s->instance->body)) return;
+  kj_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE,
+          "`%s` returns a value on some ways through it and not on all: its end is reached without `return`", s->function->decl->name);
+}
+
+/* Variables that have met literals only. */
+static void settle_guesses(kj_scope *s)
+{
+  for (size_t i = 0; i < s->function->locals.count; i++) {
+    const kj_decl *decl = s->function->locals.items[i];
+    kj_guess *guess = &s->guesses[decl->index];
+    if (!kj_is_weak(guess->type)) continue;
+    guess->type = guess->type == KJ_WEAK_INT ? KJIT_I32 : KJIT_F64;
+    guess->is_default = true;
+    s->is_changed = true;
+  }
+}
+
+static void note_double_variables(kj_scope *s)
+{
+  for (size_t i = 0; i < s->function->locals.count; i++) {
+    const kj_decl *decl = s->function->locals.items[i];
+    const kj_guess *guess = &s->guesses[decl->index];
+    if (guess->is_default && guess->type == KJIT_F64) kj_note_double(s, decl->location);
+  }
+}
+
+static void start_round(kj_scope *s)
+{
+  kj_instance *instance = s->instance;
+  uint32_t count = s->function->local_count + 1;
+  memset(s->meanings, 0, count * sizeof *s->meanings);
+  for (uint32_t i = 0; i < count; i++) s->guesses[i].was_read = false;
+  instance->params = (kj_tvars){ 0 };
+  instance->locals = (kj_tvars){ 0 };
+  instance->body = (kj_tstmts){ 0 };
+  instance->has_barrier = instance->has_warp = instance->uses_positions = false;
+  s->record->messages.count = 0;
+  s->record->callees.count = 0;
+  s->record->has_grid_range = s->record->has_block_range = false;
+  s->levels.count = 0;
+  s->constant_uses.count = 0;
+  s->out = &instance->body;
+  s->is_changed = false;
+  s->level = s->left_level = s->skipped_level = KJ_LEVEL_GRID;
+  s->dynamic_count = s->temporary_count = 0;
+  s->local_bytes = s->shared_bytes = 0;
+}
+
+/* Variables that have met literals only keep doing so as long as others still change: what these are assigned next may meet them. */
+static void infer_round(kj_scope *s, bool is_late)
+{
+  start_round(s);
+  bind_parameters(s);
+  kj_infer_block(s, &s->function->body, &s->instance->body);
+  if (!s->is_changed || is_late) settle_guesses(s);
+}
+
+/* Takes back what an error in the middle of a round has left behind. */
+static void forget_round(kj_scope *s, size_t messages, size_t records, uint32_t depth)
+{
+  kj_inference *inference = s->inference;
+  kj_drop_diagnostics(s->c->diagnostics, messages);
+  inference->records.count = records;
+  inference->depth = depth;
+  for (size_t i = 0; i < inference->constant_count; i++)
+    if (inference->constants[i] && inference->constants[i]->is_being_made) inference->constants[i] = NULL;
+  s->c->chain = s->instance;
+  s->is_quiet = s->is_range_body = false;
+  s->range_count = 0;
+}
+
+/* A round in which a guess has gone up proves nothing about the types: an error in it, a literal that does not fit, say, may be none in the next. */
+static void try_round(kj_scope *s, bool is_late)
+{
+  kj_compilation *c = s->c;
+  const size_t messages = c->diagnostics->count, records = s->inference->records.count;
+  const uint32_t depth = s->inference->depth;
+  jmp_buf *const outer = c->on_failure;
+  jmp_buf here;
+  int jump = setjmp(here);
+  if (jump == 0) {
+    c->on_failure = &here;
+    infer_round(s, is_late);
+  }
+  c->on_failure = outer;
+  if (jump == 0) return;
+  if (jump != KJ_JUMP_ERROR || !s->is_changed) longjmp(*outer, jump);
+  forget_round(s, messages, records, depth);
+}
+
+/* A result that is a literal in every return stays one. */
+static void finish_result(kj_scope *s)
+{
+  kj_record *record = s->record;
+  kj_instance *instance = record->instance;
+  if (record->result == KJIT_ANY) record->result = KJIT_VOID;
+  instance->result = record->result == KJ_WEAK_INT ? KJIT_I32 : record->result == KJ_WEAK_FLOAT ? KJIT_F64 : record->result;
+  bool is_constant = instance->body.count == 1 && instance->body.items[0]->kind == KJ_TS_RETURN && instance->body.items[0]->value &&
+                     instance->body.items[0]->value->kind == KJ_T_CONST;
+  if (!is_constant) return;
+  record->constant_result = kj_copy_texpr(s, instance->body.items[0]->value);
+  record->constant_result->type = record->result;
+}
+
+static bool returns_value(const kj_stmts *body)
+{
+  for (size_t i = 0; i < body->count; i++) {
+    const kj_stmt *stmt = body->items[i];
+    if (stmt->kind == KJ_STMT_RETURN && stmt->value) return true;
+    if (returns_value(&stmt->body) || returns_value(&stmt->otherwise)) return true;
+  }
+  return false;
+}
+
+/* What is known of the result without the body. */
+static void fix_result(kj_scope *s)
+{
+  const kj_function *function = s->function;
+  kj_record *record = s->record;
+  if (function->result) {
+    start_round(s);
+    bind_parameters(s);
+    s->result_annotation = kj_infer_type(s, function->result);
+  }
+  record->has_fixed_result = function->result || !returns_value(&function->body);
+  if (record->has_fixed_result) record->instance->result = function->result ? s->result_annotation : KJIT_VOID;
+}
+
+/* Parameters and result are all that is known of it. */
+static void finish_extern(kj_scope *s)
+{
+  start_round(s);
+  bind_parameters(s);
+  if (s->function->result) kj_check_c_type(s, s->result_annotation, "the result", s->function->result->location);
+  s->record->result = s->instance->result;
+  s->record->result_level = KJ_LEVEL_THREAD;
+  s->record->is_done = true;
+}
+
+void kj_infer_body(kj_inference *inference, kj_record *record)
+{
+  kj_scope scope, *s = &scope;
+  kj_init_scope(s, inference);
+  s->record = record;
+  s->instance = record->instance;
+  s->function = record->instance->function;
+  s->meanings = KJ_NEW_ARRAY(s->arena, kj_meaning, s->function->local_count + 1);
+  s->guesses = KJ_NEW_ARRAY(s->arena, kj_guess, s->function->local_count + 1);
+  const kj_instance *outer = s->c->chain;
+  s->c->chain = s->instance;
+  fix_result(s);
+  if (s->function->is_extern) {
+    finish_extern(s);
+    s->c->chain = outer;
+    return;
+  }
+  int rounds = 0;
+  do {
+    if (++rounds > ROUND_LIMIT) kj_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE, "the types of `%s` do not settle", s->function->decl->name);
+    try_round(s, rounds > ROUND_LIMIT / 2);
+  } while (s->is_changed);
+  note_double_variables(s);
+  check_end(s);
+  if (s->instance->is_kernel) kj_infer_launch(s);
+  finish_result(s);
+  s->c->chain = outer;
+  record->is_done = true;
+}
