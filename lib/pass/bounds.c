@@ -15,14 +15,22 @@ kj_texpr *kj_make_bound(kj_prover *p, int64_t value)
   return e;
 }
 
+kj_texpr *kj_make_i64(kj_prover *p, kj_texpr *e)
+{
+  if (e->type == KJIT_I64) return e;
+  kj_texpr *wide = kj_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
+  wide->x = e;
+  return wide;
+}
+
 static bool is_number(const kj_texpr *e) { return e->kind == KJ_T_CONST; }
 
-/* Numbers are folded: they come from static ranges, which do not overflow. */
+/* Numbers are folded. One that overflows is of no use to anybody: fit() sees that. */
 static kj_texpr *make_binary(kj_prover *p, kjit_op op, kj_texpr *x, kj_texpr *y)
 {
   if (is_number(x) && is_number(y) && op != KJIT_FLOORDIV) {
-    int64_t a = (int64_t)x->integer, b = (int64_t)y->integer;
-    return kj_make_bound(p, op == KJIT_ADD ? a + b : op == KJIT_SUB ? a - b : a * b);
+    uint64_t a = (uint64_t)x->integer, b = (uint64_t)y->integer;
+    return kj_make_bound(p, (int64_t)(op == KJIT_ADD ? a + b : op == KJIT_SUB ? a - b : a * b));
   }
   kj_texpr *e = kj_new_texpr(p->c, KJ_T_BINARY, KJIT_I64, x->location);
   e->op = op;
@@ -60,7 +68,7 @@ static kj_bounds of_uniform(kj_texpr *e, int64_t least, int64_t most)
 
 /* ---- types ---- */
 
-static bool find_type_range(const kj_prover *p, kjit_type type, int64_t *least, int64_t *most)
+bool kj_find_type_range(const kj_prover *p, kjit_type type, int64_t *least, int64_t *most)
 {
   const kj_type_info *info = kj_type(p->c->types, type);
   uint32_t bits = 8 * info->size_bytes;
@@ -76,18 +84,21 @@ static bool find_type_range(const kj_prover *p, kjit_type type, int64_t *least, 
 static kj_bounds of_type(kj_prover *p, kjit_type type)
 {
   int64_t least, most;
-  if (kj_is_weak(type) || !find_type_range(p, type, &least, &most) || kj_type(p->c->types, type)->size_bytes > 2) return kj_unknown_bounds;
+  if (kj_is_weak(type) || !kj_find_type_range(p, type, &least, &most) || kj_type(p->c->types, type)->size_bytes > 2) return kj_unknown_bounds;
   return of_range(p, least, most);
 }
 
-/* A result in exact arithmetic is the value where the type holds it. */
+/* A result in exact arithmetic is the value where the type holds it. In a loop that may be a condition, as long as the result can be computed in 64 bits. */
 static kj_bounds fit(kj_prover *p, kjit_type type, kj_bounds b, __int128 least, __int128 most)
 {
   int64_t type_least, type_most;
-  if (b.nodes > MOST_NODES || !find_type_range(p, type, &type_least, &type_most) || least < type_least || most > type_most) return of_type(p, type);
+  if (b.nodes > MOST_NODES || !kj_find_type_range(p, type, &type_least, &type_most)) return of_type(p, type);
+  bool fits = least >= type_least && most <= type_most;
+  if (!fits && (!p->inside || least < INT64_MIN || most > INT64_MAX)) return of_type(p, type);
   b.known = true;
   b.least = (int64_t)least;
   b.most = (int64_t)most;
+  if (!fits) kj_confine(p, &b, type_least, type_most);
   return b;
 }
 
@@ -97,18 +108,21 @@ static uint32_t sum_of_nodes(const kj_bounds *x, const kj_bounds *y) { return x-
 
 kj_bounds kj_add_bounds(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y)
 {
+  if (!x.known || !y.known) return of_type(p, type);
   kj_bounds b = { .low = make_binary(p, KJIT_ADD, x.low, y.low), .high = make_binary(p, KJIT_ADD, x.high, y.high), .nodes = sum_of_nodes(&x, &y) };
   return fit(p, type, b, (__int128)x.least + y.least, (__int128)x.most + y.most);
 }
 
 kj_bounds kj_subtract_bounds(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y)
 {
+  if (!x.known || !y.known) return of_type(p, type);
   kj_bounds b = { .low = make_binary(p, KJIT_SUB, x.low, y.high), .high = make_binary(p, KJIT_SUB, x.high, y.low), .nodes = sum_of_nodes(&x, &y) };
   return fit(p, type, b, (__int128)x.least - y.most, (__int128)x.most - y.least);
 }
 
 static kj_bounds multiply(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y)
 {
+  if (!x.known || !y.known) return of_type(p, type);
   if (x.least == x.most) { /* a number as the second */
     kj_bounds swap = x;
     x = y;
@@ -127,6 +141,7 @@ static int64_t floor_divide(int64_t x, int64_t y) { return x / y - (x % y != 0 &
 /* By a positive number: monotonic. */
 static kj_bounds divide(kj_prover *p, kjit_type type, kj_bounds x, int64_t by)
 {
+  if (!x.known) return of_type(p, type);
   kj_texpr *number = kj_make_bound(p, by);
   if (is_number(x.low) && is_number(x.high)) return of_range(p, floor_divide((int64_t)x.low->integer, by), floor_divide((int64_t)x.high->integer, by));
   kj_bounds b = { .low = make_binary(p, KJIT_FLOORDIV, x.low, number), .high = make_binary(p, KJIT_FLOORDIV, x.high, number), .nodes = x.nodes + 2 };
@@ -144,10 +159,34 @@ static kj_bounds extremes(kj_prover *p, kj_bounds x, kj_bounds y, bool is_min, b
   return b.nodes > MOST_NODES ? kj_unknown_bounds : b;
 }
 
+kj_bounds kj_find_last_bounds(kj_prover *p, kj_bounds first, kj_bounds stop, int64_t step)
+{
+  kj_bounds one = kj_bounds_of_number(p, 1), size = kj_bounds_of_number(p, step > 0 ? step : -step);
+  kj_bounds before = step > 0 ? kj_subtract_bounds(p, KJIT_I64, stop, one) : kj_add_bounds(p, KJIT_I64, stop, one);
+  kj_bounds span = step > 0 ? kj_subtract_bounds(p, KJIT_I64, before, first) : kj_subtract_bounds(p, KJIT_I64, first, before);
+  kj_bounds way = multiply(p, KJIT_I64, divide(p, KJIT_I64, span, size.least), size);
+  kj_bounds last = step > 0 ? kj_add_bounds(p, KJIT_I64, first, way) : kj_subtract_bounds(p, KJIT_I64, first, way);
+  last.least = before.least; /* of those that are reached: between first and stop */
+  last.most = before.most;
+  return last;
+}
+
 static bool is_positive_number(const kj_bounds *b) { return b->least == b->most && b->least > 0; }
+
+/* In a loop: whatever the first operand is, which so needs no conditions. */
+static kj_bounds find_remainder(kj_prover *p, const kj_texpr *e)
+{
+  kj_bounds y = kj_find_bounds(p, e->y);
+  if (!y.known || y.most <= 0) return of_type(p, e->type);
+  bool is_mask = e->op == KJIT_BIT_AND;
+  kj_confine(p, &y, !is_mask, y.most);
+  kj_texpr *high = is_mask ? y.high : make_binary(p, KJIT_SUB, y.high, kj_make_bound(p, 1));
+  return (kj_bounds){ .known = true, .low = kj_make_bound(p, 0), .high = high, .most = y.most - !is_mask, .nodes = y.nodes + 2 };
+}
 
 static kj_bounds find_binary(kj_prover *p, const kj_texpr *e)
 {
+  if (p->inside && (e->op == KJIT_BIT_AND || e->op == KJIT_MOD)) return find_remainder(p, e);
   kj_bounds x = kj_find_bounds(p, e->x), y = kj_find_bounds(p, e->y);
   if (e->op == KJIT_BIT_AND && y.known && y.least >= 0) return of_range(p, 0, y.most);
   if (e->op == KJIT_MOD && y.known && is_positive_number(&y)) return of_range(p, 0, x.known && x.least >= 0 && x.most < y.most ? x.most : y.most - 1);
@@ -239,6 +278,8 @@ static kj_bounds of_extent(kj_prover *p, const kj_texpr *array, uint32_t d)
   return of_uniform(e, 0, p->c->request->signature->offsets32 ? INT32_MAX : INT64_MAX);
 }
 
+static bool is_known_outside(const kj_prover *p, const kj_texpr *array) { return p->inside && !p->at->depth && !p->inside[array->var->index]; }
+
 /* The remaining dimensions of an array; slices and other shapes are not followed. */
 static bool find_view(kj_prover *p, const kj_texpr *view, uint32_t rank, kj_bounded_shape *found)
 {
@@ -258,9 +299,10 @@ static bool fill_shape(kj_prover *p, const kj_texpr *array, kj_bounded_shape *fo
   }
   if (array->kind == KJ_T_VIEW) return find_view(p, array, info->rank, found);
   if (array->kind != KJ_T_VAR) return false;
-  bool is_own = array->var->kind == KJ_V_SHARED || (array->var->kind == KJ_V_PARAM && is_kernels);
+  bool is_own = array->var->kind == KJ_V_SHARED || (array->var->kind == KJ_V_PARAM && is_kernels) || is_known_outside(p, array);
   if (!is_own) {
     const kj_bounded_shape *kept = p->at->shapes[array->var->index];
+    kj_add_conditions(p, &p->at->needs[array->var->index]);
     if (kept) *found = *kept;
     return kept != NULL;
   }
@@ -288,20 +330,18 @@ static kj_bounds find_variable(kj_prover *p, const kj_texpr *e)
 {
   const kj_tvar *var = e->var;
   int64_t least, most;
-  if (var->kind != KJ_V_PARAM || p->at->depth) return p->at->values[var->index].known ? p->at->values[var->index] : of_type(p, e->type);
-  if (kj_is_weak(e->type) || !find_type_range(p, e->type, &least, &most) || e->type == KJIT_U64 || e->type == KJIT_BOOL) return of_type(p, e->type);
-  kj_texpr *value = (kj_texpr *)e;
-  if (e->type != KJIT_I64) {
-    value = kj_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
-    value->x = (kj_texpr *)e;
+  if (var->kind != KJ_V_PARAM || p->at->depth) {
+    kj_add_conditions(p, &p->at->needs[var->index]);
+    return p->at->values[var->index].known ? p->at->values[var->index] : of_type(p, e->type);
   }
-  return of_uniform(value, least, most);
+  if (kj_is_weak(e->type) || !kj_find_type_range(p, e->type, &least, &most) || e->type == KJIT_U64 || e->type == KJIT_BOOL) return of_type(p, e->type);
+  return of_uniform(kj_make_i64(p, (kj_texpr *)e), least, most);
 }
 
 static kj_bounds find_convert(kj_prover *p, const kj_texpr *e)
 {
   int64_t least, most;
-  bool is_weak_integer = e->x->type == KJ_WEAK_INT && e->x->kind == KJ_T_VAR && !p->at->depth && find_type_range(p, e->type, &least, &most);
+  bool is_weak_integer = e->x->type == KJ_WEAK_INT && e->x->kind == KJ_T_VAR && !p->at->depth && kj_find_type_range(p, e->type, &least, &most);
   if (is_weak_integer && e->type == KJIT_I64) return of_uniform((kj_texpr *)e, INT64_MIN, INT64_MAX);
   if (is_weak_integer && e->type == KJIT_I32) { /* what a kernel's plain number becomes */
     kj_texpr *wide = kj_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
@@ -310,16 +350,23 @@ static kj_bounds find_convert(kj_prover *p, const kj_texpr *e)
   }
   if (kj_is_weak(e->x->type)) return of_type(p, e->type);
   kj_bounds x = kj_find_bounds(p, e->x);
-  if (!x.known || !find_type_range(p, e->type, &least, &most) || x.least < least || x.most > most) return of_type(p, e->type);
-  return x;
+  if (!x.known || !kj_find_type_range(p, e->type, &least, &most)) return of_type(p, e->type);
+  if (p->inside) kj_confine(p, &x, least, most);
+  return x.least < least || x.most > most ? of_type(p, e->type) : x;
 }
 
 kj_bounds kj_find_bounds(kj_prover *p, const kj_texpr *e)
 {
+  bool is_leaf = p->inside && !p->at->depth && e->kind != KJ_T_CONST && kj_is_invariant(p, e);
+  return is_leaf ? kj_bounds_of_invariant(p, (kj_texpr *)e) : kj_find_bounds_by_kind(p, e);
+}
+
+kj_bounds kj_find_bounds_by_kind(kj_prover *p, const kj_texpr *e)
+{
   switch (e->kind) {
   case KJ_T_CONST: {
     int64_t least, most;
-    bool is_integer = !kj_is_weak(e->type) && find_type_range(p, e->type, &least, &most);
+    bool is_integer = !kj_is_weak(e->type) && kj_find_type_range(p, e->type, &least, &most);
     return is_integer && e->integer >= INT64_MIN && e->integer <= INT64_MAX ? kj_bounds_of_number(p, (int64_t)e->integer) : kj_unknown_bounds;
   }
   case KJ_T_VAR: return kj_type(p->c->types, e->type)->class_ == KJ_CLASS_ARRAY ? kj_unknown_bounds : find_variable(p, e);

@@ -6,17 +6,16 @@
  *
  * A call becomes: parameters as lets, a variable for the result, and the body in a ONCE, in which `return e` is `result = e; LEAVE`. A final return needs no LEAVE, and
  * `if c { ...; return a } rest` becomes an if with an else, so that most bodies need no ONCE. */
-#include "pass/simt.h"
+#include "pass/inline_sync.h"
 
 /* Inlined calls multiply; a bound on the statements made keeps compile time and memory in hand. */
 enum { MAX_STATEMENTS = 100000, MAX_DEPTH = 200 };
 
-typedef struct inliner inliner;
-typedef struct activation activation;
+typedef struct kj_activation kj_activation;
 
 /* The kernel, or one inlined call. */
-struct activation {
-  activation *caller;
+struct kj_activation {
+  kj_activation *caller;
   const kj_instance *instance;
   kj_tvar **map; /* by variable index: the kernel's variable; the kernel itself has none */
   kj_tvar *result;
@@ -24,23 +23,14 @@ struct activation {
   uint32_t depth;
 };
 
-struct inliner {
-  kj_simt *s;
-  bool *is_joint;     /* by instance id: synchronizes or ranges, itself or in what it calls */
-  kj_tvar ***storage; /* by instance id, variable index: shared and const arrays, one for all calls of an instance */
-  activation *at;
-  uint32_t statement_count;
-};
+static void rewrite_list(kj_inliner *in, const kj_tstmts *from, size_t first, kj_tstmts *to, bool is_tail);
 
-static void rewrite_list(inliner *in, const kj_tstmts *from, size_t first, kj_tstmts *to, bool is_tail);
-static kj_texpr *hoist(inliner *in, kj_texpr *e, kj_tstmts *out);
-
-static kj_arena *arena_of(inliner *in) { return in->s->c->arena; }
+static kj_arena *arena_of(kj_inliner *in) { return in->s->c->arena; }
 
 /* ---- which instances synchronize ---- */
 
 typedef struct scan {
-  inliner *in;
+  kj_inliner *in;
   bool is_joint;
 } scan;
 
@@ -58,7 +48,7 @@ static void scan_stmt(void *data, kj_tstmt *stmt)
   if (stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR) found->is_joint = true;
 }
 
-static void find_joint_instances(inliner *in)
+static void find_joint_instances(kj_inliner *in)
 {
   kj_compilation *c = in->s->c;
   bool has_changed = true;
@@ -73,28 +63,9 @@ static void find_joint_instances(inliner *in)
   }
 }
 
-static bool is_sync_builtin(const kj_texpr *e) { return e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_BARRIER | KJ_WARP)); }
-static bool is_joint_call(const inliner *in, const kj_texpr *e) { return e->kind == KJ_T_CALL && in->is_joint[e->instance->id]; }
-
-static bool has_joint_list(const inliner *in, const kj_texprs *list);
-
-static bool has_joint_expr(const inliner *in, const kj_texpr *e)
-{
-  if (!e) return false;
-  if (is_sync_builtin(e) || is_joint_call(in, e)) return true;
-  return has_joint_expr(in, e->x) || has_joint_expr(in, e->y) || has_joint_expr(in, e->z) || has_joint_list(in, &e->indices) || has_joint_list(in, &e->args);
-}
-
-static bool has_joint_list(const inliner *in, const kj_texprs *list)
-{
-  for (size_t i = 0; i < list->count; i++)
-    if (has_joint_expr(in, list->items[i])) return true;
-  return false;
-}
-
 /* ---- variables ---- */
 
-static kj_tvar *copy_var(inliner *in, const kj_tvar *var, kj_tvar_kind kind)
+static kj_tvar *copy_var(kj_inliner *in, const kj_tvar *var, kj_tvar_kind kind)
 {
   kj_tvar *copy = kj_new_local(in->s, kind, var->name, var->type, var->location);
   copy->alignment = var->alignment;
@@ -104,15 +75,15 @@ static kj_tvar *copy_var(inliner *in, const kj_tvar *var, kj_tvar_kind kind)
   return copy;
 }
 
-static kj_tvar **variable_table(inliner *in, const kj_instance *instance)
+static kj_tvar **variable_table(kj_inliner *in, const kj_instance *instance)
 {
   return KJ_NEW_ARRAY(arena_of(in), kj_tvar *, instance->params.count + instance->locals.count + 1);
 }
 
 static kj_tvar *map_var(void *data, kj_tvar *var)
 {
-  inliner *in = data;
-  activation *at = in->at;
+  kj_inliner *in = data;
+  kj_activation *at = in->at;
   if (!at->map) return var;
   kj_tvar **slot = &at->map[var->index];
   if (*slot) return *slot;
@@ -126,9 +97,9 @@ static kj_tvar *map_var(void *data, kj_tvar *var)
   return *slot = copy_var(in, var, var->kind == KJ_V_PARAM ? KJ_V_LET : var->kind);
 }
 
-static kj_texpr *copy_expr(inliner *in, const kj_texpr *e) { return kj_clone_texpr(in->s, e, map_var, in); }
+static kj_texpr *copy_expr(kj_inliner *in, const kj_texpr *e) { return kj_clone_texpr(in->s, e, map_var, in); }
 
-static void push(inliner *in, kj_tstmts *out, kj_tstmt *stmt)
+void kj_push_inlined(kj_inliner *in, kj_tstmts *out, kj_tstmt *stmt)
 {
   if (++in->statement_count > MAX_STATEMENTS)
     kj_fail(in->s->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
@@ -137,7 +108,7 @@ static void push(inliner *in, kj_tstmts *out, kj_tstmt *stmt)
   kj_append_stmt(in->s, out, stmt);
 }
 
-static void declare(inliner *in, kj_tvar *var, kj_tstmts *out) { push(in, out, kj_new_assign(in->s, var, NULL)); }
+static void declare(kj_inliner *in, kj_tvar *var, kj_tstmts *out) { kj_push_inlined(in, out, kj_new_assign(in->s, var, NULL)); }
 
 /* ---- inlining ---- */
 
@@ -148,10 +119,10 @@ static bool has_joint_stmt(const kj_tstmts *list)
   return false;
 }
 
-static void check_recursion(inliner *in, const kj_texpr *call)
+static void check_recursion(kj_inliner *in, const kj_texpr *call)
 {
   const char *name = call->instance->function->decl->name;
-  for (const activation *at = in->at; at; at = at->caller)
+  for (const kj_activation *at = in->at; at; at = at->caller)
     if (at->instance == call->instance)
       kj_fail(in->s->c, call->location, KJIT_ERROR_UNSUPPORTED,
               "`%s` calls itself and holds a barrier, a warp operation or a grid_range: that cannot be compiled", name);
@@ -165,15 +136,15 @@ static bool has_single_return(const kj_instance *instance)
   return body->count > 0 && body->items[body->count - 1]->kind == KJ_TS_RETURN;
 }
 
-static kj_texpr *inline_call(inliner *in, kj_texpr *call, kj_tstmts *out)
+kj_texpr *kj_inline_call(kj_inliner *in, kj_texpr *call, kj_tstmts *out)
 {
   check_recursion(in, call);
   kj_instance *instance = call->instance;
-  activation called = { .caller = in->at, .instance = instance, .map = variable_table(in, instance), .depth = in->at->depth + 1 };
+  kj_activation called = { .caller = in->at, .instance = instance, .map = variable_table(in, instance), .depth = in->at->depth + 1 };
   for (size_t i = 0; i < instance->params.count; i++) {
     kj_tvar *param = copy_var(in, instance->params.items[i], KJ_V_LET);
     called.map[instance->params.items[i]->index] = param;
-    push(in, out, kj_new_assign(in->s, param, call->args.items[i]));
+    kj_push_inlined(in, out, kj_new_assign(in->s, param, call->args.items[i]));
   }
   kj_tstmt *once = kj_new_tstmt(in->s->c, KJ_TS_ONCE, call->location);
   if (instance->result != KJIT_VOID) {
@@ -184,135 +155,16 @@ static kj_texpr *inline_call(inliner *in, kj_texpr *call, kj_tstmts *out)
   rewrite_list(in, &instance->body, 0, &once->body, true);
   in->at = called.caller;
   once->is_joint = has_joint_stmt(&once->body);
-  if (called.leave_count) push(in, out, once);
+  if (called.leave_count) kj_push_inlined(in, out, once);
   else kj_append_stmts(in->s, out, &once->body);
   if (!called.result) return NULL;
   if (called.result_count == 1 && !called.leave_count && has_single_return(instance)) called.result->kind = KJ_V_LET;
   return kj_new_var(in->s, called.result, call->location);
 }
 
-/* ---- taking synchronizations out of expressions ---- */
-
-/* Evaluated later it has the same value: no other thread can change it, nor what runs in between. */
-static bool is_stable(const kj_texpr *e)
-{
-  kj_simt_effects effects = { 0 };
-  kj_find_effects(e, &effects);
-  return !effects.loads && !effects.writes;
-}
-
-static kj_texpr *hold(inliner *in, kj_texpr *e, kj_tstmts *out)
-{
-  kj_tvar *var = kj_new_holder(in->s, KJ_V_LET, "held", e);
-  push(in, out, kj_new_assign(in->s, var, e));
-  return kj_new_var(in->s, var, e->location);
-}
-
-typedef KJ_LIST(kj_texpr **) operand_list;
-
-static void add_operand(inliner *in, operand_list *list, kj_texpr **operand)
-{
-  if (*operand) KJ_PUSH(arena_of(in), list, operand);
-}
-
-static void add_operands(inliner *in, operand_list *list, kj_texprs *operands)
-{
-  for (size_t i = 0; i < operands->count; i++) add_operand(in, list, &operands->items[i]);
-}
-
-/* Operands in order of evaluation. Those before the last one that synchronizes are evaluated before it. */
-static void hoist_operands(inliner *in, operand_list *list, kj_tstmts *out)
-{
-  size_t last = list->count;
-  while (last > 0 && !has_joint_expr(in, *list->items[last - 1])) last--;
-  for (size_t i = 0; i < last; i++) {
-    kj_texpr **operand = list->items[i];
-    *operand = hoist(in, *operand, out);
-    if (i + 1 < last && !is_stable(*operand)) *operand = hold(in, *operand, out);
-  }
-}
-
-/* x and y, x or y: y is evaluated under an if. */
-static kj_texpr *hoist_logic(inliner *in, kj_texpr *e, kj_tstmts *out)
-{
-  e->x = hoist(in, e->x, out);
-  if (!has_joint_expr(in, e->y)) return e;
-  kj_tvar *var = kj_new_local(in->s, KJ_V_VAR, "logic", KJIT_BOOL, e->location);
-  push(in, out, kj_new_assign(in->s, var, e->x));
-  kj_texpr *condition = kj_new_var(in->s, var, e->location);
-  if (e->op == KJIT_OR) condition = kj_new_unary(in->s, KJIT_NOT, condition);
-  kj_tstmt *stmt = kj_new_if(in->s, condition, e->location);
-  stmt->is_joint = true;
-  kj_texpr *value = hoist(in, e->y, &stmt->body);
-  push(in, &stmt->body, kj_new_assign(in->s, var, value));
-  push(in, out, stmt);
-  return kj_new_var(in->s, var, e->location);
-}
-
-static kj_texpr *hoist_cond(inliner *in, kj_texpr *e, kj_tstmts *out)
-{
-  e->x = hoist(in, e->x, out);
-  if (!has_joint_expr(in, e->y) && !has_joint_expr(in, e->z)) return e;
-  kj_tvar *var = kj_new_holder(in->s, KJ_V_VAR, "chosen", e);
-  declare(in, var, out);
-  kj_tstmt *stmt = kj_new_if(in->s, e->x, e->location);
-  stmt->is_joint = true;
-  kj_texpr *y = hoist(in, e->y, &stmt->body);
-  push(in, &stmt->body, kj_new_assign(in->s, var, y));
-  kj_texpr *z = hoist(in, e->z, &stmt->otherwise);
-  push(in, &stmt->otherwise, kj_new_assign(in->s, var, z));
-  push(in, out, stmt);
-  return kj_new_var(in->s, var, e->location);
-}
-
-/* Operands of warp operations are read in slots: constants and mutable variables are handed over as they are. The result must not overwrite what other lanes still read. */
-static void hold_sync_operands(inliner *in, kj_texpr *e, const kj_tvar *result, kj_tstmts *out)
-{
-  for (size_t i = 0; i < e->args.count; i++) {
-    kj_texpr *arg = e->args.items[i];
-    bool is_plain = arg->kind == KJ_T_CONST || (arg->kind == KJ_T_VAR && arg->var->kind == KJ_V_VAR && arg->var != result);
-    if (!is_plain) e->args.items[i] = hold(in, arg, out);
-  }
-}
-
-static void hoist_all(inliner *in, kj_texpr *e, kj_tstmts *out)
-{
-  operand_list list = { 0 };
-  add_operand(in, &list, &e->x);
-  add_operand(in, &list, &e->y);
-  add_operand(in, &list, &e->z);
-  add_operands(in, &list, &e->indices);
-  add_operands(in, &list, &e->args);
-  hoist_operands(in, &list, out);
-}
-
-/* What is left can be evaluated without synchronizing. Void calls and barriers leave NULL. */
-static kj_texpr *hoist(inliner *in, kj_texpr *e, kj_tstmts *out)
-{
-  if (!has_joint_expr(in, e)) return e;
-  if (e->kind == KJ_T_LOGIC) return hoist_logic(in, e, out);
-  if (e->kind == KJ_T_COND) return hoist_cond(in, e, out);
-  hoist_all(in, e, out);
-  if (is_joint_call(in, e)) return inline_call(in, e, out);
-  if (!is_sync_builtin(e)) return e;
-  hold_sync_operands(in, e, NULL, out);
-  kj_tstmt *stmt;
-  kj_tvar *var = NULL;
-  if (e->type == KJIT_VOID) {
-    stmt = kj_new_tstmt(in->s->c, KJ_TS_EVALUATE, e->location);
-    stmt->value = e;
-  } else {
-    var = kj_new_local(in->s, KJ_V_LET, e->builtin->name, e->type, e->location);
-    stmt = kj_new_assign(in->s, var, e);
-  }
-  stmt->is_joint = true;
-  push(in, out, stmt);
-  return var ? kj_new_var(in->s, var, e->location) : NULL;
-}
-
 /* ---- statements ---- */
 
-static kj_tstmt *copy_stmt(inliner *in, const kj_tstmt *stmt)
+static kj_tstmt *copy_stmt(kj_inliner *in, const kj_tstmt *stmt)
 {
   kj_tstmt *copy = kj_new_tstmt(in->s->c, stmt->kind, stmt->location);
   *copy = *stmt;
@@ -332,98 +184,98 @@ static kj_tstmt *copy_stmt(inliner *in, const kj_tstmt *stmt)
   return copy;
 }
 
-static void rewrite_assign(inliner *in, kj_tstmt *stmt, kj_tstmts *out)
+static void rewrite_assign(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out)
 {
-  if (is_sync_builtin(stmt->value)) {
-    hoist_all(in, stmt->value, out);
-    hold_sync_operands(in, stmt->value, stmt->var, out);
+  if (kj_is_sync_builtin(stmt->value)) {
+    kj_hoist_all(in, stmt->value, out);
+    kj_hold_sync_operands(in, stmt->value, stmt->var, out);
     stmt->is_joint = true;
   } else {
-    stmt->value = hoist(in, stmt->value, out);
+    stmt->value = kj_hoist(in, stmt->value, out);
   }
-  push(in, out, stmt);
+  kj_push_inlined(in, out, stmt);
 }
 
-static void rewrite_store(inliner *in, kj_tstmt *stmt, kj_tstmts *out)
+static void rewrite_store(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out)
 {
-  operand_list list = { 0 };
-  add_operand(in, &list, &stmt->value);
-  add_operand(in, &list, &stmt->array);
-  add_operands(in, &list, &stmt->indices);
-  hoist_operands(in, &list, out);
-  push(in, out, stmt);
+  kj_operand_list list = { 0 };
+  kj_add_operand(in, &list, &stmt->value);
+  kj_add_operand(in, &list, &stmt->array);
+  kj_add_operands(in, &list, &stmt->indices);
+  kj_hoist_operands(in, &list, out);
+  kj_push_inlined(in, out, stmt);
 }
 
-static void rewrite_print(inliner *in, kj_tstmt *stmt, kj_tstmts *out)
+static void rewrite_print(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out)
 {
-  operand_list list = { 0 };
-  add_operands(in, &list, &stmt->indices);
-  hoist_operands(in, &list, out);
-  push(in, out, stmt);
+  kj_operand_list list = { 0 };
+  kj_add_operands(in, &list, &stmt->indices);
+  kj_hoist_operands(in, &list, out);
+  kj_push_inlined(in, out, stmt);
 }
 
-static void rewrite_evaluate(inliner *in, kj_tstmt *stmt, kj_tstmts *out)
+static void rewrite_evaluate(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out)
 {
-  stmt->value = hoist(in, stmt->value, out);
+  stmt->value = kj_hoist(in, stmt->value, out);
   if (!stmt->value || stmt->value->kind == KJ_T_VAR) return;
-  push(in, out, stmt);
+  kj_push_inlined(in, out, stmt);
 }
 
-static void rewrite_if(inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out, bool is_tail)
+static void rewrite_if(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out, bool is_tail)
 {
-  stmt->value = hoist(in, stmt->value, out);
+  stmt->value = kj_hoist(in, stmt->value, out);
   rewrite_list(in, &from->body, 0, &stmt->body, is_tail);
   rewrite_list(in, &from->otherwise, 0, &stmt->otherwise, is_tail);
   stmt->is_joint = has_joint_stmt(&stmt->body) || has_joint_stmt(&stmt->otherwise);
-  push(in, out, stmt);
+  kj_push_inlined(in, out, stmt);
 }
 
 /* A condition that synchronizes is evaluated at the top of an endless loop. */
-static void rewrite_while(inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out)
+static void rewrite_while(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out)
 {
-  if (has_joint_expr(in, stmt->value)) {
-    kj_texpr *condition = hoist(in, stmt->value, &stmt->body);
+  if (kj_has_joint_expr(in, stmt->value)) {
+    kj_texpr *condition = kj_hoist(in, stmt->value, &stmt->body);
     kj_tstmt *leave = kj_new_if(in->s, kj_new_unary(in->s, KJIT_NOT, condition), stmt->location);
-    push(in, &leave->body, kj_new_tstmt(in->s->c, KJ_TS_BREAK, stmt->location));
-    push(in, &stmt->body, leave);
+    kj_push_inlined(in, &leave->body, kj_new_tstmt(in->s->c, KJ_TS_BREAK, stmt->location));
+    kj_push_inlined(in, &stmt->body, leave);
     stmt->value = kj_new_const(in->s, KJIT_BOOL, 1, stmt->location);
   }
   rewrite_list(in, &from->body, 0, &stmt->body, false);
   stmt->is_joint = has_joint_stmt(&stmt->body);
-  push(in, out, stmt);
+  kj_push_inlined(in, out, stmt);
 }
 
-static void rewrite_for(inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out)
+static void rewrite_for(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out)
 {
-  operand_list list = { 0 };
-  add_operand(in, &list, &stmt->first);
-  add_operand(in, &list, &stmt->stop);
-  add_operand(in, &list, &stmt->step);
-  hoist_operands(in, &list, out);
+  kj_operand_list list = { 0 };
+  kj_add_operand(in, &list, &stmt->first);
+  kj_add_operand(in, &list, &stmt->stop);
+  kj_add_operand(in, &list, &stmt->step);
+  kj_hoist_operands(in, &list, out);
   rewrite_list(in, &from->body, 0, &stmt->body, false);
   stmt->is_joint = has_joint_stmt(&stmt->body);
-  push(in, out, stmt);
+  kj_push_inlined(in, out, stmt);
 }
 
-static void rewrite_range(inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out)
+static void rewrite_range(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out)
 {
-  operand_list list = { 0 };
-  add_operands(in, &list, &stmt->extents);
-  hoist_operands(in, &list, out);
+  kj_operand_list list = { 0 };
+  kj_add_operands(in, &list, &stmt->extents);
+  kj_hoist_operands(in, &list, out);
   rewrite_list(in, &from->body, 0, &stmt->body, false);
   if (has_joint_stmt(&stmt->body))
     kj_fail(in->s->c, stmt->location, KJIT_ERROR_TYPE,
             "the body of a grid_range or block_range must not hold a barrier, a warp operation or another such range");
   stmt->is_joint = true;
   in->s->has_range = true;
-  push(in, out, stmt);
+  kj_push_inlined(in, out, stmt);
 }
 
-static void rewrite_return(inliner *in, kj_tstmt *stmt, kj_tstmts *out, bool is_tail)
+static void rewrite_return(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out, bool is_tail)
 {
-  activation *at = in->at;
+  kj_activation *at = in->at;
   if (!at->map) {
-    push(in, out, stmt);
+    kj_push_inlined(in, out, stmt);
     return;
   }
   if (stmt->value) {
@@ -432,10 +284,10 @@ static void rewrite_return(inliner *in, kj_tstmt *stmt, kj_tstmts *out, bool is_
   }
   if (is_tail) return;
   at->leave_count++;
-  push(in, out, kj_new_tstmt(in->s->c, KJ_TS_LEAVE, stmt->location));
+  kj_push_inlined(in, out, kj_new_tstmt(in->s->c, KJ_TS_LEAVE, stmt->location));
 }
 
-static void rewrite_stmt(inliner *in, const kj_tstmt *from, kj_tstmts *out, bool is_tail)
+static void rewrite_stmt(kj_inliner *in, const kj_tstmt *from, kj_tstmts *out, bool is_tail)
 {
   kj_tstmt *stmt = copy_stmt(in, from);
   switch (from->kind) {
@@ -449,30 +301,30 @@ static void rewrite_stmt(inliner *in, const kj_tstmt *from, kj_tstmts *out, bool
   case KJ_TS_GRID_FOR:
   case KJ_TS_BLOCK_FOR: rewrite_range(in, from, stmt, out); return;
   case KJ_TS_RETURN: rewrite_return(in, stmt, out, is_tail); return;
-  default: push(in, out, stmt); return;
+  default: kj_push_inlined(in, out, stmt); return;
   }
 }
 
 static bool ends_in_return(const kj_tstmts *list) { return list->count > 0 && list->items[list->count - 1]->kind == KJ_TS_RETURN; }
 
 /* `if c { ...; return a } rest` in an inlined body, where falling off the end of rest returns too. */
-static bool takes_rest(const inliner *in, const kj_tstmt *stmt, bool is_tail)
+static bool takes_rest(const kj_inliner *in, const kj_tstmt *stmt, bool is_tail)
 {
   return in->at->map && is_tail && stmt->kind == KJ_TS_IF && !stmt->otherwise.count && ends_in_return(&stmt->body);
 }
 
-static void rewrite_if_with_rest(inliner *in, const kj_tstmts *from, size_t at, kj_tstmts *to)
+static void rewrite_if_with_rest(kj_inliner *in, const kj_tstmts *from, size_t at, kj_tstmts *to)
 {
   const kj_tstmt *original = from->items[at];
   kj_tstmt *stmt = copy_stmt(in, original);
-  stmt->value = hoist(in, stmt->value, to);
+  stmt->value = kj_hoist(in, stmt->value, to);
   rewrite_list(in, &original->body, 0, &stmt->body, true);
   rewrite_list(in, from, at + 1, &stmt->otherwise, true);
   stmt->is_joint = has_joint_stmt(&stmt->body) || has_joint_stmt(&stmt->otherwise);
-  push(in, to, stmt);
+  kj_push_inlined(in, to, stmt);
 }
 
-static void rewrite_list(inliner *in, const kj_tstmts *from, size_t first, kj_tstmts *to, bool is_tail)
+static void rewrite_list(kj_inliner *in, const kj_tstmts *from, size_t first, kj_tstmts *to, bool is_tail)
 {
   for (size_t i = first; i < from->count; i++) {
     bool is_last = i + 1 == from->count;
@@ -487,12 +339,12 @@ static void rewrite_list(inliner *in, const kj_tstmts *from, size_t first, kj_ts
 
 void kj_inline_synchronizing(kj_simt *s)
 {
-  inliner in = { .s = s };
+  kj_inliner in = { .s = s };
   size_t count = s->c->instances.count;
   in.is_joint = KJ_NEW_ARRAY(s->c->arena, bool, count);
   in.storage = KJ_NEW_ARRAY(s->c->arena, kj_tvar **, count);
   find_joint_instances(&in);
-  activation kernel = { .instance = s->kernel };
+  kj_activation kernel = { .instance = s->kernel };
   in.at = &kernel;
   kj_tstmts body = { 0 };
   rewrite_list(&in, &s->kernel->body, 0, &body, true);

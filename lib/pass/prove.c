@@ -21,15 +21,6 @@ static void weaken(kj_proof *proof, kj_proof found)
   if (found > *proof) *proof = found;
 }
 
-static void add_condition(kj_prover *p, kjit_op op, kj_texpr *x, kj_texpr *y)
-{
-  kj_texpr *e = kj_new_texpr(p->c, KJ_T_COMPARE, KJIT_BOOL, x->location);
-  e->op = op;
-  e->x = x;
-  e->y = y;
-  KJ_PUSH(p->c->arena, &p->conditions, e);
-}
-
 static bool is_same_extent(const kj_texpr *a, const kj_texpr *b)
 {
   if (a->kind != KJ_T_EXTENT || b->kind != KJ_T_EXTENT || a->dimension != b->dimension) return false;
@@ -51,28 +42,40 @@ static kj_proof prove_index(kj_prover *p, const kj_texpr *index, const kj_bounds
   bool is_from_0 = b.least >= 0, is_to_end = b.most < extent->least || is_below(b.high, extent->low);
   if (is_from_0 && is_to_end) return KJ_PROOF_ALWAYS;
   if (p->conditions.count + 2 > MOST_CONDITIONS) return KJ_PROOF_NONE;
-  if (!is_from_0) add_condition(p, KJIT_GE, b.low, kj_make_bound(p, 0));
-  if (!is_to_end) add_condition(p, KJIT_LT, b.high, extent->low);
+  if (!is_from_0) kj_add_condition(p, KJIT_GE, b.low, kj_make_bound(p, 0));
+  if (!is_to_end) kj_add_condition(p, KJIT_LT, b.high, extent->low);
   return KJ_PROOF_BLOCK;
 }
 
 static kj_proof prove_subscript(kj_prover *p, const kj_texpr *array, const kj_texprs *indices)
 {
-  const kj_bounded_shape *of = kj_find_least_shape(p, array);
   size_t mark = p->conditions.count;
+  const kj_bounded_shape *of = kj_find_least_shape(p, array);
   kj_proof proof = of ? KJ_PROOF_ALWAYS : KJ_PROOF_NONE;
   for (size_t d = 0; d < indices->count && proof != KJ_PROOF_NONE; d++) weaken(&proof, prove_index(p, indices->items[d], &of->extents[d]));
   if (proof == KJ_PROOF_NONE) p->conditions.count = mark;
   return proof;
 }
 
+/* Of any scalar type: in a loop it can be looked at when the loop starts. */
+static bool is_known_divisor(const kj_prover *p, const kj_texpr *divisor)
+{
+  return p->inside && !p->at->depth && kj_is_scalar(divisor->type) && kj_is_invariant(p, divisor);
+}
+
 static kj_proof prove_divisor(kj_prover *p, const kj_texpr *divisor)
 {
+  size_t mark = p->conditions.count;
+  if (is_known_divisor(p, divisor) && mark < MOST_CONDITIONS) {
+    kj_add_condition(p, KJIT_NE, (kj_texpr *)divisor, kj_new_texpr(p->c, KJ_T_CONST, divisor->type, divisor->location)); /* 0 */
+    return KJ_PROOF_BLOCK;
+  }
   kj_bounds b = kj_find_bounds(p, divisor);
+  if (!b.known) p->conditions.count = mark;
   if (!b.known) return KJ_PROOF_NONE;
   if (b.least > 0 || b.most < 0) return KJ_PROOF_ALWAYS;
-  if (p->conditions.count == MOST_CONDITIONS) return KJ_PROOF_NONE;
-  add_condition(p, KJIT_GT, b.low, kj_make_bound(p, 0));
+  if (p->conditions.count >= MOST_CONDITIONS) return KJ_PROOF_NONE;
+  kj_add_condition(p, KJIT_GT, b.low, kj_make_bound(p, 0));
   return KJ_PROOF_BLOCK;
 }
 
@@ -80,7 +83,8 @@ static kj_proof prove(kj_prover *p, const kj_texpr *e)
 {
   if (p->is_full) return KJ_PROOF_NONE;
   switch (e->kind) {
-  case KJ_T_LOAD: return prove_subscript(p, e->x, &e->args);
+  case KJ_T_LOAD:
+  case KJ_T_ADDRESS: return prove_subscript(p, e->x, &e->args);
   case KJ_T_VIEW: return e->dimensions ? KJ_PROOF_NONE : prove_subscript(p, e->x, &e->args);
   case KJ_T_BINARY: return prove_divisor(p, e->y);
   case KJ_T_BUILTIN:
@@ -99,6 +103,7 @@ static kj_bounded_call *enter(kj_prover *p, const kj_instance *instance, uint32_
   a->instance = instance;
   a->values = KJ_NEW_ARRAY(p->c->arena, kj_bounds, count);
   a->shapes = KJ_NEW_ARRAY(p->c->arena, kj_bounded_shape *, count);
+  a->needs = KJ_NEW_ARRAY(p->c->arena, kj_texprs, count);
   a->depth = depth;
   return a;
 }
@@ -107,13 +112,24 @@ static bool is_array(const kj_prover *p, kjit_type type) { return !kj_is_weak(ty
 
 static void bind(kj_prover *p, kj_bounded_call *to, const kj_tvar *var, const kj_texpr *value)
 {
+  kj_texprs others = p->conditions;
+  p->conditions = (kj_texprs){ 0 }; /* what others have needed, this one has to say again */
   if (is_array(p, var->type)) to->shapes[var->index] = kj_find_least_shape(p, value);
   else to->values[var->index] = kj_find_bounds(p, value);
+  to->needs[var->index] = p->conditions;
+  p->conditions = others;
+}
+
+/* Functions that stay functions are the same for all their calls: a loop cannot leave out checks in them. */
+static bool stays_function(const kj_instance *instance)
+{
+  return instance->is_recursive || kj_get_attribute(&instance->function->attributes, KJ_ATTRIBUTE_NOINLINE);
 }
 
 static void visit_call(kj_prover *p, const kj_texpr *call)
 {
   kj_bounded_call *outer = p->at;
+  if (p->inside && stays_function(call->instance)) return;
   if (outer->depth >= MOST_DEPTH) p->is_full = true;
   if (p->is_full) return;
   kj_bounded_call *inner = enter(p, call->instance, outer->depth + 1);
@@ -137,7 +153,10 @@ static void visit_expr(kj_prover *p, kj_texpr *e)
   visit_expr(p, e->z);
   visit_list(p, &e->args);
   visit_list(p, &e->indices);
-  if (e->is_checked) weaken(&e->proof, prove(p, e));
+  if (e->is_checked) {
+    if (p->inside && e->proof == KJ_PROOF_UNSEEN) KJ_PUSH(p->c->arena, &p->met, ((kj_met_check){ .expr = e }));
+    weaken(&e->proof, prove(p, e));
+  }
   if (e->kind == KJ_T_CALL) visit_call(p, e);
 }
 
@@ -152,33 +171,53 @@ static kj_bounds find_last(kj_prover *p, int64_t first, int64_t stop, int64_t st
   return kj_bounds_of_number(p, (int64_t)(first + rounds * step));
 }
 
-static void bind_counter(kj_prover *p, const kj_tstmt *stmt)
+static bool is_exact(const kj_bounds *b) { return b->low == b->high; }
+
+static kj_bounds find_counter(kj_prover *p, const kj_tstmt *stmt)
 {
   kj_bounds first = kj_find_bounds(p, stmt->first), stop = kj_find_bounds(p, stmt->stop),
             step = stmt->step ? kj_find_bounds(p, stmt->step) : kj_bounds_of_number(p, 1), one = kj_bounds_of_number(p, 1);
-  kj_bounds *value = &p->at->values[stmt->var->index];
-  *value = kj_unknown_bounds;
-  if (!first.known || !stop.known || !step.known || (step.least <= 0 && step.most >= 0)) return;
-  bool is_up = step.least > 0;
+  if (!first.known || !stop.known || !step.known || (step.least <= 0 && step.most >= 0)) return kj_unknown_bounds;
+  bool is_up = step.least > 0, has_steps = is_one_number(&step) && step.least > INT32_MIN && step.least <= INT32_MAX && step.least != (is_up ? 1 : -1);
   kj_bounds last = is_up ? kj_subtract_bounds(p, KJIT_I64, stop, one) : kj_add_bounds(p, KJIT_I64, stop, one);
   if (is_one_number(&first) && is_one_number(&stop) && is_one_number(&step)) last = find_last(p, first.least, stop.least, step.least);
-  if (!last.known) return;
+  else if (p->inside && has_steps && is_exact(&first) && is_exact(&stop)) last = kj_find_last_bounds(p, first, stop, step.least);
+  if (!last.known) return kj_unknown_bounds;
   kj_bounds *least = is_up ? &first : &last, *most = is_up ? &last : &first;
   int64_t low = least->least, high = most->most;
   if (low > high) high = low; /* no iteration: whatever is said of it holds */
-  *value = (kj_bounds){ .known = true, .low = least->low, .high = most->high, .least = low, .most = high, .nodes = first.nodes + last.nodes };
+  return (kj_bounds){ .known = true, .low = least->low, .high = most->high, .least = low, .most = high, .nodes = first.nodes + last.nodes };
+}
+
+static void bind_counter(kj_prover *p, const kj_tstmt *stmt)
+{
+  kj_texprs others = p->conditions;
+  p->conditions = (kj_texprs){ 0 };
+  p->at->values[stmt->var->index] = find_counter(p, stmt);
+  p->at->needs[stmt->var->index] = p->conditions;
+  p->conditions = others;
 }
 
 static void bind_range(kj_prover *p, const kj_tstmt *stmt)
 {
   for (size_t i = 0; i < stmt->vars.count; i++) {
+    kj_texprs others = p->conditions;
+    p->conditions = (kj_texprs){ 0 };
     kj_bounds extent = kj_find_bounds(p, stmt->extents.items[i]),
               last = extent.known ? kj_subtract_bounds(p, KJIT_I64, extent, kj_bounds_of_number(p, 1)) : kj_unknown_bounds;
     last.low = kj_make_bound(p, 0);
     last.least = 0;
     if (last.most < 0) last.most = 0;
     p->at->values[stmt->vars.items[i]->index] = last;
+    p->at->needs[stmt->vars.items[i]->index] = p->conditions;
+    p->conditions = others;
   }
+}
+
+static void visit_store(kj_prover *p, kj_tstmt *stmt)
+{
+  if (p->inside && stmt->proof == KJ_PROOF_UNSEEN) KJ_PUSH(p->c->arena, &p->met, ((kj_met_check){ .store = stmt }));
+  weaken(&stmt->proof, p->is_full ? KJ_PROOF_NONE : prove_subscript(p, stmt->array, &stmt->indices));
 }
 
 static void visit_stmt(kj_prover *p, kj_tstmt *stmt)
@@ -190,7 +229,7 @@ static void visit_stmt(kj_prover *p, kj_tstmt *stmt)
   visit_expr(p, stmt->stop);
   visit_expr(p, stmt->step);
   visit_list(p, &stmt->extents);
-  if (stmt->kind == KJ_TS_STORE && stmt->is_checked) weaken(&stmt->proof, p->is_full ? KJ_PROOF_NONE : prove_subscript(p, stmt->array, &stmt->indices));
+  if (stmt->kind == KJ_TS_STORE && stmt->is_checked) visit_store(p, stmt);
   if (stmt->kind == KJ_TS_ASSIGN && stmt->value && stmt->var->kind == KJ_V_LET) bind(p, p->at, stmt->var, stmt->value);
   if (stmt->kind == KJ_TS_FOR) bind_counter(p, stmt);
   if (stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR) bind_range(p, stmt);
@@ -220,6 +259,47 @@ static void drop_expr(void *data, kj_texpr **at)
 static void drop_stmt(void *data, kj_tstmt *stmt)
 {
   if (stmt->is_checked && is_dropped(data, stmt->proof)) stmt->is_checked = false;
+}
+
+/* ---- in a loop ---- */
+
+static void mark_inside(void *data, kj_tstmt *stmt)
+{
+  bool *inside = data;
+  if (stmt->var) inside[stmt->var->index] = true;
+  for (size_t i = 0; i < stmt->vars.count; i++) inside[stmt->vars.items[i]->index] = true;
+}
+
+static void visit_none(void *data, kj_texpr **expr) { (void)data, (void)expr; }
+
+/* Those that hold in every call of the loop's that meets them; what was thought of them is forgotten. */
+static kj_loop_checks *take_proved(kj_prover *p)
+{
+  kj_loop_checks *proved = KJ_NEW(p->c->arena, kj_loop_checks);
+  for (size_t i = 0; i < p->met.count; i++) {
+    kj_met_check *met = &p->met.items[i];
+    kj_proof *proof = met->expr ? &met->expr->proof : &met->store->proof;
+    bool holds = *proof != KJ_PROOF_NONE && !p->is_full;
+    *proof = KJ_PROOF_UNSEEN;
+    if (holds && met->expr) KJ_PUSH(p->c->arena, &proved->exprs, met->expr);
+    if (holds && met->store) KJ_PUSH(p->c->arena, &proved->stores, met->store);
+  }
+  return proved;
+}
+
+const kj_loop_checks *kj_prove_in_loop(kj_compilation *c, const kj_instance *instance, kj_tstmt *loop, kj_texprs *conditions)
+{
+  kj_prover p = { .c = c };
+  kj_tstmts itself = { .items = &loop, .count = 1 };
+  p.at = enter(&p, instance, 0);
+  p.inside = KJ_NEW_ARRAY(c->arena, bool, instance->params.count + instance->locals.count + 1);
+  kj_walk_tstmts(&itself, mark_inside, visit_none, p.inside);
+  if (loop->kind == KJ_TS_FOR) bind_counter(&p, loop);
+  else bind_range(&p, loop);
+  visit_stmts(&p, &loop->body);
+  const kj_loop_checks *proved = take_proved(&p);
+  *conditions = p.conditions;
+  return proved->exprs.count || proved->stores.count ? proved : NULL;
 }
 
 void kj_prove_checks(kj_compilation *c)

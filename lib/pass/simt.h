@@ -1,4 +1,5 @@
-/* What the files of the CPU's SIMT pass share. simt.c is its entry; inline_sync.c, range_only.c, uniform.c and slots.c are its steps. */
+/* What the files of the CPU's SIMT pass share. simt.c is its entry; inline_sync.c, range_only.c, uniform.c, the files of
+ * simt_build.h and slots.c are its steps. */
 #ifndef KJ_PASS_SIMT_H
 #define KJ_PASS_SIMT_H
 
@@ -9,7 +10,7 @@ typedef struct kj_simt_variable {
   /* uniform.c */
   const kj_tstmt *scope; /* the innermost divergent construct around the declaration; NULL: none */
   uint32_t round;        /* of the analysis that scope is of */
-  /* simt.c */
+  /* simt_run.c */
   uint32_t run; /* the last run of statements that mentions it */
   /* slots.c */
   uint32_t region; /* the first region that mentions it */
@@ -115,6 +116,8 @@ typedef kj_tvar *(*kj_map_var)(void *data, kj_tvar *var);
 kj_texpr *kj_clone_texpr(kj_simt *s, const kj_texpr *expr, kj_map_var map, void *data);
 void kj_append_stmt(kj_simt *s, kj_tstmts *list, kj_tstmt *stmt);
 void kj_append_stmts(kj_simt *s, kj_tstmts *list, const kj_tstmts *more);
+/* The list without the statements that only say where a variable is declared. */
+kj_tstmts kj_drop_declarations(kj_simt *s, const kj_tstmts *list);
 
 static inline bool kj_is_constant(const kj_texpr *expr) { return expr->kind == KJ_T_CONST; }
 

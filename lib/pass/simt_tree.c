@@ -104,3 +104,16 @@ void kj_append_stmts(kj_simt *s, kj_tstmts *list, const kj_tstmts *more)
 {
   for (size_t i = 0; i < more->count; i++) kj_append_stmt(s, list, more->items[i]);
 }
+
+kj_tstmts kj_drop_declarations(kj_simt *s, const kj_tstmts *list)
+{
+  kj_tstmts kept = { 0 };
+  for (size_t i = 0; i < list->count; i++) {
+    kj_tstmt *stmt = list->items[i];
+    if (stmt->kind == KJ_TS_ASSIGN && !stmt->value) continue;
+    stmt->body = kj_drop_declarations(s, &stmt->body);
+    stmt->otherwise = kj_drop_declarations(s, &stmt->otherwise);
+    kj_append_stmt(s, &kept, stmt);
+  }
+  return kept;
+}

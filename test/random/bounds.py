@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bounds.py: random kernels whose indices are sums, products and quotients of positions, counters and scalars, run with bounds checks on the CPU.
+"""bounds.py: random kernels whose indices are sums, products and quotients of positions, counters and scalars, run with bounds checks.
 
 Each kernel is evaluated here for every thread. Where an index leaves its array the run must fail, and elsewhere it must not: checks that are taken away or hoisted because they
 cannot fail are right, and no check is made that fails for nothing. Results of runs that do not fail are compared with those without checks.
@@ -137,27 +137,27 @@ class Kernel:
 HELPERS = "func at(a, i, j) { return a[i, j] }\nfunc row_of(a, i, j) {\n  let row = a[i]\n  return row[j]\n}\n"
 
 
-def launch(tool, path, kernel, checks, save):
+def launch(tool, device, path, kernel, checks, save):
     grid, block = "x".join(map(str, kernel.grid)), "x".join(map(str, kernel.block))
     shape = f"{kernel.grid[1] * kernel.block[1]},{kernel.grid[0] * kernel.block[0]}"
-    command = [tool, "-q", "--no-cache", "--device", "cpu", "--checks", checks, path, "-a", f"r=zeros:i32[{shape}]", "-a", f"x=arange:i32[{kernel.shape[0]},{kernel.shape[1]}]",
+    command = [tool, "-q", "--no-cache", "--device", device, "--checks", checks, path, "-a", f"r=zeros:i32[{shape}]", "-a", f"x=arange:i32[{kernel.shape[0]},{kernel.shape[1]}]",
                "-l", f"{kernel.name}[{grid}, {block}](r, x, {kernel.n}i32, {kernel.m}i32)", "--save", f"r={save}"]
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
 
 
-def check(tool, kernel, folder):
+def check(tool, device, kernel, folder):
     """None, or what is wrong."""
     path = os.path.join(folder, "k.kir")
     with open(path, "w", encoding="utf-8") as file:
         file.write(HELPERS + kernel.text() + "\n")
-    checked = launch(tool, path, kernel, "bounds", os.path.join(folder, "checked.npy"))
+    checked = launch(tool, device, path, kernel, "bounds", os.path.join(folder, "checked.npy"))
     wanted = kernel.leaves()
     found = checked.returncode == 5 and "index" in checked.stdout
     if checked.returncode not in (0, 5) or found != wanted:
         return f"an index {'leaves' if wanted else 'leaves no'} array, kjit-run says {checked.returncode}:\n{checked.stdout}"
     if wanted:
         return None
-    plain = launch(tool, path, kernel, "none", os.path.join(folder, "plain.npy"))
+    plain = launch(tool, device, path, kernel, "none", os.path.join(folder, "plain.npy"))
     if plain.returncode or not np.array_equal(np.load(os.path.join(folder, "checked.npy")), np.load(os.path.join(folder, "plain.npy"))):
         return f"the results differ from those without checks\n{plain.stdout}"
     return None
@@ -166,6 +166,7 @@ def check(tool, kernel, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kjit-run", default=os.environ.get("KJIT_RUN", "kjit-run"))
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=None)
     arguments = parser.parse_args()
@@ -174,7 +175,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for i in range(arguments.count):
             kernel = Kernel(random.Random(f"{seed} {i}"), f"k{i}")
-            problem = check(arguments.kjit_run, kernel, folder)
+            problem = check(arguments.kjit_run, arguments.device, kernel, folder)
             failing += kernel.leaves()
             if problem:
                 failed += 1

@@ -90,7 +90,7 @@ def run_one(lib, seed):
 
 
 def worker(options, first, count, step, out):
-    lib = library.Library(options.libdir, options.device)
+    lib = library.Library(options.libdir, options.device, options.checks, options.debug)
     for seed in range(first, first + count * step, step):
         out.send((seed, "begun", None))
         try:
@@ -178,6 +178,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--libdir", default=os.environ.get("KJIT_LIBDIR", "."), help="the folder of libkjit.so")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--checks", default="none", choices=list(library.CHECKS))
+    parser.add_argument("--debug", action="store_true", help="code that is not optimized")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=None, help="the number of the first kernel")
     parser.add_argument("--jobs", type=int, default=2)

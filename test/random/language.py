@@ -360,6 +360,11 @@ class Translator(parts.Translation, records.Translation):
             return Typed(t, f"fneg({py})", is_const=e.is_const)
         return Typed(t, wrap_code(f"{op}{py}", t), is_const=e.is_const)
 
+    def stays_open(self, a, b):
+        """An integer beside a var that has met nothing but float literals so far."""
+        is_open = any(x.ty == "wf" and x.value is None and not x.arms and (y.ty in INTEGERS or y.ty == "bool") for x, y in ((a, b), (b, a)))
+        return is_open and not self.is_lane
+
     def weak_var(self, ty):
         self.unsettled = True
         return Typed(ty, "None")
@@ -368,7 +373,11 @@ class Translator(parts.Translation, records.Translation):
         test = self.expr(c)
         if test.is_const:
             raise TypeMismatch("constant condition")
-        a, b = self.expr(x), self.expr(y)
+        return self.choice(test, self.expr(x), self.expr(y))
+
+    def choice(self, test, a, b):
+        if self.stays_open(a, b):
+            return self.weak_var("wf")
         t = join(a.ty, b.ty)
         if is_weak(t):
             if a.value is None or b.value is None:
@@ -401,6 +410,8 @@ class Translator(parts.Translation, records.Translation):
             return self.weak_binary(op, a, b)
         if op in COMPARE:
             return self.compare(op, a, b, is_const)
+        if op in ("+", "-", "*", "/", "//", "%", "**") and self.stays_open(a, b):
+            return self.weak_var("wf")
         if op in ("<<", ">>"):
             return self.shift(op, a, b, is_const)
         if op == "**":
@@ -491,8 +502,10 @@ class Translator(parts.Translation, records.Translation):
         if all(is_weak(v.ty) for v in values):
             raise TypeMismatch("weak call")
         t = arithmetic(values[0].ty)
-        for v in values[1:]:
-            t = promote(t, v.ty)
+        for before, v in zip(values, values[1:]):
+            t = "wf" if self.stays_open(before, v) else promote(t, v.ty)
+        if t == "wf" and name not in BIT_COUNTS and name not in INTEGER_CALLS:
+            return self.weak_var("wf")
         is_const = all(v.is_const for v in values)
         if name in BIT_COUNTS or name in INTEGER_CALLS:
             if is_float(t):
@@ -507,11 +520,9 @@ class Translator(parts.Translation, records.Translation):
     def select(self, c, x, y):
         if is_float(c.ty) or is_weak(c.ty) or c.is_const:
             raise TypeMismatch("select")
+        if (is_weak(x.ty) and is_weak(y.ty)) or self.stays_open(x, y):
+            return self.choice(c, x, y)
         t = join(x.ty, y.ty)
-        if is_weak(t):
-            if x.value is None or y.value is None:
-                raise TypeMismatch("weak select")
-            t = "f64" if t == "wf" else promote(concrete(x).ty, concrete(y).ty)
         return Typed(t, f"({to_type(x, t)}, {to_type(y, t)})[not {condition(c)}]")
 
     def integer_call(self, name, t, args, is_const):

@@ -47,15 +47,28 @@ def scalar_arg(value, name, keep):
     return Arg(ARG_BY_ADDRESS, 0, 0, TYPE[name], cell.ctypes.data)
 
 
+class ContextConfig(c.Structure):
+    """The first fields of kjit_config, and room for the others."""
+    _fields_ = [("size_bytes", c.c_uint32), ("executor", c.c_void_p), ("compiler_path", c.c_char_p), ("libdevice_path", c.c_char_p), ("on_diagnostic", c.c_void_p),
+                ("user", c.c_void_p), ("checks", c.c_uint32), ("between", c.c_uint64 * 10), ("debug", c.c_uint32), ("others", c.c_uint64 * 64)]
+
+
+CHECKS = {"none": 0, "bounds": 1}
+
+
 class Library:
-    def __init__(self, folder, device):
+    def __init__(self, folder, device, checks="none", is_debug=False):
         names = [os.path.join(folder, "libkjit.so")] + sorted(glob.glob(os.path.join(folder, "libkjit.so.*")))
         self.c = c.CDLL(next(name for name in names if os.path.exists(name)))
         self.c.kjit_copy_diagnostics_text.restype = c.c_void_p
         self.c.kjit_release_module.argtypes = [c.c_void_p]
         self.c.kjit_free.argtypes = [c.c_void_p, c.c_void_p]
         self.context = c.c_void_p()
-        if self.c.kjit_create_context(None, c.byref(self.context)):
+        config = ContextConfig()
+        self.c.kjit_init_config(c.byref(config))
+        config.checks = CHECKS[checks]
+        config.debug = 2 if is_debug else 0
+        if self.c.kjit_create_context(c.byref(config), c.byref(self.context)):
             raise Failure("no context")
         self.device = c.c_void_p()
         self.require(self.c.kjit_get_device(self.context, 2 if device == "cuda" else 1, 0, c.byref(self.device)))

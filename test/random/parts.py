@@ -128,6 +128,7 @@ def swizzled(v):
 
 class Translation:
     """What the translator needs for the trees of numbers above."""
+    is_lane = False  # whether the tree is a lane: a vector of integers makes a float literal f64 at once
 
     def type_of(self, e):
         return self.expr(e).ty
@@ -136,7 +137,11 @@ class Translation:
         """All of them have types, those too that a swizzle drops."""
         for x in swizzled(v):
             self.lanes(x)
-        return [self.expr(lane(v, k)) for k in range(count_of(v))]
+        outer, self.is_lane = self.is_lane, True
+        try:
+            return [self.expr(lane(v, k)) for k in range(count_of(v))]
+        finally:
+            self.is_lane = outer
 
     def expr_lane(self, v, k, _):
         return self.lanes(v)[k]

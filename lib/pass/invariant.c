@@ -1,0 +1,160 @@
+/* Bounds in a loop: what is the same from its start to its end stands for itself, and what cannot be shown beforehand becomes a condition on it.
+ *
+ * Conditions are looked at once, when the loop starts; where one does not hold, the loop runs with its checks. So they may ask for more than is needed, but never
+ * for less. */
+#include "pass/bounds.h"
+
+/* ---- conditions ---- */
+
+static bool is_same(const kj_texpr *a, const kj_texpr *b);
+
+static bool is_same_list(const kj_texprs *a, const kj_texprs *b)
+{
+  for (size_t i = 0; i < a->count && i < b->count; i++)
+    if (!is_same(a->items[i], b->items[i])) return false;
+  return a->count == b->count;
+}
+
+/* Of expressions without effect. */
+static bool is_same(const kj_texpr *a, const kj_texpr *b)
+{
+  if (a == b) return true;
+  if (!a || !b || a->kind != b->kind || a->op != b->op || a->type != b->type || a->var != b->var || a->builtin != b->builtin || a->dimension != b->dimension)
+    return false;
+  if (a->integer != b->integer || __builtin_memcmp(&a->number, &b->number, sizeof a->number) || a->instance != b->instance || a->text != b->text) return false;
+  if (a->dimensions || b->dimensions) return false;
+  return is_same(a->x, b->x) && is_same(a->y, b->y) && is_same(a->z, b->z) && is_same_list(&a->args, &b->args) && is_same_list(&a->indices, &b->indices);
+}
+
+static bool is_known_condition(const kj_prover *p, const kj_texpr *condition)
+{
+  for (size_t i = 0; i < p->conditions.count; i++)
+    if (is_same(p->conditions.items[i], condition)) return true;
+  return false;
+}
+
+static kj_texpr *make_condition(kj_prover *p, kjit_op op, kj_texpr *x, kj_texpr *y)
+{
+  kj_texpr *e = kj_new_texpr(p->c, KJ_T_COMPARE, KJIT_BOOL, x->location);
+  e->op = op;
+  e->x = x;
+  e->y = y;
+  return e;
+}
+
+void kj_add_condition(kj_prover *p, kjit_op op, kj_texpr *x, kj_texpr *y)
+{
+  kj_texpr *e = make_condition(p, op, x, y);
+  if (!is_known_condition(p, e)) KJ_PUSH(p->c->arena, &p->conditions, e);
+}
+
+void kj_add_conditions(kj_prover *p, const kj_texprs *conditions)
+{
+  for (size_t i = 0; i < conditions->count; i++)
+    if (!is_known_condition(p, conditions->items[i])) KJ_PUSH(p->c->arena, &p->conditions, conditions->items[i]);
+}
+
+void kj_confine(kj_prover *p, kj_bounds *b, int64_t least, int64_t most)
+{
+  if (b->least < least) {
+    kj_add_condition(p, KJIT_GE, b->low, kj_make_bound(p, least));
+    b->least = least;
+  }
+  if (b->most > most) {
+    kj_add_condition(p, KJIT_LE, b->high, kj_make_bound(p, most));
+    b->most = most;
+  }
+  if (b->most < b->least) b->most = b->least; /* the conditions never hold */
+}
+
+/* ---- invariants ---- */
+
+enum { MOST_PARTS = 32 }; /* of one: it may be computed for several conditions */
+
+static bool is_invariant(const kj_prover *p, const kj_texpr *e, uint32_t *parts);
+
+static bool are_invariant(const kj_prover *p, const kj_texprs *list, uint32_t *parts)
+{
+  for (size_t i = 0; i < list->count; i++)
+    if (!is_invariant(p, list->items[i], parts)) return false;
+  return true;
+}
+
+static bool is_constant_builtin(const kj_prover *p, const kj_texpr *e, uint32_t *parts)
+{
+  static const uint32_t others = KJ_BARRIER | KJ_WARP | KJ_PLACE | KJ_READS | KJ_WAITS | KJ_ADDRESS | KJ_ARRAY;
+  if (!(e->builtin->flags & KJ_PURE) || (e->builtin->flags & others) || e->x) return false;
+  return are_invariant(p, &e->args, parts) && are_invariant(p, &e->indices, parts);
+}
+
+static bool is_invariant(const kj_prover *p, const kj_texpr *e, uint32_t *parts)
+{
+  if (++*parts > MOST_PARTS || e->is_checked || e->is_watched) return false; /* nothing may fail for the conditions */
+  switch (e->kind) {
+  case KJ_T_CONST: return true;
+  case KJ_T_VAR: return !p->inside[e->var->index];
+  case KJ_T_EXTENT:
+  case KJ_T_STRIDE: return e->x->kind == KJ_T_VAR && is_invariant(p, e->x, parts);
+  case KJ_T_UNARY:
+  case KJ_T_CONVERT:
+  case KJ_T_ITEM: return is_invariant(p, e->x, parts);
+  case KJ_T_BINARY:
+  case KJ_T_COMPARE:
+  case KJ_T_LOGIC: return is_invariant(p, e->x, parts) && is_invariant(p, e->y, parts);
+  case KJ_T_COND: return is_invariant(p, e->x, parts) && is_invariant(p, e->y, parts) && is_invariant(p, e->z, parts);
+  case KJ_T_TUPLE: return are_invariant(p, &e->args, parts);
+  case KJ_T_BUILTIN: return is_constant_builtin(p, e, parts);
+  default: return false;
+  }
+}
+
+bool kj_is_invariant(const kj_prover *p, const kj_texpr *e)
+{
+  uint32_t parts = 0;
+  return is_invariant(p, e, &parts);
+}
+
+/* ---- their bounds ---- */
+
+/* Sums of indices and strides that are larger than this are no use for any array. Where offsets fit 32 bits, products of two are exact too. */
+static int64_t most_of(const kj_prover *p)
+{
+  enum { NARROW = 31, WIDE = 40 };
+  return (int64_t)1 << (p->c->request->signature->offsets32 ? NARROW : WIDE);
+}
+
+/* In numbers, as far as no condition is needed for them. */
+static kj_bounds find_numbers(kj_prover *p, const kj_texpr *e)
+{
+  size_t mark = p->conditions.count;
+  kj_bounds b = kj_find_bounds_by_kind(p, e);
+  bool is_free = p->conditions.count == mark;
+  p->conditions.count = mark;
+  kj_bounds all = { .known = true };
+  kj_find_type_range(p, e->type, &all.least, &all.most);
+  return b.known && is_free ? b : all;
+}
+
+/* Not one of 64 bits without a sign whose upper half would be negative numbers. */
+static void confine_unsigned(kj_prover *p, kj_bounds *b, kj_texpr *e, int64_t most)
+{
+  kj_texpr *limit = kj_new_texpr(p->c, KJ_T_CONST, KJIT_U64, e->location);
+  limit->integer = most;
+  kj_add_condition(p, KJIT_LE, e, limit);
+  b->least = 0;
+  b->most = most;
+}
+
+kj_bounds kj_bounds_of_invariant(kj_prover *p, kj_texpr *e)
+{
+  int64_t least, most, limit = most_of(p);
+  if (kj_is_weak(e->type) || !kj_find_type_range(p, e->type, &least, &most)) return kj_unknown_bounds;
+  kj_bounds numbers = find_numbers(p, e);
+  kj_texpr *value = kj_make_i64(p, e);
+  kj_bounds b = { .known = true, .low = value, .high = value, .least = numbers.least, .most = numbers.most };
+  is_invariant(p, e, &b.nodes);
+  if (kj_type(p->c->types, e->type)->size_bytes < 8) return b;
+  if (e->type == KJIT_U64 && b.most > limit) confine_unsigned(p, &b, e, limit - 1);
+  else kj_confine(p, &b, -limit, limit - 1);
+  return b;
+}

@@ -1,0 +1,242 @@
+/* Loops that are made twice on a GPU and in C functions, with their checks and without.
+ *
+ * A thread that enters such a loop looks once whether the checks in it can fail in any iteration, and runs the version without them if not: it is unrolled, and
+ * its loads do not wait for branches, as if nothing were checked. The other version fails where and when the checks say; so the conditions may be too strict, and a
+ * loop that is left early need not be looked into.
+ * Loops within a loop may have versions of their own in its unchecked version, for the checks that it keeps.
+ *
+ * Not where threads meet in the loop: they would do so in different places. Ranges over the threads of the grid or of a block share out their iterations in another
+ * way in each version: all threads have to take the same.
+ *
+ * Needs: typed instances with is_checked, proved. Guarantees: no value and no failure changes. */
+#include "typing/typed.h"
+
+/* In expressions and statements: of a loop, of all loops that are made twice, of all that are looked at. */
+enum { MOST_SIZE = 4000, MOST_TOTAL = 20000, MOST_LOOKED_AT = 200000 };
+
+typedef struct pass {
+  kj_compilation *c;
+  kj_instance *instance;
+  const kj_texpr **values; /* by variable of the instance, of those that it had before the pass: of a LET, what it is */
+  size_t value_count;
+  uint32_t total, looked_at;
+} pass;
+
+/* ---- what keeps a loop from having versions ---- */
+
+typedef struct look {
+  uint32_t size;
+  bool has_checks, meets, is_long;
+} look;
+
+/* Math functions of a hundred instructions and more, with branches: checks are little beside them, and another copy takes as long to compile as all the rest. */
+static bool is_long_function(const kj_texpr *e)
+{
+  static const kj_builtin_id longs[] = { KJ_BUILTIN_SIN,       KJ_BUILTIN_COS,       KJ_BUILTIN_TAN,    KJ_BUILTIN_SINCOS, KJ_BUILTIN_SINH,
+                                         KJ_BUILTIN_COSH,      KJ_BUILTIN_ASIN,      KJ_BUILTIN_ACOS,   KJ_BUILTIN_ASINH,  KJ_BUILTIN_ACOSH,
+                                         KJ_BUILTIN_ATANH,     KJ_BUILTIN_POW,       KJ_BUILTIN_FMOD,   KJ_BUILTIN_ERFINV, KJ_BUILTIN_ERFCINV,
+                                         KJ_BUILTIN_REMAINDER, KJ_BUILTIN_REMQUO,    KJ_BUILTIN_TGAMMA, KJ_BUILTIN_LGAMMA, KJ_BUILTIN_NORMCDF,
+                                         KJ_BUILTIN_J0,        KJ_BUILTIN_J1,        KJ_BUILTIN_JN,     KJ_BUILTIN_Y0,     KJ_BUILTIN_Y1,
+                                         KJ_BUILTIN_YN,        KJ_BUILTIN_NORMCDFINV };
+  if (e->kind == KJ_T_BINARY) return e->op == KJIT_POW;
+  for (size_t i = 0; e->kind == KJ_T_BUILTIN && i < sizeof longs / sizeof *longs; i++)
+    if (e->builtin->id == longs[i]) return true;
+  return false;
+}
+
+static bool meets(const kj_texpr *e)
+{
+  if (e->kind == KJ_T_CALL) return e->instance->has_barrier || e->instance->has_warp || e->instance->function->is_extern;
+  if (e->kind != KJ_T_BUILTIN) return false;
+  return (e->builtin->flags & (KJ_BARRIER | KJ_WARP | KJ_WAITS)) || e->builtin->id == KJ_BUILTIN_PTX || e->builtin->id == KJ_BUILTIN_PTX_EFFECT;
+}
+
+static void look_at_stmt(void *data, kj_tstmt *stmt)
+{
+  look *l = data;
+  l->size++;
+  l->has_checks |= stmt->is_checked;
+  l->meets |= stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR;
+}
+
+static void look_at_expr(void *data, kj_texpr **at);
+
+/* What it calls is looked at with it; a loop that is too large has no versions anyway. */
+static void look_into(look *l, kj_instance *instance)
+{
+  if (l->size > MOST_SIZE || instance->is_recursive) return;
+  kj_walk_tstmts(&instance->body, look_at_stmt, look_at_expr, l);
+}
+
+static void look_at_expr(void *data, kj_texpr **at)
+{
+  look *l = data;
+  const kj_texpr *e = *at;
+  l->size++;
+  l->has_checks |= e->is_checked;
+  l->meets |= meets(e);
+  l->is_long |= is_long_function(e);
+  if (e->kind == KJ_T_CALL) look_into(l, e->instance);
+}
+
+/* ---- values that all threads have ---- */
+
+static bool is_shared(const pass *p, const kj_texpr *e, bool of_block);
+
+static bool are_shared(const pass *p, const kj_texprs *list, bool of_block)
+{
+  for (size_t i = 0; i < list->count; i++)
+    if (!is_shared(p, list->items[i], of_block)) return false;
+  return true;
+}
+
+static bool is_shared_variable(const pass *p, const kj_tvar *var, bool of_block)
+{
+  if (var->kind == KJ_V_PARAM) return p->instance->is_kernel;
+  if (var->kind == KJ_V_SHARED || var->kind == KJ_V_CONST) return true; /* its extents */
+  return var->kind == KJ_V_LET && var->index < p->value_count && p->values[var->index] && is_shared(p, p->values[var->index], of_block);
+}
+
+static bool is_shared_builtin(const pass *p, const kj_texpr *e, bool of_block)
+{
+  bool is_position = e->builtin->id == KJ_BUILTIN_BLOCK_IDX;
+  if (e->builtin->flags & KJ_XYZ && !(e->builtin->flags & KJ_THREAD)) return !is_position || of_block;
+  bool is_pure = (e->builtin->flags & KJ_PURE) && !(e->builtin->flags & (KJ_THREAD | KJ_WARP | KJ_NAME)) && !e->x;
+  return is_pure && are_shared(p, &e->args, of_block);
+}
+
+/* The same in all threads of the grid, or of a block: of kernels only, whose parameters are. */
+static bool is_shared(const pass *p, const kj_texpr *e, bool of_block)
+{
+  if (!e) return true;
+  switch (e->kind) {
+  case KJ_T_CONST: return true;
+  case KJ_T_VAR: return is_shared_variable(p, e->var, of_block);
+  case KJ_T_BUILTIN: return is_shared_builtin(p, e, of_block);
+  case KJ_T_UNARY:
+  case KJ_T_BINARY:
+  case KJ_T_COMPARE:
+  case KJ_T_LOGIC:
+  case KJ_T_COND:
+  case KJ_T_CONVERT:
+  case KJ_T_EXTENT:
+  case KJ_T_STRIDE:
+  case KJ_T_ITEM:
+  case KJ_T_TUPLE:
+  case KJ_T_VIEW:
+    return is_shared(p, e->x, of_block) && is_shared(p, e->y, of_block) && is_shared(p, e->z, of_block) && are_shared(p, &e->args, of_block) &&
+           are_shared(p, &e->indices, of_block);
+  default: return false;
+  }
+}
+
+/* ---- bounds of a counter ---- */
+
+static bool has_plain_parts(const kj_texprs *list);
+
+/* Can be evaluated twice, and earlier. */
+static bool is_plain(const kj_texpr *e)
+{
+  if (!e) return true;
+  if (e->is_checked || e->kind == KJ_T_CALL || e->kind == KJ_T_LOAD || e->kind == KJ_T_VIEW || e->kind == KJ_T_POINTED) return false;
+  if (e->kind == KJ_T_BUILTIN && !(e->builtin->flags & KJ_PURE)) return false;
+  return is_plain(e->x) && is_plain(e->y) && is_plain(e->z) && has_plain_parts(&e->args) && has_plain_parts(&e->indices);
+}
+
+static bool has_plain_parts(const kj_texprs *list)
+{
+  for (size_t i = 0; i < list->count; i++)
+    if (!is_plain(list->items[i])) return false;
+  return true;
+}
+
+static kj_tstmt *hold(pass *p, kj_texpr **bound)
+{
+  kj_tvar *var = kj_new_tvar(p->c, p->instance, KJ_V_LET, "bound", (*bound)->type, (*bound)->location);
+  kj_tstmt *assign = kj_new_tstmt(p->c, KJ_TS_ASSIGN, (*bound)->location);
+  assign->var = var;
+  assign->value = *bound;
+  *bound = kj_new_texpr(p->c, KJ_T_VAR, var->type, assign->location);
+  (*bound)->var = var;
+  return assign;
+}
+
+static void insert(pass *p, kj_tstmts *list, size_t at, kj_tstmt *stmt)
+{
+  KJ_PUSH(p->c->arena, list, stmt);
+  for (size_t i = list->count - 1; i > at; i--) list->items[i] = list->items[i - 1];
+  list->items[at] = stmt;
+}
+
+/* Bounds that are loaded or called for become variables in front of the loop, in the order in which they were evaluated. Returns how many. */
+static size_t hold_bounds(pass *p, kj_tstmts *list, size_t at)
+{
+  kj_tstmt *loop = list->items[at];
+  kj_texpr **bounds[] = { &loop->first, &loop->stop, &loop->step };
+  size_t count = 0;
+  for (int i = 0; i < 3; i++)
+    if (!is_plain(*bounds[i])) insert(p, list, at + count++, hold(p, bounds[i]));
+  return count;
+}
+
+/* ---- the pass ---- */
+
+static void version(pass *p, kj_tstmt *loop, uint32_t size)
+{
+  kj_texprs conditions;
+  p->looked_at += size;
+  const kj_loop_checks *proved = kj_prove_in_loop(p->c, p->instance, loop, &conditions);
+  if (!proved) return;
+  if (loop->kind != KJ_TS_FOR && !are_shared(p, &conditions, loop->kind == KJ_TS_BLOCK_FOR)) return;
+  p->total += size;
+  loop->hoisted = proved;
+  loop->indices = conditions;
+}
+
+static bool is_loop(const kj_tstmt *stmt) { return stmt->kind == KJ_TS_FOR || stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR; }
+
+static void visit_list(pass *p, kj_tstmts *list)
+{
+  for (size_t i = 0; i < list->count; i++) {
+    kj_tstmt *stmt = list->items[i];
+    look l = { 0 };
+    if (is_loop(stmt)) kj_walk_tstmts(&stmt->body, look_at_stmt, look_at_expr, &l);
+    if (l.has_checks && !l.meets && !l.is_long && l.size <= MOST_SIZE && p->total + l.size <= MOST_TOTAL && p->looked_at + l.size <= MOST_LOOKED_AT) {
+      if (stmt->kind == KJ_TS_FOR) i += hold_bounds(p, list, i);
+      version(p, stmt, l.size);
+    }
+    visit_list(p, &stmt->body);
+    visit_list(p, &stmt->otherwise);
+  }
+}
+
+static void forget_expr(void *data, kj_texpr **at)
+{
+  (void)data;
+  (*at)->proof = KJ_PROOF_UNSEEN;
+}
+
+static void forget_stmt(void *data, kj_tstmt *stmt)
+{
+  const kj_texpr **values = data;
+  stmt->proof = KJ_PROOF_UNSEEN;
+  if (stmt->kind == KJ_TS_ASSIGN && stmt->var->kind == KJ_V_LET) values[stmt->var->index] = stmt->value;
+}
+
+void kj_version_loops(kj_compilation *c)
+{
+  if (c->request->debug || !(c->request->checks & (KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION))) return;
+  pass p = { .c = c };
+  const kj_texpr ***values = KJ_NEW_ARRAY(c->arena, const kj_texpr **, c->instances.count);
+  for (size_t i = 0; i < c->instances.count; i++) {
+    kj_instance *instance = c->instances.items[i];
+    values[i] = KJ_NEW_ARRAY(c->arena, const kj_texpr *, instance->params.count + instance->locals.count + 1);
+    kj_walk_tstmts(&instance->body, forget_stmt, forget_expr, values[i]);
+  }
+  for (size_t i = 0; i < c->instances.count; i++) {
+    p.instance = c->instances.items[i];
+    p.values = values[i];
+    p.value_count = p.instance->params.count + p.instance->locals.count;
+    visit_list(&p, &p.instance->body);
+  }
+}
