@@ -18,6 +18,7 @@ if(KJIT_WERROR)
 endif()
 
 if(KJIT_SANITIZE)
-  add_compile_options(-fsanitize=${KJIT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  # -UNDEBUG: LLVM's verifier looks at all that is lowered, as in debug builds.
+  add_compile_options(-fsanitize=${KJIT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -UNDEBUG)
   add_link_options(-fsanitize=${KJIT_SANITIZE})
 endif()

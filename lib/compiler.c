@@ -35,6 +35,7 @@ static void run_passes(kj_compilation *c)
   kj_infer(c);
   kj_find_parts(c);
   kj_mark_checks(c);
+  if (!is_cpu || c->request->symbol) kj_version_loops(c);
   kj_verify_typed(c);
   kj_find_shared_need(c);
   if (!is_cpu) kj_remark_strides(c);

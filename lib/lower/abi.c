@@ -5,7 +5,7 @@
  * address where the result goes, if that is made of several values; it takes such values by address, and small floats as their bits. */
 #include <string.h>
 
-#include "lower/lower.h"
+#include "lower/debug.h"
 
 static const kj_type_info *info_of(kj_lowering *l, kjit_type type) { return kj_type(l->c->types, type); }
 

@@ -2,7 +2,7 @@
  * those that would make the code explode become LLVM functions. */
 #include <string.h>
 
-#include "lower/lower.h"
+#include "lower/debug.h"
 
 /* In expressions. A body that a call would not be smaller than is inlined past MOST_INLINED, but not without end: calls of calls double at every level. */
 enum { MOST_INLINED = 40000, SMALL_BODY = 24, MOST_SMALL_INLINED = 200000 };

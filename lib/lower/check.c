@@ -1,7 +1,7 @@
 /* Failing threads: raise, assert and the checks of subscripts and divisors.
  *
- * A place that may fail is a branch to a block of its own, which hands what it knows to one function that only the first failing thread gets through, and makes the thread
- * leave the kernel. Where nothing may fail, nothing of this is built, nor is there a parameter for it. */
+ * A place that may fail is a branch to a block of its own, which hands what it knows to one function, or on a GPU to one block of the function that it is in. Only
+ * the first failing thread gets through there; all of them leave the kernel. Where nothing may fail, nothing of this is built, nor is there a parameter for it. */
 #include <string.h>
 
 #include "lower/lower.h"
@@ -11,11 +11,8 @@
 void kj_plan_failures(kj_lowering *l)
 {
   if (!l->kernel->may_fail) return;
-  uint32_t offset = (l->parameter_bytes + 7) / 8 * 8;
-  kj_planned_parameter planned = { .parameter = { .kind = KJ_PARAMETER_FAILURE, .argument = UINT16_MAX, .size_bytes = 8, .offset = offset } };
-  KJ_PUSH(l->c->arena, &l->parameters, planned);
-  l->failure_offset = offset;
-  l->parameter_bytes = offset + 8;
+  kj_parameter record = { .kind = KJ_PARAMETER_FAILURE, .argument = UINT16_MAX, .size_bytes = 8 };
+  l->failure_offset = kj_add_parameter(l, record, KJIT_VOID, 8);
 }
 
 /* ---- the function that writes the record ---- */
@@ -30,37 +27,55 @@ static LLVMValueRef field_at(kj_lowering *l, LLVMValueRef record, size_t offset)
 
 static unsigned scope_of(kj_lowering *l) { return LLVMGetSyncScopeID(l->context, l->target->device_scope, strlen(l->target->device_scope)); }
 
-static void write_fields(kj_lowering *l, LLVMValueRef writer)
+/* The thread's position is read where it is needed: few ever fail. */
+static void add_position(kj_lowering *l, LLVMValueRef *args)
 {
-  LLVMValueRef record = LLVMGetParam(writer, WRITER_RECORD);
-  LLVMBuildStore(l->builder, LLVMGetParam(writer, WRITER_SITE), field_at(l, record, offsetof(kj_failure_record, site)));
   for (unsigned d = 0; d < 3; d++) {
-    LLVMBuildStore(l->builder, LLVMGetParam(writer, WRITER_BLOCK + d), field_at(l, record, offsetof(kj_failure_record, block) + d * sizeof(uint32_t)));
-    LLVMBuildStore(l->builder, LLVMGetParam(writer, WRITER_THREAD + d), field_at(l, record, offsetof(kj_failure_record, thread) + d * sizeof(uint32_t)));
+    args[WRITER_BLOCK + d] = l->target->position(l, KJ_BUILTIN_BLOCK_IDX, d);
+    args[WRITER_THREAD + d] = l->target->position(l, KJ_BUILTIN_THREAD_IDX, d);
+  }
+}
+
+static void write_fields(kj_lowering *l, LLVMValueRef const *args)
+{
+  LLVMValueRef record = args[WRITER_RECORD];
+  LLVMBuildStore(l->builder, args[WRITER_SITE], field_at(l, record, offsetof(kj_failure_record, site)));
+  for (unsigned d = 0; d < 3; d++) {
+    LLVMBuildStore(l->builder, args[WRITER_BLOCK + d], field_at(l, record, offsetof(kj_failure_record, block) + d * sizeof(uint32_t)));
+    LLVMBuildStore(l->builder, args[WRITER_THREAD + d], field_at(l, record, offsetof(kj_failure_record, thread) + d * sizeof(uint32_t)));
   }
   for (unsigned i = 0; i < 2; i++)
-    LLVMBuildStore(l->builder, LLVMGetParam(writer, WRITER_VALUES + i), field_at(l, record, offsetof(kj_failure_record, values) + i * sizeof(uint64_t)));
+    LLVMBuildStore(l->builder, args[WRITER_VALUES + i], field_at(l, record, offsetof(kj_failure_record, values) + i * sizeof(uint64_t)));
   /* The host looks at the state first, and not only when the kernel has ended. */
   LLVMValueRef store = LLVMBuildStore(l->builder, kj_const32(l, KJ_FAILURE_WRITTEN), field_at(l, record, offsetof(kj_failure_record, state)));
   LLVMSetOrdering(store, LLVMAtomicOrderingRelease);
   LLVMSetAlignment(store, 4);
 }
 
-static void fill_writer(kj_lowering *l, LLVMValueRef writer)
+/* Ends the block; goes on at the end. args without a position: that of the current thread. */
+static void write_record(kj_lowering *l, LLVMValueRef *args)
 {
-  LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(l->context, writer, "entry");
-  LLVMBasicBlockRef first = LLVMAppendBasicBlockInContext(l->context, writer, "first"), end = LLVMAppendBasicBlockInContext(l->context, writer, "end");
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(l->builder);
+  LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInsertBlock(l->builder));
+  LLVMBasicBlockRef first = LLVMAppendBasicBlockInContext(l->context, function, "first"), end = LLVMAppendBasicBlockInContext(l->context, function, "end");
   LLVMAtomicOrdering relaxed = LLVMAtomicOrderingMonotonic;
-  LLVMPositionBuilderAtEnd(l->builder, entry);
-  LLVMValueRef state = field_at(l, LLVMGetParam(writer, WRITER_RECORD), offsetof(kj_failure_record, state));
+  LLVMValueRef state = field_at(l, args[WRITER_RECORD], offsetof(kj_failure_record, state));
   LLVMValueRef pair =
     LLVMBuildAtomicCmpXchgSyncScope(l->builder, state, kj_const32(l, KJ_FAILURE_FREE), kj_const32(l, KJ_FAILURE_TAKEN), relaxed, relaxed, scope_of(l));
   LLVMBuildCondBr(l->builder, LLVMBuildExtractValue(l->builder, pair, 1, ""), first, end);
   LLVMPositionBuilderAtEnd(l->builder, first);
-  write_fields(l, writer);
+  if (!args[WRITER_BLOCK]) add_position(l, args);
+  write_fields(l, args);
   LLVMBuildBr(l->builder, end);
   LLVMPositionBuilderAtEnd(l->builder, end);
+}
+
+static void fill_writer(kj_lowering *l, LLVMValueRef writer)
+{
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(l->builder);
+  LLVMValueRef args[WRITER_COUNT];
+  for (unsigned i = 0; i < WRITER_COUNT; i++) args[i] = LLVMGetParam(writer, i);
+  LLVMPositionBuilderAtEnd(l->builder, LLVMAppendBasicBlockInContext(l->context, writer, "entry"));
+  write_record(l, args);
   LLVMBuildRetVoid(l->builder);
   LLVMPositionBuilderAtEnd(l->builder, here);
 }
@@ -104,34 +119,68 @@ static LLVMValueRef widen(kj_lowering *l, kjit_type type, LLVMValueRef value)
   return LLVMBuildBitCast(l->builder, kj_build_convert(l, type, KJIT_F64, value), l->i64, "");
 }
 
+static void call_writer(kj_lowering *l, LLVMValueRef site, LLVMValueRef const *values)
+{
+  LLVMValueRef args[WRITER_COUNT] = { l->failure_record, site }, writer = get_writer(l);
+  add_position(l, args);
+  for (unsigned i = 0; i < 2; i++) args[WRITER_VALUES + i] = values[i];
+  LLVMBuildCall2(l->builder, LLVMGlobalGetValueType(writer), writer, args, WRITER_COUNT, "");
+  l->target->leave_kernel(l);
+}
+
+/* Code that hardly ever runs is there once a function, and takes part in the backend's work once. A call would have all registers of the kernel keep to its
+ * convention. */
+static void begin_shared_failure(kj_lowering *l)
+{
+  if (l->failure_function == l->function) return;
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(l->builder);
+  l->failure_function = l->function;
+  l->failure_block = kj_new_block(l, "failure");
+  kj_move_to(l, l->failure_block);
+  l->failure_site = LLVMBuildPhi(l->builder, l->i32, "site");
+  for (unsigned i = 0; i < 2; i++) l->failure_values[i] = LLVMBuildPhi(l->builder, l->i64, "value");
+  LLVMValueRef args[WRITER_COUNT] = { l->failure_record, l->failure_site };
+  for (unsigned i = 0; i < 2; i++) args[WRITER_VALUES + i] = l->failure_values[i];
+  write_record(l, args);
+  l->target->leave_kernel(l);
+  kj_move_to(l, here);
+}
+
+static void share_failure(kj_lowering *l, LLVMValueRef site, LLVMValueRef *values)
+{
+  begin_shared_failure(l);
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(l->builder);
+  LLVMBuildBr(l->builder, l->failure_block);
+  LLVMAddIncoming(l->failure_site, &site, &here, 1);
+  for (unsigned i = 0; i < 2; i++) LLVMAddIncoming(l->failure_values[i], &values[i], &here, 1);
+}
+
 void kj_build_failure(kj_lowering *l, const kj_failure *failure)
 {
-  LLVMValueRef args[WRITER_COUNT];
   if (!l->failure_record) { /* nobody to tell */
     kj_intrinsic(l, "llvm.trap", NULL, 0, NULL, 0);
     LLVMBuildUnreachable(l->builder);
     return;
   }
-  LLVMValueRef writer = get_writer(l);
-  args[WRITER_RECORD] = l->failure_record;
-  args[WRITER_SITE] = kj_const32(l, l->failure_count++);
-  for (unsigned d = 0; d < 3; d++) {
-    args[WRITER_BLOCK + d] = l->target->position(l, KJ_BUILTIN_BLOCK_IDX, d);
-    args[WRITER_THREAD + d] = l->target->position(l, KJ_BUILTIN_THREAD_IDX, d);
-  }
-  for (unsigned i = 0; i < 2; i++) args[WRITER_VALUES + i] = i < failure->count ? widen(l, failure->types[i], failure->values[i]) : kj_const64(l, 0);
+  LLVMValueRef values[2], site = kj_const32(l, l->failure_count++);
+  for (unsigned i = 0; i < 2; i++) values[i] = i < failure->count ? widen(l, failure->types[i], failure->values[i]) : kj_const64(l, 0);
   describe_site(l, failure);
-  LLVMBuildCall2(l->builder, LLVMGlobalGetValueType(writer), writer, args, WRITER_COUNT, "");
-  l->target->leave_kernel(l);
+  if (l->target->shares_failures && !l->debug) share_failure(l, site, values);
+  else call_writer(l, site, values);
+}
+
+void kj_set_likely(kj_lowering *l, LLVMValueRef branch, bool is_first)
+{
+  enum { UNLIKELY = 1, LIKELY = 1000000 };
+  LLVMMetadataRef weights[] = { kj_metadata_string(l, "branch_weights"), kj_metadata_int(l, is_first ? LIKELY : UNLIKELY),
+                                kj_metadata_int(l, is_first ? UNLIKELY : LIKELY) };
+  kj_set_metadata(l, branch, "prof", LLVMMDNodeInContext2(l->context, weights, 3));
 }
 
 void kj_fail_if(kj_lowering *l, LLVMValueRef condition, const kj_failure *failure)
 {
-  enum { UNLIKELY = 1, LIKELY = 1000000 };
   LLVMBasicBlockRef fails = kj_new_block(l, "fails"), passes = kj_new_block(l, "passes");
-  LLVMValueRef branch = LLVMBuildCondBr(l->builder, condition, fails, passes);
-  LLVMMetadataRef weights[] = { kj_metadata_string(l, "branch_weights"), kj_metadata_int(l, UNLIKELY), kj_metadata_int(l, LIKELY) };
-  kj_set_metadata(l, branch, "prof", LLVMMDNodeInContext2(l->context, weights, 3));
+  kj_set_likely(l, LLVMBuildCondBr(l->builder, condition, fails, passes), false);
   kj_move_to(l, fails);
   kj_build_failure(l, failure);
   kj_move_to(l, passes);
@@ -152,12 +201,46 @@ void kj_lower_fail(kj_lowering *l, const kj_tstmt *stmt)
 
 /* ---- bounds ---- */
 
-void kj_check_index(kj_lowering *l, const kj_texpr *index, LLVMValueRef value, LLVMValueRef extent)
+static kj_failure describe_index(const kj_texpr *index, LLVMValueRef value, LLVMValueRef extent)
 {
   kj_failure failure = { .kind = KJ_FAILURE_BOUNDS, .location = index->location, .count = 2, .values = { value, extent } };
   failure.types[0] = index->type == KJIT_U64 ? KJIT_U64 : KJIT_I64;
   failure.types[1] = KJIT_I64;
-  kj_fail_if(l, LLVMBuildICmp(l->builder, LLVMIntUGE, value, extent, ""), &failure);
+  return failure;
+}
+
+static LLVMValueRef is_outside(kj_lowering *l, LLVMValueRef value, LLVMValueRef extent) { return LLVMBuildICmp(l->builder, LLVMIntUGE, value, extent, ""); }
+
+void kj_check_index(kj_lowering *l, const kj_texpr *index, LLVMValueRef value, LLVMValueRef extent)
+{
+  kj_failure failure = describe_index(index, value, extent);
+  kj_fail_if(l, is_outside(l, value, extent), &failure);
+}
+
+/* One branch for all of a subscript; which index it was is found out where it fails. */
+static void check_together(kj_lowering *l, const kj_texprs *indices, LLVMValueRef const *values, LLVMValueRef const *extents)
+{
+  LLVMValueRef outside[KJ_MAX_RANK], any = NULL;
+  for (size_t i = 0; i < indices->count; i++) {
+    outside[i] = is_outside(l, values[i], extents[i]);
+    any = any ? LLVMBuildOr(l->builder, any, outside[i], "") : outside[i];
+  }
+  LLVMBasicBlockRef fails = kj_new_block(l, "fails"), passes = kj_new_block(l, "passes");
+  kj_set_likely(l, LLVMBuildCondBr(l->builder, any, fails, passes), false);
+  kj_move_to(l, fails);
+  for (size_t i = 0; i < indices->count; i++) {
+    kj_failure failure = describe_index(indices->items[i], values[i], extents[i]);
+    if (i + 1 < indices->count) kj_fail_if(l, outside[i], &failure);
+    else kj_build_failure(l, &failure);
+  }
+  kj_move_to(l, passes);
+}
+
+void kj_check_indices(kj_lowering *l, const kj_texprs *indices, LLVMValueRef const *values, LLVMValueRef const *extents)
+{
+  if (indices->count > 1 && l->target->shares_failures) check_together(l, indices, values, extents);
+  else
+    for (size_t i = 0; i < indices->count; i++) kj_check_index(l, indices->items[i], values[i], extents[i]);
 }
 
 /* The first and the last element of a slice that has any. */
@@ -178,19 +261,33 @@ void kj_check_slice(kj_lowering *l, const kj_slice *slice)
 
 /* ---- division ---- */
 
+static LLVMValueRef is_zero(kj_lowering *l, kjit_type type, LLVMValueRef value)
+{
+  if (!kj_is_float_type(l, type)) return LLVMBuildICmp(l->builder, LLVMIntEQ, value, LLVMConstNull(LLVMTypeOf(value)), "");
+  LLVMValueRef number = kj_to_compute(l, type, value);
+  return LLVMBuildFCmp(l->builder, LLVMRealOEQ, number, LLVMConstNull(LLVMTypeOf(number)), "");
+}
+
+/* A complex number is zero where both parts are; the real part of the dividend is told. */
+static void check_complex_divisor(kj_lowering *l, const kj_texpr *expr, kjit_type type, LLVMValueRef x, LLVMValueRef y)
+{
+  kjit_type part = kj_part_of(l, type);
+  LLVMValueRef is_real_zero = is_zero(l, part, kj_get_part(l, type, y, 0)), is_other_zero = is_zero(l, part, kj_get_part(l, type, y, 1));
+  kj_failure failure = { .kind = KJ_FAILURE_DIVISION, .location = expr->location, .count = 1, .types = { part }, .values = { kj_get_part(l, type, x, 0) } };
+  kj_fail_if(l, LLVMBuildAnd(l->builder, is_real_zero, is_other_zero, ""), &failure);
+}
+
 void kj_check_divisor(kj_lowering *l, const kj_texpr *expr, kjit_type type, LLVMValueRef x, LLVMValueRef y)
 {
-  kj_failure failure = { .kind = KJ_FAILURE_DIVISION, .location = expr->location, .count = 1, .types = { type }, .values = { x } };
-  LLVMValueRef zero_test;
-  if (kj_is_float_type(l, type)) {
-    LLVMValueRef divisor = kj_to_compute(l, type, y);
-    zero_test = LLVMBuildFCmp(l->builder, LLVMRealOEQ, divisor, LLVMConstNull(LLVMTypeOf(divisor)), "");
-    if (l->bad_divisor) {
-      kj_note_bad_divisor(l, zero_test);
-      return;
-    }
-  } else {
-    zero_test = LLVMBuildICmp(l->builder, LLVMIntEQ, y, LLVMConstNull(LLVMTypeOf(y)), "");
+  if (kj_is_complex_type(l, type)) {
+    check_complex_divisor(l, expr, type, x, y);
+    return;
   }
-  kj_fail_if(l, zero_test, &failure);
+  for (uint32_t i = 0; kj_is_vector_type(l, type) && i < kj_part_count(l, type); i++)
+    kj_check_divisor(l, expr, kj_part_of(l, type), kj_get_part(l, type, x, i), kj_get_part(l, type, y, i));
+  if (kj_is_vector_type(l, type)) return;
+  kj_failure failure = { .kind = KJ_FAILURE_DIVISION, .location = expr->location, .count = 1, .types = { type }, .values = { x } };
+  LLVMValueRef zero_test = is_zero(l, type, y);
+  if (l->bad_divisor && kj_is_float_type(l, type)) kj_note_bad_divisor(l, zero_test);
+  else kj_fail_if(l, zero_test, &failure);
 }

@@ -20,13 +20,6 @@ bool kj_is_composed_type(kj_lowering *l, kjit_type type)
 
 /* ---- types ---- */
 
-static uint64_t element_count(const kj_type_info *array)
-{
-  uint64_t count = 1;
-  for (uint32_t d = 0; d < array->rank; d++) count *= (uint64_t)array->extents[d];
-  return count;
-}
-
 static LLVMTypeRef parts_type(kj_lowering *l, kjit_type type)
 {
   uint32_t count = kj_component_count(l->c->types, type);
@@ -41,7 +34,7 @@ LLVMTypeRef kj_composed_register_type(kj_lowering *l, kjit_type type)
   switch (info->class_) {
   case KJ_CLASS_POINTER: return l->pointer;
   case KJ_CLASS_VECTOR: return LLVMVectorType(kj_register_type(l, info->element), info->count);
-  case KJ_CLASS_ARRAY: return LLVMArrayType2(kj_register_type(l, info->element), element_count(info));
+  case KJ_CLASS_ARRAY: return LLVMArrayType2(kj_register_type(l, info->element), kj_element_count(info));
   default: return parts_type(l, type);
   }
 }
@@ -88,7 +81,7 @@ LLVMValueRef kj_set_part(kj_lowering *l, kjit_type type, LLVMValueRef value, LLV
 uint32_t kj_part_count(kj_lowering *l, kjit_type type)
 {
   const kj_type_info *info = info_of(l, type);
-  return info->class_ == KJ_CLASS_ARRAY ? (uint32_t)element_count(info) : kj_component_count(l->c->types, type);
+  return info->class_ == KJ_CLASS_ARRAY ? (uint32_t)kj_element_count(info) : kj_component_count(l->c->types, type);
 }
 
 kj_component kj_get_part_info(kj_lowering *l, kjit_type type, uint32_t index)

@@ -35,6 +35,34 @@ typedef struct kj_cpu_state {
 
 static inline kj_cpu_state *kj_cpu(kj_lowering *l) { return l->target_state; }
 
+/* ---- cpu_scratch.c ---- */
+
+enum { KJ_SCRATCH_ALIGNMENT = 64 }; /* a cache line: what one worker writes is on none of another */
+
+/* When the block shape is known: the place of each variable that is a slot, of static shared arrays, of local arrays that are watched. */
+void kj_lay_out_scratch(kj_lowering *l);
+LLVMValueRef kj_cpu_slot_pointer(kj_lowering *l, const kj_tvar *var);
+LLVMValueRef kj_cpu_shared_pointer(kj_lowering *l, const kj_tvar *var);
+LLVMValueRef kj_cpu_local_pointer(kj_lowering *l, const kj_tvar *var);
+LLVMValueRef kj_cpu_dynamic_shared_bytes(kj_lowering *l);
+
+/* ---- cpu_kernel.c ---- */
+
+void kj_cpu_begin_kernel(kj_lowering *l);
+void kj_cpu_begin_block(kj_lowering *l);
+void kj_cpu_end_kernel(kj_lowering *l);
+void kj_cpu_begin_entry(kj_lowering *l);
+void kj_cpu_finish_function(kj_lowering *l, LLVMValueRef function);
+/* A field of the kj_cpu_grid that the kernel was called with. */
+LLVMValueRef kj_load_grid(kj_lowering *l, LLVMTypeRef type, size_t offset);
+
+/* ---- cpu_context.c ---- */
+
+LLVMValueRef kj_cpu_thread_context(kj_lowering *l);
+void kj_cpu_use_thread_context(kj_lowering *l, LLVMValueRef context);
+void kj_cpu_leave_kernel(kj_lowering *l);
+void kj_cpu_leave_after_call(kj_lowering *l, LLVMValueRef context);
+
 /* ---- cpu_speculate.c ---- */
 
 typedef struct kj_speculation {
@@ -74,8 +102,6 @@ bool kj_cpu_matrix(kj_lowering *l, const kj_tstmt *stmt);
 LLVMValueRef kj_cpu_special(kj_lowering *l, const kj_texpr *expr);
 /* CLUSTER_IDX and the other positions of clusters. */
 LLVMValueRef kj_cpu_cluster_position(kj_lowering *l, kj_builtin_id position, uint32_t dimension);
-/* cpu.c: a field of the kj_cpu_grid that the kernel was called with. */
-LLVMValueRef kj_load_grid(kj_lowering *l, LLVMTypeRef type, size_t offset);
 
 /* ---- cpu_warp.c ---- */
 
@@ -102,6 +128,9 @@ LLVMValueRef kj_cpu_math(kj_lowering *l, const char *name, LLVMValueRef *args, u
 LLVMValueRef kj_cpu_rsqrt(kj_lowering *l, LLVMValueRef x);
 /* Keeps the vector functions that scalar calls name. */
 void kj_finish_cpu_math(kj_lowering *l);
+
+/* ---- cpu.c ---- */
+
 extern const kj_lower_target kj_cpu_lowering;
 
 #endif

@@ -6,6 +6,7 @@
  * of the phase (63).
  * An address in shared memory is the distance from the start of the block's scratch memory. */
 #include "lower/cpu.h"
+#include "lower/group.h"
 
 #include <string.h>
 

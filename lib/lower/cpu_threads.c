@@ -5,6 +5,7 @@
  * that the iterations have in common: local arrays of one region, and shared memory that atomics change by plain loads and stores. A loop that touches such memory does not
  * get the id that its accesses name. */
 #include "lower/cpu.h"
+#include "lower/debug.h"
 
 /* ---- loops ---- */
 

@@ -8,7 +8,7 @@
 #include <llvm-c/DebugInfo.h>
 #include <string.h>
 
-#include "lower/lower.h"
+#include "lower/debug.h"
 
 enum { LINES_AS_DIRECTIVES = 3 /* DICompileUnit::DebugDirectivesOnly, which the C API has no name for */ };
 enum { ENCODING_BOOLEAN = 2, ENCODING_FLOAT = 4, ENCODING_SIGNED = 5, ENCODING_UNSIGNED = 7 }; /* DWARF 4, figure 24: DW_ATE_* */

@@ -213,9 +213,10 @@ static LLVMValueRef exact_pointer(kj_lowering *l, const kj_array_value *array, c
 LLVMValueRef kj_checked_pointer(kj_lowering *l, const kj_array_value *array, const kj_texprs *indices, bool is_checked)
 {
   if (!is_checked) return kj_element_pointer(l, array, indices);
-  LLVMValueRef values[KJ_MAX_RANK];
+  LLVMValueRef values[KJ_MAX_RANK], extents[KJ_MAX_RANK];
   lower_exact_indices(l, indices, values);
-  for (size_t i = 0; i < indices->count; i++) kj_check_index(l, indices->items[i], values[i], kj_extent(l, array, (uint32_t)i));
+  for (size_t i = 0; i < indices->count; i++) extents[i] = kj_extent(l, array, (uint32_t)i);
+  kj_check_indices(l, indices, values, extents);
   return exact_pointer(l, array, indices, values);
 }
 

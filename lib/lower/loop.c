@@ -14,10 +14,17 @@ static LLVMMetadataRef unroll_property(kj_lowering *l, int unroll)
   return LLVMMDNodeInContext2(l->context, (LLVMMetadataRef[]){ kj_metadata_string(l, "llvm.loop.unroll.count"), kj_metadata_int(l, unroll) }, 2);
 }
 
+/* A version that runs only to fail is not copied. */
+static LLVMMetadataRef no_unrolling(kj_lowering *l)
+{
+  LLVMMetadataRef text = kj_metadata_string(l, "llvm.loop.unroll.disable");
+  return LLVMMDNodeInContext2(l->context, &text, 1);
+}
+
 static void mark_latch(kj_lowering *l, LLVMValueRef branch, int unroll)
 {
-  if (unroll == KJ_UNROLL_NONE) return;
-  LLVMMetadataRef property = unroll_property(l, unroll);
+  if (unroll == KJ_UNROLL_NONE && !l->is_checked_version) return;
+  LLVMMetadataRef property = unroll == KJ_UNROLL_NONE ? no_unrolling(l) : unroll_property(l, unroll);
   kj_set_metadata(l, branch, "llvm.loop", kj_loop_id(l, &property, 1));
 }
 

@@ -1,7 +1,7 @@
 /* The whole of a lowering: parameters, kernel, functions. */
 #include <llvm-c/DebugInfo.h>
 
-#include "lower/lower.h"
+#include "lower/debug.h"
 
 const kj_lower_builtin kj_lower_table[KJ_BUILTIN_COUNT] = {
 #define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) [KJ_BUILTIN_##id] = kj_lower_##lower,
@@ -50,8 +50,7 @@ LLVMValueRef kj_constant_pointer(kj_lowering *l, const kj_tvar *var)
   if (var->lowered) return var->lowered;
   const kj_type_info *info = kj_type(l->c->types, var->type);
   LLVMTypeRef element = kj_memory_type(l, info->element);
-  uint64_t count = 1;
-  for (uint32_t d = 0; d < info->rank; d++) count *= (uint64_t)info->extents[d];
+  uint64_t count = kj_element_count(info);
   uint32_t size = kj_scalar_bytes(l, info->element);
   uint64_t limit = l->target->most_constant_bytes;
   l->constant_bytes += (count * size + 15) / 16 * 16;

@@ -12,10 +12,8 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/Target.h>
 
+#include "lower/lower_target.h"
 #include "typing/typed.h"
-
-typedef struct kj_lowering kj_lowering;
-typedef struct kj_lower_target kj_lower_target;
 
 /* ---- values ---- */
 
@@ -64,8 +62,9 @@ typedef struct kj_planned_parameter {
   LLVMValueRef value;     /* set by begin_kernel: a pointer in the target's global address space; i32 or i64; a scalar of its memory type (bool: i8) */
 } kj_planned_parameter;
 
-/* What the kernel and all that it calls do with an array argument. */
+/* What the kernel and all that it calls do with an argument. */
 typedef struct kj_argument_use {
+  bool is_needed; /* a scalar: the kernel's own body reads it. Arrays: */
   bool is_read, is_written, is_atomic;
   bool is_constant; /* never written, and disjoint from all that is: its loads are invariant */
   bool extents[KJ_MAX_RANK], strides[KJ_MAX_RANK];
@@ -127,6 +126,11 @@ struct kj_lowering {
   kj_buffer failures; /* kj_code.failures; freed by kj_end_lowering */
   uint32_t failure_count, failure_offset;
 
+  bool is_checked_version;         /* in the version of a loop that keeps its checks, which is for threads that will mostly fail: versions.c */
+  LLVMValueRef failure_function;   /* the one that the next are in; check.c's own */
+  LLVMBasicBlockRef failure_block; /* where all that fails in it ends, if the target shares_failures */
+  LLVMValueRef failure_site, failure_values[2];
+
   LLVMValueRef bad_divisor; /* CPU, in an iteration whose float divisors of 0 are noted here and not yet failed for; NULL elsewhere */
 
   /* of lines that are printed: print.c's own, but for the sink, as the record above */
@@ -150,92 +154,6 @@ struct kj_lowering {
   LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, void_, pointer;
   LLVMValueRef thread_context; /* inside LLVM functions: what target->thread_context made in the caller */
   LLVMValueRef stack_limit;    /* i64; inside recursive LLVM functions: how far down the stack may grow; else NULL */
-};
-
-/* ---- where the targets differ ---- */
-
-typedef enum kj_barrier_reduction { KJ_REDUCE_COUNT, KJ_REDUCE_AND, KJ_REDUCE_OR } kj_barrier_reduction;
-
-struct kj_lower_target {
-  const char *name;
-  unsigned global_space, shared_space, constant_space;
-  uint64_t most_static_shared_bytes;      /* 0: no bound */
-  uint64_t most_constant_bytes;           /* 0: no bound */
-  const char *device_scope, *block_scope; /* LLVM sync scopes of atomics and fences; "": system */
-  /* Creates the kernel's function (named kernel->symbol unless the target needs another), sets l->function and l->parameters.items[].value, calls
-   * kj_begin_body. */
-  void (*begin_kernel)(kj_lowering *l);
-  /* Before the body, when the parameters are bound. NULL: nothing to do. */
-  void (*begin_block)(kj_lowering *l);
-  /* The builder stands where control leaves the kernel's body. */
-  void (*end_kernel)(kj_lowering *l);
-  /* A func of its own instead: code stands at its start. NULL: nothing to do. */
-  void (*begin_entry)(kj_lowering *l);
-  /* THREAD_IDX, BLOCK_IDX, BLOCK_DIM, GRID_DIM (dimension 0..2), THREAD_RANK, WARP_RANK, LANEID: a non-negative i32, or an i64. */
-  LLVMValueRef (*position)(kj_lowering *l, kj_builtin_id position, uint32_t dimension);
-  /* Memory of a variable with is_slot, for the current thread: of its memory type. NULL where no variable is a slot. */
-  LLVMValueRef (*slot_pointer)(kj_lowering *l, const kj_tvar *var);
-  /* Element 0 of a KJ_V_SHARED variable, in shared_space, and of a KJ_V_LOCAL one. */
-  LLVMValueRef (*shared_pointer)(kj_lowering *l, const kj_tvar *var);
-  LLVMValueRef (*local_pointer)(kj_lowering *l, const kj_tvar *var);
-  LLVMValueRef (*dynamic_shared_bytes)(kj_lowering *l); /* i64 */
-  /* GRID_FOR and BLOCK_FOR. */
-  void (*range)(kj_lowering *l, const kj_tstmt *stmt);
-  /* THREADS, WARP, BARRIER_REDUCE. NULL where there are none. */
-  void (*statement)(kj_lowering *l, const kj_tstmt *stmt);
-  void (*barrier)(kj_lowering *l);
-  LLVMValueRef (*barrier_reduce)(kj_lowering *l, kj_barrier_reduction reduction, LLVMValueRef predicate); /* i1 in; i32 or i1 out */
-  /* What threads of several warps or blocks do together, asynchronous copies, matrix instructions: the rows of builtins.def that name a function of
-   * lower_group.c. */
-  LLVMValueRef (*special)(kj_lowering *l, const kj_texpr *expr);
-  /* Atomics on shared memory are plain loads and stores: called before each. NULL: they must be atomic. */
-  void (*plain_shared_atomic)(kj_lowering *l);
-  /* A relaxed atomic operation as one instruction where LLVM would lose its scope: op "add", "min", "max", "and", "or", "xor", "inc", "dec", "exch". NULL,
-   * and nothing built: none. */
-  LLVMValueRef (*scoped_atomic)(kj_lowering *l, const char *op, kjit_type type, const char *scope, LLVMValueRef pointer, LLVMValueRef value);
-  bool (*has_brain_arithmetic)(kj_lowering *l);             /* bf16 sums and products as instructions; NULL: none */
-  bool (*has_half_fma)(kj_lowering *l, kjit_type type);     /* f16, bf16; NULL: never */
-  bool (*adds_small_float)(kj_lowering *l, kjit_type type); /* f16, bf16: LLVM's atomicrmw becomes an instruction. NULL: never */
-  void (*syncwarp)(kj_lowering *l, LLVMValueRef mask);
-  /* Accesses with a hint for the caches, "cg", "cs"; a value of its memory type. NULL: there are none, plain ones do. */
-  LLVMValueRef (*hinted_load)(kj_lowering *l, const char *hint, LLVMTypeRef type, LLVMValueRef pointer);
-  void (*hinted_store)(kj_lowering *l, const char *hint, LLVMValueRef pointer, LLVMValueRef value);
-  void (*prefetch)(kj_lowering *l, const char *level, LLVMValueRef pointer); /* "L1", "L2" */
-  LLVMValueRef (*clock)(kj_lowering *l, const char *name);                   /* "clock64", "globaltimer"; i64 */
-  void (*nanosleep)(kj_lowering *l, LLVMValueRef duration);                  /* i32; NULL: it is over at once */
-  void (*fence)(kj_lowering *l, const char *symbol);                         /* the builtin's: "device", "block", "" */
-  /* mode "idx", "up", "down", "bfly"; value: i32, given as 32-bit pieces one at a time; width NULL: 32. */
-  LLVMValueRef (*shuffle)(kj_lowering *l, const char *mode, LLVMValueRef mask, LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width);
-  LLVMValueRef (*vote)(kj_lowering *l, const char *mode, LLVMValueRef mask, LLVMValueRef predicate); /* i1; "ballot": i32 */
-  LLVMValueRef (*activemask)(kj_lowering *l);
-  /* A function of <math.h> by its base name ("sin", "pow", "fmod"), on floats or doubles; result: its LLVM type. "sincos" returns a struct of two. */
-  LLVMValueRef (*math)(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count, LLVMTypeRef result);
-  LLVMValueRef (*rsqrt)(kj_lowering *l, LLVMValueRef x);
-  /* An instruction of the target by the name of its intrinsic ("prmt"), overloaded on the first operand's type at most; NULL, and nothing built: the target
-   * or its architecture has none. */
-  LLVMValueRef (*native)(kj_lowering *l, const char *name, uint32_t least_arch, LLVMValueRef *args, unsigned count);
-  /* f32 to i32 or u32, truncating, saturating, NaN to 0, where one instruction does it; NULL: llvm.fpto?i.sat does. */
-  LLVMValueRef (*float_to_i32)(kj_lowering *l, LLVMValueRef x, bool is_unsigned);
-  /* The absolute value of an i32 or i64, the minimum kept; NULL: llvm.abs does. */
-  LLVMValueRef (*integer_abs)(kj_lowering *l, LLVMValueRef x);
-  /* What an i32 or i64 goes through that holds the bits of a float or double; NULL: nothing. */
-  LLVMValueRef (*float_bits)(kj_lowering *l, LLVMValueRef bits);
-  /* How many bytes of stack recursion may take, and where it stands, as an i64. */
-  uint32_t recursion_bytes;
-  LLVMValueRef (*stack_pointer)(kj_lowering *l);
-  /* A line: the header (see compiler.h) and where its words are, on the stack. has_print_parameter: the kernel has a parameter for it, KJ_PARAMETER_PRINT. */
-  bool has_print_parameter;
-  void (*print)(kj_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words);
-  /* Ends the block: the current thread leaves the kernel, from an LLVM function too. */
-  void (*leave_kernel)(kj_lowering *l);
-  /* A pointer that LLVM functions take as their first argument when the instance may_fail or, where context_has_positions, uses_positions; use_ is called in
-   * them. */
-  bool context_has_positions;
-  LLVMValueRef (*thread_context)(kj_lowering *l);
-  /* After the call of a function that may_fail, with its context: the thread goes on leaving. NULL: it is gone. */
-  void (*leave_after_call)(kj_lowering *l, LLVMValueRef context);
-  void (*use_thread_context)(kj_lowering *l, LLVMValueRef context);
-  void (*finish_function)(kj_lowering *l, LLVMValueRef function); /* attributes; may be NULL */
 };
 
 /* ---- lower.c: the whole ---- */
@@ -446,10 +364,14 @@ void kj_plan_failures(kj_lowering *l);
 void kj_bind_hidden_parameters(kj_lowering *l); /* print.c: those of failures and of print, for the kernel's body */
 /* Reports, leaves the kernel and ends the block. */
 void kj_build_failure(kj_lowering *l, const kj_failure *failure);
+/* Which way a conditional branch goes nearly always. */
+void kj_set_likely(kj_lowering *l, LLVMValueRef branch, bool is_first);
 void kj_fail_if(kj_lowering *l, LLVMValueRef condition, const kj_failure *failure);
 void kj_lower_fail(kj_lowering *l, const kj_tstmt *stmt);
 /* value and extent: i64 */
 void kj_check_index(kj_lowering *l, const kj_texpr *index, LLVMValueRef value, LLVMValueRef extent);
+/* All indices of a subscript, in their order. */
+void kj_check_indices(kj_lowering *l, const kj_texprs *indices, LLVMValueRef const *values, LLVMValueRef const *extents);
 typedef struct kj_slice {
   kj_location location;
   LLVMValueRef first, count, step, extent; /* i64; step NULL: 1 */
@@ -470,32 +392,6 @@ LLVMBasicBlockRef kj_skip_if_bad(kj_lowering *l);
 bool kj_prints(kj_instance *instance);
 void kj_plan_prints(kj_lowering *l);
 void kj_lower_print(kj_lowering *l, const kj_tstmt *stmt);
-
-/* ---- debug.c: lines and variables for debuggers; all of it does nothing where the request asks for none ---- */
-
-void kj_begin_debug(kj_lowering *l);          /* before anything is lowered */
-void kj_finish_debug(kj_lowering *l);         /* after everything was */
-void kj_end_debug(kj_lowering *l);            /* frees the state, after a failure too */
-void kj_begin_debug_function(kj_lowering *l); /* by kj_begin_body: l->function is that of l->frame */
-/* A call that is inlined as a tree, from l->frame into frame; the result goes to kj_end_debug_inline. */
-LLVMMetadataRef kj_begin_debug_inline(kj_lowering *l, kj_frame *frame, kj_location call);
-void kj_end_debug_inline(kj_lowering *l, LLVMMetadataRef before);
-void kj_debug_statement(kj_lowering *l, kj_location location); /* instructions from here on belong to it */
-typedef struct kj_debug_block {
-  LLVMMetadataRef scope, place;
-} kj_debug_block;
-kj_debug_block kj_begin_debug_block(kj_lowering *l, const kj_tstmts *stmts);
-void kj_end_debug_block(kj_lowering *l, const kj_debug_block *block);
-bool kj_shows_variables(const kj_lowering *l);
-/* A variable of l->frame: its slot was made; it has a new value; it was bound to an array; the memory of a shared, local or constant array. */
-void kj_debug_slot(kj_lowering *l, const kj_tvar *var, LLVMValueRef slot, LLVMTypeRef type);
-void kj_debug_value(kj_lowering *l, const kj_tvar *var, LLVMValueRef value);
-void kj_debug_array(kj_lowering *l, const kj_tvar *var, const kj_array_value *array);
-void kj_debug_storage(kj_lowering *l, const kj_tvar *var, LLVMValueRef pointer);
-void kj_debug_parameters(kj_lowering *l); /* all of l->frame are bound */
-void kj_debug_thread(kj_lowering *l);     /* the part of another thread starts: slots are its own */
-/* threadIdx and its like, as a variable of the kernel; *shadow is made once. values: i32 or i64 */
-void kj_debug_position(kj_lowering *l, const char *name, LLVMValueRef *shadow, LLVMValueRef const *values);
 
 /* ---- watch.c: CPU only ---- */
 
@@ -527,30 +423,14 @@ LLVMValueRef kj_constant_pointer(kj_lowering *l, const kj_tvar *var);
 LLVMMetadataRef kj_make_domain(kj_lowering *l, const char *name);
 LLVMMetadataRef kj_make_scope(kj_lowering *l, LLVMMetadataRef domain, const char *name);
 
-/* ---- lower_group.c ---- */
-
-/* A tensor copy: the box of an array, where it starts, the tile; what is_whole and box say of the map. */
-typedef struct kj_tensor_copy {
-  kj_array_value array, tile;
-  const kj_texprs *start;
-  kj_tensor_map map;
-  bool is_store;
-} kj_tensor_copy;
-kj_tensor_copy kj_lower_tensor_copy(kj_lowering *l, const kj_texpr *copy);
-/* The map of an array argument for a typed copy, but for the argument. */
-kj_tensor_map kj_describe_map(kj_lowering *l, const kj_texpr *copy);
-bool kj_is_tensor_copy(const kj_texpr *expr);
-/* Where an asynchronous copy reads and writes; bytes of an element. */
-LLVMValueRef kj_lower_source(kj_lowering *l, const kj_texpr *copy, kj_array_value *array);
-LLVMValueRef kj_lower_destination(kj_lowering *l, const kj_texpr *copy, kj_array_value *array);
-uint32_t kj_copied_bytes(kj_lowering *l, const kj_texpr *copy);
-
 /* ---- statement.c, loop.c ---- */
 
 void kj_lower_stmts(kj_lowering *l, const kj_tstmts *stmts);
 void kj_lower_stmt(kj_lowering *l, const kj_tstmt *stmt);
 void kj_lower_while(kj_lowering *l, const kj_tstmt *stmt);
 void kj_lower_for(kj_lowering *l, const kj_tstmt *stmt);
+/* versions.c: FOR, GRID_FOR, BLOCK_FOR, twice where pass/versions.c said so */
+void kj_lower_loop(kj_lowering *l, const kj_tstmt *loop);
 
 /* A counted loop that the caller fills: for (i = first; i < stop; i += step), step > 0 and i + step may not overflow as an unsigned number of the type. The
  * builder stands in
@@ -569,10 +449,17 @@ void kj_end_loop(kj_lowering *l, kj_counted_loop *loop);
 /* Visits the elements of stmt's extents that thread `rank` of `count` has (of equal types: i64, or i32 and below 2^31), in any number of dimensions. */
 void kj_lower_strided_range(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank, LLVMValueRef count);
 
-/* ---- parameter.c ---- */
+/* ---- argument_use.c, parameter.c ---- */
 
-/* Which extents, strides and pointers the kernel needs, and who writes what: l->uses and l->parameters. */
+/* Which extents, strides and pointers the kernel needs, and who writes what: l->uses. */
+void kj_find_uses(kj_lowering *l);
+/* The same, and l->parameters. */
 void kj_plan_parameters(kj_lowering *l);
+/* One more parameter behind the others, at a multiple of `alignment`. Returns its offset in bytes. */
+uint32_t kj_add_parameter(kj_lowering *l, kj_parameter parameter, kjit_type type, uint32_t alignment);
+
+/* ---- describe.c ---- */
+
 /* The copy for kj_code: parameters, facts and sizes. Out of memory: false. */
 bool kj_describe_code(kj_lowering *l, kj_code *code);
 

@@ -1,6 +1,6 @@
 /* What threads of several warps or blocks do together, asynchronous copies and matrix instructions: the targets have little in common here, each has a file
  * of its own. */
-#include "lower/lower.h"
+#include "lower/group.h"
 
 static LLVMValueRef special(kj_lowering *l, const kj_texpr *expr) { return l->target->special(l, expr); }
 

@@ -2,7 +2,7 @@
  *
  * Alias scopes: one for each array argument. An access carries its own argument's scope and, as noalias, those of the arguments that were checked to be disjoint from it.
  * Views and inlined functions keep the argument; where it is not known, an access carries nothing and may alias anything. */
-#include "lower/lower.h"
+#include "lower/debug.h"
 
 static kj_relation relation(const kj_signature *signature, uint32_t a, uint32_t b)
 {

@@ -10,7 +10,7 @@ typedef enum kj_math_library { KJ_LIBDEVICE, KJ_LIBCLC } kj_math_library;
 typedef struct kj_nvptx_lowering {
   kj_math_library library; /* whose names to call */
   bool calls_library;      /* out */
-  bool has_branches;       /* out: of what is called, something is more than straight code */
+  bool has_branches;       /* out: of what is called, something is worth the passes over loops */
 } kj_nvptx_lowering;
 
 extern const kj_lower_target kj_nvptx_lowering_target;

@@ -1,4 +1,5 @@
 /* nvptx: asynchronous copies. */
+#include "lower/group.h"
 #include "lower/nvptx_asm.h"
 
 #include <string.h>

@@ -197,13 +197,6 @@ static LLVMValueRef position(kj_lowering *l, kj_builtin_id id, uint32_t dimensio
 
 /* ---- memory ---- */
 
-static uint64_t element_count(const kj_type_info *info)
-{
-  uint64_t count = 1;
-  for (uint32_t d = 0; d < info->rank; d++) count *= (uint64_t)info->extents[d];
-  return count;
-}
-
 static unsigned alignment_of(kj_lowering *l, const kj_tvar *var, const kj_type_info *info, unsigned least)
 {
   unsigned own = kj_type_alignment(l, info->element), alignment = var->alignment > own ? var->alignment : own;
@@ -239,11 +232,11 @@ static LLVMValueRef shared_pointer(kj_lowering *l, const kj_tvar *var)
     LLVMValueRef offset = kj_dynamic_offset(l, var), base = dynamic_shared(l);
     return LLVMIsNull(offset) ? base : LLVMBuildInBoundsGEP2(l->builder, l->i8, base, &offset, 1, "");
   }
-  uint64_t bytes = element_count(info) * kj_scalar_bytes(l, info->element);
+  uint64_t bytes = kj_element_count(info) * kj_scalar_bytes(l, info->element);
   unsigned alignment = alignment_of(l, var, info, bytes >= 16 ? 16 : 1);
   uint64_t end = (l->shared_bytes + (uint64_t)alignment - 1) / alignment * alignment + bytes;
   l->shared_bytes = (uint32_t)end;
-  return add_shared(l, var, LLVMArrayType2(kj_memory_type(l, info->element), element_count(info)), alignment);
+  return add_shared(l, var, LLVMArrayType2(kj_memory_type(l, info->element), kj_element_count(info)), alignment);
 }
 
 static LLVMValueRef local_pointer(kj_lowering *l, const kj_tvar *var)
@@ -251,7 +244,7 @@ static LLVMValueRef local_pointer(kj_lowering *l, const kj_tvar *var)
   kj_variable_state *state = &l->frame->states[var->index];
   if (state->slot) return state->slot;
   const kj_type_info *info = kj_type(l->c->types, var->type);
-  state->slot = kj_alloca(l, LLVMArrayType2(kj_memory_type(l, info->element), element_count(info)), var->name);
+  state->slot = kj_alloca(l, LLVMArrayType2(kj_memory_type(l, info->element), kj_element_count(info)), var->name);
   LLVMSetAlignment(state->slot, alignment_of(l, var, info, 1));
   return state->slot;
 }
@@ -332,6 +325,7 @@ const kj_lower_target kj_nvptx_lowering_target = {
   .stack_pointer = stack_pointer,
   .print = kj_nvptx_print,
   .leave_kernel = leave_kernel,
+  .shares_failures = true,
   .thread_context = thread_context,
   .use_thread_context = use_thread_context,
   .barrier = kj_nvptx_barrier,

@@ -1,4 +1,4 @@
-/* nvptx: math functions from libdevice, or libclc where there is none, by their names; which is linked is lib/target/nvptx.c's business. */
+/* nvptx: math functions from libdevice, or libclc where there is none, by their names; which is linked is lib/target/nvptx_library.c's business. */
 #include <string.h>
 
 #include "lower/nvptx.h"
@@ -40,13 +40,16 @@ static LLVMValueRef call_library(kj_lowering *l, const char *name, LLVMValueRef 
   return kj_fast(l, LLVMBuildCall2(l->builder, type, function, args, count, ""));
 }
 
-/* f32 functions that are straight code once inlined. */
-static bool is_straight(const char *name)
+/* Functions that gain nothing from the passes over loops and from code generation's optimizing: f32 functions of libdevice that do not run in loops, and those that are straight code in every
+ * library. */
+static bool is_simple(const char *name, bool is_libdevice)
 {
-  static const char *const names[] = { "exp", "exp2", "exp10", "log", "log2", "log10" };
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strcmp(names[i], name) == 0) return true;
-  return false;
+  static const char *const straight[] = { "exp", "exp2", "exp10", "log", "log2", "log10" }, *const looping[] = { "fmod", "remainder", "jn", "yn" };
+  for (size_t i = 0; i < sizeof looping / sizeof *looping; i++)
+    if (strcmp(looping[i], name) == 0) return false;
+  for (size_t i = 0; i < sizeof straight / sizeof *straight; i++)
+    if (strcmp(straight[i], name) == 0) return true;
+  return is_libdevice;
 }
 
 static void require_libdevice(kj_lowering *l, const char *name)
@@ -64,7 +67,7 @@ static LLVMValueRef call_one(kj_lowering *l, const char *name, LLVMValueRef *arg
   bool is_float = LLVMTypeOf(args[count - 1]) == l->f32; /* the first one may be an integer */
   bool is_fast = strncmp(name, fast, sizeof fast - 1) == 0, keeps_fast = is_float && state_of(l)->library == KJ_LIBDEVICE;
   if (is_fast && !keeps_fast) name += sizeof fast - 1;
-  state_of(l)->has_branches |= !is_float || !((is_fast && keeps_fast) || is_straight(name));
+  state_of(l)->has_branches |= !is_float || !is_simple(name, state_of(l)->library == KJ_LIBDEVICE);
   if (state_of(l)->library == KJ_LIBCLC) require_libdevice(l, name);
   bool is_inverse = state_of(l)->library == KJ_LIBCLC && strcmp(name, "rcbrt") == 0;
   if (is_inverse) return kj_fast(l, LLVMBuildFDiv(l->builder, LLVMConstReal(result, 1), call_one(l, "cbrt", args, count, result), ""));
@@ -72,23 +75,31 @@ static LLVMValueRef call_one(kj_lowering *l, const char *name, LLVMValueRef *arg
   return call_library(l, symbol, args, count, result);
 }
 
+/* Those of nvptx_trig.c, but for libdevice's approximations under @fastmath. */
+static bool has_own_form(kj_lowering *l, const char *name, LLVMTypeRef type)
+{
+  if (type != l->f32 || (state_of(l)->library == KJ_LIBDEVICE && l->frame->instance->is_fastmath)) return false;
+  return strcmp(name, "sin") == 0 || strcmp(name, "cos") == 0;
+}
+
 /* libdevice's writes through two pointers. */
 static LLVMValueRef call_sincos(kj_lowering *l, LLVMValueRef x, LLVMTypeRef result)
 {
   LLVMTypeRef type = LLVMTypeOf(x);
-  LLVMValueRef sine, cosine;
-  if (state_of(l)->library == KJ_LIBDEVICE) {
+  LLVMValueRef values[2];
+  if (has_own_form(l, "sin", type)) {
+    kj_nvptx_sine_and_cosine(l, x, values);
+  } else if (state_of(l)->library == KJ_LIBDEVICE) {
     state_of(l)->has_branches = true;
     LLVMValueRef args[3] = { x, kj_alloca(l, type, "sine"), kj_alloca(l, type, "cosine") };
     call_library(l, libdevice_name(l, "sincos", type == l->f32), args, 3, l->void_);
-    sine = LLVMBuildLoad2(l->builder, type, args[1], "");
-    cosine = LLVMBuildLoad2(l->builder, type, args[2], "");
+    for (int i = 0; i < 2; i++) values[i] = LLVMBuildLoad2(l->builder, type, args[1 + i], "");
   } else {
-    sine = call_one(l, "sin", &x, 1, type);
-    cosine = call_one(l, "cos", &x, 1, type);
+    values[0] = call_one(l, "sin", &x, 1, type);
+    values[1] = call_one(l, "cos", &x, 1, type);
   }
-  LLVMValueRef both = LLVMBuildInsertValue(l->builder, LLVMGetPoison(result), sine, 0, "");
-  return LLVMBuildInsertValue(l->builder, both, cosine, 1, "");
+  LLVMValueRef both = LLVMBuildInsertValue(l->builder, LLVMGetPoison(result), values[0], 0, "");
+  return LLVMBuildInsertValue(l->builder, both, values[1], 1, "");
 }
 
 /* libdevice's recurrence overflows for small x, which gives NaN: there the first term of the series, (x / 2)^n / n!, is exact enough. */
@@ -129,6 +140,7 @@ LLVMValueRef kj_nvptx_math(kj_lowering *l, const char *name, LLVMValueRef *args,
 {
   if (strcmp(name, "sincos") == 0) return call_sincos(l, args[0], result);
   if (strcmp(name, "jn") == 0) return call_jn(l, args, result);
+  if (has_own_form(l, name, result)) return *name == 's' ? kj_nvptx_sine(l, args[0]) : kj_nvptx_cosine(l, args[0]);
   return strcmp(name, "yn") == 0 ? call_yn(l, args, result) : call_one(l, name, args, count, result);
 }
 

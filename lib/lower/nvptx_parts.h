@@ -37,4 +37,9 @@ LLVMValueRef kj_nvptx_float_to_i32(kj_lowering *l, LLVMValueRef x, bool is_unsig
 LLVMValueRef kj_nvptx_integer_abs(kj_lowering *l, LLVMValueRef x);
 LLVMValueRef kj_nvptx_float_bits(kj_lowering *l, LLVMValueRef bits);
 
+/* nvptx_trig.c: of f32; values: sine, cosine */
+LLVMValueRef kj_nvptx_sine(kj_lowering *l, LLVMValueRef x);
+LLVMValueRef kj_nvptx_cosine(kj_lowering *l, LLVMValueRef x);
+void kj_nvptx_sine_and_cosine(kj_lowering *l, LLVMValueRef x, LLVMValueRef values[2]);
+
 #endif

@@ -1,345 +1,28 @@
-/* What the kernel needs of its arguments, and the parameters that are made of it.
- *
- * A flow-insensitive walk over all instances: for every array variable, which arguments it may denote a part of, and for each of its dimensions, which dimensions of arguments
- * its extent and its stride may be made of. Needs the final typed trees; guarantees that lowering finds every pointer, extent and stride that it asks for. */
-#include <stdlib.h>
-#include <string.h>
+/* The kernel's parameters: what it needs of its arguments (argument_use.c), one after the other. */
+#include "lower/debug.h"
 
-#include "lower/lower.h"
-
-typedef struct planner {
-  kj_lowering *l;
-  const kj_signature *signature;
-  kj_instance *instance; /* being walked */
-  size_t words;          /* of a set of sources */
-  size_t part_words;     /* of a set of dimensions of arguments */
-  uint64_t ***sources;   /* [instance][variable]; NULL: none */
-  uint64_t **results;    /* [instance] */
-  bool *scalars;         /* by argument: read by the kernel */
-  bool writes_anywhere;  /* through a pointer */
-  bool changed;
-} planner;
-
-static const kj_type_info *info_of(planner *p, kjit_type type) { return kj_type(p->l->c->types, type); }
-static bool may_hold_array(planner *p, kjit_type type) { return kj_is_array_type(p->l, type) || kj_is_tuple_type(p->l, type); }
-
-/* A set of sources: the dimensions [d] of arguments (argument * KJ_MAX_RANK + dimension) that the extent of dimension d is made of, those of its stride, and the arguments. */
-static uint64_t *new_set(planner *p) { return KJ_NEW_ARRAY(p->l->c->arena, uint64_t, p->words); }
-static size_t part_of(const planner *p, uint32_t d, bool is_extent) { return (is_extent ? d : KJ_MAX_RANK + d) * p->part_words; }
-static size_t objects_of(const planner *p) { return 2 * KJ_MAX_RANK * p->part_words; }
-
-static bool has_bit(const uint64_t *set, size_t bit) { return set[bit / 64] >> bit % 64 & 1; }
-static void set_bit(uint64_t *set, size_t bit) { set[bit / 64] |= (uint64_t)1 << bit % 64; }
-
-static void merge(planner *p, uint64_t **set, const uint64_t *more)
+uint32_t kj_add_parameter(kj_lowering *l, kj_parameter parameter, kjit_type type, uint32_t alignment)
 {
-  if (!more) return;
-  if (!*set) *set = new_set(p);
-  for (size_t i = 0; i < p->words; i++) {
-    if ((more[i] & ~(*set)[i]) == 0) continue;
-    (*set)[i] |= more[i];
-    p->changed = true;
-  }
-}
-
-static void unite(planner *p, uint64_t *set, const uint64_t *more)
-{
-  for (size_t i = 0; more && i < p->words; i++) set[i] |= more[i];
-}
-
-static void add_part(planner *p, uint64_t *to, const uint64_t *from)
-{
-  for (size_t i = 0; i < p->part_words; i++) to[i] |= from[i];
-}
-
-static void add_objects(planner *p, uint64_t *set, const uint64_t *more)
-{
-  for (size_t i = objects_of(p); i < p->words; i++) set[i] |= more[i];
-}
-
-static void add_sources(planner *p, const kj_texpr *expr, uint64_t *set);
-
-static void add_view_sources(planner *p, const kj_texpr *view, uint64_t *set)
-{
-  uint64_t *from = new_set(p);
-  add_sources(p, view->x, from);
-  add_objects(p, set, from);
-  for (uint32_t d = 0; d < info_of(p, view->type)->rank; d++) {
-    const kj_view_dimension same = { (int)(d + view->args.count), KJ_VIEW_SAME, KJ_VIEW_SAME };
-    const kj_view_dimension *dimension = view->dimensions ? &view->dimensions[d] : &same;
-    if (dimension->source == KJ_VIEW_SAME) continue; /* reshaped: made of extents that are there */
-    uint32_t source = (uint32_t)dimension->source;
-    if (dimension->extent == KJ_VIEW_SAME) add_part(p, set + part_of(p, d, true), from + part_of(p, source, true));
-    add_part(p, set + part_of(p, d, false), from + part_of(p, source, false));
-  }
-}
-
-/* Which item of a tuple is which dimension's is not kept: any may be any. */
-static void add_tuple_sources(planner *p, const kj_texpr *tuple, uint64_t *set)
-{
-  uint64_t *from = new_set(p), *all = new_set(p);
-  for (size_t i = 0; i < tuple->args.count; i++)
-    if (may_hold_array(p, tuple->args.items[i]->type)) add_sources(p, tuple->args.items[i], from);
-  add_objects(p, set, from);
-  for (uint32_t d = 0; d < 2 * KJ_MAX_RANK; d++) add_part(p, all, from + d * p->part_words);
-  for (uint32_t d = 0; d < 2 * KJ_MAX_RANK; d++) add_part(p, set + d * p->part_words, all);
-}
-
-/* Adds what expr may denote. */
-static void add_sources(planner *p, const kj_texpr *expr, uint64_t *set)
-{
-  switch (expr->kind) {
-  case KJ_T_VAR: unite(p, set, p->sources[p->instance->id][expr->var->index]); return;
-  case KJ_T_VIEW: add_view_sources(p, expr, set); return;
-  case KJ_T_ITEM: add_sources(p, expr->x, set); return;
-  case KJ_T_MEMBER: { /* static extents */
-    uint64_t *from = new_set(p);
-    add_sources(p, expr->x, from);
-    add_objects(p, set, from);
-    return;
-  }
-  case KJ_T_CALL: unite(p, set, p->results[expr->instance->id]); return;
-  case KJ_T_COND:
-    add_sources(p, expr->y, set);
-    add_sources(p, expr->z, set);
-    return;
-  case KJ_T_TUPLE: add_tuple_sources(p, expr, set); return;
-  default: return;
-  }
-}
-
-static uint64_t *sources_of(planner *p, const kj_texpr *expr)
-{
-  if (!may_hold_array(p, expr->type)) return NULL;
-  uint64_t *set = new_set(p);
-  add_sources(p, expr, set);
-  return set;
-}
-
-/* ---- which variable denotes what ---- */
-
-static void flow_expr(void *data, kj_texpr **at)
-{
-  planner *p = data;
-  kj_texpr *expr = *at;
-  if (expr->kind != KJ_T_CALL) return;
-  for (size_t i = 0; i < expr->args.count; i++)
-    merge(p, &p->sources[expr->instance->id][expr->instance->params.items[i]->index], sources_of(p, expr->args.items[i]));
-}
-
-static void flow_stmt(void *data, kj_tstmt *stmt)
-{
-  planner *p = data;
-  if (stmt->kind == KJ_TS_ASSIGN && stmt->var) merge(p, &p->sources[p->instance->id][stmt->var->index], sources_of(p, stmt->value));
-  if (stmt->kind == KJ_TS_RETURN && stmt->value) merge(p, &p->results[p->instance->id], sources_of(p, stmt->value));
-}
-
-static void seed_arguments(planner *p, kj_instance *kernel)
-{
-  for (size_t i = 0; i < kernel->params.count; i++) {
-    kj_tvar *param = kernel->params.items[i];
-    if (!kj_is_array_type(p->l, param->type)) continue;
-    uint64_t *set = new_set(p);
-    set_bit(set + objects_of(p), param->argument);
-    for (uint32_t d = 0; d < info_of(p, param->type)->rank; d++) {
-      set_bit(set + part_of(p, d, true), (size_t)param->argument * KJ_MAX_RANK + d);
-      set_bit(set + part_of(p, d, false), (size_t)param->argument * KJ_MAX_RANK + d);
-    }
-    p->sources[kernel->id][param->index] = set;
-  }
-}
-
-/* ---- what is done with them ---- */
-
-/* The extent or the stride of dimension d of an array with these sources is asked for. */
-static void mark_dimension(planner *p, const uint64_t *set, uint32_t d, bool is_extent)
-{
-  const uint64_t *part = set + part_of(p, d, is_extent);
-  for (size_t bit = 0; bit < (size_t)p->signature->count * KJ_MAX_RANK; bit++) {
-    if (!has_bit(part, bit)) continue;
-    uint32_t argument = (uint32_t)(bit / KJ_MAX_RANK), dimension = bit % KJ_MAX_RANK;
-    if (is_extent) p->l->uses[argument].extents[dimension] = true;
-    else if (!kj_is_unit_stride(info_of(p, p->signature->arguments[argument].type), dimension)) p->l->uses[argument].strides[dimension] = true;
-  }
-}
-
-typedef enum access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC } access;
-
-/* Indices are compared with the extents. */
-static void mark_checked(planner *p, const kj_texpr *array)
-{
-  const uint64_t *set = sources_of(p, array);
-  for (uint32_t d = 0; d < info_of(p, array->type)->rank; d++) mark_dimension(p, set, d, true);
-}
-
-static void mark_access(planner *p, const kj_texpr *array, size_t index_count, access how)
-{
-  const uint64_t *set = sources_of(p, array);
-  for (uint32_t d = 0; d < index_count; d++) mark_dimension(p, set, d, false);
-  for (uint32_t a = 0; a < p->signature->count; a++) {
-    if (!has_bit(set + objects_of(p), a)) continue;
-    kj_argument_use *use = &p->l->uses[a];
-    if (how != ACCESS_WRITE) use->is_read = true;
-    if (how != ACCESS_READ) use->is_written = true;
-    if (how == ACCESS_ATOMIC) use->is_atomic = true;
-  }
-}
-
-/* Where pointers lead is not known: a store through one may be to any argument. */
-static void note_pointed(planner *p, const kj_texpr *array)
-{
-  if (info_of(p, array->type)->space == KJ_SPACE_GENERIC) p->writes_anywhere = true;
-}
-
-/* Where a view starts. */
-static void mark_start(planner *p, const kj_texpr *view)
-{
-  const uint64_t *set = sources_of(p, view->x);
-  for (size_t i = 0; i < view->args.count; i++) {
-    bool is_zero = view->args.items[i]->kind == KJ_T_CONST && view->args.items[i]->integer == 0;
-    if (!is_zero) mark_dimension(p, set, (uint32_t)i, false);
-  }
-}
-
-/* A function of the host gets all of an array, and does with it what its type allows. */
-static void mark_handed_out(planner *p, const kj_texpr *call)
-{
-  for (size_t i = 0; i < call->args.count; i++) {
-    const kj_texpr *array = call->args.items[i];
-    const kj_type_info *info = info_of(p, call->instance->params.items[i]->type);
-    if (info->class_ == KJ_CLASS_POINTER && !info->read_only) p->writes_anywhere = true;
-    if (!kj_is_array_type(p->l, array->type)) continue;
-    mark_access(p, array, info->rank, ACCESS_READ);
-    if (!info->read_only) mark_access(p, array, info->rank, ACCESS_WRITE);
-    mark_checked(p, array);
-  }
-}
-
-static bool is_same_map(const kj_tensor_map *a, const kj_tensor_map *b) { return memcmp(a, b, sizeof *a) == 0; }
-
-static void add_map(planner *p, const kj_texpr *copy, kj_tensor_map map)
-{
-  kj_lowering *l = p->l;
-  for (size_t i = 0; i < l->tensor_maps.count; i++)
-    if (is_same_map(&l->tensor_maps.items[i], &map)) return;
-  if (l->tensor_maps.count == KJ_MOST_MAPS)
-    kj_fail(l->c, copy->location, KJIT_ERROR_UNSUPPORTED, "a kernel has at most %d kinds of tensor copies", KJ_MOST_MAPS);
-  KJ_PUSH(l->c->arena, &l->tensor_maps, map);
-}
-
-/* On a GPU the map says where the array lies and how far it goes; elsewhere the copy asks. */
-static void mark_tensor_copy(planner *p, const kj_texpr *copy)
-{
-  bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE, has_maps = p->l->c->request->target.kind == KJ_TARGET_NVPTX;
-  const uint64_t *set = sources_of(p, is_store ? copy->x : copy->y->x);
-  kj_tensor_map map = kj_describe_map(p->l, copy);
-  for (uint32_t d = 0; d < map.rank && !has_maps; d++) mark_dimension(p, set, d, true);
-  for (uint32_t a = 0; has_maps && a < p->signature->count; a++) {
-    map.argument = (uint16_t)a;
-    if (has_bit(set + objects_of(p), a)) add_map(p, copy, map);
-  }
-}
-
-static void mark_expr(void *data, kj_texpr **at)
-{
-  planner *p = data;
-  const kj_texpr *expr = *at;
-  bool has_subscript =
-    expr->kind == KJ_T_LOAD || expr->kind == KJ_T_VIEW || expr->kind == KJ_T_ADDRESS || (expr->kind == KJ_T_BUILTIN && (expr->builtin->flags & KJ_PLACE));
-  if (expr->is_checked && has_subscript) mark_checked(p, expr->x);
-  switch (expr->kind) {
-  case KJ_T_VAR:
-    if (p->instance->is_kernel && expr->var->kind == KJ_V_PARAM && !kj_is_array_type(p->l, expr->type)) p->scalars[expr->var->argument] = true;
-    return;
-  case KJ_T_LOAD: mark_access(p, expr->x, expr->args.count, ACCESS_READ); return;
-  case KJ_T_VIEW: mark_start(p, expr); return;
-  case KJ_T_ADDRESS: /* whoever has it may do anything */
-    mark_access(p, expr->x, expr->args.count, ACCESS_READ);
-    if (!info_of(p, expr->type)->read_only) mark_access(p, expr->x, expr->args.count, ACCESS_WRITE);
-    return;
-  case KJ_T_EXTENT: mark_dimension(p, sources_of(p, expr->x), expr->dimension, true); return;
-  case KJ_T_STRIDE: mark_dimension(p, sources_of(p, expr->x), expr->dimension, false); return;
-  case KJ_T_CALL:
-    if (expr->instance->function->is_extern) mark_handed_out(p, expr);
-    return;
-  case KJ_T_BUILTIN:
-    if (kj_is_tensor_copy(expr)) mark_tensor_copy(p, expr);
-    if (expr->builtin->flags & KJ_PLACE) mark_access(p, expr->x, expr->indices.count, ACCESS_ATOMIC);
-    if (expr->builtin->flags & KJ_PLACE) note_pointed(p, expr->x);
-    if (expr->builtin->flags & KJ_READS) mark_access(p, expr->x, expr->indices.count, ACCESS_READ);
-    return;
-  default: return;
-  }
-}
-
-static void mark_stmt(void *data, kj_tstmt *stmt)
-{
-  if (stmt->kind == KJ_TS_STORE && stmt->is_checked) mark_checked(data, stmt->array);
-  if (stmt->kind == KJ_TS_STORE) mark_access(data, stmt->array, stmt->indices.count, ACCESS_WRITE);
-  if (stmt->kind == KJ_TS_STORE) note_pointed(data, stmt->array);
-}
-
-static void walk_instances(planner *p, void (*visit_stmt)(void *, kj_tstmt *), void (*visit_expr)(void *, kj_texpr **))
-{
-  for (size_t i = 0; i < p->l->c->instances.count; i++) {
-    p->instance = p->l->c->instances.items[i];
-    kj_walk_tstmts(&p->instance->body, visit_stmt, visit_expr, p);
-  }
-}
-
-static void find_uses(planner *p)
-{
-  kj_compilation *c = p->l->c;
-  p->part_words = p->signature->count * KJ_MAX_RANK / 64 + 1;
-  p->words = objects_of(p) + p->signature->count / 64 + 1;
-  p->sources = KJ_NEW_ARRAY(c->arena, uint64_t **, c->instances.count);
-  p->results = KJ_NEW_ARRAY(c->arena, uint64_t *, c->instances.count);
-  p->scalars = KJ_NEW_ARRAY(c->arena, bool, p->signature->count + 1);
-  for (size_t i = 0; i < c->instances.count; i++) {
-    const kj_instance *instance = c->instances.items[i];
-    p->sources[i] = KJ_NEW_ARRAY(c->arena, uint64_t *, instance->params.count + instance->locals.count + 1);
-  }
-  seed_arguments(p, c->instances.items[0]);
-  do {
-    p->changed = false;
-    walk_instances(p, flow_stmt, flow_expr);
-  } while (p->changed);
-  walk_instances(p, mark_stmt, mark_expr);
-}
-
-static kj_relation relation(const kj_signature *signature, uint32_t a, uint32_t b)
-{
-  return signature->relations ? (kj_relation)signature->relations[a * signature->count + b] : KJ_RELATION_ANY;
-}
-
-/* Loads of an array that nothing in the kernel can write are invariant. */
-static void find_constant_arguments(planner *p)
-{
-  kj_argument_use *uses = p->l->uses;
-  for (uint32_t a = 0; a < p->signature->count; a++) {
-    /* What waits for the launch before it must not load before it has waited: invariant loads go anywhere. */
-    bool is_constant = uses[a].is_read && !uses[a].is_written && !p->signature->is_programmatic && !p->writes_anywhere, relied = false;
-    for (uint32_t b = 0; b < p->signature->count; b++) {
-      if (b == a || !uses[b].is_written) continue;
-      is_constant = is_constant && relation(p->signature, a, b) == KJ_RELATION_DISJOINT;
-      relied = true;
-    }
-    uses[a].is_constant = is_constant;
-    if (is_constant && relied) p->l->c->used_disjoint = true;
-  }
-}
-
-/* ---- the plan ---- */
-
-static void add_parameter(kj_lowering *l, int kind, uint32_t argument, uint32_t dimension, uint32_t size, kjit_type type)
-{
-  uint32_t offset = (l->parameter_bytes + size - 1) / size * size;
-  kj_planned_parameter planned = {
-    .parameter = { .argument = (uint16_t)argument, .dimension = (uint8_t)dimension, .size_bytes = (uint8_t)size, .offset = offset }, .type = type
-  };
-  planned.parameter.kind = kind;
+  parameter.offset = (l->parameter_bytes + alignment - 1) / alignment * alignment;
+  l->parameter_bytes = parameter.offset + parameter.size_bytes;
+  kj_planned_parameter planned = { .parameter = parameter, .type = type };
   KJ_PUSH(l->c->arena, &l->parameters, planned);
-  l->parameter_bytes = offset + size;
+  return parameter.offset;
+}
+
+static void add_part(kj_lowering *l, int kind, uint32_t argument, uint32_t dimension, uint32_t size)
+{
+  kj_parameter parameter = { .argument = (uint16_t)argument, .dimension = (uint8_t)dimension, .size_bytes = (uint8_t)size };
+  parameter.kind = kind;
+  kj_add_parameter(l, parameter, KJIT_VOID, size);
+}
+
+/* part: see kj_parameter. */
+static void add_scalar(kj_lowering *l, uint32_t argument, kjit_type type, uint32_t part)
+{
+  uint32_t size = kj_scalar_bytes(l, type);
+  kj_parameter parameter = { .kind = KJ_PARAMETER_SCALAR, .argument = (uint16_t)argument, .size_bytes = (uint8_t)size, .part = part };
+  kj_add_parameter(l, parameter, type, size);
 }
 
 /* The parts of a value one by one, each at its natural alignment, whatever the alignment of the whole. */
@@ -347,8 +30,7 @@ static void plan_value(kj_lowering *l, uint32_t argument, kjit_type type, uint32
 {
   bool is_whole = kj_type(l->c->types, type)->class_ == KJ_CLASS_POINTER || !kj_is_composed_type(l, type);
   if (is_whole) {
-    add_parameter(l, KJ_PARAMETER_SCALAR, argument, 0, kj_scalar_bytes(l, type), type);
-    l->parameters.items[l->parameters.count - 1].parameter.part = 1 + from;
+    add_scalar(l, argument, type, 1 + from);
     return;
   }
   uint32_t count = kj_part_count(l, type);
@@ -361,7 +43,7 @@ static void plan_value(kj_lowering *l, uint32_t argument, kjit_type type, uint32
 static void plan_scalar(kj_lowering *l, uint32_t argument, kjit_type type)
 {
   if (kj_is_composed_type(l, type) && kj_type(l->c->types, type)->class_ != KJ_CLASS_POINTER) plan_value(l, argument, type, 0);
-  else add_parameter(l, KJ_PARAMETER_SCALAR, argument, 0, kj_scalar_bytes(l, type), type);
+  else add_scalar(l, argument, type, 0);
 }
 
 /* What every GPU and driver takes. */
@@ -380,24 +62,20 @@ static void plan_array(kj_lowering *l, uint32_t argument, const kj_type_info *in
 {
   const kj_argument_use *use = &l->uses[argument];
   bool is_shown = kj_shows_variables(l);
-  if (use->is_read || use->is_written || is_shown) add_parameter(l, KJ_PARAMETER_POINTER, argument, 0, 8, KJIT_VOID);
+  if (use->is_read || use->is_written || is_shown) add_part(l, KJ_PARAMETER_POINTER, argument, 0, 8);
   for (uint32_t d = 0; d < info->rank; d++)
-    if (use->extents[d] || is_shown) add_parameter(l, KJ_PARAMETER_EXTENT, argument, d, index_bytes, KJIT_VOID);
+    if (use->extents[d] || is_shown) add_part(l, KJ_PARAMETER_EXTENT, argument, d, index_bytes);
   for (uint32_t d = 0; d < info->rank; d++)
-    if (use->strides[d] || (is_shown && !kj_is_unit_stride(info, d))) add_parameter(l, KJ_PARAMETER_STRIDE, argument, d, index_bytes, KJIT_VOID);
+    if (use->strides[d] || (is_shown && !kj_is_unit_stride(info, d))) add_part(l, KJ_PARAMETER_STRIDE, argument, d, index_bytes);
 }
 
 static void plan_maps(kj_lowering *l)
 {
   for (size_t i = 0; i < l->tensor_maps.count; i++) {
-    uint32_t offset = (l->parameter_bytes + KJ_MAP_ALIGNMENT - 1) / KJ_MAP_ALIGNMENT * KJ_MAP_ALIGNMENT;
-    kj_planned_parameter planned = { .parameter = { .kind = KJ_PARAMETER_TENSOR_MAP,
-                                                    .argument = l->tensor_maps.items[i].argument,
-                                                    .dimension = (uint8_t)i,
-                                                    .size_bytes = KJ_MAP_BYTES,
-                                                    .offset = offset } };
-    KJ_PUSH(l->c->arena, &l->parameters, planned);
-    l->parameter_bytes = offset + KJ_MAP_BYTES;
+    kj_parameter parameter = {
+      .kind = KJ_PARAMETER_TENSOR_MAP, .argument = l->tensor_maps.items[i].argument, .dimension = (uint8_t)i, .size_bytes = KJ_MAP_BYTES
+    };
+    kj_add_parameter(l, parameter, KJIT_VOID, KJ_MAP_ALIGNMENT);
   }
 }
 
@@ -411,114 +89,15 @@ static bool has_index_parameter(kj_lowering *l)
 void kj_plan_parameters(kj_lowering *l)
 {
   const kj_signature *signature = l->c->request->signature;
-  planner p = { .l = l, .signature = signature };
-  l->uses = KJ_NEW_ARRAY(l->c->arena, kj_argument_use, signature->count + 1);
+  kj_find_uses(l);
   if (l->c->request->symbol) return; /* C's own parameters, see abi.c */
-  find_uses(&p);
-  find_constant_arguments(&p);
   for (uint32_t a = 0; a < signature->count; a++) {
     const kj_argument *argument = &signature->arguments[a];
-    if (argument->kind == KJ_ARGUMENT_ARRAY) plan_array(l, a, info_of(&p, argument->type), signature->offsets32 ? 4 : 8);
+    if (argument->kind == KJ_ARGUMENT_ARRAY) plan_array(l, a, kj_type(l->c->types, argument->type), signature->offsets32 ? 4 : 8);
     bool is_scalar = argument->kind == KJ_ARGUMENT_VALUE || argument->kind == KJ_ARGUMENT_NUMBER;
-    if (is_scalar && (p.scalars[a] || kj_shows_variables(l))) plan_scalar(l, a, argument->type);
+    if (is_scalar && (l->uses[a].is_needed || kj_shows_variables(l))) plan_scalar(l, a, argument->type);
     check_size(l, a);
   }
   plan_maps(l);
   if (signature->offsets32 && has_index_parameter(l)) l->c->used_offsets32 = true;
-}
-
-/* ---- what the runtime learns ---- */
-
-static char *describe_facts(const kj_compilation *c)
-{
-  kj_buffer buffer = { 0 };
-  const struct {
-    bool is_used;
-    const char *name;
-  } facts[] = {
-    { c->used_aligned16, "aligned16" }, { c->used_offsets32, "offsets32" }, { c->used_grid32, "grid32" },
-    { c->used_disjoint, "disjoint" },   { c->used_same, "same" },
-  };
-  kj_append_text(&buffer, "");
-  for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
-    if (facts[i].is_used) kj_append_format(&buffer, "%s%s", buffer.length ? " " : "", facts[i].name);
-  return kj_take_text(&buffer);
-}
-
-static bool has_local_array(const kj_compilation *c)
-{
-  for (size_t i = 0; i < c->instances.count; i++)
-    for (size_t k = 0; k < c->instances.items[i]->locals.count; k++)
-      if (c->instances.items[i]->locals.items[k]->kind == KJ_V_LOCAL) return true;
-  return false;
-}
-
-/* The compiler's own are the last ones. */
-static size_t count_planned(const kj_lowering *l)
-{
-  size_t count = l->parameters.count;
-  while (count && l->parameters.items[count - 1].parameter.kind >= KJ_PARAMETER_FAILURE) count--;
-  return count;
-}
-
-/* What the frames that do not repeat may take: local arrays, each once. */
-static uint32_t measure_locals(kj_lowering *l)
-{
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < l->c->instances.count; i++) {
-    const kj_tvars *locals = &l->c->instances.items[i]->locals;
-    for (size_t k = 0; k < locals->count; k++) {
-      if (locals->items[k]->kind != KJ_V_LOCAL) continue;
-      const kj_type_info *info = kj_type(l->c->types, locals->items[k]->type);
-      uint64_t size = kj_scalar_bytes(l, info->element);
-      for (uint32_t d = 0; d < info->rank; d++) size *= (uint64_t)info->extents[d];
-      bytes += (size + 15) / 16 * 16;
-    }
-  }
-  return (uint32_t)((bytes + 1023) / 1024 * 1024);
-}
-
-bool kj_describe_code(kj_lowering *l, kj_code *code)
-{
-  size_t count = count_planned(l);
-  code->parameters = malloc((count + 1) * sizeof *code->parameters);
-  code->facts = describe_facts(l->c);
-  code->entry = strdup(l->kernel->symbol);
-  if (l->kernel->may_fail) {
-    kj_append_text(&l->failures, "");
-    code->failures = kj_take_text(&l->failures);
-    code->failure_offset = l->failure_offset;
-  }
-  if (l->has_print) {
-    kj_append_text(&l->prints, "");
-    code->prints = kj_take_text(&l->prints);
-    code->print_offset = l->print_offset;
-    if (!code->prints) return false;
-  }
-  if (!code->parameters || !code->facts || !code->entry || (l->kernel->may_fail && !code->failures)) return false;
-  for (size_t i = 0; i < count; i++) code->parameters[i] = l->parameters.items[i].parameter;
-  code->parameter_count = (uint32_t)count;
-  code->parameter_bytes = l->parameter_bytes;
-  code->static_shared_bytes = l->shared_bytes;
-  code->uses_dynamic_shared = l->uses_dynamic_shared;
-  code->dynamic_shared_element_bytes = l->dynamic_shared_element_bytes;
-  code->dynamic_shared_alignment = l->dynamic_shared_alignment;
-  memcpy(code->own_shared_need, l->c->own_shared_need, sizeof code->own_shared_need);
-  code->fixed_shared_bytes = l->fixed_shared_bytes;
-  code->is_watched = l->c->has_watched;
-  code->uses_local = l->has_print || l->failure_count || l->pending.count || has_local_array(l->c);
-  code->shared_array_count = l->shared_array_count;
-  memcpy(code->shared_arrays, l->shared_arrays, sizeof code->shared_arrays);
-  code->is_range_only = l->c->is_range_only;
-  code->elements_a_thread = l->c->elements_a_thread;
-  code->has_debug = l->debug != NULL;
-  code->max_threads = l->kernel->max_threads;
-  code->is_cooperative = l->c->is_cooperative;
-  code->cpu_parts = l->c->cpu_parts;
-  code->tensor_map_count = (uint32_t)l->tensor_maps.count;
-  for (size_t i = 0; i < l->tensor_maps.count; i++) code->tensor_maps[i] = l->tensor_maps.items[i];
-  memcpy(code->cluster, l->kernel->cluster, sizeof code->cluster);
-  code->result = l->kernel->result;
-  code->stack_bytes = l->has_recursion ? KJ_STACK_BYTES + measure_locals(l) : 0;
-  return true;
 }

@@ -174,11 +174,8 @@ void kj_plan_prints(kj_lowering *l)
 {
   for (size_t i = 0; i < l->c->instances.count && !l->has_print; i++) l->has_print = kj_prints(l->c->instances.items[i]);
   if (!l->has_print || !l->target->has_print_parameter) return;
-  uint32_t offset = (l->parameter_bytes + 7) / 8 * 8;
-  kj_planned_parameter planned = { .parameter = { .kind = KJ_PARAMETER_PRINT, .argument = UINT16_MAX, .size_bytes = 8, .offset = offset } };
-  KJ_PUSH(l->c->arena, &l->parameters, planned);
-  l->print_offset = offset;
-  l->parameter_bytes = offset + 8;
+  kj_parameter sink = { .kind = KJ_PARAMETER_PRINT, .argument = UINT16_MAX, .size_bytes = 8 };
+  l->print_offset = kj_add_parameter(l, sink, KJIT_VOID, 8);
 }
 
 void kj_bind_hidden_parameters(kj_lowering *l)

@@ -30,12 +30,7 @@ static uint32_t alignment_of(kj_lowering *l, const kj_tvar *var)
   return alignment;
 }
 
-static uint64_t bytes_of(kj_lowering *l, const kj_type_info *info)
-{
-  uint64_t bytes = kj_scalar_bytes(l, info->element);
-  for (uint32_t d = 0; d < info->rank; d++) bytes *= (uint64_t)info->extents[d];
-  return bytes;
-}
+static uint64_t bytes_of(kj_lowering *l, const kj_type_info *info) { return kj_element_count(info) * kj_scalar_bytes(l, info->element); }
 
 static void place_static(planner *p, const kj_type_info *info, struct kj_shared_place *place)
 {
@@ -67,11 +62,9 @@ static size_t find_parameter(const kj_lowering *l, int kind, uint32_t row, uint3
 static size_t add_parameter(kj_lowering *l, int kind, uint32_t row, uint32_t dimension)
 {
   if (l->like) return find_parameter(l, kind, row, dimension);
-  kj_planned_parameter planned = { .parameter = { .argument = (uint16_t)row, .dimension = (uint8_t)dimension, .size_bytes = 4 } };
-  planned.parameter.kind = kind;
-  planned.parameter.offset = (uint32_t)round_up(l->parameter_bytes, 4);
-  l->parameter_bytes = planned.parameter.offset + 4;
-  KJ_PUSH(l->c->arena, &l->parameters, planned);
+  kj_parameter parameter = { .argument = (uint16_t)row, .dimension = (uint8_t)dimension, .size_bytes = 4 };
+  parameter.kind = kind;
+  kj_add_parameter(l, parameter, KJIT_VOID, 4);
   return l->parameters.count - 1;
 }
 

@@ -1,5 +1,5 @@
 /* Statements: a table by kind. What follows a break, continue or return in its list is dead and not lowered. */
-#include "lower/lower.h"
+#include "lower/debug.h"
 #include "native/watch.h"
 
 static void lower_assign(kj_lowering *l, const kj_tstmt *stmt)
@@ -75,7 +75,6 @@ static void lower_return(kj_lowering *l, const kj_tstmt *stmt)
   LLVMBuildBr(l->builder, l->frame->leave);
 }
 
-static void lower_range(kj_lowering *l, const kj_tstmt *stmt) { l->target->range(l, stmt); }
 static void lower_of_target(kj_lowering *l, const kj_tstmt *stmt) { l->target->statement(l, stmt); }
 
 static void lower_once(kj_lowering *l, const kj_tstmt *stmt)
@@ -97,8 +96,8 @@ static void lower_leave(kj_lowering *l, const kj_tstmt *stmt)
 static void (*const lower_by_kind[])(kj_lowering *, const kj_tstmt *) = {
   [KJ_TS_ASSIGN] = lower_assign,     [KJ_TS_STORE] = lower_store,
   [KJ_TS_EVALUATE] = lower_evaluate, [KJ_TS_IF] = lower_if,
-  [KJ_TS_WHILE] = kj_lower_while,    [KJ_TS_FOR] = kj_lower_for,
-  [KJ_TS_GRID_FOR] = lower_range,    [KJ_TS_BLOCK_FOR] = lower_range,
+  [KJ_TS_WHILE] = kj_lower_while,    [KJ_TS_FOR] = kj_lower_loop,
+  [KJ_TS_GRID_FOR] = kj_lower_loop,  [KJ_TS_BLOCK_FOR] = kj_lower_loop,
   [KJ_TS_BREAK] = lower_break,       [KJ_TS_CONTINUE] = lower_continue,
   [KJ_TS_RETURN] = lower_return,     [KJ_TS_THREADS] = lower_of_target,
   [KJ_TS_WARP] = lower_of_target,    [KJ_TS_BARRIER_REDUCE] = lower_of_target,

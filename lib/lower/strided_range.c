@@ -6,7 +6,7 @@
  * argument is part of, or in arguments of which the same holds. */
 #include <string.h>
 
-#include "lower/lower.h"
+#include "lower/debug.h"
 
 /* ---- whether a loop can be vectorized ---- */
 
@@ -214,7 +214,7 @@ static bool is_empty(const kj_lowering *l, const uint64_t *set)
 /* How many elements a thread may handle at once with 16-byte accesses; 1: one. */
 static uint32_t vector_count(kj_lowering *l, const kj_tstmt *stmt, bool *is_reduction)
 {
-  if (stmt->vars.count != 1 || l->vector_variable || kj_shows_variables(l)) return 1;
+  if (stmt->vars.count != 1 || l->vector_variable || l->is_checked_version || kj_shows_variables(l)) return 1;
   uint32_t words = l->c->request->signature->count / 64 + 1;
   scan s = { .l = l, .var = stmt->vars.items[0] };
   uint64_t **sets[] = { &s.touched, &s.written, &s.updated };

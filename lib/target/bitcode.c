@@ -17,11 +17,12 @@ struct piece {
 
 struct kj_bitcode {
   LLVMMemoryBufferRef library;
+  void (*simplify)(LLVMModuleRef module);
   pthread_mutex_t mutex; /* protects pieces; held while one is cut out */
   piece *pieces;
 };
 
-kj_bitcode *kj_open_bitcode(const char *path, const char **reason)
+kj_bitcode *kj_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef module), const char **reason)
 {
   kj_bitcode *bitcode = calloc(1, sizeof *bitcode);
   char *message = NULL;
@@ -39,6 +40,7 @@ kj_bitcode *kj_open_bitcode(const char *path, const char **reason)
     *reason = "is not LLVM bitcode";
     return NULL;
   }
+  bitcode->simplify = simplify;
   pthread_mutex_init(&bitcode->mutex, NULL);
   return bitcode;
 }
@@ -101,6 +103,7 @@ static LLVMMemoryBufferRef cut_out(const kj_bitcode *bitcode, const char *name)
     library = NULL; /* taken */
     if (is_linked && errors.count == 0) {
       LLVMDeleteGlobal(LLVMGetNamedGlobal(module, "anchor"));
+      if (bitcode->simplify) bitcode->simplify(module);
       result = LLVMWriteBitcodeToMemoryBuffer(module);
     }
   }

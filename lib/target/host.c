@@ -1,65 +1,12 @@
-/* The CPU target: a typed kernel, made into loops over threads, to native code of this machine.
- *
- *   lower (lib/lower) -> optimize (a short pipeline with the loop vectorizer) -> emit (PIC, small code model) */
+/* The CPU target: a typed kernel, made into loops over threads, to native code of this machine (PIC, small code model). */
+#include "target/host.h"
+
 #include <llvm-c/Core.h>
-#include <llvm-c/Target.h>
-#include <llvm-c/TargetMachine.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "native/functions.h"
-#include "target/host.h"
-#include "target/llvm.h"
-
-/* ---- target machines: a pool ---- */
-
-struct kj_host_worker {
-  kj_host_worker *next;
-  LLVMTargetMachineRef machine;
-  LLVMTargetDataRef layout;
-};
-
-static const char triple[] = "x86_64-unknown-linux-gnu";
-
-static kj_host_worker *make_worker(const kj_host *host, LLVMCodeGenOptLevel level)
-{
-  LLVMTargetRef target;
-  char *message = NULL;
-  kj_host_worker *w = calloc(1, sizeof *w);
-  if (!w || LLVMGetTargetFromTriple(triple, &target, &message)) {
-    LLVMDisposeMessage(message);
-    free(w);
-    return NULL;
-  }
-  w->machine = LLVMCreateTargetMachine(target, triple, host->cpu, host->features, level, LLVMRelocPIC, LLVMCodeModelSmall);
-  w->layout = LLVMCreateTargetDataLayout(w->machine);
-  return w;
-}
-
-static void destroy_worker(kj_host_worker *w)
-{
-  LLVMDisposeTargetData(w->layout);
-  LLVMDisposeTargetMachine(w->machine);
-  free(w);
-}
-
-static kj_host_worker *take_worker(kj_host *host)
-{
-  pthread_mutex_lock(&host->mutex);
-  kj_host_worker *found = host->idle;
-  if (found) host->idle = found->next;
-  pthread_mutex_unlock(&host->mutex);
-  return found ? found : make_worker(host, LLVMCodeGenLevelDefault);
-}
-
-static void return_worker(kj_host *host, kj_host_worker *w)
-{
-  pthread_mutex_lock(&host->mutex);
-  w->next = host->idle;
-  host->idle = w;
-  pthread_mutex_unlock(&host->mutex);
-}
+#include "target/emission.h"
 
 /* ---- the state ---- */
 
@@ -83,6 +30,7 @@ kjit_status kj_create_host(kj_diagnostics *diagnostics, kj_host **host)
     return KJIT_ERROR_MEMORY;
   }
   pthread_mutex_init(&created->mutex, NULL);
+  kj_init_machines(&created->machines);
   created->cpu = LLVMGetHostCPUName();
   created->features = LLVMGetHostCPUFeatures();
   created->lowering = (kj_cpu_features){
@@ -98,10 +46,7 @@ kjit_status kj_create_host(kj_diagnostics *diagnostics, kj_host **host)
 void kj_destroy_host(kj_host *host)
 {
   if (!host) return;
-  for (kj_host_worker *w = host->idle, *next; w; w = next) {
-    next = w->next;
-    destroy_worker(w);
-  }
+  kj_free_machines(&host->machines);
   kj_destroy_jit(host->jit);
   LLVMDisposeMessage(host->cpu);
   LLVMDisposeMessage(host->features);
@@ -111,18 +56,13 @@ void kj_destroy_host(kj_host *host)
 
 /* ---- one emission ---- */
 
-typedef struct emission {
-  kj_host *host;
-  kj_compilation *c;
-  kj_code *code;
-  kj_host_worker *worker;
-  kj_llvm_errors errors;
-  LLVMContextRef context;
-  LLVMModuleRef module;
-  kj_lowering lowering, fast;
+typedef struct host_emission {
+  kj_emission e;
+  kj_lowering fast;
   kj_cpu_state state, fast_state;
-  bool is_unoptimized, owns_worker; /* owns: not of the pool */
-} emission;
+} host_emission;
+
+static host_emission *own_of(kj_emission *e) { return (host_emission *)e; }
 
 /* Inner loops are unrolled before the loop vectorizer, loops over threads and pieces by nobody before it. */
 #define SCALAR "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
@@ -137,20 +77,6 @@ static const char *const pipelines[] = {
   [KJ_SIZE_LARGE] = "function(" SCALAR ",gvn),globaldce",
 };
 
-static void prepare(emission *e)
-{
-  bool is_dump = e->c->request->stage == KJIT_STAGE_LLVM || e->c->request->stage == KJIT_STAGE_LLVM_OPT;
-  e->context = kj_create_llvm_context(&e->errors, is_dump);
-  e->module = LLVMModuleCreateWithNameInContext("kjit", e->context);
-  e->is_unoptimized = e->c->request->debug == KJIT_DEBUG_FULL;
-  e->owns_worker = e->is_unoptimized;
-  e->worker = e->is_unoptimized ? make_worker(e->host, LLVMCodeGenLevelNone) : take_worker(e->host);
-  if (!e->worker) longjmp(*e->c->on_failure, KJ_JUMP_MEMORY);
-  LLVMSetTarget(e->module, triple);
-  LLVMSetModuleDataLayout(e->module, e->worker->layout);
-  e->state.features = &e->host->lowering;
-}
-
 /* What it relies on the whole relies on. */
 static void join_facts(kj_compilation *c, const kj_compilation *fast)
 {
@@ -162,96 +88,56 @@ static void join_facts(kj_compilation *c, const kj_compilation *fast)
   if (!c->elements_a_thread) c->elements_a_thread = fast->elements_a_thread;
 }
 
-static void lower_fast(emission *e)
+static void lower_fast(host_emission *own)
 {
-  e->fast_state.features = &e->host->lowering;
-  e->fast = (kj_lowering){ .c = e->c->fast,
-                           .context = e->context,
-                           .module = e->module,
-                           .layout = e->lowering.layout,
-                           .target = &kj_cpu_lowering,
-                           .target_state = &e->fast_state,
-                           .like = &e->lowering };
-  kj_lower(&e->fast);
-  kj_give_tables_back(&e->fast);
-  kj_finish_cpu_math(&e->fast);
+  kj_emission *e = &own->e;
+  own->fast_state.features = own->state.features;
+  own->fast = (kj_lowering){ .c = e->c->fast,
+                             .context = e->context,
+                             .module = e->module,
+                             .layout = e->lowering.layout,
+                             .target = &kj_cpu_lowering,
+                             .target_state = &own->fast_state,
+                             .like = &e->lowering };
+  kj_lower(&own->fast);
+  kj_give_tables_back(&own->fast);
+  kj_finish_cpu_math(&own->fast);
   join_facts(e->c, e->c->fast);
-  if (e->fast_state.scratch_bytes > e->state.scratch_bytes) e->state.scratch_bytes = e->fast_state.scratch_bytes;
+  if (own->fast_state.scratch_bytes > own->state.scratch_bytes) own->state.scratch_bytes = own->fast_state.scratch_bytes;
 }
 
-/* The layout is the module's: it remembers structs by their address, which another context may use again. */
-static void lower(emission *e)
+static void finish_lowering(kj_emission *e)
 {
-  e->lowering = (kj_lowering){
-    .c = e->c, .context = e->context, .module = e->module, .layout = LLVMGetModuleDataLayout(e->module), .target = &kj_cpu_lowering, .target_state = &e->state
-  };
-  kj_lower(&e->lowering);
-  if (e->c->fast) lower_fast(e);
+  if (e->c->fast) lower_fast(own_of(e));
   kj_finish_cpu_math(&e->lowering);
-  kj_check_module(e->c, e->module);
+  e->code->scratch_bytes = own_of(e)->state.scratch_bytes;
+}
+
+static void optimize(kj_emission *e)
+{
+  if (!kj_is_unoptimized(e)) kj_run_passes(e->c, e->module, e->machine->machine, pipelines[kj_measure_module(e->module)], &e->errors);
 }
 
 /* Code of many loads and stores in one block is generated without scheduling. */
-static void select_emission(emission *e)
-{
-  if (e->owns_worker || !kj_is_dense(e->module)) return;
-  return_worker(e->host, e->worker);
-  e->owns_worker = true;
-  e->worker = make_worker(e->host, LLVMCodeGenLevelNone);
-  if (!e->worker) longjmp(*e->c->on_failure, KJ_JUMP_MEMORY);
-}
+static bool is_emitted_fast(const kj_emission *e) { return kj_is_dense(e->module); }
 
-static void run(emission *e)
-{
-  kjit_stage stage = e->c->request->stage;
-  uint64_t start = kj_now_ns();
-  prepare(e);
-  lower(e);
-  uint64_t lowered = kj_now_ns();
-  e->code->lower_time_ns = lowered - start;
-  if (!kj_describe_code(&e->lowering, e->code)) longjmp(*e->c->on_failure, KJ_JUMP_MEMORY);
-  e->code->scratch_bytes = e->state.scratch_bytes;
-  if (stage == KJIT_STAGE_LLVM) {
-    kj_take_module_text(e->c, e->module, e->code);
-    return;
-  }
-  if (!e->is_unoptimized) kj_run_passes(e->c, e->module, e->worker->machine, pipelines[kj_measure_module(e->module)], &e->errors);
-  uint64_t optimized = kj_now_ns();
-  e->code->optimize_time_ns = optimized - lowered;
-  if (stage == KJIT_STAGE_LLVM_OPT) {
-    kj_take_module_text(e->c, e->module, e->code);
-    return;
-  }
-  select_emission(e);
-  kj_emit_module(e->c, e->module, e->worker->machine, stage == KJIT_STAGE_ASM ? LLVMAssemblyFile : LLVMObjectFile, &e->errors, e->code);
-  e->code->emit_time_ns = kj_now_ns() - optimized;
-}
+static void finish(kj_emission *e) { kj_end_lowering(&own_of(e)->fast); }
 
-static void finish(emission *e)
-{
-  kj_end_lowering(&e->fast);
-  kj_end_lowering(&e->lowering);
-  if (e->module) LLVMDisposeModule(e->module);
-  if (e->context) LLVMContextDispose(e->context);
-  if (!e->worker) return;
-  if (e->owns_worker) destroy_worker(e->worker);
-  else return_worker(e->host, e->worker);
-}
-
-/* Failures jump; LLVM's objects must be freed on the way. */
 void kj_emit_host(kj_host *host, kj_compilation *c, kj_code *code)
 {
+  static const kj_emission_steps steps = {
+    .lowering = &kj_cpu_lowering, .finish_lowering = finish_lowering, .optimize = optimize, .is_emitted_fast = is_emitted_fast, .finish = finish
+  };
   if (c->request->stage == KJIT_STAGE_PTX)
     kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED, "the CPU target has no stage `ptx`; `asm` and `object` are its last ones");
-  emission *e = KJ_NEW(c->arena, emission);
-  *e = (emission){ .host = host, .c = c, .code = code };
-  jmp_buf *outer = c->on_failure, *outer_arena = c->arena->on_failure, here;
-  c->on_failure = c->arena->on_failure = &here;
-  if (c->fast) c->fast->on_failure = &here;
-  int jump = setjmp(here);
-  if (jump == 0) run(e);
-  c->on_failure = outer;
-  c->arena->on_failure = outer_arena;
-  finish(e);
-  if (jump) longjmp(*outer, jump);
+  host_emission *own = KJ_NEW(c->arena, host_emission);
+  own->state.features = &host->lowering;
+  own->e = (kj_emission){ .c = c, .code = code, .steps = &steps, .state = &own->state, .machines = &host->machines };
+  own->e.kind = (kj_machine_kind){ .triple = "x86_64-unknown-linux-gnu",
+                                   .cpu = host->cpu,
+                                   .features = host->features,
+                                   .level = LLVMCodeGenLevelDefault,
+                                   .relocation = LLVMRelocPIC,
+                                   .model = LLVMCodeModelSmall };
+  kj_emit_code(&own->e);
 }

@@ -3,17 +3,17 @@
 #define KJ_TARGET_HOST_H
 
 #include "lower/cpu.h"
+#include "target/machine.h"
 #include "target/target.h"
 
-typedef struct kj_host_worker kj_host_worker;
 typedef struct kj_jit kj_jit;
 
 struct kj_host {
-  pthread_mutex_t mutex; /* protects what follows */
-  kj_host_worker *idle;
+  kj_machines machines;
   char *cpu, *features; /* LLVM's names of this processor */
   kj_cpu_features lowering;
-  kj_jit *jit; /* made at the first load */
+  pthread_mutex_t mutex; /* protects what follows */
+  kj_jit *jit;           /* made at the first load */
 };
 
 void kj_destroy_jit(kj_jit *jit);

@@ -47,8 +47,9 @@ void kj_emit_module(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRe
 
 /* A library of bitcode functions kept in memory, of which only what is called is linked. */
 typedef struct kj_bitcode kj_bitcode;
-/* NULL: it cannot be read or is not bitcode; *reason says why (static text). */
-kj_bitcode *kj_open_bitcode(const char *path, const char **reason);
+/* NULL: it cannot be read or is not bitcode; *reason says why (static text). simplify is called once for each function that is ever linked, with a module of it and of what it needs: later
+ * kernels link what it leaves. NULL: nothing. */
+kj_bitcode *kj_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef module), const char **reason);
 void kj_close_bitcode(kj_bitcode *bitcode);
 /* Links the functions that module declares and bitcode defines. */
 void kj_link_bitcode(kj_compilation *c, kj_bitcode *bitcode, LLVMModuleRef module, kj_llvm_errors *errors);

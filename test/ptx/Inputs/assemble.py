@@ -28,7 +28,7 @@ def kernels(compiler, path):
 
 def refusal(arguments, path, kernel, signature, arch, facts, folder):
     ptx = os.path.join(folder, "code.ptx")
-    command = [arguments.kjit_compile, path, "-q", "-k", kernel, "-s", signature, "--arch", arch, "--facts", facts, "--emit", "ptx", "-o", ptx]
+    command = [arguments.kjit_compile, path, "-q", "-k", kernel, "-s", signature, "--arch", arch, "--facts", facts, "--checks", arguments.checks, "--emit", "ptx", "-o", ptx]
     option = {"": [], "lineinfo": ["-lineinfo"], "debug": ["-g"]}[arguments.information]
     command += ["--" + arguments.information] if arguments.information else []
     for step in (command, [arguments.ptxas, *option, "-arch", arch, ptx, "-o", os.path.join(folder, "code.cubin")]):
@@ -44,6 +44,7 @@ def main():
     parser.add_argument("--kjit-compile", required=True)
     parser.add_argument("--ptxas", required=True)
     parser.add_argument("--information", default="", choices=["lineinfo", "debug"])
+    parser.add_argument("--checks", default="none")
     arguments = parser.parse_args()
     refused = []
     with tempfile.TemporaryDirectory() as folder:
