@@ -1,6 +1,7 @@
 /* What a profiler is told: where to look, and the names of ranges. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "device_memory.h"
 
@@ -24,37 +25,86 @@ static kjit_status tell_profiler(kjit_device *device, bool is_start)
 kjit_status kjit_start_profiler(kjit_device *device) { return tell_profiler(device, true); }
 kjit_status kjit_stop_profiler(kjit_device *device) { return tell_profiler(device, false); }
 
-/* ---- ranges: NVIDIA's tools extension, which profilers put themselves into ---- */
+/* ---- ranges: NVTX ----
+ *
+ * A tool that wants the names of ranges has its library named in the environment. Whoever has ranges to tell opens it and calls its entry point with a function that gives tables by
+ * number; the tool asks for the places of the functions that it wants to be told by, and puts its own there. This is all of what NVIDIA's header does, which is no part of Debian, and whose
+ * older form, a library, is no part of CUDA 13. The other functions of NVTX have places too: a tool may fill in all that it knows. */
+
+enum { TABLE_CALLBACKS = 1, TABLE_VERSION = 3, MODULE_CORE = 1, MODULE_COUNT = 7, MOST_FUNCTIONS = 17 };
+enum { RANGE_PUSH = 9, RANGE_POP = 11 }; /* of the core, in char */
+
+typedef void (*tool_function)(void);
+
+typedef struct callback_table {
+  size_t size_bytes;
+  int (*get_functions)(unsigned module, tool_function ***functions, unsigned *count); /* 0: no such module */
+} callback_table;
+
+typedef struct version_table {
+  size_t size_bytes;
+  uint32_t version, reserved;
+  void (*set_tool_version)(uint32_t version);
+} version_table;
 
 static struct {
-  int (*push)(const char *name);
-  int (*pop)(void);
+  tool_function functions[MODULE_COUNT][MOST_FUNCTIONS], *places[MODULE_COUNT][MOST_FUNCTIONS];
+  bool has_tool;
 } nvtx;
 
-/* The library stays: it belongs to the process, as what a profiler hangs into it. */
-static void open_nvtx(void)
+/* Place 0 is no function's, and a NULL ends them. */
+static int get_functions(unsigned module, tool_function ***functions, unsigned *count)
 {
-  void *library = dlopen("libnvToolsExt.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!library) return;
-  *(void **)&nvtx.push = dlsym(library, "nvtxRangePushA");
-  *(void **)&nvtx.pop = dlsym(library, "nvtxRangePop");
+  static const uint8_t counts[MODULE_COUNT] = { 0, 16, 9, 15, 7, 16, 7 }; /* core, driver API, OpenCL, runtime API, domains, synchronization */
+  if (module >= MODULE_COUNT || !counts[module]) return 0;
+  for (unsigned i = 1; i < counts[module]; i++) nvtx.places[module][i] = &nvtx.functions[module][i];
+  if (functions) *functions = nvtx.places[module];
+  if (count) *count = counts[module];
+  return 1;
 }
 
-static bool has_nvtx(void)
+static void set_tool_version(uint32_t version) { (void)version; }
+
+static const void *get_table(uint32_t number)
+{
+  static const callback_table callbacks = { sizeof callbacks, get_functions };
+  static const version_table version = { sizeof version, 3, 0, set_tool_version };
+  return number == TABLE_CALLBACKS ? (const void *)&callbacks : number == TABLE_VERSION ? &version : NULL;
+}
+
+/* The library of a tool that starts stays: it belongs to the process. */
+static void open_nvtx(void)
+{
+  const char *path = secure_getenv(sizeof(void *) == 4 ? "NVTX_INJECTION32_PATH" : "NVTX_INJECTION64_PATH");
+  void *library = path && *path ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
+  if (!library) return;
+  int (*start)(const void *(*tables)(uint32_t number));
+  *(void **)&start = dlsym(library, "InitializeInjectionNvtx2");
+  if (!start || !start(get_table)) {
+    dlclose(library);
+    return;
+  }
+  nvtx.has_tool = true;
+}
+
+/* The tool's; NULL: there is none, or it does not want to know. */
+static tool_function get_function(const kjit_context *context, int index)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
+  if (!context || kj_is_forked(context)) return NULL;
   pthread_once(&once, open_nvtx);
-  return nvtx.push && nvtx.pop;
+  return nvtx.has_tool ? nvtx.functions[MODULE_CORE][index] : NULL;
 }
 
 uint32_t kjit_begin_range(kjit_context *context, const char *name)
 {
-  if (!context || !name || kj_is_forked(context) || !has_nvtx()) return 0;
-  int level = nvtx.push(name); /* 0: the first; negative: no profiler listens */
+  int (*push)(const char *name) = (int (*)(const char *))get_function(context, RANGE_PUSH);
+  int level = push && name ? push(name) : -1; /* 0: the first; negative: nobody keeps count */
   return level < 0 ? 0 : (uint32_t)level + 1;
 }
 
 void kjit_end_range(kjit_context *context)
 {
-  if (context && !kj_is_forked(context) && has_nvtx()) (void)nvtx.pop();
+  int (*pop)(void) = (int (*)(void))get_function(context, RANGE_POP);
+  if (pop) (void)pop();
 }

@@ -86,6 +86,7 @@ kjit_status kj_open_cuda_device(kjit_device *device, int32_t ordinal, kj_diagnos
 
 void kj_close_cuda_device(kjit_device *device)
 {
+  kj_unload_parked(device);
   kj_free_prints(device);
   kj_destroy_memory(device);
   if (device->primary) device->driver->cuDevicePrimaryCtxRelease(device->handle);
@@ -136,7 +137,7 @@ static kjit_status take_fresh_context(kjit_device *device, kj_diagnostics *diagn
 {
   uint64_t probe = 0;
   KJ_TRY(TRY_DRIVER(device, diagnostics, cuDevicePrimaryCtxReset, device->handle));
-  device->driver->cuDevicePrimaryCtxRelease(device->handle);
+  if (device->primary) device->driver->cuDevicePrimaryCtxRelease(device->handle); /* an earlier reset may have got none */
   device->primary = NULL;
   KJ_TRY(TRY_DRIVER(device, diagnostics, cuDevicePrimaryCtxRetain, &device->primary, device->handle));
   KJ_TRY(TRY_DRIVER(device, diagnostics, cuCtxSetCurrent, device->primary));

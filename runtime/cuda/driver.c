@@ -98,9 +98,9 @@ static kjit_status status_of(int result)
 {
   enum { FIRST_OF_CAPTURE = 900, LAST_OF_CAPTURE = 908 };
   if (result >= FIRST_OF_CAPTURE && result <= LAST_OF_CAPTURE) return KJIT_ERROR_MISUSE;
-  enum { OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, LAUNCH_OUT_OF_RESOURCES = 701, COOPERATIVE_LAUNCH_TOO_LARGE = 720, INVALID_CLUSTER_SIZE = 912 };
+  enum { INVALID_DEVICE = 101, LAUNCH_OUT_OF_RESOURCES = 701, COOPERATIVE_LAUNCH_TOO_LARGE = 720, INVALID_CLUSTER_SIZE = 912 };
   switch (result) {
-  case OUT_OF_MEMORY: return KJIT_ERROR_DEVICE_MEMORY;
+  case KJ_CU_OUT_OF_MEMORY: return KJIT_ERROR_DEVICE_MEMORY;
   case NO_DEVICE:
   case INVALID_DEVICE: return KJIT_ERROR_NO_DEVICE;
   case LAUNCH_OUT_OF_RESOURCES:
@@ -149,17 +149,27 @@ kjit_status kj_check_device(const kjit_device *device, kj_diagnostics *diagnosti
   return KJIT_ERROR_DEVICE;
 }
 
-kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int result, const char *call, kj_diagnostics *diagnostics)
+/* "cuda:0: ", "kernel `k` on cuda:0: " */
+static void append_place(const kjit_device *device, const char *kernel, kj_buffer *buffer)
 {
-  if (!result) return KJIT_OK;
+  char place[24];
+  if (kernel) kj_append_format(buffer, "kernel `%s` on ", kernel);
+  if (device) kj_append_format(buffer, "%s: ", kj_device_text(device, place));
+}
+
+/* A fault may be of any kernel that was launched before: it lists them all. */
+static kjit_status check_call(const kj_driver *driver, kjit_device *device, const char *kernel, int result, const char *call, kj_diagnostics *diagnostics)
+{
   const char *name = NULL, *text = NULL;
   driver->cuGetErrorName(result, &name);
   driver->cuGetErrorString(result, &text);
   kj_buffer buffer = { 0 };
+  bool is_lost = device && is_fault(result);
+  if (!is_lost) append_place(device, kernel, &buffer);
   kj_append_format(&buffer, "%s gives %s (%d): %s", call, name ? name : "an unknown error", result, text ? text : "no description");
   kjit_status status = status_of(result);
   const char *message = buffer.text ? buffer.text : call;
-  if (device && is_fault(result)) {
+  if (is_lost) {
     lose_device(device, message);
     status = kj_check_device(device, diagnostics);
   } else {
@@ -167,4 +177,14 @@ kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int re
   }
   kj_free_buffer(&buffer);
   return status;
+}
+
+kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int result, const char *call, kj_diagnostics *diagnostics)
+{
+  return result ? check_call(driver, device, NULL, result, call, diagnostics) : KJIT_OK;
+}
+
+kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int result, const char *call, kj_diagnostics *diagnostics)
+{
+  return result ? check_call(device->driver, device, kernel, result, call, diagnostics) : KJIT_OK;
 }

@@ -8,6 +8,7 @@
 #include "support/diagnostics.h"
 
 /* CUlaunchAttribute and CUlaunchConfig, of the attributes that kjit sets. */
+enum { KJ_CU_OUT_OF_MEMORY = 2 }; /* CUresult */
 enum { KJ_CU_LAUNCH_COOPERATIVE = 2, KJ_CU_LAUNCH_CLUSTER = 4, KJ_CU_LAUNCH_PROGRAMMATIC = 6, KJ_CU_LAUNCH_PRIORITY = 8, KJ_CU_LAUNCH_ATTRIBUTES = 4 };
 typedef struct kj_cu_launch_attribute {
   int id;
@@ -85,7 +86,7 @@ enum {
   KJ_CU_JIT_ERROR_LOG = 5,
   KJ_CU_JIT_ERROR_LOG_BYTES = 6,
   KJ_CU_JIT_GENERATE_DEBUG_INFO = 11,
-  KJ_CU_JIT_GENERATE_LINE_INFO = 12
+  KJ_CU_JIT_GENERATE_LINE_INFO = 13
 };
 
 /* Opens the driver and counts its devices. find NULL: libcuda.so.1. Errors: NO_DEVICE with the loader's reason. */
@@ -96,6 +97,8 @@ uint32_t kj_ptx_limit(int driver_version);
 
 /* KJIT_OK, or a report that names the call and the driver's error. A fault marks the device as lost. device may be NULL. */
 kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int result, const char *call, kj_diagnostics *diagnostics);
+/* The same for a call that is about a kernel, which the message names. */
+kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int result, const char *call, kj_diagnostics *diagnostics);
 #define KJ_DRIVER(device, diagnostics, name, ...) kj_check_driver((device)->driver, (device), (device)->driver->name(__VA_ARGS__), #name, (diagnostics))
 
 /* ---- a device's context on this thread ---- */
@@ -134,6 +137,8 @@ typedef struct kj_link_input {
 /* PTX to machine code for the device, by the driver's linker; malloc'd. Errors: COMPILE with the driver's log; DEVICE. */
 kjit_status kj_link_cuda(kjit_device *device, const kj_link_input *inputs, size_t count, kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes);
 void kj_unload_cuda(kjit_device *device, uint32_t generation, kj_cuda_function *function);
+/* At the device's end: what kj_unload_cuda could not unload because a stream was captured. */
+void kj_unload_parked(kjit_device *device);
 
 typedef struct kj_cuda_launch {
   const uint32_t *grid, *block;
@@ -147,10 +152,11 @@ typedef struct kj_cuda_launch {
   bool is_cooperative, is_programmatic;
   int32_t priority; /* 0: the stream's */
 } kj_cuda_launch;
-/* Notes that a kernel was launched, for the message of a fault. */
-void kj_mark_launch(kjit_device *device, struct kj_launch_mark *mark, void *stream);
 /* Any context may be current; asks the driver for it only when it refuses the launch. */
 kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, kj_diagnostics *diagnostics);
+
+/* After a launch that the driver has refused with result: again, with the device's context current, where it was not. */
+kjit_status kj_retry_launch(kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, int result, kj_diagnostics *diagnostics);
 
 /* occupancy.c: blocks of so many threads that are resident on a multiprocessor at once. */
 kjit_status kj_count_resident(kjit_device *device, const kj_cuda_function *function, uint32_t threads, uint64_t dynamic_shared_bytes,

@@ -11,7 +11,7 @@ static kjit_status report_link(kjit_device *device, int result, const char *call
   size_t length = strnlen(log, LOG_BYTES - 1);
   while (length && (log[length - 1] == '\n' || log[length - 1] == ' ' || log[length - 1] == 0)) length--;
   log[length] = 0;
-  if (!length) return kj_check_driver(device->driver, device, result, call, diagnostics);
+  if (!length) return kj_check_kernel_call(device, name, result, call, diagnostics);
   return kj_error(diagnostics, KJIT_ERROR_COMPILE, "the driver cannot link the code of `%s` for %s:\n%s", name, device->target, log);
 }
 
@@ -46,9 +46,10 @@ static kjit_status link_inputs(kjit_device *device, const kj_link_input *inputs,
   void *link = NULL;
   char *log = calloc(1, LOG_BYTES);
   if (!log) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  int options[] = { KJ_CU_JIT_ERROR_LOG, KJ_CU_JIT_ERROR_LOG_BYTES };
-  void *values[] = { log, (void *)(uintptr_t)LOG_BYTES };
-  kjit_status status = KJ_DRIVER(device, diagnostics, cuLinkCreate, 2, options, values, &link);
+  kjit_debug debug = device->context->config.debug; /* as load.c has it: the same code comes of it */
+  int options[] = { KJ_CU_JIT_ERROR_LOG, KJ_CU_JIT_ERROR_LOG_BYTES, debug == KJIT_DEBUG_FULL ? KJ_CU_JIT_GENERATE_DEBUG_INFO : KJ_CU_JIT_GENERATE_LINE_INFO };
+  void *values[] = { log, (void *)(uintptr_t)LOG_BYTES, (void *)(uintptr_t)1 };
+  kjit_status status = KJ_DRIVER(device, diagnostics, cuLinkCreate, debug == KJIT_DEBUG_NONE ? 2 : 3, options, values, &link);
   if (status == KJIT_OK) {
     status = add_and_complete(device, link, inputs, count, log, diagnostics, cubin, cubin_bytes);
     device->driver->cuLinkDestroy(link);

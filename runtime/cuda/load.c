@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device_memory.h"
 #include "runtime.h"
 
 enum { LOG_BYTES = 16384 };
@@ -26,14 +27,18 @@ static kjit_status load_module(kjit_device *device, const void *image, const cha
   kjit_debug debug = device->context->config.debug;
   int options[] = { KJ_CU_JIT_ERROR_LOG, KJ_CU_JIT_ERROR_LOG_BYTES, debug == KJIT_DEBUG_FULL ? KJ_CU_JIT_GENERATE_DEBUG_INFO : KJ_CU_JIT_GENERATE_LINE_INFO };
   void *values[] = { log, (void *)(uintptr_t)LOG_BYTES, (void *)(uintptr_t)1 };
-  int result = device->driver->cuModuleLoadDataEx(module, image, debug == KJIT_DEBUG_NONE ? 2 : 3, options, values);
+  int result;
+  KJ_ASK_TWICE(result, device, cuModuleLoadDataEx(module, image, debug == KJIT_DEBUG_NONE ? 2 : 3, options, values));
   bool is_refused =
     result == INVALID_IMAGE || result == NO_BINARY_FOR_GPU || result == INVALID_PTX || result == UNSUPPORTED_PTX_VERSION || result == JIT_COMPILER_NOT_FOUND;
-  kjit_status status =
-    is_refused ? report_log(log, kernel_name, result, device, diagnostics) : kj_check_driver(device->driver, device, result, "cuModuleLoadDataEx", diagnostics);
+  kjit_status status = is_refused ? report_log(log, kernel_name, result, device, diagnostics)
+                                  : kj_check_kernel_call(device, kernel_name, result, "cuModuleLoadDataEx", diagnostics);
   free(log);
   return status;
 }
+
+#define ASK_OF_KERNEL(device, asked, diagnostics, symbol, ...) \
+  kj_check_kernel_call(device, (asked)->mark->name, (device)->driver->symbol(__VA_ARGS__), #symbol, diagnostics)
 
 static kjit_status read_attributes(kjit_device *device, kj_cuda_function *function, kj_diagnostics *diagnostics)
 {
@@ -47,7 +52,7 @@ static kjit_status read_attributes(kjit_device *device, kj_cuda_function *functi
   };
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
     int value = 0;
-    KJ_TRY(KJ_DRIVER(device, diagnostics, cuFuncGetAttribute, &value, wanted[i].attribute, function->function));
+    KJ_TRY(ASK_OF_KERNEL(device, function, diagnostics, cuFuncGetAttribute, &value, wanted[i].attribute, function->function));
     *wanted[i].value = (uint32_t)value;
   }
   return KJIT_OK;
@@ -58,14 +63,15 @@ static kjit_status allow_dynamic_shared(kjit_device *device, kj_cuda_function *f
 {
   uint64_t most = device->info.max_shared_bytes;
   function->max_dynamic_shared_bytes = most > function->shared_bytes ? (uint32_t)(most - function->shared_bytes) : 0;
-  return KJ_DRIVER(device, diagnostics, cuFuncSetAttribute, function->function, KJ_CU_FUNCTION_MAX_DYNAMIC_SHARED, (int)function->max_dynamic_shared_bytes);
+  return ASK_OF_KERNEL(device, function, diagnostics, cuFuncSetAttribute, function->function, KJ_CU_FUNCTION_MAX_DYNAMIC_SHARED,
+                       (int)function->max_dynamic_shared_bytes);
 }
 
 /* Clusters of more than 8 blocks, where the device has them. */
 static kjit_status allow_clusters(kjit_device *device, kj_cuda_function *function, kj_diagnostics *diagnostics)
 {
   if (!device->has_clusters) return KJIT_OK;
-  return KJ_DRIVER(device, diagnostics, cuFuncSetAttribute, function->function, KJ_CU_FUNCTION_ANY_CLUSTER, 1);
+  return ASK_OF_KERNEL(device, function, diagnostics, cuFuncSetAttribute, function->function, KJ_CU_FUNCTION_ANY_CLUSTER, 1);
 }
 
 /* One mark for all kernels of a name: a fault names kernels, and a host may make very many of one name. */
@@ -94,7 +100,7 @@ static kjit_status load_function(kjit_device *device, const void *image, const c
   function->mark = get_mark(device, kernel_name);
   if (!function->mark) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   KJ_TRY(load_module(device, image, kernel_name, diagnostics, &function->module));
-  kjit_status status = KJ_DRIVER(device, diagnostics, cuModuleGetFunction, &function->function, function->module, entry);
+  kjit_status status = ASK_OF_KERNEL(device, function, diagnostics, cuModuleGetFunction, &function->function, function->module, entry);
   if (status == KJIT_OK) status = read_attributes(device, function, diagnostics);
   if (status == KJIT_OK) status = allow_dynamic_shared(device, function, diagnostics);
   if (status == KJIT_OK) status = allow_clusters(device, function, diagnostics);
@@ -115,30 +121,67 @@ kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *ent
   return status;
 }
 
-/* Launches of the function may still be queued: they are waited for. On a device that is lost or was reset since, the driver has dropped the module itself. */
-void kj_unload_cuda(kjit_device *device, uint32_t generation, kj_cuda_function *function)
+/* ---- unloading ---- */
+
+/* While a stream is captured nothing can be waited for: the module is unloaded with the next one, or when the device is closed. Where memory is short it stays. */
+static void park_module(kjit_device *device, void *module)
+{
+  kj_parked_module *parked = malloc(sizeof *parked);
+  if (!parked) return;
+  *parked = (kj_parked_module){ .module = module, .generation = atomic_load(&device->generation) };
+  pthread_mutex_lock(&device->mutex);
+  parked->next = device->parked_modules;
+  device->parked_modules = parked;
+  pthread_mutex_unlock(&device->mutex);
+}
+
+/* is_usable: the device's context is current, and nothing is queued. */
+static void unload_parked(kjit_device *device, bool is_usable)
+{
+  pthread_mutex_lock(&device->mutex);
+  kj_parked_module *parked = device->parked_modules;
+  device->parked_modules = NULL;
+  pthread_mutex_unlock(&device->mutex);
+  while (parked) {
+    kj_parked_module *next = parked->next;
+    bool is_loaded = is_usable && parked->generation == atomic_load(&device->generation); /* else the driver has dropped it */
+    if (is_loaded) device->driver->cuModuleUnload(parked->module);
+    free(parked);
+    parked = next;
+  }
+}
+
+static void unload_now(kjit_device *device, void *module)
 {
   kj_diagnostics ignored = { 0 };
   void *previous;
-  if (function->module && generation == atomic_load(&device->generation) && kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
-    if (KJ_DRIVER(device, &ignored, cuCtxSynchronize) == KJIT_OK) device->driver->cuModuleUnload(function->module);
+  if (kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
+    if (KJ_DRIVER(device, &ignored, cuCtxSynchronize) == KJIT_OK) {
+      if (module) device->driver->cuModuleUnload(module);
+      unload_parked(device, true);
+    }
     kj_leave_device(device, previous);
   }
   kj_free_diagnostics(&ignored);
-  *function = (kj_cuda_function){ 0 };
 }
 
-/* Stores only when something changes: many threads launch one kernel, and its mark is one cache line. */
-void kj_mark_launch(kjit_device *device, kj_launch_mark *mark, void *stream)
+/* Launches of the function may still be queued: they are waited for. On a device that is lost or was reset since, the driver has dropped the module itself. */
+void kj_unload_cuda(kjit_device *device, uint32_t generation, kj_cuda_function *function)
 {
-  enum { MIXED = 1 }; /* no stream has this address, except CUDA's name for the legacy default stream, which kj_wrap_stream makes NULL */
-  uint64_t epoch = atomic_load_explicit(&device->epoch, memory_order_relaxed), marked = atomic_load_explicit(&mark->epoch, memory_order_relaxed);
-  uintptr_t known = atomic_load_explicit(&mark->stream, memory_order_relaxed), here = (uintptr_t)stream;
-  bool is_pending = marked > atomic_load_explicit(&device->synchronized_epoch, memory_order_relaxed);
-  if (known != here && known != MIXED) atomic_store_explicit(&mark->stream, is_pending ? MIXED : here, memory_order_relaxed);
-  if (known == MIXED && !is_pending) atomic_store_explicit(&mark->stream, here, memory_order_relaxed);
-  if (marked != epoch) atomic_store_explicit(&mark->epoch, epoch, memory_order_relaxed);
+  void *module = function->module;
+  *function = (kj_cuda_function){ 0 };
+  if (!module || generation != atomic_load(&device->generation)) return;
+  if (kj_has_captures(device)) park_module(device, module);
+  else unload_now(device, module);
 }
+
+void kj_unload_parked(kjit_device *device)
+{
+  if (device->parked_modules) unload_now(device, NULL);
+  unload_parked(device, false); /* what a device that is lost keeps goes with its context */
+}
+
+/* ---- launching ---- */
 
 static kj_cu_launch_attribute *add_number(kj_cu_launch_attribute *attribute, int id, int number)
 {
@@ -164,36 +207,45 @@ static int launch_extended(const kjit_device *device, const kj_cuda_function *fu
   return device->driver->cuLaunchKernelEx(&config, function->function, launch->pointers, extra);
 }
 
-kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, kj_diagnostics *diagnostics)
+static int launch_once(const kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch)
 {
   enum { BUFFER_POINTER = 1, BUFFER_SIZE = 2 };
   size_t parameter_bytes = launch->parameter_bytes;
   void *block_and_size[] = { (void *)(uintptr_t)BUFFER_POINTER, launch->parameters, (void *)(uintptr_t)BUFFER_SIZE, &parameter_bytes, NULL };
   void **extra = parameter_bytes && !launch->pointers ? block_and_size : NULL;
   const uint32_t *grid = launch->grid, *block = launch->block;
-  kj_mark_launch(device, function->mark, launch->stream);
-#define LAUNCH() \
-  (launch->has_attributes ? launch_extended(device, function, launch, extra) \
-                          : device->driver->cuLaunchKernel(function->function, grid[0], grid[1], grid[2], block[0], block[1], block[2], \
-                                                           launch->dynamic_shared_bytes, launch->stream, launch->pointers, extra))
-  int result = LAUNCH();
-  if (!result) return KJIT_OK;
-  /* Tried with driver 580: a function never runs in another context than its own. A stream of its context is enough to find that; without a stream the driver refuses when the
-   * context is not current (201, 400). Any other error may be of the context that is current, too. */
+  if (launch->has_attributes) return launch_extended(device, function, launch, extra);
+  return device->driver->cuLaunchKernel(function->function, grid[0], grid[1], grid[2], block[0], block[1], block[2], launch->dynamic_shared_bytes,
+                                        launch->stream, launch->pointers, extra);
+}
+
+/* Tried with driver 580: a function never runs in another context than its own. A stream of its context is enough to find that; without a stream the driver refuses when the
+ * context is not current (201, 400). Any other error may be of the context that is current, too. */
+kjit_status kj_retry_launch(kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, int result, kj_diagnostics *diagnostics)
+{
   void *previous;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  if (previous != device->primary) result = LAUNCH();
-#undef LAUNCH
-  kjit_status status = kj_check_driver(device->driver, device, result, launch->has_attributes ? "cuLaunchKernelEx" : "cuLaunchKernel", diagnostics);
+  if (previous != device->primary) result = launch_once(device, function, launch);
+  if (result == KJ_CU_OUT_OF_MEMORY) { /* the driver makes room for the local memory of a kernel's threads when it is launched first */
+    kj_flush_pools(device);
+    result = launch_once(device, function, launch);
+  }
+  kjit_status status = kj_check_kernel_call(device, function->mark->name, result, launch->has_attributes ? "cuLaunchKernelEx" : "cuLaunchKernel", diagnostics);
   kj_leave_device(device, previous);
   return status;
+}
+
+kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, kj_diagnostics *diagnostics)
+{
+  kj_mark_launch(device, function->mark, launch->stream);
+  int result = launch_once(device, function, launch);
+  return result ? kj_retry_launch(device, function, launch, result, diagnostics) : KJIT_OK;
 }
 
 kjit_status kj_allocate_cuda(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics, uint64_t *address)
 {
   int result = device->driver->cuMemAlloc(address, size_bytes ? size_bytes : 1);
-  enum { OUT_OF_MEMORY = 2 };
-  if (result == OUT_OF_MEMORY) {
+  if (result == KJ_CU_OUT_OF_MEMORY) {
     char place[24];
     return kj_error(diagnostics, KJIT_ERROR_DEVICE_MEMORY, "out of memory on %s: cuMemAlloc cannot give %zu bytes (the device has %llu)",
                     kj_device_text(device, place), size_bytes, (unsigned long long)device->info.memory_bytes);

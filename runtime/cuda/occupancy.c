@@ -7,7 +7,8 @@ static kjit_status count_resident(kjit_device *device, const kj_cuda_function *f
                                   kj_diagnostics *diagnostics, uint32_t *blocks)
 {
   int count = 0;
-  KJ_TRY(KJ_DRIVER(device, diagnostics, cuOccupancyMaxActiveBlocksPerMultiprocessor, &count, function->function, (int)threads, (size_t)dynamic_shared_bytes));
+  int result = device->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, function->function, (int)threads, (size_t)dynamic_shared_bytes);
+  KJ_TRY(kj_check_kernel_call(device, function->mark->name, result, "cuOccupancyMaxActiveBlocksPerMultiprocessor", diagnostics));
   *blocks = count > 0 ? (uint32_t)count : 0;
   return KJIT_OK;
 }

@@ -1,5 +1,5 @@
 /* The stack of a GPU's threads: where functions call themselves, the driver cannot know how much of it they need. */
-#include "runtime.h"
+#include "device_memory.h"
 
 enum { LIMIT_STACK_SIZE = 0 }; /* CUlimit */
 
@@ -7,7 +7,10 @@ static kjit_status provide(kjit_device *device, uint32_t bytes, kj_diagnostics *
 {
   size_t current = 0;
   KJ_TRY(KJ_DRIVER(device, diagnostics, cuCtxGetLimit, &current, LIMIT_STACK_SIZE));
-  return current >= bytes ? KJIT_OK : KJ_DRIVER(device, diagnostics, cuCtxSetLimit, LIMIT_STACK_SIZE, bytes);
+  if (current >= bytes) return KJIT_OK;
+  int result;
+  KJ_ASK_TWICE(result, device, cuCtxSetLimit(LIMIT_STACK_SIZE, bytes));
+  return kj_check_driver(device->driver, device, result, "cuCtxSetLimit", diagnostics);
 }
 
 kjit_status kj_provide_stack(kjit_device *device, uint32_t bytes, kj_diagnostics *diagnostics)

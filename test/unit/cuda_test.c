@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <kjit/code.h>
+
 #include "dispatch/dispatch.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
@@ -357,6 +359,26 @@ static void test_pending_by_stream(void **state)
   kjit_destroy_stream(stream);
 }
 
+/* What is shown of code, or linked with other code, is made as what runs is. */
+static void test_debug_options(void **state)
+{
+  static const struct {
+    kjit_debug debug;
+    int option;
+  } rows[] = { { KJIT_DEBUG_NONE, 0 }, { KJIT_DEBUG_LINES, 13 }, { KJIT_DEBUG_FULL, 11 } };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    kjit_specialization *made;
+    void *binary;
+    size_t size_bytes;
+    ((kjit_context *)*state)->config.debug = rows[i].debug;
+    expect_ok(*state, kjit_specialize(kernel_of(parse(*state, axpy), "axpy"), gpu(*state, 0), "f32[:] C, f32, f32[:] C, f32[:] C", &made));
+    assert_int_equal(cuda.load_debug, rows[i].option);
+    expect_ok(*state, kjit_copy_specialization_binary(made, &binary, &size_bytes));
+    assert_int_equal(cuda.link_debug, rows[i].option);
+    kjit_free(*state, binary);
+  }
+}
+
 /* ---- every driver call fails once ---- */
 
 /* What a host does, stopping at the first failure; everything that was made is given back. */
@@ -450,6 +472,7 @@ int main(void)
     TEST(test_foreign_context),
     TEST(test_fault_and_reset),
     TEST(test_pending_by_stream),
+    TEST(test_debug_options),
     cmocka_unit_test(test_every_failure),
     cmocka_unit_test(test_faults_everywhere),
   };

@@ -18,17 +18,21 @@ enum {
   CUDA_INVALID_PTX = 218,
   CUDA_ILLEGAL_ADDRESS = 700,
   CUDA_CAPTURE_UNSUPPORTED = 900,
+  CUDA_CAPTURE_INVALIDATED = 901,
   CUDA_UNKNOWN = 999
 };
 
 typedef struct fake_driver {
-  _Atomic int calls;      /* the background thread calls too */
-  int fail_at, fail_with; /* the fail_at-th call that can fail gives fail_with; 0: none */
-  const char *failed;     /* its name */
-  int devices, fault;     /* fault: what every call gives after a launch went wrong, until a reset */
+  _Atomic int calls;             /* the background thread calls too */
+  int fail_at, fail_with;        /* the fail_at-th call that can fail gives fail_with; 0: none */
+  const char *failed;            /* its name */
+  int releases, fail_release_at; /* the same of calls that release something, which then do nothing */
+  int devices, fault;            /* fault: what every call gives after a launch went wrong, until a reset */
   bool fault_next_launch, refuse_ptx, refuse_reset;
   _Atomic int retained, modules, links, streams, events, allocations, pinned, launches, resets;
-  size_t limit; /* of one allocation */
+  size_t limit;             /* of one allocation */
+  bool is_starved, is_full; /* no call gets memory: until some is given back, or ever */
+  int starve_stack;         /* so many calls that raise the limit of the stack */
   unsigned grid[3], block[3], shared_bytes;
   void *stream, *current;
   char parameters[1024];
@@ -37,14 +41,16 @@ typedef struct fake_driver {
   size_t bytes_in, bytes_out;
   uint64_t global[2]; /* the variable of the last module */
   int shared_attribute;
-  size_t stack_bytes;      /* of a thread */
-  int limits_set, inputs;  /* inputs: of links */
-  int registers, extended; /* of a thread, 0: 32; launches with attributes */
+  size_t stack_bytes;         /* of a thread */
+  int limits_set, inputs;     /* inputs: of links */
+  int load_debug, link_debug; /* the option for debug information that code was loaded and linked with */
+  int registers, extended;    /* of a thread, 0: 32; launches with attributes */
   unsigned attribute_count;
   kj_cu_launch_attribute attributes[16]; /* of the last launch that had some, by id */
   /* fake_cuda_memory.h */
   size_t memory_limit, memory_bytes; /* of all allocations on GPUs; 0: none */
   void *capturing[4];                /* streams */
+  bool is_capture_broken;            /* something was waited for meanwhile */
   struct fake_graph *captured;
   int graphs, executables, registered, opened, orders, host_calls, profiling, rows; /* orders: streams that were put behind others */
   uint64_t peers;                                                                   /* a bit for each primary context that is reached */
@@ -107,7 +113,7 @@ static bool fake_is_captured(void *stream)
 enum { FAKE_LAUNCH, FAKE_COPY, FAKE_SET, FAKE_HOST };
 static int fake_capture(int kind, uint64_t to, uint64_t from, size_t size, const void *data);
 
-/* Calls that release something or ask for an error's name are never made to fail: nobody could do anything about it. */
+/* Calls that ask for an error's name never fail; those that release something do by themselves, as nobody can do anything about it. */
 static int fake_call(const char *name)
 {
   if (cuda.fault) return cuda.fault;
@@ -115,10 +121,26 @@ static int fake_call(const char *name)
   cuda.failed = name;
   return cuda.fail_with;
 }
+static bool fake_keeps(const char *name)
+{
+  if (++cuda.releases != cuda.fail_release_at) return false;
+  cuda.failed = name;
+  return true;
+}
+#define FAKE_RELEASE() \
+  do { \
+    if (fake_keeps(__func__ + 5)) return cuda.fail_with; \
+  } while (0)
 #define FAKE_CALL() \
   do { \
     int result_ = fake_call(__func__ + 5); \
     if (result_) return result_; \
+  } while (0)
+
+/* Calls that need memory of the driver. */
+#define FAKE_NEEDS_MEMORY() \
+  do { \
+    if (cuda.is_starved || cuda.is_full) return CUDA_OUT_OF_MEMORY; \
   } while (0)
 
 static int fake_cuInit(unsigned flags)
@@ -193,6 +215,7 @@ static int fake_cuDevicePrimaryCtxRetain(void **context, int device)
 static int fake_cuDevicePrimaryCtxRelease(int device)
 {
   (void)device;
+  FAKE_RELEASE();
   cuda.retained--;
   return 0;
 }
@@ -204,7 +227,7 @@ static int fake_cuDevicePrimaryCtxReset(int device)
   cuda.fault = 0;
   memset(cuda.capturing, 0, sizeof cuda.capturing);
   cuda.memory_bytes = 0;
-  cuda.graphs = cuda.executables = 0;
+  cuda.graphs = cuda.executables = cuda.opened = 0;
   cuda.peers = 0;
   cuda.modules = cuda.streams = cuda.events = cuda.allocations = cuda.pinned = 0;
   fake_delete_all();
@@ -225,22 +248,33 @@ static int fake_cuCtxSetCurrent(void *context)
 static int fake_cuCtxSynchronize(void)
 {
   FAKE_CALL();
-  if (cuda.capturing[0]) return CUDA_CAPTURE_UNSUPPORTED;
-  return 0;
+  if (cuda.capturing[0]) cuda.is_capture_broken = true;
+  return cuda.capturing[0] ? CUDA_CAPTURE_UNSUPPORTED : 0;
+}
+/* CU_JIT_GENERATE_DEBUG_INFO or CU_JIT_GENERATE_LINE_INFO of a list of options, by their numbers in cuda.h; 0: neither */
+static int fake_debug_option(unsigned count, const int *options, void **values)
+{
+  int found = 0;
+  for (unsigned i = 0; i < count; i++)
+    if ((options[i] == 11 || options[i] == 13) && values[i]) found = options[i];
+  return found;
 }
 static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options, void **values)
 {
   FAKE_CALL();
+  FAKE_NEEDS_MEMORY();
   for (unsigned i = 0; i < count && cuda.refuse_ptx; i++)
     if (options[i] == 5) snprintf(values[i], 64, "ptxas fatal   : bad PTX\n");
   if (cuda.refuse_ptx) return CUDA_INVALID_PTX;
   cuda.modules++;
+  cuda.load_debug = fake_debug_option(count, options, values);
   *module = (void *)image;
   return 0;
 }
 static int fake_cuModuleUnload(void *module)
 {
   (void)module;
+  FAKE_RELEASE();
   cuda.modules--;
   return 0;
 }
@@ -260,6 +294,10 @@ static int fake_cuCtxGetLimit(size_t *value, int limit)
 static int fake_cuCtxSetLimit(int limit, size_t value)
 {
   FAKE_CALL();
+  if (cuda.starve_stack) {
+    cuda.starve_stack--;
+    return CUDA_OUT_OF_MEMORY;
+  }
   if (limit == 0) cuda.stack_bytes = value;
   cuda.limits_set++;
   return 0;
@@ -267,11 +305,9 @@ static int fake_cuCtxSetLimit(int limit, size_t value)
 
 static int fake_cuLinkCreate(unsigned count, int *options, void **values, void **link)
 {
-  (void)count;
-  (void)options;
-  (void)values;
   FAKE_CALL();
   cuda.links++;
+  cuda.link_debug = fake_debug_option(count, options, values);
   *link = memset(fake_new(sizeof(void *) * 2), 0, sizeof(void *) * 2);
   return 0;
 }
@@ -301,6 +337,7 @@ static int fake_cuLinkComplete(void *link, void **cubin, size_t *size)
 }
 static int fake_cuLinkDestroy(void *link)
 {
+  FAKE_RELEASE();
   cuda.links--;
   fake_delete(link);
   return 0;
@@ -335,6 +372,7 @@ static int fake_cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigne
 {
   (void)parameters;
   FAKE_CALL();
+  FAKE_NEEDS_MEMORY();
   if (!stream && function != cuda.current) return cuda.current ? CUDA_INVALID_HANDLE : CUDA_INVALID_CONTEXT; /* as driver 580 does */
   if (fake_is_captured(stream)) return fake_capture(FAKE_LAUNCH, 0, 0, extra ? *(size_t *)extra[3] : 0, extra ? extra[1] : NULL);
   unsigned grid[3] = { gx, gy, gz }, block[3] = { bx, by, bz };
@@ -375,6 +413,7 @@ static int fake_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *f
 static int fake_cuMemAlloc(uint64_t *address, size_t size)
 {
   FAKE_CALL();
+  FAKE_NEEDS_MEMORY();
   if (cuda.limit && size > cuda.limit) return CUDA_OUT_OF_MEMORY;
   if (cuda.memory_limit && cuda.memory_bytes + size > cuda.memory_limit) return CUDA_OUT_OF_MEMORY;
   cuda.memory_bytes += size;
@@ -384,7 +423,9 @@ static int fake_cuMemAlloc(uint64_t *address, size_t size)
 }
 static int fake_cuMemFree(uint64_t address)
 {
+  FAKE_RELEASE();
   cuda.allocations--;
+  cuda.is_starved = false;
   cuda.memory_bytes -= fake_size((void *)(uintptr_t)address);
   fake_delete((void *)(uintptr_t)address);
   return 0;
@@ -393,6 +434,7 @@ static int fake_cuMemHostAlloc(void **memory, size_t size, unsigned flags)
 {
   (void)flags;
   FAKE_CALL();
+  FAKE_NEEDS_MEMORY();
   cuda.pinned++;
   *memory = fake_new(size);
   return 0;
@@ -406,6 +448,7 @@ static int fake_cuMemHostGetDevicePointer(uint64_t *address, void *memory, unsig
 }
 static int fake_cuMemFreeHost(void *memory)
 {
+  FAKE_RELEASE();
   cuda.pinned--;
   fake_delete(memory);
   return 0;
@@ -451,6 +494,7 @@ static int fake_cuStreamCreate(void **stream, unsigned flags)
 }
 static int fake_cuStreamDestroy(void *stream)
 {
+  FAKE_RELEASE();
   cuda.streams--;
   fake_delete(stream);
   return 0;
@@ -471,6 +515,7 @@ static int fake_cuEventCreate(void **event, unsigned flags)
 }
 static int fake_cuEventDestroy(void *event)
 {
+  FAKE_RELEASE();
   cuda.events--;
   fake_delete(event);
   return 0;

@@ -54,6 +54,7 @@ static int fake_cuMemAllocManaged(uint64_t *address, size_t size, unsigned flags
 {
   (void)flags;
   FAKE_CALL();
+  FAKE_NEEDS_MEMORY();
   cuda.allocations++;
   cuda.memory_bytes += size;
   *address = (uint64_t)(uintptr_t)fake_new(size);
@@ -142,6 +143,7 @@ static int fake_cuIpcOpenMemHandle(uint64_t *address, kj_cu_ipc_handle handle, u
 static int fake_cuIpcCloseMemHandle(uint64_t address)
 {
   (void)address;
+  FAKE_RELEASE();
   cuda.opened--;
   return 0;
 }
@@ -239,6 +241,7 @@ static int fake_cuStreamBeginCapture(void *stream, int mode)
   FAKE_CALL();
   if (!stream || cuda.capturing[0]) return CUDA_INVALID_VALUE;
   cuda.capturing[0] = stream;
+  cuda.is_capture_broken = false;
   cuda.captured = fake_new(sizeof *cuda.captured);
   cuda.captured->count = 0;
   return 0;
@@ -249,7 +252,7 @@ static int fake_cuStreamEndCapture(void *stream, void **graph)
   bool is_captured = cuda.capturing[0] == stream;
   memset(cuda.capturing, 0, sizeof cuda.capturing);
   if (!is_captured) return CUDA_INVALID_VALUE;
-  int result = fake_call("cuStreamEndCapture");
+  int result = cuda.is_capture_broken ? CUDA_CAPTURE_INVALIDATED : fake_call("cuStreamEndCapture");
   if (result) {
     fake_delete(cuda.captured);
     return result;
@@ -260,6 +263,7 @@ static int fake_cuStreamEndCapture(void *stream, void **graph)
 }
 static int fake_cuGraphDestroy(void *graph)
 {
+  FAKE_RELEASE();
   cuda.graphs--;
   fake_delete(graph);
   return 0;
@@ -275,6 +279,7 @@ static int fake_cuGraphInstantiate(void **executable, void *graph, unsigned long
 {
   (void)flags;
   FAKE_CALL();
+  FAKE_NEEDS_MEMORY();
   cuda.executables++;
   *executable = fake_new(sizeof(fake_graph));
   memcpy(*executable, graph, sizeof(fake_graph));
@@ -295,6 +300,7 @@ static int fake_cuGraphExecUpdate(void *executable, void *graph, void **node, in
 }
 static int fake_cuGraphExecDestroy(void *executable)
 {
+  FAKE_RELEASE();
   cuda.executables--;
   fake_delete(executable);
   return 0;
@@ -316,6 +322,7 @@ static int fake_cuGraphLaunch(void *executable, void *stream)
 {
   (void)stream;
   FAKE_CALL();
+  FAKE_NEEDS_MEMORY();
   const fake_graph *graph = executable;
   for (size_t i = 0; i < graph->count; i++) fake_run_node(&graph->nodes[i]);
   if (cuda.fault_next_launch) cuda.fault = CUDA_ILLEGAL_ADDRESS;

@@ -1,0 +1,163 @@
+/* What the tests share in which every driver call fails in turn. A test says what a host does, as steps; these make each driver call in them fail once, with each kind of error. What failed is
+ * reported, nothing is leaked, and the same thing done again works.
+ *
+ * Before it includes this, a test defines struct objects with what use_all makes and: kjit_context *context; int step, failed_in; step counts the steps that were begun, failed_in is the
+ * one in which a driver call failed, 0: none. It also defines the functions declared below. */
+#ifndef FAULTS_H
+#define FAULTS_H
+
+#include "gpu_test.h"
+
+#define STEP(call) \
+  do { \
+    o->step++; \
+    kjit_status status_ = (call); \
+    if (cuda.failed && !o->failed_in) o->failed_in = o->step; \
+    if (status_ != KJIT_OK) return status_; \
+  } while (0)
+
+typedef struct objects objects;
+static kjit_context *open_context(int kind); /* on the fake driver; NULL: a call failed */
+static kjit_status use_all(objects *o);      /* STEPs */
+static void release_all(objects *o);         /* what use_all made, however far it came */
+/* Whether use_all may succeed although the call has failed: something else led to the same. */
+static bool is_excused(const objects *o, const char *call, int fail_with);
+
+/* Where nobody can be told: entering the device to release something, and what orders or waits for memory that is released. */
+static inline bool is_quiet(const char *call)
+{
+  static const char *const quiet[] = { "cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxSynchronize",  "cuStreamSynchronize", "cuStreamQuery",
+                                       "cuEventCreate",   "cuEventRecord",   "cuStreamWaitEvent", "cuStreamEndCapture" };
+  for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
+    if (!strcmp(call, quiet[i])) return true;
+  return false;
+}
+
+/* Where it was out of memory, after the cache was given back. */
+static inline bool is_asked_again(const char *call)
+{
+  static const char *const calls[] = { "cuMemAlloc",         "cuMemHostAlloc", "cuMemAllocManaged", "cuModuleLoadDataEx", "cuCtxSetLimit",
+                                       "cuGraphInstantiate", "cuGraphLaunch",  "cuLaunchKernel",    "cuLaunchKernelEx" };
+  bool is_found = false;
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) is_found = is_found || !strcmp(calls[i], call);
+  return is_found;
+}
+
+/* Remarks come before the error. */
+static inline bool is_told(kjit_context *context, int step, const char *what)
+{
+  char *text = kjit_copy_diagnostics_text(context);
+  bool is_found = text && strstr(text, what);
+  if (!is_found) print_error("%s failed in step %d, and was told as: %s\n", cuda.failed, step, text ? text : "");
+  free(text);
+  return is_found;
+}
+
+static inline int count_left(void)
+{
+  return cuda.allocations + cuda.pinned + cuda.modules + cuda.links + cuda.streams + cuda.events + cuda.graphs + cuda.executables + cuda.opened;
+}
+
+/* o->context NULL: the driver could not be opened. */
+static inline kjit_status run_trial(objects *o, int kind, int fail_at, int fail_with)
+{
+  *o = (objects){ 0 };
+  cuda = (fake_driver){ .devices = 2, .fail_at = fail_at, .fail_with = fail_with, .stack_bytes = 1024 };
+  o->context = open_context(kind);
+  return o->context ? use_all(o) : KJIT_OK;
+}
+
+/* false: nothing failed any more. */
+static inline bool try_failure(int kind, int fail_at, int fail_with)
+{
+  objects o;
+  kjit_status status = run_trial(&o, kind, fail_at, fail_with);
+  if (o.context) {
+    bool is_known = !cuda.failed || status == KJIT_OK || is_told(o.context, o.step, cuda.failed);
+    bool is_fine = !cuda.failed || status != KJIT_OK || is_quiet(cuda.failed) || (fail_with == CUDA_OUT_OF_MEMORY && is_asked_again(cuda.failed)) ||
+                   is_excused(&o, cuda.failed, fail_with);
+    if (!is_fine) print_error("%s failed in step %d, and nobody was told\n", cuda.failed, o.failed_in);
+    assert_true(is_known && is_fine);
+    release_all(&o);
+    objects again = { .context = o.context };
+    if (cuda.failed) expect_ok(o.context, use_all(&again)); /* nothing is broken */
+    release_all(&again);
+    kjit_destroy_context(o.context);
+  }
+  /* One object whose release could not be made, which for printed lines is a ring and its counter. */
+  int may_lose = cuda.failed && is_quiet(cuda.failed) ? 2 : 0, left = count_left();
+  if (left > may_lose) print_error("after %s (call %d, step %d): %d left\n", cuda.failed ? cuda.failed : "nothing", fail_at, o.failed_in, left);
+  assert_in_range(left, 0, may_lose);
+  assert_int_equal(cuda.retained, 0);
+  fake_delete_all();
+  return cuda.failed != NULL;
+}
+
+static inline void try_failures(int kind, int least)
+{
+  static const int errors[] = { CUDA_UNKNOWN, CUDA_OUT_OF_MEMORY };
+  for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+    int fail_at = 1;
+    while (try_failure(kind, fail_at, errors[i])) fail_at++;
+    assert_true(fail_at > least);
+  }
+}
+
+/* Each call that releases something fails once, as after a fault of somebody else. Nobody is told, as nobody could do anything, and nothing else is kept. */
+static inline bool try_release(int kind, int fail_at)
+{
+  objects o = { 0 };
+  cuda = (fake_driver){ .devices = 2, .fail_release_at = fail_at, .fail_with = CUDA_UNKNOWN, .stack_bytes = 1024 };
+  o.context = open_context(kind);
+  expect_ok(o.context, use_all(&o));
+  release_all(&o);
+  kjit_destroy_context(o.context);
+  bool is_one = cuda.failed != NULL;
+  int left = count_left() + cuda.retained;
+  if (left != is_one) print_error("after %s (call %d): %d left\n", is_one ? cuda.failed : "nothing", fail_at, left);
+  assert_int_equal(left, is_one);
+  fake_delete_all();
+  return is_one;
+}
+
+static inline void try_releases(int kind, int least)
+{
+  int fail_at = 1;
+  while (try_release(kind, fail_at)) fail_at++;
+  assert_true(fail_at > least);
+}
+
+/* After a fault every call says so, until the device is reset; then all of it works again. */
+static inline bool try_fault(int kind, int fail_at)
+{
+  objects o;
+  kjit_status status = run_trial(&o, kind, fail_at, CUDA_ILLEGAL_ADDRESS);
+  if (o.context) {
+    assert_true(status == KJIT_OK || is_told(o.context, o.step, "CUDA_ERROR_ILLEGAL_ADDRESS"));
+    release_all(&o);
+    for (int32_t i = 0; i < 2 && cuda.failed; i++) {
+      kjit_device *device;
+      if (kjit_get_device(o.context, KJIT_DEVICE_CUDA, i, &device) == KJIT_OK && kjit_reset_device(device) != KJIT_OK)
+        expect_ok(o.context, kjit_reset_device(device)); /* the first one met the fault */
+    }
+    objects again = { .context = o.context };
+    if (cuda.failed) expect_ok(o.context, use_all(&again));
+    release_all(&again);
+    bool is_lost = !cuda.failed; /* the fault comes with the context's end: nobody resets the device, and the driver keeps what is on it */
+    kjit_destroy_context(o.context);
+    int left = is_lost && cuda.failed ? 0 : count_left();
+    if (left) print_error("after %s (call %d, step %d): %d left\n", cuda.failed ? cuda.failed : "nothing", fail_at, o.failed_in, left);
+    assert_int_equal(left, 0);
+  }
+  assert_int_equal(cuda.retained, 0);
+  fake_delete_all();
+  return cuda.failed != NULL;
+}
+
+static inline void try_faults(int kind)
+{
+  int fail_at = 1;
+  while (try_fault(kind, fail_at)) fail_at++;
+}
+
+#endif
