@@ -1,4 +1,5 @@
 /* Arrays that kjit allocates: their memory, its release, what they are made from. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,7 +17,7 @@ kjit_stream *kj_order_of(const kjit_array *owner) { return owner->stream && owne
 static void release_block(kjit_array *array)
 {
   kjit_stream *stream = kj_order_of(array);
-  uint64_t own = (uint64_t)1 << (stream ? stream->slot : KJ_SLOT_DEFAULT), uses = atomic_load(&array->uses);
+  uint64_t own = (uint64_t)1 << (stream ? stream->slot : KJ_SLOT_DEFAULT), uses = atomic_load(&array->line.uses);
   kj_block *block = array->block;
   block->is_joined = uses & ~own;
   if (kj_join_uses(array, stream)) {
@@ -83,11 +84,25 @@ static kjit_status allocate_block(kjit_array *array, size_t size_bytes, kj_diagn
   return KJIT_OK;
 }
 
+/* What the driver has said, asked twice where it was out of memory. */
+static kjit_status check_allocation(const kjit_array *array, int result, const char *call, size_t size_bytes, kj_diagnostics *diagnostics)
+{
+  char place[24];
+  kjit_device *device = array->object.device;
+  bool is_pinned = array->memory == KJIT_MEMORY_PINNED || array->memory == KJIT_MEMORY_MAPPED;
+  if (result != KJ_CU_OUT_OF_MEMORY) return kj_check_driver(device->driver, device, result, call, diagnostics);
+  return kj_error(diagnostics, is_pinned ? KJIT_ERROR_MEMORY : KJIT_ERROR_DEVICE_MEMORY,
+                  "out of %s %s: %s cannot give %zu bytes, although the pools have given back what they kept",
+                  is_pinned ? "pinned host memory for" : "memory on", kj_device_text(device, place), call, size_bytes);
+}
+
 static kjit_status allocate_pinned(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
 {
   enum { PORTABLE = 1, MAPPED = 2 };
   unsigned flags = array->memory == KJIT_MEMORY_MAPPED ? PORTABLE | MAPPED : PORTABLE;
-  KJ_TRY(KJ_DRIVER(array->object.device, diagnostics, cuMemHostAlloc, &array->memory_data, size_bytes ? size_bytes : 1, flags));
+  int result;
+  KJ_ASK_TWICE(result, array->object.device, cuMemHostAlloc(&array->memory_data, size_bytes ? size_bytes : 1, flags));
+  KJ_TRY(check_allocation(array, result, "cuMemHostAlloc", size_bytes, diagnostics));
   array->release = release_pinned;
   array->tensor.device_type = KJ_DLPACK_PINNED;
   array->is_in_place = array->memory == KJIT_MEMORY_MAPPED; /* host and device share one address space on all 64-bit systems */
@@ -98,7 +113,9 @@ static kjit_status allocate_managed(kjit_array *array, size_t size_bytes, kj_dia
 {
   enum { ATTACH_GLOBAL = 1 };
   uint64_t address = 0;
-  KJ_TRY(KJ_DRIVER(array->object.device, diagnostics, cuMemAllocManaged, &address, size_bytes ? size_bytes : 1, ATTACH_GLOBAL));
+  int result;
+  KJ_ASK_TWICE(result, array->object.device, cuMemAllocManaged(&address, size_bytes ? size_bytes : 1, ATTACH_GLOBAL));
+  KJ_TRY(check_allocation(array, result, "cuMemAllocManaged", size_bytes, diagnostics));
   array->memory_data = (void *)(uintptr_t)address;
   array->release = release_device;
   array->tensor.device_type = KJ_DLPACK_MANAGED;
@@ -108,7 +125,9 @@ static kjit_status allocate_managed(kjit_array *array, size_t size_bytes, kj_dia
 static kjit_status allocate_alone(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
 {
   uint64_t address = 0;
-  KJ_TRY(kj_allocate_cuda(array->object.device, size_bytes, diagnostics, &address));
+  int result;
+  KJ_ASK_TWICE(result, array->object.device, cuMemAlloc(&address, size_bytes ? size_bytes : 1));
+  KJ_TRY(check_allocation(array, result, "cuMemAlloc", size_bytes, diagnostics));
   array->memory_data = (void *)(uintptr_t)address;
   array->release = release_device;
   return KJIT_OK;
@@ -123,9 +142,10 @@ static void release_mapping(kjit_array *array)
 static kjit_status allocate_mapping(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
 {
   array->memory_bytes = size_bytes ? size_bytes : 1;
-  array->file = memfd_create("kjit array", MFD_CLOEXEC);
+  array->file = memfd_create("kjit array", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   void *memory = MAP_FAILED;
-  if (array->file >= 0 && !ftruncate(array->file, (off_t)array->memory_bytes))
+  /* Other processes open it to write: its size is not theirs to change, or touching the array would be a fault here. */
+  if (array->file >= 0 && !ftruncate(array->file, (off_t)array->memory_bytes) && !fcntl(array->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
     memory = mmap(NULL, array->memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, array->file, 0);
   if (memory == MAP_FAILED) {
     if (array->file >= 0) close(array->file);
@@ -189,8 +209,9 @@ static void fill_column_strides(int64_t *strides, const int64_t *shape, uint32_t
 
 kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t *shape, const int64_t *strides, uint32_t rank, kjit_layout layout)
 {
-  kjit_array *array = calloc(1, sizeof *array);
+  kjit_array *array = aligned_alloc(_Alignof(kjit_array), sizeof *array);
   if (!array) return NULL;
+  memset(array, 0, sizeof *array);
   if (rank) memcpy(array->shape, shape, rank * sizeof *shape);
   if (rank && strides) memcpy(array->strides, strides, rank * sizeof *strides);
   else if (layout == KJIT_LAYOUT_F) fill_column_strides(array->strides, array->shape, rank);
@@ -210,7 +231,28 @@ kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t 
   return array;
 }
 
-void kj_publish_array(kjit_array *array) { kj_add_object(array->object.device, &array->object, destroy_array); }
+static void fill_line(kjit_array *array)
+{
+  enum { WIDTH = 16 };
+  const kjit_tensor *tensor = &array->tensor;
+  kj_array_line *line = &array->line;
+  uint32_t rank = (uint32_t)tensor->rank;
+  uint64_t count = kj_count_dense(array->shape, array->strides, rank), element_bytes = tensor->bits / 8u * tensor->lanes;
+  bool has_aligned_rows = rank > 1 && (uint64_t)array->shape[rank - 1] * element_bytes % WIDTH == 0,
+       is_simple = count && kj_is_scalar(array->element) && !array->is_read_only && !array->is_in_place;
+  line->low = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
+  line->high = line->low + count * element_bytes;
+  line->form = is_simple && line->low ? kj_array_form(array->element, rank, tensor->device_type, line->low, has_aligned_rows) : 0;
+  line->extent = rank ? array->shape[0] : 1;
+  line->place = kj_place(array->object.device, array->object.generation);
+  line->owners_uses = &array->owner->line.uses;
+}
+
+void kj_publish_array(kjit_array *array)
+{
+  kj_add_object(array->object.device, &array->object, destroy_array);
+  fill_line(array);
+}
 
 static kjit_status check_config(const kjit_array_config *config, kj_diagnostics *diagnostics)
 {
@@ -251,14 +293,26 @@ void kjit_init_array_config(kjit_array_config *config)
   if (config) *config = (kjit_array_config){ .size_bytes = sizeof *config, .layout = KJIT_LAYOUT_C };
 }
 
+/* A smaller size_bytes is an older header's: what it lacks keeps its default. */
+static bool read_config(const kjit_array_config *given, kjit_array_config *config)
+{
+  kjit_init_array_config(config);
+  if (given->size_bytes < offsetof(kjit_array_config, element) || given->size_bytes > sizeof *config) return false;
+  memcpy(config, given, given->size_bytes);
+  config->size_bytes = sizeof *config;
+  return true;
+}
+
 kjit_status kjit_create_configured_array(const kjit_array_config *config, kjit_array **array)
 {
-  if (!config || config->size_bytes != sizeof *config || !config->device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(config->device->context)) return KJIT_ERROR_FORKED;
-  if (!array) return kj_fail_call(config->device->context, KJIT_ERROR_MISUSE, "kjit_create_configured_array: array is NULL");
+  kjit_array_config read;
+  if (!config || !read_config(config, &read) || !read.device) return KJIT_ERROR_MISUSE;
+  kjit_context *context = read.device->context;
+  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!array) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_create_configured_array: array is NULL");
   kj_diagnostics diagnostics = { 0 };
-  (void)create_array(config, &diagnostics, array);
-  return kj_finish_call(config->device->context, &diagnostics);
+  (void)create_array(&read, &diagnostics, array);
+  return kj_finish_call(context, &diagnostics);
 }
 
 kjit_status kjit_create_array(kjit_device *device, kjit_type element, const int64_t *shape, uint32_t rank, kjit_array **array)

@@ -132,8 +132,7 @@ static kjit_status copy_out(const copy_job *job, const kj_view *to, const kj_vie
   return kj_copy_host(to, &line, diagnostics);
 }
 
-/* The device's side is dense. After a failure of an asynchronous copy nobody knows what still uses the memory: the pool does not get it back before the
- * device's end. */
+/* The device's side is dense. After a failure of an asynchronous copy, what was queued of it is waited for before the pool gets the memory back. */
 static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view *from, kj_diagnostics *diagnostics)
 {
   kj_block *pinned;
@@ -256,17 +255,20 @@ static kjit_status run_on_gpu(copy_job *job, kj_diagnostics *diagnostics)
 
 /* ---- arguments ---- */
 
-static kjit_status view_argument(kj_types *types, const kjit_arg *argument, const char *what, kj_diagnostics *diagnostics, kj_view *view)
+static kjit_status view_argument(kjit_context *context, const kjit_arg *argument, const char *what, kj_diagnostics *diagnostics, kj_view *view)
 {
-  if (argument->kind == KJIT_ARG_ARRAY && argument->value.array) return kj_view_array(argument->value.array, what, diagnostics, view);
+  const kjit_array *array = argument->kind == KJIT_ARG_ARRAY ? argument->value.array : NULL;
+  if (array && array->object.device->context != context) /* whose streams mean something else there */
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the %s is an array of another context: hand it over as a tensor (kjit_get_tensor)", what);
+  if (array) return kj_view_array(array, what, diagnostics, view);
   if (argument->kind == KJIT_ARG_TENSOR && argument->value.tensor)
-    return kj_view_tensor(types, argument->value.tensor, argument->type, what, diagnostics, view);
+    return kj_view_tensor(context->types, argument->value.tensor, argument->type, what, diagnostics, view);
   return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the %s is neither a tensor nor an array", what);
 }
 
-kjit_status kj_view_destination(const kjit_arg *argument, kj_types *types, kj_diagnostics *diagnostics, kj_view *view)
+kjit_status kj_view_destination(const kjit_arg *argument, kjit_context *context, kj_diagnostics *diagnostics, kj_view *view)
 {
-  KJ_TRY(view_argument(types, argument, "destination", diagnostics, view));
+  KJ_TRY(view_argument(context, argument, "destination", diagnostics, view));
   if (argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_read_only)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the destination is read-only: its owner has said so through DLPack");
   for (uint32_t i = 0; i < view->rank && view->count; i++)
@@ -369,8 +371,8 @@ static kjit_device *gpu_of(const kjit_arg *argument)
 
 static kjit_status copy(copy_job *job, const kjit_arg *destination, const kjit_arg *source, kj_diagnostics *diagnostics)
 {
-  KJ_TRY(kj_view_destination(destination, job->context->types, diagnostics, &job->to));
-  KJ_TRY(view_argument(job->context->types, source, "source", diagnostics, &job->from));
+  KJ_TRY(kj_view_destination(destination, job->context, diagnostics, &job->to));
+  KJ_TRY(view_argument(job->context, source, "source", diagnostics, &job->from));
   KJ_TRY(check_equal(&job->to, &job->from, job->context, diagnostics));
   job->is_captured = job->stream && atomic_load(&job->stream->capture);
   if (!job->to.count) return KJIT_OK;
@@ -426,7 +428,7 @@ static kjit_status copy_all(kjit_array *array, void *memory, size_t size_bytes, 
   tensor.device_type = KJIT_DEVICE_CPU;
   tensor.device_id = 0;
   tensor.strides = strides;
-  kjit_arg device = kjit_arg_array(array), host = kjit_arg_tensor(&tensor);
+  kjit_arg device = kjit_arg_array(array), host = kjit_arg_elements(array->element, &tensor);
   return kjit_copy(context, to_host ? &host : &device, to_host ? &device : &host, stream);
 }
 

@@ -14,7 +14,7 @@ bool kj_is_line(const kj_view *view);
 kj_view kj_dense_view(const kj_view *view, uint64_t address);
 
 /* The argument as something to write. Errors: MISUSE, ARGUMENT. */
-kjit_status kj_view_destination(const kjit_arg *argument, kj_types *types, kj_diagnostics *diagnostics, kj_view *view);
+kjit_status kj_view_destination(const kjit_arg *argument, kjit_context *context, kj_diagnostics *diagnostics, kj_view *view);
 
 /* Copies between views of equal shape on a GPU by a kernel, and fills one with bits of its element size; queued on the stream. They end the call: the context
  * has the diagnostics. */

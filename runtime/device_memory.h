@@ -44,6 +44,15 @@ void kj_park_block(kj_block *block);
 /* What is parked, before waiting for the whole device; then it is given to the cache, or parked again where waiting has failed. */
 kj_block *kj_take_parked(kjit_device *device);
 void kj_return_parked(kj_block *blocks, bool is_idle);
+/* The driver has refused something for want of memory: gives all that the pools keep back to it, so that asking once more is worth it. Not under any mutex of the device. */
+void kj_flush_pools(kjit_device *device);
+#define KJ_ASK_TWICE(result, device, call) \
+  do { \
+    (result) = (device)->driver->call; \
+    if ((result) != KJ_CU_OUT_OF_MEMORY) break; \
+    kj_flush_pools(device); \
+    (result) = (device)->driver->call; \
+  } while (0)
 /* Gives cached blocks back to the driver until at most keep_bytes are left. */
 void kj_trim_pool(kjit_device *device, kj_pool_kind kind, uint64_t keep_bytes);
 

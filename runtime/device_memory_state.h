@@ -25,5 +25,7 @@ struct kj_memory {
 
 /* The stream goes: blocks that are free in its order are free in the default stream's, or of anyone. */
 void kj_retag_blocks(kjit_stream *stream, bool is_idle);
+/* kj_order_streams for who holds the order mutex, which comes before the pools' mutexes. */
+kjit_status kj_order_streams_locked(kjit_device *device, kjit_stream *first, kjit_stream *next, kj_diagnostics *diagnostics);
 
 #endif

@@ -6,7 +6,7 @@
 static void destroy_event(kj_object *object)
 {
   kjit_event *event = (kjit_event *)object;
-  if (event->native) kj_release_native(object, object->device->driver->cuEventDestroy, event->native);
+  if (event->native && !event->is_wrapped) kj_release_native(object, object->device->driver->cuEventDestroy, event->native);
   free(event);
 }
 
@@ -36,6 +36,23 @@ kjit_status kjit_create_event(kjit_device *device, kjit_event **event)
   *event = made;
   return KJIT_OK;
 }
+
+kjit_status kjit_wrap_event(kjit_device *device, void *native, kjit_event **event)
+{
+  if (!device) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!event || !native) return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_wrap_event: %s is NULL", event ? "native" : "event");
+  if (!kj_is_cuda(device)) return kj_fail_call(device->context, KJIT_ERROR_UNSUPPORTED, "kjit_wrap_event: the CPU has no events of a host");
+  kjit_event *made = calloc(1, sizeof *made);
+  if (!made) return kj_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  made->native = native;
+  made->is_wrapped = made->is_recorded = true;
+  kj_add_object(device, &made->object, destroy_event);
+  *event = made;
+  return KJIT_OK;
+}
+
+void *kjit_get_native_event(const kjit_event *event) { return event ? event->native : NULL; }
 
 void kjit_destroy_event(kjit_event *event)
 {

@@ -158,7 +158,7 @@ static kjit_status note_use(const fill_job *job, const kjit_arg *destination, kj
 
 static kjit_status fill(fill_job *job, const kjit_arg *destination, const kjit_arg *value, kj_diagnostics *diagnostics)
 {
-  KJ_TRY(kj_view_destination(destination, job->context->types, diagnostics, &job->to));
+  KJ_TRY(kj_view_destination(destination, job->context, diagnostics, &job->to));
   if (!kj_is_scalar(job->to.element))
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "kjit_fill: only scalars are filled with a value: write a kernel for other elements");
   KJ_TRY(take_value(job, value, diagnostics));

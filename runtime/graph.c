@@ -338,7 +338,9 @@ static kjit_status instantiate_native(const kjit_graph *graph, kj_diagnostics *d
   void *previous;
   KJ_TRY(kj_check_object(&graph->object, "graph", diagnostics));
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = KJ_DRIVER(device, diagnostics, cuGraphInstantiate, native, graph->native, 0);
+  int result;
+  KJ_ASK_TWICE(result, device, cuGraphInstantiate(native, graph->native, 0));
+  kjit_status status = kj_check_driver(device->driver, device, result, "cuGraphInstantiate", diagnostics);
   kj_leave_device(device, previous);
   return status;
 }
@@ -414,7 +416,9 @@ static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream 
   for (size_t i = 0; i < record->arrays.count; i++) kj_note_use(record->arrays.items[i], stream, device);
   for (size_t i = 0; i < record->codes.count; i++) kj_mark_launch(device, ((kjit_specialization *)record->codes.items[i])->cuda.mark, kj_native(stream));
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = KJ_DRIVER(device, diagnostics, cuGraphLaunch, executable->native, kj_native(stream));
+  int result;
+  KJ_ASK_TWICE(result, device, cuGraphLaunch(executable->native, kj_native(stream)));
+  kjit_status status = kj_check_driver(device->driver, device, result, "cuGraphLaunch", diagnostics);
   kj_leave_device(device, previous);
   return status;
 }

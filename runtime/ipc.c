@@ -75,6 +75,8 @@ static kjit_status export_array(kjit_array *array, contents *c, kj_diagnostics *
   memcpy(c->shape, array->shape, sizeof c->shape);
   memcpy(c->strides, array->strides, sizeof c->strides);
   KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
+  if (!kj_is_scalar(array->element))
+    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "only arrays of scalars can be exported: other types are known to their context only");
   if (!kj_is_cuda(device)) return export_cpu(array, c, diagnostics);
   if (array->memory != KJIT_MEMORY_DEVICE && array->memory != KJIT_MEMORY_SHARED)
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "only device memory can be exported: KJIT_MEMORY_DEVICE or KJIT_MEMORY_SHARED");

@@ -23,11 +23,15 @@ static kjit_status order_natives(kjit_device *device, void *first, void *next, k
   return status;
 }
 
+kjit_status kj_order_streams_locked(kjit_device *device, kjit_stream *first, kjit_stream *next, kj_diagnostics *diagnostics)
+{
+  return kj_native(first) == kj_native(next) ? KJIT_OK : order_natives(device, kj_native(first), kj_native(next), diagnostics);
+}
+
 kjit_status kj_order_streams(kjit_device *device, kjit_stream *first, kjit_stream *next, kj_diagnostics *diagnostics)
 {
-  if (kj_native(first) == kj_native(next)) return KJIT_OK;
   pthread_mutex_lock(&device->memory->order_mutex);
-  kjit_status status = order_natives(device, kj_native(first), kj_native(next), diagnostics);
+  kjit_status status = kj_order_streams_locked(device, first, next, diagnostics);
   pthread_mutex_unlock(&device->memory->order_mutex);
   return status;
 }
@@ -79,13 +83,16 @@ static void unlink_stream(kjit_stream *stream)
   if (*at) *at = stream->next_of_device;
 }
 
+/* Of before a reset: the driver does not know it any more. */
+static bool is_stale(const kjit_stream *stream) { return stream->object.generation != atomic_load(&stream->object.device->generation); }
+
 /* Under the order mutex. true: nothing that is queued on the stream uses memory. */
 static bool is_done(kjit_stream *stream)
 {
   kj_diagnostics ignored = { 0 };
   kjit_device *device = stream->object.device;
   void *previous;
-  bool done = stream->object.generation != atomic_load(&device->generation) || atomic_load(&device->lost);
+  bool done = is_stale(stream) || atomic_load(&device->lost);
   if (!done && kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
     done = device->driver->cuStreamQuery(stream->native) == 0;
     kj_leave_device(device, previous);
@@ -114,8 +121,8 @@ void kj_forget_stream(kjit_stream *stream)
   pthread_mutex_lock(&memory->order_mutex);
   unlink_stream(stream);
   bool is_idle = !atomic_load(&stream->is_used) || is_done(stream) || !hand_over(stream);
+  kj_retag_blocks(stream, is_idle); /* before anybody orders something behind it again */
   pthread_mutex_unlock(&memory->order_mutex);
-  kj_retag_blocks(stream, is_idle);
 }
 
 bool kj_has_captures(const kjit_device *device) { return device->memory && atomic_load(&device->memory->captures); }
@@ -129,7 +136,7 @@ static bool put_all_behind(kjit_device *device, uint64_t slots, kjit_stream *nex
   const uint64_t default_slots = (uint64_t)1 << KJ_SLOT_DEFAULT | (uint64_t)1 << KJ_SLOT_PER_THREAD;
   bool uses_default = slots & default_slots || memory->has_lost_streams;
   for (kjit_stream *stream = memory->streams; stream; stream = stream->next_of_device) {
-    if (stream == next || !(slots >> stream->slot & 1)) continue;
+    if (stream == next || !(slots >> stream->slot & 1) || is_stale(stream)) continue;
     if (stream->capture || order_natives(device, stream->native, kj_native(next), diagnostics) != KJIT_OK) return false;
   }
   /* An event on the default stream comes after everything queued by then on the streams that are ordered with it, the threads' own among them. */
@@ -140,7 +147,7 @@ bool kj_join_uses(kjit_array *array, kjit_stream *stream)
 {
   kjit_array *owner = array->owner;
   kjit_device *device = owner->object.device;
-  uint64_t own = (uint64_t)1 << (stream ? stream->slot : KJ_SLOT_DEFAULT), slots = atomic_load(&owner->uses) & ~own;
+  uint64_t own = (uint64_t)1 << (stream ? stream->slot : KJ_SLOT_DEFAULT), slots = atomic_load(&owner->line.uses) & ~own;
   if (!slots || !device->memory) return true;
   bool needs_wait = slots >> KJ_SLOT_ELSEWHERE & 1 || (slots >> KJ_SLOT_PER_THREAD & 1 && !kj_native(stream)) || atomic_load(&device->memory->captures);
   if (needs_wait) return false;
@@ -159,7 +166,7 @@ static void wait_for_streams(kjit_device *device, uint64_t slots, kj_diagnostics
   struct kj_memory *memory = device->memory;
   pthread_mutex_lock(&memory->order_mutex);
   for (kjit_stream *stream = memory->streams; stream; stream = stream->next_of_device)
-    if (slots >> stream->slot & 1 && !atomic_load(&stream->capture)) (void)kj_synchronize(device, false, stream->native, ignored);
+    if (slots >> stream->slot & 1 && !is_stale(stream) && !atomic_load(&stream->capture)) (void)kj_synchronize(device, false, stream->native, ignored);
   pthread_mutex_unlock(&memory->order_mutex);
 }
 
@@ -167,7 +174,7 @@ void kj_wait_uses(kjit_array *array)
 {
   kjit_array *owner = array->owner;
   kj_runtime *runtime = owner->object.device->runtime;
-  uint64_t slots = atomic_load(&owner->uses);
+  uint64_t slots = atomic_load(&owner->line.uses);
   kj_diagnostics ignored = { 0 };
   bool is_elsewhere = slots >> KJ_SLOT_ELSEWHERE & 1;
   for (uint32_t i = 0; slots && i < runtime->cuda_count; i++) {

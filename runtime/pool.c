@@ -10,7 +10,7 @@
 #include "device_memory.h"
 #include "device_memory_state.h"
 
-enum { OUT_OF_MEMORY = 2, SMALL_STEP = 512, LARGE_STEP = 128 << 10, LARGE = 1 << 20 };
+enum { SMALL_STEP = 512, LARGE_STEP = 128 << 10, LARGE = 1 << 20 };
 
 /* ---- sizes ---- */
 
@@ -139,15 +139,14 @@ static kjit_status make_block(kjit_device *device, kj_pool_kind kind, uint64_t a
 
 /* ---- taking ---- */
 
-/* Of another stream: an event orders the two. Where that fails the block stays cached. */
-static kj_block *take_behind_event(kjit_device *device, kj_pool_kind kind, size_t size_bytes, kjit_stream *stream)
+/* Under the order mutex, so that the block's stream stays while the block is in no list. Where ordering fails the block stays cached. */
+static kj_block *take_ordered(kjit_device *device, kj_pool_kind kind, size_t size_bytes, kjit_stream *stream)
 {
   kj_pool *pool = &device->memory->pools[kind];
-  if (stream && stream->capture) return NULL;
   kj_block *block = find_cached(pool, size_bytes, stream, true);
   if (!block) return NULL;
   kj_diagnostics ignored = { 0 };
-  bool is_ordered = block->is_idle || kj_order_streams(device, block->stream, stream, &ignored) == KJIT_OK;
+  bool is_ordered = block->is_idle || kj_order_streams_locked(device, block->stream, stream, &ignored) == KJIT_OK;
   kj_free_diagnostics(&ignored);
   if (is_ordered) return block;
   pthread_mutex_lock(&pool->mutex);
@@ -156,6 +155,16 @@ static kj_block *take_behind_event(kjit_device *device, kj_pool_kind kind, size_
   add_cached(pool, block);
   pthread_mutex_unlock(&pool->mutex);
   return NULL;
+}
+
+/* Of another stream: an event orders the two. Not while something is captured, which events on other streams would end. */
+static kj_block *take_behind_event(kjit_device *device, kj_pool_kind kind, size_t size_bytes, kjit_stream *stream)
+{
+  if (kj_has_captures(device)) return NULL;
+  pthread_mutex_lock(&device->memory->order_mutex);
+  kj_block *block = take_ordered(device, kind, size_bytes, stream);
+  pthread_mutex_unlock(&device->memory->order_mutex);
+  return block;
 }
 
 static kjit_status finish_new(kjit_device *device, kj_pool_kind kind, uint64_t address, size_t size_bytes, kj_diagnostics *diagnostics, kj_block **block)
@@ -184,7 +193,8 @@ static uint64_t flush(kjit_device *device)
   uint64_t cached = pools[KJ_POOL_DEVICE].cached_bytes;
   pools[KJ_POOL_DEVICE].flushes++;
   pthread_mutex_unlock(&pools[KJ_POOL_DEVICE].mutex);
-  if (atomic_load(&pools[KJ_POOL_DEVICE].parked)) { /* waiting for the device is what they need, and memory is what the caller needs */
+  if (atomic_load(&pools[KJ_POOL_DEVICE].parked) &&
+      !kj_has_captures(device)) { /* waiting for the device is what they need, and memory is what the caller needs */
     kj_diagnostics ignored = { 0 };
     (void)kj_synchronize(device, true, NULL, &ignored);
     kj_free_diagnostics(&ignored);
@@ -194,17 +204,19 @@ static uint64_t flush(kjit_device *device)
   return cached;
 }
 
+void kj_flush_pools(kjit_device *device) { (void)flush(device); }
+
 static kjit_status take_new(kjit_device *device, kj_pool_kind kind, size_t size_bytes, kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block)
 {
   uint64_t address = 0, flushed = 0;
   int result = allocate_native(device, kind, size_bytes, &address, diagnostics);
-  if (result == OUT_OF_MEMORY) {
+  if (result == KJ_CU_OUT_OF_MEMORY) {
     if ((*block = take_behind_event(device, kind, size_bytes, stream))) return KJIT_OK;
     flushed = flush(device);
     result = allocate_native(device, kind, size_bytes, &address, diagnostics);
   }
   if (result < 0) return diagnostics->status;
-  if (result == OUT_OF_MEMORY) return report_out_of_memory(device, kind, size_bytes, flushed, diagnostics);
+  if (result == KJ_CU_OUT_OF_MEMORY) return report_out_of_memory(device, kind, size_bytes, flushed, diagnostics);
   KJ_TRY(kj_check_driver(device->driver, device, result, calls[kind], diagnostics));
   return finish_new(device, kind, address, size_bytes, diagnostics, block);
 }
@@ -216,6 +228,10 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
   char place[24];
   KJ_TRY(kj_check_device(device, diagnostics));
   void *memory = allocator->allocate(allocator->user, device, size_bytes, stream);
+  if (!memory && atomic_load(&pool->parked)) { /* what waits for its uses the host's pool can have back first */
+    (void)flush(device);
+    memory = allocator->allocate(allocator->user, device, size_bytes, stream);
+  }
   if (!memory)
     return kj_error(diagnostics, KJIT_ERROR_DEVICE_MEMORY, "out of memory on %s: the host's device allocator cannot give %zu bytes",
                     kj_device_text(device, place), size_bytes);
@@ -441,7 +457,7 @@ void kjit_get_memory_statistics(const kjit_device *device, kjit_memory_statistic
 {
   if (!statistics) return;
   *statistics = (kjit_memory_statistics){ 0 };
-  if (!device || !device->memory) return;
+  if (!device || !device->memory || kj_is_forked(device->context)) return;
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE], *pinned = &device->memory->pools[KJ_POOL_PINNED];
   pthread_mutex_lock(&pool->mutex);
   statistics->used_bytes = pool->used_bytes;
@@ -460,7 +476,7 @@ void kjit_get_memory_statistics(const kjit_device *device, kjit_memory_statistic
 
 void kjit_trim_memory(kjit_device *device, uint64_t keep_bytes)
 {
-  if (!device || !device->memory) return;
+  if (!device || !device->memory || kj_is_forked(device->context)) return;
   kj_trim_pool(device, KJ_POOL_DEVICE, keep_bytes);
   kj_trim_pool(device, KJ_POOL_PINNED, keep_bytes);
 }

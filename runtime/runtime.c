@@ -119,8 +119,11 @@ static uint32_t count_workers(const kjit_context *context)
 
 static kjit_device *make_device(kj_runtime *runtime, kjit_device_kind kind, int32_t ordinal)
 {
-  kjit_device *device = calloc(1, sizeof *device);
+  static _Atomic uint32_t last_number;
+  kjit_device *device = aligned_alloc(_Alignof(kjit_device), sizeof *device);
   if (!device) return NULL;
+  memset(device, 0, sizeof *device);
+  device->number = atomic_fetch_add(&last_number, 1) + 1;
   device->context = runtime->context;
   device->runtime = runtime;
   device->info.kind = kind;

@@ -40,6 +40,13 @@ typedef struct kj_launch_mark {
   _Atomic uintptr_t stream; /* where; MIXED: on several since the last synchronization */
 } kj_launch_mark;
 
+/* Code that nobody launches any more, to be unloaded; see cuda/load.c. */
+typedef struct kj_parked_module {
+  struct kj_parked_module *next;
+  void *module;
+  uint32_t generation; /* of the device */
+} kj_parked_module;
+
 enum { KJ_SCRATCH_SLOTS = 64 };
 
 struct kjit_device {
@@ -49,15 +56,19 @@ struct kjit_device {
   char name[256], target[16];
   char code_target[20], suffix; /* what is compiled for it, "sm_90a": 'a' where code may use what only this very architecture has, else 0 */
   /* CUDA */
-  kj_driver *driver;
+  uint32_t number; /* of this object, from 1: no other one of the process has it */
   int handle;
-  void *primary;               /* CUcontext, retained */
+  void *primary; /* CUcontext, retained */
+  /* what every launch looks at */
+  _Alignas(64) kj_driver *driver;
+  _Atomic uint64_t epoch, synchronized_epoch;
   _Atomic uint32_t generation; /* counts resets: what was made in an earlier one is lost */
   _Atomic bool lost;
+  /* what few do */
   char *fault;           /* why it is lost; written once before lost is set */
-  pthread_mutex_t mutex; /* protects fault, the head of marks, and failure_slots */
+  pthread_mutex_t mutex; /* protects fault, the head of marks, failure_slots and parked_modules */
   _Atomic(kj_launch_mark *) marks;
-  _Atomic uint64_t epoch, synchronized_epoch;
+  kj_parked_module *parked_modules;
   struct kj_failure_slot *failure_slots; /* of the loaded specializations whose threads may fail */
   _Atomic(kj_prints *) prints;           /* of kernels that print; NULL: none was ever loaded */
   uint32_t ptx_limit;                    /* the newest PTX that the driver takes, 90: PTX 9.0; 0: newer than any known */
@@ -70,6 +81,18 @@ struct kjit_device {
   uint32_t workers;
   _Atomic(void *) scratch[KJ_SCRATCH_SLOTS]; /* buffers that no launch uses */
 };
+
+/* Notes that a kernel was launched, for the message of a fault. Stores only when something changes: many threads launch one kernel, and its mark is one cache line. */
+static inline void kj_mark_launch(kjit_device *device, kj_launch_mark *mark, void *stream)
+{
+  enum { MIXED = 1 }; /* no stream has this address, except CUDA's name for the legacy default stream, which kj_wrap_stream makes NULL */
+  uint64_t epoch = atomic_load_explicit(&device->epoch, memory_order_relaxed), marked = atomic_load_explicit(&mark->epoch, memory_order_relaxed);
+  uintptr_t known = atomic_load_explicit(&mark->stream, memory_order_relaxed), here = (uintptr_t)stream;
+  bool is_pending = marked > atomic_load_explicit(&device->synchronized_epoch, memory_order_relaxed);
+  if (known != here && known != MIXED) atomic_store_explicit(&mark->stream, is_pending ? MIXED : here, memory_order_relaxed);
+  if (known == MIXED && !is_pending) atomic_store_explicit(&mark->stream, here, memory_order_relaxed);
+  if (marked != epoch) atomic_store_explicit(&mark->epoch, epoch, memory_order_relaxed);
+}
 
 /* dispatch/failure.c: reports the failures of kernels that the device has recorded since the last call. KERNEL, or OK where there are none. */
 kjit_status kj_take_failures(kjit_device *device, kj_diagnostics *diagnostics);
@@ -99,14 +122,48 @@ void kj_remove_object(kj_object *object);
 /* DEVICE when the device is lost, or was reset after the object was made. */
 kjit_status kj_check_object(const kj_object *object, const char *what, kj_diagnostics *diagnostics);
 
-/* What a launch looks at comes first. */
+/* Elements of an array in C order; 0: in another one, empty, or too large for offsets of 32 bits. strides NULL: in C order. */
+static inline uint64_t kj_count_dense(const int64_t *shape, const int64_t *strides, uint32_t rank)
+{
+  uint64_t count = 1;
+  for (uint32_t i = rank; i-- > 0;) {
+    uint64_t extent = (uint64_t)shape[i];
+    if (extent - 1 >= INT32_MAX || (strides && strides[i] != (int64_t)count)) return 0;
+    count *= extent;
+    if (count > INT32_MAX) return 0;
+  }
+  return count;
+}
+
+/* Type, rank, kind of memory, alignment of the address and of the rows of an array in C order, as one word; never 0. */
+static inline uint64_t kj_array_form(kjit_type element, uint32_t rank, int32_t device_type, uint64_t address, bool has_aligned_rows)
+{
+  return (uint64_t)element | (uint64_t)(rank & 255) << 32 | (uint64_t)(device_type & 255) << 40 | (address & 15) << 48 | (uint64_t)has_aligned_rows << 52 |
+         (uint64_t)1 << 53;
+}
+static inline uint64_t kj_form_low_bits(uint64_t form) { return form >> 48 & 15; }
+
+/* A device in one of its generations, among all devices of the process. */
+static inline uint64_t kj_place(const kjit_device *device, uint32_t generation) { return (uint64_t)device->number << 32 | generation; }
+
+/* What a launch looks at. */
+typedef struct kj_array_line {
+  _Alignas(64) uint64_t form;    /* kj_array_form; 0: of an array that launches have to look at closely */
+  uint64_t place;                /* kj_place of its device when it was made */
+  uint64_t low, high;            /* addresses of its bytes */
+  _Atomic uint64_t *owners_uses; /* of the array whose memory it is */
+  _Atomic uint64_t uses;         /* of its own memory: streams that it was used on, a bit for each kjit_stream.slot */
+  int64_t extent;                /* of the first dimension */
+} kj_array_line;
+_Static_assert(sizeof(kj_array_line) == 64, "one line of the cache");
+
 struct kjit_array {
   kj_object object;
   _Atomic uint32_t references;
   bool is_read_only;
-  bool is_in_place;      /* host memory that a launch on a GPU uses where it is */
-  kjit_array *owner;     /* whose memory it is: itself, or what a view was made of, retained */
-  _Atomic uint64_t uses; /* the owner's: streams that it was used on, a bit for each kjit_stream.slot */
+  bool is_in_place;   /* host memory that a launch on a GPU uses where it is */
+  kjit_array *owner;  /* whose memory it is: itself, or what a view was made of, retained */
+  kj_array_line line; /* made by kj_publish_array */
   kjit_tensor tensor;
   kjit_type element;
   kjit_memory memory;
@@ -120,7 +177,7 @@ struct kjit_array {
   int file; /* of release: the CPU's shared memory */
 };
 
-/* Bits of kjit_array.uses. */
+/* Bits of kj_array_line.uses. */
 enum { KJ_SLOT_DEFAULT, KJ_SLOT_PER_THREAD, KJ_SLOT_FIRST, KJ_SLOT_ELSEWHERE = 63 }; /* ELSEWHERE: on a stream of another device */
 
 struct kjit_stream {
@@ -136,7 +193,8 @@ struct kjit_stream {
 
 struct kjit_event {
   kj_object object;
-  void *native; /* CUevent */
+  void *native;    /* CUevent */
+  bool is_wrapped; /* the host's */
   bool is_recorded;
   uint64_t capture; /* number of the capture that it was recorded in; 0: none */
   uint64_t time_ns; /* CPU */
@@ -148,7 +206,7 @@ static inline void kj_note_use(kjit_array *array, const kjit_stream *stream, con
   kjit_array *owner = array->owner;
   uint32_t slot = owner->object.device != device ? KJ_SLOT_ELSEWHERE : stream ? stream->slot : KJ_SLOT_DEFAULT;
   uint64_t bit = (uint64_t)1 << slot;
-  if (!(atomic_load_explicit(&owner->uses, memory_order_relaxed) & bit)) atomic_fetch_or_explicit(&owner->uses, bit, memory_order_relaxed);
+  if (!(atomic_load_explicit(&owner->line.uses, memory_order_relaxed) & bit)) atomic_fetch_or_explicit(&owner->line.uses, bit, memory_order_relaxed);
   if (stream && !atomic_load_explicit(&stream->is_used, memory_order_relaxed))
     atomic_store_explicit(&((kjit_stream *)stream)->is_used, true, memory_order_relaxed);
 }

@@ -19,6 +19,7 @@ kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream
 {
   char here[24], there[24];
   if (!stream) return KJIT_OK;
+  if (stream->object.device->context != device->context) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the stream belongs to another context");
   if (stream->object.device != device)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the stream belongs to %s, what is queued on it to %s", kj_device_text(stream->object.device, there),
                     kj_device_text(device, here));

@@ -4,7 +4,9 @@
  * and of what it reaches, the key of the specialization, the target, and the builds of kjit. A later process that needs the same code loads it without a compiler.
  * A damaged file, a full disk, a directory that cannot be read or written are misses, never errors of a launch; a damaged file is removed. Warnings and remarks of the compiler
  * come when it compiles, not when code comes from the disk. Any number of processes and versions of kjit may share a directory; a context without a disk cache
- * (directory "", or no home directory) is one with an empty one. kjit_get_statistics counts hits and misses. */
+ * (directory "", or no home directory) is one with an empty one. kjit_get_statistics counts hits and misses.
+ * What lies there is run as it is, and checksums keep out accidents only. So an entry is used only where this user or root owns it and nobody else can write it; others are
+ * misses and stay. Directories and files that kjit makes are the user's alone. A program with other rights than its caller's (setuid) has no default directory. */
 #ifndef KJIT_CACHE_H
 #define KJIT_CACHE_H
 

@@ -35,16 +35,19 @@ KJIT_API KJIT_CHECK kjit_status kjit_specialize_all(kjit_context *context, kjit_
 /* From now on the kernel takes no types but those of the signatures that were given to kjit_specialize and its kin for the device of a launch, before this call or after: a launch takes the
  * best match and converts its scalars to it. Arrays match by element, rank and, where the signature has one, layout; scalars by value: one of the same type before one that
  * only becomes wider, before any that holds its values exactly, before one that rounds; compile-time values and funcs have to be the same. Facts about the arguments are no part of this: code
- * without them is compiled when it is needed. A launch gives ARGUMENT where no signature takes the arguments, or where two take them equally well; the message lists them. */
+ * without them is compiled when it is needed. A launch gives ARGUMENT where no signature takes the arguments, or where two take them equally well; the message lists them. A launch that was
+ * prepared before keeps its code until it looks at its arguments again: when one is replaced by more than another value of a scalar, or the device was reset. */
 KJIT_API KJIT_CHECK kjit_status kjit_seal_kernel(kjit_kernel *kernel);
 
 /* ---- what a specialization is made of ---- */
 
-/* The code of a specialization at a stage, as kjit_compile gives it: compiled again for the same types and facts, which takes as long as it did. Free with kjit_free.
- * Errors: UNSUPPORTED for a stage that the target does not have, COMPILE, NO_COMPILER, MEMORY. */
+/* The code of a specialization at a stage, as kjit_compile gives it: compiled again for the same types and facts, which takes as long as it did. CUBIN is the machine code
+ * that runs, as kjit_copy_specialization_binary gives it, and SASS that code as text: neither is compiled again, nor needs ptxas. Free with kjit_free.
+ * Errors: UNSUPPORTED for a stage that the target does not have, COMPILE, NO_COMPILER, MEMORY; of CUBIN those of kjit_copy_specialization_binary; of SASS both these and
+ * NO_COMPILER where there is no disassembler, IO (see kjit_compile). */
 KJIT_API KJIT_CHECK kjit_status kjit_copy_specialization_code(kjit_specialization *specialization, kjit_stage stage, void **code, size_t *size_bytes);
-/* The machine code: a cubin on a GPU (`nvdisasm` shows its SASS, as kjit-run --emit sass does), an ELF object on the CPU. Free with kjit_free. Errors: COMPILE where the driver
- * cannot link the PTX, DEVICE, MEMORY, and those of loading code again that was unloaded. */
+/* The machine code: a cubin on a GPU, an ELF object on the CPU. Free with kjit_free. Errors: COMPILE where the driver cannot link the PTX, DEVICE, MEMORY, and those of loading
+ * code again that was unloaded. */
 KJIT_API KJIT_CHECK kjit_status kjit_copy_specialization_binary(kjit_specialization *specialization, void **binary, size_t *size_bytes);
 
 typedef struct kjit_occupancy {

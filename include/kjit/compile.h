@@ -16,7 +16,9 @@ extern "C" {
   X(LLVM_OPT, "llvm-opt", 1, "LLVM IR after optimization") \
   X(PTX, "ptx", 1, "PTX; GPU targets") \
   X(ASM, "asm", 1, "assembly; CPU targets") \
-  X(OBJECT, "object", 0, "ELF object; CPU targets")
+  X(OBJECT, "object", 0, "ELF object; CPU targets") \
+  X(CUBIN, "cubin", 0, "machine code; GPU targets; by ptxas, where no driver has made it") \
+  X(SASS, "sass", 1, "the same disassembled; by nvdisasm or cuobjdump")
 
 typedef enum kjit_stage {
 #define KJIT_STAGE_ENUM(name, text, is_text, what) KJIT_STAGE_##name,
@@ -31,15 +33,19 @@ typedef struct kjit_compile_options {
   uint32_t ptx_version; /* 78 for PTX 7.8; default 0: the least that kjit and the architecture need */
   uint32_t block[3];    /* block shape known at compile time; 0: not known (CPU: the kernel's @block, else 256 x 1 x 1) */
   const char *facts;    /* NULL: none (always right); "all": every fact a fresh contiguous allocation has: aligned, disjoint, 32-bit offsets and grid.
-                          * Or some of: "aligned16", "offsets32", "grid32", "disjoint", separated by blanks. Or the facts of a specialization, as its info has them */
+                          * Or some of: "aligned16", "offsets32", "grid32", "disjoint", separated by blanks; "programmatic", no part of "all": launches have KJIT_LAUNCH_PROGRAMMATIC.
+                          * Or the facts of a specialization, as its info has them */
   uint32_t checks;      /* KJIT_CHECK_*; default KJIT_CHECK_NONE */
   kjit_debug debug;     /* default KJIT_DEBUG_NONE */
+  const char *ptxas;    /* path of the assembler for CUBIN and SASS; default NULL: looked for as the disassembler is */
 } kjit_compile_options;
 KJIT_API void kjit_init_compile_options(kjit_compile_options *options);
 
 /* Compiles a kernel for a signature as text, a type or a value for each parameter, "f32[:] C, f32, const f32[:] C, 16" (values for const parameters, func names
  * for func parameters). Text stages end in a 0 byte that size_bytes does not count. Free with kjit_free.
- * Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED, COMPILE, NO_COMPILER. */
+ * CUBIN and SASS run NVIDIA's programs ptxas, nvdisasm, cuobjdump as child processes, found on PATH, in bin of $CUDA_HOME and $CUDA_PATH, or of a toolkit in /usr/local.
+ * Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED, COMPILE (a program that fails, too: with what it wrote), NO_COMPILER (or a program is missing), IO (a program cannot be run, or
+ * this process reaps children that are not its own). */
 KJIT_API KJIT_CHECK kjit_status kjit_compile(kjit_kernel *kernel, const char *signature, const kjit_compile_options *options, kjit_stage stage, void **code,
                                              size_t *size_bytes);
 

@@ -63,8 +63,11 @@ static inline kjit_arg kjit_arg_u32(uint32_t v) { kjit_arg a = kjit_make_arg(KJI
 static inline kjit_arg kjit_arg_u64(uint64_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_U64); a.value.u = v; return a; }
 static inline kjit_arg kjit_arg_f32(float v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_F32); a.value.f32 = v; return a; }
 static inline kjit_arg kjit_arg_f64(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_F64); a.value.f64 = v; return a; }
-/* A number of a host that has only doubles: takes the annotated type, else the type of what it meets, as a literal does. */
+/* A number of a host that has only doubles: takes the annotated type, else the type of what it meets, as a literal does. 4 is an integer literal then, as all integers that fit i32
+ * are, 4.5 a float literal. */
 static inline kjit_arg kjit_arg_number(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_ANY); a.value.f64 = v; return a; }
+/* The same of a host that tells integers from floats: a float literal whatever its value, 4 is `4.0`. (Its integers: kjit_arg_number, or kjit_arg_i64 where they need more than 32 bits.) */
+static inline kjit_arg kjit_arg_real(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_F64); a.value.f64 = v; return a; }
 /* A value of any scalar, vector, struct or pointer type at an address; read during the call only. */
 static inline kjit_arg kjit_arg_value(kjit_type type, const void *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_BY_ADDRESS, type); a.value.address = v; return a; }
 /* A DLTensor (or kjit_tensor), read during the call only; its memory must live until the stream has passed the launch. */
@@ -90,7 +93,7 @@ typedef enum kjit_launch_flags {
 } kjit_launch_flags;
 
 typedef struct kjit_launch_config { /* all zero is valid: the kernel's @block and @grid, else one thread an element of its grid_range */
-  uint32_t grid[3], block[3];       /* 0 in y and z counts as 1 where x is given */
+  uint32_t grid[3], block[3];       /* 0 0 0: none is given; else 0 counts as 1 */
   uint64_t
     threads; /* not 0 and grid 0: at least so many threads; without a block, the one that keeps most threads of the compiled kernel resident (CPU: 256 threads) */
   uint64_t dynamic_shared_bytes; /* for `shared x: T[]` */
@@ -102,7 +105,9 @@ typedef struct kjit_launch_config { /* all zero is valid: the kernel's @block an
 } kjit_launch_config;
 
 /* Dispatches on the types and facts of the arguments; asynchronous on the stream. On a GPU, host arrays are copied in and, if written, out (then the call is
- * synchronous). config NULL: all zero. A hit takes no lock, allocates nothing and asks the driver nothing but the launch. Errors: NOT_READY (KJIT_LAUNCH_NO_WAIT only), KERNEL (a thread failed, and the call was synchronous, as on the CPU), ARGUMENT, TYPE, UNSUPPORTED, COMPILE, LAUNCH, NO_DEVICE, NO_COMPILER, DEVICE, MEMORY, DEVICE_MEMORY. */
+ * synchronous). config NULL: all zero. A hit takes no lock, allocates nothing and asks the driver nothing but the launch. Errors: NOT_READY
+ * (KJIT_LAUNCH_NO_WAIT only), MISUSE (flags that this kjit does not know), KERNEL (a thread failed, and the call was synchronous, as on the CPU), ARGUMENT,
+ * TYPE, UNSUPPORTED, COMPILE, LAUNCH, NO_DEVICE, NO_COMPILER, DEVICE, MEMORY, DEVICE_MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count);
 
 /* ---- prepared launches ---- */
@@ -142,7 +147,7 @@ typedef struct kjit_specialization_info {
   uint64_t parse_time_ns, infer_time_ns, lower_time_ns, optimize_time_ns, emit_time_ns, load_time_ns;
   uint32_t max_dynamic_shared_bytes, cluster[3]; /* that a launch may ask for; @cluster, 0: none */
   uint64_t code_bytes;                           /* of the machine code, or of PTX where the driver was handed that */
-  int is_loaded;                                 /* 0: the code was unloaded (kjit_config.code_limit_bytes), and what it alone knows is 0 above */
+  int is_loaded;                                 /* 0: the code was unloaded (kjit_config.code_limit_bytes), and what it alone knows is 0 */
   int is_cooperative, is_from_disk, is_imported;
 } kjit_specialization_info;
 

@@ -22,7 +22,7 @@ typedef enum kjit_memory {
 typedef struct kjit_array_config {
   uint32_t size_bytes;  /* set by kjit_init_array_config, as all defaults below */
   kjit_device *device;  /* default NULL: MISUSE */
-  kjit_type element;    /* a scalar type */
+  kjit_type element;    /* a scalar, vector, struct or pointer type */
   uint32_t rank;        /* default 0: one element */
   const int64_t *shape; /* rank extents, none negative */
   kjit_layout layout;   /* default KJIT_LAYOUT_C; KJIT_LAYOUT_F: the first index runs fastest */
@@ -159,7 +159,8 @@ typedef struct kjit_array_handle {
 } kjit_array_handle;
 
 /* The array's memory is the exporter's: it stays alive there until the importer has released its array. Waits for the work queued with the array, so that the
- * importer sees it; later work is for the two processes to order. On a GPU DEVICE and SHARED memory, on the CPU SHARED only. Errors: UNSUPPORTED, DEVICE. */
+ * importer sees it; later work is for the two processes to order. On a GPU DEVICE and SHARED memory, on the CPU SHARED only; elements of a scalar type, since
+ * others are numbered by each context. Errors: UNSUPPORTED, DEVICE. */
 KJIT_API KJIT_CHECK kjit_status kjit_export_array(kjit_array *array, kjit_array_handle *handle);
 /* The array of another process, on the same device of this one. Errors: ARGUMENT (no handle, or of this process), NO_DEVICE, IO (the exporter is gone), DEVICE,
  * MEMORY. */

@@ -57,7 +57,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_disable_peer_access(kjit_device *device, kj
  * the last call, DEVICE for faults. */
 KJIT_API KJIT_CHECK kjit_status kjit_synchronize_device(kjit_device *device);
 /* After KJIT_ERROR_DEVICE: forgets what was loaded on the device and takes a fresh primary context where the driver allows one; arrays, streams and events on it
- * are lost: releasing them stays allowed, using them gives DEVICE. Errors: DEVICE when the driver keeps the process from going on. */
+ * are lost: releasing them stays allowed, using them gives DEVICE. No other thread may use the device meanwhile. The primary context is the process's: what other
+ * contexts of kjit, and the host by CUDA itself, have there is lost, too. Errors: DEVICE when the driver keeps the process from going on. */
 KJIT_API KJIT_CHECK kjit_status kjit_reset_device(kjit_device *device);
 
 #ifdef __cplusplus

@@ -71,24 +71,32 @@ KJIT_API char *kjit_copy_diagnostic_text(const kjit_diagnostic *diagnostic);
 /* Frees what a copy function gave. memory NULL is fine; context may be NULL. */
 KJIT_API void kjit_free(kjit_context *context, void *memory);
 
-/* Runs the parts of a CPU launch on the host's own threads. run must call body(data, index) exactly once for each index below count before it returns. */
+/* Runs the parts of a CPU launch on the host's own threads. run must call body(data, index) exactly once for each index below count before it returns; a
+ * launch whose parts were not all run gives MISUSE. Several launches may call run at once. What one thread does as fast runs on the thread that launches,
+ * without run: small launches, all with concurrency 1. body may be called from threads that kjit has never seen; it does not return early, and it must not be
+ * left by longjmp or an exception. */
 typedef struct kjit_executor {
   void *user;
-  uint32_t concurrency; /* how many bodies may run at once; 0 counts as 1 */
+  uint32_t concurrency; /* how many bodies run at once; 0 counts as 1 */
   /* Its threads need a stack of 1 MiB where functions of kernels call themselves: 512 KiB of it may be used for that. */
   void (*run)(void *user, size_t count, void (*body)(void *data, size_t index), void *data);
 } kjit_executor;
 
-/* Device memory of the host's own, instead of kjit's pool: RMM, a framework's. Both are called from any thread, for GPUs only, with the stream (NULL: the default stream) in
- * whose order the memory may be used, and is free. allocate: at least size_bytes, aligned to 256; NULL when there is none. */
+/* Device memory of the host's own, instead of kjit's pool: RMM, a framework's. Both are called from any thread, several at once, for GPUs only, with the
+ * stream (NULL: the default stream) in whose order the memory may be used, and is free. allocate: at least size_bytes, aligned to 256; NULL when there is
+ * none, which the call of kjit reports as DEVICE_MEMORY; it may be asked a second time after kjit has given back memory that was only waiting. Neither may
+ * call a function of kjit that launches, allocates, releases or waits. Memory that is lost with its device (kjit_reset_device) is released, too. Pinned,
+ * mapped, managed and shared arrays are the driver's own. */
 typedef struct kjit_device_allocator {
   void *user;
   void *(*allocate)(void *user, kjit_device *device, size_t size_bytes, kjit_stream *stream);
   void (*release)(void *user, kjit_device *device, void *memory, size_t size_bytes, kjit_stream *stream);
 } kjit_device_allocator;
 
-/* Where compiled code is kept instead of the directory of the disk cache. key: 32 bytes. All are called from any thread. What a store gives back is checked as a file is: a
- * damaged entry is a miss, never wrong code. */
+/* Where compiled code is kept instead of the directory of the disk cache. key: 32 bytes. All are called from any thread, several at once, while a launch or
+ * kjit_specialize waits for the code; they may call anything that does not wait for that. What a store gives back is checked as a file is: a damaged entry is
+ * a miss, never wrong code. Whoever can write to the store can have the process run anything, as with the directory. release and store may be NULL: nothing is
+ * given back, nothing is kept. */
 typedef struct kjit_cache_store {
   void *user;
   int (*load)(void *user, const uint8_t *key, const void **data, size_t *size_bytes); /* 1: found; the data stays until release */
@@ -124,12 +132,15 @@ typedef struct kjit_config {
   const kjit_executor *executor; /* default NULL: OpenMP; kept */
   const char *compiler_path;     /* default NULL: libkjit-compiler beside libkjit, then the loader's search path; loaded at the first miss */
   const char *libdevice_path;    /* default NULL: a CUDA toolkit's libdevice where one is found, else libclc's; a bitcode file */
-  void (*on_diagnostic)(void *user,
-                        const kjit_diagnostic *diagnostic); /* default NULL; called from any thread as diagnostics arise, warnings and remarks too */
-  void *user;                                               /* first argument of on_diagnostic; kept */
-  uint32_t checks;                                          /* KJIT_CHECK_* that kernels are compiled with; default KJIT_CHECK_NONE */
-  const char *cache_directory; /* of the disk cache, see cache.h; default NULL: the user's, $XDG_CACHE_HOME/kjit or $HOME/.cache/kjit; "": no disk cache */
-  uint64_t cache_limit_bytes;  /* of all its files; what was used least recently goes first; default 0: 1 GiB */
+  /* Default NULL; called from any thread, several at once, as diagnostics arise, warnings and remarks too. It must not call what launches, waits, releases or
+   * destroys. */
+  void (*on_diagnostic)(void *user, const kjit_diagnostic *diagnostic);
+  void *user;      /* first argument of on_diagnostic; kept */
+  uint32_t checks; /* KJIT_CHECK_* that kernels are compiled with; default KJIT_CHECK_NONE */
+  /* Of the disk cache, see cache.h; default NULL: the user's, $XDG_CACHE_HOME/kjit or $HOME/.cache/kjit (absolute paths only; without them no disk cache);
+   * "": no disk cache. */
+  const char *cache_directory;
+  uint64_t cache_limit_bytes; /* of all its files; what was used least recently goes first; default 0: 1 GiB */
   /* Where the lines go that kernels `print`: one or several whole lines, each with its newline, and a 0 after them; UTF-8 as in the source. Called from any thread, never from two at
    * once: for a launch on the CPU before it returns, in the order of its blocks; for a GPU by any call that waits for it, in the order of the threads. It must not call functions
    * of the context. Default NULL: the lines are dropped. */
@@ -152,7 +163,8 @@ typedef struct kjit_config {
 /* Fills in size_bytes and the defaults. */
 KJIT_API void kjit_init_config(kjit_config *config);
 
-/* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (size_bytes unknown). */
+/* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (size_bytes unknown; an executor without run, a device_allocator
+ * without both its functions, a cache_store without load). */
 KJIT_API KJIT_CHECK kjit_status kjit_create_context(const kjit_config *config, kjit_context **context);
 
 /* Waits for launches under way and frees everything that hangs off the context: modules, kernels, devices, streams and arrays must not be used afterwards. */

@@ -48,6 +48,10 @@ KJIT_API KJIT_CHECK kjit_status kjit_add_host_callback(kjit_device *device, kjit
 /* ---- events, with timing. On the CPU they are clock readings ---- */
 
 KJIT_API KJIT_CHECK kjit_status kjit_create_event(kjit_device *device, kjit_event **event);
+/* The host's CUevent, not owned: it has to live until the kjit_event is destroyed, and counts as recorded. Errors: MISUSE (NULL), UNSUPPORTED on the CPU. */
+KJIT_API KJIT_CHECK kjit_status kjit_wrap_event(kjit_device *device, void *native, kjit_event **event);
+/* The CUevent; NULL on the CPU. One that the host records itself is not known as recorded here. */
+KJIT_API void *kjit_get_native_event(const kjit_event *event);
 KJIT_API void kjit_destroy_event(kjit_event *event);
 KJIT_API KJIT_CHECK kjit_status kjit_record_event(kjit_event *event, kjit_stream *stream); /* stream NULL: the device's default stream */
 KJIT_API KJIT_CHECK kjit_status kjit_synchronize_event(kjit_event *event);
@@ -61,12 +65,18 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_elapsed_time(kjit_event *first, kjit_ev
 
 /* ---- graphs ---- */
 
-/* From now on what is queued on the stream is kept instead of run: launches (of code that is there or is compiled now), prepared launches, kjit_copy_async,
- * kjit_fill, host callbacks, events, and the same on streams that wait for an event of a capturing stream. Host arrays of a launch on a GPU, and whatever
- * waits, are refused. Arguments are kept as they are: scalars by value, arrays by address; kjit arrays stay alive as long as the graph, other memory is the
- * host's to keep. Errors: MISUSE (it is capturing, or the default stream), DEVICE. */
+/* From now on what is queued on the stream is kept instead of run: launches, prepared launches, kjit_copy_async, kjit_fill, host callbacks, events, and the
+ * same on streams that wait for an event of a capturing stream. Code that is not there yet is compiled and loaded meanwhile (but for kernels that print: launch
+ * or kjit_specialize those before). Arguments are kept as they are: scalars by value, arrays by address; kjit arrays stay alive as long as the graph, other
+ * memory is the host's to keep. What cannot be kept gives MISUSE or UNSUPPORTED, and the capture goes on without it: host arrays of a launch on a GPU, copies
+ * through memory in between, and whatever waits (kjit_synchronize_stream, kjit_synchronize_device, kjit_copy).
+ * What the host captures by CUDA itself on a stream that it has wrapped is not known here: such a graph keeps neither code loaded nor arrays alive.
+ * Errors: MISUSE (it is capturing, or is one of the default streams), DEVICE, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_begin_capture(kjit_stream *stream);
-/* Streams that joined must have been joined back by an event. After a failure the stream does not capture either. Errors: MISUSE, DEVICE. */
+/* Ends the capture that was begun on this stream. On a GPU nothing comes of it, and the status is MISUSE, where a stream that joined was not joined back by an
+ * event, or where the driver has given the capture up since: because the host has used CUDA itself on a stream of the capture in a way that cannot be captured.
+ * After an error no stream of the capture captures any more, and kjit_begin_capture starts anew. Two errors change nothing: MISUSE for a stream on which no
+ * capture was begun, and MEMORY. Destroying the stream drops its capture. Errors: MISUSE, DEVICE, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_end_capture(kjit_stream *stream, kjit_graph **graph);
 /* 1: the stream captures. */
 KJIT_API int kjit_is_capturing(const kjit_stream *stream);
@@ -89,8 +99,8 @@ KJIT_API void kjit_destroy_executable_graph(kjit_executable_graph *executable);
 /* Tells a profiler that watches the process what to look at; without one, and on the CPU, nothing happens. Errors: DEVICE. */
 KJIT_API KJIT_CHECK kjit_status kjit_start_profiler(kjit_device *device);
 KJIT_API KJIT_CHECK kjit_status kjit_stop_profiler(kjit_device *device);
-/* A range of this thread's time with a name, for profilers that show NVTX ranges (libnvToolsExt.so.1, opened at the first range; without it nothing happens).
- * Ranges nest. Returns how many ranges are open on this thread, this one included; 0: nobody takes them. */
+/* A range of this thread's time with a name, for profilers that show NVTX ranges, in the default domain. The profiler's library is the one that NVTX_INJECTION64_PATH names, as profilers
+ * set it for what they start; it is opened at the first range, and without it nothing happens. Ranges nest. Returns how many ranges are open on this thread, this one included; 0: nobody takes them. */
 KJIT_API uint32_t kjit_begin_range(kjit_context *context, const char *name);
 KJIT_API void kjit_end_range(kjit_context *context);
 

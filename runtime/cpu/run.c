@@ -153,6 +153,8 @@ kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch, kj_diag
   if (!crew.piece) crew.piece = 1;
   run_crew(&crew);
   if (atomic_load(&crew.is_stuck)) return kj_error(diagnostics, KJIT_ERROR_KERNEL, "%s", crew.stuck);
-  if (!atomic_load(&crew.is_out_of_memory) || is_done(&crew)) return KJIT_OK;
+  if (is_done(&crew)) return KJIT_OK;
+  if (!atomic_load(&crew.is_out_of_memory))
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the host's executor came back before the launch was done: it has to call body for every index first");
   return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: a worker of the launch needs %llu bytes of scratch", (unsigned long long)scratch_bytes);
 }

@@ -186,7 +186,7 @@ kjit_status kjit_specialize_async(kjit_kernel *kernel, kjit_device *device, cons
   if (!done) return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_specialize_async: done is NULL");
   KJ_TRY(check_request(kernel, device, signature, "kjit_specialize_async"));
   if (queue_signature(kernel, device, signature, done, user)) return KJIT_OK;
-  return kj_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory, or the system gives no thread to compile on");
+  return kj_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory, the system gives no thread to compile on, or the context is being destroyed");
 }
 
 /* ---- many at once ---- */
@@ -289,7 +289,8 @@ kjit_status kjit_specialize_all(kjit_context *context, kjit_device *device, kjit
   pthread_cond_init(&b.changed, NULL);
   for (size_t i = 0; i < count; i++) {
     jobs[i] = (batch_job){ .base = { .run = run_item }, .batch = &b, .item = &items[i] };
-    if (!kj_queue_job(runtime, &jobs[i].base)) run_item(&jobs[i].base, false); /* here, then */
+    bool is_queued = !kj_is_in_background(runtime) && kj_queue_job(runtime, &jobs[i].base);
+    if (!is_queued) run_item(&jobs[i].base, false); /* here, then */
   }
   for (size_t done = 1; done <= count; done++) {
     const batch_job *job = take_done(&b);

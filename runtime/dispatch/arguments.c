@@ -65,7 +65,7 @@ static kjit_status bind_scalar(kj_call *call, uint32_t index, const kjit_arg *ar
 {
   kj_bound *bound = &call->bound[index];
   if (argument->kind == KJIT_ARG_NUMBER) {
-    kj_value value = kj_number_value(argument->value.f64);
+    kj_value value = kj_argument_number(argument);
     *bound = (kj_bound){ .kind = KJ_ARGUMENT_NUMBER, .type = value.type, .value = value };
     (void)kj_encode_value(&value, &bound->bits[0]);
     return KJIT_OK;
@@ -97,7 +97,8 @@ static kjit_status bind_const(kj_call *call, uint32_t index, const kjit_arg *arg
     return mismatch(call, index, "an integer, a float or a bool, as the parameter is const", "a value made of several", diagnostics);
   /* At compile time any integral number is exact: only a number that goes to the kernel as data has to keep to the type that literals have. */
   kj_value integer;
-  bool is_integral = bound->value.type == KJ_WEAK_FLOAT && bound->value.number != 0 && kj_convert_value(&bound->value, KJ_WEAK_INT, &integer);
+  bool may_be_integer = argument->type != KJIT_F64; /* not kjit_arg_real: what is written as a float is one */
+  bool is_integral = may_be_integer && bound->value.type == KJ_WEAK_FLOAT && bound->value.number != 0 && kj_convert_value(&bound->value, KJ_WEAK_INT, &integer);
   if (is_integral) *bound = (kj_bound){ .type = KJ_WEAK_INT, .value = integer };
   bound->kind = KJ_ARGUMENT_CONST;
   return KJIT_OK;

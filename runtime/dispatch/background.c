@@ -103,8 +103,14 @@ static kj_job *take_job(kj_background *background)
   return taken;
 }
 
+/* What this thread works for, if it is one of these. */
+static _Thread_local const kj_background *own_background;
+
+bool kj_is_in_background(const kj_runtime *runtime) { return own_background && own_background->runtime == runtime; }
+
 static void *work(void *data)
 {
+  own_background = data;
   for (kj_job *job; (job = take_job(data));) job->run(job, false);
   return NULL;
 }
@@ -152,6 +158,10 @@ bool kj_queue_job(kj_runtime *runtime, kj_job *job)
   kj_background *background = get_background(runtime);
   if (!background) return false;
   pthread_mutex_lock(&background->mutex);
+  if (background->is_stopping) {
+    pthread_mutex_unlock(&background->mutex);
+    return false;
+  }
   kj_job **place = background->last;
   job->next = NULL;
   *place = job;
@@ -177,15 +187,41 @@ bool kj_compile_later(const kj_call *call, kjit_specialization *entry)
   return false;
 }
 
+/* The job of an entry, taken out of the queue; NULL: it is not there (any more). */
+static kj_job *take_job_of(kj_background *background, const kjit_specialization *entry)
+{
+  pthread_mutex_lock(&background->mutex);
+  kj_job **at = &background->first;
+  while (*at && !((*at)->run == run_job && ((job *)*at)->entry == entry)) at = &(*at)->next;
+  kj_job *taken = *at;
+  if (taken) {
+    *at = taken->next;
+    if (background->last == &taken->next) background->last = at;
+    background->queued--;
+  }
+  pthread_mutex_unlock(&background->mutex);
+  return taken;
+}
+
+void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry)
+{
+  pthread_mutex_lock(&runtime->context->runtime_mutex);
+  kj_background *background = runtime->background;
+  pthread_mutex_unlock(&runtime->context->runtime_mutex);
+  kj_job *taken = background ? take_job_of(background, entry) : NULL;
+  if (taken) taken->run(taken, false);
+}
+
 void kj_stop_background(kj_runtime *runtime)
 {
   kj_background *background = runtime->background;
   if (!background) return;
   pthread_mutex_lock(&background->mutex);
-  background->is_stopping = true;
+  background->is_stopping = true; /* no thread is added from now on */
   pthread_cond_broadcast(&background->changed);
+  uint32_t count = background->thread_count;
   pthread_mutex_unlock(&background->mutex);
-  for (uint32_t i = 0; i < background->thread_count; i++) pthread_join(background->threads[i], NULL);
+  for (uint32_t i = 0; i < count; i++) pthread_join(background->threads[i], NULL);
   while (background->first) {
     kj_job *job = background->first;
     background->first = job->next;

@@ -4,6 +4,7 @@
  * full is copied; readers may still be in the old one, so that it is kept. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "dispatch/background.h"
 #include "dispatch/plan.h"
@@ -103,6 +104,7 @@ static void free_entry(kjit_specialization *entry)
   kj_unload_code(entry);
   kj_free_texts(entry);
   kj_free_diagnostics(&entry->failure);
+  free(atomic_load(&entry->direct));
   kj_free_plan(atomic_load(&entry->plan));
   pthread_mutex_destroy(&entry->mutex);
   pthread_cond_destroy(&entry->changed);
@@ -185,6 +187,7 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagn
   if (status == KJIT_OK) remember_order(call->kernel, entry);
   pthread_mutex_lock(&entry->mutex);
   if (status != KJIT_OK) copy_diagnostics(diagnostics, &entry->failure);
+  else entry->is_hopeless = false;
   atomic_store_explicit(&entry->state, status == KJIT_OK ? KJ_READY : KJ_FAILED, memory_order_release);
   pthread_cond_broadcast(&entry->changed);
   pthread_mutex_unlock(&entry->mutex);
@@ -243,6 +246,29 @@ kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *di
   return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory, or the system gives no thread to compile on");
 }
 
+/* Under entry->mutex, which is let go meanwhile. A job that is still queued is done here. Whoever began the attempt may be about to queue it: a thread that does jobs itself looks
+ * again, since no other may be left to do it. */
+static void wait_for_attempt(kj_runtime *runtime, kjit_specialization *entry, uint64_t attempt)
+{
+  enum { LOOK_AGAIN_NS = 5000000, SECOND_NS = 1000000000 };
+  bool is_worker = kj_is_in_background(runtime), has_looked = false;
+  while (atomic_load(&entry->state) == KJ_PENDING && entry->attempt == attempt) {
+    if (!has_looked || is_worker) {
+      pthread_mutex_unlock(&entry->mutex);
+      kj_hurry(runtime, entry);
+      pthread_mutex_lock(&entry->mutex);
+      has_looked = true;
+      if (atomic_load(&entry->state) != KJ_PENDING || entry->attempt != attempt) return;
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += LOOK_AGAIN_NS;
+    if (until.tv_nsec >= SECOND_NS) until.tv_nsec -= SECOND_NS, until.tv_sec++;
+    if (is_worker) pthread_cond_timedwait(&entry->changed, &entry->mutex, &until);
+    else pthread_cond_wait(&entry->changed, &entry->mutex);
+  }
+}
+
 /* Whoever waited for an attempt gets its outcome. One who comes after a failure tries again: what failed may have been the machine. */
 kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics, kjit_specialization **specialization)
 {
@@ -257,7 +283,7 @@ kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnost
     return kj_compile_entry(call, entry, diagnostics);
   }
   uint64_t attempt = entry->attempt;
-  while (atomic_load(&entry->state) == KJ_PENDING && entry->attempt == attempt) pthread_cond_wait(&entry->changed, &entry->mutex);
+  wait_for_attempt(call->runtime, entry, attempt);
   bool is_settled = atomic_load(&entry->state) == KJ_READY || entry->attempt == attempt;
   if (atomic_load(&entry->state) == KJ_FAILED && is_settled) copy_diagnostics(&entry->failure, diagnostics);
   kjit_status status = atomic_load(&entry->state) == KJ_READY ? KJIT_OK : diagnostics->status;

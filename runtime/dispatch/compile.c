@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/assemble.h"
 #include "dispatch/dispatch.h"
 #include "ir/number.h"
 #include "native/functions.h"
@@ -285,34 +286,68 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
                              block[1], block[2]);
 }
 
+/* ---- stages ---- */
+
+bool kj_has_stage(kjit_stage stage, bool is_gpu)
+{
+  enum { GPU = 1, CPU };
+  static const uint8_t own[KJIT_STAGE_COUNT] = {
+    [KJIT_STAGE_PTX] = GPU, [KJIT_STAGE_CUBIN] = GPU, [KJIT_STAGE_SASS] = GPU, [KJIT_STAGE_ASM] = CPU, [KJIT_STAGE_OBJECT] = CPU
+  };
+  return !own[stage] || own[stage] == (is_gpu ? GPU : CPU);
+}
+
+const char *kj_own_stages(bool is_gpu) { return is_gpu ? "ptx, cubin and sass" : "asm and object"; }
+
 /* ---- the compilation ---- */
+
+/* What NVIDIA's programs make of the PTX. */
+static kjit_status run_assembler(const kjit_compile_options *options, bool is_part, kjit_stage stage, kj_diagnostics *diagnostics, kj_code *made)
+{
+  kj_assembly assembly = { .ptxas = options->ptxas, .target = options->target, .debug = options->debug, .is_part = is_part };
+  void *cubin, *result;
+  size_t cubin_bytes, result_bytes;
+  KJ_TRY(kj_assemble(&assembly, made->data, made->size_bytes, diagnostics, &cubin, &cubin_bytes));
+  result = cubin;
+  result_bytes = cubin_bytes;
+  kjit_status status = stage == KJIT_STAGE_SASS ? kj_disassemble(cubin, cubin_bytes, diagnostics, &result, &result_bytes) : KJIT_OK;
+  if (status != KJIT_OK || result != cubin) free(cubin);
+  if (status != KJIT_OK) return status;
+  free(made->data);
+  made->data = result;
+  made->size_bytes = result_bytes;
+  return KJIT_OK;
+}
 
 static kjit_status run_compiler(request *r, const char *symbol, const kjit_compile_options *options, kjit_stage stage, kj_code *made)
 {
+  static const char *const names[] = {
+#define X(name, text, is_text, what) text,
+    KJIT_STAGES(X)
+#undef X
+  };
+  bool is_assembled = stage == KJIT_STAGE_CUBIN || stage == KJIT_STAGE_SASS;
   kj_compile_request request = { .module = r->kernel->module,
                                  .kernel = r->kernel->function,
                                  .signature = &r->signature,
-                                 .stage = stage,
+                                 .stage = is_assembled ? KJIT_STAGE_PTX : stage,
                                  .checks = options->checks,
                                  .debug = options->debug,
                                  .symbol = symbol,
                                  .is_ahead = true };
   KJ_TRY(read_target(r, options->target ? options->target : "cpu", &request.target));
   bool is_cpu = request.target.kind == KJ_TARGET_CPU;
-  bool is_for_gpu = stage == KJIT_STAGE_PTX, is_for_cpu = stage == KJIT_STAGE_ASM || stage == KJIT_STAGE_OBJECT;
-  if ((is_for_gpu && is_cpu) || (is_for_cpu && !is_cpu))
-    return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT, "stage: %s is there for %s targets only, the target is %s",
-                    is_for_gpu                ? "ptx"
-                    : stage == KJIT_STAGE_ASM ? "asm"
-                                              : "object",
-                    is_for_gpu ? "GPU" : "CPU", options->target ? options->target : "cpu");
+  if (!kj_has_stage(stage, !is_cpu))
+    return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT, "stage: %s is there for %s targets only, the target is %s", names[stage], is_cpu ? "GPU" : "CPU",
+                    options->target ? options->target : "cpu");
   request.target.ptx_version = options->ptx_version;
   if (options->facts) KJ_TRY(kj_read_facts(r->kernel, options->facts, r->arguments, r->relations, &r->signature, r->diagnostics));
   KJ_TRY(choose_block(r, options, is_cpu));
   kj_runtime *runtime = kj_get_runtime(r->kernel->context);
   if (!runtime) return kj_error(r->diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   KJ_TRY(kj_get_compiler(runtime, r->diagnostics));
-  return runtime->interface->compile(runtime->compiler, &request, r->diagnostics, made);
+  KJ_TRY(runtime->interface->compile(runtime->compiler, &request, r->diagnostics, made));
+  return is_assembled ? run_assembler(options, symbol != NULL, stage, r->diagnostics, made) : KJIT_OK;
 }
 
 static kjit_status compile(kjit_kernel *kernel, const char *signature, const char *symbol, const kjit_compile_options *options, kjit_stage stage,
@@ -357,6 +392,7 @@ static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char 
   if ((unsigned)stage >= KJIT_STAGE_COUNT) return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no stage %d", call, (int)stage);
   if (!read_options(options, &read))
     return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: options.size_bytes is unknown: set it with kjit_init_compile_options", call);
+  if ((unsigned)read.debug > KJIT_DEBUG_FULL) return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no debug %d", call, (int)read.debug);
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
   kjit_status status = compile(kernel, signature, symbol, &read, stage, &diagnostics, &made);

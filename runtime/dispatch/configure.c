@@ -238,10 +238,11 @@ static bool run_range(const kj_call *call, const kj_programs *programs, uint64_t
 static bool run_block(kj_call *call, bool has_range)
 {
   const kjit_kernel *kernel = call->kernel;
-  bool is_given = read_shape(call->config->block, call->block);
+  const uint32_t *grid = call->config->grid;
+  bool is_given = read_shape(call->config->block, call->block), has_grid = kernel->grid || grid[0] || grid[1] || grid[2];
   if (kernel->block) return !is_given && run_shape(call, &kernel->block_program, NULL, call->block);
   if (is_given) return true;
-  if (!has_range && !call->config->threads) return false;
+  if (!has_range && (has_grid || !call->config->threads)) return false;
   call->is_block_chosen = true;
   uint32_t threads = DEFAULT_BLOCK, bounds[3];
   if (kernel->launch_bounds) {

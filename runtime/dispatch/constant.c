@@ -70,7 +70,7 @@ static kjit_status take_scalar(const kjit_module *module, const kj_decl *decl, c
 {
   const kjit_arg *given = c->given;
   kjit_type wanted = declared_element(decl);
-  if (given->kind == KJIT_ARG_NUMBER) c->value = kj_number_value(given->value.f64);
+  if (given->kind == KJIT_ARG_NUMBER) c->value = kj_argument_number(given);
   else {
     const void *memory = given->kind == KJIT_ARG_BY_ADDRESS ? given->value.address : &given->value;
     if (!memory || !kj_is_scalar(given->type))

@@ -1,251 +1,323 @@
-/* The shortest way of a launch on a GPU: what a plan expects of the arguments, in 32 bytes each, and the parameter block written straight from them. Between two launches the driver has
- * used the cache for itself, so that what a launch reads and writes counts more than what it computes.
- *
- * Whatever is not as expected is left to kj_follow_plan, and what that cannot settle to the general way. */
-#include <stdlib.h>
+#include "dispatch/direct.h"
+
 #include <string.h>
 
 #include "dispatch/plan.h"
+#include "support/fork.h"
 
 /* ---- arguments ---- */
 
-/* A launch on this way. */
-typedef struct direct {
-  const kjit_kernel *kernel;
-  const kj_plan *plan;
-  const kjit_launch_config *config;
-  kjit_device *device;
-  uint32_t grid[3], block[3];
-  kj_bound *bound;  /* of parameters that block or grid depend on */
-  char *parameters; /* the block */
-} direct;
-
-/* NULL: none that can be used without a look at the general rules. The device is known to be there in its present generation. */
-static const kjit_tensor *tensor_of_array(const direct *d, const kjit_arg *argument)
-{
-  kjit_array *array = argument->kind == KJIT_ARG_ARRAY && argument->type == KJIT_ANY ? argument->value.array : NULL;
-  bool is_here = array && array->object.device == d->device && !array->is_read_only &&
-                 array->object.generation == atomic_load_explicit(&d->device->generation, memory_order_relaxed);
-  if (!is_here) return NULL;
-  kj_note_use(array, d->config->stream, d->device);
-  return &array->tensor;
-}
-
-/* kind, access and type as one word: a tensor that is neither named otherwise nor given an access. */
-static inline const kjit_tensor *tensor_of(const direct *d, const kjit_arg *argument)
-{
-  static const kjit_arg plain = { .kind = KJIT_ARG_TENSOR };
-  return memcmp(argument, &plain, offsetof(kjit_arg, value)) ? tensor_of_array(d, argument) : argument->value.tensor;
-}
-
-/* Elements of an array in C order; 0: in another one, empty, or too large. */
-static uint64_t count_elements(const kjit_tensor *tensor, uint32_t rank)
-{
-  uint64_t count = 1;
-  for (uint32_t i = rank; i-- > 0;) {
-    uint64_t extent = (uint64_t)tensor->shape[i];
-    if (extent - 1 >= INT32_MAX || (tensor->strides && tensor->strides[i] != (int64_t)count)) return 0;
-    count *= extent;
-    if (count > INT32_MAX) return 0;
-  }
-  return count;
-}
-
-/* The bytes of each argument; none of scalars. */
+/* The bytes of each array, by its position among the arrays. */
 typedef struct spans {
   uint64_t low[KJ_MOST_DIRECT], high[KJ_MOST_DIRECT];
 } spans;
 
 enum { WIDTH = 16 };
 
-/* 0: not as expected. */
-static uint64_t count_of_rank(const kj_direct_row *row, const kjit_tensor *tensor)
+/* kind, access and type as one word. */
+static inline uint64_t head_of(const kjit_arg *argument)
 {
-  if (row->rank && !tensor->shape) return 0;
-  uint64_t count = count_elements(tensor, row->rank);
-  bool has_aligned_rows = row->rank > 1 && (uint64_t)tensor->shape[row->rank - 1] * row->element_bytes % WIDTH == 0;
-  return has_aligned_rows == row->has_aligned_rows ? count : 0;
+  uint64_t head;
+  memcpy(&head, argument, sizeof head);
+  return head;
 }
 
-static inline bool follow_array(const direct *d, const kj_direct_row *row, const kjit_arg *argument, uint32_t index, spans *spans)
+_Static_assert(offsetof(kjit_arg, value) == sizeof(uint64_t), "a head is one word");
+
+static __attribute__((noinline, cold)) void note_uses(const kj_direct *tables, const kjit_stream *stream, const kjit_arg *arguments)
 {
-  uint64_t place, form, count;
-  const kjit_tensor *tensor = tensor_of(d, argument);
-  if (__builtin_expect(!tensor, 0)) return false;
-  memcpy(&place, &tensor->device_type, sizeof place);
-  memcpy(&form, &tensor->rank, sizeof form);
-  uint64_t address = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset,
-           differs = (place ^ row->place) | (form ^ row->form) | ((address ^ row->low_bits) & (WIDTH - 1));
-  if (__builtin_expect(differs || !address, 0)) return false;
-  bool is_line = row->rank == 1 && tensor->shape && (!tensor->strides || tensor->strides[0] == 1); /* most arrays */
-  count = __builtin_expect(is_line, 1) ? (uint64_t)tensor->shape[0] : count_of_rank(row, tensor);
-  if (__builtin_expect(count - 1 >= INT32_MAX, 0)) return false;
-  spans->low[index] = address;
-  spans->high[index] = address + count * row->element_bytes;
-  memcpy(d->parameters + row->to, &address, sizeof address);
+  for (uint32_t i = 0; i < tables->array_count; i++) {
+    const kjit_arg *argument = &arguments[tables->arrays[i].index];
+    if (argument->kind == KJIT_ARG_ARRAY) kj_note_use(argument->value.array, stream, tables->device);
+  }
+}
+
+/* All arrays are kjit arrays that are neither named otherwise nor given an access; what may differ is looked at once for all. has_one_written: the pairs are done with, and spans stay
+ * as they are. */
+static inline __attribute__((always_inline)) bool walk_arrays(const kj_direct *tables, const kjit_stream *stream, const kjit_arg *arguments, char *parameters,
+                                                              spans *spans, bool has_one_written)
+{
+  static const kjit_arg plain = { .kind = KJIT_ARG_ARRAY };
+  const kj_direct_array *array = tables->arrays, *end = array + tables->array_count;
+  uint64_t expected = head_of(&plain), place = tables->place, differs = 0, known = UINT64_MAX, low = 0, high = 0, met = 0;
+  for (uint32_t i = 0; array < end; array++, i++) {
+    const kjit_arg *argument = &arguments[array->index];
+    if (__builtin_expect(head_of(argument) != expected || !argument->value.array, 0)) return false;
+    const kj_array_line *line = &argument->value.array->line;
+    differs |= (line->form ^ array->form) | (line->place ^ place);
+    known &= atomic_load_explicit(line->owners_uses, memory_order_relaxed);
+    memcpy(parameters + array->to, &line->low, sizeof line->low);
+    if (has_one_written) {
+      if (!i) low = line->low, high = line->high;
+      met += (high > line->low) & (line->high > low); /* the first one meets itself */
+    } else {
+      spans->low[i] = line->low;
+      spans->high[i] = line->high;
+    }
+  }
+  if (differs || met > 1) return false;
+  bool is_known = known >> (stream ? stream->slot : KJ_SLOT_DEFAULT) & 1;
+  if (!is_known || (stream && tables->array_count && !atomic_load_explicit(&stream->is_used, memory_order_relaxed))) note_uses(tables, stream, arguments);
   return true;
 }
 
-static inline bool follow_scalar(const direct *d, const kj_direct_row *row, const kjit_arg *argument, uint64_t *bits)
+/* NULL: none that can be used without a look at the general rules. */
+static const kjit_tensor *tensor_of(const kj_direct *tables, const kjit_arg *argument, bool *has_kjits)
 {
-  if (argument->kind != KJIT_ARG_VALUE || argument->type != row->type) return false;
-  *bits = argument->value.u & row->mask;
-  if (row->type == KJIT_BOOL) *bits = *bits != 0;
-  char *to = d->parameters + row->to;
-  if (row->element_bytes == 4) memcpy(to, bits, 4);
-  else if (row->element_bytes == 8) memcpy(to, bits, 8);
-  else memcpy(to, bits, row->element_bytes);
+  static const kjit_arg plain = { .kind = KJIT_ARG_TENSOR };
+  if (head_of(argument) == head_of(&plain)) return argument->value.tensor;
+  bool is_array = argument->kind == KJIT_ARG_ARRAY && argument->type == KJIT_ANY && argument->access <= KJIT_ACCESS_IN_OUT;
+  const kjit_array *array = is_array ? argument->value.array : NULL;
+  *has_kjits = true;
+  bool is_here = array && array->line.place == tables->place && !array->is_read_only;
+  return is_here ? &array->tensor : NULL;
+}
+
+/* Bytes; 0: it is not as expected. */
+static inline uint64_t measure(const kj_direct_array *array, const kj_direct_tensor *expected, const kjit_tensor *tensor)
+{
+  uint64_t place, type, address = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
+  memcpy(&place, &tensor->device_type, sizeof place);
+  memcpy(&type, &tensor->rank, sizeof type);
+  uint64_t differs = (place ^ expected->place) | (type ^ expected->type) | ((address ^ kj_form_low_bits(array->form)) & (WIDTH - 1)) | !address;
+  if (differs || (array->rank && !tensor->shape)) return 0;
+  bool is_line = array->rank == 1 && (!tensor->strides || tensor->strides[0] == 1); /* most arrays */
+  uint64_t count = is_line ? (uint64_t)tensor->shape[0] : kj_count_dense(tensor->shape, tensor->strides, array->rank);
+  if (count - 1 >= INT32_MAX) return 0;
+  if (array->rank > 1 && array->has_aligned_rows != !((uint64_t)tensor->shape[array->rank - 1] * array->element_bytes % WIDTH)) return 0;
+  return count * array->element_bytes;
+}
+
+/* Some are tensors of the host. */
+static bool follow_tensors(const kj_direct *tables, const kjit_stream *stream, const kjit_arg *arguments, char *parameters, spans *spans)
+{
+  bool has_kjits = false;
+  for (uint32_t i = 0; i < tables->array_count; i++) {
+    const kj_direct_array *array = &tables->arrays[i];
+    const kjit_tensor *tensor = tensor_of(tables, &arguments[array->index], &has_kjits);
+    uint64_t bytes = tensor ? measure(array, &tables->tensors[i], tensor) : 0;
+    if (!bytes) return false;
+    uint64_t address = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
+    spans->low[i] = address;
+    spans->high[i] = address + bytes;
+    memcpy(parameters + array->to, &address, sizeof address);
+  }
+  if (has_kjits) note_uses(tables, stream, arguments);
+  return true;
+}
+
+static inline void write_scalar(char *to, uint64_t bits, uint32_t size_bytes)
+{
+  if (size_bytes == 4) memcpy(to, &bits, 4);
+  else if (size_bytes == 8) memcpy(to, &bits, 8);
+  else memcpy(to, &bits, size_bytes);
+}
+
+static inline bool follow_scalars(const kj_direct *tables, const kjit_arg *arguments, char *parameters)
+{
+  const kj_direct_scalar *scalar = tables->scalars, *end = scalar + tables->scalar_count;
+  for (; scalar < end; scalar++) {
+    const kjit_arg *argument = &arguments[scalar->index];
+    if (head_of(argument) != scalar->head) return false;
+    write_scalar(parameters + scalar->to, scalar->is_bool ? (argument->value.u & 255) != 0 : argument->value.u, scalar->size_bytes);
+  }
   return true;
 }
 
 static bool is_same(const kjit_arg *a, const kjit_arg *b) { return a->kind == b->kind && a->type == b->type && a->value.u == b->value.u; }
 
-static const int64_t *shape_of(const kjit_arg *argument)
+static inline bool follow_same(const kj_direct *tables, const kjit_arg *arguments)
 {
-  return argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor->shape : argument->value.array->tensor.shape;
-}
-
-/* What a program looks at: extents, their product, a scalar. */
-static void bind(const direct *d, uint32_t index, const kjit_arg *argument, const spans *spans, uint64_t bits)
-{
-  const kj_direct_row *row = &d->plan->direct[index];
-  kj_bound *bound = &d->bound[index];
-  if (row->mode == KJ_PLAN_SAME) {
-    *bound = d->plan->same[index].bound;
-    return;
-  }
-  memcpy(bound, d->plan->rows[index].head, sizeof d->plan->rows[index].head);
-  bound->bits[0] = bits;
-  if (row->mode != KJ_PLAN_ARRAY) return;
-  bound->shape = shape_of(argument);
-  bound->strides = NULL;
-  bound->count = (spans->high[index] - spans->low[index]) / row->element_bytes;
-}
-
-static bool follow_arguments(const direct *d, const kjit_arg *arguments, spans *spans)
-{
-  const kj_plan *plan = d->plan;
-  uint32_t count = plan->argument_count;
-  for (uint32_t i = 0; i < count; i++) {
-    const kj_direct_row *row = &plan->direct[i];
-    uint64_t bits = 0;
-    if (row->mode == KJ_PLAN_ARRAY) {
-      if (!follow_array(d, row, &arguments[i], i, spans)) return false;
-    } else {
-      spans->low[i] = spans->high[i] = 0;
-      if (row->mode == KJ_PLAN_SCALAR ? !follow_scalar(d, row, &arguments[i], &bits) : !is_same(&arguments[i], &plan->same[i].argument)) return false;
-    }
-    if (row->is_shaping) bind(d, i, &arguments[i], spans, bits);
+  for (uint32_t i = 0; i < tables->same_count; i++) {
+    uint32_t index = tables->same[i];
+    if (!is_same(&arguments[index], &tables->plan->same[index].argument)) return false;
   }
   return true;
 }
 
-/* Of one array that is written beside others that are not: it meets itself only. */
-static bool is_apart(const spans *spans, uint32_t count, uint32_t written)
+/* The first array is written, others are not: it meets itself only. */
+static bool is_first_apart(const spans *spans, uint32_t count)
 {
-  uint64_t low = spans->low[written], high = spans->high[written];
   uint32_t met = 0;
-  for (uint32_t i = 0; i < count; i++) met += (high > spans->low[i]) & (spans->high[i] > low);
+  for (uint32_t i = 0; i < count; i++) met += (spans->high[0] > spans->low[i]) & (spans->high[i] > spans->low[0]);
   return met == 1;
 }
 
-/* In the order that they had when the plan was made, each ends before the next begins: then no two meet. */
-static bool are_in_order(const kj_plan *plan, const spans *spans)
+/* In the order that they had when the tables were made, each ends before the next begins: then no two meet. */
+static bool are_in_order(const kj_direct *tables, const spans *spans)
 {
-  for (uint32_t k = 1; k < plan->order_count; k++)
-    if (spans->high[plan->order[k - 1]] > spans->low[plan->order[k]]) return false;
-  return plan->order_count > 0;
+  for (uint32_t k = 1; k < tables->order_count; k++)
+    if (spans->high[tables->order[k - 1]] > spans->low[tables->order[k]]) return false;
+  return tables->order_count > 0;
 }
 
-static inline bool follow_pairs(const kj_plan *plan, const spans *spans)
+static bool follow_pairs(const kj_direct *tables, const spans *spans)
 {
-  if (plan->has_one_written) return is_apart(spans, plan->argument_count, plan->written);
-  if (are_in_order(plan, spans)) return true;
-  for (uint32_t k = 0; k < plan->pair_count; k++) {
-    uint32_t i = plan->pairs[k].i, j = plan->pairs[k].j;
+  if (are_in_order(tables, spans)) return true;
+  for (uint32_t k = 0; k < tables->pair_count; k++) {
+    uint32_t i = tables->pairs[k].i, j = tables->pairs[k].j;
     if (spans->high[i] > spans->low[j] && spans->high[j] > spans->low[i]) return false;
   }
   return true;
 }
 
-static void write_extents(const direct *d, const kjit_arg *arguments)
+static __attribute__((noinline)) bool follow_any(const kj_direct *tables, const kjit_stream *stream, const kjit_arg *arguments, char *parameters)
 {
-  const kj_direct_extent *extent = d->plan->extents, *end = extent + d->plan->extent_count;
-  for (; extent < end; extent++) {
-    int64_t value = shape_of(&arguments[extent->argument])[extent->dimension];
-    int32_t narrow = (int32_t)value;
-    if (extent->is_wide) memcpy(d->parameters + extent->to, &value, sizeof value);
-    else memcpy(d->parameters + extent->to, &narrow, sizeof narrow);
-  }
+  spans spans;
+  if (!follow_tensors(tables, stream, arguments, parameters, &spans)) return false;
+  return tables->has_one_written ? is_first_apart(&spans, tables->array_count) : !tables->pair_count || follow_pairs(tables, &spans);
+}
+
+/* The arrays are as expected and as far apart, and their addresses are in the parameter block. */
+static __attribute__((noinline)) bool follow_arrays(const kj_direct *tables, const kjit_stream *stream, const kjit_arg *arguments, char *parameters)
+{
+  if (tables->has_one_written) return walk_arrays(tables, stream, arguments, parameters, NULL, true) || follow_any(tables, stream, arguments, parameters);
+  spans spans;
+  if (!walk_arrays(tables, stream, arguments, parameters, &spans, false)) return follow_any(tables, stream, arguments, parameters);
+  return !tables->pair_count || follow_pairs(tables, &spans);
+}
+
+static const int64_t *shape_of(const kjit_arg *argument)
+{
+  return argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor->shape : argument->value.array->shape;
+}
+
+static inline int64_t extent_of(const kjit_arg *argument, uint32_t dimension)
+{
+  bool is_in_line = argument->kind == KJIT_ARG_ARRAY && !dimension;
+  return is_in_line ? argument->value.array->line.extent : shape_of(argument)[dimension];
+}
+
+static inline void write_extents(const kj_direct *tables, const kjit_arg *arguments, char *parameters)
+{
+  const kj_direct_extent *extent = tables->extents, *end = extent + tables->extent_count;
+  for (; extent < end; extent++)
+    write_scalar(parameters + extent->to, (uint64_t)extent_of(&arguments[extent->argument], extent->dimension), extent->is_wide ? 8 : 4);
 }
 
 /* ---- block and grid, as kj_configure_quickly and kj_fit_grid have them ---- */
 
-static uint64_t product(const uint32_t v[3]) { return (uint64_t)v[0] * v[1] * v[2]; }
+typedef struct shape {
+  uint32_t grid[3], block[3];
+  uint64_t blocks; /* what the width of indices is chosen by */
+} shape;
 
-static bool run_shape(const direct *d, const kj_programs *programs, const uint32_t *block, uint32_t shape[3])
+static inline uint64_t product(const uint32_t v[3]) { return (uint64_t)v[0] * v[1] * v[2]; }
+
+static inline bool read_shape(const uint32_t given[3], uint32_t shape[3])
+{
+  for (int i = 0; i < 3; i++) shape[i] = given[i] + !given[i];
+  return given[0] | given[1] | given[2];
+}
+
+/* What the kernel's programs look at: extents, their product, scalars. */
+static void bind(const kj_direct *tables, const kjit_arg *arguments, kj_bound *bound)
+{
+  const kj_plan *plan = tables->plan;
+  for (uint32_t k = 0; k < tables->shaping_count; k++) {
+    uint32_t index = tables->shaping[k].index;
+    const kj_plan_row *row = &plan->rows[index];
+    kj_bound *b = &bound[index];
+    if (tables->shaping[k].mode == KJ_PLAN_SAME) {
+      *b = plan->same[index].bound;
+      continue;
+    }
+    memcpy(b, row->head, sizeof row->head);
+    b->bits[0] = row->type == KJIT_BOOL ? (arguments[index].value.u & row->mask) != 0 : arguments[index].value.u & row->mask;
+    if (row->mode != KJ_PLAN_ARRAY) continue;
+    b->shape = shape_of(&arguments[index]);
+    b->strides = NULL;
+    b->count = 1;
+    for (uint32_t i = 0; i < row->rank; i++) b->count *= (uint64_t)b->shape[i];
+  }
+}
+
+static bool run_shape(const kj_bound *bound, const kj_programs *programs, const uint32_t *block, uint32_t shape[3])
 {
   shape[0] = shape[1] = shape[2] = 1;
   for (uint32_t i = 0; i < programs->count && i < 3; i++) {
     int64_t value;
-    if (!kj_run_program(&programs->items[i], d->bound, block, &value) || value < 1 || value > INT32_MAX) return false;
+    if (!kj_run_program(&programs->items[i], bound, block, &value) || value < 1 || value > INT32_MAX) return false;
     shape[i] = (uint32_t)value;
   }
   return true;
 }
 
-static inline bool read_shape(const uint32_t given[3], uint32_t shape[3])
-{
-  for (int i = 0; i < 3; i++) shape[i] = given[i] ? given[i] : 1;
-  return given[0] | given[1] | given[2];
-}
-
-static bool count_range(const direct *d, const kj_programs *programs, uint64_t *count)
+static bool count_range(const kj_bound *bound, const uint32_t *block, const kj_programs *programs, uint64_t *count)
 {
   *count = 1;
   for (uint32_t i = 0; i < programs->count; i++) {
     int64_t value;
-    if (!kj_run_program(&programs->items[i], d->bound, d->block, &value) || value <= 0 || __builtin_mul_overflow(*count, (uint64_t)value, count)) return false;
+    if (!kj_run_program(&programs->items[i], bound, block, &value) || value <= 0 || __builtin_mul_overflow(*count, (uint64_t)value, count)) return false;
   }
   return programs->is_complete;
 }
 
-/* One dimension, as many blocks as the largest grid_range needs. wide: with one element a thread. */
-static bool choose_grid(direct *d, const kjit_specialization *specialization, uint64_t *wide)
+/* One dimension, as many blocks as the largest grid_range needs. */
+static bool choose_grid(const kjit_kernel *kernel, const kjit_specialization *specialization, const kj_bound *bound, shape *shape)
 {
-  const kjit_kernel *kernel = d->kernel;
-  uint64_t elements = 0, threads = product(d->block), each = specialization->code.elements_a_thread, most = d->device->info.max_grid[0];
+  uint64_t elements = 0, threads = product(shape->block), each = specialization->code.elements_a_thread;
   if (!kernel->range_count || kernel->has_callee_range) return false;
   for (uint32_t i = 0; i < kernel->range_count; i++) {
     uint64_t count;
-    if (!count_range(d, &kernel->range_programs[i], &count)) return false;
+    if (!count_range(bound, shape->block, &kernel->range_programs[i], &count)) return false;
     if (count > elements) elements = count;
   }
   uint64_t share = threads * (each > 1 ? each : 1), blocks = elements / share + (elements % share != 0);
-  *wide = elements / threads + (elements % threads != 0);
-  if (*wide > most) return false;
-  d->grid[0] = (uint32_t)blocks;
+  shape->blocks = elements / threads + (elements % threads != 0); /* with one element a thread */
+  if (shape->blocks > specialization->device->info.max_grid[0]) return false;
+  shape->grid[0] = (uint32_t)blocks;
   return true;
 }
 
-static inline bool configure(direct *d, const kjit_specialization *specialization)
+/* Block and grid that the kernel or its grid_ranges decide. */
+static __attribute__((noinline)) bool evaluate_shape(const kjit_kernel *kernel, const kjit_specialization *specialization, const kjit_launch_config *config,
+                                                     const kjit_arg *arguments, shape *shape)
 {
-  const kjit_kernel *kernel = d->kernel;
-  const kjit_device_info *info = &d->device->info;
-  const kj_cuda_function *function = &specialization->cuda;
-  uint64_t blocks, shared = d->config->dynamic_shared_bytes;
-  bool is_block_given = read_shape(d->config->block, d->block), is_grid_given = read_shape(d->config->grid, d->grid);
-  if (kernel->block ? is_block_given || !run_shape(d, &kernel->block_program, NULL, d->block) : !is_block_given && !d->plan->default_threads) return false;
-  if (!kernel->block && !is_block_given) d->block[0] = d->plan->default_threads;
-  if (kernel->grid && (is_grid_given || !run_shape(d, &kernel->grid_program, d->block, d->grid))) return false;
-  uint64_t threads = product(d->block);
-  if (!threads || threads > d->plan->most_threads) return false;
-  if (kernel->grid || is_grid_given) blocks = product(d->grid);
-  else if (!choose_grid(d, specialization, &blocks)) return false;
-  bool fits = shared <= function->max_dynamic_shared_bytes && shared >= d->plan->least_shared_bytes,
-       is_grid32 = blocks <= INT32_MAX && blocks * threads <= INT32_MAX;
-  for (int i = 0; i < 3; i++) fits = fits && d->block[i] <= info->max_block[i] && d->grid[i] - 1 < info->max_grid[i];
-  return fits && is_grid32 == d->plan->grid32 && (!d->plan->knows_block || !memcmp(d->block, d->plan->block, sizeof d->block));
+  const kj_direct *tables = specialization->direct;
+  kj_bound bound[KJ_MOST_DIRECT];
+  bool is_block_given = read_shape(config->block, shape->block), is_grid_given = read_shape(config->grid, shape->grid);
+  bind(tables, arguments, bound);
+  if (kernel->block ? is_block_given || !run_shape(bound, &kernel->block_program, NULL, shape->block) : !is_block_given && !tables->default_threads)
+    return false;
+  if (!kernel->block && !is_block_given) shape->block[0] = tables->default_threads;
+  if (kernel->grid && (is_grid_given || !run_shape(bound, &kernel->grid_program, shape->block, shape->grid))) return false;
+  if (product(shape->block) - 1 >= tables->most_threads) return false;
+  shape->blocks = product(shape->grid);
+  return kernel->grid || is_grid_given || choose_grid(kernel, specialization, bound, shape);
+}
+
+static inline shape read_config(const kjit_launch_config *config)
+{
+  shape shape;
+  (void)read_shape(config->block, shape.block);
+  (void)read_shape(config->grid, shape.grid);
+  shape.blocks = product(shape.grid);
+  return shape;
+}
+
+/* As evaluate_shape, for most kernels that are launched without a grid. */
+static inline bool shape_range(const kj_direct *tables, const kjit_launch_config *config, const kjit_arg *arguments, shape *shape)
+{
+  if (!read_shape(config->block, shape->block)) shape->block[0] = tables->default_threads;
+  uint64_t threads = product(shape->block), elements = (uint64_t)extent_of(&arguments[tables->range_argument], tables->range_dimension);
+  if (threads - 1 >= tables->most_threads) return false;
+  uint32_t share = (uint32_t)threads * tables->elements_a_thread, count = (uint32_t)elements; /* both below 2^31 */
+  shape->grid[0] = count / share + (count % share != 0);
+  shape->grid[1] = shape->grid[2] = 1;
+  shape->blocks = count / (uint32_t)threads + (count % (uint32_t)threads != 0);
+  return shape->blocks <= tables->device->info.max_grid[0];
+}
+
+static inline bool fits(const kj_direct *tables, const shape *shape, uint64_t shared_bytes)
+{
+  const uint32_t *most_grid = tables->device->info.max_grid, *block = shape->block, *grid = shape->grid;
+  uint64_t threads = product(block), least = tables->least_shared_bytes;
+  bool fits = (threads - 1 < tables->most_threads) & (block[0] <= tables->most_threads) & (block[1] <= tables->most_threads) &
+              (block[2] <= tables->most_block_z) & (grid[0] - 1 < most_grid[0]) & (grid[1] - 1 < most_grid[1]) & (grid[2] - 1 < most_grid[2]) &
+              (shared_bytes - least <= tables->most_shared_bytes - least);
+  bool is_grid32 = (shape->blocks <= INT32_MAX) & (shape->blocks * threads <= INT32_MAX);
+  return fits && is_grid32 == tables->is_grid32 && (!tables->knows_block || !memcmp(block, tables->block, sizeof tables->block));
 }
 
 /* ---- the launch ---- */
@@ -253,170 +325,78 @@ static inline bool configure(direct *d, const kjit_specialization *specializatio
 /* Flags, clusters, priorities and captures go the longer way, and so does whoever leaves the block to the occupancy calculator. */
 static inline bool is_plain(const kjit_launch_config *config)
 {
-  if (config->stream && atomic_load_explicit(&config->stream->capture, memory_order_relaxed)) return false;
-  return !((config->flags & ~(uint32_t)KJIT_LAUNCH_NO_WAIT) | config->cluster[0] | config->cluster[1] | config->cluster[2] | (uint32_t)config->priority) &&
-         !config->threads;
+  return !((config->flags & ~(uint32_t)KJIT_LAUNCH_NO_WAIT) | config->cluster[0] | config->cluster[1] | config->cluster[2] | (uint32_t)config->priority |
+           config->threads);
 }
 
-static inline bool is_on_device(const kjit_launch_config *config, const kjit_specialization *specialization, const kj_plan *plan)
+static inline bool is_on_device(const kjit_launch_config *config, const kj_direct *tables)
+{
+  const kjit_device *device = tables->device;
+  const kjit_stream *stream = config->stream;
+  uint32_t generation = atomic_load_explicit(&device->generation, memory_order_relaxed);
+  if (generation != (uint32_t)tables->place || atomic_load_explicit(&device->lost, memory_order_acquire)) return false;
+  if (config->device ? config->device != device : !stream && !tables->is_default_device) return false;
+  return !stream ||
+         (stream->object.device == device && stream->object.generation == generation && !atomic_load_explicit(&stream->capture, memory_order_relaxed));
+}
+
+static __attribute__((noinline, cold)) kjit_status retry(const kjit_specialization *specialization, const kjit_launch_config *config, shape shape,
+                                                         char *parameters, int result)
 {
   kjit_device *device = specialization->device;
-  uint32_t generation = atomic_load_explicit(&device->generation, memory_order_relaxed);
-  if (generation != specialization->generation || atomic_load_explicit(&device->lost, memory_order_acquire)) return false;
-  if (config->device ? config->device != device : !config->stream && !plan->is_default_device) return false;
-  return !config->stream || (config->stream->object.device == device && config->stream->object.generation == generation &&
-                             !atomic_load_explicit(&config->stream->capture, memory_order_relaxed));
-}
-
-static bool launch_held(kjit_kernel *kernel, kjit_specialization *specialization, const kjit_launch_config *config, const kjit_arg *arguments, size_t count,
-                        kj_diagnostics *diagnostics)
-{
-  const kj_plan *plan = atomic_load_explicit(&specialization->plan, memory_order_acquire);
-  spans spans;
-  kj_bound bound[KJ_MOST_DIRECT];
-  _Alignas(16) char parameters[KJ_DIRECT_BYTES + sizeof(uint64_t)];
-  if (!plan || !plan->is_direct || count != plan->argument_count || !is_plain(config) || !is_on_device(config, specialization, plan)) return false;
-  direct d = { .kernel = kernel, .plan = plan, .config = config, .device = specialization->device, .bound = bound, .parameters = parameters };
-  if (!follow_arguments(&d, arguments, &spans) || !follow_pairs(plan, &spans) || !configure(&d, specialization)) return false;
-  write_extents(&d, arguments);
-  kj_cuda_launch launch = { .grid = d.grid,
-                            .block = d.block,
+  kj_diagnostics diagnostics = { 0 };
+  kj_cuda_launch launch = { .grid = shape.grid,
+                            .block = shape.block,
                             .dynamic_shared_bytes = (uint32_t)config->dynamic_shared_bytes,
                             .stream = config->stream ? config->stream->native : NULL,
                             .parameters = parameters,
                             .parameter_bytes = specialization->code.parameter_bytes };
-  (void)kj_launch_cuda(specialization->device, &specialization->cuda, &launch, diagnostics);
-  return true;
+  kjit_status status = kj_retry_launch(device, &specialization->cuda, &launch, result, &diagnostics);
+  return diagnostics.count ? kj_finish_call(device->context, &diagnostics) : status;
 }
 
-bool kj_launch_directly(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics)
+/* The specialization is held. */
+static inline int launch_held(const kjit_kernel *kernel, const kjit_specialization *specialization, const kjit_launch_config *config, const kjit_arg *arguments,
+                              size_t count)
 {
-  kjit_specialization *recent = atomic_load_explicit(&kernel->recent[kj_slot()].specialization, memory_order_acquire);
-  if (!recent || !kj_hold(recent)) return false;
-  bool is_done = launch_held(kernel, recent, config, arguments, count, diagnostics), is_launched = is_done && !diagnostics->count;
-  kj_release(recent, is_launched);
-  if (is_launched) kj_count_launch(kernel->context);
-  return is_done;
-}
-
-/* ---- learning ---- */
-
-static bool shapes_launch(const kj_programs *programs, uint32_t index)
-{
-  for (uint32_t i = 0; i < programs->count; i++)
-    for (uint32_t k = 0; k < programs->items[i].count; k++) {
-      const kj_step *step = &programs->items[i].steps[k];
-      bool has_parameter = step->op == KJ_STEP_SCALAR || step->op == KJ_STEP_EXTENT || step->op == KJ_STEP_COUNT;
-      if (has_parameter && step->parameter == index) return true;
-    }
-  return false;
-}
-
-static bool is_shaping(const kjit_kernel *kernel, uint32_t index)
-{
-  bool is_used = shapes_launch(&kernel->block_program, index) || shapes_launch(&kernel->grid_program, index);
-  for (uint32_t i = 0; i < kernel->range_count; i++) is_used = is_used || shapes_launch(&kernel->range_programs[i], index);
-  return is_used;
-}
-
-static kj_direct_row learn_row(const kj_call *call, const kj_plan *plan, uint32_t index)
-{
-  const kj_plan_row *row = &plan->rows[index];
-  kj_direct_row direct = { .mode = row->mode, .type = row->type, .element_bytes = row->element_bytes, .to = KJ_DIRECT_BYTES };
-  direct.is_shaping = is_shaping(call->kernel, index);
-  if (row->mode == KJ_PLAN_SCALAR) direct.mask = row->mask;
-  if (row->mode != KJ_PLAN_ARRAY) return direct;
-  direct.place = row->place;
-  direct.form = row->form;
-  direct.rank = row->rank;
-  direct.low_bits = (uint8_t)(call->bound[index].address % WIDTH);
-  direct.has_aligned_rows = (row->facts & KJ_FACT_ROWS_ALIGNED16) != 0;
-  return direct;
-}
-
-/* False: the parameter is none that can be written straight from an argument. */
-static bool learn_parameter(const kj_parameter *parameter, kj_plan *plan)
-{
-  kj_direct_row *row = &plan->direct[parameter->argument];
-  switch (parameter->kind) {
-  case KJ_PARAMETER_POINTER:
-  case KJ_PARAMETER_SCALAR:
-    if (row->to != KJ_DIRECT_BYTES || parameter->part || row->mode == KJ_PLAN_SAME) return false;
-    if (parameter->kind == KJ_PARAMETER_SCALAR && (parameter->size_bytes != row->element_bytes || parameter->size_bytes > sizeof(uint64_t))) return false;
-    row->to = (uint16_t)parameter->offset;
-    return true;
-  case KJ_PARAMETER_EXTENT:
-    if (row->mode != KJ_PLAN_ARRAY) return false;
-    plan->extents[plan->extent_count++] = (kj_direct_extent){
-      .argument = (uint8_t)parameter->argument, .dimension = parameter->dimension, .to = (uint16_t)parameter->offset, .is_wide = parameter->size_bytes == 8
-    };
-    return true;
-  default: return false;
+  enum { BUFFER_POINTER = 1, BUFFER_SIZE = 2 };
+  const kj_direct *tables = atomic_load_explicit(&specialization->direct, memory_order_acquire);
+  _Alignas(16) char parameters[KJ_DIRECT_BYTES + sizeof(uint64_t)];
+  if (!tables || count != tables->argument_count || (count && !arguments) || !is_plain(config) || !is_on_device(config, tables)) return KJ_OTHER_WAY;
+  if (tables->forks != atomic_load_explicit(&kj_forks, memory_order_relaxed)) return KJ_OTHER_WAY;
+  const kjit_stream *stream = config->stream;
+  if ((tables->array_count && !follow_arrays(tables, stream, arguments, parameters)) || !follow_scalars(tables, arguments, parameters) ||
+      !follow_same(tables, arguments))
+    return KJ_OTHER_WAY;
+  shape shape, evaluated;
+  if (__builtin_expect(tables->is_shapeless && config->block[0] && config->grid[0], 1)) {
+    shape = read_config(config);
+  } else if (tables->has_plain_range && !(config->grid[0] | config->grid[1] | config->grid[2])) {
+    if (!shape_range(tables, config, arguments, &shape)) return KJ_OTHER_WAY;
+  } else {
+    if (!evaluate_shape(kernel, specialization, config, arguments, &evaluated)) return KJ_OTHER_WAY;
+    shape = evaluated;
   }
+  if (!fits(tables, &shape, config->dynamic_shared_bytes)) return KJ_OTHER_WAY;
+  write_extents(tables, arguments, parameters);
+  size_t parameter_bytes = tables->parameter_bytes;
+  void *native = stream ? stream->native : NULL;
+  void *block_and_size[] = { (void *)(uintptr_t)BUFFER_POINTER, parameters, (void *)(uintptr_t)BUFFER_SIZE, &parameter_bytes, NULL };
+  kj_mark_launch(tables->device, tables->mark, native);
+  int result =
+    tables->device->driver->cuLaunchKernel(tables->function, shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0], shape.block[1], shape.block[2],
+                                           (unsigned)config->dynamic_shared_bytes, native, NULL, tables->parameter_bytes ? block_and_size : NULL);
+  return __builtin_expect(result, 0) ? (int)retry(specialization, config, shape, parameters, result) : KJIT_OK;
 }
 
-/* Arrays that are never written need not be apart: all pairs have the one that is. Without a pair there is nothing to look at. */
-static void learn_written(const kj_call *call, kj_plan *plan)
+int kj_launch_directly(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
 {
-  uint32_t written = 0, arrays = 0;
-  for (uint32_t i = 0; i < plan->argument_count; i++) {
-    bool is_array = plan->direct[i].mode == KJ_PLAN_ARRAY;
-    arrays += is_array;
-    if (!is_array || !call->kernel->parameters[i].is_written) continue;
-    written++;
-    plan->written = (uint8_t)i;
-  }
-  plan->has_one_written = written == 1 && plan->pair_count == arrays - 1 && arrays > 1;
-}
-
-/* Worth it where it spares comparing each with each. */
-static void learn_order(const kj_call *call, kj_plan *plan)
-{
-  uint32_t count = 0;
-  for (uint32_t k = 0; k < plan->pair_count; k++)
-    if (plan->pairs[k].relation != KJ_RELATION_DISJOINT) return;
-  for (uint32_t i = 0; i < plan->argument_count; i++) {
-    if (plan->direct[i].mode != KJ_PLAN_ARRAY) continue;
-    uint32_t at = count++;
-    for (; at && call->bound[plan->order[at - 1]].low > call->bound[i].low; at--) plan->order[at] = plan->order[at - 1];
-    plan->order[at] = (uint8_t)i;
-  }
-  plan->order_count = plan->pair_count > count ? count : 0;
-}
-
-static void learn_limits(const kj_call *call, const kjit_specialization *specialization, kj_plan *plan)
-{
-  enum { DEFAULT_BLOCK = 256 };
-  uint32_t most = call->device->info.max_threads_per_block, own = specialization->cuda.max_threads;
-  plan->most_threads = own && own < most ? own : most;
-  plan->default_threads = plan->most_threads >= DEFAULT_BLOCK ? DEFAULT_BLOCK : 0;
-  plan->least_shared_bytes = kj_own_shared_need(&specialization->code, (const uint32_t[3]){ 0 });
-}
-
-/* Code that a launch has to do nothing for but to pass its parameters. */
-static bool is_simple(const kj_code *code)
-{
-  return !code->failures && !code->prints && !code->shared_array_count && !code->fixed_shared_bytes && !kj_needs_shared_by_block(code) &&
-         !code->is_cooperative && !code->cluster[0] && code->parameter_bytes <= KJ_DIRECT_BYTES;
-}
-
-bool kj_learn_direct(const kj_call *call, const kjit_specialization *specialization, kj_plan *plan)
-{
-  const kj_code *code = &specialization->code;
-  const kjit_kernel *kernel = call->kernel;
-  bool is_plain = kj_is_cuda(call->device) && plan->argument_count == kernel->parameter_count && plan->argument_count <= KJ_MOST_DIRECT && kernel->is_quick &&
-                  !kernel->launch_bounds && !call->is_programmatic && is_simple(code);
-  for (uint32_t k = 0; k < plan->pair_count; k++) is_plain = is_plain && plan->pairs[k].relation == KJ_RELATION_DISJOINT;
-  for (uint32_t i = 0; i < plan->argument_count; i++) is_plain = is_plain && plan->rows[i].mode != KJ_PLAN_NUMBER;
-  if (!is_plain) return true;
-  plan->direct = aligned_alloc(_Alignof(kj_direct_row), (plan->argument_count + 1) * sizeof *plan->direct);
-  plan->extents = calloc(code->parameter_count + 1, sizeof *plan->extents);
-  if (!plan->direct || !plan->extents) return false;
-  for (uint32_t i = 0; i < plan->argument_count; i++) plan->direct[i] = learn_row(call, plan, i);
-  for (uint32_t i = 0; i < code->parameter_count && is_plain; i++) is_plain = learn_parameter(&code->parameters[i], plan);
-  learn_written(call, plan);
-  learn_order(call, plan);
-  learn_limits(call, specialization, plan);
-  plan->is_direct = is_plain;
-  return true;
+  static const kjit_launch_config defaults;
+  uint32_t own = kj_slot();
+  kjit_specialization *recent = atomic_load_explicit(&kernel->recent[own].specialization, memory_order_acquire);
+  if (!recent || !kj_hold_of(recent, own)) return KJ_OTHER_WAY;
+  int status = launch_held(kernel, recent, config ? config : &defaults, arguments, count);
+  if (status == KJIT_OK) kj_count_up(&kernel->context->launches[own].count, own);
+  kj_release_of(recent, own, status == KJIT_OK);
+  return status;
 }

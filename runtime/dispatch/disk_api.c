@@ -81,7 +81,7 @@ kjit_status kjit_visit_cache(kjit_context *context, void (*visit)(void *user, co
 
 const char *kjit_get_cache_directory(kjit_context *context)
 {
-  kj_runtime *runtime = context ? kj_get_runtime(context) : NULL;
+  kj_runtime *runtime = context && !kj_is_forked(context) ? kj_get_runtime(context) : NULL;
   return runtime && runtime->disk ? kj_disk_directory(runtime->disk) : NULL;
 }
 

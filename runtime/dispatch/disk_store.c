@@ -18,8 +18,8 @@
 
 #include "dispatch/disk_state.h"
 
-static const char entry_suffix[] = ".kjit", unfinished_prefix[] = "unfinished-", usage_name[] = "usage";
-enum { DIGEST_DIGITS = 32, ENTRY_NAME_BYTES = DIGEST_DIGITS + sizeof entry_suffix };
+static const char entry_suffix[] = ".kjit", unfinished_prefix[] = "unfinished-", usage_name[] = "usage", hex_digits[] = "0123456789abcdef";
+enum { DIGEST_DIGITS = 32, ENTRY_NAME_BYTES = DIGEST_DIGITS + sizeof entry_suffix, UNFINISHED_DIGITS = 16 };
 static const uint64_t default_limit = (uint64_t)1 << 30, most_bytes = (uint64_t)1 << 28;
 
 /* ---- the disk ---- */
@@ -116,10 +116,15 @@ static void name_entry(kj_digest digest, char name[ENTRY_NAME_BYTES])
 
 static bool is_entry_name(const char *name)
 {
-  return strlen(name) == ENTRY_NAME_BYTES - 1 && strspn(name, "0123456789abcdef") == DIGEST_DIGITS && !strcmp(name + DIGEST_DIGITS, entry_suffix);
+  return strlen(name) == ENTRY_NAME_BYTES - 1 && strspn(name, hex_digits) == DIGEST_DIGITS && !strcmp(name + DIGEST_DIGITS, entry_suffix);
 }
 
-static bool is_unfinished_name(const char *name) { return !strncmp(name, unfinished_prefix, sizeof unfinished_prefix - 1) && !strchr(name, '/'); }
+/* All of the name: the directory may have files of the user's own. */
+static bool is_unfinished_name(const char *name)
+{
+  const size_t prefix = sizeof unfinished_prefix - 1;
+  return !strncmp(name, unfinished_prefix, prefix) && strlen(name) == prefix + UNFINISHED_DIGITS && strspn(name + prefix, hex_digits) == UNFINISHED_DIGITS;
+}
 
 bool kj_is_disk_name(const char *name) { return is_entry_name(name) || is_unfinished_name(name); }
 
@@ -142,10 +147,13 @@ static bool read_all(int file, char *bytes, size_t size_bytes)
   return true;
 }
 
-static bool read_open_file(int file, void **bytes, size_t *size_bytes)
+/* An entry is code that will run: it has to be this user's or root's, and nobody else's to write. Checksums are no protection against those who mean it. */
+static bool is_trusted(const struct stat *info) { return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & (S_IWGRP | S_IWOTH)); }
+
+static bool read_open_file(int file, bool is_use, void **bytes, size_t *size_bytes)
 {
   struct stat info;
-  if (fstat(file, &info) || !S_ISREG(info.st_mode) || (uint64_t)info.st_size > most_bytes) return false;
+  if (fstat(file, &info) || !S_ISREG(info.st_mode) || (uint64_t)info.st_size > most_bytes || (is_use && !is_trusted(&info))) return false;
   *size_bytes = (size_t)info.st_size;
   *bytes = malloc(*size_bytes + 1);
   if (*bytes && read_all(file, *bytes, *size_bytes)) return true;
@@ -159,7 +167,7 @@ bool kj_read_disk_file(kj_disk *disk, const char *name, bool is_use, void **byte
   int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
   free(path);
   if (file < 0) return false;
-  bool is_read = read_open_file(file, bytes, size_bytes);
+  bool is_read = read_open_file(file, is_use, bytes, size_bytes);
   if (is_read && is_use) (void)futimens(file, NULL); /* used now; on a file of somebody else it stays as it is */
   close(file);
   return is_read;
@@ -234,17 +242,18 @@ static int open_unfinished(const kj_disk *disk, char **path)
   uint64_t number = 0;
   if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number) number = kj_clock_ns() ^ (uint64_t)getpid() << 40 ^ (uint64_t)(uintptr_t)&number;
   kj_buffer text = { 0 };
-  kj_append_format(&text, "%s/%s%016llx", disk->directory, unfinished_prefix, (unsigned long long)number);
+  kj_append_format(&text, "%s/%s%0*llx", disk->directory, unfinished_prefix, UNFINISHED_DIGITS, (unsigned long long)number);
   *path = kj_take_text(&text);
   return *path ? open(*path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
 }
 
-/* *is_made: a file could be made there at all. */
-static bool write_file(const kj_disk *disk, const char *path, const void *bytes, size_t size_bytes, bool *is_made)
+/* *refusal: 0, or why no file could be made there. */
+static bool write_file(const kj_disk *disk, const char *path, const void *bytes, size_t size_bytes, int *refusal)
 {
   char *unfinished = NULL;
   int file = open_unfinished(disk, &unfinished);
-  bool is_open = *is_made = file >= 0, is_written = is_open && write_quietly(file, bytes, size_bytes);
+  *refusal = file >= 0 ? 0 : errno;
+  bool is_open = file >= 0, is_written = is_open && write_quietly(file, bytes, size_bytes);
   if (is_open) is_written = !close(file) && is_written;
   if (is_written) is_written = !rename(unfinished, path);
   if (is_open && !is_written) (void)unlink(unfinished);
@@ -332,13 +341,20 @@ static kjit_status trim(kj_disk *disk, uint64_t limit_bytes, uint64_t *kept_byte
   return KJIT_OK;
 }
 
-/* Nobody waits for the lock; -1: somebody has it. */
+/* Whether it can be what was written here: not a link that somebody has put there, nor a file of the user's that happens to have this name. */
+static bool is_usage_file(int file)
+{
+  struct stat info;
+  return !fstat(file, &info) && S_ISREG(info.st_mode) && info.st_nlink <= 1 && (uint64_t)info.st_size <= sizeof(usage);
+}
+
+/* Nobody waits for the lock; -1: somebody has it, or there is no such file to be had. */
 static int lock_usage(const kj_disk *disk)
 {
   char *path = path_of(disk, usage_name);
-  int file = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+  int file = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600) : -1;
   free(path);
-  if (file < 0 || !flock(file, LOCK_EX | LOCK_NB)) return file;
+  if (file < 0 || (is_usage_file(file) && !flock(file, LOCK_EX | LOCK_NB))) return file;
   close(file);
   return -1;
 }
@@ -365,6 +381,15 @@ static void account(kj_disk *disk, uint64_t added_bytes)
   close(file);
 }
 
+/* What will not be different at the next entry: a full disk may have room again, a process files to open. */
+static bool is_lasting(int refusal)
+{
+  static const int transient[] = { ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN, EIO };
+  for (size_t i = 0; i < sizeof transient / sizeof *transient; i++)
+    if (refusal == transient[i]) return false;
+  return refusal != 0;
+}
+
 void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler, const kj_code *code)
 {
   size_t size_bytes;
@@ -377,10 +402,11 @@ void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
   void *bytes = kj_can_publish(disk) ? kj_pack_entry(key, compiler, code, &size_bytes) : NULL;
   char *path = bytes ? path_of(disk, name) : NULL;
   if (path && size_bytes <= most_bytes && size_bytes <= disk->limit_bytes) {
-    bool is_made, is_published = write_file(disk, path, bytes, size_bytes, &is_made);
-    if (!is_made && make_directory(disk->directory)) is_published = write_file(disk, path, bytes, size_bytes, &is_made);
+    int refusal;
+    bool is_published = write_file(disk, path, bytes, size_bytes, &refusal);
+    if (refusal && make_directory(disk->directory)) is_published = write_file(disk, path, bytes, size_bytes, &refusal);
     if (is_published) account(disk, size_bytes);
-    if (!is_made) atomic_store_explicit(&disk->is_read_only, true, memory_order_relaxed); /* a full disk may have room again */
+    if (is_lasting(refusal)) atomic_store_explicit(&disk->is_read_only, true, memory_order_relaxed);
   }
   free(path);
   free(bytes);

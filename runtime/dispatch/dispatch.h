@@ -149,6 +149,7 @@ typedef struct kj_call {
   kj_shared_size *shared; /* as kj_code.shared_arrays; one more for the launch's own */
   char *parameters;       /* memory for the parameter block */
   bool has_host_arrays, offsets32, grid32, is_miss, is_programmatic;
+  bool is_sealed;    /* the kernel was when the arguments were matched */
   bool is_general;   /* facts are left out of the key */
   bool is_makeshift; /* runs code for fewer facts than it has */
   /* configuration */
@@ -207,9 +208,10 @@ typedef struct kj_failure_slot kj_failure_slot;
 typedef enum kj_state { KJ_PENDING, KJ_READY, KJ_FAILED } kj_state;
 
 struct kjit_specialization {
+  _Atomic int state;                  /* kj_state; what follows mutex is written before READY is and never changes afterwards */
+  _Atomic(struct kj_direct *) direct; /* see direct.h */
   kjit_kernel *kernel;
   uint64_t hash;
-  _Atomic int state; /* kj_state; what follows mutex is written before READY is and never changes afterwards */
   pthread_mutex_t mutex;
   pthread_cond_t changed;
   uint64_t attempt;       /* counts compilations of this key */
@@ -249,24 +251,25 @@ struct kjit_specialization {
  * Code may be unloaded while its specialization lives on. Whoever uses code, cuda, run or plan holds the specialization meanwhile; a hold is one addition to a line that the thread
  * has for itself, and never waits. */
 
-static inline void kj_release(kjit_specialization *specialization, bool is_launched)
+/* own: kj_slot() */
+static inline void kj_release_of(kjit_specialization *specialization, uint32_t own, bool is_launched)
 {
-  uint32_t own = kj_slot();
   kj_hold_slot *slot = &specialization->holds[own];
   kj_count_up(is_launched ? &slot->launched : &slot->passed, own);
 }
 
 /* False: it has no code (any more). Eviction makes every thread pass a barrier between taking the state away and looking at the slots: either this sees that the code goes, or
  * that sees the hold. */
-static inline bool kj_hold(kjit_specialization *specialization)
+static inline bool kj_hold_of(kjit_specialization *specialization, uint32_t own)
 {
-  uint32_t own = kj_slot();
   kj_count_up(&specialization->holds[own].begun, own);
   atomic_signal_fence(memory_order_seq_cst);
   if (atomic_load_explicit(&specialization->state, memory_order_acquire) == KJ_READY) return true;
-  kj_release(specialization, false);
+  kj_release_of(specialization, own, false);
   return false;
 }
+static inline void kj_release(kjit_specialization *specialization, bool is_launched) { kj_release_of(specialization, kj_slot(), is_launched); }
+static inline bool kj_hold(kjit_specialization *specialization) { return kj_hold_of(specialization, kj_slot()); }
 
 uint64_t kj_count_launches(const kjit_specialization *specialization);
 /* The specialization has code now: unloads what was not used for long until the rest keeps to the bound of the configuration. */
@@ -321,6 +324,9 @@ void kj_free_specializations(kjit_kernel *kernel);
 kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization, kj_diagnostics *diagnostics);
 /* What the compiler is asked for, but for its stage the same however a specialization's code is wanted. */
 kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device *device, const kj_signature *signature, kjit_stage stage);
+/* Whether code for a GPU, or for the CPU, has the stage; and the stages that only one of them has, for messages. */
+bool kj_has_stage(kjit_stage stage, bool is_gpu);
+const char *kj_own_stages(bool is_gpu);
 /* Of a specialization that nobody holds. */
 void kj_unload_code(kjit_specialization *specialization);
 void kj_free_texts(kjit_specialization *specialization);
@@ -355,6 +361,8 @@ void kj_add_extern_key(const kjit_module *module, bool is_cuda, kj_buffer *text)
 
 /* Divides call_bytes of memory: bound arguments, then the key, then the parameter block. */
 size_t kj_divide_memory(kj_call *call, char *memory);
+/* What kjit_launch_config.flags may have. */
+enum { KJ_LAUNCH_FLAGS = KJIT_LAUNCH_COOPERATIVE | KJIT_LAUNCH_NO_WAIT | KJIT_LAUNCH_PROGRAMMATIC };
 /* Binds, places and configures the call and finds its code, or compiles it; held. NOT_READY reports nothing. */
 kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics, kjit_specialization **specialization);
 kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization, kj_diagnostics *diagnostics);

@@ -186,7 +186,7 @@ static bool evaluate_decl(kj_scope *scope, const kj_expr *expr, kj_value *value)
   const kj_bound *bound = find_bound(scope, decl);
   if (!bound) return refuse(scope, expr, "is not known here");
   if (bound->kind == KJ_ARGUMENT_ARRAY) return refuse(scope, expr, "is an array");
-  if (bound->kind == KJ_ARGUMENT_FUNCTION) return refuse(scope, expr, "is a func");
+  if (bound->kind == KJ_ARGUMENT_FUNCTION) return refuse(scope, expr, bound->function ? "is a func" : "is an argument that only a launch has");
   if (bound->value.type == KJIT_ANY) return refuse(scope, expr, "is complex");
   *value = bound->value;
   return true;

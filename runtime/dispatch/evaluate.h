@@ -6,6 +6,8 @@
 
 #include "ir/module.h"
 
+#include <kjit/launch.h>
+
 typedef struct kj_value {
   kjit_type type; /* a scalar, or weak */
   bool is_float;
@@ -61,6 +63,8 @@ bool kj_encode_value(const kj_value *value, uint64_t *bits);
 bool kj_decode_value(kjit_type type, const void *memory, kj_value *value);
 /* A plain number of a host: weak int when it is integral and fits i32, else weak float. */
 kj_value kj_number_value(double number);
+/* The literal that an argument of kind KJIT_ARG_NUMBER is: of kjit_arg_real always a weak float. */
+kj_value kj_argument_number(const kjit_arg *argument);
 void kj_print_value(const kj_types *types, const kj_value *value, kj_buffer *buffer);
 
 #endif

@@ -58,6 +58,7 @@ static bool try_unload(kjit_specialization *specialization)
     if (!goes) atomic_store(&specialization->state, KJ_READY);
   }
   if (goes) {
+    free(atomic_exchange(&specialization->direct, NULL));
     kj_free_plan(atomic_exchange(&specialization->plan, NULL));
     atomic_store(&specialization->has_tried_plan, false);
     kj_unload_code(specialization);

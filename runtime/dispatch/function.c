@@ -270,7 +270,7 @@ kjit_status kjit_call_function(kjit_function *function, const kjit_arg *argument
   if (!arguments && count) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_call_function: arguments is NULL");
   if (kj_function_of(function)->function->is_extern) return refuse_extern(context, function);
   kjit_kernel *kernel = kernel_of(function);
-  size_t most = kernel ? 1 + (size_t)kernel->parameter_count * MOST_PARTS : 0;
+  size_t most = kernel ? 2 + (size_t)kernel->parameter_count * MOST_PARTS : 0; /* the record of failures, the address of the result */
   kj_argument *described = kernel ? calloc(kernel->parameter_count + 1, sizeof *described) : NULL;
   frame f = { .types = malloc(most * sizeof *f.types + 1), .values = malloc(most * sizeof *f.values + 1), .words = malloc(most * sizeof *f.words + 1) };
   char *memory = kernel ? calloc(1, kernel->call_bytes) : NULL;

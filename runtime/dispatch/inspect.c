@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/assemble.h"
 #include "dispatch/blob.h"
 
 static kjit_context *context_of(const kjit_specialization *specialization) { return specialization->kernel->context; }
@@ -18,6 +19,25 @@ static kjit_status compile_stage(kjit_specialization *specialization, kjit_stage
   return runtime->interface->compile(runtime->compiler, &request, diagnostics, code);
 }
 
+/* The machine code that was loaded, or that text of it. */
+static kjit_status copy_binary(kjit_specialization *specialization, bool as_text, kj_diagnostics *diagnostics, void **result, size_t *size_bytes)
+{
+  void *binary;
+  size_t binary_bytes;
+  KJ_TRY(kj_revive(specialization, diagnostics));
+  kjit_status status = kj_copy_binary(specialization, diagnostics, &binary, &binary_bytes);
+  kj_release(specialization, false);
+  if (status != KJIT_OK) return status;
+  if (as_text) {
+    status = kj_disassemble(binary, binary_bytes, diagnostics, result, size_bytes);
+    free(binary);
+    return status;
+  }
+  *result = binary;
+  *size_bytes = binary_bytes;
+  return KJIT_OK;
+}
+
 kjit_status kjit_copy_specialization_code(kjit_specialization *specialization, kjit_stage stage, void **code, size_t *size_bytes)
 {
   if (!specialization) return KJIT_ERROR_MISUSE;
@@ -25,12 +45,16 @@ kjit_status kjit_copy_specialization_code(kjit_specialization *specialization, k
   kjit_context *context = context_of(specialization);
   if (!code || !size_bytes) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_copy_specialization_code: %s is NULL", code ? "size_bytes" : "code");
   if ((unsigned)stage >= KJIT_STAGE_COUNT) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_copy_specialization_code: there is no stage %d", (int)stage);
-  bool is_for_gpu = stage == KJIT_STAGE_PTX, is_for_cpu = stage == KJIT_STAGE_ASM || stage == KJIT_STAGE_OBJECT, is_cuda = kj_is_cuda(specialization->device);
-  if (is_cuda ? is_for_cpu : is_for_gpu)
+  bool is_cuda = kj_is_cuda(specialization->device);
+  if (!kj_has_stage(stage, is_cuda))
     return kj_fail_call(context, KJIT_ERROR_UNSUPPORTED, "code for %s has no such stage: it has %s", specialization->device->info.target,
-                        is_cuda ? "ptx" : "asm and object");
+                        kj_own_stages(is_cuda));
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
+  if (stage == KJIT_STAGE_CUBIN || stage == KJIT_STAGE_SASS) {
+    (void)copy_binary(specialization, stage == KJIT_STAGE_SASS, &diagnostics, code, size_bytes);
+    return kj_finish_call(context, &diagnostics);
+  }
   if (compile_stage(specialization, stage, &diagnostics, &made) == KJIT_OK) {
     *code = made.data;
     *size_bytes = made.size_bytes;
@@ -47,10 +71,7 @@ kjit_status kjit_copy_specialization_binary(kjit_specialization *specialization,
   kjit_context *context = context_of(specialization);
   if (!binary || !size_bytes) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_copy_specialization_binary: %s is NULL", binary ? "size_bytes" : "binary");
   kj_diagnostics diagnostics = { 0 };
-  if (kj_revive(specialization, &diagnostics) == KJIT_OK) {
-    (void)kj_copy_binary(specialization, &diagnostics, binary, size_bytes);
-    kj_release(specialization, false);
-  }
+  (void)copy_binary(specialization, false, &diagnostics, binary, size_bytes);
   return kj_finish_call(context, &diagnostics);
 }
 

@@ -351,7 +351,7 @@ kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index, kjit_para
 
 kjit_specialization *kjit_get_specialization(kjit_kernel *kernel, size_t index)
 {
-  if (!kernel) return NULL;
+  if (!kernel || kj_is_forked(kernel->context)) return NULL;
   pthread_mutex_lock(&kernel->mutex);
   kjit_specialization *found = index < kernel->order_count ? kernel->order[index] : NULL;
   pthread_mutex_unlock(&kernel->mutex);
@@ -378,6 +378,9 @@ static void describe_code(const kjit_specialization *specialization, kjit_specia
   info->optimize_time_ns = code->optimize_time_ns;
   info->emit_time_ns = code->emit_time_ns;
   info->code_bytes = specialization->compiled_bytes;
+  info->load_time_ns = specialization->load_time_ns;
+  info->is_from_disk = specialization->is_from_disk;
+  info->is_imported = specialization->is_imported;
 }
 
 void kjit_get_specialization_info(const kjit_specialization *specialization, kjit_specialization_info *info)
@@ -392,9 +395,6 @@ void kjit_get_specialization_info(const kjit_specialization *specialization, kji
     .target = specialization->device->code_target,
     .launches = kj_count_launches(specialization),
     .parse_time_ns = specialization->kernel->module->parse_time_ns,
-    .load_time_ns = specialization->load_time_ns,
-    .is_from_disk = specialization->is_from_disk,
-    .is_imported = specialization->is_imported,
   };
   if (!kj_hold(held)) return;
   describe_code(specialization, info);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cpu/run.h"
+#include "dispatch/direct.h"
 #include "dispatch/plan.h"
 #include "stream.h"
 #include "dispatch/print.h"
@@ -222,9 +223,20 @@ kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t cou
   KJ_TRY(kj_bind_arguments(call, arguments, count, diagnostics));
   KJ_TRY(kj_choose_device(call, arguments, diagnostics));
   KJ_TRY(kj_check_device(call->device, diagnostics));
-  if (atomic_load_explicit(&call->kernel->is_sealed, memory_order_acquire)) KJ_TRY(kj_match_signature(call, arguments, diagnostics));
+  call->is_sealed = atomic_load_explicit(&call->kernel->is_sealed, memory_order_acquire);
+  if (call->is_sealed) KJ_TRY(kj_match_signature(call, arguments, diagnostics));
   KJ_TRY(kj_configure(call, diagnostics));
   return find_specialization(call, diagnostics, specialization);
+}
+
+/* For the next launch of this thread. */
+static void note_recent(const kj_call *call, kjit_specialization *specialization)
+{
+  kjit_kernel *kernel = call->kernel;
+  _Atomic(kjit_specialization *) *recent = &kernel->recent[kj_slot()].specialization;
+  if (!atomic_load_explicit(&specialization->plan, memory_order_acquire) || atomic_load_explicit(recent, memory_order_relaxed) == specialization) return;
+  atomic_store(recent, specialization);
+  if (atomic_load(&kernel->is_sealed) != call->is_sealed) atomic_store(recent, NULL); /* sealed meanwhile */
 }
 
 static kjit_status launch(kj_call *call, const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics)
@@ -232,9 +244,7 @@ static kjit_status launch(kj_call *call, const kjit_arg *arguments, size_t count
   kjit_specialization *specialization;
   KJ_TRY(kj_prepare_call(call, arguments, count, diagnostics, &specialization));
   if (!call->is_makeshift && !call->is_general) kj_learn_plan(call, specialization, arguments, count);
-  _Atomic(kjit_specialization *) *recent = &call->kernel->recent[kj_slot()].specialization;
-  if (atomic_load_explicit(&specialization->plan, memory_order_acquire) && atomic_load_explicit(recent, memory_order_relaxed) != specialization)
-    atomic_store_explicit(recent, specialization, memory_order_release);
+  note_recent(call, specialization);
   kjit_status status = kj_run_call(call, specialization, diagnostics);
   if (status == KJIT_OK && call->stream && atomic_load_explicit(&call->stream->capture, memory_order_relaxed) && !call->has_nothing) {
     status = kj_keep_code(call->stream, specialization, diagnostics);
@@ -291,6 +301,8 @@ static bool is_recorded(const kjit_stream *stream)
 static kjit_status launch_anyhow(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
 {
   _Alignas(64) char small[CALL_BYTES];
+  uint32_t unknown = config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS; /* the direct way takes none */
+  if (unknown) return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: unknown flags %#x", unknown);
   if (kernel->call_bytes <= sizeof small) return launch_in(small, kernel, config, arguments, count);
   char *large = malloc(kernel->call_bytes);
   if (!large) return kj_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory");
@@ -299,15 +311,18 @@ static kjit_status launch_anyhow(kjit_kernel *kernel, const kjit_launch_config *
   return status;
 }
 
-kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
+static __attribute__((noinline)) kjit_status launch_by_rules(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
 {
   static const kjit_launch_config defaults;
-  if (!kernel) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
   if (count && !arguments) return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: arguments is NULL");
   if (config && config->stream && is_recorded(config->stream)) return kj_capture_launch(config->stream, kernel, config, arguments, count);
-  kj_diagnostics diagnostics = { 0 };
-  if (!config) config = &defaults;
-  if (kj_launch_directly(kernel, config, arguments, count, &diagnostics)) return diagnostics.count ? kj_finish_call(kernel->context, &diagnostics) : KJIT_OK;
-  return launch_anyhow(kernel, config, arguments, count);
+  return launch_anyhow(kernel, config ? config : &defaults, arguments, count);
+}
+
+kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
+{
+  if (!kernel) return KJIT_ERROR_MISUSE;
+  int status = kj_launch_directly(kernel, config, arguments, count);
+  return status != KJ_OTHER_WAY ? (kjit_status)status : launch_by_rules(kernel, config, arguments, count);
 }

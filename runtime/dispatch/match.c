@@ -184,9 +184,12 @@ kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments, kj_diag
   return status;
 }
 
+/* What was launched last may have none of the signatures: launches forget it, and find again what they may run. A launch under way sees that the kernel is sealed after it has noted its
+ * own, or notes it before this forgets it. */
 kjit_status kjit_seal_kernel(kjit_kernel *kernel)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;
-  atomic_store_explicit(&kernel->is_sealed, true, memory_order_release);
+  if (atomic_exchange(&kernel->is_sealed, true)) return KJIT_OK;
+  for (uint32_t i = 0; i < KJ_SLOTS; i++) atomic_store(&kernel->recent[i].specialization, NULL);
   return KJIT_OK;
 }

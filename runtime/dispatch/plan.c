@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dispatch/direct.h"
+
 /* ---- following ---- */
 
 static inline const kjit_tensor *tensor_of(const kj_call *call, const kjit_arg *argument)
@@ -10,27 +12,10 @@ static inline const kjit_tensor *tensor_of(const kj_call *call, const kjit_arg *
   if (argument->kind == KJIT_ARG_TENSOR) return argument->value.tensor;
   const kjit_array *array = argument->kind == KJIT_ARG_ARRAY ? argument->value.array : NULL;
   if (!array || array->object.device->context != call->kernel->context) return NULL;
-  if (array->is_read_only) return NULL; /* the general rules know whether that matters */
+  if (array->is_read_only || array->is_in_place) return NULL; /* the general rules know whether that matters */
   if (kj_is_cuda(call->device)) kj_note_use(argument->value.array, call->stream, call->device);
   bool is_current = array->object.generation == atomic_load_explicit(&array->object.device->generation, memory_order_relaxed);
   return is_current && !atomic_load_explicit(&array->object.device->lost, memory_order_relaxed) ? &array->tensor : NULL;
-}
-
-/* Elements of an array in C order; 0: in another one, empty, or too large. */
-static inline uint64_t count_elements(const kjit_tensor *tensor, uint32_t rank)
-{
-  if (rank == 1) { /* most arrays */
-    uint64_t extent = (uint64_t)tensor->shape[0];
-    return extent - 1 >= INT32_MAX || (tensor->strides && tensor->strides[0] != 1) ? 0 : extent;
-  }
-  uint64_t count = 1;
-  for (uint32_t d = rank; d-- > 0;) {
-    uint64_t extent = (uint64_t)tensor->shape[d];
-    if (extent - 1 >= INT32_MAX || (tensor->strides && tensor->strides[d] != (int64_t)count)) return 0;
-    count *= extent;
-    if (count > INT32_MAX) return 0;
-  }
-  return count;
 }
 
 static inline bool has_facts_of(const kj_plan_row *row, const kjit_tensor *tensor, uint64_t address)
@@ -50,7 +35,8 @@ static inline bool follow_array(const kj_call *call, const kj_plan_row *row, con
   memcpy(&place, &tensor->device_type, sizeof place);
   memcpy(&form, &tensor->rank, sizeof form);
   if (place != row->place || form != row->form || (row->rank && !tensor->shape)) return false;
-  uint64_t count = count_elements(tensor, row->rank), address = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
+  if (argument->kind == KJIT_ARG_TENSOR && argument->type != KJIT_ANY && argument->type != row->type) return false; /* what the host says of the elements */
+  uint64_t count = kj_count_dense(tensor->shape, tensor->strides, row->rank), address = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
   if (!count || !address || address & (row->alignment - 1u) || !has_facts_of(row, tensor, address)) return false;
   memcpy(bound, row->head, sizeof row->head); /* kind, rank, type, facts: what the key has of it */
   bound->access = argument->access;
@@ -88,7 +74,7 @@ static inline bool follow_scalar(const kj_plan_row *row, const kjit_arg *argumen
 static bool follow_number(const kj_plan_row *row, const kjit_arg *argument, kj_bound *bound)
 {
   if (argument->kind != KJIT_ARG_NUMBER) return false;
-  kj_value value = kj_number_value(argument->value.f64);
+  kj_value value = kj_argument_number(argument);
   *bound = (kj_bound){ .kind = KJ_ARGUMENT_NUMBER, .type = value.type, .value = value };
   return value.type == row->type && kj_encode_value(&value, &bound->bits[0]);
 }
@@ -228,7 +214,9 @@ static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *arg
   row->element_bytes = (uint8_t)kj_element_bytes(NULL, bound->type);
   row->alignment = (uint8_t)kj_element_alignment(NULL, bound->type);
   memcpy(&row->place, &tensor->device_type, sizeof row->place);
-  memcpy(&row->form, &tensor->rank, sizeof row->form);
+  kjit_tensor form = { .rank = bound->rank }; /* not the tensor's: the host may have said that its elements are others */
+  kj_describe_element(NULL, bound->type, &form);
+  memcpy(&row->form, &form.rank, sizeof row->form);
   return true;
 }
 
@@ -286,12 +274,20 @@ static void learn_pairs(const kj_call *call, kj_plan *plan)
 }
 
 /* Whether the arrays alone lead here: every one of them is where the device is. */
-static bool is_default_device(const kj_call *call)
+static bool is_default_device(const kj_call *call, const kjit_arg *arguments)
 {
+  const kjit_device_info *info = &call->device->info;
+  bool has_array = false;
   if (!call->config->device && !call->config->stream) return true;
-  for (uint32_t i = 0; i < call->kernel->parameter_count; i++)
-    if (call->bound[i].kind == KJ_ARGUMENT_ARRAY) return true;
-  return false;
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
+    kjit_device_kind kind;
+    int32_t ordinal;
+    if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
+    const kjit_tensor *tensor = arguments[i].kind == KJIT_ARG_TENSOR ? arguments[i].value.tensor : &arguments[i].value.array->tensor;
+    has_array = true;
+    if (!kj_locate_tensor(tensor, &kind, &ordinal) || kind != info->kind || ordinal != info->ordinal) return false; /* managed memory of another device */
+  }
+  return has_array;
 }
 
 static kj_plan *make_plan(const kj_call *call, const kjit_specialization *specialization, const kjit_arg *arguments, size_t count)
@@ -304,7 +300,7 @@ static kj_plan *make_plan(const kj_call *call, const kjit_specialization *specia
   plan->same = aligned_alloc(_Alignof(kj_plan_same), (parameters + 1) * sizeof *plan->same);
   plan->pairs = calloc((size_t)parameters * parameters / 2 + 1, sizeof *plan->pairs);
   plan->argument_count = (uint32_t)count;
-  plan->is_default_device = is_default_device(call);
+  plan->is_default_device = is_default_device(call, arguments);
   plan->knows_block = !kj_is_cuda(call->device) || call->kernel->block_is_static;
   plan->grid32 = call->grid32;
   plan->is_programmatic = call->is_programmatic;
@@ -312,7 +308,7 @@ static kj_plan *make_plan(const kj_call *call, const kjit_specialization *specia
   bool is_made = plan->rows && plan->same && plan->pairs && learn_copies(code, plan);
   if (is_made) learn_pairs(call, plan);
   for (uint32_t i = 0; i < parameters && is_made; i++) is_made = learn_argument(call, i, i < count ? &arguments[i] : NULL, plan);
-  if (is_made && kj_learn_direct(call, specialization, plan)) return plan;
+  if (is_made) return plan;
   kj_free_plan(plan);
   return NULL;
 }
@@ -320,8 +316,6 @@ static kj_plan *make_plan(const kj_call *call, const kjit_specialization *specia
 void kj_free_plan(kj_plan *plan)
 {
   if (!plan) return;
-  free(plan->direct);
-  free(plan->extents);
   free(plan->rows);
   free(plan->same);
   free(plan->copies);
@@ -336,5 +330,7 @@ void kj_learn_plan(const kj_call *call, kjit_specialization *specialization, con
   if (call->has_host_arrays || call->has_nothing || (has_arrays && !call->offsets32)) return;
   if (atomic_exchange_explicit(&specialization->has_tried_plan, true, memory_order_acq_rel)) return;
   kj_plan *plan = make_plan(call, specialization, arguments, count);
-  if (plan) atomic_store_explicit(&specialization->plan, plan, memory_order_release);
+  if (!plan) return;
+  atomic_store_explicit(&specialization->direct, kj_learn_direct(call, specialization, plan), memory_order_release);
+  atomic_store_explicit(&specialization->plan, plan, memory_order_release);
 }

@@ -44,38 +44,9 @@ typedef struct kj_plan_copy {
   uint32_t op, dimension;
 } kj_plan_copy;
 
-/* What direct.c looks at instead: two arguments a cache line. */
-enum { KJ_MOST_DIRECT = 64, KJ_DIRECT_BYTES = 1024 };
-typedef struct kj_direct_row {
-  _Alignas(32) union {
-    struct {
-      uint64_t place, form; /* arrays */
-    };
-    uint64_t mask; /* scalars */
-  };
-  kjit_type type;
-  uint16_t to;                                 /* in the parameter block: the address or the scalar; KJ_DIRECT_BYTES, behind it: the kernel does not take it */
-  uint8_t mode, rank, element_bytes, low_bits; /* low_bits: of the address, that are as they were when the plan was made */
-  bool has_aligned_rows, is_shaping;           /* shaping: block or grid depend on it */
-} kj_direct_row;
-_Static_assert(sizeof(kj_direct_row) == 32, "two a cache line");
-
-typedef struct kj_direct_extent {
-  uint8_t argument, dimension;
-  uint16_t to;
-  bool is_wide;
-} kj_direct_extent;
-
 struct kj_plan {
-  bool is_direct, has_one_written;
-  uint8_t written; /* the argument */
-  kj_direct_row *direct;
-  kj_direct_extent *extents;
-  uint32_t extent_count, order_count, most_threads, default_threads; /* of a block; without one, 0: not known here */
-  uint64_t least_shared_bytes;                                       /* dynamic */
-  uint8_t order[KJ_MOST_DIRECT];                                     /* arrays by address, where that shows that no two meet; order_count 0: the pairs do */
-  uint32_t argument_count;                                           /* that the host gives */
-  bool is_default_device;                                            /* a call without a stream and a device runs here */
+  uint32_t argument_count; /* that the host gives */
+  bool is_default_device;  /* a call without a stream and a device runs here */
   bool knows_block, grid32, is_programmatic;
   uint32_t block[3];
   kj_plan_row *rows;
@@ -90,12 +61,6 @@ void kj_learn_plan(const kj_call *call, kjit_specialization *specialization, con
 void kj_free_plan(kj_plan *plan);
 /* Whether the call has the key of the specialization; binds and configures it as the general way does. Neither allocates, locks nor reports. */
 bool kj_follow_plan(kj_call *call, const kjit_specialization *specialization, const kjit_arg *arguments, size_t count);
-
-/* direct.c: launches by the plan of this thread's last specialization of the kernel, where that is direct. False: nothing was launched, another way has to be tried. Errors are in
- * diagnostics. */
-bool kj_launch_directly(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics);
-/* Finds out whether a plan that has all else is direct. False: out of memory. */
-bool kj_learn_direct(const kj_call *call, const kjit_specialization *specialization, kj_plan *plan);
 
 /* kj_marshal for a call that has a plan's specialization. */
 void kj_marshal_by_plan(const kj_call *call, const kj_plan *plan, const kj_code *code, char *block);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dispatch/plan.h"
+#include "support/fork.h"
 #include "stream.h"
 
 /* What an argument points to, kept: a host's tensors and values live for a call only. */
@@ -18,7 +19,19 @@ typedef struct kept_argument {
 
 enum { NO_SLOT = 0xff };
 
+/* What a run on a GPU looks at where nothing but the driver's plain launch is left to do; code and function are the specialization's, which may be loaded anew. */
+typedef struct ready_launch {
+  _Alignas(64) bool is_ready;
+  uint8_t noted_slot; /* of the stream that the arrays know to be used on; NO_SLOT: none */
+  uint32_t forks, shared_bytes;
+  uint32_t generation; /* of the device when the arguments were looked at */
+  kjit_specialization *specialization;
+  kj_launch_counter *launches;
+  uint32_t grid[3], block[3];
+} ready_launch;
+
 struct kjit_prepared {
+  ready_launch ready;
   kj_object object;
   kjit_kernel *kernel;
   kjit_launch_config config;
@@ -28,8 +41,8 @@ struct kjit_prepared {
   char *memory; /* of the call */
   kj_call call;
   kjit_specialization *specialization;
-  bool is_stale;      /* an argument was replaced: the call is not what the arguments say */
-  uint8_t noted_slot; /* of the stream that the arrays know to be used on; NO_SLOT: none */
+  bool is_stale;  /* an argument was replaced: the call is not what the arguments say */
+  bool is_sealed; /* the kernel was when the specialization was found by the general rules */
 };
 
 /* ---- keeping arguments ---- */
@@ -88,6 +101,8 @@ static kjit_status keep_argument(kjit_prepared *prepared, size_t index, const kj
   case KJIT_ARG_BY_ADDRESS: KJ_TRY(keep_value(prepared, index, argument, diagnostics)); break;
   case KJIT_ARG_ARRAY:
     if (!argument->value.array) return refuse(prepared, index, "expected an array, got NULL", diagnostics);
+    if (argument->value.array->object.device->context != prepared->kernel->context) /* it may end before this one does */
+      return refuse(prepared, index, "expected an array of the kernel's context, got one of another context", diagnostics);
     (void)kjit_retain_array(argument->value.array);
     break;
   default: break;
@@ -139,6 +154,29 @@ static void begin_call(kjit_prepared *prepared)
   (void)kj_divide_memory(&prepared->call, prepared->memory);
 }
 
+static void set_stale(kjit_prepared *prepared)
+{
+  prepared->is_stale = true;
+  prepared->ready.is_ready = false;
+}
+
+/* After the call was made, or has run. */
+static void set_ready(kjit_prepared *prepared)
+{
+  const kj_call *call = &prepared->call;
+  const kjit_specialization *specialization = prepared->specialization;
+  ready_launch *ready = &prepared->ready;
+  kj_cuda_launch launch = kj_describe_launch(call, specialization, NULL);
+  ready->is_ready = !prepared->is_stale && kj_is_cuda(call->device) && !call->has_host_arrays && !call->has_nothing && !call->is_miss &&
+                    !specialization->code.tensor_map_count && !launch.has_attributes;
+  ready->forks = prepared->kernel->context->forks;
+  ready->shared_bytes = launch.dynamic_shared_bytes;
+  ready->specialization = prepared->specialization;
+  ready->launches = prepared->kernel->context->launches;
+  memcpy(ready->grid, call->grid, sizeof ready->grid);
+  memcpy(ready->block, call->block, sizeof ready->block);
+}
+
 /* found is held. What runs for now under fewer facts than it has is looked up again by every run, until what fits better is there. */
 static kjit_status fill_call(kjit_prepared *prepared, kjit_specialization *found, kj_diagnostics *diagnostics)
 {
@@ -148,6 +186,7 @@ static kjit_status fill_call(kjit_prepared *prepared, kjit_specialization *found
   kj_fill_parameters(&prepared->call, found);
   if (found != known) find_scalars(prepared);
   prepared->is_stale = prepared->call.is_makeshift;
+  set_ready(prepared);
   return KJIT_OK;
 }
 
@@ -156,11 +195,12 @@ static kjit_status find_code(kjit_prepared *prepared, kj_diagnostics *diagnostic
   kj_call *call = &prepared->call;
   kjit_specialization *known = prepared->specialization, *found = known;
   begin_call(prepared);
-  bool is_held = known && kj_hold(known);
+  bool is_open = prepared->is_sealed == atomic_load_explicit(&prepared->kernel->is_sealed, memory_order_acquire), is_held = known && is_open && kj_hold(known);
   if (!is_held || !kj_follow_plan(call, known, prepared->arguments, prepared->count)) {
     if (is_held) kj_release(known, false);
     begin_call(prepared);
     KJ_TRY(kj_prepare_call(call, prepared->arguments, prepared->count, diagnostics, &found));
+    prepared->is_sealed = call->is_sealed;
     if (!call->is_makeshift && !call->is_general) kj_learn_plan(call, found, prepared->arguments, prepared->count);
   }
   kjit_status status = fill_call(prepared, found, diagnostics);
@@ -171,9 +211,10 @@ static kjit_status find_code(kjit_prepared *prepared, kj_diagnostics *diagnostic
 static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
 {
   kjit_device *device = prepared->call.device;
-  prepared->is_stale = true;
-  prepared->noted_slot = NO_SLOT;
+  set_stale(prepared);
+  prepared->ready.noted_slot = NO_SLOT;
   kjit_status status = find_code(prepared, diagnostics);
+  if (status == KJIT_OK) prepared->ready.generation = prepared->specialization->generation;
   if (status != KJIT_OK) prepared->call.device = device; /* the others may be half made: they are not looked at before the next look-up */
   return status;
 }
@@ -190,13 +231,14 @@ static void free_prepared(kjit_prepared *prepared)
 }
 
 /* The context's end: its modules and arrays go by themselves. */
-static void destroy_object(kj_object *object) { free_prepared((kjit_prepared *)object); }
+static void destroy_object(kj_object *object) { free_prepared((kjit_prepared *)((char *)object - offsetof(kjit_prepared, object))); }
 
 static kjit_prepared *make_prepared(kjit_kernel *kernel, const kjit_launch_config *config, size_t count)
 {
   enum { LINE = 64 };
-  kjit_prepared *made = calloc(1, sizeof *made);
+  kjit_prepared *made = aligned_alloc(LINE, (sizeof *made + LINE - 1) / LINE * LINE);
   if (!made) return NULL;
+  memset(made, 0, sizeof *made);
   made->kernel = kernel;
   made->count = count;
   if (config) made->config = *config;
@@ -226,6 +268,8 @@ kjit_status kjit_prepare_launch(kjit_kernel *kernel, const kjit_launch_config *c
   if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!prepared || (count && !arguments))
     return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_prepare_launch: %s is NULL", prepared ? "arguments" : "prepared");
+  if (config && config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_prepare_launch: unknown flags %#x", config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS);
   if (count > kernel->parameter_count)
     return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "kernel `%s`: expected at most %u arguments, got %zu", kernel->function->decl->name,
                         kernel->parameter_count, count);
@@ -292,7 +336,7 @@ static kjit_status replace(kjit_prepared *prepared, size_t index, const kjit_arg
   if (!has_same_type(&prepared->arguments[index], argument))
     return refuse(prepared, index, "an argument of a prepared launch is replaced by one of the same type only", diagnostics);
   KJ_TRY(keep_argument(prepared, index, argument, diagnostics));
-  prepared->is_stale = true;
+  set_stale(prepared);
   return KJIT_OK;
 }
 
@@ -316,6 +360,7 @@ static kjit_status check_run(kjit_prepared *prepared, kjit_stream *stream, kj_di
   KJ_TRY(kj_check_device(device, diagnostics));
   if (stream && stream->object.device != device) {
     char here[24], there[24];
+    if (stream->object.device->context != device->context) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the stream belongs to another context");
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the launch was prepared for %s, its stream is on %s", kj_device_text(device, here),
                     kj_device_text(stream->object.device, there));
   }
@@ -327,11 +372,11 @@ static kjit_status check_run(kjit_prepared *prepared, kjit_stream *stream, kj_di
 static inline void note_uses(kjit_prepared *prepared, kjit_stream *stream)
 {
   uint8_t slot = stream ? stream->slot : KJ_SLOT_DEFAULT;
-  bool is_known = prepared->noted_slot == slot && (!stream || atomic_load_explicit(&stream->is_used, memory_order_relaxed));
+  bool is_known = prepared->ready.noted_slot == slot && (!stream || atomic_load_explicit(&stream->is_used, memory_order_relaxed));
   if (is_known) return;
   for (size_t i = 0; i < prepared->count; i++)
     if (prepared->arguments[i].kind == KJIT_ARG_ARRAY) kj_note_use(prepared->arguments[i].value.array, stream, prepared->call.device);
-  prepared->noted_slot = slot;
+  prepared->ready.noted_slot = slot;
 }
 
 static bool is_captured(const kjit_stream *stream) { return stream && atomic_load_explicit(&stream->capture, memory_order_relaxed); }
@@ -347,7 +392,7 @@ static kjit_status run_slowly(kjit_prepared *prepared, kjit_stream *stream, kj_d
 {
   uint32_t generation = atomic_load_explicit(&prepared->call.device->generation, memory_order_relaxed);
   KJ_TRY(check_run(prepared, stream, diagnostics));
-  bool is_current = !prepared->is_stale && prepared->specialization->generation == generation && kj_hold(prepared->specialization);
+  bool is_current = !prepared->is_stale && prepared->ready.generation == generation && kj_hold(prepared->specialization);
   while (!is_current) {
     KJ_TRY(look_up(prepared, diagnostics));
     is_current = kj_hold(prepared->specialization); /* else it was unloaded since */
@@ -359,36 +404,59 @@ static kjit_status run_slowly(kjit_prepared *prepared, kjit_stream *stream, kj_d
   if (status == KJIT_OK && is_captured(stream)) status = keep_captured(prepared, stream, diagnostics);
   kj_release(prepared->specialization, status == KJIT_OK);
   prepared->call.is_miss = false;
+  if (status == KJIT_OK) set_ready(prepared);
   return status;
 }
 
 kjit_specialization *kjit_get_prepared_specialization(const kjit_prepared *prepared) { return prepared ? prepared->specialization : NULL; }
 
-kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
+static __attribute__((noinline)) kjit_status run_by_rules(kjit_prepared *prepared, kjit_stream *stream)
 {
-  if (!prepared) return KJIT_ERROR_MISUSE;
-  kj_call *call = &prepared->call;
-  kjit_device *device = call->device;
-  kjit_specialization *specialization = prepared->specialization;
+  kj_diagnostics diagnostics = { 0 };
   if (kj_is_forked(prepared->kernel->context)) return KJIT_ERROR_FORKED;
-  if (!stream) stream = prepared->config.stream;
   if (is_captured(stream) && !kj_is_cuda(stream->object.device))
     return kj_capture_launch(stream, prepared->kernel, &prepared->config, prepared->arguments, prepared->count);
+  kjit_status status = run_slowly(prepared, stream, &diagnostics);
+  return diagnostics.count ? kj_finish_call(prepared->kernel->context, &diagnostics) : status;
+}
+
+/* The driver has refused the launch. */
+static __attribute__((noinline, cold)) kjit_status retry(kjit_prepared *prepared, kjit_stream *stream, int result)
+{
   kj_diagnostics diagnostics = { 0 };
+  const kjit_specialization *specialization = prepared->specialization;
+  kj_cuda_launch launch = kj_describe_launch(&prepared->call, specialization, stream ? stream->native : NULL);
+  kjit_status status = kj_retry_launch(prepared->call.device, &specialization->cuda, &launch, result, &diagnostics);
+  return diagnostics.count ? kj_finish_call(prepared->kernel->context, &diagnostics) : status;
+}
+
+static inline bool is_current(const ready_launch *ready, const kjit_device *device, const kjit_stream *stream)
+{
   uint32_t generation = atomic_load_explicit(&device->generation, memory_order_relaxed);
-  bool is_ready = !prepared->is_stale && kj_is_cuda(device) && !call->has_host_arrays && !call->has_nothing && !call->is_miss &&
-                  specialization->generation == generation && !atomic_load_explicit(&device->lost, memory_order_acquire) &&
-                  (!stream || (stream->object.device == device && stream->object.generation == generation)) && !is_captured(stream) && kj_hold(specialization);
-  if (!is_ready) {
-    kjit_status status = run_slowly(prepared, stream, &diagnostics);
-    return diagnostics.count ? kj_finish_call(prepared->kernel->context, &diagnostics) : status;
-  }
-  kj_cuda_launch launch = kj_describe_launch(call, specialization, stream ? stream->native : NULL);
-  kjit_status status = specialization->code.tensor_map_count ? kj_launch_with_maps(call, specialization, &launch, &diagnostics)
-                                                             : kj_launch_cuda(device, &specialization->cuda, &launch, &diagnostics);
-  kj_release(specialization, status == KJIT_OK);
+  return ready->forks == atomic_load_explicit(&kj_forks, memory_order_relaxed) && ready->generation == generation &&
+         !atomic_load_explicit(&device->lost, memory_order_acquire) &&
+         (!stream || (stream->object.device == device && stream->object.generation == generation && !is_captured(stream)));
+}
+
+kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
+{
+  enum { BUFFER_POINTER = 1, BUFFER_SIZE = 2 };
+  if (!prepared) return KJIT_ERROR_MISUSE;
+  const ready_launch *ready = &prepared->ready;
+  kjit_device *device = prepared->call.device;
+  uint32_t own = kj_slot();
+  if (!stream) stream = prepared->config.stream;
+  if (!ready->is_ready || !is_current(ready, device, stream) || !kj_hold_of(ready->specialization, own)) return run_by_rules(prepared, stream);
+  const kj_cuda_function *function = &ready->specialization->cuda;
+  size_t parameter_bytes = ready->specialization->code.parameter_bytes;
+  void *native = stream ? stream->native : NULL;
+  void *block_and_size[] = { (void *)(uintptr_t)BUFFER_POINTER, prepared->call.parameters, (void *)(uintptr_t)BUFFER_SIZE, &parameter_bytes, NULL };
+  kj_mark_launch(device, function->mark, native);
+  int result = device->driver->cuLaunchKernel(function->function, ready->grid[0], ready->grid[1], ready->grid[2], ready->block[0], ready->block[1],
+                                              ready->block[2], ready->shared_bytes, native, NULL, parameter_bytes ? block_and_size : NULL);
+  kjit_status status = __builtin_expect(result, 0) ? retry(prepared, stream, result) : KJIT_OK;
+  kj_release_of(ready->specialization, own, status == KJIT_OK);
   note_uses(prepared, stream);
-  if (status != KJIT_OK) return kj_finish_call(prepared->kernel->context, &diagnostics);
-  kj_count_launch(prepared->kernel->context);
-  return KJIT_OK;
+  if (status == KJIT_OK) kj_count_up(&ready->launches[own].count, own);
+  return status;
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device_memory.h"
 #include "dispatch/print.h"
 
 /* A device's. The sources are the loaded specializations that print, by their numbers in headers, from 1; NULL: free. */
@@ -24,7 +25,8 @@ static uint64_t take_word(kj_print_ring *ring, uint64_t number)
   return value;
 }
 
-/* The next line, if it is whole. What a faulty kernel wrote into the ring is skipped. */
+/* The next line, if it is whole. A line whose source is not known is skipped. A header with more words than any line has is none that kjit's code wrote: where the next line starts nobody
+ * can say then, and reading stops there; what is printed from now on finds no room at some time, and is counted as lost. */
 static bool take_line(kj_prints *prints, kj_buffer *text)
 {
   kj_print_ring *ring = prints->ring;
@@ -185,6 +187,8 @@ kjit_status kj_open_prints(kjit_specialization *specialization, kj_diagnostics *
   kj_prints *prints = get_prints(device);
   void *previous;
   if (!prints) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (kj_has_captures(device)) /* what follows waits, which ends a capture */
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "a kernel that prints cannot be loaded while a stream is captured: launch or kjit_specialize it before");
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   pthread_mutex_lock(&prints->mutex);
   kjit_status status = connect(specialization, prints, diagnostics);

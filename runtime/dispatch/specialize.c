@@ -266,20 +266,33 @@ static void remark_spills(const kjit_specialization *specialization, kj_diagnost
     kernel->function->decl->name, specialization->device->target, function->local_bytes, function->registers);
 }
 
-/* The first one is no surprise. */
-static void remark_variant(kjit_specialization *specialization, kj_diagnostics *diagnostics)
+/* Of those that have been compiled before, how many are for the same types on the same device. What is compared never changes once an entry is listed, be its code unloaded and
+ * compiled again meanwhile. An entry that is listed itself comes back: nothing is new. */
+static size_t count_before(const kjit_specialization *specialization)
 {
   kjit_kernel *kernel = specialization->kernel;
+  size_t count = 0;
   pthread_mutex_lock(&kernel->mutex);
-  size_t before = kernel->order_count;
+  for (size_t i = 0; i < kernel->order_count && !specialization->is_listed; i++) {
+    const kjit_specialization *other = kernel->order[i];
+    count += other->key[0] == specialization->key[0] && !strcmp(other->signature, specialization->signature);
+  }
   pthread_mutex_unlock(&kernel->mutex);
+  return count;
+}
+
+/* That a kernel is compiled for other types is no surprise; that it is compiled again for the same ones may be one. */
+static void remark_variant(const kjit_specialization *specialization, kj_diagnostics *diagnostics)
+{
+  const kjit_kernel *kernel = specialization->kernel;
+  size_t before = count_before(specialization);
   if (!before) return;
   kj_report(diagnostics, &kernel->module->sources, kernel->function->decl->location, KJIT_SEVERITY_REMARK, KJIT_OK,
-            "kernel `%s`: variant %zu is compiled, for (%s)%s%s", kernel->function->decl->name, before + 1, specialization->signature,
+            "kernel `%s`: variant %zu for (%s) is compiled%s%s", kernel->function->decl->name, before + 1, specialization->signature,
             *specialization->facts ? ", facts " : "", specialization->facts);
 }
 
-static void remark_compiled(kjit_specialization *specialization, kj_diagnostics *diagnostics)
+static void remark_compiled(const kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
   remark_silence(specialization->kernel, &specialization->code, diagnostics);
   remark_spills(specialization, diagnostics);
@@ -304,7 +317,7 @@ static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
   if (status == KJIT_OK && specialization->code.stack_bytes && kj_is_cuda(call->device))
     status = kj_provide_stack(call->device, specialization->code.stack_bytes, diagnostics);
   if (status == KJIT_OK && specialization->code.prints && kj_is_cuda(call->device)) status = kj_open_prints(specialization, diagnostics);
-  if (status == KJIT_OK && !specialization->is_from_disk) remark_compiled(specialization, diagnostics);
+  if (status == KJIT_OK && !is_found) remark_compiled(specialization, diagnostics);
   kj_free_disk_key(&key);
   specialization->compiled_bytes = specialization->code.size_bytes ? specialization->code.size_bytes : 1;
   return status;
@@ -342,8 +355,9 @@ static kjit_status describe_call(const kj_call *call, kj_diagnostics *diagnostic
 kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
   kjit_status status = KJIT_OK;
-  specialization->device = call->device;
-  specialization->generation = atomic_load(&call->device->generation);
+  uint32_t generation = atomic_load(&call->device->generation);
+  if (specialization->device != call->device) specialization->device = call->device; /* once: others read it when its code comes back after it was unloaded */
+  if (specialization->generation != generation) specialization->generation = generation;
   if (!specialization->compiled_for.arguments) status = describe_call(call, diagnostics, &specialization->compiled_for);
   if (status == KJIT_OK) status = compile_signature(call, specialization, &specialization->compiled_for, diagnostics);
   if (status != KJIT_OK) kj_unload_code(specialization);

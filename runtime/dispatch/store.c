@@ -4,7 +4,7 @@
 
 #include "dispatch/disk_state.h"
 
-enum { KEY_BYTES = 32 };
+enum { KEY_BYTES = 32, MOST_BYTES = 1 << 28 };
 
 /* Two digests of the text that says what the code depends on: the second leaves its first byte out. */
 static void make_key(const kj_disk_key *key, uint8_t bytes[KEY_BYTES])
@@ -22,7 +22,7 @@ bool kj_fetch_stored(kj_disk *disk, const kj_disk_key *key, const kj_digest *com
   size_t size_bytes = 0;
   make_key(key, bytes);
   if (store->load(store->user, bytes, &data, &size_bytes) != 1 || !data) return false;
-  void *copy = malloc(size_bytes + 1); /* entries are read as structs, and the host's memory may lie anywhere */
+  void *copy = size_bytes <= MOST_BYTES ? malloc(size_bytes + 1) : NULL; /* entries are read as structs, and the host's memory may lie anywhere */
   if (copy) memcpy(copy, data, size_bytes);
   if (store->release) store->release(store->user, data);
   kj_entry_state state = copy ? kj_unpack_entry(copy, size_bytes, key, compiler, code) : KJ_ENTRY_OTHER;

@@ -148,6 +148,12 @@ kj_value kj_number_value(double number)
   return (kj_value){ .type = KJ_WEAK_FLOAT, .is_float = true, .number = number };
 }
 
+kj_value kj_argument_number(const kjit_arg *argument)
+{
+  double number = argument->value.f64;
+  return argument->type == KJIT_F64 ? (kj_value){ .type = KJ_WEAK_FLOAT, .is_float = true, .number = number } : kj_number_value(number);
+}
+
 void kj_print_value(const kj_types *types, const kj_value *value, kj_buffer *buffer)
 {
   bool is_weak = kj_is_weak(value->type);

@@ -1,53 +1,10 @@
-/* Funcs that the host calls, C function pointers, extern funcs of the host, linked modules, constants that the host sets, imports that it answers.
+/* Funcs that the host calls, and C function pointers of them.
  * RUN: %programs/functions
  */
-#include <kjit/kjit.h>
+#include "functions.h"
+
 #include <math.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static kjit_context *context;
-static int failures;
-
-#define REQUIRE(condition) \
-  do { \
-    if (condition) break; \
-    char *said = kjit_copy_diagnostics_text(context); \
-    printf("%s:%d: %s\n%s\n", __FILE__, __LINE__, #condition, said ? said : ""); \
-    kjit_free(context, said); \
-    failures++; \
-  } while (0)
-
-static bool says(const char *part)
-{
-  char *text = kjit_copy_diagnostics_text(context);
-  bool found = text && strstr(text, part);
-  if (!found) printf("expected \"%s\" in:\n%s\n", part, text ? text : "");
-  kjit_free(context, text);
-  return found;
-}
-
-static kjit_module *parse(const char *text)
-{
-  kjit_module *module = NULL;
-  REQUIRE(kjit_parse_module(context, "functions.kir", text, strlen(text), &module) == KJIT_OK);
-  return module;
-}
-
-static kjit_function *find(kjit_module *module, const char *name)
-{
-  kjit_function *function = NULL;
-  REQUIRE(kjit_get_function(module, name, &function) == KJIT_OK);
-  return function;
-}
-
-static kjit_tensor tensor_of(void *data, uint8_t code, uint8_t bits, int64_t *shape, int32_t rank)
-{
-  return (kjit_tensor){ .data = data, .device_type = 1, .rank = rank, .code = code, .bits = bits, .lanes = 1, .shape = shape };
-}
 
 static const char calls[] =
   "func add(a, b) { return a + b }\n"
@@ -132,6 +89,7 @@ static void test_composed(void)
   kjit_module *module = parse("struct particle { x: f64; id: i8; v: f32[3] }\n"
                               "func move(p: particle, dt: f32) -> particle {\n  var q = p\n  q.x += p.v[1] * dt\n  q.id = p.id + 1\n  return q\n}\n"
                               "func pair(x, y) { return x, y }\n"
+                              "func nothing() {\n  var n = 3\n  for i in range(n) { n += i }\n  if n == 7 { raise \"never\" }\n  return 4, 2.5\n}\n"
                               "func nest(x: i8) { return x, (2.5, x), true }\n"
                               "func turn(z: c64) { return z * z }\n"
                               "func add4(a: f32x4, b: f32x4) { return a + b }\n"
@@ -157,6 +115,12 @@ static void test_composed(void)
   kjit_arg pair[2] = { kjit_arg_value(KJIT_I8, &seven), kjit_arg_f64(0.125) };
   r = kjit_arg_value(KJIT_ANY, &two);
   REQUIRE(kjit_call_function(find(module, "pair"), pair, 2, &r) == KJIT_OK && two.first == 7 && two.second == 0.125);
+  struct {
+    int32_t first;
+    double second;
+  } constants = { 0 };
+  r = kjit_arg_value(KJIT_ANY, &constants); /* no parameters, but a record of failures and the address of the result */
+  REQUIRE(kjit_call_function(find(module, "nothing"), NULL, 0, &r) == KJIT_OK && constants.first == 4 && constants.second == 2.5);
   struct {
     int8_t a;
     struct {
@@ -281,245 +245,8 @@ static void test_threads(void)
   kjit_release_module(module);
 }
 
-/* ---- extern funcs of the host ---- */
-
-static double scaled(double x, int32_t n) { return x * n; }
-static double shifted(double x, int32_t n) { return x + n; }
-static float sum_of(const float *x, int64_t count)
+static void test_functions(void)
 {
-  float sum = 0;
-  for (int64_t i = 0; i < count; i++) sum += x[i];
-  return sum;
-}
-
-static void test_externs(void)
-{
-  kjit_module *open_module = parse("extern func step(x: f64, n: i32) -> f64\n"
-                                   "extern func sum_of(x: const f32[:] C) -> f32\n"
-                                   "func twice(x) { return step(step(x, 3), 3) }\n"
-                                   "kernel k(out, x) { for i in grid_range(len(out)) { out[i] = step(x[i], 10) } }\n"
-                                   "kernel sums(out, x) { for i in grid_range(len(out)) { out[i] = sum_of(x) } }\n"),
-              *first = NULL, *second = NULL, *both = NULL;
-  kjit_arg r, x = kjit_arg_f64(2);
-  REQUIRE(kjit_call_function(find(open_module, "twice"), &x, 1, &r) == KJIT_ERROR_NAME && says("the extern func `step` has no function on the CPU"));
-  REQUIRE(kjit_bind_extern(open_module, "step", (void (*)(void))scaled, NULL, 0, &first) == KJIT_OK);
-  REQUIRE(kjit_bind_extern(open_module, "step", (void (*)(void))shifted, NULL, 0, &second) == KJIT_OK);
-  kjit_release_module(open_module);
-  REQUIRE(kjit_call_function(find(first, "twice"), &x, 1, &r) == KJIT_OK && r.value.f64 == 18);
-  REQUIRE(kjit_call_function(find(second, "twice"), &x, 1, &r) == KJIT_OK && r.value.f64 == 8);
-  REQUIRE(kjit_bind_extern(second, "sum_of", (void (*)(void))sum_of, NULL, 0, &both) == KJIT_OK);
-  double values[3] = { 1, 2, 3 }, out[3] = { 0 };
-  float floats[5] = { 1, 2, 3, 4, 5 }, sums[2] = { 0 };
-  int64_t three = 3, five = 5, two = 2;
-  kjit_tensor to = tensor_of(out, 2, 64, &three, 1), from = tensor_of(values, 2, 64, &three, 1), floats_tensor = tensor_of(floats, 2, 32, &five, 1),
-              sums_tensor = tensor_of(sums, 2, 32, &two, 1);
-  kjit_kernel *kernel;
-  kjit_device *cpu;
-  REQUIRE(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu) == KJIT_OK);
-  kjit_launch_config config = { .device = cpu };
-  kjit_arg args[2] = { kjit_arg_tensor(&to), kjit_arg_tensor(&from) }, more[2] = { kjit_arg_tensor(&sums_tensor), kjit_arg_tensor(&floats_tensor) };
-  REQUIRE(kjit_get_kernel(first, "k", &kernel) == KJIT_OK && kjit_launch(kernel, &config, args, 2) == KJIT_OK && out[0] == 10 && out[2] == 30);
-  REQUIRE(kjit_get_kernel(both, "k", &kernel) == KJIT_OK && kjit_launch(kernel, &config, args, 2) == KJIT_OK && out[0] == 11 && out[2] == 13);
-  REQUIRE(kjit_get_kernel(both, "sums", &kernel) == KJIT_OK && kjit_launch(kernel, &config, more, 2) == KJIT_OK && sums[0] == 15 && sums[1] == 15);
-  REQUIRE(kjit_get_kernel(second, "sums", &kernel) == KJIT_OK && kjit_launch(kernel, &config, more, 2) == KJIT_ERROR_NAME);
-  kjit_module *none = NULL;
-  void (*pointer)(void);
-  kjit_arg step[2] = { kjit_arg_f64(1), kjit_arg_i32(2) };
-  REQUIRE(kjit_call_function(find(both, "step"), step, 2, &r) == KJIT_ERROR_ARGUMENT && says("`step` is extern"));
-  REQUIRE(kjit_get_function_pointer(find(both, "step"), "f64(f64, i32)", &pointer) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(kjit_bind_extern(both, "twice", (void (*)(void))scaled, NULL, 0, &none) == KJIT_ERROR_NAME && says("no extern func"));
-  REQUIRE(kjit_bind_extern(both, "nothing", (void (*)(void))scaled, NULL, 0, &none) == KJIT_ERROR_NAME);
-  REQUIRE(kjit_bind_extern(both, "step", NULL, NULL, 0, &none) == KJIT_ERROR_MISUSE);
-  REQUIRE(kjit_bind_extern(both, "step", NULL, "int step(void);", 15, &none) == KJIT_ERROR_SYNTAX && says("neither PTX"));
-  REQUIRE(kjit_bind_extern(both, "step", NULL, "", 0, &none) == KJIT_ERROR_SYNTAX);
-  kjit_release_module(both);
-  kjit_release_module(first);
-  kjit_release_module(second);
-}
-
-static kjit_module *build_caller(const char *name, int has_statement)
-{
-  kjit_builder *b;
-  kjit_module *module = NULL;
-  const double table[3] = { 0.5, 1.5, 2.5 };
-  const int64_t three = 3;
-  if (kjit_create_builder(context, "built", &b) != KJIT_OK) return NULL;
-  kjit_node weights = kjit_constant(b, "weights", KJIT_F64, table, &three, 1);
-  kjit_begin_extern(b, name, KJIT_F64);
-  kjit_parameter(b, "x", KJIT_F64);
-  kjit_parameter(b, "n", KJIT_I32);
-  if (has_statement) kjit_return(b, kjit_float(b, 1));
-  kjit_end(b);
-  kjit_begin_function(b, "caller", KJIT_F64);
-  kjit_attribute(b, "strict", NULL, 0);
-  kjit_node x = kjit_parameter(b, "x", KJIT_ANY), last = kjit_integer(b, 2), args[2] = { x, kjit_integer(b, 4) };
-  kjit_return(b, kjit_binary(b, KJIT_ADD, kjit_call(b, name, args, 2), kjit_index(b, weights, &last, 1)));
-  kjit_end(b);
-  (void)!kjit_finish_builder(b, &module);
-  kjit_destroy_builder(b);
-  return module;
-}
-
-static void test_builder(void)
-{
-  kjit_module *built = build_caller("step", 0), *bound = NULL, *changed = NULL;
-  kjit_arg r, x = kjit_arg_f64(3);
-  char *text = NULL;
-  REQUIRE(built && kjit_copy_module_text(built, &text) == KJIT_OK && strstr(text, "extern func step(x: f64, n: i32) -> f64"));
-  kjit_free(context, text);
-  REQUIRE(kjit_bind_extern(built, "step", (void (*)(void))scaled, NULL, 0, &bound) == KJIT_OK);
-  REQUIRE(kjit_call_function(find(bound, "caller"), &x, 1, &r) == KJIT_OK && r.value.f64 == 14.5);
-  double more[4] = { 0, 0, 100, 0 };
-  int64_t four = 4;
-  kjit_tensor tensor = tensor_of(more, 2, 64, &four, 1);
-  kjit_arg value = kjit_arg_tensor(&tensor);
-  REQUIRE(kjit_set_constant(bound, "weights", &value, &changed) == KJIT_OK);
-  REQUIRE(kjit_call_function(find(changed, "caller"), &x, 1, &r) == KJIT_OK && r.value.f64 == 112);
-  REQUIRE(!build_caller("no name", 0) && says("`no name` is no name of a C function"));
-  REQUIRE(!build_caller("step", 1) && says("the extern func `step` has statements"));
-  kjit_release_module(built);
-  kjit_release_module(bound);
-  kjit_release_module(changed);
-}
-
-/* ---- linked modules ---- */
-
-static void test_link(void)
-{
-  kjit_module *module = parse("extern func blend(a, b, t)\n"
-                              "extern const WEIGHT: f32\n"
-                              "func clamp(x) { return min(max(x, 0), 1) }\n"
-                              "func mix(t) { return blend(0., 10., clamp(t)) * WEIGHT }\n"),
-              *library = parse("const WEIGHT: f32 = 2\n"
-                               "func clamp(x) { return x > 100 ? 100 : x }\n"
-                               "func blend(a, b, t = 0.5) { return clamp(a + (b - a) * t) }\n"
-                               "kernel unused(x) { x[0] = clamp(x[0]) }\n"),
-              *other = parse("func blend(a) { return a }\n"), *linked = NULL, *none = NULL;
-  kjit_arg r, t = kjit_arg_f32(0.25f);
-  REQUIRE(kjit_call_function(find(module, "mix"), &t, 1, &r) == KJIT_ERROR_TYPE && says("`blend` is extern"));
-  REQUIRE(kjit_link_module(module, library, &linked) == KJIT_OK);
-  REQUIRE(kjit_call_function(find(linked, "mix"), &t, 1, &r) == KJIT_OK && r.type == KJIT_F32 && r.value.f32 == 5);
-  t = kjit_arg_f32(7);
-  REQUIRE(kjit_call_function(find(linked, "mix"), &t, 1, &r) == KJIT_OK && r.value.f32 == 20);
-  t = kjit_arg_f32(50); /* the name that is found is the module's; the library's goes on meaning its own */
-  REQUIRE(kjit_call_function(find(linked, "clamp"), &t, 1, &r) == KJIT_OK && r.value.f32 == 1);
-  char *text = NULL;
-  kjit_module *again = NULL;
-  REQUIRE(kjit_copy_module_text(linked, &text) == KJIT_OK && kjit_parse_module(context, "again", text, strlen(text), &again) == KJIT_OK);
-  t = kjit_arg_f32(0.25f);
-  REQUIRE(kjit_call_function(find(again, "mix"), &t, 1, &r) == KJIT_OK && r.value.f32 == 5);
-  kjit_free(context, text);
-  REQUIRE(kjit_link_module(module, other, &none) == KJIT_ERROR_TYPE && says("`blend` is declared with 3 parameters, in the library it has 1"));
-  REQUIRE(kjit_link_module(module, NULL, &none) == KJIT_ERROR_MISUSE);
-  kjit_release_module(module);
-  kjit_release_module(library);
-  kjit_release_module(again);
-  kjit_release_module(other);
-  REQUIRE(kjit_call_function(find(linked, "mix"), &t, 1, &r) == KJIT_OK && r.value.f32 == 5);
-  kjit_release_module(linked);
-}
-
-/* ---- constants ---- */
-
-static void test_constants(void)
-{
-  kjit_module *module = parse("const N = 4\nconst SCALE: f32 = 1\nconst FLAG = false\nextern const TABLE: f64[3]\nextern const ANY: i32\nconst DOUBLE = 2 * N\n"
-                              "const ROWS = { { 1, 2 }, { 3, 4 } }\nstruct s { a: f32[N] }\n"
-                              "func get(x) { return FLAG ? x * SCALE : x + SCALE }\n"
-                              "func twice(x) { return x + DOUBLE }\n"
-                              "func pick(i: i64) { return TABLE[i] }\n"
-                              "func corner(i: i64) { return ROWS[i, i] }\n"
-                              "func static_if(x) { if FLAG { return x } else { return missing_types(x) } }\n"
-                              "func missing_types(x) { return x[0, 0] }\n"),
-              *scaled_module = NULL, *flagged = NULL, *tabled = NULL, *rows = NULL, *none = NULL;
-  kjit_arg r, x = kjit_arg_f32(3), index = kjit_arg_i64(2), value = kjit_arg_number(2.5);
-  REQUIRE(kjit_call_function(find(module, "get"), &x, 1, &r) == KJIT_OK && r.value.f32 == 4);
-  REQUIRE(kjit_call_function(find(module, "pick"), &index, 1, &r) == KJIT_ERROR_NAME && says("the extern constant `TABLE` has no value"));
-  REQUIRE(kjit_set_constant(module, "SCALE", &value, &scaled_module) == KJIT_OK);
-  REQUIRE(kjit_call_function(find(scaled_module, "get"), &x, 1, &r) == KJIT_OK && r.type == KJIT_F32 && r.value.f32 == 5.5f);
-  REQUIRE(kjit_call_function(find(module, "get"), &x, 1, &r) == KJIT_OK && r.value.f32 == 4);
-  value = kjit_arg_bool(1);
-  REQUIRE(kjit_set_constant(scaled_module, "FLAG", &value, &flagged) == KJIT_OK);
-  REQUIRE(kjit_call_function(find(flagged, "get"), &x, 1, &r) == KJIT_OK && r.value.f32 == 7.5f);
-  REQUIRE(kjit_call_function(find(flagged, "static_if"), &x, 1, &r) == KJIT_OK && r.value.f32 == 3);
-  REQUIRE(kjit_call_function(find(scaled_module, "static_if"), &x, 1, &r) == KJIT_ERROR_TYPE);
-  double table[6] = { 1, 0, 2, 0, 4, 0 };
-  int64_t three = 3, stride = 2, four = 4, shape[2] = { 3, 2 };
-  kjit_tensor tensor = tensor_of(table, 2, 64, &three, 1), matrix = tensor_of(table, 2, 64, shape, 2);
-  tensor.strides = &stride;
-  value = kjit_arg_tensor(&tensor);
-  REQUIRE(kjit_set_constant(flagged, "TABLE", &value, &tabled) == KJIT_OK);
-  memset(table, 0, sizeof table); /* it has been captured */
-  REQUIRE(kjit_call_function(find(tabled, "pick"), &index, 1, &r) == KJIT_OK && r.type == KJIT_F64 && r.value.f64 == 4);
-  value = kjit_arg_tensor(&matrix);
-  table[3] = 9;
-  REQUIRE(kjit_set_constant(module, "ROWS", &value, &rows) == KJIT_OK);
-  kjit_arg one = kjit_arg_i64(1);
-  REQUIRE(kjit_call_function(find(rows, "corner"), &one, 1, &r) == KJIT_OK && r.type == KJIT_F64 && r.value.f64 == 9);
-  /* What does not fit is refused. */
-  tensor.shape = &four;
-  value = kjit_arg_tensor(&tensor);
-  REQUIRE(kjit_set_constant(module, "TABLE", &value, &none) == KJIT_ERROR_TYPE && says("dimension 0 has 3 elements by its type, 4 in the array"));
-  REQUIRE(kjit_set_constant(module, "SCALE", &value, &none) == KJIT_ERROR_TYPE && says("expected a scalar, got an array"));
-  value = kjit_arg_number(1.5);
-  REQUIRE(kjit_set_constant(module, "ANY", &value, &none) == KJIT_ERROR_TYPE && says("constant `ANY`: expected i32"));
-  REQUIRE(kjit_set_constant(module, "TABLE", &value, &none) == KJIT_ERROR_TYPE);
-  REQUIRE(kjit_set_constant(module, "N", &value, &none) == KJIT_ERROR_TYPE && says("the layout of struct `s` depends on it"));
-  REQUIRE(kjit_set_constant(module, "get", &value, &none) == KJIT_ERROR_NAME);
-  REQUIRE(kjit_set_constant(module, "nothing", &value, &none) == KJIT_ERROR_NAME);
-  REQUIRE(kjit_set_constant(module, "SCALE", NULL, &none) == KJIT_ERROR_MISUSE);
-  kjit_release_module(rows);
-  kjit_release_module(tabled);
-  kjit_release_module(module);
-  kjit_release_module(flagged);
-  kjit_release_module(scaled_module);
-}
-
-/* ---- imports ---- */
-
-static int asked;
-static int answer(void *user, const char *importer, const char *name, kjit_import *import)
-{
-  static const struct {
-    const char *name, *text;
-  } sources[] = { { "a", "import \"b\"\nimport \"main\"\nfunc a(x) { return b(x) + 1 }\n" },
-                  { "b", "import \"a\"\nfunc b(x) { return 2 * x }\n" },
-                  { "broken", "func (\n" } };
-  (void)user, (void)importer;
-  asked++;
-  for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
-    if (!strcmp(sources[i].name, name)) *import = (kjit_import){ sources[i].name, sources[i].text, strlen(sources[i].text) };
-  if (!strcmp(name, "main")) *import = (kjit_import){ "main.kir", "", 0 }; /* what the host parses */
-  return import->name != NULL;
-}
-
-static void test_imports(void)
-{
-  static const char text[] = "import \"a\"\nimport \"b\"\nfunc top(x) { return a(x) + b(x) }\n", bad[] = "import \"broken\"\n",
-                    missing[] = "import \"a\"\nimport \"absent\"\n";
-  kjit_config config;
-  kjit_context *outer = context;
-  kjit_module *module = NULL;
-  kjit_arg r, x = kjit_arg_i32(5);
-  kjit_init_config(&config);
-  config.find_import = answer;
-  config.cache_directory = "";
-  REQUIRE(kjit_create_context(&config, &context) == KJIT_OK);
-  REQUIRE(kjit_parse_module(context, "main.kir", text, strlen(text), &module) == KJIT_OK && asked == 5);
-  REQUIRE(kjit_call_function(find(module, "top"), &x, 1, &r) == KJIT_OK && r.value.i == 21);
-  REQUIRE(kjit_parse_module(context, "main.kir", bad, strlen(bad), &module) == KJIT_ERROR_SYNTAX && says("broken:1:6"));
-  REQUIRE(kjit_parse_module(context, "main.kir", missing, strlen(missing), &module) == KJIT_ERROR_NAME && says("main.kir:2:8") && says("`absent`"));
-  kjit_destroy_context(context);
-  context = outer;
-}
-
-int main(void)
-{
-  kjit_config config;
-  kjit_init_config(&config);
-  config.cache_directory = "";
-  config.checks = KJIT_CHECK_BOUNDS;
-  if (kjit_create_context(&config, &context) != KJIT_OK) return EXIT_FAILURE;
   kjit_module *module = parse(calls);
   test_scalars(module);
   test_arrays(module);
@@ -529,11 +256,6 @@ int main(void)
   test_pointers(module);
   kjit_release_module(module);
   test_threads();
-  test_externs();
-  test_builder();
-  test_link();
-  test_constants();
-  test_imports();
-  kjit_destroy_context(context);
-  return failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }
+
+int main(void) { return run_tests(test_functions); }

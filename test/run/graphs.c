@@ -2,10 +2,9 @@
  * RUN: %programs/graphs cpu
  * RUN: %if cuda %{ %programs/graphs cuda %}
  */
-#include <kjit/kjit.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "stop_at_first.h"
 
 enum { N = 300, STEPS = 6 };
 
@@ -17,32 +16,11 @@ static const char text[] = "kernel step(r, x, k) {\n"
                            "kernel add(r, x, y) { for i, j in grid_range(r.shape[0], r.shape[1]) { r[i, j] = x[i, j] + y[i, j] } }\n"
                            "kernel check(x, limit) { for i, j in grid_range(x.shape[0], x.shape[1]) { if x[i, j] > limit { raise \"too hot\" } } }\n";
 
-static kjit_context *context;
 static kjit_device *device;
-static kjit_module *module;
 static kjit_array *arrays[4];
 static kjit_stream *stream, *side;
 static kjit_event *forked, *joined;
 static int calls;
-
-static void fail_at(int line, const char *what)
-{
-  char *messages = kjit_copy_diagnostics_text(context);
-  fprintf(stderr, "graphs.c:%d: %s\n%s", line, what, messages ? messages : "");
-  exit(1);
-}
-#define CHECK(condition) \
-  do { \
-    if (!(condition)) fail_at(__LINE__, #condition); \
-  } while (0)
-#define OK(call) CHECK((call) == KJIT_OK)
-
-static kjit_kernel *kernel_of(const char *name)
-{
-  kjit_kernel *kernel;
-  OK(kjit_get_kernel(module, name, &kernel));
-  return kernel;
-}
 
 static void count_call(void *user) { ++*(int *)user; }
 

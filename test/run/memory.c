@@ -3,40 +3,18 @@
  * RUN: %programs/memory cpu
  * RUN: %if cuda %{ %programs/memory cuda %}
  */
-#include <kjit/kjit.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "stop_at_first.h"
+
 static const char text[] = "kernel scale(x, a) { for i in grid_range(len(x)) { x[i] = a * x[i] } }\n"
                            "kernel add(r, x, y) { for i in grid_range(len(r)) { r[i] = x[i] + y[i] } }\n";
 
-static kjit_context *context;
 static kjit_device *device;
-static kjit_module *module;
 static int is_gpu;
-
-static void fail_at(int line, const char *what)
-{
-  char *messages = kjit_copy_diagnostics_text(context);
-  fprintf(stderr, "memory.c:%d: %s\n%s", line, what, messages ? messages : "");
-  exit(1);
-}
-#define CHECK(condition) \
-  do { \
-    if (!(condition)) fail_at(__LINE__, #condition); \
-  } while (0)
-#define OK(call) CHECK((call) == KJIT_OK)
-
-static kjit_kernel *kernel_of(const char *name)
-{
-  kjit_kernel *kernel;
-  OK(kjit_get_kernel(module, name, &kernel));
-  return kernel;
-}
 
 static kjit_array *make_array(kjit_device *on, kjit_type element, uint32_t rank, const int64_t *shape, kjit_memory memory, kjit_stream *stream)
 {

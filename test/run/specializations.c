@@ -98,6 +98,18 @@ static void check_stage(kjit_specialization *specialization, kjit_stage stage, c
   kjit_free(context, code);
 }
 
+/* Where the machine has a disassembler. */
+static void check_sass(kjit_specialization *specialization)
+{
+  void *text = NULL;
+  size_t size_bytes = 0;
+  kjit_status status = kjit_copy_specialization_code(specialization, KJIT_STAGE_SASS, &text, &size_bytes);
+  EXPECT(status == KJIT_OK || status == KJIT_ERROR_NO_COMPILER);
+  EXPECT(status != KJIT_OK || (contains(text, size_bytes, "scale") && contains(text, size_bytes, "EXIT") && ((char *)text)[size_bytes] == 0));
+  if (status != KJIT_OK) printf("no SASS: %s\n", kjit_get_diagnostic(context, 0)->message);
+  kjit_free(context, text);
+}
+
 static void check_stages(kjit_device_kind kind, kjit_kernel *kernel)
 {
   kjit_specialization *specialization = kjit_get_specialization(kernel, 0);
@@ -112,7 +124,9 @@ static void check_stages(kjit_device_kind kind, kjit_kernel *kernel)
   check_stage(specialization, KJIT_STAGE_LLVM, "define");
   check_stage(specialization, KJIT_STAGE_LLVM_OPT, "fmul");
   if (kind == KJIT_DEVICE_CUDA) check_stage(specialization, KJIT_STAGE_PTX, ".visible .entry");
-  else check_stage(specialization, KJIT_STAGE_ASM, ".text");
+  if (kind == KJIT_DEVICE_CUDA) check_stage(specialization, KJIT_STAGE_CUBIN, "\177ELF");
+  if (kind == KJIT_DEVICE_CUDA) check_sass(specialization);
+  if (kind == KJIT_DEVICE_CPU) check_stage(specialization, KJIT_STAGE_ASM, ".text");
   EXPECT(kjit_copy_specialization_code(specialization, kind == KJIT_DEVICE_CUDA ? KJIT_STAGE_ASM : KJIT_STAGE_PTX, &binary, &size_bytes) ==
          KJIT_ERROR_UNSUPPORTED);
   EXPECT(kjit_copy_specialization_binary(specialization, &binary, &size_bytes) == KJIT_OK);

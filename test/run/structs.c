@@ -253,6 +253,15 @@ static void launch_prepared(kjit_module *module)
   require(kjit_copy(context, &on_host, &on_device, NULL), "a copy out");
   for (int i = 0; i < COUNT; i++) EXPECT(bodies[i].position.x == (float)i + 16);
   expect_failure(kjit_copy(context, &back, &on_device, NULL), KJIT_ERROR_ARGUMENT, "the source's Body");
+  static body copies[COUNT];
+  require(kjit_copy_to_host(array, copies, sizeof copies, NULL), "a copy to plain memory");
+  for (int i = 0; i < COUNT; i++) EXPECT(copies[i].position.x == (float)i + 16 && copies[i].tag == i && copies[i].history[0][0] == -1);
+  fill_bodies();
+  require(kjit_copy_from_host(array, bodies, sizeof bodies, NULL), "a copy from plain memory");
+  require(kjit_copy(context, &on_host, &on_device, NULL), "a copy out");
+  for (int i = 0; i < COUNT; i++) EXPECT(bodies[i].position.x == (float)i && bodies[i].mass == 1);
+  kjit_array_handle handle;
+  expect_failure(kjit_export_array(array, &handle), KJIT_ERROR_UNSUPPORTED, "only arrays of scalars can be exported");
   kjit_destroy_prepared(prepared);
   kjit_release_array(array);
   kjit_release_array(results);

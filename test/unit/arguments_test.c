@@ -94,6 +94,27 @@ static void test_numbers_are_weak(void **state)
   assert_int_equal(fake.compilations, 1); /* values are no part of the key */
 }
 
+/* A float literal is one whatever its value, the second time too, when the launch before is followed. */
+static void test_reals_are_floats(void **state)
+{
+  kjit_module *module = parse(*state, "kernel k(a) { let x = a }\nkernel c(const n) { let x = n }\nkernel i(n: i32) { let x = n }\n");
+  kjit_kernel *kernel = kernel_of(module, "k"), *constant = kernel_of(module, "c"), *integer = kernel_of(module, "i");
+  kjit_arg whole = kjit_arg_number(4), real = kjit_arg_real(4);
+  for (int round = 0; round < 3; round++) {
+    expect_success(kernel, &whole, 1);
+    expect_success(kernel, &real, 1);
+    assert_int_equal(fake.compilations, 2);
+    if (round == 0) assert_int_equal(fake.arguments[0].type, KJ_WEAK_FLOAT);
+  }
+  expect_success(constant, &whole, 1);
+  assert_int_equal(fake.arguments[0].type, KJ_WEAK_INT);
+  expect_success(constant, &real, 1);
+  assert_int_equal(fake.arguments[0].type, KJ_WEAK_FLOAT);
+  expect_success(integer, &real, 1); /* exact, as any number may be */
+  real = kjit_arg_real(4.5);
+  expect_failure(integer, &real, 1, "parameter `n`: expected i32, got 4.5");
+}
+
 static void test_annotated_scalars(void **state)
 {
   kjit_module *module = parse(*state, "kernel k(n: i32) { let x = n }\nkernel f(a: f32) { let x = a }\nkernel s(r, a: dtype(r)) { r[0] = a }\n");
@@ -309,8 +330,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
-    TEST(test_counts),           TEST(test_numbers_are_weak), TEST(test_annotated_scalars), TEST(test_const_and_func), TEST(test_layouts),
-    TEST(test_annotated_arrays), TEST(test_bad_tensors),      TEST(test_small_floats),      TEST(test_names),          TEST(test_parameter_info),
+    TEST(test_counts),         TEST(test_numbers_are_weak), TEST(test_reals_are_floats), TEST(test_annotated_scalars), TEST(test_const_and_func),
+    TEST(test_layouts),        TEST(test_annotated_arrays), TEST(test_bad_tensors),      TEST(test_small_floats),      TEST(test_names),
+    TEST(test_parameter_info),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <kjit/cache.h>
 #include <kjit/code.h>
 
 #include "compiler.h"
@@ -85,6 +86,52 @@ static void test_making(void **state)
   assert_int_equal(kjit_create_configured_array(&config, &like), KJIT_ERROR_ARGUMENT);
 }
 
+/* Structs of a host that was built against an older header are shorter: what they lack has its default, whatever lies behind them. */
+static void test_older_structs(void **state)
+{
+  static const struct {
+    size_t bytes;
+    kjit_layout layout;
+    bool is_shared;
+  } rows[] = { { offsetof(kjit_array_config, layout), KJIT_LAYOUT_C, false },
+               { offsetof(kjit_array_config, memory), KJIT_LAYOUT_F, false },
+               { offsetof(kjit_array_config, stream), KJIT_LAYOUT_F, true },
+               { sizeof(kjit_array_config), KJIT_LAYOUT_F, true } };
+  kjit_device *cpu = cpu_of(*state);
+  kjit_array *array = NULL;
+  kjit_array_config config;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    kjit_array_config full;
+    kjit_array_handle handle;
+    kjit_init_array_config(&full);
+    full.device = cpu;
+    full.element = KJIT_F32;
+    full.rank = 2;
+    full.shape = (int64_t[]){ 3, 4 };
+    full.layout = KJIT_LAYOUT_F;
+    full.memory = KJIT_MEMORY_SHARED;
+    memset(&config, 0x7e, sizeof config);
+    memcpy(&config, &full, rows[i].bytes);
+    config.size_bytes = (uint32_t)rows[i].bytes;
+    expect_ok(*state, kjit_create_configured_array(&config, &array));
+    assert_int_equal(kjit_get_tensor(array)->strides[0], rows[i].layout == KJIT_LAYOUT_F ? 1 : 4);
+    assert_int_equal(kjit_export_array(array, &handle), rows[i].is_shared ? KJIT_OK : KJIT_ERROR_UNSUPPORTED);
+    kjit_release_array(array);
+  }
+  const uint32_t unknown[] = { 0, 1, offsetof(kjit_array_config, device), sizeof config + 1, UINT32_MAX };
+  for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+    config.size_bytes = unknown[i];
+    assert_int_equal(kjit_create_configured_array(&config, &array), KJIT_ERROR_MISUSE);
+  }
+  kjit_config old;
+  kjit_context *context;
+  memset(&old, 0x7e, sizeof old);
+  old.size_bytes = offsetof(kjit_config, executor);
+  assert_int_equal(kjit_create_context(&old, &context), KJIT_OK);
+  expect_ok(context, kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu));
+  kjit_destroy_context(context);
+}
+
 static void test_fill(void **state)
 {
   kjit_array *array = make_counted(cpu_of(*state), KJIT_LAYOUT_C), *view;
@@ -92,6 +139,12 @@ static void test_fill(void **state)
   kjit_arg destination = kjit_arg_array(view), value = kjit_arg_f32(-1);
   expect_ok(*state, kjit_fill(*state, &destination, &value, NULL));
   EXPECT_ELEMENTS(array, 0, -1, 2, -1, 4, 5, 6, 7, 8, -1, 10, -1);
+}
+
+static void abort_call(void *user)
+{
+  (void)user;
+  abort();
 }
 
 /* ---- views ---- */
@@ -153,6 +206,35 @@ static void test_reshape(void **state)
   expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 1, 0, 0 }, { 1, 0, 0 } }, 2, &one));
   expect_ok(*state, kjit_reshape_array(one, (int64_t[]){ 1, 1 }, 2, &again));
   EXPECT_ELEMENTS(again, 5);
+}
+
+/* Another context's streams are not this one's: its arrays come as tensors. */
+static void test_other_contexts(void **state)
+{
+  static const char message[] = "the %s is an array of another context: hand it over as a tensor (kjit_get_tensor)";
+  char expected[128];
+  kjit_context *other = make_fake_context();
+  kjit_array *mine = make_counted(cpu_of(*state), KJIT_LAYOUT_C), *theirs = make_counted(cpu_of(other), KJIT_LAYOUT_C);
+  kjit_arg here = kjit_arg_array(mine), there = kjit_arg_array(theirs), value = kjit_arg_number(3), tensor = kjit_arg_tensor(kjit_get_tensor(theirs));
+  kjit_stream *stream;
+  kjit_prepared *prepared;
+  snprintf(expected, sizeof expected, message, "destination");
+  expect_refused(*state, kjit_fill(*state, &there, &value, NULL), KJIT_ERROR_ARGUMENT, expected);
+  expect_refused(*state, kjit_copy(*state, &there, &here, NULL), KJIT_ERROR_ARGUMENT, expected);
+  snprintf(expected, sizeof expected, message, "source");
+  expect_refused(*state, kjit_copy_async(*state, &here, &there, NULL), KJIT_ERROR_ARGUMENT, expected);
+  EXPECT_ELEMENTS(theirs, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
+  expect_ok(*state, kjit_fill(*state, &tensor, &value, NULL));
+  EXPECT_ELEMENTS(theirs, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3);
+  expect_ok(other, kjit_create_stream(cpu_of(other), &stream));
+  kjit_kernel *kernel = kernel_of(parse(*state, "kernel k(x) {\n  for i in grid_range(len(x)) { x[i, 0] = 1 }\n}\n"), "k");
+  expect_ok(*state, kjit_prepare_launch(kernel, NULL, &here, 1, &prepared));
+  expect_refused(*state, kjit_run_prepared(prepared, stream), KJIT_ERROR_ARGUMENT, "the stream belongs to another context");
+  expect_refused(*state, kjit_set_prepared_argument(prepared, 0, &there), KJIT_ERROR_ARGUMENT,
+                 "parameter `x`: expected an array of the kernel's context, got one of another context");
+  expect_refused(*state, kjit_add_host_callback(cpu_of(*state), stream, abort_call, NULL), KJIT_ERROR_ARGUMENT, "the stream belongs to another context");
+  kjit_destroy_prepared(prepared);
+  kjit_destroy_context(other);
 }
 
 static void test_wrapped(void **state)
@@ -217,6 +299,56 @@ static void test_taking(void **state)
   plain.tensor.device_id = 9;
   assert_int_equal(kjit_take_dlpack(*state, &plain, NULL, &array), KJIT_ERROR_NO_DEVICE);
   assert_int_equal(deleted, 6);
+}
+
+/* What producers may give: no dimension, no element and no memory, no strides, an offset, strides of any sign; and what a consumer gets of it. */
+static void test_odd_tensors(void **state)
+{
+  float data[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+  const struct {
+    int32_t rank;
+    int first; /* of data; -1: no memory */
+    uint64_t byte_offset;
+    int64_t shape[2], strides[2]; /* strides 0 0: NULL */
+    size_t count;
+    float expected[6];
+  } rows[] = { { 0, 3, 0, { 0 }, { 0 }, 1, { 3 } },
+               { 0, 0, 20, { 0 }, { 0 }, 1, { 5 } },
+               { 1, -1, 0, { 0 }, { 0 }, 0, { 0 } },
+               { 2, -1, 0, { 3, 0 }, { 0, 1 }, 0, { 0 } },
+               { 2, 0, 8, { 2, 3 }, { 0 }, 6, { 2, 3, 4, 5, 6, 7 } },
+               { 2, 7, 0, { 2, 2 }, { -4, -1 }, 4, { 7, 6, 3, 2 } },
+               { 2, 1, 4, { 2, 2 }, { 0, 3 }, 4, { 2, 5, 2, 5 } } };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    int64_t shape[2], strides[2];
+    float found[6] = { 0 };
+    bool has_strides = rows[i].strides[0] || rows[i].strides[1];
+    memcpy(shape, rows[i].shape, sizeof shape);
+    memcpy(strides, rows[i].strides, sizeof strides);
+    kjit_managed_tensor_versioned managed = { .major = 1, .deleter = delete_versioned, .flags = KJIT_DLPACK_IS_COPIED }, *given;
+    managed.tensor = host_vector(rows[i].first < 0 ? NULL : data + rows[i].first, rows[i].rank ? shape : NULL);
+    managed.tensor.rank = rows[i].rank;
+    managed.tensor.strides = has_strides ? strides : NULL;
+    managed.tensor.byte_offset = rows[i].byte_offset;
+    kjit_array *array, *again;
+    deleted = 0;
+    expect_ok(*state, kjit_take_dlpack_versioned(*state, &managed, NULL, &array));
+    memset(shape, 0x55, sizeof shape); /* they are the producer's, and read by the call */
+    memset(strides, 0x55, sizeof strides);
+    expect_ok(*state, kjit_copy_to_host(array, found, rows[i].count * sizeof *found, NULL));
+    assert_memory_equal(found, rows[i].expected, rows[i].count * sizeof *found);
+    expect_ok(*state, kjit_export_dlpack_versioned(array, NULL, &given));
+    assert_true(given->tensor.shape && given->tensor.strides); /* DLPack 1.2 wants strides */
+    assert_int_equal(given->flags, 0);
+    kjit_release_array(array);
+    assert_int_equal(deleted, 0);
+    expect_ok(*state, kjit_take_dlpack_versioned(*state, given, NULL, &again));
+    memset(found, 0, sizeof found);
+    expect_ok(*state, kjit_copy_to_host(again, found, rows[i].count * sizeof *found, NULL));
+    assert_memory_equal(found, rows[i].expected, rows[i].count * sizeof *found);
+    kjit_release_array(again);
+    assert_int_equal(deleted, 1);
+  }
 }
 
 static void test_read_only(void **state)
@@ -352,6 +484,7 @@ static void test_shared_memory(void **state)
   if (!child) _exit(use_imported(&handle));
   assert_int_equal(wait_for(child), 0);
   EXPECT_ELEMENTS(array, 0, -7, 2, -7, 4, -7, 6, -7, 8, -7, 10, -7);
+  assert_int_equal(ftruncate(array->file, 0), -1); /* whoever has it */
   expect_refused(*state, kjit_import_array(*state, &handle, &again), KJIT_ERROR_ARGUMENT, "the array is of this process: use it as it is");
   expect_refused(*state, kjit_export_array(plain, &handle), KJIT_ERROR_UNSUPPORTED,
                  "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported: another process cannot see other memory");
@@ -486,6 +619,7 @@ static int be_child(everything *e)
   char *text = kjit_copy_diagnostics_text(e->context);
   if (!diagnostic || diagnostic->status != KJIT_ERROR_FORKED || !text || !strstr(text, "make a context in this process")) return 90;
   free(text);
+  if (kjit_get_specialization(e->kernel, 0) || kjit_get_cache_directory(e->context)) return 94;
   kjit_release_array(e->array); /* nothing, and nothing that waits */
   kjit_release_module(e->module);
   kjit_destroy_prepared(e->prepared);
@@ -551,9 +685,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_gpus, tear_down_gpus)
   const struct CMUnitTest tests[] = {
-    TEST(test_making),          TEST(test_fill),        TEST(test_slices), TEST(test_reshape),       TEST(test_wrapped),
-    TEST(test_taking),          TEST(test_read_only),   TEST(test_giving), TEST(test_stream_order),  TEST(test_shared_memory),
-    TEST(test_damaged_handles), TEST(test_gpu_handles), TEST(test_fork),   TEST(test_fork_with_gpu), cmocka_unit_test(test_driver_in_child),
+    TEST(test_making),         TEST(test_older_structs),   TEST(test_fill),
+    TEST(test_slices),         TEST(test_reshape),         TEST(test_wrapped),
+    TEST(test_other_contexts), TEST(test_taking),          TEST(test_odd_tensors),
+    TEST(test_read_only),      TEST(test_giving),          TEST(test_stream_order),
+    TEST(test_shared_memory),  TEST(test_damaged_handles), TEST(test_gpu_handles),
+    TEST(test_fork),           TEST(test_fork_with_gpu),   cmocka_unit_test(test_driver_in_child),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

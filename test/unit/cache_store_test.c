@@ -135,6 +135,7 @@ static void write_bytes(const char *name, const void *bytes, size_t size_bytes)
   FILE *file = fopen(path_in(name), "wb");
   assert_non_null(file);
   assert_int_equal(fwrite(bytes, 1, size_bytes, file), size_bytes);
+  assert_int_equal(fchmod(fileno(file), 0600), 0); /* whatever the umask is */
   fclose(file);
 }
 
@@ -282,6 +283,99 @@ static void test_read_only(void **state)
   assert_int_equal(chmod(folder, 0700), 0);
 }
 
+/* Others who can write to the directory, or to an entry, could have this user run anything: what they may have made is not used, and not removed either. */
+static void test_entries_of_others(void **state)
+{
+  (void)state;
+  static const struct {
+    mode_t mode;
+    uid_t owner; /* 0: this user */
+    bool is_found;
+  } rows[] = { { 0600, 0, true }, { 0444, 0, true }, { 0660, 0, false }, { 0606, 0, false }, { 0644, 65534, false } };
+  char name[64];
+  kj_disk *disk = open_folder(folder, 0);
+  name_of(1, name);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    if (rows[i].owner && geteuid()) continue; /* only root gives files away */
+    publish(disk, 1, SMALL);
+    if (rows[i].owner) assert_int_equal(chown(path_in(name), rows[i].owner, (gid_t)-1), 0);
+    assert_int_equal(chmod(path_in(name), rows[i].mode), 0);
+    assert_int_equal(fetch(disk, 1), rows[i].is_found);
+    assert_int_equal(count_entries(), 1);
+    publish(disk, 1, SMALL); /* in a directory of one's own the next one that is compiled takes its place */
+    assert_true(fetch(disk, 1));
+  }
+  kj_close_disk(disk);
+}
+
+/* The file that counts may not be what it seems: nothing of anybody else's is written to. */
+static void test_false_usage(void **state)
+{
+  (void)state;
+  enum { LENGTH = 40 };
+  static const char mine[LENGTH + 1] = "forty bytes that belong to somebody else";
+  char found[LENGTH];
+  for (int i = 0; i < 4; i++) {
+    (void)unlink(path_in("usage"));
+    char *target = strdup(path_in("precious"));
+    write_bytes("precious", mine, i < 2 ? LENGTH : 10);
+    if (i == 0) assert_int_equal(rename(target, path_in("usage")), 0); /* a user's own file of that name */
+    if (i == 1 || i == 2) assert_int_equal(symlink(target, path_in("usage")), 0);
+    if (i == 3) assert_int_equal(link(target, path_in("usage")), 0);
+    kj_disk *disk = open_folder(folder, 0);
+    publish(disk, (unsigned)i, SMALL);
+    assert_true(fetch(disk, (unsigned)i));
+    kj_close_disk(disk);
+    FILE *file = fopen(i ? target : path_in("usage"), "rb");
+    size_t length = i < 2 ? LENGTH : 10;
+    assert_int_equal(fread(found, 1, LENGTH, file), length);
+    assert_memory_equal(found, mine, length);
+    fclose(file);
+    free(target);
+  }
+}
+
+/* A user's files stay, whatever they are called. */
+static void test_files_of_the_user(void **state)
+{
+  (void)state;
+  static const char *const names[] = { "unfinished-symphony", "unfinished-0123456789abcdef.txt", "unfinished-0123456789abcdeg", "0123.kjit" };
+  uint64_t removed, removed_bytes;
+  kj_disk *disk = open_folder(folder, 0);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    write_bytes(names[i], "mine", 4);
+    assert_int_equal(utime(path_in(names[i]), &(struct utimbuf){ 1, 1 }), 0);
+  }
+  publish(disk, 1, SMALL);
+  assert_int_equal(kj_trim_disk(disk, 0, &removed, &removed_bytes), KJIT_OK);
+  assert_int_equal(removed, 1);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) assert_int_equal(access(path_in(names[i]), R_OK), 0);
+  kj_close_disk(disk);
+}
+
+/* A process that has no file to open left is not one whose directory cannot be written. */
+static int run_out_of_files(int number)
+{
+  (void)number;
+  struct rlimit limit;
+  kj_disk *disk = open_folder(folder, 0);
+  publish(disk, 1, SMALL);
+  if (getrlimit(RLIMIT_NOFILE, &limit) || setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, limit.rlim_max })) return 1;
+  publish(disk, 2, SMALL);
+  if (fetch(disk, 1) || fetch(disk, 2)) return 2;
+  if (setrlimit(RLIMIT_NOFILE, &limit)) return 3;
+  publish(disk, 3, SMALL);
+  if (!fetch(disk, 1) || !fetch(disk, 3)) return 4;
+  kj_close_disk(disk);
+  return 0;
+}
+
+static void test_no_more_files(void **state)
+{
+  (void)state;
+  assert_int_equal(end_process(start_process(run_out_of_files, 0)), 0);
+}
+
 static void test_no_directory(void **state)
 {
   (void)state;
@@ -360,8 +454,8 @@ static void test_bound(void **state)
   write_bytes("usage", "nonsense nonsense nonsense", 24);
   publish(disk, 200, ENTRY);
   assert_true(fetch(disk, 200) && total_bytes(disk) <= BOUND);
-  write_bytes("unfinished-0123", "", 0);
-  assert_int_equal(utime(path_in("unfinished-0123"), &(struct utimbuf){ 1, 1 }), 0);
+  write_bytes("unfinished-0123456789abcdef", "", 0);
+  assert_int_equal(utime(path_in("unfinished-0123456789abcdef"), &(struct utimbuf){ 1, 1 }), 0);
   uint64_t removed, removed_bytes;
   assert_int_equal(kj_trim_disk(disk, 3 * 11000, &removed, &removed_bytes), KJIT_OK);
   assert_true(removed >= 10 && total_bytes(disk) <= 3 * 11000 && count_unfinished() == 0);
@@ -459,9 +553,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
   const struct CMUnitTest tests[] = {
-    TEST(test_every_bit), TEST(test_damaged_files), TEST(test_killed_writers),    TEST(test_many_processes),
-    TEST(test_full_disk), TEST(test_read_only),     TEST(test_no_directory),      TEST(test_bound),
-    TEST(test_gpu),       TEST(test_failing_calls), TEST(test_default_directory),
+    TEST(test_every_bit),   TEST(test_damaged_files),     TEST(test_killed_writers),    TEST(test_many_processes),
+    TEST(test_full_disk),   TEST(test_read_only),         TEST(test_no_directory),      TEST(test_bound),
+    TEST(test_gpu),         TEST(test_failing_calls),     TEST(test_default_directory), TEST(test_entries_of_others),
+    TEST(test_false_usage), TEST(test_files_of_the_user), TEST(test_no_more_files),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

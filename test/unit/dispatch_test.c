@@ -451,6 +451,60 @@ static void run_in_reverse(void *user, size_t count, void (*body)(void *data, si
   while (count--) body(data, count);
 }
 
+/* user: how many bodies it runs; those that are left out the others do, as long as there are some. */
+static void run_some(void *user, size_t count, void (*body)(void *data, size_t index), void *data)
+{
+  for (size_t i = 0; i < *(size_t *)user && i < count; i++) body(data, i);
+}
+
+/* A launch that the host's executor did not run is no success. */
+static void test_lazy_executor(void **state)
+{
+  (void)state;
+  size_t most = 0;
+  kjit_executor executor = { .user = &most, .concurrency = 5, .run = run_some };
+  kjit_config options;
+  kjit_context *context;
+  kj_diagnostics diagnostics = { 0 };
+  static uint8_t counts[1000];
+  kjit_init_config(&options);
+  options.executor = &executor;
+  options.cache_directory = "";
+  assert_int_equal(kjit_create_context(&options, &context), KJIT_OK);
+  assert_int_equal(kj_use_compiler(context, &fake_interface, &diagnostics), KJIT_OK);
+  kjit_kernel *kernel = kernel_of(parse(context, "kernel k() { }\n"), "k");
+  kjit_launch_config config = on_cpu(context);
+  config.grid[0] = 1000;
+  config.block[0] = 32;
+  seen = counts;
+  assert_int_equal(kjit_launch(kernel, &config, NULL, 0), KJIT_ERROR_MISUSE);
+  assert_string_equal(last_message(context), "the host's executor came back before the launch was done: it has to call body for every index first");
+  most = 1; /* helps all the others */
+  memset(counts, 0, sizeof counts);
+  expect_ok(context, kjit_launch(kernel, &config, NULL, 0));
+  for (int i = 0; i < 1000; i++) assert_int_equal(counts[i], 1);
+  kjit_destroy_context(context);
+}
+
+static void test_flags(void **state)
+{
+  kjit_kernel *kernel = kernel_of(parse(*state, "kernel k() { }\n"), "k");
+  kjit_launch_config config = on_cpu(*state);
+  kjit_prepared *prepared = NULL;
+  static uint8_t counts[1];
+  seen = counts;
+  config.grid[0] = config.block[0] = 1;
+  expect_ok(*state, kjit_launch(kernel, &config, NULL, 0));
+  for (int bit = 0; bit < 32; bit++) {
+    config.flags = (uint32_t)1 << bit;
+    bool is_known = config.flags & (KJIT_LAUNCH_COOPERATIVE | KJIT_LAUNCH_NO_WAIT | KJIT_LAUNCH_PROGRAMMATIC);
+    assert_int_equal(kjit_launch(kernel, &config, NULL, 0), is_known ? KJIT_OK : KJIT_ERROR_MISUSE);
+    assert_int_equal(kjit_prepare_launch(kernel, &config, NULL, 0, &prepared), is_known ? KJIT_OK : KJIT_ERROR_MISUSE);
+    if (is_known) kjit_destroy_prepared(prepared);
+  }
+  assert_string_equal(last_message(*state), "kjit_prepare_launch: unknown flags 0x80000000");
+}
+
 static void test_executor(void **state)
 {
   (void)state;
@@ -532,6 +586,17 @@ static void test_compile_signatures(void **state)
     assert_int_equal(kjit_compile(kernel, wrong[i].signature, NULL, KJIT_STAGE_LLVM, &code, &size), wrong[i].status);
     assert_string_equal(last_message(*state), wrong[i].message);
   }
+  kjit_compile_options older; /* a shorter struct, of a header that did not know what follows */
+  memset(&older, 0x7e, sizeof older);
+  older.size_bytes = offsetof(kjit_compile_options, ptx_version);
+  older.target = "sm_80";
+  expect_ok(*state, kjit_compile(kernel, "f32[:], f32, i32, g", &older, KJIT_STAGE_PTX, &code, &size));
+  kjit_free(*state, code);
+  assert_int_equal(fake.target.arch, 80);
+  assert_int_equal(fake.target.ptx_version, 0);
+  assert_int_equal(fake.signature.block[0], 16);
+  older.size_bytes = sizeof older + 1;
+  assert_int_equal(kjit_compile(kernel, "f32[:], f32, i32, g", &older, KJIT_STAGE_PTX, &code, &size), KJIT_ERROR_MISUSE);
   options.target = "sm_9";
   assert_int_equal(kjit_compile(kernel, "f32[:], f32, i32, g", &options, KJIT_STAGE_PTX, &code, &size), KJIT_ERROR_ARGUMENT);
   options.target = "cpu";
@@ -544,10 +609,23 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
-    TEST(test_relations),       TEST(test_key_of_offsets),       TEST(test_attributes),         TEST(test_chosen_grids),
-    TEST(test_limits),          TEST(test_evaluator_is_bounded), TEST(test_evaluator_values),   TEST(test_hits),
-    TEST(test_one_compilation), TEST(test_one_failure),          TEST(test_no_compiler),        TEST(test_every_block_once),
-    TEST(test_executor),        TEST(test_range_only),           TEST(test_compile_signatures),
+    TEST(test_relations),
+    TEST(test_key_of_offsets),
+    TEST(test_attributes),
+    TEST(test_chosen_grids),
+    TEST(test_limits),
+    TEST(test_evaluator_is_bounded),
+    TEST(test_evaluator_values),
+    TEST(test_hits),
+    TEST(test_one_compilation),
+    TEST(test_one_failure),
+    TEST(test_no_compiler),
+    TEST(test_every_block_once),
+    TEST(test_executor),
+    TEST(test_lazy_executor),
+    TEST(test_flags),
+    TEST(test_range_only),
+    TEST(test_compile_signatures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,8 +21,10 @@ typedef struct fake_compiler {
   bool is_cooperative, uses_dynamic_shared; /* of elements of 4 bytes */
   bool has_tight_plans;                     /* arrays in C order pass no strides, as with the real compiler */
   uint32_t cluster[3];
-  const char *prints; /* what every kernel prints */
-  const char *text;   /* the code; NULL: the kernel's name */
+  const char *prints;   /* what every kernel prints */
+  const char *text;     /* the code; NULL: the kernel's name */
+  const char *failures; /* places where every kernel may fail */
+  bool has_map;         /* the first argument is a matrix that tensor copies take, in boxes of 4 x 4 */
   uint32_t stack_bytes;
   /* of the last compilation */
   kj_signature signature;
@@ -74,7 +76,18 @@ static void fake_plan(const kj_compile_request *request, kj_code *code)
     bool is_tight = fake.has_tight_plans && kj_type(request->module->types, argument->type)->layout == KJIT_LAYOUT_C;
     for (uint32_t d = 0; d < rank && !is_tight; d++) ADD(KJ_PARAMETER_STRIDE, d, index);
   }
+  if (fake.has_map) {
+    uint32_t i = 0;
+    offset = (offset + KJ_MAP_BYTES - 1) / KJ_MAP_BYTES * KJ_MAP_BYTES;
+    ADD(KJ_PARAMETER_TENSOR_MAP, 0, KJ_MAP_BYTES);
+    code->tensor_maps[code->tensor_map_count++] = (kj_tensor_map){ .argument = 0, .rank = 2, .box = { 4, 4 } };
+  }
 #undef ADD
+  if (fake.failures) {
+    code->failures = strdup(fake.failures);
+    code->failure_offset = offset = (offset + 7) / 8 * 8;
+    offset += 8;
+  }
   code->parameter_count = count;
   code->parameter_bytes = offset;
 }

@@ -5,7 +5,7 @@
 #include <kjit/code.h>
 #include <stdio.h>
 
-#include "dispatch/plan.h"
+#include "dispatch/direct.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 
@@ -18,13 +18,15 @@ static kjit_context *make_context(void)
   return context;
 }
 
-static int set_up(void **state)
+static int set_up_devices(void **state, int devices)
 {
-  cuda = (fake_driver){ .devices = 1 };
+  cuda = (fake_driver){ .devices = devices };
   *state = make_context();
   fake.has_tight_plans = true;
   return 0;
 }
+static int set_up(void **state) { return set_up_devices(state, 1); }
+static int set_up_two(void **state) { return set_up_devices(state, 2); }
 
 static int tear_down(void **state)
 {
@@ -253,7 +255,9 @@ static void test_changing_launches(void **state)
 
 /* ---- random launches: whichever way a launch goes, it passes the same parameters and runs code that relies on nothing that does not hold ---- */
 
-static const char random_source[] = "kernel mix(r, s, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * x[i, 0] + y[0, 0]\n    s[i] = r[i] }\n}\n";
+static const char random_source[] =
+  "kernel mix(r, s, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * x[i, 0] + y[0, 0]\n    s[i] = r[i] }\n}\n"
+  "kernel one(r, s, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * x[i, 0] + y[0, 0] + s[0] }\n}\n"; /* one array is written */
 
 static uint32_t random_state = 12345;
 static uint32_t draw(uint32_t below)
@@ -265,12 +269,28 @@ static uint32_t draw(uint32_t below)
 typedef struct drawn {
   kjit_tensor tensors[4];
   int64_t shapes[4][2], strides[4][2];
+  kjit_array *arrays[4]; /* of some of the tensors */
   kjit_arg arguments[5];
 } drawn;
 
-/* Often what it was before, so that the short ways are taken; else something else about one of them. */
-static void draw_arguments(drawn *d)
+/* As the host's tensor or as a kjit array. */
+static kjit_arg draw_way(kjit_context *context, drawn *d, int i, bool prefers_arrays)
 {
+  if (draw(8) ? !prefers_arrays : prefers_arrays) return kjit_arg_tensor(&d->tensors[i]);
+  expect_ok(context, kjit_wrap_tensor(context, &d->tensors[i], &d->arrays[i]));
+  return kjit_arg_array(d->arrays[i]);
+}
+
+static void release_arguments(drawn *d)
+{
+  for (int i = 0; i < 4; i++) kjit_release_array(d->arrays[i]);
+}
+
+/* Often what it was before, so that the short ways are taken; else something else about one of them. */
+static void draw_arguments(kjit_context *context, drawn *d)
+{
+  bool prefers_arrays = draw(2);
+  memset(d->arrays, 0, sizeof d->arrays);
   for (int i = 0; i < 4; i++) {
     uint32_t rank = i < 2 ? 1 : 2, kind = draw(8);
     d->shapes[i][0] = (int64_t[]){ 16, 16, 32, 5 }[draw(4)];
@@ -283,11 +303,11 @@ static void draw_arguments(drawn *d)
     d->tensors[i] = (kjit_tensor){ .data = data + at, .device_type = 2, .rank = (int32_t)rank, .code = 2, .bits = 32, .lanes = 1, .shape = d->shapes[i] };
     if (kind == 1 || kind == 2 || kind == 3) d->tensors[i].strides = d->strides[i];
   }
-  d->arguments[0] = kjit_arg_tensor(&d->tensors[0]);
-  d->arguments[1] = kjit_arg_tensor(&d->tensors[1]);
+  d->arguments[0] = draw_way(context, d, 0, prefers_arrays);
+  d->arguments[1] = draw_way(context, d, 1, prefers_arrays);
   d->arguments[2] = draw(4) ? kjit_arg_f32((float)draw(100)) : draw(2) ? kjit_arg_f64(draw(100)) : kjit_arg_number(draw(100));
-  d->arguments[3] = kjit_arg_tensor(&d->tensors[2]);
-  d->arguments[4] = kjit_arg_tensor(&d->tensors[3]);
+  d->arguments[3] = draw_way(context, d, 2, prefers_arrays);
+  d->arguments[4] = draw_way(context, d, 3, prefers_arrays);
 }
 
 /* "aligned16(r, x) disjoint(r, x)": whether every fact of one text is among those of the other. */
@@ -337,18 +357,18 @@ static const kjit_specialization *launched_since(kjit_kernel *kernel, uint64_t *
   return found;
 }
 
-static void test_random_launches(void **state)
+static void launch_randomly(void **state, const char *name)
 {
   enum { TIMES = 3000, MOST = 4096 };
   static uint64_t counts[MOST], fresh_counts[MOST];
   char parameters[sizeof cuda.parameters];
   uint32_t direct = 0;
-  kjit_kernel *kernel = kernel_of(parse(*state, random_source), "mix");
+  kjit_kernel *kernel = kernel_of(parse(*state, random_source), name);
   kjit_launch_config config = { .device = gpu(*state) };
   memset(counts, 0, sizeof counts);
   for (int time = 0; time < TIMES; time++) {
     drawn d;
-    draw_arguments(&d);
+    draw_arguments(*state, &d);
     for (uint32_t again = draw(3) + 1; again; again--) {
       memset(cuda.parameters, 0, sizeof cuda.parameters);
       expect_ok(*state, kjit_launch(kernel, &config, d.arguments, 5));
@@ -357,11 +377,10 @@ static void test_random_launches(void **state)
     uint32_t grid = cuda.grid[0], block = cuda.block[0];
     size_t bytes = cuda.parameter_bytes;
     const kjit_specialization *ran = launched_since(kernel, counts, MOST);
-    const kj_plan *plan = ran ? ran->plan : NULL;
-    direct += plan && plan->is_direct;
+    direct += ran && ran->direct;
     /* the same as the first launch of a kernel of its own, which goes the general way */
     kjit_module *module = parse(*state, random_source);
-    kjit_kernel *fresh = kernel_of(module, "mix");
+    kjit_kernel *fresh = kernel_of(module, name);
     memset(cuda.parameters, 0, sizeof cuda.parameters);
     memset(fresh_counts, 0, sizeof fresh_counts);
     expect_ok(*state, kjit_launch(fresh, &config, d.arguments, 5));
@@ -380,8 +399,45 @@ static void test_random_launches(void **state)
       }
     }
     kjit_release_module(module);
+    release_arguments(&d);
   }
   assert_true(direct > TIMES / 10); /* the shortest way was open to many of them */
+}
+
+static void test_random_launches(void **state)
+{
+  launch_randomly(state, "mix");
+  launch_randomly(state, "one");
+}
+
+/* Arrays that look alike but lie on another device, or were lost when their own was reset, are no way to a launch, however often it was made before. */
+static void test_arrays_elsewhere(void **state)
+{
+  kjit_device *here = gpu(*state), *there;
+  kjit_array *array, *other;
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "fill");
+  kjit_launch_config config = { .device = here };
+  int64_t extent = 64;
+  expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CUDA, 1, &there));
+  expect_ok(*state, kjit_create_array(here, KJIT_F32, &extent, 1, &array));
+  expect_ok(*state, kjit_create_array(there, KJIT_F32, &extent, 1, &other));
+  kjit_arg argument = kjit_arg_array(array), elsewhere = kjit_arg_array(other), nothing = kjit_arg_array(NULL);
+  for (int i = 0; i < 4; i++) expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
+  assert_non_null(kjit_get_specialization(kernel, 0)->direct);
+  int launches = cuda.launches;
+  assert_int_equal(kjit_launch(kernel, &config, &elsewhere, 1), KJIT_ERROR_ARGUMENT);
+  assert_int_equal(kjit_launch(kernel, &config, &nothing, 1), KJIT_ERROR_ARGUMENT);
+  kjit_release_array(other);
+  kjit_trim_memory(there, 0); /* the fake driver's reset takes the memory of all devices */
+  expect_ok(*state, kjit_reset_device(here));
+  assert_int_equal(kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_DEVICE);
+  kjit_release_array(array);
+  expect_ok(*state, kjit_create_array(here, KJIT_F32, &extent, 1, &array));
+  argument = kjit_arg_array(array);
+  assert_int_equal(cuda.launches, launches);
+  for (int i = 0; i < 4; i++) expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
+  assert_int_equal(cuda.launches, launches + 4);
+  kjit_release_array(array);
 }
 
 /* The test of the test. */
@@ -517,6 +573,7 @@ int main(void)
     TEST(test_changing_launches),
     TEST(test_facts_of_random_launches),
     TEST(test_random_launches),
+    cmocka_unit_test_setup_teardown(test_arrays_elsewhere, set_up_two, tear_down),
     TEST(test_occupancy),
     TEST(test_blob),
     TEST(test_blob_of_other_text),

@@ -162,6 +162,120 @@ static void test_out_of_memory(void **state)
   kjit_release_array(array);
 }
 
+/* ---- everything that needs memory of the driver ---- */
+
+typedef struct needs {
+  kjit_context *context;
+  kjit_device *device;
+  kjit_memory memory;
+  kjit_kernel *loaded;
+  kjit_array *array;
+  kjit_stream *stream;
+  kjit_graph *graph;
+  kjit_executable_graph *executable;
+} needs;
+
+static kjit_status need_array(needs *n)
+{
+  static const int64_t length = 100;
+  kjit_array *array = NULL;
+  kjit_array_config config = { .size_bytes = sizeof config, .device = n->device, .element = KJIT_F32, .rank = 1, .shape = &length, .layout = KJIT_LAYOUT_C };
+  config.memory = n->memory;
+  kjit_status status = kjit_create_configured_array(&config, &array);
+  kjit_release_array(array);
+  return status;
+}
+
+static kjit_status need_code(needs *n)
+{
+  kjit_specialization *made;
+  return kjit_specialize(kernel_of(parse(n->context, add_one), "add_one"), n->device, "f32[:] C", &made);
+}
+
+static kjit_status need_stack(needs *n)
+{
+  fake.stack_bytes = (uint32_t)cuda.stack_bytes + 1024;
+  kjit_status status = need_code(n);
+  fake.stack_bytes = 0;
+  return status;
+}
+
+static kjit_status need_launch(needs *n)
+{
+  kjit_arg argument = kjit_arg_array(n->array);
+  return kjit_launch(n->loaded, NULL, &argument, 1);
+}
+
+static kjit_status need_executable(needs *n)
+{
+  kjit_executable_graph *made = NULL;
+  kjit_status status = kjit_instantiate_graph(n->graph, &made);
+  kjit_destroy_executable_graph(made);
+  return status;
+}
+
+static kjit_status need_graph_launch(needs *n) { return kjit_launch_graph(n->executable, NULL); }
+
+static void set_up_needs(needs *n, kjit_context *context)
+{
+  *n = (needs){ .context = context, .device = gpu(context, 0), .loaded = kernel_of(parse(context, add_one), "add_one") };
+  cuda.kernel = run_add_one;
+  n->array = make_vector(n->device, 100, NULL);
+  expect_ok(context, need_launch(n));
+  expect_ok(context, kjit_create_stream(n->device, &n->stream));
+  kjit_arg argument = kjit_arg_array(n->array);
+  expect_ok(context, kjit_begin_capture(n->stream));
+  expect_ok(context, kjit_launch(n->loaded, &(kjit_launch_config){ .stream = n->stream }, &argument, 1));
+  expect_ok(context, kjit_end_capture(n->stream, &n->graph));
+  expect_ok(context, kjit_instantiate_graph(n->graph, &n->executable));
+}
+
+/* What the pool keeps is given back and the driver asked once more; then there is an error that names the call, and nothing is left of it. */
+static void test_everybody_asks_twice(void **state)
+{
+  static const struct {
+    kjit_status (*need)(needs *n);
+    kjit_memory memory;
+    kjit_status status;
+    const char *call;
+  } rows[] = { { need_array, KJIT_MEMORY_DEVICE, KJIT_ERROR_DEVICE_MEMORY, "cuMemAlloc" },
+               { need_array, KJIT_MEMORY_SHARED, KJIT_ERROR_DEVICE_MEMORY, "cuMemAlloc" },
+               { need_array, KJIT_MEMORY_MANAGED, KJIT_ERROR_DEVICE_MEMORY, "cuMemAllocManaged" },
+               { need_array, KJIT_MEMORY_PINNED, KJIT_ERROR_MEMORY, "cuMemHostAlloc" },
+               { need_array, KJIT_MEMORY_MAPPED, KJIT_ERROR_MEMORY, "cuMemHostAlloc" },
+               { need_code, 0, KJIT_ERROR_DEVICE_MEMORY, "cuModuleLoadDataEx" },
+               { need_stack, 0, KJIT_ERROR_DEVICE_MEMORY, "cuCtxSetLimit" },
+               { need_launch, 0, KJIT_ERROR_DEVICE_MEMORY, "cuLaunchKernel" },
+               { need_executable, 0, KJIT_ERROR_DEVICE_MEMORY, "cuGraphInstantiate" },
+               { need_graph_launch, 0, KJIT_ERROR_DEVICE_MEMORY, "cuGraphLaunch" } };
+  needs n;
+  set_up_needs(&n, *state);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    n.memory = rows[i].memory;
+    for (int is_full = 0; is_full < 2; is_full++) {
+      kjit_trim_memory(n.device, 0);
+      kjit_release_array(make_vector(n.device, 5000, NULL)); /* what the pool keeps; too large for any of these */
+      uint64_t flushes = memory_of(n.device).flushes;
+      cuda.is_starved = !is_full;
+      cuda.is_full = is_full;
+      if (rows[i].need == need_stack) cuda.is_starved = cuda.is_full = false;
+      if (rows[i].need == need_stack) cuda.starve_stack = is_full ? 2 : 1;
+      kjit_status status = rows[i].need(&n);
+      if (status != (is_full ? rows[i].status : KJIT_OK)) print_error("%s: %s\n", rows[i].call, last_message(*state));
+      assert_int_equal(status, is_full ? rows[i].status : KJIT_OK);
+      if (is_full) assert_non_null(strstr(last_message(*state), rows[i].call));
+      assert_int_equal(memory_of(n.device).flushes, flushes + 1);
+      cuda.is_starved = cuda.is_full = false;
+      cuda.starve_stack = 0;
+      assert_int_equal(memory_of(n.device).used_bytes, 512); /* n.array's */
+    }
+  }
+  kjit_destroy_executable_graph(n.executable);
+  kjit_destroy_graph(n.graph);
+  kjit_destroy_stream(n.stream);
+  kjit_release_array(n.array);
+}
+
 /* Before the cache is given back, a block of another stream is taken, behind an event. */
 static void test_other_streams_blocks(void **state)
 {
@@ -190,7 +304,7 @@ typedef struct host_pool {
   int allocated, released;
   size_t bytes;
   kjit_stream *stream;
-  bool is_empty;
+  bool is_empty, has_room_after_release;
 } host_pool;
 
 static void *take_from_pool(void *user, kjit_device *device, size_t size_bytes, kjit_stream *stream)
@@ -209,6 +323,7 @@ static void give_to_pool(void *user, kjit_device *device, void *memory, size_t s
   (void)device;
   host_pool *pool = user;
   pool->released++;
+  if (pool->has_room_after_release) pool->is_empty = false;
   pool->bytes -= size_bytes;
   pool->stream = stream;
   free(memory);
@@ -240,6 +355,20 @@ static void test_device_allocator(void **state)
   expect_refused(context, kjit_create_array(device, KJIT_F32, &length, 1, &array), KJIT_ERROR_DEVICE_MEMORY,
                  "out of memory on cuda:0: the host's device allocator cannot give 512 bytes");
   pool.is_empty = false;
+  kjit_stream *thread; /* whose uses are known after a wait only: memory that kjit still has */
+  kjit_kernel *kernel = kernel_of(parse(context, add_one), "add_one");
+  expect_ok(context, kjit_get_thread_stream(device, &thread));
+  array = make_vector(device, 100, NULL);
+  kjit_arg argument = kjit_arg_array(array);
+  expect_ok(context, kjit_launch(kernel, &(kjit_launch_config){ .stream = thread }, &argument, 1));
+  kjit_release_array(array);
+  assert_int_equal(pool.released, 1);
+  pool.is_empty = pool.has_room_after_release = true;
+  array = make_vector(device, 100, NULL);
+  assert_int_equal(pool.released, 2);
+  kjit_release_array(array);
+  pool.is_empty = pool.has_room_after_release = false;
+  pool.released = 1;
   array = make_vector(device, 100, NULL);
   kjit_destroy_stream(stream);
   kjit_destroy_context(context); /* with an array that the host did not release */
@@ -573,6 +702,7 @@ int main(void)
     TEST(test_streams_that_go),
     TEST(test_parked_blocks),
     TEST(test_out_of_memory),
+    TEST(test_everybody_asks_twice),
     TEST(test_other_streams_blocks),
     cmocka_unit_test(test_device_allocator),
     TEST(test_staging),

@@ -173,6 +173,64 @@ static void refuses_types(void **state)
   }
 }
 
+static void expect_leaf(const tool_leaves *leaves, size_t index, const char *leaf_path, kjit_type element, uint64_t offset_bytes, uint64_t count)
+{
+  assert_true(index < leaves->count);
+  const tool_leaf *leaf = &leaves->items[index];
+  assert_string_equal(leaf->path, leaf_path);
+  assert_int_equal(leaf->element, element);
+  assert_int_equal(leaf->offset_bytes, offset_bytes);
+  assert_int_equal(leaf->count, count);
+}
+
+static void reads_structs(void **state)
+{
+  (void)state;
+  static const char data[48];
+  tool_error error = { 0 };
+  tool_leaves leaves = { 0 };
+  tool_array array;
+  write_file(1,
+             "{'descr': [('id', '|u1'), ('', '|V3'), ('at', [('x', '<f4'), ('n', '<i2', (2,))], (2,)), ('one', [('b', '|b1')], (1,)), ('s', [('c', '<f8')])], "
+             "'fortran_order': False, 'shape': (1,), }",
+             data, 29, 0);
+  if (!tool_read_npy(&error, path, &array, &leaves)) fail_msg("%s", error.text);
+  assert_int_equal(array.lanes, 29);
+  assert_int_equal(leaves.count, 7);
+  expect_leaf(&leaves, 0, "id", KJIT_U8, 0, 1);
+  expect_leaf(&leaves, 1, "at[0].x", KJIT_F32, 4, 1);
+  expect_leaf(&leaves, 2, "at[0].n", KJIT_I16, 8, 2);
+  expect_leaf(&leaves, 3, "at[1].x", KJIT_F32, 12, 1);
+  expect_leaf(&leaves, 4, "at[1].n", KJIT_I16, 16, 2);
+  expect_leaf(&leaves, 5, "one[0].b", KJIT_BOOL, 20, 1);
+  expect_leaf(&leaves, 6, "s.c", KJIT_F64, 21, 1);
+  tool_destroy_leaves(&leaves);
+  tool_destroy_memory(array.memory);
+}
+
+/* Read in time that grows with the text, not with two to the power of the levels. */
+static void reads_deep_structs(void **state)
+{
+  (void)state;
+  enum { LEVELS = 31 };
+  char type[LEVELS * 32] = "", *end = type;
+  for (int i = 0; i < LEVELS; i++) end += sprintf(end, "[('a', ");
+  end += sprintf(end, "'<f4'");
+  for (int i = 0; i < LEVELS; i++) end += sprintf(end, ", (1,))]");
+  tool_error error = { 0 };
+  tool_leaves leaves = { 0 };
+  tool_array array;
+  char *dictionary = tool_format("{'descr': %s, 'fortran_order': False, 'shape': (1,), }", type);
+  write_file(2, dictionary, "\0\0\0\0", 4, 0);
+  free(dictionary);
+  alarm(20);
+  if (!tool_read_npy(&error, path, &array, &leaves)) fail_msg("%s", error.text);
+  alarm(0);
+  assert_int_equal(leaves.count, 1);
+  tool_destroy_leaves(&leaves);
+  tool_destroy_memory(array.memory);
+}
+
 static void refuses_wrong_sizes_before_it_allocates(void **state)
 {
   static const struct {
@@ -285,6 +343,8 @@ int main(void)
     cmocka_unit_test(refuses_truncated_headers),
     cmocka_unit_test(refuses_wrong_dictionaries),
     cmocka_unit_test(refuses_types),
+    cmocka_unit_test(reads_structs),
+    cmocka_unit_test(reads_deep_structs),
     cmocka_unit_test(refuses_wrong_sizes_before_it_allocates),
     cmocka_unit_test(refuses_missing_files_and_folders),
     cmocka_unit_test(every_prefix_is_refused),

@@ -76,6 +76,38 @@ static void test_asking(void **state)
   kjit_destroy_stream(other);
 }
 
+/* An event of the host's own, and one of kjit's in its hands. */
+static void test_events_of_the_host(void **state)
+{
+  kjit_device *device = gpu(*state, 0), *cpu;
+  kjit_stream *stream, *other;
+  kjit_event *own, *wrapped;
+  void *native = NULL;
+  expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CPU, 0, &cpu));
+  expect_ok(*state, kjit_create_stream(device, &stream));
+  expect_ok(*state, kjit_create_stream(device, &other));
+  expect_ok(*state, kjit_create_event(device, &own));
+  assert_int_equal(fake_cuEventCreate(&native, 0), 0);
+  expect_ok(*state, kjit_wrap_event(device, native, &wrapped));
+  assert_ptr_equal(kjit_get_native_event(wrapped), native);
+  assert_int_equal(fake_cuEventRecord(native, kjit_get_native_stream(stream)), 0); /* by the host */
+  expect_ok(*state, kjit_wait_event(other, wrapped));
+  assert_ptr_equal(cuda.ordered[0][0], kjit_get_native_stream(stream));
+  assert_ptr_equal(cuda.ordered[0][1], kjit_get_native_stream(other));
+  expect_ok(*state, kjit_record_event(own, other));
+  assert_int_equal(fake_cuStreamWaitEvent(kjit_get_native_stream(stream), kjit_get_native_event(own), 0), 0);
+  assert_ptr_equal(cuda.ordered[1][0], kjit_get_native_stream(other));
+  kjit_destroy_event(wrapped); /* leaves the host's alone */
+  assert_int_equal(cuda.events, 2);
+  assert_int_equal(fake_cuEventDestroy(native), 0);
+  assert_int_equal(kjit_wrap_event(device, NULL, &wrapped), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_wrap_event(cpu, native, &wrapped), KJIT_ERROR_UNSUPPORTED);
+  assert_null(kjit_get_native_event(NULL));
+  kjit_destroy_event(own);
+  kjit_destroy_stream(stream);
+  kjit_destroy_stream(other);
+}
+
 /* ---- graphs ---- */
 
 static void run_on_cpu(const void *parameters, const kj_cpu_grid *grid, uint64_t first, uint64_t last, void *scratch)
@@ -242,6 +274,37 @@ static void check_refusals(kjit_context *context, kjit_device *device, bool is_g
   if (is_gpu) expect_ok(context, kjit_synchronize_device(device));
 }
 
+/* Where the driver gives a capture up, nothing of it is left, and the streams run what is queued on them. */
+static void test_failing_end(void **state)
+{
+  enum { UNJOINED = 904 };
+  sequence s;
+  kjit_graph *graph = NULL;
+  begin(&s, *state, gpu(*state, 0));
+  kjit_arg x = kjit_arg_array(s.x);
+  kjit_launch_config config = { .stream = s.stream };
+  for (int at = 1; !cuda.failed || strcmp(cuda.failed, "cuStreamEndCapture") != 0; at++) {
+    expect_ok(*state, kjit_begin_capture(s.stream));
+    expect_ok(*state, kjit_record_event(s.forked, s.stream));
+    expect_ok(*state, kjit_wait_event(s.side, s.forked));
+    expect_ok(*state, kjit_launch(s.kernel, &config, &x, 1));
+    cuda.fail_at = cuda.calls + at;
+    cuda.fail_with = UNJOINED;
+    assert_int_equal(kjit_end_capture(s.stream, &graph), KJIT_ERROR_MISUSE);
+    assert_int_equal(kjit_is_capturing(s.stream), 0);
+    assert_int_equal(kjit_is_capturing(s.side), 0);
+    assert_int_equal(cuda.graphs, 0);
+    assert_null(graph);
+    expect_ok(*state, kjit_synchronize_device(s.device));
+  }
+  int launches = cuda.launches;
+  expect_ok(*state, kjit_launch(s.kernel, &config, &x, 1));
+  assert_int_equal(cuda.launches, launches + 1);
+  kjit_release_array(s.x);
+  kjit_release_array(s.y);
+  end(&s);
+}
+
 static void test_refusals(void **state) { check_refusals(*state, gpu(*state, 0), true); }
 
 static void test_refusals_on_cpu(void **state)
@@ -318,6 +381,55 @@ static void test_release_in_capture(void **state)
   kjit_destroy_stream(other);
 }
 
+/* Neither does code that goes, or memory that is short; what needs to wait is refused. */
+static void test_waiting_in_capture(void **state)
+{
+  kjit_device *device = gpu(*state, 0);
+  kjit_module *going = parse(*state, add_one), *module = parse(*state, add_one);
+  kjit_kernel *gone = kernel_of(going, "add_one"), *kernel = kernel_of(module, "add_one"), *printing = kernel_of(parse(*state, add_one), "add_one");
+  kjit_stream *stream, *other, *third;
+  kjit_graph *graph;
+  kjit_array *array = make_vector(device, 100, NULL), *large;
+  kjit_arg x = kjit_arg_array(array);
+  cuda.kernel = run_add_one;
+  expect_ok(*state, kjit_create_stream(device, &stream));
+  expect_ok(*state, kjit_create_stream(device, &other));
+  expect_ok(*state, kjit_create_stream(device, &third));
+  expect_ok(*state, kjit_launch(gone, NULL, &x, 1));
+  expect_ok(*state, kjit_launch(kernel, NULL, &x, 1));
+  kjit_array *parked = make_vector(device, 100, stream);
+  kjit_arg also = kjit_arg_array(parked);
+  expect_ok(*state, kjit_launch(kernel, &(kjit_launch_config){ .stream = other }, &also, 1));
+  int64_t length = 5000;
+  kjit_array_config config = {
+    .size_bytes = sizeof config, .device = device, .element = KJIT_F32, .rank = 1, .shape = &length, .layout = KJIT_LAYOUT_C, .stream = third
+  };
+  int modules = cuda.modules, orders = cuda.orders;
+  expect_ok(*state, kjit_begin_capture(stream));
+  kjit_release_module(going);
+  assert_int_equal(cuda.modules, modules); /* for now */
+  fake.prints = "a line\n";
+  expect_refused(*state, kjit_launch(printing, &(kjit_launch_config){ .stream = stream }, &x, 1), KJIT_ERROR_MISUSE,
+                 "a kernel that prints cannot be loaded while a stream is captured: launch or kjit_specialize it before");
+  fake.prints = NULL;
+  kjit_release_array(make_vector(device, 5000, other)); /* free behind that stream */
+  kjit_release_array(parked);                           /* free when the device was waited for */
+  cuda.is_starved = true;
+  if (kjit_create_configured_array(&config, &large) == KJIT_OK) kjit_release_array(large);
+  cuda.is_starved = false;
+  assert_int_equal(cuda.orders, orders); /* no stream was put behind another one */
+  expect_ok(*state, kjit_launch(kernel, &(kjit_launch_config){ .stream = stream }, &x, 1));
+  expect_ok(*state, kjit_end_capture(stream, &graph));
+  assert_int_equal(kjit_get_graph_size(graph), 1);
+  kjit_destroy_graph(graph);
+  kjit_release_module(module);
+  assert_int_equal(cuda.modules, 0);
+  kjit_release_array(array);
+  kjit_destroy_stream(stream);
+  kjit_destroy_stream(other);
+  kjit_destroy_stream(third);
+}
+
 static void test_fault_in_graph(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -342,8 +454,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_gpus, tear_down_gpus)
   const struct CMUnitTest tests[] = {
-    TEST(test_making_streams),  TEST(test_asking),         TEST(test_graphs),         TEST(test_graphs_on_cpu),         TEST(test_refusals),
-    TEST(test_refusals_on_cpu), TEST(test_end_of_context), TEST(test_fault_in_graph), TEST(test_allocation_in_capture), TEST(test_release_in_capture),
+    TEST(test_making_streams),     TEST(test_asking),         TEST(test_events_of_the_host),    TEST(test_graphs),
+    TEST(test_graphs_on_cpu),      TEST(test_refusals),       TEST(test_failing_end),           TEST(test_refusals_on_cpu),
+    TEST(test_end_of_context),     TEST(test_fault_in_graph), TEST(test_allocation_in_capture), TEST(test_release_in_capture),
+    TEST(test_waiting_in_capture),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

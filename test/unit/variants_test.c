@@ -5,6 +5,7 @@
 #include <kjit/code.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "dispatch/dispatch.h"
 #include "fake_compiler.h"
@@ -212,6 +213,66 @@ static void test_async_at_the_end(void **state)
     given_up += results[i].status == KJIT_NOT_READY;
   }
   assert_true(given_up >= 4);
+}
+
+/* A thread that compiles, and calls back, may wait for what is queued behind it: nobody else is there to do it. */
+typedef struct nested {
+  kjit_context *context;
+  kjit_kernel *kernel;
+  _Atomic bool is_queued, is_done;
+  kjit_status launch_status, all_status, async_status;
+  async_result last;
+} nested;
+
+static void wait_in_callback(void *user, kjit_status status, kjit_specialization *specialization)
+{
+  (void)status, (void)specialization;
+  nested *n = user;
+  while (!n->is_queued) nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+  n->launch_status = launch(n->context, n->kernel, 0, 64, 0); /* its code is queued behind this very job */
+  kjit_specialize_item items[] = { { .kernel = n->kernel, .signature = f64_signature },
+                                   { .kernel = n->kernel, .signature = "i32[:] C, i32, i32[:] C, i32[:] C" } };
+  n->all_status = kjit_specialize_all(n->context, cpu_of(n->context), items, 2, NULL, NULL);
+  n->async_status = kjit_specialize_async(n->kernel, cpu_of(n->context), "i8[:] C, i8, i8[:] C, i8[:] C", take_result, &n->last);
+  n->is_done = true;
+}
+
+static void test_waiting_in_callback(void **state)
+{
+  config_of_test.compile_threads = 1;
+  replace_context(state);
+  nested n = { .context = *state, .kernel = kernel_of(parse(*state, axpy), "axpy") };
+  alarm(30); /* instead of waiting for ever */
+  expect_ok(*state, kjit_specialize_async(n.kernel, cpu_of(*state), "i64[:] C, i64, i64[:] C, i64[:] C", wait_in_callback, &n));
+  assert_int_equal(launch(*state, n.kernel, 0, 64, KJIT_LAUNCH_NO_WAIT), KJIT_NOT_READY);
+  n.is_queued = true;
+  while (!n.is_done) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  expect_ok(*state, n.launch_status);
+  expect_ok(*state, n.all_status);
+  expect_ok(*state, n.async_status);
+  wait_for_result(&n.last);
+  assert_int_equal(fake.compilations, 5);
+  alarm(0);
+}
+
+/* A launch that waits does not wait for what was queued before it. */
+static void test_overtaking(void **state)
+{
+  config_of_test.compile_threads = 1;
+  replace_context(state);
+  kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
+  async_result results[20] = { 0 };
+  char signature[64];
+  fake.delay_ms = 20;
+  for (int i = 0; i < 20; i++) {
+    snprintf(signature, sizeof signature, "f64[:] C, %s, f64[:] C, f64[:] %s",
+             (const char *[]){ "f32", "f64", "i32", "i64", "u32", "u64", "i16", "i8", "u8", "u16" }[i % 10], i < 10 ? "C" : "");
+    expect_ok(*state, kjit_specialize_async(kernel, cpu_of(*state), signature, take_result, &results[i]));
+  }
+  assert_int_equal(launch(*state, kernel, 0, 64, KJIT_LAUNCH_NO_WAIT), KJIT_NOT_READY);
+  expect_ok(*state, launch(*state, kernel, 0, 64, 0));
+  assert_in_range(fake.compilations, 1, 10); /* of 21 */
+  for (int i = 0; i < 20; i++) wait_for_result(&results[i]);
 }
 
 typedef struct progress_log {
@@ -426,16 +487,28 @@ static void *launch_all_types(void *user)
     kjit_tensor t = { .data = wide, .device_type = 1, .rank = 1, .code = types[i % 4].code, .bits = types[i % 4].bits, .lanes = 1, .shape = length };
     kjit_arg arguments[] = { kjit_arg_tensor(&t), kjit_arg_f32(2), kjit_arg_tensor(&t), kjit_arg_tensor(&t) };
     crew->failures += kjit_launch(crew->kernel, &config, arguments, 4) != KJIT_OK;
+    kjit_specialization_info info; /* of code that others load and unload */
+    kjit_get_specialization_info(kjit_get_specialization(crew->kernel, (size_t)i % 4), &info);
+    crew->failures += info.signature && strncmp(info.signature + 3, "[:] C", 5) != 0;
   }
   return NULL;
 }
 
-static void test_eviction_under_launches(void **state)
+static void run_evicting_crew(void **state, bool is_sealed)
 {
   config_of_test.code_limit_bytes = 8;
   replace_context(state);
   crew crew = { .context = *state, .kernel = kernel_of(parse(*state, axpy), "axpy") };
   pthread_t threads[THREADS];
+  kjit_specialization *made;
+  char signature[64];
+  for (int i = 0; i < 4 && is_sealed; i++) {
+    const char *element = (const char *[]){ "f32", "f64", "i32", "i64" }[i];
+    snprintf(signature, sizeof signature, "%s[:] C, f32, %s[:] C, %s[:] C", element, element, element);
+    expect_ok(*state, kjit_specialize(crew.kernel, cpu_of(*state), signature, &made));
+  }
+  if (is_sealed) expect_ok(*state, kjit_seal_kernel(crew.kernel));
+  fake.delay_ms = is_sealed; /* while code comes back, others look at what it is for */
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, launch_all_types, &crew), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   assert_int_equal(crew.failures, 0);
@@ -444,8 +517,39 @@ static void test_eviction_under_launches(void **state)
   assert_int_equal(statistics.launches, THREADS * ROUNDS);
   assert_true(statistics.evictions > 0);
   uint64_t launches = 0;
-  for (size_t i = 0; i < 4; i++) launches += info_of(crew.kernel, i).launches;
+  for (size_t i = 0; kjit_get_specialization(crew.kernel, i); i++) launches += info_of(crew.kernel, i).launches;
   assert_int_equal(launches, THREADS * ROUNDS);
+}
+
+static void test_eviction_under_launches(void **state)
+{
+  run_evicting_crew(state, false);
+  run_evicting_crew(state, true); /* which look at all signatures */
+}
+
+/* Better code that was unloaded comes back beside launches that other code serves. */
+static void test_eviction_of_improvement(void **state)
+{
+  config_of_test.code_limit_bytes = 8;
+  replace_context(state);
+  kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
+  kjit_specialization *made;
+  bool is_out = false;
+  expect_ok(*state, launch(*state, kernel, 1, 65, 0));
+  expect_ok(*state, launch(*state, kernel, 0, 64, 0));
+  for (int i = 0; i < 2000 && !kjit_get_specialization(kernel, 1); i++) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  for (int i = 0; i < 50 && !is_out; i++) {
+    expect_ok(*state, launch(*state, kernel, 1, 65, 0));
+    expect_ok(*state, kjit_specialize(kernel, cpu_of(*state), i % 2 ? f64_signature : "i32[:] C, i32, i32[:] C, i32[:] C", &made));
+    is_out = info_of(kernel, 0).is_loaded && !info_of(kernel, 1).is_loaded;
+  }
+  assert_true(is_out);
+  uint64_t launches = info_of(kernel, 1).launches;
+  expect_ok(*state, launch(*state, kernel, 0, 64, 0)); /* on the code for fewer facts */
+  assert_int_equal(info_of(kernel, 1).launches, launches);
+  for (int i = 0; i < 2000 && !info_of(kernel, 1).is_loaded; i++) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  expect_ok(*state, launch(*state, kernel, 0, 64, 0));
+  assert_int_equal(info_of(kernel, 1).launches, launches + 1);
 }
 
 /* ---- more threads than slots ---- */
@@ -510,6 +614,8 @@ int main(void)
     TEST(test_variant_limit),
     TEST(test_async),
     TEST(test_async_at_the_end),
+    TEST(test_waiting_in_callback),
+    TEST(test_overtaking),
     TEST(test_all),
     TEST(test_all_in_parallel),
     TEST(test_sealed),
@@ -517,6 +623,7 @@ int main(void)
     TEST(test_sealed_layouts),
     TEST(test_eviction),
     TEST(test_eviction_of_prepared),
+    TEST(test_eviction_of_improvement),
     TEST(test_eviction_under_launches),
     TEST(test_many_threads),
     TEST(test_queries),

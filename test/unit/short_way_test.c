@@ -1,0 +1,692 @@
+/* What the short ways of a launch must not let pass: calls that look like the last one to whoever compares less than the general rules do. */
+#include "gpu_test.h"
+
+#include <kjit/code.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "dispatch/direct.h"
+
+static int set_up(void **state)
+{
+  int failure = set_up_gpus(state);
+  fake.has_tight_plans = true;
+  return failure;
+}
+
+static const char source[] = "kernel set(r) { r[threadIdx.x] = 1 }\n"
+                             "kernel placed(r) @grid(2) { r[threadIdx.x] = 1 }\n"
+                             "kernel fill(r) { for i in grid_range(len(r)) { r[i] = 1 } }\n"
+                             "kernel scale(r, a) { for i in grid_range(len(r)) { r[i] = a } }\n";
+
+enum { TIMES = 3, N = 64 };
+
+static void launch_often(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
+{
+  for (int i = 0; i < TIMES; i++) expect_ok(kernel->context, kjit_launch(kernel, config, arguments, count));
+}
+
+static kjit_specialization *specialization_of(kjit_kernel *kernel, size_t index)
+{
+  kjit_specialization *found = kjit_get_specialization(kernel, index);
+  if (!found) fail_msg("there is no specialization %zu", index);
+  return found;
+}
+
+static bool is_direct(kjit_kernel *kernel, size_t index) { return specialization_of(kernel, index)->direct != NULL; }
+
+static uint64_t launches_of(kjit_kernel *kernel, size_t index) { return kj_count_launches(specialization_of(kernel, index)); }
+
+static kjit_array *make_array(kjit_device *device, kjit_memory memory)
+{
+  kjit_array *array = NULL;
+  int64_t length = N;
+  kjit_array_config config;
+  kjit_init_array_config(&config);
+  config.device = device;
+  config.element = KJIT_F32;
+  config.rank = 1;
+  config.shape = &length;
+  config.memory = memory;
+  expect_ok(device->context, kjit_create_configured_array(&config, &array));
+  return array;
+}
+
+/* A kernel without a grid_range has no block to choose, whatever was launched before. */
+static void test_missing_block(void **state)
+{
+  kjit_array *array = make_vector(gpu(*state, 0), N, NULL);
+  kjit_arg argument = kjit_arg_array(array);
+  kjit_module *module = parse(*state, source);
+  kjit_kernel *kernel = kernel_of(module, "set"), *placed = kernel_of(module, "placed");
+  launch_often(kernel, &(kjit_launch_config){ .grid = { 1 }, .block = { 32 } }, &argument, 1);
+  launch_often(placed, &(kjit_launch_config){ .block = { 32 } }, &argument, 1);
+  assert_true(is_direct(kernel, 0) && is_direct(placed, 0));
+  int launches = cuda.launches;
+  assert_int_equal(kjit_launch(kernel, &(kjit_launch_config){ .grid = { 1 } }, &argument, 1), KJIT_ERROR_LAUNCH);
+  assert_int_equal(kjit_launch(kernel, &(kjit_launch_config){ .grid = { 0, 2 } }, &argument, 1), KJIT_ERROR_LAUNCH);
+  assert_int_equal(kjit_launch(kernel, &(kjit_launch_config){ .block = { 32 } }, &argument, 1), KJIT_ERROR_LAUNCH);
+  assert_int_equal(kjit_launch(placed, NULL, &argument, 1), KJIT_ERROR_LAUNCH);
+  assert_int_equal(cuda.launches, launches);
+  kjit_release_array(array);
+}
+
+/* Code that counts threads in 32 bits is for no grid with more of them. */
+static void test_wide_grid(void **state)
+{
+  kjit_array *array = make_vector(gpu(*state, 0), N, NULL);
+  kjit_arg argument = kjit_arg_array(array);
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
+  launch_often(kernel, &(kjit_launch_config){ .grid = { 1 }, .block = { 32 } }, &argument, 1);
+  assert_true(is_direct(kernel, 0));
+  assert_non_null(strstr(specialization_of(kernel, 0)->facts, "grid32"));
+  launch_often(kernel, &(kjit_launch_config){ .grid = { INT32_MAX }, .block = { 32 } }, &argument, 1);
+  launch_often(kernel, &(kjit_launch_config){ .grid = { 65536, 1024 }, .block = { 32 } }, &argument, 1);
+  assert_int_equal(launches_of(kernel, 0), TIMES);
+  kjit_release_array(array);
+}
+
+/* What the host says of a tensor's elements counts, not what the tensor says. */
+static void test_given_elements(void **state)
+{
+  _Alignas(64) static float data[N];
+  int64_t length = N;
+  kjit_tensor tensor = host_vector(data, &length);
+  tensor.device_type = 2;
+  kjit_arg as_given = kjit_arg_elements(KJIT_I32, &tensor), as_it_is = kjit_arg_tensor(&tensor);
+  kjit_launch_config config = { .device = gpu(*state, 0) };
+  for (int order = 0; order < 2; order++) {
+    kjit_kernel *kernel = kernel_of(parse(*state, source), "fill");
+    launch_often(kernel, &config, order ? &as_it_is : &as_given, 1);
+    launch_often(kernel, &config, order ? &as_given : &as_it_is, 1);
+    launch_often(kernel, &config, order ? &as_it_is : &as_given, 1);
+    assert_string_equal(specialization_of(kernel, order)->signature, "i32[:] C");
+    assert_string_equal(specialization_of(kernel, !order)->signature, "f32[:] C");
+    assert_int_equal(launches_of(kernel, order), order ? TIMES : 2 * TIMES);
+    assert_int_equal(launches_of(kernel, !order), order ? 2 * TIMES : TIMES);
+    assert_true(is_direct(kernel, 0) && is_direct(kernel, 1));
+  }
+}
+
+static void run_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_t first, uint64_t last, void *scratch)
+{
+  (void)parameters, (void)grid, (void)first, (void)last, (void)scratch;
+}
+
+/* Managed memory is reached from everywhere: where a call without a device runs is what the array says, not where the last one ran. */
+static void test_managed_elsewhere(void **state)
+{
+  kjit_array *array = make_array(gpu(*state, 1), KJIT_MEMORY_MANAGED);
+  kjit_device *cpu = NULL;
+  expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CPU, 0, &cpu));
+  kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_tensor(kjit_get_tensor(array)) };
+  kjit_device *asked[] = { cpu, gpu(*state, 0), gpu(*state, 1) };
+  fake.kernel = run_nothing;
+  for (int i = 0; i < 6; i++) {
+    kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
+    kjit_launch_config there = { .device = asked[i % 3], .grid = { 1 }, .block = { 32 } }, anywhere = { .grid = { 1 }, .block = { 32 } };
+    launch_often(kernel, &there, &arguments[i / 3], 1);
+    launch_often(kernel, &anywhere, &arguments[i / 3], 1);
+    bool is_same = asked[i % 3] == gpu(*state, 1);
+    assert_ptr_equal(specialization_of(kernel, !is_same)->device, gpu(*state, 1));
+    assert_int_equal(launches_of(kernel, 0), is_same ? 2 * TIMES : TIMES);
+  }
+  kjit_release_array(array);
+}
+
+/* Pinned memory is the host's, mapped memory the GPU's too, and their tensors say the same. */
+static void test_mapped_after_pinned(void **state)
+{
+  kjit_array *pinned = make_array(gpu(*state, 0), KJIT_MEMORY_PINNED), *mapped = make_array(gpu(*state, 0), KJIT_MEMORY_MAPPED);
+  kjit_arg host = kjit_arg_array(pinned), both = kjit_arg_array(mapped);
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
+  kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
+  fake.kernel = run_nothing;
+  launch_often(kernel, &config, &host, 1);
+  launch_often(kernel, &config, &both, 1);
+  assert_ptr_equal(specialization_of(kernel, 1)->device, gpu(*state, 0));
+  assert_int_equal(launches_of(kernel, 1), TIMES);
+  kjit_release_array(pinned);
+  kjit_release_array(mapped);
+}
+
+/* Code that was made by a launch before the kernel was sealed is for none of its signatures. */
+static void test_sealed_later(void **state)
+{
+  kjit_array *array = make_vector(gpu(*state, 0), N, NULL);
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "scale");
+  kjit_specialization *made;
+  kjit_prepared *prepared;
+  kjit_arg wide[] = { kjit_arg_array(array), kjit_arg_f64(1) }, exact[] = { kjit_arg_array(array), kjit_arg_f32(1) };
+  kjit_arg unfit[] = { kjit_arg_f32(1), kjit_arg_f32(1) };
+  expect_ok(*state, kjit_specialize(kernel, gpu(*state, 0), "f32[:] C, f32", &made));
+  launch_often(kernel, NULL, wide, 2);
+  expect_ok(*state, kjit_prepare_launch(kernel, NULL, wide, 2, &prepared));
+  assert_true(is_direct(kernel, 1));
+  expect_ok(*state, kjit_seal_kernel(kernel));
+  launch_often(kernel, NULL, wide, 2); /* rounds */
+  assert_int_equal(launches_of(kernel, 1), TIMES);
+  assert_int_equal(kj_count_launches(made), TIMES);
+  launch_often(kernel, NULL, exact, 2);
+  assert_int_equal(kj_count_launches(made), 2 * TIMES);
+  assert_true(is_direct(kernel, 0));
+  expect_ok(*state, kjit_set_prepared_argument(prepared, 0, &wide[0]));
+  expect_ok(*state, kjit_run_prepared(prepared, NULL));
+  assert_ptr_equal(kjit_get_prepared_specialization(prepared), made);
+  int launches = cuda.launches;
+  assert_int_equal(kjit_launch(kernel, NULL, unfit, 2), KJIT_ERROR_ARGUMENT);
+  assert_int_equal(cuda.launches, launches);
+  kjit_destroy_prepared(prepared);
+  kjit_release_array(array);
+}
+
+/* ---- sealed while others launch ---- */
+
+enum { THREADS = 4, SEALED_ROUNDS = 100 };
+
+typedef struct launcher {
+  kjit_kernel *kernel;
+  kjit_arg argument;
+  _Atomic int ready;
+  _Atomic bool is_sealed;
+} launcher;
+
+/* How many launches began after the kernel was sealed and were not refused. */
+static void *launch_until_sealed(void *data)
+{
+  launcher *l = data;
+  const kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
+  uintptr_t wrong = 0;
+  bool is_sealed = false;
+  for (int left = TIMES; left; left -= is_sealed) {
+    is_sealed = atomic_load(&l->is_sealed);
+    kjit_status status = kjit_launch(l->kernel, &config, &l->argument, 1);
+    wrong += is_sealed && status != KJIT_ERROR_ARGUMENT;
+    atomic_fetch_add(&l->ready, 1);
+  }
+  return (void *)wrong; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static void test_sealed_meanwhile(void **state)
+{
+  kjit_device *cpu;
+  expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CPU, 0, &cpu));
+  kjit_array *array = make_vector(cpu, N, NULL);
+  fake.kernel = run_nothing;
+  for (int round = 0; round < SEALED_ROUNDS; round++) {
+    kjit_module *module = parse(*state, source);
+    launcher l = { .kernel = kernel_of(module, "set"), .argument = kjit_arg_array(array) };
+    pthread_t threads[THREADS];
+    kjit_specialization *made;
+    uintptr_t wrong = 0;
+    expect_ok(*state, kjit_specialize(l.kernel, cpu, "f64[:] C", &made));
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, launch_until_sealed, &l), 0);
+    while (round % 2 && atomic_load(&l.ready) < THREADS) sched_yield(); /* else about as the first launches are made */
+    expect_ok(*state, kjit_seal_kernel(l.kernel));
+    atomic_store(&l.is_sealed, true);
+    for (int i = 0; i < THREADS; i++) {
+      void *result;
+      assert_int_equal(pthread_join(threads[i], &result), 0);
+      wrong += (uintptr_t)result;
+    }
+    assert_int_equal(wrong, 0);
+    kjit_release_module(module);
+  }
+  kjit_release_array(array);
+}
+
+/* A reset takes the arrays of a prepared launch, though its code may come back: asking for machine code loads what was unloaded. */
+static void test_prepared_after_reset(void **state)
+{
+  ((kjit_context *)*state)->config.code_limit_bytes = 1; /* room for the code that was loaded last */
+  kjit_device *device = gpu(*state, 0);
+  kjit_array *array = make_vector(device, N, NULL);
+  kjit_module *module = parse(*state, source);
+  kjit_kernel *kernel = kernel_of(module, "fill");
+  kjit_arg argument = kjit_arg_array(array);
+  kjit_prepared *prepared;
+  kjit_specialization *other;
+  void *binary;
+  size_t size_bytes;
+  expect_ok(*state, kjit_prepare_launch(kernel, NULL, &argument, 1, &prepared));
+  for (int i = 0; i < TIMES; i++) expect_ok(*state, kjit_run_prepared(prepared, NULL));
+  for (int i = 0; i < 2; i++) expect_ok(*state, kjit_specialize(kernel_of(module, "set"), device, i ? "f64[:] C" : "f32[:] C", &other));
+  kjit_specialization *code = kjit_get_prepared_specialization(prepared);
+  assert_int_not_equal(code->state, KJ_READY);
+  expect_ok(*state, kjit_reset_device(device));
+  if (kjit_copy_specialization_binary(code, &binary, &size_bytes) == KJIT_OK) kjit_free(*state, binary);
+  assert_int_equal(code->state, KJ_READY);
+  int launches = cuda.launches;
+  for (int i = 0; i < 2; i++) assert_int_equal(kjit_run_prepared(prepared, NULL), KJIT_ERROR_DEVICE);
+  assert_int_equal(cuda.launches, launches);
+  kjit_destroy_prepared(prepared);
+  kjit_release_array(array);
+}
+
+/* Modules that wait for the end of a capture go with the context of a device that is lost before it; what kjit keeps of them is freed (a build with AddressSanitizer shows it). */
+static void test_parked_and_lost(void **state)
+{
+  kjit_device *device = gpu(*state, 0);
+  kjit_module *module = parse(*state, source);
+  kjit_stream *stream;
+  kjit_specialization *made;
+  expect_ok(*state, kjit_create_stream(device, &stream));
+  expect_ok(*state, kjit_specialize(kernel_of(module, "fill"), device, "f32[:] C", &made));
+  expect_ok(*state, kjit_begin_capture(stream));
+  kjit_release_module(module);
+  assert_non_null(device->parked_modules);
+  cuda.fault = CUDA_ILLEGAL_ADDRESS;
+  assert_int_equal(kjit_create_stream(device, &stream), KJIT_ERROR_DEVICE);
+  assert_true(device->lost);
+}
+
+static int tear_down_lost(void **state)
+{
+  kjit_destroy_context(*state);
+  fake_delete_all();
+  return 0;
+}
+
+/* ---- configurations at random ---- */
+
+static const char shapes[] = "kernel set(r, n) { r[threadIdx.x] = n }\n"
+                             "kernel fill(r, n) { for i in grid_range(len(r)) { r[i] = n } }\n"
+                             "kernel some(r, n) { for i in grid_range(n) { r[i] = 1 } }\n"
+                             "kernel two(r, n) { for i, j in grid_range(r.shape[-1], n) { r[i] = j } }\n"
+                             "kernel both(r, n) {\n  r[0] = n\n  for i in grid_range(r.size) { r[i] = 1 }\n  for j in grid_range(n + 1) { r[j] = 2 }\n}\n"
+                             "kernel placed(r, n) @grid(ceil_div(len(r), 64)) { r[threadIdx.x] = n }\n"
+                             "kernel fixed(r, n) @block(8, 4) { r[threadIdx.x] = n }\n"
+                             "kernel whole(r, n) @block(n, 2) @grid(len(r), 3) { r[threadIdx.x] = n }\n"
+                             "kernel ranged(r, n) @block(32) { for i in grid_range(len(r)) { r[i] = n } }\n"
+                             "kernel few(r, n) @grid(n) { for i in grid_range(len(r)) { r[i] = n } }\n"
+                             "kernel bounded(r, n) @launch_bounds(128) { for i in grid_range(len(r)) { r[i] = n } }\n";
+
+static uint32_t draw(uint32_t below)
+{
+  static uint64_t seed = 20261120;
+  seed = seed * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(seed >> 33) % below;
+}
+
+static uint32_t pick(const uint32_t *values, uint32_t count) { return values[draw(count)]; }
+#define PICK(...) pick((const uint32_t[]){ __VA_ARGS__ }, sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
+
+static kjit_launch_config draw_config(kjit_device *const devices[3], kjit_stream *const streams[3])
+{
+  kjit_launch_config config = { 0 };
+  for (int i = 0; i < 3; i++) {
+    if (draw(3) != 0) config.grid[i] = PICK(0, 0, 1, 2, 7, 65535, 65536, INT32_MAX, UINT32_MAX);
+    if (draw(3) != 0) config.block[i] = PICK(0, 0, 1, 2, 32, 64, 65, 128, 1024, 1025, 65536, UINT32_MAX);
+    if (draw(24) == 0) config.cluster[i] = PICK(0, 1, 2);
+  }
+  if (draw(3) == 0) memset(config.grid, 0, sizeof config.grid);
+  if (draw(3) == 0) memset(config.block, 0, sizeof config.block);
+  if (draw(3) == 0) config.grid[1] = config.grid[2] = config.block[1] = config.block[2] = 0;
+  if (draw(3) == 0) config.dynamic_shared_bytes = PICK(0, 1, 3, 4, 100, 232447, 232448, 232449, UINT32_MAX);
+  if (draw(40) == 0) config.dynamic_shared_bytes = (uint64_t)1 << 32;
+  if (draw(12) == 0) config.threads = PICK(1, 256, 1000000);
+  if (draw(8) == 0) config.flags = PICK(KJIT_LAUNCH_COOPERATIVE, KJIT_LAUNCH_PROGRAMMATIC, KJIT_LAUNCH_NO_WAIT, 2, 128);
+  if (config.flags == KJIT_LAUNCH_NO_WAIT) config.flags = 0; /* a fresh kernel would not be ready */
+  if (draw(20) == 0) config.priority = -1;
+  if (draw(3) == 0) config.device = devices[draw(8) == 0 ? draw(3) : 0];
+  if (draw(3) == 0) config.stream = streams[draw(8) == 0 ? draw(3) : draw(2)];
+  return config;
+}
+
+typedef struct outcome {
+  kjit_status status;
+  int launches;
+  char message[512];
+  unsigned grid[3], block[3], shared_bytes;
+  void *stream;
+  size_t parameter_bytes;
+  char parameters[64];
+} outcome;
+
+/* Of the error, not of remarks. */
+static const char *error_message(kjit_context *context)
+{
+  const kjit_diagnostic *diagnostic;
+  for (size_t i = 0; (diagnostic = kjit_get_diagnostic(context, i)); i++)
+    if (diagnostic->severity == KJIT_SEVERITY_ERROR) return diagnostic->message;
+  return "";
+}
+
+static outcome try_launch(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments)
+{
+  outcome o;
+  int launches = cuda.launches;
+  memset(&o, 0, sizeof o);
+  memset(cuda.parameters, 0, sizeof cuda.parameters);
+  o.status = kjit_launch(kernel, config, arguments, 2);
+  o.launches = cuda.launches - launches;
+  if (o.status != KJIT_OK) snprintf(o.message, sizeof o.message, "%s", error_message(kernel->context));
+  if (!o.launches) return o;
+  memcpy(o.grid, cuda.grid, sizeof o.grid);
+  memcpy(o.block, cuda.block, sizeof o.block);
+  memcpy(o.parameters, cuda.parameters, sizeof o.parameters);
+  o.shared_bytes = cuda.shared_bytes;
+  o.stream = cuda.stream;
+  o.parameter_bytes = cuda.parameter_bytes;
+  return o;
+}
+
+/* Code for fewer facts, where there were too many variants, has other parameters. */
+static void expect_equal(const char *name, const kjit_launch_config *c, outcome *o, const outcome *fresh)
+{
+  if (o->parameter_bytes != fresh->parameter_bytes) {
+    o->parameter_bytes = fresh->parameter_bytes;
+    memcpy(o->parameters, fresh->parameters, sizeof o->parameters);
+  }
+  bool is_equal = !memcmp(o, fresh, sizeof *o);
+  if (!is_equal)
+    print_error("%s grid %u %u %u block %u %u %u shared %llu threads %llu flags %u: %d launches `%s` of %u %u %u x %u %u %u, fresh %d launches `%s` of %u %u "
+                "%u x %u %u %u\n",
+                name, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], (unsigned long long)c->dynamic_shared_bytes,
+                (unsigned long long)c->threads, c->flags, o->launches, o->message, o->grid[0], o->grid[1], o->grid[2], o->block[0], o->block[1], o->block[2],
+                fresh->launches, fresh->message, fresh->grid[0], fresh->grid[1], fresh->grid[2], fresh->block[0], fresh->block[1], fresh->block[2]);
+  assert_true(is_equal);
+}
+
+/* However often a kernel was launched, a launch gives what the first one of a kernel of its own does. */
+static void test_configurations(void **state)
+{
+  enum { ROUNDS = 12, LAUNCHES = 40 };
+  static const char *const names[] = { "set", "fill", "some", "two", "both", "placed", "fixed", "whole", "ranged", "few", "bounded" };
+  kjit_device *devices[3] = { gpu(*state, 0), gpu(*state, 1) };
+  kjit_stream *streams[3];
+  uint32_t launched = 0, refused = 0, direct = 0;
+  expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CPU, 0, &devices[2]));
+  for (int i = 0; i < 3; i++) expect_ok(*state, kjit_create_stream(devices[i / 2], &streams[i]));
+  fake.kernel = run_nothing;
+  kjit_array *arrays[2] = { make_vector(devices[0], 5000, NULL), make_vector(devices[0], 64, NULL) };
+  for (uint32_t round = 0; round < ROUNDS; round++) {
+    cuda.registers = round % 3 == 1 ? 128 : round % 3 == 2 ? 255 : 0;
+    fake.elements_a_thread = round % 2 ? 4 : 0;
+    fake.uses_dynamic_shared = round % 4 == 3;
+    kjit_module *module = parse(*state, shapes);
+    for (uint32_t k = 0; k < sizeof names / sizeof *names; k++) {
+      kjit_kernel *kernel = kernel_of(module, names[k]);
+      for (int i = 0; i < LAUNCHES; i++) {
+        kjit_launch_config config = draw_config(devices, streams);
+        kjit_arg arguments[] = { kjit_arg_array(arrays[draw(2)]), kjit_arg_i32((int32_t)PICK(1, 2, 16, 33, 4000)) };
+        kjit_module *other = parse(*state, shapes);
+        for (uint32_t again = draw(2); again; again--) (void)try_launch(kernel, &config, arguments);
+        outcome o = try_launch(kernel, &config, arguments), fresh = try_launch(kernel_of(other, names[k]), &config, arguments);
+        expect_equal(names[k], &config, &o, &fresh);
+        launched += o.launches;
+        refused += o.status != KJIT_OK;
+        kjit_release_module(other);
+      }
+      for (size_t i = 0; kjit_get_specialization(kernel, i); i++) direct += is_direct(kernel, i);
+    }
+    kjit_release_module(module);
+  }
+  assert_true(launched > 500 && refused > 500 && direct > ROUNDS);
+  for (int i = 0; i < 2; i++) kjit_release_array(arrays[i]);
+}
+
+/* ---- arguments at random ---- */
+
+static const char both_arrays[] = "kernel free(r, x, a) { r[threadIdx.x] = x[threadIdx.x] * a }\n"
+                                  "kernel typed(r: f32[:] C, x: f32[:], a: f32) { r[threadIdx.x] = x[threadIdx.x] * a }\n"
+                                  "kernel same(r, x: dtype(r)[:], a: dtype(r)) { r[threadIdx.x] = x[threadIdx.x] * a }\n"
+                                  "kernel loose(r, x, a) @general(r) { r[threadIdx.x] = x[threadIdx.x] * a }\n"
+                                  "kernel known(r, x, const a) { r[threadIdx.x] = x[threadIdx.x] * a }\n";
+
+enum { MOST_CHOICES = 64, SCALARS = 10 };
+
+typedef struct choices {
+  kjit_context *other;
+  kjit_tensor tensors[16];
+  int64_t extents[16][2], strides[16][2];
+  kjit_array *made[24];
+  size_t tensor_count, made_count, count;
+  kjit_arg arguments[MOST_CHOICES];
+  kjit_arg scalars[SCALARS];
+  _Alignas(64) float memory[4 * N];
+  float single;
+} choices;
+
+static void add_array(choices *c, kjit_array *array)
+{
+  c->made[c->made_count++] = array;
+  c->arguments[c->count++] = kjit_arg_array(array);
+}
+
+/* On the first GPU, of N elements from the memory on. */
+static kjit_tensor *add_tensor(choices *c)
+{
+  size_t i = c->tensor_count++;
+  c->extents[i][0] = N;
+  c->strides[i][0] = c->strides[i][1] = 1;
+  c->tensors[i] = host_vector(c->memory, c->extents[i]);
+  c->tensors[i].device_type = KJIT_DEVICE_CUDA;
+  c->arguments[c->count++] = kjit_arg_tensor(&c->tensors[i]);
+  return &c->tensors[i];
+}
+
+static void add_arrays(choices *c, kjit_device *here, kjit_device *there, kjit_device *cpu)
+{
+  static const kjit_memory kinds[] = { KJIT_MEMORY_MANAGED, KJIT_MEMORY_MAPPED, KJIT_MEMORY_PINNED };
+  kjit_array *view;
+  int64_t shape[] = { 8, 8 }, nothing = 0, length = N;
+  for (int i = 0; i < 2; i++) add_array(c, make_vector(here, N, NULL));
+  add_array(c, make_vector(there, N, NULL));
+  add_array(c, make_vector(cpu, N, NULL));
+  for (int i = 0; i < 3; i++) add_array(c, make_array(here, kinds[i]));
+  add_array(c, make_array(there, KJIT_MEMORY_MANAGED));
+  expect_ok(here->context, kjit_slice_array(c->made[0], &(kjit_array_slice){ 1, N, 1 }, 1, &view));
+  add_array(c, view);
+  expect_ok(here->context, kjit_slice_array(c->made[0], &(kjit_array_slice){ 0, N, 2 }, 1, &view));
+  add_array(c, view);
+  expect_ok(here->context, kjit_reshape_array(c->made[0], shape, 2, &view));
+  add_array(c, view);
+  expect_ok(here->context, kjit_transpose_array(view, NULL, &view));
+  add_array(c, view);
+  expect_ok(here->context, kjit_slice_array(c->made[0], &(kjit_array_slice){ 3, 0, 0 }, 1, &view)); /* of no dimensions */
+  add_array(c, view);
+  c->made[1]->is_read_only = true; /* as another library may have said */
+  expect_ok(here->context, kjit_reshape_array(c->made[1], &length, 1, &view));
+  c->made[1]->is_read_only = false;
+  add_array(c, view);
+  expect_ok(here->context, kjit_create_array(here, KJIT_F32, &nothing, 1, &view));
+  add_array(c, view);
+  expect_ok(here->context, kjit_create_array(here, KJIT_F64, &length, 1, &view));
+  add_array(c, view);
+  add_array(c, make_vector(gpu(c->other, 0), N, NULL));
+}
+
+static void add_tensors(choices *c, kjit_arg array)
+{
+  (void)add_tensor(c);
+  c->arguments[c->count] = kjit_with_access(c->arguments[c->count - 1], KJIT_ACCESS_IN);
+  c->count++;
+  c->arguments[c->count++] = kjit_with_access(array, (kjit_access)4);
+  c->arguments[c->count++] = kjit_arg_elements(KJIT_I32, &c->tensors[0]);
+  c->arguments[c->count++] = kjit_arg_elements(KJIT_C128, &c->tensors[0]);
+  add_tensor(c)->data = c->memory + N;
+  add_tensor(c)->byte_offset = 4;
+  add_tensor(c)->byte_offset = 2;
+  add_tensor(c)->strides = c->strides[c->tensor_count - 1];
+  kjit_tensor *apart = add_tensor(c);
+  apart->strides = c->strides[c->tensor_count - 1];
+  apart->strides[0] = 2;
+  add_tensor(c)->device_id = 1;
+  add_tensor(c)->device_type = 7;
+  add_tensor(c)->lanes = 2;
+  add_tensor(c)->data = NULL;
+  add_tensor(c)->shape[0] = (int64_t)INT32_MAX + 1;
+  add_tensor(c)->shape[0] = -1;
+  add_tensor(c)->rank = 9;
+  c->arguments[c->count++] = kjit_arg_array(NULL);
+  c->arguments[c->count++] = kjit_arg_tensor(NULL);
+  c->arguments[c->count++] = kjit_arg_f32(3);
+  c->arguments[c->count++] = kjit_make_arg((kjit_arg_kind)9, KJIT_ANY);
+}
+
+static void add_scalars(choices *c)
+{
+  c->single = 2;
+  const kjit_arg scalars[SCALARS] = { kjit_arg_f32(2),     kjit_arg_f32(3),
+                                      kjit_arg_i32(2),     kjit_arg_f64(2),
+                                      kjit_arg_f64(0.1),   kjit_arg_number(2),
+                                      kjit_arg_real(-0.0), kjit_arg_value(KJIT_F32, &c->single),
+                                      kjit_arg_bool(1),    kjit_with_access(kjit_arg_f32(2), KJIT_ACCESS_OUT) };
+  memcpy(c->scalars, scalars, sizeof scalars);
+}
+
+static const kjit_specialization *launched_since(const kjit_kernel *kernel, uint64_t counts[MOST_CHOICES])
+{
+  const kjit_specialization *found = NULL;
+  for (size_t i = 0; i < kernel->order_count && i < MOST_CHOICES; i++) {
+    uint64_t now = kj_count_launches(kernel->order[i]);
+    if (now != counts[i]) found = kernel->order[i];
+    counts[i] = now;
+  }
+  return found;
+}
+
+static const char *const known_facts[] = { "offsets32", "grid32", "disjoint(r, x)", "same(r, x)", "aligned16(r", "rows_aligned16" };
+
+static void expect_same_launch(const kjit_kernel *kernel, uint64_t *counts, const kjit_launch_config *config, const kjit_arg *arguments, kjit_kernel *fresh)
+{
+  uint64_t fresh_counts[MOST_CHOICES] = { 0 };
+  const char *name = kernel->function->decl->name;
+  (void)launched_since(kernel, counts);
+  kjit_status status = kjit_launch((kjit_kernel *)kernel, config, arguments, 3);
+  char message[512];
+  snprintf(message, sizeof message, "%s", status == KJIT_OK ? "" : error_message(kernel->context));
+  const kjit_specialization *ran = launched_since(kernel, counts);
+  kjit_status expected = kjit_launch(fresh, config, arguments, 3);
+  const kjit_specialization *wanted = launched_since(fresh, fresh_counts);
+  if (status != expected) print_error("%s: %d `%s`, a fresh kernel %d `%s`\n", name, (int)status, message, (int)expected, error_message(kernel->context));
+  assert_int_equal(status, expected);
+  if (status != KJIT_OK) assert_string_equal(message, error_message(kernel->context));
+  assert_int_equal(!ran, !wanted);
+  if (!ran) return;
+  assert_string_equal(ran->signature, wanted->signature);
+  assert_ptr_equal(ran->device, wanted->device);
+  for (size_t word = 0; word < sizeof(known_facts) / sizeof *known_facts; word++)
+    if (strstr(ran->facts, known_facts[word]) && !strstr(wanted->facts, known_facts[word]))
+      print_error("%s: facts `%s`, of a fresh kernel `%s`\n", name, ran->facts, wanted->facts), fail();
+}
+
+typedef struct setting {
+  choices c;
+  kjit_device *devices[3];
+  kjit_stream *stream;
+} setting;
+
+static setting *make_setting(kjit_context *context)
+{
+  static setting s;
+  memset(&s, 0, sizeof s);
+  s.devices[0] = gpu(context, 0);
+  s.devices[1] = gpu(context, 1);
+  expect_ok(context, kjit_get_device(context, KJIT_DEVICE_CPU, 0, &s.devices[2]));
+  expect_ok(context, kjit_create_stream(s.devices[0], &s.stream));
+  s.c.other = make_gpu_context();
+  fake.has_tight_plans = true;
+  fake.kernel = run_nothing;
+  add_arrays(&s.c, s.devices[0], s.devices[1], s.devices[2]);
+  add_tensors(&s.c, s.c.arguments[0]);
+  add_scalars(&s.c);
+  return &s;
+}
+
+static void release_setting(setting *s)
+{
+  for (size_t i = s->c.made_count; i-- > 0;) kjit_release_array(s->c.made[i]);
+  kjit_destroy_context(s->c.other);
+}
+
+static const char *const all_names[] = { "free", "typed", "same", "loose", "known" };
+
+/* However often a kernel was launched, a launch runs what the first one of a kernel of its own does, or is refused in the same words. */
+static void test_arguments(void **state)
+{
+  enum { ROUNDS = 200, LAUNCHES = 40, FEW = 6 };
+  setting *s = make_setting(*state);
+  const choices *c = &s->c;
+  uint32_t direct = 0;
+  for (uint32_t round = 0; round < ROUNDS; round++) {
+    uint64_t counts[MOST_CHOICES] = { 0 };
+    uint32_t few[FEW];
+    const char *name = all_names[draw(5)];
+    kjit_module *module = parse(*state, both_arrays);
+    kjit_kernel *kernel = kernel_of(module, name);
+    for (int i = 0; i < FEW; i++) few[i] = draw((uint32_t)c->count);
+    for (int i = 0; i < LAUNCHES; i++) {
+      kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
+      if (draw(3) == 0) config.device = s->devices[draw(2) ? 0 : draw(3)];
+      if (draw(3) == 0) config.stream = s->stream;
+      kjit_arg arguments[] = { c->arguments[few[draw(FEW)]], c->arguments[few[draw(FEW)]], c->scalars[draw(2) ? draw(2) : draw(SCALARS)] };
+      if (draw(2)) arguments[draw(2)] = c->arguments[draw(2)];
+      kjit_module *other = parse(*state, both_arrays);
+      for (uint32_t again = draw(3); again; again--) (void)!kjit_launch(kernel, &config, arguments, 3);
+      expect_same_launch(kernel, counts, &config, arguments, kernel_of(other, name));
+      kjit_release_module(other);
+    }
+    for (size_t i = 0; kjit_get_specialization(kernel, i); i++) direct += is_direct(kernel, i);
+    kjit_release_module(module);
+  }
+  assert_true(direct > ROUNDS / 4);
+  release_setting(s);
+}
+
+/* The same of a prepared launch, whatever its arguments are replaced by. */
+static void test_prepared_arguments(void **state)
+{
+  enum { ROUNDS = 200, SETS = 40 };
+  static const kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
+  setting *s = make_setting(*state);
+  const choices *c = &s->c;
+  uint32_t replaced = 0, refused = 0;
+  for (uint32_t round = 0; round < ROUNDS; round++) {
+    const char *name = all_names[draw(5)];
+    kjit_module *module = parse(*state, both_arrays);
+    kjit_kernel *kernel = kernel_of(module, name);
+    kjit_prepared *prepared;
+    kjit_arg arguments[] = { c->arguments[0], c->arguments[1], c->scalars[0] };
+    expect_ok(*state, kjit_prepare_launch(kernel, &config, arguments, 3, &prepared));
+    for (int i = 0; i < SETS; i++) {
+      uint32_t at = draw(3);
+      kjit_arg argument = at < 2 ? c->arguments[draw((uint32_t)c->count)] : c->scalars[draw(SCALARS)];
+      kjit_module *other = parse(*state, both_arrays);
+      kjit_kernel *fresh = kernel_of(other, name);
+      if (kjit_set_prepared_argument(prepared, at, &argument) == KJIT_OK) arguments[at] = argument, replaced++;
+      for (uint32_t again = draw(3); again; again--) (void)!kjit_run_prepared(prepared, NULL);
+      kjit_status status = kjit_run_prepared(prepared, NULL), expected = kjit_launch(fresh, &config, arguments, 3);
+      assert_int_equal(status, expected);
+      refused += status != KJIT_OK;
+      if (status == KJIT_OK) {
+        assert_ptr_equal(kjit_get_prepared_specialization(prepared)->device, specialization_of(fresh, 0)->device);
+        assert_string_equal(kjit_get_prepared_specialization(prepared)->signature, specialization_of(fresh, 0)->signature);
+      }
+      kjit_release_module(other);
+    }
+    kjit_destroy_prepared(prepared);
+    kjit_release_module(module);
+  }
+  assert_true(replaced > ROUNDS && refused > ROUNDS);
+  release_setting(s);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down_gpus)
+  const struct CMUnitTest tests[] = { TEST(test_missing_block),
+                                      TEST(test_wide_grid),
+                                      TEST(test_given_elements),
+                                      TEST(test_managed_elsewhere),
+                                      TEST(test_mapped_after_pinned),
+                                      TEST(test_sealed_later),
+                                      TEST(test_sealed_meanwhile),
+                                      TEST(test_prepared_after_reset),
+                                      cmocka_unit_test_setup_teardown(test_parked_and_lost, set_up, tear_down_lost),
+                                      TEST(test_configurations),
+                                      TEST(test_arguments),
+                                      TEST(test_prepared_arguments) };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
