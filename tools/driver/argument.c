@@ -101,6 +101,7 @@ static bool scan_real(tool_scanner *scanner, double *real)
 
 static bool scan_option_value(tool_scanner *scanner, const char *name, tool_generator_options *options)
 {
+  if (!strcmp(name, "value")) options->has_value = true;
   const struct {
     const char *name;
     tool_number *number;
@@ -123,6 +124,15 @@ static bool scan_order(tool_scanner *scanner, tool_shape *shape)
   return shape->is_fortran || tool_accept_word(scanner, "C") || tool_expected(scanner, "C (row-major) or F (column-major)");
 }
 
+/* Whether the option stands in the text before `at` too, where options follow ':'. */
+static bool is_given(const char *text, const char *at, const char *name)
+{
+  size_t length = strlen(name);
+  for (const char *from = text; from + 1 < at; from++)
+    if (*from == ':' && !strncmp(from + 1, name, length) && from[1 + length] == '=' && from + 1 != at) return true;
+  return false;
+}
+
 static bool scan_option(tool_scanner *scanner, const tool_generator *generator, tool_generator_options *options, tool_shape *shape)
 {
   char *name;
@@ -131,6 +141,7 @@ static bool scan_option(tool_scanner *scanner, const tool_generator *generator, 
   if (!tool_scan_name(scanner, "an option such as order=F or seed=1", &name)) return false;
   bool is_order = !strcmp(name, "order"), ok = is_order || tool_generator_takes(generator, name);
   if (!ok) tool_scan_fail(scanner, at, "no option '%s' here; see kjit-run --help", name);
+  if (ok && is_given(scanner->text, at, name)) ok = tool_scan_fail(scanner, at, "the option '%s' is given twice", name);
   ok = ok && tool_expect(scanner, '=') && (is_order ? scan_order(scanner, shape) : scan_option_value(scanner, name, options));
   free(name);
   return ok;
@@ -227,6 +238,7 @@ static bool scan_file(tool_scanner *scanner, tool_array *array)
   bool ok = tool_read_npy(scanner->error, copy, array, &leaves), is_structured = leaves.count || record.context;
   free(copy);
   if (suffix) scanner->at = suffix;
+  else if (leaves.count && scanner->record) record = *scanner->record;
   if (ok && is_structured) {
     ok = take_struct(scanner, array, &leaves, &record);
     scanner->at = path + strlen(path);
@@ -245,6 +257,14 @@ static bool scan_file(tool_scanner *scanner, tool_array *array)
   return ok;
 }
 
+bool tool_scan_file(tool_arguments *arguments, tool_scanner *scanner, tool_argument *argument)
+{
+  *argument = (tool_argument){ .is_array = true };
+  if (!scan_file(scanner, &argument->array)) return false;
+  keep_memory(arguments, argument->array.memory);
+  return true;
+}
+
 /* ---- values ---- */
 
 bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner, tool_argument *argument)
@@ -252,8 +272,9 @@ bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner,
   size_t length = tool_name_length(scanner);
   const char *at = scanner->at;
   if (!length) return tool_expected(scanner, "the name of an --arg");
-  const tool_argument *found = tool_find_argument(arguments, at, length);
+  tool_argument *found = tool_find_argument(arguments, at, length);
   if (!found) return tool_scan_fail(scanner, at, "no --arg has the name '%.*s'", (int)length, at);
+  found->is_used = true;
   scanner->at += length;
   *argument = *found;
   if (found->is_array) return tool_scan_view(scanner, &argument->array);
@@ -264,7 +285,7 @@ bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner,
 
 static bool expected_value(tool_scanner *scanner)
 {
-  char *names = tool_generator_names(), *what = tool_format("@FILE.npy, a number, view:NAME, or one of %s and ':'", names);
+  char *names = tool_generator_names(), *what = tool_format("@FILE.npy, a number, view:NAME, or a new array such as zeros:f32[100] (%s)", names);
   tool_expected(scanner, what);
   free(names);
   free(what);
@@ -313,18 +334,15 @@ static bool is_vector(tool_scanner *scanner)
 bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, const char *name, tool_argument *argument)
 {
   *argument = (tool_argument){ .is_array = true };
-  if (tool_accept(scanner, '@')) {
-    if (!scan_file(scanner, &argument->array)) return false;
-    keep_memory(arguments, argument->array.memory);
-    return true;
-  }
+  if (tool_accept(scanner, '@')) return tool_scan_file(arguments, scanner, argument);
   if (is_vector(scanner)) {
     argument->is_array = false;
     return scan_vector(scanner, &argument->value);
   }
+  if (tool_at_end(scanner)) return expected_value(scanner);
   if (tool_is_value(scanner)) {
     argument->is_array = false;
-    return tool_scan_scalar(scanner, &argument->value);
+    return tool_scan_value(scanner, &argument->value);
   }
   size_t length = tool_name_length(scanner);
   const char *word = scanner->at;
@@ -336,6 +354,21 @@ bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, 
   if (!scan_generated(scanner, generator, name, &argument->array)) return false;
   keep_memory(arguments, argument->array.memory);
   return true;
+}
+
+/* Of a literal that meets nothing: i64 where i32 does not do. */
+static kjit_type integer_type(const tool_number *number) { return number->kind == TOOL_NUMBER_UNSIGNED ? KJIT_U64 : KJIT_I64; }
+
+kjit_arg tool_scalar_argument(const tool_value *value, void *bytes)
+{
+  const tool_number *number = &value->number;
+  if (value->is_vector) return kjit_arg_value(value->type, value->bytes);
+  bool is_literal = value->type == KJIT_ANY;
+  if (is_literal && number->kind == TOOL_NUMBER_REAL) return kjit_arg_real(number->re);
+  if (is_literal && number->kind == TOOL_NUMBER_SIGNED && number->i == (int32_t)number->i) return kjit_arg_number((double)number->i);
+  kjit_type type = is_literal ? integer_type(number) : value->type;
+  tool_store(type, bytes, number);
+  return kjit_arg_value(type, bytes);
 }
 
 bool tool_add_argument(tool_arguments *arguments, const char *option, const char *text, tool_error *error)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { FIRST_BYTES = 1 << 14, MAX_BYTES = 1 << 28 };
 
@@ -25,11 +26,16 @@ static bool read_all(FILE *file, char **text, size_t *size_bytes)
   return true;
 }
 
+static bool fail_open(tool_error *error, const char *path)
+{
+  return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", *path ? path : "a file with an empty name", strerror(errno));
+}
+
 bool tool_read_file(tool_error *error, const char *path, char **text, size_t *size_bytes)
 {
   bool is_standard = !strcmp(path, "-");
   FILE *file = is_standard ? stdin : fopen(path, "rb");
-  if (!file) return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno));
+  if (!file) return fail_open(error, path);
   errno = 0;
   bool ok = read_all(file, text, size_bytes), failed = ferror(file) || !ok;
   bool too_large = ok && !failed && !feof(file);
@@ -44,9 +50,34 @@ bool tool_read_file(tool_error *error, const char *path, char **text, size_t *si
 bool tool_write_file(tool_error *error, const char *path, const void *data, size_t size_bytes)
 {
   bool is_standard = !path || !strcmp(path, "-");
-  FILE *file = is_standard ? stdout : fopen(path, "wb");
-  if (!file) return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno));
+  if (is_standard) {
+    fwrite(data, 1, size_bytes, stdout); /* tool_watch_output sees whether it arrives */
+    return true;
+  }
+  FILE *file = fopen(path, "wb");
+  if (!file) return fail_open(error, path);
   bool ok = fwrite(data, 1, size_bytes, file) == size_bytes;
-  ok &= (is_standard ? fflush(file) : fclose(file)) == 0;
-  return ok || tool_fail(error, TOOL_EXIT_FILE, "%s: writing failed: %s", is_standard ? "standard output" : path, strerror(errno));
+  ok &= fclose(file) == 0;
+  return ok || tool_fail(error, TOOL_EXIT_FILE, "%s: writing failed: %s", path, strerror(errno));
+}
+
+bool tool_check_cache_folder(tool_error *error, const char *path)
+{
+  struct stat status;
+  if (!*path) return tool_fail(error, TOOL_EXIT_USAGE, "--cache: expected a directory, not an empty name");
+  if (stat(path, &status) != 0) return errno == ENOENT || tool_fail(error, TOOL_EXIT_FILE, "--cache: %s: %s", path, strerror(errno));
+  return S_ISDIR(status.st_mode) || tool_fail(error, TOOL_EXIT_FILE, "--cache: %s: expected a directory", path);
+}
+
+bool tool_parse_size(const char *text, uint64_t *size_bytes)
+{
+  static const char units[] = " KMGT";
+  char *end;
+  double value = strtod(text, &end);
+  const char *unit = *end ? strchr(units + 1, *end) : units;
+  if (end == text || !(value >= 0) || !unit || (*end && end[1])) return false;
+  for (; unit > units; unit--) value *= 1024;
+  if (value > 1e18) return false;
+  *size_bytes = (uint64_t)value;
+  return true;
 }

@@ -95,7 +95,11 @@ static void integer_element(const tool_generator_options *options, kjit_type typ
 
 /* ---- what fits ---- */
 
-static const char *misfit_value(const tool_generator_options *options, const tool_array *array) { return tool_misfit(array->element, &options->value); }
+static const char *misfit_value(const tool_generator_options *options, const tool_array *array)
+{
+  if (!options->has_value) return "full needs a value, full:f32[8]:value=0.5";
+  return tool_misfit(array->element, &options->value) ? "the value does not fit the element type" : NULL;
+}
 
 static const char *misfit_nothing(const tool_generator_options *options, const tool_array *array)
 {
@@ -108,6 +112,7 @@ static const char *misfit_ramp(const tool_generator_options *options, const tool
   uint64_t count = tool_count(array);
   int64_t distance, end;
   tool_number last;
+  if (!isfinite(tool_number_real(&options->start)) || !isfinite(tool_number_real(&options->step))) return "start and step must be finite";
   if (!count) return NULL;
   if (options->start.kind == TOOL_NUMBER_SIGNED && options->step.kind == TOOL_NUMBER_SIGNED &&
       (__builtin_mul_overflow((int64_t)count - 1, options->step.i, &distance) || __builtin_add_overflow(options->start.i, distance, &end)))
@@ -119,7 +124,9 @@ static const char *misfit_ramp(const tool_generator_options *options, const tool
 
 static const char *misfit_random_real(const tool_generator_options *options, const tool_array *array)
 {
-  (void)options;
+  double range = tool_number_real(&options->high) - tool_number_real(&options->low);
+  if (!isfinite(range) || range < 0) return "low and high must be finite, and high not less than low";
+  if (!isfinite(options->mean) || !isfinite(options->std) || options->std < 0) return "mean and std must be finite, and std not negative";
   tool_class class_ = tool_elements[array->element].class_;
   return class_ == TOOL_FLOAT || class_ == TOOL_COMPLEX ? NULL : "its elements are no floats; use randint for integers";
 }

@@ -8,6 +8,7 @@ typedef struct tool_generator_options {
   tool_number value, start, step, low, high;
   double mean, std;
   uint64_t seed;
+  bool has_value;
 } tool_generator_options;
 
 typedef struct tool_generator tool_generator;

@@ -76,16 +76,23 @@ static bool has_suffix(const char *path, const char *suffix)
   return length > suffix_length && !strcmp(path + length - suffix_length, suffix);
 }
 
+static bool is_color_path(const char *path) { return has_suffix(path, ".ppm"); }
+
+bool tool_check_image(tool_error *error, const char *path, const tool_array *array)
+{
+  if (!is_color_path(path) && !has_suffix(path, ".pgm"))
+    return tool_fail(error, TOOL_EXIT_USAGE, "--image: expected a path that ends in .pgm or .ppm, not '%s'", path);
+  bool is_real = tool_elements[array->element].class_ != TOOL_COMPLEX && !array->record.context;
+  if (array->rank == 2 && tool_count(array) && is_real) return true;
+  char *shape = tool_shape_text(array);
+  tool_fail(error, TOOL_EXIT_USAGE, "--image: expected a two-dimensional array of real numbers with elements, not %s", shape);
+  free(shape);
+  return false;
+}
+
 bool tool_write_image(tool_error *error, const char *path, const tool_array *array, const tool_image_range *given)
 {
-  bool is_color = has_suffix(path, ".ppm");
-  if (!is_color && !has_suffix(path, ".pgm")) return tool_fail(error, TOOL_EXIT_USAGE, "--image: expected a path that ends in .pgm or .ppm, not '%s'", path);
-  if (array->rank != 2 || !tool_count(array) || tool_elements[array->element].class_ == TOOL_COMPLEX) {
-    char *shape = tool_shape_text(array);
-    tool_fail(error, TOOL_EXIT_USAGE, "--image: expected a two-dimensional array of real numbers with elements, not %s", shape);
-    free(shape);
-    return false;
-  }
+  bool is_color = is_color_path(path);
   tool_image_range range = given->is_given ? *given : find_range(array);
   FILE *file = fopen(path, "wb");
   if (!file) return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno));

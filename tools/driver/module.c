@@ -8,6 +8,7 @@
 #include <kjit/function.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- options ---- */
 
@@ -49,7 +50,7 @@ char *tool_import_path(const tool_module_options *options)
 /* The module becomes the changed one. */
 static bool replace(tool_error *error, kjit_context *context, kjit_module **module, kjit_status status, kjit_module *changed, const char *doing)
 {
-  if (status != KJIT_OK) return tool_fail_kjit(error, context, status, doing);
+  if (status != KJIT_OK) return tool_fail_named(error, context, status, doing);
   kjit_release_module(*module);
   *module = changed;
   return true;
@@ -64,19 +65,24 @@ static bool divide(tool_error *error, const char *option, const char *text, cons
   return true;
 }
 
-static bool has_ending(const char *path, const char *ending)
+/* "libm.so.6" too. */
+static bool is_library(const char *path)
 {
-  size_t length = strlen(path), wanted = strlen(ending);
-  return length > wanted && strcmp(path + length - wanted, ending) == 0;
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  for (const char *at = name; (at = strstr(at, ".so")); at++) {
+    size_t version = strspn(at + 3, ".0123456789");
+    if (at > name && !at[3 + version] && (version == 0 || (version > 1 && at[3] == '.'))) return true;
+  }
+  return false;
 }
 
 static bool bind_library(tool_error *error, kjit_context *context, const char *name, const char *path, kjit_module **module)
 {
   kjit_module *bound = NULL;
   void (*function)(void);
-  char *where = strchr(path, '/') ? NULL : tool_format("./%s", path); /* a name without a slash would be looked for elsewhere */
-  void *library = dlopen(where ? where : path, RTLD_NOW | RTLD_LOCAL);
-  free(where);
+  char *here = tool_format("./%s", path); /* the loader looks elsewhere for a name without a slash: libm.so.6 */
+  void *library = dlopen(strchr(path, '/') || access(here, F_OK) != 0 ? path : here, RTLD_NOW | RTLD_LOCAL);
+  free(here);
   if (!library) return tool_fail(error, TOOL_EXIT_FILE, "--extern: %s", dlerror());
   *(void **)&function = dlsym(library, name);
   if (!function) return tool_fail(error, TOOL_EXIT_FILE, "--extern: %s has no function '%s'", path, name);
@@ -100,16 +106,9 @@ static bool bind_extern(tool_error *error, kjit_context *context, const char *te
   char *name = NULL;
   const char *path = NULL;
   if (!divide(error, "--extern", text, "NAME=FILE", &name, &path)) return false;
-  bool ok = has_ending(path, ".so") ? bind_library(error, context, name, path, module) : bind_code(error, context, name, path, module);
+  bool ok = is_library(path) ? bind_library(error, context, name, path, module) : bind_code(error, context, name, path, module);
   free(name);
   return ok;
-}
-
-static kjit_arg make_scalar(const tool_value *value, char *bytes)
-{
-  if (value->type == KJIT_ANY) return kjit_arg_number(tool_number_real(&value->number));
-  tool_store(value->type, bytes, &value->number);
-  return kjit_arg_value(value->type, bytes);
 }
 
 static kjit_tensor make_tensor(tool_array *array)
@@ -127,14 +126,14 @@ static kjit_tensor make_tensor(tool_array *array)
 
 static bool set_constant(tool_error *error, kjit_context *context, const char *text, kjit_module **module)
 {
-  char bytes[32];
+  _Alignas(8) char bytes[TOOL_SCALAR_BYTES];
   tool_arguments arguments = { 0 };
   kjit_module *changed = NULL;
   bool ok = tool_add_argument(&arguments, "--const", text, error);
   if (ok) {
     tool_argument *argument = &arguments.items[0];
     kjit_tensor tensor = argument->is_array ? make_tensor(&argument->array) : (kjit_tensor){ 0 };
-    kjit_arg value = argument->is_array ? kjit_arg_tensor(&tensor) : make_scalar(&argument->value, bytes);
+    kjit_arg value = argument->is_array ? kjit_arg_tensor(&tensor) : tool_scalar_argument(&argument->value, bytes);
     kjit_status status = kjit_set_constant(*module, argument->name, &value, &changed);
     ok = replace(error, context, module, status, changed, "--const");
   }

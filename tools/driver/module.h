@@ -22,7 +22,7 @@ typedef struct tool_module_options {
       TOOL_KEY_EXTERN, \
       "NAME=FILE", \
       0, \
-      "What an extern func is: PTX or LLVM IR (.ptx .bc .ll) for GPUs, a shared library (.so) with a C function of that name for the CPU", \
+      "What an extern func is: PTX or LLVM IR (.ptx .bc .ll) for GPUs, a shared library (.so, .so.6) with a C function of that name for the CPU", \
       1 }, \
   { \
     "const", TOOL_KEY_CONST, "NAME=VALUE", 0, "The value of a constant: a number, true, false, a scalar such as 2.5f32", 1 \

@@ -25,6 +25,7 @@ typedef struct reader {
   tool_shape shape;
   tool_leaves *leaves; /* of structs */
   uint64_t element_bytes;
+  uint32_t seen; /* keys of the header, a bit each */
 } reader;
 
 /* ---- reading ---- */
@@ -198,7 +199,7 @@ static bool read_shape(reader *r)
 
 enum { MOST_NESTED = 32, MOST_STRUCT_BYTES = 64 * 1024 };
 
-static bool read_fields(reader *r, const char *path, uint64_t offset, uint32_t depth, uint64_t *size_bytes);
+static bool read_fields(reader *r, uint32_t depth, uint64_t *size_bytes);
 
 static bool too_large(reader *r) { return tool_fail(r->error, TOOL_EXIT_FILE, "%s: a struct of more than %d bytes or levels", r->path, MOST_STRUCT_BYTES); }
 
@@ -225,44 +226,70 @@ static bool is_padding(const char *text, size_t length, uint64_t *bytes)
   return true;
 }
 
-/* A type and, if one follows, its shape; the shape counts before a struct's own fields can be placed, so these are read twice. */
-static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t depth, uint64_t *size_bytes)
+typedef struct nested {
+  tool_leaves leaves;
+  uint64_t size_bytes, count;
+  bool has_shape; /* of one element too: it has an index then */
+} nested;
+
+/* The numbers of a nested struct, where each of the structs in the outer one has them. */
+static void place_leaves(reader *r, const nested *n, const char *path, uint64_t offset)
 {
-  const char *start = r->at, *text = NULL;
-  size_t length = 0;
-  uint64_t count = 1, one = 0, ignored = 0;
-  tool_leaves *leaves = r->leaves, none = { 0 };
-  bool is_struct = *r->at == '[';
-  r->leaves = &none;
-  bool ok = is_struct ? read_fields(r, path, 0, depth + 1, &one) : read_string(r, "the type of a field as a string, such as '<f4'", &text, &length);
-  tool_destroy_leaves(&none);
-  r->leaves = leaves;
-  if (!ok || (accept(r, ",") && *r->at != ')' && !read_count(r, &count))) return false;
-  if (!is_struct && is_padding(text, length, size_bytes)) return true;
-  kjit_type type = is_struct ? KJIT_ANY : find_numpy_type(text, length);
-  if (!is_struct && type == KJIT_ANY)
-    return tool_fail(r->error, TOOL_EXIT_FILE,
-                     "%s: type '%.*s' of field '%s' is not supported: expected |b1, i1 to i8, u1 to u8, f2, f4, f8, c8 or c16, little-endian", r->path,
-                     (int)length, text, path);
-  if (!is_struct) {
-    tool_add_leaf(r->leaves, path, type, offset, count);
-    *size_bytes = count * tool_elements[type].size_bytes;
-    return true;
-  }
-  const char *end = r->at;
-  bool is_array = count > 1;
-  for (uint64_t i = 0; i < count && ok; i++) {
-    char *item = is_array ? tool_format("%s[%llu]", path, (unsigned long long)i) : tool_copy_text(path, strlen(path));
-    r->at = start;
-    ok = read_fields(r, item, offset + i * one, depth + 1, &ignored);
+  for (uint64_t i = 0; i < n->count; i++) {
+    char *item = n->has_shape ? tool_format("%s[%llu]", path, (unsigned long long)i) : tool_copy_text(path, strlen(path));
+    for (size_t k = 0; k < n->leaves.count; k++) {
+      const tool_leaf *leaf = &n->leaves.items[k];
+      char *whole = tool_format("%s.%s", item, leaf->path);
+      tool_add_leaf(r->leaves, whole, leaf->element, offset + i * n->size_bytes + leaf->offset_bytes, leaf->count);
+      free(whole);
+    }
     free(item);
   }
-  r->at = end;
-  *size_bytes = count * one;
+}
+
+static bool read_field_count(reader *r, uint64_t *count, bool *has_shape)
+{
+  *count = 1;
+  *has_shape = accept(r, ",") && *r->at != ')';
+  return !*has_shape || read_count(r, count);
+}
+
+static bool read_nested(reader *r, const char *path, uint64_t offset, uint32_t depth, uint64_t *size_bytes)
+{
+  tool_leaves *outer = r->leaves;
+  nested n = { 0 };
+  r->leaves = &n.leaves;
+  bool ok = read_fields(r, depth + 1, &n.size_bytes) && read_field_count(r, &n.count, &n.has_shape);
+  r->leaves = outer;
+  *size_bytes = n.count * n.size_bytes;
+  if (ok && *size_bytes > MOST_STRUCT_BYTES) ok = too_large(r);
+  if (ok) place_leaves(r, &n, path, offset);
+  tool_destroy_leaves(&n.leaves);
   return ok;
 }
 
-static bool read_fields(reader *r, const char *path, uint64_t offset, uint32_t depth, uint64_t *size_bytes)
+/* A type and, if one follows, its shape. */
+static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t depth, uint64_t *size_bytes)
+{
+  const char *text = NULL;
+  size_t length = 0;
+  uint64_t count;
+  bool has_shape;
+  if (*r->at == '[') return read_nested(r, path, offset, depth, size_bytes);
+  if (!read_string(r, "the type of a field as a string, such as '<f4'", &text, &length) || !read_field_count(r, &count, &has_shape)) return false;
+  if (is_padding(text, length, size_bytes)) return true;
+  kjit_type type = find_numpy_type(text, length);
+  if (type == KJIT_ANY)
+    return tool_fail(r->error, TOOL_EXIT_FILE,
+                     "%s: type '%.*s' of field '%s' is not supported: expected |b1, i1 to i8, u1 to u8, f2, f4, f8, c8 or c16, little-endian", r->path,
+                     (int)length, text, path);
+  tool_add_leaf(r->leaves, path, type, offset, count);
+  *size_bytes = count * tool_elements[type].size_bytes;
+  return true;
+}
+
+/* Paths and offsets are those in this struct. */
+static bool read_fields(reader *r, uint32_t depth, uint64_t *size_bytes)
 {
   *size_bytes = 0;
   if (depth > MOST_NESTED) return too_large(r);
@@ -273,9 +300,9 @@ static bool read_fields(reader *r, const char *path, uint64_t offset, uint32_t d
     uint64_t bytes = 0;
     if (!accept(r, "(") || !read_string(r, "the name of a field", &name, &length) || !accept(r, ",")) return bad_header(r, "(name, type) of a field");
     skip_blanks(r);
-    char *whole = *path ? tool_format("%s.%.*s", path, (int)length, name) : tool_copy_text(name, length);
-    bool ok = read_field(r, whole, offset + *size_bytes, depth, &bytes);
-    free(whole);
+    char *path = tool_copy_text(name, length);
+    bool ok = read_field(r, path, *size_bytes, depth, &bytes);
+    free(path);
     if (!ok) return false;
     *size_bytes += bytes;
     if (*size_bytes > MOST_STRUCT_BYTES) return too_large(r);
@@ -289,7 +316,7 @@ static bool read_structure(reader *r)
 {
   r->has_type = true;
   r->shape.element = KJIT_U8;
-  if (!read_fields(r, "", 0, 0, &r->element_bytes)) return false;
+  if (!read_fields(r, 0, &r->element_bytes)) return false;
   if (r->leaves->count) return true;
   return tool_fail(r->error, TOOL_EXIT_FILE, "%s: a struct without fields", r->path);
 }
@@ -316,7 +343,11 @@ static bool read_entry(reader *r)
   if (!read_string(r, "a key", &key, &length)) return false;
   if (!accept(r, ":")) return bad_header(r, "':' after a key");
   for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
-    if (strlen(entries[i].key) == length && !memcmp(entries[i].key, key, length)) return entries[i].read(r);
+    if (strlen(entries[i].key) == length && !memcmp(entries[i].key, key, length)) {
+      if (r->seen & 1u << i) return tool_fail(r->error, TOOL_EXIT_FILE, "%s: broken .npy header: '%s' is there twice", r->path, entries[i].key);
+      r->seen |= 1u << i;
+      return entries[i].read(r);
+    }
   return tool_fail(r->error, TOOL_EXIT_FILE, "%s: broken .npy header: unknown key '%.*s'; expected descr, fortran_order and shape", r->path,
                    length > 40 ? 40 : (int)length, key);
 }

@@ -4,17 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LEAVES = 4096 };
-
 /* ---- leaves ---- */
 
 void tool_add_leaf(tool_leaves *leaves, const char *path, kjit_type element, uint64_t offset_bytes, uint64_t count)
 {
-  if (leaves->count >= MOST_LEAVES) return; /* nothing larger is read or compared */
-  tool_leaf *grown = tool_allocate((leaves->count + 1) * sizeof *grown);
-  if (leaves->count) memcpy(grown, leaves->items, leaves->count * sizeof *grown);
-  free(leaves->items);
-  leaves->items = grown;
+  if (leaves->count == leaves->capacity) {
+    leaves->capacity = leaves->capacity ? 2 * leaves->capacity : 16;
+    tool_leaf *grown = tool_allocate(leaves->capacity * sizeof *grown);
+    if (leaves->count) memcpy(grown, leaves->items, leaves->count * sizeof *grown);
+    free(leaves->items);
+    leaves->items = grown;
+  }
   leaves->items[leaves->count++] = (tool_leaf){ tool_copy_text(path, strlen(path)), element, offset_bytes, count };
 }
 
@@ -82,7 +82,7 @@ static void add_field(kjit_context *context, const field *f, const char *path, u
     tool_add_leaf(leaves, path, f->lane, offset, count * f->lanes);
     return;
   }
-  for (uint64_t i = 0; i < count && leaves->count < MOST_LEAVES; i++) {
+  for (uint64_t i = 0; i < count; i++) {
     char *at = f->given.rank ? tool_format("%s[%llu]", path, (unsigned long long)i) : tool_copy_text(path, strlen(path));
     add_leaves(context, f->given.type, at, offset + i * f->size_bytes, leaves);
     free(at);
@@ -97,6 +97,28 @@ static void add_leaves(kjit_context *context, kjit_type type, const char *path, 
     add_field(context, &f, name, offset + f.offset_bytes, leaves);
     free(name);
   }
+}
+
+tool_leaves tool_list_leaves(const tool_record *record)
+{
+  tool_leaves leaves = { 0 };
+  add_leaves(record->context, record->type, "", 0, &leaves);
+  return leaves;
+}
+
+uint64_t tool_count_numbers(const tool_leaves *leaves)
+{
+  uint64_t count = 0;
+  for (size_t i = 0; i < leaves->count; i++) count += leaves->items[i].count;
+  return count;
+}
+
+const tool_leaf *tool_find_number(const tool_leaves *leaves, uint64_t index, uint64_t *within)
+{
+  const tool_leaf *leaf = leaves->items;
+  for (; index >= leaf->count; leaf++) index -= leaf->count;
+  *within = index;
+  return leaf;
 }
 
 /* ---- structs of the module ---- */
@@ -143,8 +165,7 @@ static bool compare_leaves(tool_scanner *scanner, const tool_leaves *file, const
 
 bool tool_take_record(tool_scanner *scanner, tool_array *array, const tool_leaves *leaves, const tool_record *record)
 {
-  tool_leaves own = { 0 };
-  add_leaves(record->context, record->type, "", 0, &own);
+  tool_leaves own = tool_list_leaves(record);
   bool ok = compare_leaves(scanner, leaves, &own, record, array->lanes);
   if (ok) array->record = *record;
   tool_destroy_leaves(&own);

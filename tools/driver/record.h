@@ -14,11 +14,17 @@ typedef struct tool_leaf {
 
 typedef struct tool_leaves {
   tool_leaf *items;
-  size_t count;
-} tool_leaves;
+  size_t count, capacity;
+} tool_leaves; /* at most 65536: a struct has no more bytes */
 
 void tool_add_leaf(tool_leaves *leaves, const char *path, kjit_type element, uint64_t offset_bytes, uint64_t count);
 void tool_destroy_leaves(tool_leaves *leaves);
+
+/* All numbers of a struct, in the order of their offsets; the padding between them is none. Destroy with tool_destroy_leaves. */
+tool_leaves tool_list_leaves(const tool_record *record);
+uint64_t tool_count_numbers(const tool_leaves *leaves);
+/* The index'th of them: the leaf that it is of, and which one of that. */
+const tool_leaf *tool_find_number(const tool_leaves *leaves, uint64_t index, uint64_t *within);
 
 /* A struct of that name; false, without an error, where the context has none. */
 bool tool_find_record(kjit_context *context, const char *name, size_t length, tool_record *record);

@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t EXACT_INTEGERS = (int64_t)1 << 53;
-
-tool_scanner tool_scan(const char *option, const char *text, tool_error *error) { return (tool_scanner){ option, text, text, error, NULL }; }
+tool_scanner tool_scan(const char *option, const char *text, tool_error *error)
+{
+  return (tool_scanner){ .option = option, .text = text, .at = text, .error = error };
+}
 
 bool tool_scan_fail(tool_scanner *scanner, const char *at, const char *format, ...)
 {
@@ -92,6 +93,15 @@ bool tool_scan_name(tool_scanner *scanner, const char *what, char **name)
   return true;
 }
 
+static bool expected_element(tool_scanner *scanner, const char *others)
+{
+  char *names = tool_element_names(), *what = tool_format("an element type (%s)%s", names, others);
+  tool_expected(scanner, what);
+  free(names);
+  free(what);
+  return false;
+}
+
 bool tool_scan_element_type(tool_scanner *scanner, kjit_type *type)
 {
   size_t length = tool_name_length(scanner);
@@ -100,11 +110,7 @@ bool tool_scan_element_type(tool_scanner *scanner, kjit_type *type)
     scanner->at += length;
     return true;
   }
-  char *names = tool_element_names(), *what = tool_format("an element type (%s)", names);
-  tool_expected(scanner, what);
-  free(names);
-  free(what);
-  return false;
+  return expected_element(scanner, "");
 }
 
 bool tool_split_vector(const char *text, size_t length, kjit_type *type, uint32_t *lanes)
@@ -131,7 +137,11 @@ bool tool_scan_array_type(tool_scanner *scanner, kjit_type *type, uint32_t *lane
     return true;
   }
   *lanes = 0;
-  return tool_scan_element_type(scanner, type);
+  *type = tool_find_element(scanner->at, length);
+  if (*type == KJIT_ANY)
+    return expected_element(scanner, scanner->context ? ", a vector of them such as f32x4, or a struct of the module" : " or a vector of them such as f32x4");
+  scanner->at += length;
+  return true;
 }
 
 /* ---- numbers ---- */
@@ -307,15 +317,4 @@ bool tool_scan_value(tool_scanner *scanner, tool_value *value)
   if (!scan_number(scanner, &value->number)) return false;
   if (!is_name_part(*scanner->at)) return true; /* untyped */
   return tool_scan_element_type(scanner, &value->type) && tool_convert(scanner, start, &value->number, value->type);
-}
-
-bool tool_scan_scalar(tool_scanner *scanner, tool_value *value)
-{
-  tool_skip_blanks(scanner);
-  const char *start = scanner->at;
-  if (!tool_scan_value(scanner, value)) return false;
-  if (value->type != KJIT_ANY || value->number.kind == TOOL_NUMBER_REAL) return true;
-  bool is_large = value->number.kind == TOOL_NUMBER_UNSIGNED || value->number.i > EXACT_INTEGERS || value->number.i < -EXACT_INTEGERS;
-  return !is_large ||
-         tool_scan_fail(scanner, start, "an untyped number must be exact in f64; with a type it need not be: %.*si64", (int)(scanner->at - start), start);
 }

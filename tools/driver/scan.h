@@ -8,7 +8,8 @@ typedef struct tool_scanner {
   const char *option; /* "--arg": what the error names */
   const char *text, *at;
   tool_error *error;
-  kjit_context *context; /* whose structs can be named; NULL: none */
+  kjit_context *context;            /* whose structs can be named; NULL: none */
+  const struct tool_record *record; /* what the structs of a file are that comes without `:as=`; NULL: it has to be said */
 } tool_scanner;
 
 /* A typed value ("2.5f32", "true", "f16(2)", "c64(1, -2)") or, with type KJIT_ANY, an untyped number ("8", "1e-3"). */
@@ -42,8 +43,6 @@ bool tool_scan_array_type(tool_scanner *scanner, kjit_type *type, uint32_t *lane
 /* Whether a value, rather than a name, stands here. */
 bool tool_is_value(tool_scanner *scanner);
 bool tool_scan_value(tool_scanner *scanner, tool_value *value);
-/* The same for an argument of a kernel: an untyped number must be exact as the f64 that carries it. */
-bool tool_scan_scalar(tool_scanner *scanner, tool_value *value);
 /* The value as an element of the type; fails at `at` when it does not fit. */
 bool tool_convert(tool_scanner *scanner, const char *at, const tool_number *number, kjit_type type);
 

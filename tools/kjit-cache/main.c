@@ -1,7 +1,7 @@
 /* kjit-cache: lists, verifies, trims and clears a directory of the disk cache. */
 #define _GNU_SOURCE
 #include <argp.h>
-#include <driver/error.h>
+#include <driver/file.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,18 +55,6 @@ typedef struct tool {
 /* ---- sizes and ages ---- */
 
 static const char units[] = " KMGT";
-
-static bool parse_size(const char *text, uint64_t *size_bytes)
-{
-  char *end;
-  double value = strtod(text, &end);
-  const char *unit = *end ? strchr(units + 1, *end) : units;
-  if (end == text || !(value >= 0) || !unit || (*end && end[1])) return false;
-  for (; unit > units; unit--) value *= 1024;
-  if (value > 1e18) return false;
-  *size_bytes = (uint64_t)value;
-  return true;
-}
 
 static void print_size(uint64_t size_bytes)
 {
@@ -145,7 +133,7 @@ static bool trim(tool *t, uint64_t limit_bytes)
 static bool trim_to_size(tool *t)
 {
   uint64_t limit_bytes;
-  if (!parse_size(t->options.size, &limit_bytes))
+  if (!tool_parse_size(t->options.size, &limit_bytes))
     return tool_fail(&t->error, TOOL_EXIT_USAGE, "trim: expected a size such as 500M or 2G, not '%s'", t->options.size);
   return trim(t, limit_bytes);
 }
@@ -171,6 +159,7 @@ static bool run_command(tool *t)
 
 static bool create_context(tool *t)
 {
+  if (t->options.directory && !tool_check_cache_folder(&t->error, t->options.directory)) return false;
   kjit_config config;
   kjit_init_config(&config);
   config.cache_directory = t->options.directory;
@@ -187,10 +176,10 @@ int main(int argc, char **argv)
   };
   static const struct argp parser = { option_table, parse_option, "COMMAND [SIZE]", documentation, NULL, NULL, NULL };
   tool t = { 0 };
+  tool_watch_output();
   argp_err_exit_status = TOOL_EXIT_USAGE;
   argp_parse(&parser, argc, argv, 0, NULL, &t.options);
   if (create_context(&t)) run_command(&t);
-  if (fflush(stdout) != 0 || ferror(stdout)) tool_fail(&t.error, TOOL_EXIT_FILE, "standard output cannot be written");
   tool_exit exit_status = tool_report(&t.error);
   if (exit_status == TOOL_EXIT_OK && t.damaged) exit_status = TOOL_EXIT_CHECK;
   if (t.context) kjit_destroy_context(t.context);

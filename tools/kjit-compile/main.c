@@ -60,13 +60,13 @@ static bool choose_kernel(compilation *c)
     return tool_fail(&c->error, TOOL_EXIT_USAGE, "the module has more than one kernel (%s, %s ...): --kernel says which", first,
                      kjit_get_kernel_name(c->module, 1));
   kjit_status status = kjit_get_kernel(c->module, c->kernel_name, &c->kernel);
-  return status == KJIT_OK || tool_fail_kjit(&c->error, c->context, status, "--kernel");
+  return status == KJIT_OK || tool_fail_named(&c->error, c->context, status, "--kernel");
 }
 
 static bool choose_function(compilation *c)
 {
   kjit_status status = kjit_get_function(c->module, c->options.function, &c->function);
-  if (status != KJIT_OK) return tool_fail_kjit(&c->error, c->context, status, "--func");
+  if (status != KJIT_OK) return tool_fail_named(&c->error, c->context, status, "--func");
   const char *signature = c->options.signature ? c->options.signature : "";
   c->signature = tool_copy_text(signature, strlen(signature));
   return true;
@@ -76,7 +76,7 @@ static bool emit(compilation *c)
 {
   void *code;
   size_t size_bytes;
-  tool_emission emission = { .context = c->context, .module = c->module, .kernel = c->kernel, .signature = c->signature, .ptxas = c->options.ptxas };
+  tool_emission emission = { .context = c->context, .module = c->module, .kernel = c->kernel, .signature = c->signature };
   kjit_init_compile_options(&emission.options);
   emission.function = c->function;
   emission.symbol = c->options.symbol;
@@ -85,6 +85,7 @@ static bool emit(compilation *c)
   emission.options.facts = c->options.facts;
   emission.options.checks = c->options.checks;
   emission.options.debug = c->options.debug;
+  emission.options.ptxas = c->options.ptxas;
   memcpy(emission.options.block, c->options.block, sizeof c->options.block);
   if (!tool_emit(&c->error, &emission, c->options.stage, &code, &size_bytes)) return false;
   bool ok = tool_write_file(&c->error, c->options.output, code, size_bytes);
@@ -108,6 +109,7 @@ static bool compile_module(compilation *c)
 int main(int argc, char **argv)
 {
   compilation c = { 0 };
+  tool_watch_output();
   compile_parse_options(argc, argv, &c.options);
   if (create_context(&c)) compile_module(&c);
   tool_exit exit_status = tool_report(&c.error);

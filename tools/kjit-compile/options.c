@@ -25,10 +25,10 @@ static const char after_stages[] =
   "every parameter has a type in the source.\n"
   "\n"
   "Facts are what the code may rely on: all, or some of aligned16, offsets32, grid32 and disjoint, separated by blanks. Without any the code is right for all "
-  "arguments of these types.\n"
+  "arguments of these types. programmatic, which is not in all: the kernel may be launched with KJIT_LAUNCH_PROGRAMMATIC (sm_90 and up).\n"
   "\n"
   "Exit status: 0 success; 2 wrong command line; 3 the kernel IR or its types are wrong, or the target cannot do it; 4 a file is missing or cannot be written; "
-  "5 ptxas or the compiler library failed or is missing.\n"
+  "5 the compiler library, ptxas or a disassembler is missing.\n"
   "\n"
   "Examples:\n"
   "  kjit-compile axpy.kir --arch sm_90 --facts all -o axpy.ptx \\\n"
@@ -59,7 +59,7 @@ static const struct argp_option option_table[] = {
   { 0, 0, 0, 0, "Result", 3 },
   { "emit", 'e', "STAGE", 0, "How far to go; see below", 3 },
   { "output", 'o', "FILE", 0, "Where to write; default: standard output", 3 },
-  { "ptxas", KEY_PTXAS, "PATH", 0, "The assembler for cubin and sass; default: looked for on PATH, $CUDA_HOME/bin and /usr/local/cuda*/bin", 3 },
+  { "ptxas", KEY_PTXAS, "PATH", 0, "The assembler for cubin and sass; default: looked for on PATH and where toolkits are", 3 },
   { "quiet", 'q', 0, 0, "No warnings and no remarks", 3 },
   { 0 },
 };
@@ -95,9 +95,19 @@ static uint32_t parse_version(struct argp_state *state, const char *text)
   return major * 10 + minor;
 }
 
+/* By its form: whether there is such an architecture is the library's to say. */
+static bool is_target(const char *text)
+{
+  static const char prefix[] = "sm_";
+  const char *number = text + strlen(prefix);
+  if (strncmp(text, prefix, strlen(prefix))) return !strcmp(text, "cpu");
+  size_t digits = strspn(number, "0123456789");
+  return digits && (!number[digits] || (strchr("af", number[digits]) && !number[digits + 1]));
+}
+
 static int parse_stage(struct argp_state *state, const char *text)
 {
-  int stage;
+  kjit_stage stage;
   if (tool_find_stage(text, &stage)) return stage;
   char *names = tool_stage_names();
   argp_error(state, "--emit: expected one of %s, not '%s'", names, text);
@@ -115,7 +125,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   case KEY_SYMBOL: options->symbol = text; return 0;
   case 's': options->signature = text; return 0;
   case 't': append_type(options, text); return 0;
-  case 'a': options->arch = text; return 0;
+  case 'a':
+    if (!is_target(text)) argp_error(state, "--arch: expected cpu, or sm_NN such as sm_90, not '%s'", text);
+    options->arch = text;
+    return 0;
   case 'b': parse_block(state, options, text); return 0;
   case 'e': options->stage = parse_stage(state, text); return 0;
   case 'o': options->output = text; return 0;

@@ -28,6 +28,9 @@ static bool check_names(tool_error *error, kjit_kernel *kernel, const char *kern
     int length = (int)(equals - options->types[i]);
     if (!is_parameter(kernel, options->types[i], (size_t)length))
       return tool_fail(error, TOOL_EXIT_USAGE, "--type: the kernel '%s' has no parameter '%.*s'", kernel_name, length, options->types[i]);
+    for (size_t k = 0; k < i; k++)
+      if (!strncmp(options->types[k], options->types[i], (size_t)length + 1))
+        return tool_fail(error, TOOL_EXIT_USAGE, "--type: the type of '%.*s' is given twice", length, options->types[i]);
   }
   return true;
 }

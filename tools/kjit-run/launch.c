@@ -1,6 +1,6 @@
 #include "launch.h"
 
-#include <math.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +44,21 @@ static bool scan_extents(tool_scanner *scanner, const char *what, uint32_t exten
   return true;
 }
 
+/* "[threads]", which may be more than a grid has blocks; false, without an error: something else. */
+static bool scan_threads(tool_scanner *scanner, kjit_launch_config *config)
+{
+  tool_error ignored = { 0 };
+  tool_scanner trial = *scanner;
+  int64_t threads;
+  trial.error = &ignored;
+  bool ok = tool_scan_integer(&trial, "a number of threads", &threads) && threads > 0 && tool_accept(&trial, ']');
+  free(ignored.text);
+  if (!ok) return false;
+  scanner->at = trial.at;
+  config->threads = (uint64_t)threads;
+  return true;
+}
+
 /* "[grid, block]", "[grid, block, dynamic shared bytes]", "[threads]" */
 static bool scan_configuration(tool_scanner *scanner, kjit_launch_config *config)
 {
@@ -51,13 +66,9 @@ static bool scan_configuration(tool_scanner *scanner, kjit_launch_config *config
   int64_t shared_bytes;
   tool_skip_blanks(scanner);
   const char *at = scanner->at;
+  if (scan_threads(scanner, config)) return true;
   if (!scan_extents(scanner, "an extent of the grid", config->grid, &rank)) return false;
-  if (tool_accept(scanner, ']')) {
-    if (rank > 1) return tool_scan_fail(scanner, at, "expected [GRID, BLOCK], or the number of threads alone: there is no block");
-    config->threads = config->grid[0];
-    config->grid[0] = 0;
-    return true;
-  }
+  if (tool_accept(scanner, ']')) return tool_scan_fail(scanner, at, "expected [GRID, BLOCK], or the number of threads alone: there is no block");
   if (!tool_expect(scanner, ',') || !scan_extents(scanner, "an extent of the block", config->block, &block_rank)) return false;
   for (uint32_t d = rank; d < 3; d++) config->grid[d] = 1;
   for (uint32_t d = block_rank; d < 3; d++) config->block[d] = 1;
@@ -88,7 +99,10 @@ static bool scan_function(const maker *m, tool_scanner *scanner, run_operand *op
 static bool scan_operand(const maker *m, tool_scanner *scanner, run_launch *launch)
 {
   run_operand *operand = append_operand(launch);
-  if (tool_is_value(scanner)) return tool_scan_scalar(scanner, &operand->argument.value);
+  tool_skip_blanks(scanner);
+  bool is_number = isdigit((unsigned char)*scanner->at) || (*scanner->at && strchr("+-.", *scanner->at));
+  if (!is_number && !tool_name_length(scanner)) return tool_expected(scanner, "an argument: the name of an --arg, a value, or a func of the module");
+  if (tool_is_value(scanner)) return tool_scan_value(scanner, &operand->argument.value);
   if (tool_find_argument(m->arguments, scanner->at, tool_name_length(scanner))) return tool_scan_reference(m->arguments, scanner, &operand->argument);
   return scan_function(m, scanner, operand);
 }
@@ -106,7 +120,8 @@ static bool bind_by_name(const maker *m, run_launch *launch)
 {
   kjit_parameter_info info;
   for (size_t i = 0; kjit_get_parameter_info(launch->kernel, i, &info) == KJIT_OK; i++) {
-    const tool_argument *found = tool_find_argument(m->arguments, info.name, strlen(info.name));
+    tool_argument *found = tool_find_argument(m->arguments, info.name, strlen(info.name));
+    if (found) found->is_used = true;
     if (!found && info.has_default) return true;
     if (!found && info.is_function)
       return tool_fail(m->error, TOOL_EXIT_USAGE, "parameter '%s' of the kernel '%s' takes a func: name it in --launch '%s(...)'", info.name,
@@ -213,15 +228,6 @@ static kjit_arg bind_array(run_operand *operand, const kjit_device_info *device)
   return array->record.context ? kjit_arg_elements(array->record.type, &operand->tensor) : kjit_arg_tensor(&operand->tensor);
 }
 
-static kjit_arg bind_scalar(run_operand *operand)
-{
-  const tool_value *value = &operand->argument.value;
-  if (value->is_vector) return kjit_arg_value(value->type, value->bytes);
-  if (value->type == KJIT_ANY) return kjit_arg_number(tool_number_real(&value->number));
-  tool_store(value->type, operand->scalar.bytes, &value->number);
-  return kjit_arg_value(value->type, operand->scalar.bytes);
-}
-
 void run_bind_launches(run_launches *launches, kjit_device *device)
 {
   kjit_device_info info;
@@ -233,7 +239,7 @@ void run_bind_launches(run_launches *launches, kjit_device *device)
       run_operand *operand = &launch->operands[k];
       launch->arguments[k] = operand->function            ? kjit_arg_function(operand->function)
                              : operand->argument.is_array ? bind_array(operand, &info)
-                                                          : bind_scalar(operand);
+                                                          : tool_scalar_argument(&operand->argument.value, operand->scalar.bytes);
     }
   }
 }

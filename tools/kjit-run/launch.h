@@ -10,7 +10,7 @@ typedef struct run_operand {
   int64_t strides[TOOL_MAX_RANK]; /* of the tensor */
   kjit_tensor tensor;             /* of an array, on the device */
   union {
-    uint8_t bytes[16];
+    uint8_t bytes[TOOL_SCALAR_BYTES];
     double alignment;
   } scalar;
 } run_operand;

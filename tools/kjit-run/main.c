@@ -27,6 +27,8 @@ typedef struct run {
 
 static bool create_context(run *r)
 {
+  const char *cache = r->options.cache;
+  if (cache && *cache && !tool_check_cache_folder(&r->error, cache)) return false;
   kjit_config config;
   kjit_init_config(&config);
   if (!r->options.is_quiet) config.on_diagnostic = tool_show_remark;
@@ -34,7 +36,8 @@ static bool create_context(run *r)
   config.libdevice_path = r->options.libdevice;
   config.checks = r->options.checks;
   config.debug = r->options.debug;
-  config.cache_directory = r->options.cache;
+  config.cache_directory = cache;
+  config.cache_limit_bytes = r->options.cache_limit_bytes;
   char *import_path = tool_import_path(&r->options.module);
   config.import_path = import_path;
   kjit_status status = kjit_create_context(&config, &r->context);
@@ -89,9 +92,18 @@ static bool show(run *r)
   return run_emit(&r->error, &r->options, r->context, r->module, &r->launches);
 }
 
+/* A name with a typing error, where the parameter that was meant has a default. */
+static void warn_of_unused(const run *r)
+{
+  for (size_t i = 0; i < r->arguments.count; i++)
+    if (!r->arguments.items[i].is_used)
+      fprintf(stderr, "kjit-run: warning: --arg %s is not used: no launch and no other option names it\n", r->arguments.items[i].name);
+}
+
 static bool run_module(run *r)
 {
   if (!prepare(r)) return false;
+  if (!r->options.is_quiet) warn_of_unused(r);
   if (r->options.is_verbose) say_device(r);
   return execute(r) && show(r);
 }
@@ -109,13 +121,13 @@ static void destroy(run *r)
 int main(int argc, char **argv)
 {
   run r = { 0 };
+  tool_watch_output();
   run_parse_options(argc, argv, &r.options);
   if (r.options.is_quiet) tool_silence_progress();
   bool ok = create_context(&r);
   if (ok && r.options.lists_devices) run_list_devices(r.context);
   if (ok && r.options.path) ok = run_module(&r);
   tool_stop_progress();
-  if (fflush(stdout) != 0 || ferror(stdout)) tool_fail(&r.error, TOOL_EXIT_FILE, "standard output cannot be written");
   tool_exit exit_status = tool_report(&r.error);
   if (exit_status == TOOL_EXIT_OK && r.failed_checks) exit_status = TOOL_EXIT_CHECK;
   destroy(&r);

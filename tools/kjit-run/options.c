@@ -4,6 +4,7 @@
 #include <argp.h>
 #include <driver/checks.h>
 #include <driver/emit.h>
+#include <driver/file.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,12 +20,12 @@ enum option_key {
   KEY_IMAGE,
   KEY_RANGE,
   KEY_DEVICES,
-  KEY_PTXAS,
   KEY_LIBDEVICE,
   KEY_INFO,
   KEY_CHECKS,
   KEY_CACHE,
   KEY_NO_CACHE,
+  KEY_CACHE_LIMIT,
   KEY_LINEINFO,
   KEY_DEBUG
 };
@@ -42,7 +43,7 @@ static const char values[] =
   "  view:NAME[a:b:c, ...]    shares the memory of another --arg\n"
   "  view:NAME.T              its transpose; both can be repeated\n"
   "  2.5f32 7u64 true f16(1)  a scalar of that type\n"
-  "  8 2.5 1e-3               a number that takes the type it meets, as in the IR\n"
+  "  8 2.5 1e-3               a number that takes the type it meets, as in the IR: 4.0 is a float\n"
   "SHAPE is 1000 or 20,30 or nothing (no dimensions). An array with :order=F is column-major.\n"
   "\n"
   "LAUNCH is KERNEL[GRID, BLOCK, SHARED](ARGUMENTS): GRID and BLOCK such as 64 or 8x8 or 4x4x4, SHARED bytes of dynamic shared memory (may be left out). "
@@ -91,10 +92,10 @@ static const struct argp_option option_table[] = {
   { "info", KEY_INFO, 0, 0, "Show each specialization: signature, facts, registers, memory", 3 },
   { "emit", 'e', "STAGE[=FILE]", 0, "Show what was compiled: kir, typed, llvm, llvm-opt, ptx, cubin, sass, asm or object", 3 },
   { "libdevice", KEY_LIBDEVICE, "FILE", 0, "Math functions for GPUs, LLVM bitcode", 3 },
-  { "ptxas", KEY_PTXAS, "PATH", 0, "The assembler for cubin and sass", 3 },
   { "devices", KEY_DEVICES, 0, 0, "List the devices and exit", 3 },
   { 0, 0, 0, 0, "Other", 4 },
   { "cache", KEY_CACHE, "DIR", 0, "The directory where machine code is kept (the user's cache directory)", 4 },
+  { "cache-limit", KEY_CACHE_LIMIT, "SIZE", 0, "Most that is kept there, such as 500M: what was used least recently goes first (1G)", 4 },
   { "no-cache", KEY_NO_CACHE, 0, 0, "Compile everything, keep nothing", 4 },
   { "verbose", 'v', 0, 0, "Say what runs where", 4 },
   { "quiet", 'q', 0, 0, "No warnings, no remarks and no progress", 4 },
@@ -153,15 +154,21 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   case KEY_RTOL: options->rtol = parse_tolerance(state, "--rtol", text); return 0;
   case KEY_ATOL: options->atol = parse_tolerance(state, "--atol", text); return 0;
   case KEY_LIBDEVICE: options->libdevice = text; return 0;
-  case KEY_PTXAS: options->ptxas = text; return 0;
   case KEY_CHECKS:
     if (!tool_parse_checks(text, &options->checks)) argp_error(state, "--checks: expected " TOOL_CHECKS_EXPECTED ", not '%s'", text);
     options->has_checks = true;
     return 0;
   case KEY_LINEINFO: options->debug = options->debug == KJIT_DEBUG_FULL ? KJIT_DEBUG_FULL : KJIT_DEBUG_LINES; return 0;
   case KEY_DEBUG: options->debug = KJIT_DEBUG_FULL; return 0;
-  case KEY_CACHE: options->cache = text; return 0;
+  case KEY_CACHE:
+    if (!*text) argp_error(state, "--cache: expected a directory; --no-cache goes without one");
+    options->cache = text;
+    return 0;
   case KEY_NO_CACHE: options->cache = ""; return 0;
+  case KEY_CACHE_LIMIT:
+    if (!tool_parse_size(text, &options->cache_limit_bytes) || !options->cache_limit_bytes)
+      argp_error(state, "--cache-limit: expected a size such as 500M or 2G, not '%s'; --no-cache keeps nothing", text);
+    return 0;
   case KEY_DEVICES: options->lists_devices = true; return 0;
   case KEY_INFO: options->shows_info = true; return 0;
   case 't': options->shows_time = true; return 0;

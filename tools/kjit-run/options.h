@@ -22,8 +22,9 @@ typedef struct run_options {
   run_texts arguments, launches, emits;
   run_output_text *outputs; /* in the order of the command line */
   size_t output_count;
-  const char *device, *range, *ptxas, *libdevice;
-  const char *cache; /* directory of the disk cache; NULL: the user's; "": none */
+  const char *device, *range, *libdevice;
+  const char *cache;          /* directory of the disk cache; NULL: the user's; "": none */
+  uint64_t cache_limit_bytes; /* 0: the library's default */
   double rtol, atol;
   uint64_t repeat, bench; /* bench 0: off */
   uint32_t checks;        /* KJIT_CHECK_*; all unless told otherwise or it benchmarks */

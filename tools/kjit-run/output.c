@@ -2,6 +2,7 @@
 
 #include <driver/npy.h>
 #include <driver/print.h>
+#include <driver/record.h>
 #include <driver/progress.h>
 #include <errno.h>
 #include <math.h>
@@ -51,14 +52,8 @@ static bool scan_expected(const tool_arguments *arguments, tool_scanner *scanner
 {
   tool_skip_blanks(scanner);
   const char *at = scanner->at;
-  if (is_npy_path(at) && *at != '@') {
-    char *text = tool_format("expected%zu=@%s", outputs->expected.count, at);
-    bool ok = tool_add_argument(&outputs->expected, scanner->option, text, scanner->error);
-    free(text);
-    if (ok) output->expected = outputs->expected.items[outputs->expected.count - 1];
-    scanner->at += strlen(at);
-    return ok;
-  }
+  if (output->array.record.context) scanner->record = &output->array.record;
+  if (is_npy_path(at) && *at != '@') return tool_scan_file(&outputs->expected, scanner, &output->expected);
   size_t length = *at == '@' || tool_is_value(scanner) ? 0 : tool_name_length(scanner);
   bool is_reference = length && tool_find_argument(arguments, at, length) && at[length] != ':';
   if (is_reference ? !tool_scan_reference(arguments, scanner, &output->expected)
@@ -66,6 +61,7 @@ static bool scan_expected(const tool_arguments *arguments, tool_scanner *scanner
     return false;
   if (output->expected.is_array) return true;
   if (output->expected.value.is_vector) return tool_scan_fail(scanner, at, "expected a number, a file or an array, and this is a vector");
+  if (output->array.record.context) return tool_scan_fail(scanner, at, "an array of structs is compared with structs, or one field of it: `b.mass=1`");
   tool_value value = output->expected.value;
   return broadcast(scanner, &outputs->expected, &value, &output->array, &output->expected);
 }
@@ -83,6 +79,7 @@ static bool check_shapes(tool_scanner *scanner, const run_output *output)
 static bool prepare_output(tool_error *error, const tool_arguments *arguments, const run_output_text *text, run_outputs *outputs, run_output *output)
 {
   tool_scanner scanner = tool_scan(option_names[text->kind], text->text, error);
+  scanner.context = arguments->context; /* `--check b=@b.npy:as=Body` */
   output->kind = text->kind;
   if (!scan_array(arguments, &scanner, &output->array)) return false;
   output->label = tool_copy_text(text->text, (size_t)(scanner.at - text->text));
@@ -90,7 +87,8 @@ static bool prepare_output(tool_error *error, const tool_arguments *arguments, c
   if (!tool_expect(&scanner, '=')) return false;
   if (text->kind == RUN_CHECK) return scan_expected(arguments, &scanner, outputs, output) && tool_expect_end(&scanner) && check_shapes(&scanner, output);
   output->path = scanner.at;
-  return *output->path || tool_expected(&scanner, "a path");
+  if (!*output->path) return tool_expected(&scanner, "a path");
+  return text->kind != RUN_IMAGE || tool_check_image(error, output->path, &output->array);
 }
 
 static bool parse_range(tool_error *error, const char *text, tool_image_range *range)
@@ -117,12 +115,13 @@ bool run_prepare_outputs(tool_error *error, const run_options *options, const to
 
 /* ---- after it ---- */
 
-static char *index_text(const tool_array *array, uint64_t position)
+/* rank: how many of the array's dimensions are shown. */
+static char *index_text(const tool_array *array, uint64_t position, uint32_t rank)
 {
   int64_t index[TOOL_MAX_RANK];
   char *text = tool_copy_text("[", 1);
   tool_index_of(array, position, index);
-  for (uint32_t d = 0; d < array->rank; d++) {
+  for (uint32_t d = 0; d < rank; d++) {
     char *longer = tool_format("%s%s%lld", text, d ? ", " : "", (long long)index[d]);
     free(text);
     text = longer;
@@ -132,17 +131,45 @@ static char *index_text(const tool_array *array, uint64_t position)
   return closed;
 }
 
+/* A number in a struct: the index of the struct, the field, and which one of a field that has several. */
+static char *field_text(const tool_array *array, const tool_leaves *leaves, uint64_t position)
+{
+  uint64_t numbers = tool_count_numbers(leaves), within;
+  const tool_leaf *leaf = tool_find_number(leaves, position % numbers, &within);
+  char *index = index_text(array, position / numbers * array->record.size_bytes, array->rank - 1);
+  char *text = leaf->count > 1 ? tool_format("%s.%s[%llu]", index, leaf->path, (unsigned long long)within) : tool_format("%s.%s", index, leaf->path);
+  free(index);
+  return text;
+}
+
+static void number_text(const tool_array *array, const tool_leaves *leaves, uint64_t position, char *buffer)
+{
+  if (!leaves->count) {
+    tool_element_text(array->element, tool_element_number(array, position), buffer);
+    return;
+  }
+  uint64_t numbers = tool_count_numbers(leaves), within;
+  const tool_leaf *leaf = tool_find_number(leaves, position % numbers, &within);
+  const char *element = tool_element_number(array, position / numbers * array->record.size_bytes);
+  tool_element_text(leaf->element, element + leaf->offset_bytes + within * tool_elements[leaf->element].size_bytes, buffer);
+}
+
 static void print_difference(const run_output *output, const tool_comparison *c, const tool_tolerance *tolerance)
 {
-  char got[TOOL_ELEMENT_TEXT], expected[TOOL_ELEMENT_TEXT], *at = index_text(&output->array, c->first), *largest = index_text(&output->array, c->largest_at);
-  tool_element_text(output->array.element, tool_element_number(&output->array, c->first), got);
-  tool_element_text(output->expected.array.element, tool_element_number(&output->expected.array, c->first), expected);
-  printf(
-    "check %s: FAILED: %llu of %llu elements differ; the first is %s: got %s, expected %s; largest difference %.3g (relative %.3g) at %s; rtol %g, atol %g\n",
-    output->label, (unsigned long long)c->different, (unsigned long long)c->count, at, got, expected, c->largest_absolute, c->relative, largest,
-    tolerance->relative, tolerance->absolute);
+  const tool_array *array = &output->array;
+  bool is_record = array->record.context != NULL;
+  tool_leaves leaves = is_record ? tool_list_leaves(&array->record) : (tool_leaves){ 0 };
+  char got[TOOL_ELEMENT_TEXT], expected[TOOL_ELEMENT_TEXT];
+  char *at = is_record ? field_text(array, &leaves, c->first) : index_text(array, c->first, array->rank);
+  char *largest = is_record ? field_text(array, &leaves, c->largest_at) : index_text(array, c->largest_at, array->rank);
+  number_text(array, &leaves, c->first, got);
+  number_text(&output->expected.array, &leaves, c->first, expected);
+  printf("check %s: FAILED: %llu of %llu %s differ; the first is %s: got %s, expected %s; largest difference %.3g (relative %.3g) at %s; rtol %g, atol %g\n",
+         output->label, (unsigned long long)c->different, (unsigned long long)c->count, is_record ? "numbers" : "elements", at, got, expected,
+         c->largest_absolute, c->relative, largest, tolerance->relative, tolerance->absolute);
   free(at);
   free(largest);
+  tool_destroy_leaves(&leaves);
 }
 
 static bool check(const run_output *output, const tool_tolerance *tolerance)
@@ -150,11 +177,12 @@ static bool check(const run_output *output, const tool_tolerance *tolerance)
   tool_progress("checking", 0);
   tool_comparison c = tool_compare(&output->array, &output->expected.array, tolerance);
   tool_stop_progress();
+  const char *what = output->array.record.context ? "numbers" : "elements";
   if (c.different) print_difference(output, &c, tolerance);
   else if (c.largest_absolute > 0)
-    printf("check %s: ok: %llu elements, largest difference %.3g (relative %.3g)\n", output->label, (unsigned long long)c.count, c.largest_absolute,
+    printf("check %s: ok: %llu %s, largest difference %.3g (relative %.3g)\n", output->label, (unsigned long long)c.count, what, c.largest_absolute,
            c.relative);
-  else printf("check %s: ok: %llu elements, all equal\n", output->label, (unsigned long long)c.count);
+  else printf("check %s: ok: %llu %s, all equal\n", output->label, (unsigned long long)c.count, what);
   return !c.different;
 }
 

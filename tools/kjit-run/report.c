@@ -2,6 +2,7 @@
 
 #include <driver/emit.h>
 #include <driver/file.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ static bool is_first_of_kernel(const run_launches *launches, size_t index)
 
 typedef struct visit {
   const run_launch *launch;
+  kjit_specialization *specialization;
   kjit_specialization_info info;
 } visit;
 
@@ -27,6 +29,7 @@ static bool next_specialization(const run_launches *launches, size_t *launch, si
     kjit_specialization *s = is_first_of_kernel(launches, *launch) ? kjit_get_specialization(v->launch->kernel, *index) : NULL;
     if (!s) continue;
     ++*index;
+    v->specialization = s;
     kjit_get_specialization_info(s, &v->info);
     return true;
   }
@@ -66,14 +69,15 @@ void run_show_info(const run_launches *launches)
 
 /* ---- --emit STAGE[=FILE] ---- */
 
-static bool parse_emit(tool_error *error, const char *text, int *stage, const char **path)
+static bool parse_emit(tool_error *error, const char *text, kjit_stage *stage, const char **path)
 {
   const char *equals = strchr(text, '=');
   char *name = tool_copy_text(text, equals ? (size_t)(equals - text) : strlen(text)), *names = tool_stage_names();
-  *path = equals ? equals + 1 : NULL;
+  *path = equals && strcmp(equals + 1, "-") != 0 ? equals + 1 : NULL;
   bool known = tool_find_stage(name, stage) || tool_fail(error, TOOL_EXIT_USAGE, "--emit: expected one of %s, not '%s'", names, name);
   free(name);
   free(names);
+  if (known && *path && !**path) return tool_fail(error, TOOL_EXIT_USAGE, "--emit: expected STAGE or STAGE=FILE, not '%s'", text);
   return known;
 }
 
@@ -82,7 +86,7 @@ bool run_check_emits(tool_error *error, const run_options *options, kjit_device 
   kjit_device_info info;
   kjit_get_device_info(device, &info);
   for (size_t i = 0; i < options->emits.count; i++) {
-    int stage;
+    kjit_stage stage;
     const char *path;
     if (!parse_emit(error, options->emits.items[i], &stage, &path)) return false;
     if (!tool_stage_fits(stage, info.kind == KJIT_DEVICE_CUDA))
@@ -93,46 +97,41 @@ bool run_check_emits(tool_error *error, const run_options *options, kjit_device 
   return true;
 }
 
-static bool emit_specialization(tool_error *error, tool_emission *emission, const run_options *run, const visit *v, int stage, FILE *file)
+static bool emit_specialization(tool_error *error, tool_emission *emission, const visit *v, kjit_stage stage, FILE *file)
 {
   void *code;
   size_t size_bytes;
-  kjit_init_compile_options(&emission->options);
-  emission->kernel = v->launch->kernel;
-  emission->signature = v->info.signature;
-  emission->options.target = v->info.target;
-  emission->options.facts = v->info.facts;
-  emission->options.checks = run->checks;
-  emission->options.debug = run->debug;
-  for (int d = 0; d < 3; d++) emission->options.block[d] = v->launch->config.block[d];
+  emission->specialization = v->specialization;
   if (!tool_emit(error, emission, stage, &code, &size_bytes)) return tool_prefix(error, "--emit %s", tool_stage_name(stage));
   fwrite(code, 1, size_bytes, file);
   free(code);
   return true;
 }
 
-static bool emit_stage(tool_error *error, tool_emission *emission, const run_options *run, const run_launches *launches, int stage, const char *path)
+static bool emit_stage(tool_error *error, tool_emission *emission, const run_launches *launches, kjit_stage stage, const char *path)
 {
   FILE *file = path ? fopen(path, "wb") : stdout;
-  if (!file) return tool_fail(error, TOOL_EXIT_FILE, "--emit: %s cannot be written", path);
+  if (!file) return tool_fail(error, TOOL_EXIT_FILE, "--emit: %s: %s", path, strerror(errno));
   visit v;
   size_t launch = 0, index = 0;
   bool ok = true;
   while (ok && next_specialization(launches, &launch, &index, &v)) {
-    ok = emit_specialization(error, emission, run, &v, stage, file);
+    ok = emit_specialization(error, emission, &v, stage, file);
     if (stage == KJIT_STAGE_KIR) break; /* the whole module */
   }
-  bool failed = ferror(file) || (path ? fclose(file) : fflush(file)) != 0;
-  return ok && (!failed || tool_fail(error, TOOL_EXIT_FILE, "--emit: writing %s failed", path ? path : "standard output"));
+  if (!path) return ok; /* tool_watch_output sees to its errors */
+  bool failed = ferror(file);
+  failed |= fclose(file) != 0;
+  return ok && (!failed || tool_fail(error, TOOL_EXIT_FILE, "--emit: %s: writing failed: %s", path, strerror(errno)));
 }
 
 bool run_emit(tool_error *error, const run_options *options, kjit_context *context, kjit_module *module, const run_launches *launches)
 {
   for (size_t i = 0; i < options->emits.count; i++) {
-    int stage;
+    kjit_stage stage;
     const char *path;
-    tool_emission emission = { .context = context, .module = module, .ptxas = options->ptxas };
-    if (!parse_emit(error, options->emits.items[i], &stage, &path) || !emit_stage(error, &emission, options, launches, stage, path)) return false;
+    tool_emission emission = { .context = context, .module = module };
+    if (!parse_emit(error, options->emits.items[i], &stage, &path) || !emit_stage(error, &emission, launches, stage, path)) return false;
   }
   return true;
 }
