@@ -71,7 +71,7 @@ def _(r, rng):
 @row("no dimensions; extents of zero")
 def _(r, rng):
     x = float(rng.integers(-50, 50))
-    r.arrays_of(x=np.array(x), out=np.array(0.0), total=np.array(5, np.int32), ones=np.ones(64, np.int32), none=np.zeros(0), none2=np.zeros((0, 7)), e=np.zeros(3), e2=np.zeros((0, 7)))
+    r.arrays_of(x=np.array(x), out=np.array(0.0), total=np.array(5, np.int32), ones=np.ones(64, np.int32), none=np.zeros(0), none2=np.zeros((0, 7)), e=np.full(3, 4.0), e2=np.zeros((0, 7)))
     r.launch("zero_rank", "1, 1", "out", "x")
     r.launch("bump_zero_rank", "2, 32", "total", "ones")
     r.launch("empty", "1, 32", "e", "none")
@@ -79,9 +79,9 @@ def _(r, rng):
     r.launch("copy2", "1, 32", "e2", "none2")
     r.expect("out", np.array(2 * x + 1))
     r.expect("total", np.array(69, np.int32))
-    r.expect("e", [0, 0, 0])
-    r.expect("none", np.zeros(0))
-    r.expect("e2", np.zeros((0, 7)))
+    r.expect("e", [0, 4, 4])
+    r.expect("none", np.zeros(0), unchanged=True)
+    r.expect("e2", np.zeros((0, 7)), unchanged=True)
 
 
 @row("a literal index counts from the end")

@@ -73,7 +73,7 @@ def _(r, rng):
 @row("break and continue around barriers")
 def _(r, rng):
     x = rng.integers(-3, 4, 33).astype(np.int32)
-    r.arrays_of(x=x, out=np.zeros(33, np.int32))
+    r.arrays_of(x=x, out=np.full(33, np.iinfo(np.int32).min, np.int32))
     r.launch("break_and_continue", "1, 33", "out", "x", "7")
     s, acc, k = x.astype(np.int64), 0, 0
     while True:

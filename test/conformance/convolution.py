@@ -24,7 +24,7 @@ def _(r, rng):
     img = rng.integers(-50, 50, (11, 150)).astype(np.float32)
     for radius, block in ((1, 32), (4, 64), (7, 40)):
         taps = rng.integers(-5, 6, 2 * radius + 1).astype(np.float32)
-        r.arrays_of(**{f"t{radius}": taps, f"i{radius}": img, f"o{radius}": np.zeros_like(img)})
+        r.arrays_of(**{f"t{radius}": taps, f"i{radius}": img, f"o{radius}": np.full_like(img, np.nan)})
         r.launch("conv_rows", f"{-(-150 // block)}x11, {block}x1", f"o{radius}", f"i{radius}", f"t{radius}", radius, block)
         r.expect(f"o{radius}", np.stack([np.convolve(line, taps[::-1])[radius:radius + 150] for line in img.astype(np.float64)]))
 

@@ -121,7 +121,7 @@ def _(r, rng):
 def _(r, rng):
     x, y = rng.standard_normal(500).astype(np.float32), rng.standard_normal(500).astype(np.float32)
     z = (-x * y).astype(np.float32)
-    r.arrays_of(x=x, y=y, z=z, once=np.zeros(500, np.float32), twice=np.zeros(500, np.float32))
+    r.arrays_of(x=x, y=y, z=z, once=np.full(500, np.nan, np.float32), twice=np.full(500, np.nan, np.float32))
     r.launch("fused", "", "once", "x", "y", "z")
     r.launch("unfused", "", "twice", "x", "y", "z")
     # the product of two f32 is exact in f64, and so is this sum: the terms nearly cancel

@@ -87,14 +87,14 @@ def _(r, rng):
             if info.min <= d <= info.max:
                 k = f"_{info.dtype}_{d}".replace("-", "m")
                 outputs = {"floor": floor_div, "mod": floor_mod, "quot": trunc_div, "rem": trunc_rem}
-                r.arrays_of(**{name + k: np.zeros(len(a), dtype) for name in outputs})
+                r.arrays_of(**{name + k: np.full(len(a), 85, dtype) for name in outputs})
                 r.launch("divide_by", "1, 64", *[name + k for name in outputs], f"a{info.dtype}", literal(d, dtype))
                 for name, function in outputs.items():
                     r.expect(name + k, apply(function, a, np.full_like(a, d), dtype=dtype))
         for n in (0, 1, 100, info.max, -1, info.min):
             if info.min <= n <= info.max:
                 k = f"n_{info.dtype}_{n}".replace("-", "m")
-                r.arrays_of(**{f"floor{k}": np.zeros(len(a), dtype), f"mod{k}": np.zeros(len(a), dtype)})
+                r.arrays_of(**{f"floor{k}": np.full(len(a), 85, dtype), f"mod{k}": np.full(len(a), 85, dtype)})
                 r.launch("divide_const", "1, 64", f"floor{k}", f"mod{k}", f"a{info.dtype}", literal(n, dtype))
                 r.expect(f"floor{k}", apply(floor_div, np.full_like(a, n), a, dtype=dtype))
                 r.expect(f"mod{k}", apply(floor_mod, np.full_like(a, n), a, dtype=dtype))

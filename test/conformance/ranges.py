@@ -29,11 +29,11 @@ def _(r, rng):
 @row("a thread's own sum over grid_range, reduced in the block")
 def _(r, rng):
     for n in (0, 1, 1000, 100003):
-        x = rng.integers(0, 9, n).astype(np.float32)
+        x = rng.integers(1, 9, n).astype(np.float32)
         for k, configuration in enumerate(("1, 256", "3, 16x16", "5, 4x4x8", "7, 32")):
-            r.arrays_of(**{f"x{n}_{k}": x, f"out{n}_{k}": np.zeros(1, np.float32)})
+            r.arrays_of(**{f"x{n}_{k}": x, f"out{n}_{k}": np.array([3], np.float32)})
             r.launch("block_sums", configuration, f"out{n}_{k}", f"x{n}_{k}")
-            r.expect(f"out{n}_{k}", np.array([x.sum()]))
+            r.expect(f"out{n}_{k}", np.array([3 + x.sum()]), unchanged=n == 0)
 
 
 @row("grid_range in three dimensions visits every index once")
@@ -45,9 +45,9 @@ def _(r, rng):
             r.arrays_of(**{f"a{name}": np.zeros(shape, np.int32), f"b{name}": np.zeros(shape, np.int32), f"who{name}": np.zeros(blocks * threads, np.int32)})
             r.launch("range3", f"{blocks}, {threads}", f"a{name}")
             r.launch("range3_who", f"{blocks}, {threads}", f"b{name}", f"who{name}")
-            r.expect(f"a{name}", i * 10000 + j * 100 + k)
-            r.expect(f"b{name}", i * 10000 + j * 100 + k)
-            r.verify([f"who{name}"], lambda who, size=i.size: np.testing.assert_equal(who.sum(), size))
+            r.expect(f"a{name}", i * 10000 + j * 100 + k, unchanged=0 in shape)
+            r.expect(f"b{name}", i * 10000 + j * 100 + k, unchanged=0 in shape)
+            r.verify([f"who{name}"], lambda who, size=i.size: np.testing.assert_equal(who.sum(), size), unchanged=0 in shape)
 
 
 @row("a thread counts its own iterations")

@@ -3,7 +3,9 @@
 A row names kernels of one .kir file, gives them inputs, launches them and states what the outputs must hold. All rows of a file run in one kjit-run
 process; only when that fails does each row run on its own, so that the failing one is named. Outputs are saved by kjit-run and compared here.
 """
+import collections
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -15,6 +17,10 @@ ROWS = []
 TARGETS = ("cpu", "cuda")
 
 
+NUMPY_OF = {"i8": "i1", "u8": "u1", "i16": "i2", "u16": "u2", "f16": "f2", "i32": "i4", "u32": "u4", "f32": "f4", "bf16": "f4", "i64": "i8", "u64": "u8", "f64": "f8"}
+Check = collections.namedtuple("Check", "names run unchanged")
+
+
 class Row:
     """One row while it is described: arrays and scalars, launches in order, expectations."""
 
@@ -24,9 +30,9 @@ class Row:
         self.vectors = {}
 
     def array(self, name, value):
-        """An array argument; its memory order (C or F) is the argument's layout."""
+        """An array argument; its memory order (C or F) is the argument's layout. A copy: what the row does with its own array later does not reach the kernel."""
         value = np.asanyarray(value)
-        self.arrays[name] = value
+        self.arrays[name] = snapshot(value)
         return value
 
     def arrays_of(self, **values):
@@ -50,9 +56,9 @@ class Row:
         """configuration: "grid, block", "grid, block, dynamic bytes", or "" where kjit chooses. Arguments: names of this row, literals, names of funcs."""
         self.launches.append((kernel, configuration, arguments))
 
-    def expect(self, name, value, rtol=0.0, atol=0.0):
-        """The array after all launches, exactly or within tolerances; NaN equals NaN."""
-        value = np.asanyarray(value)
+    def expect(self, name, value, rtol=0.0, atol=0.0, unchanged=False):
+        """The array after all launches, exactly or within tolerances; NaN equals NaN. unchanged: the launches must leave it as it is, so that it may start with these values."""
+        value = snapshot(np.asanyarray(value))
 
         def check(results):
             got = results[name]
@@ -64,11 +70,41 @@ class Row:
             else:
                 np.testing.assert_array_equal(got, want, err_msg=name)
 
-        self.checks.append(((name,), check))
+        self.checks.append(Check((name,), check, unchanged))
 
-    def verify(self, names, check):
-        """check(arrays...) asserts what cannot be said as one expected array."""
-        self.checks.append((tuple(names), lambda results: check(*[results[name] for name in names])))
+    def verify(self, names, check, unchanged=False):
+        """check(arrays...) asserts what cannot be said as one expected array. unchanged: as for expect."""
+        self.checks.append(Check(tuple(names), lambda results: check(*[results[name] for name in names]), unchanged))
+
+    def refuse_idle_checks(self):
+        """A check that already passes on what the outputs start with could not fail: no kernel need run for it."""
+        for check in self.checks:
+            if self.passes_at_start(check) == check.unchanged:
+                continue
+            what = "say unchanged, but are to change" if check.unchanged else "have what is expected before anything is launched: start with other values, or say unchanged=True"
+            raise SystemExit(f"row \"{self.name}\": the outputs {', '.join(check.names)} {what}")
+
+    def passes_at_start(self, check):
+        try:
+            with np.errstate(all="ignore"):
+                check.run({name: self.start_of(name) for name in check.names})
+            return True
+        except Exception:  # values that nothing has computed may break a check in any way
+            return False
+
+    def start_of(self, name):
+        """What the check would get if no kernel ran."""
+        if name in self.arrays:
+            return self.arrays[name]
+        maker, dtype, count = re.fullmatch(r"(\w+):(\w+)\[(\d+)\]", self.scalars[name]).groups()
+        assert maker == "zeros"
+        return np.zeros(int(count), NUMPY_OF[dtype])
+
+
+def snapshot(value):
+    """A copy of all bytes, the padding of structs too, that cannot be written."""
+    order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+    return np.ndarray(value.shape, value.dtype, value.tobytes(order), order=order)
 
 
 def row(name, targets=TARGETS):
@@ -86,13 +122,14 @@ def wrap(values, dtype):
     return np.array(reduced, dtype=f"u{bits // 8}").view(dtype)
 
 
-def describe_rows(seed, device):
+def describe_rows(seed, device, only):
     described = []
     for number, (name, describe, targets) in enumerate(ROWS):
-        if device not in targets:
+        if device not in targets or (only is not None and only not in name):
             continue
         r = Row(name, describe, targets)
         describe(r, np.random.default_rng([seed, number]))
+        r.refuse_idle_checks()
         described.append((number, r))
     return described
 
@@ -102,7 +139,7 @@ def command_line(kjit_run, module, device, described, folder):
     saves = []
     for number, r in described:
         prefix = f"r{number}_"
-        saved = {name for names, _ in r.checks for name in names}
+        saved = {name for check in r.checks for name in check.names}
         for name, value in r.arrays.items():
             path = os.path.join(folder, f"{prefix}{name}.npy")
             np.save(path, value)
@@ -130,16 +167,16 @@ def run_rows(kjit_run, module, device, described):
             return [(r, text) for _, r in described]
         failures = []
         for number, r in described:
-            for names, check in r.checks:
+            for check in r.checks:
                 try:
-                    check({name: np.load(os.path.join(folder, f"r{number}_{name}.out.npy")) for name in names})
+                    check.run({name: np.load(os.path.join(folder, f"r{number}_{name}.out.npy")) for name in check.names})
                 except (AssertionError, OSError) as error:
                     failures.append((r, str(error)))
         return failures
 
 
 def run_all(kjit_run, module, device, seed, only=None):
-    described = [d for d in describe_rows(seed, device) if only is None or only in d[1].name]
+    described = describe_rows(seed, device, only)
     failures = run_rows(kjit_run, module, device, described)
     if failures and len(described) > 1:
         failures = [failure for d in described for failure in run_rows(kjit_run, module, device, [d])]

@@ -38,7 +38,7 @@ def _(r, rng):
         for label, x in (("holes", holes), ("ones", np.ones(100, dtype)), ("zeros", np.zeros(100, dtype)), ("one", np.eye(1, 100, 57, dtype)[0]), ("some", rng.integers(0, 2, 45).astype(dtype))):
             names = {kind: f"{kind}_{label}_{name}" for kind in ("x", "count", "both", "either")}
             n = len(x)
-            r.arrays_of(**{names["x"]: x, names["count"]: np.zeros(n, np.int32), names["both"]: np.zeros(n, np.int32), names["either"]: np.zeros(n, np.int32)})
+            r.arrays_of(**{names["x"]: x, **{names[kind]: np.full(n, -1, np.int32) for kind in ("count", "both", "either")}})
             r.launch("counting", f"1, {n}", names["count"], names["both"], names["either"], names["x"])
             r.expect(names["count"], np.full(n, np.count_nonzero(x)))
             r.expect(names["both"], np.full(n, x.all()))

@@ -12,7 +12,7 @@ def _(r, rng):
         cases.append((int(rng.integers(0, 67)), int(rng.integers(0, 67)), step))
     for n, (first, stop, step) in enumerate(cases):
         expected = x[[*range(first, stop, step)]]
-        result = np.zeros(70, np.int32)
+        result = np.full(70, -1, np.int32)  # no length, and no value of x past the end, is this
         r.array(f"o{n}", result)
         r.launch("copy_slice", "2, 48", f"o{n}", "x", first, stop, step)
         result[0] = len(expected)
@@ -176,7 +176,7 @@ def _(r, rng):
 @row("no dimensions; no elements")
 def _(r, rng):
     x = rng.integers(-9, 9, 9).astype(np.int32)
-    r.arrays_of(s=np.array(5, np.int32), t=np.array(0, np.int32), A=np.zeros((2, 3, 4)), x=x, none=np.zeros(0, np.int32), total=np.zeros(64, np.int32), zero=np.ones(64, np.int32))
+    r.arrays_of(s=np.array(5, np.int32), t=np.array(0, np.int32), A=np.zeros((2, 3, 4)), x=x, none=np.zeros(0, np.int32), total=np.full(64, -999, np.int32), zero=np.ones(64, np.int32))
     r.arrays_of(e=np.zeros(6, np.int32), Z=np.zeros((0, 5), np.int32))
     r.launch("no_dimensions", "1, 1", "t", "s", "A")
     r.launch("shared_scalar", "1, 64", "total", "x")
