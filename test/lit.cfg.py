@@ -1,7 +1,7 @@
 # Tests of all stages: text tests with RUN lines, and the programs of unit/ and fuzz/ (formats.py).
 # Substitutions: %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
 # %srcdir, %examples, %hosts (the built example hosts),
-# %accuracy, %programs (what run/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvcc, libdevice, libclc, x86, numpy, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), build (a build tree, not a bundle).
+# %accuracy, %programs (what run/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, libclc, x86, numpy, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), build (a build tree, not a bundle).
 import glob
 import os
 import platform
@@ -43,6 +43,7 @@ sanitizers = [name for name in config.kjit_sanitize.split(",") if name]
 features = {
     "cuda": any(line.startswith("cuda") for line in devices.splitlines()),
     "ptxas": ptxas,
+    "nvdisasm": shutil.which("nvdisasm") or glob.glob("/usr/local/cuda*/bin/nvdisasm"),
     "nvcc": nvcc and ptxas,
     "libdevice": libdevice,
     "libclc": os.path.exists("/usr/lib/clc/nvptx64--.bc"),

@@ -1,5 +1,5 @@
 /* compile_time.c: from kernel IR text to PTX in a warm process. Prints a line for each kernel: name, median ms, least ms, bytes of PTX.
- * compile_time [target] [repetitions]; default sm_90, 40. Each repetition parses a text of its own, so that nothing can be remembered. */
+ * compile_time [target] [repetitions] [checked]; default sm_90, 40, without checks. Each repetition parses a text of its own, so that nothing can be remembered. */
 #include <kjit/kjit.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +17,9 @@ static const program programs[] = {
   { "axpy", "axpy", element_signature, ELEMENTWISE("a * x[i] + y[i] + %d") },
   { "axpy with exp", "axpy", element_signature, ELEMENTWISE("a * exp(x[i]) + y[i] + %d") },
   { "axpy with sin", "axpy", element_signature, ELEMENTWISE("a * sin(x[i]) + y[i] + %d") },
+  { "naive product", "matmul", "f32[:, :] C, const f32[:, :] C, const f32[:, :] C",
+    "kernel matmul(C, A, B) {\n  let col, row = grid(2)\n  if row < C.shape[0] and col < C.shape[1] {\n    var acc = zero(dtype(C)) + %d\n"
+    "    for k in range(A.shape[1]) { acc += A[row, k] * B[k, col] }\n    C[row, col] = acc\n  }\n}\n# %d\n" },
   { "tiled product", "matmul", "f32[:, :] C, const f32[:, :] C, const f32[:, :] C, 16",
     "kernel matmul(C, A, B, const TPB = 16) @block(TPB, TPB) @grid(ceil_div(C.shape[1], TPB), ceil_div(C.shape[0], TPB)) {\n"
     "  shared sA: dtype(A)[TPB, TPB]\n  shared sB: dtype(B)[TPB, TPB]\n  let rows, depth = A.shape\n  let cols = B.shape[1]\n  let col, row = grid(2)\n"
@@ -40,6 +43,8 @@ static int compare(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
+static uint32_t checks;
+
 static kjit_status compile(kjit_context *context, const program *p, const char *target, int number, size_t *size_bytes)
 {
   char text[2048];
@@ -51,6 +56,7 @@ static kjit_status compile(kjit_context *context, const program *p, const char *
   kjit_init_compile_options(&options);
   options.target = target;
   options.facts = "all";
+  options.checks = checks;
   kjit_status status = kjit_parse_module(context, p->name, text, (size_t)length, &module);
   if (status != KJIT_OK) return status;
   status = kjit_get_kernel(module, p->kernel, &kernel);
@@ -78,6 +84,7 @@ int main(int argc, char **argv)
 {
   const char *target = argc > 1 ? argv[1] : "sm_90";
   int repetitions = argc > 2 && atoi(argv[2]) > 0 ? atoi(argv[2]) : 40;
+  if (argc > 3 && !strcmp(argv[3], "checked")) checks = KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION | KJIT_CHECK_ASSERT;
   double *times = malloc((size_t)repetitions * sizeof *times);
   kjit_context *context = NULL;
   kjit_status status = times ? kjit_create_context(NULL, &context) : KJIT_ERROR_MEMORY;

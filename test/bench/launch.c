@@ -25,7 +25,7 @@ static const char source[] =
   "  if threadIdx.x == 1 { a[0] = b[0] + c[0] + d[0] + e[0] + f[0] + g[0] + h[0] + i + j + k + l + m + n + o + p }\n}\n";
 
 typedef struct row {
-  const char *kernel, *arguments, *text; /* arguments: a an array, s a scalar */
+  const char *kernel, *arguments, *text; /* arguments: a an array of kjit, t a tensor of the host, s a scalar */
   int parameter_bytes;                   /* of the raw kernel */
 } row;
 
@@ -34,6 +34,7 @@ static const row rows[] = {
   { "one", "a", "1 array", 8 },
   { "four", "asaa", "3 arrays, 1 scalar", 32 },
   { "arrays", "aaaaaaaaaaaaaaaa", "16 arrays", 128 },
+  { "arrays", "tttttttttttttttt", "16 tensors", 128 },
   { "mixed", "aaaaaaaassssssss", "8 arrays, 8 scalars", 96 },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -122,7 +123,10 @@ static void make_subject(bench *b, int index, subject *s)
   s->row = &rows[index];
   s->function = b->functions[index];
   s->count = strlen(s->row->arguments);
-  for (size_t i = 0; i < s->count; i++) s->arguments[i] = s->row->arguments[i] == 'a' ? kjit_arg_tensor(kjit_get_tensor(b->arrays[i])) : kjit_arg_f32(1);
+  for (size_t i = 0; i < s->count; i++) {
+    char kind = s->row->arguments[i];
+    s->arguments[i] = kind == 'a' ? kjit_arg_array(b->arrays[i]) : kind == 't' ? kjit_arg_tensor(kjit_get_tensor(b->arrays[i])) : kjit_arg_f32(1);
+  }
   check(b, kjit_get_kernel(b->module, s->row->kernel, &s->kernel), s->row->kernel);
   check(b, kjit_launch(s->kernel, &b->config, s->arguments, s->count), s->row->kernel);
   check(b, kjit_prepare_launch(s->kernel, &b->config, s->arguments, s->count, &s->prepared), s->row->kernel);

@@ -102,11 +102,11 @@ def measure_peers(folder):
     return found
 
 
-def measure_threads(folder, bin_dir, device):
+def measure_threads(folder, bin_dir, device, kind):
     program = os.path.join(folder, "launch_threads")
-    say("threads")
+    say(f"threads, {kind} streams")
     compile_with_kjit("launch_threads.c", program, bin_dir, "-ldl", "-lpthread")
-    lines = output_of([program, device]).splitlines()[1:]
+    lines = output_of([program, device, "64", kind]).splitlines()[1:]
     columns = list(zip(*([float(cell) for cell in line.split()] for line in lines)))
     names = ["cuLaunchKernel", "kjit_launch", "prepared"]
     return {name: list(zip(columns[0], times)) for name, times in zip(names, columns[1:]) if any(times)}
@@ -122,15 +122,18 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         rows = measure_kjit(folder, options.bin_dir, options.device)
         peers = measure_peers(folder) if options.device == "cuda" else {}
-        threads = measure_threads(folder, options.bin_dir, options.device)
+        threads = {kind: measure_threads(folder, options.bin_dir, options.device, kind) for kind in ["blocking", "non-blocking"]}
     ways = list(next(iter(rows.values())))
     machine = f"{processor_name()}, {options.device}"
     print_table("Host time of one launch, ns", machine, ["arguments", *ways, *peers],
                 [[name, *(f"{row.get(way, float('nan')):.0f}" for way in ways), *(f"{times.get(arguments_of.get(name), float('nan')):.0f}" for times in peers.values())] for name, row in rows.items()])
     series = {way: [(arguments_of[name], row[way]) for name, row in rows.items() if name in arguments_of and way in row] for way in ways} | {name: list(times.items()) for name, times in peers.items()}
     write_plot(os.path.join(options.out, "launch.svg"), f"Host time of one launch, {machine}", "arguments", "ns", series, log_y=True)
-    print_table("The same with several threads at once, 3 arrays and a scalar, ns", machine, ["threads", *threads], [[int(x), *(f"{dict(points)[x]:.0f}" for points in threads.values())] for x, _ in threads["kjit_launch"]])
-    write_plot(os.path.join(options.out, "launch_threads.svg"), f"Launches by several threads, {machine}", "threads", "ns of a launch, as its thread sees it", threads, log_x=True, log_y=True)
+    for kind, ways in threads.items():
+        print_table(f"The same with several threads at once, {kind} streams, 3 arrays and a scalar, ns", machine, ["threads", *ways],
+                    [[int(x), *(f"{dict(points)[x]:.0f}" for points in ways.values())] for x, _ in ways["kjit_launch"]])
+    write_plot(os.path.join(options.out, "launch_threads.svg"), f"Launches by several threads, {machine}", "threads", "ns of a launch, as its thread sees it", threads["blocking"], log_x=True,
+               log_y=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 /* Host time of one launch when 1 to 64 threads launch at once: kjit_launch of one kernel that all share, prepared launches, and cuLaunchKernel of the same machine code, each thread on a
- * stream of its own. Without a GPU: kjit's own part, on kernels of one thread that do next to nothing.
+ * stream of its own; blocking: ordered with the default stream, as streams are by default, for which the driver holds its lock longer. Without a GPU: kjit's own part, on kernels of one thread that do next to nothing.
  *
- *   launch_threads [cuda|cpu] [most threads]
+ *   launch_threads [cuda|cpu] [most threads] [blocking|non-blocking]
  *
  * Printed is the time of a launch as its thread sees it: the median over the threads of the least of their rounds. */
 #include <dlfcn.h>
@@ -26,6 +26,7 @@ typedef struct bench {
   kjit_kernel *kernel;
   kjit_array *arrays[3];
   int threads;
+  bool is_non_blocking;
   way way;
   pthread_barrier_t barrier;
   /* the driver, raw */
@@ -83,8 +84,8 @@ static void *work(void *data)
   kjit_stream *stream = NULL;
   kjit_prepared *prepared = NULL;
   kjit_arg arguments[] = { kjit_arg_array(b->arrays[0]), kjit_arg_f32(1), kjit_arg_array(b->arrays[1]), kjit_arg_array(b->arrays[2]) };
-  if (b->set_current && (b->set_current(b->primary) || b->create_stream(&native, 1))) stop(b, "a stream");
-  if (kjit_create_stream(b->device, &stream) != KJIT_OK) stop(b, "kjit_create_stream");
+  if (b->set_current && (b->set_current(b->primary) || b->create_stream(&native, b->is_non_blocking))) stop(b, "a stream");
+  if (kjit_create_stream_with(b->device, 0, b->is_non_blocking ? KJIT_STREAM_NON_BLOCKING : 0, &stream) != KJIT_OK) stop(b, "kjit_create_stream_with");
   kjit_launch_config config = { .grid = { 1 }, .block = { 1 }, .device = b->device, .stream = stream };
   if (kjit_prepare_launch(b->kernel, &config, arguments, 4, &prepared) != KJIT_OK) stop(b, "kjit_prepare_launch");
   w->time_ns = 1e18;
@@ -158,8 +159,9 @@ int main(int argc, char **argv)
   int most = argc > 2 ? atoi(argv[2]) : MOST_THREADS;
   int64_t length = 1024;
   kjit_module *module;
-  if (most < 1 || most > MOST_THREADS) {
-    fprintf(stderr, "usage: launch_threads [cuda|cpu] [most threads, at most %d]\n", MOST_THREADS);
+  b.is_non_blocking = argc > 3 && strcmp(argv[3], "non-blocking") == 0;
+  if (most < 1 || most > MOST_THREADS || (argc > 3 && !b.is_non_blocking && strcmp(argv[3], "blocking") != 0)) {
+    fprintf(stderr, "usage: launch_threads [cuda|cpu] [most threads, at most %d] [blocking|non-blocking]\n", MOST_THREADS);
     return 2;
   }
   if (kjit_create_context(NULL, &b.context) != KJIT_OK) stop(&b, "kjit_create_context");

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""launch_cost.py BUILD_DIR: what one launch that is a hit does on the host between kjit_launch and the driver: instructions, and the cache lines of code and data that it touches, which are
+what it waits for when the driver has used the caches in between. Needs valgrind; needs no GPU: the driver is the unit tests' own, whose part (some 40 instructions) is counted too."""
+import os
+import subprocess
+import sys
+import tempfile
+
+from report import print_table, processor_name
+
+LINE = 64
+
+
+def trace(program):
+    """The rows as the program names them, and for each the accesses of its last launch: (kind, address)."""
+    with tempfile.NamedTemporaryFile("w+") as log:
+        result = subprocess.run(["valgrind", "--tool=lackey", "--trace-mem=yes", f"--log-file={log.name}", program], capture_output=True, text=True, check=True)
+        names = [line.split() for line in result.stdout.splitlines()]
+        marker, inside, found = int(names[0][3], 16), False, []
+        for line in log:
+            kind, operand = line[:3].strip(), line[3:].partition(",")[0].strip()
+            if kind not in ("I", "L", "S", "M"):
+                continue
+            address = int(operand, 16)
+            if kind in ("S", "M") and address == marker:
+                inside = not inside
+                if inside:
+                    found.append([])
+            elif inside:
+                found[-1].append((kind, address))
+    launches = len(found) // len(names)
+    return names, found[launches - 1::launches]
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    names, found = trace(os.path.join(sys.argv[1], "test", "bench", "launch_cost"))
+    table = []
+    for (way, kernel, arguments, _), accesses in zip(names, found):
+        code = [address for kind, address in accesses if kind == "I"]
+        data = [(kind, address) for kind, address in accesses if kind != "I"]
+        table.append([way, kernel, arguments, len(code), len({a // LINE for a in code}), len({a // LINE for _, a in data}), len({a // LINE for kind, a in data if kind != "L"})])
+    print_table("One launch that is a hit", processor_name(), ["way", "kernel", "arguments (array, tensor, scalar)", "instructions", "lines of code", "lines of data", "of them written"], table)
+
+
+if __name__ == "__main__":
+    main()
