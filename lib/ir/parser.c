@@ -180,6 +180,7 @@ static void parse_field(kj_parser *parser, kj_decl *decl)
   field->type_expr = kj_parse_type_expr(parser);
   kj_bind(parser, name.name, field);
   KJ_PUSH(parser->arena, &decl->fields, field);
+  if (kj_at(parser, KJ_TOKEN_COMMA)) kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "fields are separated by `;` or a line's end, found `,`");
   kj_end_statement(parser);
 }
 
