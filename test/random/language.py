@@ -287,7 +287,6 @@ class Translator(parts.Translation, records.Translation):
         self.program, self.env = program, dict(env or {})
         self.joins = {} if joins is None else joins
         self.is_generating, self.result, self.site = is_generating, None, 0
-        self.unsettled = False
 
     # -- expressions --
 
@@ -366,7 +365,6 @@ class Translator(parts.Translation, records.Translation):
         return is_open and not self.is_lane
 
     def weak_var(self, ty):
-        self.unsettled = True
         return Typed(ty, "None")
 
     def expr_cond(self, c, x, y):
@@ -609,6 +607,8 @@ class Translator(parts.Translation, records.Translation):
     def assign_var(self, name, e):
         if name in self.joins:
             t = concrete(e).ty if e.ty == "wi" and e.value is not None and concrete(e).ty == "i64" else e.ty
+            if self.joins[name] == "wf" and not is_float(t):
+                return "None"  # what float it becomes, another assignment may say
             joined = join(self.joins[name], t)
             if joined != self.joins[name]:
                 self.joins[name] = joined
