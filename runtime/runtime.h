@@ -40,12 +40,12 @@ typedef struct kj_launch_mark {
   _Atomic uintptr_t stream; /* where; MIXED: on several since the last synchronization */
 } kj_launch_mark;
 
-/* Code that nobody launches any more, to be unloaded; see cuda/load.c. */
-typedef struct kj_parked_module {
-  struct kj_parked_module *next;
-  void *module;
-  uint32_t generation; /* of the device */
-} kj_parked_module;
+/* Code that nobody launches any more, or pinned memory that only such code writes, to be given back; see cuda/load.c. */
+typedef struct kj_parked {
+  struct kj_parked *next;
+  void *module, *pinned; /* one of them */
+  uint32_t generation;   /* of the device */
+} kj_parked;
 
 enum { KJ_SCRATCH_SLOTS = 64 };
 
@@ -66,9 +66,9 @@ struct kjit_device {
   _Atomic bool lost;
   /* what few do */
   char *fault;           /* why it is lost; written once before lost is set */
-  pthread_mutex_t mutex; /* protects fault, the head of marks, failure_slots and parked_modules */
+  pthread_mutex_t mutex; /* protects fault, the head of marks, failure_slots and parked */
   _Atomic(kj_launch_mark *) marks;
-  kj_parked_module *parked_modules;
+  kj_parked *parked;
   struct kj_failure_slot *failure_slots; /* of the loaded specializations whose threads may fail */
   _Atomic(kj_prints *) prints;           /* of kernels that print; NULL: none was ever loaded */
   uint32_t ptx_limit;                    /* the newest PTX that the driver takes, 90: PTX 9.0; 0: newer than any known */

@@ -137,7 +137,9 @@ typedef struct kj_link_input {
 /* PTX to machine code for the device, by the driver's linker; malloc'd. Errors: COMPILE with the driver's log; DEVICE. */
 kjit_status kj_link_cuda(kjit_device *device, const kj_link_input *inputs, size_t count, kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes);
 void kj_unload_cuda(kjit_device *device, uint32_t generation, kj_cuda_function *function);
-/* At the device's end: what kj_unload_cuda could not unload because a stream was captured. */
+/* Host memory that the code wrote, after it was unloaded. */
+void kj_free_pinned_of_code(kjit_device *device, uint32_t generation, void *pinned);
+/* What these two could not give back because a stream was captured; before the device is closed. */
 void kj_unload_parked(kjit_device *device);
 
 typedef struct kj_cuda_launch {

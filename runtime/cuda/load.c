@@ -123,15 +123,15 @@ kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *ent
 
 /* ---- unloading ---- */
 
-/* While a stream is captured nothing can be waited for: the module is unloaded with the next one, or when the device is closed. Where memory is short it stays. */
-static void park_module(kjit_device *device, void *module)
+/* While a stream is captured nothing can be waited for: what launches may still use is given back with the next module, or when the device is closed. Where memory is short it stays. */
+static void park(kjit_device *device, void *module, void *pinned)
 {
-  kj_parked_module *parked = malloc(sizeof *parked);
+  kj_parked *parked = malloc(sizeof *parked);
   if (!parked) return;
-  *parked = (kj_parked_module){ .module = module, .generation = atomic_load(&device->generation) };
+  *parked = (kj_parked){ .module = module, .pinned = pinned, .generation = atomic_load(&device->generation) };
   pthread_mutex_lock(&device->mutex);
-  parked->next = device->parked_modules;
-  device->parked_modules = parked;
+  parked->next = device->parked;
+  device->parked = parked;
   pthread_mutex_unlock(&device->mutex);
 }
 
@@ -139,13 +139,14 @@ static void park_module(kjit_device *device, void *module)
 static void unload_parked(kjit_device *device, bool is_usable)
 {
   pthread_mutex_lock(&device->mutex);
-  kj_parked_module *parked = device->parked_modules;
-  device->parked_modules = NULL;
+  kj_parked *parked = device->parked;
+  device->parked = NULL;
   pthread_mutex_unlock(&device->mutex);
   while (parked) {
-    kj_parked_module *next = parked->next;
-    bool is_loaded = is_usable && parked->generation == atomic_load(&device->generation); /* else the driver has dropped it */
-    if (is_loaded) device->driver->cuModuleUnload(parked->module);
+    kj_parked *next = parked->next;
+    bool is_there = is_usable && parked->generation == atomic_load(&device->generation); /* else the driver has dropped it */
+    if (is_there && parked->module) device->driver->cuModuleUnload(parked->module);
+    if (is_there && parked->pinned) device->driver->cuMemFreeHost(parked->pinned);
     free(parked);
     parked = next;
   }
@@ -171,13 +172,27 @@ void kj_unload_cuda(kjit_device *device, uint32_t generation, kj_cuda_function *
   void *module = function->module;
   *function = (kj_cuda_function){ 0 };
   if (!module || generation != atomic_load(&device->generation)) return;
-  if (kj_has_captures(device)) park_module(device, module);
+  if (kj_has_captures(device)) park(device, module, NULL);
   else unload_now(device, module);
+}
+
+void kj_free_pinned_of_code(kjit_device *device, uint32_t generation, void *pinned)
+{
+  kj_diagnostics ignored = { 0 };
+  void *previous;
+  if (generation != atomic_load(&device->generation)) return;
+  if (kj_has_captures(device)) {
+    park(device, NULL, pinned);
+  } else if (kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
+    device->driver->cuMemFreeHost(pinned);
+    kj_leave_device(device, previous);
+  }
+  kj_free_diagnostics(&ignored);
 }
 
 void kj_unload_parked(kjit_device *device)
 {
-  if (device->parked_modules) unload_now(device, NULL);
+  if (device->parked) unload_now(device, NULL);
   unload_parked(device, false); /* what a device that is lost keeps goes with its context */
 }
 

@@ -201,20 +201,13 @@ kjit_status kj_open_failures(kjit_specialization *specialization, kj_diagnostics
   return KJIT_OK;
 }
 
-/* On a device that was reset since, the driver has freed the memory itself. */
 void kj_close_failures(kjit_specialization *specialization)
 {
   kjit_device *device = specialization->device;
   kj_failure_slot *slot = specialization->failure_slot;
-  kj_diagnostics ignored = { 0 };
-  void *previous;
   if (!slot) return;
   remove_slot(device, slot);
-  if (specialization->generation == atomic_load(&device->generation) && kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
-    device->driver->cuMemFreeHost(slot->record);
-    kj_leave_device(device, previous);
-  }
-  kj_free_diagnostics(&ignored);
+  kj_free_pinned_of_code(device, specialization->generation, slot->record);
   free(slot);
   specialization->failure_slot = NULL;
 }

@@ -84,18 +84,23 @@ static void test_arrays(kjit_module *module)
   kjit_release_array(array);
 }
 
-static void test_composed(void)
+static kjit_module *parse_composed(void)
 {
-  kjit_module *module = parse("struct particle { x: f64; id: i8; v: f32[3] }\n"
-                              "func move(p: particle, dt: f32) -> particle {\n  var q = p\n  q.x += p.v[1] * dt\n  q.id = p.id + 1\n  return q\n}\n"
-                              "func pair(x, y) { return x, y }\n"
-                              "func nothing() {\n  var n = 3\n  for i in range(n) { n += i }\n  if n == 7 { raise \"never\" }\n  return 4, 2.5\n}\n"
-                              "func nest(x: i8) { return x, (2.5, x), true }\n"
-                              "func turn(z: c64) { return z * z }\n"
-                              "func add4(a: f32x4, b: f32x4) { return a + b }\n"
-                              "func half(x: f16) { return x * 0.5 }\n"
-                              "func small(x: bf16) -> bf16 { return x + x }\n"
-                              "func root(x: f32) {\n  if x < 0 { raise \"negative\" }\n  return sqrt(x), x\n}\n");
+  return parse("struct particle { x: f64; id: i8; v: f32[3] }\n"
+               "func move(p: particle, dt: f32) -> particle {\n  var q = p\n  q.x += p.v[1] * dt\n  q.id = p.id + 1\n  return q\n}\n"
+               "func pair(x, y) { return x, y }\n"
+               "func nothing() {\n  var n = 3\n  for i in range(n) { n += i }\n  if n == 7 { raise \"never\" }\n  return 4, 2.5\n}\n"
+               "func nest(x: i8) { return x, (2.5, x), true }\n"
+               "func turn(z: c64) { return z * z }\n"
+               "func add4(a: f32x4, b: f32x4) { return a + b }\n"
+               "func half(x: f16) { return x * 0.5 }\n"
+               "func small(x: bf16) -> bf16 { return x + x }\n"
+               "func root(x: f32) {\n  if x < 0 { raise \"negative\" }\n  return sqrt(x), x\n}\n");
+}
+
+static void test_structs_and_tuples(void)
+{
+  kjit_module *module = parse_composed();
   typedef struct particle {
     double x;
     int8_t id;
@@ -131,9 +136,20 @@ static void test_composed(void)
   } nested = { 0 };
   r = kjit_arg_value(KJIT_ANY, &nested);
   REQUIRE(kjit_call_function(find(module, "nest"), pair, 1, &r) == KJIT_OK && nested.a == 7 && nested.inner.b == 2.5 && nested.inner.c == 7 && nested.d);
+  float roots[2] = { 0 };
+  kjit_arg root = kjit_arg_f32(9);
+  r = kjit_arg_value(KJIT_ANY, roots);
+  REQUIRE(kjit_call_function(find(module, "root"), &root, 1, &r) == KJIT_OK && roots[0] == 3 && roots[1] == 9);
+  root = kjit_arg_f32(-1);
+  REQUIRE(kjit_call_function(find(module, "root"), &root, 1, &r) == KJIT_ERROR_KERNEL);
+  kjit_release_module(module);
+}
+
+static void test_small_and_wide(void)
+{
+  kjit_module *module = parse_composed();
   float z[2] = { 1, 2 }, w[2] = { 0 };
-  kjit_arg turn = kjit_arg_value(KJIT_C64, z);
-  r = kjit_arg_value(KJIT_ANY, w);
+  kjit_arg turn = kjit_arg_value(KJIT_C64, z), r = kjit_arg_value(KJIT_ANY, w);
   REQUIRE(kjit_call_function(find(module, "turn"), &turn, 1, &r) == KJIT_OK && r.type == KJIT_C64 && w[0] == -3 && w[1] == 4);
   float a[4] = { 1, 2, 3, 4 }, b[4] = { 10, 20, 30, 40 }, c[4] = { 0 };
   kjit_type f32x4 = KJIT_ANY;
@@ -145,12 +161,6 @@ static void test_composed(void)
   kjit_arg half = kjit_arg_value(KJIT_F16, &three), small = kjit_arg_value(KJIT_BF16, &one);
   REQUIRE(kjit_call_function(find(module, "half"), &half, 1, &r) == KJIT_OK && r.type == KJIT_F16 && r.value.u == 0x3e00);
   REQUIRE(kjit_call_function(find(module, "small"), &small, 1, &r) == KJIT_OK && r.type == KJIT_BF16 && r.value.u == 0x4000);
-  float roots[2] = { 0 };
-  kjit_arg root = kjit_arg_f32(9);
-  r = kjit_arg_value(KJIT_ANY, roots);
-  REQUIRE(kjit_call_function(find(module, "root"), &root, 1, &r) == KJIT_OK && roots[0] == 3 && roots[1] == 9);
-  root = kjit_arg_f32(-1);
-  REQUIRE(kjit_call_function(find(module, "root"), &root, 1, &r) == KJIT_ERROR_KERNEL);
   void (*pointer)(void);
   REQUIRE(kjit_get_function_pointer(find(module, "turn"), "c64(c64)", &pointer) == KJIT_ERROR_UNSUPPORTED && says("does not go to or from a C function"));
   REQUIRE(kjit_get_function_pointer(find(module, "half"), "f16(f16)", &pointer) == KJIT_ERROR_UNSUPPORTED);
@@ -251,7 +261,8 @@ static void test_functions(void)
   test_scalars(module);
   test_arrays(module);
   test_compile_time(module);
-  test_composed();
+  test_structs_and_tuples();
+  test_small_and_wide();
   test_failures(module);
   test_pointers(module);
   kjit_release_module(module);

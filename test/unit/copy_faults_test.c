@@ -155,26 +155,4 @@ static bool is_excused(const objects *o, const char *call, int fail_with)
   return !strcmp(call, "cuStreamIsCapturing"); /* which gives no status */
 }
 
-static void test_every_failure(void **state)
-{
-  (void)state;
-  try_failures(0, 300);
-}
-
-static void test_every_release(void **state)
-{
-  (void)state;
-  try_releases(0, 20);
-}
-
-static void test_faults(void **state)
-{
-  (void)state;
-  try_faults(0);
-}
-
-int main(void)
-{
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_failure), cmocka_unit_test(test_every_release), cmocka_unit_test(test_faults) };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+int main(void) { return run_fault_tests(300); }

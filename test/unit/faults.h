@@ -160,4 +160,25 @@ static inline void try_faults(int kind)
   while (try_fault(kind, fail_at)) fail_at++;
 }
 
+/* ---- all of it, for a host of one kind: at least so many calls can fail ---- */
+
+static inline void test_every_failure_of(void **least) { try_failures(0, **(int **)least); }
+static inline void test_every_release_of(void **least)
+{
+  (void)least;
+  try_releases(0, 20);
+}
+static inline void test_faults_of(void **least)
+{
+  (void)least;
+  try_faults(0);
+}
+
+static inline int run_fault_tests(int least)
+{
+  const struct CMUnitTest tests[] = { cmocka_unit_test_prestate(test_every_failure_of, &least), cmocka_unit_test(test_every_release_of),
+                                      cmocka_unit_test(test_faults_of) };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
 #endif

@@ -71,18 +71,24 @@ static inline void expect_refused(kjit_context *context, kjit_status status, kji
   assert_string_equal(last_message(context), message);
 }
 
-/* f32[n] on a device, in the order of a stream. */
-static inline kjit_array *make_vector(kjit_device *device, int64_t n, kjit_stream *stream)
+/* f32[n] of a kind of memory, in the order of a stream. */
+static inline kjit_status try_vector(kjit_device *device, kjit_memory memory, int64_t n, kjit_stream *stream, kjit_array **array)
 {
-  kjit_array *array = NULL;
   kjit_array_config config;
   kjit_init_array_config(&config);
   config.device = device;
   config.element = KJIT_F32;
   config.rank = 1;
   config.shape = &n;
+  config.memory = memory;
   config.stream = stream;
-  expect_ok(device->context, kjit_create_configured_array(&config, &array));
+  return kjit_create_configured_array(&config, array);
+}
+
+static inline kjit_array *make_vector(kjit_device *device, int64_t n, kjit_stream *stream)
+{
+  kjit_array *array = NULL;
+  expect_ok(device->context, try_vector(device, KJIT_MEMORY_DEVICE, n, stream, &array));
   return array;
 }
 

@@ -407,16 +407,8 @@ static void test_staging(void **state)
 
 static kjit_array *make_memory(kjit_device *device, kjit_memory memory, kjit_status expected)
 {
-  static const int64_t length = 100;
   kjit_array *array = NULL;
-  kjit_array_config config;
-  kjit_init_array_config(&config);
-  config.device = device;
-  config.element = KJIT_F32;
-  config.rank = 1;
-  config.shape = &length;
-  config.memory = memory;
-  assert_int_equal(kjit_create_configured_array(&config, &array), expected);
+  assert_int_equal(try_vector(device, memory, 100, NULL, &array), expected);
   return array;
 }
 

@@ -40,15 +40,7 @@ static uint64_t launches_of(kjit_kernel *kernel, size_t index) { return kj_count
 static kjit_array *make_array(kjit_device *device, kjit_memory memory)
 {
   kjit_array *array = NULL;
-  int64_t length = N;
-  kjit_array_config config;
-  kjit_init_array_config(&config);
-  config.device = device;
-  config.element = KJIT_F32;
-  config.rank = 1;
-  config.shape = &length;
-  config.memory = memory;
-  expect_ok(device->context, kjit_create_configured_array(&config, &array));
+  expect_ok(device->context, try_vector(device, memory, N, NULL, &array));
   return array;
 }
 
@@ -274,7 +266,7 @@ static void test_parked_and_lost(void **state)
   expect_ok(*state, kjit_specialize(kernel_of(module, "fill"), device, "f32[:] C", &made));
   expect_ok(*state, kjit_begin_capture(stream));
   kjit_release_module(module);
-  assert_non_null(device->parked_modules);
+  assert_non_null(device->parked);
   cuda.fault = CUDA_ILLEGAL_ADDRESS;
   assert_int_equal(kjit_create_stream(device, &stream), KJIT_ERROR_DEVICE);
   assert_true(device->lost);

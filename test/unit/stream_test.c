@@ -395,7 +395,9 @@ static void test_waiting_in_capture(void **state)
   expect_ok(*state, kjit_create_stream(device, &stream));
   expect_ok(*state, kjit_create_stream(device, &other));
   expect_ok(*state, kjit_create_stream(device, &third));
+  fake.failures = "0 0 1 1 -- refused\n"; /* with a record that its threads write */
   expect_ok(*state, kjit_launch(gone, NULL, &x, 1));
+  fake.failures = NULL;
   expect_ok(*state, kjit_launch(kernel, NULL, &x, 1));
   kjit_array *parked = make_vector(device, 100, stream);
   kjit_arg also = kjit_arg_array(parked);
@@ -404,10 +406,11 @@ static void test_waiting_in_capture(void **state)
   kjit_array_config config = {
     .size_bytes = sizeof config, .device = device, .element = KJIT_F32, .rank = 1, .shape = &length, .layout = KJIT_LAYOUT_C, .stream = third
   };
-  int modules = cuda.modules, orders = cuda.orders;
+  int modules = cuda.modules, orders = cuda.orders, pinned = cuda.pinned;
   expect_ok(*state, kjit_begin_capture(stream));
   kjit_release_module(going);
   assert_int_equal(cuda.modules, modules); /* for now */
+  assert_int_equal(cuda.pinned, pinned);
   fake.prints = "a line\n";
   expect_refused(*state, kjit_launch(printing, &(kjit_launch_config){ .stream = stream }, &x, 1), KJIT_ERROR_MISUSE,
                  "a kernel that prints cannot be loaded while a stream is captured: launch or kjit_specialize it before");
@@ -424,6 +427,7 @@ static void test_waiting_in_capture(void **state)
   kjit_destroy_graph(graph);
   kjit_release_module(module);
   assert_int_equal(cuda.modules, 0);
+  assert_int_equal(cuda.pinned, pinned - 1);
   kjit_release_array(array);
   kjit_destroy_stream(stream);
   kjit_destroy_stream(other);
