@@ -99,8 +99,9 @@ static bool is_shared_variable(const pass *p, const kj_tvar *var, bool of_block)
 
 static bool is_shared_builtin(const pass *p, const kj_texpr *e, bool of_block)
 {
-  bool is_position = e->builtin->id == KJ_BUILTIN_BLOCK_IDX;
-  if (e->builtin->flags & KJ_XYZ && !(e->builtin->flags & KJ_THREAD)) return !is_position || of_block;
+  kj_builtin_id id = e->builtin->id;
+  bool is_dimension = id == KJ_BUILTIN_BLOCK_DIM || id == KJ_BUILTIN_GRID_DIM || id == KJ_BUILTIN_CLUSTER_DIM || id == KJ_BUILTIN_CLUSTER_GRID_DIM;
+  if (e->builtin->flags & KJ_XYZ && !(e->builtin->flags & KJ_THREAD)) return is_dimension || of_block; /* else a position of the block */
   bool is_pure = (e->builtin->flags & KJ_PURE) && !(e->builtin->flags & (KJ_THREAD | KJ_WARP | KJ_NAME)) && !e->x;
   return is_pure && are_shared(p, &e->args, of_block);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cuda/process.h"
@@ -14,7 +15,10 @@ enum { ASSEMBLER_MS = 3600 * 1000, DISASSEMBLER_MS = 300 * 1000, MOST_BYTES = 1 
 /* *path is malloc'd. */
 static kjit_status find_assembler(const char *given, kj_diagnostics *diagnostics, char **path)
 {
-  if (given && access(given, X_OK) < 0) return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER, "%s: expected the program ptxas: %s", given, strerror(errno));
+  struct stat about;
+  bool is_missing = given && (access(given, X_OK) < 0 || stat(given, &about) < 0), is_other = given && !is_missing && !S_ISREG(about.st_mode);
+  if (is_missing || is_other)
+    return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER, "`%s`: expected the program ptxas: %s", given, is_missing ? strerror(errno) : "this is no file");
   *path = given ? strdup(given) : kj_find_program("ptxas");
   if (*path) return KJIT_OK;
   if (given) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");

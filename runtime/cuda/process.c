@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "runtime.h"
+#include "support/write.h"
 
 extern char **environ;
 
@@ -113,22 +114,10 @@ static bool open_pipe(int pair[2])
   return is_read_lifted && is_write_lifted;
 }
 
-static bool write_all(int file, const char *data, size_t size_bytes)
-{
-  while (size_bytes) {
-    ssize_t written = write(file, data, size_bytes);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    data += written;
-    size_bytes -= (size_t)written;
-  }
-  return true;
-}
-
 static bool open_ends(const kj_process *process, ends *e)
 {
   *e = (ends){ -1, -1, { -1, -1 }, { -1, -1 } };
-  return open_memory(&e->input) && write_all(e->input, process->input, process->input_bytes) && (!process->has_result || open_memory(&e->result)) &&
+  return open_memory(&e->input) && kj_write_quietly(e->input, process->input, process->input_bytes) && (!process->has_result || open_memory(&e->result)) &&
          open_pipe(e->out) && open_pipe(e->err);
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "dispatch/disk_state.h"
+#include "support/write.h"
 
 static const char entry_suffix[] = ".kjit", unfinished_prefix[] = "unfinished-", usage_name[] = "usage", hex_digits[] = "0123456789abcdef";
 enum { DIGEST_DIGITS = 32, ENTRY_NAME_BYTES = DIGEST_DIGITS + sizeof entry_suffix, UNFINISHED_DIGITS = 16 };
@@ -199,6 +200,7 @@ bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *comp
 /* ---- writing ---- */
 
 /* Also the directories above it; those that are made are the user's alone. */
+/* false: errno says why. */
 static bool make_directory(const char *directory)
 {
   if (!mkdir(directory, 0700) || errno == EEXIST) return true;
@@ -206,34 +208,10 @@ static bool make_directory(const char *directory)
   const char *slash = strrchr(directory, '/');
   char *above = slash && slash != directory ? strndup(directory, (size_t)(slash - directory)) : NULL;
   bool is_made = above && make_directory(above) && (!mkdir(directory, 0700) || errno == EEXIST);
+  int failure = errno;
   free(above);
+  errno = failure;
   return is_made;
-}
-
-static bool write_all(int file, const char *bytes, size_t size_bytes)
-{
-  while (size_bytes) {
-    ssize_t count = write(file, bytes, size_bytes);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    bytes += count;
-    size_bytes -= (size_t)count;
-  }
-  return true;
-}
-
-/* A file larger than the process may write is a signal that ends the process: it is held back and taken. */
-static bool write_quietly(int file, const void *bytes, size_t size_bytes)
-{
-  sigset_t signals, previous, pending;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGXFSZ);
-  bool is_held = !pthread_sigmask(SIG_BLOCK, &signals, &previous);
-  bool was_pending = !sigpending(&pending) && sigismember(&pending, SIGXFSZ) == 1;
-  bool is_written = write_all(file, bytes, size_bytes);
-  if (is_held && !is_written && !was_pending) (void)sigtimedwait(&signals, NULL, &(struct timespec){ 0 });
-  if (is_held) (void)pthread_sigmask(SIG_SETMASK, &previous, NULL);
-  return is_written;
 }
 
 /* A file with a name that nobody else has; -1: it cannot be made. */
@@ -253,7 +231,7 @@ static bool write_file(const kj_disk *disk, const char *path, const void *bytes,
   char *unfinished = NULL;
   int file = open_unfinished(disk, &unfinished);
   *refusal = file >= 0 ? 0 : errno;
-  bool is_open = file >= 0, is_written = is_open && write_quietly(file, bytes, size_bytes);
+  bool is_open = file >= 0, is_written = is_open && kj_write_quietly(file, bytes, size_bytes);
   if (is_open) is_written = !close(file) && is_written;
   if (is_written) is_written = !rename(unfinished, path);
   if (is_open && !is_written) (void)unlink(unfinished);
@@ -405,6 +383,7 @@ void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
     int refusal;
     bool is_published = write_file(disk, path, bytes, size_bytes, &refusal);
     if (refusal && make_directory(disk->directory)) is_published = write_file(disk, path, bytes, size_bytes, &refusal);
+    else if (refusal == ENOENT) refusal = errno; /* why the directory could not be made */
     if (is_published) account(disk, size_bytes);
     if (is_lasting(refusal)) atomic_store_explicit(&disk->is_read_only, true, memory_order_relaxed);
   }

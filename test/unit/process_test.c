@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include "cache_folder.h"
 #include "cuda/process.h"
@@ -135,6 +136,22 @@ static void test_failures(void **state)
 }
 
 /* More than a pipe holds, on both streams in turn: whoever reads one after the other waits for ever. */
+/* A host may limit the size of its files, and the signal that comes of it would end it. */
+static void test_file_size_limit(void **state)
+{
+  (void)state;
+  struct rlimit usual, none;
+  write_script("program", "cat $1");
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
+  none = usual;
+  none.rlim_cur = 0;
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+  result r = run("program", false, 60000, 1 << 26);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
+  expect_failure(r, KJIT_ERROR_IO, "program: File too large");
+  expect_output(run("program", false, 60000, 1 << 26), "input");
+}
+
 static void test_much(void **state)
 {
   (void)state;
@@ -321,7 +338,10 @@ static void test_compile(void **state)
   kjit_free(context, code);
   options.ptxas = "/nowhere/ptxas";
   assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_CUBIN, &code, &size_bytes), KJIT_ERROR_NO_COMPILER);
-  assert_string_equal(last_message(context), "/nowhere/ptxas: expected the program ptxas: No such file or directory");
+  assert_string_equal(last_message(context), "`/nowhere/ptxas`: expected the program ptxas: No such file or directory");
+  options.ptxas = folder;
+  assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_CUBIN, &code, &size_bytes), KJIT_ERROR_NO_COMPILER);
+  assert_non_null(strstr(last_message(context), "expected the program ptxas: this is no file"));
   write_script("other", "echo other > $3");
   options.ptxas = path_in("other");
   expect_ok(context, kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_CUBIN, &code, &size_bytes));
@@ -345,8 +365,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
-    TEST(test_results),     TEST(test_failures), TEST(test_much),           TEST(test_hanging), TEST(test_signals),
-    TEST(test_descriptors), TEST(test_finding),  TEST(test_specialization), TEST(test_compile),
+    TEST(test_file_size_limit), TEST(test_results),     TEST(test_failures), TEST(test_much),           TEST(test_hanging),
+    TEST(test_signals),         TEST(test_descriptors), TEST(test_finding),  TEST(test_specialization), TEST(test_compile),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,9 +9,9 @@ typedef struct tool_image_range {
   double low, high; /* shown as the first and last colour */
 } tool_image_range;
 
-/* path ends in .pgm or .ppm. Rows are lines from the top. Without a range: the least and the largest finite value. NaN is black (PGM) or magenta (PPM). */
 /* Whether there can be such a picture, before anything is computed. */
 bool tool_check_image(tool_error *error, const char *path, const tool_array *array);
+/* path ends in .pgm or .ppm. Rows are lines from the top. Without a range: the least and the largest finite value. NaN is black (PGM) or magenta (PPM). */
 bool tool_write_image(tool_error *error, const char *path, const tool_array *array, const tool_image_range *range);
 
 #endif

@@ -5,6 +5,7 @@
 #include <driver/emit.h>
 #include <driver/file.h>
 #include <driver/remark.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,7 @@ int main(int argc, char **argv)
 {
   compilation c = { 0 };
   tool_watch_output();
+  signal(SIGCHLD, SIG_DFL); /* programs that are run are waited for, whatever this one was started with */
   compile_parse_options(argc, argv, &c.options);
   if (create_context(&c)) compile_module(&c);
   tool_exit exit_status = tool_report(&c.error);

@@ -9,6 +9,7 @@
 #include <driver/file.h>
 #include <driver/progress.h>
 #include <driver/remark.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -122,6 +123,7 @@ int main(int argc, char **argv)
 {
   run r = { 0 };
   tool_watch_output();
+  signal(SIGCHLD, SIG_DFL); /* programs that are run are waited for, whatever this one was started with */
   run_parse_options(argc, argv, &r.options);
   if (r.options.is_quiet) tool_silence_progress();
   bool ok = create_context(&r);
