@@ -1,4 +1,5 @@
-/* libkjit-compiler's entry: the stages of a compilation in their order, and the interface that libkjit calls. */
+/* libkjit-compiler's entry: the stages of a compilation in their order, and the interface that
+ * libkjit calls. */
 #include "compiler.h"
 
 #include <stdlib.h>
@@ -41,12 +42,14 @@ static void run_passes(kj_compilation *c)
   if (!is_cpu) kj_remark_strides(c);
   if (c->request->symbol) kj_check_c_function(c);
   else if (is_cpu) kj_make_thread_loops(c);
-  if (!is_cpu && !c->instances.items[0]->may_fail) kj_issue_loads_early(c); /* a load that fails must not keep a store before it from being done */
+  /* a load that fails must not keep a store before it from being done */
+  if (!is_cpu && !c->instances.items[0]->may_fail) kj_issue_loads_early(c);
   kj_verify_typed(c);
   kj_narrow_indices(c);
 }
 
-/* CPU: the kernel for blocks whose hoisted checks hold. Inference goes the same way again, as the passes change its trees; what it has to say was said. */
+/* CPU: the kernel for blocks whose hoisted checks hold. Inference goes the same way again, as the
+ * passes change its trees; what it has to say was said. */
 static kj_compilation *make_fast(kj_compilation *c)
 {
   kj_compilation *fast = KJ_NEW(c->arena, kj_compilation);
@@ -79,7 +82,8 @@ static void run_stages(kj_compiler *compiler, kj_compilation *c, kj_code *code)
   uint64_t start = now_ns();
   if (!is_cpu) kj_check_nvptx(c);
   run_passes(c);
-  bool has_fast = is_cpu && c->hoisted.count && !c->has_watched && !request->symbol && !request->debug;
+  bool has_fast =
+    is_cpu && c->hoisted.count && !c->has_watched && !request->symbol && !request->debug;
   c->fast = has_fast ? make_fast(c) : NULL;
   code->infer_time_ns = now_ns() - start;
 
@@ -93,7 +97,8 @@ static void run_stages(kj_compiler *compiler, kj_compilation *c, kj_code *code)
   else kj_emit_nvptx(compiler->nvptx, c, code);
 }
 
-static kjit_status compile(kj_compiler *compiler, const kj_compile_request *request, kj_diagnostics *diagnostics, kj_code *code)
+static kjit_status compile(kj_compiler *compiler, const kj_compile_request *request,
+                           kj_diagnostics *diagnostics, kj_code *code)
 {
   jmp_buf on_failure;
   kj_arena arena;
@@ -102,13 +107,18 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *requ
   int jump = setjmp(on_failure);
   if (jump == 0) {
     kj_compilation *c = KJ_NEW(&arena, kj_compilation);
-    *c = (kj_compilation){
-      .request = request, .module = request->module, .types = request->module->types, .arena = &arena, .diagnostics = diagnostics, .on_failure = &on_failure
-    };
+    *c = (kj_compilation){ .request = request,
+                           .module = request->module,
+                           .types = request->module->types,
+                           .arena = &arena,
+                           .diagnostics = diagnostics,
+                           .on_failure = &on_failure };
     run_stages(compiler, c, code);
   } else {
     kj_free_code(code);
-    if (jump == KJ_JUMP_MEMORY) kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY, "out of memory while compiling");
+    if (jump == KJ_JUMP_MEMORY)
+      kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
+                "out of memory while compiling");
   }
   kj_free_arena(&arena);
   return jump ? diagnostics->status : KJIT_OK;
@@ -122,11 +132,13 @@ static void destroy(kj_compiler *compiler)
   free(compiler);
 }
 
-static kjit_status create(const char *libdevice_path, kj_diagnostics *diagnostics, kj_compiler **compiler)
+static kjit_status create(const char *libdevice_path, kj_diagnostics *diagnostics,
+                          kj_compiler **compiler)
 {
   kj_compiler *created = calloc(1, sizeof *created);
   if (!created) {
-    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY, "out of memory for the compiler");
+    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
+              "out of memory for the compiler");
     return KJIT_ERROR_MEMORY;
   }
   kjit_status status = kj_create_nvptx(libdevice_path, diagnostics, &created->nvptx);
@@ -139,16 +151,21 @@ static kjit_status create(const char *libdevice_path, kj_diagnostics *diagnostic
   return KJIT_OK;
 }
 
-static kjit_status load(kj_compiler *compiler, const kj_code *code, const kj_outside *outside, kj_diagnostics *diagnostics, kj_loaded **loaded,
-                        kj_cpu_kernel *kernel)
+static kjit_status load(kj_compiler *compiler, const kj_code *code, const kj_outside *outside,
+                        kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
 {
   return kj_load_host(compiler->host, code, outside, diagnostics, loaded, kernel);
 }
 
-static void unload(kj_compiler *compiler, kj_loaded *loaded) { kj_unload_host(compiler->host, loaded); }
+static void unload(kj_compiler *compiler, kj_loaded *loaded)
+{
+  kj_unload_host(compiler->host, loaded);
+}
 
 const kj_compiler_interface *kjit_get_compiler_interface(void)
 {
-  static const kj_compiler_interface interface = { sizeof interface, KJ_COMPILER_VERSION, create, destroy, compile, load, unload };
+  static const kj_compiler_interface interface = {
+    sizeof interface, KJ_COMPILER_VERSION, create, destroy, compile, load, unload
+  };
   return &interface;
 }

@@ -1,7 +1,8 @@
-/* The boundary between libkjit and libkjit-compiler: what the dispatcher knows about a call goes in, code and how to call it come out. No LLVM types, no
- * driver types.
+/* The boundary between libkjit and libkjit-compiler: what the dispatcher knows about a call goes
+ * in, code and how to call it come out. No LLVM types, no driver types.
  *
- * libkjit finds the compiler by dlopen and its one exported function, kjit_get_compiler_interface. */
+ * libkjit finds the compiler by dlopen and its one exported function, kjit_get_compiler_interface.
+ */
 #ifndef KJ_COMPILER_H
 #define KJ_COMPILER_H
 
@@ -14,8 +15,10 @@
 
 /* What the dispatcher has checked about an array argument for this very call. */
 enum {
-  KJ_FACT_ALIGNED16 = 1,     /* the address of element 0 is a multiple of 16 */
-  KJ_FACT_ROWS_ALIGNED16 = 2 /* rank > 1, layout C: the bytes of the innermost extent are a multiple of 16: with ALIGNED16 every row starts aligned */
+  KJ_FACT_ALIGNED16 = 1, /* the address of element 0 is a multiple of 16 */
+  /* rank > 1, layout C: the bytes of the innermost extent are a multiple of 16: with ALIGNED16
+     every row starts aligned */
+  KJ_FACT_ROWS_ALIGNED16 = 2
 };
 
 /* How the memory of two array arguments is related. */
@@ -26,10 +29,12 @@ typedef enum kj_relation {
 } kj_relation;
 
 typedef enum kj_argument_kind {
-  KJ_ARGUMENT_VALUE,   /* scalar of .type, passed at run time */
-  KJ_ARGUMENT_NUMBER,  /* plain number, passed at run time: .type KJ_WEAK_INT (as i64) or KJ_WEAK_FLOAT (as f64) */
-  KJ_ARGUMENT_ARRAY,   /* .type a global array; .facts */
-  KJ_ARGUMENT_CONST,   /* compile-time value of a const parameter: .type weak or scalar; .integer or .number */
+  KJ_ARGUMENT_VALUE, /* scalar of .type, passed at run time */
+  /* plain number, passed at run time: .type KJ_WEAK_INT (as i64) or KJ_WEAK_FLOAT (as f64) */
+  KJ_ARGUMENT_NUMBER,
+  KJ_ARGUMENT_ARRAY, /* .type a global array; .facts */
+  /* compile-time value of a const parameter: .type weak or scalar; .integer or .number */
+  KJ_ARGUMENT_CONST,
   KJ_ARGUMENT_FUNCTION /* .function */
 } kj_argument_kind;
 
@@ -45,20 +50,26 @@ typedef struct kj_argument {
 typedef struct kj_signature {
   const kj_argument *arguments; /* one for each parameter of the kernel; defaults filled in */
   uint32_t count;
-  bool offsets32;           /* every element offset of every array argument, and every extent, is in the range of i32 */
-  bool grid32;              /* gridDim * blockDim of every dimension, and the number of threads of the grid, are below 2^31 */
+  /* every element offset of every array argument, and every extent, is in the range of i32 */
+  bool offsets32;
+  /* gridDim * blockDim of every dimension, and the number of threads of the grid, are below 2^31 */
+  bool grid32;
   const uint8_t *relations; /* kj_relation [count * count], symmetric; NULL: all ANY */
-  uint32_t block[3];        /* block shape where it is known; 0: not known. Always known for the CPU */
-  bool is_programmatic;     /* GPU: may be started while the launch before it still runs: the kernel waits for that one's end itself, before it does anything */
+  /* block shape where it is known; 0: not known. Always known for the CPU */
+  uint32_t block[3];
+  /* GPU: may be started while the launch before it still runs: the kernel waits for that one's end
+   * itself, before it does anything */
+  bool is_programmatic;
 } kj_signature;
 
 typedef enum kj_target_kind { KJ_TARGET_CPU, KJ_TARGET_NVPTX } kj_target_kind;
 
 typedef struct kj_target {
   kj_target_kind kind;
-  uint32_t arch;        /* 90: sm_90 */
-  char suffix;          /* 'a', 'f' or 0 */
-  uint32_t ptx_version; /* 78: PTX 7.8; 0: the least that arch and the code need. A driver's limit otherwise */
+  uint32_t arch; /* 90: sm_90 */
+  char suffix;   /* 'a', 'f' or 0 */
+  /* 78: PTX 7.8; 0: the least that arch and the code need. A driver's limit otherwise */
+  uint32_t ptx_version;
 } kj_target;
 
 typedef struct kj_compile_request {
@@ -69,14 +80,17 @@ typedef struct kj_compile_request {
   kjit_stage stage;   /* where to stop: PTX or OBJECT to run, any other to look at */
   uint32_t checks;    /* KJIT_CHECK_* */
   const char *symbol; /* NULL: kernel is one. Else it is a func, made a C function of that name */
-  bool has_record;    /* of a func: its first parameter is the address of a kj_failure_record, if it may fail; else failing traps */
-  bool is_ahead;      /* for elsewhere: functions of the host may be missing */
-  kjit_debug debug;   /* what debuggers and profilers are told */
+  /* of a func: its first parameter is the address of a kj_failure_record, if it may fail; else
+   * failing traps */
+  bool has_record;
+  bool is_ahead;    /* for elsewhere: functions of the host may be missing */
+  kjit_debug debug; /* what debuggers and profilers are told */
 } kj_compile_request;
 
 /* ---- out: code ---- */
 
-/* One kernel parameter. They are laid out as a C struct with natural alignment, the same for cuLaunchKernel's parameter buffer and for the CPU. */
+/* One kernel parameter. They are laid out as a C struct with natural alignment, the same for
+ * cuLaunchKernel's parameter buffer and for the CPU. */
 typedef struct kj_parameter {
   enum {
     KJ_PARAMETER_POINTER,
@@ -89,32 +103,38 @@ typedef struct kj_parameter {
     KJ_PARAMETER_FAILURE,
     KJ_PARAMETER_PRINT /* the compiler's own */
   } kind;
-  uint16_t argument;  /* index in the signature; SHARED: in kj_code.shared_arrays */
-  uint8_t dimension;  /* EXTENT, STRIDE: strides in elements; TENSOR_MAP: position in kj_code.tensor_maps */
-  uint8_t size_bytes; /* 8 for POINTER; 4 (i32) or 8 (i64) for EXTENT and STRIDE; the scalar's size */
-  uint32_t offset;    /* in the parameter block */
-  uint32_t part;      /* SCALAR of a value that is made of others: 1 + where in it this one lies, in bytes; 0: all of the value */
+  uint16_t argument; /* index in the signature; SHARED: in kj_code.shared_arrays */
+  /* EXTENT, STRIDE: strides in elements; TENSOR_MAP: position in kj_code.tensor_maps */
+  uint8_t dimension;
+  /* 8 for POINTER; 4 (i32) or 8 (i64) for EXTENT and STRIDE; the scalar's size */
+  uint8_t size_bytes;
+  uint32_t offset; /* in the parameter block */
+  /* SCALAR of a value that is made of others: 1 + where in it this one lies, in bytes; 0: all of
+   * the value */
+  uint32_t part;
 } kj_parameter;
 
 enum { KJ_SHARED_NEEDS = 5 };
 
-/* A shared array whose extents the dispatcher evaluates. Dynamic shared memory is: fixed_shared_bytes, these arrays in their order, the array of the launch's
- * own size; each aligned. */
+/* A shared array whose extents the dispatcher evaluates. Dynamic shared memory is:
+ * fixed_shared_bytes, these arrays in their order, the array of the launch's own size; each
+ * aligned. */
 enum { KJ_MOST_SHARED_ARRAYS = 16 };
 typedef struct kj_shared_array {
   uint32_t declaration; /* index of its declaration in the kernel */
   uint32_t element_bytes, alignment;
 } kj_shared_array;
 
-/* How the kernel is run on the CPU: blocks [first, last) of the grid, numbered x fastest. scratch: scratch_bytes (64-byte aligned) and then dynamic shared
- * memory.
- * Several threads call it at once with different scratch. */
+/* How the kernel is run on the CPU: blocks [first, last) of the grid, numbered x fastest. scratch:
+ * scratch_bytes (64-byte aligned) and then dynamic shared memory. Several threads call it at once
+ * with different scratch. */
 typedef struct kj_cpu_grid kj_cpu_grid;
 
-/* Kernels whose blocks or warps wait for one another run as parts that take turns: each is a call of the kernel for its one block (and warp), on a stack of
- * its own. */
+/* Kernels whose blocks or warps wait for one another run as parts that take turns: each is a call
+ * of the kernel for its one block (and warp), on a stack of its own. */
 typedef enum kj_cpu_parts { KJ_PARTS_NONE, KJ_PARTS_BLOCKS, KJ_PARTS_WARPS } kj_cpu_parts;
-/* What a part waits for, or does for others that wait. id, count, address and value as said; the result is 0 where nothing is said. */
+/* What a part waits for, or does for others that wait. id, count, address and value as said; the
+ * result is 0 where nothing is said. */
 typedef enum kj_cpu_wait {
   KJ_WAIT_BLOCK,          /* all parts of the block that have not ended; the sum of their values */
   KJ_WAIT_NAMED,          /* count threads of the block at barrier id */
@@ -133,9 +153,11 @@ struct kj_cpu_grid {
   /* of kernels with parts */
   uint32_t warp;           /* the part's; WARPS */
   uint64_t scratch_stride; /* from a block's scratch to that of the next one in its cluster */
-  uint64_t (*wait)(const kj_cpu_grid *part, uint32_t what, uint32_t id, uint32_t count, const void *address, uint64_t value);
+  uint64_t (*wait)(const kj_cpu_grid *part, uint32_t what, uint32_t id, uint32_t count,
+                   const void *address, uint64_t value);
 };
-typedef void (*kj_cpu_kernel)(const void *parameters, const kj_cpu_grid *grid, uint64_t first, uint64_t last, void *scratch);
+typedef void (*kj_cpu_kernel)(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
+                              uint64_t last, void *scratch);
 
 /* ---- failing threads ---- */
 
@@ -150,7 +172,8 @@ typedef enum kj_failure_kind {
   KJ_FAILURE_KIND_COUNT
 } kj_failure_kind;
 
-/* What the first thread that fails leaves behind: it turns state from FREE to TAKEN, fills in the rest, and turns state to WRITTEN. */
+/* What the first thread that fails leaves behind: it turns state from FREE to TAKEN, fills in the
+ * rest, and turns state to WRITTEN. */
 enum { KJ_FAILURE_FREE, KJ_FAILURE_TAKEN, KJ_FAILURE_WRITTEN };
 typedef struct kj_failure_record {
   uint32_t state;
@@ -159,8 +182,8 @@ typedef struct kj_failure_record {
   uint64_t values[2]; /* integers sign- or zero-extended; floats as the bits of a double */
 } kj_failure_record;
 
-/* How tensor copies take an array argument: in boxes of elements, with zeros where a box leaves it. The driver's descriptor, 128 bytes at a multiple of 64,
- * is a parameter. */
+/* How tensor copies take an array argument: in boxes of elements, with zeros where a box leaves it.
+ * The driver's descriptor, 128 bytes at a multiple of 64, is a parameter. */
 enum { KJ_MOST_MAPS = 16, KJ_MAP_RANK = 5, KJ_MAP_BYTES = 128, KJ_MAP_ALIGNMENT = 64 };
 typedef struct kj_tensor_map {
   uint16_t argument;
@@ -168,7 +191,8 @@ typedef struct kj_tensor_map {
   uint32_t box[KJ_MAP_RANK]; /* in the order of the array's dimensions */
 } kj_tensor_map;
 
-/* The disk cache stores the struct as it is; a new text or other memory behind a pointer needs a line in runtime/dispatch/disk_entry.c. */
+/* The disk cache stores the struct as it is; a new text or other memory behind a pointer needs a
+ * line in runtime/dispatch/disk_entry.c. */
 typedef struct kj_code {
   void *data; /* malloc'd: PTX or other text with a 0 byte after it, or an object */
   size_t size_bytes;
@@ -177,36 +201,49 @@ typedef struct kj_code {
   kj_parameter *parameters; /* malloc'd */
   uint32_t parameter_count, parameter_bytes;
   uint32_t static_shared_bytes; /* GPU */
-  bool uses_local;              /* GPU: local arrays, calls, checks or lines that are printed: what local memory it takes is no sign of register spills */
-  /* Places where the kernel's threads may fail, one a line: "kind file line column formats message"; kind: kj_failure_kind; formats: one letter for each
-   * value (i signed,
-   * u unsigned, f float), - for none; message without newlines: \1 stands for one. malloc'd; NULL: none of its threads can fail, and the next is not used. */
+  /* GPU: local arrays, calls, checks or lines that are printed: what local memory it takes is no
+   * sign of register spills */
+  bool uses_local;
+  /* Places where the kernel's threads may fail, one a line: "kind file line column formats
+   * message"; kind: kj_failure_kind; formats: one letter for each value (i signed, u unsigned, f
+   * float), - for none; message without newlines: \1 stands for one. malloc'd; NULL: none of its
+   * threads can fail, and the next is not used. */
   char *failures;
-  uint32_t failure_offset;  /* in the parameter block: the address of a kj_failure_record, 8 bytes; in no kj_parameter */
-  bool has_debug;           /* lines at least */
-  char *prints;             /* lines that the kernel prints, see native/print_line.h; malloc'd; NULL: none */
-  uint32_t print_offset;    /* CPU: in the parameter block: the address of a kj_print_sink, 8 bytes; in no kj_parameter */
+  /* in the parameter block: the address of a kj_failure_record, 8 bytes; in no kj_parameter */
+  uint32_t failure_offset;
+  bool has_debug; /* lines at least */
+  /* lines that the kernel prints, see native/print_line.h; malloc'd; NULL: none */
+  char *prints;
+  /* CPU: in the parameter block: the address of a kj_print_sink, 8 bytes; in no kj_parameter */
+  uint32_t print_offset;
   bool uses_dynamic_shared; /* an array of the launch's own size */
   uint32_t dynamic_shared_element_bytes, dynamic_shared_alignment;
-  /* Elements of it that every launch uses, 0: not known. [0] so many; [1] to [3] so many, less 1, behind blockDim.x to .z; [4] behind the number of threads
-   * of a block. */
+  /* Elements of it that every launch uses, 0: not known. [0] so many; [1] to [3] so many, less 1,
+   * behind blockDim.x to .z; [4] behind the number of threads of a block. */
   uint32_t own_shared_need[KJ_SHARED_NEEDS];
-  uint32_t fixed_shared_bytes; /* GPU: of static arrays for which static shared memory has no room */
+  /* GPU: of static arrays for which static shared memory has no room */
+  uint32_t fixed_shared_bytes;
   uint32_t shared_array_count;
   kj_shared_array shared_arrays[KJ_MOST_SHARED_ARRAYS];
   kj_tensor_map tensor_maps[KJ_MOST_MAPS]; /* GPU */
   uint32_t tensor_map_count;
   uint64_t scratch_bytes; /* CPU */
   uint32_t cpu_parts;     /* CPU: kj_cpu_parts */
-  bool is_watched;        /* CPU: behind the scratch memory, dynamic shared memory included, comes a kj_watch, zeroed for each worker */
+  /* CPU: behind the scratch memory, dynamic shared memory included, comes a kj_watch, zeroed for
+   * each worker */
+  bool is_watched;
   bool
-    is_range_only; /* CPU: the kernel is grid_ranges only and looks at no position: the runtime chooses a grid of one-thread blocks, as many as it wants pieces */
-  uint32_t elements_a_thread; /* of the first vectorized grid_range; 0: none. Advice for the grid's size */
-  uint32_t max_threads;       /* @launch_bounds; 0: none */
-  kjit_type result;           /* of a func */
-  uint32_t stack_bytes;       /* GPU: what a thread's stack needs for recursion; 0: the driver finds out by itself */
-  bool is_cooperative;        /* grid_sync: all blocks of the grid have to be resident at once */
-  uint32_t cluster[3];        /* @cluster; 0: none */
+    /* CPU: the kernel is grid_ranges only and looks at no position: the runtime chooses a grid of
+       one-thread blocks, as many as it wants pieces */
+      is_range_only;
+  /* of the first vectorized grid_range; 0: none. Advice for the grid's size */
+  uint32_t elements_a_thread;
+  uint32_t max_threads; /* @launch_bounds; 0: none */
+  kjit_type result;     /* of a func */
+  /* GPU: what a thread's stack needs for recursion; 0: the driver finds out by itself */
+  uint32_t stack_bytes;
+  bool is_cooperative; /* grid_sync: all blocks of the grid have to be resident at once */
+  uint32_t cluster[3]; /* @cluster; 0: none */
   uint64_t infer_time_ns, lower_time_ns, optimize_time_ns, emit_time_ns;
 } kj_code;
 void kj_free_code(kj_code *code);
@@ -237,15 +274,19 @@ static inline void *kj_find_outside(const kj_outside *outside, const char *name)
 }
 
 typedef struct kj_compiler_interface {
-  uint32_t size_bytes; /* of this struct: a libkjit and a compiler of different versions refuse each other */
-  uint32_t version;    /* KJ_COMPILER_VERSION */
-  kjit_status (*create)(const char *libdevice_path, kj_diagnostics *diagnostics, kj_compiler **compiler); /* path may be NULL */
+  /* of this struct: a libkjit and a compiler of different versions refuse each other */
+  uint32_t size_bytes;
+  uint32_t version; /* KJ_COMPILER_VERSION */
+  /* path may be NULL */
+  kjit_status (*create)(const char *libdevice_path, kj_diagnostics *diagnostics,
+                        kj_compiler **compiler);
   void (*destroy)(kj_compiler *compiler);
   /* Warnings and remarks go to diagnostics on success too. */
-  kjit_status (*compile)(kj_compiler *compiler, const kj_compile_request *request, kj_diagnostics *diagnostics, kj_code *code);
+  kjit_status (*compile)(kj_compiler *compiler, const kj_compile_request *request,
+                         kj_diagnostics *diagnostics, kj_code *code);
   /* An OBJECT into this process, through ORC. */
-  kjit_status (*load)(kj_compiler *compiler, const kj_code *code, const kj_outside *outside, kj_diagnostics *diagnostics, kj_loaded **loaded,
-                      kj_cpu_kernel *kernel);
+  kjit_status (*load)(kj_compiler *compiler, const kj_code *code, const kj_outside *outside,
+                      kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel);
   void (*unload)(kj_compiler *compiler, kj_loaded *loaded);
 } kj_compiler_interface;
 enum { KJ_COMPILER_VERSION = 3 };

@@ -12,12 +12,16 @@ enum { ALIGNMENT = 64 };
 
 /* ---- the end of memory ---- */
 
-kjit_stream *kj_order_of(const kjit_array *owner) { return owner->stream && owner->stream->slot >= KJ_SLOT_FIRST ? owner->stream : NULL; }
+kjit_stream *kj_order_of(const kjit_array *owner)
+{
+  return owner->stream && owner->stream->slot >= KJ_SLOT_FIRST ? owner->stream : NULL;
+}
 
 static void release_block(kjit_array *array)
 {
   kjit_stream *stream = kj_order_of(array);
-  uint64_t own = (uint64_t)1 << (stream ? stream->slot : KJ_SLOT_DEFAULT), uses = atomic_load(&array->line.uses);
+  uint64_t own = (uint64_t)1 << (stream ? stream->slot : KJ_SLOT_DEFAULT),
+           uses = atomic_load(&array->line.uses);
   kj_block *block = array->block;
   block->is_joined = uses & ~own;
   if (kj_join_uses(array, stream)) {
@@ -40,15 +44,22 @@ void kj_release_after_wait(kjit_array *array, void (*function)(kjit_array *array
     return;
   }
   kj_wait_uses(array);
-  if (array->object.generation == atomic_load(&device->generation) && kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
+  if (array->object.generation == atomic_load(&device->generation) &&
+      kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
     function(array);
     kj_leave_device(device, previous);
   }
   kj_free_diagnostics(&ignored);
 }
 
-static void free_device(kjit_array *array) { array->object.device->driver->cuMemFree((uint64_t)(uintptr_t)array->memory_data); }
-static void free_pinned(kjit_array *array) { array->object.device->driver->cuMemFreeHost(array->memory_data); }
+static void free_device(kjit_array *array)
+{
+  array->object.device->driver->cuMemFree((uint64_t)(uintptr_t)array->memory_data);
+}
+static void free_pinned(kjit_array *array)
+{
+  array->object.device->driver->cuMemFreeHost(array->memory_data);
+}
 static void release_device(kjit_array *array) { kj_release_after_wait(array, free_device); }
 static void release_pinned(kjit_array *array) { kj_release_after_wait(array, free_pinned); }
 static void release_host(kjit_array *array) { free(array->memory_data); }
@@ -66,55 +77,68 @@ static void destroy_array(kj_object *object)
 
 /* ---- memory of each kind ---- */
 
-typedef kjit_status (*allocate_function)(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics);
+typedef kjit_status (*allocate_function)(kjit_array *array, size_t size_bytes,
+                                         kj_diagnostics *diagnostics);
 
 static kjit_status allocate_host(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
 {
   size_t rounded = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   array->memory_data = aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
   array->release = release_host;
-  return array->memory_data ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: an array needs %zu bytes", size_bytes);
+  return array->memory_data ? KJIT_OK
+                            : kj_error(diagnostics, KJIT_ERROR_MEMORY,
+                                       "out of memory: an array needs %zu bytes", size_bytes);
 }
 
 static kjit_status allocate_block(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
 {
-  KJ_TRY(kj_take_block(array->object.device, KJ_POOL_DEVICE, size_bytes, array->stream, diagnostics, &array->block));
+  KJ_TRY(kj_take_block(array->object.device, KJ_POOL_DEVICE, size_bytes, array->stream, diagnostics,
+                       &array->block));
   array->memory_data = (void *)(uintptr_t)array->block->address;
   array->release = release_block;
   return KJIT_OK;
 }
 
 /* What the driver has said, asked twice where it was out of memory. */
-static kjit_status check_allocation(const kjit_array *array, int result, const char *call, size_t size_bytes, kj_diagnostics *diagnostics)
+static kjit_status check_allocation(const kjit_array *array, int result, const char *call,
+                                    size_t size_bytes, kj_diagnostics *diagnostics)
 {
   char place[24];
   kjit_device *device = array->object.device;
   bool is_pinned = array->memory == KJIT_MEMORY_PINNED || array->memory == KJIT_MEMORY_MAPPED;
-  if (result != KJ_CU_OUT_OF_MEMORY) return kj_check_driver(device->driver, device, result, call, diagnostics);
-  return kj_error(diagnostics, is_pinned ? KJIT_ERROR_MEMORY : KJIT_ERROR_DEVICE_MEMORY,
-                  "out of %s %s: %s cannot give %zu bytes, although the pools have given back what they kept",
-                  is_pinned ? "pinned host memory for" : "memory on", kj_device_text(device, place), call, size_bytes);
+  if (result != KJ_CU_OUT_OF_MEMORY)
+    return kj_check_driver(device->driver, device, result, call, diagnostics);
+  return kj_error(
+    diagnostics, is_pinned ? KJIT_ERROR_MEMORY : KJIT_ERROR_DEVICE_MEMORY,
+    "out of %s %s: %s cannot give %zu bytes, although the pools have given back what they kept",
+    is_pinned ? "pinned host memory for" : "memory on", kj_device_text(device, place), call,
+    size_bytes);
 }
 
-static kjit_status allocate_pinned(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
+static kjit_status allocate_pinned(kjit_array *array, size_t size_bytes,
+                                   kj_diagnostics *diagnostics)
 {
   enum { PORTABLE = 1, MAPPED = 2 };
   unsigned flags = array->memory == KJIT_MEMORY_MAPPED ? PORTABLE | MAPPED : PORTABLE;
   int result;
-  KJ_ASK_TWICE(result, array->object.device, cuMemHostAlloc(&array->memory_data, size_bytes ? size_bytes : 1, flags));
+  KJ_ASK_TWICE(result, array->object.device,
+               cuMemHostAlloc(&array->memory_data, size_bytes ? size_bytes : 1, flags));
   KJ_TRY(check_allocation(array, result, "cuMemHostAlloc", size_bytes, diagnostics));
   array->release = release_pinned;
   array->tensor.device_type = KJ_DLPACK_PINNED;
-  array->is_in_place = array->memory == KJIT_MEMORY_MAPPED; /* host and device share one address space on all 64-bit systems */
+  /* host and device share one address space on all 64-bit systems */
+  array->is_in_place = array->memory == KJIT_MEMORY_MAPPED;
   return KJIT_OK;
 }
 
-static kjit_status allocate_managed(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
+static kjit_status allocate_managed(kjit_array *array, size_t size_bytes,
+                                    kj_diagnostics *diagnostics)
 {
   enum { ATTACH_GLOBAL = 1 };
   uint64_t address = 0;
   int result;
-  KJ_ASK_TWICE(result, array->object.device, cuMemAllocManaged(&address, size_bytes ? size_bytes : 1, ATTACH_GLOBAL));
+  KJ_ASK_TWICE(result, array->object.device,
+               cuMemAllocManaged(&address, size_bytes ? size_bytes : 1, ATTACH_GLOBAL));
   KJ_TRY(check_allocation(array, result, "cuMemAllocManaged", size_bytes, diagnostics));
   array->memory_data = (void *)(uintptr_t)address;
   array->release = release_device;
@@ -139,17 +163,21 @@ static void release_mapping(kjit_array *array)
   close(array->file);
 }
 
-static kjit_status allocate_mapping(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
+static kjit_status allocate_mapping(kjit_array *array, size_t size_bytes,
+                                    kj_diagnostics *diagnostics)
 {
   array->memory_bytes = size_bytes ? size_bytes : 1;
   array->file = memfd_create("kjit array", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   void *memory = MAP_FAILED;
-  /* Other processes open it to write: its size is not theirs to change, or touching the array would be a fault here. */
-  if (array->file >= 0 && !ftruncate(array->file, (off_t)array->memory_bytes) && !fcntl(array->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+  /* Other processes open it to write: its size is not theirs to change, or touching the array would
+   * be a fault here. */
+  if (array->file >= 0 && !ftruncate(array->file, (off_t)array->memory_bytes) &&
+      !fcntl(array->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
     memory = mmap(NULL, array->memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, array->file, 0);
   if (memory == MAP_FAILED) {
     if (array->file >= 0) close(array->file);
-    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: a shared array needs %zu bytes", size_bytes);
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: a shared array needs %zu bytes",
+                    size_bytes);
   }
   array->memory_data = memory;
   array->release = release_mapping;
@@ -180,18 +208,27 @@ static kjit_status allocate(kjit_array *array, size_t size_bytes, kj_diagnostics
 
 /* ---- making ---- */
 
-kjit_status kj_measure_array(kj_types *types, kjit_type element, const int64_t *shape, uint32_t rank, kj_diagnostics *diagnostics, size_t *size_bytes)
+kjit_status kj_measure_array(kj_types *types, kjit_type element, const int64_t *shape,
+                             uint32_t rank, kj_diagnostics *diagnostics, size_t *size_bytes)
 {
   bool is_empty = false;
   if (!kj_is_element(types, element))
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the element type of an array is a scalar, vector, struct or pointer type, not %u", element);
-  if (rank > KJ_MAX_RANK) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "an array has at most %d dimensions, not %u", KJ_MAX_RANK, rank);
-  if (rank && !shape) return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the shape of the array is NULL");
+    return kj_error(
+      diagnostics, KJIT_ERROR_ARGUMENT,
+      "the element type of an array is a scalar, vector, struct or pointer type, not %u", element);
+  if (rank > KJ_MAX_RANK)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "an array has at most %d dimensions, not %u",
+                    KJ_MAX_RANK, rank);
+  if (rank && !shape)
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the shape of the array is NULL");
   *size_bytes = kj_element_bytes(types, element);
   for (uint32_t i = 0; i < rank; i++) {
-    if (shape[i] < 0) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "extent %lld of dimension %u is negative", (long long)shape[i], i);
+    if (shape[i] < 0)
+      return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "extent %lld of dimension %u is negative",
+                      (long long)shape[i], i);
     is_empty = is_empty || shape[i] == 0;
-    if (__builtin_mul_overflow(*size_bytes, shape[i] ? (size_t)shape[i] : 1, size_bytes) || *size_bytes > PTRDIFF_MAX)
+    if (__builtin_mul_overflow(*size_bytes, shape[i] ? (size_t)shape[i] : 1, size_bytes) ||
+        *size_bytes > PTRDIFF_MAX)
       return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the extents do not fit the address space");
   }
   if (is_empty) *size_bytes = 0;
@@ -207,7 +244,8 @@ static void fill_column_strides(int64_t *strides, const int64_t *shape, uint32_t
   }
 }
 
-kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t *shape, const int64_t *strides, uint32_t rank, kjit_layout layout)
+kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t *shape,
+                          const int64_t *strides, uint32_t rank, kjit_layout layout)
 {
   kjit_array *array = aligned_alloc(_Alignof(kjit_array), sizeof *array);
   if (!array) return NULL;
@@ -237,12 +275,16 @@ static void fill_line(kjit_array *array)
   const kjit_tensor *tensor = &array->tensor;
   kj_array_line *line = &array->line;
   uint32_t rank = (uint32_t)tensor->rank;
-  uint64_t count = kj_count_dense(array->shape, array->strides, rank), element_bytes = tensor->bits / 8u * tensor->lanes;
+  uint64_t count = kj_count_dense(array->shape, array->strides, rank),
+           element_bytes = tensor->bits / 8u * tensor->lanes;
   bool has_aligned_rows = rank > 1 && (uint64_t)array->shape[rank - 1] * element_bytes % WIDTH == 0,
-       is_simple = count && kj_is_scalar(array->element) && !array->is_read_only && !array->is_in_place;
+       is_simple =
+         count && kj_is_scalar(array->element) && !array->is_read_only && !array->is_in_place;
   line->low = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
   line->high = line->low + count * element_bytes;
-  line->form = is_simple && line->low ? kj_array_form(array->element, rank, tensor->device_type, line->low, has_aligned_rows) : 0;
+  line->form = is_simple && line->low ? kj_array_form(array->element, rank, tensor->device_type,
+                                                      line->low, has_aligned_rows)
+                                      : 0;
   line->extent = rank ? array->shape[0] : 1;
   line->place = kj_place(array->object.device, array->object.generation);
   line->owners_uses = &array->owner->line.uses;
@@ -256,22 +298,29 @@ void kj_publish_array(kjit_array *array)
 
 static kjit_status check_config(const kjit_array_config *config, kj_diagnostics *diagnostics)
 {
-  if (config->layout > KJIT_LAYOUT_F) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "there is no layout %d", (int)config->layout);
-  if ((unsigned)config->memory > KJIT_MEMORY_SHARED) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "there is no kind of memory %d", (int)config->memory);
+  if (config->layout > KJIT_LAYOUT_F)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "there is no layout %d", (int)config->layout);
+  if ((unsigned)config->memory > KJIT_MEMORY_SHARED)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "there is no kind of memory %d",
+                    (int)config->memory);
   char here[24], there[24];
   if (config->stream && config->stream->object.device != config->device)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the array is on %s, its stream on %s", kj_device_text(config->device, here),
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the array is on %s, its stream on %s",
+                    kj_device_text(config->device, here),
                     kj_device_text(config->stream->object.device, there));
   if (config->stream) KJ_TRY(kj_check_object(&config->stream->object, "stream", diagnostics));
   return KJIT_OK;
 }
 
-static kjit_status create_array(const kjit_array_config *config, kj_diagnostics *diagnostics, kjit_array **array)
+static kjit_status create_array(const kjit_array_config *config, kj_diagnostics *diagnostics,
+                                kjit_array **array)
 {
   size_t size_bytes = 0;
   KJ_TRY(check_config(config, diagnostics));
-  KJ_TRY(kj_measure_array(config->device->context->types, config->element, config->shape, config->rank, diagnostics, &size_bytes));
-  kjit_array *made = kj_make_array(config->device, config->element, config->shape, NULL, config->rank, config->layout);
+  KJ_TRY(kj_measure_array(config->device->context->types, config->element, config->shape,
+                          config->rank, diagnostics, &size_bytes));
+  kjit_array *made = kj_make_array(config->device, config->element, config->shape, NULL,
+                                   config->rank, config->layout);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   made->memory = config->memory;
   made->stream = kj_retain_stream(config->stream);
@@ -290,14 +339,17 @@ static kjit_status create_array(const kjit_array_config *config, kj_diagnostics 
 
 void kjit_init_array_config(kjit_array_config *config)
 {
-  if (config) *config = (kjit_array_config){ .size_bytes = sizeof *config, .layout = KJIT_LAYOUT_C };
+  if (config)
+    *config = (kjit_array_config){ .size_bytes = sizeof *config, .layout = KJIT_LAYOUT_C };
 }
 
 /* A smaller size_bytes is an older header's: what it lacks keeps its default. */
 static bool read_config(const kjit_array_config *given, kjit_array_config *config)
 {
   kjit_init_array_config(config);
-  if (given->size_bytes < offsetof(kjit_array_config, element) || given->size_bytes > sizeof *config) return false;
+  if (given->size_bytes < offsetof(kjit_array_config, element) ||
+      given->size_bytes > sizeof *config)
+    return false;
   memcpy(config, given, given->size_bytes);
   config->size_bytes = sizeof *config;
   return true;
@@ -309,13 +361,15 @@ kjit_status kjit_create_configured_array(const kjit_array_config *config, kjit_a
   if (!config || !read_config(config, &read) || !read.device) return KJIT_ERROR_MISUSE;
   kjit_context *context = read.device->context;
   if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!array) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_create_configured_array: array is NULL");
+  if (!array)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_create_configured_array: array is NULL");
   kj_diagnostics diagnostics = { 0 };
   (void)create_array(&read, &diagnostics, array);
   return kj_finish_call(context, &diagnostics);
 }
 
-kjit_status kjit_create_array(kjit_device *device, kjit_type element, const int64_t *shape, uint32_t rank, kjit_array **array)
+kjit_status kjit_create_array(kjit_device *device, kjit_type element, const int64_t *shape,
+                              uint32_t rank, kjit_array **array)
 {
   kjit_array_config config;
   kjit_init_array_config(&config);
@@ -339,20 +393,25 @@ kjit_status kjit_create_array_like(const kjit_array *model, kjit_array **array)
   config.stream = model->owner->stream;
   int64_t columns[KJ_MAX_RANK];
   fill_column_strides(columns, model->shape, config.rank);
-  bool is_column_major = config.rank > 1 && !memcmp(columns, model->strides, config.rank * sizeof *columns);
+  bool is_column_major =
+    config.rank > 1 && !memcmp(columns, model->strides, config.rank * sizeof *columns);
   config.layout = is_column_major ? KJIT_LAYOUT_F : KJIT_LAYOUT_C;
   return kjit_create_configured_array(&config, array);
 }
 
-kjit_status kjit_create_array_from(kjit_device *device, const kjit_tensor *source, kjit_stream *stream, kjit_array **array)
+kjit_status kjit_create_array_from(kjit_device *device, const kjit_tensor *source,
+                                   kjit_stream *stream, kjit_array **array)
 {
   if (!device) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
-  if (!array || !source) return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_create_array_from: %s is NULL", array ? "source" : "array");
+  if (!array || !source)
+    return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_create_array_from: %s is NULL",
+                        array ? "source" : "array");
   kj_diagnostics diagnostics = { 0 };
   kj_view view;
   kjit_array *made = NULL;
-  if (kj_view_tensor(device->context->types, source, KJIT_ANY, "the source", &diagnostics, &view) != KJIT_OK)
+  if (kj_view_tensor(device->context->types, source, KJIT_ANY, "the source", &diagnostics, &view) !=
+      KJIT_OK)
     return kj_finish_call(device->context, &diagnostics);
   kjit_array_config config = { .size_bytes = sizeof config,
                                .device = device,
@@ -361,7 +420,8 @@ kjit_status kjit_create_array_from(kjit_device *device, const kjit_tensor *sourc
                                .rank = view.rank,
                                .layout = KJIT_LAYOUT_C,
                                .stream = kj_is_cuda(device) ? stream : NULL };
-  if (create_array(&config, &diagnostics, &made) != KJIT_OK) return kj_finish_call(device->context, &diagnostics);
+  if (create_array(&config, &diagnostics, &made) != KJIT_OK)
+    return kj_finish_call(device->context, &diagnostics);
   kjit_arg to = kjit_arg_array(made), from = kjit_arg_tensor(source);
   kjit_status status = kjit_copy(device->context, &to, &from, stream);
   if (status == KJIT_OK) *array = made;
@@ -385,14 +445,25 @@ void kjit_release_array(kjit_array *array)
   destroy_array(&array->object);
 }
 
-const kjit_tensor *kjit_get_tensor(const kjit_array *array) { return array ? &array->tensor : NULL; }
-kjit_type kjit_get_array_element(const kjit_array *array) { return array ? array->element : KJIT_ANY; }
-kjit_device *kjit_get_array_device(const kjit_array *array) { return array ? array->object.device : NULL; }
+const kjit_tensor *kjit_get_tensor(const kjit_array *array)
+{
+  return array ? &array->tensor : NULL;
+}
+kjit_type kjit_get_array_element(const kjit_array *array)
+{
+  return array ? array->element : KJIT_ANY;
+}
+kjit_device *kjit_get_array_device(const kjit_array *array)
+{
+  return array ? array->object.device : NULL;
+}
 
-kjit_status kj_view_array(const kjit_array *array, const char *what, kj_diagnostics *diagnostics, kj_view *view)
+kjit_status kj_view_array(const kjit_array *array, const char *what, kj_diagnostics *diagnostics,
+                          kj_view *view)
 {
   KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
-  return kj_view_tensor(array->object.device->context->types, &array->tensor, array->element, what, diagnostics, view);
+  return kj_view_tensor(array->object.device->context->types, &array->tensor, array->element, what,
+                        diagnostics, view);
 }
 
 /* ---- memory of the host's own; managed memory ---- */
@@ -402,22 +473,31 @@ static kjit_status change_pinning(kjit_device *device, void *memory, size_t size
   enum { PORTABLE = 1 };
   if (!device) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
-  if (!memory || (is_on && !size_bytes)) return kj_fail_call(device->context, KJIT_ERROR_ARGUMENT, "there is no memory to pin");
+  if (!memory || (is_on && !size_bytes))
+    return kj_fail_call(device->context, KJIT_ERROR_ARGUMENT, "there is no memory to pin");
   if (!kj_is_cuda(device)) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
   void *previous;
   if (kj_enter_device(device, &diagnostics, &previous) == KJIT_OK) {
-    if (is_on) (void)KJ_DRIVER(device, &diagnostics, cuMemHostRegister, memory, size_bytes, PORTABLE);
+    if (is_on)
+      (void)KJ_DRIVER(device, &diagnostics, cuMemHostRegister, memory, size_bytes, PORTABLE);
     else (void)KJ_DRIVER(device, &diagnostics, cuMemHostUnregister, memory);
     kj_leave_device(device, previous);
   }
   return kj_finish_call(device->context, &diagnostics);
 }
 
-kjit_status kjit_pin_memory(kjit_device *device, void *memory, size_t size_bytes) { return change_pinning(device, memory, size_bytes, true); }
-kjit_status kjit_unpin_memory(kjit_device *device, void *memory) { return change_pinning(device, memory, 0, false); }
+kjit_status kjit_pin_memory(kjit_device *device, void *memory, size_t size_bytes)
+{
+  return change_pinning(device, memory, size_bytes, true);
+}
+kjit_status kjit_unpin_memory(kjit_device *device, void *memory)
+{
+  return change_pinning(device, memory, 0, false);
+}
 
-static kjit_status prefetch(kjit_array *array, kjit_device *device, kjit_stream *stream, kj_diagnostics *diagnostics)
+static kjit_status prefetch(kjit_array *array, kjit_device *device, kjit_stream *stream,
+                            kj_diagnostics *diagnostics)
 {
   enum { TO_HOST = -1 };
   kjit_device *gpu = array->object.device;
@@ -431,7 +511,8 @@ static kjit_status prefetch(kjit_array *array, kjit_device *device, kjit_stream 
   kj_view_range(&view, &low, &high);
   kj_note_use(array, stream, gpu);
   KJ_TRY(kj_enter_device(gpu, diagnostics, &previous));
-  kjit_status status = KJ_DRIVER(gpu, diagnostics, cuMemPrefetchAsync, low, high - low, kj_is_cuda(device) ? device->handle : TO_HOST, kj_native(stream));
+  kjit_status status = KJ_DRIVER(gpu, diagnostics, cuMemPrefetchAsync, low, high - low,
+                                 kj_is_cuda(device) ? device->handle : TO_HOST, kj_native(stream));
   kj_leave_device(gpu, previous);
   return status;
 }
@@ -442,7 +523,9 @@ kjit_status kjit_prefetch_array(kjit_array *array, kjit_device *device, kjit_str
   kjit_context *context = array->object.device->context;
   if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
   if (device->context != context || (stream && stream->object.device->context != context))
-    return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "kjit_prefetch_array: the array, the device and the stream belong to different contexts");
+    return kj_fail_call(
+      context, KJIT_ERROR_ARGUMENT,
+      "kjit_prefetch_array: the array, the device and the stream belong to different contexts");
   kj_diagnostics diagnostics = { 0 };
   (void)prefetch(array, device, stream, &diagnostics);
   return kj_finish_call(context, &diagnostics);

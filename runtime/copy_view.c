@@ -3,7 +3,8 @@
 
 static void flip(kj_view *view, uint32_t dimension)
 {
-  view->address += (uint64_t)((view->shape[dimension] - 1) * view->strides[dimension] * (int64_t)view->element_bytes);
+  view->address += (uint64_t)((view->shape[dimension] - 1) * view->strides[dimension] *
+                              (int64_t)view->element_bytes);
   view->strides[dimension] = -view->strides[dimension];
 }
 
@@ -32,7 +33,10 @@ static void swap_dimensions(kj_view *view, uint32_t a, uint32_t b)
   view->strides[b] = stride;
 }
 
-static bool can_merge(const kj_view *view, uint32_t i) { return view->strides[i] == view->strides[i + 1] * view->shape[i + 1]; }
+static bool can_merge(const kj_view *view, uint32_t i)
+{
+  return view->strides[i] == view->strides[i + 1] * view->shape[i + 1];
+}
 
 static void merge(kj_view *view, uint32_t i)
 {
@@ -63,7 +67,10 @@ void kj_simplify_views(kj_view *lead, kj_view *other)
   }
 }
 
-bool kj_is_line(const kj_view *view) { return view->rank == 0 || (view->rank == 1 && view->strides[0] == 1); }
+bool kj_is_line(const kj_view *view)
+{
+  return view->rank == 0 || (view->rank == 1 && view->strides[0] == 1);
+}
 
 kj_view kj_dense_view(const kj_view *view, uint64_t address)
 {

@@ -1,4 +1,5 @@
-/* Device memory in the order of streams: the pools of a GPU, and what orders memory that several streams have used. */
+/* Device memory in the order of streams: the pools of a GPU, and what orders memory that several
+ * streams have used. */
 #ifndef KJ_DEVICE_MEMORY_H
 #define KJ_DEVICE_MEMORY_H
 
@@ -19,32 +20,43 @@ typedef struct kj_block {
   uint32_t generation; /* of the device when it was allocated */
   uint8_t kind;        /* kj_pool_kind */
   bool is_hosts;       /* of kjit_config.device_allocator: never cached */
-  bool is_idle;        /* cached: nothing that is queued uses it; else it is free in the order of stream */
-  bool is_joined;      /* other streams have used it, which its own waits for */
+  /* cached: nothing that is queued uses it; else it is free in the order of stream */
+  bool is_idle;
+  bool is_joined; /* other streams have used it, which its own waits for */
   uint64_t address;
   size_t size_bytes;
-  kjit_stream *stream; /* borrowed: kj_forget_stream comes before its end; NULL: the default stream */
+  /* borrowed: kj_forget_stream comes before its end; NULL: the default stream */
+  kjit_stream *stream;
 } kj_block;
 
 /* Makes and frees what hangs off a device; the primary context exists. NULL when out of memory. */
 struct kj_memory *kj_create_memory(kjit_device *device);
-/* The device is about to close, or was reset (its memory is gone then: is_lost). No other thread uses the device. */
+/* The device is about to close, or was reset (its memory is gone then: is_lost). No other thread
+ * uses the device. */
 void kj_destroy_memory(kjit_device *device);
 void kj_forget_memory(kjit_device *device);
 
-/* Memory of at least size_bytes, aligned to 256, that may be used on the stream now (PINNED: by the host, too; stream is not looked at). From the cache, else
- * from the driver; where that is out of memory the cache is given back and the driver asked once more. Errors: DEVICE_MEMORY, MEMORY, DEVICE. */
-kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_bytes, kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block);
-/* Gives it back: free for what the stream does after what is queued on it now. PINNED: nothing may use it any more. block NULL is fine. */
+/* Memory of at least size_bytes, aligned to 256, that may be used on the stream now (PINNED: by the
+ * host, too; stream is not looked at). From the cache, else from the driver; where that is out of
+ * memory the cache is given back and the driver asked once more. Errors: DEVICE_MEMORY, MEMORY,
+ * DEVICE. */
+kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
+                          kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block);
+/* Gives it back: free for what the stream does after what is queued on it now. PINNED: nothing may
+ * use it any more. block NULL is fine. */
 void kj_give_block(kj_block *block, kjit_stream *stream);
-/* The same where nothing that is queued uses it any more: free for every stream. block NULL is fine. */
+/* The same where nothing that is queued uses it any more: free for every stream. block NULL is
+ * fine. */
 void kj_give_idle_block(kj_block *block);
-/* The same where streams have used it that cannot be ordered now: free after the next wait for the whole device. */
+/* The same where streams have used it that cannot be ordered now: free after the next wait for the
+ * whole device. */
 void kj_park_block(kj_block *block);
-/* What is parked, before waiting for the whole device; then it is given to the cache, or parked again where waiting has failed. */
+/* What is parked, before waiting for the whole device; then it is given to the cache, or parked
+ * again where waiting has failed. */
 kj_block *kj_take_parked(kjit_device *device);
 void kj_return_parked(kj_block *blocks, bool is_idle);
-/* The driver has refused something for want of memory: gives all that the pools keep back to it, so that asking once more is worth it. Not under any mutex of the device. */
+/* The driver has refused something for want of memory: gives all that the pools keep back to it, so
+ * that asking once more is worth it. Not under any mutex of the device. */
 void kj_flush_pools(kjit_device *device);
 #define KJ_ASK_TWICE(result, device, call) \
   do { \
@@ -67,12 +79,14 @@ void kj_add_stream(kjit_stream *stream);
 void kj_forget_stream(kjit_stream *stream);
 kjit_stream *kj_retain_stream(kjit_stream *stream);
 void kj_release_stream(kjit_stream *stream);
-/* Makes `stream` wait for everything that the array was used for on other streams. false: that cannot be said now, and only waiting for the device helps. */
+/* Makes `stream` wait for everything that the array was used for on other streams. false: that
+ * cannot be said now, and only waiting for the device helps. */
 bool kj_join_uses(kjit_array *array, kjit_stream *stream);
 /* The host waits for all of it. */
 void kj_wait_uses(kjit_array *array);
 /* Makes one stream wait for what another one has queued; NULL: the device's default stream. */
-kjit_status kj_order_streams(kjit_device *device, kjit_stream *first, kjit_stream *next, kj_diagnostics *diagnostics);
+kjit_status kj_order_streams(kjit_device *device, kjit_stream *first, kjit_stream *next,
+                             kj_diagnostics *diagnostics);
 
 /* Makes the default stream of one GPU wait for what another one's has queued. */
 kjit_status kj_order_devices(kjit_device *first, kjit_device *next, kj_diagnostics *diagnostics);

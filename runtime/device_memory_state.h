@@ -19,13 +19,16 @@ struct kj_memory {
   pthread_mutex_t order_mutex; /* protects what follows */
   kjit_stream *streams;        /* of the host, alive */
   uint32_t next_slot;
-  bool has_lost_streams; /* streams have gone, and the default stream waits for what they had queued */
-  void *join_event;      /* made when first needed */
+  /* streams have gone, and the default stream waits for what they had queued */
+  bool has_lost_streams;
+  void *join_event; /* made when first needed */
 };
 
-/* The stream goes: blocks that are free in its order are free in the default stream's, or of anyone. */
+/* The stream goes: blocks that are free in its order are free in the default stream's, or of
+ * anyone. */
 void kj_retag_blocks(kjit_stream *stream, bool is_idle);
 /* kj_order_streams for who holds the order mutex, which comes before the pools' mutexes. */
-kjit_status kj_order_streams_locked(kjit_device *device, kjit_stream *first, kjit_stream *next, kj_diagnostics *diagnostics);
+kjit_status kj_order_streams_locked(kjit_device *device, kjit_stream *first, kjit_stream *next,
+                                    kj_diagnostics *diagnostics);
 
 #endif

@@ -1,10 +1,14 @@
-/* Elements of arrays: how DLPack describes them, how large they are. DLPack has scalars and vectors; a struct or a pointer is opaque to it, as many lanes of 8 bits as it has
- * bytes, and the host says the type. */
+/* Elements of arrays: how DLPack describes them, how large they are. DLPack has scalars and
+ * vectors; a struct or a pointer is opaque to it, as many lanes of 8 bits as it has bytes, and the
+ * host says the type. */
 #include "runtime.h"
 
 enum { DLPACK_OPAQUE = 3, DLPACK_BITS_OF_BYTE = 8 };
 
-uint32_t kj_element_bytes(const kj_types *types, kjit_type type) { return kj_type(types, type)->size_bytes; }
+uint32_t kj_element_bytes(const kj_types *types, kjit_type type)
+{
+  return kj_type(types, type)->size_bytes;
+}
 
 uint32_t kj_element_alignment(const kj_types *types, kjit_type type)
 {
@@ -18,8 +22,11 @@ kjit_type kj_type_of_tensor(kj_types *types, const kjit_tensor *tensor, kjit_typ
   if (given != KJIT_ANY) return kj_is_element(types, given) ? given : KJIT_ANY;
   kjit_type lane = kj_type_of_dlpack(tensor->code, tensor->bits);
   if (lane == KJIT_ANY || tensor->lanes == 1) return lane;
-  bool is_vector = tensor->lanes == 2 || tensor->lanes == 3 || tensor->lanes == 4 || tensor->lanes == 8 || tensor->lanes == 16;
-  return is_vector && kj_type(types, lane)->class_ != KJ_CLASS_COMPLEX ? kj_intern_vector(types, lane, tensor->lanes) : KJIT_ANY;
+  bool is_vector = tensor->lanes == 2 || tensor->lanes == 3 || tensor->lanes == 4 ||
+                   tensor->lanes == 8 || tensor->lanes == 16;
+  return is_vector && kj_type(types, lane)->class_ != KJ_CLASS_COMPLEX
+           ? kj_intern_vector(types, lane, tensor->lanes)
+           : KJIT_ANY;
 }
 
 void kj_describe_element(const kj_types *types, kjit_type element, kjit_tensor *tensor)
@@ -37,5 +44,7 @@ void kj_describe_element(const kj_types *types, kjit_type element, kjit_tensor *
   bool is_opaque = !kj_is_scalar(lane);
   tensor->code = is_opaque ? DLPACK_OPAQUE : dlpack[lane].code;
   tensor->bits = is_opaque ? DLPACK_BITS_OF_BYTE : dlpack[lane].bits;
-  tensor->lanes = is_opaque ? (uint16_t)(info->size_bytes <= UINT16_MAX ? info->size_bytes : 0) : is_vector ? (uint16_t)info->count : 1;
+  tensor->lanes = is_opaque   ? (uint16_t)(info->size_bytes <= UINT16_MAX ? info->size_bytes : 0)
+                  : is_vector ? (uint16_t)info->count
+                              : 1;
 }

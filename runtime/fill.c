@@ -1,5 +1,5 @@
-/* kjit_fill: one value into every element. Lines on a GPU need no kernel: the driver sets words of up to 4 bytes; wider elements are set once and then copied,
- * twice as many each time. */
+/* kjit_fill: one value into every element. Lines on a GPU need no kernel: the driver sets words of
+ * up to 4 bytes; wider elements are set once and then copied, twice as many each time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,28 +16,36 @@ typedef struct fill_job {
 
 /* ---- the value ---- */
 
-static kjit_status take_number(const fill_job *job, double number, kj_diagnostics *diagnostics, uint64_t bits[2])
+static kjit_status take_number(const fill_job *job, double number, kj_diagnostics *diagnostics,
+                               uint64_t bits[2])
 {
   const kj_type_info *type = kj_type(job->context->types, job->to.element);
   kj_value value = kj_number_value(number), converted;
   float single = (float)number;
   if (job->to.element == KJIT_C64) memcpy(bits, &single, sizeof single);
   else if (job->to.element == KJIT_C128) memcpy(bits, &number, sizeof number);
-  else if (!kj_convert_value(&value, job->to.element, &converted) || !kj_encode_value(&converted, bits))
-    return kj_error(diagnostics, KJIT_ERROR_TYPE, "kjit_fill: an element of type %s cannot hold the number %g", type->name, number);
+  else if (!kj_convert_value(&value, job->to.element, &converted) ||
+           !kj_encode_value(&converted, bits))
+    return kj_error(diagnostics, KJIT_ERROR_TYPE,
+                    "kjit_fill: an element of type %s cannot hold the number %g", type->name,
+                    number);
   return KJIT_OK;
 }
 
 static kjit_status take_value(fill_job *job, const kjit_arg *value, kj_diagnostics *diagnostics)
 {
   const kj_types *types = job->context->types;
-  if (!kj_is_scalar(job->to.element)) return kj_error(diagnostics, KJIT_ERROR_TYPE, "kjit_fill: the elements are no scalars");
-  bool is_scalar = value->kind == KJIT_ARG_VALUE || (value->kind == KJIT_ARG_BY_ADDRESS && value->value.address);
-  if (value->kind == KJIT_ARG_NUMBER) return take_number(job, value->value.f64, diagnostics, job->bits);
-  if (!is_scalar || value->type >= KJIT_SCALAR_COUNT) return kj_error(diagnostics, KJIT_ERROR_MISUSE, "kjit_fill: the value is no scalar");
+  if (!kj_is_scalar(job->to.element))
+    return kj_error(diagnostics, KJIT_ERROR_TYPE, "kjit_fill: the elements are no scalars");
+  bool is_scalar =
+    value->kind == KJIT_ARG_VALUE || (value->kind == KJIT_ARG_BY_ADDRESS && value->value.address);
+  if (value->kind == KJIT_ARG_NUMBER)
+    return take_number(job, value->value.f64, diagnostics, job->bits);
+  if (!is_scalar || value->type >= KJIT_SCALAR_COUNT)
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "kjit_fill: the value is no scalar");
   if (value->type != job->to.element)
-    return kj_error(diagnostics, KJIT_ERROR_TYPE, "kjit_fill: the elements are %s, the value is %s", kj_type(types, job->to.element)->name,
-                    kj_type(types, value->type)->name);
+    return kj_error(diagnostics, KJIT_ERROR_TYPE, "kjit_fill: the elements are %s, the value is %s",
+                    kj_type(types, job->to.element)->name, kj_type(types, value->type)->name);
   if (value->kind == KJIT_ARG_VALUE) job->bits[0] = value->value.u;
   else memcpy(job->bits, value->value.address, job->to.element_bytes);
   if (job->to.element == KJIT_BOOL) job->bits[0] = (job->bits[0] & 0xff) != 0;
@@ -58,13 +66,16 @@ static void fill_line(char *to, int64_t count, int64_t step, const uint64_t bits
 #undef LINE
 }
 
-static void fill_dimension(const kj_view *to, uint32_t dimension, char *address, const uint64_t bits[2])
+static void fill_dimension(const kj_view *to, uint32_t dimension, char *address,
+                           const uint64_t bits[2])
 {
   int64_t step = dimension < to->rank ? to->strides[dimension] * (int64_t)to->element_bytes : 0;
   if (dimension == to->rank) memcpy(address, bits, to->element_bytes);
-  else if (dimension + 1 == to->rank) fill_line(address, to->shape[dimension], step, bits, to->element_bytes);
+  else if (dimension + 1 == to->rank)
+    fill_line(address, to->shape[dimension], step, bits, to->element_bytes);
   else
-    for (int64_t i = 0; i < to->shape[dimension]; i++) fill_dimension(to, dimension + 1, address + i * step, bits);
+    for (int64_t i = 0; i < to->shape[dimension]; i++)
+      fill_dimension(to, dimension + 1, address + i * step, bits);
 }
 
 typedef struct fill_operation {
@@ -77,7 +88,8 @@ static kjit_status run_operation(kj_operation *operation, kjit_stream *stream)
 {
   (void)stream;
   const fill_operation *fill = (fill_operation *)operation;
-  fill_dimension(&fill->to, 0, (char *)(uintptr_t)fill->to.address, fill->bits); /* NOLINT(performance-no-int-to-ptr) */
+  /* NOLINT(performance-no-int-to-ptr) */
+  fill_dimension(&fill->to, 0, (char *)(uintptr_t)fill->to.address, fill->bits);
   return KJIT_OK;
 }
 
@@ -88,15 +100,19 @@ static kjit_status wait_for_gpu(const fill_job *job, kj_diagnostics *diagnostics
 {
   if (!job->device || !kj_is_cuda(job->device)) return KJIT_OK;
   if (job->stream && atomic_load(&job->stream->capture))
-    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "kjit_fill: host memory cannot be filled in a capture of a GPU's stream");
+    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
+                    "kjit_fill: host memory cannot be filled in a capture of a GPU's stream");
   return kj_synchronize(job->device, false, kj_native(job->stream), diagnostics);
 }
 
 static kjit_status fill_on_host(fill_job *job, kj_diagnostics *diagnostics)
 {
-  fill_operation fill = { .operation = { .run = run_operation, .destroy = free_operation }, .to = job->to, .bits = { job->bits[0], job->bits[1] } };
+  fill_operation fill = { .operation = { .run = run_operation, .destroy = free_operation },
+                          .to = job->to,
+                          .bits = { job->bits[0], job->bits[1] } };
   KJ_TRY(wait_for_gpu(job, diagnostics));
-  if (!job->stream || !atomic_load(&job->stream->capture)) return run_operation(&fill.operation, NULL);
+  if (!job->stream || !atomic_load(&job->stream->capture))
+    return run_operation(&fill.operation, NULL);
   fill_operation *kept = malloc(sizeof *kept);
   if (!kept) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   *kept = fill;
@@ -105,12 +121,18 @@ static kjit_status fill_on_host(fill_job *job, kj_diagnostics *diagnostics)
 
 /* ---- on a GPU; its context is current ---- */
 
-static kjit_status set_words(const fill_job *job, uint64_t address, uint64_t bits, uint32_t bytes, size_t count, kj_diagnostics *diagnostics)
+static kjit_status set_words(const fill_job *job, uint64_t address, uint64_t bits, uint32_t bytes,
+                             size_t count, kj_diagnostics *diagnostics)
 {
   void *stream = kj_native(job->stream);
-  if (bytes == 1) return KJ_DRIVER(job->device, diagnostics, cuMemsetD8Async, address, (unsigned char)bits, count, stream);
-  if (bytes == 2) return KJ_DRIVER(job->device, diagnostics, cuMemsetD16Async, address, (unsigned short)bits, count, stream);
-  return KJ_DRIVER(job->device, diagnostics, cuMemsetD32Async, address, (unsigned)bits, count, stream);
+  if (bytes == 1)
+    return KJ_DRIVER(job->device, diagnostics, cuMemsetD8Async, address, (unsigned char)bits, count,
+                     stream);
+  if (bytes == 2)
+    return KJ_DRIVER(job->device, diagnostics, cuMemsetD16Async, address, (unsigned short)bits,
+                     count, stream);
+  return KJ_DRIVER(job->device, diagnostics, cuMemsetD32Async, address, (unsigned)bits, count,
+                   stream);
 }
 
 static kjit_status fill_gpu_line(const fill_job *job, kj_diagnostics *diagnostics)
@@ -119,14 +141,18 @@ static kjit_status fill_gpu_line(const fill_job *job, kj_diagnostics *diagnostic
   const kj_view *to = &job->to;
   uint32_t words[4], word_count = to->element_bytes / WORD;
   memcpy(words, job->bits, sizeof words);
-  if (to->element_bytes <= WORD) return set_words(job, to->address, job->bits[0], to->element_bytes, to->count, diagnostics);
+  if (to->element_bytes <= WORD)
+    return set_words(job, to->address, job->bits[0], to->element_bytes, to->count, diagnostics);
   bool is_uniform = true;
   for (uint32_t i = 1; i < word_count; i++) is_uniform = is_uniform && words[i] == words[0];
-  if (is_uniform) return set_words(job, to->address, words[0], WORD, to->count * word_count, diagnostics);
-  for (uint32_t i = 0; i < word_count; i++) KJ_TRY(set_words(job, to->address + i * WORD, words[i], WORD, 1, diagnostics));
+  if (is_uniform)
+    return set_words(job, to->address, words[0], WORD, to->count * word_count, diagnostics);
+  for (uint32_t i = 0; i < word_count; i++)
+    KJ_TRY(set_words(job, to->address + i * WORD, words[i], WORD, 1, diagnostics));
   for (uint64_t done = 1; done < to->count;) {
     uint64_t more = done < to->count - done ? done : to->count - done;
-    KJ_TRY(KJ_DRIVER(job->device, diagnostics, cuMemcpyDtoDAsync, to->address + done * to->element_bytes, to->address, more * to->element_bytes,
+    KJ_TRY(KJ_DRIVER(job->device, diagnostics, cuMemcpyDtoDAsync,
+                     to->address + done * to->element_bytes, to->address, more * to->element_bytes,
                      kj_native(job->stream)));
     done += more;
   }
@@ -141,45 +167,63 @@ static kjit_status fill_on_gpu(fill_job *job, kj_diagnostics *diagnostics)
   KJ_TRY(kj_find_device(runtime, KJIT_DEVICE_CUDA, job->to.ordinal, diagnostics, &job->device));
   KJ_TRY(kj_check_stream(job->device, job->stream, false, diagnostics));
   KJ_TRY(kj_enter_device(job->device, diagnostics, &previous));
-  kjit_status status = kj_is_line(&job->to) ? fill_gpu_line(job, diagnostics) : kj_fill_strided(job->device, &job->to, job->bits, job->stream);
+  kjit_status status = kj_is_line(&job->to)
+                         ? fill_gpu_line(job, diagnostics)
+                         : kj_fill_strided(job->device, &job->to, job->bits, job->stream);
   kj_leave_device(job->device, previous);
   return status;
 }
 
 /* ---- the entry ---- */
 
-static kjit_status note_use(const fill_job *job, const kjit_arg *destination, kj_diagnostics *diagnostics)
+static kjit_status note_use(const fill_job *job, const kjit_arg *destination,
+                            kj_diagnostics *diagnostics)
 {
   if (destination->kind != KJIT_ARG_ARRAY) return KJIT_OK;
   kjit_array *array = destination->value.array;
-  if (job->to.kind == KJIT_DEVICE_CUDA) kj_note_use(array, job->stream, job->stream ? job->stream->object.device : array->object.device);
-  return job->stream && atomic_load(&job->stream->capture) ? kj_keep_array(job->stream, array, diagnostics) : KJIT_OK;
+  if (job->to.kind == KJIT_DEVICE_CUDA)
+    kj_note_use(array, job->stream,
+                job->stream ? job->stream->object.device : array->object.device);
+  return job->stream && atomic_load(&job->stream->capture)
+           ? kj_keep_array(job->stream, array, diagnostics)
+           : KJIT_OK;
 }
 
-static kjit_status fill(fill_job *job, const kjit_arg *destination, const kjit_arg *value, kj_diagnostics *diagnostics)
+static kjit_status fill(fill_job *job, const kjit_arg *destination, const kjit_arg *value,
+                        kj_diagnostics *diagnostics)
 {
   KJ_TRY(kj_view_destination(destination, job->context, diagnostics, &job->to));
   if (!kj_is_scalar(job->to.element))
-    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "kjit_fill: only scalars are filled with a value: write a kernel for other elements");
+    return kj_error(
+      diagnostics, KJIT_ERROR_UNSUPPORTED,
+      "kjit_fill: only scalars are filled with a value: write a kernel for other elements");
   KJ_TRY(take_value(job, value, diagnostics));
-  job->device = job->stream ? job->stream->object.device : destination->kind == KJIT_ARG_ARRAY ? destination->value.array->object.device : NULL;
+  job->device = job->stream                           ? job->stream->object.device
+                : destination->kind == KJIT_ARG_ARRAY ? destination->value.array->object.device
+                                                      : NULL;
   if (job->stream) KJ_TRY(kj_check_stream(job->device, job->stream, false, diagnostics));
   if (!job->to.count) return KJIT_OK;
   KJ_TRY(note_use(job, destination, diagnostics));
   kj_view same = job->to;
   kj_simplify_views(&job->to, &same);
-  return job->to.kind == KJIT_DEVICE_CPU ? fill_on_host(job, diagnostics) : fill_on_gpu(job, diagnostics);
+  return job->to.kind == KJIT_DEVICE_CPU ? fill_on_host(job, diagnostics)
+                                         : fill_on_gpu(job, diagnostics);
 }
 
-kjit_status kjit_fill(kjit_context *context, const kjit_arg *destination, const kjit_arg *value, kjit_stream *stream)
+kjit_status kjit_fill(kjit_context *context, const kjit_arg *destination, const kjit_arg *value,
+                      kjit_stream *stream)
 {
   if (!context) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!destination || !value) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_fill: the %s is NULL", destination ? "value" : "destination");
+  if (!destination || !value)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_fill: the %s is NULL",
+                        destination ? "value" : "destination");
   if (stream && stream->object.device->context != context)
-    return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "kjit_fill: the stream belongs to another context");
+    return kj_fail_call(context, KJIT_ERROR_ARGUMENT,
+                        "kjit_fill: the stream belongs to another context");
   kj_diagnostics diagnostics = { 0 };
   fill_job job = { .context = context, .stream = stream };
   kjit_status status = fill(&job, destination, value, &diagnostics);
-  return diagnostics.count ? kj_finish_call(context, &diagnostics) : status; /* none: a kernel of the library has reported it */
+  /* none: a kernel of the library has reported it */
+  return diagnostics.count ? kj_finish_call(context, &diagnostics) : status;
 }

@@ -1,5 +1,6 @@
-/* Graphs. On a GPU the driver captures what is queued, and a graph here adds what it needs to stay alive; on the CPU the operations themselves are kept and
- * replayed in the order in which the host has queued them, which is one of those that the streams and events of the capture allow. */
+/* Graphs. On a GPU the driver captures what is queued, and a graph here adds what it needs to stay
+ * alive; on the CPU the operations themselves are kept and replayed in the order in which the host
+ * has queued them, which is one of those that the streams and events of the capture allow. */
 #include <stdlib.h>
 
 #include "dispatch/dispatch.h"
@@ -50,8 +51,10 @@ static void remove_capture(struct kj_capture *capture)
   while (*at && *at != capture) at = &(*at)->next;
   if (*at) *at = capture->next;
   pthread_mutex_unlock(&runtime->objects_mutex);
-  bool is_counted = capture->origin->object.generation == atomic_load(&capture->device->generation); /* a reset has forgotten the count */
-  if (capture->device->memory && is_counted) atomic_fetch_sub(&capture->device->memory->captures, 1);
+  /* a reset has forgotten the count */
+  bool is_counted = capture->origin->object.generation == atomic_load(&capture->device->generation);
+  if (capture->device->memory && is_counted)
+    atomic_fetch_sub(&capture->device->memory->captures, 1);
 }
 
 static struct kj_capture *find_capture(uint64_t number, const kjit_device *device)
@@ -59,12 +62,16 @@ static struct kj_capture *find_capture(uint64_t number, const kjit_device *devic
   kj_runtime *runtime = device->runtime;
   pthread_mutex_lock(&runtime->objects_mutex);
   struct kj_capture *capture = runtime->captures;
-  while (capture && (capture->number != number || capture->device != device)) capture = capture->next;
+  while (capture && (capture->number != number || capture->device != device))
+    capture = capture->next;
   pthread_mutex_unlock(&runtime->objects_mutex);
   return capture;
 }
 
-bool kj_is_current(uint64_t capture, const kjit_device *device) { return find_capture(capture, device) != NULL; }
+bool kj_is_current(uint64_t capture, const kjit_device *device)
+{
+  return find_capture(capture, device) != NULL;
+}
 
 uint64_t kj_capture_number(kjit_stream *stream)
 {
@@ -77,7 +84,8 @@ static kj_record *close_capture(struct kj_capture *capture)
 {
   kj_record *record = capture->record;
   remove_capture(capture);
-  for (size_t i = 0; i < capture->streams.count; i++) atomic_store(&((kjit_stream *)capture->streams.items[i])->capture, NULL);
+  for (size_t i = 0; i < capture->streams.count; i++)
+    atomic_store(&((kjit_stream *)capture->streams.items[i])->capture, NULL);
   free(capture->streams.items);
   free(capture);
   return record;
@@ -85,10 +93,13 @@ static kj_record *close_capture(struct kj_capture *capture)
 
 kjit_status kj_join_capture(kjit_stream *stream, uint64_t number, kj_diagnostics *diagnostics)
 {
-  struct kj_capture *capture = find_capture(number, stream->object.device), *own = atomic_load(&stream->capture);
-  if (own && own != capture) return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is part of another capture");
+  struct kj_capture *capture = find_capture(number, stream->object.device),
+                    *own = atomic_load(&stream->capture);
+  if (own && own != capture)
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is part of another capture");
   if (own || !capture) return KJIT_OK;
-  if (!kj_add_pointer(&capture->streams, stream)) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (!kj_add_pointer(&capture->streams, stream))
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   atomic_store(&stream->capture, capture);
   return KJIT_OK;
 }
@@ -98,8 +109,10 @@ static void drop_native(const kjit_stream *stream)
 {
   const kjit_device *device = stream->object.device;
   void *graph = NULL;
-  bool is_there = kj_is_cuda(device) && !atomic_load(&device->lost) && stream->object.generation == atomic_load(&device->generation);
-  if (is_there && !device->driver->cuStreamEndCapture(stream->native, &graph) && graph) device->driver->cuGraphDestroy(graph);
+  bool is_there = kj_is_cuda(device) && !atomic_load(&device->lost) &&
+                  stream->object.generation == atomic_load(&device->generation);
+  if (is_there && !device->driver->cuStreamEndCapture(stream->native, &graph) && graph)
+    device->driver->cuGraphDestroy(graph);
 }
 
 void kj_abort_capture(kjit_stream *stream, bool forget)
@@ -128,32 +141,38 @@ kjit_status kj_keep_array(kjit_stream *stream, kjit_array *array, kj_diagnostics
 {
   kj_pointers *arrays = &atomic_load(&stream->capture)->record->arrays;
   if (kj_has_pointer(arrays, array)) return KJIT_OK;
-  if (!kj_add_pointer(arrays, array)) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (!kj_add_pointer(arrays, array))
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   (void)kjit_retain_array(array);
   return KJIT_OK;
 }
 
-kjit_status kj_record_operation(kjit_stream *stream, kj_operation *operation, kj_diagnostics *diagnostics)
+kjit_status kj_record_operation(kjit_stream *stream, kj_operation *operation,
+                                kj_diagnostics *diagnostics)
 {
   if (kj_add_pointer(&atomic_load(&stream->capture)->record->operations, operation)) return KJIT_OK;
   operation->destroy(operation);
   return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }
 
-kjit_status kj_keep_code(kjit_stream *stream, kjit_specialization *specialization, kj_diagnostics *diagnostics)
+kjit_status kj_keep_code(kjit_stream *stream, kjit_specialization *specialization,
+                         kj_diagnostics *diagnostics)
 {
   kj_pointers *codes = &atomic_load(&stream->capture)->record->codes;
   if (kj_has_pointer(codes, specialization)) return KJIT_OK;
-  if (!kj_add_pointer(codes, specialization)) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (!kj_add_pointer(codes, specialization))
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   atomic_fetch_add(&specialization->pins, 1);
   (void)kjit_retain_module(specialization->kernel->module);
   return KJIT_OK;
 }
 
-kjit_status kj_keep_arrays(kjit_stream *stream, const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics)
+kjit_status kj_keep_arrays(kjit_stream *stream, const kjit_arg *arguments, size_t count,
+                           kj_diagnostics *diagnostics)
 {
   for (size_t i = 0; i < count; i++)
-    if (arguments[i].kind == KJIT_ARG_ARRAY && arguments[i].value.array) KJ_TRY(kj_keep_array(stream, arguments[i].value.array, diagnostics));
+    if (arguments[i].kind == KJIT_ARG_ARRAY && arguments[i].value.array)
+      KJ_TRY(kj_keep_array(stream, arguments[i].value.array, diagnostics));
   return KJIT_OK;
 }
 
@@ -176,13 +195,16 @@ static void destroy_launch(kj_operation *operation)
   free(operation);
 }
 
-kjit_status kj_capture_launch(kjit_stream *stream, kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
+kjit_status kj_capture_launch(kjit_stream *stream, kjit_kernel *kernel,
+                              const kjit_launch_config *config, const kjit_arg *arguments,
+                              size_t count)
 {
   kjit_device *device = stream->object.device;
   kj_diagnostics diagnostics = { 0 };
   launch_operation *operation = calloc(1, sizeof *operation);
   if (!operation) return kj_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
-  operation->operation = (kj_operation){ .run = run_launch, .destroy = destroy_launch, .form = kernel };
+  operation->operation =
+    (kj_operation){ .run = run_launch, .destroy = destroy_launch, .form = kernel };
   kjit_launch_config kept = *config;
   kept.stream = NULL;
   kept.device = device;
@@ -199,11 +221,14 @@ kjit_status kj_capture_launch(kjit_stream *stream, kjit_kernel *kernel, const kj
 
 static kjit_status begin_capture(kjit_stream *stream, kj_diagnostics *diagnostics)
 {
-  enum { RELAXED = 2 }; /* code may be compiled and loaded, memory allocated meanwhile, here and on other threads */
+  /* code may be compiled and loaded, memory allocated meanwhile, here and on other threads */
+  enum { RELAXED = 2 };
   kjit_device *device = stream->object.device;
   bool is_default = stream->is_borrowed || (kj_is_cuda(device) && stream->slot < KJ_SLOT_FIRST);
   KJ_TRY(kj_check_stream(device, stream, true, diagnostics));
-  if (is_default) return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the default stream cannot be captured: make a stream with kjit_create_stream");
+  if (is_default)
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE,
+                    "the default stream cannot be captured: make a stream with kjit_create_stream");
   struct kj_capture *capture = calloc(1, sizeof *capture);
   kj_record *record = capture ? kj_make_record() : NULL;
   if (!record || !kj_add_pointer(&capture->streams, stream)) {
@@ -238,7 +263,8 @@ kjit_status kjit_begin_capture(kjit_stream *stream)
 
 static void free_graph(kjit_graph *graph, bool forget)
 {
-  if (graph->native) kj_release_native(&graph->object, graph->object.device->driver->cuGraphDestroy, graph->native);
+  if (graph->native)
+    kj_release_native(&graph->object, graph->object.device->driver->cuGraphDestroy, graph->native);
   kj_release_record(graph->record, forget);
   free(graph);
 }
@@ -256,7 +282,8 @@ static kjit_status end_native(kjit_stream *stream, kj_diagnostics *diagnostics, 
     return status;
   }
   status = KJ_DRIVER(device, diagnostics, cuStreamEndCapture, stream->native, &graph->native);
-  if (status == KJIT_OK) status = KJ_DRIVER(device, diagnostics, cuGraphGetNodes, graph->native, NULL, &graph->size);
+  if (status == KJIT_OK)
+    status = KJ_DRIVER(device, diagnostics, cuGraphGetNodes, graph->native, NULL, &graph->size);
   kj_leave_device(device, previous);
   return status;
 }
@@ -267,7 +294,9 @@ static kjit_status end_capture(kjit_stream *stream, kj_diagnostics *diagnostics,
   kjit_device *device = stream->object.device;
   struct kj_capture *capture = atomic_load(&stream->capture);
   if (!capture) return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is not being captured");
-  if (capture->origin != stream) return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the capture was begun on another stream, and ends there");
+  if (capture->origin != stream)
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE,
+                    "the capture was begun on another stream, and ends there");
   kjit_graph *made = calloc(1, sizeof *made);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   made->object.device = device;
@@ -304,7 +333,8 @@ int kjit_is_capturing(const kjit_stream *stream)
   kj_diagnostics ignored = { 0 };
   void *previous;
   int state = 0;
-  if (kj_is_cuda(device) && kj_check_object(&stream->object, "stream", &ignored) == KJIT_OK && kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
+  if (kj_is_cuda(device) && kj_check_object(&stream->object, "stream", &ignored) == KJIT_OK &&
+      kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
     if (device->driver->cuStreamIsCapturing(stream->native, &state)) state = 0;
     kj_leave_device(device, previous);
   }
@@ -325,14 +355,20 @@ void kjit_destroy_graph(kjit_graph *graph)
 
 static void free_executable(kjit_executable_graph *executable, bool forget)
 {
-  if (executable->native) kj_release_native(&executable->object, executable->object.device->driver->cuGraphExecDestroy, executable->native);
+  if (executable->native)
+    kj_release_native(&executable->object, executable->object.device->driver->cuGraphExecDestroy,
+                      executable->native);
   kj_release_record(executable->record, forget);
   free(executable);
 }
 
-static void destroy_executable(kj_object *object) { free_executable((kjit_executable_graph *)object, true); }
+static void destroy_executable(kj_object *object)
+{
+  free_executable((kjit_executable_graph *)object, true);
+}
 
-static kjit_status instantiate_native(const kjit_graph *graph, kj_diagnostics *diagnostics, void **native)
+static kjit_status instantiate_native(const kjit_graph *graph, kj_diagnostics *diagnostics,
+                                      void **native)
 {
   kjit_device *device = graph->object.device;
   void *previous;
@@ -340,7 +376,8 @@ static kjit_status instantiate_native(const kjit_graph *graph, kj_diagnostics *d
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   int result;
   KJ_ASK_TWICE(result, device, cuGraphInstantiate(native, graph->native, 0));
-  kjit_status status = kj_check_driver(device->driver, device, result, "cuGraphInstantiate", diagnostics);
+  kjit_status status =
+    kj_check_driver(device->driver, device, result, "cuGraphInstantiate", diagnostics);
   kj_leave_device(device, previous);
   return status;
 }
@@ -350,7 +387,9 @@ kjit_status kjit_instantiate_graph(kjit_graph *graph, kjit_executable_graph **ex
   if (!graph) return KJIT_ERROR_MISUSE;
   kjit_device *device = graph->object.device;
   if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
-  if (!executable) return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_instantiate_graph: executable is NULL");
+  if (!executable)
+    return kj_fail_call(device->context, KJIT_ERROR_MISUSE,
+                        "kjit_instantiate_graph: executable is NULL");
   kjit_executable_graph *made = calloc(1, sizeof *made);
   if (!made) return kj_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };
@@ -364,7 +403,8 @@ kjit_status kjit_instantiate_graph(kjit_graph *graph, kjit_executable_graph **ex
   return KJIT_OK;
 }
 
-static kjit_status update_native(kjit_executable_graph *executable, const kjit_graph *graph, kj_diagnostics *diagnostics)
+static kjit_status update_native(kjit_executable_graph *executable, const kjit_graph *graph,
+                                 kj_diagnostics *diagnostics)
 {
   enum { UPDATE_FAILURE = 910 };
   kjit_device *device = executable->object.device;
@@ -374,21 +414,26 @@ static kjit_status update_native(kjit_executable_graph *executable, const kjit_g
   KJ_TRY(kj_check_object(&graph->object, "graph", diagnostics));
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   int result = device->driver->cuGraphExecUpdate(executable->native, graph->native, &node, &reason);
-  kjit_status status = result == UPDATE_FAILURE ? KJIT_ERROR_ARGUMENT : kj_check_driver(device->driver, device, result, "cuGraphExecUpdate", diagnostics);
+  kjit_status status = result == UPDATE_FAILURE ? KJIT_ERROR_ARGUMENT
+                                                : kj_check_driver(device->driver, device, result,
+                                                                  "cuGraphExecUpdate", diagnostics);
   kj_leave_device(device, previous);
   return status;
 }
 
-static kjit_status update(kjit_executable_graph *executable, const kjit_graph *graph, kj_diagnostics *diagnostics)
+static kjit_status update(kjit_executable_graph *executable, const kjit_graph *graph,
+                          kj_diagnostics *diagnostics)
 {
   kjit_device *device = executable->object.device;
-  if (graph->object.device != device) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the graphs belong to different devices");
+  if (graph->object.device != device)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the graphs belong to different devices");
   kjit_status status = KJIT_OK;
   if (kj_is_cuda(device)) status = update_native(executable, graph, diagnostics);
   else if (!kj_has_form_of(executable->record, graph->record)) status = KJIT_ERROR_ARGUMENT;
   if (status == KJIT_ERROR_ARGUMENT && !diagnostics->count)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the graph has another form than the one that was instantiated: other operations or another order; instantiate it");
+                    "the graph has another form than the one that was instantiated: other "
+                    "operations or another order; instantiate it");
   KJ_TRY(status);
   kj_record *before = executable->record;
   executable->record = kj_retain_record(graph->record);
@@ -407,18 +452,23 @@ kjit_status kjit_update_graph(kjit_executable_graph *executable, const kjit_grap
   return kj_finish_call(context, &diagnostics);
 }
 
-static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream *stream, kj_diagnostics *diagnostics)
+static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream *stream,
+                                 kj_diagnostics *diagnostics)
 {
   kjit_device *device = executable->object.device;
   const kj_record *record = executable->record;
   void *previous;
   KJ_TRY(kj_check_object(&executable->object, "graph", diagnostics));
-  for (size_t i = 0; i < record->arrays.count; i++) kj_note_use(record->arrays.items[i], stream, device);
-  for (size_t i = 0; i < record->codes.count; i++) kj_mark_launch(device, ((kjit_specialization *)record->codes.items[i])->cuda.mark, kj_native(stream));
+  for (size_t i = 0; i < record->arrays.count; i++)
+    kj_note_use(record->arrays.items[i], stream, device);
+  for (size_t i = 0; i < record->codes.count; i++)
+    kj_mark_launch(device, ((kjit_specialization *)record->codes.items[i])->cuda.mark,
+                   kj_native(stream));
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   int result;
   KJ_ASK_TWICE(result, device, cuGraphLaunch(executable->native, kj_native(stream)));
-  kjit_status status = kj_check_driver(device->driver, device, result, "cuGraphLaunch", diagnostics);
+  kjit_status status =
+    kj_check_driver(device->driver, device, result, "cuGraphLaunch", diagnostics);
   kj_leave_device(device, previous);
   return status;
 }
@@ -431,8 +481,10 @@ kjit_status kjit_launch_graph(kjit_executable_graph *executable, kjit_stream *st
   kj_diagnostics diagnostics = { 0 };
   kjit_status status = kj_check_stream(device, stream, false, &diagnostics);
   if (status == KJIT_OK && stream && atomic_load(&stream->capture))
-    status = kj_error(&diagnostics, KJIT_ERROR_MISUSE, "a graph cannot be launched on a stream that is being captured");
-  if (status == KJIT_OK && !kj_is_cuda(device)) return kj_run_record(executable->record, stream); /* whose calls have reported what failed */
+    status = kj_error(&diagnostics, KJIT_ERROR_MISUSE,
+                      "a graph cannot be launched on a stream that is being captured");
+  /* whose calls have reported what failed */
+  if (status == KJIT_OK && !kj_is_cuda(device)) return kj_run_record(executable->record, stream);
   if (status == KJIT_OK) (void)launch_native(executable, stream, &diagnostics);
   return kj_finish_call(device->context, &diagnostics);
 }

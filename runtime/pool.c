@@ -1,9 +1,10 @@
 /* The pools of a GPU: blocks that arrays and staged launches have given back, by size.
  *
- * A block is free in the order of the stream that it was given back on: whoever takes it for the same stream may use it at once, behind what is queued there.
- * Blocks of other streams are taken only when the driver has no memory left, behind an event. A cached block is taken for a request that it exceeds by little,
- * so that not more than about a fifth of the memory lies idle in it. No driver call is made while a mutex is held: host callbacks of the driver give blocks
- * back, too. */
+ * A block is free in the order of the stream that it was given back on: whoever takes it for the
+ * same stream may use it at once, behind what is queued there. Blocks of other streams are taken
+ * only when the driver has no memory left, behind an event. A cached block is taken for a request
+ * that it exceeds by little, so that not more than about a fifth of the memory lies idle in it. No
+ * driver call is made while a mutex is held: host callbacks of the driver give blocks back, too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,22 +39,26 @@ static void count_used(kj_pool *pool, size_t size_bytes)
   if (pool->used_bytes > pool->peak_bytes) pool->peak_bytes = pool->used_bytes;
 }
 
-/* What a stream may use without an event: its own, what nothing uses, and across the default stream and those that are ordered with it. */
+/* What a stream may use without an event: its own, what nothing uses, and across the default stream
+ * and those that are ordered with it. */
 static bool is_in_order(const kj_block *block, const kjit_stream *stream)
 {
   if (block->is_idle) return true;
   if (block->stream == stream || kj_native(block->stream) == kj_native(stream)) return true;
-  if (block->is_joined) return false; /* only events say so, not what was launched on the stream itself */
+  /* only events say so, not what was launched on the stream itself */
+  if (block->is_joined) return false;
   if (!kj_native(block->stream)) return stream->is_blocking;
   return !kj_native(stream) && block->stream->is_blocking;
 }
 
-static kj_block *find_in_class(kj_pool *pool, uint32_t class_, size_t size_bytes, kjit_stream *stream, bool any_order)
+static kj_block *find_in_class(kj_pool *pool, uint32_t class_, size_t size_bytes,
+                               kjit_stream *stream, bool any_order)
 {
   for (kj_block **at = &pool->cached[class_]; *at; at = &(*at)->next) {
     kj_block *block = *at;
     if (block->size_bytes < size_bytes || !(any_order || is_in_order(block, stream))) continue;
-    if (any_order && block->stream && block->stream->capture) continue; /* an event there would become part of the capture */
+    /* an event there would become part of the capture */
+    if (any_order && block->stream && block->stream->capture) continue;
     *at = block->next;
     pool->cached_bytes -= block->size_bytes;
     return block;
@@ -66,7 +71,8 @@ static kj_block *find_cached(kj_pool *pool, size_t size_bytes, kjit_stream *stre
   pthread_mutex_lock(&pool->mutex);
   uint32_t class_ = class_of(size_bytes);
   kj_block *block = find_in_class(pool, class_, size_bytes, stream, any_order);
-  if (!block && class_ + 1 < KJ_POOL_CLASSES) block = find_in_class(pool, class_ + 1, size_bytes, stream, any_order);
+  if (!block && class_ + 1 < KJ_POOL_CLASSES)
+    block = find_in_class(pool, class_ + 1, size_bytes, stream, any_order);
   if (block) {
     pool->hits++;
     count_used(pool, block->size_bytes);
@@ -103,7 +109,8 @@ static void free_native(kjit_device *device, kj_pool_kind kind, uint64_t address
 
 static const char *const calls[KJ_POOL_COUNT] = { "cuMemAlloc", "cuMemHostAlloc" };
 
-static int allocate_native(kjit_device *device, kj_pool_kind kind, size_t size_bytes, uint64_t *address, kj_diagnostics *diagnostics)
+static int allocate_native(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
+                           uint64_t *address, kj_diagnostics *diagnostics)
 {
   enum { NOT_ENTERED = -1 };
   void *previous;
@@ -113,7 +120,8 @@ static int allocate_native(kjit_device *device, kj_pool_kind kind, size_t size_b
   return result;
 }
 
-static kjit_status report_out_of_memory(kjit_device *device, kj_pool_kind kind, size_t size_bytes, uint64_t flushed_bytes, kj_diagnostics *diagnostics)
+static kjit_status report_out_of_memory(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
+                                        uint64_t flushed_bytes, kj_diagnostics *diagnostics)
 {
   char place[24];
   kj_pool *pool = &device->memory->pools[kind];
@@ -121,32 +129,44 @@ static kjit_status report_out_of_memory(kjit_device *device, kj_pool_kind kind, 
   uint64_t used = pool->used_bytes, total = device->info.memory_bytes;
   pthread_mutex_unlock(&pool->mutex);
   if (kind == KJ_POOL_PINNED)
-    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of pinned host memory for %s: cuMemHostAlloc cannot give %zu bytes (kjit uses %llu)",
-                    kj_device_text(device, place), size_bytes, (unsigned long long)used);
+    return kj_error(
+      diagnostics, KJIT_ERROR_MEMORY,
+      "out of pinned host memory for %s: cuMemHostAlloc cannot give %zu bytes (kjit uses %llu)",
+      kj_device_text(device, place), size_bytes, (unsigned long long)used);
   return kj_error(diagnostics, KJIT_ERROR_DEVICE_MEMORY,
-                  "out of memory on %s: cuMemAlloc cannot give %zu bytes (the device has %llu, kjit's arrays use %llu, %llu were cached and are given back)",
-                  kj_device_text(device, place), size_bytes, (unsigned long long)total, (unsigned long long)used, (unsigned long long)flushed_bytes);
+                  "out of memory on %s: cuMemAlloc cannot give %zu bytes (the device has %llu, "
+                  "kjit's arrays use %llu, %llu were cached and are given back)",
+                  kj_device_text(device, place), size_bytes, (unsigned long long)total,
+                  (unsigned long long)used, (unsigned long long)flushed_bytes);
 }
 
-static kjit_status make_block(kjit_device *device, kj_pool_kind kind, uint64_t address, size_t size_bytes, kj_diagnostics *diagnostics, kj_block **block)
+static kjit_status make_block(kjit_device *device, kj_pool_kind kind, uint64_t address,
+                              size_t size_bytes, kj_diagnostics *diagnostics, kj_block **block)
 {
   kj_block *made = calloc(1, sizeof *made);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  *made = (kj_block){ .device = device, .generation = atomic_load(&device->generation), .kind = (uint8_t)kind, .address = address, .size_bytes = size_bytes };
+  *made = (kj_block){ .device = device,
+                      .generation = atomic_load(&device->generation),
+                      .kind = (uint8_t)kind,
+                      .address = address,
+                      .size_bytes = size_bytes };
   *block = made;
   return KJIT_OK;
 }
 
 /* ---- taking ---- */
 
-/* Under the order mutex, so that the block's stream stays while the block is in no list. Where ordering fails the block stays cached. */
-static kj_block *take_ordered(kjit_device *device, kj_pool_kind kind, size_t size_bytes, kjit_stream *stream)
+/* Under the order mutex, so that the block's stream stays while the block is in no list. Where
+ * ordering fails the block stays cached. */
+static kj_block *take_ordered(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
+                              kjit_stream *stream)
 {
   kj_pool *pool = &device->memory->pools[kind];
   kj_block *block = find_cached(pool, size_bytes, stream, true);
   if (!block) return NULL;
   kj_diagnostics ignored = { 0 };
-  bool is_ordered = block->is_idle || kj_order_streams_locked(device, block->stream, stream, &ignored) == KJIT_OK;
+  bool is_ordered =
+    block->is_idle || kj_order_streams_locked(device, block->stream, stream, &ignored) == KJIT_OK;
   kj_free_diagnostics(&ignored);
   if (is_ordered) return block;
   pthread_mutex_lock(&pool->mutex);
@@ -157,8 +177,10 @@ static kj_block *take_ordered(kjit_device *device, kj_pool_kind kind, size_t siz
   return NULL;
 }
 
-/* Of another stream: an event orders the two. Not while something is captured, which events on other streams would end. */
-static kj_block *take_behind_event(kjit_device *device, kj_pool_kind kind, size_t size_bytes, kjit_stream *stream)
+/* Of another stream: an event orders the two. Not while something is captured, which events on
+ * other streams would end. */
+static kj_block *take_behind_event(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
+                                   kjit_stream *stream)
 {
   if (kj_has_captures(device)) return NULL;
   pthread_mutex_lock(&device->memory->order_mutex);
@@ -167,7 +189,8 @@ static kj_block *take_behind_event(kjit_device *device, kj_pool_kind kind, size_
   return block;
 }
 
-static kjit_status finish_new(kjit_device *device, kj_pool_kind kind, uint64_t address, size_t size_bytes, kj_diagnostics *diagnostics, kj_block **block)
+static kjit_status finish_new(kjit_device *device, kj_pool_kind kind, uint64_t address,
+                              size_t size_bytes, kj_diagnostics *diagnostics, kj_block **block)
 {
   kj_pool *pool = &device->memory->pools[kind];
   kjit_status status = make_block(device, kind, address, size_bytes, diagnostics, block);
@@ -194,7 +217,8 @@ static uint64_t flush(kjit_device *device)
   pools[KJ_POOL_DEVICE].flushes++;
   pthread_mutex_unlock(&pools[KJ_POOL_DEVICE].mutex);
   if (atomic_load(&pools[KJ_POOL_DEVICE].parked) &&
-      !kj_has_captures(device)) { /* waiting for the device is what they need, and memory is what the caller needs */
+      /* waiting for the device is what they need, and memory is what the caller needs */
+      !kj_has_captures(device)) {
     kj_diagnostics ignored = { 0 };
     (void)kj_synchronize(device, true, NULL, &ignored);
     kj_free_diagnostics(&ignored);
@@ -206,7 +230,8 @@ static uint64_t flush(kjit_device *device)
 
 void kj_flush_pools(kjit_device *device) { (void)flush(device); }
 
-static kjit_status take_new(kjit_device *device, kj_pool_kind kind, size_t size_bytes, kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block)
+static kjit_status take_new(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
+                            kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block)
 {
   uint64_t address = 0, flushed = 0;
   int result = allocate_native(device, kind, size_bytes, &address, diagnostics);
@@ -216,26 +241,31 @@ static kjit_status take_new(kjit_device *device, kj_pool_kind kind, size_t size_
     result = allocate_native(device, kind, size_bytes, &address, diagnostics);
   }
   if (result < 0) return diagnostics->status;
-  if (result == KJ_CU_OUT_OF_MEMORY) return report_out_of_memory(device, kind, size_bytes, flushed, diagnostics);
+  if (result == KJ_CU_OUT_OF_MEMORY)
+    return report_out_of_memory(device, kind, size_bytes, flushed, diagnostics);
   KJ_TRY(kj_check_driver(device->driver, device, result, calls[kind], diagnostics));
   return finish_new(device, kind, address, size_bytes, diagnostics, block);
 }
 
-static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block)
+static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_stream *stream,
+                                  kj_diagnostics *diagnostics, kj_block **block)
 {
   const kjit_device_allocator *allocator = device->context->config.device_allocator;
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
   char place[24];
   KJ_TRY(kj_check_device(device, diagnostics));
   void *memory = allocator->allocate(allocator->user, device, size_bytes, stream);
-  if (!memory && atomic_load(&pool->parked)) { /* what waits for its uses the host's pool can have back first */
+  /* what waits for its uses the host's pool can have back first */
+  if (!memory && atomic_load(&pool->parked)) {
     (void)flush(device);
     memory = allocator->allocate(allocator->user, device, size_bytes, stream);
   }
   if (!memory)
-    return kj_error(diagnostics, KJIT_ERROR_DEVICE_MEMORY, "out of memory on %s: the host's device allocator cannot give %zu bytes",
+    return kj_error(diagnostics, KJIT_ERROR_DEVICE_MEMORY,
+                    "out of memory on %s: the host's device allocator cannot give %zu bytes",
                     kj_device_text(device, place), size_bytes);
-  kjit_status status = make_block(device, KJ_POOL_DEVICE, (uint64_t)(uintptr_t)memory, size_bytes, diagnostics, block);
+  kjit_status status =
+    make_block(device, KJ_POOL_DEVICE, (uint64_t)(uintptr_t)memory, size_bytes, diagnostics, block);
   if (status != KJIT_OK) {
     allocator->release(allocator->user, device, memory, size_bytes, stream);
     return status;
@@ -247,7 +277,8 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
   return KJIT_OK;
 }
 
-kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_bytes, kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block)
+kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
+                          kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block)
 {
   kj_pool *pool = &device->memory->pools[kind];
   size_t rounded = round_size(size_bytes);
@@ -256,8 +287,10 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
   pthread_mutex_lock(&pool->mutex);
   pool->allocations++;
   pthread_mutex_unlock(&pool->mutex);
-  if (kind == KJ_POOL_DEVICE && device->context->config.device_allocator) return take_from_host(device, rounded, stream, diagnostics, block);
-  /* What is captured runs later, beside what the stream has queued by now: only memory that nothing has used will do. */
+  if (kind == KJ_POOL_DEVICE && device->context->config.device_allocator)
+    return take_from_host(device, rounded, stream, diagnostics, block);
+  /* What is captured runs later, beside what the stream has queued by now: only memory that nothing
+   * has used will do. */
   bool is_captured = stream && stream->capture;
   *block = is_captured ? NULL : find_cached(pool, rounded, stream, false);
   if (!*block) KJ_TRY(take_new(device, kind, rounded, stream, diagnostics, block));
@@ -268,7 +301,10 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
 /* ---- giving back ---- */
 
 /* A reset of the device has taken its memory, and its bytes are counted no more. */
-static bool is_gone(const kj_block *block) { return block->generation != atomic_load(&block->device->generation); }
+static bool is_gone(const kj_block *block)
+{
+  return block->generation != atomic_load(&block->device->generation);
+}
 
 static void count_given(kj_pool *pool, const kj_block *block)
 {
@@ -281,7 +317,8 @@ static void give_to_host(kj_block *block, kjit_stream *stream)
 {
   const kjit_device_allocator *allocator = block->device->context->config.device_allocator;
   if (!is_gone(block)) count_given(&block->device->memory->pools[KJ_POOL_DEVICE], block);
-  allocator->release(allocator->user, block->device, (void *)(uintptr_t)block->address, block->size_bytes, stream);
+  allocator->release(allocator->user, block->device, (void *)(uintptr_t)block->address,
+                     block->size_bytes, stream);
   free(block);
 }
 
@@ -302,7 +339,9 @@ void kj_give_block(kj_block *block, kjit_stream *stream)
   if (!block) return;
   if (block->is_hosts) give_to_host(block, stream);
   else if (is_gone(block)) free(block);
-  else cache_block(block, block->kind == KJ_POOL_PINNED ? NULL : stream, block->kind == KJ_POOL_PINNED);
+  else
+    cache_block(block, block->kind == KJ_POOL_PINNED ? NULL : stream,
+                block->kind == KJ_POOL_PINNED);
 }
 
 void kj_give_idle_block(kj_block *block)
@@ -382,7 +421,8 @@ static bool free_cached(kj_block *block)
   kj_diagnostics ignored = { 0 };
   void *previous;
   bool is_entered = kj_enter_device(block->device, &ignored, &previous) == KJIT_OK;
-  if (is_entered && !is_gone(block)) free_native(block->device, (kj_pool_kind)block->kind, block->address);
+  if (is_entered && !is_gone(block))
+    free_native(block->device, (kj_pool_kind)block->kind, block->address);
   if (is_entered) kj_leave_device(block->device, previous);
   kj_free_diagnostics(&ignored);
   return is_entered;
@@ -404,7 +444,10 @@ static void trim(kjit_device *device, kj_pool_kind kind, uint64_t keep_bytes, bo
   }
 }
 
-void kj_trim_pool(kjit_device *device, kj_pool_kind kind, uint64_t keep_bytes) { trim(device, kind, keep_bytes, false); }
+void kj_trim_pool(kjit_device *device, kj_pool_kind kind, uint64_t keep_bytes)
+{
+  trim(device, kind, keep_bytes, false);
+}
 
 struct kj_memory *kj_create_memory(kjit_device *device)
 {
@@ -458,7 +501,8 @@ void kjit_get_memory_statistics(const kjit_device *device, kjit_memory_statistic
   if (!statistics) return;
   *statistics = (kjit_memory_statistics){ 0 };
   if (!device || !device->memory || kj_is_forked(device->context)) return;
-  kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE], *pinned = &device->memory->pools[KJ_POOL_PINNED];
+  kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE],
+          *pinned = &device->memory->pools[KJ_POOL_PINNED];
   pthread_mutex_lock(&pool->mutex);
   statistics->used_bytes = pool->used_bytes;
   statistics->cached_bytes = pool->cached_bytes;

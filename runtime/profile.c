@@ -27,18 +27,28 @@ kjit_status kjit_stop_profiler(kjit_device *device) { return tell_profiler(devic
 
 /* ---- ranges: NVTX ----
  *
- * A tool that wants the names of ranges has its library named in the environment. Whoever has ranges to tell opens it and calls its entry point with a function that gives tables by
- * number; the tool asks for the places of the functions that it wants to be told by, and puts its own there. This is all of what NVIDIA's header does, which is no part of Debian, and whose
- * older form, a library, is no part of CUDA 13. The other functions of NVTX have places too: a tool may fill in all that it knows. */
+ * A tool that wants the names of ranges has its library named in the environment. Whoever has
+ * ranges to tell opens it and calls its entry point with a function that gives tables by number;
+ * the tool asks for the places of the functions that it wants to be told by, and puts its own
+ * there. This is all of what NVIDIA's header does, which is no part of Debian, and whose older
+ * form, a library, is no part of CUDA 13. The other functions of NVTX have places too: a tool may
+ * fill in all that it knows. */
 
-enum { TABLE_CALLBACKS = 1, TABLE_VERSION = 3, MODULE_CORE = 1, MODULE_COUNT = 7, MOST_FUNCTIONS = 17 };
+enum {
+  TABLE_CALLBACKS = 1,
+  TABLE_VERSION = 3,
+  MODULE_CORE = 1,
+  MODULE_COUNT = 7,
+  MOST_FUNCTIONS = 17
+};
 enum { RANGE_PUSH = 9, RANGE_POP = 11 }; /* of the core, in char */
 
 typedef void (*tool_function)(void);
 
 typedef struct callback_table {
   size_t size_bytes;
-  int (*get_functions)(unsigned module, tool_function ***functions, unsigned *count); /* 0: no such module */
+  /* 0: no such module */
+  int (*get_functions)(unsigned module, tool_function ***functions, unsigned *count);
 } callback_table;
 
 typedef struct version_table {
@@ -55,7 +65,8 @@ static struct {
 /* Place 0 is no function's, and a NULL ends them. */
 static int get_functions(unsigned module, tool_function ***functions, unsigned *count)
 {
-  static const uint8_t counts[MODULE_COUNT] = { 0, 16, 9, 15, 7, 16, 7 }; /* core, driver API, OpenCL, runtime API, domains, synchronization */
+  /* core, driver API, OpenCL, runtime API, domains, synchronization */
+  static const uint8_t counts[MODULE_COUNT] = { 0, 16, 9, 15, 7, 16, 7 };
   if (module >= MODULE_COUNT || !counts[module]) return 0;
   for (unsigned i = 1; i < counts[module]; i++) nvtx.places[module][i] = &nvtx.functions[module][i];
   if (functions) *functions = nvtx.places[module];
@@ -69,13 +80,16 @@ static const void *get_table(uint32_t number)
 {
   static const callback_table callbacks = { sizeof callbacks, get_functions };
   static const version_table version = { sizeof version, 3, 0, set_tool_version };
-  return number == TABLE_CALLBACKS ? (const void *)&callbacks : number == TABLE_VERSION ? &version : NULL;
+  return number == TABLE_CALLBACKS ? (const void *)&callbacks
+         : number == TABLE_VERSION ? &version
+                                   : NULL;
 }
 
 /* The library of a tool that starts stays: it belongs to the process. */
 static void open_nvtx(void)
 {
-  const char *path = secure_getenv(sizeof(void *) == 4 ? "NVTX_INJECTION32_PATH" : "NVTX_INJECTION64_PATH");
+  const char *path =
+    secure_getenv(sizeof(void *) == 4 ? "NVTX_INJECTION32_PATH" : "NVTX_INJECTION64_PATH");
   void *library = path && *path ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
   if (!library) return;
   int (*start)(const void *(*tables)(uint32_t number));

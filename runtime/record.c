@@ -21,13 +21,15 @@ kj_record *kj_retain_record(kj_record *record)
 
 void kj_release_record(kj_record *record, bool forget)
 {
-  if (!record || atomic_fetch_sub_explicit(&record->references, 1, memory_order_acq_rel) != 1) return;
+  if (!record || atomic_fetch_sub_explicit(&record->references, 1, memory_order_acq_rel) != 1)
+    return;
   for (size_t i = 0; i < record->operations.count; i++) {
     kj_operation *operation = record->operations.items[i];
     if (forget) free(operation);
     else operation->destroy(operation);
   }
-  for (size_t i = 0; i < record->arrays.count && !forget; i++) kjit_release_array(record->arrays.items[i]);
+  for (size_t i = 0; i < record->arrays.count && !forget; i++)
+    kjit_release_array(record->arrays.items[i]);
   for (size_t i = 0; i < record->codes.count && !forget; i++) {
     kjit_specialization *code = record->codes.items[i];
     atomic_fetch_sub(&code->pins, 1);
@@ -74,7 +76,8 @@ kjit_status kj_run_record(kj_record *record, kjit_stream *stream)
 {
   kjit_status first = KJIT_OK;
   pthread_mutex_lock(&record->mutex);
-  for (size_t i = 0; i < record->operations.count && (first == KJIT_OK || first == KJIT_ERROR_KERNEL); i++) {
+  for (size_t i = 0;
+       i < record->operations.count && (first == KJIT_OK || first == KJIT_ERROR_KERNEL); i++) {
     kj_operation *operation = record->operations.items[i];
     kjit_status status = operation->run(operation, stream);
     if (status != KJIT_OK && first == KJIT_OK) first = status;

@@ -25,11 +25,13 @@ kjit_status kj_error(kj_diagnostics *diagnostics, kjit_status status, const char
   return status;
 }
 
-kjit_status kj_error_at(kj_diagnostics *diagnostics, const kjit_module *module, kj_location location, kjit_status status, const char *format, ...)
+kjit_status kj_error_at(kj_diagnostics *diagnostics, const kjit_module *module,
+                        kj_location location, kjit_status status, const char *format, ...)
 {
   va_list list;
   va_start(list, format);
-  kj_report_list(diagnostics, &module->sources, location, KJIT_SEVERITY_ERROR, status, format, list);
+  kj_report_list(diagnostics, &module->sources, location, KJIT_SEVERITY_ERROR, status, format,
+                 list);
   va_end(list);
   return status;
 }
@@ -113,7 +115,9 @@ static uint32_t count_workers(const kjit_context *context)
 {
   const kjit_executor *executor = context->config.executor;
   /* In a child OpenMP would wait for threads that only its parent has. */
-  int count = executor ? (int)executor->concurrency : atomic_load(&kj_forks) ? 1 : omp_get_max_threads();
+  int count = executor                 ? (int)executor->concurrency
+              : atomic_load(&kj_forks) ? 1
+                                       : omp_get_max_threads();
   return count > 0 ? (uint32_t)count : 1;
 }
 
@@ -150,14 +154,16 @@ static void read_processor_name(char *name, size_t size_bytes)
   if (file) fclose(file);
 }
 
-/* A CPU has no limits of its own here: it takes CUDA's, so that a kernel that runs on it runs on a GPU. */
+/* A CPU has no limits of its own here: it takes CUDA's, so that a kernel that runs on it runs on a
+ * GPU. */
 static kjit_device *make_cpu(kj_runtime *runtime)
 {
   kjit_device *device = make_device(runtime, KJIT_DEVICE_CPU, 0);
   if (!device) return NULL;
   kjit_device_info *info = &device->info;
   device->workers = count_workers(runtime->context);
-  long cores = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  long cores = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES),
+       page = sysconf(_SC_PAGESIZE);
   read_processor_name(device->name, sizeof device->name);
   snprintf(device->target, sizeof device->target, "cpu");
   snprintf(device->code_target, sizeof device->code_target, "cpu");
@@ -230,9 +236,11 @@ void kj_remove_object(kj_object *object)
 kjit_status kj_check_object(const kj_object *object, const char *what, kj_diagnostics *diagnostics)
 {
   KJ_TRY(kj_check_device(object->device, diagnostics));
-  if (object->generation == atomic_load_explicit(&object->device->generation, memory_order_relaxed)) return KJIT_OK;
+  if (object->generation == atomic_load_explicit(&object->device->generation, memory_order_relaxed))
+    return KJIT_OK;
   char place[24];
-  return kj_error(diagnostics, KJIT_ERROR_DEVICE, "the %s was lost when %s was reset", what, kj_device_text(object->device, place));
+  return kj_error(diagnostics, KJIT_ERROR_DEVICE, "the %s was lost when %s was reset", what,
+                  kj_device_text(object->device, place));
 }
 
 /* ---- devices ---- */
@@ -246,7 +254,8 @@ const char *kj_device_text(const kjit_device *device, char text[24])
 
 /* The rest happens under context->runtime_mutex. */
 
-static kjit_status open_driver(kj_runtime *runtime, void *(*find)(void *user, const char *symbol), void *user, kj_diagnostics *diagnostics)
+static kjit_status open_driver(kj_runtime *runtime, void *(*find)(void *user, const char *symbol),
+                               void *user, kj_diagnostics *diagnostics)
 {
   if (runtime->driver) return KJIT_OK;
   uint32_t count = 0;
@@ -264,7 +273,8 @@ static kjit_status open_driver(kj_runtime *runtime, void *(*find)(void *user, co
   return KJIT_OK;
 }
 
-static kjit_status make_cuda(kj_runtime *runtime, int32_t ordinal, kj_diagnostics *diagnostics, kjit_device **device)
+static kjit_status make_cuda(kj_runtime *runtime, int32_t ordinal, kj_diagnostics *diagnostics,
+                             kjit_device **device)
 {
   kjit_device *made = make_device(runtime, KJIT_DEVICE_CUDA, ordinal);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -279,26 +289,35 @@ static kjit_status make_cuda(kj_runtime *runtime, int32_t ordinal, kj_diagnostic
   return KJIT_OK;
 }
 
-static kjit_status find_cuda(kj_runtime *runtime, int32_t ordinal, kj_diagnostics *diagnostics, kjit_device **device)
+static kjit_status find_cuda(kj_runtime *runtime, int32_t ordinal, kj_diagnostics *diagnostics,
+                             kjit_device **device)
 {
   KJ_TRY(open_driver(runtime, NULL, NULL, diagnostics));
   if (ordinal < 0 || (uint32_t)ordinal >= runtime->cuda_count)
-    return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "there is no device cuda:%d: the driver has %u", ordinal, runtime->cuda_count);
+    return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
+                    "there is no device cuda:%d: the driver has %u", ordinal, runtime->cuda_count);
   *device = atomic_load_explicit(&runtime->cuda[ordinal], memory_order_acquire);
   return *device ? KJIT_OK : make_cuda(runtime, ordinal, diagnostics, device);
 }
 
-kjit_status kj_find_device(kj_runtime *runtime, kjit_device_kind kind, int32_t ordinal, kj_diagnostics *diagnostics, kjit_device **device)
+kjit_status kj_find_device(kj_runtime *runtime, kjit_device_kind kind, int32_t ordinal,
+                           kj_diagnostics *diagnostics, kjit_device **device)
 {
   if (kind == KJIT_DEVICE_CPU && ordinal == 0) {
     *device = runtime->cpu;
     return KJIT_OK;
   }
-  if (kind == KJIT_DEVICE_CPU) return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "there is no device cpu:%d: the CPU is one device, 0", ordinal);
-  bool is_known =
-    kind == KJIT_DEVICE_CUDA && atomic_load_explicit(&runtime->has_driver, memory_order_acquire) && ordinal >= 0 && (uint32_t)ordinal < runtime->cuda_count;
-  if (is_known && (*device = atomic_load_explicit(&runtime->cuda[ordinal], memory_order_acquire))) return KJIT_OK;
-  if (kind != KJIT_DEVICE_CUDA) return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "there is no kind of device %d: 1 is the CPU, 2 is CUDA", (int)kind);
+  if (kind == KJIT_DEVICE_CPU)
+    return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
+                    "there is no device cpu:%d: the CPU is one device, 0", ordinal);
+  bool is_known = kind == KJIT_DEVICE_CUDA &&
+                  atomic_load_explicit(&runtime->has_driver, memory_order_acquire) &&
+                  ordinal >= 0 && (uint32_t)ordinal < runtime->cuda_count;
+  if (is_known && (*device = atomic_load_explicit(&runtime->cuda[ordinal], memory_order_acquire)))
+    return KJIT_OK;
+  if (kind != KJIT_DEVICE_CUDA)
+    return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
+                    "there is no kind of device %d: 1 is the CPU, 2 is CUDA", (int)kind);
   pthread_mutex_lock(&runtime->context->runtime_mutex);
   kjit_status status = find_cuda(runtime, ordinal, diagnostics, device);
   pthread_mutex_unlock(&runtime->context->runtime_mutex);
@@ -318,13 +337,15 @@ static uint32_t count_cuda(kj_runtime *runtime)
   return count;
 }
 
-kjit_status kj_default_device(kj_runtime *runtime, kj_diagnostics *diagnostics, kjit_device **device)
+kjit_status kj_default_device(kj_runtime *runtime, kj_diagnostics *diagnostics,
+                              kjit_device **device)
 {
   return count_cuda(runtime) ? kj_find_device(runtime, KJIT_DEVICE_CUDA, 0, diagnostics, device)
                              : kj_find_device(runtime, KJIT_DEVICE_CPU, 0, diagnostics, device);
 }
 
-kjit_status kj_use_driver(kjit_context *context, void *(*find)(void *user, const char *symbol), void *user, kj_diagnostics *diagnostics)
+kjit_status kj_use_driver(kjit_context *context, void *(*find)(void *user, const char *symbol),
+                          void *user, kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = kj_get_runtime(context);
   if (!runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -337,7 +358,8 @@ kjit_status kj_use_driver(kjit_context *context, void *(*find)(void *user, const
 
 /* ---- the public functions ---- */
 
-kjit_status kjit_get_device(kjit_context *context, kjit_device_kind kind, int32_t ordinal, kjit_device **device)
+kjit_status kjit_get_device(kjit_context *context, kjit_device_kind kind, int32_t ordinal,
+                            kjit_device **device)
 {
   if (!context) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
@@ -369,7 +391,8 @@ kjit_status kjit_synchronize_device(kjit_device *device)
   if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!kj_is_cuda(device)) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
-  if (kj_check_captures(device, &diagnostics) == KJIT_OK && kj_synchronize(device, true, NULL, &diagnostics) == KJIT_OK)
+  if (kj_check_captures(device, &diagnostics) == KJIT_OK &&
+      kj_synchronize(device, true, NULL, &diagnostics) == KJIT_OK)
     (void)kj_take_failures(device, &diagnostics);
   return kj_finish_call(device->context, &diagnostics);
 }

@@ -12,7 +12,8 @@ void kj_fill_strides(int64_t *strides, const int64_t *shape, uint32_t rank)
   }
 }
 
-/* Counts elements; false when the bytes between the first and the last element do not fit the address space. */
+/* Counts elements; false when the bytes between the first and the last element do not fit the
+ * address space. */
 static bool measure(kj_view *view)
 {
   uint64_t count = 1;
@@ -21,32 +22,44 @@ static bool measure(kj_view *view)
   for (uint32_t i = 0; i < view->rank; i++) is_empty = is_empty || view->shape[i] == 0;
   for (uint32_t i = 0; i < view->rank && !is_empty; i++) {
     int64_t steps, reach = view->strides[i] < 0 ? -view->strides[i] : view->strides[i];
-    if (view->strides[i] == INT64_MIN || __builtin_mul_overflow(count, (uint64_t)view->shape[i], &count)) return false;
-    if (__builtin_mul_overflow(view->shape[i] - 1, reach, &steps) || __builtin_add_overflow(span, steps, &span)) return false;
+    if (view->strides[i] == INT64_MIN ||
+        __builtin_mul_overflow(count, (uint64_t)view->shape[i], &count))
+      return false;
+    if (__builtin_mul_overflow(view->shape[i] - 1, reach, &steps) ||
+        __builtin_add_overflow(span, steps, &span))
+      return false;
   }
   view->count = is_empty ? 0 : count;
   return !__builtin_mul_overflow(span, (int64_t)view->element_bytes, &span) &&
          (is_empty || count <= INT64_MAX / (view->element_bytes ? view->element_bytes : 1));
 }
 
-kjit_status kj_view_tensor(kj_types *types, const kjit_tensor *tensor, kjit_type element, const char *what, kj_diagnostics *diagnostics, kj_view *view)
+kjit_status kj_view_tensor(kj_types *types, const kjit_tensor *tensor, kjit_type element,
+                           const char *what, kj_diagnostics *diagnostics, kj_view *view)
 {
   *view = (kj_view){ 0 };
   if (!kj_locate_tensor(tensor, &view->kind, &view->ordinal))
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: device type %d is neither the CPU's (1) nor CUDA's (2)", what, tensor->device_type);
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "%s: device type %d is neither the CPU's (1) nor CUDA's (2)", what,
+                    tensor->device_type);
   if (tensor->rank < 0 || tensor->rank > KJ_MAX_RANK)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: expected 0 to %d dimensions, got %d", what, KJ_MAX_RANK, tensor->rank);
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: expected 0 to %d dimensions, got %d",
+                    what, KJ_MAX_RANK, tensor->rank);
   view->element = kj_type_of_tensor(types, tensor, element);
   if (view->element == KJIT_ANY)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: DLPack element type (code %u, %u bits, %u lanes) is none of kjit's", what, tensor->code,
-                    tensor->bits, tensor->lanes);
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "%s: DLPack element type (code %u, %u bits, %u lanes) is none of kjit's", what,
+                    tensor->code, tensor->bits, tensor->lanes);
   view->rank = (uint32_t)tensor->rank;
   view->element_bytes = kj_element_bytes(types, view->element);
   view->address = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
-  if (view->rank && !tensor->shape) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: the tensor has no shape", what);
+  if (view->rank && !tensor->shape)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: the tensor has no shape", what);
   for (uint32_t i = 0; i < view->rank; i++) {
     if (tensor->shape[i] < 0)
-      return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: extent %lld of dimension %u is negative", what, (long long)tensor->shape[i], i);
+      return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                      "%s: extent %lld of dimension %u is negative", what,
+                      (long long)tensor->shape[i], i);
     view->shape[i] = tensor->shape[i];
   }
   if (tensor->strides) memcpy(view->strides, tensor->strides, view->rank * sizeof *view->strides);
@@ -54,12 +67,18 @@ kjit_status kj_view_tensor(kj_types *types, const kjit_tensor *tensor, kjit_type
   if (!tensor->strides) {
     uint64_t size = 1;
     for (uint32_t i = 0; i < view->rank; i++)
-      if (view->shape[i] && __builtin_mul_overflow(size, (uint64_t)view->shape[i], &size)) size = UINT64_MAX;
-    if (size > INT64_MAX / 16) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: the extents do not fit the address space", what);
+      if (view->shape[i] && __builtin_mul_overflow(size, (uint64_t)view->shape[i], &size))
+        size = UINT64_MAX;
+    if (size > INT64_MAX / 16)
+      return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                      "%s: the extents do not fit the address space", what);
     kj_fill_strides(view->strides, view->shape, view->rank);
   }
-  if (!measure(view)) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: the extents and strides do not fit the address space", what);
-  if (view->count && !view->address) return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: the tensor has no data", what);
+  if (!measure(view))
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "%s: the extents and strides do not fit the address space", what);
+  if (view->count && !view->address)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: the tensor has no data", what);
   return KJIT_OK;
 }
 
@@ -99,8 +118,10 @@ void kj_view_range(const kj_view *view, uint64_t *low, uint64_t *high)
 
 /* ---- copies on the host ---- */
 
-/* One line of elements: the innermost dimension. The sizes of scalars are few, so each gets a loop that the compiler can make moves of. */
-static void copy_line(char *to, const char *from, int64_t count, int64_t to_step, int64_t from_step, uint32_t bytes)
+/* One line of elements: the innermost dimension. The sizes of scalars are few, so each gets a loop
+ * that the compiler can make moves of. */
+static void copy_line(char *to, const char *from, int64_t count, int64_t to_step, int64_t from_step,
+                      uint32_t bytes)
 {
 #define LINE(size) \
   for (int64_t i = 0; i < count; i++) memcpy(to + i * to_step, from + i * from_step, size)
@@ -113,14 +134,18 @@ static void copy_line(char *to, const char *from, int64_t count, int64_t to_step
 #undef LINE
 }
 
-static void copy_dimension(const kj_view *to, const kj_view *from, uint32_t dimension, char *to_address, const char *from_address)
+static void copy_dimension(const kj_view *to, const kj_view *from, uint32_t dimension,
+                           char *to_address, const char *from_address)
 {
-  int64_t bytes = to->element_bytes, to_step = to->strides[dimension] * bytes, from_step = from->strides[dimension] * bytes;
+  int64_t bytes = to->element_bytes, to_step = to->strides[dimension] * bytes,
+          from_step = from->strides[dimension] * bytes;
   if (dimension + 1 == to->rank) {
-    copy_line(to_address, from_address, to->shape[dimension], to_step, from_step, to->element_bytes);
+    copy_line(to_address, from_address, to->shape[dimension], to_step, from_step,
+              to->element_bytes);
     return;
   }
-  for (int64_t i = 0; i < to->shape[dimension]; i++) copy_dimension(to, from, dimension + 1, to_address + i * to_step, from_address + i * from_step);
+  for (int64_t i = 0; i < to->shape[dimension]; i++)
+    copy_dimension(to, from, dimension + 1, to_address + i * to_step, from_address + i * from_step);
 }
 
 static void copy_apart(const kj_view *to, const kj_view *from)
@@ -139,12 +164,14 @@ static bool do_overlap(const kj_view *a, const kj_view *b)
   return a_low < b_high && b_low < a_high;
 }
 
-kjit_status kj_copy_host(const kj_view *destination, const kj_view *source, kj_diagnostics *diagnostics)
+kjit_status kj_copy_host(const kj_view *destination, const kj_view *source,
+                         kj_diagnostics *diagnostics)
 {
   if (!destination->count) return KJIT_OK;
   size_t size_bytes = destination->count * destination->element_bytes;
   if (kj_is_row_major(destination) && kj_is_row_major(source)) {
-    memmove((void *)(uintptr_t)destination->address, (const void *)(uintptr_t)source->address, size_bytes);
+    memmove((void *)(uintptr_t)destination->address, (const void *)(uintptr_t)source->address,
+            size_bytes);
     return KJIT_OK;
   }
   if (!do_overlap(destination, source)) {
@@ -153,7 +180,9 @@ kjit_status kj_copy_host(const kj_view *destination, const kj_view *source, kj_d
   }
   kj_view between = *source;
   void *memory = malloc(size_bytes);
-  if (!memory) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: a copy between overlapping views needs %zu bytes", size_bytes);
+  if (!memory)
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY,
+                    "out of memory: a copy between overlapping views needs %zu bytes", size_bytes);
   between.address = (uint64_t)(uintptr_t)memory;
   kj_fill_strides(between.strides, between.shape, between.rank);
   copy_apart(&between, source);

@@ -1,9 +1,11 @@
-/* Diffusion split over the devices of one process, a strip of rows each: all GPUs of the machine, or parts of the CPU.
+/* Diffusion split over the devices of one process, a strip of rows each: all GPUs of the machine,
+ * or parts of the CPU.
  *
  *   diffusion_devices [cpu|cuda] [parts] [rows cols iterations] [path of strip.kir]
  *
- * Neighbours copy their outermost rows from device to device, over NVLink or the bus where the GPUs reach each other. Everything is queued: each part has a stream, and events say
- * which rows are there and which may be written again; the host waits once, at the end. */
+ * Neighbours copy their outermost rows from device to device, over NVLink or the bus where the GPUs
+ * reach each other. Everything is queued: each part has a stream, and events say which rows are
+ * there and which may be written again; the host waits once, at the end. */
 #include <kjit/kjit.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -67,10 +69,12 @@ static void make_part(run *r, int index, kjit_device_kind kind, int32_t ordinal)
   float *start = calloc(count, sizeof *start); /* rows beyond the field stay zero */
   if (!start) stop(r, "out of memory");
   for (int64_t row = 0; row < p->rows; row++)
-    for (int64_t col = 0; col < r->size.cols; col++) start[(row + 1) * r->size.cols + col] = field_start(&r->size, p->first + row, col);
+    for (int64_t col = 0; col < r->size.cols; col++)
+      start[(row + 1) * r->size.cols + col] = field_start(&r->size, p->first + row, col);
   for (int i = 0; i < 2; i++) {
     check(r, kjit_create_array(p->device, KJIT_F32, shape, 2, &p->strips[i]), "kjit_create_array");
-    check(r, kjit_copy_from_host(p->strips[i], start, count * sizeof *start, p->stream), "kjit_copy_from_host");
+    check(r, kjit_copy_from_host(p->strips[i], start, count * sizeof *start, p->stream),
+          "kjit_copy_from_host");
   }
   free(start);
   check(r, kjit_record_event(p->has_edges, p->stream), "kjit_record_event");
@@ -103,10 +107,12 @@ static kjit_tensor row_of(const run *r, const part *p, int strip, int64_t row, i
   return tensor;
 }
 
-static void copy_row(run *r, part *to, int64_t to_row, const part *from, int64_t from_row, int strip)
+static void copy_row(run *r, part *to, int64_t to_row, const part *from, int64_t from_row,
+                     int strip)
 {
   int64_t cols;
-  kjit_tensor there = row_of(r, to, strip, to_row, &cols), here = row_of(r, from, strip, from_row, &cols);
+  kjit_tensor there = row_of(r, to, strip, to_row, &cols),
+              here = row_of(r, from, strip, from_row, &cols);
   kjit_arg destination = kjit_arg_tensor(&there), source = kjit_arg_tensor(&here);
   check(r, kjit_copy_async(r->context, &destination, &source, to->stream), "kjit_copy_async");
 }
@@ -114,7 +120,8 @@ static void copy_row(run *r, part *to, int64_t to_row, const part *from, int64_t
 /* A neighbour's row is there when it has made its last step. */
 static void fetch_edges(run *r, int index, int strip)
 {
-  part *p = &r->parts[index], *above = index ? p - 1 : NULL, *below = index + 1 < r->count ? p + 1 : NULL;
+  part *p = &r->parts[index], *above = index ? p - 1 : NULL,
+       *below = index + 1 < r->count ? p + 1 : NULL;
   if (above) check(r, kjit_wait_event(p->stream, above->has_stepped), "kjit_wait_event");
   if (below) check(r, kjit_wait_event(p->stream, below->has_stepped), "kjit_wait_event");
   if (above) copy_row(r, p, 0, above, above->rows, strip);
@@ -122,7 +129,8 @@ static void fetch_edges(run *r, int index, int strip)
   check(r, kjit_record_event(p->has_edges, p->stream), "kjit_record_event");
 }
 
-/* The step after this one overwrites the strip that neighbours read from now: they must have done so. */
+/* The step after this one overwrites the strip that neighbours read from now: they must have done
+ * so. */
 static void step_part(run *r, int index, int strip)
 {
   part *p = &r->parts[index];
@@ -136,13 +144,15 @@ static void step_part(run *r, int index, int strip)
 
 static void wait_for_all(run *r)
 {
-  for (int i = 0; i < r->count; i++) check(r, kjit_synchronize_stream(r->parts[i].stream), "kjit_synchronize_stream");
+  for (int i = 0; i < r->count; i++)
+    check(r, kjit_synchronize_stream(r->parts[i].stream), "kjit_synchronize_stream");
 }
 
 static double run_steps(run *r)
 {
   struct timespec start, end;
-  for (int i = 0; i < r->count; i++) step_part(r, i, 0); /* compiles; the first step writes the same rows again */
+  /* compiles; the first step writes the same rows again */
+  for (int i = 0; i < r->count; i++) step_part(r, i, 0);
   wait_for_all(r);
   clock_gettime(CLOCK_MONOTONIC, &start);
   for (int step = 0; step < r->size.iterations; step++) {
@@ -163,8 +173,10 @@ static bool check_result(run *r)
     size_t strip_bytes = (size_t)((p->rows + 2) * r->size.cols) * sizeof(float);
     float *strip = malloc(strip_bytes);
     if (!strip) stop(r, "out of memory");
-    check(r, kjit_copy_to_host(p->strips[r->size.iterations % 2], strip, strip_bytes, p->stream), "kjit_copy_to_host");
-    memcpy(field + p->first * r->size.cols, strip + r->size.cols, (size_t)(p->rows * r->size.cols) * sizeof *field);
+    check(r, kjit_copy_to_host(p->strips[r->size.iterations % 2], strip, strip_bytes, p->stream),
+          "kjit_copy_to_host");
+    memcpy(field + p->first * r->size.cols, strip + r->size.cols,
+           (size_t)(p->rows * r->size.cols) * sizeof *field);
     free(strip);
   }
   double error = field_error(field, &r->size);
@@ -178,24 +190,29 @@ int main(int argc, char **argv)
 {
   static run r;
   bool is_cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
-  r.size = (field_size){ argc > 5 ? atoll(argv[3]) : 512, argc > 5 ? atoll(argv[4]) : 512, argc > 5 ? atoi(argv[5]) : 100 };
+  r.size = (field_size){ argc > 5 ? atoll(argv[3]) : 512, argc > 5 ? atoll(argv[4]) : 512,
+                         argc > 5 ? atoi(argv[5]) : 100 };
   if (kjit_create_context(NULL, &r.context) != KJIT_OK) stop(&r, "kjit_create_context");
   int devices = is_cuda ? (int)kjit_get_device_count(r.context, KJIT_DEVICE_CUDA) : 1;
   r.count = argc > 2 ? atoi(argv[2]) : is_cuda ? devices : 2;
-  bool is_sensible =
-    r.count > 0 && r.count <= MOST_PARTS && r.size.cols > 0 && r.size.iterations > 0 && r.size.rows >= r.count && r.size.rows <= INT32_MAX / r.size.cols;
+  bool is_sensible = r.count > 0 && r.count <= MOST_PARTS && r.size.cols > 0 &&
+                     r.size.iterations > 0 && r.size.rows >= r.count &&
+                     r.size.rows <= INT32_MAX / r.size.cols;
   if (!is_sensible || !devices) {
-    fprintf(stderr, devices ? "usage: diffusion_devices [cpu|cuda] [parts, at most 64] [rows cols iterations] [strip.kir]; at least one row a part\n"
+    fprintf(stderr, devices ? "usage: diffusion_devices [cpu|cuda] [parts, at most 64] [rows cols "
+                              "iterations] [strip.kir]; at least one row a part\n"
                             : "there is no GPU\n");
     return 2;
   }
   load_kernel(&r, argc > 6 ? argv[6] : "strip.kir");
-  for (int i = 0; i < r.count; i++) make_part(&r, i, is_cuda ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, is_cuda ? i % devices : 0);
+  for (int i = 0; i < r.count; i++)
+    make_part(&r, i, is_cuda ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, is_cuda ? i % devices : 0);
   connect(&r);
   double seconds = run_steps(&r);
   bool is_right = check_result(&r);
-  printf("%d parts on %d device%s, %lld x %lld cells, %d steps: %.3f s, %.1f us a step\n", r.count, devices < r.count ? devices : r.count,
-         devices > 1 ? "s" : "", (long long)r.size.rows, (long long)r.size.cols, r.size.iterations, seconds, 1e6 * seconds / r.size.iterations);
+  printf("%d parts on %d device%s, %lld x %lld cells, %d steps: %.3f s, %.1f us a step\n", r.count,
+         devices < r.count ? devices : r.count, devices > 1 ? "s" : "", (long long)r.size.rows,
+         (long long)r.size.cols, r.size.iterations, seconds, 1e6 * seconds / r.size.iterations);
   kjit_destroy_context(r.context);
   return is_right ? 0 : 1;
 }

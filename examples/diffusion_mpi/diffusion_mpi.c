@@ -2,8 +2,9 @@
  *
  *   mpirun -n 4 diffusion_mpi [cpu|cuda] [rows cols iterations] [path of strip.kir]
  *
- * Rank 0 compiles the kernel; the others get its code as a blob and never load the compiler. Before each step neighbours exchange their outermost rows through host memory, which works
- * with every MPI; on a GPU the rows are copied there and back. */
+ * Rank 0 compiles the kernel; the others get its code as a blob and never load the compiler. Before
+ * each step neighbours exchange their outermost rows through host memory, which works with every
+ * MPI; on a GPU the rows are copied there and back. */
 #include <kjit/kjit.h>
 #include <mpi.h>
 #include <stdbool.h>
@@ -64,7 +65,10 @@ static void open_device(run *r, const char *kind)
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
   MPI_Comm_rank(host, &on_host);
   MPI_Comm_free(&host);
-  check(r, kjit_get_device(r->context, is_cuda ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, is_cuda ? on_host % (int)gpus : 0, &r->device), kind);
+  check(r,
+        kjit_get_device(r->context, is_cuda ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU,
+                        is_cuda ? on_host % (int)gpus : 0, &r->device),
+        kind);
   check(r, kjit_create_stream(r->device, &r->stream), "kjit_create_stream");
 }
 
@@ -96,10 +100,12 @@ static void make_strips(run *r)
   float *start = calloc(count, sizeof *start); /* rows beyond the field stay zero */
   if (!start) stop(r, "out of memory");
   for (int64_t row = 0; row < r->rows; row++)
-    for (int64_t col = 0; col < r->size.cols; col++) start[(row + 1) * r->size.cols + col] = field_start(&r->size, r->first + row, col);
+    for (int64_t col = 0; col < r->size.cols; col++)
+      start[(row + 1) * r->size.cols + col] = field_start(&r->size, r->first + row, col);
   for (int i = 0; i < 2; i++) {
     check(r, kjit_create_array(r->device, KJIT_F32, shape, 2, &r->strips[i]), "kjit_create_array");
-    check(r, kjit_copy_from_host(r->strips[i], start, count * sizeof *start, r->stream), "kjit_copy_from_host");
+    check(r, kjit_copy_from_host(r->strips[i], start, count * sizeof *start, r->stream),
+          "kjit_copy_from_host");
   }
   free(start);
   for (int i = 0; i < 4; i++)
@@ -144,18 +150,30 @@ static void copy_row(run *r, int strip, int64_t row, float *edge, bool to_host)
 {
   int64_t cols, host_cols = r->size.cols;
   kjit_tensor device_row = row_of(r, strip, row, &cols);
-  kjit_tensor host_row = { .data = edge, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = &host_cols };
+  kjit_tensor host_row = { .data = edge,
+                           .device_type = 1,
+                           .rank = 1,
+                           .code = 2,
+                           .bits = 32,
+                           .lanes = 1,
+                           .shape = &host_cols };
   kjit_arg on_device = kjit_arg_tensor(&device_row), on_host = kjit_arg_tensor(&host_row);
-  check(r, kjit_copy(r->context, to_host ? &on_host : &on_device, to_host ? &on_device : &on_host, r->stream), "kjit_copy");
+  check(r,
+        kjit_copy(r->context, to_host ? &on_host : &on_device, to_host ? &on_device : &on_host,
+                  r->stream),
+        "kjit_copy");
 }
 
 static void exchange(run *r, int strip)
 {
-  int above = r->rank > 0 ? r->rank - 1 : MPI_PROC_NULL, below = r->rank + 1 < r->ranks ? r->rank + 1 : MPI_PROC_NULL, cols = (int)r->size.cols;
+  int above = r->rank > 0 ? r->rank - 1 : MPI_PROC_NULL,
+      below = r->rank + 1 < r->ranks ? r->rank + 1 : MPI_PROC_NULL, cols = (int)r->size.cols;
   if (above != MPI_PROC_NULL) copy_row(r, strip, 1, r->edges[MINE_ABOVE], true);
   if (below != MPI_PROC_NULL) copy_row(r, strip, r->rows, r->edges[MINE_BELOW], true);
-  MPI_Sendrecv(r->edges[MINE_ABOVE], cols, MPI_FLOAT, above, 0, r->edges[THEIRS_BELOW], cols, MPI_FLOAT, below, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  MPI_Sendrecv(r->edges[MINE_BELOW], cols, MPI_FLOAT, below, 1, r->edges[THEIRS_ABOVE], cols, MPI_FLOAT, above, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(r->edges[MINE_ABOVE], cols, MPI_FLOAT, above, 0, r->edges[THEIRS_BELOW], cols,
+               MPI_FLOAT, below, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(r->edges[MINE_BELOW], cols, MPI_FLOAT, below, 1, r->edges[THEIRS_ABOVE], cols,
+               MPI_FLOAT, above, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   if (above != MPI_PROC_NULL) copy_row(r, strip, 0, r->edges[THEIRS_ABOVE], false);
   if (below != MPI_PROC_NULL) copy_row(r, strip, r->rows + 1, r->edges[THEIRS_BELOW], false);
 }
@@ -178,20 +196,26 @@ static double run_steps(run *r)
 static bool check_result(run *r)
 {
   size_t strip_bytes = (size_t)((r->rows + 2) * r->size.cols) * sizeof(float);
-  float *strip = malloc(strip_bytes), *field = r->rank == 0 ? malloc((size_t)(r->size.rows * r->size.cols) * sizeof(float)) : NULL;
-  int *counts = calloc((size_t)r->ranks, sizeof *counts), *places = calloc((size_t)r->ranks, sizeof *places), is_right = 1;
+  float *strip = malloc(strip_bytes),
+        *field =
+          r->rank == 0 ? malloc((size_t)(r->size.rows * r->size.cols) * sizeof(float)) : NULL;
+  int *counts = calloc((size_t)r->ranks, sizeof *counts),
+      *places = calloc((size_t)r->ranks, sizeof *places), is_right = 1;
   if (!strip || !counts || !places || (r->rank == 0 && !field)) stop(r, "out of memory");
-  check(r, kjit_copy_to_host(r->strips[r->size.iterations % 2], strip, strip_bytes, r->stream), "kjit_copy_to_host");
+  check(r, kjit_copy_to_host(r->strips[r->size.iterations % 2], strip, strip_bytes, r->stream),
+        "kjit_copy_to_host");
   for (int i = 0; i < r->ranks; i++) {
     int64_t first, rows = field_share(&r->size, i, r->ranks, &first);
     counts[i] = (int)(rows * r->size.cols);
     places[i] = (int)(first * r->size.cols);
   }
-  MPI_Gatherv(strip + r->size.cols, counts[r->rank], MPI_FLOAT, field, counts, places, MPI_FLOAT, 0, MPI_COMM_WORLD);
+  MPI_Gatherv(strip + r->size.cols, counts[r->rank], MPI_FLOAT, field, counts, places, MPI_FLOAT, 0,
+              MPI_COMM_WORLD);
   if (r->rank == 0) {
     double error = field_error(field, &r->size);
     is_right = error >= 0 && error <= field_tolerance;
-    printf("largest difference from the plain loop: %.2g: %s\n", error, is_right ? "right" : "WRONG");
+    printf("largest difference from the plain loop: %.2g: %s\n", error,
+           is_right ? "right" : "WRONG");
   }
   MPI_Bcast(&is_right, 1, MPI_INT, 0, MPI_COMM_WORLD);
   free(strip);
@@ -208,17 +232,22 @@ static void report(const run *r, double seconds)
   unsigned long long mine[2] = { statistics.compilations, statistics.imports }, sums[2] = { 0 };
   MPI_Reduce(mine, sums, 2, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
   if (r->rank) return;
-  printf("%d ranks, %lld x %lld cells, %d steps: %.3f s, %.1f us a step\n", r->ranks, (long long)r->size.rows, (long long)r->size.cols, r->size.iterations,
-         seconds, 1e6 * seconds / r->size.iterations);
+  printf("%d ranks, %lld x %lld cells, %d steps: %.3f s, %.1f us a step\n", r->ranks,
+         (long long)r->size.rows, (long long)r->size.cols, r->size.iterations, seconds,
+         1e6 * seconds / r->size.iterations);
   printf("compilations in all ranks: %llu, imports: %llu\n", sums[0], sums[1]);
 }
 
 static void read_options(run *r, int argc, char **argv)
 {
-  r->size = (field_size){ argc > 4 ? atoll(argv[2]) : 512, argc > 4 ? atoll(argv[3]) : 512, argc > 4 ? atoi(argv[4]) : 100 };
-  bool is_sensible = r->size.cols > 0 && r->size.iterations > 0 && r->size.rows >= r->ranks && r->size.rows <= INT32_MAX / r->size.cols;
+  r->size = (field_size){ argc > 4 ? atoll(argv[2]) : 512, argc > 4 ? atoll(argv[3]) : 512,
+                          argc > 4 ? atoi(argv[4]) : 100 };
+  bool is_sensible = r->size.cols > 0 && r->size.iterations > 0 && r->size.rows >= r->ranks &&
+                     r->size.rows <= INT32_MAX / r->size.cols;
   if (is_sensible) return;
-  if (r->rank == 0) fprintf(stderr, "usage: diffusion_mpi [cpu|cuda] [rows cols iterations] [strip.kir]; at least one row a rank\n");
+  if (r->rank == 0)
+    fprintf(stderr, "usage: diffusion_mpi [cpu|cuda] [rows cols iterations] [strip.kir]; at least "
+                    "one row a rank\n");
   MPI_Abort(MPI_COMM_WORLD, 2);
 }
 

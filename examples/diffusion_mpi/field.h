@@ -1,4 +1,5 @@
-/* What the two programs share: the field that diffuses, and the same scheme as a plain loop to check against. */
+/* What the two programs share: the field that diffuses, and the same scheme as a plain loop to
+ * check against. */
 #ifndef FIELD_H
 #define FIELD_H
 
@@ -17,16 +18,21 @@ static inline float field_start(const field_size *size, int64_t row, int64_t col
 {
   float heat = 0;
   for (int spot = 0; spot < 6; spot++) {
-    double y = (double)size->rows * (0.15 + 0.14 * spot), x = (double)size->cols * (0.85 - 0.13 * spot),
+    double y = (double)size->rows * (0.15 + 0.14 * spot),
+           x = (double)size->cols * (0.85 - 0.13 * spot),
            radius = 0.05 * (double)(size->rows + size->cols) / 2 * (1 + spot % 3);
-    if (((double)row - y) * ((double)row - y) + ((double)col - x) * ((double)col - x) < radius * radius) heat = (float)(20 + 12 * spot);
+    if (((double)row - y) * ((double)row - y) + ((double)col - x) * ((double)col - x) <
+        radius * radius)
+      heat = (float)(20 + 12 * spot);
   }
   return heat;
 }
 
 static inline float field_at(const float *field, const field_size *size, int64_t row, int64_t col)
 {
-  return row >= 0 && row < size->rows && col >= 0 && col < size->cols ? field[row * size->cols + col] : 0;
+  return row >= 0 && row < size->rows && col >= 0 && col < size->cols
+           ? field[row * size->cols + col]
+           : 0;
 }
 
 /* The largest difference between a result and the plain loop's; negative: out of memory. */
@@ -35,20 +41,22 @@ static inline double field_error(const float *result, const field_size *size)
   size_t count = (size_t)(size->rows * size->cols);
   float *now = malloc(count * sizeof *now), *next = malloc(count * sizeof *next);
   double most = now && next ? 0 : -1;
-  for (size_t i = 0; i < count && most >= 0; i++) now[i] = field_start(size, (int64_t)i / size->cols, (int64_t)i % size->cols);
+  for (size_t i = 0; i < count && most >= 0; i++)
+    now[i] = field_start(size, (int64_t)i / size->cols, (int64_t)i % size->cols);
   for (int step = 0; step < size->iterations && most >= 0; step++) {
     for (int64_t r = 0; r < size->rows; r++)
       for (int64_t c = 0; c < size->cols; c++) {
         float here = now[r * size->cols + c],
-              around = field_at(now, size, r - 1, c) + field_at(now, size, r + 1, c) + field_at(now, size, r, c - 1) + field_at(now, size, r, c + 1);
+              around = field_at(now, size, r - 1, c) + field_at(now, size, r + 1, c) +
+                       field_at(now, size, r, c - 1) + field_at(now, size, r, c + 1);
         next[r * size->cols + c] = here - 0.25f * (4 * here - around);
       }
     float *swap = now;
     now = next;
     next = swap;
   }
-  for (size_t i = 0; i < count && most >= 0; i++)
-    if (!(fabs((double)result[i] - now[i]) <= most)) most = fabs((double)result[i] - now[i]); /* a NaN is the largest, too */
+  for (size_t i = 0; i < count && most >= 0; i++) /* a NaN is the largest, too */
+    if (!(fabs((double)result[i] - now[i]) <= most)) most = fabs((double)result[i] - now[i]);
   free(now);
   free(next);
   return most;

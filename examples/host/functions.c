@@ -1,5 +1,6 @@
-/* functions.c: a simulation code lets its users write material laws in the kernel IR. The laws call tables and functions that the code has already; the code
- * calls the laws, for one point and as C function pointers, and runs them over arrays.
+/* functions.c: a simulation code lets its users write material laws in the kernel IR. The laws call
+ * tables and functions that the code has already; the code calls the laws, for one point and as C
+ * function pointers, and runs them over arrays.
  *
  * functions        prints what it did; exit status 0 where everything is right */
 #include <kjit/kjit.h>
@@ -39,15 +40,20 @@ static int report(kjit_context *context, kjit_status status, const char *what)
   return EXIT_FAILURE;
 }
 
-/* Modules are immutable: each of these gives a new one, and the one before is not needed any more. */
+/* Modules are immutable: each of these gives a new one, and the one before is not needed any more.
+ */
 static kjit_status prepare(kjit_context *context, double *steps, kjit_module **module)
 {
   int64_t four = 4;
-  kjit_tensor tensor = { .data = steps, .device_type = 1, .rank = 1, .code = 2, .bits = 64, .lanes = 1, .shape = &four };
+  kjit_tensor tensor = {
+    .data = steps, .device_type = 1, .rank = 1, .code = 2, .bits = 64, .lanes = 1, .shape = &four
+  };
   kjit_arg captured = kjit_arg_tensor(&tensor), factor = kjit_arg_number(2);
   kjit_module *parsed = NULL, *bound = NULL, *stepped = NULL;
   kjit_status status = kjit_parse_module(context, "law.kir", law, strlen(law), &parsed);
-  if (status == KJIT_OK) status = kjit_bind_extern(parsed, "conductivity", (void (*)(void))conductivity, NULL, 0, &bound);
+  if (status == KJIT_OK)
+    status =
+      kjit_bind_extern(parsed, "conductivity", (void (*)(void))conductivity, NULL, 0, &bound);
   if (status == KJIT_OK) status = kjit_set_constant(bound, "STEPS", &captured, &stepped);
   if (status == KJIT_OK) status = kjit_set_constant(stepped, "FACTOR", &factor, module);
   kjit_release_module(parsed);
@@ -88,19 +94,28 @@ static int launch(kjit_context *context, kjit_module *module, const double *step
   enum { POINTS = 1000 };
   static double strain[POINTS], out[POINTS];
   int64_t points = POINTS;
-  kjit_tensor to = { .data = out, .device_type = 1, .rank = 1, .code = 2, .bits = 64, .lanes = 1, .shape = &points }, from = to;
+  kjit_tensor to = { .data = out,
+                     .device_type = 1,
+                     .rank = 1,
+                     .code = 2,
+                     .bits = 64,
+                     .lanes = 1,
+                     .shape = &points },
+              from = to;
   from.data = strain;
   for (int i = 0; i < POINTS; i++) strain[i] = i * 0.001;
   kjit_kernel *kernel;
   kjit_device *cpu;
   kjit_arg arguments[3] = { kjit_arg_tensor(&to), kjit_arg_tensor(&from), kjit_arg_f64(9) };
-  kjit_status status = kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu); /* where the host's function is */
+  /* where the host's function is */
+  kjit_status status = kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu);
   kjit_launch_config config = { .device = cpu };
   if (status == KJIT_OK) status = kjit_get_kernel(module, "stresses", &kernel);
   if (status == KJIT_OK) status = kjit_launch(kernel, &config, arguments, 3);
   if (status != KJIT_OK) return report(context, status, "stresses");
   int wrong = 0;
-  for (int i = 0; i < POINTS; i++) wrong += !(fabs(out[i] - expected(steps, 2, strain[i], 9)) <= 1e-12 * (1 + fabs(out[i])));
+  for (int i = 0; i < POINTS; i++)
+    wrong += !(fabs(out[i] - expected(steps, 2, strain[i], 9)) <= 1e-12 * (1 + fabs(out[i])));
   printf("over an array: %d of %d wrong\n", wrong, POINTS);
   return wrong ? EXIT_FAILURE : EXIT_SUCCESS;
 }

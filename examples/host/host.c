@@ -1,6 +1,8 @@
-/* host.c: a query engine compiles a user's expression, CASE WHEN a + b > limit THEN 0 ELSE a + b END, to a kernel and runs it over batches of columns.
- * The kernel is built with the builder API and never sees a type: columns of i64 and of f32 each get a specialization at their first batch, and every further
- * batch finds it in the cache. host [cpu|cuda] chooses the device; without, the columns are on the CPU. */
+/* host.c: a query engine compiles a user's expression, CASE WHEN a + b > limit THEN 0 ELSE a + b
+ * END, to a kernel and runs it over batches of columns. The kernel is built with the builder API
+ * and never sees a type: columns of i64 and of f32 each get a specialization at their first batch,
+ * and every further batch finds it in the cache. host [cpu|cuda] chooses the device; without, the
+ * columns are on the CPU. */
 #include <inttypes.h>
 #include <kjit/kjit.h>
 #include <stdio.h>
@@ -17,8 +19,9 @@ static int report(kjit_context *context, kjit_status status, const char *what)
   return EXIT_FAILURE;
 }
 
-/* kernel udf(out, a, b, limit) { for i in grid_range(len(out)) { let s = a[i] + b[i]; out[i] = s > limit ? 0 : s } }
- * No call is checked: the first mistake is kept, with the query's line and column, until kjit_finish_builder. */
+/* kernel udf(out, a, b, limit) { for i in grid_range(len(out)) { let s = a[i] + b[i]; out[i] = s >
+ * limit ? 0 : s } } No call is checked: the first mistake is kept, with the query's line and
+ * column, until kjit_finish_builder. */
 static kjit_status build_udf(kjit_context *context, kjit_module **module)
 {
   kjit_builder *b;
@@ -33,8 +36,11 @@ static kjit_status build_udf(kjit_context *context, kjit_module **module)
   kjit_node rows = kjit_call(b, "len", &out, 1), i;
   kjit_for_grid(b, &rows, 1, &i);
   kjit_set_location(b, "query 17", 1, 18);
-  kjit_node sum = kjit_let(b, "s", kjit_binary(b, KJIT_ADD, kjit_index(b, column_a, &i, 1), kjit_index(b, column_b, &i, 1)));
-  kjit_node value = kjit_conditional(b, kjit_binary(b, KJIT_GT, sum, limit), kjit_integer(b, 0), sum);
+  kjit_node sum = kjit_let(b, "s",
+                           kjit_binary(b, KJIT_ADD, kjit_index(b, column_a, &i, 1),
+                                       kjit_index(b, column_b, &i, 1)));
+  kjit_node value =
+    kjit_conditional(b, kjit_binary(b, KJIT_GT, sum, limit), kjit_integer(b, 0), sum);
   kjit_assign(b, kjit_index(b, out, &i, 1), KJIT_STORE, value);
   kjit_end(b); /* for */
   kjit_end(b); /* kernel */
@@ -54,9 +60,13 @@ typedef struct columns {
 
 static void describe_column(columns *c, int k, uint8_t code)
 {
-  c->tensors[k] = (kjit_tensor){
-    .data = c->data[k], .device_type = KJIT_DEVICE_CPU, .rank = 1, .code = code, .bits = (uint8_t)(8 * c->element_bytes), .lanes = 1, .shape = &c->rows
-  };
+  c->tensors[k] = (kjit_tensor){ .data = c->data[k],
+                                 .device_type = KJIT_DEVICE_CPU,
+                                 .rank = 1,
+                                 .code = code,
+                                 .bits = (uint8_t)(8 * c->element_bytes),
+                                 .lanes = 1,
+                                 .shape = &c->rows };
 }
 
 static int make_columns(columns *c, kjit_type type)
@@ -108,15 +118,17 @@ static int64_t count_wrong_rows(const columns *c, double limit)
 }
 
 /* Runs the batches of one query, says for each whether its code was there, and checks every row. */
-static int run_batches(kjit_context *context, kjit_kernel *udf, kjit_device *device, columns *c, const char *name)
+static int run_batches(kjit_context *context, kjit_kernel *udf, kjit_device *device, columns *c,
+                       const char *name)
 {
   kjit_launch_config config = { .device = device };
   for (int batch = 0; batch < BATCHES; batch++) {
     double limit = 10 + batch;
     fill_columns(c, batch);
     /* The limit is a plain number: it takes the type of the columns, as a literal would. */
-    kjit_arg arguments[] = { kjit_with_access(kjit_arg_tensor(&c->tensors[0]), KJIT_ACCESS_OUT), kjit_arg_tensor(&c->tensors[1]),
-                             kjit_arg_tensor(&c->tensors[2]), kjit_arg_number(limit) };
+    kjit_arg arguments[] = { kjit_with_access(kjit_arg_tensor(&c->tensors[0]), KJIT_ACCESS_OUT),
+                             kjit_arg_tensor(&c->tensors[1]), kjit_arg_tensor(&c->tensors[2]),
+                             kjit_arg_number(limit) };
     kjit_statistics before, after;
     kjit_get_statistics(context, &before);
     kjit_status status = kjit_launch(udf, &config, arguments, 4);
@@ -143,7 +155,9 @@ static int run_queries(kjit_context *context, kjit_kernel *udf, kjit_device *dev
   int result = EXIT_SUCCESS;
   for (size_t q = 0; q < sizeof queries / sizeof *queries && result == EXIT_SUCCESS; q++) {
     columns c = { 0 };
-    result = make_columns(&c, queries[q].type) ? run_batches(context, udf, device, &c, queries[q].name) : EXIT_FAILURE;
+    result = make_columns(&c, queries[q].type)
+               ? run_batches(context, udf, device, &c, queries[q].name)
+               : EXIT_FAILURE;
     free_columns(&c);
   }
   return result;
@@ -163,7 +177,8 @@ int main(int argc, char **argv)
   if (kjit_create_context(NULL, &context) != KJIT_OK) return EXIT_FAILURE;
   if ((status = build_udf(context, &module)) != KJIT_OK) {
     report(context, status, "compiling the expression");
-  } else if ((status = kjit_copy_module_text(module, &text)) != KJIT_OK || (status = kjit_get_kernel(module, "udf", &udf)) != KJIT_OK) {
+  } else if ((status = kjit_copy_module_text(module, &text)) != KJIT_OK ||
+             (status = kjit_get_kernel(module, "udf", &udf)) != KJIT_OK) {
     report(context, status, "udf");
   } else if ((status = kjit_get_device(context, kind, 0, &device)) != KJIT_OK) {
     report(context, status, "the device");
@@ -172,7 +187,8 @@ int main(int argc, char **argv)
     printf("%s", text);
     result = run_queries(context, udf, device);
     kjit_get_statistics(context, &statistics);
-    printf("launches %" PRIu64 ", compilations %" PRIu64 ", hits %" PRIu64 "\n", statistics.launches, statistics.compilations, statistics.memory_hits);
+    printf("launches %" PRIu64 ", compilations %" PRIu64 ", hits %" PRIu64 "\n",
+           statistics.launches, statistics.compilations, statistics.memory_hits);
   }
   kjit_free(context, text);
   kjit_release_module(module);

@@ -1,12 +1,17 @@
 /* kjit/cache.h: the disk cache. See status.h for the rules that hold for every function.
  *
- * Machine code of specializations is kept in files of one directory (kjit_config.cache_directory), found by everything that it depends on: the canonical text of the kernel
- * and of what it reaches, the key of the specialization, the target, and the builds of kjit. A later process that needs the same code loads it without a compiler.
- * A damaged file, a full disk, a directory that cannot be read or written are misses, never errors of a launch; a damaged file is removed. Warnings and remarks of the compiler
- * come when it compiles, not when code comes from the disk. Any number of processes and versions of kjit may share a directory; a context without a disk cache
- * (directory "", or no home directory) is one with an empty one. kjit_get_statistics counts hits and misses.
- * What lies there is run as it is, and checksums keep out accidents only. So an entry is used only where this user or root owns it and nobody else can write it; others are
- * misses and stay. Directories and files that kjit makes are the user's alone. A program with other rights than its caller's (setuid) has no default directory. */
+ * Machine code of specializations is kept in files of one directory (kjit_config.cache_directory),
+ * found by everything that it depends on: the canonical text of the kernel and of what it reaches,
+ * the key of the specialization, the target, and the builds of kjit. A later process that needs the
+ * same code loads it without a compiler. A damaged file, a full disk, a directory that cannot be
+ * read or written are misses, never errors of a launch; a damaged file is removed. Warnings and
+ * remarks of the compiler come when it compiles, not when code comes from the disk. Any number of
+ * processes and versions of kjit may share a directory; a context without a disk cache (directory
+ * "", or no home directory) is one with an empty one. kjit_get_statistics counts hits and misses.
+ * What lies there is run as it is, and checksums keep out accidents only. So an entry is used only
+ * where this user or root owns it and nobody else can write it; others are misses and stay.
+ * Directories and files that kjit makes are the user's alone. A program with other rights than its
+ * caller's (setuid) has no default directory. */
 #ifndef KJIT_CACHE_H
 #define KJIT_CACHE_H
 
@@ -18,8 +23,10 @@ extern "C" {
 
 /* One file. Everything is borrowed and lives as long as the call of visit. */
 typedef struct kjit_cache_entry {
-  const char *name;    /* of the file, without the directory */
-  const char *version; /* of kjit, "0.1.0"; NULL: the file is damaged, or was left by a writer that was killed; so are the next three */
+  const char *name; /* of the file, without the directory */
+  /* of kjit, "0.1.0"; NULL: the file is damaged, or was left by a writer that was killed; so are
+   * the next three */
+  const char *version;
   const char *kernel, *signature, *target;
   uint64_t size_bytes;
   uint64_t used_ns; /* when it was written or last read, Unix time */
@@ -27,14 +34,19 @@ typedef struct kjit_cache_entry {
 
 /* The directory, or NULL without a disk cache; borrowed from the context. Never fails. */
 KJIT_API const char *kjit_get_cache_directory(kjit_context *context);
-/* Calls visit for every file of the cache, least recently used first; visit may remove the file that it is called for. Reads every file and does not count as using it.
- * A directory that does not exist is empty. Errors: IO, MEMORY. */
-KJIT_API KJIT_CHECK kjit_status kjit_visit_cache(kjit_context *context, void (*visit)(void *user, const kjit_cache_entry *entry), void *user);
-/* Removes one file by its name. Errors: ARGUMENT when it is no name of an entry, IO when it is not there or cannot be removed. */
+/* Calls visit for every file of the cache, least recently used first; visit may remove the file
+ * that it is called for. Reads every file and does not count as using it. A directory that does not
+ * exist is empty. Errors: IO, MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_visit_cache(
+  kjit_context *context, void (*visit)(void *user, const kjit_cache_entry *entry), void *user);
+/* Removes one file by its name. Errors: ARGUMENT when it is no name of an entry, IO when it is not
+ * there or cannot be removed. */
 KJIT_API KJIT_CHECK kjit_status kjit_remove_cache_entry(kjit_context *context, const char *name);
-/* Removes the least recently used entries until the rest has at most limit_bytes; 0 removes all. Processes that write meanwhile are not waited for. removed and removed_bytes may
- * be NULL. Errors: IO, MEMORY. */
-KJIT_API KJIT_CHECK kjit_status kjit_trim_cache(kjit_context *context, uint64_t limit_bytes, uint64_t *removed, uint64_t *removed_bytes);
+/* Removes the least recently used entries until the rest has at most limit_bytes; 0 removes all.
+ * Processes that write meanwhile are not waited for. removed and removed_bytes may be NULL. Errors:
+ * IO, MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_trim_cache(kjit_context *context, uint64_t limit_bytes,
+                                                uint64_t *removed, uint64_t *removed_bytes);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
-/* kjit/compile.h: code for a signature, without a device. See status.h for the rules that hold for every function. */
+/* kjit/compile.h: code for a signature, without a device. See status.h for the rules that hold for
+ * every function. */
 #ifndef KJIT_COMPILE_H
 #define KJIT_COMPILE_H
 
@@ -28,26 +29,34 @@ typedef enum kjit_stage {
 } kjit_stage;
 
 typedef struct kjit_compile_options {
-  uint32_t size_bytes;  /* set by kjit_init_compile_options */
-  const char *target;   /* "sm_75" and up, "cpu" (this machine). Default "cpu" */
-  uint32_t ptx_version; /* 78 for PTX 7.8; default 0: the least that kjit and the architecture need */
-  uint32_t block[3];    /* block shape known at compile time; 0: not known (CPU: the kernel's @block, else 256 x 1 x 1) */
-  const char *facts;    /* NULL: none (always right); "all": every fact a fresh contiguous allocation has: aligned, disjoint, 32-bit offsets and grid.
-                          * Or some of: "aligned16", "offsets32", "grid32", "disjoint", separated by blanks; "programmatic", no part of "all": launches have KJIT_LAUNCH_PROGRAMMATIC.
-                          * Or the facts of a specialization, as its info has them */
-  uint32_t checks;      /* KJIT_CHECK_*; default KJIT_CHECK_NONE */
-  kjit_debug debug;     /* default KJIT_DEBUG_NONE */
-  const char *ptxas;    /* path of the assembler for CUBIN and SASS; default NULL: looked for as the disassembler is */
+  uint32_t size_bytes; /* set by kjit_init_compile_options */
+  const char *target;  /* "sm_75" and up, "cpu" (this machine). Default "cpu" */
+  /* 78 for PTX 7.8; default 0: the least that kjit and the architecture need */
+  uint32_t ptx_version;
+  /* block shape known at compile time; 0: not known (CPU: the kernel's @block, else 256 x 1 x 1) */
+  uint32_t block[3];
+  const char *facts; /* NULL: none (always right); "all": every fact a fresh contiguous allocation
+                      * has: aligned, disjoint, 32-bit offsets and grid. Or some of: "aligned16",
+                      * "offsets32", "grid32", "disjoint", separated by blanks; "programmatic", no
+                      * part of "all": launches have KJIT_LAUNCH_PROGRAMMATIC. Or the facts of a
+                      * specialization, as its info has them */
+  uint32_t checks;   /* KJIT_CHECK_*; default KJIT_CHECK_NONE */
+  kjit_debug debug;  /* default KJIT_DEBUG_NONE */
+  /* path of the assembler for CUBIN and SASS; default NULL: looked for as the disassembler is */
+  const char *ptxas;
 } kjit_compile_options;
 KJIT_API void kjit_init_compile_options(kjit_compile_options *options);
 
-/* Compiles a kernel for a signature as text, a type or a value for each parameter, "f32[:] C, f32, const f32[:] C, 16" (values for const parameters, func names
- * for func parameters). Text stages end in a 0 byte that size_bytes does not count. Free with kjit_free.
- * CUBIN and SASS run NVIDIA's programs ptxas, nvdisasm, cuobjdump as child processes, found on PATH, in bin of $CUDA_HOME and $CUDA_PATH, or of a toolkit in /usr/local.
- * Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED, COMPILE (a program that fails, too: with what it wrote), NO_COMPILER (or a program is missing), IO (a program cannot be run, or
- * this process reaps children that are not its own). */
-KJIT_API KJIT_CHECK kjit_status kjit_compile(kjit_kernel *kernel, const char *signature, const kjit_compile_options *options, kjit_stage stage, void **code,
-                                             size_t *size_bytes);
+/* Compiles a kernel for a signature as text, a type or a value for each parameter, "f32[:] C, f32,
+ * const f32[:] C, 16" (values for const parameters, func names for func parameters). Text stages
+ * end in a 0 byte that size_bytes does not count. Free with kjit_free. CUBIN and SASS run NVIDIA's
+ * programs ptxas, nvdisasm, cuobjdump as child processes, found on PATH, in bin of $CUDA_HOME and
+ * $CUDA_PATH, or of a toolkit in /usr/local. Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED,
+ * COMPILE (a program that fails, too: with what it wrote), NO_COMPILER (or a program is missing),
+ * IO (a program cannot be run, or this process reaps children that are not its own). */
+KJIT_API KJIT_CHECK kjit_status kjit_compile(kjit_kernel *kernel, const char *signature,
+                                             const kjit_compile_options *options, kjit_stage stage,
+                                             void **code, size_t *size_bytes);
 
 #ifdef __cplusplus
 }

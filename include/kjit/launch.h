@@ -1,4 +1,5 @@
-/* kjit/launch.h: arguments, launches, specializations. See status.h for the rules that hold for every function. */
+/* kjit/launch.h: arguments, launches, specializations. See status.h for the rules that hold for
+ * every function. */
 #ifndef KJIT_LAUNCH_H
 #define KJIT_LAUNCH_H
 
@@ -9,7 +10,8 @@ extern "C" {
 #endif
 
 typedef struct kjit_array kjit_array;
-typedef struct kjit_specialization kjit_specialization; /* a kernel compiled for one tuple of argument types and facts on one kind of device */
+/* a kernel compiled for one tuple of argument types and facts on one kind of device */
+typedef struct kjit_specialization kjit_specialization;
 
 /* ---- arguments: small values, made inline, no allocation ---- */
 
@@ -25,9 +27,22 @@ typedef struct kjit_tensor {
   uint64_t byte_offset;
 } kjit_tensor;
 
-typedef enum kjit_arg_kind { KJIT_ARG_VALUE = 1, KJIT_ARG_NUMBER, KJIT_ARG_TENSOR, KJIT_ARG_ARRAY, KJIT_ARG_FUNCTION, KJIT_ARG_BY_ADDRESS } kjit_arg_kind;
-/* How a host array is copied for a launch on a GPU; AUTO: from what the kernel reads and writes. OUT promises that the kernel writes every element. */
-typedef enum kjit_access { KJIT_ACCESS_AUTO = 0, KJIT_ACCESS_IN, KJIT_ACCESS_OUT, KJIT_ACCESS_IN_OUT } kjit_access;
+typedef enum kjit_arg_kind {
+  KJIT_ARG_VALUE = 1,
+  KJIT_ARG_NUMBER,
+  KJIT_ARG_TENSOR,
+  KJIT_ARG_ARRAY,
+  KJIT_ARG_FUNCTION,
+  KJIT_ARG_BY_ADDRESS
+} kjit_arg_kind;
+/* How a host array is copied for a launch on a GPU; AUTO: from what the kernel reads and writes.
+ * OUT promises that the kernel writes every element. */
+typedef enum kjit_access {
+  KJIT_ACCESS_AUTO = 0,
+  KJIT_ACCESS_IN,
+  KJIT_ACCESS_OUT,
+  KJIT_ACCESS_IN_OUT
+} kjit_access;
 
 typedef struct kjit_arg {
   uint8_t kind, access;
@@ -85,75 +100,110 @@ static inline kjit_arg kjit_with_access(kjit_arg a, kjit_access access) { a.acce
 /* ---- launching ---- */
 
 typedef enum kjit_launch_flags {
-  KJIT_LAUNCH_COOPERATIVE = 1, /* all blocks are resident at once, or the launch is refused; kernels that use grid_sync are always launched so */
-  KJIT_LAUNCH_NO_WAIT = 4,     /* code that is not there yet is compiled in the background and the call returns KJIT_NOT_READY */
+  /* all blocks are resident at once, or the launch is refused; kernels that use grid_sync are
+     always launched so */
+  KJIT_LAUNCH_COOPERATIVE = 1,
+  /* code that is not there yet is compiled in the background and the call returns KJIT_NOT_READY */
+  KJIT_LAUNCH_NO_WAIT = 4,
   KJIT_LAUNCH_PROGRAMMATIC =
-    8 /* GPUs from sm_90 on: the launch may be prepared while the one before it in the stream still runs (programmatic dependent launch).
-                                * Its threads wait for that one's end before they do anything, so that results are the same; elsewhere it changes nothing */
+    8 /* GPUs from sm_90 on: the launch may be prepared while the one before it in the stream still
+       * runs (programmatic dependent launch). Its threads wait for that one's end before they do
+       * anything, so that results are the same; elsewhere it changes nothing */
 } kjit_launch_flags;
 
-typedef struct kjit_launch_config { /* all zero is valid: the kernel's @block and @grid, else one thread an element of its grid_range */
-  uint32_t grid[3], block[3];       /* 0 0 0: none is given; else 0 counts as 1 */
+/* all zero is valid: the kernel's @block and @grid, else one thread an element of its grid_range */
+typedef struct kjit_launch_config {
+  uint32_t grid[3], block[3]; /* 0 0 0: none is given; else 0 counts as 1 */
   uint64_t
-    threads; /* not 0 and grid 0: at least so many threads; without a block, the one that keeps most threads of the compiled kernel resident (CPU: 256 threads) */
+    /* not 0 and grid 0: at least so many threads; without a block, the one that keeps most threads
+       of the compiled kernel resident (CPU: 256 threads) */
+      threads;
   uint64_t dynamic_shared_bytes; /* for `shared x: T[]` */
   kjit_stream *stream;           /* NULL: the device's default stream */
-  kjit_device *device;           /* NULL: where the array arguments are; none: the context's first device, CUDA before CPU */
-  uint32_t flags;                /* of kjit_launch_flags */
-  uint32_t cluster[3];           /* blocks of a cluster, in all at most 16; 0: the kernel's @cluster, else none. Needs sm_90 */
-  int32_t priority;              /* of the kernel in CUDA's sense, negative is higher; 0: the stream's. Means nothing on the CPU */
+  /* NULL: where the array arguments are; none: the context's first device, CUDA before CPU */
+  kjit_device *device;
+  uint32_t flags; /* of kjit_launch_flags */
+  /* blocks of a cluster, in all at most 16; 0: the kernel's @cluster, else none. Needs sm_90 */
+  uint32_t cluster[3];
+  /* of the kernel in CUDA's sense, negative is higher; 0: the stream's. Means nothing on the CPU */
+  int32_t priority;
 } kjit_launch_config;
 
-/* Dispatches on the types and facts of the arguments; asynchronous on the stream. On a GPU, host arrays are copied in and, if written, out (then the call is
- * synchronous). config NULL: all zero. A hit takes no lock, allocates nothing and asks the driver nothing but the launch. Errors: NOT_READY
- * (KJIT_LAUNCH_NO_WAIT only), MISUSE (flags that this kjit does not know), KERNEL (a thread failed, and the call was synchronous, as on the CPU), ARGUMENT,
- * TYPE, UNSUPPORTED, COMPILE, LAUNCH, NO_DEVICE, NO_COMPILER, DEVICE, MEMORY, DEVICE_MEMORY. */
-KJIT_API KJIT_CHECK kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count);
+/* Dispatches on the types and facts of the arguments; asynchronous on the stream. On a GPU, host
+ * arrays are copied in and, if written, out (then the call is synchronous). config NULL: all zero.
+ * A hit takes no lock, allocates nothing and asks the driver nothing but the launch. Errors:
+ * NOT_READY (KJIT_LAUNCH_NO_WAIT only), MISUSE (flags that this kjit does not know), KERNEL (a
+ * thread failed, and the call was synchronous, as on the CPU), ARGUMENT, TYPE, UNSUPPORTED,
+ * COMPILE, LAUNCH, NO_DEVICE, NO_COMPILER, DEVICE, MEMORY, DEVICE_MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config,
+                                            const kjit_arg *arguments, size_t count);
 
 /* ---- prepared launches ---- */
 
-typedef struct kjit_prepared kjit_prepared; /* a launch with everything looked up; one thread at a time */
+/* a launch with everything looked up; one thread at a time */
+typedef struct kjit_prepared kjit_prepared;
 
-/* Binds the arguments, compiles or loads the code and makes the parameter block. Tensors and values are copied, kjit arrays retained; the memory behind tensors
- * and the stream have to outlive the prepared launch. Errors: as kjit_launch; NOT_READY with KJIT_LAUNCH_NO_WAIT (nothing is prepared then). */
-KJIT_API KJIT_CHECK kjit_status kjit_prepare_launch(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count,
+/* Binds the arguments, compiles or loads the code and makes the parameter block. Tensors and values
+ * are copied, kjit arrays retained; the memory behind tensors and the stream have to outlive the
+ * prepared launch. Errors: as kjit_launch; NOT_READY with KJIT_LAUNCH_NO_WAIT (nothing is prepared
+ * then). */
+KJIT_API KJIT_CHECK kjit_status kjit_prepare_launch(kjit_kernel *kernel,
+                                                    const kjit_launch_config *config,
+                                                    const kjit_arg *arguments, size_t count,
                                                     kjit_prepared **prepared);
 /* prepared NULL is fine. Launches under way go on. */
 KJIT_API void kjit_destroy_prepared(kjit_prepared *prepared);
-/* Replaces one argument by one of the same type and, for arrays, the same number of dimensions. Extents, facts and compile-time values are looked at again at the next run, which
- * uses another specialization where the one at hand does not hold. On an error the argument stays. Errors: ARGUMENT. */
-KJIT_API KJIT_CHECK kjit_status kjit_set_prepared_argument(kjit_prepared *prepared, size_t index, const kjit_arg *argument);
+/* Replaces one argument by one of the same type and, for arrays, the same number of dimensions.
+ * Extents, facts and compile-time values are looked at again at the next run, which uses another
+ * specialization where the one at hand does not hold. On an error the argument stays. Errors:
+ * ARGUMENT. */
+KJIT_API KJIT_CHECK kjit_status kjit_set_prepared_argument(kjit_prepared *prepared, size_t index,
+                                                           const kjit_arg *argument);
 /* Launches on the stream; NULL: the one it was prepared with. Errors: as kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream);
-/* The specialization that the next run takes as far as the arguments were looked at; borrowed from the kernel. */
+/* The specialization that the next run takes as far as the arguments were looked at; borrowed from
+ * the kernel. */
 KJIT_API kjit_specialization *kjit_get_prepared_specialization(const kjit_prepared *prepared);
 
 /* ---- what was compiled ---- */
 
-/* Compiles or loads a kernel ahead of its launches, for a signature as kjit_compile takes it and for a device (NULL: the context's first). The code takes arrays as fresh allocations
- * are: aligned to 16 bytes, rows of C order too; disjoint; offsets and grid in 32 bits; on the CPU for the block of @block or the one that is chosen without one. Launches with such
- * arguments find it, others are compiled when they come. Borrowed from the kernel. Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED, COMPILE, NO_DEVICE, NO_COMPILER, DEVICE, MEMORY. */
-KJIT_API KJIT_CHECK kjit_status kjit_specialize(kjit_kernel *kernel, kjit_device *device, const char *signature, kjit_specialization **specialization);
+/* Compiles or loads a kernel ahead of its launches, for a signature as kjit_compile takes it and
+ * for a device (NULL: the context's first). The code takes arrays as fresh allocations are: aligned
+ * to 16 bytes, rows of C order too; disjoint; offsets and grid in 32 bits; on the CPU for the block
+ * of @block or the one that is chosen without one. Launches with such arguments find it, others are
+ * compiled when they come. Borrowed from the kernel. Errors: NAME, SYNTAX, TYPE, ARGUMENT,
+ * UNSUPPORTED, COMPILE, NO_DEVICE, NO_COMPILER, DEVICE, MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_specialize(kjit_kernel *kernel, kjit_device *device,
+                                                const char *signature,
+                                                kjit_specialization **specialization);
 
 typedef struct kjit_specialization_info {
   const char *signature; /* "f32[:] C, f32, const f32[:] C"; borrowed */
-  const char *facts;     /* the facts of the key as text: "aligned16(r) offsets32 disjoint(r, x)"; borrowed */
-  const char *target;    /* "sm_90", "cpu"; borrowed */
+  /* the facts of the key as text: "aligned16(r) offsets32 disjoint(r, x)"; borrowed */
+  const char *facts;
+  const char *target; /* "sm_90", "cpu"; borrowed */
   uint32_t registers, shared_bytes, local_bytes,
-    constant_bytes;           /* of a thread; static, of a block; of a thread; of the module. 0 where the target has no such thing */
+    /* of a thread; static, of a block; of a thread; of the module. 0 where the target has no such
+       thing */
+    constant_bytes;
   uint32_t max_threads;       /* of a block, by its registers and @launch_bounds */
   uint32_t elements_a_thread; /* of a vectorized grid_range; 0: none */
   uint64_t launches;
-  uint64_t parse_time_ns, infer_time_ns, lower_time_ns, optimize_time_ns, emit_time_ns, load_time_ns;
+  uint64_t parse_time_ns, infer_time_ns, lower_time_ns, optimize_time_ns, emit_time_ns,
+    load_time_ns;
   uint32_t max_dynamic_shared_bytes, cluster[3]; /* that a launch may ask for; @cluster, 0: none */
-  uint64_t code_bytes;                           /* of the machine code, or of PTX where the driver was handed that */
-  int is_loaded;                                 /* 0: the code was unloaded (kjit_config.code_limit_bytes), and what it alone knows is 0 */
+  /* of the machine code, or of PTX where the driver was handed that */
+  uint64_t code_bytes;
+  /* 0: the code was unloaded (kjit_config.code_limit_bytes), and what it alone knows is 0 */
+  int is_loaded;
   int is_cooperative, is_from_disk, is_imported;
 } kjit_specialization_info;
 
-/* The kernel's specializations in the order of their compilation; borrowed from the kernel; NULL past the end. */
+/* The kernel's specializations in the order of their compilation; borrowed from the kernel; NULL
+ * past the end. */
 KJIT_API kjit_specialization *kjit_get_specialization(kjit_kernel *kernel, size_t index);
-KJIT_API void kjit_get_specialization_info(const kjit_specialization *specialization, kjit_specialization_info *info);
+KJIT_API void kjit_get_specialization_info(const kjit_specialization *specialization,
+                                           kjit_specialization_info *info);
 
 #ifdef __cplusplus
 }

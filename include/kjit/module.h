@@ -1,4 +1,5 @@
-/* kjit/module.h: types; modules from text; the builder. See status.h for the rules that hold for every function. */
+/* kjit/module.h: types; modules from text; the builder. See status.h for the rules that hold for
+ * every function. */
 #ifndef KJIT_MODULE_H
 #define KJIT_MODULE_H
 
@@ -8,9 +9,11 @@
 extern "C" {
 #endif
 
-typedef struct kjit_module kjit_module;     /* immutable once made: parsed text or a finished builder */
-typedef struct kjit_builder kjit_builder;   /* a module under construction */
-typedef struct kjit_kernel kjit_kernel;     /* one kernel of a module, untyped; owns its specializations */
+/* immutable once made: parsed text or a finished builder */
+typedef struct kjit_module kjit_module;
+typedef struct kjit_builder kjit_builder; /* a module under construction */
+/* one kernel of a module, untyped; owns its specializations */
+typedef struct kjit_kernel kjit_kernel;
 typedef struct kjit_function kjit_function; /* one func of a module: an argument of a kernel */
 
 /* ---- types: small values; equal types have equal values within a context ---- */
@@ -29,12 +32,15 @@ enum {
 
 typedef enum kjit_layout { KJIT_LAYOUT_STRIDED, KJIT_LAYOUT_C, KJIT_LAYOUT_F } kjit_layout;
 
-/* An array of rank dimensions, 0 to 8. element: a scalar, vector, struct or pointer. read_only not 0: `const f32[:]`. Returns KJIT_VOID and leaves a diagnostic when element is
- * none of these or rank is too large. */
-KJIT_API kjit_type kjit_get_array_type(kjit_context *context, kjit_type element, uint32_t rank, kjit_layout layout, int read_only);
+/* An array of rank dimensions, 0 to 8. element: a scalar, vector, struct or pointer. read_only not
+ * 0: `const f32[:]`. Returns KJIT_VOID and leaves a diagnostic when element is none of these or
+ * rank is too large. */
+KJIT_API kjit_type kjit_get_array_type(kjit_context *context, kjit_type element, uint32_t rank,
+                                       kjit_layout layout, int read_only);
 
-/* A pointer to one or more elements of that type, `f32*`; element and errors as for arrays. As an argument of a kernel it is a device address (for the CPU, an address of this
- * process), handed over as it is: nothing is checked or copied. */
+/* A pointer to one or more elements of that type, `f32*`; element and errors as for arrays. As an
+ * argument of a kernel it is a device address (for the CPU, an address of this process), handed
+ * over as it is: nothing is checked or copied. */
 KJIT_API kjit_type kjit_get_pointer_type(kjit_context *context, kjit_type element, int read_only);
 
 typedef struct kjit_field {
@@ -44,33 +50,46 @@ typedef struct kjit_field {
   int64_t shape[8]; /* of these extents */
 } kjit_field;
 
-/* A struct with C's layout for these fields, in order; the same name with the same fields and flags is the same type, and that of a `struct` declaration of the same kind.
- * name and the fields' names are names of the language. flags: 0, or KJIT_STRUCT_PACKED (no padding, alignment 1). Returns KJIT_VOID and leaves a diagnostic otherwise. */
+/* A struct with C's layout for these fields, in order; the same name with the same fields and flags
+ * is the same type, and that of a `struct` declaration of the same kind. name and the fields' names
+ * are names of the language. flags: 0, or KJIT_STRUCT_PACKED (no padding, alignment 1). Returns
+ * KJIT_VOID and leaves a diagnostic otherwise. */
 enum { KJIT_STRUCT_PACKED = 1 };
-KJIT_API kjit_type kjit_get_struct_type(kjit_context *context, const char *name, const kjit_field *fields, size_t count, unsigned flags);
+KJIT_API kjit_type kjit_get_struct_type(kjit_context *context, const char *name,
+                                        const kjit_field *fields, size_t count, unsigned flags);
 
 typedef struct kjit_type_layout {
   uint32_t size_bytes, alignment_bytes; /* in memory */
   uint32_t field_count;                 /* structs; 0: no struct */
 } kjit_type_layout;
 /* How a scalar, vector, struct or pointer lies in memory. Errors: ARGUMENT for other types. */
-KJIT_API KJIT_CHECK kjit_status kjit_get_type_layout(kjit_context *context, kjit_type type, kjit_type_layout *layout);
-/* Name (borrowed, for the context's life), type and offset of a struct's field; arrays inside structs with the type of their elements. Either result may be NULL. Errors: ARGUMENT for other types and past the last field. */
-KJIT_API KJIT_CHECK kjit_status kjit_get_type_field(kjit_context *context, kjit_type type, uint32_t index, kjit_field *field, uint32_t *offset_bytes);
+KJIT_API KJIT_CHECK kjit_status kjit_get_type_layout(kjit_context *context, kjit_type type,
+                                                     kjit_type_layout *layout);
+/* Name (borrowed, for the context's life), type and offset of a struct's field; arrays inside
+ * structs with the type of their elements. Either result may be NULL. Errors: ARGUMENT for other
+ * types and past the last field. */
+KJIT_API KJIT_CHECK kjit_status kjit_get_type_field(kjit_context *context, kjit_type type,
+                                                    uint32_t index, kjit_field *field,
+                                                    uint32_t *offset_bytes);
 
-/* Any type as the text form writes it: "f32[:, :] C", "const u8[:]", "f32*"; structs by their name, when this context has one of that name. Errors:
- * SYNTAX, NAME, UNSUPPORTED. */
-KJIT_API KJIT_CHECK kjit_status kjit_parse_type(kjit_context *context, const char *text, kjit_type *type);
+/* Any type as the text form writes it: "f32[:, :] C", "const u8[:]", "f32*"; structs by their name,
+ * when this context has one of that name. Errors: SYNTAX, NAME, UNSUPPORTED. */
+KJIT_API KJIT_CHECK kjit_status kjit_parse_type(kjit_context *context, const char *text,
+                                                kjit_type *type);
 
 /* The text form of a type; free with kjit_free. NULL only when out of memory. */
 KJIT_API char *kjit_copy_type_text(kjit_context *context, kjit_type type);
 
 /* ---- modules ---- */
 
-/* Parses size_bytes bytes of text; name is what diagnostics call the source. No compiler is loaded. `import "file"` brings in the declarations of another source, each once:
- * what kjit_config.find_import says, else a file in the folder of the importing source (of name, for a text that is the host's), else in kjit_config.import_path.
- * Errors: SYNTAX, NAME, TYPE, UNSUPPORTED, IO (an import that cannot be read), MEMORY. */
-KJIT_API KJIT_CHECK kjit_status kjit_parse_module(kjit_context *context, const char *name, const char *text, size_t size_bytes, kjit_module **module);
+/* Parses size_bytes bytes of text; name is what diagnostics call the source. No compiler is loaded.
+ * `import "file"` brings in the declarations of another source, each once: what
+ * kjit_config.find_import says, else a file in the folder of the importing source (of name, for a
+ * text that is the host's), else in kjit_config.import_path. Errors: SYNTAX, NAME, TYPE,
+ * UNSUPPORTED, IO (an import that cannot be read), MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_parse_module(kjit_context *context, const char *name,
+                                                  const char *text, size_t size_bytes,
+                                                  kjit_module **module);
 KJIT_API kjit_module *kjit_retain_module(kjit_module *module);
 KJIT_API void kjit_release_module(kjit_module *module);
 
@@ -78,42 +97,57 @@ KJIT_API void kjit_release_module(kjit_module *module);
 KJIT_API KJIT_CHECK kjit_status kjit_copy_module_text(kjit_module *module, char **text);
 
 /* A kernel or func by name; borrowed from the module. Errors: NAME. */
-KJIT_API KJIT_CHECK kjit_status kjit_get_kernel(kjit_module *module, const char *name, kjit_kernel **kernel);
-KJIT_API KJIT_CHECK kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_function **function);
+KJIT_API KJIT_CHECK kjit_status kjit_get_kernel(kjit_module *module, const char *name,
+                                                kjit_kernel **kernel);
+KJIT_API KJIT_CHECK kjit_status kjit_get_function(kjit_module *module, const char *name,
+                                                  kjit_function **function);
 
-/* A new module: module, with the funcs and constants of library behind its `extern func name(...)` and `extern const name: type` declarations of the same name, and with all of
- * library's declarations, which go on meaning each other. Where a name is in both, module's is the one that is found. Errors: TYPE (another number of parameters), ARGUMENT (another context), MEMORY. */
-KJIT_API KJIT_CHECK kjit_status kjit_link_module(kjit_module *module, kjit_module *library, kjit_module **linked);
+/* A new module: module, with the funcs and constants of library behind its `extern func name(...)`
+ * and `extern const name: type` declarations of the same name, and with all of library's
+ * declarations, which go on meaning each other. Where a name is in both, module's is the one that
+ * is found. Errors: TYPE (another number of parameters), ARGUMENT (another context), MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_link_module(kjit_module *module, kjit_module *library,
+                                                 kjit_module **linked);
 
-/* A new module in which `extern func name` is a function of the host. host_function: what the CPU calls, a C function of the declared types, any thread at any time; kept, and NULL
- * where there is none. device_code: for GPUs, size_bytes of PTX or of LLVM IR (bitcode or text, of LLVM 22 or older) for nvptx64 that defines a function of that name with the C
- * ABI; copied; NULL: none. What is NULL stays as it was bound before. An array goes as its parts: the pointer, an int64_t for each extent and, where no layout is declared, one for
- * each stride in elements. The code is part of every key. It is trusted as the host itself is. Errors: NAME, SYNTAX (no such code), MEMORY; what is wrong inside the code is an error
- * (COMPILE) of whoever uses it first. */
-KJIT_API KJIT_CHECK kjit_status kjit_bind_extern(kjit_module *module, const char *name, void (*host_function)(void), const void *device_code, size_t size_bytes,
+/* A new module in which `extern func name` is a function of the host. host_function: what the CPU
+ * calls, a C function of the declared types, any thread at any time; kept, and NULL where there is
+ * none. device_code: for GPUs, size_bytes of PTX or of LLVM IR (bitcode or text, of LLVM 22 or
+ * older) for nvptx64 that defines a function of that name with the C ABI; copied; NULL: none. What
+ * is NULL stays as it was bound before. An array goes as its parts: the pointer, an int64_t for
+ * each extent and, where no layout is declared, one for each stride in elements. The code is part
+ * of every key. It is trusted as the host itself is. Errors: NAME, SYNTAX (no such code), MEMORY;
+ * what is wrong inside the code is an error (COMPILE) of whoever uses it first. */
+KJIT_API KJIT_CHECK kjit_status kjit_bind_extern(kjit_module *module, const char *name,
+                                                 void (*host_function)(void),
+                                                 const void *device_code, size_t size_bytes,
                                                  kjit_module **bound);
 
 /* Names of the module's kernels in order; NULL past the end; borrowed. */
 KJIT_API const char *kjit_get_kernel_name(kjit_module *module, size_t index);
 
 typedef struct kjit_parameter_info {
-  const char *name;            /* borrowed from the module */
-  kjit_type annotation;        /* KJIT_ANY: none, or one that depends on another parameter */
-  uint8_t is_const;            /* a compile-time value: part of the key */
-  uint8_t has_default;         /* may be left out at the end of the arguments */
-  uint8_t is_function;         /* takes a func */
-  uint8_t is_read, is_written; /* arrays: whether this kernel, and what it calls, may read and write elements; needs no types */
+  const char *name;     /* borrowed from the module */
+  kjit_type annotation; /* KJIT_ANY: none, or one that depends on another parameter */
+  uint8_t is_const;     /* a compile-time value: part of the key */
+  uint8_t has_default;  /* may be left out at the end of the arguments */
+  uint8_t is_function;  /* takes a func */
+  /* arrays: whether this kernel, and what it calls, may read and write elements; needs no types */
+  uint8_t is_read, is_written;
 } kjit_parameter_info;
 
 /* What a front end or a tool needs to bind arguments by name. Errors: ARGUMENT past the end. */
-KJIT_API KJIT_CHECK kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index, kjit_parameter_info *info);
+KJIT_API KJIT_CHECK kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index,
+                                                        kjit_parameter_info *info);
 
 /* ---- builder: one call a node, the text form's tree ----
- * Errors are recorded on the builder, never returned: the first one is kept with its location, the failing call returns node 0, and every call takes node 0
- * quietly. Check once, at kjit_finish_builder. An expression node is evaluated where it is used, as in the text (so `?:`, `and`, `or` are lazy), and is consumed
- * by its parent: using it twice is an error that names both places. Names may be used any number of times: parameters, constants, loop variables, what kjit_let,
- * kjit_var, kjit_shared and kjit_local return. Statements go to the innermost open block. Names need not be unique or valid identifiers: the printer renames.
- * NULL as a name: kjit makes one. */
+ * Errors are recorded on the builder, never returned: the first one is kept with its location, the
+ * failing call returns node 0, and every call takes node 0 quietly. Check once, at
+ * kjit_finish_builder. An expression node is evaluated where it is used, as in the text (so `?:`,
+ * `and`, `or` are lazy), and is consumed by its parent: using it twice is an error that names both
+ * places. Names may be used any number of times: parameters, constants, loop variables, what
+ * kjit_let, kjit_var, kjit_shared and kjit_local return. Statements go to the innermost open block.
+ * Names need not be unique or valid identifiers: the printer renames. NULL as a name: kjit makes
+ * one. */
 
 typedef uint32_t kjit_node;
 typedef enum kjit_op {
@@ -123,59 +157,82 @@ typedef enum kjit_op {
   KJIT_OP_COUNT
 } kjit_op;
 
-KJIT_API KJIT_CHECK kjit_status kjit_create_builder(kjit_context *context, const char *module_name, kjit_builder **builder);
+KJIT_API KJIT_CHECK kjit_status kjit_create_builder(kjit_context *context, const char *module_name,
+                                                    kjit_builder **builder);
 KJIT_API void kjit_destroy_builder(kjit_builder *builder);
-/* Verifies and makes the module; the builder is empty afterwards and can be used again, also after an error. Errors: the first recorded one; those of the verifier. */
+/* Verifies and makes the module; the builder is empty afterwards and can be used again, also after
+ * an error. Errors: the first recorded one; those of the verifier. */
 KJIT_API KJIT_CHECK kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module);
 /* Status of the first recorded error, or KJIT_OK: to stop a long front end early. */
 KJIT_API kjit_status kjit_get_builder_status(const kjit_builder *builder);
 /* Location of the nodes made from now on, in the front end's own source; diagnostics name it. */
-KJIT_API void kjit_set_location(kjit_builder *builder, const char *file, uint32_t line, uint32_t column);
+KJIT_API void kjit_set_location(kjit_builder *builder, const char *file, uint32_t line,
+                                uint32_t column);
 
-/* Open a kernel or func; parameters and attributes come first, then statements; kjit_end closes it. result KJIT_ANY: inferred. */
+/* Open a kernel or func; parameters and attributes come first, then statements; kjit_end closes it.
+ * result KJIT_ANY: inferred. */
 KJIT_API void kjit_begin_kernel(kjit_builder *builder, const char *name);
 KJIT_API void kjit_begin_function(kjit_builder *builder, const char *name, kjit_type result);
-/* Opens `extern func name(...) -> result`, result KJIT_VOID: none. Parameters of given types follow, then kjit_end. See kjit_bind_extern. */
+/* Opens `extern func name(...) -> result`, result KJIT_VOID: none. Parameters of given types
+ * follow, then kjit_end. See kjit_bind_extern. */
 KJIT_API void kjit_begin_extern(kjit_builder *builder, const char *name, kjit_type result);
 /* KJIT_ANY: type from the call; KJIT_FUNC: takes a func. */
 KJIT_API kjit_node kjit_parameter(kjit_builder *builder, const char *name, kjit_type type);
 /* A compile-time parameter; default_value 0: none. */
-KJIT_API kjit_node kjit_const_parameter(kjit_builder *builder, const char *name, kjit_node default_value);
+KJIT_API kjit_node kjit_const_parameter(kjit_builder *builder, const char *name,
+                                        kjit_node default_value);
 /* `@name(values)` of the function or loop just begun. */
-KJIT_API void kjit_attribute(kjit_builder *builder, const char *name, const kjit_node *values, size_t count);
-/* A module constant of a scalar type (rank 0) or an array of one, row-major; data is copied. Call outside functions. */
-KJIT_API kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type element, const void *data, const int64_t *shape, uint32_t rank);
+KJIT_API void kjit_attribute(kjit_builder *builder, const char *name, const kjit_node *values,
+                             size_t count);
+/* A module constant of a scalar type (rank 0) or an array of one, row-major; data is copied. Call
+ * outside functions. */
+KJIT_API kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type element,
+                                 const void *data, const int64_t *shape, uint32_t rank);
 
 /* Expressions. */
 KJIT_API kjit_node kjit_integer(kjit_builder *builder, int64_t value);   /* weak literal */
 KJIT_API kjit_node kjit_float(kjit_builder *builder, double value);      /* weak literal */
 KJIT_API kjit_node kjit_string(kjit_builder *builder, const char *text); /* an item of kjit_print */
 KJIT_API kjit_node kjit_bool(kjit_builder *builder, int value);
-KJIT_API kjit_node kjit_value(kjit_builder *builder, kjit_type type, const void *value); /* typed literal of a scalar type, read at once */
+/* typed literal of a scalar type, read at once */
+KJIT_API kjit_node kjit_value(kjit_builder *builder, kjit_type type, const void *value);
 KJIT_API kjit_node kjit_unary(kjit_builder *builder, kjit_op op, kjit_node x);
 KJIT_API kjit_node kjit_binary(kjit_builder *builder, kjit_op op, kjit_node x, kjit_node y);
-KJIT_API kjit_node kjit_conditional(kjit_builder *builder, kjit_node condition, kjit_node x, kjit_node y);
+KJIT_API kjit_node kjit_conditional(kjit_builder *builder, kjit_node condition, kjit_node x,
+                                    kjit_node y);
 KJIT_API kjit_node kjit_cast(kjit_builder *builder, kjit_type type, kjit_node x);
 /* `T(parts)`: a struct from all of its fields, a vector or complex number from its parts. */
-KJIT_API kjit_node kjit_construct(kjit_builder *builder, kjit_type type, const kjit_node *parts, size_t count);
-/* A built-in, func or func parameter by name; positions too: kjit_call(b, "threadIdx.x", NULL, 0), "laneid". Funcs may be called before they are begun. */
-KJIT_API kjit_node kjit_call(kjit_builder *builder, const char *function, const kjit_node *arguments, size_t count);
+KJIT_API kjit_node kjit_construct(kjit_builder *builder, kjit_type type, const kjit_node *parts,
+                                  size_t count);
+/* A built-in, func or func parameter by name; positions too: kjit_call(b, "threadIdx.x", NULL, 0),
+ * "laneid". Funcs may be called before they are begun. */
+KJIT_API kjit_node kjit_call(kjit_builder *builder, const char *function,
+                             const kjit_node *arguments, size_t count);
 /* The func called name as a value: an argument of a call. */
 KJIT_API kjit_node kjit_function_value(kjit_builder *builder, const char *name);
-KJIT_API kjit_node kjit_index(kjit_builder *builder, kjit_node array, const kjit_node *indices, size_t count);
+KJIT_API kjit_node kjit_index(kjit_builder *builder, kjit_node array, const kjit_node *indices,
+                              size_t count);
 /* `first:stop:step`: one of the indices of kjit_index, which then makes a view. 0: left out. */
-KJIT_API kjit_node kjit_slice(kjit_builder *builder, kjit_node first, kjit_node stop, kjit_node step);
-/* field: "shape", "strides", "size", "ndim", "T"; a field of a struct, "x" of a vector. Also a place. */
+KJIT_API kjit_node kjit_slice(kjit_builder *builder, kjit_node first, kjit_node stop,
+                              kjit_node step);
+/* field: "shape", "strides", "size", "ndim", "T"; a field of a struct, "x" of a vector. Also a
+ * place. */
 KJIT_API kjit_node kjit_select_field(kjit_builder *builder, kjit_node x, const char *field);
 KJIT_API kjit_node kjit_tuple(kjit_builder *builder, const kjit_node *items, size_t count);
 
 /* Statements. */
 KJIT_API kjit_node kjit_let(kjit_builder *builder, const char *name, kjit_node value);
-KJIT_API kjit_node kjit_var(kjit_builder *builder, const char *name, kjit_type type, kjit_node value); /* KJIT_ANY: from the value */
-/* extents: compile-time expressions. kjit_shared with rank 1 and extents NULL: the launch's dynamic shared memory. */
-KJIT_API kjit_node kjit_shared(kjit_builder *builder, const char *name, kjit_type element, const kjit_node *extents, size_t rank);
-KJIT_API kjit_node kjit_local(kjit_builder *builder, const char *name, kjit_type element, const kjit_node *extents, size_t rank);
-/* place: an index node, a field of one or of a var, or a var. op: KJIT_STORE, or the op of a compound assignment. */
+/* KJIT_ANY: from the value */
+KJIT_API kjit_node kjit_var(kjit_builder *builder, const char *name, kjit_type type,
+                            kjit_node value);
+/* extents: compile-time expressions. kjit_shared with rank 1 and extents NULL: the launch's dynamic
+ * shared memory. */
+KJIT_API kjit_node kjit_shared(kjit_builder *builder, const char *name, kjit_type element,
+                               const kjit_node *extents, size_t rank);
+KJIT_API kjit_node kjit_local(kjit_builder *builder, const char *name, kjit_type element,
+                              const kjit_node *extents, size_t rank);
+/* place: an index node, a field of one or of a var, or a var. op: KJIT_STORE, or the op of a
+ * compound assignment. */
 KJIT_API void kjit_assign(kjit_builder *builder, kjit_node place, kjit_op op, kjit_node value);
 KJIT_API void kjit_evaluate(kjit_builder *builder, kjit_node call);
 /* `print(items)`: values and strings, one line. kjit_assert: message NULL: none. */
@@ -186,10 +243,13 @@ KJIT_API void kjit_if(kjit_builder *builder, kjit_node condition);
 KJIT_API void kjit_else(kjit_builder *builder);
 KJIT_API void kjit_while(kjit_builder *builder, kjit_node condition);
 /* first 0: from 0; step 0: by 1. Returns the loop variable. */
-KJIT_API kjit_node kjit_for_range(kjit_builder *builder, const char *name, kjit_node first, kjit_node stop, kjit_node step);
+KJIT_API kjit_node kjit_for_range(kjit_builder *builder, const char *name, kjit_node first,
+                                  kjit_node stop, kjit_node step);
 /* grid_range and block_range over 1 to 3 extents; writes the loop variables to variables[rank]. */
-KJIT_API void kjit_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank, kjit_node *variables);
-KJIT_API void kjit_for_block(kjit_builder *builder, const kjit_node *extents, size_t rank, kjit_node *variables);
+KJIT_API void kjit_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank,
+                            kjit_node *variables);
+KJIT_API void kjit_for_block(kjit_builder *builder, const kjit_node *extents, size_t rank,
+                             kjit_node *variables);
 /* Closes the innermost kernel, func, if or loop. */
 KJIT_API void kjit_end(kjit_builder *builder);
 KJIT_API void kjit_break(kjit_builder *builder);

@@ -1,4 +1,5 @@
-/* kjit/runtime.h: devices; with memory.h and stream.h all of the runtime. See status.h for the rules that hold for every function. */
+/* kjit/runtime.h: devices; with memory.h and stream.h all of the runtime. See status.h for the
+ * rules that hold for every function. */
 #ifndef KJIT_RUNTIME_H
 #define KJIT_RUNTIME_H
 
@@ -10,7 +11,8 @@
 extern "C" {
 #endif
 
-typedef enum kjit_device_kind { KJIT_DEVICE_CPU = 1, KJIT_DEVICE_CUDA = 2 } kjit_device_kind; /* DLPack's numbers */
+/* DLPack's numbers */
+typedef enum kjit_device_kind { KJIT_DEVICE_CPU = 1, KJIT_DEVICE_CUDA = 2 } kjit_device_kind;
 
 typedef struct kjit_device_info {
   kjit_device_kind kind;
@@ -26,8 +28,10 @@ typedef struct kjit_device_info {
   int32_t driver_version; /* 13000: what cuDriverGetVersion says; 0 on the CPU */
 } kjit_device_info;
 
-/* Opens the driver on the first CUDA device asked for. Borrowed from the context. Errors: NO_DEVICE, DEVICE, FORKED. */
-KJIT_API KJIT_CHECK kjit_status kjit_get_device(kjit_context *context, kjit_device_kind kind, int32_t ordinal, kjit_device **device);
+/* Opens the driver on the first CUDA device asked for. Borrowed from the context. Errors:
+ * NO_DEVICE, DEVICE, FORKED. */
+KJIT_API KJIT_CHECK kjit_status kjit_get_device(kjit_context *context, kjit_device_kind kind,
+                                                int32_t ordinal, kjit_device **device);
 /* How many devices of the kind there are; 0 without a driver. Never fails. */
 KJIT_API uint32_t kjit_get_device_count(kjit_context *context, kjit_device_kind kind);
 KJIT_API void kjit_get_device_info(const kjit_device *device, kjit_device_info *info);
@@ -38,27 +42,36 @@ typedef enum kjit_device_attribute {
   KJIT_DEVICE_ATTRIBUTE_COUNT
 } kjit_device_attribute;
 
-/* One of the numbers of device.def. Errors: ARGUMENT (no such attribute), DEVICE (the driver does not know it). */
-KJIT_API KJIT_CHECK kjit_status kjit_get_device_attribute(const kjit_device *device, kjit_device_attribute attribute, int64_t *value);
+/* One of the numbers of device.def. Errors: ARGUMENT (no such attribute), DEVICE (the driver does
+ * not know it). */
+KJIT_API KJIT_CHECK kjit_status kjit_get_device_attribute(const kjit_device *device,
+                                                          kjit_device_attribute attribute,
+                                                          int64_t *value);
 /* 16 bytes that tell the device from every other one; on the CPU 0. Errors: DEVICE. */
-KJIT_API KJIT_CHECK kjit_status kjit_get_device_uuid(const kjit_device *device, unsigned char uuid[16]);
+KJIT_API KJIT_CHECK kjit_status kjit_get_device_uuid(const kjit_device *device,
+                                                     unsigned char uuid[16]);
 
 /* ---- several GPUs ---- */
 
-/* 1: kernels on the device can be let use the peer's memory where it is. Devices that are the same, or the CPU's: 0. Errors: ARGUMENT (of two contexts), DEVICE. */
-KJIT_API KJIT_CHECK kjit_status kjit_can_access_peer(const kjit_device *device, const kjit_device *peer, int *can_access);
-/* From now on launches on the device take arrays of the peer. Once more is fine. Copies between GPUs (kjit_copy) need no access, and are faster with it. Errors: UNSUPPORTED (the
- * two are not connected), ARGUMENT, DEVICE. */
+/* 1: kernels on the device can be let use the peer's memory where it is. Devices that are the same,
+ * or the CPU's: 0. Errors: ARGUMENT (of two contexts), DEVICE. */
+KJIT_API KJIT_CHECK kjit_status kjit_can_access_peer(const kjit_device *device,
+                                                     const kjit_device *peer, int *can_access);
+/* From now on launches on the device take arrays of the peer. Once more is fine. Copies between
+ * GPUs (kjit_copy) need no access, and are faster with it. Errors: UNSUPPORTED (the two are not
+ * connected), ARGUMENT, DEVICE. */
 KJIT_API KJIT_CHECK kjit_status kjit_enable_peer_access(kjit_device *device, kjit_device *peer);
 /* The opposite; nothing queued may still use the peer's memory. Errors: ARGUMENT, DEVICE. */
 KJIT_API KJIT_CHECK kjit_status kjit_disable_peer_access(kjit_device *device, kjit_device *peer);
 
-/* Waits for everything queued on the device. Here errors of kernels arrive: KERNEL with the first failure of each kernel since
- * the last call, DEVICE for faults. */
+/* Waits for everything queued on the device. Here errors of kernels arrive: KERNEL with the first
+ * failure of each kernel since the last call, DEVICE for faults. */
 KJIT_API KJIT_CHECK kjit_status kjit_synchronize_device(kjit_device *device);
-/* After KJIT_ERROR_DEVICE: forgets what was loaded on the device and takes a fresh primary context where the driver allows one; arrays, streams and events on it
- * are lost: releasing them stays allowed, using them gives DEVICE. No other thread may use the device meanwhile. The primary context is the process's: what other
- * contexts of kjit, and the host by CUDA itself, have there is lost, too. Errors: DEVICE when the driver keeps the process from going on. */
+/* After KJIT_ERROR_DEVICE: forgets what was loaded on the device and takes a fresh primary context
+ * where the driver allows one; arrays, streams and events on it are lost: releasing them stays
+ * allowed, using them gives DEVICE. No other thread may use the device meanwhile. The primary
+ * context is the process's: what other contexts of kjit, and the host by CUDA itself, have there is
+ * lost, too. Errors: DEVICE when the driver keeps the process from going on. */
 KJIT_API KJIT_CHECK kjit_status kjit_reset_device(kjit_device *device);
 
 #ifdef __cplusplus

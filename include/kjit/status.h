@@ -1,15 +1,22 @@
 /* kjit/status.h: status codes, diagnostics, the context.
  *
  * Rules that hold for every public function, so that they are not repeated below:
- *  - Errors. A fallible function returns kjit_status and writes results through its last parameters, only on KJIT_OK. The diagnostics of a failed call are
- *    kept per context and per calling thread until that thread's next failing call on the context. Nothing prints, exits or aborts.
- *  - Ownership. create/destroy: one owner, destroy(NULL) is fine. retain/release: shared, counted, thread safe. get: borrowed, valid as long as the object it
- *    was got from. copy: the caller frees with kjit_free. Strings and arrays passed in are copied unless the parameter says "kept".
- *  - Threads. Context, module, kernel, function, specialization, device, array: any number of threads at once. Builder, stream, event: one thread at a time.
- *  - Structs. A struct that may grow starts with size_bytes, set by its init function: a host built against an older header keeps working.
- *  - Processes. A context belongs to the process that made it: in a forked child calls on it, and on what was made from it, give KJIT_ERROR_FORKED; releasing and
- *    destroying do nothing there. A child makes a context of its own.
- *  - NULL where an object is required is KJIT_ERROR_MISUSE, never a crash, as long as a context can be reached; functions that return a pointer return NULL. */
+ *  - Errors. A fallible function returns kjit_status and writes results through its last
+ * parameters, only on KJIT_OK. The diagnostics of a failed call are kept per context and per
+ * calling thread until that thread's next failing call on the context. Nothing prints, exits or
+ * aborts.
+ *  - Ownership. create/destroy: one owner, destroy(NULL) is fine. retain/release: shared, counted,
+ * thread safe. get: borrowed, valid as long as the object it was got from. copy: the caller frees
+ * with kjit_free. Strings and arrays passed in are copied unless the parameter says "kept".
+ *  - Threads. Context, module, kernel, function, specialization, device, array: any number of
+ * threads at once. Builder, stream, event: one thread at a time.
+ *  - Structs. A struct that may grow starts with size_bytes, set by its init function: a host built
+ * against an older header keeps working.
+ *  - Processes. A context belongs to the process that made it: in a forked child calls on it, and
+ * on what was made from it, give KJIT_ERROR_FORKED; releasing and destroying do nothing there. A
+ * child makes a context of its own.
+ *  - NULL where an object is required is KJIT_ERROR_MISUSE, never a crash, as long as a context can
+ * be reached; functions that return a pointer return NULL. */
 #ifndef KJIT_STATUS_H
 #define KJIT_STATUS_H
 
@@ -43,7 +50,12 @@ typedef enum kjit_status {
   KJIT_STATUS_COUNT
 } kjit_status;
 
-typedef enum kjit_severity { KJIT_SEVERITY_ERROR, KJIT_SEVERITY_WARNING, KJIT_SEVERITY_REMARK, KJIT_SEVERITY_NOTE } kjit_severity;
+typedef enum kjit_severity {
+  KJIT_SEVERITY_ERROR,
+  KJIT_SEVERITY_WARNING,
+  KJIT_SEVERITY_REMARK,
+  KJIT_SEVERITY_NOTE
+} kjit_severity;
 
 /* One message. A remark is advice: "computed in f64 although no argument is f64". */
 typedef struct kjit_diagnostic {
@@ -55,56 +67,71 @@ typedef struct kjit_diagnostic {
   const char *source_line; /* the line itself for a caret, or NULL */
 } kjit_diagnostic;
 
-/* Name of a status, "KJIT_ERROR_TYPE"; static storage; "KJIT_STATUS_UNKNOWN" for a number that is none. Never fails. */
+/* Name of a status, "KJIT_ERROR_TYPE"; static storage; "KJIT_STATUS_UNKNOWN" for a number that is
+ * none. Never fails. */
 KJIT_API const char *kjit_get_status_name(kjit_status status);
 
-/* The diagnostics of this thread's last failed call on the context, in order; notes follow what they explain.
- * Borrowed until this thread's next failing call. NULL past the end. */
+/* The diagnostics of this thread's last failed call on the context, in order; notes follow what
+ * they explain. Borrowed until this thread's next failing call. NULL past the end. */
 KJIT_API const kjit_diagnostic *kjit_get_diagnostic(kjit_context *context, size_t index);
 
-/* The same as one text with source lines and carets, as the tools print it. Free with kjit_free. NULL only when out of memory. */
+/* The same as one text with source lines and carets, as the tools print it. Free with kjit_free.
+ * NULL only when out of memory. */
 KJIT_API char *kjit_copy_diagnostics_text(kjit_context *context);
 
-/* One diagnostic as text in the same form, with its source line and caret: for on_diagnostic. Free with kjit_free. NULL when out of memory, or diagnostic is NULL. */
+/* One diagnostic as text in the same form, with its source line and caret: for on_diagnostic. Free
+ * with kjit_free. NULL when out of memory, or diagnostic is NULL. */
 KJIT_API char *kjit_copy_diagnostic_text(const kjit_diagnostic *diagnostic);
 
 /* Frees what a copy function gave. memory NULL is fine; context may be NULL. */
 KJIT_API void kjit_free(kjit_context *context, void *memory);
 
-/* Runs the parts of a CPU launch on the host's own threads. run must call body(data, index) exactly once for each index below count before it returns; a
- * launch whose parts were not all run gives MISUSE. Several launches may call run at once. What one thread does as fast runs on the thread that launches,
- * without run: small launches, all with concurrency 1. body may be called from threads that kjit has never seen; it does not return early, and it must not be
- * left by longjmp or an exception. */
+/* Runs the parts of a CPU launch on the host's own threads. run must call body(data, index) exactly
+ * once for each index below count before it returns; a launch whose parts were not all run gives
+ * MISUSE. Several launches may call run at once. What one thread does as fast runs on the thread
+ * that launches, without run: small launches, all with concurrency 1. body may be called from
+ * threads that kjit has never seen; it does not return early, and it must not be left by longjmp or
+ * an exception. */
 typedef struct kjit_executor {
   void *user;
   uint32_t concurrency; /* how many bodies run at once; 0 counts as 1 */
-  /* Its threads need a stack of 1 MiB where functions of kernels call themselves: 512 KiB of it may be used for that. */
+  /* Its threads need a stack of 1 MiB where functions of kernels call themselves: 512 KiB of it may
+   * be used for that. */
   void (*run)(void *user, size_t count, void (*body)(void *data, size_t index), void *data);
 } kjit_executor;
 
-/* Device memory of the host's own, instead of kjit's pool: RMM, a framework's. Both are called from any thread, several at once, for GPUs only, with the
- * stream (NULL: the default stream) in whose order the memory may be used, and is free. allocate: at least size_bytes, aligned to 256; NULL when there is
- * none, which the call of kjit reports as DEVICE_MEMORY; it may be asked a second time after kjit has given back memory that was only waiting. Neither may
- * call a function of kjit that launches, allocates, releases or waits. Memory that is lost with its device (kjit_reset_device) is released, too. Pinned,
- * mapped, managed and shared arrays are the driver's own. */
+/* Device memory of the host's own, instead of kjit's pool: RMM, a framework's. Both are called from
+ * any thread, several at once, for GPUs only, with the stream (NULL: the default stream) in whose
+ * order the memory may be used, and is free. allocate: at least size_bytes, aligned to 256; NULL
+ * when there is none, which the call of kjit reports as DEVICE_MEMORY; it may be asked a second
+ * time after kjit has given back memory that was only waiting. Neither may call a function of kjit
+ * that launches, allocates, releases or waits. Memory that is lost with its device
+ * (kjit_reset_device) is released, too. Pinned, mapped, managed and shared arrays are the driver's
+ * own. */
 typedef struct kjit_device_allocator {
   void *user;
   void *(*allocate)(void *user, kjit_device *device, size_t size_bytes, kjit_stream *stream);
-  void (*release)(void *user, kjit_device *device, void *memory, size_t size_bytes, kjit_stream *stream);
+  void (*release)(void *user, kjit_device *device, void *memory, size_t size_bytes,
+                  kjit_stream *stream);
 } kjit_device_allocator;
 
-/* Where compiled code is kept instead of the directory of the disk cache. key: 32 bytes. All are called from any thread, several at once, while a launch or
- * kjit_specialize waits for the code; they may call anything that does not wait for that. What a store gives back is checked as a file is: a damaged entry is
- * a miss, never wrong code. Whoever can write to the store can have the process run anything, as with the directory. release and store may be NULL: nothing is
- * given back, nothing is kept. */
+/* Where compiled code is kept instead of the directory of the disk cache. key: 32 bytes. All are
+ * called from any thread, several at once, while a launch or kjit_specialize waits for the code;
+ * they may call anything that does not wait for that. What a store gives back is checked as a file
+ * is: a damaged entry is a miss, never wrong code. Whoever can write to the store can have the
+ * process run anything, as with the directory. release and store may be NULL: nothing is given
+ * back, nothing is kept. */
 typedef struct kjit_cache_store {
   void *user;
-  int (*load)(void *user, const uint8_t *key, const void **data, size_t *size_bytes); /* 1: found; the data stays until release */
+  /* 1: found; the data stays until release */
+  int (*load)(void *user, const uint8_t *key, const void **data, size_t *size_bytes);
   void (*release)(void *user, const void *data);
-  void (*store)(void *user, const uint8_t *key, const void *data, size_t size_bytes); /* a key may come again, with other data that is as good */
+  /* a key may come again, with other data that is as good */
+  void (*store)(void *user, const uint8_t *key, const void *data, size_t size_bytes);
 } kjit_cache_store;
 
-/* What compiled kernels check. A thread that fails a check leaves the kernel, the others go on; the first failure is reported as KJIT_ERROR_KERNEL. `raise` is always compiled. */
+/* What compiled kernels check. A thread that fails a check leaves the kernel, the others go on; the
+ * first failure is reported as KJIT_ERROR_KERNEL. `raise` is always compiled. */
 enum {
   KJIT_CHECK_NONE = 0,
   KJIT_CHECK_BOUNDS = 1,
@@ -112,62 +139,96 @@ enum {
   KJIT_CHECK_ASSERT = 4,
   KJIT_CHECK_USUAL = 7, /* those above */
   KJIT_CHECK_BARRIER =
-    8, /* a barrier that some threads of the block do not reach although they have not left. This and the next two: on the CPU only, UNSUPPORTED on a GPU */
+    /* a barrier that some threads of the block do not reach although they have not left. This and
+       the next two: on the CPU only, UNSUPPORTED on a GPU */
+  8,
   KJIT_CHECK_UNINITIALIZED = 16, /* reads of shared and local elements that were not written */
-  KJIT_CHECK_RACES = 32, /* accesses of shared memory by two threads without a barrier between them, of which one writes; atomics with each other are none */
+  /* accesses of shared memory by two threads without a barrier between them, of which one writes;
+     atomics with each other are none */
+  KJIT_CHECK_RACES = 32,
   KJIT_CHECK_ALL = 63
 };
 
-/* The source that an import means. Everything is read until the call of kjit_parse_module that asked for it returns. */
+/* The source that an import means. Everything is read until the call of kjit_parse_module that
+ * asked for it returns. */
 typedef struct kjit_import {
-  const char *name; /* what diagnostics call it, and what says which source it is: a name that the module already has is not read again */
+  /* what diagnostics call it, and what says which source it is: a name that the module already has
+   * is not read again */
+  const char *name;
   const char *text;
   size_t size_bytes;
 } kjit_import;
-/* What debuggers and profilers are told about the code of kernels. FULL: lines and variables, for gdb and cuda-gdb; the code is not optimized. */
-typedef enum kjit_debug { KJIT_DEBUG_NONE = 0, KJIT_DEBUG_LINES = 1, KJIT_DEBUG_FULL = 2 } kjit_debug;
+/* What debuggers and profilers are told about the code of kernels. FULL: lines and variables, for
+ * gdb and cuda-gdb; the code is not optimized. */
+typedef enum kjit_debug {
+  KJIT_DEBUG_NONE = 0,
+  KJIT_DEBUG_LINES = 1,
+  KJIT_DEBUG_FULL = 2
+} kjit_debug;
 
 typedef struct kjit_config {
   uint32_t size_bytes;           /* set by kjit_init_config, as all defaults below */
   const kjit_executor *executor; /* default NULL: OpenMP; kept */
-  const char *compiler_path;     /* default NULL: libkjit-compiler beside libkjit, then the loader's search path; loaded at the first miss */
-  const char *libdevice_path;    /* default NULL: a CUDA toolkit's libdevice where one is found, else libclc's; a bitcode file */
-  /* Default NULL; called from any thread, several at once, as diagnostics arise, warnings and remarks too. It must not call what launches, waits, releases or
-   * destroys. */
+  /* default NULL: libkjit-compiler beside libkjit, then the loader's search path; loaded at the
+   * first miss */
+  const char *compiler_path;
+  /* default NULL: a CUDA toolkit's libdevice where one is found, else libclc's; a bitcode file */
+  const char *libdevice_path;
+  /* Default NULL; called from any thread, several at once, as diagnostics arise, warnings and
+   * remarks too. It must not call what launches, waits, releases or destroys. */
   void (*on_diagnostic)(void *user, const kjit_diagnostic *diagnostic);
   void *user;      /* first argument of on_diagnostic; kept */
   uint32_t checks; /* KJIT_CHECK_* that kernels are compiled with; default KJIT_CHECK_NONE */
-  /* Of the disk cache, see cache.h; default NULL: the user's, $XDG_CACHE_HOME/kjit or $HOME/.cache/kjit (absolute paths only; without them no disk cache);
+  /* Of the disk cache, see cache.h; default NULL: the user's, $XDG_CACHE_HOME/kjit or
+   * $HOME/.cache/kjit (absolute paths only; without them no disk cache);
    * "": no disk cache. */
   const char *cache_directory;
-  uint64_t cache_limit_bytes; /* of all its files; what was used least recently goes first; default 0: 1 GiB */
-  /* Where the lines go that kernels `print`: one or several whole lines, each with its newline, and a 0 after them; UTF-8 as in the source. Called from any thread, never from two at
-   * once: for a launch on the CPU before it returns, in the order of its blocks; for a GPU by any call that waits for it, in the order of the threads. It must not call functions
-   * of the context. Default NULL: the lines are dropped. */
+  /* of all its files; what was used least recently goes first; default 0: 1 GiB */
+  uint64_t cache_limit_bytes;
+  /* Where the lines go that kernels `print`: one or several whole lines, each with its newline, and
+   * a 0 after them; UTF-8 as in the source. Called from any thread, never from two at once: for a
+   * launch on the CPU before it returns, in the order of its blocks; for a GPU by any call that
+   * waits for it, in the order of the threads. It must not call functions of the context. Default
+   * NULL: the lines are dropped. */
   void (*on_print)(void *user, const char *text, size_t size_bytes);
-  uint64_t print_buffer_bytes; /* room for lines that wait for the host, a GPU; those without room are counted in a warning; default 0: 1 MiB */
+  /* room for lines that wait for the host, a GPU; those without room are counted in a warning;
+   * default 0: 1 MiB */
+  uint64_t print_buffer_bytes;
   const char
-    *import_path; /* folders, separated by `:`, where `import "file"` looks for what is not in the folder of the importing source; default NULL: none */
-  /* Answers imports instead of files: fills in the source that `import "name"` in the source called importer means and returns 1; 0: there is none. default NULL: files.
-   * A host whose kernels come from somebody else gives one, so that their text opens no file. */
+    /* folders, separated by `:`, where `import "file"` looks for what is not in the folder of the
+       importing source; default NULL: none */
+      *import_path;
+  /* Answers imports instead of files: fills in the source that `import "name"` in the source called
+   * importer means and returns 1; 0: there is none. default NULL: files. A host whose kernels come
+   * from somebody else gives one, so that their text opens no file. */
   int (*find_import)(void *user, const char *importer, const char *name, kjit_import *import);
-  uint32_t compile_threads; /* that compile at once beside the host's own; default 0: as many as there are cores, at most 8 */
-  uint32_t variant_limit; /* specializations of a kernel that differ only in facts about the arguments; further launches run one for no facts; default 0: 16 */
+  /* that compile at once beside the host's own; default 0: as many as there are cores, at most 8 */
+  uint32_t compile_threads;
+  /* specializations of a kernel that differ only in facts about the arguments; further launches run
+   * one for no facts; default 0: 16 */
+  uint32_t variant_limit;
   uint64_t
-    code_limit_bytes; /* machine code loaded at once; what was not launched for long is unloaded, and loaded again when it is needed; default 0: 256 MiB */
-  const kjit_device_allocator *device_allocator; /* default NULL: the pool of each device, see memory.h; kept */
-  const kjit_cache_store *cache_store;           /* default NULL: cache_directory; kept */
-  kjit_debug debug;                              /* default KJIT_DEBUG_NONE; code with debug information is not kept in the disk cache */
+    /* machine code loaded at once; what was not launched for long is unloaded, and loaded again
+       when it is needed; default 0: 256 MiB */
+      code_limit_bytes;
+  /* default NULL: the pool of each device, see memory.h; kept */
+  const kjit_device_allocator *device_allocator;
+  const kjit_cache_store *cache_store; /* default NULL: cache_directory; kept */
+  /* default KJIT_DEBUG_NONE; code with debug information is not kept in the disk cache */
+  kjit_debug debug;
 } kjit_config;
 
 /* Fills in size_bytes and the defaults. */
 KJIT_API void kjit_init_config(kjit_config *config);
 
-/* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (size_bytes unknown; an executor without run, a device_allocator
- * without both its functions, a cache_store without load). */
-KJIT_API KJIT_CHECK kjit_status kjit_create_context(const kjit_config *config, kjit_context **context);
+/* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (size_bytes
+ * unknown; an executor without run, a device_allocator without both its functions, a cache_store
+ * without load). */
+KJIT_API KJIT_CHECK kjit_status kjit_create_context(const kjit_config *config,
+                                                    kjit_context **context);
 
-/* Waits for launches under way and frees everything that hangs off the context: modules, kernels, devices, streams and arrays must not be used afterwards. */
+/* Waits for launches under way and frees everything that hangs off the context: modules, kernels,
+ * devices, streams and arrays must not be used afterwards. */
 KJIT_API void kjit_destroy_context(kjit_context *context);
 
 typedef struct kjit_statistics {
@@ -178,7 +239,8 @@ typedef struct kjit_statistics {
   uint64_t disk_hits;       /* specializations taken from the disk cache instead of compiled */
   uint64_t disk_misses;     /* specializations looked for there and not found, or not usable */
   uint64_t evictions;       /* specializations unloaded to keep to kjit_config.code_limit_bytes */
-  uint64_t imports;         /* specializations taken from blobs of kjit_import_code instead of compiled */
+  /* specializations taken from blobs of kjit_import_code instead of compiled */
+  uint64_t imports;
 } kjit_statistics;
 
 KJIT_API void kjit_get_statistics(kjit_context *context, kjit_statistics *statistics);

@@ -1,5 +1,7 @@
-/* Which array parameters a function may read and write, on the untyped tree. Without types nobody knows whether `x[i]` is an element or a view, so every name
- * that may stand for (a part of) a parameter counts as the parameter: sets of parameters flow through let, var, `? :`, calls and views until nothing changes.
+/* Which array parameters a function may read and write, on the untyped tree. Without types nobody
+ * knows whether `x[i]` is an element or a view, so every name that may stand for (a part of) a
+ * parameter counts as the parameter: sets of parameters flow through let, var, `? :`, calls and
+ * views until nothing changes.
  * */
 #include <string.h>
 
@@ -82,7 +84,8 @@ static void walk_place(walk *w, const kj_expr *place, bool is_read)
 {
   word *base = new_set(w);
   const kj_expr *root = place;
-  for (; root->kind == KJ_EXPR_INDEX || root->kind == KJ_EXPR_FIELD; root = root->x) walk_list(w, &root->args, NULL);
+  for (; root->kind == KJ_EXPR_INDEX || root->kind == KJ_EXPR_FIELD; root = root->x)
+    walk_list(w, &root->args, NULL);
   walk_value(w, root, base);
   if (place->kind != KJ_EXPR_INDEX && place->kind != KJ_EXPR_FIELD) return; /* a var */
   mark(w, base, w->effects->written);
@@ -115,17 +118,23 @@ static void walk_unknown_call(walk *w, const kj_expr *call, word *set)
 /* Whether the result may be a view of that operand. */
 static bool hands_on(kj_builtin_id id, size_t operand)
 {
-  return id == KJ_BUILTIN_SELECT ? operand > 0 : (id == KJ_BUILTIN_TRANSPOSE || id == KJ_BUILTIN_RESHAPE) && operand == 0;
+  return id == KJ_BUILTIN_SELECT
+           ? operand > 0
+           : (id == KJ_BUILTIN_TRANSPOSE || id == KJ_BUILTIN_RESHAPE) && operand == 0;
 }
 
-static bool is_const(const kj_decl *param) { return param->type_expr && (param->type_expr->read_only || param->is_const); }
+static bool is_const(const kj_decl *param)
+{
+  return param->type_expr && (param->type_expr->read_only || param->is_const);
+}
 
 /* Whoever has the address may read and write through it, where the type of the array allows it. */
 static void walk_address(walk *w, const kj_expr *place)
 {
   const kj_expr *root = place;
   while (root->kind == KJ_EXPR_INDEX || root->kind == KJ_EXPR_FIELD) root = root->x;
-  bool is_read_only = root->kind == KJ_EXPR_DECL && root->decl->kind == KJ_DECL_PARAM && is_const(root->decl);
+  bool is_read_only =
+    root->kind == KJ_EXPR_DECL && root->decl->kind == KJ_DECL_PARAM && is_const(root->decl);
   if (is_read_only) walk_value(w, place, NULL);
   else walk_place(w, place, true);
 }
@@ -140,14 +149,16 @@ static void walk_builtin_call(walk *w, const kj_expr *call, word *set)
     return;
   }
   if (has_place) walk_place(w, call->args.items[0], true);
-  for (size_t i = has_place; i < call->args.count; i++) walk_value(w, call->args.items[i], hands_on(builtin->id, i) ? set : NULL);
+  for (size_t i = has_place; i < call->args.count; i++)
+    walk_value(w, call->args.items[i], hands_on(builtin->id, i) ? set : NULL);
 }
 
 static void walk_call(walk *w, const kj_expr *call, word *set)
 {
   const kj_expr *callee = call->x;
   if (callee->kind == KJ_EXPR_BUILTIN) walk_builtin_call(w, call, set);
-  else if (callee->kind == KJ_EXPR_DECL && callee->decl->kind == KJ_DECL_FUNCTION) walk_function_call(w, call, set);
+  else if (callee->kind == KJ_EXPR_DECL && callee->decl->kind == KJ_DECL_FUNCTION)
+    walk_function_call(w, call, set);
   else if (callee->kind == KJ_EXPR_DECL) walk_unknown_call(w, call, set);
   else walk_list(w, &call->args, NULL); /* a cast */
 }
@@ -165,7 +176,8 @@ static bool is_field(const kjit_module *module, const char *name)
 /* Of an array, and no view of it. */
 static bool is_property(const walk *w, const char *name)
 {
-  bool is_named = strcmp(name, "shape") == 0 || strcmp(name, "strides") == 0 || strcmp(name, "size") == 0 || strcmp(name, "ndim") == 0;
+  bool is_named = strcmp(name, "shape") == 0 || strcmp(name, "strides") == 0 ||
+                  strcmp(name, "size") == 0 || strcmp(name, "ndim") == 0;
   return is_named && !is_field(w->finder->module, name);
 }
 
@@ -174,7 +186,8 @@ static void walk_value(walk *w, const kj_expr *expr, word *set)
   if (!expr) return;
   switch (expr->kind) {
   case KJ_EXPR_DECL:
-    if (expr->decl->function == w->function && expr->decl->kind != KJ_DECL_FUNCTION) add(w, set, set_of(w, expr->decl));
+    if (expr->decl->function == w->function && expr->decl->kind != KJ_DECL_FUNCTION)
+      add(w, set, set_of(w, expr->decl));
     break;
   case KJ_EXPR_INDEX: walk_index(w, expr, set); break;
   case KJ_EXPR_CALL: walk_call(w, expr, set); break;
@@ -203,7 +216,8 @@ static void walk_assign(walk *w, const kj_stmt *stmt, const word *value)
   for (size_t i = 0; i < stmt->places.count; i++) {
     const kj_expr *place = stmt->places.items[i];
     walk_place(w, place, stmt->op != KJIT_STORE);
-    if (place->kind == KJ_EXPR_DECL && place->decl->function == w->function) join(w, set_of(w, place->decl), value);
+    if (place->kind == KJ_EXPR_DECL && place->decl->function == w->function)
+      join(w, set_of(w, place->decl), value);
   }
 }
 
@@ -239,9 +253,13 @@ static void assume(const kj_function *function, effects *result)
 /* Each round adds to the sets or is the last. */
 static void analyze(finder *f, const kj_function *function, effects *result)
 {
-  walk w = { .finder = f, .function = function, .effects = result, .words = function->params.count / WORD_BITS + 1 };
+  walk w = { .finder = f,
+             .function = function,
+             .effects = result,
+             .words = function->params.count / WORD_BITS + 1 };
   w.sets = KJ_NEW_ARRAY(&f->arena, word, w.words * (function->local_count + 1));
-  for (size_t i = 0; i < function->params.count; i++) w.sets[i * w.words + i / WORD_BITS] |= (word)1 << i % WORD_BITS;
+  for (size_t i = 0; i < function->params.count; i++)
+    w.sets[i * w.words + i / WORD_BITS] |= (word)1 << i % WORD_BITS;
   do {
     w.has_changed = false;
     walk_stmts(&w, &function->body);
@@ -264,7 +282,8 @@ static const effects *find_effects(finder *f, const kj_function *function)
   return found;
 }
 
-/* Under recursion, what was found of a function on the way may not be all: once more, with what is known now, until nothing is added. */
+/* Under recursion, what was found of a function on the way may not be all: once more, with what is
+ * known now, until nothing is added. */
 static const effects *find_all_effects(finder *f, const kj_function *function)
 {
   const effects *found;
@@ -276,7 +295,8 @@ static const effects *find_all_effects(finder *f, const kj_function *function)
   return found;
 }
 
-/* Whether a func writes to what it is handed, directly: what it hands on is counted where that is written. */
+/* Whether a func writes to what it is handed, directly: what it hands on is counted where that is
+ * written. */
 static bool finds_writing_func(finder *f)
 {
   const kj_decls *decls = &f->module->decls;
@@ -301,7 +321,8 @@ static void find(finder *f, const kj_function *function, bool *read, bool *writt
   memcpy(written, found->written, function->params.count * sizeof *written);
 }
 
-void kj_find_accesses(const kjit_module *module, const kj_function *function, bool *read, bool *written)
+void kj_find_accesses(const kjit_module *module, const kj_function *function, bool *read,
+                      bool *written)
 {
   jmp_buf on_failure;
   finder f = { .module = module };

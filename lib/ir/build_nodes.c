@@ -9,12 +9,16 @@
 
 /* ---- nodes ---- */
 
-kj_expr *kj_make_expr(kjit_builder *builder, kj_expr_kind kind) { return kj_new_expr(kj_builder_arena(builder), kind, builder->location); }
+kj_expr *kj_make_expr(kjit_builder *builder, kj_expr_kind kind)
+{
+  return kj_new_expr(kj_builder_arena(builder), kind, builder->location);
+}
 
 static kjit_node add_node(kjit_builder *builder, kj_node node)
 {
   node.function = builder->function;
-  if (builder->nodes.count >= UINT32_MAX - 1) kj_fail_build(builder, KJIT_ERROR_MISUSE, "a builder has at most %u nodes", UINT32_MAX - 1);
+  if (builder->nodes.count >= UINT32_MAX - 1)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "a builder has at most %u nodes", UINT32_MAX - 1);
   KJ_PUSH(kj_builder_arena(builder), &builder->nodes, node);
   return (kjit_node)builder->nodes.count;
 }
@@ -22,17 +26,23 @@ static kjit_node add_node(kjit_builder *builder, kj_node node)
 kjit_node kj_add_expr(kjit_builder *builder, kj_expr *expr)
 {
   if (kj_measure_expr(expr) > KJ_MAX_HEIGHT)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "an expression of more than %d levels: name parts of it with kjit_let", KJ_MAX_HEIGHT);
+    kj_fail_build(builder, KJIT_ERROR_MISUSE,
+                  "an expression of more than %d levels: name parts of it with kjit_let",
+                  KJ_MAX_HEIGHT);
   return add_node(builder, (kj_node){ .expr = expr });
 }
 
-kjit_node kj_add_decl(kjit_builder *builder, kj_decl *decl) { return add_node(builder, (kj_node){ .decl = decl }); }
+kjit_node kj_add_decl(kjit_builder *builder, kj_decl *decl)
+{
+  return add_node(builder, (kj_node){ .decl = decl });
+}
 
 static kj_node *find_node(kjit_builder *builder, kjit_node node)
 {
   /* A node that is 0 because of a failure never comes here: the builder has failed then. */
   if (node == 0) kj_fail_build(builder, KJIT_ERROR_MISUSE, "node 0 is no node");
-  if (node > builder->nodes.count) kj_fail_build(builder, KJIT_ERROR_MISUSE, "there is no node %u", node);
+  if (node > builder->nodes.count)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "there is no node %u", node);
   return &builder->nodes.items[node - 1];
 }
 
@@ -40,19 +50,29 @@ static _Noreturn void fail_used(kjit_builder *builder, kjit_node node, kj_locati
 {
   kj_location now = builder->location;
   const kj_sources *sources = &builder->module->sources;
-  const char *where = first.line ? kj_format(kj_builder_arena(builder), " (first at %s:%u:%u)", sources->items[first.file].name, first.line, first.column) : "";
+  const char *where = first.line
+                        ? kj_format(kj_builder_arena(builder), " (first at %s:%u:%u)",
+                                    sources->items[first.file].name, first.line, first.column)
+                        : "";
   kj_report(&builder->diagnostics, sources, now, KJIT_SEVERITY_ERROR, KJIT_ERROR_MISUSE,
-            "node %u is used a second time%s: an expression has one place; kjit_let names a value that is used often", node, where);
-  kj_report(&builder->diagnostics, sources, first, KJIT_SEVERITY_NOTE, KJIT_ERROR_MISUSE, "node %u is used here first", node);
+            "node %u is used a second time%s: an expression has one place; kjit_let names a value "
+            "that is used often",
+            node, where);
+  kj_report(&builder->diagnostics, sources, first, KJIT_SEVERITY_NOTE, KJIT_ERROR_MISUSE,
+            "node %u is used here first", node);
   longjmp(builder->on_failure, KJ_JUMP_ERROR);
 }
 
-kj_decl *kj_get_named(kjit_builder *builder, kjit_node node) { return find_node(builder, node)->decl; }
+kj_decl *kj_get_named(kjit_builder *builder, kjit_node node)
+{
+  return find_node(builder, node)->decl;
+}
 
 kj_expr *kj_use_node(kjit_builder *builder, kjit_node number)
 {
   kj_node *node = find_node(builder, number);
-  if (node->function && node->function != builder->function) kj_fail_build(builder, KJIT_ERROR_MISUSE, "node %u belongs to another function", number);
+  if (node->function && node->function != builder->function)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "node %u belongs to another function", number);
   if (node->decl) {
     kj_expr *name = kj_make_expr(builder, KJ_EXPR_DECL);
     name->decl = node->decl;
@@ -66,7 +86,8 @@ kj_expr *kj_use_node(kjit_builder *builder, kjit_node number)
 
 void kj_use_nodes(kjit_builder *builder, const kjit_node *nodes, size_t count, kj_exprs *list)
 {
-  if (count && !nodes) kj_fail_build(builder, KJIT_ERROR_MISUSE, "%zu nodes are announced and none given", count);
+  if (count && !nodes)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "%zu nodes are announced and none given", count);
   for (size_t i = 0; i < count; i++) {
     kj_expr *expr = kj_use_node(builder, nodes[i]);
     KJ_PUSH(kj_builder_arena(builder), list, expr);
@@ -78,11 +99,15 @@ void kj_use_nodes(kjit_builder *builder, const kjit_node *nodes, size_t count, k
 kj_type_expr *kj_use_type(kjit_builder *builder, kjit_type type)
 {
   if (type == KJIT_ANY) return NULL;
-  if (!kj_has_type(builder->module->types, type)) kj_fail_build(builder, KJIT_ERROR_MISUSE, "%u is not a type of this context", type);
+  if (!kj_has_type(builder->module->types, type))
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "%u is not a type of this context", type);
   const kj_type_info *info = kj_type(builder->module->types, type);
   bool is_array = info->class_ == KJ_CLASS_ARRAY;
-  bool is_argument = is_array ? info->space == KJ_SPACE_GLOBAL && !info->is_static : info->size_bytes || info->class_ == KJ_CLASS_TUPLE;
-  if (!is_argument) kj_fail_build(builder, KJIT_ERROR_TYPE, "%s cannot be the type of a value here", info->name ? info->name : "an array with extents");
+  bool is_argument = is_array ? info->space == KJ_SPACE_GLOBAL && !info->is_static
+                              : info->size_bytes || info->class_ == KJ_CLASS_TUPLE;
+  if (!is_argument)
+    kj_fail_build(builder, KJIT_ERROR_TYPE, "%s cannot be the type of a value here",
+                  info->name ? info->name : "an array with extents");
   kj_declare_structs(builder->module, type, builder->location);
   return kj_spell_type(kj_builder_arena(builder), builder->module->types, type, builder->location);
 }
@@ -99,7 +124,8 @@ static kj_expr *make_unary(kjit_builder *builder, kjit_op op, kj_expr *x)
 }
 
 /* Literals are never negative: a minus stands before them, as in the text. */
-static kj_expr *make_integer(kjit_builder *builder, kjit_type type, uint64_t magnitude, bool is_negative)
+static kj_expr *make_integer(kjit_builder *builder, kjit_type type, uint64_t magnitude,
+                             bool is_negative)
 {
   kj_expr *expr = kj_make_expr(builder, KJ_EXPR_INT);
   expr->type = type;
@@ -116,7 +142,8 @@ static kj_expr *make_builtin(kjit_builder *builder, kj_builtin_id id)
 
 static kj_expr *make_cast(kjit_builder *builder, kjit_type type, kj_expr *x)
 {
-  kj_expr *callee = kj_make_expr(builder, KJ_EXPR_TYPE), *call = kj_make_expr(builder, KJ_EXPR_CALL);
+  kj_expr *callee = kj_make_expr(builder, KJ_EXPR_TYPE),
+          *call = kj_make_expr(builder, KJ_EXPR_CALL);
   callee->type_expr = kj_use_type(builder, type);
   kj_measure_expr(callee);
   call->x = callee;
@@ -179,8 +206,12 @@ kj_expr *kj_make_literal(kjit_builder *builder, kjit_type type, const void *from
   case KJIT_BF16: return make_real(builder, type, kj_decode_bf16(LOAD(uint16_t, from)));
   case KJIT_F32: return make_real(builder, type, LOAD(float, from));
   case KJIT_F64: return make_real(builder, type, LOAD(double, from));
-  case KJIT_C64: return make_complex(builder, type, LOAD(float, from), LOAD(float, (const char *)from + sizeof(float)));
-  default: return make_complex(builder, type, LOAD(double, from), LOAD(double, (const char *)from + sizeof(double)));
+  case KJIT_C64:
+    return make_complex(builder, type, LOAD(float, from),
+                        LOAD(float, (const char *)from + sizeof(float)));
+  default:
+    return make_complex(builder, type, LOAD(double, from),
+                        LOAD(double, (const char *)from + sizeof(double)));
   }
 }
 
@@ -198,7 +229,8 @@ kjit_node kjit_float(kjit_builder *builder, double value)
 
 const char *kj_copy_text(kjit_builder *builder, const char *text)
 {
-  if (!kj_is_utf8(text)) kj_fail_build(builder, KJIT_ERROR_MISUSE, "a string of a kernel is UTF-8, as the text form is");
+  if (!kj_is_utf8(text))
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "a string of a kernel is UTF-8, as the text form is");
   return kj_copy_string(kj_builder_arena(builder), text, strlen(text));
 }
 
@@ -229,7 +261,8 @@ kjit_node kjit_value(kjit_builder *builder, kjit_type type, const void *value)
 
 static const kj_op_info *get_op(kjit_builder *builder, kjit_op op)
 {
-  if ((unsigned)op >= KJIT_OP_COUNT || op == KJIT_STORE) kj_fail_build(builder, KJIT_ERROR_MISUSE, "%d is not an operator of expressions", (int)op);
+  if ((unsigned)op >= KJIT_OP_COUNT || op == KJIT_STORE)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "%d is not an operator of expressions", (int)op);
   return &kj_op_table[op];
 }
 
@@ -237,7 +270,8 @@ kjit_node kjit_unary(kjit_builder *builder, kjit_op op, kjit_node x)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   const kj_op_info *info = get_op(builder, op);
-  if (info->class_ != KJ_OP_UNARY) kj_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` has two operands", info->text);
+  if (info->class_ != KJ_OP_UNARY)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` has two operands", info->text);
   return kj_add_expr(builder, make_unary(builder, op, kj_use_node(builder, x)));
 }
 
@@ -245,7 +279,8 @@ kjit_node kjit_binary(kjit_builder *builder, kjit_op op, kjit_node x, kjit_node 
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   const kj_op_info *info = get_op(builder, op);
-  if (info->class_ == KJ_OP_UNARY) kj_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` has one operand", info->text);
+  if (info->class_ == KJ_OP_UNARY)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` has one operand", info->text);
   kj_expr *expr = kj_make_expr(builder, KJ_EXPR_BINARY);
   expr->op = op;
   expr->x = kj_use_node(builder, x);
@@ -266,17 +301,21 @@ kjit_node kjit_conditional(kjit_builder *builder, kjit_node condition, kjit_node
 kjit_node kjit_cast(kjit_builder *builder, kjit_type type, kjit_node x)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  if (!kj_is_scalar(type)) kj_fail_build(builder, KJIT_ERROR_TYPE, "a value is converted to a scalar type");
+  if (!kj_is_scalar(type))
+    kj_fail_build(builder, KJIT_ERROR_TYPE, "a value is converted to a scalar type");
   return kj_add_expr(builder, make_cast(builder, type, kj_use_node(builder, x)));
 }
 
-kjit_node kjit_construct(kjit_builder *builder, kjit_type type, const kjit_node *parts, size_t count)
+kjit_node kjit_construct(kjit_builder *builder, kjit_type type, const kjit_node *parts,
+                         size_t count)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   if (type == KJIT_ANY) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_construct needs a type");
-  kj_expr *callee = kj_make_expr(builder, KJ_EXPR_TYPE), *call = kj_make_expr(builder, KJ_EXPR_CALL);
+  kj_expr *callee = kj_make_expr(builder, KJ_EXPR_TYPE),
+          *call = kj_make_expr(builder, KJ_EXPR_CALL);
   callee->type_expr = kj_use_type(builder, type);
-  const kj_type_info *info = callee->type_expr->kind == KJ_TYPE_FIXED ? kj_type(builder->module->types, type) : NULL;
+  const kj_type_info *info =
+    callee->type_expr->kind == KJ_TYPE_FIXED ? kj_type(builder->module->types, type) : NULL;
   if (!info || !info->size_bytes || info->class_ == KJ_CLASS_POINTER)
     kj_fail_build(builder, KJIT_ERROR_TYPE, "kjit_construct makes structs, vectors and scalars");
   kj_measure_expr(callee);
@@ -287,7 +326,8 @@ kjit_node kjit_construct(kjit_builder *builder, kjit_type type, const kjit_node 
 
 /* ---- calls and selections ---- */
 
-/* A name without a value yet: a func parameter of this function, else what kj_finish_module finds, so that funcs may be begun later. */
+/* A name without a value yet: a func parameter of this function, else what kj_finish_module finds,
+ * so that funcs may be begun later. */
 static kj_expr *make_name(kjit_builder *builder, const char *name, size_t length)
 {
   const kj_function *function = builder->function;
@@ -306,7 +346,8 @@ static kj_expr *make_name(kjit_builder *builder, const char *name, size_t length
 
 static kjit_node add_field(kjit_builder *builder, kj_expr *x, const char *field)
 {
-  if (!kj_is_name(field)) kj_fail_build(builder, KJIT_ERROR_NAME, "`%s` is no name of a field", field);
+  if (!kj_is_name(field))
+    kj_fail_build(builder, KJIT_ERROR_NAME, "`%s` is no name of a field", field);
   kj_expr *expr = kj_make_expr(builder, KJ_EXPR_FIELD);
   expr->x = x;
   expr->name = kj_copy_string(kj_builder_arena(builder), field, strlen(field));
@@ -320,15 +361,20 @@ static bool is_value_name(const char *name)
   return builtin && (builtin->flags & KJ_NAME);
 }
 
-kjit_node kjit_call(kjit_builder *builder, const char *function, const kjit_node *arguments, size_t count)
+kjit_node kjit_call(kjit_builder *builder, const char *function, const kjit_node *arguments,
+                    size_t count)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  if (!function) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_call needs the name of a function");
+  if (!function)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_call needs the name of a function");
   const char *dot = strchr(function, '.');
-  if (dot && count) kj_fail_build(builder, KJIT_ERROR_TYPE, "`%s` is a value and takes no arguments", function);
-  if (dot) return add_field(builder, make_name(builder, function, (size_t)(dot - function)), dot + 1);
+  if (dot && count)
+    kj_fail_build(builder, KJIT_ERROR_TYPE, "`%s` is a value and takes no arguments", function);
+  if (dot)
+    return add_field(builder, make_name(builder, function, (size_t)(dot - function)), dot + 1);
   kj_expr *callee = make_name(builder, function, strlen(function));
-  if (count == 0 && callee->kind == KJ_EXPR_NAME && is_value_name(function)) return kj_add_expr(builder, callee);
+  if (count == 0 && callee->kind == KJ_EXPR_NAME && is_value_name(function))
+    return kj_add_expr(builder, callee);
   kj_expr *call = kj_make_expr(builder, KJ_EXPR_CALL);
   call->x = callee;
   kj_use_nodes(builder, arguments, count, &call->args);
@@ -338,7 +384,8 @@ kjit_node kjit_call(kjit_builder *builder, const char *function, const kjit_node
 kjit_node kjit_function_value(kjit_builder *builder, const char *name)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  if (!name) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_function_value needs the name of a func");
+  if (!name)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_function_value needs the name of a func");
   return kj_add_expr(builder, make_name(builder, name, strlen(name)));
 }
 
@@ -364,7 +411,8 @@ kjit_node kjit_slice(kjit_builder *builder, kjit_node first, kjit_node stop, kji
 kjit_node kjit_select_field(kjit_builder *builder, kjit_node x, const char *field)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  if (!field) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_select_field needs the name of a field");
+  if (!field)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_select_field needs the name of a field");
   return add_field(builder, kj_use_node(builder, x), field);
 }
 

@@ -41,12 +41,17 @@ kjit_node kjit_var(kjit_builder *builder, const char *name, kjit_type type, kjit
   return declare(builder, stmt, decl);
 }
 
-static kjit_node add_storage(kjit_builder *builder, kj_decl_kind kind, const char *name, kjit_type element, const kjit_node *extents, size_t rank)
+static kjit_node add_storage(kjit_builder *builder, kj_decl_kind kind, const char *name,
+                             kjit_type element, const kjit_node *extents, size_t rank)
 {
   bool is_shared = kind == KJ_DECL_SHARED, is_dynamic = is_shared && rank == 1 && !extents;
   if (!kj_is_element(builder->module->types, element))
-    kj_fail_build(builder, KJIT_ERROR_TYPE, "the elements of a shared or local array are scalars, vectors, structs or pointers");
-  if (rank > KJ_MAX_RANK) kj_fail_build(builder, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %zu", KJ_MAX_RANK, rank);
+    kj_fail_build(
+      builder, KJIT_ERROR_TYPE,
+      "the elements of a shared or local array are scalars, vectors, structs or pointers");
+  if (rank > KJ_MAX_RANK)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %zu",
+                  KJ_MAX_RANK, rank);
   kj_arena *arena = kj_builder_arena(builder);
   kj_type_expr *scalar = kj_use_type(builder, element), *array = KJ_NEW(arena, kj_type_expr);
   array->kind = KJ_TYPE_STATIC_ARRAY;
@@ -58,14 +63,20 @@ static kjit_node add_storage(kjit_builder *builder, kj_decl_kind kind, const cha
   return declare(builder, add_stmt(builder, KJ_STMT_STORAGE), decl);
 }
 
-kjit_node kjit_shared(kjit_builder *builder, const char *name, kjit_type element, const kjit_node *extents, size_t rank)
+kjit_node kjit_shared(kjit_builder *builder, const char *name, kjit_type element,
+                      const kjit_node *extents, size_t rank)
 {
-  return KJ_ENTER_BUILDER(builder) ? add_storage(builder, KJ_DECL_SHARED, name, element, extents, rank) : 0;
+  return KJ_ENTER_BUILDER(builder)
+           ? add_storage(builder, KJ_DECL_SHARED, name, element, extents, rank)
+           : 0;
 }
 
-kjit_node kjit_local(kjit_builder *builder, const char *name, kjit_type element, const kjit_node *extents, size_t rank)
+kjit_node kjit_local(kjit_builder *builder, const char *name, kjit_type element,
+                     const kjit_node *extents, size_t rank)
 {
-  return KJ_ENTER_BUILDER(builder) ? add_storage(builder, KJ_DECL_LOCAL, name, element, extents, rank) : 0;
+  return KJ_ENTER_BUILDER(builder)
+           ? add_storage(builder, KJ_DECL_LOCAL, name, element, extents, rank)
+           : 0;
 }
 
 void kjit_assign(kjit_builder *builder, kjit_node place, kjit_op op, kjit_node value)
@@ -73,7 +84,8 @@ void kjit_assign(kjit_builder *builder, kjit_node place, kjit_op op, kjit_node v
   if (!KJ_ENTER_BUILDER(builder)) return;
   bool is_compound = (unsigned)op < KJIT_OP_COUNT && (kj_op_table[op].class_ <= KJ_OP_POWER);
   if (op != KJIT_STORE && !is_compound)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "an assignment is KJIT_STORE or the operator of a compound one such as KJIT_ADD");
+    kj_fail_build(builder, KJIT_ERROR_MISUSE,
+                  "an assignment is KJIT_STORE or the operator of a compound one such as KJIT_ADD");
   kj_expr *expr = kj_use_node(builder, place), *result = kj_use_node(builder, value);
   kj_stmt *stmt = add_stmt(builder, KJ_STMT_ASSIGN);
   stmt->op = op;
@@ -85,14 +97,16 @@ void kjit_evaluate(kjit_builder *builder, kjit_node call)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   kj_expr *expr = kj_use_node(builder, call);
-  if (expr->kind != KJ_EXPR_CALL) kj_fail_build(builder, KJIT_ERROR_MISUSE, "only a call is evaluated for its effect");
+  if (expr->kind != KJ_EXPR_CALL)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "only a call is evaluated for its effect");
   add_stmt(builder, KJ_STMT_EVALUATE)->value = expr;
 }
 
 void kjit_print(kjit_builder *builder, const kjit_node *items, size_t count)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  if (!count || !items) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_print needs at least one item");
+  if (!count || !items)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_print needs at least one item");
   kj_exprs list = { 0 };
   kj_use_nodes(builder, items, count, &list);
   add_stmt(builder, KJ_STMT_PRINT)->args = list;
@@ -137,7 +151,8 @@ void kjit_else(kjit_builder *builder)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   kj_frame *frame = kj_top_frame(builder);
-  if (frame->kind != KJ_FRAME_IF) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_else without an open kjit_if");
+  if (frame->kind != KJ_FRAME_IF)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_else without an open kjit_if");
   frame->kind = KJ_FRAME_ELSE;
   frame->body = &frame->stmt->otherwise;
 }
@@ -155,7 +170,8 @@ static kj_stmt *add_for(kjit_builder *builder, kj_range range, const kj_exprs *a
   return stmt;
 }
 
-kjit_node kjit_for_range(kjit_builder *builder, const char *name, kjit_node first, kjit_node stop, kjit_node step)
+kjit_node kjit_for_range(kjit_builder *builder, const char *name, kjit_node first, kjit_node stop,
+                         kjit_node step)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   kj_exprs args = { 0 };
@@ -172,13 +188,17 @@ kjit_node kjit_for_range(kjit_builder *builder, const char *name, kjit_node firs
   return variable;
 }
 
-static void add_grid_loop(kjit_builder *builder, kj_range range, const kjit_node *extents, size_t rank, kjit_node *variables)
+static void add_grid_loop(kjit_builder *builder, kj_range range, const kjit_node *extents,
+                          size_t rank, kjit_node *variables)
 {
-  if (rank < 1 || rank > 3 || !variables) kj_fail_build(builder, KJIT_ERROR_MISUSE, "a grid has 1, 2 or 3 dimensions, each with a variable");
+  if (rank < 1 || rank > 3 || !variables)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE,
+                  "a grid has 1, 2 or 3 dimensions, each with a variable");
   kj_exprs args = { 0 };
   kj_use_nodes(builder, extents, rank, &args);
   kj_stmt *stmt = add_for(builder, range, &args);
-  for (size_t i = 0; i < rank; i++) variables[i] = declare(builder, stmt, kj_build_local(builder, KJ_DECL_LOOP, NULL, "i"));
+  for (size_t i = 0; i < rank; i++)
+    variables[i] = declare(builder, stmt, kj_build_local(builder, KJ_DECL_LOOP, NULL, "i"));
   open_block(builder, stmt);
 }
 
@@ -188,13 +208,15 @@ static void clear_nodes(kjit_node *variables, size_t rank)
   for (size_t i = 0; variables && i < rank && i < 3; i++) variables[i] = 0;
 }
 
-void kjit_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank, kjit_node *variables)
+void kjit_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank,
+                   kjit_node *variables)
 {
   clear_nodes(variables, rank);
   if (KJ_ENTER_BUILDER(builder)) add_grid_loop(builder, KJ_GRID_RANGE, extents, rank, variables);
 }
 
-void kjit_for_block(kjit_builder *builder, const kjit_node *extents, size_t rank, kjit_node *variables)
+void kjit_for_block(kjit_builder *builder, const kjit_node *extents, size_t rank,
+                    kjit_node *variables)
 {
   clear_nodes(variables, rank);
   if (KJ_ENTER_BUILDER(builder)) add_grid_loop(builder, KJ_BLOCK_RANGE, extents, rank, variables);

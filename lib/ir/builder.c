@@ -1,4 +1,5 @@
-/* The builder: the tree of the text form, made by calls. The first error is kept and makes every further call do nothing until kjit_finish_builder. */
+/* The builder: the tree of the text form, made by calls. The first error is kept and makes every
+ * further call do nothing until kjit_finish_builder. */
 #include "ir/builder.h"
 
 #include <stdlib.h>
@@ -10,13 +11,18 @@
 
 /* ---- errors ---- */
 
-bool kj_begin_call(const kjit_builder *builder) { return builder && builder->module && builder->diagnostics.status == KJIT_OK; }
+bool kj_begin_call(const kjit_builder *builder)
+{
+  return builder && builder->module && builder->diagnostics.status == KJIT_OK;
+}
 
 /* setjmp's value, first 0 when the call begins. */
 bool kj_catch(kjit_builder *builder, int jump)
 {
   builder->module->arena.on_failure = &builder->on_failure;
-  if (jump == KJ_JUMP_MEMORY) kj_report(&builder->diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY, "out of memory");
+  if (jump == KJ_JUMP_MEMORY)
+    kj_report(&builder->diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR,
+              KJIT_ERROR_MEMORY, "out of memory");
   return jump == 0;
 }
 
@@ -24,7 +30,8 @@ void kj_fail_build(kjit_builder *builder, kjit_status status, const char *format
 {
   va_list list;
   va_start(list, format);
-  kj_report_list(&builder->diagnostics, &builder->module->sources, builder->location, KJIT_SEVERITY_ERROR, status, format, list);
+  kj_report_list(&builder->diagnostics, &builder->module->sources, builder->location,
+                 KJIT_SEVERITY_ERROR, status, format, list);
   va_end(list);
   longjmp(builder->on_failure, KJ_JUMP_ERROR);
 }
@@ -50,11 +57,14 @@ static void start_module(kjit_builder *builder)
   if (KJ_ENTER_BUILDER(builder)) add_source(builder, name);
 }
 
-kjit_status kjit_create_builder(kjit_context *context, const char *module_name, kjit_builder **builder)
+kjit_status kjit_create_builder(kjit_context *context, const char *module_name,
+                                kjit_builder **builder)
 {
   if (!context) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!builder) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_create_builder needs a place for the builder");
+  if (!builder)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+                        "kjit_create_builder needs a place for the builder");
   kjit_builder *made = calloc(1, sizeof *made);
   if (made) {
     made->context = context;
@@ -87,7 +97,9 @@ kjit_status kjit_get_builder_status(const kjit_builder *builder)
 static void finish(kjit_builder *builder)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  if (builder->function) kj_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_end is missing", builder->function->decl->name);
+  if (builder->function)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_end is missing",
+                  builder->function->decl->name);
   kj_finish_module(builder->module, &builder->diagnostics);
 }
 
@@ -95,9 +107,13 @@ kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module)
 {
   if (!builder) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(builder->context)) return KJIT_ERROR_FORKED;
-  if (!module) return kj_fail_call(builder->context, KJIT_ERROR_MISUSE, "kjit_finish_builder needs a place for the module");
+  if (!module)
+    return kj_fail_call(builder->context, KJIT_ERROR_MISUSE,
+                        "kjit_finish_builder needs a place for the module");
   if (builder->module) finish(builder);
-  else kj_report(&builder->diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY, "out of memory");
+  else
+    kj_report(&builder->diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR,
+              KJIT_ERROR_MEMORY, "out of memory");
   kjit_module *made = builder->module;
   kjit_status status = kj_finish_call(builder->context, &builder->diagnostics);
   if (status == KJIT_OK) {
@@ -125,30 +141,36 @@ void kjit_set_location(kjit_builder *builder, const char *file, uint32_t line, u
 
 kj_frame *kj_top_frame(kjit_builder *builder)
 {
-  if (builder->frames.count == 0) kj_fail_build(builder, KJIT_ERROR_MISUSE, "no kernel or func is open");
+  if (builder->frames.count == 0)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "no kernel or func is open");
   return &builder->frames.items[builder->frames.count - 1];
 }
 
 void kj_push_frame(kjit_builder *builder, kj_frame_kind kind, kj_stmt *stmt, kj_stmts *body)
 {
-  if (builder->frames.count >= KJ_MAX_NESTING) kj_fail_build(builder, KJIT_ERROR_MISUSE, "blocks nest more than %d levels deep", KJ_MAX_NESTING);
+  if (builder->frames.count >= KJ_MAX_NESTING)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "blocks nest more than %d levels deep",
+                  KJ_MAX_NESTING);
   kj_frame frame = { kind, stmt, body };
   KJ_PUSH(kj_builder_arena(builder), &builder->frames, frame);
 }
 
 /* name NULL: made from the letter and the declaration's number. */
-static kj_decl *new_decl(kjit_builder *builder, kj_decl_kind kind, const char *name, const char *letter, size_t number)
+static kj_decl *new_decl(kjit_builder *builder, kj_decl_kind kind, const char *name,
+                         const char *letter, size_t number)
 {
   kj_arena *arena = kj_builder_arena(builder);
   kj_decl *decl = KJ_NEW(arena, kj_decl);
   decl->kind = kind;
-  decl->name = name ? kj_copy_string(arena, name, strlen(name)) : kj_format(arena, "%s%zu", letter, number);
+  decl->name =
+    name ? kj_copy_string(arena, name, strlen(name)) : kj_format(arena, "%s%zu", letter, number);
   decl->location = builder->location;
   decl->function = builder->function;
   return decl;
 }
 
-kj_decl *kj_build_local(kjit_builder *builder, kj_decl_kind kind, const char *name, const char *letter)
+kj_decl *kj_build_local(kjit_builder *builder, kj_decl_kind kind, const char *name,
+                        const char *letter)
 {
   kj_top_frame(builder);
   kj_function *function = builder->function;
@@ -159,9 +181,12 @@ kj_decl *kj_build_local(kjit_builder *builder, kj_decl_kind kind, const char *na
   return decl;
 }
 
-static void begin_function(kjit_builder *builder, const char *name, bool is_kernel, kjit_type result)
+static void begin_function(kjit_builder *builder, const char *name, bool is_kernel,
+                           kjit_type result)
 {
-  if (builder->function) kj_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_end is missing", builder->function->decl->name);
+  if (builder->function)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_end is missing",
+                  builder->function->decl->name);
   if (is_kernel && !name) kj_fail_build(builder, KJIT_ERROR_MISUSE, "a kernel has a name");
   kj_decl *decl = new_decl(builder, KJ_DECL_FUNCTION, name, "f", builder->module->decls.count);
   kj_function *function = KJ_NEW(kj_builder_arena(builder), kj_function);
@@ -187,7 +212,8 @@ void kjit_begin_function(kjit_builder *builder, const char *name, kjit_type resu
 void kjit_begin_extern(kjit_builder *builder, const char *name, kjit_type result)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  if (!name) kj_fail_build(builder, KJIT_ERROR_MISUSE, "an extern func has a name: that of the C function");
+  if (!name)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "an extern func has a name: that of the C function");
   begin_function(builder, name, false, result == KJIT_ANY ? KJIT_VOID : result);
   builder->function->is_extern = true;
 }
@@ -196,7 +222,8 @@ static kj_decl *add_parameter(kjit_builder *builder, const char *name)
 {
   kj_function *function = builder->function;
   if (!function || builder->frames.count != 1 || function->body.count)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "parameters come right behind the beginning of a kernel or func");
+    kj_fail_build(builder, KJIT_ERROR_MISUSE,
+                  "parameters come right behind the beginning of a kernel or func");
   kj_decl *param = new_decl(builder, KJ_DECL_PARAM, name, "p", function->params.count);
   param->index = (uint32_t)function->params.count;
   KJ_PUSH(kj_builder_arena(builder), &function->params, param);
@@ -222,7 +249,8 @@ kjit_node kjit_const_parameter(kjit_builder *builder, const char *name, kjit_nod
   return kj_add_decl(builder, param);
 }
 
-/* Attributes go to what was begun last: a function or loop without statements, or a shared or local array. */
+/* Attributes go to what was begun last: a function or loop without statements, or a shared or local
+ * array. */
 static kj_attributes *find_attributes(kjit_builder *builder)
 {
   const kj_frame *frame = kj_top_frame(builder);
@@ -230,36 +258,49 @@ static kj_attributes *find_attributes(kjit_builder *builder)
   if (last && last->kind == KJ_STMT_STORAGE) return &last->decls.items[0]->attributes;
   if (!last && frame->kind == KJ_FRAME_FUNCTION) return &builder->function->attributes;
   if (!last && frame->kind == KJ_FRAME_LOOP) return &frame->stmt->attributes;
-  kj_fail_build(builder, KJIT_ERROR_MISUSE, "attributes come right behind the beginning of a kernel, func or loop, or behind a shared or local array");
+  kj_fail_build(builder, KJIT_ERROR_MISUSE,
+                "attributes come right behind the beginning of a kernel, func or loop, or behind a "
+                "shared or local array");
 }
 
 void kjit_attribute(kjit_builder *builder, const char *name, const kjit_node *values, size_t count)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  kj_attribute attribute = { .info = name ? kj_find_attribute(name) : NULL, .location = builder->location };
-  if (!attribute.info) kj_fail_build(builder, KJIT_ERROR_NAME, "there is no attribute `@%s`", name ? name : "");
+  kj_attribute attribute = { .info = name ? kj_find_attribute(name) : NULL,
+                             .location = builder->location };
+  if (!attribute.info)
+    kj_fail_build(builder, KJIT_ERROR_NAME, "there is no attribute `@%s`", name ? name : "");
   kj_attributes *attributes = find_attributes(builder);
   kj_use_nodes(builder, values, count, &attribute.values);
   KJ_PUSH(kj_builder_arena(builder), attributes, attribute);
 }
 
 /* Bytes of the constant; its shape is checked. */
-static size_t measure_constant(kjit_builder *builder, kjit_type element, const int64_t *shape, uint32_t rank)
+static size_t measure_constant(kjit_builder *builder, kjit_type element, const int64_t *shape,
+                               uint32_t rank)
 {
-  if (!kj_is_scalar(element)) kj_fail_build(builder, KJIT_ERROR_TYPE, "the elements of a constant have a scalar type");
-  if (rank > KJ_MAX_RANK || (rank && !shape)) kj_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has a shape of at most %d extents", KJ_MAX_RANK);
+  if (!kj_is_scalar(element))
+    kj_fail_build(builder, KJIT_ERROR_TYPE, "the elements of a constant have a scalar type");
+  if (rank > KJ_MAX_RANK || (rank && !shape))
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has a shape of at most %d extents",
+                  KJ_MAX_RANK);
   int64_t size = kj_type(builder->module->types, element)->size_bytes;
   for (uint32_t i = 0; i < rank; i++) {
-    if (shape[i] < 1) kj_fail_build(builder, KJIT_ERROR_MISUSE, "an extent is at least 1, not %lld", (long long)shape[i]);
-    if (__builtin_mul_overflow(size, shape[i], &size) || size > INT32_MAX) kj_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has less than 2 GiB");
+    if (shape[i] < 1)
+      kj_fail_build(builder, KJIT_ERROR_MISUSE, "an extent is at least 1, not %lld",
+                    (long long)shape[i]);
+    if (__builtin_mul_overflow(size, shape[i], &size) || size > INT32_MAX)
+      kj_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has less than 2 GiB");
   }
   return (size_t)size;
 }
 
-kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type element, const void *data, const int64_t *shape, uint32_t rank)
+kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type element,
+                        const void *data, const int64_t *shape, uint32_t rank)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  if (builder->function) kj_fail_build(builder, KJIT_ERROR_MISUSE, "constants are made outside of functions");
+  if (builder->function)
+    kj_fail_build(builder, KJIT_ERROR_MISUSE, "constants are made outside of functions");
   if (!data) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_constant needs the data");
   size_t size = measure_constant(builder, element, shape, rank);
   kj_decl *decl = new_decl(builder, KJ_DECL_CONST, name, "c", builder->module->decls.count);

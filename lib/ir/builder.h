@@ -1,4 +1,5 @@
-/* State of a builder, shared by builder.c (declarations), build_statements.c and build_nodes.c (expressions). */
+/* State of a builder, shared by builder.c (declarations), build_statements.c and build_nodes.c
+ * (expressions). */
 #ifndef KJ_IR_BUILDER_H
 #define KJ_IR_BUILDER_H
 
@@ -12,7 +13,12 @@ typedef struct kj_node {
   kj_location used_at;
 } kj_node;
 
-typedef enum kj_frame_kind { KJ_FRAME_FUNCTION, KJ_FRAME_IF, KJ_FRAME_ELSE, KJ_FRAME_LOOP } kj_frame_kind;
+typedef enum kj_frame_kind {
+  KJ_FRAME_FUNCTION,
+  KJ_FRAME_IF,
+  KJ_FRAME_ELSE,
+  KJ_FRAME_LOOP
+} kj_frame_kind;
 
 /* An open block. */
 typedef struct kj_frame {
@@ -34,14 +40,16 @@ struct kjit_builder {
   kj_function *function; /* being built, or NULL */
 };
 
-/* Opens a public call: false when there is nothing to do, because the builder is NULL or has failed. A jump from inside comes back to the macro with false as
- * well. */
-#define KJ_ENTER_BUILDER(builder) (kj_begin_call(builder) && kj_catch((builder), setjmp((builder)->on_failure)))
+/* Opens a public call: false when there is nothing to do, because the builder is NULL or has
+ * failed. A jump from inside comes back to the macro with false as well. */
+#define KJ_ENTER_BUILDER(builder) \
+  (kj_begin_call(builder) && kj_catch((builder), setjmp((builder)->on_failure)))
 bool kj_begin_call(const kjit_builder *builder);
 bool kj_catch(kjit_builder *builder, int jump);
 
 /* Records the builder's first error and jumps out of the public call. */
-_Noreturn void kj_fail_build(kjit_builder *builder, kjit_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void kj_fail_build(kjit_builder *builder, kjit_status status, const char *format, ...)
+  __attribute__((format(printf, 3, 4)));
 
 static inline kj_arena *kj_builder_arena(kjit_builder *builder) { return &builder->module->arena; }
 
@@ -51,13 +59,15 @@ const char *kj_copy_text(kjit_builder *builder, const char *text);
 kj_frame *kj_top_frame(kjit_builder *builder);
 void kj_push_frame(kjit_builder *builder, kj_frame_kind kind, kj_stmt *stmt, kj_stmts *body);
 /* A local declaration of the function; name NULL: made from the letter and its number. */
-kj_decl *kj_build_local(kjit_builder *builder, kj_decl_kind kind, const char *name, const char *letter);
+kj_decl *kj_build_local(kjit_builder *builder, kj_decl_kind kind, const char *name,
+                        const char *letter);
 
 /* The next node for an expression or a declaration. */
 kjit_node kj_add_expr(kjit_builder *builder, kj_expr *expr);
 kjit_node kj_add_decl(kjit_builder *builder, kj_decl *decl);
 kj_expr *kj_make_expr(kjit_builder *builder, kj_expr_kind kind);
-/* The node as an operand: expressions are consumed. Jumps out with an error on a node that is none or used already. */
+/* The node as an operand: expressions are consumed. Jumps out with an error on a node that is none
+ * or used already. */
 kj_expr *kj_use_node(kjit_builder *builder, kjit_node node);
 void kj_use_nodes(kjit_builder *builder, const kjit_node *nodes, size_t count, kj_exprs *list);
 /* The declaration that the node names, or NULL for an expression. Does not consume. */

@@ -1,4 +1,5 @@
-/* kj_code belongs to both sides of the compiler's boundary, so its release is in the part that both link. */
+/* kj_code belongs to both sides of the compiler's boundary, so its release is in the part that both
+ * link. */
 #include <stdlib.h>
 
 #include "compiler.h"

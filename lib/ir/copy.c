@@ -1,8 +1,10 @@
-/* Copies of modules: what binding, linking and replacing constants change is always a new module, since modules are immutable and any thread may use them.
+/* Copies of modules: what binding, linking and replacing constants change is always a new module,
+ * since modules are immutable and any thread may use them.
  *
- * Everything is copied but texts and data that another module's arena owns: the copy keeps that module alive. Declarations are shared by reference within a
- * module, so each is copied once, found again by its index; an expression has one parent. Declarations of the module that stand for something of a library
- * become those of the library. */
+ * Everything is copied but texts and data that another module's arena owns: the copy keeps that
+ * module alive. Declarations are shared by reference within a module, so each is copied once, found
+ * again by its index; an expression has one parent. Declarations of the module that stand for
+ * something of a library become those of the library. */
 #include <string.h>
 
 #include "ir/module.h"
@@ -28,7 +30,11 @@ static kj_location move(const copier *c, kj_location location)
   return location;
 }
 
-static bool is_of_module(const kj_decl *decl) { return decl->kind == KJ_DECL_FUNCTION || decl->kind == KJ_DECL_CONST || decl->kind == KJ_DECL_STRUCT; }
+static bool is_of_module(const kj_decl *decl)
+{
+  return decl->kind == KJ_DECL_FUNCTION || decl->kind == KJ_DECL_CONST ||
+         decl->kind == KJ_DECL_STRUCT;
+}
 
 /* ---- expressions and types ---- */
 
@@ -70,7 +76,8 @@ static kj_type_expr *copy_type(copier *c, const kj_type_expr *type)
   copy_exprs(c, &copy->extents, &type->extents);
   copy->items.items = NULL;
   copy->items.count = copy->items.capacity = 0;
-  for (size_t i = 0; i < type->items.count; i++) KJ_PUSH(c->arena, &copy->items, copy_type(c, type->items.items[i]));
+  for (size_t i = 0; i < type->items.count; i++)
+    KJ_PUSH(c->arena, &copy->items, copy_type(c, type->items.items[i]));
   return copy;
 }
 
@@ -123,7 +130,8 @@ static kj_stmt *copy_stmt(copier *c, const kj_stmt *stmt)
   *copy = *stmt;
   copy->location = move(c, stmt->location);
   copy->decls = (kj_decls){ 0 };
-  for (size_t i = 0; i < stmt->decls.count; i++) KJ_PUSH(c->arena, &copy->decls, c->locals[stmt->decls.items[i]->index]);
+  for (size_t i = 0; i < stmt->decls.count; i++)
+    KJ_PUSH(c->arena, &copy->decls, c->locals[stmt->decls.items[i]->index]);
   copy_exprs(c, &copy->places, &stmt->places);
   copy_exprs(c, &copy->args, &stmt->args);
   copy->value = copy_expr(c, stmt->value);
@@ -153,7 +161,8 @@ static void copy_function(copier *c, kj_function *copy, const kj_function *funct
   c->locals = KJ_NEW_ARRAY(c->arena, kj_decl *, function->local_count + 1);
   start_locals(c, &copy->params, &function->params);
   start_locals(c, &copy->locals, &function->locals);
-  for (size_t i = 0; i < function->params.count; i++) fill_decl(c, copy->params.items[i], function->params.items[i]);
+  for (size_t i = 0; i < function->params.count; i++)
+    fill_decl(c, copy->params.items[i], function->params.items[i]);
   copy->result = copy_type(c, function->result);
   copy_attributes(c, &copy->attributes, &function->attributes);
   copy_stmts(c, &copy->body, &function->body);
@@ -190,7 +199,9 @@ static void fill_module_decl(copier *c, const kj_decl *decl)
 
 static bool is_open(const kj_decl *decl)
 {
-  return decl->kind == KJ_DECL_FUNCTION ? decl->function->is_extern && !decl->function->bound : decl->kind == KJ_DECL_CONST && !decl->value && !decl->data;
+  return decl->kind == KJ_DECL_FUNCTION
+           ? decl->function->is_extern && !decl->function->bound
+           : decl->kind == KJ_DECL_CONST && !decl->value && !decl->data;
 }
 
 /* What a declaration of the module without a meaning of its own stands for, or NULL. */
@@ -214,7 +225,9 @@ static void add_sources(copier *c, kjit_module *copy)
 
 static void start_copier(copier *c, kjit_module *copy, const kjit_module *from)
 {
-  *c = (copier){ .arena = &copy->arena, .from = from, .decls = KJ_NEW_ARRAY(&copy->arena, kj_decl *, from->decls.count + 1) };
+  *c = (copier){ .arena = &copy->arena,
+                 .from = from,
+                 .decls = KJ_NEW_ARRAY(&copy->arena, kj_decl *, from->decls.count + 1) };
   add_sources(c, copy);
 }
 
@@ -224,20 +237,25 @@ static void fill_copy(kjit_module *copy, const kjit_module *module, const kjit_m
   start_copier(&own, copy, module);
   if (library) start_copier(&other, copy, library);
   for (size_t i = 0; i < module->decls.count; i++)
-    if (!find_meaning(module->decls.items[i], library)) start_module_decl(&own, copy, module->decls.items[i]);
-  for (size_t i = 0; library && i < library->decls.count; i++) start_module_decl(&other, copy, library->decls.items[i]);
+    if (!find_meaning(module->decls.items[i], library))
+      start_module_decl(&own, copy, module->decls.items[i]);
+  for (size_t i = 0; library && i < library->decls.count; i++)
+    start_module_decl(&other, copy, library->decls.items[i]);
   for (size_t i = 0; i < module->decls.count; i++) {
     const kj_decl *meaning = find_meaning(module->decls.items[i], library);
     if (meaning) own.decls[i] = other.decls[meaning->index];
   }
   for (size_t i = 0; i < module->decls.count; i++)
-    if (!find_meaning(module->decls.items[i], library)) fill_module_decl(&own, module->decls.items[i]);
-  for (size_t i = 0; library && i < library->decls.count; i++) fill_module_decl(&other, library->decls.items[i]);
+    if (!find_meaning(module->decls.items[i], library))
+      fill_module_decl(&own, module->decls.items[i]);
+  for (size_t i = 0; library && i < library->decls.count; i++)
+    fill_module_decl(&other, library->decls.items[i]);
   copy->parse_time_ns = module->parse_time_ns + (library ? library->parse_time_ns : 0);
   copy->is_linked = module->is_linked || library;
 }
 
-kjit_status kj_change_module(kjit_module *module, kjit_module *library, kj_change change, void *data, kj_diagnostics *diagnostics, kjit_module **changed)
+kjit_status kj_change_module(kjit_module *module, kjit_module *library, kj_change change,
+                             void *data, kj_diagnostics *diagnostics, kjit_module **changed)
 {
   jmp_buf on_failure;
   kjit_module *copy = kj_create_module(module->context, module->types);
@@ -254,7 +272,9 @@ kjit_status kj_change_module(kjit_module *module, kjit_module *library, kj_chang
     }
     copy->arena.on_failure = NULL;
   }
-  if (jump == KJ_JUMP_MEMORY) kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY, "out of memory");
+  if (jump == KJ_JUMP_MEMORY)
+    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
+              "out of memory");
   if (jump) {
     kj_destroy_module(copy);
     return diagnostics->status;

@@ -22,7 +22,8 @@ uint32_t kj_measure_type(const kj_type_expr *type)
 {
   if (!type) return 0;
   uint32_t height = larger(type->expr ? type->expr->height : 0, kj_measure_type(type->element));
-  for (size_t i = 0; i < type->items.count; i++) height = larger(height, kj_measure_type(type->items.items[i]));
+  for (size_t i = 0; i < type->items.count; i++)
+    height = larger(height, kj_measure_type(type->items.items[i]));
   return 1 + larger(height, measure_list(&type->extents));
 }
 
@@ -35,7 +36,8 @@ uint32_t kj_measure_expr(kj_expr *expr)
   return expr->height = 1 + larger(height, kj_measure_type(expr->type_expr));
 }
 
-kj_type_expr *kj_spell_type(kj_arena *arena, const kj_types *types, kjit_type type, kj_location location)
+kj_type_expr *kj_spell_type(kj_arena *arena, const kj_types *types, kjit_type type,
+                            kj_location location)
 {
   const kj_type_info *info = kj_type(types, type);
   kj_type_expr *spelled = KJ_NEW(arena, kj_type_expr);

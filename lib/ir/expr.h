@@ -10,6 +10,7 @@ kj_expr *kj_new_expr(kj_arena *arena, kj_expr_kind kind, kj_location location);
 uint32_t kj_measure_expr(kj_expr *expr);
 uint32_t kj_measure_type(const kj_type_expr *type);
 /* The type as written for a type of the table: a scalar, an array argument, a tuple of these. */
-kj_type_expr *kj_spell_type(kj_arena *arena, const kj_types *types, kjit_type type, kj_location location);
+kj_type_expr *kj_spell_type(kj_arena *arena, const kj_types *types, kjit_type type,
+                            kj_location location);
 
 #endif

@@ -111,10 +111,12 @@ static const row words[] = {
   { "__constant__", "constants are declared in the module: `const NAME: f32[3] = { 1, 2, 3 }`" },
   { "__global__", "a kernel is declared `kernel name(parameters) { }`" },
   { "__device__", "a function is declared `func name(parameters) { }`" },
-  { "def", "a kernel is declared `kernel name(parameters) { }`, a function `func name(parameters) { }`" },
+  { "def",
+    "a kernel is declared `kernel name(parameters) { }`, a function `func name(parameters) { }`" },
   { "fn", "a function is declared `func name(parameters) { }`" },
   { "function", "a function is declared `func name(parameters) { }`" },
-  { "void", "a kernel is declared `kernel name(parameters) { }`, a function `func name(parameters) { }`" },
+  { "void",
+    "a kernel is declared `kernel name(parameters) { }`, a function `func name(parameters) { }`" },
   { "auto", "a variable is declared `var x = value`, a name for a value `let x = value`" },
   { "static", "a constant is declared `const NAME = value`" },
   { "typedef", "there are no other names for types" },
@@ -140,7 +142,8 @@ static const row words[] = {
 static const row dotted[] = {
   { "cuda.shared.array", "shared memory is declared `shared s: f32[16]`" },
   { "cuda.local.array", "an array of the thread's own is declared `local a: f32[16]`" },
-  { "cuda.const.array_like", "constants are declared in the module: `const NAME: f32[3] = { 1, 2, 3 }`" },
+  { "cuda.const.array_like",
+    "constants are declared in the module: `const NAME: f32[3] = { 1, 2, 3 }`" },
   { "cuda.jit", "a kernel is declared `kernel name(parameters) { }`" },
 };
 
@@ -184,7 +187,8 @@ const char *kj_explain_word(const char *word) { return FIND(words, word); }
 /* "np.float32" and "cuda.float32" are "float32"; NULL: the name has no such prefix. */
 static const char *skip_module(const char *name)
 {
-  static const char *const modules[] = { "np.", "numpy.", "numba.", "cuda.", "math.", "cupy.", "cp.", "torch.", "tl.", "std::" };
+  static const char *const modules[] = { "np.",   "numpy.", "numba.", "cuda.", "math.",
+                                         "cupy.", "cp.",    "torch.", "tl.",   "std::" };
   for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
     if (strncmp(name, modules[i], strlen(modules[i])) == 0) return name + strlen(modules[i]);
   return NULL;
@@ -207,7 +211,9 @@ static bool declares(const char *line, const char *name)
   size_t length = strlen(name);
   for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++) {
     const char *at = line + strlen(keywords[i]);
-    if (!strncmp(line, keywords[i], strlen(keywords[i])) && !strncmp(at, name, length) && strchr("( :", at[length])) return true;
+    if (!strncmp(line, keywords[i], strlen(keywords[i])) && !strncmp(at, name, length) &&
+        strchr("( :", at[length]))
+      return true;
   }
   return false;
 }
@@ -227,7 +233,8 @@ static const char *explain_library(kj_arena *arena, const char *written)
 {
   const char *own = FIND(library_aliases, written), *module = find_module(own ? own : written);
   if (!module) return NULL;
-  if (own) return kj_format(arena, "`%s` is `%s` here, after `import \"%s\"`", written, own, module);
+  if (own)
+    return kj_format(arena, "`%s` is `%s` here, after `import \"%s\"`", written, own, module);
   return kj_format(arena, "`%s` is there after `import \"%s\"`", written, module);
 }
 
@@ -278,18 +285,25 @@ static size_t edit_distance(const char *a, const char *b)
 void kj_consider(kj_near *near, const char *candidate)
 {
   size_t length = strlen(near->name);
-  if (!candidate || length < 2 || length > MAX_NEAR_LENGTH || strlen(candidate) > MAX_NEAR_LENGTH || strlen(candidate) < 2) return;
+  if (!candidate || length < 2 || length > MAX_NEAR_LENGTH || strlen(candidate) > MAX_NEAR_LENGTH ||
+      strlen(candidate) < 2)
+    return;
   size_t distance = edit_distance(near->name, candidate);
   size_t allowed = length < 4 ? 1 : length < 8 ? 2 : 3;
-  if (distance > allowed || distance >= strlen(candidate) || (near->best && distance >= near->distance)) return;
+  if (distance > allowed || distance >= strlen(candidate) ||
+      (near->best && distance >= near->distance))
+    return;
   near->best = candidate;
   near->distance = distance;
 }
 
 void kj_fail_unknown_type(kj_lexer *lexer, const kj_type_expr *type)
 {
-  const char *alias = FIND(type_aliases, type->name), *later = kj_find_planned(lexer->arena, type->name);
-  if (alias) kj_fail_at(lexer, type->location, KJIT_ERROR_NAME, "`%s` is `%s` here", type->name, alias);
-  if (later) kj_fail_at(lexer, type->location, KJIT_ERROR_UNSUPPORTED, "%s are not supported yet", later);
+  const char *alias = FIND(type_aliases, type->name),
+             *later = kj_find_planned(lexer->arena, type->name);
+  if (alias)
+    kj_fail_at(lexer, type->location, KJIT_ERROR_NAME, "`%s` is `%s` here", type->name, alias);
+  if (later)
+    kj_fail_at(lexer, type->location, KJIT_ERROR_UNSUPPORTED, "%s are not supported yet", later);
   kj_fail_at(lexer, type->location, KJIT_ERROR_NAME, "`%s` is not a type", type->name);
 }

@@ -1,14 +1,17 @@
-/* What people write by habit of other languages, and names that are nearly right: sentences for errors. Only error paths come here. */
+/* What people write by habit of other languages, and names that are nearly right: sentences for
+ * errors. Only error paths come here. */
 #ifndef KJ_IR_HABITS_H
 #define KJ_IR_HABITS_H
 
 #include "ir/lexer.h"
 
-/* What to write instead of a name, which may be dotted ("cuda.grid"), or NULL: "`sqrtf` is `sqrt` here". In the arena. */
+/* What to write instead of a name, which may be dotted ("cuda.grid"), or NULL: "`sqrtf` is `sqrt`
+ * here". In the arena. */
 const char *kj_explain_name(kj_arena *arena, const char *name);
 /* The type known elsewhere under the name, or NULL: "f32" for "float". */
 const char *kj_find_type_alias(const char *name);
-/* What of the language is meant by a name that a later version has, or NULL: "vector types", "`cp_async`". In the arena. */
+/* What of the language is meant by a name that a later version has, or NULL: "vector types",
+ * "`cp_async`". In the arena. */
 const char *kj_find_planned(kj_arena *arena, const char *name);
 /* A sentence for a word that begins no declaration or statement, or NULL. */
 const char *kj_explain_word(const char *word);

@@ -1,8 +1,9 @@
 /* `import`: the sources that a module is made of, beside the one that the host gave.
  *
- * A source is found by the host's kjit_config.find_import, else it is a file: in the folder of the importing source, else in a folder of
- * kjit_config.import_path, else it is one of those that kjit brings along (lib/library). It is read once, however often and in whatever circle it is
- * imported. */
+ * A source is found by the host's kjit_config.find_import, else it is a file: in the folder of the
+ * importing source, else in a folder of kjit_config.import_path, else it is one of those that kjit
+ * brings along (lib/library). It is read once, however often and in whatever circle it is imported.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,13 +22,16 @@ typedef struct importer {
   kjit_module *module;
   kj_arena *arena;
   kj_diagnostics *diagnostics;
-  KJ_LIST(const char *) identities; /* of the module's sources: a file's canonical path, or the name that the host gave */
+  /* of the module's sources: a file's canonical path, or the name that the host gave */
+  KJ_LIST(const char *) identities;
 } importer;
 
-static void fail(importer *in, const kj_import *import, kjit_status status, const char *format, const char *a, const char *b)
+static void fail(importer *in, const kj_import *import, kjit_status status, const char *format,
+                 const char *a, const char *b)
 {
   const char *text = kj_format(in->arena, format, a, b);
-  kj_report(in->diagnostics, &in->module->sources, import->location, KJIT_SEVERITY_ERROR, status, "%s", text);
+  kj_report(in->diagnostics, &in->module->sources, import->location, KJIT_SEVERITY_ERROR, status,
+            "%s", text);
 }
 
 static bool is_known(const importer *in, const char *identity)
@@ -37,7 +41,8 @@ static bool is_known(const importer *in, const char *identity)
   return false;
 }
 
-static void add(importer *in, const char *identity, const char *name, const char *text, size_t size_bytes)
+static void add(importer *in, const char *identity, const char *name, const char *text,
+                size_t size_bytes)
 {
   KJ_PUSH(in->arena, &in->identities, kj_copy_string(in->arena, identity, strlen(identity)));
   kj_add_source(in->module, name, text, size_bytes);
@@ -61,12 +66,17 @@ static void ask_host(importer *in, const kj_import *import)
 {
   const kjit_config *config = &in->module->context->config;
   kjit_import found = { 0 };
-  if (!config->find_import(config->user, in->module->sources.items[import->location.file].name, import->name, &found)) {
-    if (!add_from_library(in, import)) fail(in, import, KJIT_ERROR_NAME, "there is no source `%s` to import%s", import->name, "");
+  if (!config->find_import(config->user, in->module->sources.items[import->location.file].name,
+                           import->name, &found)) {
+    if (!add_from_library(in, import))
+      fail(in, import, KJIT_ERROR_NAME, "there is no source `%s` to import%s", import->name, "");
   } else if (!found.name || (!found.text && found.size_bytes))
-    fail(in, import, KJIT_ERROR_MISUSE, "find_import gives no %s for `%s`", found.name ? "text" : "name", import->name);
-  else if (found.size_bytes > KJ_MAX_SOURCE_BYTES) fail(in, import, KJIT_ERROR_SYNTAX, "`%s` is larger than a source may be%s", import->name, "");
-  else if (!is_known(in, found.name)) add(in, found.name, found.name, found.text ? found.text : "", found.size_bytes);
+    fail(in, import, KJIT_ERROR_MISUSE, "find_import gives no %s for `%s`",
+         found.name ? "text" : "name", import->name);
+  else if (found.size_bytes > KJ_MAX_SOURCE_BYTES)
+    fail(in, import, KJIT_ERROR_SYNTAX, "`%s` is larger than a source may be%s", import->name, "");
+  else if (!is_known(in, found.name))
+    add(in, found.name, found.name, found.text ? found.text : "", found.size_bytes);
 }
 
 /* ---- files ---- */
@@ -75,7 +85,8 @@ static void ask_host(importer *in, const kj_import *import)
 static const char *join(importer *in, const char *folder, size_t length, const char *name)
 {
   if (length == 0 || name[0] == '/') return name;
-  return kj_format(in->arena, "%.*s%s%s", (int)length, folder, folder[length - 1] == '/' ? "" : "/", name);
+  return kj_format(in->arena, "%.*s%s%s", (int)length, folder, folder[length - 1] == '/' ? "" : "/",
+                   name);
 }
 
 static size_t folder_length(const char *path)
@@ -87,7 +98,8 @@ static size_t folder_length(const char *path)
 /* NULL: there is no such file. */
 static const char *find_file(importer *in, const kj_import *import)
 {
-  const char *source = in->module->sources.items[import->location.file].name, *folders = in->module->context->config.import_path;
+  const char *source = in->module->sources.items[import->location.file].name,
+             *folders = in->module->context->config.import_path;
   const char *path = join(in, source, folder_length(source), import->name);
   if (access(path, F_OK) == 0) return path;
   while (folders && *folders) {
@@ -107,7 +119,8 @@ static char *read_file(importer *in, const char *path, size_t *size_bytes)
   errno = !S_ISREG(info.st_mode) ? EINVAL : info.st_size > KJ_MAX_SOURCE_BYTES ? EFBIG : 0;
   if (errno) return NULL;
   size_t most = (size_t)info.st_size, size = 0;
-  char *text = KJ_NEW_ARRAY(in->arena, char, most + 1); /* while nothing is open: running out of memory does not come back */
+  /* while nothing is open: running out of memory does not come back */
+  char *text = KJ_NEW_ARRAY(in->arena, char, most + 1);
   int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return NULL;
   ssize_t more = 0;
@@ -126,7 +139,9 @@ static void read_import_file(importer *in, const kj_import *import)
   const char *path = find_file(in, import);
   if (!path) {
     if (!add_from_library(in, import))
-      fail(in, import, KJIT_ERROR_IO, "there is no file `%s` to import: neither beside this source nor in the import path%s", import->name, "");
+      fail(in, import, KJIT_ERROR_IO,
+           "there is no file `%s` to import: neither beside this source nor in the import path%s",
+           import->name, "");
     return;
   }
   if (!realpath(path, canonical)) {
@@ -161,11 +176,12 @@ void kj_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
   importer *in = KJ_NEW(&module->arena, importer);
   *in = (importer){ .module = module, .arena = &module->arena, .diagnostics = diagnostics };
   KJ_PUSH(in->arena, &in->identities, root_identity(in));
-  for (size_t i = 0; i < module->imports.count && !diagnostics->error_count; i++) { /* which grows meanwhile */
+  /* which grows meanwhile */
+  for (size_t i = 0; i < module->imports.count && !diagnostics->error_count; i++) {
     const kj_import import = module->imports.items[i];
     if (module->sources.count >= MAX_SOURCES) {
-      kj_report(diagnostics, &module->sources, import.location, KJIT_SEVERITY_ERROR, KJIT_ERROR_UNSUPPORTED, "a module is made of at most %d sources",
-                MAX_SOURCES);
+      kj_report(diagnostics, &module->sources, import.location, KJIT_SEVERITY_ERROR,
+                KJIT_ERROR_UNSUPPORTED, "a module is made of at most %d sources", MAX_SOURCES);
       return;
     }
     if (module->context->config.find_import) ask_host(in, &import);

@@ -5,16 +5,17 @@
 
 #include "ir/number.h"
 
-const kj_token_info kj_token_table[KJ_TOKEN_COUNT] = { [KJ_TOKEN_END] = { "end of the text", KJ_NO_OP, KJ_NO_OP },
-                                                       [KJ_TOKEN_NAME] = { "a name", KJ_NO_OP, KJ_NO_OP },
-                                                       [KJ_TOKEN_INT] = { "a number", KJ_NO_OP, KJ_NO_OP },
-                                                       [KJ_TOKEN_FLOAT] = { "a number", KJ_NO_OP, KJ_NO_OP },
-                                                       [KJ_TOKEN_STRING] = { "a string", KJ_NO_OP, KJ_NO_OP },
+const kj_token_info kj_token_table[KJ_TOKEN_COUNT] = {
+  [KJ_TOKEN_END] = { "end of the text", KJ_NO_OP, KJ_NO_OP },
+  [KJ_TOKEN_NAME] = { "a name", KJ_NO_OP, KJ_NO_OP },
+  [KJ_TOKEN_INT] = { "a number", KJ_NO_OP, KJ_NO_OP },
+  [KJ_TOKEN_FLOAT] = { "a number", KJ_NO_OP, KJ_NO_OP },
+  [KJ_TOKEN_STRING] = { "a string", KJ_NO_OP, KJ_NO_OP },
 #define X(name, text, binary, assign) [KJ_TOKEN_##name] = { text, binary, assign },
-                                                       KJ_PUNCTUATION(X)
+  KJ_PUNCTUATION(X)
 #undef X
 #define X(name, text, binary) [KJ_TOKEN_##name] = { text, binary, KJ_NO_OP },
-                                                         KJ_KEYWORDS(X)
+    KJ_KEYWORDS(X)
 #undef X
 };
 
@@ -22,18 +23,28 @@ enum { FIRST_PUNCTUATION = KJ_TOKEN_POWER_ASSIGN, FIRST_KEYWORD = KJ_TOKEN_AND }
 
 /* ASCII only, whatever the host's locale says. */
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+static bool is_letter(char c)
+{
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
 static bool is_word(char c) { return is_letter(c) || is_digit(c); }
 
-static char peek(const kj_lexer *lexer, size_t ahead) { return (size_t)(lexer->end - lexer->at) > ahead ? lexer->at[ahead] : 0; }
+static char peek(const kj_lexer *lexer, size_t ahead)
+{
+  return (size_t)(lexer->end - lexer->at) > ahead ? lexer->at[ahead] : 0;
+}
 
-static kj_location here(const kj_lexer *lexer) { return (kj_location){ lexer->file, lexer->line, (uint32_t)(lexer->at - lexer->line_start) + 1 }; }
+static kj_location here(const kj_lexer *lexer)
+{
+  return (kj_location){ lexer->file, lexer->line, (uint32_t)(lexer->at - lexer->line_start) + 1 };
+}
 
 void kj_fail_at(kj_lexer *lexer, kj_location location, kjit_status status, const char *format, ...)
 {
   va_list list;
   va_start(list, format);
-  kj_report_list(lexer->diagnostics, lexer->sources, location, KJIT_SEVERITY_ERROR, status, format, list);
+  kj_report_list(lexer->diagnostics, lexer->sources, location, KJIT_SEVERITY_ERROR, status, format,
+                 list);
   va_end(list);
   longjmp(*lexer->on_error, KJ_JUMP_ERROR);
 }
@@ -43,11 +54,15 @@ void kj_fail_at(kj_lexer *lexer, kj_location location, kjit_status status, const
 /* Lines of the C preprocessor would vanish as comments. */
 static void warn_of_directive(kj_lexer *lexer)
 {
-  static const char *const directives[] = { "define", "pragma", "include", "undef", "ifdef", "ifndef", "endif" };
+  static const char *const directives[] = { "define", "pragma", "include", "undef",
+                                            "ifdef",  "ifndef", "endif" };
   for (size_t i = 0; i < sizeof directives / sizeof *directives; i++) {
     size_t length = strlen(directives[i]);
-    if ((size_t)(lexer->end - lexer->at) <= length || memcmp(lexer->at + 1, directives[i], length) != 0 || is_word(peek(lexer, length + 1))) continue;
-    kj_report(lexer->diagnostics, lexer->sources, here(lexer), KJIT_SEVERITY_WARNING, KJIT_OK, "`#%s` is a comment here and does nothing%s", directives[i],
+    if ((size_t)(lexer->end - lexer->at) <= length ||
+        memcmp(lexer->at + 1, directives[i], length) != 0 || is_word(peek(lexer, length + 1)))
+      continue;
+    kj_report(lexer->diagnostics, lexer->sources, here(lexer), KJIT_SEVERITY_WARNING, KJIT_OK,
+              "`#%s` is a comment here and does nothing%s", directives[i],
               i == 0   ? "; a constant is `const NAME = value`"
               : i == 1 ? "; attributes are written `@unroll`"
                        : "");
@@ -84,7 +99,9 @@ static bool skip_blanks(kj_lexer *lexer)
 static kj_token_kind find_keyword(const char *text, size_t length)
 {
   for (int kind = FIRST_KEYWORD; kind < KJ_TOKEN_COUNT; kind++)
-    if (strncmp(kj_token_table[kind].text, text, length) == 0 && kj_token_table[kind].text[length] == 0) return (kj_token_kind)kind;
+    if (strncmp(kj_token_table[kind].text, text, length) == 0 &&
+        kj_token_table[kind].text[length] == 0)
+      return (kj_token_kind)kind;
   return KJ_TOKEN_NAME;
 }
 
@@ -103,7 +120,8 @@ static void read_name(kj_lexer *lexer)
   while (is_word(peek(lexer, 0))) lexer->at++;
   token->length = (size_t)(lexer->at - token->start);
   token->kind = find_keyword(token->start, token->length);
-  if (token->kind == KJ_TOKEN_NAME) token->name = kj_get_entry(&lexer->names, token->start, token->length);
+  if (token->kind == KJ_TOKEN_NAME)
+    token->name = kj_get_entry(&lexer->names, token->start, token->length);
 }
 
 /* ---- numbers ---- */
@@ -119,7 +137,9 @@ static int digit_value(char c)
 /* Skips digits with single `_` between them. */
 static void skip_digits(kj_lexer *lexer, int radix)
 {
-  while (digit_value(peek(lexer, 0)) < radix || (peek(lexer, 0) == '_' && digit_value(peek(lexer, 1)) < radix)) lexer->at++;
+  while (digit_value(peek(lexer, 0)) < radix ||
+         (peek(lexer, 0) == '_' && digit_value(peek(lexer, 1)) < radix))
+    lexer->at++;
 }
 
 static void skip_fraction_and_exponent(kj_lexer *lexer)
@@ -142,8 +162,10 @@ static uint64_t read_integer(kj_lexer *lexer, const char *digits, const char *en
   uint64_t value = 0;
   for (; digits < end; digits++) {
     if (*digits == '_') continue;
-    if (__builtin_mul_overflow(value, (uint64_t)radix, &value) || __builtin_add_overflow(value, (uint64_t)digit_value(*digits), &value))
-      kj_fail_at(lexer, lexer->token.location, KJIT_ERROR_SYNTAX, "an integer has at most 64 bits; the largest is 18446744073709551615");
+    if (__builtin_mul_overflow(value, (uint64_t)radix, &value) ||
+        __builtin_add_overflow(value, (uint64_t)digit_value(*digits), &value))
+      kj_fail_at(lexer, lexer->token.location, KJIT_ERROR_SYNTAX,
+                 "an integer has at most 64 bits; the largest is 18446744073709551615");
   }
   return value;
 }
@@ -176,16 +198,20 @@ static _Noreturn void refuse_suffix(kj_lexer *lexer, const char *suffix, size_t 
   kj_token *token = &lexer->token;
   int number = (int)(suffix - token->start), word = length > 30 ? 30 : (int)length;
   if (length == 1 && (*suffix == 'f' || *suffix == 'F'))
-    kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "`%.*s%c`: literals take the type they meet; `%.*sf32` forces one", number, token->start, *suffix,
-               number, token->start);
+    kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
+               "`%.*s%c`: literals take the type they meet; `%.*sf32` forces one", number,
+               token->start, *suffix, number, token->start);
   if (has_only(suffix, length, "uUlL"))
-    kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "`%.*s%.*s`: literals take the type they meet; `%.*s%s` forces one", number, token->start, word,
-               suffix, number, token->start,
+    kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
+               "`%.*s%.*s`: literals take the type they meet; `%.*s%s` forces one", number,
+               token->start, word, suffix, number, token->start,
                has_only(suffix, length, "uU")   ? "u32"
                : has_only(suffix, length, "lL") ? "i64"
                                                 : "u64");
-  kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "`%.*s` is not the suffix of a number: expected the name of a type, as in `2.5f32` or `7u64`", word,
-             suffix);
+  kj_fail_at(
+    lexer, token->location, KJIT_ERROR_SYNTAX,
+    "`%.*s` is not the suffix of a number: expected the name of a type, as in `2.5f32` or `7u64`",
+    word, suffix);
 }
 
 static kjit_type read_suffix(kj_lexer *lexer)
@@ -197,7 +223,8 @@ static kjit_type read_suffix(kj_lexer *lexer)
   kjit_type type = kj_find_scalar(suffix, length);
   if (type == KJIT_ANY || type == KJIT_BOOL) refuse_suffix(lexer, suffix, length);
   if (type == KJIT_C64 || type == KJIT_C128)
-    kj_fail_at(lexer, lexer->token.location, KJIT_ERROR_UNSUPPORTED, "complex numbers have no literals: write `c64(re, im)`");
+    kj_fail_at(lexer, lexer->token.location, KJIT_ERROR_UNSUPPORTED,
+               "complex numbers have no literals: write `c64(re, im)`");
   return type;
 }
 
@@ -218,16 +245,22 @@ static void read_number(kj_lexer *lexer)
   const char *end = lexer->at;
   kjit_type type = read_suffix(lexer);
   token->length = (size_t)(lexer->at - token->start);
-  if (is_float_type(type) && radix != 10) kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "a binary number is an integer");
+  if (is_float_type(type) && radix != 10)
+    kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "a binary number is an integer");
   if (is_float_type(type)) token->kind = KJ_TOKEN_FLOAT;
-  token->type = type != KJIT_ANY ? type : token->kind == KJ_TOKEN_INT ? (kjit_type)KJ_WEAK_INT : (kjit_type)KJ_WEAK_FLOAT;
+  token->type = type != KJIT_ANY              ? type
+                : token->kind == KJ_TOKEN_INT ? (kjit_type)KJ_WEAK_INT
+                                              : (kjit_type)KJ_WEAK_FLOAT;
   if (token->kind == KJ_TOKEN_FLOAT) {
-    if (type != KJIT_ANY && !is_float_type(type)) kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "a number with a point or an exponent is no integer");
+    if (type != KJIT_ANY && !is_float_type(type))
+      kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
+                 "a number with a point or an exponent is no integer");
     token->number = read_float(lexer, digits, end, type);
     return;
   }
   if (radix == 10 && end - digits > 1 && *digits == '0')
-    kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "a leading 0 means octal elsewhere and nothing here: leave it out, or write `0x`");
+    kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
+               "a leading 0 means octal elsewhere and nothing here: leave it out, or write `0x`");
   token->integer = read_integer(lexer, digits, end, radix);
 }
 
@@ -237,7 +270,9 @@ static char read_escape(kj_lexer *lexer)
 {
   static const char letters[] = "nt\"\\", values[] = "\n\t\"\\";
   const char *found = peek(lexer, 0) ? strchr(letters, peek(lexer, 0)) : NULL;
-  if (!found) kj_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX, "expected one of n, t, \" and \\ after the \\ in a string");
+  if (!found)
+    kj_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX,
+               "expected one of n, t, \" and \\ after the \\ in a string");
   return values[found - letters];
 }
 
@@ -245,11 +280,14 @@ static void read_string(kj_lexer *lexer)
 {
   kj_token *token = &lexer->token;
   const char *close = ++lexer->at;
-  while (close < lexer->end && *close != '"' && *close != '\n') close += *close == '\\' && close + 1 < lexer->end ? 2 : 1;
+  while (close < lexer->end && *close != '"' && *close != '\n')
+    close += *close == '\\' && close + 1 < lexer->end ? 2 : 1;
   char *text = kj_allocate(lexer->arena, (size_t)(close - lexer->at) + 1), *to = text;
   while (peek(lexer, 0) != '"') {
     char c = peek(lexer, 0);
-    if (c == 0 || c == '\n') kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "the string has no end: expected `\"` on the same line");
+    if (c == 0 || c == '\n')
+      kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
+                 "the string has no end: expected `\"` on the same line");
     if (c == '\\') lexer->at++, c = read_escape(lexer);
     *to++ = c;
     lexer->at++;
@@ -268,9 +306,16 @@ static _Noreturn void refuse_character(kj_lexer *lexer)
   kj_location place = lexer->token.location;
   if (c == '!') kj_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "`!` is `not` here");
   if (c == '\'') kj_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "strings stand in double quotes");
-  if (c == '\\') kj_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "a line goes on while a bracket is open or when it ends in an operator; no `\\` is needed");
-  int length = (unsigned char)c < 0x80 ? 1 : (unsigned char)c < 0xe0 ? 2 : (unsigned char)c < 0xf0 ? 3 : 4;
-  if ((unsigned char)c < 0x20 || c == 0x7f) kj_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "unexpected control character 0x%02x", c);
+  if (c == '\\')
+    kj_fail_at(
+      lexer, place, KJIT_ERROR_SYNTAX,
+      "a line goes on while a bracket is open or when it ends in an operator; no `\\` is needed");
+  int length = (unsigned char)c < 0x80   ? 1
+               : (unsigned char)c < 0xe0 ? 2
+               : (unsigned char)c < 0xf0 ? 3
+                                         : 4;
+  if ((unsigned char)c < 0x20 || c == 0x7f)
+    kj_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "unexpected control character 0x%02x", c);
   kj_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "unexpected character `%.*s`", length, lexer->at);
 }
 
@@ -278,7 +323,9 @@ static void read_punctuation(kj_lexer *lexer)
 {
   for (int kind = FIRST_PUNCTUATION; kind < FIRST_KEYWORD; kind++) {
     size_t length = strlen(kj_token_table[kind].text);
-    if ((size_t)(lexer->end - lexer->at) < length || memcmp(lexer->at, kj_token_table[kind].text, length) != 0) continue;
+    if ((size_t)(lexer->end - lexer->at) < length ||
+        memcmp(lexer->at, kj_token_table[kind].text, length) != 0)
+      continue;
     lexer->token.kind = (kj_token_kind)kind;
     lexer->token.length = length;
     lexer->at += length;
@@ -290,7 +337,9 @@ static void read_punctuation(kj_lexer *lexer)
 void kj_next_token(kj_lexer *lexer)
 {
   bool newline = skip_blanks(lexer);
-  lexer->token = (kj_token){ .kind = KJ_TOKEN_END, .location = here(lexer), .newline_before = newline, .start = lexer->at };
+  lexer->token = (kj_token){
+    .kind = KJ_TOKEN_END, .location = here(lexer), .newline_before = newline, .start = lexer->at
+  };
   if (lexer->at == lexer->end) return;
   char c = *lexer->at;
   if (is_letter(c)) read_name(lexer);
@@ -299,9 +348,16 @@ void kj_next_token(kj_lexer *lexer)
   else read_punctuation(lexer);
 }
 
-void kj_init_lexer(kj_lexer *lexer, const char *text, size_t size_bytes, kj_arena *arena, const kj_sources *sources, kj_diagnostics *diagnostics)
+void kj_init_lexer(kj_lexer *lexer, const char *text, size_t size_bytes, kj_arena *arena,
+                   const kj_sources *sources, kj_diagnostics *diagnostics)
 {
-  *lexer = (kj_lexer){ .at = text, .end = text + size_bytes, .line_start = text, .line = 1, .arena = arena, .sources = sources, .diagnostics = diagnostics };
+  *lexer = (kj_lexer){ .at = text,
+                       .end = text + size_bytes,
+                       .line_start = text,
+                       .line = 1,
+                       .arena = arena,
+                       .sources = sources,
+                       .diagnostics = diagnostics };
   kj_init_map(&lexer->names, arena);
   static const char byte_order_mark[] = "\xef\xbb\xbf";
   if (size_bytes >= 3 && memcmp(text, byte_order_mark, 3) == 0) lexer->at += 3;
@@ -309,16 +365,22 @@ void kj_init_lexer(kj_lexer *lexer, const char *text, size_t size_bytes, kj_aren
 
 /* ---- encoding ---- */
 
-/* Bytes of the UTF-8 sequence at text, 0 when it is none (RFC 3629: no overlong forms, no surrogates). */
+/* Bytes of the UTF-8 sequence at text, 0 when it is none (RFC 3629: no overlong forms, no
+ * surrogates). */
 static size_t sequence_length(const unsigned char *text, size_t left)
 {
   unsigned char c = text[0];
   if (c && c < 0x80) return 1;
-  size_t length = c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+  size_t length = c >= 0xc2 && c < 0xe0   ? 2
+                  : c >= 0xe0 && c < 0xf0 ? 3
+                  : c >= 0xf0 && c < 0xf5 ? 4
+                                          : 0;
   if (length == 0 || length > left) return 0;
   for (size_t i = 1; i < length; i++)
     if ((text[i] & 0xc0) != 0x80) return 0;
-  if ((c == 0xe0 && text[1] < 0xa0) || (c == 0xed && text[1] >= 0xa0) || (c == 0xf0 && text[1] < 0x90) || (c == 0xf4 && text[1] >= 0x90)) return 0;
+  if ((c == 0xe0 && text[1] < 0xa0) || (c == 0xed && text[1] >= 0xa0) ||
+      (c == 0xf0 && text[1] < 0x90) || (c == 0xf4 && text[1] >= 0x90))
+    return 0;
   return length;
 }
 
@@ -340,7 +402,9 @@ bool kj_check_text(const kj_sources *sources, uint32_t file, kj_diagnostics *dia
     size_t length = sequence_length((const unsigned char *)text + i, size_bytes - i);
     if (length == 0) {
       kj_report(diagnostics, sources, place, KJIT_SEVERITY_ERROR, KJIT_ERROR_SYNTAX,
-                text[i] ? "byte 0x%02x is not UTF-8: the text of a module is" : "byte 0x%02x in the text", (unsigned char)text[i]);
+                text[i] ? "byte 0x%02x is not UTF-8: the text of a module is"
+                        : "byte 0x%02x in the text",
+                (unsigned char)text[i]);
       return false;
     }
     place.column += (uint32_t)length;

@@ -1,4 +1,5 @@
-/* Text to tokens, one at a time. A newline is no token: each token knows whether one stands before it, and the parser decides what that ends. */
+/* Text to tokens, one at a time. A newline is no token: each token knows whether one stands before
+ * it, and the parser decides what that ends. */
 #ifndef KJ_IR_LEXER_H
 #define KJ_IR_LEXER_H
 
@@ -7,7 +8,8 @@
 
 #define KJ_NO_OP KJIT_OP_COUNT
 
-/* Punctuation: X(NAME, "text", binary operator, assignment operator); longer texts before their beginnings. */
+/* Punctuation: X(NAME, "text", binary operator, assignment operator); longer texts before their
+ * beginnings. */
 #define KJ_PUNCTUATION(X) \
   X(POWER_ASSIGN, "**=", KJ_NO_OP, KJIT_POW) \
   X(FLOORDIV_ASSIGN, "//=", KJ_NO_OP, KJIT_FLOORDIV) \
@@ -129,12 +131,15 @@ typedef struct kj_lexer {
   kj_token token; /* the one lookahead */
 } kj_lexer;
 
-/* text is that of sources->items[file], and file 0 until lexer->file is set. Reports and jumps to on_error with KJ_JUMP_ERROR on bytes that are no token: set it before the first kj_next_token. */
-void kj_init_lexer(kj_lexer *lexer, const char *text, size_t size_bytes, kj_arena *arena, const kj_sources *sources, kj_diagnostics *diagnostics);
+/* text is that of sources->items[file], and file 0 until lexer->file is set. Reports and jumps to
+ * on_error with KJ_JUMP_ERROR on bytes that are no token: set it before the first kj_next_token. */
+void kj_init_lexer(kj_lexer *lexer, const char *text, size_t size_bytes, kj_arena *arena,
+                   const kj_sources *sources, kj_diagnostics *diagnostics);
 /* Replaces lexer->token by the next one. */
 void kj_next_token(kj_lexer *lexer);
 /* Reports one error and jumps. */
-_Noreturn void kj_fail_at(kj_lexer *lexer, kj_location location, kjit_status status, const char *format, ...) __attribute__((format(printf, 4, 5)));
+_Noreturn void kj_fail_at(kj_lexer *lexer, kj_location location, kjit_status status,
+                          const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Whether a string is UTF-8. */
 bool kj_is_utf8(const char *text);
 /* Whether the text of a source is UTF-8 without 0 bytes; reports the first byte that is not. */

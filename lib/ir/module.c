@@ -1,4 +1,5 @@
-/* Life of modules, and the public functions on modules and types. kjit_get_kernel and what follows from it is the runtime's. */
+/* Life of modules, and the public functions on modules and types. kjit_get_kernel and what follows
+ * from it is the runtime's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,19 +61,24 @@ kjit_module *kjit_retain_module(kjit_module *module)
 void kjit_release_module(kjit_module *module)
 {
   if (module && kj_is_forked(module->context)) return;
-  if (module && atomic_fetch_sub_explicit(&module->references, 1, memory_order_acq_rel) == 1) kj_destroy_module(module);
+  if (module && atomic_fetch_sub_explicit(&module->references, 1, memory_order_acq_rel) == 1)
+    kj_destroy_module(module);
 }
 
 /* ---- text ---- */
 
-kjit_status kjit_parse_module(kjit_context *context, const char *name, const char *text, size_t size_bytes, kjit_module **module)
+kjit_status kjit_parse_module(kjit_context *context, const char *name, const char *text,
+                              size_t size_bytes, kjit_module **module)
 {
   if (!context) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!module || (!text && size_bytes)) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_module needs a text and a place for the module");
+  if (!module || (!text && size_bytes))
+    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+                        "kjit_parse_module needs a text and a place for the module");
   kj_diagnostics diagnostics = { 0 };
   kjit_module *parsed = NULL;
-  kj_parse_module(context, context->types, name, text ? text : "", size_bytes, &diagnostics, &parsed);
+  kj_parse_module(context, context->types, name, text ? text : "", size_bytes, &diagnostics,
+                  &parsed);
   kjit_status status = kj_finish_call(context, &diagnostics);
   if (status == KJIT_OK) *module = parsed;
   return status;
@@ -81,7 +87,9 @@ kjit_status kjit_parse_module(kjit_context *context, const char *name, const cha
 kjit_status kjit_copy_module_text(kjit_module *module, char **text)
 {
   if (!module) return KJIT_ERROR_MISUSE;
-  if (!text) return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_copy_module_text needs a place for the text");
+  if (!text)
+    return kj_fail_call(module->context, KJIT_ERROR_MISUSE,
+                        "kjit_copy_module_text needs a place for the text");
   kj_buffer buffer = { 0 };
   kj_print_module(module, &buffer);
   char *copy = kj_take_text(&buffer);
@@ -105,10 +113,13 @@ kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_functi
 {
   if (!module) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(module->context)) return KJIT_ERROR_FORKED;
-  if (!name || !function) return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_get_function needs a name and a place for the function");
+  if (!name || !function)
+    return kj_fail_call(module->context, KJIT_ERROR_MISUSE,
+                        "kjit_get_function needs a name and a place for the function");
   kj_decl *decl = kj_find_decl(module, name);
   if (!decl || decl->kind != KJ_DECL_FUNCTION || decl->function->is_kernel)
-    return kj_fail_call(module->context, KJIT_ERROR_NAME, "module %s has no func `%s`%s", module->sources.items[0].name, name,
+    return kj_fail_call(module->context, KJIT_ERROR_NAME, "module %s has no func `%s`%s",
+                        module->sources.items[0].name, name,
                         decl ? ": the name is that of a kernel or constant" : "");
   *function = (kjit_function *)decl;
   return KJIT_OK;
@@ -118,7 +129,8 @@ const char *kjit_get_kernel_name(kjit_module *module, size_t index)
 {
   for (size_t i = 0; module && i < module->decls.count; i++) {
     const kj_decl *decl = module->decls.items[i];
-    if (decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel && index-- == 0) return decl->name;
+    if (decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel && index-- == 0)
+      return decl->name;
   }
   return NULL;
 }
@@ -131,26 +143,36 @@ kjit_type kjit_get_pointer_type(kjit_context *context, kjit_type element, int re
   kjit_type type = KJIT_ANY;
   kjit_status status = KJIT_OK;
   if (!kj_is_element(context->types, element))
-    status = kj_fail_call(context, KJIT_ERROR_MISUSE, "a pointer points to a scalar, vector, struct or pointer type");
+    status = kj_fail_call(context, KJIT_ERROR_MISUSE,
+                          "a pointer points to a scalar, vector, struct or pointer type");
   else if (kj_is_too_deep(context->types, element))
-    status = kj_fail_call(context, KJIT_ERROR_UNSUPPORTED, "structs and pointers nest at most %d levels deep", KJ_MAX_TYPE_LEVELS);
+    status = kj_fail_call(context, KJIT_ERROR_UNSUPPORTED,
+                          "structs and pointers nest at most %d levels deep", KJ_MAX_TYPE_LEVELS);
   else type = kj_intern_pointer(context->types, element, read_only != 0);
-  if (status == KJIT_OK && type == KJIT_ANY) status = kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  if (status == KJIT_OK && type == KJIT_ANY)
+    status = kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   return status == KJIT_OK ? type : KJIT_VOID;
 }
 
-kjit_type kjit_get_array_type(kjit_context *context, kjit_type element, uint32_t rank, kjit_layout layout, int read_only)
+kjit_type kjit_get_array_type(kjit_context *context, kjit_type element, uint32_t rank,
+                              kjit_layout layout, int read_only)
 {
   if (!context) return KJIT_VOID;
-  bool is_layout = layout == KJIT_LAYOUT_STRIDED || layout == KJIT_LAYOUT_C || layout == KJIT_LAYOUT_F;
+  bool is_layout =
+    layout == KJIT_LAYOUT_STRIDED || layout == KJIT_LAYOUT_C || layout == KJIT_LAYOUT_F;
   kjit_type type = KJIT_ANY;
   kjit_status status = KJIT_OK;
   if (!kj_is_element(context->types, element))
-    status = kj_fail_call(context, KJIT_ERROR_MISUSE, "the element of an array is a scalar, vector, struct or pointer type");
-  else if (rank > KJ_MAX_RANK) status = kj_fail_call(context, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %u", KJ_MAX_RANK, rank);
-  else if (!is_layout) status = kj_fail_call(context, KJIT_ERROR_MISUSE, "%d is not a layout", (int)layout);
+    status = kj_fail_call(context, KJIT_ERROR_MISUSE,
+                          "the element of an array is a scalar, vector, struct or pointer type");
+  else if (rank > KJ_MAX_RANK)
+    status = kj_fail_call(context, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %u",
+                          KJ_MAX_RANK, rank);
+  else if (!is_layout)
+    status = kj_fail_call(context, KJIT_ERROR_MISUSE, "%d is not a layout", (int)layout);
   else type = kj_array_type(context->types, element, rank, layout, read_only != 0);
-  if (status == KJIT_OK && type == KJIT_ANY) status = kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  if (status == KJIT_OK && type == KJIT_ANY)
+    status = kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   return status == KJIT_OK ? type : KJIT_VOID;
 }
 
@@ -158,7 +180,9 @@ kjit_status kjit_parse_type(kjit_context *context, const char *text, kjit_type *
 {
   if (!context) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!text || !type) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_type needs a text and a place for the type");
+  if (!text || !type)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+                        "kjit_parse_type needs a text and a place for the type");
   kj_diagnostics diagnostics = { 0 };
   kjit_type parsed = KJIT_ANY;
   kj_parse_type(context->types, text, &diagnostics, &parsed);

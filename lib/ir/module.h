@@ -1,7 +1,9 @@
-/* The untyped kernel IR: what the parser and the builder make. A module is immutable once finished; any thread may read it.
+/* The untyped kernel IR: what the parser and the builder make. A module is immutable once finished;
+ * any thread may read it.
  *
- * Everything lives in the module's arena. Declarations are shared by reference; an expression has one parent. Local names are resolved when they are made;
- * names of functions and constants of the module are resolved by kj_finish_module, so that they may be used before they are declared. */
+ * Everything lives in the module's arena. Declarations are shared by reference; an expression has
+ * one parent. Local names are resolved when they are made; names of functions and constants of the
+ * module are resolved by kj_finish_module, so that they may be used before they are declared. */
 #ifndef KJ_IR_MODULE_H
 #define KJ_IR_MODULE_H
 
@@ -25,9 +27,12 @@ typedef KJ_LIST(kj_decl *) kj_decls;
 /* ---- types as written ---- */
 
 typedef enum kj_type_expr_kind {
-  KJ_TYPE_FIXED,        /* .type: a scalar, vector, struct or pointer, or an array of these with [:] dimensions */
-  KJ_TYPE_DTYPE,        /* dtype(.expr) */
-  KJ_TYPE_ARRAY,        /* .element with .rank `:` dimensions and .layout; only where the element is not fixed: dtype(A)[:, :] */
+  /* .type: a scalar, vector, struct or pointer, or an array of these with [:] dimensions */
+  KJ_TYPE_FIXED,
+  KJ_TYPE_DTYPE, /* dtype(.expr) */
+  /* .element with .rank `:` dimensions and .layout; only where the element is not fixed:
+     dtype(A)[:, :] */
+  KJ_TYPE_ARRAY,
   KJ_TYPE_STATIC_ARRAY, /* .element[.extents ...]; no extents: shared memory of the launch's size */
   KJ_TYPE_TUPLE,        /* .items */
   KJ_TYPE_POINTER,      /* .element*; only where the element is not fixed: dtype(A)* */
@@ -52,22 +57,25 @@ struct kj_type_expr {
 /* ---- expressions ---- */
 
 typedef enum kj_expr_kind {
-  KJ_EXPR_INT,     /* .type: KJ_WEAK_INT or an integer type (suffix); .integer */
-  KJ_EXPR_FLOAT,   /* .type: KJ_WEAK_FLOAT or a float type; .number */
-  KJ_EXPR_BOOL,    /* .integer 0 or 1 */
-  KJ_EXPR_STRING,  /* .name */
-  KJ_EXPR_DECL,    /* a parameter, variable, constant or function: .decl */
-  KJ_EXPR_NAME,    /* not resolved yet: .name. None is left in a finished module */
-  KJ_EXPR_BUILTIN, /* a built-in used as a name: .builtin (threadIdx, laneid, pi, grid before its call) */
-  KJ_EXPR_TYPE,    /* a type used as a value: callee of a cast, argument of zero, operand of `dtype(x) == f32`: .type_expr */
-  KJ_EXPR_UNARY,   /* .op .x */
-  KJ_EXPR_BINARY,  /* .op .x .y ; compare, and, or too */
-  KJ_EXPR_COND,    /* .x ? .y : .z */
-  KJ_EXPR_CALL,    /* .x callee (DECL of a function or func parameter, BUILTIN, TYPE); .args */
-  KJ_EXPR_INDEX,   /* .x [ .args ]; an argument may be a SLICE */
-  KJ_EXPR_SLICE,   /* .x : .y : .z, each may be NULL */
-  KJ_EXPR_FIELD,   /* .x . .name */
-  KJ_EXPR_TUPLE    /* .args */
+  KJ_EXPR_INT,    /* .type: KJ_WEAK_INT or an integer type (suffix); .integer */
+  KJ_EXPR_FLOAT,  /* .type: KJ_WEAK_FLOAT or a float type; .number */
+  KJ_EXPR_BOOL,   /* .integer 0 or 1 */
+  KJ_EXPR_STRING, /* .name */
+  KJ_EXPR_DECL,   /* a parameter, variable, constant or function: .decl */
+  KJ_EXPR_NAME,   /* not resolved yet: .name. None is left in a finished module */
+  /* a built-in used as a name: .builtin (threadIdx, laneid, pi, grid before its call) */
+  KJ_EXPR_BUILTIN,
+  /* a type used as a value: callee of a cast, argument of zero, operand of `dtype(x) == f32`:
+     .type_expr */
+  KJ_EXPR_TYPE,
+  KJ_EXPR_UNARY,  /* .op .x */
+  KJ_EXPR_BINARY, /* .op .x .y ; compare, and, or too */
+  KJ_EXPR_COND,   /* .x ? .y : .z */
+  KJ_EXPR_CALL,   /* .x callee (DECL of a function or func parameter, BUILTIN, TYPE); .args */
+  KJ_EXPR_INDEX,  /* .x [ .args ]; an argument may be a SLICE */
+  KJ_EXPR_SLICE,  /* .x : .y : .z, each may be NULL */
+  KJ_EXPR_FIELD,  /* .x . .name */
+  KJ_EXPR_TUPLE   /* .args */
 } kj_expr_kind;
 
 /* Trees are no higher, blocks nest no deeper than this: every pass may recurse. */
@@ -84,7 +92,9 @@ struct kj_expr {
   const kj_builtin *builtin;
   kj_type_expr *type_expr;
   kjit_type type;
-  __int128 integer; /* weak integers up to the range of u64 and i64 together; literals themselves are never negative */
+  /* weak integers up to the range of u64 and i64 together; literals themselves are never negative
+   */
+  __int128 integer;
   double number;
   const char *name;
 };
@@ -93,12 +103,14 @@ struct kj_expr {
 
 typedef enum kj_decl_kind {
   KJ_DECL_FUNCTION, /* kernel, func: .function */
-  KJ_DECL_CONST,    /* module constant: .type_expr may be NULL, .value an expression or a TUPLE for an aggregate (nested), or .data */
-  KJ_DECL_STRUCT,   /* .fields, .attributes, .struct_type */
-  KJ_DECL_PARAM,    /* .is_const, .type_expr or NULL, .value default or NULL; .is_func */
-  KJ_DECL_LET,      /* .value, or NULL when one of several names of a destructuring statement */
-  KJ_DECL_VAR,      /* the same; .type_expr or NULL */
-  KJ_DECL_SHARED,   /* .type_expr: a STATIC_ARRAY or a scalar */
+  /* module constant: .type_expr may be NULL, .value an expression or a TUPLE for an aggregate
+     (nested), or .data */
+  KJ_DECL_CONST,
+  KJ_DECL_STRUCT, /* .fields, .attributes, .struct_type */
+  KJ_DECL_PARAM,  /* .is_const, .type_expr or NULL, .value default or NULL; .is_func */
+  KJ_DECL_LET,    /* .value, or NULL when one of several names of a destructuring statement */
+  KJ_DECL_VAR,    /* the same; .type_expr or NULL */
+  KJ_DECL_SHARED, /* .type_expr: a STATIC_ARRAY or a scalar */
   KJ_DECL_LOCAL,
   KJ_DECL_LOOP /* variable of a for */
 } kj_decl_kind;
@@ -114,7 +126,9 @@ struct kj_decl {
   kj_decl_kind kind;
   const char *name; /* as given; printed names are made unique by the printer */
   kj_location location;
-  uint32_t index; /* parameters and locals: dense from 0 within their function, for side tables; module level: dense in the module */
+  /* parameters and locals: dense from 0 within their function, for side tables; module level: dense
+   * in the module */
+  uint32_t index;
   bool is_const, is_func;
   bool is_assigned; /* VAR: assigned after its declaration */
   kj_type_expr *type_expr;
@@ -135,7 +149,8 @@ struct kj_function {
   kjit_module *module; /* set when the module is finished */
   bool is_kernel, is_extern;
   kj_decls params;
-  kj_decls locals;      /* every LET, VAR, SHARED, LOCAL, LOOP of the body, in order of declaration */
+  /* every LET, VAR, SHARED, LOCAL, LOOP of the body, in order of declaration */
+  kj_decls locals;
   kj_type_expr *result; /* annotation or NULL */
   kj_attributes attributes;
   kj_stmts body;
@@ -144,7 +159,12 @@ struct kj_function {
 };
 
 /* What an extern func is, given by the host. Lives in a module's arena. */
-typedef enum kj_code_kind { KJ_CODE_NONE, KJ_CODE_PTX, KJ_CODE_BITCODE, KJ_CODE_LLVM_TEXT } kj_code_kind;
+typedef enum kj_code_kind {
+  KJ_CODE_NONE,
+  KJ_CODE_PTX,
+  KJ_CODE_BITCODE,
+  KJ_CODE_LLVM_TEXT
+} kj_code_kind;
 typedef struct kj_bound_extern {
   void (*host_function)(void); /* CPU; NULL: none */
   kj_code_kind kind;           /* of the code for GPUs */
@@ -162,7 +182,8 @@ typedef enum kj_stmt_kind {
   KJ_STMT_EVALUATE, /* .value: a call */
   KJ_STMT_IF,       /* .value .body .otherwise */
   KJ_STMT_WHILE,    /* .value .body .attributes */
-  KJ_STMT_FOR,      /* .decls loop variables, .range, .args (1..3 for range; extents otherwise), .body, .attributes */
+  /* .decls loop variables, .range, .args (1..3 for range; extents otherwise), .body, .attributes */
+  KJ_STMT_FOR,
   KJ_STMT_BREAK,
   KJ_STMT_CONTINUE,
   KJ_STMT_RETURN, /* .value may be NULL */
@@ -197,11 +218,14 @@ typedef struct kj_import {
 
 struct kjit_module {
   kj_arena arena;
-  kjit_context *context;      /* not owned */
-  kj_types *types;            /* of the context */
-  kj_sources sources;         /* file 0 is the text parsed, or the builder's module name */
-  KJ_LIST(kj_import) imports; /* what kj_read_imports has not brought in: none are left in a finished module */
-  kj_decls decls;             /* functions, constants, structs in order; those of imported sources behind those of the importing one */
+  kjit_context *context; /* not owned */
+  kj_types *types;       /* of the context */
+  kj_sources sources;    /* file 0 is the text parsed, or the builder's module name */
+  /* what kj_read_imports has not brought in: none are left in a finished module */
+  KJ_LIST(kj_import) imports;
+  /* functions, constants, structs in order; those of imported sources behind those of the importing
+   * one */
+  kj_decls decls;
   uint64_t parse_time_ns;
   _Atomic uint32_t references;
   void *kernels; /* kjit_kernel objects, made by the runtime on demand */
@@ -210,7 +234,8 @@ struct kjit_module {
   bool is_published;
   bool is_linked;         /* of several modules: names may be there twice */
   bool has_tensor_copies; /* somewhere: their descriptors are large parameters */
-  kjit_module *bases[2];  /* that it was made from, retained; their texts and data are its own too */
+  /* that it was made from, retained; their texts and data are its own too */
+  kjit_module *bases[2];
 };
 
 typedef struct kj_attribute_info {
@@ -218,7 +243,14 @@ typedef struct kj_attribute_info {
   int least, most;
   unsigned places;
 } kj_attribute_info;
-enum { KJ_PLACE_KERNEL = 1, KJ_PLACE_FUNC = 2, KJ_PLACE_LOOP = 4, KJ_PLACE_ARRAY = 8, KJ_PLACE_STRUCT = 16, KJ_PLACE_PARAMETER = 32 };
+enum {
+  KJ_PLACE_KERNEL = 1,
+  KJ_PLACE_FUNC = 2,
+  KJ_PLACE_LOOP = 4,
+  KJ_PLACE_ARRAY = 8,
+  KJ_PLACE_STRUCT = 16,
+  KJ_PLACE_PARAMETER = 32
+};
 typedef enum kj_attribute_id {
 #define X(name, text, least, most, places, doc) KJ_ATTRIBUTE_##name,
 #include "ir/attributes.def"
@@ -234,14 +266,26 @@ const kj_attribute *kj_get_attribute(const kj_attributes *attributes, kj_attribu
 typedef struct kj_op_info {
   const char *name, *text;
   int precedence;
-  enum { KJ_OP_ARITH, KJ_OP_DIVIDE, KJ_OP_INT, KJ_OP_SHIFT, KJ_OP_POWER, KJ_OP_COMPARE, KJ_OP_LOGIC, KJ_OP_UNARY, KJ_OP_STORE } class_;
+  enum {
+    KJ_OP_ARITH,
+    KJ_OP_DIVIDE,
+    KJ_OP_INT,
+    KJ_OP_SHIFT,
+    KJ_OP_POWER,
+    KJ_OP_COMPARE,
+    KJ_OP_LOGIC,
+    KJ_OP_UNARY,
+    KJ_OP_STORE
+  } class_;
 } kj_op_info;
 extern const kj_op_info kj_op_table[KJIT_OP_COUNT];
 
 /* ---- the parts that make, check and print modules ---- */
 
-/* Text to a finished module: parse (recursive descent straight into the arena), then kj_finish_module. On failure *module is NULL and diagnostics say why. */
-kjit_status kj_parse_module(kjit_context *context, kj_types *types, const char *name, const char *text, size_t size_bytes, kj_diagnostics *diagnostics,
+/* Text to a finished module: parse (recursive descent straight into the arena), then
+ * kj_finish_module. On failure *module is NULL and diagnostics say why. */
+kjit_status kj_parse_module(kjit_context *context, kj_types *types, const char *name,
+                            const char *text, size_t size_bytes, kj_diagnostics *diagnostics,
                             kjit_module **module);
 /* A source is a program somebody wrote or emitted; columns and lines are 32 bits. */
 enum { KJ_MAX_SOURCE_BYTES = 64 << 20 };
@@ -249,29 +293,42 @@ enum { KJ_MAX_SOURCE_BYTES = 64 << 20 };
 void kj_add_source(kjit_module *module, const char *name, const char *text, size_t size_bytes);
 /* The declarations of a source into the module. Errors are reported. */
 void kj_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics);
-/* import.c: finds, reads and parses what the module imports, and what that imports, each source once. Errors are reported. */
+/* import.c: finds, reads and parses what the module imports, and what that imports, each source
+ * once. Errors are reported. */
 void kj_read_imports(kjit_module *module, kj_diagnostics *diagnostics);
-/* Resolves module-level names and built-ins, then verifies: names, arity where known, places, break and return, attributes, what is not supported yet.
- * The builder ends here too. Jumps through module->arena.on_failure on errors after reporting them. */
+/* Resolves module-level names and built-ins, then verifies: names, arity where known, places, break
+ * and return, attributes, what is not supported yet. The builder ends here too. Jumps through
+ * module->arena.on_failure on errors after reporting them. */
 void kj_finish_module(kjit_module *module, kj_diagnostics *diagnostics);
 /* Canonical text of a module, or of one type expression or expression for messages. */
 void kj_print_module(const kjit_module *module, kj_buffer *buffer);
 void kj_print_expr(const kjit_module *module, const kj_expr *expr, kj_buffer *buffer);
-/* Canonical text of what the roots (functions of the module, none twice) mean: each of them in order, then every function, constant and struct that they use,
- * directly or through others. Independent of comments, layout, order and whatever else is in the module. */
-void kj_print_reachable(const kjit_module *module, const kj_decl *const *roots, size_t count, kj_buffer *buffer);
-/* A type annotation as text: the same parser. Without module: dtype() and static extents are errors. */
-kjit_status kj_parse_type(kj_types *types, const char *text, kj_diagnostics *diagnostics, kjit_type *type);
-/* Parses without kj_finish_module: names of the module stay unresolved. For printing what is not supported yet, and for tests. */
-kjit_status kj_read_module(kj_types *types, const char *name, const char *text, size_t size_bytes, kj_diagnostics *diagnostics, kjit_module **module);
-/* structs.c: declares the structs that a type of the table is made of, where the module does not yet: for modules that are built. */
+/* Canonical text of what the roots (functions of the module, none twice) mean: each of them in
+ * order, then every function, constant and struct that they use, directly or through others.
+ * Independent of comments, layout, order and whatever else is in the module. */
+void kj_print_reachable(const kjit_module *module, const kj_decl *const *roots, size_t count,
+                        kj_buffer *buffer);
+/* A type annotation as text: the same parser. Without module: dtype() and static extents are
+ * errors. */
+kjit_status kj_parse_type(kj_types *types, const char *text, kj_diagnostics *diagnostics,
+                          kjit_type *type);
+/* Parses without kj_finish_module: names of the module stay unresolved. For printing what is not
+ * supported yet, and for tests. */
+kjit_status kj_read_module(kj_types *types, const char *name, const char *text, size_t size_bytes,
+                           kj_diagnostics *diagnostics, kjit_module **module);
+/* structs.c: declares the structs that a type of the table is made of, where the module does not
+ * yet: for modules that are built. */
 void kj_declare_structs(kjit_module *module, kjit_type type, kj_location location);
-/* An empty module with one reference; NULL when out of memory. Set arena.on_failure before its arena is used. */
+/* An empty module with one reference; NULL when out of memory. Set arena.on_failure before its
+ * arena is used. */
 kjit_module *kj_create_module(kjit_context *context, kj_types *types);
-/* copy.c: a published module like module, in which what module leaves open (extern declarations without a meaning) is what library (may be NULL) declares under that name, and
- * library's declarations are there too; then changed by change (may be NULL), which may report errors and jump through the copy's arena. Errors are reported. */
+/* copy.c: a published module like module, in which what module leaves open (extern declarations
+ * without a meaning) is what library (may be NULL) declares under that name, and library's
+ * declarations are there too; then changed by change (may be NULL), which may report errors and
+ * jump through the copy's arena. Errors are reported. */
 typedef void (*kj_change)(kjit_module *copy, void *data, kj_diagnostics *diagnostics);
-kjit_status kj_change_module(kjit_module *module, kjit_module *library, kj_change change, void *data, kj_diagnostics *diagnostics, kjit_module **changed);
+kjit_status kj_change_module(kjit_module *module, kjit_module *library, kj_change change,
+                             void *data, kj_diagnostics *diagnostics, kjit_module **changed);
 /* Hands a finished module to the host: from now on the context frees it if the host does not. */
 void kj_publish_module(kjit_module *module);
 /* Whatever the count of references says. */
@@ -280,9 +337,11 @@ void kj_destroy_module(kjit_module *module);
 /* The function or constant named, or NULL. */
 kj_decl *kj_find_decl(const kjit_module *module, const char *name);
 
-/* What a kernel, and the funcs it may call, do with the elements of each array parameter; conservative: what is handed to a func parameter is read, and written
- * where any func of the module writes to a parameter (so a func of another module must not be an argument). read and written have params.count entries. Needs no
- * types: made on the untyped tree. */
-void kj_find_accesses(const kjit_module *module, const kj_function *function, bool *read, bool *written);
+/* What a kernel, and the funcs it may call, do with the elements of each array parameter;
+ * conservative: what is handed to a func parameter is read, and written where any func of the
+ * module writes to a parameter (so a func of another module must not be an argument). read and
+ * written have params.count entries. Needs no types: made on the untyped tree. */
+void kj_find_accesses(const kjit_module *module, const kj_function *function, bool *read,
+                      bool *written);
 
 #endif

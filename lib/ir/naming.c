@@ -1,4 +1,5 @@
-/* Walks every function with the parser's scope rules. Where a name would find another declaration than the one meant, the declaration found is renamed. */
+/* Walks every function with the parser's scope rules. Where a name would find another declaration
+ * than the one meant, the declaration found is renamed. */
 #include "ir/naming.h"
 
 #include <string.h>
@@ -12,11 +13,15 @@ typedef struct kj_bound {
   uint32_t scope;
 } kj_bound;
 
-static kj_map_entry *get_text(kj_map *map, const char *text) { return kj_get_entry(map, text, strlen(text)); }
+static kj_map_entry *get_text(kj_map *map, const char *text)
+{
+  return kj_get_entry(map, text, strlen(text));
+}
 
 const char *kj_printed_name(const kj_naming *naming, const kj_decl *decl)
 {
-  const kj_map_entry *entry = naming ? kj_find_entry(&naming->changed, (const char *)&decl, sizeof decl) : NULL;
+  const kj_map_entry *entry =
+    naming ? kj_find_entry(&naming->changed, (const char *)&decl, sizeof decl) : NULL;
   return entry ? entry->value : decl->name;
 }
 
@@ -29,7 +34,8 @@ static const char *make_identifier(kj_arena *arena, const char *name)
   char *made = kj_copy_string(arena, name, length);
   for (size_t i = 0; i < length; i++) {
     char c = made[i];
-    bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9');
+    bool is_word =
+      (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9');
     if (!is_word) made[i] = '_';
   }
   if (length == 0 || (made[0] >= '0' && made[0] <= '9')) made = kj_format(arena, "_%s", made);
@@ -38,7 +44,8 @@ static const char *make_identifier(kj_arena *arena, const char *name)
 
 static bool is_free(const kj_naming *naming, const char *name)
 {
-  return !kj_find_entry(&naming->taken, name, strlen(name)) && !kj_find_builtin(name) && !kj_is_type_name(name, strlen(name));
+  return !kj_find_entry(&naming->taken, name, strlen(name)) && !kj_find_builtin(name) &&
+         !kj_is_type_name(name, strlen(name));
 }
 
 static const char *make_free_name(kj_naming *naming, const char *name)
@@ -49,7 +56,8 @@ static const char *make_free_name(kj_naming *naming, const char *name)
     return base;
   }
   kj_map_entry *entry = get_text(&naming->taken, base);
-  for (uintptr_t number = (uintptr_t)entry->value + 2; made == base || !is_free(naming, made); number++) {
+  for (uintptr_t number = (uintptr_t)entry->value + 2; made == base || !is_free(naming, made);
+       number++) {
     made = kj_format(naming->arena, "%s_%u", base, (unsigned)number);
     entry->value = (void *)(number - 1);
   }
@@ -107,7 +115,8 @@ static void close_scope(kj_naming *naming)
 /* The name must find decl, or nothing local where decl is NULL. */
 static void reach(kj_naming *naming, const char *name, const kj_decl *decl)
 {
-  for (kj_bound *bound = top(naming, name); bound && bound->decl != decl; bound = top(naming, name)) unhide(naming, bound);
+  for (kj_bound *bound = top(naming, name); bound && bound->decl != decl; bound = top(naming, name))
+    unhide(naming, bound);
 }
 
 /* The name must find a built-in or a type: nothing local and nothing of the module. */
@@ -123,7 +132,9 @@ static void reach_outside(kj_naming *naming, const char *name)
 static void reach_type(kj_naming *naming, kjit_type type)
 {
   const kj_type_info *info = kj_type(naming->types, type);
-  if (info->class_ == KJ_CLASS_VECTOR) reach_outside(naming, kj_format(naming->arena, "%sx%u", kj_type(naming->types, info->element)->name, info->count));
+  if (info->class_ == KJ_CLASS_VECTOR)
+    reach_outside(naming, kj_format(naming->arena, "%sx%u",
+                                    kj_type(naming->types, info->element)->name, info->count));
   else if (info->class_ == KJ_CLASS_STRUCT) reach(naming, info->name, NULL);
   else if (info->class_ == KJ_CLASS_POINTER) reach_type(naming, info->element);
   else if (type < KJIT_SCALAR_COUNT) reach_outside(naming, info->name);
@@ -138,7 +149,8 @@ static void walk_exprs(kj_naming *naming, const kj_exprs *list)
   for (size_t i = 0; i < list->count; i++) walk_expr(naming, list->items[i]);
 }
 
-/* Inside a type that stands behind a colon only operands are looked up; a type in an expression is a name itself. */
+/* Inside a type that stands behind a colon only operands are looked up; a type in an expression is
+ * a name itself. */
 static void walk_type(kj_naming *naming, const kj_type_expr *type, bool in_expression)
 {
   if (!type) return;
@@ -147,12 +159,17 @@ static void walk_type(kj_naming *naming, const kj_type_expr *type, bool in_expre
   if (type->expr) walk_expr(naming, type->expr);
   walk_type(naming, type->element, in_expression);
   walk_exprs(naming, &type->extents);
-  for (size_t i = 0; i < type->items.count; i++) walk_type(naming, type->items.items[i], in_expression);
+  for (size_t i = 0; i < type->items.count; i++)
+    walk_type(naming, type->items.items[i], in_expression);
 }
 
 static void walk_decl(kj_naming *naming, const kj_decl *decl)
 {
-  reach(naming, kj_printed_name(naming, decl), decl->kind == KJ_DECL_FUNCTION || decl->kind == KJ_DECL_CONST || decl->kind == KJ_DECL_STRUCT ? NULL : decl);
+  reach(naming, kj_printed_name(naming, decl),
+        decl->kind == KJ_DECL_FUNCTION || decl->kind == KJ_DECL_CONST ||
+            decl->kind == KJ_DECL_STRUCT
+          ? NULL
+          : decl);
 }
 
 static void walk_expr(kj_naming *naming, const kj_expr *expr)
@@ -221,23 +238,28 @@ static void take_names(kj_naming *naming, const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
     const kj_function *function = module->decls.items[i]->function;
-    for (size_t j = 0; function && j < function->params.count; j++) get_text(&naming->taken, function->params.items[j]->name);
-    for (size_t j = 0; function && j < function->locals.count; j++) get_text(&naming->taken, function->locals.items[j]->name);
+    for (size_t j = 0; function && j < function->params.count; j++)
+      get_text(&naming->taken, function->params.items[j]->name);
+    for (size_t j = 0; function && j < function->locals.count; j++)
+      get_text(&naming->taken, function->locals.items[j]->name);
   }
 }
 
-/* Functions of a built module keep their names where they are names; constants, which are known by their nodes, give way. */
+/* Functions of a built module keep their names where they are names; constants, which are known by
+ * their nodes, give way. */
 static void name_module(kj_naming *naming, const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
     kj_decl *decl = module->decls.items[i];
     get_text(&naming->taken, decl->name);
-    if (decl->kind == KJ_DECL_FUNCTION || decl->kind == KJ_DECL_STRUCT) get_text(&naming->global, decl->name)->value = decl;
+    if (decl->kind == KJ_DECL_FUNCTION || decl->kind == KJ_DECL_STRUCT)
+      get_text(&naming->global, decl->name)->value = decl;
   }
   for (size_t i = 0; i < module->decls.count; i++) {
     kj_decl *decl = module->decls.items[i];
     kj_map_entry *entry = get_text(&naming->global, decl->name);
-    if (!kj_is_name(decl->name) || (entry->value && entry->value != decl)) rename_decl(naming, decl);
+    if (!kj_is_name(decl->name) || (entry->value && entry->value != decl))
+      rename_decl(naming, decl);
     else entry->value = decl;
   }
 }
@@ -253,5 +275,6 @@ void kj_choose_names(kj_naming *naming, const kjit_module *module, kj_arena *are
   bool is_text = module->sources.count && module->sources.items[0].text && !module->is_linked;
   if (!is_text) name_module(naming, module);
   for (size_t i = 0; i < module->decls.count; i++)
-    if (module->decls.items[i]->kind == KJ_DECL_FUNCTION) walk_function(naming, module->decls.items[i]->function);
+    if (module->decls.items[i]->kind == KJ_DECL_FUNCTION)
+      walk_function(naming, module->decls.items[i]->function);
 }

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Halfway between the largest finite value and the next power of two: from here on rounding gives infinity. */
+/* Halfway between the largest finite value and the next power of two: from here on rounding gives
+ * infinity. */
 static const double F16_OVERFLOW = 65520.0;
 static const double BF16_OVERFLOW = 0x1.ffp127;
 
@@ -46,7 +47,9 @@ static void format_shortest(double value, bool is_f32, char *text, size_t size)
   for (int digits = is_f32 ? FLT_DIG : DBL_DIG; digits <= 17; digits++) {
     snprintf(text, size, "%.*g", digits, value);
     double back = strtod_l(text, NULL, locale);
-    if (is_f32 ? (float)back == (float)value && strtof_l(text, NULL, locale) == (float)value : back == value) break;
+    if (is_f32 ? (float)back == (float)value && strtof_l(text, NULL, locale) == (float)value
+               : back == value)
+      break;
   }
   uselocale(old);
   freelocale(locale);
@@ -63,7 +66,9 @@ void kj_print_float(double value, kjit_type type, kj_buffer *buffer)
 double kj_decode_f16(uint16_t bits)
 {
   int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double magnitude = exponent == 31 ? (fraction ? NAN : INFINITY) : exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
+  double magnitude = exponent == 31 ? (fraction ? NAN : INFINITY)
+                     : exponent     ? ldexp(1024 + fraction, exponent - 25)
+                                    : ldexp(fraction, -24);
   return bits >> 15 ? -magnitude : magnitude;
 }
 

@@ -1,5 +1,5 @@
-/* Expressions: operators by the precedence of ops.def, postfix forms, literals. Sentences for habits of other languages stand where they would be syntax
- * errors. */
+/* Expressions: operators by the precedence of ops.def, postfix forms, literals. Sentences for
+ * habits of other languages stand where they would be syntax errors. */
 #include <string.h>
 
 #include "ir/expr.h"
@@ -8,13 +8,18 @@
 
 static kj_expr *parse_unary(kj_parser *parser);
 
-static kj_expr *new_expr(kj_parser *parser, kj_expr_kind kind, kj_location location) { return kj_new_expr(parser->arena, kind, location); }
+static kj_expr *new_expr(kj_parser *parser, kj_expr_kind kind, kj_location location)
+{
+  return kj_new_expr(parser->arena, kind, location);
+}
 
 /* Every node but a leaf passes here: trees stay so low that every pass may recurse. */
 static kj_expr *seal(kj_parser *parser, kj_expr *expr)
 {
   if (kj_measure_expr(expr) > KJ_MAX_HEIGHT)
-    kj_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX, "an expression of more than %d levels: give parts of it a name with `let`", KJ_MAX_HEIGHT);
+    kj_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
+                  "an expression of more than %d levels: give parts of it a name with `let`",
+                  KJ_MAX_HEIGHT);
   return expr;
 }
 
@@ -24,22 +29,26 @@ static kj_expr *seal(kj_parser *parser, kj_expr *expr)
 static uint64_t largest_integer(kjit_type type)
 {
   static const uint64_t largest[KJIT_SCALAR_COUNT] = {
-    [KJIT_I8] = INT8_MAX,  [KJIT_I16] = INT16_MAX,  [KJIT_I32] = INT32_MAX,  [KJIT_I64] = INT64_MAX,
-    [KJIT_U8] = UINT8_MAX, [KJIT_U16] = UINT16_MAX, [KJIT_U32] = UINT32_MAX, [KJIT_U64] = UINT64_MAX,
+    [KJIT_I8] = INT8_MAX,    [KJIT_I16] = INT16_MAX,  [KJIT_I32] = INT32_MAX,
+    [KJIT_I64] = INT64_MAX,  [KJIT_U8] = UINT8_MAX,   [KJIT_U16] = UINT16_MAX,
+    [KJIT_U32] = UINT32_MAX, [KJIT_U64] = UINT64_MAX,
   };
   return type < KJIT_SCALAR_COUNT ? largest[type] : UINT64_MAX;
 }
 
 static _Noreturn void refuse_range(kj_parser *parser, const kj_expr *literal)
 {
-  kj_fail_parse(parser, literal->location, KJIT_ERROR_SYNTAX, "%llu does not fit %s, whose largest value is %llu", (unsigned long long)literal->integer,
-                kj_type(parser->types, literal->type)->name, (unsigned long long)largest_integer(literal->type));
+  kj_fail_parse(parser, literal->location, KJIT_ERROR_SYNTAX,
+                "%llu does not fit %s, whose largest value is %llu",
+                (unsigned long long)literal->integer, kj_type(parser->types, literal->type)->name,
+                (unsigned long long)largest_integer(literal->type));
 }
 
 static kj_expr *parse_number(kj_parser *parser)
 {
   const kj_token *token = &parser->lexer.token;
-  kj_expr *expr = new_expr(parser, token->kind == KJ_TOKEN_INT ? KJ_EXPR_INT : KJ_EXPR_FLOAT, token->location);
+  kj_expr *expr =
+    new_expr(parser, token->kind == KJ_TOKEN_INT ? KJ_EXPR_INT : KJ_EXPR_FLOAT, token->location);
   expr->type = token->type;
   expr->integer = token->integer;
   expr->number = token->number;
@@ -82,11 +91,14 @@ static kj_expr *parse_bool(kj_parser *parser)
 /* `(float)x`: a cast of C. */
 static void refuse_cast(kj_parser *parser, const kj_expr *expr, kj_location place)
 {
-  bool is_value = kj_at(parser, KJ_TOKEN_NAME) || kj_at(parser, KJ_TOKEN_INT) || kj_at(parser, KJ_TOKEN_FLOAT) || kj_at(parser, KJ_TOKEN_LEFT_PAREN);
+  bool is_value = kj_at(parser, KJ_TOKEN_NAME) || kj_at(parser, KJ_TOKEN_INT) ||
+                  kj_at(parser, KJ_TOKEN_FLOAT) || kj_at(parser, KJ_TOKEN_LEFT_PAREN);
   if (expr->kind != KJ_EXPR_NAME || !is_value || parser->lexer.token.newline_before) return;
   const char *alias = kj_find_type_alias(expr->name);
   bool is_type = kj_is_type_name(expr->name, strlen(expr->name));
-  if (alias || is_type) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "a conversion is written `%s(x)`", alias ? alias : expr->name);
+  if (alias || is_type)
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "a conversion is written `%s(x)`",
+                  alias ? alias : expr->name);
 }
 
 /* `(x)` is x; `(x, y)` and `(x,)` are tuples. */
@@ -113,7 +125,8 @@ static kj_expr *parse_paren(kj_parser *parser)
 /* Whether the lookahead follows the previous token without a blank: `&&` comes as two `&`. */
 static bool is_adjacent(const kj_parser *parser)
 {
-  return parser->previous.start && parser->previous.start + parser->previous.length == parser->lexer.token.start;
+  return parser->previous.start &&
+         parser->previous.start + parser->previous.length == parser->lexer.token.start;
 }
 
 static _Noreturn void refuse_operand(kj_parser *parser)
@@ -124,15 +137,28 @@ static _Noreturn void refuse_operand(kj_parser *parser)
     kj_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX, "`&&` is `and` here");
   if (kind == KJ_TOKEN_PIPE && before == KJ_TOKEN_PIPE && is_adjacent(parser))
     kj_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX, "`||` is `or` here");
-  if (kind == KJ_TOKEN_AMPERSAND) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "a place is written as it is, without `&`: `atomic_add(out[y], 1)`");
-  if (kind == KJ_TOKEN_STAR) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a value, found `*`; an element is `p[i]`");
-  if (kind == KJ_TOKEN_FLOORDIV) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "`//` divides and rounds down; a comment starts with `#`");
-  if (kind == KJ_TOKEN_NOT) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "`not` binds weaker than this operator: put parentheses around `not ...`");
-  if ((before == KJ_TOKEN_STAR) && (kind == KJ_TOKEN_RIGHT_PAREN || kind == KJ_TOKEN_COMMA || kind == KJ_TOKEN_LEFT_BRACKET))
-    kj_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX, "expected a value after `*`, found %s", kj_describe_token(parser));
+  if (kind == KJ_TOKEN_AMPERSAND)
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                  "a place is written as it is, without `&`: `atomic_add(out[y], 1)`");
+  if (kind == KJ_TOKEN_STAR)
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                  "expected a value, found `*`; an element is `p[i]`");
+  if (kind == KJ_TOKEN_FLOORDIV)
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                  "`//` divides and rounds down; a comment starts with `#`");
+  if (kind == KJ_TOKEN_NOT)
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                  "`not` binds weaker than this operator: put parentheses around `not ...`");
+  if ((before == KJ_TOKEN_STAR) &&
+      (kind == KJ_TOKEN_RIGHT_PAREN || kind == KJ_TOKEN_COMMA || kind == KJ_TOKEN_LEFT_BRACKET))
+    kj_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX,
+                  "expected a value after `*`, found %s", kj_describe_token(parser));
   if (kind == KJ_TOKEN_LEFT_BRACE)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a value, found `{`; arrays of values are module constants: `const NAME = { 1, 2 }`");
-  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a value, found %s", kj_describe_token(parser));
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                  "expected a value, found `{`; arrays of values are module constants: `const NAME "
+                  "= { 1, 2 }`");
+  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a value, found %s",
+                kj_describe_token(parser));
 }
 
 /* `const f32*` behind `bitcast(`. */
@@ -165,7 +191,9 @@ void kj_parse_arguments(kj_parser *parser, kj_exprs *list)
   while (!kj_at(parser, KJ_TOKEN_RIGHT_PAREN)) {
     kj_expr *argument = kj_parse_expr(parser);
     KJ_PUSH(parser->arena, list, argument);
-    if (kj_at(parser, KJ_TOKEN_ASSIGN)) kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "arguments are given by position, not by name");
+    if (kj_at(parser, KJ_TOKEN_ASSIGN))
+      kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+                    "arguments are given by position, not by name");
     if (!kj_accept(parser, KJ_TOKEN_COMMA)) break;
   }
   kj_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, "after the arguments");
@@ -182,7 +210,8 @@ static kj_expr *parse_call(kj_parser *parser, kj_expr *callee)
 
 static bool ends_slice_part(const kj_parser *parser)
 {
-  return kj_at(parser, KJ_TOKEN_COLON) || kj_at(parser, KJ_TOKEN_COMMA) || kj_at(parser, KJ_TOKEN_RIGHT_BRACKET);
+  return kj_at(parser, KJ_TOKEN_COLON) || kj_at(parser, KJ_TOKEN_COMMA) ||
+         kj_at(parser, KJ_TOKEN_RIGHT_BRACKET);
 }
 
 /* expr, or [expr] : [expr] [: [expr]] */
@@ -191,14 +220,17 @@ static kj_expr *parse_subscript(kj_parser *parser)
   kj_location place = kj_place(parser);
   kj_expr *first = ends_slice_part(parser) ? NULL : kj_parse_expr(parser);
   if (!kj_at(parser, KJ_TOKEN_COLON)) {
-    if (!first) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected an index, found %s", kj_describe_token(parser));
+    if (!first)
+      kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected an index, found %s",
+                    kj_describe_token(parser));
     return first;
   }
   kj_expr *slice = new_expr(parser, KJ_EXPR_SLICE, place);
   slice->x = first;
   kj_advance(parser);
   if (!ends_slice_part(parser)) slice->y = kj_parse_expr(parser);
-  if (kj_accept(parser, KJ_TOKEN_COLON) && !ends_slice_part(parser)) slice->z = kj_parse_expr(parser);
+  if (kj_accept(parser, KJ_TOKEN_COLON) && !ends_slice_part(parser))
+    slice->z = kj_parse_expr(parser);
   return seal(parser, slice);
 }
 
@@ -220,7 +252,8 @@ static kj_expr *parse_field(kj_parser *parser, kj_expr *x)
 {
   kj_advance(parser);
   if (!kj_at(parser, KJ_TOKEN_NAME))
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "expected the name of a field after `.`, found %s", kj_describe_token(parser));
+    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX,
+                  "expected the name of a field after `.`, found %s", kj_describe_token(parser));
   kj_expr *field = new_expr(parser, KJ_EXPR_FIELD, kj_place(parser));
   field->x = x;
   field->name = parser->lexer.token.name->key;
@@ -242,7 +275,8 @@ kj_expr *kj_parse_postfix(kj_parser *parser)
 
 /* ---- operators ---- */
 
-static kj_expr *parse_operation(kj_parser *parser, kjit_op op, kj_expr *x, kj_location place, kj_expr *y)
+static kj_expr *parse_operation(kj_parser *parser, kjit_op op, kj_expr *x, kj_location place,
+                                kj_expr *y)
 {
   kj_expr *expr = new_expr(parser, y ? KJ_EXPR_BINARY : KJ_EXPR_UNARY, place);
   expr->op = op;
@@ -266,7 +300,10 @@ static kj_expr *parse_power(kj_parser *parser)
 
 static kjit_op unary_op(kj_token_kind kind)
 {
-  return kind == KJ_TOKEN_MINUS ? KJIT_NEG : kind == KJ_TOKEN_PLUS ? KJIT_POS : kind == KJ_TOKEN_TILDE ? KJIT_INVERT : KJ_NO_OP;
+  return kind == KJ_TOKEN_MINUS   ? KJIT_NEG
+         : kind == KJ_TOKEN_PLUS  ? KJIT_POS
+         : kind == KJ_TOKEN_TILDE ? KJIT_INVERT
+                                  : KJ_NO_OP;
 }
 
 static kj_expr *parse_unary(kj_parser *parser)
@@ -298,21 +335,27 @@ static kj_expr *parse_not(kj_parser *parser)
 static void refuse_chain(kj_parser *parser, kjit_op op)
 {
   kjit_op next = kj_token_table[parser->lexer.token.kind].binary;
-  if (next == KJ_NO_OP || kj_op_table[next].class_ != KJ_OP_COMPARE || kj_at_line_end(parser)) return;
-  kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "comparisons do not chain: write `a %s b and b %s c`", kj_op_table[op].text,
+  if (next == KJ_NO_OP || kj_op_table[next].class_ != KJ_OP_COMPARE || kj_at_line_end(parser))
+    return;
+  kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+                "comparisons do not chain: write `a %s b and b %s c`", kj_op_table[op].text,
                 kj_op_table[next].text);
 }
 
-/* A comment of C behind a statement parses as a division as long as it is one word or starts the next line's operand. */
+/* A comment of C behind a statement parses as a division as long as it is one word or starts the
+ * next line's operand. */
 static void note_slashes(kj_parser *parser)
 {
   parser->slashes = parser->previous;
   if (parser->lexer.token.newline_before)
-    kj_report(parser->lexer.diagnostics, parser->lexer.sources, parser->slashes.location, KJIT_SEVERITY_WARNING, KJIT_OK,
-              "`//` divides and rounds down, and goes on in the next line; a comment starts with `#`");
+    kj_report(
+      parser->lexer.diagnostics, parser->lexer.sources, parser->slashes.location,
+      KJIT_SEVERITY_WARNING, KJIT_OK,
+      "`//` divides and rounds down, and goes on in the next line; a comment starts with `#`");
 }
 
-/* `f32*` as an argument: behind the star nothing follows that could be multiplied. NULL: it is no type. */
+/* `f32*` as an argument: behind the star nothing follows that could be multiplied. NULL: it is no
+ * type. */
 static kj_expr *make_pointer_type(kj_parser *parser, const kj_expr *left)
 {
   bool is_end = kj_at(parser, KJ_TOKEN_COMMA) || kj_at(parser, KJ_TOKEN_RIGHT_PAREN);
@@ -320,13 +363,16 @@ static kj_expr *make_pointer_type(kj_parser *parser, const kj_expr *left)
   kj_type_expr *element = left->type_expr, *pointer = KJ_NEW(parser->arena, kj_type_expr);
   if (left->kind == KJ_EXPR_NAME) {
     kjit_type known;
-    if (!kj_find_type(parser->types, left->name, strlen(left->name), &known)) longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
+    if (!kj_find_type(parser->types, left->name, strlen(left->name), &known))
+      longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
     element = KJ_NEW(parser->arena, kj_type_expr);
-    *element = (kj_type_expr){
-      .kind = known == KJIT_ANY ? KJ_TYPE_NAMED : KJ_TYPE_FIXED, .location = left->location, .type = known, .name = known == KJIT_ANY ? left->name : NULL
-    };
+    *element = (kj_type_expr){ .kind = known == KJIT_ANY ? KJ_TYPE_NAMED : KJ_TYPE_FIXED,
+                               .location = left->location,
+                               .type = known,
+                               .name = known == KJIT_ANY ? left->name : NULL };
   }
-  *pointer = (kj_type_expr){ .kind = KJ_TYPE_POINTER, .location = left->location, .element = element };
+  *pointer =
+    (kj_type_expr){ .kind = KJ_TYPE_POINTER, .location = left->location, .element = element };
   kj_expr *type = new_expr(parser, KJ_EXPR_TYPE, left->location);
   type->type_expr = pointer;
   return seal(parser, type);
@@ -334,7 +380,9 @@ static kj_expr *make_pointer_type(kj_parser *parser, const kj_expr *left)
 
 static kj_expr *parse_binary(kj_parser *parser, int least)
 {
-  kj_expr *left = kj_at(parser, KJ_TOKEN_NOT) && least <= kj_op_table[KJIT_NOT].precedence ? parse_not(parser) : parse_unary(parser);
+  kj_expr *left = kj_at(parser, KJ_TOKEN_NOT) && least <= kj_op_table[KJIT_NOT].precedence
+                    ? parse_not(parser)
+                    : parse_unary(parser);
   for (;;) {
     kjit_op op = kj_token_table[parser->lexer.token.kind].binary;
     if (op == KJ_NO_OP || kj_op_table[op].precedence < least || kj_at_line_end(parser)) return left;
@@ -346,7 +394,8 @@ static kj_expr *parse_binary(kj_parser *parser, int least)
       continue;
     }
     if (op == KJIT_FLOORDIV) note_slashes(parser);
-    left = parse_operation(parser, op, left, place, parse_binary(parser, kj_op_table[op].precedence + 1));
+    left = parse_operation(parser, op, left, place,
+                           parse_binary(parser, kj_op_table[op].precedence + 1));
     if (kj_op_table[op].class_ == KJ_OP_COMPARE) refuse_chain(parser, op);
   }
 }
@@ -367,9 +416,11 @@ kj_expr *kj_parse_expr(kj_parser *parser)
   kj_enter(parser);
   kj_expr *expr = parse_binary(parser, 1);
   if (parser->overflow) refuse_range(parser, parser->overflow);
-  if (kj_at(parser, KJ_TOKEN_QUESTION) && !kj_at_line_end(parser)) expr = parse_conditional(parser, expr);
+  if (kj_at(parser, KJ_TOKEN_QUESTION) && !kj_at_line_end(parser))
+    expr = parse_conditional(parser, expr);
   else if (kj_at(parser, KJ_TOKEN_IF) && !kj_at_line_end(parser))
-    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "`a if c else b` is `c ? a : b` here");
+    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+                  "`a if c else b` is `c ? a : b` here");
   kj_leave(parser);
   return expr;
 }

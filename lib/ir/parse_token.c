@@ -20,7 +20,10 @@ bool kj_accept(kj_parser *parser, kj_token_kind kind)
   return true;
 }
 
-bool kj_at_line_end(const kj_parser *parser) { return parser->lexer.token.newline_before && parser->open == 0; }
+bool kj_at_line_end(const kj_parser *parser)
+{
+  return parser->lexer.token.newline_before && parser->open == 0;
+}
 
 const char *kj_describe_token(kj_parser *parser)
 {
@@ -37,7 +40,8 @@ kj_location kj_found_at(const kj_parser *parser)
   const kj_token *previous = &parser->previous;
   bool at_end = kj_at(parser, KJ_TOKEN_END) || kj_at_line_end(parser);
   if (!at_end || !previous->start) return kj_place(parser);
-  return (kj_location){ previous->location.file, previous->location.line, previous->location.column + (uint32_t)previous->length };
+  return (kj_location){ previous->location.file, previous->location.line,
+                        previous->location.column + (uint32_t)previous->length };
 }
 
 /* `//` for a comment is found when the words behind it make no sense. */
@@ -45,15 +49,17 @@ static void explain_slashes(kj_parser *parser, kj_location location)
 {
   const kj_token *slashes = &parser->slashes;
   if (!slashes->start || slashes->location.line != location.line) return;
-  kj_report(parser->lexer.diagnostics, parser->lexer.sources, slashes->location, KJIT_SEVERITY_NOTE, KJIT_OK,
-            "`//` divides and rounds down; a comment starts with `#`");
+  kj_report(parser->lexer.diagnostics, parser->lexer.sources, slashes->location, KJIT_SEVERITY_NOTE,
+            KJIT_OK, "`//` divides and rounds down; a comment starts with `#`");
 }
 
-void kj_fail_parse(kj_parser *parser, kj_location location, kjit_status status, const char *format, ...)
+void kj_fail_parse(kj_parser *parser, kj_location location, kjit_status status, const char *format,
+                   ...)
 {
   va_list list;
   va_start(list, format);
-  kj_report_list(parser->lexer.diagnostics, parser->lexer.sources, location, KJIT_SEVERITY_ERROR, status, format, list);
+  kj_report_list(parser->lexer.diagnostics, parser->lexer.sources, location, KJIT_SEVERITY_ERROR,
+                 status, format, list);
   va_end(list);
   explain_slashes(parser, location);
   longjmp(*parser->lexer.on_error, KJ_JUMP_ERROR);
@@ -64,8 +70,9 @@ kj_token kj_expect(kj_parser *parser, kj_token_kind kind, const char *where)
   const kj_token_info *info = &kj_token_table[kind];
   const char *quote = kind == KJ_TOKEN_NAME || kind == KJ_TOKEN_STRING ? "" : "`";
   if (!kj_at(parser, kind))
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "expected %s%s%s%s%s, found %s", quote, info->text, quote, where ? " " : "",
-                  where ? where : "", kj_describe_token(parser));
+    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "expected %s%s%s%s%s, found %s",
+                  quote, info->text, quote, where ? " " : "", where ? where : "",
+                  kj_describe_token(parser));
   kj_advance(parser);
   return parser->previous;
 }
@@ -84,7 +91,9 @@ void kj_close_bracket(kj_parser *parser, kj_token_kind kind, const char *where)
 
 void kj_enter(kj_parser *parser)
 {
-  if (++parser->nesting > KJ_MAX_NESTING) kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "nested more than %d levels deep", KJ_MAX_NESTING);
+  if (++parser->nesting > KJ_MAX_NESTING)
+    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "nested more than %d levels deep",
+                  KJ_MAX_NESTING);
 }
 
 /* ---- scopes ---- */
@@ -93,24 +102,29 @@ void kj_open_scope(kj_parser *parser) { parser->scope++; }
 
 void kj_close_scope(kj_parser *parser)
 {
-  while (parser->bindings.count && parser->bindings.items[parser->bindings.count - 1]->scope == parser->scope) {
+  while (parser->bindings.count &&
+         parser->bindings.items[parser->bindings.count - 1]->scope == parser->scope) {
     const kj_binding *binding = parser->bindings.items[--parser->bindings.count];
     binding->name->value = binding->outer;
   }
   parser->scope--;
 }
 
-static void refuse_twice(kj_parser *parser, const char *name, kj_location location, kj_location first, const char *where)
+static void refuse_twice(kj_parser *parser, const char *name, kj_location location,
+                         kj_location first, const char *where)
 {
-  kj_report(parser->lexer.diagnostics, parser->lexer.sources, location, KJIT_SEVERITY_ERROR, KJIT_ERROR_NAME, "`%s` is declared twice in %s", name, where);
-  kj_report(parser->lexer.diagnostics, parser->lexer.sources, first, KJIT_SEVERITY_NOTE, KJIT_ERROR_NAME, "`%s` is first declared here", name);
+  kj_report(parser->lexer.diagnostics, parser->lexer.sources, location, KJIT_SEVERITY_ERROR,
+            KJIT_ERROR_NAME, "`%s` is declared twice in %s", name, where);
+  kj_report(parser->lexer.diagnostics, parser->lexer.sources, first, KJIT_SEVERITY_NOTE,
+            KJIT_ERROR_NAME, "`%s` is first declared here", name);
   longjmp(*parser->lexer.on_error, KJ_JUMP_ERROR);
 }
 
 void kj_bind(kj_parser *parser, kj_map_entry *name, kj_decl *decl)
 {
   kj_binding *outer = name->value;
-  if (outer && outer->scope == parser->scope) refuse_twice(parser, decl->name, decl->location, outer->decl->location, "this block");
+  if (outer && outer->scope == parser->scope)
+    refuse_twice(parser, decl->name, decl->location, outer->decl->location, "this block");
   kj_binding *binding = KJ_NEW(parser->arena, kj_binding);
   *binding = (kj_binding){ decl, name, outer, parser->scope };
   name->value = binding;

@@ -29,7 +29,9 @@ static kj_type_expr *parse_tuple(kj_parser *parser)
 
 static kj_type_expr *parse_dtype(kj_parser *parser, kj_location place)
 {
-  if (!parser->module) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "`dtype` needs a parameter to look at: only a type by itself is expected here");
+  if (!parser->module)
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                  "`dtype` needs a parameter to look at: only a type by itself is expected here");
   kj_type_expr *type = new_type(parser, KJ_TYPE_DTYPE, place);
   kj_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
   type->expr = kj_parse_expr(parser);
@@ -41,14 +43,19 @@ static kj_type_expr *parse_base(kj_parser *parser)
 {
   if (kj_at(parser, KJ_TOKEN_LEFT_PAREN)) return parse_tuple(parser);
   kj_location place = kj_place(parser);
-  if (kj_at(parser, KJ_TOKEN_FUNC)) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "only a parameter can be a `func`");
-  if (!kj_at(parser, KJ_TOKEN_NAME)) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a type, found %s", kj_describe_token(parser));
+  if (kj_at(parser, KJ_TOKEN_FUNC))
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "only a parameter can be a `func`");
+  if (!kj_at(parser, KJ_TOKEN_NAME))
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a type, found %s",
+                  kj_describe_token(parser));
   const char *name = parser->lexer.token.name->key;
   size_t length = parser->lexer.token.length;
   kj_advance(parser);
-  if (strcmp(name, "dtype") == 0 && kj_at(parser, KJ_TOKEN_LEFT_PAREN)) return parse_dtype(parser, place);
+  if (strcmp(name, "dtype") == 0 && kj_at(parser, KJ_TOKEN_LEFT_PAREN))
+    return parse_dtype(parser, place);
   kjit_type known;
-  if (!kj_find_type(parser->types, name, length, &known)) longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
+  if (!kj_find_type(parser->types, name, length, &known))
+    longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
   kj_type_expr *type = new_type(parser, known == KJIT_ANY ? KJ_TYPE_NAMED : KJ_TYPE_FIXED, place);
   type->type = known;
   type->name = known == KJIT_ANY ? name : NULL;
@@ -59,14 +66,20 @@ static kj_type_expr *parse_base(kj_parser *parser)
 
 static bool is_fixed_array(const kj_parser *parser, const kj_type_expr *type)
 {
-  return type->kind == KJ_TYPE_FIXED && kj_type(parser->types, type->type)->class_ == KJ_CLASS_ARRAY;
+  return type->kind == KJ_TYPE_FIXED &&
+         kj_type(parser->types, type->type)->class_ == KJ_CLASS_ARRAY;
 }
 
-static kj_type_expr *make_array(kj_parser *parser, kj_type_expr *element, uint32_t rank, kjit_layout layout)
+static kj_type_expr *make_array(kj_parser *parser, kj_type_expr *element, uint32_t rank,
+                                kjit_layout layout)
 {
-  if (element->kind == KJ_TYPE_ARRAY || element->kind == KJ_TYPE_STATIC_ARRAY || is_fixed_array(parser, element))
-    kj_fail_parse(parser, element->location, KJIT_ERROR_UNSUPPORTED, "arrays of arrays are not supported; an array of rank 2 is `f32[:, :]`");
-  kj_type_expr *array = new_type(parser, element->kind == KJ_TYPE_FIXED ? KJ_TYPE_FIXED : KJ_TYPE_ARRAY, element->location);
+  if (element->kind == KJ_TYPE_ARRAY || element->kind == KJ_TYPE_STATIC_ARRAY ||
+      is_fixed_array(parser, element))
+    kj_fail_parse(parser, element->location, KJIT_ERROR_UNSUPPORTED,
+                  "arrays of arrays are not supported; an array of rank 2 is `f32[:, :]`");
+  kj_type_expr *array =
+    new_type(parser, element->kind == KJ_TYPE_FIXED ? KJ_TYPE_FIXED : KJ_TYPE_ARRAY,
+             element->location);
   array->rank = rank;
   array->layout = layout;
   if (element->kind != KJ_TYPE_FIXED) array->element = element;
@@ -77,7 +90,8 @@ static kj_type_expr *make_array(kj_parser *parser, kj_type_expr *element, uint32
 /* The table's number of a scalar array is made last, when it is known whether it is const. */
 static void fix_array(kj_parser *parser, kj_type_expr *array)
 {
-  array->type = kj_array_type(parser->types, array->type, array->rank, array->layout, array->read_only);
+  array->type =
+    kj_array_type(parser->types, array->type, array->rank, array->layout, array->read_only);
   if (array->type == KJIT_ANY) longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
 }
 
@@ -87,24 +101,29 @@ static kjit_layout find_layout(kj_parser *parser, kj_location place, uint32_t ra
   if (marked == 0) return KJIT_LAYOUT_STRIDED;
   if (marked == rank) return KJIT_LAYOUT_C;
   if (marked == 1) return KJIT_LAYOUT_F;
-  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "`::1` marks the last dimension (row-major) or the first (column-major)");
+  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                "`::1` marks the last dimension (row-major) or the first (column-major)");
 }
 
 /* `:` or `::1`; returns whether it is the latter. */
 static bool parse_dimension(kj_parser *parser)
 {
   if (!kj_accept(parser, KJ_TOKEN_COLON))
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "expected `:` for every dimension, found %s", kj_describe_token(parser));
+    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX,
+                  "expected `:` for every dimension, found %s", kj_describe_token(parser));
   if (!kj_accept(parser, KJ_TOKEN_COLON)) return false;
   if (!kj_at(parser, KJ_TOKEN_INT) || parser->lexer.token.integer != 1)
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "expected `::1`, found %s", kj_describe_token(parser));
+    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "expected `::1`, found %s",
+                  kj_describe_token(parser));
   kj_advance(parser);
   return true;
 }
 
 static bool accept_layout(kj_parser *parser, const char *letter)
 {
-  if (!kj_at(parser, KJ_TOKEN_NAME) || kj_at_line_end(parser) || strcmp(parser->lexer.token.name->key, letter) != 0) return false;
+  if (!kj_at(parser, KJ_TOKEN_NAME) || kj_at_line_end(parser) ||
+      strcmp(parser->lexer.token.name->key, letter) != 0)
+    return false;
   kj_advance(parser);
   return true;
 }
@@ -120,9 +139,14 @@ static kj_type_expr *parse_dimensions(kj_parser *parser, kj_type_expr *element)
     marked = rank;
   } while (kj_accept(parser, KJ_TOKEN_COMMA));
   kj_close_bracket(parser, KJ_TOKEN_RIGHT_BRACKET, "after the dimensions");
-  if (rank > KJ_MAX_RANK) kj_fail_parse(parser, place, KJIT_ERROR_UNSUPPORTED, "an array has at most %d dimensions, this one %u", KJ_MAX_RANK, rank);
+  if (rank > KJ_MAX_RANK)
+    kj_fail_parse(parser, place, KJIT_ERROR_UNSUPPORTED,
+                  "an array has at most %d dimensions, this one %u", KJ_MAX_RANK, rank);
   kjit_layout layout = find_layout(parser, place, rank, marked);
-  if (!marked) layout = accept_layout(parser, "C") ? KJIT_LAYOUT_C : accept_layout(parser, "F") ? KJIT_LAYOUT_F : layout;
+  if (!marked)
+    layout = accept_layout(parser, "C")   ? KJIT_LAYOUT_C
+             : accept_layout(parser, "F") ? KJIT_LAYOUT_F
+                                          : layout;
   return make_array(parser, element, rank, layout);
 }
 
@@ -131,21 +155,26 @@ static kj_type_expr *parse_extents(kj_parser *parser, kj_type_expr *element)
   kj_type_expr *array = new_type(parser, KJ_TYPE_STATIC_ARRAY, element->location);
   array->element = element;
   while (!kj_at(parser, KJ_TOKEN_RIGHT_BRACKET)) {
-    if (!parser->module) kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "the type of an argument has no extents: expected `:` for every dimension");
+    if (!parser->module)
+      kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+                    "the type of an argument has no extents: expected `:` for every dimension");
     kj_expr *extent = kj_parse_expr(parser);
     KJ_PUSH(parser->arena, &array->extents, extent);
     if (!kj_accept(parser, KJ_TOKEN_COMMA)) break;
   }
   kj_close_bracket(parser, KJ_TOKEN_RIGHT_BRACKET, "after the extents");
   if (array->extents.count > KJ_MAX_RANK)
-    kj_fail_parse(parser, array->location, KJIT_ERROR_UNSUPPORTED, "an array has at most %d dimensions, this one %zu", KJ_MAX_RANK, array->extents.count);
+    kj_fail_parse(parser, array->location, KJIT_ERROR_UNSUPPORTED,
+                  "an array has at most %d dimensions, this one %zu", KJ_MAX_RANK,
+                  array->extents.count);
   return array;
 }
 
 static kj_type_expr *parse_brackets(kj_parser *parser, kj_type_expr *element)
 {
   kj_open_bracket(parser, KJ_TOKEN_LEFT_BRACKET, NULL);
-  return kj_at(parser, KJ_TOKEN_COLON) ? parse_dimensions(parser, element) : parse_extents(parser, element);
+  return kj_at(parser, KJ_TOKEN_COLON) ? parse_dimensions(parser, element)
+                                       : parse_extents(parser, element);
 }
 
 static kj_type_expr *parse_pointer(kj_parser *parser, kj_type_expr *element)
@@ -160,7 +189,8 @@ static kj_type_expr *parse_pointer(kj_parser *parser, kj_type_expr *element)
   return outer;
 }
 
-/* Fixed arrays inside other types have their number made here, the outermost one when its const is known. */
+/* Fixed arrays inside other types have their number made here, the outermost one when its const is
+ * known. */
 static void fix_element(kj_parser *parser, kj_type_expr *type)
 {
   if (type->kind == KJ_TYPE_FIXED && type->rank) fix_array(parser, type);
@@ -168,7 +198,9 @@ static void fix_element(kj_parser *parser, kj_type_expr *type)
 
 static void refuse_height(kj_parser *parser, const kj_type_expr *type)
 {
-  if (kj_measure_type(type) > KJ_MAX_NESTING) kj_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX, "a type of more than %d levels", KJ_MAX_NESTING);
+  if (kj_measure_type(type) > KJ_MAX_NESTING)
+    kj_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX, "a type of more than %d levels",
+                  KJ_MAX_NESTING);
 }
 
 static kj_type_expr *parse_suffixes(kj_parser *parser)
@@ -177,7 +209,9 @@ static kj_type_expr *parse_suffixes(kj_parser *parser)
   for (uint32_t count = 0; !kj_at_line_end(parser); count++) {
     bool is_pointer = kj_at(parser, KJ_TOKEN_STAR) || kj_at(parser, KJ_TOKEN_POWER);
     if (!is_pointer && !kj_at(parser, KJ_TOKEN_LEFT_BRACKET)) break;
-    if (count == KJ_MAX_NESTING) kj_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX, "a type of more than %d levels", KJ_MAX_NESTING);
+    if (count == KJ_MAX_NESTING)
+      kj_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX, "a type of more than %d levels",
+                    KJ_MAX_NESTING);
     fix_element(parser, type);
     type = is_pointer ? parse_pointer(parser, type) : parse_brackets(parser, type);
   }
@@ -191,9 +225,11 @@ kj_type_expr *kj_parse_type_expr(kj_parser *parser)
   kj_enter(parser);
   bool read_only = kj_accept(parser, KJ_TOKEN_CONST);
   kj_type_expr *type = parse_suffixes(parser);
-  bool is_reference =
-    type->kind == KJ_TYPE_ARRAY || type->kind == KJ_TYPE_STATIC_ARRAY || type->kind == KJ_TYPE_POINTER || (type->kind == KJ_TYPE_FIXED && type->rank);
-  if (read_only && !is_reference) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "`const` before a type stands for arrays: `const f32[:]`");
+  bool is_reference = type->kind == KJ_TYPE_ARRAY || type->kind == KJ_TYPE_STATIC_ARRAY ||
+                      type->kind == KJ_TYPE_POINTER || (type->kind == KJ_TYPE_FIXED && type->rank);
+  if (read_only && !is_reference)
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                  "`const` before a type stands for arrays: `const f32[:]`");
   type->read_only = read_only;
   fix_element(parser, type);
   kj_leave(parser);
@@ -218,7 +254,9 @@ static kjit_type find_struct(kj_parser *parser, const kj_type_expr *type)
   kjit_type found = kj_find_struct(parser->types, type->name, &is_ambiguous);
   if (found == KJIT_ANY) kj_fail_unknown_type(&parser->lexer, type);
   if (is_ambiguous)
-    kj_fail_parse(parser, type->location, KJIT_ERROR_NAME, "there are several structs `%s`, with different fields: kjit_get_struct_type names one of them",
+    kj_fail_parse(parser, type->location, KJIT_ERROR_NAME,
+                  "there are several structs `%s`, with different fields: kjit_get_struct_type "
+                  "names one of them",
                   type->name);
   return found;
 }
@@ -232,10 +270,12 @@ static kjit_type find_type(kj_parser *parser, kj_type_expr *type)
   if (type->kind != KJ_TYPE_TUPLE) {
     kjit_type element = find_type(parser, type->element);
     if (!kj_type(parser->types, element)->size_bytes)
-      kj_fail_parse(parser, type->location, KJIT_ERROR_UNSUPPORTED, "%s of such elements are not supported",
+      kj_fail_parse(parser, type->location, KJIT_ERROR_UNSUPPORTED,
+                    "%s of such elements are not supported",
                     type->kind == KJ_TYPE_POINTER ? "pointers" : "arrays");
-    made = type->kind == KJ_TYPE_POINTER ? kj_intern_pointer(parser->types, element, type->read_only)
-                                         : kj_array_type(parser->types, element, type->rank, type->layout, type->read_only);
+    made = type->kind == KJ_TYPE_POINTER
+             ? kj_intern_pointer(parser->types, element, type->read_only)
+             : kj_array_type(parser->types, element, type->rank, type->layout, type->read_only);
     if (made == KJIT_ANY) longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
     return made;
   }
@@ -246,7 +286,8 @@ static kjit_type find_type(kj_parser *parser, kj_type_expr *type)
   return tuple;
 }
 
-kjit_status kj_parse_type(kj_types *types, const char *text, kj_diagnostics *diagnostics, kjit_type *type)
+kjit_status kj_parse_type(kj_types *types, const char *text, kj_diagnostics *diagnostics,
+                          kjit_type *type)
 {
   jmp_buf on_failure;
   kj_arena arena;
@@ -262,10 +303,13 @@ kjit_status kj_parse_type(kj_types *types, const char *text, kj_diagnostics *dia
     kj_next_token(&parser.lexer);
     kj_type_expr *parsed = kj_parse_type_expr(&parser);
     if (!kj_at(&parser, KJ_TOKEN_END))
-      kj_fail_parse(&parser, kj_place(&parser), KJIT_ERROR_SYNTAX, "expected the end of the type, found %s", kj_describe_token(&parser));
+      kj_fail_parse(&parser, kj_place(&parser), KJIT_ERROR_SYNTAX,
+                    "expected the end of the type, found %s", kj_describe_token(&parser));
     *type = find_type(&parser, parsed);
   }
-  if (jump == KJ_JUMP_MEMORY) kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY, "out of memory");
+  if (jump == KJ_JUMP_MEMORY)
+    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
+              "out of memory");
   kj_free_arena(&arena);
   return jump == 0 ? KJIT_OK : diagnostics->status;
 }

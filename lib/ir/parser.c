@@ -1,4 +1,5 @@
-/* Text to module: declarations, parameters, attributes. Local names are resolved here; those of the module by kj_finish_module. */
+/* Text to module: declarations, parameters, attributes. Local names are resolved here; those of the
+ * module by kj_finish_module. */
 #include "ir/parser.h"
 
 #include <string.h>
@@ -20,8 +21,9 @@ static kj_attribute parse_attribute(kj_parser *parser)
   if (!attribute.info) {
     kj_near near = { .name = name.name->key };
     for (int i = 0; i < KJ_ATTRIBUTE_COUNT; i++) kj_consider(&near, kj_attribute_table[i].name);
-    kj_fail_parse(parser, name.location, KJIT_ERROR_NAME, "there is no attribute `@%s`%s%s%s", near.name, near.best ? "; did you mean `@" : "",
-                  near.best ? near.best : "", near.best ? "`?" : "");
+    kj_fail_parse(parser, name.location, KJIT_ERROR_NAME, "there is no attribute `@%s`%s%s%s",
+                  near.name, near.best ? "; did you mean `@" : "", near.best ? near.best : "",
+                  near.best ? "`?" : "");
   }
   if (!kj_at(parser, KJ_TOKEN_LEFT_PAREN)) return attribute;
   kj_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
@@ -43,7 +45,8 @@ void kj_parse_attributes(kj_parser *parser, kj_attributes *attributes)
 static void refuse_type_first(kj_parser *parser, const kj_token *name)
 {
   if (kj_at(parser, KJ_TOKEN_STAR) || kj_at(parser, KJ_TOKEN_NAME))
-    kj_fail_parse(parser, name->location, KJIT_ERROR_SYNTAX, "the type of a parameter comes after its name: `x: %s`",
+    kj_fail_parse(parser, name->location, KJIT_ERROR_SYNTAX,
+                  "the type of a parameter comes after its name: `x: %s`",
                   kj_at(parser, KJ_TOKEN_STAR) ? "f32[:]" : "f32");
 }
 
@@ -86,9 +89,13 @@ static void parse_result(kj_parser *parser)
 {
   kj_location place = kj_place(parser);
   if (kj_at(parser, KJ_TOKEN_COLON))
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected `{`, found `:`; blocks stand in braces, a result type is written `-> f32`");
+    kj_fail_parse(
+      parser, place, KJIT_ERROR_SYNTAX,
+      "expected `{`, found `:`; blocks stand in braces, a result type is written `-> f32`");
   if (!kj_accept(parser, KJ_TOKEN_ARROW)) return;
-  if (parser->function->is_kernel) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "a kernel returns nothing: it writes to its array arguments");
+  if (parser->function->is_kernel)
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                  "a kernel returns nothing: it writes to its array arguments");
   parser->function->result = kj_parse_type_expr(parser);
   kj_make_argument_type(parser, parser->function->result);
 }
@@ -121,7 +128,8 @@ static void parse_function(kj_parser *parser, bool is_kernel, bool is_extern)
 
 static _Noreturn void refuse_tuple(kj_parser *parser, const kj_expr *value)
 {
-  kj_fail_parse(parser, value->location, KJIT_ERROR_UNSUPPORTED, "tuples as constants are not supported; an array of values is `{ 1, 2 }`");
+  kj_fail_parse(parser, value->location, KJIT_ERROR_UNSUPPORTED,
+                "tuples as constants are not supported; an array of values is `{ 1, 2 }`");
 }
 
 /* { ... } nested: a tuple of tuples. Newlines inside mean nothing. */
@@ -180,7 +188,9 @@ static void parse_field(kj_parser *parser, kj_decl *decl)
   field->type_expr = kj_parse_type_expr(parser);
   kj_bind(parser, name.name, field);
   KJ_PUSH(parser->arena, &decl->fields, field);
-  if (kj_at(parser, KJ_TOKEN_COMMA)) kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "fields are separated by `;` or a line's end, found `,`");
+  if (kj_at(parser, KJ_TOKEN_COMMA))
+    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX,
+                  "fields are separated by `;` or a line's end, found `,`");
   kj_end_statement(parser);
 }
 
@@ -211,7 +221,9 @@ static void parse_extern(kj_parser *parser)
   kj_advance(parser);
   if (kj_at(parser, KJ_TOKEN_FUNC)) parse_function(parser, false, true);
   else if (kj_at(parser, KJ_TOKEN_CONST)) parse_constant(parser, true);
-  else kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "expected `func` or `const` after `extern`, found %s", kj_describe_token(parser));
+  else
+    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX,
+                  "expected `func` or `const` after `extern`, found %s", kj_describe_token(parser));
 }
 
 static _Noreturn void refuse_declaration(kj_parser *parser)
@@ -219,11 +231,17 @@ static _Noreturn void refuse_declaration(kj_parser *parser)
   kj_location place = kj_place(parser);
   const kj_token *token = &parser->lexer.token;
   const char *sentence = token->kind == KJ_TOKEN_NAME ? kj_explain_word(token->name->key) : NULL;
-  if (token->kind == KJ_TOKEN_LET || token->kind == KJ_TOKEN_VAR) sentence = "a constant of the module is declared `const NAME = value`";
-  if (token->kind == KJ_TOKEN_AT) sentence = "attributes stand between the parameters and the block: `kernel name(x) @block(256) { }`";
-  if (token->kind == KJ_TOKEN_FLOORDIV || token->kind == KJ_TOKEN_SLASH) sentence = "a comment starts with `#`";
+  if (token->kind == KJ_TOKEN_LET || token->kind == KJ_TOKEN_VAR)
+    sentence = "a constant of the module is declared `const NAME = value`";
+  if (token->kind == KJ_TOKEN_AT)
+    sentence =
+      "attributes stand between the parameters and the block: `kernel name(x) @block(256) { }`";
+  if (token->kind == KJ_TOKEN_FLOORDIV || token->kind == KJ_TOKEN_SLASH)
+    sentence = "a comment starts with `#`";
   if (sentence) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "%s", sentence);
-  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected `kernel`, `func`, `const`, `struct`, `extern` or `import`, found %s", kj_describe_token(parser));
+  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                "expected `kernel`, `func`, `const`, `struct`, `extern` or `import`, found %s",
+                kj_describe_token(parser));
 }
 
 static void parse_declaration(kj_parser *parser)
@@ -237,24 +255,31 @@ static void parse_declaration(kj_parser *parser)
   case KJ_TOKEN_IMPORT: parse_import(parser); break;
   default: refuse_declaration(parser);
   }
-  if (!kj_at(parser, KJ_TOKEN_END) && !kj_accept(parser, KJ_TOKEN_SEMICOLON) && !parser->lexer.token.newline_before)
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "expected the end of the line after the declaration, found %s", kj_describe_token(parser));
+  if (!kj_at(parser, KJ_TOKEN_END) && !kj_accept(parser, KJ_TOKEN_SEMICOLON) &&
+      !parser->lexer.token.newline_before)
+    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX,
+                  "expected the end of the line after the declaration, found %s",
+                  kj_describe_token(parser));
 }
 
 /* ---- modules ---- */
 
 static bool begins_declaration(const char *at, const char *end)
 {
-  static const kj_token_kind kinds[] = { KJ_TOKEN_KERNEL, KJ_TOKEN_FUNC, KJ_TOKEN_CONST, KJ_TOKEN_STRUCT, KJ_TOKEN_EXTERN, KJ_TOKEN_IMPORT };
+  static const kj_token_kind kinds[] = { KJ_TOKEN_KERNEL, KJ_TOKEN_FUNC,   KJ_TOKEN_CONST,
+                                         KJ_TOKEN_STRUCT, KJ_TOKEN_EXTERN, KJ_TOKEN_IMPORT };
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     size_t length = strlen(kj_token_table[kinds[i]].text);
-    if ((size_t)(end - at) > length && memcmp(at, kj_token_table[kinds[i]].text, length) == 0 && (at[length] == ' ' || at[length] == '\t')) return true;
+    if ((size_t)(end - at) > length && memcmp(at, kj_token_table[kinds[i]].text, length) == 0 &&
+        (at[length] == ' ' || at[length] == '\t'))
+      return true;
   }
   return false;
 }
 
-/* After an error: closes what the broken declaration left open and goes on at the next line that begins a declaration. Looks at lines, not tokens, so that what
- * is skipped gives no errors of its own. */
+/* After an error: closes what the broken declaration left open and goes on at the next line that
+ * begins a declaration. Looks at lines, not tokens, so that what is skipped gives no errors of its
+ * own. */
 static void recover(kj_parser *parser)
 {
   while (parser->scope) kj_close_scope(parser);
@@ -297,7 +322,8 @@ void kj_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnos
   parser->module = module;
   parser->types = module->types;
   parser->arena = &module->arena;
-  kj_init_lexer(&parser->lexer, source->text, source->size_bytes, &module->arena, &module->sources, diagnostics);
+  kj_init_lexer(&parser->lexer, source->text, source->size_bytes, &module->arena, &module->sources,
+                diagnostics);
   parser->lexer.file = file;
   parse_declarations(parser);
 }

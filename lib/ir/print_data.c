@@ -1,4 +1,5 @@
-/* The data of a constant as text: weak literals in braces, of which a parser makes the same bytes. */
+/* The data of a constant as text: weak literals in braces, of which a parser makes the same bytes.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -23,7 +24,10 @@ static void print_complex(kj_printer *p, double real, double imaginary, kjit_typ
   kj_put(p, ")");
 }
 
-static void print_signed(kj_printer *p, int64_t value) { kj_append_format(p->buffer, "%lld", (long long)value); }
+static void print_signed(kj_printer *p, int64_t value)
+{
+  kj_append_format(p->buffer, "%lld", (long long)value);
+}
 
 #define LOAD(type, from) ((type *)memcpy(&(type){ 0 }, from, sizeof(type)))[0]
 /* One element of a constant's data as a weak literal. */
@@ -38,19 +42,26 @@ static void print_element(kj_printer *p, kjit_type type, const char *from)
   case KJIT_U8: print_signed(p, LOAD(uint8_t, from)); break;
   case KJIT_U16: print_signed(p, LOAD(uint16_t, from)); break;
   case KJIT_U32: print_signed(p, LOAD(uint32_t, from)); break;
-  case KJIT_U64: kj_append_format(p->buffer, "%llu", (unsigned long long)LOAD(uint64_t, from)); break;
+  case KJIT_U64:
+    kj_append_format(p->buffer, "%llu", (unsigned long long)LOAD(uint64_t, from));
+    break;
   case KJIT_F16: print_real(p, kj_decode_f16(LOAD(uint16_t, from)), type); break;
   case KJIT_BF16: print_real(p, kj_decode_bf16(LOAD(uint16_t, from)), type); break;
   case KJIT_F32: print_real(p, LOAD(float, from), type); break;
   case KJIT_F64: print_real(p, LOAD(double, from), type); break;
-  case KJIT_C64: print_complex(p, LOAD(float, from), LOAD(float, from + sizeof(float)), type); break;
-  case KJIT_C128: print_complex(p, LOAD(double, from), LOAD(double, from + sizeof(double)), type); break;
+  case KJIT_C64:
+    print_complex(p, LOAD(float, from), LOAD(float, from + sizeof(float)), type);
+    break;
+  case KJIT_C128:
+    print_complex(p, LOAD(double, from), LOAD(double, from + sizeof(double)), type);
+    break;
   default: break; /* the builder takes no others */
   }
 }
 
 /* The elements of the dimensions from `dimension` on; returns what follows them. */
-static const char *put_rows(kj_printer *p, const kj_decl *decl, uint32_t dimension, const char *from)
+static const char *put_rows(kj_printer *p, const kj_decl *decl, uint32_t dimension,
+                            const char *from)
 {
   if (dimension == decl->rank) {
     print_element(p, decl->data_element, from);
@@ -68,7 +79,8 @@ static const char *put_rows(kj_printer *p, const kj_decl *decl, uint32_t dimensi
 void kj_put_data_type(kj_printer *p, const kj_decl *decl)
 {
   kj_append_format(p->buffer, ": %s", kj_type(p->module->types, decl->data_element)->name);
-  for (uint32_t i = 0; i < decl->rank; i++) kj_append_format(p->buffer, "%s%lld", i ? ", " : "[", (long long)decl->extents[i]);
+  for (uint32_t i = 0; i < decl->rank; i++)
+    kj_append_format(p->buffer, "%s%lld", i ? ", " : "[", (long long)decl->extents[i]);
   if (decl->rank) kj_put(p, "]");
 }
 

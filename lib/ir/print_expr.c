@@ -14,7 +14,11 @@ void kj_put_string(kj_printer *p, const char *text)
 {
   kj_put(p, "\"");
   for (; *text; text++) {
-    const char *escape = *text == '\n' ? "\\n" : *text == '\t' ? "\\t" : *text == '"' ? "\\\"" : *text == '\\' ? "\\\\" : NULL;
+    const char *escape = *text == '\n'   ? "\\n"
+                         : *text == '\t' ? "\\t"
+                         : *text == '"'  ? "\\\""
+                         : *text == '\\' ? "\\\\"
+                                         : NULL;
     if (escape) kj_put(p, escape);
     else kj_append(p->buffer, text, 1);
   }
@@ -29,7 +33,8 @@ static void print_dimensions(kj_printer *p, const kj_type_expr *type)
   for (uint32_t i = 0; i < type->rank; i++) kj_put(p, i ? ", :" : ":");
   kj_put(p, "]");
   if (type->rank == 0) return;
-  if (type->layout == KJIT_LAYOUT_C || (type->layout == KJIT_LAYOUT_F && type->rank == 1)) kj_put(p, " C");
+  if (type->layout == KJIT_LAYOUT_C || (type->layout == KJIT_LAYOUT_F && type->rank == 1))
+    kj_put(p, " C");
   else if (type->layout == KJIT_LAYOUT_F) kj_put(p, " F");
 }
 
@@ -74,8 +79,11 @@ void kj_put_type(kj_printer *p, const kj_type_expr *type)
 static int level(const kj_expr *expr)
 {
   if (expr->kind == KJ_EXPR_COND || expr->kind == KJ_EXPR_SLICE) return KJ_LEVEL_CONDITIONAL;
-  if (expr->kind == KJ_EXPR_UNARY || expr->kind == KJ_EXPR_BINARY) return kj_op_table[expr->op].precedence;
-  return expr->kind == KJ_EXPR_CALL || expr->kind == KJ_EXPR_INDEX || expr->kind == KJ_EXPR_FIELD ? KJ_LEVEL_POSTFIX : KJ_LEVEL_PRIMARY;
+  if (expr->kind == KJ_EXPR_UNARY || expr->kind == KJ_EXPR_BINARY)
+    return kj_op_table[expr->op].precedence;
+  return expr->kind == KJ_EXPR_CALL || expr->kind == KJ_EXPR_INDEX || expr->kind == KJ_EXPR_FIELD
+           ? KJ_LEVEL_POSTFIX
+           : KJ_LEVEL_PRIMARY;
 }
 
 static void print_suffix(kj_printer *p, kjit_type type)
@@ -91,7 +99,8 @@ static void print_unary(kj_printer *p, const kj_expr *expr)
   kj_put_expr(p, expr->x, op->precedence);
 }
 
-/* Operators associate to the left, ** to the right with a sign allowed behind it; comparisons not at all. */
+/* Operators associate to the left, ** to the right with a sign allowed behind it; comparisons not
+ * at all. */
 static void print_binary(kj_printer *p, const kj_expr *expr)
 {
   const kj_op_info *op = &kj_op_table[expr->op];
@@ -130,7 +139,8 @@ static void print_bracketed(kj_printer *p, const kj_expr *expr, const char *open
 
 static void print_field(kj_printer *p, const kj_expr *expr)
 {
-  bool is_number = expr->x->kind == KJ_EXPR_INT || expr->x->kind == KJ_EXPR_FLOAT; /* `5.x` is a number with a suffix */
+  /* `5.x` is a number with a suffix */
+  bool is_number = expr->x->kind == KJ_EXPR_INT || expr->x->kind == KJ_EXPR_FLOAT;
   kj_put_expr(p, expr->x, is_number ? KJ_LEVEL_PRIMARY + 1 : KJ_LEVEL_POSTFIX);
   kj_append_format(p->buffer, ".%s", expr->name);
 }

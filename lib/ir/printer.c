@@ -30,7 +30,8 @@ static void print_attributes(kj_printer *p, const kj_attributes *attributes)
 
 static void print_names(kj_printer *p, const kj_decls *decls)
 {
-  for (size_t i = 0; i < decls->count; i++) kj_append_format(p->buffer, "%s%s", i ? ", " : "", kj_printed_name(p->naming, decls->items[i]));
+  for (size_t i = 0; i < decls->count; i++)
+    kj_append_format(p->buffer, "%s%s", i ? ", " : "", kj_printed_name(p->naming, decls->items[i]));
 }
 
 static void print_annotation(kj_printer *p, const kj_decl *decl)
@@ -53,7 +54,8 @@ static void print_declare(kj_printer *p, const kj_stmt *stmt)
 static void print_storage(kj_printer *p, const kj_stmt *stmt)
 {
   const kj_decl *decl = stmt->decls.items[0];
-  kj_append_format(p->buffer, "%s %s", decl->kind == KJ_DECL_SHARED ? "shared" : "local", kj_printed_name(p->naming, decl));
+  kj_append_format(p->buffer, "%s %s", decl->kind == KJ_DECL_SHARED ? "shared" : "local",
+                   kj_printed_name(p->naming, decl));
   print_annotation(p, decl);
   print_attributes(p, &decl->attributes);
 }
@@ -157,7 +159,8 @@ static void print_body(kj_printer *p, const kj_stmts *body)
 
 static void print_parameter(kj_printer *p, const kj_decl *param)
 {
-  kj_append_format(p->buffer, "%s%s", param->is_const ? "const " : "", kj_printed_name(p->naming, param));
+  kj_append_format(p->buffer, "%s%s", param->is_const ? "const " : "",
+                   kj_printed_name(p->naming, param));
   if (param->is_func) kj_put(p, ": func");
   print_annotation(p, param);
   if (!param->value) return;
@@ -167,7 +170,8 @@ static void print_parameter(kj_printer *p, const kj_decl *param)
 
 static void print_function(kj_printer *p, const kj_function *function)
 {
-  kj_append_format(p->buffer, "%s%s %s(", function->is_extern ? "extern " : "", function->is_kernel ? "kernel" : "func",
+  kj_append_format(p->buffer, "%s%s %s(", function->is_extern ? "extern " : "",
+                   function->is_kernel ? "kernel" : "func",
                    kj_printed_name(p->naming, function->decl));
   for (size_t i = 0; i < function->params.count; i++) {
     if (i) kj_put(p, ", ");
@@ -198,7 +202,8 @@ static void print_aggregate(kj_printer *p, const kj_expr *value)
 
 static void print_constant(kj_printer *p, const kj_decl *decl)
 {
-  kj_append_format(p->buffer, "%sconst %s", decl->value || decl->data ? "" : "extern ", kj_printed_name(p->naming, decl));
+  kj_append_format(p->buffer, "%sconst %s", decl->value || decl->data ? "" : "extern ",
+                   kj_printed_name(p->naming, decl));
   if (decl->data) kj_put_data_type(p, decl);
   else print_annotation(p, decl);
   if (!decl->value && !decl->data) return;
@@ -228,7 +233,8 @@ static void print_alone(kj_printer *p, const kj_decl *decl)
   kj_put(p, "\n");
 }
 
-void kj_print_decl(const kjit_module *module, const kj_naming *naming, const kj_decl *decl, kj_buffer *buffer)
+void kj_print_decl(const kjit_module *module, const kj_naming *naming, const kj_decl *decl,
+                   kj_buffer *buffer)
 {
   print_alone(&(kj_printer){ .module = module, .naming = naming, .buffer = buffer }, decl);
 }
@@ -238,7 +244,8 @@ static void print_decl(kj_printer *p, size_t index)
 {
   const kj_decl *decl = p->module->decls.items[index];
   bool follows = index > 0 || p->module->imports.count;
-  bool together = index > 0 && decl->kind == KJ_DECL_CONST && p->module->decls.items[index - 1]->kind == KJ_DECL_CONST;
+  bool together = index > 0 && decl->kind == KJ_DECL_CONST &&
+                  p->module->decls.items[index - 1]->kind == KJ_DECL_CONST;
   if (follows && !together) kj_put(p, "\n");
   print_alone(p, decl);
 }

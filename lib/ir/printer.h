@@ -1,4 +1,5 @@
-/* What the files of the printer share: printer.c (statements, declarations, modules), print_expr.c and print_data.c. */
+/* What the files of the printer share: printer.c (statements, declarations, modules), print_expr.c
+ * and print_data.c. */
 #ifndef KJ_IR_PRINTER_H
 #define KJ_IR_PRINTER_H
 

@@ -1,7 +1,8 @@
 /* What a kernel is made of, as text: its declaration and those that it reaches.
  *
- * The text itself is searched for names, not the tree: what is not in the canonical text has no meaning, so nothing that the kernel depends on can be missed, whatever
- * nodes the tree has. A local name that is also one of the module brings in more than needed, which does no harm. */
+ * The text itself is searched for names, not the tree: what is not in the canonical text has no
+ * meaning, so nothing that the kernel depends on can be missed, whatever nodes the tree has. A
+ * local name that is also one of the module brings in more than needed, which does no harm. */
 #include <ctype.h>
 #include <string.h>
 
@@ -24,7 +25,10 @@ static void reach_name(reacher *r, const char *name, size_t length)
   entry->value = NULL;
 }
 
-static bool is_name_part(char c) { return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80; }
+static bool is_name_part(char c)
+{
+  return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
+}
 
 static void reach_names(reacher *r, size_t start)
 {
@@ -58,7 +62,8 @@ static void print_reachable(reacher *r, const kj_decl *const *roots, size_t coun
   }
 }
 
-void kj_print_reachable(const kjit_module *module, const kj_decl *const *roots, size_t count, kj_buffer *buffer)
+void kj_print_reachable(const kjit_module *module, const kj_decl *const *roots, size_t count,
+                        kj_buffer *buffer)
 {
   jmp_buf on_failure;
   kj_arena arena;

@@ -25,31 +25,49 @@ static kj_decl *declare_local(kj_parser *parser, kj_decl_kind kind, const kj_tok
 
 /* ---- the end of a statement ---- */
 
-/* What stands where a statement should have ended: words of other languages get their own sentence. */
+/* What stands where a statement should have ended: words of other languages get their own sentence.
+ */
 static _Noreturn void refuse_rest(kj_parser *parser)
 {
   const kj_token *token = &parser->lexer.token;
   kj_location place = kj_place(parser);
-  bool twice = token->start + 1 < parser->lexer.end && (token->kind == KJ_TOKEN_PLUS || token->kind == KJ_TOKEN_MINUS) && token->start[1] == token->start[0];
-  if (twice) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "there is no `%c%c`: write `x %c= 1`", *token->start, *token->start, *token->start);
+  bool twice = token->start + 1 < parser->lexer.end &&
+               (token->kind == KJ_TOKEN_PLUS || token->kind == KJ_TOKEN_MINUS) &&
+               token->start[1] == token->start[0];
+  if (twice)
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "there is no `%c%c`: write `x %c= 1`",
+                  *token->start, *token->start, *token->start);
   const kj_token *words[] = { token, &parser->previous };
   for (size_t i = 0; i < 2; i++) {
-    const char *sentence = words[i]->kind == KJ_TOKEN_NAME ? kj_explain_word(words[i]->name->key) : NULL;
+    const char *sentence =
+      words[i]->kind == KJ_TOKEN_NAME ? kj_explain_word(words[i]->name->key) : NULL;
     if (sentence) kj_fail_parse(parser, words[i]->location, KJIT_ERROR_SYNTAX, "%s", sentence);
   }
-  bool is_walrus = token->kind == KJ_TOKEN_COLON && token->start + 1 < parser->lexer.end && token->start[1] == '=';
+  bool is_walrus =
+    token->kind == KJ_TOKEN_COLON && token->start + 1 < parser->lexer.end && token->start[1] == '=';
   if (is_walrus)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "there is no `:=`: a variable is declared `var x = value`, a name for a value `let x = value`");
-  if (token->kind == KJ_TOKEN_COLON) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected the end of the statement, found `:`; blocks stand in braces");
-  if (token->kind == KJ_TOKEN_ASSIGN) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected the end of the statement, found `=`; equality is `==`");
-  if (token->kind == KJ_TOKEN_SLASH) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected the end of the statement, found `/`; a comment starts with `#`");
-  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected the end of the statement, found %s", kj_describe_token(parser));
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                  "there is no `:=`: a variable is declared `var x = value`, a name for a value "
+                  "`let x = value`");
+  if (token->kind == KJ_TOKEN_COLON)
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                  "expected the end of the statement, found `:`; blocks stand in braces");
+  if (token->kind == KJ_TOKEN_ASSIGN)
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                  "expected the end of the statement, found `=`; equality is `==`");
+  if (token->kind == KJ_TOKEN_SLASH)
+    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                  "expected the end of the statement, found `/`; a comment starts with `#`");
+  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected the end of the statement, found %s",
+                kj_describe_token(parser));
 }
 
 void kj_end_statement(kj_parser *parser)
 {
   if (kj_accept(parser, KJ_TOKEN_SEMICOLON)) return;
-  if (!kj_at(parser, KJ_TOKEN_RIGHT_BRACE) && !parser->lexer.token.newline_before && !kj_at(parser, KJ_TOKEN_END)) refuse_rest(parser);
+  if (!kj_at(parser, KJ_TOKEN_RIGHT_BRACE) && !parser->lexer.token.newline_before &&
+      !kj_at(parser, KJ_TOKEN_END))
+    refuse_rest(parser);
 }
 
 /* ---- declarations ---- */
@@ -75,13 +93,15 @@ static kj_stmt *parse_let_or_var(kj_parser *parser)
   kj_type_expr *type = NULL;
   if (kj_at(parser, KJ_TOKEN_COLON)) {
     if (names.count > 1)
-      kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "a type stands behind one name only; several take the types of their values");
+      kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+                    "a type stands behind one name only; several take the types of their values");
     kj_advance(parser);
     type = kj_parse_type_expr(parser);
     kj_make_argument_type(parser, type);
   }
   if (!kj_at(parser, KJ_TOKEN_ASSIGN))
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "expected `=` and a value for `%s`, found %s", names.items[0].name->key,
+    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX,
+                  "expected `=` and a value for `%s`, found %s", names.items[0].name->key,
                   kj_describe_token(parser));
   kj_advance(parser);
   stmt->value = kj_parse_exprs(parser);
@@ -103,7 +123,8 @@ static kj_stmt *parse_storage(kj_parser *parser)
   kj_expect(parser, KJ_TOKEN_COLON, "and a type, as in `f32[16]`");
   kj_type_expr *type = kj_parse_type_expr(parser);
   if (kj_at(parser, KJ_TOKEN_ASSIGN))
-    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "`%s` memory has no initial value", is_shared ? "shared" : "local");
+    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "`%s` memory has no initial value",
+                  is_shared ? "shared" : "local");
   kj_decl *decl = declare_local(parser, is_shared ? KJ_DECL_SHARED : KJ_DECL_LOCAL, &name);
   decl->type_expr = type;
   kj_parse_attributes(parser, &decl->attributes);
@@ -122,14 +143,18 @@ static void parse_scoped_block(kj_parser *parser, kj_stmts *body)
 
 static void refuse_colon(kj_parser *parser)
 {
-  if (kj_at(parser, KJ_TOKEN_COLON)) kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "expected `{`, found `:`; blocks stand in braces: `if c { }`");
+  if (kj_at(parser, KJ_TOKEN_COLON))
+    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+                  "expected `{`, found `:`; blocks stand in braces: `if c { }`");
 }
 
 static kj_expr *parse_condition(kj_parser *parser)
 {
   kj_expr *condition = kj_parse_expr(parser);
   refuse_colon(parser);
-  if (kj_at(parser, KJ_TOKEN_ASSIGN)) kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "expected `{`, found `=`; equality is `==`");
+  if (kj_at(parser, KJ_TOKEN_ASSIGN))
+    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+                  "expected `{`, found `=`; equality is `==`");
   return condition;
 }
 
@@ -168,8 +193,10 @@ static void parse_range(kj_parser *parser, kj_stmt *stmt)
   int range = 0;
   while (range < KJ_RANGE_COUNT && strcmp(kj_range_names[range], name) != 0) range++;
   if (range == KJ_RANGE_COUNT)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected `range(...)`, `grid_range(...)` or `block_range(...)` after `in`, found %s",
-                  kj_describe_token(parser));
+    kj_fail_parse(
+      parser, place, KJIT_ERROR_SYNTAX,
+      "expected `range(...)`, `grid_range(...)` or `block_range(...)` after `in`, found %s",
+      kj_describe_token(parser));
   stmt->range = (kj_range)range;
   kj_advance(parser);
   kj_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, "after the range");
@@ -180,7 +207,9 @@ static kj_stmt *parse_for(kj_parser *parser)
 {
   kj_stmt *stmt = new_stmt(parser, KJ_STMT_FOR);
   kj_advance(parser);
-  if (kj_at(parser, KJ_TOKEN_LEFT_PAREN)) kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "a loop is `for i in range(n) { }` here");
+  if (kj_at(parser, KJ_TOKEN_LEFT_PAREN))
+    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+                  "a loop is `for i in range(n) { }` here");
   token_list names = parse_names(parser, "after `for`");
   kj_expect(parser, KJ_TOKEN_IN, "after the names of the loop");
   parse_range(parser, stmt);
@@ -206,8 +235,8 @@ static kj_stmt *parse_word(kj_parser *parser, kj_stmt_kind kind)
 static kj_stmt *parse_return(kj_parser *parser)
 {
   kj_stmt *stmt = parse_word(parser, KJ_STMT_RETURN);
-  bool has_value =
-    !parser->lexer.token.newline_before && !kj_at(parser, KJ_TOKEN_RIGHT_BRACE) && !kj_at(parser, KJ_TOKEN_SEMICOLON) && !kj_at(parser, KJ_TOKEN_END);
+  bool has_value = !parser->lexer.token.newline_before && !kj_at(parser, KJ_TOKEN_RIGHT_BRACE) &&
+                   !kj_at(parser, KJ_TOKEN_SEMICOLON) && !kj_at(parser, KJ_TOKEN_END);
   if (has_value) stmt->value = kj_parse_exprs(parser);
   return stmt;
 }
@@ -216,7 +245,8 @@ static kj_stmt *parse_assert(kj_parser *parser)
 {
   kj_stmt *stmt = parse_word(parser, KJ_STMT_ASSERT);
   stmt->value = kj_parse_expr(parser);
-  if (kj_accept(parser, KJ_TOKEN_COMMA)) stmt->message = kj_expect(parser, KJ_TOKEN_STRING, "as the message of `assert`").string;
+  if (kj_accept(parser, KJ_TOKEN_COMMA))
+    stmt->message = kj_expect(parser, KJ_TOKEN_STRING, "as the message of `assert`").string;
   return stmt;
 }
 
@@ -231,25 +261,32 @@ static kj_stmt *parse_print(kj_parser *parser)
 {
   kj_stmt *stmt = parse_word(parser, KJ_STMT_PRINT);
   kj_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, "after `print`");
-  if (kj_at(parser, KJ_TOKEN_RIGHT_PAREN)) kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "expected a value to print, found `)`");
+  if (kj_at(parser, KJ_TOKEN_RIGHT_PAREN))
+    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+                  "expected a value to print, found `)`");
   kj_parse_arguments(parser, &stmt->args);
   return stmt;
 }
 
 /* ---- assignments and calls ---- */
 
-/* `int x = 5`, `__shared__ float s[16]`, `elif c`: a word of another language and what it begins. */
+/* `int x = 5`, `__shared__ float s[16]`, `elif c`: a word of another language and what it begins.
+ */
 static void refuse_words(kj_parser *parser, const kj_token *first)
 {
   if (first->kind != KJ_TOKEN_NAME || parser->lexer.token.newline_before) return;
   const char *sentence = kj_explain_word(first->name->key);
-  bool is_word = kj_at(parser, KJ_TOKEN_NAME) || kj_at(parser, KJ_TOKEN_STAR) || kj_at(parser, KJ_TOKEN_SHARED) || kj_at(parser, KJ_TOKEN_CONST) ||
+  bool is_word = kj_at(parser, KJ_TOKEN_NAME) || kj_at(parser, KJ_TOKEN_STAR) ||
+                 kj_at(parser, KJ_TOKEN_SHARED) || kj_at(parser, KJ_TOKEN_CONST) ||
                  kj_at(parser, KJ_TOKEN_COLON);
-  if (sentence && (is_word || !kj_at(parser, KJ_TOKEN_ASSIGN))) kj_fail_parse(parser, first->location, KJIT_ERROR_SYNTAX, "%s", sentence);
-  bool is_type = kj_find_type_alias(first->name->key) || kj_is_type_name(first->start, first->length);
+  if (sentence && (is_word || !kj_at(parser, KJ_TOKEN_ASSIGN)))
+    kj_fail_parse(parser, first->location, KJIT_ERROR_SYNTAX, "%s", sentence);
+  bool is_type =
+    kj_find_type_alias(first->name->key) || kj_is_type_name(first->start, first->length);
   if (is_word && is_type)
     kj_fail_parse(parser, first->location, KJIT_ERROR_SYNTAX,
-                  "a variable is declared `var x = value` or `var x: f32 = value`, a name for a value `let x = value`");
+                  "a variable is declared `var x = value` or `var x: f32 = value`, a name for a "
+                  "value `let x = value`");
 }
 
 static _Noreturn void refuse_bare(kj_parser *parser, const kj_expr *expr)
@@ -258,13 +295,19 @@ static _Noreturn void refuse_bare(kj_parser *parser, const kj_expr *expr)
   bool twice = kj_at(parser, KJ_TOKEN_PLUS) || kj_at(parser, KJ_TOKEN_MINUS);
   const char *start = parser->lexer.token.start;
   if (!parser->lexer.token.newline_before &&
-      ((op != KJ_NO_OP && !(twice && start + 1 < parser->lexer.end && start[1] == start[0])) || kj_at(parser, KJ_TOKEN_QUESTION)))
-    kj_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX, "a value alone does nothing: a statement is an assignment or a call");
-  if (!parser->lexer.token.newline_before && !kj_at(parser, KJ_TOKEN_RIGHT_BRACE) && !kj_at(parser, KJ_TOKEN_SEMICOLON)) refuse_rest(parser);
+      ((op != KJ_NO_OP && !(twice && start + 1 < parser->lexer.end && start[1] == start[0])) ||
+       kj_at(parser, KJ_TOKEN_QUESTION)))
+    kj_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
+                  "a value alone does nothing: a statement is an assignment or a call");
+  if (!parser->lexer.token.newline_before && !kj_at(parser, KJ_TOKEN_RIGHT_BRACE) &&
+      !kj_at(parser, KJ_TOKEN_SEMICOLON))
+    refuse_rest(parser);
   const kj_builtin *builtin = expr->kind == KJ_EXPR_NAME ? kj_find_builtin(expr->name) : NULL;
   if (builtin && !(builtin->flags & KJ_NAME))
-    kj_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX, "a call has parentheses: `%s(%s)`", expr->name, builtin->most ? "..." : "");
-  kj_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX, "a value alone does nothing: a statement is an assignment or a call");
+    kj_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX, "a call has parentheses: `%s(%s)`",
+                  expr->name, builtin->most ? "..." : "");
+  kj_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
+                "a value alone does nothing: a statement is an assignment or a call");
 }
 
 /* A second sign before a name at the begin of a statement. */
@@ -273,7 +316,8 @@ static void refuse_prefix(kj_parser *parser)
   const kj_token *token = &parser->lexer.token;
   if (token->kind != KJ_TOKEN_PLUS && token->kind != KJ_TOKEN_MINUS) return;
   if (token->start + 1 < parser->lexer.end && token->start[1] == token->start[0])
-    kj_fail_parse(parser, token->location, KJIT_ERROR_SYNTAX, "there is no `%c%c`: write `x %c= 1`", *token->start, *token->start, *token->start);
+    kj_fail_parse(parser, token->location, KJIT_ERROR_SYNTAX, "there is no `%c%c`: write `x %c= 1`",
+                  *token->start, *token->start, *token->start);
 }
 
 static kj_stmt *parse_assignment(kj_parser *parser, kj_expr *first)
@@ -286,9 +330,12 @@ static kj_stmt *parse_assignment(kj_parser *parser, kj_expr *first)
     KJ_PUSH(parser->arena, &stmt->places, place);
   }
   stmt->op = kj_token_table[parser->lexer.token.kind].assign;
-  if (stmt->op == KJ_NO_OP) kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "expected `=` after the places, found %s", kj_describe_token(parser));
+  if (stmt->op == KJ_NO_OP)
+    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX,
+                  "expected `=` after the places, found %s", kj_describe_token(parser));
   if (stmt->op != KJIT_STORE && stmt->places.count > 1)
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "%s changes one place only", kj_describe_token(parser));
+    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "%s changes one place only",
+                  kj_describe_token(parser));
   kj_advance(parser);
   if (stmt->op == KJIT_FLOORDIV) parser->slashes = parser->previous;
   stmt->value = kj_parse_exprs(parser);
@@ -301,7 +348,9 @@ static kj_stmt *parse_expression_statement(kj_parser *parser)
   kj_token first = parser->lexer.token;
   kj_expr *expr = kj_parse_postfix(parser);
   bool at_end = kj_at_line_end(parser);
-  if (!at_end && (kj_at(parser, KJ_TOKEN_COMMA) || kj_token_table[parser->lexer.token.kind].assign != KJ_NO_OP)) return parse_assignment(parser, expr);
+  if (!at_end && (kj_at(parser, KJ_TOKEN_COMMA) ||
+                  kj_token_table[parser->lexer.token.kind].assign != KJ_NO_OP))
+    return parse_assignment(parser, expr);
   if (expr->kind == KJ_EXPR_NAME) refuse_words(parser, &first);
   if (expr->kind != KJ_EXPR_CALL) refuse_bare(parser, expr);
   if (kj_at(parser, KJ_TOKEN_LEFT_BRACE)) refuse_words(parser, &first); /* switch (x) { */
@@ -319,14 +368,19 @@ static _Noreturn void refuse_statement(kj_parser *parser)
   const char *sentence = NULL;
   kj_token_kind kind = parser->lexer.token.kind;
   if (kind == KJ_TOKEN_ELSE) sentence = "`else` without an `if` before it";
-  if (kind == KJ_TOKEN_CONST) sentence = "a name for a value in a function is declared `let x = value`";
+  if (kind == KJ_TOKEN_CONST)
+    sentence = "a name for a value in a function is declared `let x = value`";
   if (kind == KJ_TOKEN_KERNEL || kind == KJ_TOKEN_FUNC || kind == KJ_TOKEN_STRUCT)
-    sentence = "functions and structs are declared in the module, not in a block: is a `}` missing before?";
-  if (kind == KJ_TOKEN_AT) sentence = "the attribute of a loop stands before its block: `for i in range(4) @unroll { }`";
-  if (kind == KJ_TOKEN_LEFT_BRACE) sentence = "expected a statement, found `{`: blocks belong to `if`, `for` and `while`";
+    sentence =
+      "functions and structs are declared in the module, not in a block: is a `}` missing before?";
+  if (kind == KJ_TOKEN_AT)
+    sentence = "the attribute of a loop stands before its block: `for i in range(4) @unroll { }`";
+  if (kind == KJ_TOKEN_LEFT_BRACE)
+    sentence = "expected a statement, found `{`: blocks belong to `if`, `for` and `while`";
   if (kind == KJ_TOKEN_SEMICOLON) sentence = "expected a statement, found `;`";
   if (sentence) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "%s", sentence);
-  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a statement, found %s", kj_describe_token(parser));
+  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a statement, found %s",
+                kj_describe_token(parser));
 }
 
 static kj_stmt *parse_statement(kj_parser *parser)
@@ -363,7 +417,9 @@ void kj_parse_block(kj_parser *parser, kj_stmts *body)
   kj_enter(parser);
   kj_expect(parser, KJ_TOKEN_LEFT_BRACE, "before the block");
   while (!kj_accept(parser, KJ_TOKEN_RIGHT_BRACE)) {
-    if (kj_at(parser, KJ_TOKEN_END)) kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "the block that begins on line %u has no `}`", open.line);
+    if (kj_at(parser, KJ_TOKEN_END))
+      kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+                    "the block that begins on line %u has no `}`", open.line);
     kj_stmt *stmt = parse_statement(parser);
     KJ_PUSH(parser->arena, body, stmt);
     kj_end_statement(parser);

@@ -4,7 +4,8 @@
 
 #include "ir/parser.h"
 
-/* Scopes: a declaration hides what has its name outside. Declaring a name twice in one scope is an error. */
+/* Scopes: a declaration hides what has its name outside. Declaring a name twice in one scope is an
+ * error. */
 void kj_open_scope(kj_parser *parser);
 void kj_close_scope(kj_parser *parser);
 void kj_bind(kj_parser *parser, kj_map_entry *name, kj_decl *decl);

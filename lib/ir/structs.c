@@ -1,24 +1,34 @@
-/* Struct declarations: each becomes one type of the table before anything else of the module is verified, so that a name of one means the same as a name of a scalar. */
+/* Struct declarations: each becomes one type of the table before anything else of the module is
+ * verified, so that a name of one means the same as a name of a scalar. */
 #include <string.h>
 
 #include "ir/expr.h"
 #include "ir/verify.h"
 
-enum { MAX_STRUCT_BYTES = 64 * 1024, MAX_FIELDS = 1024, MAX_ALIGNMENT = 1024, MAX_CHAIN = 64, MAX_CONSTANTS = 1024 };
+enum {
+  MAX_STRUCT_BYTES = 64 * 1024,
+  MAX_FIELDS = 1024,
+  MAX_ALIGNMENT = 1024,
+  MAX_CHAIN = 64,
+  MAX_CONSTANTS = 1024
+};
 
 /* ---- integers known without types: extents of fields, alignments ---- */
 
 typedef struct evaluator {
   kj_verifier *v;
-  uint32_t depth;     /* of constants made from others */
-  uint32_t constants; /* looked into so far: those made of others, each of them twice, would double with each */
+  uint32_t depth; /* of constants made from others */
+  /* looked into so far: those made of others, each of them twice, would double with each */
+  uint32_t constants;
 } evaluator;
 
 static bool evaluate(evaluator *e, const kj_expr *expr, __int128 *value);
 
 static bool evaluate_constant(evaluator *e, const kj_decl *decl, __int128 *value)
 {
-  if (decl->kind != KJ_DECL_CONST || !decl->value || e->depth >= MAX_CHAIN || e->constants++ >= MAX_CONSTANTS) return false;
+  if (decl->kind != KJ_DECL_CONST || !decl->value || e->depth >= MAX_CHAIN ||
+      e->constants++ >= MAX_CONSTANTS)
+    return false;
   e->depth++;
   bool is_known = evaluate(e, decl->value, value);
   e->depth--;
@@ -31,7 +41,10 @@ static bool evaluate_name(evaluator *e, const char *name, __int128 *value)
   return entry && evaluate_constant(e, entry->value, value);
 }
 
-static __int128 floor_divide(__int128 x, __int128 y) { return x / y - (x % y != 0 && (x < 0) != (y < 0)); }
+static __int128 floor_divide(__int128 x, __int128 y)
+{
+  return x / y - (x % y != 0 && (x < 0) != (y < 0));
+}
 
 static bool apply(kjit_op op, __int128 x, __int128 y, __int128 *value)
 {
@@ -47,7 +60,10 @@ static bool apply(kjit_op op, __int128 x, __int128 y, __int128 *value)
 }
 
 /* What leaves 48 bits is no size of anything; so nothing overflows on the way. */
-static bool is_in_range(__int128 value) { return value > -((__int128)1 << 48) && value < (__int128)1 << 48; }
+static bool is_in_range(__int128 value)
+{
+  return value > -((__int128)1 << 48) && value < (__int128)1 << 48;
+}
 
 static bool evaluate(evaluator *e, const kj_expr *expr, __int128 *value)
 {
@@ -60,7 +76,9 @@ static bool evaluate(evaluator *e, const kj_expr *expr, __int128 *value)
     if (expr->op != KJIT_NEG || !evaluate(e, expr->x, &x)) return false;
     *value = -x;
     return true;
-  case KJ_EXPR_BINARY: return evaluate(e, expr->x, &x) && evaluate(e, expr->y, &y) && apply(expr->op, x, y, value) && is_in_range(*value);
+  case KJ_EXPR_BINARY:
+    return evaluate(e, expr->x, &x) && evaluate(e, expr->y, &y) && apply(expr->op, x, y, value) &&
+           is_in_range(*value);
   default: return false;
   }
 }
@@ -76,18 +94,26 @@ static kjit_type intern(kj_verifier *v, kjit_type type)
 static kjit_type array_field(kj_verifier *v, const kj_type_expr *type)
 {
   const kj_type_expr *element = type->element;
-  if (element->kind != KJ_TYPE_FIXED || !kj_type(v->module->types, element->type)->size_bytes) return KJIT_ANY;
-  kj_type_info info = { .element = element->type, .rank = (uint32_t)type->extents.count, .layout = KJIT_LAYOUT_C, .space = KJ_SPACE_VALUE, .is_static = true };
+  if (element->kind != KJ_TYPE_FIXED || !kj_type(v->module->types, element->type)->size_bytes)
+    return KJIT_ANY;
+  kj_type_info info = { .element = element->type,
+                        .rank = (uint32_t)type->extents.count,
+                        .layout = KJIT_LAYOUT_C,
+                        .space = KJ_SPACE_VALUE,
+                        .is_static = true };
   for (uint32_t i = 0; i < info.rank; i++) {
     evaluator e = { .v = v };
     __int128 extent;
     const kj_expr *expr = type->extents.items[i];
     if (!evaluate(&e, expr, &extent)) {
-      kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "an extent of a field is made of integers, constants that are integers, and + - * // %% <<");
+      kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                     "an extent of a field is made of integers, constants that are integers, and + "
+                     "- * // %% <<");
       return KJIT_ANY;
     }
     if (extent < 1 || extent > MAX_STRUCT_BYTES) {
-      kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "an extent of a field is from 1 to %d", MAX_STRUCT_BYTES);
+      kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "an extent of a field is from 1 to %d",
+                     MAX_STRUCT_BYTES);
       return KJIT_ANY;
     }
     info.extents[i] = (int64_t)extent;
@@ -98,14 +124,20 @@ static kjit_type array_field(kj_verifier *v, const kj_type_expr *type)
 static void refuse_field(kj_verifier *v, const kj_decl *field)
 {
   const kj_type_expr *type = field->type_expr;
-  bool is_array = type->kind == KJ_TYPE_ARRAY || (type->kind == KJ_TYPE_FIXED && kj_type(v->module->types, type->type)->class_ == KJ_CLASS_ARRAY);
+  bool is_array = type->kind == KJ_TYPE_ARRAY ||
+                  (type->kind == KJ_TYPE_FIXED &&
+                   kj_type(v->module->types, type->type)->class_ == KJ_CLASS_ARRAY);
   bool is_sizeless = type->kind == KJ_TYPE_STATIC_ARRAY && type->extents.count == 0;
   if (is_array || is_sizeless)
-    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "`%s`: an array inside a struct has extents, `f32[3]`; data elsewhere is reached by a pointer, `f32*`",
+    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE,
+                   "`%s`: an array inside a struct has extents, `f32[3]`; data elsewhere is "
+                   "reached by a pointer, `f32*`",
                    field->name);
   else
-    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "`%s`: a field is a scalar, a vector, a struct, a pointer, or an array of these with extents",
-                   field->name);
+    kj_fail_verify(
+      v, type->location, KJIT_ERROR_TYPE,
+      "`%s`: a field is a scalar, a vector, a struct, a pointer, or an array of these with extents",
+      field->name);
 }
 
 /* KJIT_ANY: an error was reported. */
@@ -116,7 +148,8 @@ static kjit_type field_type(kj_verifier *v, const kj_decl *field)
   kj_verify_type(v, type, true);
   if (v->diagnostics->error_count > errors) return KJIT_ANY;
   kjit_type made = KJIT_ANY;
-  if (type->kind == KJ_TYPE_FIXED && kj_type(v->module->types, type->type)->size_bytes) made = type->type;
+  if (type->kind == KJ_TYPE_FIXED && kj_type(v->module->types, type->type)->size_bytes)
+    made = type->type;
   if (type->kind == KJ_TYPE_STATIC_ARRAY && type->extents.count) made = array_field(v, type);
   if (made == KJIT_ANY && v->diagnostics->error_count == errors) refuse_field(v, field);
   return made;
@@ -133,8 +166,11 @@ static uint32_t read_alignment(kj_verifier *v, const kj_decl *decl)
   bool is_known = evaluate(&e, attribute->values.items[0], &value);
   bool is_power = is_known && value > 0 && (value & (value - 1)) == 0;
   if (is_power && value <= MAX_ALIGNMENT) return (uint32_t)value;
-  if (!is_power && attribute->values.items[0]->kind == KJ_EXPR_INT) return 0; /* the verifier says so */
-  kj_fail_verify(v, attribute->location, KJIT_ERROR_TYPE, "an alignment is a power of two from 1 to %d bytes, known without types", MAX_ALIGNMENT);
+  /* the verifier says so */
+  if (!is_power && attribute->values.items[0]->kind == KJ_EXPR_INT) return 0;
+  kj_fail_verify(v, attribute->location, KJIT_ERROR_TYPE,
+                 "an alignment is a power of two from 1 to %d bytes, known without types",
+                 MAX_ALIGNMENT);
   return 0;
 }
 
@@ -148,7 +184,8 @@ static bool is_too_large(const kj_verifier *v, const kjit_type *items, size_t co
 
 static void fail_depth(kj_verifier *v, const kj_decl *decl)
 {
-  kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "`%s` is too deep: structs and pointers nest at most %d levels deep", decl->name,
+  kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED,
+                 "`%s` is too deep: structs and pointers nest at most %d levels deep", decl->name,
                  KJ_MAX_TYPE_LEVELS);
 }
 
@@ -163,7 +200,8 @@ static void make_type(kj_verifier *v, kj_decl *decl)
     items[i] = field_type(v, decl->fields.items[i]);
     is_whole = is_whole && items[i] != KJIT_ANY;
   }
-  kj_struct_layout layout = { kj_get_attribute(&decl->attributes, KJ_ATTRIBUTE_PACKED) != NULL, read_alignment(v, decl) };
+  kj_struct_layout layout = { kj_get_attribute(&decl->attributes, KJ_ATTRIBUTE_PACKED) != NULL,
+                              read_alignment(v, decl) };
   if (!is_whole) return;
   for (size_t i = 0; i < count; i++) {
     if (!kj_is_too_deep(v->module->types, items[i])) continue;
@@ -171,10 +209,12 @@ static void make_type(kj_verifier *v, kj_decl *decl)
     return;
   }
   if (is_too_large(v, items, count)) {
-    kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "a struct has at most %d bytes: `%s` has more", MAX_STRUCT_BYTES, decl->name);
+    kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED,
+                   "a struct has at most %d bytes: `%s` has more", MAX_STRUCT_BYTES, decl->name);
     return;
   }
-  decl->struct_type = intern(v, kj_intern_struct(v->module->types, decl->name, names, items, (uint32_t)count, layout));
+  decl->struct_type = intern(v, kj_intern_struct(v->module->types, decl->name, names, items,
+                                                 (uint32_t)count, layout));
 }
 
 void kj_resolve_struct(kj_verifier *v, kj_decl *decl)
@@ -185,8 +225,9 @@ void kj_resolve_struct(kj_verifier *v, kj_decl *decl)
   if (*state == BUSY || v->struct_depth >= KJ_MAX_TYPE_LEVELS) {
     if (*state == BUSY)
       kj_fail_verify(v, decl->location, KJIT_ERROR_TYPE,
-                     "the struct `%s` holds itself, or a pointer to itself: keep an index or the address as a u64, and `bitcast(%s*, address)`", decl->name,
-                     decl->name);
+                     "the struct `%s` holds itself, or a pointer to itself: keep an index or the "
+                     "address as a u64, and `bitcast(%s*, address)`",
+                     decl->name, decl->name);
     else fail_depth(v, decl);
     return;
   }
@@ -196,8 +237,12 @@ void kj_resolve_struct(kj_verifier *v, kj_decl *decl)
   v->decl = decl;
   v->fixed = "a struct";
   v->struct_depth++;
-  if (decl->fields.count == 0) kj_fail_verify(v, decl->location, KJIT_ERROR_TYPE, "a struct has at least one field: `%s` has none", decl->name);
-  else if (decl->fields.count > MAX_FIELDS) kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "a struct has at most %d fields", MAX_FIELDS);
+  if (decl->fields.count == 0)
+    kj_fail_verify(v, decl->location, KJIT_ERROR_TYPE,
+                   "a struct has at least one field: `%s` has none", decl->name);
+  else if (decl->fields.count > MAX_FIELDS)
+    kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "a struct has at most %d fields",
+                   MAX_FIELDS);
   else make_type(v, decl);
   v->struct_depth--;
   v->decl = outer;
@@ -209,7 +254,8 @@ void kj_resolve_structs(kj_verifier *v)
 {
   v->struct_states = KJ_NEW_ARRAY(v->arena, uint8_t, v->module->decls.count + 1);
   for (size_t i = 0; i < v->module->decls.count; i++)
-    if (v->module->decls.items[i]->kind == KJ_DECL_STRUCT) kj_resolve_struct(v, v->module->decls.items[i]);
+    if (v->module->decls.items[i]->kind == KJ_DECL_STRUCT)
+      kj_resolve_struct(v, v->module->decls.items[i]);
 }
 
 /* ---- structs that a host gives as types ---- */
@@ -253,9 +299,11 @@ static void add_struct(kjit_module *module, kjit_type type, kj_location location
     field->type_expr = kj_spell_type(arena, module->types, info->items[i], location);
     KJ_PUSH(arena, &decl->fields, field);
   }
-  kj_attribute packed = make_attribute(arena, KJ_ATTRIBUTE_PACKED, 0), align = make_attribute(arena, KJ_ATTRIBUTE_ALIGN, info->alignment_bytes);
+  kj_attribute packed = make_attribute(arena, KJ_ATTRIBUTE_PACKED, 0),
+               align = make_attribute(arena, KJ_ATTRIBUTE_ALIGN, info->alignment_bytes);
   if (info->is_packed) KJ_PUSH(arena, &decl->attributes, packed);
-  if (info->alignment_bytes > natural_alignment(module->types, info)) KJ_PUSH(arena, &decl->attributes, align);
+  if (info->alignment_bytes > natural_alignment(module->types, info))
+    KJ_PUSH(arena, &decl->attributes, align);
   KJ_PUSH(arena, &module->decls, decl);
 }
 
@@ -265,7 +313,9 @@ void kj_declare_structs(kjit_module *module, kjit_type type, kj_location locatio
   if (info->element) kj_declare_structs(module, info->element, location);
   if (info->class_ != KJ_CLASS_STRUCT) return;
   for (size_t i = 0; i < module->decls.count; i++)
-    if (module->decls.items[i]->kind == KJ_DECL_STRUCT && module->decls.items[i]->struct_type == type) return;
+    if (module->decls.items[i]->kind == KJ_DECL_STRUCT &&
+        module->decls.items[i]->struct_type == type)
+      return;
   for (uint32_t i = 0; i < info->count; i++) kj_declare_structs(module, info->items[i], location);
   add_struct(module, type, location);
 }

@@ -4,7 +4,8 @@
 #include "ir/module.h"
 
 const kj_builtin kj_builtin_table[KJ_BUILTIN_COUNT] = {
-#define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) { KJ_BUILTIN_##id, name, least, most, flags, symbol, aliases, group, doc },
+#define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) \
+  { KJ_BUILTIN_##id, name, least, most, flags, symbol, aliases, group, doc },
 #include "ir/builtins.def"
 #undef X
 };
@@ -62,6 +63,7 @@ const kj_attribute *kj_get_attribute(const kj_attributes *attributes, kj_attribu
 {
   /* By name: each of the two libraries has its own copy of the table. */
   for (size_t i = 0; i < attributes->count; i++)
-    if (strcmp(attributes->items[i].info->name, kj_attribute_table[id].name) == 0) return &attributes->items[i];
+    if (strcmp(attributes->items[i].info->name, kj_attribute_table[id].name) == 0)
+      return &attributes->items[i];
   return NULL;
 }

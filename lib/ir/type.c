@@ -1,4 +1,5 @@
-/* The table of types: scalars are static rows, composed types are interned under a lock and read without one. */
+/* The table of types: scalars are static rows, composed types are interned under a lock and read
+ * without one. */
 #include "ir/type.h"
 
 #include <pthread.h>
@@ -19,11 +20,14 @@ struct kj_types {
 
 static const kj_type_info scalar_table[KJ_FIRST_COMPOSED] = {
   [KJIT_ANY] = { .class_ = KJ_CLASS_NONE, .name = "any" },
-#define X(NAME, text, size, class, code, bits) [KJIT_##NAME] = { .class_ = KJ_CLASS_##class, .size_bytes = size, .name = text },
+#define X(NAME, text, size, class, code, bits) \
+  [KJIT_##NAME] = { .class_ = KJ_CLASS_##class, .size_bytes = size, .name = text },
 #include <kjit/types.def>
 #undef X
-  [KJIT_VOID] = { .class_ = KJ_CLASS_VOID, .name = "void" },       [KJIT_FUNC] = { .class_ = KJ_CLASS_FUNC, .name = "func" },
-  [KJ_WEAK_INT] = { .class_ = KJ_CLASS_WEAK, .name = "weak int" }, [KJ_WEAK_FLOAT] = { .class_ = KJ_CLASS_WEAK, .name = "weak float" },
+  [KJIT_VOID] = { .class_ = KJ_CLASS_VOID, .name = "void" },
+  [KJIT_FUNC] = { .class_ = KJ_CLASS_FUNC, .name = "func" },
+  [KJ_WEAK_INT] = { .class_ = KJ_CLASS_WEAK, .name = "weak int" },
+  [KJ_WEAK_FLOAT] = { .class_ = KJ_CLASS_WEAK, .name = "weak float" },
 };
 
 kj_types *kj_create_types(void)
@@ -51,7 +55,8 @@ static kj_type_info *composed(const kj_types *types, uint32_t number)
 static void free_parts(kj_type_info *info)
 {
   free((void *)info->items);
-  free((void *)info->field_names); /* one block: the pointers, the type's name and the fields' names */
+  /* one block: the pointers, the type's name and the fields' names */
+  free((void *)info->field_names);
   free((void *)info->offsets_bytes);
 }
 
@@ -104,8 +109,10 @@ static uint64_t hash(const kj_type_info *info)
 {
   uint64_t h = mix(info->class_, info->count);
   h = mix(h, info->element | (uint64_t)info->rank << 32);
-  h = mix(h, (uint64_t)info->layout | (uint64_t)info->read_only << 8 | (uint64_t)info->space << 16 | (uint64_t)info->is_static << 24);
-  for (uint32_t i = 0; i < info->rank && info->is_static; i++) h = mix(h, (uint64_t)info->extents[i]);
+  h = mix(h, (uint64_t)info->layout | (uint64_t)info->read_only << 8 | (uint64_t)info->space << 16 |
+               (uint64_t)info->is_static << 24);
+  for (uint32_t i = 0; i < info->rank && info->is_static; i++)
+    h = mix(h, (uint64_t)info->extents[i]);
   for (uint32_t i = 0; i < info->count && info->items; i++) h = mix(h, info->items[i]);
   if (info->class_ == KJ_CLASS_STRUCT)
     for (const char *c = info->name; *c; c++) h = mix(h, (unsigned char)*c);
@@ -122,9 +129,11 @@ static bool equal_names(const kj_type_info *a, const kj_type_info *b)
 
 static bool equal(const kj_type_info *a, const kj_type_info *b)
 {
-  if (a->class_ != b->class_ || a->count != b->count || a->element != b->element || a->rank != b->rank) return false;
-  if (a->alignment_bytes != b->alignment_bytes || a->layout != b->layout || a->read_only != b->read_only || a->space != b->space ||
-      a->is_static != b->is_static)
+  if (a->class_ != b->class_ || a->count != b->count || a->element != b->element ||
+      a->rank != b->rank)
+    return false;
+  if (a->alignment_bytes != b->alignment_bytes || a->layout != b->layout ||
+      a->read_only != b->read_only || a->space != b->space || a->is_static != b->is_static)
     return false;
   if (memcmp(a->extents, b->extents, sizeof a->extents) != 0) return false;
   if (a->class_ == KJ_CLASS_STRUCT && !equal_names(a, b)) return false;
@@ -134,7 +143,8 @@ static bool equal(const kj_type_info *a, const kj_type_info *b)
 static uint32_t find_slot(const kj_types *types, const kj_type_info *wanted)
 {
   uint32_t at = (uint32_t)hash(wanted) & (types->slot_count - 1);
-  while (types->slots[at] && !equal(kj_type(types, types->slots[at]), wanted)) at = (at + 1) & (types->slot_count - 1);
+  while (types->slots[at] && !equal(kj_type(types, types->slots[at]), wanted))
+    at = (at + 1) & (types->slot_count - 1);
   return at;
 }
 
@@ -153,7 +163,8 @@ static bool grow_slots(kj_types *types)
   return true;
 }
 
-/* Copies names into one block that begins with the pointers to the fields'; *name is set to the copy of the type's. */
+/* Copies names into one block that begins with the pointers to the fields'; *name is set to the
+ * copy of the type's. */
 static const char *const *copy_names(const kj_type_info *wanted, const char **name)
 {
   size_t bytes = wanted->count * sizeof(char *) + strlen(wanted->name) + 1;
@@ -175,7 +186,8 @@ static void *copy_block(const void *block, size_t bytes)
   return copy ? memcpy(copy, block, bytes) : NULL;
 }
 
-/* What is written or made level by level is walked by recursion: who lets a host or a text add levels bounds them. */
+/* What is written or made level by level is walked by recursion: who lets a host or a text add
+ * levels bounds them. */
 static uint32_t count_levels(const kj_types *types, const kj_type_info *info)
 {
   uint32_t levels = info->element ? kj_type(types, info->element)->levels : 0;
@@ -193,10 +205,13 @@ static bool copy_parts(kj_type_info *info, const kj_type_info *wanted)
   info->items = NULL;
   info->field_names = NULL;
   info->offsets_bytes = NULL;
-  if (wanted->items && !(info->items = copy_block(wanted->items, wanted->count * sizeof *wanted->items))) return false;
+  if (wanted->items &&
+      !(info->items = copy_block(wanted->items, wanted->count * sizeof *wanted->items)))
+    return false;
   if (wanted->class_ != KJ_CLASS_STRUCT) return true;
   info->field_names = copy_names(wanted, &info->name);
-  info->offsets_bytes = copy_block(wanted->offsets_bytes, wanted->count * sizeof *wanted->offsets_bytes);
+  info->offsets_bytes =
+    copy_block(wanted->offsets_bytes, wanted->count * sizeof *wanted->offsets_bytes);
   return info->field_names && info->offsets_bytes;
 }
 
@@ -236,25 +251,38 @@ kjit_type kj_intern(kj_types *types, const kj_type_info *wanted)
 
 kjit_type kj_intern_array(kj_types *types, const kj_type_info *array)
 {
-  kj_type_info wanted = { .class_ = KJ_CLASS_ARRAY, .element = array->element, .rank = array->rank, .layout = array->layout, .read_only = array->read_only };
+  kj_type_info wanted = { .class_ = KJ_CLASS_ARRAY,
+                          .element = array->element,
+                          .rank = array->rank,
+                          .layout = array->layout,
+                          .read_only = array->read_only };
   wanted.space = array->space;
   wanted.is_static = array->is_static;
-  if (array->is_static) memcpy(wanted.extents, array->extents, array->rank * sizeof *array->extents);
-  wanted.alignment_bytes = array->alignment_bytes == kj_alignment(types, array->element) ? 0 : array->alignment_bytes;
+  if (array->is_static)
+    memcpy(wanted.extents, array->extents, array->rank * sizeof *array->extents);
+  wanted.alignment_bytes =
+    array->alignment_bytes == kj_alignment(types, array->element) ? 0 : array->alignment_bytes;
   if (array->space == KJ_SPACE_VALUE) kj_lay_out_array(types, &wanted);
-  /* Row-major and column-major are the same thing in one dimension, and nothing is strided in none: one number for each. */
-  if (wanted.rank == 0 || (wanted.rank == 1 && wanted.layout == KJIT_LAYOUT_F)) wanted.layout = KJIT_LAYOUT_C;
+  /* Row-major and column-major are the same thing in one dimension, and nothing is strided in none:
+   * one number for each. */
+  if (wanted.rank == 0 || (wanted.rank == 1 && wanted.layout == KJIT_LAYOUT_F))
+    wanted.layout = KJIT_LAYOUT_C;
   return kj_intern(types, &wanted);
 }
 
 kjit_type kj_intern_tuple(kj_types *types, const kjit_type *items, uint32_t count)
 {
-  return kj_intern(types, &(kj_type_info){ .class_ = KJ_CLASS_TUPLE, .items = items, .count = count });
+  return kj_intern(types,
+                   &(kj_type_info){ .class_ = KJ_CLASS_TUPLE, .items = items, .count = count });
 }
 
-kjit_type kj_array_type(kj_types *types, kjit_type element, uint32_t rank, kjit_layout layout, bool read_only)
+kjit_type kj_array_type(kj_types *types, kjit_type element, uint32_t rank, kjit_layout layout,
+                        bool read_only)
 {
-  return kj_intern_array(types, &(kj_type_info){ .element = element, .rank = rank, .layout = layout, .read_only = read_only });
+  return kj_intern_array(types, &(kj_type_info){ .element = element,
+                                                 .rank = rank,
+                                                 .layout = layout,
+                                                 .read_only = read_only });
 }
 
 static void print_array(const kj_types *types, const kj_type_info *info, kj_buffer *buffer)
@@ -313,6 +341,8 @@ void kj_print_type(const kj_types *types, kjit_type type, kj_buffer *buffer)
 kjit_type kj_find_scalar(const char *name, size_t length)
 {
   for (kjit_type type = KJIT_BOOL; type < KJIT_SCALAR_COUNT; type++)
-    if (strlen(scalar_table[type].name) == length && memcmp(scalar_table[type].name, name, length) == 0) return type;
+    if (strlen(scalar_table[type].name) == length &&
+        memcmp(scalar_table[type].name, name, length) == 0)
+      return type;
   return length == 5 && memcmp(name, "index", 5) == 0 ? KJIT_INDEX : KJIT_ANY;
 }

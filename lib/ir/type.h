@@ -1,4 +1,5 @@
-/* Types of values, interned: equal types have equal numbers within one table (one per context). Scalars are the public constants of kjit/module.h. */
+/* Types of values, interned: equal types have equal numbers within one table (one per context).
+ * Scalars are the public constants of kjit/module.h. */
 #ifndef KJ_IR_TYPE_H
 #define KJ_IR_TYPE_H
 
@@ -9,7 +10,8 @@
 
 enum { KJ_MAX_RANK = 8, KJ_MAX_TYPE_LEVELS = 200 };
 
-/* Types without a public name. Weak types are those of literals and of plain numbers of a host: they take the type they meet (kernel-ir.md, Inference). */
+/* Types without a public name. Weak types are those of literals and of plain numbers of a host:
+ * they take the type they meet (kernel-ir.md, Inference). */
 enum {
   KJ_WEAK_INT = KJIT_FUNC + 1,
   KJ_WEAK_FLOAT,
@@ -33,14 +35,26 @@ typedef enum kj_type_class {
   KJ_CLASS_POINTER
 } kj_type_class;
 
-/* Memory an array lives in. VALUE: it is part of a value: a member of a struct, with static extents. GENERIC: what a pointer points to, which may be any. */
-typedef enum kj_space { KJ_SPACE_GLOBAL, KJ_SPACE_SHARED, KJ_SPACE_LOCAL, KJ_SPACE_CONST, KJ_SPACE_VALUE, KJ_SPACE_GENERIC } kj_space;
+/* Memory an array lives in. VALUE: it is part of a value: a member of a struct, with static
+ * extents. GENERIC: what a pointer points to, which may be any. */
+typedef enum kj_space {
+  KJ_SPACE_GLOBAL,
+  KJ_SPACE_SHARED,
+  KJ_SPACE_LOCAL,
+  KJ_SPACE_CONST,
+  KJ_SPACE_VALUE,
+  KJ_SPACE_GENERIC
+} kj_space;
 
 typedef struct kj_type_info {
   kj_type_class class_;
-  uint32_t size_bytes; /* in memory: scalars, vectors, structs, pointers, VALUE arrays; 0: it is never in memory as a whole */
+  /* in memory: scalars, vectors, structs, pointers, VALUE arrays; 0: it is never in memory as a
+   * whole */
+  uint32_t size_bytes;
   uint32_t
-    alignment_bytes; /* of the same: C's, for vectors CUDA's. Of other arrays: what their elements have where it is not their type's (members of structs); else 0 */
+    /* of the same: C's, for vectors CUDA's. Of other arrays: what their elements have where it is
+       not their type's (members of structs); else 0 */
+      alignment_bytes;
   const char *name; /* scalars, void, func, structs */
   /* arrays, vectors, pointers */
   kjit_type element;
@@ -48,12 +62,15 @@ typedef struct kj_type_info {
   kjit_layout layout;
   bool read_only;
   kj_space space;
-  bool is_static; /* extents known at compile time: shared, local and const arrays; row-major then */
+  /* extents known at compile time: shared, local and const arrays; row-major then */
+  bool is_static;
   int64_t extents[KJ_MAX_RANK];
   /* tuples, structs: types of the items; vectors: the number of lanes only */
   const kjit_type *items;
   uint32_t count;
-  uint32_t levels; /* of types within types: 1 for those that are made of scalars only; set by interning, no part of what makes types equal */
+  /* of types within types: 1 for those that are made of scalars only; set by interning, no part of
+   * what makes types equal */
+  uint32_t levels;
   /* structs, one for each item */
   const char *const *field_names;
   const uint32_t *offsets_bytes;
@@ -87,29 +104,37 @@ typedef struct kj_struct_layout {
   bool is_packed;           /* no padding, alignment 1 */
   uint32_t alignment_bytes; /* of @align: at least this; 0: the fields' */
 } kj_struct_layout;
-/* The same name with the same fields is the same type; names and fields are copied. Every item has a size in memory. */
-kjit_type kj_intern_struct(kj_types *types, const char *name, const char *const *field_names, const kjit_type *items, uint32_t count, kj_struct_layout layout);
-/* Whether a type made of this one has more levels than are walked: for structs and pointers, which are made of one another without end. */
+/* The same name with the same fields is the same type; names and fields are copied. Every item has
+ * a size in memory. */
+kjit_type kj_intern_struct(kj_types *types, const char *name, const char *const *field_names,
+                           const kjit_type *items, uint32_t count, kj_struct_layout layout);
+/* Whether a type made of this one has more levels than are walked: for structs and pointers, which
+ * are made of one another without end. */
 bool kj_is_too_deep(const kj_types *types, kjit_type part);
-/* Whether it can be the element of an array, a field, or what a pointer points to: it lies in memory as a whole and is no array. For numbers from a host too. */
+/* Whether it can be the element of an array, a field, or what a pointer points to: it lies in
+ * memory as a whole and is no array. For numbers from a host too. */
 bool kj_is_element(kj_types *types, kjit_type type);
-/* The struct type of that name, KJIT_ANY where there is none; *is_ambiguous where there are several. */
+/* The struct type of that name, KJIT_ANY where there is none; *is_ambiguous where there are
+ * several. */
 kjit_type kj_find_struct(kj_types *types, const char *name, bool *is_ambiguous);
 /* Of a value in memory, in bytes. */
 uint32_t kj_alignment(const kj_types *types, kjit_type type);
 /* What a component at this offset from something so aligned has. */
 uint32_t kj_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes);
-/* Component `index` of a struct, vector or complex type; index is below kj_component_count (0 for all other types). */
+/* Component `index` of a struct, vector or complex type; index is below kj_component_count (0 for
+ * all other types). */
 uint32_t kj_component_count(const kj_types *types, kjit_type type);
 kj_component kj_get_component(const kj_types *types, kjit_type type, uint32_t index);
 /* Elements of an array with static extents, a VALUE array among them. */
 uint64_t kj_element_count(const kj_type_info *array);
 /* A global array without static extents, as a parameter has it. */
-kjit_type kj_array_type(kj_types *types, kjit_type element, uint32_t rank, kjit_layout layout, bool read_only);
+kjit_type kj_array_type(kj_types *types, kjit_type element, uint32_t rank, kjit_layout layout,
+                        bool read_only);
 /* layout.c and type.c only: any type as it is; and the size and alignment of a VALUE array. */
 kjit_type kj_intern(kj_types *types, const kj_type_info *wanted);
 void kj_lay_out_array(const kj_types *types, kj_type_info *array);
-/* As the text form writes it; shared, local and const arrays print their space first: "shared f32[16, 17]". */
+/* As the text form writes it; shared, local and const arrays print their space first: "shared
+ * f32[16, 17]". */
 void kj_print_type(const kj_types *types, kjit_type type, kj_buffer *buffer);
 /* KJIT_ANY: no scalar of that name ("index" is i64). */
 kjit_type kj_find_scalar(const char *name, size_t length);
@@ -120,7 +145,13 @@ bool kj_is_type_name(const char *name, size_t length);
 /* The same as a type of the table; KJIT_ANY: neither. False: out of memory. */
 bool kj_find_type(kj_types *types, const char *name, size_t length, kjit_type *type);
 
-static inline bool kj_is_scalar(kjit_type type) { return type >= KJIT_BOOL && type < KJIT_SCALAR_COUNT; }
-static inline bool kj_is_weak(kjit_type type) { return type == KJ_WEAK_INT || type == KJ_WEAK_FLOAT; }
+static inline bool kj_is_scalar(kjit_type type)
+{
+  return type >= KJIT_BOOL && type < KJIT_SCALAR_COUNT;
+}
+static inline bool kj_is_weak(kjit_type type)
+{
+  return type == KJ_WEAK_INT || type == KJ_WEAK_FLOAT;
+}
 
 #endif

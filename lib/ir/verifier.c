@@ -1,4 +1,5 @@
-/* kj_finish_module: resolves what the parser and the builder left open and checks everything that needs no types. After it, typing meets only what it knows. */
+/* kj_finish_module: resolves what the parser and the builder left open and checks everything that
+ * needs no types. After it, typing meets only what it knows. */
 #include <string.h>
 
 #include "ir/verify.h"
@@ -10,12 +11,14 @@ static void count_error(kj_verifier *v)
   if (v->diagnostics->error_count >= MAX_ERRORS) longjmp(*v->arena->on_failure, KJ_JUMP_ERROR);
 }
 
-void kj_fail_verify(kj_verifier *v, kj_location location, kjit_status status, const char *format, ...)
+void kj_fail_verify(kj_verifier *v, kj_location location, kjit_status status, const char *format,
+                    ...)
 {
   count_error(v);
   va_list list;
   va_start(list, format);
-  kj_report_list(v->diagnostics, &v->module->sources, location, KJIT_SEVERITY_ERROR, status, format, list);
+  kj_report_list(v->diagnostics, &v->module->sources, location, KJIT_SEVERITY_ERROR, status, format,
+                 list);
   va_end(list);
 }
 
@@ -23,7 +26,8 @@ void kj_note_verify(kj_verifier *v, kj_location location, const char *format, ..
 {
   va_list list;
   va_start(list, format);
-  kj_report_list(v->diagnostics, &v->module->sources, location, KJIT_SEVERITY_NOTE, KJIT_OK, format, list);
+  kj_report_list(v->diagnostics, &v->module->sources, location, KJIT_SEVERITY_NOTE, KJIT_OK, format,
+                 list);
   va_end(list);
 }
 
@@ -39,7 +43,8 @@ static void collect_names(kj_verifier *v)
     kj_map_entry *entry = kj_get_entry(&v->decls, decl->name, strlen(decl->name));
     if (entry->value) {
       const kj_decl *first = entry->value;
-      kj_fail_verify(v, decl->location, KJIT_ERROR_NAME, "`%s` is declared twice in the module", decl->name);
+      kj_fail_verify(v, decl->location, KJIT_ERROR_NAME, "`%s` is declared twice in the module",
+                     decl->name);
       kj_note_verify(v, first->location, "`%s` is first declared here", decl->name);
     } else entry->value = decl;
   }
@@ -57,12 +62,14 @@ void kj_finish_module(kjit_module *module, kj_diagnostics *diagnostics)
   for (size_t i = 0; i < module->decls.count; i++) {
     kj_decl *decl = module->decls.items[i];
     if (decl->kind == KJ_DECL_FUNCTION) kj_verify_function(v, decl);
-    else if (decl->kind == KJ_DECL_STRUCT) kj_verify_attributes(v, &decl->attributes, KJ_PLACE_STRUCT);
+    else if (decl->kind == KJ_DECL_STRUCT)
+      kj_verify_attributes(v, &decl->attributes, KJ_PLACE_STRUCT);
     else kj_verify_constant(v, decl);
   }
   kj_verify_constant_cycles(v);
   kj_verify_calls(v);
   for (size_t i = 0; i < module->decls.count; i++)
-    if (module->decls.items[i]->kind == KJ_DECL_FUNCTION) module->decls.items[i]->function->module = module;
+    if (module->decls.items[i]->kind == KJ_DECL_FUNCTION)
+      module->decls.items[i]->function->module = module;
   if (diagnostics->error_count) longjmp(*v->arena->on_failure, KJ_JUMP_ERROR);
 }

@@ -14,7 +14,9 @@ typedef struct kj_call_site {
 /* What a function does, for the rules that reach through calls. */
 typedef struct kj_summary {
   KJ_LIST(kj_call_site) calls; /* also functions handed over as arguments */
-  const char *forbidden;       /* the first thing in it, or in what it calls, that no grid_range may hold: "`syncthreads`"; or NULL */
+  /* the first thing in it, or in what it calls, that no grid_range may hold: "`syncthreads`"; or
+   * NULL */
+  const char *forbidden;
   kj_location forbidden_at;
   uint32_t height; /* of the calls below, from 1 */
   uint8_t state;   /* of the walk over the calls: 0 new, 1 under way, 2 done */
@@ -23,13 +25,14 @@ typedef struct kj_summary {
 typedef struct kj_verifier {
   kjit_module *module;
   kj_diagnostics *diagnostics;
-  kj_arena *arena;             /* the module's */
-  kj_map decls;                /* name -> kj_decl: what a name of the module may mean */
-  kj_summary *summaries;       /* by index of the declaration */
-  bool is_text;                /* parsed: every name is one of the source */
-  kj_decl *decl;               /* being verified */
-  kj_function *function;       /* the same, or NULL */
-  const char *fixed;           /* what is evaluated before a launch: "a constant", "an attribute"; NULL in a body */
+  kj_arena *arena;       /* the module's */
+  kj_map decls;          /* name -> kj_decl: what a name of the module may mean */
+  kj_summary *summaries; /* by index of the declaration */
+  bool is_text;          /* parsed: every name is one of the source */
+  kj_decl *decl;         /* being verified */
+  kj_function *function; /* the same, or NULL */
+  /* what is evaluated before a launch: "a constant", "an attribute"; NULL in a body */
+  const char *fixed;
   const kj_stmt *loop, *range; /* innermost loop; innermost grid_range or block_range */
   bool *visible;               /* by index of the local declaration */
   KJ_LIST(uint32_t) shown;
@@ -51,8 +54,10 @@ typedef enum kj_role {
 /* ---- verifier.c ---- */
 
 /* Reports an error and goes on; jumps out at the tenth. */
-void kj_fail_verify(kj_verifier *v, kj_location location, kjit_status status, const char *format, ...) __attribute__((format(printf, 4, 5)));
-void kj_note_verify(kj_verifier *v, kj_location location, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void kj_fail_verify(kj_verifier *v, kj_location location, kjit_status status, const char *format,
+                    ...) __attribute__((format(printf, 4, 5)));
+void kj_note_verify(kj_verifier *v, kj_location location, const char *format, ...)
+  __attribute__((format(printf, 3, 4)));
 
 /* ---- verify_function.c, verify_constant.c ---- */
 
@@ -99,7 +104,8 @@ bool kj_is_known_name(const kj_verifier *v, const char *name);
 void kj_fail_unknown(kj_verifier *v, kj_location location, const char *name, bool is_assigned);
 /* A function, or a parameter that is one. */
 bool kj_is_func_value(const kj_expr *expr);
-/* A built module's literals and casts mean the built-in even where a kernel has its name: the text could not say that, and a kernel keeps its name. */
+/* A built module's literals and casts mean the built-in even where a kernel has its name: the text
+ * could not say that, and a kernel keeps its name. */
 void kj_refuse_hidden(kj_verifier *v, const kj_expr *expr, const char *name);
 
 /* ---- structs.c ---- */

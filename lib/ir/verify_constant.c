@@ -3,12 +3,15 @@
 
 #include "ir/verify.h"
 
-/* Rows of equal length at every level, down to numbers; the extents that the value has go to extents. Returns the rank. */
-static uint32_t measure_aggregate(kj_verifier *v, const kj_expr *value, uint32_t depth, int64_t *extents)
+/* Rows of equal length at every level, down to numbers; the extents that the value has go to
+ * extents. Returns the rank. */
+static uint32_t measure_aggregate(kj_verifier *v, const kj_expr *value, uint32_t depth,
+                                  int64_t *extents)
 {
   if (value->kind != KJ_EXPR_TUPLE) return 0;
   if (depth == KJ_MAX_RANK) {
-    kj_fail_verify(v, value->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions", KJ_MAX_RANK);
+    kj_fail_verify(v, value->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions",
+                   KJ_MAX_RANK);
     return 0;
   }
   uint32_t rank = 0;
@@ -19,8 +22,11 @@ static uint32_t measure_aggregate(kj_verifier *v, const kj_expr *value, uint32_t
     if (i == 0) {
       rank = row_rank;
       memcpy(extents + depth + 1, row + depth + 1, (KJ_MAX_RANK - depth - 1) * sizeof *extents);
-    } else if (row_rank != rank || memcmp(extents + depth + 1, row + depth + 1, (KJ_MAX_RANK - depth - 1) * sizeof *extents) != 0) {
-      kj_fail_verify(v, value->args.items[i]->location, KJIT_ERROR_TYPE, "the rows of a constant have equal lengths: row %zu differs from the first", i + 1);
+    } else if (row_rank != rank || memcmp(extents + depth + 1, row + depth + 1,
+                                          (KJ_MAX_RANK - depth - 1) * sizeof *extents) != 0) {
+      kj_fail_verify(v, value->args.items[i]->location, KJIT_ERROR_TYPE,
+                     "the rows of a constant have equal lengths: row %zu differs from the first",
+                     i + 1);
       break;
     }
   }
@@ -30,7 +36,8 @@ static uint32_t measure_aggregate(kj_verifier *v, const kj_expr *value, uint32_t
 static void verify_values(kj_verifier *v, kj_expr *value)
 {
   if (value->kind != KJ_EXPR_TUPLE) kj_verify_expr(v, value, KJ_ROLE_VALUE);
-  for (size_t i = 0; value->kind == KJ_EXPR_TUPLE && i < value->args.count; i++) verify_values(v, value->args.items[i]);
+  for (size_t i = 0; value->kind == KJ_EXPR_TUPLE && i < value->args.count; i++)
+    verify_values(v, value->args.items[i]);
 }
 
 static void verify_shape(kj_verifier *v, const kj_decl *decl)
@@ -40,17 +47,25 @@ static void verify_shape(kj_verifier *v, const kj_decl *decl)
   uint32_t rank = measure_aggregate(v, decl->value, 0, extents);
   if (!type) return;
   bool is_array = type->kind == KJ_TYPE_STATIC_ARRAY;
-  bool is_scalar = type->kind == KJ_TYPE_DTYPE || (type->kind == KJ_TYPE_FIXED && kj_is_element(v->module->types, type->type));
+  bool is_scalar = type->kind == KJ_TYPE_DTYPE ||
+                   (type->kind == KJ_TYPE_FIXED && kj_is_element(v->module->types, type->type));
   if (!is_array && !is_scalar)
-    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a constant is a scalar, a vector, a struct or an array of these with extents: `f32[3]`");
+    kj_fail_verify(
+      v, type->location, KJIT_ERROR_TYPE,
+      "a constant is a scalar, a vector, a struct or an array of these with extents: `f32[3]`");
   else if (is_array && type->extents.count != rank)
-    kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE, "the type of `%s` has %zu dimensions, its value %u", decl->name, type->extents.count, rank);
-  else if (is_scalar && rank) kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE, "`%s` is a scalar by its type, its value an array", decl->name);
+    kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
+                   "the type of `%s` has %zu dimensions, its value %u", decl->name,
+                   type->extents.count, rank);
+  else if (is_scalar && rank)
+    kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
+                   "`%s` is a scalar by its type, its value an array", decl->name);
   for (uint32_t i = 0; is_array && i < rank && type->extents.count == rank; i++) {
     const kj_expr *extent = type->extents.items[i];
     if (extent->kind == KJ_EXPR_INT && extent->integer != extents[i])
-      kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE, "dimension %u of `%s` has %lld elements by its type and %lld by its value", i, decl->name,
-                     (long long)extent->integer, (long long)extents[i]);
+      kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
+                     "dimension %u of `%s` has %lld elements by its type and %lld by its value", i,
+                     decl->name, (long long)extent->integer, (long long)extents[i]);
   }
 }
 
@@ -68,7 +83,8 @@ void kj_verify_constant(kj_verifier *v, kj_decl *decl)
 
 /* ---- constants made of others ---- */
 
-/* What evaluates a constant recurses as deep as its tree is high with the trees of the constants in it, in whatever order they are declared. */
+/* What evaluates a constant recurses as deep as its tree is high with the trees of the constants in
+ * it, in whatever order they are declared. */
 enum { MOST_LEVELS = 1000, UNDER_WAY = MOST_LEVELS + 1 };
 
 static uint32_t measure_constant(kj_verifier *v, kj_decl *decl, uint32_t *heights, uint32_t level);
@@ -80,10 +96,14 @@ static uint32_t measure(kj_verifier *v, const kj_expr *expr, uint32_t *heights, 
 {
   if (!expr) return 0;
   uint32_t height = 0;
-  if (expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_CONST) height = measure_constant(v, expr->decl, heights, level);
-  const kj_expr *children[] = { expr->x, expr->y, expr->z, expr->type_expr ? expr->type_expr->expr : NULL };
-  for (size_t i = 0; i < sizeof children / sizeof *children; i++) height = larger(height, measure(v, children[i], heights, level + 1));
-  for (size_t i = 0; i < expr->args.count; i++) height = larger(height, measure(v, expr->args.items[i], heights, level + 1));
+  if (expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_CONST)
+    height = measure_constant(v, expr->decl, heights, level);
+  const kj_expr *children[] = { expr->x, expr->y, expr->z,
+                                expr->type_expr ? expr->type_expr->expr : NULL };
+  for (size_t i = 0; i < sizeof children / sizeof *children; i++)
+    height = larger(height, measure(v, children[i], heights, level + 1));
+  for (size_t i = 0; i < expr->args.count; i++)
+    height = larger(height, measure(v, expr->args.items[i], heights, level + 1));
   return height + 1;
 }
 
@@ -112,5 +132,6 @@ void kj_verify_constant_cycles(kj_verifier *v)
 {
   uint32_t *heights = KJ_NEW_ARRAY(v->arena, uint32_t, v->module->decls.count + 1);
   for (size_t i = 0; i < v->module->decls.count; i++)
-    if (v->module->decls.items[i]->kind == KJ_DECL_CONST) measure_constant(v, v->module->decls.items[i], heights, 0);
+    if (v->module->decls.items[i]->kind == KJ_DECL_CONST)
+      measure_constant(v, v->module->decls.items[i], heights, 0);
 }

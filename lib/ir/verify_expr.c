@@ -12,12 +12,15 @@ static void verify_operands(kj_verifier *v, kj_expr *expr)
 static void verify_index(kj_verifier *v, kj_expr *expr, kj_role role)
 {
   if (role == KJ_ROLE_TYPE) {
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected the type of a scalar, found an index");
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "expected the type of a scalar, found an index");
     return;
   }
   kj_verify_expr(v, expr->x, KJ_ROLE_VALUE);
   if (expr->args.count > KJ_MAX_RANK)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions, here are %zu indices", KJ_MAX_RANK, expr->args.count);
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "an array has at most %d dimensions, here are %zu indices", KJ_MAX_RANK,
+                   expr->args.count);
   for (size_t i = 0; i < expr->args.count; i++) {
     if (expr->args.items[i]->kind == KJ_EXPR_SLICE) verify_operands(v, expr->args.items[i]);
     else kj_verify_expr(v, expr->args.items[i], KJ_ROLE_VALUE);
@@ -28,14 +31,17 @@ static void verify_index(kj_verifier *v, kj_expr *expr, kj_role role)
 static const char *name_of_type(kj_verifier *v, kjit_type type)
 {
   const kj_type_info *info = kj_type(v->module->types, type);
-  if (info->class_ == KJ_CLASS_VECTOR) return kj_format(v->arena, "%sx%u", kj_type(v->module->types, info->element)->name, info->count);
+  if (info->class_ == KJ_CLASS_VECTOR)
+    return kj_format(v->arena, "%sx%u", kj_type(v->module->types, info->element)->name,
+                     info->count);
   return kj_is_scalar(type) ? info->name : NULL;
 }
 
 static void refuse_type_value(kj_verifier *v, const kj_expr *expr, kj_role role)
 {
   if (role == KJ_ROLE_VALUE || role == KJ_ROLE_ARGUMENT)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a value, found a type; `f32(x)` converts");
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "expected a value, found a type; `f32(x)` converts");
 }
 
 void kj_verify_expr(kj_verifier *v, kj_expr *expr, kj_role role)
@@ -46,12 +52,16 @@ void kj_verify_expr(kj_verifier *v, kj_expr *expr, kj_role role)
   case KJ_EXPR_FLOAT:
   case KJ_EXPR_BOOL:
   case KJ_EXPR_NAME: break;
-  case KJ_EXPR_STRING: kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "a string is no value: it can only be printed"); break;
+  case KJ_EXPR_STRING:
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "a string is no value: it can only be printed");
+    break;
   case KJ_EXPR_DECL: kj_verify_decl(v, expr, role); break;
   case KJ_EXPR_BUILTIN: kj_verify_builtin(v, expr, role); break;
   case KJ_EXPR_TYPE:
     kj_verify_type(v, expr->type_expr, false);
-    if (expr->type_expr->kind == KJ_TYPE_FIXED && name_of_type(v, expr->type_expr->type)) kj_refuse_hidden(v, expr, name_of_type(v, expr->type_expr->type));
+    if (expr->type_expr->kind == KJ_TYPE_FIXED && name_of_type(v, expr->type_expr->type))
+      kj_refuse_hidden(v, expr, name_of_type(v, expr->type_expr->type));
     refuse_type_value(v, expr, role);
     break;
   case KJ_EXPR_UNARY:
@@ -62,13 +72,18 @@ void kj_verify_expr(kj_verifier *v, kj_expr *expr, kj_role role)
     if (expr->kind == KJ_EXPR_TYPE) refuse_type_value(v, expr, role);
     break;
   case KJ_EXPR_INDEX: verify_index(v, expr, role); break;
-  case KJ_EXPR_SLICE: kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "a slice is no value: it stands in the index of an array"); break;
+  case KJ_EXPR_SLICE:
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "a slice is no value: it stands in the index of an array");
+    break;
   case KJ_EXPR_FIELD: kj_verify_field(v, expr); break;
   case KJ_EXPR_TUPLE: kj_verify_exprs(v, &expr->args, KJ_ROLE_VALUE); break;
   }
-  bool is_value =
-    expr->kind != KJ_EXPR_NAME && expr->kind != KJ_EXPR_TYPE && expr->kind != KJ_EXPR_DECL && expr->kind != KJ_EXPR_BUILTIN && expr->kind != KJ_EXPR_INDEX;
-  if (role == KJ_ROLE_TYPE && is_value) kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a type, found a value");
+  bool is_value = expr->kind != KJ_EXPR_NAME && expr->kind != KJ_EXPR_TYPE &&
+                  expr->kind != KJ_EXPR_DECL && expr->kind != KJ_EXPR_BUILTIN &&
+                  expr->kind != KJ_EXPR_INDEX;
+  if (role == KJ_ROLE_TYPE && is_value)
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a type, found a value");
 }
 
 void kj_verify_exprs(kj_verifier *v, kj_exprs *list, kj_role role)

@@ -10,11 +10,15 @@
 static const char *find_near(kj_verifier *v, const char *name)
 {
   kj_near near = { .name = name };
-  for (size_t i = 0; v->function && i < v->function->params.count; i++) kj_consider(&near, v->function->params.items[i]->name);
-  for (size_t i = 0; v->function && i < v->function->locals.count; i++) kj_consider(&near, v->function->locals.items[i]->name);
-  for (size_t i = 0; i < v->module->decls.count; i++) kj_consider(&near, v->module->decls.items[i]->name);
+  for (size_t i = 0; v->function && i < v->function->params.count; i++)
+    kj_consider(&near, v->function->params.items[i]->name);
+  for (size_t i = 0; v->function && i < v->function->locals.count; i++)
+    kj_consider(&near, v->function->locals.items[i]->name);
+  for (size_t i = 0; i < v->module->decls.count; i++)
+    kj_consider(&near, v->module->decls.items[i]->name);
   for (int i = 0; i < KJ_BUILTIN_COUNT; i++) kj_consider(&near, kj_builtin_table[i].name);
-  for (kjit_type type = KJIT_BOOL; type < KJIT_SCALAR_COUNT; type++) kj_consider(&near, kj_type(v->module->types, type)->name);
+  for (kjit_type type = KJIT_BOOL; type < KJIT_SCALAR_COUNT; type++)
+    kj_consider(&near, kj_type(v->module->types, type)->name);
   return near.best;
 }
 
@@ -33,22 +37,28 @@ void kj_fail_unknown(kj_verifier *v, kj_location location, const char *name, boo
     return;
   }
   if (later) {
-    kj_fail_verify(v, location, KJIT_ERROR_UNSUPPORTED, "%s %s not supported yet", later, *later == '`' ? "is" : "are");
+    kj_fail_verify(v, location, KJIT_ERROR_UNSUPPORTED, "%s %s not supported yet", later,
+                   *later == '`' ? "is" : "are");
     return;
   }
   const char *near = find_near(v, name);
   const char *hint = near ? kj_format(v->arena, "; did you mean `%s`?", near) : "";
   if (is_local_name(v, name)) hint = ": its declaration is in another block or comes later";
-  if (is_assigned) kj_fail_verify(v, location, KJIT_ERROR_NAME, "`%s` is not declared: `var %s = ...` declares a variable%s", name, name, near ? hint : "");
+  if (is_assigned)
+    kj_fail_verify(v, location, KJIT_ERROR_NAME,
+                   "`%s` is not declared: `var %s = ...` declares a variable%s", name, name,
+                   near ? hint : "");
   else kj_fail_verify(v, location, KJIT_ERROR_NAME, "`%s` is not declared%s", name, hint);
 }
 
 bool kj_is_known_name(const kj_verifier *v, const char *name)
 {
-  return kj_find_entry(&v->decls, name, strlen(name)) || kj_find_builtin(name) || kj_is_type_name(name, strlen(name));
+  return kj_find_entry(&v->decls, name, strlen(name)) || kj_find_builtin(name) ||
+         kj_is_type_name(name, strlen(name));
 }
 
-/* `cuda.grid`, `math.sqrt`: fields of a name that means nothing. The whole dotted name, or NULL where the root is no such name. */
+/* `cuda.grid`, `math.sqrt`: fields of a name that means nothing. The whole dotted name, or NULL
+ * where the root is no such name. */
 static const char *spell_dotted(kj_verifier *v, const kj_expr *expr)
 {
   if (expr->kind == KJ_EXPR_NAME) return kj_is_known_name(v, expr->name) ? NULL : expr->name;
@@ -93,7 +103,8 @@ void kj_resolve_name(kj_verifier *v, kj_expr *expr)
   const kj_map_entry *entry = kj_find_entry(&v->decls, expr->name, strlen(expr->name));
   const kj_builtin *builtin = kj_find_builtin(expr->name);
   kjit_type type;
-  if (!kj_find_type(v->module->types, expr->name, strlen(expr->name), &type)) longjmp(*v->arena->on_failure, KJ_JUMP_MEMORY);
+  if (!kj_find_type(v->module->types, expr->name, strlen(expr->name), &type))
+    longjmp(*v->arena->on_failure, KJ_JUMP_MEMORY);
   if (entry && ((const kj_decl *)entry->value)->kind == KJ_DECL_STRUCT) {
     resolve_struct_name(v, expr, entry->value);
   } else if (entry) {
@@ -113,7 +124,8 @@ void kj_resolve_name(kj_verifier *v, kj_expr *expr)
 bool kj_is_func_value(const kj_expr *expr)
 {
   if (expr->kind == KJ_EXPR_BUILTIN) return !(expr->builtin->flags & KJ_NAME);
-  return expr->kind == KJ_EXPR_DECL && (expr->decl->kind == KJ_DECL_FUNCTION || (expr->decl->kind == KJ_DECL_PARAM && expr->decl->is_func));
+  return expr->kind == KJ_EXPR_DECL && (expr->decl->kind == KJ_DECL_FUNCTION ||
+                                        (expr->decl->kind == KJ_DECL_PARAM && expr->decl->is_func));
 }
 
 static void note_call(kj_verifier *v, const kj_expr *expr)
@@ -125,10 +137,17 @@ static void note_call(kj_verifier *v, const kj_expr *expr)
 static void verify_function_name(kj_verifier *v, kj_expr *expr, kj_role role)
 {
   const kj_function *function = expr->decl->function;
-  if (function->is_kernel) kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a kernel: only the host launches it", expr->decl->name);
-  else if (v->fixed) kj_fail_verify(v, expr->location, KJIT_ERROR_UNSUPPORTED, "calls of functions in %s are not supported", v->fixed);
+  if (function->is_kernel)
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "`%s` is a kernel: only the host launches it", expr->decl->name);
+  else if (v->fixed)
+    kj_fail_verify(v, expr->location, KJIT_ERROR_UNSUPPORTED,
+                   "calls of functions in %s are not supported", v->fixed);
   else if (role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a function: it can be called, or handed to a parameter that is a `func`", expr->decl->name);
+    kj_fail_verify(
+      v, expr->location, KJIT_ERROR_TYPE,
+      "`%s` is a function: it can be called, or handed to a parameter that is a `func`",
+      expr->decl->name);
   else note_call(v, expr);
 }
 
@@ -136,26 +155,35 @@ static void verify_local(kj_verifier *v, const kj_expr *expr, kj_role role)
 {
   const kj_decl *decl = expr->decl;
   if (!decl->function) {
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a field and has no value here", decl->name);
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a field and has no value here",
+                   decl->name);
     return;
   }
   if (decl->function != v->function) {
-    kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` belongs to another function", decl->name);
+    kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` belongs to another function",
+                   decl->name);
     return;
   }
   if (v->fixed && strcmp(v->fixed, "a default") == 0) {
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "a default is made from constants, not from `%s`", decl->name);
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "a default is made from constants, not from `%s`", decl->name);
     return;
   }
   if (!v->visible[decl->index]) {
-    kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` is used outside of the block that declares it", decl->name);
+    kj_fail_verify(v, expr->location, KJIT_ERROR_NAME,
+                   "`%s` is used outside of the block that declares it", decl->name);
     return;
   }
   if (role == KJ_ROLE_CALLEE && !decl->is_func)
     kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   decl->kind == KJ_DECL_PARAM ? "`%s` is called: declare the parameter `%s: func`" : "`%s` is no function%.0s", decl->name, decl->name);
+                   decl->kind == KJ_DECL_PARAM ? "`%s` is called: declare the parameter `%s: func`"
+                                               : "`%s` is no function%.0s",
+                   decl->name, decl->name);
   if (decl->is_func && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a function: it can be called, or handed to a parameter that is a `func`", decl->name);
+    kj_fail_verify(
+      v, expr->location, KJIT_ERROR_TYPE,
+      "`%s` is a function: it can be called, or handed to a parameter that is a `func`",
+      decl->name);
 }
 
 void kj_verify_decl(kj_verifier *v, kj_expr *expr, kj_role role)
@@ -163,8 +191,12 @@ void kj_verify_decl(kj_verifier *v, kj_expr *expr, kj_role role)
   kj_decl *decl = expr->decl;
   if (decl->kind == KJ_DECL_FUNCTION) verify_function_name(v, expr, role);
   else if (decl->kind != KJ_DECL_CONST) verify_local(v, expr, role);
-  else if (role == KJ_ROLE_CALLEE) kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a constant, no function", decl->name);
-  if (role == KJ_ROLE_TYPE) kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a type, found `%s`; `dtype(%s)` is its type", decl->name, decl->name);
+  else if (role == KJ_ROLE_CALLEE)
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a constant, no function",
+                   decl->name);
+  if (role == KJ_ROLE_TYPE)
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "expected a type, found `%s`; `dtype(%s)` is its type", decl->name, decl->name);
 }
 
 void kj_refuse_hidden(kj_verifier *v, const kj_expr *expr, const char *name)
@@ -172,19 +204,23 @@ void kj_refuse_hidden(kj_verifier *v, const kj_expr *expr, const char *name)
   const kj_map_entry *entry = v->is_text ? NULL : kj_find_entry(&v->decls, name, strlen(name));
   const kj_decl *decl = entry ? entry->value : NULL;
   bool is_kernel = decl && decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel;
-  if (is_kernel) kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` is used here and is also the name of a kernel", name);
+  if (is_kernel)
+    kj_fail_verify(v, expr->location, KJIT_ERROR_NAME,
+                   "`%s` is used here and is also the name of a kernel", name);
 }
 
 /* Whether a built-in has a value before any thread runs. */
 static bool is_fixed(const kj_builtin *builtin)
 {
-  return (builtin->flags & KJ_PURE) && !(builtin->flags & (KJ_THREAD | KJ_XYZ)) && builtin->id != KJ_BUILTIN_GRIDSIZE;
+  return (builtin->flags & KJ_PURE) && !(builtin->flags & (KJ_THREAD | KJ_XYZ)) &&
+         builtin->id != KJ_BUILTIN_GRIDSIZE;
 }
 
 /* Whether a built-in only makes a value of values, and so can be handed to a func parameter. */
 static bool is_plain(const kj_builtin *builtin)
 {
-  return (builtin->flags & KJ_PURE) && !(builtin->flags & (KJ_NAME | KJ_PLACE | KJ_TYPE_ARG | KJ_UNEVALUATED));
+  return (builtin->flags & KJ_PURE) &&
+         !(builtin->flags & (KJ_NAME | KJ_PLACE | KJ_TYPE_ARG | KJ_UNEVALUATED));
 }
 
 void kj_verify_builtin(kj_verifier *v, const kj_expr *expr, kj_role role)
@@ -194,16 +230,23 @@ void kj_verify_builtin(kj_verifier *v, const kj_expr *expr, kj_role role)
   bool is_value = builtin->flags & KJ_NAME;
   kj_refuse_hidden(v, expr, name);
   if (v->fixed && !is_fixed(builtin))
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` has no value in %s, which is evaluated before the launch", name, v->fixed);
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "`%s` has no value in %s, which is evaluated before the launch", name, v->fixed);
   else if (builtin->flags & KJ_XYZ)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` has three parts: write `%s.x`, `%s.y` or `%s.z`", name, name, name, name);
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "`%s` has three parts: write `%s.x`, `%s.y` or `%s.z`", name, name, name, name);
   else if (is_value && role == KJ_ROLE_CALLEE)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a value, no function: write it without parentheses", name);
-  else if (role == KJ_ROLE_TYPE) kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a type, found `%s`", name);
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "`%s` is a value, no function: write it without parentheses", name);
+  else if (role == KJ_ROLE_TYPE)
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a type, found `%s`", name);
   else if (!is_value && role == KJ_ROLE_ARGUMENT && !is_plain(builtin))
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` cannot be handed over as a func: declare a func that calls it", name);
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "`%s` cannot be handed over as a func: declare a func that calls it", name);
   else if (!is_value && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a function: it stands before its arguments, `%s(%s)`", name, name, builtin->most ? "..." : "");
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "`%s` is a function: it stands before its arguments, `%s(%s)`", name, name,
+                   builtin->most ? "..." : "");
 }
 
 /* ---- fields ---- */
@@ -213,7 +256,8 @@ void kj_verify_field(kj_verifier *v, kj_expr *expr)
   const char *dotted = spell_dotted(v, expr);
   if (dotted) {
     const kj_expr *root = find_root(expr);
-    kj_fail_unknown(v, root->location, kj_explain_name(v->arena, dotted) ? dotted : root->name, false);
+    kj_fail_unknown(v, root->location, kj_explain_name(v->arena, dotted) ? dotted : root->name,
+                    false);
     return;
   }
   kj_expr *x = expr->x;
@@ -221,7 +265,9 @@ void kj_verify_field(kj_verifier *v, kj_expr *expr)
   bool is_position = x->kind == KJ_EXPR_BUILTIN && (x->builtin->flags & KJ_XYZ);
   bool is_part = expr->name[0] >= 'x' && expr->name[0] <= 'z' && expr->name[1] == 0;
   if (is_position && v->fixed) kj_verify_builtin(v, x, KJ_ROLE_VALUE);
-  else if (is_position && !is_part) kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` has `.x`, `.y` and `.z`, no `.%s`", x->builtin->name, expr->name);
+  else if (is_position && !is_part)
+    kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` has `.x`, `.y` and `.z`, no `.%s`",
+                   x->builtin->name, expr->name);
   if (is_position) return;
   kj_verify_expr(v, x, KJ_ROLE_VALUE); /* which fields there are, its type says */
 }

@@ -20,8 +20,10 @@ static void hide(kj_verifier *v, size_t kept)
 static size_t count_values(const kj_expr *value)
 {
   if (value->kind == KJ_EXPR_TUPLE) return value->args.count;
-  if (value->kind != KJ_EXPR_CALL || value->x->kind != KJ_EXPR_BUILTIN || value->args.count != 1) return 0;
-  bool is_grid = value->x->builtin->id == KJ_BUILTIN_GRID || value->x->builtin->id == KJ_BUILTIN_GRIDSIZE;
+  if (value->kind != KJ_EXPR_CALL || value->x->kind != KJ_EXPR_BUILTIN || value->args.count != 1)
+    return 0;
+  bool is_grid =
+    value->x->builtin->id == KJ_BUILTIN_GRID || value->x->builtin->id == KJ_BUILTIN_GRIDSIZE;
   const kj_expr *rank = value->args.items[0];
   return is_grid && rank->kind == KJ_EXPR_INT && rank->integer <= 3 ? (size_t)rank->integer : 0;
 }
@@ -30,7 +32,8 @@ static void verify_count(kj_verifier *v, const kj_expr *value, size_t names, con
 {
   size_t values = count_values(value);
   if (names > 1 && values && values != names)
-    kj_fail_verify(v, value->location, KJIT_ERROR_TYPE, "%zu %s for %zu value%s", names, what, values, values == 1 ? "" : "s");
+    kj_fail_verify(v, value->location, KJIT_ERROR_TYPE, "%zu %s for %zu value%s", names, what,
+                   values, values == 1 ? "" : "s");
 }
 
 static void verify_declare(kj_verifier *v, kj_stmt *stmt)
@@ -50,15 +53,21 @@ static void verify_storage(kj_verifier *v, kj_stmt *stmt)
   kj_verify_type(v, type, true);
   kj_verify_attributes(v, &decl->attributes, KJ_PLACE_ARRAY);
   const kj_type_expr *element = is_array ? type->element : type;
-  bool is_whole = element->kind == KJ_TYPE_FIXED && kj_type(v->module->types, element->type)->class_ != KJ_CLASS_ARRAY;
+  bool is_whole = element->kind == KJ_TYPE_FIXED &&
+                  kj_type(v->module->types, element->type)->class_ != KJ_CLASS_ARRAY;
   bool is_scalar = element->kind == KJ_TYPE_DTYPE || is_whole;
-  if (element->kind == KJ_TYPE_TUPLE) kj_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED, "tuples in %s memory are not supported", word);
+  if (element->kind == KJ_TYPE_TUPLE)
+    kj_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED,
+                   "tuples in %s memory are not supported", word);
   else if (!is_scalar && (element->kind == KJ_TYPE_FIXED || element->kind == KJ_TYPE_ARRAY))
-    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a %s array has extents: `%s %s: f32[16]`", word, word, decl->name);
+    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a %s array has extents: `%s %s: f32[16]`",
+                   word, word, decl->name);
   if (is_array && type->extents.count == 0 && !is_shared)
-    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a local array has extents: `local %s: f32[16]`", decl->name);
+    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE,
+                   "a local array has extents: `local %s: f32[16]`", decl->name);
   if (is_array && type->extents.count == 0 && is_shared && v->has_dynamic_shared)
-    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a kernel has one shared array of the launch's size; the others have extents");
+    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE,
+                   "a kernel has one shared array of the launch's size; the others have extents");
   v->has_dynamic_shared |= is_array && type->extents.count == 0;
   kj_show_local(v, decl);
 }
@@ -98,22 +107,31 @@ static void verify_range(kj_verifier *v, kj_stmt *stmt)
 {
   size_t names = stmt->decls.count, count = stmt->args.count;
   kj_verify_exprs(v, &stmt->args, KJ_ROLE_VALUE);
-  if (count < 1 || count > 3) kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`%s` takes 1 to 3 arguments, not %zu", range_name(stmt), count);
-  else if (stmt->range == KJ_RANGE && names != 1) kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`range` counts with one name, here are %zu", names);
+  if (count < 1 || count > 3)
+    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`%s` takes 1 to 3 arguments, not %zu",
+                   range_name(stmt), count);
+  else if (stmt->range == KJ_RANGE && names != 1)
+    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`range` counts with one name, here are %zu",
+                   names);
   else if (stmt->range != KJ_RANGE && names != count)
-    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`%s` has a name for every extent: here are %zu for %zu", range_name(stmt), names, count);
+    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
+                   "`%s` has a name for every extent: here are %zu for %zu", range_name(stmt),
+                   names, count);
 }
 
 static void verify_grid_loop(kj_verifier *v, kj_stmt *stmt)
 {
   kj_summary *summary = &v->summaries[v->decl->index];
-  if (v->range) kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "a %s inside a %s", range_name(stmt), range_name(v->range));
+  if (v->range)
+    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "a %s inside a %s", range_name(stmt),
+                   range_name(v->range));
   else if (!summary->forbidden) {
     summary->forbidden = stmt->range == KJ_GRID_RANGE ? "a grid_range" : "a block_range";
     summary->forbidden_at = stmt->location;
   }
   if (stmt->attributes.count)
-    kj_fail_verify(v, stmt->attributes.items[0].location, KJIT_ERROR_TYPE, "`@%s` does not belong to a %s", stmt->attributes.items[0].info->name,
+    kj_fail_verify(v, stmt->attributes.items[0].location, KJIT_ERROR_TYPE,
+                   "`@%s` does not belong to a %s", stmt->attributes.items[0].info->name,
                    range_name(stmt));
 }
 
@@ -134,26 +152,37 @@ static void verify_for(kj_verifier *v, kj_stmt *stmt)
 static void verify_jump(kj_verifier *v, const kj_stmt *stmt)
 {
   const char *word = stmt->kind == KJ_STMT_BREAK ? "break" : "continue";
-  if (!v->loop) kj_fail_verify(v, stmt->location, KJIT_ERROR_SYNTAX, "`%s` outside of a loop", word);
-  else if (stmt->kind == KJ_STMT_BREAK && v->loop->kind == KJ_STMT_FOR && v->loop->range != KJ_RANGE)
-    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`break` in a %s: its iterations are independent; `continue` ends one", range_name(v->loop));
+  if (!v->loop)
+    kj_fail_verify(v, stmt->location, KJIT_ERROR_SYNTAX, "`%s` outside of a loop", word);
+  else if (stmt->kind == KJ_STMT_BREAK && v->loop->kind == KJ_STMT_FOR &&
+           v->loop->range != KJ_RANGE)
+    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
+                   "`break` in a %s: its iterations are independent; `continue` ends one",
+                   range_name(v->loop));
 }
 
 static void verify_return(kj_verifier *v, kj_stmt *stmt)
 {
   if (v->range)
-    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`return` in a %s: its iterations are independent; `continue` ends one", range_name(v->range));
+    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
+                   "`return` in a %s: its iterations are independent; `continue` ends one",
+                   range_name(v->range));
   if (stmt->value && v->function->is_kernel)
-    kj_fail_verify(v, stmt->value->location, KJIT_ERROR_TYPE, "a kernel returns nothing: it writes to its array arguments");
+    kj_fail_verify(v, stmt->value->location, KJIT_ERROR_TYPE,
+                   "a kernel returns nothing: it writes to its array arguments");
   if (stmt->value) kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
 }
 
-static void verify_evaluate(kj_verifier *v, kj_stmt *stmt) { kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE); }
+static void verify_evaluate(kj_verifier *v, kj_stmt *stmt)
+{
+  kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
+}
 
 static void verify_print(kj_verifier *v, kj_stmt *stmt)
 {
   for (size_t i = 0; i < stmt->args.count; i++)
-    if (stmt->args.items[i]->kind != KJ_EXPR_STRING) kj_verify_expr(v, stmt->args.items[i], KJ_ROLE_VALUE);
+    if (stmt->args.items[i]->kind != KJ_EXPR_STRING)
+      kj_verify_expr(v, stmt->args.items[i], KJ_ROLE_VALUE);
 }
 
 static void verify_stmt(kj_verifier *v, kj_stmt *stmt)

@@ -1,4 +1,5 @@
-/* Modules in the kernel IR that kjit brings along: the .kir files of this folder, imported by their names without ending. */
+/* Modules in the kernel IR that kjit brings along: the .kir files of this folder, imported by their
+ * names without ending. */
 #ifndef KJ_LIBRARY_LIBRARY_H
 #define KJ_LIBRARY_LIBRARY_H
 

@@ -1,13 +1,18 @@
 /* The C ABI: calls of functions of the host, and functions that others call.
  *
- * A scalar goes as C passes it. An array goes as its parts: the pointer, an i64 for each extent and, where its type says no layout, one for each stride in
- * elements. A function that kjit_call_function calls has the address of a kj_failure_record before its other parameters, if it may fail, and then the
- * address where the result goes, if that is made of several values; it takes such values by address, and small floats as their bits. */
+ * A scalar goes as C passes it. An array goes as its parts: the pointer, an i64 for each extent
+ * and, where its type says no layout, one for each stride in elements. A function that
+ * kjit_call_function calls has the address of a kj_failure_record before its other parameters, if
+ * it may fail, and then the address where the result goes, if that is made of several values; it
+ * takes such values by address, and small floats as their bits. */
 #include <string.h>
 
 #include "lower/debug.h"
 
-static const kj_type_info *info_of(kj_lowering *l, kjit_type type) { return kj_type(l->c->types, type); }
+static const kj_type_info *info_of(kj_lowering *l, kjit_type type)
+{
+  return kj_type(l->c->types, type);
+}
 
 static bool has_strides(const kj_type_info *array) { return array->layout == KJIT_LAYOUT_STRIDED; }
 
@@ -18,18 +23,21 @@ static bool has_strides(const kj_type_info *array) { return array->layout == KJI
 static bool is_composed(kj_lowering *l, kjit_type type)
 {
   kj_type_class class_ = kj_is_weak(type) ? KJ_CLASS_WEAK : info_of(l, type)->class_;
-  return class_ == KJ_CLASS_VECTOR || class_ == KJ_CLASS_STRUCT || class_ == KJ_CLASS_COMPLEX || class_ == KJ_CLASS_TUPLE;
+  return class_ == KJ_CLASS_VECTOR || class_ == KJ_CLASS_STRUCT || class_ == KJ_CLASS_COMPLEX ||
+         class_ == KJ_CLASS_TUPLE;
 }
 
 static bool is_small_float(kj_lowering *l, kjit_type type)
 {
-  return !kj_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_FLOAT && info_of(l, type)->size_bytes < 4;
+  return !kj_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_FLOAT &&
+         info_of(l, type)->size_bytes < 4;
 }
 
 static LLVMTypeRef scalar_type(kj_lowering *l, kjit_type type)
 {
   if (is_composed(l, type)) return l->pointer;
-  if (is_small_float(l, type)) return LLVMIntTypeInContext(l->context, 8 * info_of(l, type)->size_bytes);
+  if (is_small_float(l, type))
+    return LLVMIntTypeInContext(l->context, 8 * info_of(l, type)->size_bytes);
   if (kj_is_weak(type)) return type == KJ_WEAK_INT ? l->i64 : l->f64;
   if (type == KJIT_BOOL) return l->i1; /* as clang says it; widened as bytes are */
   return info_of(l, type)->class_ == KJ_CLASS_POINTER ? l->pointer : kj_memory_type(l, type);
@@ -40,21 +48,27 @@ static LLVMValueRef to_c(kj_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (type == KJIT_BOOL) return value;
   value = kj_to_memory(l, type, value);
-  return is_small_float(l, type) ? LLVMBuildBitCast(l->builder, value, scalar_type(l, type), "") : value;
+  return is_small_float(l, type) ? LLVMBuildBitCast(l->builder, value, scalar_type(l, type), "")
+                                 : value;
 }
 
 static LLVMValueRef from_c(kj_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (type == KJIT_BOOL) return value;
-  if (is_small_float(l, type)) value = LLVMBuildBitCast(l->builder, value, kj_memory_type(l, type), "");
+  if (is_small_float(l, type))
+    value = LLVMBuildBitCast(l->builder, value, kj_memory_type(l, type), "");
   return kj_from_memory(l, type, value);
 }
 
-static bool has_result_address(kj_lowering *l, const kj_instance *instance) { return instance->result != KJIT_VOID && is_composed(l, instance->result); }
+static bool has_result_address(kj_lowering *l, const kj_instance *instance)
+{
+  return instance->result != KJIT_VOID && is_composed(l, instance->result);
+}
 
 static LLVMTypeRef function_type(kj_lowering *l, const kj_instance *instance, bool has_record)
 {
-  LLVMTypeRef *params = KJ_NEW_ARRAY(l->c->arena, LLVMTypeRef, 2 + instance->params.count * (1 + 2 * KJ_MAX_RANK));
+  LLVMTypeRef *params =
+    KJ_NEW_ARRAY(l->c->arena, LLVMTypeRef, 2 + instance->params.count * (1 + 2 * KJ_MAX_RANK));
   unsigned count = 0;
   if (has_record) params[count++] = l->pointer;
   if (has_result_address(l, instance)) params[count++] = l->pointer;
@@ -65,9 +79,12 @@ static LLVMTypeRef function_type(kj_lowering *l, const kj_instance *instance, bo
       continue;
     }
     params[count++] = l->pointer;
-    for (uint32_t d = 0; d < info->rank * (has_strides(info) ? 2 : 1); d++) params[count++] = l->i64;
+    for (uint32_t d = 0; d < info->rank * (has_strides(info) ? 2 : 1); d++)
+      params[count++] = l->i64;
   }
-  LLVMTypeRef result = instance->result == KJIT_VOID || has_result_address(l, instance) ? l->void_ : scalar_type(l, instance->result);
+  LLVMTypeRef result = instance->result == KJIT_VOID || has_result_address(l, instance)
+                         ? l->void_
+                         : scalar_type(l, instance->result);
   return LLVMFunctionType(result, params, count, false);
 }
 
@@ -75,20 +92,26 @@ static LLVMTypeRef function_type(kj_lowering *l, const kj_instance *instance, bo
 static void describe_scalar(kj_lowering *l, LLVMValueRef function, unsigned index, kjit_type type)
 {
   const kj_type_info *info = info_of(l, type);
-  bool is_integer = info->class_ == KJ_CLASS_BOOL || info->class_ == KJ_CLASS_SIGNED || info->class_ == KJ_CLASS_UNSIGNED || is_small_float(l, type);
-  if (is_integer && info->size_bytes < 4) kj_add_attribute(l, function, index, info->class_ == KJ_CLASS_SIGNED ? "signext" : "zeroext", 0);
+  bool is_integer = info->class_ == KJ_CLASS_BOOL || info->class_ == KJ_CLASS_SIGNED ||
+                    info->class_ == KJ_CLASS_UNSIGNED || is_small_float(l, type);
+  if (is_integer && info->size_bytes < 4)
+    kj_add_attribute(l, function, index, info->class_ == KJ_CLASS_SIGNED ? "signext" : "zeroext",
+                     0);
 }
 
-static LLVMValueRef declare(kj_lowering *l, const kj_instance *instance, const char *symbol, bool has_record)
+static LLVMValueRef declare(kj_lowering *l, const kj_instance *instance, const char *symbol,
+                            bool has_record)
 {
-  LLVMValueRef function = LLVMAddFunction(l->module, symbol, function_type(l, instance, has_record));
+  LLVMValueRef function =
+    LLVMAddFunction(l->module, symbol, function_type(l, instance, has_record));
   unsigned at = 1 + has_record + has_result_address(l, instance);
   for (size_t i = 0; i < instance->params.count; i++) {
     const kj_type_info *info = info_of(l, instance->params.items[i]->type);
     if (info->class_ == KJ_CLASS_ARRAY) at += 1 + info->rank * (has_strides(info) ? 2 : 1);
     else describe_scalar(l, function, at++, instance->params.items[i]->type);
   }
-  if (instance->result != KJIT_VOID && !has_result_address(l, instance)) describe_scalar(l, function, 0, instance->result);
+  if (instance->result != KJIT_VOID && !has_result_address(l, instance))
+    describe_scalar(l, function, 0, instance->result);
   kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
   kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "convergent", 0);
   return function;
@@ -98,37 +121,47 @@ static LLVMValueRef declare(kj_lowering *l, const kj_instance *instance, const c
 
 static LLVMValueRef as_pointer(kj_lowering *l, LLVMValueRef pointer, LLVMTypeRef type)
 {
-  return LLVMTypeOf(pointer) == type ? pointer : LLVMBuildAddrSpaceCast(l->builder, pointer, type, "");
+  return LLVMTypeOf(pointer) == type ? pointer
+                                     : LLVMBuildAddrSpaceCast(l->builder, pointer, type, "");
 }
 
-static unsigned pass_array(kj_lowering *l, const kj_texpr *arg, const kj_type_info *info, LLVMValueRef *args)
+static unsigned pass_array(kj_lowering *l, const kj_texpr *arg, const kj_type_info *info,
+                           LLVMValueRef *args)
 {
   kj_array_value array = kj_lower_array(l, arg);
   unsigned count = 0;
   args[count++] = as_pointer(l, array.pointer, l->pointer);
   for (uint32_t d = 0; d < info->rank; d++) args[count++] = kj_as_i64(l, array.extents[d]);
-  for (uint32_t d = 0; d < info->rank && has_strides(info); d++) args[count++] = kj_as_i64(l, array.strides[d]);
+  for (uint32_t d = 0; d < info->rank && has_strides(info); d++)
+    args[count++] = kj_as_i64(l, array.strides[d]);
   return count;
 }
 
 LLVMValueRef kj_call_extern(kj_lowering *l, const kj_texpr *expr)
 {
   const kj_instance *instance = expr->instance;
-  LLVMValueRef *args = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef, expr->args.count * (1 + 2 * KJ_MAX_RANK) + 1), *function = &l->functions[instance->id];
+  LLVMValueRef *args = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef,
+                                    expr->args.count * (1 + 2 * KJ_MAX_RANK) + 1),
+               *function = &l->functions[instance->id];
   unsigned count = 0;
   for (size_t i = 0; i < expr->args.count; i++) {
     kjit_type type = instance->params.items[i]->type;
     const kj_type_info *info = info_of(l, type);
-    if (info->class_ == KJ_CLASS_ARRAY) count += pass_array(l, expr->args.items[i], info, args + count);
-    else if (info->class_ == KJ_CLASS_POINTER) args[count++] = as_pointer(l, kj_lower_expr(l, expr->args.items[i]), l->pointer);
+    if (info->class_ == KJ_CLASS_ARRAY)
+      count += pass_array(l, expr->args.items[i], info, args + count);
+    else if (info->class_ == KJ_CLASS_POINTER)
+      args[count++] = as_pointer(l, kj_lower_expr(l, expr->args.items[i]), l->pointer);
     else args[count++] = to_c(l, type, kj_lower_expr(l, expr->args.items[i]));
   }
-  if (!*function) *function = LLVMGetNamedFunction(l->module, instance->symbol); /* of another lowering into this module */
+  /* of another lowering into this module */
+  if (!*function) *function = LLVMGetNamedFunction(l->module, instance->symbol);
   if (!*function) *function = declare(l, instance, instance->symbol, false);
-  LLVMValueRef call = LLVMBuildCall2(l->builder, LLVMGlobalGetValueType(*function), *function, args, count, "");
+  LLVMValueRef call =
+    LLVMBuildCall2(l->builder, LLVMGlobalGetValueType(*function), *function, args, count, "");
   kj_add_call_attribute(l, call, "convergent");
   if (instance->result == KJIT_VOID) return NULL;
-  if (info_of(l, instance->result)->class_ == KJ_CLASS_POINTER) return as_pointer(l, call, kj_register_type(l, instance->result));
+  if (info_of(l, instance->result)->class_ == KJ_CLASS_POINTER)
+    return as_pointer(l, call, kj_register_type(l, instance->result));
   return from_c(l, instance->result, call);
 }
 
@@ -141,7 +174,8 @@ static kj_array_value take_array(kj_lowering *l, kjit_type type, unsigned *at)
   LLVMTypeRef pointer = LLVMPointerTypeInContext(l->context, l->target->global_space);
   array.pointer = as_pointer(l, LLVMGetParam(l->function, (*at)++), pointer);
   for (uint32_t d = 0; d < info->rank; d++) array.extents[d] = LLVMGetParam(l->function, (*at)++);
-  for (uint32_t d = 0; d < info->rank && has_strides(info); d++) array.strides[d] = LLVMGetParam(l->function, (*at)++);
+  for (uint32_t d = 0; d < info->rank && has_strides(info); d++)
+    array.strides[d] = LLVMGetParam(l->function, (*at)++);
   if (has_strides(info)) return array;
   LLVMValueRef stride = kj_const64(l, 1);
   for (uint32_t i = 0; i < info->rank; i++) {
@@ -164,8 +198,11 @@ static void bind_parameters(kj_lowering *l, bool has_record)
       continue;
     }
     LLVMValueRef value = LLVMGetParam(l->function, at++);
-    if (is_composed(l, param->type)) value = kj_load_value(l, param->type, value, 1, KJ_OBJECT_UNKNOWN); /* wherever the host has it */
-    else if (info->class_ == KJ_CLASS_POINTER) value = as_pointer(l, value, kj_register_type(l, param->type));
+    /* wherever the host has it */
+    if (is_composed(l, param->type))
+      value = kj_load_value(l, param->type, value, 1, KJ_OBJECT_UNKNOWN);
+    else if (info->class_ == KJ_CLASS_POINTER)
+      value = as_pointer(l, value, kj_register_type(l, param->type));
     else if (!kj_is_weak(param->type)) value = from_c(l, param->type, value);
     l->frame->states[param->index].value = param->is_narrow ? kj_as_i32(l, value) : value;
   }
@@ -184,16 +221,20 @@ static uint32_t tuple_alignment(kj_lowering *l, kjit_type type)
 }
 
 /* A tuple lies in memory as a C struct of its items. Returns the bytes up to its end. */
-static uint32_t store_composed(kj_lowering *l, kjit_type type, LLVMValueRef value, LLVMValueRef address, uint32_t offset)
+static uint32_t store_composed(kj_lowering *l, kjit_type type, LLVMValueRef value,
+                               LLVMValueRef address, uint32_t offset)
 {
   const kj_type_info *info = info_of(l, type);
   if (info->class_ != KJ_CLASS_TUPLE) {
-    uint32_t alignment = kj_type_alignment(l, type), at = (offset + alignment - 1) / alignment * alignment;
+    uint32_t alignment = kj_type_alignment(l, type),
+             at = (offset + alignment - 1) / alignment * alignment;
     kj_store_value(l, type, kj_byte_pointer(l, address, at), value, 1, KJ_OBJECT_UNKNOWN);
     return at + kj_scalar_bytes(l, type);
   }
-  uint32_t alignment = tuple_alignment(l, type), end = (offset + alignment - 1) / alignment * alignment;
-  for (uint32_t i = 0; i < info->count; i++) end = store_composed(l, info->items[i], kj_get_part(l, type, value, i), address, end);
+  uint32_t alignment = tuple_alignment(l, type),
+           end = (offset + alignment - 1) / alignment * alignment;
+  for (uint32_t i = 0; i < info->count; i++)
+    end = store_composed(l, info->items[i], kj_get_part(l, type, value, i), address, end);
   return (end + alignment - 1) / alignment * alignment;
 }
 
@@ -204,7 +245,8 @@ static void return_result(kj_lowering *l)
     LLVMBuildRetVoid(l->builder);
     return;
   }
-  LLVMValueRef value = LLVMBuildLoad2(l->builder, kj_register_type(l, type), l->frame->result_slot, "");
+  LLVMValueRef value =
+    LLVMBuildLoad2(l->builder, kj_register_type(l, type), l->frame->result_slot, "");
   if (has_result_address(l, l->kernel)) {
     (void)store_composed(l, type, value, LLVMGetParam(l->function, l->kernel->may_fail), 0);
     LLVMBuildRetVoid(l->builder);
@@ -228,7 +270,8 @@ void kj_lower_entry(kj_lowering *l)
   if (l->kernel->result != KJIT_VOID) {
     LLVMTypeRef type = kj_register_type(l, l->kernel->result);
     l->frame->result_slot = kj_alloca(l, type, "result");
-    if (has_record) LLVMBuildStore(l->builder, LLVMConstNull(type), l->frame->result_slot); /* of a call that fails */
+    /* of a call that fails */
+    if (has_record) LLVMBuildStore(l->builder, LLVMConstNull(type), l->frame->result_slot);
   }
   kj_lower_stmts(l, &l->kernel->body);
   kj_branch(l, l->frame->leave);

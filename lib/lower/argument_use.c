@@ -1,7 +1,9 @@
 /* What the kernel and all that it calls do with each argument: l->uses.
  *
- * A flow-insensitive walk over all instances: for every array variable, which arguments it may denote a part of, and for each of its dimensions, which dimensions of arguments
- * its extent and its stride may be made of. Needs the final typed trees; guarantees that lowering finds every pointer, extent and stride that it asks for. */
+ * A flow-insensitive walk over all instances: for every array variable, which arguments it may
+ * denote a part of, and for each of its dimensions, which dimensions of arguments its extent and
+ * its stride may be made of. Needs the final typed trees; guarantees that lowering finds every
+ * pointer, extent and stride that it asks for. */
 #include <string.h>
 
 #include "lower/group.h"
@@ -18,12 +20,22 @@ typedef struct finder {
   bool changed;
 } finder;
 
-static const kj_type_info *info_of(finder *p, kjit_type type) { return kj_type(p->l->c->types, type); }
-static bool may_hold_array(finder *p, kjit_type type) { return kj_is_array_type(p->l, type) || kj_is_tuple_type(p->l, type); }
+static const kj_type_info *info_of(finder *p, kjit_type type)
+{
+  return kj_type(p->l->c->types, type);
+}
+static bool may_hold_array(finder *p, kjit_type type)
+{
+  return kj_is_array_type(p->l, type) || kj_is_tuple_type(p->l, type);
+}
 
-/* A set of sources: the dimensions [d] of arguments (argument * KJ_MAX_RANK + dimension) that the extent of dimension d is made of, those of its stride, and the arguments. */
+/* A set of sources: the dimensions [d] of arguments (argument * KJ_MAX_RANK + dimension) that the
+ * extent of dimension d is made of, those of its stride, and the arguments. */
 static uint64_t *new_set(finder *p) { return KJ_NEW_ARRAY(p->l->c->arena, uint64_t, p->words); }
-static size_t part_of(const finder *p, uint32_t d, bool is_extent) { return (is_extent ? d : KJ_MAX_RANK + d) * p->part_words; }
+static size_t part_of(const finder *p, uint32_t d, bool is_extent)
+{
+  return (is_extent ? d : KJ_MAX_RANK + d) * p->part_words;
+}
 static size_t objects_of(const finder *p) { return 2 * KJ_MAX_RANK * p->part_words; }
 
 static bool has_bit(const uint64_t *set, size_t bit) { return set[bit / 64] >> bit % 64 & 1; }
@@ -67,7 +79,8 @@ static void add_view_sources(finder *p, const kj_texpr *view, uint64_t *set)
     const kj_view_dimension *dimension = view->dimensions ? &view->dimensions[d] : &same;
     if (dimension->source == KJ_VIEW_SAME) continue; /* reshaped: made of extents that are there */
     uint32_t source = (uint32_t)dimension->source;
-    if (dimension->extent == KJ_VIEW_SAME) add_part(p, set + part_of(p, d, true), from + part_of(p, source, true));
+    if (dimension->extent == KJ_VIEW_SAME)
+      add_part(p, set + part_of(p, d, true), from + part_of(p, source, true));
     add_part(p, set + part_of(p, d, false), from + part_of(p, source, false));
   }
 }
@@ -122,14 +135,17 @@ static void flow_expr(void *data, kj_texpr **at)
   kj_texpr *expr = *at;
   if (expr->kind != KJ_T_CALL) return;
   for (size_t i = 0; i < expr->args.count; i++)
-    merge(p, &p->sources[expr->instance->id][expr->instance->params.items[i]->index], sources_of(p, expr->args.items[i]));
+    merge(p, &p->sources[expr->instance->id][expr->instance->params.items[i]->index],
+          sources_of(p, expr->args.items[i]));
 }
 
 static void flow_stmt(void *data, kj_tstmt *stmt)
 {
   finder *p = data;
-  if (stmt->kind == KJ_TS_ASSIGN && stmt->var) merge(p, &p->sources[p->instance->id][stmt->var->index], sources_of(p, stmt->value));
-  if (stmt->kind == KJ_TS_RETURN && stmt->value) merge(p, &p->results[p->instance->id], sources_of(p, stmt->value));
+  if (stmt->kind == KJ_TS_ASSIGN && stmt->var)
+    merge(p, &p->sources[p->instance->id][stmt->var->index], sources_of(p, stmt->value));
+  if (stmt->kind == KJ_TS_RETURN && stmt->value)
+    merge(p, &p->results[p->instance->id], sources_of(p, stmt->value));
 }
 
 static void seed_arguments(finder *p, kj_instance *kernel)
@@ -157,7 +173,8 @@ static void mark_dimension(finder *p, const uint64_t *set, uint32_t d, bool is_e
     if (!has_bit(part, bit)) continue;
     uint32_t argument = (uint32_t)(bit / KJ_MAX_RANK), dimension = bit % KJ_MAX_RANK;
     if (is_extent) p->l->uses[argument].extents[dimension] = true;
-    else if (!kj_is_unit_stride(info_of(p, p->signature->arguments[argument].type), dimension)) p->l->uses[argument].strides[dimension] = true;
+    else if (!kj_is_unit_stride(info_of(p, p->signature->arguments[argument].type), dimension))
+      p->l->uses[argument].strides[dimension] = true;
   }
 }
 
@@ -213,7 +230,10 @@ static void mark_handed_out(finder *p, const kj_texpr *call)
   }
 }
 
-static bool is_same_map(const kj_tensor_map *a, const kj_tensor_map *b) { return memcmp(a, b, sizeof *a) == 0; }
+static bool is_same_map(const kj_tensor_map *a, const kj_tensor_map *b)
+{
+  return memcmp(a, b, sizeof *a) == 0;
+}
 
 static void add_map(finder *p, const kj_texpr *copy, kj_tensor_map map)
 {
@@ -221,14 +241,16 @@ static void add_map(finder *p, const kj_texpr *copy, kj_tensor_map map)
   for (size_t i = 0; i < l->tensor_maps.count; i++)
     if (is_same_map(&l->tensor_maps.items[i], &map)) return;
   if (l->tensor_maps.count == KJ_MOST_MAPS)
-    kj_fail(l->c, copy->location, KJIT_ERROR_UNSUPPORTED, "a kernel has at most %d kinds of tensor copies", KJ_MOST_MAPS);
+    kj_fail(l->c, copy->location, KJIT_ERROR_UNSUPPORTED,
+            "a kernel has at most %d kinds of tensor copies", KJ_MOST_MAPS);
   KJ_PUSH(l->c->arena, &l->tensor_maps, map);
 }
 
 /* On a GPU the map says where the array lies and how far it goes; elsewhere the copy asks. */
 static void mark_tensor_copy(finder *p, const kj_texpr *copy)
 {
-  bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE, has_maps = p->l->c->request->target.kind == KJ_TARGET_NVPTX;
+  bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE,
+       has_maps = p->l->c->request->target.kind == KJ_TARGET_NVPTX;
   const uint64_t *set = sources_of(p, is_store ? copy->x : copy->y->x);
   kj_tensor_map map = kj_describe_map(p->l, copy);
   for (uint32_t d = 0; d < map.rank && !has_maps; d++) mark_dimension(p, set, d, true);
@@ -242,12 +264,15 @@ static void mark_expr(void *data, kj_texpr **at)
 {
   finder *p = data;
   const kj_texpr *expr = *at;
-  bool has_subscript =
-    expr->kind == KJ_T_LOAD || expr->kind == KJ_T_VIEW || expr->kind == KJ_T_ADDRESS || (expr->kind == KJ_T_BUILTIN && (expr->builtin->flags & KJ_PLACE));
+  bool has_subscript = expr->kind == KJ_T_LOAD || expr->kind == KJ_T_VIEW ||
+                       expr->kind == KJ_T_ADDRESS ||
+                       (expr->kind == KJ_T_BUILTIN && (expr->builtin->flags & KJ_PLACE));
   if (expr->is_checked && has_subscript) mark_checked(p, expr->x);
   switch (expr->kind) {
   case KJ_T_VAR:
-    if (p->instance->is_kernel && expr->var->kind == KJ_V_PARAM && !kj_is_array_type(p->l, expr->type)) p->l->uses[expr->var->argument].is_needed = true;
+    if (p->instance->is_kernel && expr->var->kind == KJ_V_PARAM &&
+        !kj_is_array_type(p->l, expr->type))
+      p->l->uses[expr->var->argument].is_needed = true;
     return;
   case KJ_T_LOAD: mark_access(p, expr->x, expr->args.count, ACCESS_READ); return;
   case KJ_T_VIEW: mark_start(p, expr); return;
@@ -262,7 +287,8 @@ static void mark_expr(void *data, kj_texpr **at)
     return;
   case KJ_T_BUILTIN:
     if (kj_is_tensor_copy(expr)) mark_tensor_copy(p, expr);
-    if (expr->builtin->flags & KJ_PLACE) mark_access(p, expr->x, expr->indices.count, ACCESS_ATOMIC);
+    if (expr->builtin->flags & KJ_PLACE)
+      mark_access(p, expr->x, expr->indices.count, ACCESS_ATOMIC);
     if (expr->builtin->flags & KJ_PLACE) note_pointed(p, expr->x);
     if (expr->builtin->flags & KJ_READS) mark_access(p, expr->x, expr->indices.count, ACCESS_READ);
     return;
@@ -277,7 +303,8 @@ static void mark_stmt(void *data, kj_tstmt *stmt)
   if (stmt->kind == KJ_TS_STORE) note_pointed(data, stmt->array);
 }
 
-static void walk_instances(finder *p, void (*visit_stmt)(void *, kj_tstmt *), void (*visit_expr)(void *, kj_texpr **))
+static void walk_instances(finder *p, void (*visit_stmt)(void *, kj_tstmt *),
+                           void (*visit_expr)(void *, kj_texpr **))
 {
   for (size_t i = 0; i < p->l->c->instances.count; i++) {
     p->instance = p->l->c->instances.items[i];
@@ -294,7 +321,8 @@ static void find_uses(finder *p)
   p->results = KJ_NEW_ARRAY(c->arena, uint64_t *, c->instances.count);
   for (size_t i = 0; i < c->instances.count; i++) {
     const kj_instance *instance = c->instances.items[i];
-    p->sources[i] = KJ_NEW_ARRAY(c->arena, uint64_t *, instance->params.count + instance->locals.count + 1);
+    p->sources[i] =
+      KJ_NEW_ARRAY(c->arena, uint64_t *, instance->params.count + instance->locals.count + 1);
   }
   seed_arguments(p, c->instances.items[0]);
   do {
@@ -306,7 +334,8 @@ static void find_uses(finder *p)
 
 static kj_relation relation(const kj_signature *signature, uint32_t a, uint32_t b)
 {
-  return signature->relations ? (kj_relation)signature->relations[a * signature->count + b] : KJ_RELATION_ANY;
+  return signature->relations ? (kj_relation)signature->relations[a * signature->count + b]
+                              : KJ_RELATION_ANY;
 }
 
 /* Loads of an array that nothing in the kernel can write are invariant. */
@@ -314,8 +343,11 @@ static void find_constant_arguments(finder *p)
 {
   kj_argument_use *uses = p->l->uses;
   for (uint32_t a = 0; a < p->signature->count; a++) {
-    /* What waits for the launch before it must not load before it has waited: invariant loads go anywhere. */
-    bool is_constant = uses[a].is_read && !uses[a].is_written && !p->signature->is_programmatic && !p->writes_anywhere, relied = false;
+    /* What waits for the launch before it must not load before it has waited: invariant loads go
+     * anywhere. */
+    bool is_constant = uses[a].is_read && !uses[a].is_written && !p->signature->is_programmatic &&
+                       !p->writes_anywhere,
+         relied = false;
     for (uint32_t b = 0; b < p->signature->count; b++) {
       if (b == a || !uses[b].is_written) continue;
       is_constant = is_constant && relation(p->signature, a, b) == KJ_RELATION_DISJOINT;

@@ -1,28 +1,45 @@
-/* Operators on scalars. Nothing is undefined here: division by zero gives 0, shift counts are taken modulo the width, integers wrap. */
+/* Operators on scalars. Nothing is undefined here: division by zero gives 0, shift counts are taken
+ * modulo the width, integers wrap. */
 #include "lower/lower.h"
 
-static LLVMValueRef constant_of(LLVMValueRef like, int64_t value) { return LLVMConstInt(LLVMTypeOf(like), (uint64_t)value, true); }
-static LLVMValueRef is_equal(kj_lowering *l, LLVMValueRef x, int64_t value) { return LLVMBuildICmp(l->builder, LLVMIntEQ, x, constant_of(x, value), ""); }
-static LLVMValueRef is_negative(kj_lowering *l, LLVMValueRef x) { return LLVMBuildICmp(l->builder, LLVMIntSLT, x, constant_of(x, 0), ""); }
-static LLVMValueRef choose(kj_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y) { return LLVMBuildSelect(l->builder, c, x, y, ""); }
+static LLVMValueRef constant_of(LLVMValueRef like, int64_t value)
+{
+  return LLVMConstInt(LLVMTypeOf(like), (uint64_t)value, true);
+}
+static LLVMValueRef is_equal(kj_lowering *l, LLVMValueRef x, int64_t value)
+{
+  return LLVMBuildICmp(l->builder, LLVMIntEQ, x, constant_of(x, value), "");
+}
+static LLVMValueRef is_negative(kj_lowering *l, LLVMValueRef x)
+{
+  return LLVMBuildICmp(l->builder, LLVMIntSLT, x, constant_of(x, 0), "");
+}
+static LLVMValueRef choose(kj_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
+{
+  return LLVMBuildSelect(l->builder, c, x, y, "");
+}
 
 /* ---- integer division ---- */
 
 typedef struct division {
   LLVMValueRef divisor; /* never one that traps */
   LLVMValueRef quotient, remainder;
-  LLVMValueRef is_inexact_up, is_inexact_down; /* the true quotient lies above, below the truncated one */
+  /* the true quotient lies above, below the truncated one */
+  LLVMValueRef is_inexact_up, is_inexact_down;
 } division;
 
-/* 1 in place of 0, and of -1 for signed numbers: the quotient is put right afterwards, and the remainder 0 is right for both. */
+/* 1 in place of 0, and of -1 for signed numbers: the quotient is put right afterwards, and the
+ * remainder 0 is right for both. */
 static LLVMValueRef safe_divisor(kj_lowering *l, bool is_signed, LLVMValueRef y)
 {
   if (LLVMIsAConstantInt(y)) {
-    bool is_unsafe = LLVMIsNull(y) || (is_signed && LLVMIsAConstantInt(y) && LLVMConstIntGetSExtValue(y) == -1);
+    bool is_unsafe =
+      LLVMIsNull(y) || (is_signed && LLVMIsAConstantInt(y) && LLVMConstIntGetSExtValue(y) == -1);
     return is_unsafe ? constant_of(y, 1) : y;
   }
   LLVMValueRef shifted = is_signed ? LLVMBuildAdd(l->builder, y, constant_of(y, 1), "") : y;
-  LLVMValueRef is_unsafe = LLVMBuildICmp(l->builder, LLVMIntULE, shifted, constant_of(y, is_signed ? 1 : 0), "");
+  LLVMValueRef is_unsafe =
+    LLVMBuildICmp(l->builder, LLVMIntULE, shifted, constant_of(y, is_signed ? 1 : 0), "");
   return choose(l, is_unsafe, constant_of(y, 1), y);
 }
 
@@ -33,7 +50,8 @@ static division truncating_division(kj_lowering *l, bool is_signed, LLVMValueRef
   d.quotient = is_signed ? LLVMBuildSDiv(b, x, d.divisor, "") : LLVMBuildUDiv(b, x, d.divisor, "");
   d.remainder = LLVMBuildSub(b, x, LLVMBuildMul(b, d.quotient, d.divisor, ""), "");
   LLVMValueRef is_inexact = LLVMBuildICmp(b, LLVMIntNE, d.remainder, constant_of(x, 0), "");
-  LLVMValueRef differ = is_signed ? is_negative(l, LLVMBuildXor(b, d.remainder, d.divisor, "")) : LLVMConstInt(l->i1, 0, false);
+  LLVMValueRef differ = is_signed ? is_negative(l, LLVMBuildXor(b, d.remainder, d.divisor, ""))
+                                  : LLVMConstInt(l->i1, 0, false);
   d.is_inexact_down = LLVMBuildAnd(b, is_inexact, differ, "");
   d.is_inexact_up = LLVMBuildAnd(b, is_inexact, LLVMBuildNot(b, differ, ""), "");
   return d;
@@ -48,46 +66,58 @@ static int power_of_two(LLVMValueRef y)
   return value && !(value & (value - 1)) && !is_top ? __builtin_ctzll(value) : -1;
 }
 
-LLVMValueRef kj_build_divide(kj_lowering *l, bool is_signed, kj_rounding rounding, LLVMValueRef x, LLVMValueRef y)
+LLVMValueRef kj_build_divide(kj_lowering *l, bool is_signed, kj_rounding rounding, LLVMValueRef x,
+                             LLVMValueRef y)
 {
   LLVMBuilderRef b = l->builder;
   int shift = power_of_two(y);
   if (shift >= 0 && rounding == KJ_ROUND_FLOOR)
-    return is_signed ? LLVMBuildAShr(b, x, constant_of(x, shift), "") : LLVMBuildLShr(b, x, constant_of(x, shift), "");
+    return is_signed ? LLVMBuildAShr(b, x, constant_of(x, shift), "")
+                     : LLVMBuildLShr(b, x, constant_of(x, shift), "");
   division d = truncating_division(l, is_signed, x, y);
   LLVMValueRef q = d.quotient;
-  if (rounding == KJ_ROUND_FLOOR && is_signed) q = LLVMBuildAdd(b, q, LLVMBuildSExt(b, d.is_inexact_down, LLVMTypeOf(q), ""), "");
-  if (rounding == KJ_ROUND_CEIL) q = LLVMBuildAdd(b, q, LLVMBuildZExt(b, d.is_inexact_up, LLVMTypeOf(q), ""), "");
+  if (rounding == KJ_ROUND_FLOOR && is_signed)
+    q = LLVMBuildAdd(b, q, LLVMBuildSExt(b, d.is_inexact_down, LLVMTypeOf(q), ""), "");
+  if (rounding == KJ_ROUND_CEIL)
+    q = LLVMBuildAdd(b, q, LLVMBuildZExt(b, d.is_inexact_up, LLVMTypeOf(q), ""), "");
   if (is_signed) q = choose(l, is_equal(l, y, -1), LLVMBuildNeg(b, x, ""), q);
   return choose(l, is_equal(l, y, 0), constant_of(y, 0), q);
 }
 
-LLVMValueRef kj_build_remainder(kj_lowering *l, bool is_signed, kj_rounding rounding, LLVMValueRef x, LLVMValueRef y)
+LLVMValueRef kj_build_remainder(kj_lowering *l, bool is_signed, kj_rounding rounding,
+                                LLVMValueRef x, LLVMValueRef y)
 {
   int shift = power_of_two(y);
-  if (shift >= 0 && (rounding == KJ_ROUND_FLOOR || !is_signed)) return LLVMBuildAnd(l->builder, x, constant_of(x, (int64_t)(((uint64_t)1 << shift) - 1)), "");
+  if (shift >= 0 && (rounding == KJ_ROUND_FLOOR || !is_signed))
+    return LLVMBuildAnd(l->builder, x, constant_of(x, (int64_t)(((uint64_t)1 << shift) - 1)), "");
   division d = truncating_division(l, is_signed, x, y);
   if (rounding != KJ_ROUND_FLOOR || !is_signed) return d.remainder;
-  return choose(l, d.is_inexact_down, LLVMBuildAdd(l->builder, d.remainder, d.divisor, ""), d.remainder);
+  return choose(l, d.is_inexact_down, LLVMBuildAdd(l->builder, d.remainder, d.divisor, ""),
+                d.remainder);
 }
 
 /* ---- powers and remainders ---- */
 
-/* base ** exponent by squaring. Negative exponents: 1 / base**-exponent rounded to zero, which is 0 but for bases 1 and -1; 0 for base 0. */
-static LLVMValueRef integer_power(kj_lowering *l, bool is_signed, LLVMValueRef base, LLVMValueRef exponent)
+/* base ** exponent by squaring. Negative exponents: 1 / base**-exponent rounded to zero, which is 0
+ * but for bases 1 and -1; 0 for base 0. */
+static LLVMValueRef integer_power(kj_lowering *l, bool is_signed, LLVMValueRef base,
+                                  LLVMValueRef exponent)
 {
   LLVMBuilderRef b = l->builder;
   LLVMTypeRef type = LLVMTypeOf(base);
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), head = kj_new_block(l, "pow"), body = kj_new_block(l, "pow.body"), after = kj_new_block(l, "pow.end");
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), head = kj_new_block(l, "pow"),
+                    body = kj_new_block(l, "pow.body"), after = kj_new_block(l, "pow.end");
   LLVMBuildBr(b, head);
   kj_move_to(l, head);
-  LLVMValueRef result = LLVMBuildPhi(b, type, ""), square = LLVMBuildPhi(b, type, ""), rest = LLVMBuildPhi(b, type, "");
+  LLVMValueRef result = LLVMBuildPhi(b, type, ""), square = LLVMBuildPhi(b, type, ""),
+               rest = LLVMBuildPhi(b, type, "");
   LLVMValueRef one = LLVMConstInt(type, 1, false), zero = LLVMConstNull(type);
   LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntNE, rest, zero, ""), body, after);
   kj_move_to(l, body);
   LLVMValueRef is_odd = LLVMBuildTrunc(b, rest, l->i1, "");
   LLVMValueRef next_result = choose(l, is_odd, LLVMBuildMul(b, result, square, ""), result);
-  LLVMValueRef next_square = LLVMBuildMul(b, square, square, ""), next_rest = LLVMBuildLShr(b, rest, one, "");
+  LLVMValueRef next_square = LLVMBuildMul(b, square, square, ""),
+               next_rest = LLVMBuildLShr(b, rest, one, "");
   LLVMBuildBr(b, head);
   LLVMBasicBlockRef from[2] = { before, body };
   LLVMAddIncoming(result, (LLVMValueRef[]){ one, next_result }, from, 2);
@@ -96,7 +126,8 @@ static LLVMValueRef integer_power(kj_lowering *l, bool is_signed, LLVMValueRef b
   kj_move_to(l, after);
   if (!is_signed) return result;
   LLVMValueRef alternating = choose(l, LLVMBuildTrunc(b, exponent, l->i1, ""), base, one);
-  LLVMValueRef small = choose(l, is_equal(l, base, 1), one, choose(l, is_equal(l, base, -1), alternating, zero));
+  LLVMValueRef small =
+    choose(l, is_equal(l, base, 1), one, choose(l, is_equal(l, base, -1), alternating, zero));
   return choose(l, is_negative(l, exponent), small, result);
 }
 
@@ -109,7 +140,8 @@ typedef struct float_division {
   LLVMValueRef quotient, remainder;
 } float_division;
 
-/* As CPython's float_divmod: fmod, corrected to the divisor's sign, and the floor that goes with it. */
+/* As CPython's float_divmod: fmod, corrected to the divisor's sign, and the floor that goes with
+ * it. */
 static float_division divide_floats(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMBuilderRef b = l->builder;
@@ -117,17 +149,20 @@ static float_division divide_floats(kj_lowering *l, LLVMValueRef x, LLVMValueRef
   LLVMValueRef zero = LLVMConstReal(type, 0), one = LLVMConstReal(type, 1);
   LLVMValueRef r = call_math(l, "fmod", x, y);
   LLVMValueRef is_zero = LLVMBuildFCmp(b, LLVMRealOEQ, r, zero, "");
-  LLVMValueRef differ = LLVMBuildXor(b, LLVMBuildFCmp(b, LLVMRealOLT, r, zero, ""), LLVMBuildFCmp(b, LLVMRealOLT, y, zero, ""), "");
+  LLVMValueRef differ = LLVMBuildXor(b, LLVMBuildFCmp(b, LLVMRealOLT, r, zero, ""),
+                                     LLVMBuildFCmp(b, LLVMRealOLT, y, zero, ""), "");
   differ = LLVMBuildAnd(b, differ, LLVMBuildFCmp(b, LLVMRealUNE, r, zero, ""), "");
   LLVMValueRef q = LLVMBuildFDiv(b, LLVMBuildFSub(b, x, r, ""), y, "");
   q = choose(l, differ, LLVMBuildFSub(b, q, one, ""), q);
   LLVMValueRef floor = kj_intrinsic1(l, "llvm.floor", q);
-  LLVMValueRef is_low = LLVMBuildFCmp(b, LLVMRealOGT, LLVMBuildFSub(b, q, floor, ""), LLVMConstReal(type, .5), "");
+  LLVMValueRef is_low =
+    LLVMBuildFCmp(b, LLVMRealOGT, LLVMBuildFSub(b, q, floor, ""), LLVMConstReal(type, .5), "");
   LLVMValueRef whole = choose(l, is_low, LLVMBuildFAdd(b, floor, one, ""), floor);
   LLVMValueRef signed_zero = kj_intrinsic2(l, "llvm.copysign", zero, LLVMBuildFDiv(b, x, y, ""));
   return (float_division){
     .quotient = choose(l, LLVMBuildFCmp(b, LLVMRealOEQ, q, zero, ""), signed_zero, whole),
-    .remainder = choose(l, is_zero, kj_intrinsic2(l, "llvm.copysign", zero, y), choose(l, differ, LLVMBuildFAdd(b, r, y, ""), r)),
+    .remainder = choose(l, is_zero, kj_intrinsic2(l, "llvm.copysign", zero, y),
+                        choose(l, differ, LLVMBuildFAdd(b, r, y, ""), r)),
   };
 }
 
@@ -149,10 +184,12 @@ static LLVMValueRef build_float(kj_lowering *l, kjit_op op, LLVMValueRef x, LLVM
 
 static LLVMValueRef shift_count(kj_lowering *l, LLVMValueRef y)
 {
-  return LLVMBuildAnd(l->builder, y, constant_of(y, (int64_t)LLVMGetIntTypeWidth(LLVMTypeOf(y)) - 1), "");
+  return LLVMBuildAnd(l->builder, y,
+                      constant_of(y, (int64_t)LLVMGetIntTypeWidth(LLVMTypeOf(y)) - 1), "");
 }
 
-static LLVMValueRef build_integer(kj_lowering *l, kjit_op op, bool is_signed, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef build_integer(kj_lowering *l, kjit_op op, bool is_signed, LLVMValueRef x,
+                                  LLVMValueRef y)
 {
   LLVMBuilderRef b = l->builder;
   switch (op) {
@@ -165,13 +202,16 @@ static LLVMValueRef build_integer(kj_lowering *l, kjit_op op, bool is_signed, LL
   case KJIT_BIT_OR: return LLVMBuildOr(b, x, y, "");
   case KJIT_BIT_XOR: return LLVMBuildXor(b, x, y, "");
   case KJIT_SHL: return LLVMBuildShl(b, x, shift_count(l, y), "");
-  case KJIT_SHR: return is_signed ? LLVMBuildAShr(b, x, shift_count(l, y), "") : LLVMBuildLShr(b, x, shift_count(l, y), "");
+  case KJIT_SHR:
+    return is_signed ? LLVMBuildAShr(b, x, shift_count(l, y), "")
+                     : LLVMBuildLShr(b, x, shift_count(l, y), "");
   case KJIT_POW: return integer_power(l, is_signed, x, y);
   default: return NULL;
   }
 }
 
-LLVMValueRef kj_build_binary(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x, LLVMValueRef y, kj_location location)
+LLVMValueRef kj_build_binary(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
+                             LLVMValueRef y, kj_location location)
 {
   LLVMValueRef result;
   if (kj_part_of(l, type) != type) return kj_build_binary_parts(l, op, type, x, y, location);
@@ -183,7 +223,9 @@ LLVMValueRef kj_build_binary(kj_lowering *l, kjit_op op, kjit_type type, LLVMVal
   } else {
     result = build_integer(l, op, kj_is_signed_type(l, type), x, y);
   }
-  if (!result) kj_fail(l->c, location, KJIT_ERROR_COMPILE, "internal error: operator %s on %s", kj_op_table[op].text, kj_type_text(l->c, type));
+  if (!result)
+    kj_fail(l->c, location, KJIT_ERROR_COMPILE, "internal error: operator %s on %s",
+            kj_op_table[op].text, kj_type_text(l->c, type));
   return result;
 }
 
@@ -207,22 +249,32 @@ static comparison comparison_of(kjit_op op)
   }
 }
 
-/* A signed number with an unsigned one: as 64-bit numbers they compare unsigned, except that a negative one is less than all unsigned ones. */
-static LLVMValueRef compare_mixed(kj_lowering *l, comparison how, kjit_type x_type, kjit_type y_type, LLVMValueRef x, LLVMValueRef y)
+/* A signed number with an unsigned one: as 64-bit numbers they compare unsigned, except that a
+ * negative one is less than all unsigned ones. */
+static LLVMValueRef compare_mixed(kj_lowering *l, comparison how, kjit_type x_type,
+                                  kjit_type y_type, LLVMValueRef x, LLVMValueRef y)
 {
   bool is_x_signed = kj_is_signed_type(l, x_type);
-  x = is_x_signed ? kj_build_convert(l, x_type, KJIT_I64, x) : kj_build_convert(l, x_type, KJIT_U64, x);
-  y = is_x_signed ? kj_build_convert(l, y_type, KJIT_U64, y) : kj_build_convert(l, y_type, KJIT_I64, y);
-  bool if_negative = is_x_signed ? how.if_less : how.signed_ == LLVMIntNE || how.signed_ == LLVMIntSGT || how.signed_ == LLVMIntSGE;
+  x = is_x_signed ? kj_build_convert(l, x_type, KJIT_I64, x)
+                  : kj_build_convert(l, x_type, KJIT_U64, x);
+  y = is_x_signed ? kj_build_convert(l, y_type, KJIT_U64, y)
+                  : kj_build_convert(l, y_type, KJIT_I64, y);
+  bool if_negative = is_x_signed ? how.if_less
+                                 : how.signed_ == LLVMIntNE || how.signed_ == LLVMIntSGT ||
+                                     how.signed_ == LLVMIntSGE;
   LLVMValueRef plain = LLVMBuildICmp(l->builder, how.unsigned_, x, y, "");
-  return choose(l, is_negative(l, is_x_signed ? x : y), LLVMConstInt(l->i1, if_negative, false), plain);
+  return choose(l, is_negative(l, is_x_signed ? x : y), LLVMConstInt(l->i1, if_negative, false),
+                plain);
 }
 
-LLVMValueRef kj_build_compare(kj_lowering *l, kjit_op op, kjit_type x_type, kjit_type y_type, LLVMValueRef x, LLVMValueRef y)
+LLVMValueRef kj_build_compare(kj_lowering *l, kjit_op op, kjit_type x_type, kjit_type y_type,
+                              LLVMValueRef x, LLVMValueRef y)
 {
   comparison how = comparison_of(op);
   if (kj_part_of(l, x_type) != x_type) return kj_build_compare_parts(l, op, x_type, x, y);
-  if (kj_is_float_type(l, x_type)) return LLVMBuildFCmp(l->builder, how.real, kj_to_compute(l, x_type, x), kj_to_compute(l, y_type, y), "");
+  if (kj_is_float_type(l, x_type))
+    return LLVMBuildFCmp(l->builder, how.real, kj_to_compute(l, x_type, x),
+                         kj_to_compute(l, y_type, y), "");
   bool is_x_signed = kj_is_signed_type(l, x_type), is_y_signed = kj_is_signed_type(l, y_type);
   if (is_x_signed != is_y_signed) return compare_mixed(l, how, x_type, y_type, x, y);
   if (x_type != y_type) {
@@ -233,13 +285,18 @@ LLVMValueRef kj_build_compare(kj_lowering *l, kjit_op op, kjit_type x_type, kjit
   return LLVMBuildICmp(l->builder, is_x_signed ? how.signed_ : how.unsigned_, x, y, "");
 }
 
-LLVMValueRef kj_build_minmax(kj_lowering *l, bool is_max, kjit_type type, LLVMValueRef x, LLVMValueRef y)
+LLVMValueRef kj_build_minmax(kj_lowering *l, bool is_max, kjit_type type, LLVMValueRef x,
+                             LLVMValueRef y)
 {
   if (kj_is_float_type(l, type)) {
     LLVMValueRef a = kj_to_compute(l, type, x), b = kj_to_compute(l, type, y);
     return kj_from_compute(l, type, kj_intrinsic2(l, is_max ? "llvm.maxnum" : "llvm.minnum", a, b));
   }
-  if (type == KJIT_BOOL) return is_max ? LLVMBuildOr(l->builder, x, y, "") : LLVMBuildAnd(l->builder, x, y, "");
+  if (type == KJIT_BOOL)
+    return is_max ? LLVMBuildOr(l->builder, x, y, "") : LLVMBuildAnd(l->builder, x, y, "");
   bool is_signed = kj_is_signed_type(l, type);
-  return kj_intrinsic2(l, is_signed ? (is_max ? "llvm.smax" : "llvm.smin") : (is_max ? "llvm.umax" : "llvm.umin"), x, y);
+  return kj_intrinsic2(l,
+                       is_signed ? (is_max ? "llvm.smax" : "llvm.smin")
+                                 : (is_max ? "llvm.umax" : "llvm.umin"),
+                       x, y);
 }

@@ -1,7 +1,9 @@
 /* Failing threads: raise, assert and the checks of subscripts and divisors.
  *
- * A place that may fail is a branch to a block of its own, which hands what it knows to one function, or on a GPU to one block of the function that it is in. Only
- * the first failing thread gets through there; all of them leave the kernel. Where nothing may fail, nothing of this is built, nor is there a parameter for it. */
+ * A place that may fail is a branch to a block of its own, which hands what it knows to one
+ * function, or on a GPU to one block of the function that it is in. Only the first failing thread
+ * gets through there; all of them leave the kernel. Where nothing may fail, nothing of this is
+ * built, nor is there a parameter for it. */
 #include <string.h>
 
 #include "lower/lower.h"
@@ -17,7 +19,14 @@ void kj_plan_failures(kj_lowering *l)
 
 /* ---- the function that writes the record ---- */
 
-enum { WRITER_RECORD, WRITER_SITE, WRITER_BLOCK, WRITER_THREAD = WRITER_BLOCK + 3, WRITER_VALUES = WRITER_THREAD + 3, WRITER_COUNT = WRITER_VALUES + 2 };
+enum {
+  WRITER_RECORD,
+  WRITER_SITE,
+  WRITER_BLOCK,
+  WRITER_THREAD = WRITER_BLOCK + 3,
+  WRITER_VALUES = WRITER_THREAD + 3,
+  WRITER_COUNT = WRITER_VALUES + 2
+};
 
 static LLVMValueRef field_at(kj_lowering *l, LLVMValueRef record, size_t offset)
 {
@@ -25,7 +34,10 @@ static LLVMValueRef field_at(kj_lowering *l, LLVMValueRef record, size_t offset)
   return LLVMBuildInBoundsGEP2(l->builder, l->i8, record, &at, 1, "");
 }
 
-static unsigned scope_of(kj_lowering *l) { return LLVMGetSyncScopeID(l->context, l->target->device_scope, strlen(l->target->device_scope)); }
+static unsigned scope_of(kj_lowering *l)
+{
+  return LLVMGetSyncScopeID(l->context, l->target->device_scope, strlen(l->target->device_scope));
+}
 
 /* The thread's position is read where it is needed: few ever fail. */
 static void add_position(kj_lowering *l, LLVMValueRef *args)
@@ -39,15 +51,20 @@ static void add_position(kj_lowering *l, LLVMValueRef *args)
 static void write_fields(kj_lowering *l, LLVMValueRef const *args)
 {
   LLVMValueRef record = args[WRITER_RECORD];
-  LLVMBuildStore(l->builder, args[WRITER_SITE], field_at(l, record, offsetof(kj_failure_record, site)));
+  LLVMBuildStore(l->builder, args[WRITER_SITE],
+                 field_at(l, record, offsetof(kj_failure_record, site)));
   for (unsigned d = 0; d < 3; d++) {
-    LLVMBuildStore(l->builder, args[WRITER_BLOCK + d], field_at(l, record, offsetof(kj_failure_record, block) + d * sizeof(uint32_t)));
-    LLVMBuildStore(l->builder, args[WRITER_THREAD + d], field_at(l, record, offsetof(kj_failure_record, thread) + d * sizeof(uint32_t)));
+    LLVMBuildStore(l->builder, args[WRITER_BLOCK + d],
+                   field_at(l, record, offsetof(kj_failure_record, block) + d * sizeof(uint32_t)));
+    LLVMBuildStore(l->builder, args[WRITER_THREAD + d],
+                   field_at(l, record, offsetof(kj_failure_record, thread) + d * sizeof(uint32_t)));
   }
   for (unsigned i = 0; i < 2; i++)
-    LLVMBuildStore(l->builder, args[WRITER_VALUES + i], field_at(l, record, offsetof(kj_failure_record, values) + i * sizeof(uint64_t)));
+    LLVMBuildStore(l->builder, args[WRITER_VALUES + i],
+                   field_at(l, record, offsetof(kj_failure_record, values) + i * sizeof(uint64_t)));
   /* The host looks at the state first, and not only when the kernel has ended. */
-  LLVMValueRef store = LLVMBuildStore(l->builder, kj_const32(l, KJ_FAILURE_WRITTEN), field_at(l, record, offsetof(kj_failure_record, state)));
+  LLVMValueRef store = LLVMBuildStore(l->builder, kj_const32(l, KJ_FAILURE_WRITTEN),
+                                      field_at(l, record, offsetof(kj_failure_record, state)));
   LLVMSetOrdering(store, LLVMAtomicOrderingRelease);
   LLVMSetAlignment(store, 4);
 }
@@ -56,11 +73,13 @@ static void write_fields(kj_lowering *l, LLVMValueRef const *args)
 static void write_record(kj_lowering *l, LLVMValueRef *args)
 {
   LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInsertBlock(l->builder));
-  LLVMBasicBlockRef first = LLVMAppendBasicBlockInContext(l->context, function, "first"), end = LLVMAppendBasicBlockInContext(l->context, function, "end");
+  LLVMBasicBlockRef first = LLVMAppendBasicBlockInContext(l->context, function, "first"),
+                    end = LLVMAppendBasicBlockInContext(l->context, function, "end");
   LLVMAtomicOrdering relaxed = LLVMAtomicOrderingMonotonic;
   LLVMValueRef state = field_at(l, args[WRITER_RECORD], offsetof(kj_failure_record, state));
   LLVMValueRef pair =
-    LLVMBuildAtomicCmpXchgSyncScope(l->builder, state, kj_const32(l, KJ_FAILURE_FREE), kj_const32(l, KJ_FAILURE_TAKEN), relaxed, relaxed, scope_of(l));
+    LLVMBuildAtomicCmpXchgSyncScope(l->builder, state, kj_const32(l, KJ_FAILURE_FREE),
+                                    kj_const32(l, KJ_FAILURE_TAKEN), relaxed, relaxed, scope_of(l));
   LLVMBuildCondBr(l->builder, LLVMBuildExtractValue(l->builder, pair, 1, ""), first, end);
   LLVMPositionBuilderAtEnd(l->builder, first);
   if (!args[WRITER_BLOCK]) add_position(l, args);
@@ -87,7 +106,8 @@ static LLVMValueRef get_writer(kj_lowering *l)
   params[WRITER_RECORD] = l->pointer;
   for (int i = WRITER_SITE; i < WRITER_VALUES; i++) params[i] = l->i32;
   for (int i = WRITER_VALUES; i < WRITER_COUNT; i++) params[i] = l->i64;
-  l->failure_writer = LLVMAddFunction(l->module, "kjit_write_failure", LLVMFunctionType(l->void_, params, WRITER_COUNT, false));
+  l->failure_writer = LLVMAddFunction(l->module, "kjit_write_failure",
+                                      LLVMFunctionType(l->void_, params, WRITER_COUNT, false));
   LLVMSetLinkage(l->failure_writer, LLVMInternalLinkage);
   static const char *const attributes[] = { "nounwind", "noinline", "cold" };
   for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
@@ -101,21 +121,25 @@ static LLVMValueRef get_writer(kj_lowering *l)
 static void describe_site(kj_lowering *l, const kj_failure *failure)
 {
   kj_buffer *text = &l->failures;
-  kj_append_format(text, "%d %u %u %u ", (int)failure->kind, failure->location.file, failure->location.line, failure->location.column);
+  kj_append_format(text, "%d %u %u %u ", (int)failure->kind, failure->location.file,
+                   failure->location.line, failure->location.column);
   for (unsigned i = 0; i < failure->count; i++) {
-    bool is_float = kj_is_float_type(l, failure->types[i]), is_signed = !is_float && kj_is_signed_type(l, failure->types[i]);
+    bool is_float = kj_is_float_type(l, failure->types[i]),
+         is_signed = !is_float && kj_is_signed_type(l, failure->types[i]);
     kj_append_text(text, is_float ? "f" : is_signed ? "i" : "u");
   }
   if (!failure->count) kj_append_text(text, "-");
   kj_append_text(text, " ");
-  for (const char *at = failure->message ? failure->message : ""; *at; at++) kj_append_format(text, "%c", *at == '\n' ? 1 : *at);
+  for (const char *at = failure->message ? failure->message : ""; *at; at++)
+    kj_append_format(text, "%c", *at == '\n' ? 1 : *at);
   kj_append_text(text, "\n");
 }
 
 /* 64 bits that the host can print without knowing the type. */
 static LLVMValueRef widen(kj_lowering *l, kjit_type type, LLVMValueRef value)
 {
-  if (!kj_is_float_type(l, type)) return kj_build_convert(l, type, kj_is_signed_type(l, type) ? KJIT_I64 : KJIT_U64, value);
+  if (!kj_is_float_type(l, type))
+    return kj_build_convert(l, type, kj_is_signed_type(l, type) ? KJIT_I64 : KJIT_U64, value);
   return LLVMBuildBitCast(l->builder, kj_build_convert(l, type, KJIT_F64, value), l->i64, "");
 }
 
@@ -128,8 +152,8 @@ static void call_writer(kj_lowering *l, LLVMValueRef site, LLVMValueRef const *v
   l->target->leave_kernel(l);
 }
 
-/* Code that hardly ever runs is there once a function, and takes part in the backend's work once. A call would have all registers of the kernel keep to its
- * convention. */
+/* Code that hardly ever runs is there once a function, and takes part in the backend's work once. A
+ * call would have all registers of the kernel keep to its convention. */
 static void begin_shared_failure(kj_lowering *l)
 {
   if (l->failure_function == l->function) return;
@@ -163,7 +187,9 @@ void kj_build_failure(kj_lowering *l, const kj_failure *failure)
     return;
   }
   LLVMValueRef values[2], site = kj_const32(l, l->failure_count++);
-  for (unsigned i = 0; i < 2; i++) values[i] = i < failure->count ? widen(l, failure->types[i], failure->values[i]) : kj_const64(l, 0);
+  for (unsigned i = 0; i < 2; i++)
+    values[i] =
+      i < failure->count ? widen(l, failure->types[i], failure->values[i]) : kj_const64(l, 0);
   describe_site(l, failure);
   if (l->target->shares_failures && !l->debug) share_failure(l, site, values);
   else call_writer(l, site, values);
@@ -172,7 +198,8 @@ void kj_build_failure(kj_lowering *l, const kj_failure *failure)
 void kj_set_likely(kj_lowering *l, LLVMValueRef branch, bool is_first)
 {
   enum { UNLIKELY = 1, LIKELY = 1000000 };
-  LLVMMetadataRef weights[] = { kj_metadata_string(l, "branch_weights"), kj_metadata_int(l, is_first ? LIKELY : UNLIKELY),
+  LLVMMetadataRef weights[] = { kj_metadata_string(l, "branch_weights"),
+                                kj_metadata_int(l, is_first ? LIKELY : UNLIKELY),
                                 kj_metadata_int(l, is_first ? UNLIKELY : LIKELY) };
   kj_set_metadata(l, branch, "prof", LLVMMDNodeInContext2(l->context, weights, 3));
 }
@@ -190,26 +217,35 @@ void kj_fail_if(kj_lowering *l, LLVMValueRef condition, const kj_failure *failur
 
 void kj_lower_fail(kj_lowering *l, const kj_tstmt *stmt)
 {
-  kj_failure failure = { .kind = stmt->failure, .location = stmt->location, .message = stmt->message, .count = (unsigned)stmt->indices.count };
+  kj_failure failure = { .kind = stmt->failure,
+                         .location = stmt->location,
+                         .message = stmt->message,
+                         .count = (unsigned)stmt->indices.count };
   for (unsigned i = 0; i < failure.count; i++) {
     failure.types[i] = stmt->indices.items[i]->type;
     failure.values[i] = kj_lower_expr(l, stmt->indices.items[i]);
   }
   kj_build_failure(l, &failure);
-  kj_move_to(l, kj_new_block(l, "never")); /* what follows in an inlined body is built all the same */
+  /* what follows in an inlined body is built all the same */
+  kj_move_to(l, kj_new_block(l, "never"));
 }
 
 /* ---- bounds ---- */
 
 static kj_failure describe_index(const kj_texpr *index, LLVMValueRef value, LLVMValueRef extent)
 {
-  kj_failure failure = { .kind = KJ_FAILURE_BOUNDS, .location = index->location, .count = 2, .values = { value, extent } };
+  kj_failure failure = {
+    .kind = KJ_FAILURE_BOUNDS, .location = index->location, .count = 2, .values = { value, extent }
+  };
   failure.types[0] = index->type == KJIT_U64 ? KJIT_U64 : KJIT_I64;
   failure.types[1] = KJIT_I64;
   return failure;
 }
 
-static LLVMValueRef is_outside(kj_lowering *l, LLVMValueRef value, LLVMValueRef extent) { return LLVMBuildICmp(l->builder, LLVMIntUGE, value, extent, ""); }
+static LLVMValueRef is_outside(kj_lowering *l, LLVMValueRef value, LLVMValueRef extent)
+{
+  return LLVMBuildICmp(l->builder, LLVMIntUGE, value, extent, "");
+}
 
 void kj_check_index(kj_lowering *l, const kj_texpr *index, LLVMValueRef value, LLVMValueRef extent)
 {
@@ -218,7 +254,8 @@ void kj_check_index(kj_lowering *l, const kj_texpr *index, LLVMValueRef value, L
 }
 
 /* One branch for all of a subscript; which index it was is found out where it fails. */
-static void check_together(kj_lowering *l, const kj_texprs *indices, LLVMValueRef const *values, LLVMValueRef const *extents)
+static void check_together(kj_lowering *l, const kj_texprs *indices, LLVMValueRef const *values,
+                           LLVMValueRef const *extents)
 {
   LLVMValueRef outside[KJ_MAX_RANK], any = NULL;
   for (size_t i = 0; i < indices->count; i++) {
@@ -236,11 +273,13 @@ static void check_together(kj_lowering *l, const kj_texprs *indices, LLVMValueRe
   kj_move_to(l, passes);
 }
 
-void kj_check_indices(kj_lowering *l, const kj_texprs *indices, LLVMValueRef const *values, LLVMValueRef const *extents)
+void kj_check_indices(kj_lowering *l, const kj_texprs *indices, LLVMValueRef const *values,
+                      LLVMValueRef const *extents)
 {
   if (indices->count > 1 && l->target->shares_failures) check_together(l, indices, values, extents);
   else
-    for (size_t i = 0; i < indices->count; i++) kj_check_index(l, indices->items[i], values[i], extents[i]);
+    for (size_t i = 0; i < indices->count; i++)
+      kj_check_index(l, indices->items[i], values[i], extents[i]);
 }
 
 /* The first and the last element of a slice that has any. */
@@ -251,9 +290,13 @@ void kj_check_slice(kj_lowering *l, const kj_slice *slice)
   if (slice->step) last = LLVMBuildMul(b, last, slice->step, "");
   last = LLVMBuildAdd(b, slice->first, last, "");
   LLVMValueRef is_first_out = LLVMBuildICmp(b, LLVMIntUGE, slice->first, slice->extent, "");
-  LLVMValueRef is_out = LLVMBuildOr(b, is_first_out, LLVMBuildICmp(b, LLVMIntUGE, last, slice->extent, ""), "");
+  LLVMValueRef is_out =
+    LLVMBuildOr(b, is_first_out, LLVMBuildICmp(b, LLVMIntUGE, last, slice->extent, ""), "");
   LLVMValueRef has_any = LLVMBuildICmp(b, LLVMIntSGT, slice->count, kj_const64(l, 0), "");
-  kj_failure failure = { .kind = KJ_FAILURE_BOUNDS, .location = slice->location, .count = 2, .types = { KJIT_I64, KJIT_I64 } };
+  kj_failure failure = { .kind = KJ_FAILURE_BOUNDS,
+                         .location = slice->location,
+                         .count = 2,
+                         .types = { KJIT_I64, KJIT_I64 } };
   failure.values[0] = LLVMBuildSelect(b, is_first_out, slice->first, last, "");
   failure.values[1] = slice->extent;
   kj_fail_if(l, LLVMBuildAnd(b, has_any, is_out, ""), &failure);
@@ -263,30 +306,43 @@ void kj_check_slice(kj_lowering *l, const kj_slice *slice)
 
 static LLVMValueRef is_zero(kj_lowering *l, kjit_type type, LLVMValueRef value)
 {
-  if (!kj_is_float_type(l, type)) return LLVMBuildICmp(l->builder, LLVMIntEQ, value, LLVMConstNull(LLVMTypeOf(value)), "");
+  if (!kj_is_float_type(l, type))
+    return LLVMBuildICmp(l->builder, LLVMIntEQ, value, LLVMConstNull(LLVMTypeOf(value)), "");
   LLVMValueRef number = kj_to_compute(l, type, value);
   return LLVMBuildFCmp(l->builder, LLVMRealOEQ, number, LLVMConstNull(LLVMTypeOf(number)), "");
 }
 
 /* A complex number is zero where both parts are; the real part of the dividend is told. */
-static void check_complex_divisor(kj_lowering *l, const kj_texpr *expr, kjit_type type, LLVMValueRef x, LLVMValueRef y)
+static void check_complex_divisor(kj_lowering *l, const kj_texpr *expr, kjit_type type,
+                                  LLVMValueRef x, LLVMValueRef y)
 {
   kjit_type part = kj_part_of(l, type);
-  LLVMValueRef is_real_zero = is_zero(l, part, kj_get_part(l, type, y, 0)), is_other_zero = is_zero(l, part, kj_get_part(l, type, y, 1));
-  kj_failure failure = { .kind = KJ_FAILURE_DIVISION, .location = expr->location, .count = 1, .types = { part }, .values = { kj_get_part(l, type, x, 0) } };
+  LLVMValueRef is_real_zero = is_zero(l, part, kj_get_part(l, type, y, 0)),
+               is_other_zero = is_zero(l, part, kj_get_part(l, type, y, 1));
+  kj_failure failure = { .kind = KJ_FAILURE_DIVISION,
+                         .location = expr->location,
+                         .count = 1,
+                         .types = { part },
+                         .values = { kj_get_part(l, type, x, 0) } };
   kj_fail_if(l, LLVMBuildAnd(l->builder, is_real_zero, is_other_zero, ""), &failure);
 }
 
-void kj_check_divisor(kj_lowering *l, const kj_texpr *expr, kjit_type type, LLVMValueRef x, LLVMValueRef y)
+void kj_check_divisor(kj_lowering *l, const kj_texpr *expr, kjit_type type, LLVMValueRef x,
+                      LLVMValueRef y)
 {
   if (kj_is_complex_type(l, type)) {
     check_complex_divisor(l, expr, type, x, y);
     return;
   }
   for (uint32_t i = 0; kj_is_vector_type(l, type) && i < kj_part_count(l, type); i++)
-    kj_check_divisor(l, expr, kj_part_of(l, type), kj_get_part(l, type, x, i), kj_get_part(l, type, y, i));
+    kj_check_divisor(l, expr, kj_part_of(l, type), kj_get_part(l, type, x, i),
+                     kj_get_part(l, type, y, i));
   if (kj_is_vector_type(l, type)) return;
-  kj_failure failure = { .kind = KJ_FAILURE_DIVISION, .location = expr->location, .count = 1, .types = { type }, .values = { x } };
+  kj_failure failure = { .kind = KJ_FAILURE_DIVISION,
+                         .location = expr->location,
+                         .count = 1,
+                         .types = { type },
+                         .values = { x } };
   LLVMValueRef zero_test = is_zero(l, type, y);
   if (l->bad_divisor && kj_is_float_type(l, type)) kj_note_bad_divisor(l, zero_test);
   else kj_fail_if(l, zero_test, &failure);

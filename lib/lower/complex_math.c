@@ -1,6 +1,8 @@
-/* Elementary functions of complex numbers, made of real ones; branch cuts, signed zeros and values at infinity as C's Annex G has them. The inverse functions follow Kahan, "Branch
- * cuts for complex elementary functions". Everything is selected, nothing branches: the rare cases cost little beside the real functions. Sums and products are not fused, which
- * would lose the signs of zeros that the formulas rely on; @fastmath allows it. */
+/* Elementary functions of complex numbers, made of real ones; branch cuts, signed zeros and values
+ * at infinity as C's Annex G has them. The inverse functions follow Kahan, "Branch cuts for complex
+ * elementary functions". Everything is selected, nothing branches: the rare cases cost little
+ * beside the real functions. Sums and products are not fused, which would lose the signs of zeros
+ * that the formulas rely on; @fastmath allows it. */
 #include <math.h>
 
 #include "lower/lower.h"
@@ -9,25 +11,73 @@ typedef kj_complex_value complex_value;
 
 static LLVMBuilderRef at(kj_lowering *l) { return l->builder; }
 
-static LLVMValueRef relax(kj_lowering *l, LLVMValueRef value) { return l->frame->instance->is_fastmath ? kj_fast(l, value) : value; }
+static LLVMValueRef relax(kj_lowering *l, LLVMValueRef value)
+{
+  return l->frame->instance->is_fastmath ? kj_fast(l, value) : value;
+}
 
-static LLVMValueRef add(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return relax(l, LLVMBuildFAdd(at(l), x, y, "")); }
-static LLVMValueRef sub(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return relax(l, LLVMBuildFSub(at(l), x, y, "")); }
-static LLVMValueRef mul(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return relax(l, LLVMBuildFMul(at(l), x, y, "")); }
-static LLVMValueRef divide(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return relax(l, LLVMBuildFDiv(at(l), x, y, "")); }
+static LLVMValueRef add(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return relax(l, LLVMBuildFAdd(at(l), x, y, ""));
+}
+static LLVMValueRef sub(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return relax(l, LLVMBuildFSub(at(l), x, y, ""));
+}
+static LLVMValueRef mul(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return relax(l, LLVMBuildFMul(at(l), x, y, ""));
+}
+static LLVMValueRef divide(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return relax(l, LLVMBuildFDiv(at(l), x, y, ""));
+}
 static LLVMValueRef negate(kj_lowering *l, LLVMValueRef x) { return LLVMBuildFNeg(at(l), x, ""); }
-static LLVMValueRef choose(kj_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y) { return LLVMBuildSelect(at(l), c, x, y, ""); }
-static LLVMValueRef both(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return LLVMBuildAnd(at(l), x, y, ""); }
-static LLVMValueRef either(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return LLVMBuildOr(at(l), x, y, ""); }
-static LLVMValueRef size_of(kj_lowering *l, LLVMValueRef x) { return kj_intrinsic1(l, "llvm.fabs", x); }
-static LLVMValueRef with_sign(kj_lowering *l, LLVMValueRef size, LLVMValueRef sign) { return kj_intrinsic2(l, "llvm.copysign", size, sign); }
-static LLVMValueRef root(kj_lowering *l, LLVMValueRef x) { return kj_intrinsic1(l, "llvm.sqrt", x); }
-static LLVMValueRef is_above(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return LLVMBuildFCmp(at(l), LLVMRealOGT, x, y, ""); }
-static LLVMValueRef is_equal(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return LLVMBuildFCmp(at(l), LLVMRealOEQ, x, y, ""); }
-static LLVMValueRef larger(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return kj_intrinsic2(l, "llvm.maxnum", x, y); }
-static LLVMValueRef lesser(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return kj_intrinsic2(l, "llvm.minnum", x, y); }
+static LLVMValueRef choose(kj_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
+{
+  return LLVMBuildSelect(at(l), c, x, y, "");
+}
+static LLVMValueRef both(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return LLVMBuildAnd(at(l), x, y, "");
+}
+static LLVMValueRef either(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return LLVMBuildOr(at(l), x, y, "");
+}
+static LLVMValueRef size_of(kj_lowering *l, LLVMValueRef x)
+{
+  return kj_intrinsic1(l, "llvm.fabs", x);
+}
+static LLVMValueRef with_sign(kj_lowering *l, LLVMValueRef size, LLVMValueRef sign)
+{
+  return kj_intrinsic2(l, "llvm.copysign", size, sign);
+}
+static LLVMValueRef root(kj_lowering *l, LLVMValueRef x)
+{
+  return kj_intrinsic1(l, "llvm.sqrt", x);
+}
+static LLVMValueRef is_above(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return LLVMBuildFCmp(at(l), LLVMRealOGT, x, y, "");
+}
+static LLVMValueRef is_equal(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return LLVMBuildFCmp(at(l), LLVMRealOEQ, x, y, "");
+}
+static LLVMValueRef larger(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return kj_intrinsic2(l, "llvm.maxnum", x, y);
+}
+static LLVMValueRef lesser(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return kj_intrinsic2(l, "llvm.minnum", x, y);
+}
 
-static LLVMValueRef number(LLVMValueRef like, double value) { return LLVMConstReal(LLVMTypeOf(like), value); }
+static LLVMValueRef number(LLVMValueRef like, double value)
+{
+  return LLVMConstReal(LLVMTypeOf(like), value);
+}
 static bool is_double(kj_lowering *l, LLVMValueRef x) { return LLVMTypeOf(x) == l->f64; }
 /* A constant that depends on the width. */
 static LLVMValueRef limit(kj_lowering *l, LLVMValueRef like, double of_float, double of_double)
@@ -35,7 +85,10 @@ static LLVMValueRef limit(kj_lowering *l, LLVMValueRef like, double of_float, do
   return number(like, is_double(l, like) ? of_double : of_float);
 }
 
-static LLVMValueRef call(kj_lowering *l, const char *name, LLVMValueRef x) { return l->target->math(l, name, &x, 1, LLVMTypeOf(x)); }
+static LLVMValueRef call(kj_lowering *l, const char *name, LLVMValueRef x)
+{
+  return l->target->math(l, name, &x, 1, LLVMTypeOf(x));
+}
 
 static LLVMValueRef call2(kj_lowering *l, const char *name, LLVMValueRef x, LLVMValueRef y)
 {
@@ -48,21 +101,40 @@ static LLVMValueRef scale(kj_lowering *l, LLVMValueRef x, LLVMValueRef exponent)
   return kj_intrinsic(l, "llvm.ldexp", overloads, 2, (LLVMValueRef[]){ x, exponent }, 2);
 }
 
-static LLVMValueRef is_infinite(kj_lowering *l, LLVMValueRef x) { return is_equal(l, size_of(l, x), number(x, INFINITY)); }
-static LLVMValueRef is_finite(kj_lowering *l, LLVMValueRef x) { return LLVMBuildFCmp(at(l), LLVMRealOLT, size_of(l, x), number(x, INFINITY), ""); }
-static LLVMValueRef is_not_finite(kj_lowering *l, LLVMValueRef x) { return LLVMBuildNot(at(l), is_finite(l, x), ""); }
+static LLVMValueRef is_infinite(kj_lowering *l, LLVMValueRef x)
+{
+  return is_equal(l, size_of(l, x), number(x, INFINITY));
+}
+static LLVMValueRef is_finite(kj_lowering *l, LLVMValueRef x)
+{
+  return LLVMBuildFCmp(at(l), LLVMRealOLT, size_of(l, x), number(x, INFINITY), "");
+}
+static LLVMValueRef is_not_finite(kj_lowering *l, LLVMValueRef x)
+{
+  return LLVMBuildNot(at(l), is_finite(l, x), "");
+}
 static LLVMValueRef is_zero(kj_lowering *l, LLVMValueRef x) { return is_equal(l, x, number(x, 0)); }
 
 /* i * z and -i * z */
-static complex_value turn(kj_lowering *l, complex_value z) { return (complex_value){ negate(l, z.imaginary), z.real }; }
-static complex_value turn_back(kj_lowering *l, complex_value z) { return (complex_value){ z.imaginary, negate(l, z.real) }; }
+static complex_value turn(kj_lowering *l, complex_value z)
+{
+  return (complex_value){ negate(l, z.imaginary), z.real };
+}
+static complex_value turn_back(kj_lowering *l, complex_value z)
+{
+  return (complex_value){ z.imaginary, negate(l, z.real) };
+}
 
 /* ---- exp and the hyperbolic functions ---- */
 
 /* The logarithm of a quarter of the largest number: up to there cosh and exp do not overflow. */
-static LLVMValueRef exponent_limit(kj_lowering *l, LLVMValueRef like) { return limit(l, like, 87.33654475055310, 708.3964185322641); }
+static LLVMValueRef exponent_limit(kj_lowering *l, LLVMValueRef like)
+{
+  return limit(l, like, 87.33654475055310, 708.3964185322641);
+}
 
-/* x closer to 0 by 1 where it is so large that e to it might overflow although the product with a sine does not, and the factor that makes up for it. */
+/* x closer to 0 by 1 where it is so large that e to it might overflow although the product with a
+ * sine does not, and the factor that makes up for it. */
 static LLVMValueRef reduce_exponent(kj_lowering *l, LLVMValueRef x, LLVMValueRef *factor)
 {
   LLVMValueRef is_large = is_above(l, size_of(l, x), exponent_limit(l, x));
@@ -72,11 +144,14 @@ static LLVMValueRef reduce_exponent(kj_lowering *l, LLVMValueRef x, LLVMValueRef
 
 static complex_value complex_exp(kj_lowering *l, complex_value z)
 {
-  LLVMValueRef factor, x = reduce_exponent(l, z.real, &factor), zero = number(x, 0), y = z.imaginary;
+  LLVMValueRef factor, x = reduce_exponent(l, z.real, &factor), zero = number(x, 0),
+                       y = z.imaginary;
   LLVMValueRef e = call(l, "exp", choose(l, is_above(l, x, zero), x, z.real));
   factor = choose(l, is_above(l, x, zero), factor, number(x, 1));
-  LLVMValueRef real = mul(l, mul(l, e, call(l, "cos", y)), factor), imaginary = mul(l, mul(l, e, call(l, "sin", y)), factor);
-  LLVMValueRef is_lost = both(l, is_infinite(l, z.real), is_not_finite(l, y)), is_negative = LLVMBuildFCmp(at(l), LLVMRealOLT, z.real, zero, "");
+  LLVMValueRef real = mul(l, mul(l, e, call(l, "cos", y)), factor),
+               imaginary = mul(l, mul(l, e, call(l, "sin", y)), factor);
+  LLVMValueRef is_lost = both(l, is_infinite(l, z.real), is_not_finite(l, y)),
+               is_negative = LLVMBuildFCmp(at(l), LLVMRealOLT, z.real, zero, "");
   real = choose(l, is_lost, choose(l, is_negative, zero, z.real), real);
   imaginary = choose(l, both(l, is_lost, is_negative), with_sign(l, zero, y), imaginary);
   return (complex_value){ real, choose(l, is_zero(l, y), y, imaginary) };
@@ -87,8 +162,10 @@ static complex_value complex_sinh(kj_lowering *l, complex_value z)
   LLVMValueRef factor, x = reduce_exponent(l, z.real, &factor), y = z.imaginary;
   LLVMValueRef real = mul(l, mul(l, call(l, "cos", y), call(l, "sinh", x)), factor);
   LLVMValueRef imaginary = mul(l, mul(l, call(l, "sin", y), call(l, "cosh", x)), factor);
-  LLVMValueRef is_lost = both(l, is_not_finite(l, y), either(l, is_zero(l, z.real), is_infinite(l, z.real)));
-  return (complex_value){ choose(l, is_lost, z.real, real), choose(l, is_zero(l, y), y, imaginary) };
+  LLVMValueRef is_lost =
+    both(l, is_not_finite(l, y), either(l, is_zero(l, z.real), is_infinite(l, z.real)));
+  return (complex_value){ choose(l, is_lost, z.real, real),
+                          choose(l, is_zero(l, y), y, imaginary) };
 }
 
 static complex_value complex_cosh(kj_lowering *l, complex_value z)
@@ -97,31 +174,41 @@ static complex_value complex_cosh(kj_lowering *l, complex_value z)
   LLVMValueRef real = mul(l, mul(l, call(l, "cos", y), call(l, "cosh", x)), factor);
   LLVMValueRef imaginary = mul(l, mul(l, call(l, "sin", y), call(l, "sinh", x)), factor);
   LLVMValueRef is_lost = both(l, is_not_finite(l, y), is_infinite(l, z.real)),
-               zero = with_sign(l, number(y, 0), mul(l, with_sign(l, number(y, 1), y), with_sign(l, number(y, 1), z.real)));
-  return (complex_value){ choose(l, is_lost, size_of(l, z.real), real), choose(l, either(l, is_zero(l, y), is_zero(l, z.real)), zero, imaginary) };
+               zero = with_sign(l, number(y, 0),
+                                mul(l, with_sign(l, number(y, 1), y),
+                                    with_sign(l, number(y, 1), z.real)));
+  return (
+    complex_value){ choose(l, is_lost, size_of(l, z.real), real),
+                    choose(l, either(l, is_zero(l, y), is_zero(l, z.real)), zero, imaginary) };
 }
 
 static complex_value complex_tanh(kj_lowering *l, complex_value z)
 {
   LLVMValueRef x = z.real, y = z.imaginary, one = number(x, 1);
   LLVMValueRef is_large = is_above(l, size_of(l, x), exponent_limit(l, x));
-  LLVMValueRef t = call(l, "tanh", x), u = call(l, "tan", y), c = divide(l, one, call(l, "cosh", x)), product = mul(l, t, u);
+  LLVMValueRef t = call(l, "tanh", x), u = call(l, "tan", y),
+               c = divide(l, one, call(l, "cosh", x)), product = mul(l, t, u);
   LLVMValueRef denominator = add(l, one, mul(l, product, product));
-  LLVMValueRef real = divide(l, mul(l, t, add(l, one, mul(l, u, u))), denominator), imaginary = mul(l, mul(l, divide(l, u, denominator), c), c);
+  LLVMValueRef real = divide(l, mul(l, t, add(l, one, mul(l, u, u))), denominator),
+               imaginary = mul(l, mul(l, divide(l, u, denominator), c), c);
   LLVMValueRef small = call(l, "exp", mul(l, number(x, -2), size_of(l, x)));
-  LLVMValueRef sine = mul(l, call(l, "sin", y), call(l, "cos", y)), far = mul(l, mul(l, number(x, 4), sine), small);
-  far = choose(l, is_infinite(l, x), with_sign(l, number(x, 0), choose(l, is_finite(l, y), sine, y)), far);
+  LLVMValueRef sine = mul(l, call(l, "sin", y), call(l, "cos", y)),
+               far = mul(l, mul(l, number(x, 4), sine), small);
+  far = choose(l, is_infinite(l, x),
+               with_sign(l, number(x, 0), choose(l, is_finite(l, y), sine, y)), far);
   real = choose(l, is_large, with_sign(l, one, x), choose(l, is_zero(l, x), x, real));
   return (complex_value){ real, choose(l, is_zero(l, y), y, choose(l, is_large, far, imaginary)) };
 }
 
 /* ---- logarithms and roots ---- */
 
-/* The size of z, less a power of two where it would overflow or lose bits: *exponent is what is to be taken off again. */
+/* The size of z, less a power of two where it would overflow or lose bits: *exponent is what is to
+ * be taken off again. */
 static LLVMValueRef scaled_size(kj_lowering *l, complex_value z, LLVMValueRef *exponent)
 {
   LLVMValueRef most = larger(l, size_of(l, z.real), size_of(l, z.imaginary));
-  LLVMValueRef is_large = is_above(l, most, limit(l, most, 0x1p125, 0x1p1021)), is_small = is_above(l, limit(l, most, 0x1p-100, 0x1p-960), most);
+  LLVMValueRef is_large = is_above(l, most, limit(l, most, 0x1p125, 0x1p1021)),
+               is_small = is_above(l, limit(l, most, 0x1p-100, 0x1p-960), most);
   LLVMValueRef up = kj_const32(l, is_double(l, most) ? 54 : 26);
   *exponent = choose(l, is_large, kj_const32(l, -2), choose(l, is_small, up, kj_const32(l, 0)));
   return call2(l, "hypot", scale(l, z.real, *exponent), scale(l, z.imaginary, *exponent));
@@ -131,17 +218,25 @@ static LLVMValueRef scaled_size(kj_lowering *l, complex_value z, LLVMValueRef *e
 static LLVMValueRef log_size(kj_lowering *l, complex_value z)
 {
   LLVMValueRef exponent, size = scaled_size(l, z, &exponent), one = number(z.real, 1);
-  LLVMValueRef added = LLVMBuildSIToFP(at(l), LLVMBuildNeg(at(l), exponent, ""), LLVMTypeOf(size), "");
-  LLVMValueRef plain = add(l, call(l, "log", size), mul(l, added, number(size, 0.69314718055994530942)));
-  LLVMValueRef most = larger(l, size_of(l, z.real), size_of(l, z.imaginary)), least = lesser(l, size_of(l, z.real), size_of(l, z.imaginary));
-  LLVMValueRef above_one = add(l, mul(l, sub(l, most, one), add(l, most, one)), mul(l, least, least));
+  LLVMValueRef added =
+    LLVMBuildSIToFP(at(l), LLVMBuildNeg(at(l), exponent, ""), LLVMTypeOf(size), "");
+  LLVMValueRef plain =
+    add(l, call(l, "log", size), mul(l, added, number(size, 0.69314718055994530942)));
+  LLVMValueRef most = larger(l, size_of(l, z.real), size_of(l, z.imaginary)),
+               least = lesser(l, size_of(l, z.real), size_of(l, z.imaginary));
+  LLVMValueRef above_one =
+    add(l, mul(l, sub(l, most, one), add(l, most, one)), mul(l, least, least));
   LLVMValueRef near = mul(l, call(l, "log1p", above_one), number(size, .5));
-  LLVMValueRef is_near = both(l, is_above(l, size, number(size, .71)), is_above(l, number(size, 1.73), size));
+  LLVMValueRef is_near =
+    both(l, is_above(l, size, number(size, .71)), is_above(l, number(size, 1.73), size));
   is_near = both(l, is_near, LLVMBuildICmp(at(l), LLVMIntEQ, exponent, kj_const32(l, 0), ""));
   return choose(l, is_near, near, plain);
 }
 
-static complex_value complex_log(kj_lowering *l, complex_value z) { return (complex_value){ log_size(l, z), call2(l, "atan2", z.imaginary, z.real) }; }
+static complex_value complex_log(kj_lowering *l, complex_value z)
+{
+  return (complex_value){ log_size(l, z), call2(l, "atan2", z.imaginary, z.real) };
+}
 
 static complex_value complex_log10(kj_lowering *l, complex_value z)
 {
@@ -150,18 +245,23 @@ static complex_value complex_log10(kj_lowering *l, complex_value z)
   return (complex_value){ divide(l, w.real, ln10), divide(l, w.imaginary, ln10) };
 }
 
-/* sqrt((abs(x) + abs(z)) / 2) and what makes the product with it y / 2; x and y are scaled by an even power of two, so that nothing overflows and subnormals keep their bits. */
+/* sqrt((abs(x) + abs(z)) / 2) and what makes the product with it y / 2; x and y are scaled by an
+ * even power of two, so that nothing overflows and subnormals keep their bits. */
 static complex_value complex_sqrt(kj_lowering *l, complex_value z)
 {
   LLVMValueRef x = size_of(l, z.real), y = size_of(l, z.imaginary), most = larger(l, x, y);
   LLVMValueRef is_small = is_above(l, limit(l, most, 0x1p-100, 0x1p-960), most);
-  LLVMValueRef up = kj_const32(l, is_double(l, most) ? 54 : 26), exponent = choose(l, is_small, up, kj_const32(l, -4));
-  LLVMValueRef half = choose(l, is_small, kj_const32(l, is_double(l, most) ? -27 : -13), kj_const32(l, 2));
+  LLVMValueRef up = kj_const32(l, is_double(l, most) ? 54 : 26),
+               exponent = choose(l, is_small, up, kj_const32(l, -4));
+  LLVMValueRef half =
+    choose(l, is_small, kj_const32(l, is_double(l, most) ? -27 : -13), kj_const32(l, 2));
   LLVMValueRef a = scale(l, x, exponent), b = scale(l, y, exponent);
-  LLVMValueRef s = scale(l, root(l, mul(l, number(x, .5), add(l, a, call2(l, "hypot", a, b)))), half);
+  LLVMValueRef s =
+    scale(l, root(l, mul(l, number(x, .5), add(l, a, call2(l, "hypot", a, b)))), half);
   LLVMValueRef d = divide(l, y, mul(l, number(x, 2), s));
   LLVMValueRef is_left = LLVMBuildFCmp(at(l), LLVMRealOLT, z.real, number(x, 0), "");
-  complex_value w = { choose(l, is_left, d, s), with_sign(l, choose(l, is_left, s, d), z.imaginary) };
+  complex_value w = { choose(l, is_left, d, s),
+                      with_sign(l, choose(l, is_left, s, d), z.imaginary) };
   LLVMValueRef is_nothing = both(l, is_zero(l, x), is_zero(l, y)), is_far = is_infinite(l, y);
   w.real = choose(l, is_far, number(x, INFINITY), choose(l, is_nothing, number(x, 0), w.real));
   w.imaginary = choose(l, either(l, is_far, is_nothing), z.imaginary, w.imaginary);
@@ -174,13 +274,15 @@ static complex_value complex_sqrt(kj_lowering *l, complex_value z)
 static LLVMValueRef is_huge(kj_lowering *l, complex_value z)
 {
   LLVMValueRef bound = limit(l, z.real, 0x1p126, 0x1p1022);
-  return either(l, is_above(l, size_of(l, z.real), bound), is_above(l, size_of(l, z.imaginary), bound));
+  return either(l, is_above(l, size_of(l, z.real), bound),
+                is_above(l, size_of(l, z.imaginary), bound));
 }
 
 /* log of twice the size. */
 static LLVMValueRef log_twice(kj_lowering *l, complex_value z)
 {
-  LLVMValueRef half = number(z.real, .5), size = call2(l, "hypot", mul(l, z.real, half), mul(l, z.imaginary, half));
+  LLVMValueRef half = number(z.real, .5),
+               size = call2(l, "hypot", mul(l, z.real, half), mul(l, z.imaginary, half));
   return add(l, call(l, "log", size), number(size, 1.38629436111989061883));
 }
 
@@ -191,83 +293,125 @@ static complex_value root_of_sum(kj_lowering *l, double x, complex_value z) /* s
 
 static complex_value root_of_difference(kj_lowering *l, complex_value z) /* sqrt(1 - z) */
 {
-  return complex_sqrt(l, (complex_value){ sub(l, number(z.real, 1), z.real), negate(l, z.imaginary) });
+  return complex_sqrt(l,
+                      (complex_value){ sub(l, number(z.real, 1), z.real), negate(l, z.imaginary) });
 }
 
 static complex_value complex_asinh(kj_lowering *l, complex_value z)
 {
-  complex_value turned = turn_back(l, z), a = root_of_sum(l, 1, turned), b = root_of_difference(l, turned);
-  LLVMValueRef real = call(l, "asinh", sub(l, mul(l, a.real, b.imaginary), mul(l, b.real, a.imaginary)));
-  LLVMValueRef imaginary = call2(l, "atan2", z.imaginary, sub(l, mul(l, a.real, b.real), mul(l, a.imaginary, b.imaginary)));
+  complex_value turned = turn_back(l, z), a = root_of_sum(l, 1, turned),
+                b = root_of_difference(l, turned);
+  LLVMValueRef real =
+    call(l, "asinh", sub(l, mul(l, a.real, b.imaginary), mul(l, b.real, a.imaginary)));
+  LLVMValueRef imaginary = call2(l, "atan2", z.imaginary,
+                                 sub(l, mul(l, a.real, b.real), mul(l, a.imaginary, b.imaginary)));
   LLVMValueRef huge = is_huge(l, z);
   return (complex_value){ choose(l, huge, with_sign(l, log_twice(l, z), z.real), real),
-                          choose(l, huge, call2(l, "atan2", z.imaginary, size_of(l, z.real)), imaginary) };
+                          choose(l, huge, call2(l, "atan2", z.imaginary, size_of(l, z.real)),
+                                 imaginary) };
 }
 
 static complex_value complex_acosh(kj_lowering *l, complex_value z)
 {
   complex_value a = root_of_sum(l, -1, z), b = root_of_sum(l, 1, z);
-  LLVMValueRef real = call(l, "asinh", add(l, mul(l, a.real, b.real), mul(l, a.imaginary, b.imaginary)));
-  LLVMValueRef imaginary = mul(l, number(z.real, 2), call2(l, "atan2", a.imaginary, b.real)), huge = is_huge(l, z);
-  return (complex_value){ choose(l, huge, log_twice(l, z), real), choose(l, huge, call2(l, "atan2", z.imaginary, z.real), imaginary) };
+  LLVMValueRef real =
+    call(l, "asinh", add(l, mul(l, a.real, b.real), mul(l, a.imaginary, b.imaginary)));
+  LLVMValueRef imaginary = mul(l, number(z.real, 2), call2(l, "atan2", a.imaginary, b.real)),
+               huge = is_huge(l, z);
+  return (complex_value){ choose(l, huge, log_twice(l, z), real),
+                          choose(l, huge, call2(l, "atan2", z.imaginary, z.real), imaginary) };
 }
 
 static complex_value complex_acos(kj_lowering *l, complex_value z)
 {
   complex_value a = root_of_difference(l, z), b = root_of_sum(l, 1, z);
-  LLVMValueRef real = mul(l, number(z.real, 2), call2(l, "atan2", a.real, b.real)), huge = is_huge(l, z);
-  LLVMValueRef imaginary = call(l, "asinh", sub(l, mul(l, b.real, a.imaginary), mul(l, b.imaginary, a.real)));
+  LLVMValueRef real = mul(l, number(z.real, 2), call2(l, "atan2", a.real, b.real)),
+               huge = is_huge(l, z);
+  LLVMValueRef imaginary =
+    call(l, "asinh", sub(l, mul(l, b.real, a.imaginary), mul(l, b.imaginary, a.real)));
   return (complex_value){ choose(l, huge, call2(l, "atan2", size_of(l, z.imaginary), z.real), real),
-                          choose(l, huge, with_sign(l, log_twice(l, z), negate(l, z.imaginary)), imaginary) };
+                          choose(l, huge, with_sign(l, log_twice(l, z), negate(l, z.imaginary)),
+                                 imaginary) };
 }
 
 /* For a real part that is not negative: the function is odd. */
 static complex_value atanh_right(kj_lowering *l, complex_value z)
 {
-  LLVMValueRef x = z.real, y = z.imaginary, height = size_of(l, y), one = number(x, 1), from_one = sub(l, one, x);
+  LLVMValueRef x = z.real, y = z.imaginary, height = size_of(l, y), one = number(x, 1),
+               from_one = sub(l, one, x);
   LLVMValueRef bound = limit(l, x, 0x1p62, 0x1p510), half = number(x, .5), quarter = number(x, .25);
   LLVMValueRef square = mul(l, height, height);
-  LLVMValueRef real = mul(l, quarter, call(l, "log1p", divide(l, mul(l, number(x, 4), x), add(l, mul(l, from_one, from_one), square))));
-  LLVMValueRef angle = call2(l, "atan2", mul(l, number(x, -2), y), sub(l, mul(l, from_one, add(l, one, x)), square));
+  LLVMValueRef real =
+    mul(l, quarter,
+        call(l, "log1p",
+             divide(l, mul(l, number(x, 4), x), add(l, mul(l, from_one, from_one), square))));
+  LLVMValueRef angle =
+    call2(l, "atan2", mul(l, number(x, -2), y), sub(l, mul(l, from_one, add(l, one, x)), square));
   LLVMValueRef imaginary = mul(l, number(x, -.5), angle);
-  LLVMValueRef is_pole = both(l, is_equal(l, x, one), is_above(l, limit(l, x, 0x1p-63, 0x1p-511), height));
-  LLVMValueRef near = call(l, "log", divide(l, root(l, height), root(l, call2(l, "hypot", height, number(x, 2)))));
-  LLVMValueRef near_angle = with_sign(l, mul(l, half, call2(l, "atan2", number(x, 2), negate(l, height))), y);
+  LLVMValueRef is_pole =
+    both(l, is_equal(l, x, one), is_above(l, limit(l, x, 0x1p-63, 0x1p-511), height));
+  LLVMValueRef near =
+    call(l, "log", divide(l, root(l, height), root(l, call2(l, "hypot", height, number(x, 2)))));
+  LLVMValueRef near_angle =
+    with_sign(l, mul(l, half, call2(l, "atan2", number(x, 2), negate(l, height))), y);
   real = choose(l, is_pole, negate(l, near), real);
   imaginary = choose(l, is_pole, choose(l, is_zero(l, y), y, near_angle), imaginary);
-  LLVMValueRef is_far = either(l, is_above(l, x, bound), is_above(l, height, bound)), size = call2(l, "hypot", mul(l, half, x), mul(l, half, y));
+  LLVMValueRef is_far = either(l, is_above(l, x, bound), is_above(l, height, bound)),
+               size = call2(l, "hypot", mul(l, half, x), mul(l, half, y));
   LLVMValueRef far = divide(l, divide(l, mul(l, quarter, x), size), size);
   far = choose(l, is_infinite(l, size), number(x, 0), far);
-  return (complex_value){ choose(l, is_far, far, real), choose(l, is_far, with_sign(l, number(x, 1.57079632679489661923), y), imaginary) };
+  return (complex_value){ choose(l, is_far, far, real),
+                          choose(l, is_far, with_sign(l, number(x, 1.57079632679489661923), y),
+                                 imaginary) };
 }
 
 static complex_value complex_atanh(kj_lowering *l, complex_value z)
 {
   LLVMValueRef sign = with_sign(l, number(z.real, 1), z.real);
-  complex_value w = atanh_right(l, (complex_value){ size_of(l, z.real), mul(l, z.imaginary, sign) });
+  complex_value w =
+    atanh_right(l, (complex_value){ size_of(l, z.real), mul(l, z.imaginary, sign) });
   return (complex_value){ with_sign(l, w.real, z.real), mul(l, w.imaginary, sign) };
 }
 
 /* ---- circular functions: the hyperbolic ones of i z ---- */
 
-static complex_value complex_sin(kj_lowering *l, complex_value z) { return turn_back(l, complex_sinh(l, turn(l, z))); }
-static complex_value complex_cos(kj_lowering *l, complex_value z) { return complex_cosh(l, turn(l, z)); }
-static complex_value complex_tan(kj_lowering *l, complex_value z) { return turn_back(l, complex_tanh(l, turn(l, z))); }
-static complex_value complex_asin(kj_lowering *l, complex_value z) { return turn_back(l, complex_asinh(l, turn(l, z))); }
-static complex_value complex_atan(kj_lowering *l, complex_value z) { return turn_back(l, complex_atanh(l, turn(l, z))); }
+static complex_value complex_sin(kj_lowering *l, complex_value z)
+{
+  return turn_back(l, complex_sinh(l, turn(l, z)));
+}
+static complex_value complex_cos(kj_lowering *l, complex_value z)
+{
+  return complex_cosh(l, turn(l, z));
+}
+static complex_value complex_tan(kj_lowering *l, complex_value z)
+{
+  return turn_back(l, complex_tanh(l, turn(l, z)));
+}
+static complex_value complex_asin(kj_lowering *l, complex_value z)
+{
+  return turn_back(l, complex_asinh(l, turn(l, z)));
+}
+static complex_value complex_atan(kj_lowering *l, complex_value z)
+{
+  return turn_back(l, complex_atanh(l, turn(l, z)));
+}
 
 /* ---- pow ---- */
 
 static complex_value complex_pow(kj_lowering *l, complex_value x, complex_value y)
 {
-  LLVMValueRef size = call2(l, "hypot", x.real, x.imaginary), angle = call2(l, "atan2", x.imaginary, x.real), zero = number(size, 0);
+  LLVMValueRef size = call2(l, "hypot", x.real, x.imaginary),
+               angle = call2(l, "atan2", x.imaginary, x.real), zero = number(size, 0);
   LLVMValueRef is_real = is_zero(l, y.imaginary);
-  LLVMValueRef length = call2(l, "pow", size, y.real), shrink = call(l, "exp", negate(l, mul(l, angle, y.imaginary)));
+  LLVMValueRef length = call2(l, "pow", size, y.real),
+               shrink = call(l, "exp", negate(l, mul(l, angle, y.imaginary)));
   length = choose(l, is_real, length, mul(l, length, shrink));
   LLVMValueRef phase = mul(l, angle, y.real);
   phase = choose(l, is_real, phase, add(l, phase, mul(l, y.imaginary, call(l, "log", size))));
-  complex_value w = { mul(l, length, call(l, "cos", phase)), mul(l, length, call(l, "sin", phase)) };
-  LLVMValueRef from_zero = both(l, is_zero(l, size), is_above(l, y.real, zero)), to_zero = both(l, is_zero(l, y.real), is_real);
+  complex_value w = { mul(l, length, call(l, "cos", phase)),
+                      mul(l, length, call(l, "sin", phase)) };
+  LLVMValueRef from_zero = both(l, is_zero(l, size), is_above(l, y.real, zero)),
+               to_zero = both(l, is_zero(l, y.real), is_real);
   w.real = choose(l, to_zero, number(size, 1), choose(l, from_zero, zero, w.real));
   w.imaginary = choose(l, either(l, to_zero, from_zero), zero, w.imaginary);
   return w;
@@ -280,10 +424,14 @@ typedef complex_value (*complex_function)(kj_lowering *l, complex_value z);
 static complex_function function_of(kj_builtin_id id)
 {
   static const complex_function functions[KJ_BUILTIN_COUNT] = {
-    [KJ_BUILTIN_EXP] = complex_exp,   [KJ_BUILTIN_LOG] = complex_log,     [KJ_BUILTIN_LOG10] = complex_log10, [KJ_BUILTIN_SQRT] = complex_sqrt,
-    [KJ_BUILTIN_SIN] = complex_sin,   [KJ_BUILTIN_COS] = complex_cos,     [KJ_BUILTIN_TAN] = complex_tan,     [KJ_BUILTIN_ASIN] = complex_asin,
-    [KJ_BUILTIN_ACOS] = complex_acos, [KJ_BUILTIN_ATAN] = complex_atan,   [KJ_BUILTIN_SINH] = complex_sinh,   [KJ_BUILTIN_COSH] = complex_cosh,
-    [KJ_BUILTIN_TANH] = complex_tanh, [KJ_BUILTIN_ASINH] = complex_asinh, [KJ_BUILTIN_ACOSH] = complex_acosh, [KJ_BUILTIN_ATANH] = complex_atanh,
+    [KJ_BUILTIN_EXP] = complex_exp,     [KJ_BUILTIN_LOG] = complex_log,
+    [KJ_BUILTIN_LOG10] = complex_log10, [KJ_BUILTIN_SQRT] = complex_sqrt,
+    [KJ_BUILTIN_SIN] = complex_sin,     [KJ_BUILTIN_COS] = complex_cos,
+    [KJ_BUILTIN_TAN] = complex_tan,     [KJ_BUILTIN_ASIN] = complex_asin,
+    [KJ_BUILTIN_ACOS] = complex_acos,   [KJ_BUILTIN_ATAN] = complex_atan,
+    [KJ_BUILTIN_SINH] = complex_sinh,   [KJ_BUILTIN_COSH] = complex_cosh,
+    [KJ_BUILTIN_TANH] = complex_tanh,   [KJ_BUILTIN_ASINH] = complex_asinh,
+    [KJ_BUILTIN_ACOSH] = complex_acosh, [KJ_BUILTIN_ATANH] = complex_atanh,
   };
   return functions[id];
 }
@@ -291,8 +439,10 @@ static complex_function function_of(kj_builtin_id id)
 LLVMValueRef kj_lower_complex_builtin(kj_lowering *l, const kj_texpr *expr)
 {
   complex_value args[2];
-  for (size_t i = 0; i < expr->args.count && i < 2; i++) args[i] = kj_split_complex(l, kj_lower_expr(l, expr->args.items[i]));
-  if (expr->builtin->id == KJ_BUILTIN_POW) return kj_join_complex(l, expr->type, complex_pow(l, args[0], args[1]));
+  for (size_t i = 0; i < expr->args.count && i < 2; i++)
+    args[i] = kj_split_complex(l, kj_lower_expr(l, expr->args.items[i]));
+  if (expr->builtin->id == KJ_BUILTIN_POW)
+    return kj_join_complex(l, expr->type, complex_pow(l, args[0], args[1]));
   complex_function function = function_of(expr->builtin->id);
   if (!function) kj_lower_unsupported(l, expr->location, "this built-in on complex numbers");
   return kj_join_complex(l, expr->type, function(l, args[0]));

@@ -23,13 +23,16 @@ static LLVMValueRef position(kj_lowering *l, kj_builtin_id id, uint32_t dimensio
   case KJ_BUILTIN_CLUSTER_BLOCK_IDX:
   case KJ_BUILTIN_CLUSTER_RANK:
   case KJ_BUILTIN_CLUSTER_SIZE: return kj_cpu_cluster_position(l, id, dimension);
-  default: kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: `%s` is no position", kj_builtin_table[id].name);
+  default:
+    kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: `%s` is no position",
+            kj_builtin_table[id].name);
   }
 }
 
 static LLVMValueRef stack_pointer(kj_lowering *l)
 {
-  LLVMValueRef frame = kj_intrinsic(l, "llvm.frameaddress", &l->pointer, 1, (LLVMValueRef[]){ kj_const32(l, 0) }, 1);
+  LLVMValueRef frame =
+    kj_intrinsic(l, "llvm.frameaddress", &l->pointer, 1, (LLVMValueRef[]){ kj_const32(l, 0) }, 1);
   return LLVMBuildPtrToInt(l->builder, frame, l->i64, "");
 }
 
@@ -41,7 +44,8 @@ static void print(kj_lowering *l, uint64_t header, uint32_t count, LLVMValueRef 
   (void)count;
   kj_cpu_state *s = kj_cpu(l);
   LLVMBuilderRef b = l->builder;
-  LLVMTypeRef types[] = { l->pointer, l->i64, l->i64, l->pointer }, type = LLVMFunctionType(l->void_, types, 4, false);
+  LLVMTypeRef types[] = { l->pointer, l->i64, l->i64, l->pointer },
+              type = LLVMFunctionType(l->void_, types, 4, false);
   if (!l->print_function) {
     l->print_function = LLVMAddFunction(l->module, KJ_PRINT_FUNCTION, type);
     kj_add_attribute(l, l->print_function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
@@ -52,17 +56,25 @@ static void print(kj_lowering *l, uint64_t header, uint32_t count, LLVMValueRef 
   for (int d = 0; d < 2; d++) size[d] = kj_extend_position(l, s->grid[d]);
   LLVMValueRef row = LLVMBuildAdd(b, LLVMBuildMul(b, index[2], size[1], ""), index[1], "");
   LLVMValueRef block = LLVMBuildAdd(b, LLVMBuildMul(b, row, size[0], ""), index[0], "");
-  LLVMBuildCall2(b, type, l->print_function, (LLVMValueRef[]){ l->print_sink, kj_const64(l, (int64_t)header), block, words }, 4, "");
+  LLVMBuildCall2(b, type, l->print_function,
+                 (LLVMValueRef[]){ l->print_sink, kj_const64(l, (int64_t)header), block, words }, 4,
+                 "");
 }
 
 /* ---- what the pass over the typed IR has removed, and the rest ---- */
 
-static void no_barrier(kj_lowering *l) { kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: a synchronization is left in a thread loop"); }
+static void no_barrier(kj_lowering *l)
+{
+  kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
+          "internal error: a synchronization is left in a thread loop");
+}
 
-/* One worker runs a block. The iterations of the thread loop depend on each other through that memory. */
+/* One worker runs a block. The iterations of the thread loop depend on each other through that
+ * memory. */
 static void plain_shared_atomic(kj_lowering *l) { kj_cpu(l)->has_dependence = true; }
 
-static LLVMValueRef no_barrier_reduce(kj_lowering *l, kj_barrier_reduction reduction, LLVMValueRef predicate)
+static LLVMValueRef no_barrier_reduce(kj_lowering *l, kj_barrier_reduction reduction,
+                                      LLVMValueRef predicate)
 {
   (void)reduction;
   no_barrier(l);
@@ -75,14 +87,16 @@ static void no_syncwarp(kj_lowering *l, LLVMValueRef mask)
   no_barrier(l);
 }
 
-static LLVMValueRef no_shuffle(kj_lowering *l, const char *mode, LLVMValueRef mask, LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width)
+static LLVMValueRef no_shuffle(kj_lowering *l, const char *mode, LLVMValueRef mask,
+                               LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width)
 {
   (void)mode, (void)mask, (void)lane, (void)width;
   no_barrier(l);
   return value;
 }
 
-static LLVMValueRef no_vote(kj_lowering *l, const char *mode, LLVMValueRef mask, LLVMValueRef predicate)
+static LLVMValueRef no_vote(kj_lowering *l, const char *mode, LLVMValueRef mask,
+                            LLVMValueRef predicate)
 {
   (void)mode, (void)mask;
   no_barrier(l);
@@ -98,14 +112,18 @@ static LLVMValueRef no_activemask(kj_lowering *l)
 /* One worker runs a block: within it program order is all that a fence orders. */
 static void fence(kj_lowering *l, const char *symbol)
 {
-  if (strcmp(symbol, "block") != 0) LLVMBuildFence(l->builder, LLVMAtomicOrderingSequentiallyConsistent, false, "");
+  if (strcmp(symbol, "block") != 0)
+    LLVMBuildFence(l->builder, LLVMAtomicOrderingSequentiallyConsistent, false, "");
 }
 
 static void prefetch(kj_lowering *l, const char *level, LLVMValueRef pointer)
 {
   bool is_near = level[1] == '1';
   LLVMTypeRef type = LLVMTypeOf(pointer);
-  kj_intrinsic(l, "llvm.prefetch", &type, 1, (LLVMValueRef[]){ pointer, kj_const32(l, 0), kj_const32(l, is_near ? 3 : 2), kj_const32(l, 1) }, 4);
+  kj_intrinsic(l, "llvm.prefetch", &type, 1,
+               (LLVMValueRef[]){ pointer, kj_const32(l, 0), kj_const32(l, is_near ? 3 : 2),
+                                 kj_const32(l, 1) },
+               4);
 }
 
 /* The processor's cycles; the clock of the system through a function of native/host_math.c. */

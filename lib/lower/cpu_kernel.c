@@ -6,23 +6,29 @@
 LLVMValueRef kj_load_grid(kj_lowering *l, LLVMTypeRef type, size_t offset)
 {
   LLVMValueRef at = kj_const64(l, (int64_t)offset);
-  LLVMValueRef load = LLVMBuildLoad2(l->builder, type, LLVMBuildInBoundsGEP2(l->builder, l->i8, kj_cpu(l)->grid_pointer, &at, 1, ""), "");
+  LLVMValueRef load =
+    LLVMBuildLoad2(l->builder, type,
+                   LLVMBuildInBoundsGEP2(l->builder, l->i8, kj_cpu(l)->grid_pointer, &at, 1, ""),
+                   "");
   kj_set_metadata(l, load, "invariant.load", LLVMMDNodeInContext2(l->context, NULL, 0));
   return load;
 }
 
 /* ---- the function ---- */
 
-static void add_string_attribute(kj_lowering *l, LLVMValueRef function, const char *name, const char *value)
+static void add_string_attribute(kj_lowering *l, LLVMValueRef function, const char *name,
+                                 const char *value)
 {
-  LLVMAttributeRef attribute = LLVMCreateStringAttribute(l->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
+  LLVMAttributeRef attribute = LLVMCreateStringAttribute(l->context, name, (unsigned)strlen(name),
+                                                         value, (unsigned)strlen(value));
   LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
 void kj_cpu_finish_function(kj_lowering *l, LLVMValueRef function)
 {
   kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
-  if (kj_cpu(l)->features->has_avx512) add_string_attribute(l, function, "prefer-vector-width", "512");
+  if (kj_cpu(l)->features->has_avx512)
+    add_string_attribute(l, function, "prefer-vector-width", "512");
 }
 
 static LLVMTypeRef kernel_type(kj_lowering *l)
@@ -31,7 +37,8 @@ static LLVMTypeRef kernel_type(kj_lowering *l)
   return LLVMFunctionType(l->void_, params, 5, false);
 }
 
-/* The version without hoisted checks: declared when it is called, filled by a lowering of its own. */
+/* The version without hoisted checks: declared when it is called, filled by a lowering of its own.
+ */
 static LLVMValueRef fast_function(kj_lowering *l)
 {
   const char *name = kj_format(l->c->arena, "%s.fast", l->kernel->symbol);
@@ -45,12 +52,15 @@ static LLVMValueRef fast_function(kj_lowering *l)
 
 static void make_function(kj_lowering *l)
 {
-  l->function = l->like ? fast_function(l) : LLVMAddFunction(l->module, l->kernel->symbol, kernel_type(l));
+  l->function =
+    l->like ? fast_function(l) : LLVMAddFunction(l->module, l->kernel->symbol, kernel_type(l));
   kj_cpu_finish_function(l, l->function);
-  /* Parts that wait for one another write what the others read: then scratch memory is no more the function's own. */
+  /* Parts that wait for one another write what the others read: then scratch memory is no more the
+   * function's own. */
   static const unsigned pointers[] = { 0, 1, 4 };
   bool has_parts = l->c->cpu_parts != KJ_PARTS_NONE;
-  for (size_t i = 0; i < sizeof pointers / sizeof *pointers - has_parts; i++) kj_add_attribute(l, l->function, pointers[i] + 1, "noalias", 0);
+  for (size_t i = 0; i < sizeof pointers / sizeof *pointers - has_parts; i++)
+    kj_add_attribute(l, l->function, pointers[i] + 1, "noalias", 0);
   kj_add_attribute(l, l->function, 1, "readonly", 0);
   kj_add_attribute(l, l->function, 2, "readonly", 0);
   kj_add_attribute(l, l->function, 5, "align", KJ_SCRATCH_ALIGNMENT);
@@ -73,13 +83,18 @@ static void load_parameters(kj_lowering *l)
   for (size_t i = 0; i < l->parameters.count; i++) {
     kj_planned_parameter *planned = &l->parameters.items[i];
     LLVMValueRef at = kj_const64(l, planned->parameter.offset);
-    planned->value = LLVMBuildLoad2(l->builder, parameter_type(l, planned), LLVMBuildInBoundsGEP2(l->builder, l->i8, block, &at, 1, ""), "");
+    planned->value =
+      LLVMBuildLoad2(l->builder, parameter_type(l, planned),
+                     LLVMBuildInBoundsGEP2(l->builder, l->i8, block, &at, 1, ""), "");
   }
 }
 
 /* ---- the loop over blocks ---- */
 
-static LLVMValueRef add32(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return LLVMBuildAdd(l->builder, x, y, ""); }
+static LLVMValueRef add32(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return LLVMBuildAdd(l->builder, x, y, "");
+}
 
 /* Coordinates of block `first`; each next block adds one, with carries. */
 static void start_block_index(kj_lowering *l, LLVMValueRef first)
@@ -102,14 +117,20 @@ static void step_block_index(kj_lowering *l)
   for (int d = 0; d < 3; d++) {
     LLVMValueRef next = add32(l, s->block_index[d], carry);
     LLVMValueRef is_over = LLVMBuildICmp(l->builder, LLVMIntEQ, next, s->grid[d], "");
-    LLVMBuildStore(l->builder, d < 2 ? LLVMBuildSelect(l->builder, is_over, kj_const32(l, 0), next, "") : next, s->index_slots[d]);
+    LLVMBuildStore(l->builder,
+                   d < 2 ? LLVMBuildSelect(l->builder, is_over, kj_const32(l, 0), next, "") : next,
+                   s->index_slots[d]);
     carry = LLVMBuildZExt(l->builder, is_over, l->i32, "");
   }
 }
 
 static LLVMMetadataRef flag_property(kj_lowering *l, const char *name, bool value)
 {
-  return LLVMMDNodeInContext2(l->context, (LLVMMetadataRef[]){ kj_metadata_string(l, name), LLVMValueAsMetadata(LLVMConstInt(l->i1, value, false)) }, 2);
+  return LLVMMDNodeInContext2(l->context,
+                              (LLVMMetadataRef[]){
+                                kj_metadata_string(l, name),
+                                LLVMValueAsMetadata(LLVMConstInt(l->i1, value, false)) },
+                              2);
 }
 
 /* The threads that a call runs of each block: all, or those of one warp. */
@@ -121,14 +142,20 @@ static void bound_unit(kj_lowering *l)
   s->unit_first = kj_const32(l, 0);
   s->unit_stop = kj_const32(l, s->thread_count);
   if (!s->has_warps) return;
-  s->unit_first = LLVMBuildNUWMul(l->builder, kj_load_grid(l, l->i32, offsetof(kj_cpu_grid, warp)), kj_const32(l, WARP), "");
-  s->unit_stop = kj_intrinsic2(l, "llvm.umin", LLVMBuildNUWAdd(l->builder, s->unit_first, kj_const32(l, WARP), ""), s->unit_stop);
+  s->unit_first = LLVMBuildNUWMul(l->builder, kj_load_grid(l, l->i32, offsetof(kj_cpu_grid, warp)),
+                                  kj_const32(l, WARP), "");
+  s->unit_stop = kj_intrinsic2(l, "llvm.umin",
+                               LLVMBuildNUWAdd(l->builder, s->unit_first, kj_const32(l, WARP), ""),
+                               s->unit_stop);
 }
 
 void kj_cpu_begin_kernel(kj_lowering *l)
 {
   kj_cpu_state *s = kj_cpu(l);
-  for (int d = 0; d < 3; d++) s->block[d] = l->c->is_range_only ? 1 : l->kernel->block[d] ? l->kernel->block[d] : l->c->request->signature->block[d];
+  for (int d = 0; d < 3; d++)
+    s->block[d] = l->c->is_range_only   ? 1
+                  : l->kernel->block[d] ? l->kernel->block[d]
+                                        : l->c->request->signature->block[d];
   for (int d = 0; d < 3; d++)
     if (!s->block[d]) s->block[d] = 1;
   s->thread_count = s->block[0] * s->block[1] * s->block[2];
@@ -140,7 +167,8 @@ void kj_cpu_begin_kernel(kj_lowering *l)
   s->last = LLVMGetParam(l->function, 3);
   bound_unit(l);
   load_parameters(l);
-  for (size_t d = 0; d < 3; d++) s->grid[d] = kj_load_grid(l, l->i32, offsetof(kj_cpu_grid, grid) + d * sizeof(uint32_t));
+  for (size_t d = 0; d < 3; d++)
+    s->grid[d] = kj_load_grid(l, l->i32, offsetof(kj_cpu_grid, grid) + d * sizeof(uint32_t));
   LLVMValueRef first = LLVMGetParam(l->function, 2);
   start_block_index(l, first);
 
@@ -151,9 +179,11 @@ void kj_cpu_begin_kernel(kj_lowering *l)
   kj_move_to(l, s->head);
   s->block_number = s->number_phi = LLVMBuildPhi(l->builder, l->i64, "number");
   LLVMAddIncoming(s->number_phi, &first, &before, 1);
-  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntULT, s->number_phi, s->last, ""), body, s->exit);
+  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntULT, s->number_phi, s->last, ""),
+                  body, s->exit);
   kj_move_to(l, body);
-  for (int d = 0; d < 3; d++) s->block_index[d] = LLVMBuildLoad2(l->builder, l->i32, s->index_slots[d], "");
+  for (int d = 0; d < 3; d++)
+    s->block_index[d] = LLVMBuildLoad2(l->builder, l->i32, s->index_slots[d], "");
   if (s->thread_count == 1) {
     s->rank = kj_const32(l, 0);
     for (int d = 0; d < 3; d++) s->thread[d] = s->rank;
@@ -168,12 +198,14 @@ void kj_cpu_begin_block(kj_lowering *l)
   const kj_texprs *conditions = &l->c->hoisted;
   if (!l->c->fast) return;
   LLVMValueRef holds = LLVMConstInt(l->i1, 1, false);
-  for (size_t i = 0; i < conditions->count; i++) holds = LLVMBuildAnd(l->builder, holds, kj_lower_condition(l, conditions->items[i]), "");
+  for (size_t i = 0; i < conditions->count; i++)
+    holds = LLVMBuildAnd(l->builder, holds, kj_lower_condition(l, conditions->items[i]), "");
   LLVMBasicBlockRef fast = kj_new_block(l, "fast"), checked = kj_new_block(l, "checked");
   LLVMBuildCondBr(l->builder, holds, fast, checked);
   kj_move_to(l, fast);
   LLVMValueRef next = LLVMBuildNUWAdd(l->builder, s->number_phi, kj_const64(l, 1), "");
-  LLVMValueRef args[] = { LLVMGetParam(l->function, 0), s->grid_pointer, s->number_phi, next, s->scratch };
+  LLVMValueRef args[] = { LLVMGetParam(l->function, 0), s->grid_pointer, s->number_phi, next,
+                          s->scratch };
   LLVMBuildCall2(l->builder, kernel_type(l), fast_function(l), args, 5, "");
   LLVMBuildBr(l->builder, l->frame->leave);
   kj_move_to(l, checked);
@@ -187,14 +219,17 @@ void kj_cpu_end_kernel(kj_lowering *l)
   LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->builder);
   LLVMAddIncoming(s->number_phi, &next, &latch, 1);
   LLVMMetadataRef off = kj_metadata_string(l, "llvm.loop.unroll.disable");
-  LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, &off, 1), flag_property(l, "llvm.loop.vectorize.enable", false) };
+  LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, &off, 1),
+                                   flag_property(l, "llvm.loop.vectorize.enable", false) };
   LLVMValueRef branch = LLVMBuildBr(l->builder, s->head);
-  if (s->thread_count > 1 || l->c->is_range_only) kj_set_metadata(l, branch, "llvm.loop", kj_loop_id(l, properties, 2));
+  if (s->thread_count > 1 || l->c->is_range_only)
+    kj_set_metadata(l, branch, "llvm.loop", kj_loop_id(l, properties, 2));
   kj_move_to(l, s->exit);
   LLVMBuildRetVoid(l->builder);
 }
 
-/* There is neither block nor thread; a context that is handed on has something for them all the same. */
+/* There is neither block nor thread; a context that is handed on has something for them all the
+ * same. */
 void kj_cpu_begin_entry(kj_lowering *l)
 {
   kj_cpu_state *s = kj_cpu(l);

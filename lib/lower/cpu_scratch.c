@@ -1,5 +1,6 @@
-/* CPU: where memory of variables is. Scratch memory is one piece a worker: slots (one element a thread of the block), local arrays that live across thread loops and static
- * shared arrays, each on cache lines of its own; then dynamic shared memory. */
+/* CPU: where memory of variables is. Scratch memory is one piece a worker: slots (one element a
+ * thread of the block), local arrays that live across thread loops and static shared arrays, each
+ * on cache lines of its own; then dynamic shared memory. */
 #include "lower/cpu.h"
 
 /* ---- the layout ---- */
@@ -8,9 +9,11 @@
 static uint64_t take_scratch(kj_lowering *l, uint64_t size, uint32_t alignment)
 {
   kj_cpu_state *s = kj_cpu(l);
-  if (alignment > KJ_SCRATCH_ALIGNMENT) s->scratch_bytes = (s->scratch_bytes + alignment - 1) / alignment * alignment;
+  if (alignment > KJ_SCRATCH_ALIGNMENT)
+    s->scratch_bytes = (s->scratch_bytes + alignment - 1) / alignment * alignment;
   uint64_t offset = s->scratch_bytes;
-  s->scratch_bytes = (offset + size + KJ_SCRATCH_ALIGNMENT - 1) / KJ_SCRATCH_ALIGNMENT * KJ_SCRATCH_ALIGNMENT;
+  s->scratch_bytes =
+    (offset + size + KJ_SCRATCH_ALIGNMENT - 1) / KJ_SCRATCH_ALIGNMENT * KJ_SCRATCH_ALIGNMENT;
   return offset;
 }
 
@@ -23,7 +26,9 @@ static uint64_t array_bytes(kj_lowering *l, const kj_tvar *var)
 static LLVMTypeRef slot_type(kj_lowering *l, const kj_tvar *var)
 {
   if (var->is_narrow) return l->i32;
-  return kj_is_scalar(var->type) && !kj_is_composed_type(l, var->type) ? kj_memory_type(l, var->type) : kj_register_type(l, var->type);
+  return kj_is_scalar(var->type) && !kj_is_composed_type(l, var->type)
+           ? kj_memory_type(l, var->type)
+           : kj_register_type(l, var->type);
 }
 
 static uint64_t slot_bytes(kj_lowering *l, const kj_tvar *var)
@@ -33,13 +38,20 @@ static uint64_t slot_bytes(kj_lowering *l, const kj_tvar *var)
   return (array_bytes(l, var) + align - 1) / align * align;
 }
 
-static bool is_static(kj_lowering *l, const kj_tvar *var) { return kj_type(l->c->types, var->type)->is_static; }
+static bool is_static(kj_lowering *l, const kj_tvar *var)
+{
+  return kj_type(l->c->types, var->type)->is_static;
+}
 
 static void place(kj_tvar *var, uint64_t offset) { var->lowered = (void *)(uintptr_t)(offset + 1); }
 static uint64_t offset_of(const kj_tvar *var) { return (uint64_t)(uintptr_t)var->lowered - 1; }
 
-/* Local arrays are found by whoever watches them where threads that run one after the other share them; not so those of functions that may be active twice. */
-static bool is_kept_in_scratch(kj_lowering *l, const kj_instance *instance) { return kj_is_watched(l) && !kj_is_recursive(l, instance); }
+/* Local arrays are found by whoever watches them where threads that run one after the other share
+ * them; not so those of functions that may be active twice. */
+static bool is_kept_in_scratch(kj_lowering *l, const kj_instance *instance)
+{
+  return kj_is_watched(l) && !kj_is_recursive(l, instance);
+}
 
 void kj_lay_out_scratch(kj_lowering *l)
 {
@@ -49,7 +61,8 @@ void kj_lay_out_scratch(kj_lowering *l)
     for (size_t k = 0; k < locals->count; k++) {
       kj_tvar *var = locals->items[k];
       if (var->is_slot) place(var, take_scratch(l, slot_bytes(l, var) * s->thread_count, 0));
-      else if (var->kind == KJ_V_LOCAL && is_kept_in_scratch(l, l->c->instances.items[i])) place(var, take_scratch(l, slot_bytes(l, var), 0));
+      else if (var->kind == KJ_V_LOCAL && is_kept_in_scratch(l, l->c->instances.items[i]))
+        place(var, take_scratch(l, slot_bytes(l, var), 0));
       if (var->kind == KJ_V_SHARED && is_static(l, var)) {
         uint64_t bytes = array_bytes(l, var);
         place(var, take_scratch(l, bytes, var->alignment));
@@ -64,7 +77,8 @@ void kj_lay_out_scratch(kj_lowering *l)
 static LLVMValueRef scratch_at(kj_lowering *l, uint64_t offset)
 {
   LLVMValueRef at = kj_const64(l, (int64_t)offset);
-  return offset ? LLVMBuildInBoundsGEP2(l->builder, l->i8, kj_cpu(l)->scratch, &at, 1, "") : kj_cpu(l)->scratch;
+  return offset ? LLVMBuildInBoundsGEP2(l->builder, l->i8, kj_cpu(l)->scratch, &at, 1, "")
+                : kj_cpu(l)->scratch;
 }
 
 static LLVMValueRef rank64(kj_lowering *l) { return kj_extend_position(l, kj_cpu(l)->rank); }
@@ -72,7 +86,8 @@ static LLVMValueRef rank64(kj_lowering *l) { return kj_extend_position(l, kj_cpu
 LLVMValueRef kj_cpu_slot_pointer(kj_lowering *l, const kj_tvar *var)
 {
   LLVMValueRef rank = rank64(l);
-  return LLVMBuildInBoundsGEP2(l->builder, slot_type(l, var), scratch_at(l, offset_of(var)), &rank, 1, "");
+  return LLVMBuildInBoundsGEP2(l->builder, slot_type(l, var), scratch_at(l, offset_of(var)), &rank,
+                               1, "");
 }
 
 LLVMValueRef kj_cpu_shared_pointer(kj_lowering *l, const kj_tvar *var)
@@ -85,7 +100,8 @@ LLVMValueRef kj_cpu_shared_pointer(kj_lowering *l, const kj_tvar *var)
 LLVMValueRef kj_cpu_local_pointer(kj_lowering *l, const kj_tvar *var)
 {
   if (var->is_slot) {
-    LLVMValueRef offset = LLVMBuildNUWMul(l->builder, rank64(l), kj_const64(l, (int64_t)slot_bytes(l, var)), "");
+    LLVMValueRef offset =
+      LLVMBuildNUWMul(l->builder, rank64(l), kj_const64(l, (int64_t)slot_bytes(l, var)), "");
     return LLVMBuildInBoundsGEP2(l->builder, l->i8, scratch_at(l, offset_of(var)), &offset, 1, "");
   }
   kj_cpu(l)->has_dependence = true;
@@ -98,4 +114,7 @@ LLVMValueRef kj_cpu_local_pointer(kj_lowering *l, const kj_tvar *var)
   return state->slot;
 }
 
-LLVMValueRef kj_cpu_dynamic_shared_bytes(kj_lowering *l) { return kj_load_grid(l, l->i64, offsetof(kj_cpu_grid, dynamic_shared_bytes)); }
+LLVMValueRef kj_cpu_dynamic_shared_bytes(kj_lowering *l)
+{
+  return kj_load_grid(l, l->i64, offsetof(kj_cpu_grid, dynamic_shared_bytes));
+}

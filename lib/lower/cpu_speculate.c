@@ -1,8 +1,11 @@
-/* CPU: iterations of a grid_range whose only checks are of float divisors, which do not trap: divide first and look afterwards, so that the loop is vectorized.
+/* CPU: iterations of a grid_range whose only checks are of float divisors, which do not trap:
+ * divide first and look afterwards, so that the loop is vectorized.
  *
- * An iteration notes whether a divisor was 0, and does not store then. The loop keeps the number of the first such iteration, as a minimum, which is
- * vectorized too. Behind the loop that iteration is run again with its checks: it has stored nothing, and no other iteration writes what it reads, so that it
- * fails where it would have failed. The iterations after it have been done, as other threads of a GPU would have. */
+ * An iteration notes whether a divisor was 0, and does not store then. The loop keeps the number of
+ * the first such iteration, as a minimum, which is vectorized too. Behind the loop that iteration
+ * is run again with its checks: it has stored nothing, and no other iteration writes what it reads,
+ * so that it fails where it would have failed. The iterations after it have been done, as other
+ * threads of a GPU would have. */
 #include "lower/cpu.h"
 
 /* ---- which bodies ---- */
@@ -54,9 +57,13 @@ static void scan_expr(scan *s, const kj_texpr *e)
 
 static void scan_stmt(scan *s, const kj_tstmt *stmt)
 {
-  static const bool is_allowed[] = { [KJ_TS_ASSIGN] = true, [KJ_TS_STORE] = true, [KJ_TS_IF] = true, [KJ_TS_RETURN] = true };
+  static const bool is_allowed[] = {
+    [KJ_TS_ASSIGN] = true, [KJ_TS_STORE] = true, [KJ_TS_IF] = true, [KJ_TS_RETURN] = true
+  };
   bool is_known = stmt->kind < sizeof is_allowed && is_allowed[stmt->kind];
-  if (!is_known || stmt->is_checked || stmt->is_watched || (stmt->kind == KJ_TS_RETURN && !s->depth)) s->fails = true;
+  if (!is_known || stmt->is_checked || stmt->is_watched ||
+      (stmt->kind == KJ_TS_RETURN && !s->depth))
+    s->fails = true;
   scan_expr(s, stmt->value);
   if (stmt->kind == KJ_TS_STORE) s->has_store = true;
   scan_expr(s, stmt->array);
@@ -79,7 +86,10 @@ bool kj_can_speculate(kj_lowering *l, const kj_tstmts *body)
 
 /* ---- iterations ---- */
 
-static LLVMValueRef none(LLVMTypeRef type) { return LLVMConstInt(type, LLVMGetIntTypeWidth(type) == 32 ? INT32_MAX : INT64_MAX, false); }
+static LLVMValueRef none(LLVMTypeRef type)
+{
+  return LLVMConstInt(type, LLVMGetIntTypeWidth(type) == 32 ? INT32_MAX : INT64_MAX, false);
+}
 
 void kj_begin_speculation(kj_lowering *l, kj_speculation *s, LLVMTypeRef counter)
 {
@@ -97,7 +107,8 @@ void kj_begin_speculated(kj_lowering *l, const kj_speculation *s)
 
 void kj_end_speculated(kj_lowering *l, const kj_speculation *s, LLVMValueRef number)
 {
-  LLVMValueRef is_bad = LLVMBuildLoad2(l->builder, l->i1, s->bad, ""), known = LLVMBuildLoad2(l->builder, s->type, s->first, "");
+  LLVMValueRef is_bad = LLVMBuildLoad2(l->builder, l->i1, s->bad, ""),
+               known = LLVMBuildLoad2(l->builder, s->type, s->first, "");
   LLVMValueRef own = LLVMBuildSelect(l->builder, is_bad, number, none(s->type), "");
   LLVMBuildStore(l->builder, kj_intrinsic2(l, "llvm.smin", own, known), s->first);
   l->bad_divisor = NULL;

@@ -1,9 +1,11 @@
 /* CPU: loops over the threads of a block, and grid_range and block_range over pieces.
  *
- * A thread loop is a nest, z, y, x, of constant trip counts, x innermost and consecutive, so that LLVM's vectorizer takes it: it must not be unrolled before, and its accesses
- * are independent (between two barriers, what one thread writes no other reads, atomics aside, which keep the loop from being vectorized). That does not hold for memory
- * that the iterations have in common: local arrays of one region, and shared memory that atomics change by plain loads and stores. A loop that touches such memory does not
- * get the id that its accesses name. */
+ * A thread loop is a nest, z, y, x, of constant trip counts, x innermost and consecutive, so that
+ * LLVM's vectorizer takes it: it must not be unrolled before, and its accesses are independent
+ * (between two barriers, what one thread writes no other reads, atomics aside, which keep the loop
+ * from being vectorized). That does not hold for memory that the iterations have in common: local
+ * arrays of one region, and shared memory that atomics change by plain loads and stores. A loop
+ * that touches such memory does not get the id that its accesses name. */
 #include "lower/cpu.h"
 #include "lower/debug.h"
 
@@ -12,8 +14,10 @@
 static LLVMMetadataRef parallel_loop_id(kj_lowering *l, bool may_unroll)
 {
   LLVMMetadataRef off = kj_metadata_string(l, "llvm.loop.unroll.disable");
-  LLVMMetadataRef enable[] = { kj_metadata_string(l, "llvm.loop.vectorize.enable"), LLVMValueAsMetadata(LLVMConstInt(l->i1, 1, false)) };
-  LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, enable, 2), LLVMMDNodeInContext2(l->context, &off, 1) };
+  LLVMMetadataRef enable[] = { kj_metadata_string(l, "llvm.loop.vectorize.enable"),
+                               LLVMValueAsMetadata(LLVMConstInt(l->i1, 1, false)) };
+  LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, enable, 2),
+                                   LLVMMDNodeInContext2(l->context, &off, 1) };
   return kj_loop_id(l, properties, may_unroll ? 1 : 2);
 }
 
@@ -30,10 +34,13 @@ typedef struct parallel {
   bool had_dependence;
 } parallel;
 
-/* may_unroll: the trip count is no constant, so that nothing unrolls it before the vectorizer, which may then interleave. */
+/* may_unroll: the trip count is no constant, so that nothing unrolls it before the vectorizer,
+ * which may then interleave. */
 static parallel begin_parallel(kj_lowering *l, bool may_unroll)
 {
-  parallel p = { .outer = l->parallel_loop, .id = parallel_loop_id(l, may_unroll), .had_dependence = kj_cpu(l)->has_dependence };
+  parallel p = { .outer = l->parallel_loop,
+                 .id = parallel_loop_id(l, may_unroll),
+                 .had_dependence = kj_cpu(l)->has_dependence };
   l->parallel_loop = p.id;
   kj_cpu(l)->has_dependence = false;
   return p;
@@ -47,17 +54,21 @@ static LLVMMetadataRef end_parallel(kj_lowering *l, const parallel *p)
   return is_dependent ? plain_loop_id(l) : p->id;
 }
 
-void kj_begin_vector_loop(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first, LLVMValueRef stop)
+void kj_begin_vector_loop(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first,
+                          LLVMValueRef stop)
 {
   LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body;
-  *loop = (kj_counted_loop){ .header = kj_new_block(l, "loop"), .step = LLVMConstInt(LLVMTypeOf(first), 1, false) };
+  *loop = (kj_counted_loop){ .header = kj_new_block(l, "loop"),
+                             .step = LLVMConstInt(LLVMTypeOf(first), 1, false) };
   body = kj_new_block(l, "body");
-  loop->loop = (kj_loop){ .outer = l->loop, .next = kj_new_block(l, "next"), .leave = kj_new_block(l, "end") };
+  loop->loop =
+    (kj_loop){ .outer = l->loop, .next = kj_new_block(l, "next"), .leave = kj_new_block(l, "end") };
   LLVMBuildBr(l->builder, loop->header);
   kj_move_to(l, loop->header);
   loop->counter = LLVMBuildPhi(l->builder, LLVMTypeOf(first), "");
   LLVMAddIncoming(loop->counter, &first, &before, 1);
-  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntSLT, loop->counter, stop, ""), body, loop->loop.leave);
+  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntSLT, loop->counter, stop, ""), body,
+                  loop->loop.leave);
   kj_move_to(l, body);
   l->loop = &loop->loop;
 }
@@ -65,7 +76,8 @@ void kj_begin_vector_loop(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef fi
 void kj_end_vector_loop(kj_lowering *l, kj_counted_loop *loop)
 {
   if (LLVMGetInsertBlock(l->builder) != loop->loop.next)
-    kj_branch(l, loop->loop.next); /* a thread loop is there already: lower_threads ends each thread in it */
+    /* a thread loop is there already: lower_threads ends each thread in it */
+    kj_branch(l, loop->loop.next);
   l->loop = loop->loop.outer;
   kj_move_to(l, loop->loop.next);
   LLVMValueRef more = LLVMBuildAdd(l->builder, loop->counter, loop->step, "");
@@ -102,7 +114,8 @@ static LLVMValueRef no_wrap(LLVMValueRef value)
   return value;
 }
 
-static LLVMValueRef scale_and_add(kj_lowering *l, LLVMValueRef base, uint32_t scale, LLVMValueRef more)
+static LLVMValueRef scale_and_add(kj_lowering *l, LLVMValueRef base, uint32_t scale,
+                                  LLVMValueRef more)
 {
   LLVMValueRef scaled = no_wrap(LLVMBuildMul(l->builder, base, kj_const32(l, scale), ""));
   return no_wrap(LLVMBuildAdd(l->builder, scaled, more, ""));
@@ -226,20 +239,35 @@ typedef struct range {
   LLVMValueRef first, last; /* the block's piece of the elements in linear order; i64 */
 } range;
 
-static LLVMValueRef select_less(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return kj_intrinsic2(l, "llvm.smin", x, y); }
-static LLVMValueRef mul64(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return no_wrap(LLVMBuildMul(l->builder, x, y, "")); }
+static LLVMValueRef select_less(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return kj_intrinsic2(l, "llvm.smin", x, y);
+}
+static LLVMValueRef mul64(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return no_wrap(LLVMBuildMul(l->builder, x, y, ""));
+}
 
-/* Large pieces start at multiples of 64 elements, so that no two workers write into one cache line. */
+/* Large pieces start at multiples of 64 elements, so that no two workers write into one cache line.
+ */
 static void find_piece(kj_lowering *l, range *r)
 {
   LLVMBuilderRef b = l->builder;
   const kj_cpu_state *s = kj_cpu(l);
   LLVMValueRef blocks = kj_const64(l, 1);
   for (int d = 0; d < 3; d++) blocks = mul64(l, blocks, LLVMBuildZExt(b, s->grid[d], l->i64, ""));
-  LLVMValueRef whole = LLVMBuildUDiv(b, r->total, blocks, ""), rest = LLVMBuildURem(b, r->total, blocks, "");
-  LLVMValueRef size = LLVMBuildAdd(b, whole, LLVMBuildZExt(b, LLVMBuildICmp(b, LLVMIntNE, rest, kj_const64(l, 0), ""), l->i64, ""), "");
-  LLVMValueRef rounded = LLVMBuildAnd(b, LLVMBuildAdd(b, size, kj_const64(l, ROUNDED_PIECE - 1), ""), kj_const64(l, -ROUNDED_PIECE), "");
-  size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGE, whole, kj_const64(l, LEAST_ROUNDED), ""), rounded, size, "");
+  LLVMValueRef whole = LLVMBuildUDiv(b, r->total, blocks, ""),
+               rest = LLVMBuildURem(b, r->total, blocks, "");
+  LLVMValueRef size =
+    LLVMBuildAdd(b, whole,
+                 LLVMBuildZExt(b, LLVMBuildICmp(b, LLVMIntNE, rest, kj_const64(l, 0), ""), l->i64,
+                               ""),
+                 "");
+  LLVMValueRef rounded =
+    LLVMBuildAnd(b, LLVMBuildAdd(b, size, kj_const64(l, ROUNDED_PIECE - 1), ""),
+                 kj_const64(l, -ROUNDED_PIECE), "");
+  size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGE, whole, kj_const64(l, LEAST_ROUNDED), ""),
+                         rounded, size, "");
   r->first = select_less(l, LLVMBuildMul(b, size, s->block_number, ""), r->total);
   r->last = select_less(l, LLVMBuildAdd(b, r->first, size, ""), r->total);
 }
@@ -248,7 +276,8 @@ static range start_range(kj_lowering *l, const kj_tstmt *stmt)
 {
   range r = { .stmt = stmt, .rank = (uint32_t)stmt->extents.count, .total = kj_const64(l, 1) };
   for (uint32_t d = 0; d < r.rank; d++) {
-    r.extents[d] = kj_intrinsic2(l, "llvm.smax", kj_lower_expr(l, stmt->extents.items[d]), kj_const64(l, 0));
+    r.extents[d] =
+      kj_intrinsic2(l, "llvm.smax", kj_lower_expr(l, stmt->extents.items[d]), kj_const64(l, 0));
     r.total = mul64(l, r.total, r.extents[d]);
   }
   r.first = kj_const64(l, 0);
@@ -280,7 +309,8 @@ static void run_failing(kj_lowering *l, const range *r, const kj_speculation *sp
   kj_move_to(l, none);
 }
 
-/* The variable itself counts, in its own width: a subscript with it is then seen to be consecutive. */
+/* The variable itself counts, in its own width: a subscript with it is then seen to be consecutive.
+ */
 static void lower_row(kj_lowering *l, const range *r, LLVMValueRef first, LLVMValueRef last)
 {
   const kj_tvar *var = r->stmt->vars.items[r->rank - 1];
@@ -312,9 +342,12 @@ static void lower_rows(kj_lowering *l, const range *r)
     return;
   }
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef width = kj_intrinsic2(l, "llvm.smax", r->extents[r->rank - 1], kj_const64(l, 1)), zero = kj_const64(l, 0);
+  LLVMValueRef width = kj_intrinsic2(l, "llvm.smax", r->extents[r->rank - 1], kj_const64(l, 1)),
+               zero = kj_const64(l, 0);
   LLVMValueRef first_row = LLVMBuildUDiv(b, r->first, width, "");
-  LLVMValueRef last_row = LLVMBuildUDiv(b, LLVMBuildAdd(b, r->last, LLVMBuildSub(b, width, kj_const64(l, 1), ""), ""), width, "");
+  LLVMValueRef last_row =
+    LLVMBuildUDiv(b, LLVMBuildAdd(b, r->last, LLVMBuildSub(b, width, kj_const64(l, 1), ""), ""),
+                  width, "");
   kj_counted_loop rows;
   kj_begin_vector_loop(l, &rows, first_row, last_row);
   LLVMValueRef start = LLVMBuildMul(b, rows.counter, width, "");
@@ -340,7 +373,8 @@ static void set_element(kj_lowering *l, const range *r, LLVMValueRef element)
 static LLVMValueRef add_rank(kj_lowering *l, const range *r, LLVMValueRef base)
 {
   LLVMValueRef rank = kj_cpu(l)->rank;
-  if (r->rank == 1 && r->stmt->vars.items[0]->is_narrow) return no_wrap(LLVMBuildAdd(l->builder, kj_as_i32(l, base), rank, ""));
+  if (r->rank == 1 && r->stmt->vars.items[0]->is_narrow)
+    return no_wrap(LLVMBuildAdd(l->builder, kj_as_i32(l, base), rank, ""));
   return no_wrap(LLVMBuildAdd(l->builder, base, kj_extend_position(l, rank), ""));
 }
 
@@ -353,7 +387,8 @@ static void lower_range_body(kj_lowering *l, const range *r, LLVMBasicBlockRef e
   l->frame->leave = leave;
 }
 
-/* One round of a block whose threads lie along x: only as many threads as there are elements left. */
+/* One round of a block whose threads lie along x: only as many threads as there are elements left.
+ */
 static void lower_linear_round(kj_lowering *l, const range *r, LLVMValueRef base)
 {
   kj_cpu_state *s = kj_cpu(l);
@@ -382,7 +417,8 @@ static void lower_nested_round(kj_lowering *l, const range *r, LLVMValueRef base
   parallel p = begin_parallel(l, false);
   LLVMBasicBlockRef end = end_of_thread(l, &nest), inside = kj_new_block(l, "inside");
   LLVMValueRef element = LLVMBuildAdd(l->builder, base, kj_extend_position(l, kj_cpu(l)->rank), "");
-  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntSLT, element, r->last, ""), inside, end);
+  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntSLT, element, r->last, ""), inside,
+                  end);
   kj_move_to(l, inside);
   if (r->stmt->is_guarded) guard(l, end);
   set_element(l, r, r->rank == 1 ? add_rank(l, r, base) : element);

@@ -1,17 +1,23 @@
 /* Debug information: lines, and on request variables.
  *
- * Lines: every instruction has the place of its statement; a function that is inlined as a tree is a scope of its own with the place of its call. On a GPU they become .loc
- * directives, on the CPU a line table.
+ * Lines: every instruction has the place of its statement; a function that is inlined as a tree is
+ * a scope of its own with the place of its call. On a GPU they become .loc directives, on the CPU a
+ * line table.
  *
- * Variables (KJIT_DEBUG_FULL): each has memory of its own in its frame, written at every assignment, so that a debugger finds it whatever the code does with the value. What lives in
- * a slot of a thread is shown through the address of that slot, which is set when a thread's part of a loop starts. */
+ * Variables (KJIT_DEBUG_FULL): each has memory of its own in its frame, written at every
+ * assignment, so that a debugger finds it whatever the code does with the value. What lives in a
+ * slot of a thread is shown through the address of that slot, which is set when a thread's part of
+ * a loop starts. */
 #include <llvm-c/DebugInfo.h>
 #include <string.h>
 
 #include "lower/debug.h"
 
-enum { LINES_AS_DIRECTIVES = 3 /* DICompileUnit::DebugDirectivesOnly, which the C API has no name for */ };
-enum { ENCODING_BOOLEAN = 2, ENCODING_FLOAT = 4, ENCODING_SIGNED = 5, ENCODING_UNSIGNED = 7 }; /* DWARF 4, figure 24: DW_ATE_* */
+enum {
+  LINES_AS_DIRECTIVES = 3 /* DICompileUnit::DebugDirectivesOnly, which the C API has no name for */
+};
+/* DWARF 4, figure 24: DW_ATE_* */
+enum { ENCODING_BOOLEAN = 2, ENCODING_FLOAT = 4, ENCODING_SIGNED = 5, ENCODING_UNSIGNED = 7 };
 
 struct kj_debug {
   LLVMDIBuilderRef builder;
@@ -20,7 +26,8 @@ struct kj_debug {
   LLVMMetadataRef *files;       /* by source */
   LLVMMetadataRef *subprograms; /* by instance */
   LLVMMetadataRef expression, dereference;
-  bool is_thread; /* the next list of statements is a thread's part of the kernel's body: no scope of its own */
+  /* the next list of statements is a thread's part of the kernel's body: no scope of its own */
+  bool is_thread;
 };
 
 static bool is_full(const kj_lowering *l) { return l->debug && l->debug->is_full; }
@@ -35,10 +42,13 @@ static LLVMMetadataRef get_file(kj_lowering *l, uint32_t index)
   const kj_sources *sources = &l->c->module->sources;
   if (index >= sources->count) index = 0;
   if (d->files[index]) return d->files[index];
-  const char *name = index < sources->count && sources->items[index].name ? sources->items[index].name : "kernel";
+  const char *name =
+    index < sources->count && sources->items[index].name ? sources->items[index].name : "kernel";
   const char *slash = strrchr(name, '/');
   size_t folder_length = slash ? (size_t)(slash - name) : 0;
-  const char *folder = folder_length ? kj_copy_string(l->c->arena, name, folder_length) : slash ? "/" : ".";
+  const char *folder = folder_length ? kj_copy_string(l->c->arena, name, folder_length)
+                       : slash       ? "/"
+                                     : ".";
   const char *base = slash ? slash + 1 : name;
   d->files[index] = LLVMDIBuilderCreateFile(d->builder, base, strlen(base), folder, strlen(folder));
   return d->files[index];
@@ -46,14 +56,16 @@ static LLVMMetadataRef get_file(kj_lowering *l, uint32_t index)
 
 static void add_flag(kj_lowering *l, const char *name, unsigned value)
 {
-  LLVMMetadataRef number = LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(l->context), value, false));
+  LLVMMetadataRef number =
+    LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(l->context), value, false));
   LLVMAddModuleFlag(l->module, LLVMModuleFlagBehaviorWarning, name, strlen(name), number);
 }
 
 static LLVMDWARFEmissionKind emission_of(const kj_lowering *l)
 {
   if (l->debug->is_full) return LLVMDWARFEmissionFull;
-  return l->c->request->target.kind == KJ_TARGET_CPU ? LLVMDWARFEmissionLineTablesOnly : (LLVMDWARFEmissionKind)LINES_AS_DIRECTIVES;
+  return l->c->request->target.kind == KJ_TARGET_CPU ? LLVMDWARFEmissionLineTablesOnly
+                                                     : (LLVMDWARFEmissionKind)LINES_AS_DIRECTIVES;
 }
 
 void kj_begin_debug(kj_lowering *l)
@@ -69,7 +81,8 @@ void kj_begin_debug(kj_lowering *l)
   d->files = KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, l->c->module->sources.count + 1);
   d->subprograms = KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, l->c->instances.count + 1);
   LLVMMetadataRef file = get_file(l, l->c->request->kernel->decl->location.file);
-  d->unit = LLVMDIBuilderCreateCompileUnit(d->builder, LLVMDWARFSourceLanguageC99, file, producer, sizeof producer - 1, !d->is_full, "", 0, 0, "", 0,
+  d->unit = LLVMDIBuilderCreateCompileUnit(d->builder, LLVMDWARFSourceLanguageC99, file, producer,
+                                           sizeof producer - 1, !d->is_full, "", 0, 0, "", 0,
                                            emission_of(l), 0, false, false, "", 0, "", 0);
   d->signature = LLVMDIBuilderCreateSubroutineType(d->builder, file, NULL, 0, LLVMDIFlagZero);
   d->expression = LLVMDIBuilderCreateExpression(d->builder, NULL, 0);
@@ -95,8 +108,10 @@ static LLVMMetadataRef get_subprogram(kj_lowering *l, const kj_instance *instanc
   if (*found) return *found;
   const kj_decl *decl = instance->function->decl;
   LLVMMetadataRef file = get_file(l, decl->location.file);
-  *found = LLVMDIBuilderCreateFunction(d->builder, file, decl->name, strlen(decl->name), "", 0, file, decl->location.line, d->signature, !instance->is_kernel,
-                                       true, decl->location.line, LLVMDIFlagZero, !d->is_full);
+  *found =
+    LLVMDIBuilderCreateFunction(d->builder, file, decl->name, strlen(decl->name), "", 0, file,
+                                decl->location.line, d->signature, !instance->is_kernel, true,
+                                decl->location.line, LLVMDIFlagZero, !d->is_full);
   return *found;
 }
 
@@ -104,7 +119,8 @@ static LLVMMetadataRef get_subprogram(kj_lowering *l, const kj_instance *instanc
 
 static LLVMMetadataRef make_place(kj_lowering *l, const kj_frame *frame, kj_location location)
 {
-  return LLVMDIBuilderCreateDebugLocation(l->context, location.line, location.column, frame->scope, frame->inlined_at);
+  return LLVMDIBuilderCreateDebugLocation(l->context, location.line, location.column, frame->scope,
+                                          frame->inlined_at);
 }
 
 void kj_begin_debug_function(kj_lowering *l)
@@ -113,7 +129,8 @@ void kj_begin_debug_function(kj_lowering *l)
   const kj_instance *instance = l->frame->instance;
   l->frame->scope = get_subprogram(l, instance);
   LLVMSetSubprogram(l->function, l->frame->scope);
-  LLVMSetCurrentDebugLocation2(l->builder, make_place(l, l->frame, instance->function->decl->location));
+  LLVMSetCurrentDebugLocation2(l->builder,
+                               make_place(l, l->frame, instance->function->decl->location));
 }
 
 LLVMMetadataRef kj_begin_debug_inline(kj_lowering *l, kj_frame *frame, kj_location call)
@@ -132,10 +149,12 @@ void kj_end_debug_inline(kj_lowering *l, LLVMMetadataRef before)
 
 void kj_debug_statement(kj_lowering *l, kj_location location)
 {
-  if (l->debug && location.line) LLVMSetCurrentDebugLocation2(l->builder, make_place(l, l->frame, location));
+  if (l->debug && location.line)
+    LLVMSetCurrentDebugLocation2(l->builder, make_place(l, l->frame, location));
 }
 
-/* A list of statements inside a function is a scope of the variables that are first assigned in it. */
+/* A list of statements inside a function is a scope of the variables that are first assigned in it.
+ */
 kj_debug_block kj_begin_debug_block(kj_lowering *l, const kj_tstmts *stmts)
 {
   kj_debug_block block = { 0 };
@@ -144,9 +163,11 @@ kj_debug_block kj_begin_debug_block(kj_lowering *l, const kj_tstmts *stmts)
   block.place = LLVMGetCurrentDebugLocation2(l->builder);
   bool is_body = stmts->items == l->frame->instance->body.items || l->debug->is_thread;
   l->debug->is_thread = false;
-  if (!l->debug->is_full || is_body || !stmts->count || !stmts->items[0]->location.line) return block;
+  if (!l->debug->is_full || is_body || !stmts->count || !stmts->items[0]->location.line)
+    return block;
   kj_location at = stmts->items[0]->location;
-  l->frame->scope = LLVMDIBuilderCreateLexicalBlock(l->debug->builder, l->frame->scope, get_file(l, at.file), at.line, at.column);
+  l->frame->scope = LLVMDIBuilderCreateLexicalBlock(l->debug->builder, l->frame->scope,
+                                                    get_file(l, at.file), at.line, at.column);
   return block;
 }
 
@@ -159,11 +180,16 @@ void kj_end_debug_block(kj_lowering *l, const kj_debug_block *block)
 
 /* ---- types ---- */
 
-static uint64_t bits_of(kj_lowering *l, LLVMTypeRef type) { return 8 * LLVMABISizeOfType(l->layout, type); }
-
-static LLVMMetadataRef basic_type(kj_lowering *l, const char *name, uint32_t bits, unsigned encoding)
+static uint64_t bits_of(kj_lowering *l, LLVMTypeRef type)
 {
-  return LLVMDIBuilderCreateBasicType(l->debug->builder, name, strlen(name), bits, encoding, LLVMDIFlagZero);
+  return 8 * LLVMABISizeOfType(l->layout, type);
+}
+
+static LLVMMetadataRef basic_type(kj_lowering *l, const char *name, uint32_t bits,
+                                  unsigned encoding)
+{
+  return LLVMDIBuilderCreateBasicType(l->debug->builder, name, strlen(name), bits, encoding,
+                                      LLVMDIFlagZero);
 }
 
 static LLVMMetadataRef scalar_type(kj_lowering *l, kjit_type type)
@@ -172,10 +198,12 @@ static LLVMMetadataRef scalar_type(kj_lowering *l, kjit_type type)
   uint32_t bits = kj_scalar_bytes(l, type) * 8;
   if (type == KJIT_BOOL) return basic_type(l, name, 8, ENCODING_BOOLEAN);
   if (kj_is_float_type(l, type)) return basic_type(l, name, bits, ENCODING_FLOAT);
-  return basic_type(l, name, bits, kj_is_signed_type(l, type) ? ENCODING_SIGNED : ENCODING_UNSIGNED);
+  return basic_type(l, name, bits,
+                    kj_is_signed_type(l, type) ? ENCODING_SIGNED : ENCODING_UNSIGNED);
 }
 
-static LLVMMetadataRef list_type(kj_lowering *l, LLVMMetadataRef element, const int64_t *extents, uint32_t rank, uint64_t element_bits)
+static LLVMMetadataRef list_type(kj_lowering *l, LLVMMetadataRef element, const int64_t *extents,
+                                 uint32_t rank, uint64_t element_bits)
 {
   LLVMMetadataRef ranges[KJ_MAX_RANK];
   uint64_t bits = element_bits;
@@ -183,7 +211,8 @@ static LLVMMetadataRef list_type(kj_lowering *l, LLVMMetadataRef element, const 
     ranges[d] = LLVMDIBuilderGetOrCreateSubrange(l->debug->builder, 0, extents[d]);
     bits *= (uint64_t)extents[d];
   }
-  return LLVMDIBuilderCreateArrayType(l->debug->builder, bits, (uint32_t)element_bits, element, ranges, rank);
+  return LLVMDIBuilderCreateArrayType(l->debug->builder, bits, (uint32_t)element_bits, element,
+                                      ranges, rank);
 }
 
 static LLVMMetadataRef pointer_type(kj_lowering *l, LLVMMetadataRef target)
@@ -197,13 +226,18 @@ typedef struct member {
   uint64_t bits, offset_bits;
 } member;
 
-static LLVMMetadataRef struct_type(kj_lowering *l, const char *name, const member *members, uint32_t count, uint64_t bits)
+static LLVMMetadataRef struct_type(kj_lowering *l, const char *name, const member *members,
+                                   uint32_t count, uint64_t bits)
 {
-  LLVMMetadataRef file = get_file(l, 0), *items = KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, count + 1);
+  LLVMMetadataRef file = get_file(l, 0),
+                  *items = KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, count + 1);
   for (uint32_t i = 0; i < count; i++)
-    items[i] = LLVMDIBuilderCreateMemberType(l->debug->builder, l->debug->unit, members[i].name, strlen(members[i].name), file, 0, members[i].bits, 0,
-                                             members[i].offset_bits, LLVMDIFlagZero, members[i].type);
-  return LLVMDIBuilderCreateStructType(l->debug->builder, l->debug->unit, name, strlen(name), file, 0, bits, 0, LLVMDIFlagZero, NULL, items, count, 0, NULL, "",
+    items[i] =
+      LLVMDIBuilderCreateMemberType(l->debug->builder, l->debug->unit, members[i].name,
+                                    strlen(members[i].name), file, 0, members[i].bits, 0,
+                                    members[i].offset_bits, LLVMDIFlagZero, members[i].type);
+  return LLVMDIBuilderCreateStructType(l->debug->builder, l->debug->unit, name, strlen(name), file,
+                                       0, bits, 0, LLVMDIFlagZero, NULL, items, count, 0, NULL, "",
                                        0);
 }
 
@@ -213,7 +247,10 @@ enum { MOST_DEPTH = 6 }; /* pointers may lead back */
 
 static LLVMMetadataRef value_type(kj_lowering *l, kjit_type type, LLVMTypeRef held, int depth);
 
-static const kj_type_info *info_of(kj_lowering *l, kjit_type type) { return kj_type(l->c->types, type); }
+static const kj_type_info *info_of(kj_lowering *l, kjit_type type)
+{
+  return kj_type(l->c->types, type);
+}
 
 static LLVMMetadataRef bytes_type(kj_lowering *l, uint64_t bytes)
 {
@@ -223,27 +260,33 @@ static LLVMMetadataRef bytes_type(kj_lowering *l, uint64_t bytes)
 
 static const char *part_name(kj_lowering *l, const kj_type_info *info, uint32_t i)
 {
-  static const char *const complex_parts[] = { "real", "imag" }, *const lanes[] = { "x", "y", "z", "w" };
+  static const char *const complex_parts[] = { "real", "imag" }, *const lanes[] = { "x", "y", "z",
+                                                                                    "w" };
   if (info->class_ == KJ_CLASS_STRUCT) return info->field_names[i];
   if (info->class_ == KJ_CLASS_COMPLEX) return complex_parts[i];
-  return info->class_ == KJ_CLASS_VECTOR && info->count <= 4 ? lanes[i] : kj_format(l->c->arena, "item%u", i);
+  return info->class_ == KJ_CLASS_VECTOR && info->count <= 4 ? lanes[i]
+                                                             : kj_format(l->c->arena, "item%u", i);
 }
 
 /* held: how the value is held where it is shown, NULL: as it lies in memory. */
 static LLVMMetadataRef parts_type(kj_lowering *l, kjit_type type, LLVMTypeRef held, int depth)
 {
   const kj_type_info *info = info_of(l, type);
-  bool is_tuple = info->class_ == KJ_CLASS_TUPLE, is_held = held && LLVMGetTypeKind(held) == LLVMStructTypeKind;
+  bool is_tuple = info->class_ == KJ_CLASS_TUPLE,
+       is_held = held && LLVMGetTypeKind(held) == LLVMStructTypeKind;
   uint32_t count = is_tuple ? info->count : kj_component_count(l->c->types, type);
   uint64_t bits = held ? bits_of(l, held) : 8 * (uint64_t)info->size_bytes;
   if (is_tuple && !is_held) return bytes_type(l, bits / 8);
   member *members = KJ_NEW_ARRAY(l->c->arena, member, count + 1);
   for (uint32_t i = 0; i < count; i++) {
-    kj_component part = is_tuple ? (kj_component){ .index = i, .type = info->items[i] } : kj_get_component(l->c->types, type, i);
+    kj_component part = is_tuple ? (kj_component){ .index = i, .type = info->items[i] }
+                                 : kj_get_component(l->c->types, type, i);
     LLVMTypeRef part_held = is_held ? LLVMStructGetTypeAtIndex(held, i) : NULL;
     uint64_t offset = is_held ? LLVMOffsetOfElement(l->layout, held, i) : part.offset_bytes;
-    uint64_t size = part_held ? bits_of(l, part_held) : 8 * (uint64_t)info_of(l, part.type)->size_bytes;
-    members[i] = (member){ part_name(l, info, i), value_type(l, part.type, part_held, depth + 1), size, 8 * offset };
+    uint64_t size =
+      part_held ? bits_of(l, part_held) : 8 * (uint64_t)info_of(l, part.type)->size_bytes;
+    members[i] = (member){ part_name(l, info, i), value_type(l, part.type, part_held, depth + 1),
+                           size, 8 * offset };
   }
   return struct_type(l, kj_type_text(l->c, type), members, count, bits);
 }
@@ -261,12 +304,16 @@ static LLVMMetadataRef value_type(kj_lowering *l, kjit_type type, LLVMTypeRef he
   case KJ_CLASS_STRUCT:
   case KJ_CLASS_TUPLE: return parts_type(l, type, held, depth);
   case KJ_CLASS_VECTOR:
-    if (info->element == KJIT_BOOL && held) return bytes_type(l, bits_of(l, held) / 8); /* a bit each */
+    /* a bit each */
+    if (info->element == KJIT_BOOL && held) return bytes_type(l, bits_of(l, held) / 8);
     return parts_type(l, type, NULL, depth);
-  case KJ_CLASS_POINTER: return pointer_type(l, depth < MOST_DEPTH ? value_type(l, info->element, NULL, depth + 1) : basic_type(l, "u8", 8, ENCODING_UNSIGNED));
+  case KJ_CLASS_POINTER:
+    return pointer_type(l, depth < MOST_DEPTH ? value_type(l, info->element, NULL, depth + 1)
+                                              : basic_type(l, "u8", 8, ENCODING_UNSIGNED));
   case KJ_CLASS_ARRAY:
     if (info->space != KJ_SPACE_VALUE || !info->rank) break;
-    return list_type(l, value_type(l, info->element, NULL, depth + 1), info->extents, info->rank, 8 * (uint64_t)info_of(l, info->element)->size_bytes);
+    return list_type(l, value_type(l, info->element, NULL, depth + 1), info->extents, info->rank,
+                     8 * (uint64_t)info_of(l, info->element)->size_bytes);
   default: break;
   }
   return bytes_type(l, held ? bits_of(l, held) / 8 : info->size_bytes);
@@ -274,32 +321,46 @@ static LLVMMetadataRef value_type(kj_lowering *l, kjit_type type, LLVMTypeRef he
 
 /* ---- variables ---- */
 
-static bool is_shown(const kj_lowering *l, const kj_tvar *var) { return is_full(l) && var->name && var->name[0] && var->location.line; }
+static bool is_shown(const kj_lowering *l, const kj_tvar *var)
+{
+  return is_full(l) && var->name && var->name[0] && var->location.line;
+}
 
-static kj_variable_state *state_of(kj_lowering *l, const kj_tvar *var) { return &l->frame->states[var->index]; }
+static kj_variable_state *state_of(kj_lowering *l, const kj_tvar *var)
+{
+  return &l->frame->states[var->index];
+}
 
 static LLVMMetadataRef type_of_value(kj_lowering *l, const kj_tvar *var, LLVMTypeRef type)
 {
-  return var->is_narrow ? basic_type(l, "index", 32, ENCODING_SIGNED) : value_type(l, var->type, type, 0);
+  return var->is_narrow ? basic_type(l, "index", 32, ENCODING_SIGNED)
+                        : value_type(l, var->type, type, 0);
 }
 
-static LLVMMetadataRef describe(kj_lowering *l, const kj_tvar *var, LLVMMetadataRef type, LLVMMetadataRef scope)
+static LLVMMetadataRef describe(kj_lowering *l, const kj_tvar *var, LLVMMetadataRef type,
+                                LLVMMetadataRef scope)
 {
   struct kj_debug *d = l->debug;
   LLVMMetadataRef file = get_file(l, var->location.file);
   size_t length = strlen(var->name);
   if (var->kind == KJ_V_PARAM)
-    return LLVMDIBuilderCreateParameterVariable(d->builder, get_subprogram(l, l->frame->instance), var->name, length, var->index + 1, file, var->location.line,
-                                                type, true, LLVMDIFlagZero);
-  return LLVMDIBuilderCreateAutoVariable(d->builder, scope, var->name, length, file, var->location.line, type, true, LLVMDIFlagZero, 0);
+    return LLVMDIBuilderCreateParameterVariable(d->builder, get_subprogram(l, l->frame->instance),
+                                                var->name, length, var->index + 1, file,
+                                                var->location.line, type, true, LLVMDIFlagZero);
+  return LLVMDIBuilderCreateAutoVariable(d->builder, scope, var->name, length, file,
+                                         var->location.line, type, true, LLVMDIFlagZero, 0);
 }
 
 /* storage: memory of the value, or of its address where is_address. */
-static void declare(kj_lowering *l, const kj_tvar *var, LLVMMetadataRef type, LLVMValueRef storage, bool is_address)
+static void declare(kj_lowering *l, const kj_tvar *var, LLVMMetadataRef type, LLVMValueRef storage,
+                    bool is_address)
 {
   LLVMMetadataRef scope = var->is_slot ? get_subprogram(l, l->frame->instance) : l->frame->scope;
-  LLVMMetadataRef place = LLVMDIBuilderCreateDebugLocation(l->context, var->location.line, var->location.column, scope, l->frame->inlined_at);
-  LLVMDIBuilderInsertDeclareRecordAtEnd(l->debug->builder, storage, describe(l, var, type, scope), is_address ? l->debug->dereference : l->debug->expression,
+  LLVMMetadataRef place =
+    LLVMDIBuilderCreateDebugLocation(l->context, var->location.line, var->location.column, scope,
+                                     l->frame->inlined_at);
+  LLVMDIBuilderInsertDeclareRecordAtEnd(l->debug->builder, storage, describe(l, var, type, scope),
+                                        is_address ? l->debug->dereference : l->debug->expression,
                                         place, LLVMGetInsertBlock(l->builder));
 }
 
@@ -308,11 +369,15 @@ void kj_debug_slot(kj_lowering *l, const kj_tvar *var, LLVMValueRef slot, LLVMTy
   if (is_shown(l, var)) declare(l, var, type_of_value(l, var, type), slot, false);
 }
 
-/* A variable that is computed anew in another part of the kernel (pass/simt.c) is one to the user. */
+/* A variable that is computed anew in another part of the kernel (pass/simt.c) is one to the user.
+ */
 static bool is_twin(const kj_tvar *a, const kj_tvar *b)
 {
-  bool is_same_place = a->location.line == b->location.line && a->location.column == b->location.column && a->location.file == b->location.file;
-  return is_same_place && a->type == b->type && a->is_narrow == b->is_narrow && !a->is_slot && !b->is_slot && strcmp(a->name, b->name) == 0;
+  bool is_same_place = a->location.line == b->location.line &&
+                       a->location.column == b->location.column &&
+                       a->location.file == b->location.file;
+  return is_same_place && a->type == b->type && a->is_narrow == b->is_narrow && !a->is_slot &&
+         !b->is_slot && strcmp(a->name, b->name) == 0;
 }
 
 static LLVMValueRef find_twin(kj_lowering *l, const kj_tvar *var)
@@ -320,7 +385,8 @@ static LLVMValueRef find_twin(kj_lowering *l, const kj_tvar *var)
   const kj_tvars *locals = &l->frame->instance->locals;
   for (size_t i = 0; i < locals->count; i++) {
     const kj_tvar *other = locals->items[i];
-    if (other != var && other->name && l->frame->states[other->index].shadow && is_twin(var, other)) return l->frame->states[other->index].shadow;
+    if (other != var && other->name && l->frame->states[other->index].shadow && is_twin(var, other))
+      return l->frame->states[other->index].shadow;
   }
   return NULL;
 }
@@ -340,7 +406,9 @@ void kj_debug_value(kj_lowering *l, const kj_tvar *var, LLVMValueRef value)
 /* Element 0 of an array in the address space of the language's pointers. */
 static LLVMValueRef generic_pointer(kj_lowering *l, LLVMValueRef pointer)
 {
-  return LLVMTypeOf(pointer) == l->pointer ? pointer : LLVMBuildAddrSpaceCast(l->builder, pointer, l->pointer, "");
+  return LLVMTypeOf(pointer) == l->pointer
+           ? pointer
+           : LLVMBuildAddrSpaceCast(l->builder, pointer, l->pointer, "");
 }
 
 static void store_at(kj_lowering *l, LLVMValueRef shadow, uint64_t offset, LLVMValueRef value)
@@ -354,7 +422,8 @@ static LLVMMetadataRef array_type(kj_lowering *l, kjit_type type, uint32_t rank)
 {
   kjit_type element = kj_type(l->c->types, type)->element;
   int64_t extent = rank;
-  LLVMMetadataRef data = pointer_type(l, value_type(l, element, NULL, 0)), numbers = list_type(l, scalar_type(l, KJIT_I64), &extent, 1, 64);
+  LLVMMetadataRef data = pointer_type(l, value_type(l, element, NULL, 0)),
+                  numbers = list_type(l, scalar_type(l, KJIT_I64), &extent, 1, 64);
   member members[] = { { "data", data, 64, 0 },
                        { "shape", numbers, 64 * (uint64_t)rank, 64 },
                        { "strides", numbers, 64 * (uint64_t)rank, 64 + 64 * (uint64_t)rank } };
@@ -372,8 +441,10 @@ void kj_debug_array(kj_lowering *l, const kj_tvar *var, const kj_array_value *ar
   }
   store_at(l, state->shadow, 0, generic_pointer(l, array->pointer));
   for (uint32_t d = 0; d < rank; d++) {
-    if (array->extents[d] || kj_type(l->c->types, array->type)->is_static) store_at(l, state->shadow, 8 + 8 * (uint64_t)d, kj_extent(l, array, d));
-    if (array->strides[d]) store_at(l, state->shadow, 8 + 8 * (uint64_t)(rank + d), kj_stride(l, array, d));
+    if (array->extents[d] || kj_type(l->c->types, array->type)->is_static)
+      store_at(l, state->shadow, 8 + 8 * (uint64_t)d, kj_extent(l, array, d));
+    if (array->strides[d])
+      store_at(l, state->shadow, 8 + 8 * (uint64_t)(rank + d), kj_stride(l, array, d));
   }
 }
 
@@ -386,7 +457,8 @@ void kj_debug_storage(kj_lowering *l, const kj_tvar *var, LLVMValueRef pointer)
   if (!state->shadow) {
     uint64_t element_bits = 8 * (uint64_t)info_of(l, info->element)->size_bytes;
     LLVMMetadataRef element = value_type(l, info->element, NULL, 0);
-    LLVMMetadataRef type = info->rank ? list_type(l, element, info->extents, info->rank, element_bits) : element;
+    LLVMMetadataRef type =
+      info->rank ? list_type(l, element, info->extents, info->rank, element_bits) : element;
     state->shadow = kj_alloca(l, l->pointer, var->name);
     declare(l, var, type, state->shadow, true);
   }
@@ -399,8 +471,12 @@ void kj_debug_thread(kj_lowering *l)
   const kj_instance *instance = l->frame->instance;
   l->debug->is_thread = true;
   for (size_t i = 0; i < instance->params.count + instance->locals.count; i++) {
-    const kj_tvar *var = i < instance->params.count ? instance->params.items[i] : instance->locals.items[i - instance->params.count];
-    if (!var->is_slot || !is_shown(l, var) || var->kind == KJ_V_LOCAL || kj_is_array_type(l, var->type)) continue;
+    const kj_tvar *var = i < instance->params.count
+                           ? instance->params.items[i]
+                           : instance->locals.items[i - instance->params.count];
+    if (!var->is_slot || !is_shown(l, var) || var->kind == KJ_V_LOCAL ||
+        kj_is_array_type(l, var->type))
+      continue;
     kj_variable_state *state = state_of(l, var);
     LLVMTypeRef held = var->is_narrow ? l->i32 : kj_register_type(l, var->type);
     if (!state->shadow) {
@@ -430,18 +506,26 @@ void kj_debug_parameters(kj_lowering *l)
 
 /* ---- positions: what cuda-gdb has names for ---- */
 
-void kj_debug_position(kj_lowering *l, const char *name, LLVMValueRef *shadow, LLVMValueRef const *values)
+void kj_debug_position(kj_lowering *l, const char *name, LLVMValueRef *shadow,
+                       LLVMValueRef const *values)
 {
   if (!is_full(l)) return;
   if (!*shadow) {
     LLVMMetadataRef number = scalar_type(l, KJIT_U32), scope = get_subprogram(l, l->kernel);
-    const member members[] = { { "x", number, 32, 0 }, { "y", number, 32, 32 }, { "z", number, 32, 64 } };
+    const member members[] = { { "x", number, 32, 0 },
+                               { "y", number, 32, 32 },
+                               { "z", number, 32, 64 } };
     const kj_location at = l->kernel->function->decl->location;
     *shadow = kj_alloca(l, LLVMArrayType2(l->i32, 3), name);
-    LLVMMetadataRef var = LLVMDIBuilderCreateAutoVariable(l->debug->builder, scope, name, strlen(name), get_file(l, at.file), at.line,
-                                                          struct_type(l, "position", members, 3, 96), true, LLVMDIFlagArtificial, 0);
-    LLVMMetadataRef place = LLVMDIBuilderCreateDebugLocation(l->context, at.line, at.column, scope, NULL);
-    LLVMDIBuilderInsertDeclareRecordAtEnd(l->debug->builder, *shadow, var, l->debug->expression, place, LLVMGetInsertBlock(l->builder));
+    LLVMMetadataRef var =
+      LLVMDIBuilderCreateAutoVariable(l->debug->builder, scope, name, strlen(name),
+                                      get_file(l, at.file), at.line,
+                                      struct_type(l, "position", members, 3, 96), true,
+                                      LLVMDIFlagArtificial, 0);
+    LLVMMetadataRef place =
+      LLVMDIBuilderCreateDebugLocation(l->context, at.line, at.column, scope, NULL);
+    LLVMDIBuilderInsertDeclareRecordAtEnd(l->debug->builder, *shadow, var, l->debug->expression,
+                                          place, LLVMGetInsertBlock(l->builder));
   }
   for (unsigned d = 0; d < 3; d++) store_at(l, *shadow, 4 * d, kj_as_i32(l, values[d]));
 }

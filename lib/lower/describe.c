@@ -11,12 +11,14 @@ static char *describe_facts(const kj_compilation *c)
     bool is_used;
     const char *name;
   } facts[] = {
-    { c->used_aligned16, "aligned16" }, { c->used_offsets32, "offsets32" }, { c->used_grid32, "grid32" },
-    { c->used_disjoint, "disjoint" },   { c->used_same, "same" },
+    { c->used_aligned16, "aligned16" }, { c->used_offsets32, "offsets32" },
+    { c->used_grid32, "grid32" },       { c->used_disjoint, "disjoint" },
+    { c->used_same, "same" },
   };
   kj_append_text(&buffer, "");
   for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
-    if (facts[i].is_used) kj_append_format(&buffer, "%s%s", buffer.length ? " " : "", facts[i].name);
+    if (facts[i].is_used)
+      kj_append_format(&buffer, "%s%s", buffer.length ? " " : "", facts[i].name);
   return kj_take_text(&buffer);
 }
 
@@ -68,7 +70,8 @@ bool kj_describe_code(kj_lowering *l, kj_code *code)
     code->print_offset = l->print_offset;
     if (!code->prints) return false;
   }
-  if (!code->parameters || !code->facts || !code->entry || (l->kernel->may_fail && !code->failures)) return false;
+  if (!code->parameters || !code->facts || !code->entry || (l->kernel->may_fail && !code->failures))
+    return false;
   for (size_t i = 0; i < count; i++) code->parameters[i] = l->parameters.items[i].parameter;
   code->parameter_count = (uint32_t)count;
   code->parameter_bytes = l->parameter_bytes;

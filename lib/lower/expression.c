@@ -14,18 +14,27 @@ static LLVMValueRef const_value(kj_lowering *l, const kj_texpr *expr)
   return LLVMConstInt(type, u.bits >> 16, false);
 }
 
-static LLVMValueRef lower_const(kj_lowering *l, const kj_texpr *expr) { return const_value(l, expr); }
+static LLVMValueRef lower_const(kj_lowering *l, const kj_texpr *expr)
+{
+  return const_value(l, expr);
+}
 
-static LLVMValueRef lower_var(kj_lowering *l, const kj_texpr *expr) { return kj_get_variable(l, expr->var); }
+static LLVMValueRef lower_var(kj_lowering *l, const kj_texpr *expr)
+{
+  return kj_get_variable(l, expr->var);
+}
 
 static LLVMValueRef lower_unary(kj_lowering *l, const kj_texpr *expr)
 {
-  if (kj_part_of(l, expr->type) != expr->type) return kj_build_unary_parts(l, expr->op, expr->type, kj_lower_expr(l, expr->x));
+  if (kj_part_of(l, expr->type) != expr->type)
+    return kj_build_unary_parts(l, expr->op, expr->type, kj_lower_expr(l, expr->x));
   if (expr->op == KJIT_NOT) return LLVMBuildNot(l->builder, kj_lower_condition(l, expr->x), "");
   LLVMValueRef x = kj_lower_expr(l, expr->x);
   if (expr->op == KJIT_INVERT) return LLVMBuildNot(l->builder, x, "");
   if (!kj_is_float_type(l, expr->type)) return LLVMBuildNeg(l->builder, x, "");
-  return kj_from_compute(l, expr->type, kj_fast(l, LLVMBuildFNeg(l->builder, kj_to_compute(l, expr->type, x), "")));
+  return kj_from_compute(l, expr->type,
+                         kj_fast(l,
+                                 LLVMBuildFNeg(l->builder, kj_to_compute(l, expr->type, x), "")));
 }
 
 static LLVMValueRef lower_binary(kj_lowering *l, const kj_texpr *expr)
@@ -46,7 +55,10 @@ static LLVMValueRef lower_compare(kj_lowering *l, const kj_texpr *expr)
   return kj_build_compare(l, expr->op, expr->x->type, expr->y->type, x, y);
 }
 
-static LLVMValueRef lower_convert(kj_lowering *l, const kj_texpr *expr) { return kj_build_convert(l, expr->x->type, expr->type, kj_lower_expr(l, expr->x)); }
+static LLVMValueRef lower_convert(kj_lowering *l, const kj_texpr *expr)
+{
+  return kj_build_convert(l, expr->x->type, expr->type, kj_lower_expr(l, expr->x));
+}
 
 /* ---- lazy ones ---- */
 
@@ -63,7 +75,8 @@ static bool is_cheap(kj_lowering *l, const kj_texpr *expr, int *budget)
   case KJ_T_COMPARE:
   case KJ_T_LOGIC: return is_cheap(l, expr->x, budget) && is_cheap(l, expr->y, budget);
   case KJ_T_BINARY: {
-    bool is_simple = expr->op == KJIT_ADD || expr->op == KJIT_SUB || expr->op == KJIT_MUL || (expr->op >= KJIT_BIT_OR && expr->op <= KJIT_SHR);
+    bool is_simple = expr->op == KJIT_ADD || expr->op == KJIT_SUB || expr->op == KJIT_MUL ||
+                     (expr->op >= KJIT_BIT_OR && expr->op <= KJIT_SHR);
     return is_simple && is_cheap(l, expr->x, budget) && is_cheap(l, expr->y, budget);
   }
   default: return false;
@@ -76,10 +89,12 @@ bool kj_is_straight(kj_lowering *l, const kj_texpr *expr)
 {
   int budget = CHEAP;
   if (expr->kind == KJ_T_LOGIC) return is_cheap(l, expr->y, &budget);
-  return expr->kind != KJ_T_COND || (is_cheap(l, expr->y, &budget) && is_cheap(l, expr->z, &budget));
+  return expr->kind != KJ_T_COND ||
+         (is_cheap(l, expr->y, &budget) && is_cheap(l, expr->z, &budget));
 }
 
-static LLVMValueRef make_phi(kj_lowering *l, LLVMValueRef x, LLVMBasicBlockRef x_from, LLVMValueRef y, LLVMBasicBlockRef y_from)
+static LLVMValueRef make_phi(kj_lowering *l, LLVMValueRef x, LLVMBasicBlockRef x_from,
+                             LLVMValueRef y, LLVMBasicBlockRef y_from)
 {
   LLVMValueRef phi = LLVMBuildPhi(l->builder, LLVMTypeOf(x), "");
   LLVMAddIncoming(phi, &x, &x_from, 1);
@@ -93,9 +108,12 @@ static LLVMValueRef lower_logic(kj_lowering *l, const kj_texpr *expr)
   LLVMValueRef x = kj_lower_condition(l, expr->x), decided = LLVMConstInt(l->i1, is_or, false);
   if (kj_is_straight(l, expr)) {
     LLVMValueRef y = kj_lower_condition(l, expr->y);
-    return is_or ? LLVMBuildSelect(l->builder, x, decided, y, "") : LLVMBuildSelect(l->builder, x, y, decided, "");
+    return is_or ? LLVMBuildSelect(l->builder, x, decided, y, "")
+                 : LLVMBuildSelect(l->builder, x, y, decided, "");
   }
-  LLVMBasicBlockRef from = LLVMGetInsertBlock(l->builder), more = kj_new_block(l, is_or ? "or" : "and"), end = kj_new_block(l, is_or ? "or.end" : "and.end");
+  LLVMBasicBlockRef from = LLVMGetInsertBlock(l->builder),
+                    more = kj_new_block(l, is_or ? "or" : "and"),
+                    end = kj_new_block(l, is_or ? "or.end" : "and.end");
   LLVMBuildCondBr(l->builder, x, is_or ? end : more, is_or ? more : end);
   kj_move_to(l, more);
   LLVMValueRef y = kj_lower_condition(l, expr->y);
@@ -112,7 +130,8 @@ static LLVMValueRef lower_cond(kj_lowering *l, const kj_texpr *expr)
     LLVMValueRef y = kj_lower_expr(l, expr->y), z = kj_lower_expr(l, expr->z);
     return LLVMBuildSelect(l->builder, condition, y, z, "");
   }
-  LLVMBasicBlockRef yes = kj_new_block(l, "then"), no = kj_new_block(l, "else"), end = kj_new_block(l, "cond");
+  LLVMBasicBlockRef yes = kj_new_block(l, "then"), no = kj_new_block(l, "else"),
+                    end = kj_new_block(l, "cond");
   LLVMBuildCondBr(l->builder, condition, yes, no);
   kj_move_to(l, yes);
   LLVMValueRef y = kj_lower_expr(l, expr->y);
@@ -126,7 +145,10 @@ static LLVMValueRef lower_cond(kj_lowering *l, const kj_texpr *expr)
   return make_phi(l, y, y_from, z, z_from);
 }
 
-LLVMValueRef kj_lower_condition(kj_lowering *l, const kj_texpr *expr) { return kj_build_convert(l, expr->type, KJIT_BOOL, kj_lower_expr(l, expr)); }
+LLVMValueRef kj_lower_condition(kj_lowering *l, const kj_texpr *expr)
+{
+  return kj_build_convert(l, expr->type, KJIT_BOOL, kj_lower_expr(l, expr));
+}
 
 /* ---- arrays, tuples, calls ---- */
 
@@ -141,12 +163,15 @@ static LLVMValueRef lower_load(kj_lowering *l, const kj_texpr *expr)
 static LLVMValueRef lower_extent(kj_lowering *l, const kj_texpr *expr)
 {
   kj_array_value array = kj_lower_array(l, expr->x);
-  return expr->kind == KJ_T_EXTENT ? kj_extent(l, &array, expr->dimension) : kj_stride(l, &array, expr->dimension);
+  return expr->kind == KJ_T_EXTENT ? kj_extent(l, &array, expr->dimension)
+                                   : kj_stride(l, &array, expr->dimension);
 }
 
 static LLVMValueRef lower_builtin(kj_lowering *l, const kj_texpr *expr)
 {
-  bool is_complex = expr->args.count && kj_is_complex_type(l, expr->args.items[expr->args.count - 1]->type) && !(expr->builtin->flags & (KJ_WARP | KJ_PLACE));
+  bool is_complex = expr->args.count &&
+                    kj_is_complex_type(l, expr->args.items[expr->args.count - 1]->type) &&
+                    !(expr->builtin->flags & (KJ_WARP | KJ_PLACE));
   if (is_complex) return kj_lower_complex_builtin(l, expr);
   LLVMValueRef value = kj_lower_table[expr->builtin->id](l, expr);
   return expr->type == KJIT_I64 ? kj_as_i64(l, value) : value; /* narrow ones come in 32 bits */
@@ -182,7 +207,8 @@ LLVMValueRef kj_lower_expr(kj_lowering *l, const kj_texpr *expr)
     kj_array_value array = kj_lower_array(l, expr);
     return kj_pack_array(l, &array);
   }
-  LLVMValueRef narrow = expr->is_narrow && expr->kind != KJ_T_CONST ? kj_try_index32(l, expr) : NULL;
+  LLVMValueRef narrow =
+    expr->is_narrow && expr->kind != KJ_T_CONST ? kj_try_index32(l, expr) : NULL;
   return narrow ? kj_as_i64(l, narrow) : lower_by_kind[expr->kind](l, expr);
 }
 

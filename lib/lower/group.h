@@ -4,7 +4,8 @@
 
 #include "lower/lower.h"
 
-/* A tensor copy: the box of an array, where it starts, the tile; what is_whole and box say of the map. */
+/* A tensor copy: the box of an array, where it starts, the tile; what is_whole and box say of the
+ * map. */
 typedef struct kj_tensor_copy {
   kj_array_value array, tile;
   const kj_texprs *start;

@@ -4,7 +4,8 @@
 #include "lower/debug.h"
 
 const kj_lower_builtin kj_lower_table[KJ_BUILTIN_COUNT] = {
-#define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) [KJ_BUILTIN_##id] = kj_lower_##lower,
+#define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) \
+  [KJ_BUILTIN_##id] = kj_lower_##lower,
 #include "ir/builtins.def"
 #undef X
 };
@@ -12,12 +13,14 @@ const kj_lower_builtin kj_lower_table[KJ_BUILTIN_COUNT] = {
 /* Built-ins that inference folds away. */
 LLVMValueRef kj_lower_none(kj_lowering *l, const kj_texpr *expr)
 {
-  kj_fail(l->c, expr->location, KJIT_ERROR_COMPILE, "internal error: `%s` reached lowering", expr->builtin->name);
+  kj_fail(l->c, expr->location, KJIT_ERROR_COMPILE, "internal error: `%s` reached lowering",
+          expr->builtin->name);
 }
 
 _Noreturn void kj_lower_unsupported(kj_lowering *l, kj_location location, const char *what)
 {
-  kj_fail(l->c, location, KJIT_ERROR_UNSUPPORTED, "%s is not supported on %s", what, l->target->name);
+  kj_fail(l->c, location, KJIT_ERROR_UNSUPPORTED, "%s is not supported on %s", what,
+          l->target->name);
 }
 
 static void set_types(kj_lowering *l)
@@ -55,16 +58,19 @@ LLVMValueRef kj_constant_pointer(kj_lowering *l, const kj_tvar *var)
   uint64_t limit = l->target->most_constant_bytes;
   l->constant_bytes += (count * size + 15) / 16 * 16;
   if (limit && l->constant_bytes > limit)
-    kj_fail(l->c, var->location, KJIT_ERROR_UNSUPPORTED, "the constant arrays up to `%s` take %llu bytes; %s has %llu", var->name,
+    kj_fail(l->c, var->location, KJIT_ERROR_UNSUPPORTED,
+            "the constant arrays up to `%s` take %llu bytes; %s has %llu", var->name,
             (unsigned long long)l->constant_bytes, l->target->name, (unsigned long long)limit);
   bool is_composed = kj_is_composed_type(l, info->element); /* bytes to LLVM */
   if (is_composed) element = l->i8;
-  LLVMValueRef data = element == l->f16 ? NULL : LLVMConstDataArray(element, var->data, count * size);
+  LLVMValueRef data =
+    element == l->f16 ? NULL : LLVMConstDataArray(element, var->data, count * size);
   if (!data) { /* LLVM's C API takes no half data: the same bits as i16 */
     element = l->i16;
     data = LLVMConstDataArray(element, var->data, count * size);
   }
-  LLVMValueRef global = LLVMAddGlobalInAddressSpace(l->module, LLVMTypeOf(data), var->name, l->target->constant_space);
+  LLVMValueRef global =
+    LLVMAddGlobalInAddressSpace(l->module, LLVMTypeOf(data), var->name, l->target->constant_space);
   LLVMSetLinkage(global, LLVMInternalLinkage);
   LLVMSetGlobalConstant(global, true);
   LLVMSetInitializer(global, data);
@@ -88,11 +94,13 @@ static void lower_kernel(kj_lowering *l)
   l->target->end_kernel(l);
 }
 
-/* A fast version is called with the other's parameters, and adds to its tables of failures and lines. */
+/* A fast version is called with the other's parameters, and adds to its tables of failures and
+ * lines. */
 static void take_plan(kj_lowering *l)
 {
   kj_lowering *like = l->like;
-  for (size_t i = 0; i < like->parameters.count; i++) KJ_PUSH(l->c->arena, &l->parameters, like->parameters.items[i]);
+  for (size_t i = 0; i < like->parameters.count; i++)
+    KJ_PUSH(l->c->arena, &l->parameters, like->parameters.items[i]);
   l->parameter_bytes = like->parameter_bytes;
   l->uses = like->uses;
   l->has_print = like->has_print;
@@ -109,7 +117,8 @@ static void plan(kj_lowering *l)
 {
   if (l->like) take_plan(l);
   else kj_plan_parameters(l);
-  kj_plan_shared(l, l->target->most_static_shared_bytes ? l->target->most_static_shared_bytes : UINT64_MAX);
+  kj_plan_shared(l, l->target->most_static_shared_bytes ? l->target->most_static_shared_bytes
+                                                        : UINT64_MAX);
   if (l->like) return;
   kj_plan_failures(l);
   kj_plan_prints(l);

@@ -3,7 +3,10 @@
 
 #include "lower/lower.h"
 
-static LLVMValueRef arg(kj_lowering *l, const kj_texpr *expr, size_t i) { return kj_lower_expr(l, expr->args.items[i]); }
+static LLVMValueRef arg(kj_lowering *l, const kj_texpr *expr, size_t i)
+{
+  return kj_lower_expr(l, expr->args.items[i]);
+}
 
 /* The result type of bit counts is i32 whatever is counted in. */
 static LLVMValueRef as_result(kj_lowering *l, const kj_texpr *expr, LLVMValueRef value)
@@ -11,7 +14,8 @@ static LLVMValueRef as_result(kj_lowering *l, const kj_texpr *expr, LLVMValueRef
   LLVMTypeRef type = kj_register_type(l, expr->type);
   if (LLVMTypeOf(value) == type) return value;
   unsigned from = LLVMGetIntTypeWidth(LLVMTypeOf(value)), to = LLVMGetIntTypeWidth(type);
-  return from > to ? LLVMBuildTrunc(l->builder, value, type, "") : LLVMBuildZExt(l->builder, value, type, "");
+  return from > to ? LLVMBuildTrunc(l->builder, value, type, "")
+                   : LLVMBuildZExt(l->builder, value, type, "");
 }
 
 /* An LLVM intrinsic overloaded on the type of the operands: bit counts, sqrt, floor, fma. */
@@ -19,10 +23,12 @@ LLVMValueRef kj_lower_intrinsic(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef args[3];
   kjit_type type = expr->args.items[0]->type;
-  if (expr->builtin->id == KJ_BUILTIN_FMA && (type == KJIT_F16 || type == KJIT_BF16)) return kj_lower_small_fma(l, expr);
+  if (expr->builtin->id == KJ_BUILTIN_FMA && (type == KJIT_F16 || type == KJIT_BF16))
+    return kj_lower_small_fma(l, expr);
   for (size_t i = 0; i < expr->args.count; i++) args[i] = kj_to_compute(l, type, arg(l, expr, i));
   LLVMTypeRef overload = LLVMTypeOf(args[0]);
-  LLVMValueRef call = kj_intrinsic(l, expr->builtin->symbol, &overload, 1, args, (unsigned)expr->args.count);
+  LLVMValueRef call =
+    kj_intrinsic(l, expr->builtin->symbol, &overload, 1, args, (unsigned)expr->args.count);
   if (!kj_is_float_type(l, type)) return as_result(l, expr, call);
   return kj_from_compute(l, type, kj_fast(l, call));
 }
@@ -30,34 +36,47 @@ LLVMValueRef kj_lower_intrinsic(kj_lowering *l, const kj_texpr *expr)
 static LLVMValueRef count_leading(kj_lowering *l, LLVMValueRef x)
 {
   LLVMTypeRef type = LLVMTypeOf(x);
-  return kj_intrinsic(l, "llvm.ctlz", &type, 1, (LLVMValueRef[]){ x, LLVMConstInt(l->i1, 0, false) }, 2);
+  return kj_intrinsic(l, "llvm.ctlz", &type, 1,
+                      (LLVMValueRef[]){ x, LLVMConstInt(l->i1, 0, false) }, 2);
 }
 
-LLVMValueRef kj_lower_clz(kj_lowering *l, const kj_texpr *expr) { return as_result(l, expr, count_leading(l, arg(l, expr, 0))); }
+LLVMValueRef kj_lower_clz(kj_lowering *l, const kj_texpr *expr)
+{
+  return as_result(l, expr, count_leading(l, arg(l, expr, 0)));
+}
 
-/* Not llvm.cttz, which makes a branch on nvptx. 0 has as many leading zeros as bits: taken care of apart. */
+/* Not llvm.cttz, which makes a branch on nvptx. 0 has as many leading zeros as bits: taken care of
+ * apart. */
 LLVMValueRef kj_lower_ffs(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef x = arg(l, expr, 0), zero = LLVMConstNull(LLVMTypeOf(x));
-  LLVMValueRef position = LLVMBuildAdd(l->builder, count_leading(l, kj_intrinsic1(l, "llvm.bitreverse", x)), LLVMConstInt(LLVMTypeOf(x), 1, false), "");
+  LLVMValueRef position =
+    LLVMBuildAdd(l->builder, count_leading(l, kj_intrinsic1(l, "llvm.bitreverse", x)),
+                 LLVMConstInt(LLVMTypeOf(x), 1, false), "");
   LLVMValueRef is_zero = LLVMBuildICmp(l->builder, LLVMIntEQ, x, zero, "");
   return as_result(l, expr, LLVMBuildSelect(l->builder, is_zero, zero, position, ""));
 }
 
-/* The upper half of a product of 64 bits from products of 32 (Hacker's Delight, 8-2): LLVM 22 vectorizes i128 for x86 only to take it apart again, and loses bits of operands that were
+/* The upper half of a product of 64 bits from products of 32 (Hacker's Delight, 8-2): LLVM 22
+ * vectorizes i128 for x86 only to take it apart again, and loses bits of operands that were
  * extended from fewer. */
 static LLVMValueRef multiply_high(kj_lowering *l, bool is_signed, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef half = kj_const64(l, 32), mask = LLVMConstInt(l->i64, UINT32_MAX, false), sign = kj_const64(l, 63);
-  LLVMValueRef x0 = LLVMBuildAnd(b, x, mask, ""), x1 = LLVMBuildLShr(b, x, half, ""), y0 = LLVMBuildAnd(b, y, mask, ""), y1 = LLVMBuildLShr(b, y, half, "");
+  LLVMValueRef half = kj_const64(l, 32), mask = LLVMConstInt(l->i64, UINT32_MAX, false),
+               sign = kj_const64(l, 63);
+  LLVMValueRef x0 = LLVMBuildAnd(b, x, mask, ""), x1 = LLVMBuildLShr(b, x, half, ""),
+               y0 = LLVMBuildAnd(b, y, mask, ""), y1 = LLVMBuildLShr(b, y, half, "");
   LLVMValueRef low = LLVMBuildLShr(b, LLVMBuildMul(b, x0, y0, ""), half, "");
   LLVMValueRef middle = LLVMBuildAdd(b, LLVMBuildMul(b, x1, y0, ""), low, "");
-  LLVMValueRef other = LLVMBuildAdd(b, LLVMBuildMul(b, x0, y1, ""), LLVMBuildAnd(b, middle, mask, ""), "");
-  LLVMValueRef carries = LLVMBuildAdd(b, LLVMBuildLShr(b, middle, half, ""), LLVMBuildLShr(b, other, half, ""), "");
+  LLVMValueRef other =
+    LLVMBuildAdd(b, LLVMBuildMul(b, x0, y1, ""), LLVMBuildAnd(b, middle, mask, ""), "");
+  LLVMValueRef carries =
+    LLVMBuildAdd(b, LLVMBuildLShr(b, middle, half, ""), LLVMBuildLShr(b, other, half, ""), "");
   LLVMValueRef high = LLVMBuildAdd(b, LLVMBuildMul(b, x1, y1, ""), carries, "");
   if (!is_signed) return high;
-  LLVMValueRef of_x = LLVMBuildAnd(b, LLVMBuildAShr(b, x, sign, ""), y, ""), of_y = LLVMBuildAnd(b, LLVMBuildAShr(b, y, sign, ""), x, "");
+  LLVMValueRef of_x = LLVMBuildAnd(b, LLVMBuildAShr(b, x, sign, ""), y, ""),
+               of_y = LLVMBuildAnd(b, LLVMBuildAShr(b, y, sign, ""), x, "");
   return LLVMBuildSub(b, LLVMBuildSub(b, high, of_x, ""), of_y, "");
 }
 
@@ -67,13 +86,17 @@ LLVMValueRef kj_lower_mulhi(kj_lowering *l, const kj_texpr *expr)
   unsigned width = LLVMGetIntTypeWidth(LLVMTypeOf(x));
   bool is_signed = kj_is_signed_type(l, expr->type);
   if (width == 64) {
-    LLVMValueRef args[] = { x, y }, native = kj_try_native(l, is_signed ? "mulhi.ll" : "mulhi.ull", 0, args, 2);
+    LLVMValueRef args[] = { x, y },
+                 native = kj_try_native(l, is_signed ? "mulhi.ll" : "mulhi.ull", 0, args, 2);
     return native ? native : multiply_high(l, is_signed, x, y);
   }
   LLVMTypeRef wide = LLVMIntTypeInContext(l->context, 2 * width);
-  LLVMValueRef a = is_signed ? LLVMBuildSExt(l->builder, x, wide, "") : LLVMBuildZExt(l->builder, x, wide, "");
-  LLVMValueRef b = is_signed ? LLVMBuildSExt(l->builder, y, wide, "") : LLVMBuildZExt(l->builder, y, wide, "");
-  LLVMValueRef upper = LLVMBuildLShr(l->builder, LLVMBuildMul(l->builder, a, b, ""), LLVMConstInt(wide, width, false), "");
+  LLVMValueRef a =
+    is_signed ? LLVMBuildSExt(l->builder, x, wide, "") : LLVMBuildZExt(l->builder, x, wide, "");
+  LLVMValueRef b =
+    is_signed ? LLVMBuildSExt(l->builder, y, wide, "") : LLVMBuildZExt(l->builder, y, wide, "");
+  LLVMValueRef upper = LLVMBuildLShr(l->builder, LLVMBuildMul(l->builder, a, b, ""),
+                                     LLVMConstInt(wide, width, false), "");
   return LLVMBuildTrunc(l->builder, upper, LLVMTypeOf(x), "");
 }
 
@@ -91,25 +114,36 @@ LLVMValueRef kj_lower_divide(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef x, y;
   lower_pair(l, expr, &x, &y);
-  if (expr->is_checked) kj_check_divisor(l, expr, LLVMTypeOf(x) == l->i32 && expr->type == KJIT_I64 ? KJIT_I32 : expr->type, x, y);
+  if (expr->is_checked)
+    kj_check_divisor(l, expr,
+                     LLVMTypeOf(x) == l->i32 && expr->type == KJIT_I64 ? KJIT_I32 : expr->type, x,
+                     y);
   bool is_signed = kj_is_signed_type(l, expr->type);
-  if (strcmp(expr->builtin->symbol, "rem_trunc") == 0) return kj_build_remainder(l, is_signed, KJ_ROUND_TRUNC, x, y);
-  return kj_build_divide(l, is_signed, strcmp(expr->builtin->symbol, "ceil") == 0 ? KJ_ROUND_CEIL : KJ_ROUND_TRUNC, x, y);
+  if (strcmp(expr->builtin->symbol, "rem_trunc") == 0)
+    return kj_build_remainder(l, is_signed, KJ_ROUND_TRUNC, x, y);
+  return kj_build_divide(l, is_signed,
+                         strcmp(expr->builtin->symbol, "ceil") == 0 ? KJ_ROUND_CEIL
+                                                                    : KJ_ROUND_TRUNC,
+                         x, y);
 }
 
 LLVMValueRef kj_lower_minmax(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef x, y;
   bool is_narrow = lower_pair(l, expr, &x, &y);
-  return kj_build_minmax(l, strcmp(expr->builtin->symbol, "max") == 0, is_narrow ? KJIT_I32 : expr->type, x, y);
+  return kj_build_minmax(l, strcmp(expr->builtin->symbol, "max") == 0,
+                         is_narrow ? KJIT_I32 : expr->type, x, y);
 }
 
 LLVMValueRef kj_lower_abs(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef x = arg(l, expr, 0);
-  if (kj_is_float_type(l, expr->type)) return kj_from_compute(l, expr->type, kj_intrinsic1(l, "llvm.fabs", kj_to_compute(l, expr->type, x)));
+  if (kj_is_float_type(l, expr->type))
+    return kj_from_compute(l, expr->type,
+                           kj_intrinsic1(l, "llvm.fabs", kj_to_compute(l, expr->type, x)));
   if (!kj_is_signed_type(l, expr->type)) return x;
   LLVMTypeRef type = LLVMTypeOf(x);
   if (l->target->integer_abs && !LLVMIsConstant(x)) return l->target->integer_abs(l, x);
-  return kj_intrinsic(l, "llvm.abs", &type, 1, (LLVMValueRef[]){ x, LLVMConstInt(l->i1, 0, false) }, 2);
+  return kj_intrinsic(l, "llvm.abs", &type, 1, (LLVMValueRef[]){ x, LLVMConstInt(l->i1, 0, false) },
+                      2);
 }

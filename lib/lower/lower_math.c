@@ -15,10 +15,15 @@ LLVMValueRef kj_lower_math(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef args[3];
   for (size_t i = 0; i < expr->args.count; i++) args[i] = compute_arg(l, expr, i);
-  return kj_from_compute(l, expr->type, l->target->math(l, expr->builtin->symbol, args, (unsigned)expr->args.count, LLVMTypeOf(args[0])));
+  return kj_from_compute(l, expr->type,
+                         l->target->math(l, expr->builtin->symbol, args, (unsigned)expr->args.count,
+                                         LLVMTypeOf(args[0])));
 }
 
-LLVMValueRef kj_lower_rsqrt(kj_lowering *l, const kj_texpr *expr) { return kj_from_compute(l, expr->type, l->target->rsqrt(l, compute_arg(l, expr, 0))); }
+LLVMValueRef kj_lower_rsqrt(kj_lowering *l, const kj_texpr *expr)
+{
+  return kj_from_compute(l, expr->type, l->target->rsqrt(l, compute_arg(l, expr, 0)));
+}
 
 /* n, x. The C library and CUDA's differ below 0: not a number on both targets. */
 LLVMValueRef kj_lower_bessel(kj_lowering *l, const kj_texpr *expr)
@@ -27,21 +32,29 @@ LLVMValueRef kj_lower_bessel(kj_lowering *l, const kj_texpr *expr)
   LLVMTypeRef type = LLVMTypeOf(args[1]);
   LLVMValueRef value = l->target->math(l, expr->builtin->symbol, args, 2, type);
   LLVMValueRef is_defined = LLVMBuildICmp(l->builder, LLVMIntSGE, n, kj_const32(l, 0), "");
-  return kj_from_compute(l, expr->type, LLVMBuildSelect(l->builder, is_defined, value, LLVMConstReal(type, NAN), ""));
+  return kj_from_compute(l, expr->type,
+                         LLVMBuildSelect(l->builder, is_defined, value, LLVMConstReal(type, NAN),
+                                         ""));
 }
 
-/* The next f16 or bf16, by its bits: through f32 it would be the next f32, which rounds to x again. */
+/* The next f16 or bf16, by its bits: through f32 it would be the next f32, which rounds to x again.
+ */
 static LLVMValueRef next_small(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMBuilderRef b = l->builder;
   const kj_texpr *from = expr->args.items[0], *to = expr->args.items[1];
-  LLVMValueRef raw = kj_lower_expr(l, from), target = kj_lower_expr(l, to), zero = LLVMConstNull(l->f32), one = LLVMConstInt(l->i16, 1, false);
+  LLVMValueRef raw = kj_lower_expr(l, from), target = kj_lower_expr(l, to),
+               zero = LLVMConstNull(l->f32), one = LLVMConstInt(l->i16, 1, false);
   LLVMValueRef x = kj_to_compute(l, from->type, raw), y = kj_to_compute(l, to->type, target);
-  LLVMValueRef bits = LLVMBuildBitCast(b, raw, l->i16, ""), goal = LLVMBuildBitCast(b, target, l->i16, "");
-  LLVMValueRef is_up = LLVMBuildFCmp(b, LLVMRealOLT, x, y, ""), is_positive = LLVMBuildFCmp(b, LLVMRealOGT, x, zero, "");
+  LLVMValueRef bits = LLVMBuildBitCast(b, raw, l->i16, ""),
+               goal = LLVMBuildBitCast(b, target, l->i16, "");
+  LLVMValueRef is_up = LLVMBuildFCmp(b, LLVMRealOLT, x, y, ""),
+               is_positive = LLVMBuildFCmp(b, LLVMRealOGT, x, zero, "");
   LLVMValueRef is_away = LLVMBuildICmp(b, LLVMIntEQ, is_up, is_positive, "");
-  LLVMValueRef next = LLVMBuildSelect(b, is_away, LLVMBuildAdd(b, bits, one, ""), LLVMBuildSub(b, bits, one, ""), "");
-  LLVMValueRef least = LLVMBuildOr(b, LLVMBuildAnd(b, goal, LLVMConstInt(l->i16, 0x8000, false), ""), one, "");
+  LLVMValueRef next =
+    LLVMBuildSelect(b, is_away, LLVMBuildAdd(b, bits, one, ""), LLVMBuildSub(b, bits, one, ""), "");
+  LLVMValueRef least =
+    LLVMBuildOr(b, LLVMBuildAnd(b, goal, LLVMConstInt(l->i16, 0x8000, false), ""), one, "");
   next = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOEQ, x, zero, ""), least, next, "");
   next = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOEQ, x, y, ""), goal, next, "");
   LLVMValueRef nan = LLVMConstInt(l->i16, expr->type == KJIT_F16 ? 0x7e00 : 0x7fc0, false);
@@ -51,7 +64,8 @@ static LLVMValueRef next_small(kj_lowering *l, const kj_texpr *expr)
 
 LLVMValueRef kj_lower_nextafter(kj_lowering *l, const kj_texpr *expr)
 {
-  return expr->type == KJIT_F16 || expr->type == KJIT_BF16 ? next_small(l, expr) : kj_lower_math(l, expr);
+  return expr->type == KJIT_F16 || expr->type == KJIT_BF16 ? next_small(l, expr)
+                                                           : kj_lower_math(l, expr);
 }
 
 /* The CPU's are functions of lib/native. */
@@ -60,7 +74,8 @@ LLVMValueRef kj_lower_fma_directed(kj_lowering *l, const kj_texpr *expr)
   LLVMValueRef args[3];
   for (size_t i = 0; i < 3; i++) args[i] = compute_arg(l, expr, i);
   const char *rounding = expr->builtin->symbol + sizeof "fma_" - 1;
-  const char *name = kj_format(l->c->arena, "fma.%s.%s", rounding, LLVMTypeOf(args[0]) == l->f32 ? "f" : "d");
+  const char *name =
+    kj_format(l->c->arena, "fma.%s.%s", rounding, LLVMTypeOf(args[0]) == l->f32 ? "f" : "d");
   LLVMValueRef native = kj_try_native(l, name, 0, args, 3);
   return native ? native : l->target->math(l, expr->builtin->symbol, args, 3, LLVMTypeOf(args[0]));
 }
@@ -69,19 +84,27 @@ LLVMValueRef kj_lower_fma_directed(kj_lowering *l, const kj_texpr *expr)
 LLVMValueRef kj_lower_fast_divide(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef args[2] = { compute_arg(l, expr, 0), compute_arg(l, expr, 1) };
-  LLVMValueRef quotient = LLVMTypeOf(args[0]) == l->f32 ? kj_try_native(l, "div.approx.f", 0, args, 2) : NULL;
-  return kj_from_compute(l, expr->type, quotient ? quotient : kj_fast(l, LLVMBuildFDiv(l->builder, args[0], args[1], "")));
+  LLVMValueRef quotient =
+    LLVMTypeOf(args[0]) == l->f32 ? kj_try_native(l, "div.approx.f", 0, args, 2) : NULL;
+  return kj_from_compute(l, expr->type,
+                         quotient ? quotient
+                                  : kj_fast(l, LLVMBuildFDiv(l->builder, args[0], args[1], "")));
 }
 
 /* Comparisons that fail for a NaN: it becomes 0, as does -0. */
 LLVMValueRef kj_lower_saturate(kj_lowering *l, const kj_texpr *expr)
 {
-  LLVMValueRef x = compute_arg(l, expr, 0), native = LLVMTypeOf(x) == l->f32 ? kj_try_native(l, "saturate.f", 0, &x, 1) : NULL;
+  LLVMValueRef x = compute_arg(l, expr, 0),
+               native = LLVMTypeOf(x) == l->f32 ? kj_try_native(l, "saturate.f", 0, &x, 1) : NULL;
   if (native) return kj_from_compute(l, expr->type, native);
   LLVMTypeRef type = LLVMTypeOf(x);
   LLVMValueRef zero = LLVMConstNull(type), one = LLVMConstReal(type, 1);
-  LLVMValueRef positive = LLVMBuildSelect(l->builder, LLVMBuildFCmp(l->builder, LLVMRealOGT, x, zero, ""), x, zero, "");
-  return kj_from_compute(l, expr->type, LLVMBuildSelect(l->builder, LLVMBuildFCmp(l->builder, LLVMRealOLT, positive, one, ""), positive, one, ""));
+  LLVMValueRef positive =
+    LLVMBuildSelect(l->builder, LLVMBuildFCmp(l->builder, LLVMRealOGT, x, zero, ""), x, zero, "");
+  return kj_from_compute(l, expr->type,
+                         LLVMBuildSelect(l->builder,
+                                         LLVMBuildFCmp(l->builder, LLVMRealOLT, positive, one, ""),
+                                         positive, one, ""));
 }
 
 LLVMValueRef kj_lower_round_to_int(kj_lowering *l, const kj_texpr *expr)
@@ -101,22 +124,27 @@ LLVMValueRef kj_lower_ldexp(kj_lowering *l, const kj_texpr *expr)
   } else {
     bool is_signed = kj_is_signed_type(l, n_type);
     LLVMTypeRef type = LLVMTypeOf(n);
-    if (is_signed) n = kj_intrinsic2(l, "llvm.smax", n, LLVMConstInt(type, (uint64_t)(int64_t)-10000, true));
-    n = kj_intrinsic2(l, is_signed ? "llvm.smin" : "llvm.umin", n, LLVMConstInt(type, 10000, false));
+    if (is_signed)
+      n = kj_intrinsic2(l, "llvm.smax", n, LLVMConstInt(type, (uint64_t)(int64_t)-10000, true));
+    n =
+      kj_intrinsic2(l, is_signed ? "llvm.smin" : "llvm.umin", n, LLVMConstInt(type, 10000, false));
     n = kj_build_convert(l, n_type, KJIT_I32, n);
   }
   LLVMTypeRef overloads[2] = { LLVMTypeOf(x), l->i32 };
-  return kj_from_compute(l, expr->type, kj_intrinsic(l, "llvm.ldexp", overloads, 2, (LLVMValueRef[]){ x, n }, 2));
+  return kj_from_compute(l, expr->type,
+                         kj_intrinsic(l, "llvm.ldexp", overloads, 2, (LLVMValueRef[]){ x, n }, 2));
 }
 
-static LLVMValueRef make_pair(kj_lowering *l, const kj_texpr *expr, LLVMValueRef first, LLVMValueRef second)
+static LLVMValueRef make_pair(kj_lowering *l, const kj_texpr *expr, LLVMValueRef first,
+                              LLVMValueRef second)
 {
   LLVMValueRef tuple = LLVMGetPoison(kj_register_type(l, expr->type));
   tuple = LLVMBuildInsertValue(l->builder, tuple, first, 0, "");
   return LLVMBuildInsertValue(l->builder, tuple, second, 1, "");
 }
 
-static LLVMValueRef is_class(kj_lowering *l, LLVMRealPredicate predicate, LLVMValueRef size, double bound)
+static LLVMValueRef is_class(kj_lowering *l, LLVMRealPredicate predicate, LLVMValueRef size,
+                             double bound)
 {
   return LLVMBuildFCmp(l->builder, predicate, size, LLVMConstReal(LLVMTypeOf(size), bound), "");
 }
@@ -132,8 +160,11 @@ LLVMValueRef kj_lower_frexp(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0), parts = split_exponent(l, x);
   LLVMValueRef is_finite = is_class(l, LLVMRealOLT, kj_intrinsic1(l, "llvm.fabs", x), INFINITY);
-  LLVMValueRef mantissa = LLVMBuildSelect(l->builder, is_finite, LLVMBuildExtractValue(l->builder, parts, 0, ""), x, "");
-  LLVMValueRef exponent = LLVMBuildSelect(l->builder, is_finite, LLVMBuildExtractValue(l->builder, parts, 1, ""), kj_const32(l, 0), "");
+  LLVMValueRef mantissa =
+    LLVMBuildSelect(l->builder, is_finite, LLVMBuildExtractValue(l->builder, parts, 0, ""), x, "");
+  LLVMValueRef exponent =
+    LLVMBuildSelect(l->builder, is_finite, LLVMBuildExtractValue(l->builder, parts, 1, ""),
+                    kj_const32(l, 0), "");
   return make_pair(l, expr, kj_from_compute(l, expr->args.items[0]->type, mantissa), exponent);
 }
 
@@ -141,9 +172,13 @@ LLVMValueRef kj_lower_frexp(kj_lowering *l, const kj_texpr *expr)
 LLVMValueRef kj_lower_ilogb(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0), size = kj_intrinsic1(l, "llvm.fabs", x);
-  LLVMValueRef exponent = LLVMBuildSub(l->builder, LLVMBuildExtractValue(l->builder, split_exponent(l, x), 1, ""), kj_const32(l, 1), "");
-  LLVMValueRef is_number = LLVMBuildAnd(l->builder, is_class(l, LLVMRealOGT, size, 0), is_class(l, LLVMRealOLT, size, INFINITY), "");
-  LLVMValueRef special = LLVMBuildSelect(l->builder, is_class(l, LLVMRealOEQ, size, INFINITY), kj_const32(l, INT_MAX), kj_const32(l, INT_MIN), "");
+  LLVMValueRef exponent =
+    LLVMBuildSub(l->builder, LLVMBuildExtractValue(l->builder, split_exponent(l, x), 1, ""),
+                 kj_const32(l, 1), "");
+  LLVMValueRef is_number = LLVMBuildAnd(l->builder, is_class(l, LLVMRealOGT, size, 0),
+                                        is_class(l, LLVMRealOLT, size, INFINITY), "");
+  LLVMValueRef special = LLVMBuildSelect(l->builder, is_class(l, LLVMRealOEQ, size, INFINITY),
+                                         kj_const32(l, INT_MAX), kj_const32(l, INT_MIN), "");
   return LLVMBuildSelect(l->builder, is_number, exponent, special, "");
 }
 
@@ -153,7 +188,8 @@ LLVMValueRef kj_lower_modf(kj_lowering *l, const kj_texpr *expr)
   kjit_type type = expr->args.items[0]->type;
   LLVMValueRef x = compute_arg(l, expr, 0), whole = kj_intrinsic1(l, "llvm.trunc", x);
   LLVMValueRef is_infinite = is_class(l, LLVMRealOEQ, kj_intrinsic1(l, "llvm.fabs", x), INFINITY);
-  LLVMValueRef rest = LLVMBuildSelect(l->builder, is_infinite, LLVMConstNull(LLVMTypeOf(x)), LLVMBuildFSub(l->builder, x, whole, ""), "");
+  LLVMValueRef rest = LLVMBuildSelect(l->builder, is_infinite, LLVMConstNull(LLVMTypeOf(x)),
+                                      LLVMBuildFSub(l->builder, x, whole, ""), "");
   LLVMValueRef fraction = kj_intrinsic2(l, "llvm.copysign", rest, x);
   return make_pair(l, expr, kj_from_compute(l, type, fraction), kj_from_compute(l, type, whole));
 }
@@ -163,8 +199,10 @@ LLVMValueRef kj_lower_sincos(kj_lowering *l, const kj_texpr *expr)
   kjit_type type = expr->args.items[0]->type;
   LLVMValueRef x = compute_arg(l, expr, 0);
   LLVMTypeRef items[2] = { LLVMTypeOf(x), LLVMTypeOf(x) };
-  LLVMValueRef both = l->target->math(l, "sincos", &x, 1, LLVMStructTypeInContext(l->context, items, 2, false));
-  LLVMValueRef sine = LLVMBuildExtractValue(l->builder, both, 0, ""), cosine = LLVMBuildExtractValue(l->builder, both, 1, "");
+  LLVMValueRef both =
+    l->target->math(l, "sincos", &x, 1, LLVMStructTypeInContext(l->context, items, 2, false));
+  LLVMValueRef sine = LLVMBuildExtractValue(l->builder, both, 0, ""),
+               cosine = LLVMBuildExtractValue(l->builder, both, 1, "");
   return make_pair(l, expr, kj_from_compute(l, type, sine), kj_from_compute(l, type, cosine));
 }
 
@@ -172,11 +210,13 @@ LLVMValueRef kj_lower_sincospi(kj_lowering *l, const kj_texpr *expr)
 {
   kjit_type type = expr->args.items[0]->type;
   LLVMValueRef x = compute_arg(l, expr, 0);
-  LLVMValueRef sine = l->target->math(l, "sinpi", &x, 1, LLVMTypeOf(x)), cosine = l->target->math(l, "cospi", &x, 1, LLVMTypeOf(x));
+  LLVMValueRef sine = l->target->math(l, "sinpi", &x, 1, LLVMTypeOf(x)),
+               cosine = l->target->math(l, "cospi", &x, 1, LLVMTypeOf(x));
   return make_pair(l, expr, kj_from_compute(l, type, sine), kj_from_compute(l, type, cosine));
 }
 
-/* Of the quotient 8 * k + n, n is left by fmod(x, 8 * y), which is exact; where 8 * y overflows the quotient is small. */
+/* Of the quotient 8 * k + n, n is left by fmod(x, 8 * y), which is exact; where 8 * y overflows the
+ * quotient is small. */
 LLVMValueRef kj_lower_remquo(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMBuilderRef b = l->builder;
@@ -186,8 +226,10 @@ LLVMValueRef kj_lower_remquo(kj_lowering *l, const kj_texpr *expr)
   LLVMValueRef remainder = l->target->math(l, "remainder", (LLVMValueRef[]){ x, y }, 2, float_type);
   LLVMValueRef eight = LLVMBuildFMul(b, y, LLVMConstReal(float_type, 8), "");
   LLVMValueRef rest = l->target->math(l, "fmod", (LLVMValueRef[]){ x, eight }, 2, float_type);
-  LLVMValueRef quotient = LLVMBuildFSub(b, LLVMBuildFDiv(b, rest, y, ""), LLVMBuildFDiv(b, remainder, y, ""), "");
-  quotient = kj_build_convert(l, float_type == l->f64 ? KJIT_F64 : KJIT_F32, KJIT_I32, kj_intrinsic1(l, "llvm.roundeven", quotient));
+  LLVMValueRef quotient =
+    LLVMBuildFSub(b, LLVMBuildFDiv(b, rest, y, ""), LLVMBuildFDiv(b, remainder, y, ""), "");
+  quotient = kj_build_convert(l, float_type == l->f64 ? KJIT_F64 : KJIT_F32, KJIT_I32,
+                              kj_intrinsic1(l, "llvm.roundeven", quotient));
   LLVMValueRef is_negative = LLVMBuildICmp(b, LLVMIntSLT, quotient, kj_const32(l, 0), "");
   LLVMValueRef size = LLVMBuildSelect(b, is_negative, LLVMBuildNeg(b, quotient, ""), quotient, "");
   size = LLVMBuildAnd(b, size, kj_const32(l, 7), "");
@@ -207,7 +249,8 @@ static double least_normal(kjit_type type)
 static LLVMValueRef sign_bit(kj_lowering *l, LLVMValueRef x)
 {
   LLVMTypeRef type = LLVMTypeOf(x) == l->f64 ? l->i64 : l->i32;
-  return LLVMBuildICmp(l->builder, LLVMIntSLT, LLVMBuildBitCast(l->builder, x, type, ""), LLVMConstNull(type), "");
+  return LLVMBuildICmp(l->builder, LLVMIntSLT, LLVMBuildBitCast(l->builder, x, type, ""),
+                       LLVMConstNull(type), "");
 }
 
 LLVMValueRef kj_lower_float_test(kj_lowering *l, const kj_texpr *expr)
@@ -221,5 +264,6 @@ LLVMValueRef kj_lower_float_test(kj_lowering *l, const kj_texpr *expr)
     LLVMValueRef is_large = is_class(l, LLVMRealOGE, size, least_normal(expr->args.items[0]->type));
     return LLVMBuildAnd(l->builder, is_large, is_class(l, LLVMRealOLT, size, INFINITY), "");
   }
-  return is_class(l, strcmp(test, "isinf") == 0 ? LLVMRealOEQ : LLVMRealOLT, kj_intrinsic1(l, "llvm.fabs", x), INFINITY);
+  return is_class(l, strcmp(test, "isinf") == 0 ? LLVMRealOEQ : LLVMRealOLT,
+                  kj_intrinsic1(l, "llvm.fabs", x), INFINITY);
 }

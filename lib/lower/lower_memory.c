@@ -25,10 +25,13 @@ static element lower_element(kj_lowering *l, const kj_texpr *expr, uint32_t how)
 LLVMValueRef kj_lower_hinted_load(kj_lowering *l, const kj_texpr *expr)
 {
   element e = lower_element(l, expr, KJ_WATCH_READ);
-  bool is_plain = e.is_shared || kj_type(l->c->types, e.array.type)->space == KJ_SPACE_CONST || !l->target->hinted_load;
+  bool is_plain = e.is_shared || kj_type(l->c->types, e.array.type)->space == KJ_SPACE_CONST ||
+                  !l->target->hinted_load;
   if (is_plain) return kj_load_element(l, &e.array, e.pointer, 0);
   if (strcmp(expr->builtin->symbol, "nc") != 0)
-    return kj_from_memory(l, e.type, l->target->hinted_load(l, expr->builtin->symbol, kj_memory_type(l, e.type), e.pointer));
+    return kj_from_memory(l, e.type,
+                          l->target->hinted_load(l, expr->builtin->symbol,
+                                                 kj_memory_type(l, e.type), e.pointer));
   LLVMValueRef load = LLVMBuildLoad2(l->builder, kj_memory_type(l, e.type), e.pointer, "");
   LLVMSetAlignment(load, kj_scalar_bytes(l, e.type));
   kj_annotate_access(l, load, e.array.object);
@@ -52,7 +55,10 @@ LLVMValueRef kj_lower_prefetch(kj_lowering *l, const kj_texpr *expr)
   return NULL;
 }
 
-LLVMValueRef kj_lower_clock(kj_lowering *l, const kj_texpr *expr) { return l->target->clock(l, expr->builtin->symbol); }
+LLVMValueRef kj_lower_clock(kj_lowering *l, const kj_texpr *expr)
+{
+  return l->target->clock(l, expr->builtin->symbol);
+}
 
 LLVMValueRef kj_lower_nanosleep(kj_lowering *l, const kj_texpr *expr)
 {
@@ -66,7 +72,9 @@ LLVMValueRef kj_lower_trap(kj_lowering *l, const kj_texpr *expr)
 {
   if (l->c->request->target.kind == KJ_TARGET_CPU)
     kj_fail(l->c, expr->location, KJIT_ERROR_UNSUPPORTED,
-            "`%s` is not supported on the CPU, where it would end the process: write `raise`, or `if target == gpu`", expr->builtin->name);
+            "`%s` is not supported on the CPU, where it would end the process: write `raise`, or "
+            "`if target == gpu`",
+            expr->builtin->name);
   kj_intrinsic(l, expr->builtin->symbol, NULL, 0, NULL, 0);
   return NULL;
 }

@@ -7,13 +7,16 @@ LLVMValueRef kj_lower_position(kj_lowering *l, const kj_texpr *expr)
   return expr->is_narrow ? kj_as_i32(l, value) : kj_extend_position(l, value);
 }
 
-/* In 32 bits under grid32, when the range pass says so; blockIdx * blockDim can be larger otherwise. */
+/* In 32 bits under grid32, when the range pass says so; blockIdx * blockDim can be larger
+ * otherwise. */
 LLVMValueRef kj_lower_grid(kj_lowering *l, const kj_texpr *expr)
 {
   bool is_size = expr->builtin->id == KJ_BUILTIN_GRIDSIZE;
   LLVMValueRef block_dim = l->target->position(l, KJ_BUILTIN_BLOCK_DIM, expr->dimension);
-  LLVMValueRef blocks = l->target->position(l, is_size ? KJ_BUILTIN_GRID_DIM : KJ_BUILTIN_BLOCK_IDX, expr->dimension);
-  LLVMValueRef thread = is_size ? NULL : l->target->position(l, KJ_BUILTIN_THREAD_IDX, expr->dimension);
+  LLVMValueRef blocks =
+    l->target->position(l, is_size ? KJ_BUILTIN_GRID_DIM : KJ_BUILTIN_BLOCK_IDX, expr->dimension);
+  LLVMValueRef thread =
+    is_size ? NULL : l->target->position(l, KJ_BUILTIN_THREAD_IDX, expr->dimension);
   if (!expr->is_narrow) {
     block_dim = kj_extend_position(l, block_dim);
     blocks = kj_extend_position(l, blocks);

@@ -9,7 +9,11 @@
 typedef struct kj_lowering kj_lowering;
 typedef struct kj_lower_target kj_lower_target;
 
-typedef enum kj_barrier_reduction { KJ_REDUCE_COUNT, KJ_REDUCE_AND, KJ_REDUCE_OR } kj_barrier_reduction;
+typedef enum kj_barrier_reduction {
+  KJ_REDUCE_COUNT,
+  KJ_REDUCE_AND,
+  KJ_REDUCE_OR
+} kj_barrier_reduction;
 
 struct kj_lower_target {
   const char *name;
@@ -17,8 +21,8 @@ struct kj_lower_target {
   uint64_t most_static_shared_bytes;      /* 0: no bound */
   uint64_t most_constant_bytes;           /* 0: no bound */
   const char *device_scope, *block_scope; /* LLVM sync scopes of atomics and fences; "": system */
-  /* Creates the kernel's function (named kernel->symbol unless the target needs another), sets l->function and l->parameters.items[].value, calls
-   * kj_begin_body. */
+  /* Creates the kernel's function (named kernel->symbol unless the target needs another), sets
+   * l->function and l->parameters.items[].value, calls kj_begin_body. */
   void (*begin_kernel)(kj_lowering *l);
   /* Before the body, when the parameters are bound. NULL: nothing to do. */
   void (*begin_block)(kj_lowering *l);
@@ -26,9 +30,11 @@ struct kj_lower_target {
   void (*end_kernel)(kj_lowering *l);
   /* A func of its own instead: code stands at its start. NULL: nothing to do. */
   void (*begin_entry)(kj_lowering *l);
-  /* THREAD_IDX, BLOCK_IDX, BLOCK_DIM, GRID_DIM (dimension 0..2), THREAD_RANK, WARP_RANK, LANEID: a non-negative i32, or an i64. */
+  /* THREAD_IDX, BLOCK_IDX, BLOCK_DIM, GRID_DIM (dimension 0..2), THREAD_RANK, WARP_RANK, LANEID: a
+   * non-negative i32, or an i64. */
   LLVMValueRef (*position)(kj_lowering *l, kj_builtin_id position, uint32_t dimension);
-  /* Memory of a variable with is_slot, for the current thread: of its memory type. NULL where no variable is a slot. */
+  /* Memory of a variable with is_slot, for the current thread: of its memory type. NULL where no
+   * variable is a slot. */
   LLVMValueRef (*slot_pointer)(kj_lowering *l, const kj_tvar *var);
   /* Element 0 of a KJ_V_SHARED variable, in shared_space, and of a KJ_V_LOCAL one. */
   LLVMValueRef (*shared_pointer)(kj_lowering *l, const kj_tvar *var);
@@ -39,37 +45,55 @@ struct kj_lower_target {
   /* THREADS, WARP, BARRIER_REDUCE. NULL where there are none. */
   void (*statement)(kj_lowering *l, const kj_tstmt *stmt);
   void (*barrier)(kj_lowering *l);
-  LLVMValueRef (*barrier_reduce)(kj_lowering *l, kj_barrier_reduction reduction, LLVMValueRef predicate); /* i1 in; i32 or i1 out */
-  /* What threads of several warps or blocks do together, asynchronous copies, matrix instructions: the rows of builtins.def that name a function of
-   * lower_group.c. */
+  /* i1 in; i32 or i1 out */
+  LLVMValueRef (*barrier_reduce)(kj_lowering *l, kj_barrier_reduction reduction,
+                                 LLVMValueRef predicate);
+  /* What threads of several warps or blocks do together, asynchronous copies, matrix instructions:
+   * the rows of builtins.def that name a function of lower_group.c. */
   LLVMValueRef (*special)(kj_lowering *l, const kj_texpr *expr);
-  /* Atomics on shared memory are plain loads and stores: called before each. NULL: they must be atomic. */
+  /* Atomics on shared memory are plain loads and stores: called before each. NULL: they must be
+   * atomic. */
   void (*plain_shared_atomic)(kj_lowering *l);
-  /* A relaxed atomic operation as one instruction where LLVM would lose its scope: op "add", "min", "max", "and", "or", "xor", "inc", "dec", "exch". NULL,
-   * and nothing built: none. */
-  LLVMValueRef (*scoped_atomic)(kj_lowering *l, const char *op, kjit_type type, const char *scope, LLVMValueRef pointer, LLVMValueRef value);
-  bool (*has_brain_arithmetic)(kj_lowering *l);             /* bf16 sums and products as instructions; NULL: none */
-  bool (*has_half_fma)(kj_lowering *l, kjit_type type);     /* f16, bf16; NULL: never */
-  bool (*adds_small_float)(kj_lowering *l, kjit_type type); /* f16, bf16: LLVM's atomicrmw becomes an instruction. NULL: never */
+  /* A relaxed atomic operation as one instruction where LLVM would lose its scope: op "add", "min",
+   * "max", "and", "or", "xor", "inc", "dec", "exch". NULL, and nothing built: none. */
+  LLVMValueRef (*scoped_atomic)(kj_lowering *l, const char *op, kjit_type type, const char *scope,
+                                LLVMValueRef pointer, LLVMValueRef value);
+  /* bf16 sums and products as instructions; NULL: none */
+  bool (*has_brain_arithmetic)(kj_lowering *l);
+  bool (*has_half_fma)(kj_lowering *l, kjit_type type); /* f16, bf16; NULL: never */
+  /* f16, bf16: LLVM's atomicrmw becomes an instruction. NULL: never */
+  bool (*adds_small_float)(kj_lowering *l, kjit_type type);
   void (*syncwarp)(kj_lowering *l, LLVMValueRef mask);
-  /* Accesses with a hint for the caches, "cg", "cs"; a value of its memory type. NULL: there are none, plain ones do. */
-  LLVMValueRef (*hinted_load)(kj_lowering *l, const char *hint, LLVMTypeRef type, LLVMValueRef pointer);
+  /* Accesses with a hint for the caches, "cg", "cs"; a value of its memory type. NULL: there are
+   * none, plain ones do. */
+  LLVMValueRef (*hinted_load)(kj_lowering *l, const char *hint, LLVMTypeRef type,
+                              LLVMValueRef pointer);
   void (*hinted_store)(kj_lowering *l, const char *hint, LLVMValueRef pointer, LLVMValueRef value);
   void (*prefetch)(kj_lowering *l, const char *level, LLVMValueRef pointer); /* "L1", "L2" */
-  LLVMValueRef (*clock)(kj_lowering *l, const char *name);                   /* "clock64", "globaltimer"; i64 */
-  void (*nanosleep)(kj_lowering *l, LLVMValueRef duration);                  /* i32; NULL: it is over at once */
-  void (*fence)(kj_lowering *l, const char *symbol);                         /* the builtin's: "device", "block", "" */
-  /* mode "idx", "up", "down", "bfly"; value: i32, given as 32-bit pieces one at a time; width NULL: 32. */
-  LLVMValueRef (*shuffle)(kj_lowering *l, const char *mode, LLVMValueRef mask, LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width);
-  LLVMValueRef (*vote)(kj_lowering *l, const char *mode, LLVMValueRef mask, LLVMValueRef predicate); /* i1; "ballot": i32 */
+  /* "clock64", "globaltimer"; i64 */
+  LLVMValueRef (*clock)(kj_lowering *l, const char *name);
+  /* i32; NULL: it is over at once */
+  void (*nanosleep)(kj_lowering *l, LLVMValueRef duration);
+  /* the builtin's: "device", "block", "" */
+  void (*fence)(kj_lowering *l, const char *symbol);
+  /* mode "idx", "up", "down", "bfly"; value: i32, given as 32-bit pieces one at a time; width
+   * NULL: 32. */
+  LLVMValueRef (*shuffle)(kj_lowering *l, const char *mode, LLVMValueRef mask, LLVMValueRef value,
+                          LLVMValueRef lane, LLVMValueRef width);
+  /* i1; "ballot": i32 */
+  LLVMValueRef (*vote)(kj_lowering *l, const char *mode, LLVMValueRef mask, LLVMValueRef predicate);
   LLVMValueRef (*activemask)(kj_lowering *l);
-  /* A function of <math.h> by its base name ("sin", "pow", "fmod"), on floats or doubles; result: its LLVM type. "sincos" returns a struct of two. */
-  LLVMValueRef (*math)(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count, LLVMTypeRef result);
+  /* A function of <math.h> by its base name ("sin", "pow", "fmod"), on floats or doubles; result:
+   * its LLVM type. "sincos" returns a struct of two. */
+  LLVMValueRef (*math)(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count,
+                       LLVMTypeRef result);
   LLVMValueRef (*rsqrt)(kj_lowering *l, LLVMValueRef x);
-  /* An instruction of the target by the name of its intrinsic ("prmt"), overloaded on the first operand's type at most; NULL, and nothing built: the target
-   * or its architecture has none. */
-  LLVMValueRef (*native)(kj_lowering *l, const char *name, uint32_t least_arch, LLVMValueRef *args, unsigned count);
-  /* f32 to i32 or u32, truncating, saturating, NaN to 0, where one instruction does it; NULL: llvm.fpto?i.sat does. */
+  /* An instruction of the target by the name of its intrinsic ("prmt"), overloaded on the first
+   * operand's type at most; NULL, and nothing built: the target or its architecture has none. */
+  LLVMValueRef (*native)(kj_lowering *l, const char *name, uint32_t least_arch, LLVMValueRef *args,
+                         unsigned count);
+  /* f32 to i32 or u32, truncating, saturating, NaN to 0, where one instruction does it; NULL:
+   * llvm.fpto?i.sat does. */
   LLVMValueRef (*float_to_i32)(kj_lowering *l, LLVMValueRef x, bool is_unsigned);
   /* The absolute value of an i32 or i64, the minimum kept; NULL: llvm.abs does. */
   LLVMValueRef (*integer_abs)(kj_lowering *l, LLVMValueRef x);
@@ -78,17 +102,20 @@ struct kj_lower_target {
   /* How many bytes of stack recursion may take, and where it stands, as an i64. */
   uint32_t recursion_bytes;
   LLVMValueRef (*stack_pointer)(kj_lowering *l);
-  /* A line: the header (see compiler.h) and where its words are, on the stack. has_print_parameter: the kernel has a parameter for it, KJ_PARAMETER_PRINT. */
+  /* A line: the header (see compiler.h) and where its words are, on the stack. has_print_parameter:
+   * the kernel has a parameter for it, KJ_PARAMETER_PRINT. */
   bool has_print_parameter;
   void (*print)(kj_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words);
-  /* Ends the block: the current thread leaves the kernel, from an LLVM function too. shares_failures: what it builds, and positions, are right anywhere in a function. */
+  /* Ends the block: the current thread leaves the kernel, from an LLVM function too.
+   * shares_failures: what it builds, and positions, are right anywhere in a function. */
   void (*leave_kernel)(kj_lowering *l);
   bool shares_failures;
-  /* A pointer that LLVM functions take as their first argument when the instance may_fail or, where context_has_positions, uses_positions; use_ is called in
-   * them. */
+  /* A pointer that LLVM functions take as their first argument when the instance may_fail or, where
+   * context_has_positions, uses_positions; use_ is called in them. */
   bool context_has_positions;
   LLVMValueRef (*thread_context)(kj_lowering *l);
-  /* After the call of a function that may_fail, with its context: the thread goes on leaving. NULL: it is gone. */
+  /* After the call of a function that may_fail, with its context: the thread goes on leaving. NULL:
+   * it is gone. */
   void (*leave_after_call)(kj_lowering *l, LLVMValueRef context);
   void (*use_thread_context)(kj_lowering *l, LLVMValueRef context);
   void (*finish_function)(kj_lowering *l, LLVMValueRef function); /* attributes; may be NULL */

@@ -1,6 +1,6 @@
-/* nvptx: barriers between warps and blocks, mbarriers, clusters. LLVM's intrinsics for some of them say that they touch the barrier's own memory only, so
- * that accesses to what is
- * waited for could be moved across: all are written as text that touches any memory. */
+/* nvptx: barriers between warps and blocks, mbarriers, clusters. LLVM's intrinsics for some of them
+ * say that they touch the barrier's own memory only, so that accesses to what is waited for could
+ * be moved across: all are written as text that touches any memory. */
 #include "lower/nvptx_asm.h"
 
 #include <string.h>
@@ -11,9 +11,11 @@ LLVMValueRef kj_build_asm(kj_lowering *l, const kj_asm *code, LLVMValueRef *args
   for (unsigned i = 0; i < count; i++) params[i] = LLVMTypeOf(args[i]);
   LLVMTypeRef type = LLVMFunctionType(code->result, params, count, false);
   const char *constraints = code->constraints;
-  if (!code->is_pure) constraints = kj_format(l->c->arena, "%s%s~{memory}", constraints, constraints[0] ? "," : "");
+  if (!code->is_pure)
+    constraints = kj_format(l->c->arena, "%s%s~{memory}", constraints, constraints[0] ? "," : "");
   LLVMValueRef value =
-    LLVMGetInlineAsm(type, code->text, strlen(code->text), constraints, strlen(constraints), !code->is_pure, false, LLVMInlineAsmDialectATT, false);
+    LLVMGetInlineAsm(type, code->text, strlen(code->text), constraints, strlen(constraints),
+                     !code->is_pure, false, LLVMInlineAsmDialectATT, false);
   LLVMValueRef call = LLVMBuildCall2(l->builder, type, value, args, count, "");
   if (code->is_convergent) kj_add_call_attribute(l, call, "convergent");
   kj_add_call_attribute(l, call, "nounwind");
@@ -25,36 +27,50 @@ LLVMValueRef kj_shared_window(kj_lowering *l, LLVMValueRef pointer)
   return LLVMBuildTrunc(l->builder, LLVMBuildPtrToInt(l->builder, pointer, l->i64, ""), l->i32, "");
 }
 
-static LLVMValueRef effect(kj_lowering *l, const char *text, const char *constraints, LLVMValueRef *args, unsigned count)
+static LLVMValueRef effect(kj_lowering *l, const char *text, const char *constraints,
+                           LLVMValueRef *args, unsigned count)
 {
-  kj_build_asm(l, &(kj_asm){ .text = text, .constraints = constraints, .result = l->void_, .is_convergent = true }, args, count);
+  kj_build_asm(l,
+               &(kj_asm){ .text = text,
+                          .constraints = constraints,
+                          .result = l->void_,
+                          .is_convergent = true },
+               args, count);
   return NULL;
 }
 
-static bool is(const kj_texpr *expr, const char *symbol) { return strcmp(expr->builtin->symbol, symbol) == 0; }
+static bool is(const kj_texpr *expr, const char *symbol)
+{
+  return strcmp(expr->builtin->symbol, symbol) == 0;
+}
 
 /* ---- barriers ---- */
 
 static LLVMValueRef product(kj_lowering *l, kj_builtin_id position)
 {
   LLVMValueRef all = l->target->position(l, position, 0);
-  for (uint32_t d = 1; d < 3; d++) all = LLVMBuildMul(l->builder, all, l->target->position(l, position, d), "");
+  for (uint32_t d = 1; d < 3; d++)
+    all = LLVMBuildMul(l->builder, all, l->target->position(l, position, d), "");
   return all;
 }
 
 static LLVMValueRef is_first_block(kj_lowering *l)
 {
   LLVMValueRef any = l->target->position(l, KJ_BUILTIN_BLOCK_IDX, 0);
-  for (uint32_t d = 1; d < 3; d++) any = LLVMBuildOr(l->builder, any, l->target->position(l, KJ_BUILTIN_BLOCK_IDX, d), "");
+  for (uint32_t d = 1; d < 3; d++)
+    any = LLVMBuildOr(l->builder, any, l->target->position(l, KJ_BUILTIN_BLOCK_IDX, d), "");
   return LLVMBuildICmp(l->builder, LLVMIntEQ, any, kj_const32(l, 0), "");
 }
 
-/* The driver gives each cooperative launch a word, which starts as 0: environment registers 1 and 2 hold the address of the record that it is the second word
- * of, as CUDA's own headers
- * have it. Every block adds 1, the first one what lacks to 2^31: when all have come the top bit has turned, and the word is ready for the next time. */
+/* The driver gives each cooperative launch a word, which starts as 0: environment registers 1 and 2
+ * hold the address of the record that it is the second word of, as CUDA's own headers have it.
+ * Every block adds 1, the first one what lacks to 2^31: when all have come the top bit has turned,
+ * and the word is ready for the next time. */
 static const char meet_grid[] =
-  "{ .reg .pred p; .reg .b32 lo, hi, old, now; .reg .b64 at; mov.u32 lo, %envreg2; mov.u32 hi, %envreg1; mov.b64 at, {lo, hi}; "
-  "atom.add.acq_rel.gpu.u32 old, [at+4], $0; again: ld.acquire.gpu.u32 now, [at+4]; xor.b32 now, now, old; setp.ge.s32 p, now, 0; @p bra again; }";
+  "{ .reg .pred p; .reg .b32 lo, hi, old, now; .reg .b64 at; mov.u32 lo, %envreg2; mov.u32 hi, "
+  "%envreg1; mov.b64 at, {lo, hi}; "
+  "atom.add.acq_rel.gpu.u32 old, [at+4], $0; again: ld.acquire.gpu.u32 now, [at+4]; xor.b32 now, "
+  "now, old; setp.ge.s32 p, now, 0; @p bra again; }";
 
 static void sync_grid(kj_lowering *l)
 {
@@ -81,8 +97,10 @@ static LLVMValueRef build_barrier(kj_lowering *l, const kj_texpr *expr)
   if (is(expr, "cluster") || is(expr, "cluster_arrive")) effect(l, arrive, "", NULL, 0);
   if (is(expr, "cluster") || is(expr, "cluster_wait")) effect(l, wait, "", NULL, 0);
   if (!expr->args.count) return NULL;
-  LLVMValueRef args[2] = { kj_lower_index32(l, expr->args.items[0]), kj_lower_index32(l, expr->args.items[1]) };
-  return effect(l, is(expr, "named") ? "barrier.sync $0, $1;" : "barrier.arrive $0, $1;", "r,r", args, 2);
+  LLVMValueRef args[2] = { kj_lower_index32(l, expr->args.items[0]),
+                           kj_lower_index32(l, expr->args.items[1]) };
+  return effect(l, is(expr, "named") ? "barrier.sync $0, $1;" : "barrier.arrive $0, $1;", "r,r",
+                args, 2);
 }
 
 /* ---- mbarriers ---- */
@@ -97,53 +115,88 @@ static const phase_text phase_texts[] = {
   { KJ_BUILTIN_MBARRIER_INIT, false, true, "mbarrier.init.shared.b64 [$0], $1;", "r,r" },
   { KJ_BUILTIN_MBARRIER_INVAL, false, false, "mbarrier.inval.shared.b64 [$0];", "r" },
   { KJ_BUILTIN_MBARRIER_ARRIVE, false, false, "mbarrier.arrive.shared.b64 $0, [$1];", "=l,r" },
-  { KJ_BUILTIN_MBARRIER_ARRIVE, false, true, "mbarrier.arrive.release.cta.shared::cta.b64 $0, [$1], $2;", "=l,r,r" },
-  { KJ_BUILTIN_MBARRIER_ARRIVE, true, false, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0];", "r" },
-  { KJ_BUILTIN_MBARRIER_ARRIVE, true, true, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0], $1;", "r,r" },
-  { KJ_BUILTIN_MBARRIER_EXPECT_TX, false, true, "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;", "r,r" },
-  { KJ_BUILTIN_MBARRIER_EXPECT_TX, true, true, "mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [$0], $1;", "r,r" },
-  { KJ_BUILTIN_MBARRIER_ARRIVE_EXPECT_TX, false, true, "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 $0, [$1], $2;", "=l,r,r" },
-  { KJ_BUILTIN_MBARRIER_ARRIVE_EXPECT_TX, true, true, "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [$0], $1;", "r,r" },
-  { KJ_BUILTIN_CP_ASYNC_ARRIVE, false, false, "cp.async.mbarrier.arrive.noinc.shared.b64 [$0];", "r" },
+  { KJ_BUILTIN_MBARRIER_ARRIVE, false, true,
+    "mbarrier.arrive.release.cta.shared::cta.b64 $0, [$1], $2;", "=l,r,r" },
+  { KJ_BUILTIN_MBARRIER_ARRIVE, true, false,
+    "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0];", "r" },
+  { KJ_BUILTIN_MBARRIER_ARRIVE, true, true,
+    "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0], $1;", "r,r" },
+  { KJ_BUILTIN_MBARRIER_EXPECT_TX, false, true,
+    "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;", "r,r" },
+  { KJ_BUILTIN_MBARRIER_EXPECT_TX, true, true,
+    "mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [$0], $1;", "r,r" },
+  { KJ_BUILTIN_MBARRIER_ARRIVE_EXPECT_TX, false, true,
+    "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 $0, [$1], $2;", "=l,r,r" },
+  { KJ_BUILTIN_MBARRIER_ARRIVE_EXPECT_TX, true, true,
+    "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [$0], $1;", "r,r" },
+  { KJ_BUILTIN_CP_ASYNC_ARRIVE, false, false, "cp.async.mbarrier.arrive.noinc.shared.b64 [$0];",
+    "r" },
 };
 
-static LLVMValueRef address32(kj_lowering *l, const kj_texpr *expr) { return LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[0]), l->i32, ""); }
+static LLVMValueRef address32(kj_lowering *l, const kj_texpr *expr)
+{
+  return LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[0]), l->i32, "");
+}
 
 static LLVMValueRef change_phase(kj_lowering *l, const kj_texpr *expr)
 {
   size_t i = 0;
   bool is_counted = expr->args.count > 1;
-  while (phase_texts[i].id != expr->builtin->id || phase_texts[i].is_other != expr->dimension || phase_texts[i].is_counted != is_counted) i++;
+  while (phase_texts[i].id != expr->builtin->id || phase_texts[i].is_other != expr->dimension ||
+         phase_texts[i].is_counted != is_counted)
+    i++;
   LLVMValueRef args[2] = { address32(l, expr) };
   if (is_counted) args[1] = kj_lower_expr(l, expr->args.items[1]);
   LLVMTypeRef result = expr->type == KJIT_VOID ? l->void_ : l->i64;
-  return kj_build_asm(l, &(kj_asm){ .text = phase_texts[i].text, .constraints = phase_texts[i].constraints, .result = result }, args, 1 + is_counted);
+  return kj_build_asm(l,
+                      &(kj_asm){ .text = phase_texts[i].text,
+                                 .constraints = phase_texts[i].constraints,
+                                 .result = result },
+                      args, 1 + is_counted);
 }
 
-/* The scope of what is made known: the cluster's where there is one, whose other blocks may have arrived too. */
-static const char *scope_text(kj_lowering *l) { return l->c->has_cluster || l->kernel->cluster[0] ? ".acquire.cluster" : ""; }
+/* The scope of what is made known: the cluster's where there is one, whose other blocks may have
+ * arrived too. */
+static const char *scope_text(kj_lowering *l)
+{
+  return l->c->has_cluster || l->kernel->cluster[0] ? ".acquire.cluster" : "";
+}
 
 static LLVMValueRef wait_for_phase(kj_lowering *l, const kj_texpr *expr)
 {
   bool has_try = l->c->request->target.arch >= 90, is_wait = is(expr, "wait");
   bool is_parity = LLVMTypeOf(kj_lower_expr(l, expr->args.items[1])) == l->i32;
-  const char *how = is(expr, "test") || (is_wait && !has_try) ? "test_wait" : "try_wait", *space = has_try ? ".shared::cta" : ".shared", *scope = scope_text(l);
+  const char *how = is(expr, "test") || (is_wait && !has_try) ? "test_wait" : "try_wait",
+             *space = has_try ? ".shared::cta" : ".shared", *scope = scope_text(l);
   const char *test =
-    kj_format(l->c->arena, "mbarrier.%s%s%s%s.b64 p, [$%d], $%d;", how, is_parity ? ".parity" : "", has_try ? scope : "", space, !is_wait, 1 + !is_wait);
+    kj_format(l->c->arena, "mbarrier.%s%s%s%s.b64 p, [$%d], $%d;", how, is_parity ? ".parity" : "",
+              has_try ? scope : "", space, !is_wait, 1 + !is_wait);
   LLVMValueRef args[2] = { address32(l, expr), kj_lower_expr(l, expr->args.items[1]) };
   const char *operand = is_parity ? "r,r" : "r,l";
   if (has_try && scope[0] && l->c->least_ptx < 80) l->c->least_ptx = 80;
-  if (is_wait) return effect(l, kj_format(l->c->arena, "{ .reg .pred p; again: %s @p bra done; bra again; done: }", test), operand, args, 2);
+  if (is_wait)
+    return effect(l,
+                  kj_format(l->c->arena,
+                            "{ .reg .pred p; again: %s @p bra done; bra again; done: }", test),
+                  operand, args, 2);
   const char *text = kj_format(l->c->arena, "{ .reg .pred p; %s selp.u32 $0, 1, 0, p; }", test);
   const char *constraints = kj_format(l->c->arena, "=r,%s", operand);
-  LLVMValueRef is_over = kj_build_asm(l, &(kj_asm){ .text = text, .constraints = constraints, .result = l->i32, .is_convergent = true }, args, 2);
+  LLVMValueRef is_over = kj_build_asm(
+    l,
+    &(kj_asm){ .text = text, .constraints = constraints, .result = l->i32, .is_convergent = true },
+    args, 2);
   return LLVMBuildICmp(l->builder, LLVMIntNE, is_over, kj_const32(l, 0), "");
 }
 
 static LLVMValueRef pending_count(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef token = kj_lower_expr(l, expr->args.items[0]);
-  return kj_build_asm(l, &(kj_asm){ .text = "mbarrier.pending_count.b64 $0, $1;", .constraints = "=r,l", .result = l->i32, .is_pure = true }, &token, 1);
+  return kj_build_asm(l,
+                      &(kj_asm){ .text = "mbarrier.pending_count.b64 $0, $1;",
+                                 .constraints = "=r,l",
+                                 .result = l->i32,
+                                 .is_pure = true },
+                      &token, 1);
 }
 
 /* ---- clusters ---- */
@@ -153,7 +206,8 @@ static LLVMValueRef shared_address(kj_lowering *l, const kj_texpr *expr)
   kj_array_value array = kj_lower_array(l, expr->x);
   LLVMValueRef pointer = kj_checked_pointer(l, &array, &expr->indices, expr->is_checked);
   LLVMTypeRef shared = LLVMPointerTypeInContext(l->context, l->target->shared_space);
-  if (LLVMGetPointerAddressSpace(LLVMTypeOf(pointer)) != l->target->shared_space) pointer = LLVMBuildAddrSpaceCast(l->builder, pointer, shared, "");
+  if (LLVMGetPointerAddressSpace(LLVMTypeOf(pointer)) != l->target->shared_space)
+    pointer = LLVMBuildAddrSpaceCast(l->builder, pointer, shared, "");
   return LLVMBuildPtrToInt(l->builder, pointer, l->i64, "");
 }
 
@@ -161,8 +215,14 @@ static LLVMValueRef map_shared_rank(kj_lowering *l, const kj_texpr *expr)
 {
   kj_array_value array = kj_lower_array(l, expr->args.items[0]);
   LLVMValueRef rank = kj_lower_expr(l, expr->args.items[1]);
-  LLVMValueRef args[2] = { LLVMBuildAddrSpaceCast(l->builder, array.pointer, l->pointer, ""), rank };
-  array.pointer = kj_build_asm(l, &(kj_asm){ .text = "mapa.u64 $0, $1, $2;", .constraints = "=l,l,r", .result = l->pointer, .is_pure = true }, args, 2);
+  LLVMValueRef args[2] = { LLVMBuildAddrSpaceCast(l->builder, array.pointer, l->pointer, ""),
+                           rank };
+  array.pointer = kj_build_asm(l,
+                               &(kj_asm){ .text = "mapa.u64 $0, $1, $2;",
+                                          .constraints = "=l,l,r",
+                                          .result = l->pointer,
+                                          .is_pure = true },
+                               args, 2);
   array.type = expr->type;
   return kj_pack_array(l, &array);
 }
@@ -171,16 +231,21 @@ static LLVMValueRef map_shared_rank(kj_lowering *l, const kj_texpr *expr)
 LLVMValueRef kj_nvptx_cluster_position(kj_lowering *l, kj_builtin_id position, uint32_t dimension)
 {
   if (l->c->request->target.arch < 90) {
-    if (position == KJ_BUILTIN_CLUSTER_IDX) return l->target->position(l, KJ_BUILTIN_BLOCK_IDX, dimension);
-    if (position == KJ_BUILTIN_CLUSTER_GRID_DIM) return l->target->position(l, KJ_BUILTIN_GRID_DIM, dimension);
+    if (position == KJ_BUILTIN_CLUSTER_IDX)
+      return l->target->position(l, KJ_BUILTIN_BLOCK_IDX, dimension);
+    if (position == KJ_BUILTIN_CLUSTER_GRID_DIM)
+      return l->target->position(l, KJ_BUILTIN_GRID_DIM, dimension);
     return kj_const32(l, position == KJ_BUILTIN_CLUSTER_DIM || position == KJ_BUILTIN_CLUSTER_SIZE);
   }
   const kj_builtin *row = &kj_builtin_table[position];
   const uint32_t *known = l->kernel->cluster;
   if (known[0] && position == KJ_BUILTIN_CLUSTER_DIM) return kj_const32(l, known[dimension]);
-  if (known[0] && position == KJ_BUILTIN_CLUSTER_SIZE) return kj_const32(l, (int64_t)known[0] * known[1] * known[2]);
-  const char *name = row->flags & KJ_XYZ ? kj_format(l->c->arena, "llvm.nvvm.read.ptx.sreg.%s.%c", row->symbol, "xyz"[dimension])
-                                         : kj_format(l->c->arena, "llvm.nvvm.read.ptx.sreg.%s", row->symbol);
+  if (known[0] && position == KJ_BUILTIN_CLUSTER_SIZE)
+    return kj_const32(l, (int64_t)known[0] * known[1] * known[2]);
+  const char *name =
+    row->flags & KJ_XYZ
+      ? kj_format(l->c->arena, "llvm.nvvm.read.ptx.sreg.%s.%c", row->symbol, "xyz"[dimension])
+      : kj_format(l->c->arena, "llvm.nvvm.read.ptx.sreg.%s", row->symbol);
   return kj_intrinsic(l, name, NULL, 0, NULL, 0);
 }
 
@@ -197,20 +262,26 @@ static char constraint_of(kj_lowering *l, kjit_type type)
 /* f16 is handed over as its bits, bytes in 16 of them. */
 static LLVMTypeRef operand_type(kj_lowering *l, kjit_type type)
 {
-  return type == KJIT_F32 || type == KJIT_F64 || kj_scalar_bytes(l, type) > 2 ? kj_register_type(l, type) : l->i16;
+  return type == KJIT_F32 || type == KJIT_F64 || kj_scalar_bytes(l, type) > 2
+           ? kj_register_type(l, type)
+           : l->i16;
 }
 
 static LLVMValueRef as_operand(kj_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (operand_type(l, type) != l->i16) return value;
-  if (kj_scalar_bytes(l, type) == 2) return LLVMBuildBitCast(l->builder, kj_to_memory(l, type, value), l->i16, "");
-  return kj_is_signed_type(l, type) ? LLVMBuildSExt(l->builder, value, l->i16, "") : LLVMBuildZExt(l->builder, value, l->i16, "");
+  if (kj_scalar_bytes(l, type) == 2)
+    return LLVMBuildBitCast(l->builder, kj_to_memory(l, type, value), l->i16, "");
+  return kj_is_signed_type(l, type) ? LLVMBuildSExt(l->builder, value, l->i16, "")
+                                    : LLVMBuildZExt(l->builder, value, l->i16, "");
 }
 
 static LLVMValueRef from_result(kj_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (operand_type(l, type) != l->i16) return value;
-  if (kj_scalar_bytes(l, type) == 2) return kj_from_memory(l, type, LLVMBuildBitCast(l->builder, value, kj_memory_type(l, type), ""));
+  if (kj_scalar_bytes(l, type) == 2)
+    return kj_from_memory(l, type,
+                          LLVMBuildBitCast(l->builder, value, kj_memory_type(l, type), ""));
   return LLVMBuildTrunc(l->builder, value, kj_register_type(l, type), "");
 }
 
@@ -218,20 +289,28 @@ static LLVMValueRef build_text(kj_lowering *l, const kj_texpr *expr)
 {
   bool has_result = expr->type != KJIT_VOID;
   LLVMValueRef *args = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef, expr->args.count + 1);
-  const char *constraints = has_result ? kj_format(l->c->arena, "=%c", constraint_of(l, expr->type)) : "";
+  const char *constraints =
+    has_result ? kj_format(l->c->arena, "=%c", constraint_of(l, expr->type)) : "";
   for (size_t i = 0; i < expr->args.count; i++) {
     kjit_type type = expr->args.items[i]->type;
     args[i] = as_operand(l, type, kj_lower_expr(l, expr->args.items[i]));
-    constraints = kj_format(l->c->arena, "%s%s%c", constraints, constraints[0] ? "," : "", constraint_of(l, type));
+    constraints = kj_format(l->c->arena, "%s%s%c", constraints, constraints[0] ? "," : "",
+                            constraint_of(l, type));
   }
-  kj_asm code = { .text = expr->text, .constraints = constraints, .result = has_result ? operand_type(l, expr->type) : l->void_, .is_convergent = true };
+  kj_asm code = { .text = expr->text,
+                  .constraints = constraints,
+                  .result = has_result ? operand_type(l, expr->type) : l->void_,
+                  .is_convergent = true };
   LLVMValueRef value = kj_build_asm(l, &code, args, (unsigned)expr->args.count);
   return has_result ? from_result(l, expr->type, value) : NULL;
 }
 
 /* ---- the whole ---- */
 
-static LLVMValueRef build_fence(kj_lowering *l, const kj_texpr *expr) { return effect(l, expr->builtin->symbol, "", NULL, 0); }
+static LLVMValueRef build_fence(kj_lowering *l, const kj_texpr *expr)
+{
+  return effect(l, expr->builtin->symbol, "", NULL, 0);
+}
 
 typedef struct special_row {
   kj_builtin_id first, last;
@@ -253,8 +332,10 @@ static const special_row special_rows[] = {
 LLVMValueRef kj_nvptx_special(kj_lowering *l, const kj_texpr *expr)
 {
   for (size_t i = 0; i < sizeof special_rows / sizeof *special_rows; i++)
-    if (expr->builtin->id >= special_rows[i].first && expr->builtin->id <= special_rows[i].last) return special_rows[i].build(l, expr);
+    if (expr->builtin->id >= special_rows[i].first && expr->builtin->id <= special_rows[i].last)
+      return special_rows[i].build(l, expr);
   LLVMValueRef value = NULL;
-  if (!kj_nvptx_copy(l, expr) && !kj_nvptx_wgmma(l, expr) && !kj_nvptx_matrix(l, expr, &value)) kj_lower_unsupported(l, expr->location, expr->builtin->name);
+  if (!kj_nvptx_copy(l, expr) && !kj_nvptx_wgmma(l, expr) && !kj_nvptx_matrix(l, expr, &value))
+    kj_lower_unsupported(l, expr->location, expr->builtin->name);
   return value;
 }

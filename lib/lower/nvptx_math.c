@@ -1,4 +1,5 @@
-/* nvptx: math functions from libdevice, or libclc where there is none, by their names; which is linked is lib/target/nvptx_library.c's business. */
+/* nvptx: math functions from libdevice, or libclc where there is none, by their names; which is
+ * linked is lib/target/nvptx_library.c's business. */
 #include <string.h>
 
 #include "lower/nvptx.h"
@@ -9,7 +10,8 @@ static kj_nvptx_lowering *state_of(kj_lowering *l) { return l->target_state; }
 /* Functions that libdevice also has in an approximate form for @fastmath, f32 only. */
 static bool has_fast_form(const char *name)
 {
-  static const char *const names[] = { "sin", "cos", "tan", "exp", "exp10", "log", "log2", "log10", "pow", "sincos" };
+  static const char *const names[] = { "sin", "cos",  "tan",   "exp", "exp10",
+                                       "log", "log2", "log10", "pow", "sincos" };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strcmp(names[i], name) == 0) return true;
   return false;
@@ -29,7 +31,8 @@ static const char *libclc_name(kj_lowering *l, const char *name, unsigned count,
   return kj_format(l->c->arena, "_Z%zu%s%s", strlen(name), name, types);
 }
 
-static LLVMValueRef call_library(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count, LLVMTypeRef result)
+static LLVMValueRef call_library(kj_lowering *l, const char *name, LLVMValueRef *args,
+                                 unsigned count, LLVMTypeRef result)
 {
   LLVMTypeRef types[4];
   for (unsigned i = 0; i < count; i++) types[i] = LLVMTypeOf(args[i]);
@@ -40,11 +43,13 @@ static LLVMValueRef call_library(kj_lowering *l, const char *name, LLVMValueRef 
   return kj_fast(l, LLVMBuildCall2(l->builder, type, function, args, count, ""));
 }
 
-/* Functions that gain nothing from the passes over loops and from code generation's optimizing: f32 functions of libdevice that do not run in loops, and those that are straight code in every
+/* Functions that gain nothing from the passes over loops and from code generation's optimizing: f32
+ * functions of libdevice that do not run in loops, and those that are straight code in every
  * library. */
 static bool is_simple(const char *name, bool is_libdevice)
 {
-  static const char *const straight[] = { "exp", "exp2", "exp10", "log", "log2", "log10" }, *const looping[] = { "fmod", "remainder", "jn", "yn" };
+  static const char *const straight[] = { "exp", "exp2", "exp10", "log", "log2", "log10" },
+                           *const looping[] = { "fmod", "remainder", "jn", "yn" };
   for (size_t i = 0; i < sizeof looping / sizeof *looping; i++)
     if (strcmp(looping[i], name) == 0) return false;
   for (size_t i = 0; i < sizeof straight / sizeof *straight; i++)
@@ -54,31 +59,40 @@ static bool is_simple(const char *name, bool is_libdevice)
 
 static void require_libdevice(kj_lowering *l, const char *name)
 {
-  static const char *const names[] = { "erfinv", "erfcinv", "erfcx", "normcdf", "normcdfinv", "j0", "j1", "jn", "y0", "y1", "yn" };
+  static const char *const names[] = { "erfinv", "erfcinv", "erfcx", "normcdf", "normcdfinv", "j0",
+                                       "j1",     "jn",      "y0",    "y1",      "yn" };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strcmp(names[i], name) == 0)
-      kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED, "`%s` on a GPU needs libdevice (CUDA toolkit): libclc, which was found, has no such function",
+      kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+              "`%s` on a GPU needs libdevice (CUDA toolkit): libclc, which was found, has no such "
+              "function",
               name);
 }
 
-static LLVMValueRef call_one(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count, LLVMTypeRef result)
+static LLVMValueRef call_one(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count,
+                             LLVMTypeRef result)
 {
   static const char fast[] = "fast_";
   bool is_float = LLVMTypeOf(args[count - 1]) == l->f32; /* the first one may be an integer */
-  bool is_fast = strncmp(name, fast, sizeof fast - 1) == 0, keeps_fast = is_float && state_of(l)->library == KJ_LIBDEVICE;
+  bool is_fast = strncmp(name, fast, sizeof fast - 1) == 0,
+       keeps_fast = is_float && state_of(l)->library == KJ_LIBDEVICE;
   if (is_fast && !keeps_fast) name += sizeof fast - 1;
   state_of(l)->has_branches |= !is_float || !is_simple(name, state_of(l)->library == KJ_LIBDEVICE);
   if (state_of(l)->library == KJ_LIBCLC) require_libdevice(l, name);
   bool is_inverse = state_of(l)->library == KJ_LIBCLC && strcmp(name, "rcbrt") == 0;
-  if (is_inverse) return kj_fast(l, LLVMBuildFDiv(l->builder, LLVMConstReal(result, 1), call_one(l, "cbrt", args, count, result), ""));
-  const char *symbol = state_of(l)->library == KJ_LIBDEVICE ? libdevice_name(l, name, is_float) : libclc_name(l, name, count, is_float);
+  if (is_inverse)
+    return kj_fast(l, LLVMBuildFDiv(l->builder, LLVMConstReal(result, 1),
+                                    call_one(l, "cbrt", args, count, result), ""));
+  const char *symbol = state_of(l)->library == KJ_LIBDEVICE ? libdevice_name(l, name, is_float)
+                                                            : libclc_name(l, name, count, is_float);
   return call_library(l, symbol, args, count, result);
 }
 
 /* Those of nvptx_trig.c, but for libdevice's approximations under @fastmath. */
 static bool has_own_form(kj_lowering *l, const char *name, LLVMTypeRef type)
 {
-  if (type != l->f32 || (state_of(l)->library == KJ_LIBDEVICE && l->frame->instance->is_fastmath)) return false;
+  if (type != l->f32 || (state_of(l)->library == KJ_LIBDEVICE && l->frame->instance->is_fastmath))
+    return false;
   return strcmp(name, "sin") == 0 || strcmp(name, "cos") == 0;
 }
 
@@ -102,19 +116,25 @@ static LLVMValueRef call_sincos(kj_lowering *l, LLVMValueRef x, LLVMTypeRef resu
   return LLVMBuildInsertValue(l->builder, both, values[1], 1, "");
 }
 
-/* libdevice's recurrence overflows for small x, which gives NaN: there the first term of the series, (x / 2)^n / n!, is exact enough. */
+/* libdevice's recurrence overflows for small x, which gives NaN: there the first term of the
+ * series, (x / 2)^n / n!, is exact enough. */
 static LLVMValueRef call_jn(kj_lowering *l, LLVMValueRef *args, LLVMTypeRef type)
 {
   LLVMBuilderRef b = l->builder;
   bool is_float = type == l->f32;
-  LLVMValueRef limit = LLVMConstReal(type, is_float ? 0x1p-10 : 0x1p-26), n = LLVMBuildSIToFP(b, args[0], type, "");
-  LLVMValueRef is_small = LLVMBuildFCmp(b, LLVMRealOLT, kj_intrinsic1(l, "llvm.fabs", args[1]), limit, "");
+  LLVMValueRef limit = LLVMConstReal(type, is_float ? 0x1p-10 : 0x1p-26),
+               n = LLVMBuildSIToFP(b, args[0], type, "");
+  LLVMValueRef is_small =
+    LLVMBuildFCmp(b, LLVMRealOLT, kj_intrinsic1(l, "llvm.fabs", args[1]), limit, "");
   LLVMValueRef is_high = LLVMBuildICmp(b, LLVMIntSGT, args[0], kj_const32(l, 1), "");
-  LLVMBasicBlockRef series = kj_new_block(l, "series"), recurrence = kj_new_block(l, "recurrence"), end = kj_new_block(l, "jn");
+  LLVMBasicBlockRef series = kj_new_block(l, "series"), recurrence = kj_new_block(l, "recurrence"),
+                    end = kj_new_block(l, "jn");
   LLVMBuildCondBr(b, LLVMBuildAnd(b, is_small, is_high, ""), series, recurrence);
   kj_move_to(l, series);
-  LLVMValueRef base[] = { LLVMBuildFMul(b, args[1], LLVMConstReal(type, 0.5), ""), n }, next = LLVMBuildFAdd(b, n, LLVMConstReal(type, 1), "");
-  LLVMValueRef power = call_one(l, "pow", base, 2, type), factorial = call_one(l, "tgamma", &next, 1, type);
+  LLVMValueRef base[] = { LLVMBuildFMul(b, args[1], LLVMConstReal(type, 0.5), ""), n },
+               next = LLVMBuildFAdd(b, n, LLVMConstReal(type, 1), "");
+  LLVMValueRef power = call_one(l, "pow", base, 2, type),
+               factorial = call_one(l, "tgamma", &next, 1, type);
   LLVMValueRef values[] = { LLVMBuildFDiv(b, power, factorial, ""), NULL };
   LLVMBasicBlockRef from[] = { LLVMGetInsertBlock(b), NULL };
   LLVMBuildBr(b, end);
@@ -132,29 +152,39 @@ static LLVMValueRef call_jn(kj_lowering *l, LLVMValueRef *args, LLVMTypeRef type
 static LLVMValueRef call_yn(kj_lowering *l, LLVMValueRef *args, LLVMTypeRef type)
 {
   LLVMValueRef is_zero = LLVMBuildFCmp(l->builder, LLVMRealOEQ, args[1], LLVMConstNull(type), "");
-  LLVMValueRef positive[] = { args[0], LLVMBuildSelect(l->builder, is_zero, LLVMConstNull(type), args[1], "") };
+  LLVMValueRef positive[] = { args[0], LLVMBuildSelect(l->builder, is_zero, LLVMConstNull(type),
+                                                       args[1], "") };
   return call_one(l, "yn", positive, 2, type);
 }
 
-LLVMValueRef kj_nvptx_math(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count, LLVMTypeRef result)
+LLVMValueRef kj_nvptx_math(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count,
+                           LLVMTypeRef result)
 {
   if (strcmp(name, "sincos") == 0) return call_sincos(l, args[0], result);
   if (strcmp(name, "jn") == 0) return call_jn(l, args, result);
-  if (has_own_form(l, name, result)) return *name == 's' ? kj_nvptx_sine(l, args[0]) : kj_nvptx_cosine(l, args[0]);
-  return strcmp(name, "yn") == 0 ? call_yn(l, args, result) : call_one(l, name, args, count, result);
+  if (has_own_form(l, name, result))
+    return *name == 's' ? kj_nvptx_sine(l, args[0]) : kj_nvptx_cosine(l, args[0]);
+  return strcmp(name, "yn") == 0 ? call_yn(l, args, result)
+                                 : call_one(l, name, args, count, result);
 }
 
-LLVMValueRef kj_nvptx_native(kj_lowering *l, const char *name, uint32_t least_arch, LLVMValueRef *args, unsigned count)
+LLVMValueRef kj_nvptx_native(kj_lowering *l, const char *name, uint32_t least_arch,
+                             LLVMValueRef *args, unsigned count)
 {
   if (l->c->request->target.arch < least_arch) return NULL;
   const char *full = kj_format(l->c->arena, "llvm.nvvm.%s", name);
   LLVMTypeRef overload = count ? LLVMTypeOf(args[0]) : NULL;
-  return kj_intrinsic(l, full, &overload, LLVMIntrinsicIsOverloaded(LLVMLookupIntrinsicID(full, strlen(full))), args, count);
+  return kj_intrinsic(l, full, &overload,
+                      LLVMIntrinsicIsOverloaded(LLVMLookupIntrinsicID(full, strlen(full))), args,
+                      count);
 }
 
 LLVMValueRef kj_nvptx_rsqrt(kj_lowering *l, LLVMValueRef x)
 {
-  return kj_intrinsic(l, LLVMTypeOf(x) == l->f32 ? "llvm.nvvm.rsqrt.approx.f" : "llvm.nvvm.rsqrt.approx.d", NULL, 0, &x, 1);
+  return kj_intrinsic(l,
+                      LLVMTypeOf(x) == l->f32 ? "llvm.nvvm.rsqrt.approx.f"
+                                              : "llvm.nvvm.rsqrt.approx.d",
+                      NULL, 0, &x, 1);
 }
 
 LLVMValueRef kj_nvptx_float_to_i32(kj_lowering *l, LLVMValueRef x, bool is_unsigned)
@@ -166,23 +196,34 @@ LLVMValueRef kj_nvptx_float_to_i32(kj_lowering *l, LLVMValueRef x, bool is_unsig
 static LLVMValueRef opaque(kj_lowering *l, const char *text32, const char *text64, LLVMValueRef x)
 {
   LLVMTypeRef type = LLVMTypeOf(x), function = LLVMFunctionType(type, &type, 1, false);
-  const char *text = type == l->i64 ? text64 : text32, *constraints = type == l->i64 ? "=l,l" : "=r,r";
-  LLVMValueRef code = LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints), false, false, LLVMInlineAsmDialectATT, false);
+  const char *text = type == l->i64 ? text64 : text32,
+             *constraints = type == l->i64 ? "=l,l" : "=r,r";
+  LLVMValueRef code =
+    LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints), false, false,
+                     LLVMInlineAsmDialectATT, false);
   return LLVMBuildCall2(l->builder, function, code, &x, 1, "");
 }
 
-/* ptxas takes the result of PTX's abs to be non-negative, and converts the minimum to a positive float: the greater of x and -x is written out. */
+/* ptxas takes the result of PTX's abs to be non-negative, and converts the minimum to a positive
+ * float: the greater of x and -x is written out. */
 LLVMValueRef kj_nvptx_integer_abs(kj_lowering *l, LLVMValueRef x)
 {
   return opaque(l, "{ .reg .s32 negated; sub.s32 negated, 0, $1; max.s32 $0, $1, negated; }",
                 "{ .reg .s64 negated; sub.s64 negated, 0, $1; max.s64 $0, $1, negated; }", x);
 }
 
-/* LLVM stores the low 16 bits of a float's bits as st.b16 of the float's register, for which ptxas 13.0 converts the float to an integer: a move in between makes it an
- * integer's register. */
-LLVMValueRef kj_nvptx_float_bits(kj_lowering *l, LLVMValueRef bits) { return opaque(l, "mov.b32 $0, $1;", "mov.b64 $0, $1;", bits); }
+/* LLVM stores the low 16 bits of a float's bits as st.b16 of the float's register, for which
+ * ptxas 13.0 converts the float to an integer: a move in between makes it an integer's register. */
+LLVMValueRef kj_nvptx_float_bits(kj_lowering *l, LLVMValueRef bits)
+{
+  return opaque(l, "mov.b32 $0, $1;", "mov.b64 $0, $1;", bits);
+}
 
-/* sm_80 has fma on bf16, of which LLVM makes sums and products with one rounding; sm_90 has all of them. */
+/* sm_80 has fma on bf16, of which LLVM makes sums and products with one rounding; sm_90 has all of
+ * them. */
 bool kj_nvptx_has_brain_arithmetic(kj_lowering *l) { return l->c->request->target.arch >= 80; }
 
-bool kj_nvptx_has_half_fma(kj_lowering *l, kjit_type type) { return type == KJIT_F16 || l->c->request->target.arch >= 80; }
+bool kj_nvptx_has_half_fma(kj_lowering *l, kjit_type type)
+{
+  return type == KJIT_F16 || l->c->request->target.arch >= 80;
+}

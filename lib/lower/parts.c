@@ -1,31 +1,45 @@
 /* Operators and conversions on vectors and complex numbers.
  *
- * Vectors: what LLVM's instructions do on whole vectors as they do it on scalars is done so; all else lane by lane. Complex numbers: sums part by part; products and quotients as
- * C's Annex G has them (infinities stay infinite, quotients do not overflow on the way) unless @fastmath. */
+ * Vectors: what LLVM's instructions do on whole vectors as they do it on scalars is done so; all
+ * else lane by lane. Complex numbers: sums part by part; products and quotients as C's Annex G has
+ * them (infinities stay infinite, quotients do not overflow on the way) unless @fastmath. */
 #include <math.h>
 
 #include "lower/lower.h"
 
-static const kj_type_info *info_of(kj_lowering *l, kjit_type type) { return kj_type(l->c->types, type); }
+static const kj_type_info *info_of(kj_lowering *l, kjit_type type)
+{
+  return kj_type(l->c->types, type);
+}
 
-bool kj_is_vector_type(kj_lowering *l, kjit_type type) { return !kj_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_VECTOR; }
-bool kj_is_complex_type(kj_lowering *l, kjit_type type) { return !kj_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_COMPLEX; }
+bool kj_is_vector_type(kj_lowering *l, kjit_type type)
+{
+  return !kj_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_VECTOR;
+}
+bool kj_is_complex_type(kj_lowering *l, kjit_type type)
+{
+  return !kj_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_COMPLEX;
+}
 
 kjit_type kj_part_of(kj_lowering *l, kjit_type type)
 {
-  return kj_is_vector_type(l, type) || kj_is_complex_type(l, type) ? kj_get_component(l->c->types, type, 0).type : type;
+  return kj_is_vector_type(l, type) || kj_is_complex_type(l, type)
+           ? kj_get_component(l->c->types, type, 0).type
+           : type;
 }
 
 /* ---- vectors ---- */
 
-/* f16 and bf16 go through f32, whose instructions take vectors; only the forms are changed lane by lane. */
+/* f16 and bf16 go through f32, whose instructions take vectors; only the forms are changed lane by
+ * lane. */
 static bool is_plain_float(kjit_type lane) { return lane == KJIT_F32 || lane == KJIT_F64; }
 
 static bool is_plain_operation(kj_lowering *l, kjit_op op, kjit_type lane)
 {
   bool is_arithmetic = op == KJIT_ADD || op == KJIT_SUB || op == KJIT_MUL;
   if (kj_is_float_type(l, lane)) return is_plain_float(lane) && (is_arithmetic || op == KJIT_DIV);
-  return is_arithmetic || op == KJIT_BIT_AND || op == KJIT_BIT_OR || op == KJIT_BIT_XOR || op == KJIT_SHL || op == KJIT_SHR;
+  return is_arithmetic || op == KJIT_BIT_AND || op == KJIT_BIT_OR || op == KJIT_BIT_XOR ||
+         op == KJIT_SHL || op == KJIT_SHR;
 }
 
 static LLVMValueRef splat(kj_lowering *l, LLVMValueRef constant, uint32_t count)
@@ -35,14 +49,18 @@ static LLVMValueRef splat(kj_lowering *l, LLVMValueRef constant, uint32_t count)
   return LLVMConstVector(lanes, count);
 }
 
-static LLVMValueRef binary_vectors(kj_lowering *l, kjit_op op, kjit_type lane, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef binary_vectors(kj_lowering *l, kjit_op op, kjit_type lane, LLVMValueRef x,
+                                   LLVMValueRef y)
 {
   LLVMBuilderRef b = l->builder;
   bool is_float = kj_is_float_type(l, lane);
   switch (op) {
-  case KJIT_ADD: return is_float ? kj_fast(l, LLVMBuildFAdd(b, x, y, "")) : LLVMBuildAdd(b, x, y, "");
-  case KJIT_SUB: return is_float ? kj_fast(l, LLVMBuildFSub(b, x, y, "")) : LLVMBuildSub(b, x, y, "");
-  case KJIT_MUL: return is_float ? kj_fast(l, LLVMBuildFMul(b, x, y, "")) : LLVMBuildMul(b, x, y, "");
+  case KJIT_ADD:
+    return is_float ? kj_fast(l, LLVMBuildFAdd(b, x, y, "")) : LLVMBuildAdd(b, x, y, "");
+  case KJIT_SUB:
+    return is_float ? kj_fast(l, LLVMBuildFSub(b, x, y, "")) : LLVMBuildSub(b, x, y, "");
+  case KJIT_MUL:
+    return is_float ? kj_fast(l, LLVMBuildFMul(b, x, y, "")) : LLVMBuildMul(b, x, y, "");
   case KJIT_DIV: return kj_fast(l, LLVMBuildFDiv(b, x, y, ""));
   case KJIT_BIT_AND: return LLVMBuildAnd(b, x, y, "");
   case KJIT_BIT_OR: return LLVMBuildOr(b, x, y, "");
@@ -51,12 +69,17 @@ static LLVMValueRef binary_vectors(kj_lowering *l, kjit_op op, kjit_type lane, L
   }
   uint32_t count = LLVMGetVectorSize(LLVMTypeOf(y));
   LLVMTypeRef type = LLVMGetElementType(LLVMTypeOf(y));
-  y = LLVMBuildAnd(b, y, splat(l, LLVMConstInt(type, LLVMGetIntTypeWidth(type) - 1, false), count), ""); /* the count is taken modulo the width */
+  /* the count is taken modulo the width */
+  y = LLVMBuildAnd(b, y, splat(l, LLVMConstInt(type, LLVMGetIntTypeWidth(type) - 1, false), count),
+                   "");
   if (op == KJIT_SHL) return LLVMBuildShl(b, x, y, "");
   return kj_is_signed_type(l, lane) ? LLVMBuildAShr(b, x, y, "") : LLVMBuildLShr(b, x, y, "");
 }
 
-static LLVMValueRef lane_at(kj_lowering *l, LLVMValueRef vector, uint32_t lane) { return LLVMBuildExtractElement(l->builder, vector, kj_const32(l, lane), ""); }
+static LLVMValueRef lane_at(kj_lowering *l, LLVMValueRef vector, uint32_t lane)
+{
+  return LLVMBuildExtractElement(l->builder, vector, kj_const32(l, lane), "");
+}
 
 static LLVMValueRef put_lane(kj_lowering *l, LLVMValueRef vector, LLVMValueRef value, uint32_t lane)
 {
@@ -64,23 +87,29 @@ static LLVMValueRef put_lane(kj_lowering *l, LLVMValueRef vector, LLVMValueRef v
 }
 
 /* Through f32, rounding once; LLVM makes one instruction of it where the target has it. */
-static LLVMValueRef half_vectors(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef half_vectors(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
+                                 LLVMValueRef y)
 {
   LLVMTypeRef wide = LLVMVectorType(l->f32, info_of(l, type)->count);
-  LLVMValueRef result = binary_vectors(l, op, KJIT_F32, LLVMBuildFPExt(l->builder, x, wide, ""), LLVMBuildFPExt(l->builder, y, wide, ""));
+  LLVMValueRef result = binary_vectors(l, op, KJIT_F32, LLVMBuildFPExt(l->builder, x, wide, ""),
+                                       LLVMBuildFPExt(l->builder, y, wide, ""));
   return LLVMBuildFPTrunc(l->builder, result, LLVMTypeOf(x), "");
 }
 
-static LLVMValueRef vector_binary(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x, LLVMValueRef y, kj_location location)
+static LLVMValueRef vector_binary(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
+                                  LLVMValueRef y, kj_location location)
 {
   kjit_type lane = kj_part_of(l, type);
   if (is_plain_operation(l, op, lane)) return binary_vectors(l, op, lane, x, y);
   LLVMValueRef native = lane == KJIT_BF16 ? kj_try_brain_operation(l, op, x, y) : NULL;
   if (native) return native;
-  if (lane == KJIT_F16 && is_plain_operation(l, op, KJIT_F32)) return half_vectors(l, op, type, x, y);
+  if (lane == KJIT_F16 && is_plain_operation(l, op, KJIT_F32))
+    return half_vectors(l, op, type, x, y);
   LLVMValueRef result = LLVMGetPoison(kj_register_type(l, type));
   for (uint32_t i = 0; i < info_of(l, type)->count; i++)
-    result = put_lane(l, result, kj_build_binary(l, op, lane, lane_at(l, x, i), lane_at(l, y, i), location), i);
+    result =
+      put_lane(l, result,
+               kj_build_binary(l, op, lane, lane_at(l, x, i), lane_at(l, y, i), location), i);
   return result;
 }
 
@@ -88,38 +117,87 @@ static LLVMValueRef vector_binary(kj_lowering *l, kjit_op op, kjit_type type, LL
 
 kj_complex_value kj_split_complex(kj_lowering *l, LLVMValueRef value)
 {
-  return (kj_complex_value){ LLVMBuildExtractValue(l->builder, value, 0, ""), LLVMBuildExtractValue(l->builder, value, 1, "") };
+  return (kj_complex_value){ LLVMBuildExtractValue(l->builder, value, 0, ""),
+                             LLVMBuildExtractValue(l->builder, value, 1, "") };
 }
 
 LLVMValueRef kj_join_complex(kj_lowering *l, kjit_type type, kj_complex_value z)
 {
-  LLVMValueRef value = LLVMBuildInsertValue(l->builder, LLVMGetPoison(kj_register_type(l, type)), z.real, 0, "");
+  LLVMValueRef value =
+    LLVMBuildInsertValue(l->builder, LLVMGetPoison(kj_register_type(l, type)), z.real, 0, "");
   return LLVMBuildInsertValue(l->builder, value, z.imaginary, 1, "");
 }
 
-static LLVMValueRef add(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return kj_fast(l, LLVMBuildFAdd(l->builder, x, y, "")); }
-static LLVMValueRef sub(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return kj_fast(l, LLVMBuildFSub(l->builder, x, y, "")); }
-static LLVMValueRef mul(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return kj_fast(l, LLVMBuildFMul(l->builder, x, y, "")); }
-static LLVMValueRef divide(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return kj_fast(l, LLVMBuildFDiv(l->builder, x, y, "")); }
-static LLVMValueRef choose(kj_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y) { return LLVMBuildSelect(l->builder, c, x, y, ""); }
-static LLVMValueRef both(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return LLVMBuildAnd(l->builder, x, y, ""); }
-static LLVMValueRef either(kj_lowering *l, LLVMValueRef x, LLVMValueRef y) { return LLVMBuildOr(l->builder, x, y, ""); }
-static LLVMValueRef is_nan(kj_lowering *l, LLVMValueRef x) { return LLVMBuildFCmp(l->builder, LLVMRealUNO, x, x, ""); }
-static LLVMValueRef size_of(kj_lowering *l, LLVMValueRef x) { return kj_intrinsic1(l, "llvm.fabs", x); }
-static LLVMValueRef number(LLVMValueRef like, double value) { return LLVMConstReal(LLVMTypeOf(like), value); }
+static LLVMValueRef add(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return kj_fast(l, LLVMBuildFAdd(l->builder, x, y, ""));
+}
+static LLVMValueRef sub(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return kj_fast(l, LLVMBuildFSub(l->builder, x, y, ""));
+}
+static LLVMValueRef mul(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return kj_fast(l, LLVMBuildFMul(l->builder, x, y, ""));
+}
+static LLVMValueRef divide(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return kj_fast(l, LLVMBuildFDiv(l->builder, x, y, ""));
+}
+static LLVMValueRef choose(kj_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
+{
+  return LLVMBuildSelect(l->builder, c, x, y, "");
+}
+static LLVMValueRef both(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return LLVMBuildAnd(l->builder, x, y, "");
+}
+static LLVMValueRef either(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return LLVMBuildOr(l->builder, x, y, "");
+}
+static LLVMValueRef is_nan(kj_lowering *l, LLVMValueRef x)
+{
+  return LLVMBuildFCmp(l->builder, LLVMRealUNO, x, x, "");
+}
+static LLVMValueRef size_of(kj_lowering *l, LLVMValueRef x)
+{
+  return kj_intrinsic1(l, "llvm.fabs", x);
+}
+static LLVMValueRef number(LLVMValueRef like, double value)
+{
+  return LLVMConstReal(LLVMTypeOf(like), value);
+}
 
-static LLVMValueRef is_infinite(kj_lowering *l, LLVMValueRef x) { return LLVMBuildFCmp(l->builder, LLVMRealOEQ, size_of(l, x), number(x, INFINITY), ""); }
+static LLVMValueRef is_infinite(kj_lowering *l, LLVMValueRef x)
+{
+  return LLVMBuildFCmp(l->builder, LLVMRealOEQ, size_of(l, x), number(x, INFINITY), "");
+}
 
-static LLVMValueRef is_finite(kj_lowering *l, LLVMValueRef x) { return LLVMBuildFCmp(l->builder, LLVMRealOLT, size_of(l, x), number(x, INFINITY), ""); }
+static LLVMValueRef is_finite(kj_lowering *l, LLVMValueRef x)
+{
+  return LLVMBuildFCmp(l->builder, LLVMRealOLT, size_of(l, x), number(x, INFINITY), "");
+}
 
 /* x, or the size given with the sign of x. */
-static LLVMValueRef with_size(kj_lowering *l, LLVMValueRef x, LLVMValueRef size) { return kj_intrinsic2(l, "llvm.copysign", size, x); }
-static LLVMValueRef zero_if_nan(kj_lowering *l, LLVMValueRef x) { return choose(l, is_nan(l, x), with_size(l, x, number(x, 0)), x); }
+static LLVMValueRef with_size(kj_lowering *l, LLVMValueRef x, LLVMValueRef size)
+{
+  return kj_intrinsic2(l, "llvm.copysign", size, x);
+}
+static LLVMValueRef zero_if_nan(kj_lowering *l, LLVMValueRef x)
+{
+  return choose(l, is_nan(l, x), with_size(l, x, number(x, 0)), x);
+}
 
-/* An infinite number as a point of the unit square's corners and sides: 1 where a part is infinite, 0 where not. */
-static LLVMValueRef box(kj_lowering *l, LLVMValueRef x) { return with_size(l, x, choose(l, is_infinite(l, x), number(x, 1), number(x, 0))); }
+/* An infinite number as a point of the unit square's corners and sides: 1 where a part is infinite,
+ * 0 where not. */
+static LLVMValueRef box(kj_lowering *l, LLVMValueRef x)
+{
+  return with_size(l, x, choose(l, is_infinite(l, x), number(x, 1), number(x, 0)));
+}
 
-static kj_complex_value choose_complex(kj_lowering *l, LLVMValueRef c, kj_complex_value x, kj_complex_value y)
+static kj_complex_value choose_complex(kj_lowering *l, LLVMValueRef c, kj_complex_value x,
+                                       kj_complex_value y)
 {
   return (kj_complex_value){ choose(l, c, x.real, y.real), choose(l, c, x.imaginary, y.imaginary) };
 }
@@ -130,39 +208,55 @@ static kj_complex_value multiply_plain(kj_lowering *l, kj_complex_value x, kj_co
                              add(l, mul(l, x.real, y.imaginary), mul(l, x.imaginary, y.real)) };
 }
 
-static LLVMValueRef has_infinite(kj_lowering *l, kj_complex_value z) { return either(l, is_infinite(l, z.real), is_infinite(l, z.imaginary)); }
+static LLVMValueRef has_infinite(kj_lowering *l, kj_complex_value z)
+{
+  return either(l, is_infinite(l, z.real), is_infinite(l, z.imaginary));
+}
 
 /* C, Annex G.5.1, example 1: what a product that came out as NaN + i NaN should be. */
-static kj_complex_value recover_product(kj_lowering *l, kj_complex_value x, kj_complex_value y, kj_complex_value product)
+static kj_complex_value recover_product(kj_lowering *l, kj_complex_value x, kj_complex_value y,
+                                        kj_complex_value product)
 {
   LLVMValueRef x_infinite = has_infinite(l, x), y_infinite = has_infinite(l, y);
-  kj_complex_value boxed_x = { box(l, x.real), box(l, x.imaginary) }, boxed_y = { box(l, y.real), box(l, y.imaginary) };
-  kj_complex_value plain_x = { zero_if_nan(l, x.real), zero_if_nan(l, x.imaginary) }, plain_y = { zero_if_nan(l, y.real), zero_if_nan(l, y.imaginary) };
+  kj_complex_value boxed_x = { box(l, x.real), box(l, x.imaginary) },
+                   boxed_y = { box(l, y.real), box(l, y.imaginary) };
+  kj_complex_value plain_x = { zero_if_nan(l, x.real), zero_if_nan(l, x.imaginary) },
+                   plain_y = { zero_if_nan(l, y.real), zero_if_nan(l, y.imaginary) };
   LLVMValueRef overflow = is_infinite(l, mul(l, x.real, y.real));
   overflow = either(l, overflow, is_infinite(l, mul(l, x.imaginary, y.imaginary)));
   overflow = either(l, overflow, is_infinite(l, mul(l, x.real, y.imaginary)));
   overflow = either(l, overflow, is_infinite(l, mul(l, x.imaginary, y.real)));
-  kj_complex_value a = choose_complex(l, x_infinite, boxed_x, plain_x), b = choose_complex(l, y_infinite, boxed_y, plain_y);
+  kj_complex_value a = choose_complex(l, x_infinite, boxed_x, plain_x),
+                   b = choose_complex(l, y_infinite, boxed_y, plain_y);
   kj_complex_value p = multiply_plain(l, a, b);
-  LLVMValueRef infinity = number(x.real, INFINITY), recalculate = either(l, either(l, x_infinite, y_infinite), overflow);
-  return choose_complex(l, recalculate, (kj_complex_value){ mul(l, infinity, p.real), mul(l, infinity, p.imaginary) }, product);
+  LLVMValueRef infinity = number(x.real, INFINITY),
+               recalculate = either(l, either(l, x_infinite, y_infinite), overflow);
+  return choose_complex(l, recalculate,
+                        (kj_complex_value){ mul(l, infinity, p.real),
+                                            mul(l, infinity, p.imaginary) },
+                        product);
 }
 
-typedef kj_complex_value (*recovery)(kj_lowering *l, kj_complex_value x, kj_complex_value y, kj_complex_value result);
+typedef kj_complex_value (*recovery)(kj_lowering *l, kj_complex_value x, kj_complex_value y,
+                                     kj_complex_value result);
 
 /* Where both parts are NaN, which is rare: a branch. */
-static kj_complex_value recover(kj_lowering *l, recovery how, kj_complex_value x, kj_complex_value y, kj_complex_value result)
+static kj_complex_value recover(kj_lowering *l, recovery how, kj_complex_value x,
+                                kj_complex_value y, kj_complex_value result)
 {
   if (l->frame->instance->is_fastmath) return result;
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), rare = kj_new_block(l, "complex.nan"), end = kj_new_block(l, "complex");
-  LLVMBuildCondBr(l->builder, both(l, is_nan(l, result.real), is_nan(l, result.imaginary)), rare, end);
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), rare = kj_new_block(l, "complex.nan"),
+                    end = kj_new_block(l, "complex");
+  LLVMBuildCondBr(l->builder, both(l, is_nan(l, result.real), is_nan(l, result.imaginary)), rare,
+                  end);
   kj_move_to(l, rare);
   kj_complex_value other = how(l, x, y, result);
   LLVMBasicBlockRef from[2] = { before, LLVMGetInsertBlock(l->builder) };
   LLVMBuildBr(l->builder, end);
   kj_move_to(l, end);
   LLVMTypeRef type = LLVMTypeOf(result.real);
-  kj_complex_value joined = { LLVMBuildPhi(l->builder, type, ""), LLVMBuildPhi(l->builder, type, "") };
+  kj_complex_value joined = { LLVMBuildPhi(l->builder, type, ""),
+                              LLVMBuildPhi(l->builder, type, "") };
   LLVMAddIncoming(joined.real, (LLVMValueRef[]){ result.real, other.real }, from, 2);
   LLVMAddIncoming(joined.imaginary, (LLVMValueRef[]){ result.imaginary, other.imaginary }, from, 2);
   return joined;
@@ -174,18 +268,25 @@ static kj_complex_value multiply_complex(kj_lowering *l, kj_complex_value x, kj_
 }
 
 /* C, Annex G.5.1, example 2. */
-static kj_complex_value recover_quotient(kj_lowering *l, kj_complex_value x, kj_complex_value y, kj_complex_value quotient)
+static kj_complex_value recover_quotient(kj_lowering *l, kj_complex_value x, kj_complex_value y,
+                                         kj_complex_value quotient)
 {
   LLVMValueRef zero = number(x.real, 0), infinity = number(x.real, INFINITY);
-  LLVMValueRef by_zero = both(l, LLVMBuildFCmp(l->builder, LLVMRealOEQ, y.real, zero, ""), LLVMBuildFCmp(l->builder, LLVMRealOEQ, y.imaginary, zero, ""));
-  by_zero = both(l, by_zero, LLVMBuildNot(l->builder, both(l, is_nan(l, x.real), is_nan(l, x.imaginary)), ""));
+  LLVMValueRef by_zero = both(l, LLVMBuildFCmp(l->builder, LLVMRealOEQ, y.real, zero, ""),
+                              LLVMBuildFCmp(l->builder, LLVMRealOEQ, y.imaginary, zero, ""));
+  by_zero = both(l, by_zero,
+                 LLVMBuildNot(l->builder, both(l, is_nan(l, x.real), is_nan(l, x.imaginary)), ""));
   LLVMValueRef x_infinite = has_infinite(l, x), y_infinite = has_infinite(l, y);
-  LLVMValueRef x_finite = both(l, is_finite(l, x.real), is_finite(l, x.imaginary)), y_finite = both(l, is_finite(l, y.real), is_finite(l, y.imaginary));
+  LLVMValueRef x_finite = both(l, is_finite(l, x.real), is_finite(l, x.imaginary)),
+               y_finite = both(l, is_finite(l, y.real), is_finite(l, y.imaginary));
   LLVMValueRef signed_infinity = with_size(l, y.real, infinity);
   kj_complex_value pole = { mul(l, signed_infinity, x.real), mul(l, signed_infinity, x.imaginary) };
-  kj_complex_value a = { box(l, x.real), box(l, x.imaginary) }, b = { box(l, y.real), box(l, y.imaginary) };
-  kj_complex_value conjugate_y = { y.real, LLVMBuildFNeg(l->builder, y.imaginary, "") }, conjugate_b = { b.real, LLVMBuildFNeg(l->builder, b.imaginary, "") };
-  kj_complex_value grown = multiply_plain(l, a, conjugate_y), shrunk = multiply_plain(l, x, conjugate_b);
+  kj_complex_value a = { box(l, x.real), box(l, x.imaginary) },
+                   b = { box(l, y.real), box(l, y.imaginary) };
+  kj_complex_value conjugate_y = { y.real, LLVMBuildFNeg(l->builder, y.imaginary, "") },
+                   conjugate_b = { b.real, LLVMBuildFNeg(l->builder, b.imaginary, "") };
+  kj_complex_value grown = multiply_plain(l, a, conjugate_y),
+                   shrunk = multiply_plain(l, x, conjugate_b);
   grown = (kj_complex_value){ mul(l, infinity, grown.real), mul(l, infinity, grown.imaginary) };
   shrunk = (kj_complex_value){ mul(l, zero, shrunk.real), mul(l, zero, shrunk.imaginary) };
   kj_complex_value result = choose_complex(l, both(l, y_infinite, x_finite), shrunk, quotient);
@@ -196,10 +297,12 @@ static kj_complex_value recover_quotient(kj_lowering *l, kj_complex_value x, kj_
 /* The divisor's larger part to about 1, by a power of two. */
 static LLVMValueRef scale_exponent(kj_lowering *l, kj_complex_value y)
 {
-  LLVMValueRef largest = kj_intrinsic2(l, "llvm.maxnum", size_of(l, y.real), size_of(l, y.imaginary));
+  LLVMValueRef largest =
+    kj_intrinsic2(l, "llvm.maxnum", size_of(l, y.real), size_of(l, y.imaginary));
   LLVMTypeRef overloads[2] = { LLVMTypeOf(largest), l->i32 };
   LLVMValueRef parts = kj_intrinsic(l, "llvm.frexp", overloads, 2, &largest, 1);
-  LLVMValueRef exponent = LLVMBuildNeg(l->builder, LLVMBuildExtractValue(l->builder, parts, 1, ""), "");
+  LLVMValueRef exponent =
+    LLVMBuildNeg(l->builder, LLVMBuildExtractValue(l->builder, parts, 1, ""), "");
   return choose(l, is_finite(l, largest), exponent, kj_const32(l, 0));
 }
 
@@ -214,15 +317,18 @@ static kj_complex_value divide_scaled(kj_lowering *l, kj_complex_value x, kj_com
   LLVMValueRef exponent = scale_exponent(l, y);
   kj_complex_value scaled = { scale(l, y.real, exponent), scale(l, y.imaginary, exponent) };
   kj_complex_value conjugate = { scaled.real, LLVMBuildFNeg(l->builder, scaled.imaginary, "") };
-  LLVMValueRef size = add(l, mul(l, scaled.real, scaled.real), mul(l, scaled.imaginary, scaled.imaginary));
+  LLVMValueRef size =
+    add(l, mul(l, scaled.real, scaled.real), mul(l, scaled.imaginary, scaled.imaginary));
   kj_complex_value product = multiply_plain(l, x, conjugate);
-  return (kj_complex_value){ scale(l, divide(l, product.real, size), exponent), scale(l, divide(l, product.imaginary, size), exponent) };
+  return (kj_complex_value){ scale(l, divide(l, product.real, size), exponent),
+                             scale(l, divide(l, product.imaginary, size), exponent) };
 }
 
 static kj_complex_value divide_plain(kj_lowering *l, kj_complex_value x, kj_complex_value y)
 {
   LLVMValueRef size = add(l, mul(l, y.real, y.real), mul(l, y.imaginary, y.imaginary));
-  kj_complex_value product = multiply_plain(l, x, (kj_complex_value){ y.real, LLVMBuildFNeg(l->builder, y.imaginary, "") });
+  kj_complex_value product =
+    multiply_plain(l, x, (kj_complex_value){ y.real, LLVMBuildFNeg(l->builder, y.imaginary, "") });
   return (kj_complex_value){ divide(l, product.real, size), divide(l, product.imaginary, size) };
 }
 
@@ -232,12 +338,17 @@ static kj_complex_value divide_complex(kj_lowering *l, kj_complex_value x, kj_co
   return recover(l, recover_quotient, x, y, divide_scaled(l, x, y));
 }
 
-static LLVMValueRef complex_binary(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef left, LLVMValueRef right)
+static LLVMValueRef complex_binary(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef left,
+                                   LLVMValueRef right)
 {
   kj_complex_value x = kj_split_complex(l, left), y = kj_split_complex(l, right), z;
   switch (op) {
-  case KJIT_ADD: z = (kj_complex_value){ add(l, x.real, y.real), add(l, x.imaginary, y.imaginary) }; break;
-  case KJIT_SUB: z = (kj_complex_value){ sub(l, x.real, y.real), sub(l, x.imaginary, y.imaginary) }; break;
+  case KJIT_ADD:
+    z = (kj_complex_value){ add(l, x.real, y.real), add(l, x.imaginary, y.imaginary) };
+    break;
+  case KJIT_SUB:
+    z = (kj_complex_value){ sub(l, x.real, y.real), sub(l, x.imaginary, y.imaginary) };
+    break;
   case KJIT_MUL: z = multiply_complex(l, x, y); break;
   default: z = divide_complex(l, x, y);
   }
@@ -246,9 +357,11 @@ static LLVMValueRef complex_binary(kj_lowering *l, kjit_op op, kjit_type type, L
 
 /* ---- all of them ---- */
 
-LLVMValueRef kj_build_binary_parts(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x, LLVMValueRef y, kj_location location)
+LLVMValueRef kj_build_binary_parts(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
+                                   LLVMValueRef y, kj_location location)
 {
-  return kj_is_vector_type(l, type) ? vector_binary(l, op, type, x, y, location) : complex_binary(l, op, type, x, y);
+  return kj_is_vector_type(l, type) ? vector_binary(l, op, type, x, y, location)
+                                    : complex_binary(l, op, type, x, y);
 }
 
 LLVMValueRef kj_build_unary_parts(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x)
@@ -257,39 +370,51 @@ LLVMValueRef kj_build_unary_parts(kj_lowering *l, kjit_op op, kjit_type type, LL
   LLVMBuilderRef b = l->builder;
   if (kj_is_complex_type(l, type)) {
     kj_complex_value z = kj_split_complex(l, x);
-    return kj_join_complex(l, type, (kj_complex_value){ LLVMBuildFNeg(b, z.real, ""), LLVMBuildFNeg(b, z.imaginary, "") });
+    return kj_join_complex(l, type,
+                           (kj_complex_value){ LLVMBuildFNeg(b, z.real, ""),
+                                               LLVMBuildFNeg(b, z.imaginary, "") });
   }
   if (op != KJIT_NEG) return LLVMBuildNot(b, x, "");
   if (!kj_is_float_type(l, part)) return LLVMBuildNeg(b, x, "");
   if (part != KJIT_BF16) return LLVMBuildFNeg(b, x, "");
-  return LLVMBuildXor(b, x, splat(l, LLVMConstInt(l->i16, 0x8000, false), info_of(l, type)->count), "");
+  return LLVMBuildXor(b, x, splat(l, LLVMConstInt(l->i16, 0x8000, false), info_of(l, type)->count),
+                      "");
 }
 
-static LLVMValueRef compare_complex(kj_lowering *l, kjit_op op, LLVMValueRef left, LLVMValueRef right)
+static LLVMValueRef compare_complex(kj_lowering *l, kjit_op op, LLVMValueRef left,
+                                    LLVMValueRef right)
 {
   kj_complex_value x = kj_split_complex(l, left), y = kj_split_complex(l, right);
   LLVMRealPredicate predicate = op == KJIT_EQ ? LLVMRealOEQ : LLVMRealUNE;
-  LLVMValueRef real = LLVMBuildFCmp(l->builder, predicate, x.real, y.real, ""), imaginary = LLVMBuildFCmp(l->builder, predicate, x.imaginary, y.imaginary, "");
+  LLVMValueRef real = LLVMBuildFCmp(l->builder, predicate, x.real, y.real, ""),
+               imaginary = LLVMBuildFCmp(l->builder, predicate, x.imaginary, y.imaginary, "");
   return op == KJIT_EQ ? both(l, real, imaginary) : either(l, real, imaginary);
 }
 
 /* kj_build_compare's instructions take vectors of all but the types that are converted first. */
-LLVMValueRef kj_build_compare_parts(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x, LLVMValueRef y)
+LLVMValueRef kj_build_compare_parts(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
+                                    LLVMValueRef y)
 {
   if (kj_is_complex_type(l, type)) return compare_complex(l, op, x, y);
   kjit_type lane = kj_part_of(l, type);
-  if (!kj_is_float_type(l, lane) || is_plain_float(lane)) return kj_build_compare(l, op, lane, lane, x, y);
+  if (!kj_is_float_type(l, lane) || is_plain_float(lane))
+    return kj_build_compare(l, op, lane, lane, x, y);
   uint32_t count = info_of(l, type)->count;
   LLVMValueRef result = LLVMGetPoison(LLVMVectorType(l->i1, count));
-  for (uint32_t i = 0; i < count; i++) result = put_lane(l, result, kj_build_compare(l, op, lane, lane, lane_at(l, x, i), lane_at(l, y, i)), i);
+  for (uint32_t i = 0; i < count; i++)
+    result = put_lane(l, result,
+                      kj_build_compare(l, op, lane, lane, lane_at(l, x, i), lane_at(l, y, i)), i);
   return result;
 }
 
-LLVMValueRef kj_build_convert_parts(kj_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
+LLVMValueRef kj_build_convert_parts(kj_lowering *l, kjit_type from, kjit_type to,
+                                    LLVMValueRef value)
 {
   LLVMValueRef result = LLVMGetPoison(kj_register_type(l, to));
   uint32_t count = kj_part_count(l, to);
   kjit_type have = kj_part_of(l, from), want = kj_part_of(l, to);
-  for (uint32_t i = 0; i < count; i++) result = kj_set_part(l, to, result, kj_build_convert(l, have, want, kj_get_part(l, from, value, i)), i);
+  for (uint32_t i = 0; i < count; i++)
+    result = kj_set_part(l, to, result,
+                         kj_build_convert(l, have, want, kj_get_part(l, from, value, i)), i);
   return result;
 }

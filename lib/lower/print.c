@@ -1,6 +1,8 @@
-/* print: a line's text stays with the host (kj_code.prints), its values go there as 64-bit words. How they go is the target's.
+/* print: a line's text stays with the host (kj_code.prints), its values go there as 64-bit words.
+ * How they go is the target's.
  *
- * Values are taken apart here: tuples, vectors, structs and complex numbers become text around their scalars. */
+ * Values are taken apart here: tuples, vectors, structs and complex numbers become text around
+ * their scalars. */
 #include <string.h>
 
 #include "lower/lower.h"
@@ -21,7 +23,8 @@ static void put(line *p, const char *text) { kj_append_text(&p->l->prints, text)
 static void add_word(line *p, LLVMValueRef word)
 {
   if (p->count == KJ_MOST_PRINT_WORDS)
-    kj_fail(p->l->c, p->location, KJIT_ERROR_UNSUPPORTED, "a line has at most %d numbers: print this in several", KJ_MOST_PRINT_WORDS);
+    kj_fail(p->l->c, p->location, KJIT_ERROR_UNSUPPORTED,
+            "a line has at most %d numbers: print this in several", KJ_MOST_PRINT_WORDS);
   p->words[p->count++] = word;
 }
 
@@ -31,10 +34,12 @@ static LLVMValueRef make_word(kj_lowering *l, bool is_signed, LLVMValueRef value
   LLVMTypeRef type = LLVMTypeOf(value);
   LLVMTypeKind kind = LLVMGetTypeKind(type);
   if (kind == LLVMPointerTypeKind) return LLVMBuildPtrToInt(l->builder, value, l->i64, "");
-  if (kind == LLVMHalfTypeKind || kind == LLVMBFloatTypeKind) value = LLVMBuildBitCast(l->builder, value, l->i16, "");
+  if (kind == LLVMHalfTypeKind || kind == LLVMBFloatTypeKind)
+    value = LLVMBuildBitCast(l->builder, value, l->i16, "");
   if (kind == LLVMFloatTypeKind) value = LLVMBuildBitCast(l->builder, value, l->i32, "");
   if (kind == LLVMDoubleTypeKind) value = LLVMBuildBitCast(l->builder, value, l->i64, "");
-  return is_signed ? LLVMBuildSExt(l->builder, value, l->i64, "") : LLVMBuildZExt(l->builder, value, l->i64, "");
+  return is_signed ? LLVMBuildSExt(l->builder, value, l->i64, "")
+                   : LLVMBuildZExt(l->builder, value, l->i64, "");
 }
 
 static char letter_of(const kj_type_info *info, kjit_type type)
@@ -55,7 +60,10 @@ static char letter_of(const kj_type_info *info, kjit_type type)
   }
 }
 
-static void put_letter(line *p, char letter) { kj_append_format(&p->l->prints, "%c%c", KJ_PRINT_VALUE, letter); }
+static void put_letter(line *p, char letter)
+{
+  kj_append_format(&p->l->prints, "%c%c", KJ_PRINT_VALUE, letter);
+}
 
 /* ---- values ---- */
 
@@ -64,7 +72,8 @@ static void put_value(line *p, kjit_type type, LLVMValueRef value);
 static LLVMValueRef part_of(line *p, LLVMValueRef value, uint32_t index)
 {
   LLVMBuilderRef b = p->l->builder;
-  if (LLVMGetTypeKind(LLVMTypeOf(value)) == LLVMVectorTypeKind) return LLVMBuildExtractElement(b, value, kj_const32(p->l, index), "");
+  if (LLVMGetTypeKind(LLVMTypeOf(value)) == LLVMVectorTypeKind)
+    return LLVMBuildExtractElement(b, value, kj_const32(p->l, index), "");
   return LLVMBuildExtractValue(b, value, index, "");
 }
 
@@ -80,7 +89,8 @@ static void put_parts(line *p, const kj_type_info *info, LLVMValueRef value)
 }
 
 /* Members of structs, any rank: nested lists. */
-static void put_array(line *p, const kj_type_info *info, uint32_t dimension, LLVMValueRef value, uint32_t *next)
+static void put_array(line *p, const kj_type_info *info, uint32_t dimension, LLVMValueRef value,
+                      uint32_t *next)
 {
   put(p, "[");
   for (int64_t i = 0; i < info->extents[dimension]; i++) {
@@ -113,7 +123,9 @@ static void put_value(line *p, kjit_type type, LLVMValueRef value)
   default: break;
   }
   char letter = letter_of(info, type);
-  if (!letter) kj_fail(p->l->c, p->location, KJIT_ERROR_UNSUPPORTED, "a value of type %s cannot be printed", kj_type_text(p->l->c, type));
+  if (!letter)
+    kj_fail(p->l->c, p->location, KJIT_ERROR_UNSUPPORTED, "a value of type %s cannot be printed",
+            kj_type_text(p->l->c, type));
   put_letter(p, letter);
   add_word(p, make_word(p->l, info->class_ == KJ_CLASS_SIGNED, value));
 }
@@ -125,7 +137,8 @@ static LLVMValueRef keep_words(kj_lowering *l, const line *p)
   LLVMValueRef words = kj_alloca(l, LLVMArrayType2(l->i64, p->count ? p->count : 1), "printed");
   for (uint32_t i = 0; i < p->count; i++) {
     LLVMValueRef at = kj_const64(l, i);
-    LLVMBuildStore(l->builder, p->words[i], LLVMBuildInBoundsGEP2(l->builder, l->i64, words, &at, 1, ""));
+    LLVMBuildStore(l->builder, p->words[i],
+                   LLVMBuildInBoundsGEP2(l->builder, l->i64, words, &at, 1, ""));
   }
   return words;
 }
@@ -138,8 +151,11 @@ void kj_lower_print(kj_lowering *l, const kj_tstmt *stmt)
   p->location = stmt->location;
   if (l->c->request->symbol)
     kj_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
-            "`print` stands in kernels and what they call: a function with the C ABI has nobody who takes its lines");
-  if (l->print_count == MOST_SITES) kj_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED, "a kernel has at most %d places that print", MOST_SITES);
+            "`print` stands in kernels and what they call: a function with the C ABI has nobody "
+            "who takes its lines");
+  if (l->print_count == MOST_SITES)
+    kj_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
+            "a kernel has at most %d places that print", MOST_SITES);
   size_t next = 0;
   for (const char *at = stmt->message; *at; at++) {
     if (*at == KJ_PRINT_VALUE) {
@@ -172,7 +188,8 @@ bool kj_prints(kj_instance *instance)
 
 void kj_plan_prints(kj_lowering *l)
 {
-  for (size_t i = 0; i < l->c->instances.count && !l->has_print; i++) l->has_print = kj_prints(l->c->instances.items[i]);
+  for (size_t i = 0; i < l->c->instances.count && !l->has_print; i++)
+    l->has_print = kj_prints(l->c->instances.items[i]);
   if (!l->has_print || !l->target->has_print_parameter) return;
   kj_parameter sink = { .kind = KJ_PARAMETER_PRINT, .argument = UINT16_MAX, .size_bytes = 8 };
   l->print_offset = kj_add_parameter(l, sink, KJIT_VOID, 8);

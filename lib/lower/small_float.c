@@ -1,7 +1,9 @@
-/* Floats of 16 and 8 bits where they are more than a float of another form: arithmetic by the target's own instructions, fma rounded once, conversion from and to e4m3 and e5m2.
+/* Floats of 16 and 8 bits where they are more than a float of another form: arithmetic by the
+ * target's own instructions, fma rounded once, conversion from and to e4m3 and e5m2.
  *
- * Sums and products in f32 that are rounded to f16 or bf16 are those of the instructions, as f32 has more than twice their bits and two (Figueroa, "When is double rounding
- * innocuous?"): both are used. That does not hold for fma. */
+ * Sums and products in f32 that are rounded to f16 or bf16 are those of the instructions, as f32
+ * has more than twice their bits and two (Figueroa, "When is double rounding innocuous?"): both are
+ * used. That does not hold for fma. */
 #include <math.h>
 #include <string.h>
 
@@ -12,10 +14,15 @@
 static LLVMTypeRef brain_type(kj_lowering *l, LLVMValueRef bits)
 {
   LLVMTypeRef type = LLVMBFloatTypeInContext(l->context), given = LLVMTypeOf(bits);
-  return LLVMGetTypeKind(given) == LLVMVectorTypeKind ? LLVMVectorType(type, LLVMGetVectorSize(given)) : type;
+  return LLVMGetTypeKind(given) == LLVMVectorTypeKind
+           ? LLVMVectorType(type, LLVMGetVectorSize(given))
+           : type;
 }
 
-static LLVMValueRef as_brain(kj_lowering *l, LLVMValueRef bits) { return LLVMBuildBitCast(l->builder, bits, brain_type(l, bits), ""); }
+static LLVMValueRef as_brain(kj_lowering *l, LLVMValueRef bits)
+{
+  return LLVMBuildBitCast(l->builder, bits, brain_type(l, bits), "");
+}
 
 LLVMValueRef kj_try_brain_operation(kj_lowering *l, kjit_op op, LLVMValueRef x, LLVMValueRef y)
 {
@@ -31,18 +38,27 @@ LLVMValueRef kj_try_brain_operation(kj_lowering *l, kjit_op op, LLVMValueRef x, 
 
 /* ---- fma ---- */
 
-/* x + y in f64 rounded to odd: what was lost shows in the last bit, so that rounding once more is as if it were done at once. */
+/* x + y in f64 rounded to odd: what was lost shows in the last bit, so that rounding once more is
+ * as if it were done at once. */
 static LLVMValueRef add_to_odd(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef sum = LLVMBuildFAdd(b, x, y, ""), of_y = LLVMBuildFSub(b, sum, x, ""), of_x = LLVMBuildFSub(b, sum, of_y, "");
-  LLVMValueRef lost = LLVMBuildFAdd(b, LLVMBuildFSub(b, x, of_x, ""), LLVMBuildFSub(b, y, of_y, ""), ""); /* exact: Knuth's two-sum */
+  LLVMValueRef sum = LLVMBuildFAdd(b, x, y, ""), of_y = LLVMBuildFSub(b, sum, x, ""),
+               of_x = LLVMBuildFSub(b, sum, of_y, "");
+  /* exact: Knuth's two-sum */
+  LLVMValueRef lost =
+    LLVMBuildFAdd(b, LLVMBuildFSub(b, x, of_x, ""), LLVMBuildFSub(b, y, of_y, ""), "");
   LLVMValueRef zero = LLVMConstReal(l->f64, 0), bits = LLVMBuildBitCast(b, sum, l->i64, "");
-  LLVMValueRef is_even = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, bits, kj_const64(l, 1), ""), kj_const64(l, 0), "");
-  LLVMValueRef is_away = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildFCmp(b, LLVMRealOGT, lost, zero, ""), LLVMBuildFCmp(b, LLVMRealOGT, sum, zero, ""), "");
-  LLVMValueRef odd = LLVMBuildAdd(b, bits, LLVMBuildSelect(b, is_away, kj_const64(l, 1), kj_const64(l, -1), ""), "");
-  LLVMValueRef is_inexact = LLVMBuildFCmp(b, LLVMRealONE, lost, zero, ""); /* not of infinities and NaNs, whose error is a NaN */
-  return LLVMBuildBitCast(b, LLVMBuildSelect(b, LLVMBuildAnd(b, is_even, is_inexact, ""), odd, bits, ""), l->f64, "");
+  LLVMValueRef is_even =
+    LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, bits, kj_const64(l, 1), ""), kj_const64(l, 0), "");
+  LLVMValueRef is_away = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildFCmp(b, LLVMRealOGT, lost, zero, ""),
+                                       LLVMBuildFCmp(b, LLVMRealOGT, sum, zero, ""), "");
+  LLVMValueRef odd =
+    LLVMBuildAdd(b, bits, LLVMBuildSelect(b, is_away, kj_const64(l, 1), kj_const64(l, -1), ""), "");
+  /* not of infinities and NaNs, whose error is a NaN */
+  LLVMValueRef is_inexact = LLVMBuildFCmp(b, LLVMRealONE, lost, zero, "");
+  return LLVMBuildBitCast(
+    b, LLVMBuildSelect(b, LLVMBuildAnd(b, is_even, is_inexact, ""), odd, bits, ""), l->f64, "");
 }
 
 LLVMValueRef kj_lower_small_fma(kj_lowering *l, const kj_texpr *expr)
@@ -53,7 +69,10 @@ LLVMValueRef kj_lower_small_fma(kj_lowering *l, const kj_texpr *expr)
   bool is_native = l->target->has_half_fma && l->target->has_half_fma(l, type);
   if (is_native && type == KJIT_F16) return kj_intrinsic3(l, "llvm.fma", args[0], args[1], args[2]);
   if (is_native)
-    return LLVMBuildBitCast(l->builder, kj_intrinsic3(l, "llvm.fma", as_brain(l, args[0]), as_brain(l, args[1]), as_brain(l, args[2])), l->i16, "");
+    return LLVMBuildBitCast(l->builder,
+                            kj_intrinsic3(l, "llvm.fma", as_brain(l, args[0]), as_brain(l, args[1]),
+                                          as_brain(l, args[2])),
+                            l->i16, "");
   for (size_t i = 0; i < 3; i++) args[i] = kj_build_convert(l, type, KJIT_F64, args[i]);
   LLVMValueRef product = LLVMBuildFMul(l->builder, args[0], args[1], ""); /* exact */
   return kj_build_convert(l, KJIT_F64, type, add_to_odd(l, product, args[2]));
@@ -74,12 +93,22 @@ static const format *format_of(const kj_texpr *expr)
   return strcmp(expr->builtin->symbol, formats[0].name) == 0 ? &formats[0] : &formats[1];
 }
 
-static LLVMValueRef and32(kj_lowering *l, LLVMValueRef x, int64_t mask) { return LLVMBuildAnd(l->builder, x, kj_const32(l, mask), ""); }
-static LLVMValueRef shift_right(kj_lowering *l, LLVMValueRef x, unsigned by) { return LLVMBuildLShr(l->builder, x, kj_const32(l, by), ""); }
-static LLVMValueRef shift_left(kj_lowering *l, LLVMValueRef x, unsigned by) { return LLVMBuildShl(l->builder, x, kj_const32(l, by), ""); }
+static LLVMValueRef and32(kj_lowering *l, LLVMValueRef x, int64_t mask)
+{
+  return LLVMBuildAnd(l->builder, x, kj_const32(l, mask), "");
+}
+static LLVMValueRef shift_right(kj_lowering *l, LLVMValueRef x, unsigned by)
+{
+  return LLVMBuildLShr(l->builder, x, kj_const32(l, by), "");
+}
+static LLVMValueRef shift_left(kj_lowering *l, LLVMValueRef x, unsigned by)
+{
+  return LLVMBuildShl(l->builder, x, kj_const32(l, by), "");
+}
 
-/* To nearest even, larger numbers to the largest one. A float's last bits that the format lacks are rounded off as an integer; below the least normal number, by adding the power of
- * two whose last bit is the format's. */
+/* To nearest even, larger numbers to the largest one. A float's last bits that the format lacks are
+ * rounded off as an integer; below the least normal number, by adding the power of two whose last
+ * bit is the format's. */
 static LLVMValueRef to_format(kj_lowering *l, const format *f, LLVMValueRef x)
 {
   LLVMBuilderRef b = l->builder;
@@ -87,16 +116,22 @@ static LLVMValueRef to_format(kj_lowering *l, const format *f, LLVMValueRef x)
   LLVMValueRef bits = LLVMBuildBitCast(b, x, l->i32, ""), size = kj_intrinsic1(l, "llvm.fabs", x);
   size = kj_intrinsic2(l, "llvm.minnum", size, LLVMConstReal(l->f32, f->largest));
   LLVMValueRef size_bits = LLVMBuildBitCast(b, size, l->i32, "");
-  LLVMValueRef half = LLVMBuildAdd(b, and32(l, shift_right(l, size_bits, dropped), 1), kj_const32(l, (1 << (dropped - 1)) - 1), "");
+  LLVMValueRef half = LLVMBuildAdd(b, and32(l, shift_right(l, size_bits, dropped), 1),
+                                   kj_const32(l, (1 << (dropped - 1)) - 1), "");
   LLVMValueRef normal =
-    LLVMBuildSub(b, shift_right(l, LLVMBuildAdd(b, size_bits, half, ""), dropped), kj_const32(l, (int64_t)(127 - f->bias) << f->mantissa_bits), "");
+    LLVMBuildSub(b, shift_right(l, LLVMBuildAdd(b, size_bits, half, ""), dropped),
+                 kj_const32(l, (int64_t)(127 - f->bias) << f->mantissa_bits), "");
   double step = ldexp(1, 1 - (int)f->bias - (int)f->mantissa_bits), magic = step * 8388608.;
-  LLVMValueRef shifted = LLVMBuildBitCast(b, LLVMBuildFAdd(b, size, LLVMConstReal(l->f32, magic), ""), l->i32, "");
-  LLVMValueRef small = LLVMBuildSub(b, shifted, LLVMConstBitCast(LLVMConstReal(l->f32, magic), l->i32), "");
-  LLVMValueRef is_normal = LLVMBuildFCmp(b, LLVMRealOGE, size, LLVMConstReal(l->f32, ldexp(1, 1 - (int)f->bias)), "");
+  LLVMValueRef shifted =
+    LLVMBuildBitCast(b, LLVMBuildFAdd(b, size, LLVMConstReal(l->f32, magic), ""), l->i32, "");
+  LLVMValueRef small =
+    LLVMBuildSub(b, shifted, LLVMConstBitCast(LLVMConstReal(l->f32, magic), l->i32), "");
+  LLVMValueRef is_normal =
+    LLVMBuildFCmp(b, LLVMRealOGE, size, LLVMConstReal(l->f32, ldexp(1, 1 - (int)f->bias)), "");
   LLVMValueRef number = LLVMBuildSelect(b, is_normal, normal, small, "");
-  number = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealUNO, x, x, ""), kj_const32(l, f->nan),
-                           LLVMBuildOr(b, number, and32(l, shift_right(l, bits, 24), 0x80), ""), "");
+  number =
+    LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealUNO, x, x, ""), kj_const32(l, f->nan),
+                    LLVMBuildOr(b, number, and32(l, shift_right(l, bits, 24), 0x80), ""), "");
   return LLVMBuildTrunc(b, number, l->i8, "");
 }
 
@@ -105,25 +140,35 @@ LLVMValueRef kj_lower_to_fp8(kj_lowering *l, const kj_texpr *expr)
   const kj_texpr *value = expr->args.items[0];
   const format *f = format_of(expr);
   LLVMValueRef x = kj_lower_expr(l, value);
-  x = value->type == KJIT_F64 ? kj_round_to_odd(l, x) : kj_build_convert(l, value->type, KJIT_F32, x);
+  x =
+    value->type == KJIT_F64 ? kj_round_to_odd(l, x) : kj_build_convert(l, value->type, KJIT_F32, x);
   if (!expr->dimension) return to_format(l, f, x);
   LLVMValueRef args[2] = { LLVMConstNull(l->f32), x };
-  LLVMValueRef pair = kj_try_native(l, kj_format(l->c->arena, "ff.to.%sx2.rn", f->name), 0, args, 2);
+  LLVMValueRef pair =
+    kj_try_native(l, kj_format(l->c->arena, "ff.to.%sx2.rn", f->name), 0, args, 2);
   return LLVMBuildTrunc(l->builder, pair, l->i8, "");
 }
 
-/* The bits as those of a float with too small an exponent, which a power of two puts right, subnormals too. */
+/* The bits as those of a float with too small an exponent, which a power of two puts right,
+ * subnormals too. */
 static LLVMValueRef from_format(kj_lowering *l, const format *f, LLVMValueRef bits)
 {
   LLVMBuilderRef b = l->builder;
   LLVMValueRef wide = LLVMBuildZExt(b, bits, l->i32, ""), size_bits = and32(l, wide, 0x7f);
-  LLVMValueRef size = LLVMBuildBitCast(b, shift_left(l, size_bits, 23 - f->mantissa_bits), l->f32, "");
+  LLVMValueRef size =
+    LLVMBuildBitCast(b, shift_left(l, size_bits, 23 - f->mantissa_bits), l->f32, "");
   size = LLVMBuildFMul(b, size, LLVMConstReal(l->f32, ldexp(1, 127 - (int)f->bias)), "");
   if (f->mantissa_bits == 2) { /* infinity and the NaNs above it, as IEEE 754 has them */
-    LLVMValueRef special = LLVMBuildBitCast(b, LLVMBuildOr(b, shift_left(l, and32(l, size_bits, 3), 21), kj_const32(l, 0x7f800000), ""), l->f32, "");
-    size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGE, size_bits, kj_const32(l, 0x7c), ""), special, size, "");
+    LLVMValueRef special =
+      LLVMBuildBitCast(b,
+                       LLVMBuildOr(b, shift_left(l, and32(l, size_bits, 3), 21),
+                                   kj_const32(l, 0x7f800000), ""),
+                       l->f32, "");
+    size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGE, size_bits, kj_const32(l, 0x7c), ""),
+                           special, size, "");
   } else {
-    size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntEQ, size_bits, kj_const32(l, f->nan), ""), LLVMConstReal(l->f32, NAN), size, "");
+    size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntEQ, size_bits, kj_const32(l, f->nan), ""),
+                           LLVMConstReal(l->f32, NAN), size, "");
   }
   LLVMValueRef sign = LLVMBuildBitCast(b, shift_left(l, and32(l, wide, 0x80), 24), l->f32, "");
   return kj_intrinsic2(l, "llvm.copysign", size, sign);
@@ -135,6 +180,9 @@ LLVMValueRef kj_lower_from_fp8(kj_lowering *l, const kj_texpr *expr)
   LLVMValueRef bits = kj_lower_expr(l, expr->args.items[0]);
   if (!expr->dimension) return from_format(l, f, bits);
   LLVMValueRef pair = LLVMBuildZExt(l->builder, bits, l->i16, "");
-  LLVMValueRef halves = kj_try_native(l, kj_format(l->c->arena, "%sx2.to.f16x2.rn", f->name), 0, &pair, 1);
-  return LLVMBuildFPExt(l->builder, LLVMBuildExtractElement(l->builder, halves, kj_const32(l, 0), ""), l->f32, "");
+  LLVMValueRef halves =
+    kj_try_native(l, kj_format(l->c->arena, "%sx2.to.f16x2.rn", f->name), 0, &pair, 1);
+  return LLVMBuildFPExt(l->builder,
+                        LLVMBuildExtractElement(l->builder, halves, kj_const32(l, 0), ""), l->f32,
+                        "");
 }

@@ -1,4 +1,5 @@
-/* Statements: a table by kind. What follows a break, continue or return in its list is dead and not lowered. */
+/* Statements: a table by kind. What follows a break, continue or return in its list is dead and not
+ * lowered. */
 #include "lower/debug.h"
 #include "native/watch.h"
 
@@ -107,13 +108,15 @@ static void (*const lower_by_kind[])(kj_lowering *, const kj_tstmt *) = {
 
 void kj_lower_stmt(kj_lowering *l, const kj_tstmt *stmt)
 {
-  if (stmt->kind != KJ_TS_THREADS) kj_debug_statement(l, stmt->location); /* its statements have places of their own */
+  /* its statements have places of their own */
+  if (stmt->kind != KJ_TS_THREADS) kj_debug_statement(l, stmt->location);
   lower_by_kind[stmt->kind](l, stmt);
 }
 
 void kj_lower_stmts(kj_lowering *l, const kj_tstmts *stmts)
 {
   kj_debug_block block = kj_begin_debug_block(l, stmts);
-  for (size_t i = 0; i < stmts->count && !kj_is_terminated(l); i++) kj_lower_stmt(l, stmts->items[i]);
+  for (size_t i = 0; i < stmts->count && !kj_is_terminated(l); i++)
+    kj_lower_stmt(l, stmts->items[i]);
   kj_end_debug_block(l, &block);
 }

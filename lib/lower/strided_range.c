@@ -1,16 +1,20 @@
-/* grid_range and block_range where threads are numbered: a thread visits the elements rank, rank + count, ... of the linear order in which the last index is contiguous.
+/* grid_range and block_range where threads are numbered: a thread visits the elements rank, rank +
+ * count, ... of the linear order in which the last index is contiguous.
  *
- * One dimension may be vectorized: each thread takes as many neighbouring elements as make 16 bytes, in copies of the body that follow each other in one basic block, so
- * that the backend joins their loads and their stores. Needs that every access is at the loop variable itself, in aligned contiguous arguments of which each that is
- * written is disjoint from, or the same as, each other: then the copies are independent, which their alias scopes say. Atomics may be anywhere in shared memory, which no
- * argument is part of, or in arguments of which the same holds. */
+ * One dimension may be vectorized: each thread takes as many neighbouring elements as make 16
+ * bytes, in copies of the body that follow each other in one basic block, so that the backend joins
+ * their loads and their stores. Needs that every access is at the loop variable itself, in aligned
+ * contiguous arguments of which each that is written is disjoint from, or the same as, each other:
+ * then the copies are independent, which their alias scopes say. Atomics may be anywhere in shared
+ * memory, which no argument is part of, or in arguments of which the same holds. */
 #include <string.h>
 
 #include "lower/debug.h"
 
 /* ---- whether a loop can be vectorized ---- */
 
-enum { MOST_COPIED = 640, MATH_COST = 12 }; /* cost of all copies of the body together; of a math function */
+/* cost of all copies of the body together; of a math function */
+enum { MOST_COPIED = 640, MATH_COST = 12 };
 
 typedef struct scan {
   kj_lowering *l;
@@ -31,7 +35,8 @@ static void scan_list(scan *s, const kj_texprs *list)
 static bool is_whole_argument(kj_lowering *l, const kj_array_value *array)
 {
   for (size_t i = 0; i < l->parameters.count; i++)
-    if (l->parameters.items[i].value == array->pointer) return l->parameters.items[i].parameter.kind == KJ_PARAMETER_POINTER;
+    if (l->parameters.items[i].value == array->pointer)
+      return l->parameters.items[i].parameter.kind == KJ_PARAMETER_POINTER;
   return false;
 }
 
@@ -41,8 +46,12 @@ static bool is_uniform_index(const kj_texpr *expr)
   return expr->kind == KJ_T_CONVERT && is_uniform_index(expr->x);
 }
 
-/* Memory that no argument is part of and that the body, where it is vectorized, does not store to. */
-static bool is_own_memory(const kj_texpr *x) { return x->kind == KJ_T_VAR && (x->var->kind == KJ_V_SHARED || x->var->kind == KJ_V_CONST); }
+/* Memory that no argument is part of and that the body, where it is vectorized, does not store to.
+ */
+static bool is_own_memory(const kj_texpr *x)
+{
+  return x->kind == KJ_T_VAR && (x->var->kind == KJ_V_SHARED || x->var->kind == KJ_V_CONST);
+}
 
 static void scan_access(scan *s, const kj_texpr *x, const kj_texprs *indices, bool is_store)
 {
@@ -56,15 +65,19 @@ static void scan_access(scan *s, const kj_texpr *x, const kj_texprs *indices, bo
   kj_array_value array = kj_get_array(s->l, x->var);
   if (array.object == KJ_OBJECT_UNKNOWN) return;
   bool is_uniform = !is_store;
-  for (size_t i = 0; i < indices->count; i++) is_uniform = is_uniform && is_uniform_index(indices->items[i]);
+  for (size_t i = 0; i < indices->count; i++)
+    is_uniform = is_uniform && is_uniform_index(indices->items[i]);
   uint32_t argument = array.object - 1;
   s->touched[argument / 64] |= (uint64_t)1 << argument % 64;
   s->fails = !is_uniform;
   if (is_uniform || indices->count != 1) return;
   const kj_texpr *index = indices->items[0];
-  bool is_unit = LLVMIsAConstantInt(array.strides[0]) && LLVMConstIntGetZExtValue(array.strides[0]) == 1;
+  bool is_unit =
+    LLVMIsAConstantInt(array.strides[0]) && LLVMConstIntGetZExtValue(array.strides[0]) == 1;
   bool is_aligned = s->l->c->request->signature->arguments[argument].facts & KJ_FACT_ALIGNED16;
-  if (index->kind != KJ_T_VAR || index->var != s->var || !is_unit || !is_aligned || !is_whole_argument(s->l, &array)) return;
+  if (index->kind != KJ_T_VAR || index->var != s->var || !is_unit || !is_aligned ||
+      !is_whole_argument(s->l, &array))
+    return;
   kjit_type element = kj_type(s->l->c->types, array.type)->element;
   if (kj_is_composed_type(s->l, element)) return; /* one access is as wide as several of scalars */
   uint32_t size = kj_scalar_bytes(s->l, element);
@@ -73,11 +86,13 @@ static void scan_access(scan *s, const kj_texpr *x, const kj_texprs *indices, bo
   s->fails = false;
 }
 
-/* Math functions that are straight code: others have branches, which would part the copies' loads. */
+/* Math functions that are straight code: others have branches, which would part the copies' loads.
+ */
 static bool is_straight_math(kj_builtin_id id)
 {
-  static const kj_builtin_id straight[] = { KJ_BUILTIN_EXP,  KJ_BUILTIN_EXP2,  KJ_BUILTIN_EXP10, KJ_BUILTIN_LOG,
-                                            KJ_BUILTIN_LOG2, KJ_BUILTIN_LOG10, KJ_BUILTIN_RSQRT, KJ_BUILTIN_ERF };
+  static const kj_builtin_id straight[] = { KJ_BUILTIN_EXP,   KJ_BUILTIN_EXP2, KJ_BUILTIN_EXP10,
+                                            KJ_BUILTIN_LOG,   KJ_BUILTIN_LOG2, KJ_BUILTIN_LOG10,
+                                            KJ_BUILTIN_RSQRT, KJ_BUILTIN_ERF };
   for (size_t i = 0; i < sizeof straight / sizeof *straight; i++)
     if (straight[i] == id) return true;
   return false;
@@ -85,18 +100,24 @@ static bool is_straight_math(kj_builtin_id id)
 
 static bool calls_library(const kj_builtin *builtin)
 {
-  static const kj_lower_builtin library[] = { kj_lower_math, kj_lower_rsqrt, kj_lower_sincos, kj_lower_ldexp, kj_lower_frexp, kj_lower_modf, kj_lower_ilogb };
+  static const kj_lower_builtin library[] = { kj_lower_math,  kj_lower_rsqrt, kj_lower_sincos,
+                                              kj_lower_ldexp, kj_lower_frexp, kj_lower_modf,
+                                              kj_lower_ilogb };
   for (size_t i = 0; i < sizeof library / sizeof *library; i++)
     if (library[i] == kj_lower_table[builtin->id]) return true;
   return false;
 }
 
-/* A relaxed one that is one instruction: loops around compare-and-swap, and fences, would part the copies' loads. */
+/* A relaxed one that is one instruction: loops around compare-and-swap, and fences, would part the
+ * copies' loads. */
 static bool is_simple_atomic(kj_lowering *l, const kj_texpr *expr)
 {
-  if (kj_lower_table[expr->builtin->id] != kj_lower_atomic || expr->dimension != KJ_ORDER_RELAXED || kj_scalar_bytes(l, expr->type) < 4) return false;
+  if (kj_lower_table[expr->builtin->id] != kj_lower_atomic || expr->dimension != KJ_ORDER_RELAXED ||
+      kj_scalar_bytes(l, expr->type) < 4)
+    return false;
   const char *op = expr->builtin->symbol;
-  return !kj_is_float_type(l, expr->type) || strncmp(op, "add", 3) == 0 || strncmp(op, "sub", 3) == 0;
+  return !kj_is_float_type(l, expr->type) || strncmp(op, "add", 3) == 0 ||
+         strncmp(op, "sub", 3) == 0;
 }
 
 /* Its place, with any indices. */
@@ -126,7 +147,8 @@ static void scan_builtin(scan *s, const kj_texpr *expr)
   bool is_library = calls_library(expr->builtin);
   s->cost += is_library ? MATH_COST : 1;
   bool is_double = expr->type == KJIT_F64 && is_library;
-  s->fails = !(expr->builtin->flags & KJ_PURE) || (is_library && !is_straight_math(expr->builtin->id)) || is_double;
+  s->fails = !(expr->builtin->flags & KJ_PURE) ||
+             (is_library && !is_straight_math(expr->builtin->id)) || is_double;
   if (!s->fails) scan_list(s, &expr->args);
 }
 
@@ -138,7 +160,8 @@ static void scan_call(scan *s, const kj_texpr *expr)
   scan_list(s, &expr->args);
   for (size_t i = 0; i < expr->args.count; i++)
     if (kj_is_array_type(s->l, expr->args.items[i]->type)) s->fails = true;
-  if (s->fails || !body->count || body->items[body->count - 1]->kind != KJ_TS_RETURN || s->cost > MOST_COPIED) {
+  if (s->fails || !body->count || body->items[body->count - 1]->kind != KJ_TS_RETURN ||
+      s->cost > MOST_COPIED) {
     s->fails = true;
     return;
   }
@@ -162,7 +185,10 @@ static void scan_expr(scan *s, const kj_texpr *expr)
   case KJ_T_VIEW: s->fails = true; return;
   case KJ_T_BUILTIN: scan_builtin(s, expr); return;
   case KJ_T_CALL: scan_call(s, expr); return;
-  case KJ_T_BINARY: s->fails = expr->op == KJIT_POW || ((expr->op == KJIT_MOD || expr->op == KJIT_FLOORDIV) && kj_is_float_type(s->l, expr->type)); break;
+  case KJ_T_BINARY:
+    s->fails = expr->op == KJIT_POW || ((expr->op == KJIT_MOD || expr->op == KJIT_FLOORDIV) &&
+                                        kj_is_float_type(s->l, expr->type));
+    break;
   default: break;
   }
   s->cost++;
@@ -176,14 +202,18 @@ static void scan_stmts(scan *s, const kj_tstmts *stmts)
 {
   for (size_t i = 0; i < stmts->count && !s->fails; i++) {
     const kj_tstmt *stmt = stmts->items[i];
-    s->fails = stmt->kind != KJ_TS_ASSIGN && stmt->kind != KJ_TS_STORE && stmt->kind != KJ_TS_EVALUATE;
+    s->fails =
+      stmt->kind != KJ_TS_ASSIGN && stmt->kind != KJ_TS_STORE && stmt->kind != KJ_TS_EVALUATE;
     scan_expr(s, stmt->value);
     if (!s->fails && stmt->kind == KJ_TS_STORE) scan_access(s, stmt->array, &stmt->indices, true);
     if (stmt->kind == KJ_TS_ASSIGN && kj_is_array_type(s->l, stmt->var->type)) s->fails = true;
   }
 }
 
-static bool in_set(const uint64_t *set, uint32_t argument) { return set[argument / 64] >> argument % 64 & 1; }
+static bool in_set(const uint64_t *set, uint32_t argument)
+{
+  return set[argument / 64] >> argument % 64 & 1;
+}
 
 /* Every pair of which one is written. */
 static bool are_independent(scan *s)
@@ -191,9 +221,12 @@ static bool are_independent(scan *s)
   const kj_signature *signature = s->l->c->request->signature;
   bool relies_on_same = false, relies_on_disjoint = false;
   for (uint32_t a = 0; a < signature->count; a++) {
-    for (uint32_t b = 0; (in_set(s->written, a) || in_set(s->updated, a)) && b < signature->count; b++) {
+    for (uint32_t b = 0; (in_set(s->written, a) || in_set(s->updated, a)) && b < signature->count;
+         b++) {
       if (a == b || !in_set(s->touched, b)) continue;
-      kj_relation relation = signature->relations ? (kj_relation)signature->relations[a * signature->count + b] : KJ_RELATION_ANY;
+      kj_relation relation = signature->relations
+                               ? (kj_relation)signature->relations[a * signature->count + b]
+                               : KJ_RELATION_ANY;
       if (relation == KJ_RELATION_ANY) return false;
       relies_on_same |= relation == KJ_RELATION_SAME;
       relies_on_disjoint |= relation == KJ_RELATION_DISJOINT;
@@ -214,11 +247,13 @@ static bool is_empty(const kj_lowering *l, const uint64_t *set)
 /* How many elements a thread may handle at once with 16-byte accesses; 1: one. */
 static uint32_t vector_count(kj_lowering *l, const kj_tstmt *stmt, bool *is_reduction)
 {
-  if (stmt->vars.count != 1 || l->vector_variable || l->is_checked_version || kj_shows_variables(l)) return 1;
+  if (stmt->vars.count != 1 || l->vector_variable || l->is_checked_version || kj_shows_variables(l))
+    return 1;
   uint32_t words = l->c->request->signature->count / 64 + 1;
   scan s = { .l = l, .var = stmt->vars.items[0] };
   uint64_t **sets[] = { &s.touched, &s.written, &s.updated };
-  for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) *sets[i] = KJ_NEW_ARRAY(l->c->arena, uint64_t, words);
+  for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+    *sets[i] = KJ_NEW_ARRAY(l->c->arena, uint64_t, words);
   scan_stmts(&s, &stmt->body);
   if (s.fails || s.largest == 0 || s.largest > 8) return 1;
   uint32_t count = 16 / s.largest;
@@ -240,18 +275,24 @@ typedef struct range {
 /* Mostly one iteration a thread: copies of the body would only cost compile time. */
 static LLVMMetadataRef no_unrolling(kj_lowering *l)
 {
-  LLVMMetadataRef text = kj_metadata_string(l, "llvm.loop.unroll.disable"), property = LLVMMDNodeInContext2(l->context, &text, 1);
+  LLVMMetadataRef text = kj_metadata_string(l, "llvm.loop.unroll.disable"),
+                  property = LLVMMDNodeInContext2(l->context, &text, 1);
   return kj_loop_id(l, &property, 1);
 }
 
-static LLVMValueRef number(const range *r, uint64_t value) { return LLVMConstInt(r->type, value, false); }
+static LLVMValueRef number(const range *r, uint64_t value)
+{
+  return LLVMConstInt(r->type, value, false);
+}
 
 /* A negative extent has no elements. */
 static LLVMValueRef lower_extent(kj_lowering *l, const range *r, size_t dimension)
 {
   const kj_texpr *expr = r->stmt->extents.items[dimension];
   LLVMValueRef extent = r->type == l->i32 ? kj_lower_index32(l, expr) : kj_lower_expr(l, expr);
-  return expr->range.known && expr->range.least >= 0 ? extent : kj_intrinsic2(l, "llvm.smax", extent, number(r, 0));
+  return expr->range.known && expr->range.least >= 0
+           ? extent
+           : kj_intrinsic2(l, "llvm.smax", extent, number(r, 0));
 }
 
 static void set_loop_variable(kj_lowering *l, const kj_tvar *var, LLVMValueRef value)
@@ -280,11 +321,13 @@ static void make_iteration_scopes(kj_lowering *l, uint32_t count)
 {
   LLVMMetadataRef domain = kj_make_domain(l, "elements");
   l->iteration_scopes = KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, count);
-  for (uint32_t i = 0; i < count; i++) l->iteration_scopes[i] = kj_make_scope(l, domain, kj_format(l->c->arena, "element %u", i));
+  for (uint32_t i = 0; i < count; i++)
+    l->iteration_scopes[i] = kj_make_scope(l, domain, kj_format(l->c->arena, "element %u", i));
 }
 
 /* Copies of a body that writes no array need no scopes. */
-static void lower_copies(kj_lowering *l, const range *r, LLVMValueRef base, uint32_t count, bool has_stores)
+static void lower_copies(kj_lowering *l, const range *r, LLVMValueRef base, uint32_t count,
+                         bool has_stores)
 {
   l->vector_variable = r->stmt->vars.items[0];
   l->vector_base = kj_extend_position(l, base);
@@ -293,7 +336,8 @@ static void lower_copies(kj_lowering *l, const range *r, LLVMValueRef base, uint
   for (uint32_t i = 0; i < count; i++) {
     l->vector_step = i;
     if (has_stores) l->iteration_scope = l->iteration_scopes[i];
-    set_loop_variable(l, l->vector_variable, exact(LLVMBuildAdd(l->builder, base, number(r, i), "")));
+    set_loop_variable(l, l->vector_variable,
+                      exact(LLVMBuildAdd(l->builder, base, number(r, i), "")));
     kj_lower_stmts(l, &r->stmt->body);
   }
   l->vector_variable = NULL;
@@ -303,22 +347,36 @@ static void lower_copies(kj_lowering *l, const range *r, LLVMValueRef base, uint
 
 enum { IN_FLIGHT = 4, WARP = 32 };
 
-/* Loops that only read run many iterations a thread: IN_FLIGHT groups of a thread at once, so that their loads are in flight together, and those of a warp side by side: groups a
- * whole grid apart were seen to meet in the same channels of the memory (an eighth of the speed, under some numbers of threads). Where the threads are no whole warps, groups are a
- * grid apart all the same, since each must be visited once. Runs while a round of the grid has all its groups; returns the first group that is left. The bound is computed in 64
- * bits: a round may be longer than 2^32, and then nothing runs. */
-static LLVMValueRef lower_groups_in_flight(kj_lowering *l, const range *r, LLVMValueRef groups, LLVMValueRef shift, uint32_t count)
+/* Loops that only read run many iterations a thread: IN_FLIGHT groups of a thread at once, so that
+ * their loads are in flight together, and those of a warp side by side: groups a whole grid apart
+ * were seen to meet in the same channels of the memory (an eighth of the speed, under some numbers
+ * of threads). Where the threads are no whole warps, groups are a grid apart all the same, since
+ * each must be visited once. Runs while a round of the grid has all its groups; returns the first
+ * group that is left. The bound is computed in 64 bits: a round may be longer than 2^32, and then
+ * nothing runs. */
+static LLVMValueRef lower_groups_in_flight(kj_lowering *l, const range *r, LLVMValueRef groups,
+                                           LLVMValueRef shift, uint32_t count)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef round = LLVMBuildMul(b, kj_extend_position(l, r->count), kj_const64(l, IN_FLIGHT), "");
-  LLVMValueRef beyond = LLVMBuildSub(b, LLVMBuildAdd(b, kj_extend_position(l, groups), kj_const64(l, 1), ""), round, "");
+  LLVMValueRef round =
+    LLVMBuildMul(b, kj_extend_position(l, r->count), kj_const64(l, IN_FLIGHT), "");
+  LLVMValueRef beyond =
+    LLVMBuildSub(b, LLVMBuildAdd(b, kj_extend_position(l, groups), kj_const64(l, 1), ""), round,
+                 "");
   LLVMValueRef limit = kj_intrinsic2(l, "llvm.smax", beyond, kj_const64(l, 0));
-  LLVMValueRef lane = LLVMBuildAnd(b, r->rank, number(r, WARP - 1), ""), warp = LLVMBuildSub(b, r->rank, lane, "");
-  LLVMValueRef is_whole = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, r->count, number(r, WARP - 1), ""), number(r, 0), "");
-  LLVMValueRef start = LLVMBuildSelect(b, is_whole, LLVMBuildAdd(b, LLVMBuildMul(b, warp, number(r, IN_FLIGHT), ""), lane, ""), r->rank, "");
+  LLVMValueRef lane = LLVMBuildAnd(b, r->rank, number(r, WARP - 1), ""),
+               warp = LLVMBuildSub(b, r->rank, lane, "");
+  LLVMValueRef is_whole =
+    LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, r->count, number(r, WARP - 1), ""), number(r, 0),
+                  "");
+  LLVMValueRef start =
+    LLVMBuildSelect(b, is_whole,
+                    LLVMBuildAdd(b, LLVMBuildMul(b, warp, number(r, IN_FLIGHT), ""), lane, ""),
+                    r->rank, "");
   LLVMValueRef apart = LLVMBuildSelect(b, is_whole, number(r, WARP), r->count, "");
   kj_counted_loop loop = { .id = r->id };
-  kj_begin_loop(l, &loop, number(r, 0), r->type == l->i32 ? kj_as_i32(l, limit) : limit, r->type == l->i32 ? kj_as_i32(l, round) : round, "flight");
+  kj_begin_loop(l, &loop, number(r, 0), r->type == l->i32 ? kj_as_i32(l, limit) : limit,
+                r->type == l->i32 ? kj_as_i32(l, round) : round, "flight");
   for (unsigned i = 0; i < IN_FLIGHT; i++) {
     LLVMValueRef first = LLVMBuildAdd(b, loop.counter, start, "");
     LLVMValueRef group = LLVMBuildAdd(b, first, LLVMBuildMul(b, apart, number(r, i), ""), "");
@@ -328,14 +386,18 @@ static LLVMValueRef lower_groups_in_flight(kj_lowering *l, const range *r, LLVMV
   return LLVMBuildAdd(b, loop.counter, r->rank, "");
 }
 
-/* Groups of `count` elements, then the few that are left. Group numbers and element numbers stay below the extent, so nothing overflows. */
-static void lower_vector_loop(kj_lowering *l, const range *r, LLVMValueRef extent, uint32_t count, bool is_reduction)
+/* Groups of `count` elements, then the few that are left. Group numbers and element numbers stay
+ * below the extent, so nothing overflows. */
+static void lower_vector_loop(kj_lowering *l, const range *r, LLVMValueRef extent, uint32_t count,
+                              bool is_reduction)
 {
-  LLVMValueRef shift = number(r, (unsigned)__builtin_ctz(count)), groups = LLVMBuildLShr(l->builder, extent, shift, "");
+  LLVMValueRef shift = number(r, (unsigned)__builtin_ctz(count)),
+               groups = LLVMBuildLShr(l->builder, extent, shift, "");
   LLVMValueRef first = is_reduction ? lower_groups_in_flight(l, r, groups, shift, count) : r->rank;
   kj_counted_loop loop = { .id = r->id };
   kj_begin_loop(l, &loop, first, groups, r->count, "groups");
-  lower_copies(l, r, exact(LLVMBuildShl(l->builder, loop.counter, shift, "")), count, !is_reduction);
+  lower_copies(l, r, exact(LLVMBuildShl(l->builder, loop.counter, shift, "")), count,
+               !is_reduction);
   kj_end_loop(l, &loop);
   LLVMValueRef done = exact(LLVMBuildShl(l->builder, groups, shift, ""));
   lower_scalar_loop(l, r, LLVMBuildAdd(l->builder, done, r->rank, ""), extent);
@@ -357,7 +419,8 @@ static void lower_line(kj_lowering *l, const range *r)
 /* ---- two and three dimensions ---- */
 
 /* Splits a linear number into the digits of the extents. */
-static void split(kj_lowering *l, LLVMValueRef value, LLVMValueRef const *extents, size_t rank, LLVMValueRef *digits)
+static void split(kj_lowering *l, LLVMValueRef value, LLVMValueRef const *extents, size_t rank,
+                  LLVMValueRef *digits)
 {
   for (size_t d = rank - 1; d > 0; d--) {
     digits[d] = LLVMBuildURem(l->builder, value, extents[d], "");
@@ -366,7 +429,8 @@ static void split(kj_lowering *l, LLVMValueRef value, LLVMValueRef const *extent
   digits[0] = value;
 }
 
-static void advance(kj_lowering *l, LLVMValueRef const *at, LLVMValueRef const *step, LLVMValueRef const *extents, size_t rank, LLVMValueRef *next)
+static void advance(kj_lowering *l, LLVMValueRef const *at, LLVMValueRef const *step,
+                    LLVMValueRef const *extents, size_t rank, LLVMValueRef *next)
 {
   LLVMBuilderRef b = l->builder;
   LLVMValueRef carry = NULL;
@@ -380,18 +444,25 @@ static void advance(kj_lowering *l, LLVMValueRef const *at, LLVMValueRef const *
   }
 }
 
-/* The position is kept as digits and advanced with carries: the divisions are made once a thread, not once an element. Digits, steps and carries are below 2^31 in
- * 32 bits, so sums are exact as unsigned numbers. */
+/* The position is kept as digits and advanced with carries: the divisions are made once a thread,
+ * not once an element. Digits, steps and carries are below 2^31 in 32 bits, so sums are exact as
+ * unsigned numbers. */
 static void lower_box(kj_lowering *l, const range *r)
 {
   LLVMBuilderRef b = l->builder;
   size_t rank = r->stmt->vars.count;
-  LLVMValueRef extents[KJ_MAX_RANK], start[KJ_MAX_RANK], step[KJ_MAX_RANK], at[KJ_MAX_RANK] = { 0 }, next[KJ_MAX_RANK];
+  LLVMValueRef extents[KJ_MAX_RANK], start[KJ_MAX_RANK], step[KJ_MAX_RANK], at[KJ_MAX_RANK] = { 0 },
+                                                                            next[KJ_MAX_RANK];
   LLVMValueRef is_empty = LLVMConstInt(l->i1, 0, false);
   for (size_t d = 0; d < rank; d++) extents[d] = lower_extent(l, r, d);
-  for (size_t d = 0; d < rank; d++) is_empty = LLVMBuildOr(b, is_empty, LLVMBuildICmp(b, LLVMIntEQ, extents[d], number(r, 0), ""), "");
-  LLVMBasicBlockRef before = kj_new_block(l, "box"), head = kj_new_block(l, "range"), body = kj_new_block(l, "body");
-  kj_loop loop = { .outer = l->loop, .next = kj_new_block(l, "next"), .leave = kj_new_block(l, "end") };
+  for (size_t d = 0; d < rank; d++)
+    is_empty =
+      LLVMBuildOr(b, is_empty, LLVMBuildICmp(b, LLVMIntEQ, extents[d], number(r, 0), ""), "");
+  LLVMBasicBlockRef before = kj_new_block(l, "box"), head = kj_new_block(l, "range"),
+                    body = kj_new_block(l, "body");
+  kj_loop loop = { .outer = l->loop,
+                   .next = kj_new_block(l, "next"),
+                   .leave = kj_new_block(l, "end") };
   LLVMBuildCondBr(b, is_empty, loop.leave, before);
   kj_move_to(l, before);
   split(l, r->rank, extents, rank, start);
@@ -424,11 +495,13 @@ static bool are_narrow(const kj_tvars *vars)
   return true;
 }
 
-void kj_lower_strided_range(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank, LLVMValueRef count)
+void kj_lower_strided_range(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank,
+                            LLVMValueRef count)
 {
   bool is_narrow = LLVMTypeOf(count) == l->i32 && are_narrow(&stmt->vars);
   range r = { .stmt = stmt, .type = is_narrow ? l->i32 : l->i64, .id = no_unrolling(l) };
-  /* Frozen: LLVM would take the sums and products of positions apart and compute them anew for each loop. */
+  /* Frozen: LLVM would take the sums and products of positions apart and compute them anew for each
+   * loop. */
   r.rank = LLVMBuildFreeze(l->builder, is_narrow ? rank : kj_extend_position(l, rank), "");
   r.count = LLVMBuildFreeze(l->builder, is_narrow ? count : kj_extend_position(l, count), "");
   if (stmt->vars.count == 1) lower_line(l, &r);

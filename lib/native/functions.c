@@ -10,7 +10,9 @@
 #include "native/print_line.h"
 #include "native/watch.h"
 
-const kj_vector_variant kj_vector_variants[KJ_VECTOR_VARIANTS] = { { 'b', 16 }, { 'c', 32 }, { 'd', 32 }, { 'e', 64 } };
+const kj_vector_variant kj_vector_variants[KJ_VECTOR_VARIANTS] = {
+  { 'b', 16 }, { 'c', 32 }, { 'd', 32 }, { 'e', 64 }
+};
 
 static const struct {
   const char *name;
@@ -54,7 +56,9 @@ static void open_libmvec(void) { libmvec.handle = dlopen("libmvec.so.1", RTLD_NO
 static size_t find_math(const char *name, size_t length)
 {
   size_t i = 0;
-  while (i < MATH_COUNT && (strncmp(math_functions[i].name, name, length) || math_functions[i].name[length])) i++;
+  while (i < MATH_COUNT &&
+         (strncmp(math_functions[i].name, name, length) || math_functions[i].name[length]))
+    i++;
   return i;
 }
 
@@ -66,10 +70,11 @@ static unsigned count_arguments(const char *name, size_t length)
 
 unsigned kj_count_vector_arguments(const char *name) { return count_arguments(name, strlen(name)); }
 
-void kj_format_vector_name(char *text, const kj_vector_variant *variant, bool is_f64, unsigned arguments, const char *name)
+void kj_format_vector_name(char *text, const kj_vector_variant *variant, bool is_f64,
+                           unsigned arguments, const char *name)
 {
-  snprintf(text, KJ_VECTOR_NAME_BYTES, "_ZGV%cN%u%s_%s%s", variant->isa, variant->bytes / (is_f64 ? 8 : 4), arguments == 2 ? "vv" : "v", name,
-           is_f64 ? "" : "f");
+  snprintf(text, KJ_VECTOR_NAME_BYTES, "_ZGV%cN%u%s_%s%s", variant->isa,
+           variant->bytes / (is_f64 ? 8 : 4), arguments == 2 ? "vv" : "v", name, is_f64 ? "" : "f");
 }
 
 /* ---- lookup ---- */
@@ -77,8 +82,10 @@ void kj_format_vector_name(char *text, const kj_vector_variant *variant, bool is
 static bool is_scalar_name(const char *name)
 {
   size_t length = strlen(name);
-  bool is_known = find_math(name, length) < MATH_COUNT || (length && name[length - 1] == 'f' && find_math(name, length - 1) < MATH_COUNT);
-  for (size_t i = 0; i < sizeof other_functions / sizeof *other_functions && !is_known; i++) is_known = !strcmp(other_functions[i], name);
+  bool is_known = find_math(name, length) < MATH_COUNT ||
+                  (length && name[length - 1] == 'f' && find_math(name, length - 1) < MATH_COUNT);
+  for (size_t i = 0; i < sizeof other_functions / sizeof *other_functions && !is_known; i++)
+    is_known = !strcmp(other_functions[i], name);
   return is_known;
 }
 
@@ -124,9 +131,12 @@ bool kj_is_library_name(const char *name)
   static const char *const prefixes[] = { vector_prefix, "__nv", "llvm.", "kj_", "kjit_" };
   static const char *const of_devices[] = { "vprintf", "malloc", "free", "__assertfail" };
   bool is_taken = is_scalar_name(name);
-  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) is_taken |= !strncmp(name, prefixes[i], strlen(prefixes[i]));
-  for (size_t i = 0; i < sizeof of_devices / sizeof *of_devices; i++) is_taken |= !strcmp(name, of_devices[i]);
-  for (const kj_host_function *own = kj_host_functions; own->name; own++) is_taken |= !strcmp(own->name, name);
+  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+    is_taken |= !strncmp(name, prefixes[i], strlen(prefixes[i]));
+  for (size_t i = 0; i < sizeof of_devices / sizeof *of_devices; i++)
+    is_taken |= !strcmp(name, of_devices[i]);
+  for (const kj_host_function *own = kj_host_functions; own->name; own++)
+    is_taken |= !strcmp(own->name, name);
   return is_taken;
 }
 

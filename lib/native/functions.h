@@ -1,10 +1,12 @@
-/* What code on the CPU may call: functions.def, and the functions of host_math.c. Part of both libraries: machine code is loaded by either. */
+/* What code on the CPU may call: functions.def, and the functions of host_math.c. Part of both
+ * libraries: machine code is loaded by either. */
 #ifndef KJ_NATIVE_FUNCTIONS_H
 #define KJ_NATIVE_FUNCTIONS_H
 
 #include <stdbool.h>
 
-/* libmvec's variants, by the letter of their names: b SSE, c AVX, d AVX2, e AVX-512. Widest last. */
+/* libmvec's variants, by the letter of their names: b SSE, c AVX, d AVX2, e AVX-512. Widest last.
+ */
 typedef struct kj_vector_variant {
   char isa;
   unsigned bytes;
@@ -12,16 +14,19 @@ typedef struct kj_vector_variant {
 enum { KJ_VECTOR_VARIANTS = 4, KJ_VECTOR_NAME_BYTES = 48 };
 extern const kj_vector_variant kj_vector_variants[KJ_VECTOR_VARIANTS];
 
-/* How many arguments libmvec's variants of the function take; 0: it has none. name without the f of float. */
+/* How many arguments libmvec's variants of the function take; 0: it has none. name without the f of
+ * float. */
 unsigned kj_count_vector_arguments(const char *name);
 /* "_ZGVdN4vv_pow" (x86-64 vector function ABI) into text[KJ_VECTOR_NAME_BYTES]. */
-void kj_format_vector_name(char *text, const kj_vector_variant *variant, bool is_f64, unsigned arguments, const char *name);
+void kj_format_vector_name(char *text, const kj_vector_variant *variant, bool is_f64,
+                           unsigned arguments, const char *name);
 
-/* Whether generated code may call a function of that name, by itself or for an operation: other code must not have it. On every target, so that a program
- * that one takes the others take too. */
+/* Whether generated code may call a function of that name, by itself or for an operation: other
+ * code must not have it. On every target, so that a program that one takes the others take too. */
 bool kj_is_library_name(const char *name);
 
-/* The address of a function that code may call; NULL: there is none in this process's C library, or it may not. Any thread. */
+/* The address of a function that code may call; NULL: there is none in this process's C library, or
+ * it may not. Any thread. */
 void *kj_find_library_function(const char *name);
 
 #endif

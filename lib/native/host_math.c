@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <time.h>
 
-static const long double ROOT_HALF = 0.707106781186547524400844362104849039L, ROOT_HALF_LOW = 1.895032558893252368534e-20L;
+static const long double ROOT_HALF = 0.707106781186547524400844362104849039L,
+                         ROOT_HALF_LOW = 1.895032558893252368534e-20L;
 static const long double TWO_BY_ROOT_PI = 1.128379167095512573896158903121545172L;
 static const double PI_HIGH = 3.141592653589793116, PI_LOW = 1.2246467991473532e-16;
 
@@ -67,7 +68,8 @@ static long double inverse_near_zero(long double x)
   return y;
 }
 
-/* y with erfc(y) = q, 0 < q <= 1/2: Newton's iteration on the logarithm, which is nearly a parabola. */
+/* y with erfc(y) = q, 0 < q <= 1/2: Newton's iteration on the logarithm, which is nearly a
+ * parabola. */
 static long double inverse_tail(long double q)
 {
   const long double shape = 0.147L, wanted = logl(q);
@@ -97,7 +99,8 @@ static double inverse_erf(double x)
 
 static double erfc_inverse(double x) { return (double)inverse_erfc(x); }
 
-/* The rounding of the argument would be multiplied by the argument: what was lost, times the derivative, is put back. */
+/* The rounding of the argument would be multiplied by the argument: what was lost, times the
+ * derivative, is put back. */
 static double normal_distribution(double x)
 {
   if (!(fabs(x) < 40)) return isnan(x) ? NAN : x > 0;
@@ -105,14 +108,19 @@ static double normal_distribution(double x)
   return (double)(0.5L * (erfcl(at) - lost * TWO_BY_ROOT_PI * expl(-at * at)));
 }
 
-static double normal_quantile(double p) { return (double)(0 - 2 * ROOT_HALF * inverse_erfc(2 * (long double)p)); }
+static double normal_quantile(double p)
+{
+  return (double)(0 - 2 * ROOT_HALF * inverse_erfc(2 * (long double)p));
+}
 
 /* exp(x*x) * erfc(x); its asymptotic series where erfc gets small. */
 static double scaled_erfc(double x)
 {
   if (x > 50) {
     long double r = 1 / ((long double)x * x);
-    return (double)(TWO_BY_ROOT_PI / 2 / x * (1 - r / 2 * (1 - r * 3 / 2 * (1 - r * 5 / 2 * (1 - r * 7 / 2 * (1 - r * 9 / 2))))));
+    return (
+      double)(TWO_BY_ROOT_PI / 2 / x *
+              (1 - r / 2 * (1 - r * 3 / 2 * (1 - r * 5 / 2 * (1 - r * 7 / 2 * (1 - r * 9 / 2))))));
   }
   if (x < -50) return INFINITY;
   long double square = (long double)x * x, rest = fmal(x, x, -square);

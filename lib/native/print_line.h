@@ -1,4 +1,5 @@
-/* Lines that kernels print, on their way from a thread to the host: a header and values, 64 bits each. Both libraries know the form. */
+/* Lines that kernels print, on their way from a thread to the host: a header and values, 64 bits
+ * each. Both libraries know the form. */
 #ifndef KJ_NATIVE_PRINT_LINE_H
 #define KJ_NATIVE_PRINT_LINE_H
 
@@ -6,18 +7,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A header is never 0. In kj_code.prints a place that prints is one line of text, by its number: a value is the character 2 and a letter (b bool, i signed, u
- * unsigned, p pointer; by their own bits h f16, y bf16, f f32, d f64; F c64 and D c128 are two values); 1 and a character stand for the one 64 below it. */
+/* A header is never 0. In kj_code.prints a place that prints is one line of text, by its number: a
+ * value is the character 2 and a letter (b bool, i signed, u unsigned, p pointer; by their own bits
+ * h f16, y bf16, f f32, d f64; F c64 and D c128 are two values); 1 and a character stand for the
+ * one 64 below it. */
 enum { KJ_MOST_PRINT_WORDS = 256 };
 #define KJ_PRINT_HEADER(site, count) ((uint64_t)(site) << 16 | (uint64_t)(count) << 1 | 1)
 static inline uint32_t kj_print_site(uint64_t header) { return (uint32_t)(header >> 16 & 0xffff); }
 static inline uint32_t kj_print_count(uint64_t header) { return (uint32_t)(header >> 1 & 0x7fff); }
-static inline uint32_t kj_print_source(uint64_t header) { return (uint32_t)(header >> 32); } /* GPU: who of those that share a ring */
+/* GPU: who of those that share a ring */
+static inline uint32_t kj_print_source(uint64_t header) { return (uint32_t)(header >> 32); }
 
 /* ---- GPU ---- */
 
-/* The buffer of a device: a ring of words in memory of the host. A thread takes its place by compare-and-swap on *next, which lies on the device, writes its
- * values, then the header. The host reads up to a header of 0, sets to 0 what it has read, and moves `read`. */
+/* The buffer of a device: a ring of words in memory of the host. A thread takes its place by
+ * compare-and-swap on *next, which lies on the device, writes its values, then the header. The host
+ * reads up to a header of 0, sets to 0 what it has read, and moves `read`. */
 typedef struct kj_print_ring {
   uint64_t next; /* address */
   uint64_t mask; /* number of words, a power of two, less 1 */
@@ -26,7 +31,8 @@ typedef struct kj_print_ring {
   uint64_t words[];
 } kj_print_ring;
 
-/* What the host fills in after it has loaded a module that prints: the variable of this name. With a ring of 0 nothing is printed. */
+/* What the host fills in after it has loaded a module that prints: the variable of this name. With
+ * a ring of 0 nothing is printed. */
 #define KJ_PRINT_PORT "kjit_print_port"
 typedef struct kj_print_port {
   uint64_t ring;   /* address */
@@ -35,14 +41,16 @@ typedef struct kj_print_port {
 
 /* ---- CPU ---- */
 
-/* A line of a launch, kept until it is delivered: its block, its header and its values in one list of words. */
+/* A line of a launch, kept until it is delivered: its block, its header and its values in one list
+ * of words. */
 typedef struct kj_print_sink kj_print_sink;
 struct kj_print_sink {
   pthread_mutex_t mutex;
   uint64_t *words;
   size_t count, capacity;
-  uint64_t lost;                        /* lines for which there was no memory */
-  void (*deliver)(kj_print_sink *sink); /* empties the sink; called when it is large, under the mutex */
+  uint64_t lost; /* lines for which there was no memory */
+  /* empties the sink; called when it is large, under the mutex */
+  void (*deliver)(kj_print_sink *sink);
 };
 
 /* Code on the CPU calls this for each line of a launch, from any of its threads. */

@@ -29,24 +29,34 @@ static uint16_t join(const kj_watch *watch, uint32_t then, uint16_t who, uint32_
   return (uint16_t)(warp == thread / WARP ? KJ_WATCH_SEVERAL + warp : KJ_WATCH_MANY);
 }
 
-static uint64_t result(kj_watch_result kind, uint16_t who) { return (uint64_t)kind | (uint64_t)who << KJ_WATCH_RESULT_BITS; }
+static uint64_t result(kj_watch_result kind, uint16_t who)
+{
+  return (uint64_t)kind | (uint64_t)who << KJ_WATCH_RESULT_BITS;
+}
 
-static bool is_unwritten(const kj_watch *watch, const kj_watch_cell *cell, uint32_t how, uint32_t thread)
+static bool is_unwritten(const kj_watch *watch, const kj_watch_cell *cell, uint32_t how,
+                         uint32_t thread)
 {
   return cell->written < watch->block || ((how & KJ_WATCH_LOCAL) && cell->writer != thread);
 }
 
-static uint64_t find_race(const kj_watch *watch, const kj_watch_cell *cell, uint32_t how, uint32_t thread)
+static uint64_t find_race(const kj_watch *watch, const kj_watch_cell *cell, uint32_t how,
+                          uint32_t thread)
 {
   bool meets_atomic = (how & KJ_WATCH_ATOMIC) && cell->is_atomic;
-  if (!meets_atomic && are_concurrent(watch, cell->written, cell->writer, thread)) return result(KJ_WATCH_WAS_WRITTEN, cell->writer);
-  if ((how & KJ_WATCH_WRITE) && are_concurrent(watch, cell->read, cell->reader, thread)) return result(KJ_WATCH_WAS_READ, cell->reader);
+  if (!meets_atomic && are_concurrent(watch, cell->written, cell->writer, thread))
+    return result(KJ_WATCH_WAS_WRITTEN, cell->writer);
+  if ((how & KJ_WATCH_WRITE) && are_concurrent(watch, cell->read, cell->reader, thread))
+    return result(KJ_WATCH_WAS_READ, cell->reader);
   return KJ_WATCH_FINE;
 }
 
-static uint64_t look(const kj_watch *watch, const kj_watch_cell *cell, uint32_t how, uint32_t thread)
+static uint64_t look(const kj_watch *watch, const kj_watch_cell *cell, uint32_t how,
+                     uint32_t thread)
 {
-  if ((how & KJ_WATCH_UNINITIALIZED) && (how & KJ_WATCH_READ) && is_unwritten(watch, cell, how, thread)) return result(KJ_WATCH_UNWRITTEN, 0);
+  if ((how & KJ_WATCH_UNINITIALIZED) && (how & KJ_WATCH_READ) &&
+      is_unwritten(watch, cell, how, thread))
+    return result(KJ_WATCH_UNWRITTEN, 0);
   bool looks_for_races = (how & KJ_WATCH_RACES) && !(how & KJ_WATCH_LOCAL);
   return looks_for_races ? find_race(watch, cell, how, thread) : KJ_WATCH_FINE;
 }
@@ -61,14 +71,17 @@ static void note(const kj_watch *watch, kj_watch_cell *cell, uint32_t how, uint3
     cell->written = watch->time;
     cell->is_atomic = is_atomic;
   } else if (!is_atomic) {
-    cell->reader = cell->read >= watch->barrier ? join(watch, cell->read, cell->reader, thread) : (uint16_t)thread;
+    cell->reader = cell->read >= watch->barrier ? join(watch, cell->read, cell->reader, thread)
+                                                : (uint16_t)thread;
     cell->read = watch->time;
   }
 }
 
-uint64_t kj_watch_access(kj_watch *watch, uint64_t offset, uint64_t size, uint32_t how, uint32_t thread)
+uint64_t kj_watch_access(kj_watch *watch, uint64_t offset, uint64_t size, uint32_t how,
+                         uint32_t thread)
 {
-  if (offset > watch->size_bytes || size > watch->size_bytes - offset) return KJ_WATCH_FINE; /* memory of another kind, or an index out of bounds */
+  /* memory of another kind, or an index out of bounds */
+  if (offset > watch->size_bytes || size > watch->size_bytes - offset) return KJ_WATCH_FINE;
   for (uint64_t i = 0; i < size; i++) {
     uint64_t found = look(watch, &watch->cells[offset + i], how, thread);
     if (found) return found;

@@ -1,5 +1,6 @@
-/* The least and the most value of integers in a block of threads: sums, products, quotients and the like of positions, counters, extents and parameters. Both are
- * expressions of what is known when the block starts, i64 and without overflow, and numbers that hold for any launch. */
+/* The least and the most value of integers in a block of threads: sums, products, quotients and the
+ * like of positions, counters, extents and parameters. Both are expressions of what is known when
+ * the block starts, i64 and without overflow, and numbers that hold for any launch. */
 #include "pass/bounds.h"
 
 enum { MOST_NODES = 40 };
@@ -52,18 +53,26 @@ static kj_texpr *make_builtin(kj_prover *p, kj_builtin_id id, kj_texpr *x, kj_te
 kj_bounds kj_bounds_of_number(kj_prover *p, int64_t value)
 {
   kj_texpr *number = kj_make_bound(p, value);
-  return (kj_bounds){ .known = true, .low = number, .high = number, .least = value, .most = value, .nodes = 1 };
+  return (kj_bounds){
+    .known = true, .low = number, .high = number, .least = value, .most = value, .nodes = 1
+  };
 }
 
 static kj_bounds of_range(kj_prover *p, int64_t least, int64_t most)
 {
-  return (kj_bounds){ .known = true, .low = kj_make_bound(p, least), .high = kj_make_bound(p, most), .least = least, .most = most, .nodes = 1 };
+  return (kj_bounds){ .known = true,
+                      .low = kj_make_bound(p, least),
+                      .high = kj_make_bound(p, most),
+                      .least = least,
+                      .most = most,
+                      .nodes = 1 };
 }
 
 /* One value that is the same in the whole block. */
 static kj_bounds of_uniform(kj_texpr *e, int64_t least, int64_t most)
 {
-  return (kj_bounds){ .known = true, .low = e, .high = e, .least = least, .most = most, .nodes = 1 };
+  return (
+    kj_bounds){ .known = true, .low = e, .high = e, .least = least, .most = most, .nodes = 1 };
 }
 
 /* ---- types ---- */
@@ -76,7 +85,8 @@ bool kj_find_type_range(const kj_prover *p, kjit_type type, int64_t *least, int6
   else if (info->class_ != KJ_CLASS_SIGNED && info->class_ != KJ_CLASS_UNSIGNED) return false;
   bool is_signed = info->class_ == KJ_CLASS_SIGNED;
   *least = !is_signed ? 0 : bits == 64 ? INT64_MIN : -((int64_t)1 << (bits - 1));
-  *most = bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - is_signed)) - 1; /* of u64 only the half that an index can be */
+  /* of u64 only the half that an index can be */
+  *most = bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - is_signed)) - 1;
   return true;
 }
 
@@ -84,15 +94,19 @@ bool kj_find_type_range(const kj_prover *p, kjit_type type, int64_t *least, int6
 static kj_bounds of_type(kj_prover *p, kjit_type type)
 {
   int64_t least, most;
-  if (kj_is_weak(type) || !kj_find_type_range(p, type, &least, &most) || kj_type(p->c->types, type)->size_bytes > 2) return kj_unknown_bounds;
+  if (kj_is_weak(type) || !kj_find_type_range(p, type, &least, &most) ||
+      kj_type(p->c->types, type)->size_bytes > 2)
+    return kj_unknown_bounds;
   return of_range(p, least, most);
 }
 
-/* A result in exact arithmetic is the value where the type holds it. In a loop that may be a condition, as long as the result can be computed in 64 bits. */
+/* A result in exact arithmetic is the value where the type holds it. In a loop that may be a
+ * condition, as long as the result can be computed in 64 bits. */
 static kj_bounds fit(kj_prover *p, kjit_type type, kj_bounds b, __int128 least, __int128 most)
 {
   int64_t type_least, type_most;
-  if (b.nodes > MOST_NODES || !kj_find_type_range(p, type, &type_least, &type_most)) return of_type(p, type);
+  if (b.nodes > MOST_NODES || !kj_find_type_range(p, type, &type_least, &type_most))
+    return of_type(p, type);
   bool fits = least >= type_least && most <= type_most;
   if (!fits && (!p->inside || least < INT64_MIN || most > INT64_MAX)) return of_type(p, type);
   b.known = true;
@@ -104,19 +118,26 @@ static kj_bounds fit(kj_prover *p, kjit_type type, kj_bounds b, __int128 least, 
 
 /* ---- operations ---- */
 
-static uint32_t sum_of_nodes(const kj_bounds *x, const kj_bounds *y) { return x->nodes + y->nodes + 1; }
+static uint32_t sum_of_nodes(const kj_bounds *x, const kj_bounds *y)
+{
+  return x->nodes + y->nodes + 1;
+}
 
 kj_bounds kj_add_bounds(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y)
 {
   if (!x.known || !y.known) return of_type(p, type);
-  kj_bounds b = { .low = make_binary(p, KJIT_ADD, x.low, y.low), .high = make_binary(p, KJIT_ADD, x.high, y.high), .nodes = sum_of_nodes(&x, &y) };
+  kj_bounds b = { .low = make_binary(p, KJIT_ADD, x.low, y.low),
+                  .high = make_binary(p, KJIT_ADD, x.high, y.high),
+                  .nodes = sum_of_nodes(&x, &y) };
   return fit(p, type, b, (__int128)x.least + y.least, (__int128)x.most + y.most);
 }
 
 kj_bounds kj_subtract_bounds(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y)
 {
   if (!x.known || !y.known) return of_type(p, type);
-  kj_bounds b = { .low = make_binary(p, KJIT_SUB, x.low, y.high), .high = make_binary(p, KJIT_SUB, x.high, y.low), .nodes = sum_of_nodes(&x, &y) };
+  kj_bounds b = { .low = make_binary(p, KJIT_SUB, x.low, y.high),
+                  .high = make_binary(p, KJIT_SUB, x.high, y.low),
+                  .nodes = sum_of_nodes(&x, &y) };
   return fit(p, type, b, (__int128)x.least - y.most, (__int128)x.most - y.least);
 }
 
@@ -128,11 +149,15 @@ static kj_bounds multiply(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y
     x = y;
     y = swap;
   }
-  bool is_negative = y.least == y.most && y.most < 0, is_ordered = y.least >= 0 && (x.least >= 0 || y.least == y.most);
+  bool is_negative = y.least == y.most && y.most < 0,
+       is_ordered = y.least >= 0 && (x.least >= 0 || y.least == y.most);
   if (!is_negative && !is_ordered) return of_type(p, type);
-  kj_texpr *low = make_binary(p, KJIT_MUL, x.low, y.low), *high = make_binary(p, KJIT_MUL, x.high, y.high);
+  kj_texpr *low = make_binary(p, KJIT_MUL, x.low, y.low),
+           *high = make_binary(p, KJIT_MUL, x.high, y.high);
   __int128 least = (__int128)x.least * y.least, most = (__int128)x.most * y.most;
-  kj_bounds b = { .low = is_negative ? high : low, .high = is_negative ? low : high, .nodes = sum_of_nodes(&x, &y) };
+  kj_bounds b = { .low = is_negative ? high : low,
+                  .high = is_negative ? low : high,
+                  .nodes = sum_of_nodes(&x, &y) };
   return fit(p, type, b, is_negative ? most : least, is_negative ? least : most);
 }
 
@@ -143,17 +168,23 @@ static kj_bounds divide(kj_prover *p, kjit_type type, kj_bounds x, int64_t by)
 {
   if (!x.known) return of_type(p, type);
   kj_texpr *number = kj_make_bound(p, by);
-  if (is_number(x.low) && is_number(x.high)) return of_range(p, floor_divide((int64_t)x.low->integer, by), floor_divide((int64_t)x.high->integer, by));
-  kj_bounds b = { .low = make_binary(p, KJIT_FLOORDIV, x.low, number), .high = make_binary(p, KJIT_FLOORDIV, x.high, number), .nodes = x.nodes + 2 };
+  if (is_number(x.low) && is_number(x.high))
+    return of_range(p, floor_divide((int64_t)x.low->integer, by),
+                    floor_divide((int64_t)x.high->integer, by));
+  kj_bounds b = { .low = make_binary(p, KJIT_FLOORDIV, x.low, number),
+                  .high = make_binary(p, KJIT_FLOORDIV, x.high, number),
+                  .nodes = x.nodes + 2 };
   return fit(p, type, b, floor_divide(x.least, by), floor_divide(x.most, by));
 }
 
 static kj_bounds extremes(kj_prover *p, kj_bounds x, kj_bounds y, bool is_min, bool is_max)
 {
-  kj_builtin_id of_low = is_max ? KJ_BUILTIN_MAX : KJ_BUILTIN_MIN, of_high = is_min ? KJ_BUILTIN_MIN : KJ_BUILTIN_MAX;
-  kj_bounds b = {
-    .known = true, .low = make_builtin(p, of_low, x.low, y.low), .high = make_builtin(p, of_high, x.high, y.high), .nodes = sum_of_nodes(&x, &y)
-  };
+  kj_builtin_id of_low = is_max ? KJ_BUILTIN_MAX : KJ_BUILTIN_MIN,
+                of_high = is_min ? KJ_BUILTIN_MIN : KJ_BUILTIN_MAX;
+  kj_bounds b = { .known = true,
+                  .low = make_builtin(p, of_low, x.low, y.low),
+                  .high = make_builtin(p, of_high, x.high, y.high),
+                  .nodes = sum_of_nodes(&x, &y) };
   b.least = is_max == (x.least > y.least) ? x.least : y.least;
   b.most = is_min == (x.most < y.most) ? x.most : y.most;
   return b.nodes > MOST_NODES ? kj_unknown_bounds : b;
@@ -162,10 +193,13 @@ static kj_bounds extremes(kj_prover *p, kj_bounds x, kj_bounds y, bool is_min, b
 kj_bounds kj_find_last_bounds(kj_prover *p, kj_bounds first, kj_bounds stop, int64_t step)
 {
   kj_bounds one = kj_bounds_of_number(p, 1), size = kj_bounds_of_number(p, step > 0 ? step : -step);
-  kj_bounds before = step > 0 ? kj_subtract_bounds(p, KJIT_I64, stop, one) : kj_add_bounds(p, KJIT_I64, stop, one);
-  kj_bounds span = step > 0 ? kj_subtract_bounds(p, KJIT_I64, before, first) : kj_subtract_bounds(p, KJIT_I64, first, before);
+  kj_bounds before =
+    step > 0 ? kj_subtract_bounds(p, KJIT_I64, stop, one) : kj_add_bounds(p, KJIT_I64, stop, one);
+  kj_bounds span = step > 0 ? kj_subtract_bounds(p, KJIT_I64, before, first)
+                            : kj_subtract_bounds(p, KJIT_I64, first, before);
   kj_bounds way = multiply(p, KJIT_I64, divide(p, KJIT_I64, span, size.least), size);
-  kj_bounds last = step > 0 ? kj_add_bounds(p, KJIT_I64, first, way) : kj_subtract_bounds(p, KJIT_I64, first, way);
+  kj_bounds last =
+    step > 0 ? kj_add_bounds(p, KJIT_I64, first, way) : kj_subtract_bounds(p, KJIT_I64, first, way);
   last.least = before.least; /* of those that are reached: between first and stop */
   last.most = before.most;
   return last;
@@ -181,7 +215,11 @@ static kj_bounds find_remainder(kj_prover *p, const kj_texpr *e)
   bool is_mask = e->op == KJIT_BIT_AND;
   kj_confine(p, &y, !is_mask, y.most);
   kj_texpr *high = is_mask ? y.high : make_binary(p, KJIT_SUB, y.high, kj_make_bound(p, 1));
-  return (kj_bounds){ .known = true, .low = kj_make_bound(p, 0), .high = high, .most = y.most - !is_mask, .nodes = y.nodes + 2 };
+  return (kj_bounds){ .known = true,
+                      .low = kj_make_bound(p, 0),
+                      .high = high,
+                      .most = y.most - !is_mask,
+                      .nodes = y.nodes + 2 };
 }
 
 static kj_bounds find_binary(kj_prover *p, const kj_texpr *e)
@@ -189,16 +227,23 @@ static kj_bounds find_binary(kj_prover *p, const kj_texpr *e)
   if (p->inside && (e->op == KJIT_BIT_AND || e->op == KJIT_MOD)) return find_remainder(p, e);
   kj_bounds x = kj_find_bounds(p, e->x), y = kj_find_bounds(p, e->y);
   if (e->op == KJIT_BIT_AND && y.known && y.least >= 0) return of_range(p, 0, y.most);
-  if (e->op == KJIT_MOD && y.known && is_positive_number(&y)) return of_range(p, 0, x.known && x.least >= 0 && x.most < y.most ? x.most : y.most - 1);
+  if (e->op == KJIT_MOD && y.known && is_positive_number(&y))
+    return of_range(p, 0, x.known && x.least >= 0 && x.most < y.most ? x.most : y.most - 1);
   if (!x.known || !y.known) return of_type(p, e->type);
   switch (e->op) {
   case KJIT_ADD: return kj_add_bounds(p, e->type, x, y);
   case KJIT_SUB: return kj_subtract_bounds(p, e->type, x, y);
   case KJIT_MUL: return multiply(p, e->type, x, y);
-  case KJIT_FLOORDIV: return is_positive_number(&y) ? divide(p, e->type, x, y.least) : of_type(p, e->type);
+  case KJIT_FLOORDIV:
+    return is_positive_number(&y) ? divide(p, e->type, x, y.least) : of_type(p, e->type);
   case KJIT_SHL:
-    return y.least == y.most && y.least >= 0 && y.least < 31 ? multiply(p, e->type, x, kj_bounds_of_number(p, (int64_t)1 << y.least)) : of_type(p, e->type);
-  case KJIT_SHR: return y.least == y.most && y.least >= 0 && y.least < 31 ? divide(p, e->type, x, (int64_t)1 << y.least) : of_type(p, e->type);
+    return y.least == y.most && y.least >= 0 && y.least < 31
+             ? multiply(p, e->type, x, kj_bounds_of_number(p, (int64_t)1 << y.least))
+             : of_type(p, e->type);
+  case KJIT_SHR:
+    return y.least == y.most && y.least >= 0 && y.least < 31
+             ? divide(p, e->type, x, (int64_t)1 << y.least)
+             : of_type(p, e->type);
   default: return of_type(p, e->type);
   }
 }
@@ -218,11 +263,16 @@ static kj_bounds find_block_size(kj_prover *p, uint32_t d)
   enum { MOST = 1024, MOST_Z = 64 };
   const kj_instance *kernel = p->c->instances.items[0];
   uint32_t known = kernel->block[d];
-  if (!known && p->c->request->target.kind == KJ_TARGET_CPU) known = p->c->request->signature->block[d];
-  return known ? kj_bounds_of_number(p, known) : of_uniform(make_position(p, KJ_BUILTIN_BLOCK_DIM, d), 1, d == 2 ? MOST_Z : MOST);
+  if (!known && p->c->request->target.kind == KJ_TARGET_CPU)
+    known = p->c->request->signature->block[d];
+  return known ? kj_bounds_of_number(p, known)
+               : of_uniform(make_position(p, KJ_BUILTIN_BLOCK_DIM, d), 1, d == 2 ? MOST_Z : MOST);
 }
 
-static int64_t most_blocks(const kj_prover *p, uint32_t d) { return p->c->request->signature->grid32 || d == 0 ? INT32_MAX : UINT16_MAX; }
+static int64_t most_blocks(const kj_prover *p, uint32_t d)
+{
+  return p->c->request->signature->grid32 || d == 0 ? INT32_MAX : UINT16_MAX;
+}
 
 static kj_bounds find_thread_index(kj_prover *p, uint32_t d)
 {
@@ -233,8 +283,14 @@ static kj_bounds find_thread_index(kj_prover *p, uint32_t d)
   return last;
 }
 
-static kj_bounds find_block_index(kj_prover *p, uint32_t d) { return of_uniform(make_position(p, KJ_BUILTIN_BLOCK_IDX, d), 0, most_blocks(p, d) - 1); }
-static kj_bounds find_grid_size(kj_prover *p, uint32_t d) { return of_uniform(make_position(p, KJ_BUILTIN_GRID_DIM, d), 1, most_blocks(p, d)); }
+static kj_bounds find_block_index(kj_prover *p, uint32_t d)
+{
+  return of_uniform(make_position(p, KJ_BUILTIN_BLOCK_IDX, d), 0, most_blocks(p, d) - 1);
+}
+static kj_bounds find_grid_size(kj_prover *p, uint32_t d)
+{
+  return of_uniform(make_position(p, KJ_BUILTIN_GRID_DIM, d), 1, most_blocks(p, d));
+}
 
 static kj_bounds find_thread_rank(kj_prover *p)
 {
@@ -252,8 +308,12 @@ static kj_bounds find_builtin(kj_prover *p, const kj_texpr *e)
   case KJ_BUILTIN_BLOCK_IDX: return find_block_index(p, d);
   case KJ_BUILTIN_BLOCK_DIM: return find_block_size(p, d);
   case KJ_BUILTIN_GRID_DIM: return find_grid_size(p, d);
-  case KJ_BUILTIN_GRID: return kj_add_bounds(p, KJIT_I64, multiply(p, KJIT_I64, find_block_index(p, d), find_block_size(p, d)), find_thread_index(p, d));
-  case KJ_BUILTIN_GRIDSIZE: return multiply(p, KJIT_I64, find_grid_size(p, d), find_block_size(p, d));
+  case KJ_BUILTIN_GRID:
+    return kj_add_bounds(p, KJIT_I64,
+                         multiply(p, KJIT_I64, find_block_index(p, d), find_block_size(p, d)),
+                         find_thread_index(p, d));
+  case KJ_BUILTIN_GRIDSIZE:
+    return multiply(p, KJIT_I64, find_grid_size(p, d), find_block_size(p, d));
   case KJ_BUILTIN_THREAD_RANK: return find_thread_rank(p);
   case KJ_BUILTIN_WARP_RANK: return divide(p, KJIT_I64, find_thread_rank(p), 32);
   case KJ_BUILTIN_LANEID: return of_range(p, 0, 31);
@@ -265,7 +325,8 @@ static kj_bounds find_builtin(kj_prover *p, const kj_texpr *e)
   if (e->builtin->id == KJ_BUILTIN_MIN || e->builtin->id == KJ_BUILTIN_MAX)
     return extremes(p, x, y, e->builtin->id == KJ_BUILTIN_MIN, e->builtin->id == KJ_BUILTIN_MAX);
   if (e->builtin->id != KJ_BUILTIN_CEIL_DIV || !is_positive_number(&y)) return of_type(p, e->type);
-  return divide(p, e->type, kj_add_bounds(p, KJIT_I64, x, kj_bounds_of_number(p, y.least - 1)), y.least);
+  return divide(p, e->type, kj_add_bounds(p, KJIT_I64, x, kj_bounds_of_number(p, y.least - 1)),
+                y.least);
 }
 
 /* ---- arrays ---- */
@@ -278,7 +339,10 @@ static kj_bounds of_extent(kj_prover *p, const kj_texpr *array, uint32_t d)
   return of_uniform(e, 0, p->c->request->signature->offsets32 ? INT32_MAX : INT64_MAX);
 }
 
-static bool is_known_outside(const kj_prover *p, const kj_texpr *array) { return p->inside && !p->at->depth && !p->inside[array->var->index]; }
+static bool is_known_outside(const kj_prover *p, const kj_texpr *array)
+{
+  return p->inside && !p->at->depth && !p->inside[array->var->index];
+}
 
 /* The remaining dimensions of an array; slices and other shapes are not followed. */
 static bool find_view(kj_prover *p, const kj_texpr *view, uint32_t rank, kj_bounded_shape *found)
@@ -294,12 +358,14 @@ static bool fill_shape(kj_prover *p, const kj_texpr *array, kj_bounded_shape *fo
   const kj_type_info *info = kj_type(p->c->types, array->type);
   bool is_kernels = p->at->depth == 0;
   if (info->is_static) {
-    for (uint32_t d = 0; d < info->rank; d++) found->extents[d] = kj_bounds_of_number(p, info->extents[d]);
+    for (uint32_t d = 0; d < info->rank; d++)
+      found->extents[d] = kj_bounds_of_number(p, info->extents[d]);
     return true;
   }
   if (array->kind == KJ_T_VIEW) return find_view(p, array, info->rank, found);
   if (array->kind != KJ_T_VAR) return false;
-  bool is_own = array->var->kind == KJ_V_SHARED || (array->var->kind == KJ_V_PARAM && is_kernels) || is_known_outside(p, array);
+  bool is_own = array->var->kind == KJ_V_SHARED || (array->var->kind == KJ_V_PARAM && is_kernels) ||
+                is_known_outside(p, array);
   if (!is_own) {
     const kj_bounded_shape *kept = p->at->shapes[array->var->index];
     kj_add_conditions(p, &p->at->needs[array->var->index]);
@@ -334,15 +400,19 @@ static kj_bounds find_variable(kj_prover *p, const kj_texpr *e)
     kj_add_conditions(p, &p->at->needs[var->index]);
     return p->at->values[var->index].known ? p->at->values[var->index] : of_type(p, e->type);
   }
-  if (kj_is_weak(e->type) || !kj_find_type_range(p, e->type, &least, &most) || e->type == KJIT_U64 || e->type == KJIT_BOOL) return of_type(p, e->type);
+  if (kj_is_weak(e->type) || !kj_find_type_range(p, e->type, &least, &most) ||
+      e->type == KJIT_U64 || e->type == KJIT_BOOL)
+    return of_type(p, e->type);
   return of_uniform(kj_make_i64(p, (kj_texpr *)e), least, most);
 }
 
 static kj_bounds find_convert(kj_prover *p, const kj_texpr *e)
 {
   int64_t least, most;
-  bool is_weak_integer = e->x->type == KJ_WEAK_INT && e->x->kind == KJ_T_VAR && !p->at->depth && kj_find_type_range(p, e->type, &least, &most);
-  if (is_weak_integer && e->type == KJIT_I64) return of_uniform((kj_texpr *)e, INT64_MIN, INT64_MAX);
+  bool is_weak_integer = e->x->type == KJ_WEAK_INT && e->x->kind == KJ_T_VAR && !p->at->depth &&
+                         kj_find_type_range(p, e->type, &least, &most);
+  if (is_weak_integer && e->type == KJIT_I64)
+    return of_uniform((kj_texpr *)e, INT64_MIN, INT64_MAX);
   if (is_weak_integer && e->type == KJIT_I32) { /* what a kernel's plain number becomes */
     kj_texpr *wide = kj_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
     wide->x = (kj_texpr *)e;
@@ -367,12 +437,18 @@ kj_bounds kj_find_bounds_by_kind(kj_prover *p, const kj_texpr *e)
   case KJ_T_CONST: {
     int64_t least, most;
     bool is_integer = !kj_is_weak(e->type) && kj_find_type_range(p, e->type, &least, &most);
-    return is_integer && e->integer >= INT64_MIN && e->integer <= INT64_MAX ? kj_bounds_of_number(p, (int64_t)e->integer) : kj_unknown_bounds;
+    return is_integer && e->integer >= INT64_MIN && e->integer <= INT64_MAX
+             ? kj_bounds_of_number(p, (int64_t)e->integer)
+             : kj_unknown_bounds;
   }
-  case KJ_T_VAR: return kj_type(p->c->types, e->type)->class_ == KJ_CLASS_ARRAY ? kj_unknown_bounds : find_variable(p, e);
+  case KJ_T_VAR:
+    return kj_type(p->c->types, e->type)->class_ == KJ_CLASS_ARRAY ? kj_unknown_bounds
+                                                                   : find_variable(p, e);
   case KJ_T_UNARY: {
     kj_bounds x = kj_find_bounds(p, e->x);
-    return e->op == KJIT_NEG && x.known ? kj_subtract_bounds(p, e->type, kj_bounds_of_number(p, 0), x) : of_type(p, e->type);
+    return e->op == KJIT_NEG && x.known
+             ? kj_subtract_bounds(p, e->type, kj_bounds_of_number(p, 0), x)
+             : of_type(p, e->type);
   }
   case KJ_T_BINARY: return find_binary(p, e);
   case KJ_T_COND: {

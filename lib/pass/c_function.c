@@ -1,7 +1,9 @@
-/* Functions that others call as C functions: what has no meaning without a kernel around it is refused.
+/* Functions that others call as C functions: what has no meaning without a kernel around it is
+ * refused.
  *
- * Needs: typed instances, checks marked. Guarantees: on the CPU nothing asks for a thread, a block or a grid; nobody prints; who may fail has a record to
- * say so in, or none does and failing ends the program, as abort does in C. */
+ * Needs: typed instances, checks marked. Guarantees: on the CPU nothing asks for a thread, a block
+ * or a grid; nobody prints; who may fail has a record to say so in, or none does and failing ends
+ * the program, as abort does in C. */
 #include "typing/typed.h"
 
 typedef struct finder {
@@ -20,7 +22,8 @@ static void found(finder *f, const char *what, kj_location location)
 static void find_in_expr(void *data, kj_texpr **at)
 {
   const kj_texpr *e = *at;
-  if (e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_THREAD | KJ_BARRIER | KJ_WARP))) found(data, e->builtin->name, e->location);
+  if (e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_THREAD | KJ_BARRIER | KJ_WARP)))
+    found(data, e->builtin->name, e->location);
 }
 
 static void find_in_stmt(void *data, kj_tstmt *stmt)
@@ -32,7 +35,8 @@ static void find_in_stmt(void *data, kj_tstmt *stmt)
 static void find_storage(finder *f, const kj_instance *instance)
 {
   for (size_t i = 0; i < instance->locals.count; i++)
-    if (instance->locals.items[i]->kind == KJ_V_SHARED) found(f, "shared memory", instance->locals.items[i]->location);
+    if (instance->locals.items[i]->kind == KJ_V_SHARED)
+      found(f, "shared memory", instance->locals.items[i]->location);
 }
 
 static void find_print(void *data, kj_tstmt *stmt)
@@ -45,7 +49,10 @@ static void skip(void *data, kj_texpr **at) { (void)data, (void)at; }
 static void refuse(const finder *f, const char *where)
 {
   const char *name = f->c->instances.items[0]->function->decl->name;
-  if (f->what) kj_fail(f->c, f->location, KJIT_ERROR_UNSUPPORTED, "`%s` in a function that is called from outside of kernels%s: `%s`", f->what, where, name);
+  if (f->what)
+    kj_fail(f->c, f->location, KJIT_ERROR_UNSUPPORTED,
+            "`%s` in a function that is called from outside of kernels%s: `%s`", f->what, where,
+            name);
 }
 
 void kj_check_c_function(kj_compilation *c)

@@ -1,7 +1,8 @@
 /* Marks what is checked at run time, and who may fail.
  *
- * Needs: typed instances. Guarantees: is_checked on every subscript and division that the request's checks look at, except where it is seen here that they hold;
- * may_fail of instances. What passes make afterwards is unchecked: it is right by construction. */
+ * Needs: typed instances. Guarantees: is_checked on every subscript and division that the request's
+ * checks look at, except where it is seen here that they hold; may_fail of instances. What passes
+ * make afterwards is unchecked: it is right by construction. */
 #include <string.h>
 
 #include "typing/typed.h"
@@ -21,19 +22,26 @@ static bool has_constant_divisor(const kj_texpr *e)
 
 static bool divides(const kj_texpr *e)
 {
-  if (e->kind == KJ_T_BINARY) return e->op == KJIT_DIV || e->op == KJIT_FLOORDIV || e->op == KJIT_MOD;
+  if (e->kind == KJ_T_BINARY)
+    return e->op == KJIT_DIV || e->op == KJIT_FLOORDIV || e->op == KJIT_MOD;
   if (e->kind != KJ_T_BUILTIN) return false;
-  return e->builtin->id == KJ_BUILTIN_CEIL_DIV || e->builtin->id == KJ_BUILTIN_DIV_TRUNC || e->builtin->id == KJ_BUILTIN_REM_TRUNC;
+  return e->builtin->id == KJ_BUILTIN_CEIL_DIV || e->builtin->id == KJ_BUILTIN_DIV_TRUNC ||
+         e->builtin->id == KJ_BUILTIN_REM_TRUNC;
 }
 
-static const kj_texpr *divisor_of(const kj_texpr *e) { return e->kind == KJ_T_BINARY ? e->y : e->args.items[1]; }
+static const kj_texpr *divisor_of(const kj_texpr *e)
+{
+  return e->kind == KJ_T_BINARY ? e->y : e->args.items[1];
+}
 
 static bool are_in_static_bounds(const marker *m, const kj_texpr *array, const kj_texprs *indices)
 {
   const kj_type_info *info = kj_type(m->c->types, array->type);
   for (size_t i = 0; i < indices->count; i++) {
     const kj_texpr *index = indices->items[i];
-    if (!info->is_static || index->kind != KJ_T_CONST || index->integer < 0 || index->integer >= info->extents[i]) return false;
+    if (!info->is_static || index->kind != KJ_T_CONST || index->integer < 0 ||
+        index->integer >= info->extents[i])
+      return false;
   }
   return true;
 }
@@ -50,7 +58,8 @@ static bool are_in_static_parts(const marker *m, const kj_texpr *value, const kj
   return true;
 }
 
-/* A view of parts without a check of its own would be found out at its elements only where those are checked against the view. */
+/* A view of parts without a check of its own would be found out at its elements only where those
+ * are checked against the view. */
 static bool is_sliced(const kj_texpr *view)
 {
   if (!view->dimensions) return false;
@@ -61,11 +70,15 @@ static bool is_sliced(const kj_texpr *view)
 
 static bool subscripts(const marker *m, const kj_texpr *e)
 {
-  if (e->x && e->x->kind == KJ_T_POINTED && e->x->args.count == 0) return false; /* nobody knows how much there is */
-  if (e->kind == KJ_T_LOAD || e->kind == KJ_T_ADDRESS) return !are_in_static_bounds(m, e->x, &e->args);
-  if (e->kind == KJ_T_ELEMENT || (e->kind == KJ_T_INSERT && e->args.count)) return !are_in_static_parts(m, e->x, &e->args);
+  /* nobody knows how much there is */
+  if (e->x && e->x->kind == KJ_T_POINTED && e->x->args.count == 0) return false;
+  if (e->kind == KJ_T_LOAD || e->kind == KJ_T_ADDRESS)
+    return !are_in_static_bounds(m, e->x, &e->args);
+  if (e->kind == KJ_T_ELEMENT || (e->kind == KJ_T_INSERT && e->args.count))
+    return !are_in_static_parts(m, e->x, &e->args);
   if (e->kind == KJ_T_VIEW) return !are_in_static_bounds(m, e->x, &e->args) || is_sliced(e);
-  return e->kind == KJ_T_BUILTIN && (e->builtin->flags & KJ_PLACE) && !are_in_static_bounds(m, e->x, &e->indices);
+  return e->kind == KJ_T_BUILTIN && (e->builtin->flags & KJ_PLACE) &&
+         !are_in_static_bounds(m, e->x, &e->indices);
 }
 
 /* ---- what is watched ---- */
@@ -75,25 +88,35 @@ enum { WATCHES = KJIT_CHECK_UNINITIALIZED | KJIT_CHECK_RACES };
 static bool is_watched_array(const marker *m, const kj_texpr *array)
 {
   kj_space space = kj_type(m->c->types, array->type)->space;
-  return space == KJ_SPACE_SHARED ? (m->checks & WATCHES) != 0 : space == KJ_SPACE_LOCAL && (m->checks & KJIT_CHECK_UNINITIALIZED);
+  return space == KJ_SPACE_SHARED
+           ? (m->checks & WATCHES) != 0
+           : space == KJ_SPACE_LOCAL && (m->checks & KJIT_CHECK_UNINITIALIZED);
 }
 
-/* Atomics, and loads and stores with hints. What else built-ins do with memory is not looked at, so that reads of it would be called uninitialized. */
+/* Atomics, and loads and stores with hints. What else built-ins do with memory is not looked at, so
+ * that reads of it would be called uninitialized. */
 static bool accesses(const marker *m, const kj_texpr *e)
 {
   if (e->kind == KJ_T_LOAD) return true;
   if (e->kind != KJ_T_BUILTIN || !(e->builtin->flags & (KJ_PLACE | KJ_READS))) return false;
   if (!strcmp(e->builtin->group, "atomics")) return true;
-  if (!strcmp(e->builtin->group, "memory") && e->builtin->id != KJ_BUILTIN_SHARED_ADDRESS) return !(e->builtin->flags & KJ_READS) || e->type != KJIT_VOID;
-  kj_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED, "the checks of uninitialized memory and of races do not know what `%s` does", e->builtin->name);
+  if (!strcmp(e->builtin->group, "memory") && e->builtin->id != KJ_BUILTIN_SHARED_ADDRESS)
+    return !(e->builtin->flags & KJ_READS) || e->type != KJIT_VOID;
+  kj_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED,
+          "the checks of uninitialized memory and of races do not know what `%s` does",
+          e->builtin->name);
 }
 
 static void watch_expr(const marker *m, kj_texpr *e)
 {
   if (e->kind == KJ_T_ADDRESS && is_watched_array(m, e->x))
-    kj_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED, "the checks of uninitialized memory and of races do not follow pointers into shared or local memory");
+    kj_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED,
+            "the checks of uninitialized memory and of races do not follow pointers into shared or "
+            "local memory");
   if (e->kind == KJ_T_ADDRESS && is_watched_array(m, e->x))
-    kj_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED, "the checks of uninitialized memory and of races do not follow pointers to shared or local memory");
+    kj_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED,
+            "the checks of uninitialized memory and of races do not follow pointers to shared or "
+            "local memory");
   bool may_access = e->kind == KJ_T_LOAD || (e->kind == KJ_T_BUILTIN && e->x);
   if (!may_access || !is_watched_array(m, e->x) || !accesses(m, e)) return;
   e->is_watched = m->c->has_watched = true;
@@ -109,8 +132,10 @@ static void refuse_on_gpu(const marker *m)
                { KJIT_CHECK_RACES, "races", "racecheck" } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (m->checks & rows[i].check)
-      kj_fail(m->c, m->c->request->kernel->decl->location, KJIT_ERROR_UNSUPPORTED,
-              "the check of %s works on the CPU only; for a GPU there is `compute-sanitizer --tool %s`", rows[i].name, rows[i].tool);
+      kj_fail(
+        m->c, m->c->request->kernel->decl->location, KJIT_ERROR_UNSUPPORTED,
+        "the check of %s works on the CPU only; for a GPU there is `compute-sanitizer --tool %s`",
+        rows[i].name, rows[i].tool);
 }
 
 static void mark_expr(void *data, kj_texpr **at)
@@ -119,13 +144,15 @@ static void mark_expr(void *data, kj_texpr **at)
   kj_texpr *e = *at;
   if (m->checks & WATCHES) watch_expr(m, e);
   if ((m->checks & KJIT_CHECK_BOUNDS) && subscripts(m, e)) e->is_checked = true;
-  if ((m->checks & KJIT_CHECK_DIVISION) && divides(e) && !has_constant_divisor(divisor_of(e))) e->is_checked = true;
+  if ((m->checks & KJIT_CHECK_DIVISION) && divides(e) && !has_constant_divisor(divisor_of(e)))
+    e->is_checked = true;
 }
 
 static void mark_stmt(void *data, kj_tstmt *stmt)
 {
   const marker *m = data;
-  if (stmt->kind == KJ_TS_STORE && is_watched_array(m, stmt->array)) stmt->is_watched = m->c->has_watched = true;
+  if (stmt->kind == KJ_TS_STORE && is_watched_array(m, stmt->array))
+    stmt->is_watched = m->c->has_watched = true;
   if (stmt->kind != KJ_TS_STORE || !(m->checks & KJIT_CHECK_BOUNDS)) return;
   bool is_open = stmt->array->kind == KJ_T_POINTED && stmt->array->args.count == 0;
   stmt->is_checked = !is_open && !are_in_static_bounds(m, stmt->array, &stmt->indices);
@@ -143,8 +170,10 @@ static bool may_any_fail(const kj_texprs *list)
 bool kj_may_fail(const kj_texpr *e)
 {
   if (!e) return false;
-  if (e->is_checked || e->is_watched || (e->kind == KJ_T_CALL && e->instance->may_fail)) return true;
-  return kj_may_fail(e->x) || kj_may_fail(e->y) || kj_may_fail(e->z) || may_any_fail(&e->args) || may_any_fail(&e->indices);
+  if (e->is_checked || e->is_watched || (e->kind == KJ_T_CALL && e->instance->may_fail))
+    return true;
+  return kj_may_fail(e->x) || kj_may_fail(e->y) || kj_may_fail(e->z) || may_any_fail(&e->args) ||
+         may_any_fail(&e->indices);
 }
 
 static bool may_list_fail(const kj_tstmts *list)
@@ -156,8 +185,12 @@ static bool may_list_fail(const kj_tstmts *list)
 
 bool kj_stmt_may_fail(const kj_tstmt *s)
 {
-  if (s->kind == KJ_TS_FAIL || s->is_checked || s->is_watched || may_any_fail(&s->indices) || may_any_fail(&s->extents)) return true;
-  if (kj_may_fail(s->value) || kj_may_fail(s->array) || kj_may_fail(s->first) || kj_may_fail(s->stop) || kj_may_fail(s->step)) return true;
+  if (s->kind == KJ_TS_FAIL || s->is_checked || s->is_watched || may_any_fail(&s->indices) ||
+      may_any_fail(&s->extents))
+    return true;
+  if (kj_may_fail(s->value) || kj_may_fail(s->array) || kj_may_fail(s->first) ||
+      kj_may_fail(s->stop) || kj_may_fail(s->step))
+    return true;
   return may_list_fail(&s->body) || may_list_fail(&s->otherwise);
 }
 
@@ -169,17 +202,22 @@ void kj_mark_checks(kj_compilation *c)
   if (c->request->target.kind != KJ_TARGET_CPU) refuse_on_gpu(&m);
   if ((m.checks & WATCHES) && c->cpu_parts != KJ_PARTS_NONE)
     kj_fail(c, c->request->kernel->decl->location, KJIT_ERROR_UNSUPPORTED,
-            "the checks of uninitialized memory and of races do not look at kernels whose warps or blocks wait for each other");
+            "the checks of uninitialized memory and of races do not look at kernels whose warps or "
+            "blocks wait for each other");
   kj_instance *kernel = c->instances.items[0];
-  if ((m.checks & KJIT_CHECK_BARRIER) && kernel->has_barrier) kernel->may_fail = true; /* pass/simt.c looks at the barriers */
-  for (size_t i = 0; m.checks && i < c->instances.count; i++) kj_walk_tstmts(&c->instances.items[i]->body, mark_stmt, mark_expr, &m);
+  /* pass/simt.c looks at the barriers */
+  if ((m.checks & KJIT_CHECK_BARRIER) && kernel->has_barrier) kernel->may_fail = true;
+  for (size_t i = 0; m.checks && i < c->instances.count; i++)
+    kj_walk_tstmts(&c->instances.items[i]->body, mark_stmt, mark_expr, &m);
   if (m.checks & (KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION)) kj_prove_checks(c);
   bool has_changed = true;
   while (has_changed) {
     has_changed = false;
     for (size_t i = 0; i < c->instances.count; i++) {
       kj_instance *instance = c->instances.items[i];
-      if (instance->may_fail || !(instance->is_recursive || may_list_fail(&instance->body))) continue; /* recursion: by the depth of its calls */
+      /* recursion: by the depth of its calls */
+      if (instance->may_fail || !(instance->is_recursive || may_list_fail(&instance->body)))
+        continue;
       instance->may_fail = has_changed = true;
     }
   }

@@ -1,11 +1,14 @@
 /* Issues the global loads of neighbouring statements before the first of them stores. GPU only.
  *
- * Staging a tile reads `s[i] = A[x]; if edge { s[j] = A[y] }`: as written, each store to shared memory waits for its load before the next load is issued, and a block pays
- * the latency of global memory several times. A load of global memory may move above a thread's own stores to shared memory: they are different memory, and without a
- * barrier between them no other thread's store is ordered either.
+ * Staging a tile reads `s[i] = A[x]; if edge { s[j] = A[y] }`: as written, each store to shared
+ * memory waits for its load before the next load is issued, and a block pays the latency of global
+ * memory several times. A load of global memory may move above a thread's own stores to shared
+ * memory: they are different memory, and without a barrier between them no other thread's store is
+ * ordered either.
  *
- * A run is two or more neighbouring statements, each a store to shared memory, or an `if` around one, whose value loads from global memory and has no effect. Conditions and
- * values are computed first, in order and under the same conditions, into variables; then the stores follow as written.
+ * A run is two or more neighbouring statements, each a store to shared memory, or an `if` around
+ * one, whose value loads from global memory and has no effect. Conditions and values are computed
+ * first, in order and under the same conditions, into variables; then the stores follow as written.
  * Needs: typed instances. Guarantees: same values, same stores in the same order. */
 #include "typing/typed.h"
 
@@ -19,10 +22,15 @@ typedef struct pass {
 typedef struct finding {
   kj_compilation *c;
   bool has_global_load;
-  bool is_movable; /* no effect, and no load of memory that a thread of the block may write before the load's old place */
+  /* no effect, and no load of memory that a thread of the block may write before the load's old
+   * place */
+  bool is_movable;
 } finding;
 
-static kj_space space_of(kj_compilation *c, const kj_texpr *array) { return kj_type(c->types, array->type)->space; }
+static kj_space space_of(kj_compilation *c, const kj_texpr *array)
+{
+  return kj_type(c->types, array->type)->space;
+}
 
 static void look(void *data, kj_texpr **at)
 {
@@ -32,7 +40,8 @@ static void look(void *data, kj_texpr **at)
   case KJ_T_CALL: f->is_movable = false; return;
   case KJ_T_BUILTIN: f->is_movable &= (e->builtin->flags & KJ_PURE) != 0; return;
   case KJ_T_LOAD:
-    f->is_movable &= space_of(f->c, e->x) == KJ_SPACE_GLOBAL || space_of(f->c, e->x) == KJ_SPACE_CONST;
+    f->is_movable &=
+      space_of(f->c, e->x) == KJ_SPACE_GLOBAL || space_of(f->c, e->x) == KJ_SPACE_CONST;
     f->has_global_load |= space_of(f->c, e->x) == KJ_SPACE_GLOBAL;
     return;
   default: return;
@@ -47,14 +56,18 @@ static finding find_in(pass *p, kj_texpr *e)
 }
 
 /* Whether make_zero has one. */
-static bool has_literal(kj_compilation *c, kjit_type type) { return kj_is_scalar(type) && kj_type(c->types, type)->class_ != KJ_CLASS_COMPLEX; }
+static bool has_literal(kj_compilation *c, kjit_type type)
+{
+  return kj_is_scalar(type) && kj_type(c->types, type)->class_ != KJ_CLASS_COMPLEX;
+}
 
 /* The store of a statement that may be part of a run, or NULL. */
 static kj_tstmt *get_staging_store(pass *p, kj_tstmt *stmt)
 {
   kj_tstmt *store = stmt;
   if (stmt->kind == KJ_TS_IF) {
-    if (stmt->body.count != 1 || stmt->otherwise.count || !find_in(p, stmt->value).is_movable) return NULL;
+    if (stmt->body.count != 1 || stmt->otherwise.count || !find_in(p, stmt->value).is_movable)
+      return NULL;
     store = stmt->body.items[0];
     if (store->kind == KJ_TS_STORE && !has_literal(p->c, store->value->type)) return NULL;
   }
@@ -63,7 +76,10 @@ static kj_tstmt *get_staging_store(pass *p, kj_tstmt *stmt)
   return value.is_movable && value.has_global_load ? store : NULL;
 }
 
-static kj_texpr *make_zero(kj_compilation *c, const kj_texpr *like) { return kj_new_texpr(c, KJ_T_CONST, like->type, like->location); }
+static kj_texpr *make_zero(kj_compilation *c, const kj_texpr *like)
+{
+  return kj_new_texpr(c, KJ_T_CONST, like->type, like->location);
+}
 
 /* Appends `let name = *at` to the list and puts the variable in its place. */
 static void move_to_let(pass *p, kj_tstmts *list, const char *name, kj_texpr **at)
@@ -77,7 +93,8 @@ static void move_to_let(pass *p, kj_tstmts *list, const char *name, kj_texpr **a
   (*at)->var = let->var;
 }
 
-/* `let v = value`, or `let c = condition`, `let v = c ? value : 0`; the statement then reads them. */
+/* `let v = value`, or `let c = condition`, `let v = c ? value : 0`; the statement then reads them.
+ */
 static void split(pass *p, kj_tstmts *list, kj_tstmt *stmt, kj_tstmt *store)
 {
   if (stmt != store) {
@@ -95,7 +112,9 @@ static void split(pass *p, kj_tstmts *list, kj_tstmt *stmt, kj_tstmt *store)
 static size_t get_run(pass *p, const kj_tstmts *stmts, size_t first, kj_tstmt **stores)
 {
   size_t count = 0;
-  while (count < MAX_RUN && first + count < stmts->count && (stores[count] = get_staging_store(p, stmts->items[first + count]))) count++;
+  while (count < MAX_RUN && first + count < stmts->count &&
+         (stores[count] = get_staging_store(p, stmts->items[first + count])))
+    count++;
   return count;
 }
 

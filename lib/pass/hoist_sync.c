@@ -1,8 +1,15 @@
-/* Takes synchronizations out of expressions, for inline_sync.c: each becomes a statement, in the order of evaluation. */
+/* Takes synchronizations out of expressions, for inline_sync.c: each becomes a statement, in the
+ * order of evaluation. */
 #include "pass/inline_sync.h"
 
-bool kj_is_sync_builtin(const kj_texpr *e) { return e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_BARRIER | KJ_WARP)); }
-static bool is_joint_call(const kj_inliner *in, const kj_texpr *e) { return e->kind == KJ_T_CALL && in->is_joint[e->instance->id]; }
+bool kj_is_sync_builtin(const kj_texpr *e)
+{
+  return e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_BARRIER | KJ_WARP));
+}
+static bool is_joint_call(const kj_inliner *in, const kj_texpr *e)
+{
+  return e->kind == KJ_T_CALL && in->is_joint[e->instance->id];
+}
 
 static bool has_joint_list(const kj_inliner *in, const kj_texprs *list);
 
@@ -10,7 +17,8 @@ bool kj_has_joint_expr(const kj_inliner *in, const kj_texpr *e)
 {
   if (!e) return false;
   if (kj_is_sync_builtin(e) || is_joint_call(in, e)) return true;
-  return kj_has_joint_expr(in, e->x) || kj_has_joint_expr(in, e->y) || kj_has_joint_expr(in, e->z) || has_joint_list(in, &e->indices) ||
+  return kj_has_joint_expr(in, e->x) || kj_has_joint_expr(in, e->y) ||
+         kj_has_joint_expr(in, e->z) || has_joint_list(in, &e->indices) ||
          has_joint_list(in, &e->args);
 }
 
@@ -21,7 +29,8 @@ static bool has_joint_list(const kj_inliner *in, const kj_texprs *list)
   return false;
 }
 
-/* Evaluated later it has the same value: no other thread can change it, nor what runs in between. */
+/* Evaluated later it has the same value: no other thread can change it, nor what runs in between.
+ */
 static bool is_stable(const kj_texpr *e)
 {
   kj_simt_effects effects = { 0 };
@@ -94,7 +103,8 @@ void kj_hold_sync_operands(kj_inliner *in, kj_texpr *e, const kj_tvar *result, k
 {
   for (size_t i = 0; i < e->args.count; i++) {
     kj_texpr *arg = e->args.items[i];
-    bool is_plain = arg->kind == KJ_T_CONST || (arg->kind == KJ_T_VAR && arg->var->kind == KJ_V_VAR && arg->var != result);
+    bool is_plain = arg->kind == KJ_T_CONST ||
+                    (arg->kind == KJ_T_VAR && arg->var->kind == KJ_V_VAR && arg->var != result);
     if (!is_plain) e->args.items[i] = hold(in, arg, out);
   }
 }

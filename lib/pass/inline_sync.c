@@ -1,11 +1,14 @@
 /* Inlines synchronizing functions into the kernel and makes every synchronization a statement.
  *
- * Needs: typed instances. Guarantees: the kernel calls no function that holds a barrier, a warp operation or a grid_range; a barrier or warp operation is the whole value of an
- * ASSIGN or EVALUATE, and its operands are constants or variables; conditions, ranges and lazy operands hold none. Evaluation order is kept: what is evaluated before a
- * synchronization and could be changed by other threads meanwhile is put into a variable first.
+ * Needs: typed instances. Guarantees: the kernel calls no function that holds a barrier, a warp
+ * operation or a grid_range; a barrier or warp operation is the whole value of an ASSIGN or
+ * EVALUATE, and its operands are constants or variables; conditions, ranges and lazy operands hold
+ * none. Evaluation order is kept: what is evaluated before a synchronization and could be changed
+ * by other threads meanwhile is put into a variable first.
  *
- * A call becomes: parameters as lets, a variable for the result, and the body in a ONCE, in which `return e` is `result = e; LEAVE`. A final return needs no LEAVE, and
- * `if c { ...; return a } rest` becomes an if with an else, so that most bodies need no ONCE. */
+ * A call becomes: parameters as lets, a variable for the result, and the body in a ONCE, in which
+ * `return e` is `result = e; LEAVE`. A final return needs no LEAVE, and `if c { ...; return a }
+ * rest` becomes an if with an else, so that most bodies need no ONCE. */
 #include "pass/inline_sync.h"
 
 /* Inlined calls multiply; a bound on the statements made keeps compile time and memory in hand. */
@@ -23,7 +26,8 @@ struct kj_activation {
   uint32_t depth;
 };
 
-static void rewrite_list(kj_inliner *in, const kj_tstmts *from, size_t first, kj_tstmts *to, bool is_tail);
+static void rewrite_list(kj_inliner *in, const kj_tstmts *from, size_t first, kj_tstmts *to,
+                         bool is_tail);
 
 static kj_arena *arena_of(kj_inliner *in) { return in->s->c->arena; }
 
@@ -38,7 +42,8 @@ static void scan_expr(void *data, kj_texpr **expr)
 {
   scan *found = data;
   const kj_texpr *e = *expr;
-  if (e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_BARRIER | KJ_WARP))) found->is_joint = true;
+  if (e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_BARRIER | KJ_WARP)))
+    found->is_joint = true;
   if (e->kind == KJ_T_CALL && found->in->is_joint[e->instance->id]) found->is_joint = true;
 }
 
@@ -97,18 +102,25 @@ static kj_tvar *map_var(void *data, kj_tvar *var)
   return *slot = copy_var(in, var, var->kind == KJ_V_PARAM ? KJ_V_LET : var->kind);
 }
 
-static kj_texpr *copy_expr(kj_inliner *in, const kj_texpr *e) { return kj_clone_texpr(in->s, e, map_var, in); }
+static kj_texpr *copy_expr(kj_inliner *in, const kj_texpr *e)
+{
+  return kj_clone_texpr(in->s, e, map_var, in);
+}
 
 void kj_push_inlined(kj_inliner *in, kj_tstmts *out, kj_tstmt *stmt)
 {
   if (++in->statement_count > MAX_STATEMENTS)
     kj_fail(in->s->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
-            "kernel `%s` is too large: functions that hold a barrier or warp operation are inlined, to more than %d statements",
+            "kernel `%s` is too large: functions that hold a barrier or warp operation are "
+            "inlined, to more than %d statements",
             in->s->kernel->function->decl->name, MAX_STATEMENTS);
   kj_append_stmt(in->s, out, stmt);
 }
 
-static void declare(kj_inliner *in, kj_tvar *var, kj_tstmts *out) { kj_push_inlined(in, out, kj_new_assign(in->s, var, NULL)); }
+static void declare(kj_inliner *in, kj_tvar *var, kj_tstmts *out)
+{
+  kj_push_inlined(in, out, kj_new_assign(in->s, var, NULL));
+}
 
 /* ---- inlining ---- */
 
@@ -125,11 +137,16 @@ static void check_recursion(kj_inliner *in, const kj_texpr *call)
   for (const kj_activation *at = in->at; at; at = at->caller)
     if (at->instance == call->instance)
       kj_fail(in->s->c, call->location, KJIT_ERROR_UNSUPPORTED,
-              "`%s` calls itself and holds a barrier, a warp operation or a grid_range: that cannot be compiled", name);
-  if (in->at->depth >= MAX_DEPTH) kj_fail(in->s->c, call->location, KJIT_ERROR_UNSUPPORTED, "calls of `%s` are nested more than %d deep", name, MAX_DEPTH);
+              "`%s` calls itself and holds a barrier, a warp operation or a grid_range: that "
+              "cannot be compiled",
+              name);
+  if (in->at->depth >= MAX_DEPTH)
+    kj_fail(in->s->c, call->location, KJIT_ERROR_UNSUPPORTED,
+            "calls of `%s` are nested more than %d deep", name, MAX_DEPTH);
 }
 
-/* The only return is the last statement: the result is assigned once, in the same list as its uses. */
+/* The only return is the last statement: the result is assigned once, in the same list as its uses.
+ */
 static bool has_single_return(const kj_instance *instance)
 {
   const kj_tstmts *body = &instance->body;
@@ -140,7 +157,10 @@ kj_texpr *kj_inline_call(kj_inliner *in, kj_texpr *call, kj_tstmts *out)
 {
   check_recursion(in, call);
   kj_instance *instance = call->instance;
-  kj_activation called = { .caller = in->at, .instance = instance, .map = variable_table(in, instance), .depth = in->at->depth + 1 };
+  kj_activation called = { .caller = in->at,
+                           .instance = instance,
+                           .map = variable_table(in, instance),
+                           .depth = in->at->depth + 1 };
   for (size_t i = 0; i < instance->params.count; i++) {
     kj_tvar *param = copy_var(in, instance->params.items[i], KJ_V_LET);
     called.map[instance->params.items[i]->index] = param;
@@ -158,7 +178,8 @@ kj_texpr *kj_inline_call(kj_inliner *in, kj_texpr *call, kj_tstmts *out)
   if (called.leave_count) kj_push_inlined(in, out, once);
   else kj_append_stmts(in->s, out, &once->body);
   if (!called.result) return NULL;
-  if (called.result_count == 1 && !called.leave_count && has_single_return(instance)) called.result->kind = KJ_V_LET;
+  if (called.result_count == 1 && !called.leave_count && has_single_return(instance))
+    called.result->kind = KJ_V_LET;
   return kj_new_var(in->s, called.result, call->location);
 }
 
@@ -178,9 +199,12 @@ static kj_tstmt *copy_stmt(kj_inliner *in, const kj_tstmt *stmt)
   copy->first = copy_expr(in, stmt->first);
   copy->stop = copy_expr(in, stmt->stop);
   copy->step = copy_expr(in, stmt->step);
-  for (size_t i = 0; i < stmt->indices.count; i++) KJ_PUSH(arena_of(in), &copy->indices, copy_expr(in, stmt->indices.items[i]));
-  for (size_t i = 0; i < stmt->extents.count; i++) KJ_PUSH(arena_of(in), &copy->extents, copy_expr(in, stmt->extents.items[i]));
-  for (size_t i = 0; i < stmt->vars.count; i++) KJ_PUSH(arena_of(in), &copy->vars, map_var(in, stmt->vars.items[i]));
+  for (size_t i = 0; i < stmt->indices.count; i++)
+    KJ_PUSH(arena_of(in), &copy->indices, copy_expr(in, stmt->indices.items[i]));
+  for (size_t i = 0; i < stmt->extents.count; i++)
+    KJ_PUSH(arena_of(in), &copy->extents, copy_expr(in, stmt->extents.items[i]));
+  for (size_t i = 0; i < stmt->vars.count; i++)
+    KJ_PUSH(arena_of(in), &copy->vars, map_var(in, stmt->vars.items[i]));
   return copy;
 }
 
@@ -221,7 +245,8 @@ static void rewrite_evaluate(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out)
   kj_push_inlined(in, out, stmt);
 }
 
-static void rewrite_if(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out, bool is_tail)
+static void rewrite_if(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out,
+                       bool is_tail)
 {
   stmt->value = kj_hoist(in, stmt->value, out);
   rewrite_list(in, &from->body, 0, &stmt->body, is_tail);
@@ -265,7 +290,8 @@ static void rewrite_range(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, 
   rewrite_list(in, &from->body, 0, &stmt->body, false);
   if (has_joint_stmt(&stmt->body))
     kj_fail(in->s->c, stmt->location, KJIT_ERROR_TYPE,
-            "the body of a grid_range or block_range must not hold a barrier, a warp operation or another such range");
+            "the body of a grid_range or block_range must not hold a barrier, a warp operation or "
+            "another such range");
   stmt->is_joint = true;
   in->s->has_range = true;
   kj_push_inlined(in, out, stmt);
@@ -305,12 +331,17 @@ static void rewrite_stmt(kj_inliner *in, const kj_tstmt *from, kj_tstmts *out, b
   }
 }
 
-static bool ends_in_return(const kj_tstmts *list) { return list->count > 0 && list->items[list->count - 1]->kind == KJ_TS_RETURN; }
+static bool ends_in_return(const kj_tstmts *list)
+{
+  return list->count > 0 && list->items[list->count - 1]->kind == KJ_TS_RETURN;
+}
 
-/* `if c { ...; return a } rest` in an inlined body, where falling off the end of rest returns too. */
+/* `if c { ...; return a } rest` in an inlined body, where falling off the end of rest returns too.
+ */
 static bool takes_rest(const kj_inliner *in, const kj_tstmt *stmt, bool is_tail)
 {
-  return in->at->map && is_tail && stmt->kind == KJ_TS_IF && !stmt->otherwise.count && ends_in_return(&stmt->body);
+  return in->at->map && is_tail && stmt->kind == KJ_TS_IF && !stmt->otherwise.count &&
+         ends_in_return(&stmt->body);
 }
 
 static void rewrite_if_with_rest(kj_inliner *in, const kj_tstmts *from, size_t at, kj_tstmts *to)
@@ -324,7 +355,8 @@ static void rewrite_if_with_rest(kj_inliner *in, const kj_tstmts *from, size_t a
   kj_push_inlined(in, to, stmt);
 }
 
-static void rewrite_list(kj_inliner *in, const kj_tstmts *from, size_t first, kj_tstmts *to, bool is_tail)
+static void rewrite_list(kj_inliner *in, const kj_tstmts *from, size_t first, kj_tstmts *to,
+                         bool is_tail)
 {
   for (size_t i = first; i < from->count; i++) {
     bool is_last = i + 1 == from->count;

@@ -1,7 +1,8 @@
-/* Bounds in a loop: what is the same from its start to its end stands for itself, and what cannot be shown beforehand becomes a condition on it.
+/* Bounds in a loop: what is the same from its start to its end stands for itself, and what cannot
+ * be shown beforehand becomes a condition on it.
  *
- * Conditions are looked at once, when the loop starts; where one does not hold, the loop runs with its checks. So they may ask for more than is needed, but never
- * for less. */
+ * Conditions are looked at once, when the loop starts; where one does not hold, the loop runs with
+ * its checks. So they may ask for more than is needed, but never for less. */
 #include "pass/bounds.h"
 
 /* ---- conditions ---- */
@@ -19,11 +20,15 @@ static bool is_same_list(const kj_texprs *a, const kj_texprs *b)
 static bool is_same(const kj_texpr *a, const kj_texpr *b)
 {
   if (a == b) return true;
-  if (!a || !b || a->kind != b->kind || a->op != b->op || a->type != b->type || a->var != b->var || a->builtin != b->builtin || a->dimension != b->dimension)
+  if (!a || !b || a->kind != b->kind || a->op != b->op || a->type != b->type || a->var != b->var ||
+      a->builtin != b->builtin || a->dimension != b->dimension)
     return false;
-  if (a->integer != b->integer || __builtin_memcmp(&a->number, &b->number, sizeof a->number) || a->instance != b->instance || a->text != b->text) return false;
+  if (a->integer != b->integer || __builtin_memcmp(&a->number, &b->number, sizeof a->number) ||
+      a->instance != b->instance || a->text != b->text)
+    return false;
   if (a->dimensions || b->dimensions) return false;
-  return is_same(a->x, b->x) && is_same(a->y, b->y) && is_same(a->z, b->z) && is_same_list(&a->args, &b->args) && is_same_list(&a->indices, &b->indices);
+  return is_same(a->x, b->x) && is_same(a->y, b->y) && is_same(a->z, b->z) &&
+         is_same_list(&a->args, &b->args) && is_same_list(&a->indices, &b->indices);
 }
 
 static bool is_known_condition(const kj_prover *p, const kj_texpr *condition)
@@ -51,7 +56,8 @@ void kj_add_condition(kj_prover *p, kjit_op op, kj_texpr *x, kj_texpr *y)
 void kj_add_conditions(kj_prover *p, const kj_texprs *conditions)
 {
   for (size_t i = 0; i < conditions->count; i++)
-    if (!is_known_condition(p, conditions->items[i])) KJ_PUSH(p->c->arena, &p->conditions, conditions->items[i]);
+    if (!is_known_condition(p, conditions->items[i]))
+      KJ_PUSH(p->c->arena, &p->conditions, conditions->items[i]);
 }
 
 void kj_confine(kj_prover *p, kj_bounds *b, int64_t least, int64_t most)
@@ -82,14 +88,16 @@ static bool are_invariant(const kj_prover *p, const kj_texprs *list, uint32_t *p
 
 static bool is_constant_builtin(const kj_prover *p, const kj_texpr *e, uint32_t *parts)
 {
-  static const uint32_t others = KJ_BARRIER | KJ_WARP | KJ_PLACE | KJ_READS | KJ_WAITS | KJ_ADDRESS | KJ_ARRAY;
+  static const uint32_t others =
+    KJ_BARRIER | KJ_WARP | KJ_PLACE | KJ_READS | KJ_WAITS | KJ_ADDRESS | KJ_ARRAY;
   if (!(e->builtin->flags & KJ_PURE) || (e->builtin->flags & others) || e->x) return false;
   return are_invariant(p, &e->args, parts) && are_invariant(p, &e->indices, parts);
 }
 
 static bool is_invariant(const kj_prover *p, const kj_texpr *e, uint32_t *parts)
 {
-  if (++*parts > MOST_PARTS || e->is_checked || e->is_watched) return false; /* nothing may fail for the conditions */
+  /* nothing may fail for the conditions */
+  if (++*parts > MOST_PARTS || e->is_checked || e->is_watched) return false;
   switch (e->kind) {
   case KJ_T_CONST: return true;
   case KJ_T_VAR: return !p->inside[e->var->index];
@@ -101,7 +109,9 @@ static bool is_invariant(const kj_prover *p, const kj_texpr *e, uint32_t *parts)
   case KJ_T_BINARY:
   case KJ_T_COMPARE:
   case KJ_T_LOGIC: return is_invariant(p, e->x, parts) && is_invariant(p, e->y, parts);
-  case KJ_T_COND: return is_invariant(p, e->x, parts) && is_invariant(p, e->y, parts) && is_invariant(p, e->z, parts);
+  case KJ_T_COND:
+    return is_invariant(p, e->x, parts) && is_invariant(p, e->y, parts) &&
+           is_invariant(p, e->z, parts);
   case KJ_T_TUPLE: return are_invariant(p, &e->args, parts);
   case KJ_T_BUILTIN: return is_constant_builtin(p, e, parts);
   default: return false;
@@ -116,7 +126,8 @@ bool kj_is_invariant(const kj_prover *p, const kj_texpr *e)
 
 /* ---- their bounds ---- */
 
-/* Sums of indices and strides that are larger than this are no use for any array. Where offsets fit 32 bits, products of two are exact too. */
+/* Sums of indices and strides that are larger than this are no use for any array. Where offsets fit
+ * 32 bits, products of two are exact too. */
 static int64_t most_of(const kj_prover *p)
 {
   enum { NARROW = 31, WIDE = 40 };
@@ -148,10 +159,13 @@ static void confine_unsigned(kj_prover *p, kj_bounds *b, kj_texpr *e, int64_t mo
 kj_bounds kj_bounds_of_invariant(kj_prover *p, kj_texpr *e)
 {
   int64_t least, most, limit = most_of(p);
-  if (kj_is_weak(e->type) || !kj_find_type_range(p, e->type, &least, &most)) return kj_unknown_bounds;
+  if (kj_is_weak(e->type) || !kj_find_type_range(p, e->type, &least, &most))
+    return kj_unknown_bounds;
   kj_bounds numbers = find_numbers(p, e);
   kj_texpr *value = kj_make_i64(p, e);
-  kj_bounds b = { .known = true, .low = value, .high = value, .least = numbers.least, .most = numbers.most };
+  kj_bounds b = {
+    .known = true, .low = value, .high = value, .least = numbers.least, .most = numbers.most
+  };
   is_invariant(p, e, &b.nodes);
   if (kj_type(p->c->types, e->type)->size_bytes < 8) return b;
   if (e->type == KJIT_U64 && b.most > limit) confine_unsigned(p, &b, e, limit - 1);

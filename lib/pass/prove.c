@@ -1,12 +1,16 @@
 /* Checks that need not be made for each element.
  *
- * An index that is a sum of positions, counters, extents and the like has a least and a most value in a block of threads, both known when the block starts.
- * Where they lie inside of the array whatever the launch, the check goes (KJ_PROOF_ALWAYS). Where a comparison at the start of the block tells, the check is
- * hoisted (KJ_PROOF_BLOCK): on the CPU the kernel is made twice, with these checks and without, and blocks that pass all comparisons run the one without,
- * which is vectorized as if nothing were checked. Conditions in the kernel are not looked at: blocks at the edge of an array, where only a condition keeps
- * threads inside, run the one with checks. Divisors are treated the same way.
+ * An index that is a sum of positions, counters, extents and the like has a least and a most value
+ * in a block of threads, both known when the block starts. Where they lie inside of the array
+ * whatever the launch, the check goes (KJ_PROOF_ALWAYS). Where a comparison at the start of the
+ * block tells, the check is hoisted (KJ_PROOF_BLOCK): on the CPU the kernel is made twice, with
+ * these checks and without, and blocks that pass all comparisons run the one without, which is
+ * vectorized as if nothing were checked. Conditions in the kernel are not looked at: blocks at the
+ * edge of an array, where only a condition keeps threads inside, run the one with checks. Divisors
+ * are treated the same way.
  *
- * Needs: typed instances with is_checked. Guarantees: what is dropped cannot fail; bounds are computed without overflow. */
+ * Needs: typed instances with is_checked. Guarantees: what is dropped cannot fail; bounds are
+ * computed without overflow. */
 #include "pass/bounds.h"
 
 enum { MOST_CONDITIONS = 48, MOST_VISITS = 20000, MOST_DEPTH = 12 };
@@ -23,14 +27,16 @@ static void weaken(kj_proof *proof, kj_proof found)
 
 static bool is_same_extent(const kj_texpr *a, const kj_texpr *b)
 {
-  if (a->kind != KJ_T_EXTENT || b->kind != KJ_T_EXTENT || a->dimension != b->dimension) return false;
+  if (a->kind != KJ_T_EXTENT || b->kind != KJ_T_EXTENT || a->dimension != b->dimension)
+    return false;
   return a->x->kind == KJ_T_VAR && b->x->kind == KJ_T_VAR && a->x->var == b->x->var;
 }
 
 /* len(a) - 1 < len(a): what a range over an array's own extent gives. */
 static bool is_below(const kj_texpr *high, const kj_texpr *extent)
 {
-  bool is_less = high->kind == KJ_T_BINARY && high->op == KJIT_SUB && high->y->kind == KJ_T_CONST && high->y->integer > 0;
+  bool is_less = high->kind == KJ_T_BINARY && high->op == KJIT_SUB && high->y->kind == KJ_T_CONST &&
+                 high->y->integer > 0;
   return is_less && is_same_extent(high->x, extent);
 }
 
@@ -39,7 +45,8 @@ static kj_proof prove_index(kj_prover *p, const kj_texpr *index, const kj_bounds
 {
   kj_bounds b = kj_find_bounds(p, index);
   if (!b.known || !extent->known) return KJ_PROOF_NONE;
-  bool is_from_0 = b.least >= 0, is_to_end = b.most < extent->least || is_below(b.high, extent->low);
+  bool is_from_0 = b.least >= 0,
+       is_to_end = b.most < extent->least || is_below(b.high, extent->low);
   if (is_from_0 && is_to_end) return KJ_PROOF_ALWAYS;
   if (p->conditions.count + 2 > MOST_CONDITIONS) return KJ_PROOF_NONE;
   if (!is_from_0) kj_add_condition(p, KJIT_GE, b.low, kj_make_bound(p, 0));
@@ -52,7 +59,8 @@ static kj_proof prove_subscript(kj_prover *p, const kj_texpr *array, const kj_te
   size_t mark = p->conditions.count;
   const kj_bounded_shape *of = kj_find_least_shape(p, array);
   kj_proof proof = of ? KJ_PROOF_ALWAYS : KJ_PROOF_NONE;
-  for (size_t d = 0; d < indices->count && proof != KJ_PROOF_NONE; d++) weaken(&proof, prove_index(p, indices->items[d], &of->extents[d]));
+  for (size_t d = 0; d < indices->count && proof != KJ_PROOF_NONE; d++)
+    weaken(&proof, prove_index(p, indices->items[d], &of->extents[d]));
   if (proof == KJ_PROOF_NONE) p->conditions.count = mark;
   return proof;
 }
@@ -67,7 +75,9 @@ static kj_proof prove_divisor(kj_prover *p, const kj_texpr *divisor)
 {
   size_t mark = p->conditions.count;
   if (is_known_divisor(p, divisor) && mark < MOST_CONDITIONS) {
-    kj_add_condition(p, KJIT_NE, (kj_texpr *)divisor, kj_new_texpr(p->c, KJ_T_CONST, divisor->type, divisor->location)); /* 0 */
+    /* 0 */
+    kj_add_condition(p, KJIT_NE, (kj_texpr *)divisor,
+                     kj_new_texpr(p->c, KJ_T_CONST, divisor->type, divisor->location));
     return KJ_PROOF_BLOCK;
   }
   kj_bounds b = kj_find_bounds(p, divisor);
@@ -88,7 +98,8 @@ static kj_proof prove(kj_prover *p, const kj_texpr *e)
   case KJ_T_VIEW: return e->dimensions ? KJ_PROOF_NONE : prove_subscript(p, e->x, &e->args);
   case KJ_T_BINARY: return prove_divisor(p, e->y);
   case KJ_T_BUILTIN:
-    if (e->builtin->flags & KJ_PLACE) return e->x ? prove_subscript(p, e->x, &e->indices) : KJ_PROOF_NONE;
+    if (e->builtin->flags & KJ_PLACE)
+      return e->x ? prove_subscript(p, e->x, &e->indices) : KJ_PROOF_NONE;
     return e->args.count == 2 ? prove_divisor(p, e->args.items[1]) : KJ_PROOF_NONE;
   default: return KJ_PROOF_NONE;
   }
@@ -108,7 +119,10 @@ static kj_bounded_call *enter(kj_prover *p, const kj_instance *instance, uint32_
   return a;
 }
 
-static bool is_array(const kj_prover *p, kjit_type type) { return !kj_is_weak(type) && kj_type(p->c->types, type)->class_ == KJ_CLASS_ARRAY; }
+static bool is_array(const kj_prover *p, kjit_type type)
+{
+  return !kj_is_weak(type) && kj_type(p->c->types, type)->class_ == KJ_CLASS_ARRAY;
+}
 
 static void bind(kj_prover *p, kj_bounded_call *to, const kj_tvar *var, const kj_texpr *value)
 {
@@ -120,10 +134,12 @@ static void bind(kj_prover *p, kj_bounded_call *to, const kj_tvar *var, const kj
   p->conditions = others;
 }
 
-/* Functions that stay functions are the same for all their calls: a loop cannot leave out checks in them. */
+/* Functions that stay functions are the same for all their calls: a loop cannot leave out checks in
+ * them. */
 static bool stays_function(const kj_instance *instance)
 {
-  return instance->is_recursive || kj_get_attribute(&instance->function->attributes, KJ_ATTRIBUTE_NOINLINE);
+  return instance->is_recursive ||
+         kj_get_attribute(&instance->function->attributes, KJ_ATTRIBUTE_NOINLINE);
 }
 
 static void visit_call(kj_prover *p, const kj_texpr *call)
@@ -133,7 +149,8 @@ static void visit_call(kj_prover *p, const kj_texpr *call)
   if (outer->depth >= MOST_DEPTH) p->is_full = true;
   if (p->is_full) return;
   kj_bounded_call *inner = enter(p, call->instance, outer->depth + 1);
-  for (size_t i = 0; i < call->args.count; i++) bind(p, inner, call->instance->params.items[i], call->args.items[i]);
+  for (size_t i = 0; i < call->args.count; i++)
+    bind(p, inner, call->instance->params.items[i], call->args.items[i]);
   p->at = inner;
   visit_stmts(p, &call->instance->body);
   p->at = outer;
@@ -154,7 +171,8 @@ static void visit_expr(kj_prover *p, kj_texpr *e)
   visit_list(p, &e->args);
   visit_list(p, &e->indices);
   if (e->is_checked) {
-    if (p->inside && e->proof == KJ_PROOF_UNSEEN) KJ_PUSH(p->c->arena, &p->met, ((kj_met_check){ .expr = e }));
+    if (p->inside && e->proof == KJ_PROOF_UNSEEN)
+      KJ_PUSH(p->c->arena, &p->met, ((kj_met_check){ .expr = e }));
     weaken(&e->proof, prove(p, e));
   }
   if (e->kind == KJ_T_CALL) visit_call(p, e);
@@ -162,7 +180,8 @@ static void visit_expr(kj_prover *p, kj_texpr *e)
 
 static bool is_one_number(const kj_bounds *b) { return b->known && b->least == b->most; }
 
-/* The last value of a counter whose range is known in numbers: not every one in front of `stop` is reached. */
+/* The last value of a counter whose range is known in numbers: not every one in front of `stop` is
+ * reached. */
 static kj_bounds find_last(kj_prover *p, int64_t first, int64_t stop, int64_t step)
 {
   __int128 span = step > 0 ? (__int128)stop - first - 1 : (__int128)first - stop - 1;
@@ -176,17 +195,29 @@ static bool is_exact(const kj_bounds *b) { return b->low == b->high; }
 static kj_bounds find_counter(kj_prover *p, const kj_tstmt *stmt)
 {
   kj_bounds first = kj_find_bounds(p, stmt->first), stop = kj_find_bounds(p, stmt->stop),
-            step = stmt->step ? kj_find_bounds(p, stmt->step) : kj_bounds_of_number(p, 1), one = kj_bounds_of_number(p, 1);
-  if (!first.known || !stop.known || !step.known || (step.least <= 0 && step.most >= 0)) return kj_unknown_bounds;
-  bool is_up = step.least > 0, has_steps = is_one_number(&step) && step.least > INT32_MIN && step.least <= INT32_MAX && step.least != (is_up ? 1 : -1);
-  kj_bounds last = is_up ? kj_subtract_bounds(p, KJIT_I64, stop, one) : kj_add_bounds(p, KJIT_I64, stop, one);
-  if (is_one_number(&first) && is_one_number(&stop) && is_one_number(&step)) last = find_last(p, first.least, stop.least, step.least);
-  else if (p->inside && has_steps && is_exact(&first) && is_exact(&stop)) last = kj_find_last_bounds(p, first, stop, step.least);
+            step = stmt->step ? kj_find_bounds(p, stmt->step) : kj_bounds_of_number(p, 1),
+            one = kj_bounds_of_number(p, 1);
+  if (!first.known || !stop.known || !step.known || (step.least <= 0 && step.most >= 0))
+    return kj_unknown_bounds;
+  bool is_up = step.least > 0, has_steps = is_one_number(&step) && step.least > INT32_MIN &&
+                                           step.least <= INT32_MAX &&
+                                           step.least != (is_up ? 1 : -1);
+  kj_bounds last =
+    is_up ? kj_subtract_bounds(p, KJIT_I64, stop, one) : kj_add_bounds(p, KJIT_I64, stop, one);
+  if (is_one_number(&first) && is_one_number(&stop) && is_one_number(&step))
+    last = find_last(p, first.least, stop.least, step.least);
+  else if (p->inside && has_steps && is_exact(&first) && is_exact(&stop))
+    last = kj_find_last_bounds(p, first, stop, step.least);
   if (!last.known) return kj_unknown_bounds;
   kj_bounds *least = is_up ? &first : &last, *most = is_up ? &last : &first;
   int64_t low = least->least, high = most->most;
   if (low > high) high = low; /* no iteration: whatever is said of it holds */
-  return (kj_bounds){ .known = true, .low = least->low, .high = most->high, .least = low, .most = high, .nodes = first.nodes + last.nodes };
+  return (kj_bounds){ .known = true,
+                      .low = least->low,
+                      .high = most->high,
+                      .least = low,
+                      .most = high,
+                      .nodes = first.nodes + last.nodes };
 }
 
 static void bind_counter(kj_prover *p, const kj_tstmt *stmt)
@@ -204,7 +235,9 @@ static void bind_range(kj_prover *p, const kj_tstmt *stmt)
     kj_texprs others = p->conditions;
     p->conditions = (kj_texprs){ 0 };
     kj_bounds extent = kj_find_bounds(p, stmt->extents.items[i]),
-              last = extent.known ? kj_subtract_bounds(p, KJIT_I64, extent, kj_bounds_of_number(p, 1)) : kj_unknown_bounds;
+              last = extent.known
+                       ? kj_subtract_bounds(p, KJIT_I64, extent, kj_bounds_of_number(p, 1))
+                       : kj_unknown_bounds;
     last.low = kj_make_bound(p, 0);
     last.least = 0;
     if (last.most < 0) last.most = 0;
@@ -216,8 +249,10 @@ static void bind_range(kj_prover *p, const kj_tstmt *stmt)
 
 static void visit_store(kj_prover *p, kj_tstmt *stmt)
 {
-  if (p->inside && stmt->proof == KJ_PROOF_UNSEEN) KJ_PUSH(p->c->arena, &p->met, ((kj_met_check){ .store = stmt }));
-  weaken(&stmt->proof, p->is_full ? KJ_PROOF_NONE : prove_subscript(p, stmt->array, &stmt->indices));
+  if (p->inside && stmt->proof == KJ_PROOF_UNSEEN)
+    KJ_PUSH(p->c->arena, &p->met, ((kj_met_check){ .store = stmt }));
+  weaken(&stmt->proof,
+         p->is_full ? KJ_PROOF_NONE : prove_subscript(p, stmt->array, &stmt->indices));
 }
 
 static void visit_stmt(kj_prover *p, kj_tstmt *stmt)
@@ -230,7 +265,8 @@ static void visit_stmt(kj_prover *p, kj_tstmt *stmt)
   visit_expr(p, stmt->step);
   visit_list(p, &stmt->extents);
   if (stmt->kind == KJ_TS_STORE && stmt->is_checked) visit_store(p, stmt);
-  if (stmt->kind == KJ_TS_ASSIGN && stmt->value && stmt->var->kind == KJ_V_LET) bind(p, p->at, stmt->var, stmt->value);
+  if (stmt->kind == KJ_TS_ASSIGN && stmt->value && stmt->var->kind == KJ_V_LET)
+    bind(p, p->at, stmt->var, stmt->value);
   if (stmt->kind == KJ_TS_FOR) bind_counter(p, stmt);
   if (stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR) bind_range(p, stmt);
   visit_stmts(p, &stmt->body);
@@ -249,7 +285,10 @@ typedef struct dropper {
 } dropper;
 
 /* One that was never met is in what is never called. */
-static bool is_dropped(const dropper *d, kj_proof proof) { return proof != KJ_PROOF_UNSEEN && proof <= d->most; }
+static bool is_dropped(const dropper *d, kj_proof proof)
+{
+  return proof != KJ_PROOF_UNSEEN && proof <= d->most;
+}
 
 static void drop_expr(void *data, kj_texpr **at)
 {
@@ -272,7 +311,8 @@ static void mark_inside(void *data, kj_tstmt *stmt)
 
 static void visit_none(void *data, kj_texpr **expr) { (void)data, (void)expr; }
 
-/* Those that hold in every call of the loop's that meets them; what was thought of them is forgotten. */
+/* Those that hold in every call of the loop's that meets them; what was thought of them is
+ * forgotten. */
 static kj_loop_checks *take_proved(kj_prover *p)
 {
   kj_loop_checks *proved = KJ_NEW(p->c->arena, kj_loop_checks);
@@ -287,7 +327,8 @@ static kj_loop_checks *take_proved(kj_prover *p)
   return proved;
 }
 
-const kj_loop_checks *kj_prove_in_loop(kj_compilation *c, const kj_instance *instance, kj_tstmt *loop, kj_texprs *conditions)
+const kj_loop_checks *kj_prove_in_loop(kj_compilation *c, const kj_instance *instance,
+                                       kj_tstmt *loop, kj_texprs *conditions)
 {
   kj_prover p = { .c = c };
   kj_tstmts itself = { .items = &loop, .count = 1 };
@@ -309,7 +350,8 @@ void kj_prove_checks(kj_compilation *c)
   visit_stmts(&p, &c->instances.items[0]->body);
   if (p.is_full) return;
   dropper d = { .most = c->drops_hoisted ? KJ_PROOF_BLOCK : KJ_PROOF_ALWAYS };
-  for (size_t i = 0; i < c->instances.count; i++) kj_walk_tstmts(&c->instances.items[i]->body, drop_stmt, drop_expr, &d);
+  for (size_t i = 0; i < c->instances.count; i++)
+    kj_walk_tstmts(&c->instances.items[i]->body, drop_stmt, drop_expr, &d);
   bool is_cpu = c->request->target.kind == KJ_TARGET_CPU;
   if (is_cpu && !c->drops_hoisted) c->hoisted = p.conditions;
 }

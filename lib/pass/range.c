@@ -1,11 +1,14 @@
 /* Value ranges and 32-bit indices (kernel-ir.md, `index`).
  *
- * Needs: typed instances; on the CPU after thread loops were made. Guarantees: no value, and so no result, changes.
+ * Needs: typed instances; on the CPU after thread loops were made. Guarantees: no value, and so no
+ * result, changes.
  *
- * Two ways lead to 32 bits. (1) The range of an expression is known to fit: extents, positions and counters under the facts "offsets fit" and "grid fits", and what is
- * computed from them without leaving the range. (2) Nobody can tell: a `let` that is used in subscripts only, through sums, differences, products and left shifts, is
- * computed modulo 2^32 when "offsets fit" (the offset is in the range of i32, and ring operations commute with the reduction).
- * Lowering does the same for subscripts themselves, without marks. */
+ * Two ways lead to 32 bits. (1) The range of an expression is known to fit: extents, positions and
+ * counters under the facts "offsets fit" and "grid fits", and what is computed from them without
+ * leaving the range. (2) Nobody can tell: a `let` that is used in subscripts only, through sums,
+ * differences, products and left shifts, is computed modulo 2^32 when "offsets fit" (the offset is
+ * in the range of i32, and ring operations commute with the reduction). Lowering does the same for
+ * subscripts themselves, without marks. */
 #include <limits.h>
 #include <stdint.h>
 
@@ -20,11 +23,17 @@ typedef struct pass {
   uint32_t *subscript_uses; /* of those, how many only feed a subscript */
 } pass;
 
-static kj_value_range make_range(int64_t least, int64_t most) { return (kj_value_range){ .known = least <= most, .least = least, .most = most }; }
+static kj_value_range make_range(int64_t least, int64_t most)
+{
+  return (kj_value_range){ .known = least <= most, .least = least, .most = most };
+}
 
 static const kj_value_range unknown = { .known = false };
 
-static bool is_in(kj_value_range range, int64_t least, int64_t most) { return range.known && range.least >= least && range.most <= most; }
+static bool is_in(kj_value_range range, int64_t least, int64_t most)
+{
+  return range.known && range.least >= least && range.most <= most;
+}
 
 static bool fits32(kj_value_range range) { return is_in(range, INT32_MIN, INT32_MAX); }
 
@@ -61,7 +70,9 @@ static __int128 corner_ceildiv(int64_t x, int64_t y)
 /* Extremes of a function that is monotonic in each operand lie in the corners. */
 static kj_value_range at_corners(kj_value_range x, kj_value_range y, corner f)
 {
-  __int128 v[4] = { f(x.least, y.least), f(x.least, y.most), f(x.most, y.least), f(x.most, y.most) }, least = v[0], most = v[0];
+  __int128 v[4] = { f(x.least, y.least), f(x.least, y.most), f(x.most, y.least),
+                    f(x.most, y.most) },
+           least = v[0], most = v[0];
   for (int i = 1; i < 4; i++) {
     if (v[i] < least) least = v[i];
     if (v[i] > most) most = v[i];
@@ -89,7 +100,8 @@ static kj_value_range modulo(kj_value_range x, kj_value_range y)
 static kj_value_range binary_range(const kj_texpr *e)
 {
   kj_value_range x = e->x->range, y = e->y->range;
-  if (e->op == KJIT_BIT_AND && is_in(y, 0, INT64_MAX)) return make_range(0, is_in(x, 0, INT64_MAX) && x.most < y.most ? x.most : y.most);
+  if (e->op == KJIT_BIT_AND && is_in(y, 0, INT64_MAX))
+    return make_range(0, is_in(x, 0, INT64_MAX) && x.most < y.most ? x.most : y.most);
   if (e->op == KJIT_BIT_AND && is_in(x, 0, INT64_MAX)) return make_range(0, x.most);
   if (!x.known || !y.known) return unknown;
   switch (e->op) {
@@ -111,8 +123,11 @@ static kj_value_range type_range(const kj_types *types, kjit_type type)
   const kj_type_info *info = kj_type(types, type);
   if (info->class_ == KJ_CLASS_BOOL) return make_range(0, 1);
   if (info->size_bytes > 4) return unknown;
-  if (info->class_ == KJ_CLASS_SIGNED) return make_range(-((int64_t)1 << (8 * info->size_bytes - 1)), ((int64_t)1 << (8 * info->size_bytes - 1)) - 1);
-  if (info->class_ == KJ_CLASS_UNSIGNED) return make_range(0, ((int64_t)1 << (8 * info->size_bytes)) - 1);
+  if (info->class_ == KJ_CLASS_SIGNED)
+    return make_range(-((int64_t)1 << (8 * info->size_bytes - 1)),
+                      ((int64_t)1 << (8 * info->size_bytes - 1)) - 1);
+  if (info->class_ == KJ_CLASS_UNSIGNED)
+    return make_range(0, ((int64_t)1 << (8 * info->size_bytes)) - 1);
   return unknown;
 }
 
@@ -128,10 +143,12 @@ static int64_t most_block(const pass *p, uint32_t dimension)
 
 static kj_value_range position_range(const pass *p, const kj_texpr *e)
 {
-  uint32_t dimension = e->dimension < 3 ? e->dimension : 0; /* of other built-ins it says something else */
+  /* of other built-ins it says something else */
+  uint32_t dimension = e->dimension < 3 ? e->dimension : 0;
   int64_t block = most_block(p, dimension), grid = dimension == 0 ? INT32_MAX : UINT16_MAX;
   int64_t threads = p->signature->grid32 ? INT32_MAX : grid * block;
-  if (e->builtin->id == KJ_BUILTIN_GRID || e->builtin->id == KJ_BUILTIN_GRIDSIZE) p->c->used_grid32 |= p->signature->grid32;
+  if (e->builtin->id == KJ_BUILTIN_GRID || e->builtin->id == KJ_BUILTIN_GRIDSIZE)
+    p->c->used_grid32 |= p->signature->grid32;
   switch (e->builtin->id) {
   case KJ_BUILTIN_THREAD_IDX: return make_range(0, block - 1);
   case KJ_BUILTIN_BLOCK_DIM: return make_range(1, block);
@@ -150,7 +167,8 @@ static kj_value_range builtin_range(const pass *p, const kj_texpr *e)
 {
   kj_value_range position = position_range(p, e);
   if (position.known) return position;
-  if (e->args.count == 1 && e->builtin->id == KJ_BUILTIN_ABS && is_in(e->args.items[0]->range, -INT64_MAX, INT64_MAX)) {
+  if (e->args.count == 1 && e->builtin->id == KJ_BUILTIN_ABS &&
+      is_in(e->args.items[0]->range, -INT64_MAX, INT64_MAX)) {
     kj_value_range x = e->args.items[0]->range;
     int64_t below = x.least < 0 ? -x.least : x.least, above = x.most < 0 ? -x.most : x.most;
     return make_range(0, below > above ? below : above);
@@ -159,8 +177,10 @@ static kj_value_range builtin_range(const pass *p, const kj_texpr *e)
   kj_value_range x = e->args.items[0]->range, y = e->args.items[1]->range;
   if (!x.known || !y.known) return unknown;
   switch (e->builtin->id) {
-  case KJ_BUILTIN_MIN: return make_range(x.least < y.least ? x.least : y.least, x.most < y.most ? x.most : y.most);
-  case KJ_BUILTIN_MAX: return make_range(x.least > y.least ? x.least : y.least, x.most > y.most ? x.most : y.most);
+  case KJ_BUILTIN_MIN:
+    return make_range(x.least < y.least ? x.least : y.least, x.most < y.most ? x.most : y.most);
+  case KJ_BUILTIN_MAX:
+    return make_range(x.least > y.least ? x.least : y.least, x.most > y.most ? x.most : y.most);
   case KJ_BUILTIN_CEIL_DIV: return divide(x, y, corner_ceildiv);
   default: return unknown;
   }
@@ -177,13 +197,21 @@ static kj_value_range convert_range(const pass *p, const kj_texpr *e)
 static kj_value_range expr_range(const pass *p, const kj_texpr *e)
 {
   switch (e->kind) {
-  case KJ_T_CONST: return e->integer >= INT64_MIN && e->integer <= INT64_MAX ? make_range((int64_t)e->integer, (int64_t)e->integer) : unknown;
+  case KJ_T_CONST:
+    return e->integer >= INT64_MIN && e->integer <= INT64_MAX
+             ? make_range((int64_t)e->integer, (int64_t)e->integer)
+             : unknown;
   case KJ_T_VAR: return e->var->range.known ? e->var->range : type_range(p->c->types, e->type);
-  case KJ_T_UNARY: return e->op == KJIT_NEG && is_in(e->x->range, -INT64_MAX, INT64_MAX) ? make_range(-e->x->range.most, -e->x->range.least) : unknown;
+  case KJ_T_UNARY:
+    return e->op == KJIT_NEG && is_in(e->x->range, -INT64_MAX, INT64_MAX)
+             ? make_range(-e->x->range.most, -e->x->range.least)
+             : unknown;
   case KJ_T_BINARY: return binary_range(e);
   case KJ_T_COND: return join(e->y->range, e->z->range);
   case KJ_T_CONVERT: return convert_range(p, e);
-  case KJ_T_EXTENT: p->c->used_offsets32 |= p->signature->offsets32; return make_range(0, p->signature->offsets32 ? INT32_MAX : INT64_MAX);
+  case KJ_T_EXTENT:
+    p->c->used_offsets32 |= p->signature->offsets32;
+    return make_range(0, p->signature->offsets32 ? INT32_MAX : INT64_MAX);
   case KJ_T_BUILTIN: return builtin_range(p, e);
   default: return type_range(p->c->types, e->type);
   }
@@ -195,7 +223,8 @@ static bool is_ring_operation(const kj_texpr *e)
 {
   if (e->kind == KJ_T_UNARY) return e->op == KJIT_NEG;
   if (e->kind != KJ_T_BINARY) return false;
-  return e->op == KJIT_ADD || e->op == KJIT_SUB || e->op == KJIT_MUL || (e->op == KJIT_SHL && is_in(e->y->range, 0, 31));
+  return e->op == KJIT_ADD || e->op == KJIT_SUB || e->op == KJIT_MUL ||
+         (e->op == KJIT_SHL && is_in(e->y->range, 0, 31));
 }
 
 static bool is_narrow_operand(const kj_texpr *e) { return e->type != KJIT_I64 || fits32(e->range); }
@@ -222,7 +251,8 @@ static bool can_compute_narrow(const kj_texpr *e)
 static kj_value_range clamp_to_type(const pass *p, kjit_type type, kj_value_range range)
 {
   kj_type_class class_ = kj_type(p->c->types, type)->class_;
-  if (class_ != KJ_CLASS_BOOL && class_ != KJ_CLASS_SIGNED && class_ != KJ_CLASS_UNSIGNED) return unknown;
+  if (class_ != KJ_CLASS_BOOL && class_ != KJ_CLASS_SIGNED && class_ != KJ_CLASS_UNSIGNED)
+    return unknown;
   if (type == KJIT_I64) return range;
   if (type == KJIT_U64) return is_in(range, 0, INT64_MAX) ? range : unknown;
   kj_value_range all = type_range(p->c->types, type);
@@ -234,7 +264,9 @@ static void visit_expr(void *data, kj_texpr **slot)
   pass *p = data;
   kj_texpr *e = *slot;
   e->range = clamp_to_type(p, e->type, expr_range(p, e));
-  e->is_narrow = e->type == KJIT_I64 && (fits32(e->range) ? can_compute_narrow(e) : e->kind == KJ_T_VAR && e->var->is_narrow);
+  e->is_narrow =
+    e->type == KJIT_I64 &&
+    (fits32(e->range) ? can_compute_narrow(e) : e->kind == KJ_T_VAR && e->var->is_narrow);
 }
 
 static void visit_list(pass *p, kj_texprs *list)
@@ -252,7 +284,10 @@ static void count_list(pass *p, const kj_texprs *list, bool feeds_subscript)
 }
 
 /* The fact "offsets fit" says nothing of what pointers point to. */
-static bool has_small_offsets(pass *p, const kj_texpr *array) { return !array || kj_type(p->c->types, array->type)->space != KJ_SPACE_GENERIC; }
+static bool has_small_offsets(pass *p, const kj_texpr *array)
+{
+  return !array || kj_type(p->c->types, array->type)->space != KJ_SPACE_GENERIC;
+}
 
 static void count_uses(pass *p, const kj_texpr *e, bool feeds_subscript)
 {
@@ -266,8 +301,10 @@ static void count_uses(pass *p, const kj_texpr *e, bool feeds_subscript)
   count_uses(p, e->x, through);
   count_uses(p, e->y, through && e->op != KJIT_SHL);
   count_uses(p, e->z, false);
-  count_list(p, &e->args, (e->kind == KJ_T_LOAD || e->kind == KJ_T_VIEW) && has_small_offsets(p, e->x));
-  count_list(p, &e->indices, e->kind != KJ_T_VIEW && has_small_offsets(p, e->x)); /* extents and steps are values */
+  count_list(p, &e->args,
+             (e->kind == KJ_T_LOAD || e->kind == KJ_T_VIEW) && has_small_offsets(p, e->x));
+  /* extents and steps are values */
+  count_list(p, &e->indices, e->kind != KJ_T_VIEW && has_small_offsets(p, e->x));
 }
 
 static void count_in_stmts(pass *p, const kj_tstmts *stmts)
@@ -296,8 +333,10 @@ static void narrow_let(pass *p, const kj_tstmt *s)
   if (!var || var->kind != KJ_V_LET || p->assignments[var->index] != 1 || !s->value) return;
   var->range = s->value->range;
   if (var->type != KJIT_I64) return;
-  bool is_exact = p->c->request->checks & KJIT_CHECK_BOUNDS; /* a check looks at all of a subscript */
-  bool only_subscripts = !is_exact && p->signature->offsets32 && p->uses[var->index] && p->uses[var->index] == p->subscript_uses[var->index];
+  /* a check looks at all of a subscript */
+  bool is_exact = p->c->request->checks & KJIT_CHECK_BOUNDS;
+  bool only_subscripts = !is_exact && p->signature->offsets32 && p->uses[var->index] &&
+                         p->uses[var->index] == p->subscript_uses[var->index];
   var->is_narrow = fits32(var->range) || only_subscripts;
   p->c->used_offsets32 |= only_subscripts;
 }
@@ -312,12 +351,14 @@ static void narrow_counter(const kj_tstmt *s)
     int64_t most = stop.most - 1 > first.least ? stop.most - 1 : first.least;
     var->range = make_range(first.least, most);
     kj_value_range past = from_wide((__int128)first.least + step.least, (__int128)most + step.most);
-    var->is_narrow = var->type == KJIT_I64 && fits32(first) && fits32(stop) && fits32(step) && past.known && past.most <= INT32_MAX;
+    var->is_narrow = var->type == KJIT_I64 && fits32(first) && fits32(stop) && fits32(step) &&
+                     past.known && past.most <= INT32_MAX;
   } else if (step.most < 0 && stop.least < INT64_MAX) {
     int64_t least = stop.least + 1 < first.most ? stop.least + 1 : first.most;
     var->range = make_range(least, first.most);
     kj_value_range past = from_wide((__int128)least + step.least, first.most);
-    var->is_narrow = var->type == KJIT_I64 && fits32(first) && fits32(stop) && fits32(step) && past.known && past.least >= INT32_MIN;
+    var->is_narrow = var->type == KJIT_I64 && fits32(first) && fits32(stop) && fits32(step) &&
+                     past.known && past.least >= INT32_MIN;
   }
 }
 
@@ -325,7 +366,9 @@ static void set_range_loop(const kj_tstmt *s)
 {
   for (size_t i = 0; i < s->vars.count; i++) {
     kj_value_range extent = s->extents.items[i]->range;
-    int64_t most = extent.known && extent.most > 0 ? extent.most - 1 : extent.known ? 0 : INT64_MAX - 1;
+    int64_t most = extent.known && extent.most > 0 ? extent.most - 1
+                   : extent.known                  ? 0
+                                                   : INT64_MAX - 1;
     s->vars.items[i]->range = make_range(0, most);
     s->vars.items[i]->is_narrow = fits32(s->vars.items[i]->range);
   }

@@ -1,5 +1,6 @@
-/* CPU: kernels that need no threads: they consist of grid_ranges, look at no position and share nothing, so that it makes no difference how many threads a block has.
- * Outside of the ranges they only compute: an effect there would happen once for each thread. */
+/* CPU: kernels that need no threads: they consist of grid_ranges, look at no position and share
+ * nothing, so that it makes no difference how many threads a block has. Outside of the ranges they
+ * only compute: an effect there would happen once for each thread. */
 #include "pass/simt.h"
 
 typedef struct range_check {
@@ -10,9 +11,12 @@ static bool is_position(const kj_texpr *e)
 {
   if (e->kind == KJ_T_CALL) return e->instance->uses_positions;
   if (e->kind != KJ_T_BUILTIN) return false;
-  static const kj_builtin_id positions[] = { KJ_BUILTIN_BLOCK_IDX,    KJ_BUILTIN_BLOCK_DIM,   KJ_BUILTIN_GRID_DIM,         KJ_BUILTIN_GRIDSIZE,
-                                             KJ_BUILTIN_CLUSTER_IDX,  KJ_BUILTIN_CLUSTER_DIM, KJ_BUILTIN_CLUSTER_GRID_DIM, KJ_BUILTIN_CLUSTER_BLOCK_IDX,
-                                             KJ_BUILTIN_CLUSTER_RANK, KJ_BUILTIN_CLUSTER_SIZE };
+  static const kj_builtin_id positions[] = {
+    KJ_BUILTIN_BLOCK_IDX,        KJ_BUILTIN_BLOCK_DIM,         KJ_BUILTIN_GRID_DIM,
+    KJ_BUILTIN_GRIDSIZE,         KJ_BUILTIN_CLUSTER_IDX,       KJ_BUILTIN_CLUSTER_DIM,
+    KJ_BUILTIN_CLUSTER_GRID_DIM, KJ_BUILTIN_CLUSTER_BLOCK_IDX, KJ_BUILTIN_CLUSTER_RANK,
+    KJ_BUILTIN_CLUSTER_SIZE
+  };
   if ((e->builtin->flags & KJ_THREAD) && (e->builtin->flags & KJ_PURE)) return true;
   for (size_t i = 0; i < sizeof positions / sizeof *positions; i++)
     if (e->builtin->id == positions[i]) return true;
@@ -24,7 +28,8 @@ static void check_expr(void *data, kj_texpr **expr)
   range_check *check = data;
   const kj_texpr *e = *expr;
   if (is_position(e)) check->has_position = true;
-  if (e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_BARRIER | KJ_WARP))) check->has_sync = true;
+  if (e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_BARRIER | KJ_WARP)))
+    check->has_sync = true;
 }
 
 static void check_stmt(void *data, kj_tstmt *stmt)
@@ -49,7 +54,8 @@ static bool only_ranges_write(const kj_tstmts *list)
     kj_find_effects(stmt->first, &header);
     kj_find_effects(stmt->stop, &header);
     kj_find_effects(stmt->step, &header);
-    if (header.writes || !only_ranges_write(&stmt->body) || !only_ranges_write(&stmt->otherwise)) return false;
+    if (header.writes || !only_ranges_write(&stmt->body) || !only_ranges_write(&stmt->otherwise))
+      return false;
   }
   return true;
 }

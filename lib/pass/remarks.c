@@ -1,7 +1,9 @@
 /* Advice on how a kernel walks its arrays. GPU only.
  *
- * Neighbouring threads, by threadIdx.x, should read neighbouring elements: then a warp's accesses are few transactions. Where threadIdx.x is in an index of an
- * array of rows, and the last index, the contiguous one, does not depend on it, they are a row apart. Needs typed instances; changes nothing. */
+ * Neighbouring threads, by threadIdx.x, should read neighbouring elements: then a warp's accesses
+ * are few transactions. Where threadIdx.x is in an index of an array of rows, and the last index,
+ * the contiguous one, does not depend on it, they are a row apart. Needs typed instances; changes
+ * nothing. */
 #include "typing/typed.h"
 
 enum { MOST_REMARKS = 4 };
@@ -28,7 +30,8 @@ static bool is_position_x(const kj_texpr *e)
 {
   if (e->kind != KJ_T_BUILTIN) return false;
   bool is_first = e->builtin->id == KJ_BUILTIN_THREAD_IDX || e->builtin->id == KJ_BUILTIN_GRID;
-  return (is_first && e->dimension == 0) || e->builtin->id == KJ_BUILTIN_THREAD_RANK || e->builtin->id == KJ_BUILTIN_LANEID;
+  return (is_first && e->dimension == 0) || e->builtin->id == KJ_BUILTIN_THREAD_RANK ||
+         e->builtin->id == KJ_BUILTIN_LANEID;
 }
 
 /* What is loaded may be anything. */
@@ -36,7 +39,8 @@ static bool follows_x(const pass *p, const kj_texpr *e)
 {
   if (!e || e->kind == KJ_T_LOAD || e->kind == KJ_T_CALL) return false;
   if (e->kind == KJ_T_VAR) return p->follows[e->var->index];
-  return is_position_x(e) || follows_x(p, e->x) || follows_x(p, e->y) || follows_x(p, e->z) || any_follows(p, &e->args);
+  return is_position_x(e) || follows_x(p, e->x) || follows_x(p, e->y) || follows_x(p, e->z) ||
+         any_follows(p, &e->args);
 }
 
 static void set_follows(pass *p, const kj_tvar *var)
@@ -66,13 +70,16 @@ static void look_at(pass *p, const kj_texpr *array, const kj_texprs *indices, kj
   bool is_c = info->layout == KJIT_LAYOUT_C, walks = false;
   uint32_t contiguous = is_c ? info->rank - 1 : 0;
   const kj_texpr *along = indices->items[contiguous];
-  if (along->kind == KJ_T_CONST || follows_x(p, along)) return; /* a constant: the parts of a record */
-  for (uint32_t d = 0; d < info->rank; d++) walks = walks || (d != contiguous && follows_x(p, indices->items[d]));
+  /* a constant: the parts of a record */
+  if (along->kind == KJ_T_CONST || follows_x(p, along)) return;
+  for (uint32_t d = 0; d < info->rank; d++)
+    walks = walks || (d != contiguous && follows_x(p, indices->items[d]));
   if (!walks) return;
   p->count++;
   const char *name = array->kind == KJ_T_VAR && array->var->name ? array->var->name : "the array";
   kj_warn(p->c, location, KJIT_SEVERITY_REMARK,
-          "neighbouring threads (threadIdx.x) are a %s of `%s` apart here: the %s index is the contiguous one; let threadIdx.x be in it",
+          "neighbouring threads (threadIdx.x) are a %s of `%s` apart here: the %s index is the "
+          "contiguous one; let threadIdx.x be in it",
           is_c ? "row" : "column", name, is_c ? "last" : "first");
 }
 

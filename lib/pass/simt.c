@@ -1,25 +1,37 @@
 /* CPU: the kernel for one thread becomes loops over the threads of a block (kj_make_thread_loops).
  *
- * Needs: typed instances, block shape known. Guarantees: the kernel's body consists of uniform control flow and uniform assignments, THREADS loops around what is left, WARP and
- * BARRIER_REDUCE between them; variables that live across thread loops are is_slot; nothing inside THREADS synchronizes.
+ * Needs: typed instances, block shape known. Guarantees: the kernel's body consists of uniform
+ * control flow and uniform assignments, THREADS loops around what is left, WARP and BARRIER_REDUCE
+ * between them; variables that live across thread loops are is_slot; nothing inside THREADS
+ * synchronizes.
  *
- * A run of statements without synchronization becomes one THREADS; a barrier is the boundary between two. Control flow that holds a synchronization stays outside the thread
- * loops: as it is where all threads take it together (uniform.c), else under a mask. The mask is one slot variable, `off`: a thread is active where it is 0, and otherwise holds the
- * code of the place where it becomes active again: the else part or end of a divergent if, the next iteration or end of a loop, the end of an inlined function; or of none: it
- * has left the kernel. Uniform assignments are moved in front of the run they interrupt, unless the run has used the variable before or writes memory that the value is loaded from.
+ * A run of statements without synchronization becomes one THREADS; a barrier is the boundary
+ * between two. Control flow that holds a synchronization stays outside the thread loops: as it is
+ * where all threads take it together (uniform.c), else under a mask. The mask is one slot variable,
+ * `off`: a thread is active where it is 0, and otherwise holds the code of the place where it
+ * becomes active again: the else part or end of a divergent if, the next iteration or end of a
+ * loop, the end of an inlined function; or of none: it has left the kernel. Uniform assignments are
+ * moved in front of the run they interrupt, unless the run has used the variable before or writes
+ * memory that the value is loaded from.
  *
- * A kernel of grid_ranges that looks at no position and shares nothing needs no threads: it stays as it is, and a block is one contiguous piece (is_range_only). */
+ * A kernel of grid_ranges that looks at no position and shares nothing needs no threads: it stays
+ * as it is, and a block is one contiguous piece (is_range_only). */
 #include "pass/simt_build.h"
 
 /* ---- ranges ---- */
 
-/* Extents are the same in all threads by the rules of the language: where that cannot be seen, those of the first active thread are taken. */
+/* Extents are the same in all threads by the rules of the language: where that cannot be seen,
+ * those of the first active thread are taken. */
 static kj_texpr *make_extent(kj_simt_builder *b, kj_texpr *extent, const kj_simt_position *position)
 {
   if (kj_is_uniform(b->s, extent)) return extent;
   bool may_fail = kj_may_fail(extent); /* then there may be no active thread left: no iterations */
   kj_tvar *slot = kj_new_holder(b->s, may_fail ? KJ_V_VAR : KJ_V_LET, "extent", extent);
-  if (may_fail) kj_push_for_all(b, kj_new_assign(b->s, slot, kj_new_const(b->s, extent->type, 0, extent->location)), position);
+  if (may_fail)
+    kj_push_for_all(b,
+                    kj_new_assign(b->s, slot,
+                                  kj_new_const(b->s, extent->type, 0, extent->location)),
+                    position);
   kj_push_active(b, kj_new_assign(b->s, slot, extent), position);
   kj_tvar *var = kj_new_uniform(b, "extent", extent->type, extent->location);
   var->is_narrow = extent->is_narrow;
@@ -29,7 +41,8 @@ static kj_texpr *make_extent(kj_simt_builder *b, kj_texpr *extent, const kj_simt
 
 static void build_range(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position *position)
 {
-  for (size_t i = 0; i < stmt->extents.count; i++) stmt->extents.items[i] = make_extent(b, stmt->extents.items[i], position);
+  for (size_t i = 0; i < stmt->extents.count; i++)
+    stmt->extents.items[i] = make_extent(b, stmt->extents.items[i], position);
   kj_flush_run(b);
   stmt->body = kj_drop_declarations(b->s, &stmt->body);
   b->has_left |= kj_stmt_may_fail(stmt); /* in one of its rounds, before others */
@@ -41,7 +54,8 @@ static void build_range(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_positi
 
 static bool is_jump(const kj_tstmt *stmt)
 {
-  return stmt->kind == KJ_TS_BREAK || stmt->kind == KJ_TS_CONTINUE || stmt->kind == KJ_TS_RETURN || stmt->kind == KJ_TS_LEAVE;
+  return stmt->kind == KJ_TS_BREAK || stmt->kind == KJ_TS_CONTINUE || stmt->kind == KJ_TS_RETURN ||
+         stmt->kind == KJ_TS_LEAVE;
 }
 
 static void build_joint(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position *position)
@@ -62,7 +76,8 @@ static void build_joint(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_positi
   }
 }
 
-void kj_build_joint_list(kj_simt_builder *b, const kj_tstmts *list, const kj_simt_position *position)
+void kj_build_joint_list(kj_simt_builder *b, const kj_tstmts *list,
+                         const kj_simt_position *position)
 {
   for (size_t i = 0; i < list->count; i++) {
     kj_tstmt *stmt = list->items[i];
@@ -83,7 +98,8 @@ static void build_kernel(kj_simt *s)
   kj_simt_builder b = { .s = s, .out = &to, .run_number = 1 };
   kj_simt_position top = { 0 };
   if (s->has_mask)
-    kj_push_for_all(&b, kj_set_off(&b, kj_off_const(&b, 0)), &top); /* even in kernels without barriers: a uniform variable that changes ends a run */
+    /* even in kernels without barriers: a uniform variable that changes ends a run */
+    kj_push_for_all(&b, kj_set_off(&b, kj_off_const(&b, 0)), &top);
   kj_build_joint_list(&b, &from, &top);
   kj_flush_run(&b);
   s->kernel->body = to;

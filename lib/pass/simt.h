@@ -1,5 +1,5 @@
-/* What the files of the CPU's SIMT pass share. simt.c is its entry; inline_sync.c, range_only.c, uniform.c, the files of
- * simt_build.h and slots.c are its steps. */
+/* What the files of the CPU's SIMT pass share. simt.c is its entry; inline_sync.c, range_only.c,
+ * uniform.c, the files of simt_build.h and slots.c are its steps. */
 #ifndef KJ_PASS_SIMT_H
 #define KJ_PASS_SIMT_H
 
@@ -40,8 +40,10 @@ typedef struct kj_simt {
 
 /* ---- inline_sync.c ---- */
 
-/* The kernel's body anew: functions that synchronize inlined; synchronizations as statements of their own, `v = builtin(args)` or EVALUATE, their operands variables or constants.
- * Statements that hold one are is_joint. An ASSIGN without a value only says where its variable is declared. */
+/* The kernel's body anew: functions that synchronize inlined; synchronizations as statements of
+ * their own, `v = builtin(args)` or EVALUATE, their operands variables or constants. Statements
+ * that hold one are is_joint. An ASSIGN without a value only says where its variable is declared.
+ */
 void kj_inline_synchronizing(kj_simt *s);
 
 /* ---- range_only.c ---- */
@@ -60,10 +62,12 @@ struct kj_simt_frame {
 };
 typedef struct kj_simt_position {
   kj_simt_frame *frame;
-  const kj_tstmt *divergence; /* the innermost construct around that not all threads pass in the same way; NULL: none */
+  /* the innermost construct around that not all threads pass in the same way; NULL: none */
+  const kj_tstmt *divergence;
 } kj_simt_position;
 
-/* Sets is_uniform of variables, masks_break and masks_continue of statements, has_mask and masks_return. */
+/* Sets is_uniform of variables, masks_break and masks_continue of statements, has_mask and
+ * masks_return. */
 void kj_find_uniform(kj_simt *s);
 /* How a statement at joint level is carried out. */
 typedef enum kj_simt_level {
@@ -71,7 +75,8 @@ typedef enum kj_simt_level {
   KJ_LEVEL_JOINT,  /* control flow between thread loops */
   KJ_LEVEL_THREAD  /* in a thread loop */
 } kj_simt_level;
-kj_simt_level kj_find_level(const kj_simt *s, const kj_tstmt *stmt, const kj_simt_position *position);
+kj_simt_level kj_find_level(const kj_simt *s, const kj_tstmt *stmt,
+                            const kj_simt_position *position);
 /* The same value for all threads, and computable outside thread loops. */
 bool kj_is_uniform(const kj_simt *s, const kj_texpr *expr);
 /* The frame that a BREAK, CONTINUE or LEAVE goes to; NULL for RETURN. */
@@ -80,18 +85,21 @@ kj_simt_frame *kj_jump_target(const kj_tstmt *jump, const kj_simt_position *posi
 bool kj_is_masked_jump(const kj_tstmt *jump, const kj_simt_position *position);
 /* The loop's header (or the condition of an IF) is uniform. */
 bool kj_has_uniform_header(const kj_simt *s, const kj_tstmt *stmt);
-kj_simt_position kj_enter_joint(const kj_simt *s, kj_tstmt *stmt, const kj_simt_position *outer, kj_simt_frame *frame);
+kj_simt_position kj_enter_joint(const kj_simt *s, kj_tstmt *stmt, const kj_simt_position *outer,
+                                kj_simt_frame *frame);
 
 /* What an expression or statement does besides computing. */
 typedef struct kj_simt_effects {
-  bool loads, writes, positions, locals; /* writes: atomics, fences and calls that may have an effect too */
+  /* writes: atomics, fences and calls that may have an effect too */
+  bool loads, writes, positions, locals;
 } kj_simt_effects;
 void kj_find_effects(const kj_texpr *expr, kj_simt_effects *effects);
 void kj_find_stmt_effects(const kj_tstmt *stmt, kj_simt_effects *effects);
 
 /* ---- slots.c ---- */
 
-/* Variables that are needed in several regions become slots, or are computed again where they are needed. */
+/* Variables that are needed in several regions become slots, or are computed again where they are
+ * needed. */
 void kj_place_variables(kj_simt *s);
 /* Worth computing again rather than keeping: arithmetic on positions, extents and the like. */
 bool kj_is_cheap(const kj_texpr *expr, uint32_t *budget);
@@ -108,7 +116,8 @@ kj_texpr *kj_new_convert(kj_simt *s, kjit_type type, kj_texpr *x);
 kj_tstmt *kj_new_assign(kj_simt *s, kj_tvar *var, kj_texpr *value);
 kj_tstmt *kj_new_if(kj_simt *s, kj_texpr *condition, kj_location location);
 /* A variable of the kernel. */
-kj_tvar *kj_new_local(kj_simt *s, kj_tvar_kind kind, const char *name, kjit_type type, kj_location location);
+kj_tvar *kj_new_local(kj_simt *s, kj_tvar_kind kind, const char *name, kjit_type type,
+                      kj_location location);
 /* A variable for the value of expr, as narrow as it is. */
 kj_tvar *kj_new_holder(kj_simt *s, kj_tvar_kind kind, const char *name, const kj_texpr *expr);
 /* A deep copy; map (may be NULL) says what each variable becomes. */

@@ -1,5 +1,5 @@
-/* What the files that build the thread loops share (kj_make_thread_loops): simt.c is the whole, simt_mask.c, simt_run.c, simt_thread.c, simt_sync.c and simt_control.c
- * are its parts. */
+/* What the files that build the thread loops share (kj_make_thread_loops): simt.c is the whole,
+ * simt_mask.c, simt_run.c, simt_thread.c, simt_sync.c and simt_control.c are its parts. */
 #ifndef KJ_PASS_SIMT_BUILD_H
 #define KJ_PASS_SIMT_BUILD_H
 
@@ -11,7 +11,8 @@ typedef struct kj_simt_builder {
   kj_tstmts run;       /* of the THREADS being collected */
   uint32_t run_number; /* from 1 */
   bool is_run_guarded;
-  bool is_run_masked; /* threads may be off at its start: it is not guarded because it turns them on */
+  /* threads may be off at its start: it is not guarded because it turns them on */
+  bool is_run_masked;
   bool run_writes;
   bool has_left; /* some threads may have left the kernel */
 } kj_simt_builder;
@@ -22,7 +23,12 @@ static inline kj_location kj_no_location(void) { return (kj_location){ 0 }; }
 /* ---- simt_mask.c: which threads are active ---- */
 
 /* Where a thread becomes active again. */
-typedef enum kj_off_place { KJ_OFF_ELSE = 0, KJ_OFF_BREAK = 0, KJ_OFF_THEN = 1, KJ_OFF_CONTINUE = 1 } kj_off_place;
+typedef enum kj_off_place {
+  KJ_OFF_ELSE = 0,
+  KJ_OFF_BREAK = 0,
+  KJ_OFF_THEN = 1,
+  KJ_OFF_CONTINUE = 1
+} kj_off_place;
 /* The code that `off` holds in threads that wait for a place of the statement. */
 int64_t kj_off_code(kj_simt_builder *b, kj_tstmt *stmt, kj_off_place place);
 kj_texpr *kj_off_value(kj_simt_builder *b);
@@ -34,7 +40,8 @@ bool kj_is_masked(const kj_simt_builder *b, const kj_simt_position *position);
 /* The statement leaves out threads that are off, where there may be any. */
 void kj_guard(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position *position);
 /* Threads that wait for the place are active again. */
-void kj_restore_active(kj_simt_builder *b, kj_tstmt *stmt, kj_off_place place, const kj_simt_position *position);
+void kj_restore_active(kj_simt_builder *b, kj_tstmt *stmt, kj_off_place place,
+                       const kj_simt_position *position);
 /* At the end: without the variable where nothing reads it. */
 void kj_settle_off(kj_simt_builder *b);
 
@@ -60,8 +67,10 @@ void kj_build_thread(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position 
 /* ---- simt_sync.c: what they do together ---- */
 
 void kj_build_sync(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position *position);
-/* A BARRIER_REDUCE over the active threads: the value of the first of them; value NULL: whether there are any. */
-void kj_emit_reduce(kj_simt_builder *b, kj_tvar *var, kj_texpr *value, kj_location location, const kj_simt_position *position);
+/* A BARRIER_REDUCE over the active threads: the value of the first of them; value NULL: whether
+ * there are any. */
+void kj_emit_reduce(kj_simt_builder *b, kj_tvar *var, kj_texpr *value, kj_location location,
+                    const kj_simt_position *position);
 
 /* ---- simt_control.c: control flow between thread loops ---- */
 
@@ -70,6 +79,7 @@ void kj_build_control(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position
 
 /* ---- simt.c ---- */
 
-void kj_build_joint_list(kj_simt_builder *b, const kj_tstmts *list, const kj_simt_position *position);
+void kj_build_joint_list(kj_simt_builder *b, const kj_tstmts *list,
+                         const kj_simt_position *position);
 
 #endif

@@ -25,11 +25,23 @@ int64_t kj_off_code(kj_simt_builder *b, kj_tstmt *stmt, kj_off_place place)
 }
 
 kj_texpr *kj_off_value(kj_simt_builder *b) { return kj_new_var(b->s, off_of(b), kj_no_location()); }
-kj_texpr *kj_off_const(kj_simt_builder *b, int64_t value) { return kj_new_const(b->s, KJIT_I32, value, kj_no_location()); }
-kj_texpr *kj_off_is(kj_simt_builder *b, int64_t value) { return kj_new_compare(b->s, KJIT_EQ, kj_off_value(b), kj_off_const(b, value)); }
-kj_tstmt *kj_set_off(kj_simt_builder *b, kj_texpr *value) { return kj_new_assign(b->s, off_of(b), value); }
+kj_texpr *kj_off_const(kj_simt_builder *b, int64_t value)
+{
+  return kj_new_const(b->s, KJIT_I32, value, kj_no_location());
+}
+kj_texpr *kj_off_is(kj_simt_builder *b, int64_t value)
+{
+  return kj_new_compare(b->s, KJIT_EQ, kj_off_value(b), kj_off_const(b, value));
+}
+kj_tstmt *kj_set_off(kj_simt_builder *b, kj_texpr *value)
+{
+  return kj_new_assign(b->s, off_of(b), value);
+}
 
-bool kj_is_masked(const kj_simt_builder *b, const kj_simt_position *position) { return b->has_left || position->divergence != NULL; }
+bool kj_is_masked(const kj_simt_builder *b, const kj_simt_position *position)
+{
+  return b->has_left || position->divergence != NULL;
+}
 
 void kj_guard(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position *position)
 {
@@ -37,10 +49,14 @@ void kj_guard(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position *positi
   b->s->reads_off |= stmt->is_guarded;
 }
 
-void kj_restore_active(kj_simt_builder *b, kj_tstmt *stmt, kj_off_place place, const kj_simt_position *position)
+void kj_restore_active(kj_simt_builder *b, kj_tstmt *stmt, kj_off_place place,
+                       const kj_simt_position *position)
 {
   b->s->reads_off = true;
-  kj_push_for_all(b, kj_set_off(b, kj_new_cond(b->s, kj_off_is(b, kj_off_code(b, stmt, place)), kj_off_const(b, 0), kj_off_value(b))), position);
+  kj_push_for_all(b,
+                  kj_set_off(b, kj_new_cond(b->s, kj_off_is(b, kj_off_code(b, stmt, place)),
+                                            kj_off_const(b, 0), kj_off_value(b))),
+                  position);
 }
 
 /* ---- the end ---- */

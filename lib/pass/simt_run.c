@@ -1,4 +1,5 @@
-/* Runs of statements without synchronization: each becomes one THREADS. Uniform assignments are moved in front of the run that they interrupt. */
+/* Runs of statements without synchronization: each becomes one THREADS. Uniform assignments are
+ * moved in front of the run that they interrupt. */
 #include "pass/simt_build.h"
 
 void kj_flush_run(kj_simt_builder *b)
@@ -53,7 +54,9 @@ void kj_push_for_all(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position 
 
 static bool is_assigned_in_run(const kj_simt_builder *b, const kj_tstmt *stmt)
 {
-  if ((stmt->kind == KJ_TS_ASSIGN || stmt->kind == KJ_TS_FOR) && stmt->var->simt && stmt->var->simt->run == b->run_number) return true;
+  if ((stmt->kind == KJ_TS_ASSIGN || stmt->kind == KJ_TS_FOR) && stmt->var->simt &&
+      stmt->var->simt->run == b->run_number)
+    return true;
   for (size_t i = 0; i < stmt->body.count; i++)
     if (is_assigned_in_run(b, stmt->body.items[i])) return true;
   for (size_t i = 0; i < stmt->otherwise.count; i++)

@@ -6,7 +6,8 @@ static bool has_regions(const kj_simt *s) { return s->has_sync || s->has_range; 
 
 /* ---- assignments ---- */
 
-/* A let that is cheap to compute is computed again where it is needed; a variable in it that changes is caught as it is now. */
+/* A let that is cheap to compute is computed again where it is needed; a variable in it that
+ * changes is caught as it is now. */
 static void catch_variable(void *data, kj_texpr **expr)
 {
   kj_simt_builder *b = data;
@@ -24,7 +25,8 @@ static bool is_array(kj_simt_builder *b, const kj_texpr *expr)
   return info->class_ == KJ_CLASS_ARRAY && info->space != KJ_SPACE_VALUE;
 }
 
-/* Scalar parts of a view are kept in variables, so that the view itself can be made again anywhere. */
+/* Scalar parts of a view are kept in variables, so that the view itself can be made again anywhere.
+ */
 static void hold_part(kj_simt_builder *b, kj_texpr **part, const kj_simt_position *position)
 {
   uint32_t budget = UINT32_MAX;
@@ -72,7 +74,8 @@ static int64_t jump_code(kj_simt_builder *b, const kj_tstmt *jump, const kj_simt
 {
   kj_simt_frame *target = kj_jump_target(jump, position);
   if (!target) return KJ_OFF_LEFT_KERNEL;
-  return kj_off_code(b, target->stmt, jump->kind == KJ_TS_CONTINUE ? KJ_OFF_CONTINUE : KJ_OFF_BREAK);
+  return kj_off_code(b, target->stmt,
+                     jump->kind == KJ_TS_CONTINUE ? KJ_OFF_CONTINUE : KJ_OFF_BREAK);
 }
 
 static bool leaves_statement(const kj_tstmt *stmt, depth inside)
@@ -87,7 +90,8 @@ static bool leaves_statement(const kj_tstmt *stmt, depth inside)
 }
 
 /* Jumps out of a thread's statements: the thread is turned off and its part of the run ends. */
-static kj_tstmts mask_jumps(kj_simt_builder *b, const kj_tstmts *list, const kj_simt_position *position, depth inside)
+static kj_tstmts mask_jumps(kj_simt_builder *b, const kj_tstmts *list,
+                            const kj_simt_position *position, depth inside)
 {
   kj_tstmts masked = { 0 };
   for (size_t i = 0; i < list->count; i++) {

@@ -24,7 +24,8 @@ kj_texpr *kj_new_unary(kj_simt *s, kjit_op op, kj_texpr *x)
   return e;
 }
 
-static kj_texpr *make_two(kj_simt *s, kj_tkind kind, kjit_type type, kjit_op op, kj_texpr *x, kj_texpr *y)
+static kj_texpr *make_two(kj_simt *s, kj_tkind kind, kjit_type type, kjit_op op, kj_texpr *x,
+                          kj_texpr *y)
 {
   kj_texpr *e = kj_new_texpr(s->c, kind, type, x->location);
   e->op = op;
@@ -33,8 +34,14 @@ static kj_texpr *make_two(kj_simt *s, kj_tkind kind, kjit_type type, kjit_op op,
   return e;
 }
 
-kj_texpr *kj_new_binary(kj_simt *s, kjit_op op, kj_texpr *x, kj_texpr *y) { return make_two(s, KJ_T_BINARY, x->type, op, x, y); }
-kj_texpr *kj_new_compare(kj_simt *s, kjit_op op, kj_texpr *x, kj_texpr *y) { return make_two(s, KJ_T_COMPARE, KJIT_BOOL, op, x, y); }
+kj_texpr *kj_new_binary(kj_simt *s, kjit_op op, kj_texpr *x, kj_texpr *y)
+{
+  return make_two(s, KJ_T_BINARY, x->type, op, x, y);
+}
+kj_texpr *kj_new_compare(kj_simt *s, kjit_op op, kj_texpr *x, kj_texpr *y)
+{
+  return make_two(s, KJ_T_COMPARE, KJIT_BOOL, op, x, y);
+}
 
 kj_texpr *kj_new_cond(kj_simt *s, kj_texpr *x, kj_texpr *y, kj_texpr *z)
 {
@@ -66,7 +73,8 @@ kj_tstmt *kj_new_if(kj_simt *s, kj_texpr *condition, kj_location location)
   return stmt;
 }
 
-kj_tvar *kj_new_local(kj_simt *s, kj_tvar_kind kind, const char *name, kjit_type type, kj_location location)
+kj_tvar *kj_new_local(kj_simt *s, kj_tvar_kind kind, const char *name, kjit_type type,
+                      kj_location location)
 {
   return kj_new_tvar(s->c, s->kernel, kind, name, type, location);
 }
@@ -81,7 +89,8 @@ kj_tvar *kj_new_holder(kj_simt *s, kj_tvar_kind kind, const char *name, const kj
 static void copy_list(kj_simt *s, const kj_texprs *from, kj_texprs *to, kj_map_var map, void *data)
 {
   *to = (kj_texprs){ 0 };
-  for (size_t i = 0; i < from->count; i++) KJ_PUSH(s->c->arena, to, kj_clone_texpr(s, from->items[i], map, data));
+  for (size_t i = 0; i < from->count; i++)
+    KJ_PUSH(s->c->arena, to, kj_clone_texpr(s, from->items[i], map, data));
 }
 
 kj_texpr *kj_clone_texpr(kj_simt *s, const kj_texpr *expr, kj_map_var map, void *data)
@@ -98,7 +107,10 @@ kj_texpr *kj_clone_texpr(kj_simt *s, const kj_texpr *expr, kj_map_var map, void 
   return e;
 }
 
-void kj_append_stmt(kj_simt *s, kj_tstmts *list, kj_tstmt *stmt) { KJ_PUSH(s->c->arena, list, stmt); }
+void kj_append_stmt(kj_simt *s, kj_tstmts *list, kj_tstmt *stmt)
+{
+  KJ_PUSH(s->c->arena, list, stmt);
+}
 
 void kj_append_stmts(kj_simt *s, kj_tstmts *list, const kj_tstmts *more)
 {

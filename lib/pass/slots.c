@@ -1,8 +1,10 @@
 /* Where the variables of thread loops are kept.
  *
- * A region is one THREADS or the body of one grid_range. A variable that only one region mentions is a plain local of its iterations. Of the others, a let that is cheap to compute
- * from positions, extents and the like is made again at the head of each region that needs it: the optimizer then sees that `col` is consecutive in x, which no load from memory
- * would tell it. The rest are slots: one element a thread. */
+ * A region is one THREADS or the body of one grid_range. A variable that only one region mentions
+ * is a plain local of its iterations. Of the others, a let that is cheap to compute from positions,
+ * extents and the like is made again at the head of each region that needs it: the optimizer then
+ * sees that `col` is consecutive in x, which no load from memory would tell it. The rest are slots:
+ * one element a thread. */
 #include <string.h>
 
 #include "pass/simt.h"
@@ -20,19 +22,22 @@ static bool spend(uint32_t *budget, uint32_t cost)
 
 static uint32_t cost_of(const kj_texpr *e)
 {
-  bool divides = e->kind == KJ_T_BINARY && (e->op == KJIT_DIV || e->op == KJIT_FLOORDIV || e->op == KJIT_MOD);
+  bool divides =
+    e->kind == KJ_T_BINARY && (e->op == KJIT_DIV || e->op == KJIT_FLOORDIV || e->op == KJIT_MOD);
   return !divides ? 1 : kj_is_constant(e->y) ? 4 : 16;
 }
 
 static bool is_cheap_node(const kj_texpr *e)
 {
-  if (e->is_watched || (e->is_checked && e->kind != KJ_T_VIEW)) return false; /* views are made again anywhere, and checked again */
+  /* views are made again anywhere, and checked again */
+  if (e->is_watched || (e->is_checked && e->kind != KJ_T_VIEW)) return false;
   switch (e->kind) {
   case KJ_T_LOAD:
   case KJ_T_CALL: return false;
   case KJ_T_VAR: return e->var->kind != KJ_V_VAR || e->var->is_uniform;
   case KJ_T_BINARY: return e->op != KJIT_POW;
-  case KJ_T_BUILTIN: return (e->builtin->flags & KJ_PURE) && strcmp(e->builtin->group, "floating point") != 0;
+  case KJ_T_BUILTIN:
+    return (e->builtin->flags & KJ_PURE) && strcmp(e->builtin->group, "floating point") != 0;
   default: return true;
   }
 }
@@ -47,8 +52,9 @@ static bool are_cheap(const kj_texprs *list, uint32_t *budget)
 bool kj_is_cheap(const kj_texpr *e, uint32_t *budget)
 {
   if (!e) return true;
-  return is_cheap_node(e) && spend(budget, cost_of(e)) && kj_is_cheap(e->x, budget) && kj_is_cheap(e->y, budget) && kj_is_cheap(e->z, budget) &&
-         are_cheap(&e->indices, budget) && are_cheap(&e->args, budget);
+  return is_cheap_node(e) && spend(budget, cost_of(e)) && kj_is_cheap(e->x, budget) &&
+         kj_is_cheap(e->y, budget) && kj_is_cheap(e->z, budget) && are_cheap(&e->indices, budget) &&
+         are_cheap(&e->args, budget);
 }
 
 /* ---- who mentions what ---- */
@@ -62,7 +68,8 @@ typedef struct scan {
 /* The thread's own, and not yet decided. */
 static bool is_own(const kj_tvar *var)
 {
-  return !var->is_uniform && !var->is_slot && var->kind != KJ_V_PARAM && var->kind != KJ_V_SHARED && var->kind != KJ_V_CONST;
+  return !var->is_uniform && !var->is_slot && var->kind != KJ_V_PARAM && var->kind != KJ_V_SHARED &&
+         var->kind != KJ_V_CONST;
 }
 
 static void note(scan *at, kj_tvar *var)
@@ -70,7 +77,8 @@ static void note(scan *at, kj_tvar *var)
   if (!is_own(var)) return;
   kj_simt_variable *own = var->simt;
   if (own->region && own->region != at->region) own->is_shared_out = true;
-  if (var->kind == KJ_V_LOCAL && at->loops) own->is_shared_out = true; /* lives from one iteration to the next */
+  /* lives from one iteration to the next */
+  if (var->kind == KJ_V_LOCAL && at->loops) own->is_shared_out = true;
   own->region = at->region;
 }
 
@@ -78,7 +86,8 @@ static void note_expr(void *data, kj_texpr **expr)
 {
   scan *at = data;
   const kj_texpr *e = *expr;
-  if (e->kind == KJ_T_ADDRESS && kj_type(at->s->c->types, e->x->type)->space == KJ_SPACE_LOCAL) at->has_local_address = true;
+  if (e->kind == KJ_T_ADDRESS && kj_type(at->s->c->types, e->x->type)->space == KJ_SPACE_LOCAL)
+    at->has_local_address = true;
   if (e->kind == KJ_T_VAR) note(at, e->var);
 }
 
@@ -183,9 +192,11 @@ static bool can_remake(kj_simt *s, kj_tvar *var)
   if (own->remake == KJ_REMAKE_UNKNOWN) {
     own->remake = KJ_REMAKE_BUSY;
     uint32_t budget = is_array(s, var) ? UINT32_MAX : REMAKE_BUDGET;
-    bool can = var->kind == KJ_V_LET && own->assignments == 1 && own->value && kj_is_cheap(own->value, &budget) && can_use_all(s, own->value, is_array(s, var));
+    bool can = var->kind == KJ_V_LET && own->assignments == 1 && own->value &&
+               kj_is_cheap(own->value, &budget) && can_use_all(s, own->value, is_array(s, var));
     own->remake = can ? KJ_REMAKE_YES : KJ_REMAKE_NO;
-    if (can) own->value = kj_clone_texpr(s, own->value, NULL, NULL); /* the assignment's own is rewritten for its region */
+    /* the assignment's own is rewritten for its region */
+    if (can) own->value = kj_clone_texpr(s, own->value, NULL, NULL);
   }
   return own->remake == KJ_REMAKE_YES;
 }
@@ -211,7 +222,9 @@ static kj_tvar *use_here(void *data, kj_tvar *var)
 {
   remaking *at = data;
   kj_simt_variable *own = var->simt;
-  if (!own || var->is_slot || var->is_uniform || own->remake != KJ_REMAKE_YES || own->home == at->region) return var;
+  if (!own || var->is_slot || var->is_uniform || own->remake != KJ_REMAKE_YES ||
+      own->home == at->region)
+    return var;
   if (own->copy_region == at->region) return own->copy;
   kj_tvar *copy = kj_new_local(at->s, KJ_V_LET, var->name, var->type, var->location);
   copy->is_narrow = var->is_narrow;
@@ -249,7 +262,8 @@ static void drop_unused(remaking *at, kj_tstmts *body)
   kj_walk_tstmts(body, NULL, count_home_use, NULL);
   for (size_t i = body->count; i-- > 0;) {
     kj_tstmt *stmt = body->items[i];
-    kj_simt_variable *own = stmt->kind == KJ_TS_ASSIGN && !stmt->var->is_slot ? stmt->var->simt : NULL;
+    kj_simt_variable *own =
+      stmt->kind == KJ_TS_ASSIGN && !stmt->var->is_slot ? stmt->var->simt : NULL;
     if (own && own->remake == KJ_REMAKE_YES && !own->home_uses) drop_uses(stmt->value);
     else kj_append_stmt(at->s, &kept, stmt);
   }
@@ -281,8 +295,11 @@ static uint32_t count_nodes(const kj_texpr *e)
 
 static uint64_t trip_count(const kj_tstmt *stmt)
 {
-  if (!kj_is_constant(stmt->first) || !kj_is_constant(stmt->stop) || (stmt->step && !kj_is_constant(stmt->step))) return 0;
-  __int128 span = stmt->stop->integer - stmt->first->integer, step = stmt->step ? stmt->step->integer : 1;
+  if (!kj_is_constant(stmt->first) || !kj_is_constant(stmt->stop) ||
+      (stmt->step && !kj_is_constant(stmt->step)))
+    return 0;
+  __int128 span = stmt->stop->integer - stmt->first->integer,
+           step = stmt->step ? stmt->step->integer : 1;
   if (step == 0 || (span > 0) != (step > 0)) return 0;
   __int128 count = (span + step + (step > 0 ? -1 : 1)) / step;
   return count > MAX_UNROLLED_TRIPS ? 0 : (uint64_t)count;
@@ -297,7 +314,8 @@ static uint64_t unroll_list(kj_tstmts *list)
   return nodes;
 }
 
-/* Inner loops first: the vectorizer takes the loop over x only when no loop is left in it. Returns the size, unrolled loops counted in full. */
+/* Inner loops first: the vectorizer takes the loop over x only when no loop is left in it. Returns
+ * the size, unrolled loops counted in full. */
 static uint64_t unroll(kj_tstmt *stmt)
 {
   uint64_t nodes = 1 + count_nodes(stmt->value) + count_nodes(stmt->array);
@@ -320,7 +338,8 @@ static void find_thread_use(void *data, kj_texpr **expr)
   thread_use *use = data;
   const kj_texpr *e = *expr;
   kj_simt_effects effects = { 0 };
-  if (e->kind == KJ_T_BUILTIN && !(e->builtin->flags & (KJ_PLACE | KJ_READS))) kj_find_effects(e, &effects);
+  if (e->kind == KJ_T_BUILTIN && !(e->builtin->flags & (KJ_PLACE | KJ_READS)))
+    kj_find_effects(e, &effects);
   if (e->kind == KJ_T_CALL && e->instance->uses_positions) effects.positions = true;
   if (effects.positions || (e->kind == KJ_T_VAR && e->var->is_slot)) use->is_found = true;
 }

@@ -1,9 +1,13 @@
-/* Uniformity: which variables are the same in all threads of a block, which control flow all threads take together, and where some threads may be inactive.
+/* Uniformity: which variables are the same in all threads of a block, which control flow all
+ * threads take together, and where some threads may be inactive.
  *
- * Optimistic: every variable starts uniform and every jump unmasked; rounds over the kernel take that back until nothing changes. A variable stays uniform if every value
- * assigned to it is uniform, and no assignment stands under control flow that threads take differently unless the declaration stands there too (threads that are off at the
- * assignment never see the variable then). What is uniform may be computed once for the block, also when no thread is active; so nothing that loads is uniform where threads
- * may be off. A load from an address that is the same in all threads gives all the same value, or there is a race. */
+ * Optimistic: every variable starts uniform and every jump unmasked; rounds over the kernel take
+ * that back until nothing changes. A variable stays uniform if every value assigned to it is
+ * uniform, and no assignment stands under control flow that threads take differently unless the
+ * declaration stands there too (threads that are off at the assignment never see the variable
+ * then). What is uniform may be computed once for the block, also when no thread is active; so
+ * nothing that loads is uniform where threads may be off. A load from an address that is the same
+ * in all threads gives all the same value, or there is a race. */
 #include "pass/simt.h"
 
 /* ---- effects ---- */
@@ -16,11 +20,14 @@ static void find_list_effects(const kj_texprs *list, kj_simt_effects *effects)
 static void find_call_effects(kj_instance *instance, kj_simt_effects *effects)
 {
   struct kj_instance_effects *known = &instance->effects;
-  if (known->is_busy || instance->function->is_extern) known->loads = known->writes = known->positions = true; /* recursion: assume all */
+  /* recursion: assume all */
+  if (known->is_busy || instance->function->is_extern)
+    known->loads = known->writes = known->positions = true;
   if (!known->is_known && !known->is_busy) {
     known->is_busy = true;
     kj_simt_effects own = { 0 };
-    for (size_t i = 0; i < instance->body.count; i++) kj_find_stmt_effects(instance->body.items[i], &own);
+    for (size_t i = 0; i < instance->body.count; i++)
+      kj_find_stmt_effects(instance->body.items[i], &own);
     known->loads |= own.loads;
     known->writes |= own.writes;
     known->positions |= own.positions;
@@ -41,7 +48,8 @@ static void find_builtin_effects(const kj_builtin *builtin, kj_simt_effects *eff
 void kj_find_effects(const kj_texpr *expr, kj_simt_effects *effects)
 {
   if (!expr) return;
-  if (expr->is_checked || expr->is_watched) effects->writes = true; /* a failure is to be seen after what was written before it */
+  /* a failure is to be seen after what was written before it */
+  if (expr->is_checked || expr->is_watched) effects->writes = true;
   if (expr->kind == KJ_T_LOAD) effects->loads = true;
   if (expr->kind == KJ_T_VAR && expr->var->kind == KJ_V_LOCAL) effects->locals = true;
   if (expr->kind == KJ_T_BUILTIN) find_builtin_effects(expr->builtin, effects);
@@ -55,7 +63,8 @@ void kj_find_effects(const kj_texpr *expr, kj_simt_effects *effects)
 
 void kj_find_stmt_effects(const kj_tstmt *stmt, kj_simt_effects *effects)
 {
-  if (stmt->kind == KJ_TS_STORE || stmt->kind == KJ_TS_FAIL || stmt->kind == KJ_TS_PRINT) effects->writes = true;
+  if (stmt->kind == KJ_TS_STORE || stmt->kind == KJ_TS_FAIL || stmt->kind == KJ_TS_PRINT)
+    effects->writes = true;
   kj_find_effects(stmt->value, effects);
   kj_find_effects(stmt->array, effects);
   find_list_effects(&stmt->indices, effects);
@@ -64,14 +73,16 @@ void kj_find_stmt_effects(const kj_tstmt *stmt, kj_simt_effects *effects)
   kj_find_effects(stmt->step, effects);
   find_list_effects(&stmt->extents, effects);
   for (size_t i = 0; i < stmt->body.count; i++) kj_find_stmt_effects(stmt->body.items[i], effects);
-  for (size_t i = 0; i < stmt->otherwise.count; i++) kj_find_stmt_effects(stmt->otherwise.items[i], effects);
+  for (size_t i = 0; i < stmt->otherwise.count; i++)
+    kj_find_stmt_effects(stmt->otherwise.items[i], effects);
 }
 
 /* ---- expressions ---- */
 
 static bool is_uniform_var(const kj_tvar *var)
 {
-  return var->kind == KJ_V_PARAM || var->kind == KJ_V_SHARED || var->kind == KJ_V_CONST || (var->kind != KJ_V_LOCAL && var->is_uniform);
+  return var->kind == KJ_V_PARAM || var->kind == KJ_V_SHARED || var->kind == KJ_V_CONST ||
+         (var->kind != KJ_V_LOCAL && var->is_uniform);
 }
 
 static bool are_uniform(const kj_simt *s, const kj_texprs *list)
@@ -85,7 +96,8 @@ static bool is_uniform_call(const kj_simt *s, const kj_texpr *expr)
 {
   kj_simt_effects effects = { 0 };
   find_call_effects(expr->instance, &effects);
-  return !effects.writes && !effects.positions && !expr->instance->may_fail && !(effects.loads && s->has_mask);
+  return !effects.writes && !effects.positions && !expr->instance->may_fail &&
+         !(effects.loads && s->has_mask);
 }
 
 static bool is_uniform_node(const kj_simt *s, const kj_texpr *expr)
@@ -93,7 +105,8 @@ static bool is_uniform_node(const kj_simt *s, const kj_texpr *expr)
   if (expr->is_checked || expr->is_watched) return false; /* threads fail one by one */
   switch (expr->kind) {
   case KJ_T_VAR: return is_uniform_var(expr->var);
-  case KJ_T_LOAD: return !s->has_mask && kj_type(s->c->types, expr->x->type)->space != KJ_SPACE_LOCAL;
+  case KJ_T_LOAD:
+    return !s->has_mask && kj_type(s->c->types, expr->x->type)->space != KJ_SPACE_LOCAL;
   case KJ_T_BUILTIN: return (expr->builtin->flags & KJ_PURE) && !(expr->builtin->flags & KJ_THREAD);
   case KJ_T_CALL: return is_uniform_call(s, expr);
   default: return true;
@@ -103,22 +116,27 @@ static bool is_uniform_node(const kj_simt *s, const kj_texpr *expr)
 bool kj_is_uniform(const kj_simt *s, const kj_texpr *expr)
 {
   if (!expr) return true;
-  return is_uniform_node(s, expr) && kj_is_uniform(s, expr->x) && kj_is_uniform(s, expr->y) && kj_is_uniform(s, expr->z) && are_uniform(s, &expr->indices) &&
-         are_uniform(s, &expr->args);
+  return is_uniform_node(s, expr) && kj_is_uniform(s, expr->x) && kj_is_uniform(s, expr->y) &&
+         kj_is_uniform(s, expr->z) && are_uniform(s, &expr->indices) && are_uniform(s, &expr->args);
 }
 
 /* ---- statements ---- */
 
 static bool is_jump(const kj_tstmt *stmt)
 {
-  return stmt->kind == KJ_TS_BREAK || stmt->kind == KJ_TS_CONTINUE || stmt->kind == KJ_TS_RETURN || stmt->kind == KJ_TS_LEAVE;
+  return stmt->kind == KJ_TS_BREAK || stmt->kind == KJ_TS_CONTINUE || stmt->kind == KJ_TS_RETURN ||
+         stmt->kind == KJ_TS_LEAVE;
 }
 
-static bool is_loop(const kj_tstmt *stmt) { return stmt->kind == KJ_TS_WHILE || stmt->kind == KJ_TS_FOR; }
+static bool is_loop(const kj_tstmt *stmt)
+{
+  return stmt->kind == KJ_TS_WHILE || stmt->kind == KJ_TS_FOR;
+}
 
 bool kj_has_uniform_header(const kj_simt *s, const kj_tstmt *stmt)
 {
-  return kj_is_uniform(s, stmt->value) && kj_is_uniform(s, stmt->first) && kj_is_uniform(s, stmt->stop) && kj_is_uniform(s, stmt->step);
+  return kj_is_uniform(s, stmt->value) && kj_is_uniform(s, stmt->first) &&
+         kj_is_uniform(s, stmt->stop) && kj_is_uniform(s, stmt->step);
 }
 
 /* How deep in loops and ONCEs of the statement looked at: jumps to them stay inside. */
@@ -150,7 +168,8 @@ static bool is_scalar_stmt(const kj_simt *s, const kj_tstmt *stmt, depth inside)
   if (stmt->kind != KJ_TS_IF && !is_loop(stmt) && stmt->kind != KJ_TS_ONCE) return false;
   if (stmt->kind == KJ_TS_FOR && !stmt->var->is_uniform) return false;
   depth deep = deeper(inside, stmt);
-  return kj_has_uniform_header(s, stmt) && is_scalar_list(s, &stmt->body, deep) && is_scalar_list(s, &stmt->otherwise, deep);
+  return kj_has_uniform_header(s, stmt) && is_scalar_list(s, &stmt->body, deep) &&
+         is_scalar_list(s, &stmt->otherwise, deep);
 }
 
 static bool is_scalar_list(const kj_simt *s, const kj_tstmts *list, depth inside)
@@ -164,7 +183,8 @@ kj_simt_frame *kj_jump_target(const kj_tstmt *jump, const kj_simt_position *posi
 {
   if (jump->kind == KJ_TS_RETURN) return NULL;
   kj_simt_frame *frame = position->frame;
-  while (frame && (frame->stmt->kind == KJ_TS_ONCE) != (jump->kind == KJ_TS_LEAVE)) frame = frame->outer;
+  while (frame && (frame->stmt->kind == KJ_TS_ONCE) != (jump->kind == KJ_TS_LEAVE))
+    frame = frame->outer;
   return frame;
 }
 
@@ -174,7 +194,8 @@ bool kj_is_masked_jump(const kj_tstmt *jump, const kj_simt_position *position)
   return position->divergence != (target ? target->divergence : NULL);
 }
 
-static bool has_real_jump(const kj_simt *s, const kj_tstmts *list, const kj_simt_position *position);
+static bool has_real_jump(const kj_simt *s, const kj_tstmts *list,
+                          const kj_simt_position *position);
 
 /* A uniform IF with a jump that all threads take together is control flow between thread loops. */
 static bool is_lifted(const kj_simt *s, const kj_tstmt *stmt, const kj_simt_position *position)
@@ -187,12 +208,14 @@ static bool has_real_jump(const kj_simt *s, const kj_tstmts *list, const kj_simt
 {
   for (size_t i = 0; i < list->count; i++) {
     const kj_tstmt *stmt = list->items[i];
-    if (is_jump(stmt) ? !kj_is_masked_jump(stmt, position) : is_lifted(s, stmt, position)) return true;
+    if (is_jump(stmt) ? !kj_is_masked_jump(stmt, position) : is_lifted(s, stmt, position))
+      return true;
   }
   return false;
 }
 
-kj_simt_level kj_find_level(const kj_simt *s, const kj_tstmt *stmt, const kj_simt_position *position)
+kj_simt_level kj_find_level(const kj_simt *s, const kj_tstmt *stmt,
+                            const kj_simt_position *position)
 {
   if (stmt->is_joint) return KJ_LEVEL_JOINT;
   if (is_jump(stmt)) return kj_is_masked_jump(stmt, position) ? KJ_LEVEL_THREAD : KJ_LEVEL_JOINT;
@@ -200,10 +223,12 @@ kj_simt_level kj_find_level(const kj_simt *s, const kj_tstmt *stmt, const kj_sim
   return is_lifted(s, stmt, position) ? KJ_LEVEL_JOINT : KJ_LEVEL_THREAD;
 }
 
-kj_simt_position kj_enter_joint(const kj_simt *s, kj_tstmt *stmt, const kj_simt_position *outer, kj_simt_frame *frame)
+kj_simt_position kj_enter_joint(const kj_simt *s, kj_tstmt *stmt, const kj_simt_position *outer,
+                                kj_simt_frame *frame)
 {
   kj_simt_position inner = *outer;
-  if (!kj_has_uniform_header(s, stmt) || stmt->masks_break || stmt->masks_continue) inner.divergence = stmt;
+  if (!kj_has_uniform_header(s, stmt) || stmt->masks_break || stmt->masks_continue)
+    inner.divergence = stmt;
   if (stmt->kind == KJ_TS_IF) return inner;
   *frame = (kj_simt_frame){ .outer = outer->frame, .stmt = stmt, .divergence = outer->divergence };
   inner.frame = frame;
@@ -256,12 +281,16 @@ static void mask_jump(kj_simt *s, const kj_tstmt *jump, const kj_simt_position *
 {
   set(s, &s->has_mask);
   kj_simt_frame *target = kj_jump_target(jump, position);
-  set(s, !target ? &s->masks_return : jump->kind == KJ_TS_CONTINUE ? &target->stmt->masks_continue : &target->stmt->masks_break);
+  set(s, !target                        ? &s->masks_return
+         : jump->kind == KJ_TS_CONTINUE ? &target->stmt->masks_continue
+                                        : &target->stmt->masks_break);
 }
 
-static void mask_escapes(kj_simt *s, const kj_tstmts *list, const kj_simt_position *position, depth inside);
+static void mask_escapes(kj_simt *s, const kj_tstmts *list, const kj_simt_position *position,
+                         depth inside);
 
-static void mask_escapes_in(kj_simt *s, const kj_tstmt *stmt, const kj_simt_position *position, depth inside)
+static void mask_escapes_in(kj_simt *s, const kj_tstmt *stmt, const kj_simt_position *position,
+                            depth inside)
 {
   if (is_jump(stmt)) {
     if (escapes(stmt, inside)) mask_jump(s, stmt, position);
@@ -271,7 +300,8 @@ static void mask_escapes_in(kj_simt *s, const kj_tstmt *stmt, const kj_simt_posi
   mask_escapes(s, &stmt->otherwise, position, deeper(inside, stmt));
 }
 
-static void mask_escapes(kj_simt *s, const kj_tstmts *list, const kj_simt_position *position, depth inside)
+static void mask_escapes(kj_simt *s, const kj_tstmts *list, const kj_simt_position *position,
+                         depth inside)
 {
   for (size_t i = 0; i < list->count; i++) mask_escapes_in(s, list->items[i], position, inside);
 }
@@ -282,7 +312,8 @@ static void analyze_scalar(kj_simt *s, const kj_tstmt *stmt, const kj_simt_posit
 {
   if (stmt->kind == KJ_TS_ASSIGN || stmt->kind == KJ_TS_FOR) assign(s, stmt->var, position);
   for (size_t i = 0; i < stmt->body.count; i++) analyze_scalar(s, stmt->body.items[i], position);
-  for (size_t i = 0; i < stmt->otherwise.count; i++) analyze_scalar(s, stmt->otherwise.items[i], position);
+  for (size_t i = 0; i < stmt->otherwise.count; i++)
+    analyze_scalar(s, stmt->otherwise.items[i], position);
 }
 
 static void analyze_sync(kj_simt *s, const kj_tstmt *stmt, const kj_simt_position *position)

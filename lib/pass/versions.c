@@ -1,23 +1,27 @@
 /* Loops that are made twice on a GPU and in C functions, with their checks and without.
  *
- * A thread that enters such a loop looks once whether the checks in it can fail in any iteration, and runs the version without them if not: it is unrolled, and
- * its loads do not wait for branches, as if nothing were checked. The other version fails where and when the checks say; so the conditions may be too strict, and a
- * loop that is left early need not be looked into.
- * Loops within a loop may have versions of their own in its unchecked version, for the checks that it keeps.
+ * A thread that enters such a loop looks once whether the checks in it can fail in any iteration,
+ * and runs the version without them if not: it is unrolled, and its loads do not wait for branches,
+ * as if nothing were checked. The other version fails where and when the checks say; so the
+ * conditions may be too strict, and a loop that is left early need not be looked into. Loops within
+ * a loop may have versions of their own in its unchecked version, for the checks that it keeps.
  *
- * Not where threads meet in the loop: they would do so in different places. Ranges over the threads of the grid or of a block share out their iterations in another
- * way in each version: all threads have to take the same.
+ * Not where threads meet in the loop: they would do so in different places. Ranges over the threads
+ * of the grid or of a block share out their iterations in another way in each version: all threads
+ * have to take the same.
  *
  * Needs: typed instances with is_checked, proved. Guarantees: no value and no failure changes. */
 #include "typing/typed.h"
 
-/* In expressions and statements: of a loop, of all loops that are made twice, of all that are looked at. */
+/* In expressions and statements: of a loop, of all loops that are made twice, of all that are
+ * looked at. */
 enum { MOST_SIZE = 4000, MOST_TOTAL = 20000, MOST_LOOKED_AT = 200000 };
 
 typedef struct pass {
   kj_compilation *c;
   kj_instance *instance;
-  const kj_texpr **values; /* by variable of the instance, of those that it had before the pass: of a LET, what it is */
+  /* by variable of the instance, of those that it had before the pass: of a LET, what it is */
+  const kj_texpr **values;
   size_t value_count;
   uint32_t total, looked_at;
 } pass;
@@ -29,15 +33,19 @@ typedef struct look {
   bool has_checks, meets, is_long;
 } look;
 
-/* Math functions of a hundred instructions and more, with branches: checks are little beside them, and another copy takes as long to compile as all the rest. */
+/* Math functions of a hundred instructions and more, with branches: checks are little beside them,
+ * and another copy takes as long to compile as all the rest. */
 static bool is_long_function(const kj_texpr *e)
 {
-  static const kj_builtin_id longs[] = { KJ_BUILTIN_SIN,       KJ_BUILTIN_COS,       KJ_BUILTIN_TAN,    KJ_BUILTIN_SINCOS, KJ_BUILTIN_SINH,
-                                         KJ_BUILTIN_COSH,      KJ_BUILTIN_ASIN,      KJ_BUILTIN_ACOS,   KJ_BUILTIN_ASINH,  KJ_BUILTIN_ACOSH,
-                                         KJ_BUILTIN_ATANH,     KJ_BUILTIN_POW,       KJ_BUILTIN_FMOD,   KJ_BUILTIN_ERFINV, KJ_BUILTIN_ERFCINV,
-                                         KJ_BUILTIN_REMAINDER, KJ_BUILTIN_REMQUO,    KJ_BUILTIN_TGAMMA, KJ_BUILTIN_LGAMMA, KJ_BUILTIN_NORMCDF,
-                                         KJ_BUILTIN_J0,        KJ_BUILTIN_J1,        KJ_BUILTIN_JN,     KJ_BUILTIN_Y0,     KJ_BUILTIN_Y1,
-                                         KJ_BUILTIN_YN,        KJ_BUILTIN_NORMCDFINV };
+  static const kj_builtin_id longs[] = {
+    KJ_BUILTIN_SIN,    KJ_BUILTIN_COS,    KJ_BUILTIN_TAN,       KJ_BUILTIN_SINCOS,
+    KJ_BUILTIN_SINH,   KJ_BUILTIN_COSH,   KJ_BUILTIN_ASIN,      KJ_BUILTIN_ACOS,
+    KJ_BUILTIN_ASINH,  KJ_BUILTIN_ACOSH,  KJ_BUILTIN_ATANH,     KJ_BUILTIN_POW,
+    KJ_BUILTIN_FMOD,   KJ_BUILTIN_ERFINV, KJ_BUILTIN_ERFCINV,   KJ_BUILTIN_REMAINDER,
+    KJ_BUILTIN_REMQUO, KJ_BUILTIN_TGAMMA, KJ_BUILTIN_LGAMMA,    KJ_BUILTIN_NORMCDF,
+    KJ_BUILTIN_J0,     KJ_BUILTIN_J1,     KJ_BUILTIN_JN,        KJ_BUILTIN_Y0,
+    KJ_BUILTIN_Y1,     KJ_BUILTIN_YN,     KJ_BUILTIN_NORMCDFINV
+  };
   if (e->kind == KJ_T_BINARY) return e->op == KJIT_POW;
   for (size_t i = 0; e->kind == KJ_T_BUILTIN && i < sizeof longs / sizeof *longs; i++)
     if (e->builtin->id == longs[i]) return true;
@@ -46,9 +54,11 @@ static bool is_long_function(const kj_texpr *e)
 
 static bool meets(const kj_texpr *e)
 {
-  if (e->kind == KJ_T_CALL) return e->instance->has_barrier || e->instance->has_warp || e->instance->function->is_extern;
+  if (e->kind == KJ_T_CALL)
+    return e->instance->has_barrier || e->instance->has_warp || e->instance->function->is_extern;
   if (e->kind != KJ_T_BUILTIN) return false;
-  return (e->builtin->flags & (KJ_BARRIER | KJ_WARP | KJ_WAITS)) || e->builtin->id == KJ_BUILTIN_PTX || e->builtin->id == KJ_BUILTIN_PTX_EFFECT;
+  return (e->builtin->flags & (KJ_BARRIER | KJ_WARP | KJ_WAITS)) ||
+         e->builtin->id == KJ_BUILTIN_PTX || e->builtin->id == KJ_BUILTIN_PTX_EFFECT;
 }
 
 static void look_at_stmt(void *data, kj_tstmt *stmt)
@@ -94,15 +104,20 @@ static bool is_shared_variable(const pass *p, const kj_tvar *var, bool of_block)
 {
   if (var->kind == KJ_V_PARAM) return p->instance->is_kernel;
   if (var->kind == KJ_V_SHARED || var->kind == KJ_V_CONST) return true; /* its extents */
-  return var->kind == KJ_V_LET && var->index < p->value_count && p->values[var->index] && is_shared(p, p->values[var->index], of_block);
+  return var->kind == KJ_V_LET && var->index < p->value_count && p->values[var->index] &&
+         is_shared(p, p->values[var->index], of_block);
 }
 
 static bool is_shared_builtin(const pass *p, const kj_texpr *e, bool of_block)
 {
   kj_builtin_id id = e->builtin->id;
-  bool is_dimension = id == KJ_BUILTIN_BLOCK_DIM || id == KJ_BUILTIN_GRID_DIM || id == KJ_BUILTIN_CLUSTER_DIM || id == KJ_BUILTIN_CLUSTER_GRID_DIM;
-  if (e->builtin->flags & KJ_XYZ && !(e->builtin->flags & KJ_THREAD)) return is_dimension || of_block; /* else a position of the block */
-  bool is_pure = (e->builtin->flags & KJ_PURE) && !(e->builtin->flags & (KJ_THREAD | KJ_WARP | KJ_NAME)) && !e->x;
+  bool is_dimension = id == KJ_BUILTIN_BLOCK_DIM || id == KJ_BUILTIN_GRID_DIM ||
+                      id == KJ_BUILTIN_CLUSTER_DIM || id == KJ_BUILTIN_CLUSTER_GRID_DIM;
+  /* else a position of the block */
+  if (e->builtin->flags & KJ_XYZ && !(e->builtin->flags & KJ_THREAD))
+    return is_dimension || of_block;
+  bool is_pure = (e->builtin->flags & KJ_PURE) &&
+                 !(e->builtin->flags & (KJ_THREAD | KJ_WARP | KJ_NAME)) && !e->x;
   return is_pure && are_shared(p, &e->args, of_block);
 }
 
@@ -125,7 +140,8 @@ static bool is_shared(const pass *p, const kj_texpr *e, bool of_block)
   case KJ_T_ITEM:
   case KJ_T_TUPLE:
   case KJ_T_VIEW:
-    return is_shared(p, e->x, of_block) && is_shared(p, e->y, of_block) && is_shared(p, e->z, of_block) && are_shared(p, &e->args, of_block) &&
+    return is_shared(p, e->x, of_block) && is_shared(p, e->y, of_block) &&
+           is_shared(p, e->z, of_block) && are_shared(p, &e->args, of_block) &&
            are_shared(p, &e->indices, of_block);
   default: return false;
   }
@@ -139,9 +155,12 @@ static bool has_plain_parts(const kj_texprs *list);
 static bool is_plain(const kj_texpr *e)
 {
   if (!e) return true;
-  if (e->is_checked || e->kind == KJ_T_CALL || e->kind == KJ_T_LOAD || e->kind == KJ_T_VIEW || e->kind == KJ_T_POINTED) return false;
+  if (e->is_checked || e->kind == KJ_T_CALL || e->kind == KJ_T_LOAD || e->kind == KJ_T_VIEW ||
+      e->kind == KJ_T_POINTED)
+    return false;
   if (e->kind == KJ_T_BUILTIN && !(e->builtin->flags & KJ_PURE)) return false;
-  return is_plain(e->x) && is_plain(e->y) && is_plain(e->z) && has_plain_parts(&e->args) && has_plain_parts(&e->indices);
+  return is_plain(e->x) && is_plain(e->y) && is_plain(e->z) && has_plain_parts(&e->args) &&
+         has_plain_parts(&e->indices);
 }
 
 static bool has_plain_parts(const kj_texprs *list)
@@ -153,7 +172,8 @@ static bool has_plain_parts(const kj_texprs *list)
 
 static kj_tstmt *hold(pass *p, kj_texpr **bound)
 {
-  kj_tvar *var = kj_new_tvar(p->c, p->instance, KJ_V_LET, "bound", (*bound)->type, (*bound)->location);
+  kj_tvar *var =
+    kj_new_tvar(p->c, p->instance, KJ_V_LET, "bound", (*bound)->type, (*bound)->location);
   kj_tstmt *assign = kj_new_tstmt(p->c, KJ_TS_ASSIGN, (*bound)->location);
   assign->var = var;
   assign->value = *bound;
@@ -169,7 +189,8 @@ static void insert(pass *p, kj_tstmts *list, size_t at, kj_tstmt *stmt)
   list->items[at] = stmt;
 }
 
-/* Bounds that are loaded or called for become variables in front of the loop, in the order in which they were evaluated. Returns how many. */
+/* Bounds that are loaded or called for become variables in front of the loop, in the order in which
+ * they were evaluated. Returns how many. */
 static size_t hold_bounds(pass *p, kj_tstmts *list, size_t at)
 {
   kj_tstmt *loop = list->items[at];
@@ -194,7 +215,10 @@ static void version(pass *p, kj_tstmt *loop, uint32_t size)
   loop->indices = conditions;
 }
 
-static bool is_loop(const kj_tstmt *stmt) { return stmt->kind == KJ_TS_FOR || stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR; }
+static bool is_loop(const kj_tstmt *stmt)
+{
+  return stmt->kind == KJ_TS_FOR || stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR;
+}
 
 static void visit_list(pass *p, kj_tstmts *list)
 {
@@ -202,7 +226,8 @@ static void visit_list(pass *p, kj_tstmts *list)
     kj_tstmt *stmt = list->items[i];
     look l = { 0 };
     if (is_loop(stmt)) kj_walk_tstmts(&stmt->body, look_at_stmt, look_at_expr, &l);
-    if (l.has_checks && !l.meets && !l.is_long && l.size <= MOST_SIZE && p->total + l.size <= MOST_TOTAL && p->looked_at + l.size <= MOST_LOOKED_AT) {
+    if (l.has_checks && !l.meets && !l.is_long && l.size <= MOST_SIZE &&
+        p->total + l.size <= MOST_TOTAL && p->looked_at + l.size <= MOST_LOOKED_AT) {
       if (stmt->kind == KJ_TS_FOR) i += hold_bounds(p, list, i);
       version(p, stmt, l.size);
     }
@@ -221,17 +246,20 @@ static void forget_stmt(void *data, kj_tstmt *stmt)
 {
   const kj_texpr **values = data;
   stmt->proof = KJ_PROOF_UNSEEN;
-  if (stmt->kind == KJ_TS_ASSIGN && stmt->var->kind == KJ_V_LET) values[stmt->var->index] = stmt->value;
+  if (stmt->kind == KJ_TS_ASSIGN && stmt->var->kind == KJ_V_LET)
+    values[stmt->var->index] = stmt->value;
 }
 
 void kj_version_loops(kj_compilation *c)
 {
-  if (c->request->debug || !(c->request->checks & (KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION))) return;
+  if (c->request->debug || !(c->request->checks & (KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION)))
+    return;
   pass p = { .c = c };
   const kj_texpr ***values = KJ_NEW_ARRAY(c->arena, const kj_texpr **, c->instances.count);
   for (size_t i = 0; i < c->instances.count; i++) {
     kj_instance *instance = c->instances.items[i];
-    values[i] = KJ_NEW_ARRAY(c->arena, const kj_texpr *, instance->params.count + instance->locals.count + 1);
+    values[i] =
+      KJ_NEW_ARRAY(c->arena, const kj_texpr *, instance->params.count + instance->locals.count + 1);
     kj_walk_tstmts(&instance->body, forget_stmt, forget_expr, values[i]);
   }
   for (size_t i = 0; i < c->instances.count; i++) {

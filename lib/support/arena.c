@@ -12,7 +12,10 @@ struct kj_arena_block {
 
 enum { ALIGNMENT = 16, BLOCK_BYTES = 1 << 16 };
 
-void kj_init_arena(kj_arena *arena, jmp_buf *on_failure) { *arena = (kj_arena){ .on_failure = on_failure }; }
+void kj_init_arena(kj_arena *arena, jmp_buf *on_failure)
+{
+  *arena = (kj_arena){ .on_failure = on_failure };
+}
 
 void kj_free_arena(kj_arena *arena)
 {

@@ -7,8 +7,8 @@
 
 typedef struct kj_arena_block kj_arena_block;
 
-/* One thread at a time. Out of memory jumps to *on_failure with value KJ_JUMP_MEMORY, so that callers never test for NULL:
- * an entry point sets on_failure before it allocates. */
+/* One thread at a time. Out of memory jumps to *on_failure with value KJ_JUMP_MEMORY, so that
+ * callers never test for NULL: an entry point sets on_failure before it allocates. */
 typedef struct kj_arena {
   kj_arena_block *blocks;
   char *next, *end;
@@ -25,16 +25,20 @@ char *kj_copy_string(kj_arena *arena, const char *text, size_t length); /* adds 
 char *kj_format(kj_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define KJ_NEW(arena, type) ((type *)kj_allocate((arena), sizeof(type)))
-#define KJ_NEW_ARRAY(arena, type, count) ((type *)kj_allocate((arena), sizeof(type) * (size_t)(count)))
+#define KJ_NEW_ARRAY(arena, type, count) \
+  ((type *)kj_allocate((arena), sizeof(type) * (size_t)(count)))
 
-/* A growing array in an arena: KJ_LIST(kj_stmt *) list; KJ_PUSH(arena, &list, x). Old storage stays in the arena. */
+/* A growing array in an arena: KJ_LIST(kj_stmt *) list; KJ_PUSH(arena, &list, x). Old storage stays
+ * in the arena. */
 #define KJ_LIST(type) \
   struct { \
     type *items; \
     size_t count, capacity; \
   }
 #define KJ_PUSH(arena, list, item) \
-  (kj_grow_list((arena), (void **)&(list)->items, (list)->count, &(list)->capacity, sizeof *(list)->items), (list)->items[(list)->count++] = (item))
+  (kj_grow_list((arena), (void **)&(list)->items, (list)->count, &(list)->capacity, \
+                sizeof *(list)->items), \
+   (list)->items[(list)->count++] = (item))
 void kj_grow_list(kj_arena *arena, void **items, size_t count, size_t *capacity, size_t item_bytes);
 
 #endif

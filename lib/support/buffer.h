@@ -14,9 +14,12 @@ typedef struct kj_buffer {
 
 void kj_append(kj_buffer *buffer, const char *text, size_t length);
 void kj_append_text(kj_buffer *buffer, const char *text);
-void kj_append_format(kj_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void kj_append_list(kj_buffer *buffer, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
-/* The text, owned by the caller (free()); NULL when out of memory. The buffer is empty afterwards. */
+void kj_append_format(kj_buffer *buffer, const char *format, ...)
+  __attribute__((format(printf, 2, 3)));
+void kj_append_list(kj_buffer *buffer, const char *format, va_list list)
+  __attribute__((format(printf, 2, 0)));
+/* The text, owned by the caller (free()); NULL when out of memory. The buffer is empty afterwards.
+ */
 char *kj_take_text(kj_buffer *buffer);
 void kj_free_buffer(kj_buffer *buffer);
 

@@ -9,7 +9,8 @@
 struct kj_thread_record {
   kj_thread_record *next;
   pthread_t thread;
-  uint64_t number; /* of the thread: a pthread_t is used again when its thread has ended, and its record with it */
+  /* of the thread: a pthread_t is used again when its thread has ended, and its record with it */
+  uint64_t number;
   kj_diagnostics diagnostics;
 };
 
@@ -35,7 +36,8 @@ void kjit_init_config(kjit_config *config)
 /* Makes the strings of the configuration the context's own. */
 static bool copy_strings(kjit_config *config)
 {
-  const char **strings[] = { &config->compiler_path, &config->libdevice_path, &config->cache_directory, &config->import_path };
+  const char **strings[] = { &config->compiler_path, &config->libdevice_path,
+                             &config->cache_directory, &config->import_path };
   bool copied = true;
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
     if (!*strings[i]) continue;
@@ -63,11 +65,13 @@ static void free_context(kjit_context *context)
   free(context);
 }
 
-/* What a host brings has to be whole: a function that is missing would only be found when it is called. */
+/* What a host brings has to be whole: a function that is missing would only be found when it is
+ * called. */
 static bool has_functions(const kjit_config *config)
 {
   const kjit_device_allocator *allocator = config->device_allocator;
-  bool has_executor = !config->executor || config->executor->run, has_store = !config->cache_store || config->cache_store->load;
+  bool has_executor = !config->executor || config->executor->run,
+       has_store = !config->cache_store || config->cache_store->load;
   return has_executor && has_store && (!allocator || (allocator->allocate && allocator->release));
 }
 
@@ -103,7 +107,8 @@ kjit_status kjit_create_context(const kjit_config *config, kjit_context **contex
 
 void kjit_destroy_context(kjit_context *context)
 {
-  if (!context || kj_is_forked(context)) return; /* threads that it would wait for, and the GPU, are the parent's */
+  /* threads that it would wait for, and the GPU, are the parent's */
+  if (!context || kj_is_forked(context)) return;
   if (context->runtime && context->wait_runtime) context->wait_runtime(context->runtime);
   while (context->modules) kj_destroy_module(context->modules);
   if (context->runtime && context->destroy_runtime) context->destroy_runtime(context->runtime);
@@ -119,10 +124,13 @@ void kjit_get_statistics(kjit_context *context, kjit_statistics *statistics)
   if (!context) return;
   kj_counters *counters = &context->counters;
   uint64_t missed = atomic_load_explicit(&counters->missed_launches, memory_order_relaxed);
-  for (uint32_t i = 0; i < KJ_LAUNCH_COUNTERS; i++) statistics->launches += atomic_load_explicit(&context->launches[i].count, memory_order_relaxed);
-  statistics->memory_hits = statistics->launches > missed ? statistics->launches - missed : 0; /* other threads launch meanwhile */
+  for (uint32_t i = 0; i < KJ_LAUNCH_COUNTERS; i++)
+    statistics->launches += atomic_load_explicit(&context->launches[i].count, memory_order_relaxed);
+  /* other threads launch meanwhile */
+  statistics->memory_hits = statistics->launches > missed ? statistics->launches - missed : 0;
   statistics->compilations = atomic_load_explicit(&counters->compilations, memory_order_relaxed);
-  statistics->compile_time_ns = atomic_load_explicit(&counters->compile_time_ns, memory_order_relaxed);
+  statistics->compile_time_ns =
+    atomic_load_explicit(&counters->compile_time_ns, memory_order_relaxed);
   statistics->disk_hits = atomic_load_explicit(&counters->disk_hits, memory_order_relaxed);
   statistics->disk_misses = atomic_load_explicit(&counters->disk_misses, memory_order_relaxed);
   statistics->evictions = atomic_load_explicit(&counters->evictions, memory_order_relaxed);
@@ -140,7 +148,8 @@ static uint64_t number_of_thread(void)
   return number;
 }
 
-/* The record of the calling thread's pthread_t or NULL. Only that thread reads or writes what a record holds; the lock is for the list. */
+/* The record of the calling thread's pthread_t or NULL. Only that thread reads or writes what a
+ * record holds; the lock is for the list. */
 static kj_thread_record *find_place(kjit_context *context)
 {
   pthread_mutex_lock(&context->mutex);
@@ -179,7 +188,8 @@ kjit_status kj_finish_call(kjit_context *context, kj_diagnostics *diagnostics)
 {
   kjit_status status = diagnostics->status;
   if (context && context->config.on_diagnostic)
-    for (size_t i = 0; i < diagnostics->count; i++) context->config.on_diagnostic(context->config.user, &diagnostics->items[i]);
+    for (size_t i = 0; i < diagnostics->count; i++)
+      context->config.on_diagnostic(context->config.user, &diagnostics->items[i]);
   kj_thread_record *record = context && status != KJIT_OK ? get_record(context) : NULL;
   if (record) {
     kj_free_diagnostics(&record->diagnostics);
@@ -223,7 +233,8 @@ char *kjit_copy_diagnostics_text(kjit_context *context)
 char *kjit_copy_diagnostic_text(const kjit_diagnostic *diagnostic)
 {
   kj_buffer buffer = { 0 };
-  if (diagnostic && diagnostic->message && (unsigned)diagnostic->severity <= KJIT_SEVERITY_NOTE) kj_print_diagnostic(diagnostic, &buffer);
+  if (diagnostic && diagnostic->message && (unsigned)diagnostic->severity <= KJIT_SEVERITY_NOTE)
+    kj_print_diagnostic(diagnostic, &buffer);
   return kj_take_text(&buffer);
 }
 

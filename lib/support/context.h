@@ -12,7 +12,8 @@ typedef struct kj_thread_record kj_thread_record;
 
 /* Statistics are relaxed counters: whoever makes a launch or a specialization adds to them. */
 typedef struct kj_counters {
-  _Atomic uint64_t missed_launches, compilations, compile_time_ns, disk_hits, disk_misses, evictions, imports;
+  _Atomic uint64_t missed_launches, compilations, compile_time_ns, disk_hits, disk_misses,
+    evictions, imports;
 } kj_counters;
 
 /* Launches are counted on several cache lines, which threads share out among themselves. */
@@ -23,7 +24,9 @@ typedef struct kj_launch_counter {
 } kj_launch_counter;
 
 struct kjit_context {
-  kjit_config config; /* a copy with every field of this version; its strings are the context's own, executor and user are the host's */
+  /* a copy with every field of this version; its strings are the context's own, executor and user
+   * are the host's */
+  kjit_config config;
   kj_types *types;
   kj_counters counters;
   kj_launch_counter launches[KJ_LAUNCH_COUNTERS];
@@ -31,9 +34,11 @@ struct kjit_context {
   pthread_mutex_t mutex;       /* protects records and modules */
   pthread_mutex_t print_mutex; /* held during on_print */
   kj_thread_record *records;   /* the last failed call of each thread */
-  struct kjit_module *modules; /* every live module, so that destroying the context frees those that were not released */
-  /* Devices, the compiler, arrays: made by the runtime under runtime_mutex when first needed. Destroying the context calls wait_runtime (may be NULL), then
-   * releases the modules with their kernels, then calls destroy_runtime. */
+  /* every live module, so that destroying the context frees those that were not released */
+  struct kjit_module *modules;
+  /* Devices, the compiler, arrays: made by the runtime under runtime_mutex when first needed.
+   * Destroying the context calls wait_runtime (may be NULL), then releases the modules with their
+   * kernels, then calls destroy_runtime. */
   pthread_mutex_t runtime_mutex;
   void *runtime;
   void (*wait_runtime)(void *runtime);
@@ -43,11 +48,14 @@ struct kjit_context {
 /* The context's table of types; lives as long as the context. */
 kj_types *kj_context_types(kjit_context *context);
 
-/* Ends a public call: hands every message to on_diagnostic, moves the messages of a failed call to this thread's record and returns diagnostics->status.
- * A call that succeeded leaves the record alone. diagnostics is empty afterwards. */
+/* Ends a public call: hands every message to on_diagnostic, moves the messages of a failed call to
+ * this thread's record and returns diagnostics->status. A call that succeeded leaves the record
+ * alone. diagnostics is empty afterwards. */
 kjit_status kj_finish_call(kjit_context *context, kj_diagnostics *diagnostics);
 
-/* A failed call with one message without a source place: return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "...", ...). context NULL: the status only. */
-kjit_status kj_fail_call(kjit_context *context, kjit_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A failed call with one message without a source place: return kj_fail_call(context,
+ * KJIT_ERROR_ARGUMENT, "...", ...). context NULL: the status only. */
+kjit_status kj_fail_call(kjit_context *context, kjit_status status, const char *format, ...)
+  __attribute__((format(printf, 3, 4)));
 
 #endif

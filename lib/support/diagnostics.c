@@ -36,8 +36,8 @@ static kjit_diagnostic *add_item(kj_diagnostics *diagnostics)
   return &diagnostics->items[diagnostics->count];
 }
 
-void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location, kjit_severity severity, kjit_status status,
-                    const char *format, va_list list)
+void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location,
+                    kjit_severity severity, kjit_status status, const char *format, va_list list)
 {
   if (severity == KJIT_SEVERITY_ERROR) {
     diagnostics->error_count++;
@@ -57,8 +57,8 @@ void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_l
   diagnostics->count++;
 }
 
-void kj_report(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location, kjit_severity severity, kjit_status status, const char *format,
-               ...)
+void kj_report(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location,
+               kjit_severity severity, kjit_status status, const char *format, ...)
 {
   va_list list;
   va_start(list, format);
@@ -88,7 +88,8 @@ void kj_drop_diagnostics(kj_diagnostics *diagnostics, size_t count)
     free_items(diagnostics, count);
     diagnostics->count = count;
   }
-  if (count == 0) kj_free_diagnostics(diagnostics); /* a caller that finds no message frees nothing */
+  /* a caller that finds no message frees nothing */
+  if (count == 0) kj_free_diagnostics(diagnostics);
   diagnostics->error_count = 0;
   diagnostics->status = KJIT_OK;
 }
@@ -118,7 +119,8 @@ static window choose_window(const char *line, size_t caret)
   return w;
 }
 
-/* The caret's column counts bytes; tabs are repeated, and a character of several bytes counts once, so that it stands below its character. */
+/* The caret's column counts bytes; tabs are repeated, and a character of several bytes counts once,
+ * so that it stands below its character. */
 static void print_caret(const kjit_diagnostic *item, kj_buffer *buffer)
 {
   static const char mark[] = "...";
@@ -126,7 +128,8 @@ static void print_caret(const kjit_diagnostic *item, kj_buffer *buffer)
   if (!line) return;
   size_t caret = item->column ? item->column - 1 : 0;
   window w = choose_window(line, caret);
-  kj_append_format(buffer, "  %s%.*s%s\n  ", w.is_cut_before ? mark : "", (int)(w.end - w.first), line + w.first, w.is_cut_after ? mark : "");
+  kj_append_format(buffer, "  %s%.*s%s\n  ", w.is_cut_before ? mark : "", (int)(w.end - w.first),
+                   line + w.first, w.is_cut_after ? mark : "");
   if (w.is_cut_before) kj_append_format(buffer, "%*s", (int)sizeof mark - 1, "");
   for (size_t i = w.first; i < caret && i < w.end; i++)
     if (!is_inside_character(line[i])) kj_append(buffer, line[i] == '\t' ? "\t" : " ", 1);
@@ -136,12 +139,14 @@ static void print_caret(const kjit_diagnostic *item, kj_buffer *buffer)
 void kj_print_diagnostic(const kjit_diagnostic *diagnostic, kj_buffer *buffer)
 {
   static const char *const severities[] = { "error", "warning", "remark", "note" };
-  if (diagnostic->file) kj_append_format(buffer, "%s:%u:%u: ", diagnostic->file, diagnostic->line, diagnostic->column);
+  if (diagnostic->file)
+    kj_append_format(buffer, "%s:%u:%u: ", diagnostic->file, diagnostic->line, diagnostic->column);
   kj_append_format(buffer, "%s: %s\n", severities[diagnostic->severity], diagnostic->message);
   print_caret(diagnostic, buffer);
 }
 
 void kj_print_diagnostics(const kj_diagnostics *diagnostics, kj_buffer *buffer)
 {
-  for (size_t i = 0; i < diagnostics->count; i++) kj_print_diagnostic(&diagnostics->items[i], buffer);
+  for (size_t i = 0; i < diagnostics->count; i++)
+    kj_print_diagnostic(&diagnostics->items[i], buffer);
 }

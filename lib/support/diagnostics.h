@@ -13,7 +13,8 @@ typedef struct kj_location {
   uint32_t file, line, column;
 } kj_location;
 
-/* Where a location's text is found. name and text are 0-terminated and live as long as the module; text NULL: a front end's own source. */
+/* Where a location's text is found. name and text are 0-terminated and live as long as the module;
+ * text NULL: a front end's own source. */
 typedef struct kj_source {
   const char *name, *text;
   size_t size_bytes;
@@ -24,7 +25,8 @@ typedef struct kj_sources {
   size_t count;
 } kj_sources;
 
-/* The sink of one entry point. Messages and everything they point to are malloc'd copies: they outlive arenas and modules. One thread at a time. */
+/* The sink of one entry point. Messages and everything they point to are malloc'd copies: they
+ * outlive arenas and modules. One thread at a time. */
 typedef struct kj_diagnostics {
   kjit_diagnostic *items;
   size_t count, capacity;
@@ -32,15 +34,18 @@ typedef struct kj_diagnostics {
   kjit_status status; /* of the first error; KJIT_OK: none */
 } kj_diagnostics;
 
-/* sources may be NULL when location.line is 0. Out of memory drops the text but keeps the status. */
-void kj_report(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location, kjit_severity severity, kjit_status status, const char *format,
-               ...) __attribute__((format(printf, 6, 7)));
-void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location, kjit_severity severity, kjit_status status,
-                    const char *format, va_list list);
+/* sources may be NULL when location.line is 0. Out of memory drops the text but keeps the status.
+ */
+void kj_report(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location,
+               kjit_severity severity, kjit_status status, const char *format, ...)
+  __attribute__((format(printf, 6, 7)));
+void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location,
+                    kjit_severity severity, kjit_status status, const char *format, va_list list);
 void kj_free_diagnostics(kj_diagnostics *diagnostics);
 /* Forgets all messages but the first count, none of which is an error. */
 void kj_drop_diagnostics(kj_diagnostics *diagnostics, size_t count);
-/* "file:line:column: error: message", the source line and a caret; of a long line the part around the caret. */
+/* "file:line:column: error: message", the source line and a caret; of a long line the part around
+ * the caret. */
 void kj_print_diagnostic(const kjit_diagnostic *diagnostic, kj_buffer *buffer);
 /* The same for all items. */
 void kj_print_diagnostics(const kj_diagnostics *diagnostics, kj_buffer *buffer);

@@ -4,10 +4,12 @@
 
 _Atomic uint32_t kj_forks;
 
-const kjit_diagnostic kj_forked_diagnostic = { .severity = KJIT_SEVERITY_ERROR,
-                                               .status = KJIT_ERROR_FORKED,
-                                               .message =
-                                                 "the context was made before this process was forked from another one; make a context in this process" };
+const kjit_diagnostic kj_forked_diagnostic = {
+  .severity = KJIT_SEVERITY_ERROR,
+  .status = KJIT_ERROR_FORKED,
+  .message = "the context was made before this process was forked from another one; make a context "
+             "in this process"
+};
 
 static void count_fork(void) { atomic_fetch_add(&kj_forks, 1); }
 

@@ -14,7 +14,9 @@ static uint64_t hash(const char *key, size_t length)
 static kj_map_entry **find_slot(const kj_map *map, const char *key, size_t length)
 {
   size_t at = hash(key, length) & (map->capacity - 1);
-  while (map->slots[at] && (map->slots[at]->length != length || memcmp(map->slots[at]->key, key, length) != 0)) at = (at + 1) & (map->capacity - 1);
+  while (map->slots[at] &&
+         (map->slots[at]->length != length || memcmp(map->slots[at]->key, key, length) != 0))
+    at = (at + 1) & (map->capacity - 1);
   return &map->slots[at];
 }
 
@@ -29,7 +31,10 @@ static void grow(kj_map *map)
 
 void kj_init_map(kj_map *map, kj_arena *arena) { *map = (kj_map){ .arena = arena }; }
 
-kj_map_entry *kj_find_entry(const kj_map *map, const char *key, size_t length) { return map->capacity ? *find_slot(map, key, length) : NULL; }
+kj_map_entry *kj_find_entry(const kj_map *map, const char *key, size_t length)
+{
+  return map->capacity ? *find_slot(map, key, length) : NULL;
+}
 
 kj_map_entry *kj_get_entry(kj_map *map, const char *key, size_t length)
 {

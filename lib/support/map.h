@@ -19,7 +19,8 @@ typedef struct kj_map {
 void kj_init_map(kj_map *map, kj_arena *arena);
 /* NULL: no such key. */
 kj_map_entry *kj_find_entry(const kj_map *map, const char *key, size_t length);
-/* The entry of the key, made with value NULL and a copy of the key where it is new. Entries never move. */
+/* The entry of the key, made with value NULL and a copy of the key where it is new. Entries never
+ * move. */
 kj_map_entry *kj_get_entry(kj_map *map, const char *key, size_t length);
 
 #endif

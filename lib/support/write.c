@@ -28,7 +28,8 @@ bool kj_write_quietly(int file, const void *bytes, size_t size_bytes)
   bool was_pending = !sigpending(&pending) && sigismember(&pending, SIGXFSZ) == 1;
   bool is_written = write_all(file, bytes, size_bytes);
   int failure = errno;
-  if (is_held && !is_written && !was_pending) (void)sigtimedwait(&signals, NULL, &(struct timespec){ 0 });
+  if (is_held && !is_written && !was_pending)
+    (void)sigtimedwait(&signals, NULL, &(struct timespec){ 0 });
   if (is_held) (void)pthread_sigmask(SIG_SETMASK, &previous, NULL);
   errno = failure;
   return is_written;

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* All of it, or false with errno. A file larger than the process may write gives EFBIG and no signal. */
+/* All of it, or false with errno. A file larger than the process may write gives EFBIG and no
+ * signal. */
 bool kj_write_quietly(int file, const void *bytes, size_t size_bytes);
 
 #endif

@@ -1,5 +1,6 @@
-/* Libraries of bitcode: libdevice, libclc. A library has hundreds of functions, of which a kernel calls a few: for each function ever called, a small module of its own
- * (the function and what it needs) is cut out once and kept; later kernels read only that. */
+/* Libraries of bitcode: libdevice, libclc. A library has hundreds of functions, of which a kernel
+ * calls a few: for each function ever called, a small module of its own (the function and what it
+ * needs) is cut out once and kept; later kernels read only that. */
 #include <llvm-c/BitReader.h>
 #include <llvm-c/BitWriter.h>
 #include <llvm-c/Linker.h>
@@ -22,7 +23,8 @@ struct kj_bitcode {
   piece *pieces;
 };
 
-kj_bitcode *kj_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef module), const char **reason)
+kj_bitcode *kj_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef module),
+                            const char **reason)
 {
   kj_bitcode *bitcode = calloc(1, sizeof *bitcode);
   char *message = NULL;
@@ -34,7 +36,8 @@ kj_bitcode *kj_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef mod
     *reason = "cannot be read";
     return NULL;
   }
-  if (LLVMGetBufferSize(bitcode->library) < 4 || memcmp(LLVMGetBufferStart(bitcode->library), "BC\xC0\xDE", 4) != 0) {
+  if (LLVMGetBufferSize(bitcode->library) < 4 ||
+      memcmp(LLVMGetBufferStart(bitcode->library), "BC\xC0\xDE", 4) != 0) {
     LLVMDisposeMemoryBuffer(bitcode->library);
     free(bitcode);
     *reason = "is not LLVM bitcode";
@@ -65,25 +68,32 @@ void kj_close_bitcode(kj_bitcode *bitcode)
 static LLVMModuleRef read_library(const kj_bitcode *bitcode, LLVMContextRef context)
 {
   const char *start = LLVMGetBufferStart(bitcode->library);
-  LLVMMemoryBufferRef view = LLVMCreateMemoryBufferWithMemoryRange(start, LLVMGetBufferSize(bitcode->library), "library", false);
+  LLVMMemoryBufferRef view =
+    LLVMCreateMemoryBufferWithMemoryRange(start, LLVMGetBufferSize(bitcode->library), "library",
+                                          false);
   LLVMModuleRef module = NULL;
   return LLVMGetBitcodeModuleInContext2(context, view, &module) ? NULL : module;
 }
 
-/* Functions that may be dropped when nobody calls them are linked on demand. Several pieces may hold the same helpers and constants: those of any of them do. */
+/* Functions that may be dropped when nobody calls them are linked on demand. Several pieces may
+ * hold the same helpers and constants: those of any of them do. */
 static void make_droppable(LLVMModuleRef module)
 {
   for (LLVMValueRef g = LLVMGetFirstGlobal(module); g; g = LLVMGetNextGlobal(g))
-    if (!LLVMIsDeclaration(g) && LLVMGetLinkage(g) == LLVMExternalLinkage) LLVMSetLinkage(g, LLVMLinkOnceODRLinkage);
+    if (!LLVMIsDeclaration(g) && LLVMGetLinkage(g) == LLVMExternalLinkage)
+      LLVMSetLinkage(g, LLVMLinkOnceODRLinkage);
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
     if (LLVMIsDeclaration(f)) continue;
     if (LLVMGetLinkage(f) == LLVMExternalLinkage) LLVMSetLinkage(f, LLVMLinkOnceODRLinkage);
-    LLVMRemoveStringAttributeAtIndex(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "target-cpu", 10);
-    LLVMRemoveStringAttributeAtIndex(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "target-features", 15);
+    LLVMRemoveStringAttributeAtIndex(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                                     "target-cpu", 10);
+    LLVMRemoveStringAttributeAtIndex(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                                     "target-features", 15);
   }
 }
 
-/* A reference keeps the function alive through linking: an array of pointers, deleted afterwards. */
+/* A reference keeps the function alive through linking: an array of pointers, deleted afterwards.
+ */
 static LLVMMemoryBufferRef cut_out(const kj_bitcode *bitcode, const char *name)
 {
   kj_llvm_errors errors = { 0 };
@@ -135,22 +145,30 @@ static const piece *get_piece(kj_bitcode *bitcode, const char *name)
 
 /* ---- linking ---- */
 
-static void link_piece(kj_compilation *c, const piece *p, LLVMModuleRef module, kj_llvm_errors *errors)
+static void link_piece(kj_compilation *c, const piece *p, LLVMModuleRef module,
+                       kj_llvm_errors *errors)
 {
   const char *start = LLVMGetBufferStart(p->bitcode);
-  LLVMMemoryBufferRef view = LLVMCreateMemoryBufferWithMemoryRange(start, LLVMGetBufferSize(p->bitcode), p->name, false);
+  LLVMMemoryBufferRef view =
+    LLVMCreateMemoryBufferWithMemoryRange(start, LLVMGetBufferSize(p->bitcode), p->name, false);
   LLVMModuleRef source = NULL;
   bool is_read = !LLVMParseBitcodeInContext2(LLVMGetModuleContext(module), view, &source);
   LLVMDisposeMemoryBuffer(view);
-  if (!is_read) kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: the library's `%s` cannot be read", p->name);
+  if (!is_read)
+    kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
+            "internal error: the library's `%s` cannot be read", p->name);
   LLVMSetTarget(source, LLVMGetTarget(module));
   LLVMSetDataLayout(source, LLVMGetDataLayoutStr(module));
   if (LLVMLinkModules2(module, source)) kj_check_llvm_errors(c, errors, "linking the math library");
 }
 
-static bool is_wanted(LLVMValueRef function) { return LLVMIsDeclaration(function) && LLVMGetIntrinsicID(function) == 0; }
+static bool is_wanted(LLVMValueRef function)
+{
+  return LLVMIsDeclaration(function) && LLVMGetIntrinsicID(function) == 0;
+}
 
-void kj_link_bitcode(kj_compilation *c, kj_bitcode *bitcode, LLVMModuleRef module, kj_llvm_errors *errors)
+void kj_link_bitcode(kj_compilation *c, kj_bitcode *bitcode, LLVMModuleRef module,
+                     kj_llvm_errors *errors)
 {
   KJ_LIST(const char *) names = { 0 };
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {

@@ -10,7 +10,8 @@ static void take_machine(kj_emission *e)
 
 static void prepare(kj_emission *e)
 {
-  bool is_dump = e->c->request->stage == KJIT_STAGE_LLVM || e->c->request->stage == KJIT_STAGE_LLVM_OPT;
+  bool is_dump =
+    e->c->request->stage == KJIT_STAGE_LLVM || e->c->request->stage == KJIT_STAGE_LLVM_OPT;
   e->context = kj_create_llvm_context(&e->errors, is_dump);
   e->module = LLVMModuleCreateWithNameInContext("kjit", e->context);
   take_machine(e);
@@ -18,12 +19,16 @@ static void prepare(kj_emission *e)
   LLVMSetModuleDataLayout(e->module, e->machine->layout);
 }
 
-/* The layout is the module's: it remembers structs by their address, which another context may use again. */
+/* The layout is the module's: it remembers structs by their address, which another context may use
+ * again. */
 static void lower(kj_emission *e)
 {
-  e->lowering = (kj_lowering){
-    .c = e->c, .context = e->context, .module = e->module, .layout = LLVMGetModuleDataLayout(e->module), .target = e->steps->lowering, .target_state = e->state
-  };
+  e->lowering = (kj_lowering){ .c = e->c,
+                               .context = e->context,
+                               .module = e->module,
+                               .layout = LLVMGetModuleDataLayout(e->module),
+                               .target = e->steps->lowering,
+                               .target_state = e->state };
   kj_lower(&e->lowering);
   if (e->steps->finish_lowering) e->steps->finish_lowering(e);
   kj_check_module(e->c, e->module);
@@ -61,7 +66,9 @@ static void run(kj_emission *e)
     return;
   }
   select_emission(e);
-  kj_emit_module(e->c, e->module, e->machine->machine, stage == KJIT_STAGE_OBJECT ? LLVMObjectFile : LLVMAssemblyFile, &e->errors, e->code);
+  kj_emit_module(e->c, e->module, e->machine->machine,
+                 stage == KJIT_STAGE_OBJECT ? LLVMObjectFile : LLVMAssemblyFile, &e->errors,
+                 e->code);
   e->code->emit_time_ns = kj_now_ns() - optimized;
 }
 

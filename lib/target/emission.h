@@ -16,9 +16,11 @@ typedef struct kj_emission_steps {
   /* After kj_lower; NULL: nothing. */
   void (*finish_lowering)(kj_emission *e);
   void (*optimize)(kj_emission *e);
-  /* Whether code generation needs no optimizing level: asked after optimizing; full debug information has none anyway. */
+  /* Whether code generation needs no optimizing level: asked after optimizing; full debug
+   * information has none anyway. */
   bool (*is_emitted_fast)(const kj_emission *e);
-  /* Before code generation without an optimizing level, but for full debug information; NULL: nothing. */
+  /* Before code generation without an optimizing level, but for full debug information; NULL:
+   * nothing. */
   void (*prepare_fast)(kj_emission *e);
   /* The target's own; called after a failure too. NULL: nothing. */
   void (*finish)(kj_emission *e);

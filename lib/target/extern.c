@@ -1,7 +1,10 @@
-/* LLVM IR of the host for extern funcs: read, checked and linked into a kernel's module, of which it is a part from then on.
+/* LLVM IR of the host for extern funcs: read, checked and linked into a kernel's module, of which
+ * it is a part from then on.
  *
- * LLVM's reader reports what it does not understand, a newer version's bitcode too; what it understands is verified. A function with other types than the
- * declared ones would make the call undefined, so types are compared. Nothing of the host's module stays visible, so that what is not called vanishes. */
+ * LLVM's reader reports what it does not understand, a newer version's bitcode too; what it
+ * understands is verified. A function with other types than the declared ones would make the call
+ * undefined, so types are compared. Nothing of the host's module stays visible, so that what is not
+ * called vanishes. */
 #include <llvm-c/Analysis.h>
 #include <llvm-c/BitReader.h>
 #include <llvm-c/IRReader.h>
@@ -23,7 +26,8 @@ static _Noreturn void fail(linking *k, const char *what, const char *detail)
 {
   const kj_decl *decl = k->instance->function->decl;
   if (k->source) LLVMDisposeModule(k->source);
-  kj_fail(k->c, decl->location, KJIT_ERROR_COMPILE, "the code bound to `%s` %s%s%s", decl->name, what, *detail ? ": " : "", detail);
+  kj_fail(k->c, decl->location, KJIT_ERROR_COMPILE, "the code bound to `%s` %s%s%s", decl->name,
+          what, *detail ? ": " : "", detail);
 }
 
 /* One line of LLVM's message, in the arena; the message is disposed. */
@@ -49,7 +53,8 @@ typedef struct trial {
 static void read_code(trial *t)
 {
   if (t->kind == KJ_CODE_LLVM_TEXT) {
-    LLVMBool discards = LLVMContextShouldDiscardValueNames(t->context); /* which text cannot be read with */
+    /* which text cannot be read with */
+    LLVMBool discards = LLVMContextShouldDiscardValueNames(t->context);
     LLVMContextSetDiscardValueNames(t->context, false);
     t->has_failed = LLVMParseIRInContext2(t->context, t->buffer, &t->module, &t->message);
     LLVMContextSetDiscardValueNames(t->context, discards);
@@ -68,17 +73,21 @@ static void read_and_verify(void *data)
 
 static LLVMMemoryBufferRef make_buffer(const linking *k, const kj_bound_extern *bound)
 {
-  return LLVMCreateMemoryBufferWithMemoryRange(bound->code, bound->size_bytes, k->instance->symbol, bound->kind == KJ_CODE_LLVM_TEXT);
+  return LLVMCreateMemoryBufferWithMemoryRange(bound->code, bound->size_bytes, k->instance->symbol,
+                                               bound->kind == KJ_CODE_LLVM_TEXT);
 }
 
 /* What faults is lost with its context; what comes through can be read again. */
 static void try_source(linking *k, const kj_bound_extern *bound)
 {
   kj_llvm_errors *errors = KJ_NEW(k->c->arena, kj_llvm_errors);
-  trial t = { .kind = bound->kind, .context = kj_create_llvm_context(errors, true), .buffer = make_buffer(k, bound) };
+  trial t = { .kind = bound->kind,
+              .context = kj_create_llvm_context(errors, true),
+              .buffer = make_buffer(k, bound) };
   bool has_returned = kj_run_guarded(read_and_verify, &t);
   if (!has_returned) fail(k, "is damaged: LLVM cannot read it", "");
-  const char *reason = t.message ? take_message(k, t.message) : errors->first, *invalid = take_message(k, t.invalid);
+  const char *reason = t.message ? take_message(k, t.message) : errors->first,
+             *invalid = take_message(k, t.invalid);
   LLVMDisposeMemoryBuffer(t.buffer);
   LLVMContextDispose(t.context);
   if (t.has_failed) fail(k, "is no LLVM IR that LLVM 22 reads", reason);
@@ -88,7 +97,9 @@ static void try_source(linking *k, const kj_bound_extern *bound)
 static void read_source(linking *k, const kj_bound_extern *bound)
 {
   try_source(k, bound);
-  trial t = { .kind = bound->kind, .context = LLVMGetModuleContext(k->module), .buffer = make_buffer(k, bound) };
+  trial t = { .kind = bound->kind,
+              .context = LLVMGetModuleContext(k->module),
+              .buffer = make_buffer(k, bound) };
   read_code(&t);
   LLVMDisposeMemoryBuffer(t.buffer);
   LLVMDisposeMessage(t.message);
@@ -96,16 +107,23 @@ static void read_source(linking *k, const kj_bound_extern *bound)
   if (t.has_failed) fail(k, "is no LLVM IR that LLVM 22 reads", "");
 }
 
-static bool starts_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
+static bool starts_with(const char *text, const char *start)
+{
+  return strncmp(text, start, strlen(start)) == 0;
+}
 
 static void check_source(linking *k)
 {
   const char *target = LLVMGetTarget(k->source);
-  if (*target && !starts_with(target, "nvptx64")) fail(k, "is not for GPUs (nvptx64-nvidia-cuda) but for", kj_copy_string(k->c->arena, target, strlen(target)));
-  LLVMValueRef function = LLVMGetNamedFunction(k->source, k->instance->symbol), declared = LLVMGetNamedFunction(k->module, k->instance->symbol);
+  if (*target && !starts_with(target, "nvptx64"))
+    fail(k, "is not for GPUs (nvptx64-nvidia-cuda) but for",
+         kj_copy_string(k->c->arena, target, strlen(target)));
+  LLVMValueRef function = LLVMGetNamedFunction(k->source, k->instance->symbol),
+               declared = LLVMGetNamedFunction(k->module, k->instance->symbol);
   if (!function || LLVMIsDeclaration(function)) fail(k, "defines no function of that name", "");
   if (declared && LLVMGlobalGetValueType(function) != LLVMGlobalGetValueType(declared)) {
-    char *has = LLVMPrintTypeToString(LLVMGlobalGetValueType(function)), *wants = LLVMPrintTypeToString(LLVMGlobalGetValueType(declared));
+    char *has = LLVMPrintTypeToString(LLVMGlobalGetValueType(function)),
+         *wants = LLVMPrintTypeToString(LLVMGlobalGetValueType(declared));
     const char *detail = kj_format(k->c->arena, "it is %s, the declaration says %s", has, wants);
     LLVMDisposeMessage(has);
     LLVMDisposeMessage(wants);
@@ -116,7 +134,8 @@ static void check_source(linking *k)
 static bool is_visible(LLVMValueRef value)
 {
   LLVMLinkage linkage = LLVMGetLinkage(value);
-  return !LLVMIsDeclaration(value) && linkage != LLVMInternalLinkage && linkage != LLVMPrivateLinkage && linkage != LLVMAppendingLinkage;
+  return !LLVMIsDeclaration(value) && linkage != LLVMInternalLinkage &&
+         linkage != LLVMPrivateLinkage && linkage != LLVMAppendingLinkage;
 }
 
 /* Attributes of another processor would keep the functions from being inlined. */
@@ -124,7 +143,8 @@ static void forget_processor(LLVMValueRef function)
 {
   static const char *const names[] = { "target-cpu", "target-features" };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    LLVMRemoveStringAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, names[i], (unsigned)strlen(names[i]));
+    LLVMRemoveStringAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                                     names[i], (unsigned)strlen(names[i]));
 }
 
 typedef KJ_LIST(const char *) name_list;
@@ -167,7 +187,8 @@ static void link_source(linking *k)
 
 static bool is_same_code(const kj_bound_extern *a, const kj_bound_extern *b)
 {
-  return a->kind == b->kind && a->size_bytes == b->size_bytes && a->digest[0] == b->digest[0] && a->digest[1] == b->digest[1];
+  return a->kind == b->kind && a->size_bytes == b->size_bytes && a->digest[0] == b->digest[0] &&
+         a->digest[1] == b->digest[1];
 }
 
 /* One code may be bound to several functions. */
@@ -200,6 +221,8 @@ bool kj_link_externs(kj_compilation *c, LLVMModuleRef module, kj_llvm_errors *er
 bool kj_is_extern(const kj_compilation *c, const char *symbol)
 {
   for (size_t i = 0; i < c->instances.count; i++)
-    if (c->instances.items[i]->function->is_extern && strcmp(c->instances.items[i]->symbol, symbol) == 0) return true;
+    if (c->instances.items[i]->function->is_extern &&
+        strcmp(c->instances.items[i]->symbol, symbol) == 0)
+      return true;
   return false;
 }

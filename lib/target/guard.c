@@ -1,6 +1,7 @@
-/* LLVM's bitcode reader believes much of what it reads: a damaged file may make it follow a wild pointer. What reads files of others runs under a guard, as
- * LLVM's own tools do it: a fault of this thread meanwhile comes back as a failure, and what the reader has begun is left as it is. Faults of other threads
- * go where they always went. */
+/* LLVM's bitcode reader believes much of what it reads: a damaged file may make it follow a wild
+ * pointer. What reads files of others runs under a guard, as LLVM's own tools do it: a fault of
+ * this thread meanwhile comes back as a failure, and what the reader has begun is left as it is.
+ * Faults of other threads go where they always went. */
 #include "target/guard.h"
 
 #include <pthread.h>
@@ -8,7 +9,8 @@
 #include <signal.h>
 #include <stdlib.h>
 
-enum { STACK_BYTES = 64 * 1024 }; /* a handler that is called because the stack is full needs another one */
+/* a handler that is called because the stack is full needs another one */
+enum { STACK_BYTES = 64 * 1024 };
 
 static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
 enum { SIGNALS = sizeof signals / sizeof *signals };

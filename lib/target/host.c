@@ -1,4 +1,5 @@
-/* The CPU target: a typed kernel, made into loops over threads, to native code of this machine (PIC, small code model). */
+/* The CPU target: a typed kernel, made into loops over threads, to native code of this machine
+ * (PIC, small code model). */
 #include "target/host.h"
 
 #include <llvm-c/Core.h>
@@ -26,7 +27,8 @@ kjit_status kj_create_host(kj_diagnostics *diagnostics, kj_host **host)
   *host = NULL;
   kj_host *created = calloc(1, sizeof *created);
   if (!created) {
-    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY, "out of memory");
+    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
+              "out of memory");
     return KJIT_ERROR_MEMORY;
   }
   pthread_mutex_init(&created->mutex, NULL);
@@ -36,7 +38,9 @@ kjit_status kj_create_host(kj_diagnostics *diagnostics, kj_host **host)
   created->lowering = (kj_cpu_features){
     .has_avx = has_feature(created->features, "+avx"),
     .has_avx2 = has_feature(created->features, "+avx2"),
-    .has_avx512 = has_feature(created->features, "+avx512f") && has_feature(created->features, "+avx512vl") && has_feature(created->features, "+avx512bw"),
+    .has_avx512 = has_feature(created->features, "+avx512f") &&
+                  has_feature(created->features, "+avx512vl") &&
+                  has_feature(created->features, "+avx512bw"),
     .has_function = has_function,
   };
   *host = created;
@@ -64,13 +68,16 @@ typedef struct host_emission {
 
 static host_emission *own_of(kj_emission *e) { return (host_emission *)e; }
 
-/* Inner loops are unrolled before the loop vectorizer, loops over threads and pieces by nobody before it. */
+/* Inner loops are unrolled before the loop vectorizer, loops over threads and pieces by nobody
+ * before it. */
 #define SCALAR "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
 #define LOOPS \
-  "loop-mssa(loop-rotate,licm,simple-loop-unswitch),simplifycfg,instcombine<no-verify-fixpoint>,loop(loop-idiom,indvars,loop-deletion,loop-unroll-full),sroa," \
+  "loop-mssa(loop-rotate,licm,simple-loop-unswitch),simplifycfg,instcombine<no-verify-fixpoint>," \
+  "loop(loop-idiom,indvars,loop-deletion,loop-unroll-full),sroa," \
   "early-cse<memssa>,instcombine<no-verify-fixpoint>,gvn,simplifycfg,loop-mssa(licm)"
 #define VECTORS \
-  "loop-vectorize,infer-alignment,instcombine<no-verify-fixpoint>,early-cse<memssa>,dse,loop-mssa(licm),simplifycfg,instcombine<no-verify-fixpoint>"
+  "loop-vectorize,infer-alignment,instcombine<no-verify-fixpoint>,early-cse<memssa>,dse,loop-" \
+  "mssa(licm),simplifycfg,instcombine<no-verify-fixpoint>"
 static const char *const pipelines[] = {
   [KJ_SIZE_USUAL] = "function(" SCALAR "," LOOPS "," VECTORS "),globaldce",
   [KJ_SIZE_LONG] = "function(" SCALAR "," LOOPS "),globaldce",
@@ -103,7 +110,8 @@ static void lower_fast(host_emission *own)
   kj_give_tables_back(&own->fast);
   kj_finish_cpu_math(&own->fast);
   join_facts(e->c, e->c->fast);
-  if (own->fast_state.scratch_bytes > own->state.scratch_bytes) own->state.scratch_bytes = own->fast_state.scratch_bytes;
+  if (own->fast_state.scratch_bytes > own->state.scratch_bytes)
+    own->state.scratch_bytes = own->fast_state.scratch_bytes;
 }
 
 static void finish_lowering(kj_emission *e)
@@ -115,7 +123,9 @@ static void finish_lowering(kj_emission *e)
 
 static void optimize(kj_emission *e)
 {
-  if (!kj_is_unoptimized(e)) kj_run_passes(e->c, e->module, e->machine->machine, pipelines[kj_measure_module(e->module)], &e->errors);
+  if (!kj_is_unoptimized(e))
+    kj_run_passes(e->c, e->module, e->machine->machine, pipelines[kj_measure_module(e->module)],
+                  &e->errors);
 }
 
 /* Code of many loads and stores in one block is generated without scheduling. */
@@ -125,14 +135,19 @@ static void finish(kj_emission *e) { kj_end_lowering(&own_of(e)->fast); }
 
 void kj_emit_host(kj_host *host, kj_compilation *c, kj_code *code)
 {
-  static const kj_emission_steps steps = {
-    .lowering = &kj_cpu_lowering, .finish_lowering = finish_lowering, .optimize = optimize, .is_emitted_fast = is_emitted_fast, .finish = finish
-  };
+  static const kj_emission_steps steps = { .lowering = &kj_cpu_lowering,
+                                           .finish_lowering = finish_lowering,
+                                           .optimize = optimize,
+                                           .is_emitted_fast = is_emitted_fast,
+                                           .finish = finish };
   if (c->request->stage == KJIT_STAGE_PTX)
-    kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED, "the CPU target has no stage `ptx`; `asm` and `object` are its last ones");
+    kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+            "the CPU target has no stage `ptx`; `asm` and `object` are its last ones");
   host_emission *own = KJ_NEW(c->arena, host_emission);
   own->state.features = &host->lowering;
-  own->e = (kj_emission){ .c = c, .code = code, .steps = &steps, .state = &own->state, .machines = &host->machines };
+  own->e = (kj_emission){
+    .c = c, .code = code, .steps = &steps, .state = &own->state, .machines = &host->machines
+  };
   own->e.kind = (kj_machine_kind){ .triple = "x86_64-unknown-linux-gnu",
                                    .cpu = host->cpu,
                                    .features = host->features,

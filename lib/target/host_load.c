@@ -1,7 +1,8 @@
 /* Native objects into this process, through ORC.
  *
- * Every object gets a bare JITDylib of its own, so that two specializations of one kernel do not meet; those of unloaded objects are used again. What an object may call is the
- * list of native/functions.def, nothing else of the process. */
+ * Every object gets a bare JITDylib of its own, so that two specializations of one kernel do not
+ * meet; those of unloaded objects are used again. What an object may call is the list of
+ * native/functions.def, nothing else of the process. */
 #include <llvm-c/Error.h>
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/LLJITUtils.h>
@@ -45,8 +46,10 @@ static void ignore_error(void *data, LLVMErrorRef error)
   LLVMConsumeError(error);
 }
 
-static LLVMErrorRef define_functions(LLVMOrcDefinitionGeneratorRef generator, void *data, LLVMOrcLookupStateRef *state, LLVMOrcLookupKind kind,
-                                     LLVMOrcJITDylibRef handle, LLVMOrcJITDylibLookupFlags flags, LLVMOrcCLookupSet set, size_t count)
+static LLVMErrorRef define_functions(LLVMOrcDefinitionGeneratorRef generator, void *data,
+                                     LLVMOrcLookupStateRef *state, LLVMOrcLookupKind kind,
+                                     LLVMOrcJITDylibRef handle, LLVMOrcJITDylibLookupFlags flags,
+                                     LLVMOrcCLookupSet set, size_t count)
 {
   (void)generator, (void)data, (void)state, (void)kind, (void)flags;
   LLVMOrcCSymbolMapPair *pairs = calloc(count + 1, sizeof *pairs);
@@ -58,9 +61,11 @@ static LLVMErrorRef define_functions(LLVMOrcDefinitionGeneratorRef generator, vo
     LLVMOrcRetainSymbolStringPoolEntry(set[i].Name);
     pairs[used].Name = set[i].Name;
     pairs[used].Sym.Address = (LLVMOrcExecutorAddress)(uintptr_t)address;
-    pairs[used++].Sym.Flags.GenericFlags = LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable;
+    pairs[used++].Sym.Flags.GenericFlags =
+      LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable;
   }
-  LLVMErrorRef error = used ? LLVMOrcJITDylibDefine(handle, LLVMOrcAbsoluteSymbols(pairs, used)) : LLVMErrorSuccess;
+  LLVMErrorRef error =
+    used ? LLVMOrcJITDylibDefine(handle, LLVMOrcAbsoluteSymbols(pairs, used)) : LLVMErrorSuccess;
   free(pairs);
   return error;
 }
@@ -105,7 +110,9 @@ static dylib *take_dylib(kj_jit *jit)
   dylib *created = calloc(1, sizeof *created);
   if (!created) return NULL;
   created->handle = LLVMOrcExecutionSessionCreateBareJITDylib(jit->session, name);
-  LLVMOrcJITDylibAddGenerator(created->handle, LLVMOrcCreateCustomCAPIDefinitionGenerator(define_functions, NULL, NULL));
+  LLVMOrcJITDylibAddGenerator(created->handle,
+                              LLVMOrcCreateCustomCAPIDefinitionGenerator(define_functions, NULL,
+                                                                         NULL));
   return created;
 }
 
@@ -136,9 +143,13 @@ static void take_result(LLVMErrorRef error, LLVMOrcCSymbolMapPairs result, size_
 static lookup look_up(kj_jit *jit, dylib *d, const char *name)
 {
   lookup found = { 0 };
-  LLVMOrcCJITDylibSearchOrderElement order = { .JD = d->handle, .JDLookupFlags = LLVMOrcJITDylibLookupFlagsMatchAllSymbols };
-  LLVMOrcCLookupSetElement symbol = { .Name = LLVMOrcLLJITMangleAndIntern(jit->lljit, name), .LookupFlags = LLVMOrcSymbolLookupFlagsRequiredSymbol };
-  LLVMOrcExecutionSessionLookup(jit->session, LLVMOrcLookupKindStatic, &order, 1, &symbol, 1, take_result, &found);
+  LLVMOrcCJITDylibSearchOrderElement order = { .JD = d->handle,
+                                               .JDLookupFlags =
+                                                 LLVMOrcJITDylibLookupFlagsMatchAllSymbols };
+  LLVMOrcCLookupSetElement symbol = { .Name = LLVMOrcLLJITMangleAndIntern(jit->lljit, name),
+                                      .LookupFlags = LLVMOrcSymbolLookupFlagsRequiredSymbol };
+  LLVMOrcExecutionSessionLookup(jit->session, LLVMOrcLookupKindStatic, &order, 1, &symbol, 1,
+                                take_result, &found);
   return found;
 }
 
@@ -151,7 +162,8 @@ static LLVMErrorRef define_outside(kj_jit *jit, dylib *d, const kj_outside *outs
   for (size_t i = 0; i < count; i++) {
     pairs[i].Name = LLVMOrcLLJITMangleAndIntern(jit->lljit, outside->items[i].name);
     pairs[i].Sym.Address = (LLVMOrcExecutorAddress)(uintptr_t)outside->items[i].address;
-    pairs[i].Sym.Flags.GenericFlags = LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable;
+    pairs[i].Sym.Flags.GenericFlags =
+      LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable;
   }
   LLVMErrorRef error = LLVMOrcJITDylibDefine(d->handle, LLVMOrcAbsoluteSymbols(pairs, count));
   free(pairs);
@@ -160,7 +172,8 @@ static LLVMErrorRef define_outside(kj_jit *jit, dylib *d, const kj_outside *outs
 
 static LLVMErrorRef add_object(kj_loaded *loaded, const kj_code *code)
 {
-  LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(code->data, code->size_bytes, code->entry);
+  LLVMMemoryBufferRef buffer =
+    LLVMCreateMemoryBufferWithMemoryRangeCopy(code->data, code->size_bytes, code->entry);
   return LLVMOrcLLJITAddObjectFileWithRT(loaded->jit->lljit, loaded->tracker, buffer);
 }
 
@@ -173,7 +186,8 @@ static kjit_status report(kj_diagnostics *diagnostics, kjit_status status, const
 static kjit_status report_llvm(kj_diagnostics *diagnostics, const char *entry, LLVMErrorRef error)
 {
   char *message = LLVMGetErrorMessage(error);
-  kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_COMPILE, "loading the native code of `%s`: %s", entry, message);
+  kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_COMPILE,
+            "loading the native code of `%s`: %s", entry, message);
   LLVMDisposeErrorMessage(message);
   return KJIT_ERROR_COMPILE;
 }
@@ -193,13 +207,15 @@ static kjit_status start_jit(kj_host *host, kj_diagnostics *diagnostics)
 static LLVMErrorRef tell_debuggers(kj_jit *jit)
 {
   pthread_mutex_lock(&jit->mutex);
-  LLVMErrorRef error = jit->tells_debuggers ? LLVMErrorSuccess : LLVMOrcLLJITEnableDebugSupport(jit->lljit);
+  LLVMErrorRef error =
+    jit->tells_debuggers ? LLVMErrorSuccess : LLVMOrcLLJITEnableDebugSupport(jit->lljit);
   jit->tells_debuggers |= !error;
   pthread_mutex_unlock(&jit->mutex);
   return error;
 }
 
-kjit_status kj_load_host(kj_host *host, const kj_code *code, const kj_outside *outside, kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
+kjit_status kj_load_host(kj_host *host, const kj_code *code, const kj_outside *outside,
+                         kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
 {
   kjit_status status = start_jit(host, diagnostics);
   if (status != KJIT_OK) return status;

@@ -19,7 +19,8 @@ uint64_t kj_now_ns(void)
 }
 
 /* ---- the last net ----
- * LLVM ends the process on what it cannot select. kjit refuses all of that beforehand; should something have been missed, the compilation in this thread fails instead. */
+ * LLVM ends the process on what it cannot select. kjit refuses all of that beforehand; should
+ * something have been missed, the compilation in this thread fails instead. */
 
 static _Thread_local struct {
   kj_compilation *c; /* NULL: none is inside LLVM */
@@ -125,16 +126,21 @@ static kj_module_size measure_function(LLVMValueRef function)
   uint32_t blocks = 0, instructions = 0;
   for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b)) {
     blocks++;
-    for (LLVMValueRef i = LLVMGetFirstInstruction(b); i && instructions <= MOST_INSTRUCTIONS; i = LLVMGetNextInstruction(i)) instructions++;
+    for (LLVMValueRef i = LLVMGetFirstInstruction(b); i && instructions <= MOST_INSTRUCTIONS;
+         i = LLVMGetNextInstruction(i))
+      instructions++;
   }
-  return blocks > MOST_BLOCKS ? KJ_SIZE_LARGE : instructions > MOST_INSTRUCTIONS ? KJ_SIZE_LONG : KJ_SIZE_USUAL;
+  return blocks > MOST_BLOCKS               ? KJ_SIZE_LARGE
+         : instructions > MOST_INSTRUCTIONS ? KJ_SIZE_LONG
+                                            : KJ_SIZE_USUAL;
 }
 
 static bool is_dense(LLVMBasicBlockRef block)
 {
   enum { MOST_ACCESSES = 1024 };
   uint32_t accesses = 0;
-  for (LLVMValueRef i = LLVMGetFirstInstruction(block); i && accesses <= MOST_ACCESSES; i = LLVMGetNextInstruction(i))
+  for (LLVMValueRef i = LLVMGetFirstInstruction(block); i && accesses <= MOST_ACCESSES;
+       i = LLVMGetNextInstruction(i))
     accesses += LLVMGetInstructionOpcode(i) == LLVMLoad || LLVMGetInstructionOpcode(i) == LLVMStore;
   return accesses > MOST_ACCESSES;
 }
@@ -157,7 +163,8 @@ kj_module_size kj_measure_module(LLVMModuleRef module)
   return most;
 }
 
-void kj_run_passes(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine, const char *pipeline, kj_llvm_errors *errors)
+void kj_run_passes(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
+                   const char *pipeline, kj_llvm_errors *errors)
 {
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
   enter_llvm(c, errors);
@@ -188,12 +195,14 @@ void kj_take_module_text(kj_compilation *c, LLVMModuleRef module, kj_code *code)
   code->size_bytes = strlen(copy);
 }
 
-void kj_emit_module(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine, LLVMCodeGenFileType type, kj_llvm_errors *errors, kj_code *code)
+void kj_emit_module(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
+                    LLVMCodeGenFileType type, kj_llvm_errors *errors, kj_code *code)
 {
   char *message = NULL;
   LLVMMemoryBufferRef buffer = NULL;
   enter_llvm(c, errors);
-  LLVMBool has_failed = LLVMTargetMachineEmitToMemoryBuffer(machine, module, type, &message, &buffer);
+  LLVMBool has_failed =
+    LLVMTargetMachineEmitToMemoryBuffer(machine, module, type, &message, &buffer);
   leave_llvm();
   if (has_failed) {
     char *copy = kj_format(c->arena, "%s", message);

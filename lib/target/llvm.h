@@ -1,4 +1,5 @@
-/* What the targets share of LLVM: contexts whose errors become diagnostics, pass pipelines, text of modules, libraries of bitcode. */
+/* What the targets share of LLVM: contexts whose errors become diagnostics, pass pipelines, text of
+ * modules, libraries of bitcode. */
 #ifndef KJ_TARGET_LLVM_H
 #define KJ_TARGET_LLVM_H
 
@@ -10,51 +11,67 @@
 #include "support/diagnostics.h"
 #include "typing/typed.h"
 
-/* Once a process: registers both targets and the last net under LLVM's fatal errors. Thread safe. */
+/* Once a process: registers both targets and the last net under LLVM's fatal errors. Thread safe.
+ */
 void kj_start_llvm(void);
 
-/* Errors that LLVM reported for one context: it goes on after them and returns success, so they must be asked for. */
+/* Errors that LLVM reported for one context: it goes on after them and returns success, so they
+ * must be asked for. */
 typedef struct kj_llvm_errors {
   unsigned count;
-  bool is_fatal; /* LLVM wanted to end the process: what belongs to the context is in an unknown state and must be leaked */
+  /* LLVM wanted to end the process: what belongs to the context is in an unknown state and must be
+   * leaked */
+  bool is_fatal;
   char first[512];
 } kj_llvm_errors;
 
-/* A context with a diagnostic handler that counts into *errors; value names only where a dump will show them. */
+/* A context with a diagnostic handler that counts into *errors; value names only where a dump will
+ * show them. */
 LLVMContextRef kj_create_llvm_context(kj_llvm_errors *errors, bool keeps_names);
 /* Fails the compilation with errors->first when there is one. what: the stage, for the message. */
 void kj_check_llvm_errors(kj_compilation *c, const kj_llvm_errors *errors, const char *what);
 /* Fails with LLVM's message, which is disposed, if error is not NULL. */
 void kj_check_llvm_error(kj_compilation *c, LLVMErrorRef error, const char *what);
 
-/* Functions for which passes are left out whose time grows with the square of the size: compile time is to grow with the size. */
+/* Functions for which passes are left out whose time grows with the square of the size: compile
+ * time is to grow with the size. */
 typedef enum kj_module_size {
   KJ_SIZE_USUAL,
-  KJ_SIZE_LONG, /* a function of many instructions: the loop vectorizer asks for each pair of a loop's */
-  KJ_SIZE_LARGE /* of many basic blocks: passes over loops and conditions ask for each pair of blocks which dominates which */
+  /* a function of many instructions: the loop vectorizer asks for each pair of a loop's */
+  KJ_SIZE_LONG,
+  /* of many basic blocks: passes over loops and conditions ask for each pair of blocks which
+     dominates which */
+  KJ_SIZE_LARGE
 } kj_module_size;
 kj_module_size kj_measure_module(LLVMModuleRef module);
-/* Whether a basic block has so many loads and stores that the scheduler of code generation, which compares each with the others, takes most of the time. */
+/* Whether a basic block has so many loads and stores that the scheduler of code generation, which
+ * compares each with the others, takes most of the time. */
 bool kj_is_dense(LLVMModuleRef module);
 /* Runs a pipeline in LLVM's text form. */
-void kj_run_passes(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine, const char *pipeline, kj_llvm_errors *errors);
+void kj_run_passes(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
+                   const char *pipeline, kj_llvm_errors *errors);
 /* The verifier, in builds with assertions: its message as an internal error. */
 void kj_check_module(kj_compilation *c, LLVMModuleRef module);
 /* The module as text, malloc'd, in code->data. */
 void kj_take_module_text(kj_compilation *c, LLVMModuleRef module, kj_code *code);
 /* Assembly or object code, in code->data; text gets a 0 byte after it. */
-void kj_emit_module(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine, LLVMCodeGenFileType type, kj_llvm_errors *errors, kj_code *code);
+void kj_emit_module(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
+                    LLVMCodeGenFileType type, kj_llvm_errors *errors, kj_code *code);
 
 /* A library of bitcode functions kept in memory, of which only what is called is linked. */
 typedef struct kj_bitcode kj_bitcode;
-/* NULL: it cannot be read or is not bitcode; *reason says why (static text). simplify is called once for each function that is ever linked, with a module of it and of what it needs: later
+/* NULL: it cannot be read or is not bitcode; *reason says why (static text). simplify is called
+ * once for each function that is ever linked, with a module of it and of what it needs: later
  * kernels link what it leaves. NULL: nothing. */
-kj_bitcode *kj_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef module), const char **reason);
+kj_bitcode *kj_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef module),
+                            const char **reason);
 void kj_close_bitcode(kj_bitcode *bitcode);
 /* Links the functions that module declares and bitcode defines. */
-void kj_link_bitcode(kj_compilation *c, kj_bitcode *bitcode, LLVMModuleRef module, kj_llvm_errors *errors);
+void kj_link_bitcode(kj_compilation *c, kj_bitcode *bitcode, LLVMModuleRef module,
+                     kj_llvm_errors *errors);
 
-/* extern.c: links the LLVM IR that the host bound to extern funcs of the compilation; false: there is none. Fails where it is no such code. */
+/* extern.c: links the LLVM IR that the host bound to extern funcs of the compilation; false: there
+ * is none. Fails where it is no such code. */
 bool kj_link_externs(kj_compilation *c, LLVMModuleRef module, kj_llvm_errors *errors);
 /* Whether the name is that of an extern func of the compilation. */
 bool kj_is_extern(const kj_compilation *c, const char *symbol);

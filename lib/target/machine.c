@@ -28,14 +28,16 @@ static kj_machine *make_machine(const kj_machine_kind *kind)
     destroy_machine(m);
     return NULL;
   }
-  m->machine = LLVMCreateTargetMachine(target, kind->triple, kind->cpu, kind->features, kind->level, kind->relocation, kind->model);
+  m->machine = LLVMCreateTargetMachine(target, kind->triple, kind->cpu, kind->features, kind->level,
+                                       kind->relocation, kind->model);
   m->layout = LLVMCreateTargetDataLayout(m->machine);
   return m;
 }
 
 static bool is_of_kind(const kj_machine *m, const kj_machine_kind *kind)
 {
-  return m->level == kind->level && strcmp(m->cpu, kind->cpu) == 0 && strcmp(m->features, kind->features) == 0;
+  return m->level == kind->level && strcmp(m->cpu, kind->cpu) == 0 &&
+         strcmp(m->features, kind->features) == 0;
 }
 
 void kj_init_machines(kj_machines *machines)

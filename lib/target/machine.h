@@ -1,4 +1,5 @@
-/* Target machines of LLVM. Making one takes as long as compiling a small kernel: those that are idle are kept, as long as the pool. */
+/* Target machines of LLVM. Making one takes as long as compiling a small kernel: those that are
+ * idle are kept, as long as the pool. */
 #ifndef KJ_TARGET_MACHINE_H
 #define KJ_TARGET_MACHINE_H
 

@@ -33,16 +33,20 @@ typedef struct kj_nvptx_library {
 } kj_nvptx_library;
 
 /* path NULL: it is looked for when first needed. */
-kjit_status kj_open_library(kj_nvptx_library *library, const char *path, kj_diagnostics *diagnostics);
+kjit_status kj_open_library(kj_nvptx_library *library, const char *path,
+                            kj_diagnostics *diagnostics);
 void kj_close_library(kj_nvptx_library *library);
 /* Looks for it where that was not done yet. */
 void kj_find_library(kj_nvptx_library *library);
-/* Links what the module calls, of the library and of the host's own code (extern funcs). True: there is code of the host. arch: 90 for sm_90. */
-bool kj_link_library(kj_emission *e, const kj_nvptx_library *library, kj_nvptx_lowering *state, uint32_t arch);
+/* Links what the module calls, of the library and of the host's own code (extern funcs). True:
+ * there is code of the host. arch: 90 for sm_90. */
+bool kj_link_library(kj_emission *e, const kj_nvptx_library *library, kj_nvptx_lowering *state,
+                     uint32_t arch);
 
 /* ---- nvptx_offsets.c ---- */
 
-/* For code generation without optimization: offsets of elements by an index of 32 bits become wide products. */
+/* For code generation without optimization: offsets of elements by an index of 32 bits become wide
+ * products. */
 void kj_widen_offsets(LLVMModuleRef module);
 
 #endif

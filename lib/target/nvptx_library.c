@@ -10,7 +10,8 @@
 
 /* ---- its questions ---- */
 
-/* libdevice asks its environment by name. Answered here and not by LLVM's pass, which takes the square root to be approximate. */
+/* libdevice asks its environment by name. Answered here and not by LLVM's pass, which takes the
+ * square root to be approximate. */
 static bool is_about_gpu(const char *question, size_t length)
 {
   static const char arch[] = "__CUDA_ARCH";
@@ -22,7 +23,8 @@ static uint64_t answer(uint32_t gpu, const char *question, size_t length)
   static const char sqrt[] = "__CUDA_PREC_SQRT", division[] = "__CUDA_PREC_DIV";
   if (is_about_gpu(question, length)) return gpu * 10;
   if (length >= sizeof sqrt - 1 && strncmp(question, sqrt, sizeof sqrt - 1) == 0) return 1;
-  return length >= sizeof division - 1 && strncmp(question, division, sizeof division - 1) == 0; /* __CUDA_FTZ: 0 */
+  /* __CUDA_FTZ: 0 */
+  return length >= sizeof division - 1 && strncmp(question, division, sizeof division - 1) == 0;
 }
 
 static LLVMValueRef question_of(LLVMValueRef call)
@@ -45,7 +47,8 @@ static void answer_reflection(LLVMModuleRef module, uint32_t gpu)
     size_t length;
     const char *question = LLVMGetAsString(text, &length);
     if (!gpu && is_about_gpu(question, length)) continue;
-    LLVMReplaceAllUsesWith(call, LLVMConstInt(LLVMTypeOf(call), answer(gpu, question, length), false));
+    LLVMReplaceAllUsesWith(call,
+                           LLVMConstInt(LLVMTypeOf(call), answer(gpu, question, length), false));
     LLVMInstructionEraseFromParent(call);
   }
 }
@@ -55,7 +58,9 @@ static void simplify(LLVMModuleRef module)
 {
   answer_reflection(module, 0);
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-  LLVMConsumeError(LLVMRunPasses(module, "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>)", NULL, options));
+  LLVMConsumeError(
+    LLVMRunPasses(module, "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>)",
+                  NULL, options));
   LLVMDisposePassBuilderOptions(options);
 }
 
@@ -67,7 +72,9 @@ static kj_bitcode *open_first(const char *pattern)
   const char *reason;
   kj_bitcode *library = NULL;
   if (glob(pattern, 0, NULL, &found) != 0) return NULL;
-  for (size_t i = found.gl_pathc; i-- > 0 && !library;) library = kj_open_bitcode(found.gl_pathv[i], simplify, &reason); /* the highest version comes last */
+  /* the highest version comes last */
+  for (size_t i = found.gl_pathc; i-- > 0 && !library;)
+    library = kj_open_bitcode(found.gl_pathv[i], simplify, &reason);
   globfree(&found);
   return library;
 }
@@ -78,8 +85,11 @@ static kj_bitcode *open_beside(const char *name)
   Dl_info info;
   const char *reason, *slash;
   char *path = NULL;
-  if (!dladdr((void *)open_first, &info) || !info.dli_fname || !(slash = strrchr(info.dli_fname, '/'))) return NULL;
-  if (asprintf(&path, "%.*s/clc/%s", (int)(slash - info.dli_fname), info.dli_fname, name) < 0) return NULL;
+  if (!dladdr((void *)open_first, &info) || !info.dli_fname ||
+      !(slash = strrchr(info.dli_fname, '/')))
+    return NULL;
+  if (asprintf(&path, "%.*s/clc/%s", (int)(slash - info.dli_fname), info.dli_fname, name) < 0)
+    return NULL;
   kj_bitcode *library = kj_open_bitcode(path, simplify, &reason);
   free(path);
   return library;
@@ -105,7 +115,10 @@ static void look_for_library(kj_nvptx_library *library)
 }
 
 /* By the name of libclc's file. */
-static kj_math_library kind_of(const char *path) { return strstr(path, "nvptx64--") ? KJ_LIBCLC : KJ_LIBDEVICE; }
+static kj_math_library kind_of(const char *path)
+{
+  return strstr(path, "nvptx64--") ? KJ_LIBCLC : KJ_LIBDEVICE;
+}
 
 void kj_find_library(kj_nvptx_library *library)
 {
@@ -115,7 +128,8 @@ void kj_find_library(kj_nvptx_library *library)
   pthread_mutex_unlock(&library->mutex);
 }
 
-kjit_status kj_open_library(kj_nvptx_library *library, const char *path, kj_diagnostics *diagnostics)
+kjit_status kj_open_library(kj_nvptx_library *library, const char *path,
+                            kj_diagnostics *diagnostics)
 {
   const char *reason = "";
   *library = (kj_nvptx_library){ 0 };
@@ -123,7 +137,8 @@ kjit_status kj_open_library(kj_nvptx_library *library, const char *path, kj_diag
     library->bitcode = kj_open_bitcode(path, simplify, &reason);
     library->kind = kind_of(path);
     if (!library->bitcode) {
-      kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_IO, "libdevice: %s %s", path, reason);
+      kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_IO,
+                "libdevice: %s %s", path, reason);
       return KJIT_ERROR_IO;
     }
   }
@@ -142,7 +157,8 @@ void kj_close_library(kj_nvptx_library *library)
 /* Functions that every driver has. */
 static bool is_of_driver(const char *name)
 {
-  static const char *const names[] = { "vprintf", "malloc", "free", "__assertfail", "__nvvm_reflect" };
+  static const char *const names[] = { "vprintf", "malloc", "free", "__assertfail",
+                                       "__nvvm_reflect" };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strcmp(name, names[i]) == 0) return true;
   return false;
@@ -153,22 +169,28 @@ static void check_calls(kj_emission *e, bool has_externs)
   for (LLVMValueRef f = LLVMGetFirstFunction(e->module); f; f = LLVMGetNextFunction(f)) {
     size_t length;
     const char *name = LLVMGetValueName2(f, &length);
-    if (!LLVMIsDeclaration(f) || LLVMGetIntrinsicID(f) || is_of_driver(name) || kj_is_extern(e->c, name)) continue;
+    if (!LLVMIsDeclaration(f) || LLVMGetIntrinsicID(f) || is_of_driver(name) ||
+        kj_is_extern(e->c, name))
+      continue;
     if (!LLVMGetFirstUse(f)) continue;
     if (has_externs)
-      kj_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "the code bound to an extern func calls `%s`, which nothing defines",
+      kj_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
+              "the code bound to an extern func calls `%s`, which nothing defines",
               kj_copy_string(e->c->arena, name, length));
-    kj_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED, "the math library has no function `%s`", kj_copy_string(e->c->arena, name, length));
+    kj_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+            "the math library has no function `%s`", kj_copy_string(e->c->arena, name, length));
   }
 }
 
-bool kj_link_library(kj_emission *e, const kj_nvptx_library *library, kj_nvptx_lowering *state, uint32_t arch)
+bool kj_link_library(kj_emission *e, const kj_nvptx_library *library, kj_nvptx_lowering *state,
+                     uint32_t arch)
 {
   bool has_externs = kj_link_externs(e->c, e->module, &e->errors);
   if (!state->calls_library && !has_externs) return false;
   if (state->calls_library && !library->bitcode)
     kj_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
-            "math functions need libdevice (CUDA toolkit) or libclc's nvptx library (package libclc-22); neither was found");
+            "math functions need libdevice (CUDA toolkit) or libclc's nvptx library (package "
+            "libclc-22); neither was found");
   if (library->bitcode) kj_link_bitcode(e->c, library->bitcode, e->module, &e->errors);
   state->calls_library = true;
   state->has_branches |= has_externs;

@@ -1,12 +1,25 @@
-/* Values made of others: structs, arrays inside structs, vectors, complex numbers, pointers. Which parts they have, and the nodes for them. */
+/* Values made of others: structs, arrays inside structs, vectors, complex numbers, pointers. Which
+ * parts they have, and the nodes for them. */
 #include <string.h>
 
 #include "typing/infer.h"
 
-bool kj_is_struct(const kj_compilation *c, kjit_type type) { return kj_class_of(c, type) == KJ_CLASS_STRUCT; }
-bool kj_is_vector(const kj_compilation *c, kjit_type type) { return kj_class_of(c, type) == KJ_CLASS_VECTOR; }
-bool kj_is_complex(const kj_compilation *c, kjit_type type) { return kj_class_of(c, type) == KJ_CLASS_COMPLEX; }
-bool kj_is_pointer(const kj_compilation *c, kjit_type type) { return kj_class_of(c, type) == KJ_CLASS_POINTER; }
+bool kj_is_struct(const kj_compilation *c, kjit_type type)
+{
+  return kj_class_of(c, type) == KJ_CLASS_STRUCT;
+}
+bool kj_is_vector(const kj_compilation *c, kjit_type type)
+{
+  return kj_class_of(c, type) == KJ_CLASS_VECTOR;
+}
+bool kj_is_complex(const kj_compilation *c, kjit_type type)
+{
+  return kj_class_of(c, type) == KJ_CLASS_COMPLEX;
+}
+bool kj_is_pointer(const kj_compilation *c, kjit_type type)
+{
+  return kj_class_of(c, type) == KJ_CLASS_POINTER;
+}
 
 bool kj_is_value_array(const kj_compilation *c, kjit_type type)
 {
@@ -16,7 +29,8 @@ bool kj_is_value_array(const kj_compilation *c, kjit_type type)
 
 bool kj_is_composed(const kj_compilation *c, kjit_type type)
 {
-  return kj_is_struct(c, type) || kj_is_vector(c, type) || kj_is_complex(c, type) || kj_is_pointer(c, type) || kj_is_value_array(c, type);
+  return kj_is_struct(c, type) || kj_is_vector(c, type) || kj_is_complex(c, type) ||
+         kj_is_pointer(c, type) || kj_is_value_array(c, type);
 }
 
 /* ---- components by name ---- */
@@ -28,14 +42,17 @@ static bool find_named(const char *const *names, uint32_t count, const char *nam
   return false;
 }
 
-bool kj_find_component(const kj_compilation *c, kjit_type type, const char *name, kj_component *component)
+bool kj_find_component(const kj_compilation *c, kjit_type type, const char *name,
+                       kj_component *component)
 {
   static const char *const lanes[] = { "x", "y", "z", "w" }, *const parts[] = { "real", "imag" };
   const kj_type_info *info = kj_type(c->types, type);
   uint32_t index;
   bool is_found = false;
-  if (info->class_ == KJ_CLASS_STRUCT) is_found = find_named(info->field_names, info->count, name, &index);
-  if (info->class_ == KJ_CLASS_VECTOR) is_found = find_named(lanes, info->count < 4 ? info->count : 4, name, &index);
+  if (info->class_ == KJ_CLASS_STRUCT)
+    is_found = find_named(info->field_names, info->count, name, &index);
+  if (info->class_ == KJ_CLASS_VECTOR)
+    is_found = find_named(lanes, info->count < 4 ? info->count : 4, name, &index);
   if (info->class_ == KJ_CLASS_COMPLEX) is_found = find_named(parts, 2, name, &index);
   if (is_found) *component = kj_get_component(c->types, type, index);
   return is_found;
@@ -43,7 +60,8 @@ bool kj_find_component(const kj_compilation *c, kjit_type type, const char *name
 
 /* ---- values ---- */
 
-kj_texpr *kj_make_composed(kj_scope *s, kjit_type type, const kj_texprs *parts, kj_location location)
+kj_texpr *kj_make_composed(kj_scope *s, kjit_type type, const kj_texprs *parts,
+                           kj_location location)
 {
   kj_texpr *value = kj_new_texpr(s->c, KJ_T_TUPLE, type, location);
   value->args = *parts;
@@ -62,7 +80,8 @@ uint64_t kj_count_parts(const kj_compilation *c, kjit_type type)
     return count < UINT32_MAX ? count : UINT32_MAX;
   }
   uint32_t components = kj_component_count(c->types, type);
-  for (uint32_t i = 0; i < components; i++) count += kj_count_parts(c, kj_get_component(c->types, type, i).type);
+  for (uint32_t i = 0; i < components; i++)
+    count += kj_count_parts(c, kj_get_component(c->types, type, i).type);
   return components ? (count < UINT32_MAX ? count : UINT32_MAX) : 1;
 }
 
@@ -74,13 +93,15 @@ enum { MOST_PARTS = 1024 };
 static void check_parts(kj_scope *s, kjit_type type, kj_location location)
 {
   if (kj_count_parts(s->c, type) > MOST_PARTS)
-    kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "a value of type %s has more than %d parts: assign its fields and their elements", kj_type_text(s->c, type),
-            MOST_PARTS);
+    kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+            "a value of type %s has more than %d parts: assign its fields and their elements",
+            kj_type_text(s->c, type), MOST_PARTS);
 }
 
 static bool have_equal_extents(const kj_type_info *a, const kj_type_info *b)
 {
-  return a->is_static && a->rank == b->rank && memcmp(a->extents, b->extents, a->rank * sizeof *a->extents) == 0;
+  return a->is_static && a->rank == b->rank &&
+         memcmp(a->extents, b->extents, a->rank * sizeof *a->extents) == 0;
 }
 
 /* The indices of element `place` in row-major order. */
@@ -90,7 +111,8 @@ kj_texprs kj_indices_of(kj_scope *s, const kj_type_info *array, int64_t place, k
   for (uint32_t d = 0; d < array->rank; d++) {
     int64_t below = 1;
     for (uint32_t i = d + 1; i < array->rank; i++) below *= array->extents[i];
-    KJ_PUSH(s->arena, &indices, kj_new_integer(s, KJIT_INDEX, place / below % array->extents[d], location));
+    KJ_PUSH(s->arena, &indices,
+            kj_new_integer(s, KJIT_INDEX, place / below % array->extents[d], location));
   }
   return indices;
 }
@@ -111,7 +133,8 @@ static kj_texpr *load_elements(kj_scope *s, kj_texpr *array, kjit_type type, kj_
 }
 
 /* A tuple of as many items, nested where there are more dimensions. */
-static void add_items(kj_scope *s, kj_texprs *parts, kj_texpr *value, const kj_type_info *array, uint32_t dimension, const char *what, kj_location location)
+static void add_items(kj_scope *s, kj_texprs *parts, kj_texpr *value, const kj_type_info *array,
+                      uint32_t dimension, const char *what, kj_location location)
 {
   if (dimension == array->rank) {
     KJ_PUSH(s->arena, parts, kj_fit_value(s, value, array->element, what, location));
@@ -119,11 +142,15 @@ static void add_items(kj_scope *s, kj_texprs *parts, kj_texpr *value, const kj_t
   }
   const kj_type_info *info = kj_type(s->c->types, value->type);
   if (info->class_ != KJ_CLASS_TUPLE || (int64_t)info->count != array->extents[dimension])
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s takes %lld values here, got %s", what, (long long)array->extents[dimension], kj_type_text(s->c, value->type));
-  for (uint32_t i = 0; i < info->count; i++) add_items(s, parts, kj_make_item(s, kj_copy_texpr(s, value), i, location), array, dimension + 1, what, location);
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s takes %lld values here, got %s", what,
+            (long long)array->extents[dimension], kj_type_text(s->c, value->type));
+  for (uint32_t i = 0; i < info->count; i++)
+    add_items(s, parts, kj_make_item(s, kj_copy_texpr(s, value), i, location), array, dimension + 1,
+              what, location);
 }
 
-static kj_texpr *fit_elements(kj_scope *s, kj_texpr *value, kjit_type type, const char *what, kj_location location)
+static kj_texpr *fit_elements(kj_scope *s, kj_texpr *value, kjit_type type, const char *what,
+                              kj_location location)
 {
   const kj_type_info *want = kj_type(s->c->types, type), *have = kj_type(s->c->types, value->type);
   check_parts(s, type, location);
@@ -134,18 +161,23 @@ static kj_texpr *fit_elements(kj_scope *s, kj_texpr *value, kjit_type type, cons
   }
   value = kj_make_concrete(s, value);
   have = kj_type(s->c->types, value->type);
-  bool fits = kj_is_array(s->c, value->type) && have->element == want->element && have_equal_extents(have, want);
-  if (!fits) kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s; the value is %s", what, kj_type_text(s->c, type), kj_type_text(s->c, value->type));
+  bool fits = kj_is_array(s->c, value->type) && have->element == want->element &&
+              have_equal_extents(have, want);
+  if (!fits)
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s; the value is %s", what,
+            kj_type_text(s->c, type), kj_type_text(s->c, value->type));
   return load_elements(s, value, type, location);
 }
 
 static bool adds_const(const kj_compilation *c, kjit_type from, kjit_type to)
 {
   const kj_type_info *have = kj_type(c->types, from), *want = kj_type(c->types, to);
-  return have->class_ == KJ_CLASS_POINTER && want->class_ == KJ_CLASS_POINTER && have->element == want->element && want->read_only;
+  return have->class_ == KJ_CLASS_POINTER && want->class_ == KJ_CLASS_POINTER &&
+         have->element == want->element && want->read_only;
 }
 
-kj_texpr *kj_fit_value(kj_scope *s, kj_texpr *value, kjit_type type, const char *what, kj_location location)
+kj_texpr *kj_fit_value(kj_scope *s, kj_texpr *value, kjit_type type, const char *what,
+                       kj_location location)
 {
   if (value->type == type) {
     if (kj_is_struct(s->c, type)) check_parts(s, type, location);
@@ -162,17 +194,20 @@ kj_texpr *kj_fit_value(kj_scope *s, kj_texpr *value, kjit_type type, const char 
 
 /* ---- structs from their fields ---- */
 
-kj_texpr *kj_construct_struct(kj_scope *s, const kj_texprs *values, kjit_type type, kj_location location)
+kj_texpr *kj_construct_struct(kj_scope *s, const kj_texprs *values, kjit_type type,
+                              kj_location location)
 {
   const kj_type_info *info = kj_type(s->c->types, type);
   kj_texprs parts = { 0 };
   if (values->count == 1 && values->items[0]->type == type) return values->items[0];
   if (values->count != info->count)
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes a value for each of its %u field%s, got %zu", info->name, info->count, info->count == 1 ? "" : "s",
-            values->count);
+    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+            "`%s` takes a value for each of its %u field%s, got %zu", info->name, info->count,
+            info->count == 1 ? "" : "s", values->count);
   for (uint32_t i = 0; i < info->count; i++) {
     const char *what = kj_format(s->arena, "field `%s` of `%s`", info->field_names[i], info->name);
-    KJ_PUSH(s->arena, &parts, kj_fit_value(s, values->items[i], info->items[i], what, values->items[i]->location));
+    KJ_PUSH(s->arena, &parts,
+            kj_fit_value(s, values->items[i], info->items[i], what, values->items[i]->location));
   }
   return kj_make_composed(s, type, &parts, location);
 }
@@ -186,13 +221,17 @@ kj_texpr *kj_make_zero(kj_scope *s, kjit_type type, kj_location location)
     convert->x = kj_new_integer(s, KJIT_U64, 0, location);
     return convert;
   }
-  if (!kj_is_composed(s->c, type)) return kj_convert(s, kj_new_integer(s, KJ_WEAK_INT, 0, location), type, location);
+  if (!kj_is_composed(s->c, type))
+    return kj_convert(s, kj_new_integer(s, KJ_WEAK_INT, 0, location), type, location);
   check_parts(s, type, location);
   if (kj_is_value_array(s->c, type)) {
     uint64_t count = kj_count_parts(s->c, type) / kj_count_parts(s->c, info->element);
-    for (uint64_t i = 0; i < count; i++) KJ_PUSH(s->arena, &parts, kj_make_zero(s, info->element, location));
+    for (uint64_t i = 0; i < count; i++)
+      KJ_PUSH(s->arena, &parts, kj_make_zero(s, info->element, location));
   }
   uint32_t components = kj_component_count(s->c->types, type);
-  for (uint32_t i = 0; i < components; i++) KJ_PUSH(s->arena, &parts, kj_make_zero(s, kj_get_component(s->c->types, type, i).type, location));
+  for (uint32_t i = 0; i < components; i++)
+    KJ_PUSH(s->arena, &parts,
+            kj_make_zero(s, kj_get_component(s->c->types, type, i).type, location));
   return kj_make_composed(s, type, &parts, location);
 }

@@ -1,4 +1,5 @@
-/* Module constants: scalars and arrays, with a type or weak. A weak array takes, where it is used, the type that its elements meet. */
+/* Module constants: scalars and arrays, with a type or weak. A weak array takes, where it is used,
+ * the type that its elements meet. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +12,9 @@ enum { ELEMENT_LIMIT = 1 << 20 };
 static double half_to_number(uint16_t bits)
 {
   int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double value = exponent == 31 ? (fraction ? NAN : INFINITY) : exponent ? ldexp(fraction + 1024, exponent - 25) : ldexp(fraction, -24);
+  double value = exponent == 31 ? (fraction ? NAN : INFINITY)
+                 : exponent     ? ldexp(fraction + 1024, exponent - 25)
+                                : ldexp(fraction, -24);
   return bits >> 15 ? -value : value;
 }
 
@@ -58,7 +61,9 @@ static kj_texpr *read_element(kj_scope *s, kjit_type type, const char *at, kj_lo
   if (kj_is_complex(s->c, type)) {
     kj_texprs parts = { 0 };
     kjit_type part = kj_part_type(s->c, type);
-    for (uint32_t i = 0; i < 2; i++) KJ_PUSH(s->arena, &parts, read_element(s, part, at + i * kj_type(s->c->types, part)->size_bytes, location));
+    for (uint32_t i = 0; i < 2; i++)
+      KJ_PUSH(s->arena, &parts,
+              read_element(s, part, at + i * kj_type(s->c->types, part)->size_bytes, location));
     return kj_make_composed(s, type, &parts, location);
   }
   if (kj_is_float(s->c, type)) return kj_new_number(s, type, read_float(type, at), location);
@@ -73,12 +78,16 @@ static void read_data(kj_scope *s, const kj_decl *decl, kj_constant *constant)
   constant->is_array = decl->rank > 0;
   for (uint32_t i = 0; i < decl->rank; i++) {
     constant->extents[i] = decl->extents[i];
-    if (__builtin_mul_overflow(count, decl->extents[i], &count) || count < 0 || count > ELEMENT_LIMIT)
-      kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED, "a constant array has at most %d elements", ELEMENT_LIMIT);
+    if (__builtin_mul_overflow(count, decl->extents[i], &count) || count < 0 ||
+        count > ELEMENT_LIMIT)
+      kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
+              "a constant array has at most %d elements", ELEMENT_LIMIT);
   }
   size_t size = kj_type(s->c->types, constant->element)->size_bytes;
   for (int64_t i = 0; i < count; i++)
-    KJ_PUSH(s->arena, &constant->elements, read_element(s, constant->element, (const char *)decl->data + (size_t)i * size, decl->location));
+    KJ_PUSH(s->arena, &constant->elements,
+            read_element(s, constant->element, (const char *)decl->data + (size_t)i * size,
+                         decl->location));
 }
 
 /* A constant, or a value made of constants: `Vec3(1, 2, 3)`. */
@@ -95,24 +104,35 @@ static bool is_known(const kj_scope *s, const kj_texpr *value)
 static void read_aggregate(kj_scope *s, const kj_expr *expr, kj_constant *constant, uint32_t depth)
 {
   if (expr->kind != KJ_EXPR_TUPLE) {
-    if (depth != constant->rank) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a constant array has the same depth everywhere: expected `{`");
+    if (depth != constant->rank)
+      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+              "a constant array has the same depth everywhere: expected `{`");
     kj_count_work(s->inference, expr->location);
     kj_texpr *element = kj_infer_expr(s, expr);
-    if (!is_known(s, element)) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "an element of a constant must be known at compile time");
+    if (!is_known(s, element))
+      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+              "an element of a constant must be known at compile time");
     KJ_PUSH(s->arena, &constant->elements, element);
     return;
   }
-  if (depth >= constant->rank) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a constant array has the same depth everywhere: expected a value");
+  if (depth >= constant->rank)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "a constant array has the same depth everywhere: expected a value");
   if ((int64_t)expr->args.count != constant->extents[depth])
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "expected %lld values, got %zu", (long long)constant->extents[depth], expr->args.count);
-  for (size_t i = 0; i < expr->args.count; i++) read_aggregate(s, expr->args.items[i], constant, depth + 1);
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "expected %lld values, got %zu",
+            (long long)constant->extents[depth], expr->args.count);
+  for (size_t i = 0; i < expr->args.count; i++)
+    read_aggregate(s, expr->args.items[i], constant, depth + 1);
 }
 
 static void measure_aggregate(kj_scope *s, const kj_expr *expr, kj_constant *constant)
 {
   for (; expr->kind == KJ_EXPR_TUPLE; expr = expr->args.items[0]) {
-    if (constant->rank == KJ_MAX_RANK) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions", KJ_MAX_RANK);
-    if (expr->args.count == 0) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a constant array needs at least one value");
+    if (constant->rank == KJ_MAX_RANK)
+      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions",
+              KJ_MAX_RANK);
+    if (expr->args.count == 0)
+      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a constant array needs at least one value");
     constant->extents[constant->rank++] = (int64_t)expr->args.count;
   }
 }
@@ -124,13 +144,18 @@ static void unify_elements(kj_scope *s, kj_constant *constant, kjit_type annotat
   for (size_t i = 0; i < constant->elements.count && annotation == KJIT_ANY; i++) {
     const kj_texpr *element = constant->elements.items[i];
     type = i == 0 ? element->type : kj_join_values(s, type, element->type, element->location);
-    if (type == KJIT_ANY) kj_fail(s->c, element->location, KJIT_ERROR_TYPE, "no type holds this value and those before it");
+    if (type == KJIT_ANY)
+      kj_fail(s->c, element->location, KJIT_ERROR_TYPE,
+              "no type holds this value and those before it");
   }
   for (size_t i = 0; i < constant->elements.count; i++) {
     kj_texpr **element = &constant->elements.items[i];
     *element = kj_is_weak(type) ? kj_convert(s, *element, type, (*element)->location)
-                                : kj_fit_value(s, *element, type, "an element of the constant", (*element)->location);
-    if (!is_known(s, *element)) kj_fail(s->c, (*element)->location, KJIT_ERROR_TYPE, "an element of a constant must be known at compile time");
+                                : kj_fit_value(s, *element, type, "an element of the constant",
+                                               (*element)->location);
+    if (!is_known(s, *element))
+      kj_fail(s->c, (*element)->location, KJIT_ERROR_TYPE,
+              "an element of a constant must be known at compile time");
   }
   constant->element = type;
 }
@@ -139,12 +164,15 @@ static void check_extents(kj_scope *s, const kj_decl *decl, const kj_constant *c
 {
   const kj_exprs *extents = &decl->type_expr->extents;
   if (extents->count != constant->rank)
-    kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "`%s` is declared with %zu dimensions, its value has %u", decl->name, extents->count, constant->rank);
+    kj_fail(s->c, decl->location, KJIT_ERROR_TYPE,
+            "`%s` is declared with %zu dimensions, its value has %u", decl->name, extents->count,
+            constant->rank);
   for (size_t i = 0; i < extents->count; i++) {
     int64_t extent = kj_infer_constant(s, extents->items[i], "an extent of a constant");
     if (extent != constant->extents[i])
-      kj_fail(s->c, extents->items[i]->location, KJIT_ERROR_TYPE, "`%s` is declared with %lld elements, its value has %lld", decl->name, (long long)extent,
-              (long long)constant->extents[i]);
+      kj_fail(s->c, extents->items[i]->location, KJIT_ERROR_TYPE,
+              "`%s` is declared with %lld elements, its value has %lld", decl->name,
+              (long long)extent, (long long)constant->extents[i]);
   }
 }
 
@@ -158,8 +186,9 @@ static void read_value(kj_scope *s, const kj_decl *decl, kj_constant *constant)
     bool is_array = written->kind == KJ_TYPE_STATIC_ARRAY;
     annotation = kj_infer_type(s, is_array ? written->element : written);
     if (!kj_is_element(s->c->types, annotation) || is_array != constant->is_array)
-      kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the type of `%s` is written as %s: `%s`", decl->name,
-              constant->is_array ? "an array with its extents" : "a scalar", constant->is_array ? "f32[3, 3]" : "f32");
+      kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the type of `%s` is written as %s: `%s`",
+              decl->name, constant->is_array ? "an array with its extents" : "a scalar",
+              constant->is_array ? "f32[3, 3]" : "f32");
     if (is_array) check_extents(s, decl, constant);
   }
   read_aggregate(s, decl->value, constant, 0);
@@ -170,14 +199,18 @@ const kj_constant *kj_get_constant(kj_scope *s, const kj_decl *decl)
 {
   kj_inference *inference = s->inference;
   kj_constant *known = inference->constants[decl->index];
-  if (known && known->is_being_made) kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the constant `%s` depends on itself", decl->name);
+  if (known && known->is_being_made)
+    kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the constant `%s` depends on itself",
+            decl->name);
   if (known) return known;
   if (!decl->value && !decl->data)
-    kj_fail(s->c, decl->location, KJIT_ERROR_NAME, "the extern constant `%s` has no value: kjit_set_constant gives it one", decl->name);
+    kj_fail(s->c, decl->location, KJIT_ERROR_NAME,
+            "the extern constant `%s` has no value: kjit_set_constant gives it one", decl->name);
   kj_constant *constant = inference->constants[decl->index] = KJ_NEW(s->arena, kj_constant);
   constant->is_being_made = true;
   constant->name = decl->name;
-  /* Constants refer to constants only: a scope without variables, whatever function needs it first. */
+  /* Constants refer to constants only: a scope without variables, whatever function needs it first.
+   */
   kj_scope outside;
   kj_tstmts ignored = { 0 };
   kj_init_scope(&outside, inference);
@@ -201,14 +234,20 @@ kjit_type kj_concrete_element(kj_scope *s, const kj_constant *constant)
 
 static kjit_type array_type(kj_scope *s, const kj_constant *constant, kjit_type element)
 {
-  kj_type_info info = { .element = element, .rank = constant->rank, .layout = KJIT_LAYOUT_C, .read_only = true, .space = KJ_SPACE_CONST, .is_static = true };
+  kj_type_info info = { .element = element,
+                        .rank = constant->rank,
+                        .layout = KJIT_LAYOUT_C,
+                        .read_only = true,
+                        .space = KJ_SPACE_CONST,
+                        .is_static = true };
   memcpy(info.extents, constant->extents, sizeof info.extents);
   kjit_type type = kj_intern_array(s->c->types, &info);
   if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
   return type;
 }
 
-static void write_element(const kj_compilation *c, kjit_type type, const kj_texpr *element, char *at)
+static void write_element(const kj_compilation *c, kjit_type type, const kj_texpr *element,
+                          char *at)
 {
   size_t size = kj_type(c->types, type)->size_bytes;
   float f = (float)element->number;
@@ -236,7 +275,10 @@ static void write_value(const kj_compilation *c, kjit_type type, const kj_texpr 
   }
   for (uint32_t i = 0; i < value->args.count; i++) {
     bool is_array = info->class_ == KJ_CLASS_ARRAY;
-    kj_component part = is_array ? (kj_component){ i, info->element, i * kj_type(c->types, info->element)->size_bytes } : kj_get_component(c->types, type, i);
+    kj_component part =
+      is_array
+        ? (kj_component){ i, info->element, i * kj_type(c->types, info->element)->size_bytes }
+        : kj_get_component(c->types, type, i);
     write_value(c, part.type, value->args.items[i], at + part.offset_bytes);
   }
 }
@@ -252,19 +294,23 @@ static const void *make_data(kj_scope *s, const kj_constant *constant, kjit_type
   return data;
 }
 
-kj_texpr *kj_make_constant_array(kj_scope *s, const kj_constant *constant, kjit_type element, kj_location location)
+kj_texpr *kj_make_constant_array(kj_scope *s, const kj_constant *constant, kjit_type element,
+                                 kj_location location)
 {
   for (size_t i = 0; i < s->constant_uses.count; i++) {
     const kj_constant_use *use = &s->constant_uses.items[i];
-    if (use->constant == constant && use->element == element) return kj_make_var(s, use->var, location);
+    if (use->constant == constant && use->element == element)
+      return kj_make_var(s, use->var, location);
   }
-  kj_tvar *var = kj_add_variable(s, KJ_V_CONST, constant->name, array_type(s, constant, element), location, KJ_LEVEL_GRID);
+  kj_tvar *var = kj_add_variable(s, KJ_V_CONST, constant->name, array_type(s, constant, element),
+                                 location, KJ_LEVEL_GRID);
   var->data = make_data(s, constant, element);
   KJ_PUSH(s->arena, &s->constant_uses, ((kj_constant_use){ constant, element, var }));
   return kj_make_var(s, var, location);
 }
 
-/* A constant array is a VAR without a variable of the instance until its elements have a type: .var->lowered leads back to the constant. */
+/* A constant array is a VAR without a variable of the instance until its elements have a type:
+ * .var->lowered leads back to the constant. */
 static kj_texpr *make_weak_array(kj_scope *s, const kj_constant *constant, kj_location location)
 {
   kj_tvar *var = KJ_NEW(s->arena, kj_tvar);
@@ -278,7 +324,10 @@ static kj_texpr *make_weak_array(kj_scope *s, const kj_constant *constant, kj_lo
 const kj_constant *kj_weak_constant(const kj_scope *s, const kj_texpr *array)
 {
   (void)s;
-  return array->kind == KJ_T_VAR && array->var->kind == KJ_V_CONST && array->var->index == UINT32_MAX ? array->var->lowered : NULL;
+  return array->kind == KJ_T_VAR && array->var->kind == KJ_V_CONST &&
+             array->var->index == UINT32_MAX
+           ? array->var->lowered
+           : NULL;
 }
 
 kj_texpr *kj_make_constant(kj_scope *s, const kj_decl *decl, kj_location location)

@@ -1,13 +1,18 @@
 /* Promotion and conversion: kernel-ir.md, Types and Inference.
  *
- * A weak value is a literal, or a tree whose leaves are literals and numbers without a type of their own. It stays a tree until it meets a type, which then goes
- * down to its leaves: `c ? 1 : 0.5` times an f32 is computed in f32. Leaves that are only known at run time: a VAR of weak type (a plain number of the host), a
- * CONVERT to a weak type (a value of i64 or f64 that counts as a literal), a LOAD from a constant array whose elements have met no type. */
+ * A weak value is a literal, or a tree whose leaves are literals and numbers without a type of
+ * their own. It stays a tree until it meets a type, which then goes down to its leaves: `c ? 1 :
+ * 0.5` times an f32 is computed in f32. Leaves that are only known at run time: a VAR of weak type
+ * (a plain number of the host), a CONVERT to a weak type (a value of i64 or f64 that counts as a
+ * literal), a LOAD from a constant array whose elements have met no type. */
 #include <math.h>
 
 #include "typing/infer.h"
 
-kj_type_class kj_class_of(const kj_compilation *c, kjit_type type) { return kj_type(c->types, type)->class_; }
+kj_type_class kj_class_of(const kj_compilation *c, kjit_type type)
+{
+  return kj_type(c->types, type)->class_;
+}
 
 bool kj_is_integer(const kj_compilation *c, kjit_type type)
 {
@@ -15,21 +20,37 @@ bool kj_is_integer(const kj_compilation *c, kjit_type type)
   return type == KJ_WEAK_INT || class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED;
 }
 
-bool kj_is_float(const kj_compilation *c, kjit_type type) { return type == KJ_WEAK_FLOAT || kj_class_of(c, type) == KJ_CLASS_FLOAT; }
+bool kj_is_float(const kj_compilation *c, kjit_type type)
+{
+  return type == KJ_WEAK_FLOAT || kj_class_of(c, type) == KJ_CLASS_FLOAT;
+}
 
-bool kj_is_number(const kj_compilation *c, kjit_type type) { return type == KJIT_BOOL || kj_is_integer(c, type) || kj_is_float(c, type); }
+bool kj_is_number(const kj_compilation *c, kjit_type type)
+{
+  return type == KJIT_BOOL || kj_is_integer(c, type) || kj_is_float(c, type);
+}
 
-bool kj_is_array(const kj_compilation *c, kjit_type type) { return kj_class_of(c, type) == KJ_CLASS_ARRAY && !kj_is_value_array(c, type); }
+bool kj_is_array(const kj_compilation *c, kjit_type type)
+{
+  return kj_class_of(c, type) == KJ_CLASS_ARRAY && !kj_is_value_array(c, type);
+}
 
-bool kj_is_tuple(const kj_compilation *c, kjit_type type) { return kj_class_of(c, type) == KJ_CLASS_TUPLE; }
+bool kj_is_tuple(const kj_compilation *c, kjit_type type)
+{
+  return kj_class_of(c, type) == KJ_CLASS_TUPLE;
+}
 
 /* ---- common types ---- */
 
-static uint32_t size_of(const kj_compilation *c, kjit_type type) { return kj_type(c->types, type)->size_bytes; }
+static uint32_t size_of(const kj_compilation *c, kjit_type type)
+{
+  return kj_type(c->types, type)->size_bytes;
+}
 
 kjit_type kj_arithmetic_type(const kj_compilation *c, kjit_type type)
 {
-  bool is_small = type == KJIT_BOOL || (kj_is_integer(c, type) && type != KJ_WEAK_INT && size_of(c, type) < 4);
+  bool is_small =
+    type == KJIT_BOOL || (kj_is_integer(c, type) && type != KJ_WEAK_INT && size_of(c, type) < 4);
   return is_small ? KJIT_I32 : type;
 }
 
@@ -99,22 +120,32 @@ kj_texpr *kj_new_number(kj_scope *s, kjit_type type, double value, kj_location l
   return expr;
 }
 
-static double integer_to_number(kjit_type type, __int128 value) { return type == KJIT_F32 ? (double)(float)value : kj_round_number(type, (double)value); }
+static double integer_to_number(kjit_type type, __int128 value)
+{
+  return type == KJIT_F32 ? (double)(float)value : kj_round_number(type, (double)value);
+}
 
-static kj_texpr *constant_to_float(kj_scope *s, const kj_texpr *value, kjit_type type, kj_location location)
+static kj_texpr *constant_to_float(kj_scope *s, const kj_texpr *value, kjit_type type,
+                                   kj_location location)
 {
   bool is_float = kj_is_float(s->c, value->type);
-  if (type == KJ_WEAK_FLOAT) return kj_new_number(s, type, is_float ? value->number : (double)value->integer, location);
-  double rounded = is_float ? kj_round_number(type, value->number) : integer_to_number(type, value->integer);
+  if (type == KJ_WEAK_FLOAT)
+    return kj_new_number(s, type, is_float ? value->number : (double)value->integer, location);
+  double rounded =
+    is_float ? kj_round_number(type, value->number) : integer_to_number(type, value->integer);
   bool was_finite = !is_float || isfinite(value->number);
   if (kj_is_weak(value->type) && was_finite && isinf(rounded)) {
-    if (is_float) kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %g does not fit %s", value->number, kj_type_text(s->c, type));
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s", kj_integer_text(s->arena, value->integer), kj_type_text(s->c, type));
+    if (is_float)
+      kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %g does not fit %s",
+              value->number, kj_type_text(s->c, type));
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s",
+            kj_integer_text(s->arena, value->integer), kj_type_text(s->c, type));
   }
   return kj_new_number(s, type, rounded, location);
 }
 
-/* Whether some var has met nothing but literals so far: then this round is not the last, and what meets the var may have another type in the next. */
+/* Whether some var has met nothing but literals so far: then this round is not the last, and what
+ * meets the var may have another type in the next. */
 static bool is_open_round(const kj_scope *s)
 {
   for (size_t i = 0; s->guesses && i < s->function->locals.count; i++)
@@ -122,15 +153,20 @@ static bool is_open_round(const kj_scope *s)
   return false;
 }
 
-static kj_texpr *constant_to_integer(kj_scope *s, const kj_texpr *value, kjit_type type, kj_location location)
+static kj_texpr *constant_to_integer(kj_scope *s, const kj_texpr *value, kjit_type type,
+                                     kj_location location)
 {
-  if (kj_is_float(s->c, value->type)) return kj_new_integer(s, type, kj_truncate_number(s->c, type, value->number), location);
-  if (value->type == KJ_WEAK_INT && !kj_integer_fits(s->c, type, value->integer) && !is_open_round(s))
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s", kj_integer_text(s->arena, value->integer), kj_type_text(s->c, type));
+  if (kj_is_float(s->c, value->type))
+    return kj_new_integer(s, type, kj_truncate_number(s->c, type, value->number), location);
+  if (value->type == KJ_WEAK_INT && !kj_integer_fits(s->c, type, value->integer) &&
+      !is_open_round(s))
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s",
+            kj_integer_text(s->arena, value->integer), kj_type_text(s->c, type));
   return kj_new_integer(s, type, kj_wrap_integer(s->c, type, value->integer), location);
 }
 
-static kj_texpr *convert_constant(kj_scope *s, const kj_texpr *value, kjit_type type, kj_location location)
+static kj_texpr *convert_constant(kj_scope *s, const kj_texpr *value, kjit_type type,
+                                  kj_location location)
 {
   if (type == KJ_WEAK_INT) return kj_new_integer(s, type, value->integer, location);
   if (kj_is_float(s->c, type)) return constant_to_float(s, value, type, location);
@@ -152,13 +188,18 @@ static kj_texpr *new_convert(kj_scope *s, kj_texpr *value, kjit_type type, kj_lo
 /* Operators and built-ins that floats lack, or that give something else on floats. */
 static bool is_integer_only(const kj_texpr *e)
 {
-  if (e->kind == KJ_T_BUILTIN) return e->builtin->id != KJ_BUILTIN_MIN && e->builtin->id != KJ_BUILTIN_MAX && e->builtin->id != KJ_BUILTIN_ABS;
+  if (e->kind == KJ_T_BUILTIN)
+    return e->builtin->id != KJ_BUILTIN_MIN && e->builtin->id != KJ_BUILTIN_MAX &&
+           e->builtin->id != KJ_BUILTIN_ABS;
   if (e->kind == KJ_T_UNARY) return e->op == KJIT_INVERT;
   if (e->kind != KJ_T_BINARY) return false;
   return e->op != KJIT_ADD && e->op != KJIT_SUB && e->op != KJIT_MUL && e->op != KJIT_POW;
 }
 
-static bool is_operation(const kj_texpr *e) { return e->kind == KJ_T_UNARY || e->kind == KJ_T_BINARY || e->kind == KJ_T_BUILTIN; }
+static bool is_operation(const kj_texpr *e)
+{
+  return e->kind == KJ_T_UNARY || e->kind == KJ_T_BINARY || e->kind == KJ_T_BUILTIN;
+}
 
 static kj_texpr *load_weak(kj_scope *s, const kj_texpr *e, kjit_type type)
 {
@@ -177,7 +218,8 @@ static kj_texpr *give_operands_type(kj_scope *s, const kj_texpr *e, kjit_type ty
   typed->builtin = e->builtin;
   if (e->x) typed->x = kj_convert(s, e->x, type, e->location);
   if (e->y) typed->y = kj_convert(s, e->y, type, e->location);
-  for (size_t i = 0; i < e->args.count; i++) KJ_PUSH(s->arena, &typed->args, kj_convert(s, e->args.items[i], type, e->location));
+  for (size_t i = 0; i < e->args.count; i++)
+    KJ_PUSH(s->arena, &typed->args, kj_convert(s, e->args.items[i], type, e->location));
   return typed;
 }
 
@@ -194,11 +236,13 @@ static kj_texpr *give_arms_type(kj_scope *s, const kj_texpr *e, kjit_type type)
 static kj_texpr *give_type(kj_scope *s, kj_texpr *e, kjit_type type)
 {
   bool to_float = kj_is_float(s->c, type), is_weak_float = e->type == KJ_WEAK_FLOAT;
-  if (is_weak_float && !to_float) return new_convert(s, give_type(s, e, KJIT_F64), type, e->location);
+  if (is_weak_float && !to_float)
+    return new_convert(s, give_type(s, e, KJIT_F64), type, e->location);
   if (is_operation(e)) {
     bool needs_integer = to_float && !is_weak_float && is_integer_only(e);
     bool is_small = !to_float && (type == KJIT_BOOL || size_of(s->c, type) < 4);
-    if (needs_integer || is_small) return new_convert(s, give_type(s, e, KJIT_I32), type, e->location);
+    if (needs_integer || is_small)
+      return new_convert(s, give_type(s, e, KJIT_I32), type, e->location);
     return give_operands_type(s, e, type);
   }
   if (e->kind == KJ_T_COND) return give_arms_type(s, e, type);
@@ -213,29 +257,35 @@ static kj_texpr *give_type(kj_scope *s, kj_texpr *e, kjit_type type)
 kj_texpr *kj_convert(kj_scope *s, kj_texpr *value, kjit_type type, kj_location location)
 {
   if (value->type == type) return value;
-  if (kj_has_parts(s->c, type) || kj_has_parts(s->c, value->type)) return kj_convert_parts(s, value, type, location);
+  if (kj_has_parts(s->c, type) || kj_has_parts(s->c, value->type))
+    return kj_convert_parts(s, value, type, location);
   if (value->kind == KJ_T_CONST) return convert_constant(s, value, type, location);
   if (!kj_is_number(s->c, value->type)) {
     const char *text = kj_type_text(s->c, value->type);
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "expected a number, got %s%s", text, kj_is_array(s->c, value->type) ? "; index it" : "");
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "expected a number, got %s%s", text,
+            kj_is_array(s->c, value->type) ? "; index it" : "");
   }
   /* A weak integer among weak floats keeps its own type until the whole meets one. */
   if (kj_is_weak(type)) return value;
-  return kj_is_weak(value->type) ? give_type(s, value, type) : new_convert(s, value, type, location);
+  return kj_is_weak(value->type) ? give_type(s, value, type)
+                                 : new_convert(s, value, type, location);
 }
 
-kj_texpr *kj_convert_stored(kj_scope *s, kj_texpr *value, kjit_type type, const char *what, kj_location location)
+kj_texpr *kj_convert_stored(kj_scope *s, kj_texpr *value, kjit_type type, const char *what,
+                            kj_location location)
 {
   if (value->type == type) return value;
   kjit_type from = kj_part_type(s->c, value->type), to = kj_part_type(s->c, type);
   if (!kj_keeps_parts(s->c, value->type, type) || !kj_is_scalar(to) || !kj_is_number(s->c, from))
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s; the value is %s", what, kj_type_text(s->c, type), kj_type_text(s->c, value->type));
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s; the value is %s", what,
+            kj_type_text(s->c, type), kj_type_text(s->c, value->type));
   bool drops_fraction = kj_is_float(s->c, from) && !kj_is_float(s->c, to);
   if (drops_fraction) {
     const char *wanted = kj_type_text(s->c, type);
     const char *given = value->type == KJ_WEAK_FLOAT ? "a float" : kj_type_text(s->c, value->type);
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s and the value is %s, which is not converted implicitly: write %s(...)", what, wanted, given,
-            wanted);
+    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+            "%s has type %s and the value is %s, which is not converted implicitly: write %s(...)",
+            what, wanted, given, wanted);
   }
   return kj_convert(s, value, type, location);
 }
@@ -253,7 +303,8 @@ static kj_texpr *make_concrete_tuple(kj_scope *s, kj_texpr *value)
 {
   if (value->kind != KJ_T_TUPLE) return value; /* the result of a call: concrete already */
   kj_texprs items = { 0 };
-  for (size_t i = 0; i < value->args.count; i++) KJ_PUSH(s->arena, &items, kj_make_concrete(s, value->args.items[i]));
+  for (size_t i = 0; i < value->args.count; i++)
+    KJ_PUSH(s->arena, &items, kj_make_concrete(s, value->args.items[i]));
   return kj_make_tuple(s, &items, value->location);
 }
 
@@ -273,4 +324,7 @@ kj_texpr *kj_make_concrete(kj_scope *s, kj_texpr *value)
   return kj_convert(s, value, concrete_scalar(s, value), value->location);
 }
 
-kjit_type kj_concrete_type(kj_scope *s, const kj_texpr *value) { return kj_is_weak(value->type) ? concrete_scalar(s, value) : value->type; }
+kjit_type kj_concrete_type(kj_scope *s, const kj_texpr *value)
+{
+  return kj_is_weak(value->type) ? concrete_scalar(s, value) : value->type;
+}

@@ -1,11 +1,15 @@
-/* Arithmetic at compile time. Literals are exact (128-bit integers; f64 for floats); typed integers wrap as they do at run time. What is not folded here is left
- * to the backend: it only matters for literals and for what must be known at compile time (extents, static conditions). */
+/* Arithmetic at compile time. Literals are exact (128-bit integers; f64 for floats); typed integers
+ * wrap as they do at run time. What is not folded here is left to the backend: it only matters for
+ * literals and for what must be known at compile time (extents, static conditions). */
 #include <math.h>
 #include <string.h>
 
 #include "typing/infer.h"
 
-static int width_of(const kj_compilation *c, kjit_type type) { return (int)kj_type(c->types, type)->size_bytes * 8; }
+static int width_of(const kj_compilation *c, kjit_type type)
+{
+  return (int)kj_type(c->types, type)->size_bytes * 8;
+}
 
 bool kj_integer_fits(const kj_compilation *c, kjit_type type, __int128 value)
 {
@@ -20,12 +24,14 @@ __int128 kj_wrap_integer(const kj_compilation *c, kjit_type type, __int128 value
 {
   if (type == KJIT_BOOL) return value != 0;
   int width = width_of(c, type);
-  unsigned __int128 mask = ((unsigned __int128)1 << width) - 1, bits = (unsigned __int128)value & mask;
+  unsigned __int128 mask = ((unsigned __int128)1 << width) - 1,
+                    bits = (unsigned __int128)value & mask;
   bool is_negative = kj_class_of(c, type) == KJ_CLASS_SIGNED && (bits >> (width - 1) & 1);
   return is_negative ? (__int128)(bits | ~mask) : (__int128)bits;
 }
 
-/* To `bits` significant bits, ties to even; least: exponent of the smallest subnormal; most: the largest finite value. */
+/* To `bits` significant bits, ties to even; least: exponent of the smallest subnormal; most: the
+ * largest finite value. */
 static double round_to_bits(double value, int bits, int least, double most)
 {
   if (value == 0 || !isfinite(value)) return value;
@@ -50,7 +56,8 @@ __int128 kj_truncate_number(const kj_compilation *c, kjit_type type, double valu
 {
   int width = width_of(c, type);
   bool is_signed = kj_class_of(c, type) == KJ_CLASS_SIGNED;
-  __int128 most = ((__int128)1 << (is_signed ? width - 1 : width)) - 1, least = is_signed ? -((__int128)1 << (width - 1)) : 0;
+  __int128 most = ((__int128)1 << (is_signed ? width - 1 : width)) - 1,
+           least = is_signed ? -((__int128)1 << (width - 1)) : 0;
   if (isnan(value)) return 0;
   if (value >= (double)most) return most;
   if (value <= (double)least) return least;
@@ -70,7 +77,10 @@ const char *kj_integer_text(kj_arena *arena, __int128 value)
   return kj_copy_string(arena, digits + at, sizeof digits - at);
 }
 
-static kj_texpr *new_bool(kj_scope *s, bool value, kj_location location) { return kj_new_integer(s, KJIT_BOOL, value, location); }
+static kj_texpr *new_bool(kj_scope *s, bool value, kj_location location)
+{
+  return kj_new_integer(s, KJIT_BOOL, value, location);
+}
 
 /* ---- integers ---- */
 
@@ -81,16 +91,21 @@ static __int128 divide_floor(__int128 x, __int128 y)
   return x % y != 0 && (x < 0) != (y < 0) ? quotient - 1 : quotient;
 }
 
-static __int128 modulo_floor(__int128 x, __int128 y) { return y == 0 ? 0 : x - divide_floor(x, y) * y; }
+static __int128 modulo_floor(__int128 x, __int128 y)
+{
+  return y == 0 ? 0 : x - divide_floor(x, y) * y;
+}
 
 static __int128 divide_up(__int128 x, __int128 y) { return y == 0 ? 0 : -divide_floor(-x, y); }
 
 _Noreturn static void fail_too_large(kj_scope *s, kj_location location)
 {
-  kj_fail(s->c, location, KJIT_ERROR_TYPE, "this literal is too large: integer literals have the range of i64 and u64");
+  kj_fail(s->c, location, KJIT_ERROR_TYPE,
+          "this literal is too large: integer literals have the range of i64 and u64");
 }
 
-/* Literals may pass the range of every type on the way, but not of 100 bits: then shifts and products below cannot overflow unseen. */
+/* Literals may pass the range of every type on the way, but not of 100 bits: then shifts and
+ * products below cannot overflow unseen. */
 static kj_texpr *new_exact(kj_scope *s, __int128 value, bool is_overflow, kj_location location)
 {
   const __int128 limit = (__int128)1 << 100;
@@ -98,7 +113,8 @@ static kj_texpr *new_exact(kj_scope *s, __int128 value, bool is_overflow, kj_loc
   return kj_new_integer(s, KJ_WEAK_INT, value, location);
 }
 
-static kj_texpr *new_result(kj_scope *s, kjit_type type, __int128 value, bool is_overflow, kj_location location)
+static kj_texpr *new_result(kj_scope *s, kjit_type type, __int128 value, bool is_overflow,
+                            kj_location location)
 {
   if (type == KJ_WEAK_INT) return new_exact(s, value, is_overflow, location);
   return kj_new_integer(s, type, kj_wrap_integer(s->c, type, value), location);
@@ -107,12 +123,16 @@ static kj_texpr *new_result(kj_scope *s, kjit_type type, __int128 value, bool is
 /* A shift count is taken modulo the width; of a literal it must be a sensible number. */
 static int shift_count(kj_scope *s, kjit_type type, __int128 count, kj_location location)
 {
-  if (type != KJ_WEAK_INT) return (int)((unsigned __int128)count & (unsigned)(width_of(s->c, type) - 1));
-  if (count < 0 || count > 100) kj_fail(s->c, location, KJIT_ERROR_TYPE, "a literal is shifted by 0 to 100 bits, not by %s", kj_integer_text(s->arena, count));
+  if (type != KJ_WEAK_INT)
+    return (int)((unsigned __int128)count & (unsigned)(width_of(s->c, type) - 1));
+  if (count < 0 || count > 100)
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "a literal is shifted by 0 to 100 bits, not by %s",
+            kj_integer_text(s->arena, count));
   return (int)count;
 }
 
-static kj_texpr *fold_shift(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y, kj_location location)
+static kj_texpr *fold_shift(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y,
+                            kj_location location)
 {
   int count = shift_count(s, x->type, y->integer, location);
   if (op == KJIT_SHR) return new_result(s, x->type, x->integer >> count, false, location);
@@ -128,10 +148,15 @@ static kj_texpr *fold_power(kj_scope *s, const kj_texpr *x, const kj_texpr *y, k
   bool is_overflow = false;
   if (exponent < 0) {
     if (x->type == KJ_WEAK_INT)
-      kj_fail(s->c, location, KJIT_ERROR_TYPE, "an integer to a negative power is not an integer; write a float: `%s.0 ** %s`", kj_integer_text(s->arena, base),
-              kj_integer_text(s->arena, exponent));
+      kj_fail(s->c, location, KJIT_ERROR_TYPE,
+              "an integer to a negative power is not an integer; write a float: `%s.0 ** %s`",
+              kj_integer_text(s->arena, base), kj_integer_text(s->arena, exponent));
     bool is_unit = base == 1 || base == -1;
-    return kj_new_integer(s, x->type, !is_unit ? 0 : base == 1 || exponent % 2 == 0 ? 1 : -1, location);
+    return kj_new_integer(s, x->type,
+                          !is_unit                         ? 0
+                          : base == 1 || exponent % 2 == 0 ? 1
+                                                           : -1,
+                          location);
   }
   while (exponent) {
     if (exponent & 1) {
@@ -147,7 +172,8 @@ static kj_texpr *fold_power(kj_scope *s, const kj_texpr *x, const kj_texpr *y, k
   return new_result(s, x->type, result, is_overflow, location);
 }
 
-static kj_texpr *fold_integers(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y, kj_location location)
+static kj_texpr *fold_integers(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y,
+                               kj_location location)
 {
   __int128 a = x->integer, b = y->integer, r = 0;
   bool is_overflow = false;
@@ -177,7 +203,8 @@ static double floor_modulo(double x, double y)
   return (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
-/* As CPython's float //: the quotient is corrected by the remainder, so that it is exact where it can be. */
+/* As CPython's float //: the quotient is corrected by the remainder, so that it is exact where it
+ * can be. */
 static double floor_divide(double x, double y)
 {
   if (y == 0) return x / y;
@@ -201,10 +228,12 @@ static kj_texpr *fold_floats(kj_scope *s, kjit_op op, double x, double y, kj_loc
   }
 }
 
-kj_texpr *kj_fold_binary(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y, kj_location location)
+kj_texpr *kj_fold_binary(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y,
+                         kj_location location)
 {
   if (x->kind != KJ_T_CONST || y->kind != KJ_T_CONST) return NULL;
-  if (x->type == KJ_WEAK_FLOAT && y->type == KJ_WEAK_FLOAT) return fold_floats(s, op, x->number, y->number, location);
+  if (x->type == KJ_WEAK_FLOAT && y->type == KJ_WEAK_FLOAT)
+    return fold_floats(s, op, x->number, y->number, location);
   if (kj_is_float(s->c, x->type) || kj_is_float(s->c, y->type)) return NULL;
   if (op == KJIT_SHL || op == KJIT_SHR) return fold_shift(s, op, x, y, location);
   if (op == KJIT_POW) return fold_power(s, x, y, location);
@@ -215,7 +244,8 @@ kj_texpr *kj_fold_unary(kj_scope *s, kjit_op op, const kj_texpr *x, kj_location 
 {
   if (x->kind != KJ_T_CONST) return NULL;
   if (op == KJIT_NOT) return x->type == KJIT_BOOL ? new_bool(s, !x->integer, location) : NULL;
-  if (op == KJIT_NEG && kj_is_float(s->c, x->type)) return kj_new_number(s, x->type, -x->number, location);
+  if (op == KJIT_NEG && kj_is_float(s->c, x->type))
+    return kj_new_number(s, x->type, -x->number, location);
   if (kj_is_float(s->c, x->type)) return NULL;
   if (op == KJIT_NEG) return new_result(s, x->type, -x->integer, false, location);
   return new_result(s, x->type, x->type == KJIT_BOOL ? !x->integer : ~x->integer, false, location);
@@ -233,12 +263,15 @@ static bool compare(kjit_op op, int order, bool is_unordered)
   }
 }
 
-kj_texpr *kj_fold_compare(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y, kj_location location)
+kj_texpr *kj_fold_compare(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y,
+                          kj_location location)
 {
   if (x->kind != KJ_T_CONST || y->kind != KJ_T_CONST) return NULL;
   bool x_float = kj_is_float(s->c, x->type), y_float = kj_is_float(s->c, y->type);
   if (x_float != y_float) return NULL;
-  if (!x_float) return new_bool(s, compare(op, x->integer < y->integer ? -1 : x->integer > y->integer, false), location);
+  if (!x_float)
+    return new_bool(s, compare(op, x->integer < y->integer ? -1 : x->integer > y->integer, false),
+                    location);
   double a = x->number, b = y->number;
   return new_bool(s, compare(op, a < b ? -1 : a > b, isnan(a) || isnan(b)), location);
 }
@@ -309,19 +342,28 @@ static const math_row math_table[] = {
   { KJ_BUILTIN_FDIM, NULL, fdim },
 };
 
-static kj_texpr *fold_math(kj_scope *s, kj_builtin_id id, const kj_texprs *values, kj_location location)
+static kj_texpr *fold_math(kj_scope *s, kj_builtin_id id, const kj_texprs *values,
+                           kj_location location)
 {
-  if (id == KJ_BUILTIN_FMA) return kj_new_number(s, KJ_WEAK_FLOAT, fma(values->items[0]->number, values->items[1]->number, values->items[2]->number), location);
+  if (id == KJ_BUILTIN_FMA)
+    return kj_new_number(s, KJ_WEAK_FLOAT,
+                         fma(values->items[0]->number, values->items[1]->number,
+                             values->items[2]->number),
+                         location);
   for (size_t i = 0; i < sizeof math_table / sizeof *math_table; i++) {
     const math_row *row = &math_table[i];
     if (row->id != id) continue;
-    if (row->one && values->count == 1) return kj_new_number(s, KJ_WEAK_FLOAT, row->one(values->items[0]->number), location);
-    if (row->two && values->count == 2) return kj_new_number(s, KJ_WEAK_FLOAT, row->two(values->items[0]->number, values->items[1]->number), location);
+    if (row->one && values->count == 1)
+      return kj_new_number(s, KJ_WEAK_FLOAT, row->one(values->items[0]->number), location);
+    if (row->two && values->count == 2)
+      return kj_new_number(s, KJ_WEAK_FLOAT,
+                           row->two(values->items[0]->number, values->items[1]->number), location);
   }
   return NULL;
 }
 
-static kj_texpr *fold_integer_builtin(kj_scope *s, kj_builtin_id id, const kj_texprs *values, kj_location location)
+static kj_texpr *fold_integer_builtin(kj_scope *s, kj_builtin_id id, const kj_texprs *values,
+                                      kj_location location)
 {
   __int128 x = values->items[0]->integer, y = values->count > 1 ? values->items[1]->integer : 0;
   kjit_type type = values->items[0]->type;
@@ -336,10 +378,12 @@ static kj_texpr *fold_integer_builtin(kj_scope *s, kj_builtin_id id, const kj_te
   }
 }
 
-kj_texpr *kj_fold_builtin(kj_scope *s, const kj_builtin *builtin, const kj_texprs *values, kj_location location)
+kj_texpr *kj_fold_builtin(kj_scope *s, const kj_builtin *builtin, const kj_texprs *values,
+                          kj_location location)
 {
   for (size_t i = 0; i < values->count; i++)
-    if (values->items[i]->kind != KJ_T_CONST || values->items[i]->type != values->items[0]->type) return NULL;
+    if (values->items[i]->kind != KJ_T_CONST || values->items[i]->type != values->items[0]->type)
+      return NULL;
   if (values->count == 0) return NULL;
   kjit_type type = values->items[0]->type;
   if (type == KJ_WEAK_FLOAT) return fold_math(s, builtin->id, values, location);

@@ -1,4 +1,5 @@
-/* The body of an instance, in rounds: each infers it anew, with what the last one has guessed, until no guess changes. */
+/* The body of an instance, in rounds: each infers it anew, with what the last one has guessed,
+ * until no guess changes. */
 #include <string.h>
 
 #include "typing/infer.h"
@@ -15,7 +16,9 @@ static void bind_weak(kj_scope *s, const kj_decl *decl, const kj_bound *bound)
     var = kj_add_variable(s, KJ_V_PARAM, decl->name, bound->type, decl->location, KJ_LEVEL_GRID);
     value = kj_make_var(s, var, decl->location);
   } else {
-    var = kj_add_variable(s, KJ_V_PARAM, decl->name, bound->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, decl->location, KJ_LEVEL_GRID);
+    var =
+      kj_add_variable(s, KJ_V_PARAM, decl->name, bound->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64,
+                      decl->location, KJ_LEVEL_GRID);
     value = kj_new_texpr(s->c, KJ_T_CONVERT, bound->type, decl->location);
     value->x = kj_make_var(s, var, decl->location);
   }
@@ -28,7 +31,9 @@ static void bind_parameter(kj_scope *s, const kj_decl *decl, const kj_bound *bou
   kj_tvar *var;
   kj_texpr *value;
   switch (bound->kind) {
-  case KJ_BOUND_CALLEE: s->meanings[decl->index] = (kj_meaning){ .kind = KJ_MEANS_CALLEE, .callee = bound->callee }; return;
+  case KJ_BOUND_CALLEE:
+    s->meanings[decl->index] = (kj_meaning){ .kind = KJ_MEANS_CALLEE, .callee = bound->callee };
+    return;
   case KJ_BOUND_CONST:
     value = kj_new_texpr(s->c, KJ_T_CONST, bound->type, decl->location);
     value->integer = bound->integer;
@@ -43,15 +48,19 @@ static void bind_parameter(kj_scope *s, const kj_decl *decl, const kj_bound *bou
   }
 }
 
-/* Scalars of a kernel come with the type that the host gave: an annotation converts them at the entry. */
+/* Scalars of a kernel come with the type that the host gave: an annotation converts them at the
+ * entry. */
 static void convert_entry(kj_scope *s, const kj_decl *decl, size_t index)
 {
   kjit_type annotation = kj_infer_annotation(s->inference, s->function, s->record->bounds, index);
   const kj_meaning *meaning = &s->meanings[decl->index];
-  if (annotation == KJIT_ANY || meaning->kind == KJ_MEANS_CALLEE || !kj_is_scalar(annotation)) return;
-  kj_texpr *value = meaning->kind == KJ_MEANS_VALUE ? meaning->value : kj_make_var(s, meaning->var, decl->location);
+  if (annotation == KJIT_ANY || meaning->kind == KJ_MEANS_CALLEE || !kj_is_scalar(annotation))
+    return;
+  kj_texpr *value =
+    meaning->kind == KJ_MEANS_VALUE ? meaning->value : kj_make_var(s, meaning->var, decl->location);
   if (value->type == annotation || kj_is_constant(value)) return;
-  kj_tvar *var = kj_add_variable(s, KJ_V_LET, decl->name, annotation, decl->location, KJ_LEVEL_GRID);
+  kj_tvar *var =
+    kj_add_variable(s, KJ_V_LET, decl->name, annotation, decl->location, KJ_LEVEL_GRID);
   kj_bind_variable(s, decl, var);
   kj_emit_assign(s, var, kj_convert(s, value, annotation, decl->location), decl->location);
 }
@@ -59,8 +68,11 @@ static void convert_entry(kj_scope *s, const kj_decl *decl, size_t index)
 static void bind_parameters(kj_scope *s)
 {
   const kj_decls *params = &s->function->params;
-  for (size_t i = 0; i < params->count; i++) bind_parameter(s, params->items[i], &s->record->bounds[i]);
-  for (size_t i = 0; i < params->count && !s->instance->caller; i++) convert_entry(s, params->items[i], i); /* of what is called from outside */
+  for (size_t i = 0; i < params->count; i++)
+    bind_parameter(s, params->items[i], &s->record->bounds[i]);
+  /* of what is called from outside */
+  for (size_t i = 0; i < params->count && !s->instance->caller; i++)
+    convert_entry(s, params->items[i], i);
 }
 
 /* ---- bodies ---- */
@@ -72,7 +84,8 @@ static bool has_break(const kj_tstmts *stmts)
   for (size_t i = 0; i < stmts->count; i++) {
     const kj_tstmt *stmt = stmts->items[i];
     if (stmt->kind == KJ_TS_BREAK) return true;
-    if (stmt->kind == KJ_TS_IF && (has_break(&stmt->body) || has_break(&stmt->otherwise))) return true;
+    if (stmt->kind == KJ_TS_IF && (has_break(&stmt->body) || has_break(&stmt->otherwise)))
+      return true;
   }
   return false;
 }
@@ -99,10 +112,13 @@ static bool never_ends(const kj_tstmts *stmts)
 static void check_end(kj_scope *s)
 {
   kj_record *record = s->record;
-  bool needs_value = s->result_annotation != KJIT_ANY || (record->result != KJIT_ANY && record->result != KJIT_VOID);
+  bool needs_value =
+    s->result_annotation != KJIT_ANY || (record->result != KJIT_ANY && record->result != KJIT_VOID);
   if (s->instance->is_kernel || !needs_value || never_ends(&s->instance->body)) return;
   kj_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE,
-          "`%s` returns a value on some ways through it and not on all: its end is reached without `return`", s->function->decl->name);
+          "`%s` returns a value on some ways through it and not on all: its end is reached without "
+          "`return`",
+          s->function->decl->name);
 }
 
 /* Variables that have met literals only. */
@@ -149,7 +165,8 @@ static void start_round(kj_scope *s)
   s->local_bytes = s->shared_bytes = 0;
 }
 
-/* Variables that have met literals only keep doing so as long as others still change: what these are assigned next may meet them. */
+/* Variables that have met literals only keep doing so as long as others still change: what these
+ * are assigned next may meet them. */
 static void infer_round(kj_scope *s, bool is_late)
 {
   start_round(s);
@@ -166,13 +183,15 @@ static void forget_round(kj_scope *s, size_t messages, size_t records, uint32_t 
   inference->records.count = records;
   inference->depth = depth;
   for (size_t i = 0; i < inference->constant_count; i++)
-    if (inference->constants[i] && inference->constants[i]->is_being_made) inference->constants[i] = NULL;
+    if (inference->constants[i] && inference->constants[i]->is_being_made)
+      inference->constants[i] = NULL;
   s->c->chain = s->instance;
   s->is_quiet = s->is_range_body = false;
   s->range_count = 0;
 }
 
-/* A round in which a guess has gone up proves nothing about the types: an error in it, a literal that does not fit, say, may be none in the next. */
+/* A round in which a guess has gone up proves nothing about the types: an error in it, a literal
+ * that does not fit, say, may be none in the next. */
 static void try_round(kj_scope *s, bool is_late)
 {
   kj_compilation *c = s->c;
@@ -197,8 +216,11 @@ static void finish_result(kj_scope *s)
   kj_record *record = s->record;
   kj_instance *instance = record->instance;
   if (record->result == KJIT_ANY) record->result = KJIT_VOID;
-  instance->result = record->result == KJ_WEAK_INT ? KJIT_I32 : record->result == KJ_WEAK_FLOAT ? KJIT_F64 : record->result;
-  bool is_constant = instance->body.count == 1 && instance->body.items[0]->kind == KJ_TS_RETURN && instance->body.items[0]->value &&
+  instance->result = record->result == KJ_WEAK_INT     ? KJIT_I32
+                     : record->result == KJ_WEAK_FLOAT ? KJIT_F64
+                                                       : record->result;
+  bool is_constant = instance->body.count == 1 && instance->body.items[0]->kind == KJ_TS_RETURN &&
+                     instance->body.items[0]->value &&
                      instance->body.items[0]->value->kind == KJ_T_CONST;
   if (!is_constant) return;
   record->constant_result = kj_copy_texpr(s, instance->body.items[0]->value);
@@ -226,7 +248,8 @@ static void fix_result(kj_scope *s)
     s->result_annotation = kj_infer_type(s, function->result);
   }
   record->has_fixed_result = function->result || !returns_value(&function->body);
-  if (record->has_fixed_result) record->instance->result = function->result ? s->result_annotation : KJIT_VOID;
+  if (record->has_fixed_result)
+    record->instance->result = function->result ? s->result_annotation : KJIT_VOID;
 }
 
 /* Parameters and result are all that is known of it. */
@@ -234,7 +257,8 @@ static void finish_extern(kj_scope *s)
 {
   start_round(s);
   bind_parameters(s);
-  if (s->function->result) kj_check_c_type(s, s->result_annotation, "the result", s->function->result->location);
+  if (s->function->result)
+    kj_check_c_type(s, s->result_annotation, "the result", s->function->result->location);
   s->record->result = s->instance->result;
   s->record->result_level = KJ_LEVEL_THREAD;
   s->record->is_done = true;
@@ -259,7 +283,9 @@ void kj_infer_body(kj_inference *inference, kj_record *record)
   }
   int rounds = 0;
   do {
-    if (++rounds > ROUND_LIMIT) kj_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE, "the types of `%s` do not settle", s->function->decl->name);
+    if (++rounds > ROUND_LIMIT)
+      kj_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE, "the types of `%s` do not settle",
+              s->function->decl->name);
     try_round(s, rounds > ROUND_LIMIT / 2);
   } while (s->is_changed);
   note_double_variables(s);

@@ -1,4 +1,5 @@
-/* Calls: conversions, built-ins, functions. A function is inferred once for what its parameters are bound to; literals and functions handed to it are part of that. */
+/* Calls: conversions, built-ins, functions. A function is inferred once for what its parameters are
+ * bound to; literals and functions handed to it are part of that. */
 #include <string.h>
 
 #include "typing/rules.h"
@@ -17,56 +18,78 @@ static kj_texpr *infer_cast(kj_scope *s, const kj_expr *expr, kjit_type type)
     kj_infer_list(s, &expr->args, &values);
     return kj_construct_struct(s, &values, type, expr->location);
   }
-  if (!kj_is_scalar(type)) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s is no type to convert to: only scalars are", kj_type_text(s->c, type));
-  if (expr->args.count != 1) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a conversion takes one value, got %zu", expr->args.count);
+  if (!kj_is_scalar(type))
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s is no type to convert to: only scalars are",
+            kj_type_text(s->c, type));
+  if (expr->args.count != 1)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a conversion takes one value, got %zu",
+            expr->args.count);
   kj_texpr *value = kj_infer_expr(s, expr->args.items[0]);
   return kj_convert(s, value, type, expr->location);
 }
 
 /* ---- built-ins ---- */
 
-static void check_count(kj_scope *s, const char *name, size_t count, size_t least, size_t most, kj_location location)
+static void check_count(kj_scope *s, const char *name, size_t count, size_t least, size_t most,
+                        kj_location location)
 {
   if (count >= least && count <= most) return;
-  if (least == most) kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes %zu argument%s, got %zu", name, least, least == 1 ? "" : "s", count);
-  kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes %zu to %zu arguments, got %zu", name, least, most, count);
+  if (least == most)
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes %zu argument%s, got %zu", name, least,
+            least == 1 ? "" : "s", count);
+  kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes %zu to %zu arguments, got %zu", name, least,
+          most, count);
 }
 
-/* Instructions of their own need the alignment of what they access, which members of packed structs may lack. */
+/* Instructions of their own need the alignment of what they access, which members of packed structs
+ * may lack. */
 static void check_aligned(kj_scope *s, const kj_builtin *builtin, const kj_place *place)
 {
   const kj_type_info *info = kj_type(s->c->types, place->array->type);
   uint32_t needed = kj_type(s->c->types, place->type)->size_bytes;
   if (needed > 16) needed = 16;
   if (info->alignment_bytes && info->alignment_bytes < needed)
-    kj_fail(s->c, place->location, KJIT_ERROR_TYPE, "`%s` needs an aligned place: this field is only aligned to %u byte%s, its type to %u", builtin->name,
-            info->alignment_bytes, info->alignment_bytes == 1 ? "" : "s", needed);
+    kj_fail(s->c, place->location, KJIT_ERROR_TYPE,
+            "`%s` needs an aligned place: this field is only aligned to %u byte%s, its type to %u",
+            builtin->name, info->alignment_bytes, info->alignment_bytes == 1 ? "" : "s", needed);
 }
 
-static void infer_memory_place(kj_scope *s, const kj_builtin *builtin, const kj_expr *expr, kj_place *place)
+static void infer_memory_place(kj_scope *s, const kj_builtin *builtin, const kj_expr *expr,
+                               kj_place *place)
 {
   kj_infer_place(s, expr, place);
   if (place->array) check_aligned(s, builtin, place);
-  bool is_own = place->var || place->steps.count || place->is_array || kj_type(s->c->types, place->array->type)->space == KJ_SPACE_LOCAL;
+  bool is_own = place->var || place->steps.count || place->is_array ||
+                kj_type(s->c->types, place->array->type)->space == KJ_SPACE_LOCAL;
   if (is_own)
     kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` needs a place that threads share: an element of an array argument or of a shared array, or a shared scalar", builtin->name);
+            "`%s` needs a place that threads share: an element of an array argument or of a shared "
+            "array, or a shared scalar",
+            builtin->name);
 }
 
 /* An element as it would be loaded: of an array that cannot be written, too. */
-static void infer_read_place(kj_scope *s, const kj_builtin *builtin, const kj_expr *expr, kj_place *place)
+static void infer_read_place(kj_scope *s, const kj_builtin *builtin, const kj_expr *expr,
+                             kj_place *place)
 {
   const kj_texpr *load = kj_infer_expr(s, expr);
   if (load->kind == KJ_T_LOAD && builtin->id == KJ_BUILTIN_POINTER) {
-    *place = (kj_place){ .array = load->x, .indices = load->args, .type = load->type, .location = expr->location };
+    *place = (kj_place){
+      .array = load->x, .indices = load->args, .type = load->type, .location = expr->location
+    };
     return;
   }
   if (builtin->id == KJ_BUILTIN_POINTER)
     kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`pointer` needs an element of an array, a shared or local scalar, or a field of these: other values have no address");
+            "`pointer` needs an element of an array, a shared or local scalar, or a field of "
+            "these: other values have no address");
   if (load->kind != KJ_T_LOAD || kj_type(s->c->types, load->x->type)->space == KJ_SPACE_LOCAL)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` needs an element of an array argument or of a shared array: `%s(x[i])`", builtin->name, builtin->name);
-  *place = (kj_place){ .array = load->x, .indices = load->args, .type = load->type, .location = expr->location };
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "`%s` needs an element of an array argument or of a shared array: `%s(x[i])`",
+            builtin->name, builtin->name);
+  *place = (kj_place){
+    .array = load->x, .indices = load->args, .type = load->type, .location = expr->location
+  };
 }
 
 /* `f32[n, m]`, whose extents are values here. */
@@ -74,7 +97,9 @@ static void infer_view_type(kj_scope *s, const kj_expr *expr, kj_operands *opera
 {
   const kj_type_expr *type = expr->kind == KJ_EXPR_TYPE ? expr->type_expr : NULL;
   if (!type || type->kind != KJ_TYPE_STATIC_ARRAY || type->extents.count == 0)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "the first argument of `view` is the type of an array with its extents: `view(f32[n, m], p)`");
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "the first argument of `view` is the type of an array with its extents: `view(f32[n, "
+            "m], p)`");
   operands->type_argument = kj_infer_type(s, type->element);
   kj_infer_list(s, &type->extents, &operands->extents);
 }
@@ -82,7 +107,9 @@ static void infer_view_type(kj_scope *s, const kj_expr *expr, kj_operands *opera
 static kj_texpr *infer_builtin_call(kj_scope *s, const kj_expr *expr, const kj_builtin *builtin)
 {
   kj_operands operands = { .builtin = builtin, .location = expr->location };
-  if (builtin->flags & KJ_NAME) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is a name, not a function: write it without `()`", builtin->name);
+  if (builtin->flags & KJ_NAME)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "`%s` is a name, not a function: write it without `()`", builtin->name);
   size_t most = builtin->most + (size_t)(builtin->flags & KJ_ORDER ? 1 : 0);
   check_count(s, builtin->name, expr->args.count, builtin->least, most, expr->location);
   if (builtin->flags & KJ_UNEVALUATED) return kj_apply_rule(s, &operands);
@@ -93,12 +120,17 @@ static kj_texpr *infer_builtin_call(kj_scope *s, const kj_expr *expr, const kj_b
     rest.count--;
   }
   if (builtin->id == KJ_BUILTIN_VIEW) infer_view_type(s, expr->args.items[0], &operands);
-  else if ((builtin->flags & KJ_TYPE_ARG) && !kj_as_type(s, expr->args.items[0], &operands.type_argument))
-    kj_fail(s->c, expr->args.items[0]->location, KJIT_ERROR_TYPE, "the first argument of `%s` is a type: `%s(f32%s)` or `%s(dtype(x)%s)`", builtin->name,
+  else if ((builtin->flags & KJ_TYPE_ARG) &&
+           !kj_as_type(s, expr->args.items[0], &operands.type_argument))
+    kj_fail(s->c, expr->args.items[0]->location, KJIT_ERROR_TYPE,
+            "the first argument of `%s` is a type: `%s(f32%s)` or `%s(dtype(x)%s)`", builtin->name,
             builtin->name, rest.count ? ", ..." : "", builtin->name, rest.count ? ", ..." : "");
-  if (builtin->flags & (KJ_PLACE | KJ_ADDRESS)) infer_memory_place(s, builtin, expr->args.items[0], &operands.place);
+  if (builtin->flags & (KJ_PLACE | KJ_ADDRESS))
+    infer_memory_place(s, builtin, expr->args.items[0], &operands.place);
   if (builtin->flags & KJ_READS) infer_read_place(s, builtin, expr->args.items[0], &operands.place);
-  if (builtin->flags & KJ_ARRAY) operands.place = (kj_place){ .array = kj_infer_expr(s, expr->args.items[0]), .location = expr->args.items[0]->location };
+  if (builtin->flags & KJ_ARRAY)
+    operands.place = (kj_place){ .array = kj_infer_expr(s, expr->args.items[0]),
+                                 .location = expr->args.items[0]->location };
   if (builtin->id == KJ_BUILTIN_PTX || builtin->id == KJ_BUILTIN_PTX_EFFECT) {
     operands.text = rest.items[0];
     rest.items++;
@@ -108,10 +140,14 @@ static kj_texpr *infer_builtin_call(kj_scope *s, const kj_expr *expr, const kj_b
   return kj_apply_rule(s, &operands);
 }
 
-kj_texpr *kj_infer_builtin_name(kj_scope *s, const kj_expr *expr, const kj_builtin *builtin, const char *field)
+kj_texpr *kj_infer_builtin_name(kj_scope *s, const kj_expr *expr, const kj_builtin *builtin,
+                                const char *field)
 {
-  if (!(builtin->flags & KJ_NAME)) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is a function: call it, or hand it to a parameter", builtin->name);
-  if (field && !(builtin->flags & KJ_XYZ)) kj_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no `.%s`", builtin->name, field);
+  if (!(builtin->flags & KJ_NAME))
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "`%s` is a function: call it, or hand it to a parameter", builtin->name);
+  if (field && !(builtin->flags & KJ_XYZ))
+    kj_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no `.%s`", builtin->name, field);
   kj_operands operands = { .builtin = builtin, .location = expr->location, .field = field };
   return kj_apply_rule(s, &operands);
 }
@@ -142,7 +178,8 @@ static void bind_stand_in(kj_scope *outside, const kj_decl *param, const kj_boun
   *meaning = (kj_meaning){ .kind = KJ_MEANS_VARIABLE, .var = var };
 }
 
-kjit_type kj_infer_annotation(kj_inference *inference, const kj_function *function, const kj_bound *bounds, size_t index)
+kjit_type kj_infer_annotation(kj_inference *inference, const kj_function *function,
+                              const kj_bound *bounds, size_t index)
 {
   const kj_type_expr *annotation = function->params.items[index]->type_expr;
   if (!annotation) return KJIT_ANY;
@@ -153,7 +190,8 @@ kjit_type kj_infer_annotation(kj_inference *inference, const kj_function *functi
   outside.is_quiet = true;
   outside.meanings = KJ_NEW_ARRAY(outside.arena, kj_meaning, function->local_count + 1);
   outside.guesses = KJ_NEW_ARRAY(outside.arena, kj_guess, function->local_count + 1);
-  for (size_t i = 0; i < function->params.count; i++) bind_stand_in(&outside, function->params.items[i], &bounds[i]);
+  for (size_t i = 0; i < function->params.count; i++)
+    bind_stand_in(&outside, function->params.items[i], &bounds[i]);
   return kj_infer_type(&outside, annotation);
 }
 
@@ -173,7 +211,9 @@ static kj_location location_of(const binding *b, size_t index)
 
 static kj_bound constant_bound(const kj_texpr *value)
 {
-  return (kj_bound){ .kind = KJ_BOUND_CONST, .type = value->type, .integer = value->integer, .number = value->number };
+  return (kj_bound){
+    .kind = KJ_BOUND_CONST, .type = value->type, .integer = value->integer, .number = value->number
+  };
 }
 
 static kjit_type read_only_type(kj_scope *s, kjit_type type)
@@ -190,23 +230,29 @@ static void bind_const(kj_scope *s, binding *b, size_t index, kjit_type annotati
   kj_texpr *value = b->values[index];
   const char *name = b->function->params.items[index]->name;
   if (!kj_is_constant(value))
-    kj_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE, "`%s` of `%s` is a const parameter: its argument must be known at compile time", name,
+    kj_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
+            "`%s` of `%s` is a const parameter: its argument must be known at compile time", name,
             b->function->decl->name);
-  if (annotation != KJIT_ANY) value = kj_fit_annotation(s, value, annotation, kj_format(s->arena, "argument `%s`", name), location_of(b, index));
+  if (annotation != KJIT_ANY)
+    value = kj_fit_annotation(s, value, annotation, kj_format(s->arena, "argument `%s`", name),
+                              location_of(b, index));
   b->bounds[index] = constant_bound(value);
 }
 
 static void bind_annotated(kj_scope *s, binding *b, size_t index, kjit_type annotation)
 {
-  const char *what = kj_format(s->arena, "argument `%s` of `%s`", b->function->params.items[index]->name, b->function->decl->name);
+  const char *what = kj_format(s->arena, "argument `%s` of `%s`",
+                               b->function->params.items[index]->name, b->function->decl->name);
   kj_texpr *value = kj_fit_annotation(s, b->values[index], annotation, what, location_of(b, index));
   kjit_type type = value->type;
-  if (kj_is_array(s->c, type) && kj_type(s->c->types, annotation)->read_only) type = read_only_type(s, type);
+  if (kj_is_array(s->c, type) && kj_type(s->c->types, annotation)->read_only)
+    type = read_only_type(s, type);
   b->arguments[index] = value;
   b->bounds[index] = (kj_bound){ .kind = KJ_BOUND_VALUE, .type = type };
 }
 
-/* Literals become part of the instance; a weak value that is only known at run time is passed as the host passes plain numbers, and stays weak. */
+/* Literals become part of the instance; a weak value that is only known at run time is passed as
+ * the host passes plain numbers, and stays weak. */
 static void bind_generic(kj_scope *s, binding *b, size_t index)
 {
   kj_texpr *value = b->values[index];
@@ -217,7 +263,8 @@ static void bind_generic(kj_scope *s, binding *b, size_t index)
   }
   if (is_weak) {
     b->bounds[index] = (kj_bound){ .kind = KJ_BOUND_WEAK, .type = value->type };
-    b->arguments[index] = kj_convert(s, value, value->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, value->location);
+    b->arguments[index] =
+      kj_convert(s, value, value->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, value->location);
     return;
   }
   b->arguments[index] = kj_make_concrete(s, value);
@@ -251,10 +298,13 @@ static void infer_argument(kj_scope *s, binding *b, size_t index)
   if (kj_as_callee(s, expr, &callee)) {
     b->bounds[index] = (kj_bound){ .kind = KJ_BOUND_CALLEE, .callee = callee };
     if (param->type_expr || param->is_const)
-      kj_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE, "`%s` of `%s` takes a value, got a function", param->name, b->function->decl->name);
+      kj_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
+              "`%s` of `%s` takes a value, got a function", param->name, b->function->decl->name);
     return;
   }
-  if (param->is_func) kj_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE, "`%s` of `%s` takes a function, got a value", param->name, b->function->decl->name);
+  if (param->is_func)
+    kj_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
+            "`%s` of `%s` takes a function, got a value", param->name, b->function->decl->name);
   size_t mark = s->out->count;
   if (is_given) {
     b->values[index] = kj_infer_expr(s, expr);
@@ -281,26 +331,35 @@ static void bind_all(kj_scope *s, binding *b)
   for (size_t i = 0; i < count; i++) infer_argument(s, b, i);
   for (int round = 0; round < 2; round++)
     for (size_t i = 0; i < count; i++)
-      if (b->values[i] && (b->function->params.items[i]->type_expr != NULL) == (round == 1)) bind_value(s, b, i);
+      if (b->values[i] && (b->function->params.items[i]->type_expr != NULL) == (round == 1))
+        bind_value(s, b, i);
 }
 
 /* ---- functions: the call ---- */
 
-static void check_synchronization(kj_scope *s, const kj_record *record, const char *name, kj_location location)
+static void check_synchronization(kj_scope *s, const kj_record *record, const char *name,
+                                  kj_location location)
 {
   const kj_instance *instance = record->instance;
   if (s->range_count && (instance->has_barrier || instance->has_warp))
     kj_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`%s` has a barrier or a warp operation and is called in the body of a grid_range or block_range: its iterations are independent", name);
+            "`%s` has a barrier or a warp operation and is called in the body of a grid_range or "
+            "block_range: its iterations are independent",
+            name);
   if (s->range_count && (record->has_grid_range || record->has_block_range))
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` has a grid_range or block_range and is called in the body of one", name);
+    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+            "`%s` has a grid_range or block_range and is called in the body of one", name);
   if (record->has_grid_range && (s->level > KJ_LEVEL_GRID || s->left_level > KJ_LEVEL_GRID))
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` has a grid_range and not all threads of the grid reach this call", name);
+    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+            "`%s` has a grid_range and not all threads of the grid reach this call", name);
   if (record->has_block_range && (s->level == KJ_LEVEL_THREAD || s->left_level == KJ_LEVEL_THREAD))
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` has a block_range and not all threads of the block reach this call", name);
+    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+            "`%s` has a block_range and not all threads of the block reach this call", name);
   if (instance->has_barrier && s->level == KJ_LEVEL_THREAD)
     kj_note_message(s, location, KJIT_SEVERITY_WARNING,
-                    "`%s` has a barrier and is called under a condition that depends on the thread: all threads of the block must reach it", name);
+                    "`%s` has a barrier and is called under a condition that depends on the "
+                    "thread: all threads of the block must reach it",
+                    name);
 }
 
 static void take_properties(kj_scope *s, const kj_record *record)
@@ -340,9 +399,12 @@ static kj_texpr *infer_function_call(kj_scope *s, const kj_expr *expr, const kj_
 {
   size_t count = function->params.count;
   if (function->is_kernel)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is a kernel: kernels are launched, only funcs are called", function->decl->name);
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "`%s` is a kernel: kernels are launched, only funcs are called", function->decl->name);
   if (!s->instance)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` cannot be called here: only constants and arithmetic on them can stand here", function->decl->name);
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "`%s` cannot be called here: only constants and arithmetic on them can stand here",
+            function->decl->name);
   check_arguments(s, function, expr);
   binding b = { .call = expr, .function = function };
   b.values = KJ_NEW_ARRAY(s->arena, kj_texpr *, count + 1);
@@ -365,5 +427,6 @@ kj_texpr *kj_infer_call(kj_scope *s, const kj_expr *expr)
     const char *name = expr->x->kind == KJ_EXPR_DECL ? expr->x->decl->name : "this";
     kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is not a function", name);
   }
-  return callee.builtin ? infer_builtin_call(s, expr, callee.builtin) : infer_function_call(s, expr, callee.function);
+  return callee.builtin ? infer_builtin_call(s, expr, callee.builtin)
+                        : infer_function_call(s, expr, callee.function);
 }

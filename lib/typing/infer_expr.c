@@ -1,4 +1,5 @@
-/* Inference of expressions: conditions, tuples, names. Every value comes back with its type; literals stay weak until they meet one (convert.c). */
+/* Inference of expressions: conditions, tuples, names. Every value comes back with its type;
+ * literals stay weak until they meet one (convert.c). */
 #include "typing/infer.h"
 
 /* ---- what is evaluated only where needed ---- */
@@ -36,7 +37,8 @@ static kj_tstmt *new_assign(kj_scope *s, kj_tvar *var, kj_texpr *value)
 
 static kj_tvar *add_temporary(kj_scope *s, kjit_type type, kj_location location, kj_level level)
 {
-  return kj_add_variable(s, KJ_V_VAR, kj_format(s->arena, "_%u", s->temporary_count++), type, location, level);
+  return kj_add_variable(s, KJ_V_VAR, kj_format(s->arena, "_%u", s->temporary_count++), type,
+                         location, level);
 }
 
 static kj_texpr *make_logic(kj_scope *s, const kj_expr *expr, kj_texpr *x, part *y)
@@ -48,10 +50,13 @@ static kj_texpr *make_logic(kj_scope *s, const kj_expr *expr, kj_texpr *x, part 
     logic->y = y->value;
     return logic;
   }
-  kj_tvar *var = add_temporary(s, KJIT_BOOL, expr->location, kj_higher_level(kj_level_of(s, x), kj_level_of(s, y->value)));
+  kj_tvar *var = add_temporary(s, KJIT_BOOL, expr->location,
+                               kj_higher_level(kj_level_of(s, x), kj_level_of(s, y->value)));
   kj_emit_assign(s, var, x, expr->location);
   kj_texpr *test = kj_make_var(s, var, expr->location);
-  kj_tstmt *stmt = new_if(s, expr->op == KJIT_AND ? test : kj_make_unary(s, KJIT_NOT, test, expr->location), expr->location);
+  kj_tstmt *stmt =
+    new_if(s, expr->op == KJIT_AND ? test : kj_make_unary(s, KJIT_NOT, test, expr->location),
+           expr->location);
   stmt->body = y->stmts;
   KJ_PUSH(s->arena, &stmt->body, new_assign(s, var, y->value));
   kj_emit(s, stmt);
@@ -74,7 +79,9 @@ static kj_texpr *give_items_type(kj_scope *s, kj_texpr *value, kjit_type type)
   value = kj_keep_value(s, value);
   kj_texprs items = { 0 };
   for (uint32_t i = 0; i < info->count; i++)
-    KJ_PUSH(s->arena, &items, kj_give_type(s, kj_make_item(s, kj_copy_texpr(s, value), i, value->location), info->items[i]));
+    KJ_PUSH(s->arena, &items,
+            kj_give_type(s, kj_make_item(s, kj_copy_texpr(s, value), i, value->location),
+                         info->items[i]));
   return kj_make_tuple(s, &items, value->location);
 }
 
@@ -85,7 +92,8 @@ kj_texpr *kj_give_type(kj_scope *s, kj_texpr *value, kjit_type type)
   return value->type == type ? value : kj_convert(s, value, type, value->location);
 }
 
-static kjit_type join_tuples(kj_scope *s, const kj_type_info *a, const kj_type_info *b, kj_location location)
+static kjit_type join_tuples(kj_scope *s, const kj_type_info *a, const kj_type_info *b,
+                             kj_location location)
 {
   if (a->count != b->count) return KJIT_ANY;
   kjit_type *items = KJ_NEW_ARRAY(s->arena, kjit_type, a->count + 1);
@@ -102,16 +110,20 @@ kjit_type kj_join_values(kj_scope *s, kjit_type a, kjit_type b, kj_location loca
   if (kj_is_number(s->c, a) && kj_is_number(s->c, b)) return kj_join(s, a, b, location);
   if (kj_has_parts(s->c, a) || kj_has_parts(s->c, b)) return kj_promote_parts(s, a, b, location);
   if (kj_is_array(s->c, a) && kj_is_array(s->c, b)) return kj_join_arrays(s, a, b);
-  if (kj_is_tuple(s->c, a) && kj_is_tuple(s->c, b)) return join_tuples(s, kj_type(s->c->types, a), kj_type(s->c->types, b), location);
+  if (kj_is_tuple(s->c, a) && kj_is_tuple(s->c, b))
+    return join_tuples(s, kj_type(s->c->types, a), kj_type(s->c->types, b), location);
   return KJIT_ANY;
 }
 
 /* Arms that need statements: an `if` that assigns a temporary. */
-static kj_texpr *make_cond_statement(kj_scope *s, kj_texpr *condition, part *x, part *y, kjit_type type, kj_location location)
+static kj_texpr *make_cond_statement(kj_scope *s, kj_texpr *condition, part *x, part *y,
+                                     kjit_type type, kj_location location)
 {
   kjit_type kept = type == KJ_WEAK_INT ? KJIT_I64 : type == KJ_WEAK_FLOAT ? KJIT_F64 : type;
-  kj_tvar *var =
-    add_temporary(s, kept, location, kj_higher_level(kj_level_of(s, condition), kj_higher_level(kj_level_of(s, x->value), kj_level_of(s, y->value))));
+  kj_tvar *var = add_temporary(s, kept, location,
+                               kj_higher_level(kj_level_of(s, condition),
+                                               kj_higher_level(kj_level_of(s, x->value),
+                                                               kj_level_of(s, y->value))));
   kj_tstmt *stmt = new_if(s, condition, location);
   stmt->body = x->stmts;
   stmt->otherwise = y->stmts;
@@ -133,11 +145,14 @@ static kj_texpr *make_cond(kj_scope *s, kj_texpr *condition, part *x, part *y, k
     y->value = kj_make_concrete(s, y->value);
   }
   bool is_open = kj_stays_open(s, x->value, y->value);
-  kjit_type type = is_open ? KJ_WEAK_FLOAT : kj_join_values(s, x->value->type, y->value->type, location);
+  kjit_type type =
+    is_open ? KJ_WEAK_FLOAT : kj_join_values(s, x->value->type, y->value->type, location);
   if (type == KJIT_ANY)
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "the two values of `?:` have no common type: %s and %s", kj_type_text(s->c, x->value->type),
-            kj_type_text(s->c, y->value->type));
-  if (x->stmts.count || y->stmts.count) return make_cond_statement(s, condition, x, y, type, location);
+    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+            "the two values of `?:` have no common type: %s and %s",
+            kj_type_text(s->c, x->value->type), kj_type_text(s->c, y->value->type));
+  if (x->stmts.count || y->stmts.count)
+    return make_cond_statement(s, condition, x, y, type, location);
   kj_texpr *cond = kj_new_texpr(s->c, KJ_T_COND, type, location);
   cond->x = condition;
   cond->y = kj_give_type(s, x->value, type);
@@ -145,7 +160,8 @@ static kj_texpr *make_cond(kj_scope *s, kj_texpr *condition, part *x, part *y, k
   return cond;
 }
 
-kj_texpr *kj_make_cond(kj_scope *s, kj_texpr *condition, kj_texpr *x, kj_texpr *y, kj_location location)
+kj_texpr *kj_make_cond(kj_scope *s, kj_texpr *condition, kj_texpr *x, kj_texpr *y,
+                       kj_location location)
 {
   part a = { .value = x }, b = { .value = y };
   return make_cond(s, condition, &a, &b, location);
@@ -161,7 +177,8 @@ static kj_texpr *infer_cond(kj_scope *s, const kj_expr *expr)
 
 /* ---- lists ---- */
 
-/* Statements that a later operand needed were added before it: the earlier operands are evaluated first. */
+/* Statements that a later operand needed were added before it: the earlier operands are evaluated
+ * first. */
 static void settle(kj_scope *s, kj_texprs *values, size_t mark)
 {
   for (size_t i = 0; i < values->count; i++) {
@@ -195,7 +212,9 @@ static kj_texpr *infer_type_compare(kj_scope *s, const kj_expr *expr)
   kjit_type x, y;
   if (expr->op != KJIT_EQ && expr->op != KJIT_NE) return NULL;
   if (!kj_as_type(s, expr->x, &x)) return NULL;
-  if (!kj_as_type(s, expr->y, &y)) kj_fail(s->c, expr->y->location, KJIT_ERROR_TYPE, "a type is compared with a type: `dtype(x) == f32`");
+  if (!kj_as_type(s, expr->y, &y))
+    kj_fail(s->c, expr->y->location, KJIT_ERROR_TYPE,
+            "a type is compared with a type: `dtype(x) == f32`");
   return kj_new_integer(s, KJIT_BOOL, (x == y) == (expr->op == KJIT_EQ), expr->location);
 }
 
@@ -216,8 +235,12 @@ static kj_texpr *infer_name(kj_scope *s, const kj_expr *expr)
 {
   const kj_decl *decl = expr->decl;
   if (decl->kind == KJ_DECL_CONST) return kj_make_constant(s, decl, expr->location);
-  if (decl->kind == KJ_DECL_FUNCTION) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is a function: call it, or hand it to a parameter", decl->name);
-  if (!s->meanings) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is not known at compile time: only constants can stand here", decl->name);
+  if (decl->kind == KJ_DECL_FUNCTION)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "`%s` is a function: call it, or hand it to a parameter", decl->name);
+  if (!s->meanings)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "`%s` is not known at compile time: only constants can stand here", decl->name);
   const kj_meaning *meaning = &s->meanings[decl->index];
   s->guesses[decl->index].was_read = true;
   if (meaning->kind == KJ_MEANS_VALUE) {
@@ -226,11 +249,14 @@ static kj_texpr *infer_name(kj_scope *s, const kj_expr *expr)
     return copy;
   }
   if (meaning->kind == KJ_MEANS_CALLEE)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is a function here: call it, or hand it to a parameter", decl->name);
-  if (meaning->kind == KJ_MEANS_NOTHING) kj_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no value here yet", decl->name);
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "`%s` is a function here: call it, or hand it to a parameter", decl->name);
+  if (meaning->kind == KJ_MEANS_NOTHING)
+    kj_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no value here yet", decl->name);
   kj_texpr *var = kj_make_var(s, meaning->var, expr->location);
   if (!meaning->is_scalar) return var;
-  kj_texpr *load = kj_new_texpr(s->c, KJ_T_LOAD, kj_type(s->c->types, var->type)->element, expr->location);
+  kj_texpr *load =
+    kj_new_texpr(s->c, KJ_T_LOAD, kj_type(s->c->types, var->type)->element, expr->location);
   load->x = var;
   return load;
 }
@@ -238,22 +264,26 @@ static kj_texpr *infer_name(kj_scope *s, const kj_expr *expr)
 static kj_texpr *infer_integer(kj_scope *s, const kj_expr *expr, __int128 integer)
 {
   if (!kj_is_weak(expr->type) && !kj_integer_fits(s->c, expr->type, integer))
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s", kj_integer_text(s->arena, integer), kj_type_text(s->c, expr->type));
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s",
+            kj_integer_text(s->arena, integer), kj_type_text(s->c, expr->type));
   return kj_new_integer(s, expr->type, integer, expr->location);
 }
 
 /* The least value of a signed type is a literal too, `-128i8`, although 128 is none. */
 static kj_texpr *infer_unary(kj_scope *s, const kj_expr *expr)
 {
-  bool is_least = expr->op == KJIT_NEG && expr->x->kind == KJ_EXPR_INT && kj_class_of(s->c, expr->x->type) == KJ_CLASS_SIGNED;
-  return is_least ? infer_integer(s, expr->x, -expr->x->integer) : kj_make_unary(s, expr->op, kj_infer_expr(s, expr->x), expr->location);
+  bool is_least = expr->op == KJIT_NEG && expr->x->kind == KJ_EXPR_INT &&
+                  kj_class_of(s->c, expr->x->type) == KJ_CLASS_SIGNED;
+  return is_least ? infer_integer(s, expr->x, -expr->x->integer)
+                  : kj_make_unary(s, expr->op, kj_infer_expr(s, expr->x), expr->location);
 }
 
 static kj_texpr *infer_kind(kj_scope *s, const kj_expr *expr)
 {
   switch (expr->kind) {
   case KJ_EXPR_INT: return infer_integer(s, expr, expr->integer);
-  case KJ_EXPR_FLOAT: return kj_new_number(s, expr->type, kj_round_number(expr->type, expr->number), expr->location);
+  case KJ_EXPR_FLOAT:
+    return kj_new_number(s, expr->type, kj_round_number(expr->type, expr->number), expr->location);
   case KJ_EXPR_BOOL: return kj_new_integer(s, KJIT_BOOL, expr->integer != 0, expr->location);
   case KJ_EXPR_DECL: return infer_name(s, expr);
   case KJ_EXPR_BUILTIN: return kj_infer_builtin_name(s, expr, expr->builtin, NULL);
@@ -264,10 +294,18 @@ static kj_texpr *infer_kind(kj_scope *s, const kj_expr *expr)
   case KJ_EXPR_INDEX: return kj_infer_index(s, expr);
   case KJ_EXPR_FIELD: return kj_infer_field(s, expr);
   case KJ_EXPR_TUPLE: return infer_tuple(s, expr);
-  case KJ_EXPR_STRING: kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a string is not a value: strings stand in `assert`, `raise` and `print` only");
-  case KJ_EXPR_TYPE: kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a type is not a value: call it to convert, `f32(x)`");
-  case KJ_EXPR_SLICE: kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a slice is no value: it stands in the index of an array, `a[first:stop:step]`");
-  default: kj_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` is not known", expr->name ? expr->name : "?");
+  case KJ_EXPR_STRING:
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "a string is not a value: strings stand in `assert`, `raise` and `print` only");
+  case KJ_EXPR_TYPE:
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "a type is not a value: call it to convert, `f32(x)`");
+  case KJ_EXPR_SLICE:
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "a slice is no value: it stands in the index of an array, `a[first:stop:step]`");
+  default:
+    kj_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` is not known",
+            expr->name ? expr->name : "?");
   }
 }
 
@@ -280,11 +318,15 @@ kj_texpr *kj_infer_effect(kj_scope *s, const kj_expr *expr)
 kj_texpr *kj_infer_expr(kj_scope *s, const kj_expr *expr)
 {
   kj_texpr *value = kj_infer_effect(s, expr);
-  if (value->type == KJIT_VOID) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this call gives no value");
+  if (value->type == KJIT_VOID)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this call gives no value");
   return value;
 }
 
-kj_texpr *kj_infer_condition(kj_scope *s, const kj_expr *expr) { return kj_make_condition(s, kj_infer_expr(s, expr)); }
+kj_texpr *kj_infer_condition(kj_scope *s, const kj_expr *expr)
+{
+  return kj_make_condition(s, kj_infer_expr(s, expr));
+}
 
 int64_t kj_infer_constant(kj_scope *s, const kj_expr *expr, const char *what)
 {
@@ -293,9 +335,15 @@ int64_t kj_infer_constant(kj_scope *s, const kj_expr *expr, const char *what)
   kj_texpr *value = kj_infer_expr(s, expr);
   s->out = out;
   if (!kj_is_constant(value))
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s must be known at compile time: a literal, a constant, a const parameter, or arithmetic on them", what);
-  if (!kj_is_integer(s->c, value->type)) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s must be an integer, got %s", what, kj_type_text(s->c, value->type));
-  if (!kj_integer_fits(s->c, KJIT_I64, value->integer)) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s is too large", what);
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "%s must be known at compile time: a literal, a constant, a const parameter, or "
+            "arithmetic on them",
+            what);
+  if (!kj_is_integer(s->c, value->type))
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s must be an integer, got %s", what,
+            kj_type_text(s->c, value->type));
+  if (!kj_integer_fits(s->c, KJIT_I64, value->integer))
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s is too large", what);
   return (int64_t)value->integer;
 }
 
@@ -307,7 +355,9 @@ kjit_type kj_infer_type_of(kj_scope *s, const kj_expr *expr)
   s->out = &ignored;
   s->is_quiet = true;
   kj_texpr *value = kj_infer_expr(s, expr);
-  kjit_type type = kj_is_scalar(value->type) || kj_is_weak(value->type) ? kj_concrete_type(s, value) : kj_make_concrete(s, value)->type;
+  kjit_type type = kj_is_scalar(value->type) || kj_is_weak(value->type)
+                     ? kj_concrete_type(s, value)
+                     : kj_make_concrete(s, value)->type;
   s->out = out;
   s->is_quiet = was_quiet;
   if (s->instance) {

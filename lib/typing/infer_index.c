@@ -3,14 +3,19 @@
 
 #include "typing/infer.h"
 
-static const char *name_of(const kj_expr *expr) { return expr->kind == KJ_EXPR_DECL ? expr->decl->name : "the array"; }
+static const char *name_of(const kj_expr *expr)
+{
+  return expr->kind == KJ_EXPR_DECL ? expr->decl->name : "the array";
+}
 
 /* ---- properties ---- */
 
 /* Without making the view. */
-static kj_texpr *extent_of_view(kj_scope *s, const kj_texpr *view, uint32_t dimension, kj_location location)
+static kj_texpr *extent_of_view(kj_scope *s, const kj_texpr *view, uint32_t dimension,
+                                kj_location location)
 {
-  const kj_view_dimension same = { (int)(dimension + view->args.count), KJ_VIEW_SAME, KJ_VIEW_SAME };
+  const kj_view_dimension same = { (int)(dimension + view->args.count), KJ_VIEW_SAME,
+                                   KJ_VIEW_SAME };
   const kj_view_dimension *from = view->dimensions ? &view->dimensions[dimension] : &same;
   if (from->extent != KJ_VIEW_SAME) return kj_copy_texpr(s, view->indices.items[from->extent]);
   return kj_make_extent(s, kj_copy_texpr(s, view->x), (uint32_t)from->source, location);
@@ -20,7 +25,8 @@ kj_texpr *kj_make_extent(kj_scope *s, kj_texpr *array, uint32_t dimension, kj_lo
 {
   const kj_type_info *info = kj_type(s->c->types, array->type);
   if (info->is_static) return kj_new_integer(s, KJIT_INDEX, info->extents[dimension], location);
-  if (array->kind == KJ_T_VIEW && !kj_has_effect(array)) return extent_of_view(s, array, dimension, location);
+  if (array->kind == KJ_T_VIEW && !kj_has_effect(array))
+    return extent_of_view(s, array, dimension, location);
   kj_texpr *extent = kj_new_texpr(s->c, KJ_T_EXTENT, KJIT_INDEX, location);
   extent->x = array;
   extent->dimension = dimension;
@@ -41,34 +47,45 @@ static kj_texpr *make_stride(kj_scope *s, kj_texpr *array, uint32_t dimension, k
   return expr;
 }
 
-typedef kj_texpr *(*make_dimension)(kj_scope *s, kj_texpr *array, uint32_t dimension, kj_location location);
+typedef kj_texpr *(*make_dimension)(kj_scope *s, kj_texpr *array, uint32_t dimension,
+                                    kj_location location);
 
-static kj_texpr *make_dimensions(kj_scope *s, kj_texpr *array, make_dimension make, kj_location location)
+static kj_texpr *make_dimensions(kj_scope *s, kj_texpr *array, make_dimension make,
+                                 kj_location location)
 {
   kj_texprs items = { 0 };
   array = kj_keep_value(s, array);
   uint32_t rank = kj_type(s->c->types, array->type)->rank;
-  for (uint32_t i = 0; i < rank; i++) KJ_PUSH(s->arena, &items, make(s, kj_copy_texpr(s, array), i, location));
+  for (uint32_t i = 0; i < rank; i++)
+    KJ_PUSH(s->arena, &items, make(s, kj_copy_texpr(s, array), i, location));
   return kj_make_tuple(s, &items, location);
 }
 
-kj_texpr *kj_make_shape(kj_scope *s, kj_texpr *array, kj_location location) { return make_dimensions(s, array, kj_make_extent, location); }
+kj_texpr *kj_make_shape(kj_scope *s, kj_texpr *array, kj_location location)
+{
+  return make_dimensions(s, array, kj_make_extent, location);
+}
 
 kj_texpr *kj_make_size(kj_scope *s, kj_texpr *array, kj_location location)
 {
   kj_texpr *size = kj_new_integer(s, KJIT_INDEX, 1, location);
   kj_texpr *shape = kj_make_shape(s, array, location);
-  for (size_t i = 0; i < shape->args.count; i++) size = i ? kj_make_binary(s, KJIT_MUL, size, shape->args.items[i], location) : shape->args.items[i];
+  for (size_t i = 0; i < shape->args.count; i++)
+    size =
+      i ? kj_make_binary(s, KJIT_MUL, size, shape->args.items[i], location) : shape->args.items[i];
   return size;
 }
 
 kj_texpr *kj_infer_property(kj_scope *s, const kj_expr *expr, kj_texpr *array)
 {
   if (strcmp(expr->name, "shape") == 0) return kj_make_shape(s, array, expr->location);
-  if (strcmp(expr->name, "strides") == 0) return make_dimensions(s, array, make_stride, expr->location);
+  if (strcmp(expr->name, "strides") == 0)
+    return make_dimensions(s, array, make_stride, expr->location);
   if (strcmp(expr->name, "size") == 0) return kj_make_size(s, array, expr->location);
-  if (strcmp(expr->name, "ndim") == 0) return kj_new_integer(s, KJ_WEAK_INT, kj_type(s->c->types, array->type)->rank, expr->location);
-  if (strcmp(expr->name, "T") == 0 && kj_is_array(s->c, array->type)) return kj_make_transpose(s, array, expr->location);
+  if (strcmp(expr->name, "ndim") == 0)
+    return kj_new_integer(s, KJ_WEAK_INT, kj_type(s->c->types, array->type)->rank, expr->location);
+  if (strcmp(expr->name, "T") == 0 && kj_is_array(s->c, array->type))
+    return kj_make_transpose(s, array, expr->location);
   return NULL;
 }
 
@@ -76,7 +93,8 @@ kj_texpr *kj_infer_property(kj_scope *s, const kj_expr *expr, kj_texpr *array)
 
 bool kj_is_from_end(const kj_expr *expr, __int128 *distance)
 {
-  if (expr->kind != KJ_EXPR_UNARY || expr->op != KJIT_NEG || expr->x->kind != KJ_EXPR_INT) return false;
+  if (expr->kind != KJ_EXPR_UNARY || expr->op != KJIT_NEG || expr->x->kind != KJ_EXPR_INT)
+    return false;
   *distance = expr->x->integer;
   return *distance > 0;
 }
@@ -85,7 +103,8 @@ static void check_index_type(kj_scope *s, const kj_texpr *index)
 {
   if (kj_is_integer(s->c, index->type)) return;
   const char *hint = kj_is_float(s->c, index->type) ? ": write i32(...)" : "";
-  kj_fail(s->c, index->location, KJIT_ERROR_TYPE, "an index is an integer, got %s%s", kj_type_text(s->c, index->type), hint);
+  kj_fail(s->c, index->location, KJIT_ERROR_TYPE, "an index is an integer, got %s%s",
+          kj_type_text(s->c, index->type), hint);
 }
 
 typedef struct indexing {
@@ -100,8 +119,9 @@ static void check_rank(kj_scope *s, const indexing *at)
 {
   uint32_t rank = kj_type(s->c->types, at->base->type)->rank;
   if (at->indices.count <= rank) return;
-  kj_fail(s->c, at->expr->location, KJIT_ERROR_TYPE, "`%s` has %u dimension%s (%s), got %zu indices", name_of(at->expr->x), rank, rank == 1 ? "" : "s",
-          kj_type_text(s->c, at->base->type), at->indices.count);
+  kj_fail(s->c, at->expr->location, KJIT_ERROR_TYPE,
+          "`%s` has %u dimension%s (%s), got %zu indices", name_of(at->expr->x), rank,
+          rank == 1 ? "" : "s", kj_type_text(s->c, at->base->type), at->indices.count);
 }
 
 static void add_index(kj_scope *s, indexing *at, kj_texpr *index)
@@ -116,17 +136,21 @@ static void add_from_end(kj_scope *s, indexing *at, __int128 distance, kj_locati
   uint32_t dimension = (uint32_t)at->indices.count;
   const kj_type_info *info = kj_type(s->c->types, at->base->type);
   if (info->is_static && dimension < info->rank && distance > info->extents[dimension])
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "index -%s of an extent of %lld", kj_integer_text(s->arena, distance), (long long)info->extents[dimension]);
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "index -%s of an extent of %lld",
+            kj_integer_text(s->arena, distance), (long long)info->extents[dimension]);
   if (dimension >= info->rank) KJ_PUSH(s->arena, &at->indices, NULL);
   check_rank(s, at);
   kj_texpr *extent = kj_make_extent(s, kj_copy_texpr(s, at->base), dimension, location);
-  KJ_PUSH(s->arena, &at->indices, kj_make_binary(s, KJIT_SUB, extent, kj_new_integer(s, KJ_WEAK_INT, distance, location), location));
+  KJ_PUSH(s->arena, &at->indices,
+          kj_make_binary(s, KJIT_SUB, extent, kj_new_integer(s, KJ_WEAK_INT, distance, location),
+                         location));
 }
 
 static void add_slice(kj_scope *s, indexing *at, const kj_expr *expr)
 {
   uint32_t dimension = (uint32_t)at->indices.count;
-  if (dimension >= kj_type(s->c->types, at->base->type)->rank) KJ_PUSH(s->arena, &at->indices, NULL);
+  if (dimension >= kj_type(s->c->types, at->base->type)->rank)
+    KJ_PUSH(s->arena, &at->indices, NULL);
   check_rank(s, at);
   at->slices[dimension] = kj_infer_slice(s, expr, at->base, dimension);
   KJ_PUSH(s->arena, &at->indices, at->slices[dimension].start);
@@ -151,7 +175,8 @@ static void add_argument(kj_scope *s, indexing *at, const kj_expr *expr)
   }
   index = kj_keep_value(s, index);
   uint32_t count = kj_type(s->c->types, index->type)->count;
-  for (uint32_t i = 0; i < count; i++) add_index(s, at, kj_make_item(s, kj_copy_texpr(s, index), i, expr->location));
+  for (uint32_t i = 0; i < count; i++)
+    add_index(s, at, kj_make_item(s, kj_copy_texpr(s, index), i, expr->location));
 }
 
 /* Whether extents of the array are asked for. */
@@ -159,7 +184,8 @@ static bool has_from_end(const kj_exprs *args)
 {
   __int128 distance;
   for (size_t i = 0; i < args->count; i++)
-    if (args->items[i]->kind == KJ_EXPR_SLICE || kj_is_from_end(args->items[i], &distance)) return true;
+    if (args->items[i]->kind == KJ_EXPR_SLICE || kj_is_from_end(args->items[i], &distance))
+      return true;
   return false;
 }
 
@@ -187,7 +213,8 @@ static kj_texpr *make_view(kj_scope *s, const indexing *at)
   uint32_t rank = kj_type(s->c->types, at->base->type)->rank;
   for (uint32_t d = 0; d < rank; d++) {
     bool is_given = d < at->indices.count, is_slice = is_given && at->slices[d].start;
-    slices[d] = is_slice ? at->slices[d] : (kj_slice){ .is_index = is_given, .is_whole = !is_given };
+    slices[d] =
+      is_slice ? at->slices[d] : (kj_slice){ .is_index = is_given, .is_whole = !is_given };
     slices[d].start = is_given ? at->indices.items[d] : NULL;
   }
   return kj_make_view(s, at->base, slices, at->expr->location);
@@ -201,7 +228,8 @@ static kj_texpr *constant_element(kj_scope *s, const kj_constant *constant, cons
     const kj_texpr *index = at->indices.items[i];
     if (!kj_is_constant(index)) return NULL;
     if (index->integer < 0 || index->integer >= constant->extents[i])
-      kj_fail(s->c, index->location, KJIT_ERROR_TYPE, "index %s of 0..%lld", kj_integer_text(s->arena, index->integer), (long long)constant->extents[i] - 1);
+      kj_fail(s->c, index->location, KJIT_ERROR_TYPE, "index %s of 0..%lld",
+              kj_integer_text(s->arena, index->integer), (long long)constant->extents[i] - 1);
     place = place * constant->extents[i] + (int64_t)index->integer;
   }
   kj_texpr *element = kj_copy_texpr(s, constant->elements.items[place]);
@@ -212,12 +240,17 @@ static kj_texpr *constant_element(kj_scope *s, const kj_constant *constant, cons
 static kj_texpr *make_element(kj_scope *s, indexing *at)
 {
   const kj_constant *constant = kj_weak_constant(s, at->base);
-  kj_texpr *known = constant && at->indices.count == constant->rank && !at->slice_count ? constant_element(s, constant, at) : NULL;
+  kj_texpr *known = constant && at->indices.count == constant->rank && !at->slice_count
+                      ? constant_element(s, constant, at)
+                      : NULL;
   if (known) return known;
-  bool is_whole = at->indices.count == kj_type(s->c->types, at->base->type)->rank && !at->slice_count;
-  if (constant && !(is_whole && kj_is_weak(constant->element))) at->base = kj_make_concrete(s, at->base);
+  bool is_whole =
+    at->indices.count == kj_type(s->c->types, at->base->type)->rank && !at->slice_count;
+  if (constant && !(is_whole && kj_is_weak(constant->element)))
+    at->base = kj_make_concrete(s, at->base);
   if (!is_whole) return make_view(s, at);
-  kj_texpr *load = kj_new_texpr(s->c, KJ_T_LOAD, kj_type(s->c->types, at->base->type)->element, at->expr->location);
+  kj_texpr *load = kj_new_texpr(s->c, KJ_T_LOAD, kj_type(s->c->types, at->base->type)->element,
+                                at->expr->location);
   load->x = at->base;
   load->args = at->indices;
   return load;
@@ -227,12 +260,16 @@ static kj_texpr *infer_item(kj_scope *s, const kj_expr *expr, kj_texpr *tuple)
 {
   uint32_t count = kj_type(s->c->types, tuple->type)->count;
   __int128 distance;
-  if (expr->args.count != 1) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a tuple takes one index, got %zu", expr->args.count);
+  if (expr->args.count != 1)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a tuple takes one index, got %zu",
+            expr->args.count);
   const kj_expr *arg = expr->args.items[0];
-  __int128 index = kj_is_from_end(arg, &distance) ? count - distance : kj_infer_constant(s, arg, "the index of a tuple");
+  __int128 index = kj_is_from_end(arg, &distance)
+                     ? count - distance
+                     : kj_infer_constant(s, arg, "the index of a tuple");
   if (index < 0 || index >= count)
-    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a tuple of %u", kj_integer_text(s->arena, kj_is_from_end(arg, &distance) ? -distance : index),
-            count);
+    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a tuple of %u",
+            kj_integer_text(s->arena, kj_is_from_end(arg, &distance) ? -distance : index), count);
   return kj_make_item(s, tuple, (uint32_t)index, expr->location);
 }
 
@@ -241,39 +278,56 @@ static kj_texpr *infer_lane(kj_scope *s, const kj_expr *expr, kj_texpr *vector)
 {
   uint32_t count = kj_type(s->c->types, vector->type)->count;
   __int128 distance = 0;
-  if (expr->args.count != 1) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a vector takes one index, got %zu", expr->args.count);
+  if (expr->args.count != 1)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a vector takes one index, got %zu",
+            expr->args.count);
   const kj_expr *arg = expr->args.items[0];
-  if (arg->kind == KJ_EXPR_SLICE) kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "a vector has no slices: write which lanes, `v.xy`");
+  if (arg->kind == KJ_EXPR_SLICE)
+    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE,
+            "a vector has no slices: write which lanes, `v.xy`");
   bool is_from_end = kj_is_from_end(arg, &distance);
   size_t mark = s->out->count;
-  kj_texpr *index = is_from_end ? kj_new_integer(s, KJ_WEAK_INT, count - distance, arg->location) : kj_infer_expr(s, arg);
+  kj_texpr *index = is_from_end ? kj_new_integer(s, KJ_WEAK_INT, count - distance, arg->location)
+                                : kj_infer_expr(s, arg);
   check_index_type(s, index);
   if (s->out->count > mark) vector = kj_keep_value_at(s, vector, mark);
   if (!kj_is_constant(index)) {
-    kj_texpr *element = kj_new_texpr(s->c, KJ_T_ELEMENT, kj_type(s->c->types, vector->type)->element, expr->location);
+    kj_texpr *element =
+      kj_new_texpr(s->c, KJ_T_ELEMENT, kj_type(s->c->types, vector->type)->element, expr->location);
     element->x = vector;
     KJ_PUSH(s->arena, &element->args, kj_make_concrete(s, index));
     return element;
   }
   if (index->integer < 0 || index->integer >= count)
-    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a vector of %u lanes", kj_integer_text(s->arena, is_from_end ? -distance : index->integer),
-            count);
+    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a vector of %u lanes",
+            kj_integer_text(s->arena, is_from_end ? -distance : index->integer), count);
   return kj_make_item(s, vector, (uint32_t)index->integer, expr->location);
 }
 
 /* ---- parts of values: lanes of vectors, elements of arrays inside structs ---- */
 
-static uint32_t part_rank(const kj_type_info *info) { return info->class_ == KJ_CLASS_VECTOR ? 1 : info->rank; }
-static int64_t part_extent(const kj_type_info *info, uint32_t dimension) { return info->class_ == KJ_CLASS_VECTOR ? info->count : info->extents[dimension]; }
+static uint32_t part_rank(const kj_type_info *info)
+{
+  return info->class_ == KJ_CLASS_VECTOR ? 1 : info->rank;
+}
+static int64_t part_extent(const kj_type_info *info, uint32_t dimension)
+{
+  return info->class_ == KJ_CLASS_VECTOR ? info->count : info->extents[dimension];
+}
 
 static kj_texpr *infer_part_index(kj_scope *s, const kj_expr *arg, int64_t extent)
 {
   __int128 distance;
-  if (arg->kind == KJ_EXPR_SLICE) kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "a slice of a value is not supported: name one element");
-  kj_texpr *index = kj_is_from_end(arg, &distance) ? kj_new_integer(s, KJIT_INDEX, extent - distance, arg->location) : kj_infer_expr(s, arg);
+  if (arg->kind == KJ_EXPR_SLICE)
+    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE,
+            "a slice of a value is not supported: name one element");
+  kj_texpr *index = kj_is_from_end(arg, &distance)
+                      ? kj_new_integer(s, KJIT_INDEX, extent - distance, arg->location)
+                      : kj_infer_expr(s, arg);
   check_index_type(s, index);
   if (kj_is_constant(index) && (index->integer < 0 || index->integer >= extent))
-    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of 0..%lld", kj_integer_text(s->arena, index->integer), (long long)extent - 1);
+    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of 0..%lld",
+            kj_integer_text(s->arena, index->integer), (long long)extent - 1);
   return kj_make_concrete(s, index);
 }
 
@@ -283,8 +337,8 @@ kj_texprs kj_infer_part_indices(kj_scope *s, const kj_expr *expr, kjit_type type
   kj_texprs indices = { 0 };
   uint32_t rank = part_rank(info);
   if (expr->args.count != rank)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s takes %u %s, got %zu", kj_type_text(s->c, type), rank, rank == 1 ? "index" : "indices",
-            expr->args.count);
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s takes %u %s, got %zu",
+            kj_type_text(s->c, type), rank, rank == 1 ? "index" : "indices", expr->args.count);
   for (uint32_t i = 0; i < rank; i++) {
     size_t mark = s->out->count;
     kj_texpr *index = infer_part_index(s, expr->args.items[i], part_extent(info, i));
@@ -307,7 +361,8 @@ kj_texpr *kj_take_part(kj_scope *s, kj_texpr *value, const kj_texprs *indices, k
     is_known = is_known && kj_is_constant(indices->items[i]);
     if (is_known) place = place * part_extent(info, i) + (int64_t)indices->items[i]->integer;
   }
-  bool is_item = info->class_ == KJ_CLASS_VECTOR || (value->kind == KJ_T_TUPLE && !kj_has_effect(value));
+  bool is_item =
+    info->class_ == KJ_CLASS_VECTOR || (value->kind == KJ_T_TUPLE && !kj_has_effect(value));
   if (is_known && is_item) return kj_make_item(s, value, (uint32_t)place, location);
   kj_texpr *element = kj_new_texpr(s->c, KJ_T_ELEMENT, info->element, location);
   element->x = value;
@@ -329,16 +384,20 @@ static kj_texpr *infer_pointed(kj_scope *s, const kj_expr *expr, kj_texpr *point
 {
   const kj_exprs *args = &expr->args;
   if (args->count != 1)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a pointer takes one index, got %zu: `view(%s[n, m], p)` has more dimensions", args->count,
-            kj_type_text(s->c, kj_type(s->c->types, pointer->type)->element));
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "a pointer takes one index, got %zu: `view(%s[n, m], p)` has more dimensions",
+            args->count, kj_type_text(s->c, kj_type(s->c->types, pointer->type)->element));
   if (has_from_end(args))
-    kj_fail(s->c, args->items[0]->location, KJIT_ERROR_TYPE, "a pointer has no end to count from and no slices: `view(%s[n], p)` is an array of n elements",
+    kj_fail(s->c, args->items[0]->location, KJIT_ERROR_TYPE,
+            "a pointer has no end to count from and no slices: `view(%s[n], p)` is an array of n "
+            "elements",
             kj_type_text(s->c, kj_type(s->c->types, pointer->type)->element));
   size_t mark = s->out->count;
   kj_texpr *index = kj_infer_expr(s, args->items[0]);
   check_index_type(s, index);
   if (s->out->count > mark) pointer = kj_keep_value_at(s, pointer, mark);
-  kj_texpr *load = kj_new_texpr(s->c, KJ_T_LOAD, kj_type(s->c->types, pointer->type)->element, expr->location);
+  kj_texpr *load =
+    kj_new_texpr(s->c, KJ_T_LOAD, kj_type(s->c->types, pointer->type)->element, expr->location);
   load->x = kj_make_pointed(s, pointer, expr->location);
   KJ_PUSH(s->arena, &load->args, kj_make_concrete(s, index));
   return load;
@@ -353,10 +412,15 @@ kj_texpr *kj_index_value(kj_scope *s, const kj_expr *expr, kj_texpr *base)
   if (kj_is_value_array(s->c, base->type)) return infer_part(s, expr, base);
   if (kj_is_pointer(s->c, base->type)) return infer_pointed(s, expr, base);
   if (!kj_is_array(s->c, base->type))
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "only arrays and tuples have an index, `%s` is %s", name_of(expr->x), kj_type_text(s->c, base->type));
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "only arrays and tuples have an index, `%s` is %s", name_of(expr->x),
+            kj_type_text(s->c, base->type));
   indexing at = { .expr = expr, .base = base };
   infer_indices(s, &at);
   return make_element(s, &at);
 }
 
-kj_texpr *kj_infer_index(kj_scope *s, const kj_expr *expr) { return kj_index_value(s, expr, kj_infer_expr(s, expr->x)); }
+kj_texpr *kj_infer_index(kj_scope *s, const kj_expr *expr)
+{
+  return kj_index_value(s, expr, kj_infer_expr(s, expr->x));
+}

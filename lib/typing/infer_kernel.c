@@ -3,15 +3,24 @@
 
 /* ---- arguments ---- */
 
-static bool fits_literal(const kj_compilation *c, kjit_type weak, kjit_type type) { return weak == KJ_WEAK_INT ? kj_is_number(c, type) : kj_is_float(c, type); }
+static bool fits_literal(const kj_compilation *c, kjit_type weak, kjit_type type)
+{
+  return weak == KJ_WEAK_INT ? kj_is_number(c, type) : kj_is_float(c, type);
+}
 
-static void fail_argument(kj_inference *inference, const kj_decl *param, kjit_type want, kjit_type have)
+static void fail_argument(kj_inference *inference, const kj_decl *param, kjit_type want,
+                          kjit_type have)
 {
   kj_compilation *c = inference->c;
   bool is_number = kj_is_scalar(want) && kj_is_number(c, have);
-  bool is_reason_const = kj_is_array(c, want) && kj_is_array(c, have) && kj_type(c->types, have)->read_only && !kj_type(c->types, want)->read_only;
-  const char *have_text = have == KJ_WEAK_INT ? "an integer" : have == KJ_WEAK_FLOAT ? "a float" : kj_type_text(c, have);
-  kj_fail(c, param->location, KJIT_ERROR_TYPE, "parameter `%s` is declared %s; the argument is %s%s", param->name, kj_type_text(c, want), have_text,
+  bool is_reason_const = kj_is_array(c, want) && kj_is_array(c, have) &&
+                         kj_type(c->types, have)->read_only && !kj_type(c->types, want)->read_only;
+  const char *have_text = have == KJ_WEAK_INT     ? "an integer"
+                          : have == KJ_WEAK_FLOAT ? "a float"
+                                                  : kj_type_text(c, have);
+  kj_fail(c, param->location, KJIT_ERROR_TYPE,
+          "parameter `%s` is declared %s; the argument is %s%s", param->name, kj_type_text(c, want),
+          have_text,
           is_reason_const ? ", which is read-only"
           : is_number     ? ", which it does not hold exactly"
                           : "");
@@ -26,14 +35,16 @@ static kjit_type make_read_only(kj_compilation *c, kjit_type type)
   return made;
 }
 
-static void check_argument(kj_inference *inference, const kj_decl *param, const kj_argument *argument, kj_bound *bound, kjit_type annotation)
+static void check_argument(kj_inference *inference, const kj_decl *param,
+                           const kj_argument *argument, kj_bound *bound, kjit_type annotation)
 {
   kj_compilation *c = inference->c;
   kjit_type type = argument->type;
   if (argument->kind == KJ_ARGUMENT_FUNCTION) return;
   if (annotation == KJIT_ANY) return;
   if (kj_is_array(c, annotation) || kj_is_array(c, type)) {
-    if (!kj_is_array(c, annotation) || !kj_is_array(c, type) || !kj_array_fits(c, type, annotation)) fail_argument(inference, param, annotation, type);
+    if (!kj_is_array(c, annotation) || !kj_is_array(c, type) || !kj_array_fits(c, type, annotation))
+      fail_argument(inference, param, annotation, type);
     if (kj_type(c->types, annotation)->read_only) bound->type = make_read_only(c, type);
     return;
   }
@@ -43,29 +54,44 @@ static void check_argument(kj_inference *inference, const kj_decl *param, const 
     bool adds_const = is_pointer && have->element == want->element && want->read_only;
     if (adds_const) bound->type = annotation;
     if (bound->type == annotation) return;
-    bool converts = kj_is_scalar(annotation) && !kj_is_pointer(c, type) && !kj_is_struct(c, type) && !kj_is_vector(c, type);
+    bool converts = kj_is_scalar(annotation) && !kj_is_pointer(c, type) && !kj_is_struct(c, type) &&
+                    !kj_is_vector(c, type);
     if (!converts) fail_argument(inference, param, annotation, type);
   }
-  bool fits = kj_is_scalar(annotation) && (kj_is_weak(type) ? fits_literal(c, type, annotation) : kj_scalar_fits(c, type, annotation));
+  bool fits = kj_is_scalar(annotation) && (kj_is_weak(type) ? fits_literal(c, type, annotation)
+                                                            : kj_scalar_fits(c, type, annotation));
   if (!fits) fail_argument(inference, param, annotation, type);
   if (argument->kind != KJ_ARGUMENT_CONST) return;
   kj_scope outside;
   kj_init_scope(&outside, inference);
-  kj_texpr *value =
-    kj_is_float(c, type) ? kj_new_number(&outside, type, bound->number, param->location) : kj_new_integer(&outside, type, bound->integer, param->location);
+  kj_texpr *value = kj_is_float(c, type)
+                      ? kj_new_number(&outside, type, bound->number, param->location)
+                      : kj_new_integer(&outside, type, bound->integer, param->location);
   value = kj_convert(&outside, value, annotation, param->location);
-  *bound = (kj_bound){ .kind = KJ_BOUND_CONST, .type = annotation, .integer = value->integer, .number = value->number };
+  *bound = (kj_bound){
+    .kind = KJ_BOUND_CONST, .type = annotation, .integer = value->integer, .number = value->number
+  };
 }
 
 static kj_bound bound_of(kj_compilation *c, const kj_decl *param, const kj_argument *argument)
 {
-  bool is_function = argument->kind == KJ_ARGUMENT_FUNCTION, is_const = argument->kind == KJ_ARGUMENT_CONST;
+  bool is_function = argument->kind == KJ_ARGUMENT_FUNCTION,
+       is_const = argument->kind == KJ_ARGUMENT_CONST;
   if (param->is_func != is_function)
-    kj_fail(c, param->location, KJIT_ERROR_TYPE, "parameter `%s` takes %s", param->name, param->is_func ? "a function" : "a value, not a function");
-  if (param->is_const && !is_const) kj_fail(c, param->location, KJIT_ERROR_TYPE, "const parameter `%s` takes a value known at compile time", param->name);
+    kj_fail(c, param->location, KJIT_ERROR_TYPE, "parameter `%s` takes %s", param->name,
+            param->is_func ? "a function" : "a value, not a function");
+  if (param->is_const && !is_const)
+    kj_fail(c, param->location, KJIT_ERROR_TYPE,
+            "const parameter `%s` takes a value known at compile time", param->name);
   switch (argument->kind) {
-  case KJ_ARGUMENT_FUNCTION: return (kj_bound){ .kind = KJ_BOUND_CALLEE, .callee = { .function = argument->function->function } };
-  case KJ_ARGUMENT_CONST: return (kj_bound){ .kind = KJ_BOUND_CONST, .type = argument->type, .integer = argument->integer, .number = argument->number };
+  case KJ_ARGUMENT_FUNCTION:
+    return (kj_bound){ .kind = KJ_BOUND_CALLEE,
+                       .callee = { .function = argument->function->function } };
+  case KJ_ARGUMENT_CONST:
+    return (kj_bound){ .kind = KJ_BOUND_CONST,
+                       .type = argument->type,
+                       .integer = argument->integer,
+                       .number = argument->number };
   case KJ_ARGUMENT_NUMBER: return (kj_bound){ .kind = KJ_BOUND_WEAK, .type = argument->type };
   default: return (kj_bound){ .kind = KJ_BOUND_VALUE, .type = argument->type };
   }
@@ -75,7 +101,8 @@ static bool is_double(const kj_compilation *c, const kj_argument *argument)
 {
   if (argument->kind == KJ_ARGUMENT_FUNCTION) return false;
   const kj_type_info *info = kj_type(c->types, argument->type);
-  return argument->type == KJIT_F64 || (info->class_ == KJ_CLASS_ARRAY && info->element == KJIT_F64);
+  return argument->type == KJIT_F64 ||
+         (info->class_ == KJ_CLASS_ARRAY && info->element == KJIT_F64);
 }
 
 kj_bound *kj_bind_signature(kj_inference *inference, const kj_function *kernel)
@@ -84,55 +111,67 @@ kj_bound *kj_bind_signature(kj_inference *inference, const kj_function *kernel)
   const kj_signature *signature = c->request->signature;
   size_t count = kernel->params.count;
   if (signature->count != count)
-    kj_fail(c, kernel->decl->location, KJIT_ERROR_TYPE, "kernel `%s` has %zu parameter%s, the signature %u", kernel->decl->name, count, count == 1 ? "" : "s",
-            signature->count);
+    kj_fail(c, kernel->decl->location, KJIT_ERROR_TYPE,
+            "kernel `%s` has %zu parameter%s, the signature %u", kernel->decl->name, count,
+            count == 1 ? "" : "s", signature->count);
   kj_bound *bounds = KJ_NEW_ARRAY(c->arena, kj_bound, count + 1);
   for (size_t i = 0; i < count; i++) {
     bounds[i] = bound_of(c, kernel->params.items[i], &signature->arguments[i]);
     inference->has_double |= is_double(c, &signature->arguments[i]);
   }
   for (size_t i = 0; i < count; i++)
-    check_argument(inference, kernel->params.items[i], &signature->arguments[i], &bounds[i], kj_infer_annotation(inference, kernel, bounds, i));
+    check_argument(inference, kernel->params.items[i], &signature->arguments[i], &bounds[i],
+                   kj_infer_annotation(inference, kernel, bounds, i));
   return bounds;
 }
 
 /* ---- launch attributes of a kernel ---- */
 
-static int64_t read_bound(kj_scope *s, const kj_attribute *attribute, size_t index, const char *what)
+static int64_t read_bound(kj_scope *s, const kj_attribute *attribute, size_t index,
+                          const char *what)
 {
   if (index >= attribute->values.count) return 0;
   int64_t value = kj_infer_constant(s, attribute->values.items[index], what);
   if (value < 1 || value > INT32_MAX)
-    kj_fail(s->c, attribute->values.items[index]->location, KJIT_ERROR_TYPE, "%s must be from 1 to 2147483647, got %lld", what, (long long)value);
+    kj_fail(s->c, attribute->values.items[index]->location, KJIT_ERROR_TYPE,
+            "%s must be from 1 to 2147483647, got %lld", what, (long long)value);
   return value;
 }
 
 static void infer_launch_bounds(kj_scope *s)
 {
-  const kj_attribute *attribute = kj_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_LAUNCH_BOUNDS);
+  const kj_attribute *attribute =
+    kj_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_LAUNCH_BOUNDS);
   if (!attribute) return;
-  s->instance->max_threads = (uint32_t)read_bound(s, attribute, 0, "the number of threads in @launch_bounds");
-  s->instance->min_blocks = (uint32_t)read_bound(s, attribute, 1, "the number of blocks in @launch_bounds");
-  s->instance->max_cluster = (uint32_t)read_bound(s, attribute, 2, "the number of blocks of a cluster in @launch_bounds");
+  s->instance->max_threads =
+    (uint32_t)read_bound(s, attribute, 0, "the number of threads in @launch_bounds");
+  s->instance->min_blocks =
+    (uint32_t)read_bound(s, attribute, 1, "the number of blocks in @launch_bounds");
+  s->instance->max_cluster =
+    (uint32_t)read_bound(s, attribute, 2, "the number of blocks of a cluster in @launch_bounds");
   const kj_target *target = &s->c->request->target;
   if (s->instance->max_cluster && target->kind == KJ_TARGET_NVPTX && target->arch < 90)
     kj_fail(s->c, attribute->values.items[2]->location, KJIT_ERROR_UNSUPPORTED,
-            "the third value of @launch_bounds bounds clusters, which sm_%u lacks: from sm_90 on", target->arch);
+            "the third value of @launch_bounds bounds clusters, which sm_%u lacks: from sm_90 on",
+            target->arch);
 }
 
 static void infer_max_registers(kj_scope *s)
 {
   enum { MOST_REGISTERS = 255 };
-  const kj_attribute *attribute = kj_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_MAX_REGISTERS);
+  const kj_attribute *attribute =
+    kj_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_MAX_REGISTERS);
   if (!attribute) return;
   int64_t count = read_bound(s, attribute, 0, "the number of registers in @max_registers");
   if (count > MOST_REGISTERS)
-    kj_fail(s->c, attribute->values.items[0]->location, KJIT_ERROR_TYPE, "@max_registers takes at most %d registers, got %lld", MOST_REGISTERS,
+    kj_fail(s->c, attribute->values.items[0]->location, KJIT_ERROR_TYPE,
+            "@max_registers takes at most %d registers, got %lld", MOST_REGISTERS,
             (long long)count);
   s->instance->max_registers = (uint32_t)count;
 }
 
-/* What is known of @block at compile time; extents and arguments are the dispatcher's to evaluate. */
+/* What is known of @block at compile time; extents and arguments are the dispatcher's to evaluate.
+ */
 static void infer_shape(kj_scope *s, kj_attribute_id id, uint32_t *shape)
 {
   const kj_attribute *attribute = kj_get_attribute(&s->function->attributes, id);
@@ -144,10 +183,13 @@ static void infer_shape(kj_scope *s, kj_attribute_id id, uint32_t *shape)
     const kj_expr *expr = attribute->values.items[i];
     kj_texpr *value = kj_infer_expr(s, expr);
     const char *name = attribute->info->name;
-    if (!kj_is_integer(s->c, value->type)) kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "@%s takes integers, got %s", name, kj_type_text(s->c, value->type));
+    if (!kj_is_integer(s->c, value->type))
+      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "@%s takes integers, got %s", name,
+              kj_type_text(s->c, value->type));
     bool is_known = kj_is_constant(value);
     if (is_known && (value->integer < 1 || value->integer > INT32_MAX))
-      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "@%s takes positive numbers, got %s", name, kj_integer_text(s->arena, value->integer));
+      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "@%s takes positive numbers, got %s", name,
+              kj_integer_text(s->arena, value->integer));
     if (shape) shape[i] = is_known ? (uint32_t)value->integer : 0;
   }
   s->out = out;
@@ -162,15 +204,18 @@ static void infer_cluster(kj_scope *s)
   uint64_t count = 1;
   for (size_t i = 0; i < 3; i++) {
     bool is_given = i < attribute->values.count;
-    s->instance->cluster[i] = is_given ? (uint32_t)read_bound(s, attribute, i, "an extent in @cluster") : 1;
+    s->instance->cluster[i] =
+      is_given ? (uint32_t)read_bound(s, attribute, i, "an extent in @cluster") : 1;
     count *= s->instance->cluster[i];
     if (count > MOST_BLOCKS)
-      kj_fail(s->c, attribute->values.items[is_given ? i : 0]->location, KJIT_ERROR_TYPE, "a cluster has at most %d blocks, this one %llu", MOST_BLOCKS,
+      kj_fail(s->c, attribute->values.items[is_given ? i : 0]->location, KJIT_ERROR_TYPE,
+              "a cluster has at most %d blocks, this one %llu", MOST_BLOCKS,
               (unsigned long long)count);
   }
   uint32_t most = s->instance->max_cluster;
   if (most && count > most)
-    kj_fail(s->c, attribute->values.items[0]->location, KJIT_ERROR_TYPE, "@cluster has %llu blocks, @launch_bounds allows %u", (unsigned long long)count, most);
+    kj_fail(s->c, attribute->values.items[0]->location, KJIT_ERROR_TYPE,
+            "@cluster has %llu blocks, @launch_bounds allows %u", (unsigned long long)count, most);
   kj_require_arch(s, "@cluster", attribute->values.items[0]->location, 90, 0, 78);
 }
 

@@ -6,7 +6,8 @@
 
 enum { REMARK_LIMIT = 4 };
 
-void kj_note_message(kj_scope *s, kj_location location, kjit_severity severity, const char *format, ...)
+void kj_note_message(kj_scope *s, kj_location location, kjit_severity severity, const char *format,
+                     ...)
 {
   if (s->is_quiet || !s->record) return;
   va_list list;
@@ -24,15 +25,20 @@ void kj_note_double(kj_scope *s, kj_location location)
 {
   if (s->inference->has_double) return;
   kj_note_message(s, location, KJIT_SEVERITY_REMARK,
-                  "f64 arithmetic here: a float literal meets no float of another type; a suffix (`0.5f32`) or a conversion gives it one");
+                  "f64 arithmetic here: a float literal meets no float of another type; a suffix "
+                  "(`0.5f32`) or a conversion gives it one");
 }
 
-static bool is_same_place(kj_location a, kj_location b) { return a.file == b.file && a.line == b.line && a.column == b.column; }
+static bool is_same_place(kj_location a, kj_location b)
+{
+  return a.file == b.file && a.line == b.line && a.column == b.column;
+}
 
 static bool is_repeated(const kj_record *record, size_t index)
 {
   for (size_t i = 0; i < index; i++)
-    if (is_same_place(record->messages.items[i].location, record->messages.items[index].location)) return true;
+    if (is_same_place(record->messages.items[i].location, record->messages.items[index].location))
+      return true;
   return false;
 }
 
@@ -41,7 +47,8 @@ void kj_report_messages(kj_inference *inference, const kj_record *record)
   for (size_t i = 0; i < record->messages.count; i++) {
     const kj_message *message = &record->messages.items[i];
     bool is_remark = message->severity == KJIT_SEVERITY_REMARK;
-    if (is_repeated(record, i) || (is_remark && inference->remark_count++ >= REMARK_LIMIT)) continue;
+    if (is_repeated(record, i) || (is_remark && inference->remark_count++ >= REMARK_LIMIT))
+      continue;
     kj_warn(inference->c, message->location, message->severity, "%s", message->text);
   }
 }

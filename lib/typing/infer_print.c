@@ -1,7 +1,8 @@
 /* Inference of print: what is printed, and the line around it. */
 #include "typing/infer.h"
 
-/* Control characters are escaped, so that those that mark values are no user's: see kj_tstmt.message. */
+/* Control characters are escaped, so that those that mark values are no user's: see
+ * kj_tstmt.message. */
 static void append_string(kj_buffer *line, const char *text)
 {
   enum { FIRST_PRINTABLE = 32, SHIFT = 64 };
@@ -30,13 +31,16 @@ static const char *make_line(kj_scope *s, const kj_exprs *items)
 static void check_value(kj_scope *s, const kj_texpr *value)
 {
   if (!kj_is_array(s->c, value->type)) return;
-  kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "an array (%s) cannot be printed: print its elements, or its `.shape`", kj_type_text(s->c, value->type));
+  kj_fail(s->c, value->location, KJIT_ERROR_TYPE,
+          "an array (%s) cannot be printed: print its elements, or its `.shape`",
+          kj_type_text(s->c, value->type));
 }
 
 /* A literal that is only printed is no f64 arithmetic. */
 static kj_texpr *make_printed(kj_scope *s, kj_texpr *value)
 {
-  if (value->type == KJ_WEAK_FLOAT && kj_is_constant(value)) return kj_new_number(s, KJIT_F64, value->number, value->location);
+  if (value->type == KJ_WEAK_FLOAT && kj_is_constant(value))
+    return kj_new_number(s, KJIT_F64, value->number, value->location);
   return kj_make_concrete(s, value);
 }
 

@@ -45,10 +45,12 @@ void kj_find_recursion(kj_inference *inference)
   bool *is_seen = KJ_NEW_ARRAY(inference->c->arena, bool, count + 1), has_changed;
   for (size_t i = 0; i < count; i++) {
     memset(is_seen, 0, count * sizeof *is_seen);
-    inference->records.items[i]->instance->is_recursive = leads_to(inference->records.items[i], inference->records.items[i], is_seen);
+    inference->records.items[i]->instance->is_recursive =
+      leads_to(inference->records.items[i], inference->records.items[i], is_seen);
   }
   do {
     has_changed = false;
-    for (size_t i = 0; i < count; i++) has_changed |= take_from_callees(inference->records.items[i]);
+    for (size_t i = 0; i < count; i++)
+      has_changed |= take_from_callees(inference->records.items[i]);
   } while (has_changed);
 }

@@ -3,21 +3,27 @@
 
 /* ---- declarations ---- */
 
-static uint32_t count_items(kj_scope *s, const kj_texpr *value) { return kj_is_tuple(s->c, value->type) ? kj_type(s->c->types, value->type)->count : 1; }
+static uint32_t count_items(kj_scope *s, const kj_texpr *value)
+{
+  return kj_is_tuple(s->c, value->type) ? kj_type(s->c->types, value->type)->count : 1;
+}
 
 static void check_items(kj_scope *s, size_t names, const kj_texpr *value, kj_location location)
 {
   uint32_t count = count_items(s, value);
   if (count == names) return;
-  kj_fail(s->c, location, KJIT_ERROR_TYPE, "%zu names for %u value%s (%s)", names, count, count == 1 ? "" : "s", kj_type_text(s->c, value->type));
+  kj_fail(s->c, location, KJIT_ERROR_TYPE, "%zu names for %u value%s (%s)", names, count,
+          count == 1 ? "" : "s", kj_type_text(s->c, value->type));
 }
 
 static void infer_declare(kj_scope *s, const kj_stmt *stmt)
 {
   kj_callee callee;
   bool is_single = stmt->decls.count == 1;
-  if (is_single && stmt->decls.items[0]->kind == KJ_DECL_LET && kj_as_callee(s, stmt->value, &callee)) {
-    s->meanings[stmt->decls.items[0]->index] = (kj_meaning){ .kind = KJ_MEANS_CALLEE, .callee = callee };
+  if (is_single && stmt->decls.items[0]->kind == KJ_DECL_LET &&
+      kj_as_callee(s, stmt->value, &callee)) {
+    s->meanings[stmt->decls.items[0]->index] =
+      (kj_meaning){ .kind = KJ_MEANS_CALLEE, .callee = callee };
     return;
   }
   kj_texpr *value = kj_infer_expr(s, stmt->value);
@@ -28,7 +34,9 @@ static void infer_declare(kj_scope *s, const kj_stmt *stmt)
   check_items(s, stmt->decls.count, value, stmt->location);
   if (value->kind != KJ_T_TUPLE) value = kj_keep_value(s, value);
   for (size_t i = 0; i < stmt->decls.count; i++) {
-    kj_texpr *item = value->kind == KJ_T_TUPLE ? value->args.items[i] : kj_make_item(s, kj_copy_texpr(s, value), (uint32_t)i, stmt->location);
+    kj_texpr *item = value->kind == KJ_T_TUPLE
+                       ? value->args.items[i]
+                       : kj_make_item(s, kj_copy_texpr(s, value), (uint32_t)i, stmt->location);
     kj_declare(s, stmt->decls.items[i], item);
   }
 }
@@ -52,10 +60,13 @@ static void infer_compound(kj_scope *s, const kj_stmt *stmt)
   size_t mark = s->out->count;
   kj_place place;
   kj_infer_place(s, stmt->places.items[0], &place);
-  if (s->out->count > mark || (place.array && kj_has_effect(value))) value = kj_keep_value_at(s, value, mark);
+  if (s->out->count > mark || (place.array && kj_has_effect(value)))
+    value = kj_keep_value_at(s, value, mark);
   kj_keep_place(s, &place);
   if (place.var) s->guesses[place.decl->index].was_read = true;
-  kj_store_place(s, &place, kj_make_binary(s, stmt->op, kj_load_place(s, &place), value, stmt->location), stmt->location);
+  kj_store_place(s, &place,
+                 kj_make_binary(s, stmt->op, kj_load_place(s, &place), value, stmt->location),
+                 stmt->location);
 }
 
 /* All values are evaluated before the first place changes. */
@@ -67,7 +78,8 @@ static void infer_multiple(kj_scope *s, const kj_stmt *stmt)
   for (size_t i = 0; i < stmt->places.count; i++) {
     kj_place place;
     kj_infer_place(s, stmt->places.items[i], &place);
-    kj_store_place(s, &place, kj_make_item(s, kj_copy_texpr(s, value), (uint32_t)i, stmt->location), stmt->location);
+    kj_store_place(s, &place, kj_make_item(s, kj_copy_texpr(s, value), (uint32_t)i, stmt->location),
+                   stmt->location);
   }
 }
 
@@ -110,7 +122,9 @@ static void infer_if(kj_scope *s, const kj_stmt *stmt)
 static void infer_break(kj_scope *s, const kj_stmt *stmt)
 {
   if (s->is_range_body)
-    kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "`break` out of a grid_range or block_range: every index is visited; write `continue` or a condition");
+    kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
+            "`break` out of a grid_range or block_range: every index is visited; write `continue` "
+            "or a condition");
   s->skipped_level = kj_higher_level(s->skipped_level, s->level);
   kj_emit(s, kj_new_tstmt(s->c, KJ_TS_BREAK, stmt->location));
 }
@@ -123,7 +137,10 @@ static void infer_continue(kj_scope *s, const kj_stmt *stmt)
 
 /* ---- return ---- */
 
-static kjit_type keep_literal(kj_scope *s, const kj_texpr *value) { return kj_is_too_wide(s, value) ? KJIT_I64 : value->type; }
+static kjit_type keep_literal(kj_scope *s, const kj_texpr *value)
+{
+  return kj_is_too_wide(s, value) ? KJIT_I64 : value->type;
+}
 
 static kj_texpr *fit_result(kj_scope *s, kj_texpr *value, kj_location location)
 {
@@ -133,14 +150,17 @@ static kj_texpr *fit_result(kj_scope *s, kj_texpr *value, kj_location location)
     value = kj_fit_annotation(s, value, record->result, "the result", location);
     if (!kj_is_array(s->c, value->type) || value->type == record->result) return value;
     if (kj_join_arrays(s, value->type, record->result) == KJIT_ANY)
-      kj_fail(s->c, location, KJIT_ERROR_TYPE, "the result must be %s, got %s", kj_type_text(s->c, record->result), kj_type_text(s->c, value->type));
+      kj_fail(s->c, location, KJIT_ERROR_TYPE, "the result must be %s, got %s",
+              kj_type_text(s->c, record->result), kj_type_text(s->c, value->type));
     return kj_give_array_type(s, value, record->result);
   }
   if (!kj_is_number(s->c, value->type)) value = kj_make_concrete(s, value);
   kjit_type type = keep_literal(s, value);
-  kjit_type joined = record->result == KJIT_ANY ? type : kj_join_values(s, record->result, type, location);
+  kjit_type joined =
+    record->result == KJIT_ANY ? type : kj_join_values(s, record->result, type, location);
   if (joined == KJIT_ANY || record->result == KJIT_VOID)
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "this returns %s, an earlier return %s", kj_type_text(s->c, type),
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "this returns %s, an earlier return %s",
+            kj_type_text(s->c, type),
             record->result == KJIT_VOID ? "nothing" : kj_type_text(s->c, record->result));
   if (record->result != KJIT_ANY && joined != record->result) s->is_changed = true;
   record->result = joined;
@@ -153,16 +173,22 @@ static void infer_return(kj_scope *s, const kj_stmt *stmt)
 {
   kj_record *record = s->record;
   kj_tstmt *leave = kj_new_tstmt(s->c, KJ_TS_RETURN, stmt->location);
-  if (s->range_count) kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "`return` out of a grid_range or block_range: write `continue`");
-  if (s->instance->is_kernel && stmt->value) kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "a kernel returns nothing: store the result in an array argument");
+  if (s->range_count)
+    kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
+            "`return` out of a grid_range or block_range: write `continue`");
+  if (s->instance->is_kernel && stmt->value)
+    kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
+            "a kernel returns nothing: store the result in an array argument");
   if (stmt->value) {
     kj_texpr *value = kj_infer_expr(s, stmt->value);
     kj_level level = kj_higher_level(s->level, kj_level_of(s, value));
     record->result_level = kj_higher_level(record->result_level, level);
     leave->value = fit_result(s, value, value->location);
   } else if (!s->instance->is_kernel) {
-    if (s->result_annotation != KJIT_ANY || (record->result != KJIT_ANY && record->result != KJIT_VOID))
-      kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "`%s` returns a value elsewhere: `return` needs one here", s->function->decl->name);
+    if (s->result_annotation != KJIT_ANY ||
+        (record->result != KJIT_ANY && record->result != KJIT_VOID))
+      kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
+              "`%s` returns a value elsewhere: `return` needs one here", s->function->decl->name);
     record->result = KJIT_VOID;
   }
   s->left_level = kj_higher_level(s->left_level, s->level);
@@ -171,7 +197,10 @@ static void infer_return(kj_scope *s, const kj_stmt *stmt)
 
 /* ---- all ---- */
 
-static void infer_storage(kj_scope *s, const kj_stmt *stmt) { kj_declare_storage(s, stmt->decls.items[0]); }
+static void infer_storage(kj_scope *s, const kj_stmt *stmt)
+{
+  kj_declare_storage(s, stmt->decls.items[0]);
+}
 
 /* ---- failures ---- */
 
@@ -183,7 +212,10 @@ static kj_tstmt *new_failure(kj_scope *s, const kj_stmt *stmt, kj_failure_kind k
   return failure;
 }
 
-static void infer_raise(kj_scope *s, const kj_stmt *stmt) { kj_emit(s, new_failure(s, stmt, KJ_FAILURE_RAISE)); }
+static void infer_raise(kj_scope *s, const kj_stmt *stmt)
+{
+  kj_emit(s, new_failure(s, stmt, KJ_FAILURE_RAISE));
+}
 
 /* What an assertion that compares two scalars reports besides its message. */
 static void report_operand(kj_scope *s, kj_tstmt *failure, kj_texpr **operand)
@@ -192,7 +224,10 @@ static void report_operand(kj_scope *s, kj_tstmt *failure, kj_texpr **operand)
   KJ_PUSH(s->arena, &failure->indices, kj_copy_texpr(s, *operand));
 }
 
-static bool is_reported(const kj_texpr *operand) { return kj_is_scalar(operand->type) && !kj_is_weak(operand->type) && operand->type < KJIT_C64; }
+static bool is_reported(const kj_texpr *operand)
+{
+  return kj_is_scalar(operand->type) && !kj_is_weak(operand->type) && operand->type < KJIT_C64;
+}
 
 /* Only its check evaluates the condition; without it, it is only looked at. */
 static void infer_assert(kj_scope *s, const kj_stmt *stmt)
@@ -221,14 +256,23 @@ static void infer_assert(kj_scope *s, const kj_stmt *stmt)
 typedef void (*infer)(kj_scope *s, const kj_stmt *stmt);
 
 static const infer infer_table[] = {
-  [KJ_STMT_DECLARE] = infer_declare,   [KJ_STMT_STORAGE] = infer_storage, [KJ_STMT_ASSIGN] = infer_assign,
-  [KJ_STMT_EVALUATE] = infer_evaluate, [KJ_STMT_IF] = infer_if,           [KJ_STMT_WHILE] = kj_infer_while,
-  [KJ_STMT_FOR] = kj_infer_for,        [KJ_STMT_BREAK] = infer_break,     [KJ_STMT_CONTINUE] = infer_continue,
-  [KJ_STMT_RETURN] = infer_return,     [KJ_STMT_ASSERT] = infer_assert,   [KJ_STMT_RAISE] = infer_raise,
+  [KJ_STMT_DECLARE] = infer_declare,
+  [KJ_STMT_STORAGE] = infer_storage,
+  [KJ_STMT_ASSIGN] = infer_assign,
+  [KJ_STMT_EVALUATE] = infer_evaluate,
+  [KJ_STMT_IF] = infer_if,
+  [KJ_STMT_WHILE] = kj_infer_while,
+  [KJ_STMT_FOR] = kj_infer_for,
+  [KJ_STMT_BREAK] = infer_break,
+  [KJ_STMT_CONTINUE] = infer_continue,
+  [KJ_STMT_RETURN] = infer_return,
+  [KJ_STMT_ASSERT] = infer_assert,
+  [KJ_STMT_RAISE] = infer_raise,
   [KJ_STMT_PRINT] = kj_infer_print,
 };
 
-/* Control never comes past the last statement: a static `if` has left its jump here. What follows is of the branch not taken, and is not typed. */
+/* Control never comes past the last statement: a static `if` has left its jump here. What follows
+ * is of the branch not taken, and is not typed. */
 static bool has_jumped(const kj_tstmts *out)
 {
   const kj_tstmt *last = out->count ? out->items[out->count - 1] : NULL;

@@ -18,9 +18,13 @@ static kjit_type intern_array(kj_scope *s, const kj_type_info *info)
 
 static kjit_type infer_array_type(kj_scope *s, const kj_type_expr *type)
 {
-  kj_type_info info = { .element = kj_infer_type(s, type->element), .rank = type->rank, .layout = type->layout, .read_only = type->read_only };
+  kj_type_info info = { .element = kj_infer_type(s, type->element),
+                        .rank = type->rank,
+                        .layout = type->layout,
+                        .read_only = type->read_only };
   if (!kj_type(s->c->types, info.element)->size_bytes)
-    kj_fail(s->c, type->location, KJIT_ERROR_TYPE, "the elements of an array are scalars, vectors, structs or pointers, got %s",
+    kj_fail(s->c, type->location, KJIT_ERROR_TYPE,
+            "the elements of an array are scalars, vectors, structs or pointers, got %s",
             kj_type_text(s->c, info.element));
   return intern_array(s, &info);
 }
@@ -39,9 +43,14 @@ kjit_type kj_infer_type(kj_scope *s, const kj_type_expr *type)
   case KJ_TYPE_DTYPE: return element_of(s, kj_infer_type_of(s, type->expr));
   case KJ_TYPE_ARRAY: return infer_array_type(s, type);
   case KJ_TYPE_TUPLE: return infer_tuple_type(s, type);
-  case KJ_TYPE_STATIC_ARRAY: kj_fail(s->c, type->location, KJIT_ERROR_TYPE, "an array with extents is declared with `shared` or `local`");
-  case KJ_TYPE_POINTER: kj_fail(s->c, type->location, KJIT_ERROR_UNSUPPORTED, "pointers are not supported yet");
-  default: kj_fail(s->c, type->location, KJIT_ERROR_UNSUPPORTED, "the type `%s` is not supported yet", type->name ? type->name : "?");
+  case KJ_TYPE_STATIC_ARRAY:
+    kj_fail(s->c, type->location, KJIT_ERROR_TYPE,
+            "an array with extents is declared with `shared` or `local`");
+  case KJ_TYPE_POINTER:
+    kj_fail(s->c, type->location, KJIT_ERROR_UNSUPPORTED, "pointers are not supported yet");
+  default:
+    kj_fail(s->c, type->location, KJIT_ERROR_UNSUPPORTED, "the type `%s` is not supported yet",
+            type->name ? type->name : "?");
   }
 }
 
@@ -51,9 +60,11 @@ bool kj_as_type(kj_scope *s, const kj_expr *expr, kjit_type *type)
     *type = kj_infer_type(s, expr->type_expr);
     return true;
   }
-  bool is_dtype = expr->kind == KJ_EXPR_CALL && expr->x->kind == KJ_EXPR_BUILTIN && expr->x->builtin->id == KJ_BUILTIN_DTYPE && expr->args.count == 1;
+  bool is_dtype = expr->kind == KJ_EXPR_CALL && expr->x->kind == KJ_EXPR_BUILTIN &&
+                  expr->x->builtin->id == KJ_BUILTIN_DTYPE && expr->args.count == 1;
   if (!is_dtype) return false;
-  if (!kj_as_type(s, expr->args.items[0], type)) *type = element_of(s, kj_infer_type_of(s, expr->args.items[0]));
+  if (!kj_as_type(s, expr->args.items[0], type))
+    *type = element_of(s, kj_infer_type_of(s, expr->args.items[0]));
   return true;
 }
 
@@ -68,7 +79,8 @@ bool kj_as_callee(kj_scope *s, const kj_expr *expr, kj_callee *callee)
     *callee = (kj_callee){ .function = expr->decl->function };
     return true;
   }
-  bool is_bound = s->meanings && expr->decl->kind != KJ_DECL_CONST && s->meanings[expr->decl->index].kind == KJ_MEANS_CALLEE;
+  bool is_bound = s->meanings && expr->decl->kind != KJ_DECL_CONST &&
+                  s->meanings[expr->decl->index].kind == KJ_MEANS_CALLEE;
   if (is_bound) *callee = s->meanings[expr->decl->index].callee;
   return is_bound;
 }
@@ -83,13 +95,16 @@ bool kj_array_fits(const kj_compilation *c, kjit_type from, kjit_type to)
   bool is_row_major = have->is_static || have->layout == KJIT_LAYOUT_C || have->rank == 0;
   bool is_line = have->rank == 1 && have->layout != KJIT_LAYOUT_STRIDED;
   if (want->layout == KJIT_LAYOUT_STRIDED || is_line) return true;
-  return want->layout == KJIT_LAYOUT_C ? is_row_major : have->layout == KJIT_LAYOUT_F && !have->is_static;
+  return want->layout == KJIT_LAYOUT_C ? is_row_major
+                                       : have->layout == KJIT_LAYOUT_F && !have->is_static;
 }
 
 /* Bits that a type keeps exactly: of its values, or of its significand. */
 static int value_bits(const kj_compilation *c, kjit_type type)
 {
-  static const uint8_t significand[KJIT_SCALAR_COUNT] = { [KJIT_F16] = 11, [KJIT_BF16] = 8, [KJIT_F32] = 24, [KJIT_F64] = 53 };
+  static const uint8_t significand[KJIT_SCALAR_COUNT] = {
+    [KJIT_F16] = 11, [KJIT_BF16] = 8, [KJIT_F32] = 24, [KJIT_F64] = 53
+  };
   if (type == KJIT_BOOL) return 1;
   if (significand[type]) return significand[type];
   return (int)kj_type(c->types, type)->size_bytes * 8 - (kj_class_of(c, type) == KJ_CLASS_SIGNED);
@@ -100,11 +115,13 @@ bool kj_scalar_fits(const kj_compilation *c, kjit_type from, kjit_type to)
   if (from == to) return true;
   bool from_float = kj_is_float(c, from), to_float = kj_is_float(c, to);
   if (from_float || to == KJIT_BOOL) return from_float && to_float;
-  bool loses_sign = kj_class_of(c, from) == KJ_CLASS_SIGNED && kj_class_of(c, to) == KJ_CLASS_UNSIGNED;
+  bool loses_sign =
+    kj_class_of(c, from) == KJ_CLASS_SIGNED && kj_class_of(c, to) == KJ_CLASS_UNSIGNED;
   return !loses_sign && value_bits(c, from) <= value_bits(c, to);
 }
 
-static kj_texpr *fit_array(kj_scope *s, kj_texpr *value, kjit_type annotation, const char *what, kj_location location)
+static kj_texpr *fit_array(kj_scope *s, kj_texpr *value, kjit_type annotation, const char *what,
+                           kj_location location)
 {
   if (!kj_is_array(s->c, value->type) || !kj_array_fits(s->c, value->type, annotation)) {
     const char *want = kj_type_text(s->c, annotation), *have = kj_type_text(s->c, value->type);
@@ -113,24 +130,31 @@ static kj_texpr *fit_array(kj_scope *s, kj_texpr *value, kjit_type annotation, c
   return value;
 }
 
-static kj_texpr *fit_items(kj_scope *s, kj_texpr *value, kjit_type annotation, const char *what, kj_location location)
+static kj_texpr *fit_items(kj_scope *s, kj_texpr *value, kjit_type annotation, const char *what,
+                           kj_location location)
 {
-  const kj_type_info *want = kj_type(s->c->types, annotation), *have = kj_type(s->c->types, value->type);
+  const kj_type_info *want = kj_type(s->c->types, annotation),
+                     *have = kj_type(s->c->types, value->type);
   if (value->type == annotation) return value;
   if (have->class_ != KJ_CLASS_TUPLE || have->count != want->count)
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s must be %s, got %s", what, kj_type_text(s->c, annotation), kj_type_text(s->c, value->type));
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s must be %s, got %s", what,
+            kj_type_text(s->c, annotation), kj_type_text(s->c, value->type));
   value = kj_keep_value(s, value);
   kj_texprs items = { 0 };
   for (uint32_t i = 0; i < want->count; i++) {
     kj_texpr *item = kj_make_item(s, kj_copy_texpr(s, value), i, location);
-    KJ_PUSH(s->arena, &items, kj_fit_annotation(s, item, want->items[i], kj_format(s->arena, "item %u of %s", i, what), location));
+    KJ_PUSH(s->arena, &items,
+            kj_fit_annotation(s, item, want->items[i],
+                              kj_format(s->arena, "item %u of %s", i, what), location));
   }
   return kj_make_tuple(s, &items, location);
 }
 
-kj_texpr *kj_fit_annotation(kj_scope *s, kj_texpr *value, kjit_type annotation, const char *what, kj_location location)
+kj_texpr *kj_fit_annotation(kj_scope *s, kj_texpr *value, kjit_type annotation, const char *what,
+                            kj_location location)
 {
-  if (kj_is_array(s->c, annotation)) return fit_array(s, kj_make_concrete(s, value), annotation, what, location);
+  if (kj_is_array(s->c, annotation))
+    return fit_array(s, kj_make_concrete(s, value), annotation, what, location);
   if (kj_is_tuple(s->c, annotation)) return fit_items(s, value, annotation, what, location);
   return kj_convert_stored(s, value, annotation, what, location);
 }
@@ -144,17 +168,23 @@ static uint32_t alignment_of(kj_scope *s, const kj_decl *decl)
   int64_t alignment = kj_infer_constant(s, attribute->values.items[0], "an alignment");
   bool is_power = alignment > 0 && (alignment & (alignment - 1)) == 0;
   if (!is_power || alignment > ALIGNMENT_LIMIT)
-    kj_fail(s->c, attribute->location, KJIT_ERROR_TYPE, "an alignment is a power of two from 1 to %d bytes, not %lld", ALIGNMENT_LIMIT, (long long)alignment);
+    kj_fail(s->c, attribute->location, KJIT_ERROR_TYPE,
+            "an alignment is a power of two from 1 to %d bytes, not %lld", ALIGNMENT_LIMIT,
+            (long long)alignment);
   return (uint32_t)alignment;
 }
 
 static void read_extents(kj_scope *s, const kj_exprs *extents, const char *word, kj_type_info *info)
 {
-  if (extents->count > KJ_MAX_RANK) kj_fail(s->c, extents->items[KJ_MAX_RANK]->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions", KJ_MAX_RANK);
+  if (extents->count > KJ_MAX_RANK)
+    kj_fail(s->c, extents->items[KJ_MAX_RANK]->location, KJIT_ERROR_TYPE,
+            "an array has at most %d dimensions", KJ_MAX_RANK);
   const char *what = kj_format(s->arena, "an extent of a %s array", word);
   for (size_t i = 0; i < extents->count; i++) {
     info->extents[i] = kj_infer_constant(s, extents->items[i], what);
-    if (info->extents[i] <= 0) kj_fail(s->c, extents->items[i]->location, KJIT_ERROR_TYPE, "%s must be positive, got %lld", what, (long long)info->extents[i]);
+    if (info->extents[i] <= 0)
+      kj_fail(s->c, extents->items[i]->location, KJIT_ERROR_TYPE, "%s must be positive, got %lld",
+              what, (long long)info->extents[i]);
   }
   info->rank = (uint32_t)extents->count;
 }
@@ -177,9 +207,12 @@ static void check_size(kj_scope *s, const kj_decl *decl, const kj_type_info *inf
   *total += bytes;
   if (*total <= limit) return;
   if (is_shared)
-    kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED, "the shared arrays up to `%s` take %llu bytes; a block has at most %llu on %s", decl->name,
-            (unsigned long long)*total, (unsigned long long)limit, kj_target_text(s->c));
-  kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED, "the local arrays up to `%s` take %llu bytes a thread; the limit is %llu", decl->name,
+    kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
+            "the shared arrays up to `%s` take %llu bytes; a block has at most %llu on %s",
+            decl->name, (unsigned long long)*total, (unsigned long long)limit,
+            kj_target_text(s->c));
+  kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
+          "the local arrays up to `%s` take %llu bytes a thread; the limit is %llu", decl->name,
           (unsigned long long)*total, (unsigned long long)limit);
 }
 
@@ -187,23 +220,33 @@ static kjit_type storage_element(kj_scope *s, const kj_type_expr *type)
 {
   kjit_type element = kj_infer_type(s, type);
   if (!kj_type(s->c->types, element)->size_bytes)
-    kj_fail(s->c, type->location, KJIT_ERROR_TYPE, "the elements of an array are scalars, vectors, structs or pointers, got %s", kj_type_text(s->c, element));
+    kj_fail(s->c, type->location, KJIT_ERROR_TYPE,
+            "the elements of an array are scalars, vectors, structs or pointers, got %s",
+            kj_type_text(s->c, element));
   return element;
 }
 
 static void check_dynamic(kj_scope *s, const kj_decl *decl)
 {
-  if (decl->kind == KJ_DECL_LOCAL) kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "a local array needs its extents: `local %s: T[8]`", decl->name);
+  if (decl->kind == KJ_DECL_LOCAL)
+    kj_fail(s->c, decl->location, KJIT_ERROR_TYPE,
+            "a local array needs its extents: `local %s: T[8]`", decl->name);
   if (!s->instance->is_kernel)
-    kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED, "shared memory of the launch's size (`T[]`) is declared in the kernel; hand it to the func");
-  if (s->dynamic_count++) kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "a kernel has one array of the launch's size (`T[]`)");
+    kj_fail(
+      s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
+      "shared memory of the launch's size (`T[]`) is declared in the kernel; hand it to the func");
+  if (s->dynamic_count++)
+    kj_fail(s->c, decl->location, KJIT_ERROR_TYPE,
+            "a kernel has one array of the launch's size (`T[]`)");
 }
 
 void kj_declare_storage(kj_scope *s, const kj_decl *decl)
 {
   const kj_type_expr *written = decl->type_expr;
   bool is_shared = decl->kind == KJ_DECL_SHARED, is_scalar = written->kind != KJ_TYPE_STATIC_ARRAY;
-  kj_type_info info = { .layout = KJIT_LAYOUT_C, .space = is_shared ? KJ_SPACE_SHARED : KJ_SPACE_LOCAL, .is_static = true };
+  kj_type_info info = { .layout = KJIT_LAYOUT_C,
+                        .space = is_shared ? KJ_SPACE_SHARED : KJ_SPACE_LOCAL,
+                        .is_static = true };
   info.element = storage_element(s, is_scalar ? written : written->element);
   bool is_sized = !is_scalar && kj_has_runtime_extents(s, decl);
   if (!is_scalar && written->extents.count == 0) {
@@ -218,7 +261,8 @@ void kj_declare_storage(kj_scope *s, const kj_decl *decl)
     if (!is_scalar) read_extents(s, &written->extents, is_shared ? "shared" : "local", &info);
     check_size(s, decl, &info);
   }
-  kj_tvar *var = kj_add_variable(s, is_shared ? KJ_V_SHARED : KJ_V_LOCAL, decl->name, intern_array(s, &info), decl->location, KJ_LEVEL_GRID);
+  kj_tvar *var = kj_add_variable(s, is_shared ? KJ_V_SHARED : KJ_V_LOCAL, decl->name,
+                                 intern_array(s, &info), decl->location, KJ_LEVEL_GRID);
   var->alignment = alignment_of(s, decl);
   var->sized_by = is_sized ? decl : NULL;
   kj_bind_variable(s, decl, var);

@@ -1,4 +1,5 @@
-/* Temporaries, let and var: values that are kept, and the guesses for variables that start with a literal. */
+/* Temporaries, let and var: values that are kept, and the guesses for variables that start with a
+ * literal. */
 #include "typing/infer.h"
 
 /* ---- temporaries ---- */
@@ -13,7 +14,10 @@ static kj_tstmt *new_assign(kj_scope *s, kj_tvar *var, kj_texpr *value, kj_locat
   return stmt;
 }
 
-void kj_emit_assign(kj_scope *s, kj_tvar *var, kj_texpr *value, kj_location location) { kj_emit(s, new_assign(s, var, value, location)); }
+void kj_emit_assign(kj_scope *s, kj_tvar *var, kj_texpr *value, kj_location location)
+{
+  kj_emit(s, new_assign(s, var, value, location));
+}
 
 static void insert(kj_scope *s, kj_tstmt *stmt, size_t at)
 {
@@ -35,7 +39,8 @@ bool kj_is_stable(const kj_texpr *value)
     for (size_t i = 0; i < value->args.count; i++)
       if (!kj_is_stable(value->args.items[i])) return false;
     return true;
-  case KJ_T_BUILTIN: return (value->builtin->flags & KJ_PURE) && value->args.count == 0 && !kj_is_weak(value->type);
+  case KJ_T_BUILTIN:
+    return (value->builtin->flags & KJ_PURE) && value->args.count == 0 && !kj_is_weak(value->type);
   default: return false;
   }
 }
@@ -58,7 +63,8 @@ static kj_texpr *keep_weak(kj_scope *s, kj_texpr *value, const char *name, size_
 {
   if (value->kind == KJ_T_CONVERT && kj_is_stable(value->x)) return value;
   kj_texpr *weak = kj_new_texpr(s->c, KJ_T_CONVERT, value->type, value->location);
-  kj_texpr *wide = kj_convert(s, value, value->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, value->location);
+  kj_texpr *wide =
+    kj_convert(s, value, value->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, value->location);
   weak->x = keep_named(s, wide, name, at);
   return weak;
 }
@@ -66,30 +72,41 @@ static kj_texpr *keep_weak(kj_scope *s, kj_texpr *value, const char *name, size_
 static kj_texpr *keep_named(kj_scope *s, kj_texpr *value, const char *name, size_t at)
 {
   if (kj_is_stable(value)) return value;
-  if (value->kind == KJ_T_TUPLE && kj_is_tuple(s->c, value->type)) return keep_tuple(s, value, name, at);
+  if (value->kind == KJ_T_TUPLE && kj_is_tuple(s->c, value->type))
+    return keep_tuple(s, value, name, at);
   if (kj_is_weak(value->type)) return keep_weak(s, value, name, at);
   if (!name) name = kj_format(s->arena, "_%u", s->temporary_count++);
-  kj_tvar *var = kj_add_variable(s, KJ_V_LET, name, value->type, value->location, kj_level_of(s, value));
+  kj_tvar *var =
+    kj_add_variable(s, KJ_V_LET, name, value->type, value->location, kj_level_of(s, value));
   insert(s, new_assign(s, var, value, value->location), at);
   return kj_make_var(s, var, value->location);
 }
 
-kj_texpr *kj_keep_value_at(kj_scope *s, kj_texpr *value, size_t at) { return keep_named(s, value, NULL, at); }
+kj_texpr *kj_keep_value_at(kj_scope *s, kj_texpr *value, size_t at)
+{
+  return keep_named(s, value, NULL, at);
+}
 
-kj_texpr *kj_keep_value(kj_scope *s, kj_texpr *value) { return keep_named(s, value, NULL, s->out->count); }
+kj_texpr *kj_keep_value(kj_scope *s, kj_texpr *value)
+{
+  return keep_named(s, value, NULL, s->out->count);
+}
 
 /* ---- let and var ---- */
 
 enum { WEAK_TREE_LIMIT = 64 };
 
-/* A weak tree that a name stands for is copied where the name is used: its typed parts must not change until then, and it must not grow from name to name. */
+/* A weak tree that a name stands for is copied where the name is used: its typed parts must not
+ * change until then, and it must not grow from name to name. */
 static kj_texpr *freeze(kj_scope *s, kj_texpr *e, const char *name)
 {
   if (!kj_is_weak(e->type)) return kj_keep_value(s, e);
   if (kj_is_stable(e)) return e;
-  if (e->kind == KJ_T_VAR || kj_count_nodes(e, WEAK_TREE_LIMIT) >= WEAK_TREE_LIMIT) return keep_weak(s, e, name, s->out->count);
+  if (e->kind == KJ_T_VAR || kj_count_nodes(e, WEAK_TREE_LIMIT) >= WEAK_TREE_LIMIT)
+    return keep_weak(s, e, name, s->out->count);
   if (e->kind == KJ_T_LOAD) {
-    for (size_t i = 0; i < e->args.count; i++) e->args.items[i] = kj_keep_value(s, e->args.items[i]);
+    for (size_t i = 0; i < e->args.count; i++)
+      e->args.items[i] = kj_keep_value(s, e->args.items[i]);
     return e;
   }
   if (e->x) e->x = freeze(s, e->x, name);
@@ -110,22 +127,27 @@ static void bind_let(kj_scope *s, const kj_decl *decl, kj_texpr *value)
     kj_bind_value(s, decl, is_value ? value : keep_tuple(s, value, decl->name, s->out->count));
     return;
   }
-  kj_tvar *var = kj_add_variable(s, KJ_V_LET, decl->name, value->type, decl->location, kj_level_of(s, value));
+  kj_tvar *var =
+    kj_add_variable(s, KJ_V_LET, decl->name, value->type, decl->location, kj_level_of(s, value));
   kj_bind_variable(s, decl, var);
   kj_emit_assign(s, var, value, decl->location);
 }
 
 bool kj_is_too_wide(kj_scope *s, const kj_texpr *value)
 {
-  return value->type == KJ_WEAK_INT && kj_is_constant(value) && !kj_integer_fits(s->c, KJIT_I32, value->integer);
+  return value->type == KJ_WEAK_INT && kj_is_constant(value) &&
+         !kj_integer_fits(s->c, KJIT_I32, value->integer);
 }
 
-/* A float literal and an integer make f64 only where no float is met: one that is assigned later decides. */
+/* A float literal and an integer make f64 only where no float is met: one that is assigned later
+ * decides. */
 static kjit_type join_guess(kj_scope *s, kjit_type guess, kjit_type type, kj_location location)
 {
   if (guess == KJIT_ANY) return type;
-  if (kj_has_parts(s->c, type) || kj_has_parts(s->c, guess)) return kj_promote_parts(s, guess, type, location);
-  bool is_open = (guess == KJ_WEAK_FLOAT && (kj_is_integer(s->c, type) || type == KJIT_BOOL)) || (type == KJ_WEAK_FLOAT && kj_is_integer(s->c, guess));
+  if (kj_has_parts(s->c, type) || kj_has_parts(s->c, guess))
+    return kj_promote_parts(s, guess, type, location);
+  bool is_open = (guess == KJ_WEAK_FLOAT && (kj_is_integer(s->c, type) || type == KJIT_BOOL)) ||
+                 (type == KJ_WEAK_FLOAT && kj_is_integer(s->c, guess));
   return is_open ? KJ_WEAK_FLOAT : kj_join(s, guess, type, location);
 }
 
@@ -134,13 +156,15 @@ static void raise_guess(kj_scope *s, const kj_decl *decl, const kj_texpr *value)
 {
   kj_guess *guess = &s->guesses[decl->index];
   if (!kj_is_number(s->c, value->type) && !kj_has_parts(s->c, value->type))
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` is a number, the value is %s", decl->name, kj_type_text(s->c, value->type));
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` is a number, the value is %s", decl->name,
+            kj_type_text(s->c, value->type));
   kjit_type type = kj_is_too_wide(s, value) ? KJIT_I64 : value->type;
   kjit_type joined = join_guess(s, guess->type, type, value->location);
   if (joined == KJIT_ANY)
     kj_fail(s->c, value->location, KJIT_ERROR_TYPE,
-            "`%s` starts with a literal and is assigned %s and %s, which no type holds both: give it a type, `var %s: i64 = ...`", decl->name,
-            kj_type_text(s->c, guess->type), kj_type_text(s->c, type), decl->name);
+            "`%s` starts with a literal and is assigned %s and %s, which no type holds both: give "
+            "it a type, `var %s: i64 = ...`",
+            decl->name, kj_type_text(s->c, guess->type), kj_type_text(s->c, type), decl->name);
   if (guess->type != KJIT_ANY && joined != guess->type) s->is_changed = true;
   guess->type = joined;
 }
@@ -160,7 +184,8 @@ static void bind_var(kj_scope *s, const kj_decl *decl, kj_texpr *value)
   kj_guess *guess = &s->guesses[decl->index];
   kjit_type type;
   if (kj_is_array(s->c, value->type))
-    kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "`%s`: an array is named with `let`; only its elements can be assigned", decl->name);
+    kj_fail(s->c, decl->location, KJIT_ERROR_TYPE,
+            "`%s`: an array is named with `let`; only its elements can be assigned", decl->name);
   if (kj_is_weak(value->type)) {
     raise_guess(s, decl, value);
     type = guess->type;
@@ -171,7 +196,8 @@ static void bind_var(kj_scope *s, const kj_decl *decl, kj_texpr *value)
   kj_tvar *var = kj_add_variable(s, KJ_V_VAR, decl->name, type, decl->location, guess->level);
   raise_level(s, decl, var, value);
   kj_bind_variable(s, decl, var);
-  kj_emit_assign(s, var, kj_is_weak(type) ? value : kj_convert(s, value, type, value->location), decl->location);
+  kj_emit_assign(s, var, kj_is_weak(type) ? value : kj_convert(s, value, type, value->location),
+                 decl->location);
 }
 
 void kj_assign_variable(kj_scope *s, const kj_place *place, kj_texpr *value, kj_location location)
@@ -181,19 +207,25 @@ void kj_assign_variable(kj_scope *s, const kj_place *place, kj_texpr *value, kj_
   raise_level(s, decl, var, value);
   if (s->guesses[decl->index].type != KJIT_ANY) {
     raise_guess(s, decl, value);
-    if (s->is_changed) var->type = s->guesses[decl->index].type; /* what follows in this round, which is not kept, shall meet no literal any more */
+    /* what follows in this round, which is not kept, shall meet no literal any more */
+    if (s->is_changed) var->type = s->guesses[decl->index].type;
     bool is_final = !s->is_changed && !kj_is_weak(var->type);
-    kj_emit_assign(s, var, is_final ? kj_convert(s, value, var->type, value->location) : value, location);
+    kj_emit_assign(s, var, is_final ? kj_convert(s, value, var->type, value->location) : value,
+                   location);
     return;
   }
-  kj_emit_assign(s, var, kj_fit_annotation(s, value, var->type, kj_format(s->arena, "`%s`", decl->name), location), location);
+  kj_emit_assign(s, var,
+                 kj_fit_annotation(s, value, var->type, kj_format(s->arena, "`%s`", decl->name),
+                                   location),
+                 location);
 }
 
 void kj_declare(kj_scope *s, const kj_decl *decl, kj_texpr *value)
 {
   if (decl->type_expr) {
     kjit_type annotation = kj_infer_type(s, decl->type_expr);
-    value = kj_fit_annotation(s, value, annotation, kj_format(s->arena, "`%s`", decl->name), value->location);
+    value = kj_fit_annotation(s, value, annotation, kj_format(s->arena, "`%s`", decl->name),
+                              value->location);
   }
   if (decl->kind == KJ_DECL_VAR) bind_var(s, decl, value);
   else bind_let(s, decl, value);

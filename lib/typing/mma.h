@@ -1,4 +1,5 @@
-/* Matrix products of a warp (mma.def): which fragments they take, and which lane holds which element. */
+/* Matrix products of a warp (mma.def): which fragments they take, and which lane holds which
+ * element. */
 #ifndef KJ_TYPING_MMA_H
 #define KJ_TYPING_MMA_H
 
@@ -38,15 +39,17 @@ typedef struct kj_mma {
 } kj_mma;
 
 /* The built-in on fragments of these types; NULL: there is none. */
-const kj_mma *kj_find_mma(const kj_types *types, const kj_builtin *builtin, kjit_type a, kjit_type b, kjit_type c);
+const kj_mma *kj_find_mma(const kj_types *types, const kj_builtin *builtin, kjit_type a,
+                          kjit_type b, kjit_type c);
 /* Row i of those of a built-in, for messages; NULL: no more. */
 const kj_mma *kj_get_mma(const kj_builtin *builtin, size_t i);
-/* A fragment of `count` elements of the matrix, 32 lanes together: lanes of the vector; 1: a scalar. */
+/* A fragment of `count` elements of the matrix, 32 lanes together: lanes of the vector; 1: a
+ * scalar. */
 uint32_t kj_count_fragment(kj_mma_kind kind, uint32_t count);
 
-/* Element e of a fragment, counted in elements of the matrix (bits: in words of 32), of lane `lane`: at row group + row, column quad * scale + column, where
- * group is lane / 4 and quad lane % 4;
- * for B row and column change places. */
+/* Element e of a fragment, counted in elements of the matrix (bits: in words of 32), of lane
+ * `lane`: at row group + row, column quad * scale + column, where group is lane / 4 and quad lane %
+ * 4; for B row and column change places. */
 typedef struct kj_mma_place {
   uint32_t row, column, scale;
 } kj_mma_place;

@@ -1,4 +1,5 @@
-/* Nodes of the typed IR while it is being inferred: made, copied, counted; whether they have an effect, and how far their values may differ. */
+/* Nodes of the typed IR while it is being inferred: made, copied, counted; whether they have an
+ * effect, and how far their values may differ. */
 #include "typing/infer.h"
 
 bool kj_is_constant(const kj_texpr *expr) { return expr->kind == KJ_T_CONST; }
@@ -32,7 +33,8 @@ kj_texpr *kj_copy_texpr(kj_scope *s, const kj_texpr *expr)
 static size_t count_list(const kj_texprs *list, size_t limit)
 {
   size_t count = 0;
-  for (size_t i = 0; i < list->count && count < limit; i++) count += kj_count_nodes(list->items[i], limit - count);
+  for (size_t i = 0; i < list->count && count < limit; i++)
+    count += kj_count_nodes(list->items[i], limit - count);
   return count;
 }
 
@@ -58,8 +60,10 @@ static bool has_effect_list(const kj_texprs *list)
 bool kj_has_effect(const kj_texpr *expr)
 {
   if (!expr) return false;
-  if (expr->kind == KJ_T_CALL || (expr->kind == KJ_T_BUILTIN && !(expr->builtin->flags & KJ_PURE))) return true;
-  return kj_has_effect(expr->x) || kj_has_effect(expr->y) || kj_has_effect(expr->z) || has_effect_list(&expr->args) || has_effect_list(&expr->indices);
+  if (expr->kind == KJ_T_CALL || (expr->kind == KJ_T_BUILTIN && !(expr->builtin->flags & KJ_PURE)))
+    return true;
+  return kj_has_effect(expr->x) || kj_has_effect(expr->y) || kj_has_effect(expr->z) ||
+         has_effect_list(&expr->args) || has_effect_list(&expr->indices);
 }
 
 /* ---- how far a value may differ ---- */
@@ -67,14 +71,16 @@ bool kj_has_effect(const kj_texpr *expr)
 static kj_level level_of_list(const kj_scope *s, const kj_texprs *list)
 {
   kj_level level = KJ_LEVEL_GRID;
-  for (size_t i = 0; i < list->count; i++) level = kj_higher_level(level, kj_level_of(s, list->items[i]));
+  for (size_t i = 0; i < list->count; i++)
+    level = kj_higher_level(level, kj_level_of(s, list->items[i]));
   return level;
 }
 
 static kj_level level_of_builtin(const kj_builtin *builtin)
 {
   if (builtin->flags & (KJ_THREAD | KJ_WARP)) return KJ_LEVEL_THREAD;
-  static const kj_builtin_id of_block[] = { KJ_BUILTIN_BLOCK_IDX, KJ_BUILTIN_CLUSTER_IDX, KJ_BUILTIN_CLUSTER_BLOCK_IDX, KJ_BUILTIN_CLUSTER_RANK };
+  static const kj_builtin_id of_block[] = { KJ_BUILTIN_BLOCK_IDX, KJ_BUILTIN_CLUSTER_IDX,
+                                            KJ_BUILTIN_CLUSTER_BLOCK_IDX, KJ_BUILTIN_CLUSTER_RANK };
   for (size_t i = 0; i < sizeof of_block / sizeof *of_block; i++)
     if (of_block[i] == builtin->id) return KJ_LEVEL_BLOCK;
   return builtin->flags & KJ_BARRIER ? KJ_LEVEL_BLOCK : KJ_LEVEL_GRID;
@@ -83,7 +89,9 @@ static kj_level level_of_builtin(const kj_builtin *builtin)
 static kj_level level_of_load(const kj_scope *s, const kj_texpr *expr)
 {
   kj_space space = kj_type(s->c->types, expr->x->type)->space;
-  return space == KJ_SPACE_LOCAL ? KJ_LEVEL_THREAD : space == KJ_SPACE_SHARED ? KJ_LEVEL_BLOCK : KJ_LEVEL_GRID;
+  return space == KJ_SPACE_LOCAL    ? KJ_LEVEL_THREAD
+         : space == KJ_SPACE_SHARED ? KJ_LEVEL_BLOCK
+                                    : KJ_LEVEL_GRID;
 }
 
 /* What a function under way returns is not known yet. */
@@ -93,21 +101,26 @@ static kj_level level_of_call(const kj_scope *s, const kj_texpr *expr)
   return record->is_done ? record->result_level : KJ_LEVEL_THREAD;
 }
 
-/* A load at an index that is the same for all threads counts as the same: whoever races on it is on his own. */
+/* A load at an index that is the same for all threads counts as the same: whoever races on it is on
+ * his own. */
 kj_level kj_level_of(const kj_scope *s, const kj_texpr *expr)
 {
   if (!expr) return KJ_LEVEL_GRID;
   kj_level own = KJ_LEVEL_GRID;
   switch (expr->kind) {
   case KJ_T_CONST: return KJ_LEVEL_GRID;
-  case KJ_T_VAR: return expr->var->index < s->levels.count ? s->levels.items[expr->var->index] : KJ_LEVEL_GRID;
+  case KJ_T_VAR:
+    return expr->var->index < s->levels.count ? s->levels.items[expr->var->index] : KJ_LEVEL_GRID;
   case KJ_T_BUILTIN: own = level_of_builtin(expr->builtin); break;
   case KJ_T_LOAD: own = level_of_load(s, expr); break;
   case KJ_T_CALL: own = level_of_call(s, expr); break;
   default: break;
   }
-  own = kj_higher_level(own, kj_higher_level(kj_level_of(s, expr->x), kj_higher_level(kj_level_of(s, expr->y), kj_level_of(s, expr->z))));
-  return kj_higher_level(own, kj_higher_level(level_of_list(s, &expr->args), level_of_list(s, &expr->indices)));
+  own = kj_higher_level(own, kj_higher_level(kj_level_of(s, expr->x),
+                                             kj_higher_level(kj_level_of(s, expr->y),
+                                                             kj_level_of(s, expr->z))));
+  return kj_higher_level(own, kj_higher_level(level_of_list(s, &expr->args),
+                                              level_of_list(s, &expr->indices)));
 }
 
 /* ---- tuples ---- */
@@ -129,7 +142,9 @@ kjit_type kj_tuple_type(kj_scope *s, const kjit_type *items, uint32_t count, kj_
   kjit_type type = kj_intern_tuple(s->c->types, items, count);
   if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
   if (count_values(s->c, type) > MOST_VALUES)
-    kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "a tuple of more than %d numbers, those of tuples in it counted: keep them in a `local` array",
+    kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+            "a tuple of more than %d numbers, those of tuples in it counted: keep them in a "
+            "`local` array",
             MOST_VALUES);
   return type;
 }
@@ -147,7 +162,9 @@ kj_texpr *kj_make_tuple(kj_scope *s, const kj_texprs *items, kj_location locatio
 kj_texpr *kj_make_item(kj_scope *s, kj_texpr *tuple, uint32_t index, kj_location location)
 {
   if (tuple->kind == KJ_T_TUPLE && !has_effect_list(&tuple->args)) return tuple->args.items[index];
-  kjit_type type = kj_is_tuple(s->c, tuple->type) ? kj_type(s->c->types, tuple->type)->items[index] : kj_get_component(s->c->types, tuple->type, index).type;
+  kjit_type type = kj_is_tuple(s->c, tuple->type)
+                     ? kj_type(s->c->types, tuple->type)->items[index]
+                     : kj_get_component(s->c->types, tuple->type, index).type;
   kj_texpr *item = kj_new_texpr(s->c, KJ_T_ITEM, type, location);
   item->x = tuple;
   item->dimension = index;

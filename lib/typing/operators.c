@@ -1,4 +1,5 @@
-/* Operators on typed operands: the common type, conversions, what is computed at compile time (kernel-ir.md, Inference). */
+/* Operators on typed operands: the common type, conversions, what is computed at compile time
+ * (kernel-ir.md, Inference). */
 #include "typing/rules.h"
 
 static const char *text_of(kjit_op op) { return kj_op_table[op].text; }
@@ -7,22 +8,31 @@ static void require_numbers(kj_scope *s, kjit_op op, const kj_texpr *x)
 {
   if (kj_is_number(s->c, x->type)) return;
   bool compares = kj_op_table[op].class_ == KJ_OP_COMPARE;
-  if (compares && kj_is_struct(s->c, x->type)) kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "structs are compared field by field: `a.x %s b.x`", text_of(op));
+  if (compares && kj_is_struct(s->c, x->type))
+    kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "structs are compared field by field: `a.x %s b.x`",
+            text_of(op));
   if (compares && kj_is_pointer(s->c, x->type))
-    kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "pointers are compared as addresses: `bitcast(u64, p) %s 0`", text_of(op));
+    kj_fail(s->c, x->location, KJIT_ERROR_TYPE,
+            "pointers are compared as addresses: `bitcast(u64, p) %s 0`", text_of(op));
   if (kj_is_pointer(s->c, x->type))
-    kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "a pointer has no arithmetic: `p[i]` is an element, `pointer(p[i])` its address");
-  const char *hint = kj_is_array(s->c, x->type) ? "; write its index: `a[i]`" : kj_is_tuple(s->c, x->type) ? "; write which item: `t[0]`" : "";
-  kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "`%s` needs numbers, got %s%s", text_of(op), kj_type_text(s->c, x->type), hint);
+    kj_fail(s->c, x->location, KJIT_ERROR_TYPE,
+            "a pointer has no arithmetic: `p[i]` is an element, `pointer(p[i])` its address");
+  const char *hint = kj_is_array(s->c, x->type)   ? "; write its index: `a[i]`"
+                     : kj_is_tuple(s->c, x->type) ? "; write which item: `t[0]`"
+                                                  : "";
+  kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "`%s` needs numbers, got %s%s", text_of(op),
+          kj_type_text(s->c, x->type), hint);
 }
 
 static void require_integers(kj_scope *s, kjit_op op, const kj_texpr *x)
 {
   if (!kj_is_float(s->c, x->type)) return;
-  kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "`%s` needs integers, got %s", text_of(op), kj_type_text(s->c, x->type));
+  kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "`%s` needs integers, got %s", text_of(op),
+          kj_type_text(s->c, x->type));
 }
 
-/* Whether the type of a weak tree may still change in a later round: it holds a variable that has only met literals so far. */
+/* Whether the type of a weak tree may still change in a later round: it holds a variable that has
+ * only met literals so far. */
 static bool is_unsettled(const kj_texpr *e)
 {
   if (!e || !kj_is_weak(e->type)) return false;
@@ -32,24 +42,32 @@ static bool is_unsettled(const kj_texpr *e)
   return is_unsettled(e->x) || is_unsettled(e->y) || is_unsettled(e->z);
 }
 
-static bool is_settled_integer(const kj_scope *s, kjit_type type) { return type == KJIT_BOOL || (kj_is_integer(s->c, type) && !kj_is_weak(type)); }
+static bool is_settled_integer(const kj_scope *s, kjit_type type)
+{
+  return type == KJIT_BOOL || (kj_is_integer(s->c, type) && !kj_is_weak(type));
+}
 
 bool kj_stays_open(const kj_scope *s, const kj_texpr *x, const kj_texpr *y)
 {
   bool has_integer = is_settled_integer(s, x->type) || is_settled_integer(s, y->type);
-  return has_integer && ((x->type == KJ_WEAK_FLOAT && is_unsettled(x)) || (y->type == KJ_WEAK_FLOAT && is_unsettled(y)));
+  return has_integer && ((x->type == KJ_WEAK_FLOAT && is_unsettled(x)) ||
+                         (y->type == KJ_WEAK_FLOAT && is_unsettled(y)));
 }
 
-static kjit_type promote(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y, kj_location location)
+static kjit_type promote(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y,
+                         kj_location location)
 {
   if (kj_stays_open(s, x, y)) return KJ_WEAK_FLOAT;
   kjit_type type = kj_promote(s, x->type, y->type, location);
   if (type != KJIT_ANY) return type;
   const char *a = kj_type_text(s->c, x->type), *b = kj_type_text(s->c, y->type);
-  kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` of %s and %s: no integer type holds both; convert one: `%s(...)`", text_of(op), a, b, a);
+  kj_fail(s->c, location, KJIT_ERROR_TYPE,
+          "`%s` of %s and %s: no integer type holds both; convert one: `%s(...)`", text_of(op), a,
+          b, a);
 }
 
-static kj_texpr *new_binary(kj_scope *s, kjit_op op, kjit_type type, kj_texpr *x, kj_texpr *y, kj_location location)
+static kj_texpr *new_binary(kj_scope *s, kjit_op op, kjit_type type, kj_texpr *x, kj_texpr *y,
+                            kj_location location)
 {
   kj_texpr *expr = kj_new_texpr(s->c, KJ_T_BINARY, type, location);
   expr->op = op;
@@ -59,7 +77,8 @@ static kj_texpr *new_binary(kj_scope *s, kjit_op op, kjit_type type, kj_texpr *x
 }
 
 /* Operands that have the type of the result, or are weak with it. */
-static kj_texpr *make_arithmetic(kj_scope *s, kjit_op op, kjit_type type, kj_texpr *x, kj_texpr *y, kj_location location)
+static kj_texpr *make_arithmetic(kj_scope *s, kjit_op op, kjit_type type, kj_texpr *x, kj_texpr *y,
+                                 kj_location location)
 {
   x = kj_convert(s, x, type, location);
   y = kj_convert(s, y, type, location);
@@ -71,9 +90,11 @@ static kj_texpr *make_division(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_locatio
 {
   kjit_type type = promote(s, KJIT_DIV, x, y, location);
   if (kj_is_float(s->c, type)) return make_arithmetic(s, KJIT_DIV, type, x, y, location);
-  if (is_unsettled(x) || is_unsettled(y)) return new_binary(s, KJIT_DIV, KJ_WEAK_FLOAT, x, y, location);
+  if (is_unsettled(x) || is_unsettled(y))
+    return new_binary(s, KJIT_DIV, KJ_WEAK_FLOAT, x, y, location);
   kj_fail(s->c, location, KJIT_ERROR_TYPE,
-          "`/` is for floats and both operands are integers: write `//` (rounds down), `div_trunc(x, y)` (rounds to zero, as C), or make one a float");
+          "`/` is for floats and both operands are integers: write `//` (rounds down), "
+          "`div_trunc(x, y)` (rounds to zero, as C), or make one a float");
 }
 
 static kj_texpr *make_bits(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, kj_location location)
@@ -81,7 +102,8 @@ static kj_texpr *make_bits(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, kj
   require_integers(s, op, x);
   require_integers(s, op, y);
   bool is_logic = x->type == KJIT_BOOL && y->type == KJIT_BOOL;
-  return make_arithmetic(s, op, is_logic ? KJIT_BOOL : promote(s, op, x, y, location), x, y, location);
+  return make_arithmetic(s, op, is_logic ? KJIT_BOOL : promote(s, op, x, y, location), x, y,
+                         location);
 }
 
 static kj_texpr *make_shift(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, kj_location location)
@@ -92,9 +114,14 @@ static kj_texpr *make_shift(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, k
   x = kj_convert(s, x, type, location);
   kj_texpr *folded = kj_fold_binary(s, op, x, y, location);
   if (folded) return folded;
-  /* The count is taken modulo the width: its low bits are all that matters, so that it converts freely. */
-  if (y->kind == KJ_T_CONST && !kj_is_weak(type)) y = kj_new_integer(s, type, y->integer & (kj_type(s->c->types, type)->size_bytes * 8 - 1), y->location);
-  else if (kj_is_weak(y->type) && !kj_is_weak(type)) y = kj_convert(s, y, KJIT_I32, location); /* it meets nothing here: a negative literal in it fits */
+  /* The count is taken modulo the width: its low bits are all that matters, so that it converts
+   * freely. */
+  if (y->kind == KJ_T_CONST && !kj_is_weak(type))
+    y = kj_new_integer(s, type, y->integer & (kj_type(s->c->types, type)->size_bytes * 8 - 1),
+                       y->location);
+  else if (kj_is_weak(y->type) && !kj_is_weak(type))
+    y = kj_convert(s, y, KJIT_I32,
+                   location); /* it meets nothing here: a negative literal in it fits */
   return new_binary(s, op, type, x, kj_convert(s, y, type, location), location);
 }
 
@@ -103,14 +130,18 @@ static kj_texpr *make_one(kj_scope *s, kjit_type type, kj_location location)
   return kj_convert(s, kj_new_integer(s, KJ_WEAK_INT, 1, location), type, location);
 }
 
-static kj_texpr *multiply(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location location) { return make_arithmetic(s, KJIT_MUL, x->type, x, y, location); }
+static kj_texpr *multiply(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location location)
+{
+  return make_arithmetic(s, KJIT_MUL, x->type, x, y, location);
+}
 
 /* x to the n by squaring, n > 0; x has its final type and can be copied. */
 static kj_texpr *multiply_out(kj_scope *s, kj_texpr *x, unsigned __int128 n, kj_location location)
 {
   kj_texpr *result = NULL;
   for (; n > 1; n >>= 1) {
-    if (n & 1) result = result ? multiply(s, result, kj_copy_texpr(s, x), location) : kj_copy_texpr(s, x);
+    if (n & 1)
+      result = result ? multiply(s, result, kj_copy_texpr(s, x), location) : kj_copy_texpr(s, x);
     kj_texpr *square = multiply(s, x, kj_copy_texpr(s, x), location);
     x = n >> 1 == 1 ? square : kj_keep_value(s, square);
   }
@@ -124,18 +155,24 @@ static kj_texpr *make_constant_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_l
   bool is_float = kj_is_float(s->c, type);
   x = kj_convert(s, x, type, location);
   if (n == 0) return make_one(s, type, location);
-  if (n < 0 && !is_float) return new_binary(s, KJIT_POW, type, x, kj_convert(s, y, type, location), location);
-  kj_texpr *power = multiply_out(s, kj_keep_value(s, x), n < 0 ? -(unsigned __int128)n : (unsigned __int128)n, location);
-  return n < 0 ? make_arithmetic(s, KJIT_DIV, type, make_one(s, type, location), power, location) : power;
+  if (n < 0 && !is_float)
+    return new_binary(s, KJIT_POW, type, x, kj_convert(s, y, type, location), location);
+  kj_texpr *power = multiply_out(s, kj_keep_value(s, x),
+                                 n < 0 ? -(unsigned __int128)n : (unsigned __int128)n, location);
+  return n < 0 ? make_arithmetic(s, KJIT_DIV, type, make_one(s, type, location), power, location)
+               : power;
 }
 
-/* The type that an integer power is computed in: it holds every exponent, and the product wraps the same in it as in the narrower type of the base. */
+/* The type that an integer power is computed in: it holds every exponent, and the product wraps the
+ * same in it as in the narrower type of the base. */
 static kjit_type power_type(const kj_compilation *c, kjit_type base, kjit_type exponent)
 {
   if (kj_is_weak(exponent)) return base;
   bool is_same_sign = kj_class_of(c, base) == kj_class_of(c, exponent);
-  if (!is_same_sign && kj_class_of(c, base) == KJ_CLASS_UNSIGNED) return KJIT_I64; /* a negative exponent stays one */
-  uint32_t held = kj_type(c->types, base)->size_bytes, needed = kj_type(c->types, exponent)->size_bytes;
+  /* a negative exponent stays one */
+  if (!is_same_sign && kj_class_of(c, base) == KJ_CLASS_UNSIGNED) return KJIT_I64;
+  uint32_t held = kj_type(c->types, base)->size_bytes,
+           needed = kj_type(c->types, exponent)->size_bytes;
   return needed > held || (needed == held && !is_same_sign) ? exponent : base;
 }
 
@@ -149,11 +186,14 @@ static kj_texpr *make_integer_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_lo
 
 static kj_texpr *make_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location location)
 {
-  kj_texpr *folded = kj_is_weak(x->type) && x->type == y->type ? kj_fold_binary(s, KJIT_POW, x, y, location) : NULL;
+  kj_texpr *folded =
+    kj_is_weak(x->type) && x->type == y->type ? kj_fold_binary(s, KJIT_POW, x, y, location) : NULL;
   if (folded) return folded;
-  bool is_integer_exponent = !kj_is_float(s->c, y->type), is_integer_base = !kj_is_float(s->c, x->type);
+  bool is_integer_exponent = !kj_is_float(s->c, y->type),
+       is_integer_base = !kj_is_float(s->c, x->type);
   bool is_literal = kj_is_constant(x) && kj_is_weak(x->type);
-  if (is_integer_exponent && kj_is_constant(y) && !is_literal) return make_constant_power(s, x, y, location);
+  if (is_integer_exponent && kj_is_constant(y) && !is_literal)
+    return make_constant_power(s, x, y, location);
   if (is_integer_exponent && is_integer_base) return make_integer_power(s, x, y, location);
   if (is_integer_exponent && !(kj_is_weak(x->type) && kj_is_constant(y))) {
     if (kj_is_weak(x->type)) return new_binary(s, KJIT_POW, x->type, x, y, location);
@@ -165,7 +205,8 @@ static kj_texpr *make_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location l
   return kj_apply_rule(s, &operands);
 }
 
-/* Integers compare as the numbers that they are: where no type holds both, the operands keep theirs. */
+/* Integers compare as the numbers that they are: where no type holds both, the operands keep
+ * theirs. */
 static kjit_type type_to_compare(kj_scope *s, kj_texpr **x, kj_texpr **y, kj_location location)
 {
   if ((*x)->type == KJIT_BOOL && (*y)->type == KJIT_BOOL) return KJIT_BOOL;
@@ -176,7 +217,8 @@ static kjit_type type_to_compare(kj_scope *s, kj_texpr **x, kj_texpr **y, kj_loc
   return kj_promote(s, (*x)->type, (*y)->type, location);
 }
 
-static kj_texpr *make_compare(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, kj_location location)
+static kj_texpr *make_compare(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y,
+                              kj_location location)
 {
   kjit_type type = type_to_compare(s, &x, &y, location);
   if (type == KJIT_ANY) {
@@ -214,11 +256,16 @@ kj_texpr *kj_make_binary(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, kj_l
 kj_texpr *kj_make_condition(kj_scope *s, kj_texpr *value)
 {
   if (value->type == KJIT_BOOL) return value;
-  if (kj_is_integer(s->c, value->type)) return make_compare(s, KJIT_NE, value, kj_new_integer(s, KJ_WEAK_INT, 0, value->location), value->location);
+  if (kj_is_integer(s->c, value->type))
+    return make_compare(s, KJIT_NE, value, kj_new_integer(s, KJ_WEAK_INT, 0, value->location),
+                        value->location);
   bool is_mask = kj_is_vector(s->c, value->type) && kj_part_type(s->c, value->type) == KJIT_BOOL;
   bool has_zero = kj_is_float(s->c, value->type) || kj_is_complex(s->c, value->type);
-  const char *hint = is_mask ? "; write `all(v)` or `any(v)`, or `select(v, x, y)`" : has_zero ? "; write `!= 0`" : "";
-  kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "a condition is a bool or an integer, got %s%s", kj_type_text(s->c, value->type), hint);
+  const char *hint = is_mask    ? "; write `all(v)` or `any(v)`, or `select(v, x, y)`"
+                     : has_zero ? "; write `!= 0`"
+                                : "";
+  kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "a condition is a bool or an integer, got %s%s",
+          kj_type_text(s->c, value->type), hint);
 }
 
 kj_texpr *kj_make_unary(kj_scope *s, kjit_op op, kj_texpr *x, kj_location location)
@@ -227,7 +274,8 @@ kj_texpr *kj_make_unary(kj_scope *s, kjit_op op, kj_texpr *x, kj_location locati
   if (op == KJIT_NOT) x = kj_make_condition(s, x);
   require_numbers(s, op, x);
   if (op == KJIT_INVERT) require_integers(s, op, x);
-  if (op == KJIT_INVERT && x->type == KJIT_BOOL) kj_fail(s->c, location, KJIT_ERROR_TYPE, "`~` needs an integer, got bool; write `not`");
+  if (op == KJIT_INVERT && x->type == KJIT_BOOL)
+    kj_fail(s->c, location, KJIT_ERROR_TYPE, "`~` needs an integer, got bool; write `not`");
   if (op != KJIT_NOT) x = kj_convert(s, x, kj_arithmetic_type(s->c, x->type), location);
   if (op == KJIT_POS) return x;
   kj_texpr *folded = kj_fold_unary(s, op, x, location);

@@ -1,10 +1,13 @@
-/* The typed IR as text, for --emit typed and for tests. Constants carry their type, conversions are calls of it; a name that is used for several variables gets
- * their number. */
+/* The typed IR as text, for --emit typed and for tests. Constants carry their type, conversions are
+ * calls of it; a name that is used for several variables gets their number. */
 #include <string.h>
 
 #include "typing/print.h"
 
-static void print_type(kj_typed_printer *p, kjit_type type) { kj_print_type(p->c->types, type, p->out); }
+static void print_type(kj_typed_printer *p, kjit_type type)
+{
+  kj_print_type(p->c->types, type, p->out);
+}
 
 /* ---- statements ---- */
 
@@ -202,7 +205,9 @@ static void print_block(kj_typed_printer *p, const kj_tstmts *stmts)
 /* Variables that no statement declares where it stands. */
 static void print_local(kj_typed_printer *p, const kj_tvar *var)
 {
-  static const char *const words[] = { [KJ_V_VAR] = "var", [KJ_V_SHARED] = "shared", [KJ_V_LOCAL] = "local", [KJ_V_CONST] = "const" };
+  static const char *const words[] = {
+    [KJ_V_VAR] = "var", [KJ_V_SHARED] = "shared", [KJ_V_LOCAL] = "local", [KJ_V_CONST] = "const"
+  };
   if (var->kind == KJ_V_PARAM || var->kind == KJ_V_LET || var->kind == KJ_V_LOOP) return;
   kj_append_format(p->out, "  %s ", words[var->kind]);
   kj_put_typed_var(p, var);
@@ -224,8 +229,12 @@ static void print_header(kj_typed_printer *p, const kj_instance *instance)
     kj_put_typed(p, " -> ");
     print_type(p, instance->result);
   }
-  if (instance->block[0]) kj_append_format(p->out, " @block(%u, %u, %u)", instance->block[0], instance->block[1], instance->block[2]);
-  if (instance->max_threads) kj_append_format(p->out, " @launch_bounds(%u, %u)", instance->max_threads, instance->min_blocks);
+  if (instance->block[0])
+    kj_append_format(p->out, " @block(%u, %u, %u)", instance->block[0], instance->block[1],
+                     instance->block[2]);
+  if (instance->max_threads)
+    kj_append_format(p->out, " @launch_bounds(%u, %u)", instance->max_threads,
+                     instance->min_blocks);
   if (instance->is_strict) kj_put_typed(p, " @strict");
   if (instance->is_fastmath) kj_put_typed(p, " @fastmath");
 }

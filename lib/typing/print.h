@@ -11,7 +11,10 @@ typedef struct kj_typed_printer {
   int indent;
 } kj_typed_printer;
 
-static inline void kj_put_typed(kj_typed_printer *p, const char *value) { kj_append_text(p->out, value); }
+static inline void kj_put_typed(kj_typed_printer *p, const char *value)
+{
+  kj_append_text(p->out, value);
+}
 
 /* ---- print_expr.c ---- */
 

@@ -6,18 +6,24 @@
 
 #include "typing/print.h"
 
-static void print_type(kj_typed_printer *p, kjit_type type) { kj_print_type(p->c->types, type, p->out); }
+static void print_type(kj_typed_printer *p, kjit_type type)
+{
+  kj_print_type(p->c->types, type, p->out);
+}
 
 static bool has_name(const kj_tvars *vars, const kj_tvar *var)
 {
   for (size_t i = 0; i < vars->count; i++)
-    if (vars->items[i] != var && strcmp(vars->items[i]->name ? vars->items[i]->name : "", var->name ? var->name : "") == 0) return true;
+    if (vars->items[i] != var &&
+        strcmp(vars->items[i]->name ? vars->items[i]->name : "", var->name ? var->name : "") == 0)
+      return true;
   return false;
 }
 
 void kj_put_typed_var(kj_typed_printer *p, const kj_tvar *var)
 {
-  bool is_shared_name = p->instance && (has_name(&p->instance->params, var) || has_name(&p->instance->locals, var));
+  bool is_shared_name =
+    p->instance && (has_name(&p->instance->params, var) || has_name(&p->instance->locals, var));
   kj_put_typed(p, var->name ? var->name : "");
   if (is_shared_name || !var->name) kj_append_format(p->out, ".%u", var->index);
 }
@@ -33,7 +39,9 @@ static void print_list(kj_typed_printer *p, const kj_texprs *list)
 static void print_integer(kj_typed_printer *p, __int128 value)
 {
   if (value >= INT64_MIN && value <= INT64_MAX) kj_append_format(p->out, "%lld", (long long)value);
-  else kj_append_format(p->out, "%s%llu", value < 0 ? "-" : "", (unsigned long long)(value < 0 ? -value : value));
+  else
+    kj_append_format(p->out, "%s%llu", value < 0 ? "-" : "",
+                     (unsigned long long)(value < 0 ? -value : value));
 }
 
 /* The shortest text that reads back as the same number. */
@@ -72,7 +80,8 @@ void kj_put_typed_index(kj_typed_printer *p, const kj_texpr *array, const kj_tex
   kj_put_typed(p, "]");
 }
 
-/* `view(x[2], 1, 0:n by 2)`: from x[2, 0..] on; dimension 1 of x as it is; n elements of its dimension 0, every second one. Reshaped: `view(x, :n, :m)`. */
+/* `view(x[2], 1, 0:n by 2)`: from x[2, 0..] on; dimension 1 of x as it is; n elements of its
+ * dimension 0, every second one. Reshaped: `view(x, :n, :m)`. */
 static void print_view(kj_typed_printer *p, const kj_texpr *e)
 {
   if (!e->dimensions) {

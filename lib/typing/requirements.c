@@ -1,5 +1,5 @@
-/* What built-ins need of a GPU: architecture and PTX version. LLVM ends the process on some of what an architecture lacks and hands the rest to ptxas: so it
- * is refused here, by name. */
+/* What built-ins need of a GPU: architecture and PTX version. LLVM ends the process on some of what
+ * an architecture lacks and hands the rest to ptxas: so it is refused here, by name. */
 #include "typing/rules.h"
 
 typedef struct requirement {
@@ -53,21 +53,29 @@ static const requirement requirements[] = {
   { KJ_BUILTIN_MATRIX_DESCRIPTOR, 90, 80, 'a' },
 };
 
-static const char *version_text(kj_compilation *c, uint32_t ptx) { return kj_format(c->arena, "PTX %u.%u", ptx / 10, ptx % 10); }
+static const char *version_text(kj_compilation *c, uint32_t ptx)
+{
+  return kj_format(c->arena, "PTX %u.%u", ptx / 10, ptx % 10);
+}
 
-void kj_require_arch(kj_scope *s, const char *what, kj_location location, uint32_t arch, char suffix, uint32_t ptx)
+void kj_require_arch(kj_scope *s, const char *what, kj_location location, uint32_t arch,
+                     char suffix, uint32_t ptx)
 {
   kj_compilation *c = s->c;
   const kj_target *target = &c->request->target;
   if (target->kind == KJ_TARGET_CPU || s->is_quiet) return;
   const char given[2] = { target->suffix, 0 }, wanted[2] = { suffix, 0 };
   bool fits = suffix ? target->arch == arch && target->suffix == suffix : target->arch >= arch;
-  if (!fits && suffix) kj_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s works on sm_%u%s only; this is sm_%u%s", what, arch, wanted, target->arch, given);
+  if (!fits && suffix)
+    kj_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s works on sm_%u%s only; this is sm_%u%s", what,
+            arch, wanted, target->arch, given);
   if (!fits)
-    kj_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s works from sm_%u on; this is sm_%u%s (`if arch >= %u` keeps it from older ones)", what, arch, target->arch,
-            given, arch);
+    kj_fail(c, location, KJIT_ERROR_UNSUPPORTED,
+            "%s works from sm_%u on; this is sm_%u%s (`if arch >= %u` keeps it from older ones)",
+            what, arch, target->arch, given, arch);
   if (target->ptx_version && target->ptx_version < ptx)
-    kj_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s needs %s; %s is what the driver takes", what, version_text(c, ptx), version_text(c, target->ptx_version));
+    kj_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s needs %s; %s is what the driver takes", what,
+            version_text(c, ptx), version_text(c, target->ptx_version));
   if (c->least_ptx < ptx) c->least_ptx = ptx;
 }
 
@@ -76,7 +84,8 @@ void kj_check_requirement(kj_scope *s, const kj_operands *o)
   for (size_t i = 0; i < sizeof requirements / sizeof *requirements; i++) {
     const requirement *r = &requirements[i];
     if (r->id != o->builtin->id) continue;
-    kj_require_arch(s, kj_format(s->arena, "`%s`", o->builtin->name), o->location, r->arch, r->suffix, r->ptx);
+    kj_require_arch(s, kj_format(s->arena, "`%s`", o->builtin->name), o->location, r->arch,
+                    r->suffix, r->ptx);
     return;
   }
 }

@@ -1,4 +1,5 @@
-/* Result rules of the built-ins: positions, literals, types, numbers. A row of builtins.def whose rule is missing does not link. */
+/* Result rules of the built-ins: positions, literals, types, numbers. A row of builtins.def whose
+ * rule is missing does not link. */
 #include <math.h>
 
 #include "typing/rules.h"
@@ -18,9 +19,11 @@ static kj_operands with_values(const kj_operands *o, kj_texprs values)
   return copy;
 }
 
-_Noreturn static void fail_operand(kj_scope *s, const kj_operands *o, const kj_texpr *value, const char *wanted)
+_Noreturn static void fail_operand(kj_scope *s, const kj_operands *o, const kj_texpr *value,
+                                   const char *wanted)
 {
-  kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs %s, got %s", o->builtin->name, wanted, kj_type_text(s->c, value->type));
+  kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs %s, got %s", o->builtin->name, wanted,
+          kj_type_text(s->c, value->type));
 }
 
 /* ---- positions ---- */
@@ -31,7 +34,10 @@ kj_texpr *kj_rule_position(kj_scope *s, const kj_operands *o)
   if (s->instance) s->instance->uses_positions = true;
   if (!(o->builtin->flags & KJ_XYZ)) return expr;
   bool is_field = o->field && o->field[0] >= 'x' && o->field[0] <= 'z' && o->field[1] == 0;
-  if (!is_field) kj_fail(s->c, o->location, KJIT_ERROR_NAME, "`%s` has the parts `.x`, `.y` and `.z`: write `%s.x`", o->builtin->name, o->builtin->name);
+  if (!is_field)
+    kj_fail(s->c, o->location, KJIT_ERROR_NAME,
+            "`%s` has the parts `.x`, `.y` and `.z`: write `%s.x`", o->builtin->name,
+            o->builtin->name);
   expr->dimension = (uint32_t)(o->field[0] - 'x');
   return expr;
 }
@@ -39,8 +45,10 @@ kj_texpr *kj_rule_position(kj_scope *s, const kj_operands *o)
 kj_texpr *kj_rule_grid(kj_scope *s, const kj_operands *o)
 {
   const kj_texpr *count = o->values.items[0];
-  if (!kj_is_constant(count) || !kj_is_integer(s->c, count->type) || count->integer < 1 || count->integer > 3)
-    kj_fail(s->c, count->location, KJIT_ERROR_TYPE, "`%s` takes the number of dimensions: 1, 2 or 3", o->builtin->name);
+  if (!kj_is_constant(count) || !kj_is_integer(s->c, count->type) || count->integer < 1 ||
+      count->integer > 3)
+    kj_fail(s->c, count->location, KJIT_ERROR_TYPE,
+            "`%s` takes the number of dimensions: 1, 2 or 3", o->builtin->name);
   kj_texprs items = { 0 };
   if (s->instance) s->instance->uses_positions = true;
   for (uint32_t i = 0; i < count->integer; i++) {
@@ -70,7 +78,8 @@ kj_texpr *kj_rule_target(kj_scope *s, const kj_operands *o)
   switch (o->builtin->id) {
   case KJ_BUILTIN_TARGET: return kj_new_integer(s, KJ_WEAK_INT, is_gpu, o->location);
   case KJ_BUILTIN_GPU: return kj_new_integer(s, KJ_WEAK_INT, 1, o->location);
-  case KJ_BUILTIN_ARCH: return kj_new_integer(s, KJ_WEAK_INT, is_gpu ? target->arch : 0, o->location);
+  case KJ_BUILTIN_ARCH:
+    return kj_new_integer(s, KJ_WEAK_INT, is_gpu ? target->arch : 0, o->location);
   default: return kj_new_integer(s, KJ_WEAK_INT, 0, o->location);
   }
 }
@@ -80,22 +89,28 @@ kj_texpr *kj_rule_target(kj_scope *s, const kj_operands *o)
 kj_texpr *kj_rule_len(kj_scope *s, const kj_operands *o)
 {
   kj_texpr *array = o->values.items[0];
-  if (kj_is_vector(s->c, array->type)) return kj_new_integer(s, KJ_WEAK_INT, kj_type(s->c->types, array->type)->count, o->location);
-  if (!kj_is_array(s->c, array->type) && !kj_is_value_array(s->c, array->type)) fail_operand(s, o, array, "an array");
-  if (kj_type(s->c->types, array->type)->rank == 0) kj_fail(s->c, array->location, KJIT_ERROR_TYPE, "an array of no dimension has no length");
+  if (kj_is_vector(s->c, array->type))
+    return kj_new_integer(s, KJ_WEAK_INT, kj_type(s->c->types, array->type)->count, o->location);
+  if (!kj_is_array(s->c, array->type) && !kj_is_value_array(s->c, array->type))
+    fail_operand(s, o, array, "an array");
+  if (kj_type(s->c->types, array->type)->rank == 0)
+    kj_fail(s->c, array->location, KJIT_ERROR_TYPE, "an array of no dimension has no length");
   return kj_make_extent(s, array, 0, o->location);
 }
 
 kj_texpr *kj_rule_type(kj_scope *s, const kj_operands *o)
 {
-  kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s(...)` is a type, not a value: it converts, `dtype(r)(v)`, and compares, `dtype(x) == f32`",
-          o->builtin->name);
+  kj_fail(
+    s->c, o->location, KJIT_ERROR_TYPE,
+    "`%s(...)` is a type, not a value: it converts, `dtype(r)(v)`, and compares, `dtype(x) == f32`",
+    o->builtin->name);
 }
 
 static kjit_type scalar_argument(kj_scope *s, const kj_operands *o)
 {
   if (!kj_is_scalar(o->type_argument) && !kj_is_vector(s->c, o->type_argument))
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` needs a scalar type, got %s", o->builtin->name, kj_type_text(s->c, o->type_argument));
+    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` needs a scalar type, got %s",
+            o->builtin->name, kj_type_text(s->c, o->type_argument));
   return o->type_argument;
 }
 
@@ -103,30 +118,43 @@ static kjit_type scalar_argument(kj_scope *s, const kj_operands *o)
 static kjit_type sized_argument(kj_scope *s, const kj_operands *o)
 {
   if (!kj_type(s->c->types, o->type_argument)->size_bytes)
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` needs the type of a scalar, vector, struct or pointer, got %s", o->builtin->name,
+    kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
+            "`%s` needs the type of a scalar, vector, struct or pointer, got %s", o->builtin->name,
             kj_type_text(s->c, o->type_argument));
   return o->type_argument;
 }
 
-kj_texpr *kj_rule_zero(kj_scope *s, const kj_operands *o) { return kj_make_zero(s, sized_argument(s, o), o->location); }
+kj_texpr *kj_rule_zero(kj_scope *s, const kj_operands *o)
+{
+  return kj_make_zero(s, sized_argument(s, o), o->location);
+}
 
 kj_texpr *kj_rule_sizeof(kj_scope *s, const kj_operands *o)
 {
-  return kj_new_integer(s, KJ_WEAK_INT, kj_type(s->c->types, sized_argument(s, o))->size_bytes, o->location);
+  return kj_new_integer(s, KJ_WEAK_INT, kj_type(s->c->types, sized_argument(s, o))->size_bytes,
+                        o->location);
 }
 
 kj_texpr *kj_rule_type_test(kj_scope *s, const kj_operands *o)
 {
   kjit_type type = scalar_argument(s, o);
-  bool holds = o->builtin->id == KJ_BUILTIN_IS_FLOAT ? kj_is_float(s->c, type) : kj_is_integer(s->c, type);
+  bool holds =
+    o->builtin->id == KJ_BUILTIN_IS_FLOAT ? kj_is_float(s->c, type) : kj_is_integer(s->c, type);
   return kj_new_integer(s, KJIT_BOOL, holds, o->location);
 }
 
 /* A literal has the bits of the type of that size. */
 static kj_texpr *literal_of_size(kj_scope *s, kj_texpr *value, uint32_t size)
 {
-  if (value->type == KJ_WEAK_FLOAT) return kj_convert(s, value, size == 2 ? KJIT_F16 : size == 4 ? KJIT_F32 : KJIT_F64, value->location);
-  static const kjit_type types[][2] = { { KJIT_I8, KJIT_U8 }, { KJIT_I16, KJIT_U16 }, { KJIT_I32, KJIT_U32 }, { KJIT_I64, KJIT_U64 } };
+  if (value->type == KJ_WEAK_FLOAT)
+    return kj_convert(s, value,
+                      size == 2   ? KJIT_F16
+                      : size == 4 ? KJIT_F32
+                                  : KJIT_F64,
+                      value->location);
+  static const kjit_type types[][2] = {
+    { KJIT_I8, KJIT_U8 }, { KJIT_I16, KJIT_U16 }, { KJIT_I32, KJIT_U32 }, { KJIT_I64, KJIT_U64 }
+  };
   int row = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
   bool fits = !kj_is_constant(value) || kj_integer_fits(s->c, types[row][0], value->integer);
   return kj_convert(s, value, types[row][!fits], value->location);
@@ -138,13 +166,16 @@ kj_texpr *kj_rule_bitcast(kj_scope *s, const kj_operands *o)
   if (pointer) return pointer;
   kjit_type type = scalar_argument(s, o);
   kj_texpr *value = o->values.items[0];
-  if (!kj_is_number(s->c, value->type) && !kj_has_parts(s->c, value->type)) fail_operand(s, o, value, "a number or a vector");
+  if (!kj_is_number(s->c, value->type) && !kj_has_parts(s->c, value->type))
+    fail_operand(s, o, value, "a number or a vector");
   uint32_t size = kj_type(s->c->types, type)->size_bytes;
   if (kj_is_weak(value->type) && size <= 8) value = literal_of_size(s, value, size);
   else value = kj_make_concrete(s, value);
-  bool has_bool = kj_part_type(s->c, type) == KJIT_BOOL || kj_part_type(s->c, value->type) == KJIT_BOOL;
+  bool has_bool =
+    kj_part_type(s->c, type) == KJIT_BOOL || kj_part_type(s->c, value->type) == KJIT_BOOL;
   if (kj_type(s->c->types, value->type)->size_bytes != size || has_bool)
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`bitcast` needs two types of one size, got %s and %s", kj_type_text(s->c, value->type),
+    kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
+            "`bitcast` needs two types of one size, got %s and %s", kj_type_text(s->c, value->type),
             kj_type_text(s->c, type));
   kj_texprs values = { 0 };
   KJ_PUSH(s->arena, &values, value);
@@ -169,12 +200,16 @@ kj_texpr *kj_rule_select(kj_scope *s, const kj_operands *o)
   if (x->type == y->type && kj_is_composed(s->c, x->type)) return select_whole(s, o);
   if (!kj_is_number(s->c, x->type)) fail_operand(s, o, x, "numbers to choose from");
   if (!kj_is_number(s->c, y->type)) fail_operand(s, o, y, "numbers to choose from");
-  if (kj_is_float(s->c, condition->type) || !kj_is_number(s->c, condition->type)) fail_operand(s, o, condition, "a bool or an integer first");
+  if (kj_is_float(s->c, condition->type) || !kj_is_number(s->c, condition->type))
+    fail_operand(s, o, condition, "a bool or an integer first");
   condition = kj_convert(s, condition, KJIT_BOOL, o->location);
   /* Literals stay weak, and have no effects that evaluating both would show. */
-  if ((kj_is_weak(x->type) && kj_is_weak(y->type)) || kj_stays_open(s, x, y)) return kj_make_cond(s, condition, x, y, o->location);
+  if ((kj_is_weak(x->type) && kj_is_weak(y->type)) || kj_stays_open(s, x, y))
+    return kj_make_cond(s, condition, x, y, o->location);
   kjit_type type = kj_join_values(s, x->type, y->type, o->location);
-  if (type == KJIT_ANY) kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "no type holds both %s and %s", kj_type_text(s->c, x->type), kj_type_text(s->c, y->type));
+  if (type == KJIT_ANY)
+    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "no type holds both %s and %s",
+            kj_type_text(s->c, x->type), kj_type_text(s->c, y->type));
   kj_texprs values = { 0 };
   KJ_PUSH(s->arena, &values, condition);
   KJ_PUSH(s->arena, &values, kj_convert(s, x, type, o->location));
@@ -191,11 +226,13 @@ static kjit_type promote_all(kj_scope *s, const kj_operands *o)
   for (size_t i = 0; i < o->values.count; i++) {
     const kj_texpr *value = o->values.items[i];
     if (!kj_is_number(s->c, value->type)) fail_operand(s, o, value, "numbers");
-    kjit_type common = i ? kj_promote(s, type, value->type, o->location) : kj_arithmetic_type(s->c, type);
+    kjit_type common =
+      i ? kj_promote(s, type, value->type, o->location) : kj_arithmetic_type(s->c, type);
     if (i && kj_stays_open(s, o->values.items[i - 1], value)) common = KJ_WEAK_FLOAT;
     if (common == KJIT_ANY)
-      kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` of %s and %s: no integer type holds both; convert one", o->builtin->name, kj_type_text(s->c, type),
-              kj_type_text(s->c, value->type));
+      kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
+              "`%s` of %s and %s: no integer type holds both; convert one", o->builtin->name,
+              kj_type_text(s->c, type), kj_type_text(s->c, value->type));
     type = common;
   }
   return type;
@@ -204,7 +241,9 @@ static kjit_type promote_all(kj_scope *s, const kj_operands *o)
 static kj_texprs convert_all(kj_scope *s, const kj_texprs *values, kjit_type type)
 {
   kj_texprs converted = { 0 };
-  for (size_t i = 0; i < values->count; i++) KJ_PUSH(s->arena, &converted, kj_convert(s, values->items[i], type, values->items[i]->location));
+  for (size_t i = 0; i < values->count; i++)
+    KJ_PUSH(s->arena, &converted,
+            kj_convert(s, values->items[i], type, values->items[i]->location));
   return converted;
 }
 
@@ -216,25 +255,31 @@ static kj_texpr *apply_common(kj_scope *s, const kj_operands *o, kjit_type type)
   return folded ? folded : kj_new_builtin(s, &typed, type);
 }
 
-kj_texpr *kj_rule_numeric(kj_scope *s, const kj_operands *o) { return apply_common(s, o, promote_all(s, o)); }
+kj_texpr *kj_rule_numeric(kj_scope *s, const kj_operands *o)
+{
+  return apply_common(s, o, promote_all(s, o));
+}
 
 static void require_integers(kj_scope *s, const kj_operands *o)
 {
   for (size_t i = 0; i < o->values.count; i++)
-    if (!kj_is_integer(s->c, o->values.items[i]->type) && o->values.items[i]->type != KJIT_BOOL) fail_operand(s, o, o->values.items[i], "integers");
+    if (!kj_is_integer(s->c, o->values.items[i]->type) && o->values.items[i]->type != KJIT_BOOL)
+      fail_operand(s, o, o->values.items[i], "integers");
 }
 
 static kj_texprs concrete_values(kj_scope *s, const kj_texprs *values)
 {
   kj_texprs concrete = { 0 };
-  for (size_t i = 0; i < values->count; i++) KJ_PUSH(s->arena, &concrete, kj_make_concrete(s, values->items[i]));
+  for (size_t i = 0; i < values->count; i++)
+    KJ_PUSH(s->arena, &concrete, kj_make_concrete(s, values->items[i]));
   return concrete;
 }
 
 kj_texpr *kj_rule_integer(kj_scope *s, const kj_operands *o)
 {
   require_integers(s, o);
-  bool needs_width = o->builtin->id == KJ_BUILTIN_BREV || o->builtin->id == KJ_BUILTIN_MULHI || o->builtin->id == KJ_BUILTIN_BSWAP;
+  bool needs_width = o->builtin->id == KJ_BUILTIN_BREV || o->builtin->id == KJ_BUILTIN_MULHI ||
+                     o->builtin->id == KJ_BUILTIN_BSWAP;
   kjit_type type = promote_all(s, o);
   if (!needs_width || !kj_is_weak(type)) return apply_common(s, o, type);
   kj_operands typed = with_values(o, concrete_values(s, &o->values));
@@ -246,7 +291,8 @@ kj_texpr *kj_rule_bit_count(kj_scope *s, const kj_operands *o)
   require_integers(s, o);
   kj_texpr *value = kj_make_concrete(s, o->values.items[0]);
   kj_texprs values = { 0 };
-  KJ_PUSH(s->arena, &values, kj_convert(s, value, kj_arithmetic_type(s->c, value->type), o->location));
+  KJ_PUSH(s->arena, &values,
+          kj_convert(s, value, kj_arithmetic_type(s->c, value->type), o->location));
   kj_operands typed = with_values(o, values);
   return kj_new_builtin(s, &typed, KJIT_I32);
 }
@@ -261,7 +307,10 @@ static kjit_type promote_to_float(kj_scope *s, const kj_operands *o)
   return KJIT_F64;
 }
 
-kj_texpr *kj_rule_float(kj_scope *s, const kj_operands *o) { return apply_common(s, o, promote_to_float(s, o)); }
+kj_texpr *kj_rule_float(kj_scope *s, const kj_operands *o)
+{
+  return apply_common(s, o, promote_to_float(s, o));
+}
 
 /* As promote_to_float, for results that are not weak. */
 static kjit_type concrete_float(kj_scope *s, const kj_operands *o)
@@ -278,18 +327,29 @@ static kj_texpr *apply_float(kj_scope *s, const kj_operands *o, kjit_type operan
   return kj_new_builtin(s, &typed, result);
 }
 
-kj_texpr *kj_rule_float_test(kj_scope *s, const kj_operands *o) { return apply_float(s, o, concrete_float(s, o), KJIT_BOOL); }
+kj_texpr *kj_rule_float_test(kj_scope *s, const kj_operands *o)
+{
+  return apply_float(s, o, concrete_float(s, o), KJIT_BOOL);
+}
 
-kj_texpr *kj_rule_float_to_i32(kj_scope *s, const kj_operands *o) { return apply_float(s, o, concrete_float(s, o), KJIT_I32); }
+kj_texpr *kj_rule_float_to_i32(kj_scope *s, const kj_operands *o)
+{
+  return apply_float(s, o, concrete_float(s, o), KJIT_I32);
+}
 
-kj_texpr *kj_rule_float_to_i64(kj_scope *s, const kj_operands *o) { return apply_float(s, o, concrete_float(s, o), KJIT_I64); }
+kj_texpr *kj_rule_float_to_i64(kj_scope *s, const kj_operands *o)
+{
+  return apply_float(s, o, concrete_float(s, o), KJIT_I64);
+}
 
 /* f16 and bf16 through f32 would be rounded twice, the second time to the nearest. */
 kj_texpr *kj_rule_float_exact(kj_scope *s, const kj_operands *o)
 {
   kjit_type type = concrete_float(s, o);
   if (type != KJIT_F32 && type != KJIT_F64)
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` is for f32 and f64, not %s: convert its operands", o->builtin->name, kj_type_text(s->c, type));
+    kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
+            "`%s` is for f32 and f64, not %s: convert its operands", o->builtin->name,
+            kj_type_text(s->c, type));
   return apply_float(s, o, type, type);
 }
 
@@ -298,15 +358,20 @@ static bool has_fp8(kj_scope *s)
 {
   enum { FIRST_PTX = 81 };
   const kj_target *target = &s->c->request->target;
-  bool is_first = target->kind == KJ_TARGET_NVPTX && target->arch == 89 && (!target->ptx_version || target->ptx_version >= FIRST_PTX);
+  bool is_first = target->kind == KJ_TARGET_NVPTX && target->arch == 89 &&
+                  (!target->ptx_version || target->ptx_version >= FIRST_PTX);
   if (is_first && s->c->least_ptx < FIRST_PTX) s->c->least_ptx = FIRST_PTX;
   return is_first || (target->kind == KJ_TARGET_NVPTX && target->arch >= 90);
 }
 
 kj_texpr *kj_rule_to_fp8(kj_scope *s, const kj_operands *o)
 {
-  if (!kj_is_float(s->c, o->values.items[0]->type)) fail_operand(s, o, o->values.items[0], "a float");
-  kj_texpr *expr = apply_float(s, o, o->values.items[0]->type == KJ_WEAK_FLOAT ? KJIT_F32 : o->values.items[0]->type, KJIT_U8);
+  if (!kj_is_float(s->c, o->values.items[0]->type))
+    fail_operand(s, o, o->values.items[0], "a float");
+  kj_texpr *expr =
+    apply_float(s, o,
+                o->values.items[0]->type == KJ_WEAK_FLOAT ? KJIT_F32 : o->values.items[0]->type,
+                KJIT_U8);
   expr->dimension = has_fp8(s); /* lowered to the instruction */
   return expr;
 }
@@ -323,7 +388,8 @@ kj_texpr *kj_rule_from_fp8(kj_scope *s, const kj_operands *o)
 kj_texpr *kj_rule_bessel(kj_scope *s, const kj_operands *o)
 {
   kj_texpr *order = o->values.items[0];
-  if (!kj_is_integer(s->c, order->type)) fail_operand(s, o, order, "an integer as its first argument");
+  if (!kj_is_integer(s->c, order->type))
+    fail_operand(s, o, order, "an integer as its first argument");
   kj_texprs last = { 0 }, values = { 0 };
   KJ_PUSH(s->arena, &last, o->values.items[1]);
   kj_operands second = with_values(o, last);
@@ -337,7 +403,8 @@ kj_texpr *kj_rule_bessel(kj_scope *s, const kj_operands *o)
 kj_texpr *kj_rule_ldexp(kj_scope *s, const kj_operands *o)
 {
   kj_texpr *exponent = o->values.items[1];
-  if (!kj_is_integer(s->c, exponent->type)) fail_operand(s, o, exponent, "an integer as its second argument");
+  if (!kj_is_integer(s->c, exponent->type))
+    fail_operand(s, o, exponent, "an integer as its second argument");
   kj_operands first = *o;
   first.values.count = 1;
   kjit_type type = concrete_float(s, &first);
@@ -373,7 +440,8 @@ kj_texpr *kj_rule_modf(kj_scope *s, const kj_operands *o)
 typedef kj_texpr *(*rule)(kj_scope *s, const kj_operands *o);
 
 static const rule rule_table[KJ_BUILTIN_COUNT] = {
-#define X(id, name, least, most, rule_name, lower, symbol, flags, aliases, group, doc) kj_rule_##rule_name,
+#define X(id, name, least, most, rule_name, lower, symbol, flags, aliases, group, doc) \
+  kj_rule_##rule_name,
 #include "ir/builtins.def"
 #undef X
 };
@@ -383,11 +451,15 @@ static void check_synchronization(kj_scope *s, const kj_operands *o)
   bool is_barrier = o->builtin->flags & KJ_BARRIER, is_warp = o->builtin->flags & KJ_WARP;
   if (!is_barrier && !is_warp) return;
   if (s->range_count)
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` in the body of a grid_range or block_range: its iterations are independent and not all threads have one",
+    kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
+            "`%s` in the body of a grid_range or block_range: its iterations are independent and "
+            "not all threads have one",
             o->builtin->name);
   if (is_barrier && s->level == KJ_LEVEL_THREAD)
-    kj_note_message(s, o->location, KJIT_SEVERITY_WARNING, "`%s` under a condition that depends on the thread: all threads of the block must reach it",
-                    o->builtin->name);
+    kj_note_message(
+      s, o->location, KJIT_SEVERITY_WARNING,
+      "`%s` under a condition that depends on the thread: all threads of the block must reach it",
+      o->builtin->name);
   if (!s->instance) return;
   s->instance->has_barrier |= is_barrier;
   s->instance->has_warp |= is_warp;
@@ -396,9 +468,12 @@ static void check_synchronization(kj_scope *s, const kj_operands *o)
 /* Rules that take vectors lane by lane; the others see them as they are. */
 static bool takes_lanes(const kj_builtin *builtin)
 {
-  static const rule rules[] = { kj_rule_numeric,    kj_rule_integer,      kj_rule_bit_count,    kj_rule_words, kj_rule_dp4a,  kj_rule_sad,
-                                kj_rule_float,      kj_rule_float_test,   kj_rule_float_to_i32, kj_rule_ldexp, kj_rule_frexp, kj_rule_modf,
-                                kj_rule_bessel,     kj_rule_float_to_i64, kj_rule_select,       kj_rule_arg,   kj_rule_conj,  kj_rule_reduce,
+  static const rule rules[] = { kj_rule_numeric,    kj_rule_integer,      kj_rule_bit_count,
+                                kj_rule_words,      kj_rule_dp4a,         kj_rule_sad,
+                                kj_rule_float,      kj_rule_float_test,   kj_rule_float_to_i32,
+                                kj_rule_ldexp,      kj_rule_frexp,        kj_rule_modf,
+                                kj_rule_bessel,     kj_rule_float_to_i64, kj_rule_select,
+                                kj_rule_arg,        kj_rule_conj,         kj_rule_reduce,
                                 kj_rule_reduce_int, kj_rule_to_fp8,       kj_rule_from_fp8 };
   for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
     if (rules[i] == rule_table[builtin->id]) return true;

@@ -18,7 +18,8 @@ typedef struct kj_operands {
   const kj_expr *text;     /* ptx: the string */
 } kj_operands;
 /* One for each rule named in builtins.def: gives the typed call, or a constant. */
-#define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) kj_texpr *kj_rule_##rule(kj_scope *s, const kj_operands *o);
+#define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) \
+  kj_texpr *kj_rule_##rule(kj_scope *s, const kj_operands *o);
 #include "ir/builtins.def"
 #undef X
 kj_texpr *kj_new_builtin(kj_scope *s, const kj_operands *o, kjit_type type);
@@ -28,15 +29,18 @@ kj_texpr *kj_apply_rule(kj_scope *s, const kj_operands *operands);
 
 /* ---- requirements.c ---- */
 
-/* Fails where the target's architecture or PTX version is too old for `what`; suffix 'a': on that architecture only. The CPU has everything. */
-void kj_require_arch(kj_scope *s, const char *what, kj_location location, uint32_t arch, char suffix, uint32_t ptx);
+/* Fails where the target's architecture or PTX version is too old for `what`; suffix 'a': on that
+ * architecture only. The CPU has everything. */
+void kj_require_arch(kj_scope *s, const char *what, kj_location location, uint32_t arch,
+                     char suffix, uint32_t ptx);
 void kj_check_requirement(kj_scope *s, const kj_operands *o);
 
 /* ---- rules_group.c ---- */
 
 /* An integer operand as one of the type; fails for anything else. */
 kj_texpr *kj_take_integer(kj_scope *s, const kj_operands *o, kj_texpr *value, kjit_type type);
-/* The address of a place in shared memory, i64; of an element as it would be loaded. `what` names who wants it. */
+/* The address of a place in shared memory, i64; of an element as it would be loaded. `what` names
+ * who wants it. */
 kj_texpr *kj_make_shared_address(kj_scope *s, const char *what, const kj_place *place);
 kj_texpr *kj_take_shared_address(kj_scope *s, const char *what, const kj_texpr *load);
 /* The array is a view of another block's shared memory. */

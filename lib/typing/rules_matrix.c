@@ -25,38 +25,48 @@ _Noreturn static void fail_fragments(kj_scope *s, const kj_operands *o, const kj
   const char *all = "", *last = "";
   const kj_mma *row;
   for (size_t i = 0; (row = kj_get_mma(o->builtin, i)); i++) {
-    const char *one = kj_format(s->arena, "(%s, %s, %s)", fragment_text(s, row->a, row->m * row->k), fragment_text(s, row->b, row->k * row->n),
+    const char *one = kj_format(s->arena, "(%s, %s, %s)", fragment_text(s, row->a, row->m * row->k),
+                                fragment_text(s, row->b, row->k * row->n),
                                 fragment_text(s, row->c, row->m * row->n));
     if (strcmp(one, last) != 0) all = kj_format(s->arena, "%s%s%s", all, all[0] ? ", " : "", one);
     last = one;
   }
-  kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` takes the fragments %s; got (%s, %s, %s)", o->builtin->name, all,
-          kj_type_text(s->c, values->items[0]->type), kj_type_text(s->c, values->items[1]->type), kj_type_text(s->c, values->items[2]->type));
+  kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` takes the fragments %s; got (%s, %s, %s)",
+          o->builtin->name, all, kj_type_text(s->c, values->items[0]->type),
+          kj_type_text(s->c, values->items[1]->type), kj_type_text(s->c, values->items[2]->type));
 }
 
 kj_texpr *kj_rule_mma(kj_scope *s, const kj_operands *o)
 {
   kj_texprs values = { 0 };
-  for (size_t i = 0; i < o->values.count; i++) KJ_PUSH(s->arena, &values, kj_make_concrete(s, o->values.items[i]));
-  const kj_mma *mma = kj_find_mma(s->c->types, o->builtin, values.items[0]->type, values.items[1]->type, values.items[2]->type);
+  for (size_t i = 0; i < o->values.count; i++)
+    KJ_PUSH(s->arena, &values, kj_make_concrete(s, o->values.items[i]));
+  const kj_mma *mma = kj_find_mma(s->c->types, o->builtin, values.items[0]->type,
+                                  values.items[1]->type, values.items[2]->type);
   if (!mma) fail_fragments(s, o, &values);
   const char *a = kj_mma_elements[mma->a].ptx, *c = kj_mma_elements[mma->c].ptx;
-  kj_require_arch(s, kj_format(s->arena, "`%s` of %s with %s", o->builtin->name, a, c), o->location, mma->arch, 0, mma->ptx);
+  kj_require_arch(s, kj_format(s->arena, "`%s` of %s with %s", o->builtin->name, a, c), o->location,
+                  mma->arch, 0, mma->ptx);
   return apply(s, o, values, values.items[2]->type);
 }
 
 /* ---- fragments from and to shared memory ---- */
 
-static uint32_t count_registers(const kj_operands *o) { return (uint32_t)(o->builtin->symbol[0] - '0'); }
+static uint32_t count_registers(const kj_operands *o)
+{
+  return (uint32_t)(o->builtin->symbol[0] - '0');
+}
 
 /* Elements of a lane: 4 bytes of each matrix. */
 static kjit_type fragment_type(kj_scope *s, const kj_operands *o)
 {
   kjit_type element = o->place.type;
   uint32_t size = kj_is_scalar(element) ? kj_type(s->c->types, element)->size_bytes : 0;
-  bool is_transposed = o->builtin->symbol[1] != 0, fits = is_transposed ? size == 2 : size == 1 || size == 2 || size == 4;
+  bool is_transposed = o->builtin->symbol[1] != 0,
+       fits = is_transposed ? size == 2 : size == 1 || size == 2 || size == 4;
   if (!fits || element == KJIT_BOOL)
-    kj_fail(s->c, o->place.location, KJIT_ERROR_TYPE, "`%s` needs elements of %s, got %s", o->builtin->name, is_transposed ? "16 bits" : "8, 16 or 32 bits",
+    kj_fail(s->c, o->place.location, KJIT_ERROR_TYPE, "`%s` needs elements of %s, got %s",
+            o->builtin->name, is_transposed ? "16 bits" : "8, 16 or 32 bits",
             kj_type_text(s->c, element));
   uint32_t lanes = 4 * count_registers(o) / size;
   kjit_type type = lanes == 1 ? element : kj_intern_vector(s->c->types, element, lanes);
@@ -80,8 +90,8 @@ kj_texpr *kj_rule_stmatrix(kj_scope *s, const kj_operands *o)
   kjit_type type = fragment_type(s, o);
   kj_texpr *value = o->values.items[0];
   if (value->type != type)
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` stores a %s here, got %s", o->builtin->name, kj_type_text(s->c, type),
-            kj_type_text(s->c, value->type));
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` stores a %s here, got %s",
+            o->builtin->name, kj_type_text(s->c, type), kj_type_text(s->c, value->type));
   KJ_PUSH(s->arena, &values, kj_make_shared_address(s, o->builtin->name, &o->place));
   KJ_PUSH(s->arena, &values, value);
   return apply(s, o, values, KJIT_VOID);
@@ -102,7 +112,9 @@ kj_wgmma kj_describe_wgmma(const kj_types *types, const kj_texpr *call)
 {
   const kj_type_info *array = kj_type(types, call->x->type);
   kj_mma_kind kind = kj_wgmma_kind(call->builtin);
-  kj_mma_kind result = array->element == KJIT_F32 ? KJ_MMA_F32 : array->element == KJIT_F16 ? KJ_MMA_F16 : KJ_MMA_S32;
+  kj_mma_kind result = array->element == KJIT_F32   ? KJ_MMA_F32
+                       : array->element == KJIT_F16 ? KJ_MMA_F16
+                                                    : KJ_MMA_S32;
   return (kj_wgmma){ .operand = kind,
                      .result = result,
                      .n = 2 * (uint32_t)array->extents[0],
@@ -115,9 +127,12 @@ static const kj_type_info *take_accumulator(kj_scope *s, const kj_operands *o)
 {
   const kj_texpr *array = o->place.array;
   const kj_type_info *info = kj_type(s->c->types, array->type);
-  bool is_own = array->kind == KJ_T_VAR && array->var->kind == KJ_V_LOCAL && info->rank == 1 && info->is_static;
+  bool is_own =
+    array->kind == KJ_T_VAR && array->var->kind == KJ_V_LOCAL && info->rank == 1 && info->is_static;
   if (!is_own)
-    kj_fail(s->c, o->place.location, KJIT_ERROR_TYPE, "`%s` needs a local array of one dimension here, declared in this function: `local d: f32[64]`; got %s",
+    kj_fail(s->c, o->place.location, KJIT_ERROR_TYPE,
+            "`%s` needs a local array of one dimension here, declared in this function: `local d: "
+            "f32[64]`; got %s",
             o->builtin->name, kj_type_text(s->c, array->type));
   return info;
 }
@@ -126,29 +141,38 @@ static void check_accumulator(kj_scope *s, const kj_operands *o, kj_mma_kind kin
 {
   enum { MOST = 128, STEP = 4 };
   const kj_type_info *info = take_accumulator(s, o);
-  bool is_integer = kind == KJ_MMA_S8 || kind == KJ_MMA_U8, may_be_half = kind == KJ_MMA_F16 || kind == KJ_MMA_E4M3 || kind == KJ_MMA_E5M2;
-  bool fits = is_integer ? info->element == KJIT_I32 : info->element == KJIT_F32 || (may_be_half && info->element == KJIT_F16);
+  bool is_integer = kind == KJ_MMA_S8 || kind == KJ_MMA_U8,
+       may_be_half = kind == KJ_MMA_F16 || kind == KJ_MMA_E4M3 || kind == KJ_MMA_E5M2;
+  bool fits = is_integer ? info->element == KJIT_I32
+                         : info->element == KJIT_F32 || (may_be_half && info->element == KJIT_F16);
   if (!fits)
-    kj_fail(s->c, o->place.location, KJIT_ERROR_TYPE, "`%s` adds to %s, not to %s", o->builtin->name,
+    kj_fail(s->c, o->place.location, KJIT_ERROR_TYPE, "`%s` adds to %s, not to %s",
+            o->builtin->name,
             is_integer    ? "i32"
             : may_be_half ? "f32 or f16"
                           : "f32",
             kj_type_text(s->c, info->element));
   if (info->extents[0] < STEP || info->extents[0] > MOST || info->extents[0] % STEP)
-    kj_fail(s->c, o->place.location, KJIT_ERROR_TYPE, "a lane holds n / 2 elements of 64 x n, n a multiple of 8 up to 256: %lld do not fit",
+    kj_fail(s->c, o->place.location, KJIT_ERROR_TYPE,
+            "a lane holds n / 2 elements of 64 x n, n a multiple of 8 up to 256: %lld do not fit",
             (long long)info->extents[0]);
 }
 
-static void check_operands(kj_scope *s, const kj_operands *o, kj_mma_kind kind, const kj_texpr *a, const kj_texpr *b)
+static void check_operands(kj_scope *s, const kj_operands *o, kj_mma_kind kind, const kj_texpr *a,
+                           const kj_texpr *b)
 {
   const kj_type_info *info = kj_type(s->c->types, a->type);
   kjit_type element = kj_mma_elements[kind].type;
-  bool is_fragment = info->class_ == KJ_CLASS_VECTOR && info->element == element && info->count == 16 / kj_type(s->c->types, element)->size_bytes;
+  bool is_fragment = info->class_ == KJ_CLASS_VECTOR && info->element == element &&
+                     info->count == 16 / kj_type(s->c->types, element)->size_bytes;
   if (a->type != KJIT_U64 && !is_fragment)
-    kj_fail(s->c, a->location, KJIT_ERROR_TYPE, "the first matrix of `%s` is a matrix_descriptor (u64) or a fragment of 16 bytes of %s, got %s",
+    kj_fail(s->c, a->location, KJIT_ERROR_TYPE,
+            "the first matrix of `%s` is a matrix_descriptor (u64) or a fragment of 16 bytes of "
+            "%s, got %s",
             o->builtin->name, kj_type_text(s->c, element), kj_type_text(s->c, a->type));
   if (b->type != KJIT_U64)
-    kj_fail(s->c, b->location, KJIT_ERROR_TYPE, "the second matrix of `%s` is a matrix_descriptor (u64), got %s", o->builtin->name,
+    kj_fail(s->c, b->location, KJIT_ERROR_TYPE,
+            "the second matrix of `%s` is a matrix_descriptor (u64), got %s", o->builtin->name,
             kj_type_text(s->c, b->type));
 }
 
@@ -157,7 +181,8 @@ static bool take_flag(kj_scope *s, const kj_operands *o, size_t index)
   if (index >= o->values.count) return false;
   const kj_texpr *flag = o->values.items[index];
   if (!kj_is_constant(flag) || (flag->type != KJIT_BOOL && !kj_is_integer(s->c, flag->type)))
-    kj_fail(s->c, flag->location, KJIT_ERROR_TYPE, "whether a matrix is transposed is known at compile time");
+    kj_fail(s->c, flag->location, KJIT_ERROR_TYPE,
+            "whether a matrix is transposed is known at compile time");
   return flag->integer != 0;
 }
 
@@ -172,18 +197,23 @@ kj_texpr *kj_rule_wgmma(kj_scope *s, const kj_operands *o)
 {
   enum { TRANSPOSE_A = 3, TRANSPOSE_B };
   kj_mma_kind kind = kj_wgmma_kind(o->builtin);
-  kj_texpr *a = kj_make_concrete(s, o->values.items[0]), *b = kj_make_concrete(s, o->values.items[1]);
+  kj_texpr *a = kj_make_concrete(s, o->values.items[0]),
+           *b = kj_make_concrete(s, o->values.items[1]);
   check_accumulator(s, o, kind);
   check_operands(s, o, kind, a, b);
   kj_texprs values = { 0 };
   KJ_PUSH(s->arena, &values, a);
   KJ_PUSH(s->arena, &values, b);
-  KJ_PUSH(s->arena, &values, o->values.count > 2 ? kj_make_condition(s, o->values.items[2]) : kj_new_integer(s, KJIT_BOOL, 1, o->location));
+  KJ_PUSH(s->arena, &values,
+          o->values.count > 2 ? kj_make_condition(s, o->values.items[2])
+                              : kj_new_integer(s, KJIT_BOOL, 1, o->location));
   kj_texpr *expr = apply_array(s, o, values);
   bool is_a_transposed = take_flag(s, o, TRANSPOSE_A);
   if (is_a_transposed && a->type != KJIT_U64)
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "a fragment cannot be transposed: only matrices in shared memory can");
-  expr->dimension = (is_a_transposed ? KJ_WGMMA_TRANSPOSE_A : 0) | (take_flag(s, o, TRANSPOSE_B) ? KJ_WGMMA_TRANSPOSE_B : 0);
+    kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
+            "a fragment cannot be transposed: only matrices in shared memory can");
+  expr->dimension = (is_a_transposed ? KJ_WGMMA_TRANSPOSE_A : 0) |
+                    (take_flag(s, o, TRANSPOSE_B) ? KJ_WGMMA_TRANSPOSE_B : 0);
   return expr;
 }
 
@@ -193,9 +223,13 @@ kj_texpr *kj_rule_wgmma_group(kj_scope *s, const kj_operands *o)
   kj_texprs values = { 0 };
   take_accumulator(s, o);
   if (o->builtin->most == 1) return apply_array(s, o, values);
-  kj_texpr *count = o->values.count ? o->values.items[0] : kj_new_integer(s, KJ_WEAK_INT, 0, o->location);
-  if (!kj_is_constant(count) || !kj_is_integer(s->c, count->type) || count->integer < 0 || count->integer > MOST_GROUPS)
-    kj_fail(s->c, count->location, KJIT_ERROR_TYPE, "`%s` takes a number of groups known at compile time, 0 to %d", o->builtin->name, MOST_GROUPS);
+  kj_texpr *count =
+    o->values.count ? o->values.items[0] : kj_new_integer(s, KJ_WEAK_INT, 0, o->location);
+  if (!kj_is_constant(count) || !kj_is_integer(s->c, count->type) || count->integer < 0 ||
+      count->integer > MOST_GROUPS)
+    kj_fail(s->c, count->location, KJIT_ERROR_TYPE,
+            "`%s` takes a number of groups known at compile time, 0 to %d", o->builtin->name,
+            MOST_GROUPS);
   KJ_PUSH(s->arena, &values, kj_convert(s, count, KJIT_U32, count->location));
   return apply_array(s, o, values);
 }
@@ -205,10 +239,13 @@ kj_texpr *kj_rule_matrix_descriptor(kj_scope *s, const kj_operands *o)
   kj_texprs values = { 0 };
   kj_texpr *swizzle = o->values.items[2];
   bool is_known = kj_is_constant(swizzle) && kj_is_integer(s->c, swizzle->type);
-  if (!is_known || (swizzle->integer != 0 && swizzle->integer != 32 && swizzle->integer != 64 && swizzle->integer != 128))
-    kj_fail(s->c, swizzle->location, KJIT_ERROR_TYPE, "the swizzle is 0, 32, 64 or 128 bytes, known at compile time");
+  if (!is_known || (swizzle->integer != 0 && swizzle->integer != 32 && swizzle->integer != 64 &&
+                    swizzle->integer != 128))
+    kj_fail(s->c, swizzle->location, KJIT_ERROR_TYPE,
+            "the swizzle is 0, 32, 64 or 128 bytes, known at compile time");
   KJ_PUSH(s->arena, &values, kj_make_shared_address(s, o->builtin->name, &o->place));
-  for (size_t i = 0; i < 2; i++) KJ_PUSH(s->arena, &values, kj_take_integer(s, o, o->values.items[i], KJIT_I64));
+  for (size_t i = 0; i < 2; i++)
+    KJ_PUSH(s->arena, &values, kj_take_integer(s, o, o->values.items[i], KJIT_I64));
   KJ_PUSH(s->arena, &values, kj_convert(s, swizzle, KJIT_I64, swizzle->location));
   return apply(s, o, values, KJIT_U64);
 }

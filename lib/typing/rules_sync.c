@@ -6,14 +6,16 @@
 static kj_texpr *convert_mask(kj_scope *s, kj_texpr *mask)
 {
   if (!kj_is_integer(s->c, mask->type))
-    kj_fail(s->c, mask->location, KJIT_ERROR_TYPE, "a mask of lanes is an integer (u32), got %s", kj_type_text(s->c, mask->type));
+    kj_fail(s->c, mask->location, KJIT_ERROR_TYPE, "a mask of lanes is an integer (u32), got %s",
+            kj_type_text(s->c, mask->type));
   return kj_convert(s, mask, KJIT_U32, mask->location);
 }
 
 static kj_texpr *convert_predicate(kj_scope *s, kj_texpr *value)
 {
   if (value->type != KJIT_BOOL && !kj_is_integer(s->c, value->type))
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "expected a bool or an integer, got %s", kj_type_text(s->c, value->type));
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "expected a bool or an integer, got %s",
+            kj_type_text(s->c, value->type));
   return kj_convert(s, kj_make_concrete(s, value), KJIT_BOOL, value->location);
 }
 
@@ -26,7 +28,10 @@ static kj_texpr *apply(kj_scope *s, const kj_operands *o, kj_texprs values, kjit
 
 /* ---- barriers and fences ---- */
 
-kj_texpr *kj_rule_barrier(kj_scope *s, const kj_operands *o) { return kj_new_builtin(s, o, KJIT_VOID); }
+kj_texpr *kj_rule_barrier(kj_scope *s, const kj_operands *o)
+{
+  return kj_new_builtin(s, o, KJIT_VOID);
+}
 
 static kj_texpr *apply_predicate(kj_scope *s, const kj_operands *o, kjit_type type)
 {
@@ -35,14 +40,21 @@ static kj_texpr *apply_predicate(kj_scope *s, const kj_operands *o, kjit_type ty
   return apply(s, o, values, type);
 }
 
-kj_texpr *kj_rule_barrier_count(kj_scope *s, const kj_operands *o) { return apply_predicate(s, o, KJIT_I32); }
+kj_texpr *kj_rule_barrier_count(kj_scope *s, const kj_operands *o)
+{
+  return apply_predicate(s, o, KJIT_I32);
+}
 
-kj_texpr *kj_rule_barrier_vote(kj_scope *s, const kj_operands *o) { return apply_predicate(s, o, KJIT_BOOL); }
+kj_texpr *kj_rule_barrier_vote(kj_scope *s, const kj_operands *o)
+{
+  return apply_predicate(s, o, KJIT_BOOL);
+}
 
 kj_texpr *kj_rule_syncwarp(kj_scope *s, const kj_operands *o)
 {
   kj_texprs values = { 0 };
-  kj_texpr *mask = o->values.count ? o->values.items[0] : kj_new_integer(s, KJ_WEAK_INT, 0xffffffff, o->location);
+  kj_texpr *mask =
+    o->values.count ? o->values.items[0] : kj_new_integer(s, KJ_WEAK_INT, 0xffffffff, o->location);
   KJ_PUSH(s->arena, &values, convert_mask(s, mask));
   return apply(s, o, values, KJIT_VOID);
 }
@@ -53,13 +65,15 @@ static kj_texpr *convert_lane(kj_scope *s, const kj_operands *o, size_t index)
 {
   kj_texpr *lane = o->values.items[index];
   if (!kj_is_integer(s->c, lane->type))
-    kj_fail(s->c, lane->location, KJIT_ERROR_TYPE, "`%s` needs an integer here, got %s", o->builtin->name, kj_type_text(s->c, lane->type));
+    kj_fail(s->c, lane->location, KJIT_ERROR_TYPE, "`%s` needs an integer here, got %s",
+            o->builtin->name, kj_type_text(s->c, lane->type));
   lane = kj_convert(s, lane, KJIT_I32, lane->location);
   bool is_width = index == 3 && kj_is_constant(lane);
-  bool is_power = lane->integer >= 2 && lane->integer <= 32 && (lane->integer & (lane->integer - 1)) == 0;
+  bool is_power =
+    lane->integer >= 2 && lane->integer <= 32 && (lane->integer & (lane->integer - 1)) == 0;
   if (is_width && !is_power)
-    kj_fail(s->c, lane->location, KJIT_ERROR_TYPE, "the width of `%s` is 2, 4, 8, 16 or 32, not %s", o->builtin->name,
-            kj_integer_text(s->arena, lane->integer));
+    kj_fail(s->c, lane->location, KJIT_ERROR_TYPE, "the width of `%s` is 2, 4, 8, 16 or 32, not %s",
+            o->builtin->name, kj_integer_text(s->arena, lane->integer));
   return lane;
 }
 
@@ -70,11 +84,14 @@ static kj_texpr *exchanged_value(kj_scope *s, const kj_operands *o)
   kj_texpr *value = o->values.items[1];
   const char *text = kj_type_text(s->c, value->type);
   bool is_value = kj_is_number(s->c, value->type) || kj_is_composed(s->c, value->type);
-  if (!is_value) kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` takes numbers, vectors and structs, got %s", o->builtin->name, text);
+  if (!is_value)
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE,
+            "`%s` takes numbers, vectors and structs, got %s", o->builtin->name, text);
   uint32_t bytes = kj_type(s->c->types, value->type)->size_bytes;
   if (bytes > MOST_BYTES)
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` takes values of up to %d bits, and %s has %u: hand over its parts", o->builtin->name, 8 * MOST_BYTES,
-            text, 8 * bytes);
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE,
+            "`%s` takes values of up to %d bits, and %s has %u: hand over its parts",
+            o->builtin->name, 8 * MOST_BYTES, text, 8 * bytes);
   return kj_make_concrete(s, value);
 }
 
@@ -82,12 +99,14 @@ static kj_texpr *exchanged_value(kj_scope *s, const kj_operands *o)
 static kj_texpr *exchange_items(kj_scope *s, const kj_operands *o)
 {
   kj_texprs values = { 0 }, items = { 0 };
-  for (size_t i = 0; i < o->values.count; i++) KJ_PUSH(s->arena, &values, kj_keep_value(s, o->values.items[i]));
+  for (size_t i = 0; i < o->values.count; i++)
+    KJ_PUSH(s->arena, &values, kj_keep_value(s, o->values.items[i]));
   uint32_t count = kj_type(s->c->types, values.items[1]->type)->count;
   for (uint32_t i = 0; i < count; i++) {
     kj_operands at = *o;
     at.values = (kj_texprs){ 0 };
-    for (size_t j = 0; j < values.count; j++) KJ_PUSH(s->arena, &at.values, kj_copy_texpr(s, values.items[j]));
+    for (size_t j = 0; j < values.count; j++)
+      KJ_PUSH(s->arena, &at.values, kj_copy_texpr(s, values.items[j]));
     at.values.items[1] = kj_make_item(s, at.values.items[1], i, o->location);
     KJ_PUSH(s->arena, &items, kj_rule_shuffle(s, &at));
   }
@@ -139,7 +158,10 @@ static kj_texpr *apply_exchange(kj_scope *s, const kj_operands *o, kj_texpr *val
   return apply(s, o, values, type);
 }
 
-kj_texpr *kj_rule_match_any(kj_scope *s, const kj_operands *o) { return apply_exchange(s, o, exchanged_value(s, o), KJIT_U32); }
+kj_texpr *kj_rule_match_any(kj_scope *s, const kj_operands *o)
+{
+  return apply_exchange(s, o, exchanged_value(s, o), KJIT_U32);
+}
 
 kj_texpr *kj_rule_match_all(kj_scope *s, const kj_operands *o)
 {
@@ -154,7 +176,8 @@ kj_texpr *kj_rule_reduce(kj_scope *s, const kj_operands *o)
 {
   kj_texpr *value = o->values.items[1];
   if (!kj_is_number(s->c, value->type))
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs numbers, got %s", o->builtin->name, kj_type_text(s->c, value->type));
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs numbers, got %s", o->builtin->name,
+            kj_type_text(s->c, value->type));
   value = kj_make_concrete(s, value);
   kjit_type type = kj_arithmetic_type(s->c, value->type);
   return apply_exchange(s, o, kj_convert(s, value, type, value->location), type);
@@ -164,7 +187,8 @@ kj_texpr *kj_rule_reduce_int(kj_scope *s, const kj_operands *o)
 {
   const kj_texpr *value = o->values.items[1];
   if (!kj_is_integer(s->c, value->type) && value->type != KJIT_BOOL)
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` works on integers, got %s", o->builtin->name, kj_type_text(s->c, value->type));
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` works on integers, got %s",
+            o->builtin->name, kj_type_text(s->c, value->type));
   return kj_rule_reduce(s, o);
 }
 
@@ -175,7 +199,8 @@ typedef enum atomic_types { INTEGERS, NUMBERS, SMALL_FLOATS } atomic_types;
 
 static bool is_atomic_type(kjit_type type, atomic_types types)
 {
-  static const kjit_type all[] = { KJIT_I32, KJIT_U32, KJIT_I64, KJIT_U64, KJIT_F32, KJIT_F64, KJIT_F16, KJIT_BF16 };
+  static const kjit_type all[] = { KJIT_I32, KJIT_U32, KJIT_I64, KJIT_U64,
+                                   KJIT_F32, KJIT_F64, KJIT_F16, KJIT_BF16 };
   static const size_t counts[] = { [INTEGERS] = 4, [NUMBERS] = 6, [SMALL_FLOATS] = 8 };
   for (size_t i = 0; i < counts[types]; i++)
     if (all[i] == type) return true;
@@ -189,32 +214,46 @@ static uint32_t take_order(kj_scope *s, const kj_operands *o, size_t value_count
 {
   if (o->values.count <= value_count) return KJ_ORDER_RELAXED;
   const kj_texpr *order = o->values.items[value_count];
-  if (!kj_is_constant(order) || !kj_is_integer(s->c, order->type) || order->integer < 0 || order->integer > KJ_ORDER_SEQ_CST)
-    kj_fail(s->c, order->location, KJIT_ERROR_TYPE, "the last argument of `%s` is a memory order: relaxed, acquire, release, acq_rel or seq_cst",
-            o->builtin->name);
+  if (!kj_is_constant(order) || !kj_is_integer(s->c, order->type) || order->integer < 0 ||
+      order->integer > KJ_ORDER_SEQ_CST)
+    kj_fail(
+      s->c, order->location, KJIT_ERROR_TYPE,
+      "the last argument of `%s` is a memory order: relaxed, acquire, release, acq_rel or seq_cst",
+      o->builtin->name);
   kj_memory_order given = (kj_memory_order)order->integer;
-  bool is_load = o->builtin->most == 1, is_store = value_count == 1 && strncmp(o->builtin->symbol, "store", 5) == 0;
-  bool is_wrong = given == KJ_ORDER_ACQ_REL || given == (is_load ? KJ_ORDER_RELEASE : KJ_ORDER_ACQUIRE);
+  bool is_load = o->builtin->most == 1,
+       is_store = value_count == 1 && strncmp(o->builtin->symbol, "store", 5) == 0;
+  bool is_wrong =
+    given == KJ_ORDER_ACQ_REL || given == (is_load ? KJ_ORDER_RELEASE : KJ_ORDER_ACQUIRE);
   if ((is_load || is_store) && is_wrong)
-    kj_fail(s->c, order->location, KJIT_ERROR_TYPE, "`%s` cannot be %s: %s", o->builtin->name, order_names[given],
+    kj_fail(s->c, order->location, KJIT_ERROR_TYPE, "`%s` cannot be %s: %s", o->builtin->name,
+            order_names[given],
             is_load ? "relaxed, acquire or seq_cst" : "relaxed, release or seq_cst");
   return given;
 }
 
-kj_texpr *kj_rule_order(kj_scope *s, const kj_operands *o) { return kj_new_integer(s, KJ_WEAK_INT, o->builtin->id - KJ_BUILTIN_RELAXED, o->location); }
-
-static kj_texpr *apply_atomic(kj_scope *s, const kj_operands *o, atomic_types types, bool has_result)
+kj_texpr *kj_rule_order(kj_scope *s, const kj_operands *o)
 {
-  static const char *const texts[] = {
-    [INTEGERS] = "i32, u32, i64 and u64", [NUMBERS] = "i32, u32, i64, u64, f32 and f64", [SMALL_FLOATS] = "i32, u32, i64, u64, f32, f64, f16 and bf16"
-  };
+  return kj_new_integer(s, KJ_WEAK_INT, o->builtin->id - KJ_BUILTIN_RELAXED, o->location);
+}
+
+static kj_texpr *apply_atomic(kj_scope *s, const kj_operands *o, atomic_types types,
+                              bool has_result)
+{
+  static const char *const texts[] = { [INTEGERS] = "i32, u32, i64 and u64",
+                                       [NUMBERS] = "i32, u32, i64, u64, f32 and f64",
+                                       [SMALL_FLOATS] =
+                                         "i32, u32, i64, u64, f32, f64, f16 and bf16" };
   const kj_place *place = &o->place;
   size_t count = o->builtin->most - 1u;
   if (!is_atomic_type(place->type, types))
-    kj_fail(s->c, place->location, KJIT_ERROR_TYPE, "`%s` works on %s, not on %s", o->builtin->name, texts[types], kj_type_text(s->c, place->type));
+    kj_fail(s->c, place->location, KJIT_ERROR_TYPE, "`%s` works on %s, not on %s", o->builtin->name,
+            texts[types], kj_type_text(s->c, place->type));
   kj_texprs values = { 0 };
   for (size_t i = 0; i < count; i++)
-    KJ_PUSH(s->arena, &values, kj_convert_stored(s, o->values.items[i], place->type, "the place", o->values.items[i]->location));
+    KJ_PUSH(s->arena, &values,
+            kj_convert_stored(s, o->values.items[i], place->type, "the place",
+                              o->values.items[i]->location));
   kj_texpr *expr = apply(s, o, values, has_result ? place->type : KJIT_VOID);
   expr->x = place->array;
   expr->indices = place->indices;
@@ -222,10 +261,22 @@ static kj_texpr *apply_atomic(kj_scope *s, const kj_operands *o, atomic_types ty
   return expr;
 }
 
-kj_texpr *kj_rule_atomic(kj_scope *s, const kj_operands *o) { return apply_atomic(s, o, NUMBERS, true); }
+kj_texpr *kj_rule_atomic(kj_scope *s, const kj_operands *o)
+{
+  return apply_atomic(s, o, NUMBERS, true);
+}
 
-kj_texpr *kj_rule_atomic_add(kj_scope *s, const kj_operands *o) { return apply_atomic(s, o, SMALL_FLOATS, true); }
+kj_texpr *kj_rule_atomic_add(kj_scope *s, const kj_operands *o)
+{
+  return apply_atomic(s, o, SMALL_FLOATS, true);
+}
 
-kj_texpr *kj_rule_atomic_int(kj_scope *s, const kj_operands *o) { return apply_atomic(s, o, INTEGERS, true); }
+kj_texpr *kj_rule_atomic_int(kj_scope *s, const kj_operands *o)
+{
+  return apply_atomic(s, o, INTEGERS, true);
+}
 
-kj_texpr *kj_rule_atomic_store(kj_scope *s, const kj_operands *o) { return apply_atomic(s, o, NUMBERS, false); }
+kj_texpr *kj_rule_atomic_store(kj_scope *s, const kj_operands *o)
+{
+  return apply_atomic(s, o, NUMBERS, false);
+}

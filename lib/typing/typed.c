@@ -19,7 +19,8 @@ static void report_chain(kj_compilation *c)
   for (const kj_instance *at = c->chain; at && at->caller; at = at->caller, place++) {
     if (place >= CHAIN_SHOWN && place + 1 < length) continue;
     const char *name = at->function->decl->name;
-    report_note(c, at->call_location, kj_format(c->arena, "in func `%s` called with %s, from here", name, at->made_for));
+    report_note(c, at->call_location,
+                kj_format(c->arena, "in func `%s` called with %s, from here", name, at->made_for));
   }
 }
 
@@ -27,13 +28,15 @@ void kj_fail(kj_compilation *c, kj_location location, kjit_status status, const 
 {
   va_list list;
   va_start(list, format);
-  kj_report_list(c->diagnostics, &c->module->sources, location, KJIT_SEVERITY_ERROR, status, format, list);
+  kj_report_list(c->diagnostics, &c->module->sources, location, KJIT_SEVERITY_ERROR, status, format,
+                 list);
   va_end(list);
   report_chain(c);
   longjmp(*c->on_failure, KJ_JUMP_ERROR);
 }
 
-void kj_warn(kj_compilation *c, kj_location location, kjit_severity severity, const char *format, ...)
+void kj_warn(kj_compilation *c, kj_location location, kjit_severity severity, const char *format,
+             ...)
 {
   va_list list;
   va_start(list, format);
@@ -47,7 +50,8 @@ const char *kj_type_text(kj_compilation *c, kjit_type type)
   if (type == KJ_WEAK_FLOAT) return "a float literal";
   kj_buffer buffer = { 0 };
   kj_print_type(c->types, type, &buffer);
-  const char *text = buffer.failed ? "?" : kj_copy_string(c->arena, buffer.text ? buffer.text : "", buffer.length);
+  const char *text =
+    buffer.failed ? "?" : kj_copy_string(c->arena, buffer.text ? buffer.text : "", buffer.length);
   kj_free_buffer(&buffer);
   return text;
 }
@@ -69,7 +73,8 @@ kj_tstmt *kj_new_tstmt(kj_compilation *c, kj_tstmt_kind kind, kj_location locati
   return stmt;
 }
 
-kj_tvar *kj_new_tvar(kj_compilation *c, kj_instance *instance, kj_tvar_kind kind, const char *name, kjit_type type, kj_location location)
+kj_tvar *kj_new_tvar(kj_compilation *c, kj_instance *instance, kj_tvar_kind kind, const char *name,
+                     kjit_type type, kj_location location)
 {
   kj_tvar *var = KJ_NEW(c->arena, kj_tvar);
   var->kind = kind;
@@ -99,7 +104,8 @@ void kj_walk_texpr(kj_texpr **expr, void (*visit)(void *data, kj_texpr **expr), 
   visit(data, expr);
 }
 
-static void walk_stmt(kj_tstmt *stmt, void (*visit_stmt)(void *data, kj_tstmt *stmt), void (*visit_expr)(void *data, kj_texpr **expr), void *data)
+static void walk_stmt(kj_tstmt *stmt, void (*visit_stmt)(void *data, kj_tstmt *stmt),
+                      void (*visit_expr)(void *data, kj_texpr **expr), void *data)
 {
   if (visit_stmt) visit_stmt(data, stmt);
   kj_walk_texpr(&stmt->value, visit_expr, data);
@@ -113,7 +119,9 @@ static void walk_stmt(kj_tstmt *stmt, void (*visit_stmt)(void *data, kj_tstmt *s
   kj_walk_tstmts(&stmt->otherwise, visit_stmt, visit_expr, data);
 }
 
-void kj_walk_tstmts(kj_tstmts *stmts, void (*visit_stmt)(void *data, kj_tstmt *stmt), void (*visit_expr)(void *data, kj_texpr **expr), void *data)
+void kj_walk_tstmts(kj_tstmts *stmts, void (*visit_stmt)(void *data, kj_tstmt *stmt),
+                    void (*visit_expr)(void *data, kj_texpr **expr), void *data)
 {
-  for (size_t i = 0; i < stmts->count; i++) walk_stmt(stmts->items[i], visit_stmt, visit_expr, data);
+  for (size_t i = 0; i < stmts->count; i++)
+    walk_stmt(stmts->items[i], visit_stmt, visit_expr, data);
 }

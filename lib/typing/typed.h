@@ -1,7 +1,10 @@
-/* The typed kernel IR: one instance for each function and tuple of argument types, made by inference; passes rewrite it; lowering walks it.
+/* The typed kernel IR: one instance for each function and tuple of argument types, made by
+ * inference; passes rewrite it; lowering walks it.
  *
- * A tree like the untyped one, smaller: every expression has its final type, conversions are explicit, names are variables, generic functions are instances,
- * compile-time values are constants, static conditions are decided, compound assignments are taken apart. Everything lives in the compilation's arena. */
+ * A tree like the untyped one, smaller: every expression has its final type, conversions are
+ * explicit, names are variables, generic functions are instances, compile-time values are
+ * constants, static conditions are decided, compound assignments are taken apart. Everything lives
+ * in the compilation's arena. */
 #ifndef KJ_TYPING_TYPED_H
 #define KJ_TYPING_TYPED_H
 
@@ -26,75 +29,121 @@ struct kj_compilation {
   kj_types *types;
   kj_arena *arena; /* scratch: everything of this compilation */
   kj_diagnostics *diagnostics;
-  jmp_buf *on_failure;                                                        /* kj_fail goes there with KJ_JUMP_ERROR; the arena with KJ_JUMP_MEMORY */
-  KJ_LIST(kj_instance *) instances;                                           /* in order of creation; callees before callers except for [0], the kernel */
-  const kj_instance *chain;                                                   /* the instance being inferred, for the call chain of messages */
-  uint32_t elements_a_thread;                                                 /* out: see kj_code */
-  bool is_range_only;                                                         /* out, by pass/simt.c */
-  uint32_t least_ptx;                                                         /* PTX version that built-ins need; 0: any. By typing/requirements.c */
-  bool is_cooperative, has_cluster;                                           /* out, by pass/parts.c */
-  kj_cpu_parts cpu_parts;                                                     /* out, by pass/parts.c */
-  bool has_watched;                                                           /* by pass/checks.c: something is_watched */
-  bool used_aligned16, used_offsets32, used_grid32, used_disjoint, used_same; /* out, by lowering: which facts the code relies on, for kj_code.facts */
-  /* by pass/prove.c, CPU only: what holds in a block whose hoisted checks cannot fail, in terms of the kernel's parameters and the block; and the same kernel
-   * without them, which such
-   * a block runs. NULL: there is none */
+  /* kj_fail goes there with KJ_JUMP_ERROR; the arena with KJ_JUMP_MEMORY */
+  jmp_buf *on_failure;
+  /* in order of creation; callees before callers except for [0], the kernel */
+  KJ_LIST(kj_instance *) instances;
+  /* the instance being inferred, for the call chain of messages */
+  const kj_instance *chain;
+  uint32_t elements_a_thread; /* out: see kj_code */
+  /* out, by pass/simt.c */
+  bool is_range_only;
+  /* PTX version that built-ins need; 0: any. By typing/requirements.c */
+  uint32_t least_ptx;
+  /* out, by pass/parts.c */
+  bool is_cooperative, has_cluster;
+  /* out, by pass/parts.c */
+  kj_cpu_parts cpu_parts;
+  /* by pass/checks.c: something is_watched */
+  bool has_watched;
+  /* out, by lowering: which facts the code relies on, for kj_code.facts */
+  bool used_aligned16, used_offsets32, used_grid32, used_disjoint, used_same;
+  /* by pass/prove.c, CPU only: what holds in a block whose hoisted checks cannot fail, in terms of
+   * the kernel's parameters and the block; and the same kernel without them, which such a block
+   * runs. NULL: there is none */
   kj_texprs hoisted;
   uint32_t own_shared_need[KJ_SHARED_NEEDS]; /* out, by pass/shared_need.c: see kj_code */
   bool drops_hoisted;                        /* this is the one without */
   kj_compilation *fast;
 };
 
-/* Reports a located error and does not return. The chain of calls that led to the instance being worked on is added as notes. */
-_Noreturn void kj_fail(kj_compilation *c, kj_location location, kjit_status status, const char *format, ...) __attribute__((format(printf, 4, 5)));
-void kj_warn(kj_compilation *c, kj_location location, kjit_severity severity, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Reports a located error and does not return. The chain of calls that led to the instance being
+ * worked on is added as notes. */
+_Noreturn void kj_fail(kj_compilation *c, kj_location location, kjit_status status,
+                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+void kj_warn(kj_compilation *c, kj_location location, kjit_severity severity, const char *format,
+             ...) __attribute__((format(printf, 4, 5)));
 /* Text of a type in the arena, for messages. */
 const char *kj_type_text(kj_compilation *c, kjit_type type);
 
 /* ---- expressions ---- */
 
 typedef enum kj_tkind {
-  KJ_T_CONST, /* scalar of .type: .integer (bool, integers: the value, in range) or .number (floats: exactly representable in the type) */
-  KJ_T_VAR,   /* .var: a parameter or variable: scalar, array or tuple. A parameter made from a plain number has a weak type and only stands below a CONVERT */
-  KJ_T_UNARY, /* .op NEG INVERT NOT; .x has the type of the result */
-  KJ_T_BINARY, /* .op ADD SUB MUL DIV FLOORDIV MOD BIT_* SHL SHR POW; .x .y have the type of the result. 8- and 16-bit integers never (they count as i32). POW: floats
-                   only, or an integer base with an integer exponent of the same type (negative exponents give 0, or 1/-1 for base 1/-1); constant integer exponents
-                   are multiplied out by inference */
-  KJ_T_COMPARE, /* .op EQ..GE; .x .y of one type, or two integer types of which one is u64 (exact mathematical comparison); type bool */
-  KJ_T_LOGIC,   /* .op AND OR, lazy; bool */
-  KJ_T_COND,    /* .x ? .y : .z, lazy; any type, arrays (equal types) and tuples too */
-  KJ_T_CONVERT, /* .x to .type: kernel-ir.md's rules (float to int truncates and saturates, NaN is 0; int to bool: not 0) */
-  KJ_T_LOAD,    /* element of array .x at .args (rank integers, each of its own integer type; a constant negative index has been turned into extent - k) */
-  KJ_T_VIEW,    /* array .x from its element at .args on (one integer for each of its first dimensions; 0 for the others): an array with the dimensions that
-                   .dimensions lists, one for each of its type. NULL: the remaining ones, as they are */
+  /* scalar of .type: .integer (bool, integers: the value, in range) or .number (floats: exactly
+     representable in the type) */
+  KJ_T_CONST,
+  /* .var: a parameter or variable: scalar, array or tuple. A parameter made from a plain number has
+     a weak type and only stands below a CONVERT */
+  KJ_T_VAR,
+  KJ_T_UNARY,  /* .op NEG INVERT NOT; .x has the type of the result */
+  KJ_T_BINARY, /* .op ADD SUB MUL DIV FLOORDIV MOD BIT_* SHL SHR POW; .x .y have the type of the
+                  result. 8- and 16-bit integers never (they count as i32). POW: floats only, or an
+                  integer base with an integer exponent of the same type (negative exponents give 0,
+                  or 1/-1 for base 1/-1); constant integer exponents are multiplied out by inference
+                */
+  /* .op EQ..GE; .x .y of one type, or two integer types of which one is u64 (exact mathematical
+     comparison); type bool */
+  KJ_T_COMPARE,
+  KJ_T_LOGIC, /* .op AND OR, lazy; bool */
+  KJ_T_COND,  /* .x ? .y : .z, lazy; any type, arrays (equal types) and tuples too */
+  /* .x to .type: kernel-ir.md's rules (float to int truncates and saturates, NaN is 0; int to bool:
+     not 0) */
+  KJ_T_CONVERT,
+  /* element of array .x at .args (rank integers, each of its own integer type; a constant negative
+     index has been turned into extent - k) */
+  KJ_T_LOAD,
+  KJ_T_VIEW, /* array .x from its element at .args on (one integer for each of its first dimensions;
+                0 for the others): an array with the dimensions that .dimensions lists, one for each
+                of its type. NULL: the remaining ones, as they are */
   KJ_T_EXTENT,  /* .x array, .dimension; i64. Static extents have become CONST */
   KJ_T_STRIDE,  /* .x array, .dimension; i64, in elements */
-  KJ_T_BUILTIN, /* .builtin on .args; KJ_XYZ and grid(k): .dimension 0..2 (grid(k) with k > 1 is a TUPLE of them); KJ_PLACE: array .x at .indices, the value
-                   operands in .args; KJ_ORDER: .dimension is a kj_memory_order */
+  KJ_T_BUILTIN, /* .builtin on .args; KJ_XYZ and grid(k): .dimension 0..2 (grid(k) with k > 1 is a
+                   TUPLE of them); KJ_PLACE: array .x at .indices, the value operands in .args;
+                   KJ_ORDER: .dimension is a kj_memory_order */
   KJ_T_CALL,    /* .instance on .args: the instance's run-time parameters, in order */
-  KJ_T_TUPLE,   /* .args; .type a tuple; or a struct, vector or complex type: all of its components, in order, each of its own type */
-  KJ_T_ITEM,    /* .x a value of such a type, .dimension: one of its items */
-  KJ_T_ELEMENT, /* .x a vector or an array inside a struct (KJ_SPACE_VALUE), a value; its element at .args, one integer a dimension (vectors: one) */
-  KJ_T_INSERT,  /* .x a value of such a type with another item: .y, of the item's type, at .dimension; or, where .args is not empty, at .args as for ELEMENT */
-  KJ_T_MEMBER, /* array with no dimensions: component .dimension of the only element of array .x, which has none either; or, where the component is an array, that
-                   array: static extents, in the space of .x. Fields of places are these, so that every access to memory is one to an element of an array */
+  /* .args; .type a tuple; or a struct, vector or complex type: all of its components, in order,
+     each of its own type */
+  KJ_T_TUPLE,
+  KJ_T_ITEM, /* .x a value of such a type, .dimension: one of its items */
+  /* .x a vector or an array inside a struct (KJ_SPACE_VALUE), a value; its element at .args, one
+     integer a dimension (vectors: one) */
+  KJ_T_ELEMENT,
+  /* .x a value of such a type with another item: .y, of the item's type, at .dimension; or, where
+     .args is not empty, at .args as for ELEMENT */
+  KJ_T_INSERT,
+  KJ_T_MEMBER,  /* array with no dimensions: component .dimension of the only element of array .x,
+                   which has none either; or, where the component is an array, that  array: static
+                   extents, in the space of .x. Fields of places are these, so that every access to
+                   memory is one to an element of an array */
   KJ_T_ADDRESS, /* a pointer to the element of array .x at .args */
-  KJ_T_POINTED  /* array: row-major memory at pointer .x with the extents .args (i64); none: one dimension of unknown extent, which only has elements */
+  /* array: row-major memory at pointer .x with the extents .args (i64); none: one dimension of
+     unknown extent, which only has elements */
+  KJ_T_POINTED
 } kj_tkind;
 
 /* Of atomics, in .dimension. The names of the orders are rows of builtins.def, in this order. */
-typedef enum kj_memory_order { KJ_ORDER_RELAXED, KJ_ORDER_ACQUIRE, KJ_ORDER_RELEASE, KJ_ORDER_ACQ_REL, KJ_ORDER_SEQ_CST } kj_memory_order;
+typedef enum kj_memory_order {
+  KJ_ORDER_RELAXED,
+  KJ_ORDER_ACQUIRE,
+  KJ_ORDER_RELEASE,
+  KJ_ORDER_ACQ_REL,
+  KJ_ORDER_SEQ_CST
+} kj_memory_order;
 
-/* Value range of an integer expression or variable, as far as the facts tell; made by pass/range.c. */
+/* Value range of an integer expression or variable, as far as the facts tell; made by pass/range.c.
+ */
 typedef struct kj_value_range {
   bool known;
   int64_t least, most;
 } kj_value_range;
 
-/* A dimension of a view. Expressions, all i64 and without effect, are positions in .indices of the view. */
+/* A dimension of a view. Expressions, all i64 and without effect, are positions in .indices of the
+ * view. */
 enum { KJ_VIEW_SAME = -1 };
 typedef struct kj_view_dimension {
-  int source; /* dimension of .x; KJ_VIEW_SAME: none; the view is .x in another shape, row-major: then all dimensions of both are taken */
+  /* dimension of .x; KJ_VIEW_SAME: none; the view is .x in another shape, row-major: then all
+   * dimensions of both are taken */
+  int source;
   int extent; /* KJ_VIEW_SAME: that of the source */
   int step;   /* its stride is the source's times this, which may be negative; KJ_VIEW_SAME: 1 */
 } kj_view_dimension;
@@ -125,24 +174,31 @@ struct kj_texpr {
   double number;
   kj_value_range range; /* by pass/range.c */
   bool
-    is_checked; /* by pass/checks.c: LOAD, VIEW, BUILTIN with a place: the indices are compared with the extents; BINARY, BUILTIN that divide: the divisor with 0 */
-  kj_proof proof;  /* of is_checked */
-  bool is_watched; /* by pass/checks.c: LOAD, BUILTIN with a place: the access of shared or local memory is looked at (native/watch.h) */
-  bool
-    is_narrow; /* i64 only, by pass/range.c: computed and kept in 32 bits. The value is in the range of i32, or (reads of a variable that only feeds subscripts)
-                     nobody looks at more than its low 32 bits */
+    /* by pass/checks.c: LOAD, VIEW, BUILTIN with a place: the indices are compared with the
+       extents; BINARY, BUILTIN that divide: the divisor with 0 */
+      is_checked;
+  kj_proof proof; /* of is_checked */
+  /* by pass/checks.c: LOAD, BUILTIN with a place: the access of shared or local memory is looked at
+   * (native/watch.h) */
+  bool is_watched;
+  bool is_narrow; /* i64 only, by pass/range.c: computed and kept in 32 bits. The value is in the
+                     range of i32, or (reads of a variable that only feeds subscripts) nobody looks
+                     at more than its low 32 bits */
 };
 
 /* ---- variables ---- */
 
 typedef enum kj_tvar_kind {
-  KJ_V_PARAM,  /* run-time parameter of the instance: .argument is its index in the signature (kernels) */
-  KJ_V_LET,    /* assigned once */
-  KJ_V_VAR,    /* assigned any number of times */
-  KJ_V_LOOP,   /* of FOR, GRID_FOR, BLOCK_FOR; assigned by the loop only */
-  KJ_V_SHARED, /* array with static extents (rank 0: a shared scalar, accessed with no index), or rank 1 dynamic (is_static false) */
-  KJ_V_LOCAL,  /* array with static extents, the thread's own */
-  KJ_V_CONST   /* constant array: .data row-major elements of the type */
+  /* run-time parameter of the instance: .argument is its index in the signature (kernels) */
+  KJ_V_PARAM,
+  KJ_V_LET,  /* assigned once */
+  KJ_V_VAR,  /* assigned any number of times */
+  KJ_V_LOOP, /* of FOR, GRID_FOR, BLOCK_FOR; assigned by the loop only */
+  /* array with static extents (rank 0: a shared scalar, accessed with no index), or rank 1 dynamic
+     (is_static false) */
+  KJ_V_SHARED,
+  KJ_V_LOCAL, /* array with static extents, the thread's own */
+  KJ_V_CONST  /* constant array: .data row-major elements of the type */
 } kj_tvar_kind;
 
 struct kj_tvar {
@@ -154,13 +210,17 @@ struct kj_tvar {
   uint32_t argument;
   uint32_t alignment; /* of @align, else 0 */
   const kj_decl
-    *sized_by; /* SHARED: the dispatcher evaluates the extents of this declaration for each launch; NULL: they are static, or the launch's own size */
+    /* SHARED: the dispatcher evaluates the extents of this declaration for each launch; NULL: they
+       are static, or the launch's own size */
+      *sized_by;
   const void *data;
   kj_value_range range; /* by pass/range.c */
   bool is_narrow;       /* kept in 32 bits */
   /* by pass/simt.c, CPU only */
-  bool is_slot;                  /* lives across a synchronization: one element a thread of the block */
-  bool is_uniform;               /* the same in all threads of a block and computed outside thread loops */
+  /* lives across a synchronization: one element a thread of the block */
+  bool is_slot;
+  /* the same in all threads of a block and computed outside thread loops */
+  bool is_uniform;
   struct kj_simt_variable *simt; /* pass/simt.c's own */
   void *lowered;                 /* lowering's own */
 };
@@ -173,27 +233,40 @@ typedef enum kj_tstmt_kind {
   KJ_TS_EVALUATE, /* .value for its effect */
   KJ_TS_IF,       /* .value .body .otherwise */
   KJ_TS_WHILE,    /* .value .body */
-  KJ_TS_FOR,      /* .var from .first to .stop (exclusive) by .step, as Python's range; all of .var's type, evaluated once; step 0 runs no iteration. .body */
+  /* .var from .first to .stop (exclusive) by .step, as Python's range; all of .var's type,
+     evaluated once; step 0 runs no iteration. .body */
+  KJ_TS_FOR,
   KJ_TS_GRID_FOR, /* .vars over .extents (i64), last one contiguous; .body */
   KJ_TS_BLOCK_FOR,
   KJ_TS_BREAK,
   KJ_TS_CONTINUE,
   KJ_TS_RETURN, /* .value may be NULL */
-  KJ_TS_FAIL,   /* the thread reports .failure with .message (NULL: none) and the scalars .indices, at most two, and leaves the kernel */
-  KJ_TS_PRINT,  /* one line: .message with the values .indices (any type but arrays) where KJ_PRINT_VALUE stands */
+  /* the thread reports .failure with .message (NULL: none) and the scalars .indices, at most two,
+     and leaves the kernel */
+  KJ_TS_FAIL,
+  /* one line: .message with the values .indices (any type but arrays) where KJ_PRINT_VALUE stands
+   */
+  KJ_TS_PRINT,
   /* by pass/simt.c, CPU only */
-  KJ_TS_THREADS, /* .body once for each thread of the block, z, y, x loops, x innermost; no synchronization inside. is_guarded: only threads whose `off` is 0.
-                      A RETURN inside ends the body for the current thread */
-  KJ_TS_WARP,    /* .var (a slot; NULL: no result) = warp built-in .value, whose args are slot variables, uniform expressions or constants, for all threads */
-  KJ_TS_BARRIER_REDUCE, /* .var (uniform) = syncthreads_count/and/or .value, whose arg is a slot variable or uniform. .value NULL: whether any thread is active; a VAR
-                           that is a slot: its value in the first active thread (in any if there is none) */
+  KJ_TS_THREADS, /* .body once for each thread of the block, z, y, x loops, x innermost; no
+                    synchronization inside. is_guarded: only threads whose `off` is 0. A RETURN
+                    inside ends the body for the current thread */
+  /* .var (a slot; NULL: no result) = warp built-in .value, whose args are slot variables, uniform
+     expressions or constants, for all threads */
+  KJ_TS_WARP,
+  KJ_TS_BARRIER_REDUCE, /* .var (uniform) = syncthreads_count/and/or .value, whose arg is a slot
+                           variable or uniform. .value NULL: whether any thread is active; a VAR
+                           that is a slot: its value in the first active thread (in any if there is
+                           none) */
   KJ_TS_ONCE,           /* .body; a LEAVE of it continues after it: inlined functions */
   KJ_TS_LEAVE           /* leaves the innermost ONCE around it */
 } kj_tstmt_kind;
 
-/* In the text of a line: the next value; the next character stands for a control character, 64 below it. */
+/* In the text of a line: the next value; the next character stands for a control character, 64
+ * below it. */
 enum { KJ_PRINT_ESCAPE = 1, KJ_PRINT_VALUE = 2 };
-enum { KJ_OFF_LEFT_KERNEL = 1 };                  /* value of kj_instance.off in threads that have left */
+/* value of kj_instance.off in threads that have left */
+enum { KJ_OFF_LEFT_KERNEL = 1 };
 enum { KJ_UNROLL_NONE = 0, KJ_UNROLL_FULL = -1 }; /* else the factor */
 
 struct kj_tstmt {
@@ -211,13 +284,18 @@ struct kj_tstmt {
   const char *message;
   bool is_checked, is_watched; /* STORE: as kj_texpr's */
   kj_proof proof;
-  /* by pass/versions.c, on a GPU and in C functions: FOR, GRID_FOR, BLOCK_FOR: where all of .indices, which are conditions, hold when it starts, these cannot fail */
+  /* by pass/versions.c, on a GPU and in C functions: FOR, GRID_FOR, BLOCK_FOR: where all of
+   * .indices, which are conditions, hold when it starts, these cannot fail */
   const kj_loop_checks *hoisted;
   bool is_guarded;
-  uint32_t site;                    /* by pass/simt.c: number of a masked construct, for the codes kept in `off` */
-  bool is_joint;                    /* by pass/simt.c: synchronizes, itself or inside: stays between the thread loops */
-  bool masks_break, masks_continue; /* by pass/simt.c: loops, ONCE: some threads may break (leave), continue while others go on */
-  bool is_threadless;               /* by pass/simt.c: GRID_FOR, BLOCK_FOR: it makes no difference which thread runs an iteration */
+  /* by pass/simt.c: number of a masked construct, for the codes kept in `off` */
+  uint32_t site;
+  /* by pass/simt.c: synchronizes, itself or inside: stays between the thread loops */
+  bool is_joint;
+  /* by pass/simt.c: loops, ONCE: some threads may break (leave), continue while others go on */
+  bool masks_break, masks_continue;
+  /* by pass/simt.c: GRID_FOR, BLOCK_FOR: it makes no difference which thread runs an iteration */
+  bool is_threadless;
 };
 
 /* ---- instances ---- */
@@ -232,11 +310,13 @@ struct kj_instance {
   const char *symbol;   /* unique in the compilation; the kernel's own name for the kernel */
   const char *made_for; /* "(f32, 16)": what the parameters are bound to, for messages */
   bool is_kernel;
-  bool is_strict, is_fastmath;         /* own or inherited */
-  bool has_barrier, has_warp;          /* itself or what it calls */
-  bool uses_positions;                 /* a KJ_THREAD position or blockIdx, gridDim ..., itself or what it calls */
-  bool is_recursive;                   /* calls itself, directly or through others */
-  bool may_fail;                       /* by pass/checks.c: raises or checks something, itself or what it calls */
+  bool is_strict, is_fastmath; /* own or inherited */
+  bool has_barrier, has_warp;  /* itself or what it calls */
+  /* a KJ_THREAD position or blockIdx, gridDim ..., itself or what it calls */
+  bool uses_positions;
+  bool is_recursive; /* calls itself, directly or through others */
+  /* by pass/checks.c: raises or checks something, itself or what it calls */
+  bool may_fail;
   uint32_t max_threads, min_blocks;    /* @launch_bounds, 0: none */
   uint32_t max_cluster, max_registers; /* its third value; @max_registers. 0: none */
   uint32_t cluster[3];                 /* @cluster, 0: none */
@@ -244,7 +324,9 @@ struct kj_instance {
   struct kj_instance_effects {         /* by pass/simt.c, CPU only: of calling it */
     bool is_known, is_busy, loads, writes, positions;
   } effects;
-  kj_tvar *off;        /* by pass/simt.c, CPU only: the slot that is 0 in the threads that are active; NULL: all are, always */
+  /* by pass/simt.c, CPU only: the slot that is 0 in the threads that are active; NULL: all are,
+   * always */
+  kj_tvar *off;
   kj_instance *caller; /* first call that made it, for messages */
   kj_location call_location;
 };
@@ -255,47 +337,59 @@ struct kj_instance {
 void kj_infer(kj_compilation *c);
 /* lib/typing/print.c: for --emit typed. */
 void kj_print_typed(const kj_compilation *c, kj_buffer *buffer);
-/* lib/typing/verify.c: checks the invariants stated above between passes (our own bugs): aborts compilation with a located "internal error" diagnostic. */
+/* lib/typing/verify.c: checks the invariants stated above between passes (our own bugs): aborts
+ * compilation with a located "internal error" diagnostic. */
 void kj_verify_typed(kj_compilation *c);
 /* lib/pass/checks.c: marks what the request's checks look at, and who may fail. */
 void kj_mark_checks(kj_compilation *c);
 /* lib/pass/shared_need.c: how much of the launch's own shared array is used in any case. */
 void kj_find_shared_need(kj_compilation *c);
-/* lib/pass/prove.c: takes checks away that cannot fail, or cannot in most blocks. Part of kj_mark_checks. */
+/* lib/pass/prove.c: takes checks away that cannot fail, or cannot in most blocks. Part of
+ * kj_mark_checks. */
 void kj_prove_checks(kj_compilation *c);
-/* Those in the loop, of the instance's own or in what it calls, that cannot fail if all conditions hold when it starts; NULL: none. The conditions read variables
- * that the loop does not assign. */
-const kj_loop_checks *kj_prove_in_loop(kj_compilation *c, const kj_instance *instance, kj_tstmt *loop, kj_texprs *conditions);
-/* lib/pass/versions.c, for GPUs and C functions, after kj_mark_checks: finds loops that are lowered twice, with their checks and without. */
+/* Those in the loop, of the instance's own or in what it calls, that cannot fail if all conditions
+ * hold when it starts; NULL: none. The conditions read variables that the loop does not assign. */
+const kj_loop_checks *kj_prove_in_loop(kj_compilation *c, const kj_instance *instance,
+                                       kj_tstmt *loop, kj_texprs *conditions);
+/* lib/pass/versions.c, for GPUs and C functions, after kj_mark_checks: finds loops that are lowered
+ * twice, with their checks and without. */
 void kj_version_loops(kj_compilation *c);
 /* Whether evaluating or executing it may make a thread leave the kernel; after kj_mark_checks. */
 bool kj_may_fail(const kj_texpr *expr);
 bool kj_stmt_may_fail(const kj_tstmt *stmt);
-/* lib/pass/parts.c: what of the kernel has to be resident at once, and what the CPU runs as parts that wait for each other. */
+/* lib/pass/parts.c: what of the kernel has to be resident at once, and what the CPU runs as parts
+ * that wait for each other. */
 void kj_find_parts(kj_compilation *c);
 /* lib/pass/c_function.c, instead of thread loops where the request is for a func. */
 void kj_check_c_function(kj_compilation *c);
 /* lib/pass/remarks.c, GPU only: advice about strided walks. */
 void kj_remark_strides(kj_compilation *c);
-/* lib/pass/early_loads.c, GPU only: loads that stage a tile are issued before the stores that wait for them. */
+/* lib/pass/early_loads.c, GPU only: loads that stage a tile are issued before the stores that wait
+ * for them. */
 void kj_issue_loads_early(kj_compilation *c);
 /* lib/pass/range.c: value ranges and 32-bit indices (kernel-ir.md, index). */
 void kj_narrow_indices(kj_compilation *c);
-/* lib/pass/simt.c, CPU only: inlines synchronizing functions into the kernel and turns its body into loops over the threads of a block. */
+/* lib/pass/simt.c, CPU only: inlines synchronizing functions into the kernel and turns its body
+ * into loops over the threads of a block. */
 void kj_make_thread_loops(kj_compilation *c);
 
-/* lib/typing/infer_extents.c: how many bytes of shared memory a block has at most; and the same by name, for messages. */
+/* lib/typing/infer_extents.c: how many bytes of shared memory a block has at most; and the same by
+ * name, for messages. */
 uint32_t kj_most_shared_bytes(const kj_target *target);
 const char *kj_target_text(const kj_compilation *c);
 /* A new expression with kind, type and location; everything else zero. */
 kj_texpr *kj_new_texpr(kj_compilation *c, kj_tkind kind, kjit_type type, kj_location location);
 kj_tstmt *kj_new_tstmt(kj_compilation *c, kj_tstmt_kind kind, kj_location location);
 /* A new variable of the instance (appended to params for KJ_V_PARAM, else to locals; index set). */
-kj_tvar *kj_new_tvar(kj_compilation *c, kj_instance *instance, kj_tvar_kind kind, const char *name, kjit_type type, kj_location location);
-/* Calls visit on every expression below and including *expr (children first), so that it can replace it. One walk for all passes. */
+kj_tvar *kj_new_tvar(kj_compilation *c, kj_instance *instance, kj_tvar_kind kind, const char *name,
+                     kjit_type type, kj_location location);
+/* Calls visit on every expression below and including *expr (children first), so that it can
+ * replace it. One walk for all passes. */
 void kj_walk_texpr(kj_texpr **expr, void (*visit)(void *data, kj_texpr **expr), void *data);
-/* Calls visit_expr on every expression and visit_stmt (may be NULL) on every statement of the list, nested ones too, in order; statements before their parts.
+/* Calls visit_expr on every expression and visit_stmt (may be NULL) on every statement of the list,
+ * nested ones too, in order; statements before their parts.
  * */
-void kj_walk_tstmts(kj_tstmts *stmts, void (*visit_stmt)(void *data, kj_tstmt *stmt), void (*visit_expr)(void *data, kj_texpr **expr), void *data);
+void kj_walk_tstmts(kj_tstmts *stmts, void (*visit_stmt)(void *data, kj_tstmt *stmt),
+                    void (*visit_expr)(void *data, kj_texpr **expr), void *data);
 
 #endif

@@ -1,4 +1,5 @@
-/* Checks between passes that the typed IR is what typed.h says it is. What it finds is a bug of kjit, never of the program. */
+/* Checks between passes that the typed IR is what typed.h says it is. What it finds is a bug of
+ * kjit, never of the program. */
 #include <string.h>
 
 #include "typing/typed.h"
@@ -11,10 +12,15 @@ typedef struct verifier {
 
 #define REQUIRE(condition, location, ...) \
   do { \
-    if (!(condition)) kj_fail(v->c, (location), KJIT_ERROR_COMPILE, "internal error in the typed IR: " __VA_ARGS__); \
+    if (!(condition)) \
+      kj_fail(v->c, (location), KJIT_ERROR_COMPILE, \
+              "internal error in the typed IR: " __VA_ARGS__); \
   } while (0)
 
-static const kj_type_info *info_of(const verifier *v, kjit_type type) { return kj_type(v->c->types, type); }
+static const kj_type_info *info_of(const verifier *v, kjit_type type)
+{
+  return kj_type(v->c->types, type);
+}
 
 static bool is_integer(const verifier *v, kjit_type type)
 {
@@ -22,14 +28,26 @@ static bool is_integer(const verifier *v, kjit_type type)
   return class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED;
 }
 
-static bool is_float(const verifier *v, kjit_type type) { return info_of(v, type)->class_ == KJ_CLASS_FLOAT; }
+static bool is_float(const verifier *v, kjit_type type)
+{
+  return info_of(v, type)->class_ == KJ_CLASS_FLOAT;
+}
 
 /* Of a vector; any other type: itself. */
-static kjit_type lane_of(const verifier *v, kjit_type type) { return info_of(v, type)->class_ == KJ_CLASS_VECTOR ? info_of(v, type)->element : type; }
+static kjit_type lane_of(const verifier *v, kjit_type type)
+{
+  return info_of(v, type)->class_ == KJ_CLASS_VECTOR ? info_of(v, type)->element : type;
+}
 
-static bool is_complex(const verifier *v, kjit_type type) { return info_of(v, type)->class_ == KJ_CLASS_COMPLEX; }
+static bool is_complex(const verifier *v, kjit_type type)
+{
+  return info_of(v, type)->class_ == KJ_CLASS_COMPLEX;
+}
 
-static bool is_array(const verifier *v, kjit_type type) { return info_of(v, type)->class_ == KJ_CLASS_ARRAY && info_of(v, type)->space != KJ_SPACE_VALUE; }
+static bool is_array(const verifier *v, kjit_type type)
+{
+  return info_of(v, type)->class_ == KJ_CLASS_ARRAY && info_of(v, type)->space != KJ_SPACE_VALUE;
+}
 
 /* Equal, or arrays of which the wanted one is read-only. */
 static bool is_accepted(const verifier *v, kjit_type have, kjit_type want)
@@ -46,8 +64,11 @@ static void check_var(verifier *v, const kj_tvar *var, kj_location location)
   const kj_tvars *params = &v->instance->params, *locals = &v->instance->locals;
   size_t count = params->count;
   REQUIRE(var, location, "no variable");
-  const kj_tvar *known = var->index < count ? params->items[var->index] : var->index < count + locals->count ? locals->items[var->index - count] : NULL;
-  REQUIRE(known == var, location, "variable `%s` is not of this instance", var->name ? var->name : "");
+  const kj_tvar *known = var->index < count                   ? params->items[var->index]
+                         : var->index < count + locals->count ? locals->items[var->index - count]
+                                                              : NULL;
+  REQUIRE(known == var, location, "variable `%s` is not of this instance",
+          var->name ? var->name : "");
 }
 
 static void check_expr(verifier *v, const kj_texpr *e);
@@ -57,23 +78,31 @@ static void check_list(verifier *v, const kj_texprs *list)
   for (size_t i = 0; i < list->count; i++) check_expr(v, list->items[i]);
 }
 
-static void check_indices(verifier *v, const kj_texprs *indices, uint32_t count, kj_location location)
+static void check_indices(verifier *v, const kj_texprs *indices, uint32_t count,
+                          kj_location location)
 {
-  REQUIRE(indices->count == count, location, "%zu indices for %u dimensions", indices->count, count);
-  for (size_t i = 0; i < indices->count; i++) REQUIRE(is_integer(v, indices->items[i]->type), location, "an index that is no integer");
+  REQUIRE(indices->count == count, location, "%zu indices for %u dimensions", indices->count,
+          count);
+  for (size_t i = 0; i < indices->count; i++)
+    REQUIRE(is_integer(v, indices->items[i]->type), location, "an index that is no integer");
 }
 
-static void check_const(verifier *v, const kj_texpr *e) { REQUIRE(kj_is_scalar(e->type), e->location, "a constant that is no scalar"); }
+static void check_const(verifier *v, const kj_texpr *e)
+{
+  REQUIRE(kj_is_scalar(e->type), e->location, "a constant that is no scalar");
+}
 
 static void check_unary(verifier *v, const kj_texpr *e)
 {
   REQUIRE(e->x->type == e->type, e->location, "an operand of another type");
-  REQUIRE(e->op == KJIT_NEG || e->op == KJIT_INVERT || e->op == KJIT_NOT, e->location, "no unary operator");
+  REQUIRE(e->op == KJIT_NEG || e->op == KJIT_INVERT || e->op == KJIT_NOT, e->location,
+          "no unary operator");
 }
 
 static void check_binary(verifier *v, const kj_texpr *e)
 {
-  REQUIRE(e->x->type == e->type && e->y->type == e->type, e->location, "operands of another type in `%s`", kj_op_table[e->op].text);
+  REQUIRE(e->x->type == e->type && e->y->type == e->type, e->location,
+          "operands of another type in `%s`", kj_op_table[e->op].text);
   bool is_bits = e->op == KJIT_BIT_AND || e->op == KJIT_BIT_OR || e->op == KJIT_BIT_XOR;
   kjit_type type = lane_of(v, e->type);
   if (type == KJIT_BOOL) {
@@ -81,10 +110,12 @@ static void check_binary(verifier *v, const kj_texpr *e)
     return;
   }
   if (is_complex(v, type)) {
-    REQUIRE(e->op == KJIT_ADD || e->op == KJIT_SUB || e->op == KJIT_MUL || e->op == KJIT_DIV, e->location, "`%s` on complex numbers", kj_op_table[e->op].text);
+    REQUIRE(e->op == KJIT_ADD || e->op == KJIT_SUB || e->op == KJIT_MUL || e->op == KJIT_DIV,
+            e->location, "`%s` on complex numbers", kj_op_table[e->op].text);
     return;
   }
-  REQUIRE(!is_integer(v, type) || info_of(v, type)->size_bytes >= 4, e->location, "arithmetic on a small integer");
+  REQUIRE(!is_integer(v, type) || info_of(v, type)->size_bytes >= 4, e->location,
+          "arithmetic on a small integer");
   REQUIRE(is_integer(v, type) || is_float(v, type), e->location, "arithmetic on no number");
   REQUIRE(e->op != KJIT_DIV || is_float(v, type), e->location, "`/` on integers");
 }
@@ -93,37 +124,46 @@ static void check_compare(verifier *v, const kj_texpr *e)
 {
   kjit_type x = e->x->type, y = e->y->type;
   bool is_exact = is_integer(v, x) && is_integer(v, y) && (x == KJIT_U64 || y == KJIT_U64);
-  REQUIRE(lane_of(v, e->type) == KJIT_BOOL && info_of(v, e->type)->count == info_of(v, x)->count, e->location, "a comparison that is no bool");
-  REQUIRE(kj_is_scalar(lane_of(v, x)) && (x == y || is_exact), e->location, "a comparison of different types");
-  REQUIRE(!is_complex(v, x) || e->op == KJIT_EQ || e->op == KJIT_NE, e->location, "complex numbers in order");
+  REQUIRE(lane_of(v, e->type) == KJIT_BOOL && info_of(v, e->type)->count == info_of(v, x)->count,
+          e->location, "a comparison that is no bool");
+  REQUIRE(kj_is_scalar(lane_of(v, x)) && (x == y || is_exact), e->location,
+          "a comparison of different types");
+  REQUIRE(!is_complex(v, x) || e->op == KJIT_EQ || e->op == KJIT_NE, e->location,
+          "complex numbers in order");
 }
 
 static void check_logic(verifier *v, const kj_texpr *e)
 {
-  REQUIRE(e->type == KJIT_BOOL && e->x->type == KJIT_BOOL && e->y->type == KJIT_BOOL, e->location, "`and`, `or` of no bool");
+  REQUIRE(e->type == KJIT_BOOL && e->x->type == KJIT_BOOL && e->y->type == KJIT_BOOL, e->location,
+          "`and`, `or` of no bool");
 }
 
 static void check_cond(verifier *v, const kj_texpr *e)
 {
   REQUIRE(e->x->type == KJIT_BOOL, e->location, "a condition that is no bool");
-  REQUIRE(e->y->type == e->type && e->z->type == e->type, e->location, "arms of `?:` of another type");
+  REQUIRE(e->y->type == e->type && e->z->type == e->type, e->location,
+          "arms of `?:` of another type");
 }
 
 /* The one place where a weak type stands: a plain number of the host under its conversion. */
 static void check_convert(verifier *v, const kj_texpr *e)
 {
-  bool is_number = e->x->kind == KJ_T_VAR && kj_is_weak(e->x->type) && e->x->var->kind == KJ_V_PARAM;
+  bool is_number =
+    e->x->kind == KJ_T_VAR && kj_is_weak(e->x->type) && e->x->var->kind == KJ_V_PARAM;
   const kj_type_info *to = info_of(v, e->type), *from = info_of(v, e->x->type);
   bool have_parts = to->class_ == KJ_CLASS_VECTOR || to->class_ == KJ_CLASS_COMPLEX;
   bool is_pointer = to->class_ == KJ_CLASS_POINTER || from->class_ == KJ_CLASS_POINTER;
   if (is_pointer) {
-    REQUIRE(from->class_ == to->class_ || e->type == KJIT_U64 || e->x->type == KJIT_U64, e->location, "a pointer converted to or from another type than u64");
+    REQUIRE(from->class_ == to->class_ || e->type == KJIT_U64 || e->x->type == KJIT_U64,
+            e->location, "a pointer converted to or from another type than u64");
     check_expr(v, e->x);
     return;
   }
   REQUIRE(kj_is_scalar(lane_of(v, e->type)), e->location, "a conversion to no scalar");
-  REQUIRE(is_number || kj_is_scalar(lane_of(v, e->x->type)), e->location, "a conversion of no scalar");
-  REQUIRE(!have_parts || (to->class_ == from->class_ && to->count == from->count), e->location, "a conversion between different numbers of parts");
+  REQUIRE(is_number || kj_is_scalar(lane_of(v, e->x->type)), e->location,
+          "a conversion of no scalar");
+  REQUIRE(!have_parts || (to->class_ == from->class_ && to->count == from->count), e->location,
+          "a conversion between different numbers of parts");
   if (is_number) check_var(v, e->x->var, e->location);
   else check_expr(v, e->x);
 }
@@ -131,59 +171,76 @@ static void check_convert(verifier *v, const kj_texpr *e)
 static void check_load(verifier *v, const kj_texpr *e)
 {
   REQUIRE(is_array(v, e->x->type), e->location, "a load from no array");
-  REQUIRE(info_of(v, e->x->type)->element == e->type, e->location, "a load of another type than the element");
+  REQUIRE(info_of(v, e->x->type)->element == e->type, e->location,
+          "a load of another type than the element");
   check_indices(v, &e->args, info_of(v, e->x->type)->rank, e->location);
 }
 
 static void check_view_dimension(verifier *v, const kj_texpr *e, const kj_view_dimension *dimension)
 {
   int from = (int)info_of(v, e->x->type)->rank, count = (int)e->indices.count;
-  REQUIRE(dimension->source >= KJ_VIEW_SAME && dimension->source < from, e->location, "a view of a dimension that the array does not have");
-  REQUIRE(dimension->extent >= KJ_VIEW_SAME && dimension->extent < count, e->location, "a view with an extent that is missing");
-  REQUIRE(dimension->step >= KJ_VIEW_SAME && dimension->step < count, e->location, "a view with a step that is missing");
-  REQUIRE(dimension->source != KJ_VIEW_SAME || dimension->extent != KJ_VIEW_SAME, e->location, "a reshaped dimension without an extent");
+  REQUIRE(dimension->source >= KJ_VIEW_SAME && dimension->source < from, e->location,
+          "a view of a dimension that the array does not have");
+  REQUIRE(dimension->extent >= KJ_VIEW_SAME && dimension->extent < count, e->location,
+          "a view with an extent that is missing");
+  REQUIRE(dimension->step >= KJ_VIEW_SAME && dimension->step < count, e->location,
+          "a view with a step that is missing");
+  REQUIRE(dimension->source != KJ_VIEW_SAME || dimension->extent != KJ_VIEW_SAME, e->location,
+          "a reshaped dimension without an extent");
 }
 
 static void check_view(verifier *v, const kj_texpr *e)
 {
   REQUIRE(is_array(v, e->x->type) && is_array(v, e->type), e->location, "a view of no array");
   uint32_t from = info_of(v, e->x->type)->rank, rank = info_of(v, e->type)->rank;
-  REQUIRE(info_of(v, e->x->type)->element == info_of(v, e->type)->element, e->location, "a view with another element type");
-  REQUIRE(info_of(v, e->x->type)->space == info_of(v, e->type)->space, e->location, "a view in other memory");
+  REQUIRE(info_of(v, e->x->type)->element == info_of(v, e->type)->element, e->location,
+          "a view with another element type");
+  REQUIRE(info_of(v, e->x->type)->space == info_of(v, e->type)->space, e->location,
+          "a view in other memory");
   REQUIRE(e->args.count <= from, e->location, "%zu indices for %u dimensions", e->args.count, from);
   check_indices(v, &e->args, e->dimensions ? (uint32_t)e->args.count : from - rank, e->location);
-  for (size_t i = 0; i < e->indices.count; i++) REQUIRE(e->indices.items[i]->type == KJIT_INDEX, e->location, "an extent or a step that is no index");
-  for (uint32_t d = 0; e->dimensions && d < rank; d++) check_view_dimension(v, e, &e->dimensions[d]);
+  for (size_t i = 0; i < e->indices.count; i++)
+    REQUIRE(e->indices.items[i]->type == KJIT_INDEX, e->location,
+            "an extent or a step that is no index");
+  for (uint32_t d = 0; e->dimensions && d < rank; d++)
+    check_view_dimension(v, e, &e->dimensions[d]);
 }
 
 static void check_property(verifier *v, const kj_texpr *e)
 {
   REQUIRE(e->type == KJIT_INDEX, e->location, "an extent that is no index");
-  REQUIRE(is_array(v, e->x->type) && e->dimension < info_of(v, e->x->type)->rank, e->location, "an extent of no dimension");
+  REQUIRE(is_array(v, e->x->type) && e->dimension < info_of(v, e->x->type)->rank, e->location,
+          "an extent of no dimension");
 }
 
 static void check_builtin(verifier *v, const kj_texpr *e)
 {
   REQUIRE(e->builtin, e->location, "no built-in");
-  bool is_place = e->builtin->flags & (KJ_PLACE | KJ_READS), is_whole = e->builtin->flags & KJ_ARRAY;
-  REQUIRE((is_place || is_whole) == (e->x != NULL), e->location, "`%s`: a place where none is taken, or none", e->builtin->name);
+  bool is_place = e->builtin->flags & (KJ_PLACE | KJ_READS),
+       is_whole = e->builtin->flags & KJ_ARRAY;
+  REQUIRE((is_place || is_whole) == (e->x != NULL), e->location,
+          "`%s`: a place where none is taken, or none", e->builtin->name);
   if (is_place) check_indices(v, &e->indices, info_of(v, e->x->type)->rank, e->location);
 }
 
 static void check_call(verifier *v, const kj_texpr *e)
 {
-  REQUIRE(e->instance && e->instance->id < v->c->instances.count && v->c->instances.items[e->instance->id] == e->instance, e->location,
-          "a call of no instance");
+  REQUIRE(e->instance && e->instance->id < v->c->instances.count &&
+            v->c->instances.items[e->instance->id] == e->instance,
+          e->location, "a call of no instance");
   REQUIRE(e->type == e->instance->result, e->location, "a call with another type than the result");
-  REQUIRE(e->args.count == e->instance->params.count, e->location, "a call with %zu arguments for %zu", e->args.count, e->instance->params.count);
+  REQUIRE(e->args.count == e->instance->params.count, e->location,
+          "a call with %zu arguments for %zu", e->args.count, e->instance->params.count);
   for (size_t i = 0; i < e->args.count; i++)
-    REQUIRE(is_accepted(v, e->args.items[i]->type, e->instance->params.items[i]->type), e->location, "argument %zu of a call has another type", i);
+    REQUIRE(is_accepted(v, e->args.items[i]->type, e->instance->params.items[i]->type), e->location,
+            "argument %zu of a call has another type", i);
 }
 
 static uint32_t item_count(const verifier *v, kjit_type type)
 {
   const kj_type_info *info = info_of(v, type);
-  if (info->class_ == KJ_CLASS_ARRAY) return info->space == KJ_SPACE_VALUE ? (uint32_t)kj_element_count(info) : 0;
+  if (info->class_ == KJ_CLASS_ARRAY)
+    return info->space == KJ_SPACE_VALUE ? (uint32_t)kj_element_count(info) : 0;
   return info->class_ == KJ_CLASS_TUPLE ? info->count : kj_component_count(v->c->types, type);
 }
 
@@ -191,24 +248,30 @@ static kjit_type item_type(const verifier *v, kjit_type type, uint32_t index)
 {
   const kj_type_info *info = info_of(v, type);
   if (info->class_ == KJ_CLASS_ARRAY) return info->element;
-  return info->class_ == KJ_CLASS_TUPLE ? info->items[index] : kj_get_component(v->c->types, type, index).type;
+  return info->class_ == KJ_CLASS_TUPLE ? info->items[index]
+                                        : kj_get_component(v->c->types, type, index).type;
 }
 
 static void check_tuple(verifier *v, const kj_texpr *e)
 {
   REQUIRE(item_count(v, e->type) == e->args.count, e->location, "a tuple of another length");
-  for (size_t i = 0; i < e->args.count; i++) REQUIRE(e->args.items[i]->type == item_type(v, e->type, (uint32_t)i), e->location, "an item of another type");
+  for (size_t i = 0; i < e->args.count; i++)
+    REQUIRE(e->args.items[i]->type == item_type(v, e->type, (uint32_t)i), e->location,
+            "an item of another type");
 }
 
 static void check_item(verifier *v, const kj_texpr *e)
 {
-  REQUIRE(e->dimension < item_count(v, e->x->type) && item_type(v, e->x->type, e->dimension) == e->type, e->location, "an item of no tuple");
+  REQUIRE(e->dimension < item_count(v, e->x->type) &&
+            item_type(v, e->x->type, e->dimension) == e->type,
+          e->location, "an item of no tuple");
 }
 
 static bool has_elements(const verifier *v, const kj_type_info *info)
 {
   (void)v;
-  return info->class_ == KJ_CLASS_VECTOR || (info->class_ == KJ_CLASS_ARRAY && info->space == KJ_SPACE_VALUE);
+  return info->class_ == KJ_CLASS_VECTOR ||
+         (info->class_ == KJ_CLASS_ARRAY && info->space == KJ_SPACE_VALUE);
 }
 
 static void check_element(verifier *v, const kj_texpr *e)
@@ -224,45 +287,60 @@ static void check_insert(verifier *v, const kj_texpr *e)
   const kj_type_info *info = info_of(v, e->type);
   REQUIRE(e->x->type == e->type, e->location, "an insertion that changes the type");
   if (e->args.count == 0) {
-    REQUIRE(e->dimension < item_count(v, e->type) && item_type(v, e->type, e->dimension) == e->y->type, e->location, "an insertion of no item");
+    REQUIRE(e->dimension < item_count(v, e->type) &&
+              item_type(v, e->type, e->dimension) == e->y->type,
+            e->location, "an insertion of no item");
     return;
   }
-  REQUIRE(has_elements(v, info) && info->element == e->y->type, e->location, "an insertion of no element");
+  REQUIRE(has_elements(v, info) && info->element == e->y->type, e->location,
+          "an insertion of no element");
   check_indices(v, &e->args, info->class_ == KJ_CLASS_VECTOR ? 1 : info->rank, e->location);
 }
 
 static void check_member(verifier *v, const kj_texpr *e)
 {
-  REQUIRE(is_array(v, e->x->type) && info_of(v, e->x->type)->rank == 0, e->location, "a member of no single element");
+  REQUIRE(is_array(v, e->x->type) && info_of(v, e->x->type)->rank == 0, e->location,
+          "a member of no single element");
   kjit_type whole = info_of(v, e->x->type)->element;
-  REQUIRE(e->dimension < kj_component_count(v->c->types, whole), e->location, "a member that the element does not have");
+  REQUIRE(e->dimension < kj_component_count(v->c->types, whole), e->location,
+          "a member that the element does not have");
   kjit_type part = kj_get_component(v->c->types, whole, e->dimension).type;
   const kj_type_info *info = info_of(v, e->type), *member = info_of(v, part);
   bool is_inner = member->class_ == KJ_CLASS_ARRAY;
-  REQUIRE(is_array(v, e->type) && info->is_static && info->space == info_of(v, e->x->type)->space, e->location, "a member in other memory");
-  REQUIRE(info->element == (is_inner ? member->element : part) && info->rank == (is_inner ? member->rank : 0), e->location, "a member of another type");
+  REQUIRE(is_array(v, e->type) && info->is_static && info->space == info_of(v, e->x->type)->space,
+          e->location, "a member in other memory");
+  REQUIRE(info->element == (is_inner ? member->element : part) &&
+            info->rank == (is_inner ? member->rank : 0),
+          e->location, "a member of another type");
 }
 
 static void check_address(verifier *v, const kj_texpr *e)
 {
-  REQUIRE(is_array(v, e->x->type) && info_of(v, e->type)->class_ == KJ_CLASS_POINTER, e->location, "an address of no element");
-  REQUIRE(info_of(v, e->x->type)->element == info_of(v, e->type)->element, e->location, "an address of another type");
+  REQUIRE(is_array(v, e->x->type) && info_of(v, e->type)->class_ == KJ_CLASS_POINTER, e->location,
+          "an address of no element");
+  REQUIRE(info_of(v, e->x->type)->element == info_of(v, e->type)->element, e->location,
+          "an address of another type");
   check_indices(v, &e->args, info_of(v, e->x->type)->rank, e->location);
 }
 
 static void check_pointed(verifier *v, const kj_texpr *e)
 {
-  REQUIRE(info_of(v, e->x->type)->class_ == KJ_CLASS_POINTER && is_array(v, e->type), e->location, "no pointer followed");
-  REQUIRE(info_of(v, e->x->type)->element == info_of(v, e->type)->element, e->location, "a pointer to another type");
+  REQUIRE(info_of(v, e->x->type)->class_ == KJ_CLASS_POINTER && is_array(v, e->type), e->location,
+          "no pointer followed");
+  REQUIRE(info_of(v, e->x->type)->element == info_of(v, e->type)->element, e->location,
+          "a pointer to another type");
   bool is_open = e->args.count == 0 && info_of(v, e->type)->rank == 1;
-  REQUIRE(is_open || e->args.count == info_of(v, e->type)->rank, e->location, "extents missing behind a pointer");
-  for (size_t i = 0; i < e->args.count; i++) REQUIRE(e->args.items[i]->type == KJIT_INDEX, e->location, "an extent that is no index");
+  REQUIRE(is_open || e->args.count == info_of(v, e->type)->rank, e->location,
+          "extents missing behind a pointer");
+  for (size_t i = 0; i < e->args.count; i++)
+    REQUIRE(e->args.items[i]->type == KJIT_INDEX, e->location, "an extent that is no index");
 }
 
 static void check_var_expr(verifier *v, const kj_texpr *e)
 {
   check_var(v, e->var, e->location);
-  REQUIRE(e->var->type == e->type, e->location, "variable `%s` read as another type", e->var->name ? e->var->name : "");
+  REQUIRE(e->var->type == e->type, e->location, "variable `%s` read as another type",
+          e->var->name ? e->var->name : "");
 }
 
 static void check_parts(verifier *v, const kj_texpr *e)
@@ -278,11 +356,13 @@ static void check_parts(verifier *v, const kj_texpr *e)
 typedef void (*check)(verifier *v, const kj_texpr *e);
 
 static const check check_table[] = {
-  [KJ_T_CONST] = check_const,     [KJ_T_VAR] = check_var_expr,    [KJ_T_UNARY] = check_unary,     [KJ_T_BINARY] = check_binary, [KJ_T_COMPARE] = check_compare,
-  [KJ_T_LOGIC] = check_logic,     [KJ_T_COND] = check_cond,       [KJ_T_CONVERT] = check_convert, [KJ_T_LOAD] = check_load,     [KJ_T_VIEW] = check_view,
-  [KJ_T_EXTENT] = check_property, [KJ_T_STRIDE] = check_property, [KJ_T_BUILTIN] = check_builtin, [KJ_T_CALL] = check_call,     [KJ_T_TUPLE] = check_tuple,
-  [KJ_T_ITEM] = check_item,       [KJ_T_ELEMENT] = check_element, [KJ_T_INSERT] = check_insert,   [KJ_T_MEMBER] = check_member, [KJ_T_ADDRESS] = check_address,
-  [KJ_T_POINTED] = check_pointed,
+  [KJ_T_CONST] = check_const,     [KJ_T_VAR] = check_var_expr,    [KJ_T_UNARY] = check_unary,
+  [KJ_T_BINARY] = check_binary,   [KJ_T_COMPARE] = check_compare, [KJ_T_LOGIC] = check_logic,
+  [KJ_T_COND] = check_cond,       [KJ_T_CONVERT] = check_convert, [KJ_T_LOAD] = check_load,
+  [KJ_T_VIEW] = check_view,       [KJ_T_EXTENT] = check_property, [KJ_T_STRIDE] = check_property,
+  [KJ_T_BUILTIN] = check_builtin, [KJ_T_CALL] = check_call,       [KJ_T_TUPLE] = check_tuple,
+  [KJ_T_ITEM] = check_item,       [KJ_T_ELEMENT] = check_element, [KJ_T_INSERT] = check_insert,
+  [KJ_T_MEMBER] = check_member,   [KJ_T_ADDRESS] = check_address, [KJ_T_POINTED] = check_pointed,
 };
 
 static void check_expr(verifier *v, const kj_texpr *e)
@@ -301,7 +381,8 @@ static void check_assign(verifier *v, const kj_tstmt *s)
 {
   check_var(v, s->var, s->location);
   check_expr(v, s->value);
-  REQUIRE(is_accepted(v, s->value->type, s->var->type), s->location, "`%s` is assigned another type", s->var->name ? s->var->name : "");
+  REQUIRE(is_accepted(v, s->value->type, s->var->type), s->location,
+          "`%s` is assigned another type", s->var->name ? s->var->name : "");
 }
 
 static void check_store(verifier *v, const kj_tstmt *s)
@@ -311,7 +392,8 @@ static void check_store(verifier *v, const kj_tstmt *s)
   check_list(v, &s->indices);
   REQUIRE(is_array(v, s->array->type), s->location, "a store to no array");
   check_indices(v, &s->indices, info_of(v, s->array->type)->rank, s->location);
-  REQUIRE(info_of(v, s->array->type)->element == s->value->type, s->location, "a store of another type than the element");
+  REQUIRE(info_of(v, s->array->type)->element == s->value->type, s->location,
+          "a store of another type than the element");
 }
 
 static void check_condition(verifier *v, const kj_tstmt *s)
@@ -324,7 +406,8 @@ static void check_loop(verifier *v, const kj_tstmt *s)
 {
   for (size_t i = 0; s->hoisted && i < s->indices.count; i++) {
     check_expr(v, s->indices.items[i]);
-    REQUIRE(s->indices.items[i]->type == KJIT_BOOL, s->location, "a condition of a loop that is no bool");
+    REQUIRE(s->indices.items[i]->type == KJIT_BOOL, s->location,
+            "a condition of a loop that is no bool");
   }
   v->loop_depth++;
   check_block(v, &s->body);
@@ -337,14 +420,16 @@ static void check_for(verifier *v, const kj_tstmt *s)
   check_var(v, s->var, s->location);
   for (int i = 0; i < 3; i++) {
     check_expr(v, bounds[i]);
-    REQUIRE(bounds[i]->type == s->var->type && is_integer(v, s->var->type), s->location, "a range of another type than its variable");
+    REQUIRE(bounds[i]->type == s->var->type && is_integer(v, s->var->type), s->location,
+            "a range of another type than its variable");
   }
   check_loop(v, s);
 }
 
 static void check_range(verifier *v, const kj_tstmt *s)
 {
-  REQUIRE(s->vars.count == s->extents.count && s->vars.count >= 1 && s->vars.count <= 3, s->location, "a range of no 1 to 3 dimensions");
+  REQUIRE(s->vars.count == s->extents.count && s->vars.count >= 1 && s->vars.count <= 3,
+          s->location, "a range of no 1 to 3 dimensions");
   for (size_t i = 0; i < s->vars.count; i++) {
     check_var(v, s->vars.items[i], s->location);
     check_expr(v, s->extents.items[i]);
@@ -357,7 +442,8 @@ static void check_return(verifier *v, const kj_tstmt *s)
 {
   if (s->value) check_expr(v, s->value);
   kjit_type type = s->value ? s->value->type : KJIT_VOID;
-  REQUIRE(is_accepted(v, type, v->instance->result), s->location, "a return of another type than the result");
+  REQUIRE(is_accepted(v, type, v->instance->result), s->location,
+          "a return of another type than the result");
 }
 
 static void check_stmt(verifier *v, const kj_tstmt *s)
@@ -378,7 +464,9 @@ static void check_stmt(verifier *v, const kj_tstmt *s)
   case KJ_TS_GRID_FOR:
   case KJ_TS_BLOCK_FOR: check_range(v, s); return;
   case KJ_TS_BREAK:
-  case KJ_TS_CONTINUE: REQUIRE(v->loop_depth, s->location, "break or continue outside a loop"); return;
+  case KJ_TS_CONTINUE:
+    REQUIRE(v->loop_depth, s->location, "break or continue outside a loop");
+    return;
   case KJ_TS_RETURN: check_return(v, s); return;
   case KJ_TS_EVALUATE:
     REQUIRE(s->value, s->location, "nothing to evaluate");
@@ -410,9 +498,11 @@ static void check_variables(verifier *v, const kj_tvars *vars, size_t first)
 {
   for (size_t i = 0; i < vars->count; i++) {
     const kj_tvar *var = vars->items[i];
-    REQUIRE(var->index == first + i, var->location, "variable `%s` has a wrong index", var->name ? var->name : "");
+    REQUIRE(var->index == first + i, var->location, "variable `%s` has a wrong index",
+            var->name ? var->name : "");
     bool may_be_weak = var->kind == KJ_V_PARAM && v->instance->is_kernel;
-    REQUIRE(may_be_weak || !kj_is_weak(var->type), var->location, "variable `%s` has no type", var->name ? var->name : "");
+    REQUIRE(may_be_weak || !kj_is_weak(var->type), var->location, "variable `%s` has no type",
+            var->name ? var->name : "");
   }
 }
 

@@ -1,10 +1,16 @@
-/* Matrix products of a warpgroup: what the typing rules and both targets know of the rows wgmma_<kind>. */
+/* Matrix products of a warpgroup: what the typing rules and both targets know of the rows
+ * wgmma_<kind>. */
 #ifndef KJ_TYPING_WGMMA_H
 #define KJ_TYPING_WGMMA_H
 
 #include "typing/mma.h"
 
-enum { KJ_WGMMA_ROWS = 64, KJ_WGMMA_WARP_ROWS = 16, KJ_WGMMA_TRANSPOSE_A = 1, KJ_WGMMA_TRANSPOSE_B = 2 };
+enum {
+  KJ_WGMMA_ROWS = 64,
+  KJ_WGMMA_WARP_ROWS = 16,
+  KJ_WGMMA_TRANSPOSE_A = 1,
+  KJ_WGMMA_TRANSPOSE_B = 2
+};
 
 typedef struct kj_wgmma {
   kj_mma_kind operand, result;

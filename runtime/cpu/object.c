@@ -1,10 +1,13 @@
-/* A loader for the objects that the compiler emits for the CPU (ELF, x86-64, small PIC code): sections into one mapping, relocations, execute permission.
+/* A loader for the objects that the compiler emits for the CPU (ELF, x86-64, small PIC code):
+ * sections into one mapping, relocations, execute permission.
  *
  *   [ code sections | stubs of functions outside ]  read and execute
- *   [ data sections | addresses of functions outside ]  read only: kernels have no variables of their own
+ *   [ data sections | addresses of functions outside ]  read only: kernels have no variables of
+ * their own
  *
- * A function of the C library may be further away than a call reaches: its calls go to a stub, `jmp *address`, in the mapping. Every offset, index and size of the
- * object is checked before it is used. The System V ABI, AMD64 supplement, defines the relocations. */
+ * A function of the C library may be further away than a call reaches: its calls go to a stub, `jmp
+ * *address`, in the mapping. Every offset, index and size of the object is checked before it is
+ * used. The System V ABI, AMD64 supplement, defines the relocations. */
 #include "cpu/object.h"
 
 #include <elf.h>
@@ -49,7 +52,8 @@ typedef struct loader {
   const char *reason;
 } loader;
 
-enum { STUB_BYTES = 8, SLOT_BYTES = 8, MOST_BYTES = 1 << 30 }; /* everything is in reach of 32-bit offsets */
+/* everything is in reach of 32-bit offsets */
+enum { STUB_BYTES = 8, SLOT_BYTES = 8, MOST_BYTES = 1 << 30 };
 
 static bool refuse(loader *l, const char *reason)
 {
@@ -59,13 +63,18 @@ static bool refuse(loader *l, const char *reason)
 
 /* ---- reading the object ---- */
 
-static bool is_inside(const loader *l, uint64_t offset, uint64_t size) { return offset <= l->size_bytes && size <= l->size_bytes - offset; }
+static bool is_inside(const loader *l, uint64_t offset, uint64_t size)
+{
+  return offset <= l->size_bytes && size <= l->size_bytes - offset;
+}
 
 static bool read_header(loader *l)
 {
   const Elf64_Ehdr *header = (const Elf64_Ehdr *)l->object;
-  if (l->size_bytes < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG)) return refuse(l, "it is no ELF file");
-  if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB || header->e_machine != EM_X86_64 || header->e_type != ET_REL)
+  if (l->size_bytes < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG))
+    return refuse(l, "it is no ELF file");
+  if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
+      header->e_machine != EM_X86_64 || header->e_type != ET_REL)
     return refuse(l, "it is no relocatable object for x86-64");
   if (header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff % _Alignof(Elf64_Shdr) ||
       !is_inside(l, header->e_shoff, (uint64_t)header->e_shnum * sizeof(Elf64_Shdr)))
@@ -76,7 +85,8 @@ static bool read_header(loader *l)
   if (!l->sections) return refuse(l, "out of memory");
   for (size_t i = 0; i < l->section_count; i++) {
     l->sections[i].header = &headers[i];
-    if (headers[i].sh_type != SHT_NOBITS && headers[i].sh_type != SHT_NULL && !is_inside(l, headers[i].sh_offset, headers[i].sh_size))
+    if (headers[i].sh_type != SHT_NOBITS && headers[i].sh_type != SHT_NULL &&
+        !is_inside(l, headers[i].sh_offset, headers[i].sh_size))
       return refuse(l, "a section is outside of it");
   }
   return true;
@@ -88,10 +98,13 @@ static bool read_symbols(loader *l)
     const Elf64_Shdr *header = l->sections[i].header;
     if (header->sh_type != SHT_SYMTAB) continue;
     if (l->symbols) return refuse(l, "it has more than one symbol table");
-    if (header->sh_entsize != sizeof(Elf64_Sym) || header->sh_offset % _Alignof(Elf64_Sym) || header->sh_link >= l->section_count)
+    if (header->sh_entsize != sizeof(Elf64_Sym) || header->sh_offset % _Alignof(Elf64_Sym) ||
+        header->sh_link >= l->section_count)
       return refuse(l, "its symbol table is broken");
     const Elf64_Shdr *strings = l->sections[header->sh_link].header;
-    if (strings->sh_type != SHT_STRTAB || !strings->sh_size || l->object[strings->sh_offset + strings->sh_size - 1]) return refuse(l, "its names are broken");
+    if (strings->sh_type != SHT_STRTAB || !strings->sh_size ||
+        l->object[strings->sh_offset + strings->sh_size - 1])
+      return refuse(l, "its names are broken");
     l->symbols = (const Elf64_Sym *)(l->object + header->sh_offset);
     l->symbol_count = header->sh_size / sizeof(Elf64_Sym);
     l->strings = l->object + strings->sh_offset;
@@ -100,39 +113,50 @@ static bool read_symbols(loader *l)
   return l->symbols || refuse(l, "it has no symbols");
 }
 
-static const char *name_of(const loader *l, const Elf64_Sym *symbol) { return symbol->st_name < l->strings_bytes ? l->strings + symbol->st_name : NULL; }
+static const char *name_of(const loader *l, const Elf64_Sym *symbol)
+{
+  return symbol->st_name < l->strings_bytes ? l->strings + symbol->st_name : NULL;
+}
 
 /* ---- the mapping ---- */
 
 /* Tables for unwinding and debuggers are not loaded: nothing unwinds through a kernel. */
 static bool is_loaded(const section *s)
 {
-  return (s->header->sh_flags & SHF_ALLOC) && s->header->sh_type != SHT_X86_64_UNWIND && s->header->sh_type != SHT_NULL && s->header->sh_type != SHT_NOTE;
+  return (s->header->sh_flags & SHF_ALLOC) && s->header->sh_type != SHT_X86_64_UNWIND &&
+         s->header->sh_type != SHT_NULL && s->header->sh_type != SHT_NOTE;
 }
 
 static bool place_section(loader *l, section *s, size_t *end)
 {
-  uint64_t alignment = s->header->sh_addralign ? s->header->sh_addralign : 1, size = s->header->sh_size;
-  if (alignment & (alignment - 1) || alignment > 4096 || size > MOST_BYTES) return refuse(l, "a section is too large");
+  uint64_t alignment = s->header->sh_addralign ? s->header->sh_addralign : 1,
+           size = s->header->sh_size;
+  if (alignment & (alignment - 1) || alignment > 4096 || size > MOST_BYTES)
+    return refuse(l, "a section is too large");
   s->offset = (*end + alignment - 1) & ~(alignment - 1);
   s->is_placed = true;
   *end = s->offset + size;
   return *end <= MOST_BYTES || refuse(l, "its sections are too large");
 }
 
-/* A writable section is one whose contents change at run time, except for tables of addresses, which only relocation writes. */
+/* A writable section is one whose contents change at run time, except for tables of addresses,
+ * which only relocation writes. */
 static bool check_section(loader *l, const section *s)
 {
   uint64_t flags = s->header->sh_flags;
   if (flags & SHF_TLS) return refuse(l, "it has variables of a thread");
   if ((flags & SHF_WRITE) && (flags & SHF_EXECINSTR)) return refuse(l, "it has code that changes");
-  if (s->header->sh_type != SHT_PROGBITS && s->header->sh_type != SHT_NOBITS) return refuse(l, "it has a section of an unknown kind");
+  if (s->header->sh_type != SHT_PROGBITS && s->header->sh_type != SHT_NOBITS)
+    return refuse(l, "it has a section of an unknown kind");
   if (!(flags & SHF_WRITE)) return true;
   const Elf64_Ehdr *header = (const Elf64_Ehdr *)l->object;
-  const Elf64_Shdr *names = header->e_shstrndx < l->section_count ? l->sections[header->e_shstrndx].header : NULL;
-  bool has_name = names && names->sh_type == SHT_STRTAB && s->header->sh_name < names->sh_size && !l->object[names->sh_offset + names->sh_size - 1];
+  const Elf64_Shdr *names =
+    header->e_shstrndx < l->section_count ? l->sections[header->e_shstrndx].header : NULL;
+  bool has_name = names && names->sh_type == SHT_STRTAB && s->header->sh_name < names->sh_size &&
+                  !l->object[names->sh_offset + names->sh_size - 1];
   static const char constant[] = ".data.rel.ro";
-  bool is_constant = has_name && !strncmp(l->object + names->sh_offset + s->header->sh_name, constant, sizeof constant - 1);
+  bool is_constant = has_name && !strncmp(l->object + names->sh_offset + s->header->sh_name,
+                                          constant, sizeof constant - 1);
   return is_constant || !s->header->sh_size || refuse(l, "it has variables");
 }
 
@@ -188,18 +212,22 @@ static bool lay_out(loader *l)
 
 static bool map(loader *l)
 {
-  void *memory = mmap(NULL, l->total_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *memory =
+    mmap(NULL, l->total_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return refuse(l, "out of memory");
   l->memory = memory;
   for (size_t i = 0; i < l->section_count; i++) {
     const section *s = &l->sections[i];
-    if (s->is_placed && s->header->sh_type == SHT_PROGBITS) memcpy(l->memory + s->offset, l->object + s->header->sh_offset, s->header->sh_size);
+    if (s->is_placed && s->header->sh_type == SHT_PROGBITS)
+      memcpy(l->memory + s->offset, l->object + s->header->sh_offset, s->header->sh_size);
   }
   for (size_t i = 0; i < l->symbol_count; i++) {
     const outside *o = &l->outsides[i];
     if (!o->name) continue;
-    int32_t distance = (int32_t)((int64_t)o->slot - (int64_t)(o->stub + 6)); /* from the end of the jump */
-    memcpy(l->memory + o->stub, "\xff\x25", 2);                              /* jmp *distance(%rip) */
+    /* from the end of the jump */
+    int32_t distance = (int32_t)((int64_t)o->slot - (int64_t)(o->stub + 6));
+    /* jmp *distance(%rip) */
+    memcpy(l->memory + o->stub, "\xff\x25", 2);
     memcpy(l->memory + o->stub + 2, &distance, sizeof distance);
     memcpy(l->memory + o->slot, &o->address, sizeof o->address);
   }
@@ -217,7 +245,8 @@ static bool find_address(loader *l, uint32_t index, uint64_t *address)
     *address = (uint64_t)(uintptr_t)(l->memory + l->outsides[index].stub);
     return true;
   }
-  if (symbol->st_shndx >= l->section_count || !l->sections[symbol->st_shndx].is_placed) return refuse(l, "a symbol is in a section that is not loaded");
+  if (symbol->st_shndx >= l->section_count || !l->sections[symbol->st_shndx].is_placed)
+    return refuse(l, "a symbol is in a section that is not loaded");
   const section *s = &l->sections[symbol->st_shndx];
   if (symbol->st_value > s->header->sh_size) return refuse(l, "a symbol is outside of its section");
   *address = (uint64_t)(uintptr_t)(l->memory + s->offset) + symbol->st_value;
@@ -232,13 +261,19 @@ static bool write_word(loader *l, char *place, size_t room, int64_t value)
   return true;
 }
 
-/* mov symbol@GOTPCREL(%rip), %r: a function outside has a slot for its address; for one of the object the instruction becomes a lea. */
-static bool relocate_indirect(loader *l, const Elf64_Rela *r, char *place, size_t room, uint64_t symbol)
+/* mov symbol@GOTPCREL(%rip), %r: a function outside has a slot for its address; for one of the
+ * object the instruction becomes a lea. */
+static bool relocate_indirect(loader *l, const Elf64_Rela *r, char *place, size_t room,
+                              uint64_t symbol)
 {
   uint32_t index = ELF64_R_SYM(r->r_info);
   int64_t here = (int64_t)(uintptr_t)place;
-  if (l->outsides[index].name) return write_word(l, place, room, (int64_t)(uintptr_t)(l->memory + l->outsides[index].slot) + r->r_addend - here);
-  if (r->r_offset < 2 || (unsigned char)place[-2] != 0x8b) return refuse(l, "an instruction that reads an address is unknown");
+  if (l->outsides[index].name)
+    return write_word(l, place, room,
+                      (int64_t)(uintptr_t)(l->memory + l->outsides[index].slot) + r->r_addend -
+                        here);
+  if (r->r_offset < 2 || (unsigned char)place[-2] != 0x8b)
+    return refuse(l, "an instruction that reads an address is unknown");
   place[-2] = (char)0x8d;
   return write_word(l, place, room, (int64_t)symbol + r->r_addend - here);
 }
@@ -250,10 +285,12 @@ static bool relocate(loader *l, const section *target, const Elf64_Rela *r)
     return l->reason ? false : refuse(l, "a relocation is outside of its section");
   char *place = l->memory + target->offset + r->r_offset;
   size_t room = target->header->sh_size - r->r_offset;
-  if (r->r_addend > MOST_BYTES || r->r_addend < -MOST_BYTES) return refuse(l, "a relocation is outside of its section");
+  if (r->r_addend > MOST_BYTES || r->r_addend < -MOST_BYTES)
+    return refuse(l, "a relocation is outside of its section");
   switch (ELF64_R_TYPE(r->r_info)) {
   case R_X86_64_PC32:
-  case R_X86_64_PLT32: return write_word(l, place, room, (int64_t)symbol + r->r_addend - (int64_t)(uintptr_t)place);
+  case R_X86_64_PLT32:
+    return write_word(l, place, room, (int64_t)symbol + r->r_addend - (int64_t)(uintptr_t)place);
   case R_X86_64_64: {
     uint64_t value = symbol + (uint64_t)r->r_addend;
     if (room < sizeof value) return refuse(l, "a relocation does not fit");
@@ -272,8 +309,8 @@ static bool relocate_section(loader *l, const Elf64_Shdr *header)
   if (header->sh_info >= l->section_count) return refuse(l, "its relocations are broken");
   const section *target = &l->sections[header->sh_info];
   if (!target->is_placed) return true;
-  if (header->sh_type == SHT_REL || header->sh_entsize != sizeof(Elf64_Rela) || header->sh_offset % _Alignof(Elf64_Rela) ||
-      target->header->sh_type != SHT_PROGBITS)
+  if (header->sh_type == SHT_REL || header->sh_entsize != sizeof(Elf64_Rela) ||
+      header->sh_offset % _Alignof(Elf64_Rela) || target->header->sh_type != SHT_PROGBITS)
     return refuse(l, "its relocations are broken");
   const Elf64_Rela *relocations = (const Elf64_Rela *)(l->object + header->sh_offset);
   for (size_t i = 0; i < header->sh_size / sizeof *relocations; i++)
@@ -285,7 +322,8 @@ static bool relocate_all(loader *l)
 {
   for (size_t i = 0; i < l->section_count; i++) {
     const Elf64_Shdr *header = l->sections[i].header;
-    if ((header->sh_type == SHT_RELA || header->sh_type == SHT_REL) && !relocate_section(l, header)) return false;
+    if ((header->sh_type == SHT_RELA || header->sh_type == SHT_REL) && !relocate_section(l, header))
+      return false;
   }
   return true;
 }
@@ -297,10 +335,13 @@ static bool find_entry(loader *l, const char *entry, kj_cpu_kernel *kernel)
   for (size_t i = 1; i < l->symbol_count; i++) {
     const Elf64_Sym *symbol = &l->symbols[i];
     const char *name = name_of(l, symbol);
-    if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || !name || strcmp(name, entry)) continue;
+    if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || !name ||
+        strcmp(name, entry))
+      continue;
     uint64_t address;
     if (!find_address(l, (uint32_t)i, &address)) return false;
-    if (!(l->sections[symbol->st_shndx].header->sh_flags & SHF_EXECINSTR) || symbol->st_value >= l->sections[symbol->st_shndx].header->sh_size)
+    if (!(l->sections[symbol->st_shndx].header->sh_flags & SHF_EXECINSTR) ||
+        symbol->st_value >= l->sections[symbol->st_shndx].header->sh_size)
       return refuse(l, "the kernel's symbol is no code");
     *kernel = (kj_cpu_kernel)(uintptr_t)address;
     return true;
@@ -311,7 +352,8 @@ static bool find_entry(loader *l, const char *entry, kj_cpu_kernel *kernel)
 static bool protect(loader *l)
 {
   bool is_done = !mprotect(l->memory, l->code_bytes, PROT_READ | PROT_EXEC) &&
-                 (l->total_bytes == l->code_bytes || !mprotect(l->memory + l->code_bytes, l->total_bytes - l->code_bytes, PROT_READ));
+                 (l->total_bytes == l->code_bytes ||
+                  !mprotect(l->memory + l->code_bytes, l->total_bytes - l->code_bytes, PROT_READ));
   return is_done || refuse(l, "memory cannot be made executable");
 }
 
@@ -323,12 +365,14 @@ static bool load(loader *l, const char *entry, kj_image *image, kj_cpu_kernel *k
   return true;
 }
 
-bool kj_load_image(const void *object, size_t size_bytes, const char *entry, const kj_outside *outside, kj_image **image, kj_cpu_kernel *kernel,
+bool kj_load_image(const void *object, size_t size_bytes, const char *entry,
+                   const kj_outside *outside, kj_image **image, kj_cpu_kernel *kernel,
                    const char **reason)
 {
   loader l = { .object = object, .size_bytes = size_bytes, .outside = outside };
   kj_image *made = calloc(1, sizeof *made);
-  bool is_made = made && (uintptr_t)object % _Alignof(Elf64_Ehdr) == 0 && load(&l, entry, made, kernel);
+  bool is_made =
+    made && (uintptr_t)object % _Alignof(Elf64_Ehdr) == 0 && load(&l, entry, made, kernel);
   free(l.sections);
   free(l.outsides);
   if (is_made) {

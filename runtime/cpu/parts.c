@@ -1,10 +1,9 @@
 /* Parts that take turns.
  *
- * A part runs until it waits for something that is not there yet, then the next one in order goes on. All parts of a group are on one core, so nothing here
- * is atomic. Barriers count the
- * parts that have not ended: a thread that has left the kernel is not waited for. When a round over all parts finds none that can go on, the kernel is stuck,
- * and says where: on a GPU
- * it would hang. */
+ * A part runs until it waits for something that is not there yet, then the next one in order goes
+ * on. All parts of a group are on one core, so nothing here is atomic. Barriers count the parts
+ * that have not ended: a thread that has left the kernel is not waited for. When a round over all
+ * parts finds none that can go on, the kernel is stuck, and says where: on a GPU it would hang. */
 #include "cpu/parts.h"
 
 #include <stdio.h>
@@ -18,7 +17,15 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-enum { WARP = 32, NAMED = 16, MOST_PARTS = 16384, STACK_BYTES = 512 * 1024, CACHE_LINE = 64, MOST_TRIES = 1 << 16, PARITY_SHIFT = 63 };
+enum {
+  WARP = 32,
+  NAMED = 16,
+  MOST_PARTS = 16384,
+  STACK_BYTES = 512 * 1024,
+  CACHE_LINE = 64,
+  MOST_TRIES = 1 << 16,
+  PARITY_SHIFT = 63
+};
 
 /* Turns its round when all have come. */
 typedef struct barrier {
@@ -31,7 +38,13 @@ typedef struct block {
   uint32_t live;
 } block;
 
-typedef enum part_state { PART_READY, PART_AT_BARRIER, PART_AT_PHASE, PART_TRYING, PART_ENDED } part_state;
+typedef enum part_state {
+  PART_READY,
+  PART_AT_BARRIER,
+  PART_AT_PHASE,
+  PART_TRYING,
+  PART_ENDED
+} part_state;
 
 typedef struct part {
   kj_cpu_grid grid; /* first: the kernel hands it back */
@@ -77,14 +90,24 @@ struct kj_crowd {
 
 static void shape_group(const kj_cpu_launch *launch, uint32_t group[3])
 {
-  for (int d = 0; d < 3; d++) group[d] = launch->is_cooperative ? launch->grid.grid[d] : launch->grid.cluster[d];
+  for (int d = 0; d < 3; d++)
+    group[d] = launch->is_cooperative ? launch->grid.grid[d] : launch->grid.cluster[d];
 }
 
-static uint64_t volume(const uint32_t extents[3]) { return (uint64_t)extents[0] * extents[1] * extents[2]; }
+static uint64_t volume(const uint32_t extents[3])
+{
+  return (uint64_t)extents[0] * extents[1] * extents[2];
+}
 
-static uint64_t scratch_stride(const kj_cpu_launch *launch) { return (launch->scratch_bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE; }
+static uint64_t scratch_stride(const kj_cpu_launch *launch)
+{
+  return (launch->scratch_bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
 
-static uint64_t count_warps(const kj_cpu_launch *launch) { return launch->parts == KJ_PARTS_WARPS ? (volume(launch->grid.block) + WARP - 1) / WARP : 1; }
+static uint64_t count_warps(const kj_cpu_launch *launch)
+{
+  return launch->parts == KJ_PARTS_WARPS ? (volume(launch->grid.block) + WARP - 1) / WARP : 1;
+}
 
 uint64_t kj_count_groups(const kj_cpu_launch *launch)
 {
@@ -107,9 +130,13 @@ kjit_status kj_check_parts(const kj_cpu_launch *launch, kj_diagnostics *diagnost
   uint64_t parts = volume(group) * count_warps(launch);
   if (parts <= MOST_PARTS) return KJIT_OK;
   return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
-                  "all blocks of a cooperative launch are resident at once: the launch has %llu blocks of %llu warps, the CPU holds %d %s",
-                  (unsigned long long)volume(group), (unsigned long long)((volume(launch->grid.block) + WARP - 1) / WARP), MOST_PARTS,
-                  launch->parts == KJ_PARTS_WARPS ? "warps of a kernel whose warps wait for each other" : "blocks");
+                  "all blocks of a cooperative launch are resident at once: the launch has %llu "
+                  "blocks of %llu warps, the CPU holds %d %s",
+                  (unsigned long long)volume(group),
+                  (unsigned long long)((volume(launch->grid.block) + WARP - 1) / WARP), MOST_PARTS,
+                  launch->parts == KJ_PARTS_WARPS
+                    ? "warps of a kernel whose warps wait for each other"
+                    : "blocks");
 }
 
 /* ---- switching ---- */
@@ -163,7 +190,8 @@ static uint64_t meet(part *p, barrier *b, uint32_t live, uint64_t value)
   b->arrived++;
   turn_if_all(b, live);
   wait_round(p, b, round);
-  return b->last_sum; /* nobody comes here again before all have left: that takes a round in which this part arrives */
+  /* nobody comes here again before all have left: that takes a round in which this part arrives */
+  return b->last_sum;
 }
 
 static void meet_named(part *p, barrier *b, uint32_t threads, bool waits)
@@ -190,7 +218,8 @@ static uint64_t wait_for_phase(part *p, part_state state, const uint64_t *word, 
 }
 
 /* What the kernel calls: see kj_cpu_wait. */
-static uint64_t wait_for(const kj_cpu_grid *grid, uint32_t what, uint32_t id, uint32_t count, const void *address, uint64_t value)
+static uint64_t wait_for(const kj_cpu_grid *grid, uint32_t what, uint32_t id, uint32_t count,
+                         const void *address, uint64_t value)
 {
   part *p = (part *)grid;
   kj_crowd *crowd = p->crowd;
@@ -201,7 +230,9 @@ static uint64_t wait_for(const kj_cpu_grid *grid, uint32_t what, uint32_t id, ui
   switch (p->what) {
   case KJ_WAIT_BLOCK: return meet(p, &own->whole, own->live, value);
   case KJ_WAIT_NAMED:
-  case KJ_WAIT_NAMED_ARRIVE: meet_named(p, &own->named[id % NAMED], count, what == KJ_WAIT_NAMED); return 0;
+  case KJ_WAIT_NAMED_ARRIVE:
+    meet_named(p, &own->named[id % NAMED], count, what == KJ_WAIT_NAMED);
+    return 0;
   case KJ_WAIT_CLUSTER_ARRIVE:
     p->cluster_round = cluster->round;
     cluster->arrived++;
@@ -231,7 +262,8 @@ static void run_part(unsigned low, unsigned high)
   go_home(p);
 }
 
-/* Block `i` of the group: where it is in the grid, and in its cluster. Blocks of a cluster are neighbours in scratch memory. */
+/* Block `i` of the group: where it is in the grid, and in its cluster. Blocks of a cluster are
+ * neighbours in scratch memory. */
 static void place_block(const kj_crowd *crowd, uint64_t group, uint32_t i, part *p)
 {
   const uint32_t *grid = crowd->launch->grid.grid, *cluster = crowd->launch->grid.cluster;
@@ -241,7 +273,8 @@ static void place_block(const kj_crowd *crowd, uint64_t group, uint32_t i, part 
   for (int d = 0; d < 3; d++) {
     groups[d] = grid[d] / crowd->group[d];
     clusters[d] = crowd->group[d] / cluster[d];
-    at[d] = (uint32_t)(first % groups[d]) * crowd->group[d] + (uint32_t)(outer % clusters[d]) * cluster[d] + inner % cluster[d];
+    at[d] = (uint32_t)(first % groups[d]) * crowd->group[d] +
+            (uint32_t)(outer % clusters[d]) * cluster[d] + inner % cluster[d];
     first /= groups[d];
     outer /= clusters[d];
     inner /= cluster[d];
@@ -267,7 +300,8 @@ static void start_part(kj_crowd *crowd, uint64_t group, uint32_t i, char *scratc
   p->context.uc_stack.ss_sp = crowd->stacks + i * crowd->stack_bytes;
   p->context.uc_stack.ss_size = crowd->stack_bytes;
   p->context.uc_link = NULL;
-  makecontext(&p->context, (void (*)(void))run_part, 2, (unsigned)(uintptr_t)p, (unsigned)((uintptr_t)p >> 32));
+  makecontext(&p->context, (void (*)(void))run_part, 2, (unsigned)(uintptr_t)p,
+              (unsigned)((uintptr_t)p >> 32));
 }
 
 static void start_group(kj_crowd *crowd, uint64_t group, char *scratch)
@@ -277,7 +311,8 @@ static void start_group(kj_crowd *crowd, uint64_t group, char *scratch)
   crowd->grid = (barrier){ 0 };
   crowd->live = crowd->parts;
   for (uint32_t i = 0; i < crowd->blocks; i++) crowd->block[i].live = crowd->warps;
-  for (uint32_t i = 0; i < crowd->clusters; i++) crowd->cluster_live[i] = crowd->cluster_blocks * crowd->warps;
+  for (uint32_t i = 0; i < crowd->clusters; i++)
+    crowd->cluster_live[i] = crowd->cluster_blocks * crowd->warps;
   for (uint32_t i = 0; i < crowd->parts; i++) start_part(crowd, group, i, scratch);
 }
 
@@ -309,16 +344,25 @@ static bool wake_one_that_tries(kj_crowd *crowd)
 static void describe_stuck(const kj_crowd *crowd, char *text, size_t bytes)
 {
   static const char *const names[KJ_WAIT_COUNT] = {
-    [KJ_WAIT_BLOCK] = "syncthreads", [KJ_WAIT_NAMED] = "barrier_sync",  [KJ_WAIT_CLUSTER_ARRIVE] = "cluster_arrive", [KJ_WAIT_CLUSTER] = "cluster_sync",
-    [KJ_WAIT_GRID] = "grid_sync",    [KJ_WAIT_PHASE] = "mbarrier_wait", [KJ_WAIT_TRY_PHASE] = "mbarrier_try_wait",
+    [KJ_WAIT_BLOCK] = "syncthreads",
+    [KJ_WAIT_NAMED] = "barrier_sync",
+    [KJ_WAIT_CLUSTER_ARRIVE] = "cluster_arrive",
+    [KJ_WAIT_CLUSTER] = "cluster_sync",
+    [KJ_WAIT_GRID] = "grid_sync",
+    [KJ_WAIT_PHASE] = "mbarrier_wait",
+    [KJ_WAIT_TRY_PHASE] = "mbarrier_try_wait",
   };
   const part *p = crowd->all;
   while (p->state == PART_ENDED) p++;
   const uint32_t *grid = crowd->launch->grid.grid;
   uint64_t number = p->number;
-  int length = snprintf(text, bytes, "the threads wait for each other forever: block (%llu, %llu, %llu)", (unsigned long long)(number % grid[0]),
-                        (unsigned long long)(number / grid[0] % grid[1]), (unsigned long long)(number / grid[0] / grid[1]));
-  if (crowd->warps > 1) length += snprintf(text + length, bytes - (size_t)length, ", warp %u", p->grid.warp);
+  int length =
+    snprintf(text, bytes, "the threads wait for each other forever: block (%llu, %llu, %llu)",
+             (unsigned long long)(number % grid[0]),
+             (unsigned long long)(number / grid[0] % grid[1]),
+             (unsigned long long)(number / grid[0] / grid[1]));
+  if (crowd->warps > 1)
+    length += snprintf(text + length, bytes - (size_t)length, ", warp %u", p->grid.warp);
   length += snprintf(text + length, bytes - (size_t)length, " waits at `%s`", names[p->what]);
   if (p->what == KJ_WAIT_NAMED) snprintf(text + length, bytes - (size_t)length, " %u", p->id);
 }
@@ -348,7 +392,8 @@ static bool map_stacks(kj_crowd *crowd)
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   crowd->stack_bytes = STACK_BYTES;
   crowd->stacks_bytes = crowd->parts * crowd->stack_bytes;
-  void *stacks = mmap(NULL, crowd->stacks_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *stacks = mmap(NULL, crowd->stacks_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (stacks == MAP_FAILED) return false;
   crowd->stacks = stacks;
   for (uint32_t i = 0; i < crowd->parts; i++)
@@ -388,7 +433,8 @@ kj_crowd *kj_create_crowd(const kj_cpu_launch *launch)
   crowd->block = calloc(crowd->blocks, sizeof *crowd->block);
   crowd->cluster = calloc(crowd->clusters, sizeof *crowd->cluster);
   crowd->cluster_live = calloc(crowd->clusters, sizeof *crowd->cluster_live);
-  if (!crowd->all || !crowd->block || !crowd->cluster || !crowd->cluster_live || !map_stacks(crowd)) {
+  if (!crowd->all || !crowd->block || !crowd->cluster || !crowd->cluster_live ||
+      !map_stacks(crowd)) {
     kj_destroy_crowd(crowd);
     return NULL;
   }

@@ -1,12 +1,18 @@
-/* The blocks of a grid are cut into pieces; every worker first runs its own share of them, front to back, then helps the others. Shares keep what a worker touches
- * together, from one launch to the next; helping evens out blocks of unequal work. */
+/* The blocks of a grid are cut into pieces; every worker first runs its own share of them, front to
+ * back, then helps the others. Shares keep what a worker touches together, from one launch to the
+ * next; helping evens out blocks of unequal work. */
 #include "cpu/parts.h"
 
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CACHE_LINE = 64, SMALL_SCRATCH = 8192, MOST_WORKERS = 256, PIECES = 16 /* of one worker's share, at most */ };
+enum {
+  CACHE_LINE = 64,
+  SMALL_SCRATCH = 8192,
+  MOST_WORKERS = 256,
+  PIECES = 16 /* of one worker's share, at most */
+};
 
 /* ---- scratch ---- */
 
@@ -64,8 +70,11 @@ typedef struct crew {
 static void run_groups(crew *crew, kj_crowd *crowd, uint64_t first, uint64_t last, void *scratch)
 {
   char stuck[sizeof crew->stuck];
-  for (uint64_t group = first; group < last && !atomic_load_explicit(&crew->is_stuck, memory_order_relaxed); group++)
-    if (!kj_run_group(crowd, group, scratch, stuck, sizeof stuck) && !atomic_exchange(&crew->is_stuck, true)) memcpy(crew->stuck, stuck, sizeof stuck);
+  for (uint64_t group = first;
+       group < last && !atomic_load_explicit(&crew->is_stuck, memory_order_relaxed); group++)
+    if (!kj_run_group(crowd, group, scratch, stuck, sizeof stuck) &&
+        !atomic_exchange(&crew->is_stuck, true))
+      memcpy(crew->stuck, stuck, sizeof stuck);
 }
 
 static void work_on(crew *crew, share *share, kj_crowd *crowd, void *scratch)
@@ -84,12 +93,14 @@ static void work(crew *crew, size_t worker, void *scratch)
 {
   const kj_cpu_launch *launch = crew->launch;
   kj_crowd *crowd = NULL;
-  if (launch->zeroed_from < launch->scratch_bytes) memset((char *)scratch + launch->zeroed_from, 0, launch->scratch_bytes - launch->zeroed_from);
+  if (launch->zeroed_from < launch->scratch_bytes)
+    memset((char *)scratch + launch->zeroed_from, 0, launch->scratch_bytes - launch->zeroed_from);
   if (crew->launch->parts != KJ_PARTS_NONE && !(crowd = kj_create_crowd(crew->launch))) {
     atomic_store(&crew->is_out_of_memory, true);
     return;
   }
-  for (uint32_t i = 0; i < crew->workers; i++) work_on(crew, &crew->shares[(worker + i) % crew->workers], crowd, scratch);
+  for (uint32_t i = 0; i < crew->workers; i++)
+    work_on(crew, &crew->shares[(worker + i) % crew->workers], crowd, scratch);
   kj_destroy_crowd(crowd);
 }
 
@@ -130,7 +141,8 @@ static bool is_done(const crew *crew)
   return true;
 }
 
-kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch, kj_diagnostics *diagnostics)
+kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch,
+                       kj_diagnostics *diagnostics)
 {
   const uint32_t *grid = launch->grid.grid;
   uint64_t total = (uint64_t)grid[0] * grid[1] * grid[2], scratch_bytes = launch->scratch_bytes;
@@ -139,10 +151,16 @@ kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch, kj_diag
     total = kj_count_groups(launch);
     scratch_bytes = kj_group_scratch_bytes(launch);
   }
-  uint32_t workers = launch->is_small ? 1 : device->workers < MOST_WORKERS ? device->workers : MOST_WORKERS;
+  uint32_t workers = launch->is_small                 ? 1
+                     : device->workers < MOST_WORKERS ? device->workers
+                                                      : MOST_WORKERS;
   if (workers > total) workers = total ? (uint32_t)total : 1;
   share shares[MOST_WORKERS];
-  crew crew = { .device = device, .launch = launch, .shares = shares, .workers = workers, .scratch_bytes = scratch_bytes };
+  crew crew = { .device = device,
+                .launch = launch,
+                .shares = shares,
+                .workers = workers,
+                .scratch_bytes = scratch_bytes };
   uint64_t start = 0;
   for (uint32_t i = 0; i < workers; i++) {
     uint64_t count = total / workers + (i < total % workers);
@@ -152,9 +170,14 @@ kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch, kj_diag
   crew.piece = workers == 1 ? total : total / workers / PIECES;
   if (!crew.piece) crew.piece = 1;
   run_crew(&crew);
-  if (atomic_load(&crew.is_stuck)) return kj_error(diagnostics, KJIT_ERROR_KERNEL, "%s", crew.stuck);
+  if (atomic_load(&crew.is_stuck))
+    return kj_error(diagnostics, KJIT_ERROR_KERNEL, "%s", crew.stuck);
   if (is_done(&crew)) return KJIT_OK;
   if (!atomic_load(&crew.is_out_of_memory))
-    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the host's executor came back before the launch was done: it has to call body for every index first");
-  return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: a worker of the launch needs %llu bytes of scratch", (unsigned long long)scratch_bytes);
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE,
+                    "the host's executor came back before the launch was done: it has to call body "
+                    "for every index first");
+  return kj_error(diagnostics, KJIT_ERROR_MEMORY,
+                  "out of memory: a worker of the launch needs %llu bytes of scratch",
+                  (unsigned long long)scratch_bytes);
 }

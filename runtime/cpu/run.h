@@ -9,14 +9,17 @@ typedef struct kj_cpu_launch {
   const void *parameters;
   kj_cpu_grid grid;
   uint64_t scratch_bytes; /* of one worker, dynamic shared memory included */
-  uint64_t zeroed_from;   /* what of it is 0 before a worker's first block; scratch_bytes: nothing */
-  bool is_small;          /* not worth waking other threads */
-  bool is_cooperative;    /* all blocks take turns: one group */
-  kj_cpu_parts parts;     /* what waits for one another, as kj_code says; grid.cluster is set */
+  /* what of it is 0 before a worker's first block; scratch_bytes: nothing */
+  uint64_t zeroed_from;
+  bool is_small;       /* not worth waking other threads */
+  bool is_cooperative; /* all blocks take turns: one group */
+  kj_cpu_parts parts;  /* what waits for one another, as kj_code says; grid.cluster is set */
 } kj_cpu_launch;
 
-/* Runs all blocks and returns when they are done. Any number of threads at once. Errors: MEMORY; LAUNCH for more parts than can wait for one another; KERNEL where they wait forever. */
-kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch, kj_diagnostics *diagnostics);
+/* Runs all blocks and returns when they are done. Any number of threads at once. Errors: MEMORY;
+ * LAUNCH for more parts than can wait for one another; KERNEL where they wait forever. */
+kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch,
+                       kj_diagnostics *diagnostics);
 /* The buffers that launches have left for the next ones. */
 void kj_free_scratch(kjit_device *device);
 

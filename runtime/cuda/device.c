@@ -23,35 +23,53 @@ void kj_leave_device(kjit_device *device, void *previous)
 
 /* ---- opening ---- */
 
-/* Code for a device in hand may use what only its own architecture has (wgmma), where the driver knows it. */
+/* Code for a device in hand may use what only its own architecture has (wgmma), where the driver
+ * knows it. */
 static char exact_suffix(const kjit_device *device)
 {
   static const struct {
     uint32_t arch, ptx;
-  } rows[] = { { 90, 80 }, { 100, 86 }, { 101, 86 }, { 103, 88 }, { 110, 90 }, { 120, 87 }, { 121, 88 } };
+  } rows[] = { { 90, 80 },  { 100, 86 }, { 101, 86 }, { 103, 88 },
+               { 110, 90 }, { 120, 87 }, { 121, 88 } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (rows[i].arch == device->info.compute_capability && (!device->ptx_limit || rows[i].ptx <= device->ptx_limit)) return 'a';
+    if (rows[i].arch == device->info.compute_capability &&
+        (!device->ptx_limit || rows[i].ptx <= device->ptx_limit))
+      return 'a';
   return 0;
 }
 
 static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
 {
-  int major = 0, minor = 0, multiprocessors = 0, threads = 0, block[3], grid[3], shared = 0, resident = 0, cooperative = 0, clusters = 0;
-  bool has_attributes = device->driver->cuLaunchKernelEx != NULL; /* a driver without knows no clusters either */
+  int major = 0, minor = 0, multiprocessors = 0, threads = 0, block[3], grid[3], shared = 0,
+      resident = 0, cooperative = 0, clusters = 0;
+  /* a driver without knows no clusters either */
+  bool has_attributes = device->driver->cuLaunchKernelEx != NULL;
   size_t memory = 0;
   const struct {
     int attribute, *value;
   } wanted[] = {
-    { KJ_CU_CAPABILITY_MAJOR, &major },         { KJ_CU_CAPABILITY_MINOR, &minor },   { KJ_CU_MULTIPROCESSORS, &multiprocessors },
-    { KJ_CU_MAX_THREADS_PER_BLOCK, &threads },  { KJ_CU_MAX_SHARED_OPTIN, &shared },  { KJ_CU_MAX_BLOCK_X, &block[0] },
-    { KJ_CU_MAX_BLOCK_X + 1, &block[1] },       { KJ_CU_MAX_BLOCK_X + 2, &block[2] }, { KJ_CU_MAX_GRID_X, &grid[0] },
-    { KJ_CU_MAX_GRID_X + 1, &grid[1] },         { KJ_CU_MAX_GRID_X + 2, &grid[2] },   { KJ_CU_THREADS_OF_MULTIPROCESSOR, &resident },
+    { KJ_CU_CAPABILITY_MAJOR, &major },
+    { KJ_CU_CAPABILITY_MINOR, &minor },
+    { KJ_CU_MULTIPROCESSORS, &multiprocessors },
+    { KJ_CU_MAX_THREADS_PER_BLOCK, &threads },
+    { KJ_CU_MAX_SHARED_OPTIN, &shared },
+    { KJ_CU_MAX_BLOCK_X, &block[0] },
+    { KJ_CU_MAX_BLOCK_X + 1, &block[1] },
+    { KJ_CU_MAX_BLOCK_X + 2, &block[2] },
+    { KJ_CU_MAX_GRID_X, &grid[0] },
+    { KJ_CU_MAX_GRID_X + 1, &grid[1] },
+    { KJ_CU_MAX_GRID_X + 2, &grid[2] },
+    { KJ_CU_THREADS_OF_MULTIPROCESSOR, &resident },
     { KJ_CU_COOPERATIVE_LAUNCH, &cooperative },
   };
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-    KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGetAttribute, wanted[i].value, wanted[i].attribute, device->handle));
-  if (has_attributes) KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGetAttribute, &clusters, KJ_CU_CLUSTER_LAUNCH, device->handle));
-  KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGetName, device->name, (int)sizeof device->name, device->handle));
+    KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGetAttribute, wanted[i].value,
+                     wanted[i].attribute, device->handle));
+  if (has_attributes)
+    KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGetAttribute, &clusters, KJ_CU_CLUSTER_LAUNCH,
+                     device->handle));
+  KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGetName, device->name, (int)sizeof device->name,
+                   device->handle));
   KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceTotalMem, &memory, device->handle));
   kjit_device_info *info = &device->info;
   info->compute_capability = (uint32_t)(major * 10 + minor);
@@ -69,7 +87,8 @@ static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
   info->driver_version = device->driver->version;
   snprintf(device->target, sizeof device->target, "sm_%u", info->compute_capability);
   device->suffix = exact_suffix(device);
-  snprintf(device->code_target, sizeof device->code_target, "%s%s", device->target, device->suffix ? "a" : "");
+  snprintf(device->code_target, sizeof device->code_target, "%s%s", device->target,
+           device->suffix ? "a" : "");
   return KJIT_OK;
 }
 
@@ -106,20 +125,24 @@ static void note_synchronized(kjit_device *device, bool whole, void *stream, uin
 {
   if (whole) {
     uint64_t known = atomic_load(&device->synchronized_epoch);
-    while (known < epoch && !atomic_compare_exchange_weak(&device->synchronized_epoch, &known, epoch)) {}
+    while (known < epoch &&
+           !atomic_compare_exchange_weak(&device->synchronized_epoch, &known, epoch)) {}
     return;
   }
   for (kj_launch_mark *mark = atomic_load(&device->marks); mark; mark = mark->next)
-    if (atomic_load(&mark->stream) == (uintptr_t)stream && atomic_load(&mark->epoch) <= epoch) atomic_store(&mark->epoch, 0);
+    if (atomic_load(&mark->stream) == (uintptr_t)stream && atomic_load(&mark->epoch) <= epoch)
+      atomic_store(&mark->epoch, 0);
 }
 
-kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream, kj_diagnostics *diagnostics)
+kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
+                           kj_diagnostics *diagnostics)
 {
   void *previous;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   kj_block *parked = whole ? kj_take_parked(device) : NULL;
   uint64_t epoch = atomic_fetch_add(&device->epoch, 1);
-  kjit_status status = whole ? KJ_DRIVER(device, diagnostics, cuCtxSynchronize) : KJ_DRIVER(device, diagnostics, cuStreamSynchronize, stream);
+  kjit_status status = whole ? KJ_DRIVER(device, diagnostics, cuCtxSynchronize)
+                             : KJ_DRIVER(device, diagnostics, cuStreamSynchronize, stream);
   if (status == KJIT_OK) note_synchronized(device, whole, stream, epoch);
   kj_leave_device(device, previous);
   kj_return_parked(parked, status == KJIT_OK);
@@ -129,29 +152,37 @@ kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream, kj_dia
 
 /* ---- reset ---- */
 
-/* The faulty context goes, a fresh one is retained and tried: some drivers keep the process from using the device at all. */
+/* The faulty context goes, a fresh one is retained and tried: some drivers keep the process from
+ * using the device at all. */
+/* loses nothing more */
 #define TRY_DRIVER(device, diagnostics, name, ...) \
-  kj_check_driver((device)->driver, NULL, (device)->driver->name(__VA_ARGS__), #name, (diagnostics)) /* loses nothing more */
+  kj_check_driver((device)->driver, NULL, (device)->driver->name(__VA_ARGS__), #name, (diagnostics))
 
 static kjit_status take_fresh_context(kjit_device *device, kj_diagnostics *diagnostics)
 {
   uint64_t probe = 0;
   KJ_TRY(TRY_DRIVER(device, diagnostics, cuDevicePrimaryCtxReset, device->handle));
-  if (device->primary) device->driver->cuDevicePrimaryCtxRelease(device->handle); /* an earlier reset may have got none */
+  /* an earlier reset may have got none */
+  if (device->primary) device->driver->cuDevicePrimaryCtxRelease(device->handle);
   device->primary = NULL;
-  KJ_TRY(TRY_DRIVER(device, diagnostics, cuDevicePrimaryCtxRetain, &device->primary, device->handle));
+  KJ_TRY(
+    TRY_DRIVER(device, diagnostics, cuDevicePrimaryCtxRetain, &device->primary, device->handle));
   KJ_TRY(TRY_DRIVER(device, diagnostics, cuCtxSetCurrent, device->primary));
   KJ_TRY(TRY_DRIVER(device, diagnostics, cuMemAlloc, &probe, (size_t)256));
   KJ_TRY(TRY_DRIVER(device, diagnostics, cuMemFree, probe));
   return TRY_DRIVER(device, diagnostics, cuCtxSynchronize);
 }
 
-/* Tried with driver 580 on an H200: after a fault every order of reset, release and retain gives the fault again, for the whole process. */
+/* Tried with driver 580 on an H200: after a fault every order of reset, release and retain gives
+ * the fault again, for the whole process. */
 static void give_up(kjit_device *device, const kj_diagnostics *reasons)
 {
   char place[24];
   kj_buffer text = { 0 };
-  kj_append_format(&text, "%s cannot be used again by this process: the driver allows no fresh context after the fault (%s)", kj_device_text(device, place),
+  kj_append_format(&text,
+                   "%s cannot be used again by this process: the driver allows no fresh context "
+                   "after the fault (%s)",
+                   kj_device_text(device, place),
                    reasons->count ? reasons->items[0].message : "out of memory");
   pthread_mutex_lock(&device->mutex);
   free(device->fault);

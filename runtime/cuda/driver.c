@@ -8,11 +8,15 @@
 
 static void *find_in_library(void *library, const char *symbol) { return dlsym(library, symbol); }
 
-static kjit_status find_entry_points(kj_driver *driver, void *(*find)(void *user, const char *symbol), void *user, kj_diagnostics *diagnostics)
+static kjit_status find_entry_points(kj_driver *driver,
+                                     void *(*find)(void *user, const char *symbol), void *user,
+                                     kj_diagnostics *diagnostics)
 {
 #define X(name, symbol, parameters) \
   *(void **)&driver->name = find(user, symbol); \
-  if (!driver->name) return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "the CUDA driver is too old: libcuda.so.1 has no %s", symbol);
+  if (!driver->name) \
+    return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, \
+                    "the CUDA driver is too old: libcuda.so.1 has no %s", symbol);
 #define X_OPTIONAL(name, symbol, parameters) *(void **)&driver->name = find(user, symbol);
 #include "cuda/driver.def"
 #undef X
@@ -22,24 +26,34 @@ static kjit_status find_entry_points(kj_driver *driver, void *(*find)(void *user
 /* CUDA_ERROR_NO_DEVICE of cuInit is no failure of the driver: a machine whose GPUs are hidden. */
 enum { NOT_INITIALIZED = 3, NO_DEVICE = 100 };
 
-static kjit_status start_driver(kj_driver *driver, kj_diagnostics *diagnostics, uint32_t *device_count)
+static kjit_status start_driver(kj_driver *driver, kj_diagnostics *diagnostics,
+                                uint32_t *device_count)
 {
   int count = 0, result = driver->cuInit(0);
-  if (result == NO_DEVICE) return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "the CUDA driver finds no GPU");
+  if (result == NO_DEVICE)
+    return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "the CUDA driver finds no GPU");
   if (result == NOT_INITIALIZED)
-    return kj_error(diagnostics, KJIT_ERROR_FORKED, "the CUDA driver was in use when this process was forked: a child cannot use it (cuInit gives %d)", result);
+    return kj_error(diagnostics, KJIT_ERROR_FORKED,
+                    "the CUDA driver was in use when this process was forked: a child cannot use "
+                    "it (cuInit gives %d)",
+                    result);
   if (result) {
     const char *name = NULL;
     driver->cuGetErrorName(result, &name);
-    return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "the CUDA driver cannot be used: cuInit gives %s (%d)", name ? name : "an unknown error", result);
+    return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
+                    "the CUDA driver cannot be used: cuInit gives %s (%d)",
+                    name ? name : "an unknown error", result);
   }
-  KJ_TRY(kj_check_driver(driver, NULL, driver->cuDriverGetVersion(&driver->version), "cuDriverGetVersion", diagnostics));
-  KJ_TRY(kj_check_driver(driver, NULL, driver->cuDeviceGetCount(&count), "cuDeviceGetCount", diagnostics));
+  KJ_TRY(kj_check_driver(driver, NULL, driver->cuDriverGetVersion(&driver->version),
+                         "cuDriverGetVersion", diagnostics));
+  KJ_TRY(kj_check_driver(driver, NULL, driver->cuDeviceGetCount(&count), "cuDeviceGetCount",
+                         diagnostics));
   *device_count = count > 0 ? (uint32_t)count : 0;
   return KJIT_OK;
 }
 
-kjit_status kj_open_driver(void *(*find)(void *user, const char *symbol), void *user, kj_diagnostics *diagnostics, kj_driver **driver, uint32_t *device_count)
+kjit_status kj_open_driver(void *(*find)(void *user, const char *symbol), void *user,
+                           kj_diagnostics *diagnostics, kj_driver **driver, uint32_t *device_count)
 {
   kj_driver *opened = calloc(1, sizeof *opened);
   if (!opened) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -48,7 +62,8 @@ kjit_status kj_open_driver(void *(*find)(void *user, const char *symbol), void *
     if (!opened->library) {
       const char *reason = dlerror();
       free(opened);
-      return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "no CUDA driver: %s", reason ? reason : "libcuda.so.1 cannot be opened");
+      return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "no CUDA driver: %s",
+                      reason ? reason : "libcuda.so.1 cannot be opened");
     }
     find = find_in_library;
     user = opened->library;
@@ -73,8 +88,10 @@ uint32_t kj_ptx_limit(int driver_version)
     int driver;
     uint32_t ptx;
   } limits[] = {
-    { 10020, 65 }, { 11000, 70 }, { 11010, 71 }, { 11020, 72 }, { 11030, 73 }, { 11040, 74 }, { 11050, 75 }, { 11060, 76 }, { 11070, 77 }, { 11080, 78 },
-    { 12000, 80 }, { 12010, 81 }, { 12020, 82 }, { 12030, 83 }, { 12040, 84 }, { 12050, 85 }, { 12070, 86 }, { 12080, 87 }, { 12090, 88 }, { 13000, 90 },
+    { 10020, 65 }, { 11000, 70 }, { 11010, 71 }, { 11020, 72 }, { 11030, 73 },
+    { 11040, 74 }, { 11050, 75 }, { 11060, 76 }, { 11070, 77 }, { 11080, 78 },
+    { 12000, 80 }, { 12010, 81 }, { 12020, 82 }, { 12030, 83 }, { 12040, 84 },
+    { 12050, 85 }, { 12070, 86 }, { 12080, 87 }, { 12090, 88 }, { 13000, 90 },
   };
   size_t count = sizeof limits / sizeof *limits;
   if (driver_version > limits[count - 1].driver) return 0;
@@ -88,7 +105,9 @@ uint32_t kj_ptx_limit(int driver_version)
 /* After these the driver's context cannot be used any more. */
 static bool is_fault(int result)
 {
-  static const int faults[] = { 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721 };
+  static const int faults[] = {
+    214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721
+  };
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
     if (faults[i] == result) return true;
   return false;
@@ -98,7 +117,12 @@ static kjit_status status_of(int result)
 {
   enum { FIRST_OF_CAPTURE = 900, LAST_OF_CAPTURE = 908 };
   if (result >= FIRST_OF_CAPTURE && result <= LAST_OF_CAPTURE) return KJIT_ERROR_MISUSE;
-  enum { INVALID_DEVICE = 101, LAUNCH_OUT_OF_RESOURCES = 701, COOPERATIVE_LAUNCH_TOO_LARGE = 720, INVALID_CLUSTER_SIZE = 912 };
+  enum {
+    INVALID_DEVICE = 101,
+    LAUNCH_OUT_OF_RESOURCES = 701,
+    COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+    INVALID_CLUSTER_SIZE = 912
+  };
   switch (result) {
   case KJ_CU_OUT_OF_MEMORY: return KJIT_ERROR_DEVICE_MEMORY;
   case NO_DEVICE:
@@ -142,9 +166,11 @@ static void lose_device(kjit_device *device, const char *text)
 kjit_status kj_check_device(const kjit_device *device, kj_diagnostics *diagnostics)
 {
   if (!atomic_load_explicit(&device->lost, memory_order_acquire)) return KJIT_OK;
-  pthread_mutex_t *mutex = (pthread_mutex_t *)&device->mutex; /* a reset by another thread may replace the text */
+  /* a reset by another thread may replace the text */
+  pthread_mutex_t *mutex = (pthread_mutex_t *)&device->mutex;
   pthread_mutex_lock(mutex);
-  kj_error(diagnostics, KJIT_ERROR_DEVICE, "%s", device->fault ? device->fault : "the device is lost until kjit_reset_device");
+  kj_error(diagnostics, KJIT_ERROR_DEVICE, "%s",
+           device->fault ? device->fault : "the device is lost until kjit_reset_device");
   pthread_mutex_unlock(mutex);
   return KJIT_ERROR_DEVICE;
 }
@@ -158,7 +184,8 @@ static void append_place(const kjit_device *device, const char *kernel, kj_buffe
 }
 
 /* A fault may be of any kernel that was launched before: it lists them all. */
-static kjit_status check_call(const kj_driver *driver, kjit_device *device, const char *kernel, int result, const char *call, kj_diagnostics *diagnostics)
+static kjit_status check_call(const kj_driver *driver, kjit_device *device, const char *kernel,
+                              int result, const char *call, kj_diagnostics *diagnostics)
 {
   const char *name = NULL, *text = NULL;
   driver->cuGetErrorName(result, &name);
@@ -166,7 +193,8 @@ static kjit_status check_call(const kj_driver *driver, kjit_device *device, cons
   kj_buffer buffer = { 0 };
   bool is_lost = device && is_fault(result);
   if (!is_lost) append_place(device, kernel, &buffer);
-  kj_append_format(&buffer, "%s gives %s (%d): %s", call, name ? name : "an unknown error", result, text ? text : "no description");
+  kj_append_format(&buffer, "%s gives %s (%d): %s", call, name ? name : "an unknown error", result,
+                   text ? text : "no description");
   kjit_status status = status_of(result);
   const char *message = buffer.text ? buffer.text : call;
   if (is_lost) {
@@ -179,12 +207,14 @@ static kjit_status check_call(const kj_driver *driver, kjit_device *device, cons
   return status;
 }
 
-kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int result, const char *call, kj_diagnostics *diagnostics)
+kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int result,
+                            const char *call, kj_diagnostics *diagnostics)
 {
   return result ? check_call(driver, device, NULL, result, call, diagnostics) : KJIT_OK;
 }
 
-kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int result, const char *call, kj_diagnostics *diagnostics)
+kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int result,
+                                 const char *call, kj_diagnostics *diagnostics)
 {
   return result ? check_call(device->driver, device, kernel, result, call, diagnostics) : KJIT_OK;
 }

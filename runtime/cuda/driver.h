@@ -1,4 +1,5 @@
-/* The CUDA driver, opened at run time: kjit builds and its CPU side works where there is none. Its few types and numbers are declared here, so that cuda.h is not needed. */
+/* The CUDA driver, opened at run time: kjit builds and its CPU side works where there is none. Its
+ * few types and numbers are declared here, so that cuda.h is not needed. */
 #ifndef KJ_CUDA_DRIVER_H
 #define KJ_CUDA_DRIVER_H
 
@@ -9,7 +10,13 @@
 
 /* CUlaunchAttribute and CUlaunchConfig, of the attributes that kjit sets. */
 enum { KJ_CU_OUT_OF_MEMORY = 2 }; /* CUresult */
-enum { KJ_CU_LAUNCH_COOPERATIVE = 2, KJ_CU_LAUNCH_CLUSTER = 4, KJ_CU_LAUNCH_PROGRAMMATIC = 6, KJ_CU_LAUNCH_PRIORITY = 8, KJ_CU_LAUNCH_ATTRIBUTES = 4 };
+enum {
+  KJ_CU_LAUNCH_COOPERATIVE = 2,
+  KJ_CU_LAUNCH_CLUSTER = 4,
+  KJ_CU_LAUNCH_PROGRAMMATIC = 6,
+  KJ_CU_LAUNCH_PRIORITY = 8,
+  KJ_CU_LAUNCH_ATTRIBUTES = 4
+};
 typedef struct kj_cu_launch_attribute {
   int id;
   _Alignas(8) union {
@@ -89,21 +96,29 @@ enum {
   KJ_CU_JIT_GENERATE_LINE_INFO = 13
 };
 
-/* Opens the driver and counts its devices. find NULL: libcuda.so.1. Errors: NO_DEVICE with the loader's reason. */
-kjit_status kj_open_driver(void *(*find)(void *user, const char *symbol), void *user, kj_diagnostics *diagnostics, kj_driver **driver, uint32_t *device_count);
+/* Opens the driver and counts its devices. find NULL: libcuda.so.1. Errors: NO_DEVICE with the
+ * loader's reason. */
+kjit_status kj_open_driver(void *(*find)(void *user, const char *symbol), void *user,
+                           kj_diagnostics *diagnostics, kj_driver **driver, uint32_t *device_count);
 void kj_close_driver(kj_driver *driver);
 /* Version of PTX that a driver takes, 78: PTX 7.8; 0: more than any that kjit emits. */
 uint32_t kj_ptx_limit(int driver_version);
 
-/* KJIT_OK, or a report that names the call and the driver's error. A fault marks the device as lost. device may be NULL. */
-kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int result, const char *call, kj_diagnostics *diagnostics);
+/* KJIT_OK, or a report that names the call and the driver's error. A fault marks the device as
+ * lost. device may be NULL. */
+kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int result,
+                            const char *call, kj_diagnostics *diagnostics);
 /* The same for a call that is about a kernel, which the message names. */
-kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int result, const char *call, kj_diagnostics *diagnostics);
-#define KJ_DRIVER(device, diagnostics, name, ...) kj_check_driver((device)->driver, (device), (device)->driver->name(__VA_ARGS__), #name, (diagnostics))
+kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int result,
+                                 const char *call, kj_diagnostics *diagnostics);
+#define KJ_DRIVER(device, diagnostics, name, ...) \
+  kj_check_driver((device)->driver, (device), (device)->driver->name(__VA_ARGS__), #name, \
+                  (diagnostics))
 
 /* ---- a device's context on this thread ---- */
 
-/* Makes the device's primary context current; DEVICE when the device is lost. previous is what kj_leave_device puts back: a host's own context stays the host's. */
+/* Makes the device's primary context current; DEVICE when the device is lost. previous is what
+ * kj_leave_device puts back: a host's own context stays the host's. */
 kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, void **previous);
 void kj_leave_device(kjit_device *device, void *previous);
 /* DEVICE with what happened when the device is lost. */
@@ -113,7 +128,8 @@ kjit_status kj_open_cuda_device(kjit_device *device, int32_t ordinal, kj_diagnos
 void kj_close_cuda_device(kjit_device *device);
 kjit_status kj_reset_cuda_device(kjit_device *device, kj_diagnostics *diagnostics);
 /* stream NULL and whole: the device. Waits; faults arrive here. */
-kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream, kj_diagnostics *diagnostics);
+kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
+                           kj_diagnostics *diagnostics);
 
 /* ---- kernels ---- */
 
@@ -124,18 +140,22 @@ typedef struct kj_cuda_function {
   struct kj_launch_mark *mark;
 } kj_cuda_function;
 
-/* Makes the stack that each thread of the device has at least so large. Kernels under way are waited for where it grows. */
+/* Makes the stack that each thread of the device has at least so large. Kernels under way are
+ * waited for where it grows. */
 kjit_status kj_provide_stack(kjit_device *device, uint32_t bytes, kj_diagnostics *diagnostics);
 /* PTX or a cubin to a function of the device. Errors: COMPILE with the driver's log. */
-kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *entry, const char *kernel_name, kj_diagnostics *diagnostics,
+kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *entry,
+                         const char *kernel_name, kj_diagnostics *diagnostics,
                          kj_cuda_function *function);
 /* PTX that is linked together, each with a 0 byte after it. */
 typedef struct kj_link_input {
   const char *name, *ptx;
   size_t size_bytes;
 } kj_link_input;
-/* PTX to machine code for the device, by the driver's linker; malloc'd. Errors: COMPILE with the driver's log; DEVICE. */
-kjit_status kj_link_cuda(kjit_device *device, const kj_link_input *inputs, size_t count, kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes);
+/* PTX to machine code for the device, by the driver's linker; malloc'd. Errors: COMPILE with the
+ * driver's log; DEVICE. */
+kjit_status kj_link_cuda(kjit_device *device, const kj_link_input *inputs, size_t count,
+                         kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes);
 void kj_unload_cuda(kjit_device *device, uint32_t generation, kj_cuda_function *function);
 /* Host memory that the code wrote, after it was unloaded. */
 void kj_free_pinned_of_code(kjit_device *device, uint32_t generation, void *pinned);
@@ -155,19 +175,26 @@ typedef struct kj_cuda_launch {
   int32_t priority; /* 0: the stream's */
 } kj_cuda_launch;
 /* Any context may be current; asks the driver for it only when it refuses the launch. */
-kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, kj_diagnostics *diagnostics);
+kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function,
+                           const kj_cuda_launch *launch, kj_diagnostics *diagnostics);
 
-/* After a launch that the driver has refused with result: again, with the device's context current, where it was not. */
-kjit_status kj_retry_launch(kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, int result, kj_diagnostics *diagnostics);
+/* After a launch that the driver has refused with result: again, with the device's context current,
+ * where it was not. */
+kjit_status kj_retry_launch(kjit_device *device, const kj_cuda_function *function,
+                            const kj_cuda_launch *launch, int result, kj_diagnostics *diagnostics);
 
 /* occupancy.c: blocks of so many threads that are resident on a multiprocessor at once. */
-kjit_status kj_count_resident(kjit_device *device, const kj_cuda_function *function, uint32_t threads, uint64_t dynamic_shared_bytes,
+kjit_status kj_count_resident(kjit_device *device, const kj_cuda_function *function,
+                              uint32_t threads, uint64_t dynamic_shared_bytes,
                               kj_diagnostics *diagnostics, uint32_t *blocks);
-/* The block of one dimension, a multiple of a warp and at most `most` threads, that keeps most threads resident; of several the one nearest to 256. 0: none fits. */
-kjit_status kj_choose_threads(kjit_device *device, const kj_cuda_function *function, uint64_t dynamic_shared_bytes, uint32_t most, kj_diagnostics *diagnostics,
-                              uint32_t *threads);
+/* The block of one dimension, a multiple of a warp and at most `most` threads, that keeps most
+ * threads resident; of several the one nearest to 256. 0: none fits. */
+kjit_status kj_choose_threads(kjit_device *device, const kj_cuda_function *function,
+                              uint64_t dynamic_shared_bytes, uint32_t most,
+                              kj_diagnostics *diagnostics, uint32_t *threads);
 
 /* Allocation and copies on a device whose context is current. */
-kjit_status kj_allocate_cuda(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics, uint64_t *address);
+kjit_status kj_allocate_cuda(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics,
+                             uint64_t *address);
 
 #endif

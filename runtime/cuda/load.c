@@ -8,73 +8,101 @@
 enum { LOG_BYTES = 16384 };
 
 /* The driver's log, without the blank lines at its end. */
-static kjit_status report_log(char *log, const char *kernel_name, int result, const kjit_device *device, kj_diagnostics *diagnostics)
+static kjit_status report_log(char *log, const char *kernel_name, int result,
+                              const kjit_device *device, kj_diagnostics *diagnostics)
 {
   size_t length = strnlen(log, LOG_BYTES - 1);
   while (length && (log[length - 1] == '\n' || log[length - 1] == ' ')) length--;
   log[length] = 0;
   const char *name = NULL;
   device->driver->cuGetErrorName(result, &name);
-  return kj_error(diagnostics, KJIT_ERROR_COMPILE, "the driver refuses the code of kernel `%s` for %s: cuModuleLoadDataEx gives %s (%d)%s%s", kernel_name,
-                  device->target, name ? name : "an unknown error", result, length ? ":\n" : "; it left no log", log);
+  return kj_error(
+    diagnostics, KJIT_ERROR_COMPILE,
+    "the driver refuses the code of kernel `%s` for %s: cuModuleLoadDataEx gives %s (%d)%s%s",
+    kernel_name, device->target, name ? name : "an unknown error", result,
+    length ? ":\n" : "; it left no log", log);
 }
 
-static kjit_status load_module(kjit_device *device, const void *image, const char *kernel_name, kj_diagnostics *diagnostics, void **module)
+static kjit_status load_module(kjit_device *device, const void *image, const char *kernel_name,
+                               kj_diagnostics *diagnostics, void **module)
 {
-  enum { INVALID_IMAGE = 200, NO_BINARY_FOR_GPU = 209, INVALID_PTX = 218, UNSUPPORTED_PTX_VERSION = 222, JIT_COMPILER_NOT_FOUND = 221 };
+  enum {
+    INVALID_IMAGE = 200,
+    NO_BINARY_FOR_GPU = 209,
+    INVALID_PTX = 218,
+    UNSUPPORTED_PTX_VERSION = 222,
+    JIT_COMPILER_NOT_FOUND = 221
+  };
   char *log = calloc(1, LOG_BYTES);
   if (!log) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   kjit_debug debug = device->context->config.debug;
-  int options[] = { KJ_CU_JIT_ERROR_LOG, KJ_CU_JIT_ERROR_LOG_BYTES, debug == KJIT_DEBUG_FULL ? KJ_CU_JIT_GENERATE_DEBUG_INFO : KJ_CU_JIT_GENERATE_LINE_INFO };
+  int options[] = { KJ_CU_JIT_ERROR_LOG, KJ_CU_JIT_ERROR_LOG_BYTES,
+                    debug == KJIT_DEBUG_FULL ? KJ_CU_JIT_GENERATE_DEBUG_INFO
+                                             : KJ_CU_JIT_GENERATE_LINE_INFO };
   void *values[] = { log, (void *)(uintptr_t)LOG_BYTES, (void *)(uintptr_t)1 };
   int result;
-  KJ_ASK_TWICE(result, device, cuModuleLoadDataEx(module, image, debug == KJIT_DEBUG_NONE ? 2 : 3, options, values));
-  bool is_refused =
-    result == INVALID_IMAGE || result == NO_BINARY_FOR_GPU || result == INVALID_PTX || result == UNSUPPORTED_PTX_VERSION || result == JIT_COMPILER_NOT_FOUND;
+  KJ_ASK_TWICE(result, device,
+               cuModuleLoadDataEx(module, image, debug == KJIT_DEBUG_NONE ? 2 : 3, options,
+                                  values));
+  bool is_refused = result == INVALID_IMAGE || result == NO_BINARY_FOR_GPU ||
+                    result == INVALID_PTX || result == UNSUPPORTED_PTX_VERSION ||
+                    result == JIT_COMPILER_NOT_FOUND;
   kjit_status status = is_refused ? report_log(log, kernel_name, result, device, diagnostics)
-                                  : kj_check_kernel_call(device, kernel_name, result, "cuModuleLoadDataEx", diagnostics);
+                                  : kj_check_kernel_call(device, kernel_name, result,
+                                                         "cuModuleLoadDataEx", diagnostics);
   free(log);
   return status;
 }
 
 #define ASK_OF_KERNEL(device, asked, diagnostics, symbol, ...) \
-  kj_check_kernel_call(device, (asked)->mark->name, (device)->driver->symbol(__VA_ARGS__), #symbol, diagnostics)
+  kj_check_kernel_call(device, (asked)->mark->name, (device)->driver->symbol(__VA_ARGS__), \
+                       #symbol, diagnostics)
 
-static kjit_status read_attributes(kjit_device *device, kj_cuda_function *function, kj_diagnostics *diagnostics)
+static kjit_status read_attributes(kjit_device *device, kj_cuda_function *function,
+                                   kj_diagnostics *diagnostics)
 {
   const struct {
     int attribute;
     uint32_t *value;
   } wanted[] = {
-    { KJ_CU_FUNCTION_REGISTERS, &function->registers },     { KJ_CU_FUNCTION_SHARED, &function->shared_bytes },
-    { KJ_CU_FUNCTION_LOCAL, &function->local_bytes },       { KJ_CU_FUNCTION_CONST, &function->constant_bytes },
+    { KJ_CU_FUNCTION_REGISTERS, &function->registers },
+    { KJ_CU_FUNCTION_SHARED, &function->shared_bytes },
+    { KJ_CU_FUNCTION_LOCAL, &function->local_bytes },
+    { KJ_CU_FUNCTION_CONST, &function->constant_bytes },
     { KJ_CU_FUNCTION_MAX_THREADS, &function->max_threads },
   };
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
     int value = 0;
-    KJ_TRY(ASK_OF_KERNEL(device, function, diagnostics, cuFuncGetAttribute, &value, wanted[i].attribute, function->function));
+    KJ_TRY(ASK_OF_KERNEL(device, function, diagnostics, cuFuncGetAttribute, &value,
+                         wanted[i].attribute, function->function));
     *wanted[i].value = (uint32_t)value;
   }
   return KJIT_OK;
 }
 
-/* Lets a launch ask for all the dynamic shared memory that the device has: done once here, so that a launch asks the driver nothing. */
-static kjit_status allow_dynamic_shared(kjit_device *device, kj_cuda_function *function, kj_diagnostics *diagnostics)
+/* Lets a launch ask for all the dynamic shared memory that the device has: done once here, so that
+ * a launch asks the driver nothing. */
+static kjit_status allow_dynamic_shared(kjit_device *device, kj_cuda_function *function,
+                                        kj_diagnostics *diagnostics)
 {
   uint64_t most = device->info.max_shared_bytes;
-  function->max_dynamic_shared_bytes = most > function->shared_bytes ? (uint32_t)(most - function->shared_bytes) : 0;
-  return ASK_OF_KERNEL(device, function, diagnostics, cuFuncSetAttribute, function->function, KJ_CU_FUNCTION_MAX_DYNAMIC_SHARED,
-                       (int)function->max_dynamic_shared_bytes);
+  function->max_dynamic_shared_bytes =
+    most > function->shared_bytes ? (uint32_t)(most - function->shared_bytes) : 0;
+  return ASK_OF_KERNEL(device, function, diagnostics, cuFuncSetAttribute, function->function,
+                       KJ_CU_FUNCTION_MAX_DYNAMIC_SHARED, (int)function->max_dynamic_shared_bytes);
 }
 
 /* Clusters of more than 8 blocks, where the device has them. */
-static kjit_status allow_clusters(kjit_device *device, kj_cuda_function *function, kj_diagnostics *diagnostics)
+static kjit_status allow_clusters(kjit_device *device, kj_cuda_function *function,
+                                  kj_diagnostics *diagnostics)
 {
   if (!device->has_clusters) return KJIT_OK;
-  return ASK_OF_KERNEL(device, function, diagnostics, cuFuncSetAttribute, function->function, KJ_CU_FUNCTION_ANY_CLUSTER, 1);
+  return ASK_OF_KERNEL(device, function, diagnostics, cuFuncSetAttribute, function->function,
+                       KJ_CU_FUNCTION_ANY_CLUSTER, 1);
 }
 
-/* One mark for all kernels of a name: a fault names kernels, and a host may make very many of one name. */
+/* One mark for all kernels of a name: a fault names kernels, and a host may make very many of one
+ * name. */
 static kj_launch_mark *get_mark(kjit_device *device, const char *name)
 {
   pthread_mutex_lock(&device->mutex);
@@ -94,13 +122,15 @@ static kj_launch_mark *get_mark(kjit_device *device, const char *name)
   return mark;
 }
 
-static kjit_status load_function(kjit_device *device, const void *image, const char *entry, const char *kernel_name, kj_diagnostics *diagnostics,
+static kjit_status load_function(kjit_device *device, const void *image, const char *entry,
+                                 const char *kernel_name, kj_diagnostics *diagnostics,
                                  kj_cuda_function *function)
 {
   function->mark = get_mark(device, kernel_name);
   if (!function->mark) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   KJ_TRY(load_module(device, image, kernel_name, diagnostics, &function->module));
-  kjit_status status = ASK_OF_KERNEL(device, function, diagnostics, cuModuleGetFunction, &function->function, function->module, entry);
+  kjit_status status = ASK_OF_KERNEL(device, function, diagnostics, cuModuleGetFunction,
+                                     &function->function, function->module, entry);
   if (status == KJIT_OK) status = read_attributes(device, function, diagnostics);
   if (status == KJIT_OK) status = allow_dynamic_shared(device, function, diagnostics);
   if (status == KJIT_OK) status = allow_clusters(device, function, diagnostics);
@@ -110,7 +140,8 @@ static kjit_status load_function(kjit_device *device, const void *image, const c
   return status;
 }
 
-kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *entry, const char *kernel_name, kj_diagnostics *diagnostics,
+kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *entry,
+                         const char *kernel_name, kj_diagnostics *diagnostics,
                          kj_cuda_function *function)
 {
   void *previous;
@@ -123,12 +154,15 @@ kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *ent
 
 /* ---- unloading ---- */
 
-/* While a stream is captured nothing can be waited for: what launches may still use is given back with the next module, or when the device is closed. Where memory is short it stays. */
+/* While a stream is captured nothing can be waited for: what launches may still use is given back
+ * with the next module, or when the device is closed. Where memory is short it stays. */
 static void park(kjit_device *device, void *module, void *pinned)
 {
   kj_parked *parked = malloc(sizeof *parked);
   if (!parked) return;
-  *parked = (kj_parked){ .module = module, .pinned = pinned, .generation = atomic_load(&device->generation) };
+  *parked = (kj_parked){ .module = module,
+                         .pinned = pinned,
+                         .generation = atomic_load(&device->generation) };
   pthread_mutex_lock(&device->mutex);
   parked->next = device->parked;
   device->parked = parked;
@@ -144,7 +178,8 @@ static void unload_parked(kjit_device *device, bool is_usable)
   pthread_mutex_unlock(&device->mutex);
   while (parked) {
     kj_parked *next = parked->next;
-    bool is_there = is_usable && parked->generation == atomic_load(&device->generation); /* else the driver has dropped it */
+    /* else the driver has dropped it */
+    bool is_there = is_usable && parked->generation == atomic_load(&device->generation);
     if (is_there && parked->module) device->driver->cuModuleUnload(parked->module);
     if (is_there && parked->pinned) device->driver->cuMemFreeHost(parked->pinned);
     free(parked);
@@ -166,7 +201,8 @@ static void unload_now(kjit_device *device, void *module)
   kj_free_diagnostics(&ignored);
 }
 
-/* Launches of the function may still be queued: they are waited for. On a device that is lost or was reset since, the driver has dropped the module itself. */
+/* Launches of the function may still be queued: they are waited for. On a device that is lost or
+ * was reset since, the driver has dropped the module itself. */
 void kj_unload_cuda(kjit_device *device, uint32_t generation, kj_cuda_function *function)
 {
   void *module = function->module;
@@ -204,7 +240,8 @@ static kj_cu_launch_attribute *add_number(kj_cu_launch_attribute *attribute, int
   return attribute + 1;
 }
 
-static int launch_extended(const kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, void **extra)
+static int launch_extended(const kjit_device *device, const kj_cuda_function *function,
+                           const kj_cuda_launch *launch, void **extra)
 {
   kj_cu_launch_attribute attributes[KJ_CU_LAUNCH_ATTRIBUTES], *end = attributes;
   if (launch->is_cooperative) end = add_number(end, KJ_CU_LAUNCH_COOPERATIVE, 1);
@@ -215,55 +252,70 @@ static int launch_extended(const kjit_device *device, const kj_cuda_function *fu
     memcpy(end->value.cluster, launch->cluster, sizeof end->value.cluster);
     end++;
   }
-  kj_cu_launch_config config = { .dynamic_shared_bytes = launch->dynamic_shared_bytes, .stream = launch->stream, .attributes = attributes };
+  kj_cu_launch_config config = { .dynamic_shared_bytes = launch->dynamic_shared_bytes,
+                                 .stream = launch->stream,
+                                 .attributes = attributes };
   memcpy(config.grid, launch->grid, sizeof config.grid);
   memcpy(config.block, launch->block, sizeof config.block);
   config.attribute_count = (unsigned)(end - attributes);
   return device->driver->cuLaunchKernelEx(&config, function->function, launch->pointers, extra);
 }
 
-static int launch_once(const kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch)
+static int launch_once(const kjit_device *device, const kj_cuda_function *function,
+                       const kj_cuda_launch *launch)
 {
   enum { BUFFER_POINTER = 1, BUFFER_SIZE = 2 };
   size_t parameter_bytes = launch->parameter_bytes;
-  void *block_and_size[] = { (void *)(uintptr_t)BUFFER_POINTER, launch->parameters, (void *)(uintptr_t)BUFFER_SIZE, &parameter_bytes, NULL };
+  void *block_and_size[] = { (void *)(uintptr_t)BUFFER_POINTER, launch->parameters,
+                             (void *)(uintptr_t)BUFFER_SIZE, &parameter_bytes, NULL };
   void **extra = parameter_bytes && !launch->pointers ? block_and_size : NULL;
   const uint32_t *grid = launch->grid, *block = launch->block;
   if (launch->has_attributes) return launch_extended(device, function, launch, extra);
-  return device->driver->cuLaunchKernel(function->function, grid[0], grid[1], grid[2], block[0], block[1], block[2], launch->dynamic_shared_bytes,
+  return device->driver->cuLaunchKernel(function->function, grid[0], grid[1], grid[2], block[0],
+                                        block[1], block[2], launch->dynamic_shared_bytes,
                                         launch->stream, launch->pointers, extra);
 }
 
-/* Tried with driver 580: a function never runs in another context than its own. A stream of its context is enough to find that; without a stream the driver refuses when the
- * context is not current (201, 400). Any other error may be of the context that is current, too. */
-kjit_status kj_retry_launch(kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, int result, kj_diagnostics *diagnostics)
+/* Tried with driver 580: a function never runs in another context than its own. A stream of its
+ * context is enough to find that; without a stream the driver refuses when the context is not
+ * current (201, 400). Any other error may be of the context that is current, too. */
+kjit_status kj_retry_launch(kjit_device *device, const kj_cuda_function *function,
+                            const kj_cuda_launch *launch, int result, kj_diagnostics *diagnostics)
 {
   void *previous;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   if (previous != device->primary) result = launch_once(device, function, launch);
-  if (result == KJ_CU_OUT_OF_MEMORY) { /* the driver makes room for the local memory of a kernel's threads when it is launched first */
+  /* the driver makes room for the local memory of a kernel's threads when it is launched first */
+  if (result == KJ_CU_OUT_OF_MEMORY) {
     kj_flush_pools(device);
     result = launch_once(device, function, launch);
   }
-  kjit_status status = kj_check_kernel_call(device, function->mark->name, result, launch->has_attributes ? "cuLaunchKernelEx" : "cuLaunchKernel", diagnostics);
+  kjit_status status =
+    kj_check_kernel_call(device, function->mark->name, result,
+                         launch->has_attributes ? "cuLaunchKernelEx" : "cuLaunchKernel",
+                         diagnostics);
   kj_leave_device(device, previous);
   return status;
 }
 
-kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function, const kj_cuda_launch *launch, kj_diagnostics *diagnostics)
+kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function,
+                           const kj_cuda_launch *launch, kj_diagnostics *diagnostics)
 {
   kj_mark_launch(device, function->mark, launch->stream);
   int result = launch_once(device, function, launch);
   return result ? kj_retry_launch(device, function, launch, result, diagnostics) : KJIT_OK;
 }
 
-kjit_status kj_allocate_cuda(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics, uint64_t *address)
+kjit_status kj_allocate_cuda(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics,
+                             uint64_t *address)
 {
   int result = device->driver->cuMemAlloc(address, size_bytes ? size_bytes : 1);
   if (result == KJ_CU_OUT_OF_MEMORY) {
     char place[24];
-    return kj_error(diagnostics, KJIT_ERROR_DEVICE_MEMORY, "out of memory on %s: cuMemAlloc cannot give %zu bytes (the device has %llu)",
-                    kj_device_text(device, place), size_bytes, (unsigned long long)device->info.memory_bytes);
+    return kj_error(diagnostics, KJIT_ERROR_DEVICE_MEMORY,
+                    "out of memory on %s: cuMemAlloc cannot give %zu bytes (the device has %llu)",
+                    kj_device_text(device, place), size_bytes,
+                    (unsigned long long)device->info.memory_bytes);
   }
   return kj_check_driver(device->driver, device, result, "cuMemAlloc", diagnostics);
 }

@@ -22,14 +22,17 @@ extern char **environ;
 
 /* ---- finding ---- */
 
-const char kj_program_places[] = "on PATH, in bin of $CUDA_HOME and $CUDA_PATH, in /usr/local/cuda/bin and in /usr/local/cuda-*/bin";
+const char kj_program_places[] = "on PATH, in bin of $CUDA_HOME and $CUDA_PATH, in "
+                                 "/usr/local/cuda/bin and in /usr/local/cuda-*/bin";
 
 static char *executable_in(const char *folder, size_t length, const char *below, const char *name)
 {
   struct stat about;
   kj_buffer path = { 0 };
   kj_append_format(&path, "%.*s%s/%s", (int)length, folder, below, name);
-  if (path.text && !path.failed && stat(path.text, &about) == 0 && S_ISREG(about.st_mode) && access(path.text, X_OK) == 0) return kj_take_text(&path);
+  if (path.text && !path.failed && stat(path.text, &about) == 0 && S_ISREG(about.st_mode) &&
+      access(path.text, X_OK) == 0)
+    return kj_take_text(&path);
   kj_free_buffer(&path);
   return NULL;
 }
@@ -58,7 +61,8 @@ static char *find_installed(const char *name)
   char *path = executable_in(usual, sizeof usual - 1, "/bin", name);
   glob_t folders = { 0 };
   if (!path && glob("/usr/local/cuda-*", 0, NULL, &folders) == 0)
-    for (size_t i = folders.gl_pathc; i-- > 0 && !path;) path = executable_in(folders.gl_pathv[i], strlen(folders.gl_pathv[i]), "/bin", name);
+    for (size_t i = folders.gl_pathc; i-- > 0 && !path;)
+      path = executable_in(folders.gl_pathv[i], strlen(folders.gl_pathv[i]), "/bin", name);
   globfree(&folders);
   return path;
 }
@@ -117,8 +121,10 @@ static bool open_pipe(int pair[2])
 static bool open_ends(const kj_process *process, ends *e)
 {
   *e = (ends){ -1, -1, { -1, -1 }, { -1, -1 } };
-  return open_memory(&e->input) && kj_write_quietly(e->input, process->input, process->input_bytes) && (!process->has_result || open_memory(&e->result)) &&
-         open_pipe(e->out) && open_pipe(e->err);
+  return open_memory(&e->input) &&
+         kj_write_quietly(e->input, process->input, process->input_bytes) &&
+         (!process->has_result || open_memory(&e->result)) && open_pipe(e->out) &&
+         open_pipe(e->err);
 }
 
 /* ---- running ---- */
@@ -129,8 +135,11 @@ static int add_actions(posix_spawn_file_actions_t *actions, const ends *e)
   if (!failure) failure = posix_spawn_file_actions_adddup2(actions, e->out[1], STDOUT_FILENO);
   if (!failure) failure = posix_spawn_file_actions_adddup2(actions, e->err[1], STDERR_FILENO);
   if (!failure) failure = posix_spawn_file_actions_adddup2(actions, e->input, CHILD_INPUT);
-  if (!failure && e->result >= 0) failure = posix_spawn_file_actions_adddup2(actions, e->result, CHILD_RESULT);
-  return failure ? failure : posix_spawn_file_actions_addclosefrom_np(actions, e->result >= 0 ? CHILD_END : CHILD_RESULT);
+  if (!failure && e->result >= 0)
+    failure = posix_spawn_file_actions_adddup2(actions, e->result, CHILD_RESULT);
+  return failure ? failure
+                 : posix_spawn_file_actions_addclosefrom_np(actions, e->result >= 0 ? CHILD_END
+                                                                                    : CHILD_RESULT);
 }
 
 static int add_signals(posix_spawnattr_t *attributes)
@@ -142,7 +151,9 @@ static int add_signals(posix_spawnattr_t *attributes)
   sigaddset(&usual, SIGCHLD);
   int failure = posix_spawnattr_setsigmask(attributes, &none);
   if (!failure) failure = posix_spawnattr_setsigdefault(attributes, &usual);
-  return failure ? failure : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  return failure
+           ? failure
+           : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
 static int spawn(pid_t *child, const char *const *arguments, const ends *e)
@@ -153,7 +164,9 @@ static int spawn(pid_t *child, const char *const *arguments, const ends *e)
   posix_spawnattr_init(&attributes);
   int failure = add_actions(&actions, e);
   if (!failure) failure = add_signals(&attributes);
-  if (!failure) failure = posix_spawn(child, arguments[0], &actions, &attributes, (char *const *)arguments, environ);
+  if (!failure)
+    failure =
+      posix_spawn(child, arguments[0], &actions, &attributes, (char *const *)arguments, environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return failure;
@@ -185,15 +198,20 @@ static void read_some(int *end, kj_buffer *text, size_t limit_bytes, bool *is_to
   kj_append(text, bytes, (size_t)got < room ? (size_t)got : room);
 }
 
-/* Both pipes at once: a program that fills the one nobody reads would wait for ever. Of what it complains about the beginning is enough. */
-static void drain(const kj_process *process, ends *e, uint64_t deadline_ns, kj_buffer *out, kj_buffer *err, outcome *how)
+/* Both pipes at once: a program that fills the one nobody reads would wait for ever. Of what it
+ * complains about the beginning is enough. */
+static void drain(const kj_process *process, ends *e, uint64_t deadline_ns, kj_buffer *out,
+                  kj_buffer *err, outcome *how)
 {
   while ((e->out[0] >= 0 || e->err[0] >= 0) && !how->is_too_long) {
-    struct pollfd wanted[2] = { { .fd = e->out[0], .events = POLLIN }, { .fd = e->err[0], .events = POLLIN } };
+    struct pollfd wanted[2] = { { .fd = e->out[0], .events = POLLIN },
+                                { .fd = e->err[0], .events = POLLIN } };
     uint64_t left = milliseconds_left(deadline_ns);
     bool ignored = false;
     how->is_late = !left;
-    if (how->is_late || (poll(wanted, 2, left < INT_MAX ? (int)left : INT_MAX) < 0 && errno != EINTR)) return;
+    if (how->is_late ||
+        (poll(wanted, 2, left < INT_MAX ? (int)left : INT_MAX) < 0 && errno != EINTR))
+      return;
     if (wanted[0].revents) read_some(&e->out[0], out, process->limit_bytes, &how->is_too_long);
     if (wanted[1].revents) read_some(&e->err[0], err, STDERR_LIMIT, &ignored);
   }
@@ -203,7 +221,8 @@ static void drain(const kj_process *process, ends *e, uint64_t deadline_ns, kj_b
 static void kill_child(pid_t child)
 {
   siginfo_t info;
-  if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0) (void)kill(child, SIGKILL);
+  if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+    (void)kill(child, SIGKILL);
 }
 
 /* It has closed its ends, or has to go. */
@@ -231,17 +250,28 @@ static void reap(pid_t child, uint64_t deadline_ns, outcome *how)
 
 /* ---- results ---- */
 
-static kjit_status check_outcome(const kj_process *process, const outcome *how, const char *said, kj_diagnostics *diagnostics)
+static kjit_status check_outcome(const kj_process *process, const outcome *how, const char *said,
+                                 kj_diagnostics *diagnostics)
 {
   const char *path = process->arguments[0], *separator = *said ? ":\n" : "";
   int status = how->status;
-  if (how->is_too_long) return kj_error(diagnostics, KJIT_ERROR_COMPILE, "%s wrote more than %u bytes and was stopped", path, process->limit_bytes);
+  if (how->is_too_long)
+    return kj_error(diagnostics, KJIT_ERROR_COMPILE, "%s wrote more than %u bytes and was stopped",
+                    path, process->limit_bytes);
   if (how->is_late)
-    return kj_error(diagnostics, KJIT_ERROR_COMPILE, "%s took longer than %g s and was stopped%s%s", path, process->limit_ms / 1e3, separator, said);
+    return kj_error(diagnostics, KJIT_ERROR_COMPILE, "%s took longer than %g s and was stopped%s%s",
+                    path, process->limit_ms / 1e3, separator, said);
   if (how->is_unknown)
-    return kj_error(diagnostics, KJIT_ERROR_IO, "how %s ended is not known: this process ignores SIGCHLD, or waits for children that are not its own", path);
-  if (WIFSIGNALED(status)) return kj_error(diagnostics, KJIT_ERROR_COMPILE, "%s was killed by signal %d%s%s", path, WTERMSIG(status), separator, said);
-  if (WEXITSTATUS(status)) return kj_error(diagnostics, KJIT_ERROR_COMPILE, "%s failed with status %d%s%s", path, WEXITSTATUS(status), separator, said);
+    return kj_error(diagnostics, KJIT_ERROR_IO,
+                    "how %s ended is not known: this process ignores SIGCHLD, or waits for "
+                    "children that are not its own",
+                    path);
+  if (WIFSIGNALED(status))
+    return kj_error(diagnostics, KJIT_ERROR_COMPILE, "%s was killed by signal %d%s%s", path,
+                    WTERMSIG(status), separator, said);
+  if (WEXITSTATUS(status))
+    return kj_error(diagnostics, KJIT_ERROR_COMPILE, "%s failed with status %d%s%s", path,
+                    WEXITSTATUS(status), separator, said);
   return KJIT_OK;
 }
 
@@ -249,7 +279,8 @@ static bool read_result(int file, size_t limit_bytes, kj_buffer *result, outcome
 {
   char bytes[1 << 14];
   ssize_t got;
-  while ((got = pread(file, bytes, sizeof bytes, (off_t)result->length)) != 0 && !how->is_too_long) {
+  while ((got = pread(file, bytes, sizeof bytes, (off_t)result->length)) != 0 &&
+         !how->is_too_long) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return false;
     how->is_too_long = (size_t)got > limit_bytes - result->length;
@@ -265,11 +296,14 @@ static char *take_messages(kj_buffer *out, const kj_buffer *err)
   if (out->length > STDERR_LIMIT) out->text[out->length = STDERR_LIMIT] = 0;
   if (err->length) kj_append(out, err->text, err->length);
   char *text = kj_take_text(out);
-  for (size_t length = text ? strlen(text) : 0; length && (text[length - 1] == '\n' || text[length - 1] == ' '); length--) text[length - 1] = 0;
+  for (size_t length = text ? strlen(text) : 0;
+       length && (text[length - 1] == '\n' || text[length - 1] == ' '); length--)
+    text[length - 1] = 0;
   return text;
 }
 
-static kjit_status run(const kj_process *process, ends *e, kj_buffer *out, kj_buffer *err, kj_buffer *result, kj_diagnostics *diagnostics)
+static kjit_status run(const kj_process *process, ends *e, kj_buffer *out, kj_buffer *err,
+                       kj_buffer *result, kj_diagnostics *diagnostics)
 {
   pid_t child;
   outcome how = { 0 };
@@ -277,29 +311,36 @@ static kjit_status run(const kj_process *process, ends *e, kj_buffer *out, kj_bu
   int failure = spawn(&child, process->arguments, e);
   close_end(&e->out[1]);
   close_end(&e->err[1]);
-  if (failure) return kj_error(diagnostics, KJIT_ERROR_IO, "%s cannot be run: %s", process->arguments[0], strerror(failure));
+  if (failure)
+    return kj_error(diagnostics, KJIT_ERROR_IO, "%s cannot be run: %s", process->arguments[0],
+                    strerror(failure));
   drain(process, e, deadline_ns, out, err, &how);
   reap(child, deadline_ns, &how);
   if (process->has_result && !read_result(e->result, process->limit_bytes, result, &how))
-    return kj_error(diagnostics, KJIT_ERROR_IO, "what %s made cannot be read: %s", process->arguments[0], strerror(errno));
+    return kj_error(diagnostics, KJIT_ERROR_IO, "what %s made cannot be read: %s",
+                    process->arguments[0], strerror(errno));
   bool is_fine = !how.is_late && !how.is_too_long && !how.is_unknown && how.status == 0;
   const kj_buffer *wanted = process->has_result ? result : out;
   if (is_fine && (wanted->length || wanted->failed)) return KJIT_OK;
   char *said = take_messages(out, err);
   kjit_status status = check_outcome(process, &how, said ? said : "", diagnostics);
   if (status == KJIT_OK)
-    status = kj_error(diagnostics, KJIT_ERROR_COMPILE, "%s gave nothing%s%s", process->arguments[0], said && *said ? ":\n" : "", said ? said : "");
+    status = kj_error(diagnostics, KJIT_ERROR_COMPILE, "%s gave nothing%s%s", process->arguments[0],
+                      said && *said ? ":\n" : "", said ? said : "");
   free(said);
   return status;
 }
 
-kjit_status kj_run_process(const kj_process *process, kj_diagnostics *diagnostics, void **output, size_t *output_bytes)
+kjit_status kj_run_process(const kj_process *process, kj_diagnostics *diagnostics, void **output,
+                           size_t *output_bytes)
 {
   ends e;
-  kj_buffer out = { 0 }, err = { 0 }, result = { 0 }, *wanted = process->has_result ? &result : &out;
-  kjit_status status = open_ends(process, &e)
-                         ? run(process, &e, &out, &err, &result, diagnostics)
-                         : kj_error(diagnostics, KJIT_ERROR_IO, "no pipes and files in memory for %s: %s", process->arguments[0], strerror(errno));
+  kj_buffer out = { 0 }, err = { 0 }, result = { 0 },
+            *wanted = process->has_result ? &result : &out;
+  kjit_status status = open_ends(process, &e) ? run(process, &e, &out, &err, &result, diagnostics)
+                                              : kj_error(diagnostics, KJIT_ERROR_IO,
+                                                         "no pipes and files in memory for %s: %s",
+                                                         process->arguments[0], strerror(errno));
   close_ends(&e);
   if (status == KJIT_OK) {
     *output_bytes = wanted->length;

@@ -6,12 +6,14 @@
 
 #include "support/diagnostics.h"
 
-/* The executable file of that name in the folders of PATH, in bin of $CUDA_HOME and $CUDA_PATH, or of a toolkit in /usr/local; NULL: none. malloc'd. */
+/* The executable file of that name in the folders of PATH, in bin of $CUDA_HOME and $CUDA_PATH, or
+ * of a toolkit in /usr/local; NULL: none. malloc'd. */
 char *kj_find_program(const char *name);
 /* Where kj_find_program looks, for messages. */
 extern const char kj_program_places[];
 
-/* How a program names the two files that it gets. They are in memory: nothing is left behind, whoever is killed. */
+/* How a program names the two files that it gets. They are in memory: nothing is left behind,
+ * whoever is killed. */
 #define KJ_PROCESS_INPUT "/proc/self/fd/3"
 #define KJ_PROCESS_RESULT "/proc/self/fd/4"
 
@@ -19,13 +21,18 @@ typedef struct kj_process {
   const char *const *arguments; /* [0]: the path; NULL ends them */
   const void *input;
   size_t input_bytes;
-  bool has_result;                /* what it writes to KJ_PROCESS_RESULT is wanted; else its standard output */
-  uint32_t limit_ms, limit_bytes; /* for how long it may run, how much it may write; then it is killed */
+  /* what it writes to KJ_PROCESS_RESULT is wanted; else its standard output */
+  bool has_result;
+  /* for how long it may run, how much it may write; then it is killed */
+  uint32_t limit_ms, limit_bytes;
 } kj_process;
 
-/* Runs it and waits. *output is malloc'd and has a 0 byte behind it. The program gets nothing of the host's but environment, working folder and limits: no descriptors, no ignored
- * SIGPIPE, no blocked signals. Errors: IO where it cannot be run, or the host took its exit status (SIGCHLD ignored, a waitpid for any child); COMPILE where it fails, writes
- * nothing, or exceeds a limit, with what it wrote; MEMORY. */
-kjit_status kj_run_process(const kj_process *process, kj_diagnostics *diagnostics, void **output, size_t *output_bytes);
+/* Runs it and waits. *output is malloc'd and has a 0 byte behind it. The program gets nothing of
+ * the host's but environment, working folder and limits: no descriptors, no ignored SIGPIPE, no
+ * blocked signals. Errors: IO where it cannot be run, or the host took its exit status (SIGCHLD
+ * ignored, a waitpid for any child); COMPILE where it fails, writes nothing, or exceeds a limit,
+ * with what it wrote; MEMORY. */
+kjit_status kj_run_process(const kj_process *process, kj_diagnostics *diagnostics, void **output,
+                           size_t *output_bytes);
 
 #endif

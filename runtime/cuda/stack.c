@@ -1,4 +1,5 @@
-/* The stack of a GPU's threads: where functions call themselves, the driver cannot know how much of it they need. */
+/* The stack of a GPU's threads: where functions call themselves, the driver cannot know how much of
+ * it they need. */
 #include "device_memory.h"
 
 enum { LIMIT_STACK_SIZE = 0 }; /* CUlimit */

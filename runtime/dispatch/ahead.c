@@ -1,4 +1,5 @@
-/* kjit_specialize and its kin: code for a signature before its first launch, under the facts that a fresh allocation has: the launches that have them find it. */
+/* kjit_specialize and its kin: code for a signature before its first launch, under the facts that a
+ * fresh allocation has: the launches that have them find it. */
 #include <kjit/code.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static void assume_arguments(kj_call *call, const kj_argument *arguments)
     kj_bound *bound = &call->bound[i];
     const kj_argument *argument = &arguments[i];
     if (argument->kind == KJ_ARGUMENT_ARRAY) assume_array(call, i, argument->type, bound);
-    if (argument->kind == KJ_ARGUMENT_VALUE || argument->kind == KJ_ARGUMENT_NUMBER) *bound = (kj_bound){ .kind = argument->kind, .type = argument->type };
+    if (argument->kind == KJ_ARGUMENT_VALUE || argument->kind == KJ_ARGUMENT_NUMBER)
+      *bound = (kj_bound){ .kind = argument->kind, .type = argument->type };
   }
 }
 
@@ -46,13 +48,15 @@ static kjit_status assume_block(kj_call *call, kj_diagnostics *diagnostics)
   if (kernel->block && (kernel->block_is_static || !kj_is_cuda(call->device)))
     return kj_evaluate_attribute(kernel, &scope, kernel->block, diagnostics, call->block);
   if (kj_is_cuda(call->device)) return KJIT_OK; /* not in the key */
-  if (kernel->launch_bounds) KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->launch_bounds, diagnostics, bounds));
+  if (kernel->launch_bounds)
+    KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->launch_bounds, diagnostics, bounds));
   uint32_t threads = bounds[0] < DEFAULT_BLOCK ? bounds[0] : DEFAULT_BLOCK;
   call->block[0] = threads > WARP ? threads / WARP * WARP : threads;
   return KJIT_OK;
 }
 
-static kjit_status specialize(kj_call *call, const char *signature, kj_argument *arguments, kj_diagnostics *diagnostics, kjit_specialization **specialization)
+static kjit_status specialize(kj_call *call, const char *signature, kj_argument *arguments,
+                              kj_diagnostics *diagnostics, kjit_specialization **specialization)
 {
   KJ_TRY(kj_check_device(call->device, diagnostics));
   KJ_TRY(kj_read_signature(call->kernel, signature, arguments, call->bound, diagnostics));
@@ -76,11 +80,15 @@ static void note_explicit(kjit_specialization *specialization)
 
 static const kjit_launch_config no_config;
 
-kjit_status kj_specialize_signature(kjit_kernel *kernel, kjit_device *device, const char *signature, kj_diagnostics *diagnostics,
+kjit_status kj_specialize_signature(kjit_kernel *kernel, kjit_device *device, const char *signature,
+                                    kj_diagnostics *diagnostics,
                                     kjit_specialization **specialization)
 {
   kjit_specialization *made = NULL;
-  kj_call call = { .kernel = kernel, .config = &no_config, .runtime = kj_get_runtime(kernel->context), .device = device };
+  kj_call call = { .kernel = kernel,
+                   .config = &no_config,
+                   .runtime = kj_get_runtime(kernel->context),
+                   .device = device };
   kj_argument *arguments = calloc(kernel->parameter_count + 1, sizeof *arguments);
   char *memory = calloc(1, kernel->call_bytes);
   kjit_status status = KJIT_ERROR_MEMORY;
@@ -103,7 +111,10 @@ kjit_status kj_specialize_signature(kjit_kernel *kernel, kjit_device *device, co
 kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
   kjit_kernel *kernel = specialization->kernel;
-  kj_call call = { .kernel = kernel, .config = &no_config, .runtime = kj_get_runtime(kernel->context), .device = specialization->device };
+  kj_call call = { .kernel = kernel,
+                   .config = &no_config,
+                   .runtime = kj_get_runtime(kernel->context),
+                   .device = specialization->device };
   call.key = specialization->key;
   call.key_count = specialization->key_count;
   while (!kj_hold(specialization)) {
@@ -113,19 +124,25 @@ kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagn
   return KJIT_OK;
 }
 
-static kjit_status check_request(kjit_kernel *kernel, kjit_device *device, const char *signature, const char *function)
+static kjit_status check_request(kjit_kernel *kernel, kjit_device *device, const char *signature,
+                                 const char *function)
 {
   if (kj_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
-  if (!signature) return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "%s: signature is NULL", function);
+  if (!signature)
+    return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "%s: signature is NULL", function);
   if (device && device->context != kernel->context)
-    return kj_fail_call(kernel->context, KJIT_ERROR_ARGUMENT, "the device and the kernel belong to different contexts");
+    return kj_fail_call(kernel->context, KJIT_ERROR_ARGUMENT,
+                        "the device and the kernel belong to different contexts");
   return KJIT_OK;
 }
 
-kjit_status kjit_specialize(kjit_kernel *kernel, kjit_device *device, const char *signature, kjit_specialization **specialization)
+kjit_status kjit_specialize(kjit_kernel *kernel, kjit_device *device, const char *signature,
+                            kjit_specialization **specialization)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;
-  if (!specialization) return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_specialize: specialization is NULL");
+  if (!specialization)
+    return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE,
+                        "kjit_specialize: specialization is NULL");
   KJ_TRY(check_request(kernel, device, signature, "kjit_specialize"));
   kj_diagnostics diagnostics = { 0 };
   (void)kj_specialize_signature(kernel, device, signature, &diagnostics, specialization);
@@ -160,7 +177,9 @@ static void run_signature(kj_job *base, bool is_given_up)
 }
 
 static bool queue_signature(kjit_kernel *kernel, kjit_device *device, const char *signature,
-                            void (*done)(void *user, kjit_status status, kjit_specialization *specialization), void *user)
+                            void (*done)(void *user, kjit_status status,
+                                         kjit_specialization *specialization),
+                            void *user)
 {
   kj_runtime *runtime = kj_get_runtime(kernel->context);
   size_t bytes = strlen(signature) + 1;
@@ -180,13 +199,18 @@ static bool queue_signature(kjit_kernel *kernel, kjit_device *device, const char
 }
 
 kjit_status kjit_specialize_async(kjit_kernel *kernel, kjit_device *device, const char *signature,
-                                  void (*done)(void *user, kjit_status status, kjit_specialization *specialization), void *user)
+                                  void (*done)(void *user, kjit_status status,
+                                               kjit_specialization *specialization),
+                                  void *user)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;
-  if (!done) return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_specialize_async: done is NULL");
+  if (!done)
+    return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_specialize_async: done is NULL");
   KJ_TRY(check_request(kernel, device, signature, "kjit_specialize_async"));
   if (queue_signature(kernel, device, signature, done, user)) return KJIT_OK;
-  return kj_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory, the system gives no thread to compile on, or the context is being destroyed");
+  return kj_fail_call(
+    kernel->context, KJIT_ERROR_MEMORY,
+    "out of memory, the system gives no thread to compile on, or the context is being destroyed");
 }
 
 /* ---- many at once ---- */
@@ -212,7 +236,8 @@ static void compile_item(batch_job *job)
 {
   kjit_specialize_item *item = job->item;
   kjit_specialization *made = NULL;
-  item->status = kj_specialize_signature(item->kernel, job->batch->device, item->signature, &job->diagnostics, &made);
+  item->status = kj_specialize_signature(item->kernel, job->batch->device, item->signature,
+                                         &job->diagnostics, &made);
   item->specialization = item->status == KJIT_OK ? made : NULL;
 }
 
@@ -220,7 +245,8 @@ static void run_item(kj_job *base, bool is_given_up)
 {
   batch_job *job = (batch_job *)base;
   batch *b = job->batch;
-  if (is_given_up) job->item->status = kj_error(&job->diagnostics, KJIT_NOT_READY, "the context is destroyed");
+  if (is_given_up)
+    job->item->status = kj_error(&job->diagnostics, KJIT_NOT_READY, "the context is destroyed");
   else compile_item(job);
   pthread_mutex_lock(&b->mutex);
   job->next = NULL;
@@ -247,14 +273,19 @@ static kjit_status check_items(kjit_context *context, kjit_specialize_item *item
     items[i].status = KJIT_NOT_READY;
     items[i].specialization = NULL;
     if (!items[i].kernel || !items[i].signature)
-      return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_specialize_all: the %s of item %zu is NULL", items[i].kernel ? "signature" : "kernel", i);
+      return kj_fail_call(context, KJIT_ERROR_MISUSE,
+                          "kjit_specialize_all: the %s of item %zu is NULL",
+                          items[i].kernel ? "signature" : "kernel", i);
     if (items[i].kernel->context != context)
-      return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "kjit_specialize_all: the kernel of item %zu belongs to another context", i);
+      return kj_fail_call(context, KJIT_ERROR_ARGUMENT,
+                          "kjit_specialize_all: the kernel of item %zu belongs to another context",
+                          i);
   }
   return KJIT_OK;
 }
 
-/* The messages of the first item that failed are the call's; warnings of all others are told too. */
+/* The messages of the first item that failed are the call's; warnings of all others are told too.
+ */
 static void report_items(kjit_context *context, batch_job *jobs, size_t count)
 {
   const batch_job *failed = NULL;
@@ -272,13 +303,19 @@ static kjit_status first_status(const kjit_specialize_item *items, size_t count)
   return KJIT_OK;
 }
 
-kjit_status kjit_specialize_all(kjit_context *context, kjit_device *device, kjit_specialize_item *items, size_t count,
-                                void (*progress)(void *user, size_t done, size_t count, const kjit_specialize_item *item), void *user)
+kjit_status kjit_specialize_all(kjit_context *context, kjit_device *device,
+                                kjit_specialize_item *items, size_t count,
+                                void (*progress)(void *user, size_t done, size_t count,
+                                                 const kjit_specialize_item *item),
+                                void *user)
 {
   if (!context) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (count && !items) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_specialize_all: items is NULL");
-  if (device && device->context != context) return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "the device and the kernels belong to different contexts");
+  if (count && !items)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_specialize_all: items is NULL");
+  if (device && device->context != context)
+    return kj_fail_call(context, KJIT_ERROR_ARGUMENT,
+                        "the device and the kernels belong to different contexts");
   KJ_TRY(check_items(context, items, count));
   kj_runtime *runtime = kj_get_runtime(context);
   batch_job *jobs = runtime ? calloc(count + 1, sizeof *jobs) : NULL;

@@ -80,7 +80,8 @@ static void run_job(kj_job *base, bool is_given_up)
   job *job = (struct job *)base;
   kj_diagnostics diagnostics = { 0 };
   if (is_given_up) kj_abandon_entry(job->entry);
-  else if (kj_compile_entry(&job->call, job->entry, &diagnostics) == KJIT_OK) (void)kj_finish_call(job->call.kernel->context, &diagnostics);
+  else if (kj_compile_entry(&job->call, job->entry, &diagnostics) == KJIT_OK)
+    (void)kj_finish_call(job->call.kernel->context, &diagnostics);
   kj_free_diagnostics(&diagnostics); /* of a failure: the next launch of this key reports it */
   kjit_module *module = job->module;
   free_job(job);
@@ -93,7 +94,8 @@ static kj_job *take_job(kj_background *background)
 {
   pthread_mutex_lock(&background->mutex);
   background->idle++;
-  while (!background->first && !background->is_stopping) pthread_cond_wait(&background->changed, &background->mutex);
+  while (!background->first && !background->is_stopping)
+    pthread_cond_wait(&background->changed, &background->mutex);
   background->idle--;
   kj_job *taken = background->is_stopping ? NULL : background->first;
   if (taken) background->first = taken->next;
@@ -106,7 +108,10 @@ static kj_job *take_job(kj_background *background)
 /* What this thread works for, if it is one of these. */
 static _Thread_local const kj_background *own_background;
 
-bool kj_is_in_background(const kj_runtime *runtime) { return own_background && own_background->runtime == runtime; }
+bool kj_is_in_background(const kj_runtime *runtime)
+{
+  return own_background && own_background->runtime == runtime;
+}
 
 static void *work(void *data)
 {
@@ -148,8 +153,10 @@ static kj_background *get_background(kj_runtime *runtime)
 /* Under mutex, with the job in the queue. False: it has nobody who would do it. */
 static bool provide_thread(kj_background *background)
 {
-  if (background->idle >= background->queued || background->thread_count == background->limit) return true;
-  if (!pthread_create(&background->threads[background->thread_count], NULL, work, background)) background->thread_count++;
+  if (background->idle >= background->queued || background->thread_count == background->limit)
+    return true;
+  if (!pthread_create(&background->threads[background->thread_count], NULL, work, background))
+    background->thread_count++;
   return background->thread_count > 0;
 }
 

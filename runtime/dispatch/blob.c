@@ -1,4 +1,5 @@
-/* kjit_export_code and kjit_import_code. A blob is a header and entries as disk_entry.c makes them, each behind its size; the header's checksum is over all that follows it. */
+/* kjit_export_code and kjit_import_code. A blob is a header and entries as disk_entry.c makes them,
+ * each behind its size; the header's checksum is over all that follows it. */
 #include "dispatch/blob.h"
 
 #include <kjit/code.h>
@@ -28,8 +29,11 @@ enum { CHECKED_FROM = sizeof magic + sizeof(kj_digest) };
 
 bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, kj_code *code)
 {
-  for (const kj_carried *at = atomic_load_explicit(&runtime->imports, memory_order_acquire); at; at = at->next)
-    if (kj_same_digest(at->digest, key->digest) && kj_unpack_entry(at->bytes, at->size_bytes, key, NULL, code) == KJ_ENTRY_WHOLE) return true;
+  for (const kj_carried *at = atomic_load_explicit(&runtime->imports, memory_order_acquire); at;
+       at = at->next)
+    if (kj_same_digest(at->digest, key->digest) &&
+        kj_unpack_entry(at->bytes, at->size_bytes, key, NULL, code) == KJ_ENTRY_WHOLE)
+      return true;
   return false;
 }
 
@@ -49,19 +53,24 @@ static kjit_status refuse(kj_diagnostics *diagnostics, const char *why)
   return kj_error(diagnostics, KJIT_ERROR_IO, "kjit_import_code: the blob is damaged: %s", why);
 }
 
-static kjit_status read_header(kj_runtime *runtime, const char *blob, size_t size_bytes, kj_diagnostics *diagnostics, header *h)
+static kjit_status read_header(kj_runtime *runtime, const char *blob, size_t size_bytes,
+                               kj_diagnostics *diagnostics, header *h)
 {
   if (size_bytes < sizeof *h) return refuse(diagnostics, "it is shorter than its header");
   memcpy(h, blob, sizeof *h);
-  if (memcmp(h->magic, magic, sizeof magic)) return refuse(diagnostics, "it is none that kjit_export_code made");
+  if (memcmp(h->magic, magic, sizeof magic))
+    return refuse(diagnostics, "it is none that kjit_export_code made");
   if (h->size_bytes != size_bytes) return refuse(diagnostics, "it has not the size that it says");
-  if (!kj_same_digest(h->checksum, kj_digest_bytes(blob + CHECKED_FROM, size_bytes - CHECKED_FROM))) return refuse(diagnostics, "its checksum is another");
+  if (!kj_same_digest(h->checksum, kj_digest_bytes(blob + CHECKED_FROM, size_bytes - CHECKED_FROM)))
+    return refuse(diagnostics, "its checksum is another");
   kj_identify_disk(runtime->identities);
   if (kj_same_digest(h->build, runtime->identities->build)) return KJIT_OK;
-  return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "kjit_import_code: the blob was made by another build of kjit");
+  return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
+                  "kjit_import_code: the blob was made by another build of kjit");
 }
 
-static kjit_status add_entry(const char *bytes, size_t size_bytes, kj_diagnostics *diagnostics, kj_carried **list)
+static kjit_status add_entry(const char *bytes, size_t size_bytes, kj_diagnostics *diagnostics,
+                             kj_carried **list)
 {
   size_t key_bytes;
   kj_carried *made = malloc(sizeof *made + size_bytes);
@@ -70,15 +79,19 @@ static kjit_status add_entry(const char *bytes, size_t size_bytes, kj_diagnostic
   made->size_bytes = size_bytes;
   memcpy(made->bytes, bytes, size_bytes);
   *list = made;
-  return kj_read_entry_key(made->bytes, size_bytes, &key_bytes, &made->digest) ? KJIT_OK : refuse(diagnostics, "an entry is broken");
+  return kj_read_entry_key(made->bytes, size_bytes, &key_bytes, &made->digest)
+           ? KJIT_OK
+           : refuse(diagnostics, "an entry is broken");
 }
 
-static kjit_status read_entries(const char *blob, const header *h, kj_diagnostics *diagnostics, kj_carried **list)
+static kjit_status read_entries(const char *blob, const header *h, kj_diagnostics *diagnostics,
+                                kj_carried **list)
 {
   size_t at = sizeof *h;
   for (uint64_t i = 0; i < h->count; i++) {
     uint64_t size_bytes;
-    if (h->size_bytes - at < sizeof size_bytes) return refuse(diagnostics, "it ends within an entry");
+    if (h->size_bytes - at < sizeof size_bytes)
+      return refuse(diagnostics, "it ends within an entry");
     memcpy(&size_bytes, blob + at, sizeof size_bytes);
     at += sizeof size_bytes;
     if (size_bytes > h->size_bytes - at) return refuse(diagnostics, "it ends within an entry");
@@ -89,7 +102,8 @@ static kjit_status read_entries(const char *blob, const header *h, kj_diagnostic
 }
 
 /* All or nothing. */
-static kjit_status import(kj_runtime *runtime, const char *blob, size_t size_bytes, kj_diagnostics *diagnostics)
+static kjit_status import(kj_runtime *runtime, const char *blob, size_t size_bytes,
+                          kj_diagnostics *diagnostics)
 {
   header h;
   kj_carried *list = NULL;
@@ -121,14 +135,19 @@ kjit_status kjit_import_code(kjit_context *context, const void *blob, size_t siz
 
 /* ---- export ---- */
 
-static bool is_elf(const void *data, size_t size_bytes) { return size_bytes > 4 && !memcmp(data, "\177ELF", 4); }
+static bool is_elf(const void *data, size_t size_bytes)
+{
+  return size_bytes > 4 && !memcmp(data, "\177ELF", 4);
+}
 
-kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *diagnostics, void **binary, size_t *size_bytes)
+kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *diagnostics,
+                           void **binary, size_t *size_bytes)
 {
   const kj_code *code = &specialization->code;
   if (!code->data) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   if (kj_is_cuda(specialization->device) && !is_elf(code->data, code->size_bytes)) {
-    kj_link_input input = { code->entry, code->data, code->size_bytes }; /* one with PTX of the host has been linked already */
+    /* one with PTX of the host has been linked already */
+    kj_link_input input = { code->entry, code->data, code->size_bytes };
     return kj_link_cuda(specialization->device, &input, 1, diagnostics, binary, size_bytes);
   }
   *binary = malloc(code->size_bytes + 1);
@@ -144,16 +163,23 @@ static void append_entry(kj_buffer *blob, const void *entry, uint64_t size_bytes
   kj_append(blob, entry, size_bytes);
 }
 
-/* The specialization is held. What it cannot say about its sources nobody else could trust either. */
-static kjit_status export_held(kjit_specialization *specialization, kj_buffer *blob, uint64_t *count, kj_diagnostics *diagnostics)
+/* The specialization is held. What it cannot say about its sources nobody else could trust either.
+ */
+static kjit_status export_held(kjit_specialization *specialization, kj_buffer *blob,
+                               uint64_t *count, kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = specialization->device->runtime;
-  kj_call call = { .kernel = specialization->kernel, .runtime = runtime, .device = specialization->device };
+  kj_call call = { .kernel = specialization->kernel,
+                   .runtime = runtime,
+                   .device = specialization->device };
   kj_disk_key key = { 0 };
   kj_digest compiler = { 0 };
   kj_code code = specialization->code;
-  if (specialization->generation != atomic_load(&specialization->device->generation)) return KJIT_OK; /* lost with the device */
-  if (!kj_make_disk_key(runtime->identities, &call, &specialization->compiled_for, &key)) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  /* lost with the device */
+  if (specialization->generation != atomic_load(&specialization->device->generation))
+    return KJIT_OK;
+  if (!kj_make_disk_key(runtime->identities, &call, &specialization->compiled_for, &key))
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   if (code.failures && !key.has_sources) {
     kj_free_disk_key(&key);
     return KJIT_OK;
@@ -164,7 +190,8 @@ static kjit_status export_held(kjit_specialization *specialization, kj_buffer *b
   void *entry = status == KJIT_OK ? kj_pack_entry(&key, compiler, &code, &entry_bytes) : NULL;
   if (entry) append_entry(blob, entry, entry_bytes);
   if (entry) ++*count;
-  if (status == KJIT_OK && !entry) status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (status == KJIT_OK && !entry)
+    status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   if (status != KJIT_OK) code.data = NULL;
   free(code.data);
   free(entry);
@@ -172,7 +199,8 @@ static kjit_status export_held(kjit_specialization *specialization, kj_buffer *b
   return status;
 }
 
-static kjit_status export_kernel(kjit_kernel *kernel, kj_buffer *blob, uint64_t *count, kj_diagnostics *diagnostics)
+static kjit_status export_kernel(kjit_kernel *kernel, kj_buffer *blob, uint64_t *count,
+                                 kj_diagnostics *diagnostics)
 {
   kjit_specialization *specialization;
   for (size_t i = 0; (specialization = kjit_get_specialization(kernel, i)); i++) {
@@ -184,7 +212,8 @@ static kjit_status export_kernel(kjit_kernel *kernel, kj_buffer *blob, uint64_t 
   return KJIT_OK;
 }
 
-static kjit_status export_module(kjit_module *module, kj_runtime *runtime, kj_buffer *blob, kj_diagnostics *diagnostics)
+static kjit_status export_module(kjit_module *module, kj_runtime *runtime, kj_buffer *blob,
+                                 kj_diagnostics *diagnostics)
 {
   header h = { 0 };
   kj_identify_disk(runtime->identities);
@@ -193,7 +222,8 @@ static kjit_status export_module(kjit_module *module, kj_runtime *runtime, kj_bu
   kj_append(blob, (const char *)&h, sizeof h);
   kjit_kernel *kernel;
   for (size_t i = 0; i < module->decls.count; i++)
-    if ((kernel = kj_get_made_kernel(module, i))) KJ_TRY(export_kernel(kernel, blob, &h.count, diagnostics));
+    if ((kernel = kj_get_made_kernel(module, i)))
+      KJ_TRY(export_kernel(kernel, blob, &h.count, diagnostics));
   if (blob->failed) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   h.size_bytes = blob->length;
   memcpy(blob->text, &h, sizeof h);
@@ -207,7 +237,9 @@ kjit_status kjit_export_code(kjit_module *module, void **blob, size_t *size_byte
   if (!module) return KJIT_ERROR_MISUSE;
   kjit_context *context = module->context;
   if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!blob || !size_bytes) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_export_code: %s is NULL", blob ? "size_bytes" : "blob");
+  if (!blob || !size_bytes)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_export_code: %s is NULL",
+                        blob ? "size_bytes" : "blob");
   kj_runtime *runtime = kj_get_runtime(context);
   if (!runtime) return kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };

@@ -1,7 +1,9 @@
-/* The specializations of a kernel: a table that any thread reads without a lock, and the rule that a key is compiled once however many threads ask for it.
+/* The specializations of a kernel: a table that any thread reads without a lock, and the rule that
+ * a key is compiled once however many threads ask for it.
  *
- * Slots of a table only ever go from empty to an entry, and entries live as long as the kernel: a reader needs no more than acquire loads. A table that becomes too
- * full is copied; readers may still be in the old one, so that it is kept. */
+ * Slots of a table only ever go from empty to an entry, and entries live as long as the kernel: a
+ * reader needs no more than acquire loads. A table that becomes too full is copied; readers may
+ * still be in the old one, so that it is kept. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,18 +21,22 @@ enum { FIRST_CAPACITY = 16 };
 
 /* ---- the table ---- */
 
-static kjit_specialization *find(const kjit_kernel *kernel, const uint64_t *key, uint32_t count, uint64_t hash)
+static kjit_specialization *find(const kjit_kernel *kernel, const uint64_t *key, uint32_t count,
+                                 uint64_t hash)
 {
   const kj_table *table = atomic_load_explicit(&kernel->table, memory_order_acquire);
   if (!table) return NULL;
   for (size_t i = hash & (table->capacity - 1);; i = (i + 1) & (table->capacity - 1)) {
     kjit_specialization *entry = atomic_load_explicit(&table->slots[i], memory_order_acquire);
     if (!entry) return NULL;
-    if (entry->hash == hash && entry->key_count == count && !memcmp(entry->key, key, count * sizeof *key)) return entry;
+    if (entry->hash == hash && entry->key_count == count &&
+        !memcmp(entry->key, key, count * sizeof *key))
+      return entry;
   }
 }
 
-kjit_specialization *kj_look_up(const kjit_kernel *kernel, const uint64_t *key, uint32_t count, uint64_t hash)
+kjit_specialization *kj_look_up(const kjit_kernel *kernel, const uint64_t *key, uint32_t count,
+                                uint64_t hash)
 {
   kjit_specialization *entry = find(kernel, key, count, hash);
   return entry && kj_hold(entry) ? entry : NULL;
@@ -48,10 +54,14 @@ kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants)
   *variants = 0;
   for (size_t i = 0; table && i < table->capacity; i++) {
     kjit_specialization *entry = atomic_load_explicit(&table->slots[i], memory_order_acquire);
-    if (!entry || entry->key_count != call->key_count || atomic_load_explicit(&entry->state, memory_order_acquire) == KJ_FAILED) continue;
+    if (!entry || entry->key_count != call->key_count ||
+        atomic_load_explicit(&entry->state, memory_order_acquire) == KJ_FAILED)
+      continue;
     kj_key_match match = kj_match_key(call->kernel, entry->key, call->key, call->key_count);
     *variants += match != KJ_KEY_OTHER;
-    if (match == KJ_KEY_SERVES && atomic_load_explicit(&entry->state, memory_order_acquire) == KJ_READY) best = better_of(best, entry);
+    if (match == KJ_KEY_SERVES &&
+        atomic_load_explicit(&entry->state, memory_order_acquire) == KJ_READY)
+      best = better_of(best, entry);
   }
   return best && kj_hold(best) ? best : NULL;
 }
@@ -59,7 +69,8 @@ kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants)
 static void place(kj_table *table, kjit_specialization *entry)
 {
   size_t i = entry->hash & (table->capacity - 1);
-  while (atomic_load_explicit(&table->slots[i], memory_order_relaxed)) i = (i + 1) & (table->capacity - 1);
+  while (atomic_load_explicit(&table->slots[i], memory_order_relaxed))
+    i = (i + 1) & (table->capacity - 1);
   atomic_store_explicit(&table->slots[i], entry, memory_order_release);
   table->count++;
 }
@@ -182,13 +193,17 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagn
   uint64_t start = kj_clock_ns();
   kjit_status status = kj_compile_call(call, entry, diagnostics);
   bool is_compiled = !entry->is_from_disk && !entry->is_imported;
-  if (is_compiled) atomic_fetch_add_explicit(&counters->compile_time_ns, kj_clock_ns() - start, memory_order_relaxed);
-  if (status == KJIT_OK && is_compiled) atomic_fetch_add_explicit(&counters->compilations, 1, memory_order_relaxed);
+  if (is_compiled)
+    atomic_fetch_add_explicit(&counters->compile_time_ns, kj_clock_ns() - start,
+                              memory_order_relaxed);
+  if (status == KJIT_OK && is_compiled)
+    atomic_fetch_add_explicit(&counters->compilations, 1, memory_order_relaxed);
   if (status == KJIT_OK) remember_order(call->kernel, entry);
   pthread_mutex_lock(&entry->mutex);
   if (status != KJIT_OK) copy_diagnostics(diagnostics, &entry->failure);
   else entry->is_hopeless = false;
-  atomic_store_explicit(&entry->state, status == KJIT_OK ? KJ_READY : KJ_FAILED, memory_order_release);
+  atomic_store_explicit(&entry->state, status == KJIT_OK ? KJ_READY : KJ_FAILED,
+                        memory_order_release);
   pthread_cond_broadcast(&entry->changed);
   pthread_mutex_unlock(&entry->mutex);
   if (status == KJIT_OK) kj_note_loaded(entry);
@@ -225,15 +240,18 @@ void kj_improve_later(kj_call *call, uint64_t hash)
   if (begins && !kj_compile_later(call, entry)) kj_abandon_entry(entry);
 }
 
-/* A failure in the background is reported to the next launch of the key; the one after that tries again. */
-kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics, kjit_specialization **specialization)
+/* A failure in the background is reported to the next launch of the key; the one after that tries
+ * again. */
+kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
+                                kjit_specialization **specialization)
 {
   kjit_specialization *entry = get_entry(call, hash);
   if (!entry) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   *specialization = entry;
   pthread_mutex_lock(&entry->mutex);
   int state = atomic_load(&entry->state);
-  bool reports = state == KJ_FAILED && entry->is_unreported, begins = state == KJ_FAILED && !reports;
+  bool reports = state == KJ_FAILED && entry->is_unreported,
+       begins = state == KJ_FAILED && !reports;
   if (reports) copy_diagnostics(&entry->failure, diagnostics);
   if (reports) entry->is_unreported = false;
   if (begins) begin_attempt(entry);
@@ -243,11 +261,13 @@ kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *di
   if (reports) return diagnostics->status;
   if (!begins || kj_compile_later(call, entry)) return KJIT_NOT_READY;
   kj_abandon_entry(entry);
-  return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory, or the system gives no thread to compile on");
+  return kj_error(diagnostics, KJIT_ERROR_MEMORY,
+                  "out of memory, or the system gives no thread to compile on");
 }
 
-/* Under entry->mutex, which is let go meanwhile. A job that is still queued is done here. Whoever began the attempt may be about to queue it: a thread that does jobs itself looks
- * again, since no other may be left to do it. */
+/* Under entry->mutex, which is let go meanwhile. A job that is still queued is done here. Whoever
+ * began the attempt may be about to queue it: a thread that does jobs itself looks again, since no
+ * other may be left to do it. */
 static void wait_for_attempt(kj_runtime *runtime, kjit_specialization *entry, uint64_t attempt)
 {
   enum { LOOK_AGAIN_NS = 5000000, SECOND_NS = 1000000000 };
@@ -269,8 +289,10 @@ static void wait_for_attempt(kj_runtime *runtime, kjit_specialization *entry, ui
   }
 }
 
-/* Whoever waited for an attempt gets its outcome. One who comes after a failure tries again: what failed may have been the machine. */
-kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics, kjit_specialization **specialization)
+/* Whoever waited for an attempt gets its outcome. One who comes after a failure tries again: what
+ * failed may have been the machine. */
+kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
+                          kjit_specialization **specialization)
 {
   kjit_specialization *entry = get_entry(call, hash);
   if (!entry) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -285,7 +307,8 @@ kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnost
   uint64_t attempt = entry->attempt;
   wait_for_attempt(call->runtime, entry, attempt);
   bool is_settled = atomic_load(&entry->state) == KJ_READY || entry->attempt == attempt;
-  if (atomic_load(&entry->state) == KJ_FAILED && is_settled) copy_diagnostics(&entry->failure, diagnostics);
+  if (atomic_load(&entry->state) == KJ_FAILED && is_settled)
+    copy_diagnostics(&entry->failure, diagnostics);
   kjit_status status = atomic_load(&entry->state) == KJ_READY ? KJIT_OK : diagnostics->status;
   pthread_mutex_unlock(&entry->mutex);
   /* another attempt began between this one's end and this thread's waking: join that one */

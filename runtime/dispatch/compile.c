@@ -26,21 +26,27 @@ void kjit_init_compile_options(kjit_compile_options *options)
 
 /* ---- the text of one argument ---- */
 
-static kjit_status fail(request *r, uint32_t index, kjit_status status, const char *expected, const char *text)
+static kjit_status fail(request *r, uint32_t index, kjit_status status, const char *expected,
+                        const char *text)
 {
   const kj_decl *decl = r->kernel->parameters[index].decl;
-  return kj_error_at(r->diagnostics, r->kernel->module, decl->location, status, "parameter `%s`: expected %s, got `%s`", decl->name, expected, text);
+  return kj_error_at(r->diagnostics, r->kernel->module, decl->location, status,
+                     "parameter `%s`: expected %s, got `%s`", decl->name, expected, text);
 }
 
-/* Digits of a literal up to its type suffix: the suffix starts at a letter that is no part of a number. */
+/* Digits of a literal up to its type suffix: the suffix starts at a letter that is no part of a
+ * number. */
 static size_t literal_length(const char *text)
 {
   bool is_hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
   size_t i = is_hex ? 2 : 0;
   for (; text[i]; i++) {
     char c = text[i];
-    bool is_exponent = !is_hex && (c == 'e' || c == 'E') && (isdigit((unsigned char)text[i + 1]) || text[i + 1] == '-' || text[i + 1] == '+');
-    bool is_sign = (c == '-' || c == '+') && i && (text[i - 1] == 'e' || text[i - 1] == 'E') && !is_hex;
+    bool is_exponent =
+      !is_hex && (c == 'e' || c == 'E') &&
+      (isdigit((unsigned char)text[i + 1]) || text[i + 1] == '-' || text[i + 1] == '+');
+    bool is_sign =
+      (c == '-' || c == '+') && i && (text[i - 1] == 'e' || text[i - 1] == 'E') && !is_hex;
     bool is_digit = is_hex ? isxdigit((unsigned char)c) != 0 : isdigit((unsigned char)c) != 0;
     if (!is_digit && !is_exponent && !is_sign && c != '.' && c != '_') break;
   }
@@ -53,7 +59,8 @@ static bool read_integer(const char *digits, size_t length, __int128 *integer)
   *integer = 0;
   for (size_t i = is_hex ? 2 : 0; i < length; i++) {
     if (digits[i] == '_') continue;
-    int digit = isdigit((unsigned char)digits[i]) ? digits[i] - '0' : tolower((unsigned char)digits[i]) - 'a' + 10;
+    int digit = isdigit((unsigned char)digits[i]) ? digits[i] - '0'
+                                                  : tolower((unsigned char)digits[i]) - 'a' + 10;
     *integer = *integer * (is_hex ? 16 : 10) + digit;
     if (*integer > (__int128)UINT64_MAX) return false;
   }
@@ -71,8 +78,10 @@ static bool read_value(const char *text, kj_value *value)
   }
   if (!isdigit((unsigned char)*digits) && *digits != '.') return false;
   size_t length = literal_length(digits);
-  bool is_hex = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X'), is_float = !is_hex && strcspn(digits, ".eE") < length;
-  kjit_type suffix = digits[length] ? kj_find_scalar(digits + length, strlen(digits + length)) : KJIT_ANY;
+  bool is_hex = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X'),
+       is_float = !is_hex && strcspn(digits, ".eE") < length;
+  kjit_type suffix =
+    digits[length] ? kj_find_scalar(digits + length, strlen(digits + length)) : KJIT_ANY;
   if (digits[length] && suffix == KJIT_ANY) return false;
   kj_value read = { .type = is_float ? KJ_WEAK_FLOAT : KJ_WEAK_INT, .is_float = is_float };
   char *copy = strndup(digits, length);
@@ -96,12 +105,16 @@ static kjit_status read_const(request *r, uint32_t index, const char *text)
 {
   const kj_annotation *annotation = &r->kernel->parameters[index].annotation;
   kj_value value, converted;
-  if (!read_value(text, &value)) return fail(r, index, KJIT_ERROR_ARGUMENT, "a value, as the parameter is const", text);
+  if (!read_value(text, &value))
+    return fail(r, index, KJIT_ERROR_ARGUMENT, "a value, as the parameter is const", text);
   if (annotation->kind == KJ_ANNOTATION_SCALAR) {
-    if (!kj_convert_value(&value, annotation->type, &converted)) return fail(r, index, KJIT_ERROR_ARGUMENT, kj_type(r->types, annotation->type)->name, text);
+    if (!kj_convert_value(&value, annotation->type, &converted))
+      return fail(r, index, KJIT_ERROR_ARGUMENT, kj_type(r->types, annotation->type)->name, text);
     value = converted;
   }
-  r->arguments[index] = (kj_argument){ .kind = KJ_ARGUMENT_CONST, .type = value.type, .integer = value.integer, .number = value.number };
+  r->arguments[index] = (kj_argument){
+    .kind = KJ_ARGUMENT_CONST, .type = value.type, .integer = value.integer, .number = value.number
+  };
   r->bound[index] = (kj_bound){ .kind = KJ_ARGUMENT_CONST, .type = value.type, .value = value };
   return KJIT_OK;
 }
@@ -109,28 +122,36 @@ static kjit_status read_const(request *r, uint32_t index, const char *text)
 static kjit_status read_function(request *r, uint32_t index, const char *text)
 {
   const kj_decl *decl = kj_find_decl(r->kernel->module, text);
-  if (!decl || decl->kind != KJ_DECL_FUNCTION || decl->function->is_kernel) return fail(r, index, KJIT_ERROR_NAME, "the name of a func", text);
-  r->arguments[index] = (kj_argument){ .kind = KJ_ARGUMENT_FUNCTION, .type = KJIT_FUNC, .function = decl };
+  if (!decl || decl->kind != KJ_DECL_FUNCTION || decl->function->is_kernel)
+    return fail(r, index, KJIT_ERROR_NAME, "the name of a func", text);
+  r->arguments[index] =
+    (kj_argument){ .kind = KJ_ARGUMENT_FUNCTION, .type = KJIT_FUNC, .function = decl };
   r->bound[index] = (kj_bound){ .kind = KJ_ARGUMENT_FUNCTION, .function = decl };
   return KJIT_OK;
 }
 
-/* A type annotation of the parameter that the type given cannot have. What dtype() names is left to inference. */
-static kjit_status check_annotation(request *r, uint32_t index, const kj_type_info *info, const char *text)
+/* A type annotation of the parameter that the type given cannot have. What dtype() names is left to
+ * inference. */
+static kjit_status check_annotation(request *r, uint32_t index, const kj_type_info *info,
+                                    const char *text)
 {
   const kj_annotation *annotation = &r->kernel->parameters[index].annotation;
-  if (annotation->kind != KJ_ANNOTATION_ARRAY && annotation->kind != KJ_ANNOTATION_SCALAR) return KJIT_OK;
-  bool wants_array = annotation->kind == KJ_ANNOTATION_ARRAY, is_array = info->class_ == KJ_CLASS_ARRAY;
+  if (annotation->kind != KJ_ANNOTATION_ARRAY && annotation->kind != KJ_ANNOTATION_SCALAR)
+    return KJIT_OK;
+  bool wants_array = annotation->kind == KJ_ANNOTATION_ARRAY,
+       is_array = info->class_ == KJ_CLASS_ARRAY;
   bool fits = wants_array == is_array;
   if (fits && is_array)
-    fits = info->rank == annotation->rank && (annotation->type == KJIT_ANY || annotation->type == info->element) &&
+    fits = info->rank == annotation->rank &&
+           (annotation->type == KJIT_ANY || annotation->type == info->element) &&
            (annotation->layout == KJIT_LAYOUT_STRIDED || annotation->layout == info->layout);
   if (fits) return KJIT_OK;
   kj_buffer expected = { 0 };
   const kj_type_expr *written = r->kernel->parameters[index].decl->type_expr;
   if (written->kind == KJ_TYPE_FIXED) kj_print_type(r->types, written->type, &expected);
   else kj_append_format(&expected, "an array of %u dimensions", annotation->rank);
-  kjit_status status = fail(r, index, KJIT_ERROR_ARGUMENT, expected.text ? expected.text : "its annotation", text);
+  kjit_status status =
+    fail(r, index, KJIT_ERROR_ARGUMENT, expected.text ? expected.text : "its annotation", text);
   kj_free_buffer(&expected);
   return status;
 }
@@ -139,20 +160,30 @@ static kjit_status read_typed(request *r, uint32_t index, const char *text)
 {
   kj_value value;
   kjit_type type;
-  bool is_integer_number = !strcmp(text, "integer number"); /* as a specialization prints its signature */
+  /* as a specialization prints its signature */
+  bool is_integer_number = !strcmp(text, "integer number");
   if (is_integer_number || !strcmp(text, "number")) {
-    r->arguments[index] = (kj_argument){ .kind = KJ_ARGUMENT_NUMBER, .type = is_integer_number ? KJ_WEAK_INT : KJ_WEAK_FLOAT };
-  } else if (read_value(text, &value)) { /* a value for a parameter that takes it at run time: only its type counts */
-    r->arguments[index] = (kj_argument){ .kind = kj_is_weak(value.type) ? KJ_ARGUMENT_NUMBER : KJ_ARGUMENT_VALUE, .type = value.type };
+    r->arguments[index] = (kj_argument){ .kind = KJ_ARGUMENT_NUMBER,
+                                         .type = is_integer_number ? KJ_WEAK_INT : KJ_WEAK_FLOAT };
+    /* a value for a parameter that takes it at run time: only its type counts */
+  } else if (read_value(text, &value)) {
+    r->arguments[index] =
+      (kj_argument){ .kind = kj_is_weak(value.type) ? KJ_ARGUMENT_NUMBER : KJ_ARGUMENT_VALUE,
+                     .type = value.type };
   } else {
     KJ_TRY(kj_parse_type(r->types, text, r->diagnostics, &type));
     const kj_type_info *info = kj_type(r->types, type);
     KJ_TRY(check_annotation(r, index, info, text));
-    if (info->class_ != KJ_CLASS_ARRAY && !info->size_bytes) return fail(r, index, KJIT_ERROR_ARGUMENT, "the type of an array or of a value in memory", text);
-    r->arguments[index] = (kj_argument){ .kind = info->class_ == KJ_CLASS_ARRAY ? KJ_ARGUMENT_ARRAY : KJ_ARGUMENT_VALUE, .type = type };
+    if (info->class_ != KJ_CLASS_ARRAY && !info->size_bytes)
+      return fail(r, index, KJIT_ERROR_ARGUMENT, "the type of an array or of a value in memory",
+                  text);
+    r->arguments[index] =
+      (kj_argument){ .kind = info->class_ == KJ_CLASS_ARRAY ? KJ_ARGUMENT_ARRAY : KJ_ARGUMENT_VALUE,
+                     .type = type };
   }
   const kj_annotation *annotation = &r->kernel->parameters[index].annotation;
-  if (r->arguments[index].kind != KJ_ARGUMENT_ARRAY && annotation->kind == KJ_ANNOTATION_SCALAR) { /* as a launch converts it */
+  /* as a launch converts it */
+  if (r->arguments[index].kind != KJ_ARGUMENT_ARRAY && annotation->kind == KJ_ANNOTATION_SCALAR) {
     r->arguments[index].kind = KJ_ARGUMENT_VALUE;
     r->arguments[index].type = annotation->type;
   }
@@ -173,9 +204,12 @@ static kjit_status read_default(request *r, uint32_t index)
   kj_scope scope = { .bound = r->bound, .bound_count = index };
   kj_value value;
   if (!kj_evaluate(&scope, decl->value, &value))
-    return kj_error_at(r->diagnostics, r->kernel->module, scope.location, KJIT_ERROR_ARGUMENT, "the default of parameter `%s` cannot be evaluated: this %s",
-                       decl->name, scope.reason);
-  r->arguments[index] = (kj_argument){ .kind = KJ_ARGUMENT_CONST, .type = value.type, .integer = value.integer, .number = value.number };
+    return kj_error_at(r->diagnostics, r->kernel->module, scope.location, KJIT_ERROR_ARGUMENT,
+                       "the default of parameter `%s` cannot be evaluated: this %s", decl->name,
+                       scope.reason);
+  r->arguments[index] = (kj_argument){
+    .kind = KJ_ARGUMENT_CONST, .type = value.type, .integer = value.integer, .number = value.number
+  };
   r->bound[index] = (kj_bound){ .kind = KJ_ARGUMENT_CONST, .type = value.type, .value = value };
   return KJIT_OK;
 }
@@ -204,8 +238,9 @@ static char *copy_trimmed(const char *start, const char *end)
 static kjit_status report_count(request *r, uint32_t given)
 {
   const kj_decl *decl = r->kernel->function->decl;
-  return kj_error_at(r->diagnostics, r->kernel->module, decl->location, KJIT_ERROR_ARGUMENT, "kernel `%s`: expected %u arguments in the signature, got %u",
-                     decl->name, r->kernel->parameter_count, given);
+  return kj_error_at(r->diagnostics, r->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
+                     "kernel `%s`: expected %u arguments in the signature, got %u", decl->name,
+                     r->kernel->parameter_count, given);
 }
 
 static kjit_status read_signature(request *r, const char *text)
@@ -220,7 +255,8 @@ static kjit_status read_signature(request *r, const char *text)
     }
     char *argument = copy_trimmed(at, end);
     if (!argument) return kj_error(r->diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-    kjit_status status = *argument ? read_argument(r, count, argument) : fail(r, count, KJIT_ERROR_SYNTAX, "a type or a value", "");
+    kjit_status status = *argument ? read_argument(r, count, argument)
+                                   : fail(r, count, KJIT_ERROR_SYNTAX, "a type or a value", "");
     free(argument);
     if (status != KJIT_OK) return status;
     count++;
@@ -234,9 +270,14 @@ static kjit_status read_signature(request *r, const char *text)
   return KJIT_OK;
 }
 
-kjit_status kj_read_signature(kjit_kernel *kernel, const char *text, kj_argument *arguments, kj_bound *bound, kj_diagnostics *diagnostics)
+kjit_status kj_read_signature(kjit_kernel *kernel, const char *text, kj_argument *arguments,
+                              kj_bound *bound, kj_diagnostics *diagnostics)
 {
-  request r = { .kernel = kernel, .types = kernel->module->types, .diagnostics = diagnostics, .bound = bound, .arguments = arguments };
+  request r = { .kernel = kernel,
+                .types = kernel->module->types,
+                .diagnostics = diagnostics,
+                .bound = bound,
+                .arguments = arguments };
   return read_signature(&r, text);
 }
 
@@ -249,7 +290,9 @@ static kjit_status read_target(request *r, const char *text, kj_target *target)
   size_t digits = strncmp(text, "sm_", 3) ? 0 : strspn(text + 3, "0123456789");
   const char *suffix = text + 3 + digits;
   bool is_suffix = digits && (!*suffix || ((*suffix == 'a' || *suffix == 'f') && !suffix[1]));
-  if (digits < 2 || digits > 3 || !is_suffix) return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT, "target: expected cpu, or sm_75 and up, got `%s`", text);
+  if (digits < 2 || digits > 3 || !is_suffix)
+    return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
+                    "target: expected cpu, or sm_75 and up, got `%s`", text);
   target->kind = KJ_TARGET_NVPTX;
   target->arch = (uint32_t)strtoul(text + 3, NULL, 10);
   target->suffix = *suffix;
@@ -264,26 +307,35 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
   for (int i = 0; i < 3 && is_given; i++) block[i] = options->block[i] ? options->block[i] : 1;
   is_given = is_given || block[0]; /* by the facts */
   if (kernel->block && (kernel->block_is_static || (is_cpu && !is_given))) {
-    kj_scope scope = { .bound = r->bound, .bound_count = kernel->parameter_count, .bindings = kernel->bindings, .binding_count = kernel->binding_count };
+    kj_scope scope = { .bound = r->bound,
+                       .bound_count = kernel->parameter_count,
+                       .bindings = kernel->bindings,
+                       .binding_count = kernel->binding_count };
     KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->block, r->diagnostics, wanted));
     if (is_given && memcmp(block, wanted, sizeof wanted))
-      return kj_error_at(r->diagnostics, kernel->module, kernel->block->location, KJIT_ERROR_ARGUMENT,
-                         "kernel `%s`: @block is %u x %u x %u, the options give %u x %u x %u", kernel->function->decl->name, wanted[0], wanted[1], wanted[2],
-                         block[0], block[1], block[2]);
+      return kj_error_at(r->diagnostics, kernel->module, kernel->block->location,
+                         KJIT_ERROR_ARGUMENT,
+                         "kernel `%s`: @block is %u x %u x %u, the options give %u x %u x %u",
+                         kernel->function->decl->name, wanted[0], wanted[1], wanted[2], block[0],
+                         block[1], block[2]);
     memcpy(block, wanted, sizeof wanted);
     is_given = true;
   }
   if (is_cpu && !is_given) memcpy(block, (const uint32_t[3]){ 256, 1, 1 }, sizeof wanted);
   if (!block[0]) return KJIT_OK;
   uint64_t threads = (uint64_t)block[0] * block[1];
-  bool is_valid = block[1] && block[2] && block[0] <= 1024 && block[1] <= 1024 && block[2] <= 64 && threads * block[2] <= 1024;
+  bool is_valid = block[1] && block[2] && block[0] <= 1024 && block[1] <= 1024 && block[2] <= 64 &&
+                  threads * block[2] <= 1024;
   if (!is_valid && kernel->block)
-    return kj_error_at(r->diagnostics, kernel->module, kernel->block->location, KJIT_ERROR_ARGUMENT,
-                       "kernel `%s`: a block has at most 1024 x 1024 x 64 and 1024 threads, got %u x %u x %u", kernel->function->decl->name, block[0], block[1],
-                       block[2]);
-  return is_valid ? KJIT_OK
-                  : kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT, "block: expected at most 1024 x 1024 x 64 and 1024 threads, got %u x %u x %u", block[0],
-                             block[1], block[2]);
+    return kj_error_at(
+      r->diagnostics, kernel->module, kernel->block->location, KJIT_ERROR_ARGUMENT,
+      "kernel `%s`: a block has at most 1024 x 1024 x 64 and 1024 threads, got %u x %u x %u",
+      kernel->function->decl->name, block[0], block[1], block[2]);
+  return is_valid
+           ? KJIT_OK
+           : kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
+                      "block: expected at most 1024 x 1024 x 64 and 1024 threads, got %u x %u x %u",
+                      block[0], block[1], block[2]);
 }
 
 /* ---- stages ---- */
@@ -291,9 +343,11 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
 bool kj_has_stage(kjit_stage stage, bool is_gpu)
 {
   enum { GPU = 1, CPU };
-  static const uint8_t own[KJIT_STAGE_COUNT] = {
-    [KJIT_STAGE_PTX] = GPU, [KJIT_STAGE_CUBIN] = GPU, [KJIT_STAGE_SASS] = GPU, [KJIT_STAGE_ASM] = CPU, [KJIT_STAGE_OBJECT] = CPU
-  };
+  static const uint8_t own[KJIT_STAGE_COUNT] = { [KJIT_STAGE_PTX] = GPU,
+                                                 [KJIT_STAGE_CUBIN] = GPU,
+                                                 [KJIT_STAGE_SASS] = GPU,
+                                                 [KJIT_STAGE_ASM] = CPU,
+                                                 [KJIT_STAGE_OBJECT] = CPU };
   return !own[stage] || own[stage] == (is_gpu ? GPU : CPU);
 }
 
@@ -302,15 +356,20 @@ const char *kj_own_stages(bool is_gpu) { return is_gpu ? "ptx, cubin and sass" :
 /* ---- the compilation ---- */
 
 /* What NVIDIA's programs make of the PTX. */
-static kjit_status run_assembler(const kjit_compile_options *options, bool is_part, kjit_stage stage, kj_diagnostics *diagnostics, kj_code *made)
+static kjit_status run_assembler(const kjit_compile_options *options, bool is_part,
+                                 kjit_stage stage, kj_diagnostics *diagnostics, kj_code *made)
 {
-  kj_assembly assembly = { .ptxas = options->ptxas, .target = options->target, .debug = options->debug, .is_part = is_part };
+  kj_assembly assembly = {
+    .ptxas = options->ptxas, .target = options->target, .debug = options->debug, .is_part = is_part
+  };
   void *cubin, *result;
   size_t cubin_bytes, result_bytes;
   KJ_TRY(kj_assemble(&assembly, made->data, made->size_bytes, diagnostics, &cubin, &cubin_bytes));
   result = cubin;
   result_bytes = cubin_bytes;
-  kjit_status status = stage == KJIT_STAGE_SASS ? kj_disassemble(cubin, cubin_bytes, diagnostics, &result, &result_bytes) : KJIT_OK;
+  kjit_status status = stage == KJIT_STAGE_SASS
+                         ? kj_disassemble(cubin, cubin_bytes, diagnostics, &result, &result_bytes)
+                         : KJIT_OK;
   if (status != KJIT_OK || result != cubin) free(cubin);
   if (status != KJIT_OK) return status;
   free(made->data);
@@ -319,7 +378,8 @@ static kjit_status run_assembler(const kjit_compile_options *options, bool is_pa
   return KJIT_OK;
 }
 
-static kjit_status run_compiler(request *r, const char *symbol, const kjit_compile_options *options, kjit_stage stage, kj_code *made)
+static kjit_status run_compiler(request *r, const char *symbol, const kjit_compile_options *options,
+                                kjit_stage stage, kj_code *made)
 {
   static const char *const names[] = {
 #define X(name, text, is_text, what) text,
@@ -338,19 +398,24 @@ static kjit_status run_compiler(request *r, const char *symbol, const kjit_compi
   KJ_TRY(read_target(r, options->target ? options->target : "cpu", &request.target));
   bool is_cpu = request.target.kind == KJ_TARGET_CPU;
   if (!kj_has_stage(stage, !is_cpu))
-    return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT, "stage: %s is there for %s targets only, the target is %s", names[stage], is_cpu ? "GPU" : "CPU",
-                    options->target ? options->target : "cpu");
+    return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
+                    "stage: %s is there for %s targets only, the target is %s", names[stage],
+                    is_cpu ? "GPU" : "CPU", options->target ? options->target : "cpu");
   request.target.ptx_version = options->ptx_version;
-  if (options->facts) KJ_TRY(kj_read_facts(r->kernel, options->facts, r->arguments, r->relations, &r->signature, r->diagnostics));
+  if (options->facts)
+    KJ_TRY(kj_read_facts(r->kernel, options->facts, r->arguments, r->relations, &r->signature,
+                         r->diagnostics));
   KJ_TRY(choose_block(r, options, is_cpu));
   kj_runtime *runtime = kj_get_runtime(r->kernel->context);
   if (!runtime) return kj_error(r->diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   KJ_TRY(kj_get_compiler(runtime, r->diagnostics));
   KJ_TRY(runtime->interface->compile(runtime->compiler, &request, r->diagnostics, made));
-  return is_assembled ? run_assembler(options, symbol != NULL, stage, r->diagnostics, made) : KJIT_OK;
+  return is_assembled ? run_assembler(options, symbol != NULL, stage, r->diagnostics, made)
+                      : KJIT_OK;
 }
 
-static kjit_status compile(kjit_kernel *kernel, const char *signature, const char *symbol, const kjit_compile_options *options, kjit_stage stage,
+static kjit_status compile(kjit_kernel *kernel, const char *signature, const char *symbol,
+                           const kjit_compile_options *options, kjit_stage stage,
                            kj_diagnostics *diagnostics, kj_code *made)
 {
   uint32_t count = kernel->parameter_count;
@@ -361,7 +426,8 @@ static kjit_status compile(kjit_kernel *kernel, const char *signature, const cha
   r.signature.arguments = r.arguments;
   r.signature.count = count;
   kjit_status status = KJIT_ERROR_MEMORY;
-  if (!r.bound || !r.arguments || !r.relations) kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (!r.bound || !r.arguments || !r.relations)
+    kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   else status = read_signature(&r, signature);
   if (status == KJIT_OK) status = run_compiler(&r, symbol, options, stage, made);
   free(r.bound);
@@ -382,17 +448,26 @@ static bool read_options(const kjit_compile_options *given, kjit_compile_options
   return true;
 }
 
-static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char *signature, const char *symbol, const kjit_compile_options *options,
+static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char *signature,
+                              const char *symbol, const kjit_compile_options *options,
                               kjit_stage stage, void **code, size_t *size_bytes)
 {
   kjit_compile_options read;
   kjit_context *context = kernel->context;
   if (!signature || !code || !size_bytes)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: %s is NULL", call, !signature ? "signature" : !code ? "code" : "size_bytes");
-  if ((unsigned)stage >= KJIT_STAGE_COUNT) return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no stage %d", call, (int)stage);
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: %s is NULL", call,
+                        !signature ? "signature"
+                        : !code    ? "code"
+                                   : "size_bytes");
+  if ((unsigned)stage >= KJIT_STAGE_COUNT)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no stage %d", call, (int)stage);
   if (!read_options(options, &read))
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: options.size_bytes is unknown: set it with kjit_init_compile_options", call);
-  if ((unsigned)read.debug > KJIT_DEBUG_FULL) return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no debug %d", call, (int)read.debug);
+    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+                        "%s: options.size_bytes is unknown: set it with kjit_init_compile_options",
+                        call);
+  if ((unsigned)read.debug > KJIT_DEBUG_FULL)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no debug %d", call,
+                        (int)read.debug);
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
   kjit_status status = compile(kernel, signature, symbol, &read, stage, &diagnostics, &made);
@@ -406,10 +481,14 @@ static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char 
   return status != KJIT_OK ? status : reported;
 }
 
-kjit_status kjit_compile(kjit_kernel *kernel, const char *signature, const kjit_compile_options *options, kjit_stage stage, void **code, size_t *size_bytes)
+kjit_status kjit_compile(kjit_kernel *kernel, const char *signature,
+                         const kjit_compile_options *options, kjit_stage stage, void **code,
+                         size_t *size_bytes)
 {
   if (kernel && kj_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
-  return kernel ? compile_as("kjit_compile", kernel, signature, NULL, options, stage, code, size_bytes) : KJIT_ERROR_MISUSE;
+  return kernel
+           ? compile_as("kjit_compile", kernel, signature, NULL, options, stage, code, size_bytes)
+           : KJIT_ERROR_MISUSE;
 }
 
 /* ---- C functions ---- */
@@ -422,8 +501,9 @@ static bool is_symbol(const char *name)
   return !*name;
 }
 
-kjit_status kjit_compile_function(kjit_function *function, const char *signature, const char *symbol, const kjit_compile_options *options, kjit_stage stage,
-                                  void **code, size_t *size_bytes)
+kjit_status kjit_compile_function(kjit_function *function, const char *signature,
+                                  const char *symbol, const kjit_compile_options *options,
+                                  kjit_stage stage, void **code, size_t *size_bytes)
 {
   if (!function) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(kj_function_of(function)->function->module->context)) return KJIT_ERROR_FORKED;
@@ -431,12 +511,19 @@ kjit_status kjit_compile_function(kjit_function *function, const char *signature
   kjit_module *module = decl->function->module;
   const char *name = symbol ? symbol : decl->name;
   if (!is_symbol(name))
-    return kj_fail_call(module->context, KJIT_ERROR_NAME, "`%s` is no name for a C function: letters, digits, `_` and `$`, no digit first", name);
+    return kj_fail_call(
+      module->context, KJIT_ERROR_NAME,
+      "`%s` is no name for a C function: letters, digits, `_` and `$`, no digit first", name);
   if (kj_is_library_name(name))
-    return kj_fail_call(module->context, KJIT_ERROR_NAME, "`%s` is the name of a function that generated code calls: the C function needs another symbol",
+    return kj_fail_call(module->context, KJIT_ERROR_NAME,
+                        "`%s` is the name of a function that generated code calls: the C function "
+                        "needs another symbol",
                         name);
-  if (decl->function->is_extern) return kj_fail_call(module->context, KJIT_ERROR_ARGUMENT, "`%s` is extern: there is nothing to compile", decl->name);
+  if (decl->function->is_extern)
+    return kj_fail_call(module->context, KJIT_ERROR_ARGUMENT,
+                        "`%s` is extern: there is nothing to compile", decl->name);
   kjit_kernel *kernel = kj_get_kernel_object(module, decl->index);
   if (!kernel) return kj_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
-  return compile_as("kjit_compile_function", kernel, signature, name, options, stage, code, size_bytes);
+  return compile_as("kjit_compile_function", kernel, signature, name, options, stage, code,
+                    size_bytes);
 }

@@ -45,7 +45,9 @@ static kjit_status open_library(kj_runtime *runtime, kj_diagnostics *diagnostics
   void *library = path ? try_open(path, &reasons) : open_beside(&reasons);
   if (!library && !path) library = try_open(library_name, &reasons);
   if (!library) {
-    kjit_status status = kj_error(diagnostics, KJIT_ERROR_NO_COMPILER, "the compiler cannot be loaded: %s", reasons.text ? reasons.text : library_name);
+    kjit_status status =
+      kj_error(diagnostics, KJIT_ERROR_NO_COMPILER, "the compiler cannot be loaded: %s",
+               reasons.text ? reasons.text : library_name);
     kj_free_buffer(&reasons);
     return status;
   }
@@ -54,13 +56,19 @@ static kjit_status open_library(kj_runtime *runtime, kj_diagnostics *diagnostics
   return KJIT_OK;
 }
 
-static kjit_status check_interface(const kj_compiler_interface *interface, kj_diagnostics *diagnostics)
+static kjit_status check_interface(const kj_compiler_interface *interface,
+                                   kj_diagnostics *diagnostics)
 {
-  if (interface && interface->size_bytes == sizeof *interface && interface->version == KJ_COMPILER_VERSION) return KJIT_OK;
-  if (!interface) return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER, "the compiler gives no interface");
+  if (interface && interface->size_bytes == sizeof *interface &&
+      interface->version == KJ_COMPILER_VERSION)
+    return KJIT_OK;
+  if (!interface)
+    return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER, "the compiler gives no interface");
   return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER,
-                  "the compiler belongs to another version of kjit: expected interface %d of %zu bytes, got %u of %u bytes", KJ_COMPILER_VERSION,
-                  sizeof *interface, interface->version, interface->size_bytes);
+                  "the compiler belongs to another version of kjit: expected interface %d of %zu "
+                  "bytes, got %u of %u bytes",
+                  KJ_COMPILER_VERSION, sizeof *interface, interface->version,
+                  interface->size_bytes);
 }
 
 static kjit_status find_interface(kj_runtime *runtime, kj_diagnostics *diagnostics)
@@ -69,7 +77,10 @@ static kjit_status find_interface(kj_runtime *runtime, kj_diagnostics *diagnosti
   if (!runtime->compiler_library) KJ_TRY(open_library(runtime, diagnostics));
   const kj_compiler_interface *(*get)(void);
   *(void **)&get = dlsym(runtime->compiler_library, "kjit_get_compiler_interface");
-  if (!get) return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER, "the library at compiler_path is not kjit's compiler: it has no kjit_get_compiler_interface");
+  if (!get)
+    return kj_error(
+      diagnostics, KJIT_ERROR_NO_COMPILER,
+      "the library at compiler_path is not kjit's compiler: it has no kjit_get_compiler_interface");
   const kj_compiler_interface *interface = get();
   KJ_TRY(check_interface(interface, diagnostics));
   runtime->interface = interface;
@@ -81,13 +92,16 @@ kjit_status kj_get_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics)
   if (atomic_load_explicit(&runtime->has_compiler, memory_order_acquire)) return KJIT_OK;
   pthread_mutex_lock(&runtime->compiler_mutex);
   kjit_status status = find_interface(runtime, diagnostics);
-  if (status == KJIT_OK && !runtime->compiler) status = runtime->interface->create(runtime->context->config.libdevice_path, diagnostics, &runtime->compiler);
+  if (status == KJIT_OK && !runtime->compiler)
+    status = runtime->interface->create(runtime->context->config.libdevice_path, diagnostics,
+                                        &runtime->compiler);
   if (status == KJIT_OK) atomic_store_explicit(&runtime->has_compiler, true, memory_order_release);
   pthread_mutex_unlock(&runtime->compiler_mutex);
   return status;
 }
 
-/* The one that is loaded, else the one that would be. One that the loader's search path alone finds is not looked for. */
+/* The one that is loaded, else the one that would be. One that the loader's search path alone finds
+ * is not looked for. */
 bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity)
 {
   pthread_mutex_lock(&runtime->compiler_mutex);
@@ -104,7 +118,8 @@ bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity)
   return is_identified;
 }
 
-kjit_status kj_use_compiler(kjit_context *context, const kj_compiler_interface *interface, kj_diagnostics *diagnostics)
+kjit_status kj_use_compiler(kjit_context *context, const kj_compiler_interface *interface,
+                            kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = kj_get_runtime(context);
   if (!runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");

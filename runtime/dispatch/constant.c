@@ -15,9 +15,11 @@ typedef struct change {
   const void *bits;
 } change;
 
-static kjit_status refuse(const kjit_module *module, const kj_decl *decl, kj_diagnostics *diagnostics, const char *expected, const char *got)
+static kjit_status refuse(const kjit_module *module, const kj_decl *decl,
+                          kj_diagnostics *diagnostics, const char *expected, const char *got)
 {
-  return kj_error_at(diagnostics, module, decl->location, KJIT_ERROR_TYPE, "constant `%s`: expected %s, got %s", decl->name, expected, got);
+  return kj_error_at(diagnostics, module, decl->location, KJIT_ERROR_TYPE,
+                     "constant `%s`: expected %s, got %s", decl->name, expected, got);
 }
 
 static const char *type_name(const kjit_module *module, kjit_type type)
@@ -28,7 +30,8 @@ static const char *type_name(const kjit_module *module, kjit_type type)
 
 /* ---- what the declaration asks for ---- */
 
-/* The declared type of a scalar or of elements; KJIT_ANY: none. A constant made from data has that of the data. */
+/* The declared type of a scalar or of elements; KJIT_ANY: none. A constant made from data has that
+ * of the data. */
 static kjit_type declared_element(const kj_decl *decl)
 {
   const kj_type_expr *written = decl->type_expr;
@@ -43,30 +46,38 @@ static bool is_declared_array(const kjit_module *module, const kj_decl *decl, bo
   *is_known = written || decl->data || decl->value;
   if (written)
     return written->kind == KJ_TYPE_STATIC_ARRAY || written->kind == KJ_TYPE_ARRAY ||
-           (written->kind == KJ_TYPE_FIXED && kj_type(module->types, written->type)->class_ == KJ_CLASS_ARRAY);
+           (written->kind == KJ_TYPE_FIXED &&
+            kj_type(module->types, written->type)->class_ == KJ_CLASS_ARRAY);
   return decl->data ? decl->rank > 0 : decl->value && decl->value->kind == KJ_EXPR_TUPLE;
 }
 
-static kjit_status check_extents(const kjit_module *module, const kj_decl *decl, const kj_view *view, kj_diagnostics *diagnostics)
+static kjit_status check_extents(const kjit_module *module, const kj_decl *decl,
+                                 const kj_view *view, kj_diagnostics *diagnostics)
 {
   const kj_type_expr *written = decl->type_expr;
   if (!written || written->kind != KJ_TYPE_STATIC_ARRAY) return KJIT_OK;
   if (written->extents.count != view->rank)
-    return kj_error_at(diagnostics, module, decl->location, KJIT_ERROR_TYPE, "constant `%s`: it has %zu dimensions by its type, the array %u", decl->name,
+    return kj_error_at(diagnostics, module, decl->location, KJIT_ERROR_TYPE,
+                       "constant `%s`: it has %zu dimensions by its type, the array %u", decl->name,
                        written->extents.count, view->rank);
   for (uint32_t d = 0; d < view->rank; d++) {
     kj_scope nothing = { 0 };
     int64_t extent;
-    if (!kj_evaluate_index(&nothing, written->extents.items[d], &extent) || extent == view->shape[d]) continue;
-    return kj_error_at(diagnostics, module, decl->location, KJIT_ERROR_TYPE, "constant `%s`: dimension %u has %lld elements by its type, %lld in the array",
-                       decl->name, d, (long long)extent, (long long)view->shape[d]);
+    if (!kj_evaluate_index(&nothing, written->extents.items[d], &extent) ||
+        extent == view->shape[d])
+      continue;
+    return kj_error_at(
+      diagnostics, module, decl->location, KJIT_ERROR_TYPE,
+      "constant `%s`: dimension %u has %lld elements by its type, %lld in the array", decl->name, d,
+      (long long)extent, (long long)view->shape[d]);
   }
   return KJIT_OK;
 }
 
 /* ---- what is given ---- */
 
-static kjit_status take_scalar(const kjit_module *module, const kj_decl *decl, change *c, kj_diagnostics *diagnostics)
+static kjit_status take_scalar(const kjit_module *module, const kj_decl *decl, change *c,
+                               kj_diagnostics *diagnostics)
 {
   const kjit_arg *given = c->given;
   kjit_type wanted = declared_element(decl);
@@ -74,12 +85,15 @@ static kjit_status take_scalar(const kjit_module *module, const kj_decl *decl, c
   else {
     const void *memory = given->kind == KJIT_ARG_BY_ADDRESS ? given->value.address : &given->value;
     if (!memory || !kj_is_scalar(given->type))
-      return refuse(module, decl, diagnostics, "a scalar", memory ? "a value whose type is no scalar type" : "the address NULL");
+      return refuse(module, decl, diagnostics, "a scalar",
+                    memory ? "a value whose type is no scalar type" : "the address NULL");
     c->value.type = given->type;
     if (!kj_decode_value(given->type, memory, &c->value)) { /* complex */
       c->bits = memory;
-      return wanted == KJIT_ANY || wanted == given->type ? KJIT_OK
-                                                         : refuse(module, decl, diagnostics, type_name(module, wanted), type_name(module, given->type));
+      return wanted == KJIT_ANY || wanted == given->type
+               ? KJIT_OK
+               : refuse(module, decl, diagnostics, type_name(module, wanted),
+                        type_name(module, given->type));
     }
   }
   kj_value converted;
@@ -87,7 +101,8 @@ static kjit_status take_scalar(const kjit_module *module, const kj_decl *decl, c
   if (!kj_is_scalar(wanted) || !kj_convert_value(&c->value, wanted, &converted)) {
     kj_buffer text = { 0 };
     kj_print_value(module->types, &c->value, &text);
-    kjit_status status = refuse(module, decl, diagnostics, kj_is_scalar(wanted) ? type_name(module, wanted) : "another type",
+    kjit_status status = refuse(module, decl, diagnostics,
+                                kj_is_scalar(wanted) ? type_name(module, wanted) : "another type",
                                 text.text ? text.text : "a value that it does not hold");
     kj_free_buffer(&text);
     return status;
@@ -96,38 +111,58 @@ static kjit_status take_scalar(const kjit_module *module, const kj_decl *decl, c
   return KJIT_OK;
 }
 
-static kjit_status take_array(const kjit_module *module, const kj_decl *decl, change *c, kj_diagnostics *diagnostics)
+static kjit_status take_array(const kjit_module *module, const kj_decl *decl, change *c,
+                              kj_diagnostics *diagnostics)
 {
   const kjit_arg *given = c->given;
   kjit_type wanted = declared_element(decl);
   if (!given->value.address) return refuse(module, decl, diagnostics, "an array", "NULL");
-  if (given->kind == KJIT_ARG_ARRAY && given->value.array->object.device->context != module->context)
+  if (given->kind == KJIT_ARG_ARRAY &&
+      given->value.array->object.device->context != module->context)
     return refuse(module, decl, diagnostics, "an array of this context", "one of another");
-  const kjit_tensor *tensor = given->kind == KJIT_ARG_ARRAY ? kjit_get_tensor(given->value.array) : given->value.tensor;
-  KJ_TRY(kj_view_tensor(module->types, tensor, given->type, "the value of a constant", diagnostics, &c->view));
-  if (!kj_is_scalar(c->view.element)) return refuse(module, decl, diagnostics, "an array of scalars", "one of vectors, structs or pointers");
-  if (c->view.kind != KJIT_DEVICE_CPU) return refuse(module, decl, diagnostics, "an array in host memory", "one of a GPU");
+  const kjit_tensor *tensor =
+    given->kind == KJIT_ARG_ARRAY ? kjit_get_tensor(given->value.array) : given->value.tensor;
+  KJ_TRY(kj_view_tensor(module->types, tensor, given->type, "the value of a constant", diagnostics,
+                        &c->view));
+  if (!kj_is_scalar(c->view.element))
+    return refuse(module, decl, diagnostics, "an array of scalars",
+                  "one of vectors, structs or pointers");
+  if (c->view.kind != KJIT_DEVICE_CPU)
+    return refuse(module, decl, diagnostics, "an array in host memory", "one of a GPU");
   if (!c->view.count || !c->view.rank)
-    return refuse(module, decl, diagnostics, "an array with elements", c->view.rank ? "one without any" : "one without dimensions");
-  if (c->view.count > INT32_MAX / c->view.element_bytes) return refuse(module, decl, diagnostics, "less than 2 GiB", "a larger array");
-  bool is_array_type = wanted != KJIT_ANY && kj_type(module->types, wanted)->class_ == KJ_CLASS_ARRAY;
+    return refuse(module, decl, diagnostics, "an array with elements",
+                  c->view.rank ? "one without any" : "one without dimensions");
+  if (c->view.count > INT32_MAX / c->view.element_bytes)
+    return refuse(module, decl, diagnostics, "less than 2 GiB", "a larger array");
+  bool is_array_type =
+    wanted != KJIT_ANY && kj_type(module->types, wanted)->class_ == KJ_CLASS_ARRAY;
   if (is_array_type) {
     const kj_type_info *info = kj_type(module->types, wanted);
-    if (info->rank != c->view.rank) return refuse(module, decl, diagnostics, "as many dimensions as its type has", "an array of another rank");
+    if (info->rank != c->view.rank)
+      return refuse(module, decl, diagnostics, "as many dimensions as its type has",
+                    "an array of another rank");
     wanted = info->element;
   }
-  if (wanted != KJIT_ANY && wanted != c->view.element) return refuse(module, decl, diagnostics, type_name(module, wanted), type_name(module, c->view.element));
+  if (wanted != KJIT_ANY && wanted != c->view.element)
+    return refuse(module, decl, diagnostics, type_name(module, wanted),
+                  type_name(module, c->view.element));
   return check_extents(module, decl, &c->view, diagnostics);
 }
 
-static kjit_status take_value(const kjit_module *module, const kj_decl *decl, change *c, kj_diagnostics *diagnostics)
+static kjit_status take_value(const kjit_module *module, const kj_decl *decl, change *c,
+                              kj_diagnostics *diagnostics)
 {
   bool is_known, wants_array = is_declared_array(module, decl, &is_known);
   bool is_array = c->given->kind == KJIT_ARG_TENSOR || c->given->kind == KJIT_ARG_ARRAY;
-  bool is_scalar = c->given->kind == KJIT_ARG_VALUE || c->given->kind == KJIT_ARG_NUMBER || c->given->kind == KJIT_ARG_BY_ADDRESS;
-  if (!is_array && !is_scalar) return refuse(module, decl, diagnostics, "a scalar or an array", "something else");
-  if (is_known && wants_array != is_array) return refuse(module, decl, diagnostics, wants_array ? "an array" : "a scalar", is_array ? "an array" : "a scalar");
-  return is_array ? take_array(module, decl, c, diagnostics) : take_scalar(module, decl, c, diagnostics);
+  bool is_scalar = c->given->kind == KJIT_ARG_VALUE || c->given->kind == KJIT_ARG_NUMBER ||
+                   c->given->kind == KJIT_ARG_BY_ADDRESS;
+  if (!is_array && !is_scalar)
+    return refuse(module, decl, diagnostics, "a scalar or an array", "something else");
+  if (is_known && wants_array != is_array)
+    return refuse(module, decl, diagnostics, wants_array ? "an array" : "a scalar",
+                  is_array ? "an array" : "a scalar");
+  return is_array ? take_array(module, decl, c, diagnostics)
+                  : take_scalar(module, decl, c, diagnostics);
 }
 
 /* ---- what else depends on it ---- */
@@ -147,27 +182,34 @@ static bool depends_on(const kj_expr *expr, const char *name)
 {
   if (!expr) return false;
   if (expr->kind == KJ_EXPR_NAME && strcmp(expr->name, name) == 0) return true;
-  if (expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_CONST && (strcmp(expr->decl->name, name) == 0 || depends_on(expr->decl->value, name)))
+  if (expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_CONST &&
+      (strcmp(expr->decl->name, name) == 0 || depends_on(expr->decl->value, name)))
     return true;
-  if (depends_on(expr->x, name) || depends_on(expr->y, name) || depends_on(expr->z, name)) return true;
+  if (depends_on(expr->x, name) || depends_on(expr->y, name) || depends_on(expr->z, name))
+    return true;
   for (size_t i = 0; i < expr->args.count; i++)
     if (depends_on(expr->args.items[i], name)) return true;
   return false;
 }
 
 /* Structs are laid out when a module is made. */
-static kjit_status check_structs(const kjit_module *module, const kj_decl *decl, kj_diagnostics *diagnostics)
+static kjit_status check_structs(const kjit_module *module, const kj_decl *decl,
+                                 kj_diagnostics *diagnostics)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
     const kj_decl *item = module->decls.items[i];
     bool depends = false;
     if (item->kind != KJ_DECL_STRUCT) continue;
-    for (size_t k = 0; k < item->fields.count; k++) depends |= type_depends_on(item->fields.items[k]->type_expr, decl->name);
+    for (size_t k = 0; k < item->fields.count; k++)
+      depends |= type_depends_on(item->fields.items[k]->type_expr, decl->name);
     for (size_t k = 0; k < item->attributes.count; k++)
-      for (size_t n = 0; n < item->attributes.items[k].values.count; n++) depends |= depends_on(item->attributes.items[k].values.items[n], decl->name);
+      for (size_t n = 0; n < item->attributes.items[k].values.count; n++)
+        depends |= depends_on(item->attributes.items[k].values.items[n], decl->name);
     if (depends)
       return kj_error_at(diagnostics, module, decl->location, KJIT_ERROR_TYPE,
-                         "constant `%s`: the layout of struct `%s` depends on it, and is made when the module is parsed", decl->name, item->name);
+                         "constant `%s`: the layout of struct `%s` depends on it, and is made when "
+                         "the module is parsed",
+                         decl->name, item->name);
   }
   return KJIT_OK;
 }
@@ -178,16 +220,22 @@ static kj_expr *make_literal(kj_arena *arena, const kj_value *value, kj_location
 {
   kj_expr *literal = KJ_NEW(arena, kj_expr);
   bool is_negative = value->is_float ? __builtin_signbit(value->number) != 0 : value->integer < 0;
-  *literal = (kj_expr){ .kind = value->is_float ? KJ_EXPR_FLOAT : KJ_EXPR_INT, .type = value->type, .height = 1, .location = location };
+  *literal = (kj_expr){ .kind = value->is_float ? KJ_EXPR_FLOAT : KJ_EXPR_INT,
+                        .type = value->type,
+                        .height = 1,
+                        .location = location };
   literal->integer = is_negative ? -value->integer : value->integer;
   literal->number = is_negative ? -value->number : value->number;
   if (!is_negative) return literal;
   kj_expr *negated = KJ_NEW(arena, kj_expr);
-  *negated = (kj_expr){ .kind = KJ_EXPR_UNARY, .op = KJIT_NEG, .x = literal, .height = 2, .location = location };
+  *negated = (kj_expr){
+    .kind = KJ_EXPR_UNARY, .op = KJIT_NEG, .x = literal, .height = 2, .location = location
+  };
   return negated;
 }
 
-static void set_data(kj_arena *arena, kj_decl *decl, kjit_type element, const void *bits, size_t size_bytes)
+static void set_data(kj_arena *arena, kj_decl *decl, kjit_type element, const void *bits,
+                     size_t size_bytes)
 {
   void *data = kj_allocate(arena, size_bytes);
   memcpy(data, bits, size_bytes);
@@ -195,7 +243,8 @@ static void set_data(kj_arena *arena, kj_decl *decl, kjit_type element, const vo
   decl->data_element = element;
 }
 
-static void set_array(kjit_module *copy, kj_decl *decl, const kj_view *view, kj_diagnostics *diagnostics)
+static void set_array(kjit_module *copy, kj_decl *decl, const kj_view *view,
+                      kj_diagnostics *diagnostics)
 {
   kj_view dense = *view;
   void *data = kj_allocate(&copy->arena, view->count * view->element_bytes);
@@ -218,24 +267,33 @@ static void apply(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
   decl->data = NULL;
   decl->rank = 0;
   if (c->view.count) set_array(copy, decl, &c->view, diagnostics);
-  else if (c->bits) set_data(&copy->arena, decl, c->value.type, c->bits, kj_type(copy->types, c->value.type)->size_bytes);
-  else if (kj_is_weak(c->value.type)) decl->value = make_literal(&copy->arena, &c->value, decl->location);
+  else if (c->bits)
+    set_data(&copy->arena, decl, c->value.type, c->bits,
+             kj_type(copy->types, c->value.type)->size_bytes);
+  else if (kj_is_weak(c->value.type))
+    decl->value = make_literal(&copy->arena, &c->value, decl->location);
   else {
     (void)kj_encode_value(&c->value, &bits);
-    set_data(&copy->arena, decl, c->value.type, &bits, kj_type(copy->types, c->value.type)->size_bytes);
+    set_data(&copy->arena, decl, c->value.type, &bits,
+             kj_type(copy->types, c->value.type)->size_bytes);
   }
 }
 
-kjit_status kjit_set_constant(kjit_module *module, const char *name, const kjit_arg *value, kjit_module **changed)
+kjit_status kjit_set_constant(kjit_module *module, const char *name, const kjit_arg *value,
+                              kjit_module **changed)
 {
   if (!module) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(module->context)) return KJIT_ERROR_FORKED;
   if (!name || !value || !changed)
-    return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_set_constant: %s is NULL", !name ? "name" : !value ? "value" : "changed");
+    return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_set_constant: %s is NULL",
+                        !name    ? "name"
+                        : !value ? "value"
+                                 : "changed");
   const kj_decl *decl = kj_find_decl(module, name);
   if (!decl || decl->kind != KJ_DECL_CONST)
-    return kj_fail_call(module->context, KJIT_ERROR_NAME, "%s has no constant `%s`%s", module->sources.count ? module->sources.items[0].name : "the module",
-                        name, decl ? ": the name is that of a kernel or func" : "");
+    return kj_fail_call(module->context, KJIT_ERROR_NAME, "%s has no constant `%s`%s",
+                        module->sources.count ? module->sources.items[0].name : "the module", name,
+                        decl ? ": the name is that of a kernel or func" : "");
   kj_diagnostics diagnostics = { 0 };
   kjit_module *made = NULL;
   change c = { .name = name, .given = value };

@@ -1,8 +1,11 @@
-/* The shortest way of a launch on a GPU: what a specialization expects of the arguments as tables that are compared without a branch, and the parameter block written straight from the
- * arguments. Between two launches the driver has used the caches and the branch predictor for itself, so that the lines that a launch touches and the branches that it takes count as much as
- * what it computes; test/bench/launch_cost.py prints both.
+/* The shortest way of a launch on a GPU: what a specialization expects of the arguments as tables
+ * that are compared without a branch, and the parameter block written straight from the arguments.
+ * Between two launches the driver has used the caches and the branch predictor for itself, so that
+ * the lines that a launch touches and the branches that it takes count as much as what it computes;
+ * test/bench/launch_cost.py prints both.
  *
- * Whatever is not as expected is left to kj_follow_plan, and what that cannot settle to the general way. */
+ * Whatever is not as expected is left to kj_follow_plan, and what that cannot settle to the general
+ * way. */
 #ifndef KJ_DISPATCH_DIRECT_H
 #define KJ_DISPATCH_DIRECT_H
 
@@ -10,7 +13,11 @@
 
 typedef struct kj_plan kj_plan;
 
-enum { KJ_MOST_DIRECT = 64, KJ_DIRECT_BYTES = 1024, KJ_DIRECT_NOWHERE = KJ_DIRECT_BYTES /* behind the parameter block: the kernel does not take it */ };
+enum {
+  KJ_MOST_DIRECT = 64,
+  KJ_DIRECT_BYTES = 1024,
+  KJ_DIRECT_NOWHERE = KJ_DIRECT_BYTES /* behind the parameter block: the kernel does not take it */
+};
 
 /* An array argument. Where all of them are kjit arrays, form says all there is to know. */
 typedef struct kj_direct_array {
@@ -65,18 +72,22 @@ typedef struct kj_direct {
   uint32_t most_threads, most_block_z, least_shared_bytes; /* of a block */
   /* the next */
   uint32_t most_shared_bytes;
-  uint32_t default_threads; /* of a block that nobody gives; 0: not known here, or it has to be given */
-  kj_direct_array *arrays;  /* with has_one_written the one that is written first */
+  /* of a block that nobody gives; 0: not known here, or it has to be given */
+  uint32_t default_threads;
+  kj_direct_array *arrays; /* with has_one_written the one that is written first */
   kj_direct_scalar *scalars;
   kj_direct_extent *extents;
   bool has_one_written; /* all pairs have the first array */
-  bool has_plain_range; /* the one grid_range runs over an extent of an argument, and nothing else decides block or grid */
+  /* the one grid_range runs over an extent of an argument, and nothing else decides block or grid
+   */
+  bool has_plain_range;
   uint8_t range_argument, range_dimension, order_count, shaping_count;
   uint16_t pair_count;
   uint32_t elements_a_thread; /* at least 1 */
   uint32_t block[3];
   kj_direct_pair *pairs;
-  uint8_t *order; /* of the arrays by address, where that shows that no two meet; order_count 0: the pairs do */
+  /* of the arrays by address, where that shows that no two meet; order_count 0: the pairs do */
+  uint8_t *order;
   kj_direct_tensor *tensors;
   uint8_t *same; /* arguments that are known when compiling */
   kj_direct_shaping *shaping;
@@ -84,10 +95,14 @@ typedef struct kj_direct {
   char memory[]; /* of all tables */
 } kj_direct;
 
-/* Launches by the tables of this thread's last specialization of the kernel, where it has any: a kjit_status, or KJ_OTHER_WAY: nothing was launched, another way has to be tried. */
+/* Launches by the tables of this thread's last specialization of the kernel, where it has any: a
+ * kjit_status, or KJ_OTHER_WAY: nothing was launched, another way has to be tried. */
 enum { KJ_OTHER_WAY = -1 };
-int kj_launch_directly(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count);
-/* direct_learn.c: the tables of a plan; NULL: such launches cannot go this way, or out of memory. free() releases them. */
-kj_direct *kj_learn_direct(const kj_call *call, const kjit_specialization *specialization, const kj_plan *plan);
+int kj_launch_directly(kjit_kernel *kernel, const kjit_launch_config *config,
+                       const kjit_arg *arguments, size_t count);
+/* direct_learn.c: the tables of a plan; NULL: such launches cannot go this way, or out of memory.
+ * free() releases them. */
+kj_direct *kj_learn_direct(const kj_call *call, const kjit_specialization *specialization,
+                           const kj_plan *plan);
 
 #endif

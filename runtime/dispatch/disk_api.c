@@ -10,13 +10,16 @@ static kj_disk *get_disk(kjit_context *context, kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = kj_get_runtime(context);
   if (!runtime) (void)kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  bool has_directory = runtime && runtime->disk && kj_disk_directory(runtime->disk); /* a host's own store is the host's */
+  /* a host's own store is the host's */
+  bool has_directory = runtime && runtime->disk && kj_disk_directory(runtime->disk);
   return has_directory ? runtime->disk : NULL;
 }
 
 static kjit_status report(kj_disk *disk, kjit_status status, kj_diagnostics *diagnostics)
 {
-  if (status == KJIT_ERROR_IO) return kj_error(diagnostics, status, "the directory of the disk cache cannot be read: %s", kj_disk_directory(disk));
+  if (status == KJIT_ERROR_IO)
+    return kj_error(diagnostics, status, "the directory of the disk cache cannot be read: %s",
+                    kj_disk_directory(disk));
   return status == KJIT_OK ? KJIT_OK : kj_error(diagnostics, status, "out of memory");
 }
 
@@ -28,17 +31,22 @@ static void read_lines(char *text, kjit_cache_entry *entry)
   const struct {
     const char *word;
     const char **value;
-  } rows[] = { { "kjit ", &entry->version }, { "target ", &entry->target }, { "kernel ", &entry->kernel }, { "signature ", &entry->signature } };
+  } rows[] = { { "kjit ", &entry->version },
+               { "target ", &entry->target },
+               { "kernel ", &entry->kernel },
+               { "signature ", &entry->signature } };
   for (char *line = text, *end; *line && *line != '\n'; line = end + 1) {
     end = strchr(line, '\n');
     if (!end) return;
     *end = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-      if (!strncmp(line, rows[i].word, strlen(rows[i].word))) *rows[i].value = line + strlen(rows[i].word);
+      if (!strncmp(line, rows[i].word, strlen(rows[i].word)))
+        *rows[i].value = line + strlen(rows[i].word);
   }
 }
 
-/* The name of a file belongs to its key: a whole entry under another name is of no use to anybody. */
+/* The name of a file belongs to its key: a whole entry under another name is of no use to anybody.
+ */
 static char *copy_key(kj_disk *disk, const char *name)
 {
   void *bytes;
@@ -52,17 +60,21 @@ static char *copy_key(kj_disk *disk, const char *name)
   return copy;
 }
 
-static void visit_file(kj_disk *disk, const kj_disk_file *file, void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
+static void visit_file(kj_disk *disk, const kj_disk_file *file,
+                       void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
 {
   if (!file->is_entry && !kj_is_left(file)) return; /* being written */
-  kjit_cache_entry entry = { .name = file->name, .size_bytes = file->size_bytes, .used_ns = file->used_ns };
+  kjit_cache_entry entry = { .name = file->name,
+                             .size_bytes = file->size_bytes,
+                             .used_ns = file->used_ns };
   char *key = file->is_entry ? copy_key(disk, file->name) : NULL;
   if (key) read_lines(key, &entry);
   visit(user, &entry);
   free(key);
 }
 
-kjit_status kjit_visit_cache(kjit_context *context, void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
+kjit_status kjit_visit_cache(kjit_context *context,
+                             void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
 {
   if (!context) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
@@ -89,16 +101,21 @@ kjit_status kjit_remove_cache_entry(kjit_context *context, const char *name)
 {
   if (!context) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!name) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_remove_cache_entry: name is NULL");
-  if (!kj_is_disk_name(name)) return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "`%s` is no name of a file of the disk cache", name);
+  if (!name)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_remove_cache_entry: name is NULL");
+  if (!kj_is_disk_name(name))
+    return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "`%s` is no name of a file of the disk cache",
+                        name);
   kj_diagnostics diagnostics = { 0 };
   kj_disk *disk = get_disk(context, &diagnostics);
   if (diagnostics.status == KJIT_OK && !(disk && kj_remove_disk_file(disk, name)))
-    (void)kj_error(&diagnostics, KJIT_ERROR_IO, "`%s` cannot be removed from the disk cache%s%s", name, disk ? " " : "", disk ? kj_disk_directory(disk) : "");
+    (void)kj_error(&diagnostics, KJIT_ERROR_IO, "`%s` cannot be removed from the disk cache%s%s",
+                   name, disk ? " " : "", disk ? kj_disk_directory(disk) : "");
   return kj_finish_call(context, &diagnostics);
 }
 
-kjit_status kjit_trim_cache(kjit_context *context, uint64_t limit_bytes, uint64_t *removed, uint64_t *removed_bytes)
+kjit_status kjit_trim_cache(kjit_context *context, uint64_t limit_bytes, uint64_t *removed,
+                            uint64_t *removed_bytes)
 {
   if (!context) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(context)) return KJIT_ERROR_FORKED;

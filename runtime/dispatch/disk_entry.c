@@ -2,7 +2,8 @@
  *
  *   header | key | the kj_code | parameters | its texts, each with a 0 | machine code
  *
- * The checksum is over all that follows it. The key names the build of libkjit, so that structs are stored as they are in memory. */
+ * The checksum is over all that follows it. The key names the build of libkjit, so that structs are
+ * stored as they are in memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,10 +13,14 @@
 #include <xxhash.h>
 
 /* The texts of a kj_code. One that is NULL has no bytes. */
-static const size_t texts[] = { offsetof(kj_code, entry), offsetof(kj_code, facts), offsetof(kj_code, failures), offsetof(kj_code, prints) };
+static const size_t texts[] = { offsetof(kj_code, entry), offsetof(kj_code, facts),
+                                offsetof(kj_code, failures), offsetof(kj_code, prints) };
 enum { TEXTS = sizeof texts / sizeof *texts };
 
-static char **text_of(kj_code *code, size_t index) { return (char **)((char *)code + texts[index]); }
+static char **text_of(kj_code *code, size_t index)
+{
+  return (char **)((char *)code + texts[index]);
+}
 
 typedef struct header {
   char magic[8];
@@ -53,7 +58,8 @@ static void forget_pointers(kj_code *code)
   code->infer_time_ns = code->lower_time_ns = code->optimize_time_ns = code->emit_time_ns = 0;
 }
 
-void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *code, size_t *size_bytes)
+void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *code,
+                    size_t *size_bytes)
 {
   kj_code plain = *code;
   header h = { .digest = key->digest,
@@ -62,7 +68,8 @@ void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *c
                .key_bytes = key->size_bytes,
                .parameter_count = code->parameter_count,
                .data_bytes = code->size_bytes };
-  h.file_bytes = sizeof h + h.key_bytes + sizeof plain + h.parameter_count * sizeof *code->parameters + h.data_bytes;
+  h.file_bytes = sizeof h + h.key_bytes + sizeof plain +
+                 h.parameter_count * sizeof *code->parameters + h.data_bytes;
   for (size_t i = 0; i < TEXTS; i++) {
     const char *text = *text_of(&plain, i);
     h.text_bytes[i] = text ? strlen(text) + 1 : 0;
@@ -90,8 +97,10 @@ void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *c
 /* The sizes add up to the file's: none is larger than it, so that no sum overflows. */
 static bool has_sizes(const header *h, size_t size_bytes)
 {
-  if (h->key_bytes > size_bytes || h->parameter_count > size_bytes || h->data_bytes > size_bytes) return false;
-  uint64_t sum = sizeof *h + h->key_bytes + sizeof(kj_code) + h->parameter_count * sizeof(kj_parameter) + h->data_bytes;
+  if (h->key_bytes > size_bytes || h->parameter_count > size_bytes || h->data_bytes > size_bytes)
+    return false;
+  uint64_t sum = sizeof *h + h->key_bytes + sizeof(kj_code) +
+                 h->parameter_count * sizeof(kj_parameter) + h->data_bytes;
   for (size_t i = 0; i < TEXTS; i++) {
     if (h->text_bytes[i] > size_bytes) return false;
     sum += h->text_bytes[i];
@@ -103,9 +112,11 @@ static bool read_header(const void *bytes, size_t size_bytes, header *h)
 {
   if (size_bytes < sizeof *h) return false;
   memcpy(h, bytes, sizeof *h);
-  if (memcmp(h->magic, magic, sizeof magic) || h->file_bytes != size_bytes || size_bytes > SIZE_MAX / (2 * sizeof(kj_parameter)) || !has_sizes(h, size_bytes))
+  if (memcmp(h->magic, magic, sizeof magic) || h->file_bytes != size_bytes ||
+      size_bytes > SIZE_MAX / (2 * sizeof(kj_parameter)) || !has_sizes(h, size_bytes))
     return false;
-  return kj_same_digest(h->checksum, kj_digest_bytes((const char *)bytes + CHECKED_FROM, size_bytes - CHECKED_FROM));
+  return kj_same_digest(h->checksum, kj_digest_bytes((const char *)bytes + CHECKED_FROM,
+                                                     size_bytes - CHECKED_FROM));
 }
 
 static const char *get(const char *from, void *to, size_t size_bytes)
@@ -120,7 +131,9 @@ static bool is_sound(const kj_code *code)
   for (uint32_t i = 0; i < code->parameter_count; i++) {
     const kj_parameter *p = &code->parameters[i];
     uint32_t most = p->kind == KJ_PARAMETER_TENSOR_MAP ? code->tensor_map_count : KJ_MAX_RANK;
-    if (p->dimension >= most || p->offset > code->parameter_bytes || p->size_bytes > code->parameter_bytes - p->offset) return false;
+    if (p->dimension >= most || p->offset > code->parameter_bytes ||
+        p->size_bytes > code->parameter_bytes - p->offset)
+      return false;
   }
   return true;
 }
@@ -143,7 +156,8 @@ static kj_entry_state read_code(const header *h, const char *at, kj_code *code)
   bool has_ends = true;
   at = get(at, code, sizeof *code);
   forget_pointers(code);
-  if (code->parameter_count != h->parameter_count || code->size_bytes != h->data_bytes) return KJ_ENTRY_BROKEN;
+  if (code->parameter_count != h->parameter_count || code->size_bytes != h->data_bytes)
+    return KJ_ENTRY_BROKEN;
   code->parameters = malloc(h->parameter_count * sizeof *code->parameters + 1);
   code->data = malloc(h->data_bytes + 1);
   if (!code->parameters || !code->data) return KJ_ENTRY_OTHER;
@@ -154,22 +168,27 @@ static kj_entry_state read_code(const header *h, const char *at, kj_code *code)
   return has_ends && is_sound(code) ? KJ_ENTRY_WHOLE : KJ_ENTRY_BROKEN;
 }
 
-kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_disk_key *key, const kj_digest *compiler, kj_code *code)
+kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_disk_key *key,
+                               const kj_digest *compiler, kj_code *code)
 {
   header h;
   const char *start = bytes;
   if (!read_header(bytes, size_bytes, &h)) return KJ_ENTRY_BROKEN;
-  if (h.key_bytes != key->size_bytes || memcmp(start + sizeof h, key->text, h.key_bytes)) return KJ_ENTRY_OTHER;
+  if (h.key_bytes != key->size_bytes || memcmp(start + sizeof h, key->text, h.key_bytes))
+    return KJ_ENTRY_OTHER;
   if (compiler && !kj_same_digest(h.compiler, *compiler)) return KJ_ENTRY_OTHER;
   kj_code read = { 0 };
   kj_entry_state state = read_code(&h, start + sizeof h + h.key_bytes, &read);
-  if (state == KJ_ENTRY_WHOLE && read.failures && !(key->has_sources && kj_same_digest(h.sources, key->sources))) state = KJ_ENTRY_OTHER;
+  if (state == KJ_ENTRY_WHOLE && read.failures &&
+      !(key->has_sources && kj_same_digest(h.sources, key->sources)))
+    state = KJ_ENTRY_OTHER;
   if (state == KJ_ENTRY_WHOLE) *code = read;
   else kj_free_code(&read);
   return state;
 }
 
-const char *kj_read_entry_key(const void *bytes, size_t size_bytes, size_t *key_bytes, kj_digest *digest)
+const char *kj_read_entry_key(const void *bytes, size_t size_bytes, size_t *key_bytes,
+                              kj_digest *digest)
 {
   header h;
   if (!read_header(bytes, size_bytes, &h)) return NULL;

@@ -23,7 +23,8 @@ static bool find_build_id(const char *notes, size_t size_bytes, kj_digest *ident
     ElfW(Nhdr) note;
     memcpy(&note, notes + at, sizeof note);
     at += sizeof note;
-    uint64_t name_bytes = ((uint64_t)note.n_namesz + 3) & ~(uint64_t)3, bytes = ((uint64_t)note.n_descsz + 3) & ~(uint64_t)3;
+    uint64_t name_bytes = ((uint64_t)note.n_namesz + 3) & ~(uint64_t)3,
+             bytes = ((uint64_t)note.n_descsz + 3) & ~(uint64_t)3;
     if (name_bytes > size_bytes - at || bytes > size_bytes - at - name_bytes) return false;
     if (note.n_type == BUILD_ID && note.n_namesz == 4 && !memcmp(notes + at, "GNU", 4)) {
       *identity = kj_digest_bytes(notes + at + name_bytes, note.n_descsz);
@@ -38,7 +39,8 @@ static bool identify_by_time(const char *path, kj_digest *identity)
 {
   struct stat info;
   if (stat(path, &info)) return false;
-  uint64_t words[] = { (uint64_t)info.st_dev, info.st_ino, (uint64_t)info.st_size, (uint64_t)info.st_mtim.tv_sec, (uint64_t)info.st_mtim.tv_nsec };
+  uint64_t words[] = { (uint64_t)info.st_dev, info.st_ino, (uint64_t)info.st_size,
+                       (uint64_t)info.st_mtim.tv_sec, (uint64_t)info.st_mtim.tv_nsec };
   *identity = kj_digest_bytes(words, sizeof words);
   return true;
 }
@@ -49,7 +51,9 @@ static bool read_notes(int file, const Elf64_Phdr *header, kj_digest *identity)
   if (header->p_type != PT_NOTE || header->p_filesz > MOST) return false;
   char *notes = malloc(header->p_filesz + 1);
   bool is_found =
-    notes && pread(file, notes, header->p_filesz, (off_t)header->p_offset) == (ssize_t)header->p_filesz && find_build_id(notes, header->p_filesz, identity);
+    notes &&
+    pread(file, notes, header->p_filesz, (off_t)header->p_offset) == (ssize_t)header->p_filesz &&
+    find_build_id(notes, header->p_filesz, identity);
   free(notes);
   return is_found;
 }
@@ -57,11 +61,14 @@ static bool read_notes(int file, const Elf64_Phdr *header, kj_digest *identity)
 static bool identify_open_file(int file, kj_digest *identity)
 {
   Elf64_Ehdr header;
-  if (pread(file, &header, sizeof header, 0) != sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_phentsize != sizeof(Elf64_Phdr))
+  if (pread(file, &header, sizeof header, 0) != sizeof header ||
+      memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_phentsize != sizeof(Elf64_Phdr))
     return false;
   for (size_t i = 0; i < header.e_phnum; i++) {
     Elf64_Phdr segment;
-    if (pread(file, &segment, sizeof segment, (off_t)(header.e_phoff + i * sizeof segment)) != sizeof segment) return false;
+    if (pread(file, &segment, sizeof segment, (off_t)(header.e_phoff + i * sizeof segment)) !=
+        sizeof segment)
+      return false;
     if (read_notes(file, &segment, identity)) return true;
   }
   return false;
@@ -86,7 +93,9 @@ static bool contains(const struct dl_phdr_info *info, uintptr_t address)
 {
   for (size_t i = 0; i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-    if (segment->p_type == PT_LOAD && address - (info->dlpi_addr + segment->p_vaddr) < segment->p_memsz) return true;
+    if (segment->p_type == PT_LOAD &&
+        address - (info->dlpi_addr + segment->p_vaddr) < segment->p_memsz)
+      return true;
   }
   return false;
 }
@@ -98,7 +107,9 @@ static int look_at_library(struct dl_phdr_info *info, size_t size_bytes, void *d
   if (!contains(info, s->address)) return 0;
   for (size_t i = 0; i < info->dlpi_phnum && !s->is_found; i++) {
     const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-    if (segment->p_type == PT_NOTE) s->is_found = find_build_id((const char *)(info->dlpi_addr + segment->p_vaddr), segment->p_memsz, &s->identity);
+    if (segment->p_type == PT_NOTE)
+      s->is_found = find_build_id((const char *)(info->dlpi_addr + segment->p_vaddr),
+                                  segment->p_memsz, &s->identity);
   }
   return 1;
 }
@@ -108,7 +119,8 @@ kj_digest kj_identify_address(const void *address)
   search s = { .address = (uintptr_t)address };
   Dl_info info;
   dl_iterate_phdr(look_at_library, &s);
-  if (!s.is_found && dladdr(address, &info) && info.dli_fname) (void)identify_by_time(info.dli_fname, &s.identity);
+  if (!s.is_found && dladdr(address, &info) && info.dli_fname)
+    (void)identify_by_time(info.dli_fname, &s.identity);
   return s.identity;
 }
 
@@ -121,15 +133,22 @@ static uint64_t read_enabled_state(void)
   return (uint64_t)high << 32 | low;
 }
 
-/* Leaves 1 and 7 and their like: vendor, family, model, stepping and every feature. Without what differs between the cores of one machine. */
+/* Leaves 1 and 7 and their like: vendor, family, model, stepping and every feature. Without what
+ * differs between the cores of one machine. */
 kj_digest kj_identify_processor(void)
 {
   static const struct {
     uint32_t leaf, subleaf, masks[4];
   } leaves[] = {
-    { 0, 0, { ~0u, ~0u, ~0u, ~0u } },    { 1, 0, { ~0u, 0, ~0u, ~0u } }, { 7, 0, { ~0u, ~0u, ~0u, ~0u } },
-    { 7, 1, { ~0u, ~0u, ~0u, ~0u } },    { 0xd, 1, { ~0u, 0, 0, 0 } },   { 0x14, 0, { 0, ~0u, 0, 0 } },
-    { 0x19, 0, { 0, ~0u, 0, 0 } },       { 0x24, 0, { 0, ~0u, 0, 0 } },  { 0x80000001, 0, { ~0u, 0, ~0u, ~0u } },
+    { 0, 0, { ~0u, ~0u, ~0u, ~0u } },
+    { 1, 0, { ~0u, 0, ~0u, ~0u } },
+    { 7, 0, { ~0u, ~0u, ~0u, ~0u } },
+    { 7, 1, { ~0u, ~0u, ~0u, ~0u } },
+    { 0xd, 1, { ~0u, 0, 0, 0 } },
+    { 0x14, 0, { 0, ~0u, 0, 0 } },
+    { 0x19, 0, { 0, ~0u, 0, 0 } },
+    { 0x24, 0, { 0, ~0u, 0, 0 } },
+    { 0x80000001, 0, { ~0u, 0, ~0u, ~0u } },
     { 0x80000008, 0, { 0, ~0u, 0, 0 } },
   };
   enum { LEAVES = sizeof leaves / sizeof *leaves, OSXSAVE = 1 << 27 };
@@ -164,7 +183,8 @@ static void add_pattern(kj_digest *sum, const char *pattern)
   globfree(&found);
 }
 
-/* The compiler takes the first of them that it can read: any change to any of them may change which one. */
+/* The compiler takes the first of them that it can read: any change to any of them may change which
+ * one. */
 kj_digest kj_identify_math_library(const char *given_path)
 {
   static const char *const patterns[] = {
@@ -179,9 +199,13 @@ kj_digest kj_identify_math_library(const char *given_path)
   }
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) add_pattern(&sum, patterns[i]);
   Dl_info info;
-  const char *slash = dladdr((const void *)add_pattern, &info) && info.dli_fname ? strrchr(info.dli_fname, '/') : NULL;
+  const char *slash = dladdr((const void *)add_pattern, &info) && info.dli_fname
+                        ? strrchr(info.dli_fname, '/')
+                        : NULL;
   kj_buffer beside = { 0 };
-  if (slash) kj_append_format(&beside, "%.*s/clc/nvptx64--.bc", (int)(slash - info.dli_fname), info.dli_fname);
+  if (slash)
+    kj_append_format(&beside, "%.*s/clc/nvptx64--.bc", (int)(slash - info.dli_fname),
+                     info.dli_fname);
   if (beside.text && !beside.failed) add_file(&sum, beside.text);
   kj_free_buffer(&beside);
   return sum;

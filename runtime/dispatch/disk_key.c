@@ -1,4 +1,5 @@
-/* The key of an entry: lines about builds, target and signature, then the canonical text of what the kernel reaches. kjit-cache shows the lines. */
+/* The key of an entry: lines about builds, target and signature, then the canonical text of what
+ * the kernel reaches. kjit-cache shows the lines. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +7,8 @@
 
 static void add_digest(kj_buffer *text, const char *what, kj_digest digest)
 {
-  kj_append_format(text, "%s %016llx%016llx\n", what, (unsigned long long)digest.high, (unsigned long long)digest.low);
+  kj_append_format(text, "%s %016llx%016llx\n", what, (unsigned long long)digest.high,
+                   (unsigned long long)digest.low);
 }
 
 static void add_target(kj_disk *disk, const kjit_device *device, kj_buffer *text)
@@ -16,7 +18,8 @@ static void add_target(kj_disk *disk, const kjit_device *device, kj_buffer *text
     add_digest(text, "processor", disk->processor);
     return;
   }
-  kj_append_format(text, "target sm_%u\ndriver %d\n", device->info.compute_capability, device->info.driver_version);
+  kj_append_format(text, "target sm_%u\ndriver %d\n", device->info.compute_capability,
+                   device->info.driver_version);
   add_digest(text, "libdevice", kj_get_math_library(disk));
 }
 
@@ -44,28 +47,36 @@ static void add_constant(const kj_argument *argument, const char *type, kj_buffe
 {
   uint64_t bits;
   memcpy(&bits, &argument->number, sizeof bits);
-  kj_append_format(text, "const %s %llx:%llx:%llx", type, (unsigned long long)(argument->integer >> 64), (unsigned long long)argument->integer,
-                   (unsigned long long)bits);
+  kj_append_format(text, "const %s %llx:%llx:%llx", type,
+                   (unsigned long long)(argument->integer >> 64),
+                   (unsigned long long)argument->integer, (unsigned long long)bits);
 }
 
-static void add_argument(const kj_call *call, const kj_argument *argument, const roots *r, kj_buffer *text)
+static void add_argument(const kj_call *call, const kj_argument *argument, const roots *r,
+                         kj_buffer *text)
 {
   kj_buffer type = { 0 };
-  if (argument->kind == KJ_ARGUMENT_NUMBER) kj_append_text(&type, argument->type == KJ_WEAK_INT ? "integer number" : "number");
-  else if (kj_is_weak(argument->type)) kj_append_text(&type, argument->type == KJ_WEAK_INT ? "integer" : "float");
-  else if (argument->kind != KJ_ARGUMENT_FUNCTION) kj_print_type(call->kernel->module->types, argument->type, &type);
+  if (argument->kind == KJ_ARGUMENT_NUMBER)
+    kj_append_text(&type, argument->type == KJ_WEAK_INT ? "integer number" : "number");
+  else if (kj_is_weak(argument->type))
+    kj_append_text(&type, argument->type == KJ_WEAK_INT ? "integer" : "float");
+  else if (argument->kind != KJ_ARGUMENT_FUNCTION)
+    kj_print_type(call->kernel->module->types, argument->type, &type);
   text->failed |= type.failed;
   const char *name = type.text ? type.text : "";
-  if (argument->kind == KJ_ARGUMENT_FUNCTION) kj_append_format(text, "func %zu", find_root(r, argument->function));
+  if (argument->kind == KJ_ARGUMENT_FUNCTION)
+    kj_append_format(text, "func %zu", find_root(r, argument->function));
   else if (argument->kind == KJ_ARGUMENT_CONST) add_constant(argument, name, text);
   else kj_append_text(text, name);
   if (argument->facts & KJ_FACT_ALIGNED16) kj_append_text(text, " aligned16");
   if (argument->facts & KJ_FACT_ROWS_ALIGNED16) kj_append_text(text, " rows_aligned16");
-  if (argument->facts & ~(uint32_t)(KJ_FACT_ALIGNED16 | KJ_FACT_ROWS_ALIGNED16)) kj_append_format(text, " facts %x", argument->facts);
+  if (argument->facts & ~(uint32_t)(KJ_FACT_ALIGNED16 | KJ_FACT_ROWS_ALIGNED16))
+    kj_append_format(text, " facts %x", argument->facts);
   kj_free_buffer(&type);
 }
 
-/* A struct's name says nothing of its fields, and a kernel that takes any type does not declare them. */
+/* A struct's name says nothing of its fields, and a kernel that takes any type does not declare
+ * them. */
 typedef struct struct_writer {
   const kj_types *types;
   kj_buffer *text;
@@ -107,7 +118,8 @@ static void add_structs(const kj_call *call, const kj_signature *signature, kj_b
   free(w.seen);
 }
 
-static void add_signature(const kj_call *call, const kj_signature *signature, const roots *r, kj_buffer *text)
+static void add_signature(const kj_call *call, const kj_signature *signature, const roots *r,
+                          kj_buffer *text)
 {
   kj_append_text(text, "signature ");
   for (uint32_t i = 0; i < signature->count; i++) {
@@ -116,9 +128,12 @@ static void add_signature(const kj_call *call, const kj_signature *signature, co
   }
   kj_append_text(text, "\n");
   add_structs(call, signature, text);
-  kj_append_format(text, "facts%s%s%s block(%u, %u, %u) relations ", signature->offsets32 ? " offsets32" : "", signature->grid32 ? " grid32" : "",
-                   signature->is_programmatic ? " programmatic" : "", signature->block[0], signature->block[1], signature->block[2]);
-  for (uint32_t i = 0; i < signature->count * signature->count; i++) kj_append_format(text, "%u", signature->relations ? signature->relations[i] : 0);
+  kj_append_format(text, "facts%s%s%s block(%u, %u, %u) relations ",
+                   signature->offsets32 ? " offsets32" : "", signature->grid32 ? " grid32" : "",
+                   signature->is_programmatic ? " programmatic" : "", signature->block[0],
+                   signature->block[1], signature->block[2]);
+  for (uint32_t i = 0; i < signature->count * signature->count; i++)
+    kj_append_format(text, "%u", signature->relations ? signature->relations[i] : 0);
   kj_append_text(text, "\n");
 }
 
@@ -139,20 +154,24 @@ static void digest_sources(const kj_sources *sources, kj_disk_key *key)
   key->sources = sum[0];
 }
 
-static void add_all(kj_disk *disk, const kj_call *call, const kj_signature *signature, const roots *r, kj_buffer *text)
+static void add_all(kj_disk *disk, const kj_call *call, const kj_signature *signature,
+                    const roots *r, kj_buffer *text)
 {
   const kj_decl *kernel = call->kernel->function->decl;
-  kj_append_format(text, "kjit %d.%d.%d\n", KJIT_VERSION_MAJOR, KJIT_VERSION_MINOR, KJIT_VERSION_PATCH);
+  kj_append_format(text, "kjit %d.%d.%d\n", KJIT_VERSION_MAJOR, KJIT_VERSION_MINOR,
+                   KJIT_VERSION_PATCH);
   add_digest(text, "build", disk->build);
   add_target(disk, call->device, text);
-  kj_append_format(text, "ptx %u\nchecks %x\nkernel %s\n", kj_limit_ptx(call->device), call->kernel->context->config.checks, kernel->name);
+  kj_append_format(text, "ptx %u\nchecks %x\nkernel %s\n", kj_limit_ptx(call->device),
+                   call->kernel->context->config.checks, kernel->name);
   add_signature(call, signature, r, text);
   kj_add_extern_key(call->kernel->module, kj_is_cuda(call->device), text);
   kj_append_text(text, "\n");
   kj_print_reachable(call->kernel->module, r->items, r->count, text);
 }
 
-bool kj_make_disk_key(kj_disk *disk, const kj_call *call, const kj_signature *signature, kj_disk_key *key)
+bool kj_make_disk_key(kj_disk *disk, const kj_call *call, const kj_signature *signature,
+                      kj_disk_key *key)
 {
   kj_buffer text = { 0 };
   roots r = { .items = calloc(signature->count + 1, sizeof *r.items) };
@@ -160,7 +179,8 @@ bool kj_make_disk_key(kj_disk *disk, const kj_call *call, const kj_signature *si
   kj_identify_disk(disk);
   add_root(&r, call->kernel->function->decl);
   for (uint32_t i = 0; i < signature->count; i++)
-    if (signature->arguments[i].kind == KJ_ARGUMENT_FUNCTION) add_root(&r, signature->arguments[i].function);
+    if (signature->arguments[i].kind == KJ_ARGUMENT_FUNCTION)
+      add_root(&r, signature->arguments[i].function);
   add_all(disk, call, signature, &r, &text);
   free(r.items);
   size_t length = text.length;

@@ -16,8 +16,10 @@ struct kj_disk {
 };
 
 /* As kj_fetch_entry and kj_publish_entry, of a disk with a store. */
-bool kj_fetch_stored(kj_disk *disk, const kj_disk_key *key, const kj_digest *compiler, kj_code *code);
-void kj_publish_stored(kj_disk *disk, const kj_disk_key *key, kj_digest compiler, const kj_code *code);
+bool kj_fetch_stored(kj_disk *disk, const kj_disk_key *key, const kj_digest *compiler,
+                     kj_code *code);
+void kj_publish_stored(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
+                       const kj_code *code);
 /* Fills in build and processor. */
 void kj_identify_disk(kj_disk *disk);
 /* Looked up once: a context's compiler reads libdevice once too. */

@@ -15,11 +15,16 @@ bool kj_refuse_evaluation(kj_scope *scope, const kj_expr *expr, const char *reas
   return false;
 }
 
-static bool refuse(kj_scope *scope, const kj_expr *expr, const char *reason) { return kj_refuse_evaluation(scope, expr, reason); }
-
-static bool make_integer(kj_scope *scope, const kj_expr *expr, __int128 integer, kjit_type type, kj_value *value)
+static bool refuse(kj_scope *scope, const kj_expr *expr, const char *reason)
 {
-  if (integer < INT64_MIN || integer > (__int128)UINT64_MAX) return refuse(scope, expr, "does not fit 64 bits");
+  return kj_refuse_evaluation(scope, expr, reason);
+}
+
+static bool make_integer(kj_scope *scope, const kj_expr *expr, __int128 integer, kjit_type type,
+                         kj_value *value)
+{
+  if (integer < INT64_MIN || integer > (__int128)UINT64_MAX)
+    return refuse(scope, expr, "does not fit 64 bits");
   *value = (kj_value){ .type = type, .integer = integer };
   return true;
 }
@@ -38,16 +43,24 @@ static bool make_float(double number, kjit_type type, kj_value *value)
   return true;
 }
 
-static double as_number(const kj_value *value) { return value->is_float ? value->number : (double)value->integer; }
+static double as_number(const kj_value *value)
+{
+  return value->is_float ? value->number : (double)value->integer;
+}
 
-static bool is_true(const kj_value *value) { return value->is_float ? value->number != 0 : value->integer != 0; }
+static bool is_true(const kj_value *value)
+{
+  return value->is_float ? value->number != 0 : value->integer != 0;
+}
 
 /* ---- operators ---- */
 
-/* Of two operands: the one with a type of its own; the wider of two. Only literals' weakness matters to the callers, who check ranges themselves. */
+/* Of two operands: the one with a type of its own; the wider of two. Only literals' weakness
+ * matters to the callers, who check ranges themselves. */
 static kjit_type join(const kj_value *x, const kj_value *y)
 {
-  if (kj_is_weak(x->type) || x->type == KJIT_BOOL) return y->type == KJIT_BOOL ? KJ_WEAK_INT : y->type;
+  if (kj_is_weak(x->type) || x->type == KJIT_BOOL)
+    return y->type == KJIT_BOOL ? KJ_WEAK_INT : y->type;
   if (kj_is_weak(y->type) || y->type == KJIT_BOOL) return x->type;
   return kj_element_bytes(NULL, x->type) >= kj_element_bytes(NULL, y->type) ? x->type : y->type;
 }
@@ -58,41 +71,51 @@ static __int128 floor_divide(__int128 x, __int128 y)
   return x % y != 0 && (x < 0) != (y < 0) ? quotient - 1 : quotient;
 }
 
-static bool integer_power(kj_scope *scope, const kj_expr *expr, __int128 base, __int128 exponent, kjit_type type, kj_value *value)
+static bool integer_power(kj_scope *scope, const kj_expr *expr, __int128 base, __int128 exponent,
+                          kjit_type type, kj_value *value)
 {
   __int128 power = 1;
   if (exponent < 0) return refuse(scope, expr, "has a negative exponent");
   for (; exponent > 0; exponent--) {
     power *= base;
-    if (power < INT64_MIN || power > (__int128)UINT64_MAX) return refuse(scope, expr, "does not fit 64 bits");
+    if (power < INT64_MIN || power > (__int128)UINT64_MAX)
+      return refuse(scope, expr, "does not fit 64 bits");
     if (power == 0 || (base == 1)) break;
     if (base == -1 && exponent > 2) exponent = 2 + exponent % 2;
   }
   return make_integer(scope, expr, power, type, value);
 }
 
-static bool combine_integers(kj_scope *scope, const kj_expr *expr, kjit_op op, __int128 x, __int128 y, kjit_type type, kj_value *value)
+static bool combine_integers(kj_scope *scope, const kj_expr *expr, kjit_op op, __int128 x,
+                             __int128 y, kjit_type type, kj_value *value)
 {
   switch (op) {
   case KJIT_ADD: return make_integer(scope, expr, x + y, type, value);
   case KJIT_SUB: return make_integer(scope, expr, x - y, type, value);
   case KJIT_MUL:
-    if (x && (y > (__int128)UINT64_MAX / (x < 0 ? -x : x) || -y > (__int128)UINT64_MAX / (x < 0 ? -x : x))) return refuse(scope, expr, "does not fit 64 bits");
+    if (x && (y > (__int128)UINT64_MAX / (x < 0 ? -x : x) ||
+              -y > (__int128)UINT64_MAX / (x < 0 ? -x : x)))
+      return refuse(scope, expr, "does not fit 64 bits");
     return make_integer(scope, expr, x * y, type, value);
   case KJIT_FLOORDIV: return make_integer(scope, expr, y ? floor_divide(x, y) : 0, type, value);
   case KJIT_MOD: return make_integer(scope, expr, y ? x - floor_divide(x, y) * y : 0, type, value);
   case KJIT_BIT_AND: return make_integer(scope, expr, x & y, type, value);
   case KJIT_BIT_OR: return make_integer(scope, expr, x | y, type, value);
   case KJIT_BIT_XOR: return make_integer(scope, expr, x ^ y, type, value);
-  case KJIT_SHL: return y < 0 || y > 62 ? refuse(scope, expr, "shifts too far") : make_integer(scope, expr, x * ((__int128)1 << y), type, value);
-  case KJIT_SHR: return y < 0 || y > 63 ? refuse(scope, expr, "shifts too far") : make_integer(scope, expr, x >> y, type, value);
+  case KJIT_SHL:
+    return y < 0 || y > 62 ? refuse(scope, expr, "shifts too far")
+                           : make_integer(scope, expr, x * ((__int128)1 << y), type, value);
+  case KJIT_SHR:
+    return y < 0 || y > 63 ? refuse(scope, expr, "shifts too far")
+                           : make_integer(scope, expr, x >> y, type, value);
   case KJIT_POW: return integer_power(scope, expr, x, y, type, value);
   case KJIT_DIV: return refuse(scope, expr, "divides integers with `/`; `//` does that");
   default: return refuse(scope, expr, "is an operator that is not evaluated before a launch");
   }
 }
 
-static bool combine_floats(kj_scope *scope, const kj_expr *expr, kjit_op op, double x, double y, kjit_type type, kj_value *value)
+static bool combine_floats(kj_scope *scope, const kj_expr *expr, kjit_op op, double x, double y,
+                           kjit_type type, kj_value *value)
 {
   switch (op) {
   case KJIT_ADD: return make_float(x + y, type, value);
@@ -109,7 +132,9 @@ static bool compare(kjit_op op, const kj_value *x, const kj_value *y, kj_value *
 {
   bool exact = !x->is_float && !y->is_float;
   double a = as_number(x), b = as_number(y);
-  bool less = exact ? x->integer < y->integer : a < b, greater = exact ? x->integer > y->integer : a > b, equal = exact ? x->integer == y->integer : a == b;
+  bool less = exact ? x->integer < y->integer : a < b,
+       greater = exact ? x->integer > y->integer : a > b,
+       equal = exact ? x->integer == y->integer : a == b;
   switch (op) {
   case KJIT_EQ: return make_bool(equal, value);
   case KJIT_NE: return make_bool(!equal, value);
@@ -131,7 +156,11 @@ static bool evaluate_binary(kj_scope *scope, const kj_expr *expr, kj_value *valu
   if (kj_op_table[expr->op].class_ == KJ_OP_COMPARE) return compare(expr->op, &x, &y, value);
   kjit_type type = expr->op == KJIT_SHL || expr->op == KJIT_SHR ? x.type : join(&x, &y);
   if (x.is_float || y.is_float)
-    return combine_floats(scope, expr, expr->op, as_number(&x), as_number(&y), x.is_float && y.is_float ? type : x.is_float ? x.type : y.type, value);
+    return combine_floats(scope, expr, expr->op, as_number(&x), as_number(&y),
+                          x.is_float && y.is_float ? type
+                          : x.is_float             ? x.type
+                                                   : y.type,
+                          value);
   return combine_integers(scope, expr, expr->op, x.integer, y.integer, type, value);
 }
 
@@ -143,8 +172,12 @@ static bool evaluate_unary(kj_scope *scope, const kj_expr *expr, kj_value *value
   switch (expr->op) {
   case KJIT_POS: return true;
   case KJIT_NOT: return make_bool(!is_true(&x), value);
-  case KJIT_NEG: return x.is_float ? make_float(-x.number, x.type, value) : make_integer(scope, expr, -x.integer, x.type, value);
-  case KJIT_INVERT: return x.is_float ? refuse(scope, expr, "inverts a float") : make_integer(scope, expr, ~x.integer, x.type, value);
+  case KJIT_NEG:
+    return x.is_float ? make_float(-x.number, x.type, value)
+                      : make_integer(scope, expr, -x.integer, x.type, value);
+  case KJIT_INVERT:
+    return x.is_float ? refuse(scope, expr, "inverts a float")
+                      : make_integer(scope, expr, ~x.integer, x.type, value);
   default: return refuse(scope, expr, "is an operator that is not evaluated before a launch");
   }
 }
@@ -153,18 +186,25 @@ static bool evaluate_unary(kj_scope *scope, const kj_expr *expr, kj_value *value
 
 static const kj_bound *find_bound(const kj_scope *scope, const kj_decl *decl)
 {
-  return decl->kind == KJ_DECL_PARAM && scope->bound && decl->index < scope->bound_count ? &scope->bound[decl->index] : NULL;
+  return decl->kind == KJ_DECL_PARAM && scope->bound && decl->index < scope->bound_count
+           ? &scope->bound[decl->index]
+           : NULL;
 }
 
 static bool evaluate_constant(kj_scope *scope, const kj_expr *expr, kj_value *value)
 {
   const kj_decl *decl = expr->decl;
-  if (decl->data && decl->rank == 0) return kj_decode_value(decl->data_element, decl->data, value) || refuse(scope, expr, "is complex");
-  if (!decl->value) return refuse(scope, expr, decl->data ? "is an array" : "is an extern constant without a value");
+  if (decl->data && decl->rank == 0)
+    return kj_decode_value(decl->data_element, decl->data, value) ||
+           refuse(scope, expr, "is complex");
+  if (!decl->value)
+    return refuse(scope, expr,
+                  decl->data ? "is an array" : "is an extern constant without a value");
   if (!evaluate(scope, decl->value, value)) return false;
   kj_value converted;
   if (!decl->type_expr || decl->type_expr->kind != KJ_TYPE_FIXED) return true;
-  if (!kj_convert_value(value, decl->type_expr->type, &converted)) return refuse(scope, expr, "does not fit its type");
+  if (!kj_convert_value(value, decl->type_expr->type, &converted))
+    return refuse(scope, expr, "does not fit its type");
   *value = converted;
   return true;
 }
@@ -172,10 +212,16 @@ static bool evaluate_constant(kj_scope *scope, const kj_expr *expr, kj_value *va
 static bool evaluate_let(kj_scope *scope, const kj_expr *expr, kj_value *value)
 {
   const kj_decl *decl = expr->decl;
-  if (decl->kind != KJ_DECL_LET || !scope->bindings || decl->index >= scope->binding_count || !scope->bindings[decl->index].value)
-    return refuse(scope, expr, decl->kind == KJ_DECL_VAR || decl->kind == KJ_DECL_LOOP ? "changes while the kernel runs" : "is not known before the launch");
+  if (decl->kind != KJ_DECL_LET || !scope->bindings || decl->index >= scope->binding_count ||
+      !scope->bindings[decl->index].value)
+    return refuse(scope, expr,
+                  decl->kind == KJ_DECL_VAR || decl->kind == KJ_DECL_LOOP
+                    ? "changes while the kernel runs"
+                    : "is not known before the launch");
   const kj_binding *binding = &scope->bindings[decl->index];
-  return binding->item < 0 ? evaluate(scope, binding->value, value) : kj_evaluate_item(scope, binding->value, (uint32_t)binding->item, value);
+  return binding->item < 0
+           ? evaluate(scope, binding->value, value)
+           : kj_evaluate_item(scope, binding->value, (uint32_t)binding->item, value);
 }
 
 static bool evaluate_decl(kj_scope *scope, const kj_expr *expr, kj_value *value)
@@ -186,7 +232,9 @@ static bool evaluate_decl(kj_scope *scope, const kj_expr *expr, kj_value *value)
   const kj_bound *bound = find_bound(scope, decl);
   if (!bound) return refuse(scope, expr, "is not known here");
   if (bound->kind == KJ_ARGUMENT_ARRAY) return refuse(scope, expr, "is an array");
-  if (bound->kind == KJ_ARGUMENT_FUNCTION) return refuse(scope, expr, bound->function ? "is a func" : "is an argument that only a launch has");
+  if (bound->kind == KJ_ARGUMENT_FUNCTION)
+    return refuse(scope, expr,
+                  bound->function ? "is a func" : "is an argument that only a launch has");
   if (bound->value.type == KJIT_ANY) return refuse(scope, expr, "is complex");
   *value = bound->value;
   return true;
@@ -195,7 +243,8 @@ static bool evaluate_decl(kj_scope *scope, const kj_expr *expr, kj_value *value)
 /* ---- fields, calls ---- */
 
 /* An index written as `-` and a literal counts from the end. */
-static bool evaluate_dimension(kj_scope *scope, const kj_expr *index, uint32_t count, uint32_t *dimension)
+static bool evaluate_dimension(kj_scope *scope, const kj_expr *index, uint32_t count,
+                               uint32_t *dimension)
 {
   int64_t value;
   if (!kj_evaluate_index(scope, index, &value)) return false;
@@ -205,18 +254,21 @@ static bool evaluate_dimension(kj_scope *scope, const kj_expr *index, uint32_t c
   return true;
 }
 
-static bool extent_of(kj_scope *scope, const kj_expr *expr, const kj_expr *array, uint32_t dimension, bool is_stride, kj_value *value)
+static bool extent_of(kj_scope *scope, const kj_expr *expr, const kj_expr *array,
+                      uint32_t dimension, bool is_stride, kj_value *value)
 {
   kj_shape shape;
   if (!kj_evaluate_shape(scope, array, &shape)) return false;
-  if (dimension >= shape.rank) return refuse(scope, expr, "asks for a dimension that the array does not have");
-  return make_integer(scope, expr, is_stride ? shape.strides[dimension] : shape.extents[dimension], KJIT_I64, value);
+  if (dimension >= shape.rank)
+    return refuse(scope, expr, "asks for a dimension that the array does not have");
+  return make_integer(scope, expr, is_stride ? shape.strides[dimension] : shape.extents[dimension],
+                      KJIT_I64, value);
 }
 
 static bool evaluate_field(kj_scope *scope, const kj_expr *expr, kj_value *value)
 {
-  if (expr->x->kind == KJ_EXPR_BUILTIN && expr->x->builtin->id == KJ_BUILTIN_BLOCK_DIM && scope->block && expr->name[1] == 0 && expr->name[0] >= 'x' &&
-      expr->name[0] <= 'z')
+  if (expr->x->kind == KJ_EXPR_BUILTIN && expr->x->builtin->id == KJ_BUILTIN_BLOCK_DIM &&
+      scope->block && expr->name[1] == 0 && expr->name[0] >= 'x' && expr->name[0] <= 'z')
     return make_integer(scope, expr, scope->block[expr->name[0] - 'x'], KJIT_I64, value);
   if (expr->x->kind == KJ_EXPR_BUILTIN) return refuse(scope, expr, "is a position");
   bool is_size = !strcmp(expr->name, "size"), is_rank = !strcmp(expr->name, "ndim");
@@ -224,27 +276,39 @@ static bool evaluate_field(kj_scope *scope, const kj_expr *expr, kj_value *value
   kj_shape shape;
   if (!kj_evaluate_shape(scope, expr->x, &shape)) return false;
   __int128 size = 1;
-  for (uint32_t d = 0; d < shape.rank; d++) size = size > INT64_MAX ? size : size * shape.extents[d];
-  return make_integer(scope, expr, is_size ? size : shape.rank, is_size ? KJIT_I64 : KJ_WEAK_INT, value);
+  for (uint32_t d = 0; d < shape.rank; d++)
+    size = size > INT64_MAX ? size : size * shape.extents[d];
+  return make_integer(scope, expr, is_size ? size : shape.rank, is_size ? KJIT_I64 : KJ_WEAK_INT,
+                      value);
 }
 
 static bool evaluate_extremum(kj_scope *scope, const kj_expr *expr, bool is_min, kj_value *value)
 {
   kj_value x, y;
-  if (!evaluate(scope, expr->args.items[0], &x) || !evaluate(scope, expr->args.items[1], &y)) return false;
-  if (x.is_float || y.is_float) return make_float(is_min ? fmin(as_number(&x), as_number(&y)) : fmax(as_number(&x), as_number(&y)), join(&x, &y), value);
-  return make_integer(scope, expr, is_min == (x.integer < y.integer) ? x.integer : y.integer, join(&x, &y), value);
+  if (!evaluate(scope, expr->args.items[0], &x) || !evaluate(scope, expr->args.items[1], &y))
+    return false;
+  if (x.is_float || y.is_float)
+    return make_float(is_min ? fmin(as_number(&x), as_number(&y))
+                             : fmax(as_number(&x), as_number(&y)),
+                      join(&x, &y), value);
+  return make_integer(scope, expr, is_min == (x.integer < y.integer) ? x.integer : y.integer,
+                      join(&x, &y), value);
 }
 
-static bool evaluate_division(kj_scope *scope, const kj_expr *expr, kj_builtin_id id, kj_value *value)
+static bool evaluate_division(kj_scope *scope, const kj_expr *expr, kj_builtin_id id,
+                              kj_value *value)
 {
   kj_value x, y;
-  if (!evaluate(scope, expr->args.items[0], &x) || !evaluate(scope, expr->args.items[1], &y)) return false;
+  if (!evaluate(scope, expr->args.items[0], &x) || !evaluate(scope, expr->args.items[1], &y))
+    return false;
   if (x.is_float || y.is_float) return refuse(scope, expr, "divides floats as integers");
   kjit_type type = join(&x, &y);
   if (y.integer == 0) return make_integer(scope, expr, 0, type, value);
-  if (id == KJ_BUILTIN_CEIL_DIV) return make_integer(scope, expr, -floor_divide(-x.integer, y.integer), type, value);
-  return make_integer(scope, expr, id == KJ_BUILTIN_DIV_TRUNC ? x.integer / y.integer : x.integer % y.integer, type, value);
+  if (id == KJ_BUILTIN_CEIL_DIV)
+    return make_integer(scope, expr, -floor_divide(-x.integer, y.integer), type, value);
+  return make_integer(scope, expr,
+                      id == KJ_BUILTIN_DIV_TRUNC ? x.integer / y.integer : x.integer % y.integer,
+                      type, value);
 }
 
 static bool evaluate_cast(kj_scope *scope, const kj_expr *expr, kj_value *value)
@@ -255,7 +319,8 @@ static bool evaluate_cast(kj_scope *scope, const kj_expr *expr, kj_value *value)
     return refuse(scope, expr, "is a conversion that is not evaluated before a launch");
   if (!evaluate(scope, expr->args.items[0], &x)) return false;
   if (x.is_float && type->type < KJIT_F16) x.number = trunc(x.number);
-  return kj_convert_value(&x, type->type, value) || refuse(scope, expr, "does not fit the type it is converted to");
+  return kj_convert_value(&x, type->type, value) ||
+         refuse(scope, expr, "does not fit the type it is converted to");
 }
 
 static bool evaluate_call(kj_scope *scope, const kj_expr *expr, kj_value *value)
@@ -273,11 +338,14 @@ static bool evaluate_call(kj_scope *scope, const kj_expr *expr, kj_value *value)
   case KJ_BUILTIN_REM_TRUNC: return evaluate_division(scope, expr, id, value);
   case KJ_BUILTIN_ABS:
     if (!evaluate(scope, expr->args.items[0], &x)) return false;
-    return x.is_float ? make_float(fabs(x.number), x.type, value) : make_integer(scope, expr, x.integer < 0 ? -x.integer : x.integer, x.type, value);
+    return x.is_float
+             ? make_float(fabs(x.number), x.type, value)
+             : make_integer(scope, expr, x.integer < 0 ? -x.integer : x.integer, x.type, value);
   case KJ_BUILTIN_SQRT:
     if (!evaluate(scope, expr->args.items[0], &x)) return false;
     return make_float(sqrt(as_number(&x)), x.type, value);
-  default: return refuse(scope, expr, "is a built-in function that is not evaluated before a launch");
+  default:
+    return refuse(scope, expr, "is a built-in function that is not evaluated before a launch");
   }
 }
 
@@ -297,7 +365,8 @@ static bool evaluate_name(kj_scope *scope, const kj_expr *expr, kj_value *value)
 /* What a let stands for, as long as that is a let itself. */
 static const kj_expr *look_through(const kj_scope *scope, const kj_expr *expr)
 {
-  for (uint32_t i = 0; i < KJ_MOST_DEPTH && expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_LET; i++) {
+  for (uint32_t i = 0;
+       i < KJ_MOST_DEPTH && expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_LET; i++) {
     if (!scope->bindings || expr->decl->index >= scope->binding_count) break;
     const kj_binding *binding = &scope->bindings[expr->decl->index];
     if (!binding->value || binding->item >= 0) break;
@@ -306,7 +375,11 @@ static const kj_expr *look_through(const kj_scope *scope, const kj_expr *expr)
   return expr;
 }
 
-static bool is_extents(const kj_expr *expr) { return expr->kind == KJ_EXPR_FIELD && (!strcmp(expr->name, "shape") || !strcmp(expr->name, "strides")); }
+static bool is_extents(const kj_expr *expr)
+{
+  return expr->kind == KJ_EXPR_FIELD &&
+         (!strcmp(expr->name, "shape") || !strcmp(expr->name, "strides"));
+}
 
 uint32_t kj_count_items(kj_scope *scope, const kj_expr *expr)
 {
@@ -320,8 +393,12 @@ uint32_t kj_count_items(kj_scope *scope, const kj_expr *expr)
 bool kj_evaluate_item(kj_scope *scope, const kj_expr *expr, uint32_t item, kj_value *value)
 {
   expr = look_through(scope, expr);
-  if (expr->kind == KJ_EXPR_TUPLE) return item < expr->args.count ? evaluate(scope, expr->args.items[item], value) : refuse(scope, expr, "has too few items");
-  if (!is_extents(expr)) return item == 0 ? evaluate(scope, expr, value) : refuse(scope, expr, "is not a tuple that is known before the launch");
+  if (expr->kind == KJ_EXPR_TUPLE)
+    return item < expr->args.count ? evaluate(scope, expr->args.items[item], value)
+                                   : refuse(scope, expr, "has too few items");
+  if (!is_extents(expr))
+    return item == 0 ? evaluate(scope, expr, value)
+                     : refuse(scope, expr, "is not a tuple that is known before the launch");
   return extent_of(scope, expr, expr->x, item, !strcmp(expr->name, "strides"), value);
 }
 
@@ -329,9 +406,11 @@ static bool evaluate_subscript(kj_scope *scope, const kj_expr *expr, kj_value *v
 {
   const kj_expr *tuple = look_through(scope, expr->x);
   uint32_t item, count;
-  if (expr->args.count != 1 || (tuple->kind != KJ_EXPR_TUPLE && !is_extents(tuple))) return refuse(scope, expr, "is an element of an array");
+  if (expr->args.count != 1 || (tuple->kind != KJ_EXPR_TUPLE && !is_extents(tuple)))
+    return refuse(scope, expr, "is an element of an array");
   count = kj_count_items(scope, tuple);
-  return count && evaluate_dimension(scope, expr->args.items[0], count, &item) && kj_evaluate_item(scope, tuple, item, value);
+  return count && evaluate_dimension(scope, expr->args.items[0], count, &item) &&
+         kj_evaluate_item(scope, tuple, item, value);
 }
 
 /* ---- entry ---- */
@@ -341,7 +420,9 @@ static bool evaluate_kind(kj_scope *scope, const kj_expr *expr, kj_value *value)
   kj_value condition;
   switch (expr->kind) {
   case KJ_EXPR_INT: return make_integer(scope, expr, expr->integer, expr->type, value);
-  case KJ_EXPR_FLOAT: *value = (kj_value){ .type = expr->type, .is_float = true, .number = expr->number }; return true;
+  case KJ_EXPR_FLOAT:
+    *value = (kj_value){ .type = expr->type, .is_float = true, .number = expr->number };
+    return true;
   case KJ_EXPR_BOOL: return make_bool(expr->integer != 0, value);
   case KJ_EXPR_DECL: return evaluate_decl(scope, expr, value);
   case KJ_EXPR_BUILTIN: return evaluate_name(scope, expr, value);
@@ -359,14 +440,18 @@ static bool evaluate_kind(kj_scope *scope, const kj_expr *expr, kj_value *value)
 
 static bool evaluate(kj_scope *scope, const kj_expr *expr, kj_value *value)
 {
-  if (++scope->steps > KJ_MOST_STEPS || scope->depth >= KJ_MOST_DEPTH) return refuse(scope, expr, "takes too many steps to evaluate");
+  if (++scope->steps > KJ_MOST_STEPS || scope->depth >= KJ_MOST_DEPTH)
+    return refuse(scope, expr, "takes too many steps to evaluate");
   scope->depth++;
   bool is_known = evaluate_kind(scope, expr, value);
   scope->depth--;
   return is_known;
 }
 
-bool kj_evaluate(kj_scope *scope, const kj_expr *expr, kj_value *value) { return evaluate(scope, expr, value); }
+bool kj_evaluate(kj_scope *scope, const kj_expr *expr, kj_value *value)
+{
+  return evaluate(scope, expr, value);
+}
 
 bool kj_evaluate_index(kj_scope *scope, const kj_expr *expr, int64_t *value)
 {

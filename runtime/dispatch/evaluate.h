@@ -1,6 +1,8 @@
-/* Evaluates expressions of the untyped IR on the host, before a launch: defaults of const parameters, @block, @grid, @launch_bounds, extents of grid_ranges.
+/* Evaluates expressions of the untyped IR on the host, before a launch: defaults of const
+ * parameters, @block, @grid, @launch_bounds, extents of grid_ranges.
  *
- * Integers are exact in 64 bits, where the kernel's own type might wrap: what does not fit is not evaluated. */
+ * Integers are exact in 64 bits, where the kernel's own type might wrap: what does not fit is not
+ * evaluated. */
 #ifndef KJ_DISPATCH_EVALUATE_H
 #define KJ_DISPATCH_EVALUATE_H
 
@@ -27,9 +29,10 @@ enum { KJ_MOST_STEPS = 20000, KJ_MOST_DEPTH = 1000 };
 
 /* What is known at a place. */
 typedef struct kj_scope {
-  const kj_bound *bound;      /* arguments by parameter; NULL: none known */
-  uint32_t bound_count;       /* parameters below this are bound */
-  const kj_binding *bindings; /* by decl->index of the kernel's parameters and locals; NULL: lets are not looked through */
+  const kj_bound *bound; /* arguments by parameter; NULL: none known */
+  uint32_t bound_count;  /* parameters below this are bound */
+  /* by decl->index of the kernel's parameters and locals; NULL: lets are not looked through */
+  const kj_binding *bindings;
   uint32_t binding_count;
   const uint32_t *block; /* block shape; NULL: not known */
   /* the first thing that could not be evaluated */
@@ -56,7 +59,8 @@ bool kj_refuse_evaluation(kj_scope *scope, const kj_expr *expr, const char *reas
 
 /* ---- values of scalar types ---- */
 
-/* Converts as a scalar parameter does: any number that the type holds exactly; between floats with rounding. */
+/* Converts as a scalar parameter does: any number that the type holds exactly; between floats with
+ * rounding. */
 bool kj_convert_value(const kj_value *value, kjit_type type, kj_value *converted);
 /* Bits of a value in memory, little end first. Complex types: false. */
 bool kj_encode_value(const kj_value *value, uint64_t *bits);

@@ -1,7 +1,10 @@
-/* Machine code is bounded: what was not launched for long is unloaded. Its specialization stays, and loads the code again when a launch needs it.
+/* Machine code is bounded: what was not launched for long is unloaded. Its specialization stays,
+ * and loads the code again when a launch needs it.
  *
- * A launch holds its specialization without a lock (dispatch.h): it adds to the slot of its thread and then looks at the state. Eviction takes the state away, has the kernel make
- * every running thread of the process pass a memory barrier, and then looks at the slots: one of the two sees the other. So the barrier costs those who evict, and not those who launch. */
+ * A launch holds its specialization without a lock (dispatch.h): it adds to the slot of its thread
+ * and then looks at the state. Eviction takes the state away, has the kernel make every running
+ * thread of the process pass a memory barrier, and then looks at the slots: one of the two sees the
+ * other. So the barrier costs those who evict, and not those who launch. */
 #include <linux/membarrier.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -13,7 +16,8 @@
 uint64_t kj_count_launches(const kjit_specialization *specialization)
 {
   uint64_t count = 0;
-  for (uint32_t i = 0; i < KJ_SLOTS; i++) count += atomic_load_explicit(&specialization->holds[i].launched, memory_order_relaxed);
+  for (uint32_t i = 0; i < KJ_SLOTS; i++)
+    count += atomic_load_explicit(&specialization->holds[i].launched, memory_order_relaxed);
   return count;
 }
 
@@ -21,7 +25,9 @@ uint64_t kj_count_launches(const kjit_specialization *specialization)
 static bool is_held(kjit_specialization *specialization)
 {
   uint64_t ended = 0, begun = 0;
-  for (uint32_t i = 0; i < KJ_SLOTS; i++) ended += atomic_load(&specialization->holds[i].launched) + atomic_load(&specialization->holds[i].passed);
+  for (uint32_t i = 0; i < KJ_SLOTS; i++)
+    ended += atomic_load(&specialization->holds[i].launched) +
+             atomic_load(&specialization->holds[i].passed);
   for (uint32_t i = 0; i < KJ_SLOTS; i++) begun += atomic_load(&specialization->holds[i].begun);
   return begun != ended || atomic_load(&specialization->pins);
 }
@@ -45,7 +51,8 @@ static bool can_go(const kjit_specialization *specialization)
 static bool pass_barrier(void)
 {
   if (!syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0)) return true;
-  return !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) && !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  return !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) &&
+         !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
 static bool try_unload(kjit_specialization *specialization)
@@ -75,8 +82,9 @@ static void append(kj_runtime *runtime, kjit_specialization *entry)
   entry->next_loaded = NULL;
 }
 
-/* Takes the one to unload next out of the list: from the one loaded first, one that was not launched since the last look; the others move to the end. Two rounds find one unless all
- * are launched all the time. Under loaded_mutex. */
+/* Takes the one to unload next out of the list: from the one loaded first, one that was not
+ * launched since the last look; the others move to the end. Two rounds find one unless all are
+ * launched all the time. Under loaded_mutex. */
 static kjit_specialization *take_victim(kj_runtime *runtime, const kjit_specialization *keep)
 {
   size_t count = 0;
@@ -92,12 +100,14 @@ static kjit_specialization *take_victim(kj_runtime *runtime, const kjit_speciali
   return NULL;
 }
 
-/* Those that cannot go now are taken out of the list for the time of the sweep. Under loaded_mutex. */
+/* Those that cannot go now are taken out of the list for the time of the sweep. Under loaded_mutex.
+ */
 static void sweep(kj_runtime *runtime, const kjit_specialization *keep)
 {
   uint64_t limit = limit_of(runtime);
   kjit_specialization *kept = NULL;
-  for (kjit_specialization *entry; runtime->loaded_bytes > limit && (entry = take_victim(runtime, keep));) {
+  for (kjit_specialization *entry;
+       runtime->loaded_bytes > limit && (entry = take_victim(runtime, keep));) {
     if (try_unload(entry)) {
       runtime->loaded_bytes -= entry->code_bytes;
       entry->next_loaded = NULL;

@@ -1,4 +1,5 @@
-/* Facts as text, for kjit_compile: the names alone ("aligned16 disjoint"), for all arrays, or as a specialization prints its own ("aligned16(r, x) same(r, y) block(8, 8, 1)"). */
+/* Facts as text, for kjit_compile: the names alone ("aligned16 disjoint"), for all arrays, or as a
+ * specialization prints its own ("aligned16(r, x) same(r, y) block(8, 8, 1)"). */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ typedef struct reader {
 
 static kjit_status refuse(const reader *r, const char *expected)
 {
-  return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT, "facts: expected %s, got `%.*s`", expected, (int)r->length, r->fact);
+  return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT, "facts: expected %s, got `%.*s`", expected,
+                  (int)r->length, r->fact);
 }
 
 /* ---- one fact ---- */
@@ -65,14 +67,17 @@ static kjit_status read_relation(reader *r, const char *operands, kj_relation re
   uint32_t count = r->kernel->parameter_count, pair[2] = { 0 };
   r->signature->relations = r->relations;
   for (uint32_t i = 0; i < count && !operands; i++)
-    for (uint32_t j = 0; j < count; j++) r->relations[i * count + j] = (uint8_t)(i == j ? KJ_RELATION_SAME : relation);
+    for (uint32_t j = 0; j < count; j++)
+      r->relations[i * count + j] = (uint8_t)(i == j ? KJ_RELATION_SAME : relation);
   if (!operands) return KJIT_OK;
   for (int i = 0; i < 2; i++) {
     size_t length;
     const char *name = next_operand(&operands, &length);
-    if (!name || !find_array(r, name, length, &pair[i])) return refuse(r, "the names of two array parameters");
+    if (!name || !find_array(r, name, length, &pair[i]))
+      return refuse(r, "the names of two array parameters");
   }
-  r->relations[pair[0] * count + pair[1]] = r->relations[pair[1] * count + pair[0]] = (uint8_t)relation;
+  r->relations[pair[0] * count + pair[1]] = r->relations[pair[1] * count + pair[0]] =
+    (uint8_t)relation;
   return KJIT_OK;
 }
 
@@ -81,7 +86,8 @@ static kjit_status read_block(reader *r, const char *operands)
   for (int d = 0; d < MAX_OPERANDS; d++) {
     size_t length;
     const char *number = operands ? next_operand(&operands, &length) : NULL;
-    unsigned long extent = number && isdigit((unsigned char)*number) ? strtoul(number, NULL, 10) : 0;
+    unsigned long extent =
+      number && isdigit((unsigned char)*number) ? strtoul(number, NULL, 10) : 0;
     if (!extent || extent > UINT16_MAX) return refuse(r, "three extents of a block");
     r->signature->block[d] = (uint32_t)extent;
   }
@@ -110,13 +116,18 @@ static kjit_status read_fact(reader *r, const char *operands)
   }
   bool is_known = (IS("offsets32") || IS("grid32")) && !operands;
 #undef IS
-  return is_known ? KJIT_OK : refuse(r, "all, aligned16, offsets32, grid32, disjoint or programmatic");
+  return is_known ? KJIT_OK
+                  : refuse(r, "all, aligned16, offsets32, grid32, disjoint or programmatic");
 }
 
-kjit_status kj_read_facts(const kjit_kernel *kernel, const char *facts, kj_argument *arguments, uint8_t *relations, kj_signature *signature,
-                          kj_diagnostics *diagnostics)
+kjit_status kj_read_facts(const kjit_kernel *kernel, const char *facts, kj_argument *arguments,
+                          uint8_t *relations, kj_signature *signature, kj_diagnostics *diagnostics)
 {
-  reader r = { .kernel = kernel, .arguments = arguments, .relations = relations, .signature = signature, .diagnostics = diagnostics };
+  reader r = { .kernel = kernel,
+               .arguments = arguments,
+               .relations = relations,
+               .signature = signature,
+               .diagnostics = diagnostics };
   for (const char *at = facts + strspn(facts, " "); *at; at += strspn(at, " ")) {
     r.fact = at;
     at += name_length(at);

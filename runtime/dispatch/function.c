@@ -1,8 +1,8 @@
-/* Funcs that the host calls: compiled as C functions, one for each tuple of argument types and compile-time values, kept as long as the module; called
- * through libffi.
+/* Funcs that the host calls: compiled as C functions, one for each tuple of argument types and
+ * compile-time values, kept as long as the module; called through libffi.
  *
- * A function that may fail takes the address of a record before its other parameters, and kjit_call_function gives it one; a pointer is given out only for
- * those that cannot. */
+ * A function that may fail takes the address of a record before its other parameters, and
+ * kjit_call_function gives it one; a pointer is given out only for those that cannot. */
 #include <ffi.h>
 #include <kjit/function.h>
 #include <stdlib.h>
@@ -27,7 +27,8 @@ static kjit_kernel *kernel_of(kjit_function *function)
 
 static kjit_status refuse_extern(kjit_context *context, kjit_function *function)
 {
-  return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "`%s` is extern: the host has it already; a func that calls it can be called",
+  return kj_fail_call(context, KJIT_ERROR_ARGUMENT,
+                      "`%s` is extern: the host has it already; a func that calls it can be called",
                       kj_function_of(function)->name);
 }
 
@@ -37,12 +38,15 @@ static bool is_same(const kj_argument *a, const kj_argument *b)
 {
   if (a->kind != b->kind || a->type != b->type) return false;
   if (a->kind == KJ_ARGUMENT_FUNCTION) return a->function == b->function;
-  return a->kind != KJ_ARGUMENT_CONST || (a->integer == b->integer && memcmp(&a->number, &b->number, sizeof a->number) == 0);
+  return a->kind != KJ_ARGUMENT_CONST ||
+         (a->integer == b->integer && memcmp(&a->number, &b->number, sizeof a->number) == 0);
 }
 
-static kj_function_code *find_code(const kjit_kernel *kernel, const kj_argument *arguments, uint32_t checks)
+static kj_function_code *find_code(const kjit_kernel *kernel, const kj_argument *arguments,
+                                   uint32_t checks)
 {
-  for (kj_function_code *code = atomic_load_explicit(&kernel->functions, memory_order_acquire); code; code = code->next) {
+  for (kj_function_code *code = atomic_load_explicit(&kernel->functions, memory_order_acquire);
+       code; code = code->next) {
     uint32_t i = 0;
     while (i < kernel->parameter_count && is_same(&code->arguments[i], &arguments[i])) i++;
     if (i == kernel->parameter_count && code->checks == checks) return code;
@@ -65,18 +69,21 @@ void kj_free_function_codes(kjit_kernel *kernel)
   }
 }
 
-static kjit_status load(kjit_kernel *kernel, kj_runtime *runtime, kj_function_code *made, kj_diagnostics *diagnostics)
+static kjit_status load(kjit_kernel *kernel, kj_runtime *runtime, kj_function_code *made,
+                        kj_diagnostics *diagnostics)
 {
   kj_outside outside;
   kj_cpu_kernel entry = NULL;
   KJ_TRY(kj_list_outside(kernel->module, diagnostics, &outside));
-  kjit_status status = runtime->interface->load(runtime->compiler, &made->code, &outside, diagnostics, &made->loaded, &entry);
+  kjit_status status = runtime->interface->load(runtime->compiler, &made->code, &outside,
+                                                diagnostics, &made->loaded, &entry);
   kj_free_outside(&outside);
   made->entry = (void (*)(void))entry;
   return status;
 }
 
-static kjit_status compile(kjit_kernel *kernel, kj_runtime *runtime, kj_function_code *made, kj_diagnostics *diagnostics)
+static kjit_status compile(kjit_kernel *kernel, kj_runtime *runtime, kj_function_code *made,
+                           kj_diagnostics *diagnostics)
 {
   kj_signature signature = { .arguments = made->arguments, .count = kernel->parameter_count };
   kj_compile_request request = { .module = kernel->module,
@@ -96,11 +103,13 @@ static kjit_status compile(kjit_kernel *kernel, kj_runtime *runtime, kj_function
 }
 
 /* Several threads may compile the same; the later ones' is dropped. No lock is held meanwhile. */
-static kjit_status get_code(kjit_kernel *kernel, const kj_argument *arguments, uint32_t checks, kj_diagnostics *diagnostics, kj_function_code **found)
+static kjit_status get_code(kjit_kernel *kernel, const kj_argument *arguments, uint32_t checks,
+                            kj_diagnostics *diagnostics, kj_function_code **found)
 {
   kj_runtime *runtime = kj_get_runtime(kernel->context);
   if ((*found = find_code(kernel, arguments, checks))) return KJIT_OK;
-  kj_function_code *made = runtime ? calloc(1, sizeof *made + kernel->parameter_count * sizeof *arguments) : NULL;
+  kj_function_code *made =
+    runtime ? calloc(1, sizeof *made + kernel->parameter_count * sizeof *arguments) : NULL;
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   made->checks = checks;
   memcpy(made->arguments, arguments, kernel->parameter_count * sizeof *arguments);
@@ -164,11 +173,13 @@ static void push(frame *f, ffi_type *type, uint64_t word)
 
 static void push_argument(frame *f, const kj_bound *bound)
 {
-  if (bound->kind == KJ_ARGUMENT_VALUE || bound->kind == KJ_ARGUMENT_NUMBER) push(f, ffi_type_of(bound->type), bound->bits[0]);
+  if (bound->kind == KJ_ARGUMENT_VALUE || bound->kind == KJ_ARGUMENT_NUMBER)
+    push(f, ffi_type_of(bound->type), bound->bits[0]);
   if (bound->kind != KJ_ARGUMENT_ARRAY) return;
   push(f, &ffi_type_pointer, bound->target);
   for (uint32_t d = 0; d < bound->rank; d++) push(f, &ffi_type_sint64, (uint64_t)bound->shape[d]);
-  for (uint32_t d = 0; d < bound->rank && bound->layout == KJIT_LAYOUT_STRIDED; d++) push(f, &ffi_type_sint64, (uint64_t)kj_stride_of(bound, d));
+  for (uint32_t d = 0; d < bound->rank && bound->layout == KJIT_LAYOUT_STRIDED; d++)
+    push(f, &ffi_type_sint64, (uint64_t)kj_stride_of(bound, d));
 }
 
 static kjit_arg read_result(kjit_type type, uint64_t word)
@@ -194,22 +205,27 @@ static kjit_arg read_result(kjit_type type, uint64_t word)
 /* Made of several values: kjit_call_function's functions take and give it by address. */
 static bool is_by_address(const kj_type_info *info)
 {
-  return info->class_ == KJ_CLASS_VECTOR || info->class_ == KJ_CLASS_STRUCT || info->class_ == KJ_CLASS_COMPLEX || info->class_ == KJ_CLASS_TUPLE;
+  return info->class_ == KJ_CLASS_VECTOR || info->class_ == KJ_CLASS_STRUCT ||
+         info->class_ == KJ_CLASS_COMPLEX || info->class_ == KJ_CLASS_TUPLE;
 }
 
-static kjit_status refuse_result(const kjit_kernel *kernel, kjit_type type, kj_diagnostics *diagnostics)
+static kjit_status refuse_result(const kjit_kernel *kernel, kjit_type type,
+                                 kj_diagnostics *diagnostics)
 {
   kj_buffer text = { 0 };
   const kj_decl *decl = kernel->function->decl;
   kj_print_type(kernel->module->types, type, &text);
-  kjit_status status =
-    kj_error_at(diagnostics, kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
-                "func `%s` returns %s: result has to be a KJIT_ARG_BY_ADDRESS that says where it goes", decl->name, text.text ? text.text : "several values");
+  kjit_status status = kj_error_at(
+    diagnostics, kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
+    "func `%s` returns %s: result has to be a KJIT_ARG_BY_ADDRESS that says where it goes",
+    decl->name, text.text ? text.text : "several values");
   kj_free_buffer(&text);
   return status;
 }
 
-static kjit_status run(const kjit_kernel *kernel, const kj_function_code *code, const kj_bound *bound, frame *f, kj_diagnostics *diagnostics, kjit_arg *result)
+static kjit_status run(const kjit_kernel *kernel, const kj_function_code *code,
+                       const kj_bound *bound, frame *f, kj_diagnostics *diagnostics,
+                       kjit_arg *result)
 {
   ffi_cif interface;
   kj_failure_record record = { .state = KJ_FAILURE_FREE };
@@ -219,14 +235,19 @@ static kjit_status run(const kjit_kernel *kernel, const kj_function_code *code, 
   } returned = { 0 };
   const kj_type_info *returns = kj_type(kernel->module->types, code->code.result);
   bool is_composed = is_by_address(returns);
-  if (is_composed && (!result || result->kind != KJIT_ARG_BY_ADDRESS || !result->value.address)) return refuse_result(kernel, code->code.result, diagnostics);
+  if (is_composed && (!result || result->kind != KJIT_ARG_BY_ADDRESS || !result->value.address))
+    return refuse_result(kernel, code->code.result, diagnostics);
   if (code->code.failures) push(f, &ffi_type_pointer, (uint64_t)(uintptr_t)&record);
   if (is_composed) push(f, &ffi_type_pointer, (uint64_t)(uintptr_t)result->value.address);
   for (uint32_t i = 0; i < kernel->parameter_count; i++) push_argument(f, &bound[i]);
-  if (ffi_prep_cif(&interface, FFI_DEFAULT_ABI, f->count, is_composed ? &ffi_type_void : ffi_type_of(code->code.result), f->types) != FFI_OK)
-    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "func `%s`: libffi cannot make this call", kernel->function->decl->name);
+  if (ffi_prep_cif(&interface, FFI_DEFAULT_ABI, f->count,
+                   is_composed ? &ffi_type_void : ffi_type_of(code->code.result),
+                   f->types) != FFI_OK)
+    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "func `%s`: libffi cannot make this call",
+                    kernel->function->decl->name);
   ffi_call(&interface, code->entry, &returned, f->values);
-  if (record.state == KJ_FAILURE_WRITTEN) return kj_report_function_failure(kernel, code->code.failures, &record, diagnostics);
+  if (record.state == KJ_FAILURE_WRITTEN)
+    return kj_report_function_failure(kernel, code->code.failures, &record, diagnostics);
   if (is_composed) result->type = code->code.result;
   else if (result) *result = read_result(code->code.result, returned.word);
   return KJIT_OK;
@@ -236,14 +257,17 @@ static void describe(const kjit_kernel *kernel, const kj_bound *bound, kj_argume
 {
   *argument = (kj_argument){ .kind = (kj_argument_kind)bound->kind, .type = bound->type };
   if (bound->kind == KJ_ARGUMENT_FUNCTION) argument->function = bound->function;
-  if (bound->kind == KJ_ARGUMENT_ARRAY) argument->type = kj_array_type(kernel->module->types, bound->type, bound->rank, (kjit_layout)bound->layout, false);
+  if (bound->kind == KJ_ARGUMENT_ARRAY)
+    argument->type = kj_array_type(kernel->module->types, bound->type, bound->rank,
+                                   (kjit_layout)bound->layout, false);
   if (bound->kind == KJ_ARGUMENT_CONST) {
     argument->integer = bound->value.integer;
     argument->number = bound->value.number;
   }
 }
 
-static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_t count, kj_argument *described, frame *f, kj_diagnostics *diagnostics,
+static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_t count,
+                                 kj_argument *described, frame *f, kj_diagnostics *diagnostics,
                                  kjit_arg *result)
 {
   kjit_kernel *kernel = call->kernel;
@@ -262,17 +286,22 @@ static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_
   return run(kernel, code, call->bound, f, diagnostics, result);
 }
 
-kjit_status kjit_call_function(kjit_function *function, const kjit_arg *arguments, size_t count, kjit_arg *result)
+kjit_status kjit_call_function(kjit_function *function, const kjit_arg *arguments, size_t count,
+                               kjit_arg *result)
 {
   if (!function) return KJIT_ERROR_MISUSE;
   kjit_context *context = kj_function_of(function)->function->module->context;
   if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!arguments && count) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_call_function: arguments is NULL");
+  if (!arguments && count)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_call_function: arguments is NULL");
   if (kj_function_of(function)->function->is_extern) return refuse_extern(context, function);
   kjit_kernel *kernel = kernel_of(function);
-  size_t most = kernel ? 2 + (size_t)kernel->parameter_count * MOST_PARTS : 0; /* the record of failures, the address of the result */
+  /* the record of failures, the address of the result */
+  size_t most = kernel ? 2 + (size_t)kernel->parameter_count * MOST_PARTS : 0;
   kj_argument *described = kernel ? calloc(kernel->parameter_count + 1, sizeof *described) : NULL;
-  frame f = { .types = malloc(most * sizeof *f.types + 1), .values = malloc(most * sizeof *f.values + 1), .words = malloc(most * sizeof *f.words + 1) };
+  frame f = { .types = malloc(most * sizeof *f.types + 1),
+              .values = malloc(most * sizeof *f.values + 1),
+              .words = malloc(most * sizeof *f.words + 1) };
   char *memory = kernel ? calloc(1, kernel->call_bytes) : NULL;
   kj_diagnostics diagnostics = { 0 };
   kj_call call = { .kernel = kernel, .runtime = kj_get_runtime(context) };
@@ -293,36 +322,49 @@ kjit_status kjit_call_function(kjit_function *function, const kjit_arg *argument
 /* ---- C function pointers ---- */
 
 /* Types that have a form of their own with kjit_call_function only. */
-static kjit_status check_c_type(const kjit_kernel *kernel, kjit_type type, const char *what, kj_diagnostics *diagnostics)
+static kjit_status check_c_type(const kjit_kernel *kernel, kjit_type type, const char *what,
+                                kj_diagnostics *diagnostics)
 {
   const kj_decl *decl = kernel->function->decl;
   if (kj_is_weak(type)) return KJIT_OK;
   const kj_type_info *info = kj_type(kernel->module->types, type);
-  if (!is_by_address(info) && !(info->class_ == KJ_CLASS_FLOAT && info->size_bytes < 4)) return KJIT_OK;
-  return kj_error_at(diagnostics, kernel->module, decl->location, KJIT_ERROR_UNSUPPORTED,
-                     "func `%s`: %s is of a type that does not go to or from a C function; a pointer to it does", decl->name, what);
+  if (!is_by_address(info) && !(info->class_ == KJ_CLASS_FLOAT && info->size_bytes < 4))
+    return KJIT_OK;
+  return kj_error_at(
+    diagnostics, kernel->module, decl->location, KJIT_ERROR_UNSUPPORTED,
+    "func `%s`: %s is of a type that does not go to or from a C function; a pointer to it does",
+    decl->name, what);
 }
 
-/* "f64(f64, i32)" into the result's type and, in a text of its own, what stands between the parentheses. */
-static kjit_status divide_signature(const kjit_kernel *kernel, const char *text, kj_diagnostics *diagnostics, kjit_type *result, char **inside)
+/* "f64(f64, i32)" into the result's type and, in a text of its own, what stands between the
+ * parentheses. */
+static kjit_status divide_signature(const kjit_kernel *kernel, const char *text,
+                                    kj_diagnostics *diagnostics, kjit_type *result, char **inside)
 {
   const char *start = strchr(text, '('), *end = strrchr(text, ')');
   const char *name = kernel->function->decl->name;
-  while (start && start == text + strspn(text, " ")) start = strchr(start + 1, '('); /* of a tuple */
+  /* of a tuple */
+  while (start && start == text + strspn(text, " ")) start = strchr(start + 1, '(');
   bool is_closed = start && end && end > start && end[1 + strspn(end + 1, " ")] == 0;
-  if (!is_closed) return kj_error(diagnostics, KJIT_ERROR_SYNTAX, "func `%s`: expected a signature such as \"f64(f64, i32)\", got \"%s\"", name, text);
+  if (!is_closed)
+    return kj_error(diagnostics, KJIT_ERROR_SYNTAX,
+                    "func `%s`: expected a signature such as \"f64(f64, i32)\", got \"%s\"", name,
+                    text);
   while (start > text && start[-1] == ' ') start--;
   char *type = strndup(text + strspn(text, " "), (size_t)(start - (text + strspn(text, " "))));
   start = strchr(start, '(') + 1;
   *inside = strndup(start, (size_t)(end - start));
-  kjit_status status = type && *inside ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  kjit_status status =
+    type && *inside ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   if (status == KJIT_OK && strcmp(type, "void") == 0) *result = KJIT_VOID;
-  else if (status == KJIT_OK) status = kj_parse_type(kernel->module->types, type, diagnostics, result);
+  else if (status == KJIT_OK)
+    status = kj_parse_type(kernel->module->types, type, diagnostics, result);
   free(type);
   return status;
 }
 
-static kjit_status check_result(const kjit_kernel *kernel, kjit_type wanted, kjit_type has, kj_diagnostics *diagnostics)
+static kjit_status check_result(const kjit_kernel *kernel, kjit_type wanted, kjit_type has,
+                                kj_diagnostics *diagnostics)
 {
   if (wanted == has) return KJIT_OK;
   kj_buffer wants = { 0 }, returns = { 0 };
@@ -330,14 +372,17 @@ static kjit_status check_result(const kjit_kernel *kernel, kjit_type wanted, kji
   kj_print_type(kernel->module->types, has, &returns);
   const kj_decl *decl = kernel->function->decl;
   kjit_status status =
-    kj_error_at(diagnostics, kernel->module, decl->location, KJIT_ERROR_TYPE, "func `%s` returns %s for these arguments, the signature says %s", decl->name,
-                has == KJIT_VOID ? "nothing" : returns.text, wanted == KJIT_VOID ? "void" : wants.text);
+    kj_error_at(diagnostics, kernel->module, decl->location, KJIT_ERROR_TYPE,
+                "func `%s` returns %s for these arguments, the signature says %s", decl->name,
+                has == KJIT_VOID ? "nothing" : returns.text,
+                wanted == KJIT_VOID ? "void" : wants.text);
   kj_free_buffer(&wants);
   kj_free_buffer(&returns);
   return status;
 }
 
-static kjit_status get_pointer(kjit_kernel *kernel, const char *signature, kj_argument *arguments, kj_bound *bound, char **inside, kj_diagnostics *diagnostics,
+static kjit_status get_pointer(kjit_kernel *kernel, const char *signature, kj_argument *arguments,
+                               kj_bound *bound, char **inside, kj_diagnostics *diagnostics,
                                void (**pointer)(void))
 {
   kjit_type result;
@@ -346,24 +391,30 @@ static kjit_status get_pointer(kjit_kernel *kernel, const char *signature, kj_ar
   KJ_TRY(divide_signature(kernel, signature, diagnostics, &result, inside));
   KJ_TRY(kj_read_signature(kernel, *inside, arguments, bound, diagnostics));
   for (uint32_t i = 0; i < kernel->parameter_count; i++)
-    if (arguments[i].kind == KJ_ARGUMENT_VALUE) KJ_TRY(check_c_type(kernel, arguments[i].type, kernel->parameters[i].decl->name, diagnostics));
+    if (arguments[i].kind == KJ_ARGUMENT_VALUE)
+      KJ_TRY(
+        check_c_type(kernel, arguments[i].type, kernel->parameters[i].decl->name, diagnostics));
   KJ_TRY(get_code(kernel, arguments, KJIT_CHECK_NONE, diagnostics, &code));
   KJ_TRY(check_result(kernel, result, code->code.result, diagnostics));
   KJ_TRY(check_c_type(kernel, result, "its result", diagnostics));
   if (code->code.failures)
     return kj_error_at(diagnostics, kernel->module, decl->location, KJIT_ERROR_UNSUPPORTED,
-                       "func `%s` may fail (`raise`, or recursion that may be too deep), and a C function has nowhere to say so: kjit_call_function reports it",
+                       "func `%s` may fail (`raise`, or recursion that may be too deep), and a C "
+                       "function has nowhere to say so: kjit_call_function reports it",
                        decl->name);
   *pointer = code->entry;
   return KJIT_OK;
 }
 
-kjit_status kjit_get_function_pointer(kjit_function *function, const char *signature, void (**pointer)(void))
+kjit_status kjit_get_function_pointer(kjit_function *function, const char *signature,
+                                      void (**pointer)(void))
 {
   if (!function) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(kj_function_of(function)->function->module->context)) return KJIT_ERROR_FORKED;
   kjit_context *context = kj_function_of(function)->function->module->context;
-  if (!signature || !pointer) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_function_pointer: %s is NULL", signature ? "pointer" : "signature");
+  if (!signature || !pointer)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_function_pointer: %s is NULL",
+                        signature ? "pointer" : "signature");
   if (kj_function_of(function)->function->is_extern) return refuse_extern(context, function);
   kjit_kernel *kernel = kernel_of(function);
   kj_argument *arguments = kernel ? calloc(kernel->parameter_count + 1, sizeof *arguments) : NULL;
@@ -372,7 +423,8 @@ kjit_status kjit_get_function_pointer(kjit_function *function, const char *signa
   kj_diagnostics diagnostics = { 0 };
   void (*found)(void) = NULL;
   kjit_status status = KJIT_ERROR_MEMORY;
-  if (arguments && bound) status = get_pointer(kernel, signature, arguments, bound, &inside, &diagnostics, &found);
+  if (arguments && bound)
+    status = get_pointer(kernel, signature, arguments, bound, &inside, &diagnostics, &found);
   else kj_error(&diagnostics, status, "out of memory");
   free(arguments);
   free(bound);

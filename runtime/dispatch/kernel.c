@@ -15,11 +15,13 @@ typedef struct kernel_set {
 static kj_annotation read_annotation(const kj_decl *decl, const kj_types *types)
 {
   const kj_type_expr *written = decl->type_expr;
-  kj_annotation none = { .kind = KJ_ANNOTATION_NONE, .same_as = -1 }, found = { .kind = KJ_ANNOTATION_OTHER, .same_as = -1 };
+  kj_annotation none = { .kind = KJ_ANNOTATION_NONE, .same_as = -1 },
+                found = { .kind = KJ_ANNOTATION_OTHER, .same_as = -1 };
   if (!written) return none;
   const kj_type_expr *element = written->kind == KJ_TYPE_ARRAY ? written->element : written;
-  bool names_parameter =
-    element && element->kind == KJ_TYPE_DTYPE && element->expr && element->expr->kind == KJ_EXPR_DECL && element->expr->decl->kind == KJ_DECL_PARAM;
+  bool names_parameter = element && element->kind == KJ_TYPE_DTYPE && element->expr &&
+                         element->expr->kind == KJ_EXPR_DECL &&
+                         element->expr->decl->kind == KJ_DECL_PARAM;
   if (names_parameter) found.same_as = (int)element->expr->decl->index;
   if (written->kind == KJ_TYPE_ARRAY) {
     found.kind = KJ_ANNOTATION_ARRAY;
@@ -30,7 +32,9 @@ static kj_annotation read_annotation(const kj_decl *decl, const kj_types *types)
     found.kind = KJ_ANNOTATION_SAME;
   } else if (written->kind == KJ_TYPE_FIXED) {
     const kj_type_info *info = kj_type(types, written->type);
-    found.kind = info->class_ == KJ_CLASS_ARRAY ? KJ_ANNOTATION_ARRAY : kj_is_scalar(written->type) ? KJ_ANNOTATION_SCALAR : KJ_ANNOTATION_OTHER;
+    found.kind = info->class_ == KJ_CLASS_ARRAY ? KJ_ANNOTATION_ARRAY
+                 : kj_is_scalar(written->type)  ? KJ_ANNOTATION_SCALAR
+                                                : KJ_ANNOTATION_OTHER;
     found.type = info->class_ == KJ_CLASS_ARRAY ? info->element : written->type;
     if (info->class_ == KJ_CLASS_POINTER) found.kind = KJ_ANNOTATION_POINTER;
     found.rank = (uint8_t)info->rank;
@@ -48,7 +52,8 @@ static void bind_let(kjit_kernel *kernel, const kj_stmt *stmt)
     const kj_decl *decl = stmt->decls.items[i];
     if (decl->kind != KJ_DECL_LET || decl->index >= kernel->binding_count) continue;
     if (decl->type_expr && stmt->decls.count == 1) continue; /* a conversion */
-    kernel->bindings[decl->index] = (kj_binding){ .value = stmt->value ? stmt->value : decl->value, .item = stmt->decls.count > 1 ? (int)i : -1 };
+    kernel->bindings[decl->index] = (kj_binding){ .value = stmt->value ? stmt->value : decl->value,
+                                                  .item = stmt->decls.count > 1 ? (int)i : -1 };
   }
 }
 
@@ -60,7 +65,8 @@ static void add_range(kjit_kernel *kernel, const kj_stmt *stmt)
   kernel->ranges[kernel->range_count++] = stmt;
 }
 
-/* Lets inside loops have a value that changes; evaluating them meets the loop's variable, which is not known. */
+/* Lets inside loops have a value that changes; evaluating them meets the loop's variable, which is
+ * not known. */
 static void bind_stmt(kjit_kernel *kernel, const kj_stmt *stmt)
 {
   if (stmt->kind == KJ_STMT_DECLARE) bind_let(kernel, stmt);
@@ -98,22 +104,28 @@ static bool has_grid_range(const kj_stmts *body)
 {
   for (size_t i = 0; i < body->count; i++) {
     const kj_stmt *stmt = body->items[i];
-    if ((stmt->kind == KJ_STMT_FOR && stmt->range == KJ_GRID_RANGE) || has_grid_range(&stmt->body) || has_grid_range(&stmt->otherwise)) return true;
+    if ((stmt->kind == KJ_STMT_FOR && stmt->range == KJ_GRID_RANGE) ||
+        has_grid_range(&stmt->body) || has_grid_range(&stmt->otherwise))
+      return true;
   }
   return false;
 }
 
-/* Any func of the module: whether this kernel calls it is not worth finding out, the grid only becomes larger than it need be. */
+/* Any func of the module: whether this kernel calls it is not worth finding out, the grid only
+ * becomes larger than it need be. */
 static bool has_callee_range(const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
     const kj_decl *decl = module->decls.items[i];
-    if (decl->kind == KJ_DECL_FUNCTION && !decl->function->is_kernel && has_grid_range(&decl->function->body)) return true;
+    if (decl->kind == KJ_DECL_FUNCTION && !decl->function->is_kernel &&
+        has_grid_range(&decl->function->body))
+      return true;
   }
   return false;
 }
 
-/* Whether the values of an attribute can be had from const parameters alone: tried with nothing else bound, const parameters standing for 1. */
+/* Whether the values of an attribute can be had from const parameters alone: tried with nothing
+ * else bound, const parameters standing for 1. */
 static bool is_static(kjit_kernel *kernel, const kj_attribute *attribute)
 {
   kj_bound *bound = attribute ? calloc(kernel->parameter_count + 1, sizeof *bound) : NULL;
@@ -122,10 +134,14 @@ static bool is_static(kjit_kernel *kernel, const kj_attribute *attribute)
     bound[i].kind = kernel->parameters[i].is_const ? KJ_ARGUMENT_CONST : KJ_ARGUMENT_FUNCTION;
     bound[i].value = (kj_value){ .type = KJ_WEAK_INT, .integer = 1 };
   }
-  kj_scope scope = { .bound = bound, .bound_count = kernel->parameter_count, .bindings = kernel->bindings, .binding_count = kernel->binding_count };
+  kj_scope scope = { .bound = bound,
+                     .bound_count = kernel->parameter_count,
+                     .bindings = kernel->bindings,
+                     .binding_count = kernel->binding_count };
   bool is_known = true;
   int64_t value;
-  for (size_t i = 0; i < attribute->values.count && is_known; i++) is_known = kj_evaluate_index(&scope, attribute->values.items[i], &value);
+  for (size_t i = 0; i < attribute->values.count && is_known; i++)
+    is_known = kj_evaluate_index(&scope, attribute->values.items[i], &value);
   free(bound);
   return is_known;
 }
@@ -133,14 +149,16 @@ static bool is_static(kjit_kernel *kernel, const kj_attribute *attribute)
 static bool is_named(const kj_attribute *attribute, const kj_decl *decl)
 {
   const kj_expr *value = attribute->values.count ? attribute->values.items[0] : NULL;
-  return value && ((value->kind == KJ_EXPR_DECL && value->decl == decl) || (value->name && !strcmp(value->name, decl->name)));
+  return value && ((value->kind == KJ_EXPR_DECL && value->decl == decl) ||
+                   (value->name && !strcmp(value->name, decl->name)));
 }
 
 static bool is_general(const kj_function *function, const kj_decl *decl)
 {
   for (size_t i = 0; i < function->attributes.count; i++) {
     const kj_attribute *attribute = &function->attributes.items[i];
-    if (attribute->info == &kj_attribute_table[KJ_ATTRIBUTE_GENERAL] && is_named(attribute, decl)) return true;
+    if (attribute->info == &kj_attribute_table[KJ_ATTRIBUTE_GENERAL] && is_named(attribute, decl))
+      return true;
   }
   return false;
 }
@@ -161,12 +179,19 @@ static void describe_parameters(kjit_kernel *kernel, const bool *read, const boo
   }
 }
 
-/* Bound arguments, the key, the parameter block: a pointer, extents and strides of an array; relations come with a compilation only. */
+/* Bound arguments, the key, the parameter block: a pointer, extents and strides of an array;
+ * relations come with a compilation only. */
 static size_t count_call_bytes(const kjit_kernel *kernel)
 {
-  enum { BLOCK_BYTES = 8 + 2 * 8 * KJ_MAX_RANK, ALL_MAPS = KJ_MOST_MAPS * KJ_MAP_BYTES + KJ_MAP_ALIGNMENT };
-  return kernel->parameter_count * (sizeof(kj_bound) + BLOCK_BYTES) + kj_key_capacity(kernel) * sizeof(uint64_t) + 64 +
-         (kernel->shared_count + 1) * (sizeof(kj_shared_size) + (KJ_MAX_RANK + 1) * sizeof(uint32_t)) + (kernel->module->has_tensor_copies ? ALL_MAPS : 0) +
+  enum {
+    BLOCK_BYTES = 8 + 2 * 8 * KJ_MAX_RANK,
+    ALL_MAPS = KJ_MOST_MAPS * KJ_MAP_BYTES + KJ_MAP_ALIGNMENT
+  };
+  return kernel->parameter_count * (sizeof(kj_bound) + BLOCK_BYTES) +
+         kj_key_capacity(kernel) * sizeof(uint64_t) + 64 +
+         (kernel->shared_count + 1) *
+           (sizeof(kj_shared_size) + (KJ_MAX_RANK + 1) * sizeof(uint32_t)) +
+         (kernel->module->has_tensor_copies ? ALL_MAPS : 0) +
          2 * sizeof(uint64_t) /* addresses of a failure record and of a sink for what is printed */;
 }
 
@@ -185,7 +210,8 @@ static void free_kernel(kjit_kernel *kernel)
   free(kernel);
 }
 
-static bool make_attribute(const kjit_kernel *kernel, const kj_attribute *attribute, kj_programs *programs)
+static bool make_attribute(const kjit_kernel *kernel, const kj_attribute *attribute,
+                           kj_programs *programs)
 {
   *programs = (kj_programs){ .is_complete = true };
   if (attribute) kj_make_programs(kernel, &attribute->values, false, programs);
@@ -196,8 +222,10 @@ static bool make_programs(kjit_kernel *kernel)
 {
   kernel->range_programs = calloc(kernel->range_count + 1, sizeof *kernel->range_programs);
   if (!kernel->range_programs) return false;
-  for (uint32_t i = 0; i < kernel->range_count; i++) kj_make_programs(kernel, &kernel->ranges[i]->args, true, &kernel->range_programs[i]);
-  bool has_block = make_attribute(kernel, kernel->block, &kernel->block_program), has_grid = make_attribute(kernel, kernel->grid, &kernel->grid_program),
+  for (uint32_t i = 0; i < kernel->range_count; i++)
+    kj_make_programs(kernel, &kernel->ranges[i]->args, true, &kernel->range_programs[i]);
+  bool has_block = make_attribute(kernel, kernel->block, &kernel->block_program),
+       has_grid = make_attribute(kernel, kernel->grid, &kernel->grid_program),
        has_bounds = make_attribute(kernel, kernel->launch_bounds, &kernel->bounds_program);
   kernel->is_quick = has_block && has_grid && has_bounds;
   return true;
@@ -290,11 +318,14 @@ static kjit_status report_unknown(kjit_module *module, const char *name)
   kj_buffer names = { 0 };
   for (size_t i = 0; i < module->decls.count; i++) {
     const kj_decl *decl = module->decls.items[i];
-    if (decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel) kj_append_format(&names, "%s`%s`", names.length ? ", " : "", decl->name);
+    if (decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel)
+      kj_append_format(&names, "%s`%s`", names.length ? ", " : "", decl->name);
   }
   const char *source = module->sources.count ? module->sources.items[0].name : "the module";
-  kjit_status status = kj_fail_call(module->context, KJIT_ERROR_NAME, "%s has no kernel `%s`; %s%s", source, name,
-                                    names.length ? "its kernels are " : "it has no kernels", names.length ? names.text : "");
+  kjit_status status =
+    kj_fail_call(module->context, KJIT_ERROR_NAME, "%s has no kernel `%s`; %s%s", source, name,
+                 names.length ? "its kernels are " : "it has no kernels",
+                 names.length ? names.text : "");
   kj_free_buffer(&names);
   return status;
 }
@@ -309,11 +340,14 @@ kjit_status kjit_get_kernel(kjit_module *module, const char *name, kjit_kernel *
 {
   if (!module) return KJIT_ERROR_MISUSE;
   if (kj_is_forked(module->context)) return KJIT_ERROR_FORKED;
-  if (!name || !kernel) return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_get_kernel: %s is NULL", name ? "kernel" : "name");
+  if (!name || !kernel)
+    return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_get_kernel: %s is NULL",
+                        name ? "kernel" : "name");
   size_t index = 0;
   while (index < module->decls.count) {
     const kj_decl *decl = module->decls.items[index];
-    if (decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel && !strcmp(decl->name, name)) break;
+    if (decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel && !strcmp(decl->name, name))
+      break;
     index++;
   }
   if (index == module->decls.count) return report_unknown(module, name);
@@ -329,10 +363,13 @@ kjit_status kjit_get_kernel(kjit_module *module, const char *name, kjit_kernel *
 kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index, kjit_parameter_info *info)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;
-  if (!info) return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_get_parameter_info: info is NULL");
+  if (!info)
+    return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE,
+                        "kjit_get_parameter_info: info is NULL");
   if (index >= kernel->parameter_count)
-    return kj_fail_call(kernel->context, KJIT_ERROR_ARGUMENT, "kernel `%s` has %u parameters: there is no parameter %zu", kernel->function->decl->name,
-                        kernel->parameter_count, index);
+    return kj_fail_call(kernel->context, KJIT_ERROR_ARGUMENT,
+                        "kernel `%s` has %u parameters: there is no parameter %zu",
+                        kernel->function->decl->name, kernel->parameter_count, index);
   const kj_parameter_row *row = &kernel->parameters[index];
   const kj_type_expr *written = row->decl->type_expr;
   *info = (kjit_parameter_info){
@@ -383,12 +420,14 @@ static void describe_code(const kjit_specialization *specialization, kjit_specia
   info->is_imported = specialization->is_imported;
 }
 
-void kjit_get_specialization_info(const kjit_specialization *specialization, kjit_specialization_info *info)
+void kjit_get_specialization_info(const kjit_specialization *specialization,
+                                  kjit_specialization_info *info)
 {
   if (!info) return;
   *info = (kjit_specialization_info){ 0 };
   if (!specialization) return;
-  kjit_specialization *held = (kjit_specialization *)specialization; /* looking at it counts as a hold */
+  /* looking at it counts as a hold */
+  kjit_specialization *held = (kjit_specialization *)specialization;
   *info = (kjit_specialization_info){
     .signature = specialization->signature,
     .facts = specialization->facts,

@@ -1,4 +1,5 @@
-/* The key of a specialization: everything about a call that the code may depend on, as words. A fact is in it only where the kernel can use it. */
+/* The key of a specialization: everything about a call that the code may depend on, as words. A
+ * fact is in it only where the kernel can use it. */
 #include <string.h>
 
 #include "dispatch/dispatch.h"
@@ -17,8 +18,9 @@ static void add_argument(kj_call *call, const kj_bound *bound)
 {
   uint64_t *key = call->key;
   uint32_t count = call->key_count;
-  key[count++] =
-    (uint64_t)bound->kind | (uint64_t)bound->rank << 8 | (uint64_t)bound->layout << 16 | (uint64_t)bound->facts << 24 | (uint64_t)bound->type << 32;
+  key[count++] = (uint64_t)bound->kind | (uint64_t)bound->rank << 8 |
+                 (uint64_t)bound->layout << 16 | (uint64_t)bound->facts << 24 |
+                 (uint64_t)bound->type << 32;
   if (bound->kind == KJ_ARGUMENT_FUNCTION) key[count++] = (uint64_t)(uintptr_t)bound->function;
   if (bound->kind == KJ_ARGUMENT_CONST) {
     uint64_t number;
@@ -38,9 +40,13 @@ static void add_relations(kj_call *call)
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     for (uint32_t j = i + 1; j < kernel->parameter_count; j++) {
-      if (call->bound[j].kind != KJ_ARGUMENT_ARRAY || !(kernel->parameters[i].is_written || kernel->parameters[j].is_written)) continue;
-      bool is_general = call->is_general || kernel->parameters[i].is_general || kernel->parameters[j].is_general;
-      word |= (uint64_t)(is_general ? KJ_RELATION_ANY : kj_relate(&call->bound[i], &call->bound[j])) << used;
+      if (call->bound[j].kind != KJ_ARGUMENT_ARRAY ||
+          !(kernel->parameters[i].is_written || kernel->parameters[j].is_written))
+        continue;
+      bool is_general =
+        call->is_general || kernel->parameters[i].is_general || kernel->parameters[j].is_general;
+      word |= (uint64_t)(is_general ? KJ_RELATION_ANY : kj_relate(&call->bound[i], &call->bound[j]))
+              << used;
       used += 2;
       if (used < 64) continue;
       call->key[call->key_count++] = word;
@@ -63,12 +69,14 @@ void kj_make_key(kj_call *call)
     add_argument(call, &call->bound[i]);
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     has_array = true;
-    call->offsets32 = call->offsets32 && call->bound[i].offsets_fit && !kernel->parameters[i].is_general;
+    call->offsets32 =
+      call->offsets32 && call->bound[i].offsets_fit && !kernel->parameters[i].is_general;
   }
   if (has_array) add_relations(call);
   call->key[0] = (uint64_t)device->info.kind | (uint64_t)(uint32_t)device->info.ordinal << 8 |
                  (uint64_t)atomic_load_explicit(&device->generation, memory_order_relaxed) << 32;
-  call->key[1] = (uint64_t)call->offsets32 | (uint64_t)call->grid32 << 1 | (uint64_t)knows_block << 2 | (uint64_t)call->is_programmatic << 3;
+  call->key[1] = (uint64_t)call->offsets32 | (uint64_t)call->grid32 << 1 |
+                 (uint64_t)knows_block << 2 | (uint64_t)call->is_programmatic << 3;
   call->key[2] = knows_block ? (uint64_t)call->block[0] | (uint64_t)call->block[1] << 32 : 0;
   call->key[3] = knows_block ? call->block[2] : 0;
 }
@@ -101,10 +109,13 @@ static bool has_relations(uint64_t wanted, uint64_t given)
   return !((differs | differs >> 1) & low & is_some);
 }
 
-kj_key_match kj_match_key(const kjit_kernel *kernel, const uint64_t *known, const uint64_t *key, uint32_t count)
+kj_key_match kj_match_key(const kjit_kernel *kernel, const uint64_t *known, const uint64_t *key,
+                          uint32_t count)
 {
   uint64_t facts = OFFSETS32 | GRID32, known_flags = known[1], flags = key[1];
-  if (known[0] != key[0] || ((known_flags ^ flags) & ~facts) || known[2] != key[2] || known[3] != key[3]) return KJ_KEY_OTHER;
+  if (known[0] != key[0] || ((known_flags ^ flags) & ~facts) || known[2] != key[2] ||
+      known[3] != key[3])
+    return KJ_KEY_OTHER;
   bool has_facts = !(known_flags & ~flags & facts);
   uint32_t at = KJ_KEY_FIXED_WORDS;
   for (uint32_t i = 0; i < kernel->parameter_count; i++, at++) {
@@ -121,8 +132,12 @@ uint32_t kj_count_facts(const uint64_t *key, uint32_t count)
 {
   uint32_t facts = (uint32_t)__builtin_popcountll(key[1] & (OFFSETS32 | GRID32));
   for (uint32_t at = KJ_KEY_FIXED_WORDS; at < count; at++)
-    facts += (uint32_t)__builtin_popcountll(key[at]); /* types and values add the same to all that are compared */
+    /* types and values add the same to all that are compared */
+    facts += (uint32_t)__builtin_popcountll(key[at]);
   return facts;
 }
 
-uint64_t kj_hash_key(const uint64_t *key, uint32_t count) { return XXH3_64bits(key, count * sizeof *key); }
+uint64_t kj_hash_key(const uint64_t *key, uint32_t count)
+{
+  return XXH3_64bits(key, count * sizeof *key);
+}

@@ -1,4 +1,5 @@
-/* kjit_launch. The stages of a call in their order; on a hit none of them allocates, locks, formats or asks the driver anything. */
+/* kjit_launch. The stages of a call in their order; on a hit none of them allocates, locks, formats
+ * or asks the driver anything. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,14 +20,16 @@ static inline uint64_t read_parameter(const kj_bound *bound, const kj_parameter 
   if (parameter->kind == KJ_PARAMETER_POINTER) return bound->target;
   if (parameter->kind == KJ_PARAMETER_EXTENT) return (uint64_t)bound->shape[parameter->dimension];
   if (parameter->kind == KJ_PARAMETER_SCALAR) return bound->bits[0];
-  return bound->rank == 1 && !bound->strides ? 1 : (uint64_t)kj_stride_of(bound, parameter->dimension);
+  return bound->rank == 1 && !bound->strides ? 1
+                                             : (uint64_t)kj_stride_of(bound, parameter->dimension);
 }
 
 static void marshal_shared(const kj_call *call, const kj_parameter *parameter, char *block)
 {
   const kj_shared_size *size = &call->shared[parameter->argument];
   bool is_offset = parameter->kind == KJ_PARAMETER_SHARED_OFFSET;
-  memcpy(block + parameter->offset, is_offset ? &size->offset : &size->extents[parameter->dimension], sizeof(uint32_t));
+  memcpy(block + parameter->offset,
+         is_offset ? &size->offset : &size->extents[parameter->dimension], sizeof(uint32_t));
 }
 
 void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, char *block)
@@ -39,7 +42,8 @@ void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, ch
   const kj_bound *bound = &call->bound[parameter->argument];
   char *place = block + parameter->offset;
   if (parameter->part) {
-    memcpy(place, (const char *)(uintptr_t)bound->bits[0] + parameter->part - 1, parameter->size_bytes);
+    memcpy(place, (const char *)(uintptr_t)bound->bits[0] + parameter->part - 1,
+           parameter->size_bytes);
     return;
   }
   uint64_t word = read_parameter(bound, parameter);
@@ -50,7 +54,8 @@ void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, ch
 
 void kj_marshal(const kj_call *call, const kj_code *code, char *block)
 {
-  for (uint32_t i = 0; i < code->parameter_count; i++) kj_marshal_parameter(call, &code->parameters[i], block);
+  for (uint32_t i = 0; i < code->parameter_count; i++)
+    kj_marshal_parameter(call, &code->parameters[i], block);
 }
 
 /* Where a thread that fails leaves word of it. */
@@ -69,7 +74,8 @@ void kj_fill_parameters(const kj_call *call, const kjit_specialization *speciali
 
 /* ---- CPU ---- */
 
-/* Grids of one-thread blocks for kernels that are grid_ranges only: enough pieces that unequal ones even out, none so short that starting it costs more than its work. */
+/* Grids of one-thread blocks for kernels that are grid_ranges only: enough pieces that unequal ones
+ * even out, none so short that starting it costs more than its work. */
 static void cut_range(const kj_call *call, kj_cpu_launch *launch)
 {
   enum { PIECES = 4, LEAST = 256 };
@@ -80,13 +86,16 @@ static void cut_range(const kj_call *call, kj_cpu_launch *launch)
   launch->grid.block[0] = launch->grid.block[1] = launch->grid.block[2] = 1;
 }
 
-/* Waking the other cores takes some microseconds. A vectorized loop is known to do little per element; anything else may do much. */
+/* Waking the other cores takes some microseconds. A vectorized loop is known to do little per
+ * element; anything else may do much. */
 static bool is_small(const kj_call *call, const kj_code *code)
 {
   enum { FEW_ELEMENTS = 16384, FEW_THREADS = 512 };
-  if (code->is_range_only && call->has_elements) return call->elements < (code->elements_a_thread ? FEW_ELEMENTS : FEW_THREADS);
+  if (code->is_range_only && call->has_elements)
+    return call->elements < (code->elements_a_thread ? FEW_ELEMENTS : FEW_THREADS);
   uint64_t blocks = (uint64_t)call->grid[0] * call->grid[1] * call->grid[2];
-  return blocks * call->block[0] * call->block[1] * call->block[2] < FEW_THREADS && blocks < FEW_THREADS;
+  return blocks * call->block[0] * call->block[1] * call->block[2] < FEW_THREADS &&
+         blocks < FEW_THREADS;
 }
 
 /* Behind the block's memory what is known about it, where accesses are watched. */
@@ -95,10 +104,12 @@ static void set_scratch(kj_cpu_launch *launch, const kj_code *code)
   enum { LINE = 64 };
   uint64_t bytes = launch->scratch_bytes;
   launch->zeroed_from = code->is_watched ? (bytes + LINE - 1) / LINE * LINE : bytes;
-  if (code->is_watched) launch->scratch_bytes = launch->zeroed_from + sizeof(kj_watch) + bytes * sizeof(kj_watch_cell);
+  if (code->is_watched)
+    launch->scratch_bytes = launch->zeroed_from + sizeof(kj_watch) + bytes * sizeof(kj_watch_cell);
 }
 
-static kjit_status run_printing(const kj_call *call, const kj_code *code, const kj_cpu_launch *launch, kj_diagnostics *diagnostics)
+static kjit_status run_printing(const kj_call *call, const kj_code *code,
+                                const kj_cpu_launch *launch, kj_diagnostics *diagnostics)
 {
   kj_cpu_prints prints;
   uint64_t address = (uint64_t)(uintptr_t)&prints;
@@ -109,10 +120,13 @@ static kjit_status run_printing(const kj_call *call, const kj_code *code, const 
   return status;
 }
 
-static kjit_status run_on_cpu(kj_call *call, kjit_specialization *specialization, kj_diagnostics *diagnostics)
+static kjit_status run_on_cpu(kj_call *call, kjit_specialization *specialization,
+                              kj_diagnostics *diagnostics)
 {
   const kj_code *code = &specialization->code;
-  kj_cpu_launch launch = { .kernel = specialization->run, .parameters = call->parameters, .scratch_bytes = code->scratch_bytes + call->dynamic_shared_bytes };
+  kj_cpu_launch launch = { .kernel = specialization->run,
+                           .parameters = call->parameters,
+                           .scratch_bytes = code->scratch_bytes + call->dynamic_shared_bytes };
   kj_marshal(call, code, call->parameters);
   memcpy(launch.grid.grid, call->grid, sizeof call->grid);
   memcpy(launch.grid.block, call->block, sizeof call->block);
@@ -126,21 +140,27 @@ static kjit_status run_on_cpu(kj_call *call, kjit_specialization *specialization
   kj_failure_record record;
   record.state = KJ_FAILURE_FREE;
   pass_failure_record(code, (uint64_t)(uintptr_t)&record, call->parameters);
-  KJ_TRY(code->prints ? run_printing(call, code, &launch, diagnostics) : kj_run_cpu(call->device, &launch, diagnostics));
-  return record.state == KJ_FAILURE_WRITTEN ? kj_report_failure(specialization, &record, diagnostics) : KJIT_OK;
+  KJ_TRY(code->prints ? run_printing(call, code, &launch, diagnostics)
+                      : kj_run_cpu(call->device, &launch, diagnostics));
+  return record.state == KJ_FAILURE_WRITTEN
+           ? kj_report_failure(specialization, &record, diagnostics)
+           : KJIT_OK;
 }
 
 /* ---- GPU ---- */
 
-static kjit_status launch_here(kj_call *call, kjit_specialization *specialization, void *stream, kj_diagnostics *diagnostics)
+static kjit_status launch_here(kj_call *call, kjit_specialization *specialization, void *stream,
+                               kj_diagnostics *diagnostics)
 {
   kj_cuda_launch launch = kj_describe_launch(call, specialization, stream);
   kj_fill_parameters(call, specialization);
-  if (specialization->code.tensor_map_count) return kj_launch_with_maps(call, specialization, &launch, diagnostics);
+  if (specialization->code.tensor_map_count)
+    return kj_launch_with_maps(call, specialization, &launch, diagnostics);
   return kj_launch_cuda(call->device, &specialization->cuda, &launch, diagnostics);
 }
 
-static kjit_status launch_staged(kj_call *call, kjit_specialization *specialization, void *stream, kj_diagnostics *diagnostics)
+static kjit_status launch_staged(kj_call *call, kjit_specialization *specialization, void *stream,
+                                 kj_diagnostics *diagnostics)
 {
   kj_staging *staging = NULL;
   kjit_status status = kj_stage_in(call, stream, diagnostics, &staging);
@@ -150,12 +170,15 @@ static kjit_status launch_staged(kj_call *call, kjit_specialization *specializat
   return status;
 }
 
-static kjit_status run_on_gpu(kj_call *call, kjit_specialization *specialization, kj_diagnostics *diagnostics)
+static kjit_status run_on_gpu(kj_call *call, kjit_specialization *specialization,
+                              kj_diagnostics *diagnostics)
 {
   void *stream = call->stream ? call->stream->native : NULL, *previous;
   if (!call->has_host_arrays) return launch_here(call, specialization, stream, diagnostics);
   if (call->stream && atomic_load_explicit(&call->stream->capture, memory_order_relaxed))
-    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "host arrays cannot be part of a capture on a GPU: copy them to device arrays first");
+    return kj_error(
+      diagnostics, KJIT_ERROR_MISUSE,
+      "host arrays cannot be part of a capture on a GPU: copy them to device arrays first");
   KJ_TRY(kj_enter_device(call->device, diagnostics, &previous));
   kjit_status status = launch_staged(call, specialization, stream, diagnostics);
   kj_leave_device(call->device, previous);
@@ -164,11 +187,16 @@ static kjit_status run_on_gpu(kj_call *call, kjit_specialization *specialization
 
 /* ---- the stages ---- */
 
-kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization, kj_diagnostics *diagnostics)
+kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
+                        kj_diagnostics *diagnostics)
 {
   KJ_TRY(kj_fit_grid(call, specialization, diagnostics));
-  if (!call->has_nothing) KJ_TRY(kj_is_cuda(call->device) ? run_on_gpu(call, specialization, diagnostics) : run_on_cpu(call, specialization, diagnostics));
-  if (call->is_miss) atomic_fetch_add_explicit(&call->kernel->context->counters.missed_launches, 1, memory_order_relaxed);
+  if (!call->has_nothing)
+    KJ_TRY(kj_is_cuda(call->device) ? run_on_gpu(call, specialization, diagnostics)
+                                    : run_on_cpu(call, specialization, diagnostics));
+  if (call->is_miss)
+    atomic_fetch_add_explicit(&call->kernel->context->counters.missed_launches, 1,
+                              memory_order_relaxed);
   kj_count_launch(call->kernel->context);
   return KJIT_OK;
 }
@@ -180,11 +208,13 @@ void kj_count_launch(kjit_context *context)
 }
 
 /* Compiled now, or, where the call must not wait, later. */
-static kjit_status make_specialization(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics, kjit_specialization **specialization)
+static kjit_status make_specialization(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
+                                       kjit_specialization **specialization)
 {
   for (;;) {
-    KJ_TRY(call->config->flags & KJIT_LAUNCH_NO_WAIT ? kj_specialize_later(call, hash, diagnostics, specialization)
-                                                     : kj_specialize(call, hash, diagnostics, specialization));
+    KJ_TRY(call->config->flags & KJIT_LAUNCH_NO_WAIT
+             ? kj_specialize_later(call, hash, diagnostics, specialization)
+             : kj_specialize(call, hash, diagnostics, specialization));
     if (kj_hold(*specialization)) return KJIT_OK; /* else it was unloaded already */
   }
 }
@@ -196,8 +226,10 @@ static uint32_t variant_limit(const kj_call *call)
   return given ? given : DEFAULT_LIMIT;
 }
 
-/* Code for fewer facts runs at once, and what fits better is compiled beside; not without end, though. */
-static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostics, kjit_specialization **specialization)
+/* Code for fewer facts runs at once, and what fits better is compiled beside; not without end,
+ * though. */
+static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostics,
+                                       kjit_specialization **specialization)
 {
   uint32_t variants;
   kj_make_key(call);
@@ -218,7 +250,8 @@ static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostic
   return make_specialization(call, hash, diagnostics, specialization);
 }
 
-kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics, kjit_specialization **specialization)
+kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t count,
+                            kj_diagnostics *diagnostics, kjit_specialization **specialization)
 {
   KJ_TRY(kj_bind_arguments(call, arguments, count, diagnostics));
   KJ_TRY(kj_choose_device(call, arguments, diagnostics));
@@ -234,19 +267,25 @@ static void note_recent(const kj_call *call, kjit_specialization *specialization
 {
   kjit_kernel *kernel = call->kernel;
   _Atomic(kjit_specialization *) *recent = &kernel->recent[kj_slot()].specialization;
-  if (!atomic_load_explicit(&specialization->plan, memory_order_acquire) || atomic_load_explicit(recent, memory_order_relaxed) == specialization) return;
+  if (!atomic_load_explicit(&specialization->plan, memory_order_acquire) ||
+      atomic_load_explicit(recent, memory_order_relaxed) == specialization)
+    return;
   atomic_store(recent, specialization);
-  if (atomic_load(&kernel->is_sealed) != call->is_sealed) atomic_store(recent, NULL); /* sealed meanwhile */
+  /* sealed meanwhile */
+  if (atomic_load(&kernel->is_sealed) != call->is_sealed) atomic_store(recent, NULL);
 }
 
-static kjit_status launch(kj_call *call, const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics)
+static kjit_status launch(kj_call *call, const kjit_arg *arguments, size_t count,
+                          kj_diagnostics *diagnostics)
 {
   kjit_specialization *specialization;
   KJ_TRY(kj_prepare_call(call, arguments, count, diagnostics, &specialization));
-  if (!call->is_makeshift && !call->is_general) kj_learn_plan(call, specialization, arguments, count);
+  if (!call->is_makeshift && !call->is_general)
+    kj_learn_plan(call, specialization, arguments, count);
   note_recent(call, specialization);
   kjit_status status = kj_run_call(call, specialization, diagnostics);
-  if (status == KJIT_OK && call->stream && atomic_load_explicit(&call->stream->capture, memory_order_relaxed) && !call->has_nothing) {
+  if (status == KJIT_OK && call->stream &&
+      atomic_load_explicit(&call->stream->capture, memory_order_relaxed) && !call->has_nothing) {
     status = kj_keep_code(call->stream, specialization, diagnostics);
     if (status == KJIT_OK) status = kj_keep_arrays(call->stream, arguments, count, diagnostics);
   }
@@ -266,10 +305,15 @@ size_t kj_divide_memory(kj_call *call, char *memory)
 }
 
 /* The way of nearly every launch. */
-static bool launch_again(kj_call *call, const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics)
+static bool launch_again(kj_call *call, const kjit_arg *arguments, size_t count,
+                         kj_diagnostics *diagnostics)
 {
-  if (call->config->stream && atomic_load_explicit(&call->config->stream->capture, memory_order_relaxed)) return false; /* the graph keeps what the call has */
-  kjit_specialization *recent = atomic_load_explicit(&call->kernel->recent[kj_slot()].specialization, memory_order_acquire);
+  /* the graph keeps what the call has */
+  if (call->config->stream &&
+      atomic_load_explicit(&call->config->stream->capture, memory_order_relaxed))
+    return false;
+  kjit_specialization *recent =
+    atomic_load_explicit(&call->kernel->recent[kj_slot()].specialization, memory_order_acquire);
   if (!recent || !kj_hold(recent)) return false;
   bool is_followed = kj_follow_plan(call, recent, arguments, count);
   bool is_launched = is_followed && kj_run_call(call, recent, diagnostics) == KJIT_OK;
@@ -277,13 +321,16 @@ static bool launch_again(kj_call *call, const kjit_arg *arguments, size_t count,
   return is_followed;
 }
 
-static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
+static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launch_config *config,
+                             const kjit_arg *arguments, size_t count)
 {
   kj_diagnostics diagnostics = { 0 };
   kj_call call = { .kernel = kernel, .config = config };
   (void)kj_divide_memory(&call, memory);
   if (!launch_again(&call, arguments, count, &diagnostics)) {
-    call = (kj_call){ .kernel = kernel, .config = call.config, .runtime = kj_get_runtime(kernel->context) };
+    call = (kj_call){ .kernel = kernel,
+                      .config = call.config,
+                      .runtime = kj_get_runtime(kernel->context) };
     (void)kj_divide_memory(&call, memory);
     if (!call.runtime) return kj_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory");
     kjit_status status = launch(&call, arguments, count, &diagnostics);
@@ -295,14 +342,18 @@ static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launc
 /* A GPU's driver captures what is launched; on the CPU it is kept instead. */
 static bool is_recorded(const kjit_stream *stream)
 {
-  return atomic_load_explicit(&stream->capture, memory_order_relaxed) && !kj_is_cuda(stream->object.device);
+  return atomic_load_explicit(&stream->capture, memory_order_relaxed) &&
+         !kj_is_cuda(stream->object.device);
 }
 
-static kjit_status launch_anyhow(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
+static kjit_status launch_anyhow(kjit_kernel *kernel, const kjit_launch_config *config,
+                                 const kjit_arg *arguments, size_t count)
 {
   _Alignas(64) char small[CALL_BYTES];
   uint32_t unknown = config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS; /* the direct way takes none */
-  if (unknown) return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: unknown flags %#x", unknown);
+  if (unknown)
+    return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: unknown flags %#x",
+                        unknown);
   if (kernel->call_bytes <= sizeof small) return launch_in(small, kernel, config, arguments, count);
   char *large = malloc(kernel->call_bytes);
   if (!large) return kj_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory");
@@ -311,18 +362,25 @@ static kjit_status launch_anyhow(kjit_kernel *kernel, const kjit_launch_config *
   return status;
 }
 
-static __attribute__((noinline)) kjit_status launch_by_rules(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
+static __attribute__((noinline)) kjit_status launch_by_rules(kjit_kernel *kernel,
+                                                             const kjit_launch_config *config,
+                                                             const kjit_arg *arguments,
+                                                             size_t count)
 {
   static const kjit_launch_config defaults;
   if (kj_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
-  if (count && !arguments) return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: arguments is NULL");
-  if (config && config->stream && is_recorded(config->stream)) return kj_capture_launch(config->stream, kernel, config, arguments, count);
+  if (count && !arguments)
+    return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: arguments is NULL");
+  if (config && config->stream && is_recorded(config->stream))
+    return kj_capture_launch(config->stream, kernel, config, arguments, count);
   return launch_anyhow(kernel, config ? config : &defaults, arguments, count);
 }
 
-kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
+kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config,
+                        const kjit_arg *arguments, size_t count)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;
   int status = kj_launch_directly(kernel, config, arguments, count);
-  return status != KJ_OTHER_WAY ? (kjit_status)status : launch_by_rules(kernel, config, arguments, count);
+  return status != KJ_OTHER_WAY ? (kjit_status)status
+                                : launch_by_rules(kernel, config, arguments, count);
 }

@@ -1,11 +1,13 @@
-/* Sealed kernels: the arguments of a launch against the signatures that the kernel was specialized for. */
+/* Sealed kernels: the arguments of a launch against the signatures that the kernel was specialized
+ * for. */
 #include <kjit/code.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dispatch/dispatch.h"
 
-/* How far an argument is from what a signature says. The sums over all arguments are compared, the worst kind first. */
+/* How far an argument is from what a signature says. The sums over all arguments are compared, the
+ * worst kind first. */
 enum { EXACT = 0, OTHER_LAYOUT = 1, WIDER = 1 << 12, HOLDS = 1 << 24 };
 static const uint64_t rounds = (uint64_t)1 << 36, unfit = (uint64_t)1 << 63;
 
@@ -14,12 +16,16 @@ static const uint64_t rounds = (uint64_t)1 << 36, unfit = (uint64_t)1 << 63;
 static uint64_t rate_array(const kj_call *call, const kj_bound *bound, const kj_argument *wanted)
 {
   const kj_type_info *info = kj_type(call->kernel->module->types, wanted->type);
-  if (bound->kind != KJ_ARGUMENT_ARRAY || bound->type != info->element || bound->rank != info->rank) return unfit;
+  if (bound->kind != KJ_ARGUMENT_ARRAY || bound->type != info->element || bound->rank != info->rank)
+    return unfit;
   if (bound->layout == info->layout) return EXACT;
   return info->layout == KJIT_LAYOUT_STRIDED ? OTHER_LAYOUT : unfit;
 }
 
-static bool is_float(kjit_type type) { return type == KJIT_F16 || type == KJIT_BF16 || type == KJIT_F32 || type == KJIT_F64; }
+static bool is_float(kjit_type type)
+{
+  return type == KJIT_F16 || type == KJIT_BF16 || type == KJIT_F32 || type == KJIT_F64;
+}
 static bool is_signed(kjit_type type) { return type >= KJIT_I8 && type <= KJIT_I64; }
 static bool is_integer(kjit_type type) { return type >= KJIT_I8 && type <= KJIT_U64; }
 
@@ -36,7 +42,8 @@ static uint64_t rate_scalar(const kj_bound *bound, const kj_argument *wanted)
   kj_value converted;
   if (bound->kind != KJ_ARGUMENT_VALUE && bound->kind != KJ_ARGUMENT_NUMBER) return unfit;
   if (bound->kind == (uint8_t)wanted->kind && bound->type == wanted->type) return EXACT;
-  if (bound->value.type == KJIT_ANY || !kj_convert_value(&bound->value, wanted->type, &converted)) return unfit;
+  if (bound->value.type == KJIT_ANY || !kj_convert_value(&bound->value, wanted->type, &converted))
+    return unfit;
   if (bound->kind == KJ_ARGUMENT_NUMBER) { /* as a literal that meets nothing */
     kjit_type natural = bound->type == KJ_WEAK_INT ? KJIT_I32 : KJIT_F64;
     return wanted->type == natural ? EXACT : is_wider(natural, wanted->type) ? WIDER : HOLDS;
@@ -48,7 +55,8 @@ static uint64_t rate_scalar(const kj_bound *bound, const kj_argument *wanted)
 
 static bool is_same_const(const kj_bound *bound, const kj_argument *wanted)
 {
-  return bound->kind == KJ_ARGUMENT_CONST && bound->type == wanted->type && bound->value.integer == wanted->integer && bound->value.number == wanted->number;
+  return bound->kind == KJ_ARGUMENT_CONST && bound->type == wanted->type &&
+         bound->value.integer == wanted->integer && bound->value.number == wanted->number;
 }
 
 static uint64_t rate_argument(const kj_call *call, const kj_bound *bound, const kj_argument *wanted)
@@ -56,7 +64,9 @@ static uint64_t rate_argument(const kj_call *call, const kj_bound *bound, const 
   switch (wanted->kind) {
   case KJ_ARGUMENT_ARRAY: return rate_array(call, bound, wanted);
   case KJ_ARGUMENT_CONST: return is_same_const(bound, wanted) ? EXACT : unfit;
-  case KJ_ARGUMENT_FUNCTION: return bound->kind == KJ_ARGUMENT_FUNCTION && bound->function == wanted->function ? EXACT : unfit;
+  case KJ_ARGUMENT_FUNCTION:
+    return bound->kind == KJ_ARGUMENT_FUNCTION && bound->function == wanted->function ? EXACT
+                                                                                      : unfit;
   default: return rate_scalar(bound, wanted);
   }
 }
@@ -77,13 +87,19 @@ static bool have_same_types(const kj_signature *a, const kj_signature *b)
 {
   for (uint32_t i = 0; i < a->count; i++) {
     const kj_argument *x = &a->arguments[i], *y = &b->arguments[i];
-    if (x->kind != y->kind || x->type != y->type || x->integer != y->integer || x->number != y->number || x->function != y->function) return false;
+    if (x->kind != y->kind || x->type != y->type || x->integer != y->integer ||
+        x->number != y->number || x->function != y->function)
+      return false;
   }
   return true;
 }
 
-/* Entries are never freed while their kernel lives, and what they were compiled for never changes. */
-static bool is_candidate(const kj_call *call, const kjit_specialization *entry) { return entry->is_explicit && entry->device == call->device; }
+/* Entries are never freed while their kernel lives, and what they were compiled for never changes.
+ */
+static bool is_candidate(const kj_call *call, const kjit_specialization *entry)
+{
+  return entry->is_explicit && entry->device == call->device;
+}
 
 typedef struct choice {
   const kjit_specialization *best, *rival;
@@ -133,13 +149,17 @@ static kjit_status refuse(const kj_call *call, const choice *c, kj_diagnostics *
   print_arguments(call, &given);
   if (c->rival) kj_append_format(&known, "(%s), (%s)", c->best->signature, c->rival->signature);
   else list_signatures(call, &known);
-  kjit_status status = kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT, "kernel `%s` is sealed: %s %s%s%s%s%s", decl->name,
-                                   c->rival ? "these signatures take the arguments equally well," : "no signature takes the arguments",
-                                   given.text ? given.text : "", c->rival ? ": " : "; on ", c->rival ? "" : kj_device_text(call->device, place),
-                                   c->rival       ? ""
-                                   : known.length ? " it has "
-                                                  : " it has none",
-                                   known.text ? known.text : "");
+  kjit_status status =
+    kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
+                "kernel `%s` is sealed: %s %s%s%s%s%s", decl->name,
+                c->rival ? "these signatures take the arguments equally well,"
+                         : "no signature takes the arguments",
+                given.text ? given.text : "", c->rival ? ": " : "; on ",
+                c->rival ? "" : kj_device_text(call->device, place),
+                c->rival       ? ""
+                : known.length ? " it has "
+                               : " it has none",
+                known.text ? known.text : "");
   kj_free_buffer(&given);
   kj_free_buffer(&known);
   return status;
@@ -150,7 +170,8 @@ static kjit_status refuse(const kj_call *call, const choice *c, kj_diagnostics *
 static void convert_array(kj_bound *bound, const kj_type_info *wanted, const kjit_arg *argument)
 {
   if (bound->layout == wanted->layout) return;
-  const kjit_tensor *tensor = argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor : &argument->value.array->tensor;
+  const kjit_tensor *tensor =
+    argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor : &argument->value.array->tensor;
   bound->layout = KJIT_LAYOUT_STRIDED;
   bound->strides = tensor->strides;
   bound->facts &= (uint8_t)~KJ_FACT_ROWS_ALIGNED16;
@@ -159,7 +180,8 @@ static void convert_array(kj_bound *bound, const kj_type_info *wanted, const kji
 static void convert_scalar(kj_bound *bound, const kj_argument *wanted)
 {
   kj_value converted;
-  if (bound->type == wanted->type || !kj_convert_value(&bound->value, wanted->type, &converted)) return;
+  if (bound->type == wanted->type || !kj_convert_value(&bound->value, wanted->type, &converted))
+    return;
   *bound = (kj_bound){ .kind = (uint8_t)wanted->kind, .type = wanted->type, .value = converted };
   (void)kj_encode_value(&converted, &bound->bits[0]);
 }
@@ -169,12 +191,15 @@ static void convert(kj_call *call, const kj_signature *signature, const kjit_arg
   for (uint32_t i = 0; i < signature->count; i++) {
     const kj_argument *wanted = &signature->arguments[i];
     kj_bound *bound = &call->bound[i];
-    if (wanted->kind == KJ_ARGUMENT_ARRAY) convert_array(bound, kj_type(call->kernel->module->types, wanted->type), &arguments[i]);
-    if (wanted->kind == KJ_ARGUMENT_VALUE || wanted->kind == KJ_ARGUMENT_NUMBER) convert_scalar(bound, wanted);
+    if (wanted->kind == KJ_ARGUMENT_ARRAY)
+      convert_array(bound, kj_type(call->kernel->module->types, wanted->type), &arguments[i]);
+    if (wanted->kind == KJ_ARGUMENT_VALUE || wanted->kind == KJ_ARGUMENT_NUMBER)
+      convert_scalar(bound, wanted);
   }
 }
 
-kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments, kj_diagnostics *diagnostics)
+kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments,
+                               kj_diagnostics *diagnostics)
 {
   pthread_mutex_lock(&call->kernel->mutex);
   choice c = choose(call);
@@ -184,8 +209,9 @@ kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments, kj_diag
   return status;
 }
 
-/* What was launched last may have none of the signatures: launches forget it, and find again what they may run. A launch under way sees that the kernel is sealed after it has noted its
- * own, or notes it before this forgets it. */
+/* What was launched last may have none of the signatures: launches forget it, and find again what
+ * they may run. A launch under way sees that the kernel is sealed after it has noted its own, or
+ * notes it before this forgets it. */
 kjit_status kjit_seal_kernel(kjit_kernel *kernel)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;

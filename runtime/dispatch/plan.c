@@ -12,10 +12,14 @@ static inline const kjit_tensor *tensor_of(const kj_call *call, const kjit_arg *
   if (argument->kind == KJIT_ARG_TENSOR) return argument->value.tensor;
   const kjit_array *array = argument->kind == KJIT_ARG_ARRAY ? argument->value.array : NULL;
   if (!array || array->object.device->context != call->kernel->context) return NULL;
-  if (array->is_read_only || array->is_in_place) return NULL; /* the general rules know whether that matters */
+  /* the general rules know whether that matters */
+  if (array->is_read_only || array->is_in_place) return NULL;
   if (kj_is_cuda(call->device)) kj_note_use(argument->value.array, call->stream, call->device);
-  bool is_current = array->object.generation == atomic_load_explicit(&array->object.device->generation, memory_order_relaxed);
-  return is_current && !atomic_load_explicit(&array->object.device->lost, memory_order_relaxed) ? &array->tensor : NULL;
+  bool is_current = array->object.generation ==
+                    atomic_load_explicit(&array->object.device->generation, memory_order_relaxed);
+  return is_current && !atomic_load_explicit(&array->object.device->lost, memory_order_relaxed)
+           ? &array->tensor
+           : NULL;
 }
 
 static inline bool has_facts_of(const kj_plan_row *row, const kjit_tensor *tensor, uint64_t address)
@@ -27,7 +31,8 @@ static inline bool has_facts_of(const kj_plan_row *row, const kjit_tensor *tenso
   return has_aligned_rows == ((row->facts & KJ_FACT_ROWS_ALIGNED16) != 0);
 }
 
-static inline bool follow_array(const kj_call *call, const kj_plan_row *row, const kjit_arg *argument, kj_bound *bound)
+static inline bool follow_array(const kj_call *call, const kj_plan_row *row,
+                                const kjit_arg *argument, kj_bound *bound)
 {
   uint64_t place, form;
   const kjit_tensor *tensor = tensor_of(call, argument);
@@ -35,9 +40,14 @@ static inline bool follow_array(const kj_call *call, const kj_plan_row *row, con
   memcpy(&place, &tensor->device_type, sizeof place);
   memcpy(&form, &tensor->rank, sizeof form);
   if (place != row->place || form != row->form || (row->rank && !tensor->shape)) return false;
-  if (argument->kind == KJIT_ARG_TENSOR && argument->type != KJIT_ANY && argument->type != row->type) return false; /* what the host says of the elements */
-  uint64_t count = kj_count_dense(tensor->shape, tensor->strides, row->rank), address = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
-  if (!count || !address || address & (row->alignment - 1u) || !has_facts_of(row, tensor, address)) return false;
+  /* what the host says of the elements */
+  if (argument->kind == KJIT_ARG_TENSOR && argument->type != KJIT_ANY &&
+      argument->type != row->type)
+    return false;
+  uint64_t count = kj_count_dense(tensor->shape, tensor->strides, row->rank),
+           address = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
+  if (!count || !address || address & (row->alignment - 1u) || !has_facts_of(row, tensor, address))
+    return false;
   memcpy(bound, row->head, sizeof row->head); /* kind, rank, type, facts: what the key has of it */
   bound->access = argument->access;
   bound->shape = tensor->shape;
@@ -57,7 +67,8 @@ static bool convert_number(const kj_plan_row *row, double number, uint64_t *bits
 static inline bool follow_scalar(const kj_plan_row *row, const kjit_arg *argument, kj_bound *bound)
 {
   memcpy(bound, row->head, sizeof row->head);
-  if (argument->kind == KJIT_ARG_NUMBER) return row->is_annotated && convert_number(row, argument->value.f64, &bound->bits[0]);
+  if (argument->kind == KJIT_ARG_NUMBER)
+    return row->is_annotated && convert_number(row, argument->value.f64, &bound->bits[0]);
   if (argument->type != row->type) return false;
   if (argument->kind == KJIT_ARG_VALUE && row->element_bytes <= sizeof argument->value) {
     bound->bits[0] = argument->value.u & row->mask;
@@ -79,7 +90,10 @@ static bool follow_number(const kj_plan_row *row, const kjit_arg *argument, kj_b
   return value.type == row->type && kj_encode_value(&value, &bound->bits[0]);
 }
 
-static bool is_same(const kjit_arg *a, const kjit_arg *b) { return a->kind == b->kind && a->type == b->type && a->value.u == b->value.u; }
+static bool is_same(const kjit_arg *a, const kjit_arg *b)
+{
+  return a->kind == b->kind && a->type == b->type && a->value.u == b->value.u;
+}
 
 static bool follow_same(const kj_plan_same *same, const kjit_arg *argument, kj_bound *bound)
 {
@@ -88,7 +102,8 @@ static bool follow_same(const kj_plan_same *same, const kjit_arg *argument, kj_b
   return true;
 }
 
-static inline bool follow_argument(const kj_call *call, const kj_plan *plan, uint32_t index, const kjit_arg *argument, kj_bound *bound)
+static inline bool follow_argument(const kj_call *call, const kj_plan *plan, uint32_t index,
+                                   const kjit_arg *argument, kj_bound *bound)
 {
   const kj_plan_row *row = &plan->rows[index];
   switch ((kj_plan_mode)row->mode) {
@@ -106,9 +121,14 @@ static inline bool follow_device(kj_call *call, const kjit_specialization *speci
   uint32_t generation = atomic_load_explicit(&device->generation, memory_order_relaxed);
   call->stream = config->stream;
   call->device = device;
-  if (generation != specialization->generation || atomic_load_explicit(&device->lost, memory_order_acquire)) return false;
-  if (config->device ? config->device != device : !config->stream && !specialization->plan->is_default_device) return false;
-  return !config->stream || (config->stream->object.device == device && config->stream->object.generation == generation);
+  if (generation != specialization->generation ||
+      atomic_load_explicit(&device->lost, memory_order_acquire))
+    return false;
+  if (config->device ? config->device != device
+                     : !config->stream && !specialization->plan->is_default_device)
+    return false;
+  return !config->stream || (config->stream->object.device == device &&
+                             config->stream->object.generation == generation);
 }
 
 static inline bool follow_pairs(const kj_call *call, const kj_plan *plan)
@@ -123,20 +143,25 @@ static inline bool follow_pairs(const kj_call *call, const kj_plan *plan)
   return true;
 }
 
-static bool follow_arguments(kj_call *call, const kj_plan *plan, const kjit_arg *arguments, size_t count)
+static bool follow_arguments(kj_call *call, const kj_plan *plan, const kjit_arg *arguments,
+                             size_t count)
 {
   uint32_t parameter_count = call->kernel->parameter_count;
   for (uint32_t i = 0; i < parameter_count; i++)
-    if (!follow_argument(call, plan, i, i < count ? &arguments[i] : NULL, &call->bound[i])) return false;
+    if (!follow_argument(call, plan, i, i < count ? &arguments[i] : NULL, &call->bound[i]))
+      return false;
   return follow_pairs(call, plan);
 }
 
-bool kj_follow_plan(kj_call *call, const kjit_specialization *specialization, const kjit_arg *arguments, size_t count)
+bool kj_follow_plan(kj_call *call, const kjit_specialization *specialization,
+                    const kjit_arg *arguments, size_t count)
 {
   const kj_plan *plan = atomic_load_explicit(&specialization->plan, memory_order_acquire);
   if (!plan || count != plan->argument_count || !follow_device(call, specialization)) return false;
   if (!follow_arguments(call, plan, arguments, count)) return false;
-  if (!kj_configure_quickly(call) || call->grid32 != plan->grid32 || kj_is_programmatic(call) != plan->is_programmatic) return false;
+  if (!kj_configure_quickly(call) || call->grid32 != plan->grid32 ||
+      kj_is_programmatic(call) != plan->is_programmatic)
+    return false;
   call->is_programmatic = plan->is_programmatic;
   call->offsets32 = true;
   return !plan->knows_block || !memcmp(call->block, plan->block, sizeof plan->block);
@@ -173,8 +198,11 @@ void kj_marshal_by_plan(const kj_call *call, const kj_plan *plan, const kj_code 
 static kj_plan_copy plan_copy(const kj_parameter *parameter)
 {
   uint32_t base = (uint32_t)(parameter->argument * sizeof(kj_bound));
-  bool is_wide = parameter->size_bytes == 8, is_word = (is_wide || parameter->size_bytes == 4) && !parameter->part;
-  kj_plan_copy copy = { .to = parameter->offset, .op = KJ_COPY_OTHER, .dimension = parameter->dimension };
+  bool is_wide = parameter->size_bytes == 8,
+       is_word = (is_wide || parameter->size_bytes == 4) && !parameter->part;
+  kj_plan_copy copy = { .to = parameter->offset,
+                        .op = KJ_COPY_OTHER,
+                        .dimension = parameter->dimension };
   if (!is_word) return copy;
   switch (parameter->kind) {
   case KJ_PARAMETER_POINTER: copy.from = base + (uint32_t)offsetof(kj_bound, target); break;
@@ -182,7 +210,8 @@ static kj_plan_copy plan_copy(const kj_parameter *parameter)
   case KJ_PARAMETER_EXTENT: copy.from = base + (uint32_t)offsetof(kj_bound, shape); break;
   default: return copy;
   }
-  if (parameter->kind == KJ_PARAMETER_EXTENT) copy.op = is_wide ? KJ_COPY_EXTENT_8 : KJ_COPY_EXTENT_4;
+  if (parameter->kind == KJ_PARAMETER_EXTENT)
+    copy.op = is_wide ? KJ_COPY_EXTENT_8 : KJ_COPY_EXTENT_4;
   else copy.op = is_wide ? KJ_COPY_8 : KJ_COPY_4;
   return copy;
 }
@@ -192,21 +221,29 @@ static bool learn_copies(const kj_code *code, kj_plan *plan)
   plan->copies = calloc(code->parameter_count + 1, sizeof *plan->copies);
   if (!plan->copies) return false;
   plan->copy_count = code->parameter_count;
-  for (uint32_t i = 0; i < code->parameter_count; i++) plan->copies[i] = plan_copy(&code->parameters[i]);
+  for (uint32_t i = 0; i < code->parameter_count; i++)
+    plan->copies[i] = plan_copy(&code->parameters[i]);
   return true;
 }
 
-static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *argument, kj_plan_row *row)
+static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *argument,
+                        kj_plan_row *row)
 {
   const kj_bound *bound = &call->bound[index];
   const kj_annotation *annotation = &call->kernel->parameters[index].annotation;
-  const kjit_tensor *tensor = argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor : &argument->value.array->tensor;
-  bool is_in_place = argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_in_place;                  /* the tensor alone does not say so */
-  bool is_peers = tensor->device_type == KJIT_DEVICE_CUDA && tensor->device_id != call->device->info.ordinal; /* access may be taken back */
-  if (is_in_place || is_peers || call->kernel->parameters[index].is_general || bound->on_host || bound->is_empty || bound->layout != KJIT_LAYOUT_C ||
+  const kjit_tensor *tensor =
+    argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor : &argument->value.array->tensor;
+  /* the tensor alone does not say so */
+  bool is_in_place = argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_in_place;
+  /* access may be taken back */
+  bool is_peers =
+    tensor->device_type == KJIT_DEVICE_CUDA && tensor->device_id != call->device->info.ordinal;
+  if (is_in_place || is_peers || call->kernel->parameters[index].is_general || bound->on_host ||
+      bound->is_empty || bound->layout != KJIT_LAYOUT_C ||
       (annotation->kind == KJ_ANNOTATION_ARRAY && annotation->layout == KJIT_LAYOUT_F))
     return false;
-  if (!kj_is_scalar(bound->type)) return false; /* what DLPack says of an element does not tell two structs from each other */
+  /* what DLPack says of an element does not tell two structs from each other */
+  if (!kj_is_scalar(bound->type)) return false;
   row->mode = KJ_PLAN_ARRAY;
   row->facts = bound->facts;
   row->is_aligned = (bound->facts & KJ_FACT_ALIGNED16) != 0;
@@ -214,7 +251,8 @@ static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *arg
   row->element_bytes = (uint8_t)kj_element_bytes(NULL, bound->type);
   row->alignment = (uint8_t)kj_element_alignment(NULL, bound->type);
   memcpy(&row->place, &tensor->device_type, sizeof row->place);
-  kjit_tensor form = { .rank = bound->rank }; /* not the tensor's: the host may have said that its elements are others */
+  /* not the tensor's: the host may have said that its elements are others */
+  kjit_tensor form = { .rank = bound->rank };
   kj_describe_element(NULL, bound->type, &form);
   memcpy(&row->form, &form.rank, sizeof row->form);
   return true;
@@ -225,14 +263,18 @@ static bool learn_scalar(const kj_call *call, uint32_t index, kj_plan_row *row)
   const kj_bound *bound = &call->bound[index];
   if (!kj_is_scalar(bound->type) || bound->type >= KJIT_C64) return false;
   row->mode = KJ_PLAN_SCALAR;
-  row->is_annotated = call->kernel->parameters[index].annotation.kind == KJ_ANNOTATION_SCALAR && bound->type < KJIT_C64;
+  row->is_annotated = call->kernel->parameters[index].annotation.kind == KJ_ANNOTATION_SCALAR &&
+                      bound->type < KJIT_C64;
   row->element_bytes = (uint8_t)kj_element_bytes(NULL, bound->type);
   row->mask = row->element_bytes >= 8 ? UINT64_MAX : ((uint64_t)1 << 8 * row->element_bytes) - 1;
   return true;
 }
 
 /* Defaults that other arguments decide are worth no plan. */
-static bool is_literal(const kj_expr *expr) { return expr->kind == KJ_EXPR_INT || expr->kind == KJ_EXPR_FLOAT || expr->kind == KJ_EXPR_BOOL; }
+static bool is_literal(const kj_expr *expr)
+{
+  return expr->kind == KJ_EXPR_INT || expr->kind == KJ_EXPR_FLOAT || expr->kind == KJ_EXPR_BOOL;
+}
 
 static bool learn_same(const kj_call *call, uint32_t index, const kjit_arg *argument, kj_plan *plan)
 {
@@ -244,7 +286,8 @@ static bool learn_same(const kj_call *call, uint32_t index, const kjit_arg *argu
   return argument->kind != KJIT_ARG_BY_ADDRESS;
 }
 
-static bool learn_argument(const kj_call *call, uint32_t index, const kjit_arg *argument, kj_plan *plan)
+static bool learn_argument(const kj_call *call, uint32_t index, const kjit_arg *argument,
+                           kj_plan *plan)
 {
   const kj_bound *bound = &call->bound[index];
   kj_plan_row *row = &plan->rows[index];
@@ -266,9 +309,14 @@ static void learn_pairs(const kj_call *call, kj_plan *plan)
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     for (uint32_t j = i + 1; j < kernel->parameter_count; j++) {
       const kj_parameter_row *a = &kernel->parameters[i], *b = &kernel->parameters[j];
-      bool are_arrays = call->bound[i].kind == KJ_ARGUMENT_ARRAY && call->bound[j].kind == KJ_ARGUMENT_ARRAY;
-      if (!are_arrays || !(a->is_written || b->is_written) || a->is_general || b->is_general) continue;
-      plan->pairs[plan->pair_count++] = (kj_plan_pair){ .i = (uint16_t)i, .j = (uint16_t)j, .relation = (uint8_t)kj_relate(&call->bound[i], &call->bound[j]) };
+      bool are_arrays =
+        call->bound[i].kind == KJ_ARGUMENT_ARRAY && call->bound[j].kind == KJ_ARGUMENT_ARRAY;
+      if (!are_arrays || !(a->is_written || b->is_written) || a->is_general || b->is_general)
+        continue;
+      plan->pairs[plan->pair_count++] =
+        (kj_plan_pair){ .i = (uint16_t)i,
+                        .j = (uint16_t)j,
+                        .relation = (uint8_t)kj_relate(&call->bound[i], &call->bound[j]) };
     }
   }
 }
@@ -283,14 +331,20 @@ static bool is_default_device(const kj_call *call, const kjit_arg *arguments)
     kjit_device_kind kind;
     int32_t ordinal;
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
-    const kjit_tensor *tensor = arguments[i].kind == KJIT_ARG_TENSOR ? arguments[i].value.tensor : &arguments[i].value.array->tensor;
+    const kjit_tensor *tensor = arguments[i].kind == KJIT_ARG_TENSOR
+                                  ? arguments[i].value.tensor
+                                  : &arguments[i].value.array->tensor;
     has_array = true;
-    if (!kj_locate_tensor(tensor, &kind, &ordinal) || kind != info->kind || ordinal != info->ordinal) return false; /* managed memory of another device */
+    /* managed memory of another device */
+    if (!kj_locate_tensor(tensor, &kind, &ordinal) || kind != info->kind ||
+        ordinal != info->ordinal)
+      return false;
   }
   return has_array;
 }
 
-static kj_plan *make_plan(const kj_call *call, const kjit_specialization *specialization, const kjit_arg *arguments, size_t count)
+static kj_plan *make_plan(const kj_call *call, const kjit_specialization *specialization,
+                          const kjit_arg *arguments, size_t count)
 {
   const kj_code *code = &specialization->code;
   uint32_t parameters = call->kernel->parameter_count;
@@ -307,7 +361,8 @@ static kj_plan *make_plan(const kj_call *call, const kjit_specialization *specia
   memcpy(plan->block, call->block, sizeof plan->block);
   bool is_made = plan->rows && plan->same && plan->pairs && learn_copies(code, plan);
   if (is_made) learn_pairs(call, plan);
-  for (uint32_t i = 0; i < parameters && is_made; i++) is_made = learn_argument(call, i, i < count ? &arguments[i] : NULL, plan);
+  for (uint32_t i = 0; i < parameters && is_made; i++)
+    is_made = learn_argument(call, i, i < count ? &arguments[i] : NULL, plan);
   if (is_made) return plan;
   kj_free_plan(plan);
   return NULL;
@@ -323,14 +378,17 @@ void kj_free_plan(kj_plan *plan)
   free(plan);
 }
 
-void kj_learn_plan(const kj_call *call, kjit_specialization *specialization, const kjit_arg *arguments, size_t count)
+void kj_learn_plan(const kj_call *call, kjit_specialization *specialization,
+                   const kjit_arg *arguments, size_t count)
 {
   bool has_arrays = false;
-  for (uint32_t i = 0; i < call->kernel->parameter_count; i++) has_arrays = has_arrays || call->bound[i].kind == KJ_ARGUMENT_ARRAY;
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++)
+    has_arrays = has_arrays || call->bound[i].kind == KJ_ARGUMENT_ARRAY;
   if (call->has_host_arrays || call->has_nothing || (has_arrays && !call->offsets32)) return;
   if (atomic_exchange_explicit(&specialization->has_tried_plan, true, memory_order_acq_rel)) return;
   kj_plan *plan = make_plan(call, specialization, arguments, count);
   if (!plan) return;
-  atomic_store_explicit(&specialization->direct, kj_learn_direct(call, specialization, plan), memory_order_release);
+  atomic_store_explicit(&specialization->direct, kj_learn_direct(call, specialization, plan),
+                        memory_order_release);
   atomic_store_explicit(&specialization->plan, plan, memory_order_release);
 }

@@ -1,7 +1,9 @@
-/* What a specialization knows about the calls that lead to it: enough to see, argument by argument and without making a key, that a call has exactly this key.
+/* What a specialization knows about the calls that lead to it: enough to see, argument by argument
+ * and without making a key, that a call has exactly this key.
  *
- * A thread's last specialization of a kernel is tried first. What its plan cannot settle - a fact that differs, an array of another form, an error - goes the
- * general way, which binds, makes the key, hashes it and looks it up: a plan is never wrong about a key, it only gives up early. */
+ * A thread's last specialization of a kernel is tried first. What its plan cannot settle - a fact
+ * that differs, an array of another form, an error - goes the general way, which binds, makes the
+ * key, hashes it and looks it up: a plan is never wrong about a key, it only gives up early. */
 #ifndef KJ_DISPATCH_PLAN_H
 #define KJ_DISPATCH_PLAN_H
 
@@ -18,9 +20,11 @@ typedef enum kj_plan_mode {
 
 /* One cache line: between two launches the driver has used the cache for itself. */
 typedef struct kj_plan_row {
-  _Alignas(64) char head[offsetof(kj_bound, value)]; /* of the bound argument: kind, rank, type, facts */
-  uint64_t place, form;                              /* arrays: device type and number; rank and element, as a tensor has them */
-  uint64_t mask;                                     /* scalars: of the bits */
+  /* of the bound argument: kind, rank, type, facts */
+  _Alignas(64) char head[offsetof(kj_bound, value)];
+  /* arrays: device type and number; rank and element, as a tensor has them */
+  uint64_t place, form;
+  uint64_t mask; /* scalars: of the bits */
   kjit_type type;
   uint8_t mode, facts, rank, element_bytes, alignment;
   bool is_aligned, is_annotated;
@@ -38,7 +42,13 @@ typedef struct kj_plan_pair {
 } kj_plan_pair;
 
 /* One parameter of the kernel: where it is among the bound arguments, and where it goes. */
-typedef enum kj_plan_copy_op { KJ_COPY_8, KJ_COPY_4, KJ_COPY_EXTENT_8, KJ_COPY_EXTENT_4, KJ_COPY_OTHER } kj_plan_copy_op;
+typedef enum kj_plan_copy_op {
+  KJ_COPY_8,
+  KJ_COPY_4,
+  KJ_COPY_EXTENT_8,
+  KJ_COPY_EXTENT_4,
+  KJ_COPY_OTHER
+} kj_plan_copy_op;
 typedef struct kj_plan_copy {
   uint32_t from, to; /* bytes */
   uint32_t op, dimension;
@@ -56,11 +66,15 @@ struct kj_plan {
   kj_plan_copy *copies;
 };
 
-/* After the call went the general way and found the specialization: makes its plan where there is none and one can be made. */
-void kj_learn_plan(const kj_call *call, kjit_specialization *specialization, const kjit_arg *arguments, size_t count);
+/* After the call went the general way and found the specialization: makes its plan where there is
+ * none and one can be made. */
+void kj_learn_plan(const kj_call *call, kjit_specialization *specialization,
+                   const kjit_arg *arguments, size_t count);
 void kj_free_plan(kj_plan *plan);
-/* Whether the call has the key of the specialization; binds and configures it as the general way does. Neither allocates, locks nor reports. */
-bool kj_follow_plan(kj_call *call, const kjit_specialization *specialization, const kjit_arg *arguments, size_t count);
+/* Whether the call has the key of the specialization; binds and configures it as the general way
+ * does. Neither allocates, locks nor reports. */
+bool kj_follow_plan(kj_call *call, const kjit_specialization *specialization,
+                    const kjit_arg *arguments, size_t count);
 
 /* kj_marshal for a call that has a plan's specialization. */
 void kj_marshal_by_plan(const kj_call *call, const kj_plan *plan, const kj_code *code, char *block);

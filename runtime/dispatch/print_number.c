@@ -1,4 +1,5 @@
-/* Floats as text, the same on every target: the shortest digits that read back as the number, laid out as Python does. */
+/* Floats as text, the same on every target: the shortest digits that read back as the number, laid
+ * out as Python does. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@ static int least_exponent(int precision)
   }
 }
 
-/* Every number of the format but this one is further away than half the distance to its neighbours. */
+/* Every number of the format but this one is further away than half the distance to its neighbours.
+ */
 static bool reads_back(const char *digits, double value, int precision)
 {
   double read = strtod(digits, NULL);
@@ -26,7 +28,8 @@ static bool reads_back(const char *digits, double value, int precision)
   int exponent, least = least_exponent(precision);
   double fraction = frexp(fabs(value), &exponent);
   int step = exponent - precision > least ? exponent - precision : least;
-  double above = ldexp(0.5, step), below = fraction == 0.5 && step > least ? above / 2 : above, distance = fabs(read) - fabs(value);
+  double above = ldexp(0.5, step), below = fraction == 0.5 && step > least ? above / 2 : above,
+         distance = fabs(read) - fabs(value);
   return distance < above && distance > -below;
 }
 
@@ -63,7 +66,8 @@ static void lay_out_exponent(const decimal *d, char *text, size_t size_bytes)
   snprintf(text, size_bytes,
            "%c%s%s"
            "e%c%02d",
-           d->digits[0], d->count > 1 ? "." : "", d->digits + 1, d->exponent < 0 ? '-' : '+', abs(d->exponent));
+           d->digits[0], d->count > 1 ? "." : "", d->digits + 1, d->exponent < 0 ? '-' : '+',
+           abs(d->exponent));
 }
 
 static void lay_out_point(const decimal *d, bool is_part, char *text)
@@ -96,6 +100,7 @@ void kj_format_number(double value, int precision, bool is_part, char text[KJ_NU
     return;
   }
   decimal d = find_shortest(value, precision);
-  if (d.exponent < LEAST_POINT || d.exponent >= MOST_POINT) lay_out_exponent(&d, text, KJ_NUMBER_BYTES - 1);
+  if (d.exponent < LEAST_POINT || d.exponent >= MOST_POINT)
+    lay_out_exponent(&d, text, KJ_NUMBER_BYTES - 1);
   else lay_out_point(&d, is_part, text);
 }

@@ -19,7 +19,8 @@ static bool make(maker *m, const kj_expr *expr);
 static bool add(maker *m, kj_step_op op, uint32_t parameter, int64_t number)
 {
   if (m->program->count == KJ_MOST_STEPS_OF_PROGRAM || parameter > UINT16_MAX) return false;
-  m->program->steps[m->program->count++] = (kj_step){ .op = (uint16_t)op, .parameter = (uint16_t)parameter, .number = number };
+  m->program->steps[m->program->count++] =
+    (kj_step){ .op = (uint16_t)op, .parameter = (uint16_t)parameter, .number = number };
   return true;
 }
 
@@ -32,8 +33,10 @@ static bool add_argument(maker *m, kj_step_op op, uint32_t parameter, int64_t nu
 /* What a let stands for. */
 static const kj_expr *look_through(const kjit_kernel *kernel, const kj_expr *expr)
 {
-  for (uint32_t i = 0; i < MOST_NESTING && expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_LET; i++) {
-    const kj_binding *binding = expr->decl->index < kernel->binding_count ? &kernel->bindings[expr->decl->index] : NULL;
+  for (uint32_t i = 0;
+       i < MOST_NESTING && expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_LET; i++) {
+    const kj_binding *binding =
+      expr->decl->index < kernel->binding_count ? &kernel->bindings[expr->decl->index] : NULL;
     if (!binding || !binding->value || binding->item >= 0) break;
     expr = binding->value;
   }
@@ -44,18 +47,24 @@ static const kj_expr *look_through(const kjit_kernel *kernel, const kj_expr *exp
 static bool is_parameter(const maker *m, const kj_expr *expr, uint32_t *index)
 {
   expr = look_through(m->kernel, expr);
-  if (expr->kind != KJ_EXPR_DECL || expr->decl->kind != KJ_DECL_PARAM || expr->decl->is_func) return false;
+  if (expr->kind != KJ_EXPR_DECL || expr->decl->kind != KJ_DECL_PARAM || expr->decl->is_func)
+    return false;
   *index = expr->decl->index;
   return true;
 }
 
-static bool is_shape(const kj_expr *expr) { return expr->kind == KJ_EXPR_FIELD && !strcmp(expr->name, "shape"); }
+static bool is_shape(const kj_expr *expr)
+{
+  return expr->kind == KJ_EXPR_FIELD && !strcmp(expr->name, "shape");
+}
 
 static bool make_decl(maker *m, const kj_expr *expr)
 {
   const kj_decl *decl = expr->decl;
-  if (decl->kind == KJ_DECL_PARAM && decl->is_const) return add(m, KJ_STEP_SCALAR, decl->index, 0); /* part of the key: no argument in this sense */
-  if (decl->kind == KJ_DECL_PARAM) return !decl->is_func && add_argument(m, KJ_STEP_SCALAR, decl->index, 0);
+  /* part of the key: no argument in this sense */
+  if (decl->kind == KJ_DECL_PARAM && decl->is_const) return add(m, KJ_STEP_SCALAR, decl->index, 0);
+  if (decl->kind == KJ_DECL_PARAM)
+    return !decl->is_func && add_argument(m, KJ_STEP_SCALAR, decl->index, 0);
   if (decl->kind == KJ_DECL_CONST) {
     kj_scope nothing = { 0 };
     int64_t value;
@@ -69,20 +78,25 @@ static bool make_field(maker *m, const kj_expr *expr)
 {
   uint32_t parameter;
   bool is_block = expr->x->kind == KJ_EXPR_BUILTIN && expr->x->builtin->id == KJ_BUILTIN_BLOCK_DIM;
-  if (is_block) return expr->name[0] >= 'x' && expr->name[0] <= 'z' && !expr->name[1] && add(m, KJ_STEP_BLOCK, 0, expr->name[0] - 'x');
-  return !strcmp(expr->name, "size") && is_parameter(m, expr->x, &parameter) && add_argument(m, KJ_STEP_COUNT, parameter, 0);
+  if (is_block)
+    return expr->name[0] >= 'x' && expr->name[0] <= 'z' && !expr->name[1] &&
+           add(m, KJ_STEP_BLOCK, 0, expr->name[0] - 'x');
+  return !strcmp(expr->name, "size") && is_parameter(m, expr->x, &parameter) &&
+         add_argument(m, KJ_STEP_COUNT, parameter, 0);
 }
 
 /* x.shape[d] */
 static bool make_subscript(maker *m, const kj_expr *expr)
 {
-  const kj_expr *tuple = look_through(m->kernel, expr->x), *index = expr->args.count == 1 ? expr->args.items[0] : NULL;
+  const kj_expr *tuple = look_through(m->kernel, expr->x),
+                *index = expr->args.count == 1 ? expr->args.items[0] : NULL;
   uint32_t parameter;
   if (!index || !is_shape(tuple) || !is_parameter(m, tuple->x, &parameter)) return false;
   bool is_from_end = index->kind == KJ_EXPR_UNARY && index->op == KJIT_NEG;
   const kj_expr *number = is_from_end ? index->x : index;
   if (number->kind != KJ_EXPR_INT || number->integer > KJ_MAX_RANK) return false;
-  return add_argument(m, KJ_STEP_EXTENT, parameter, is_from_end ? -(int64_t)number->integer : (int64_t)number->integer);
+  return add_argument(m, KJ_STEP_EXTENT, parameter,
+                      is_from_end ? -(int64_t)number->integer : (int64_t)number->integer);
 }
 
 static bool make_call(maker *m, const kj_expr *expr)
@@ -90,13 +104,18 @@ static bool make_call(maker *m, const kj_expr *expr)
   static const struct {
     kj_builtin_id id;
     kj_step_op op;
-  } rows[] = { { KJ_BUILTIN_MIN, KJ_STEP_MIN }, { KJ_BUILTIN_MAX, KJ_STEP_MAX }, { KJ_BUILTIN_CEIL_DIV, KJ_STEP_CEIL_DIV } };
+  } rows[] = { { KJ_BUILTIN_MIN, KJ_STEP_MIN },
+               { KJ_BUILTIN_MAX, KJ_STEP_MAX },
+               { KJ_BUILTIN_CEIL_DIV, KJ_STEP_CEIL_DIV } };
   uint32_t parameter;
   if (expr->x->kind != KJ_EXPR_BUILTIN) return false;
-  if (expr->x->builtin->id == KJ_BUILTIN_LEN) return is_parameter(m, expr->args.items[0], &parameter) && add_argument(m, KJ_STEP_EXTENT, parameter, 0);
+  if (expr->x->builtin->id == KJ_BUILTIN_LEN)
+    return is_parameter(m, expr->args.items[0], &parameter) &&
+           add_argument(m, KJ_STEP_EXTENT, parameter, 0);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].id == expr->x->builtin->id && expr->args.count == 2)
-      return make(m, expr->args.items[0]) && make(m, expr->args.items[1]) && add(m, rows[i].op, 0, 0);
+      return make(m, expr->args.items[0]) && make(m, expr->args.items[1]) &&
+             add(m, rows[i].op, 0, 0);
   return false;
 }
 
@@ -106,17 +125,20 @@ static bool make_binary(maker *m, const kj_expr *expr)
     kjit_op op;
     kj_step_op step;
   } rows[] = {
-    { KJIT_ADD, KJ_STEP_ADD }, { KJIT_SUB, KJ_STEP_SUB }, { KJIT_MUL, KJ_STEP_MUL }, { KJIT_FLOORDIV, KJ_STEP_FLOORDIV }, { KJIT_MOD, KJ_STEP_MOD },
+    { KJIT_ADD, KJ_STEP_ADD },           { KJIT_SUB, KJ_STEP_SUB }, { KJIT_MUL, KJ_STEP_MUL },
+    { KJIT_FLOORDIV, KJ_STEP_FLOORDIV }, { KJIT_MOD, KJ_STEP_MOD },
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (rows[i].op == expr->op) return make(m, expr->x) && make(m, expr->y) && add(m, rows[i].step, 0, 0);
+    if (rows[i].op == expr->op)
+      return make(m, expr->x) && make(m, expr->y) && add(m, rows[i].step, 0, 0);
   return false;
 }
 
 static bool make_kind(maker *m, const kj_expr *expr)
 {
   switch (expr->kind) {
-  case KJ_EXPR_INT: return expr->integer <= INT64_MAX && add(m, KJ_STEP_NUMBER, 0, (int64_t)expr->integer);
+  case KJ_EXPR_INT:
+    return expr->integer <= INT64_MAX && add(m, KJ_STEP_NUMBER, 0, (int64_t)expr->integer);
   case KJ_EXPR_DECL: return make_decl(m, expr);
   case KJ_EXPR_FIELD: return make_field(m, expr);
   case KJ_EXPR_INDEX: return make_subscript(m, expr);
@@ -152,7 +174,8 @@ static bool add_program(const kjit_kernel *kernel, const kj_expr *expr, kj_progr
   return true;
 }
 
-void kj_make_programs(const kjit_kernel *kernel, const kj_exprs *values, bool is_product, kj_programs *programs)
+void kj_make_programs(const kjit_kernel *kernel, const kj_exprs *values, bool is_product,
+                      kj_programs *programs)
 {
   memset(programs, 0, sizeof *programs);
   for (size_t i = 0; i < values->count; i++) {
@@ -160,7 +183,9 @@ void kj_make_programs(const kjit_kernel *kernel, const kj_exprs *values, bool is
     bool is_tuple = value->kind == KJ_EXPR_TUPLE;
     if ((is_tuple || is_shape(value)) && !is_product) return;
     for (size_t k = 0; is_tuple && k < value->args.count; k++)
-      if (is_shape(look_through(kernel, value->args.items[k])) || !add_program(kernel, value->args.items[k], programs)) return;
+      if (is_shape(look_through(kernel, value->args.items[k])) ||
+          !add_program(kernel, value->args.items[k], programs))
+        return;
     if (!is_tuple && !add_program(kernel, value, programs)) return;
   }
   programs->is_complete = true;
@@ -172,7 +197,8 @@ static bool read_scalar(const kj_bound *bound, int64_t *value)
 {
   if (bound->kind == KJ_ARGUMENT_CONST) {
     *value = (int64_t)bound->value.integer;
-    return !bound->value.is_float && bound->value.type != KJIT_ANY && bound->value.integer == *value;
+    return !bound->value.is_float && bound->value.type != KJIT_ANY &&
+           bound->value.integer == *value;
   }
   if (bound->kind != KJ_ARGUMENT_VALUE) return false;
   uint64_t bits = bound->bits[0];
@@ -214,11 +240,14 @@ static bool combine(kj_step_op op, int64_t x, int64_t y, int64_t *result)
   default: break;
   }
   if (y == 0 || x == INT64_MIN) return false;
-  *result = op == KJ_STEP_FLOORDIV ? floor_divide(x, y) : op == KJ_STEP_MOD ? x - floor_divide(x, y) * y : -floor_divide(-x, y);
+  *result = op == KJ_STEP_FLOORDIV ? floor_divide(x, y)
+            : op == KJ_STEP_MOD    ? x - floor_divide(x, y) * y
+                                   : -floor_divide(-x, y);
   return true;
 }
 
-bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint32_t *block, int64_t *value)
+bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint32_t *block,
+                    int64_t *value)
 {
   int64_t stack[KJ_MOST_STEPS_OF_PROGRAM];
   uint32_t height = 0;
@@ -243,7 +272,8 @@ bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint
       break;
     default:
       height--;
-      if (!combine((kj_step_op)step->op, stack[height - 1], stack[height], &stack[height - 1])) return false;
+      if (!combine((kj_step_op)step->op, stack[height - 1], stack[height], &stack[height - 1]))
+        return false;
     }
   }
   *value = stack[0];

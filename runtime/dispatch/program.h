@@ -1,7 +1,9 @@
-/* Extents, @block and @grid as short programs, made once for a kernel: a launch that is found by its plan runs these and walks no tree.
+/* Extents, @block and @grid as short programs, made once for a kernel: a launch that is found by
+ * its plan runs these and walks no tree.
  *
- * A program knows integers of 64 bits, extents of array arguments and the usual operators. Whatever else an expression holds, and whatever overflows while it
- * runs, is left to kj_evaluate, which also words the errors. */
+ * A program knows integers of 64 bits, extents of array arguments and the usual operators. Whatever
+ * else an expression holds, and whatever overflows while it runs, is left to kj_evaluate, which
+ * also words the errors. */
 #ifndef KJ_DISPATCH_PROGRAM_H
 #define KJ_DISPATCH_PROGRAM_H
 
@@ -39,7 +41,8 @@ typedef struct kj_program {
   kj_step steps[KJ_MOST_STEPS_OF_PROGRAM];
 } kj_program;
 
-/* Values of an attribute, or the extents of a grid_range (an array's shape as one value, its product). */
+/* Values of an attribute, or the extents of a grid_range (an array's shape as one value, its
+ * product). */
 typedef struct kj_programs {
   bool is_complete; /* one for each value */
   uint32_t count;
@@ -47,8 +50,10 @@ typedef struct kj_programs {
 } kj_programs;
 
 /* is_product: only the product of the values counts. */
-void kj_make_programs(const kjit_kernel *kernel, const kj_exprs *values, bool is_product, kj_programs *programs);
+void kj_make_programs(const kjit_kernel *kernel, const kj_exprs *values, bool is_product,
+                      kj_programs *programs);
 /* False: not to be had this way. block may be NULL. */
-bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint32_t *block, int64_t *value);
+bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint32_t *block,
+                    int64_t *value);
 
 #endif

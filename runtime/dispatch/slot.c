@@ -32,7 +32,9 @@ static uint32_t take_free(void)
   for (;;) {
     uint32_t slot = ~known ? (uint32_t)__builtin_ctzll(~known) : KJ_SHARED_SLOT;
     if (slot == KJ_SHARED_SLOT) return slot;
-    if (atomic_compare_exchange_weak_explicit(&taken, &known, known | (uint64_t)1 << slot, memory_order_acquire, memory_order_relaxed)) return slot;
+    if (atomic_compare_exchange_weak_explicit(&taken, &known, known | (uint64_t)1 << slot,
+                                              memory_order_acquire, memory_order_relaxed))
+      return slot;
   }
 }
 

@@ -1,9 +1,13 @@
-/* Host arrays of a launch on a GPU: copied there before it and back after it, through memory of the pools.
+/* Host arrays of a launch on a GPU: copied there before it and back after it, through memory of the
+ * pools.
  *
- * Arrays whose memory overlaps are one group that holds the bytes of all of them, each at its place: what is the same, overlapping or disjoint on the host is
- * so on the GPU. A copy lies as its original does relative to 256 bytes, so that the facts about alignment hold for it. All groups lie in one block, those that
- * are copied in first. Where it is small, one of pinned memory stands beside it, laid out the same: then there is one copy in and one out, and the driver has
- * no memory to pin. What is larger the driver copies from where it is, in pieces, which is as fast as going through pinned memory. */
+ * Arrays whose memory overlaps are one group that holds the bytes of all of them, each at its
+ * place: what is the same, overlapping or disjoint on the host is so on the GPU. A copy lies as its
+ * original does relative to 256 bytes, so that the facts about alignment hold for it. All groups
+ * lie in one block, those that are copied in first. Where it is small, one of pinned memory stands
+ * beside it, laid out the same: then there is one copy in and one out, and the driver has no memory
+ * to pin. What is larger the driver copies from where it is, in pieces, which is as fast as going
+ * through pinned memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +36,8 @@ static bool is_staged(const kj_call *call, uint32_t index)
 {
   const kj_bound *bound = &call->bound[index];
   const kj_parameter_row *row = &call->kernel->parameters[index];
-  return bound->kind == KJ_ARGUMENT_ARRAY && bound->on_host && !bound->is_empty && (row->is_read || row->is_written);
+  return bound->kind == KJ_ARGUMENT_ARRAY && bound->on_host && !bound->is_empty &&
+         (row->is_read || row->is_written);
 }
 
 /* ---- groups ---- */
@@ -72,12 +77,14 @@ static kjit_access access_of(const kj_call *call, uint32_t index)
   const kj_parameter_row *row = &call->kernel->parameters[index];
   kjit_access given = (kjit_access)call->bound[index].access;
   if (given != KJIT_ACCESS_AUTO) return given;
-  return row->is_written ? KJIT_ACCESS_IN_OUT : KJIT_ACCESS_IN; /* nobody knows that a kernel writes every element */
+  /* nobody knows that a kernel writes every element */
+  return row->is_written ? KJIT_ACCESS_IN_OUT : KJIT_ACCESS_IN;
 }
 
 static bool is_dense(const kj_call *call, const kj_bound *bound)
 {
-  return bound->high - bound->low == bound->count * kj_element_bytes(call->kernel->module->types, bound->type);
+  return bound->high - bound->low ==
+         bound->count * kj_element_bytes(call->kernel->module->types, bound->type);
 }
 
 static void find_groups(const kj_call *call, kj_staging *staging)
@@ -104,7 +111,8 @@ static void place_groups(kj_staging *staging, bool copy_in)
   for (uint32_t i = 0; i < staging->count; i++) {
     group *group = &staging->groups[i];
     if (group->copy_in != copy_in) continue;
-    group->offset = (staging->size_bytes + PLACEMENT - 1) / PLACEMENT * PLACEMENT + group->low % PLACEMENT;
+    group->offset =
+      (staging->size_bytes + PLACEMENT - 1) / PLACEMENT * PLACEMENT + group->low % PLACEMENT;
     staging->size_bytes = group->offset + (group->high - group->low);
   }
 }
@@ -116,17 +124,21 @@ static kjit_status take_memory(kj_call *call, kj_staging *staging, kj_diagnostic
   place_groups(staging, true);
   staging->in_bytes = staging->size_bytes;
   place_groups(staging, false);
-  KJ_TRY(kj_take_block(call->device, KJ_POOL_DEVICE, staging->size_bytes, call->stream, diagnostics, &staging->image));
+  KJ_TRY(kj_take_block(call->device, KJ_POOL_DEVICE, staging->size_bytes, call->stream, diagnostics,
+                       &staging->image));
   if (staging->size_bytes > MOST_PINNED) return KJIT_OK;
-  return kj_take_block(call->device, KJ_POOL_PINNED, staging->size_bytes, NULL, diagnostics, &staging->pinned);
+  return kj_take_block(call->device, KJ_POOL_PINNED, staging->size_bytes, NULL, diagnostics,
+                       &staging->pinned);
 }
 
 static char *pinned_place(const kj_staging *staging, uint64_t offset)
 {
-  return (char *)(uintptr_t)staging->pinned->address + offset; /* NOLINT(performance-no-int-to-ptr) */
+  /* NOLINT(performance-no-int-to-ptr) */
+  return (char *)(uintptr_t)staging->pinned->address + offset;
 }
 
-static kjit_status copy_in(const kj_call *call, void *stream, const kj_staging *staging, kj_diagnostics *diagnostics)
+static kjit_status copy_in(const kj_call *call, void *stream, const kj_staging *staging,
+                           kj_diagnostics *diagnostics)
 {
   kjit_device *device = call->device;
   for (uint32_t i = 0; i < staging->count; i++) {
@@ -135,10 +147,13 @@ static kjit_status copy_in(const kj_call *call, void *stream, const kj_staging *
     size_t size_bytes = group->high - group->low;
     if (!group->copy_in) continue;
     if (staging->pinned) memcpy(pinned_place(staging, group->offset), host, size_bytes);
-    else KJ_TRY(KJ_DRIVER(device, diagnostics, cuMemcpyHtoDAsync, staging->image->address + group->offset, host, size_bytes, stream));
+    else
+      KJ_TRY(KJ_DRIVER(device, diagnostics, cuMemcpyHtoDAsync,
+                       staging->image->address + group->offset, host, size_bytes, stream));
   }
   if (!staging->pinned || !staging->in_bytes) return KJIT_OK;
-  return KJ_DRIVER(device, diagnostics, cuMemcpyHtoDAsync, staging->image->address, pinned_place(staging, 0), staging->in_bytes, stream);
+  return KJ_DRIVER(device, diagnostics, cuMemcpyHtoDAsync, staging->image->address,
+                   pinned_place(staging, 0), staging->in_bytes, stream);
 }
 
 static uint64_t offset_of(const kj_staging *staging, const kj_bound *bound, uint64_t address)
@@ -147,32 +162,41 @@ static uint64_t offset_of(const kj_staging *staging, const kj_bound *bound, uint
   return group->offset + (address - group->low);
 }
 
-kjit_status kj_stage_in(kj_call *call, void *stream, kj_diagnostics *diagnostics, kj_staging **staging)
+kjit_status kj_stage_in(kj_call *call, void *stream, kj_diagnostics *diagnostics,
+                        kj_staging **staging)
 {
   uint32_t count = call->kernel->parameter_count;
   *staging = calloc(1, sizeof **staging + (count + 1) * sizeof *(*staging)->groups);
   if (!*staging) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   (*staging)->is_idle = true;
   find_groups(call, *staging);
-  KJ_TRY(kj_synchronize(call->device, false, stream, diagnostics)); /* what is queued may still write to host memory that is pinned */
+  /* what is queued may still write to host memory that is pinned */
+  KJ_TRY(kj_synchronize(call->device, false, stream, diagnostics));
   KJ_TRY(take_memory(call, *staging, diagnostics));
   (*staging)->is_idle = false;
   for (uint32_t i = 0; i < count; i++) {
     kj_bound *bound = &call->bound[i];
-    if (is_staged(call, i)) bound->target = (*staging)->image->address + offset_of(*staging, bound, bound->address);
+    if (is_staged(call, i))
+      bound->target = (*staging)->image->address + offset_of(*staging, bound, bound->address);
   }
   return copy_in(call, stream, *staging, diagnostics);
 }
 
 /* ---- out ---- */
 
-static bool is_written(const kj_call *call, uint32_t index) { return is_staged(call, index) && access_of(call, index) != KJIT_ACCESS_IN; }
+static bool is_written(const kj_call *call, uint32_t index)
+{
+  return is_staged(call, index) && access_of(call, index) != KJIT_ACCESS_IN;
+}
 
-/* copy: the bytes of the array, from bound->low on. What lies between the elements is not the kernel's to write. */
-static kjit_status put_back(const kj_call *call, const kj_bound *bound, const char *copy, kj_diagnostics *diagnostics)
+/* copy: the bytes of the array, from bound->low on. What lies between the elements is not the
+ * kernel's to write. */
+static kjit_status put_back(const kj_call *call, const kj_bound *bound, const char *copy,
+                            kj_diagnostics *diagnostics)
 {
   if (is_dense(call, bound)) {
-    memcpy((void *)(uintptr_t)bound->low, copy, bound->high - bound->low); /* NOLINT(performance-no-int-to-ptr) */
+    /* NOLINT(performance-no-int-to-ptr) */
+    memcpy((void *)(uintptr_t)bound->low, copy, bound->high - bound->low);
     return KJIT_OK;
   }
   kj_view to = { .kind = KJIT_DEVICE_CPU,
@@ -190,15 +214,22 @@ static kjit_status put_back(const kj_call *call, const kj_bound *bound, const ch
   return kj_copy_host(&to, &from, diagnostics);
 }
 
-static kjit_status copy_back(kj_call *call, void *stream, const kj_bound *bound, const kj_staging *staging, kj_diagnostics *diagnostics)
+static kjit_status copy_back(kj_call *call, void *stream, const kj_bound *bound,
+                             const kj_staging *staging, kj_diagnostics *diagnostics)
 {
   kjit_device *device = call->device;
   uint64_t image = staging->image->address + offset_of(staging, bound, bound->low);
   size_t size_bytes = bound->high - bound->low;
-  if (is_dense(call, bound)) return KJ_DRIVER(device, diagnostics, cuMemcpyDtoHAsync, (void *)(uintptr_t)bound->low, image, size_bytes, stream);
+  if (is_dense(call, bound))
+    return KJ_DRIVER(device, diagnostics, cuMemcpyDtoHAsync, (void *)(uintptr_t)bound->low, image,
+                     size_bytes, stream);
   char *between = malloc(size_bytes);
-  if (!between) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: copying back an array that is not contiguous needs %zu bytes", size_bytes);
-  kjit_status status = KJ_DRIVER(device, diagnostics, cuMemcpyDtoHAsync, between, image, size_bytes, stream);
+  if (!between)
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY,
+                    "out of memory: copying back an array that is not contiguous needs %zu bytes",
+                    size_bytes);
+  kjit_status status =
+    KJ_DRIVER(device, diagnostics, cuMemcpyDtoHAsync, between, image, size_bytes, stream);
   if (status == KJIT_OK) status = KJ_DRIVER(device, diagnostics, cuStreamSynchronize, stream);
   if (status == KJIT_OK) status = put_back(call, bound, between, diagnostics);
   free(between);
@@ -206,20 +237,24 @@ static kjit_status copy_back(kj_call *call, void *stream, const kj_bound *bound,
 }
 
 /* One copy of everything from the first byte that was written to the last. */
-static kjit_status fetch_pinned(const kj_call *call, void *stream, const kj_staging *staging, kj_diagnostics *diagnostics)
+static kjit_status fetch_pinned(const kj_call *call, void *stream, const kj_staging *staging,
+                                kj_diagnostics *diagnostics)
 {
   uint64_t low = UINT64_MAX, high = 0;
   for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
     if (!is_written(call, i)) continue;
-    uint64_t first = offset_of(staging, &call->bound[i], call->bound[i].low), last = offset_of(staging, &call->bound[i], call->bound[i].high);
+    uint64_t first = offset_of(staging, &call->bound[i], call->bound[i].low),
+             last = offset_of(staging, &call->bound[i], call->bound[i].high);
     low = first < low ? first : low;
     high = last > high ? last : high;
   }
   if (high <= low) return KJIT_OK;
-  return KJ_DRIVER(call->device, diagnostics, cuMemcpyDtoHAsync, pinned_place(staging, low), staging->image->address + low, high - low, stream);
+  return KJ_DRIVER(call->device, diagnostics, cuMemcpyDtoHAsync, pinned_place(staging, low),
+                   staging->image->address + low, high - low, stream);
 }
 
-static kjit_status queue_out(kj_call *call, void *stream, const kj_staging *staging, kj_diagnostics *diagnostics)
+static kjit_status queue_out(kj_call *call, void *stream, const kj_staging *staging,
+                             kj_diagnostics *diagnostics)
 {
   if (staging->pinned) return fetch_pinned(call, stream, staging, diagnostics);
   for (uint32_t i = 0; i < call->kernel->parameter_count; i++)
@@ -227,24 +262,29 @@ static kjit_status queue_out(kj_call *call, void *stream, const kj_staging *stag
   return KJIT_OK;
 }
 
-kjit_status kj_stage_out(kj_call *call, void *stream, kj_staging *staging, kj_diagnostics *diagnostics)
+kjit_status kj_stage_out(kj_call *call, void *stream, kj_staging *staging,
+                         kj_diagnostics *diagnostics)
 {
   KJ_TRY(queue_out(call, stream, staging, diagnostics));
   KJ_TRY(kj_synchronize(call->device, false, stream, diagnostics));
   staging->is_idle = true;
   for (uint32_t i = 0; i < call->kernel->parameter_count && staging->pinned; i++) {
     const kj_bound *bound = &call->bound[i];
-    if (is_written(call, i)) KJ_TRY(put_back(call, bound, pinned_place(staging, offset_of(staging, bound, bound->low)), diagnostics));
+    if (is_written(call, i))
+      KJ_TRY(put_back(call, bound, pinned_place(staging, offset_of(staging, bound, bound->low)),
+                      diagnostics));
   }
   return kj_take_failures(call->device, diagnostics);
 }
 
-/* After a failure halfway the copies that are queued are waited for: the memory is somebody else's next. */
+/* After a failure halfway the copies that are queued are waited for: the memory is somebody else's
+ * next. */
 void kj_free_staging(kj_call *call, kj_staging *staging)
 {
   if (!staging) return;
   kj_diagnostics ignored = { 0 };
-  if (!staging->is_idle) (void)kj_synchronize(call->device, false, kj_native(call->stream), &ignored);
+  if (!staging->is_idle)
+    (void)kj_synchronize(call->device, false, kj_native(call->stream), &ignored);
   kj_free_diagnostics(&ignored);
   kj_give_idle_block(staging->image);
   kj_give_idle_block(staging->pinned);

@@ -26,14 +26,20 @@ static bool find_range(kjit_type type, integer_range *range)
   }
 }
 
-static bool is_float(kjit_type type) { return type == KJIT_F16 || type == KJIT_BF16 || type == KJIT_F32 || type == KJIT_F64 || type == KJ_WEAK_FLOAT; }
+static bool is_float(kjit_type type)
+{
+  return type == KJIT_F16 || type == KJIT_BF16 || type == KJIT_F32 || type == KJIT_F64 ||
+         type == KJ_WEAK_FLOAT;
+}
 
 /* ---- small floats ---- */
 
-/* Rounds to nearest, ties to even: the format's significand counts in units of 2^(e - fraction_bits). */
+/* Rounds to nearest, ties to even: the format's significand counts in units of 2^(e -
+ * fraction_bits). */
 static uint64_t encode_small(double x, int fraction_bits, int exponent_bits)
 {
-  uint64_t sign = signbit(x) ? (uint64_t)1 << (fraction_bits + exponent_bits) : 0, infinity = (((uint64_t)1 << exponent_bits) - 1) << fraction_bits;
+  uint64_t sign = signbit(x) ? (uint64_t)1 << (fraction_bits + exponent_bits) : 0,
+           infinity = (((uint64_t)1 << exponent_bits) - 1) << fraction_bits;
   int bias = (1 << (exponent_bits - 1)) - 1, exponent;
   if (isnan(x)) return infinity | (uint64_t)1 << (fraction_bits - 1);
   if (isinf(x)) return sign | infinity;
@@ -41,7 +47,8 @@ static uint64_t encode_small(double x, int fraction_bits, int exponent_bits)
   frexp(fabs(x), &exponent);
   int e = exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
   uint64_t significand = (uint64_t)rint(ldexp(fabs(x), fraction_bits - e));
-  uint64_t magnitude = ((uint64_t)(e + bias - 1) << fraction_bits) + significand; /* the leading 1 of a normal number adds 1 to the exponent's field */
+  /* the leading 1 of a normal number adds 1 to the exponent's field */
+  uint64_t magnitude = ((uint64_t)(e + bias - 1) << fraction_bits) + significand;
   return sign | (magnitude < infinity ? magnitude : infinity);
 }
 
@@ -83,7 +90,8 @@ static bool convert_to_float(const kj_value *value, kjit_type type, kj_value *co
 
 bool kj_convert_value(const kj_value *value, kjit_type type, kj_value *converted)
 {
-  return is_float(type) ? convert_to_float(value, type, converted) : convert_to_integer(value, type, converted);
+  return is_float(type) ? convert_to_float(value, type, converted)
+                        : convert_to_integer(value, type, converted);
 }
 
 bool kj_encode_value(const kj_value *value, uint64_t *bits)
@@ -143,7 +151,9 @@ bool kj_decode_value(kjit_type type, const void *memory, kj_value *value)
 
 kj_value kj_number_value(double number)
 {
-  bool is_weak_int = number >= INT32_MIN && number <= INT32_MAX && number == trunc(number) && !(number == 0 && signbit(number)); /* -0.0 stays a float */
+  /* -0.0 stays a float */
+  bool is_weak_int = number >= INT32_MIN && number <= INT32_MAX && number == trunc(number) &&
+                     !(number == 0 && signbit(number));
   if (is_weak_int) return (kj_value){ .type = KJ_WEAK_INT, .integer = (__int128)number };
   return (kj_value){ .type = KJ_WEAK_FLOAT, .is_float = true, .number = number };
 }
@@ -151,7 +161,9 @@ kj_value kj_number_value(double number)
 kj_value kj_argument_number(const kjit_arg *argument)
 {
   double number = argument->value.f64;
-  return argument->type == KJIT_F64 ? (kj_value){ .type = KJ_WEAK_FLOAT, .is_float = true, .number = number } : kj_number_value(number);
+  return argument->type == KJIT_F64
+           ? (kj_value){ .type = KJ_WEAK_FLOAT, .is_float = true, .number = number }
+           : kj_number_value(number);
 }
 
 void kj_print_value(const kj_types *types, const kj_value *value, kj_buffer *buffer)
@@ -161,7 +173,8 @@ void kj_print_value(const kj_types *types, const kj_value *value, kj_buffer *buf
     kj_append_text(buffer, value->integer ? "true" : "false");
     return;
   }
-  if (value->is_float && !isfinite(value->number)) kj_append_text(buffer, isnan(value->number) ? "nan" : value->number < 0 ? "-inf" : "inf");
+  if (value->is_float && !isfinite(value->number))
+    kj_append_text(buffer, isnan(value->number) ? "nan" : value->number < 0 ? "-inf" : "inf");
   else if (value->is_float) {
     if (signbit(value->number)) kj_append_text(buffer, "-");
     kj_print_float(fabs(value->number), value->type == KJIT_F32 ? KJIT_F32 : KJIT_F64, buffer);

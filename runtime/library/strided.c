@@ -1,40 +1,42 @@
-/* Strided elements on a GPU, by kernels of the language itself: elements are words of their size, the compiler specializes the rest. */
+/* Strided elements on a GPU, by kernels of the language itself: elements are words of their size,
+ * the compiler specializes the rest. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "copy.h"
 
-static const char source[] = "# Up to three dimensions.\n"
-                             "kernel copy(r, x) { for at in grid_range(r.shape) { r[at] = x[at] } }\n"
-                             "kernel fill(r, v) { for at in grid_range(r.shape) { r[at] = v } }\n"
-                             "# Eight.\n"
-                             "kernel copy_any(r, x) {\n"
-                             "  for n in grid_range(r.size) {\n"
-                             "    let s = r.shape\n"
-                             "    let n7 = n // s[7]\n"
-                             "    let n6 = n7 // s[6]\n"
-                             "    let n5 = n6 // s[5]\n"
-                             "    let n4 = n5 // s[4]\n"
-                             "    let n3 = n4 // s[3]\n"
-                             "    let n2 = n3 // s[2]\n"
-                             "    let n1 = n2 // s[1]\n"
-                             "    r[n1, n2 % s[1], n3 % s[2], n4 % s[3], n5 % s[4], n6 % s[5], n7 % s[6], n % s[7]] =\n"
-                             "      x[n1, n2 % s[1], n3 % s[2], n4 % s[3], n5 % s[4], n6 % s[5], n7 % s[6], n % s[7]]\n"
-                             "  }\n"
-                             "}\n"
-                             "kernel fill_any(r, v) {\n"
-                             "  for n in grid_range(r.size) {\n"
-                             "    let s = r.shape\n"
-                             "    let n7 = n // s[7]\n"
-                             "    let n6 = n7 // s[6]\n"
-                             "    let n5 = n6 // s[5]\n"
-                             "    let n4 = n5 // s[4]\n"
-                             "    let n3 = n4 // s[3]\n"
-                             "    let n2 = n3 // s[2]\n"
-                             "    let n1 = n2 // s[1]\n"
-                             "    r[n1, n2 % s[1], n3 % s[2], n4 % s[3], n5 % s[4], n6 % s[5], n7 % s[6], n % s[7]] = v\n"
-                             "  }\n"
-                             "}\n";
+static const char source[] =
+  "# Up to three dimensions.\n"
+  "kernel copy(r, x) { for at in grid_range(r.shape) { r[at] = x[at] } }\n"
+  "kernel fill(r, v) { for at in grid_range(r.shape) { r[at] = v } }\n"
+  "# Eight.\n"
+  "kernel copy_any(r, x) {\n"
+  "  for n in grid_range(r.size) {\n"
+  "    let s = r.shape\n"
+  "    let n7 = n // s[7]\n"
+  "    let n6 = n7 // s[6]\n"
+  "    let n5 = n6 // s[5]\n"
+  "    let n4 = n5 // s[4]\n"
+  "    let n3 = n4 // s[3]\n"
+  "    let n2 = n3 // s[2]\n"
+  "    let n1 = n2 // s[1]\n"
+  "    r[n1, n2 % s[1], n3 % s[2], n4 % s[3], n5 % s[4], n6 % s[5], n7 % s[6], n % s[7]] =\n"
+  "      x[n1, n2 % s[1], n3 % s[2], n4 % s[3], n5 % s[4], n6 % s[5], n7 % s[6], n % s[7]]\n"
+  "  }\n"
+  "}\n"
+  "kernel fill_any(r, v) {\n"
+  "  for n in grid_range(r.size) {\n"
+  "    let s = r.shape\n"
+  "    let n7 = n // s[7]\n"
+  "    let n6 = n7 // s[6]\n"
+  "    let n5 = n6 // s[5]\n"
+  "    let n4 = n5 // s[4]\n"
+  "    let n3 = n4 // s[3]\n"
+  "    let n2 = n3 // s[2]\n"
+  "    let n1 = n2 // s[1]\n"
+  "    r[n1, n2 % s[1], n3 % s[2], n4 % s[3], n5 % s[4], n6 % s[5], n7 % s[6], n % s[7]] = v\n"
+  "  }\n"
+  "}\n";
 
 enum { WIDEST = 8, FEW_DIMENSIONS = 3 };
 
@@ -70,7 +72,8 @@ static void describe(words *w, const kjit_device *device, const kj_view *view, u
     w->shape[i] = i < pad ? 1 : view->shape[i - pad];
     w->strides[i] = i < pad ? 1 : view->strides[i - pad];
   }
-  w->tensor = (kjit_tensor){ .data = (void *)(uintptr_t)view->address, /* NOLINT(performance-no-int-to-ptr) */
+  /* NOLINT(performance-no-int-to-ptr) */
+  w->tensor = (kjit_tensor){ .data = (void *)(uintptr_t)view->address,
                              .device_type = device->info.kind,
                              .device_id = device->info.ordinal,
                              .rank = (int32_t)rank,
@@ -81,9 +84,13 @@ static void describe(words *w, const kjit_device *device, const kj_view *view, u
                              .strides = w->strides };
 }
 
-static uint32_t launch_rank(const kj_view *view) { return view->rank <= FEW_DIMENSIONS ? (view->rank ? view->rank : 1) : KJ_MAX_RANK; }
+static uint32_t launch_rank(const kj_view *view)
+{
+  return view->rank <= FEW_DIMENSIONS ? (view->rank ? view->rank : 1) : KJ_MAX_RANK;
+}
 
-static kjit_status launch(kjit_device *device, const char *name, kjit_stream *stream, const kjit_arg *arguments)
+static kjit_status launch(kjit_device *device, const char *name, kjit_stream *stream,
+                          const kjit_arg *arguments)
 {
   kjit_module *library;
   kjit_kernel *kernel;
@@ -95,7 +102,8 @@ static kjit_status launch(kjit_device *device, const char *name, kjit_stream *st
 
 /* ---- copies ---- */
 
-static kjit_status copy_words(kjit_device *device, const kj_view *to, const kj_view *from, kjit_stream *stream)
+static kjit_status copy_words(kjit_device *device, const kj_view *to, const kj_view *from,
+                              kjit_stream *stream)
 {
   words r, x;
   uint32_t rank = launch_rank(to);
@@ -136,10 +144,12 @@ static kj_view take_row(const kj_view *view, int64_t index)
   return row;
 }
 
-kjit_status kj_copy_strided(kjit_device *device, const kj_view *to, const kj_view *from, kjit_stream *stream)
+kjit_status kj_copy_strided(kjit_device *device, const kj_view *to, const kj_view *from,
+                            kjit_stream *stream)
 {
   uint32_t bytes = word_bytes(to, from);
-  bool needs_rows = to->rank == KJ_MAX_RANK && bytes != to->element_bytes; /* no room for the dimension of the words: the outermost is walked here */
+  /* no room for the dimension of the words: the outermost is walked here */
+  bool needs_rows = to->rank == KJ_MAX_RANK && bytes != to->element_bytes;
   for (int64_t i = 0; needs_rows && i < to->shape[0]; i++) {
     kj_view to_row = take_row(to, i), from_row = take_row(from, i);
     KJ_TRY(kj_copy_strided(device, &to_row, &from_row, stream));
@@ -153,7 +163,8 @@ kjit_status kj_copy_strided(kjit_device *device, const kj_view *to, const kj_vie
 
 /* ---- fills ---- */
 
-static kjit_status fill_words(kjit_device *device, const kj_view *to, uint64_t bits, kjit_stream *stream)
+static kjit_status fill_words(kjit_device *device, const kj_view *to, uint64_t bits,
+                              kjit_stream *stream)
 {
   words r;
   uint32_t rank = launch_rank(to);
@@ -164,7 +175,8 @@ static kjit_status fill_words(kjit_device *device, const kj_view *to, uint64_t b
   return launch(device, rank <= FEW_DIMENSIONS ? "fill" : "fill_any", stream, arguments);
 }
 
-kjit_status kj_fill_strided(kjit_device *device, const kj_view *to, const uint64_t bits[2], kjit_stream *stream)
+kjit_status kj_fill_strided(kjit_device *device, const kj_view *to, const uint64_t bits[2],
+                            kjit_stream *stream)
 {
   if (to->element_bytes <= WIDEST) return fill_words(device, to, bits[0], stream);
   kj_view part = *to;

@@ -1,7 +1,9 @@
 /* accuracy [--device cpu|cuda] [--samples N] [--seed N] [--function NAME] [--type NAME] [--verbose]
  *
- * Runs every float built-in at special and random arguments, compares with MPFR, and fails where a result is further from the exact one than lib/ir/accuracy.def says, where an infinity,
- * a NaN or a zero's sign is not that of C's Annex F, or where a float built-in has no row there. On the CPU each is run twice: in a loop that is vectorized, and one element at a time. */
+ * Runs every float built-in at special and random arguments, compares with MPFR, and fails where a
+ * result is further from the exact one than lib/ir/accuracy.def says, where an infinity, a NaN or a
+ * zero's sign is not that of C's Annex F, or where a float built-in has no row there. On the CPU
+ * each is run twice: in a loop that is vectorized, and one element at a time. */
 #include <kjit/kjit.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,9 +24,12 @@ typedef struct bounds {
 } bounds;
 
 static const bounds documented[KJ_BUILTIN_COUNT] = {
-#define EXACT(id) [KJ_BUILTIN_##id] = { true, { { 0.5, 0.5 }, { 0.5, 0.5 }, { 0.5, 0.5 } }, { 0, 0 } },
+#define EXACT(id) \
+  [KJ_BUILTIN_##id] = { true, { { 0.5, 0.5 }, { 0.5, 0.5 }, { 0.5, 0.5 } }, { 0, 0 } },
 #define A(id, cpu32, cpu64, nv32, nv64, clc32, clc64, absolute32, absolute64) \
-  [KJ_BUILTIN_##id] = { true, { { cpu32, cpu64 }, { nv32, nv64 }, { clc32, clc64 } }, { absolute32, absolute64 } },
+  [KJ_BUILTIN_##id] = { true, \
+                        { { cpu32, cpu64 }, { nv32, nv64 }, { clc32, clc64 } }, \
+                        { absolute32, absolute64 } },
 #define COMPLEX(id, f32, f64)
 #include "ir/accuracy.def"
 #undef EXACT
@@ -87,7 +92,8 @@ static void *allocate(size_t count, size_t bytes)
 
 /* ---- kernels: two a row ---- */
 
-static void append(char **text, size_t *length, const char *format, size_t number, const char *parameters, const char *statement)
+static void append(char **text, size_t *length, const char *format, size_t number,
+                   const char *parameters, const char *statement)
 {
   int more = snprintf(NULL, 0, format, number, parameters, statement);
   *text = realloc(*text, *length + (size_t)more + 1);
@@ -103,16 +109,22 @@ static void make_module(run *t)
   size_t length = 0;
   for (size_t i = 0; i < measured_count; i++) {
     const measured *m = &measured_functions[i];
-    append(&text, &length, "kernel loop%zu(%s) {\n  for i in grid_range(len(r)) {\n    %s\n  }\n}\n", i, parameters[m->arguments], m->statement);
-    append(&text, &length, "kernel single%zu(%s) {\n  let i = grid(1)\n  if i < len(r) {\n    %s\n  }\n}\n", i, parameters[m->arguments], m->statement);
+    append(&text, &length,
+           "kernel loop%zu(%s) {\n  for i in grid_range(len(r)) {\n    %s\n  }\n}\n", i,
+           parameters[m->arguments], m->statement);
+    append(&text, &length,
+           "kernel single%zu(%s) {\n  let i = grid(1)\n  if i < len(r) {\n    %s\n  }\n}\n", i,
+           parameters[m->arguments], m->statement);
   }
   for (size_t i = 0; i < complex_count; i++) {
     char statement[64];
     snprintf(statement, sizeof statement, "r[i] = %s", complex_functions[i].call);
-    append(&text, &length, "kernel complex%zu(%s) {\n  for i in grid_range(len(r)) {\n    %s\n  }\n}\n", i, parameters[complex_functions[i].arguments],
-           statement);
+    append(&text, &length,
+           "kernel complex%zu(%s) {\n  for i in grid_range(len(r)) {\n    %s\n  }\n}\n", i,
+           parameters[complex_functions[i].arguments], statement);
   }
-  if (kjit_parse_module(t->context, "accuracy", text, length, &t->module) != KJIT_OK) stop(t, "parsing the kernels");
+  if (kjit_parse_module(t->context, "accuracy", text, length, &t->module) != KJIT_OK)
+    stop(t, "parsing the kernels");
   free(text);
 }
 
@@ -131,7 +143,8 @@ static double ulp_of(mpfr_srcptr exact, const format *f)
 {
   long exponent = mpfr_zero_p(exact) ? f->least_exponent : (long)mpfr_get_exp(exact) - 1;
   if (exponent > f->most_exponent) exponent = f->most_exponent;
-  return ldexp(1, (int)(exponent < f->least_exponent ? f->least_exponent : exponent) - f->precision + 1);
+  return ldexp(1, (int)(exponent < f->least_exponent ? f->least_exponent : exponent) -
+                    f->precision + 1);
 }
 
 /* The least number that rounds to infinity is the greatest one and half an ULP. */
@@ -139,7 +152,8 @@ static bool overflows(mpfr_srcptr exact, const format *f)
 {
   mpfr_t limit;
   mpfr_init2(limit, 64);
-  mpfr_set_ui_2exp(limit, ((uint64_t)1 << (f->precision + 1)) - 1, f->most_exponent - f->precision, MPFR_RNDN);
+  mpfr_set_ui_2exp(limit, ((uint64_t)1 << (f->precision + 1)) - 1, f->most_exponent - f->precision,
+                   MPFR_RNDN);
   bool does = mpfr_cmpabs(exact, limit) >= 0;
   mpfr_clear(limit);
   return does;
@@ -156,9 +170,13 @@ static double error_of(mpfr_srcptr exact, double got, const format *f, const lim
   if (mpfr_nan_p(exact)) return isnan(got) ? 0 : INFINITY;
   if (isnan(got)) return INFINITY;
   int sign = mpfr_signbit(exact) ? -1 : 1;
-  if (mpfr_inf_p(exact) || (isinf(got) && overflows(exact, f))) return isinf(got) && (got < 0) == (sign < 0) ? 0 : INFINITY;
-  if (mpfr_zero_p(exact) && got == 0) return bound->is_sign_open || (signbit(got) != 0) == (sign < 0) ? 0 : INFINITY;
-  if (isinf(got)) got = (got < 0 ? -1 : 1) * (f->most_exponent == 1023 ? 0x1.fffffffffffffp1023 : ldexp(1, f->most_exponent + 1));
+  if (mpfr_inf_p(exact) || (isinf(got) && overflows(exact, f)))
+    return isinf(got) && (got < 0) == (sign < 0) ? 0 : INFINITY;
+  if (mpfr_zero_p(exact) && got == 0)
+    return bound->is_sign_open || (signbit(got) != 0) == (sign < 0) ? 0 : INFINITY;
+  if (isinf(got))
+    got = (got < 0 ? -1 : 1) *
+          (f->most_exponent == 1023 ? 0x1.fffffffffffffp1023 : ldexp(1, f->most_exponent + 1));
   double ulp = ulp_of(exact, f);
   mpfr_t difference;
   mpfr_init2(difference, PRECISION);
@@ -168,11 +186,15 @@ static double error_of(mpfr_srcptr exact, double got, const format *f, const lim
   mpfr_div_d(difference, difference, ulp, MPFR_RNDN);
   double error = mpfr_get_d(difference, MPFR_RNDN);
   mpfr_clear(difference);
-  return distance <= bound->absolute + (bound->absolute > 0 && bound->is_rounded_again ? ulp / 2 : 0) ? 0 : error;
+  return distance <=
+             bound->absolute + (bound->absolute > 0 && bound->is_rounded_again ? ulp / 2 : 0)
+           ? 0
+           : error;
 }
 
 /* Of both ways that the function was run; got[1] may be NULL. */
-static void compare(const measured *m, const format *f, uint64_t *const *bits, void *const *got, size_t count, const limit *bound, worst found[2])
+static void compare(const measured *m, const format *f, uint64_t *const *bits, void *const *got,
+                    size_t count, const limit *bound, worst found[2])
 {
   mpfr_t x[MOST_ARGUMENTS], exact;
   mpfr_init2(exact, PRECISION);
@@ -182,18 +204,22 @@ static void compare(const measured *m, const format *f, uint64_t *const *bits, v
     m->exact(exact, x, f);
     for (int way = 0; way < 2 && got[way]; way++) {
       double error = error_of(exact, decode(f, load_bits(f, got[way], i)), f, bound);
-      if (error > found[way].error) found[way] = (worst){ .error = error, .at = i, .is_wrong = error > bound->ulp };
+      if (error > found[way].error)
+        found[way] = (worst){ .error = error, .at = i, .is_wrong = error > bound->ulp };
     }
   }
   for (unsigned k = 0; k < MOST_ARGUMENTS; k++) mpfr_clear(x[k]);
   mpfr_clear(exact);
 }
 
-static void show(const measured *m, const format *f, const char *kind, uint64_t *const *bits, const void *results, const worst *found, const limit *bound)
+static void show(const measured *m, const format *f, const char *kind, uint64_t *const *bits,
+                 const void *results, const worst *found, const limit *bound)
 {
-  printf("%s %-12s %-4s %-6s worst %.4g ULP of %.4g at", found->is_wrong ? "FAILED" : "ok    ", names[m->builtin].name, f->name, kind, found->error,
-         bound->ulp);
-  for (unsigned k = 0; k < m->arguments; k++) printf("%s %.17g (%a)", k ? "," : "", decode(f, bits[k][found->at]), decode(f, bits[k][found->at]));
+  printf("%s %-12s %-4s %-6s worst %.4g ULP of %.4g at", found->is_wrong ? "FAILED" : "ok    ",
+         names[m->builtin].name, f->name, kind, found->error, bound->ulp);
+  for (unsigned k = 0; k < m->arguments; k++)
+    printf("%s %.17g (%a)", k ? "," : "", decode(f, bits[k][found->at]),
+           decode(f, bits[k][found->at]));
   double got = decode(f, load_bits(f, results, found->at));
   printf(": %.17g (%a) from `%s`\n", got, got, m->statement);
 }
@@ -204,8 +230,12 @@ static limit limit_of(const run *t, const measured *m, int which)
 {
   const bounds *row = &documented[m->builtin];
   bool is_f64 = which == FORMAT_F64, is_small = which == FORMAT_F16 || which == FORMAT_BF16;
-  limit bound = { .ulp = row->ulp[t->library][is_f64], .absolute = row->absolute[is_f64], .is_rounded_again = is_small, .is_sign_open = m->flags & SIGN_OPEN };
-  if (is_small) bound.ulp = 0.5 + ldexp(bound.ulp, formats[which].precision - formats[FORMAT_F32].precision);
+  limit bound = { .ulp = row->ulp[t->library][is_f64],
+                  .absolute = row->absolute[is_f64],
+                  .is_rounded_again = is_small,
+                  .is_sign_open = m->flags & SIGN_OPEN };
+  if (is_small)
+    bound.ulp = 0.5 + ldexp(bound.ulp, formats[which].precision - formats[FORMAT_F32].precision);
   bound.ulp *= 1 + 1e-9;
   return bound;
 }
@@ -238,7 +268,8 @@ static void free_sample(sample *s)
   for (int way = 0; way < 2; way++) free(s->results[way]);
 }
 
-static kjit_status launch(run *t, kjit_kernel *kernel, const measured *m, const format *f, const sample *s, int way)
+static kjit_status launch(run *t, kjit_kernel *kernel, const measured *m, const format *f,
+                          const sample *s, int way)
 {
   int64_t extent = (int64_t)s->count;
   kjit_tensor tensors[1 + MOST_ARGUMENTS];
@@ -262,7 +293,8 @@ static kjit_status launch(run *t, kjit_kernel *kernel, const measured *m, const 
 static void expect_refusal(run *t, const measured *m, const format *f, kjit_status status)
 {
   if (status == KJIT_ERROR_UNSUPPORTED) return;
-  printf("FAILED %s %s: accuracy.def says that %s has none\n", names[m->builtin].name, f->name, library_names[t->library]);
+  printf("FAILED %s %s: accuracy.def says that %s has none\n", names[m->builtin].name, f->name,
+         library_names[t->library]);
   t->failures++;
 }
 
@@ -283,12 +315,14 @@ static void measure(run *t, size_t row, int which)
   if (bound.ulp >= 0) compare(m, f, s.bits, s.results, s.count, &bound, found);
   for (int way = 0; way < 2 && s.results[way]; way++) {
     t->failures += found[way].is_wrong;
-    if (found[way].is_wrong || t->is_verbose) show(m, f, ways[way], s.bits, s.results[way], &found[way], &bound);
+    if (found[way].is_wrong || t->is_verbose)
+      show(m, f, ways[way], s.bits, s.results[way], &found[way], &bound);
   }
   free_sample(&s);
 }
 
-/* ---- complex numbers: arguments of moderate size, the distance in ULP of the result's absolute value ---- */
+/* ---- complex numbers: arguments of moderate size, the distance in ULP of the result's absolute
+ * value ---- */
 
 static double distance_of(mpfr_t *exact, const double got[2], bool is_real, const format *f)
 {
@@ -306,17 +340,20 @@ static double distance_of(mpfr_t *exact, const double got[2], bool is_real, cons
   return isnan(error) ? INFINITY : error;
 }
 
-static worst compare_complex(const measured_complex *m, const format *f, void *const *arrays, size_t count)
+static worst compare_complex(const measured_complex *m, const format *f, void *const *arrays,
+                             size_t count)
 {
   mpfr_t z[4], exact[2];
   worst found = { 0 };
   for (int i = 0; i < 4; i++) mpfr_init2(z[i], 53);
   for (int i = 0; i < 2; i++) mpfr_init2(exact[i], 600);
   for (size_t i = 0; i < count; i++) {
-    for (unsigned k = 0; k < 2 * m->arguments; k++) mpfr_set_d(z[k], decode(f, load_bits(f, arrays[1 + k / 2], 2 * i + k % 2)), MPFR_RNDN);
+    for (unsigned k = 0; k < 2 * m->arguments; k++)
+      mpfr_set_d(z[k], decode(f, load_bits(f, arrays[1 + k / 2], 2 * i + k % 2)), MPFR_RNDN);
     m->exact(exact, z);
     size_t at = m->is_real ? i : 2 * i;
-    double got[2] = { decode(f, load_bits(f, arrays[0], at)), m->is_real ? 0 : decode(f, load_bits(f, arrays[0], at + 1)) };
+    double got[2] = { decode(f, load_bits(f, arrays[0], at)),
+                      m->is_real ? 0 : decode(f, load_bits(f, arrays[0], at + 1)) };
     double error = distance_of(exact, got, m->is_real, f);
     if (error > found.error) found = (worst){ .error = error, .at = i };
   }
@@ -325,16 +362,19 @@ static worst compare_complex(const measured_complex *m, const format *f, void *c
   return found;
 }
 
-static void fill_complex(const measured_complex *m, const format *f, random_state *random, void *array, size_t count)
+static void fill_complex(const measured_complex *m, const format *f, random_state *random,
+                         void *array, size_t count)
 {
   for (size_t i = 0; i < 2 * count; i++) {
     uint64_t choice = next_random(random);
-    double part = (double)(next_random(random) >> 11) * 0x1p-53, size = choice % 4 ? m->most * part : ldexp(1 + part, -(int)(choice / 4 % 20));
+    double part = (double)(next_random(random) >> 11) * 0x1p-53,
+           size = choice % 4 ? m->most * part : ldexp(1 + part, -(int)(choice / 4 % 20));
     store_bits(f, array, i, encode(f, choice / 128 % 2 ? -size : size));
   }
 }
 
-static kjit_status launch_complex(run *t, size_t row, const format *f, void *const *arrays, size_t count)
+static kjit_status launch_complex(run *t, size_t row, const format *f, void *const *arrays,
+                                  size_t count)
 {
   const measured_complex *m = &complex_functions[row];
   enum { COMPLEX_CODE = 5 }; /* DLPack's */
@@ -372,8 +412,10 @@ static void measure_complex(run *t, size_t row, int which)
   t->measured++;
   t->failures += found.is_wrong;
   if (found.is_wrong || t->is_verbose) {
-    printf("%s %-12s complex of %s worst %.4g ULP of %.4g at", found.is_wrong ? "FAILED" : "ok    ", names[m->builtin].name, f->name, found.error, bound);
-    for (unsigned k = 0; k < 2 * m->arguments; k++) printf(" %.17g", decode(f, load_bits(f, arrays[1 + k / 2], 2 * found.at + k % 2)));
+    printf("%s %-12s complex of %s worst %.4g ULP of %.4g at", found.is_wrong ? "FAILED" : "ok    ",
+           names[m->builtin].name, f->name, found.error, bound);
+    for (unsigned k = 0; k < 2 * m->arguments; k++)
+      printf(" %.17g", decode(f, load_bits(f, arrays[1 + k / 2], 2 * found.at + k % 2)));
     printf(" from `%s`\n", m->call);
   }
   for (int k = 0; k < 3; k++) free(arrays[k]);
@@ -395,16 +437,22 @@ static void measure_all_complex(run *t)
 static void find_gaps(run *t)
 {
   for (int id = 0; id < KJ_BUILTIN_COUNT; id++) {
-    bool is_float = !strcmp(names[id].group, "floating point") || !strcmp(names[id].group, "approximations"), is_measured = false;
+    bool is_float =
+           !strcmp(names[id].group, "floating point") || !strcmp(names[id].group, "approximations"),
+         is_measured = false;
     for (size_t i = 0; i < measured_count; i++) is_measured |= measured_functions[i].builtin == id;
     bool has_complex = documented_complex[id][0] > 0, is_complex_measured = false;
-    for (size_t i = 0; i < complex_count; i++) is_complex_measured |= complex_functions[i].builtin == id;
+    for (size_t i = 0; i < complex_count; i++)
+      is_complex_measured |= complex_functions[i].builtin == id;
     if (has_complex != is_complex_measured) {
-      printf("FAILED %s of complex numbers: %s\n", names[id].name, has_complex ? "not measured" : "no row in accuracy.def");
+      printf("FAILED %s of complex numbers: %s\n", names[id].name,
+             has_complex ? "not measured" : "no row in accuracy.def");
       t->failures++;
     }
-    if (!(is_float || documented[id].is_given) || (documented[id].is_given && is_measured)) continue;
-    printf("FAILED %s: %s\n", names[id].name, is_measured ? "no row in accuracy.def" : "not measured");
+    if (!(is_float || documented[id].is_given) || (documented[id].is_given && is_measured))
+      continue;
+    printf("FAILED %s: %s\n", names[id].name,
+           is_measured ? "no row in accuracy.def" : "not measured");
     t->failures++;
   }
 }
@@ -420,7 +468,8 @@ static int find_library(run *t)
   options.target = "sm_75";
   for (size_t i = 0; i < measured_count; i++) {
     if (measured_functions[i].builtin != KJ_BUILTIN_ERFINV) continue;
-    kjit_status status = kjit_compile(get_kernel(t, "loop", i), "f32[:] C, f32[:] C", &options, KJIT_STAGE_PTX, &code, &bytes);
+    kjit_status status = kjit_compile(get_kernel(t, "loop", i), "f32[:] C, f32[:] C", &options,
+                                      KJIT_STAGE_PTX, &code, &bytes);
     kjit_free(t->context, code);
     return status == KJIT_OK ? LIBRARY_LIBDEVICE : LIBRARY_LIBCLC;
   }
@@ -452,7 +501,8 @@ int main(int argc, char **argv)
 {
   run t = { .is_cpu = true, .samples = 8000, .seed = 1 };
   if (!take_options(&t, argc, argv)) {
-    fprintf(stderr, "usage: accuracy [--device cpu|cuda] [--samples N] [--seed N] [--function NAME] [--type NAME] [--verbose]\n");
+    fprintf(stderr, "usage: accuracy [--device cpu|cuda] [--samples N] [--seed N] [--function "
+                    "NAME] [--type NAME] [--verbose]\n");
     return EXIT_FAILURE;
   }
   mpfr_set_emax(mpfr_get_emax_max()); /* exp(x * x) */
@@ -460,7 +510,9 @@ int main(int argc, char **argv)
   kjit_config config;
   kjit_init_config(&config);
   if (kjit_create_context(&config, &t.context) != KJIT_OK) stop(&t, "no context");
-  if (kjit_get_device(t.context, t.is_cpu ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA, 0, &t.device) != KJIT_OK) stop(&t, "opening the device");
+  if (kjit_get_device(t.context, t.is_cpu ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA, 0, &t.device) !=
+      KJIT_OK)
+    stop(&t, "opening the device");
   make_module(&t);
   t.library = find_library(&t);
   find_gaps(&t);
@@ -472,9 +524,9 @@ int main(int argc, char **argv)
       measure(&t, row, which);
     }
   measure_all_complex(&t);
-  printf(
-    "%s: %d measurements of %zu arguments (functions with slow references and of complex numbers an eighth, f16 and bf16 a quarter), seed %llu: %d failed\n",
-    library_names[t.library], t.measured, t.samples, (unsigned long long)t.seed, t.failures);
+  printf("%s: %d measurements of %zu arguments (functions with slow references and of complex "
+         "numbers an eighth, f16 and bf16 a quarter), seed %llu: %d failed\n",
+         library_names[t.library], t.measured, t.samples, (unsigned long long)t.seed, t.failures);
   kjit_release_module(t.module);
   kjit_destroy_context(t.context);
   mpfr_free_cache();

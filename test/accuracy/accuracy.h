@@ -1,4 +1,5 @@
-/* The accuracy test's own parts: what is measured, inputs, and the reference in higher precision. */
+/* The accuracy test's own parts: what is measured, inputs, and the reference in higher precision.
+ */
 #ifndef KJ_ACCURACY_H
 #define KJ_ACCURACY_H
 
@@ -11,7 +12,8 @@
 
 typedef struct format {
   const char *name;
-  int precision, least_exponent, most_exponent; /* significant bits; of the least normal number; of the greatest */
+  /* significant bits; of the least normal number; of the greatest */
+  int precision, least_exponent, most_exponent;
   unsigned bytes;
   uint8_t code; /* DLPack's */
 } format;
@@ -28,7 +30,8 @@ void store_bits(const format *f, void *array, size_t i, uint64_t bits);
 
 enum { MOST_ARGUMENTS = 3, PRECISION = 160 };
 enum {
-  ONLY_DOMAIN = 1,    /* random numbers in the interval only: no special values, no other magnitudes */
+  /* random numbers in the interval only: no special values, no other magnitudes */
+  ONLY_DOMAIN = 1,
   SECOND_INTEGER = 2, /* the second argument is a whole number */
   FIRST_INTEGER = 4,  /* the first is */
   IS_SLOW = 8,        /* its reference takes long: fewer samples */
@@ -51,7 +54,8 @@ typedef struct measured {
 extern const measured measured_functions[];
 extern const size_t measured_count;
 
-/* Of complex numbers: z[2 * k] and z[2 * k + 1] are the parts of argument k; r[1] stays untouched where the result is real. */
+/* Of complex numbers: z[2 * k] and z[2 * k + 1] are the parts of argument k; r[1] stays untouched
+ * where the result is real. */
 typedef void (*complex_reference)(mpfr_t *r, mpfr_t *z);
 
 typedef struct measured_complex {
@@ -72,7 +76,9 @@ typedef struct random_state {
   uint64_t state;
 } random_state;
 uint64_t next_random(random_state *random);
-/* count tuples of arguments into arguments[k] (arrays of bits of the format): special values with each other first, then random ones. */
-void make_inputs(const measured *m, const format *f, random_state *random, uint64_t *arguments[MOST_ARGUMENTS], size_t count);
+/* count tuples of arguments into arguments[k] (arrays of bits of the format): special values with
+ * each other first, then random ones. */
+void make_inputs(const measured *m, const format *f, random_state *random,
+                 uint64_t *arguments[MOST_ARGUMENTS], size_t count);
 
 #endif

@@ -1,4 +1,5 @@
-/* What the built-ins should give for complex numbers, from MPFR's real functions; PARTS bits, so that what cancels does not matter. */
+/* What the built-ins should give for complex numbers, from MPFR's real functions; PARTS bits, so
+ * that what cancels does not matter. */
 #include "accuracy.h"
 #include "ir/builtin.h"
 

@@ -1,4 +1,5 @@
-/* What the built-ins should give, by MPFR: one row a function, or a part of its result. The rounding to PRECISION bits does not count beside half an ULP of an f64. */
+/* What the built-ins should give, by MPFR: one row a function, or a part of its result. The
+ * rounding to PRECISION bits does not count beside half an ULP of an f64. */
 #include <limits.h>
 #include <math.h>
 
@@ -173,7 +174,11 @@ static void exact_nextafter(mpfr_t r, mpfr_t *x, const format *f)
   if (from == to) next = to;
   else if (from == 0) next = decode(f, encode(f, copysign(0, to)) | 1);
   else if (!isnan(next) || isinf(from))
-    next = isnan(to) ? to : decode(f, (fabs(from) < fabs(to) || signbit(from) != signbit(to)) && (from < to) == (from > 0) ? bits + 1 : bits - 1);
+    next = isnan(to) ? to
+                     : decode(f, (fabs(from) < fabs(to) || signbit(from) != signbit(to)) &&
+                                     (from < to) == (from > 0)
+                                   ? bits + 1
+                                   : bits - 1);
   if (isnan(from) || isnan(to)) next = NAN;
   mpfr_set_d(r, next, MPFR_RNDN);
 }
@@ -285,7 +290,8 @@ static void invert(mpfr_t y, mpfr_t x, bool is_tail)
     mpfr_sub(value, goal, value, MPFR_RNDN);
     mpfr_div(value, value, slope, MPFR_RNDN);
     mpfr_add(y, y, value, MPFR_RNDN);
-    if (mpfr_zero_p(value) || mpfr_zero_p(y) || mpfr_get_exp(value) < mpfr_get_exp(y) - 75) break; /* quadratic: the next step is below 2**-150 */
+    /* quadratic: the next step is below 2**-150 */
+    if (mpfr_zero_p(value) || mpfr_zero_p(y) || mpfr_get_exp(value) < mpfr_get_exp(y) - 75) break;
   }
   mpfr_clears(value, slope, goal, (mpfr_ptr)0);
 }
@@ -303,7 +309,8 @@ static void inverse_of_erfc(mpfr_t r, mpfr_t q)
   mpfr_t x;
   mpfr_init2(x, 1300); /* 1 - q and 2 - q are exact */
   mpfr_ui_sub(x, 1, q, MPFR_RNDN);
-  bool is_upper = mpfr_cmp_d(q, 1.5) > 0, is_middle = mpfr_cmpabs_ui(x, 1) <= 0 && mpfr_cmp_d(x, 0.5) <= 0 && mpfr_cmp_d(x, -0.5) >= 0;
+  bool is_upper = mpfr_cmp_d(q, 1.5) > 0,
+       is_middle = mpfr_cmpabs_ui(x, 1) <= 0 && mpfr_cmp_d(x, 0.5) <= 0 && mpfr_cmp_d(x, -0.5) >= 0;
   if (is_middle) {
     invert(r, x, false);
   } else {
@@ -360,7 +367,8 @@ static void exact_normcdf(mpfr_t r, mpfr_t *x, const format *f)
   mpfr_div_2ui(r, r, 1, MPFR_RNDN);
 }
 
-/* Above 2**20 by the first terms of its asymptotic series: x sqrt(pi) erfcx(x) = 1 - 1 / (2 x**2) + 3 / (4 x**4) - 15 / (8 x**6) + ... */
+/* Above 2**20 by the first terms of its asymptotic series: x sqrt(pi) erfcx(x) = 1 - 1 / (2 x**2) +
+ * 3 / (4 x**4) - 15 / (8 x**6) + ... */
 static void exact_erfcx(mpfr_t r, mpfr_t *x, const format *f)
 {
   (void)f;

@@ -1,10 +1,13 @@
-/* compile_scale.c: compile time of generated kernels of 10 to 10,000 statements, from text to code in a warm process, as processor time. Prints a line for each size and form: form, target,
+/* compile_scale.c: compile time of generated kernels of 10 to 10,000 statements, from text to code
+ * in a warm process, as processor time. Prints a line for each size and form: form, target,
  * statements, median ms, microseconds a statement.
  *
- *   compile_scale [target] [most statements] [repetitions]; default sm_90, 10000, 3; target nvrtc: the same kernels in CUDA C, to PTX by NVRTC
+ *   compile_scale [target] [most statements] [repetitions]; default sm_90, 10000, 3; target nvrtc:
+ * the same kernels in CUDA C, to PTX by NVRTC
  *
- * Each repetition parses a text of its own. Forms: `lets` one long chain of values, `stores` independent element updates, `blocks` ifs and loops with a few statements each,
- * `calls` as many funcs as there are ten statements. */
+ * Each repetition parses a text of its own. Forms: `lets` one long chain of values, `stores`
+ * independent element updates, `blocks` ifs and loops with a few statements each, `calls` as many
+ * funcs as there are ten statements. */
 #include <dlfcn.h>
 #include <kjit/kjit.h>
 #include <stdarg.h>
@@ -33,22 +36,31 @@ static void write_lets(text *t, int statements, bool is_cuda)
 {
   add(t, is_cuda ? "  float v0 = x[i] + s;\n" : "  let v0 = x[i] + s\n");
   for (int k = 1; k < statements; k++)
-    add(t, is_cuda ? "  float v%d = v%d * %d.5f + (v%d - %d.25f);\n" : "  let v%d = v%d * %d.5 + (v%d - %d.25)\n", k, k - 1, k % 7 + 1, k > 3 ? k - 3 : 0,
-        k % 11);
+    add(t,
+        is_cuda ? "  float v%d = v%d * %d.5f + (v%d - %d.25f);\n"
+                : "  let v%d = v%d * %d.5 + (v%d - %d.25)\n",
+        k, k - 1, k % 7 + 1, k > 3 ? k - 3 : 0, k % 11);
   add(t, is_cuda ? "  r[i] = v%d;\n" : "  r[i] = v%d\n", statements - 1);
 }
 
 static void write_stores(text *t, int statements, bool is_cuda)
 {
   for (int k = 0; k < statements; k++)
-    add(t, is_cuda ? "  r[i + %d * n] = x[i + %d * n] * s + %d;\n" : "  r[i + %d * n] = x[i + %d * n] * s + %d\n", k % 64, (k + 1) % 64, k % 13);
+    add(t,
+        is_cuda ? "  r[i + %d * n] = x[i + %d * n] * s + %d;\n"
+                : "  r[i + %d * n] = x[i + %d * n] * s + %d\n",
+        k % 64, (k + 1) % 64, k % 13);
 }
 
 static void write_blocks(text *t, int statements, bool is_cuda)
 {
   add(t, is_cuda ? "  float a = x[i];\n" : "  var a = x[i]\n");
   for (int k = 0; k + 4 <= statements; k += 4) {
-    if (k % 8) add(t, is_cuda ? "  if (a > %d) {\n    a = a - s;\n    r[i] = a;\n  }\n" : "  if a > %d {\n    a = a - s\n    r[i] = a\n  }\n", k % 17);
+    if (k % 8)
+      add(t,
+          is_cuda ? "  if (a > %d) {\n    a = a - s;\n    r[i] = a;\n  }\n"
+                  : "  if a > %d {\n    a = a - s\n    r[i] = a\n  }\n",
+          k % 17);
     else
       add(t,
           is_cuda ? "  for (int j = 0; j < n; j++) {\n    a += x[j] * %d;\n    a = a * s;\n  }\n"
@@ -61,15 +73,20 @@ static void write_blocks(text *t, int statements, bool is_cuda)
 static void write_calls(text *t, int statements, bool is_cuda)
 {
   add(t, is_cuda ? "  float a = x[i];\n" : "  var a = x[i]\n");
-  for (int k = 0; k + 10 <= statements; k += 10) add(t, is_cuda ? "  a = f%d(a, s);\n" : "  a = f%d(a, s)\n", k / 10);
+  for (int k = 0; k + 10 <= statements; k += 10)
+    add(t, is_cuda ? "  a = f%d(a, s);\n" : "  a = f%d(a, s)\n", k / 10);
   add(t, is_cuda ? "  r[i] = a;\n" : "  r[i] = a\n");
 }
 
 static void write_functions(text *t, int statements, bool is_cuda)
 {
   for (int k = 0; k + 10 <= statements; k += 10) {
-    add(t, is_cuda ? "static __device__ float f%d(float a, float s)\n{\n  float b = a;\n" : "func f%d(a, s) {\n  var b = a\n", k / 10);
-    for (int m = 0; m < 8; m++) add(t, is_cuda ? "  b = b * s + %d;\n" : "  b = b * s + %d\n", (k + m) % 9);
+    add(t,
+        is_cuda ? "static __device__ float f%d(float a, float s)\n{\n  float b = a;\n"
+                : "func f%d(a, s) {\n  var b = a\n",
+        k / 10);
+    for (int m = 0; m < 8; m++)
+      add(t, is_cuda ? "  b = b * s + %d;\n" : "  b = b * s + %d\n", (k + m) % 9);
     add(t, is_cuda ? "  return b;\n}\n" : "  return b\n}\n");
   }
 }
@@ -79,14 +96,16 @@ typedef struct form {
   void (*write)(text *t, int statements, bool is_cuda);
   bool has_functions;
 } form;
-static const form forms[] = {
-  { "lets", write_lets, false }, { "stores", write_stores, false }, { "blocks", write_blocks, false }, { "calls", write_calls, true }
-};
+static const form forms[] = { { "lets", write_lets, false },
+                              { "stores", write_stores, false },
+                              { "blocks", write_blocks, false },
+                              { "calls", write_calls, true } };
 
 static double now_ms(void)
 {
   struct timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time); /* the compiler has one thread: what else the machine does is not part of it */
+  /* the compiler has one thread: what else the machine does is not part of it */
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return 1e3 * (double)time.tv_sec + 1e-6 * (double)time.tv_nsec;
 }
 
@@ -95,7 +114,8 @@ static text make_text(const form *f, int statements, int number, bool is_cuda)
   text t = { 0 };
   if (f->has_functions) write_functions(&t, statements, is_cuda);
   if (is_cuda)
-    add(&t, "extern \"C\" __global__ void k(float *__restrict__ r, const float *__restrict__ x, float s, int n)\n{\n  int i = blockIdx.x * blockDim.x + "
+    add(&t, "extern \"C\" __global__ void k(float *__restrict__ r, const float *__restrict__ x, "
+            "float s, int n)\n{\n  int i = blockIdx.x * blockDim.x + "
             "threadIdx.x;\n");
   else add(&t, "kernel k(r, x, s, n) {\n  let i = grid(1)\n");
   f->write(&t, statements, is_cuda);
@@ -105,7 +125,8 @@ static text make_text(const form *f, int statements, int number, bool is_cuda)
 
 /* ---- NVRTC ---- */
 
-static int (*create)(void **program, const char *source, const char *name, int count, const char *const *headers, const char *const *names);
+static int (*create)(void **program, const char *source, const char *name, int count,
+                     const char *const *headers, const char *const *names);
 static int (*compile_program)(void *program, int count, const char *const *options);
 static int (*destroy)(void **program);
 
@@ -147,7 +168,9 @@ static bool compile(kjit_context *context, const text *t, const char *target)
   if (status == KJIT_OK) {
     status = kjit_get_kernel(module, "k", &kernel);
     kjit_stage stage = strcmp(target, "cpu") ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT;
-    if (status == KJIT_OK) status = kjit_compile(kernel, "f32[:] C, f32[:] C, f32, i32", &options, stage, &code, &size_bytes);
+    if (status == KJIT_OK)
+      status =
+        kjit_compile(kernel, "f32[:] C, f32[:] C, f32, i32", &options, stage, &code, &size_bytes);
     kjit_free(context, code);
     kjit_release_module(module);
   }
@@ -164,7 +187,8 @@ static int compare(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-static bool measure(kjit_context *context, const form *f, const char *target, int statements, int repetitions)
+static bool measure(kjit_context *context, const form *f, const char *target, int statements,
+                    int repetitions)
 {
   double *times = malloc((size_t)repetitions * sizeof *times);
   bool is_compiled = times != NULL;
@@ -178,7 +202,8 @@ static bool measure(kjit_context *context, const form *f, const char *target, in
   if (is_compiled) {
     qsort(times, (size_t)repetitions, sizeof *times, compare);
     double median = times[repetitions / 2];
-    printf("%-8s %-6s %8d %10.2f %10.2f\n", f->name, target, statements, median, 1e3 * median / statements);
+    printf("%-8s %-6s %8d %10.2f %10.2f\n", f->name, target, statements, median,
+           1e3 * median / statements);
     fflush(stdout);
   }
   free(times);
@@ -188,7 +213,8 @@ static bool measure(kjit_context *context, const form *f, const char *target, in
 int main(int argc, char **argv)
 {
   const char *target = argc > 1 ? argv[1] : "sm_90";
-  int most = argc > 2 ? atoi(argv[2]) : 10000, repetitions = argc > 3 && atoi(argv[3]) > 0 ? atoi(argv[3]) : 3;
+  int most = argc > 2 ? atoi(argv[2]) : 10000,
+      repetitions = argc > 3 && atoi(argv[3]) > 0 ? atoi(argv[3]) : 3;
   static const int sizes[] = { 10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000 };
   kjit_context *context;
   if (kjit_create_context(NULL, &context) != KJIT_OK) return 1;
@@ -201,7 +227,8 @@ int main(int argc, char **argv)
   free(warm.at);
   printf("%-8s %-6s %8s %10s %10s\n", "form", "target", "size", "ms", "us each");
   for (size_t f = 0; f < sizeof forms / sizeof *forms; f++)
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes && sizes[k] <= most; k++) all = measure(context, &forms[f], target, sizes[k], repetitions) && all;
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes && sizes[k] <= most; k++)
+      all = measure(context, &forms[f], target, sizes[k], repetitions) && all;
   kjit_destroy_context(context);
   return all ? 0 : 1;
 }

@@ -1,6 +1,7 @@
-/* cpu_loops.c: kjit's CPU target beside the loop that a C programmer writes, on the same memory in one process, taking turns.
- * cpu_loops EXAMPLES [repetitions]: EXAMPLES is the folder with the .kir programs. Prints a line for each program: name, median ms of kjit, median ms of C, largest difference.
- * Compiled by cpu.py with gcc -O3 -march=native -fopenmp. */
+/* cpu_loops.c: kjit's CPU target beside the loop that a C programmer writes, on the same memory in
+ * one process, taking turns. cpu_loops EXAMPLES [repetitions]: EXAMPLES is the folder with the .kir
+ * programs. Prints a line for each program: name, median ms of kjit, median ms of C, largest
+ * difference. Compiled by cpu.py with gcc -O3 -march=native -fopenmp. */
 #define _GNU_SOURCE
 #include <kjit/kjit.h>
 #include <math.h>
@@ -14,7 +15,8 @@ enum { MAX_COLUMNS = 5, MAX_SCALARS = 2 };
 typedef struct program {
   const char *name, *file, *kernel;
   int64_t count;
-  int outputs, inputs; /* the kernel takes the outputs, then scalar_first ? scalars : inputs, then the others */
+  /* the kernel takes the outputs, then scalar_first ? scalars : inputs, then the others */
+  int outputs, inputs;
   int scalar_first;
   int scalars;
   float scalar[MAX_SCALARS];
@@ -32,7 +34,8 @@ static void axpy_loop(int64_t n, float **out, float **in, const float *scalar)
 
 static float cnd(float d)
 {
-  const float A1 = 0.31938153f, A2 = -0.356563782f, A3 = 1.781477937f, A4 = -1.821255978f, A5 = 1.330274429f;
+  const float A1 = 0.31938153f, A2 = -0.356563782f, A3 = 1.781477937f, A4 = -1.821255978f,
+              A5 = 1.330274429f;
   const float RSQRT2PI = 0.39894228040143267793994605993438f;
   float k = 1.0f / (1.0f + 0.2316419f * fabsf(d));
   float c = RSQRT2PI * expf(-0.5f * d * d) * (k * (A1 + k * (A2 + k * (A3 + k * (A4 + k * A5)))));
@@ -56,8 +59,30 @@ static void black_scholes_loop(int64_t n, float **out, float **in, const float *
 }
 
 static const program programs[] = {
-  { "axpy 2^26 f32", "axpy/axpy.kir", "axpy", (int64_t)1 << 26, 1, 2, 1, 1, { 2.5f, 0 }, { -1, -1 }, { 1, 1 }, axpy_loop },
-  { "axpy 2^16 f32", "axpy/axpy.kir", "axpy", (int64_t)1 << 16, 1, 2, 1, 1, { 2.5f, 0 }, { -1, -1 }, { 1, 1 }, axpy_loop },
+  { "axpy 2^26 f32",
+    "axpy/axpy.kir",
+    "axpy",
+    (int64_t)1 << 26,
+    1,
+    2,
+    1,
+    1,
+    { 2.5f, 0 },
+    { -1, -1 },
+    { 1, 1 },
+    axpy_loop },
+  { "axpy 2^16 f32",
+    "axpy/axpy.kir",
+    "axpy",
+    (int64_t)1 << 16,
+    1,
+    2,
+    1,
+    1,
+    { 2.5f, 0 },
+    { -1, -1 },
+    { 1, 1 },
+    axpy_loop },
   { "Black-Scholes 2^22 f32",
     "black_scholes/black_scholes.kir",
     "black_scholes",
@@ -113,10 +138,18 @@ static int make_columns(const program *p, columns *c)
   for (int k = 0; k < all; k++) {
     int input = k - p->outputs;
     int is_input = input >= 0 && input < p->inputs;
-    c->memory[k] = is_input ? make_column(p->count, p->low[input], p->high[input], (uint64_t)time(NULL) + (uint64_t)k * 977) : make_column(p->count, 0, 0, 0);
+    c->memory[k] = is_input ? make_column(p->count, p->low[input], p->high[input],
+                                          (uint64_t)time(NULL) + (uint64_t)k * 977)
+                            : make_column(p->count, 0, 0, 0);
     if (!c->memory[k]) return 0;
     if (k < p->outputs + p->inputs)
-      c->tensors[k] = (kjit_tensor){ .data = c->memory[k], .device_type = KJIT_DEVICE_CPU, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = &c->count };
+      c->tensors[k] = (kjit_tensor){ .data = c->memory[k],
+                                     .device_type = KJIT_DEVICE_CPU,
+                                     .rank = 1,
+                                     .code = 2,
+                                     .bits = 32,
+                                     .lanes = 1,
+                                     .shape = &c->count };
   }
   return 1;
 }
@@ -124,14 +157,19 @@ static int make_columns(const program *p, columns *c)
 static size_t make_arguments(const program *p, columns *c, kjit_arg *arguments)
 {
   size_t count = 0;
-  for (int k = 0; k < p->outputs; k++) arguments[count++] = kjit_with_access(kjit_arg_tensor(&c->tensors[k]), KJIT_ACCESS_OUT);
-  for (int k = 0; p->scalar_first && k < p->scalars; k++) arguments[count++] = kjit_arg_f32(p->scalar[k]);
-  for (int k = 0; k < p->inputs; k++) arguments[count++] = kjit_arg_tensor(&c->tensors[p->outputs + k]);
-  for (int k = 0; !p->scalar_first && k < p->scalars; k++) arguments[count++] = kjit_arg_f32(p->scalar[k]);
+  for (int k = 0; k < p->outputs; k++)
+    arguments[count++] = kjit_with_access(kjit_arg_tensor(&c->tensors[k]), KJIT_ACCESS_OUT);
+  for (int k = 0; p->scalar_first && k < p->scalars; k++)
+    arguments[count++] = kjit_arg_f32(p->scalar[k]);
+  for (int k = 0; k < p->inputs; k++)
+    arguments[count++] = kjit_arg_tensor(&c->tensors[p->outputs + k]);
+  for (int k = 0; !p->scalar_first && k < p->scalars; k++)
+    arguments[count++] = kjit_arg_f32(p->scalar[k]);
   return count;
 }
 
-static kjit_status load(kjit_context *context, const char *folder, const program *p, kjit_module **module)
+static kjit_status load(kjit_context *context, const char *folder, const program *p,
+                        kjit_module **module)
 {
   char path[4096];
   snprintf(path, sizeof path, "%s/%s", folder, p->file);
@@ -149,7 +187,8 @@ static kjit_status load(kjit_context *context, const char *folder, const program
 /* A measurement is as many calls as take some milliseconds. */
 static int calls_for(const program *p) { return p->count < 1 << 20 ? 200 : 1; }
 
-static kjit_status measure(const program *p, kjit_kernel *kernel, kjit_device *device, columns *c, int repetitions, double *times)
+static kjit_status measure(const program *p, kjit_kernel *kernel, kjit_device *device, columns *c,
+                           int repetitions, double *times)
 {
   kjit_arg arguments[MAX_COLUMNS + MAX_SCALARS];
   size_t count = make_arguments(p, c, arguments);
@@ -162,7 +201,8 @@ static kjit_status measure(const program *p, kjit_kernel *kernel, kjit_device *d
       if (status != KJIT_OK) return status;
     }
     double middle = now_ms();
-    for (int call = 0; call < calls; call++) p->loop(p->count, c->memory + p->outputs + p->inputs, c->memory + p->outputs, p->scalar);
+    for (int call = 0; call < calls; call++)
+      p->loop(p->count, c->memory + p->outputs + p->inputs, c->memory + p->outputs, p->scalar);
     if (k < 0) continue;
     times[k] = (middle - start) / calls;
     times[repetitions + k] = (now_ms() - middle) / calls;
@@ -177,22 +217,28 @@ static double largest_difference(const program *p, const columns *c)
   double largest = 0;
   for (int k = 0; k < p->outputs; k++) {
     for (int64_t i = 0; i < p->count; i++) {
-      double difference = fabs((double)c->memory[k][i] - (double)c->memory[p->outputs + p->inputs + k][i]);
+      double difference =
+        fabs((double)c->memory[k][i] - (double)c->memory[p->outputs + p->inputs + k][i]);
       if (!(difference <= largest)) largest = difference;
     }
   }
   return largest;
 }
 
-static kjit_status run(kjit_context *context, kjit_device *device, const char *folder, const program *p, int repetitions, double *times)
+static kjit_status run(kjit_context *context, kjit_device *device, const char *folder,
+                       const program *p, int repetitions, double *times)
 {
   columns c = { 0 };
   kjit_module *module = NULL;
   kjit_kernel *kernel;
   kjit_status status = load(context, folder, p, &module);
   if (status == KJIT_OK) status = kjit_get_kernel(module, p->kernel, &kernel);
-  if (status == KJIT_OK) status = make_columns(p, &c) ? measure(p, kernel, device, &c, repetitions, times) : KJIT_ERROR_MEMORY;
-  if (status == KJIT_OK) printf("%s\t%.4f\t%.4f\t%g\n", p->name, times[repetitions / 2], times[repetitions + repetitions / 2], largest_difference(p, &c));
+  if (status == KJIT_OK)
+    status =
+      make_columns(p, &c) ? measure(p, kernel, device, &c, repetitions, times) : KJIT_ERROR_MEMORY;
+  if (status == KJIT_OK)
+    printf("%s\t%.4f\t%.4f\t%g\n", p->name, times[repetitions / 2],
+           times[repetitions + repetitions / 2], largest_difference(p, &c));
   for (size_t k = 0; k < sizeof c.memory / sizeof *c.memory; k++) free(c.memory[k]);
   kjit_release_module(module);
   return status;
@@ -206,7 +252,8 @@ int main(int argc, char **argv)
   kjit_device *device = NULL;
   if (argc < 2 || !times || kjit_create_context(NULL, &context) != KJIT_OK) return EXIT_FAILURE;
   kjit_status status = kjit_get_device(context, KJIT_DEVICE_CPU, 0, &device);
-  for (size_t k = 0; status == KJIT_OK && k < sizeof programs / sizeof *programs; k++) status = run(context, device, argv[1], &programs[k], repetitions, times);
+  for (size_t k = 0; status == KJIT_OK && k < sizeof programs / sizeof *programs; k++)
+    status = run(context, device, argv[1], &programs[k], repetitions, times);
   if (status != KJIT_OK) {
     char *text = kjit_copy_diagnostics_text(context);
     fprintf(stderr, "%s\n%s", kjit_get_status_name(status), text ? text : "");

@@ -1,5 +1,7 @@
-/* From source to running in a warm process: the time from kernel IR text to the end of its first launch, of a kernel that was never seen. Prints a line for each kernel: name, median ms, least
- * ms, and of the median's run the parts parse, infer, lower, optimize, emit and load (on a GPU: the driver's compilation of the PTX) in ms. The disk cache is off.
+/* From source to running in a warm process: the time from kernel IR text to the end of its first
+ * launch, of a kernel that was never seen. Prints a line for each kernel: name, median ms, least
+ * ms, and of the median's run the parts parse, infer, lower, optimize, emit and load (on a GPU: the
+ * driver's compilation of the PTX) in ms. The disk cache is off.
  *
  *   first_launch [cuda|cpu] [repetitions]; default cuda, 20 */
 #include <kjit/kjit.h>
@@ -13,7 +15,8 @@ typedef struct program {
   const char *name, *text; /* %d: the number of the repetition */
 } program;
 
-#define ELEMENTWISE(expression) "kernel k(r, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = " expression " }\n}\n"
+#define ELEMENTWISE(expression) \
+  "kernel k(r, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = " expression " }\n}\n"
 static const program programs[] = {
   { "axpy", ELEMENTWISE("a * x[i] + y[i] + %d") },
   { "axpy with exp", ELEMENTWISE("a * exp(x[i]) + y[i] + %d") },
@@ -52,13 +55,17 @@ static run launch_new(bench *b, const program *p, int number)
   run r = { 0 };
   kjit_module *module;
   kjit_kernel *kernel = NULL;
-  kjit_arg arguments[] = { kjit_arg_array(b->arrays[0]), kjit_arg_f32(2), kjit_arg_array(b->arrays[1]), kjit_arg_array(b->arrays[2]) };
+  kjit_arg arguments[] = { kjit_arg_array(b->arrays[0]), kjit_arg_f32(2),
+                           kjit_arg_array(b->arrays[1]), kjit_arg_array(b->arrays[2]) };
   kjit_launch_config config = { .device = b->device };
   int length = snprintf(text, sizeof text, p->text, number);
   double start = now_ms();
-  if (kjit_parse_module(b->context, "first.kir", text, (size_t)length, &module) != KJIT_OK || kjit_get_kernel(module, "k", &kernel) != KJIT_OK)
+  if (kjit_parse_module(b->context, "first.kir", text, (size_t)length, &module) != KJIT_OK ||
+      kjit_get_kernel(module, "k", &kernel) != KJIT_OK)
     stop(b, "the module");
-  if (kjit_launch(kernel, &config, arguments, 4) != KJIT_OK || kjit_synchronize_device(b->device) != KJIT_OK) stop(b, "the launch");
+  if (kjit_launch(kernel, &config, arguments, 4) != KJIT_OK ||
+      kjit_synchronize_device(b->device) != KJIT_OK)
+    stop(b, "the launch");
   r.time_ms = now_ms() - start;
   kjit_get_specialization_info(kjit_get_specialization(kernel, 0), &r.info);
   kjit_release_module(module);
@@ -83,19 +90,25 @@ int main(int argc, char **argv)
   kjit_init_config(&config);
   config.cache_directory = "";
   if (kjit_create_context(&config, &b.context) != KJIT_OK) stop(&b, "kjit_create_context");
-  if (kjit_get_device(b.context, is_cpu ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA, 0, &b.device) != KJIT_OK) stop(&b, "kjit_get_device");
+  if (kjit_get_device(b.context, is_cpu ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA, 0, &b.device) !=
+      KJIT_OK)
+    stop(&b, "kjit_get_device");
   for (int i = 0; i < 3; i++)
-    if (kjit_create_array(b.device, KJIT_F32, &length, 1, &b.arrays[i]) != KJIT_OK) stop(&b, "kjit_create_array");
-  printf("%-16s %8s %8s   %s\n", "source to end, ms", "median", "least", "parse infer lower optimize emit load");
+    if (kjit_create_array(b.device, KJIT_F32, &length, 1, &b.arrays[i]) != KJIT_OK)
+      stop(&b, "kjit_create_array");
+  printf("%-16s %8s %8s   %s\n", "source to end, ms", "median", "least",
+         "parse infer lower optimize emit load");
   for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
     (void)launch_new(&b, &programs[i], 1000000);
     for (int k = 0; k < repetitions; k++) runs[k] = launch_new(&b, &programs[i], k);
     qsort(runs, (size_t)repetitions, sizeof *runs, compare);
     const run *m = &runs[repetitions / 2];
-    const uint64_t parts[] = { m->info.parse_time_ns,    m->info.infer_time_ns, m->info.lower_time_ns,
-                               m->info.optimize_time_ns, m->info.emit_time_ns,  m->info.load_time_ns };
+    const uint64_t parts[] = { m->info.parse_time_ns, m->info.infer_time_ns,
+                               m->info.lower_time_ns, m->info.optimize_time_ns,
+                               m->info.emit_time_ns,  m->info.load_time_ns };
     printf("%-16s  %8.2f %8.2f  ", programs[i].name, m->time_ms, runs[0].time_ms);
-    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) printf(" %.2f", 1e-6 * (double)parts[k]);
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+      printf(" %.2f", 1e-6 * (double)parts[k]);
     printf("\n");
   }
   kjit_destroy_context(b.context);

@@ -1,9 +1,12 @@
-/* Host time of one launch, with 0, 1, 4 and 16 arguments: kjit_launch, a prepared launch as it is and with one argument replaced, beside cuLaunchKernel of the
- * same driver for a kernel that takes as many bytes. Without a GPU: kjit's own part alone, on kernels of one thread that do next to nothing.
+/* Host time of one launch, with 0, 1, 4 and 16 arguments: kjit_launch, a prepared launch as it is
+ * and with one argument replaced, beside cuLaunchKernel of the same driver for a kernel that takes
+ * as many bytes. Without a GPU: kjit's own part alone, on kernels of one thread that do next to
+ * nothing.
  *
  *   launch [cuda|cpu] [rounds]
  *
- * One launch in a round: the rows of a table take turns, so that a machine that changes speed changes it for all. Printed is the median of the rounds. */
+ * One launch in a round: the rows of a table take turns, so that a machine that changes speed
+ * changes it for all. Printed is the median of the rounds. */
 #include <dlfcn.h>
 #include <kjit/kjit.h>
 #include <stdbool.h>
@@ -13,20 +16,28 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_ARGUMENTS = 16, MOST_ROUNDS = 1000, LAUNCHES = 256 /* of a round: fewer than a driver queues without waiting */ };
+enum {
+  MOST_ARGUMENTS = 16,
+  MOST_ROUNDS = 1000,
+  LAUNCHES = 256 /* of a round: fewer than a driver queues without waiting */
+};
 
 static const char source[] =
   "kernel none() { }\n"
   "kernel one(a: f32[:] C) { if threadIdx.x == 1 { a[0] = 1 } }\n"
-  "kernel four(r: f32[:] C, a: f32, x: f32[:] C, y: f32[:] C) { if threadIdx.x == 1 { r[0] = a * x[0] + y[0] } }\n"
+  "kernel four(r: f32[:] C, a: f32, x: f32[:] C, y: f32[:] C) { if threadIdx.x == 1 { r[0] = a * "
+  "x[0] + y[0] } }\n"
   "kernel arrays(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p) {\n"
-  "  if threadIdx.x == 1 { a[0] = b[0] + c[0] + d[0] + e[0] + f[0] + g[0] + h[0] + i[0] + j[0] + k[0] + l[0] + m[0] + n[0] + o[0] + p[0] }\n}\n"
+  "  if threadIdx.x == 1 { a[0] = b[0] + c[0] + d[0] + e[0] + f[0] + g[0] + h[0] + i[0] + j[0] + "
+  "k[0] + l[0] + m[0] + n[0] + o[0] + p[0] }\n}\n"
   "kernel mixed(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p) {\n"
-  "  if threadIdx.x == 1 { a[0] = b[0] + c[0] + d[0] + e[0] + f[0] + g[0] + h[0] + i + j + k + l + m + n + o + p }\n}\n";
+  "  if threadIdx.x == 1 { a[0] = b[0] + c[0] + d[0] + e[0] + f[0] + g[0] + h[0] + i + j + k + l + "
+  "m + n + o + p }\n}\n";
 
 typedef struct row {
-  const char *kernel, *arguments, *text; /* arguments: a an array of kjit, t a tensor of the host, s a scalar */
-  int parameter_bytes;                   /* of the raw kernel */
+  /* arguments: a an array of kjit, t a tensor of the host, s a scalar */
+  const char *kernel, *arguments, *text;
+  int parameter_bytes; /* of the raw kernel */
 } row;
 
 static const row rows[] = {
@@ -48,7 +59,8 @@ typedef struct bench {
   int rounds;
   /* the driver, raw */
   void *functions[ROWS];
-  int (*launch)(void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *stream, void **parameters, void **extra);
+  int (*launch)(void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                unsigned, void *stream, void **parameters, void **extra);
   int (*synchronize)(void);
 } bench;
 
@@ -85,7 +97,8 @@ static void load_raw(bench *b)
 {
   void *library = dlopen("libcuda.so.1", RTLD_NOW), *context = NULL, *module = NULL;
   if (!library) fprintf(stderr, "launch: %s\n", dlerror()), exit(1);
-  int (*retain)(void **, int), (*set)(void *), (*load)(void **, const void *), (*get)(void **, void *, const char *);
+  int (*retain)(void **, int), (*set)(void *), (*load)(void **, const void *),
+    (*get)(void **, void *, const char *);
   *(void **)&retain = find(library, "cuDevicePrimaryCtxRetain");
   *(void **)&set = find(library, "cuCtxSetCurrent");
   *(void **)&load = find(library, "cuModuleLoadData");
@@ -96,8 +109,11 @@ static void load_raw(bench *b)
   require(set(context), "cuCtxSetCurrent");
   for (int i = 0; i < ROWS; i++) {
     char ptx[256], parameter[64] = "";
-    if (rows[i].parameter_bytes) snprintf(parameter, sizeof parameter, ".param .align 8 .b8 p[%d]", rows[i].parameter_bytes);
-    snprintf(ptx, sizeof ptx, ".version 6.4\n.target sm_75\n.address_size 64\n.visible .entry raw(%s)\n{\nret;\n}\n", parameter);
+    if (rows[i].parameter_bytes)
+      snprintf(parameter, sizeof parameter, ".param .align 8 .b8 p[%d]", rows[i].parameter_bytes);
+    snprintf(ptx, sizeof ptx,
+             ".version 6.4\n.target sm_75\n.address_size 64\n.visible .entry raw(%s)\n{\nret;\n}\n",
+             parameter);
     require(load(&module, ptx), "cuModuleLoadData");
     require(get(&b->functions[i], module, "raw"), "cuModuleGetFunction");
   }
@@ -106,7 +122,8 @@ static void load_raw(bench *b)
 /* ---- the ways to launch ---- */
 
 typedef enum way { RAW, LAUNCH, PREPARED, REPLACED, WAYS } way;
-static const char *const way_names[WAYS] = { "cuLaunchKernel", "kjit_launch", "prepared", "and replaced" };
+static const char *const way_names[WAYS] = { "cuLaunchKernel", "kjit_launch", "prepared",
+                                             "and replaced" };
 
 typedef struct subject {
   const row *row;
@@ -125,11 +142,14 @@ static void make_subject(bench *b, int index, subject *s)
   s->count = strlen(s->row->arguments);
   for (size_t i = 0; i < s->count; i++) {
     char kind = s->row->arguments[i];
-    s->arguments[i] = kind == 'a' ? kjit_arg_array(b->arrays[i]) : kind == 't' ? kjit_arg_tensor(kjit_get_tensor(b->arrays[i])) : kjit_arg_f32(1);
+    s->arguments[i] = kind == 'a'   ? kjit_arg_array(b->arrays[i])
+                      : kind == 't' ? kjit_arg_tensor(kjit_get_tensor(b->arrays[i]))
+                                    : kjit_arg_f32(1);
   }
   check(b, kjit_get_kernel(b->module, s->row->kernel, &s->kernel), s->row->kernel);
   check(b, kjit_launch(s->kernel, &b->config, s->arguments, s->count), s->row->kernel);
-  check(b, kjit_prepare_launch(s->kernel, &b->config, s->arguments, s->count, &s->prepared), s->row->kernel);
+  check(b, kjit_prepare_launch(s->kernel, &b->config, s->arguments, s->count, &s->prepared),
+        s->row->kernel);
 }
 
 /* As a host that knows the driver calls it: one buffer. */
@@ -151,7 +171,8 @@ static double time_way(bench *b, subject *s, way way)
     for (int i = 0; i < LAUNCHES; i++) failures |= launch_raw(b, s);
     break;
   case LAUNCH:
-    for (int i = 0; i < LAUNCHES; i++) failures |= kjit_launch(s->kernel, &b->config, s->arguments, s->count);
+    for (int i = 0; i < LAUNCHES; i++)
+      failures |= kjit_launch(s->kernel, &b->config, s->arguments, s->count);
     break;
   case PREPARED:
     for (int i = 0; i < LAUNCHES; i++) failures |= kjit_run_prepared(s->prepared, NULL);
@@ -191,7 +212,8 @@ static void measure(bench *b, int index)
     if (is_measured) qsort(times[way], (size_t)b->rounds, sizeof **times, compare);
     if (is_measured) printf(" %12.1f", times[way][b->rounds / 2]);
     else printf(" %12s", "-");
-    if (way != RAW && is_measured && b->launch) printf(" (%+.1f)", times[way][b->rounds / 2] - times[RAW][b->rounds / 2]);
+    if (way != RAW && is_measured && b->launch)
+      printf(" (%+.1f)", times[way][b->rounds / 2] - times[RAW][b->rounds / 2]);
   }
   printf("\n");
   kjit_destroy_prepared(s.prepared);
@@ -205,12 +227,16 @@ static void set_up(bench *b, kjit_device_kind kind)
   kjit_device_info info;
   check(b, kjit_create_context(NULL, &b->context), "kjit_create_context");
   check(b, kjit_get_device(b->context, kind, 0, &b->device), "kjit_get_device");
-  check(b, kjit_parse_module(b->context, "launch.kir", source, strlen(source), &b->module), "kjit_parse_module");
-  for (int i = 0; i < MOST_ARGUMENTS; i++) check(b, kjit_create_array(b->device, KJIT_F32, &length, 1, &b->arrays[i]), "kjit_create_array");
+  check(b, kjit_parse_module(b->context, "launch.kir", source, strlen(source), &b->module),
+        "kjit_parse_module");
+  for (int i = 0; i < MOST_ARGUMENTS; i++)
+    check(b, kjit_create_array(b->device, KJIT_F32, &length, 1, &b->arrays[i]),
+          "kjit_create_array");
   b->config = (kjit_launch_config){ .grid = { 1 }, .block = { 1 }, .device = b->device };
   if (kind == KJIT_DEVICE_CUDA) load_raw(b);
   kjit_get_device_info(b->device, &info);
-  printf("host time of one launch on %s, ns: median of %d rounds of %d launches%s\n", info.name, b->rounds, LAUNCHES,
+  printf("host time of one launch on %s, ns: median of %d rounds of %d launches%s\n", info.name,
+         b->rounds, LAUNCHES,
          b->launch ? "; in brackets: beyond cuLaunchKernel" : "; the kernel's run is part of it");
   printf("%-20s", "arguments");
   for (int way = 0; way < WAYS; way++) printf(" %14s", way_names[way]);

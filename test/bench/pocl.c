@@ -1,5 +1,6 @@
 /* pocl.c: runs the diffusion step and the tiled product of pocl.cl on a CPU device (PoCL).
- * pocl pocl.cl [repetitions]: prints a line for each: name, median ms, least ms, largest error against a plain loop, and the device. */
+ * pocl pocl.cl [repetitions]: prints a line for each: name, median ms, least ms, largest error
+ * against a plain loop, and the device. */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <math.h>
@@ -79,19 +80,23 @@ static float *make_matrix(int n)
 static cl_mem make_buffer(machine *m, float *data, int n)
 {
   cl_int error;
-  cl_mem buffer = clCreateBuffer(m->context, CL_MEM_READ_WRITE | (data ? CL_MEM_COPY_HOST_PTR : 0), (size_t)n * n * sizeof *data, data, &error);
+  cl_mem buffer = clCreateBuffer(m->context, CL_MEM_READ_WRITE | (data ? CL_MEM_COPY_HOST_PTR : 0),
+                                 (size_t)n * n * sizeof *data, data, &error);
   check(error, "buffer");
   return buffer;
 }
 
-static void measure(machine *m, cl_kernel kernel, int n, int tile, int repetitions, double *median_ms, double *least_ms)
+static void measure(machine *m, cl_kernel kernel, int n, int tile, int repetitions,
+                    double *median_ms, double *least_ms)
 {
-  size_t global[2] = { (size_t)(n + tile - 1) / tile * tile, (size_t)(n + tile - 1) / tile * tile }, local[2] = { (size_t)tile, (size_t)tile };
+  size_t global[2] = { (size_t)(n + tile - 1) / tile * tile, (size_t)(n + tile - 1) / tile * tile },
+         local[2] = { (size_t)tile, (size_t)tile };
   double *times = malloc((size_t)repetitions * sizeof *times);
   if (!times) exit(EXIT_FAILURE);
   for (int k = -2; k < repetitions; k++) {
     double start = now_ms();
-    check(clEnqueueNDRangeKernel(m->queue, kernel, 2, NULL, global, local, 0, NULL, NULL), "launch");
+    check(clEnqueueNDRangeKernel(m->queue, kernel, 2, NULL, global, local, 0, NULL, NULL),
+          "launch");
     check(clFinish(m->queue), "finish");
     if (k >= 0) times[k] = now_ms() - start;
   }
@@ -101,14 +106,18 @@ static void measure(machine *m, cl_kernel kernel, int n, int tile, int repetitio
   free(times);
 }
 
-static double cell(const float *x, int row, int col) { return row >= 0 && row < N && col >= 0 && col < N ? x[row * N + col] : 0; }
+static double cell(const float *x, int row, int col)
+{
+  return row >= 0 && row < N && col >= 0 && col < N ? x[row * N + col] : 0;
+}
 
 static double diffusion_error(const float *next, const float *field)
 {
   double largest = 0;
   for (int row = 0; row < N; row++) {
     for (int col = 0; col < N; col++) {
-      double want = 0.25 * (cell(field, row - 1, col) + cell(field, row + 1, col) + cell(field, row, col - 1) + cell(field, row, col + 1));
+      double want = 0.25 * (cell(field, row - 1, col) + cell(field, row + 1, col) +
+                            cell(field, row, col - 1) + cell(field, row, col + 1));
       double error = fabs(next[row * N + col] - want);
       if (!(error <= largest)) largest = error;
     }
@@ -130,7 +139,10 @@ static double matmul_error(const float *c, const float *a, const float *b)
   return largest;
 }
 
-static void set(cl_kernel kernel, cl_uint index, size_t size, const void *value) { check(clSetKernelArg(kernel, index, size, value), "argument"); }
+static void set(cl_kernel kernel, cl_uint index, size_t size, const void *value)
+{
+  check(clSetKernelArg(kernel, index, size, value), "argument");
+}
 
 static void run_diffusion(machine *m, int repetitions)
 {
@@ -145,8 +157,10 @@ static void run_diffusion(machine *m, int repetitions)
   set(kernel, 3, sizeof n, &n);
   double median_ms, least_ms;
   measure(m, kernel, N, DIFFUSION_TILE, repetitions, &median_ms, &least_ms);
-  check(clEnqueueReadBuffer(m->queue, out, CL_TRUE, 0, (size_t)N * N * 4, next, 0, NULL, NULL), "read");
-  printf("diffusion\t%.4f\t%.4f\t%g\t%s\n", median_ms, least_ms, diffusion_error(next, field), m->name);
+  check(clEnqueueReadBuffer(m->queue, out, CL_TRUE, 0, (size_t)N * N * 4, next, 0, NULL, NULL),
+        "read");
+  printf("diffusion\t%.4f\t%.4f\t%g\t%s\n", median_ms, least_ms, diffusion_error(next, field),
+         m->name);
   free(field);
   free(next);
 }

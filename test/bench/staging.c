@@ -1,6 +1,8 @@
-/* Host time of what goes through memory: launches with host arrays of several sizes (copied in and out), arrays made and released, and graphs beside single launches.
+/* Host time of what goes through memory: launches with host arrays of several sizes (copied in and
+ * out), arrays made and released, and graphs beside single launches.
  *
- *   staging [cuda|cpu] [rounds]          cc -O2 -Iinclude test/bench/staging.c -Lbuild/lib -lkjit -o staging
+ *   staging [cuda|cpu] [rounds]          cc -O2 -Iinclude test/bench/staging.c -Lbuild/lib -lkjit
+ * -o staging
  *
  * Printed is the median of the rounds. */
 #include <kjit/kjit.h>
@@ -9,7 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-static const char text[] = "kernel axpy(r, a, x, y) { for i in grid_range(len(r)) { r[i] = a * x[i] + y[i] } }\n";
+static const char text[] =
+  "kernel axpy(r, a, x, y) { for i in grid_range(len(r)) { r[i] = a * x[i] + y[i] } }\n";
 static kjit_context *context;
 static kjit_device *device;
 static kjit_kernel *kernel;
@@ -53,9 +56,16 @@ static void measure_staging(int64_t length)
   kjit_tensor tensors[3];
   for (int i = 0; i < 3; i++) {
     data[i] = calloc((size_t)length, sizeof *data[i]);
-    tensors[i] = (kjit_tensor){ .data = data[i], .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = &length };
+    tensors[i] = (kjit_tensor){ .data = data[i],
+                                .device_type = 1,
+                                .rank = 1,
+                                .code = 2,
+                                .bits = 32,
+                                .lanes = 1,
+                                .shape = &length };
   }
-  kjit_arg arguments[] = { kjit_with_access(kjit_arg_tensor(&tensors[0]), KJIT_ACCESS_OUT), kjit_arg_f32(2), kjit_arg_tensor(&tensors[1]),
+  kjit_arg arguments[] = { kjit_with_access(kjit_arg_tensor(&tensors[0]), KJIT_ACCESS_OUT),
+                           kjit_arg_f32(2), kjit_arg_tensor(&tensors[1]),
                            kjit_arg_tensor(&tensors[2]) };
   kjit_launch_config config = { .device = device };
   for (int i = 0; i < 10; i++) ok(kjit_launch(kernel, &config, arguments, 4));
@@ -93,7 +103,8 @@ static void measure_graph(int launches)
   kjit_executable_graph *executable;
   double by_one = 0;
   for (int i = 0; i < 3; i++) ok(kjit_create_array(device, KJIT_F32, &length, 1, &arrays[i]));
-  kjit_arg arguments[] = { kjit_arg_array(arrays[0]), kjit_arg_f32(2), kjit_arg_array(arrays[1]), kjit_arg_array(arrays[2]) };
+  kjit_arg arguments[] = { kjit_arg_array(arrays[0]), kjit_arg_f32(2), kjit_arg_array(arrays[1]),
+                           kjit_arg_array(arrays[2]) };
   ok(kjit_create_stream(device, &stream));
   kjit_launch_config config = { .stream = stream };
   ok(kjit_begin_capture(stream));

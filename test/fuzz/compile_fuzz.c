@@ -1,5 +1,6 @@
-/* Parse, infer and lower on both targets: whatever the text, compiling ends with code or with a diagnostic, and leaves the context usable.
- * Signatures are drawn from the input's own bytes, so that an input always does the same. LLVM's verifier runs on what is lowered. */
+/* Parse, infer and lower on both targets: whatever the text, compiling ends with code or with a
+ * diagnostic, and leaves the context usable. Signatures are drawn from the input's own bytes, so
+ * that an input always does the same. LLVM's verifier runs on what is lowered. */
 #include <kjit/kjit.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,10 +9,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char *const array_types[] = { "f32[:] C",    "f64[:] C", "i32[:] C",  "u8[:] C",    "f32[:, :] C", "f32[:, :]",
-                                           "f32[:, :] F", "i64[:] C", "bool[:] C", "f16[:]",     "bf16[:] C",   "u64[]",
-                                           "f32x4[:] C",  "c64[:] C", "i32x3[:]",  "f16x2[:] C", "c128[:]" };
-static const char *const scalar_types[] = { "f32", "i32", "f64", "u32", "i64", "bool", "c64", "f32x2" };
+static const char *const array_types[] = { "f32[:] C",    "f64[:] C",  "i32[:] C",    "u8[:] C",
+                                           "f32[:, :] C", "f32[:, :]", "f32[:, :] F", "i64[:] C",
+                                           "bool[:] C",   "f16[:]",    "bf16[:] C",   "u64[]",
+                                           "f32x4[:] C",  "c64[:] C",  "i32x3[:]",    "f16x2[:] C",
+                                           "c128[:]" };
+static const char *const scalar_types[] = { "f32", "i32",  "f64", "u32",
+                                            "i64", "bool", "c64", "f32x2" };
 static const char *const values[] = { "16", "4", "1", "0", "-1", "2.5", "8" };
 
 static uint32_t draw(uint32_t *state, uint32_t count)
@@ -22,14 +26,16 @@ static uint32_t draw(uint32_t *state, uint32_t count)
 
 #define PICK(state, list) (list)[draw(state, (uint32_t)(sizeof(list) / sizeof *(list)))]
 
-static const char *draw_argument(const kjit_parameter_info *info, const char *array, uint32_t *state)
+static const char *draw_argument(const kjit_parameter_info *info, const char *array,
+                                 uint32_t *state)
 {
   if (info->is_const) return PICK(state, values);
   if (info->is_read || info->is_written) return draw(state, 8) ? array : PICK(state, array_types);
   return draw(state, 4) ? PICK(state, scalar_types) : array;
 }
 
-/* Most arguments get one array type, so that many kernels type. A func parameter takes the module's first plausible name: a wrong one is a diagnostic. */
+/* Most arguments get one array type, so that many kernels type. A func parameter takes the module's
+ * first plausible name: a wrong one is a diagnostic. */
 static int draw_signature(kjit_kernel *kernel, uint32_t *state, char *text, size_t capacity)
 {
   const char *array = PICK(state, array_types);
@@ -54,16 +60,20 @@ static void compile_both(kjit_kernel *kernel, const char *signature, uint32_t *s
   options.facts = draw(state, 2) ? "all" : NULL;
   void *code;
   size_t size;
-  if (kjit_compile(kernel, signature, &options, KJIT_STAGE_LLVM, &code, &size) == KJIT_OK) kjit_free(NULL, code);
+  if (kjit_compile(kernel, signature, &options, KJIT_STAGE_LLVM, &code, &size) == KJIT_OK)
+    kjit_free(NULL, code);
 }
 
-/* Imports of what the fuzzer writes open no file: any name is one of two small sources, which import each other. */
+/* Imports of what the fuzzer writes open no file: any name is one of two small sources, which
+ * import each other. */
 static int find_import(void *user, const char *importer, const char *name, kjit_import *import)
 {
-  static const char first[] = "import \"second\"\nfunc imported(x) { return other(x) + 1 }\n", second[] = "import \"first\"\nfunc other(x) { return 2 * x }\n";
+  static const char first[] = "import \"second\"\nfunc imported(x) { return other(x) + 1 }\n",
+                    second[] = "import \"first\"\nfunc other(x) { return 2 * x }\n";
   (void)user, (void)importer;
   int is_first = name[0] % 2;
-  *import = is_first ? (kjit_import){ "first", first, sizeof first - 1 } : (kjit_import){ "second", second, sizeof second - 1 };
+  *import = is_first ? (kjit_import){ "first", first, sizeof first - 1 }
+                     : (kjit_import){ "second", second, sizeof second - 1 };
   return name[0] != 'n';
 }
 
@@ -95,7 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char signature[1024];
     if (kjit_get_kernel(module, name, &kernel) != KJIT_OK) abort();
     for (int round = 0; round < 2; round++)
-      if (draw_signature(kernel, &state, signature, sizeof signature)) compile_both(kernel, signature, &state);
+      if (draw_signature(kernel, &state, signature, sizeof signature))
+        compile_both(kernel, signature, &state);
   }
   kjit_release_module(module);
   return 0;

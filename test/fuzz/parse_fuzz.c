@@ -1,4 +1,5 @@
-/* Whatever the bytes are, parsing ends with a module or with located errors; what parses prints as text that parses and prints as the same text again. */
+/* Whatever the bytes are, parsing ends with a module or with located errors; what parses prints as
+ * text that parses and prints as the same text again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check(int holds, const char *what, const char *first, const char *second)
 {
   if (holds) return;
-  fprintf(stderr, "%s\n---- first\n%s\n---- second\n%s\n", what, first ? first : "", second ? second : "");
+  fprintf(stderr, "%s\n---- first\n%s\n---- second\n%s\n", what, first ? first : "",
+          second ? second : "");
   abort();
 }
 
@@ -20,7 +22,8 @@ static char *print_parsed(kjit_context *context, const char *text, size_t size)
   kjit_module *module = NULL;
   if (kjit_parse_module(context, "fuzz", text, size, &module) != KJIT_OK) {
     const kjit_diagnostic *first = kjit_get_diagnostic(context, 0);
-    check(first && first->line && first->message && *first->message, "an error without a place or a message", text, NULL);
+    check(first && first->line && first->message && *first->message,
+          "an error without a place or a message", text, NULL);
     free(kjit_copy_diagnostics_text(context));
     return NULL;
   }
@@ -35,19 +38,24 @@ static void check_identity(kjit_context *context, const uint8_t *data, size_t si
   char *first = print_parsed(context, (const char *)data, size);
   if (!first) return;
   char *second = print_parsed(context, first, strlen(first));
-  if (!second) check(0, "what was printed does not parse", first, kjit_copy_diagnostics_text(context));
-  check(strcmp(first, second) == 0, "printing, parsing and printing gives another text", first, second);
+  if (!second)
+    check(0, "what was printed does not parse", first, kjit_copy_diagnostics_text(context));
+  check(strcmp(first, second) == 0, "printing, parsing and printing gives another text", first,
+        second);
   free(first);
   free(second);
 }
 
-/* Imports of what the fuzzer writes open no file: any name is one of two small sources, which import each other. */
+/* Imports of what the fuzzer writes open no file: any name is one of two small sources, which
+ * import each other. */
 static int find_import(void *user, const char *importer, const char *name, kjit_import *import)
 {
-  static const char first[] = "import \"second\"\nfunc imported(x) { return other(x) + 1 }\n", second[] = "import \"first\"\nfunc other(x) { return 2 * x }\n";
+  static const char first[] = "import \"second\"\nfunc imported(x) { return other(x) + 1 }\n",
+                    second[] = "import \"first\"\nfunc other(x) { return 2 * x }\n";
   (void)user, (void)importer;
   int is_first = name[0] % 2;
-  *import = is_first ? (kjit_import){ "first", first, sizeof first - 1 } : (kjit_import){ "second", second, sizeof second - 1 };
+  *import = is_first ? (kjit_import){ "first", first, sizeof first - 1 }
+                     : (kjit_import){ "second", second, sizeof second - 1 };
   return name[0] != 'n';
 }
 

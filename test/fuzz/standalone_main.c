@@ -1,6 +1,8 @@
-/* Drives a fuzz target without libFuzzer, so that it works with every compiler: first every file of the corpus as it is, then seeded mutations of them.
- * Flags as libFuzzer's: -runs=N (mutated inputs), -seed=S, -dict=FILE, -max_len=BYTES, -max_total_time=SECONDS (0: no limit), -timeout=SECONDS (one input);
- * then files and folders. Same seed and corpus: same inputs. An input that ends the process is kept in crash-SEED-NUMBER; given alone it runs again. */
+/* Drives a fuzz target without libFuzzer, so that it works with every compiler: first every file of
+ * the corpus as it is, then seeded mutations of them. Flags as libFuzzer's: -runs=N (mutated
+ * inputs), -seed=S, -dict=FILE, -max_len=BYTES, -max_total_time=SECONDS (0: no limit),
+ * -timeout=SECONDS (one input); then files and folders. Same seed and corpus: same inputs. An input
+ * that ends the process is kept in crash-SEED-NUMBER; given alone it runs again. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -91,7 +93,8 @@ static int ends_with(const char *name, const char *suffix)
   return length >= suffix_length && !strcmp(name + length - suffix_length, suffix);
 }
 
-/* Sorted, so that a seed means the same on every file system. Below a folder called corpus every file counts, elsewhere kernel IR only. */
+/* Sorted, so that a seed means the same on every file system. Below a folder called corpus every
+ * file counts, elsewhere kernel IR only. */
 static void add_path(const char *path, int is_named)
 {
   struct stat info;
@@ -120,7 +123,8 @@ static void read_dictionary(const char *path)
   for (size_t i = 0; i < content.size;) {
     uint8_t *line = content.bytes + i, *end = memchr(line, '\n', content.size - i);
     size_t length = end ? (size_t)(end - line) : content.size - i;
-    if (length && !(length > 1 && line[0] == '#' && line[1] == '#')) add_text(&dictionary, line, length);
+    if (length && !(length > 1 && line[0] == '#' && line[1] == '#'))
+      add_text(&dictionary, line, length);
     i += length + 1;
   }
   free(content.bytes);
@@ -137,7 +141,10 @@ static uint64_t next_random(void)
   return random_state * 0x2545f4914f6cdd1dull;
 }
 
-static size_t random_below(size_t bound) { return bound ? (size_t)((next_random() >> 16) % bound) : 0; }
+static size_t random_below(size_t bound)
+{
+  return bound ? (size_t)((next_random() >> 16) % bound) : 0;
+}
 
 static void replace_range(size_t at, size_t removed, const uint8_t *bytes, size_t added)
 {
@@ -156,7 +163,8 @@ static void set_byte(void)
 {
   static const char likely[] = "\n {}()[],.:;=+-*/%<>&|^~!?@#\"'_0129afx\\\t\r";
   if (!current.size) return;
-  current.bytes[random_below(current.size)] = random_below(4) ? (uint8_t)likely[random_below(sizeof likely - 1)] : (uint8_t)next_random();
+  current.bytes[random_below(current.size)] =
+    random_below(4) ? (uint8_t)likely[random_below(sizeof likely - 1)] : (uint8_t)next_random();
 }
 
 static void remove_range(void)
@@ -169,7 +177,8 @@ static void repeat_range(void)
 {
   uint8_t copy[64];
   if (!current.size) return;
-  size_t from = random_below(current.size), rest = current.size - from, size = 1 + random_below(rest < sizeof copy ? rest : sizeof copy);
+  size_t from = random_below(current.size), rest = current.size - from,
+         size = 1 + random_below(rest < sizeof copy ? rest : sizeof copy);
   memcpy(copy, current.bytes + from, size);
   for (size_t times = 1 + random_below(8); times; times--) replace_range(from, 0, copy, size);
 }
@@ -183,10 +192,12 @@ static void insert_token(void)
 
 static int is_word(uint8_t byte)
 {
-  return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '_' || byte >= 128;
+  return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
+         (byte >= 'A' && byte <= 'Z') || byte == '_' || byte >= 128;
 }
 
-/* A word, or one other byte, becomes another token. Keeps more of the syntax than bytes do, and so gets farther. */
+/* A word, or one other byte, becomes another token. Keeps more of the syntax than bytes do, and so
+ * gets farther. */
 static void replace_token(void)
 {
   if (!dictionary.count || !current.size) return;
@@ -207,7 +218,8 @@ static void move_line(void)
   start = current.bytes + random_below(current.size);
   while (start > current.bytes && start[-1] != '\n') start--;
   end = memchr(start, '\n', (size_t)(current.bytes + current.size - start));
-  size_t at = (size_t)(start - current.bytes), size = end ? (size_t)(end - start) + 1 : current.size - at;
+  size_t at = (size_t)(start - current.bytes),
+         size = end ? (size_t)(end - start) + 1 : current.size - at;
   copy = reallocate(NULL, size);
   memcpy(copy, start, size);
   if (random_below(2)) replace_range(at, size, NULL, 0);
@@ -220,32 +232,40 @@ static void move_line(void)
 static void mix_inputs(void)
 {
   const text *other = &corpus.items[random_below(corpus.count)];
-  size_t from = random_below(other->size), size = random_below(other->size - from + 1), at = random_below(current.size + 1);
+  size_t from = random_below(other->size), size = random_below(other->size - from + 1),
+         at = random_below(current.size + 1);
   replace_range(at, random_below(2) ? current.size - at : 0, other->bytes + from, size);
 }
 
-static void (*const mutations[])(void) = { flip_bit, set_byte, remove_range, repeat_range, insert_token, replace_token, replace_token, move_line, mix_inputs };
+static void (*const mutations[])(void) = { flip_bit,      set_byte,     remove_range,
+                                           repeat_range,  insert_token, replace_token,
+                                           replace_token, move_line,    mix_inputs };
 
 static void mutate(void)
 {
   const text *start = &corpus.items[random_below(corpus.count)];
   current.size = 0;
   replace_range(0, 0, start->bytes, start->size);
-  for (size_t steps = 1 + random_below(5); steps; steps--) mutations[random_below(sizeof mutations / sizeof *mutations)]();
+  for (size_t steps = 1 + random_below(5); steps; steps--)
+    mutations[random_below(sizeof mutations / sizeof *mutations)]();
 }
 
 /* Keeping the input when the process ends under it. */
 
 static void keep_input(void)
 {
-  static const char note[] = "fuzz driver: the process ended inside the fuzz target; its input is kept in ";
+  static const char note[] =
+    "fuzz driver: the process ended inside the fuzz target; its input is kept in ";
   int file = open(failure_path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
   if (file < 0) return;
   size_t done = 0;
-  for (ssize_t written = 1; done < current.size && written > 0; done += written > 0 ? (size_t)written : 0)
+  for (ssize_t written = 1; done < current.size && written > 0;
+       done += written > 0 ? (size_t)written : 0)
     written = write(file, current.bytes + done, current.size - done);
   close(file);
-  if (write(2, note, sizeof note - 1) < 0 || write(2, failure_path, strlen(failure_path)) < 0 || write(2, "\n", 1) < 0) return;
+  if (write(2, note, sizeof note - 1) < 0 || write(2, failure_path, strlen(failure_path)) < 0 ||
+      write(2, "\n", 1) < 0)
+    return;
 }
 
 static void on_signal(int number)
@@ -269,16 +289,19 @@ static void catch_ends(void)
   stack_t alternate = { .ss_sp = stack, .ss_size = sizeof stack };
   struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static const int signals[] = { SIGABRT, SIGALRM }; /* the sanitizer reports the others, then aborts */
+  /* the sanitizer reports the others, then aborts */
+  static const int signals[] = { SIGABRT, SIGALRM };
 #else
   static const int signals[] = { SIGABRT, SIGALRM, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP };
 #endif
   sigaltstack(&alternate, NULL);
-  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaction(signals[i], &action, NULL);
+  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+    sigaction(signals[i], &action, NULL);
   atexit(on_exit_inside_target);
 }
 
-/* The target sees a copy of exactly the input's size, so that a sanitizer notices a read past its end. */
+/* The target sees a copy of exactly the input's size, so that a sanitizer notices a read past its
+ * end. */
 static void run_current(unsigned long number)
 {
   uint8_t *exact = reallocate(NULL, current.size);
@@ -334,7 +357,8 @@ int main(int count, char **arguments)
     mutate();
     run_current(number);
   }
-  printf("%lu inputs: %lu kept, %lu mutated, seed %lu, %lld s\n", number, kept, number - kept, options.seed, (long long)(time(NULL) - start));
+  printf("%lu inputs: %lu kept, %lu mutated, seed %lu, %lld s\n", number, kept, number - kept,
+         options.seed, (long long)(time(NULL) - start));
   free(current.bytes);
   free_texts(&corpus);
   free_texts(&dictionary);

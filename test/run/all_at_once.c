@@ -1,5 +1,6 @@
-/* Threads that do everything to one context at once: arrays, views, launches, graphs, modules, blobs, the disk cache, failures; under a bound that unloads code
- * all the time. Every thread's results are right, and its diagnostics its own. Made for the thread sanitizer, too.
+/* Threads that do everything to one context at once: arrays, views, launches, graphs, modules,
+ * blobs, the disk cache, failures; under a bound that unloads code all the time. Every thread's
+ * results are right, and its diagnostics its own. Made for the thread sanitizer, too.
  * RUN: rm -rf %t && %programs/all_at_once %t
  */
 #include <kjit/kjit.h>
@@ -10,7 +11,8 @@
 
 enum { THREADS = 8, ROUNDS = 24, LAST = 4 };
 
-static const char text[] = "kernel add(x, a) {\n  for i in grid_range(len(x)) { x[i] = x[i] + a }\n}\n";
+static const char text[] =
+  "kernel add(x, a) {\n  for i in grid_range(len(x)) { x[i] = x[i] + a }\n}\n";
 
 static kjit_context *context;
 static kjit_device *device;
@@ -47,7 +49,8 @@ static void use_arrays(int id, int round)
   REQUIRE(kjit_create_array(device, is_wide ? KJIT_F64 : KJIT_F32, &length, 1, &x));
   REQUIRE(kjit_slice_array(x, &(kjit_array_slice){ 0, length, 2 }, 1, &view));
   REQUIRE(kjit_create_array_like(view, &copy));
-  kjit_arg whole = kjit_arg_array(x), zero = kjit_arg_number(0), to = kjit_arg_array(copy), arguments[] = { kjit_arg_array(view), kjit_arg_number(id) };
+  kjit_arg whole = kjit_arg_array(x), zero = kjit_arg_number(0), to = kjit_arg_array(copy),
+           arguments[] = { kjit_arg_array(view), kjit_arg_number(id) };
   REQUIRE(kjit_fill(context, &whole, &zero, NULL));
   REQUIRE(kjit_launch(add, NULL, arguments, 2));
   REQUIRE(kjit_create_stream(device, &stream));
@@ -59,7 +62,8 @@ static void use_arrays(int id, int round)
   REQUIRE(kjit_copy(context, &to, &arguments[0], NULL));
   const void *data = kjit_get_tensor(copy)->data;
   for (int64_t i = 0; i < kjit_get_tensor(copy)->shape[0]; i++)
-    expect((is_wide ? ((const double *)data)[i] : ((const float *)data)[i]) == 2 * id, "an element of the copy");
+    expect((is_wide ? ((const double *)data)[i] : ((const float *)data)[i]) == 2 * id,
+           "an element of the copy");
   kjit_destroy_executable_graph(executable);
   kjit_destroy_graph(graph);
   kjit_destroy_stream(stream);
@@ -81,11 +85,15 @@ static void share_array(void)
 static void take_answer(void *user, kjit_status status, kjit_specialization *specialization)
 {
   (void)user, (void)specialization;
-  expect(status == KJIT_OK || status == KJIT_NOT_READY, "the status of a compilation in the background");
+  expect(status == KJIT_OK || status == KJIT_NOT_READY,
+         "the status of a compilation in the background");
   answered++;
 }
 
-static void visit(void *user, const kjit_cache_entry *entry) { *(uint64_t *)user += entry->size_bytes; }
+static void visit(void *user, const kjit_cache_entry *entry)
+{
+  *(uint64_t *)user += entry->size_bytes;
+}
 
 static void use_module(int id, int round)
 {
@@ -97,10 +105,13 @@ static void use_module(int id, int round)
   uint64_t total = 0;
   float data[64] = { 0 };
   int64_t length = 64;
-  kjit_tensor tensor = { .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = &length };
+  kjit_tensor tensor = {
+    .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = &length
+  };
   kjit_arg argument = kjit_arg_tensor(&tensor);
   snprintf(name, sizeof name, "k%d_%d", id, round);
-  snprintf(source, sizeof source, "kernel %s(x) {\n  for i in grid_range(len(x)) { x[i] = %d }\n}\n", name, round + 1);
+  snprintf(source, sizeof source,
+           "kernel %s(x) {\n  for i in grid_range(len(x)) { x[i] = %d }\n}\n", name, round + 1);
   REQUIRE(kjit_parse_module(context, name, source, strlen(source), &module));
   REQUIRE(kjit_get_kernel(module, name, &kernel));
   REQUIRE(kjit_launch(kernel, &(kjit_launch_config){ .device = device }, &argument, 1));
@@ -120,7 +131,8 @@ static void fail(int id)
   char source[32];
   kjit_module *module;
   snprintf(source, sizeof source, "unknown%d", id);
-  expect(kjit_parse_module(context, source, source, strlen(source), &module) == KJIT_ERROR_SYNTAX, "the status of nonsense");
+  expect(kjit_parse_module(context, source, source, strlen(source), &module) == KJIT_ERROR_SYNTAX,
+         "the status of nonsense");
   const kjit_diagnostic *diagnostic = kjit_get_diagnostic(context, 0);
   expect(diagnostic && !strcmp(diagnostic->file, source), "whose diagnostics these are");
 }
@@ -156,12 +168,15 @@ int main(int argc, char **argv)
   REQUIRE(kjit_parse_module(context, "shared", text, sizeof text - 1, &shared_module));
   REQUIRE(kjit_get_kernel(shared_module, "add", &add));
   REQUIRE(kjit_create_array(device, KJIT_F32, (int64_t[]){ 10, 10 }, 2, &shared_array));
-  for (int i = 0; i < THREADS; i++) expect(!pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i), "a thread");
+  for (int i = 0; i < THREADS; i++)
+    expect(!pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i), "a thread");
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-  for (int i = 0; i < LAST; i++) use_arrays(1, i); /* of two types in turn, and nobody else runs them */
+  /* of two types in turn, and nobody else runs them */
+  for (int i = 0; i < LAST; i++) use_arrays(1, i);
   kjit_get_statistics(context, &statistics);
   kjit_destroy_context(context);
-  expect(statistics.launches == 2 * (THREADS * ROUNDS + LAST) + (uint64_t)asked, "how many launches there were");
+  expect(statistics.launches == 2 * (THREADS * ROUNDS + LAST) + (uint64_t)asked,
+         "how many launches there were");
   expect(statistics.evictions > 0, "that code was unloaded");
   expect(answered == asked, "that every compilation was answered");
   return EXIT_SUCCESS;

@@ -1,4 +1,5 @@
-/* Many threads launch one kernel for the first time at once, with two sets of argument types, each on a stream of its own: one compilation for each set, right results.
+/* Many threads launch one kernel for the first time at once, with two sets of argument types, each
+ * on a stream of its own: one compilation for each set, right results.
  * RUN: %programs/concurrent cpu
  * RUN: %if cuda %{ %programs/concurrent cuda %}
  */
@@ -31,7 +32,10 @@ static void require(kjit_status status, const char *what)
   exit(EXIT_FAILURE);
 }
 
-static double get(const void *data, kjit_type type, int64_t i) { return type == KJIT_F32 ? ((const float *)data)[i] : ((const double *)data)[i]; }
+static double get(const void *data, kjit_type type, int64_t i)
+{
+  return type == KJIT_F32 ? ((const float *)data)[i] : ((const double *)data)[i];
+}
 
 static void fill(void *data, kjit_type type, int thread)
 {
@@ -44,13 +48,20 @@ static void fill(void *data, kjit_type type, int thread)
 
 static kjit_tensor describe(void *data, kjit_type type, int64_t *shape)
 {
-  return (kjit_tensor){ .data = data, .device_type = KJIT_DEVICE_CPU, .rank = 1, .code = 2, .bits = type == KJIT_F32 ? 32 : 64, .lanes = 1, .shape = shape };
+  return (kjit_tensor){ .data = data,
+                        .device_type = KJIT_DEVICE_CPU,
+                        .rank = 1,
+                        .code = 2,
+                        .bits = type == KJIT_F32 ? 32 : 64,
+                        .lanes = 1,
+                        .shape = shape };
 }
 
 static int64_t count_wrong(const void *r, const void *x, kjit_type type, double a)
 {
   int64_t wrong = 0;
-  for (int64_t i = 0; i < COUNT; i++) wrong += get(r, type, i) != a * get(x, type, i) + get(x, type, i);
+  for (int64_t i = 0; i < COUNT; i++)
+    wrong += get(r, type, i) != a * get(x, type, i) + get(x, type, i);
   return wrong;
 }
 
@@ -67,10 +78,13 @@ static void *work(void *argument)
   kjit_tensor host_x = describe(x, type, &shape), host_r = describe(r, type, &shape);
   kjit_arg from = kjit_arg_tensor(&host_x), back = kjit_arg_tensor(&host_r);
   require(kjit_create_stream(device, &stream), "stream");
-  for (int k = 0; k < 2; k++) require(kjit_create_array(device, type, &shape, 1, &on_device[k]), "array");
+  for (int k = 0; k < 2; k++)
+    require(kjit_create_array(device, type, &shape, 1, &on_device[k]), "array");
   kjit_arg r_arg = kjit_arg_array(on_device[0]), x_arg = kjit_arg_array(on_device[1]);
   require(kjit_copy(context, &x_arg, &from, stream), "copy in");
-  kjit_launch_config config = { .grid = { (COUNT + 63) / 64 }, .block = { 64 }, .stream = stream, .device = device };
+  kjit_launch_config config = {
+    .grid = { (COUNT + 63) / 64 }, .block = { 64 }, .stream = stream, .device = device
+  };
   pthread_barrier_wait(&start);
   for (int round = 0; round < ROUNDS; round++) {
     kjit_arg arguments[] = { r_arg, kjit_arg_number(round), x_arg };
@@ -95,7 +109,10 @@ int main(int argc, char **argv)
   if (kjit_create_context(NULL, &context) != KJIT_OK) return EXIT_FAILURE;
   require(kjit_parse_module(context, "step", text, strlen(text), &module), "parsing");
   require(kjit_get_kernel(module, "step", &kernel), "kernel");
-  require(kjit_get_device(context, argc > 1 && !strcmp(argv[1], "cuda") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0, &device), "device");
+  require(kjit_get_device(context,
+                          argc > 1 && !strcmp(argv[1], "cuda") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU,
+                          0, &device),
+          "device");
   pthread_barrier_init(&start, NULL, THREADS);
   for (int k = 0; k < THREADS; k++) {
     if (pthread_create(&threads[k], NULL, work, (void *)(intptr_t)k)) return EXIT_FAILURE;
@@ -109,8 +126,8 @@ int main(int argc, char **argv)
   kjit_release_module(module);
   kjit_destroy_context(context);
   if (wrong || statistics.compilations != 2 || statistics.launches != THREADS * ROUNDS) {
-    fprintf(stderr, "%lld results wrong, %llu compilations, %llu launches\n", (long long)wrong, (unsigned long long)statistics.compilations,
-            (unsigned long long)statistics.launches);
+    fprintf(stderr, "%lld results wrong, %llu compilations, %llu launches\n", (long long)wrong,
+            (unsigned long long)statistics.compilations, (unsigned long long)statistics.launches);
     return EXIT_FAILURE;
   }
   return EXIT_SUCCESS;

@@ -1,4 +1,5 @@
-/* A thread that fails leaves the kernel; the others go on, barriers do not wait for it; the host gets one located error, and the context stays usable.
+/* A thread that fails leaves the kernel; the others go on, barriers do not wait for it; the host
+ * gets one located error, and the context stays usable.
  * RUN: %programs/failures cpu
  * RUN: %if cuda %{ %programs/failures cuda %}
  */
@@ -9,62 +10,63 @@
 
 enum { COUNT = 256, BLOCK = 64 };
 
-static const char text[] = "func checked(v, bad) {\n"
-                           "  if v == bad { raise \"bad value\" }\n"
-                           "  return v + 1\n"
-                           "}\n"
-                           "kernel shift(r, x, bad) {\n"
-                           "  shared s: f32[64]\n"
-                           "  let t = threadIdx.x\n"
-                           "  s[t] = -1\n"
-                           "  syncthreads()\n"
-                           "  s[t] = checked(x[grid(1)], bad)\n"
-                           "  syncthreads()\n"
-                           "  r[grid(1)] = s[63 - t]\n"
-                           "}\n"
-                           "kernel outside(r, at) { r[at] = 1 }\n"
-                           /* The same twice: threads fail, threads return, at different times between barriers. */
-                           "func stage(s, v) {\n"
-                           "  s[threadIdx.x] = v\n"
-                           "  syncthreads()\n"
-                           "  let w = s[(threadIdx.x + 1) % 64]\n"
-                           "  syncthreads()\n"
-                           "  return w\n"
-                           "}\n"
-                           "kernel leaves(r, x, bad) {\n"
-                           "  shared s: f32[64]\n"
-                           "  let t = threadIdx.x\n"
-                           "  s[t] = bad\n"
-                           "  var v = x[grid(1)]\n"
-                           "  for k in range(5) {\n"
-                           "    if t == 7 * k { return }\n"
-                           "    v += stage(s, v)\n"
-                           "    if t % 3 == 1 {\n"
-                           "      if t == 10 + k { return }\n"
-                           "      v *= 2\n"
-                           "    }\n"
-                           "    v += f32(syncthreads_count(t > 20))\n"
-                           "    r[grid(1)] = v\n"
-                           "  }\n"
-                           "  r[grid(1)] += f32(syncthreads_count(true))\n"
-                           "}\n"
-                           "kernel fails(r, x, bad) {\n"
-                           "  shared s: f32[64]\n"
-                           "  let t = threadIdx.x\n"
-                           "  s[t] = bad\n"
-                           "  var v = x[grid(1)]\n"
-                           "  for k in range(5) {\n"
-                           "    if t == 7 * k { raise \"left\" }\n"
-                           "    v += stage(s, v)\n"
-                           "    if t % 3 == 1 {\n"
-                           "      if t == 10 + k { raise \"left\" }\n"
-                           "      v *= 2\n"
-                           "    }\n"
-                           "    v += f32(syncthreads_count(t > 20))\n"
-                           "    r[grid(1)] = v\n"
-                           "  }\n"
-                           "  r[grid(1)] += f32(syncthreads_count(true))\n"
-                           "}\n";
+static const char text[] =
+  "func checked(v, bad) {\n"
+  "  if v == bad { raise \"bad value\" }\n"
+  "  return v + 1\n"
+  "}\n"
+  "kernel shift(r, x, bad) {\n"
+  "  shared s: f32[64]\n"
+  "  let t = threadIdx.x\n"
+  "  s[t] = -1\n"
+  "  syncthreads()\n"
+  "  s[t] = checked(x[grid(1)], bad)\n"
+  "  syncthreads()\n"
+  "  r[grid(1)] = s[63 - t]\n"
+  "}\n"
+  "kernel outside(r, at) { r[at] = 1 }\n"
+  /* The same twice: threads fail, threads return, at different times between barriers. */
+  "func stage(s, v) {\n"
+  "  s[threadIdx.x] = v\n"
+  "  syncthreads()\n"
+  "  let w = s[(threadIdx.x + 1) % 64]\n"
+  "  syncthreads()\n"
+  "  return w\n"
+  "}\n"
+  "kernel leaves(r, x, bad) {\n"
+  "  shared s: f32[64]\n"
+  "  let t = threadIdx.x\n"
+  "  s[t] = bad\n"
+  "  var v = x[grid(1)]\n"
+  "  for k in range(5) {\n"
+  "    if t == 7 * k { return }\n"
+  "    v += stage(s, v)\n"
+  "    if t % 3 == 1 {\n"
+  "      if t == 10 + k { return }\n"
+  "      v *= 2\n"
+  "    }\n"
+  "    v += f32(syncthreads_count(t > 20))\n"
+  "    r[grid(1)] = v\n"
+  "  }\n"
+  "  r[grid(1)] += f32(syncthreads_count(true))\n"
+  "}\n"
+  "kernel fails(r, x, bad) {\n"
+  "  shared s: f32[64]\n"
+  "  let t = threadIdx.x\n"
+  "  s[t] = bad\n"
+  "  var v = x[grid(1)]\n"
+  "  for k in range(5) {\n"
+  "    if t == 7 * k { raise \"left\" }\n"
+  "    v += stage(s, v)\n"
+  "    if t % 3 == 1 {\n"
+  "      if t == 10 + k { raise \"left\" }\n"
+  "      v *= 2\n"
+  "    }\n"
+  "    v += f32(syncthreads_count(t > 20))\n"
+  "    r[grid(1)] = v\n"
+  "  }\n"
+  "  r[grid(1)] += f32(syncthreads_count(true))\n"
+  "}\n";
 
 static kjit_context *context;
 static kjit_device *device;
@@ -82,7 +84,14 @@ static void require(int holds, const char *what)
 static kjit_status launch(kjit_kernel *kernel, float bad)
 {
   int64_t extent = COUNT;
-  kjit_tensor to = { .data = r, .device_type = KJIT_DEVICE_CPU, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = &extent }, from = to;
+  kjit_tensor to = { .data = r,
+                     .device_type = KJIT_DEVICE_CPU,
+                     .rank = 1,
+                     .code = 2,
+                     .bits = 32,
+                     .lanes = 1,
+                     .shape = &extent },
+              from = to;
   from.data = x;
   kjit_arg arguments[] = { kjit_arg_tensor(&to), kjit_arg_tensor(&from), kjit_arg_f32(bad) };
   kjit_launch_config config = { .grid = { COUNT / BLOCK }, .block = { BLOCK }, .device = device };
@@ -107,8 +116,11 @@ static void fail_and_go_on(kjit_kernel *kernel)
     for (int i = 0; i < COUNT; i++) x[i] = (float)i, r[i] = -5;
     require(launch(kernel, 135) == KJIT_ERROR_KERNEL, "expected a failure");
     const kjit_diagnostic *d = kjit_get_diagnostic(context, 0);
-    require(d && d->status == KJIT_ERROR_KERNEL && d->line == 2 && d->column == 17 && !strcmp(d->file, "failures"), "expected the place of `raise`");
-    require(!strcmp(d->message, "kernel `shift`, block (2, 0, 0), thread (7, 0, 0): bad value"), "expected kernel, block and thread");
+    require(d && d->status == KJIT_ERROR_KERNEL && d->line == 2 && d->column == 17 &&
+              !strcmp(d->file, "failures"),
+            "expected the place of `raise`");
+    require(!strcmp(d->message, "kernel `shift`, block (2, 0, 0), thread (7, 0, 0): bad value"),
+            "expected kernel, block and thread");
     require(!kjit_get_diagnostic(context, 1), "expected one failure");
     require(is_right(135), "the other threads did not go on");
     for (int i = 0; i < COUNT; i++) r[i] = -5;
@@ -143,10 +155,14 @@ static void fail_later(kjit_kernel *kernel)
   kjit_launch_config config = { .grid = { 4 }, .block = { BLOCK }, .device = device };
   kjit_status status = kjit_launch(kernel, &config, arguments, 2);
   if (status == KJIT_OK) status = kjit_synchronize_device(device);
-  require(status == KJIT_ERROR_KERNEL && strstr(kjit_get_diagnostic(context, 0)->message, "index 256 of 0..255"), "expected an index out of bounds");
+  require(status == KJIT_ERROR_KERNEL &&
+            strstr(kjit_get_diagnostic(context, 0)->message, "index 256 of 0..255"),
+          "expected an index out of bounds");
   require(kjit_synchronize_device(device) == KJIT_OK, "expected the failure once");
   arguments[1] = kjit_arg_i32(3);
-  require(kjit_launch(kernel, &config, arguments, 2) == KJIT_OK && kjit_synchronize_device(device) == KJIT_OK, "expected no failure");
+  require(kjit_launch(kernel, &config, arguments, 2) == KJIT_OK &&
+            kjit_synchronize_device(device) == KJIT_OK,
+          "expected no failure");
   kjit_release_array(array);
 }
 
@@ -158,10 +174,18 @@ int main(int argc, char **argv)
   kjit_init_config(&config);
   config.checks = KJIT_CHECK_BOUNDS;
   if (kjit_create_context(&config, &context) != KJIT_OK) return EXIT_FAILURE;
-  require(kjit_get_device(context, argc > 1 && !strcmp(argv[1], "cuda") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0, &device) == KJIT_OK, "opening the device");
-  require(kjit_parse_module(context, "failures", text, strlen(text), &module) == KJIT_OK, "parsing");
-  require(kjit_get_kernel(module, "shift", &shift) == KJIT_OK && kjit_get_kernel(module, "outside", &outside) == KJIT_OK, "getting the kernels");
-  require(kjit_get_kernel(module, "leaves", &leaves) == KJIT_OK && kjit_get_kernel(module, "fails", &fails) == KJIT_OK, "getting the kernels");
+  require(kjit_get_device(context,
+                          argc > 1 && !strcmp(argv[1], "cuda") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU,
+                          0, &device) == KJIT_OK,
+          "opening the device");
+  require(kjit_parse_module(context, "failures", text, strlen(text), &module) == KJIT_OK,
+          "parsing");
+  require(kjit_get_kernel(module, "shift", &shift) == KJIT_OK &&
+            kjit_get_kernel(module, "outside", &outside) == KJIT_OK,
+          "getting the kernels");
+  require(kjit_get_kernel(module, "leaves", &leaves) == KJIT_OK &&
+            kjit_get_kernel(module, "fails", &fails) == KJIT_OK,
+          "getting the kernels");
   fail_and_go_on(shift);
   fail_as_return(leaves, fails);
   fail_later(outside);

@@ -45,7 +45,13 @@ static kjit_function *find(kjit_module *module, const char *name)
 
 static kjit_tensor tensor_of(void *data, uint8_t code, uint8_t bits, int64_t *shape, int32_t rank)
 {
-  return (kjit_tensor){ .data = data, .device_type = 1, .rank = rank, .code = code, .bits = bits, .lanes = 1, .shape = shape };
+  return (kjit_tensor){ .data = data,
+                        .device_type = 1,
+                        .rank = rank,
+                        .code = code,
+                        .bits = bits,
+                        .lanes = 1,
+                        .shape = shape };
 }
 
 /* The exit status of the program; tests has what is to be tested. */

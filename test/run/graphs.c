@@ -1,4 +1,5 @@
-/* Streams and graphs as a host uses them: what was captured gives, each time, what the same calls give by themselves.
+/* Streams and graphs as a host uses them: what was captured gives, each time, what the same calls
+ * give by themselves.
  * RUN: %programs/graphs cpu
  * RUN: %if cuda %{ %programs/graphs cuda %}
  */
@@ -10,11 +11,14 @@ enum { N = 300, STEPS = 6 };
 
 static const char text[] = "kernel step(r, x, k) {\n"
                            "  for i, j in grid_range(r.shape[0] - 2, r.shape[1] - 2) {\n"
-                           "    r[i + 1, j + 1] = x[i + 1, j + 1] + k * (x[i, j + 1] + x[i + 2, j + 1] + x[i + 1, j] + x[i + 1, j + 2] - 4 * x[i + 1, j + 1])\n"
+                           "    r[i + 1, j + 1] = x[i + 1, j + 1] + k * (x[i, j + 1] + x[i + 2, j "
+                           "+ 1] + x[i + 1, j] + x[i + 1, j + 2] - 4 * x[i + 1, j + 1])\n"
                            "  }\n"
                            "}\n"
-                           "kernel add(r, x, y) { for i, j in grid_range(r.shape[0], r.shape[1]) { r[i, j] = x[i, j] + y[i, j] } }\n"
-                           "kernel check(x, limit) { for i, j in grid_range(x.shape[0], x.shape[1]) { if x[i, j] > limit { raise \"too hot\" } } }\n";
+                           "kernel add(r, x, y) { for i, j in grid_range(r.shape[0], r.shape[1]) { "
+                           "r[i, j] = x[i, j] + y[i, j] } }\n"
+                           "kernel check(x, limit) { for i, j in grid_range(x.shape[0], "
+                           "x.shape[1]) { if x[i, j] > limit { raise \"too hot\" } } }\n";
 
 static kjit_device *device;
 static kjit_array *arrays[4];
@@ -24,14 +28,17 @@ static int calls;
 
 static void count_call(void *user) { ++*(int *)user; }
 
-/* Steps there and back, a copy and a sum beside them on another stream, a fill, a call of the host. */
+/* Steps there and back, a copy and a sum beside them on another stream, a fill, a call of the host.
+ */
 static void queue_work(float k)
 {
-  kjit_arg edge = kjit_arg_f32(k / 2), fourth = kjit_arg_array(arrays[3]), third = kjit_arg_array(arrays[2]), second = kjit_arg_array(arrays[1]),
+  kjit_arg edge = kjit_arg_f32(k / 2), fourth = kjit_arg_array(arrays[3]),
+           third = kjit_arg_array(arrays[2]), second = kjit_arg_array(arrays[1]),
            first = kjit_arg_array(arrays[0]);
   kjit_launch_config config = { .stream = stream }, beside = { .stream = side };
   kjit_prepared *prepared;
-  kjit_arg there[] = { second, first, kjit_arg_f32(k) }, back[] = { first, second, kjit_arg_f32(k) }, sum[] = { fourth, third, third };
+  kjit_arg there[] = { second, first, kjit_arg_f32(k) },
+           back[] = { first, second, kjit_arg_f32(k) }, sum[] = { fourth, third, third };
   OK(kjit_prepare_launch(kernel_of("step"), &config, back, 3, &prepared));
   OK(kjit_record_event(forked, stream));
   OK(kjit_wait_event(side, forked));
@@ -62,7 +69,8 @@ static void set_up(void)
 
 static void read_all(float *values)
 {
-  for (int i = 0; i < 4; i++) OK(kjit_copy_to_host(arrays[i], values + i * N * N, N * N * sizeof *values, stream));
+  for (int i = 0; i < 4; i++)
+    OK(kjit_copy_to_host(arrays[i], values + i * N * N, N * N * sizeof *values, stream));
 }
 
 static kjit_graph *capture(float k)
@@ -79,7 +87,8 @@ static void check_replays(void)
   static float expected[4 * N * N], found[4 * N * N];
   const float ks[] = { 0.1f, 0.05f };
   set_up();
-  kjit_graph *graph = capture(ks[0]), *other = capture(ks[1]), *empty; /* the first capture compiles what it launches */
+  /* the first capture compiles what it launches */
+  kjit_graph *graph = capture(ks[0]), *other = capture(ks[1]), *empty;
   kjit_executable_graph *executable;
   CHECK(kjit_get_graph_size(graph) >= 2 * STEPS + 4 && calls == 0);
   OK(kjit_instantiate_graph(graph, &executable));
@@ -124,7 +133,8 @@ static void check_failure(void)
   for (int i = 0; i < 3; i++) {
     kjit_status status = kjit_launch_graph(executable, stream);
     if (status == KJIT_OK) status = kjit_synchronize_stream(stream);
-    CHECK(status == KJIT_ERROR_KERNEL && strstr(kjit_get_diagnostic(context, 0)->message, "too hot"));
+    CHECK(status == KJIT_ERROR_KERNEL &&
+          strstr(kjit_get_diagnostic(context, 0)->message, "too hot"));
   }
   kjit_destroy_graph(graph);
   kjit_destroy_executable_graph(executable);
@@ -168,7 +178,8 @@ int main(int count, char **arguments)
   if (count < 2) return 2;
   int64_t shape[] = { N, N };
   OK(kjit_create_context(NULL, &context));
-  OK(kjit_get_device(context, !strcmp(arguments[1], "cuda") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0, &device));
+  OK(kjit_get_device(context, !strcmp(arguments[1], "cuda") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0,
+                     &device));
   OK(kjit_parse_module(context, "graphs.kir", text, sizeof text - 1, &module));
   OK(kjit_create_stream_with(device, 0, KJIT_STREAM_NON_BLOCKING, &stream));
   OK(kjit_create_stream_with(device, 0, KJIT_STREAM_NON_BLOCKING, &side));

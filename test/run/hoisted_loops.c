@@ -1,8 +1,11 @@
-/* Loops that are made in two versions, with their checks and without: what a thread does up to its failure, and how it fails, is as in a kernel whose loops are
- * checked in every iteration, which those of CPU kernels are in the blocks that fail. Functions that the host calls have versions on the CPU; kernels on a GPU.
+/* Loops that are made in two versions, with their checks and without: what a thread does up to its
+ * failure, and how it fails, is as in a kernel whose loops are checked in every iteration, which
+ * those of CPU kernels are in the blocks that fail. Functions that the host calls have versions on
+ * the CPU; kernels on a GPU.
  * RUN: %programs/hoisted_loops cpu
  * RUN: %if cuda %{ %programs/hoisted_loops cuda %}
- * With a file behind the device: loops of that file, with a line of three dashes between them (test/random/loops.py).
+ * With a file behind the device: loops of that file, with a line of three dashes between them
+ * (test/random/loops.py).
  */
 #include <kjit/kjit.h>
 #include <limits.h>
@@ -10,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* r[0] counts, r[1] adds up; x has 12 elements, m is 4 x 5, t 2 x 3 x 4, y 12 to write to, b 12 small indices. first, stop, by and c are of one integer type. */
+/* r[0] counts, r[1] adds up; x has 12 elements, m is 4 x 5, t 2 x 3 x 4, y 12 to write to, b 12
+ * small indices. first, stop, by and c are of one integer type. */
 typedef struct loop {
   const char *name;
   enum { ANY, SIGNED, KERNEL } of; /* integers with a sign only; only in kernels */
@@ -23,11 +27,18 @@ static const loop usual[] = {
   { "down", SIGNED, "for k in range(stop, first, -1) { r[0] += 1\n r[1] += x[k + c] }" },
   { "down_twos", SIGNED, "for k in range(stop, first, -2) { r[0] += 1\n r[1] += x[k - c] }" },
   { "any_step", ANY, "for k in range(first, stop, by) { r[0] += 1\n r[1] += x[k] }" },
-  { "leaves", ANY, "for k in range(first, stop) {\n if k == by { break }\n r[0] += 1\n r[1] += x[k] }" },
-  { "returns", ANY, "for k in range(first, stop) {\n if k == by { return }\n if k == c { continue }\n r[0] += 1\n r[1] += x[k] }" },
-  { "triangle", ANY, "for i in range(first, stop) { for j in range(i, stop) { r[0] += 1\n r[1] += m[i, j] } }" },
-  { "box", ANY, "for i in range(first, stop) { for k in range(by) { r[0] += 1\n r[1] += t[i, c, k] } }" },
-  { "rows", ANY, "for i in range(first, stop) {\n let row = m[i]\n for j in range(by) { r[0] += 1\n r[1] += row[j + c] } }" },
+  { "leaves", ANY,
+    "for k in range(first, stop) {\n if k == by { break }\n r[0] += 1\n r[1] += x[k] }" },
+  { "returns", ANY,
+    "for k in range(first, stop) {\n if k == by { return }\n if k == c { continue }\n r[0] += 1\n "
+    "r[1] += x[k] }" },
+  { "triangle", ANY,
+    "for i in range(first, stop) { for j in range(i, stop) { r[0] += 1\n r[1] += m[i, j] } }" },
+  { "box", ANY,
+    "for i in range(first, stop) { for k in range(by) { r[0] += 1\n r[1] += t[i, c, k] } }" },
+  { "rows", ANY,
+    "for i in range(first, stop) {\n let row = m[i]\n for j in range(by) { r[0] += 1\n r[1] += "
+    "row[j + c] } }" },
   { "row", ANY, "let row = m[c]\n for j in range(first, stop) { r[0] += 1\n r[1] += row[j] }" },
   { "slice", ANY, "let s = x[2:9]\n for k in range(first, stop) { r[0] += 1\n r[1] += s[k + c] }" },
   { "strided", ANY, "let s = x[1::2]\n for k in range(first, stop) { r[0] += 1\n r[1] += s[k] }" },
@@ -35,29 +46,58 @@ static const loop usual[] = {
   { "writes", ANY, "for k in range(first, stop) { y[k] = x[k + c] + y[k]\n r[0] += 1 }" },
   { "adds", KERNEL, "for k in range(first, stop) { atomic_add(y[k + c], 2)\n r[0] += 1 }" },
   { "products", ANY, "for k in range(first, stop) { r[0] += 1\n r[1] += x[k * by + c] }" },
-  { "linear", ANY, "for i in range(4) { for j in range(first, stop) { r[0] += 1\n r[1] += x[i * by + j] } }" },
-  { "differences", ANY, "for k in range(first, stop) { r[0] += 1\n r[1] += x[stop - 1 - k] + x[k - first] }" },
+  { "linear", ANY,
+    "for i in range(4) { for j in range(first, stop) { r[0] += 1\n r[1] += x[i * by + j] } }" },
+  { "differences", ANY,
+    "for k in range(first, stop) { r[0] += 1\n r[1] += x[stop - 1 - k] + x[k - first] }" },
   { "remainder", ANY, "for k in range(first, stop) { r[0] += 1\n r[1] += x[k % by] + x[k & 7] }" },
-  { "hashed", ANY, "for k in range(first, stop) { r[0] += 1\n r[1] += x[(k * 1103515245 + c) % 12] }" },
-  { "loaded", ANY, "for i in range(first, stop) { for j in range(b[i], b[i + 1]) { r[0] += 1\n r[1] += x[j + c] } }" },
+  { "hashed", ANY,
+    "for k in range(first, stop) { r[0] += 1\n r[1] += x[(k * 1103515245 + c) % 12] }" },
+  { "loaded", ANY,
+    "for i in range(first, stop) { for j in range(b[i], b[i + 1]) { r[0] += 1\n r[1] += x[j + c] } "
+    "}" },
   { "gathers", ANY, "for k in range(first, stop) { r[0] += 1\n r[1] += x[b[k] + by] }" },
-  { "divides", ANY, "for k in range(first, stop) { r[0] += 1\n r[1] += i32(100 // by) + i32(100 // (k + c)) }" },
-  { "floats", ANY, "let d = f32(by)\n for k in range(first, stop) { r[0] += 1\n r[1] += i32(60.0f32 / d) + x[k] }" },
-  { "helper", ANY, "for k in range(first, stop) { r[0] += 1\n r[1] += at(x, k + c) + sum_of(m, k) }" },
-  { "once", ANY, "for k in range(first, stop) { r[0] += 1\n r[1] += at(x, k) }\n r[1] += at(x, c)" },
-  { "sometimes", ANY, "for k in range(first, stop) { r[0] += 1\n if k % 2 == 0 { r[1] += x[k + c] } }" },
-  { "walks", ANY, "var p = c\n for k in range(first, stop) { r[0] += 1\n r[1] += x[p]\n p += by }" },
-  { "inner", ANY, "for i in range(first, stop) { let p = b[i]\n for j in range(by) { r[0] += 1\n r[1] += x[p + i32(j)] } }" },
-  { "around", ANY, "var n = 0\n while n < 3 { for k in range(first, stop) { r[0] += 1\n r[1] += x[k + n] }\n n += 1 }" },
-  { "clamped", ANY, "for k in range(first, stop) { r[0] += 1\n r[1] += x[min(max(k, c), by)] + x[k > c ? k : c] }" },
-  { "shrinks", ANY, "for i in range(first, stop) { for k in range(first, stop - i) { r[0] += 1\n r[1] += x[i + k] } }" },
-  { "unrolled", ANY, "for k in range(4) @unroll { r[0] += 1\n r[1] += x[k + c] + x[first + k * by] }" },
+  { "divides", ANY,
+    "for k in range(first, stop) { r[0] += 1\n r[1] += i32(100 // by) + i32(100 // (k + c)) }" },
+  { "floats", ANY,
+    "let d = f32(by)\n for k in range(first, stop) { r[0] += 1\n r[1] += i32(60.0f32 / d) + x[k] "
+    "}" },
+  { "helper", ANY,
+    "for k in range(first, stop) { r[0] += 1\n r[1] += at(x, k + c) + sum_of(m, k) }" },
+  { "once", ANY,
+    "for k in range(first, stop) { r[0] += 1\n r[1] += at(x, k) }\n r[1] += at(x, c)" },
+  { "sometimes", ANY,
+    "for k in range(first, stop) { r[0] += 1\n if k % 2 == 0 { r[1] += x[k + c] } }" },
+  { "walks", ANY,
+    "var p = c\n for k in range(first, stop) { r[0] += 1\n r[1] += x[p]\n p += by }" },
+  { "inner", ANY,
+    "for i in range(first, stop) { let p = b[i]\n for j in range(by) { r[0] += 1\n r[1] += x[p + "
+    "i32(j)] } }" },
+  { "around", ANY,
+    "var n = 0\n while n < 3 { for k in range(first, stop) { r[0] += 1\n r[1] += x[k + n] }\n n += "
+    "1 }" },
+  { "clamped", ANY,
+    "for k in range(first, stop) { r[0] += 1\n r[1] += x[min(max(k, c), by)] + x[k > c ? k : c] "
+    "}" },
+  { "shrinks", ANY,
+    "for i in range(first, stop) { for k in range(first, stop - i) { r[0] += 1\n r[1] += x[i + k] "
+    "} }" },
+  { "unrolled", ANY,
+    "for k in range(4) @unroll { r[0] += 1\n r[1] += x[k + c] + x[first + k * by] }" },
 };
 
-static const char helpers[] = "func at(x, i) { return x[i] }\n"
-                              "func sum_of(m, i) {\n  var s = 0\n  for j in range(5) { s += m[i % 5, j] }\n  return s\n}\n";
+static const char helpers[] =
+  "func at(x, i) { return x[i] }\n"
+  "func sum_of(m, i) {\n  var s = 0\n  for j in range(5) { s += m[i % 5, j] }\n  return s\n}\n";
 
-enum { USUAL = sizeof usual / sizeof *usual, MOST_LOOPS = 256, ARRAYS = 6, SCALARS = 4, TYPES = 4, LENGTH = 12 };
+enum {
+  USUAL = sizeof usual / sizeof *usual,
+  MOST_LOOPS = 256,
+  ARRAYS = 6,
+  SCALARS = 4,
+  TYPES = 4,
+  LENGTH = 12
+};
 static const kjit_type types[TYPES] = { KJIT_I32, KJIT_I64, KJIT_U32, KJIT_U64 };
 
 typedef struct arrays {
@@ -86,13 +126,21 @@ static void fill(arrays *a)
   for (int i = 0; i < 20; i++) a->m[i] = 1000 - i;
 }
 
-static void set_arguments(arrays *a, kjit_type type, int64_t const *values, kjit_tensor *tensors, kjit_arg *arguments)
+static void set_arguments(arrays *a, kjit_type type, int64_t const *values, kjit_tensor *tensors,
+                          kjit_arg *arguments)
 {
-  static int64_t shapes[ARRAYS][3] = { { 2 }, { LENGTH }, { 4, 5 }, { 2, 3, 4 }, { LENGTH }, { LENGTH } };
+  static int64_t shapes[ARRAYS][3] = { { 2 },       { LENGTH }, { 4, 5 },
+                                       { 2, 3, 4 }, { LENGTH }, { LENGTH } };
   static const int32_t ranks[ARRAYS] = { 1, 1, 2, 3, 1, 1 };
   int32_t *data[ARRAYS] = { a->r, a->x, a->m, a->t, a->y, a->b };
   for (int i = 0; i < ARRAYS; i++) {
-    tensors[i] = (kjit_tensor){ .data = data[i], .device_type = KJIT_DEVICE_CPU, .rank = ranks[i], .code = 0, .bits = 32, .lanes = 1, .shape = shapes[i] };
+    tensors[i] = (kjit_tensor){ .data = data[i],
+                                .device_type = KJIT_DEVICE_CPU,
+                                .rank = ranks[i],
+                                .code = 0,
+                                .bits = 32,
+                                .lanes = 1,
+                                .shape = shapes[i] };
     arguments[i] = kjit_arg_tensor(&tensors[i]);
   }
   for (int i = 0; i < SCALARS; i++) {
@@ -108,10 +156,16 @@ static void set_arguments(arrays *a, kjit_type type, int64_t const *values, kjit
 static const char *how(kjit_status status, char *text, size_t size)
 {
   const kjit_diagnostic *d = kjit_get_diagnostic(context, 0);
-  for (size_t i = 1; d && d->severity > KJIT_SEVERITY_ERROR; i++) d = kjit_get_diagnostic(context, i); /* remarks come first */
+  /* remarks come first */
+  for (size_t i = 1; d && d->severity > KJIT_SEVERITY_ERROR; i++)
+    d = kjit_get_diagnostic(context, i);
   if (status == KJIT_OK) return "no failure";
-  const char *message = d ? d->message : "", *at = strstr(message, "index "), *division = strstr(message, "division");
-  snprintf(text, size, "%d at %d:%d: %s", (int)status, d ? (int)d->line : 0, d ? (int)d->column : 0, at ? at : division ? division : message);
+  const char *message = d ? d->message : "", *at = strstr(message, "index "),
+             *division = strstr(message, "division");
+  snprintf(text, size, "%d at %d:%d: %s", (int)status, d ? (int)d->line : 0, d ? (int)d->column : 0,
+           at         ? at
+           : division ? division
+                      : message);
   return text;
 }
 
@@ -121,7 +175,8 @@ static kjit_status launch(kjit_kernel *kernel, kjit_device *device, const kjit_a
   return kjit_launch(kernel, &config, arguments, ARRAYS + SCALARS);
 }
 
-static void compare(size_t which, kjit_kernel *kernel, kjit_function *function, kjit_type type, int64_t const *values)
+static void compare(size_t which, kjit_kernel *kernel, kjit_function *function, kjit_type type,
+                    int64_t const *values)
 {
   static arrays wanted, found;
   kjit_tensor tensors[ARRAYS];
@@ -135,38 +190,51 @@ static void compare(size_t which, kjit_kernel *kernel, kjit_function *function, 
   running += status == KJIT_OK && wanted.r[0];
   fill(&found);
   set_arguments(&found, type, values, tensors, arguments);
-  status = gpu ? launch(kernel, gpu, arguments) : kjit_call_function(function, arguments, ARRAYS + SCALARS, NULL);
+  status = gpu ? launch(kernel, gpu, arguments)
+               : kjit_call_function(function, arguments, ARRAYS + SCALARS, NULL);
   const char *said = how(status, found_text, sizeof found_text);
   if (strcmp(said, expected) == 0 && memcmp(&wanted, &found, sizeof found) == 0) return;
   if (failed++ > 20) return;
-  printf("%s, %s, first %lld, stop %lld, by %lld, c %lld:\n  %s, expected %s\n  %d %d, expected %d %d\n", loops[which].name,
-         (const char *[]){ "i32", "i64", "u32", "u64" }[type == KJIT_I32   ? 0
-                                                        : type == KJIT_I64 ? 1
-                                                        : type == KJIT_U32 ? 2
-                                                                           : 3],
-         (long long)values[0], (long long)values[1], (long long)values[2], (long long)values[3], said, expected, found.r[0], found.r[1], wanted.r[0],
-         wanted.r[1]);
+  printf(
+    "%s, %s, first %lld, stop %lld, by %lld, c %lld:\n  %s, expected %s\n  %d %d, expected %d %d\n",
+    loops[which].name,
+    (const char *[]){ "i32", "i64", "u32", "u64" }[type == KJIT_I32   ? 0
+                                                   : type == KJIT_I64 ? 1
+                                                   : type == KJIT_U32 ? 2
+                                                                      : 3],
+    (long long)values[0], (long long)values[1], (long long)values[2], (long long)values[3], said,
+    expected, found.r[0], found.r[1], wanted.r[0], wanted.r[1]);
 }
 
-static void compare_small(size_t which, kjit_kernel *kernel, kjit_function *function, kjit_type type)
+static void compare_small(size_t which, kjit_kernel *kernel, kjit_function *function,
+                          kjit_type type)
 {
-  static const int64_t firsts[] = { 0, 1, 5, -1 }, stops[] = { 0, 1, 3, 4, 11, 12, 13 }, steps[] = { 0, 1, 2, 5, -1 }, offsets[] = { 0, 1, 4, -1 };
+  static const int64_t firsts[] = { 0, 1, 5, -1 }, stops[] = { 0, 1, 3, 4, 11, 12, 13 },
+                       steps[] = { 0, 1, 2, 5, -1 }, offsets[] = { 0, 1, 4, -1 };
   int is_signed = type == KJIT_I32 || type == KJIT_I64;
   for (int i = 0; i < 4 - !is_signed; i++)
     for (int j = 0; j < 7; j++)
       for (int k = 0; k < 5 - !is_signed; k++)
-        for (int n = 0; n < 4 - !is_signed; n++) compare(which, kernel, function, type, (int64_t[]){ firsts[i], stops[j], steps[k], offsets[n] });
+        for (int n = 0; n < 4 - !is_signed; n++)
+          compare(which, kernel, function, type,
+                  (int64_t[]){ firsts[i], stops[j], steps[k], offsets[n] });
 }
 
-/* Sums and products that leave the type, or come back into it. Loops of few iterations, or that fail at once. */
-static void compare_large(size_t which, kjit_kernel *kernel, kjit_function *function, kjit_type type)
+/* Sums and products that leave the type, or come back into it. Loops of few iterations, or that
+ * fail at once. */
+static void compare_large(size_t which, kjit_kernel *kernel, kjit_function *function,
+                          kjit_type type)
 {
-  int64_t most = type == KJIT_I32 ? INT32_MAX : type == KJIT_U32 ? UINT32_MAX : type == KJIT_I64 ? INT64_MAX : -1;
+  int64_t most = type == KJIT_I32   ? INT32_MAX
+                 : type == KJIT_U32 ? UINT32_MAX
+                 : type == KJIT_I64 ? INT64_MAX
+                                    : -1;
   int64_t least = type == KJIT_I32   ? INT32_MIN
                   : type == KJIT_I64 ? INT64_MIN
                                      : 0,
           half = type == KJIT_I32 || type == KJIT_U32 ? INT64_C(1) << 30 : INT64_C(1) << 62;
-  int64_t two = (int64_t)(2 * (uint64_t)half), four = (int64_t)(4 * (uint64_t)half); /* the last is 0 in the type */
+  /* the last is 0 in the type */
+  int64_t two = (int64_t)(2 * (uint64_t)half), four = (int64_t)(4 * (uint64_t)half);
   const int64_t rows[][4] = {
     { most - 2, most, 1, 1 },
     { most - 2, most, most, most },
@@ -191,7 +259,8 @@ static void compare_large(size_t which, kjit_kernel *kernel, kjit_function *func
     { INT64_C(3) << 30, (INT64_C(3) << 30) + 2, 1, -(INT64_C(3) << 30) },
     { most - 1, most, 1, 3 - most },
   };
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) compare(which, kernel, function, type, rows[i]);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    compare(which, kernel, function, type, rows[i]);
 }
 
 static void take_loops(const char *path)
@@ -219,8 +288,8 @@ static kjit_module *parse(void)
   char *at = stpcpy(text, helpers);
   for (size_t i = 0; i < loop_count; i++) {
     static const char parameters[] = "(r, x, m, t, y, b, first, stop, by, c)";
-    at += sprintf(at, "func %s%s {\n%s\n}\nkernel run_%s%s { %s%s }\n", loops[i].name, parameters, loops[i].body, loops[i].name, parameters, loops[i].name,
-                  parameters);
+    at += sprintf(at, "func %s%s {\n%s\n}\nkernel run_%s%s { %s%s }\n", loops[i].name, parameters,
+                  loops[i].body, loops[i].name, parameters, loops[i].name, parameters);
   }
   kjit_module *module = NULL;
   require(kjit_parse_module(context, "loops", text, strlen(text), &module) == KJIT_OK, "parsing");
@@ -234,7 +303,8 @@ int main(int argc, char **argv)
   config.checks = KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION;
   if (kjit_create_context(&config, &context) != KJIT_OK) return EXIT_FAILURE;
   require(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu) == KJIT_OK, "opening the CPU");
-  if (argc > 1 && !strcmp(argv[1], "cuda")) require(kjit_get_device(context, KJIT_DEVICE_CUDA, 0, &gpu) == KJIT_OK, "opening the GPU");
+  if (argc > 1 && !strcmp(argv[1], "cuda"))
+    require(kjit_get_device(context, KJIT_DEVICE_CUDA, 0, &gpu) == KJIT_OK, "opening the GPU");
   take_loops(argc > 2 ? argv[2] : NULL);
   kjit_module *module = parse();
   for (size_t i = 0; i < loop_count; i++) {
@@ -242,8 +312,11 @@ int main(int argc, char **argv)
     kjit_kernel *kernel = NULL;
     kjit_function *function = NULL;
     snprintf(name, sizeof name, "run_%s", loops[i].name);
-    require(kjit_get_kernel(module, name, &kernel) == KJIT_OK && kjit_get_function(module, loops[i].name, &function) == KJIT_OK, "getting a kernel");
-    for (int t = 0; (gpu || loops[i].of != KERNEL) && t < (loops[i].of == SIGNED ? 2 : TYPES); t++) {
+    require(kjit_get_kernel(module, name, &kernel) == KJIT_OK &&
+              kjit_get_function(module, loops[i].name, &function) == KJIT_OK,
+            "getting a kernel");
+    for (int t = 0; (gpu || loops[i].of != KERNEL) && t < (loops[i].of == SIGNED ? 2 : TYPES);
+         t++) {
       compare_small(i, kernel, function, types[t]);
       compare_large(i, kernel, function, types[t]);
     }

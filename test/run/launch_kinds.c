@@ -1,5 +1,6 @@
-/* Every kind of launch gives the results of a plain one: by threads, cooperative, in clusters, with a priority, overlapping the launch before it, with much dynamic shared memory; too large ones
- * are refused and change nothing.
+/* Every kind of launch gives the results of a plain one: by threads, cooperative, in clusters, with
+ * a priority, overlapping the launch before it, with much dynamic shared memory; too large ones are
+ * refused and change nothing.
  * RUN: %programs/launch_kinds cpu
  * RUN: %if cuda %{ %programs/launch_kinds cuda %}
  */
@@ -11,22 +12,24 @@
 
 enum { COUNT = 100000, STEPS = 60, MODULUS = 65521 };
 
-static const char text[] = "kernel step(r: i32[:] C, x: i32[:] C) {\n"
-                           "  let i = grid(1)\n"
-                           "  if i < len(r) { r[i] = (x[i] * 3 + x[len(x) - 1 - i] + 1) % 65521 }\n"
-                           "}\n"
-                           "kernel ranged(r: i32[:] C, x: i32[:] C) {\n"
-                           "  for i in grid_range(len(r)) { r[i] = (x[i] * 3 + x[len(x) - 1 - i] + 1) % 65521 }\n"
-                           "}\n"
-                           "kernel turned(r: i32[:] C, x: i32[:] C) {\n" /* through dynamic shared memory */
-                           "  shared s: i32[]\n"
-                           "  let t = threadIdx.x\n"
-                           "  let i = grid(1)\n"
-                           "  let last = len(s) - blockDim.x\n"
-                           "  s[last + t] = i < len(r) ? (x[i] * 3 + x[len(x) - 1 - i] + 1) % 65521 : 0\n"
-                           "  syncthreads()\n"
-                           "  if i < len(r) { r[i] = s[last + t] }\n"
-                           "}\n";
+static const char text[] =
+  "kernel step(r: i32[:] C, x: i32[:] C) {\n"
+  "  let i = grid(1)\n"
+  "  if i < len(r) { r[i] = (x[i] * 3 + x[len(x) - 1 - i] + 1) % 65521 }\n"
+  "}\n"
+  "kernel ranged(r: i32[:] C, x: i32[:] C) {\n"
+  "  for i in grid_range(len(r)) { r[i] = (x[i] * 3 + x[len(x) - 1 - i] + 1) % 65521 }\n"
+  "}\n"
+  /* through dynamic shared memory */
+  "kernel turned(r: i32[:] C, x: i32[:] C) {\n"
+  "  shared s: i32[]\n"
+  "  let t = threadIdx.x\n"
+  "  let i = grid(1)\n"
+  "  let last = len(s) - blockDim.x\n"
+  "  s[last + t] = i < len(r) ? (x[i] * 3 + x[len(x) - 1 - i] + 1) % 65521 : 0\n"
+  "  syncthreads()\n"
+  "  if i < len(r) { r[i] = s[last + t] }\n"
+  "}\n";
 
 static int failures;
 static kjit_context *context;
@@ -53,7 +56,9 @@ static void require(kjit_status status, const char *what)
 static void begin(void)
 {
   for (int i = 0; i < COUNT; i++) got[i] = i % MODULUS;
-  for (int k = 0; k < 2; k++) require(kjit_copy_from_host(arrays[k], got, COUNT * sizeof *got, stream), "kjit_copy_from_host");
+  for (int k = 0; k < 2; k++)
+    require(kjit_copy_from_host(arrays[k], got, COUNT * sizeof *got, stream),
+            "kjit_copy_from_host");
 }
 
 /* STEPS launches, each of what the one before wrote. */
@@ -63,7 +68,8 @@ static void check(const char *what, kjit_kernel *kernel, kjit_launch_config conf
   config.stream = stream;
   config.device = device;
   for (int step = 0; step < STEPS; step++) {
-    kjit_arg arguments[] = { kjit_arg_array(arrays[1 - step % 2]), kjit_arg_array(arrays[step % 2]) };
+    kjit_arg arguments[] = { kjit_arg_array(arrays[1 - step % 2]),
+                             kjit_arg_array(arrays[step % 2]) };
     if (kjit_launch(kernel, &config, arguments, 2) != KJIT_OK) {
       fail(what);
       return;
@@ -73,7 +79,8 @@ static void check(const char *what, kjit_kernel *kernel, kjit_launch_config conf
   if (memcmp(got, expected, COUNT * sizeof *got)) fail(what);
 }
 
-static void check_refused(const char *what, kjit_kernel *kernel, kjit_launch_config config, const char *words)
+static void check_refused(const char *what, kjit_kernel *kernel, kjit_launch_config config,
+                          const char *words)
 {
   kjit_arg arguments[] = { kjit_arg_array(arrays[0]), kjit_arg_array(arrays[1]) };
   config.device = device;
@@ -89,7 +96,8 @@ static void expect_steps(void)
   if (!next) exit(1);
   for (int i = 0; i < COUNT; i++) expected[i] = i % MODULUS;
   for (int step = 0; step < STEPS; step++) {
-    for (int i = 0; i < COUNT; i++) next[i] = (expected[i] * 3 + expected[COUNT - 1 - i] + 1) % MODULUS;
+    for (int i = 0; i < COUNT; i++)
+      next[i] = (expected[i] * 3 + expected[COUNT - 1 - i] + 1) % MODULUS;
     memcpy(expected, next, COUNT * sizeof *next);
   }
   free(next);
@@ -105,10 +113,13 @@ int main(int argc, char **argv)
   expected = malloc(COUNT * sizeof *expected);
   got = malloc(COUNT * sizeof *got);
   if (!expected || !got || kjit_create_context(NULL, &context) != KJIT_OK) return 1;
-  require(kjit_get_device(context, is_cuda ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0, &device), "kjit_get_device");
+  require(kjit_get_device(context, is_cuda ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0, &device),
+          "kjit_get_device");
   require(kjit_create_stream(device, &stream), "kjit_create_stream");
-  for (int i = 0; i < 2; i++) require(kjit_create_array(device, KJIT_I32, &length, 1, &arrays[i]), "kjit_create_array");
-  require(kjit_parse_module(context, "kinds.kir", text, strlen(text), &module), "kjit_parse_module");
+  for (int i = 0; i < 2; i++)
+    require(kjit_create_array(device, KJIT_I32, &length, 1, &arrays[i]), "kjit_create_array");
+  require(kjit_parse_module(context, "kinds.kir", text, strlen(text), &module),
+          "kjit_parse_module");
   require(kjit_get_kernel(module, "step", &step), "step");
   require(kjit_get_kernel(module, "ranged", &ranged), "ranged");
   require(kjit_get_kernel(module, "turned", &turned), "turned");
@@ -122,19 +133,41 @@ int main(int argc, char **argv)
   check("threads of a grid_range", ranged, (kjit_launch_config){ .threads = 4096 });
   check("cooperative", ranged, (kjit_launch_config){ .flags = KJIT_LAUNCH_COOPERATIVE });
   check("a priority", step, (kjit_launch_config){ .threads = COUNT, .priority = -1 });
-  check("programmatic", step, (kjit_launch_config){ .grid = { blocks }, .block = { 256 }, .flags = KJIT_LAUNCH_PROGRAMMATIC });
-  check("programmatic grid_range", ranged, (kjit_launch_config){ .flags = KJIT_LAUNCH_PROGRAMMATIC });
-  check("dynamic shared memory", turned, (kjit_launch_config){ .grid = { blocks }, .block = { 256 }, .dynamic_shared_bytes = 1024 });
+  check("programmatic", step,
+        (kjit_launch_config){
+          .grid = { blocks }, .block = { 256 }, .flags = KJIT_LAUNCH_PROGRAMMATIC });
+  check("programmatic grid_range", ranged,
+        (kjit_launch_config){ .flags = KJIT_LAUNCH_PROGRAMMATIC });
+  check("dynamic shared memory", turned,
+        (kjit_launch_config){ .grid = { blocks }, .block = { 256 }, .dynamic_shared_bytes = 1024 });
   if (!is_cuda || info.max_shared_bytes >= 96 << 10)
-    check("96 KiB of it", turned, (kjit_launch_config){ .grid = { blocks }, .block = { 256 }, .dynamic_shared_bytes = 96 << 10 });
-  if (has_clusters) check("clusters", step, (kjit_launch_config){ .grid = { (blocks + 3) / 4 * 4 }, .block = { 256 }, .cluster = { 4 } });
-  if (has_clusters) check("all at once", ranged, (kjit_launch_config){ .cluster = { 2 }, .priority = -1, .flags = KJIT_LAUNCH_COOPERATIVE });
-  check_refused("no shared bytes", turned, (kjit_launch_config){ .grid = { 1 }, .block = { 32 } }, "one element takes 4");
-  check_refused("too many threads", step, (kjit_launch_config){ .grid = { 1 }, .block = { 2048 } }, "allows 1024");
-  check_refused("too much memory", turned, (kjit_launch_config){ .grid = { 1 }, .block = { 32 }, .dynamic_shared_bytes = 64 << 20 }, "dynamic shared memory");
-  if (has_clusters) check_refused("half a cluster", step, (kjit_launch_config){ .grid = { 3 }, .block = { 32 }, .cluster = { 2 } }, "no multiple");
+    check("96 KiB of it", turned,
+          (kjit_launch_config){
+            .grid = { blocks }, .block = { 256 }, .dynamic_shared_bytes = 96 << 10 });
+  if (has_clusters)
+    check("clusters", step,
+          (kjit_launch_config){
+            .grid = { (blocks + 3) / 4 * 4 }, .block = { 256 }, .cluster = { 4 } });
+  if (has_clusters)
+    check("all at once", ranged,
+          (kjit_launch_config){
+            .cluster = { 2 }, .priority = -1, .flags = KJIT_LAUNCH_COOPERATIVE });
+  check_refused("no shared bytes", turned, (kjit_launch_config){ .grid = { 1 }, .block = { 32 } },
+                "one element takes 4");
+  check_refused("too many threads", step, (kjit_launch_config){ .grid = { 1 }, .block = { 2048 } },
+                "allows 1024");
+  check_refused("too much memory", turned,
+                (kjit_launch_config){
+                  .grid = { 1 }, .block = { 32 }, .dynamic_shared_bytes = 64 << 20 },
+                "dynamic shared memory");
+  if (has_clusters)
+    check_refused("half a cluster", step,
+                  (kjit_launch_config){ .grid = { 3 }, .block = { 32 }, .cluster = { 2 } },
+                  "no multiple");
   if (is_cuda)
-    check_refused("too many blocks", step, (kjit_launch_config){ .grid = { 1 << 20 }, .block = { 1024 }, .flags = KJIT_LAUNCH_COOPERATIVE },
+    check_refused("too many blocks", step,
+                  (kjit_launch_config){
+                    .grid = { 1 << 20 }, .block = { 1024 }, .flags = KJIT_LAUNCH_COOPERATIVE },
                   "resident at once");
   check("and after all that", step, (kjit_launch_config){ .grid = { blocks }, .block = { 256 } });
   kjit_destroy_context(context);

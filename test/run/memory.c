@@ -1,5 +1,5 @@
-/* Memory as a host uses it: arrays of every kind, views, copies of any strides, fills, the pool, several streams and threads, DLPack, other processes, several
- * GPUs.
+/* Memory as a host uses it: arrays of every kind, views, copies of any strides, fills, the pool,
+ * several streams and threads, DLPack, other processes, several GPUs.
  * RUN: %programs/memory cpu
  * RUN: %if cuda %{ %programs/memory cuda %}
  */
@@ -10,13 +10,15 @@
 
 #include "stop_at_first.h"
 
-static const char text[] = "kernel scale(x, a) { for i in grid_range(len(x)) { x[i] = a * x[i] } }\n"
-                           "kernel add(r, x, y) { for i in grid_range(len(r)) { r[i] = x[i] + y[i] } }\n";
+static const char text[] =
+  "kernel scale(x, a) { for i in grid_range(len(x)) { x[i] = a * x[i] } }\n"
+  "kernel add(r, x, y) { for i in grid_range(len(r)) { r[i] = x[i] + y[i] } }\n";
 
 static kjit_device *device;
 static int is_gpu;
 
-static kjit_array *make_array(kjit_device *on, kjit_type element, uint32_t rank, const int64_t *shape, kjit_memory memory, kjit_stream *stream)
+static kjit_array *make_array(kjit_device *on, kjit_type element, uint32_t rank,
+                              const int64_t *shape, kjit_memory memory, kjit_stream *stream)
 {
   kjit_array *array;
   kjit_array_config config;
@@ -48,7 +50,8 @@ static size_t count_of(uint32_t rank, const int64_t *shape)
 }
 
 /* A view of that shape on an array with room: steps of -2 to 3, dimensions in any order. */
-static kjit_array *make_view(kjit_device *on, kjit_type element, uint32_t rank, const int64_t *shape)
+static kjit_array *make_view(kjit_device *on, kjit_type element, uint32_t rank,
+                             const int64_t *shape)
 {
   int64_t room[8];
   uint32_t axes[8];
@@ -61,9 +64,11 @@ static kjit_array *make_view(kjit_device *on, kjit_type element, uint32_t rank, 
     axes[k] = axis;
   }
   for (uint32_t i = 0; i < rank; i++) {
-    int64_t step = steps[draw(5)], extent = shape[i], reach = (extent - 1) * (step < 0 ? -step : step), before = draw(2);
+    int64_t step = steps[draw(5)], extent = shape[i],
+            reach = (extent - 1) * (step < 0 ? -step : step), before = draw(2);
     room[axes[i]] = reach + 1 + before + draw(2);
-    slices[axes[i]] = step > 0 ? (kjit_array_slice){ before, before + reach + 1, step } : (kjit_array_slice){ before + reach, before - 1, step };
+    slices[axes[i]] = step > 0 ? (kjit_array_slice){ before, before + reach + 1, step }
+                               : (kjit_array_slice){ before + reach, before - 1, step };
   }
   kjit_array *array = make_array(on, element, rank, room, KJIT_MEMORY_DEVICE, NULL), *slice, *view;
   kjit_arg all = kjit_arg_array(array), value = kjit_arg_number(element == KJIT_BOOL ? 0 : 7);
@@ -75,15 +80,18 @@ static kjit_array *make_view(kjit_device *on, kjit_type element, uint32_t rank, 
   return view;
 }
 
-static void check_copy(kjit_device *to_device, kjit_device *from_device, kjit_type element, uint32_t rank)
+static void check_copy(kjit_device *to_device, kjit_device *from_device, kjit_type element,
+                       uint32_t rank)
 {
   int64_t shape[8];
   for (uint32_t i = 0; i < rank; i++) shape[i] = 1 + draw(rank > 4 ? 3 : 9);
   size_t count = count_of(rank, shape);
-  kjit_array *from = make_view(from_device, element, rank, shape), *to = make_view(to_device, element, rank, shape);
+  kjit_array *from = make_view(from_device, element, rank, shape),
+             *to = make_view(to_device, element, rank, shape);
   size_t bytes = count * (kjit_get_tensor(from)->bits / 8u);
   unsigned char *in = malloc(bytes), *out = malloc(bytes);
-  for (size_t i = 0; i < bytes; i++) in[i] = (unsigned char)(element == KJIT_BOOL ? draw(2) : draw(256));
+  for (size_t i = 0; i < bytes; i++)
+    in[i] = (unsigned char)(element == KJIT_BOOL ? draw(2) : draw(256));
   kjit_arg destination = kjit_arg_array(to), source = kjit_arg_array(from);
   OK(kjit_copy_from_host(from, in, bytes, NULL));
   if (draw(2)) OK(kjit_copy(context, &destination, &source, NULL));
@@ -99,7 +107,8 @@ static void check_copy(kjit_device *to_device, kjit_device *from_device, kjit_ty
 
 static void check_copies(kjit_device *other, int times)
 {
-  static const kjit_type types[] = { KJIT_BOOL, KJIT_U8, KJIT_F16, KJIT_F32, KJIT_I64, KJIT_C64, KJIT_C128 };
+  static const kjit_type types[] = { KJIT_BOOL, KJIT_U8,  KJIT_F16, KJIT_F32,
+                                     KJIT_I64,  KJIT_C64, KJIT_C128 };
   for (int i = 0; i < times; i++) {
     kjit_device *pair[] = { device, other };
     kjit_type type = types[draw(sizeof types / sizeof *types)];
@@ -117,13 +126,15 @@ static void check_fills(void)
   double out[5 * 7 * 9];
   kjit_arg all = kjit_arg_array(array), first = kjit_arg_f64(0.1), second = kjit_arg_number(3);
   OK(kjit_fill(context, &all, &first, NULL));
-  OK(kjit_slice_array(array, (kjit_array_slice[]){ { 0, 5, 2 }, { 6, -1, -3 }, { 1, 9, 2 } }, 3, &view));
+  OK(kjit_slice_array(array, (kjit_array_slice[]){ { 0, 5, 2 }, { 6, -1, -3 }, { 1, 9, 2 } }, 3,
+                      &view));
   kjit_arg some = kjit_arg_array(view);
   OK(kjit_fill(context, &some, &second, NULL));
   OK(kjit_copy_to_host(array, out, sizeof out, NULL));
   for (int i = 0; i < 5; i++)
     for (int j = 0; j < 7; j++)
-      for (int k = 0; k < 9; k++) CHECK(out[(i * 7 + j) * 9 + k] == (i % 2 == 0 && j % 3 == 0 && k % 2 == 1 ? 3 : 0.1));
+      for (int k = 0; k < 9; k++)
+        CHECK(out[(i * 7 + j) * 9 + k] == (i % 2 == 0 && j % 3 == 0 && k % 2 == 1 ? 3 : 0.1));
   kjit_release_array(view);
   kjit_release_array(array);
 }
@@ -148,7 +159,8 @@ static void check_kinds(void)
     OK(kjit_copy_to_host(from, out, (size_t)length * sizeof *out, NULL));
     for (int i = 0; i < length; i++) CHECK(out[i] == 54);
     const kjit_tensor *tensor = kjit_get_tensor(array);
-    if (tensor->device_type != 2) CHECK(((float *)tensor->data)[9999] == 54); /* the host sees it, too */
+    /* the host sees it, too */
+    if (tensor->device_type != 2) CHECK(((float *)tensor->data)[9999] == 54);
     free(out);
     kjit_release_array(array);
     kjit_release_array(from);
@@ -163,7 +175,9 @@ static void check_pool(void)
   uint64_t unused, total;
   int64_t length = 1 << 20;
   float *host = calloc((size_t)length, sizeof *host);
-  kjit_tensor tensor = { .data = host, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = &length };
+  kjit_tensor tensor = {
+    .data = host, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = &length
+  };
   kjit_arg arguments[] = { kjit_arg_tensor(&tensor), kjit_arg_f32(2) };
   kjit_launch_config config = { .device = device };
   OK(kjit_launch(kernel_of("scale"), &config, arguments, 2));
@@ -172,7 +186,8 @@ static void check_pool(void)
   for (int i = 0; i < 10; i++) OK(kjit_launch(kernel_of("scale"), &config, arguments, 2));
   for (int i = 0; i < length; i++) CHECK(host[i] == 1024);
   kjit_get_memory_statistics(device, &after);
-  CHECK(before.driver_allocations == after.driver_allocations && before.used_bytes == after.used_bytes);
+  CHECK(before.driver_allocations == after.driver_allocations &&
+        before.used_bytes == after.used_bytes);
   CHECK(!is_gpu || after.hits >= before.hits + 10);
   free(host);
   OK(kjit_get_memory_info(device, &unused, &total));
@@ -181,9 +196,11 @@ static void check_pool(void)
   kjit_get_memory_statistics(device, &after);
   CHECK(after.cached_bytes + after.pinned_cached_bytes == 0);
   if (!is_gpu) return;
-  /* What was cached is given back when something else needs it; more than there is is an error, after which everything goes on. */
+  /* What was cached is given back when something else needs it; more than there is is an error,
+   * after which everything goes on. */
   OK(kjit_get_memory_info(device, &unused, &total));
-  int64_t most = (int64_t)(unused / 10 * 6), more = (int64_t)(unused / 10 * 8), too_much = (int64_t)(total * 2);
+  int64_t most = (int64_t)(unused / 10 * 6), more = (int64_t)(unused / 10 * 8),
+          too_much = (int64_t)(total * 2);
   kjit_release_array(make_array(device, KJIT_U8, 1, &most, KJIT_MEMORY_DEVICE, NULL));
   kjit_array *large = make_array(device, KJIT_U8, 1, &more, KJIT_MEMORY_DEVICE, NULL), *none;
   kjit_get_memory_statistics(device, &after);
@@ -195,18 +212,21 @@ static void check_pool(void)
 
 /* ---- streams and threads ---- */
 
-/* Arrays are released while they are used on other streams: nobody may see somebody else's elements. */
+/* Arrays are released while they are used on other streams: nobody may see somebody else's
+ * elements. */
 static void *use_streams(void *number)
 {
   int64_t length = 50000 + 1000 * (int64_t)(intptr_t)number;
   float *out = malloc((size_t)length * sizeof *out);
   kjit_stream *streams[2];
-  for (int i = 0; i < 2; i++) OK(kjit_create_stream_with(device, 0, i ? KJIT_STREAM_NON_BLOCKING : 0, &streams[i]));
+  for (int i = 0; i < 2; i++)
+    OK(kjit_create_stream_with(device, 0, i ? KJIT_STREAM_NON_BLOCKING : 0, &streams[i]));
   for (int i = 0; i < 50; i++) {
     kjit_event *event;
     kjit_array *x = make_array(device, KJIT_F32, 1, &length, KJIT_MEMORY_DEVICE, streams[i % 2]),
                *r = make_array(device, KJIT_F32, 1, &length, KJIT_MEMORY_DEVICE, NULL);
-    kjit_arg arguments[] = { kjit_arg_array(r), kjit_arg_array(x), kjit_arg_array(x) }, value = kjit_arg_f32((float)i);
+    kjit_arg arguments[] = { kjit_arg_array(r), kjit_arg_array(x), kjit_arg_array(x) },
+             value = kjit_arg_f32((float)i);
     OK(kjit_create_event(device, &event));
     OK(kjit_fill(context, &arguments[1], &value, streams[i % 2]));
     OK(kjit_record_event(event, streams[i % 2]));
@@ -214,7 +234,8 @@ static void *use_streams(void *number)
     kjit_launch_config config = { .stream = streams[1 - i % 2] };
     OK(kjit_launch(kernel_of("add"), &config, arguments, 3));
     kjit_release_array(x);
-    x = make_array(device, KJIT_F32, 1, &length, KJIT_MEMORY_DEVICE, streams[i % 2]); /* perhaps the same memory */
+    /* perhaps the same memory */
+    x = make_array(device, KJIT_F32, 1, &length, KJIT_MEMORY_DEVICE, streams[i % 2]);
     kjit_arg again = kjit_arg_array(x), other = kjit_arg_f32(-1);
     OK(kjit_fill(context, &again, &other, streams[i % 2]));
     OK(kjit_copy_to_host(r, out, (size_t)length * sizeof *out, streams[1 - i % 2]));
@@ -232,7 +253,8 @@ static void check_threads(void)
 {
   enum { THREADS = 4 };
   pthread_t threads[THREADS];
-  for (intptr_t i = 0; i < THREADS; i++) CHECK(!pthread_create(&threads[i], NULL, use_streams, (void *)i));
+  for (intptr_t i = 0; i < THREADS; i++)
+    CHECK(!pthread_create(&threads[i], NULL, use_streams, (void *)i));
   for (int i = 0; i < THREADS; i++) CHECK(!pthread_join(threads[i], NULL));
   OK(kjit_synchronize_device(device));
   kjit_memory_statistics statistics;
@@ -281,7 +303,8 @@ static int import(const char *name, const char *hex)
 {
   kjit_array_handle handle;
   kjit_array *array;
-  for (size_t i = 0; i < sizeof handle.bytes; i++) CHECK(sscanf(hex + 2 * i, "%2hhx", &handle.bytes[i]) == 1);
+  for (size_t i = 0; i < sizeof handle.bytes; i++)
+    CHECK(sscanf(hex + 2 * i, "%2hhx", &handle.bytes[i]) == 1);
   open_device(name);
   OK(kjit_import_array(context, &handle, &array));
   kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_f32(10) };
@@ -303,7 +326,8 @@ static void check_processes(const char *program, const char *name)
   OK(kjit_copy_from_host(array, values, sizeof values, NULL));
   OK(kjit_slice_array(array, &(kjit_array_slice){ 1, 1000, 2 }, 1, &view));
   OK(kjit_export_array(view, &handle));
-  for (size_t i = 0; i < sizeof handle.bytes; i++) snprintf(hex + 2 * i, 3, "%02x", handle.bytes[i]);
+  for (size_t i = 0; i < sizeof handle.bytes; i++)
+    snprintf(hex + 2 * i, 3, "%02x", handle.bytes[i]);
   fflush(NULL);
   pid_t child = fork();
   if (!child) {
@@ -325,7 +349,10 @@ static void check_fork(void)
   if (!child) {
     int64_t length = 1;
     kjit_array *array;
-    _exit(kjit_create_array(device, KJIT_F32, &length, 1, &array) == KJIT_ERROR_FORKED && kjit_synchronize_device(device) == KJIT_ERROR_FORKED ? 0 : 1);
+    _exit(kjit_create_array(device, KJIT_F32, &length, 1, &array) == KJIT_ERROR_FORKED &&
+              kjit_synchronize_device(device) == KJIT_ERROR_FORKED
+            ? 0
+            : 1);
   }
   int status = 0;
   CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -346,7 +373,8 @@ static void check_peers(void)
   int64_t length = 100000;
   kjit_array *here = make_array(device, KJIT_F32, 1, &length, KJIT_MEMORY_DEVICE, NULL),
              *there = make_array(other, KJIT_F32, 1, &length, KJIT_MEMORY_DEVICE, NULL);
-  kjit_arg arguments[] = { kjit_arg_array(here), kjit_arg_array(there), kjit_arg_array(there) }, value = kjit_arg_f32(4);
+  kjit_arg arguments[] = { kjit_arg_array(here), kjit_arg_array(there), kjit_arg_array(there) },
+           value = kjit_arg_f32(4);
   kjit_launch_config config = { .device = device };
   float *out = malloc((size_t)length * sizeof *out);
   OK(kjit_fill(context, &arguments[1], &value, NULL));

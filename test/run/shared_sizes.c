@@ -1,4 +1,5 @@
-/* Shared memory sized for each launch: prepared launches whose scalars change what it takes, and a refused size that leaves them usable.
+/* Shared memory sized for each launch: prepared launches whose scalars change what it takes, and a
+ * refused size that leaves them usable.
  * RUN: %programs/shared_sizes cpu
  * RUN: %if cuda %{ %programs/shared_sizes cuda %}
  */
@@ -26,7 +27,8 @@ static void expect(kjit_status got, kjit_status wanted, const char *what)
 {
   if (got == wanted) return;
   char *messages = kjit_copy_diagnostics_text(context);
-  fprintf(stderr, "%s: %s instead of %s\n%s", what, kjit_get_status_name(got), kjit_get_status_name(wanted), messages ? messages : "");
+  fprintf(stderr, "%s: %s instead of %s\n%s", what, kjit_get_status_name(got),
+          kjit_get_status_name(wanted), messages ? messages : "");
   exit(1);
 }
 
@@ -60,12 +62,15 @@ int main(int argc, char **argv)
   kjit_module *module;
   kjit_kernel *kernel;
   kjit_prepared *prepared;
-  expect(kjit_get_device(context, is_cuda ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0, &device), KJIT_OK, "device");
+  expect(kjit_get_device(context, is_cuda ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0, &device),
+         KJIT_OK, "device");
   expect(kjit_parse_module(context, "shared.kir", text, strlen(text), &module), KJIT_OK, "parse");
   expect(kjit_get_kernel(module, "reversed", &kernel), KJIT_OK, "kernel");
   static int32_t result[MOST];
   int64_t shape[] = { MOST };
-  kjit_tensor tensor = { .data = result, .device_type = 1, .rank = 1, .code = 0, .bits = 32, .lanes = 1, .shape = shape };
+  kjit_tensor tensor = {
+    .data = result, .device_type = 1, .rank = 1, .code = 0, .bits = 32, .lanes = 1, .shape = shape
+  };
   kjit_arg arguments[] = { kjit_arg_tensor(&tensor), kjit_arg_i32(5) };
   kjit_launch_config launch = { .grid = { 1 }, .block = { BLOCK }, .device = device };
   expect(kjit_prepare_launch(kernel, &launch, arguments, 2, &prepared), KJIT_OK, "prepare");

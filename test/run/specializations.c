@@ -1,5 +1,6 @@
-/* What a host learns about compiled code and does with it, with the real compiler: all stages of a specialization as text, signatures in the background and many at once, and code that one
- * process exports and another imports without a compiler.
+/* What a host learns about compiled code and does with it, with the real compiler: all stages of a
+ * specialization as text, signatures in the background and many at once, and code that one process
+ * exports and another imports without a compiler.
  * RUN: %programs/specializations cpu %t.blob
  * RUN: %if cuda %{ %programs/specializations cuda %t.cuda.blob %}
  */
@@ -12,8 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char text[] = "kernel scale(r, a, x) {\n  for i in grid_range(len(r)) { r[i] = a * x[i] }\n}\n"
-                           "kernel raised(r, n: i32) {\n  if n < 0 { raise \"negative\" }\n  r[0] = n\n}\n";
+static const char text[] =
+  "kernel scale(r, a, x) {\n  for i in grid_range(len(r)) { r[i] = a * x[i] }\n}\n"
+  "kernel raised(r, n: i32) {\n  if n < 0 { raise \"negative\" }\n  r[0] = n\n}\n";
 
 enum { COUNT = 1000 };
 
@@ -39,7 +41,8 @@ static kjit_module *open_all(kjit_device_kind kind, kjit_device **device)
   kjit_config config;
   kjit_init_config(&config);
   config.cache_directory = "";
-  if (kjit_create_context(&config, &context) != KJIT_OK || kjit_get_device(context, kind, 0, device) != KJIT_OK ||
+  if (kjit_create_context(&config, &context) != KJIT_OK ||
+      kjit_get_device(context, kind, 0, device) != KJIT_OK ||
       kjit_parse_module(context, "scale.kir", text, strlen(text), &module) != KJIT_OK)
     exit(1);
   return module;
@@ -63,9 +66,11 @@ static void check_scale(kjit_device *device, kjit_kernel *kernel, kjit_type type
     if (type == KJIT_F32) ((float *)memory)[i] = (float)i;
     else ((double *)memory)[i] = i;
   }
-  EXPECT(kjit_create_array(device, type, &length, 1, &r) == KJIT_OK && kjit_create_array(device, type, &length, 1, &x) == KJIT_OK);
+  EXPECT(kjit_create_array(device, type, &length, 1, &r) == KJIT_OK &&
+         kjit_create_array(device, type, &length, 1, &x) == KJIT_OK);
   EXPECT(kjit_copy_from_host(x, memory, bytes, NULL) == KJIT_OK);
-  kjit_arg arguments[] = { kjit_arg_array(r), type == KJIT_F32 ? kjit_arg_f32(3) : kjit_arg_f64(3), kjit_arg_array(x) };
+  kjit_arg arguments[] = { kjit_arg_array(r), type == KJIT_F32 ? kjit_arg_f32(3) : kjit_arg_f64(3),
+                           kjit_arg_array(x) };
   kjit_launch_config config = { .device = device };
   EXPECT(kjit_launch(kernel, &config, arguments, 3) == KJIT_OK);
   EXPECT(kjit_copy_to_host(r, memory, bytes, NULL) == KJIT_OK);
@@ -103,9 +108,12 @@ static void check_sass(kjit_specialization *specialization)
 {
   void *text = NULL;
   size_t size_bytes = 0;
-  kjit_status status = kjit_copy_specialization_code(specialization, KJIT_STAGE_SASS, &text, &size_bytes);
+  kjit_status status =
+    kjit_copy_specialization_code(specialization, KJIT_STAGE_SASS, &text, &size_bytes);
   EXPECT(status == KJIT_OK || status == KJIT_ERROR_NO_COMPILER);
-  EXPECT(status != KJIT_OK || (contains(text, size_bytes, "scale") && contains(text, size_bytes, "EXIT") && ((char *)text)[size_bytes] == 0));
+  EXPECT(status != KJIT_OK ||
+         (contains(text, size_bytes, "scale") && contains(text, size_bytes, "EXIT") &&
+          ((char *)text)[size_bytes] == 0));
   if (status != KJIT_OK) printf("no SASS: %s\n", kjit_get_diagnostic(context, 0)->message);
   kjit_free(context, text);
 }
@@ -127,13 +135,15 @@ static void check_stages(kjit_device_kind kind, kjit_kernel *kernel)
   if (kind == KJIT_DEVICE_CUDA) check_stage(specialization, KJIT_STAGE_CUBIN, "\177ELF");
   if (kind == KJIT_DEVICE_CUDA) check_sass(specialization);
   if (kind == KJIT_DEVICE_CPU) check_stage(specialization, KJIT_STAGE_ASM, ".text");
-  EXPECT(kjit_copy_specialization_code(specialization, kind == KJIT_DEVICE_CUDA ? KJIT_STAGE_ASM : KJIT_STAGE_PTX, &binary, &size_bytes) ==
-         KJIT_ERROR_UNSUPPORTED);
+  EXPECT(kjit_copy_specialization_code(specialization,
+                                       kind == KJIT_DEVICE_CUDA ? KJIT_STAGE_ASM : KJIT_STAGE_PTX,
+                                       &binary, &size_bytes) == KJIT_ERROR_UNSUPPORTED);
   EXPECT(kjit_copy_specialization_binary(specialization, &binary, &size_bytes) == KJIT_OK);
   EXPECT(size_bytes > 4 && memcmp(binary, "\177ELF", 4) == 0);
   kjit_free(context, binary);
   EXPECT(kjit_get_occupancy(specialization, NULL, 0, &occupancy) == KJIT_OK);
-  EXPECT(occupancy.block[0] >= 32 && occupancy.blocks > 0 && occupancy.threads <= occupancy.max_threads);
+  EXPECT(occupancy.block[0] >= 32 && occupancy.blocks > 0 &&
+         occupancy.threads <= occupancy.max_threads);
 }
 
 /* ---- ahead of time ---- */
@@ -158,7 +168,8 @@ static void take_result(void *user, kjit_status status, kjit_specialization *spe
 static void check_background(kjit_device *device, kjit_kernel *kernel)
 {
   result r = { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
-  EXPECT(kjit_specialize_async(kernel, device, "f64[:] C, f64, f64[:] C", take_result, &r) == KJIT_OK);
+  EXPECT(kjit_specialize_async(kernel, device, "f64[:] C, f64, f64[:] C", take_result, &r) ==
+         KJIT_OK);
   pthread_mutex_lock(&r.mutex);
   while (!r.calls) pthread_cond_wait(&r.changed, &r.mutex);
   pthread_mutex_unlock(&r.mutex);
@@ -181,11 +192,13 @@ static void check_many(kjit_device *device, kjit_kernel *kernel)
   int calls = 0;
   kjit_specialize_item items[] = { { .kernel = kernel, .signature = "i32[:] C, i32, i32[:] C" },
                                    { .kernel = kernel, .signature = "i64[:] C, i64, i64[:] C" },
-                                   { .kernel = kernel, .signature = "i32[:] C, f32, f32[:] C" }, /* floats do not go into integers */
+                                   /* floats do not go into integers */
+                                   { .kernel = kernel, .signature = "i32[:] C, f32, f32[:] C" },
                                    { .kernel = kernel, .signature = "u32[:] C, u32, u32[:] C" } };
   EXPECT(kjit_specialize_all(context, device, items, 4, count_calls, &calls) == KJIT_ERROR_TYPE);
   EXPECT(calls == 4);
-  EXPECT(items[0].status == KJIT_OK && items[1].status == KJIT_OK && items[2].status == KJIT_ERROR_TYPE && items[3].status == KJIT_OK);
+  EXPECT(items[0].status == KJIT_OK && items[1].status == KJIT_OK &&
+         items[2].status == KJIT_ERROR_TYPE && items[3].status == KJIT_OK);
 }
 
 /* ---- another process ---- */
@@ -195,7 +208,8 @@ static int maps_compiler(void)
   char line[4096];
   int is_mapped = 0;
   FILE *file = fopen("/proc/self/maps", "r");
-  while (file && fgets(line, sizeof line, file)) is_mapped = is_mapped || strstr(line, "libkjit-compiler") || strstr(line, "libLLVM");
+  while (file && fgets(line, sizeof line, file))
+    is_mapped = is_mapped || strstr(line, "libkjit-compiler") || strstr(line, "libLLVM");
   if (file) fclose(file);
   return is_mapped;
 }

@@ -1,4 +1,5 @@
-/* A host's own store for compiled code: what one context compiles another one takes from there; whatever the store gives back, results are right.
+/* A host's own store for compiled code: what one context compiles another one takes from there;
+ * whatever the store gives back, results are right.
  * RUN: %programs/store cpu
  * RUN: %if cuda %{ %programs/store cuda %}
  */
@@ -68,7 +69,8 @@ static void fail_at(int line, const char *what, kjit_context *context)
 /* One launch in a context of its own, as a new process would make it. */
 static kjit_statistics launch(store *s, const char *name)
 {
-  static const char text[] = "kernel twice(r, x) { for i in grid_range(len(r)) { r[i] = 2 * x[i] } }\n";
+  static const char text[] =
+    "kernel twice(r, x) { for i in grid_range(len(r)) { r[i] = 2 * x[i] } }\n";
   kjit_context *context = NULL;
   kjit_device *device;
   kjit_module *module;
@@ -83,11 +85,19 @@ static kjit_statistics launch(store *s, const char *name)
   config.cache_store = &callbacks;
   CHECK(kjit_create_context(&config, &context) == KJIT_OK);
   CHECK(kjit_get_cache_directory(context) == NULL);
-  CHECK(kjit_get_device(context, !strcmp(name, "cuda") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0, &device) == KJIT_OK);
+  CHECK(kjit_get_device(context, !strcmp(name, "cuda") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0,
+                        &device) == KJIT_OK);
   CHECK(kjit_parse_module(context, "twice.kir", text, sizeof text - 1, &module) == KJIT_OK);
   CHECK(kjit_get_kernel(module, "twice", &kernel) == KJIT_OK);
   for (int i = 0; i < COUNT; i++) x[i] = (float)i;
-  for (int i = 0; i < 2; i++) tensors[i] = (kjit_tensor){ .data = i ? x : r, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = &length };
+  for (int i = 0; i < 2; i++)
+    tensors[i] = (kjit_tensor){ .data = i ? x : r,
+                                .device_type = 1,
+                                .rank = 1,
+                                .code = 2,
+                                .bits = 32,
+                                .lanes = 1,
+                                .shape = &length };
   kjit_arg arguments[] = { kjit_arg_tensor(&tensors[0]), kjit_arg_tensor(&tensors[1]) };
   kjit_launch_config launch_config = { .device = device };
   CHECK(kjit_launch(kernel, &launch_config, arguments, 2) == KJIT_OK);
@@ -106,7 +116,8 @@ int main(int count, char **arguments)
   CHECK(first.compilations == 1 && first.disk_misses == 1 && s.stores == 1);
   CHECK(second.compilations == 0 && second.disk_hits == 1 && s.stores == 1);
   CHECK(s.loads == s.releases && s.loads == 1);
-  for (size_t at = 0; at < s.entries[0].size_bytes; at += 1 + s.entries[0].size_bytes / 40) { /* damaged: compiled and stored again */
+  /* damaged: compiled and stored again */
+  for (size_t at = 0; at < s.entries[0].size_bytes; at += 1 + s.entries[0].size_bytes / 40) {
     s.entries[0].data[1 + at] ^= 0x10;
     kjit_statistics again = launch(&s, arguments[1]);
     CHECK(again.compilations == 1 && again.disk_hits == 0);

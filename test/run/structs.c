@@ -1,4 +1,5 @@
-/* Structs of a C host: arrays of them, values, pointers; types made by calls, kernels from text and from the builder; prepared launches.
+/* Structs of a C host: arrays of them, values, pointers; types made by calls, kernels from text and
+ * from the builder; prepared launches.
  * RUN: %programs/structs cpu
  * RUN: %if cuda %{ %programs/structs cuda %}
  */
@@ -59,7 +60,8 @@ static void expect_failure(kjit_status got, kjit_status wanted, const char *part
     kjit_free(context, message);
     return;
   }
-  fprintf(stderr, "got %s, expected %s with \"%s\":\n%s", kjit_get_status_name(got), kjit_get_status_name(wanted), part, message ? message : "");
+  fprintf(stderr, "got %s, expected %s with \"%s\":\n%s", kjit_get_status_name(got),
+          kjit_get_status_name(wanted), part, message ? message : "");
   exit(EXIT_FAILURE);
 }
 
@@ -67,7 +69,8 @@ static void expect_failure(kjit_status got, kjit_status wanted, const char *part
 
 static kjit_type vec3_type, body_type, tight_type, settings_type;
 
-static void expect_field(kjit_type type, uint32_t index, const char *name, kjit_type wanted, uint32_t rank, size_t offset)
+static void expect_field(kjit_type type, uint32_t index, const char *name, kjit_type wanted,
+                         uint32_t rank, size_t offset)
 {
   kjit_field field;
   uint32_t at;
@@ -77,21 +80,30 @@ static void expect_field(kjit_type type, uint32_t index, const char *name, kjit_
 
 static void make_types(void)
 {
-  const kjit_field of_vec3[] = { { .name = "x", .type = KJIT_F32 }, { .name = "y", .type = KJIT_F32 }, { .name = "z", .type = KJIT_F32 } };
+  const kjit_field of_vec3[] = { { .name = "x", .type = KJIT_F32 },
+                                 { .name = "y", .type = KJIT_F32 },
+                                 { .name = "z", .type = KJIT_F32 } };
   vec3_type = kjit_get_struct_type(context, "Vec3", of_vec3, 3, 0);
-  const kjit_field of_body[] = { { .name = "position", .type = vec3_type },
-                                 { .name = "mass", .type = KJIT_F64 },
-                                 { .name = "tag", .type = KJIT_U8 },
-                                 { .name = "history", .type = KJIT_I32, .rank = 2, .shape = { 2, 3 } },
-                                 { .name = "parent", .type = kjit_get_pointer_type(context, vec3_type, 0) } };
+  const kjit_field of_body[] = {
+    { .name = "position", .type = vec3_type },
+    { .name = "mass", .type = KJIT_F64 },
+    { .name = "tag", .type = KJIT_U8 },
+    { .name = "history", .type = KJIT_I32, .rank = 2, .shape = { 2, 3 } },
+    { .name = "parent", .type = kjit_get_pointer_type(context, vec3_type, 0) }
+  };
   body_type = kjit_get_struct_type(context, "Body", of_body, 5, 0);
-  const kjit_field of_tight[] = { { .name = "a", .type = KJIT_U8 }, { .name = "b", .type = KJIT_F64 }, { .name = "c", .type = KJIT_BOOL } };
+  const kjit_field of_tight[] = { { .name = "a", .type = KJIT_U8 },
+                                  { .name = "b", .type = KJIT_F64 },
+                                  { .name = "c", .type = KJIT_BOOL } };
   tight_type = kjit_get_struct_type(context, "Tight", of_tight, 3, KJIT_STRUCT_PACKED);
-  const kjit_field of_settings[] = { { .name = "wind", .type = vec3_type },
-                                     { .name = "dt", .type = KJIT_F64 },
-                                     { .name = "table", .type = KJIT_I32, .rank = 1, .shape = { 20 } } };
+  const kjit_field of_settings[] = {
+    { .name = "wind", .type = vec3_type },
+    { .name = "dt", .type = KJIT_F64 },
+    { .name = "table", .type = KJIT_I32, .rank = 1, .shape = { 20 } }
+  };
   settings_type = kjit_get_struct_type(context, "Settings", of_settings, 3, 0);
-  EXPECT(vec3_type != KJIT_VOID && body_type != KJIT_VOID && tight_type != KJIT_VOID && settings_type != KJIT_VOID);
+  EXPECT(vec3_type != KJIT_VOID && body_type != KJIT_VOID && tight_type != KJIT_VOID &&
+         settings_type != KJIT_VOID);
   EXPECT(kjit_get_struct_type(context, "Vec3", of_vec3, 3, 0) == vec3_type);
   EXPECT(kjit_get_struct_type(context, "Vec3", of_vec3, 2, 0) != vec3_type);
 }
@@ -101,19 +113,24 @@ static void check_types(void)
   kjit_type_layout layout;
   kjit_type parsed;
   require(kjit_get_type_layout(context, body_type, &layout), "a layout");
-  EXPECT(layout.size_bytes == sizeof(body) && layout.alignment_bytes == _Alignof(body) && layout.field_count == 5);
+  EXPECT(layout.size_bytes == sizeof(body) && layout.alignment_bytes == _Alignof(body) &&
+         layout.field_count == 5);
   require(kjit_get_type_layout(context, tight_type, &layout), "a packed layout");
   EXPECT(layout.size_bytes == sizeof(tight) && layout.alignment_bytes == 1);
   expect_field(body_type, 0, "position", vec3_type, 0, offsetof(body, position));
   expect_field(body_type, 1, "mass", KJIT_F64, 0, offsetof(body, mass));
   expect_field(body_type, 3, "history", KJIT_I32, 2, offsetof(body, history));
-  expect_field(body_type, 4, "parent", kjit_get_pointer_type(context, vec3_type, 0), 0, offsetof(body, parent));
+  expect_field(body_type, 4, "parent", kjit_get_pointer_type(context, vec3_type, 0), 0,
+               offsetof(body, parent));
   expect_field(tight_type, 1, "b", KJIT_F64, 0, offsetof(tight, b));
   require(kjit_parse_type(context, "const Body[:]", &parsed), "an array of structs by its name");
   EXPECT(parsed == kjit_get_array_type(context, body_type, 1, KJIT_LAYOUT_STRIDED, 1));
-  expect_failure(kjit_parse_type(context, "Vec3", &parsed), KJIT_ERROR_NAME, "several structs `Vec3`");
-  expect_failure(kjit_get_type_field(context, body_type, 5, NULL, NULL), KJIT_ERROR_ARGUMENT, "has 5 fields");
-  expect_failure(kjit_get_type_field(context, KJIT_F32, 0, NULL, NULL), KJIT_ERROR_ARGUMENT, "only structs");
+  expect_failure(kjit_parse_type(context, "Vec3", &parsed), KJIT_ERROR_NAME,
+                 "several structs `Vec3`");
+  expect_failure(kjit_get_type_field(context, body_type, 5, NULL, NULL), KJIT_ERROR_ARGUMENT,
+                 "has 5 fields");
+  expect_failure(kjit_get_type_field(context, KJIT_F32, 0, NULL, NULL), KJIT_ERROR_ARGUMENT,
+                 "only structs");
   expect_failure(kjit_get_type_layout(context, KJIT_VOID, &layout), KJIT_ERROR_ARGUMENT, "layout");
 }
 
@@ -133,36 +150,54 @@ static void refuse_types(void)
     { "S", { .name = "let", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "no name" },
     { "S", { .name = "x", .type = KJIT_VOID }, 1, 0, KJIT_ERROR_MISUSE, "a field is a scalar" },
     { "S", { .name = "x", .type = 1u << 30 }, 1, 0, KJIT_ERROR_MISUSE, "a field is a scalar" },
-    { "S", { .name = "x", .type = KJIT_F32, .rank = 9 }, 1, 0, KJIT_ERROR_MISUSE, "at most 8 dimensions" },
-    { "S", { .name = "x", .type = KJIT_F32, .rank = 1, .shape = { 0 } }, 1, 0, KJIT_ERROR_MISUSE, "at least 1" },
-    { "S", { .name = "x", .type = KJIT_F32, .rank = 2, .shape = { 1 << 30, 1 << 30 } }, 1, 0, KJIT_ERROR_UNSUPPORTED, "65536 bytes" },
+    { "S",
+      { .name = "x", .type = KJIT_F32, .rank = 9 },
+      1,
+      0,
+      KJIT_ERROR_MISUSE,
+      "at most 8 dimensions" },
+    { "S",
+      { .name = "x", .type = KJIT_F32, .rank = 1, .shape = { 0 } },
+      1,
+      0,
+      KJIT_ERROR_MISUSE,
+      "at least 1" },
+    { "S",
+      { .name = "x", .type = KJIT_F32, .rank = 2, .shape = { 1 << 30, 1 << 30 } },
+      1,
+      0,
+      KJIT_ERROR_UNSUPPORTED,
+      "65536 bytes" },
     { "S", { .name = "x", .type = KJIT_F32 }, 0, 0, KJIT_ERROR_MISUSE, "1 to 1024 fields" },
     { "S", { .name = "x", .type = KJIT_F32 }, 1, 8, KJIT_ERROR_MISUSE, "flags" },
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    EXPECT(kjit_get_struct_type(context, rows[i].name, &rows[i].field, rows[i].count, rows[i].flags) == KJIT_VOID);
+    EXPECT(kjit_get_struct_type(context, rows[i].name, &rows[i].field, rows[i].count,
+                                rows[i].flags) == KJIT_VOID);
     expect_failure(kjit_get_diagnostic(context, 0)->status, rows[i].status, rows[i].part);
   }
-  const kjit_field twice[] = { { .name = "x", .type = KJIT_F32 }, { .name = "x", .type = KJIT_F32 } };
+  const kjit_field twice[] = { { .name = "x", .type = KJIT_F32 },
+                               { .name = "x", .type = KJIT_F32 } };
   EXPECT(kjit_get_struct_type(context, "S", twice, 2, 0) == KJIT_VOID);
   EXPECT(kjit_get_pointer_type(context, KJIT_VOID, 0) == KJIT_VOID);
 }
 
 /* ---- kernels ---- */
 
-static const char text[] = "struct Vec3 { x: f32; y: f32; z: f32 }\n"
-                           "struct Settings { wind: Vec3; dt: f64; table: i32[20] }\n"
-                           "kernel move(bodies, s: Settings, out: f64[:]) {\n"
-                           "  for i in grid_range(len(bodies)) {\n"
-                           "    bodies[i].position.x += s.wind.x\n"
-                           "    bodies[i].mass += s.dt * s.table[i % 20]\n"
-                           "    bodies[i].history[1, i % 3] = bodies[i].tag\n"
-                           "    out[i] = bodies[i].mass\n"
-                           "  }\n"
-                           "}\n"
-                           "kernel flip(t) { for i in grid_range(len(t)) { t[i].c = not t[i].c; t[i].b += t[i].a } }\n"
-                           "kernel add(r: f32*, x: const f32*, n: i32) { let i = grid(1); if i < n { r[i] += x[i] } }\n"
-                           "kernel follow(r: Vec3*, v, n) { let i = grid(1); if i < n { r[i] = Vec3(v.x, r[i].x, i) } }\n";
+static const char text[] =
+  "struct Vec3 { x: f32; y: f32; z: f32 }\n"
+  "struct Settings { wind: Vec3; dt: f64; table: i32[20] }\n"
+  "kernel move(bodies, s: Settings, out: f64[:]) {\n"
+  "  for i in grid_range(len(bodies)) {\n"
+  "    bodies[i].position.x += s.wind.x\n"
+  "    bodies[i].mass += s.dt * s.table[i % 20]\n"
+  "    bodies[i].history[1, i % 3] = bodies[i].tag\n"
+  "    out[i] = bodies[i].mass\n"
+  "  }\n"
+  "}\n"
+  "kernel flip(t) { for i in grid_range(len(t)) { t[i].c = not t[i].c; t[i].b += t[i].a } }\n"
+  "kernel add(r: f32*, x: const f32*, n: i32) { let i = grid(1); if i < n { r[i] += x[i] } }\n"
+  "kernel follow(r: Vec3*, v, n) { let i = grid(1); if i < n { r[i] = Vec3(v.x, r[i].x, i) } }\n";
 
 static kjit_kernel *get_kernel(kjit_module *module, const char *name)
 {
@@ -173,7 +208,9 @@ static kjit_kernel *get_kernel(kjit_module *module, const char *name)
 
 static kjit_tensor describe(void *data, int64_t *shape)
 {
-  return (kjit_tensor){ .data = data, .device_type = KJIT_DEVICE_CPU, .rank = 1, .shape = shape, .lanes = 1 };
+  return (kjit_tensor){
+    .data = data, .device_type = KJIT_DEVICE_CPU, .rank = 1, .shape = shape, .lanes = 1
+  };
 }
 
 enum { COUNT = 100 };
@@ -182,7 +219,8 @@ static void check_bodies(const body *got, const settings *s, const double *out, 
 {
   for (int i = 0; i < COUNT; i++) {
     EXPECT(got[i].position.x == (float)i + (float)times * s->wind.x && got[i].position.y == 7);
-    EXPECT(got[i].mass == 1 + times * s->dt * s->table[i % 20] && got[i].tag == i && out[i] == got[i].mass);
+    EXPECT(got[i].mass == 1 + times * s->dt * s->table[i % 20] && got[i].tag == i &&
+           out[i] == got[i].mass);
     EXPECT(got[i].history[1][i % 3] == i && got[i].history[0][0] == -1 && got[i].parent == NULL);
   }
 }
@@ -193,7 +231,10 @@ static double out[COUNT];
 static void fill_bodies(void)
 {
   for (int i = 0; i < COUNT; i++)
-    bodies[i] = (body){ .position = { (float)i, 7, 8 }, .mass = 1, .tag = (uint8_t)i, .history = { { -1, -1, -1 }, { -1, -1, -1 } } };
+    bodies[i] = (body){ .position = { (float)i, 7, 8 },
+                        .mass = 1,
+                        .tag = (uint8_t)i,
+                        .history = { { -1, -1, -1 }, { -1, -1, -1 } } };
 }
 
 /* Host arrays, and a struct by value: both are only read during the call. */
@@ -206,20 +247,25 @@ static void launch_host_arrays(kjit_module *module)
   o.code = 2, o.bits = 64;
   for (int i = 0; i < 20; i++) s.table[i] = i;
   fill_bodies();
-  kjit_arg arguments[] = { kjit_arg_elements(body_type, &t), kjit_arg_value(settings_type, &s), kjit_arg_tensor(&o) };
+  kjit_arg arguments[] = { kjit_arg_elements(body_type, &t), kjit_arg_value(settings_type, &s),
+                           kjit_arg_tensor(&o) };
   require(kjit_launch(get_kernel(module, "move"), &config, arguments, 3), "move");
   check_bodies(bodies, &s, out, 1);
   require(kjit_launch(get_kernel(module, "move"), &config, arguments, 3), "move again");
   check_bodies(bodies, &s, out, 2);
-  expect_failure(kjit_launch(get_kernel(module, "move"), &config, (kjit_arg[]){ arguments[0], kjit_arg_i32(1), arguments[2] }, 3), KJIT_ERROR_TYPE,
-                 "declared Settings");
+  expect_failure(kjit_launch(get_kernel(module, "move"), &config,
+                             (kjit_arg[]){ arguments[0], kjit_arg_i32(1), arguments[2] }, 3),
+                 KJIT_ERROR_TYPE, "declared Settings");
   arguments[0] = kjit_arg_tensor(&t);
-  expect_failure(kjit_launch(get_kernel(module, "move"), &config, arguments, 3), KJIT_ERROR_ARGUMENT, "element types");
+  expect_failure(kjit_launch(get_kernel(module, "move"), &config, arguments, 3),
+                 KJIT_ERROR_ARGUMENT, "element types");
   arguments[0] = kjit_arg_elements(tight_type, &t);
-  expect_failure(kjit_launch(get_kernel(module, "move"), &config, arguments, 3), KJIT_ERROR_NAME, "struct `Tight` has no field `position`");
+  expect_failure(kjit_launch(get_kernel(module, "move"), &config, arguments, 3), KJIT_ERROR_NAME,
+                 "struct `Tight` has no field `position`");
 }
 
-/* kjit arrays of structs: copies in and out, strided ones too; a prepared launch keeps the value. */
+/* kjit arrays of structs: copies in and out, strided ones too; a prepared launch keeps the value.
+ */
 static void launch_prepared(kjit_module *module)
 {
   int64_t shape = COUNT;
@@ -237,7 +283,8 @@ static void launch_prepared(kjit_module *module)
   for (int i = 0; i < 20; i++) s.table[i] = 1;
   kjit_launch_config config = { .device = device };
   kjit_arg arguments[] = { on_device, kjit_arg_value(settings_type, &s), kjit_arg_array(results) };
-  require(kjit_prepare_launch(get_kernel(module, "move"), &config, arguments, 3, &prepared), "preparing");
+  require(kjit_prepare_launch(get_kernel(module, "move"), &config, arguments, 3, &prepared),
+          "preparing");
   settings kept = s;
   memset(&s, 0, sizeof s);
   require(kjit_run_prepared(prepared, NULL), "a prepared launch");
@@ -252,16 +299,20 @@ static void launch_prepared(kjit_module *module)
   require(kjit_run_prepared(prepared, NULL), "a launch with another value");
   require(kjit_copy(context, &on_host, &on_device, NULL), "a copy out");
   for (int i = 0; i < COUNT; i++) EXPECT(bodies[i].position.x == (float)i + 16);
-  expect_failure(kjit_copy(context, &back, &on_device, NULL), KJIT_ERROR_ARGUMENT, "the source's Body");
+  expect_failure(kjit_copy(context, &back, &on_device, NULL), KJIT_ERROR_ARGUMENT,
+                 "the source's Body");
   static body copies[COUNT];
   require(kjit_copy_to_host(array, copies, sizeof copies, NULL), "a copy to plain memory");
-  for (int i = 0; i < COUNT; i++) EXPECT(copies[i].position.x == (float)i + 16 && copies[i].tag == i && copies[i].history[0][0] == -1);
+  for (int i = 0; i < COUNT; i++)
+    EXPECT(copies[i].position.x == (float)i + 16 && copies[i].tag == i &&
+           copies[i].history[0][0] == -1);
   fill_bodies();
   require(kjit_copy_from_host(array, bodies, sizeof bodies, NULL), "a copy from plain memory");
   require(kjit_copy(context, &on_host, &on_device, NULL), "a copy out");
   for (int i = 0; i < COUNT; i++) EXPECT(bodies[i].position.x == (float)i && bodies[i].mass == 1);
   kjit_array_handle handle;
-  expect_failure(kjit_export_array(array, &handle), KJIT_ERROR_UNSUPPORTED, "only arrays of scalars can be exported");
+  expect_failure(kjit_export_array(array, &handle), KJIT_ERROR_UNSUPPORTED,
+                 "only arrays of scalars can be exported");
   kjit_destroy_prepared(prepared);
   kjit_release_array(array);
   kjit_release_array(results);
@@ -276,10 +327,14 @@ static void launch_packed(kjit_module *module)
   kjit_arg argument = kjit_arg_elements(tight_type, &t);
   for (int i = 0; i < 33; i++) values[i] = (tight){ (uint8_t)i, 0.5, i % 3 == 0 };
   require(kjit_launch(get_kernel(module, "flip"), &config, &argument, 1), "flip");
-  for (int i = 0; i < 33; i++) EXPECT(values[i].a == i && values[i].b == i + 0.5 && values[i].c == (i % 3 != 0));
+  for (int i = 0; i < 33; i++)
+    EXPECT(values[i].a == i && values[i].b == i + 0.5 && values[i].c == (i % 3 != 0));
 }
 
-static uint64_t address_of(const kjit_array *array) { return (uint64_t)(uintptr_t)kjit_get_tensor(array)->data; }
+static uint64_t address_of(const kjit_array *array)
+{
+  return (uint64_t)(uintptr_t)kjit_get_tensor(array)->data;
+}
 
 /* Addresses as C hands them over. */
 static void launch_pointers(kjit_module *module)
@@ -294,34 +349,44 @@ static void launch_pointers(kjit_module *module)
   require(kjit_create_array_from(device, &hx, NULL, &on_x), "an array");
   kjit_launch_config config = { .grid = { 1, 1, 1 }, .block = { 32, 1, 1 }, .device = device };
   kjit_type to_floats = kjit_get_pointer_type(context, KJIT_F32, 1);
-  kjit_arg arguments[] = { kjit_arg_u64(address_of(on_r)), kjit_arg_pointer(to_floats, (const void *)(uintptr_t)address_of(on_x)), kjit_arg_i32(12) };
+  kjit_arg arguments[] = { kjit_arg_u64(address_of(on_r)),
+                           kjit_arg_pointer(to_floats, (const void *)(uintptr_t)address_of(on_x)),
+                           kjit_arg_i32(12) };
   require(kjit_launch(get_kernel(module, "add"), &config, arguments, 3), "add");
   kjit_arg from = kjit_arg_array(on_r), to = kjit_arg_tensor(&hr);
   require(kjit_copy(context, &to, &from, NULL), "a copy out");
   for (int i = 0; i < 12; i++) EXPECT(r[i] == 100 + (float)i);
   kjit_arg wrong[] = { arguments[1], arguments[1], arguments[2] };
-  expect_failure(kjit_launch(get_kernel(module, "add"), &config, wrong, 3), KJIT_ERROR_ARGUMENT, "expected f32*, or an address as a u64, got const f32*");
+  expect_failure(kjit_launch(get_kernel(module, "add"), &config, wrong, 3), KJIT_ERROR_ARGUMENT,
+                 "expected f32*, or an address as a u64, got const f32*");
   wrong[0] = kjit_arg_array(on_r);
-  expect_failure(kjit_launch(get_kernel(module, "add"), &config, wrong, 3), KJIT_ERROR_ARGUMENT, "expected f32*, or an address as a u64, got f32[:] C");
+  expect_failure(kjit_launch(get_kernel(module, "add"), &config, wrong, 3), KJIT_ERROR_ARGUMENT,
+                 "expected f32*, or an address as a u64, got f32[:] C");
   vec3 v = { 5, 6, 7 };
-  kjit_arg more[] = { kjit_arg_u64(address_of(on_r)), kjit_arg_value(vec3_type, &v), kjit_arg_i32(4) };
+  kjit_arg more[] = { kjit_arg_u64(address_of(on_r)), kjit_arg_value(vec3_type, &v),
+                      kjit_arg_i32(4) };
   require(kjit_launch(get_kernel(module, "follow"), &config, more, 3), "follow");
   require(kjit_copy(context, &to, &from, NULL), "a copy out");
-  for (int i = 0; i < 4; i++) EXPECT(r[3 * i] == 5 && r[3 * i + 1] == 100 + 3 * (float)i && r[3 * i + 2] == (float)i);
+  for (int i = 0; i < 4; i++)
+    EXPECT(r[3 * i] == 5 && r[3 * i + 1] == 100 + 3 * (float)i && r[3 * i + 2] == (float)i);
   kjit_release_array(on_r);
   kjit_release_array(on_x);
 }
 
 /* ---- the builder ---- */
 
-/* kernel built(b: Body[:]) { for i in grid_range(len(b)) { var v = Vec3(1, b[i].mass, 3); v.x = v.y; v = Vec3(v.x, v.y, v.z); b[i].position = v; ... } } */
+/* kernel built(b: Body[:]) { for i in grid_range(len(b)) { var v = Vec3(1, b[i].mass, 3); v.x =
+ * v.y; v = Vec3(v.x, v.y, v.z); b[i].position = v; ... } } */
 static kjit_module *build(void)
 {
   kjit_builder *b;
   kjit_module *module;
   require(kjit_create_builder(context, "built", &b), "a builder");
   kjit_begin_kernel(b, "built");
-  kjit_node array = kjit_parameter(b, "b", kjit_get_array_type(context, body_type, 1, KJIT_LAYOUT_STRIDED, 0)), i;
+  kjit_node array =
+              kjit_parameter(b, "b",
+                             kjit_get_array_type(context, body_type, 1, KJIT_LAYOUT_STRIDED, 0)),
+            i;
   kjit_local(b, "spare", vec3_type, (kjit_node[]){ kjit_integer(b, 2) }, 1);
   kjit_node n = kjit_call(b, "len", &array, 1);
   kjit_for_grid(b, &n, 1, &i);
@@ -329,10 +394,15 @@ static kjit_module *build(void)
   kjit_node parts[] = { kjit_integer(b, 1), kjit_cast(b, KJIT_F32, mass), kjit_integer(b, 3) };
   kjit_node v = kjit_var(b, "Vec3", KJIT_ANY, kjit_construct(b, vec3_type, parts, 3));
   kjit_assign(b, kjit_select_field(b, v, "x"), KJIT_STORE, kjit_select_field(b, v, "y"));
-  kjit_node same[] = { kjit_select_field(b, v, "x"), kjit_select_field(b, v, "y"), kjit_select_field(b, v, "z") };
-  kjit_assign(b, v, KJIT_STORE, kjit_construct(b, vec3_type, same, 3)); /* the variable has the name of the struct */
+  kjit_node same[] = { kjit_select_field(b, v, "x"), kjit_select_field(b, v, "y"),
+                       kjit_select_field(b, v, "z") };
+  /* the variable has the name of the struct */
+  kjit_assign(b, v, KJIT_STORE, kjit_construct(b, vec3_type, same, 3));
   kjit_assign(b, kjit_select_field(b, kjit_index(b, array, &i, 1), "position"), KJIT_STORE, v);
-  kjit_assign(b, kjit_select_field(b, kjit_select_field(b, kjit_index(b, array, &i, 1), "position"), "z"), KJIT_MUL, kjit_integer(b, 2));
+  kjit_assign(b,
+              kjit_select_field(b, kjit_select_field(b, kjit_index(b, array, &i, 1), "position"),
+                                "z"),
+              KJIT_MUL, kjit_integer(b, 2));
   kjit_end(b);
   kjit_end(b);
   require(kjit_finish_builder(b, &module), "building");
@@ -348,8 +418,10 @@ static void launch_built(void)
   kjit_tensor t = describe(bodies, &shape);
   kjit_launch_config config = { .device = device };
   require(kjit_copy_module_text(module, &printed), "its text");
-  EXPECT(strstr(printed, "struct Body {") && strstr(printed, "history: i32[2, 3]") && strstr(printed, "var Vec3_2 = Vec3(1, f32("));
-  require(kjit_parse_module(context, "printed", printed, strlen(printed), &parsed), "parsing what was printed");
+  EXPECT(strstr(printed, "struct Body {") && strstr(printed, "history: i32[2, 3]") &&
+         strstr(printed, "var Vec3_2 = Vec3(1, f32("));
+  require(kjit_parse_module(context, "printed", printed, strlen(printed), &parsed),
+          "parsing what was printed");
   require(kjit_copy_module_text(parsed, &again), "its text");
   EXPECT(!strcmp(printed, again));
   kjit_module *modules[] = { module, parsed };
@@ -357,7 +429,9 @@ static void launch_built(void)
     kjit_arg argument = kjit_arg_elements(body_type, &t);
     fill_bodies();
     require(kjit_launch(get_kernel(modules[k], "built"), &config, &argument, 1), "a built kernel");
-    for (int i = 0; i < COUNT; i++) EXPECT(bodies[i].position.x == 1 && bodies[i].position.y == 1 && bodies[i].position.z == 6 && bodies[i].mass == 1);
+    for (int i = 0; i < COUNT; i++)
+      EXPECT(bodies[i].position.x == 1 && bodies[i].position.y == 1 && bodies[i].position.z == 6 &&
+             bodies[i].mass == 1);
   }
   kjit_free(context, printed);
   kjit_free(context, again);
@@ -370,7 +444,8 @@ int main(int argc, char **argv)
   kjit_module *module;
   bool is_cuda = argc > 1 && !strcmp(argv[1], "cuda");
   if (kjit_create_context(NULL, &context) != KJIT_OK) return EXIT_FAILURE;
-  require(kjit_get_device(context, is_cuda ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0, &device), "a device");
+  require(kjit_get_device(context, is_cuda ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0, &device),
+          "a device");
   make_types();
   check_types();
   refuse_types();

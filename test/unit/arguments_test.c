@@ -1,4 +1,5 @@
-/* Binding arguments: kinds, counts, annotations, conversions, layouts, what is refused and in which words. */
+/* Binding arguments: kinds, counts, annotations, conversions, layouts, what is refused and in which
+ * words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,8 @@
 #include "dispatch/dispatch.h"
 #include "fake_compiler.h"
 
-static void do_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_t first, uint64_t last, void *scratch)
+static void do_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
+                       uint64_t last, void *scratch)
 {
   (void)parameters, (void)grid, (void)first, (void)last, (void)scratch;
 }
@@ -30,9 +32,17 @@ static int tear_down(void **state)
   return 0;
 }
 
-static kjit_tensor tensor(void *data, int32_t rank, uint8_t code, uint8_t bits, int64_t *shape, int64_t *strides)
+static kjit_tensor tensor(void *data, int32_t rank, uint8_t code, uint8_t bits, int64_t *shape,
+                          int64_t *strides)
 {
-  return (kjit_tensor){ .data = data, .device_type = 1, .rank = rank, .code = code, .bits = bits, .lanes = 1, .shape = shape, .strides = strides };
+  return (kjit_tensor){ .data = data,
+                        .device_type = 1,
+                        .rank = rank,
+                        .code = code,
+                        .bits = bits,
+                        .lanes = 1,
+                        .shape = shape,
+                        .strides = strides };
 }
 
 static kjit_launch_config on(kjit_context *context)
@@ -42,7 +52,8 @@ static kjit_launch_config on(kjit_context *context)
   return config;
 }
 
-static void expect_failure(kjit_kernel *kernel, const kjit_arg *arguments, size_t count, const char *message)
+static void expect_failure(kjit_kernel *kernel, const kjit_arg *arguments, size_t count,
+                           const char *message)
 {
   kjit_context *context = kernel->context;
   kjit_launch_config config = on(context);
@@ -94,11 +105,15 @@ static void test_numbers_are_weak(void **state)
   assert_int_equal(fake.compilations, 1); /* values are no part of the key */
 }
 
-/* A float literal is one whatever its value, the second time too, when the launch before is followed. */
+/* A float literal is one whatever its value, the second time too, when the launch before is
+ * followed. */
 static void test_reals_are_floats(void **state)
 {
-  kjit_module *module = parse(*state, "kernel k(a) { let x = a }\nkernel c(const n) { let x = n }\nkernel i(n: i32) { let x = n }\n");
-  kjit_kernel *kernel = kernel_of(module, "k"), *constant = kernel_of(module, "c"), *integer = kernel_of(module, "i");
+  kjit_module *module = parse(
+    *state,
+    "kernel k(a) { let x = a }\nkernel c(const n) { let x = n }\nkernel i(n: i32) { let x = n }\n");
+  kjit_kernel *kernel = kernel_of(module, "k"), *constant = kernel_of(module, "c"),
+              *integer = kernel_of(module, "i");
   kjit_arg whole = kjit_arg_number(4), real = kjit_arg_real(4);
   for (int round = 0; round < 3; round++) {
     expect_success(kernel, &whole, 1);
@@ -117,18 +132,23 @@ static void test_reals_are_floats(void **state)
 
 static void test_annotated_scalars(void **state)
 {
-  kjit_module *module = parse(*state, "kernel k(n: i32) { let x = n }\nkernel f(a: f32) { let x = a }\nkernel s(r, a: dtype(r)) { r[0] = a }\n");
-  kjit_kernel *integer = kernel_of(module, "k"), *single = kernel_of(module, "f"), *same = kernel_of(module, "s");
-  kjit_arg fits[] = { kjit_arg_i64(7), kjit_arg_number(7), kjit_arg_f64(7), kjit_arg_u32(7), kjit_arg_i32(7), kjit_arg_bool(1) };
+  kjit_module *module = parse(*state, "kernel k(n: i32) { let x = n }\nkernel f(a: f32) { let x = "
+                                      "a }\nkernel s(r, a: dtype(r)) { r[0] = a }\n");
+  kjit_kernel *integer = kernel_of(module, "k"), *single = kernel_of(module, "f"),
+              *same = kernel_of(module, "s");
+  kjit_arg fits[] = { kjit_arg_i64(7), kjit_arg_number(7), kjit_arg_f64(7),
+                      kjit_arg_u32(7), kjit_arg_i32(7),    kjit_arg_bool(1) };
   for (size_t i = 0; i < sizeof fits / sizeof *fits; i++) expect_success(integer, &fits[i], 1);
   assert_int_equal(fake.compilations, 1);
   assert_int_equal(fake.arguments[0].kind, KJ_ARGUMENT_VALUE);
   assert_int_equal(fake.arguments[0].type, KJIT_I32);
-  kjit_arg wide = kjit_arg_i64(1LL << 40), fraction = kjit_arg_number(2.5), unsigned_ = kjit_arg_u32(4000000000u);
+  kjit_arg wide = kjit_arg_i64(1LL << 40), fraction = kjit_arg_number(2.5),
+           unsigned_ = kjit_arg_u32(4000000000u);
   expect_failure(integer, &wide, 1, "parameter `n`: expected i32, got 1099511627776i64");
   expect_failure(integer, &fraction, 1, "parameter `n`: expected i32, got 2.5");
   expect_failure(integer, &unsigned_, 1, "parameter `n`: expected i32, got 4000000000u32");
-  kjit_arg rounded = kjit_arg_f64(0.1), exact = kjit_arg_i32(16777216), inexact = kjit_arg_i32(16777217);
+  kjit_arg rounded = kjit_arg_f64(0.1), exact = kjit_arg_i32(16777216),
+           inexact = kjit_arg_i32(16777217);
   expect_success(single, &rounded, 1);
   expect_success(single, &exact, 1);
   expect_failure(single, &inexact, 1, "parameter `a`: expected f32, got 16777217i32");
@@ -142,7 +162,8 @@ static void test_annotated_scalars(void **state)
 
 static void test_const_and_func(void **state)
 {
-  kjit_module *module = parse(*state, "func g(x) { return x }\nkernel k(r, const n, f: func) { r[0] = f(n) }\n");
+  kjit_module *module =
+    parse(*state, "func g(x) { return x }\nkernel k(r, const n, f: func) { r[0] = f(n) }\n");
   kjit_module *other = parse(*state, "func g(x) { return x }\n");
   kjit_kernel *kernel = kernel_of(module, "k");
   kjit_function *function, *foreign;
@@ -156,21 +177,31 @@ static void test_const_and_func(void **state)
   assert_int_equal(fake.arguments[1].type, KJIT_I32);
   assert_ptr_equal(fake.arguments[2].function, kj_function_of(function));
   arguments[2] = kjit_arg_function(foreign);
-  expect_failure(kernel, arguments, 3, "parameter `f`: expected a func of the kernel's module, got one of another module");
+  expect_failure(
+    kernel, arguments, 3,
+    "parameter `f`: expected a func of the kernel's module, got one of another module");
   arguments[2] = kjit_arg_number(1);
   expect_failure(kernel, arguments, 3, "parameter `f`: expected a func, got a number");
   arguments[2] = kjit_arg_function(NULL);
   expect_failure(kernel, arguments, 3, "parameter `f`: expected a func, got NULL");
   float complex_number[2] = { 1, 2 };
   arguments[1] = kjit_arg_value(KJIT_C64, complex_number);
-  expect_failure(kernel, arguments, 3, "parameter `n`: expected an integer, a float or a bool, as the parameter is const, got a value made of several");
+  expect_failure(kernel, arguments, 3,
+                 "parameter `n`: expected an integer, a float or a bool, as the parameter is "
+                 "const, got a value made of several");
   arguments[1] = kjit_arg_tensor(&t);
-  expect_failure(kernel, arguments, 3, "parameter `n`: expected a value, as the parameter is const, got an array");
+  expect_failure(kernel, arguments, 3,
+                 "parameter `n`: expected a value, as the parameter is const, got an array");
   arguments[0] = kjit_arg_function(function);
-  expect_failure(kernel, arguments, 3, "parameter `r`: expected a value or an array; only a parameter `: func` takes a func, got a func");
+  expect_failure(kernel, arguments, 3,
+                 "parameter `r`: expected a value or an array; only a parameter `: func` takes a "
+                 "func, got a func");
 }
 
-static kjit_layout layout_of(kjit_context *context) { return kj_type(kj_context_types(context), fake.arguments[0].type)->layout; }
+static kjit_layout layout_of(kjit_context *context)
+{
+  return kj_type(kj_context_types(context), fake.arguments[0].type)->layout;
+}
 
 static void test_layouts(void **state)
 {
@@ -179,13 +210,16 @@ static void test_layouts(void **state)
     int64_t shape[2], strides[2];
     kjit_layout layout;
   } rows[] = {
-    { { 3, 4 }, { 4, 1 }, KJIT_LAYOUT_C },        { { 3, 4 }, { 1, 3 }, KJIT_LAYOUT_F },   { { 3, 4 }, { 8, 1 }, KJIT_LAYOUT_STRIDED },
-    { { 3, 4 }, { 4, -1 }, KJIT_LAYOUT_STRIDED }, { { 1, 4 }, { 999, 1 }, KJIT_LAYOUT_C }, { { 4, 1 }, { 1, 999 }, KJIT_LAYOUT_C },
-    { { 1, 1 }, { 7, 9 }, KJIT_LAYOUT_C },        { { 0, 4 }, { 17, 5 }, KJIT_LAYOUT_C },  { { 3, 4 }, { 0, 0 }, KJIT_LAYOUT_STRIDED },
+    { { 3, 4 }, { 4, 1 }, KJIT_LAYOUT_C },       { { 3, 4 }, { 1, 3 }, KJIT_LAYOUT_F },
+    { { 3, 4 }, { 8, 1 }, KJIT_LAYOUT_STRIDED }, { { 3, 4 }, { 4, -1 }, KJIT_LAYOUT_STRIDED },
+    { { 1, 4 }, { 999, 1 }, KJIT_LAYOUT_C },     { { 4, 1 }, { 1, 999 }, KJIT_LAYOUT_C },
+    { { 1, 1 }, { 7, 9 }, KJIT_LAYOUT_C },       { { 0, 4 }, { 17, 5 }, KJIT_LAYOUT_C },
+    { { 3, 4 }, { 0, 0 }, KJIT_LAYOUT_STRIDED },
   };
   _Alignas(16) float data[64] = { 0 };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    kjit_tensor t = tensor(data + 16, 2, 2, 32, (int64_t *)rows[i].shape, (int64_t *)rows[i].strides);
+    kjit_tensor t =
+      tensor(data + 16, 2, 2, 32, (int64_t *)rows[i].shape, (int64_t *)rows[i].strides);
     kjit_arg argument = kjit_arg_tensor(&t);
     kj_bound bound = { 0 };
     kj_call call = { .kernel = kernel, .bound = &bound };
@@ -204,24 +238,32 @@ static void test_layouts(void **state)
 static void test_annotated_arrays(void **state)
 {
   kjit_module *module =
-    parse(*state, "kernel c(a: f32[:, :] C) { a[0, 0] = 1 }\nkernel f(a: f32[:, :] F) { a[0, 0] = 1 }\nkernel d(r, a: dtype(r)[:]) { r[0] = a[0] }\n");
+    parse(*state, "kernel c(a: f32[:, :] C) { a[0, 0] = 1 }\nkernel f(a: f32[:, :] F) { a[0, 0] = "
+                  "1 }\nkernel d(r, a: dtype(r)[:]) { r[0] = a[0] }\n");
   float data[12];
   int64_t shape[] = { 3, 4 }, columns[] = { 1, 3 }, thin[] = { 1, 4 };
-  kjit_tensor rows = tensor(data, 2, 2, 32, shape, NULL), turned = tensor(data, 2, 2, 32, shape, columns), both = tensor(data, 2, 2, 32, thin, NULL);
-  kjit_tensor doubles = tensor(data, 1, 2, 64, shape, NULL), line = tensor(data, 1, 2, 32, shape, NULL);
+  kjit_tensor rows = tensor(data, 2, 2, 32, shape, NULL),
+              turned = tensor(data, 2, 2, 32, shape, columns),
+              both = tensor(data, 2, 2, 32, thin, NULL);
+  kjit_tensor doubles = tensor(data, 1, 2, 64, shape, NULL),
+              line = tensor(data, 1, 2, 32, shape, NULL);
   kjit_arg argument = kjit_arg_tensor(&rows);
   expect_success(kernel_of(module, "c"), &argument, 1);
-  expect_failure(kernel_of(module, "f"), &argument, 1, "parameter `a`: expected f32[:, :] F, got f32[:, :] C");
+  expect_failure(kernel_of(module, "f"), &argument, 1,
+                 "parameter `a`: expected f32[:, :] F, got f32[:, :] C");
   argument = kjit_arg_tensor(&turned);
   expect_success(kernel_of(module, "f"), &argument, 1);
-  expect_failure(kernel_of(module, "c"), &argument, 1, "parameter `a`: expected f32[:, :] C, got f32[:, :] F");
+  expect_failure(kernel_of(module, "c"), &argument, 1,
+                 "parameter `a`: expected f32[:, :] C, got f32[:, :] F");
   argument = kjit_arg_tensor(&both);
   expect_success(kernel_of(module, "f"), &argument, 1);
   assert_int_equal(layout_of(*state), KJIT_LAYOUT_F);
   argument = kjit_arg_tensor(&line);
-  expect_failure(kernel_of(module, "c"), &argument, 1, "parameter `a`: expected f32[:, :] C, got f32[:] C");
+  expect_failure(kernel_of(module, "c"), &argument, 1,
+                 "parameter `a`: expected f32[:, :] C, got f32[:] C");
   argument = kjit_arg_number(1);
-  expect_failure(kernel_of(module, "c"), &argument, 1, "parameter `a`: expected f32[:, :] C, got 1");
+  expect_failure(kernel_of(module, "c"), &argument, 1,
+                 "parameter `a`: expected f32[:, :] C, got 1");
   kjit_arg pair[] = { kjit_arg_tensor(&line), kjit_arg_tensor(&doubles) };
   expect_failure(kernel_of(module, "d"), pair, 2, "parameter `a`: expected f32[:], got f64[:] C");
   assert_int_equal(kjit_get_diagnostic(*state, 0)->line, 3);
@@ -231,35 +273,49 @@ static void test_bad_tensors(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, "kernel k(a) { let n = a.size }\n"), "k");
   char data[256];
-  int64_t shape[9] = { 2, 2, 2, 2, 2, 2, 2, 2, 2 }, negative[] = { -1 }, huge[] = { 1LL << 40, 1LL << 40 };
+  int64_t shape[9] = { 2, 2, 2, 2, 2, 2, 2, 2, 2 }, negative[] = { -1 },
+          huge[] = { 1LL << 40, 1LL << 40 };
   kjit_tensor t = tensor(data, 9, 2, 32, shape, NULL);
   kjit_arg argument = kjit_arg_tensor(&t);
-  expect_failure(kernel, &argument, 1, "parameter `a`: expected an array of 0 to 8 dimensions, got 9");
+  expect_failure(kernel, &argument, 1,
+                 "parameter `a`: expected an array of 0 to 8 dimensions, got 9");
   t = tensor(data, 1, 2, 32, negative, NULL);
   expect_failure(kernel, &argument, 1, "parameter `a`: extent -1 is negative");
   t = tensor(data, 2, 2, 32, huge, NULL);
-  expect_failure(kernel, &argument, 1, "parameter `a`: the extents and strides do not fit the address space (element size 4)");
+  expect_failure(
+    kernel, &argument, 1,
+    "parameter `a`: the extents and strides do not fit the address space (element size 4)");
   t = tensor(data, 1, 2, 32, shape, NULL);
   t.lanes = 5;
-  expect_failure(kernel, &argument, 1, "parameter `a`: expected one of kjit's element types, got DLPack's code 2 with 32 bits, in 5 lanes");
+  expect_failure(kernel, &argument, 1,
+                 "parameter `a`: expected one of kjit's element types, got DLPack's code 2 with 32 "
+                 "bits, in 5 lanes");
   t = tensor(data, 1, 2, 17, shape, NULL);
-  expect_failure(kernel, &argument, 1, "parameter `a`: expected one of kjit's element types, got DLPack's code 2 with 17 bits, in 1 lane");
+  expect_failure(kernel, &argument, 1,
+                 "parameter `a`: expected one of kjit's element types, got DLPack's code 2 with 17 "
+                 "bits, in 1 lane");
   kjit_arg odd = kjit_with_access(argument, (kjit_access)9);
-  expect_failure(kernel, &odd, 1, "parameter `a`: expected an array with a kjit_access, got one whose access is none of them");
+  expect_failure(
+    kernel, &odd, 1,
+    "parameter `a`: expected an array with a kjit_access, got one whose access is none of them");
   _Alignas(16) static char aligned[64];
   t = tensor(aligned + 1, 1, 2, 32, shape, NULL);
-  expect_failure(kernel, &argument, 1, "parameter `a`: the elements are not aligned: the address is no multiple of 4");
+  expect_failure(kernel, &argument, 1,
+                 "parameter `a`: the elements are not aligned: the address is no multiple of 4");
   t = tensor(aligned, 1, 2, 32, shape, NULL);
   t.byte_offset = 4;
   expect_success(kernel, &argument, 1);
   assert_int_equal(fake.arguments[0].facts, 0);
   t.byte_offset = 16;
   int loads = fake.loads;
-  expect_success(kernel, &argument, 1); /* on the code that is there; what fits better is compiled beside */
-  for (int i = 0; i < 1000 && fake.loads == loads; i++) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  /* on the code that is there; what fits better is compiled beside */
+  expect_success(kernel, &argument, 1);
+  for (int i = 0; i < 1000 && fake.loads == loads; i++)
+    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
   assert_int_equal(fake.arguments[0].facts, KJ_FACT_ALIGNED16);
   t.device_type = 7;
-  expect_failure(kernel, &argument, 1, "parameter `a`: DLPack device type 7 is neither the CPU's (1) nor CUDA's (2)");
+  expect_failure(kernel, &argument, 1,
+                 "parameter `a`: DLPack device type 7 is neither the CPU's (1) nor CUDA's (2)");
   t.device_type = 2;
   expect_failure(kernel, &argument, 1, "parameter `a`: the launch is on cpu, the array on cuda:0");
   t = tensor(NULL, 1, 2, 32, shape, NULL);
@@ -278,7 +334,8 @@ static void test_small_floats(void **state)
     double value;
     uint16_t f16, bf16;
   } rows[] = {
-    { 1.0, 0x3c00, 0x3f80 },  { -2.0, 0xc000, 0xc000 }, { 65504, 0x7bff, 0x4780 }, { 65520, 0x7c00, 0x4780 }, { 6e-8, 0x0001, 0x3381 }, { 0, 0, 0 },
+    { 1.0, 0x3c00, 0x3f80 },   { -2.0, 0xc000, 0xc000 }, { 65504, 0x7bff, 0x4780 },
+    { 65520, 0x7c00, 0x4780 }, { 6e-8, 0x0001, 0x3381 }, { 0, 0, 0 },
     { 2049, 0x6800, 0x4500 },
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -298,7 +355,8 @@ static void test_small_floats(void **state)
 
 static void test_names(void **state)
 {
-  kjit_module *module = parse(*state, "kernel a(x: f32[:] C, const n = 2) { x[0] = n }\nkernel b() { }\n");
+  kjit_module *module =
+    parse(*state, "kernel a(x: f32[:] C, const n = 2) { x[0] = n }\nkernel b() { }\n");
   kjit_kernel *kernel = NULL;
 
   assert_int_equal(kjit_get_kernel(module, "c", &kernel), KJIT_ERROR_NAME);
@@ -310,7 +368,9 @@ static void test_names(void **state)
 
 static void test_parameter_info(void **state)
 {
-  kjit_kernel *kernel = kernel_of(parse(*state, "func g(x) { return x }\nkernel a(r: f32[:] C, x, f: func, const n = 2) { r[0] = f(x[0]) + n }\n"), "a");
+  kjit_kernel *kernel = kernel_of(parse(*state, "func g(x) { return x }\nkernel a(r: f32[:] C, x, "
+                                                "f: func, const n = 2) { r[0] = f(x[0]) + n }\n"),
+                                  "a");
   kjit_parameter_info info;
   assert_int_equal(kjit_get_parameter_info(kernel, 0, &info), KJIT_OK);
   assert_string_equal(info.name, "r");
@@ -330,8 +390,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
-    TEST(test_counts),         TEST(test_numbers_are_weak), TEST(test_reals_are_floats), TEST(test_annotated_scalars), TEST(test_const_and_func),
-    TEST(test_layouts),        TEST(test_annotated_arrays), TEST(test_bad_tensors),      TEST(test_small_floats),      TEST(test_names),
+    TEST(test_counts),           TEST(test_numbers_are_weak),
+    TEST(test_reals_are_floats), TEST(test_annotated_scalars),
+    TEST(test_const_and_func),   TEST(test_layouts),
+    TEST(test_annotated_arrays), TEST(test_bad_tensors),
+    TEST(test_small_floats),     TEST(test_names),
     TEST(test_parameter_info),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

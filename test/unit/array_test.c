@@ -1,5 +1,5 @@
-/* Arrays without a GPU: views, copies, DLPack, other processes, and the use of a context in a forked child. DLPack's stream order is tested against the fake
- * driver. */
+/* Arrays without a GPU: views, copies, DLPack, other processes, and the use of a context in a
+ * forked child. DLPack's stream order is tested against the fake driver. */
 #include "gpu_test.h"
 
 #include <sys/wait.h>
@@ -46,10 +46,13 @@ static kjit_array *make_counted(kjit_device *device, kjit_layout layout)
 static void expect_elements(kjit_array *array, const float *expected, size_t count)
 {
   float found[64];
-  expect_ok(array->object.device->context, kjit_copy_to_host(array, found, count * sizeof *found, NULL));
+  expect_ok(array->object.device->context,
+            kjit_copy_to_host(array, found, count * sizeof *found, NULL));
   assert_memory_equal(found, expected, count * sizeof *found);
 }
-#define EXPECT_ELEMENTS(array, ...) expect_elements(array, (const float[]){ __VA_ARGS__ }, sizeof((float[]){ __VA_ARGS__ }) / sizeof(float))
+#define EXPECT_ELEMENTS(array, ...) \
+  expect_elements(array, (const float[]){ __VA_ARGS__ }, \
+                  sizeof((float[]){ __VA_ARGS__ }) / sizeof(float))
 
 /* ---- making ---- */
 
@@ -67,7 +70,8 @@ static void test_making(void **state)
   assert_int_equal(kjit_get_tensor(from)->strides[1], 1);
   EXPECT_ELEMENTS(from, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
   float values[3];
-  expect_refused(*state, kjit_copy_to_host(columns, values, sizeof values, NULL), KJIT_ERROR_ARGUMENT, "the host memory has 12 bytes, the array 48");
+  expect_refused(*state, kjit_copy_to_host(columns, values, sizeof values, NULL),
+                 KJIT_ERROR_ARGUMENT, "the host memory has 12 bytes, the array 48");
   for (kjit_memory memory = KJIT_MEMORY_PINNED; memory <= KJIT_MEMORY_SHARED; memory++) {
     kjit_array *array = make_matrix(cpu, KJIT_LAYOUT_C, memory);
     assert_int_equal(kjit_get_tensor(array)->device_type, 1);
@@ -79,14 +83,16 @@ static void test_making(void **state)
   config.device = cpu;
   config.element = KJIT_F32;
   config.rank = 1;
-  expect_refused(*state, kjit_create_configured_array(&config, &like), KJIT_ERROR_MISUSE, "the shape of the array is NULL");
+  expect_refused(*state, kjit_create_configured_array(&config, &like), KJIT_ERROR_MISUSE,
+                 "the shape of the array is NULL");
   config.shape = (int64_t[]){ -1 };
   assert_int_equal(kjit_create_configured_array(&config, &like), KJIT_ERROR_ARGUMENT);
   config.shape = (int64_t[]){ INT64_MAX };
   assert_int_equal(kjit_create_configured_array(&config, &like), KJIT_ERROR_ARGUMENT);
 }
 
-/* Structs of a host that was built against an older header are shorter: what they lack has its default, whatever lies behind them. */
+/* Structs of a host that was built against an older header are shorter: what they lack has its
+ * default, whatever lies behind them. */
 static void test_older_structs(void **state)
 {
   static const struct {
@@ -115,10 +121,12 @@ static void test_older_structs(void **state)
     config.size_bytes = (uint32_t)rows[i].bytes;
     expect_ok(*state, kjit_create_configured_array(&config, &array));
     assert_int_equal(kjit_get_tensor(array)->strides[0], rows[i].layout == KJIT_LAYOUT_F ? 1 : 4);
-    assert_int_equal(kjit_export_array(array, &handle), rows[i].is_shared ? KJIT_OK : KJIT_ERROR_UNSUPPORTED);
+    assert_int_equal(kjit_export_array(array, &handle),
+                     rows[i].is_shared ? KJIT_OK : KJIT_ERROR_UNSUPPORTED);
     kjit_release_array(array);
   }
-  const uint32_t unknown[] = { 0, 1, offsetof(kjit_array_config, device), sizeof config + 1, UINT32_MAX };
+  const uint32_t unknown[] = { 0, 1, offsetof(kjit_array_config, device), sizeof config + 1,
+                               UINT32_MAX };
   for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
     config.size_bytes = unknown[i];
     assert_int_equal(kjit_create_configured_array(&config, &array), KJIT_ERROR_MISUSE);
@@ -135,7 +143,8 @@ static void test_older_structs(void **state)
 static void test_fill(void **state)
 {
   kjit_array *array = make_counted(cpu_of(*state), KJIT_LAYOUT_C), *view;
-  expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 0, 3, 2 }, { 3, 0, -2 } }, 2, &view));
+  expect_ok(*state,
+            kjit_slice_array(array, (kjit_array_slice[]){ { 0, 3, 2 }, { 3, 0, -2 } }, 2, &view));
   kjit_arg destination = kjit_arg_array(view), value = kjit_arg_f32(-1);
   expect_ok(*state, kjit_fill(*state, &destination, &value, NULL));
   EXPECT_ELEMENTS(array, 0, -1, 2, -1, 4, 5, 6, 7, 8, -1, 10, -1);
@@ -152,15 +161,18 @@ static void abort_call(void *user)
 static void test_slices(void **state)
 {
   kjit_array *array = make_counted(cpu_of(*state), KJIT_LAYOUT_C), *view, *part;
-  expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 1, 3, 1 }, { 3, -1, -1 } }, 2, &view));
+  expect_ok(*state,
+            kjit_slice_array(array, (kjit_array_slice[]){ { 1, 3, 1 }, { 3, -1, -1 } }, 2, &view));
   EXPECT_ELEMENTS(view, 7, 6, 5, 4, 11, 10, 9, 8);
   kjit_release_array(array); /* the view keeps the memory */
-  expect_ok(*state, kjit_slice_array(view, (kjit_array_slice[]){ { 1, 0, 0 }, { 0, 4, 3 } }, 2, &part));
+  expect_ok(*state,
+            kjit_slice_array(view, (kjit_array_slice[]){ { 1, 0, 0 }, { 0, 4, 3 } }, 2, &part));
   assert_int_equal(kjit_get_tensor(part)->rank, 1);
   EXPECT_ELEMENTS(part, 11, 8);
   kjit_release_array(view);
   EXPECT_ELEMENTS(part, 11, 8);
-  expect_ok(*state, kjit_slice_array(part, (kjit_array_slice[]){ { 1, 1, 1 } }, 1, &view)); /* nothing of it */
+  /* nothing of it */
+  expect_ok(*state, kjit_slice_array(part, (kjit_array_slice[]){ { 1, 1, 1 } }, 1, &view));
   assert_int_equal(kjit_get_tensor(view)->shape[0], 0);
   kjit_release_array(view);
   static const struct {
@@ -171,16 +183,21 @@ static void test_slices(void **state)
     { { -1, 0, 0 }, "dimension 0: position -1 is outside of 0..1" },
     { { 0, 3, 1 }, "dimension 0: position 2 is outside of 0..1" },
     { { 1, -2, -1 }, "dimension 0: position -1 is outside of 0..1" },
-    { { 0, INT64_MAX, INT64_MAX - 1 }, "dimension 0: position 9223372036854775806 is outside of 0..1" },
+    { { 0, INT64_MAX, INT64_MAX - 1 },
+      "dimension 0: position 9223372036854775806 is outside of 0..1" },
     { { 0, INT64_MIN, INT64_MIN }, NULL }, /* one element */
-    { { INT64_MIN, INT64_MAX, 1 }, "dimension 0: position -9223372036854775808 is outside of 0..1" },
+    { { INT64_MIN, INT64_MAX, 1 },
+      "dimension 0: position -9223372036854775808 is outside of 0..1" },
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    if (wrong[i].message) expect_refused(*state, kjit_slice_array(part, &wrong[i].slice, 1, &view), KJIT_ERROR_ARGUMENT, wrong[i].message);
+    if (wrong[i].message)
+      expect_refused(*state, kjit_slice_array(part, &wrong[i].slice, 1, &view), KJIT_ERROR_ARGUMENT,
+                     wrong[i].message);
     else expect_ok(*state, kjit_slice_array(part, &wrong[i].slice, 1, &view));
   }
   kjit_array_slice two[] = { { 0, 1, 1 }, { 0, 1, 1 } };
-  expect_refused(*state, kjit_slice_array(part, two, 2, &view), KJIT_ERROR_ARGUMENT, "there are 2 slices for 1 dimensions");
+  expect_refused(*state, kjit_slice_array(part, two, 2, &view), KJIT_ERROR_ARGUMENT,
+                 "there are 2 slices for 1 dimensions");
 }
 
 static void test_reshape(void **state)
@@ -191,19 +208,24 @@ static void test_reshape(void **state)
   EXPECT_ELEMENTS(view, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
   expect_ok(*state, kjit_transpose_array(array, NULL, &columns));
   EXPECT_ELEMENTS(columns, 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11);
-  expect_ok(*state, kjit_reshape_array(columns, (int64_t[]){ 2, 2, 3 }, 3, &again)); /* only the first dimension is divided */
+  /* only the first dimension is divided */
+  expect_ok(*state, kjit_reshape_array(columns, (int64_t[]){ 2, 2, 3 }, 3, &again));
   EXPECT_ELEMENTS(again, 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11);
-  expect_refused(*state, kjit_reshape_array(columns, (int64_t[]){ 12 }, 1, &again), KJIT_ERROR_ARGUMENT,
-                 "the elements do not lie so that a view can have this shape: copy them to a contiguous array");
-  expect_refused(*state, kjit_reshape_array(array, (int64_t[]){ 5, -1 }, 2, &again), KJIT_ERROR_ARGUMENT, "an array of 12 elements has no such shape");
-  expect_refused(*state, kjit_reshape_array(array, (int64_t[]){ -1, -1 }, 2, &again), KJIT_ERROR_ARGUMENT,
-                 "extent -1 of dimension 1: one extent may be -1, none less");
-  expect_refused(*state, kjit_transpose_array(array, (uint32_t[]){ 1, 1 }, &again), KJIT_ERROR_ARGUMENT,
+  expect_refused(
+    *state, kjit_reshape_array(columns, (int64_t[]){ 12 }, 1, &again), KJIT_ERROR_ARGUMENT,
+    "the elements do not lie so that a view can have this shape: copy them to a contiguous array");
+  expect_refused(*state, kjit_reshape_array(array, (int64_t[]){ 5, -1 }, 2, &again),
+                 KJIT_ERROR_ARGUMENT, "an array of 12 elements has no such shape");
+  expect_refused(*state, kjit_reshape_array(array, (int64_t[]){ -1, -1 }, 2, &again),
+                 KJIT_ERROR_ARGUMENT, "extent -1 of dimension 1: one extent may be -1, none less");
+  expect_refused(*state, kjit_transpose_array(array, (uint32_t[]){ 1, 1 }, &again),
+                 KJIT_ERROR_ARGUMENT,
                  "axis 1 of dimension 1: every dimension of the array has to come once");
   kjit_array *empty, *one;
   expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 0, 0, 1 } }, 1, &empty));
   expect_ok(*state, kjit_reshape_array(empty, (int64_t[]){ 7, 0 }, 2, &again));
-  expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 1, 0, 0 }, { 1, 0, 0 } }, 2, &one));
+  expect_ok(*state,
+            kjit_slice_array(array, (kjit_array_slice[]){ { 1, 0, 0 }, { 1, 0, 0 } }, 2, &one));
   expect_ok(*state, kjit_reshape_array(one, (int64_t[]){ 1, 1 }, 2, &again));
   EXPECT_ELEMENTS(again, 5);
 }
@@ -211,28 +233,37 @@ static void test_reshape(void **state)
 /* Another context's streams are not this one's: its arrays come as tensors. */
 static void test_other_contexts(void **state)
 {
-  static const char message[] = "the %s is an array of another context: hand it over as a tensor (kjit_get_tensor)";
+  static const char message[] =
+    "the %s is an array of another context: hand it over as a tensor (kjit_get_tensor)";
   char expected[128];
   kjit_context *other = make_fake_context();
-  kjit_array *mine = make_counted(cpu_of(*state), KJIT_LAYOUT_C), *theirs = make_counted(cpu_of(other), KJIT_LAYOUT_C);
-  kjit_arg here = kjit_arg_array(mine), there = kjit_arg_array(theirs), value = kjit_arg_number(3), tensor = kjit_arg_tensor(kjit_get_tensor(theirs));
+  kjit_array *mine = make_counted(cpu_of(*state), KJIT_LAYOUT_C),
+             *theirs = make_counted(cpu_of(other), KJIT_LAYOUT_C);
+  kjit_arg here = kjit_arg_array(mine), there = kjit_arg_array(theirs), value = kjit_arg_number(3),
+           tensor = kjit_arg_tensor(kjit_get_tensor(theirs));
   kjit_stream *stream;
   kjit_prepared *prepared;
   snprintf(expected, sizeof expected, message, "destination");
   expect_refused(*state, kjit_fill(*state, &there, &value, NULL), KJIT_ERROR_ARGUMENT, expected);
   expect_refused(*state, kjit_copy(*state, &there, &here, NULL), KJIT_ERROR_ARGUMENT, expected);
   snprintf(expected, sizeof expected, message, "source");
-  expect_refused(*state, kjit_copy_async(*state, &here, &there, NULL), KJIT_ERROR_ARGUMENT, expected);
+  expect_refused(*state, kjit_copy_async(*state, &here, &there, NULL), KJIT_ERROR_ARGUMENT,
+                 expected);
   EXPECT_ELEMENTS(theirs, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
   expect_ok(*state, kjit_fill(*state, &tensor, &value, NULL));
   EXPECT_ELEMENTS(theirs, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3);
   expect_ok(other, kjit_create_stream(cpu_of(other), &stream));
-  kjit_kernel *kernel = kernel_of(parse(*state, "kernel k(x) {\n  for i in grid_range(len(x)) { x[i, 0] = 1 }\n}\n"), "k");
+  kjit_kernel *kernel =
+    kernel_of(parse(*state, "kernel k(x) {\n  for i in grid_range(len(x)) { x[i, 0] = 1 }\n}\n"),
+              "k");
   expect_ok(*state, kjit_prepare_launch(kernel, NULL, &here, 1, &prepared));
-  expect_refused(*state, kjit_run_prepared(prepared, stream), KJIT_ERROR_ARGUMENT, "the stream belongs to another context");
-  expect_refused(*state, kjit_set_prepared_argument(prepared, 0, &there), KJIT_ERROR_ARGUMENT,
-                 "parameter `x`: expected an array of the kernel's context, got one of another context");
-  expect_refused(*state, kjit_add_host_callback(cpu_of(*state), stream, abort_call, NULL), KJIT_ERROR_ARGUMENT, "the stream belongs to another context");
+  expect_refused(*state, kjit_run_prepared(prepared, stream), KJIT_ERROR_ARGUMENT,
+                 "the stream belongs to another context");
+  expect_refused(
+    *state, kjit_set_prepared_argument(prepared, 0, &there), KJIT_ERROR_ARGUMENT,
+    "parameter `x`: expected an array of the kernel's context, got one of another context");
+  expect_refused(*state, kjit_add_host_callback(cpu_of(*state), stream, abort_call, NULL),
+                 KJIT_ERROR_ARGUMENT, "the stream belongs to another context");
   kjit_destroy_prepared(prepared);
   kjit_destroy_context(other);
 }
@@ -272,7 +303,9 @@ static void test_taking(void **state)
   float data[] = { 1, 2, 3, 4 };
   int64_t length = 4;
   kjit_managed_tensor plain = { .tensor = host_vector(data, &length), .deleter = delete_plain };
-  kjit_managed_tensor_versioned versioned = { .major = 1, .minor = 9, .deleter = delete_versioned, .tensor = plain.tensor };
+  kjit_managed_tensor_versioned versioned = {
+    .major = 1, .minor = 9, .deleter = delete_versioned, .tensor = plain.tensor
+  };
   kjit_array *array, *view;
   deleted = 0;
   expect_ok(*state, kjit_take_dlpack(*state, &plain, NULL, &array));
@@ -286,7 +319,8 @@ static void test_taking(void **state)
   kjit_release_array(array);
   assert_int_equal(deleted, 2);
   versioned.major = 2;
-  expect_refused(*state, kjit_take_dlpack_versioned(*state, &versioned, NULL, &array), KJIT_ERROR_UNSUPPORTED, "the tensor is of DLPack 2.9, kjit knows 1.x");
+  expect_refused(*state, kjit_take_dlpack_versioned(*state, &versioned, NULL, &array),
+                 KJIT_ERROR_UNSUPPORTED, "the tensor is of DLPack 2.9, kjit knows 1.x");
   assert_int_equal(deleted, 3); /* taken on failure, too */
   plain.tensor.bits = 4;
   assert_int_equal(kjit_take_dlpack(*state, &plain, NULL, &array), KJIT_ERROR_ARGUMENT);
@@ -301,7 +335,8 @@ static void test_taking(void **state)
   assert_int_equal(deleted, 6);
 }
 
-/* What producers may give: no dimension, no element and no memory, no strides, an offset, strides of any sign; and what a consumer gets of it. */
+/* What producers may give: no dimension, no element and no memory, no strides, an offset, strides
+ * of any sign; and what a consumer gets of it. */
 static void test_odd_tensors(void **state)
 {
   float data[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
@@ -325,8 +360,12 @@ static void test_odd_tensors(void **state)
     bool has_strides = rows[i].strides[0] || rows[i].strides[1];
     memcpy(shape, rows[i].shape, sizeof shape);
     memcpy(strides, rows[i].strides, sizeof strides);
-    kjit_managed_tensor_versioned managed = { .major = 1, .deleter = delete_versioned, .flags = KJIT_DLPACK_IS_COPIED }, *given;
-    managed.tensor = host_vector(rows[i].first < 0 ? NULL : data + rows[i].first, rows[i].rank ? shape : NULL);
+    kjit_managed_tensor_versioned managed = { .major = 1,
+                                              .deleter = delete_versioned,
+                                              .flags = KJIT_DLPACK_IS_COPIED },
+                                  *given;
+    managed.tensor =
+      host_vector(rows[i].first < 0 ? NULL : data + rows[i].first, rows[i].rank ? shape : NULL);
     managed.tensor.rank = rows[i].rank;
     managed.tensor.strides = has_strides ? strides : NULL;
     managed.tensor.byte_offset = rows[i].byte_offset;
@@ -355,7 +394,9 @@ static void test_read_only(void **state)
 {
   float data[] = { 1, 2, 3, 4 };
   int64_t length = 4;
-  kjit_managed_tensor_versioned versioned = { .major = 1, .deleter = delete_versioned, .flags = KJIT_DLPACK_READ_ONLY };
+  kjit_managed_tensor_versioned versioned = { .major = 1,
+                                              .deleter = delete_versioned,
+                                              .flags = KJIT_DLPACK_READ_ONLY };
   kjit_managed_tensor *plain;
   kjit_managed_tensor_versioned *given;
   kjit_kernel *kernel = kernel_of(parse(*state, add_one), "add_one");
@@ -367,8 +408,9 @@ static void test_read_only(void **state)
     expect_ok(*state, kjit_slice_array(array, &(kjit_array_slice){ 1, 3, 1 }, 1, &view));
     kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_array(view) };
     for (int i = 0; i < 2; i++)
-      expect_refused(*state, kjit_launch(kernel, NULL, &arguments[i], 1), KJIT_ERROR_ARGUMENT,
-                     "parameter `x`: the kernel writes it, and the array is read-only: its owner has said so");
+      expect_refused(
+        *state, kjit_launch(kernel, NULL, &arguments[i], 1), KJIT_ERROR_ARGUMENT,
+        "parameter `x`: the kernel writes it, and the array is read-only: its owner has said so");
     kjit_arg zero = kjit_arg_number(0);
     expect_refused(*state, kjit_fill(*state, &arguments[0], &zero, NULL), KJIT_ERROR_ARGUMENT,
                    "the destination is read-only: its owner has said so through DLPack");
@@ -401,7 +443,8 @@ static void test_giving(void **state)
   *state = make_gpu_context();
 }
 
-/* The consumer's stream comes after what the array was used for; the owner's, after what kjit has done. */
+/* The consumer's stream comes after what the array was used for; the owner's, after what kjit has
+ * done. */
 static void test_stream_order(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -472,12 +515,14 @@ static int use_imported(const kjit_array_handle *handle)
 static void test_shared_memory(void **state)
 {
   kjit_device *cpu = cpu_of(*state);
-  kjit_array *array = make_matrix(cpu, KJIT_LAYOUT_C, KJIT_MEMORY_SHARED), *view, *again, *plain = make_counted(cpu, KJIT_LAYOUT_C);
+  kjit_array *array = make_matrix(cpu, KJIT_LAYOUT_C, KJIT_MEMORY_SHARED), *view, *again,
+             *plain = make_counted(cpu, KJIT_LAYOUT_C);
   float values[12];
   kjit_array_handle handle;
   for (int i = 0; i < 12; i++) values[i] = (float)i;
   expect_ok(*state, kjit_copy_from_host(array, values, sizeof values, NULL));
-  expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 0, 3, 1 }, { 1, 4, 2 } }, 2, &view));
+  expect_ok(*state,
+            kjit_slice_array(array, (kjit_array_slice[]){ { 0, 3, 1 }, { 1, 4, 2 } }, 2, &view));
   expect_ok(*state, kjit_export_array(view, &handle));
   fflush(NULL);
   pid_t child = fork();
@@ -485,12 +530,15 @@ static void test_shared_memory(void **state)
   assert_int_equal(wait_for(child), 0);
   EXPECT_ELEMENTS(array, 0, -7, 2, -7, 4, -7, 6, -7, 8, -7, 10, -7);
   assert_int_equal(ftruncate(array->file, 0), -1); /* whoever has it */
-  expect_refused(*state, kjit_import_array(*state, &handle, &again), KJIT_ERROR_ARGUMENT, "the array is of this process: use it as it is");
+  expect_refused(*state, kjit_import_array(*state, &handle, &again), KJIT_ERROR_ARGUMENT,
+                 "the array is of this process: use it as it is");
   expect_refused(*state, kjit_export_array(plain, &handle), KJIT_ERROR_UNSUPPORTED,
-                 "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported: another process cannot see other memory");
+                 "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported: another process "
+                 "cannot see other memory");
 }
 
-/* Handles come from outside: whatever bytes they have, nothing but an error or a mapping of what they name comes of them. */
+/* Handles come from outside: whatever bytes they have, nothing but an error or a mapping of what
+ * they name comes of them. */
 static void test_damaged_handles(void **state)
 {
   kjit_array *array = make_matrix(cpu_of(*state), KJIT_LAYOUT_C, KJIT_MEMORY_SHARED), *imported;
@@ -524,14 +572,19 @@ static void test_gpu_handles(void **state)
   assert_int_equal(cuda.opened, 1);
   kjit_release_array(imported);
   assert_int_equal(cuda.opened, 0);
-  kjit_array_config config = { .size_bytes = sizeof config, .device = device, .element = KJIT_F32, .layout = KJIT_LAYOUT_C, .memory = KJIT_MEMORY_PINNED };
+  kjit_array_config config = { .size_bytes = sizeof config,
+                               .device = device,
+                               .element = KJIT_F32,
+                               .layout = KJIT_LAYOUT_C,
+                               .memory = KJIT_MEMORY_PINNED };
   expect_ok(*state, kjit_create_configured_array(&config, &pinned));
   assert_int_equal(kjit_export_array(pinned, &handle), KJIT_ERROR_UNSUPPORTED);
 }
 
 /* ---- fork ---- */
 
-static void run_on_cpu(const void *parameters, const kj_cpu_grid *grid, uint64_t first, uint64_t last, void *scratch)
+static void run_on_cpu(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
+                       uint64_t last, void *scratch)
 {
   (void)grid, (void)scratch;
   if (first == 0 && last) run_add_one(parameters);
@@ -548,7 +601,8 @@ typedef struct everything {
   kjit_prepared *prepared;
 } everything;
 
-/* Every kind of call on what the parent has made; the index of the first that is not refused, 0: all are. */
+/* Every kind of call on what the parent has made; the index of the first that is not refused, 0:
+ * all are. */
 static int use_after_fork(everything *e)
 {
   kjit_arg argument = kjit_arg_array(e->array), number = kjit_arg_number(1);
@@ -617,7 +671,9 @@ static int be_child(everything *e)
   if (failed) return failed;
   const kjit_diagnostic *diagnostic = kjit_get_diagnostic(e->context, 0);
   char *text = kjit_copy_diagnostics_text(e->context);
-  if (!diagnostic || diagnostic->status != KJIT_ERROR_FORKED || !text || !strstr(text, "make a context in this process")) return 90;
+  if (!diagnostic || diagnostic->status != KJIT_ERROR_FORKED || !text ||
+      !strstr(text, "make a context in this process"))
+    return 90;
   free(text);
   if (kjit_get_specialization(e->kernel, 0) || kjit_get_cache_directory(e->context)) return 94;
   kjit_release_array(e->array); /* nothing, and nothing that waits */
@@ -635,7 +691,9 @@ static int be_child(everything *e)
   kjit_arg argument = kjit_arg_tensor(&tensor);
   kjit_device *cpu;
   if (kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu) != KJIT_OK) return 91;
-  if (kjit_launch(kernel_of(parse(context, add_one), "add_one"), &(kjit_launch_config){ .device = cpu }, &argument, 1) != KJIT_OK) return 92;
+  if (kjit_launch(kernel_of(parse(context, add_one), "add_one"),
+                  &(kjit_launch_config){ .device = cpu }, &argument, 1) != KJIT_OK)
+    return 92;
   if (data[4095] != 1) return 93;
   kjit_destroy_context(context);
   return 0;
@@ -673,7 +731,9 @@ static void test_driver_in_child(void **state)
   kjit_context *context = make_fake_context();
   cuda = (fake_driver){ .devices = 1, .fail_at = 1, .fail_with = 3 };
   assert_int_equal(kj_use_driver(context, find_fake, NULL, &diagnostics), KJIT_ERROR_FORKED);
-  assert_string_equal(diagnostics.items[0].message, "the CUDA driver was in use when this process was forked: a child cannot use it (cuInit gives 3)");
+  assert_string_equal(diagnostics.items[0].message,
+                      "the CUDA driver was in use when this process was forked: a child cannot use "
+                      "it (cuInit gives 3)");
   kj_free_diagnostics(&diagnostics);
   kjit_destroy_context(context);
 }

@@ -1,4 +1,5 @@
-/* The builder: the text of what it builds, names and literals that the text form cannot spell as they are, and its errors. */
+/* The builder: the text of what it builds, names and literals that the text form cannot spell as
+ * they are, and its errors. */
 #include "kj_test.h"
 
 #include <kjit/kjit.h>
@@ -38,10 +39,12 @@ static char *text_of(kjit_module *module)
 static void expect_text(fixture *f, const char *expected)
 {
   kjit_module *built = NULL, *parsed = NULL;
-  if (kjit_finish_builder(f->b, &built) != KJIT_OK) fail_msg("%s", kjit_copy_diagnostics_text(f->context));
+  if (kjit_finish_builder(f->b, &built) != KJIT_OK)
+    fail_msg("%s", kjit_copy_diagnostics_text(f->context));
   char *text = text_of(built);
   assert_string_equal(text, expected);
-  if (kjit_parse_module(f->context, "printed", text, strlen(text), &parsed) != KJIT_OK) fail_msg("%s", kjit_copy_diagnostics_text(f->context));
+  if (kjit_parse_module(f->context, "printed", text, strlen(text), &parsed) != KJIT_OK)
+    fail_msg("%s", kjit_copy_diagnostics_text(f->context));
   char *again = text_of(parsed);
   assert_string_equal(again, text);
   kjit_free(f->context, text);
@@ -62,14 +65,18 @@ static const kjit_diagnostic *expect_error(fixture *f, kjit_status status, const
   return first;
 }
 
-static kjit_node at(kjit_builder *b, kjit_node array, kjit_node i) { return kjit_index(b, array, &i, 1); }
+static kjit_node at(kjit_builder *b, kjit_node array, kjit_node i)
+{
+  return kjit_index(b, array, &i, 1);
+}
 
 static kjit_node extent(kjit_builder *b, kjit_node array) { return kjit_call(b, "len", &array, 1); }
 
 static void build_axpy(kjit_builder *b)
 {
   kjit_begin_kernel(b, "axpy");
-  kjit_node r = kjit_parameter(b, "r", KJIT_ANY), a = kjit_parameter(b, "a", KJIT_ANY), x = kjit_parameter(b, "x", KJIT_ANY), i;
+  kjit_node r = kjit_parameter(b, "r", KJIT_ANY), a = kjit_parameter(b, "a", KJIT_ANY),
+            x = kjit_parameter(b, "x", KJIT_ANY), i;
   kjit_node n = extent(b, r);
   kjit_for_grid(b, &n, 1, &i);
   kjit_assign(b, at(b, r, i), KJIT_STORE, kjit_binary(b, KJIT_MUL, a, at(b, x, i)));
@@ -81,9 +88,11 @@ static void axpy(void **state)
 {
   fixture *f = *state;
   build_axpy(f->b);
-  expect_text(f, "kernel axpy(r, a, x) {\n  for i3 in grid_range(len(r)) {\n    r[i3] = a * x[i3]\n  }\n}\n");
+  expect_text(
+    f, "kernel axpy(r, a, x) {\n  for i3 in grid_range(len(r)) {\n    r[i3] = a * x[i3]\n  }\n}\n");
   build_axpy(f->b); /* the builder is empty again */
-  expect_text(f, "kernel axpy(r, a, x) {\n  for i3 in grid_range(len(r)) {\n    r[i3] = a * x[i3]\n  }\n}\n");
+  expect_text(
+    f, "kernel axpy(r, a, x) {\n  for i3 in grid_range(len(r)) {\n    r[i3] = a * x[i3]\n  }\n}\n");
 }
 
 static void every_statement(void **state)
@@ -91,7 +100,8 @@ static void every_statement(void **state)
   fixture *f = *state;
   kjit_builder *b = f->b;
   kjit_begin_kernel(b, "k");
-  kjit_node x = kjit_parameter(b, "x", kjit_get_array_type(f->context, KJIT_F32, 2, KJIT_LAYOUT_C, 0));
+  kjit_node x =
+    kjit_parameter(b, "x", kjit_get_array_type(f->context, KJIT_F32, 2, KJIT_LAYOUT_C, 0));
   kjit_node op = kjit_parameter(b, "op", KJIT_FUNC);
   kjit_node n = kjit_const_parameter(b, "N", kjit_integer(b, 16));
   kjit_node sixteen[2] = { kjit_integer(b, 16), kjit_binary(b, KJIT_ADD, n, kjit_integer(b, 1)) };
@@ -113,14 +123,19 @@ static void every_statement(void **state)
   kjit_break(b);
   kjit_end(b);
   kjit_end(b);
-  kjit_assign(b, acc, KJIT_ADD, kjit_conditional(b, kjit_bool(b, 0), kjit_cast(b, KJIT_F32, at(b, own, i)), kjit_integer(b, -3)));
+  kjit_assign(b, acc, KJIT_ADD,
+              kjit_conditional(b, kjit_bool(b, 0), kjit_cast(b, KJIT_F32, at(b, own, i)),
+                               kjit_integer(b, -3)));
   kjit_end(b);
   kjit_while(b, kjit_binary(b, KJIT_GT, acc, kjit_integer(b, 0)));
-  kjit_assign(b, acc, KJIT_STORE, kjit_call(b, "op", (kjit_node[]){ acc, kjit_call(b, "later", &acc, 1) }, 2));
+  kjit_assign(b, acc, KJIT_STORE,
+              kjit_call(b, "op", (kjit_node[]){ acc, kjit_call(b, "later", &acc, 1) }, 2));
   kjit_end(b);
   kjit_node variables[2];
   kjit_for_block(b, (kjit_node[]){ rows, kjit_integer(b, 3) }, 2, variables);
-  kjit_evaluate(b, kjit_call(b, "atomic_add", (kjit_node[]){ kjit_index(b, tile, variables, 2), kjit_integer(b, 1) }, 2));
+  kjit_evaluate(b, kjit_call(b, "atomic_add",
+                             (kjit_node[]){ kjit_index(b, tile, variables, 2), kjit_integer(b, 1) },
+                             2));
   kjit_end(b);
   kjit_evaluate(b, kjit_call(b, "syncthreads", NULL, 0));
   kjit_return(b, 0);
@@ -163,7 +178,9 @@ static void slices_make_views(void **state)
   kjit_builder *b = f->b;
   kjit_begin_kernel(b, "k");
   kjit_node x = kjit_parameter(b, "x", KJIT_ANY), n = kjit_parameter(b, "n", KJIT_ANY);
-  kjit_node slices[] = { kjit_slice(b, kjit_integer(b, 1), n, 0), kjit_slice(b, 0, kjit_integer(b, -1), kjit_integer(b, 2)), kjit_slice(b, 0, 0, 0) };
+  kjit_node slices[] = { kjit_slice(b, kjit_integer(b, 1), n, 0),
+                         kjit_slice(b, 0, kjit_integer(b, -1), kjit_integer(b, 2)),
+                         kjit_slice(b, 0, 0, 0) };
   kjit_node part = kjit_let(b, "part", kjit_index(b, kjit_select_field(b, x, "T"), slices, 3));
   kjit_node zeros[] = { kjit_integer(b, 0), kjit_integer(b, 0), kjit_integer(b, 0) };
   kjit_assign(b, kjit_index(b, kjit_call(b, "transpose", &part, 1), zeros, 3), KJIT_STORE, n);
@@ -221,12 +238,14 @@ static void constants(void **state)
 {
   fixture *f = *state;
   kjit_builder *b = f->b;
-  kjit_node table = kjit_constant(b, "my table", KJIT_F32, (float[]){ 1, -2.5f, 0.1f, NAN }, (int64_t[]){ 2, 2 }, 2);
+  kjit_node table = kjit_constant(b, "my table", KJIT_F32, (float[]){ 1, -2.5f, 0.1f, NAN },
+                                  (int64_t[]){ 2, 2 }, 2);
   kjit_node again = kjit_constant(b, "my table", KJIT_I8, (int8_t[]){ -128 }, NULL, 0);
   kjit_begin_kernel(b, "k");
   kjit_node x = kjit_parameter(b, "my_table", KJIT_ANY);
   kjit_node zeros[2] = { kjit_integer(b, 0), kjit_integer(b, 0) };
-  kjit_assign(b, at(b, x, kjit_integer(b, 0)), KJIT_STORE, kjit_binary(b, KJIT_ADD, kjit_index(b, table, zeros, 2), again));
+  kjit_assign(b, at(b, x, kjit_integer(b, 0)), KJIT_STORE,
+              kjit_binary(b, KJIT_ADD, kjit_index(b, table, zeros, 2), again));
   kjit_end(b);
   expect_text(f, "const my_table_2: f32[2, 2] = { { 1.0, -2.5 }, { 0.1, nan } }\n"
                  "const my_table_3: i8 = -128\n\n"
@@ -242,12 +261,17 @@ static void parts(void **state)
   kjit_builder *b = f->b;
   kjit_type vector;
   assert_int_equal(kjit_parse_type(f->context, "f32x2", &vector), KJIT_OK);
-  kjit_node table = kjit_constant(b, "C", KJIT_C64, (float[]){ 1, -2.5f, INFINITY, 0 }, (int64_t[]){ 2 }, 1);
+  kjit_node table =
+    kjit_constant(b, "C", KJIT_C64, (float[]){ 1, -2.5f, INFINITY, 0 }, (int64_t[]){ 2 }, 1);
   kjit_begin_kernel(b, "k");
   kjit_node x = kjit_parameter(b, "x", KJIT_ANY), own = kjit_let(b, "f32x2", kjit_integer(b, 1));
-  kjit_node sum = kjit_binary(b, KJIT_ADD, at(b, table, kjit_integer(b, 0)), kjit_value(b, KJIT_C128, (double[]){ 0.5, -1 }));
-  kjit_assign(b, at(b, x, kjit_integer(b, 0)), KJIT_STORE,
-              kjit_binary(b, KJIT_MUL, sum, kjit_select_field(b, kjit_construct(b, vector, (kjit_node[]){ own, kjit_integer(b, 0) }, 2), "y")));
+  kjit_node sum = kjit_binary(b, KJIT_ADD, at(b, table, kjit_integer(b, 0)),
+                              kjit_value(b, KJIT_C128, (double[]){ 0.5, -1 }));
+  kjit_assign(
+    b, at(b, x, kjit_integer(b, 0)), KJIT_STORE,
+    kjit_binary(b, KJIT_MUL, sum,
+                kjit_select_field(
+                  b, kjit_construct(b, vector, (kjit_node[]){ own, kjit_integer(b, 0) }, 2), "y")));
   kjit_end(b);
   expect_text(f, "const C: c64[2] = { c64(1.0, -2.5), c64(inf, 0.0) }\n\n"
                  "kernel k(x) {\n"
@@ -271,7 +295,8 @@ static void renaming(void **state)
   kjit_node third = kjit_let(b, "sqrt", kjit_call(b, "sqrt", &second, 1));
   kjit_if(b, kjit_bool(b, 1));
   kjit_node inner = kjit_let(b, "f", third);
-  kjit_assign(b, at(b, x, inner), KJIT_STORE, kjit_binary(b, KJIT_ADD, first, kjit_call(b, "sqrt", &second, 1)));
+  kjit_assign(b, at(b, x, inner), KJIT_STORE,
+              kjit_binary(b, KJIT_ADD, first, kjit_call(b, "sqrt", &second, 1)));
   kjit_end(b);
   kjit_if(b, kjit_bool(b, 1));
   kjit_let(b, "y", first);
@@ -378,7 +403,8 @@ static void deep_types(void **state)
   fixture *f = *state;
   kjit_type type = KJIT_F32, deepest = type;
   int levels = 0;
-  for (; type != KJIT_VOID && levels < 100000; levels++) type = kjit_get_pointer_type(f->context, deepest = type, 0);
+  for (; type != KJIT_VOID && levels < 100000; levels++)
+    type = kjit_get_pointer_type(f->context, deepest = type, 0);
   assert_int_equal(levels, 201);
   assert_non_null(strstr(kjit_get_diagnostic(f->context, 0)->message, "at most 200 levels deep"));
   kjit_field field = { .name = "next", .type = deepest };

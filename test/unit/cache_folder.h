@@ -17,7 +17,9 @@ static inline void remove_tree(const char *path)
   DIR *directory = opendir(path);
   for (struct dirent *item; directory && (item = readdir(directory));) {
     char *inner;
-    if (!strcmp(item->d_name, ".") || !strcmp(item->d_name, "..") || asprintf(&inner, "%s/%s", path, item->d_name) < 0) continue;
+    if (!strcmp(item->d_name, ".") || !strcmp(item->d_name, "..") ||
+        asprintf(&inner, "%s/%s", path, item->d_name) < 0)
+      continue;
     if (unlink(inner)) remove_tree(inner);
     free(inner);
   }
@@ -52,7 +54,8 @@ static inline size_t count_files(const char *prefix, const char *suffix)
   DIR *directory = opendir(folder);
   for (struct dirent *item; directory && (item = readdir(directory));) {
     size_t length = strlen(item->d_name), ending = strlen(suffix);
-    count += !strncmp(item->d_name, prefix, strlen(prefix)) && length >= ending && !strcmp(item->d_name + length - ending, suffix);
+    count += !strncmp(item->d_name, prefix, strlen(prefix)) && length >= ending &&
+             !strcmp(item->d_name + length - ending, suffix);
   }
   if (directory) closedir(directory);
   return count;

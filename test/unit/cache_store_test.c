@@ -1,4 +1,5 @@
-/* The disk cache without a compiler: damaged entries, writers that are killed, full disks, bounds, several versions, and the CUDA side against a driver in host memory. */
+/* The disk cache without a compiler: damaged entries, writers that are killed, full disks, bounds,
+ * several versions, and the CUDA side against a driver in host memory. */
 #include "kj_test.h"
 
 #include <signal.h>
@@ -21,7 +22,10 @@ static kj_disk *open_folder(const char *directory, uint64_t limit_bytes)
 }
 
 static const kj_digest compiler = { 1, 2 }, other_compiler = { 1, 3 };
-static kj_parameter parameters[] = { { .kind = KJ_PARAMETER_POINTER, .size_bytes = 8 }, { .kind = KJ_PARAMETER_EXTENT, .size_bytes = 4, .offset = 8 } };
+static kj_parameter parameters[] = {
+  { .kind = KJ_PARAMETER_POINTER, .size_bytes = 8 },
+  { .kind = KJ_PARAMETER_EXTENT, .size_bytes = 4, .offset = 8 }
+};
 
 /* Some code whose bytes depend on the number. */
 static kj_code make_code(unsigned number, size_t size_bytes)
@@ -35,14 +39,18 @@ static kj_code make_code(unsigned number, size_t size_bytes)
                    .parameter_bytes = 12,
                    .scratch_bytes = 64,
                    .max_threads = number };
-  for (size_t i = 0; i < size_bytes; i++) ((unsigned char *)code.data)[i] = (unsigned char)(number + i * 7);
+  for (size_t i = 0; i < size_bytes; i++)
+    ((unsigned char *)code.data)[i] = (unsigned char)(number + i * 7);
   return code;
 }
 
 static kj_disk_key make_key(unsigned number)
 {
   kj_disk_key key = { .text = malloc(128), .has_sources = true };
-  key.size_bytes = (size_t)snprintf(key.text, 128, "kjit 0.1.0\ntarget cpu\nkernel k%u\nsignature f32\n\nkernel k%u() {}\n", number, number);
+  key.size_bytes =
+    (size_t)snprintf(key.text, 128,
+                     "kjit 0.1.0\ntarget cpu\nkernel k%u\nsignature f32\n\nkernel k%u() {}\n",
+                     number, number);
   key.digest = kj_digest_bytes(key.text, key.size_bytes);
   return key;
 }
@@ -60,9 +68,11 @@ static void publish(kj_disk *disk, unsigned number, size_t size_bytes)
 static bool is_right(const kj_code *code, unsigned number)
 {
   kj_code expected = make_code(number, code->size_bytes);
-  bool is_equal = !memcmp(code->data, expected.data, code->size_bytes) && !strcmp(code->entry, "entry") && !strcmp(code->facts, "disjoint") &&
-                  !code->failures && code->parameter_count == 2 && !memcmp(code->parameters, parameters, sizeof parameters) && code->max_threads == number &&
-                  code->scratch_bytes == 64;
+  bool is_equal = !memcmp(code->data, expected.data, code->size_bytes) &&
+                  !strcmp(code->entry, "entry") && !strcmp(code->facts, "disjoint") &&
+                  !code->failures && code->parameter_count == 2 &&
+                  !memcmp(code->parameters, parameters, sizeof parameters) &&
+                  code->max_threads == number && code->scratch_bytes == 64;
   free(expected.data);
   return is_equal;
 }
@@ -82,7 +92,8 @@ static bool fetch(kj_disk *disk, unsigned number)
 
 enum { SMALL = 40 };
 
-static kj_entry_state unpack(const void *bytes, size_t size_bytes, unsigned number, const kj_digest *by)
+static kj_entry_state unpack(const void *bytes, size_t size_bytes, unsigned number,
+                             const kj_digest *by)
 {
   kj_disk_key key = make_key(number);
   kj_code code = { 0 };
@@ -142,7 +153,8 @@ static void write_bytes(const char *name, const void *bytes, size_t size_bytes)
 static void name_of(unsigned number, char name[64])
 {
   kj_disk_key key = make_key(number);
-  snprintf(name, 64, "%016llx%016llx.kjit", (unsigned long long)key.digest.high, (unsigned long long)key.digest.low);
+  snprintf(name, 64, "%016llx%016llx.kjit", (unsigned long long)key.digest.high,
+           (unsigned long long)key.digest.low);
   kj_free_disk_key(&key);
 }
 
@@ -204,7 +216,8 @@ static void test_killed_writers(void **state)
     nanosleep(&(struct timespec){ .tv_nsec = 200000 + (seed >> 8) % 3000000 }, NULL);
     kill(process, SIGKILL);
     end_process(process);
-    for (unsigned i = 0; i < 8; i++) (void)fetch(disk, i); /* aborts where what it finds is not right */
+    /* aborts where what it finds is not right */
+    for (unsigned i = 0; i < 8; i++) (void)fetch(disk, i);
   }
   assert_in_range(count_entries(), 1, 7);
   uint64_t removed, removed_bytes;
@@ -283,7 +296,8 @@ static void test_read_only(void **state)
   assert_int_equal(chmod(folder, 0700), 0);
 }
 
-/* Others who can write to the directory, or to an entry, could have this user run anything: what they may have made is not used, and not removed either. */
+/* Others who can write to the directory, or to an entry, could have this user run anything: what
+ * they may have made is not used, and not removed either. */
 static void test_entries_of_others(void **state)
 {
   (void)state;
@@ -291,7 +305,11 @@ static void test_entries_of_others(void **state)
     mode_t mode;
     uid_t owner; /* 0: this user */
     bool is_found;
-  } rows[] = { { 0600, 0, true }, { 0444, 0, true }, { 0660, 0, false }, { 0606, 0, false }, { 0644, 65534, false } };
+  } rows[] = { { 0600, 0, true },
+               { 0444, 0, true },
+               { 0660, 0, false },
+               { 0606, 0, false },
+               { 0644, 65534, false } };
   char name[64];
   kj_disk *disk = open_folder(folder, 0);
   name_of(1, name);
@@ -302,7 +320,8 @@ static void test_entries_of_others(void **state)
     assert_int_equal(chmod(path_in(name), rows[i].mode), 0);
     assert_int_equal(fetch(disk, 1), rows[i].is_found);
     assert_int_equal(count_entries(), 1);
-    publish(disk, 1, SMALL); /* in a directory of one's own the next one that is compiled takes its place */
+    /* in a directory of one's own the next one that is compiled takes its place */
+    publish(disk, 1, SMALL);
     assert_true(fetch(disk, 1));
   }
   kj_close_disk(disk);
@@ -319,7 +338,8 @@ static void test_false_usage(void **state)
     (void)unlink(path_in("usage"));
     char *target = strdup(path_in("precious"));
     write_bytes("precious", mine, i < 2 ? LENGTH : 10);
-    if (i == 0) assert_int_equal(rename(target, path_in("usage")), 0); /* a user's own file of that name */
+    /* a user's own file of that name */
+    if (i == 0) assert_int_equal(rename(target, path_in("usage")), 0);
     if (i == 1 || i == 2) assert_int_equal(symlink(target, path_in("usage")), 0);
     if (i == 3) assert_int_equal(link(target, path_in("usage")), 0);
     kj_disk *disk = open_folder(folder, 0);
@@ -339,7 +359,8 @@ static void test_false_usage(void **state)
 static void test_files_of_the_user(void **state)
 {
   (void)state;
-  static const char *const names[] = { "unfinished-symphony", "unfinished-0123456789abcdef.txt", "unfinished-0123456789abcdeg", "0123.kjit" };
+  static const char *const names[] = { "unfinished-symphony", "unfinished-0123456789abcdef.txt",
+                                       "unfinished-0123456789abcdeg", "0123.kjit" };
   uint64_t removed, removed_bytes;
   kj_disk *disk = open_folder(folder, 0);
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -349,7 +370,8 @@ static void test_files_of_the_user(void **state)
   publish(disk, 1, SMALL);
   assert_int_equal(kj_trim_disk(disk, 0, &removed, &removed_bytes), KJIT_OK);
   assert_int_equal(removed, 1);
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) assert_int_equal(access(path_in(names[i]), R_OK), 0);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    assert_int_equal(access(path_in(names[i]), R_OK), 0);
   kj_close_disk(disk);
 }
 
@@ -360,7 +382,9 @@ static int run_out_of_files(int number)
   struct rlimit limit;
   kj_disk *disk = open_folder(folder, 0);
   publish(disk, 1, SMALL);
-  if (getrlimit(RLIMIT_NOFILE, &limit) || setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, limit.rlim_max })) return 1;
+  if (getrlimit(RLIMIT_NOFILE, &limit) ||
+      setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, limit.rlim_max }))
+    return 1;
   publish(disk, 2, SMALL);
   if (fetch(disk, 1) || fetch(disk, 2)) return 2;
   if (setrlimit(RLIMIT_NOFILE, &limit)) return 3;
@@ -379,7 +403,8 @@ static void test_no_more_files(void **state)
 static void test_no_directory(void **state)
 {
   (void)state;
-  static const char *const impossible[] = { "/dev/null/kjit", "/proc/kjit/cache", "/proc/self/status" };
+  static const char *const impossible[] = { "/dev/null/kjit", "/proc/kjit/cache",
+                                            "/proc/self/status" };
   for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++) {
     kj_disk *disk = open_folder(impossible[i], 0);
     assert_false(fetch(disk, 1));
@@ -408,7 +433,8 @@ static void test_default_directory(void **state)
   snprintf(expected, sizeof expected, "%s/.cache/kjit", folder);
   assert_string_equal(kj_disk_directory(disk), expected);
   kj_close_disk(disk);
-  assert_int_equal(setenv("XDG_CACHE_HOME", "relative", 1), 0); /* the specification says to ignore it */
+  /* the specification says to ignore it */
+  assert_int_equal(setenv("XDG_CACHE_HOME", "relative", 1), 0);
   disk = open_folder(NULL, 0);
   assert_string_equal(kj_disk_directory(disk), expected);
   kj_close_disk(disk);
@@ -443,8 +469,9 @@ static void test_bound(void **state)
   for (unsigned i = 0; i < 100; i++) {
     publish(disk, i, ENTRY);
     assert_true(total_bytes(disk) <= BOUND);
-    assert_true(fetch(disk, 0));                               /* used: never the oldest */
-    nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL); /* file times are as coarse as the kernel's ticks */
+    assert_true(fetch(disk, 0)); /* used: never the oldest */
+    /* file times are as coarse as the kernel's ticks */
+    nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
   }
   assert_true(fetch(disk, 99));
   assert_false(fetch(disk, 1));
@@ -467,7 +494,8 @@ static void test_bound(void **state)
 
 /* ---- kernels on a GPU: the code is the PTX as the fake driver links it ---- */
 
-static const char axpy[] = "kernel axpy(r, a, x) {\n  for i in grid_range(len(r)) { r[i] = a * x[i] }\n}\n";
+static const char axpy[] =
+  "kernel axpy(r, a, x) {\n  for i in grid_range(len(r)) { r[i] = a * x[i] }\n}\n";
 
 static kjit_context *make_context(void)
 {
@@ -494,7 +522,14 @@ static kjit_status launch_axpy(kjit_context *context)
   kjit_launch_config config = { 0 };
   kjit_status status = kjit_get_device(context, KJIT_DEVICE_CUDA, 0, &config.device);
   if (status != KJIT_OK) return status;
-  kjit_tensor r = { .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length }, x = r;
+  kjit_tensor r = { .data = data,
+                    .device_type = 1,
+                    .rank = 1,
+                    .code = 2,
+                    .bits = 32,
+                    .lanes = 1,
+                    .shape = length },
+              x = r;
   x.data = data + 16;
   kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_f32(2), kjit_arg_tensor(&x) };
   return kjit_launch(kernel_of(parse(context, axpy), "axpy"), &config, arguments, 3);
@@ -526,7 +561,8 @@ static void test_gpu(void **state)
   fake_delete_all();
 }
 
-/* Every driver call of a miss and of a hit fails in turn: nothing is left behind, and what the cache alone needs is no error. */
+/* Every driver call of a miss and of a hit fails in turn: nothing is left behind, and what the
+ * cache alone needs is no error. */
 static void test_failing_calls(void **state)
 {
   (void)state;
@@ -536,7 +572,8 @@ static void test_failing_calls(void **state)
       cuda = (fake_driver){ .devices = 1, .fail_at = fail_at, .fail_with = CUDA_UNKNOWN };
       kjit_context *context = make_context();
       kjit_status status = context ? launch_axpy(context) : KJIT_ERROR_NO_DEVICE;
-      bool has_failed = cuda.failed != NULL, is_link = has_failed && !strncmp(cuda.failed, "cuLink", 6);
+      bool has_failed = cuda.failed != NULL,
+           is_link = has_failed && !strncmp(cuda.failed, "cuLink", 6);
       if (is_link) assert_int_equal(status, KJIT_OK);
       if (is_link) assert_int_equal(count_entries(), 0);
       if (context) kjit_destroy_context(context);
@@ -553,10 +590,21 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
   const struct CMUnitTest tests[] = {
-    TEST(test_every_bit),   TEST(test_damaged_files),     TEST(test_killed_writers),    TEST(test_many_processes),
-    TEST(test_full_disk),   TEST(test_read_only),         TEST(test_no_directory),      TEST(test_bound),
-    TEST(test_gpu),         TEST(test_failing_calls),     TEST(test_default_directory), TEST(test_entries_of_others),
-    TEST(test_false_usage), TEST(test_files_of_the_user), TEST(test_no_more_files),
+    TEST(test_every_bit),
+    TEST(test_damaged_files),
+    TEST(test_killed_writers),
+    TEST(test_many_processes),
+    TEST(test_full_disk),
+    TEST(test_read_only),
+    TEST(test_no_directory),
+    TEST(test_bound),
+    TEST(test_gpu),
+    TEST(test_failing_calls),
+    TEST(test_default_directory),
+    TEST(test_entries_of_others),
+    TEST(test_false_usage),
+    TEST(test_files_of_the_user),
+    TEST(test_no_more_files),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

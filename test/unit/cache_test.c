@@ -1,4 +1,5 @@
-/* The disk cache with the compiler: what hits and what does not, a process that has no compiler, many that miss at once, and objects that are damaged. */
+/* The disk cache with the compiler: what hits and what does not, a process that has no compiler,
+ * many that miss at once, and objects that are damaged. */
 #include "kj_test.h"
 
 #include "cache_folder.h"
@@ -16,7 +17,8 @@ static const kjit_executor executor = { NULL, 1, run_here };
 static const char program[] = "func twice(x) { return x * SCALE }\n"
                               "const SCALE = 2\n"
                               "func other(x) { return x + 1 }\n"
-                              "kernel k(r, x, const n = 3) {\n  for i in grid_range(len(r)) { r[i] = sin(twice(x[i])) + n }\n}\n";
+                              "kernel k(r, x, const n = 3) {\n  for i in grid_range(len(r)) { r[i] "
+                              "= sin(twice(x[i])) + n }\n}\n";
 
 static const char *compiler_path;
 
@@ -25,7 +27,8 @@ static void find_compiler(void)
 {
   static char path[4200];
   char self[4096] = { 0 }, *slash;
-  if (readlink("/proc/self/exe", self, sizeof self - 1) <= 0 || !(slash = strrchr(self, '/'))) return;
+  if (readlink("/proc/self/exe", self, sizeof self - 1) <= 0 || !(slash = strrchr(self, '/')))
+    return;
   *slash = 0;
   snprintf(path, sizeof path, "%s/../../lib/libkjit-compiler.so", self);
   if (access(path, R_OK) == 0) compiler_path = path;
@@ -52,7 +55,8 @@ static kjit_module *parse(kjit_context *context, const char *text)
   return module;
 }
 
-static kjit_status launch(kjit_context *context, const char *text, const kjit_arg *extra, float *result)
+static kjit_status launch(kjit_context *context, const char *text, const kjit_arg *extra,
+                          float *result)
 {
   static _Alignas(16) float data[2][64];
   int64_t length[] = { 64 };
@@ -62,7 +66,14 @@ static kjit_status launch(kjit_context *context, const char *text, const kjit_ar
   kjit_module *module = parse(context, text);
   assert_int_equal(kjit_get_kernel(module, "k", &kernel), KJIT_OK);
   assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &config.device), KJIT_OK);
-  kjit_tensor r = { .data = data[0], .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length }, x = r;
+  kjit_tensor r = { .data = data[0],
+                    .device_type = 1,
+                    .rank = 1,
+                    .code = 2,
+                    .bits = 32,
+                    .lanes = 1,
+                    .shape = length },
+              x = r;
   x.data = data[1];
   kjit_arg arguments[3] = { kjit_arg_tensor(&r), kjit_arg_tensor(&x) };
   if (extra) arguments[2] = *extra;
@@ -98,23 +109,26 @@ static void test_what_counts(void **state)
   assert_false(hits(program, NULL, sine_of_10 + 3));
   assert_true(hits(program, NULL, sine_of_10 + 3));
   /* comments, layout, order and what is not reached do not count */
-  assert_true(hits("# a comment\nkernel unused(x) { x[0] = 1 }\nconst SCALE = 2\nkernel k(r, x, const n = 3) {\n  for i in grid_range(len(r)) {\n\n"
-                   "    r[i] = (sin(twice(x[i]))) + n # more\n  }\n}\nfunc twice(x) { return x * SCALE }\n",
-                   NULL, sine_of_10 + 3));
+  assert_true(
+    hits("# a comment\nkernel unused(x) { x[0] = 1 }\nconst SCALE = 2\nkernel k(r, x, const n = 3) "
+         "{\n  for i in grid_range(len(r)) {\n\n"
+         "    r[i] = (sin(twice(x[i]))) + n # more\n  }\n}\nfunc twice(x) { return x * SCALE }\n",
+         NULL, sine_of_10 + 3));
   /* a const, what is reached, the kernel itself do */
   kjit_arg four = kjit_arg_i64(4);
   assert_false(hits(program, &four, sine_of_10 + 4));
   assert_true(hits(program, &four, sine_of_10 + 4));
-  assert_false(hits(
-    "func twice(x) { return x * SCALE }\nconst SCALE = 4\nkernel k(r, x, const n = 3) {\n  for i in grid_range(len(r)) { r[i] = sin(twice(x[i])) + n }\n}\n",
-    NULL, 0.91294525f + 3));
-  assert_false(hits(
-    "func twice(x) { return x + SCALE }\nconst SCALE = 2\nkernel k(r, x, const n = 3) {\n  for i in grid_range(len(r)) { r[i] = sin(twice(x[i])) + n }\n}\n",
-    NULL, 0.6569866f + 3));
+  assert_false(hits("func twice(x) { return x * SCALE }\nconst SCALE = 4\nkernel k(r, x, const n = "
+                    "3) {\n  for i in grid_range(len(r)) { r[i] = sin(twice(x[i])) + n }\n}\n",
+                    NULL, 0.91294525f + 3));
+  assert_false(hits("func twice(x) { return x + SCALE }\nconst SCALE = 2\nkernel k(r, x, const n = "
+                    "3) {\n  for i in grid_range(len(r)) { r[i] = sin(twice(x[i])) + n }\n}\n",
+                    NULL, 0.6569866f + 3));
   assert_true(hits(program, NULL, sine_of_10 + 3));
 }
 
-/* Another build of libkjit has keys of its own; another compiler makes its entry anew; both may use the directory. */
+/* Another build of libkjit has keys of its own; another compiler makes its entry anew; both may use
+ * the directory. */
 static bool hits_as(uint64_t build)
 {
   kjit_context *context = make_context();
@@ -147,7 +161,9 @@ static int launch_alone(int number)
   compiler_path = "/nonexistent/libkjit-compiler.so";
   kjit_context *context = make_context();
   float result;
-  if (launch(context, program, NULL, &result) != KJIT_OK || result < sine_of_10 + 2.99f || result > sine_of_10 + 3.01f) return 1;
+  if (launch(context, program, NULL, &result) != KJIT_OK || result < sine_of_10 + 2.99f ||
+      result > sine_of_10 + 3.01f)
+    return 1;
   char line[512];
   FILE *maps = fopen("/proc/self/maps", "r");
   while (maps && fgets(line, sizeof line, maps))
@@ -201,7 +217,8 @@ static void test_sixteen_misses(void **state)
 static void test_lines(void **state)
 {
   (void)state;
-  static const char checked[] = "kernel k(r, x) {\n  for i in grid_range(len(r)) {\n    assert x[i] < 100, \"too large\"\n    r[i] = x[i]\n  }\n}\n";
+  static const char checked[] = "kernel k(r, x) {\n  for i in grid_range(len(r)) {\n    assert "
+                                "x[i] < 100, \"too large\"\n    r[i] = x[i]\n  }\n}\n";
   char moved[256];
   snprintf(moved, sizeof moved, "# a line\n%s", checked);
   assert_false(hits(checked, NULL, 5));
@@ -217,7 +234,9 @@ static void *compile_object(kjit_context *context, size_t *size_bytes)
   kjit_kernel *kernel = NULL;
   void *object = NULL;
   assert_int_equal(kjit_get_kernel(parse(context, program), "k", &kernel), KJIT_OK);
-  assert_int_equal(kjit_compile(kernel, "f64[:] C, f64[:] C", NULL, KJIT_STAGE_OBJECT, &object, size_bytes), KJIT_OK);
+  assert_int_equal(kjit_compile(kernel, "f64[:] C, f64[:] C", NULL, KJIT_STAGE_OBJECT, &object,
+                                size_bytes),
+                   KJIT_OK);
   return object;
 }
 
@@ -269,7 +288,8 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
   const struct CMUnitTest tests[] = {
     TEST(test_sixteen_misses), /* first: processes that have compiled do not fork well */
-    TEST(test_what_counts),    TEST(test_versions), TEST(test_no_compiler), TEST(test_lines), TEST(test_damaged_objects),
+    TEST(test_what_counts),    TEST(test_versions),        TEST(test_no_compiler),
+    TEST(test_lines),          TEST(test_damaged_objects),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

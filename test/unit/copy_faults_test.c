@@ -1,5 +1,6 @@
-/* Every driver call of copies, fills and staged arguments fails in turn: rows, elements gathered by kernels and by the host, asynchronous ones, between GPUs; memory that several streams
- * used; host arrays of launches of all forms. */
+/* Every driver call of copies, fills and staged arguments fails in turn: rows, elements gathered by
+ * kernels and by the host, asynchronous ones, between GPUs; memory that several streams used; host
+ * arrays of launches of all forms. */
 #include "gpu_test.h"
 
 enum { ARRAYS = 8 };
@@ -17,18 +18,29 @@ struct objects {
 
 static kjit_tensor host_matrix(void *data, int64_t *shape, int64_t *strides)
 {
-  return (kjit_tensor){ .data = data, .device_type = 1, .rank = 2, .code = 2, .bits = 32, .lanes = 1, .shape = shape, .strides = strides };
+  return (kjit_tensor){ .data = data,
+                        .device_type = 1,
+                        .rank = 2,
+                        .code = 2,
+                        .bits = 32,
+                        .lanes = 1,
+                        .shape = shape,
+                        .strides = strides };
 }
 
-/* Matrices of 32 x 32: columns 0 to 15 are rows of 64 bytes, which the driver copies; every other column is gathered. */
+/* Matrices of 32 x 32: columns 0 to 15 are rows of 64 bytes, which the driver copies; every other
+ * column is gathered. */
 static kjit_status make_arrays(objects *o)
 {
   static const int64_t shape[] = { 32, 32 }, bytes[] = { 64 };
   STEP(kjit_create_array(o->device, KJIT_F32, shape, 2, &o->arrays[0]));
-  STEP(kjit_slice_array(o->arrays[0], (kjit_array_slice[]){ { 0, 32, 1 }, { 0, 16, 1 } }, 2, &o->arrays[1]));
-  STEP(kjit_slice_array(o->arrays[0], (kjit_array_slice[]){ { 0, 32, 1 }, { 0, 32, 2 } }, 2, &o->arrays[2]));
+  STEP(kjit_slice_array(o->arrays[0], (kjit_array_slice[]){ { 0, 32, 1 }, { 0, 16, 1 } }, 2,
+                        &o->arrays[1]));
+  STEP(kjit_slice_array(o->arrays[0], (kjit_array_slice[]){ { 0, 32, 1 }, { 0, 32, 2 } }, 2,
+                        &o->arrays[2]));
   STEP(kjit_create_array(o->peer, KJIT_F32, shape, 2, &o->arrays[3]));
-  STEP(kjit_slice_array(o->arrays[3], (kjit_array_slice[]){ { 0, 32, 1 }, { 0, 32, 2 } }, 2, &o->arrays[4]));
+  STEP(kjit_slice_array(o->arrays[3], (kjit_array_slice[]){ { 0, 32, 1 }, { 0, 32, 2 } }, 2,
+                        &o->arrays[4]));
   STEP(kjit_create_array(o->device, KJIT_U8, bytes, 1, &o->arrays[5]));
   STEP(kjit_create_array(o->device, KJIT_F16, bytes, 1, &o->arrays[6]));
   STEP(kjit_create_array(o->device, KJIT_F64, bytes, 1, &o->arrays[7]));
@@ -51,7 +63,8 @@ static kjit_status copy_arrays(objects *o)
 {
   static float memory[32 * 32];
   int64_t rows[] = { 32, 16 }, pitch[] = { 32, 1 }, every_other[] = { 32, 2 };
-  kjit_tensor dense = host_matrix(memory, rows, NULL), wide = host_matrix(memory, rows, pitch), sparse = host_matrix(memory, rows, every_other);
+  kjit_tensor dense = host_matrix(memory, rows, NULL), wide = host_matrix(memory, rows, pitch),
+              sparse = host_matrix(memory, rows, every_other);
   kjit_tensor *forms[] = { &dense, &wide, &sparse };
   for (int form = 0; form < 3; form++) {
     for (int i = 1; i < 3; i++) {
@@ -63,7 +76,8 @@ static kjit_status copy_arrays(objects *o)
       STEP(kjit_synchronize_stream(o->streams[1]));
     }
   }
-  kjit_arg narrow = kjit_arg_array(o->arrays[1]), gathered = kjit_arg_array(o->arrays[2]), far = kjit_arg_array(o->arrays[4]);
+  kjit_arg narrow = kjit_arg_array(o->arrays[1]), gathered = kjit_arg_array(o->arrays[2]),
+           far = kjit_arg_array(o->arrays[4]);
   STEP(kjit_copy_async(o->context, &narrow, &gathered, o->streams[2]));
   STEP(kjit_copy(o->context, &far, &gathered, NULL));
   STEP(kjit_copy(o->context, &narrow, &far, o->streams[0]));
@@ -71,24 +85,33 @@ static kjit_status copy_arrays(objects *o)
   return KJIT_OK;
 }
 
-/* Host arrays of a launch: together in one piece, in two that overlap, with gaps, twice the same. */
+/* Host arrays of a launch: together in one piece, in two that overlap, with gaps, twice the same.
+ */
 static kjit_status stage_arrays(objects *o)
 {
   static float memory[256];
   int64_t length[] = { 64 }, stride[] = { 2 };
-  kjit_kernel *kernel = kernel_of(parse(o->context, "kernel add(r, x, y) {\n  for i in grid_range(len(r)) { r[i] = x[i] + y[i] }\n}\n"), "add");
-  kjit_tensor tensors[] = { host_vector(memory, length), host_vector(memory + 32, length), host_vector(memory + 128, length), host_vector(memory, length) };
+  kjit_kernel *kernel = kernel_of(
+    parse(o->context,
+          "kernel add(r, x, y) {\n  for i in grid_range(len(r)) { r[i] = x[i] + y[i] }\n}\n"),
+    "add");
+  kjit_tensor tensors[] = { host_vector(memory, length), host_vector(memory + 32, length),
+                            host_vector(memory + 128, length), host_vector(memory, length) };
   tensors[3].strides = stride;
   static const int sets[][3] = { { 0, 1, 2 }, { 0, 0, 2 }, { 3, 2, 2 }, { 2, 0, 3 } };
   for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
     kjit_arg arguments[3];
     for (int k = 0; k < 3; k++) arguments[k] = kjit_arg_tensor(&tensors[sets[i][k]]);
-    STEP(kjit_launch(kernel, &(kjit_launch_config){ .device = o->device, .stream = i % 2 ? o->streams[0] : NULL }, arguments, 3));
+    STEP(kjit_launch(kernel,
+                     &(kjit_launch_config){ .device = o->device,
+                                            .stream = i % 2 ? o->streams[0] : NULL },
+                     arguments, 3));
   }
   return KJIT_OK;
 }
 
-/* Memory that one stream allocated and others used goes back into the pool behind them, and is taken by others. */
+/* Memory that one stream allocated and others used goes back into the pool behind them, and is
+ * taken by others. */
 static kjit_status pass_memory(objects *o)
 {
   static const int64_t length = 1000;
@@ -105,8 +128,10 @@ static kjit_status pass_memory(objects *o)
     STEP(kjit_create_configured_array(&config, &array));
     kjit_arg argument = kjit_arg_array(array);
     o->step++;
-    kjit_status status = kjit_launch(kernel, &(kjit_launch_config){ .stream = o->streams[(i + 1) % 3] }, &argument, 1);
-    if (status == KJIT_OK) status = kjit_fill(o->context, &argument, &(kjit_arg){ .kind = KJIT_ARG_NUMBER }, NULL);
+    kjit_status status =
+      kjit_launch(kernel, &(kjit_launch_config){ .stream = o->streams[(i + 1) % 3] }, &argument, 1);
+    if (status == KJIT_OK)
+      status = kjit_fill(o->context, &argument, &(kjit_arg){ .kind = KJIT_ARG_NUMBER }, NULL);
     kjit_release_array(array);
     STEP(status);
   }

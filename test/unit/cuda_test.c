@@ -1,4 +1,5 @@
-/* The CUDA side against a driver in host memory: copies, staged host arrays, faults, resets, and the failure of every driver call in turn. */
+/* The CUDA side against a driver in host memory: copies, staged host arrays, faults, resets, and
+ * the failure of every driver call in turn. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +60,9 @@ static void expect_ok(kjit_context *context, kjit_status status)
 
 static kjit_tensor vector(float *data, int64_t *length)
 {
-  return (kjit_tensor){ .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length };
+  return (kjit_tensor){
+    .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length
+  };
 }
 
 /* ---- devices ---- */
@@ -98,11 +101,13 @@ static void test_copies(void **state)
   float in[12], out[12], turned[12];
   for (int i = 0; i < 12; i++) in[i] = (float)i;
   expect_ok(*state, kjit_create_array(gpu(*state, 0), KJIT_F32, shape, 2, &array));
-  kjit_tensor from = vector(in, shape), to = vector(out, shape), columns = vector(turned, shape), reversed = vector(in + 11, shape);
+  kjit_tensor from = vector(in, shape), to = vector(out, shape), columns = vector(turned, shape),
+              reversed = vector(in + 11, shape);
   from.rank = to.rank = columns.rank = reversed.rank = 2;
   columns.strides = strides;
   reversed.strides = backwards;
-  kjit_arg device = kjit_arg_array(array), a = kjit_arg_tensor(&from), b = kjit_arg_tensor(&to), c = kjit_arg_tensor(&columns), d = kjit_arg_tensor(&reversed);
+  kjit_arg device = kjit_arg_array(array), a = kjit_arg_tensor(&from), b = kjit_arg_tensor(&to),
+           c = kjit_arg_tensor(&columns), d = kjit_arg_tensor(&reversed);
   expect_ok(*state, kjit_copy(*state, &device, &a, NULL));
   expect_ok(*state, kjit_copy(*state, &b, &device, NULL));
   expect_ok(*state, kjit_copy(*state, &c, &device, NULL));
@@ -120,7 +125,8 @@ static void test_copies(void **state)
   int64_t other[] = { 4, 3 };
   to.shape = other;
   assert_int_equal(kjit_copy(*state, &b, &device, NULL), KJIT_ERROR_ARGUMENT);
-  assert_string_equal(last_message(*state), "kjit_copy: dimension 0 is 4 in the destination, 3 in the source");
+  assert_string_equal(last_message(*state),
+                      "kjit_copy: dimension 0 is 4 in the destination, 3 in the source");
   to.shape = shape;
   to.bits = 64;
   assert_int_equal(kjit_copy(*state, &b, &device, NULL), KJIT_ERROR_ARGUMENT);
@@ -129,7 +135,9 @@ static void test_copies(void **state)
   same.strides = none;
   b = kjit_arg_tensor(&same);
   assert_int_equal(kjit_copy(*state, &b, &a, NULL), KJIT_ERROR_ARGUMENT);
-  assert_string_equal(last_message(*state), "elements of the destination are the same memory: dimension 0 has the stride 0");
+  assert_string_equal(
+    last_message(*state),
+    "elements of the destination are the same memory: dimension 0 has the stride 0");
   kjit_array *second;
   expect_ok(*state, kjit_create_array(gpu(*state, 1), KJIT_F32, shape, 2, &second));
   b = kjit_arg_array(second);
@@ -140,7 +148,8 @@ static void test_copies(void **state)
 
 /* ---- host arrays ---- */
 
-static const char axpy[] = "kernel axpy(r, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * x[i] + y[i] }\n}\n";
+static const char axpy[] =
+  "kernel axpy(r, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * x[i] + y[i] }\n}\n";
 
 /* As fake_plan lays it out with offsets in 32 bits. */
 typedef struct axpy_block {
@@ -160,12 +169,16 @@ static void run_axpy(const char *parameters)
   axpy_block block;
   memcpy(&block, parameters, sizeof block);
   block_seen = block;
-  for (int32_t i = 0; i < block.r_length; i++) block.r[i * block.r_stride] = block.a * block.x[i * block.x_stride] + block.y[i * block.y_stride];
+  for (int32_t i = 0; i < block.r_length; i++)
+    block.r[i * block.r_stride] =
+      block.a * block.x[i * block.x_stride] + block.y[i * block.y_stride];
 }
 
-static kjit_status launch_axpy(kjit_context *context, kjit_kernel *kernel, kjit_tensor *r, kjit_tensor *x, kjit_tensor *y, kjit_access access)
+static kjit_status launch_axpy(kjit_context *context, kjit_kernel *kernel, kjit_tensor *r,
+                               kjit_tensor *x, kjit_tensor *y, kjit_access access)
 {
-  kjit_arg arguments[] = { kjit_with_access(kjit_arg_tensor(r), access), kjit_arg_f32(2), kjit_arg_tensor(x), kjit_arg_tensor(y) };
+  kjit_arg arguments[] = { kjit_with_access(kjit_arg_tensor(r), access), kjit_arg_f32(2),
+                           kjit_arg_tensor(x), kjit_arg_tensor(y) };
   kjit_launch_config config = { .device = gpu(context, 0) };
   return kjit_launch(kernel, &config, arguments, 4);
 }
@@ -180,7 +193,8 @@ static void test_host_arrays(void **state)
   cuda.kernel = run_axpy;
   expect_ok(*state, launch_axpy(*state, kernel, &tr, &tx, &ty, KJIT_ACCESS_AUTO));
   for (int i = 0; i < 100; i++) assert_true(r[i] == 2 * x[i] + 1);
-  assert_in_range(cuda.bytes_in, 1200, 3 * 768); /* each at a place of 256 bytes, as far from its start as on the host */
+  /* each at a place of 256 bytes, as far from its start as on the host */
+  assert_in_range(cuda.bytes_in, 1200, 3 * 768);
   assert_int_equal(cuda.bytes_out, 400);
   assert_int_equal(cuda.allocations + cuda.pinned, 2); /* kept for the next launch */
   cuda.bytes_in = 0;
@@ -189,10 +203,12 @@ static void test_host_arrays(void **state)
   assert_int_equal(cuda.allocations + cuda.pinned, 2);
   assert_int_equal(cuda.grid[0], 1);
   assert_int_equal(cuda.block[0], 256);
-  assert_int_equal((uintptr_t)block_seen.r % 16, (uintptr_t)r % 16); /* facts about alignment hold for the copy */
+  /* facts about alignment hold for the copy */
+  assert_int_equal((uintptr_t)block_seen.r % 16, (uintptr_t)r % 16);
 }
 
-/* r and x are one array, y is a view that starts two elements later: one image, and the same result as on the host. */
+/* r and x are one array, y is a view that starts two elements later: one image, and the same result
+ * as on the host. */
 static void test_overlapping_host_arrays(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
@@ -231,8 +247,10 @@ static void test_device_arrays(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   kjit_array *arrays[3];
   int64_t length[] = { 4096 };
-  for (int i = 0; i < 3; i++) expect_ok(*state, kjit_create_array(gpu(*state, 0), KJIT_F32, length, 1, &arrays[i]));
-  kjit_arg arguments[] = { kjit_arg_array(arrays[0]), kjit_arg_number(2), kjit_arg_array(arrays[1]), kjit_arg_array(arrays[2]) };
+  for (int i = 0; i < 3; i++)
+    expect_ok(*state, kjit_create_array(gpu(*state, 0), KJIT_F32, length, 1, &arrays[i]));
+  kjit_arg arguments[] = { kjit_arg_array(arrays[0]), kjit_arg_number(2), kjit_arg_array(arrays[1]),
+                           kjit_arg_array(arrays[2]) };
   fake.elements_a_thread = 4;
   expect_ok(*state, kjit_launch(kernel, NULL, arguments, 4)); /* where the arrays are */
   assert_int_equal(cuda.grid[0], 4);
@@ -244,14 +262,17 @@ static void test_device_arrays(void **state)
   assert_int_equal(cuda.calls - calls, 1); /* a hit: the launch alone */
   kjit_launch_config config = { .device = gpu(*state, 1) };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_ARGUMENT);
-  assert_string_equal(last_message(*state), "parameter `r`: the launch is on cuda:1, the array on cuda:0");
+  assert_string_equal(last_message(*state),
+                      "parameter `r`: the launch is on cuda:1, the array on cuda:0");
   config = (kjit_launch_config){ .grid = { 1 }, .block = { 1024 } };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_LAUNCH);
-  assert_string_equal(last_message(*state), "kernel `axpy`: the launch has 1024 threads a block, its use of registers (32 a thread) allows 512");
+  assert_string_equal(last_message(*state), "kernel `axpy`: the launch has 1024 threads a block, "
+                                            "its use of registers (32 a thread) allows 512");
   config = (kjit_launch_config){ .grid = { 1 }, .block = { 256 }, .dynamic_shared_bytes = 232000 };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_LAUNCH);
   assert_string_equal(last_message(*state),
-                      "kernel `axpy`: the launch has 233000 bytes of shared memory a block (1000 static, 232000 dynamic), cuda:0 allows 232448");
+                      "kernel `axpy`: the launch has 233000 bytes of shared memory a block (1000 "
+                      "static, 232000 dynamic), cuda:0 allows 232448");
 }
 
 static void test_refused_ptx(void **state)
@@ -261,7 +282,8 @@ static void test_refused_ptx(void **state)
   cuda.refuse_ptx = true;
   assert_int_equal(kjit_launch(kernel, &config, NULL, 0), KJIT_ERROR_COMPILE);
   assert_string_equal(last_message(*state),
-                      "the driver refuses the code of kernel `k` for sm_90: cuModuleLoadDataEx gives CUDA_ERROR_INVALID_PTX (218):\nptxas fatal   : bad PTX");
+                      "the driver refuses the code of kernel `k` for sm_90: cuModuleLoadDataEx "
+                      "gives CUDA_ERROR_INVALID_PTX (218):\nptxas fatal   : bad PTX");
   cuda.refuse_ptx = false;
   expect_ok(*state, kjit_launch(kernel, &config, NULL, 0));
 }
@@ -271,9 +293,11 @@ static void test_out_of_memory(void **state)
   kjit_array *array;
   int64_t length[] = { 1 << 20 };
   cuda.limit = 1 << 20;
-  assert_int_equal(kjit_create_array(gpu(*state, 0), KJIT_F32, length, 1, &array), KJIT_ERROR_DEVICE_MEMORY);
+  assert_int_equal(kjit_create_array(gpu(*state, 0), KJIT_F32, length, 1, &array),
+                   KJIT_ERROR_DEVICE_MEMORY);
   assert_string_equal(last_message(*state),
-                      "out of memory on cuda:0: cuMemAlloc cannot give 4194304 bytes (the device has 1073741824, kjit's arrays use 0, 0 were cached "
+                      "out of memory on cuda:0: cuMemAlloc cannot give 4194304 bytes (the device "
+                      "has 1073741824, kjit's arrays use 0, 0 were cached "
                       "and are given back)");
 }
 
@@ -309,7 +333,8 @@ static void test_fault_and_reset(void **state)
   cuda.fault_next_launch = true;
   expect_ok(*state, kjit_launch(bad, &config, NULL, 0));
   static const char message[] =
-    "cuda:0 has failed: cuCtxSynchronize gives CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered; launched since the last "
+    "cuda:0 has failed: cuCtxSynchronize gives CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory "
+    "access was encountered; launched since the last "
     "synchronization: `bad`; it stays lost until kjit_reset_device";
   assert_int_equal(kjit_synchronize_device(device), KJIT_ERROR_DEVICE);
   assert_string_equal(last_message(*state), message);
@@ -319,7 +344,8 @@ static void test_fault_and_reset(void **state)
   assert_int_equal(kjit_create_array(device, KJIT_F32, length, 1, &another), KJIT_ERROR_DEVICE);
   cuda.refuse_reset = true;
   assert_int_equal(kjit_reset_device(device), KJIT_ERROR_DEVICE);
-  assert_non_null(strstr(last_message(*state), "cuda:0 cannot be used again by this process: the driver allows no fresh context after the fault ("));
+  assert_non_null(strstr(last_message(*state), "cuda:0 cannot be used again by this process: the "
+                                               "driver allows no fresh context after the fault ("));
   assert_int_equal(kjit_launch(good, &config, NULL, 0), KJIT_ERROR_DEVICE);
   cuda.refuse_reset = false;
   expect_ok(*state, kjit_reset_device(device));
@@ -371,7 +397,8 @@ static void test_debug_options(void **state)
     void *binary;
     size_t size_bytes;
     ((kjit_context *)*state)->config.debug = rows[i].debug;
-    expect_ok(*state, kjit_specialize(kernel_of(parse(*state, axpy), "axpy"), gpu(*state, 0), "f32[:] C, f32, f32[:] C, f32[:] C", &made));
+    expect_ok(*state, kjit_specialize(kernel_of(parse(*state, axpy), "axpy"), gpu(*state, 0),
+                                      "f32[:] C, f32, f32[:] C, f32[:] C", &made));
     assert_int_equal(cuda.load_debug, rows[i].option);
     expect_ok(*state, kjit_copy_specialization_binary(made, &binary, &size_bytes));
     assert_int_equal(cuda.link_debug, rows[i].option);
@@ -422,19 +449,24 @@ static void test_every_failure(void **state)
   kjit_status status;
   int fail_at = 0;
   do {
-    cuda = (fake_driver){ .devices = 1, .fail_at = ++fail_at, .fail_with = CUDA_UNKNOWN, .kernel = run_axpy };
+    cuda = (fake_driver){
+      .devices = 1, .fail_at = ++fail_at, .fail_with = CUDA_UNKNOWN, .kernel = run_axpy
+    };
     kjit_context *context = make_context();
     if (!context) continue; /* the driver could not be opened: nothing was made */
     status = use_everything(context);
-    bool is_release = cuda.failed && status == KJIT_OK; /* entering the device to release something */
+    /* entering the device to release something */
+    bool is_release = cuda.failed && status == KJIT_OK;
     if (cuda.failed && !is_release) {
       assert_int_not_equal(status, KJIT_OK);
       assert_non_null(strstr(last_message(context), cuda.failed));
       assert_non_null(strstr(last_message(context), "CUDA_ERROR_UNKNOWN"));
     }
     kjit_destroy_context(context);
-    int lost = is_release || (cuda.failed && !strncmp(cuda.failed, "cuCtx", 5)) ? 1 : 0; /* one object whose release could not be made */
-    assert_in_range(cuda.allocations + cuda.modules + cuda.streams + cuda.events, 0, (uintmax_t)lost);
+    /* one object whose release could not be made */
+    int lost = is_release || (cuda.failed && !strncmp(cuda.failed, "cuCtx", 5)) ? 1 : 0;
+    assert_in_range(cuda.allocations + cuda.modules + cuda.streams + cuda.events, 0,
+                    (uintmax_t)lost);
     assert_int_equal(cuda.retained, 0);
     fake_delete_all();
   } while (cuda.failed);
@@ -445,11 +477,14 @@ static void test_faults_everywhere(void **state)
 {
   (void)state;
   for (int fail_at = 1; fail_at == 1 || cuda.failed; fail_at++) {
-    cuda = (fake_driver){ .devices = 1, .fail_at = fail_at, .fail_with = CUDA_ILLEGAL_ADDRESS, .kernel = run_axpy };
+    cuda = (fake_driver){
+      .devices = 1, .fail_at = fail_at, .fail_with = CUDA_ILLEGAL_ADDRESS, .kernel = run_axpy
+    };
     kjit_context *context = make_context();
     if (!context) continue;
     kjit_status status = use_everything(context);
-    if (status != KJIT_OK) assert_non_null(strstr(last_message(context), "CUDA_ERROR_ILLEGAL_ADDRESS"));
+    if (status != KJIT_OK)
+      assert_non_null(strstr(last_message(context), "CUDA_ERROR_ILLEGAL_ADDRESS"));
     kjit_destroy_context(context);
     assert_int_equal(cuda.retained, 0);
     fake_delete_all();

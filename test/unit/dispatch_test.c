@@ -1,4 +1,5 @@
-/* From a call to code: relations, facts, the key, the configuration of a launch, one compilation for many threads, running on the cores. */
+/* From a call to code: relations, facts, the key, the configuration of a launch, one compilation
+ * for many threads, running on the cores. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,8 @@ static _Atomic uint64_t blocks_run, threads_run, runs;
 static uint32_t last_grid[3], last_block[3];
 static uint8_t *seen; /* counts visits by block, where a test gives it */
 
-static void count_blocks(const void *parameters, const kj_cpu_grid *grid, uint64_t first, uint64_t last, void *scratch)
+static void count_blocks(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
+                         uint64_t last, void *scratch)
 {
   (void)parameters;
   memcpy(last_grid, grid->grid, sizeof last_grid);
@@ -50,7 +52,9 @@ static int tear_down(void **state)
 
 static kjit_tensor vector(float *data, int64_t *length)
 {
-  return (kjit_tensor){ .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length };
+  return (kjit_tensor){
+    .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length
+  };
 }
 
 static kjit_launch_config on_cpu(kjit_context *context)
@@ -68,7 +72,8 @@ static void expect_ok(kjit_context *context, kjit_status status)
 
 /* ---- relations ---- */
 
-static const char axpy[] = "kernel axpy(r, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * x[i] + y[i] }\n}\n";
+static const char axpy[] =
+  "kernel axpy(r, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * x[i] + y[i] }\n}\n";
 
 static int relation_of(uint32_t i, uint32_t j) { return fake.relations[i * 4 + j]; }
 
@@ -77,8 +82,10 @@ static void test_relations(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   _Alignas(16) static float data[64];
   int64_t length[] = { 16 }, longer[] = { 17 };
-  kjit_tensor r = vector(data, length), x = vector(data + 16, length), y = vector(data + 32, length);
-  kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_f32(2), kjit_arg_tensor(&x), kjit_arg_tensor(&y) };
+  kjit_tensor r = vector(data, length), x = vector(data + 16, length),
+              y = vector(data + 32, length);
+  kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_f32(2), kjit_arg_tensor(&x),
+                           kjit_arg_tensor(&y) };
   kjit_launch_config config = on_cpu(*state);
   expect_ok(*state, kjit_launch(kernel, &config, arguments, 4));
   assert_int_equal(relation_of(0, 2), KJ_RELATION_DISJOINT);
@@ -112,7 +119,8 @@ static void test_relations(void **state)
 /* What a launch does not wait for. */
 static void wait_for_compilations(int count)
 {
-  for (int i = 0; i < 1000 && fake.loads < count; i++) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  for (int i = 0; i < 1000 && fake.loads < count; i++)
+    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
   assert_int_equal(fake.loads, count);
 }
 
@@ -120,7 +128,8 @@ static void test_key_of_offsets(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, "kernel k(a) { a[0, 0] = 1 }\n"), "k");
   static float data[4];
-  int64_t shape[] = { 2, 1LL << 31 }, narrow[] = { 2, 16 }, zero[] = { 0, 0 }, far[] = { 1LL << 31, 1 };
+  int64_t shape[] = { 2, 1LL << 31 }, narrow[] = { 2, 16 }, zero[] = { 0, 0 },
+          far[] = { 1LL << 31, 1 };
   kjit_tensor t = vector(data, shape);
   t.rank = 2;
   t.strides = zero;
@@ -140,7 +149,8 @@ static void test_key_of_offsets(void **state)
 
 /* ---- configuration ---- */
 
-static void launch_for(kjit_context *context, kjit_kernel *kernel, kjit_launch_config config, const kjit_arg *arguments, size_t count, kjit_status status,
+static void launch_for(kjit_context *context, kjit_kernel *kernel, kjit_launch_config config,
+                       const kjit_arg *arguments, size_t count, kjit_status status,
                        const char *message)
 {
   kjit_launch_config base = on_cpu(context);
@@ -160,10 +170,12 @@ static void expect_grid(uint32_t x, uint32_t y, uint32_t z)
 
 static void test_attributes(void **state)
 {
-  static const char text[] = "const SIDE = 4\n"
-                             "kernel k(c, const tpb = SIDE * 2) @block(tpb, tpb) @grid(ceil_div(c.shape[1], tpb), max(c.shape[0] // tpb, 1)) { c[0, 0] = 1 }\n"
-                             "kernel l(c, n) @block(32) @grid(n + len(c)) { c[0, 0] = 1 }\n"
-                             "kernel m(c) @block(32) @grid(c[0]) { c[0] = 1 }\n";
+  static const char text[] =
+    "const SIDE = 4\n"
+    "kernel k(c, const tpb = SIDE * 2) @block(tpb, tpb) @grid(ceil_div(c.shape[1], tpb), "
+    "max(c.shape[0] // tpb, 1)) { c[0, 0] = 1 }\n"
+    "kernel l(c, n) @block(32) @grid(n + len(c)) { c[0, 0] = 1 }\n"
+    "kernel m(c) @block(32) @grid(c[0]) { c[0] = 1 }\n";
   kjit_module *module = parse(*state, text);
   static float data[300];
   int64_t shape[] = { 10, 30 };
@@ -175,23 +187,28 @@ static void test_attributes(void **state)
   expect_grid(4, 1, 1);
   assert_int_equal(last_block[0], 8);
   assert_int_equal(last_block[1], 8);
-  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 4, 1 }, .block = { 8, 8 } }, arguments, 1, KJIT_OK, NULL);
-  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 4, 1 }, .block = { 8, 4 } }, arguments, 1, KJIT_ERROR_LAUNCH,
+  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 4, 1 }, .block = { 8, 8 } }, arguments,
+             1, KJIT_OK, NULL);
+  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 4, 1 }, .block = { 8, 4 } }, arguments,
+             1, KJIT_ERROR_LAUNCH,
              "kernel `k`: @block is 8 x 8 x 1, the launch gives a block of 8 x 4 x 1");
   launch_for(*state, kernel, (kjit_launch_config){ .grid = { 5 } }, arguments, 1, KJIT_ERROR_LAUNCH,
              "kernel `k`: @grid is 4 x 1 x 1, the launch gives a grid of 5 x 1 x 1");
-  launch_for(*state, kernel_of(module, "l"), (kjit_launch_config){ 0 }, arguments, 2, KJIT_OK, NULL);
+  launch_for(*state, kernel_of(module, "l"), (kjit_launch_config){ 0 }, arguments, 2, KJIT_OK,
+             NULL);
   expect_grid(15, 1, 1);
   t.rank = 1;
-  launch_for(*state, kernel_of(module, "m"), (kjit_launch_config){ 0 }, arguments, 1, KJIT_ERROR_LAUNCH,
-             "@grid of kernel `m` cannot be evaluated before the launch: this is an element of an array");
+  launch_for(
+    *state, kernel_of(module, "m"), (kjit_launch_config){ 0 }, arguments, 1, KJIT_ERROR_LAUNCH,
+    "@grid of kernel `m` cannot be evaluated before the launch: this is an element of an array");
 }
 
 static void test_chosen_grids(void **state)
 {
   static const char text[] =
     "kernel one(a) { for i in grid_range(len(a)) { a[i] = 1 } }\n"
-    "kernel two(a) {\n  let rows, cols = a.shape\n  let all = rows * cols\n  let x = threadIdx.x\n  for i in grid_range(all) { a[0, i] = x }\n}\n"
+    "kernel two(a) {\n  let rows, cols = a.shape\n  let all = rows * cols\n  let x = threadIdx.x\n "
+    " for i in grid_range(all) { a[0, i] = x }\n}\n"
     "kernel shaped(a) { for idx in grid_range(a.shape) { a[idx] = 1 } }\n"
     "kernel unknown(n, a) { for i in grid_range(i64(n[0])) { a[i] = 1 } }\n"
     "kernel plain(a) { a[0] = 1 }\n";
@@ -200,24 +217,33 @@ static void test_chosen_grids(void **state)
   int64_t length[] = { 3000 }, shape[] = { 30, 100 }, none[] = { 0 };
   kjit_tensor t = vector(data, length), u = vector(data, shape), empty = vector(data, none);
   u.rank = 2;
-  kjit_arg line = kjit_arg_tensor(&t), matrix = kjit_arg_tensor(&u), nothing = kjit_arg_tensor(&empty), pair[] = { line, line };
+  kjit_arg line = kjit_arg_tensor(&t), matrix = kjit_arg_tensor(&u),
+           nothing = kjit_arg_tensor(&empty), pair[] = { line, line };
   launch_for(*state, kernel_of(module, "one"), (kjit_launch_config){ 0 }, &line, 1, KJIT_OK, NULL);
   expect_grid(12, 1, 1);
   assert_int_equal(last_block[0], 256);
-  launch_for(*state, kernel_of(module, "two"), (kjit_launch_config){ 0 }, &matrix, 1, KJIT_OK, NULL);
+  launch_for(*state, kernel_of(module, "two"), (kjit_launch_config){ 0 }, &matrix, 1, KJIT_OK,
+             NULL);
   expect_grid(12, 1, 1);
-  launch_for(*state, kernel_of(module, "shaped"), (kjit_launch_config){ 0 }, &matrix, 1, KJIT_OK, NULL);
+  launch_for(*state, kernel_of(module, "shaped"), (kjit_launch_config){ 0 }, &matrix, 1, KJIT_OK,
+             NULL);
   expect_grid(12, 1, 1);
-  launch_for(*state, kernel_of(module, "unknown"), (kjit_launch_config){ 0 }, pair, 2, KJIT_OK, NULL);
+  launch_for(*state, kernel_of(module, "unknown"), (kjit_launch_config){ 0 }, pair, 2, KJIT_OK,
+             NULL);
   assert_true(last_grid[0] >= 8 && last_grid[0] % 8 == 0);
-  launch_for(*state, kernel_of(module, "one"), (kjit_launch_config){ .threads = 1000, .block = { 100 } }, &line, 1, KJIT_OK, NULL);
+  launch_for(*state, kernel_of(module, "one"),
+             (kjit_launch_config){ .threads = 1000, .block = { 100 } }, &line, 1, KJIT_OK, NULL);
   expect_grid(10, 1, 1);
-  launch_for(*state, kernel_of(module, "plain"), (kjit_launch_config){ .threads = 1000 }, &line, 1, KJIT_OK, NULL);
+  launch_for(*state, kernel_of(module, "plain"), (kjit_launch_config){ .threads = 1000 }, &line, 1,
+             KJIT_OK, NULL);
   expect_grid(4, 1, 1);
-  launch_for(*state, kernel_of(module, "plain"), (kjit_launch_config){ 0 }, &line, 1, KJIT_ERROR_LAUNCH,
-             "kernel `plain` needs a launch configuration: a grid and a block; it has neither @block and @grid nor a grid_range to choose them from");
+  launch_for(*state, kernel_of(module, "plain"), (kjit_launch_config){ 0 }, &line, 1,
+             KJIT_ERROR_LAUNCH,
+             "kernel `plain` needs a launch configuration: a grid and a block; it has neither "
+             "@block and @grid nor a grid_range to choose them from");
   uint64_t before = runs;
-  launch_for(*state, kernel_of(module, "one"), (kjit_launch_config){ 0 }, &nothing, 1, KJIT_OK, NULL);
+  launch_for(*state, kernel_of(module, "one"), (kjit_launch_config){ 0 }, &nothing, 1, KJIT_OK,
+             NULL);
   assert_int_equal(runs, before);
   fake.elements_a_thread = 4;
   u.shape = (int64_t[]){ 30, 99 };
@@ -229,26 +255,35 @@ static void test_chosen_grids(void **state)
 
 static void test_limits(void **state)
 {
-  kjit_module *module = parse(*state, "kernel k(a) { a[0] = 1 }\nkernel b(a) @launch_bounds(128) { a[0] = 1 }\n");
+  kjit_module *module =
+    parse(*state, "kernel k(a) { a[0] = 1 }\nkernel b(a) @launch_bounds(128) { a[0] = 1 }\n");
   static float data[4];
   int64_t length[] = { 4 };
   kjit_tensor t = vector(data, length);
   kjit_arg a = kjit_arg_tensor(&t);
   kjit_kernel *kernel = kernel_of(module, "k");
-  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 2048 } }, &a, 1, KJIT_ERROR_LAUNCH,
+  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 2048 } }, &a, 1,
+             KJIT_ERROR_LAUNCH,
              "kernel `k`: the launch has 2048 threads a block in x, cpu allows 1024");
-  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 64, 32 } }, &a, 1, KJIT_ERROR_LAUNCH,
-             "kernel `k`: the launch has 2048 threads a block, cpu allows 1024");
-  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 1, 70000 }, .block = { 64 } }, &a, 1, KJIT_ERROR_LAUNCH,
-             "kernel `k`: the launch has 70000 blocks in y, cpu allows 65535");
-  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 64 }, .dynamic_shared_bytes = 1 << 30 }, &a, 1, KJIT_ERROR_LAUNCH,
-             "kernel `k`: the launch has 1073741824 bytes of dynamic shared memory a block, cpu allows 1048576");
-  launch_for(*state, kernel_of(module, "b"), (kjit_launch_config){ .grid = { 1 }, .block = { 256 } }, &a, 1, KJIT_ERROR_LAUNCH,
+  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 64, 32 } }, &a, 1,
+             KJIT_ERROR_LAUNCH, "kernel `k`: the launch has 2048 threads a block, cpu allows 1024");
+  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 1, 70000 }, .block = { 64 } }, &a, 1,
+             KJIT_ERROR_LAUNCH, "kernel `k`: the launch has 70000 blocks in y, cpu allows 65535");
+  launch_for(*state, kernel,
+             (kjit_launch_config){
+               .grid = { 1 }, .block = { 64 }, .dynamic_shared_bytes = 1 << 30 },
+             &a, 1, KJIT_ERROR_LAUNCH,
+             "kernel `k`: the launch has 1073741824 bytes of dynamic shared memory a block, cpu "
+             "allows 1048576");
+  launch_for(*state, kernel_of(module, "b"),
+             (kjit_launch_config){ .grid = { 1 }, .block = { 256 } }, &a, 1, KJIT_ERROR_LAUNCH,
              "kernel `b`: the launch has 256 threads a block, its @launch_bounds allows 128");
-  launch_for(*state, kernel_of(module, "b"), (kjit_launch_config){ .grid = { 1 }, .block = { 128 } }, &a, 1, KJIT_OK, NULL);
+  launch_for(*state, kernel_of(module, "b"),
+             (kjit_launch_config){ .grid = { 1 }, .block = { 128 } }, &a, 1, KJIT_OK, NULL);
 }
 
-/* A chain of lets that use each other twice, and arithmetic that leaves 64 bits, are given up, not waited for. */
+/* A chain of lets that use each other twice, and arithmetic that leaves 64 bits, are given up, not
+ * waited for. */
 static void test_evaluator_is_bounded(void **state)
 {
   kj_buffer text = { 0 };
@@ -261,7 +296,8 @@ static void test_evaluator_is_bounded(void **state)
   int64_t length[] = { 4 };
   kjit_tensor t = vector(data, length);
   kjit_arg arguments[] = { kjit_arg_tensor(&t), kjit_arg_i64(INT64_MAX) };
-  launch_for(*state, kernel_of(module, "k"), (kjit_launch_config){ 0 }, arguments, 2, KJIT_OK, NULL);
+  launch_for(*state, kernel_of(module, "k"), (kjit_launch_config){ 0 }, arguments, 2, KJIT_OK,
+             NULL);
   assert_true(last_grid[0] >= 8);
 }
 
@@ -299,10 +335,12 @@ static void test_evaluator_values(void **state)
   kjit_arg arguments[] = { kjit_arg_tensor(&t), kjit_arg_i32(4) };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     kj_buffer text = { 0 };
-    kj_append_format(&text, "const SIDE = 5\nkernel k(c, n) @block(32) @grid(%s) { c[0, 0] = 1 }\n", rows[i].expr);
+    kj_append_format(&text, "const SIDE = 5\nkernel k(c, n) @block(32) @grid(%s) { c[0, 0] = 1 }\n",
+                     rows[i].expr);
     kjit_module *module = parse(*state, text.text);
     kj_free_buffer(&text);
-    launch_for(*state, kernel_of(module, "k"), (kjit_launch_config){ 0 }, arguments, 2, KJIT_OK, NULL);
+    launch_for(*state, kernel_of(module, "k"), (kjit_launch_config){ 0 }, arguments, 2, KJIT_OK,
+               NULL);
     if (last_grid[0] != rows[i].value) print_error("%s\n", rows[i].expr);
     assert_int_equal(last_grid[0], rows[i].value);
     kjit_release_module(module);
@@ -359,7 +397,8 @@ static void *call_once(void *data)
   if (kjit_get_device(caller->context, KJIT_DEVICE_CPU, 0, &config.device) != KJIT_OK) abort();
   pthread_barrier_wait(caller->start);
   caller->status = kjit_launch(caller->kernel, &config, &argument, 1);
-  snprintf(caller->message, sizeof caller->message, "%s", caller->status == KJIT_OK ? "" : last_message(caller->context));
+  snprintf(caller->message, sizeof caller->message, "%s",
+           caller->status == KJIT_OK ? "" : last_message(caller->context));
   return NULL;
 }
 
@@ -445,13 +484,15 @@ static void test_every_block_once(void **state)
   }
 }
 
-static void run_in_reverse(void *user, size_t count, void (*body)(void *data, size_t index), void *data)
+static void run_in_reverse(void *user, size_t count, void (*body)(void *data, size_t index),
+                           void *data)
 {
   ++*(int *)user;
   while (count--) body(data, count);
 }
 
-/* user: how many bodies it runs; those that are left out the others do, as long as there are some. */
+/* user: how many bodies it runs; those that are left out the others do, as long as there are some.
+ */
 static void run_some(void *user, size_t count, void (*body)(void *data, size_t index), void *data)
 {
   for (size_t i = 0; i < *(size_t *)user && i < count; i++) body(data, i);
@@ -478,7 +519,8 @@ static void test_lazy_executor(void **state)
   config.block[0] = 32;
   seen = counts;
   assert_int_equal(kjit_launch(kernel, &config, NULL, 0), KJIT_ERROR_MISUSE);
-  assert_string_equal(last_message(context), "the host's executor came back before the launch was done: it has to call body for every index first");
+  assert_string_equal(last_message(context), "the host's executor came back before the launch was "
+                                             "done: it has to call body for every index first");
   most = 1; /* helps all the others */
   memset(counts, 0, sizeof counts);
   expect_ok(context, kjit_launch(kernel, &config, NULL, 0));
@@ -497,9 +539,11 @@ static void test_flags(void **state)
   expect_ok(*state, kjit_launch(kernel, &config, NULL, 0));
   for (int bit = 0; bit < 32; bit++) {
     config.flags = (uint32_t)1 << bit;
-    bool is_known = config.flags & (KJIT_LAUNCH_COOPERATIVE | KJIT_LAUNCH_NO_WAIT | KJIT_LAUNCH_PROGRAMMATIC);
+    bool is_known =
+      config.flags & (KJIT_LAUNCH_COOPERATIVE | KJIT_LAUNCH_NO_WAIT | KJIT_LAUNCH_PROGRAMMATIC);
     assert_int_equal(kjit_launch(kernel, &config, NULL, 0), is_known ? KJIT_OK : KJIT_ERROR_MISUSE);
-    assert_int_equal(kjit_prepare_launch(kernel, &config, NULL, 0, &prepared), is_known ? KJIT_OK : KJIT_ERROR_MISUSE);
+    assert_int_equal(kjit_prepare_launch(kernel, &config, NULL, 0, &prepared),
+                     is_known ? KJIT_OK : KJIT_ERROR_MISUSE);
     if (is_known) kjit_destroy_prepared(prepared);
   }
   assert_string_equal(last_message(*state), "kjit_prepare_launch: unknown flags 0x80000000");
@@ -536,7 +580,8 @@ static void test_range_only(void **state)
   static float data[3][1 << 20];
   int64_t length[] = { 1 << 20 };
   kjit_tensor r = vector(data[0], length), x = vector(data[1], length), y = vector(data[2], length);
-  kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_f32(2), kjit_arg_tensor(&x), kjit_arg_tensor(&y) };
+  kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_f32(2), kjit_arg_tensor(&x),
+                           kjit_arg_tensor(&y) };
   fake.is_range_only = true;
   fake.elements_a_thread = 4;
   kjit_launch_config config = on_cpu(*state);
@@ -550,7 +595,8 @@ static void test_range_only(void **state)
 
 static void test_compile_signatures(void **state)
 {
-  kjit_module *module = parse(*state, "func g(x) { return x }\nkernel k(r, a, n: i32, f: func, const t = 16) @block(t) { r[0] = f(a) + n }\n");
+  kjit_module *module = parse(*state, "func g(x) { return x }\nkernel k(r, a, n: i32, f: func, "
+                                      "const t = 16) @block(t) { r[0] = f(a) + n }\n");
   kjit_kernel *kernel = kernel_of(module, "k");
   kjit_compile_options options;
   void *code;
@@ -558,7 +604,8 @@ static void test_compile_signatures(void **state)
   kjit_init_compile_options(&options);
   options.target = "sm_90a";
   options.facts = "all";
-  expect_ok(*state, kjit_compile(kernel, "f32[:, :] C, 2.5, i64, g, 32", &options, KJIT_STAGE_PTX, &code, &size));
+  expect_ok(*state, kjit_compile(kernel, "f32[:, :] C, 2.5, i64, g, 32", &options, KJIT_STAGE_PTX,
+                                 &code, &size));
   kjit_free(*state, code);
   assert_int_equal(fake.target.arch, 90);
   assert_int_equal(fake.target.suffix, 'a');
@@ -567,7 +614,8 @@ static void test_compile_signatures(void **state)
   assert_int_equal(fake.arguments[2].type, KJIT_I32);
   assert_int_equal((int)fake.arguments[4].integer, 32);
   assert_int_equal(fake.signature.block[0], 32);
-  expect_ok(*state, kjit_compile(kernel, "f32[:], f32, i32, g", NULL, KJIT_STAGE_LLVM, &code, &size));
+  expect_ok(*state,
+            kjit_compile(kernel, "f32[:], f32, i32, g", NULL, KJIT_STAGE_LLVM, &code, &size));
   kjit_free(*state, code);
   assert_int_equal(fake.signature.block[0], 16);
   static const struct {
@@ -576,33 +624,46 @@ static void test_compile_signatures(void **state)
     const char *message;
   } wrong[] = {
     { "f32[:]", KJIT_ERROR_ARGUMENT, "kernel `k`: expected 5 arguments in the signature, got 1" },
-    { "f32[:], f32, i32, g, 1, 2, 3", KJIT_ERROR_ARGUMENT, "kernel `k`: expected 5 arguments in the signature, got 7" },
-    { "f32[:], f32, i32, h", KJIT_ERROR_NAME, "parameter `f`: expected the name of a func, got `h`" },
+    { "f32[:], f32, i32, g, 1, 2, 3", KJIT_ERROR_ARGUMENT,
+      "kernel `k`: expected 5 arguments in the signature, got 7" },
+    { "f32[:], f32, i32, h", KJIT_ERROR_NAME,
+      "parameter `f`: expected the name of a func, got `h`" },
     { "f32[:], f32, f32[:], g", KJIT_ERROR_ARGUMENT, "parameter `n`: expected i32, got `f32[:]`" },
-    { "f32[:], f32, i32, g, f32", KJIT_ERROR_ARGUMENT, "parameter `t`: expected a value, as the parameter is const, got `f32`" },
+    { "f32[:], f32, i32, g, f32", KJIT_ERROR_ARGUMENT,
+      "parameter `t`: expected a value, as the parameter is const, got `f32`" },
     { "f32[:], , i32, g", KJIT_ERROR_SYNTAX, "parameter `a`: expected a type or a value, got ``" },
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    assert_int_equal(kjit_compile(kernel, wrong[i].signature, NULL, KJIT_STAGE_LLVM, &code, &size), wrong[i].status);
+    assert_int_equal(kjit_compile(kernel, wrong[i].signature, NULL, KJIT_STAGE_LLVM, &code, &size),
+                     wrong[i].status);
     assert_string_equal(last_message(*state), wrong[i].message);
   }
   kjit_compile_options older; /* a shorter struct, of a header that did not know what follows */
   memset(&older, 0x7e, sizeof older);
   older.size_bytes = offsetof(kjit_compile_options, ptx_version);
   older.target = "sm_80";
-  expect_ok(*state, kjit_compile(kernel, "f32[:], f32, i32, g", &older, KJIT_STAGE_PTX, &code, &size));
+  expect_ok(*state,
+            kjit_compile(kernel, "f32[:], f32, i32, g", &older, KJIT_STAGE_PTX, &code, &size));
   kjit_free(*state, code);
   assert_int_equal(fake.target.arch, 80);
   assert_int_equal(fake.target.ptx_version, 0);
   assert_int_equal(fake.signature.block[0], 16);
   older.size_bytes = sizeof older + 1;
-  assert_int_equal(kjit_compile(kernel, "f32[:], f32, i32, g", &older, KJIT_STAGE_PTX, &code, &size), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_compile(kernel, "f32[:], f32, i32, g", &older, KJIT_STAGE_PTX, &code,
+                                &size),
+                   KJIT_ERROR_MISUSE);
   options.target = "sm_9";
-  assert_int_equal(kjit_compile(kernel, "f32[:], f32, i32, g", &options, KJIT_STAGE_PTX, &code, &size), KJIT_ERROR_ARGUMENT);
+  assert_int_equal(kjit_compile(kernel, "f32[:], f32, i32, g", &options, KJIT_STAGE_PTX, &code,
+                                &size),
+                   KJIT_ERROR_ARGUMENT);
   options.target = "cpu";
-  assert_int_equal(kjit_compile(kernel, "f32[:], f32, i32, g", &options, KJIT_STAGE_PTX, &code, &size), KJIT_ERROR_ARGUMENT);
+  assert_int_equal(kjit_compile(kernel, "f32[:], f32, i32, g", &options, KJIT_STAGE_PTX, &code,
+                                &size),
+                   KJIT_ERROR_ARGUMENT);
   options.facts = "aligned17";
-  assert_int_equal(kjit_compile(kernel, "f32[:], f32, i32, g", &options, KJIT_STAGE_LLVM, &code, &size), KJIT_ERROR_ARGUMENT);
+  assert_int_equal(kjit_compile(kernel, "f32[:], f32, i32, g", &options, KJIT_STAGE_LLVM, &code,
+                                &size),
+                   KJIT_ERROR_ARGUMENT);
 }
 
 int main(void)

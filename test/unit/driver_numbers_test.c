@@ -1,4 +1,5 @@
-/* The driver's numbers and structs that kjit declares for itself are those of NVIDIA's header, where that is installed. */
+/* The driver's numbers and structs that kjit declares for itself are those of NVIDIA's header,
+ * where that is installed. */
 #include "kj_test.h"
 
 #include <stdio.h>
@@ -22,7 +23,8 @@ typedef struct row {
 #header, (long long)(own), (long long)(header) \
   }
 #define SAME_PLACE(own, field, header, header_field) \
-  SAME(offsetof(own, field), offsetof(header, header_field)), SAME(sizeof(((own *)0)->field), sizeof(((header *)0)->header_field))
+  SAME(offsetof(own, field), offsetof(header, header_field)), \
+    SAME(sizeof(((own *)0)->field), sizeof(((header *)0)->header_field))
 
 /* include/kjit/device.def */
 enum {
@@ -69,7 +71,8 @@ static const row rows[] = {
   SAME_PLACE(kj_cu_launch_attribute, value, CUlaunchAttribute, value),
   SAME_PLACE(kj_cu_launch_attribute, value.number, CUlaunchAttribute, value.cooperative),
   SAME_PLACE(kj_cu_launch_attribute, value.number, CUlaunchAttribute, value.priority),
-  SAME_PLACE(kj_cu_launch_attribute, value.number, CUlaunchAttribute, value.programmaticStreamSerializationAllowed),
+  SAME_PLACE(kj_cu_launch_attribute, value.number, CUlaunchAttribute,
+             value.programmaticStreamSerializationAllowed),
   SAME_PLACE(kj_cu_launch_attribute, value.cluster, CUlaunchAttribute, value.clusterDim),
   SAME(sizeof(kj_cu_launch_config), sizeof(CUlaunchConfig)),
   SAME_PLACE(kj_cu_launch_config, grid[0], CUlaunchConfig, gridDimX),
@@ -103,10 +106,13 @@ static const row rows[] = {
   SAME(NUMBER_MAX_THREADS_PER_MULTIPROCESSOR, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
   SAME(NUMBER_MAX_BLOCKS_PER_MULTIPROCESSOR, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
   SAME(NUMBER_MAX_REGISTERS_PER_BLOCK, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
-  SAME(NUMBER_MAX_REGISTERS_PER_MULTIPROCESSOR, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
+  SAME(NUMBER_MAX_REGISTERS_PER_MULTIPROCESSOR,
+       CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
   SAME(NUMBER_MAX_SHARED_BYTES_PER_BLOCK, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
-  SAME(NUMBER_MAX_SHARED_BYTES_PER_BLOCK_OPTIN, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
-  SAME(NUMBER_MAX_SHARED_BYTES_PER_MULTIPROCESSOR, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+  SAME(NUMBER_MAX_SHARED_BYTES_PER_BLOCK_OPTIN,
+       CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+  SAME(NUMBER_MAX_SHARED_BYTES_PER_MULTIPROCESSOR,
+       CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
   SAME(NUMBER_MAX_CONSTANT_BYTES, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
   SAME(NUMBER_ALLOWS_HOST_MAPPING, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY),
   SAME(NUMBER_ALLOWS_CONCURRENT_KERNELS, CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS),

@@ -1,5 +1,5 @@
-/* What extern funcs and recursion ask of a driver: PTX of the host is linked, once and only where it is called; the stack grows and does not shrink. And
- * what binding takes. */
+/* What extern funcs and recursion ask of a driver: PTX of the host is linked, once and only where
+ * it is called; the stack grows and does not shrink. And what binding takes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,8 @@ static int tear_down(void **state)
 static const char text[] = "extern func step(x: f32) -> f32\n"
                            "extern func other(x: f32) -> f32\n"
                            "kernel k(x: f32) @block(1) @grid(1) { let y = step(x) }\n";
-static const char ptx[] = "// of nvcc\n/* a\n comment */ .version 7.8\n.target sm_80\n.visible .func (.param .b32 r) step(.param .b32 x) { ret; }\n";
+static const char ptx[] = "// of nvcc\n/* a\n comment */ .version 7.8\n.target sm_80\n.visible "
+                          ".func (.param .b32 r) step(.param .b32 x) { ret; }\n";
 
 static kjit_module *open_module(kjit_context *context)
 {
@@ -67,7 +68,9 @@ static kjit_status launch(kjit_context *context, kjit_module *module)
 static void test_link(void **state)
 {
   fake.text = ".version 7.8\n.extern .func step;\n.entry k { call step; }\n";
-  kjit_module *module = bind(bind(open_module(*state), "step", ptx, strlen(ptx)), "other", ptx, sizeof ptx); /* the 0 byte counted or not: the same code */
+  /* the 0 byte counted or not: the same code */
+  kjit_module *module =
+    bind(bind(open_module(*state), "step", ptx, strlen(ptx)), "other", ptx, sizeof ptx);
   assert_int_equal(launch(*state, module), KJIT_OK);
   assert_int_equal(cuda.inputs, 2);
   assert_int_equal(launch(*state, module), KJIT_OK);
@@ -143,7 +146,8 @@ static void test_kinds(void **state)
   kjit_module *module = open_module(*state);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     kjit_module *bound = NULL;
-    kjit_status status = kjit_bind_extern(module, "step", NULL, cases[i].code, cases[i].size_bytes, &bound);
+    kjit_status status =
+      kjit_bind_extern(module, "step", NULL, cases[i].code, cases[i].size_bytes, &bound);
     assert_int_equal(status, cases[i].kind == KJ_CODE_NONE ? KJIT_ERROR_SYNTAX : KJIT_OK);
     if (bound) assert_int_equal(kj_find_decl(bound, "step")->function->bound->kind, cases[i].kind);
     kjit_release_module(bound);
@@ -154,6 +158,7 @@ static void test_kinds(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  const struct CMUnitTest tests[] = { TEST(test_link), TEST(test_uncalled), TEST(test_refused), TEST(test_stack), TEST(test_kinds) };
+  const struct CMUnitTest tests[] = { TEST(test_link), TEST(test_uncalled), TEST(test_refused),
+                                      TEST(test_stack), TEST(test_kinds) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

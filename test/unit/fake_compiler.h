@@ -1,4 +1,5 @@
-/* A compiler without LLVM for tests of the dispatcher: its code is the name of the kernel, and what runs is a C function of the test. */
+/* A compiler without LLVM for tests of the dispatcher: its code is the name of the kernel, and what
+ * runs is a C function of the test. */
 #ifndef FAKE_COMPILER_H
 #define FAKE_COMPILER_H
 
@@ -19,12 +20,14 @@ typedef struct fake_compiler {
   uint32_t elements_a_thread, max_threads;
   uint64_t scratch_bytes;
   bool is_cooperative, uses_dynamic_shared; /* of elements of 4 bytes */
-  bool has_tight_plans;                     /* arrays in C order pass no strides, as with the real compiler */
+  /* arrays in C order pass no strides, as with the real compiler */
+  bool has_tight_plans;
   uint32_t cluster[3];
   const char *prints;   /* what every kernel prints */
   const char *text;     /* the code; NULL: the kernel's name */
   const char *failures; /* places where every kernel may fail */
-  bool has_map;         /* the first argument is a matrix that tensor copies take, in boxes of 4 x 4 */
+  /* the first argument is a matrix that tensor copies take, in boxes of 4 x 4 */
+  bool has_map;
   uint32_t stack_bytes;
   /* of the last compilation */
   kj_signature signature;
@@ -34,9 +37,11 @@ typedef struct fake_compiler {
 } fake_compiler;
 
 static fake_compiler fake;
-static pthread_mutex_t fake_mutex = PTHREAD_MUTEX_INITIALIZER; /* of what it knows of the last compilation */
+/* of what it knows of the last compilation */
+static pthread_mutex_t fake_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static kjit_status fake_create(const char *path, kj_diagnostics *diagnostics, kj_compiler **compiler)
+static kjit_status fake_create(const char *path, kj_diagnostics *diagnostics,
+                               kj_compiler **compiler)
 {
   (void)path;
   (void)diagnostics;
@@ -60,27 +65,33 @@ static void fake_plan(const kj_compile_request *request, kj_code *code)
 #define ADD(kind_, dimension_, size_) \
   do { \
     offset = (offset + (size_)-1) / (size_) * (size_); \
-    code->parameters[count++] = \
-      (kj_parameter){ .kind = kind_, .argument = (uint16_t)i, .dimension = (uint8_t)(dimension_), .size_bytes = (uint8_t)(size_), .offset = offset }; \
+    code->parameters[count++] = (kj_parameter){ .kind = kind_, \
+                                                .argument = (uint16_t)i, \
+                                                .dimension = (uint8_t)(dimension_), \
+                                                .size_bytes = (uint8_t)(size_), \
+                                                .offset = offset }; \
     offset += (size_); \
   } while (0)
   for (uint32_t i = 0; i < signature->count; i++) {
     const kj_argument *argument = &signature->arguments[i];
     uint32_t index = signature->offsets32 ? 4 : 8;
     if (argument->kind == KJ_ARGUMENT_NUMBER) ADD(KJ_PARAMETER_SCALAR, 0, 8);
-    if (argument->kind == KJ_ARGUMENT_VALUE) ADD(KJ_PARAMETER_SCALAR, 0, kj_element_bytes(NULL, argument->type));
+    if (argument->kind == KJ_ARGUMENT_VALUE)
+      ADD(KJ_PARAMETER_SCALAR, 0, kj_element_bytes(NULL, argument->type));
     if (argument->kind != KJ_ARGUMENT_ARRAY) continue;
     uint32_t rank = kj_type(request->module->types, argument->type)->rank;
     ADD(KJ_PARAMETER_POINTER, 0, 8);
     for (uint32_t d = 0; d < rank; d++) ADD(KJ_PARAMETER_EXTENT, d, index);
-    bool is_tight = fake.has_tight_plans && kj_type(request->module->types, argument->type)->layout == KJIT_LAYOUT_C;
+    bool is_tight = fake.has_tight_plans &&
+                    kj_type(request->module->types, argument->type)->layout == KJIT_LAYOUT_C;
     for (uint32_t d = 0; d < rank && !is_tight; d++) ADD(KJ_PARAMETER_STRIDE, d, index);
   }
   if (fake.has_map) {
     uint32_t i = 0;
     offset = (offset + KJ_MAP_BYTES - 1) / KJ_MAP_BYTES * KJ_MAP_BYTES;
     ADD(KJ_PARAMETER_TENSOR_MAP, 0, KJ_MAP_BYTES);
-    code->tensor_maps[code->tensor_map_count++] = (kj_tensor_map){ .argument = 0, .rank = 2, .box = { 4, 4 } };
+    code->tensor_maps[code->tensor_map_count++] =
+      (kj_tensor_map){ .argument = 0, .rank = 2, .box = { 4, 4 } };
   }
 #undef ADD
   if (fake.failures) {
@@ -92,7 +103,8 @@ static void fake_plan(const kj_compile_request *request, kj_code *code)
   code->parameter_bytes = offset;
 }
 
-static kjit_status fake_compile(kj_compiler *compiler, const kj_compile_request *request, kj_diagnostics *diagnostics, kj_code *code)
+static kjit_status fake_compile(kj_compiler *compiler, const kj_compile_request *request,
+                                kj_diagnostics *diagnostics, kj_code *code)
 {
   (void)compiler;
   fake.compilations++;
@@ -103,14 +115,18 @@ static kjit_status fake_compile(kj_compiler *compiler, const kj_compile_request 
   memset(code, 0, sizeof *code);
   if (fake.fail > 0) {
     fake.fail--;
-    kj_report(diagnostics, &request->module->sources, request->kernel->decl->location, KJIT_SEVERITY_ERROR, KJIT_ERROR_TYPE, "the fake compiler refuses `%s`",
+    kj_report(diagnostics, &request->module->sources, request->kernel->decl->location,
+              KJIT_SEVERITY_ERROR, KJIT_ERROR_TYPE, "the fake compiler refuses `%s`",
               request->kernel->decl->name);
     return KJIT_ERROR_TYPE;
   }
   pthread_mutex_lock(&fake_mutex);
   fake.signature = *request->signature;
-  for (uint32_t i = 0; i < request->signature->count && i < 16; i++) fake.arguments[i] = request->signature->arguments[i];
-  if (request->signature->relations) memcpy(fake.relations, request->signature->relations, request->signature->count * request->signature->count);
+  for (uint32_t i = 0; i < request->signature->count && i < 16; i++)
+    fake.arguments[i] = request->signature->arguments[i];
+  if (request->signature->relations)
+    memcpy(fake.relations, request->signature->relations,
+           request->signature->count * request->signature->count);
   fake.target = request->target;
   pthread_mutex_unlock(&fake_mutex);
   code->data = strdup(fake.text ? fake.text : request->kernel->decl->name);
@@ -131,8 +147,8 @@ static kjit_status fake_compile(kj_compiler *compiler, const kj_compile_request 
   return KJIT_OK;
 }
 
-static kjit_status fake_load(kj_compiler *compiler, const kj_code *code, const kj_outside *outside, kj_diagnostics *diagnostics, kj_loaded **loaded,
-                             kj_cpu_kernel *kernel)
+static kjit_status fake_load(kj_compiler *compiler, const kj_code *code, const kj_outside *outside,
+                             kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
 {
   (void)compiler;
   (void)code;
@@ -151,8 +167,10 @@ static void fake_unload(kj_compiler *compiler, kj_loaded *loaded)
   fake.unloads++;
 }
 
-static const kj_compiler_interface fake_interface = { sizeof fake_interface, KJ_COMPILER_VERSION, fake_create, fake_destroy,
-                                                      fake_compile,          fake_load,           fake_unload };
+static const kj_compiler_interface fake_interface = {
+  sizeof fake_interface, KJ_COMPILER_VERSION, fake_create, fake_destroy,
+  fake_compile,          fake_load,           fake_unload
+};
 
 static inline kjit_context *make_fake_context(void)
 {
@@ -162,7 +180,9 @@ static inline kjit_context *make_fake_context(void)
   kjit_config config;
   kjit_init_config(&config);
   config.cache_directory = ""; /* every compilation is the test's */
-  if (kjit_create_context(&config, &context) != KJIT_OK || kj_use_compiler(context, &fake_interface, &diagnostics) != KJIT_OK) abort();
+  if (kjit_create_context(&config, &context) != KJIT_OK ||
+      kj_use_compiler(context, &fake_interface, &diagnostics) != KJIT_OK)
+    abort();
   return context;
 }
 

@@ -1,4 +1,5 @@
-/* A CUDA driver in host memory, for tests: the entry points that kjit uses, counting what is alive, failing the call that a test picks, faulting when a test says so. */
+/* A CUDA driver in host memory, for tests: the entry points that kjit uses, counting what is alive,
+ * failing the call that a test picks, faulting when a test says so. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
@@ -23,11 +24,13 @@ enum {
 };
 
 typedef struct fake_driver {
-  _Atomic int calls;             /* the background thread calls too */
-  int fail_at, fail_with;        /* the fail_at-th call that can fail gives fail_with; 0: none */
-  const char *failed;            /* its name */
-  int releases, fail_release_at; /* the same of calls that release something, which then do nothing */
-  int devices, fault;            /* fault: what every call gives after a launch went wrong, until a reset */
+  _Atomic int calls;      /* the background thread calls too */
+  int fail_at, fail_with; /* the fail_at-th call that can fail gives fail_with; 0: none */
+  const char *failed;     /* its name */
+  /* the same of calls that release something, which then do nothing */
+  int releases, fail_release_at;
+  /* fault: what every call gives after a launch went wrong, until a reset */
+  int devices, fault;
   bool fault_next_launch, refuse_ptx, refuse_reset;
   _Atomic int retained, modules, links, streams, events, allocations, pinned, launches, resets;
   size_t limit;             /* of one allocation */
@@ -41,10 +44,11 @@ typedef struct fake_driver {
   size_t bytes_in, bytes_out;
   uint64_t global[2]; /* the variable of the last module */
   int shared_attribute;
-  size_t stack_bytes;         /* of a thread */
-  int limits_set, inputs;     /* inputs: of links */
-  int load_debug, link_debug; /* the option for debug information that code was loaded and linked with */
-  int registers, extended;    /* of a thread, 0: 32; launches with attributes */
+  size_t stack_bytes;     /* of a thread */
+  int limits_set, inputs; /* inputs: of links */
+  /* the option for debug information that code was loaded and linked with */
+  int load_debug, link_debug;
+  int registers, extended; /* of a thread, 0: 32; launches with attributes */
   unsigned attribute_count;
   kj_cu_launch_attribute attributes[16]; /* of the last launch that had some, by id */
   /* fake_cuda_memory.h */
@@ -52,10 +56,14 @@ typedef struct fake_driver {
   void *capturing[4];                /* streams */
   bool is_capture_broken;            /* something was waited for meanwhile */
   struct fake_graph *captured;
-  int graphs, executables, registered, opened, orders, host_calls, profiling, rows; /* orders: streams that were put behind others */
-  uint64_t peers;                                                                   /* a bit for each primary context that is reached */
-  bool refuse_peers, is_busy;                                                       /* is_busy: no stream and event is done */
-  void *ordered[8][2];                                                              /* the last orders: a stream, and the one that waits for it */
+  /* orders: streams that were put behind others */
+  int graphs, executables, registered, opened, orders, host_calls, profiling, rows;
+  /* a bit for each primary context that is reached */
+  uint64_t peers;
+  /* is_busy: no stream and event is done */
+  bool refuse_peers, is_busy;
+  /* the last orders: a stream, and the one that waits for it */
+  void *ordered[8][2];
   void *prefetched;
 } fake_driver;
 
@@ -113,7 +121,8 @@ static bool fake_is_captured(void *stream)
 enum { FAKE_LAUNCH, FAKE_COPY, FAKE_SET, FAKE_HOST };
 static int fake_capture(int kind, uint64_t to, uint64_t from, size_t size, const void *data);
 
-/* Calls that ask for an error's name never fail; those that release something do by themselves, as nobody can do anything about it. */
+/* Calls that ask for an error's name never fail; those that release something do by themselves, as
+ * nobody can do anything about it. */
 static int fake_call(const char *name)
 {
   if (cuda.fault) return cuda.fault;
@@ -165,7 +174,8 @@ static int fake_cuGetErrorName(int error, const char **name)
 }
 static int fake_cuGetErrorString(int error, const char **text)
 {
-  *text = error == CUDA_ILLEGAL_ADDRESS ? "an illegal memory access was encountered" : "unknown error";
+  *text =
+    error == CUDA_ILLEGAL_ADDRESS ? "an illegal memory access was encountered" : "unknown error";
   return 0;
 }
 static int fake_cuDeviceGetCount(int *count)
@@ -192,8 +202,9 @@ static int fake_cuDeviceGetAttribute(int *value, int attribute, int device)
   FAKE_CALL();
   static const struct {
     int attribute, value;
-  } rows[] = { { 1, 1024 }, { 2, 1024 },  { 3, 1024 }, { 4, 64 }, { 5, 2147483647 }, { 6, 65535 }, { 7, 65535 },
-               { 16, 10 },  { 39, 2048 }, { 75, 9 },   { 76, 0 }, { 95, 1 },         { 120, 1 },   { 97, 232448 } };
+  } rows[] = { { 1, 1024 },  { 2, 1024 },  { 3, 1024 }, { 4, 64 },     { 5, 2147483647 },
+               { 6, 65535 }, { 7, 65535 }, { 16, 10 },  { 39, 2048 },  { 75, 9 },
+               { 76, 0 },    { 95, 1 },    { 120, 1 },  { 97, 232448 } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].attribute == attribute) *value = rows[i].value;
   return 0;
@@ -251,7 +262,8 @@ static int fake_cuCtxSynchronize(void)
   if (cuda.capturing[0]) cuda.is_capture_broken = true;
   return cuda.capturing[0] ? CUDA_CAPTURE_UNSUPPORTED : 0;
 }
-/* CU_JIT_GENERATE_DEBUG_INFO or CU_JIT_GENERATE_LINE_INFO of a list of options, by their numbers in cuda.h; 0: neither */
+/* CU_JIT_GENERATE_DEBUG_INFO or CU_JIT_GENERATE_LINE_INFO of a list of options, by their numbers in
+ * cuda.h; 0: neither */
 static int fake_debug_option(unsigned count, const int *options, void **values)
 {
   int found = 0;
@@ -259,7 +271,8 @@ static int fake_debug_option(unsigned count, const int *options, void **values)
     if ((options[i] == 11 || options[i] == 13) && values[i]) found = options[i];
   return found;
 }
-static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options, void **values)
+static int fake_cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options,
+                                   void **values)
 {
   FAKE_CALL();
   FAKE_NEEDS_MEMORY();
@@ -311,7 +324,8 @@ static int fake_cuLinkCreate(unsigned count, int *options, void **values, void *
   *link = memset(fake_new(sizeof(void *) * 2), 0, sizeof(void *) * 2);
   return 0;
 }
-static int fake_cuLinkAddData(void *link, int type, void *data, size_t size, const char *name, unsigned count, int *options, void **values)
+static int fake_cuLinkAddData(void *link, int type, void *data, size_t size, const char *name,
+                              unsigned count, int *options, void **values)
 {
   (void)type;
   (void)name;
@@ -343,7 +357,8 @@ static int fake_cuLinkDestroy(void *link)
   return 0;
 }
 /* A variable of any module. */
-static int fake_cuModuleGetGlobal(uint64_t *address, size_t *size_bytes, void *module, const char *name)
+static int fake_cuModuleGetGlobal(uint64_t *address, size_t *size_bytes, void *module,
+                                  const char *name)
 {
   (void)module, (void)name;
   FAKE_CALL();
@@ -357,7 +372,10 @@ static int fake_cuFuncGetAttribute(int *value, int attribute, void *function)
   (void)function;
   FAKE_CALL();
   int registers = cuda.registers ? cuda.registers : 32;
-  *value = attribute == 0 ? (cuda.registers ? 65536 / registers / 32 * 32 : 512) : attribute == 1 ? 1000 : attribute == 4 ? registers : 0;
+  *value = attribute == 0   ? (cuda.registers ? 65536 / registers / 32 * 32 : 512)
+           : attribute == 1 ? 1000
+           : attribute == 4 ? registers
+                            : 0;
   return 0;
 }
 static int fake_cuFuncSetAttribute(void *function, int attribute, int value)
@@ -367,14 +385,19 @@ static int fake_cuFuncSetAttribute(void *function, int attribute, int value)
   if (attribute == 8) cuda.shared_attribute = value;
   return 0;
 }
-static int fake_cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
+static int fake_cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                               unsigned by, unsigned bz, unsigned shared, void *stream,
                                void **parameters, void **extra)
 {
   (void)parameters;
   FAKE_CALL();
   FAKE_NEEDS_MEMORY();
-  if (!stream && function != cuda.current) return cuda.current ? CUDA_INVALID_HANDLE : CUDA_INVALID_CONTEXT; /* as driver 580 does */
-  if (fake_is_captured(stream)) return fake_capture(FAKE_LAUNCH, 0, 0, extra ? *(size_t *)extra[3] : 0, extra ? extra[1] : NULL);
+  /* as driver 580 does */
+  if (!stream && function != cuda.current)
+    return cuda.current ? CUDA_INVALID_HANDLE : CUDA_INVALID_CONTEXT;
+  if (fake_is_captured(stream))
+    return fake_capture(FAKE_LAUNCH, 0, 0, extra ? *(size_t *)extra[3] : 0,
+                        extra ? extra[1] : NULL);
   unsigned grid[3] = { gx, gy, gz }, block[3] = { bx, by, bz };
   memcpy(cuda.grid, grid, sizeof grid);
   memcpy(cuda.block, block, sizeof block);
@@ -384,27 +407,34 @@ static int fake_cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigne
   if (extra) memcpy(cuda.parameters, extra[1], cuda.parameter_bytes);
   cuda.launches++;
   if (cuda.kernel) cuda.kernel(cuda.parameters);
-  if (cuda.fault_next_launch) cuda.fault = CUDA_ILLEGAL_ADDRESS; /* this call still succeeds: faults arrive later */
+  /* this call still succeeds: faults arrive later */
+  if (cuda.fault_next_launch) cuda.fault = CUDA_ILLEGAL_ADDRESS;
   cuda.fault_next_launch = false;
   return 0;
 }
-static int fake_cuLaunchKernelEx(const kj_cu_launch_config *config, void *function, void **parameters, void **extra)
+static int fake_cuLaunchKernelEx(const kj_cu_launch_config *config, void *function,
+                                 void **parameters, void **extra)
 {
   FAKE_CALL();
   cuda.extended++;
   cuda.attribute_count = config->attribute_count;
   memset(cuda.attributes, 0, sizeof cuda.attributes);
-  for (unsigned i = 0; i < config->attribute_count; i++) cuda.attributes[config->attributes[i].id] = config->attributes[i];
+  for (unsigned i = 0; i < config->attribute_count; i++)
+    cuda.attributes[config->attributes[i].id] = config->attributes[i];
   cuda.calls--; /* both are one call of the host */
-  return fake_cuLaunchKernel(function, config->grid[0], config->grid[1], config->grid[2], config->block[0], config->block[1], config->block[2],
+  return fake_cuLaunchKernel(function, config->grid[0], config->grid[1], config->grid[2],
+                             config->block[0], config->block[1], config->block[2],
                              config->dynamic_shared_bytes, config->stream, parameters, extra);
 }
 /* A multiprocessor of 2048 threads, 65536 registers and 228 KiB of shared memory. */
-static int fake_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads, size_t dynamic_shared_bytes)
+static int fake_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function,
+                                                            int threads,
+                                                            size_t dynamic_shared_bytes)
 {
   (void)function;
   FAKE_CALL();
-  int registers = cuda.registers ? cuda.registers : 32, by_registers = 65536 / (registers * threads), by_threads = 2048 / threads,
+  int registers = cuda.registers ? cuda.registers : 32,
+      by_registers = 65536 / (registers * threads), by_threads = 2048 / threads,
       by_memory = (int)(233472 / (dynamic_shared_bytes + 1000 + 1024));
   *blocks = by_registers < by_threads ? by_registers : by_threads;
   if (by_memory < *blocks) *blocks = by_memory;
@@ -456,7 +486,8 @@ static int fake_cuMemFreeHost(void *memory)
 static int fake_cuMemcpyHtoDAsync(uint64_t to, const void *from, size_t size, void *stream)
 {
   FAKE_CALL();
-  if (fake_is_captured(stream)) return fake_capture(FAKE_COPY, to, (uint64_t)(uintptr_t)from, size, NULL);
+  if (fake_is_captured(stream))
+    return fake_capture(FAKE_COPY, to, (uint64_t)(uintptr_t)from, size, NULL);
   cuda.bytes_in += size;
   memcpy((void *)(uintptr_t)to, from, size);
   return 0;
@@ -464,7 +495,8 @@ static int fake_cuMemcpyHtoDAsync(uint64_t to, const void *from, size_t size, vo
 static int fake_cuMemcpyDtoHAsync(void *to, uint64_t from, size_t size, void *stream)
 {
   FAKE_CALL();
-  if (fake_is_captured(stream)) return fake_capture(FAKE_COPY, (uint64_t)(uintptr_t)to, from, size, NULL);
+  if (fake_is_captured(stream))
+    return fake_capture(FAKE_COPY, (uint64_t)(uintptr_t)to, from, size, NULL);
   cuda.bytes_out += size;
   memcpy(to, (const void *)(uintptr_t)from, size);
   return 0;
@@ -476,7 +508,8 @@ static int fake_cuMemcpyDtoDAsync(uint64_t to, uint64_t from, size_t size, void 
   memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, size);
   return 0;
 }
-static int fake_cuMemcpyPeerAsync(uint64_t to, void *to_context, uint64_t from, void *from_context, size_t size, void *stream)
+static int fake_cuMemcpyPeerAsync(uint64_t to, void *to_context, uint64_t from, void *from_context,
+                                  size_t size, void *stream)
 {
   FAKE_CALL();
   if (to_context == from_context) return CUDA_INVALID_VALUE;
@@ -543,10 +576,13 @@ static int fake_cuEventElapsedTime(float *time, void *first, void *last)
 }
 
 /* Of a map the tests see where its elements are. */
-static int fake_cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address, const uint64_t *extents, const uint64_t *strides, const uint32_t *box,
-                                       const uint32_t *steps, int interleave, int swizzle, int promotion, int fill)
+static int fake_cuTensorMapEncodeTiled(void *map, int type, unsigned rank, void *address,
+                                       const uint64_t *extents, const uint64_t *strides,
+                                       const uint32_t *box, const uint32_t *steps, int interleave,
+                                       int swizzle, int promotion, int fill)
 {
-  (void)type, (void)rank, (void)extents, (void)strides, (void)box, (void)steps, (void)interleave, (void)swizzle, (void)promotion, (void)fill;
+  (void)type, (void)rank, (void)extents, (void)strides, (void)box, (void)steps, (void)interleave,
+    (void)swizzle, (void)promotion, (void)fill;
   FAKE_CALL();
   memset(map, 0, 128);
   memcpy(map, &address, sizeof address);

@@ -1,4 +1,5 @@
-/* Part of fake_cuda.h: memory, peers, other processes, streams, graphs, the profiler. What is queued is done at once, except on a stream that is captured. */
+/* Part of fake_cuda.h: memory, peers, other processes, streams, graphs, the profiler. What is
+ * queued is done at once, except on a stream that is captured. */
 #ifndef FAKE_CUDA_MEMORY_H
 #define FAKE_CUDA_MEMORY_H
 
@@ -96,13 +97,15 @@ static int fake_cuMemGetAddressRange(uint64_t *base, size_t *size, uint64_t addr
 
 static void fake_set(uint64_t address, const void *value, size_t value_bytes, size_t count)
 {
-  for (size_t i = 0; i < count; i++) memcpy((char *)(uintptr_t)address + i * value_bytes, value, value_bytes);
+  for (size_t i = 0; i < count; i++)
+    memcpy((char *)(uintptr_t)address + i * value_bytes, value, value_bytes);
 }
 #define FAKE_SET_WORDS(name, type) \
   static int fake_##name(uint64_t address, type value, size_t count, void *stream) \
   { \
     FAKE_CALL(); \
-    if (fake_is_captured(stream)) return fake_capture(FAKE_SET, address, sizeof value, count, &value); \
+    if (fake_is_captured(stream)) \
+      return fake_capture(FAKE_SET, address, sizeof value, count, &value); \
     fake_set(address, &value, sizeof value, count); \
     return 0; \
   }
@@ -111,7 +114,10 @@ FAKE_SET_WORDS(cuMemsetD16Async, unsigned short)
 FAKE_SET_WORDS(cuMemsetD32Async, unsigned)
 #undef FAKE_SET_WORDS
 
-static const char *fake_side(const kj_cu_side *side) { return side->type == KJ_CU_HOST ? side->host : (const char *)(uintptr_t)side->device; }
+static const char *fake_side(const kj_cu_side *side)
+{
+  return side->type == KJ_CU_HOST ? side->host : (const char *)(uintptr_t)side->device;
+}
 
 static int fake_cuMemcpy2DAsync(const kj_cu_rows *rows, void *stream)
 {
@@ -119,8 +125,8 @@ static int fake_cuMemcpy2DAsync(const kj_cu_rows *rows, void *stream)
   FAKE_CALL();
   cuda.rows++;
   for (size_t i = 0; i < rows->height; i++)
-    memcpy((char *)(uintptr_t)fake_side(&rows->destination) + i * rows->destination.pitch_bytes, fake_side(&rows->source) + i * rows->source.pitch_bytes,
-           rows->width_bytes);
+    memcpy((char *)(uintptr_t)fake_side(&rows->destination) + i * rows->destination.pitch_bytes,
+           fake_side(&rows->source) + i * rows->source.pitch_bytes, rows->width_bytes);
   return 0;
 }
 
@@ -292,7 +298,8 @@ static int fake_cuGraphExecUpdate(void *executable, void *graph, void **node, in
   FAKE_CALL();
   fake_graph *to = executable, *from = graph;
   bool is_equal = to->count == from->count;
-  for (size_t i = 0; i < to->count && is_equal; i++) is_equal = to->nodes[i].kind == from->nodes[i].kind;
+  for (size_t i = 0; i < to->count && is_equal; i++)
+    is_equal = to->nodes[i].kind == from->nodes[i].kind;
   *result = !is_equal;
   if (!is_equal) return UPDATE_FAILURE;
   memcpy(to, from, sizeof *to);
@@ -313,7 +320,9 @@ static void fake_run_node(const fake_node *node)
     cuda.launches++;
     if (cuda.kernel) cuda.kernel(node->data);
     break;
-  case FAKE_COPY: memmove((void *)(uintptr_t)node->to, (const void *)(uintptr_t)node->from, node->size); break;
+  case FAKE_COPY:
+    memmove((void *)(uintptr_t)node->to, (const void *)(uintptr_t)node->from, node->size);
+    break;
   case FAKE_SET: fake_set(node->to, node->data, node->from, node->size); break;
   default: memcpy(pair, node->data, sizeof pair); (*(void (**)(void *)) & pair[0])(pair[1]);
   }

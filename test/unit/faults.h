@@ -1,8 +1,10 @@
-/* What the tests share in which every driver call fails in turn. A test says what a host does, as steps; these make each driver call in them fail once, with each kind of error. What failed is
+/* What the tests share in which every driver call fails in turn. A test says what a host does, as
+ * steps; these make each driver call in them fail once, with each kind of error. What failed is
  * reported, nothing is leaked, and the same thing done again works.
  *
- * Before it includes this, a test defines struct objects with what use_all makes and: kjit_context *context; int step, failed_in; step counts the steps that were begun, failed_in is the
- * one in which a driver call failed, 0: none. It also defines the functions declared below. */
+ * Before it includes this, a test defines struct objects with what use_all makes and: kjit_context
+ * *context; int step, failed_in; step counts the steps that were begun, failed_in is the one in
+ * which a driver call failed, 0: none. It also defines the functions declared below. */
 #ifndef FAULTS_H
 #define FAULTS_H
 
@@ -23,11 +25,15 @@ static void release_all(objects *o);         /* what use_all made, however far i
 /* Whether use_all may succeed although the call has failed: something else led to the same. */
 static bool is_excused(const objects *o, const char *call, int fail_with);
 
-/* Where nobody can be told: entering the device to release something, and what orders or waits for memory that is released. */
+/* Where nobody can be told: entering the device to release something, and what orders or waits for
+ * memory that is released. */
 static inline bool is_quiet(const char *call)
 {
-  static const char *const quiet[] = { "cuCtxGetCurrent", "cuCtxSetCurrent", "cuCtxSynchronize",  "cuStreamSynchronize", "cuStreamQuery",
-                                       "cuEventCreate",   "cuEventRecord",   "cuStreamWaitEvent", "cuStreamEndCapture" };
+  static const char *const quiet[] = { "cuCtxGetCurrent",   "cuCtxSetCurrent",
+                                       "cuCtxSynchronize",  "cuStreamSynchronize",
+                                       "cuStreamQuery",     "cuEventCreate",
+                                       "cuEventRecord",     "cuStreamWaitEvent",
+                                       "cuStreamEndCapture" };
   for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
     if (!strcmp(call, quiet[i])) return true;
   return false;
@@ -36,10 +42,12 @@ static inline bool is_quiet(const char *call)
 /* Where it was out of memory, after the cache was given back. */
 static inline bool is_asked_again(const char *call)
 {
-  static const char *const calls[] = { "cuMemAlloc",         "cuMemHostAlloc", "cuMemAllocManaged", "cuModuleLoadDataEx", "cuCtxSetLimit",
-                                       "cuGraphInstantiate", "cuGraphLaunch",  "cuLaunchKernel",    "cuLaunchKernelEx" };
+  static const char *const calls[] = { "cuMemAlloc",         "cuMemHostAlloc", "cuMemAllocManaged",
+                                       "cuModuleLoadDataEx", "cuCtxSetLimit",  "cuGraphInstantiate",
+                                       "cuGraphLaunch",      "cuLaunchKernel", "cuLaunchKernelEx" };
   bool is_found = false;
-  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) is_found = is_found || !strcmp(calls[i], call);
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    is_found = is_found || !strcmp(calls[i], call);
   return is_found;
 }
 
@@ -48,21 +56,24 @@ static inline bool is_told(kjit_context *context, int step, const char *what)
 {
   char *text = kjit_copy_diagnostics_text(context);
   bool is_found = text && strstr(text, what);
-  if (!is_found) print_error("%s failed in step %d, and was told as: %s\n", cuda.failed, step, text ? text : "");
+  if (!is_found)
+    print_error("%s failed in step %d, and was told as: %s\n", cuda.failed, step, text ? text : "");
   free(text);
   return is_found;
 }
 
 static inline int count_left(void)
 {
-  return cuda.allocations + cuda.pinned + cuda.modules + cuda.links + cuda.streams + cuda.events + cuda.graphs + cuda.executables + cuda.opened;
+  return cuda.allocations + cuda.pinned + cuda.modules + cuda.links + cuda.streams + cuda.events +
+         cuda.graphs + cuda.executables + cuda.opened;
 }
 
 /* o->context NULL: the driver could not be opened. */
 static inline kjit_status run_trial(objects *o, int kind, int fail_at, int fail_with)
 {
   *o = (objects){ 0 };
-  cuda = (fake_driver){ .devices = 2, .fail_at = fail_at, .fail_with = fail_with, .stack_bytes = 1024 };
+  cuda =
+    (fake_driver){ .devices = 2, .fail_at = fail_at, .fail_with = fail_with, .stack_bytes = 1024 };
   o->context = open_context(kind);
   return o->context ? use_all(o) : KJIT_OK;
 }
@@ -74,9 +85,11 @@ static inline bool try_failure(int kind, int fail_at, int fail_with)
   kjit_status status = run_trial(&o, kind, fail_at, fail_with);
   if (o.context) {
     bool is_known = !cuda.failed || status == KJIT_OK || is_told(o.context, o.step, cuda.failed);
-    bool is_fine = !cuda.failed || status != KJIT_OK || is_quiet(cuda.failed) || (fail_with == CUDA_OUT_OF_MEMORY && is_asked_again(cuda.failed)) ||
+    bool is_fine = !cuda.failed || status != KJIT_OK || is_quiet(cuda.failed) ||
+                   (fail_with == CUDA_OUT_OF_MEMORY && is_asked_again(cuda.failed)) ||
                    is_excused(&o, cuda.failed, fail_with);
-    if (!is_fine) print_error("%s failed in step %d, and nobody was told\n", cuda.failed, o.failed_in);
+    if (!is_fine)
+      print_error("%s failed in step %d, and nobody was told\n", cuda.failed, o.failed_in);
     assert_true(is_known && is_fine);
     release_all(&o);
     objects again = { .context = o.context };
@@ -84,9 +97,12 @@ static inline bool try_failure(int kind, int fail_at, int fail_with)
     release_all(&again);
     kjit_destroy_context(o.context);
   }
-  /* One object whose release could not be made, which for printed lines is a ring and its counter. */
+  /* One object whose release could not be made, which for printed lines is a ring and its counter.
+   */
   int may_lose = cuda.failed && is_quiet(cuda.failed) ? 2 : 0, left = count_left();
-  if (left > may_lose) print_error("after %s (call %d, step %d): %d left\n", cuda.failed ? cuda.failed : "nothing", fail_at, o.failed_in, left);
+  if (left > may_lose)
+    print_error("after %s (call %d, step %d): %d left\n", cuda.failed ? cuda.failed : "nothing",
+                fail_at, o.failed_in, left);
   assert_in_range(left, 0, may_lose);
   assert_int_equal(cuda.retained, 0);
   fake_delete_all();
@@ -103,18 +119,22 @@ static inline void try_failures(int kind, int least)
   }
 }
 
-/* Each call that releases something fails once, as after a fault of somebody else. Nobody is told, as nobody could do anything, and nothing else is kept. */
+/* Each call that releases something fails once, as after a fault of somebody else. Nobody is told,
+ * as nobody could do anything, and nothing else is kept. */
 static inline bool try_release(int kind, int fail_at)
 {
   objects o = { 0 };
-  cuda = (fake_driver){ .devices = 2, .fail_release_at = fail_at, .fail_with = CUDA_UNKNOWN, .stack_bytes = 1024 };
+  cuda = (fake_driver){
+    .devices = 2, .fail_release_at = fail_at, .fail_with = CUDA_UNKNOWN, .stack_bytes = 1024
+  };
   o.context = open_context(kind);
   expect_ok(o.context, use_all(&o));
   release_all(&o);
   kjit_destroy_context(o.context);
   bool is_one = cuda.failed != NULL;
   int left = count_left() + cuda.retained;
-  if (left != is_one) print_error("after %s (call %d): %d left\n", is_one ? cuda.failed : "nothing", fail_at, left);
+  if (left != is_one)
+    print_error("after %s (call %d): %d left\n", is_one ? cuda.failed : "nothing", fail_at, left);
   assert_int_equal(left, is_one);
   fake_delete_all();
   return is_one;
@@ -137,16 +157,21 @@ static inline bool try_fault(int kind, int fail_at)
     release_all(&o);
     for (int32_t i = 0; i < 2 && cuda.failed; i++) {
       kjit_device *device;
-      if (kjit_get_device(o.context, KJIT_DEVICE_CUDA, i, &device) == KJIT_OK && kjit_reset_device(device) != KJIT_OK)
+      if (kjit_get_device(o.context, KJIT_DEVICE_CUDA, i, &device) == KJIT_OK &&
+          kjit_reset_device(device) != KJIT_OK)
         expect_ok(o.context, kjit_reset_device(device)); /* the first one met the fault */
     }
     objects again = { .context = o.context };
     if (cuda.failed) expect_ok(o.context, use_all(&again));
     release_all(&again);
-    bool is_lost = !cuda.failed; /* the fault comes with the context's end: nobody resets the device, and the driver keeps what is on it */
+    /* the fault comes with the context's end: nobody resets the device, and the driver keeps what
+     * is on it */
+    bool is_lost = !cuda.failed;
     kjit_destroy_context(o.context);
     int left = is_lost && cuda.failed ? 0 : count_left();
-    if (left) print_error("after %s (call %d, step %d): %d left\n", cuda.failed ? cuda.failed : "nothing", fail_at, o.failed_in, left);
+    if (left)
+      print_error("after %s (call %d, step %d): %d left\n", cuda.failed ? cuda.failed : "nothing",
+                  fail_at, o.failed_in, left);
     assert_int_equal(left, 0);
   }
   assert_int_equal(cuda.retained, 0);
@@ -176,7 +201,8 @@ static inline void test_faults_of(void **least)
 
 static inline int run_fault_tests(int least)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test_prestate(test_every_failure_of, &least), cmocka_unit_test(test_every_release_of),
+  const struct CMUnitTest tests[] = { cmocka_unit_test_prestate(test_every_failure_of, &least),
+                                      cmocka_unit_test(test_every_release_of),
                                       cmocka_unit_test(test_faults_of) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,13 +23,19 @@ static kjit_status make_arrays(kjit_context *context, objects *o)
   static const int64_t shape[] = { 8, 8 };
   (void)context;
   for (int i = 0; i < 6; i++) {
-    kjit_array_config config = { .size_bytes = sizeof config, .device = o->device, .element = KJIT_F32, .rank = 2, .shape = shape, .layout = KJIT_LAYOUT_C };
+    kjit_array_config config = { .size_bytes = sizeof config,
+                                 .device = o->device,
+                                 .element = KJIT_F32,
+                                 .rank = 2,
+                                 .shape = shape,
+                                 .layout = KJIT_LAYOUT_C };
     config.memory = i < 5 ? (kjit_memory)i : KJIT_MEMORY_DEVICE;
     config.stream = i == 5 ? o->streams[0] : NULL;
     STEP(kjit_create_configured_array(&config, &o->arrays[i]));
   }
   STEP(kjit_create_array(o->peer, KJIT_F32, shape, 2, &o->arrays[6]));
-  STEP(kjit_slice_array(o->arrays[0], (kjit_array_slice[]){ { 0, 8, 2 }, { 0, 8, 2 } }, 2, &o->arrays[7]));
+  STEP(kjit_slice_array(o->arrays[0], (kjit_array_slice[]){ { 0, 8, 2 }, { 0, 8, 2 } }, 2,
+                        &o->arrays[7]));
   STEP(kjit_transpose_array(o->arrays[0], NULL, &o->arrays[8]));
   return KJIT_OK;
 }
@@ -38,9 +44,13 @@ static kjit_status copy_arrays(kjit_context *context, objects *o)
 {
   float data[64] = { 0 };
   int64_t square[] = { 4, 4 };
-  kjit_tensor host = { .data = data, .device_type = 1, .rank = 2, .code = 2, .bits = 32, .lanes = 1, .shape = square };
-  kjit_arg whole = kjit_arg_array(o->arrays[0]), part = kjit_arg_array(o->arrays[7]), turned = kjit_arg_array(o->arrays[8]), small = kjit_arg_tensor(&host);
-  kjit_arg other = kjit_arg_array(o->arrays[6]), number = kjit_arg_number(1), wide = kjit_arg_array(o->arrays[5]);
+  kjit_tensor host = {
+    .data = data, .device_type = 1, .rank = 2, .code = 2, .bits = 32, .lanes = 1, .shape = square
+  };
+  kjit_arg whole = kjit_arg_array(o->arrays[0]), part = kjit_arg_array(o->arrays[7]),
+           turned = kjit_arg_array(o->arrays[8]), small = kjit_arg_tensor(&host);
+  kjit_arg other = kjit_arg_array(o->arrays[6]), number = kjit_arg_number(1),
+           wide = kjit_arg_array(o->arrays[5]);
   STEP(kjit_copy_from_host(o->arrays[0], data, sizeof data, o->streams[0]));
   STEP(kjit_copy(context, &part, &small, o->streams[0]));
   STEP(kjit_copy_async(context, &small, &part, o->streams[1]));

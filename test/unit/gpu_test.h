@@ -1,4 +1,5 @@
-/* What the tests against the fake driver share: a context with two GPUs, and what has to be left at its end. */
+/* What the tests against the fake driver share: a context with two GPUs, and what has to be left at
+ * its end. */
 #ifndef GPU_TEST_H
 #define GPU_TEST_H
 
@@ -14,7 +15,8 @@ static inline kjit_context *make_gpu_context(void)
 {
   kj_diagnostics diagnostics = { 0 };
   kjit_context *context = make_fake_context();
-  context->config.variant_limit = 1; /* no compilation beside the test's thread: the driver is for one thread */
+  /* no compilation beside the test's thread: the driver is for one thread */
+  context->config.variant_limit = 1;
   cuda.current = NULL;
   kjit_status status = kj_use_driver(context, find_fake, NULL, &diagnostics);
   kj_free_diagnostics(&diagnostics);
@@ -64,15 +66,18 @@ static inline void expect_ok(kjit_context *context, kjit_status status)
   assert_int_equal(status, KJIT_OK);
 }
 
-static inline void expect_refused(kjit_context *context, kjit_status status, kjit_status expected, const char *message)
+static inline void expect_refused(kjit_context *context, kjit_status status, kjit_status expected,
+                                  const char *message)
 {
-  if (status == expected && strcmp(last_message(context), message)) print_error("%s\n", last_message(context));
+  if (status == expected && strcmp(last_message(context), message))
+    print_error("%s\n", last_message(context));
   assert_int_equal(status, expected);
   assert_string_equal(last_message(context), message);
 }
 
 /* f32[n] of a kind of memory, in the order of a stream. */
-static inline kjit_status try_vector(kjit_device *device, kjit_memory memory, int64_t n, kjit_stream *stream, kjit_array **array)
+static inline kjit_status try_vector(kjit_device *device, kjit_memory memory, int64_t n,
+                                     kjit_stream *stream, kjit_array **array)
 {
   kjit_array_config config;
   kjit_init_array_config(&config);
@@ -103,11 +108,14 @@ static inline kjit_memory_statistics memory_of(const kjit_device *device)
 
 static inline kjit_tensor host_vector(float *data, int64_t *length)
 {
-  return (kjit_tensor){ .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length };
+  return (kjit_tensor){
+    .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length
+  };
 }
 
 /* x[i] += 1, as fake_plan lays its parameters out with offsets in 32 bits. */
-static const char add_one[] = "kernel add_one(x) {\n  for i in grid_range(len(x)) { x[i] = x[i] + 1 }\n}\n";
+static const char add_one[] =
+  "kernel add_one(x) {\n  for i in grid_range(len(x)) { x[i] = x[i] + 1 }\n}\n";
 
 static inline void run_add_one(const char *parameters)
 {

@@ -1,5 +1,6 @@
-/* What a launch that finds its code does besides launching: it allocates nothing, takes no lock, asks the driver nothing. The program's own malloc and
- * pthread_mutex_lock stand in front of the C library's and count. */
+/* What a launch that finds its code does besides launching: it allocates nothing, takes no lock,
+ * asks the driver nothing. The program's own malloc and pthread_mutex_lock stand in front of the C
+ * library's and count. */
 #include "kj_test.h"
 
 #include <dlfcn.h>
@@ -33,7 +34,10 @@ void __libc_free(void *memory);
 void *malloc(size_t size) { return allocations++, __libc_malloc(size); }
 void *calloc(size_t count, size_t size) { return allocations++, __libc_calloc(count, size); }
 void *realloc(void *memory, size_t size) { return allocations++, __libc_realloc(memory, size); }
-void *aligned_alloc(size_t alignment, size_t size) { return allocations++, __libc_memalign(alignment, size); }
+void *aligned_alloc(size_t alignment, size_t size)
+{
+  return allocations++, __libc_memalign(alignment, size);
+}
 void free(void *memory)
 {
   allocations += memory != NULL;
@@ -58,18 +62,24 @@ COUNT_LOCK(pthread_spin_lock, pthread_spinlock_t)
 static const char source[] =
   "kernel none() { }\n"
   "kernel axpy(r, a, x, y) { for i in grid_range(len(r)) { r[i] = a * x[i] + y[i] } }\n"
-  "kernel plane(r: f32[:, :] C, x: f32[:, :] C, n: i32) @block(8, 8) @grid(ceil_div(r.shape[0], 8), ceil_div(r.shape[1], 8)) { r[0, 0] = x[0, 0] * n }\n"
+  "kernel plane(r: f32[:, :] C, x: f32[:, :] C, n: i32) @block(8, 8) @grid(ceil_div(r.shape[0], "
+  "8), ceil_div(r.shape[1], 8)) { r[0, 0] = x[0, 0] * n }\n"
   "kernel many(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p) {\n"
   "  a[0] = b[0] + c[0] + d[0] + e[0] + f[0] + g[0] + h[0] + i + j + k + l + m + n + o + p\n}\n"
   "kernel turn(r, x) { r[0, 0] = x[0, 0] }\n";
 
 typedef struct row {
-  const char *kernel, *arguments; /* a: array, m: matrix, t: its transpose, f: f32, i: i32, d: f64, n: number */
+  /* a: array, m: matrix, t: its transpose, f: f32, i: i32, d: f64, n: number */
+  const char *kernel, *arguments;
   bool has_grid;
 } row;
 
 static const row rows[] = {
-  { "none", "", true },   { "axpy", "afaa", false }, { "axpy", "anaa", false }, { "plane", "mmi", false }, { "many", "aaaaaaaaffffffff", true },
+  { "none", "", true },
+  { "axpy", "afaa", false },
+  { "axpy", "anaa", false },
+  { "plane", "mmi", false },
+  { "many", "aaaaaaaaffffffff", true },
   { "turn", "mt", true }, /* no plan: the general way */
 };
 
@@ -80,7 +90,13 @@ static kjit_tensor tensors[16];
 static kjit_arg make_argument(char kind, int index)
 {
   kjit_tensor *tensor = &tensors[index];
-  *tensor = (kjit_tensor){ .data = memory + index * 1024, .device_type = 2, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = &length };
+  *tensor = (kjit_tensor){ .data = memory + index * 1024,
+                           .device_type = 2,
+                           .rank = 1,
+                           .code = 2,
+                           .bits = 32,
+                           .lanes = 1,
+                           .shape = &length };
   if (kind == 'm' || kind == 't') {
     tensor->rank = 2;
     tensor->shape = shape;
@@ -104,17 +120,21 @@ static counts count(void) { return (counts){ allocations, locks, cuda.calls, cud
 
 static void expect_only_launches(const char *what, counts before, counts after, int launches)
 {
-  bool is_clean = after.allocations == before.allocations && after.locks == before.locks && after.calls - before.calls == launches;
+  bool is_clean = after.allocations == before.allocations && after.locks == before.locks &&
+                  after.calls - before.calls == launches;
   if (!is_clean)
-    print_error("%s: %llu allocations, %llu locks, %d driver calls for %d launches\n", what, (unsigned long long)(after.allocations - before.allocations),
-                (unsigned long long)(after.locks - before.locks), after.calls - before.calls, launches);
+    print_error("%s: %llu allocations, %llu locks, %d driver calls for %d launches\n", what,
+                (unsigned long long)(after.allocations - before.allocations),
+                (unsigned long long)(after.locks - before.locks), after.calls - before.calls,
+                launches);
   assert_true(is_clean);
   assert_int_equal(after.launches - before.launches, launches);
 }
 
 enum { TIMES = 100 };
 
-static void check_row(kjit_context *context, kjit_module *module, kjit_device *device, const row *row)
+static void check_row(kjit_context *context, kjit_module *module, kjit_device *device,
+                      const row *row)
 {
   kjit_arg arguments[16];
   size_t argument_count = strlen(row->arguments);
@@ -122,18 +142,23 @@ static void check_row(kjit_context *context, kjit_module *module, kjit_device *d
   kjit_launch_config config = { .device = device };
   kjit_prepared *prepared = NULL;
   int failures = 0;
-  for (size_t i = 0; i < argument_count; i++) arguments[i] = make_argument(row->arguments[i], (int)i);
+  for (size_t i = 0; i < argument_count; i++)
+    arguments[i] = make_argument(row->arguments[i], (int)i);
   if (row->has_grid) config.grid[0] = config.block[0] = 32;
-  if (kjit_launch(kernel, &config, arguments, argument_count) != KJIT_OK) print_error("%s\n", last_message(context)), fail();
+  if (kjit_launch(kernel, &config, arguments, argument_count) != KJIT_OK)
+    print_error("%s\n", last_message(context)), fail();
 
   counts before = count();
-  for (int i = 0; i < TIMES; i++) failures += kjit_launch(kernel, &config, arguments, argument_count) != KJIT_OK;
+  for (int i = 0; i < TIMES; i++)
+    failures += kjit_launch(kernel, &config, arguments, argument_count) != KJIT_OK;
   expect_only_launches(row->kernel, before, count(), TIMES);
 
-  assert_int_equal(kjit_prepare_launch(kernel, &config, arguments, argument_count, &prepared), KJIT_OK);
+  assert_int_equal(kjit_prepare_launch(kernel, &config, arguments, argument_count, &prepared),
+                   KJIT_OK);
   before = count();
   for (int i = 0; i < TIMES; i++) {
-    for (size_t k = 0; k < argument_count; k++) failures += kjit_set_prepared_argument(prepared, k, &arguments[k]) != KJIT_OK;
+    for (size_t k = 0; k < argument_count; k++)
+      failures += kjit_set_prepared_argument(prepared, k, &arguments[k]) != KJIT_OK;
     failures += kjit_run_prepared(prepared, NULL) != KJIT_OK;
     failures += kjit_run_prepared(prepared, NULL) != KJIT_OK;
   }
@@ -152,11 +177,13 @@ static void test_hits(void **state)
   assert_int_equal(kj_use_driver(context, find_fake, NULL, &diagnostics), KJIT_OK);
   assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CUDA, 0, &device), KJIT_OK);
   kjit_module *module = parse(context, source);
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) check_row(context, module, device, &rows[i]);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    check_row(context, module, device, &rows[i]);
   kjit_destroy_context(context);
 }
 
-/* Arrays of kjit's own, which remember the streams that they are used on, and streams of the host. */
+/* Arrays of kjit's own, which remember the streams that they are used on, and streams of the host.
+ */
 static void test_arrays(void **state)
 {
   (void)state;
@@ -178,7 +205,8 @@ static void test_arrays(void **state)
   }
   kjit_kernel *kernel = kernel_of(parse(context, source), "axpy");
   kjit_launch_config config = { .stream = streams[0] };
-  if (kjit_launch(kernel, &config, arguments, 4) != KJIT_OK) print_error("%s\n", last_message(context)), fail();
+  if (kjit_launch(kernel, &config, arguments, 4) != KJIT_OK)
+    print_error("%s\n", last_message(context)), fail();
   counts before = count();
   for (int i = 0; i < TIMES; i++) {
     config.stream = streams[i % 2];
@@ -187,7 +215,8 @@ static void test_arrays(void **state)
   expect_only_launches("arrays", before, count(), TIMES);
   assert_int_equal(kjit_prepare_launch(kernel, &config, arguments, 4, &prepared), KJIT_OK);
   before = count();
-  for (int i = 0; i < TIMES; i++) failures += kjit_run_prepared(prepared, streams[i % 2]) != KJIT_OK;
+  for (int i = 0; i < TIMES; i++)
+    failures += kjit_run_prepared(prepared, streams[i % 2]) != KJIT_OK;
   expect_only_launches("arrays, prepared", before, count(), TIMES);
   assert_int_equal(failures, 0);
   kjit_destroy_context(context);
@@ -215,14 +244,16 @@ static void expect_unchanged(const watched *w, const void *own, size_t own_bytes
   size_t changed = 0;
   for (size_t i = 0; i < w->size_bytes; i++) {
     bool is_own = now + i >= first && now + i < first + own_bytes;
-    if (now[i] != w->before[i] && !is_own) print_error("%s: byte %zu is written by a launch\n", w->what, i), fail();
+    if (now[i] != w->before[i] && !is_own)
+      print_error("%s: byte %zu is written by a launch\n", w->what, i), fail();
     changed += now[i] != w->before[i];
   }
   if (own_bytes) assert_true(changed > 0); /* the launches were counted here */
   free(w->before);
 }
 
-/* Threads that launch one kernel at once share no cache line that a launch writes: all that changes in what they share is in slots that are each one thread's. */
+/* Threads that launch one kernel at once share no cache line that a launch writes: all that changes
+ * in what they share is in slots that are each one thread's. */
 static void test_written_lines(void **state)
 {
   (void)state;
@@ -241,13 +272,16 @@ static void test_written_lines(void **state)
   assert_int_equal(kjit_prepare_launch(kernel, &config, arguments, 4, &prepared), KJIT_OK);
   kjit_specialization *specialization = kjit_get_specialization(kernel, 0);
   uint32_t own = kj_slot();
-  assert_int_equal((uintptr_t)&specialization->holds[1] - (uintptr_t)&specialization->holds[0], KJ_SLOT_BYTES);
-  watched all[] = { { .what = "kernel", .at = kernel, .size_bytes = sizeof *kernel },
-                    { .what = "device", .at = device, .size_bytes = sizeof *device },
-                    { .what = "runtime", .at = context->runtime, .size_bytes = sizeof(kj_runtime) },
-                    { .what = "plan", .at = specialization->plan, .size_bytes = sizeof(kj_plan) },
-                    { .what = "specialization", .at = specialization, .size_bytes = sizeof *specialization },
-                    { .what = "context", .at = context, .size_bytes = sizeof *context } };
+  assert_int_equal((uintptr_t)&specialization->holds[1] - (uintptr_t)&specialization->holds[0],
+                   KJ_SLOT_BYTES);
+  watched all[] = {
+    { .what = "kernel", .at = kernel, .size_bytes = sizeof *kernel },
+    { .what = "device", .at = device, .size_bytes = sizeof *device },
+    { .what = "runtime", .at = context->runtime, .size_bytes = sizeof(kj_runtime) },
+    { .what = "plan", .at = specialization->plan, .size_bytes = sizeof(kj_plan) },
+    { .what = "specialization", .at = specialization, .size_bytes = sizeof *specialization },
+    { .what = "context", .at = context, .size_bytes = sizeof *context }
+  };
   enum { ALL = sizeof all / sizeof *all };
   for (int i = 0; i < ALL; i++) remember(&all[i]);
   for (int i = 0; i < TIMES; i++) {
@@ -280,7 +314,8 @@ static void test_counters(void **state)
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_counters), cmocka_unit_test(test_hits), cmocka_unit_test(test_written_lines),
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_counters), cmocka_unit_test(test_hits),
+                                      cmocka_unit_test(test_written_lines),
                                       cmocka_unit_test(test_arrays) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

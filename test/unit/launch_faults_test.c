@@ -1,4 +1,5 @@
-/* Every driver call of launches fails in turn: configurations and attributes of all kinds, code that needs stack, prints or may fail, prepared launches, graphs over several streams, blobs, code
+/* Every driver call of launches fails in turn: configurations and attributes of all kinds, code
+ * that needs stack, prints or may fail, prepared launches, graphs over several streams, blobs, code
  * that is unloaded and comes back. */
 #include <kjit/code.h>
 
@@ -21,11 +22,15 @@ struct objects {
 
 #include "faults.h"
 
-static const char source[] =
-  "kernel k(x) { x[threadIdx.x] = 1 }\nkernel m(x) { x[threadIdx.x, 0] = 1 }\nkernel r(x, a) { for i in grid_range(len(x)) { x[i] = a } }\n";
+static const char source[] = "kernel k(x) { x[threadIdx.x] = 1 }\nkernel m(x) { x[threadIdx.x, 0] "
+                             "= 1 }\nkernel r(x, a) { for i in grid_range(len(x)) { x[i] = a } }\n";
 
-/* The properties of code are of the kernels that are compiled next: each kind has a module, and so a kernel, of its own. */
-static kjit_kernel *fresh(const objects *o, const char *name) { return kernel_of(parse(o->context, source), name); }
+/* The properties of code are of the kernels that are compiled next: each kind has a module, and so
+ * a kernel, of its own. */
+static kjit_kernel *fresh(const objects *o, const char *name)
+{
+  return kernel_of(parse(o->context, source), name);
+}
 
 static kjit_status launch(objects *o, kjit_kernel *kernel, kjit_launch_config config)
 {
@@ -40,11 +45,19 @@ static kjit_status launch_kinds(objects *o)
   kjit_kernel *kernel = fresh(o, "k");
   STEP(launch(o, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 32 } }));
   STEP(launch(o, kernel, (kjit_launch_config){ .threads = 1000 }));
-  STEP(launch(o, kernel, (kjit_launch_config){ .threads = 1000, .dynamic_shared_bytes = 100000, .stream = o->streams[0] }));
-  STEP(launch(o, kernel, (kjit_launch_config){ .grid = { 80 }, .block = { 256 }, .flags = KJIT_LAUNCH_COOPERATIVE }));
-  STEP(launch(o, kernel, (kjit_launch_config){ .grid = { 8, 2 }, .block = { 32 }, .cluster = { 4, 2 }, .stream = o->streams[1] }));
+  STEP(launch(o, kernel,
+              (kjit_launch_config){
+                .threads = 1000, .dynamic_shared_bytes = 100000, .stream = o->streams[0] }));
+  STEP(launch(o, kernel,
+              (kjit_launch_config){
+                .grid = { 80 }, .block = { 256 }, .flags = KJIT_LAUNCH_COOPERATIVE }));
+  STEP(launch(o, kernel,
+              (kjit_launch_config){
+                .grid = { 8, 2 }, .block = { 32 }, .cluster = { 4, 2 }, .stream = o->streams[1] }));
   STEP(launch(o, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 32 }, .priority = -3 }));
-  STEP(launch(o, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 32 }, .flags = KJIT_LAUNCH_PROGRAMMATIC }));
+  STEP(launch(o, kernel,
+              (kjit_launch_config){
+                .grid = { 1 }, .block = { 32 }, .flags = KJIT_LAUNCH_PROGRAMMATIC }));
   STEP(launch(o, fresh(o, "r"), (kjit_launch_config){ .stream = o->streams[0] }));
   return KJIT_OK;
 }
@@ -53,7 +66,8 @@ static kjit_status launch_kinds(objects *o)
 static kjit_status launch_needy(objects *o)
 {
   static const kjit_launch_config one = { .grid = { 1 }, .block = { 32 } };
-  kjit_kernel *cooperative = fresh(o, "r"), *deep = fresh(o, "k"), *printing = fresh(o, "k"), *failing = fresh(o, "k"), *mapped = fresh(o, "m");
+  kjit_kernel *cooperative = fresh(o, "r"), *deep = fresh(o, "k"), *printing = fresh(o, "k"),
+              *failing = fresh(o, "k"), *mapped = fresh(o, "m");
   fake.is_cooperative = true;
   STEP(launch(o, cooperative, (kjit_launch_config){ 0 }));
   fake.is_cooperative = false;
@@ -79,12 +93,18 @@ static kjit_status launch_needy(objects *o)
 /* PTX of the host, linked with the kernel's. */
 static kjit_status launch_linked(objects *o)
 {
-  static const char ptx[] = ".version 7.8\n.target sm_80\n.visible .func (.param .b32 r) step(.param .b32 x) { ret; }\n";
-  kjit_module *module = parse(o->context, "extern func step(x: f32) -> f32\nkernel k(x: f32) @block(1) @grid(1) { let y = step(x) }\n"), *bound;
+  static const char ptx[] =
+    ".version 7.8\n.target sm_80\n.visible .func (.param .b32 r) step(.param .b32 x) { ret; }\n";
+  kjit_module
+    *module = parse(
+      o->context,
+      "extern func step(x: f32) -> f32\nkernel k(x: f32) @block(1) @grid(1) { let y = step(x) }\n"),
+    *bound;
   kjit_arg number = kjit_arg_f32(1);
   STEP(kjit_bind_extern(module, "step", NULL, ptx, strlen(ptx), &bound));
   fake.text = ".version 7.8\n.extern .func step;\n.entry k { call step; }\n";
-  STEP(kjit_launch(kernel_of(bound, "k"), &(kjit_launch_config){ .device = o->device }, &number, 1));
+  STEP(
+    kjit_launch(kernel_of(bound, "k"), &(kjit_launch_config){ .device = o->device }, &number, 1));
   fake.text = NULL;
   return KJIT_OK;
 }
@@ -108,7 +128,8 @@ static kjit_status ask(objects *o)
 static kjit_status run_prepared(objects *o)
 {
   kjit_arg arguments[] = { kjit_arg_array(o->vector), kjit_arg_f32(1) }, number = kjit_arg_f32(2);
-  kjit_launch_config plain = { .stream = o->streams[0] }, special = { .grid = { 8 }, .block = { 32 }, .cluster = { 2 }, .priority = -1 };
+  kjit_launch_config plain = { .stream = o->streams[0] },
+                     special = { .grid = { 8 }, .block = { 32 }, .cluster = { 2 }, .priority = -1 };
   kjit_kernel *kernel = fresh(o, "r");
   STEP(kjit_prepare_launch(kernel, &plain, arguments, 2, &o->prepared[0]));
   STEP(kjit_prepare_launch(kernel, &special, arguments, 2, &o->prepared[1]));
@@ -132,7 +153,8 @@ static kjit_status queue_both(objects *o, kjit_kernel *kernel)
   kjit_arg vector = kjit_arg_array(o->vector), number = kjit_arg_number(3);
   STEP(kjit_record_event(o->events[0], o->streams[0]));
   STEP(kjit_wait_event(o->streams[1], o->events[0])); /* joins */
-  STEP(launch(o, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 32 }, .stream = o->streams[1] }));
+  STEP(launch(o, kernel,
+              (kjit_launch_config){ .grid = { 1 }, .block = { 32 }, .stream = o->streams[1] }));
   STEP(kjit_run_prepared(o->prepared[0], o->streams[0]));
   STEP(kjit_fill(o->context, &vector, &number, o->streams[1]));
   STEP(kjit_add_host_callback(o->device, o->streams[1], do_nothing, NULL));
@@ -211,7 +233,10 @@ static void release_all(objects *o)
   kjit_free(o->context, o->blob);
 }
 
-static void take_lines(void *user, const char *text, size_t size_bytes) { (void)user, (void)text, (void)size_bytes; }
+static void take_lines(void *user, const char *text, size_t size_bytes)
+{
+  (void)user, (void)text, (void)size_bytes;
+}
 
 enum { ROOMY, TIGHT };
 
@@ -220,7 +245,8 @@ static kjit_context *open_context(int kind)
   kjit_context *context = make_gpu_context();
   if (!context) return NULL;
   context->config.on_print = take_lines;
-  if (kind == TIGHT) context->config.code_limit_bytes = 2; /* room for two kernels: the fake's code is as long as their names */
+  /* room for two kernels: the fake's code is as long as their names */
+  if (kind == TIGHT) context->config.code_limit_bytes = 2;
   return context;
 }
 
@@ -228,7 +254,8 @@ static kjit_context *open_context(int kind)
 static bool is_excused(const objects *o, const char *call, int fail_with)
 {
   (void)fail_with;
-  return o->imported && o->failed_in >= o->imported && (!strncmp(call, "cuModule", 8) || !strncmp(call, "cuFunc", 6));
+  return o->imported && o->failed_in >= o->imported &&
+         (!strncmp(call, "cuModule", 8) || !strncmp(call, "cuFunc", 6));
 }
 
 static void test_every_failure(void **state)
@@ -271,7 +298,8 @@ static void test_messages(void **state)
     const char *message;
   } rows[] = {
     { 1, "kernel `k` on cuda:1: cuModuleLoadDataEx gives CUDA_ERROR_UNKNOWN (999): unknown error" },
-    { 2, "kernel `k` on cuda:1: cuModuleGetFunction gives CUDA_ERROR_UNKNOWN (999): unknown error" },
+    { 2,
+      "kernel `k` on cuda:1: cuModuleGetFunction gives CUDA_ERROR_UNKNOWN (999): unknown error" },
     { 3, "kernel `k` on cuda:1: cuFuncGetAttribute gives CUDA_ERROR_UNKNOWN (999): unknown error" },
     { 10, "kernel `k` on cuda:1: cuLaunchKernelEx gives CUDA_ERROR_UNKNOWN (999): unknown error" },
   };
@@ -281,21 +309,25 @@ static void test_messages(void **state)
     cuda.fail_at = rows[i].calls + 1;
     cuda.fail_with = CUDA_UNKNOWN;
     kjit_launch_config config = { .grid = { 1 }, .block = { 32 }, .priority = -1 };
-    expect_refused(context, kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_DEVICE, rows[i].message);
+    expect_refused(context, kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_DEVICE,
+                   rows[i].message);
     cuda.fail_at = 0;
     expect_ok(context, kjit_launch(kernel, &config, &argument, 1));
   }
   cuda.calls = 0;
   cuda.fail_at = 2;
-  expect_refused(context, kjit_synchronize_device(device), KJIT_ERROR_DEVICE, "cuda:1: cuCtxSynchronize gives CUDA_ERROR_UNKNOWN (999): unknown error");
+  expect_refused(context, kjit_synchronize_device(device), KJIT_ERROR_DEVICE,
+                 "cuda:1: cuCtxSynchronize gives CUDA_ERROR_UNKNOWN (999): unknown error");
   cuda.fail_at = 0;
   kjit_release_array(vector);
 }
 
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_failure), cmocka_unit_test(test_every_failure_with_unloading),
-                                      cmocka_unit_test(test_every_release), cmocka_unit_test(test_faults),
-                                      cmocka_unit_test_setup_teardown(test_messages, set_up_gpus, tear_down_gpus) };
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_every_failure), cmocka_unit_test(test_every_failure_with_unloading),
+    cmocka_unit_test(test_every_release), cmocka_unit_test(test_faults),
+    cmocka_unit_test_setup_teardown(test_messages, set_up_gpus, tear_down_gpus)
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* Launch configuration on a GPU: blocks by occupancy, cooperative and cluster launches, priorities, programmatic launches, what is refused and in which words, queries; and blobs. The
- * driver is the fake one: multiprocessors of 2048 threads and 65536 registers. */
+/* Launch configuration on a GPU: blocks by occupancy, cooperative and cluster launches, priorities,
+ * programmatic launches, what is refused and in which words, queries; and blobs. The driver is the
+ * fake one: multiprocessors of 2048 threads and 65536 registers. */
 #include "kj_test.h"
 
 #include <kjit/code.h>
@@ -52,11 +53,17 @@ static void expect_ok(kjit_context *context, kjit_status status)
 _Alignas(256) static float data[4096];
 static int64_t length[] = { 1000000 };
 
-static kjit_tensor vector(void) { return (kjit_tensor){ .data = data, .device_type = 2, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length }; }
+static kjit_tensor vector(void)
+{
+  return (kjit_tensor){
+    .data = data, .device_type = 2, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length
+  };
+}
 
-static const char source[] = "kernel fill(r) { for i in grid_range(len(r)) { r[i] = 1 } }\n"
-                             "kernel set(r) { r[threadIdx.x] = 1 }\n"
-                             "kernel bounded(r) @launch_bounds(128) { for i in grid_range(len(r)) { r[i] = 1 } }\n";
+static const char source[] =
+  "kernel fill(r) { for i in grid_range(len(r)) { r[i] = 1 } }\n"
+  "kernel set(r) { r[threadIdx.x] = 1 }\n"
+  "kernel bounded(r) @launch_bounds(128) { for i in grid_range(len(r)) { r[i] = 1 } }\n";
 
 static kjit_status launch(kjit_context *context, kjit_kernel *kernel, kjit_launch_config config)
 {
@@ -66,7 +73,8 @@ static kjit_status launch(kjit_context *context, kjit_kernel *kernel, kjit_launc
   return kjit_launch(kernel, &config, &argument, 1);
 }
 
-static void expect_refused(kjit_context *context, kjit_kernel *kernel, kjit_launch_config config, const char *message)
+static void expect_refused(kjit_context *context, kjit_kernel *kernel, kjit_launch_config config,
+                           const char *message)
 {
   int launches = cuda.launches;
   assert_int_equal(launch(context, kernel, config), KJIT_ERROR_LAUNCH);
@@ -87,7 +95,8 @@ static void test_threads(void **state)
   int calls = cuda.calls;
   expect_ok(*state, launch(*state, kernel, config));
   assert_int_equal(cuda.calls - calls, 1); /* the calculator is asked once */
-  config.dynamic_shared_bytes = 100000;    /* two blocks at most: the larger the better, and the kernel takes 512 threads */
+  /* two blocks at most: the larger the better, and the kernel takes 512 threads */
+  config.dynamic_shared_bytes = 100000;
   expect_ok(*state, launch(*state, kernel, config));
   assert_int_equal(cuda.block[0], 512);
   assert_int_equal(cuda.grid[0], 1954);
@@ -104,7 +113,8 @@ static void test_threads(void **state)
 static void test_registers(void **state)
 {
   cuda.registers = 100;
-  expect_ok(*state, launch(*state, kernel_of(parse(*state, source), "set"), (kjit_launch_config){ .threads = 1000 }));
+  expect_ok(*state, launch(*state, kernel_of(parse(*state, source), "set"),
+                           (kjit_launch_config){ .threads = 1000 }));
   assert_int_equal(cuda.block[0], 128);
   assert_int_equal(cuda.grid[0], 8);
 }
@@ -118,7 +128,8 @@ static void test_small_blocks(void **state)
   assert_int_equal(cuda.block[0], 32); /* five of them are more than one of 128 */
   assert_int_equal(cuda.grid[0], 31250);
   expect_refused(*state, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 256 } },
-                 "kernel `fill`: the launch has 256 threads a block, its use of registers (400 a thread) allows 160");
+                 "kernel `fill`: the launch has 256 threads a block, its use of registers (400 a "
+                 "thread) allows 160");
 }
 
 /* ---- attributes of a launch ---- */
@@ -126,15 +137,20 @@ static void test_small_blocks(void **state)
 static void test_cooperative(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
-  expect_ok(*state, launch(*state, kernel, (kjit_launch_config){ .grid = { 80 }, .block = { 256 }, .flags = KJIT_LAUNCH_COOPERATIVE }));
+  expect_ok(*state, launch(*state, kernel,
+                           (kjit_launch_config){
+                             .grid = { 80 }, .block = { 256 }, .flags = KJIT_LAUNCH_COOPERATIVE }));
   assert_int_equal(cuda.extended, 1);
   assert_int_equal(cuda.attribute_count, 1);
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_COOPERATIVE].value.number, 1);
-  expect_refused(
-    *state, kernel, (kjit_launch_config){ .grid = { 81 }, .block = { 256 }, .flags = KJIT_LAUNCH_COOPERATIVE },
-    "kernel `set`: all blocks of a cooperative launch are resident at once: the launch has 81 blocks, cuda:0 holds 80 (10 multiprocessors with 8 each, of 256 "
-    "threads with 32 registers a thread and 1000 bytes of shared memory a block)");
-  expect_ok(*state, launch(*state, kernel, (kjit_launch_config){ .grid = { 81 }, .block = { 256 } }));
+  expect_refused(*state, kernel,
+                 (kjit_launch_config){
+                   .grid = { 81 }, .block = { 256 }, .flags = KJIT_LAUNCH_COOPERATIVE },
+                 "kernel `set`: all blocks of a cooperative launch are resident at once: the "
+                 "launch has 81 blocks, cuda:0 holds 80 (10 multiprocessors with 8 each, of 256 "
+                 "threads with 32 registers a thread and 1000 bytes of shared memory a block)");
+  expect_ok(*state,
+            launch(*state, kernel, (kjit_launch_config){ .grid = { 81 }, .block = { 256 } }));
   assert_int_equal(cuda.extended, 1);
 }
 
@@ -146,21 +162,29 @@ static void test_cooperative_code(void **state)
   expect_ok(*state, launch(*state, kernel_of(module, "fill"), (kjit_launch_config){ 0 }));
   assert_int_equal(cuda.grid[0], 80);
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_COOPERATIVE].value.number, 1);
-  assert_int_equal(launch(*state, kernel_of(module, "set"), (kjit_launch_config){ .grid = { 1000 }, .block = { 32 } }), KJIT_ERROR_LAUNCH);
+  assert_int_equal(launch(*state, kernel_of(module, "set"),
+                          (kjit_launch_config){ .grid = { 1000 }, .block = { 32 } }),
+                   KJIT_ERROR_LAUNCH);
 }
 
 static void test_clusters(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
-  expect_ok(*state, launch(*state, kernel, (kjit_launch_config){ .grid = { 8, 2 }, .block = { 32 }, .cluster = { 4, 2 } }));
+  expect_ok(*state,
+            launch(*state, kernel,
+                   (kjit_launch_config){ .grid = { 8, 2 }, .block = { 32 }, .cluster = { 4, 2 } }));
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[0], 4);
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[1], 2);
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[2], 1);
-  expect_refused(*state, kernel, (kjit_launch_config){ .grid = { 9 }, .block = { 32 }, .cluster = { 4 } },
-                 "kernel `set`: the grid of 9 x 1 x 1 blocks is no multiple of the cluster of 4 x 1 x 1 blocks");
-  expect_refused(*state, kernel, (kjit_launch_config){ .grid = { 32 }, .block = { 32 }, .cluster = { 32 } },
+  expect_refused(
+    *state, kernel, (kjit_launch_config){ .grid = { 9 }, .block = { 32 }, .cluster = { 4 } },
+    "kernel `set`: the grid of 9 x 1 x 1 blocks is no multiple of the cluster of 4 x 1 x 1 blocks");
+  expect_refused(*state, kernel,
+                 (kjit_launch_config){ .grid = { 32 }, .block = { 32 }, .cluster = { 32 } },
                  "kernel `set`: the launch has clusters of 32 blocks, a device allows 16");
-  expect_ok(*state, launch(*state, kernel, (kjit_launch_config){ .threads = 1000, .block = { 32 }, .cluster = { 4 } }));
+  expect_ok(*state,
+            launch(*state, kernel,
+                   (kjit_launch_config){ .threads = 1000, .block = { 32 }, .cluster = { 4 } }));
   assert_int_equal(cuda.grid[0], 32); /* as many as asked for are at least there */
 }
 
@@ -171,7 +195,8 @@ static void test_cluster_of_kernel(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
   expect_ok(*state, launch(*state, kernel, (kjit_launch_config){ .grid = { 4 }, .block = { 32 } }));
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[0], 2);
-  expect_refused(*state, kernel, (kjit_launch_config){ .grid = { 4 }, .block = { 32 }, .cluster = { 4 } },
+  expect_refused(*state, kernel,
+                 (kjit_launch_config){ .grid = { 4 }, .block = { 32 }, .cluster = { 4 } },
                  "kernel `set`: @cluster is 2 x 1 x 1, the launch gives a cluster of 4 x 1 x 1");
 }
 
@@ -182,7 +207,8 @@ static void test_priority_and_programmatic(void **state)
   expect_ok(*state, launch(*state, kernel, config));
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_PRIORITY].value.number, -3);
   assert_false(fake.signature.is_programmatic);
-  config = (kjit_launch_config){ .grid = { 1 }, .block = { 32 }, .flags = KJIT_LAUNCH_PROGRAMMATIC };
+  config =
+    (kjit_launch_config){ .grid = { 1 }, .block = { 32 }, .flags = KJIT_LAUNCH_PROGRAMMATIC };
   expect_ok(*state, launch(*state, kernel, config));
   assert_true(fake.signature.is_programmatic); /* other code: it waits by itself */
   assert_int_equal(fake.compilations, 2);
@@ -205,7 +231,8 @@ static void test_dynamic_shared(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
   kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
   expect_refused(*state, kernel, config,
-                 "kernel `set`: its shared array without an extent takes the launch's dynamic shared memory: the launch gives 0 bytes, one element takes 4");
+                 "kernel `set`: its shared array without an extent takes the launch's dynamic "
+                 "shared memory: the launch gives 0 bytes, one element takes 4");
   config.dynamic_shared_bytes = 100000; /* more than the 48 KiB that need no leave */
   expect_ok(*state, launch(*state, kernel, config));
   assert_int_equal(cuda.shared_bytes, 100000);
@@ -253,11 +280,14 @@ static void test_changing_launches(void **state)
   assert_int_equal(kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_ARGUMENT);
 }
 
-/* ---- random launches: whichever way a launch goes, it passes the same parameters and runs code that relies on nothing that does not hold ---- */
+/* ---- random launches: whichever way a launch goes, it passes the same parameters and runs code
+ * that relies on nothing that does not hold ---- */
 
-static const char random_source[] =
-  "kernel mix(r, s, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * x[i, 0] + y[0, 0]\n    s[i] = r[i] }\n}\n"
-  "kernel one(r, s, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * x[i, 0] + y[0, 0] + s[0] }\n}\n"; /* one array is written */
+static const char random_source[] = "kernel mix(r, s, a, x, y) {\n  for i in grid_range(len(r)) { "
+                                    "r[i] = a * x[i, 0] + y[0, 0]\n    s[i] = r[i] }\n}\n"
+                                    /* one array is written */
+                                    "kernel one(r, s, a, x, y) {\n  for i in grid_range(len(r)) { "
+                                    "r[i] = a * x[i, 0] + y[0, 0] + s[0] }\n}\n";
 
 static uint32_t random_state = 12345;
 static uint32_t draw(uint32_t below)
@@ -286,7 +316,8 @@ static void release_arguments(drawn *d)
   for (int i = 0; i < 4; i++) kjit_release_array(d->arrays[i]);
 }
 
-/* Often what it was before, so that the short ways are taken; else something else about one of them. */
+/* Often what it was before, so that the short ways are taken; else something else about one of
+ * them. */
 static void draw_arguments(kjit_context *context, drawn *d)
 {
   bool prefers_arrays = draw(2);
@@ -300,25 +331,37 @@ static void draw_arguments(kjit_context *context, drawn *d)
     if (kind == 2 && rank == 2) d->strides[i][0] = 1, d->strides[i][1] = d->shapes[i][0];
     size_t at = (size_t)i * 512 + (draw(4) ? 0 : draw(2) ? 1 : 4); /* elements */
     if (draw(6) == 0) at = draw(4) * 512;                          /* where another one lies */
-    d->tensors[i] = (kjit_tensor){ .data = data + at, .device_type = 2, .rank = (int32_t)rank, .code = 2, .bits = 32, .lanes = 1, .shape = d->shapes[i] };
+    d->tensors[i] = (kjit_tensor){ .data = data + at,
+                                   .device_type = 2,
+                                   .rank = (int32_t)rank,
+                                   .code = 2,
+                                   .bits = 32,
+                                   .lanes = 1,
+                                   .shape = d->shapes[i] };
     if (kind == 1 || kind == 2 || kind == 3) d->tensors[i].strides = d->strides[i];
   }
   d->arguments[0] = draw_way(context, d, 0, prefers_arrays);
   d->arguments[1] = draw_way(context, d, 1, prefers_arrays);
-  d->arguments[2] = draw(4) ? kjit_arg_f32((float)draw(100)) : draw(2) ? kjit_arg_f64(draw(100)) : kjit_arg_number(draw(100));
+  d->arguments[2] = draw(4)   ? kjit_arg_f32((float)draw(100))
+                    : draw(2) ? kjit_arg_f64(draw(100))
+                              : kjit_arg_number(draw(100));
   d->arguments[3] = draw_way(context, d, 2, prefers_arrays);
   d->arguments[4] = draw_way(context, d, 3, prefers_arrays);
 }
 
 /* "aligned16(r, x) disjoint(r, x)": whether every fact of one text is among those of the other. */
-static bool has_fact(const char *facts, const char *name, size_t name_length, const char *operand, size_t operand_length)
+static bool has_fact(const char *facts, const char *name, size_t name_length, const char *operand,
+                     size_t operand_length)
 {
   for (const char *at = facts; (at = strstr(at, name)); at += name_length) {
-    bool is_whole = (at == facts || at[-1] == ' ') && (at[name_length] == '(' || at[name_length] == ' ' || !at[name_length]);
+    bool is_whole = (at == facts || at[-1] == ' ') &&
+                    (at[name_length] == '(' || at[name_length] == ' ' || !at[name_length]);
     const char *end = is_whole && at[name_length] == '(' ? strchr(at, ')') : NULL;
     if (is_whole && !operand) return true;
     for (const char *o = at + name_length + 1; end && o < end; o++)
-      if ((o[-1] == '(' || o[-1] == ' ') && !strncmp(o, operand, operand_length) && (o[operand_length] == ',' || o[operand_length] == ')')) return true;
+      if ((o[-1] == '(' || o[-1] == ' ') && !strncmp(o, operand, operand_length) &&
+          (o[operand_length] == ',' || o[operand_length] == ')'))
+        return true;
   }
   return false;
 }
@@ -329,11 +372,13 @@ static void expect_facts_hold(const char *relied_on, const char *hold)
     char name[64];
     size_t length = strcspn(at, " (");
     snprintf(name, sizeof name, "%.*s", (int)length, at);
-    const char *operands = at[length] == '(' ? at + length + 1 : NULL, *end = operands ? strchr(operands, ')') : at + length;
+    const char *operands = at[length] == '(' ? at + length + 1 : NULL,
+               *end = operands ? strchr(operands, ')') : at + length;
     bool holds = true;
     if (!operands) holds = has_fact(hold, name, length, NULL, 0);
     else if (strstr(name, "aligned16"))
-      for (const char *o = operands; o < end; o += strcspn(o, ",)") + (o[strcspn(o, ",)")] == ',' ? 2 : 1))
+      for (const char *o = operands; o < end;
+           o += strcspn(o, ",)") + (o[strcspn(o, ",)")] == ',' ? 2 : 1))
         holds = holds && has_fact(hold, name, length, o, strcspn(o, ",)"));
     else {
       char whole[128];
@@ -393,7 +438,8 @@ static void launch_randomly(void **state, const char *name)
     assert_int_equal(block, cuda.block[0]);
     if (!strcmp(ran->facts, exact->facts)) {
       assert_int_equal(bytes, cuda.parameter_bytes);
-      for (uint32_t i = 0; i < ran->code.parameter_count; i++) { /* what lies between parameters is anything */
+      /* what lies between parameters is anything */
+      for (uint32_t i = 0; i < ran->code.parameter_count; i++) {
         const kj_parameter *p = &ran->code.parameters[i];
         assert_memory_equal(parameters + p->offset, cuda.parameters + p->offset, p->size_bytes);
       }
@@ -410,7 +456,8 @@ static void test_random_launches(void **state)
   launch_randomly(state, "one");
 }
 
-/* Arrays that look alike but lie on another device, or were lost when their own was reset, are no way to a launch, however often it was made before. */
+/* Arrays that look alike but lie on another device, or were lost when their own was reset, are no
+ * way to a launch, however often it was made before. */
 static void test_arrays_elsewhere(void **state)
 {
   kjit_device *here = gpu(*state), *there;
@@ -421,7 +468,8 @@ static void test_arrays_elsewhere(void **state)
   expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CUDA, 1, &there));
   expect_ok(*state, kjit_create_array(here, KJIT_F32, &extent, 1, &array));
   expect_ok(*state, kjit_create_array(there, KJIT_F32, &extent, 1, &other));
-  kjit_arg argument = kjit_arg_array(array), elsewhere = kjit_arg_array(other), nothing = kjit_arg_array(NULL);
+  kjit_arg argument = kjit_arg_array(array), elsewhere = kjit_arg_array(other),
+           nothing = kjit_arg_array(NULL);
   for (int i = 0; i < 4; i++) expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
   assert_non_null(kjit_get_specialization(kernel, 0)->direct);
   int launches = cuda.launches;
@@ -447,7 +495,8 @@ static void test_facts_of_random_launches(void **state)
   assert_true(has_fact("aligned16(r, x) offsets32", "aligned16", 9, "x", 1));
   assert_false(has_fact("aligned16(r, x) offsets32", "aligned16", 9, "y", 1));
   assert_false(has_fact("rows_aligned16(y) offsets32", "aligned16", 9, "y", 1));
-  expect_facts_hold("aligned16(r, x) disjoint(r, x)", "aligned16(r, s, x) offsets32 disjoint(r, s) disjoint(r, x)");
+  expect_facts_hold("aligned16(r, x) disjoint(r, x)",
+                    "aligned16(r, s, x) offsets32 disjoint(r, s) disjoint(r, x)");
 }
 
 /* ---- queries ---- */
@@ -474,9 +523,13 @@ static void test_occupancy(void **state)
   assert_int_equal(occupancy.max_cooperative_blocks, 50);
   expect_ok(*state, kjit_get_occupancy(made, (uint32_t[3]){ 256 }, 0, &occupancy));
   assert_int_equal(occupancy.threads, 512);
-  assert_int_equal(kjit_get_occupancy(made, (uint32_t[3]){ 1024 }, 0, &occupancy), KJIT_ERROR_LAUNCH);
-  assert_string_equal(last_message(*state), "kernel `set`: kjit_get_occupancy: threads a block are 1024, at most 640 are possible");
-  assert_int_equal(kjit_get_occupancy(made, (uint32_t[3]){ 32 }, 1 << 20, &occupancy), KJIT_ERROR_LAUNCH);
+  assert_int_equal(kjit_get_occupancy(made, (uint32_t[3]){ 1024 }, 0, &occupancy),
+                   KJIT_ERROR_LAUNCH);
+  assert_string_equal(
+    last_message(*state),
+    "kernel `set`: kjit_get_occupancy: threads a block are 1024, at most 640 are possible");
+  assert_int_equal(kjit_get_occupancy(made, (uint32_t[3]){ 32 }, 1 << 20, &occupancy),
+                   KJIT_ERROR_LAUNCH);
   assert_int_equal(kjit_get_occupancy(made, NULL, 0, NULL), KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_get_occupancy(NULL, NULL, 0, &occupancy), KJIT_ERROR_MISUSE);
 }
@@ -502,12 +555,14 @@ static void test_blob(void **state)
   expect_ok(*state, kjit_import_code(*state, blob, size_bytes));
   kjit_module *module = parse(*state, source);
   expect_ok(*state, launch(*state, kernel_of(module, "fill"), (kjit_launch_config){ 0 }));
-  expect_ok(*state, launch(*state, kernel_of(module, "set"), (kjit_launch_config){ .grid = { 1 }, .block = { 32 } }));
+  expect_ok(*state, launch(*state, kernel_of(module, "set"),
+                           (kjit_launch_config){ .grid = { 1 }, .block = { 32 } }));
   kjit_get_statistics(*state, &statistics);
   assert_int_equal(statistics.imports, 2);
   assert_int_equal(statistics.compilations, 0);
   assert_int_equal(fake.compilations, 0);
-  expect_ok(*state, launch(*state, kernel_of(module, "bounded"), (kjit_launch_config){ 0 })); /* not in it */
+  /* not in it */
+  expect_ok(*state, launch(*state, kernel_of(module, "bounded"), (kjit_launch_config){ 0 }));
   assert_int_equal(fake.compilations, 1);
   /* what was imported is exported again */
   void *again;
@@ -526,7 +581,8 @@ static void test_blob_of_other_text(void **state)
   export_all(*state, parse(*state, source), &blob, &size_bytes);
   int compilations = fake.compilations;
   expect_ok(*state, kjit_import_code(*state, blob, size_bytes));
-  kjit_module *other = parse(*state, "kernel fill(r) { for i in grid_range(len(r)) { r[i] = 2 } }\n");
+  kjit_module *other =
+    parse(*state, "kernel fill(r) { for i in grid_range(len(r)) { r[i] = 2 } }\n");
   expect_ok(*state, launch(*state, kernel_of(other, "fill"), (kjit_launch_config){ 0 }));
   assert_int_equal(fake.compilations, compilations + 1);
   kjit_free(*state, blob);

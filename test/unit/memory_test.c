@@ -32,7 +32,8 @@ static void test_blocks_are_kept(void **state)
   assert_int_equal(memory_of(gpu(*state, 1)).allocations, 0);
 }
 
-/* A block is free for the stream that it was released on, and for what is in order with that one. */
+/* A block is free for the stream that it was released on, and for what is in order with that one.
+ */
 static void test_streams_have_an_order(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -43,8 +44,9 @@ static void test_streams_have_an_order(void **state)
   struct {
     kjit_stream *from, *to;
     bool is_same;
-  } rows[] = { { one, one, true },     { one, two, false },    { one, NULL, true },   { NULL, one, true },
-               { NULL, apart, false }, { apart, NULL, false }, { apart, apart, true } };
+  } rows[] = { { one, one, true },    { one, two, false },    { one, NULL, true },
+               { NULL, one, true },   { NULL, apart, false }, { apart, NULL, false },
+               { apart, apart, true } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     kjit_array *array = make_vector(device, 1000, rows[i].from);
     void *address = address_of(array);
@@ -71,12 +73,16 @@ static void test_uses_are_joined(void **state)
   for (int prepared = 0; prepared < 2; prepared++) {
     kjit_array *array = make_vector(device, 100, own);
     kjit_array *view;
-    expect_ok(*state, kjit_slice_array(array, &(kjit_array_slice){ 10, 90, 1 }, 1, &view)); /* its uses are the array's */
+    /* its uses are the array's */
+    expect_ok(*state, kjit_slice_array(array, &(kjit_array_slice){ 10, 90, 1 }, 1, &view));
     kjit_arg argument = kjit_arg_array(view);
     kjit_launch_config config = { .stream = other };
     kjit_prepared *again = NULL;
-    for (int i = 0; i < 3 && !prepared; i++) expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
-    if (prepared) expect_ok(*state, kjit_prepare_launch(kernel, &(kjit_launch_config){ .stream = own }, &argument, 1, &again));
+    for (int i = 0; i < 3 && !prepared; i++)
+      expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
+    if (prepared)
+      expect_ok(*state, kjit_prepare_launch(kernel, &(kjit_launch_config){ .stream = own },
+                                            &argument, 1, &again));
     if (prepared) expect_ok(*state, kjit_run_prepared(again, NULL));
     if (prepared) expect_ok(*state, kjit_run_prepared(again, other));
     kjit_destroy_prepared(again);
@@ -91,7 +97,8 @@ static void test_uses_are_joined(void **state)
   kjit_destroy_stream(other);
 }
 
-/* A busy stream that goes leaves its order to the default stream; an idle one leaves nothing to wait for. */
+/* A busy stream that goes leaves its order to the default stream; an idle one leaves nothing to
+ * wait for. */
 static void test_streams_that_go(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -152,9 +159,10 @@ static void test_out_of_memory(void **state)
   assert_int_equal(statistics.cached_bytes, 0);
   int allocations = cuda.allocations;
   kjit_array *another = NULL;
-  expect_refused(
-    *state, kjit_create_array(device, KJIT_F32, &length, 1, &another), KJIT_ERROR_DEVICE_MEMORY,
-    "out of memory on cuda:0: cuMemAlloc cannot give 1048576 bytes (the device has 1073741824, kjit's arrays use 1310720, 0 were cached and are given back)");
+  expect_refused(*state, kjit_create_array(device, KJIT_F32, &length, 1, &another),
+                 KJIT_ERROR_DEVICE_MEMORY,
+                 "out of memory on cuda:0: cuMemAlloc cannot give 1048576 bytes (the device has "
+                 "1073741824, kjit's arrays use 1310720, 0 were cached and are given back)");
   assert_null(another);
   assert_int_equal(cuda.allocations, allocations);
   assert_int_equal(memory_of(device).used_bytes, 1310720);
@@ -179,7 +187,12 @@ static kjit_status need_array(needs *n)
 {
   static const int64_t length = 100;
   kjit_array *array = NULL;
-  kjit_array_config config = { .size_bytes = sizeof config, .device = n->device, .element = KJIT_F32, .rank = 1, .shape = &length, .layout = KJIT_LAYOUT_C };
+  kjit_array_config config = { .size_bytes = sizeof config,
+                               .device = n->device,
+                               .element = KJIT_F32,
+                               .rank = 1,
+                               .shape = &length,
+                               .layout = KJIT_LAYOUT_C };
   config.memory = n->memory;
   kjit_status status = kjit_create_configured_array(&config, &array);
   kjit_release_array(array);
@@ -189,7 +202,8 @@ static kjit_status need_array(needs *n)
 static kjit_status need_code(needs *n)
 {
   kjit_specialization *made;
-  return kjit_specialize(kernel_of(parse(n->context, add_one), "add_one"), n->device, "f32[:] C", &made);
+  return kjit_specialize(kernel_of(parse(n->context, add_one), "add_one"), n->device, "f32[:] C",
+                         &made);
 }
 
 static kjit_status need_stack(needs *n)
@@ -218,19 +232,23 @@ static kjit_status need_graph_launch(needs *n) { return kjit_launch_graph(n->exe
 
 static void set_up_needs(needs *n, kjit_context *context)
 {
-  *n = (needs){ .context = context, .device = gpu(context, 0), .loaded = kernel_of(parse(context, add_one), "add_one") };
+  *n = (needs){ .context = context,
+                .device = gpu(context, 0),
+                .loaded = kernel_of(parse(context, add_one), "add_one") };
   cuda.kernel = run_add_one;
   n->array = make_vector(n->device, 100, NULL);
   expect_ok(context, need_launch(n));
   expect_ok(context, kjit_create_stream(n->device, &n->stream));
   kjit_arg argument = kjit_arg_array(n->array);
   expect_ok(context, kjit_begin_capture(n->stream));
-  expect_ok(context, kjit_launch(n->loaded, &(kjit_launch_config){ .stream = n->stream }, &argument, 1));
+  expect_ok(context,
+            kjit_launch(n->loaded, &(kjit_launch_config){ .stream = n->stream }, &argument, 1));
   expect_ok(context, kjit_end_capture(n->stream, &n->graph));
   expect_ok(context, kjit_instantiate_graph(n->graph, &n->executable));
 }
 
-/* What the pool keeps is given back and the driver asked once more; then there is an error that names the call, and nothing is left of it. */
+/* What the pool keeps is given back and the driver asked once more; then there is an error that
+ * names the call, and nothing is left of it. */
 static void test_everybody_asks_twice(void **state)
 {
   static const struct {
@@ -254,14 +272,16 @@ static void test_everybody_asks_twice(void **state)
     n.memory = rows[i].memory;
     for (int is_full = 0; is_full < 2; is_full++) {
       kjit_trim_memory(n.device, 0);
-      kjit_release_array(make_vector(n.device, 5000, NULL)); /* what the pool keeps; too large for any of these */
+      /* what the pool keeps; too large for any of these */
+      kjit_release_array(make_vector(n.device, 5000, NULL));
       uint64_t flushes = memory_of(n.device).flushes;
       cuda.is_starved = !is_full;
       cuda.is_full = is_full;
       if (rows[i].need == need_stack) cuda.is_starved = cuda.is_full = false;
       if (rows[i].need == need_stack) cuda.starve_stack = is_full ? 2 : 1;
       kjit_status status = rows[i].need(&n);
-      if (status != (is_full ? rows[i].status : KJIT_OK)) print_error("%s: %s\n", rows[i].call, last_message(*state));
+      if (status != (is_full ? rows[i].status : KJIT_OK))
+        print_error("%s: %s\n", rows[i].call, last_message(*state));
       assert_int_equal(status, is_full ? rows[i].status : KJIT_OK);
       if (is_full) assert_non_null(strstr(last_message(*state), rows[i].call));
       assert_int_equal(memory_of(n.device).flushes, flushes + 1);
@@ -318,7 +338,8 @@ static void *take_from_pool(void *user, kjit_device *device, size_t size_bytes, 
   return aligned_alloc(256, (size_bytes + 255) / 256 * 256);
 }
 
-static void give_to_pool(void *user, kjit_device *device, void *memory, size_t size_bytes, kjit_stream *stream)
+static void give_to_pool(void *user, kjit_device *device, void *memory, size_t size_bytes,
+                         kjit_stream *stream)
 {
   (void)device;
   host_pool *pool = user;
@@ -352,7 +373,8 @@ static void test_device_allocator(void **state)
   assert_ptr_equal(pool.stream, stream);
   pool.is_empty = true;
   int64_t length = 100;
-  expect_refused(context, kjit_create_array(device, KJIT_F32, &length, 1, &array), KJIT_ERROR_DEVICE_MEMORY,
+  expect_refused(context, kjit_create_array(device, KJIT_F32, &length, 1, &array),
+                 KJIT_ERROR_DEVICE_MEMORY,
                  "out of memory on cuda:0: the host's device allocator cannot give 512 bytes");
   pool.is_empty = false;
   kjit_stream *thread; /* whose uses are known after a wait only: memory that kjit still has */
@@ -441,10 +463,13 @@ static void test_kinds(void **state)
     for (int k = 0; k < 100; k++) assert_true(data[k] == 3);
     assert_int_equal(cuda.bytes_in != 0, rows[i].copies);
     int launches = cuda.launches;
-    if (rows[i].memory == KJIT_MEMORY_MAPPED) expect_ok(*state, kjit_launch(kernel, NULL, &argument, 1)); /* where the array is */
+    /* where the array is */
+    if (rows[i].memory == KJIT_MEMORY_MAPPED)
+      expect_ok(*state, kjit_launch(kernel, NULL, &argument, 1));
     if (rows[i].memory == KJIT_MEMORY_MAPPED) assert_int_equal(cuda.launches, launches + 1);
     kjit_prepared *on_cpu = NULL;
-    kjit_status status = kjit_prepare_launch(kernel, &(kjit_launch_config){ .device = cpu }, &argument, 1, &on_cpu);
+    kjit_status status =
+      kjit_prepare_launch(kernel, &(kjit_launch_config){ .device = cpu }, &argument, 1, &on_cpu);
     assert_int_equal(status, rows[i].runs_on_cpu ? KJIT_OK : KJIT_ERROR_ARGUMENT);
     kjit_destroy_prepared(on_cpu);
     kjit_release_array(array);
@@ -455,7 +480,8 @@ static void test_kinds(void **state)
   assert_int_equal(cuda.registered, 1);
   expect_ok(*state, kjit_unpin_memory(device, memory));
   assert_int_equal(cuda.registered, 0);
-  kjit_array *managed = make_memory(device, KJIT_MEMORY_MANAGED, KJIT_OK), *plain = make_memory(device, KJIT_MEMORY_DEVICE, KJIT_OK);
+  kjit_array *managed = make_memory(device, KJIT_MEMORY_MANAGED, KJIT_OK),
+             *plain = make_memory(device, KJIT_MEMORY_DEVICE, KJIT_OK);
   expect_ok(*state, kjit_prefetch_array(managed, cpu, NULL));
   assert_ptr_equal(cuda.prefetched, address_of(managed));
   expect_ok(*state, kjit_prefetch_array(plain, cpu, NULL));
@@ -478,8 +504,10 @@ static void test_other_memory_goes(void **state)
 
 static int copies_by_kernel;
 
-/* Extents and strides of an array parameter of fake_plan, in 32 or 64 bits; the place after them. */
-static const char *read_view(const char *at, uint32_t rank, bool is_wide, uint32_t **data, int64_t *extents)
+/* Extents and strides of an array parameter of fake_plan, in 32 or 64 bits; the place after them.
+ */
+static const char *read_view(const char *at, uint32_t rank, bool is_wide, uint32_t **data,
+                             int64_t *extents)
 {
   memcpy(data, at, sizeof *data);
   at += sizeof *data;
@@ -493,7 +521,8 @@ static const char *read_view(const char *at, uint32_t rank, bool is_wide, uint32
   return at;
 }
 
-/* The library's copy of one and two dimensions. With one, the upper half of a wide extent is 0, which no second extent is. */
+/* The library's copy of one and two dimensions. With one, the upper half of a wide extent is 0,
+ * which no second extent is. */
 static void run_copy(const char *parameters)
 {
   int32_t second;
@@ -505,12 +534,15 @@ static void run_copy(const char *parameters)
   (void)read_view(read_view(parameters, rank, is_wide, &r, to), rank, is_wide, &x, from);
   copies_by_kernel++;
   for (int64_t i = 0; i < to[0]; i++)
-    for (int64_t j = 0; j < (rank == 2 ? to[1] : 1); j++) r[i * to[rank] + (rank == 2 ? j * to[3] : 0)] = x[i * from[rank] + (rank == 2 ? j * from[3] : 0)];
+    for (int64_t j = 0; j < (rank == 2 ? to[1] : 1); j++)
+      r[i * to[rank] + (rank == 2 ? j * to[3] : 0)] =
+        x[i * from[rank] + (rank == 2 ? j * from[3] : 0)];
 }
 
 enum { ROWS = 6, COLUMNS = 40 };
 
-/* Every way from one place to another: contiguous, transposed, every second column, long rows of a wider array. */
+/* Every way from one place to another: contiguous, transposed, every second column, long rows of a
+ * wider array. */
 static void test_strided_copies(void **state)
 {
   kjit_device *device = gpu(*state, 0), *second = gpu(*state, 1);
@@ -519,7 +551,11 @@ static void test_strided_copies(void **state)
   cuda.kernel = run_copy;
   static const struct {
     int64_t strides[2];
-  } forms[] = { { { COLUMNS, 1 } }, { { 1, ROWS } }, { { 2 * COLUMNS, 2 } }, { { COLUMNS + 8, 1 } }, { { -COLUMNS, 1 } } };
+  } forms[] = { { { COLUMNS, 1 } },
+                { { 1, ROWS } },
+                { { 2 * COLUMNS, 2 } },
+                { { COLUMNS + 8, 1 } },
+                { { -COLUMNS, 1 } } };
   enum { FORMS = sizeof forms / sizeof *forms, PLACES = 3, ROOM = 2 * ROWS * COLUMNS + 8 * ROWS };
   kjit_array *rooms[2][2];
   float hosts[2][ROOM];
@@ -527,7 +563,8 @@ static void test_strided_copies(void **state)
   for (int side = 0; side < 2; side++)
     for (int i = 0; i < 2; i++) rooms[side][i] = make_vector(i ? second : device, ROOM, NULL);
   for (int way = 0; way < PLACES * PLACES * FORMS * FORMS * 2; way++) {
-    int place[2] = { way % PLACES, way / PLACES % PLACES }, form[2] = { way / 9 % FORMS, way / 9 / FORMS % FORMS }, is_async = way / 9 / FORMS / FORMS;
+    int place[2] = { way % PLACES, way / PLACES % PLACES },
+        form[2] = { way / 9 % FORMS, way / 9 / FORMS % FORMS }, is_async = way / 9 / FORMS / FORMS;
     kjit_tensor tensors[2];
     float *elements[2];
     for (int side = 0; side < 2; side++) {
@@ -547,7 +584,8 @@ static void test_strided_copies(void **state)
     }
     kjit_arg to = kjit_arg_tensor(&tensors[0]), from = kjit_arg_tensor(&tensors[1]);
     bool on_first = place[0] == 0 || (place[0] == 2 && place[1] == 0);
-    kjit_status status = (is_async ? kjit_copy_async : kjit_copy)(*state, &to, &from, on_first ? stream : NULL);
+    kjit_status status =
+      (is_async ? kjit_copy_async : kjit_copy)(*state, &to, &from, on_first ? stream : NULL);
     expect_ok(*state, status);
     int written = 0;
     float *room = place[0] == 2 ? hosts[0] : (float *)address_of(rooms[0][place[0]]);
@@ -560,7 +598,8 @@ static void test_strided_copies(void **state)
   }
   assert_true(copies_by_kernel > 100);
   assert_true(cuda.rows > 10);
-  assert_int_equal(memory_of(device).used_bytes, 2 * ((ROOM * 4 + 511) / 512 * 512)); /* the rooms: what was in between is given back */
+  /* the rooms: what was in between is given back */
+  assert_int_equal(memory_of(device).used_bytes, 2 * ((ROOM * 4 + 511) / 512 * 512));
   assert_int_equal(memory_of(device).pinned_used_bytes, 0);
   kjit_destroy_stream(stream);
 }
@@ -585,7 +624,8 @@ static void test_overlap(void **state)
 static void test_fills(void **state)
 {
   kjit_device *device = gpu(*state, 0);
-  static const kjit_type types[] = { KJIT_BOOL, KJIT_U8, KJIT_I16, KJIT_F16, KJIT_F32, KJIT_I64, KJIT_F64, KJIT_C64, KJIT_C128 };
+  static const kjit_type types[] = { KJIT_BOOL, KJIT_U8,  KJIT_I16, KJIT_F16, KJIT_F32,
+                                     KJIT_I64,  KJIT_F64, KJIT_C64, KJIT_C128 };
   for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
     kjit_array *array;
     int64_t length = 37;
@@ -596,7 +636,8 @@ static void test_fills(void **state)
     if (types[t] == KJIT_BOOL) value[0] = 1;
     kjit_arg destination = kjit_arg_array(array), element = kjit_arg_value(types[t], value);
     expect_ok(*state, kjit_fill(*state, &destination, &element, NULL));
-    for (int i = 0; i < 37; i++) assert_memory_equal((char *)tensor->data + (size_t)i * bytes, value, bytes);
+    for (int i = 0; i < 37; i++)
+      assert_memory_equal((char *)tensor->data + (size_t)i * bytes, value, bytes);
     kjit_arg zero = kjit_arg_number(0);
     expect_ok(*state, kjit_fill(*state, &destination, &zero, NULL));
     for (size_t i = 0; i < 37 * bytes; i++) assert_int_equal(((char *)tensor->data)[i], 0);
@@ -604,13 +645,15 @@ static void test_fills(void **state)
   }
   kjit_array *array = make_vector(device, 10, NULL);
   kjit_arg destination = kjit_arg_array(array), wrong = kjit_arg_f64(1);
-  expect_refused(*state, kjit_fill(*state, &destination, &wrong, NULL), KJIT_ERROR_TYPE, "kjit_fill: the elements are f32, the value is f64");
+  expect_refused(*state, kjit_fill(*state, &destination, &wrong, NULL), KJIT_ERROR_TYPE,
+                 "kjit_fill: the elements are f32, the value is f64");
   kjit_array *bytes;
   int64_t length = 4;
   expect_ok(*state, kjit_create_array(device, KJIT_U8, &length, 1, &bytes));
   destination = kjit_arg_array(bytes);
   wrong = kjit_arg_number(300);
-  expect_refused(*state, kjit_fill(*state, &destination, &wrong, NULL), KJIT_ERROR_TYPE, "kjit_fill: an element of type u8 cannot hold the number 300");
+  expect_refused(*state, kjit_fill(*state, &destination, &wrong, NULL), KJIT_ERROR_TYPE,
+                 "kjit_fill: an element of type u8 cannot hold the number 300");
 }
 
 /* ---- several GPUs ---- */
@@ -627,7 +670,8 @@ static void test_peers(void **state)
   kjit_array *array = make_vector(second, 100, NULL);
   kjit_arg argument = kjit_arg_array(array);
   kjit_launch_config config = { .device = first };
-  expect_refused(*state, kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_ARGUMENT, "parameter `x`: the launch is on cuda:0, the array on cuda:1");
+  expect_refused(*state, kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_ARGUMENT,
+                 "parameter `x`: the launch is on cuda:0, the array on cuda:1");
   expect_ok(*state, kjit_enable_peer_access(first, second));
   expect_ok(*state, kjit_enable_peer_access(first, second));
   assert_int_equal(cuda.peers, 2);
@@ -644,7 +688,8 @@ static void test_peers(void **state)
   assert_int_equal(kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_ARGUMENT);
   cuda.refuse_peers = true;
   expect_refused(*state, kjit_enable_peer_access(first, second), KJIT_ERROR_UNSUPPORTED,
-                 "cuda:0 cannot reach the memory of cuda:1: they are not connected so that the driver allows it; kjit_copy works");
+                 "cuda:0 cannot reach the memory of cuda:1: they are not connected so that the "
+                 "driver allows it; kjit_copy works");
 }
 
 static void test_queries(void **state)
@@ -656,10 +701,12 @@ static void test_queries(void **state)
   expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CPU, 0, &cpu));
   expect_ok(*state, kjit_get_device_attribute(device, KJIT_DEVICE_CAPABILITY_MAJOR, &value));
   assert_int_equal(value, 9);
-  for (int i = 0; i < KJIT_DEVICE_ATTRIBUTE_COUNT; i++) expect_ok(*state, kjit_get_device_attribute(cpu, (kjit_device_attribute)i, &value));
+  for (int i = 0; i < KJIT_DEVICE_ATTRIBUTE_COUNT; i++)
+    expect_ok(*state, kjit_get_device_attribute(cpu, (kjit_device_attribute)i, &value));
   expect_ok(*state, kjit_get_device_attribute(cpu, KJIT_DEVICE_WARP_SIZE, &value));
   assert_int_equal(value, 32);
-  expect_refused(*state, kjit_get_device_attribute(device, KJIT_DEVICE_ATTRIBUTE_COUNT, &value), KJIT_ERROR_ARGUMENT, "there is no attribute 35 of devices");
+  expect_refused(*state, kjit_get_device_attribute(device, KJIT_DEVICE_ATTRIBUTE_COUNT, &value),
+                 KJIT_ERROR_ARGUMENT, "there is no attribute 35 of devices");
   expect_ok(*state, kjit_get_device_uuid(gpu(*state, 1), uuid));
   assert_int_equal(uuid[15], 8);
   expect_ok(*state, kjit_get_memory_info(device, &unused, &total));
@@ -673,7 +720,8 @@ static void test_queries(void **state)
 static void test_reset(void **state)
 {
   kjit_device *device = gpu(*state, 0);
-  kjit_array *alive = make_vector(device, 100, NULL), *pinned = make_memory(device, KJIT_MEMORY_PINNED, KJIT_OK);
+  kjit_array *alive = make_vector(device, 100, NULL),
+             *pinned = make_memory(device, KJIT_MEMORY_PINNED, KJIT_OK);
   kjit_release_array(make_vector(device, 100000, NULL));
   expect_ok(*state, kjit_reset_device(device));
   assert_int_equal(memory_of(device).cached_bytes + memory_of(device).used_bytes, 0);

@@ -1,4 +1,5 @@
-/* The tools' reader and writer of .npy files: what numpy writes is read, what is written reads back, and every broken file is refused with a reason. */
+/* The tools' reader and writer of .npy files: what numpy writes is read, what is written reads
+ * back, and every broken file is refused with a reason. */
 #include "kj_test.h"
 
 #include <driver/npy.h>
@@ -9,8 +10,10 @@
 
 static char path[] = "npy_test_XXXXXX";
 
-/* The file of a version, a dictionary and data; length_override not 0: what the header says its length is. */
-static void write_file(unsigned version, const char *dictionary, const void *data, size_t size, uint32_t length_override)
+/* The file of a version, a dictionary and data; length_override not 0: what the header says its
+ * length is. */
+static void write_file(unsigned version, const char *dictionary, const void *data, size_t size,
+                       uint32_t length_override)
 {
   FILE *file = fopen(path, "wb");
   uint32_t length = length_override ? length_override : (uint32_t)strlen(dictionary);
@@ -53,7 +56,8 @@ static void reads_all_versions(void **state)
   (void)state;
   const int32_t data[] = { 1, 2, 3, 4, 5, 6 };
   for (unsigned version = 1; version <= 3; version++) {
-    write_file(version, "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }   \n", data, sizeof data, 0);
+    write_file(version, "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }   \n", data,
+               sizeof data, 0);
     tool_array array = expect_read();
     assert_int_equal(array.element, KJIT_I32);
     assert_int_equal(array.rank, 2);
@@ -72,7 +76,8 @@ static void reads_fortran_order(void **state)
   tool_array array = expect_read();
   assert_int_equal(array.strides[0], 1);
   assert_int_equal(array.strides[1], 2);
-  for (uint64_t i = 0; i < 6; i++) assert_int_equal(*(int32_t *)tool_element_number(&array, i), (int)i + 1);
+  for (uint64_t i = 0; i < 6; i++)
+    assert_int_equal(*(int32_t *)tool_element_number(&array, i), (int)i + 1);
   tool_destroy_memory(array.memory);
 }
 
@@ -94,7 +99,8 @@ static void reads_no_dimensions_and_no_elements(void **state)
 static void makes_bools_0_or_1(void **state)
 {
   (void)state;
-  write_file(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }\n", "\x00\x02\xff", 3, 0);
+  write_file(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }\n", "\x00\x02\xff", 3,
+             0);
   tool_array array = expect_read();
   assert_memory_equal(array.memory->data, "\x00\x01\x01", 3);
   tool_destroy_memory(array.memory);
@@ -141,7 +147,8 @@ static void refuses_wrong_dictionaries(void **state)
     { "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'x': 1}", "unknown key 'x'" },
     { "{'descr': '<f4", "a string, such as" },
     { "['descr']", "'{'" },
-    { "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", "more than 8 dimensions" },
+    { "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }",
+      "more than 8 dimensions" },
   };
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -155,7 +162,8 @@ static void refuses_types(void **state)
   static const struct {
     const char *type, *reason;
   } cases[] = {
-    { "'>f4'", "big-endian; kjit reads little-endian arrays: convert it in numpy with astype('<f4')" },
+    { "'>f4'",
+      "big-endian; kjit reads little-endian arrays: convert it in numpy with astype('<f4')" },
     { "'|O'", "object arrays" },
     { "'<U5'", "'<U5' is not supported" },
     { "'<f16'", "'<f16' is not supported" },
@@ -166,14 +174,16 @@ static void refuses_types(void **state)
   };
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    char *dictionary = tool_format("{'descr': %s, 'fortran_order': False, 'shape': (1,), }", cases[i].type);
+    char *dictionary =
+      tool_format("{'descr': %s, 'fortran_order': False, 'shape': (1,), }", cases[i].type);
     write_file(1, dictionary, "\0\0\0\0", 4, 0);
     free(dictionary);
     expect_refused(cases[i].reason);
   }
 }
 
-static void expect_leaf(const tool_leaves *leaves, size_t index, const char *leaf_path, kjit_type element, uint64_t offset_bytes, uint64_t count)
+static void expect_leaf(const tool_leaves *leaves, size_t index, const char *leaf_path,
+                        kjit_type element, uint64_t offset_bytes, uint64_t count)
 {
   assert_true(index < leaves->count);
   const tool_leaf *leaf = &leaves->items[index];
@@ -191,7 +201,8 @@ static void reads_structs(void **state)
   tool_leaves leaves = { 0 };
   tool_array array;
   write_file(1,
-             "{'descr': [('id', '|u1'), ('', '|V3'), ('at', [('x', '<f4'), ('n', '<i2', (2,))], (2,)), ('one', [('b', '|b1')], (1,)), ('s', [('c', '<f8')])], "
+             "{'descr': [('id', '|u1'), ('', '|V3'), ('at', [('x', '<f4'), ('n', '<i2', (2,))], "
+             "(2,)), ('one', [('b', '|b1')], (1,)), ('s', [('c', '<f8')])], "
              "'fortran_order': False, 'shape': (1,), }",
              data, 29, 0);
   if (!tool_read_npy(&error, path, &array, &leaves)) fail_msg("%s", error.text);
@@ -246,7 +257,8 @@ static void refuses_wrong_sizes_before_it_allocates(void **state)
   };
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    char *dictionary = tool_format("{'descr': '<f4', 'fortran_order': False, 'shape': %s, }", cases[i].shape);
+    char *dictionary =
+      tool_format("{'descr': '<f4', 'fortran_order': False, 'shape': %s, }", cases[i].shape);
     write_file(1, dictionary, "\0\0\0\0\0\0\0\0", 8, 0);
     free(dictionary);
     expect_refused(cases[i].reason);
@@ -272,7 +284,8 @@ static void every_prefix_is_refused(void **state)
   const float data[] = { 1, 2 };
   char bytes[256];
   (void)state;
-  write_file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", data, sizeof data, 0);
+  write_file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", data, sizeof data,
+             0);
   FILE *file = fopen(path, "rb");
   size_t size = fread(bytes, 1, sizeof bytes, file);
   fclose(file);
@@ -288,7 +301,8 @@ static void every_changed_byte_is_survived(void **state)
   const float data[] = { 1, 2 };
   char bytes[256];
   (void)state;
-  write_file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", data, sizeof data, 0);
+  write_file(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", data, sizeof data,
+             0);
   FILE *file = fopen(path, "rb");
   size_t size = fread(bytes, 1, sizeof bytes, file);
   fclose(file);
@@ -312,7 +326,9 @@ static void what_is_written_reads_back(void **state)
     for (int fortran = 0; fortran < 2; fortran++) {
       tool_error error = { 0 };
       tool_array array;
-      tool_shape shape = { .element = type, .rank = 3, .extents = { 2, 3, 4 }, .is_fortran = fortran };
+      tool_shape shape = {
+        .element = type, .rank = 3, .extents = { 2, 3, 4 }, .is_fortran = fortran
+      };
       assert_true(tool_create_array(&error, &shape, &array));
       for (uint64_t i = 0; i < tool_count(&array); i++) {
         tool_number number = tool_make_integer((int64_t)(type == KJIT_BOOL ? i % 2 : i));
@@ -323,7 +339,8 @@ static void what_is_written_reads_back(void **state)
       assert_int_equal(read.element, type == KJIT_BF16 ? KJIT_F32 : type);
       assert_int_equal(read.rank, 3);
       for (uint64_t i = 0; i < tool_count(&array); i++) {
-        tool_number a = tool_load(type, tool_element_number(&array, i)), b = tool_load(read.element, tool_element_number(&read, i));
+        tool_number a = tool_load(type, tool_element_number(&array, i)),
+                    b = tool_load(read.element, tool_element_number(&read, i));
         assert_true(tool_number_real(&a) == tool_number_real(&b));
       }
       tool_destroy_memory(read.memory);

@@ -1,5 +1,5 @@
-/* Parser and printer beyond what the verifier lets through: the whole grammar prints as itself; literals, newlines, limits; types; accesses; diagnostics of a
- * context. */
+/* Parser and printer beyond what the verifier lets through: the whole grammar prints as itself;
+ * literals, newlines, limits; types; accesses; diagnostics of a context. */
 #include "kj_test.h"
 
 #include <kjit/kjit.h>
@@ -33,7 +33,8 @@ static char *read_and_print(const char *text, char **message)
   kj_diagnostics diagnostics = { 0 };
   kjit_module *module = NULL;
   kj_buffer buffer = { 0 };
-  if (kj_read_module(types, "test", text, strlen(text), &diagnostics, &module) == KJIT_OK) kj_print_module(module, &buffer);
+  if (kj_read_module(types, "test", text, strlen(text), &diagnostics, &module) == KJIT_OK)
+    kj_print_module(module, &buffer);
   else if (message) *message = strdup(diagnostics.items[0].message);
   bool failed = !module;
   kj_destroy_module(module);
@@ -143,9 +144,12 @@ static void numbers_in_any_locale(void **state)
 static void newlines(void **state)
 {
   (void)state;
-  expect_print("func f(a,\n  b\n)\n{\n\n  let x = a +\n    b\n  let y = (a\n    + b)\n  let z = a[\n 1\n ,\n 2 ]; x()\n  return\n}\n",
-               "func f(a, b) {\n  let x = a + b\n  let y = a + b\n  let z = a[1, 2]\n  x()\n  return\n}\n");
-  expect_print("func f(a) { if a { a() }\n\n# comment\n else { a() } }", "func f(a) {\n  if a {\n    a()\n  } else {\n    a()\n  }\n}\n");
+  expect_print(
+    "func f(a,\n  b\n)\n{\n\n  let x = a +\n    b\n  let y = (a\n    + b)\n  let z = a[\n 1\n ,\n "
+    "2 ]; x()\n  return\n}\n",
+    "func f(a, b) {\n  let x = a + b\n  let y = a + b\n  let z = a[1, 2]\n  x()\n  return\n}\n");
+  expect_print("func f(a) { if a { a() }\n\n# comment\n else { a() } }",
+               "func f(a) {\n  if a {\n    a()\n  } else {\n    a()\n  }\n}\n");
   expect_print("func f(a) {\r\n  a()\r\n}\r\n", "func f(a) {\n  a()\n}\n");
   expect_print("\xef\xbb\xbf"
                "func f() { }",
@@ -160,36 +164,39 @@ static void newlines(void **state)
 static void everything(void **state)
 {
   (void)state;
-  static const char text[] = "import \"lib.kir\"\n\n"
-                             "extern func host(x: f32, y: f32*) -> f32\n\n"
-                             "extern const TABLE: f32[:]\n\n"
-                             "struct S @packed {\n  a: i32\n  b: f32[4]\n  c: (i32, f32)\n  d: S*[:]\n}\n\n"
-                             "const A = 1\n"
-                             "const C: f32[2, 2] = { { 1, 2 }, { 3.0, -4 } }\n\n"
-                             "func f(op: func, x, const N = 3, y: dtype(x)[:, :] F) -> (f32, i32) @inline {\n"
-                             "  let a, b = grid(2)\n"
-                             "  var z: f64 = 1\n"
-                             "  shared s: f32[16, N + 1] @align(16)\n"
-                             "  local l: dtype(x)[4]\n"
-                             "  for i, j in grid_range(len(x), 3) {\n    continue\n  }\n"
-                             "  for k in range(0, 10, 2) @unroll(4) {\n    break\n  }\n"
-                             "  while not z > 3 {\n    z **= 2\n    z //= 3\n  }\n"
-                             "  if a == 1 {\n    return 1, 2\n  } else if b {\n  } else {\n    raise \"x\"\n  }\n"
-                             "  a, b = b, a\n"
-                             "  x[0].y = (a, b)\n"
-                             "  assert z, \"msg\"\n"
-                             "  assert z\n"
-                             "  print(\"hi\", a)\n"
-                             "  let w = x[]\n"
-                             "}\n\n"
-                             "kernel k(x: const f32[:, :] C, y: f32[], z: const f32*, s: S) @block(16, 16) @grid(ceil_div(x.shape[0], 16)) {\n}\n";
+  static const char text[] =
+    "import \"lib.kir\"\n\n"
+    "extern func host(x: f32, y: f32*) -> f32\n\n"
+    "extern const TABLE: f32[:]\n\n"
+    "struct S @packed {\n  a: i32\n  b: f32[4]\n  c: (i32, f32)\n  d: S*[:]\n}\n\n"
+    "const A = 1\n"
+    "const C: f32[2, 2] = { { 1, 2 }, { 3.0, -4 } }\n\n"
+    "func f(op: func, x, const N = 3, y: dtype(x)[:, :] F) -> (f32, i32) @inline {\n"
+    "  let a, b = grid(2)\n"
+    "  var z: f64 = 1\n"
+    "  shared s: f32[16, N + 1] @align(16)\n"
+    "  local l: dtype(x)[4]\n"
+    "  for i, j in grid_range(len(x), 3) {\n    continue\n  }\n"
+    "  for k in range(0, 10, 2) @unroll(4) {\n    break\n  }\n"
+    "  while not z > 3 {\n    z **= 2\n    z //= 3\n  }\n"
+    "  if a == 1 {\n    return 1, 2\n  } else if b {\n  } else {\n    raise \"x\"\n  }\n"
+    "  a, b = b, a\n"
+    "  x[0].y = (a, b)\n"
+    "  assert z, \"msg\"\n"
+    "  assert z\n"
+    "  print(\"hi\", a)\n"
+    "  let w = x[]\n"
+    "}\n\n"
+    "kernel k(x: const f32[:, :] C, y: f32[], z: const f32*, s: S) @block(16, 16) "
+    "@grid(ceil_div(x.shape[0], 16)) {\n}\n";
   expect_print(text, text);
 }
 
 static char *repeat(const char *before, const char *middle, int count, const char *after)
 {
   size_t length = strlen(middle);
-  char *text = malloc(strlen(before) + length * (size_t)count + strlen(after) + 1), *to = stpcpy(text, before);
+  char *text = malloc(strlen(before) + length * (size_t)count + strlen(after) + 1),
+       *to = stpcpy(text, before);
   for (int i = 0; i < count; i++) to = stpcpy(to, middle);
   strcpy(to, after);
   return text;
@@ -225,7 +232,8 @@ static void bytes(void **state)
   (void)state;
   kj_diagnostics diagnostics = { 0 };
   kjit_module *module = NULL;
-  assert_int_equal(kj_read_module(types, "test", "func f() { }\n \0", 15, &diagnostics, &module), KJIT_ERROR_SYNTAX);
+  assert_int_equal(kj_read_module(types, "test", "func f() { }\n \0", 15, &diagnostics, &module),
+                   KJIT_ERROR_SYNTAX);
   assert_int_equal(diagnostics.items[0].line, 2);
   assert_int_equal(diagnostics.items[0].column, 2);
   kj_free_diagnostics(&diagnostics);
@@ -287,7 +295,8 @@ static void type_texts(void **state)
                           "f32[:,:,:,:,:,:,:,:,:]",
                           "f32[:, ::1, :]",
                           "f32 x" };
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_int_equal(parse_type(wrong[i]), KJIT_ANY);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    assert_int_equal(parse_type(wrong[i]), KJIT_ANY);
 }
 
 static void many_types(void **state)
@@ -295,10 +304,17 @@ static void many_types(void **state)
   (void)state;
   kjit_type made[5000];
   for (uint32_t i = 0; i < 5000; i++)
-    made[i] = kj_intern_array(types, &(kj_type_info){ .element = KJIT_F32, .rank = 1, .is_static = true, .extents = { i + 1 } });
+    made[i] =
+      kj_intern_array(types,
+                      &(kj_type_info){
+                        .element = KJIT_F32, .rank = 1, .is_static = true, .extents = { i + 1 } });
   for (uint32_t i = 0; i < 5000; i++) {
     assert_int_equal(kj_type(types, made[i])->extents[0], i + 1);
-    assert_int_equal(kj_intern_array(types, &(kj_type_info){ .element = KJIT_F32, .rank = 1, .is_static = true, .extents = { i + 1 } }), made[i]);
+    assert_int_equal(kj_intern_array(types, &(kj_type_info){ .element = KJIT_F32,
+                                                             .rank = 1,
+                                                             .is_static = true,
+                                                             .extents = { i + 1 } }),
+                     made[i]);
   }
   assert_true(kj_has_type(types, made[4999]));
   assert_false(kj_has_type(types, made[4999] + 1));
@@ -310,12 +326,14 @@ static void expect_accesses(const char *text, const char *expected)
 {
   kj_diagnostics diagnostics = { 0 };
   kjit_module *module = NULL;
-  if (kj_parse_module(NULL, types, "test", text, strlen(text), &diagnostics, &module) != KJIT_OK) fail_msg("%s", diagnostics.items[0].message);
+  if (kj_parse_module(NULL, types, "test", text, strlen(text), &diagnostics, &module) != KJIT_OK)
+    fail_msg("%s", diagnostics.items[0].message);
   const kj_function *function = kj_find_decl(module, "k")->function;
   bool read[16] = { 0 }, written[16] = { 0 };
   kj_find_accesses(module, function, read, written);
   char found[64] = "";
-  for (size_t i = 0; i < function->params.count; i++) strcat(found, read[i] && written[i] ? "b" : read[i] ? "r" : written[i] ? "w" : "-");
+  for (size_t i = 0; i < function->params.count; i++)
+    strcat(found, read[i] && written[i] ? "b" : read[i] ? "r" : written[i] ? "w" : "-");
   assert_string_equal(found, expected);
   kj_destroy_module(module);
   kj_free_diagnostics(&diagnostics);
@@ -324,17 +342,23 @@ static void expect_accesses(const char *text, const char *expected)
 static void accesses(void **state)
 {
   (void)state;
-  expect_accesses("kernel k(r, a, x, n) { for i in grid_range(len(n)) { r[i] = a * x[i] } }", "w-r-");
+  expect_accesses("kernel k(r, a, x, n) { for i in grid_range(len(n)) { r[i] = a * x[i] } }",
+                  "w-r-");
   expect_accesses("kernel k(x, y) { x[0] += 1\n atomic_add(y[0], 1) }", "bb");
   expect_accesses("kernel k(x, y) { let v = x[0]\n v[1] = y[0] }", "br");
   expect_accesses("kernel k(x, y, c) { let v = c[0] ? x : y\n v[1] = 2 }", "wwr");
   expect_accesses("kernel k(x, y) { var v = x\n for i in range(2) { v[0] = 1\n v = y } }", "ww");
   expect_accesses("func set(a, i, v) { a[i] = v }\nkernel k(x, y) { set(x, 0, y[0]) }", "wr");
-  expect_accesses("func pick(a, b) { return a }\nkernel k(x, y) { let v = pick(x, y)\n v[0] = 1 }", "ww");
-  expect_accesses("func add(a, b) { return a + b }\nkernel k(op: func, r, x) { r[0] = op(x[0], x[1]) }", "-wr");
+  expect_accesses("func pick(a, b) { return a }\nkernel k(x, y) { let v = pick(x, y)\n v[0] = 1 }",
+                  "ww");
+  expect_accesses(
+    "func add(a, b) { return a + b }\nkernel k(op: func, r, x) { r[0] = op(x[0], x[1]) }", "-wr");
   expect_accesses("func set(a) { a[0] = 1 }\nkernel k(op: func, x) { op(x) }", "-b");
-  expect_accesses("func apply(op: func, a) { return op(a) }\nfunc set(a) { a[0] = 1 }\nkernel k(x, y) { apply(set, x)\n set(y) }", "bw");
-  expect_accesses("kernel k(x, y) { let d = zero(dtype(y))\n x[0] = d + y.shape[0] + len(y) }", "w-");
+  expect_accesses("func apply(op: func, a) { return op(a) }\nfunc set(a) { a[0] = 1 }\nkernel k(x, "
+                  "y) { apply(set, x)\n set(y) }",
+                  "bw");
+  expect_accesses("kernel k(x, y) { let d = zero(dtype(y))\n x[0] = d + y.shape[0] + len(y) }",
+                  "w-");
 }
 
 /* ---- contexts ---- */
@@ -373,11 +397,14 @@ static void diagnostics_by_thread(void **state)
   assert_string_equal(kjit_get_diagnostic(context, 0)->file, "a");
   assert_null(kjit_get_diagnostic(context, 1));
   char *text = kjit_copy_diagnostics_text(context);
-  assert_string_equal(text, "a:1:7: error: expected a name of the kernel, found the end of the text\n  kernel\n        ^\n");
+  assert_string_equal(text, "a:1:7: error: expected a name of the kernel, found the end of the "
+                            "text\n  kernel\n        ^\n");
   kjit_free(context, text);
-  assert_int_equal(kjit_parse_module(context, "warned", "#define A\nkernel k() { }", 24, &module), KJIT_OK);
+  assert_int_equal(kjit_parse_module(context, "warned", "#define A\nkernel k() { }", 24, &module),
+                   KJIT_OK);
   assert_int_equal(count, 3);
-  assert_string_equal(kjit_get_diagnostic(context, 0)->file, "a"); /* a call that succeeds leaves the last failure alone */
+  /* a call that succeeds leaves the last failure alone */
+  assert_string_equal(kjit_get_diagnostic(context, 0)->file, "a");
   assert_string_equal(kjit_get_kernel_name(module, 0), "k");
   assert_null(kjit_get_kernel_name(module, 1));
   kjit_function *function = NULL;
@@ -391,11 +418,13 @@ static void *fail_here(void *user)
   kjit_module *module;
   size_t before = 0;
   while (kjit_get_diagnostic(user, before)) before++;
-  bool has_failed = kjit_parse_module(user, "a", "?", 1, &module) != KJIT_OK && kjit_get_diagnostic(user, 0);
+  bool has_failed =
+    kjit_parse_module(user, "a", "?", 1, &module) != KJIT_OK && kjit_get_diagnostic(user, 0);
   return (void *)(uintptr_t)(before ? 1 : has_failed ? 2 : 3);
 }
 
-/* What a thread has failed with is its own, and not that of the next one whose pthread_t is the same. */
+/* What a thread has failed with is its own, and not that of the next one whose pthread_t is the
+ * same. */
 static void diagnostics_of_threads(void **state)
 {
   (void)state;
@@ -422,7 +451,8 @@ static void misuse(void **state)
   kjit_context *context = NULL;
   kjit_module *module = NULL;
   kjit_type type;
-  assert_int_equal(kjit_create_context(&(kjit_config){ .size_bytes = 1 }, &context), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_create_context(&(kjit_config){ .size_bytes = 1 }, &context),
+                   KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_create_context(NULL, NULL), KJIT_ERROR_MISUSE);
   kjit_executor executor = { 0 }; /* what a host brings has all that is called */
   kjit_device_allocator allocator = { 0 };
@@ -432,7 +462,8 @@ static void misuse(void **state)
   configs[0].executor = &executor;
   configs[1].device_allocator = &allocator;
   configs[2].cache_store = &store;
-  for (int i = 0; i < 3; i++) assert_int_equal(kjit_create_context(&configs[i], &context), KJIT_ERROR_MISUSE);
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(kjit_create_context(&configs[i], &context), KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_create_context(NULL, &context), KJIT_OK);
   assert_int_equal(kjit_parse_module(NULL, "a", "", 0, &module), KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_parse_module(context, "a", NULL, 3, &module), KJIT_ERROR_MISUSE);

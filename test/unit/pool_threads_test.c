@@ -1,5 +1,6 @@
-/* Many threads that make, use and release arrays on streams of their own and on shared ones: nobody gets memory that somebody else has, and the counts are
- * right at the end. The entry points that they use are locked here; the fake driver itself is for one thread. */
+/* Many threads that make, use and release arrays on streams of their own and on shared ones: nobody
+ * gets memory that somebody else has, and the counts are right at the end. The entry points that
+ * they use are locked here; the fake driver itself is for one thread. */
 #include "gpu_test.h"
 
 #include <pthread.h>
@@ -29,8 +30,10 @@ LOCKED(cuMemAlloc, (uint64_t * address, size_t size), (address, size))
 LOCKED(cuMemFree, (uint64_t address), (address))
 LOCKED(cuMemHostAlloc, (void **memory, size_t size, unsigned flags), (memory, size, flags))
 LOCKED(cuMemFreeHost, (void *memory), (memory))
-LOCKED(cuMemsetD32Async, (uint64_t address, unsigned value, size_t count, void *stream), (address, value, count, stream))
-LOCKED(cuMemcpyDtoHAsync, (void *to, uint64_t from, size_t size, void *stream), (to, from, size, stream))
+LOCKED(cuMemsetD32Async, (uint64_t address, unsigned value, size_t count, void *stream),
+       (address, value, count, stream))
+LOCKED(cuMemcpyDtoHAsync, (void *to, uint64_t from, size_t size, void *stream),
+       (to, from, size, stream))
 LOCKED(cuEventCreate, (void **event, unsigned flags), (event, flags))
 LOCKED(cuEventDestroy, (void *event), (event))
 LOCKED(cuEventRecord, (void *event, void *stream), (event, stream))
@@ -39,7 +42,8 @@ LOCKED(cuStreamCreate, (void **stream, unsigned flags), (stream, flags))
 LOCKED(cuStreamDestroy, (void *stream), (stream))
 LOCKED(cuStreamQuery, (void *stream), (stream))
 LOCKED(cuStreamSynchronize, (void *stream), (stream))
-LOCKED(cuLaunchHostFunc, (void *stream, void (*function)(void *user), void *user), (stream, function, user))
+LOCKED(cuLaunchHostFunc, (void *stream, void (*function)(void *user), void *user),
+       (stream, function, user))
 #undef LOCKED
 
 static void *find_locked(void *user, const char *symbol)
@@ -114,12 +118,17 @@ static void *work(void *data)
     if (held[slot]) w->failures += !holds(s->context, held[slot], own, values[slot]);
     kjit_release_array(held[slot]);
     int64_t length = 1 + draw(&seed, 2048);
-    kjit_array_config config = {
-      .size_bytes = sizeof config, .device = s->device, .element = KJIT_U32, .rank = 1, .shape = &length, .layout = KJIT_LAYOUT_C, .stream = stream
-    };
+    kjit_array_config config = { .size_bytes = sizeof config,
+                                 .device = s->device,
+                                 .element = KJIT_U32,
+                                 .rank = 1,
+                                 .shape = &length,
+                                 .layout = KJIT_LAYOUT_C,
+                                 .stream = stream };
     w->failures += kjit_create_configured_array(&config, &held[slot]) != KJIT_OK;
     kjit_arg destination = kjit_arg_array(held[slot]), element = kjit_arg_u32(value);
-    w->failures += kjit_fill(s->context, &destination, &element, draw(&seed, 2) ? own : stream) != KJIT_OK;
+    w->failures +=
+      kjit_fill(s->context, &destination, &element, draw(&seed, 2) ? own : stream) != KJIT_OK;
     values[slot] = value;
     if (draw(&seed, 40) == 0) kjit_trim_memory(s->device, 4096);
   }

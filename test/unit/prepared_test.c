@@ -38,13 +38,16 @@ static void expect_ok(kjit_context *context, kjit_status status)
   assert_int_equal(status, KJIT_OK);
 }
 
-static const char axpy[] = "kernel axpy(r, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * x[i] + y[i] }\n}\n";
+static const char axpy[] =
+  "kernel axpy(r, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * x[i] + y[i] }\n}\n";
 
 _Alignas(256) static float memory[4096];
 
 static kjit_tensor on_gpu(float *data, int64_t *length)
 {
-  return (kjit_tensor){ .data = data, .device_type = 2, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length };
+  return (kjit_tensor){
+    .data = data, .device_type = 2, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length
+  };
 }
 
 /* The fake's block of axpy: a pointer, extent and stride for an array, the scalar between them. */
@@ -106,7 +109,8 @@ static void test_run(void **state)
     assert_int_equal(cuda.launches, i);
     assert_int_equal(cuda.grid[0], 2);
     assert_int_equal(cuda.block[0], 256);
-    assert_true(last_block().r == (uintptr_t)memory && last_block().a == 2 && last_block().x_extent == gone);
+    assert_true(last_block().r == (uintptr_t)memory && last_block().a == 2 &&
+                last_block().x_extent == gone);
   }
   kjit_statistics statistics;
   kjit_get_statistics(*state, &statistics);
@@ -127,10 +131,14 @@ static void test_scalar_in_place(void **state)
   assert_int_equal(cuda.calls - calls, 1);
   assert_true(last_block().a == 3);
   assert_int_equal(kjit_set_prepared_argument(prepared, 1, &wrong), KJIT_ERROR_ARGUMENT);
-  assert_string_equal(last_message(*state), "parameter `a`: an argument of a prepared launch is replaced by one of the same type only");
+  assert_string_equal(
+    last_message(*state),
+    "parameter `a`: an argument of a prepared launch is replaced by one of the same type only");
   assert_int_equal(kjit_set_prepared_argument(prepared, 1, &f.arguments[0]), KJIT_ERROR_ARGUMENT);
   assert_int_equal(kjit_set_prepared_argument(prepared, 4, &three), KJIT_ERROR_ARGUMENT);
-  assert_string_equal(last_message(*state), "the launch of kernel `axpy` was prepared with 4 arguments: there is no argument 4");
+  assert_string_equal(
+    last_message(*state),
+    "the launch of kernel `axpy` was prepared with 4 arguments: there is no argument 4");
   assert_int_equal(kjit_set_prepared_argument(prepared, 1, NULL), KJIT_ERROR_MISUSE);
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
   assert_true(last_block().a == 3);
@@ -143,7 +151,8 @@ static void test_arrays(void **state)
   fixture f;
   kjit_prepared *prepared = prepare(*state, &f);
   int64_t longer = 1024;
-  kjit_tensor other = on_gpu(memory + 3072, &f.length), unaligned = on_gpu(memory + 1, &longer), same = on_gpu(memory, &f.length);
+  kjit_tensor other = on_gpu(memory + 3072, &f.length), unaligned = on_gpu(memory + 1, &longer),
+              same = on_gpu(memory, &f.length);
   kjit_arg argument = kjit_arg_tensor(&other);
   expect_ok(*state, kjit_set_prepared_argument(prepared, 2, &argument));
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
@@ -153,7 +162,8 @@ static void test_arrays(void **state)
   argument = kjit_arg_tensor(&unaligned);
   expect_ok(*state, kjit_set_prepared_argument(prepared, 0, &argument));
   argument = kjit_arg_tensor(&f.x);
-  expect_ok(*state, kjit_set_prepared_argument(prepared, 2, &argument)); /* now it overlaps: nothing is compiled for what is between two runs */
+  /* now it overlaps: nothing is compiled for what is between two runs */
+  expect_ok(*state, kjit_set_prepared_argument(prepared, 2, &argument));
   argument = kjit_arg_tensor(&other);
   expect_ok(*state, kjit_set_prepared_argument(prepared, 2, &argument));
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
@@ -176,10 +186,13 @@ static void test_arrays(void **state)
 /* An extent is made of the scalar: replacing it makes another grid. */
 static void test_extent_of_scalar(void **state)
 {
-  kjit_kernel *kernel = kernel_of(parse(*state, "kernel fill(r, n: i32, const w) { for i in grid_range(n * w) { r[i] = 1 } }\n"), "fill");
+  kjit_kernel *kernel = kernel_of(
+    parse(*state, "kernel fill(r, n: i32, const w) { for i in grid_range(n * w) { r[i] = 1 } }\n"),
+    "fill");
   int64_t length = 4096;
   kjit_tensor r = on_gpu(memory, &length);
-  kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_i32(256), kjit_arg_number(1) }, more = kjit_arg_i32(1024), twice = kjit_arg_number(2);
+  kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_i32(256), kjit_arg_number(1) },
+           more = kjit_arg_i32(1024), twice = kjit_arg_number(2);
   kjit_prepared *prepared = NULL;
   expect_ok(*state, kjit_prepare_launch(kernel, NULL, arguments, 3, &prepared));
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
@@ -207,7 +220,8 @@ static void test_streams_and_devices(void **state)
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
   assert_null(cuda.stream);
   assert_int_equal(kjit_run_prepared(prepared, there), KJIT_ERROR_ARGUMENT);
-  assert_string_equal(last_message(*state), "the launch was prepared for cuda:0, its stream is on cuda:1");
+  assert_string_equal(last_message(*state),
+                      "the launch was prepared for cuda:0, its stream is on cuda:1");
   cuda.current = NULL; /* the host changes it behind kjit's back */
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
   cuda.current = &fake_primary[1];
@@ -225,7 +239,8 @@ static void test_failed_run(void **state)
   elsewhere.device_id = 1;
   kjit_arg argument = kjit_arg_tensor(&elsewhere);
   expect_ok(*state, kjit_set_prepared_argument(prepared, 2, &argument));
-  for (int i = 0; i < 2; i++) assert_int_equal(kjit_run_prepared(prepared, NULL), KJIT_ERROR_ARGUMENT);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(kjit_run_prepared(prepared, NULL), KJIT_ERROR_ARGUMENT);
   assert_int_equal(cuda.launches, 0);
   expect_ok(*state, kjit_set_prepared_argument(prepared, 2, &f.arguments[2]));
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
@@ -239,10 +254,12 @@ static void test_lifetimes(void **state)
   kjit_array *array = NULL;
   int64_t length = 256;
   expect_ok(*state, kjit_create_array(gpu(*state, 0), KJIT_F32, &length, 1, &array));
-  kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_f32(1), kjit_arg_array(array), kjit_arg_array(array) };
+  kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_f32(1), kjit_arg_array(array),
+                           kjit_arg_array(array) };
   kjit_prepared *prepared = NULL, *forgotten = NULL;
   expect_ok(*state, kjit_prepare_launch(kernel_of(module, "axpy"), NULL, arguments, 4, &prepared));
-  expect_ok(*state, kjit_prepare_launch(kernel_of(module, "axpy"), NULL, arguments, 4, &forgotten)); /* freed with the context */
+  /* freed with the context */
+  expect_ok(*state, kjit_prepare_launch(kernel_of(module, "axpy"), NULL, arguments, 4, &forgotten));
   kjit_release_array(array);
   kjit_release_module(module);
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
@@ -250,7 +267,8 @@ static void test_lifetimes(void **state)
   kjit_destroy_prepared(prepared);
 }
 
-static void run_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_t first, uint64_t last, void *scratch)
+static void run_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
+                        uint64_t last, void *scratch)
 {
   (void)grid;
   (void)first;
@@ -286,7 +304,8 @@ static void test_specialize(void **state)
   kjit_specialization *specialization = NULL, *again = NULL;
   kjit_specialization_info info;
   make_axpy(*state, &f);
-  expect_ok(*state, kjit_specialize(f.kernel, gpu(*state, 0), "f32[:] C, f32, f32[:] C, f32[:] C", &specialization));
+  expect_ok(*state, kjit_specialize(f.kernel, gpu(*state, 0), "f32[:] C, f32, f32[:] C, f32[:] C",
+                                    &specialization));
   expect_ok(*state, kjit_specialize(f.kernel, NULL, "f32[:] C, f32, f32[:] C, f32[:] C", &again));
   assert_ptr_equal(specialization, again);
   assert_ptr_equal(specialization, kjit_get_specialization(f.kernel, 0));
@@ -307,7 +326,8 @@ static void test_specialize_on_cpu(void **state)
   f.r.device_type = f.x.device_type = f.y.device_type = 1;
   fake.kernel = run_nothing;
   expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CPU, 0, &cpu));
-  expect_ok(*state, kjit_specialize(f.kernel, cpu, "f32[:] C, f32, f32[:] C, f32[:] C", &specialization));
+  expect_ok(*state,
+            kjit_specialize(f.kernel, cpu, "f32[:] C, f32, f32[:] C, f32[:] C", &specialization));
   expect_ok(*state, kjit_launch(f.kernel, NULL, f.arguments, 4));
   assert_int_equal(fake.compilations, 1);
 }
@@ -333,7 +353,8 @@ static void test_no_wait(void **state)
   make_axpy(*state, &f);
   fake.delay_ms = 20;
   assert_int_equal(kjit_launch(f.kernel, &config, f.arguments, 4), KJIT_NOT_READY);
-  assert_int_equal(kjit_prepare_launch(f.kernel, &config, f.arguments, 4, &prepared), KJIT_NOT_READY);
+  assert_int_equal(kjit_prepare_launch(f.kernel, &config, f.arguments, 4, &prepared),
+                   KJIT_NOT_READY);
   assert_null(prepared);
   assert_int_equal(cuda.launches, 0);
   expect_ok(*state, launch_patiently(&f));
@@ -364,7 +385,8 @@ static void test_failure_in_background(void **state)
   assert_int_equal(fake.compilations, 2);
 }
 
-/* The module is released, then the context destroyed, while the compilation is under way; another one has not begun. */
+/* The module is released, then the context destroyed, while the compilation is under way; another
+ * one has not begun. */
 static void test_end_in_background(void **state)
 {
   fixture f;
@@ -381,7 +403,8 @@ static void test_end_in_background(void **state)
 
 enum { THREADS = 4, LAUNCHES = 500 };
 
-static void run_empty(const void *parameters, const kj_cpu_grid *grid, uint64_t first, uint64_t last, void *scratch)
+static void run_empty(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
+                      uint64_t last, void *scratch)
 {
   (void)parameters;
   (void)grid;
@@ -401,7 +424,8 @@ static void *launch_many(void *data)
     x[i] = on_gpu(memory + 1024 * i, &length);
     x[i].device_type = 1;
   }
-  kjit_arg arguments[] = { kjit_arg_tensor(&x[0]), kjit_arg_f32(1), kjit_arg_tensor(&x[1]), kjit_arg_tensor(&x[2]) };
+  kjit_arg arguments[] = { kjit_arg_tensor(&x[0]), kjit_arg_f32(1), kjit_arg_tensor(&x[1]),
+                           kjit_arg_tensor(&x[2]) };
   intptr_t failures = kjit_prepare_launch(kernel, NULL, arguments, 4, &prepared) != KJIT_OK;
   for (int i = 0; i < LAUNCHES && !failures; i++) {
     arguments[1] = i % 2 ? kjit_arg_f32(1) : kjit_arg_f64(1);
@@ -418,7 +442,8 @@ static void test_threads(void **state)
   kjit_statistics statistics;
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   fake.kernel = run_empty;
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, launch_many, kernel), 0);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, launch_many, kernel), 0);
   for (int i = 0; i < THREADS; i++) {
     void *failures;
     pthread_join(threads[i], &failures);

@@ -1,4 +1,5 @@
-/* Lines of kernels on a GPU: the ring between the device, here a function of the test, and the host. And of a host without on_print. */
+/* Lines of kernels on a GPU: the ring between the device, here a function of the test, and the
+ * host. And of a host without on_print. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -103,7 +104,9 @@ static int set_up(void **state)
   number = 0;
   cuda = (fake_driver){ .devices = 1 };
   fake_delete_all();
-  if (kjit_create_context(&config, &f->context) != KJIT_OK || kj_use_compiler(f->context, &fake_interface, &diagnostics) != KJIT_OK) return 1;
+  if (kjit_create_context(&config, &f->context) != KJIT_OK ||
+      kj_use_compiler(f->context, &fake_interface, &diagnostics) != KJIT_OK)
+    return 1;
   if (kj_use_driver(f->context, find_fake, NULL, &diagnostics) != KJIT_OK) return 1;
   f->module = parse(f->context, "kernel k() { }\nkernel other() { }");
   *state = f;
@@ -170,7 +173,8 @@ static void test_lost_lines_are_counted(void **state)
   assert_int_equal(kjit_synchronize_device(f->device), KJIT_OK);
   assert_int_equal(number, (1 << 14) / 8 / 2);
   assert_int_equal(f->p.warnings, 1);
-  assert_string_equal(f->p.warning, "3 lines that kernels printed on cuda:0 are lost: there was no room; print less between two synchronizations, or set "
+  assert_string_equal(f->p.warning, "3 lines that kernels printed on cuda:0 are lost: there was no "
+                                    "room; print less between two synchronizations, or set "
                                     "kjit_config.print_buffer_bytes");
   assert_string_equal(f->p.text + f->p.size_bytes - 9, "x = 1023\n");
   f->p.size_bytes = 0;
@@ -210,8 +214,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
-    TEST(test_lines_come_when_waited_for), TEST(test_kernels_share_the_ring_in_order),     TEST(test_the_ring_goes_round),
-    TEST(test_lost_lines_are_counted),     TEST(test_lines_before_the_end_of_the_context), TEST(test_no_driver_call_fails_badly),
+    TEST(test_lines_come_when_waited_for),
+    TEST(test_kernels_share_the_ring_in_order),
+    TEST(test_the_ring_goes_round),
+    TEST(test_lost_lines_are_counted),
+    TEST(test_lines_before_the_end_of_the_context),
+    TEST(test_no_driver_call_fails_badly),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

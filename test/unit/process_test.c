@@ -1,5 +1,6 @@
-/* Programs that show machine code, substituted by scripts that are found through PATH: what they print, and every way in which they can go wrong. The host keeps no child, no
- * descriptor and no file of it. */
+/* Programs that show machine code, substituted by scripts that are found through PATH: what they
+ * print, and every way in which they can go wrong. The host keeps no child, no descriptor and no
+ * file of it. */
 #include "gpu_test.h"
 
 #include <kjit/code.h>
@@ -67,9 +68,12 @@ static result run(const char *name, bool has_result, uint32_t limit_ms, uint32_t
   char *path;
   assert_true(asprintf(&path, "%s/%s", folder, name) > 0);
   const char *arguments[] = { path, KJ_PROCESS_INPUT, KJ_PROCESS_RESULT, NULL };
-  kj_process process = {
-    .arguments = arguments, .input = "input", .input_bytes = 5, .has_result = has_result, .limit_ms = limit_ms, .limit_bytes = limit_bytes
-  };
+  kj_process process = { .arguments = arguments,
+                         .input = "input",
+                         .input_bytes = 5,
+                         .has_result = has_result,
+                         .limit_ms = limit_ms,
+                         .limit_bytes = limit_bytes };
   kj_diagnostics diagnostics = { 0 };
   void *output = NULL;
   result r = { 0 };
@@ -121,21 +125,27 @@ static void test_results(void **state)
 static void test_failures(void **state)
 {
   (void)state;
-  expect_failure(run_lines("echo fatal >&2; exit 3", false), KJIT_ERROR_COMPILE, " failed with status 3:\nfatal");
-  expect_failure(run_lines("echo half; exit 1", false), KJIT_ERROR_COMPILE, " failed with status 1:\nhalf");
+  expect_failure(run_lines("echo fatal >&2; exit 3", false), KJIT_ERROR_COMPILE,
+                 " failed with status 3:\nfatal");
+  expect_failure(run_lines("echo half; exit 1", false), KJIT_ERROR_COMPILE,
+                 " failed with status 1:\nhalf");
   expect_failure(run_lines("exit 2", true), KJIT_ERROR_COMPILE, " failed with status 2");
-  expect_failure(run_lines("echo half > $2; kill -9 $$", true), KJIT_ERROR_COMPILE, " was killed by signal 9");
+  expect_failure(run_lines("echo half > $2; kill -9 $$", true), KJIT_ERROR_COMPILE,
+                 " was killed by signal 9");
   expect_failure(run_lines("echo hmm >&2", false), KJIT_ERROR_COMPILE, " gave nothing:\nhmm");
   expect_failure(run_lines("echo done", true), KJIT_ERROR_COMPILE, " gave nothing:\ndone");
-  expect_failure(run("missing", false, 1000, 1000), KJIT_ERROR_IO, " cannot be run: No such file or directory");
+  expect_failure(run("missing", false, 1000, 1000), KJIT_ERROR_IO,
+                 " cannot be run: No such file or directory");
   FILE *file = fopen(path_in("broken"), "w"); /* the kernel refuses it: neither ELF nor a script */
   fputs("\177ELF", file);
   fclose(file);
   chmod(path_in("broken"), 0755);
-  expect_failure(run("broken", false, 1000, 1000), KJIT_ERROR_IO, " cannot be run: Exec format error");
+  expect_failure(run("broken", false, 1000, 1000), KJIT_ERROR_IO,
+                 " cannot be run: Exec format error");
 }
 
-/* More than a pipe holds, on both streams in turn: whoever reads one after the other waits for ever. */
+/* More than a pipe holds, on both streams in turn: whoever reads one after the other waits for
+ * ever. */
 /* A host may limit the size of its files, and the signal that comes of it would end it. */
 static void test_file_size_limit(void **state)
 {
@@ -156,14 +166,18 @@ static void test_much(void **state)
 {
   (void)state;
   enum { LINES = 4000, LINE = 1000 };
-  result r = run_lines("l=$(printf '%0999d' 0); i=0; while [ $i -lt 4000 ]; do echo $l; echo $l >&2; i=$((i + 1)); done", false);
+  result r = run_lines("l=$(printf '%0999d' 0); i=0; while [ $i -lt 4000 ]; do echo $l; echo $l "
+                       ">&2; i=$((i + 1)); done",
+                       false);
   assert_int_equal(r.status, KJIT_OK);
   assert_int_equal(r.bytes, LINES * LINE);
   free(r.output);
   write_script("endless", "while :; do echo 0123456789; done");
-  expect_failure(run("endless", false, 60000, 100000), KJIT_ERROR_COMPILE, " wrote more than 100000 bytes and was stopped");
+  expect_failure(run("endless", false, 60000, 100000), KJIT_ERROR_COMPILE,
+                 " wrote more than 100000 bytes and was stopped");
   write_script("large", "head -c 200000 /dev/zero > $2");
-  expect_failure(run("large", true, 60000, 100000), KJIT_ERROR_COMPILE, " wrote more than 100000 bytes and was stopped");
+  expect_failure(run("large", true, 60000, 100000), KJIT_ERROR_COMPILE,
+                 " wrote more than 100000 bytes and was stopped");
 }
 
 static void test_hanging(void **state)
@@ -177,7 +191,8 @@ static void test_hanging(void **state)
   for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
     write_script("program", scripts[i]);
     expect_failure(run("program", false, 200, 1000), KJIT_ERROR_COMPILE,
-                   i == 1 ? " took longer than 0.2 s and was stopped" : " took longer than 0.2 s and was stopped:\nbegin");
+                   i == 1 ? " took longer than 0.2 s and was stopped"
+                          : " took longer than 0.2 s and was stopped:\nbegin");
   }
 }
 
@@ -202,17 +217,22 @@ static void test_signals(void **state)
   assert_true(now.sa_handler == SIG_IGN);
   sigaction(SIGCHLD, &ignore, NULL);
   expect_failure(run_lines("echo text", false), KJIT_ERROR_IO,
-                 "/program ended is not known: this process ignores SIGCHLD, or waits for children that are not its own");
+                 "/program ended is not known: this process ignores SIGCHLD, or waits for children "
+                 "that are not its own");
   write_script("hangs", "exec sleep 1000");
-  expect_failure(run("hangs", false, 100, 1000), KJIT_ERROR_COMPILE, " took longer than 0.1 s and was stopped");
+  expect_failure(run("hangs", false, 100, 1000), KJIT_ERROR_COMPILE,
+                 " took longer than 0.1 s and was stopped");
   sigaction(SIGCHLD, &usual, NULL);
 }
 
 static void test_descriptors(void **state)
 {
   (void)state;
-  int given = open("/dev/null", O_RDONLY), low = fcntl(given, F_DUPFD, 4), high = fcntl(given, F_DUPFD, 100);
-  result r = run_lines("for i in 4 5 6 7 8 9 100 101; do if [ -e /proc/self/fd/$i ]; then echo $i; fi; done; echo end", false);
+  int given = open("/dev/null", O_RDONLY), low = fcntl(given, F_DUPFD, 4),
+      high = fcntl(given, F_DUPFD, 100);
+  result r = run_lines(
+    "for i in 4 5 6 7 8 9 100 101; do if [ -e /proc/self/fd/$i ]; then echo $i; fi; done; echo end",
+    false);
   close(high);
   close(low);
   close(given);
@@ -263,7 +283,8 @@ static char *sass_of(kjit_specialization *specialization, kjit_status expected)
 {
   void *text = NULL;
   size_t size_bytes = 0;
-  kjit_status status = kjit_copy_specialization_code(specialization, KJIT_STAGE_SASS, &text, &size_bytes);
+  kjit_status status =
+    kjit_copy_specialization_code(specialization, KJIT_STAGE_SASS, &text, &size_bytes);
   if (status != expected) print_error("%s\n", last_message(specialization->kernel->context));
   assert_int_equal(status, expected);
   if (text) assert_int_equal(size_bytes, strlen(text));
@@ -285,17 +306,20 @@ static void test_specialization(void **state)
   kjit_specialization *made;
   assert_int_equal(set_up_gpus(state), 0);
   kjit_context *context = *state;
-  expect_ok(context, kjit_specialize(kernel_of(parse(context, add_one), "add_one"), gpu(context, 0), "f32[:] C", &made));
+  expect_ok(context, kjit_specialize(kernel_of(parse(context, add_one), "add_one"), gpu(context, 0),
+                                     "f32[:] C", &made));
   int compilations = fake.compilations;
   expect_ok(context, kjit_copy_specialization_code(made, KJIT_STAGE_CUBIN, &cubin, &size_bytes));
   assert_memory_equal(cubin, "add_one", 8);
   kjit_free(context, cubin);
   char *home = getenv("PATH"), *path = strdup(home);
   setenv("PATH", "/nowhere", 1);
-  if (!kj_find_program("nvdisasm") && !kj_find_program("cuobjdump")) { /* not where a toolkit is installed */
+  /* not where a toolkit is installed */
+  if (!kj_find_program("nvdisasm") && !kj_find_program("cuobjdump")) {
     assert_null(sass_of(made, KJIT_ERROR_NO_COMPILER));
     assert_string_equal(last_message(context),
-                        "neither nvdisasm nor cuobjdump, which show machine code as SASS, was found on PATH, in bin of $CUDA_HOME and $CUDA_PATH, in "
+                        "neither nvdisasm nor cuobjdump, which show machine code as SASS, was "
+                        "found on PATH, in bin of $CUDA_HOME and $CUDA_PATH, in "
                         "/usr/local/cuda/bin and in /usr/local/cuda-*/bin");
     setenv("PATH", path, 1);
     write_script("cuobjdump", "echo \"$0 $1: $(cat $2)\" | sed 's|.*/||'");
@@ -307,13 +331,15 @@ static void test_specialization(void **state)
   expect_sass(made, "-c: add_one\n");
   write_script("nvdisasm", "echo 'nvdisasm fatal: unknown architecture' >&2; exit 255");
   assert_null(sass_of(made, KJIT_ERROR_COMPILE));
-  assert_non_null(strstr(last_message(context), "nvdisasm failed with status 255:\nnvdisasm fatal: unknown architecture"));
+  assert_non_null(strstr(last_message(context),
+                         "nvdisasm failed with status 255:\nnvdisasm fatal: unknown architecture"));
   assert_int_equal(fake.compilations, compilations); /* what is shown is what was loaded */
   kjit_device *cpu;
   expect_ok(context, kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu));
   expect_ok(context, kjit_specialize(made->kernel, cpu, "f32[:] C", &made));
   assert_null(sass_of(made, KJIT_ERROR_UNSUPPORTED));
-  assert_string_equal(last_message(context), "code for cpu has no such stage: it has asm and object");
+  assert_string_equal(last_message(context),
+                      "code for cpu has no such stage: it has asm and object");
   tear_down_gpus(state);
 }
 
@@ -332,32 +358,41 @@ static void test_compile(void **state)
   write_script("ptxas", "echo \"$1 $2 $(cat $4) $5\" > $3");
   write_script("nvdisasm", "echo \"SASS of $(cat $2)\"");
   write_script("ptxas", "echo \"$1 $2 $(cat $4) $5\" > $3");
-  expect_ok(context, kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_SASS, &code, &size_bytes));
+  expect_ok(context,
+            kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_SASS, &code, &size_bytes));
   assert_string_equal(code, "SASS of -arch=sm_90a -o add_one -lineinfo\n");
   assert_int_equal(size_bytes, strlen(code));
   kjit_free(context, code);
   options.ptxas = "/nowhere/ptxas";
-  assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_CUBIN, &code, &size_bytes), KJIT_ERROR_NO_COMPILER);
-  assert_string_equal(last_message(context), "`/nowhere/ptxas`: expected the program ptxas: No such file or directory");
+  assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_CUBIN, &code, &size_bytes),
+                   KJIT_ERROR_NO_COMPILER);
+  assert_string_equal(last_message(context),
+                      "`/nowhere/ptxas`: expected the program ptxas: No such file or directory");
   options.ptxas = folder;
-  assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_CUBIN, &code, &size_bytes), KJIT_ERROR_NO_COMPILER);
+  assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_CUBIN, &code, &size_bytes),
+                   KJIT_ERROR_NO_COMPILER);
   assert_non_null(strstr(last_message(context), "expected the program ptxas: this is no file"));
   write_script("other", "echo other > $3");
   options.ptxas = path_in("other");
-  expect_ok(context, kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_CUBIN, &code, &size_bytes));
+  expect_ok(context,
+            kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_CUBIN, &code, &size_bytes));
   assert_int_equal(size_bytes, 6);
   assert_string_equal(code, "other\n");
   kjit_free(context, code);
   write_script("other", "echo 'ptxas error: no' >&2; exit 1");
-  assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_SASS, &code, &size_bytes), KJIT_ERROR_COMPILE);
+  assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_SASS, &code, &size_bytes),
+                   KJIT_ERROR_COMPILE);
   assert_non_null(strstr(last_message(context), "other failed with status 1:\nptxas error: no"));
   options.debug = (kjit_debug)7;
-  assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_CUBIN, &code, &size_bytes), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_CUBIN, &code, &size_bytes),
+                   KJIT_ERROR_MISUSE);
   assert_string_equal(last_message(context), "kjit_compile: there is no debug 7");
   options.debug = KJIT_DEBUG_NONE;
   options.target = "cpu";
-  assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_SASS, &code, &size_bytes), KJIT_ERROR_ARGUMENT);
-  assert_string_equal(last_message(context), "stage: sass is there for GPU targets only, the target is cpu");
+  assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_SASS, &code, &size_bytes),
+                   KJIT_ERROR_ARGUMENT);
+  assert_string_equal(last_message(context),
+                      "stage: sass is there for GPU targets only, the target is cpu");
   kjit_destroy_context(context);
 }
 
@@ -365,8 +400,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
-    TEST(test_file_size_limit), TEST(test_results),     TEST(test_failures), TEST(test_much),           TEST(test_hanging),
-    TEST(test_signals),         TEST(test_descriptors), TEST(test_finding),  TEST(test_specialization), TEST(test_compile),
+    TEST(test_file_size_limit), TEST(test_results), TEST(test_failures),    TEST(test_much),
+    TEST(test_hanging),         TEST(test_signals), TEST(test_descriptors), TEST(test_finding),
+    TEST(test_specialization),  TEST(test_compile),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Named ranges, as a profiler gets them: names, nesting, threads; no profiler, one that is not there, one that refuses. Each in a process of its own, as a profiler is looked for once. */
+/* Named ranges, as a profiler gets them: names, nesting, threads; no profiler, one that is not
+ * there, one that refuses. Each in a process of its own, as a profiler is looked for once. */
 #include "kj_test.h"
 
 #include <dlfcn.h>
@@ -68,7 +69,8 @@ static void in_a_process(const char *path, void (*test)(void))
 
 #define EXPECT(condition) \
   do { \
-    if (!(condition)) fprintf(stderr, "line %d: %s\n%s", __LINE__, #condition, recorded()), _exit(1); \
+    if (!(condition)) \
+      fprintf(stderr, "line %d: %s\n%s", __LINE__, #condition, recorded()), _exit(1); \
   } while (0)
 
 /* ---- with a profiler ---- */
@@ -101,8 +103,10 @@ static void tell_ranges(void)
   char expected[512];
   long here = syscall(SYS_gettid), there = *(long *)thread_id;
   free(thread_id);
-  snprintf(expected, sizeof expected, "%ld push outer\n%ld push inner, \303\251\n%ld push of a thread\n%ld pop\n%ld pop\n%ld push \n%ld pop\n%ld pop\n", here,
-           here, there, there, here, here, here, here);
+  snprintf(expected, sizeof expected,
+           "%ld push outer\n%ld push inner, \303\251\n%ld push of a thread\n%ld pop\n%ld pop\n%ld "
+           "push \n%ld pop\n%ld pop\n",
+           here, here, there, there, here, here, here, here);
   EXPECT(!strcmp(recorded(), expected));
   kjit_destroy_context(other);
   kjit_destroy_context(context);
@@ -130,7 +134,8 @@ static void tell_from_threads(void)
 {
   kjit_context *context = make_context();
   pthread_t threads[THREADS];
-  for (int i = 0; i < THREADS; i++) EXPECT(pthread_create(&threads[i], NULL, run_many, context) == 0);
+  for (int i = 0; i < THREADS; i++)
+    EXPECT(pthread_create(&threads[i], NULL, run_many, context) == 0);
   for (int i = 0; i < THREADS; i++) EXPECT(pthread_join(threads[i], NULL) == 0);
   size_t lines = 0;
   for (const char *at = recorded(); (at = strchr(at, '\n')); at++) lines++;
@@ -172,7 +177,8 @@ static void test_fork(void **state)
   in_a_process(recorder, fork_in_range);
 }
 
-/* NVIDIA's own header, where it is, in the same process and under the same profiler: one count of ranges. */
+/* NVIDIA's own header, where it is, in the same process and under the same profiler: one count of
+ * ranges. */
 static void tell_with_header(void)
 {
 #ifdef HAS_HEADER
@@ -234,7 +240,8 @@ int main(void)
 {
   find_recorder();
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_ranges), cmocka_unit_test(test_threads), cmocka_unit_test(test_fork), cmocka_unit_test(test_header), cmocka_unit_test(test_nobody),
+    cmocka_unit_test(test_ranges), cmocka_unit_test(test_threads), cmocka_unit_test(test_fork),
+    cmocka_unit_test(test_header), cmocka_unit_test(test_nobody),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* What the short ways of a launch must not let pass: calls that look like the last one to whoever compares less than the general rules do. */
+/* What the short ways of a launch must not let pass: calls that look like the last one to whoever
+ * compares less than the general rules do. */
 #include "gpu_test.h"
 
 #include <kjit/code.h>
@@ -21,9 +22,11 @@ static const char source[] = "kernel set(r) { r[threadIdx.x] = 1 }\n"
 
 enum { TIMES = 3, N = 64 };
 
-static void launch_often(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments, size_t count)
+static void launch_often(kjit_kernel *kernel, const kjit_launch_config *config,
+                         const kjit_arg *arguments, size_t count)
 {
-  for (int i = 0; i < TIMES; i++) expect_ok(kernel->context, kjit_launch(kernel, config, arguments, count));
+  for (int i = 0; i < TIMES; i++)
+    expect_ok(kernel->context, kjit_launch(kernel, config, arguments, count));
 }
 
 static kjit_specialization *specialization_of(kjit_kernel *kernel, size_t index)
@@ -33,9 +36,15 @@ static kjit_specialization *specialization_of(kjit_kernel *kernel, size_t index)
   return found;
 }
 
-static bool is_direct(kjit_kernel *kernel, size_t index) { return specialization_of(kernel, index)->direct != NULL; }
+static bool is_direct(kjit_kernel *kernel, size_t index)
+{
+  return specialization_of(kernel, index)->direct != NULL;
+}
 
-static uint64_t launches_of(kjit_kernel *kernel, size_t index) { return kj_count_launches(specialization_of(kernel, index)); }
+static uint64_t launches_of(kjit_kernel *kernel, size_t index)
+{
+  return kj_count_launches(specialization_of(kernel, index));
+}
 
 static kjit_array *make_array(kjit_device *device, kjit_memory memory)
 {
@@ -55,9 +64,12 @@ static void test_missing_block(void **state)
   launch_often(placed, &(kjit_launch_config){ .block = { 32 } }, &argument, 1);
   assert_true(is_direct(kernel, 0) && is_direct(placed, 0));
   int launches = cuda.launches;
-  assert_int_equal(kjit_launch(kernel, &(kjit_launch_config){ .grid = { 1 } }, &argument, 1), KJIT_ERROR_LAUNCH);
-  assert_int_equal(kjit_launch(kernel, &(kjit_launch_config){ .grid = { 0, 2 } }, &argument, 1), KJIT_ERROR_LAUNCH);
-  assert_int_equal(kjit_launch(kernel, &(kjit_launch_config){ .block = { 32 } }, &argument, 1), KJIT_ERROR_LAUNCH);
+  assert_int_equal(kjit_launch(kernel, &(kjit_launch_config){ .grid = { 1 } }, &argument, 1),
+                   KJIT_ERROR_LAUNCH);
+  assert_int_equal(kjit_launch(kernel, &(kjit_launch_config){ .grid = { 0, 2 } }, &argument, 1),
+                   KJIT_ERROR_LAUNCH);
+  assert_int_equal(kjit_launch(kernel, &(kjit_launch_config){ .block = { 32 } }, &argument, 1),
+                   KJIT_ERROR_LAUNCH);
   assert_int_equal(kjit_launch(placed, NULL, &argument, 1), KJIT_ERROR_LAUNCH);
   assert_int_equal(cuda.launches, launches);
   kjit_release_array(array);
@@ -72,8 +84,10 @@ static void test_wide_grid(void **state)
   launch_often(kernel, &(kjit_launch_config){ .grid = { 1 }, .block = { 32 } }, &argument, 1);
   assert_true(is_direct(kernel, 0));
   assert_non_null(strstr(specialization_of(kernel, 0)->facts, "grid32"));
-  launch_often(kernel, &(kjit_launch_config){ .grid = { INT32_MAX }, .block = { 32 } }, &argument, 1);
-  launch_often(kernel, &(kjit_launch_config){ .grid = { 65536, 1024 }, .block = { 32 } }, &argument, 1);
+  launch_often(kernel, &(kjit_launch_config){ .grid = { INT32_MAX }, .block = { 32 } }, &argument,
+               1);
+  launch_often(kernel, &(kjit_launch_config){ .grid = { 65536, 1024 }, .block = { 32 } }, &argument,
+               1);
   assert_int_equal(launches_of(kernel, 0), TIMES);
   kjit_release_array(array);
 }
@@ -100,12 +114,14 @@ static void test_given_elements(void **state)
   }
 }
 
-static void run_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_t first, uint64_t last, void *scratch)
+static void run_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
+                        uint64_t last, void *scratch)
 {
   (void)parameters, (void)grid, (void)first, (void)last, (void)scratch;
 }
 
-/* Managed memory is reached from everywhere: where a call without a device runs is what the array says, not where the last one ran. */
+/* Managed memory is reached from everywhere: where a call without a device runs is what the array
+ * says, not where the last one ran. */
 static void test_managed_elsewhere(void **state)
 {
   kjit_array *array = make_array(gpu(*state, 1), KJIT_MEMORY_MANAGED);
@@ -116,7 +132,8 @@ static void test_managed_elsewhere(void **state)
   fake.kernel = run_nothing;
   for (int i = 0; i < 6; i++) {
     kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
-    kjit_launch_config there = { .device = asked[i % 3], .grid = { 1 }, .block = { 32 } }, anywhere = { .grid = { 1 }, .block = { 32 } };
+    kjit_launch_config there = { .device = asked[i % 3], .grid = { 1 }, .block = { 32 } },
+                       anywhere = { .grid = { 1 }, .block = { 32 } };
     launch_often(kernel, &there, &arguments[i / 3], 1);
     launch_often(kernel, &anywhere, &arguments[i / 3], 1);
     bool is_same = asked[i % 3] == gpu(*state, 1);
@@ -129,7 +146,8 @@ static void test_managed_elsewhere(void **state)
 /* Pinned memory is the host's, mapped memory the GPU's too, and their tensors say the same. */
 static void test_mapped_after_pinned(void **state)
 {
-  kjit_array *pinned = make_array(gpu(*state, 0), KJIT_MEMORY_PINNED), *mapped = make_array(gpu(*state, 0), KJIT_MEMORY_MAPPED);
+  kjit_array *pinned = make_array(gpu(*state, 0), KJIT_MEMORY_PINNED),
+             *mapped = make_array(gpu(*state, 0), KJIT_MEMORY_MAPPED);
   kjit_arg host = kjit_arg_array(pinned), both = kjit_arg_array(mapped);
   kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
   kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
@@ -149,7 +167,8 @@ static void test_sealed_later(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, source), "scale");
   kjit_specialization *made;
   kjit_prepared *prepared;
-  kjit_arg wide[] = { kjit_arg_array(array), kjit_arg_f64(1) }, exact[] = { kjit_arg_array(array), kjit_arg_f32(1) };
+  kjit_arg wide[] = { kjit_arg_array(array), kjit_arg_f64(1) },
+           exact[] = { kjit_arg_array(array), kjit_arg_f32(1) };
   kjit_arg unfit[] = { kjit_arg_f32(1), kjit_arg_f32(1) };
   expect_ok(*state, kjit_specialize(kernel, gpu(*state, 0), "f32[:] C, f32", &made));
   launch_often(kernel, NULL, wide, 2);
@@ -212,8 +231,10 @@ static void test_sealed_meanwhile(void **state)
     kjit_specialization *made;
     uintptr_t wrong = 0;
     expect_ok(*state, kjit_specialize(l.kernel, cpu, "f64[:] C", &made));
-    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, launch_until_sealed, &l), 0);
-    while (round % 2 && atomic_load(&l.ready) < THREADS) sched_yield(); /* else about as the first launches are made */
+    for (int i = 0; i < THREADS; i++)
+      assert_int_equal(pthread_create(&threads[i], NULL, launch_until_sealed, &l), 0);
+    /* else about as the first launches are made */
+    while (round % 2 && atomic_load(&l.ready) < THREADS) sched_yield();
     expect_ok(*state, kjit_seal_kernel(l.kernel));
     atomic_store(&l.is_sealed, true);
     for (int i = 0; i < THREADS; i++) {
@@ -227,10 +248,12 @@ static void test_sealed_meanwhile(void **state)
   kjit_release_array(array);
 }
 
-/* A reset takes the arrays of a prepared launch, though its code may come back: asking for machine code loads what was unloaded. */
+/* A reset takes the arrays of a prepared launch, though its code may come back: asking for machine
+ * code loads what was unloaded. */
 static void test_prepared_after_reset(void **state)
 {
-  ((kjit_context *)*state)->config.code_limit_bytes = 1; /* room for the code that was loaded last */
+  /* room for the code that was loaded last */
+  ((kjit_context *)*state)->config.code_limit_bytes = 1;
   kjit_device *device = gpu(*state, 0);
   kjit_array *array = make_vector(device, N, NULL);
   kjit_module *module = parse(*state, source);
@@ -242,20 +265,25 @@ static void test_prepared_after_reset(void **state)
   size_t size_bytes;
   expect_ok(*state, kjit_prepare_launch(kernel, NULL, &argument, 1, &prepared));
   for (int i = 0; i < TIMES; i++) expect_ok(*state, kjit_run_prepared(prepared, NULL));
-  for (int i = 0; i < 2; i++) expect_ok(*state, kjit_specialize(kernel_of(module, "set"), device, i ? "f64[:] C" : "f32[:] C", &other));
+  for (int i = 0; i < 2; i++)
+    expect_ok(*state, kjit_specialize(kernel_of(module, "set"), device, i ? "f64[:] C" : "f32[:] C",
+                                      &other));
   kjit_specialization *code = kjit_get_prepared_specialization(prepared);
   assert_int_not_equal(code->state, KJ_READY);
   expect_ok(*state, kjit_reset_device(device));
-  if (kjit_copy_specialization_binary(code, &binary, &size_bytes) == KJIT_OK) kjit_free(*state, binary);
+  if (kjit_copy_specialization_binary(code, &binary, &size_bytes) == KJIT_OK)
+    kjit_free(*state, binary);
   assert_int_equal(code->state, KJ_READY);
   int launches = cuda.launches;
-  for (int i = 0; i < 2; i++) assert_int_equal(kjit_run_prepared(prepared, NULL), KJIT_ERROR_DEVICE);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(kjit_run_prepared(prepared, NULL), KJIT_ERROR_DEVICE);
   assert_int_equal(cuda.launches, launches);
   kjit_destroy_prepared(prepared);
   kjit_release_array(array);
 }
 
-/* Modules that wait for the end of a capture go with the context of a device that is lost before it; what kjit keeps of them is freed (a build with AddressSanitizer shows it). */
+/* Modules that wait for the end of a capture go with the context of a device that is lost before
+ * it; what kjit keeps of them is freed (a build with AddressSanitizer shows it). */
 static void test_parked_and_lost(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -281,17 +309,19 @@ static int tear_down_lost(void **state)
 
 /* ---- configurations at random ---- */
 
-static const char shapes[] = "kernel set(r, n) { r[threadIdx.x] = n }\n"
-                             "kernel fill(r, n) { for i in grid_range(len(r)) { r[i] = n } }\n"
-                             "kernel some(r, n) { for i in grid_range(n) { r[i] = 1 } }\n"
-                             "kernel two(r, n) { for i, j in grid_range(r.shape[-1], n) { r[i] = j } }\n"
-                             "kernel both(r, n) {\n  r[0] = n\n  for i in grid_range(r.size) { r[i] = 1 }\n  for j in grid_range(n + 1) { r[j] = 2 }\n}\n"
-                             "kernel placed(r, n) @grid(ceil_div(len(r), 64)) { r[threadIdx.x] = n }\n"
-                             "kernel fixed(r, n) @block(8, 4) { r[threadIdx.x] = n }\n"
-                             "kernel whole(r, n) @block(n, 2) @grid(len(r), 3) { r[threadIdx.x] = n }\n"
-                             "kernel ranged(r, n) @block(32) { for i in grid_range(len(r)) { r[i] = n } }\n"
-                             "kernel few(r, n) @grid(n) { for i in grid_range(len(r)) { r[i] = n } }\n"
-                             "kernel bounded(r, n) @launch_bounds(128) { for i in grid_range(len(r)) { r[i] = n } }\n";
+static const char shapes[] =
+  "kernel set(r, n) { r[threadIdx.x] = n }\n"
+  "kernel fill(r, n) { for i in grid_range(len(r)) { r[i] = n } }\n"
+  "kernel some(r, n) { for i in grid_range(n) { r[i] = 1 } }\n"
+  "kernel two(r, n) { for i, j in grid_range(r.shape[-1], n) { r[i] = j } }\n"
+  "kernel both(r, n) {\n  r[0] = n\n  for i in grid_range(r.size) { r[i] = 1 }\n  for j in "
+  "grid_range(n + 1) { r[j] = 2 }\n}\n"
+  "kernel placed(r, n) @grid(ceil_div(len(r), 64)) { r[threadIdx.x] = n }\n"
+  "kernel fixed(r, n) @block(8, 4) { r[threadIdx.x] = n }\n"
+  "kernel whole(r, n) @block(n, 2) @grid(len(r), 3) { r[threadIdx.x] = n }\n"
+  "kernel ranged(r, n) @block(32) { for i in grid_range(len(r)) { r[i] = n } }\n"
+  "kernel few(r, n) @grid(n) { for i in grid_range(len(r)) { r[i] = n } }\n"
+  "kernel bounded(r, n) @launch_bounds(128) { for i in grid_range(len(r)) { r[i] = n } }\n";
 
 static uint32_t draw(uint32_t below)
 {
@@ -301,23 +331,29 @@ static uint32_t draw(uint32_t below)
 }
 
 static uint32_t pick(const uint32_t *values, uint32_t count) { return values[draw(count)]; }
-#define PICK(...) pick((const uint32_t[]){ __VA_ARGS__ }, sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
+#define PICK(...) \
+  pick((const uint32_t[]){ __VA_ARGS__ }, \
+       sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
 
 static kjit_launch_config draw_config(kjit_device *const devices[3], kjit_stream *const streams[3])
 {
   kjit_launch_config config = { 0 };
   for (int i = 0; i < 3; i++) {
     if (draw(3) != 0) config.grid[i] = PICK(0, 0, 1, 2, 7, 65535, 65536, INT32_MAX, UINT32_MAX);
-    if (draw(3) != 0) config.block[i] = PICK(0, 0, 1, 2, 32, 64, 65, 128, 1024, 1025, 65536, UINT32_MAX);
+    if (draw(3) != 0)
+      config.block[i] = PICK(0, 0, 1, 2, 32, 64, 65, 128, 1024, 1025, 65536, UINT32_MAX);
     if (draw(24) == 0) config.cluster[i] = PICK(0, 1, 2);
   }
   if (draw(3) == 0) memset(config.grid, 0, sizeof config.grid);
   if (draw(3) == 0) memset(config.block, 0, sizeof config.block);
   if (draw(3) == 0) config.grid[1] = config.grid[2] = config.block[1] = config.block[2] = 0;
-  if (draw(3) == 0) config.dynamic_shared_bytes = PICK(0, 1, 3, 4, 100, 232447, 232448, 232449, UINT32_MAX);
+  if (draw(3) == 0)
+    config.dynamic_shared_bytes = PICK(0, 1, 3, 4, 100, 232447, 232448, 232449, UINT32_MAX);
   if (draw(40) == 0) config.dynamic_shared_bytes = (uint64_t)1 << 32;
   if (draw(12) == 0) config.threads = PICK(1, 256, 1000000);
-  if (draw(8) == 0) config.flags = PICK(KJIT_LAUNCH_COOPERATIVE, KJIT_LAUNCH_PROGRAMMATIC, KJIT_LAUNCH_NO_WAIT, 2, 128);
+  if (draw(8) == 0)
+    config.flags =
+      PICK(KJIT_LAUNCH_COOPERATIVE, KJIT_LAUNCH_PROGRAMMATIC, KJIT_LAUNCH_NO_WAIT, 2, 128);
   if (config.flags == KJIT_LAUNCH_NO_WAIT) config.flags = 0; /* a fresh kernel would not be ready */
   if (draw(20) == 0) config.priority = -1;
   if (draw(3) == 0) config.device = devices[draw(8) == 0 ? draw(3) : 0];
@@ -344,7 +380,8 @@ static const char *error_message(kjit_context *context)
   return "";
 }
 
-static outcome try_launch(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments)
+static outcome try_launch(kjit_kernel *kernel, const kjit_launch_config *config,
+                          const kjit_arg *arguments)
 {
   outcome o;
   int launches = cuda.launches;
@@ -352,7 +389,8 @@ static outcome try_launch(kjit_kernel *kernel, const kjit_launch_config *config,
   memset(cuda.parameters, 0, sizeof cuda.parameters);
   o.status = kjit_launch(kernel, config, arguments, 2);
   o.launches = cuda.launches - launches;
-  if (o.status != KJIT_OK) snprintf(o.message, sizeof o.message, "%s", error_message(kernel->context));
+  if (o.status != KJIT_OK)
+    snprintf(o.message, sizeof o.message, "%s", error_message(kernel->context));
   if (!o.launches) return o;
   memcpy(o.grid, cuda.grid, sizeof o.grid);
   memcpy(o.block, cuda.block, sizeof o.block);
@@ -364,7 +402,8 @@ static outcome try_launch(kjit_kernel *kernel, const kjit_launch_config *config,
 }
 
 /* Code for fewer facts, where there were too many variants, has other parameters. */
-static void expect_equal(const char *name, const kjit_launch_config *c, outcome *o, const outcome *fresh)
+static void expect_equal(const char *name, const kjit_launch_config *c, outcome *o,
+                         const outcome *fresh)
 {
   if (o->parameter_bytes != fresh->parameter_bytes) {
     o->parameter_bytes = fresh->parameter_bytes;
@@ -372,26 +411,32 @@ static void expect_equal(const char *name, const kjit_launch_config *c, outcome 
   }
   bool is_equal = !memcmp(o, fresh, sizeof *o);
   if (!is_equal)
-    print_error("%s grid %u %u %u block %u %u %u shared %llu threads %llu flags %u: %d launches `%s` of %u %u %u x %u %u %u, fresh %d launches `%s` of %u %u "
+    print_error("%s grid %u %u %u block %u %u %u shared %llu threads %llu flags %u: %d launches "
+                "`%s` of %u %u %u x %u %u %u, fresh %d launches `%s` of %u %u "
                 "%u x %u %u %u\n",
-                name, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], (unsigned long long)c->dynamic_shared_bytes,
-                (unsigned long long)c->threads, c->flags, o->launches, o->message, o->grid[0], o->grid[1], o->grid[2], o->block[0], o->block[1], o->block[2],
-                fresh->launches, fresh->message, fresh->grid[0], fresh->grid[1], fresh->grid[2], fresh->block[0], fresh->block[1], fresh->block[2]);
+                name, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2],
+                (unsigned long long)c->dynamic_shared_bytes, (unsigned long long)c->threads,
+                c->flags, o->launches, o->message, o->grid[0], o->grid[1], o->grid[2], o->block[0],
+                o->block[1], o->block[2], fresh->launches, fresh->message, fresh->grid[0],
+                fresh->grid[1], fresh->grid[2], fresh->block[0], fresh->block[1], fresh->block[2]);
   assert_true(is_equal);
 }
 
-/* However often a kernel was launched, a launch gives what the first one of a kernel of its own does. */
+/* However often a kernel was launched, a launch gives what the first one of a kernel of its own
+ * does. */
 static void test_configurations(void **state)
 {
   enum { ROUNDS = 12, LAUNCHES = 40 };
-  static const char *const names[] = { "set", "fill", "some", "two", "both", "placed", "fixed", "whole", "ranged", "few", "bounded" };
+  static const char *const names[] = { "set",   "fill",  "some",   "two", "both",   "placed",
+                                       "fixed", "whole", "ranged", "few", "bounded" };
   kjit_device *devices[3] = { gpu(*state, 0), gpu(*state, 1) };
   kjit_stream *streams[3];
   uint32_t launched = 0, refused = 0, direct = 0;
   expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CPU, 0, &devices[2]));
   for (int i = 0; i < 3; i++) expect_ok(*state, kjit_create_stream(devices[i / 2], &streams[i]));
   fake.kernel = run_nothing;
-  kjit_array *arrays[2] = { make_vector(devices[0], 5000, NULL), make_vector(devices[0], 64, NULL) };
+  kjit_array *arrays[2] = { make_vector(devices[0], 5000, NULL),
+                            make_vector(devices[0], 64, NULL) };
   for (uint32_t round = 0; round < ROUNDS; round++) {
     cuda.registers = round % 3 == 1 ? 128 : round % 3 == 2 ? 255 : 0;
     fake.elements_a_thread = round % 2 ? 4 : 0;
@@ -401,10 +446,12 @@ static void test_configurations(void **state)
       kjit_kernel *kernel = kernel_of(module, names[k]);
       for (int i = 0; i < LAUNCHES; i++) {
         kjit_launch_config config = draw_config(devices, streams);
-        kjit_arg arguments[] = { kjit_arg_array(arrays[draw(2)]), kjit_arg_i32((int32_t)PICK(1, 2, 16, 33, 4000)) };
+        kjit_arg arguments[] = { kjit_arg_array(arrays[draw(2)]),
+                                 kjit_arg_i32((int32_t)PICK(1, 2, 16, 33, 4000)) };
         kjit_module *other = parse(*state, shapes);
         for (uint32_t again = draw(2); again; again--) (void)try_launch(kernel, &config, arguments);
-        outcome o = try_launch(kernel, &config, arguments), fresh = try_launch(kernel_of(other, names[k]), &config, arguments);
+        outcome o = try_launch(kernel, &config, arguments),
+                fresh = try_launch(kernel_of(other, names[k]), &config, arguments);
         expect_equal(names[k], &config, &o, &fresh);
         launched += o.launches;
         refused += o.status != KJIT_OK;
@@ -420,11 +467,12 @@ static void test_configurations(void **state)
 
 /* ---- arguments at random ---- */
 
-static const char both_arrays[] = "kernel free(r, x, a) { r[threadIdx.x] = x[threadIdx.x] * a }\n"
-                                  "kernel typed(r: f32[:] C, x: f32[:], a: f32) { r[threadIdx.x] = x[threadIdx.x] * a }\n"
-                                  "kernel same(r, x: dtype(r)[:], a: dtype(r)) { r[threadIdx.x] = x[threadIdx.x] * a }\n"
-                                  "kernel loose(r, x, a) @general(r) { r[threadIdx.x] = x[threadIdx.x] * a }\n"
-                                  "kernel known(r, x, const a) { r[threadIdx.x] = x[threadIdx.x] * a }\n";
+static const char both_arrays[] =
+  "kernel free(r, x, a) { r[threadIdx.x] = x[threadIdx.x] * a }\n"
+  "kernel typed(r: f32[:] C, x: f32[:], a: f32) { r[threadIdx.x] = x[threadIdx.x] * a }\n"
+  "kernel same(r, x: dtype(r)[:], a: dtype(r)) { r[threadIdx.x] = x[threadIdx.x] * a }\n"
+  "kernel loose(r, x, a) @general(r) { r[threadIdx.x] = x[threadIdx.x] * a }\n"
+  "kernel known(r, x, const a) { r[threadIdx.x] = x[threadIdx.x] * a }\n";
 
 enum { MOST_CHOICES = 64, SCALARS = 10 };
 
@@ -460,7 +508,8 @@ static kjit_tensor *add_tensor(choices *c)
 
 static void add_arrays(choices *c, kjit_device *here, kjit_device *there, kjit_device *cpu)
 {
-  static const kjit_memory kinds[] = { KJIT_MEMORY_MANAGED, KJIT_MEMORY_MAPPED, KJIT_MEMORY_PINNED };
+  static const kjit_memory kinds[] = { KJIT_MEMORY_MANAGED, KJIT_MEMORY_MAPPED,
+                                       KJIT_MEMORY_PINNED };
   kjit_array *view;
   int64_t shape[] = { 8, 8 }, nothing = 0, length = N;
   for (int i = 0; i < 2; i++) add_array(c, make_vector(here, N, NULL));
@@ -476,7 +525,8 @@ static void add_arrays(choices *c, kjit_device *here, kjit_device *there, kjit_d
   add_array(c, view);
   expect_ok(here->context, kjit_transpose_array(view, NULL, &view));
   add_array(c, view);
-  expect_ok(here->context, kjit_slice_array(c->made[0], &(kjit_array_slice){ 3, 0, 0 }, 1, &view)); /* of no dimensions */
+  /* of no dimensions */
+  expect_ok(here->context, kjit_slice_array(c->made[0], &(kjit_array_slice){ 3, 0, 0 }, 1, &view));
   add_array(c, view);
   c->made[1]->is_read_only = true; /* as another library may have said */
   expect_ok(here->context, kjit_reshape_array(c->made[1], &length, 1, &view));
@@ -520,15 +570,18 @@ static void add_tensors(choices *c, kjit_arg array)
 static void add_scalars(choices *c)
 {
   c->single = 2;
-  const kjit_arg scalars[SCALARS] = { kjit_arg_f32(2),     kjit_arg_f32(3),
-                                      kjit_arg_i32(2),     kjit_arg_f64(2),
-                                      kjit_arg_f64(0.1),   kjit_arg_number(2),
-                                      kjit_arg_real(-0.0), kjit_arg_value(KJIT_F32, &c->single),
-                                      kjit_arg_bool(1),    kjit_with_access(kjit_arg_f32(2), KJIT_ACCESS_OUT) };
+  const kjit_arg scalars[SCALARS] = {
+    kjit_arg_f32(2),     kjit_arg_f32(3),
+    kjit_arg_i32(2),     kjit_arg_f64(2),
+    kjit_arg_f64(0.1),   kjit_arg_number(2),
+    kjit_arg_real(-0.0), kjit_arg_value(KJIT_F32, &c->single),
+    kjit_arg_bool(1),    kjit_with_access(kjit_arg_f32(2), KJIT_ACCESS_OUT)
+  };
   memcpy(c->scalars, scalars, sizeof scalars);
 }
 
-static const kjit_specialization *launched_since(const kjit_kernel *kernel, uint64_t counts[MOST_CHOICES])
+static const kjit_specialization *launched_since(const kjit_kernel *kernel,
+                                                 uint64_t counts[MOST_CHOICES])
 {
   const kjit_specialization *found = NULL;
   for (size_t i = 0; i < kernel->order_count && i < MOST_CHOICES; i++) {
@@ -539,9 +592,12 @@ static const kjit_specialization *launched_since(const kjit_kernel *kernel, uint
   return found;
 }
 
-static const char *const known_facts[] = { "offsets32", "grid32", "disjoint(r, x)", "same(r, x)", "aligned16(r", "rows_aligned16" };
+static const char *const known_facts[] = { "offsets32",  "grid32",      "disjoint(r, x)",
+                                           "same(r, x)", "aligned16(r", "rows_aligned16" };
 
-static void expect_same_launch(const kjit_kernel *kernel, uint64_t *counts, const kjit_launch_config *config, const kjit_arg *arguments, kjit_kernel *fresh)
+static void expect_same_launch(const kjit_kernel *kernel, uint64_t *counts,
+                               const kjit_launch_config *config, const kjit_arg *arguments,
+                               kjit_kernel *fresh)
 {
   uint64_t fresh_counts[MOST_CHOICES] = { 0 };
   const char *name = kernel->function->decl->name;
@@ -552,7 +608,9 @@ static void expect_same_launch(const kjit_kernel *kernel, uint64_t *counts, cons
   const kjit_specialization *ran = launched_since(kernel, counts);
   kjit_status expected = kjit_launch(fresh, config, arguments, 3);
   const kjit_specialization *wanted = launched_since(fresh, fresh_counts);
-  if (status != expected) print_error("%s: %d `%s`, a fresh kernel %d `%s`\n", name, (int)status, message, (int)expected, error_message(kernel->context));
+  if (status != expected)
+    print_error("%s: %d `%s`, a fresh kernel %d `%s`\n", name, (int)status, message, (int)expected,
+                error_message(kernel->context));
   assert_int_equal(status, expected);
   if (status != KJIT_OK) assert_string_equal(message, error_message(kernel->context));
   assert_int_equal(!ran, !wanted);
@@ -561,7 +619,8 @@ static void expect_same_launch(const kjit_kernel *kernel, uint64_t *counts, cons
   assert_ptr_equal(ran->device, wanted->device);
   for (size_t word = 0; word < sizeof(known_facts) / sizeof *known_facts; word++)
     if (strstr(ran->facts, known_facts[word]) && !strstr(wanted->facts, known_facts[word]))
-      print_error("%s: facts `%s`, of a fresh kernel `%s`\n", name, ran->facts, wanted->facts), fail();
+      print_error("%s: facts `%s`, of a fresh kernel `%s`\n", name, ran->facts, wanted->facts),
+        fail();
 }
 
 typedef struct setting {
@@ -595,7 +654,8 @@ static void release_setting(setting *s)
 
 static const char *const all_names[] = { "free", "typed", "same", "loose", "known" };
 
-/* However often a kernel was launched, a launch runs what the first one of a kernel of its own does, or is refused in the same words. */
+/* However often a kernel was launched, a launch runs what the first one of a kernel of its own
+ * does, or is refused in the same words. */
 static void test_arguments(void **state)
 {
   enum { ROUNDS = 200, LAUNCHES = 40, FEW = 6 };
@@ -613,10 +673,12 @@ static void test_arguments(void **state)
       kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
       if (draw(3) == 0) config.device = s->devices[draw(2) ? 0 : draw(3)];
       if (draw(3) == 0) config.stream = s->stream;
-      kjit_arg arguments[] = { c->arguments[few[draw(FEW)]], c->arguments[few[draw(FEW)]], c->scalars[draw(2) ? draw(2) : draw(SCALARS)] };
+      kjit_arg arguments[] = { c->arguments[few[draw(FEW)]], c->arguments[few[draw(FEW)]],
+                               c->scalars[draw(2) ? draw(2) : draw(SCALARS)] };
       if (draw(2)) arguments[draw(2)] = c->arguments[draw(2)];
       kjit_module *other = parse(*state, both_arrays);
-      for (uint32_t again = draw(3); again; again--) (void)!kjit_launch(kernel, &config, arguments, 3);
+      for (uint32_t again = draw(3); again; again--)
+        (void)!kjit_launch(kernel, &config, arguments, 3);
       expect_same_launch(kernel, counts, &config, arguments, kernel_of(other, name));
       kjit_release_module(other);
     }
@@ -644,17 +706,22 @@ static void test_prepared_arguments(void **state)
     expect_ok(*state, kjit_prepare_launch(kernel, &config, arguments, 3, &prepared));
     for (int i = 0; i < SETS; i++) {
       uint32_t at = draw(3);
-      kjit_arg argument = at < 2 ? c->arguments[draw((uint32_t)c->count)] : c->scalars[draw(SCALARS)];
+      kjit_arg argument =
+        at < 2 ? c->arguments[draw((uint32_t)c->count)] : c->scalars[draw(SCALARS)];
       kjit_module *other = parse(*state, both_arrays);
       kjit_kernel *fresh = kernel_of(other, name);
-      if (kjit_set_prepared_argument(prepared, at, &argument) == KJIT_OK) arguments[at] = argument, replaced++;
+      if (kjit_set_prepared_argument(prepared, at, &argument) == KJIT_OK)
+        arguments[at] = argument, replaced++;
       for (uint32_t again = draw(3); again; again--) (void)!kjit_run_prepared(prepared, NULL);
-      kjit_status status = kjit_run_prepared(prepared, NULL), expected = kjit_launch(fresh, &config, arguments, 3);
+      kjit_status status = kjit_run_prepared(prepared, NULL),
+                  expected = kjit_launch(fresh, &config, arguments, 3);
       assert_int_equal(status, expected);
       refused += status != KJIT_OK;
       if (status == KJIT_OK) {
-        assert_ptr_equal(kjit_get_prepared_specialization(prepared)->device, specialization_of(fresh, 0)->device);
-        assert_string_equal(kjit_get_prepared_specialization(prepared)->signature, specialization_of(fresh, 0)->signature);
+        assert_ptr_equal(kjit_get_prepared_specialization(prepared)->device,
+                         specialization_of(fresh, 0)->device);
+        assert_string_equal(kjit_get_prepared_specialization(prepared)->signature,
+                            specialization_of(fresh, 0)->signature);
       }
       kjit_release_module(other);
     }
@@ -676,7 +743,8 @@ int main(void)
                                       TEST(test_sealed_later),
                                       TEST(test_sealed_meanwhile),
                                       TEST(test_prepared_after_reset),
-                                      cmocka_unit_test_setup_teardown(test_parked_and_lost, set_up, tear_down_lost),
+                                      cmocka_unit_test_setup_teardown(test_parked_and_lost, set_up,
+                                                                      tear_down_lost),
                                       TEST(test_configurations),
                                       TEST(test_arguments),
                                       TEST(test_prepared_arguments) };

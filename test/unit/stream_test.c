@@ -15,9 +15,11 @@ static void test_making_streams(void **state)
   expect_ok(*state, kjit_get_stream_priorities(device, &least, &greatest));
   assert_int_equal(least, 0);
   assert_int_equal(greatest, -5);
-  expect_ok(*state, kjit_create_stream_with(device, -100, KJIT_STREAM_NON_BLOCKING, &stream)); /* the nearest */
+  /* the nearest */
+  expect_ok(*state, kjit_create_stream_with(device, -100, KJIT_STREAM_NON_BLOCKING, &stream));
   kjit_destroy_stream(stream);
-  expect_refused(*state, kjit_create_stream_with(device, 0, 8, &stream), KJIT_ERROR_MISUSE, "kjit_create_stream_with: unknown flags 0x8");
+  expect_refused(*state, kjit_create_stream_with(device, 0, 8, &stream), KJIT_ERROR_MISUSE,
+                 "kjit_create_stream_with: unknown flags 0x8");
   expect_ok(*state, kjit_get_default_stream(device, &stream));
   expect_ok(*state, kjit_get_default_stream(device, &same));
   assert_ptr_equal(stream, same);
@@ -47,8 +49,10 @@ static void test_asking(void **state)
   expect_ok(*state, kjit_create_stream(device, &stream));
   expect_ok(*state, kjit_create_stream(gpu(*state, 1), &other));
   expect_ok(*state, kjit_create_event(device, &event));
-  expect_refused(*state, kjit_query_event(event), KJIT_ERROR_MISUSE, "the event was never recorded");
-  expect_refused(*state, kjit_wait_event(stream, event), KJIT_ERROR_MISUSE, "the event was never recorded");
+  expect_refused(*state, kjit_query_event(event), KJIT_ERROR_MISUSE,
+                 "the event was never recorded");
+  expect_refused(*state, kjit_wait_event(stream, event), KJIT_ERROR_MISUSE,
+                 "the event was never recorded");
   expect_ok(*state, kjit_record_event(event, stream));
   expect_ok(*state, kjit_query_event(event));
   expect_ok(*state, kjit_query_stream(stream));
@@ -63,7 +67,8 @@ static void test_asking(void **state)
   assert_int_equal(cuda.host_calls, 1);
   expect_ok(*state, kjit_add_host_callback(cpu, NULL, count_call, &calls));
   assert_int_equal(calls, 2);
-  expect_refused(*state, kjit_add_host_callback(device, other, count_call, &calls), KJIT_ERROR_ARGUMENT,
+  expect_refused(*state, kjit_add_host_callback(device, other, count_call, &calls),
+                 KJIT_ERROR_ARGUMENT,
                  "the stream belongs to cuda:1, what is queued on it to cuda:0");
   expect_ok(*state, kjit_start_profiler(device));
   assert_int_equal(cuda.profiling, 1);
@@ -95,7 +100,9 @@ static void test_events_of_the_host(void **state)
   assert_ptr_equal(cuda.ordered[0][0], kjit_get_native_stream(stream));
   assert_ptr_equal(cuda.ordered[0][1], kjit_get_native_stream(other));
   expect_ok(*state, kjit_record_event(own, other));
-  assert_int_equal(fake_cuStreamWaitEvent(kjit_get_native_stream(stream), kjit_get_native_event(own), 0), 0);
+  assert_int_equal(fake_cuStreamWaitEvent(kjit_get_native_stream(stream),
+                                          kjit_get_native_event(own), 0),
+                   0);
   assert_ptr_equal(cuda.ordered[1][0], kjit_get_native_stream(other));
   kjit_destroy_event(wrapped); /* leaves the host's alone */
   assert_int_equal(cuda.events, 2);
@@ -110,7 +117,8 @@ static void test_events_of_the_host(void **state)
 
 /* ---- graphs ---- */
 
-static void run_on_cpu(const void *parameters, const kj_cpu_grid *grid, uint64_t first, uint64_t last, void *scratch)
+static void run_on_cpu(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
+                       uint64_t last, void *scratch)
 {
   (void)grid, (void)scratch;
   if (first == 0 && last) run_add_one(parameters); /* the first block does it all */
@@ -195,7 +203,8 @@ static void check_graph(kjit_context *context, kjit_device *device)
   int calls = s.calls;
   expect_ok(context, kjit_instantiate_graph(graph, &executable));
   kjit_destroy_graph(graph); /* what was made of it lives on */
-  for (int i = 0; i < 3; i++) expect_ok(context, kjit_launch_graph(executable, i ? s.stream : NULL));
+  for (int i = 0; i < 3; i++)
+    expect_ok(context, kjit_launch_graph(executable, i ? s.stream : NULL));
   expect_values(&s, 12);
   assert_int_equal(s.calls, calls + 3);
   expect_ok(context, kjit_update_graph(executable, other));
@@ -207,7 +216,8 @@ static void check_graph(kjit_context *context, kjit_device *device)
   expect_ok(context, kjit_launch(s.kernel, &(kjit_launch_config){ .stream = s.stream }, &x, 1));
   expect_ok(context, kjit_end_capture(s.stream, &shorter));
   expect_refused(context, kjit_update_graph(executable, shorter), KJIT_ERROR_ARGUMENT,
-                 "the graph has another form than the one that was instantiated: other operations or another order; instantiate it");
+                 "the graph has another form than the one that was instantiated: other operations "
+                 "or another order; instantiate it");
   kjit_destroy_graph(shorter);
   kjit_release_array(s.x); /* the graph keeps them */
   kjit_release_array(s.y);
@@ -239,32 +249,41 @@ static void check_refusals(kjit_context *context, kjit_device *device, bool is_g
   kjit_array_handle handle;
   begin(&s, context, device);
   kjit_arg x = kjit_arg_array(s.x), on_host = kjit_arg_tensor(&host);
-  expect_refused(context, kjit_end_capture(s.stream, &nothing), KJIT_ERROR_MISUSE, "the stream is not being captured");
+  expect_refused(context, kjit_end_capture(s.stream, &nothing), KJIT_ERROR_MISUSE,
+                 "the stream is not being captured");
   expect_ok(context, kjit_get_default_stream(device, &usual));
-  expect_refused(context, kjit_begin_capture(usual), KJIT_ERROR_MISUSE, "the default stream cannot be captured: make a stream with kjit_create_stream");
+  expect_refused(context, kjit_begin_capture(usual), KJIT_ERROR_MISUSE,
+                 "the default stream cannot be captured: make a stream with kjit_create_stream");
   expect_ok(context, kjit_begin_capture(s.stream));
   assert_int_equal(kjit_begin_capture(s.stream), KJIT_ERROR_MISUSE);
-  static const char waiting[] = "the stream is being captured: nothing can wait for it before kjit_end_capture";
+  static const char waiting[] =
+    "the stream is being captured: nothing can wait for it before kjit_end_capture";
   expect_refused(context, kjit_synchronize_stream(s.stream), KJIT_ERROR_MISUSE, waiting);
   expect_refused(context, kjit_query_stream(s.stream), KJIT_ERROR_MISUSE, waiting);
   if (is_gpu) {
     expect_refused(context, kjit_synchronize_device(device), KJIT_ERROR_MISUSE,
-                   "a stream of cuda:0 is being captured: nothing can wait for the device before kjit_end_capture");
+                   "a stream of cuda:0 is being captured: nothing can wait for the device before "
+                   "kjit_end_capture");
     expect_refused(context, kjit_copy(context, &x, &on_host, s.stream), KJIT_ERROR_MISUSE, waiting);
-    expect_refused(context, kjit_launch(s.kernel, &(kjit_launch_config){ .stream = s.stream }, &on_host, 1), KJIT_ERROR_MISUSE,
-                   "host arrays cannot be part of a capture on a GPU: copy them to device arrays first");
+    expect_refused(
+      context, kjit_launch(s.kernel, &(kjit_launch_config){ .stream = s.stream }, &on_host, 1),
+      KJIT_ERROR_MISUSE,
+      "host arrays cannot be part of a capture on a GPU: copy them to device arrays first");
     assert_int_equal(kjit_export_array(s.x, &handle), KJIT_ERROR_MISUSE);
   }
   expect_ok(context, kjit_record_event(s.forked, s.stream));
-  expect_refused(context, kjit_synchronize_event(s.forked), KJIT_ERROR_MISUSE, "the event was recorded in a capture: it never happens by itself");
+  expect_refused(context, kjit_synchronize_event(s.forked), KJIT_ERROR_MISUSE,
+                 "the event was recorded in a capture: it never happens by itself");
   expect_ok(context, kjit_record_event(s.joined, NULL));
   expect_refused(context, kjit_get_elapsed_time(s.forked, s.joined, &time_ns), KJIT_ERROR_MISUSE,
                  "the event was recorded in a capture: it never happens by itself");
   expect_ok(context, kjit_wait_event(s.side, s.forked));
-  expect_refused(context, kjit_end_capture(s.side, &nothing), KJIT_ERROR_MISUSE, "the capture was begun on another stream, and ends there");
+  expect_refused(context, kjit_end_capture(s.side, &nothing), KJIT_ERROR_MISUSE,
+                 "the capture was begun on another stream, and ends there");
   expect_ok(context, kjit_end_capture(s.stream, &graph));
   assert_int_equal(kjit_get_graph_size(graph), 0);
-  expect_refused(context, kjit_wait_event(s.side, s.forked), KJIT_ERROR_MISUSE, "the event was recorded in a capture that has ended");
+  expect_refused(context, kjit_wait_event(s.side, s.forked), KJIT_ERROR_MISUSE,
+                 "the event was recorded in a capture that has ended");
   kjit_destroy_graph(graph);
   expect_ok(context, kjit_begin_capture(s.stream)); /* and is never ended */
   expect_ok(context, kjit_launch(s.kernel, &(kjit_launch_config){ .stream = s.stream }, &x, 1));
@@ -274,7 +293,8 @@ static void check_refusals(kjit_context *context, kjit_device *device, bool is_g
   if (is_gpu) expect_ok(context, kjit_synchronize_device(device));
 }
 
-/* Where the driver gives a capture up, nothing of it is left, and the streams run what is queued on them. */
+/* Where the driver gives a capture up, nothing of it is left, and the streams run what is queued on
+ * them. */
 static void test_failing_end(void **state)
 {
   enum { UNJOINED = 904 };
@@ -332,7 +352,8 @@ static void test_end_of_context(void **state)
   }
 }
 
-/* Memory that is allocated in a capture is used later, beside what the stream has queued: it is none that was used before. */
+/* Memory that is allocated in a capture is used later, beside what the stream has queued: it is
+ * none that was used before. */
 static void test_allocation_in_capture(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -360,14 +381,21 @@ static void test_release_in_capture(void **state)
   kjit_graph *graph;
   kjit_array *mapped, *joined;
   int64_t length = 100;
-  kjit_array_config config = { .size_bytes = sizeof config, .device = device, .element = KJIT_F32, .rank = 1, .shape = &length, .layout = KJIT_LAYOUT_C };
+  kjit_array_config config = { .size_bytes = sizeof config,
+                               .device = device,
+                               .element = KJIT_F32,
+                               .rank = 1,
+                               .shape = &length,
+                               .layout = KJIT_LAYOUT_C };
   expect_ok(*state, kjit_create_stream(device, &stream));
   expect_ok(*state, kjit_create_stream(device, &other));
   config.memory = KJIT_MEMORY_MAPPED;
   expect_ok(*state, kjit_create_configured_array(&config, &mapped));
   joined = make_vector(device, 100, stream);
   kjit_arg arguments[] = { kjit_arg_array(mapped), kjit_arg_array(joined) };
-  for (int i = 0; i < 2; i++) expect_ok(*state, kjit_launch(kernel, &(kjit_launch_config){ .stream = other }, &arguments[i], 1));
+  for (int i = 0; i < 2; i++)
+    expect_ok(*state,
+              kjit_launch(kernel, &(kjit_launch_config){ .stream = other }, &arguments[i], 1));
   expect_ok(*state, kjit_begin_capture(stream));
   kjit_release_array(mapped);
   kjit_release_array(joined);
@@ -386,7 +414,8 @@ static void test_waiting_in_capture(void **state)
 {
   kjit_device *device = gpu(*state, 0);
   kjit_module *going = parse(*state, add_one), *module = parse(*state, add_one);
-  kjit_kernel *gone = kernel_of(going, "add_one"), *kernel = kernel_of(module, "add_one"), *printing = kernel_of(parse(*state, add_one), "add_one");
+  kjit_kernel *gone = kernel_of(going, "add_one"), *kernel = kernel_of(module, "add_one"),
+              *printing = kernel_of(parse(*state, add_one), "add_one");
   kjit_stream *stream, *other, *third;
   kjit_graph *graph;
   kjit_array *array = make_vector(device, 100, NULL), *large;
@@ -403,17 +432,23 @@ static void test_waiting_in_capture(void **state)
   kjit_arg also = kjit_arg_array(parked);
   expect_ok(*state, kjit_launch(kernel, &(kjit_launch_config){ .stream = other }, &also, 1));
   int64_t length = 5000;
-  kjit_array_config config = {
-    .size_bytes = sizeof config, .device = device, .element = KJIT_F32, .rank = 1, .shape = &length, .layout = KJIT_LAYOUT_C, .stream = third
-  };
+  kjit_array_config config = { .size_bytes = sizeof config,
+                               .device = device,
+                               .element = KJIT_F32,
+                               .rank = 1,
+                               .shape = &length,
+                               .layout = KJIT_LAYOUT_C,
+                               .stream = third };
   int modules = cuda.modules, orders = cuda.orders, pinned = cuda.pinned;
   expect_ok(*state, kjit_begin_capture(stream));
   kjit_release_module(going);
   assert_int_equal(cuda.modules, modules); /* for now */
   assert_int_equal(cuda.pinned, pinned);
   fake.prints = "a line\n";
-  expect_refused(*state, kjit_launch(printing, &(kjit_launch_config){ .stream = stream }, &x, 1), KJIT_ERROR_MISUSE,
-                 "a kernel that prints cannot be loaded while a stream is captured: launch or kjit_specialize it before");
+  expect_refused(*state, kjit_launch(printing, &(kjit_launch_config){ .stream = stream }, &x, 1),
+                 KJIT_ERROR_MISUSE,
+                 "a kernel that prints cannot be loaded while a stream is captured: launch or "
+                 "kjit_specialize it before");
   fake.prints = NULL;
   kjit_release_array(make_vector(device, 5000, other)); /* free behind that stream */
   kjit_release_array(parked);                           /* free when the device was waited for */
@@ -446,9 +481,11 @@ static void test_fault_in_graph(void **state)
   cuda.fault_next_launch = true;
   expect_ok(*state, kjit_launch_graph(executable, s.stream));
   assert_int_equal(kjit_synchronize_stream(s.stream), KJIT_ERROR_DEVICE);
-  assert_non_null(strstr(last_message(*state), "launched since the last synchronization: `add_one`"));
+  assert_non_null(
+    strstr(last_message(*state), "launched since the last synchronization: `add_one`"));
   expect_ok(*state, kjit_reset_device(device));
-  expect_refused(*state, kjit_launch_graph(executable, NULL), KJIT_ERROR_DEVICE, "the graph was lost when cuda:0 was reset");
+  expect_refused(*state, kjit_launch_graph(executable, NULL), KJIT_ERROR_DEVICE,
+                 "the graph was lost when cuda:0 was reset");
   kjit_destroy_graph(graph);
   kjit_destroy_executable_graph(executable);
   end(&s);
@@ -458,9 +495,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_gpus, tear_down_gpus)
   const struct CMUnitTest tests[] = {
-    TEST(test_making_streams),     TEST(test_asking),         TEST(test_events_of_the_host),    TEST(test_graphs),
-    TEST(test_graphs_on_cpu),      TEST(test_refusals),       TEST(test_failing_end),           TEST(test_refusals_on_cpu),
-    TEST(test_end_of_context),     TEST(test_fault_in_graph), TEST(test_allocation_in_capture), TEST(test_release_in_capture),
+    TEST(test_making_streams),        TEST(test_asking),
+    TEST(test_events_of_the_host),    TEST(test_graphs),
+    TEST(test_graphs_on_cpu),         TEST(test_refusals),
+    TEST(test_failing_end),           TEST(test_refusals_on_cpu),
+    TEST(test_end_of_context),        TEST(test_fault_in_graph),
+    TEST(test_allocation_in_capture), TEST(test_release_in_capture),
     TEST(test_waiting_in_capture),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

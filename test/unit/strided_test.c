@@ -1,4 +1,5 @@
-/* The library's kernels that move strided elements on a GPU: their values on the CPU, by the real compiler, and that they compile for GPUs. */
+/* The library's kernels that move strided elements on a GPU: their values on the CPU, by the real
+ * compiler, and that they compile for GPUs. */
 #include "kj_test.h"
 
 #include <stdio.h>
@@ -28,7 +29,10 @@ static int set_up(void **state)
   kjit_init_config(&config);
   config.cache_directory = "";
   config.compiler_path = find_compiler(); /* sanitizers hide this program's run path from dlopen */
-  return kjit_create_context(&config, &context) == KJIT_OK && kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu) == KJIT_OK ? 0 : -1;
+  return kjit_create_context(&config, &context) == KJIT_OK &&
+             kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu) == KJIT_OK
+           ? 0
+           : -1;
 }
 
 static int tear_down(void **state)
@@ -56,9 +60,12 @@ static uint32_t draw(uint32_t below)
 enum { ROOM = 1 << 20 };
 
 /* A view inside a room, whose dimensions follow each other in any order with gaps. */
-static kj_view make_view(uint32_t rank, const int64_t *shape, uint32_t element_bytes, const unsigned char *room)
+static kj_view make_view(uint32_t rank, const int64_t *shape, uint32_t element_bytes,
+                         const unsigned char *room)
 {
-  kj_view view = { .kind = KJIT_DEVICE_CPU, .rank = rank, .element_bytes = element_bytes, .count = 1 };
+  kj_view view = {
+    .kind = KJIT_DEVICE_CPU, .rank = rank, .element_bytes = element_bytes, .count = 1
+  };
   uint32_t order[KJ_MAX_RANK];
   int64_t stride = 1 + draw(2), offset = 0;
   for (uint32_t i = 0; i < rank; i++) order[i] = i;
@@ -94,7 +101,8 @@ static void test_copies(void **state)
     for (int i = 0; i < ROOM; i++) rooms[0][i] = (unsigned char)draw(256);
     memset(rooms[1], 0xee, ROOM);
     memset(rooms[2], 0xee, ROOM);
-    kj_view from = make_view(rank, shape, size, rooms[0]), to = make_view(rank, shape, size, rooms[1]), expected = to;
+    kj_view from = make_view(rank, shape, size, rooms[0]),
+            to = make_view(rank, shape, size, rooms[1]), expected = to;
     kj_diagnostics diagnostics = { 0 };
     expected.address = (uint64_t)(uintptr_t)rooms[2] + (to.address - (uint64_t)(uintptr_t)rooms[1]);
     assert_int_equal(kj_copy_host(&expected, &from, &diagnostics), KJIT_OK);
@@ -108,7 +116,8 @@ static void test_fills(void **state)
 {
   (void)state;
   static const uint32_t sizes[] = { 1, 2, 4, 8, 16 };
-  unsigned char *room = aligned_alloc(64, ROOM), *pattern = aligned_alloc(64, ROOM), *expected = aligned_alloc(64, ROOM);
+  unsigned char *room = aligned_alloc(64, ROOM), *pattern = aligned_alloc(64, ROOM),
+                *expected = aligned_alloc(64, ROOM);
   const uint64_t bits[2] = { 0x0807060504030201, 0x100f0e0d0c0b0a09 };
   for (int way = 0; way < 30; way++) {
     int64_t shape[KJ_MAX_RANK];
@@ -116,7 +125,8 @@ static void test_fills(void **state)
     for (uint32_t i = 0; i < rank; i++) shape[i] = 1 + draw(4);
     memset(room, 0xee, ROOM);
     memset(expected, 0xee, ROOM);
-    kj_view to = make_view(rank, shape, size, room), other = to, from = kj_dense_view(&to, (uint64_t)(uintptr_t)pattern);
+    kj_view to = make_view(rank, shape, size, room), other = to,
+            from = kj_dense_view(&to, (uint64_t)(uintptr_t)pattern);
     kj_diagnostics diagnostics = { 0 };
     for (uint64_t i = 0; i < to.count; i++) memcpy(pattern + i * size, bits, size);
     other.address = (uint64_t)(uintptr_t)expected + (to.address - (uint64_t)(uintptr_t)room);
@@ -137,7 +147,8 @@ static void test_gpus(void **state)
   int64_t shape[] = { 2, 2 };
   kj_view view = make_view(2, shape, 4, memory), other = view;
   expect_ok(kj_copy_strided(cpu, &view, &other, NULL)); /* parses the library */
-  kjit_module *library = context->runtime ? atomic_load(&((kj_runtime *)context->runtime)->library) : NULL;
+  kjit_module *library =
+    context->runtime ? atomic_load(&((kj_runtime *)context->runtime)->library) : NULL;
   assert_non_null(library);
   static const struct {
     const char *kernel, *signature;
@@ -159,7 +170,8 @@ static void test_gpus(void **state)
     kjit_init_compile_options(&options);
     options.target = targets[i % 2];
     expect_ok(kjit_get_kernel(library, rows[i / 2].kernel, &kernel));
-    expect_ok(kjit_compile(kernel, rows[i / 2].signature, &options, KJIT_STAGE_PTX, &code, &size_bytes));
+    expect_ok(
+      kjit_compile(kernel, rows[i / 2].signature, &options, KJIT_STAGE_PTX, &code, &size_bytes));
     assert_non_null(strstr(code, ".entry"));
     kjit_free(context, code);
   }

@@ -1,5 +1,6 @@
-/* Several specializations for the same types: code for fewer facts at once and better code later, how many there may be, signatures ahead of time and in the background, sealed kernels,
- * unloading, blobs. */
+/* Several specializations for the same types: code for fewer facts at once and better code later,
+ * how many there may be, signatures ahead of time and in the background, sealed kernels, unloading,
+ * blobs. */
 #include "kj_test.h"
 
 #include <kjit/code.h>
@@ -10,9 +11,11 @@
 #include "dispatch/dispatch.h"
 #include "fake_compiler.h"
 
-static const char axpy[] = "kernel axpy(r, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * x[i] + y[i] }\n}\nkernel other(r) { r[0] = 1 }\n";
+static const char axpy[] = "kernel axpy(r, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * "
+                           "x[i] + y[i] }\n}\nkernel other(r) { r[0] = 1 }\n";
 
-static void do_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_t first, uint64_t last, void *scratch)
+static void do_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
+                       uint64_t last, void *scratch)
 {
   (void)parameters, (void)grid, (void)first, (void)last, (void)scratch;
 }
@@ -25,7 +28,9 @@ static kjit_context *make_context(void)
   kjit_context *context = NULL;
   memset(&fake, 0, sizeof fake);
   fake.kernel = do_nothing;
-  if (kjit_create_context(&config_of_test, &context) != KJIT_OK || kj_use_compiler(context, &fake_interface, &diagnostics) != KJIT_OK) abort();
+  if (kjit_create_context(&config_of_test, &context) != KJIT_OK ||
+      kj_use_compiler(context, &fake_interface, &diagnostics) != KJIT_OK)
+    abort();
   return context;
 }
 
@@ -61,20 +66,31 @@ _Alignas(64) static float data[256];
 static int64_t length[] = { 16 };
 
 /* Four vectors, 16 elements apart; offset in elements: 1 is not aligned. */
-static kjit_status launch(kjit_context *context, kjit_kernel *kernel, int r_offset, int x_at, uint32_t flags)
+static kjit_status launch(kjit_context *context, kjit_kernel *kernel, int r_offset, int x_at,
+                          uint32_t flags)
 {
-  kjit_tensor r = { .data = data + r_offset, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length }, x = r, y = r;
+  kjit_tensor r = { .data = data + r_offset,
+                    .device_type = 1,
+                    .rank = 1,
+                    .code = 2,
+                    .bits = 32,
+                    .lanes = 1,
+                    .shape = length },
+              x = r, y = r;
   kjit_launch_config config = { .flags = flags };
   x.data = data + x_at;
   y.data = data + 128;
-  kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_f32(2), kjit_arg_tensor(&x), kjit_arg_tensor(&y) };
-  if (kjit_get_device(context, KJIT_DEVICE_CPU, 0, &config.device) != KJIT_OK) return KJIT_ERROR_NO_DEVICE;
+  kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_f32(2), kjit_arg_tensor(&x),
+                           kjit_arg_tensor(&y) };
+  if (kjit_get_device(context, KJIT_DEVICE_CPU, 0, &config.device) != KJIT_OK)
+    return KJIT_ERROR_NO_DEVICE;
   return kjit_launch(kernel, &config, arguments, 4);
 }
 
 static void wait_for_loads(int count)
 {
-  for (int i = 0; i < 2000 && fake.loads < count; i++) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  for (int i = 0; i < 2000 && fake.loads < count; i++)
+    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
   assert_int_equal(fake.loads, count);
 }
 
@@ -99,11 +115,14 @@ static void test_makeshift(void **state)
   expect_ok(*state, launch(*state, kernel, 0, 64, 0));
   assert_int_equal(info_of(kernel, 0).launches, 3); /* on the code that was there */
   wait_for_loads(2);
-  for (int i = 0; i < 1000 && !kjit_get_specialization(kernel, 1); i++) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  for (int i = 0; i < 1000 && !kjit_get_specialization(kernel, 1); i++)
+    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
   nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
   expect_ok(*state, launch(*state, kernel, 0, 64, 0));
   assert_int_equal(info_of(kernel, 1).launches, 1);
-  assert_string_equal(info_of(kernel, 1).facts, "aligned16(r, x, y) offsets32 grid32 disjoint(r, x) disjoint(r, y) block(256, 1, 1)");
+  assert_string_equal(
+    info_of(kernel, 1).facts,
+    "aligned16(r, x, y) offsets32 grid32 disjoint(r, x) disjoint(r, y) block(256, 1, 1)");
   assert_int_equal(fake.compilations, 2);
   expect_ok(*state, launch(*state, kernel, 0, 8, 0)); /* overlaps: neither serves it */
   assert_int_equal(fake.compilations, 3);
@@ -130,7 +149,8 @@ static void test_variant_limit(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   expect_ok(*state, launch(*state, kernel, 0, 64, 0)); /* aligned, disjoint */
   expect_ok(*state, launch(*state, kernel, 0, 0, 0));  /* the same array twice */
-  expect_ok(*state, launch(*state, kernel, 1, 64, 0)); /* not aligned: the third, for no facts at all */
+  /* not aligned: the third, for no facts at all */
+  expect_ok(*state, launch(*state, kernel, 1, 64, 0));
   assert_string_equal(info_of(kernel, 2).facts, "block(256, 1, 1)");
   expect_ok(*state, launch(*state, kernel, 1, 1, 0));
   expect_ok(*state, launch(*state, kernel, 0, 8, 0));
@@ -142,7 +162,8 @@ static void test_variant_limit(void **state)
 
 /* ---- ahead of time ---- */
 
-static const char f32_signature[] = "f32[:] C, f32, f32[:] C, f32[:] C", f64_signature[] = "f64[:] C, f64, f64[:] C, f64[:] C";
+static const char f32_signature[] = "f32[:] C, f32, f32[:] C, f32[:] C",
+                  f64_signature[] = "f64[:] C, f64, f64[:] C, f64[:] C";
 
 typedef struct async_result {
   _Atomic int calls, status;
@@ -155,14 +176,16 @@ static void take_result(void *user, kjit_status status, kjit_specialization *spe
 {
   async_result *result = user;
   result->specialization = specialization;
-  if (status != KJIT_OK && result->context) snprintf(result->message, sizeof result->message, "%s", last_message(result->context));
+  if (status != KJIT_OK && result->context)
+    snprintf(result->message, sizeof result->message, "%s", last_message(result->context));
   result->status = (int)status;
   result->calls++;
 }
 
 static void wait_for_result(async_result *result)
 {
-  for (int i = 0; i < 2000 && !result->calls; i++) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  for (int i = 0; i < 2000 && !result->calls; i++)
+    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
   assert_int_equal(result->calls, 1);
 }
 
@@ -177,19 +200,22 @@ static void test_async(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   async_result good = { 0 }, bad = { .context = *state };
-  expect_ok(*state, kjit_specialize_async(kernel, cpu_of(*state), f32_signature, take_result, &good));
+  expect_ok(*state,
+            kjit_specialize_async(kernel, cpu_of(*state), f32_signature, take_result, &good));
   wait_for_result(&good);
   assert_int_equal(good.status, KJIT_OK);
   assert_ptr_equal(good.specialization, kjit_get_specialization(kernel, 0));
   expect_ok(*state, launch(*state, kernel, 0, 64, 0));
   assert_int_equal(fake.compilations, 1);
-  expect_ok(*state, kjit_specialize_async(kernel, cpu_of(*state), "f32[:] C, f32", take_result, &bad));
+  expect_ok(*state,
+            kjit_specialize_async(kernel, cpu_of(*state), "f32[:] C, f32", take_result, &bad));
   wait_for_result(&bad);
   assert_int_equal(bad.status, KJIT_ERROR_ARGUMENT);
   assert_null(bad.specialization);
   assert_string_equal(bad.message, "kernel `axpy`: expected 4 arguments in the signature, got 2");
   assert_int_equal(kjit_specialize_async(kernel, NULL, NULL, take_result, &bad), KJIT_ERROR_MISUSE);
-  assert_int_equal(kjit_specialize_async(kernel, NULL, f32_signature, NULL, NULL), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_specialize_async(kernel, NULL, f32_signature, NULL, NULL),
+                   KJIT_ERROR_MISUSE);
 }
 
 /* Those that the end of the context finds in the queue are told so, once. */
@@ -202,8 +228,10 @@ static void test_async_at_the_end(void **state)
   char signature[64];
   fake.delay_ms = 20;
   for (int i = 0; i < 8; i++) {
-    snprintf(signature, sizeof signature, "f32[:] C, %s, f32[:] C, f32[:] C", (const char *[]){ "f32", "f64", "i32", "i64", "u32", "u64", "i16", "i8" }[i]);
-    expect_ok(*state, kjit_specialize_async(kernel, cpu_of(*state), signature, take_result, &results[i]));
+    snprintf(signature, sizeof signature, "f32[:] C, %s, f32[:] C, f32[:] C",
+             (const char *[]){ "f32", "f64", "i32", "i64", "u32", "u64", "i16", "i8" }[i]);
+    expect_ok(*state,
+              kjit_specialize_async(kernel, cpu_of(*state), signature, take_result, &results[i]));
   }
   replace_context(state);
   int given_up = 0;
@@ -215,7 +243,8 @@ static void test_async_at_the_end(void **state)
   assert_true(given_up >= 4);
 }
 
-/* A thread that compiles, and calls back, may wait for what is queued behind it: nobody else is there to do it. */
+/* A thread that compiles, and calls back, may wait for what is queued behind it: nobody else is
+ * there to do it. */
 typedef struct nested {
   kjit_context *context;
   kjit_kernel *kernel;
@@ -229,11 +258,14 @@ static void wait_in_callback(void *user, kjit_status status, kjit_specialization
   (void)status, (void)specialization;
   nested *n = user;
   while (!n->is_queued) nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
-  n->launch_status = launch(n->context, n->kernel, 0, 64, 0); /* its code is queued behind this very job */
+  /* its code is queued behind this very job */
+  n->launch_status = launch(n->context, n->kernel, 0, 64, 0);
   kjit_specialize_item items[] = { { .kernel = n->kernel, .signature = f64_signature },
-                                   { .kernel = n->kernel, .signature = "i32[:] C, i32, i32[:] C, i32[:] C" } };
+                                   { .kernel = n->kernel,
+                                     .signature = "i32[:] C, i32, i32[:] C, i32[:] C" } };
   n->all_status = kjit_specialize_all(n->context, cpu_of(n->context), items, 2, NULL, NULL);
-  n->async_status = kjit_specialize_async(n->kernel, cpu_of(n->context), "i8[:] C, i8, i8[:] C, i8[:] C", take_result, &n->last);
+  n->async_status = kjit_specialize_async(n->kernel, cpu_of(n->context),
+                                          "i8[:] C, i8, i8[:] C, i8[:] C", take_result, &n->last);
   n->is_done = true;
 }
 
@@ -243,7 +275,9 @@ static void test_waiting_in_callback(void **state)
   replace_context(state);
   nested n = { .context = *state, .kernel = kernel_of(parse(*state, axpy), "axpy") };
   alarm(30); /* instead of waiting for ever */
-  expect_ok(*state, kjit_specialize_async(n.kernel, cpu_of(*state), "i64[:] C, i64, i64[:] C, i64[:] C", wait_in_callback, &n));
+  expect_ok(*state,
+            kjit_specialize_async(n.kernel, cpu_of(*state), "i64[:] C, i64, i64[:] C, i64[:] C",
+                                  wait_in_callback, &n));
   assert_int_equal(launch(*state, n.kernel, 0, 64, KJIT_LAUNCH_NO_WAIT), KJIT_NOT_READY);
   n.is_queued = true;
   while (!n.is_done) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
@@ -266,8 +300,11 @@ static void test_overtaking(void **state)
   fake.delay_ms = 20;
   for (int i = 0; i < 20; i++) {
     snprintf(signature, sizeof signature, "f64[:] C, %s, f64[:] C, f64[:] %s",
-             (const char *[]){ "f32", "f64", "i32", "i64", "u32", "u64", "i16", "i8", "u8", "u16" }[i % 10], i < 10 ? "C" : "");
-    expect_ok(*state, kjit_specialize_async(kernel, cpu_of(*state), signature, take_result, &results[i]));
+             (const char *[]){ "f32", "f64", "i32", "i64", "u32", "u64", "i16", "i8", "u8",
+                               "u16" }[i % 10],
+             i < 10 ? "C" : "");
+    expect_ok(*state,
+              kjit_specialize_async(kernel, cpu_of(*state), signature, take_result, &results[i]));
   }
   assert_int_equal(launch(*state, kernel, 0, 64, KJIT_LAUNCH_NO_WAIT), KJIT_NOT_READY);
   expect_ok(*state, launch(*state, kernel, 0, 64, 0));
@@ -297,7 +334,8 @@ static void test_all(void **state)
   kjit_kernel *kernel = kernel_of(module, "axpy");
   kjit_specialize_item items[] = { { .kernel = kernel, .signature = f32_signature },
                                    { .kernel = kernel, .signature = "nonsense" },
-                                   { .kernel = kernel_of(module, "other"), .signature = "i32[:] C" } };
+                                   { .kernel = kernel_of(module, "other"),
+                                     .signature = "i32[:] C" } };
   progress_log log = { .thread = pthread_self() };
   kjit_device *device = cpu_of(*state);
   kjit_status status = kjit_specialize_all(*state, device, items, 3, log_progress, &log);
@@ -322,8 +360,10 @@ static void test_all_in_parallel(void **state)
   replace_context(state);
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   kjit_specialize_item items[4];
-  const char *signatures[] = { f32_signature, f64_signature, "i32[:] C, i32, i32[:] C, i32[:] C", "i64[:] C, i64, i64[:] C, i64[:] C" };
-  for (int i = 0; i < 4; i++) items[i] = (kjit_specialize_item){ .kernel = kernel, .signature = signatures[i] };
+  const char *signatures[] = { f32_signature, f64_signature, "i32[:] C, i32, i32[:] C, i32[:] C",
+                               "i64[:] C, i64, i64[:] C, i64[:] C" };
+  for (int i = 0; i < 4; i++)
+    items[i] = (kjit_specialize_item){ .kernel = kernel, .signature = signatures[i] };
   fake.delay_ms = 40;
   expect_ok(*state, kjit_specialize_all(*state, cpu_of(*state), items, 4, NULL, NULL));
   assert_in_range(fake.most_running, 2, 4);
@@ -333,7 +373,9 @@ static void test_all_in_parallel(void **state)
 
 static kjit_status launch_scale(kjit_context *context, kjit_kernel *kernel, kjit_arg scalar)
 {
-  kjit_tensor r = { .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length };
+  kjit_tensor r = {
+    .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length
+  };
   kjit_arg arguments[] = { kjit_arg_tensor(&r), scalar };
   kjit_launch_config config = { .device = cpu_of(context) };
   return kjit_launch(kernel, &config, arguments, 2);
@@ -341,20 +383,26 @@ static kjit_status launch_scale(kjit_context *context, kjit_kernel *kernel, kjit
 
 static void test_sealed(void **state)
 {
-  kjit_kernel *kernel = kernel_of(parse(*state, "kernel scale(r, a) {\n  for i in grid_range(len(r)) { r[i] = a }\n}\n"), "scale");
+  kjit_kernel *kernel =
+    kernel_of(parse(*state,
+                    "kernel scale(r, a) {\n  for i in grid_range(len(r)) { r[i] = a }\n}\n"),
+              "scale");
   kjit_specialization *narrow, *wide, *real;
   kjit_device *device = cpu_of(*state);
   expect_ok(*state, kjit_seal_kernel(kernel));
   assert_int_equal(launch_scale(*state, kernel, kjit_arg_i32(1)), KJIT_ERROR_ARGUMENT);
-  assert_string_equal(last_message(*state), "kernel `scale` is sealed: no signature takes the arguments (f32[:] C, i32); on cpu it has none");
+  assert_string_equal(last_message(*state), "kernel `scale` is sealed: no signature takes the "
+                                            "arguments (f32[:] C, i32); on cpu it has none");
   expect_ok(*state, kjit_specialize(kernel, device, "f32[:] C, i32", &narrow));
   expect_ok(*state, kjit_specialize(kernel, device, "f32[:] C, i64", &wide));
   expect_ok(*state, kjit_specialize(kernel, device, "f32[:] C, f64", &real));
   const struct {
     kjit_arg argument;
     kjit_specialization *expected;
-  } rows[] = { { kjit_arg_i32(1), narrow }, { kjit_arg_i64(1), wide },      { kjit_arg_u32(1), wide },     { kjit_arg_f32(1.5f), real },
-               { kjit_arg_f64(1.5), real }, { kjit_arg_number(7), narrow }, { kjit_arg_number(7.5), real } };
+  } rows[] = { { kjit_arg_i32(1), narrow },   { kjit_arg_i64(1), wide },
+               { kjit_arg_u32(1), wide },     { kjit_arg_f32(1.5f), real },
+               { kjit_arg_f64(1.5), real },   { kjit_arg_number(7), narrow },
+               { kjit_arg_number(7.5), real } };
   kjit_specialization_info before, after;
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     for (int again = 0; again < 2; again++) {
@@ -366,30 +414,38 @@ static void test_sealed(void **state)
   assert_int_equal(fake.compilations, 3);
   float matrix[4];
   int64_t shape[] = { 2, 2 };
-  kjit_tensor r = { .data = matrix, .device_type = 1, .rank = 2, .code = 2, .bits = 32, .lanes = 1, .shape = shape };
+  kjit_tensor r = {
+    .data = matrix, .device_type = 1, .rank = 2, .code = 2, .bits = 32, .lanes = 1, .shape = shape
+  };
   kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_i32(1) };
   kjit_launch_config config = { .device = device };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 2), KJIT_ERROR_ARGUMENT);
   assert_string_equal(last_message(*state),
-                      "kernel `scale` is sealed: no signature takes the arguments (f32[:, :] C, i32); on cpu it has (f32[:] C, i32), (f32[:] C, i64), "
+                      "kernel `scale` is sealed: no signature takes the arguments (f32[:, :] C, "
+                      "i32); on cpu it has (f32[:] C, i32), (f32[:] C, i64), "
                       "(f32[:] C, f64)");
 }
 
 static void test_ambiguous(void **state)
 {
-  kjit_kernel *kernel = kernel_of(parse(*state, "kernel pair(r, a, b) {\n  for i in grid_range(len(r)) { r[i] = a + b }\n}\n"), "pair");
+  kjit_kernel *kernel =
+    kernel_of(parse(*state,
+                    "kernel pair(r, a, b) {\n  for i in grid_range(len(r)) { r[i] = a + b }\n}\n"),
+              "pair");
   kjit_specialization *made;
   kjit_device *device = cpu_of(*state);
   expect_ok(*state, kjit_specialize(kernel, device, "f32[:] C, i32, i64", &made));
   expect_ok(*state, kjit_specialize(kernel, device, "f32[:] C, i64, i32", &made));
   expect_ok(*state, kjit_seal_kernel(kernel));
-  kjit_tensor r = { .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length };
+  kjit_tensor r = {
+    .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length
+  };
   kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_i32(1), kjit_arg_i32(1) };
   kjit_launch_config config = { .device = device };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 3), KJIT_ERROR_ARGUMENT);
-  assert_string_equal(
-    last_message(*state),
-    "kernel `pair` is sealed: these signatures take the arguments equally well, (f32[:] C, i32, i32): (f32[:] C, i32, i64), (f32[:] C, i64, i32)");
+  assert_string_equal(last_message(*state),
+                      "kernel `pair` is sealed: these signatures take the arguments equally well, "
+                      "(f32[:] C, i32, i32): (f32[:] C, i32, i64), (f32[:] C, i64, i32)");
   arguments[2] = kjit_arg_i64(1);
   expect_ok(*state, kjit_launch(kernel, &config, arguments, 3));
 }
@@ -403,14 +459,23 @@ static void test_sealed_layouts(void **state)
   int64_t shape[] = { 4, 4 }, columns[] = { 1, 4 };
   expect_ok(*state, kjit_specialize(kernel, cpu_of(*state), "f32[:, :]", &made));
   expect_ok(*state, kjit_seal_kernel(kernel));
-  kjit_tensor r = { .data = memory, .device_type = 1, .rank = 2, .code = 2, .bits = 32, .lanes = 1, .shape = shape, .strides = columns };
+  kjit_tensor r = { .data = memory,
+                    .device_type = 1,
+                    .rank = 2,
+                    .code = 2,
+                    .bits = 32,
+                    .lanes = 1,
+                    .shape = shape,
+                    .strides = columns };
   kjit_arg argument = kjit_arg_tensor(&r);
   kjit_launch_config config = { .grid = { 1 }, .block = { 1 }, .device = cpu_of(*state) };
   expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
-  assert_int_equal(kj_type(kj_context_types(*state), fake.arguments[0].type)->layout, KJIT_LAYOUT_STRIDED);
+  assert_int_equal(kj_type(kj_context_types(*state), fake.arguments[0].type)->layout,
+                   KJIT_LAYOUT_STRIDED);
   r.strides = NULL;
   expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
-  assert_int_equal(kj_type(kj_context_types(*state), fake.arguments[0].type)->layout, KJIT_LAYOUT_STRIDED);
+  assert_int_equal(kj_type(kj_context_types(*state), fake.arguments[0].type)->layout,
+                   KJIT_LAYOUT_STRIDED);
 }
 
 /* ---- unloading ---- */
@@ -422,8 +487,10 @@ static void test_eviction(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   kjit_specialization *made[4];
   kjit_statistics statistics;
-  const char *signatures[] = { f32_signature, f64_signature, "i32[:] C, i32, i32[:] C, i32[:] C", "i64[:] C, i64, i64[:] C, i64[:] C" };
-  for (int i = 0; i < 3; i++) expect_ok(*state, kjit_specialize(kernel, cpu_of(*state), signatures[i], &made[i]));
+  const char *signatures[] = { f32_signature, f64_signature, "i32[:] C, i32, i32[:] C, i32[:] C",
+                               "i64[:] C, i64, i64[:] C, i64[:] C" };
+  for (int i = 0; i < 3; i++)
+    expect_ok(*state, kjit_specialize(kernel, cpu_of(*state), signatures[i], &made[i]));
   assert_int_equal(fake.loads - fake.unloads, 3);
   expect_ok(*state, kjit_specialize(kernel, cpu_of(*state), signatures[3], &made[3]));
   assert_int_equal(fake.loads - fake.unloads, 3);
@@ -451,13 +518,17 @@ static void test_eviction_of_prepared(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   kjit_specialization *made;
   kjit_prepared *prepared;
-  kjit_tensor t = { .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length };
-  kjit_arg arguments[] = { kjit_arg_tensor(&t), kjit_arg_f32(2), kjit_arg_tensor(&t), kjit_arg_tensor(&t) };
+  kjit_tensor t = {
+    .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length
+  };
+  kjit_arg arguments[] = { kjit_arg_tensor(&t), kjit_arg_f32(2), kjit_arg_tensor(&t),
+                           kjit_arg_tensor(&t) };
   kjit_launch_config config = { .device = cpu_of(*state) };
   expect_ok(*state, kjit_prepare_launch(kernel, &config, arguments, 4, &prepared));
   for (int i = 0; i < 3; i++) {
     expect_ok(*state, kjit_run_prepared(prepared, NULL));
-    expect_ok(*state, kjit_specialize(kernel, cpu_of(*state), i % 2 ? f32_signature : f64_signature, &made));
+    expect_ok(*state, kjit_specialize(kernel, cpu_of(*state), i % 2 ? f32_signature : f64_signature,
+                                      &made));
   }
   assert_int_equal(fake.loads - fake.unloads, 1);
   kjit_specialization_info info;
@@ -484,8 +555,15 @@ static void *launch_all_types(void *user)
     uint8_t code, bits;
   } types[] = { { 2, 32 }, { 2, 64 }, { 0, 32 }, { 0, 64 } };
   for (int i = 0; i < ROUNDS; i++) {
-    kjit_tensor t = { .data = wide, .device_type = 1, .rank = 1, .code = types[i % 4].code, .bits = types[i % 4].bits, .lanes = 1, .shape = length };
-    kjit_arg arguments[] = { kjit_arg_tensor(&t), kjit_arg_f32(2), kjit_arg_tensor(&t), kjit_arg_tensor(&t) };
+    kjit_tensor t = { .data = wide,
+                      .device_type = 1,
+                      .rank = 1,
+                      .code = types[i % 4].code,
+                      .bits = types[i % 4].bits,
+                      .lanes = 1,
+                      .shape = length };
+    kjit_arg arguments[] = { kjit_arg_tensor(&t), kjit_arg_f32(2), kjit_arg_tensor(&t),
+                             kjit_arg_tensor(&t) };
     crew->failures += kjit_launch(crew->kernel, &config, arguments, 4) != KJIT_OK;
     kjit_specialization_info info; /* of code that others load and unload */
     kjit_get_specialization_info(kjit_get_specialization(crew->kernel, (size_t)i % 4), &info);
@@ -504,12 +582,14 @@ static void run_evicting_crew(void **state, bool is_sealed)
   char signature[64];
   for (int i = 0; i < 4 && is_sealed; i++) {
     const char *element = (const char *[]){ "f32", "f64", "i32", "i64" }[i];
-    snprintf(signature, sizeof signature, "%s[:] C, f32, %s[:] C, %s[:] C", element, element, element);
+    snprintf(signature, sizeof signature, "%s[:] C, f32, %s[:] C, %s[:] C", element, element,
+             element);
     expect_ok(*state, kjit_specialize(crew.kernel, cpu_of(*state), signature, &made));
   }
   if (is_sealed) expect_ok(*state, kjit_seal_kernel(crew.kernel));
   fake.delay_ms = is_sealed; /* while code comes back, others look at what it is for */
-  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, launch_all_types, &crew), 0);
+  for (int i = 0; i < THREADS; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, launch_all_types, &crew), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   assert_int_equal(crew.failures, 0);
   kjit_statistics statistics;
@@ -517,7 +597,8 @@ static void run_evicting_crew(void **state, bool is_sealed)
   assert_int_equal(statistics.launches, THREADS * ROUNDS);
   assert_true(statistics.evictions > 0);
   uint64_t launches = 0;
-  for (size_t i = 0; kjit_get_specialization(crew.kernel, i); i++) launches += info_of(crew.kernel, i).launches;
+  for (size_t i = 0; kjit_get_specialization(crew.kernel, i); i++)
+    launches += info_of(crew.kernel, i).launches;
   assert_int_equal(launches, THREADS * ROUNDS);
 }
 
@@ -537,17 +618,21 @@ static void test_eviction_of_improvement(void **state)
   bool is_out = false;
   expect_ok(*state, launch(*state, kernel, 1, 65, 0));
   expect_ok(*state, launch(*state, kernel, 0, 64, 0));
-  for (int i = 0; i < 2000 && !kjit_get_specialization(kernel, 1); i++) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  for (int i = 0; i < 2000 && !kjit_get_specialization(kernel, 1); i++)
+    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
   for (int i = 0; i < 50 && !is_out; i++) {
     expect_ok(*state, launch(*state, kernel, 1, 65, 0));
-    expect_ok(*state, kjit_specialize(kernel, cpu_of(*state), i % 2 ? f64_signature : "i32[:] C, i32, i32[:] C, i32[:] C", &made));
+    expect_ok(*state,
+              kjit_specialize(kernel, cpu_of(*state),
+                              i % 2 ? f64_signature : "i32[:] C, i32, i32[:] C, i32[:] C", &made));
     is_out = info_of(kernel, 0).is_loaded && !info_of(kernel, 1).is_loaded;
   }
   assert_true(is_out);
   uint64_t launches = info_of(kernel, 1).launches;
   expect_ok(*state, launch(*state, kernel, 0, 64, 0)); /* on the code for fewer facts */
   assert_int_equal(info_of(kernel, 1).launches, launches);
-  for (int i = 0; i < 2000 && !info_of(kernel, 1).is_loaded; i++) nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  for (int i = 0; i < 2000 && !info_of(kernel, 1).is_loaded; i++)
+    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
   expect_ok(*state, launch(*state, kernel, 0, 64, 0));
   assert_int_equal(info_of(kernel, 1).launches, launches + 1);
 }
@@ -560,7 +645,8 @@ static void *launch_some(void *user)
 {
   crew *crew = user;
   pthread_barrier_wait(&all_here);
-  for (int i = 0; i < ROUNDS; i++) crew->failures += launch(crew->context, crew->kernel, 0, 64, 0) != KJIT_OK;
+  for (int i = 0; i < ROUNDS; i++)
+    crew->failures += launch(crew->context, crew->kernel, 0, 64, 0) != KJIT_OK;
   pthread_barrier_wait(&all_here); /* every thread has its slot at the same time as all others */
   return NULL;
 }
@@ -571,8 +657,10 @@ static void test_many_threads(void **state)
   crew crew = { .context = *state, .kernel = kernel_of(parse(*state, axpy), "axpy") };
   pthread_t threads[MANY];
   pthread_barrier_init(&all_here, NULL, MANY);
-  for (int round = 0; round < 2; round++) { /* the second round takes the slots that the first gave back */
-    for (int i = 0; i < MANY; i++) assert_int_equal(pthread_create(&threads[i], NULL, launch_some, &crew), 0);
+  /* the second round takes the slots that the first gave back */
+  for (int round = 0; round < 2; round++) {
+    for (int i = 0; i < MANY; i++)
+      assert_int_equal(pthread_create(&threads[i], NULL, launch_some, &crew), 0);
     for (int i = 0; i < MANY; i++) pthread_join(threads[i], NULL);
   }
   pthread_barrier_destroy(&all_here);
@@ -593,14 +681,19 @@ static void test_queries(void **state)
   expect_ok(*state, kjit_get_occupancy(made, NULL, 0, &occupancy));
   assert_int_equal(occupancy.block[0], 256);
   assert_int_equal(occupancy.threads, occupancy.max_threads);
-  assert_int_equal(kjit_get_occupancy(made, (uint32_t[3]){ 2048, 1, 1 }, 0, &occupancy), KJIT_ERROR_LAUNCH);
-  assert_string_equal(last_message(*state), "kernel `axpy`: kjit_get_occupancy: threads a block in x are 2048, at most 1024 are possible");
+  assert_int_equal(kjit_get_occupancy(made, (uint32_t[3]){ 2048, 1, 1 }, 0, &occupancy),
+                   KJIT_ERROR_LAUNCH);
+  assert_string_equal(
+    last_message(*state),
+    "kernel `axpy`: kjit_get_occupancy: threads a block in x are 2048, at most 1024 are possible");
   expect_ok(*state, kjit_copy_specialization_binary(made, &binary, &size_bytes));
   assert_int_equal(size_bytes, 4);
   assert_memory_equal(binary, "axpy", 4);
   kjit_free(*state, binary);
-  assert_int_equal(kjit_copy_specialization_code(made, KJIT_STAGE_PTX, &binary, &size_bytes), KJIT_ERROR_UNSUPPORTED);
-  assert_int_equal(kjit_copy_specialization_code(made, (kjit_stage)99, &binary, &size_bytes), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_copy_specialization_code(made, KJIT_STAGE_PTX, &binary, &size_bytes),
+                   KJIT_ERROR_UNSUPPORTED);
+  assert_int_equal(kjit_copy_specialization_code(made, (kjit_stage)99, &binary, &size_bytes),
+                   KJIT_ERROR_MISUSE);
   expect_ok(*state, kjit_copy_specialization_code(made, KJIT_STAGE_LLVM, &binary, &size_bytes));
   kjit_free(*state, binary);
 }

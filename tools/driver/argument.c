@@ -13,7 +13,9 @@ static const char conversion_suffix[] = ":as=";
 tool_argument *tool_find_argument(const tool_arguments *arguments, const char *name, size_t length)
 {
   for (size_t i = 0; i < arguments->count; i++)
-    if (strlen(arguments->items[i].name) == length && !memcmp(arguments->items[i].name, name, length)) return &arguments->items[i];
+    if (strlen(arguments->items[i].name) == length &&
+        !memcmp(arguments->items[i].name, name, length))
+      return &arguments->items[i];
   return NULL;
 }
 
@@ -27,7 +29,8 @@ static void *grow(void *items, size_t count, size_t item_bytes)
 
 static void keep_memory(tool_arguments *arguments, tool_memory *memory)
 {
-  arguments->memories = grow(arguments->memories, arguments->memory_count, sizeof *arguments->memories);
+  arguments->memories =
+    grow(arguments->memories, arguments->memory_count, sizeof *arguments->memories);
   arguments->memories[arguments->memory_count++] = memory;
 }
 
@@ -46,13 +49,16 @@ void tool_destroy_arguments(tool_arguments *arguments)
 static bool add_lanes(tool_scanner *scanner, tool_shape *shape)
 {
   if (!shape->lanes) return true;
-  if (shape->rank == TOOL_MAX_RANK) return tool_scan_fail(scanner, scanner->at, "an array of vectors has at most %d dimensions", TOOL_MAX_RANK - 1);
+  if (shape->rank == TOOL_MAX_RANK)
+    return tool_scan_fail(scanner, scanner->at, "an array of vectors has at most %d dimensions",
+                          TOOL_MAX_RANK - 1);
   shape->extents[shape->rank++] = shape->lanes;
   return true;
 }
 
 /* "f32", "f32x4", or a struct of the module: bytes, of which an element has as many as lanes. */
-static bool scan_element(tool_scanner *scanner, kjit_type *element, uint32_t *lanes, tool_record *record)
+static bool scan_element(tool_scanner *scanner, kjit_type *element, uint32_t *lanes,
+                         tool_record *record)
 {
   size_t length = tool_name_length(scanner);
   *record = (tool_record){ 0 };
@@ -77,10 +83,12 @@ static bool scan_shape(tool_scanner *scanner, tool_shape *shape)
     int64_t extent;
     if (!tool_scan_integer(scanner, "an extent", &extent)) return false;
     if (extent < 0) return tool_scan_fail(scanner, at, "an extent must not be negative");
-    if (shape->rank == TOOL_MAX_RANK) return tool_scan_fail(scanner, at, "an array has at most %d dimensions", TOOL_MAX_RANK);
+    if (shape->rank == TOOL_MAX_RANK)
+      return tool_scan_fail(scanner, at, "an array has at most %d dimensions", TOOL_MAX_RANK);
     shape->extents[shape->rank++] = extent;
   } while (tool_accept(scanner, ','));
-  return tool_accept(scanner, ']') ? add_lanes(scanner, shape) : tool_expected(scanner, "',' or ']'");
+  return tool_accept(scanner, ']') ? add_lanes(scanner, shape)
+                                   : tool_expected(scanner, "',' or ']'");
 }
 
 static bool scan_untyped(tool_scanner *scanner, tool_number *number)
@@ -99,15 +107,18 @@ static bool scan_real(tool_scanner *scanner, double *real)
   return true;
 }
 
-static bool scan_option_value(tool_scanner *scanner, const char *name, tool_generator_options *options)
+static bool scan_option_value(tool_scanner *scanner, const char *name,
+                              tool_generator_options *options)
 {
   if (!strcmp(name, "value")) options->has_value = true;
   const struct {
     const char *name;
     tool_number *number;
-  } numbers[] = {
-    { "value", &options->value }, { "start", &options->start }, { "step", &options->step }, { "low", &options->low }, { "high", &options->high }
-  };
+  } numbers[] = { { "value", &options->value },
+                  { "start", &options->start },
+                  { "step", &options->step },
+                  { "low", &options->low },
+                  { "high", &options->high } };
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     if (!strcmp(numbers[i].name, name)) return scan_untyped(scanner, numbers[i].number);
   if (!strcmp(name, "mean")) return scan_real(scanner, &options->mean);
@@ -121,7 +132,8 @@ static bool scan_option_value(tool_scanner *scanner, const char *name, tool_gene
 static bool scan_order(tool_scanner *scanner, tool_shape *shape)
 {
   shape->is_fortran = tool_accept_word(scanner, "F");
-  return shape->is_fortran || tool_accept_word(scanner, "C") || tool_expected(scanner, "C (row-major) or F (column-major)");
+  return shape->is_fortran || tool_accept_word(scanner, "C") ||
+         tool_expected(scanner, "C (row-major) or F (column-major)");
 }
 
 /* Whether the option stands in the text before `at` too, where options follow ':'. */
@@ -129,11 +141,14 @@ static bool is_given(const char *text, const char *at, const char *name)
 {
   size_t length = strlen(name);
   for (const char *from = text; from + 1 < at; from++)
-    if (*from == ':' && !strncmp(from + 1, name, length) && from[1 + length] == '=' && from + 1 != at) return true;
+    if (*from == ':' && !strncmp(from + 1, name, length) && from[1 + length] == '=' &&
+        from + 1 != at)
+      return true;
   return false;
 }
 
-static bool scan_option(tool_scanner *scanner, const tool_generator *generator, tool_generator_options *options, tool_shape *shape)
+static bool scan_option(tool_scanner *scanner, const tool_generator *generator,
+                        tool_generator_options *options, tool_shape *shape)
 {
   char *name;
   tool_skip_blanks(scanner);
@@ -141,8 +156,10 @@ static bool scan_option(tool_scanner *scanner, const tool_generator *generator, 
   if (!tool_scan_name(scanner, "an option such as order=F or seed=1", &name)) return false;
   bool is_order = !strcmp(name, "order"), ok = is_order || tool_generator_takes(generator, name);
   if (!ok) tool_scan_fail(scanner, at, "no option '%s' here; see kjit-run --help", name);
-  if (ok && is_given(scanner->text, at, name)) ok = tool_scan_fail(scanner, at, "the option '%s' is given twice", name);
-  ok = ok && tool_expect(scanner, '=') && (is_order ? scan_order(scanner, shape) : scan_option_value(scanner, name, options));
+  if (ok && is_given(scanner->text, at, name))
+    ok = tool_scan_fail(scanner, at, "the option '%s' is given twice", name);
+  ok = ok && tool_expect(scanner, '=') &&
+       (is_order ? scan_order(scanner, shape) : scan_option_value(scanner, name, options));
   free(name);
   return ok;
 }
@@ -155,17 +172,20 @@ static uint64_t name_seed(const char *name)
   return hash;
 }
 
-static bool scan_generated(tool_scanner *scanner, const tool_generator *generator, const char *name, tool_array *array)
+static bool scan_generated(tool_scanner *scanner, const tool_generator *generator, const char *name,
+                           tool_array *array)
 {
   const char *start = scanner->at;
   tool_generator_options options = tool_default_options(generator, name_seed(name));
   tool_shape shape = { 0 };
   if (!scan_shape(scanner, &shape)) return false;
   if (shape.record.context && generator != tool_find_generator("zeros", 5))
-    return tool_scan_fail(scanner, start, "arrays of structs are made of zeros, or read from a .npy file");
+    return tool_scan_fail(scanner, start,
+                          "arrays of structs are made of zeros, or read from a .npy file");
   while (tool_accept(scanner, ':'))
     if (!scan_option(scanner, generator, &options, &shape)) return false;
-  if (!tool_create_array(scanner->error, &shape, array)) return tool_prefix(scanner->error, "%s %s", scanner->option, scanner->text);
+  if (!tool_create_array(scanner->error, &shape, array))
+    return tool_prefix(scanner->error, "%s %s", scanner->option, scanner->text);
   const char *misfit = tool_generator_misfit(generator, &options, array);
   if (misfit) {
     tool_destroy_memory(array->memory);
@@ -177,7 +197,8 @@ static bool scan_generated(tool_scanner *scanner, const tool_generator *generato
 
 /* ---- files ---- */
 
-static bool convert_array(tool_scanner *scanner, const tool_array *from, kjit_type element, tool_array *to)
+static bool convert_array(tool_scanner *scanner, const tool_array *from, kjit_type element,
+                          tool_array *to)
 {
   tool_shape shape = { .element = element, .rank = from->rank };
   memcpy(shape.extents, from->shape, sizeof shape.extents);
@@ -198,24 +219,33 @@ static bool convert_array(tool_scanner *scanner, const tool_array *from, kjit_ty
 static bool take_lanes(tool_scanner *scanner, tool_array *array, uint32_t lanes)
 {
   if (!lanes) return true;
-  bool fits = array->rank && array->shape[array->rank - 1] == lanes, is_dense = fits && array->strides[array->rank - 1] == 1;
-  for (uint32_t d = 0; is_dense && d + 1 < array->rank; d++) is_dense = array->strides[d] % lanes == 0;
+  bool fits = array->rank && array->shape[array->rank - 1] == lanes,
+       is_dense = fits && array->strides[array->rank - 1] == 1;
+  for (uint32_t d = 0; is_dense && d + 1 < array->rank; d++)
+    is_dense = array->strides[d] % lanes == 0;
   array->lanes = lanes;
   if (fits && is_dense) return true;
   array->lanes = 0;
   char *shape = tool_shape_text(array);
-  tool_scan_fail(scanner, scanner->at, "vectors of %u lanes need a last dimension of that length, contiguous; the file has %s", lanes, shape);
+  tool_scan_fail(
+    scanner, scanner->at,
+    "vectors of %u lanes need a last dimension of that length, contiguous; the file has %s", lanes,
+    shape);
   free(shape);
   tool_destroy_memory(array->memory);
   return false;
 }
 
 /* A file of structs, or a struct for the elements of a file: both, or neither. */
-static bool take_struct(tool_scanner *scanner, tool_array *array, const tool_leaves *leaves, const tool_record *record)
+static bool take_struct(tool_scanner *scanner, tool_array *array, const tool_leaves *leaves,
+                        const tool_record *record)
 {
   bool ok;
-  if (!record->context) ok = tool_scan_fail(scanner, scanner->at, "the file holds structs: say which of the module's, `@FILE.npy:as=NAME`");
-  else if (!leaves->count) ok = tool_scan_fail(scanner, scanner->at, "the file holds numbers, not structs");
+  if (!record->context)
+    ok = tool_scan_fail(scanner, scanner->at,
+                        "the file holds structs: say which of the module's, `@FILE.npy:as=NAME`");
+  else if (!leaves->count)
+    ok = tool_scan_fail(scanner, scanner->at, "the file holds numbers, not structs");
   else ok = tool_take_record(scanner, array, leaves, record);
   if (!ok) tool_destroy_memory(array->memory);
   return ok;
@@ -224,18 +254,21 @@ static bool take_struct(tool_scanner *scanner, tool_array *array, const tool_lea
 /* The rest of the text is a path, but for ":as=TYPE" at its end. */
 static bool scan_file(tool_scanner *scanner, tool_array *array)
 {
-  const char *path = scanner->at, *end = path + strlen(path), *suffix = strstr(path, conversion_suffix);
+  const char *path = scanner->at, *end = path + strlen(path),
+             *suffix = strstr(path, conversion_suffix);
   kjit_type element = KJIT_ANY;
   uint32_t lanes = 0;
   tool_record record = { 0 };
   tool_leaves leaves = { 0 };
   if (suffix) {
     scanner->at = suffix + strlen(conversion_suffix);
-    if (!scan_element(scanner, &element, &lanes, &record) || !tool_expect_end(scanner)) return false;
+    if (!scan_element(scanner, &element, &lanes, &record) || !tool_expect_end(scanner))
+      return false;
     end = suffix;
   }
   char *copy = tool_copy_text(path, (size_t)(end - path));
-  bool ok = tool_read_npy(scanner->error, copy, array, &leaves), is_structured = leaves.count || record.context;
+  bool ok = tool_read_npy(scanner->error, copy, array, &leaves),
+       is_structured = leaves.count || record.context;
   free(copy);
   if (suffix) scanner->at = suffix;
   else if (leaves.count && scanner->record) record = *scanner->record;
@@ -267,7 +300,8 @@ bool tool_scan_file(tool_arguments *arguments, tool_scanner *scanner, tool_argum
 
 /* ---- values ---- */
 
-bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner, tool_argument *argument)
+bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner,
+                         tool_argument *argument)
 {
   size_t length = tool_name_length(scanner);
   const char *at = scanner->at;
@@ -280,12 +314,16 @@ bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner,
   if (found->is_array) return tool_scan_view(scanner, &argument->array);
   tool_skip_blanks(scanner);
   if (*scanner->at != '[' && *scanner->at != '.') return true;
-  return tool_scan_fail(scanner, scanner->at, "'%.*s' is a scalar: it has no views", (int)length, at);
+  return tool_scan_fail(scanner, scanner->at, "'%.*s' is a scalar: it has no views", (int)length,
+                        at);
 }
 
 static bool expected_value(tool_scanner *scanner)
 {
-  char *names = tool_generator_names(), *what = tool_format("@FILE.npy, a number, view:NAME, or a new array such as zeros:f32[100] (%s)", names);
+  char *names = tool_generator_names(),
+       *what =
+         tool_format("@FILE.npy, a number, view:NAME, or a new array such as zeros:f32[100] (%s)",
+                     names);
   tool_expected(scanner, what);
   free(names);
   free(what);
@@ -297,7 +335,8 @@ static bool scan_view_of(tool_arguments *arguments, tool_scanner *scanner, tool_
   tool_skip_blanks(scanner);
   const char *at = scanner->at;
   if (!tool_scan_reference(arguments, scanner, argument)) return false;
-  return argument->is_array || tool_scan_fail(scanner, at, "a view needs an array, and this is a scalar");
+  return argument->is_array ||
+         tool_scan_fail(scanner, at, "a view needs an array, and this is a scalar");
 }
 
 /* "f32x4(1, 2, 3, 4)" */
@@ -309,7 +348,8 @@ static bool scan_vector(tool_scanner *scanner, tool_value *value)
   size_t length = tool_name_length(scanner);
   char *name = tool_copy_text(scanner->at, length);
   bool ok = tool_scan_array_type(scanner, &lane, &lanes);
-  if (ok && kjit_parse_type(scanner->context, name, &value->type) != KJIT_OK) ok = tool_scan_fail(scanner, start, "`%s` is no type", name);
+  if (ok && kjit_parse_type(scanner->context, name, &value->type) != KJIT_OK)
+    ok = tool_scan_fail(scanner, start, "`%s` is no type", name);
   free(name);
   if (!ok || !tool_expect(scanner, '(')) return false;
   value->is_vector = true;
@@ -317,7 +357,9 @@ static bool scan_vector(tool_scanner *scanner, tool_value *value)
     tool_number number;
     tool_skip_blanks(scanner);
     const char *at = scanner->at;
-    if ((i && !tool_expect(scanner, ',')) || !scan_untyped(scanner, &number) || !tool_convert(scanner, at, &number, lane)) return false;
+    if ((i && !tool_expect(scanner, ',')) || !scan_untyped(scanner, &number) ||
+        !tool_convert(scanner, at, &number, lane))
+      return false;
     tool_store(lane, value->bytes + i * tool_elements[lane].size_bytes, &number);
   }
   return tool_expect(scanner, ')');
@@ -328,10 +370,12 @@ static bool is_vector(tool_scanner *scanner)
   kjit_type lane;
   uint32_t lanes;
   size_t length = tool_name_length(scanner);
-  return scanner->context && tool_split_vector(scanner->at, length, &lane, &lanes) && scanner->at[length] == '(';
+  return scanner->context && tool_split_vector(scanner->at, length, &lane, &lanes) &&
+         scanner->at[length] == '(';
 }
 
-bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, const char *name, tool_argument *argument)
+bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, const char *name,
+                              tool_argument *argument)
 {
   *argument = (tool_argument){ .is_array = true };
   if (tool_accept(scanner, '@')) return tool_scan_file(arguments, scanner, argument);
@@ -357,7 +401,10 @@ bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, 
 }
 
 /* Of a literal that meets nothing: i64 where i32 does not do. */
-static kjit_type integer_type(const tool_number *number) { return number->kind == TOOL_NUMBER_UNSIGNED ? KJIT_U64 : KJIT_I64; }
+static kjit_type integer_type(const tool_number *number)
+{
+  return number->kind == TOOL_NUMBER_UNSIGNED ? KJIT_U64 : KJIT_I64;
+}
 
 kjit_arg tool_scalar_argument(const tool_value *value, void *bytes)
 {
@@ -365,13 +412,15 @@ kjit_arg tool_scalar_argument(const tool_value *value, void *bytes)
   if (value->is_vector) return kjit_arg_value(value->type, value->bytes);
   bool is_literal = value->type == KJIT_ANY;
   if (is_literal && number->kind == TOOL_NUMBER_REAL) return kjit_arg_real(number->re);
-  if (is_literal && number->kind == TOOL_NUMBER_SIGNED && number->i == (int32_t)number->i) return kjit_arg_number((double)number->i);
+  if (is_literal && number->kind == TOOL_NUMBER_SIGNED && number->i == (int32_t)number->i)
+    return kjit_arg_number((double)number->i);
   kjit_type type = is_literal ? integer_type(number) : value->type;
   tool_store(type, bytes, number);
   return kjit_arg_value(type, bytes);
 }
 
-bool tool_add_argument(tool_arguments *arguments, const char *option, const char *text, tool_error *error)
+bool tool_add_argument(tool_arguments *arguments, const char *option, const char *text,
+                       tool_error *error)
 {
   tool_scanner scanner = tool_scan(option, text, error);
   tool_argument argument = { 0 };
@@ -379,8 +428,10 @@ bool tool_add_argument(tool_arguments *arguments, const char *option, const char
   char *name = NULL;
   if (!tool_scan_name(&scanner, "NAME=VALUE", &name)) return false;
   bool ok = true;
-  if (tool_find_argument(arguments, name, strlen(name))) ok = tool_scan_fail(&scanner, text, "'%s' is given twice", name);
-  ok = ok && tool_expect(&scanner, '=') && tool_scan_argument_value(arguments, &scanner, name, &argument) && tool_expect_end(&scanner);
+  if (tool_find_argument(arguments, name, strlen(name)))
+    ok = tool_scan_fail(&scanner, text, "'%s' is given twice", name);
+  ok = ok && tool_expect(&scanner, '=') &&
+       tool_scan_argument_value(arguments, &scanner, name, &argument) && tool_expect_end(&scanner);
   if (!ok) {
     free(name);
     return false;

@@ -20,18 +20,24 @@ typedef struct tool_arguments {
 } tool_arguments;
 
 /* text: "x=zeros:f32[1000]". */
-bool tool_add_argument(tool_arguments *arguments, const char *option, const char *text, tool_error *error);
+bool tool_add_argument(tool_arguments *arguments, const char *option, const char *text,
+                       tool_error *error);
 void tool_destroy_arguments(tool_arguments *arguments);
-tool_argument *tool_find_argument(const tool_arguments *arguments, const char *name, size_t length); /* NULL: none */
+/* NULL: none */
+tool_argument *tool_find_argument(const tool_arguments *arguments, const char *name, size_t length);
 
-/* The value alone, without "NAME=", as tool_add_argument reads it; name is the default seed. Memory of a new array becomes the arguments'. */
-bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, const char *name, tool_argument *argument);
+/* The value alone, without "NAME=", as tool_add_argument reads it; name is the default seed. Memory
+ * of a new array becomes the arguments'. */
+bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, const char *name,
+                              tool_argument *argument);
 /* "FILE.npy" or "FILE.npy:as=TYPE", to the end of the text. */
 bool tool_scan_file(tool_arguments *arguments, tool_scanner *scanner, tool_argument *argument);
-/* As kjit_launch takes it; value and bytes must live as long. A number without a type is a literal, of a float where it has a point or an exponent. */
+/* As kjit_launch takes it; value and bytes must live as long. A number without a type is a literal,
+ * of a float where it has a point or an exponent. */
 enum { TOOL_SCALAR_BYTES = 16 };
 kjit_arg tool_scalar_argument(const tool_value *value, void *bytes);
 /* A name and, if some follow, the subscripts of a view: "x", "x[1:]", "x.T". */
-bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner, tool_argument *argument);
+bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner,
+                         tool_argument *argument);
 
 #endif

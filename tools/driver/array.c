@@ -35,7 +35,8 @@ static void set_strides(tool_array *array, bool is_fortran)
   }
 }
 
-/* Large arrays come from mmap: zero pages that the kernel's own threads touch first, so that they lie near the core that uses them. */
+/* Large arrays come from mmap: zero pages that the kernel's own threads touch first, so that they
+ * lie near the core that uses them. */
 static bool allocate(tool_memory *memory)
 {
   size_t size = memory->size_bytes ? memory->size_bytes : 1;
@@ -53,18 +54,26 @@ static bool allocate(tool_memory *memory)
 
 bool tool_create_array(tool_error *error, const tool_shape *shape, tool_array *array)
 {
-  uint64_t size_bytes, physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-  if (!tool_shape_bytes(shape, &size_bytes)) return tool_fail(error, TOOL_EXIT_USAGE, "the array's size in bytes does not fit in 63 bits");
+  uint64_t size_bytes,
+    physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+  if (!tool_shape_bytes(shape, &size_bytes))
+    return tool_fail(error, TOOL_EXIT_USAGE, "the array's size in bytes does not fit in 63 bits");
   if (size_bytes > physical)
-    return tool_fail(error, TOOL_EXIT_DEVICE, "the array needs %llu bytes, the machine has %llu", (unsigned long long)size_bytes, (unsigned long long)physical);
+    return tool_fail(error, TOOL_EXIT_DEVICE, "the array needs %llu bytes, the machine has %llu",
+                     (unsigned long long)size_bytes, (unsigned long long)physical);
   tool_memory *memory = tool_allocate(sizeof *memory);
   memory->size_bytes = size_bytes;
   memory->element = shape->element;
   if (!allocate(memory)) {
     free(memory);
-    return tool_fail(error, TOOL_EXIT_DEVICE, "no memory for an array of %llu bytes", (unsigned long long)size_bytes);
+    return tool_fail(error, TOOL_EXIT_DEVICE, "no memory for an array of %llu bytes",
+                     (unsigned long long)size_bytes);
   }
-  *array = (tool_array){ .element = shape->element, .rank = shape->rank, .memory = memory, .lanes = shape->lanes, .record = shape->record };
+  *array = (tool_array){ .element = shape->element,
+                         .rank = shape->rank,
+                         .memory = memory,
+                         .lanes = shape->lanes,
+                         .record = shape->record };
   memcpy(array->shape, shape->extents, shape->rank * sizeof *shape->extents);
   set_strides(array, shape->is_fortran);
   return true;
@@ -86,7 +95,10 @@ uint64_t tool_count(const tool_array *array)
   return count;
 }
 
-uint64_t tool_array_bytes(const tool_array *array) { return tool_count(array) * tool_elements[array->element].size_bytes; }
+uint64_t tool_array_bytes(const tool_array *array)
+{
+  return tool_count(array) * tool_elements[array->element].size_bytes;
+}
 
 void *tool_element_at(const tool_array *array, const int64_t *index)
 {
@@ -123,8 +135,11 @@ bool tool_is_contiguous(const tool_array *array)
 char *tool_shape_text(const tool_array *array)
 {
   const char *element = tool_elements[array->element].text;
-  char *record = array->record.context ? kjit_copy_type_text(array->record.context, array->record.type) : NULL;
-  char *text = record ? tool_format("%s[", record) : array->lanes ? tool_format("%sx%u[", element, array->lanes) : tool_format("%s[", element);
+  char *record =
+    array->record.context ? kjit_copy_type_text(array->record.context, array->record.type) : NULL;
+  char *text = record         ? tool_format("%s[", record)
+               : array->lanes ? tool_format("%sx%u[", element, array->lanes)
+                              : tool_format("%s[", element);
   kjit_free(array->record.context, record);
   for (uint32_t d = 0; d < array->rank - (array->lanes ? 1 : 0); d++) {
     char *longer = tool_format("%s%s%lld", text, d ? ", " : "", (long long)array->shape[d]);
@@ -172,15 +187,19 @@ static bool scan_slice(tool_scanner *scanner, slice *s)
 }
 
 /* As in the kernel IR, slices do not clamp; a negative position counts from the end. */
-static bool resolve(tool_scanner *scanner, const slice *s, int64_t *position, int64_t extent, int64_t lowest, int64_t highest)
+static bool resolve(tool_scanner *scanner, const slice *s, int64_t *position, int64_t extent,
+                    int64_t lowest, int64_t highest)
 {
   int64_t given = *position;
   if (given < 0 && given >= -extent) *position += extent;
   if (*position >= lowest && *position <= highest) return true;
-  return tool_scan_fail(scanner, s->at, "position %lld is outside of the %lld elements along this dimension", (long long)given, (long long)extent);
+  return tool_scan_fail(scanner, s->at,
+                        "position %lld is outside of the %lld elements along this dimension",
+                        (long long)given, (long long)extent);
 }
 
-static bool apply_slice(tool_scanner *scanner, slice *s, tool_array *view, uint32_t d, tool_array *result)
+static bool apply_slice(tool_scanner *scanner, slice *s, tool_array *view, uint32_t d,
+                        tool_array *result)
 {
   int64_t extent = view->shape[d], stride = view->strides[d];
   bool down = s->step < 0;
@@ -197,7 +216,8 @@ static bool apply_slice(tool_scanner *scanner, slice *s, tool_array *view, uint3
   uint64_t step = down ? 0 - (uint64_t)s->step : (uint64_t)s->step;
   int64_t count = distance > 0 ? (int64_t)(((uint64_t)distance - 1) / step) + 1 : 0;
   result->shape[result->rank] = count;
-  result->strides[result->rank] = count > 1 ? stride * s->step : stride; /* one element: any stride, so no product that overflows */
+  /* one element: any stride, so no product that overflows */
+  result->strides[result->rank] = count > 1 ? stride * s->step : stride;
   if (count) result->offset += s->start * stride;
   result->rank++;
   return true;
@@ -211,10 +231,14 @@ static bool scan_subscript(tool_scanner *scanner, tool_array *view)
   do {
     slice s;
     if (!scan_slice(scanner, &s)) return false;
-    if (d == view->rank) return tool_scan_fail(scanner, s.at, "too many subscripts: the array has %u dimension%s", view->rank, view->rank == 1 ? "" : "s");
+    if (d == view->rank)
+      return tool_scan_fail(scanner, s.at, "too many subscripts: the array has %u dimension%s",
+                            view->rank, view->rank == 1 ? "" : "s");
     if (!apply_slice(scanner, &s, view, d++, &result)) return false;
   } while (tool_accept(scanner, ','));
-  if (d == view->rank && view->record.context) return tool_scan_fail(scanner, scanner->at, "too many subscripts: name a field of the struct, `.field`");
+  if (d == view->rank && view->record.context)
+    return tool_scan_fail(scanner, scanner->at,
+                          "too many subscripts: name a field of the struct, `.field`");
   if (d == view->rank) result.lanes = 0; /* of some lanes: numbers */
   for (; d < view->rank; d++) {
     result.shape[result.rank] = view->shape[d];
@@ -240,12 +264,14 @@ bool tool_scan_view(tool_scanner *scanner, tool_array *view)
     if (tool_accept(scanner, '[')) {
       if (!scan_subscript(scanner, view)) return false;
     } else if (tool_accept(scanner, '.')) {
-      bool is_field = view->record.context && !(tool_name_length(scanner) == 1 && *scanner->at == 'T');
+      bool is_field =
+        view->record.context && !(tool_name_length(scanner) == 1 && *scanner->at == 'T');
       if (is_field) {
         if (!tool_scan_field(scanner, view)) return false;
         continue;
       }
-      if (!tool_accept_word(scanner, "T")) return tool_expected(scanner, "T (the transpose) after '.'");
+      if (!tool_accept_word(scanner, "T"))
+        return tool_expected(scanner, "T (the transpose) after '.'");
       transpose(view);
     } else {
       return true;

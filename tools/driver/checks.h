@@ -5,7 +5,8 @@
 #include <kjit/kjit.h>
 #include <stdbool.h>
 
-#define TOOL_CHECKS_EXPECTED "usual, all, none, or some of bounds,division,assert,barrier,uninitialized,races"
+#define TOOL_CHECKS_EXPECTED \
+  "usual, all, none, or some of bounds,division,assert,barrier,uninitialized,races"
 /* false: text is none of these. */
 bool tool_parse_checks(const char *text, uint32_t *checks);
 

@@ -7,13 +7,18 @@ enum { PIECE_COUNT = 1 << 16 };
 
 bool tool_same_shape(const tool_array *a, const tool_array *b)
 {
-  if (a->rank != b->rank || a->record.context != b->record.context || a->record.type != b->record.type) return false;
+  if (a->rank != b->rank || a->record.context != b->record.context ||
+      a->record.type != b->record.type)
+    return false;
   for (uint32_t d = 0; d < a->rank; d++)
     if (a->shape[d] != b->shape[d]) return false;
   return true;
 }
 
-static bool is_exact(const tool_number *number) { return number->kind != TOOL_NUMBER_REAL && number->kind != TOOL_NUMBER_COMPLEX; }
+static bool is_exact(const tool_number *number)
+{
+  return number->kind != TOOL_NUMBER_REAL && number->kind != TOOL_NUMBER_COMPLEX;
+}
 
 static bool same_integer(const tool_number *a, const tool_number *b)
 {
@@ -22,14 +27,19 @@ static bool same_integer(const tool_number *a, const tool_number *b)
   return a_large ? a->u == b->u : a->i == b->i;
 }
 
-static double imaginary(const tool_number *number) { return number->kind == TOOL_NUMBER_COMPLEX ? number->im : 0; }
+static double imaginary(const tool_number *number)
+{
+  return number->kind == TOOL_NUMBER_COMPLEX ? number->im : 0;
+}
 
 /* Equal, NaN with NaN and infinities included. */
 static bool same_real(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
 
-static bool is_close(const tool_number *got, const tool_number *expected, const tool_tolerance *tolerance, double *distance, double *magnitude)
+static bool is_close(const tool_number *got, const tool_number *expected,
+                     const tool_tolerance *tolerance, double *distance, double *magnitude)
 {
-  double re = tool_number_real(got), im = imaginary(got), expected_re = tool_number_real(expected), expected_im = imaginary(expected);
+  double re = tool_number_real(got), im = imaginary(got), expected_re = tool_number_real(expected),
+         expected_im = imaginary(expected);
   *magnitude = hypot(expected_re, expected_im);
   *distance = 0;
   if (is_exact(got) && is_exact(expected)) {
@@ -42,7 +52,8 @@ static bool is_close(const tool_number *got, const tool_number *expected, const 
   return isfinite(*distance) && *distance <= tolerance->absolute + tolerance->relative * *magnitude;
 }
 
-static void compare_one(const tool_number *got, const tool_number *expected, const tool_tolerance *tolerance, uint64_t position, tool_comparison *result)
+static void compare_one(const tool_number *got, const tool_number *expected,
+                        const tool_tolerance *tolerance, uint64_t position, tool_comparison *result)
 {
   double distance, magnitude;
   bool close = is_close(got, expected, tolerance, &distance, &magnitude);
@@ -53,30 +64,35 @@ static void compare_one(const tool_number *got, const tool_number *expected, con
   result->largest_at = position;
 }
 
-static void compare_structs(const char *got, const char *expected, const tool_leaves *leaves, const tool_tolerance *tolerance, uint64_t position,
+static void compare_structs(const char *got, const char *expected, const tool_leaves *leaves,
+                            const tool_tolerance *tolerance, uint64_t position,
                             tool_comparison *result)
 {
   for (size_t i = 0; i < leaves->count; i++) {
     const tool_leaf *leaf = &leaves->items[i];
     for (uint64_t k = 0; k < leaf->count; k++) {
       uint64_t at = leaf->offset_bytes + k * tool_elements[leaf->element].size_bytes;
-      tool_number a = tool_load(leaf->element, got + at), b = tool_load(leaf->element, expected + at);
+      tool_number a = tool_load(leaf->element, got + at),
+                  b = tool_load(leaf->element, expected + at);
       compare_one(&a, &b, tolerance, position++, result);
     }
   }
 }
 
 /* leaves: of structs, else none. first and end count elements. */
-static void compare_range(const tool_array *got, const tool_array *expected, const tool_leaves *leaves, const tool_tolerance *tolerance, uint64_t first,
-                          uint64_t end, tool_comparison *result)
+static void compare_range(const tool_array *got, const tool_array *expected,
+                          const tool_leaves *leaves, const tool_tolerance *tolerance,
+                          uint64_t first, uint64_t end, tool_comparison *result)
 {
   uint64_t numbers = tool_count_numbers(leaves), bytes = got->record.size_bytes;
   for (uint64_t i = first; i < end; i++) {
     if (leaves->count) {
-      compare_structs(tool_element_number(got, i * bytes), tool_element_number(expected, i * bytes), leaves, tolerance, i * numbers, result);
+      compare_structs(tool_element_number(got, i * bytes), tool_element_number(expected, i * bytes),
+                      leaves, tolerance, i * numbers, result);
       continue;
     }
-    tool_number a = tool_load(got->element, tool_element_number(got, i)), b = tool_load(expected->element, tool_element_number(expected, i));
+    tool_number a = tool_load(got->element, tool_element_number(got, i)),
+                b = tool_load(expected->element, tool_element_number(expected, i));
     compare_one(&a, &b, tolerance, i, result);
   }
 }
@@ -92,17 +108,21 @@ static void append_comparison(tool_comparison *result, const tool_comparison *pa
   result->largest_at = part->largest_at;
 }
 
-tool_comparison tool_compare(const tool_array *got, const tool_array *expected, const tool_tolerance *tolerance)
+tool_comparison tool_compare(const tool_array *got, const tool_array *expected,
+                             const tool_tolerance *tolerance)
 {
   bool is_record = got->record.context != NULL;
   tool_leaves leaves = is_record ? tool_list_leaves(&got->record) : (tool_leaves){ 0 };
-  uint64_t elements = tool_count(got) / (is_record ? got->record.size_bytes : 1), pieces = (elements + PIECE_COUNT - 1) / PIECE_COUNT;
-  tool_comparison result = { .count = is_record ? elements * tool_count_numbers(&leaves) : elements };
+  uint64_t elements = tool_count(got) / (is_record ? got->record.size_bytes : 1),
+           pieces = (elements + PIECE_COUNT - 1) / PIECE_COUNT;
+  tool_comparison result = { .count =
+                               is_record ? elements * tool_count_numbers(&leaves) : elements };
 #pragma omp parallel for ordered schedule(static, 1) if (pieces > 1)
   for (uint64_t p = 0; p < pieces; p++) {
     tool_comparison part = { 0 };
     uint64_t first = p * PIECE_COUNT, left = elements - first;
-    compare_range(got, expected, &leaves, tolerance, first, first + (left < PIECE_COUNT ? left : PIECE_COUNT), &part);
+    compare_range(got, expected, &leaves, tolerance, first,
+                  first + (left < PIECE_COUNT ? left : PIECE_COUNT), &part);
 #pragma omp ordered
     append_comparison(&result, &part);
   }

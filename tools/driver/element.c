@@ -5,7 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXPONENT_BITS_F16 = 5, EXPONENT_BITS_BF16 = 8, MANTISSA_BITS_F16 = 10, MANTISSA_BITS_BF16 = 7 };
+enum {
+  EXPONENT_BITS_F16 = 5,
+  EXPONENT_BITS_BF16 = 8,
+  MANTISSA_BITS_F16 = 10,
+  MANTISSA_BITS_BF16 = 7
+};
 
 /* numpy.save's names; numpy itself has no bf16. */
 #define NUMPY_BOOL "|b1"
@@ -24,10 +29,14 @@ enum { EXPONENT_BITS_F16 = 5, EXPONENT_BITS_BF16 = 8, MANTISSA_BITS_F16 = 10, MA
 #define NUMPY_C64 "<c8"
 #define NUMPY_C128 "<c16"
 #define MANTISSA(name) \
-  (KJIT_##name == KJIT_F16 ? MANTISSA_BITS_F16 : KJIT_##name == KJIT_BF16 ? MANTISSA_BITS_BF16 : KJIT_##name == KJIT_F32 || KJIT_##name == KJIT_C64 ? 23 : 52)
+  (KJIT_##name == KJIT_F16                              ? MANTISSA_BITS_F16 \
+   : KJIT_##name == KJIT_BF16                           ? MANTISSA_BITS_BF16 \
+   : KJIT_##name == KJIT_F32 || KJIT_##name == KJIT_C64 ? 23 \
+                                                        : 52)
 
 const tool_element tool_elements[KJIT_SCALAR_COUNT] = {
-#define X(name, text, size, class_, code, bits) [KJIT_##name] = { text, size, TOOL_##class_, code, bits, NUMPY_##name, MANTISSA(name) },
+#define X(name, text, size, class_, code, bits) \
+  [KJIT_##name] = { text, size, TOOL_##class_, code, bits, NUMPY_##name, MANTISSA(name) },
 #include <kjit/types.def>
 #undef X
 };
@@ -35,7 +44,9 @@ const tool_element tool_elements[KJIT_SCALAR_COUNT] = {
 kjit_type tool_find_element(const char *text, size_t length)
 {
   for (kjit_type type = KJIT_BOOL; type < KJIT_SCALAR_COUNT; type++)
-    if (strlen(tool_elements[type].text) == length && !memcmp(tool_elements[type].text, text, length)) return type;
+    if (strlen(tool_elements[type].text) == length &&
+        !memcmp(tool_elements[type].text, text, length))
+      return type;
   return KJIT_ANY;
 }
 
@@ -57,18 +68,25 @@ double tool_number_real(const tool_number *number)
   return (double)number->i;
 }
 
-tool_number tool_make_integer(int64_t value) { return (tool_number){ .kind = TOOL_NUMBER_SIGNED, .i = value }; }
+tool_number tool_make_integer(int64_t value)
+{
+  return (tool_number){ .kind = TOOL_NUMBER_SIGNED, .i = value };
+}
 
-tool_number tool_make_real(double value) { return (tool_number){ .kind = TOOL_NUMBER_REAL, .re = value }; }
+tool_number tool_make_real(double value)
+{
+  return (tool_number){ .kind = TOOL_NUMBER_REAL, .re = value };
+}
 
 /* ---- 16-bit floats ---- */
 
-/* Rounds to nearest even. The exponent field and a mantissa with its hidden bit are added: a carry out of the mantissa, subnormals and infinity come by
- * themselves. */
+/* Rounds to nearest even. The exponent field and a mantissa with its hidden bit are added: a carry
+ * out of the mantissa, subnormals and infinity come by themselves. */
 static uint16_t narrow(double value, int mantissa_bits, int exponent_bits)
 {
   int bias = (1 << (exponent_bits - 1)) - 1;
-  uint32_t sign = signbit(value) ? 0x8000u : 0, infinity = ((1u << exponent_bits) - 1) << mantissa_bits;
+  uint32_t sign = signbit(value) ? 0x8000u : 0, infinity = ((1u << exponent_bits) - 1)
+                                                           << mantissa_bits;
   if (isnan(value)) return (uint16_t)(sign | infinity | 1u << (mantissa_bits - 1));
   if (isinf(value)) return (uint16_t)(sign | infinity);
   if (value == 0) return (uint16_t)sign;
@@ -82,7 +100,8 @@ static uint16_t narrow(double value, int mantissa_bits, int exponent_bits)
 
 static double widen(uint16_t bits, int mantissa_bits, int exponent_bits)
 {
-  int bias = (1 << (exponent_bits - 1)) - 1, field = bits >> mantissa_bits & ((1 << exponent_bits) - 1);
+  int bias = (1 << (exponent_bits - 1)) - 1,
+      field = bits >> mantissa_bits & ((1 << exponent_bits) - 1);
   int mantissa = bits & ((1 << mantissa_bits) - 1);
   double magnitude;
   if (field == (1 << exponent_bits) - 1) magnitude = mantissa ? NAN : INFINITY;
@@ -95,9 +114,11 @@ static double widen(uint16_t bits, int mantissa_bits, int exponent_bits)
 
 static const char *misfit_integer(const tool_element *element, const tool_number *number)
 {
-  if (number->kind == TOOL_NUMBER_REAL || number->kind == TOOL_NUMBER_COMPLEX) return "it is not an integer";
+  if (number->kind == TOOL_NUMBER_REAL || number->kind == TOOL_NUMBER_COMPLEX)
+    return "it is not an integer";
   bool is_unsigned = element->class_ == TOOL_UNSIGNED;
-  if (number->kind == TOOL_NUMBER_UNSIGNED) return is_unsigned && element->bits == 64 ? NULL : "it is too large";
+  if (number->kind == TOOL_NUMBER_UNSIGNED)
+    return is_unsigned && element->bits == 64 ? NULL : "it is too large";
   if (is_unsigned && number->i < 0) return "it is negative";
   if (element->bits == 64) return NULL;
   int64_t largest = ((int64_t)1 << (element->bits - (is_unsigned ? 0 : 1))) - 1;
@@ -110,7 +131,10 @@ const char *tool_misfit(kjit_type type, const tool_number *number)
   const tool_element *element = &tool_elements[type];
   switch (element->class_) {
   case TOOL_BOOL:
-    return number->kind == TOOL_NUMBER_BOOL || (number->kind == TOOL_NUMBER_SIGNED && (number->i == 0 || number->i == 1)) ? NULL : "it is not a truth value";
+    return number->kind == TOOL_NUMBER_BOOL ||
+               (number->kind == TOOL_NUMBER_SIGNED && (number->i == 0 || number->i == 1))
+             ? NULL
+             : "it is not a truth value";
   case TOOL_SIGNED:
   case TOOL_UNSIGNED: return misfit_integer(element, number);
   case TOOL_FLOAT: return number->kind == TOOL_NUMBER_COMPLEX ? "it is complex" : NULL;
@@ -147,12 +171,16 @@ static tool_number make_unsigned(uint64_t value)
   return (tool_number){ .kind = TOOL_NUMBER_UNSIGNED, .u = value };
 }
 
-static tool_number make_complex(double re, double im) { return (tool_number){ .kind = TOOL_NUMBER_COMPLEX, .re = re, .im = im }; }
+static tool_number make_complex(double re, double im)
+{
+  return (tool_number){ .kind = TOOL_NUMBER_COMPLEX, .re = re, .im = im };
+}
 
 tool_number tool_load(kjit_type type, const void *element)
 {
   switch (type) {
-  case KJIT_BOOL: return (tool_number){ .kind = TOOL_NUMBER_BOOL, .i = *(const uint8_t *)element != 0 };
+  case KJIT_BOOL:
+    return (tool_number){ .kind = TOOL_NUMBER_BOOL, .i = *(const uint8_t *)element != 0 };
   case KJIT_I8: return tool_make_integer(*(const int8_t *)element);
   case KJIT_I16: return tool_make_integer(*(const int16_t *)element);
   case KJIT_I32: return tool_make_integer(*(const int32_t *)element);
@@ -161,8 +189,11 @@ tool_number tool_load(kjit_type type, const void *element)
   case KJIT_U16: return tool_make_integer(*(const uint16_t *)element);
   case KJIT_U32: return tool_make_integer(*(const uint32_t *)element);
   case KJIT_U64: return make_unsigned(*(const uint64_t *)element);
-  case KJIT_F16: return tool_make_real(widen(*(const uint16_t *)element, MANTISSA_BITS_F16, EXPONENT_BITS_F16));
-  case KJIT_BF16: return tool_make_real(widen(*(const uint16_t *)element, MANTISSA_BITS_BF16, EXPONENT_BITS_BF16));
+  case KJIT_F16:
+    return tool_make_real(widen(*(const uint16_t *)element, MANTISSA_BITS_F16, EXPONENT_BITS_F16));
+  case KJIT_BF16:
+    return tool_make_real(
+      widen(*(const uint16_t *)element, MANTISSA_BITS_BF16, EXPONENT_BITS_BF16));
   case KJIT_F32: return tool_make_real(*(const float *)element);
   case KJIT_F64: return tool_make_real(*(const double *)element);
   case KJIT_C64: return make_complex(((const float *)element)[0], ((const float *)element)[1]);
@@ -177,15 +208,20 @@ tool_number tool_load(kjit_type type, const void *element)
 static double round_part(kjit_type type, double value)
 {
   switch (type) {
-  case KJIT_F16: return widen(narrow(value, MANTISSA_BITS_F16, EXPONENT_BITS_F16), MANTISSA_BITS_F16, EXPONENT_BITS_F16);
-  case KJIT_BF16: return widen(narrow(value, MANTISSA_BITS_BF16, EXPONENT_BITS_BF16), MANTISSA_BITS_BF16, EXPONENT_BITS_BF16);
+  case KJIT_F16:
+    return widen(narrow(value, MANTISSA_BITS_F16, EXPONENT_BITS_F16), MANTISSA_BITS_F16,
+                 EXPONENT_BITS_F16);
+  case KJIT_BF16:
+    return widen(narrow(value, MANTISSA_BITS_BF16, EXPONENT_BITS_BF16), MANTISSA_BITS_BF16,
+                 EXPONENT_BITS_BF16);
   case KJIT_F32:
   case KJIT_C64: return (float)value;
   default: return value;
   }
 }
 
-/* Fewest digits that read back the same; whole numbers that are exact in the type are written out: 100, not 1e+02. */
+/* Fewest digits that read back the same; whole numbers that are exact in the type are written out:
+ * 100, not 1e+02. */
 static int real_text(kjit_type type, double value, bool with_sign, char *buffer, size_t size)
 {
   if (isnan(value)) return snprintf(buffer, size, with_sign ? "+nan" : "nan");
@@ -204,9 +240,13 @@ void tool_element_text(kjit_type type, const void *element, char *buffer)
 {
   tool_number number = tool_load(type, element);
   switch (number.kind) {
-  case TOOL_NUMBER_BOOL: snprintf(buffer, TOOL_ELEMENT_TEXT, "%s", number.i ? "true" : "false"); return;
+  case TOOL_NUMBER_BOOL:
+    snprintf(buffer, TOOL_ELEMENT_TEXT, "%s", number.i ? "true" : "false");
+    return;
   case TOOL_NUMBER_SIGNED: snprintf(buffer, TOOL_ELEMENT_TEXT, "%lld", (long long)number.i); return;
-  case TOOL_NUMBER_UNSIGNED: snprintf(buffer, TOOL_ELEMENT_TEXT, "%llu", (unsigned long long)number.u); return;
+  case TOOL_NUMBER_UNSIGNED:
+    snprintf(buffer, TOOL_ELEMENT_TEXT, "%llu", (unsigned long long)number.u);
+    return;
   case TOOL_NUMBER_REAL: real_text(type, number.re, false, buffer, TOOL_ELEMENT_TEXT); return;
   case TOOL_NUMBER_COMPLEX: {
     int length = real_text(type, number.re, false, buffer, TOOL_ELEMENT_TEXT);

@@ -11,14 +11,16 @@ typedef struct stage {
 } stage;
 
 static const char *const endings[KJIT_STAGE_COUNT] = {
-  [KJIT_STAGE_KIR] = ".kir",  [KJIT_STAGE_LLVM] = ".ll",     [KJIT_STAGE_PTX] = ".ptx",   [KJIT_STAGE_ASM] = ".s",
-  [KJIT_STAGE_OBJECT] = ".o", [KJIT_STAGE_CUBIN] = ".cubin", [KJIT_STAGE_SASS] = ".sass",
+  [KJIT_STAGE_KIR] = ".kir",   [KJIT_STAGE_LLVM] = ".ll",  [KJIT_STAGE_PTX] = ".ptx",
+  [KJIT_STAGE_ASM] = ".s",     [KJIT_STAGE_OBJECT] = ".o", [KJIT_STAGE_CUBIN] = ".cubin",
+  [KJIT_STAGE_SASS] = ".sass",
 };
 
 static stage describe(kjit_stage index)
 {
   static const stage stages[KJIT_STAGE_COUNT] = {
-#define ROW(name, text, is_text, what) [KJIT_STAGE_##name] = { text, what, NULL, is_text, false, false },
+#define ROW(name, text, is_text, what) \
+  [KJIT_STAGE_##name] = { text, what, NULL, is_text, false, false },
     KJIT_STAGES(ROW)
 #undef ROW
   };
@@ -43,15 +45,19 @@ const char *tool_stage_name(kjit_stage index) { return describe(index).name; }
 
 bool tool_stage_is_text(kjit_stage index) { return describe(index).is_text; }
 
-bool tool_stage_fits(kjit_stage index, bool is_gpu) { return is_gpu ? !describe(index).is_of_cpu : !describe(index).is_of_gpu; }
+bool tool_stage_fits(kjit_stage index, bool is_gpu)
+{
+  return is_gpu ? !describe(index).is_of_cpu : !describe(index).is_of_gpu;
+}
 
 static char *join_stages(bool with_help)
 {
   char *joined = tool_copy_text("", 0);
   for (int i = 0; i < KJIT_STAGE_COUNT; i++) {
     const char *separator = i && !with_help ? ", " : "";
-    char *longer =
-      with_help ? tool_format("%s  %-9s %s\n", joined, describe(i).name, describe(i).what) : tool_format("%s%s%s", joined, separator, describe(i).name);
+    char *longer = with_help
+                     ? tool_format("%s  %-9s %s\n", joined, describe(i).name, describe(i).what)
+                     : tool_format("%s%s%s", joined, separator, describe(i).name);
     free(joined);
     joined = longer;
   }
@@ -72,25 +78,33 @@ int tool_stage_of_path(const char *path)
 
 /* ---- code ---- */
 
-static bool copy_module(tool_error *error, const tool_emission *emission, void **code, size_t *size_bytes)
+static bool copy_module(tool_error *error, const tool_emission *emission, void **code,
+                        size_t *size_bytes)
 {
   char *text;
   kjit_status status = kjit_copy_module_text(emission->module, &text);
-  if (status != KJIT_OK) return tool_fail_kjit(error, emission->context, status, "printing the module");
+  if (status != KJIT_OK)
+    return tool_fail_kjit(error, emission->context, status, "printing the module");
   *size_bytes = strlen(text);
   *code = tool_copy_text(text, *size_bytes);
   kjit_free(emission->context, text);
   return true;
 }
 
-static kjit_status compile(const tool_emission *emission, kjit_stage index, void **code, size_t *size_bytes)
+static kjit_status compile(const tool_emission *emission, kjit_stage index, void **code,
+                           size_t *size_bytes)
 {
-  if (emission->specialization) return kjit_copy_specialization_code(emission->specialization, index, code, size_bytes);
-  if (!emission->function) return kjit_compile(emission->kernel, emission->signature, &emission->options, index, code, size_bytes);
-  return kjit_compile_function(emission->function, emission->signature, emission->symbol, &emission->options, index, code, size_bytes);
+  if (emission->specialization)
+    return kjit_copy_specialization_code(emission->specialization, index, code, size_bytes);
+  if (!emission->function)
+    return kjit_compile(emission->kernel, emission->signature, &emission->options, index, code,
+                        size_bytes);
+  return kjit_compile_function(emission->function, emission->signature, emission->symbol,
+                               &emission->options, index, code, size_bytes);
 }
 
-bool tool_emit(tool_error *error, const tool_emission *emission, kjit_stage index, void **code, size_t *size_bytes)
+bool tool_emit(tool_error *error, const tool_emission *emission, kjit_stage index, void **code,
+               size_t *size_bytes)
 {
   void *compiled;
   if (index == KJIT_STAGE_KIR) return copy_module(error, emission, code, size_bytes);
@@ -100,7 +114,8 @@ bool tool_emit(tool_error *error, const tool_emission *emission, kjit_stage inde
     kjit_free(emission->context, compiled);
     return true;
   }
-  kjit_specialization_info info = { .signature = emission->signature, .target = emission->options.target };
+  kjit_specialization_info info = { .signature = emission->signature,
+                                    .target = emission->options.target };
   if (emission->specialization) kjit_get_specialization_info(emission->specialization, &info);
   char *doing = tool_format("compiling for \"%s\" on %s", info.signature, info.target);
   tool_fail_kjit(error, emission->context, status, doing);

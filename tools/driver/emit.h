@@ -19,11 +19,14 @@ bool tool_find_stage(const char *name, kjit_stage *stage);
 char *tool_stage_names(void); /* "kir, typed, ..." */
 char *tool_stage_help(void);  /* a line for each stage */
 bool tool_stage_is_text(kjit_stage stage);
-bool tool_stage_fits(kjit_stage stage, bool is_gpu); /* whether a target of that kind has the stage */
+/* whether a target of that kind has the stage */
+bool tool_stage_fits(kjit_stage stage, bool is_gpu);
 const char *tool_stage_name(kjit_stage stage);
 int tool_stage_of_path(const char *path); /* by the ending, ".ptx"; -1: unknown */
 
-/* code: free with free(). Text stages end in a 0 byte that size_bytes does not count. The kir stage is the whole module. */
-bool tool_emit(tool_error *error, const tool_emission *emission, kjit_stage stage, void **code, size_t *size_bytes);
+/* code: free with free(). Text stages end in a 0 byte that size_bytes does not count. The kir stage
+ * is the whole module. */
+bool tool_emit(tool_error *error, const tool_emission *emission, kjit_stage stage, void **code,
+               size_t *size_bytes);
 
 #endif

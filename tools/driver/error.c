@@ -88,28 +88,33 @@ bool tool_prefix(tool_error *error, const char *format, ...)
   return false;
 }
 
-/* Diagnostics say what helps a program, a function of the API for instance; these are what helps a user of the tools. */
+/* Diagnostics say what helps a program, a function of the API for instance; these are what helps a
+ * user of the tools. */
 static const char *option_for(const char *diagnostics)
 {
   static const struct {
     const char *said, *option;
   } rows[] = {
-    { "kjit_bind_extern",
-      "\non the command line: --extern NAME=FILE, a shared library (FILE.so) for the CPU, PTX or LLVM IR (FILE.ptx, FILE.bc, FILE.ll) for GPUs" },
+    { "kjit_bind_extern", "\non the command line: --extern NAME=FILE, a shared library (FILE.so) "
+                          "for the CPU, PTX or LLVM IR (FILE.ptx, FILE.bc, FILE.ll) for GPUs" },
     { "kjit_set_constant", "\non the command line: --const NAME=VALUE" },
-    { "needs a launch configuration", "\non the command line: --launch 'KERNEL[GRID, BLOCK](ARGUMENTS)'" },
+    { "needs a launch configuration",
+      "\non the command line: --launch 'KERNEL[GRID, BLOCK](ARGUMENTS)'" },
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (strstr(diagnostics, rows[i].said)) return rows[i].option;
   return "";
 }
 
-static bool fail_with_diagnostics(tool_error *error, tool_exit exit_status, kjit_context *context, kjit_status status, const char *doing)
+static bool fail_with_diagnostics(tool_error *error, tool_exit exit_status, kjit_context *context,
+                                  kjit_status status, const char *doing)
 {
   char *text = kjit_copy_diagnostics_text(context);
   size_t length = text ? strlen(text) : 0;
   while (length && text[length - 1] == '\n') length--;
-  if (length) tool_fail(error, exit_status, "%s: %s\n%.*s%s", doing, kjit_get_status_name(status), (int)length, text, option_for(text));
+  if (length)
+    tool_fail(error, exit_status, "%s: %s\n%.*s%s", doing, kjit_get_status_name(status),
+              (int)length, text, option_for(text));
   else tool_fail(error, exit_status, "%s: %s", doing, kjit_get_status_name(status));
   kjit_free(context, text);
   return false;
@@ -118,10 +123,12 @@ static bool fail_with_diagnostics(tool_error *error, tool_exit exit_status, kjit
 bool tool_fail_kjit(tool_error *error, kjit_context *context, kjit_status status, const char *doing)
 {
   bool known = (unsigned)status < KJIT_STATUS_COUNT;
-  return fail_with_diagnostics(error, known ? exit_of_status[status] : TOOL_EXIT_DEVICE, context, status, doing);
+  return fail_with_diagnostics(error, known ? exit_of_status[status] : TOOL_EXIT_DEVICE, context,
+                               status, doing);
 }
 
-bool tool_fail_named(tool_error *error, kjit_context *context, kjit_status status, const char *option)
+bool tool_fail_named(tool_error *error, kjit_context *context, kjit_status status,
+                     const char *option)
 {
   if (status != KJIT_ERROR_NAME) return tool_fail_kjit(error, context, status, option);
   return fail_with_diagnostics(error, TOOL_EXIT_USAGE, context, status, option);
@@ -151,7 +158,8 @@ static void check_output(void)
 {
   flush_output();
   if (!output_failure && !ferror(stdout)) return;
-  fprintf(stderr, "%s: error: standard output cannot be written%s%s\n", program_invocation_short_name, output_failure ? ": " : "",
+  fprintf(stderr, "%s: error: standard output cannot be written%s%s\n",
+          program_invocation_short_name, output_failure ? ": " : "",
           output_failure ? strerror(output_failure) : "");
   _exit(TOOL_EXIT_FILE);
 }

@@ -1,4 +1,5 @@
-/* Errors of the tools: a text that says what was expected and what came, and the exit status that goes with it. */
+/* Errors of the tools: a text that says what was expected and what came, and the exit status that
+ * goes with it. */
 #ifndef TOOL_ERROR_H
 #define TOOL_ERROR_H
 
@@ -19,21 +20,29 @@ typedef struct tool_error {
   char *text; /* NULL: none yet; may have several lines; no newline at the end */
 } tool_error;
 
-/* Records the error unless one is there (the first is the cause) and returns false, so that `return tool_fail(...)` reads well. */
-__attribute__((format(printf, 3, 4))) bool tool_fail(tool_error *error, tool_exit exit_status, const char *format, ...);
+/* Records the error unless one is there (the first is the cause) and returns false, so that `return
+ * tool_fail(...)` reads well. */
+__attribute__((format(printf, 3, 4))) bool tool_fail(tool_error *error, tool_exit exit_status,
+                                                     const char *format, ...);
 /* Puts "prefix: " before the text. */
 __attribute__((format(printf, 2, 3))) bool tool_prefix(tool_error *error, const char *format, ...);
 /* A failed kjit call: takes the diagnostics of the context. */
-bool tool_fail_kjit(tool_error *error, kjit_context *context, kjit_status status, const char *doing);
-/* The same of a call that was given a name of the option: one that the module does not have is the command line's fault. */
-bool tool_fail_named(tool_error *error, kjit_context *context, kjit_status status, const char *option);
+bool tool_fail_kjit(tool_error *error, kjit_context *context, kjit_status status,
+                    const char *doing);
+/* The same of a call that was given a name of the option: one that the module does not have is the
+ * command line's fault. */
+bool tool_fail_named(tool_error *error, kjit_context *context, kjit_status status,
+                     const char *option);
 /* Prints "program: error: text" and forgets the error; returns its exit status. */
 tool_exit tool_report(tool_error *error);
-/* To be called first. Where the program ends, what was printed has to have arrived, by --help, --list and all else: if not, it says so and exits with TOOL_EXIT_FILE. */
+/* To be called first. Where the program ends, what was printed has to have arrived, by --help,
+ * --list and all else: if not, it says so and exits with TOOL_EXIT_FILE. */
 void tool_watch_output(void);
 
-char *tool_format(const char *format, ...) __attribute__((format(printf, 1, 2))); /* malloc'd; exits when out of memory */
-void *tool_allocate(size_t size_bytes);                                           /* zeroed; exits when out of memory: for small things */
+/* malloc'd; exits when out of memory */
+char *tool_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* zeroed; exits when out of memory: for small things */
+void *tool_allocate(size_t size_bytes);
 char *tool_copy_text(const char *text, size_t length);
 
 #endif

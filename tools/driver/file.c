@@ -28,7 +28,8 @@ static bool read_all(FILE *file, char **text, size_t *size_bytes)
 
 static bool fail_open(tool_error *error, const char *path)
 {
-  return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", *path ? path : "a file with an empty name", strerror(errno));
+  return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", *path ? path : "a file with an empty name",
+                   strerror(errno));
 }
 
 bool tool_read_file(tool_error *error, const char *path, char **text, size_t *size_bytes)
@@ -40,7 +41,9 @@ bool tool_read_file(tool_error *error, const char *path, char **text, size_t *si
   bool ok = read_all(file, text, size_bytes), failed = ferror(file) || !ok;
   bool too_large = ok && !failed && !feof(file);
   if (failed) tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno ? errno : ENOMEM));
-  if (too_large) tool_fail(error, TOOL_EXIT_FILE, "%s: larger than the %d bytes that a source may have", path, MAX_BYTES);
+  if (too_large)
+    tool_fail(error, TOOL_EXIT_FILE, "%s: larger than the %d bytes that a source may have", path,
+              MAX_BYTES);
   if (!is_standard) fclose(file);
   if (!failed && !too_large) return true;
   if (ok) free(*text);
@@ -64,9 +67,13 @@ bool tool_write_file(tool_error *error, const char *path, const void *data, size
 bool tool_check_cache_folder(tool_error *error, const char *path)
 {
   struct stat status;
-  if (!*path) return tool_fail(error, TOOL_EXIT_USAGE, "--cache: expected a directory, not an empty name");
-  if (stat(path, &status) != 0) return errno == ENOENT || tool_fail(error, TOOL_EXIT_FILE, "--cache: %s: %s", path, strerror(errno));
-  return S_ISDIR(status.st_mode) || tool_fail(error, TOOL_EXIT_FILE, "--cache: %s: expected a directory", path);
+  if (!*path)
+    return tool_fail(error, TOOL_EXIT_USAGE, "--cache: expected a directory, not an empty name");
+  if (stat(path, &status) != 0)
+    return errno == ENOENT ||
+           tool_fail(error, TOOL_EXIT_FILE, "--cache: %s: %s", path, strerror(errno));
+  return S_ISDIR(status.st_mode) ||
+         tool_fail(error, TOOL_EXIT_FILE, "--cache: %s: expected a directory", path);
 }
 
 bool tool_parse_size(const char *text, uint64_t *size_bytes)

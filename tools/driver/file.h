@@ -9,10 +9,12 @@ bool tool_read_file(tool_error *error, const char *path, char **text, size_t *si
 /* NULL or "-" is standard output, whose errors tool_watch_output reports. */
 bool tool_write_file(tool_error *error, const char *path, const void *data, size_t size_bytes);
 
-/* A folder for the disk cache: one that is not there yet is made when something is kept. The library goes without where there can be none; who
- * names what is no folder, or one that cannot be used, wants to know. */
+/* A folder for the disk cache: one that is not there yet is made when something is kept. The
+ * library goes without where there can be none; who names what is no folder, or one that cannot be
+ * used, wants to know. */
 bool tool_check_cache_folder(tool_error *error, const char *path);
-/* A size as the cache's options take it, "100000", "500M", "2G": powers of 1024. false: it is none. */
+/* A size as the cache's options take it, "100000", "500M", "2G": powers of 1024. false: it is none.
+ */
 bool tool_parse_size(const char *text, uint64_t *size_bytes);
 
 #endif

@@ -1,4 +1,5 @@
-/* Fills arrays: constants, ramps, random numbers. Every element depends on its position and the seed only: the same on all machines, in any layout. */
+/* Fills arrays: constants, ramps, random numbers. Every element depends on its position and the
+ * seed only: the same on all machines, in any layout. */
 #ifndef TOOL_GENERATE_H
 #define TOOL_GENERATE_H
 
@@ -18,7 +19,9 @@ char *tool_generator_names(void);                                           /* "
 bool tool_generator_takes(const tool_generator *generator, const char *option);
 tool_generator_options tool_default_options(const tool_generator *generator, uint64_t seed);
 /* Why the generator cannot fill the array, or NULL; static storage. */
-const char *tool_generator_misfit(const tool_generator *generator, const tool_generator_options *options, const tool_array *array);
-void tool_generate(const tool_generator *generator, const tool_generator_options *options, const tool_array *array);
+const char *tool_generator_misfit(const tool_generator *generator,
+                                  const tool_generator_options *options, const tool_array *array);
+void tool_generate(const tool_generator *generator, const tool_generator_options *options,
+                   const tool_array *array);
 
 #endif

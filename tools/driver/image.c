@@ -6,14 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From dark blue over red to light yellow: lightness grows evenly, so that it also reads in gray. */
-static const uint8_t colors[][3] = { { 0, 0, 24 },    { 40, 11, 84 },   { 101, 21, 110 }, { 159, 42, 99 },
-                                     { 212, 72, 66 }, { 245, 125, 21 }, { 250, 193, 39 }, { 252, 255, 164 } };
+/* From dark blue over red to light yellow: lightness grows evenly, so that it also reads in gray.
+ */
+static const uint8_t colors[][3] = { { 0, 0, 24 },     { 40, 11, 84 },   { 101, 21, 110 },
+                                     { 159, 42, 99 },  { 212, 72, 66 },  { 245, 125, 21 },
+                                     { 250, 193, 39 }, { 252, 255, 164 } };
 enum { LAST_COLOR = sizeof colors / sizeof *colors - 1 };
 
 static double value_at(const tool_array *array, int64_t row, int64_t column)
 {
-  tool_number number = tool_load(array->element, tool_element_at(array, (int64_t[]){ row, column }));
+  tool_number number =
+    tool_load(array->element, tool_element_at(array, (int64_t[]){ row, column }));
   return tool_number_real(&number);
 }
 
@@ -53,17 +56,21 @@ static size_t put_color(double value, const tool_image_range *range, uint8_t *pi
   }
   double at = scale(value, range) * LAST_COLOR;
   int first = at >= LAST_COLOR ? LAST_COLOR - 1 : (int)at;
-  for (int c = 0; c < 3; c++) pixel[c] = (uint8_t)lrint(colors[first][c] + (at - first) * (colors[first + 1][c] - colors[first][c]));
+  for (int c = 0; c < 3; c++)
+    pixel[c] =
+      (uint8_t)lrint(colors[first][c] + (at - first) * (colors[first + 1][c] - colors[first][c]));
   return 3;
 }
 
-static bool write_rows(FILE *file, const tool_array *array, const tool_image_range *range, bool is_color)
+static bool write_rows(FILE *file, const tool_array *array, const tool_image_range *range,
+                       bool is_color)
 {
   bool ok = true;
   uint8_t *line = tool_allocate((size_t)array->shape[1] * 3);
   for (int64_t row = 0; ok && row < array->shape[0]; row++) {
     size_t used = 0;
-    for (int64_t column = 0; column < array->shape[1]; column++) used += (is_color ? put_color : put_gray)(value_at(array, row, column), range, line + used);
+    for (int64_t column = 0; column < array->shape[1]; column++)
+      used += (is_color ? put_color : put_gray)(value_at(array, row, column), range, line + used);
     ok = fwrite(line, 1, used, file) == used;
   }
   free(line);
@@ -81,22 +88,27 @@ static bool is_color_path(const char *path) { return has_suffix(path, ".ppm"); }
 bool tool_check_image(tool_error *error, const char *path, const tool_array *array)
 {
   if (!is_color_path(path) && !has_suffix(path, ".pgm"))
-    return tool_fail(error, TOOL_EXIT_USAGE, "--image: expected a path that ends in .pgm or .ppm, not '%s'", path);
+    return tool_fail(error, TOOL_EXIT_USAGE,
+                     "--image: expected a path that ends in .pgm or .ppm, not '%s'", path);
   bool is_real = tool_elements[array->element].class_ != TOOL_COMPLEX && !array->record.context;
   if (array->rank == 2 && tool_count(array) && is_real) return true;
   char *shape = tool_shape_text(array);
-  tool_fail(error, TOOL_EXIT_USAGE, "--image: expected a two-dimensional array of real numbers with elements, not %s", shape);
+  tool_fail(error, TOOL_EXIT_USAGE,
+            "--image: expected a two-dimensional array of real numbers with elements, not %s",
+            shape);
   free(shape);
   return false;
 }
 
-bool tool_write_image(tool_error *error, const char *path, const tool_array *array, const tool_image_range *given)
+bool tool_write_image(tool_error *error, const char *path, const tool_array *array,
+                      const tool_image_range *given)
 {
   bool is_color = is_color_path(path);
   tool_image_range range = given->is_given ? *given : find_range(array);
   FILE *file = fopen(path, "wb");
   if (!file) return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno));
-  bool ok = fprintf(file, "P%c\n%lld %lld\n255\n", is_color ? '6' : '5', (long long)array->shape[1], (long long)array->shape[0]) > 0;
+  bool ok = fprintf(file, "P%c\n%lld %lld\n255\n", is_color ? '6' : '5', (long long)array->shape[1],
+                    (long long)array->shape[0]) > 0;
   ok = ok && write_rows(file, array, &range, is_color);
   ok &= fclose(file) == 0;
   return ok || tool_fail(error, TOOL_EXIT_FILE, "%s: writing failed: %s", path, strerror(errno));

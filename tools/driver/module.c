@@ -22,7 +22,10 @@ static void add(tool_texts *texts, const char *text)
 
 bool tool_take_module_option(tool_module_options *options, int key, const char *text)
 {
-  tool_texts *texts = key == 'I' ? &options->folders : key == TOOL_KEY_EXTERN ? &options->externs : key == TOOL_KEY_CONST ? &options->constants : NULL;
+  tool_texts *texts = key == 'I'               ? &options->folders
+                      : key == TOOL_KEY_EXTERN ? &options->externs
+                      : key == TOOL_KEY_CONST  ? &options->constants
+                                               : NULL;
   if (texts) add(texts, text);
   return texts != NULL;
 }
@@ -38,7 +41,8 @@ char *tool_import_path(const tool_module_options *options)
 {
   char *path = NULL;
   for (size_t i = 0; i < options->folders.count; i++) {
-    char *longer = path ? tool_format("%s:%s", path, options->folders.items[i]) : tool_format("%s", options->folders.items[i]);
+    char *longer = path ? tool_format("%s:%s", path, options->folders.items[i])
+                        : tool_format("%s", options->folders.items[i]);
     free(path);
     path = longer;
   }
@@ -48,7 +52,8 @@ char *tool_import_path(const tool_module_options *options)
 /* ---- what the module leaves open ---- */
 
 /* The module becomes the changed one. */
-static bool replace(tool_error *error, kjit_context *context, kjit_module **module, kjit_status status, kjit_module *changed, const char *doing)
+static bool replace(tool_error *error, kjit_context *context, kjit_module **module,
+                    kjit_status status, kjit_module *changed, const char *doing)
 {
   if (status != KJIT_OK) return tool_fail_named(error, context, status, doing);
   kjit_release_module(*module);
@@ -56,10 +61,12 @@ static bool replace(tool_error *error, kjit_context *context, kjit_module **modu
   return true;
 }
 
-static bool divide(tool_error *error, const char *option, const char *text, const char *expected, char **name, const char **rest)
+static bool divide(tool_error *error, const char *option, const char *text, const char *expected,
+                   char **name, const char **rest)
 {
   const char *equals = strchr(text, '=');
-  if (!equals || equals == text || !equals[1]) return tool_fail(error, TOOL_EXIT_USAGE, "%s: expected %s, not '%s'", option, expected, text);
+  if (!equals || equals == text || !equals[1])
+    return tool_fail(error, TOOL_EXIT_USAGE, "%s: expected %s, not '%s'", option, expected, text);
   *name = tool_copy_text(text, (size_t)(equals - text));
   *rest = equals + 1;
   return true;
@@ -71,26 +78,32 @@ static bool is_library(const char *path)
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   for (const char *at = name; (at = strstr(at, ".so")); at++) {
     size_t version = strspn(at + 3, ".0123456789");
-    if (at > name && !at[3 + version] && (version == 0 || (version > 1 && at[3] == '.'))) return true;
+    if (at > name && !at[3 + version] && (version == 0 || (version > 1 && at[3] == '.')))
+      return true;
   }
   return false;
 }
 
-static bool bind_library(tool_error *error, kjit_context *context, const char *name, const char *path, kjit_module **module)
+static bool bind_library(tool_error *error, kjit_context *context, const char *name,
+                         const char *path, kjit_module **module)
 {
   kjit_module *bound = NULL;
   void (*function)(void);
-  char *here = tool_format("./%s", path); /* the loader looks elsewhere for a name without a slash: libm.so.6 */
-  void *library = dlopen(strchr(path, '/') || access(here, F_OK) != 0 ? path : here, RTLD_NOW | RTLD_LOCAL);
+  /* the loader looks elsewhere for a name without a slash: libm.so.6 */
+  char *here = tool_format("./%s", path);
+  void *library =
+    dlopen(strchr(path, '/') || access(here, F_OK) != 0 ? path : here, RTLD_NOW | RTLD_LOCAL);
   free(here);
   if (!library) return tool_fail(error, TOOL_EXIT_FILE, "--extern: %s", dlerror());
   *(void **)&function = dlsym(library, name);
-  if (!function) return tool_fail(error, TOOL_EXIT_FILE, "--extern: %s has no function '%s'", path, name);
+  if (!function)
+    return tool_fail(error, TOOL_EXIT_FILE, "--extern: %s has no function '%s'", path, name);
   kjit_status status = kjit_bind_extern(*module, name, function, NULL, 0, &bound);
   return replace(error, context, module, status, bound, "--extern");
 }
 
-static bool bind_code(tool_error *error, kjit_context *context, const char *name, const char *path, kjit_module **module)
+static bool bind_code(tool_error *error, kjit_context *context, const char *name, const char *path,
+                      kjit_module **module)
 {
   char *code;
   size_t size_bytes;
@@ -101,12 +114,14 @@ static bool bind_code(tool_error *error, kjit_context *context, const char *name
   return replace(error, context, module, status, bound, "--extern");
 }
 
-static bool bind_extern(tool_error *error, kjit_context *context, const char *text, kjit_module **module)
+static bool bind_extern(tool_error *error, kjit_context *context, const char *text,
+                        kjit_module **module)
 {
   char *name = NULL;
   const char *path = NULL;
   if (!divide(error, "--extern", text, "NAME=FILE", &name, &path)) return false;
-  bool ok = is_library(path) ? bind_library(error, context, name, path, module) : bind_code(error, context, name, path, module);
+  bool ok = is_library(path) ? bind_library(error, context, name, path, module)
+                             : bind_code(error, context, name, path, module);
   free(name);
   return ok;
 }
@@ -114,7 +129,8 @@ static bool bind_extern(tool_error *error, kjit_context *context, const char *te
 static kjit_tensor make_tensor(tool_array *array)
 {
   const tool_element *element = &tool_elements[array->element];
-  return (kjit_tensor){ .data = (char *)array->memory->data + array->offset * (int64_t)element->size_bytes,
+  return (kjit_tensor){ .data = (char *)array->memory->data +
+                                array->offset * (int64_t)element->size_bytes,
                         .device_type = 1,
                         .rank = (int32_t)array->rank,
                         .code = element->code,
@@ -124,7 +140,8 @@ static kjit_tensor make_tensor(tool_array *array)
                         .strides = array->strides };
 }
 
-static bool set_constant(tool_error *error, kjit_context *context, const char *text, kjit_module **module)
+static bool set_constant(tool_error *error, kjit_context *context, const char *text,
+                         kjit_module **module)
 {
   _Alignas(8) char bytes[TOOL_SCALAR_BYTES];
   tool_arguments arguments = { 0 };
@@ -133,7 +150,8 @@ static bool set_constant(tool_error *error, kjit_context *context, const char *t
   if (ok) {
     tool_argument *argument = &arguments.items[0];
     kjit_tensor tensor = argument->is_array ? make_tensor(&argument->array) : (kjit_tensor){ 0 };
-    kjit_arg value = argument->is_array ? kjit_arg_tensor(&tensor) : tool_scalar_argument(&argument->value, bytes);
+    kjit_arg value =
+      argument->is_array ? kjit_arg_tensor(&tensor) : tool_scalar_argument(&argument->value, bytes);
     kjit_status status = kjit_set_constant(*module, argument->name, &value, &changed);
     ok = replace(error, context, module, status, changed, "--const");
   }
@@ -141,7 +159,8 @@ static bool set_constant(tool_error *error, kjit_context *context, const char *t
   return ok;
 }
 
-bool tool_open_module(tool_error *error, kjit_context *context, const char *path, const tool_module_options *options, kjit_module **module)
+bool tool_open_module(tool_error *error, kjit_context *context, const char *path,
+                      const tool_module_options *options, kjit_module **module)
 {
   char *text;
   size_t size_bytes;

@@ -1,4 +1,5 @@
-/* The module that a tool works on: its source, what it imports, and what the command line gives for what it leaves open. */
+/* The module that a tool works on: its source, what it imports, and what the command line gives for
+ * what it leaves open. */
 #ifndef TOOL_MODULE_H
 #define TOOL_MODULE_H
 
@@ -17,15 +18,23 @@ typedef struct tool_module_options {
 } tool_module_options;
 
 #define TOOL_MODULE_HELP \
-  { "import-path", 'I', "DIR", 0, "Where `import` looks for files that are not beside the importing one; may be given several times", 1 }, \
+  { "import-path", \
+    'I', \
+    "DIR", \
+    0, \
+    "Where `import` looks for files that are not beside the importing one; may be given several " \
+    "times", \
+    1 }, \
     { "extern", \
       TOOL_KEY_EXTERN, \
       "NAME=FILE", \
       0, \
-      "What an extern func is: PTX or LLVM IR (.ptx .bc .ll) for GPUs, a shared library (.so, .so.6) with a C function of that name for the CPU", \
+      "What an extern func is: PTX or LLVM IR (.ptx .bc .ll) for GPUs, a shared library (.so, " \
+      ".so.6) with a C function of that name for the CPU", \
       1 }, \
   { \
-    "const", TOOL_KEY_CONST, "NAME=VALUE", 0, "The value of a constant: a number, true, false, a scalar such as 2.5f32", 1 \
+    "const", TOOL_KEY_CONST, "NAME=VALUE", 0, \
+      "The value of a constant: a number, true, false, a scalar such as 2.5f32", 1 \
   }
 enum { TOOL_KEY_EXTERN = 1000, TOOL_KEY_CONST };
 
@@ -36,6 +45,7 @@ void tool_destroy_module_options(tool_module_options *options);
 /* The folders as kjit_config.import_path wants them, or NULL; free. */
 char *tool_import_path(const tool_module_options *options);
 /* Parses the file and gives it what the options say. Libraries that it opens stay open. */
-bool tool_open_module(tool_error *error, kjit_context *context, const char *path, const tool_module_options *options, kjit_module **module);
+bool tool_open_module(tool_error *error, kjit_context *context, const char *path,
+                      const tool_module_options *options, kjit_module **module);
 
 #endif

@@ -37,7 +37,9 @@ static bool read_exactly(reader *r, void *to, uint64_t size)
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return tool_fail(r->error, TOOL_EXIT_FILE, "%s: %s", r->path, strerror(errno));
     if (got == 0)
-      return tool_fail(r->error, TOOL_EXIT_FILE, "%s: the file ended while it was read, %llu bytes early", r->path, (unsigned long long)(size - done));
+      return tool_fail(r->error, TOOL_EXIT_FILE,
+                       "%s: the file ended while it was read, %llu bytes early", r->path,
+                       (unsigned long long)(size - done));
     done += (uint64_t)got;
   }
   return true;
@@ -46,11 +48,14 @@ static bool read_exactly(reader *r, void *to, uint64_t size)
 static bool open_file(reader *r)
 {
   struct stat status;
-  r->file = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not blocking: a named pipe is refused below, not waited for */
+  /* not blocking: a named pipe is refused below, not waited for */
+  r->file = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (r->file < 0) return tool_fail(r->error, TOOL_EXIT_FILE, "%s: %s", r->path, strerror(errno));
-  if (fstat(r->file, &status) < 0) return tool_fail(r->error, TOOL_EXIT_FILE, "%s: %s", r->path, strerror(errno));
+  if (fstat(r->file, &status) < 0)
+    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: %s", r->path, strerror(errno));
   if (!S_ISREG(status.st_mode))
-    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: expected a regular file, not a %s", r->path, S_ISDIR(status.st_mode) ? "directory" : "device or pipe");
+    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: expected a regular file, not a %s", r->path,
+                     S_ISDIR(status.st_mode) ? "directory" : "device or pipe");
   r->size_bytes = (uint64_t)status.st_size;
   return true;
 }
@@ -59,14 +64,21 @@ static bool read_preamble(reader *r, uint64_t *header_bytes)
 {
   uint8_t start[PREAMBLE_BYTES + 4];
   if (r->size_bytes < PREAMBLE_BYTES + 2)
-    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: expected a .npy file, but it has only %llu bytes", r->path, (unsigned long long)r->size_bytes);
+    return tool_fail(r->error, TOOL_EXIT_FILE,
+                     "%s: expected a .npy file, but it has only %llu bytes", r->path,
+                     (unsigned long long)r->size_bytes);
   if (!read_exactly(r, start, PREAMBLE_BYTES)) return false;
-  if (memcmp(start, magic, MAGIC_BYTES)) return tool_fail(r->error, TOOL_EXIT_FILE, "%s: not a .npy file: it does not start with \\x93NUMPY", r->path);
+  if (memcmp(start, magic, MAGIC_BYTES))
+    return tool_fail(r->error, TOOL_EXIT_FILE,
+                     "%s: not a .npy file: it does not start with \\x93NUMPY", r->path);
   uint8_t major = start[MAGIC_BYTES], minor = start[MAGIC_BYTES + 1];
   if (major < 1 || major > 3 || minor != 0)
-    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: .npy format version %u.%u; versions 1.0, 2.0 and 3.0 are supported", r->path, major, minor);
+    return tool_fail(r->error, TOOL_EXIT_FILE,
+                     "%s: .npy format version %u.%u; versions 1.0, 2.0 and 3.0 are supported",
+                     r->path, major, minor);
   uint32_t length_bytes = major == 1 ? 2 : 4;
-  if (r->size_bytes < PREAMBLE_BYTES + length_bytes) return tool_fail(r->error, TOOL_EXIT_FILE, "%s: the .npy header is truncated", r->path);
+  if (r->size_bytes < PREAMBLE_BYTES + length_bytes)
+    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: the .npy header is truncated", r->path);
   if (!read_exactly(r, start, length_bytes)) return false;
   *header_bytes = start[0] | (uint64_t)start[1] << 8;
   if (length_bytes == 4) *header_bytes |= (uint64_t)start[2] << 16 | (uint64_t)start[3] << 24;
@@ -79,11 +91,14 @@ static bool read_header_text(reader *r)
   uint64_t header_bytes = 0;
   if (!read_preamble(r, &header_bytes)) return false;
   if (r->data_offset > r->size_bytes)
-    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: the .npy header is truncated: it should end at byte %llu, the file has %llu", r->path,
-                     (unsigned long long)r->data_offset, (unsigned long long)r->size_bytes);
+    return tool_fail(
+      r->error, TOOL_EXIT_FILE,
+      "%s: the .npy header is truncated: it should end at byte %llu, the file has %llu", r->path,
+      (unsigned long long)r->data_offset, (unsigned long long)r->size_bytes);
   if (header_bytes > MAX_HEADER_BYTES)
-    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: a .npy header of %llu bytes; at most %d are supported", r->path, (unsigned long long)header_bytes,
-                     MAX_HEADER_BYTES);
+    return tool_fail(r->error, TOOL_EXIT_FILE,
+                     "%s: a .npy header of %llu bytes; at most %d are supported", r->path,
+                     (unsigned long long)header_bytes, MAX_HEADER_BYTES);
   r->header = tool_allocate(header_bytes + 1);
   r->at = r->header;
   return read_exactly(r, r->header, header_bytes);
@@ -94,8 +109,9 @@ static bool read_header_text(reader *r)
 static bool bad_header(reader *r, const char *what)
 {
   int length = (int)strcspn(r->at, "\n");
-  return tool_fail(r->error, TOOL_EXIT_FILE, "%s: broken .npy header at byte %d: expected %s, found '%.*s'", r->path, (int)(r->at - r->header), what,
-                   length > 30 ? 30 : length, r->at);
+  return tool_fail(r->error, TOOL_EXIT_FILE,
+                   "%s: broken .npy header at byte %d: expected %s, found '%.*s'", r->path,
+                   (int)(r->at - r->header), what, length > 30 ? 30 : length, r->at);
 }
 
 static void skip_blanks(reader *r)
@@ -143,19 +159,28 @@ static bool read_type(reader *r)
   skip_blanks(r);
   if (*r->at == '[' && r->leaves) return read_structure(r);
   if (*r->at == '[')
-    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: structured arrays are not supported: expected one scalar type, found %.60s", r->path, r->at);
+    return tool_fail(
+      r->error, TOOL_EXIT_FILE,
+      "%s: structured arrays are not supported: expected one scalar type, found %.60s", r->path,
+      r->at);
   if (!read_string(r, "the type as a string, such as '<f4'", &text, &length)) return false;
   r->shape.element = length ? find_numpy_type(text, length) : KJIT_ANY;
   r->has_type = true;
   if (r->shape.element != KJIT_ANY) return true;
   if (length && *text == '>')
-    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: type '%.*s' is big-endian; kjit reads little-endian arrays: convert it in numpy with astype('<%.*s')",
+    return tool_fail(r->error, TOOL_EXIT_FILE,
+                     "%s: type '%.*s' is big-endian; kjit reads little-endian arrays: convert it "
+                     "in numpy with astype('<%.*s')",
                      r->path, (int)length, text, (int)length - 1, text + 1);
   if (length && strchr(text, 'O') && strchr(text, 'O') < text + length)
-    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: object arrays ('%.*s') are not supported: expected bool, integer, float or complex elements", r->path,
-                     (int)length, text);
-  return tool_fail(r->error, TOOL_EXIT_FILE, "%s: type '%.*s' is not supported: expected |b1, i1 to i8, u1 to u8, f2, f4, f8, c8 or c16", r->path, (int)length,
-                   text);
+    return tool_fail(r->error, TOOL_EXIT_FILE,
+                     "%s: object arrays ('%.*s') are not supported: expected bool, integer, float "
+                     "or complex elements",
+                     r->path, (int)length, text);
+  return tool_fail(
+    r->error, TOOL_EXIT_FILE,
+    "%s: type '%.*s' is not supported: expected |b1, i1 to i8, u1 to u8, f2, f4, f8, c8 or c16",
+    r->path, (int)length, text);
 }
 
 static bool read_order(reader *r)
@@ -173,7 +198,8 @@ static bool read_extent(reader *r, int64_t *extent)
   errno = 0;
   long long value = strtoll(r->at, &end, 10);
   if (errno)
-    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: broken .npy header: extent %.*s does not fit in 63 bits", r->path,
+    return tool_fail(r->error, TOOL_EXIT_FILE,
+                     "%s: broken .npy header: extent %.*s does not fit in 63 bits", r->path,
                      (int)(end - r->at > 40 ? 40 : end - r->at), r->at);
   r->at = *end == 'L' ? end + 1 : end; /* Python 2 wrote 3L */
   *extent = value;
@@ -186,7 +212,9 @@ static bool read_shape(reader *r)
   r->shape.rank = 0;
   if (!accept(r, "(")) return bad_header(r, "the shape, a tuple");
   while (!accept(r, ")")) {
-    if (r->shape.rank == TOOL_MAX_RANK) return tool_fail(r->error, TOOL_EXIT_FILE, "%s: the array has more than %d dimensions", r->path, TOOL_MAX_RANK);
+    if (r->shape.rank == TOOL_MAX_RANK)
+      return tool_fail(r->error, TOOL_EXIT_FILE, "%s: the array has more than %d dimensions",
+                       r->path, TOOL_MAX_RANK);
     if (!read_extent(r, &r->shape.extents[r->shape.rank++])) return false;
     if (accept(r, ",")) continue;
     if (!accept(r, ")")) return bad_header(r, "',' or ')' in the shape");
@@ -201,7 +229,11 @@ enum { MOST_NESTED = 32, MOST_STRUCT_BYTES = 64 * 1024 };
 
 static bool read_fields(reader *r, uint32_t depth, uint64_t *size_bytes);
 
-static bool too_large(reader *r) { return tool_fail(r->error, TOOL_EXIT_FILE, "%s: a struct of more than %d bytes or levels", r->path, MOST_STRUCT_BYTES); }
+static bool too_large(reader *r)
+{
+  return tool_fail(r->error, TOOL_EXIT_FILE, "%s: a struct of more than %d bytes or levels",
+                   r->path, MOST_STRUCT_BYTES);
+}
 
 /* The product of "(3, 2)", or of 3. */
 static bool read_count(reader *r, uint64_t *count)
@@ -211,7 +243,9 @@ static bool read_count(reader *r, uint64_t *count)
   *count = 1;
   while (!is_tuple || !accept(r, ")")) {
     if (!read_extent(r, &extent)) return false;
-    if (extent < 1 || extent > MOST_STRUCT_BYTES || (*count *= (uint64_t)extent) > MOST_STRUCT_BYTES) return too_large(r);
+    if (extent < 1 || extent > MOST_STRUCT_BYTES ||
+        (*count *= (uint64_t)extent) > MOST_STRUCT_BYTES)
+      return too_large(r);
     if (!is_tuple) return true;
     if (!accept(r, ",") && *r->at != ')') return bad_header(r, "',' or ')' in a shape");
   }
@@ -236,11 +270,13 @@ typedef struct nested {
 static void place_leaves(reader *r, const nested *n, const char *path, uint64_t offset)
 {
   for (uint64_t i = 0; i < n->count; i++) {
-    char *item = n->has_shape ? tool_format("%s[%llu]", path, (unsigned long long)i) : tool_copy_text(path, strlen(path));
+    char *item = n->has_shape ? tool_format("%s[%llu]", path, (unsigned long long)i)
+                              : tool_copy_text(path, strlen(path));
     for (size_t k = 0; k < n->leaves.count; k++) {
       const tool_leaf *leaf = &n->leaves.items[k];
       char *whole = tool_format("%s.%s", item, leaf->path);
-      tool_add_leaf(r->leaves, whole, leaf->element, offset + i * n->size_bytes + leaf->offset_bytes, leaf->count);
+      tool_add_leaf(r->leaves, whole, leaf->element,
+                    offset + i * n->size_bytes + leaf->offset_bytes, leaf->count);
       free(whole);
     }
     free(item);
@@ -254,7 +290,8 @@ static bool read_field_count(reader *r, uint64_t *count, bool *has_shape)
   return !*has_shape || read_count(r, count);
 }
 
-static bool read_nested(reader *r, const char *path, uint64_t offset, uint32_t depth, uint64_t *size_bytes)
+static bool read_nested(reader *r, const char *path, uint64_t offset, uint32_t depth,
+                        uint64_t *size_bytes)
 {
   tool_leaves *outer = r->leaves;
   nested n = { 0 };
@@ -269,20 +306,24 @@ static bool read_nested(reader *r, const char *path, uint64_t offset, uint32_t d
 }
 
 /* A type and, if one follows, its shape. */
-static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t depth, uint64_t *size_bytes)
+static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t depth,
+                       uint64_t *size_bytes)
 {
   const char *text = NULL;
   size_t length = 0;
   uint64_t count;
   bool has_shape;
   if (*r->at == '[') return read_nested(r, path, offset, depth, size_bytes);
-  if (!read_string(r, "the type of a field as a string, such as '<f4'", &text, &length) || !read_field_count(r, &count, &has_shape)) return false;
+  if (!read_string(r, "the type of a field as a string, such as '<f4'", &text, &length) ||
+      !read_field_count(r, &count, &has_shape))
+    return false;
   if (is_padding(text, length, size_bytes)) return true;
   kjit_type type = find_numpy_type(text, length);
   if (type == KJIT_ANY)
     return tool_fail(r->error, TOOL_EXIT_FILE,
-                     "%s: type '%.*s' of field '%s' is not supported: expected |b1, i1 to i8, u1 to u8, f2, f4, f8, c8 or c16, little-endian", r->path,
-                     (int)length, text, path);
+                     "%s: type '%.*s' of field '%s' is not supported: expected |b1, i1 to i8, u1 "
+                     "to u8, f2, f4, f8, c8 or c16, little-endian",
+                     r->path, (int)length, text, path);
   tool_add_leaf(r->leaves, path, type, offset, count);
   *size_bytes = count * tool_elements[type].size_bytes;
   return true;
@@ -298,7 +339,9 @@ static bool read_fields(reader *r, uint32_t depth, uint64_t *size_bytes)
     const char *name;
     size_t length;
     uint64_t bytes = 0;
-    if (!accept(r, "(") || !read_string(r, "the name of a field", &name, &length) || !accept(r, ",")) return bad_header(r, "(name, type) of a field");
+    if (!accept(r, "(") || !read_string(r, "the name of a field", &name, &length) ||
+        !accept(r, ","))
+      return bad_header(r, "(name, type) of a field");
     skip_blanks(r);
     char *path = tool_copy_text(name, length);
     bool ok = read_field(r, path, *size_bytes, depth, &bytes);
@@ -326,7 +369,8 @@ static bool add_bytes(reader *r)
 {
   if (!r->element_bytes) return true;
   if (r->shape.rank == TOOL_MAX_RANK)
-    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: an array of structs has at most %d dimensions", r->path, TOOL_MAX_RANK - 1);
+    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: an array of structs has at most %d dimensions",
+                     r->path, TOOL_MAX_RANK - 1);
   r->shape.lanes = (uint32_t)r->element_bytes;
   r->shape.extents[r->shape.rank++] = (int64_t)r->element_bytes;
   return true;
@@ -337,19 +381,25 @@ static bool read_entry(reader *r)
   static const struct {
     const char *key;
     bool (*read)(reader *r);
-  } entries[] = { { "descr", read_type }, { "fortran_order", read_order }, { "shape", read_shape } };
+  } entries[] = { { "descr", read_type },
+                  { "fortran_order", read_order },
+                  { "shape", read_shape } };
   const char *key;
   size_t length;
   if (!read_string(r, "a key", &key, &length)) return false;
   if (!accept(r, ":")) return bad_header(r, "':' after a key");
   for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
     if (strlen(entries[i].key) == length && !memcmp(entries[i].key, key, length)) {
-      if (r->seen & 1u << i) return tool_fail(r->error, TOOL_EXIT_FILE, "%s: broken .npy header: '%s' is there twice", r->path, entries[i].key);
+      if (r->seen & 1u << i)
+        return tool_fail(r->error, TOOL_EXIT_FILE, "%s: broken .npy header: '%s' is there twice",
+                         r->path, entries[i].key);
       r->seen |= 1u << i;
       return entries[i].read(r);
     }
-  return tool_fail(r->error, TOOL_EXIT_FILE, "%s: broken .npy header: unknown key '%.*s'; expected descr, fortran_order and shape", r->path,
-                   length > 40 ? 40 : (int)length, key);
+  return tool_fail(
+    r->error, TOOL_EXIT_FILE,
+    "%s: broken .npy header: unknown key '%.*s'; expected descr, fortran_order and shape", r->path,
+    length > 40 ? 40 : (int)length, key);
 }
 
 static bool read_dictionary(reader *r)
@@ -361,18 +411,26 @@ static bool read_dictionary(reader *r)
     if (!accept(r, "}")) return bad_header(r, "',' or '}'");
     break;
   }
-  const char *missing = !r->has_type ? "descr" : !r->has_order ? "fortran_order" : !r->has_shape ? "shape" : NULL;
-  return !missing || tool_fail(r->error, TOOL_EXIT_FILE, "%s: broken .npy header: '%s' is missing", r->path, missing);
+  const char *missing = !r->has_type    ? "descr"
+                        : !r->has_order ? "fortran_order"
+                        : !r->has_shape ? "shape"
+                                        : NULL;
+  return !missing || tool_fail(r->error, TOOL_EXIT_FILE, "%s: broken .npy header: '%s' is missing",
+                               r->path, missing);
 }
 
 static bool compare_sizes(reader *r)
 {
   uint64_t expected, found = r->size_bytes - r->data_offset;
   if (!tool_shape_bytes(&r->shape, &expected))
-    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: broken .npy header: the shape's size in bytes does not fit in 63 bits", r->path);
+    return tool_fail(r->error, TOOL_EXIT_FILE,
+                     "%s: broken .npy header: the shape's size in bytes does not fit in 63 bits",
+                     r->path);
   if (expected == found) return true;
-  return tool_fail(r->error, TOOL_EXIT_FILE, "%s: the .npy header promises %llu bytes of data, the file has %llu%s", r->path, (unsigned long long)expected,
-                   (unsigned long long)found, found < expected ? ": it is truncated" : "");
+  return tool_fail(r->error, TOOL_EXIT_FILE,
+                   "%s: the .npy header promises %llu bytes of data, the file has %llu%s", r->path,
+                   (unsigned long long)expected, (unsigned long long)found,
+                   found < expected ? ": it is truncated" : "");
 }
 
 /* Any byte but 0 is true to numpy; in the kernel IR a bool is 0 or 1. */
@@ -384,7 +442,9 @@ static void normalize_bools(const tool_array *array)
 
 static bool read_array(reader *r, tool_array *array)
 {
-  if (!open_file(r) || !read_header_text(r) || !read_dictionary(r) || !add_bytes(r) || !compare_sizes(r)) return false;
+  if (!open_file(r) || !read_header_text(r) || !read_dictionary(r) || !add_bytes(r) ||
+      !compare_sizes(r))
+    return false;
   tool_array result;
   if (!tool_create_array(r->error, &r->shape, &result)) return tool_prefix(r->error, "%s", r->path);
   if (!read_exactly(r, result.memory->data, result.memory->size_bytes)) {
@@ -412,14 +472,18 @@ static char *make_header(const tool_array *array, kjit_type element)
   char *shape = tool_copy_text("", 0);
   uint32_t rank = array->rank - (array->record.context ? 1 : 0);
   for (uint32_t d = 0; d < rank; d++) {
-    char *longer = tool_format("%s%lld,%s", shape, (long long)array->shape[d], d + 1 < rank ? " " : "");
+    char *longer =
+      tool_format("%s%lld,%s", shape, (long long)array->shape[d], d + 1 < rank ? " " : "");
     free(shape);
     shape = longer;
   }
-  char *type = array->record.context ? tool_record_description(&array->record) : tool_format("'%s'", tool_elements[element].numpy);
-  char *dictionary = tool_format("{'descr': %s, 'fortran_order': False, 'shape': (%s), }", type, shape);
+  char *type = array->record.context ? tool_record_description(&array->record)
+                                     : tool_format("'%s'", tool_elements[element].numpy);
+  char *dictionary =
+    tool_format("{'descr': %s, 'fortran_order': False, 'shape': (%s), }", type, shape);
   free(type);
-  int used = PREAMBLE_BYTES + 2 + (int)strlen(dictionary) + 1, padding = (ALIGNMENT - used % ALIGNMENT) % ALIGNMENT;
+  int used = PREAMBLE_BYTES + 2 + (int)strlen(dictionary) + 1,
+      padding = (ALIGNMENT - used % ALIGNMENT) % ALIGNMENT;
   char *header = tool_format("%s%*s\n", dictionary, padding, "");
   free(shape);
   free(dictionary);
@@ -430,7 +494,8 @@ static bool write_elements(FILE *file, const tool_array *array, kjit_type elemen
 {
   if (element == array->element && tool_is_contiguous(array)) {
     uint64_t size = tool_array_bytes(array);
-    const char *data = (const char *)array->memory->data + array->offset * (int64_t)tool_elements[element].size_bytes;
+    const char *data = (const char *)array->memory->data +
+                       array->offset * (int64_t)tool_elements[element].size_bytes;
     return !size || fwrite(data, 1, size, file) == size;
   }
   uint64_t count = tool_count(array);
@@ -456,7 +521,8 @@ static bool write_header(FILE *file, const tool_array *array, kjit_type element)
   size_t size = PREAMBLE_BYTES + (is_long ? 4 : 2);
   memcpy(preamble, magic, MAGIC_BYTES);
   preamble[MAGIC_BYTES] = is_long ? 2 : 1;
-  for (size_t i = PREAMBLE_BYTES; i < size; i++) preamble[i] = (uint8_t)(length >> 8 * (i - PREAMBLE_BYTES));
+  for (size_t i = PREAMBLE_BYTES; i < size; i++)
+    preamble[i] = (uint8_t)(length >> 8 * (i - PREAMBLE_BYTES));
   bool ok = fwrite(preamble, 1, size, file) == size && fwrite(header, 1, length, file) == length;
   free(header);
   return ok;

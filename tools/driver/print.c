@@ -45,7 +45,8 @@ static void print_struct(printer *p, uint32_t d)
 static void print_item(printer *p, uint32_t d, bool is_first)
 {
   char text[TOOL_ELEMENT_TEXT];
-  if (p->array->record.context && d + 2 == p->array->rank) { /* the last dimension is that of its bytes */
+  /* the last dimension is that of its bytes */
+  if (p->array->record.context && d + 2 == p->array->rank) {
     if (!is_first) separate(p, d, 0);
     print_struct(p, d + 1);
     return;

@@ -1,4 +1,5 @@
-/* Arrays as text, the way numpy prints them: everything up to 1000 elements, beyond that the ends of each dimension. */
+/* Arrays as text, the way numpy prints them: everything up to 1000 elements, beyond that the ends
+ * of each dimension. */
 #ifndef TOOL_PRINT_H
 #define TOOL_PRINT_H
 

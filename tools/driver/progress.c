@@ -26,8 +26,10 @@ static void write_line(int64_t seconds)
 {
   bool terminal = isatty(STDERR_FILENO);
   uint64_t done = atomic_load(&progress.done);
-  fprintf(stderr, "%s%s: %s: %lld s", terminal ? "\r" : "", program_invocation_short_name, progress.what, (long long)seconds);
-  if (progress.total) fprintf(stderr, ", %llu of %llu", (unsigned long long)done, (unsigned long long)progress.total);
+  fprintf(stderr, "%s%s: %s: %lld s", terminal ? "\r" : "", program_invocation_short_name,
+          progress.what, (long long)seconds);
+  if (progress.total)
+    fprintf(stderr, ", %llu of %llu", (unsigned long long)done, (unsigned long long)progress.total);
   fputs(terminal ? "  " : "\n", stderr);
   fflush(stderr);
   progress.line_is_open = terminal;
@@ -44,7 +46,8 @@ static void *run(void *unused)
     clock_gettime(CLOCK_MONOTONIC, &now);
     int64_t elapsed = now.tv_sec - progress.start.tv_sec - (now.tv_nsec < progress.start.tv_nsec);
     if (elapsed < shown) shown = 0; /* another activity began */
-    if (progress.what && elapsed > shown && (isatty(STDERR_FILENO) || elapsed >= 2 * shown)) write_line(shown = elapsed);
+    if (progress.what && elapsed > shown && (isatty(STDERR_FILENO) || elapsed >= 2 * shown))
+      write_line(shown = elapsed);
     until.tv_sec += elapsed + 1;
     pthread_cond_timedwait(&progress.changed, &progress.lock, &until);
   }
@@ -60,7 +63,8 @@ static void start_thread(void)
   pthread_cond_init(&progress.changed, &attributes);
   pthread_condattr_destroy(&attributes);
   progress.is_stopping = false;
-  progress.is_running = pthread_create(&progress.thread, NULL, run, NULL) == 0; /* without it there is no line, and nothing else is lost */
+  /* without it there is no line, and nothing else is lost */
+  progress.is_running = pthread_create(&progress.thread, NULL, run, NULL) == 0;
 }
 
 void tool_silence_progress(void) { progress.is_silent = true; }
@@ -78,7 +82,10 @@ void tool_progress(const char *what, uint64_t total)
   else pthread_cond_signal(&progress.changed);
 }
 
-void tool_progress_at(uint64_t done) { atomic_store_explicit(&progress.done, done, memory_order_relaxed); }
+void tool_progress_at(uint64_t done)
+{
+  atomic_store_explicit(&progress.done, done, memory_order_relaxed);
+}
 
 void tool_stop_progress(void)
 {

@@ -6,7 +6,8 @@
 
 /* ---- leaves ---- */
 
-void tool_add_leaf(tool_leaves *leaves, const char *path, kjit_type element, uint64_t offset_bytes, uint64_t count)
+void tool_add_leaf(tool_leaves *leaves, const char *path, kjit_type element, uint64_t offset_bytes,
+                   uint64_t count)
 {
   if (leaves->count == leaves->capacity) {
     leaves->capacity = leaves->capacity ? 2 * leaves->capacity : 16;
@@ -15,7 +16,8 @@ void tool_add_leaf(tool_leaves *leaves, const char *path, kjit_type element, uin
     free(leaves->items);
     leaves->items = grown;
   }
-  leaves->items[leaves->count++] = (tool_leaf){ tool_copy_text(path, strlen(path)), element, offset_bytes, count };
+  leaves->items[leaves->count++] =
+    (tool_leaf){ tool_copy_text(path, strlen(path)), element, offset_bytes, count };
 }
 
 void tool_destroy_leaves(tool_leaves *leaves)
@@ -29,7 +31,8 @@ void tool_destroy_leaves(tool_leaves *leaves)
 
 typedef struct field {
   kjit_field given;
-  kjit_type lane;                    /* of what is no struct: the scalar that it is made of; a pointer counts as u64 */
+  /* of what is no struct: the scalar that it is made of; a pointer counts as u64 */
+  kjit_type lane;
   uint32_t lanes;                    /* of a vector, else 1 */
   uint32_t offset_bytes, size_bytes; /* size: of one element */
   bool is_struct;
@@ -52,7 +55,8 @@ static bool get_field(kjit_context *context, kjit_type type, uint32_t index, fie
 {
   kjit_type_layout layout;
   *f = (field){ .lanes = 1 };
-  if (kjit_get_type_field(context, type, index, &f->given, &f->offset_bytes) != KJIT_OK) return false;
+  if (kjit_get_type_field(context, type, index, &f->given, &f->offset_bytes) != KJIT_OK)
+    return false;
   if (kjit_get_type_layout(context, f->given.type, &layout) != KJIT_OK) return false;
   f->size_bytes = layout.size_bytes;
   f->is_struct = layout.field_count > 0;
@@ -73,9 +77,11 @@ static uint64_t element_count(const kjit_field *given)
   return count;
 }
 
-static void add_leaves(kjit_context *context, kjit_type type, const char *path, uint64_t offset, tool_leaves *leaves);
+static void add_leaves(kjit_context *context, kjit_type type, const char *path, uint64_t offset,
+                       tool_leaves *leaves);
 
-static void add_field(kjit_context *context, const field *f, const char *path, uint64_t offset, tool_leaves *leaves)
+static void add_field(kjit_context *context, const field *f, const char *path, uint64_t offset,
+                      tool_leaves *leaves)
 {
   uint64_t count = element_count(&f->given);
   if (!f->is_struct) {
@@ -83,17 +89,20 @@ static void add_field(kjit_context *context, const field *f, const char *path, u
     return;
   }
   for (uint64_t i = 0; i < count; i++) {
-    char *at = f->given.rank ? tool_format("%s[%llu]", path, (unsigned long long)i) : tool_copy_text(path, strlen(path));
+    char *at = f->given.rank ? tool_format("%s[%llu]", path, (unsigned long long)i)
+                             : tool_copy_text(path, strlen(path));
     add_leaves(context, f->given.type, at, offset + i * f->size_bytes, leaves);
     free(at);
   }
 }
 
-static void add_leaves(kjit_context *context, kjit_type type, const char *path, uint64_t offset, tool_leaves *leaves)
+static void add_leaves(kjit_context *context, kjit_type type, const char *path, uint64_t offset,
+                       tool_leaves *leaves)
 {
   field f;
   for (uint32_t i = 0; get_field(context, type, i, &f); i++) {
-    char *name = *path ? tool_format("%s.%s", path, f.given.name) : tool_copy_text(f.given.name, strlen(f.given.name));
+    char *name = *path ? tool_format("%s.%s", path, f.given.name)
+                       : tool_copy_text(f.given.name, strlen(f.given.name));
     add_field(context, &f, name, offset + f.offset_bytes, leaves);
     free(name);
   }
@@ -128,7 +137,8 @@ bool tool_find_record(kjit_context *context, const char *name, size_t length, to
   kjit_type_layout layout;
   char *copy = tool_copy_text(name, length);
   kjit_type type = KJIT_ANY;
-  bool ok = context && kjit_parse_type(context, copy, &type) == KJIT_OK && kjit_get_type_layout(context, type, &layout) == KJIT_OK && layout.field_count;
+  bool ok = context && kjit_parse_type(context, copy, &type) == KJIT_OK &&
+            kjit_get_type_layout(context, type, &layout) == KJIT_OK && layout.field_count;
   *record = (tool_record){ context, type, ok ? layout.size_bytes : 0 };
   free(copy);
   return ok;
@@ -137,33 +147,45 @@ bool tool_find_record(kjit_context *context, const char *name, size_t length, to
 static char *leaf_text(const tool_leaf *leaf)
 {
   const char *element = tool_elements[leaf->element].text;
-  if (leaf->count == 1) return tool_format("%s: %s at byte %llu", leaf->path, element, (unsigned long long)leaf->offset_bytes);
-  return tool_format("%s: %llu %s at byte %llu", leaf->path, (unsigned long long)leaf->count, element, (unsigned long long)leaf->offset_bytes);
+  if (leaf->count == 1)
+    return tool_format("%s: %s at byte %llu", leaf->path, element,
+                       (unsigned long long)leaf->offset_bytes);
+  return tool_format("%s: %llu %s at byte %llu", leaf->path, (unsigned long long)leaf->count,
+                     element, (unsigned long long)leaf->offset_bytes);
 }
 
 static bool is_equal(const tool_leaf *a, const tool_leaf *b)
 {
-  return !strcmp(a->path, b->path) && a->element == b->element && a->offset_bytes == b->offset_bytes && a->count == b->count;
+  return !strcmp(a->path, b->path) && a->element == b->element &&
+         a->offset_bytes == b->offset_bytes && a->count == b->count;
 }
 
-static bool compare_leaves(tool_scanner *scanner, const tool_leaves *file, const tool_leaves *struct_, const tool_record *record, int64_t size)
+static bool compare_leaves(tool_scanner *scanner, const tool_leaves *file,
+                           const tool_leaves *struct_, const tool_record *record, int64_t size)
 {
   size_t i = 0;
-  while (i < file->count && i < struct_->count && is_equal(&file->items[i], &struct_->items[i])) i++;
+  while (i < file->count && i < struct_->count && is_equal(&file->items[i], &struct_->items[i]))
+    i++;
   if (i == file->count && i == struct_->count && size == record->size_bytes) return true;
   if (i == file->count && i == struct_->count)
-    return tool_scan_fail(scanner, scanner->at, "an element of the file has %lld bytes, the struct %u: numpy lays out as C does with align=True",
+    return tool_scan_fail(scanner, scanner->at,
+                          "an element of the file has %lld bytes, the struct %u: numpy lays out as "
+                          "C does with align=True",
                           (long long)size, record->size_bytes);
   char *has = i < file->count ? leaf_text(&file->items[i]) : tool_copy_text("nothing more", 12);
-  char *wants = i < struct_->count ? leaf_text(&struct_->items[i]) : tool_copy_text("nothing more", 12);
-  tool_scan_fail(scanner, scanner->at, "the file's elements are not of this struct: the file has %s, the struct %s (numpy lays out as C does with align=True)",
+  char *wants =
+    i < struct_->count ? leaf_text(&struct_->items[i]) : tool_copy_text("nothing more", 12);
+  tool_scan_fail(scanner, scanner->at,
+                 "the file's elements are not of this struct: the file has %s, the struct %s "
+                 "(numpy lays out as C does with align=True)",
                  has, wants);
   free(has);
   free(wants);
   return false;
 }
 
-bool tool_take_record(tool_scanner *scanner, tool_array *array, const tool_leaves *leaves, const tool_record *record)
+bool tool_take_record(tool_scanner *scanner, tool_array *array, const tool_leaves *leaves,
+                      const tool_record *record)
 {
   tool_leaves own = tool_list_leaves(record);
   bool ok = compare_leaves(scanner, leaves, &own, record, array->lanes);
@@ -186,7 +208,8 @@ static char *shape_text(const field *f)
 {
   if (!f->given.rank && f->lanes == 1) return tool_copy_text("", 0);
   char *text = tool_copy_text(", (", 3);
-  for (uint32_t d = 0; d < f->given.rank; d++) text = append(text, tool_format("%lld, ", (long long)f->given.shape[d]));
+  for (uint32_t d = 0; d < f->given.rank; d++)
+    text = append(text, tool_format("%lld, ", (long long)f->given.shape[d]));
   if (f->lanes > 1) text = append(text, tool_format("%u, ", f->lanes));
   return append(text, tool_copy_text(")", 1));
 }
@@ -197,20 +220,28 @@ static char *describe(kjit_context *context, kjit_type type, uint32_t size_bytes
   uint64_t end = 0;
   char *text = tool_copy_text("[", 1);
   for (uint32_t i = 0; get_field(context, type, i, &f); i++) {
-    if (f.offset_bytes > end) text = append(text, tool_format("('', '|V%llu'), ", (unsigned long long)(f.offset_bytes - end)));
+    if (f.offset_bytes > end)
+      text =
+        append(text, tool_format("('', '|V%llu'), ", (unsigned long long)(f.offset_bytes - end)));
     char *element =
-      f.is_struct ? describe(context, f.given.type, f.size_bytes) : tool_format("'%s'", tool_elements[f.lane].numpy ? tool_elements[f.lane].numpy : "<u2");
+      f.is_struct
+        ? describe(context, f.given.type, f.size_bytes)
+        : tool_format("'%s'", tool_elements[f.lane].numpy ? tool_elements[f.lane].numpy : "<u2");
     char *shape = shape_text(&f);
     text = append(text, tool_format("('%s', %s%s), ", f.given.name, element, shape));
     free(element);
     free(shape);
     end = f.offset_bytes + element_count(&f.given) * f.size_bytes;
   }
-  if (size_bytes > end) text = append(text, tool_format("('', '|V%llu'), ", (unsigned long long)(size_bytes - end)));
+  if (size_bytes > end)
+    text = append(text, tool_format("('', '|V%llu'), ", (unsigned long long)(size_bytes - end)));
   return append(text, tool_copy_text("]", 1));
 }
 
-char *tool_record_description(const tool_record *record) { return describe(record->context, record->type, record->size_bytes); }
+char *tool_record_description(const tool_record *record)
+{
+  return describe(record->context, record->type, record->size_bytes);
+}
 
 /* ---- text ---- */
 
@@ -251,7 +282,10 @@ static void print_struct(FILE *to, kjit_context *context, kjit_type type, const 
   fputc('}', to);
 }
 
-void tool_print_record(FILE *to, const tool_record *record, const void *bytes) { print_struct(to, record->context, record->type, bytes); }
+void tool_print_record(FILE *to, const tool_record *record, const void *bytes)
+{
+  print_struct(to, record->context, record->type, bytes);
+}
 
 /* ---- views of fields ---- */
 
@@ -261,19 +295,23 @@ static bool find_field(tool_scanner *scanner, const tool_array *view, field *f)
   uint32_t count = field_count(view->record.context, view->record.type);
   for (uint32_t i = 0; i < count; i++) {
     if (!get_field(view->record.context, view->record.type, i, f)) break;
-    if (strlen(f->given.name) != length || memcmp(f->given.name, scanner->at, length) != 0) continue;
+    if (strlen(f->given.name) != length || memcmp(f->given.name, scanner->at, length) != 0)
+      continue;
     scanner->at += length;
     return true;
   }
   char *name = kjit_copy_type_text(view->record.context, view->record.type);
-  tool_scan_fail(scanner, scanner->at, "the struct %s has no field '%.*s'", name ? name : "", (int)length, scanner->at);
+  tool_scan_fail(scanner, scanner->at, "the struct %s has no field '%.*s'", name ? name : "",
+                 (int)length, scanner->at);
   kjit_free(view->record.context, name);
   return false;
 }
 
 static bool add_dimension(tool_scanner *scanner, tool_array *view, int64_t extent, int64_t stride)
 {
-  if (view->rank == TOOL_MAX_RANK) return tool_scan_fail(scanner, scanner->at, "an array has at most %d dimensions", TOOL_MAX_RANK);
+  if (view->rank == TOOL_MAX_RANK)
+    return tool_scan_fail(scanner, scanner->at, "an array has at most %d dimensions",
+                          TOOL_MAX_RANK);
   view->shape[view->rank] = extent;
   view->strides[view->rank++] = stride;
   return true;
@@ -308,7 +346,9 @@ bool tool_scan_field(tool_scanner *scanner, tool_array *view)
   int64_t size = tool_elements[f.lane].size_bytes;
   bool is_aligned = view->offset % size == 0;
   for (uint32_t d = 0; d < view->rank; d++) is_aligned = is_aligned && view->strides[d] % size == 0;
-  if (!is_aligned) return tool_scan_fail(scanner, at, "this field of a packed struct is not aligned: it has no view");
+  if (!is_aligned)
+    return tool_scan_fail(scanner, at,
+                          "this field of a packed struct is not aligned: it has no view");
   view->element = f.lane;
   view->offset /= size;
   for (uint32_t d = 0; d < view->rank; d++) view->strides[d] /= size;

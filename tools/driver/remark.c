@@ -17,6 +17,8 @@ void tool_show_remark(void *user, const kjit_diagnostic *d)
   if (d->severity != KJIT_SEVERITY_NOTE) explained = d->severity;
   if (explained == KJIT_SEVERITY_ERROR) return;
   char *text = kjit_copy_diagnostic_text(d);
-  if (text) fprintf(stderr, "%s%s%s", d->file ? "" : program_invocation_short_name, d->file ? "" : ": ", text);
+  if (text)
+    fprintf(stderr, "%s%s%s", d->file ? "" : program_invocation_short_name, d->file ? "" : ": ",
+            text);
   kjit_free(NULL, text);
 }

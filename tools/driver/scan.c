@@ -22,7 +22,8 @@ bool tool_scan_fail(tool_scanner *scanner, const char *at, const char *format, .
   int length = vasprintf(&message, format, list);
   va_end(list);
   if (length < 0) return tool_fail(scanner->error, TOOL_EXIT_DEVICE, "out of memory");
-  tool_fail(scanner->error, TOOL_EXIT_USAGE, "%s: %s\n  %s\n  %*s^", scanner->option, message, scanner->text, (int)(at - scanner->text), "");
+  tool_fail(scanner->error, TOOL_EXIT_USAGE, "%s: %s\n  %s\n  %*s^", scanner->option, message,
+            scanner->text, (int)(at - scanner->text), "");
   free(message);
   return false;
 }
@@ -36,8 +37,10 @@ bool tool_expected(tool_scanner *scanner, const char *what)
   tool_skip_blanks(scanner);
   size_t length = 0;
   while (is_name_part(scanner->at[length])) length++;
-  if (!*scanner->at) return tool_scan_fail(scanner, scanner->at, "expected %s, but the text ends", what);
-  return tool_scan_fail(scanner, scanner->at, "expected %s, not '%.*s'", what, (int)(length ? length : 1), scanner->at);
+  if (!*scanner->at)
+    return tool_scan_fail(scanner, scanner->at, "expected %s, but the text ends", what);
+  return tool_scan_fail(scanner, scanner->at, "expected %s, not '%.*s'", what,
+                        (int)(length ? length : 1), scanner->at);
 }
 
 void tool_skip_blanks(tool_scanner *scanner)
@@ -65,7 +68,10 @@ bool tool_expect(tool_scanner *scanner, char c)
   return tool_accept(scanner, c) || tool_expected(scanner, what);
 }
 
-bool tool_expect_end(tool_scanner *scanner) { return tool_at_end(scanner) || tool_expected(scanner, "the end of the text"); }
+bool tool_expect_end(tool_scanner *scanner)
+{
+  return tool_at_end(scanner) || tool_expected(scanner, "the end of the text");
+}
 
 size_t tool_name_length(tool_scanner *scanner)
 {
@@ -139,7 +145,10 @@ bool tool_scan_array_type(tool_scanner *scanner, kjit_type *type, uint32_t *lane
   *lanes = 0;
   *type = tool_find_element(scanner->at, length);
   if (*type == KJIT_ANY)
-    return expected_element(scanner, scanner->context ? ", a vector of them such as f32x4, or a struct of the module" : " or a vector of them such as f32x4");
+    return expected_element(scanner,
+                            scanner->context
+                              ? ", a vector of them such as f32x4, or a struct of the module"
+                              : " or a vector of them such as f32x4");
   scanner->at += length;
   return true;
 }
@@ -153,7 +162,8 @@ static int digit_value(char c)
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
 }
 
-/* The digits of an integer in the base, `_` between them allowed; false when there is none or it needs more than 64 bits. */
+/* The digits of an integer in the base, `_` between them allowed; false when there is none or it
+ * needs more than 64 bits. */
 static bool scan_digits(const char **at, unsigned base, uint64_t *value)
 {
   const char *p = *at;
@@ -161,7 +171,9 @@ static bool scan_digits(const char **at, unsigned base, uint64_t *value)
   if (digit_value(*p) >= (int)base) return false;
   for (; digit_value(*p) < (int)base || (*p == '_' && digit_value(p[1]) < (int)base); p++) {
     if (*p == '_') continue;
-    if (__builtin_mul_overflow(*value, base, value) || __builtin_add_overflow(*value, (unsigned)digit_value(*p), value)) return false;
+    if (__builtin_mul_overflow(*value, base, value) ||
+        __builtin_add_overflow(*value, (unsigned)digit_value(*p), value))
+      return false;
   }
   *at = p;
   return true;
@@ -173,7 +185,8 @@ static unsigned number_base(const char *at)
   return at[1] == 'x' || at[1] == 'X' ? 16 : at[1] == 'b' || at[1] == 'B' ? 2 : 10;
 }
 
-/* Length of a decimal number with a point or an exponent; 0: what stands here is an integer, or no number. */
+/* Length of a decimal number with a point or an exponent; 0: what stands here is an integer, or no
+ * number. */
 static size_t real_length(const char *at)
 {
   const char *p = at;
@@ -214,18 +227,21 @@ static bool scan_unsigned(tool_scanner *scanner, const char *what, uint64_t *val
   unsigned base = number_base(p);
   if (base != 10) p += 2;
   if (digit_value(*p) >= (int)base) return tool_expected(scanner, what);
-  if (!scan_digits(&p, base, value)) return tool_scan_fail(scanner, scanner->at, "the number needs more than 64 bits");
+  if (!scan_digits(&p, base, value))
+    return tool_scan_fail(scanner, scanner->at, "the number needs more than 64 bits");
   scanner->at = p;
   return true;
 }
 
-static bool negate(tool_scanner *scanner, const char *start, uint64_t magnitude, bool negative, tool_number *number)
+static bool negate(tool_scanner *scanner, const char *start, uint64_t magnitude, bool negative,
+                   tool_number *number)
 {
   if (!negative && magnitude > INT64_MAX) {
     *number = (tool_number){ .kind = TOOL_NUMBER_UNSIGNED, .u = magnitude };
     return true;
   }
-  if (negative && magnitude > (uint64_t)INT64_MAX + 1) return tool_scan_fail(scanner, start, "the number needs more than 64 bits");
+  if (negative && magnitude > (uint64_t)INT64_MAX + 1)
+    return tool_scan_fail(scanner, start, "the number needs more than 64 bits");
   *number = tool_make_integer(negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude);
   return true;
 }
@@ -250,7 +266,8 @@ static bool scan_number(tool_scanner *scanner, tool_number *number)
     return true;
   }
   uint64_t magnitude;
-  return scan_unsigned(scanner, "a number", &magnitude) && negate(scanner, start, magnitude, negative, number);
+  return scan_unsigned(scanner, "a number", &magnitude) &&
+         negate(scanner, start, magnitude, negative, number);
 }
 
 bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value)
@@ -260,8 +277,11 @@ bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value)
   bool negative = tool_accept(scanner, '-');
   uint64_t magnitude;
   tool_number number = tool_make_integer(0);
-  if (!scan_unsigned(scanner, what, &magnitude) || !negate(scanner, start, magnitude, negative, &number)) return false;
-  if (number.kind == TOOL_NUMBER_UNSIGNED) return tool_scan_fail(scanner, start, "the number is too large for i64");
+  if (!scan_unsigned(scanner, what, &magnitude) ||
+      !negate(scanner, start, magnitude, negative, &number))
+    return false;
+  if (number.kind == TOOL_NUMBER_UNSIGNED)
+    return tool_scan_fail(scanner, start, "the number is too large for i64");
   *value = number.i;
   return true;
 }
@@ -271,7 +291,8 @@ bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value)
 bool tool_convert(tool_scanner *scanner, const char *at, const tool_number *number, kjit_type type)
 {
   const char *misfit = tool_misfit(type, number);
-  return !misfit || tool_scan_fail(scanner, at, "the value does not fit %s: %s", tool_elements[type].text, misfit);
+  return !misfit || tool_scan_fail(scanner, at, "the value does not fit %s: %s",
+                                   tool_elements[type].text, misfit);
 }
 
 static bool scan_typed(tool_scanner *scanner, kjit_type type, tool_number *number)
@@ -282,11 +303,15 @@ static bool scan_typed(tool_scanner *scanner, kjit_type type, tool_number *numbe
   const char *at = scanner->at;
   if (!tool_expect(scanner, '(')) return false;
   bool is_true = tool_accept_word(scanner, "true");
-  if (is_true || tool_accept_word(scanner, "false")) *number = (tool_number){ .kind = TOOL_NUMBER_BOOL, .i = is_true };
+  if (is_true || tool_accept_word(scanner, "false"))
+    *number = (tool_number){ .kind = TOOL_NUMBER_BOOL, .i = is_true };
   else if (!scan_number(scanner, number)) return false;
   if (is_complex && tool_accept(scanner, ',') && !scan_number(scanner, &im)) return false;
   if (!tool_expect(scanner, ')') || !tool_convert(scanner, at, number, type)) return false;
-  if (is_complex) *number = (tool_number){ .kind = TOOL_NUMBER_COMPLEX, .re = tool_number_real(number), .im = tool_number_real(&im) };
+  if (is_complex)
+    *number = (tool_number){ .kind = TOOL_NUMBER_COMPLEX,
+                             .re = tool_number_real(number),
+                             .im = tool_number_real(&im) };
   return true;
 }
 
@@ -316,5 +341,6 @@ bool tool_scan_value(tool_scanner *scanner, tool_value *value)
   }
   if (!scan_number(scanner, &value->number)) return false;
   if (!is_name_part(*scanner->at)) return true; /* untyped */
-  return tool_scan_element_type(scanner, &value->type) && tool_convert(scanner, start, &value->number, value->type);
+  return tool_scan_element_type(scanner, &value->type) &&
+         tool_convert(scanner, start, &value->number, value->type);
 }

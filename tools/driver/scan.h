@@ -1,4 +1,5 @@
-/* Reads the small texts of the command line piece by piece: argument values, launches. Failures show the text with a caret. */
+/* Reads the small texts of the command line piece by piece: argument values, launches. Failures
+ * show the text with a caret. */
 #ifndef TOOL_SCAN_H
 #define TOOL_SCAN_H
 
@@ -8,11 +9,13 @@ typedef struct tool_scanner {
   const char *option; /* "--arg": what the error names */
   const char *text, *at;
   tool_error *error;
-  kjit_context *context;            /* whose structs can be named; NULL: none */
-  const struct tool_record *record; /* what the structs of a file are that comes without `:as=`; NULL: it has to be said */
+  kjit_context *context; /* whose structs can be named; NULL: none */
+  /* what the structs of a file are that comes without `:as=`; NULL: it has to be said */
+  const struct tool_record *record;
 } tool_scanner;
 
-/* A typed value ("2.5f32", "true", "f16(2)", "c64(1, -2)") or, with type KJIT_ANY, an untyped number ("8", "1e-3"). */
+/* A typed value ("2.5f32", "true", "f16(2)", "c64(1, -2)") or, with type KJIT_ANY, an untyped
+ * number ("8", "1e-3"). */
 typedef struct tool_value {
   kjit_type type;
   tool_number number;
@@ -22,7 +25,8 @@ typedef struct tool_value {
 
 tool_scanner tool_scan(const char *option, const char *text, tool_error *error);
 /* Records "option: message", the text and a caret under `at`; returns false. */
-__attribute__((format(printf, 3, 4))) bool tool_scan_fail(tool_scanner *scanner, const char *at, const char *format, ...);
+__attribute__((format(printf, 3, 4))) bool tool_scan_fail(tool_scanner *scanner, const char *at,
+                                                          const char *format, ...);
 /* "expected WHAT, not 'what stands here'". */
 bool tool_expected(tool_scanner *scanner, const char *what);
 
@@ -31,8 +35,10 @@ bool tool_at_end(tool_scanner *scanner);
 bool tool_accept(tool_scanner *scanner, char c); /* also skips blanks before it */
 bool tool_expect(tool_scanner *scanner, char c);
 bool tool_expect_end(tool_scanner *scanner);
-bool tool_accept_word(tool_scanner *scanner, const char *word); /* a word that no name character follows */
-size_t tool_name_length(tool_scanner *scanner);                 /* of the identifier here, after blanks; 0: none */
+/* a word that no name character follows */
+bool tool_accept_word(tool_scanner *scanner, const char *word);
+/* of the identifier here, after blanks; 0: none */
+size_t tool_name_length(tool_scanner *scanner);
 bool tool_scan_name(tool_scanner *scanner, const char *what, char **name);
 bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value); /* with sign */
 bool tool_scan_element_type(tool_scanner *scanner, kjit_type *type);

@@ -10,19 +10,22 @@
 
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)
-KJIT_API const char *argp_program_version = "kjit-cache " TEXT(KJIT_VERSION_MAJOR) "." TEXT(KJIT_VERSION_MINOR) "." TEXT(KJIT_VERSION_PATCH);
+KJIT_API const char *argp_program_version =
+  "kjit-cache " TEXT(KJIT_VERSION_MAJOR) "." TEXT(KJIT_VERSION_MINOR) "." TEXT(KJIT_VERSION_PATCH);
 
 static const char documentation[] =
   "Shows and tidies the directory where kjit keeps machine code.\v"
   "COMMAND is one of\n"
   "  list          each entry: size, age since it was last used, target, kernel, signature\n"
   "  verify        removes damaged files; exit status 1 when there were any\n"
-  "  trim SIZE     removes the least recently used entries until at most SIZE is left: 500M, 2G, 100000\n"
+  "  trim SIZE     removes the least recently used entries until at most SIZE is left: 500M, 2G, "
+  "100000\n"
   "  clear         removes all entries\n"
   "\n"
   "Other files in the directory are left alone. It may be in use meanwhile.\n"
   "\n"
-  "Exit status: 0 success; 1 verify found damaged files; 2 wrong command line; 4 the directory cannot be read, or a file cannot be removed.";
+  "Exit status: 0 success; 1 verify found damaged files; 2 wrong command line; 4 the directory "
+  "cannot be read, or a file cannot be removed.";
 
 typedef struct options {
   const char *directory, *command, *size;
@@ -71,7 +74,8 @@ static void print_age(uint64_t used_ns)
     uint64_t seconds;
     const char *name;
   } steps[] = { { 86400, "d" }, { 3600, "h" }, { 60, "min" }, { 1, "s" } };
-  uint64_t now = (uint64_t)time(NULL), used = used_ns / 1000000000u, age = now > used ? now - used : 0;
+  uint64_t now = (uint64_t)time(NULL), used = used_ns / 1000000000u,
+           age = now > used ? now - used : 0;
   size_t i = 0;
   while (i < 3 && age < steps[i].seconds) i++;
   printf("%5" PRIu64 " %-3s", age / steps[i].seconds, steps[i].name);
@@ -86,7 +90,9 @@ static void list_entry(void *user, const kjit_cache_entry *entry)
   t->bytes += entry->size_bytes;
   printf("%10" PRIu64 "  ", entry->size_bytes);
   print_age(entry->used_ns);
-  if (entry->version) printf("  %-7s %s(%s)  kjit %s  %s\n", entry->target, entry->kernel, entry->signature, entry->version, entry->name);
+  if (entry->version)
+    printf("  %-7s %s(%s)  kjit %s  %s\n", entry->target, entry->kernel, entry->signature,
+           entry->version, entry->name);
   else printf("  damaged %s\n", entry->name);
 }
 
@@ -134,7 +140,8 @@ static bool trim_to_size(tool *t)
 {
   uint64_t limit_bytes;
   if (!tool_parse_size(t->options.size, &limit_bytes))
-    return tool_fail(&t->error, TOOL_EXIT_USAGE, "trim: expected a size such as 500M or 2G, not '%s'", t->options.size);
+    return tool_fail(&t->error, TOOL_EXIT_USAGE,
+                     "trim: expected a size such as 500M or 2G, not '%s'", t->options.size);
   return trim(t, limit_bytes);
 }
 
@@ -146,35 +153,48 @@ static bool run_command(tool *t)
     const char *name;
     bool (*run)(tool *t);
     bool takes_size;
-  } commands[] = { { "list", list, false }, { "verify", verify, false }, { "trim", trim_to_size, true }, { "clear", clear, false } };
+  } commands[] = { { "list", list, false },
+                   { "verify", verify, false },
+                   { "trim", trim_to_size, true },
+                   { "clear", clear, false } };
   const options *o = &t->options;
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
     if (strcmp(commands[i].name, o->command)) continue;
     if (commands[i].takes_size != (o->size != NULL))
-      return tool_fail(&t->error, TOOL_EXIT_USAGE, "%s: expected %s", o->command, commands[i].takes_size ? "a size such as 500M or 2G" : "nothing after it");
+      return tool_fail(&t->error, TOOL_EXIT_USAGE, "%s: expected %s", o->command,
+                       commands[i].takes_size ? "a size such as 500M or 2G" : "nothing after it");
     return commands[i].run(t);
   }
-  return tool_fail(&t->error, TOOL_EXIT_USAGE, "expected list, verify, trim or clear, not '%s'", o->command);
+  return tool_fail(&t->error, TOOL_EXIT_USAGE, "expected list, verify, trim or clear, not '%s'",
+                   o->command);
 }
 
 static bool create_context(tool *t)
 {
-  if (t->options.directory && !tool_check_cache_folder(&t->error, t->options.directory)) return false;
+  if (t->options.directory && !tool_check_cache_folder(&t->error, t->options.directory))
+    return false;
   kjit_config config;
   kjit_init_config(&config);
   config.cache_directory = t->options.directory;
   kjit_status status = kjit_create_context(&config, &t->context);
-  if (status != KJIT_OK) return tool_fail(&t->error, TOOL_EXIT_DEVICE, "creating a context: %s", kjit_get_status_name(status));
-  return kjit_get_cache_directory(t->context) || tool_fail(&t->error, TOOL_EXIT_USAGE, "there is no home directory: --cache names the directory");
+  if (status != KJIT_OK)
+    return tool_fail(&t->error, TOOL_EXIT_DEVICE, "creating a context: %s",
+                     kjit_get_status_name(status));
+  return kjit_get_cache_directory(t->context) ||
+         tool_fail(&t->error, TOOL_EXIT_USAGE,
+                   "there is no home directory: --cache names the directory");
 }
 
 int main(int argc, char **argv)
 {
   static const struct argp_option option_table[] = {
-    { "cache", 'c', "DIR", 0, "The directory; default: the user's, $XDG_CACHE_HOME/kjit or ~/.cache/kjit", 0 },
+    { "cache", 'c', "DIR", 0,
+      "The directory; default: the user's, $XDG_CACHE_HOME/kjit or ~/.cache/kjit", 0 },
     { 0 },
   };
-  static const struct argp parser = { option_table, parse_option, "COMMAND [SIZE]", documentation, NULL, NULL, NULL };
+  static const struct argp parser = { option_table,  parse_option, "COMMAND [SIZE]",
+                                      documentation, NULL,         NULL,
+                                      NULL };
   tool t = { 0 };
   tool_watch_output();
   argp_err_exit_status = TOOL_EXIT_USAGE;

@@ -1,4 +1,5 @@
-/* kjit-compile: compiles a kernel of a kernel IR file for a signature, ahead of time and without a device. */
+/* kjit-compile: compiles a kernel of a kernel IR file for a signature, ahead of time and without a
+ * device. */
 #include "options.h"
 #include "signature.h"
 
@@ -32,10 +33,14 @@ static bool create_context(compilation *c)
   config.import_path = import_path;
   kjit_status status = kjit_create_context(&config, &c->context);
   free(import_path);
-  return status == KJIT_OK || tool_fail(&c->error, TOOL_EXIT_DEVICE, "creating a context: %s", kjit_get_status_name(status));
+  return status == KJIT_OK || tool_fail(&c->error, TOOL_EXIT_DEVICE, "creating a context: %s",
+                                        kjit_get_status_name(status));
 }
 
-static bool parse_module(compilation *c) { return tool_open_module(&c->error, c->context, c->options.path, &c->options.module, &c->module); }
+static bool parse_module(compilation *c)
+{
+  return tool_open_module(&c->error, c->context, c->options.path, &c->options.module, &c->module);
+}
 
 /* A binary goes to a terminal only by mistake. */
 static bool choose_stage(compilation *c)
@@ -45,10 +50,13 @@ static bool choose_stage(compilation *c)
   if (o->stage < 0 && o->output) o->stage = tool_stage_of_path(o->output);
   if (o->stage < 0) o->stage = is_gpu ? KJIT_STAGE_PTX : KJIT_STAGE_ASM;
   if (!tool_stage_fits(o->stage, is_gpu))
-    return tool_fail(&c->error, TOOL_EXIT_USAGE, "the target %s has no stage %s%s", o->arch, tool_stage_name(o->stage),
+    return tool_fail(&c->error, TOOL_EXIT_USAGE, "the target %s has no stage %s%s", o->arch,
+                     tool_stage_name(o->stage),
                      is_gpu ? "" : "; --arch sm_NN names a GPU architecture");
   if (!tool_stage_is_text(o->stage) && !o->output && isatty(STDOUT_FILENO))
-    return tool_fail(&c->error, TOOL_EXIT_USAGE, "%s is binary and standard output is a terminal: name a file with -o", tool_stage_name(o->stage));
+    return tool_fail(&c->error, TOOL_EXIT_USAGE,
+                     "%s is binary and standard output is a terminal: name a file with -o",
+                     tool_stage_name(o->stage));
   return true;
 }
 
@@ -58,7 +66,8 @@ static bool choose_kernel(compilation *c)
   c->kernel_name = c->options.kernel ? c->options.kernel : first;
   if (!c->kernel_name) return tool_fail(&c->error, TOOL_EXIT_IR, "the module has no kernel");
   if (!c->options.kernel && kjit_get_kernel_name(c->module, 1))
-    return tool_fail(&c->error, TOOL_EXIT_USAGE, "the module has more than one kernel (%s, %s ...): --kernel says which", first,
+    return tool_fail(&c->error, TOOL_EXIT_USAGE,
+                     "the module has more than one kernel (%s, %s ...): --kernel says which", first,
                      kjit_get_kernel_name(c->module, 1));
   kjit_status status = kjit_get_kernel(c->module, c->kernel_name, &c->kernel);
   return status == KJIT_OK || tool_fail_named(&c->error, c->context, status, "--kernel");
@@ -77,7 +86,9 @@ static bool emit(compilation *c)
 {
   void *code;
   size_t size_bytes;
-  tool_emission emission = { .context = c->context, .module = c->module, .kernel = c->kernel, .signature = c->signature };
+  tool_emission emission = {
+    .context = c->context, .module = c->module, .kernel = c->kernel, .signature = c->signature
+  };
   kjit_init_compile_options(&emission.options);
   emission.function = c->function;
   emission.symbol = c->options.symbol;
@@ -104,14 +115,18 @@ static bool compile_module(compilation *c)
   if (!choose_stage(c)) return false;
   if (c->options.stage == KJIT_STAGE_KIR) return emit(c); /* the whole module: no signature */
   if (c->options.function) return choose_function(c) && emit(c);
-  return choose_kernel(c) && compile_make_signature(&c->error, c->context, c->kernel, c->kernel_name, &c->options, &c->signature) && emit(c);
+  return choose_kernel(c) &&
+         compile_make_signature(&c->error, c->context, c->kernel, c->kernel_name, &c->options,
+                                &c->signature) &&
+         emit(c);
 }
 
 int main(int argc, char **argv)
 {
   compilation c = { 0 };
   tool_watch_output();
-  signal(SIGCHLD, SIG_DFL); /* programs that are run are waited for, whatever this one was started with */
+  /* programs that are run are waited for, whatever this one was started with */
+  signal(SIGCHLD, SIG_DFL);
   compile_parse_options(argc, argv, &c.options);
   if (create_context(&c)) compile_module(&c);
   tool_exit exit_status = tool_report(&c.error);

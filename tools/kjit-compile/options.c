@@ -10,25 +10,45 @@
 
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)
-KJIT_API const char *argp_program_version = "kjit-compile " TEXT(KJIT_VERSION_MAJOR) "." TEXT(KJIT_VERSION_MINOR) "." TEXT(KJIT_VERSION_PATCH);
+KJIT_API const char *argp_program_version = "kjit-compile " TEXT(KJIT_VERSION_MAJOR) "." TEXT(
+  KJIT_VERSION_MINOR) "." TEXT(KJIT_VERSION_PATCH);
 
-enum option_key { KEY_FACTS = 256, KEY_PTX_VERSION, KEY_PTXAS, KEY_LIBDEVICE, KEY_LIST, KEY_CHECKS, KEY_LINEINFO, KEY_DEBUG, KEY_FUNC, KEY_SYMBOL };
+enum option_key {
+  KEY_FACTS = 256,
+  KEY_PTX_VERSION,
+  KEY_PTXAS,
+  KEY_LIBDEVICE,
+  KEY_LIST,
+  KEY_CHECKS,
+  KEY_LINEINFO,
+  KEY_DEBUG,
+  KEY_FUNC,
+  KEY_SYMBOL
+};
 
-static const char before_options[] = "Compiles a kernel of a kernel IR file for a signature, ahead of time and without a GPU.\vSTAGE is one of\n";
+static const char before_options[] = "Compiles a kernel of a kernel IR file for a signature, ahead "
+                                     "of time and without a GPU.\vSTAGE is one of\n";
 
 static const char after_stages[] =
-  "Without --emit the ending of FILE decides (.kir .ll .ptx .cubin .sass .s .o), else it is ptx for a GPU and asm for the CPU.\n"
+  "Without --emit the ending of FILE decides (.kir .ll .ptx .cubin .sass .s .o), else it is ptx "
+  "for a GPU and asm for the CPU.\n"
   "\n"
-  "SIGNATURE has a type for each parameter, separated by commas: a scalar (f32), an array with its dimensions and layout (f32[:], const f32[:, :] C, f64[:] "
+  "SIGNATURE has a type for each parameter, separated by commas: a scalar (f32), an array with its "
+  "dimensions and layout (f32[:], const f32[:, :] C, f64[:] "
   "F), "
-  "a value for a const parameter (16), the name of a func for a parameter that takes one. Defaults at the end may be left out, and the whole signature where "
+  "a value for a const parameter (16), the name of a func for a parameter that takes one. Defaults "
+  "at the end may be left out, and the whole signature where "
   "every parameter has a type in the source.\n"
   "\n"
-  "Facts are what the code may rely on: all, or some of aligned16, offsets32, grid32 and disjoint, separated by blanks. Without any the code is right for all "
-  "arguments of these types. programmatic, which is not in all: the kernel may be launched with KJIT_LAUNCH_PROGRAMMATIC (sm_90 and up).\n"
+  "Facts are what the code may rely on: all, or some of aligned16, offsets32, grid32 and disjoint, "
+  "separated by blanks. Without any the code is right for all "
+  "arguments of these types. programmatic, which is not in all: the kernel may be launched with "
+  "KJIT_LAUNCH_PROGRAMMATIC (sm_90 and up).\n"
   "\n"
-  "Exit status: 0 success; 2 wrong command line, or a name that the module does not have; 3 the kernel IR or its types are wrong, the target cannot do it, or "
-  "ptxas or the disassembler fails; 4 a file is missing, broken or cannot be written, standard output too; 5 the compiler library, ptxas or a disassembler is "
+  "Exit status: 0 success; 2 wrong command line, or a name that the module does not have; 3 the "
+  "kernel IR or its types are wrong, the target cannot do it, or "
+  "ptxas or the disassembler fails; 4 a file is missing, broken or cannot be written, standard "
+  "output too; 5 the compiler library, ptxas or a disassembler is "
   "missing.\n"
   "\n"
   "Examples:\n"
@@ -44,7 +64,8 @@ static const struct argp_option option_table[] = {
   { "kernel", 'k', "NAME", 0, "The kernel; default: the module's only one", 1 },
   { "signature", 's', "SIGNATURE", 0, "Types of the parameters", 1 },
   { "type", 't', "NAME=TYPE", 0, "Type of one parameter, instead of --signature", 1 },
-  { "func", KEY_FUNC, "NAME", 0, "Instead of a kernel: a func, made a C function for elsewhere", 1 },
+  { "func", KEY_FUNC, "NAME", 0, "Instead of a kernel: a func, made a C function for elsewhere",
+    1 },
   { "symbol", KEY_SYMBOL, "NAME", 0, "Name of that C function; default: the func's", 1 },
   TOOL_MODULE_HELP,
   { "list", KEY_LIST, 0, 0, "List the kernels and their parameters and exit", 1 },
@@ -52,15 +73,22 @@ static const struct argp_option option_table[] = {
   { "arch", 'a', "sm_NN|cpu", 0, "The target: sm_75 and up, or this machine's CPU (default)", 2 },
   { "block", 'b', "XxYxZ", 0, "The block shape, when it is known", 2 },
   { "facts", KEY_FACTS, "FACTS", 0, "What the code may assume of the arguments", 2 },
-  { "checks", KEY_CHECKS, "usual|all|none|LIST", 0, "What the code checks: some of bounds,division,assert,barrier,uninitialized,races; default: none", 2 },
-  { "lineinfo", KEY_LINEINFO, 0, 0, "Tell debuggers and profilers which line each instruction is of", 2 },
+  { "checks", KEY_CHECKS, "usual|all|none|LIST", 0,
+    "What the code checks: some of bounds,division,assert,barrier,uninitialized,races; default: "
+    "none",
+    2 },
+  { "lineinfo", KEY_LINEINFO, 0, 0,
+    "Tell debuggers and profilers which line each instruction is of", 2 },
   { "debug", KEY_DEBUG, 0, 0, "Tell debuggers lines and variables; the code is not optimized", 2 },
-  { "ptx-version", KEY_PTX_VERSION, "M.N", 0, "The PTX version, 7.8 for example; default: the least that does", 2 },
-  { "libdevice", KEY_LIBDEVICE, "FILE", 0, "Math functions for GPUs, LLVM bitcode; default: the CUDA toolkit's, else libclc's", 2 },
+  { "ptx-version", KEY_PTX_VERSION, "M.N", 0,
+    "The PTX version, 7.8 for example; default: the least that does", 2 },
+  { "libdevice", KEY_LIBDEVICE, "FILE", 0,
+    "Math functions for GPUs, LLVM bitcode; default: the CUDA toolkit's, else libclc's", 2 },
   { 0, 0, 0, 0, "Result", 3 },
   { "emit", 'e', "STAGE", 0, "How far to go; see below", 3 },
   { "output", 'o', "FILE", 0, "Where to write; default: standard output", 3 },
-  { "ptxas", KEY_PTXAS, "PATH", 0, "The assembler for cubin and sass; default: looked for on PATH and where toolkits are", 3 },
+  { "ptxas", KEY_PTXAS, "PATH", 0,
+    "The assembler for cubin and sass; default: looked for on PATH and where toolkits are", 3 },
   { "quiet", 'q', 0, 0, "No warnings and no remarks", 3 },
   { 0 },
 };
@@ -92,7 +120,8 @@ static uint32_t parse_version(struct argp_state *state, const char *text)
 {
   unsigned major = 0, minor = 0;
   int end = 0;
-  if (sscanf(text, "%2u.%1u%n", &major, &minor, &end) != 2 || text[end]) argp_error(state, "--ptx-version: expected a version such as 7.8, not '%s'", text);
+  if (sscanf(text, "%2u.%1u%n", &major, &minor, &end) != 2 || text[end])
+    argp_error(state, "--ptx-version: expected a version such as 7.8, not '%s'", text);
   return major * 10 + minor;
 }
 
@@ -127,7 +156,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   case 's': options->signature = text; return 0;
   case 't': append_type(options, text); return 0;
   case 'a':
-    if (!is_target(text)) argp_error(state, "--arch: expected cpu, or sm_NN such as sm_90, not '%s'", text);
+    if (!is_target(text))
+      argp_error(state, "--arch: expected cpu, or sm_NN such as sm_90, not '%s'", text);
     options->arch = text;
     return 0;
   case 'b': parse_block(state, options, text); return 0;
@@ -136,9 +166,12 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   case 'q': options->is_quiet = true; return 0;
   case KEY_FACTS: options->facts = text; return 0;
   case KEY_CHECKS:
-    if (!tool_parse_checks(text, &options->checks)) argp_error(state, "--checks: expected " TOOL_CHECKS_EXPECTED ", not '%s'", text);
+    if (!tool_parse_checks(text, &options->checks))
+      argp_error(state, "--checks: expected " TOOL_CHECKS_EXPECTED ", not '%s'", text);
     return 0;
-  case KEY_LINEINFO: options->debug = options->debug == KJIT_DEBUG_FULL ? KJIT_DEBUG_FULL : KJIT_DEBUG_LINES; return 0;
+  case KEY_LINEINFO:
+    options->debug = options->debug == KJIT_DEBUG_FULL ? KJIT_DEBUG_FULL : KJIT_DEBUG_LINES;
+    return 0;
   case KEY_DEBUG: options->debug = KJIT_DEBUG_FULL; return 0;
   case KEY_PTX_VERSION: options->ptx_version = parse_version(state, text); return 0;
   case KEY_PTXAS: options->ptxas = text; return 0;
@@ -150,10 +183,14 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     return 0;
   case ARGP_KEY_END:
     if (!options->path) argp_error(state, "expected a file of kernel IR ('-' is standard input)");
-    if (options->function && options->kernel) argp_error(state, "--func and --kernel exclude each other");
-    if (options->symbol && !options->function) argp_error(state, "--symbol names the C function that --func makes");
-    if (options->function && options->type_count) argp_error(state, "--func takes --signature, not --type");
-    if (options->signature && options->type_count) argp_error(state, "--signature and --type exclude each other");
+    if (options->function && options->kernel)
+      argp_error(state, "--func and --kernel exclude each other");
+    if (options->symbol && !options->function)
+      argp_error(state, "--symbol names the C function that --func makes");
+    if (options->function && options->type_count)
+      argp_error(state, "--func takes --signature, not --type");
+    if (options->signature && options->type_count)
+      argp_error(state, "--signature and --type exclude each other");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
@@ -161,8 +198,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 
 void compile_parse_options(int argc, char **argv, compile_options *options)
 {
-  char *stages = tool_stage_help(), *documentation = tool_format("%s%s%s", before_options, stages, after_stages);
-  const struct argp parser = { option_table, parse_option, "FILE.kir", documentation, NULL, NULL, NULL };
+  char *stages = tool_stage_help(),
+       *documentation = tool_format("%s%s%s", before_options, stages, after_stages);
+  const struct argp parser = { option_table, parse_option, "FILE.kir", documentation,
+                               NULL,         NULL,         NULL };
   *options = (compile_options){ .stage = -1, .arch = "cpu" };
   argp_err_exit_status = TOOL_EXIT_USAGE;
   argp_parse(&parser, argc, argv, 0, NULL, options);

@@ -8,7 +8,8 @@ static const char *given_type(const compile_options *options, const char *name)
 {
   size_t length = strlen(name);
   for (size_t i = 0; i < options->type_count; i++)
-    if (!strncmp(options->types[i], name, length) && options->types[i][length] == '=') return options->types[i] + length + 1;
+    if (!strncmp(options->types[i], name, length) && options->types[i][length] == '=')
+      return options->types[i] + length + 1;
   return NULL;
 }
 
@@ -20,32 +21,40 @@ static bool is_parameter(kjit_kernel *kernel, const char *name, size_t length)
   return false;
 }
 
-static bool check_names(tool_error *error, kjit_kernel *kernel, const char *kernel_name, const compile_options *options)
+static bool check_names(tool_error *error, kjit_kernel *kernel, const char *kernel_name,
+                        const compile_options *options)
 {
   for (size_t i = 0; i < options->type_count; i++) {
     const char *equals = strchr(options->types[i], '=');
-    if (!equals) return tool_fail(error, TOOL_EXIT_USAGE, "--type: expected NAME=TYPE, not '%s'", options->types[i]);
+    if (!equals)
+      return tool_fail(error, TOOL_EXIT_USAGE, "--type: expected NAME=TYPE, not '%s'",
+                       options->types[i]);
     int length = (int)(equals - options->types[i]);
     if (!is_parameter(kernel, options->types[i], (size_t)length))
-      return tool_fail(error, TOOL_EXIT_USAGE, "--type: the kernel '%s' has no parameter '%.*s'", kernel_name, length, options->types[i]);
+      return tool_fail(error, TOOL_EXIT_USAGE, "--type: the kernel '%s' has no parameter '%.*s'",
+                       kernel_name, length, options->types[i]);
     for (size_t k = 0; k < i; k++)
       if (!strncmp(options->types[k], options->types[i], (size_t)length + 1))
-        return tool_fail(error, TOOL_EXIT_USAGE, "--type: the type of '%.*s' is given twice", length, options->types[i]);
+        return tool_fail(error, TOOL_EXIT_USAGE, "--type: the type of '%.*s' is given twice",
+                         length, options->types[i]);
   }
   return true;
 }
 
-static char *parameter_type(kjit_context *context, const compile_options *options, const kjit_parameter_info *info)
+static char *parameter_type(kjit_context *context, const compile_options *options,
+                            const kjit_parameter_info *info)
 {
   const char *given = given_type(options, info->name);
   if (given) return tool_copy_text(given, strlen(given));
   if (info->annotation == KJIT_ANY || info->is_function || info->is_const) return NULL;
-  char *text = kjit_copy_type_text(context, info->annotation), *copy = text ? tool_copy_text(text, strlen(text)) : NULL;
+  char *text = kjit_copy_type_text(context, info->annotation),
+       *copy = text ? tool_copy_text(text, strlen(text)) : NULL;
   kjit_free(context, text);
   return copy;
 }
 
-bool compile_make_signature(tool_error *error, kjit_context *context, kjit_kernel *kernel, const char *kernel_name, const compile_options *options,
+bool compile_make_signature(tool_error *error, kjit_context *context, kjit_kernel *kernel,
+                            const char *kernel_name, const compile_options *options,
                             char **signature)
 {
   if (options->signature) {
@@ -60,8 +69,10 @@ bool compile_make_signature(tool_error *error, kjit_context *context, kjit_kerne
     if (!type && info.has_default) break;
     if (!type) {
       free(text);
-      return tool_fail(error, TOOL_EXIT_USAGE, "parameter '%s' of the kernel '%s' has no type in the source: give --signature or --type %s=%s", info.name,
-                       kernel_name, info.name,
+      return tool_fail(error, TOOL_EXIT_USAGE,
+                       "parameter '%s' of the kernel '%s' has no type in the source: give "
+                       "--signature or --type %s=%s",
+                       info.name, kernel_name, info.name,
                        info.is_function ? "FUNC"
                        : info.is_const  ? "VALUE"
                                         : "TYPE");
@@ -94,7 +105,8 @@ void compile_list_kernels(kjit_context *context, kjit_module *module)
     kjit_parameter_info info;
     if (kjit_get_kernel(module, name, &kernel) != KJIT_OK) continue;
     printf("%s(", name);
-    for (size_t i = 0; kjit_get_parameter_info(kernel, i, &info) == KJIT_OK; i++) list_parameter(context, &info, i == 0);
+    for (size_t i = 0; kjit_get_parameter_info(kernel, i, &info) == KJIT_OK; i++)
+      list_parameter(context, &info, i == 0);
     printf(")\n");
   }
 }

@@ -5,16 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *kind_text(kjit_device_kind kind) { return kind == KJIT_DEVICE_CUDA ? "cuda" : "cpu"; }
+static const char *kind_text(kjit_device_kind kind)
+{
+  return kind == KJIT_DEVICE_CUDA ? "cuda" : "cpu";
+}
 
 char *run_device_text(const kjit_device *device)
 {
   kjit_device_info info;
   kjit_get_device_info(device, &info);
-  return tool_format("%s:%d %s (%s)", kind_text(info.kind), info.ordinal, info.name ? info.name : "unknown", info.target ? info.target : "unknown");
+  return tool_format("%s:%d %s (%s)", kind_text(info.kind), info.ordinal,
+                     info.name ? info.name : "unknown", info.target ? info.target : "unknown");
 }
 
-static bool parse_device(kjit_context *context, const char *text, kjit_device_kind *kind, int32_t *ordinal)
+static bool parse_device(kjit_context *context, const char *text, kjit_device_kind *kind,
+                         int32_t *ordinal)
 {
   *ordinal = 0;
   *kind = KJIT_DEVICE_CPU;
@@ -30,11 +35,14 @@ static bool parse_device(kjit_context *context, const char *text, kjit_device_ki
   return text[5] >= '0' && text[5] <= '9' && !*end && number < 1024;
 }
 
-bool run_open_device(tool_error *error, kjit_context *context, const char *text, kjit_device **device)
+bool run_open_device(tool_error *error, kjit_context *context, const char *text,
+                     kjit_device **device)
 {
   kjit_device_kind kind;
   int32_t ordinal;
-  if (!parse_device(context, text, &kind, &ordinal)) return tool_fail(error, TOOL_EXIT_USAGE, "--device: expected cpu, cuda, cuda:N or auto, not '%s'", text);
+  if (!parse_device(context, text, &kind, &ordinal))
+    return tool_fail(error, TOOL_EXIT_USAGE,
+                     "--device: expected cpu, cuda, cuda:N or auto, not '%s'", text);
   kjit_status status = kjit_get_device(context, kind, ordinal, device);
   if (status == KJIT_OK) return true;
   tool_fail_kjit(error, context, status, "opening the device");
@@ -47,9 +55,11 @@ static void list_device(const kjit_device *device)
   kjit_get_device_info(device, &info);
   double gib = (double)info.memory_bytes / (1 << 30);
   const char *parts = info.kind == KJIT_DEVICE_CUDA ? "multiprocessors" : "cores";
-  printf("%s:%d  %s  %s, %u %s, %.1f GiB", kind_text(info.kind), info.ordinal, info.target ? info.target : "?", info.name ? info.name : "?",
-         info.multiprocessor_count, parts, gib);
-  if (info.driver_version) printf(", driver for CUDA %d.%d", info.driver_version / 1000, info.driver_version % 1000 / 10);
+  printf("%s:%d  %s  %s, %u %s, %.1f GiB", kind_text(info.kind), info.ordinal,
+         info.target ? info.target : "?", info.name ? info.name : "?", info.multiprocessor_count,
+         parts, gib);
+  if (info.driver_version)
+    printf(", driver for CUDA %d.%d", info.driver_version / 1000, info.driver_version % 1000 / 10);
   putchar('\n');
 }
 
@@ -74,28 +84,38 @@ void run_list_devices(kjit_context *context)
 
 /* ---- memory ---- */
 
-/* The allocation as one flat array: the device keeps the bytes as they are, whatever the layouts and views of the arrays in it. */
+/* The allocation as one flat array: the device keeps the bytes as they are, whatever the layouts
+ * and views of the arrays in it. */
 static kjit_tensor flat_tensor(const tool_memory *memory, int64_t *count)
 {
   const tool_element *element = &tool_elements[memory->element];
   *count = (int64_t)(memory->size_bytes / element->size_bytes);
-  return (
-    kjit_tensor){ .data = memory->data, .device_type = KJIT_DEVICE_CPU, .rank = 1, .code = element->code, .bits = element->bits, .lanes = 1, .shape = count };
+  return (kjit_tensor){ .data = memory->data,
+                        .device_type = KJIT_DEVICE_CPU,
+                        .rank = 1,
+                        .code = element->code,
+                        .bits = element->bits,
+                        .lanes = 1,
+                        .shape = count };
 }
 
-static bool upload(tool_error *error, kjit_context *context, kjit_device *device, tool_memory *memory)
+static bool upload(tool_error *error, kjit_context *context, kjit_device *device,
+                   tool_memory *memory)
 {
   int64_t count;
   kjit_tensor host = flat_tensor(memory, &count);
   if (memory->device) return true;
   kjit_status status = kjit_create_array(device, memory->element, &count, 1, &memory->device);
-  if (status != KJIT_OK) return tool_fail_kjit(error, context, status, "allocating an array on the device");
+  if (status != KJIT_OK)
+    return tool_fail_kjit(error, context, status, "allocating an array on the device");
   kjit_arg to = kjit_arg_array(memory->device), from = kjit_arg_tensor(&host);
   status = count ? kjit_copy(context, &to, &from, NULL) : KJIT_OK;
-  return status == KJIT_OK || tool_fail_kjit(error, context, status, "copying an array to the device");
+  return status == KJIT_OK ||
+         tool_fail_kjit(error, context, status, "copying an array to the device");
 }
 
-bool run_upload(tool_error *error, kjit_context *context, kjit_device *device, run_launches *launches)
+bool run_upload(tool_error *error, kjit_context *context, kjit_device *device,
+                run_launches *launches)
 {
   kjit_device_info info;
   kjit_get_device_info(device, &info);
@@ -104,7 +124,9 @@ bool run_upload(tool_error *error, kjit_context *context, kjit_device *device, r
   for (size_t i = 0; i < launches->count; i++) {
     for (size_t k = 0; k < launches->items[i].count; k++) {
       run_operand *operand = &launches->items[i].operands[k];
-      if (!operand->function && operand->argument.is_array && !upload(error, context, device, operand->argument.array.memory)) return false;
+      if (!operand->function && operand->argument.is_array &&
+          !upload(error, context, device, operand->argument.array.memory))
+        return false;
     }
   }
   return true;
@@ -120,7 +142,8 @@ bool run_download(tool_error *error, kjit_context *context, const tool_arguments
     tool_progress("copying arrays from the device", 0);
     kjit_arg to = kjit_arg_tensor(&host), from = kjit_arg_array(memory->device);
     kjit_status status = kjit_copy(context, &to, &from, NULL);
-    if (status != KJIT_OK) return tool_fail_kjit(error, context, status, "copying an array from the device");
+    if (status != KJIT_OK)
+      return tool_fail_kjit(error, context, status, "copying an array from the device");
   }
   return true;
 }

@@ -31,7 +31,8 @@ typedef struct run_launches {
 } run_launches;
 
 /* Without texts: the module's only kernel, its parameters bound by name. */
-bool run_make_launches(tool_error *error, kjit_context *context, kjit_module *module, const tool_arguments *arguments, const char *const *texts, size_t count,
+bool run_make_launches(tool_error *error, kjit_context *context, kjit_module *module,
+                       const tool_arguments *arguments, const char *const *texts, size_t count,
                        run_launches *launches);
 /* Describes the arrays where they are on the device; their memory must be there. */
 void run_bind_launches(run_launches *launches, kjit_device *device);

@@ -1,4 +1,5 @@
-/* kjit-run: runs kernels of a kernel IR file over arrays. main() is the whole way of a run; each step is a file. */
+/* kjit-run: runs kernels of a kernel IR file over arrays. main() is the whole way of a run; each
+ * step is a file. */
 #include "device.h"
 #include "launch.h"
 #include "measure.h"
@@ -43,17 +44,22 @@ static bool create_context(run *r)
   config.import_path = import_path;
   kjit_status status = kjit_create_context(&config, &r->context);
   free(import_path);
-  return status == KJIT_OK || tool_fail(&r->error, TOOL_EXIT_DEVICE, "creating a context: %s", kjit_get_status_name(status));
+  return status == KJIT_OK || tool_fail(&r->error, TOOL_EXIT_DEVICE, "creating a context: %s",
+                                        kjit_get_status_name(status));
 }
 
-static bool parse_module(run *r) { return tool_open_module(&r->error, r->context, r->options.path, &r->options.module, &r->module); }
+static bool parse_module(run *r)
+{
+  return tool_open_module(&r->error, r->context, r->options.path, &r->options.module, &r->module);
+}
 
 static bool make_arguments(run *r)
 {
   tool_progress("making the arguments", r->options.arguments.count);
   r->arguments.context = r->outputs.expected.context = r->context;
   for (size_t i = 0; i < r->options.arguments.count; i++) {
-    if (!tool_add_argument(&r->arguments, "--arg", r->options.arguments.items[i], &r->error)) return false;
+    if (!tool_add_argument(&r->arguments, "--arg", r->options.arguments.items[i], &r->error))
+      return false;
     tool_progress_at(i + 1);
   }
   return true;
@@ -63,15 +69,18 @@ static bool prepare(run *r)
 {
   const run_options *o = &r->options;
   return parse_module(r) && make_arguments(r) &&
-         run_make_launches(&r->error, r->context, r->module, &r->arguments, o->launches.items, o->launches.count, &r->launches) &&
-         run_prepare_outputs(&r->error, o, &r->arguments, &r->outputs) && run_open_device(&r->error, r->context, o->device, &r->device) &&
+         run_make_launches(&r->error, r->context, r->module, &r->arguments, o->launches.items,
+                           o->launches.count, &r->launches) &&
+         run_prepare_outputs(&r->error, o, &r->arguments, &r->outputs) &&
+         run_open_device(&r->error, r->context, o->device, &r->device) &&
          run_check_emits(&r->error, o, r->device);
 }
 
 static void say_device(const run *r)
 {
   char *text = run_device_text(r->device);
-  fprintf(stderr, "kjit-run: %zu launch%s, %llu time%s, on %s\n", r->launches.count, r->launches.count == 1 ? "" : "es", (unsigned long long)r->options.repeat,
+  fprintf(stderr, "kjit-run: %zu launch%s, %llu time%s, on %s\n", r->launches.count,
+          r->launches.count == 1 ? "" : "es", (unsigned long long)r->options.repeat,
           r->options.repeat == 1 ? "" : "s", text);
   free(text);
 }
@@ -80,14 +89,18 @@ static bool execute(run *r)
 {
   if (!run_upload(&r->error, r->context, r->device, &r->launches)) return false;
   run_bind_launches(&r->launches, r->device);
-  return run_all_launches(&r->error, r->context, r->device, &r->launches, r->options.repeat, &r->timing) && run_download(&r->error, r->context, &r->arguments);
+  return run_all_launches(&r->error, r->context, r->device, &r->launches, r->options.repeat,
+                          &r->timing) &&
+         run_download(&r->error, r->context, &r->arguments);
 }
 
 static bool show(run *r)
 {
   tool_stop_progress();
   if (!run_write_outputs(&r->error, &r->outputs, &r->failed_checks)) return false;
-  if (r->options.bench && !run_bench(&r->error, r->context, r->device, &r->launches, r->options.repeat, r->options.bench)) return false;
+  if (r->options.bench && !run_bench(&r->error, r->context, r->device, &r->launches,
+                                     r->options.repeat, r->options.bench))
+    return false;
   if (r->options.shows_time) run_show_times(&r->launches, &r->timing);
   if (r->options.shows_info) run_show_info(&r->launches);
   return run_emit(&r->error, &r->options, r->context, r->module, &r->launches);
@@ -98,7 +111,9 @@ static void warn_of_unused(const run *r)
 {
   for (size_t i = 0; i < r->arguments.count; i++)
     if (!r->arguments.items[i].is_used)
-      fprintf(stderr, "kjit-run: warning: --arg %s is not used: no launch and no other option names it\n", r->arguments.items[i].name);
+      fprintf(stderr,
+              "kjit-run: warning: --arg %s is not used: no launch and no other option names it\n",
+              r->arguments.items[i].name);
 }
 
 static bool run_module(run *r)
@@ -123,7 +138,8 @@ int main(int argc, char **argv)
 {
   run r = { 0 };
   tool_watch_output();
-  signal(SIGCHLD, SIG_DFL); /* programs that are run are waited for, whatever this one was started with */
+  /* programs that are run are waited for, whatever this one was started with */
+  signal(SIGCHLD, SIG_DFL);
   run_parse_options(argc, argv, &r.options);
   if (r.options.is_quiet) tool_silence_progress();
   bool ok = create_context(&r);

@@ -22,11 +22,15 @@ static uint64_t clock_ns(void)
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static bool passed(runner *r, kjit_status status, const char *doing) { return status == KJIT_OK || tool_fail_kjit(r->error, r->context, status, doing); }
+static bool passed(runner *r, kjit_status status, const char *doing)
+{
+  return status == KJIT_OK || tool_fail_kjit(r->error, r->context, status, doing);
+}
 
 static bool launch_one(runner *r, const run_launch *launch)
 {
-  kjit_status status = kjit_launch(launch->kernel, &launch->config, launch->arguments, launch->count);
+  kjit_status status =
+    kjit_launch(launch->kernel, &launch->config, launch->arguments, launch->count);
   if (status == KJIT_OK) return true;
   char *doing = tool_format("launching %s", launch->kernel_name);
   tool_fail_kjit(r->error, r->context, status, doing);
@@ -46,7 +50,8 @@ static bool launch_all(runner *r, uint64_t repeat, uint64_t progress_base)
 
 static bool open_events(runner *r)
 {
-  return passed(r, kjit_create_event(r->device, &r->first), "creating an event") && passed(r, kjit_create_event(r->device, &r->last), "creating an event");
+  return passed(r, kjit_create_event(r->device, &r->first), "creating an event") &&
+         passed(r, kjit_create_event(r->device, &r->last), "creating an event");
 }
 
 static void close_events(runner *r)
@@ -63,17 +68,21 @@ static bool run_timed(runner *r, uint64_t repeat, run_timing *timing)
   uint64_t start = clock_ns();
   if (!launch_all(r, 1, 0)) return false;
   timing->first_ns = clock_ns() - start;
-  if (!launch_all(r, repeat - 1, 1) || !passed(r, kjit_record_event(r->last, NULL), "recording an event")) return false;
+  if (!launch_all(r, repeat - 1, 1) ||
+      !passed(r, kjit_record_event(r->last, NULL), "recording an event"))
+    return false;
   timing->launches = repeat * r->launches->count;
   return passed(r, kjit_synchronize_device(r->device), "waiting for the launches") &&
          passed(r, kjit_get_elapsed_time(r->first, r->last, &timing->device_ns), "reading events");
 }
 
-bool run_all_launches(tool_error *error, kjit_context *context, kjit_device *device, const run_launches *launches, uint64_t repeat, run_timing *timing)
+bool run_all_launches(tool_error *error, kjit_context *context, kjit_device *device,
+                      const run_launches *launches, uint64_t repeat, run_timing *timing)
 {
   runner r = { error, context, device, launches, NULL, NULL };
   *timing = (run_timing){ 0 };
-  tool_progress(repeat > 1 ? "running, repetition" : "compiling and running", repeat > 1 ? repeat : 0);
+  tool_progress(repeat > 1 ? "running, repetition" : "compiling and running",
+                repeat > 1 ? repeat : 0);
   bool ok = open_events(&r) && run_timed(&r, repeat, timing);
   close_events(&r);
   return ok;
@@ -95,16 +104,19 @@ static uint64_t median(uint64_t *times, uint64_t count)
 
 static bool measure_one(runner *r, uint64_t repeat, uint64_t *device_ns, uint64_t *host_ns)
 {
-  if (!passed(r, kjit_synchronize_device(r->device), "waiting for the device") || !passed(r, kjit_record_event(r->first, NULL), "recording an event"))
+  if (!passed(r, kjit_synchronize_device(r->device), "waiting for the device") ||
+      !passed(r, kjit_record_event(r->first, NULL), "recording an event"))
     return false;
   uint64_t start = clock_ns();
   if (!launch_all(r, repeat, 0)) return false;
   *host_ns = (clock_ns() - start) / (repeat * r->launches->count);
-  return passed(r, kjit_record_event(r->last, NULL), "recording an event") && passed(r, kjit_synchronize_event(r->last), "waiting for the launches") &&
+  return passed(r, kjit_record_event(r->last, NULL), "recording an event") &&
+         passed(r, kjit_synchronize_event(r->last), "waiting for the launches") &&
          passed(r, kjit_get_elapsed_time(r->first, r->last, device_ns), "reading events");
 }
 
-static bool measure(runner *r, uint64_t repeat, uint64_t count, uint64_t *device_ns, uint64_t *host_ns)
+static bool measure(runner *r, uint64_t repeat, uint64_t count, uint64_t *device_ns,
+                    uint64_t *host_ns)
 {
   if (!measure_one(r, repeat, &device_ns[0], &host_ns[0])) return false; /* warms up */
   tool_progress("benchmarking, repetition", count);
@@ -115,25 +127,32 @@ static bool measure(runner *r, uint64_t repeat, uint64_t count, uint64_t *device
   return true;
 }
 
-static void report(const runner *r, uint64_t repeat, uint64_t count, uint64_t *device_ns, uint64_t *host_ns)
+static void report(const runner *r, uint64_t repeat, uint64_t count, uint64_t *device_ns,
+                   uint64_t *host_ns)
 {
   uint64_t bytes = 0, launches = repeat * r->launches->count, middle = median(device_ns, count);
-  for (size_t i = 0; i < r->launches->count; i++) bytes += r->launches->items[i].traffic_bytes * repeat;
+  for (size_t i = 0; i < r->launches->count; i++)
+    bytes += r->launches->items[i].traffic_bytes * repeat;
   char *device = run_device_text(r->device);
-  printf("bench: %llu repetitions of %llu launch%s on %s: median %.2f us, min %.2f us", (unsigned long long)count, (unsigned long long)launches,
-         launches == 1 ? "" : "es", device, (double)middle / 1e3, (double)device_ns[0] / 1e3);
+  printf("bench: %llu repetitions of %llu launch%s on %s: median %.2f us, min %.2f us",
+         (unsigned long long)count, (unsigned long long)launches, launches == 1 ? "" : "es", device,
+         (double)middle / 1e3, (double)device_ns[0] / 1e3);
   if (launches > 1) printf(", %.2f us a launch", (double)middle / 1e3 / (double)launches);
-  if (bytes && middle) printf(", %.1f GB/s (%llu bytes)", (double)bytes / (double)middle, (unsigned long long)bytes);
+  if (bytes && middle)
+    printf(", %.1f GB/s (%llu bytes)", (double)bytes / (double)middle, (unsigned long long)bytes);
   printf(", host %.2f us a launch\n", (double)median(host_ns, count) / 1e3);
   free(device);
 }
 
-bool run_bench(tool_error *error, kjit_context *context, kjit_device *device, const run_launches *launches, uint64_t repeat, uint64_t count)
+bool run_bench(tool_error *error, kjit_context *context, kjit_device *device,
+               const run_launches *launches, uint64_t repeat, uint64_t count)
 {
   runner r = { error, context, device, launches, NULL, NULL };
   uint64_t *device_ns = calloc(count, sizeof *device_ns), *host_ns = calloc(count, sizeof *host_ns);
-  bool ok = device_ns && host_ns ? open_events(&r) && measure(&r, repeat, count, device_ns, host_ns)
-                                 : tool_fail(error, TOOL_EXIT_DEVICE, "no memory for the times of %llu repetitions", (unsigned long long)count);
+  bool ok = device_ns && host_ns
+              ? open_events(&r) && measure(&r, repeat, count, device_ns, host_ns)
+              : tool_fail(error, TOOL_EXIT_DEVICE, "no memory for the times of %llu repetitions",
+                          (unsigned long long)count);
   tool_stop_progress();
   if (ok) report(&r, repeat, count, device_ns, host_ns);
   close_events(&r);

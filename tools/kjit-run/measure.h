@@ -11,8 +11,11 @@ typedef struct run_timing {
 } run_timing;
 
 /* All launches, `repeat` times; waits for the device. */
-bool run_all_launches(tool_error *error, kjit_context *context, kjit_device *device, const run_launches *launches, uint64_t repeat, run_timing *timing);
-/* One more repetition to warm up, then `count` timed ones, each of `repeat` times all launches; prints the result. */
-bool run_bench(tool_error *error, kjit_context *context, kjit_device *device, const run_launches *launches, uint64_t repeat, uint64_t count);
+bool run_all_launches(tool_error *error, kjit_context *context, kjit_device *device,
+                      const run_launches *launches, uint64_t repeat, run_timing *timing);
+/* One more repetition to warm up, then `count` timed ones, each of `repeat` times all launches;
+ * prints the result. */
+bool run_bench(tool_error *error, kjit_context *context, kjit_device *device,
+               const run_launches *launches, uint64_t repeat, uint64_t count);
 
 #endif

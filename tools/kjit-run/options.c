@@ -12,7 +12,8 @@
 
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)
-KJIT_API const char *argp_program_version = "kjit-run " TEXT(KJIT_VERSION_MAJOR) "." TEXT(KJIT_VERSION_MINOR) "." TEXT(KJIT_VERSION_PATCH);
+KJIT_API const char *argp_program_version =
+  "kjit-run " TEXT(KJIT_VERSION_MAJOR) "." TEXT(KJIT_VERSION_MINOR) "." TEXT(KJIT_VERSION_PATCH);
 
 enum option_key {
   KEY_RTOL = 256,
@@ -30,7 +31,8 @@ enum option_key {
   KEY_DEBUG
 };
 
-static const char before_options[] = "Runs kernels of a kernel IR file over arrays: on a GPU when there is one, otherwise on the CPU.\v";
+static const char before_options[] = "Runs kernels of a kernel IR file over arrays: on a GPU when "
+                                     "there is one, otherwise on the CPU.\v";
 
 static const char values[] =
   "VALUE of --arg is one of\n"
@@ -46,15 +48,20 @@ static const char values[] =
   "  8 2.5 1e-3               a number that takes the type it meets, as in the IR: 4.0 is a float\n"
   "SHAPE is 1000 or 20,30 or nothing (no dimensions). An array with :order=F is column-major.\n"
   "\n"
-  "LAUNCH is KERNEL[GRID, BLOCK, SHARED](ARGUMENTS): GRID and BLOCK such as 64 or 8x8 or 4x4x4, SHARED bytes of dynamic shared memory (may be left out). "
-  "KERNEL[N](...) launches at least N threads; KERNEL(...) takes @grid and @block or the extents of a grid_range. An argument is the name of an --arg, a view "
+  "LAUNCH is KERNEL[GRID, BLOCK, SHARED](ARGUMENTS): GRID and BLOCK such as 64 or 8x8 or 4x4x4, "
+  "SHARED bytes of dynamic shared memory (may be left out). "
+  "KERNEL[N](...) launches at least N threads; KERNEL(...) takes @grid and @block or the extents "
+  "of a grid_range. An argument is the name of an --arg, a view "
   "of one (x[1:], x.T), "
-  "a value, or a func of the module. Without (ARGUMENTS) each parameter takes the --arg of its name; without --launch the module's only kernel is launched "
+  "a value, or a func of the module. Without (ARGUMENTS) each parameter takes the --arg of its "
+  "name; without --launch the module's only kernel is launched "
   "so.\n"
   "\n"
-  "EXPECTED of --check is FILE.npy, a VALUE as above (a single number stands for all elements) or the name of another --arg.\n"
+  "EXPECTED of --check is FILE.npy, a VALUE as above (a single number stands for all elements) or "
+  "the name of another --arg.\n"
   "\n"
-  "Exit status: 0 success; 1 a --check failed; 2 wrong command line; 3 the kernel IR or its types are wrong, or the target cannot do it; 4 a file is missing "
+  "Exit status: 0 success; 1 a --check failed; 2 wrong command line; 3 the kernel IR or its types "
+  "are wrong, or the target cannot do it; 4 a file is missing "
   "or broken; "
   "5 a device, a launch or a driver failed.\n"
   "\n"
@@ -70,13 +77,18 @@ static const char values[] =
 static const struct argp_option option_table[] = {
   { 0, 0, 0, 0, "Input", 1 },
   { "arg", 'a', "NAME=VALUE", 0, "Make an argument: an array or a scalar", 1 },
-  { "launch", 'l', "LAUNCH", 0, "Launch a kernel; may be given several times, in the order to run", 1 },
+  { "launch", 'l', "LAUNCH", 0, "Launch a kernel; may be given several times, in the order to run",
+    1 },
   TOOL_MODULE_HELP,
   { "repeat", 'r', "N", 0, "Run all launches N times", 1 },
-  { "device", 'd', "cpu|cuda[:N]|auto", 0, "Where to run; auto (the default) is the first GPU, else the CPU", 1 },
+  { "device", 'd', "cpu|cuda[:N]|auto", 0,
+    "Where to run; auto (the default) is the first GPU, else the CPU", 1 },
   { "checks", KEY_CHECKS, "usual|all|none|LIST", 0,
-    "What kernels check: some of bounds,division,assert,barrier,uninitialized,races; default: usual (the first three), with --bench none", 1 },
-  { "lineinfo", KEY_LINEINFO, 0, 0, "Tell debuggers and profilers which line each instruction is of", 1 },
+    "What kernels check: some of bounds,division,assert,barrier,uninitialized,races; default: "
+    "usual (the first three), with --bench none",
+    1 },
+  { "lineinfo", KEY_LINEINFO, 0, 0,
+    "Tell debuggers and profilers which line each instruction is of", 1 },
   { "debug", KEY_DEBUG, 0, 0, "Tell debuggers lines and variables; the code is not optimized", 1 },
   { 0, 0, 0, 0, "Results", 2 },
   { "print", 'p', "NAME", 0, "Print an array, or a view of it such as r[:10]", 2 },
@@ -84,18 +96,25 @@ static const struct argp_option option_table[] = {
   { "check", 'c', "NAME=EXPECTED", 0, "Compare an array; a difference makes the exit status 1", 2 },
   { "rtol", KEY_RTOL, "X", 0, "Relative tolerance of --check for floats (1e-5)", 2 },
   { "atol", KEY_ATOL, "X", 0, "Absolute tolerance of --check for floats (1e-8)", 2 },
-  { "image", KEY_IMAGE, "NAME=FILE.ppm", 0, "Write a two-dimensional array as a picture: .ppm in colour, .pgm in gray", 2 },
-  { "image-range", KEY_RANGE, "LOW:HIGH", 0, "Values shown as the first and last colour; default: the least and the largest", 2 },
+  { "image", KEY_IMAGE, "NAME=FILE.ppm", 0,
+    "Write a two-dimensional array as a picture: .ppm in colour, .pgm in gray", 2 },
+  { "image-range", KEY_RANGE, "LOW:HIGH", 0,
+    "Values shown as the first and last colour; default: the least and the largest", 2 },
   { 0, 0, 0, 0, "Measuring and looking inside", 3 },
-  { "bench", 'b', "N", 0, "After the run, time N repetitions on the device: median, least, GB/s", 3 },
-  { "time", 't', 0, 0, "Show where the time went: parse, infer, lower, optimize, emit, load, launch", 3 },
+  { "bench", 'b', "N", 0, "After the run, time N repetitions on the device: median, least, GB/s",
+    3 },
+  { "time", 't', 0, 0,
+    "Show where the time went: parse, infer, lower, optimize, emit, load, launch", 3 },
   { "info", KEY_INFO, 0, 0, "Show each specialization: signature, facts, registers, memory", 3 },
-  { "emit", 'e', "STAGE[=FILE]", 0, "Show what was compiled: kir, typed, llvm, llvm-opt, ptx, cubin, sass, asm or object", 3 },
+  { "emit", 'e', "STAGE[=FILE]", 0,
+    "Show what was compiled: kir, typed, llvm, llvm-opt, ptx, cubin, sass, asm or object", 3 },
   { "libdevice", KEY_LIBDEVICE, "FILE", 0, "Math functions for GPUs, LLVM bitcode", 3 },
   { "devices", KEY_DEVICES, 0, 0, "List the devices and exit", 3 },
   { 0, 0, 0, 0, "Other", 4 },
-  { "cache", KEY_CACHE, "DIR", 0, "The directory where machine code is kept (the user's cache directory)", 4 },
-  { "cache-limit", KEY_CACHE_LIMIT, "SIZE", 0, "Most that is kept there, such as 500M: what was used least recently goes first (1G)", 4 },
+  { "cache", KEY_CACHE, "DIR", 0,
+    "The directory where machine code is kept (the user's cache directory)", 4 },
+  { "cache-limit", KEY_CACHE_LIMIT, "SIZE", 0,
+    "Most that is kept there, such as 500M: what was used least recently goes first (1G)", 4 },
   { "no-cache", KEY_NO_CACHE, 0, 0, "Compile everything, keep nothing", 4 },
   { "verbose", 'v', 0, 0, "Say what runs where", 4 },
   { "quiet", 'q', 0, 0, "No warnings, no remarks and no progress", 4 },
@@ -112,7 +131,8 @@ static void append(run_texts *texts, const char *text)
 
 static void append_output(run_options *options, run_output_kind kind, const char *text)
 {
-  run_output_text *outputs = realloc(options->outputs, (options->output_count + 1) * sizeof *outputs);
+  run_output_text *outputs =
+    realloc(options->outputs, (options->output_count + 1) * sizeof *outputs);
   if (!outputs) exit(TOOL_EXIT_DEVICE);
   options->outputs = outputs;
   options->outputs[options->output_count++] = (run_output_text){ kind, text };
@@ -123,7 +143,8 @@ static uint64_t parse_count(struct argp_state *state, const char *option, const 
   char *end;
   errno = 0;
   long long value = strtoll(text, &end, 10);
-  if (errno || *end || end == text || value < 1) argp_error(state, "%s: expected a number from 1, not '%s'", option, text);
+  if (errno || *end || end == text || value < 1)
+    argp_error(state, "%s: expected a number from 1, not '%s'", option, text);
   return (uint64_t)value;
 }
 
@@ -131,7 +152,8 @@ static double parse_tolerance(struct argp_state *state, const char *option, cons
 {
   char *end;
   double value = strtod(text, &end);
-  if (*end || end == text || !(value >= 0) || isinf(value)) argp_error(state, "%s: expected a number from 0, not '%s'", option, text);
+  if (*end || end == text || !(value >= 0) || isinf(value))
+    argp_error(state, "%s: expected a number from 0, not '%s'", option, text);
   return value;
 }
 
@@ -155,10 +177,13 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   case KEY_ATOL: options->atol = parse_tolerance(state, "--atol", text); return 0;
   case KEY_LIBDEVICE: options->libdevice = text; return 0;
   case KEY_CHECKS:
-    if (!tool_parse_checks(text, &options->checks)) argp_error(state, "--checks: expected " TOOL_CHECKS_EXPECTED ", not '%s'", text);
+    if (!tool_parse_checks(text, &options->checks))
+      argp_error(state, "--checks: expected " TOOL_CHECKS_EXPECTED ", not '%s'", text);
     options->has_checks = true;
     return 0;
-  case KEY_LINEINFO: options->debug = options->debug == KJIT_DEBUG_FULL ? KJIT_DEBUG_FULL : KJIT_DEBUG_LINES; return 0;
+  case KEY_LINEINFO:
+    options->debug = options->debug == KJIT_DEBUG_FULL ? KJIT_DEBUG_FULL : KJIT_DEBUG_LINES;
+    return 0;
   case KEY_DEBUG: options->debug = KJIT_DEBUG_FULL; return 0;
   case KEY_CACHE:
     if (!*text) argp_error(state, "--cache: expected a directory; --no-cache goes without one");
@@ -167,7 +192,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   case KEY_NO_CACHE: options->cache = ""; return 0;
   case KEY_CACHE_LIMIT:
     if (!tool_parse_size(text, &options->cache_limit_bytes) || !options->cache_limit_bytes)
-      argp_error(state, "--cache-limit: expected a size such as 500M or 2G, not '%s'; --no-cache keeps nothing", text);
+      argp_error(
+        state,
+        "--cache-limit: expected a size such as 500M or 2G, not '%s'; --no-cache keeps nothing",
+        text);
     return 0;
   case KEY_DEVICES: options->lists_devices = true; return 0;
   case KEY_INFO: options->shows_info = true; return 0;
@@ -180,7 +208,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     return 0;
   case ARGP_KEY_END:
     if (!options->has_checks) options->checks = options->bench ? KJIT_CHECK_NONE : KJIT_CHECK_USUAL;
-    if (!options->path && !options->lists_devices) argp_error(state, "expected a file of kernel IR ('-' is standard input)");
+    if (!options->path && !options->lists_devices)
+      argp_error(state, "expected a file of kernel IR ('-' is standard input)");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
@@ -189,7 +218,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 void run_parse_options(int argc, char **argv, run_options *options)
 {
   char *documentation = tool_format("%s%s", before_options, values);
-  const struct argp parser = { option_table, parse_option, "FILE.kir", documentation, NULL, NULL, NULL };
+  const struct argp parser = { option_table, parse_option, "FILE.kir", documentation,
+                               NULL,         NULL,         NULL };
   *options = (run_options){ .repeat = 1, .rtol = 1e-5, .atol = 1e-8, .device = "auto" };
   argp_err_exit_status = TOOL_EXIT_USAGE;
   argp_parse(&parser, argc, argv, 0, NULL, options);

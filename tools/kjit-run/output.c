@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const option_names[] = { [RUN_PRINT] = "--print", [RUN_SAVE] = "--save", [RUN_IMAGE] = "--image", [RUN_CHECK] = "--check" };
+static const char *const option_names[] = {
+  [RUN_PRINT] = "--print", [RUN_SAVE] = "--save", [RUN_IMAGE] = "--image", [RUN_CHECK] = "--check"
+};
 
 /* ---- before the run ---- */
 
@@ -19,17 +21,22 @@ static bool scan_array(const tool_arguments *arguments, tool_scanner *scanner, t
   tool_skip_blanks(scanner);
   const char *at = scanner->at;
   if (!tool_scan_reference(arguments, scanner, &argument)) return false;
-  if (!argument.is_array) return tool_scan_fail(scanner, at, "expected an array, and this is a scalar");
+  if (!argument.is_array)
+    return tool_scan_fail(scanner, at, "expected an array, and this is a scalar");
   *array = argument.array;
   return true;
 }
 
 /* A single value stands for every element: an array of one, with strides of 0. */
-static bool broadcast(tool_scanner *scanner, tool_arguments *owner, const tool_value *value, const tool_array *like, tool_argument *expected)
+static bool broadcast(tool_scanner *scanner, tool_arguments *owner, const tool_value *value,
+                      const tool_array *like, tool_argument *expected)
 {
   const tool_number *number = &value->number;
   kjit_type type = value->type;
-  if (type == KJIT_ANY) type = number->kind == TOOL_NUMBER_REAL ? KJIT_F64 : number->kind == TOOL_NUMBER_UNSIGNED ? KJIT_U64 : KJIT_I64;
+  if (type == KJIT_ANY)
+    type = number->kind == TOOL_NUMBER_REAL       ? KJIT_F64
+           : number->kind == TOOL_NUMBER_UNSIGNED ? KJIT_U64
+                                                  : KJIT_I64;
   char *text = tool_format("expected%zu=zeros:%s[]", owner->count, tool_elements[type].text);
   bool ok = tool_add_argument(owner, scanner->option, text, scanner->error);
   free(text);
@@ -48,20 +55,27 @@ static bool is_npy_path(const char *text)
   return length > 4 && !strcmp(text + length - 4, ".npy");
 }
 
-static bool scan_expected(const tool_arguments *arguments, tool_scanner *scanner, run_outputs *outputs, run_output *output)
+static bool scan_expected(const tool_arguments *arguments, tool_scanner *scanner,
+                          run_outputs *outputs, run_output *output)
 {
   tool_skip_blanks(scanner);
   const char *at = scanner->at;
   if (output->array.record.context) scanner->record = &output->array.record;
-  if (is_npy_path(at) && *at != '@') return tool_scan_file(&outputs->expected, scanner, &output->expected);
+  if (is_npy_path(at) && *at != '@')
+    return tool_scan_file(&outputs->expected, scanner, &output->expected);
   size_t length = *at == '@' || tool_is_value(scanner) ? 0 : tool_name_length(scanner);
   bool is_reference = length && tool_find_argument(arguments, at, length) && at[length] != ':';
-  if (is_reference ? !tool_scan_reference(arguments, scanner, &output->expected)
-                   : !tool_scan_argument_value(&outputs->expected, scanner, "expected", &output->expected))
+  if (is_reference
+        ? !tool_scan_reference(arguments, scanner, &output->expected)
+        : !tool_scan_argument_value(&outputs->expected, scanner, "expected", &output->expected))
     return false;
   if (output->expected.is_array) return true;
-  if (output->expected.value.is_vector) return tool_scan_fail(scanner, at, "expected a number, a file or an array, and this is a vector");
-  if (output->array.record.context) return tool_scan_fail(scanner, at, "an array of structs is compared with structs, or one field of it: `b.mass=1`");
+  if (output->expected.value.is_vector)
+    return tool_scan_fail(scanner, at,
+                          "expected a number, a file or an array, and this is a vector");
+  if (output->array.record.context)
+    return tool_scan_fail(
+      scanner, at, "an array of structs is compared with structs, or one field of it: `b.mass=1`");
   tool_value value = output->expected.value;
   return broadcast(scanner, &outputs->expected, &value, &output->array, &output->expected);
 }
@@ -70,13 +84,15 @@ static bool check_shapes(tool_scanner *scanner, const run_output *output)
 {
   if (tool_same_shape(&output->array, &output->expected.array)) return true;
   char *got = tool_shape_text(&output->array), *expected = tool_shape_text(&output->expected.array);
-  tool_scan_fail(scanner, scanner->text, "the array is %s, but what is expected of it is %s", got, expected);
+  tool_scan_fail(scanner, scanner->text, "the array is %s, but what is expected of it is %s", got,
+                 expected);
   free(got);
   free(expected);
   return false;
 }
 
-static bool prepare_output(tool_error *error, const tool_arguments *arguments, const run_output_text *text, run_outputs *outputs, run_output *output)
+static bool prepare_output(tool_error *error, const tool_arguments *arguments,
+                           const run_output_text *text, run_outputs *outputs, run_output *output)
 {
   tool_scanner scanner = tool_scan(option_names[text->kind], text->text, error);
   scanner.context = arguments->context; /* `--check b=@b.npy:as=Body` */
@@ -85,7 +101,9 @@ static bool prepare_output(tool_error *error, const tool_arguments *arguments, c
   output->label = tool_copy_text(text->text, (size_t)(scanner.at - text->text));
   if (text->kind == RUN_PRINT) return tool_expect_end(&scanner);
   if (!tool_expect(&scanner, '=')) return false;
-  if (text->kind == RUN_CHECK) return scan_expected(arguments, &scanner, outputs, output) && tool_expect_end(&scanner) && check_shapes(&scanner, output);
+  if (text->kind == RUN_CHECK)
+    return scan_expected(arguments, &scanner, outputs, output) && tool_expect_end(&scanner) &&
+           check_shapes(&scanner, output);
   output->path = scanner.at;
   if (!*output->path) return tool_expected(&scanner, "a path");
   return text->kind != RUN_IMAGE || tool_check_image(error, output->path, &output->array);
@@ -98,18 +116,23 @@ static bool parse_range(tool_error *error, const char *text, tool_image_range *r
   range->is_given = true;
   range->low = strtod(text, &middle);
   range->high = *middle == ':' ? strtod(middle + 1, &end) : 0;
-  if (middle != text && *middle == ':' && end != middle + 1 && !*end && range->low < range->high && isfinite(range->low) && isfinite(range->high)) return true;
-  return tool_fail(error, TOOL_EXIT_USAGE, "--image-range: expected LOW:HIGH with LOW less than HIGH, not '%s'", text);
+  if (middle != text && *middle == ':' && end != middle + 1 && !*end && range->low < range->high &&
+      isfinite(range->low) && isfinite(range->high))
+    return true;
+  return tool_fail(error, TOOL_EXIT_USAGE,
+                   "--image-range: expected LOW:HIGH with LOW less than HIGH, not '%s'", text);
 }
 
-bool run_prepare_outputs(tool_error *error, const run_options *options, const tool_arguments *arguments, run_outputs *outputs)
+bool run_prepare_outputs(tool_error *error, const run_options *options,
+                         const tool_arguments *arguments, run_outputs *outputs)
 {
   outputs->tolerance = (tool_tolerance){ options->rtol, options->atol };
   outputs->count = options->output_count;
   outputs->items = tool_allocate(outputs->count * sizeof *outputs->items);
   if (!parse_range(error, options->range, &outputs->range)) return false;
   for (size_t i = 0; i < outputs->count; i++)
-    if (!prepare_output(error, arguments, &options->outputs[i], outputs, &outputs->items[i])) return false;
+    if (!prepare_output(error, arguments, &options->outputs[i], outputs, &outputs->items[i]))
+      return false;
   return true;
 }
 
@@ -131,18 +154,22 @@ static char *index_text(const tool_array *array, uint64_t position, uint32_t ran
   return closed;
 }
 
-/* A number in a struct: the index of the struct, the field, and which one of a field that has several. */
+/* A number in a struct: the index of the struct, the field, and which one of a field that has
+ * several. */
 static char *field_text(const tool_array *array, const tool_leaves *leaves, uint64_t position)
 {
   uint64_t numbers = tool_count_numbers(leaves), within;
   const tool_leaf *leaf = tool_find_number(leaves, position % numbers, &within);
   char *index = index_text(array, position / numbers * array->record.size_bytes, array->rank - 1);
-  char *text = leaf->count > 1 ? tool_format("%s.%s[%llu]", index, leaf->path, (unsigned long long)within) : tool_format("%s.%s", index, leaf->path);
+  char *text = leaf->count > 1
+                 ? tool_format("%s.%s[%llu]", index, leaf->path, (unsigned long long)within)
+                 : tool_format("%s.%s", index, leaf->path);
   free(index);
   return text;
 }
 
-static void number_text(const tool_array *array, const tool_leaves *leaves, uint64_t position, char *buffer)
+static void number_text(const tool_array *array, const tool_leaves *leaves, uint64_t position,
+                        char *buffer)
 {
   if (!leaves->count) {
     tool_element_text(array->element, tool_element_number(array, position), buffer);
@@ -151,22 +178,29 @@ static void number_text(const tool_array *array, const tool_leaves *leaves, uint
   uint64_t numbers = tool_count_numbers(leaves), within;
   const tool_leaf *leaf = tool_find_number(leaves, position % numbers, &within);
   const char *element = tool_element_number(array, position / numbers * array->record.size_bytes);
-  tool_element_text(leaf->element, element + leaf->offset_bytes + within * tool_elements[leaf->element].size_bytes, buffer);
+  tool_element_text(leaf->element,
+                    element + leaf->offset_bytes + within * tool_elements[leaf->element].size_bytes,
+                    buffer);
 }
 
-static void print_difference(const run_output *output, const tool_comparison *c, const tool_tolerance *tolerance)
+static void print_difference(const run_output *output, const tool_comparison *c,
+                             const tool_tolerance *tolerance)
 {
   const tool_array *array = &output->array;
   bool is_record = array->record.context != NULL;
   tool_leaves leaves = is_record ? tool_list_leaves(&array->record) : (tool_leaves){ 0 };
   char got[TOOL_ELEMENT_TEXT], expected[TOOL_ELEMENT_TEXT];
-  char *at = is_record ? field_text(array, &leaves, c->first) : index_text(array, c->first, array->rank);
-  char *largest = is_record ? field_text(array, &leaves, c->largest_at) : index_text(array, c->largest_at, array->rank);
+  char *at =
+    is_record ? field_text(array, &leaves, c->first) : index_text(array, c->first, array->rank);
+  char *largest = is_record ? field_text(array, &leaves, c->largest_at)
+                            : index_text(array, c->largest_at, array->rank);
   number_text(array, &leaves, c->first, got);
   number_text(&output->expected.array, &leaves, c->first, expected);
-  printf("check %s: FAILED: %llu of %llu %s differ; the first is %s: got %s, expected %s; largest difference %.3g (relative %.3g) at %s; rtol %g, atol %g\n",
-         output->label, (unsigned long long)c->different, (unsigned long long)c->count, is_record ? "numbers" : "elements", at, got, expected,
-         c->largest_absolute, c->relative, largest, tolerance->relative, tolerance->absolute);
+  printf("check %s: FAILED: %llu of %llu %s differ; the first is %s: got %s, expected %s; largest "
+         "difference %.3g (relative %.3g) at %s; rtol %g, atol %g\n",
+         output->label, (unsigned long long)c->different, (unsigned long long)c->count,
+         is_record ? "numbers" : "elements", at, got, expected, c->largest_absolute, c->relative,
+         largest, tolerance->relative, tolerance->absolute);
   free(at);
   free(largest);
   tool_destroy_leaves(&leaves);
@@ -180,17 +214,19 @@ static bool check(const run_output *output, const tool_tolerance *tolerance)
   const char *what = output->array.record.context ? "numbers" : "elements";
   if (c.different) print_difference(output, &c, tolerance);
   else if (c.largest_absolute > 0)
-    printf("check %s: ok: %llu %s, largest difference %.3g (relative %.3g)\n", output->label, (unsigned long long)c.count, what, c.largest_absolute,
-           c.relative);
-  else printf("check %s: ok: %llu %s, all equal\n", output->label, (unsigned long long)c.count, what);
+    printf("check %s: ok: %llu %s, largest difference %.3g (relative %.3g)\n", output->label,
+           (unsigned long long)c.count, what, c.largest_absolute, c.relative);
+  else
+    printf("check %s: ok: %llu %s, all equal\n", output->label, (unsigned long long)c.count, what);
   return !c.different;
 }
 
 static bool write_file(tool_error *error, const run_outputs *outputs, const run_output *output)
 {
   tool_progress("writing files", 0);
-  bool ok =
-    output->kind == RUN_SAVE ? tool_write_npy(error, output->path, &output->array) : tool_write_image(error, output->path, &output->array, &outputs->range);
+  bool ok = output->kind == RUN_SAVE
+              ? tool_write_npy(error, output->path, &output->array)
+              : tool_write_image(error, output->path, &output->array, &outputs->range);
   tool_stop_progress();
   return ok;
 }

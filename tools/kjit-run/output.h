@@ -24,7 +24,8 @@ typedef struct run_outputs {
 } run_outputs;
 
 /* Before the run, so that a wrong name or a missing file is found before the work is done. */
-bool run_prepare_outputs(tool_error *error, const run_options *options, const tool_arguments *arguments, run_outputs *outputs);
+bool run_prepare_outputs(tool_error *error, const run_options *options,
+                         const tool_arguments *arguments, run_outputs *outputs);
 /* failed_checks: of these outputs. */
 bool run_write_outputs(tool_error *error, const run_outputs *outputs, size_t *failed_checks);
 void run_destroy_outputs(run_outputs *outputs);

@@ -22,11 +22,14 @@ typedef struct visit {
 } visit;
 
 /* Steps through the specializations of all kernels; false after the last. */
-static bool next_specialization(const run_launches *launches, size_t *launch, size_t *index, visit *v)
+static bool next_specialization(const run_launches *launches, size_t *launch, size_t *index,
+                                visit *v)
 {
   for (; *launch < launches->count; ++*launch, *index = 0) {
     v->launch = &launches->items[*launch];
-    kjit_specialization *s = is_first_of_kernel(launches, *launch) ? kjit_get_specialization(v->launch->kernel, *index) : NULL;
+    kjit_specialization *s = is_first_of_kernel(launches, *launch)
+                               ? kjit_get_specialization(v->launch->kernel, *index)
+                               : NULL;
     if (!s) continue;
     ++*index;
     v->specialization = s;
@@ -40,16 +43,19 @@ void run_show_times(const run_launches *launches, const run_timing *timing)
 {
   visit v;
   size_t launch = 0, index = 0;
-  printf("%-24s %10s %10s %10s %10s %10s %10s  ms\n", "time", "parse", "infer", "lower", "optimize", "emit", "load");
+  printf("%-24s %10s %10s %10s %10s %10s %10s  ms\n", "time", "parse", "infer", "lower", "optimize",
+         "emit", "load");
   while (next_specialization(launches, &launch, &index, &v)) {
     const uint64_t times[] = { v.info.parse_time_ns,    v.info.infer_time_ns, v.info.lower_time_ns,
                                v.info.optimize_time_ns, v.info.emit_time_ns,  v.info.load_time_ns };
     printf("%-24s", v.launch->kernel_name);
-    for (size_t i = 0; i < sizeof times / sizeof *times; i++) printf(" %10.3f", (double)times[i] / 1e6);
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+      printf(" %10.3f", (double)times[i] / 1e6);
     printf("  (%s) on %s\n", v.info.signature, v.info.target);
   }
-  printf("time: first pass over %zu launch%s %.3f ms, all %llu launches %.3f ms on the device\n", launches->count, launches->count == 1 ? "" : "es",
-         (double)timing->first_ns / 1e6, (unsigned long long)timing->launches, (double)timing->device_ns / 1e6);
+  printf("time: first pass over %zu launch%s %.3f ms, all %llu launches %.3f ms on the device\n",
+         launches->count, launches->count == 1 ? "" : "es", (double)timing->first_ns / 1e6,
+         (unsigned long long)timing->launches, (double)timing->device_ns / 1e6);
 }
 
 void run_show_info(const run_launches *launches)
@@ -60,8 +66,9 @@ void run_show_info(const run_launches *launches)
     const kjit_specialization_info *i = &v.info;
     printf("info %s(%s) on %s\n", v.launch->kernel_name, i->signature, i->target);
     printf("  facts: %s\n", i->facts && *i->facts ? i->facts : "none");
-    printf("  registers %u, shared %u bytes, local %u bytes, constant %u bytes, at most %u threads a block\n", i->registers, i->shared_bytes, i->local_bytes,
-           i->constant_bytes, i->max_threads);
+    printf("  registers %u, shared %u bytes, local %u bytes, constant %u bytes, at most %u threads "
+           "a block\n",
+           i->registers, i->shared_bytes, i->local_bytes, i->constant_bytes, i->max_threads);
     if (i->elements_a_thread) printf("  grid_range: %u elements a thread\n", i->elements_a_thread);
     printf("  launches: %llu\n", (unsigned long long)i->launches);
   }
@@ -72,12 +79,17 @@ void run_show_info(const run_launches *launches)
 static bool parse_emit(tool_error *error, const char *text, kjit_stage *stage, const char **path)
 {
   const char *equals = strchr(text, '=');
-  char *name = tool_copy_text(text, equals ? (size_t)(equals - text) : strlen(text)), *names = tool_stage_names();
+  char *name = tool_copy_text(text, equals ? (size_t)(equals - text) : strlen(text)),
+       *names = tool_stage_names();
   *path = equals && strcmp(equals + 1, "-") != 0 ? equals + 1 : NULL;
-  bool known = tool_find_stage(name, stage) || tool_fail(error, TOOL_EXIT_USAGE, "--emit: expected one of %s, not '%s'", names, name);
+  bool known =
+    tool_find_stage(name, stage) ||
+    tool_fail(error, TOOL_EXIT_USAGE, "--emit: expected one of %s, not '%s'", names, name);
   free(name);
   free(names);
-  if (known && *path && !**path) return tool_fail(error, TOOL_EXIT_USAGE, "--emit: expected STAGE or STAGE=FILE, not '%s'", text);
+  if (known && *path && !**path)
+    return tool_fail(error, TOOL_EXIT_USAGE, "--emit: expected STAGE or STAGE=FILE, not '%s'",
+                     text);
   return known;
 }
 
@@ -90,25 +102,30 @@ bool run_check_emits(tool_error *error, const run_options *options, kjit_device 
     const char *path;
     if (!parse_emit(error, options->emits.items[i], &stage, &path)) return false;
     if (!tool_stage_fits(stage, info.kind == KJIT_DEVICE_CUDA))
-      return tool_fail(error, TOOL_EXIT_USAGE, "--emit: the target %s has no stage %s", info.target, tool_stage_name(stage));
+      return tool_fail(error, TOOL_EXIT_USAGE, "--emit: the target %s has no stage %s", info.target,
+                       tool_stage_name(stage));
     if (!path && !tool_stage_is_text(stage))
-      return tool_fail(error, TOOL_EXIT_USAGE, "--emit: %s is binary: name a file, --emit %s=FILE", tool_stage_name(stage), tool_stage_name(stage));
+      return tool_fail(error, TOOL_EXIT_USAGE, "--emit: %s is binary: name a file, --emit %s=FILE",
+                       tool_stage_name(stage), tool_stage_name(stage));
   }
   return true;
 }
 
-static bool emit_specialization(tool_error *error, tool_emission *emission, const visit *v, kjit_stage stage, FILE *file)
+static bool emit_specialization(tool_error *error, tool_emission *emission, const visit *v,
+                                kjit_stage stage, FILE *file)
 {
   void *code;
   size_t size_bytes;
   emission->specialization = v->specialization;
-  if (!tool_emit(error, emission, stage, &code, &size_bytes)) return tool_prefix(error, "--emit %s", tool_stage_name(stage));
+  if (!tool_emit(error, emission, stage, &code, &size_bytes))
+    return tool_prefix(error, "--emit %s", tool_stage_name(stage));
   fwrite(code, 1, size_bytes, file);
   free(code);
   return true;
 }
 
-static bool emit_stage(tool_error *error, tool_emission *emission, const run_launches *launches, kjit_stage stage, const char *path)
+static bool emit_stage(tool_error *error, tool_emission *emission, const run_launches *launches,
+                       kjit_stage stage, const char *path)
 {
   FILE *file = path ? fopen(path, "wb") : stdout;
   if (!file) return tool_fail(error, TOOL_EXIT_FILE, "--emit: %s: %s", path, strerror(errno));
@@ -122,16 +139,20 @@ static bool emit_stage(tool_error *error, tool_emission *emission, const run_lau
   if (!path) return ok; /* tool_watch_output sees to its errors */
   bool failed = ferror(file);
   failed |= fclose(file) != 0;
-  return ok && (!failed || tool_fail(error, TOOL_EXIT_FILE, "--emit: %s: writing failed: %s", path, strerror(errno)));
+  return ok && (!failed || tool_fail(error, TOOL_EXIT_FILE, "--emit: %s: writing failed: %s", path,
+                                     strerror(errno)));
 }
 
-bool run_emit(tool_error *error, const run_options *options, kjit_context *context, kjit_module *module, const run_launches *launches)
+bool run_emit(tool_error *error, const run_options *options, kjit_context *context,
+              kjit_module *module, const run_launches *launches)
 {
   for (size_t i = 0; i < options->emits.count; i++) {
     kjit_stage stage;
     const char *path;
     tool_emission emission = { .context = context, .module = module };
-    if (!parse_emit(error, options->emits.items[i], &stage, &path) || !emit_stage(error, &emission, launches, stage, path)) return false;
+    if (!parse_emit(error, options->emits.items[i], &stage, &path) ||
+        !emit_stage(error, &emission, launches, stage, path))
+      return false;
   }
   return true;
 }

@@ -15,8 +15,9 @@ int32_t k_times7(int32_t);
 int main(void)
 {
   float x[] = { 1, 2, 3, 4, 5, 6 };
-  printf("%g %d %d %g %lld %d %d %g %d\n", k_hypot2(3, 4), k_small(-3, 65535, true), k_small(-3, 65535, false), k_total(x, 6), (long long)k_fib(20), k_even(4),
-         k_even(5), k_root(9), k_times7(6));
+  printf("%g %d %d %g %lld %d %d %g %d\n", k_hypot2(3, 4), k_small(-3, 65535, true),
+         k_small(-3, 65535, false), k_total(x, 6), (long long)k_fib(20), k_even(4), k_even(5),
+         k_root(9), k_times7(6));
   k_fill(x, 2, 3, 1, 2, 0.5f);
   for (int i = 0; i < 6; i++) printf("%g ", x[i]);
   puts("");

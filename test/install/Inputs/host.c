@@ -1,9 +1,11 @@
-/* A project outside kjit's tree: parses a module, prints it, runs a kernel, which needs the compiler that was installed beside the library. */
+/* A project outside kjit's tree: parses a module, prints it, runs a kernel, which needs the
+ * compiler that was installed beside the library. */
 #include <kjit/kjit.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char text[] = "kernel axpy(r, a, x, y) { for i in grid_range(len(r)) { r[i] = a * x[i] + y[i] } }\n";
+static const char text[] =
+  "kernel axpy(r, a, x, y) { for i in grid_range(len(r)) { r[i] = a * x[i] + y[i] } }\n";
 
 static int fail(kjit_context *context, const char *what)
 {
@@ -17,13 +19,16 @@ static int run(kjit_context *context, kjit_module *module)
 {
   float r[5] = { 0 }, x[5] = { 1, 2, 3, 4, 5 }, y[5] = { 10, 20, 30, 40, 50 };
   int64_t extent = 5;
-  kjit_tensor tensor = { r, KJIT_DEVICE_CPU, 0, 1, 2, 32, 1, &extent, NULL, 0 }, in_x = tensor, in_y = tensor;
-  kjit_arg arguments[4] = { kjit_arg_tensor(&tensor), kjit_arg_f32(2), kjit_arg_tensor(&in_x), kjit_arg_tensor(&in_y) };
+  kjit_tensor tensor = { r, KJIT_DEVICE_CPU, 0, 1, 2, 32, 1, &extent, NULL, 0 }, in_x = tensor,
+              in_y = tensor;
+  kjit_arg arguments[4] = { kjit_arg_tensor(&tensor), kjit_arg_f32(2), kjit_arg_tensor(&in_x),
+                            kjit_arg_tensor(&in_y) };
   kjit_launch_config config = { 0 };
   kjit_kernel *kernel;
   in_x.data = x;
   in_y.data = y;
-  if (kjit_get_device(context, KJIT_DEVICE_CPU, 0, &config.device) != KJIT_OK) return fail(context, "device");
+  if (kjit_get_device(context, KJIT_DEVICE_CPU, 0, &config.device) != KJIT_OK)
+    return fail(context, "device");
   if (kjit_get_kernel(module, "axpy", &kernel) != KJIT_OK) return fail(context, "kernel");
   if (kjit_launch(kernel, &config, arguments, 4) != KJIT_OK) return fail(context, "launch");
   if (kjit_synchronize_device(config.device) != KJIT_OK) return fail(context, "synchronize");
@@ -38,7 +43,8 @@ int main(void)
   char *printed;
   int result;
   if (kjit_create_context(NULL, &context) != KJIT_OK) return 1;
-  if (kjit_parse_module(context, "axpy.kir", text, strlen(text), &module) != KJIT_OK) return fail(context, "parse");
+  if (kjit_parse_module(context, "axpy.kir", text, strlen(text), &module) != KJIT_OK)
+    return fail(context, "parse");
   if (kjit_copy_module_text(module, &printed) != KJIT_OK) return fail(context, "print");
   fputs(printed, stdout);
   kjit_free(context, printed);

@@ -1,4 +1,5 @@
-/* In place of a profiler: an NVTX injection library that keeps what it is told as text, a line "THREAD push NAME" or "THREAD pop" each. NVTX_RECORDER_REFUSES makes it refuse to start. */
+/* In place of a profiler: an NVTX injection library that keeps what it is told as text, a line
+ * "THREAD push NAME" or "THREAD pop" each. NVTX_RECORDER_REFUSES makes it refuse to start. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,7 +35,9 @@ static _Thread_local int depth;
 static void record(const char *what, const char *name)
 {
   pthread_mutex_lock(&mutex);
-  if (length < sizeof text - 1) length += (size_t)snprintf(text + length, sizeof text - length, "%ld %s%s\n", syscall(SYS_gettid), what, name);
+  if (length < sizeof text - 1)
+    length += (size_t)snprintf(text + length, sizeof text - length, "%ld %s%s\n",
+                               syscall(SYS_gettid), what, name);
   pthread_mutex_unlock(&mutex);
 }
 
@@ -50,7 +53,8 @@ static int pop(void)
   return --depth;
 }
 
-/* Fills in all places, as a profiler does that wants to know everything: only ranges are to come. */
+/* Fills in all places, as a profiler does that wants to know everything: only ranges are to come.
+ */
 static void unexpected(void) { abort(); }
 
 int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t id))
@@ -60,13 +64,17 @@ int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t id))
   const version_info *version = get_table(3);
   starts++;
   if (getenv("NVTX_RECORDER_REFUSES")) return 0;
-  if (!table || table->size_bytes < sizeof *table || !version || version->size_bytes < sizeof *version || version->version != 3) abort();
+  if (!table || table->size_bytes < sizeof *table || !version ||
+      version->size_bytes < sizeof *version || version->version != 3)
+    abort();
   if (get_table(0) || get_table(2) || get_table(4)) abort();
   version->set_version(3);
   any_function **functions;
   unsigned count;
   for (unsigned module = 1; module < 7; module++) {
-    if (!table->get_module(module, &functions, &count) || count != counts[module] || functions[0] || functions[count]) abort();
+    if (!table->get_module(module, &functions, &count) || count != counts[module] || functions[0] ||
+        functions[count])
+      abort();
     for (unsigned i = 1; i < count; i++) *functions[i] = unexpected;
   }
   if (table->get_module(0, &functions, &count) || table->get_module(7, &functions, &count)) abort();
