@@ -212,7 +212,7 @@ typedef struct kj_code {
   /* in the parameter block: the address of a kj_failure_record, 8 bytes; in no kj_parameter */
   uint32_t failure_offset;
   bool has_debug; /* lines at least */
-  /* lines that the kernel prints, see native/print_line.h; malloc'd; NULL: none */
+  /* lines that the kernel prints, see native/support_routines.h; malloc'd; NULL: none */
   char *prints;
   /* CPU: in the parameter block: the address of a kj_print_sink, 8 bytes; in no kj_parameter */
   uint32_t print_offset;
@@ -235,7 +235,7 @@ typedef struct kj_code {
   bool
     /* CPU: the kernel is grid_ranges only and looks at no position: the runtime chooses a grid of
        one-thread blocks, as many as it wants pieces */
-      is_range_only;
+    is_range_only;
   /* of the first vectorized grid_range; 0: none. Advice for the grid's size */
   uint32_t elements_a_thread;
   uint32_t max_threads; /* @launch_bounds; 0: none */

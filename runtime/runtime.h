@@ -11,7 +11,7 @@
 #include "compiler.h"
 #include "cuda/driver.h"
 #include "support/context.h"
-#include "support/fork.h"
+#include "support/host_process.h"
 
 typedef struct kj_runtime kj_runtime;
 typedef struct kj_background kj_background;

@@ -117,7 +117,7 @@ typedef struct kjit_launch_config {
   uint64_t
     /* not 0 and grid 0: at least so many threads; without a block, the one that keeps most threads
        of the compiled kernel resident (CPU: 256 threads) */
-      threads;
+    threads;
   uint64_t dynamic_shared_bytes; /* for `shared x: T[]` */
   kjit_stream *stream;           /* NULL: the device's default stream */
   /* NULL: where the array arguments are; none: the context's first device, CUDA before CPU */

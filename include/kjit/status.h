@@ -197,7 +197,7 @@ typedef struct kjit_config {
   const char
     /* folders, separated by `:`, where `import "file"` looks for what is not in the folder of the
        importing source; default NULL: none */
-      *import_path;
+    *import_path;
   /* Answers imports instead of files: fills in the source that `import "name"` in the source called
    * importer means and returns 1; 0: there is none. default NULL: files. A host whose kernels come
    * from somebody else gives one, so that their text opens no file. */
@@ -210,7 +210,7 @@ typedef struct kjit_config {
   uint64_t
     /* machine code loaded at once; what was not launched for long is unloaded, and loaded again
        when it is needed; default 0: 256 MiB */
-      code_limit_bytes;
+    code_limit_bytes;
   /* default NULL: the pool of each device, see memory.h; kept */
   const kjit_device_allocator *device_allocator;
   const kjit_cache_store *cache_store; /* default NULL: cache_directory; kept */

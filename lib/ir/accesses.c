@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ir/module.h"
-#include "support/map.h"
+#include "support/containers.h"
 
 /* A set of parameters of the function. */
 typedef uint64_t word;

@@ -7,7 +7,7 @@
 
 #include "ir/expr.h"
 #include "support/context.h"
-#include "support/fork.h"
+#include "support/host_process.h"
 
 /* ---- errors ---- */
 

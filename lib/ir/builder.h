@@ -1,4 +1,4 @@
-/* State of a builder, shared by builder.c (declarations), build_statements.c and build_nodes.c
+/* State of a builder, shared by builder.c (declarations), build_stmt.c and build_expr.c
  * (expressions). */
 #ifndef KJ_IR_BUILDER_H
 #define KJ_IR_BUILDER_H

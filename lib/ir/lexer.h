@@ -4,7 +4,7 @@
 #define KJ_IR_LEXER_H
 
 #include "ir/module.h"
-#include "support/map.h"
+#include "support/containers.h"
 
 #define KJ_NO_OP KJIT_OP_COUNT
 

@@ -1,11 +1,13 @@
 /* Life of modules, and the public functions on modules and types. kjit_get_kernel and what follows
  * from it is the runtime's. */
+#include "ir/module.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/module.h"
+#include "compiler.h"
 #include "support/context.h"
-#include "support/fork.h"
+#include "support/host_process.h"
 
 /* ---- life ---- */
 
@@ -198,4 +200,18 @@ char *kjit_copy_type_text(kjit_context *context, kjit_type type)
   if (kj_has_type(context->types, type)) kj_print_type(context->types, type, &buffer);
   else kj_append_format(&buffer, "unknown type %u", type);
   return kj_take_text(&buffer);
+}
+
+/* kj_code belongs to both sides of the compiler's boundary, so its release is in the part that both
+ * link. */
+
+void kj_free_code(kj_code *code)
+{
+  free(code->data);
+  free(code->entry);
+  free(code->facts);
+  free(code->failures);
+  free(code->prints);
+  free(code->parameters);
+  *code = (kj_code){ 0 };
 }

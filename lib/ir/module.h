@@ -316,16 +316,16 @@ kjit_status kj_parse_type(kj_types *types, const char *text, kj_diagnostics *dia
  * supported yet, and for tests. */
 kjit_status kj_read_module(kj_types *types, const char *name, const char *text, size_t size_bytes,
                            kj_diagnostics *diagnostics, kjit_module **module);
-/* structs.c: declares the structs that a type of the table is made of, where the module does not
- * yet: for modules that are built. */
+/* struct_decl.c: declares the structs that a type of the table is made of, where the module does
+ * not yet: for modules that are built. */
 void kj_declare_structs(kjit_module *module, kjit_type type, kj_location location);
 /* An empty module with one reference; NULL when out of memory. Set arena.on_failure before its
  * arena is used. */
 kjit_module *kj_create_module(kjit_context *context, kj_types *types);
-/* copy.c: a published module like module, in which what module leaves open (extern declarations
- * without a meaning) is what library (may be NULL) declares under that name, and library's
- * declarations are there too; then changed by change (may be NULL), which may report errors and
- * jump through the copy's arena. Errors are reported. */
+/* derive_module.c: a published module like module, in which what module leaves open (extern
+ * declarations without a meaning) is what library (may be NULL) declares under that name, and
+ * library's declarations are there too; then changed by change (may be NULL), which may report
+ * errors and jump through the copy's arena. Errors are reported. */
 typedef void (*kj_change)(kjit_module *copy, void *data, kj_diagnostics *diagnostics);
 kjit_status kj_change_module(kjit_module *module, kjit_module *library, kj_change change,
                              void *data, kj_diagnostics *diagnostics, kjit_module **changed);

@@ -438,3 +438,56 @@ kj_expr *kj_parse_exprs(kj_parser *parser)
   }
   return seal(parser, tuple);
 }
+
+/* ---- expr ---- */
+
+kj_expr *kj_new_expr(kj_arena *arena, kj_expr_kind kind, kj_location location)
+{
+  kj_expr *expr = KJ_NEW(arena, kj_expr);
+  expr->kind = kind;
+  expr->location = location;
+  expr->height = 1;
+  return expr;
+}
+
+static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+static uint32_t measure_list(const kj_exprs *list)
+{
+  uint32_t height = 0;
+  for (size_t i = 0; i < list->count; i++) height = larger(height, list->items[i]->height);
+  return height;
+}
+
+uint32_t kj_measure_type(const kj_type_expr *type)
+{
+  if (!type) return 0;
+  uint32_t height = larger(type->expr ? type->expr->height : 0, kj_measure_type(type->element));
+  for (size_t i = 0; i < type->items.count; i++)
+    height = larger(height, kj_measure_type(type->items.items[i]));
+  return 1 + larger(height, measure_list(&type->extents));
+}
+
+uint32_t kj_measure_expr(kj_expr *expr)
+{
+  uint32_t height = measure_list(&expr->args);
+  const kj_expr *children[] = { expr->x, expr->y, expr->z };
+  for (int i = 0; i < 3; i++)
+    if (children[i]) height = larger(height, children[i]->height);
+  return expr->height = 1 + larger(height, kj_measure_type(expr->type_expr));
+}
+
+kj_type_expr *kj_spell_type(kj_arena *arena, const kj_types *types, kjit_type type,
+                            kj_location location)
+{
+  const kj_type_info *info = kj_type(types, type);
+  kj_type_expr *spelled = KJ_NEW(arena, kj_type_expr);
+  spelled->kind = info->class_ == KJ_CLASS_TUPLE ? KJ_TYPE_TUPLE : KJ_TYPE_FIXED;
+  spelled->type = type;
+  spelled->location = location;
+  for (uint32_t i = 0; i < info->count && spelled->kind == KJ_TYPE_TUPLE; i++) {
+    kj_type_expr *item = kj_spell_type(arena, types, info->items[i], location);
+    KJ_PUSH(arena, &spelled->items, item);
+  }
+  return spelled;
+}

@@ -1,9 +1,33 @@
-/* What the files of the printer share: printer.c (statements, declarations, modules), print_expr.c
- * and print_data.c. */
+/* The printer of modules (printer.c), and the names that it prints (canonical.c). */
 #ifndef KJ_IR_PRINTER_H
 #define KJ_IR_PRINTER_H
 
-#include "ir/naming.h"
+#include "ir/module.h"
+#include "support/containers.h"
+
+/* Names for printing. Those of a parsed module are right as they are; those of a built one may be
+ * no identifiers, may be used twice, and may hide what they must not. */
+
+typedef struct kj_naming {
+  const kj_types *types;
+  kj_arena *arena;
+  kj_map changed; /* address of a declaration -> its new name; the others keep theirs */
+  /* every name that means something somewhere in the module -> the last number tried behind it */
+  kj_map taken;
+  kj_map bound; /* while a function is walked: name -> chain of local declarations */
+  KJ_LIST(struct kj_bound *) open;
+  kj_map global; /* name -> func or constant of a built module */
+  uint32_t scope;
+} kj_naming;
+
+/* Decides the names of all declarations of the module, so that the text, parsed, means the same.
+ * Jumps through arena->on_failure when out of memory. */
+void kj_choose_names(kj_naming *naming, const kjit_module *module, kj_arena *arena);
+/* naming NULL: the declaration's own name. */
+const char *kj_printed_name(const kj_naming *naming, const kj_decl *decl);
+/* One function, constant or struct of the module, as kj_print_module prints it. */
+void kj_print_decl(const kjit_module *module, const kj_naming *naming, const kj_decl *decl,
+                   kj_buffer *buffer);
 
 typedef struct kj_printer {
   const kjit_module *module;
@@ -17,7 +41,7 @@ enum { KJ_LEVEL_CONDITIONAL = 0, KJ_LEVEL_POSTFIX = 13, KJ_LEVEL_PRIMARY = 14 };
 
 static inline void kj_put(kj_printer *p, const char *text) { kj_append_text(p->buffer, text); }
 
-/* ---- print_expr.c: expressions and types ---- */
+/* ---- printer.c: expressions and types ---- */
 
 /* In parentheses where the expression holds together less tightly than least. */
 void kj_put_expr(kj_printer *p, const kj_expr *expr, int least);
@@ -26,7 +50,7 @@ void kj_put_list(kj_printer *p, const kj_exprs *list);
 void kj_put_string(kj_printer *p, const char *text);
 void kj_put_type(kj_printer *p, const kj_type_expr *type);
 
-/* ---- print_data.c: a constant that a host gave as data ---- */
+/* ---- printer.c: a constant that a host gave as data ---- */
 
 void kj_put_data_type(kj_printer *p, const kj_decl *decl);
 void kj_put_data(kj_printer *p, const kj_decl *decl);

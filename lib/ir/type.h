@@ -6,7 +6,7 @@
 #include <kjit/module.h>
 #include <stdbool.h>
 
-#include "support/buffer.h"
+#include "support/containers.h"
 
 enum { KJ_MAX_RANK = 8, KJ_MAX_TYPE_LEVELS = 200 };
 
@@ -54,7 +54,7 @@ typedef struct kj_type_info {
   uint32_t
     /* of the same: C's, for vectors CUDA's. Of other arrays: what their elements have where it is
        not their type's (members of structs); else 0 */
-      alignment_bytes;
+    alignment_bytes;
   const char *name; /* scalars, void, func, structs */
   /* arrays, vectors, pointers */
   kjit_type element;
@@ -130,7 +130,8 @@ uint64_t kj_element_count(const kj_type_info *array);
 /* A global array without static extents, as a parameter has it. */
 kjit_type kj_array_type(kj_types *types, kjit_type element, uint32_t rank, kjit_layout layout,
                         bool read_only);
-/* layout.c and type.c only: any type as it is; and the size and alignment of a VALUE array. */
+/* composed_type.c and type.c only: any type as it is; and the size and alignment of a VALUE array.
+ */
 kjit_type kj_intern(kj_types *types, const kj_type_info *wanted);
 void kj_lay_out_array(const kj_types *types, kj_type_info *array);
 /* As the text form writes it; shared, local and const arrays print their space first: "shared

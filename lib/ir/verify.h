@@ -3,7 +3,7 @@
 #define KJ_IR_VERIFY_H
 
 #include "ir/module.h"
-#include "support/map.h"
+#include "support/containers.h"
 
 typedef struct kj_call_site {
   kj_decl *callee;
@@ -38,7 +38,7 @@ typedef struct kj_verifier {
   KJ_LIST(uint32_t) shown;
   bool has_dynamic_shared;
   bool in_parameters;     /* types of parameters see all of them */
-  uint8_t *struct_states; /* by index of the declaration; structs.c's own */
+  uint8_t *struct_states; /* by index of the declaration; struct_decl.c's own */
   uint32_t struct_depth;
 } kj_verifier;
 
@@ -59,14 +59,14 @@ void kj_fail_verify(kj_verifier *v, kj_location location, kjit_status status, co
 void kj_note_verify(kj_verifier *v, kj_location location, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
 
-/* ---- verify_function.c, verify_constant.c ---- */
+/* ---- verifier.c, verify_decl.c ---- */
 
 void kj_verify_function(kj_verifier *v, kj_decl *decl);
 void kj_verify_constant(kj_verifier *v, kj_decl *decl);
 /* A constant may be made from others, not from itself. */
 void kj_verify_constant_cycles(kj_verifier *v);
 
-/* ---- verify_stmt.c, verify_attributes.c ---- */
+/* ---- verify_stmt.c, verifier.c ---- */
 
 void kj_verify_body(kj_verifier *v, const kj_stmts *body);
 /* The local declaration is visible from here to the end of its block. */
@@ -74,7 +74,7 @@ void kj_show_local(kj_verifier *v, const kj_decl *decl);
 /* place: what they are of, KJ_PLACE_KERNEL and so on. */
 void kj_verify_attributes(kj_verifier *v, kj_attributes *attributes, unsigned place);
 
-/* ---- verify_expr.c, verify_arguments.c, verify_place.c ---- */
+/* ---- verify_expr.c, verify_stmt.c ---- */
 
 /* Resolves the names in the expression and checks it. */
 void kj_verify_expr(kj_verifier *v, kj_expr *expr, kj_role role);
@@ -83,7 +83,7 @@ void kj_verify_call(kj_verifier *v, kj_expr *call);
 /* What an assignment, or an atomic, changes. */
 void kj_verify_place(kj_verifier *v, kj_expr *place, bool is_atomic);
 
-/* ---- verify_type.c ---- */
+/* ---- verify_decl.c ---- */
 
 /* static_extents: whether `f32[16]` may stand here. */
 void kj_verify_type(kj_verifier *v, kj_type_expr *type, bool static_extents);
@@ -108,13 +108,13 @@ bool kj_is_func_value(const kj_expr *expr);
  * could not say that, and a kernel keeps its name. */
 void kj_refuse_hidden(kj_verifier *v, const kj_expr *expr, const char *name);
 
-/* ---- structs.c ---- */
+/* ---- struct_decl.c ---- */
 
 /* Gives every struct its type, and those that it holds theirs; twice does no harm. */
 void kj_resolve_structs(kj_verifier *v);
 void kj_resolve_struct(kj_verifier *v, kj_decl *decl);
 
-/* ---- verify_calls.c: what holds across functions ---- */
+/* ---- verifier.c: what holds across functions ---- */
 
 /* Recursion, call depth, barriers in ranges through calls. */
 void kj_verify_calls(kj_verifier *v);

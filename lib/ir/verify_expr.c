@@ -1,5 +1,7 @@
-/* Expressions: each kind, in the role in which it stands. */
+/* Expressions: each kind, in the role in which it stands; calls and their arguments. */
 #include "ir/verify.h"
+
+/* Expressions: each kind, in the role in which it stands. */
 
 static void verify_operands(kj_verifier *v, kj_expr *expr)
 {
@@ -89,4 +91,200 @@ void kj_verify_expr(kj_verifier *v, kj_expr *expr, kj_role role)
 void kj_verify_exprs(kj_verifier *v, kj_exprs *list, kj_role role)
 {
   for (size_t i = 0; i < list->count; i++) kj_verify_expr(v, list->items[i], role);
+}
+
+/* Calls: what is called, and with which arguments. */
+
+static void fail_count(kj_verifier *v, const kj_expr *call, const char *name, size_t least,
+                       size_t most)
+{
+  size_t count = call->args.count;
+  if (least == most)
+    kj_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` takes %zu argument%s, not %zu", name,
+                   least, least == 1 ? "" : "s", count);
+  else
+    kj_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` takes %zu to %zu arguments, not %zu",
+                   name, least, most, count);
+}
+
+/* The memory order that may follow the arguments. */
+static bool has_order(const kj_expr *call)
+{
+  const kj_builtin *builtin = call->x->builtin;
+  if (!(builtin->flags & KJ_ORDER) || call->args.count != (size_t)builtin->most + 1) return false;
+  const kj_expr *last = call->args.items[builtin->most];
+  const kj_builtin *order = last->kind == KJ_EXPR_BUILTIN ? last->builtin
+                            : last->kind == KJ_EXPR_NAME  ? kj_find_builtin(last->name)
+                                                          : NULL;
+  return order && order->id >= KJ_BUILTIN_RELAXED && order->id <= KJ_BUILTIN_SEQ_CST;
+}
+
+/* `atomic_add(a, i, v)`: the place was given in two parts. */
+static bool refuse_split_place(kj_verifier *v, const kj_expr *call)
+{
+  const kj_builtin *builtin = call->x->builtin;
+  if (!(builtin->flags & KJ_PLACE) || call->args.count != (size_t)builtin->most + 1) return false;
+  kj_fail_verify(v, call->location, KJIT_ERROR_TYPE,
+                 "`%s` takes %u arguments, not %zu: the element is one of them, `%s(a[i], ...)`",
+                 builtin->name, builtin->most, call->args.count, builtin->name);
+  return true;
+}
+
+static bool is_literal_rank(const kj_expr *expr)
+{
+  return expr->kind != KJ_EXPR_INT || (expr->integer >= 1 && expr->integer <= 3);
+}
+
+/* dtype(e) is a type wherever it stands. */
+static void convert_dtype(kj_expr *call, kj_arena *arena)
+{
+  kj_type_expr *type = KJ_NEW(arena, kj_type_expr);
+  type->kind = KJ_TYPE_DTYPE;
+  type->location = call->location;
+  type->expr = call->args.items[0];
+  *call = (kj_expr){
+    .kind = KJ_EXPR_TYPE, .location = call->location, .height = call->height, .type_expr = type
+  };
+}
+
+/* `f32[n, m]` behind `view(`: an index of a type, whose extents are values. */
+static void convert_to_array_type(kj_verifier *v, kj_expr *expr)
+{
+  if (expr->kind != KJ_EXPR_INDEX || expr->args.count == 0) {
+    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "the first argument of `view` is the type of an array with its extents: "
+                   "`view(f32[n, m], p)`");
+    return;
+  }
+  kj_convert_to_type(v, expr->x);
+  for (size_t i = 0; i < expr->args.count; i++)
+    kj_verify_expr(v, expr->args.items[i], KJ_ROLE_VALUE);
+  if (expr->x->kind != KJ_EXPR_TYPE) return; /* reported */
+  kj_type_expr *type = KJ_NEW(v->arena, kj_type_expr);
+  *type = (kj_type_expr){ .kind = KJ_TYPE_STATIC_ARRAY,
+                          .location = expr->location,
+                          .element = expr->x->type_expr,
+                          .extents = expr->args };
+  *expr = (kj_expr){
+    .kind = KJ_EXPR_TYPE, .location = expr->location, .height = expr->height, .type_expr = type
+  };
+}
+
+static void note_forbidden(kj_verifier *v, const char *what, kj_location location)
+{
+  kj_summary *summary = &v->summaries[v->decl->index];
+  if (v->range)
+    kj_fail_verify(v, location, KJIT_ERROR_TYPE,
+                   "%s inside a %s: its iterations are independent and run in any order", what,
+                   kj_range_names[v->range->range]);
+  if (summary->forbidden) return;
+  summary->forbidden = what;
+  summary->forbidden_at = location;
+}
+
+/* Inline PTX: a string, and the operands that it names. */
+static void verify_text(kj_verifier *v, const kj_expr *call, size_t index)
+{
+  if (index < call->args.count && call->args.items[index]->kind == KJ_EXPR_STRING) return;
+  kj_fail_verify(v, call->location, KJIT_ERROR_TYPE,
+                 "`%s` takes the instructions as a string: `%s`", call->x->builtin->name,
+                 index ? "ptx(i32, \"add.s32 %0, %1, %2;\", x, y)"
+                       : "ptx_effect(\"nanosleep.u32 %0;\", n)");
+}
+
+static void verify_builtin_arguments(kj_verifier *v, kj_expr *call)
+{
+  const kj_builtin *builtin = call->x->builtin;
+  size_t first = 0;
+  if (call->args.count && builtin->id == KJ_BUILTIN_VIEW)
+    convert_to_array_type(v, call->args.items[first++]);
+  else if (call->args.count && (builtin->flags & KJ_TYPE_ARG))
+    kj_convert_to_type(v, call->args.items[first++]);
+  else if (call->args.count && (builtin->flags & (KJ_PLACE | KJ_ADDRESS)))
+    kj_verify_place(v, call->args.items[first++], true);
+  if (builtin->id == KJ_BUILTIN_PTX || builtin->id == KJ_BUILTIN_PTX_EFFECT)
+    verify_text(v, call, first++);
+  for (size_t i = first; i < call->args.count; i++)
+    kj_verify_expr(v, call->args.items[i], KJ_ROLE_VALUE);
+}
+
+static void verify_builtin_call(kj_verifier *v, kj_expr *call)
+{
+  const kj_builtin *builtin = call->x->builtin;
+  size_t count = call->args.count;
+  if (builtin->flags & KJ_NAME) return; /* refused as a callee */
+  bool fits = (count >= builtin->least && count <= builtin->most) || has_order(call);
+  if (!fits && refuse_split_place(v, call)) return;
+  if (!fits) fail_count(v, call, builtin->name, builtin->least, builtin->most);
+  verify_builtin_arguments(v, call);
+  if (builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR || builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE)
+    v->module->has_tensor_copies = true;
+  if (builtin->flags & (KJ_BARRIER | KJ_WARP))
+    note_forbidden(v, kj_format(v->arena, "`%s`", builtin->name), call->location);
+  bool is_grid = builtin->id == KJ_BUILTIN_GRID || builtin->id == KJ_BUILTIN_GRIDSIZE;
+  if (is_grid && count == 1 && !is_literal_rank(call->args.items[0]))
+    kj_fail_verify(v, call->location, KJIT_ERROR_TYPE, "a grid has 1, 2 or 3 dimensions");
+  if (builtin->id == KJ_BUILTIN_DTYPE && count == 1) convert_dtype(call, v->arena);
+}
+
+/* Parameters that a call must give: those before the last ones with a default. */
+static size_t least_arguments(const kj_function *function)
+{
+  size_t count = function->params.count;
+  while (count && function->params.items[count - 1]->value) count--;
+  return count;
+}
+
+static void verify_function_call(kj_verifier *v, kj_expr *call)
+{
+  const kj_decl *callee = call->x->decl;
+  const kj_function *function = callee->function;
+  size_t least = least_arguments(function), most = function->params.count;
+  if (call->args.count < least || call->args.count > most) {
+    fail_count(v, call, callee->name, least, most);
+    kj_note_verify(v, callee->location, "`%s` is declared here", callee->name);
+    return;
+  }
+  for (size_t i = 0; i < call->args.count; i++) {
+    const kj_decl *param = function->params.items[i];
+    const kj_expr *argument = call->args.items[i];
+    if (kj_is_func_value(argument) && !param->is_func)
+      kj_fail_verify(v, argument->location, KJIT_ERROR_TYPE,
+                     "parameter `%s` of `%s` takes a value, not a function: declare it `%s: func`",
+                     param->name, callee->name, param->name);
+    if (param->is_func && !kj_is_func_value(argument) && argument->kind != KJ_EXPR_NAME)
+      kj_fail_verify(v, argument->location, KJIT_ERROR_TYPE, "parameter `%s` of `%s` takes a func",
+                     param->name, callee->name);
+  }
+}
+
+static void verify_cast(kj_verifier *v, const kj_expr *call)
+{
+  const kj_type_expr *type = call->x->type_expr;
+  bool is_scalar = type->kind == KJ_TYPE_FIXED && kj_is_scalar(type->type);
+  bool is_complex = is_scalar && kj_type(v->module->types, type->type)->class_ == KJ_CLASS_COMPLEX;
+  /* types of several parts are made from them: inference counts */
+  if (call->args.count == 1 || !is_scalar || is_complex) return;
+  const char *name = kj_type(v->module->types, type->type)->name;
+  kj_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` converts one value, not %zu", name,
+                 call->args.count);
+}
+
+void kj_verify_call(kj_verifier *v, kj_expr *call)
+{
+  kj_expr *callee = call->x;
+  kj_verify_expr(v, callee, KJ_ROLE_CALLEE);
+  if (callee->kind == KJ_EXPR_BUILTIN) {
+    verify_builtin_call(v, call);
+    return;
+  }
+  bool is_cast = callee->kind == KJ_EXPR_TYPE, is_name = callee->kind == KJ_EXPR_DECL ||
+                                                         callee->kind == KJ_EXPR_NAME ||
+                                                         callee->kind == KJ_EXPR_FIELD;
+  if (!is_cast && !is_name)
+    kj_fail_verify(v, callee->location, KJIT_ERROR_TYPE, "only a function or a type can be called");
+  kj_verify_exprs(v, &call->args, is_cast ? KJ_ROLE_VALUE : KJ_ROLE_ARGUMENT);
+  if (is_cast) verify_cast(v, call);
+  if (callee->kind == KJ_EXPR_DECL && callee->decl->kind == KJ_DECL_FUNCTION)
+    verify_function_call(v, call);
 }

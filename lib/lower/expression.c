@@ -1,6 +1,6 @@
 /* Expressions: a table by kind. */
 #include "lower/lower.h"
-#include "native/watch.h"
+#include "native/support_routines.h"
 
 static LLVMValueRef const_value(kj_lowering *l, const kj_texpr *expr)
 {

@@ -80,7 +80,7 @@ typedef struct kj_argument_use {
 
 /* ---- one lowering ---- */
 
-/* shared.c's own */
+/* memory.c's own */
 struct kj_shared_place {
   const kj_tvar *var;
   enum { KJ_PLACED_STATIC, KJ_PLACED_FIXED, KJ_PLACED_SIZED, KJ_PLACED_OWN } kind;
@@ -117,7 +117,7 @@ struct kj_lowering {
   kj_argument_use *uses;              /* by argument */
   bool uses_dynamic_shared;
   uint32_t dynamic_shared_element_bytes, dynamic_shared_alignment;
-  /* dynamic shared memory, by shared.c: see kj_shared_array */
+  /* dynamic shared memory, by memory.c: see kj_shared_array */
   uint32_t fixed_shared_bytes, shared_array_count, dynamic_alignment; /* the last: of all of it */
   kj_shared_array shared_arrays[KJ_MOST_SHARED_ARRAYS];
   KJ_LIST(struct kj_shared_place) shared_places; /* of all shared variables that are used */
@@ -141,7 +141,7 @@ struct kj_lowering {
   uint32_t failure_count, failure_offset;
 
   /* in the version of a loop that keeps its checks, which is for threads that will mostly fail:
-   * versions.c */
+   * statement.c */
   bool is_checked_version;
   LLVMValueRef failure_function; /* the one that the next are in; check.c's own */
   /* where all that fails in it ends, if the target shares_failures */
@@ -152,7 +152,7 @@ struct kj_lowering {
    * elsewhere */
   LLVMValueRef bad_divisor;
 
-  /* of lines that are printed: print.c's own, but for the sink, as the record above */
+  /* of lines that are printed: lower_print.c's own, but for the sink, as the record above */
   bool has_print;
   LLVMValueRef print_sink; /* CPU */
   LLVMValueRef print_function;
@@ -205,7 +205,7 @@ void kj_enter_kernel(kj_lowering *l);           /* makes the kernel's frame */
 void kj_bind_kernel_parameters(kj_lowering *l); /* after begin_kernel */
 _Noreturn void kj_lower_unsupported(kj_lowering *l, kj_location location, const char *what);
 
-/* ---- type.c ---- */
+/* ---- build.c ---- */
 
 /* all but arrays' own: those are packed */
 LLVMTypeRef kj_register_type(kj_lowering *l, kjit_type type);
@@ -231,7 +231,7 @@ LLVMValueRef kj_from_memory(kj_lowering *l, kjit_type type, LLVMValueRef value);
 LLVMValueRef kj_to_compute(kj_lowering *l, kjit_type type, LLVMValueRef value);
 LLVMValueRef kj_from_compute(kj_lowering *l, kjit_type type, LLVMValueRef value);
 
-/* ---- composed.c: structs, arrays inside structs, vectors, complex numbers, pointers ---- */
+/* ---- lower_composed.c: structs, arrays inside structs, vectors, complex numbers, pointers ---- */
 
 /* One of those; false for tuples and arrays. */
 bool kj_is_composed_type(kj_lowering *l, kjit_type type);
@@ -298,7 +298,7 @@ void kj_set_metadata(kj_lowering *l, LLVMValueRef instruction, const char *kind,
 /* A distinct loop id with these properties; for llvm.loop on the branch back. */
 LLVMMetadataRef kj_loop_id(kj_lowering *l, LLVMMetadataRef *properties, unsigned count);
 
-/* ---- expression.c, arithmetic.c, convert.c, index.c ---- */
+/* ---- expression.c, lower_operators.c, conversion.c, index.c ---- */
 
 /* A scalar or tuple (arrays: packed). NULL for a call without result. */
 LLVMValueRef kj_lower_expr(kj_lowering *l, const kj_texpr *expr);
@@ -360,7 +360,7 @@ LLVMValueRef kj_stride(kj_lowering *l, const kj_array_value *array, uint32_t dim
 LLVMValueRef kj_checked_pointer(kj_lowering *l, const kj_array_value *array,
                                 const kj_texprs *indices, bool is_checked);
 
-/* ---- parts.c: operators on vectors and complex numbers; complex_math.c ---- */
+/* ---- lower_lanes.c: operators on vectors and complex numbers; complex_math.c ---- */
 
 bool kj_is_vector_type(kj_lowering *l, kjit_type type);
 bool kj_is_complex_type(kj_lowering *l, kjit_type type);
@@ -381,7 +381,7 @@ LLVMValueRef kj_join_complex(kj_lowering *l, kjit_type type, kj_complex_value z)
 /* A built-in on complex numbers. */
 LLVMValueRef kj_lower_complex_builtin(kj_lowering *l, const kj_texpr *expr);
 
-/* ---- shared.c: what lies where in dynamic shared memory ---- */
+/* ---- memory.c: what lies where in dynamic shared memory ---- */
 
 /* Before begin_kernel. static_limit: so many bytes of static arrays stay static memory. */
 void kj_plan_shared(kj_lowering *l, uint64_t static_limit);
@@ -395,16 +395,16 @@ kj_array_value kj_dynamic_array(kj_lowering *l, const kj_tvar *var, LLVMValueRef
 /* Number of elements of the array of the launch's own size; i64. */
 LLVMValueRef kj_own_extent(kj_lowering *l, uint32_t element_bytes);
 
-/* ---- small_float.c ---- */
+/* ---- conversion.c ---- */
 
 /* +, - and * on bf16, vectors too, where the target has instructions for them; NULL, and nothing
  * built: it has none. */
 LLVMValueRef kj_try_brain_operation(kj_lowering *l, kjit_op op, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef kj_lower_small_fma(kj_lowering *l, const kj_texpr *expr); /* on f16 and bf16 */
-/* convert.c: f64 to f32, for another rounding to follow */
+/* conversion.c: f64 to f32, for another rounding to follow */
 LLVMValueRef kj_round_to_odd(kj_lowering *l, LLVMValueRef x);
 
-/* ---- bits.c: values as integers of 8 bits for each byte they take in memory ---- */
+/* ---- lower_operators.c: values as integers of 8 bits for each byte they take in memory ---- */
 
 LLVMValueRef kj_value_bits(kj_lowering *l, kjit_type type, LLVMValueRef value);
 LLVMValueRef kj_value_of_bits(kj_lowering *l, kjit_type type, LLVMValueRef bits);
@@ -430,7 +430,7 @@ typedef struct kj_failure {
 
 /* Kernels that may fail get one parameter more. */
 void kj_plan_failures(kj_lowering *l);
-/* print.c: those of failures and of print, for the kernel's body */
+/* lower_print.c: those of failures and of print, for the kernel's body */
 void kj_bind_hidden_parameters(kj_lowering *l);
 /* Reports, leaves the kernel and ends the block. */
 void kj_build_failure(kj_lowering *l, const kj_failure *failure);
@@ -459,14 +459,14 @@ void kj_note_bad_divisor(kj_lowering *l, LLVMValueRef is_zero);
  * iteration. */
 LLVMBasicBlockRef kj_skip_if_bad(kj_lowering *l);
 
-/* ---- print.c ---- */
+/* ---- lower_print.c ---- */
 
 /* Which instances print, and the parameter of those that do. */
 bool kj_prints(kj_instance *instance);
 void kj_plan_prints(kj_lowering *l);
 void kj_lower_print(kj_lowering *l, const kj_tstmt *stmt);
 
-/* ---- watch.c: CPU only ---- */
+/* ---- check.c: CPU only ---- */
 
 bool kj_is_watched(const kj_lowering *l);
 void kj_watch_start_of_block(kj_lowering *l);
@@ -502,13 +502,13 @@ LLVMValueRef kj_constant_pointer(kj_lowering *l, const kj_tvar *var);
 LLVMMetadataRef kj_make_domain(kj_lowering *l, const char *name);
 LLVMMetadataRef kj_make_scope(kj_lowering *l, LLVMMetadataRef domain, const char *name);
 
-/* ---- statement.c, loop.c ---- */
+/* ---- statement.c, statement.c ---- */
 
 void kj_lower_stmts(kj_lowering *l, const kj_tstmts *stmts);
 void kj_lower_stmt(kj_lowering *l, const kj_tstmt *stmt);
 void kj_lower_while(kj_lowering *l, const kj_tstmt *stmt);
 void kj_lower_for(kj_lowering *l, const kj_tstmt *stmt);
-/* versions.c: FOR, GRID_FOR, BLOCK_FOR, twice where pass/versions.c said so */
+/* statement.c: FOR, GRID_FOR, BLOCK_FOR, twice where pass/loop_versions.c said so */
 void kj_lower_loop(kj_lowering *l, const kj_tstmt *loop);
 
 /* A counted loop that the caller fills: for (i = first; i < stop; i += step), step > 0 and i + step
@@ -531,7 +531,7 @@ void kj_end_loop(kj_lowering *l, kj_counted_loop *loop);
 void kj_lower_strided_range(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank,
                             LLVMValueRef count);
 
-/* ---- argument_use.c, parameter.c ---- */
+/* ---- parameter.c, parameter.c ---- */
 
 /* Which extents, strides and pointers the kernel needs, and who writes what: l->uses. */
 void kj_find_uses(kj_lowering *l);

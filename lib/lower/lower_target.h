@@ -49,7 +49,7 @@ struct kj_lower_target {
   LLVMValueRef (*barrier_reduce)(kj_lowering *l, kj_barrier_reduction reduction,
                                  LLVMValueRef predicate);
   /* What threads of several warps or blocks do together, asynchronous copies, matrix instructions:
-   * the rows of builtins.def that name a function of lower_group.c. */
+   * the rows of builtins.def that name a function of lower_sync.c. */
   LLVMValueRef (*special)(kj_lowering *l, const kj_texpr *expr);
   /* Atomics on shared memory are plain loads and stores: called before each. NULL: they must be
    * atomic. */

@@ -1,5 +1,374 @@
-/* The kernel's parameters: what it needs of its arguments (argument_use.c), one after the other. */
+/* The kernel's parameters: what it needs of its arguments (parameter.c), one after the other. */
+#include <string.h>
+
+#include "lower/builtins/tensor_copy.h"
 #include "lower/debug.h"
+
+/* What the kernel and all that it calls do with each argument: l->uses.
+ *
+ * A flow-insensitive walk over all instances: for every array variable, which arguments it may
+ * denote a part of, and for each of its dimensions, which dimensions of arguments its extent and
+ * its stride may be made of. Needs the final typed trees; guarantees that lowering finds every
+ * pointer, extent and stride that it asks for. */
+
+typedef struct finder {
+  kj_lowering *l;
+  const kj_signature *signature;
+  kj_instance *instance; /* being walked */
+  size_t words;          /* of a set of sources */
+  size_t part_words;     /* of a set of dimensions of arguments */
+  uint64_t ***sources;   /* [instance][variable]; NULL: none */
+  uint64_t **results;    /* [instance] */
+  bool writes_anywhere;  /* through a pointer */
+  bool changed;
+} finder;
+
+static const kj_type_info *info_of(finder *p, kjit_type type)
+{
+  return kj_type(p->l->c->types, type);
+}
+static bool may_hold_array(finder *p, kjit_type type)
+{
+  return kj_is_array_type(p->l, type) || kj_is_tuple_type(p->l, type);
+}
+
+/* A set of sources: the dimensions [d] of arguments (argument * KJ_MAX_RANK + dimension) that the
+ * extent of dimension d is made of, those of its stride, and the arguments. */
+static uint64_t *new_set(finder *p) { return KJ_NEW_ARRAY(p->l->c->arena, uint64_t, p->words); }
+static size_t part_of(const finder *p, uint32_t d, bool is_extent)
+{
+  return (is_extent ? d : KJ_MAX_RANK + d) * p->part_words;
+}
+static size_t objects_of(const finder *p) { return 2 * KJ_MAX_RANK * p->part_words; }
+
+static bool has_bit(const uint64_t *set, size_t bit) { return set[bit / 64] >> bit % 64 & 1; }
+static void set_bit(uint64_t *set, size_t bit) { set[bit / 64] |= (uint64_t)1 << bit % 64; }
+
+static void merge(finder *p, uint64_t **set, const uint64_t *more)
+{
+  if (!more) return;
+  if (!*set) *set = new_set(p);
+  for (size_t i = 0; i < p->words; i++) {
+    if ((more[i] & ~(*set)[i]) == 0) continue;
+    (*set)[i] |= more[i];
+    p->changed = true;
+  }
+}
+
+static void unite(finder *p, uint64_t *set, const uint64_t *more)
+{
+  for (size_t i = 0; more && i < p->words; i++) set[i] |= more[i];
+}
+
+static void note_part(finder *p, uint64_t *to, const uint64_t *from)
+{
+  for (size_t i = 0; i < p->part_words; i++) to[i] |= from[i];
+}
+
+static void add_objects(finder *p, uint64_t *set, const uint64_t *more)
+{
+  for (size_t i = objects_of(p); i < p->words; i++) set[i] |= more[i];
+}
+
+static void add_sources(finder *p, const kj_texpr *expr, uint64_t *set);
+
+static void add_view_sources(finder *p, const kj_texpr *view, uint64_t *set)
+{
+  uint64_t *from = new_set(p);
+  add_sources(p, view->x, from);
+  add_objects(p, set, from);
+  for (uint32_t d = 0; d < info_of(p, view->type)->rank; d++) {
+    const kj_view_dimension same = { (int)(d + view->args.count), KJ_VIEW_SAME, KJ_VIEW_SAME };
+    const kj_view_dimension *dimension = view->dimensions ? &view->dimensions[d] : &same;
+    if (dimension->source == KJ_VIEW_SAME) continue; /* reshaped: made of extents that are there */
+    uint32_t source = (uint32_t)dimension->source;
+    if (dimension->extent == KJ_VIEW_SAME)
+      note_part(p, set + part_of(p, d, true), from + part_of(p, source, true));
+    note_part(p, set + part_of(p, d, false), from + part_of(p, source, false));
+  }
+}
+
+/* Which item of a tuple is which dimension's is not kept: any may be any. */
+static void add_tuple_sources(finder *p, const kj_texpr *tuple, uint64_t *set)
+{
+  uint64_t *from = new_set(p), *all = new_set(p);
+  for (size_t i = 0; i < tuple->args.count; i++)
+    if (may_hold_array(p, tuple->args.items[i]->type)) add_sources(p, tuple->args.items[i], from);
+  add_objects(p, set, from);
+  for (uint32_t d = 0; d < 2 * KJ_MAX_RANK; d++) note_part(p, all, from + d * p->part_words);
+  for (uint32_t d = 0; d < 2 * KJ_MAX_RANK; d++) note_part(p, set + d * p->part_words, all);
+}
+
+/* Adds what expr may denote. */
+static void add_sources(finder *p, const kj_texpr *expr, uint64_t *set)
+{
+  switch (expr->kind) {
+  case KJ_T_VAR: unite(p, set, p->sources[p->instance->id][expr->var->index]); return;
+  case KJ_T_VIEW: add_view_sources(p, expr, set); return;
+  case KJ_T_ITEM: add_sources(p, expr->x, set); return;
+  case KJ_T_MEMBER: { /* static extents */
+    uint64_t *from = new_set(p);
+    add_sources(p, expr->x, from);
+    add_objects(p, set, from);
+    return;
+  }
+  case KJ_T_CALL: unite(p, set, p->results[expr->instance->id]); return;
+  case KJ_T_COND:
+    add_sources(p, expr->y, set);
+    add_sources(p, expr->z, set);
+    return;
+  case KJ_T_TUPLE: add_tuple_sources(p, expr, set); return;
+  default: return;
+  }
+}
+
+static uint64_t *sources_of(finder *p, const kj_texpr *expr)
+{
+  if (!may_hold_array(p, expr->type)) return NULL;
+  uint64_t *set = new_set(p);
+  add_sources(p, expr, set);
+  return set;
+}
+
+/* ---- which variable denotes what ---- */
+
+static void flow_expr(void *data, kj_texpr **at)
+{
+  finder *p = data;
+  kj_texpr *expr = *at;
+  if (expr->kind != KJ_T_CALL) return;
+  for (size_t i = 0; i < expr->args.count; i++)
+    merge(p, &p->sources[expr->instance->id][expr->instance->params.items[i]->index],
+          sources_of(p, expr->args.items[i]));
+}
+
+static void flow_stmt(void *data, kj_tstmt *stmt)
+{
+  finder *p = data;
+  if (stmt->kind == KJ_TS_ASSIGN && stmt->var)
+    merge(p, &p->sources[p->instance->id][stmt->var->index], sources_of(p, stmt->value));
+  if (stmt->kind == KJ_TS_RETURN && stmt->value)
+    merge(p, &p->results[p->instance->id], sources_of(p, stmt->value));
+}
+
+static void seed_arguments(finder *p, kj_instance *kernel)
+{
+  for (size_t i = 0; i < kernel->params.count; i++) {
+    kj_tvar *param = kernel->params.items[i];
+    if (!kj_is_array_type(p->l, param->type)) continue;
+    uint64_t *set = new_set(p);
+    set_bit(set + objects_of(p), param->argument);
+    for (uint32_t d = 0; d < info_of(p, param->type)->rank; d++) {
+      set_bit(set + part_of(p, d, true), (size_t)param->argument * KJ_MAX_RANK + d);
+      set_bit(set + part_of(p, d, false), (size_t)param->argument * KJ_MAX_RANK + d);
+    }
+    p->sources[kernel->id][param->index] = set;
+  }
+}
+
+/* ---- what is done with them ---- */
+
+/* The extent or the stride of dimension d of an array with these sources is asked for. */
+static void mark_dimension(finder *p, const uint64_t *set, uint32_t d, bool is_extent)
+{
+  const uint64_t *part = set + part_of(p, d, is_extent);
+  for (size_t bit = 0; bit < (size_t)p->signature->count * KJ_MAX_RANK; bit++) {
+    if (!has_bit(part, bit)) continue;
+    uint32_t argument = (uint32_t)(bit / KJ_MAX_RANK), dimension = bit % KJ_MAX_RANK;
+    if (is_extent) p->l->uses[argument].extents[dimension] = true;
+    else if (!kj_is_unit_stride(info_of(p, p->signature->arguments[argument].type), dimension))
+      p->l->uses[argument].strides[dimension] = true;
+  }
+}
+
+typedef enum access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC } access;
+
+/* Indices are compared with the extents. */
+static void mark_checked(finder *p, const kj_texpr *array)
+{
+  const uint64_t *set = sources_of(p, array);
+  for (uint32_t d = 0; d < info_of(p, array->type)->rank; d++) mark_dimension(p, set, d, true);
+}
+
+static void mark_access(finder *p, const kj_texpr *array, size_t index_count, access how)
+{
+  const uint64_t *set = sources_of(p, array);
+  for (uint32_t d = 0; d < index_count; d++) mark_dimension(p, set, d, false);
+  for (uint32_t a = 0; a < p->signature->count; a++) {
+    if (!has_bit(set + objects_of(p), a)) continue;
+    kj_argument_use *use = &p->l->uses[a];
+    if (how != ACCESS_WRITE) use->is_read = true;
+    if (how != ACCESS_READ) use->is_written = true;
+    if (how == ACCESS_ATOMIC) use->is_atomic = true;
+  }
+}
+
+/* Where pointers lead is not known: a store through one may be to any argument. */
+static void note_pointed(finder *p, const kj_texpr *array)
+{
+  if (info_of(p, array->type)->space == KJ_SPACE_GENERIC) p->writes_anywhere = true;
+}
+
+/* Where a view starts. */
+static void mark_start(finder *p, const kj_texpr *view)
+{
+  const uint64_t *set = sources_of(p, view->x);
+  for (size_t i = 0; i < view->args.count; i++) {
+    bool is_zero = view->args.items[i]->kind == KJ_T_CONST && view->args.items[i]->integer == 0;
+    if (!is_zero) mark_dimension(p, set, (uint32_t)i, false);
+  }
+}
+
+/* A function of the host gets all of an array, and does with it what its type allows. */
+static void mark_handed_out(finder *p, const kj_texpr *call)
+{
+  for (size_t i = 0; i < call->args.count; i++) {
+    const kj_texpr *array = call->args.items[i];
+    const kj_type_info *info = info_of(p, call->instance->params.items[i]->type);
+    if (info->class_ == KJ_CLASS_POINTER && !info->read_only) p->writes_anywhere = true;
+    if (!kj_is_array_type(p->l, array->type)) continue;
+    mark_access(p, array, info->rank, ACCESS_READ);
+    if (!info->read_only) mark_access(p, array, info->rank, ACCESS_WRITE);
+    mark_checked(p, array);
+  }
+}
+
+static bool is_same_map(const kj_tensor_map *a, const kj_tensor_map *b)
+{
+  return memcmp(a, b, sizeof *a) == 0;
+}
+
+static void add_map(finder *p, const kj_texpr *copy, kj_tensor_map map)
+{
+  kj_lowering *l = p->l;
+  for (size_t i = 0; i < l->tensor_maps.count; i++)
+    if (is_same_map(&l->tensor_maps.items[i], &map)) return;
+  if (l->tensor_maps.count == KJ_MOST_MAPS)
+    kj_fail(l->c, copy->location, KJIT_ERROR_UNSUPPORTED,
+            "a kernel has at most %d kinds of tensor copies", KJ_MOST_MAPS);
+  KJ_PUSH(l->c->arena, &l->tensor_maps, map);
+}
+
+/* On a GPU the map says where the array lies and how far it goes; elsewhere the copy asks. */
+static void mark_tensor_copy(finder *p, const kj_texpr *copy)
+{
+  bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE,
+       has_maps = p->l->c->request->target.kind == KJ_TARGET_NVPTX;
+  const uint64_t *set = sources_of(p, is_store ? copy->x : copy->y->x);
+  kj_tensor_map map = kj_describe_map(p->l, copy);
+  for (uint32_t d = 0; d < map.rank && !has_maps; d++) mark_dimension(p, set, d, true);
+  for (uint32_t a = 0; has_maps && a < p->signature->count; a++) {
+    map.argument = (uint16_t)a;
+    if (has_bit(set + objects_of(p), a)) add_map(p, copy, map);
+  }
+}
+
+static void mark_expr(void *data, kj_texpr **at)
+{
+  finder *p = data;
+  const kj_texpr *expr = *at;
+  bool has_subscript = expr->kind == KJ_T_LOAD || expr->kind == KJ_T_VIEW ||
+                       expr->kind == KJ_T_ADDRESS ||
+                       (expr->kind == KJ_T_BUILTIN && (expr->builtin->flags & KJ_PLACE));
+  if (expr->is_checked && has_subscript) mark_checked(p, expr->x);
+  switch (expr->kind) {
+  case KJ_T_VAR:
+    if (p->instance->is_kernel && expr->var->kind == KJ_V_PARAM &&
+        !kj_is_array_type(p->l, expr->type))
+      p->l->uses[expr->var->argument].is_needed = true;
+    return;
+  case KJ_T_LOAD: mark_access(p, expr->x, expr->args.count, ACCESS_READ); return;
+  case KJ_T_VIEW: mark_start(p, expr); return;
+  case KJ_T_ADDRESS: /* whoever has it may do anything */
+    mark_access(p, expr->x, expr->args.count, ACCESS_READ);
+    if (!info_of(p, expr->type)->read_only) mark_access(p, expr->x, expr->args.count, ACCESS_WRITE);
+    return;
+  case KJ_T_EXTENT: mark_dimension(p, sources_of(p, expr->x), expr->dimension, true); return;
+  case KJ_T_STRIDE: mark_dimension(p, sources_of(p, expr->x), expr->dimension, false); return;
+  case KJ_T_CALL:
+    if (expr->instance->function->is_extern) mark_handed_out(p, expr);
+    return;
+  case KJ_T_BUILTIN:
+    if (kj_is_tensor_copy(expr)) mark_tensor_copy(p, expr);
+    if (expr->builtin->flags & KJ_PLACE)
+      mark_access(p, expr->x, expr->indices.count, ACCESS_ATOMIC);
+    if (expr->builtin->flags & KJ_PLACE) note_pointed(p, expr->x);
+    if (expr->builtin->flags & KJ_READS) mark_access(p, expr->x, expr->indices.count, ACCESS_READ);
+    return;
+  default: return;
+  }
+}
+
+static void mark_stmt(void *data, kj_tstmt *stmt)
+{
+  if (stmt->kind == KJ_TS_STORE && stmt->is_checked) mark_checked(data, stmt->array);
+  if (stmt->kind == KJ_TS_STORE) mark_access(data, stmt->array, stmt->indices.count, ACCESS_WRITE);
+  if (stmt->kind == KJ_TS_STORE) note_pointed(data, stmt->array);
+}
+
+static void walk_instances(finder *p, void (*visit_stmt)(void *, kj_tstmt *),
+                           void (*visit_expr)(void *, kj_texpr **))
+{
+  for (size_t i = 0; i < p->l->c->instances.count; i++) {
+    p->instance = p->l->c->instances.items[i];
+    kj_walk_tstmts(&p->instance->body, visit_stmt, visit_expr, p);
+  }
+}
+
+static void find_uses(finder *p)
+{
+  kj_compilation *c = p->l->c;
+  p->part_words = p->signature->count * KJ_MAX_RANK / 64 + 1;
+  p->words = objects_of(p) + p->signature->count / 64 + 1;
+  p->sources = KJ_NEW_ARRAY(c->arena, uint64_t **, c->instances.count);
+  p->results = KJ_NEW_ARRAY(c->arena, uint64_t *, c->instances.count);
+  for (size_t i = 0; i < c->instances.count; i++) {
+    const kj_instance *instance = c->instances.items[i];
+    p->sources[i] =
+      KJ_NEW_ARRAY(c->arena, uint64_t *, instance->params.count + instance->locals.count + 1);
+  }
+  seed_arguments(p, c->instances.items[0]);
+  do {
+    p->changed = false;
+    walk_instances(p, flow_stmt, flow_expr);
+  } while (p->changed);
+  walk_instances(p, mark_stmt, mark_expr);
+}
+
+static kj_relation relation(const kj_signature *signature, uint32_t a, uint32_t b)
+{
+  return signature->relations ? (kj_relation)signature->relations[a * signature->count + b]
+                              : KJ_RELATION_ANY;
+}
+
+/* Loads of an array that nothing in the kernel can write are invariant. */
+static void find_constant_arguments(finder *p)
+{
+  kj_argument_use *uses = p->l->uses;
+  for (uint32_t a = 0; a < p->signature->count; a++) {
+    /* What waits for the launch before it must not load before it has waited: invariant loads go
+     * anywhere. */
+    bool is_constant = uses[a].is_read && !uses[a].is_written && !p->signature->is_programmatic &&
+                       !p->writes_anywhere,
+         relied = false;
+    for (uint32_t b = 0; b < p->signature->count; b++) {
+      if (b == a || !uses[b].is_written) continue;
+      is_constant = is_constant && relation(p->signature, a, b) == KJ_RELATION_DISJOINT;
+      relied = true;
+    }
+    uses[a].is_constant = is_constant;
+    if (is_constant && relied) p->l->c->used_disjoint = true;
+  }
+}
+
+void kj_find_uses(kj_lowering *l)
+{
+  finder p = { .l = l, .signature = l->c->request->signature };
+  l->uses = KJ_NEW_ARRAY(l->c->arena, kj_argument_use, p.signature->count + 1);
+  if (l->c->request->symbol) return; /* C's own parameters, see abi.c */
+  find_uses(&p);
+  find_constant_arguments(&p);
+}
 
 uint32_t kj_add_parameter(kj_lowering *l, kj_parameter parameter, kjit_type type,
                           uint32_t alignment)

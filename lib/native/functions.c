@@ -6,9 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "native/host_math.h"
-#include "native/print_line.h"
-#include "native/watch.h"
+#include "native/support_routines.h"
 
 const kj_vector_variant kj_vector_variants[KJ_VECTOR_VARIANTS] = {
   { 'b', 16 }, { 'c', 32 }, { 'd', 32 }, { 'e', 64 }

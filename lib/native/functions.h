@@ -4,6 +4,7 @@
 #define KJ_NATIVE_FUNCTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* libmvec's variants, by the letter of their names: b SSE, c AVX, d AVX2, e AVX-512. Widest last.
  */
@@ -28,5 +29,14 @@ bool kj_is_library_name(const char *name);
 /* The address of a function that code may call; NULL: there is none in this process's C library, or
  * it may not. Any thread. */
 void *kj_find_library_function(const char *name);
+
+/* Functions that code on the CPU calls and the C library lacks. */
+
+typedef struct kj_host_function {
+  const char *name; /* with an f for floats */
+  void *address;
+} kj_host_function;
+
+extern const kj_host_function kj_host_functions[]; /* a name of NULL ends it */
 
 #endif

@@ -1,6 +1,6 @@
 /* Functions of the language that the C library lacks or has in another form, for code on the CPU.
  * f64 through long double where that is what makes the last bit right; f32 through f64. */
-#include "native/host_math.h"
+#include "native/functions.h"
 
 #include <fenv.h>
 #include <math.h>

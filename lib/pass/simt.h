@@ -1,5 +1,5 @@
-/* What the files of the CPU's SIMT pass share. simt.c is its entry; inline_sync.c, range_only.c,
- * uniform.c, the files of simt_build.h and slots.c are its steps. */
+/* What the files of the CPU's SIMT pass share. simt.c is its entry; inline_sync.c, launch_needs.c,
+ * simt_control.c, uniform.c and slots.c are its steps. */
 #ifndef KJ_PASS_SIMT_H
 #define KJ_PASS_SIMT_H
 
@@ -10,7 +10,7 @@ typedef struct kj_simt_variable {
   /* uniform.c */
   const kj_tstmt *scope; /* the innermost divergent construct around the declaration; NULL: none */
   uint32_t round;        /* of the analysis that scope is of */
-  /* simt_run.c */
+  /* simt.c */
   uint32_t run; /* the last run of statements that mentions it */
   /* slots.c */
   uint32_t region; /* the first region that mentions it */
@@ -46,7 +46,7 @@ typedef struct kj_simt {
  */
 void kj_inline_synchronizing(kj_simt *s);
 
-/* ---- range_only.c ---- */
+/* ---- launch_needs.c ---- */
 
 /* After kj_inline_synchronizing. */
 bool kj_is_range_only(const kj_simt *s);
@@ -104,7 +104,7 @@ void kj_place_variables(kj_simt *s);
 /* Worth computing again rather than keeping: arithmetic on positions, extents and the like. */
 bool kj_is_cheap(const kj_texpr *expr, uint32_t *budget);
 
-/* ---- simt_tree.c: typed trees ---- */
+/* ---- simt_control.c: typed trees ---- */
 
 kj_texpr *kj_new_const(kj_simt *s, kjit_type type, __int128 value, kj_location location);
 kj_texpr *kj_new_var(kj_simt *s, kj_tvar *var, kj_location location);
@@ -129,5 +129,124 @@ void kj_append_stmts(kj_simt *s, kj_tstmts *list, const kj_tstmts *more);
 kj_tstmts kj_drop_declarations(kj_simt *s, const kj_tstmts *list);
 
 static inline bool kj_is_constant(const kj_texpr *expr) { return expr->kind == KJ_T_CONST; }
+
+/* What the files that build the thread loops share (kj_make_thread_loops): simt.c is the whole,
+ * simt.c and simt_control.c are its parts. */
+
+typedef struct kj_simt_builder {
+  kj_simt *s;
+  kj_tstmts *out;
+  kj_tstmts run;       /* of the THREADS being collected */
+  uint32_t run_number; /* from 1 */
+  bool is_run_guarded;
+  /* threads may be off at its start: it is not guarded because it turns them on */
+  bool is_run_masked;
+  bool run_writes;
+  bool has_left; /* some threads may have left the kernel */
+} kj_simt_builder;
+
+/* Of what the pass itself adds. */
+static inline kj_location kj_no_location(void) { return (kj_location){ 0 }; }
+
+/* ---- simt.c: which threads are active ---- */
+
+/* Where a thread becomes active again. */
+typedef enum kj_off_place {
+  KJ_OFF_ELSE = 0,
+  KJ_OFF_BREAK = 0,
+  KJ_OFF_THEN = 1,
+  KJ_OFF_CONTINUE = 1
+} kj_off_place;
+/* The code that `off` holds in threads that wait for a place of the statement. */
+int64_t kj_off_code(kj_simt_builder *b, kj_tstmt *stmt, kj_off_place place);
+kj_texpr *kj_off_value(kj_simt_builder *b);
+kj_texpr *kj_off_const(kj_simt_builder *b, int64_t value);
+kj_texpr *kj_off_is(kj_simt_builder *b, int64_t value);
+kj_tstmt *kj_set_off(kj_simt_builder *b, kj_texpr *value);
+/* Some threads may be off here. */
+bool kj_is_masked(const kj_simt_builder *b, const kj_simt_position *position);
+/* The statement leaves out threads that are off, where there may be any. */
+void kj_guard(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position *position);
+/* Threads that wait for the place are active again. */
+void kj_restore_active(kj_simt_builder *b, kj_tstmt *stmt, kj_off_place place,
+                       const kj_simt_position *position);
+/* At the end: without the variable where nothing reads it. */
+void kj_settle_off(kj_simt_builder *b);
+
+/* ---- simt.c: runs of statements that become one THREADS ---- */
+
+/* Ends the run. */
+void kj_flush_run(kj_simt_builder *b);
+/* To the run, for the active threads. */
+void kj_push_active(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position *position);
+/* To a run of its own or to one that only turns threads on: for all threads, active or not. */
+void kj_push_for_all(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position *position);
+/* Between thread loops; in front of the run that is being collected. */
+void kj_emit_joint(kj_simt_builder *b, kj_tstmt *stmt);
+/* Once for the block: in front of the run, or behind it where the run must come first. */
+void kj_build_scalar(kj_simt_builder *b, kj_tstmt *stmt);
+/* A uniform variable of the pass's own. */
+kj_tvar *kj_new_uniform(kj_simt_builder *b, const char *name, kjit_type type, kj_location location);
+
+/* ---- simt_control.c: what threads do on their own ---- */
+
+void kj_build_thread(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position *position);
+
+/* ---- simt.c: what they do together ---- */
+
+void kj_build_sync(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position *position);
+/* A BARRIER_REDUCE over the active threads: the value of the first of them; value NULL: whether
+ * there are any. */
+void kj_emit_reduce(kj_simt_builder *b, kj_tvar *var, kj_texpr *value, kj_location location,
+                    const kj_simt_position *position);
+
+/* ---- simt_control.c: control flow between thread loops ---- */
+
+/* IF, FOR, WHILE, ONCE. */
+void kj_build_control(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position *position);
+
+/* ---- simt.c ---- */
+
+void kj_build_joint_list(kj_simt_builder *b, const kj_tstmts *list,
+                         const kj_simt_position *position);
+
+/* What inline_sync.c (calls and statements) and inline_sync.c (expressions) share. */
+
+typedef struct kj_inliner {
+  kj_simt *s;
+  bool *is_joint; /* by instance id: synchronizes or ranges, itself or in what it calls */
+  /* by instance id, variable index: shared and const arrays, one for all calls of an instance */
+  kj_tvar ***storage;
+  struct kj_activation *at; /* inline_sync.c's own */
+  uint32_t statement_count;
+} kj_inliner;
+
+/* ---- inline_sync.c ---- */
+
+/* The statements of a call of a function that synchronizes; its result, NULL for none. */
+kj_texpr *kj_inline_call(kj_inliner *in, kj_texpr *call, kj_tstmts *out);
+/* Appends, and fails where the kernel gets too large. */
+void kj_push_inlined(kj_inliner *in, kj_tstmts *out, kj_tstmt *stmt);
+
+/* ---- inline_sync.c ---- */
+
+bool kj_is_sync_builtin(const kj_texpr *e);
+bool kj_has_joint_expr(const kj_inliner *in, const kj_texpr *e);
+/* Takes synchronizations out of an expression: what is left can be evaluated without. Void calls
+ * and barriers leave NULL. */
+kj_texpr *kj_hoist(kj_inliner *in, kj_texpr *e, kj_tstmts *out);
+/* Out of all operands of an expression. */
+void kj_hoist_all(kj_inliner *in, kj_texpr *e, kj_tstmts *out);
+/* Operands of warp operations are read in slots: constants and mutable variables are handed over as
+ * they are. The result must not overwrite what other lanes still read. */
+void kj_hold_sync_operands(kj_inliner *in, kj_texpr *e, const kj_tvar *result, kj_tstmts *out);
+
+/* Operands in order of evaluation. Those before the last one that synchronizes are evaluated before
+ * it. */
+typedef KJ_LIST(kj_texpr **) kj_operand_list;
+/* may be none: *operand is NULL */
+void kj_add_operand(kj_inliner *in, kj_operand_list *list, kj_texpr **operand);
+void kj_add_operands(kj_inliner *in, kj_operand_list *list, kj_texprs *operands);
+void kj_hoist_operands(kj_inliner *in, kj_operand_list *list, kj_tstmts *out);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ir/module.h"
-#include "support/fork.h"
+#include "support/host_process.h"
 
 struct kj_thread_record {
   kj_thread_record *next;

@@ -5,8 +5,7 @@
 #include <kjit/status.h>
 #include <stdarg.h>
 
-#include "support/arena.h"
-#include "support/buffer.h"
+#include "support/containers.h"
 
 /* A place in a source of a module; file indexes the module's source table; line 0: no place. */
 typedef struct kj_location {

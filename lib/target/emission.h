@@ -6,7 +6,6 @@
 
 #include "lower/lower.h"
 #include "target/llvm.h"
-#include "target/machine.h"
 
 typedef struct kj_emission kj_emission;
 

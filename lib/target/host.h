@@ -2,8 +2,8 @@
 #ifndef KJ_TARGET_HOST_H
 #define KJ_TARGET_HOST_H
 
-#include "lower/cpu.h"
-#include "target/machine.h"
+#include "lower/cpu/cpu.h"
+#include "target/llvm.h"
 #include "target/target.h"
 
 typedef struct kj_jit kj_jit;

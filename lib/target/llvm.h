@@ -5,11 +5,43 @@
 
 #include <llvm-c/Core.h>
 #include <llvm-c/Error.h>
+#include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <pthread.h>
 
 #include "support/diagnostics.h"
 #include "typing/typed.h"
+
+/* Target machines of LLVM. Making one takes as long as compiling a small kernel: those that are
+ * idle are kept, as long as the pool. */
+
+/* What a machine is made of. Those of one pool differ in cpu, features and level only. */
+typedef struct kj_machine_kind {
+  const char *triple, *cpu, *features;
+  LLVMCodeGenOptLevel level;
+  LLVMRelocMode relocation;
+  LLVMCodeModel model;
+} kj_machine_kind;
+
+typedef struct kj_machine kj_machine;
+struct kj_machine {
+  kj_machine *next; /* idle */
+  char *cpu, *features;
+  LLVMCodeGenOptLevel level;
+  LLVMTargetMachineRef machine;
+  LLVMTargetDataRef layout;
+};
+
+typedef struct kj_machines {
+  pthread_mutex_t mutex; /* protects what follows */
+  kj_machine *idle;
+} kj_machines;
+
+void kj_init_machines(kj_machines *machines);
+void kj_free_machines(kj_machines *machines); /* all of them are idle */
+/* An idle one or a new one, to be returned; NULL: out of memory. */
+kj_machine *kj_take_machine(kj_machines *machines, const kj_machine_kind *kind);
+void kj_return_machine(kj_machines *machines, kj_machine *machine);
 
 /* Once a process: registers both targets and the last net under LLVM's fatal errors. Thread safe.
  */
@@ -70,8 +102,8 @@ void kj_close_bitcode(kj_bitcode *bitcode);
 void kj_link_bitcode(kj_compilation *c, kj_bitcode *bitcode, LLVMModuleRef module,
                      kj_llvm_errors *errors);
 
-/* extern.c: links the LLVM IR that the host bound to extern funcs of the compilation; false: there
- * is none. Fails where it is no such code. */
+/* extern_code.c: links the LLVM IR that the host bound to extern funcs of the compilation; false:
+ * there is none. Fails where it is no such code. */
 bool kj_link_externs(kj_compilation *c, LLVMModuleRef module, kj_llvm_errors *errors);
 /* Whether the name is that of an extern func of the compilation. */
 bool kj_is_extern(const kj_compilation *c, const char *symbol);

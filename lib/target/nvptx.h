@@ -2,10 +2,10 @@
 #ifndef KJ_TARGET_NVPTX_H
 #define KJ_TARGET_NVPTX_H
 
-#include "lower/nvptx.h"
+#include "lower/nvptx/lower_nvptx.h"
 #include "target/emission.h"
 
-/* ---- nvptx_arch.c ---- */
+/* ---- nvptx.c ---- */
 
 typedef struct kj_nvptx_arch {
   uint32_t arch;
@@ -22,7 +22,7 @@ typedef struct kj_nvptx_choice {
 /* Fails for what there is no code for. */
 kj_nvptx_choice kj_choose_nvptx(kj_compilation *c);
 
-/* ---- nvptx_library.c ---- */
+/* ---- math_library.c ---- */
 
 /* The math functions: libdevice, or libclc's. */
 typedef struct kj_nvptx_library {
@@ -43,7 +43,7 @@ void kj_find_library(kj_nvptx_library *library);
 bool kj_link_library(kj_emission *e, const kj_nvptx_library *library, kj_nvptx_lowering *state,
                      uint32_t arch);
 
-/* ---- nvptx_offsets.c ---- */
+/* ---- nvptx.c ---- */
 
 /* For code generation without optimization: offsets of elements by an index of 32 bits become wide
  * products. */

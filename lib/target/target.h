@@ -1,7 +1,9 @@
-/* The targets, as lib/compiler.c sees them: state that lives as long as the compiler, and one entry
+/* The targets, as lib/pipeline.c sees them: state that lives as long as the compiler, and one entry
  * each that takes a typed kernel to code. */
 #ifndef KJ_TARGET_TARGET_H
 #define KJ_TARGET_TARGET_H
+
+#include <stdbool.h>
 
 #include "typing/typed.h"
 
@@ -29,5 +31,14 @@ void kj_emit_host(kj_host *host, kj_compilation *c, kj_code *code);
 kjit_status kj_load_host(kj_host *host, const kj_code *code, const kj_outside *outside,
                          kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel);
 void kj_unload_host(kj_host *host, kj_loaded *loaded);
+
+/* Running what may fault on damaged input. */
+
+/* Whether run(data) has returned. If not, it made a signal that ends processes, and has been left
+ * in the middle: what it held is lost. One thread at a time; the others wait. run must not jump
+ * out. */
+bool kj_run_guarded(void (*run)(void *data), void *data);
+/* As a fault, where this thread is guarded; else nothing. */
+void kj_fault_guarded(void);
 
 #endif

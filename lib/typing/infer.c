@@ -5,7 +5,280 @@
  * Guarantees what typed.h states; kj_verify_typed checks it. */
 #include "typing/infer.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "native/functions.h"
+
+/* Scopes: what inference knows of the function that it is in. */
+
+enum { WORK_LIMIT = 4000000 };
+
+void kj_init_scope(kj_scope *s, kj_inference *inference)
+{
+  memset(s, 0, sizeof *s);
+  s->inference = inference;
+  s->c = inference->c;
+  s->arena = inference->c->arena;
+}
+
+void kj_count_work(kj_inference *inference, kj_location location)
+{
+  if (++inference->work > WORK_LIMIT)
+    kj_fail(inference->c, location, KJIT_ERROR_UNSUPPORTED,
+            "this specialization is too large: more than %d statements and expressions over all "
+            "instances of its functions",
+            WORK_LIMIT);
+}
+
+kj_tvar *kj_add_variable(kj_scope *s, kj_tvar_kind kind, const char *name, kjit_type type,
+                         kj_location location, kj_level level)
+{
+  if (!s->instance)
+    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+            "only constants and arithmetic on them can stand here");
+  kj_tvar *var = kj_new_tvar(s->c, s->instance, kind, name, type, location);
+  KJ_PUSH(s->arena, &s->levels, level);
+  return var;
+}
+
+void kj_bind_variable(kj_scope *s, const kj_decl *decl, kj_tvar *var)
+{
+  s->meanings[decl->index] = (kj_meaning){ .kind = KJ_MEANS_VARIABLE, .var = var };
+}
+
+void kj_bind_value(kj_scope *s, const kj_decl *decl, kj_texpr *value)
+{
+  s->meanings[decl->index] = (kj_meaning){ .kind = KJ_MEANS_VALUE, .value = value };
+}
+
+/* Warnings and remarks, which wait until it is known that the instance is used. */
+
+enum { REMARK_LIMIT = 4 };
+
+void kj_note_message(kj_scope *s, kj_location location, kjit_severity severity, const char *format,
+                     ...)
+{
+  if (s->is_quiet || !s->record) return;
+  va_list list;
+  va_start(list, format);
+  char *text = NULL;
+  int length = vasprintf(&text, format, list);
+  va_end(list);
+  if (length < 0) return;
+  kj_message message = { location, severity, kj_copy_string(s->arena, text, (size_t)length) };
+  free(text);
+  KJ_PUSH(s->arena, &s->record->messages, message);
+}
+
+void kj_note_double(kj_scope *s, kj_location location)
+{
+  if (s->inference->has_double) return;
+  kj_note_message(s, location, KJIT_SEVERITY_REMARK,
+                  "f64 arithmetic here: a float literal meets no float of another type; a suffix "
+                  "(`0.5f32`) or a conversion gives it one");
+}
+
+static bool is_same_place(kj_location a, kj_location b)
+{
+  return a.file == b.file && a.line == b.line && a.column == b.column;
+}
+
+static bool is_repeated(const kj_record *record, size_t index)
+{
+  for (size_t i = 0; i < index; i++)
+    if (is_same_place(record->messages.items[i].location, record->messages.items[index].location))
+      return true;
+  return false;
+}
+
+void kj_report_messages(kj_inference *inference, const kj_record *record)
+{
+  for (size_t i = 0; i < record->messages.count; i++) {
+    const kj_message *message = &record->messages.items[i];
+    bool is_remark = message->severity == KJIT_SEVERITY_REMARK;
+    if (is_repeated(record, i) || (is_remark && inference->remark_count++ >= REMARK_LIMIT))
+      continue;
+    kj_warn(inference->c, message->location, message->severity, "%s", message->text);
+  }
+}
+
+/* Instances: one for each function and what its parameters are bound to. */
+
+enum { INSTANCE_LIMIT = 4096, DEPTH_LIMIT = 64 };
+
+static bool equal_bound(const kj_bound *a, const kj_bound *b)
+{
+  if (a->kind != b->kind || a->type != b->type) return false;
+  bool same_value =
+    a->integer == b->integer && memcmp(&a->number, &b->number, sizeof a->number) == 0;
+  return same_value && a->callee.function == b->callee.function &&
+         a->callee.builtin == b->callee.builtin;
+}
+
+static bool equal_key(const kj_record *record, const kj_function *function, const kj_bound *bounds,
+                      bool is_strict, bool is_fastmath)
+{
+  const kj_instance *instance = record->instance;
+  if (instance->function != function || instance->is_strict != is_strict ||
+      instance->is_fastmath != is_fastmath)
+    return false;
+  for (size_t i = 0; i < function->params.count; i++)
+    if (!equal_bound(&record->bounds[i], &bounds[i])) return false;
+  return true;
+}
+
+static const char *bound_text(kj_compilation *c, const kj_bound *bound)
+{
+  switch (bound->kind) {
+  case KJ_BOUND_CALLEE:
+    return bound->callee.function ? bound->callee.function->decl->name
+                                  : bound->callee.builtin->name;
+  case KJ_BOUND_WEAK: return bound->type == KJ_WEAK_INT ? "number (integer)" : "number";
+  case KJ_BOUND_CONST:
+    if (bound->type == KJIT_BOOL) return bound->integer ? "true" : "false";
+    return kj_is_float(c, bound->type) ? kj_format(c->arena, "%g", bound->number)
+                                       : kj_integer_text(c->arena, bound->integer);
+  default: return kj_type_text(c, bound->type);
+  }
+}
+
+static const char *bounds_text(kj_compilation *c, const kj_bound *bounds, size_t count)
+{
+  const char *text = "(";
+  for (size_t i = 0; i < count; i++)
+    text = kj_format(c->arena, "%s%s%s", text, i ? ", " : "", bound_text(c, &bounds[i]));
+  return kj_format(c->arena, "%s)", text);
+}
+
+kj_record *kj_add_record(kj_inference *inference, const kj_function *function,
+                         const kj_bound *bounds, bool is_strict, bool is_fastmath)
+{
+  kj_compilation *c = inference->c;
+  kj_record *record = KJ_NEW(c->arena, kj_record);
+  kj_instance *instance = record->instance = KJ_NEW(c->arena, kj_instance);
+  record->bounds = bounds;
+  instance->function = function;
+  instance->id = (uint32_t)inference->records.count;
+  instance->is_kernel = function->is_kernel;
+  instance->is_strict = is_strict;
+  instance->is_fastmath = is_fastmath;
+  instance->made_for = bounds_text(c, bounds, function->params.count);
+  KJ_PUSH(c->arena, &inference->records, record);
+  return record;
+}
+
+static bool has_attribute(const kj_function *function, kj_attribute_id id)
+{
+  return kj_get_attribute(&function->attributes, id) != NULL;
+}
+
+static _Noreturn void fail_depth(kj_scope *s, const kj_function *function, kj_location location)
+{
+  const char *name = function->decl->name;
+  for (const kj_instance *at = s->instance; at; at = at->caller)
+    if (at->function == function)
+      kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+              "calls nest deeper than %d: `%s` calls itself with other types, literals or "
+              "functions each time, so each call is a function of its own; "
+              "types for its parameters make it one: `func %s(n: i32) -> i32`",
+              DEPTH_LIMIT, name, name);
+  kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "calls nest deeper than %d: `%s`", DEPTH_LIMIT,
+          name);
+}
+
+kj_record *kj_get_record(kj_scope *s, const kj_function *function, const kj_bound *bounds,
+                         kj_location location)
+{
+  kj_inference *inference = s->inference;
+  const char *name = function->decl->name;
+  bool own_strict = has_attribute(function, KJ_ATTRIBUTE_STRICT),
+       own_fastmath = has_attribute(function, KJ_ATTRIBUTE_FASTMATH);
+  bool is_strict = own_strict || (s->instance->is_strict && !own_fastmath);
+  bool is_fastmath = own_fastmath || (s->instance->is_fastmath && !own_strict);
+  for (size_t i = 0; i < inference->records.count; i++) {
+    kj_record *record = inference->records.items[i];
+    if (!equal_key(record, function, bounds, is_strict, is_fastmath)) continue;
+    if (!record->is_done && has_attribute(function, KJ_ATTRIBUTE_INLINE))
+      kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+              "`%s` calls itself and is @inline: a function cannot be inlined into itself", name);
+    if (!record->is_done && !record->has_fixed_result)
+      kj_fail(
+        s->c, location, KJIT_ERROR_TYPE,
+        "`%s` calls itself: the type of its result must be given, `func %s(...) -> i64 { ... }`",
+        name, name);
+    record->is_reentered |= !record->is_done;
+    return record;
+  }
+  if (inference->records.count >= INSTANCE_LIMIT)
+    kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+            "more than %d instances of functions in one kernel: `%s` is called with a new literal "
+            "or function each time",
+            INSTANCE_LIMIT, name);
+  if (inference->depth >= DEPTH_LIMIT) fail_depth(s, function, location);
+  kj_record *record = kj_add_record(inference, function, bounds, is_strict, is_fastmath);
+  record->instance->caller = s->instance;
+  record->instance->call_location = location;
+  inference->depth++;
+  kj_infer_body(inference, record);
+  inference->depth--;
+  return record;
+}
+
+/* Functions that call themselves, through others too: found when all calls are known. */
+
+/* Whether calls of `from` lead to `to`. */
+static bool leads_to(const kj_record *from, const kj_record *to, bool *is_seen)
+{
+  for (size_t i = 0; i < from->callees.count; i++) {
+    const kj_record *callee = from->callees.items[i];
+    if (callee == to) return true;
+    if (is_seen[callee->instance->id]) continue;
+    is_seen[callee->instance->id] = true;
+    if (leads_to(callee, to, is_seen)) return true;
+  }
+  return false;
+}
+
+static bool take_flag(bool *own, bool of_callee)
+{
+  bool is_new = of_callee && !*own;
+  *own |= of_callee;
+  return is_new;
+}
+
+static bool take_from_callees(kj_record *record)
+{
+  bool has_changed = false;
+  kj_instance *own = record->instance;
+  for (size_t i = 0; i < record->callees.count; i++) {
+    const kj_instance *callee = record->callees.items[i]->instance;
+    has_changed |= take_flag(&own->has_barrier, callee->has_barrier);
+    has_changed |= take_flag(&own->has_warp, callee->has_warp);
+    has_changed |= take_flag(&own->uses_positions, callee->uses_positions);
+  }
+  return has_changed;
+}
+
+void kj_find_recursion(kj_inference *inference)
+{
+  size_t count = inference->records.count;
+  bool has_any = false;
+  for (size_t i = 0; i < count; i++) has_any |= inference->records.items[i]->is_reentered;
+  if (!has_any) return;
+  bool *is_seen = KJ_NEW_ARRAY(inference->c->arena, bool, count + 1), has_changed;
+  for (size_t i = 0; i < count; i++) {
+    memset(is_seen, 0, count * sizeof *is_seen);
+    inference->records.items[i]->instance->is_recursive =
+      leads_to(inference->records.items[i], inference->records.items[i], is_seen);
+  }
+  do {
+    has_changed = false;
+    for (size_t i = 0; i < count; i++)
+      has_changed |= take_from_callees(inference->records.items[i]);
+  } while (has_changed);
+}
 
 static const char *make_symbol(kj_compilation *c, const kj_instance *instance)
 {

@@ -143,7 +143,7 @@ typedef struct kj_scope {
   uint32_t temporary_count;
 } kj_scope;
 
-/* ---- infer_record.c ---- */
+/* ---- infer.c ---- */
 
 /* The instance of a function for its arguments, inferred when it is new. */
 kj_record *kj_get_record(kj_scope *s, const kj_function *function, const kj_bound *bounds,
@@ -156,13 +156,9 @@ kj_record *kj_add_record(kj_inference *inference, const kj_function *function,
 
 void kj_infer_body(kj_inference *inference, kj_record *record);
 
-/* ---- infer_recursion.c ---- */
-
 /* Sets is_recursive. Calls of a function under way have told their callers only what was known by
  * then: hands that round. While instances are numbered by their records. */
 void kj_find_recursion(kj_inference *inference);
-
-/* ---- infer_scope.c ---- */
 
 /* A scope that has no variables, for expressions outside functions. */
 void kj_init_scope(kj_scope *s, kj_inference *inference);
@@ -172,8 +168,6 @@ kj_tvar *kj_add_variable(kj_scope *s, kj_tvar_kind kind, const char *name, kjit_
                          kj_location location, kj_level level);
 void kj_bind_variable(kj_scope *s, const kj_decl *decl, kj_tvar *var);
 void kj_bind_value(kj_scope *s, const kj_decl *decl, kj_texpr *value);
-
-/* ---- infer_message.c ---- */
 
 void kj_note_message(kj_scope *s, kj_location location, kjit_severity severity, const char *format,
                      ...) __attribute__((format(printf, 4, 5)));
@@ -189,14 +183,14 @@ kj_bound *kj_bind_signature(kj_inference *inference, const kj_function *kernel);
 /* @block, @grid and @launch_bounds, when the body is done. */
 void kj_infer_launch(kj_scope *s);
 
-/* ---- infer_stmt.c, infer_loop.c ---- */
+/* ---- infer_stmt.c ---- */
 
 void kj_infer_block(kj_scope *s, const kj_stmts *stmts, kj_tstmts *out);
 void kj_emit(kj_scope *s, kj_tstmt *stmt);
 void kj_infer_while(kj_scope *s, const kj_stmt *stmt);
 void kj_infer_for(kj_scope *s, const kj_stmt *stmt);
 
-/* ---- infer_print.c ---- */
+/* ---- infer_expr.c ---- */
 
 void kj_infer_print(kj_scope *s, const kj_stmt *stmt);
 
@@ -218,7 +212,7 @@ bool kj_is_too_wide(kj_scope *s, const kj_texpr *value);
 /* A let or a var with its first value. */
 void kj_declare(kj_scope *s, const kj_decl *decl, kj_texpr *value);
 
-/* ---- infer_expr.c, nodes.c, operators.c ---- */
+/* ---- infer_expr.c, typed.c, operators.c ---- */
 
 /* The expression's value: scalar (weak types too), array or tuple. Fails for what has none. */
 kj_texpr *kj_infer_expr(kj_scope *s, const kj_expr *expr);
@@ -278,7 +272,7 @@ bool kj_array_fits(const kj_compilation *c, kjit_type from, kjit_type to);
 /* Whether every value of a scalar type has the same value in the other, or both are floats. */
 bool kj_scalar_fits(const kj_compilation *c, kjit_type from, kjit_type to);
 
-/* ---- infer_extents.c ---- */
+/* ---- infer_kernel.c ---- */
 
 /* Whether a shared array's extents are not all known at compile time; then checks that the
  * dispatcher can know them. */
@@ -338,7 +332,7 @@ kj_texpr *kj_make_size(kj_scope *s, kj_texpr *array, kj_location location);
 /* `-` and a literal: counts from the end. */
 bool kj_is_from_end(const kj_expr *expr, __int128 *distance);
 
-/* ---- composed.c ---- */
+/* ---- composed_value.c ---- */
 
 bool kj_is_struct(const kj_compilation *c, kjit_type type);
 bool kj_is_vector(const kj_compilation *c, kjit_type type);
@@ -368,7 +362,7 @@ kj_texpr *kj_make_zero(kj_scope *s, kjit_type type, kj_location location);
 /* How many scalars (and pointers) a value is made of. */
 uint64_t kj_count_parts(const kj_compilation *c, kjit_type type);
 
-/* ---- parts.c: vectors and complex numbers ---- */
+/* ---- composed_value.c: vectors and complex numbers ---- */
 
 bool kj_has_parts(const kj_compilation *c, kjit_type type); /* one of the two */
 /* Of a lane; of the real and imaginary parts. Any other type: itself. */
@@ -394,7 +388,7 @@ kj_texpr *kj_construct_parts(kj_scope *s, const kj_texprs *values, kjit_type typ
 /* Lanes by letters: `v.xyz`. NULL: they are none of the value's. */
 kj_texpr *kj_infer_swizzle(kj_scope *s, const kj_expr *expr, kj_texpr *vector);
 
-/* ---- operators_parts.c ---- */
+/* ---- operators_lanes.c ---- */
 
 /* kj_make_binary, kj_make_unary where an operand has parts. */
 kj_texpr *kj_make_binary_parts(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y,
@@ -436,7 +430,7 @@ kj_texpr *kj_infer_builtin_name(kj_scope *s, const kj_expr *expr, const kj_built
 kjit_type kj_infer_annotation(kj_inference *inference, const kj_function *function,
                               const kj_bound *bounds, size_t index);
 
-/* ---- infer_extern.c ---- */
+/* ---- infer_call.c ---- */
 
 /* The arguments of a call of an extern func as the C ABI takes them; refuses those that it cannot.
  */
@@ -445,7 +439,7 @@ void kj_bind_extern_call(kj_scope *s, const kj_function *function, kj_bound *bou
 /* Whether a value of the type goes to or from a C function; what: for the message. */
 void kj_check_c_type(kj_scope *s, kjit_type type, const char *what, kj_location location);
 
-/* ---- constants.c ---- */
+/* ---- module_constants.c ---- */
 
 const kj_constant *kj_get_constant(kj_scope *s, const kj_decl *decl);
 /* The value of a scalar constant, or an array of a constant: weak ones have a weak element type
@@ -459,7 +453,7 @@ kjit_type kj_concrete_element(kj_scope *s, const kj_constant *constant);
 kj_texpr *kj_make_constant_array(kj_scope *s, const kj_constant *constant, kjit_type element,
                                  kj_location location);
 
-/* ---- convert.c ---- */
+/* ---- promote.c ---- */
 
 kj_type_class kj_class_of(const kj_compilation *c, kjit_type type);
 bool kj_is_integer(const kj_compilation *c, kjit_type type); /* typed or weak; not bool */

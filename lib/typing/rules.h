@@ -4,7 +4,7 @@
 
 #include "typing/infer.h"
 
-/* ---- rules.c, rules_sync.c, rules_word.c ---- */
+/* ---- rules.c, rules_sync.c, rules_instruction.c ---- */
 
 /* Operands of a built-in. */
 typedef struct kj_operands {
@@ -27,7 +27,7 @@ kj_texpr *kj_new_builtin(kj_scope *s, const kj_operands *o, kjit_type type);
 kj_texpr *kj_bitcast_pointer(kj_scope *s, const kj_operands *o);
 kj_texpr *kj_apply_rule(kj_scope *s, const kj_operands *operands);
 
-/* ---- requirements.c ---- */
+/* ---- rules_instruction.c ---- */
 
 /* Fails where the target's architecture or PTX version is too old for `what`; suffix 'a': on that
  * architecture only. The CPU has everything. */
@@ -35,7 +35,7 @@ void kj_require_arch(kj_scope *s, const char *what, kj_location location, uint32
                      char suffix, uint32_t ptx);
 void kj_check_requirement(kj_scope *s, const kj_operands *o);
 
-/* ---- rules_group.c ---- */
+/* ---- rules_sync.c ---- */
 
 /* An integer operand as one of the type; fails for anything else. */
 kj_texpr *kj_take_integer(kj_scope *s, const kj_operands *o, kj_texpr *value, kjit_type type);

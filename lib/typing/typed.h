@@ -38,11 +38,11 @@ struct kj_compilation {
   uint32_t elements_a_thread; /* out: see kj_code */
   /* out, by pass/simt.c */
   bool is_range_only;
-  /* PTX version that built-ins need; 0: any. By typing/requirements.c */
+  /* PTX version that built-ins need; 0: any. By typing/rules_instruction.c */
   uint32_t least_ptx;
-  /* out, by pass/parts.c */
+  /* out, by pass/launch_needs.c */
   bool is_cooperative, has_cluster;
-  /* out, by pass/parts.c */
+  /* out, by pass/launch_needs.c */
   kj_cpu_parts cpu_parts;
   /* by pass/checks.c: something is_watched */
   bool has_watched;
@@ -52,7 +52,7 @@ struct kj_compilation {
    * the kernel's parameters and the block; and the same kernel without them, which such a block
    * runs. NULL: there is none */
   kj_texprs hoisted;
-  uint32_t own_shared_need[KJ_SHARED_NEEDS]; /* out, by pass/shared_need.c: see kj_code */
+  uint32_t own_shared_need[KJ_SHARED_NEEDS]; /* out, by pass/launch_needs.c: see kj_code */
   bool drops_hoisted;                        /* this is the one without */
   kj_compilation *fast;
 };
@@ -176,10 +176,10 @@ struct kj_texpr {
   bool
     /* by pass/checks.c: LOAD, VIEW, BUILTIN with a place: the indices are compared with the
        extents; BINARY, BUILTIN that divide: the divisor with 0 */
-      is_checked;
+    is_checked;
   kj_proof proof; /* of is_checked */
   /* by pass/checks.c: LOAD, BUILTIN with a place: the access of shared or local memory is looked at
-   * (native/watch.h) */
+   * (native/support_routines.h) */
   bool is_watched;
   bool is_narrow; /* i64 only, by pass/range.c: computed and kept in 32 bits. The value is in the
                      range of i32, or (reads of a variable that only feeds subscripts) nobody looks
@@ -212,7 +212,7 @@ struct kj_tvar {
   const kj_decl
     /* SHARED: the dispatcher evaluates the extents of this declaration for each launch; NULL: they
        are static, or the launch's own size */
-      *sized_by;
+    *sized_by;
   const void *data;
   kj_value_range range; /* by pass/range.c */
   bool is_narrow;       /* kept in 32 bits */
@@ -284,7 +284,7 @@ struct kj_tstmt {
   const char *message;
   bool is_checked, is_watched; /* STORE: as kj_texpr's */
   kj_proof proof;
-  /* by pass/versions.c, on a GPU and in C functions: FOR, GRID_FOR, BLOCK_FOR: where all of
+  /* by pass/loop_versions.c, on a GPU and in C functions: FOR, GRID_FOR, BLOCK_FOR: where all of
    * .indices, which are conditions, hold when it starts, these cannot fail */
   const kj_loop_checks *hoisted;
   bool is_guarded;
@@ -335,14 +335,14 @@ struct kj_instance {
 
 /* lib/typing/infer.c: the kernel of the request and all that it calls. Fails through kj_fail. */
 void kj_infer(kj_compilation *c);
-/* lib/typing/print.c: for --emit typed. */
+/* lib/typing/typed_printer.c: for --emit typed. */
 void kj_print_typed(const kj_compilation *c, kj_buffer *buffer);
-/* lib/typing/verify.c: checks the invariants stated above between passes (our own bugs): aborts
- * compilation with a located "internal error" diagnostic. */
+/* lib/typing/typed_verifier.c: checks the invariants stated above between passes (our own bugs):
+ * aborts compilation with a located "internal error" diagnostic. */
 void kj_verify_typed(kj_compilation *c);
 /* lib/pass/checks.c: marks what the request's checks look at, and who may fail. */
 void kj_mark_checks(kj_compilation *c);
-/* lib/pass/shared_need.c: how much of the launch's own shared array is used in any case. */
+/* lib/pass/launch_needs.c: how much of the launch's own shared array is used in any case. */
 void kj_find_shared_need(kj_compilation *c);
 /* lib/pass/prove.c: takes checks away that cannot fail, or cannot in most blocks. Part of
  * kj_mark_checks. */
@@ -351,20 +351,20 @@ void kj_prove_checks(kj_compilation *c);
  * hold when it starts; NULL: none. The conditions read variables that the loop does not assign. */
 const kj_loop_checks *kj_prove_in_loop(kj_compilation *c, const kj_instance *instance,
                                        kj_tstmt *loop, kj_texprs *conditions);
-/* lib/pass/versions.c, for GPUs and C functions, after kj_mark_checks: finds loops that are lowered
- * twice, with their checks and without. */
+/* lib/pass/loop_versions.c, for GPUs and C functions, after kj_mark_checks: finds loops that are
+ * lowered twice, with their checks and without. */
 void kj_version_loops(kj_compilation *c);
 /* Whether evaluating or executing it may make a thread leave the kernel; after kj_mark_checks. */
 bool kj_may_fail(const kj_texpr *expr);
 bool kj_stmt_may_fail(const kj_tstmt *stmt);
-/* lib/pass/parts.c: what of the kernel has to be resident at once, and what the CPU runs as parts
- * that wait for each other. */
+/* lib/pass/launch_needs.c: what of the kernel has to be resident at once, and what the CPU runs as
+ * parts that wait for each other. */
 void kj_find_parts(kj_compilation *c);
-/* lib/pass/c_function.c, instead of thread loops where the request is for a func. */
+/* lib/pass/launch_needs.c, instead of thread loops where the request is for a func. */
 void kj_check_c_function(kj_compilation *c);
-/* lib/pass/remarks.c, GPU only: advice about strided walks. */
+/* lib/pass/gpu_accesses.c, GPU only: advice about strided walks. */
 void kj_remark_strides(kj_compilation *c);
-/* lib/pass/early_loads.c, GPU only: loads that stage a tile are issued before the stores that wait
+/* lib/pass/gpu_accesses.c, GPU only: loads that stage a tile are issued before the stores that wait
  * for them. */
 void kj_issue_loads_early(kj_compilation *c);
 /* lib/pass/range.c: value ranges and 32-bit indices (kernel-ir.md, index). */
@@ -373,7 +373,7 @@ void kj_narrow_indices(kj_compilation *c);
  * into loops over the threads of a block. */
 void kj_make_thread_loops(kj_compilation *c);
 
-/* lib/typing/infer_extents.c: how many bytes of shared memory a block has at most; and the same by
+/* lib/typing/infer_kernel.c: how many bytes of shared memory a block has at most; and the same by
  * name, for messages. */
 uint32_t kj_most_shared_bytes(const kj_target *target);
 const char *kj_target_text(const kj_compilation *c);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "runtime.h"
-#include "support/write.h"
+#include "support/host_process.h"
 
 extern char **environ;
 

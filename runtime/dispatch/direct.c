@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "dispatch/plan.h"
-#include "support/fork.h"
+#include "support/host_process.h"
 
 /* ---- arguments ---- */
 

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "dispatch/disk_state.h"
-#include "support/write.h"
+#include "support/host_process.h"
 
 static const char entry_suffix[] = ".kjit", unfinished_prefix[] = "unfinished-",
                   usage_name[] = "usage", hex_digits[] = "0123456789abcdef";

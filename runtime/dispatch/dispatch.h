@@ -138,7 +138,7 @@ struct kj_bound {
       uint64_t
         /* a run-time scalar or pointer as it goes to the kernel; of a value that is made of others,
            in bits[0], the address where the host has it */
-          bits[2];
+        bits[2];
     };
     struct {                          /* arrays */
       const int64_t *shape, *strides; /* strides only of strided layouts */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "dispatch/dispatch.h"
-#include "native/watch.h"
+#include "native/support_routines.h"
 
 /* The record of one specialization, in host memory that the GPU writes: reading it needs no call of
  * the driver. */

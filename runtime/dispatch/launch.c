@@ -8,7 +8,7 @@
 #include "dispatch/plan.h"
 #include "stream.h"
 #include "dispatch/print.h"
-#include "native/watch.h"
+#include "native/support_routines.h"
 
 /* Memory of a call that most kernels need no more than. */
 enum { CALL_BYTES = 8192 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "dispatch/plan.h"
-#include "support/fork.h"
+#include "support/host_process.h"
 #include "stream.h"
 
 /* What an argument points to, kept: a host's tensors and values live for a call only. */

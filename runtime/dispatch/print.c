@@ -105,7 +105,7 @@ static void warn_of_lost_lines(kjit_context *context, uint64_t lost, const char 
   kj_diagnostics diagnostics = { 0 };
   kj_report(&diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_WARNING, KJIT_OK,
             "%" PRIu64 " line%s that kernels printed on %s %s lost: there was no room; print less "
-                       "between two synchronizations, or set "
+            "between two synchronizations, or set "
             "kjit_config.print_buffer_bytes",
             lost, lost == 1 ? "" : "s", where, lost == 1 ? "is" : "are");
   (void)kj_finish_call(context, &diagnostics);

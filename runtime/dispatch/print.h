@@ -2,7 +2,7 @@
 #ifndef KJ_DISPATCH_PRINT_H
 #define KJ_DISPATCH_PRINT_H
 
-#include "native/print_line.h"
+#include "native/support_routines.h"
 #include "dispatch/dispatch.h"
 
 /* ---- print.c ---- */

@@ -1,0 +1,319 @@
+/* Types that are made of others: their layout in memory, and how a host makes and reads structs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/lexer.h"
+#include "ir/module.h"
+#include "ir/type.h"
+#include "support/context.h"
+
+/* Types made of others that lie in memory as a whole: vectors, pointers, structs, arrays inside
+ * structs; their sizes, alignments and components. */
+
+static uint32_t alignment_of(const kj_type_info *info)
+{
+  return info->alignment_bytes ? info->alignment_bytes : info->size_bytes;
+}
+
+uint32_t kj_alignment(const kj_types *types, kjit_type type)
+{
+  return alignment_of(kj_type(types, type));
+}
+
+bool kj_is_element(kj_types *types, kjit_type type)
+{
+  if (!kj_has_type(types, type)) return false;
+  const kj_type_info *info = kj_type(types, type);
+  return info->size_bytes && info->class_ != KJ_CLASS_ARRAY;
+}
+
+bool kj_is_too_deep(const kj_types *types, kjit_type part)
+{
+  return kj_type(types, part)->levels >= KJ_MAX_TYPE_LEVELS;
+}
+
+uint32_t kj_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes)
+{
+  uint32_t lowest = offset_bytes & -offset_bytes;
+  return offset_bytes && lowest < alignment_bytes ? lowest : alignment_bytes;
+}
+
+static uint32_t round_up(uint32_t value, uint32_t alignment)
+{
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+/* As CUDA lays out float2, float3, float4: 2 and 4 lanes are aligned to their size, up to 16 bytes,
+ * what an access takes at most; 3 lanes to one. */
+kjit_type kj_intern_vector(kj_types *types, kjit_type element, uint32_t lanes)
+{
+  const kj_type_info *lane = kj_type(types, element);
+  kj_type_info wanted = { .class_ = KJ_CLASS_VECTOR,
+                          .element = element,
+                          .count = lanes,
+                          .size_bytes = lane->size_bytes * lanes };
+  wanted.alignment_bytes = lanes == 3               ? lane->size_bytes
+                           : wanted.size_bytes < 16 ? wanted.size_bytes
+                                                    : 16;
+  return kj_intern(types, &wanted);
+}
+
+/* Text of the numbers of lanes, which are few: "f32x04" and "f32x5" are no types. */
+bool kj_split_vector(const char *name, size_t length, kjit_type *element, uint32_t *lanes)
+{
+  static const struct {
+    const char *text;
+    uint32_t lanes;
+  } counts[] = { { "x2", 2 }, { "x3", 3 }, { "x4", 4 }, { "x8", 8 }, { "x16", 16 } };
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    size_t suffix = strlen(counts[i].text);
+    if (length <= suffix || memcmp(name + length - suffix, counts[i].text, suffix) != 0) continue;
+    /* a name for i64, not a type that vectors are named after */
+    bool is_index = length - suffix == 5 && memcmp(name, "index", 5) == 0;
+    *element = is_index ? KJIT_ANY : kj_find_scalar(name, length - suffix);
+    *lanes = counts[i].lanes;
+    return *element != KJIT_ANY && kj_type(NULL, *element)->class_ != KJ_CLASS_COMPLEX;
+  }
+  return false;
+}
+
+bool kj_is_type_name(const char *name, size_t length)
+{
+  kjit_type element;
+  uint32_t lanes;
+  return kj_find_scalar(name, length) != KJIT_ANY ||
+         kj_split_vector(name, length, &element, &lanes);
+}
+
+bool kj_find_type(kj_types *types, const char *name, size_t length, kjit_type *type)
+{
+  kjit_type element;
+  uint32_t lanes;
+  bool is_vector = kj_split_vector(name, length, &element, &lanes);
+  *type = is_vector ? kj_intern_vector(types, element, lanes) : kj_find_scalar(name, length);
+  return !is_vector || *type != KJIT_ANY;
+}
+
+kjit_type kj_intern_pointer(kj_types *types, kjit_type element, bool read_only)
+{
+  return kj_intern(types, &(kj_type_info){ .class_ = KJ_CLASS_POINTER,
+                                           .element = element,
+                                           .read_only = read_only,
+                                           .size_bytes = sizeof(void *),
+                                           .alignment_bytes = sizeof(void *) });
+}
+
+void kj_lay_out_array(const kj_types *types, kj_type_info *array)
+{
+  const kj_type_info *element = kj_type(types, array->element);
+  uint64_t bytes = element->size_bytes;
+  for (uint32_t i = 0; i < array->rank; i++)
+    if (__builtin_mul_overflow(bytes, (uint64_t)array->extents[i], &bytes)) bytes = UINT32_MAX;
+  array->size_bytes = bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
+  array->alignment_bytes = alignment_of(element);
+}
+
+kjit_type kj_intern_struct(kj_types *types, const char *name, const char *const *field_names,
+                           const kjit_type *items, uint32_t count, kj_struct_layout layout)
+{
+  bool is_packed = layout.is_packed;
+  uint32_t *offsets = calloc(count + 1, sizeof *offsets);
+  if (!offsets) return KJIT_ANY;
+  kj_type_info wanted = { .class_ = KJ_CLASS_STRUCT,
+                          .name = name,
+                          .field_names = field_names,
+                          .items = items,
+                          .count = count,
+                          .is_packed = is_packed };
+  wanted.offsets_bytes = offsets;
+  wanted.alignment_bytes = layout.alignment_bytes ? layout.alignment_bytes : 1;
+  for (uint32_t i = 0; i < count; i++) {
+    const kj_type_info *field = kj_type(types, items[i]);
+    uint32_t alignment = is_packed ? 1 : alignment_of(field);
+    offsets[i] = round_up(wanted.size_bytes, alignment);
+    wanted.size_bytes = offsets[i] + field->size_bytes;
+    if (alignment > wanted.alignment_bytes) wanted.alignment_bytes = alignment;
+  }
+  wanted.size_bytes = round_up(wanted.size_bytes, wanted.alignment_bytes);
+  kjit_type type = kj_intern(types, &wanted);
+  free(offsets);
+  return type;
+}
+
+uint64_t kj_element_count(const kj_type_info *array)
+{
+  uint64_t count = 1;
+  for (uint32_t d = 0; d < array->rank; d++) count *= (uint64_t)array->extents[d];
+  return count;
+}
+
+uint32_t kj_component_count(const kj_types *types, kjit_type type)
+{
+  const kj_type_info *info = kj_type(types, type);
+  if (info->class_ == KJ_CLASS_COMPLEX) return 2;
+  return info->class_ == KJ_CLASS_VECTOR || info->class_ == KJ_CLASS_STRUCT ? info->count : 0;
+}
+
+kj_component kj_get_component(const kj_types *types, kjit_type type, uint32_t index)
+{
+  const kj_type_info *info = kj_type(types, type);
+  if (info->class_ == KJ_CLASS_STRUCT)
+    return (kj_component){ .index = index,
+                           .type = info->items[index],
+                           .offset_bytes = info->offsets_bytes[index] };
+  kjit_type part = info->class_ == KJ_CLASS_VECTOR ? info->element
+                   : type == KJIT_C64              ? KJIT_F32
+                                                   : KJIT_F64;
+  return (kj_component){ .index = index,
+                         .type = part,
+                         .offset_bytes = index * kj_type(types, part)->size_bytes };
+}
+
+/* Struct types that a host makes and looks at. */
+
+enum { MAX_FIELDS = 1024, MAX_STRUCT_BYTES = 64 * 1024 };
+
+static bool is_declared_twice(const kjit_field *fields, size_t index)
+{
+  for (size_t i = 0; i < index; i++)
+    if (strcmp(fields[i].name, fields[index].name) == 0) return true;
+  return false;
+}
+
+static kjit_status check_field(kjit_context *context, const kjit_field *fields, size_t index,
+                               uint64_t *bytes)
+{
+  const kjit_field *field = &fields[index];
+  if (!field->name || !kj_is_name(field->name))
+    return kj_fail_call(context, KJIT_ERROR_NAME,
+                        "field %zu of a struct has no name of the language", index);
+  if (is_declared_twice(fields, index))
+    return kj_fail_call(context, KJIT_ERROR_NAME, "two fields of a struct are called `%s`",
+                        field->name);
+  if (!kj_is_element(context->types, field->type))
+    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+                        "field `%s`: a field is a scalar, vector, struct or pointer, or an array "
+                        "of these by its shape",
+                        field->name);
+  if (kj_is_too_deep(context->types, field->type))
+    return kj_fail_call(context, KJIT_ERROR_UNSUPPORTED,
+                        "field `%s`: structs and pointers nest at most %d levels deep", field->name,
+                        KJ_MAX_TYPE_LEVELS);
+  if (field->rank > KJ_MAX_RANK)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+                        "field `%s`: an array has at most %d dimensions", field->name, KJ_MAX_RANK);
+  uint64_t size = kj_type(context->types, field->type)->size_bytes;
+  for (uint32_t i = 0; i < field->rank; i++) {
+    if (field->shape[i] < 1)
+      return kj_fail_call(context, KJIT_ERROR_MISUSE, "field `%s`: an extent is at least 1",
+                          field->name);
+    if (__builtin_mul_overflow(size, (uint64_t)field->shape[i], &size) || size > MAX_STRUCT_BYTES)
+      size = MAX_STRUCT_BYTES + 1;
+  }
+  *bytes += size;
+  if (*bytes > MAX_STRUCT_BYTES)
+    return kj_fail_call(context, KJIT_ERROR_UNSUPPORTED, "a struct has at most %d bytes",
+                        MAX_STRUCT_BYTES);
+  return KJIT_OK;
+}
+
+static kjit_status check_struct(kjit_context *context, const char *name, const kjit_field *fields,
+                                size_t count, unsigned flags)
+{
+  if (!name || !kj_is_name(name) || kj_is_type_name(name, strlen(name)))
+    return kj_fail_call(context, KJIT_ERROR_NAME,
+                        "`%s` cannot be the name of a struct: letters, digits and `_`, no digit "
+                        "first, no word or type of the language",
+                        name ? name : "");
+  if (!fields || count < 1 || count > MAX_FIELDS)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "a struct has from 1 to %d fields", MAX_FIELDS);
+  if (flags & ~(unsigned)KJIT_STRUCT_PACKED)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "flags %#x of a struct are not known", flags);
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < count; i++) {
+    kjit_status status = check_field(context, fields, i, &bytes);
+    if (status != KJIT_OK) return status;
+  }
+  return KJIT_OK;
+}
+
+static kjit_type item_type(kj_types *types, const kjit_field *field)
+{
+  if (!field->rank) return field->type;
+  kj_type_info info = { .element = field->type,
+                        .rank = field->rank,
+                        .layout = KJIT_LAYOUT_C,
+                        .space = KJ_SPACE_VALUE,
+                        .is_static = true };
+  memcpy(info.extents, field->shape, field->rank * sizeof *field->shape);
+  return kj_intern_array(types, &info);
+}
+
+static kjit_type make_struct(kj_types *types, const char *name, const kjit_field *fields,
+                             size_t count, unsigned flags)
+{
+  const char **names = calloc(count, sizeof *names);
+  kjit_type *items = calloc(count, sizeof *items), type = KJIT_ANY;
+  bool is_whole = names && items;
+  for (size_t i = 0; i < count && is_whole; i++) {
+    names[i] = fields[i].name;
+    items[i] = item_type(types, &fields[i]);
+    is_whole = items[i] != KJIT_ANY;
+  }
+  if (is_whole)
+    type = kj_intern_struct(types, name, names, items, (uint32_t)count,
+                            (kj_struct_layout){ .is_packed = flags & KJIT_STRUCT_PACKED });
+  free(names);
+  free(items);
+  return type;
+}
+
+kjit_type kjit_get_struct_type(kjit_context *context, const char *name, const kjit_field *fields,
+                               size_t count, unsigned flags)
+{
+  if (!context || check_struct(context, name, fields, count, flags) != KJIT_OK) return KJIT_VOID;
+  kjit_type type = make_struct(context->types, name, fields, count, flags);
+  if (type != KJIT_ANY) return type;
+  (void)!kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  return KJIT_VOID;
+}
+
+/* ---- layout ---- */
+
+kjit_status kjit_get_type_layout(kjit_context *context, kjit_type type, kjit_type_layout *layout)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (!layout)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+                        "kjit_get_type_layout needs a place for the layout");
+  if (!kj_is_element(context->types, type))
+    return kj_fail_call(context, KJIT_ERROR_ARGUMENT,
+                        "only scalars, vectors, structs and pointers have a layout");
+  const kj_type_info *info = kj_type(context->types, type);
+  *layout = (kjit_type_layout){ info->size_bytes, kj_alignment(context->types, type),
+                                info->class_ == KJ_CLASS_STRUCT ? info->count : 0 };
+  return KJIT_OK;
+}
+
+kjit_status kjit_get_type_field(kjit_context *context, kjit_type type, uint32_t index,
+                                kjit_field *field, uint32_t *offset_bytes)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  const kj_type_info *info =
+    kj_has_type(context->types, type) ? kj_type(context->types, type) : NULL;
+  if (!info || info->class_ != KJ_CLASS_STRUCT)
+    return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "only structs have fields");
+  if (index >= info->count)
+    return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "struct `%s` has %u fields, not %u",
+                        info->name, info->count, index + 1);
+  const kj_type_info *item = kj_type(context->types, info->items[index]);
+  bool is_array = item->class_ == KJ_CLASS_ARRAY;
+  if (field) {
+    *field = (kjit_field){ .name = info->field_names[index],
+                           .type = is_array ? item->element : info->items[index],
+                           .rank = is_array ? item->rank : 0 };
+    memcpy(field->shape, item->extents, field->rank * sizeof *field->shape);
+  }
+  if (offset_bytes) *offset_bytes = info->offsets_bytes[index];
+  return KJIT_OK;
+}

@@ -1,0 +1,466 @@
+/* Modules that are made from modules: copied, linked, with other constants. */
+#include <ctype.h>
+#include <string.h>
+
+#include "ir/module.h"
+#include "support/containers.h"
+
+/* Copies of modules: what binding, linking and replacing constants change is always a new module,
+ * since modules are immutable and any thread may use them.
+ *
+ * Everything is copied but texts and data that another module's arena owns: the copy keeps that
+ * module alive. Declarations are shared by reference within a module, so each is copied once, found
+ * again by its index; an expression has one parent. Declarations of the module that stand for
+ * something of a library become those of the library. */
+
+typedef struct copier {
+  kj_arena *arena;
+  const kjit_module *from;
+  uint32_t first_file;         /* number of its first source in the copy */
+  kj_decl **decls;             /* by index in `from` */
+  const kj_function *function; /* being copied */
+  kj_decl **locals;            /* of it, by index */
+  kj_function *copy;
+} copier;
+
+static kj_expr *copy_expr(copier *c, const kj_expr *expr);
+static kj_type_expr *copy_type(copier *c, const kj_type_expr *type);
+static void copy_stmts(copier *c, kj_stmts *to, const kj_stmts *from);
+
+static kj_location move(const copier *c, kj_location location)
+{
+  if (location.line) location.file += c->first_file;
+  return location;
+}
+
+static bool is_of_module(const kj_decl *decl)
+{
+  return decl->kind == KJ_DECL_FUNCTION || decl->kind == KJ_DECL_CONST ||
+         decl->kind == KJ_DECL_STRUCT;
+}
+
+/* ---- expressions and types ---- */
+
+static void copy_exprs(copier *c, kj_exprs *to, const kj_exprs *from)
+{
+  *to = (kj_exprs){ 0 };
+  for (size_t i = 0; i < from->count; i++) KJ_PUSH(c->arena, to, copy_expr(c, from->items[i]));
+}
+
+static kj_decl *map_decl(copier *c, const kj_decl *decl)
+{
+  if (!decl) return NULL;
+  return is_of_module(decl) ? c->decls[decl->index] : c->locals[decl->index];
+}
+
+static kj_expr *copy_expr(copier *c, const kj_expr *expr)
+{
+  if (!expr) return NULL;
+  kj_expr *copy = KJ_NEW(c->arena, kj_expr);
+  *copy = *expr;
+  copy->location = move(c, expr->location);
+  copy->x = copy_expr(c, expr->x);
+  copy->y = copy_expr(c, expr->y);
+  copy->z = copy_expr(c, expr->z);
+  copy->decl = map_decl(c, expr->decl);
+  copy->type_expr = copy_type(c, expr->type_expr);
+  copy_exprs(c, &copy->args, &expr->args);
+  return copy;
+}
+
+static kj_type_expr *copy_type(copier *c, const kj_type_expr *type)
+{
+  if (!type) return NULL;
+  kj_type_expr *copy = KJ_NEW(c->arena, kj_type_expr);
+  *copy = *type;
+  copy->location = move(c, type->location);
+  copy->expr = copy_expr(c, type->expr);
+  copy->element = copy_type(c, type->element);
+  copy_exprs(c, &copy->extents, &type->extents);
+  copy->items.items = NULL;
+  copy->items.count = copy->items.capacity = 0;
+  for (size_t i = 0; i < type->items.count; i++)
+    KJ_PUSH(c->arena, &copy->items, copy_type(c, type->items.items[i]));
+  return copy;
+}
+
+static void copy_attributes(copier *c, kj_attributes *to, const kj_attributes *from)
+{
+  *to = (kj_attributes){ 0 };
+  for (size_t i = 0; i < from->count; i++) {
+    kj_attribute attribute = from->items[i];
+    attribute.location = move(c, attribute.location);
+    copy_exprs(c, &attribute.values, &from->items[i].values);
+    KJ_PUSH(c->arena, to, attribute);
+  }
+}
+
+/* ---- functions ---- */
+
+/* Without what refers to other declarations. */
+static kj_decl *start_decl(copier *c, const kj_decl *decl)
+{
+  kj_decl *copy = KJ_NEW(c->arena, kj_decl);
+  *copy = *decl;
+  copy->location = move(c, decl->location);
+  copy->type_expr = NULL;
+  copy->value = NULL;
+  copy->attributes = (kj_attributes){ 0 };
+  copy->fields = (kj_decls){ 0 };
+  return copy;
+}
+
+static void fill_decl(copier *c, kj_decl *copy, const kj_decl *decl)
+{
+  copy->type_expr = copy_type(c, decl->type_expr);
+  copy->value = copy_expr(c, decl->value);
+  copy_attributes(c, &copy->attributes, &decl->attributes);
+}
+
+static void start_locals(copier *c, kj_decls *to, const kj_decls *from)
+{
+  *to = (kj_decls){ 0 };
+  for (size_t i = 0; i < from->count; i++) {
+    kj_decl *copy = c->locals[from->items[i]->index] = start_decl(c, from->items[i]);
+    copy->function = c->copy;
+    KJ_PUSH(c->arena, to, copy);
+  }
+}
+
+static kj_stmt *copy_stmt(copier *c, const kj_stmt *stmt)
+{
+  kj_stmt *copy = KJ_NEW(c->arena, kj_stmt);
+  *copy = *stmt;
+  copy->location = move(c, stmt->location);
+  copy->decls = (kj_decls){ 0 };
+  for (size_t i = 0; i < stmt->decls.count; i++)
+    KJ_PUSH(c->arena, &copy->decls, c->locals[stmt->decls.items[i]->index]);
+  copy_exprs(c, &copy->places, &stmt->places);
+  copy_exprs(c, &copy->args, &stmt->args);
+  copy->value = copy_expr(c, stmt->value);
+  copy_attributes(c, &copy->attributes, &stmt->attributes);
+  for (size_t i = 0; i < stmt->decls.count; i++) { /* a let's value is its statement's */
+    const kj_decl *decl = stmt->decls.items[i];
+    kj_decl *local = c->locals[decl->index];
+    bool is_shared = decl->value && decl->value == stmt->value;
+    fill_decl(c, local, decl);
+    if (is_shared) local->value = copy->value;
+  }
+  copy_stmts(c, &copy->body, &stmt->body);
+  copy_stmts(c, &copy->otherwise, &stmt->otherwise);
+  return copy;
+}
+
+static void copy_stmts(copier *c, kj_stmts *to, const kj_stmts *from)
+{
+  *to = (kj_stmts){ 0 };
+  for (size_t i = 0; i < from->count; i++) KJ_PUSH(c->arena, to, copy_stmt(c, from->items[i]));
+}
+
+static void copy_function(copier *c, kj_function *copy, const kj_function *function)
+{
+  c->function = function;
+  c->copy = copy;
+  c->locals = KJ_NEW_ARRAY(c->arena, kj_decl *, function->local_count + 1);
+  start_locals(c, &copy->params, &function->params);
+  start_locals(c, &copy->locals, &function->locals);
+  for (size_t i = 0; i < function->params.count; i++)
+    fill_decl(c, copy->params.items[i], function->params.items[i]);
+  copy->result = copy_type(c, function->result);
+  copy_attributes(c, &copy->attributes, &function->attributes);
+  copy_stmts(c, &copy->body, &function->body);
+  c->locals = NULL;
+}
+
+/* ---- modules ---- */
+
+static void start_module_decl(copier *c, kjit_module *copy, const kj_decl *decl)
+{
+  kj_decl *made = start_decl(c, decl);
+  if (decl->kind == KJ_DECL_FUNCTION) {
+    made->function = KJ_NEW(c->arena, kj_function);
+    *made->function = *decl->function;
+    made->function->decl = made;
+    made->function->module = copy;
+  }
+  made->index = (uint32_t)copy->decls.count;
+  c->decls[decl->index] = made;
+  KJ_PUSH(c->arena, &copy->decls, made);
+}
+
+static void fill_module_decl(copier *c, const kj_decl *decl)
+{
+  kj_decl *made = c->decls[decl->index];
+  fill_decl(c, made, decl);
+  if (decl->kind == KJ_DECL_FUNCTION) copy_function(c, made->function, decl->function);
+  for (size_t i = 0; i < decl->fields.count; i++) {
+    kj_decl *field = start_decl(c, decl->fields.items[i]);
+    fill_decl(c, field, decl->fields.items[i]);
+    KJ_PUSH(c->arena, &made->fields, field);
+  }
+}
+
+static bool is_open(const kj_decl *decl)
+{
+  return decl->kind == KJ_DECL_FUNCTION
+           ? decl->function->is_extern && !decl->function->bound
+           : decl->kind == KJ_DECL_CONST && !decl->value && !decl->data;
+}
+
+/* What a declaration of the module without a meaning of its own stands for, or NULL. */
+static const kj_decl *find_meaning(const kj_decl *decl, const kjit_module *library)
+{
+  if (!library || !is_open(decl)) return NULL;
+  const kj_decl *found = kj_find_decl(library, decl->name);
+  bool fits = found && found->kind == decl->kind && !is_open(found);
+  return fits && (decl->kind != KJ_DECL_FUNCTION || !found->function->is_kernel) ? found : NULL;
+}
+
+static void add_sources(copier *c, kjit_module *copy)
+{
+  size_t count = copy->sources.count, more = c->from->sources.count;
+  kj_source *sources = KJ_NEW_ARRAY(c->arena, kj_source, count + more + 1);
+  if (count) memcpy(sources, copy->sources.items, count * sizeof *sources);
+  if (more) memcpy(sources + count, c->from->sources.items, more * sizeof *sources);
+  c->first_file = (uint32_t)count;
+  copy->sources = (kj_sources){ sources, count + more };
+}
+
+static void start_copier(copier *c, kjit_module *copy, const kjit_module *from)
+{
+  *c = (copier){ .arena = &copy->arena,
+                 .from = from,
+                 .decls = KJ_NEW_ARRAY(&copy->arena, kj_decl *, from->decls.count + 1) };
+  add_sources(c, copy);
+}
+
+static void fill_copy(kjit_module *copy, const kjit_module *module, const kjit_module *library)
+{
+  copier own, other;
+  start_copier(&own, copy, module);
+  if (library) start_copier(&other, copy, library);
+  for (size_t i = 0; i < module->decls.count; i++)
+    if (!find_meaning(module->decls.items[i], library))
+      start_module_decl(&own, copy, module->decls.items[i]);
+  for (size_t i = 0; library && i < library->decls.count; i++)
+    start_module_decl(&other, copy, library->decls.items[i]);
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const kj_decl *meaning = find_meaning(module->decls.items[i], library);
+    if (meaning) own.decls[i] = other.decls[meaning->index];
+  }
+  for (size_t i = 0; i < module->decls.count; i++)
+    if (!find_meaning(module->decls.items[i], library))
+      fill_module_decl(&own, module->decls.items[i]);
+  for (size_t i = 0; library && i < library->decls.count; i++)
+    fill_module_decl(&other, library->decls.items[i]);
+  copy->parse_time_ns = module->parse_time_ns + (library ? library->parse_time_ns : 0);
+  copy->is_linked = module->is_linked || library;
+}
+
+kjit_status kj_change_module(kjit_module *module, kjit_module *library, kj_change change,
+                             void *data, kj_diagnostics *diagnostics, kjit_module **changed)
+{
+  jmp_buf on_failure;
+  kjit_module *copy = kj_create_module(module->context, module->types);
+  int jump = copy ? 0 : KJ_JUMP_MEMORY;
+  if (copy) {
+    copy->arena.on_failure = &on_failure;
+    copy->bases[0] = kjit_retain_module(module);
+    copy->bases[1] = kjit_retain_module(library);
+    jump = setjmp(on_failure);
+    if (jump == 0) {
+      fill_copy(copy, module, library);
+      if (change) change(copy, data, diagnostics);
+      if (diagnostics->error_count) longjmp(on_failure, KJ_JUMP_ERROR);
+    }
+    copy->arena.on_failure = NULL;
+  }
+  if (jump == KJ_JUMP_MEMORY)
+    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
+              "out of memory");
+  if (jump) {
+    kj_destroy_module(copy);
+    return diagnostics->status;
+  }
+  kj_publish_module(copy);
+  *changed = copy;
+  return KJIT_OK;
+}
+
+/* What a module leaves open, `extern` declarations, is given a meaning: by another module's
+ * declarations, or by code of the host. */
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "support/context.h"
+#include "support/host_process.h"
+
+/* ---- another module ---- */
+
+static bool takes(const kj_function *function, size_t count)
+{
+  size_t least = function->params.count;
+  while (least && function->params.items[least - 1]->value) least--;
+  return count >= least && count <= function->params.count;
+}
+
+static void check_meaning(const kjit_module *module, const kjit_module *library,
+                          const kj_decl *decl, kj_diagnostics *diagnostics)
+{
+  bool is_extern =
+    decl->kind == KJ_DECL_FUNCTION && decl->function->is_extern && !decl->function->bound;
+  const kj_decl *found = is_extern ? kj_find_decl(library, decl->name) : NULL;
+  if (!found || found->kind != KJ_DECL_FUNCTION) return;
+  size_t declared = decl->function->params.count, taken = found->function->params.count;
+  if (found->function->is_kernel)
+    kj_report(diagnostics, &module->sources, decl->location, KJIT_SEVERITY_ERROR, KJIT_ERROR_TYPE,
+              "`%s` is a kernel of the library: only funcs are called", decl->name);
+  else if (!takes(found->function, declared))
+    kj_report(diagnostics, &module->sources, decl->location, KJIT_SEVERITY_ERROR, KJIT_ERROR_TYPE,
+              "`%s` is declared with %zu parameter%s, in the library it has %zu", decl->name,
+              declared, declared == 1 ? "" : "s", taken);
+}
+
+kjit_status kjit_link_module(kjit_module *module, kjit_module *library, kjit_module **linked)
+{
+  if (!module) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(module->context)) return KJIT_ERROR_FORKED;
+  if (!library || !linked)
+    return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_link_module: %s is NULL",
+                        library ? "linked" : "library");
+  if (library->context != module->context)
+    return kj_fail_call(module->context, KJIT_ERROR_ARGUMENT,
+                        "the library is a module of another context");
+  kj_diagnostics diagnostics = { 0 };
+  kjit_module *made = NULL;
+  for (size_t i = 0; i < module->decls.count; i++)
+    check_meaning(module, library, module->decls.items[i], &diagnostics);
+  if (!diagnostics.error_count)
+    (void)kj_change_module(module, library, NULL, NULL, &diagnostics, &made);
+  kjit_status status = kj_finish_call(module->context, &diagnostics);
+  if (status == KJIT_OK) *linked = made;
+  return status;
+}
+
+/* ---- code of the host ---- */
+
+static bool starts_with(const unsigned char *code, size_t size_bytes, const char *magic,
+                        size_t length)
+{
+  return size_bytes >= length && memcmp(code, magic, length) == 0;
+}
+
+/* Behind blanks and comments of C, which PTX has, and of LLVM's text. */
+static const char *find_start(const char *at, const char *end)
+{
+  while (at < end) {
+    bool is_line = *at == ';' || (end - at > 1 && at[0] == '/' && at[1] == '/'),
+         is_block = end - at > 1 && at[0] == '/' && at[1] == '*';
+    if (is_line) {
+      const char *newline = memchr(at, '\n', (size_t)(end - at));
+      at = newline ? newline : end;
+    } else if (is_block) {
+      at += 3; /* the star of its start ends nothing */
+      while (at < end && !(at[-1] == '*' && at[0] == '/')) at++;
+      at = at < end ? at + 1 : end;
+    } else if (isspace((unsigned char)*at)) at++;
+    else break;
+  }
+  return at;
+}
+
+static kj_code_kind find_text_kind(const char *code, size_t size_bytes)
+{
+  static const char *const words[] = {
+    "source_filename", "target", "define", "declare", "%", "@", "!", "attributes", "$", "module asm"
+  };
+  const char *end = code + size_bytes, *at = find_start(code, end);
+  if (memchr(code, 0, size_bytes)) return KJ_CODE_NONE;
+  if (end - at > 8 && strncmp(at, ".version", 8) == 0) return KJ_CODE_PTX;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if ((size_t)(end - at) > strlen(words[i]) && strncmp(at, words[i], strlen(words[i])) == 0)
+      return KJ_CODE_LLVM_TEXT;
+  return KJ_CODE_NONE;
+}
+
+static kj_code_kind find_kind(const void *code, size_t size_bytes)
+{
+  if (starts_with(code, size_bytes, "BC\xC0\xDE", 4) ||
+      starts_with(code, size_bytes, "\xDE\xC0\x17\x0B", 4))
+    return KJ_CODE_BITCODE;
+  return find_text_kind(code, size_bytes);
+}
+
+typedef struct binding {
+  const char *name;
+  kj_bound_extern given;
+} binding;
+
+static void bind(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
+{
+  const binding *b = data;
+  kj_bound_extern *bound = KJ_NEW(&copy->arena, kj_bound_extern);
+  kj_function *function = kj_find_decl(copy, b->name)->function;
+  (void)diagnostics;
+  if (function->bound) *bound = *function->bound;
+  if (b->given.host_function) bound->host_function = b->given.host_function;
+  if (b->given.code) {
+    XXH128_hash_t digest = XXH3_128bits(b->given.code, b->given.size_bytes);
+    bound->kind = b->given.kind;
+    bound->code = kj_copy_string(&copy->arena, b->given.code, b->given.size_bytes);
+    bound->size_bytes = b->given.size_bytes;
+    bound->digest[0] = digest.low64;
+    bound->digest[1] = digest.high64;
+  }
+  function->bound = bound;
+}
+
+static kjit_status check_extern(kjit_module *module, const char *name)
+{
+  const kj_decl *decl = kj_find_decl(module, name);
+  const char *source = module->sources.count ? module->sources.items[0].name : "the module";
+  if (decl && decl->kind == KJ_DECL_FUNCTION && decl->function->is_extern) return KJIT_OK;
+  return kj_fail_call(module->context, KJIT_ERROR_NAME,
+                      decl ? "`%s` in %s is no extern func: it is declared `extern func %s(...)`"
+                           : "%2$s has no extern func `%1$s`",
+                      name, source, name);
+}
+
+kjit_status kjit_bind_extern(kjit_module *module, const char *name, void (*host_function)(void),
+                             const void *device_code, size_t size_bytes, kjit_module **bound)
+{
+  enum { MAX_CODE_BYTES = 256 << 20 };
+  if (!module) return KJIT_ERROR_MISUSE;
+  if (kj_is_forked(module->context)) return KJIT_ERROR_FORKED;
+  if (!name || !bound)
+    return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_bind_extern: %s is NULL",
+                        name ? "bound" : "name");
+  if (!host_function && !device_code)
+    return kj_fail_call(module->context, KJIT_ERROR_MISUSE,
+                        "kjit_bind_extern: neither a host function nor code is given for `%s`",
+                        name);
+  kjit_status status = check_extern(module, name);
+  if (status != KJIT_OK) return status;
+  binding b = { .name = name,
+                .given = {
+                  .host_function = host_function, .code = device_code, .size_bytes = size_bytes } };
+  if (device_code) {
+    /* of a text whose 0 byte was counted */
+    while (size_bytes && ((const char *)device_code)[size_bytes - 1] == 0) size_bytes--;
+    b.given.kind = find_kind(device_code, size_bytes);
+    if (b.given.kind != KJ_CODE_BITCODE) b.given.size_bytes = size_bytes;
+    if (b.given.kind == KJ_CODE_NONE || size_bytes > MAX_CODE_BYTES)
+      return kj_fail_call(
+        module->context, KJIT_ERROR_SYNTAX, "the code for `%s` is %s", name,
+        b.given.kind == KJ_CODE_NONE
+          ? "neither PTX (text that begins with .version) nor LLVM IR (bitcode or text)"
+          : "larger than 256 MiB");
+  }
+  kj_diagnostics diagnostics = { 0 };
+  kjit_module *made = NULL;
+  (void)kj_change_module(module, NULL, bind, &b, &diagnostics, &made);
+  status = kj_finish_call(module->context, &diagnostics);
+  if (status == KJIT_OK) *bound = made;
+  return status;
+}

@@ -1,0 +1,446 @@
+/* Barriers, warp operations, and what threads of several warps or blocks do together. */
+#include <string.h>
+
+#include "lower/builtins/tensor_copy.h"
+#include "lower/lower.h"
+
+/* Barriers, fences and warp functions: what is common to the targets that execute them as
+ * instructions. */
+
+static LLVMValueRef arg(kj_lowering *l, const kj_texpr *expr, size_t i)
+{
+  return kj_lower_expr(l, expr->args.items[i]);
+}
+
+static LLVMValueRef arg32(kj_lowering *l, const kj_texpr *expr, size_t i)
+{
+  return kj_lower_index32(l, expr->args.items[i]);
+}
+
+LLVMValueRef kj_lower_barrier(kj_lowering *l, const kj_texpr *expr)
+{
+  (void)expr;
+  l->target->barrier(l);
+  return NULL;
+}
+
+LLVMValueRef kj_lower_barrier_reduce(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_barrier_reduction how = expr->builtin->id == KJ_BUILTIN_SYNCTHREADS_COUNT ? KJ_REDUCE_COUNT
+                             : expr->builtin->id == KJ_BUILTIN_SYNCTHREADS_AND ? KJ_REDUCE_AND
+                                                                               : KJ_REDUCE_OR;
+  return l->target->barrier_reduce(l, how, kj_lower_condition(l, expr->args.items[0]));
+}
+
+LLVMValueRef kj_lower_syncwarp(kj_lowering *l, const kj_texpr *expr)
+{
+  l->target->syncwarp(l, expr->args.count ? arg32(l, expr, 0) : kj_const32(l, -1));
+  return NULL;
+}
+
+LLVMValueRef kj_lower_fence(kj_lowering *l, const kj_texpr *expr)
+{
+  l->target->fence(l, expr->builtin->symbol);
+  return NULL;
+}
+
+/* ---- shuffles, in 32-bit pieces ---- */
+
+enum { MOST_WORDS = 4 };
+
+static LLVMValueRef shuffle_word(kj_lowering *l, const kj_shuffle *s, LLVMValueRef word)
+{
+  return l->target->shuffle(l, s->mode, s->mask, word, s->lane, s->width);
+}
+
+/* Lanes that fill whole words stay in them. */
+static LLVMValueRef shuffle_vector(kj_lowering *l, const kj_shuffle *s, LLVMValueRef value,
+                                   uint32_t count)
+{
+  LLVMTypeRef words = LLVMVectorType(l->i32, count);
+  LLVMValueRef given = LLVMBuildBitCast(l->builder, value, words, ""), moved = LLVMGetPoison(words);
+  for (uint32_t i = 0; i < count; i++) {
+    LLVMValueRef word =
+      shuffle_word(l, s, LLVMBuildExtractElement(l->builder, given, kj_const32(l, i), ""));
+    moved = LLVMBuildInsertElement(l->builder, moved, word, kj_const32(l, i), "");
+  }
+  return LLVMBuildBitCast(l->builder, moved, LLVMTypeOf(value), "");
+}
+
+static bool has_whole_words(kj_lowering *l, kjit_type type)
+{
+  uint32_t count = kj_part_count(l, type);
+  for (uint32_t i = 0; i < count; i++)
+    if (kj_scalar_bytes(l, kj_get_part_info(l, type, i).type) % 4) return false;
+  return count > 0;
+}
+
+LLVMValueRef kj_build_shuffle(kj_lowering *l, kjit_type type, const kj_shuffle *s,
+                              LLVMValueRef value)
+{
+  bool is_vector = kj_is_vector_type(l, type),
+       has_parts = !is_vector && kj_is_composed_type(l, type) && has_whole_words(l, type);
+  if (is_vector && kj_part_of(l, type) != KJIT_BOOL && kj_scalar_bytes(l, type) % 4 == 0)
+    return shuffle_vector(l, s, value, kj_scalar_bytes(l, type) / 4);
+  for (uint32_t i = 0; has_parts && i < kj_part_count(l, type); i++)
+    value = kj_set_part(l, type, value,
+                        kj_build_shuffle(l, kj_get_part_info(l, type, i).type, s,
+                                         kj_get_part(l, type, value, i)),
+                        i);
+  if (has_parts) return value;
+  LLVMValueRef bits = kj_value_bits(l, type, value), words[MOST_WORDS];
+  uint32_t count = kj_count_words(LLVMTypeOf(bits));
+  for (uint32_t i = 0; i < count && i < MOST_WORDS; i++)
+    words[i] = shuffle_word(l, s, kj_get_word(l, bits, i));
+  return kj_value_of_bits(l, type, kj_join_words(l, LLVMTypeOf(bits), words, count));
+}
+
+LLVMValueRef kj_lower_shuffle(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_shuffle s = { .mode = expr->builtin->symbol, .mask = arg32(l, expr, 0) };
+  LLVMValueRef value = arg(l, expr, 1);
+  s.lane = arg32(l, expr, 2);
+  if (expr->args.count == 4) s.width = arg32(l, expr, 3);
+  return kj_build_shuffle(l, expr->type, &s, value);
+}
+
+LLVMValueRef kj_lower_vote(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef mask = arg32(l, expr, 0);
+  return l->target->vote(l, expr->builtin->symbol, mask,
+                         kj_lower_condition(l, expr->args.items[1]));
+}
+
+LLVMValueRef kj_lower_activemask(kj_lowering *l, const kj_texpr *expr)
+{
+  (void)expr;
+  return l->target->activemask(l);
+}
+
+/* Lanes by their relation to this one: lt, le, eq, ge, gt. */
+static LLVMValueRef lanemask(kj_lowering *l, const char *relation)
+{
+  LLVMBuilderRef b = l->builder;
+  LLVMValueRef native =
+    kj_try_native(l, kj_format(l->c->arena, "read.ptx.sreg.lanemask.%s", relation), 0, NULL, 0);
+  if (native) return native;
+  LLVMValueRef bit = LLVMBuildShl(b, kj_const32(l, 1),
+                                  kj_as_i32(l, l->target->position(l, KJ_BUILTIN_LANEID, 0)), "");
+  LLVMValueRef below = LLVMBuildSub(b, bit, kj_const32(l, 1), "");
+  if (strcmp(relation, "eq") == 0) return bit;
+  if (strcmp(relation, "lt") == 0) return below;
+  if (strcmp(relation, "ge") == 0) return LLVMBuildNot(b, below, "");
+  LLVMValueRef at_most = LLVMBuildOr(b, below, bit, "");
+  return strcmp(relation, "le") == 0 ? at_most : LLVMBuildNot(b, at_most, "");
+}
+
+LLVMValueRef kj_lower_lanemask(kj_lowering *l, const kj_texpr *expr)
+{
+  return lanemask(l, expr->builtin->symbol);
+}
+
+/* The lowest lane of the mask, the same on all targets. */
+LLVMValueRef kj_lower_elect(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef mask = arg32(l, expr, 0),
+               lanes = LLVMBuildAnd(l->builder, mask, lanemask(l, "le"), "");
+  return LLVMBuildICmp(l->builder, LLVMIntEQ, lanes, lanemask(l, "eq"), "");
+}
+
+/* match and reduce among the lanes of a warp, for targets that execute them. */
+
+/* In 32, 64 or 128 bits. */
+LLVMValueRef kj_comparable_bits(kj_lowering *l, kjit_type type, LLVMValueRef value)
+{
+  LLVMValueRef bits = kj_value_bits(l, type, value);
+  unsigned width = LLVMGetIntTypeWidth(LLVMTypeOf(bits)), wanted = width <= 32   ? 32
+                                                                   : width <= 64 ? 64
+                                                                                 : 128;
+  return width == wanted
+           ? bits
+           : LLVMBuildZExt(l->builder, bits, LLVMIntTypeInContext(l->context, wanted), "");
+}
+
+LLVMValueRef kj_build_reduction(kj_lowering *l, const char *op, kjit_type type, LLVMValueRef x,
+                                LLVMValueRef y)
+{
+  static const struct {
+    const char *name;
+    kjit_op op;
+  } ops[] = {
+    { "add", KJIT_ADD }, { "and", KJIT_BIT_AND }, { "or", KJIT_BIT_OR }, { "xor", KJIT_BIT_XOR }
+  };
+  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+    if (strcmp(ops[i].name, op) == 0)
+      return kj_build_binary(l, ops[i].op, type, x, y, (kj_location){ 0 });
+  return kj_build_minmax(l, strcmp(op, "max") == 0, type, x, y);
+}
+
+static LLVMValueRef match_bits(kj_lowering *l, bool is_any, LLVMValueRef mask, LLVMValueRef bits)
+{
+  LLVMValueRef args[2] = { mask, bits };
+  const char *width = LLVMTypeOf(bits) == l->i64 ? "i64" : "i32";
+  return kj_try_native(l,
+                       kj_format(l->c->arena, is_any ? "match.any.sync.%s" : "match.all.sync.%sp",
+                                 width),
+                       0, args, 2);
+}
+
+/* What is equal in both halves; of match_all, where it holds of both. */
+static LLVMValueRef join_matches(kj_lowering *l, bool is_any, LLVMValueRef x, LLVMValueRef y)
+{
+  LLVMBuilderRef b = l->builder;
+  if (is_any) return LLVMBuildAnd(b, x, y, "");
+  LLVMValueRef holds =
+    LLVMBuildAnd(b, LLVMBuildExtractValue(b, x, 1, ""), LLVMBuildExtractValue(b, y, 1, ""), "");
+  LLVMValueRef mask =
+    LLVMBuildAnd(b, LLVMBuildExtractValue(b, x, 0, ""), LLVMBuildExtractValue(b, y, 0, ""), "");
+  return LLVMBuildInsertValue(b, LLVMBuildInsertValue(b, x, mask, 0, ""), holds, 1, "");
+}
+
+LLVMValueRef kj_lower_match(kj_lowering *l, const kj_texpr *expr)
+{
+  const kj_texpr *x = expr->args.items[1];
+  LLVMValueRef mask = kj_lower_index32(l, expr->args.items[0]),
+               bits = kj_comparable_bits(l, x->type, kj_lower_expr(l, x));
+  bool is_any = strcmp(expr->builtin->symbol, "any") == 0;
+  if (LLVMGetIntTypeWidth(LLVMTypeOf(bits)) <= 64) return match_bits(l, is_any, mask, bits);
+  LLVMValueRef low = LLVMBuildTrunc(l->builder, bits, l->i64, "");
+  LLVMValueRef high =
+    LLVMBuildTrunc(l->builder,
+                   LLVMBuildLShr(l->builder, bits, LLVMConstInt(LLVMTypeOf(bits), 64, false), ""),
+                   l->i64, "");
+  return join_matches(l, is_any, match_bits(l, is_any, mask, low),
+                      match_bits(l, is_any, mask, high));
+}
+
+/* ---- reductions: one instruction for 32-bit integers from sm_80 on, shuffles otherwise ---- */
+
+static LLVMValueRef from_lane(kj_lowering *l, const kj_texpr *expr, const char *mode,
+                              LLVMValueRef mask, LLVMValueRef value, LLVMValueRef lane)
+{
+  return kj_build_shuffle(l, expr->type, &(kj_shuffle){ .mode = mode, .mask = mask, .lane = lane },
+                          value);
+}
+
+static LLVMValueRef reduce_all(kj_lowering *l, const kj_texpr *expr, LLVMValueRef mask,
+                               LLVMValueRef value)
+{
+  for (int distance = 16; distance > 0; distance /= 2)
+    value = kj_build_reduction(l, expr->builtin->symbol, expr->type, value,
+                               from_lane(l, expr, "bfly", mask, value, kj_const32(l, distance)));
+  return value;
+}
+
+static LLVMValueRef lowest_lane(kj_lowering *l, LLVMValueRef mask)
+{
+  LLVMTypeRef type = l->i32;
+  LLVMValueRef reversed = kj_intrinsic1(l, "llvm.bitreverse", mask);
+  return kj_intrinsic(l, "llvm.ctlz", &type, 1,
+                      (LLVMValueRef[]){ reversed, LLVMConstInt(l->i1, 0, false) }, 2);
+}
+
+static LLVMValueRef without_lowest(kj_lowering *l, LLVMValueRef mask)
+{
+  return LLVMBuildAnd(l->builder, mask, LLVMBuildSub(l->builder, mask, kj_const32(l, 1), ""), "");
+}
+
+/* The lanes of the mask go around the loop together, from the lowest one up. */
+static LLVMValueRef reduce_some(kj_lowering *l, const kj_texpr *expr, LLVMValueRef mask,
+                                LLVMValueRef value)
+{
+  LLVMBuilderRef b = l->builder;
+  LLVMValueRef first = from_lane(l, expr, "idx", mask, value, lowest_lane(l, mask)),
+               rest = without_lowest(l, mask);
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), head = kj_new_block(l, "lanes"),
+                    body = kj_new_block(l, "lane"), end = kj_new_block(l, "lanes.end");
+  LLVMBuildBr(b, head);
+  kj_move_to(l, head);
+  LLVMValueRef left = LLVMBuildPhi(b, l->i32, ""), so_far = LLVMBuildPhi(b, LLVMTypeOf(value), "");
+  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntNE, left, kj_const32(l, 0), ""), body, end);
+  kj_move_to(l, body);
+  LLVMValueRef next =
+    kj_build_reduction(l, expr->builtin->symbol, expr->type, so_far,
+                       from_lane(l, expr, "idx", mask, value, lowest_lane(l, left)));
+  LLVMValueRef fewer = without_lowest(l, left);
+  LLVMBasicBlockRef last = LLVMGetInsertBlock(b);
+  LLVMBuildBr(b, head);
+  LLVMAddIncoming(left, (LLVMValueRef[]){ rest, fewer }, (LLVMBasicBlockRef[]){ before, last }, 2);
+  LLVMAddIncoming(so_far, (LLVMValueRef[]){ first, next }, (LLVMBasicBlockRef[]){ before, last },
+                  2);
+  kj_move_to(l, end);
+  l->has_loops = true;
+  return so_far;
+}
+
+static LLVMValueRef reduce_by_shuffles(kj_lowering *l, const kj_texpr *expr, LLVMValueRef mask,
+                                       LLVMValueRef value)
+{
+  LLVMBuilderRef b = l->builder;
+  LLVMValueRef is_full = LLVMBuildICmp(b, LLVMIntEQ, mask, kj_const32(l, -1), "");
+  if (LLVMIsAConstantInt(is_full))
+    return LLVMConstIntGetZExtValue(is_full) ? reduce_all(l, expr, mask, value)
+                                             : reduce_some(l, expr, mask, value);
+  LLVMBasicBlockRef full = kj_new_block(l, "full"), some = kj_new_block(l, "some"),
+                    end = kj_new_block(l, "reduced");
+  LLVMBuildCondBr(b, is_full, full, some);
+  kj_move_to(l, full);
+  LLVMValueRef of_all = reduce_all(l, expr, mask, value);
+  LLVMBasicBlockRef full_end = LLVMGetInsertBlock(b);
+  LLVMBuildBr(b, end);
+  kj_move_to(l, some);
+  LLVMValueRef of_some = reduce_some(l, expr, mask, value);
+  LLVMBasicBlockRef some_end = LLVMGetInsertBlock(b);
+  LLVMBuildBr(b, end);
+  kj_move_to(l, end);
+  LLVMValueRef result = LLVMBuildPhi(b, LLVMTypeOf(value), "");
+  LLVMAddIncoming(result, (LLVMValueRef[]){ of_all, of_some },
+                  (LLVMBasicBlockRef[]){ full_end, some_end }, 2);
+  return result;
+}
+
+LLVMValueRef kj_lower_reduce(kj_lowering *l, const kj_texpr *expr)
+{
+  const char *op = expr->builtin->symbol;
+  LLVMValueRef mask = kj_lower_index32(l, expr->args.items[0]),
+               value = kj_lower_expr(l, expr->args.items[1]);
+  if (expr->type != KJIT_I32 && expr->type != KJIT_U32)
+    return reduce_by_shuffles(l, expr, mask, value);
+  bool is_unsigned_order = expr->type == KJIT_U32 && op[0] == 'm';
+  LLVMValueRef native =
+    kj_try_native(l, kj_format(l->c->arena, "redux.sync.%s%s", is_unsigned_order ? "u" : "", op),
+                  80, (LLVMValueRef[]){ value, mask }, 2);
+  return native ? native : reduce_by_shuffles(l, expr, mask, value);
+}
+
+/* What threads of several warps or blocks do together, asynchronous copies and matrix instructions:
+ * the targets have little in common here, each has a file of its own. */
+
+static LLVMValueRef special(kj_lowering *l, const kj_texpr *expr)
+{
+  return l->target->special(l, expr);
+}
+
+LLVMValueRef kj_lower_group_barrier(kj_lowering *l, const kj_texpr *expr)
+{
+  return special(l, expr);
+}
+LLVMValueRef kj_lower_group_fence(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
+LLVMValueRef kj_lower_mbarrier(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
+LLVMValueRef kj_lower_mbarrier_wait(kj_lowering *l, const kj_texpr *expr)
+{
+  return special(l, expr);
+}
+LLVMValueRef kj_lower_pending_count(kj_lowering *l, const kj_texpr *expr)
+{
+  return special(l, expr);
+}
+LLVMValueRef kj_lower_shared_address(kj_lowering *l, const kj_texpr *expr)
+{
+  return special(l, expr);
+}
+LLVMValueRef kj_lower_map_shared_rank(kj_lowering *l, const kj_texpr *expr)
+{
+  return special(l, expr);
+}
+LLVMValueRef kj_lower_cp_async(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
+LLVMValueRef kj_lower_cp_async_bulk(kj_lowering *l, const kj_texpr *expr)
+{
+  return special(l, expr);
+}
+LLVMValueRef kj_lower_copy_group(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
+
+LLVMValueRef kj_lower_mma(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
+LLVMValueRef kj_lower_ldmatrix(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
+LLVMValueRef kj_lower_stmatrix(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
+
+LLVMValueRef kj_lower_wgmma(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
+LLVMValueRef kj_lower_wgmma_group(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
+LLVMValueRef kj_lower_wgmma_commit(kj_lowering *l, const kj_texpr *expr)
+{
+  return special(l, expr);
+}
+
+static LLVMValueRef field(kj_lowering *l, LLVMValueRef bytes, int64_t mask, int64_t shift)
+{
+  LLVMValueRef sixteenths =
+    LLVMBuildLShr(l->builder, LLVMBuildAnd(l->builder, bytes, kj_const64(l, mask), ""),
+                  kj_const64(l, 4), "");
+  return LLVMBuildShl(l->builder, sixteenths, kj_const64(l, shift), "");
+}
+
+/* As the PTX manual describes it: address, leading and stride distance in units of 16 bytes, 14
+ * bits each, and the kind of swizzle in the top two bits. */
+LLVMValueRef kj_lower_matrix_descriptor(kj_lowering *l, const kj_texpr *expr)
+{
+  enum { MASK = 0x3ffff, LEADING = 16, STRIDE = 32, SWIZZLE = 62 };
+  static const uint64_t kinds[] = { [0] = 0, [1] = 3, [2] = 2, [4] = 1 };
+  LLVMValueRef word = field(l, kj_lower_expr(l, expr->args.items[0]), MASK, 0);
+  word = LLVMBuildOr(l->builder, word,
+                     field(l, kj_lower_expr(l, expr->args.items[1]), MASK, LEADING), "");
+  word = LLVMBuildOr(l->builder, word,
+                     field(l, kj_lower_expr(l, expr->args.items[2]), MASK, STRIDE), "");
+  uint64_t kind = kinds[(size_t)expr->args.items[3]->integer / 32];
+  return LLVMBuildOr(l->builder, word, LLVMConstInt(l->i64, kind << SWIZZLE, false), "");
+}
+
+LLVMValueRef kj_lower_cp_async_tensor(kj_lowering *l, const kj_texpr *expr)
+{
+  return special(l, expr);
+}
+
+LLVMValueRef kj_lower_ptx(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
+
+/* ---- for the targets ---- */
+
+LLVMValueRef kj_lower_source(kj_lowering *l, const kj_texpr *copy, kj_array_value *array)
+{
+  *array = kj_lower_array(l, copy->y->x);
+  return kj_checked_pointer(l, array, &copy->y->args, copy->y->is_checked);
+}
+
+LLVMValueRef kj_lower_destination(kj_lowering *l, const kj_texpr *copy, kj_array_value *array)
+{
+  *array = kj_lower_array(l, copy->x);
+  return kj_checked_pointer(l, array, &copy->indices, copy->is_checked);
+}
+
+uint32_t kj_copied_bytes(kj_lowering *l, const kj_texpr *copy)
+{
+  return kj_scalar_bytes(l, copy->y->type);
+}
+
+/* ---- tensor copies ---- */
+
+bool kj_is_tensor_copy(const kj_texpr *expr)
+{
+  return expr->kind == KJ_T_BUILTIN && (expr->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR ||
+                                        expr->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE);
+}
+
+kj_tensor_map kj_describe_map(kj_lowering *l, const kj_texpr *copy)
+{
+  bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE;
+  const kj_type_info *tile = kj_type(l->c->types, is_store ? copy->y->type : copy->x->type);
+  kj_tensor_map map = { .rank = (uint8_t)tile->rank,
+                        .swizzle_bytes = (uint8_t)copy->args.items[0]->integer };
+  for (uint32_t d = 0; d < tile->rank; d++) map.box[d] = (uint32_t)tile->extents[d];
+  return map;
+}
+
+kj_tensor_copy kj_lower_tensor_copy(kj_lowering *l, const kj_texpr *copy)
+{
+  bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE;
+  kj_tensor_copy lowered = { .array = kj_lower_array(l, is_store ? copy->x : copy->y->x),
+                             .tile = kj_lower_array(l, is_store ? copy->y : copy->x),
+                             .start = is_store ? &copy->indices : &copy->y->args,
+                             .map = kj_describe_map(l, copy),
+                             .is_store = is_store };
+  if (!lowered.array.is_whole)
+    kj_fail(l->c, copy->location, KJIT_ERROR_UNSUPPORTED,
+            "`%s` takes an array argument of the kernel itself, no view of one: its box may start "
+            "anywhere in it",
+            copy->builtin->name);
+  lowered.map.argument = (uint16_t)(lowered.array.object - 1);
+  return lowered;
+}

@@ -1,0 +1,298 @@
+/* CPU: the table of the target, with the rows that need no file of their own. */
+#include "lower/cpu/cpu.h"
+
+#include <string.h>
+
+#include "native/support_routines.h"
+
+/* CPU: what functions that stay functions are told of the thread that calls them, and how they tell
+ * that it has failed. */
+
+enum { NUMBERS_FIELD, GRID_FIELD, SCRATCH_FIELD, RECORD_FIELD, LEFT_FIELD, SINK_FIELD };
+enum {
+  CONTEXT_THREAD = 0,
+  CONTEXT_RANK = 3,
+  CONTEXT_BLOCK = 4,
+  CONTEXT_GRID = 7,
+  CONTEXT_NUMBERS = 10
+};
+
+static LLVMTypeRef context_type(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  LLVMTypeRef fields[] = {
+    LLVMArrayType2(l->i32, CONTEXT_NUMBERS), l->pointer, l->pointer, l->pointer, l->i32, l->pointer
+  };
+  if (!s->context_type)
+    s->context_type =
+      LLVMStructTypeInContext(l->context, fields, sizeof fields / sizeof *fields, false);
+  return s->context_type;
+}
+
+static LLVMValueRef context_field(kj_lowering *l, LLVMValueRef context, unsigned field,
+                                  uint64_t number)
+{
+  LLVMValueRef path[] = { kj_const32(l, 0), kj_const32(l, field), kj_const32(l, (int64_t)number) };
+  return LLVMBuildInBoundsGEP2(l->builder, context_type(l), context, path,
+                               field == NUMBERS_FIELD ? 3 : 2, "");
+}
+
+static void context_numbers(kj_cpu_state *s, LLVMValueRef **numbers)
+{
+  for (int d = 0; d < 3; d++) {
+    numbers[CONTEXT_THREAD + d] = &s->thread[d];
+    numbers[CONTEXT_BLOCK + d] = &s->block_index[d];
+    numbers[CONTEXT_GRID + d] = &s->grid[d];
+  }
+  numbers[CONTEXT_RANK] = &s->rank;
+}
+
+LLVMValueRef kj_cpu_thread_context(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  /* a function's own: nothing in it differs for what the function calls */
+  if (s->context) return s->context;
+  LLVMValueRef context = kj_alloca(l, context_type(l), "context"), *numbers[CONTEXT_NUMBERS];
+  context_numbers(s, numbers);
+  for (uint64_t i = 0; i < CONTEXT_NUMBERS; i++)
+    if (*numbers[i])
+      LLVMBuildStore(l->builder, *numbers[i], context_field(l, context, NUMBERS_FIELD, i));
+  LLVMBuildStore(l->builder, s->grid_pointer, context_field(l, context, GRID_FIELD, 0));
+  LLVMBuildStore(l->builder, s->scratch, context_field(l, context, SCRATCH_FIELD, 0));
+  if (l->print_sink)
+    LLVMBuildStore(l->builder, l->print_sink, context_field(l, context, SINK_FIELD, 0));
+  if (!l->kernel->may_fail) return context;
+  if (l->failure_record)
+    LLVMBuildStore(l->builder, l->failure_record, context_field(l, context, RECORD_FIELD, 0));
+  LLVMBuildStore(l->builder, kj_const32(l, 0), context_field(l, context, LEFT_FIELD, 0));
+  return context;
+}
+
+void kj_cpu_use_thread_context(kj_lowering *l, LLVMValueRef context)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  LLVMValueRef *numbers[CONTEXT_NUMBERS];
+  context_numbers(s, numbers);
+  for (uint64_t i = 0; i < CONTEXT_NUMBERS; i++)
+    *numbers[i] =
+      LLVMBuildLoad2(l->builder, l->i32, context_field(l, context, NUMBERS_FIELD, i), "");
+  s->grid_pointer =
+    LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, GRID_FIELD, 0), "");
+  s->scratch =
+    LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, SCRATCH_FIELD, 0), "");
+  s->context = context;
+  if (l->has_print)
+    l->print_sink =
+      LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, SINK_FIELD, 0), "");
+  if (l->kernel->may_fail)
+    l->failure_record =
+      LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, RECORD_FIELD, 0), "");
+}
+
+/* ---- failing threads ---- */
+
+/* In a function: the caller is told, and whoever called goes on leaving. In the kernel the thread
+ * ends its part of the loop, and is off from then on. */
+void kj_cpu_leave_kernel(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  kj_frame *inner = l->frame;
+  while (l->frame->caller) l->frame = l->frame->caller;
+  if (s->context)
+    LLVMBuildStore(l->builder, kj_const32(l, 1), context_field(l, s->context, LEFT_FIELD, 0));
+  else if (l->kernel->off) kj_set_variable(l, l->kernel->off, kj_const32(l, KJ_OFF_LEFT_KERNEL));
+  LLVMBuildBr(l->builder, l->frame->leave);
+  l->frame = inner;
+}
+
+void kj_cpu_leave_after_call(kj_lowering *l, LLVMValueRef context)
+{
+  LLVMBasicBlockRef left = kj_new_block(l, "left"), stays = kj_new_block(l, "stays");
+  LLVMValueRef flag =
+    LLVMBuildLoad2(l->builder, l->i32, context_field(l, context, LEFT_FIELD, 0), "");
+  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntNE, flag, kj_const32(l, 0), ""),
+                  left, stays);
+  kj_move_to(l, left);
+  kj_cpu_leave_kernel(l);
+  kj_move_to(l, stays);
+}
+
+/* ---- positions ---- */
+
+static LLVMValueRef position(kj_lowering *l, kj_builtin_id id, uint32_t dimension)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  switch (id) {
+  case KJ_BUILTIN_THREAD_IDX: return s->thread[dimension];
+  case KJ_BUILTIN_BLOCK_IDX: return s->block_index[dimension];
+  case KJ_BUILTIN_BLOCK_DIM: return kj_const32(l, s->block[dimension]);
+  case KJ_BUILTIN_GRID_DIM: return s->grid[dimension];
+  case KJ_BUILTIN_THREAD_RANK: return s->rank;
+  case KJ_BUILTIN_WARP_RANK: return LLVMBuildLShr(l->builder, s->rank, kj_const32(l, 5), "");
+  case KJ_BUILTIN_LANEID: return LLVMBuildAnd(l->builder, s->rank, kj_const32(l, 31), "");
+  case KJ_BUILTIN_CLUSTER_IDX:
+  case KJ_BUILTIN_CLUSTER_DIM:
+  case KJ_BUILTIN_CLUSTER_GRID_DIM:
+  case KJ_BUILTIN_CLUSTER_BLOCK_IDX:
+  case KJ_BUILTIN_CLUSTER_RANK:
+  case KJ_BUILTIN_CLUSTER_SIZE: return kj_cpu_cluster_position(l, id, dimension);
+  default:
+    kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: `%s` is no position",
+            kj_builtin_table[id].name);
+  }
+}
+
+static LLVMValueRef stack_pointer(kj_lowering *l)
+{
+  LLVMValueRef frame =
+    kj_intrinsic(l, "llvm.frameaddress", &l->pointer, 1, (LLVMValueRef[]){ kj_const32(l, 0) }, 1);
+  return LLVMBuildPtrToInt(l->builder, frame, l->i64, "");
+}
+
+/* ---- printing threads ---- */
+
+/* The number of the block goes along, for lines in the order of blocks. */
+static void print(kj_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words)
+{
+  (void)count;
+  kj_cpu_state *s = kj_cpu(l);
+  LLVMBuilderRef b = l->builder;
+  LLVMTypeRef types[] = { l->pointer, l->i64, l->i64, l->pointer },
+              type = LLVMFunctionType(l->void_, types, 4, false);
+  if (!l->print_function) {
+    l->print_function = LLVMAddFunction(l->module, KJ_PRINT_FUNCTION, type);
+    kj_add_attribute(l, l->print_function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
+    kj_add_attribute(l, l->print_function, (unsigned)LLVMAttributeFunctionIndex, "cold", 0);
+  }
+  LLVMValueRef index[3], size[2];
+  for (int d = 0; d < 3; d++) index[d] = kj_extend_position(l, s->block_index[d]);
+  for (int d = 0; d < 2; d++) size[d] = kj_extend_position(l, s->grid[d]);
+  LLVMValueRef row = LLVMBuildAdd(b, LLVMBuildMul(b, index[2], size[1], ""), index[1], "");
+  LLVMValueRef block = LLVMBuildAdd(b, LLVMBuildMul(b, row, size[0], ""), index[0], "");
+  LLVMBuildCall2(b, type, l->print_function,
+                 (LLVMValueRef[]){ l->print_sink, kj_const64(l, (int64_t)header), block, words }, 4,
+                 "");
+}
+
+/* ---- what the pass over the typed IR has removed, and the rest ---- */
+
+static void no_barrier(kj_lowering *l)
+{
+  kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
+          "internal error: a synchronization is left in a thread loop");
+}
+
+/* One worker runs a block. The iterations of the thread loop depend on each other through that
+ * memory. */
+static void plain_shared_atomic(kj_lowering *l) { kj_cpu(l)->has_dependence = true; }
+
+static LLVMValueRef no_barrier_reduce(kj_lowering *l, kj_barrier_reduction reduction,
+                                      LLVMValueRef predicate)
+{
+  (void)reduction;
+  no_barrier(l);
+  return predicate;
+}
+
+static void no_syncwarp(kj_lowering *l, LLVMValueRef mask)
+{
+  (void)mask;
+  no_barrier(l);
+}
+
+static LLVMValueRef no_shuffle(kj_lowering *l, const char *mode, LLVMValueRef mask,
+                               LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width)
+{
+  (void)mode, (void)mask, (void)lane, (void)width;
+  no_barrier(l);
+  return value;
+}
+
+static LLVMValueRef no_vote(kj_lowering *l, const char *mode, LLVMValueRef mask,
+                            LLVMValueRef predicate)
+{
+  (void)mode, (void)mask;
+  no_barrier(l);
+  return predicate;
+}
+
+static LLVMValueRef no_activemask(kj_lowering *l)
+{
+  no_barrier(l);
+  return NULL;
+}
+
+/* One worker runs a block: within it program order is all that a fence orders. */
+static void fence(kj_lowering *l, const char *symbol)
+{
+  if (strcmp(symbol, "block") != 0)
+    LLVMBuildFence(l->builder, LLVMAtomicOrderingSequentiallyConsistent, false, "");
+}
+
+static void prefetch(kj_lowering *l, const char *level, LLVMValueRef pointer)
+{
+  bool is_near = level[1] == '1';
+  LLVMTypeRef type = LLVMTypeOf(pointer);
+  kj_intrinsic(l, "llvm.prefetch", &type, 1,
+               (LLVMValueRef[]){ pointer, kj_const32(l, 0), kj_const32(l, is_near ? 3 : 2),
+                                 kj_const32(l, 1) },
+               4);
+}
+
+/* The processor's cycles; the clock of the system through a function of native/host_math.c. */
+static LLVMValueRef clock_value(kj_lowering *l, const char *name)
+{
+  static const char timer[] = "kj_nanoseconds";
+  if (name[0] == 'c') return kj_intrinsic(l, "llvm.readcyclecounter", NULL, 0, NULL, 0);
+  LLVMTypeRef type = LLVMFunctionType(l->i64, NULL, 0, false);
+  LLVMValueRef function = LLVMGetNamedFunction(l->module, timer);
+  if (!function) function = LLVMAddFunction(l->module, timer, type);
+  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
+  return LLVMBuildCall2(l->builder, type, function, NULL, 0, "");
+}
+
+const kj_lower_target kj_cpu_lowering = {
+  .name = "the CPU",
+  .global_space = 0,
+  .shared_space = 0,
+  .constant_space = 0,
+  .device_scope = "",
+  .block_scope = "singlethread",
+  .begin_kernel = kj_cpu_begin_kernel,
+  .begin_block = kj_cpu_begin_block,
+  .end_kernel = kj_cpu_end_kernel,
+  .begin_entry = kj_cpu_begin_entry,
+  .position = position,
+  .slot_pointer = kj_cpu_slot_pointer,
+  .shared_pointer = kj_cpu_shared_pointer,
+  .local_pointer = kj_cpu_local_pointer,
+  .dynamic_shared_bytes = kj_cpu_dynamic_shared_bytes,
+  .range = kj_cpu_range,
+  .statement = kj_cpu_statement,
+  .barrier = no_barrier,
+  .barrier_reduce = no_barrier_reduce,
+  .special = kj_cpu_special,
+  .plain_shared_atomic = plain_shared_atomic,
+  .syncwarp = no_syncwarp,
+  .fence = fence,
+  .shuffle = no_shuffle,
+  .vote = no_vote,
+  .activemask = no_activemask,
+  .prefetch = prefetch,
+  .clock = clock_value,
+  .math = kj_cpu_math,
+  .rsqrt = kj_cpu_rsqrt,
+  .float_to_i32 = NULL,
+  .integer_abs = NULL,
+  .float_bits = NULL,
+  .recursion_bytes = 512 * 1024,
+  .stack_pointer = stack_pointer,
+  .has_print_parameter = true,
+  .print = print,
+  .leave_kernel = kj_cpu_leave_kernel,
+  .context_has_positions = true,
+  .thread_context = kj_cpu_thread_context,
+  .leave_after_call = kj_cpu_leave_after_call,
+  .use_thread_context = kj_cpu_use_thread_context,
+  .finish_function = kj_cpu_finish_function,
+};

@@ -1,0 +1,426 @@
+/* CPU: what warps and blocks do together. Parts of a launch that wait for one another take turns on
+ * one core (runtime/cpu/parts.c), so that plain accesses do for what they share. Asynchronous
+ * copies are done at once.
+ *
+ * An mbarrier is a word: arrivals that are missing (bits 0 to 19), arrivals of a phase (20 to 39),
+ * bytes that are missing (40 to 62, may be negative), parity of the phase (63). An address in
+ * shared memory is the distance from the start of the block's scratch memory. */
+#include <string.h>
+
+#include "lower/builtins/tensor_copy.h"
+#include "lower/cpu/cpu.h"
+
+enum { COUNT_BITS = 20, BYTES_SHIFT = 40, BYTES_BITS = 23, PARITY_SHIFT = 63 };
+
+static bool is(const kj_texpr *expr, const char *symbol)
+{
+  return strcmp(expr->builtin->symbol, symbol) == 0;
+}
+
+/* ---- waiting ---- */
+
+LLVMValueRef kj_build_wait(kj_lowering *l, kj_cpu_wait what, LLVMValueRef id, LLVMValueRef count,
+                           LLVMValueRef address, LLVMValueRef value)
+{
+  LLVMTypeRef params[] = { l->pointer, l->i32, l->i32, l->i32, l->pointer, l->i64 };
+  LLVMTypeRef type = LLVMFunctionType(l->i64, params, 6, false);
+  LLVMValueRef function = kj_load_grid(l, l->pointer, offsetof(kj_cpu_grid, wait));
+  LLVMValueRef args[] = { kj_cpu(l)->grid_pointer,
+                          kj_const32(l, what),
+                          id,
+                          count,
+                          address ? address : LLVMConstNull(l->pointer),
+                          value };
+  LLVMValueRef call = LLVMBuildCall2(l->builder, type, function, args, 6, "");
+  kj_add_call_attribute(l, call, "nounwind");
+  return call;
+}
+
+static LLVMValueRef zero32(kj_lowering *l) { return kj_const32(l, 0); }
+static LLVMValueRef zero64(kj_lowering *l) { return kj_const64(l, 0); }
+
+/* The builder stands where only calls with an active thread come; end_if_any goes on for all. */
+static LLVMBasicBlockRef begin_if_any(kj_lowering *l, const kj_tstmt *stmt)
+{
+  LLVMBasicBlockRef some = kj_new_block(l, "some"), end = kj_new_block(l, "met");
+  LLVMBuildCondBr(l->builder, kj_has_active_lane(l, stmt), some, end);
+  kj_move_to(l, some);
+  return end;
+}
+
+static void end_if_any(kj_lowering *l, LLVMBasicBlockRef end)
+{
+  LLVMBuildBr(l->builder, end);
+  kj_move_to(l, end);
+}
+
+static void meet(kj_lowering *l, const kj_tstmt *stmt)
+{
+  const kj_texpr *e = stmt->value;
+  LLVMBasicBlockRef end = begin_if_any(l, stmt);
+  LLVMValueRef id = zero32(l), count = zero32(l), first = kj_cpu(l)->unit_first;
+  if (e->args.count) {
+    id = kj_warp_operand32(l, stmt, 0, first);
+    count = kj_warp_operand32(l, stmt, 1, first);
+  }
+  if (e->builtin->id == KJ_BUILTIN_SYNCTHREADS)
+    kj_build_wait(l, KJ_WAIT_BLOCK, id, count, NULL, zero64(l));
+  if (is(e, "grid")) kj_build_wait(l, KJ_WAIT_GRID, id, count, NULL, zero64(l));
+  if (is(e, "cluster") || is(e, "cluster_arrive"))
+    kj_build_wait(l, KJ_WAIT_CLUSTER_ARRIVE, id, count, NULL, zero64(l));
+  if (is(e, "cluster") || is(e, "cluster_wait"))
+    kj_build_wait(l, KJ_WAIT_CLUSTER, id, count, NULL, zero64(l));
+  if (is(e, "named")) kj_build_wait(l, KJ_WAIT_NAMED, id, count, NULL, zero64(l));
+  if (is(e, "named_arrive")) kj_build_wait(l, KJ_WAIT_NAMED_ARRIVE, id, count, NULL, zero64(l));
+  end_if_any(l, end);
+}
+
+/* ---- mbarriers ---- */
+
+static LLVMValueRef scratch_pointer(kj_lowering *l, LLVMValueRef address)
+{
+  return LLVMBuildGEP2(l->builder, l->i8, kj_cpu(l)->scratch, &address, 1, "");
+}
+
+static LLVMValueRef load_word(kj_lowering *l, LLVMValueRef at)
+{
+  LLVMValueRef word = LLVMBuildLoad2(l->builder, l->i64, at, "");
+  kj_cpu(l)->has_dependence = true;
+  return word;
+}
+
+static LLVMValueRef low_bits(kj_lowering *l, LLVMValueRef word, int shift)
+{
+  LLVMValueRef moved = shift ? LLVMBuildLShr(l->builder, word, kj_const64(l, shift), "") : word;
+  return LLVMBuildAnd(l->builder, moved, kj_const64(l, ((int64_t)1 << COUNT_BITS) - 1), "");
+}
+
+/* arrivals and bytes: i64, subtracted from what is missing. Gives the word as it was. */
+static LLVMValueRef change_word(kj_lowering *l, LLVMValueRef at, LLVMValueRef arrivals,
+                                LLVMValueRef bytes)
+{
+  LLVMBuilderRef b = l->builder;
+  LLVMValueRef old = load_word(l, at), whole = low_bits(l, old, COUNT_BITS);
+  LLVMValueRef missing = LLVMBuildSub(b, low_bits(l, old, 0), arrivals, "");
+  LLVMValueRef left = LLVMBuildShl(b, old, kj_const64(l, 64 - BYTES_SHIFT - BYTES_BITS), "");
+  left = LLVMBuildSub(b, LLVMBuildAShr(b, left, kj_const64(l, 64 - BYTES_BITS), ""), bytes, "");
+  LLVMValueRef is_over =
+    LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildOr(b, missing, left, ""), zero64(l), "");
+  LLVMValueRef parity = LLVMBuildXor(b, LLVMBuildLShr(b, old, kj_const64(l, PARITY_SHIFT), ""),
+                                     LLVMBuildZExt(b, is_over, l->i64, ""), "");
+  missing = LLVMBuildAnd(b, LLVMBuildSelect(b, is_over, whole, missing, ""),
+                         kj_const64(l, ((int64_t)1 << COUNT_BITS) - 1), "");
+  left = LLVMBuildAnd(b, left, kj_const64(l, ((int64_t)1 << BYTES_BITS) - 1), "");
+  LLVMValueRef word =
+    LLVMBuildOr(b, missing, LLVMBuildShl(b, whole, kj_const64(l, COUNT_BITS), ""), "");
+  word = LLVMBuildOr(b, word, LLVMBuildShl(b, left, kj_const64(l, BYTES_SHIFT), ""), "");
+  LLVMBuildStore(b,
+                 LLVMBuildOr(b, word, LLVMBuildShl(b, parity, kj_const64(l, PARITY_SHIFT), ""), ""),
+                 at);
+  return old;
+}
+
+static LLVMValueRef change_phase(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMBuilderRef b = l->builder;
+  LLVMValueRef at = scratch_pointer(l, kj_lower_expr(l, expr->args.items[0])),
+               one = kj_const64(l, 1), none = zero64(l);
+  LLVMValueRef given = expr->args.count > 1
+                         ? LLVMBuildZExt(b, kj_lower_expr(l, expr->args.items[1]), l->i64, "")
+                         : one;
+  LLVMValueRef missing = LLVMBuildNeg(b, given, "");
+  switch (expr->builtin->id) {
+  case KJ_BUILTIN_MBARRIER_INIT:
+    LLVMBuildStore(b,
+                   LLVMBuildOr(b, given, LLVMBuildShl(b, given, kj_const64(l, COUNT_BITS), ""), ""),
+                   at);
+    kj_cpu(l)->has_dependence = true;
+    return NULL;
+  case KJ_BUILTIN_MBARRIER_INVAL: return NULL;
+  case KJ_BUILTIN_MBARRIER_EXPECT_TX: change_word(l, at, none, missing); return NULL;
+  case KJ_BUILTIN_MBARRIER_ARRIVE_EXPECT_TX: return change_word(l, at, one, missing);
+  default: return change_word(l, at, given, none);
+  }
+}
+
+/* The parity that a phase must have left: that of a token is its top bit. */
+static LLVMValueRef awaited_parity(kj_lowering *l, LLVMValueRef operand)
+{
+  if (LLVMTypeOf(operand) == l->i64)
+    return LLVMBuildLShr(l->builder, operand, kj_const64(l, PARITY_SHIFT), "");
+  return LLVMBuildAnd(l->builder, LLVMBuildZExt(l->builder, operand, l->i64, ""), kj_const64(l, 1),
+                      "");
+}
+
+/* A test lets the others go on first: what spins on it would keep them from it. */
+static LLVMValueRef wait_for_lane(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank)
+{
+  const kj_texpr *e = stmt->value;
+  LLVMValueRef at = scratch_pointer(l, kj_warp_operand(l, stmt, 0, rank)),
+               parity = awaited_parity(l, kj_warp_operand(l, stmt, 1, rank));
+  LLVMValueRef is_over = kj_build_wait(l, is(e, "wait") ? KJ_WAIT_PHASE : KJ_WAIT_TRY_PHASE,
+                                       zero32(l), zero32(l), at, parity);
+  return LLVMBuildICmp(l->builder, LLVMIntNE, is_over, zero64(l), "");
+}
+
+static bool is_same_for_all(const kj_texpr *e)
+{
+  return e->kind == KJ_T_CONST || (e->kind == KJ_T_VAR && e->var->is_uniform);
+}
+
+static void give_all(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef value)
+{
+  if (!stmt->var) return;
+  kj_counted_loop loop;
+  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, kj_cpu(l)->unit_first, kj_cpu(l)->unit_stop);
+  kj_set_lane_result(l, stmt, loop.counter, value);
+  kj_end_lanes(l, &loop, outer);
+}
+
+static void wait_one_by_one(kj_lowering *l, const kj_tstmt *stmt)
+{
+  kj_counted_loop loop;
+  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, kj_cpu(l)->unit_first, kj_cpu(l)->unit_stop);
+  l->parallel_loop = NULL;
+  loop.id = NULL;
+  LLVMBasicBlockRef lane = kj_new_block(l, "lane");
+  LLVMBuildCondBr(l->builder, kj_is_lane_active(l, stmt, loop.counter), lane, loop.loop.next);
+  kj_move_to(l, lane);
+  LLVMValueRef value = wait_for_lane(l, stmt, loop.counter);
+  kj_set_lane_result(l, stmt, loop.counter, value);
+  kj_branch(l, loop.loop.next);
+  kj_end_lanes(l, &loop, outer);
+}
+
+/* Once for all where they wait for the same. */
+static void wait_for_phase(kj_lowering *l, const kj_tstmt *stmt)
+{
+  if (!is_same_for_all(stmt->value->args.items[0]) ||
+      !is_same_for_all(stmt->value->args.items[1])) {
+    wait_one_by_one(l, stmt);
+    return;
+  }
+  LLVMBasicBlockRef end = begin_if_any(l, stmt);
+  give_all(l, stmt, wait_for_lane(l, stmt, kj_cpu(l)->unit_first));
+  end_if_any(l, end);
+}
+
+void kj_cpu_meet(kj_lowering *l, const kj_tstmt *stmt)
+{
+  kj_builtin_id id = stmt->value->builtin->id;
+  bool is_barrier =
+    id == KJ_BUILTIN_SYNCTHREADS || (id >= KJ_BUILTIN_GRID_SYNC && id <= KJ_BUILTIN_BARRIER_ARRIVE);
+  if (is_barrier) meet(l, stmt);
+  else if (id >= KJ_BUILTIN_MBARRIER_TEST_WAIT && id <= KJ_BUILTIN_MBARRIER_WAIT_PARITY)
+    wait_for_phase(l, stmt);
+  else if (!kj_cpu_matrix(l, stmt))
+    kj_lower_unsupported(l, stmt->location, stmt->value->builtin->name);
+}
+
+/* ---- clusters ---- */
+
+static LLVMValueRef cluster_extent(kj_lowering *l, uint32_t d)
+{
+  return kj_load_grid(l, l->i32, offsetof(kj_cpu_grid, cluster) + d * sizeof(uint32_t));
+}
+
+static LLVMValueRef cluster_rank(kj_lowering *l)
+{
+  LLVMValueRef rank = kj_cpu_cluster_position(l, KJ_BUILTIN_CLUSTER_BLOCK_IDX, 2);
+  for (uint32_t d = 2; d-- > 0;) {
+    rank = LLVMBuildMul(l->builder, rank, cluster_extent(l, d), "");
+    rank = LLVMBuildAdd(l->builder, rank,
+                        kj_cpu_cluster_position(l, KJ_BUILTIN_CLUSTER_BLOCK_IDX, d), "");
+  }
+  return rank;
+}
+
+LLVMValueRef kj_cpu_cluster_position(kj_lowering *l, kj_builtin_id position, uint32_t d)
+{
+  LLVMBuilderRef b = l->builder;
+  const kj_cpu_state *s = kj_cpu(l);
+  switch (position) {
+  case KJ_BUILTIN_CLUSTER_IDX: return LLVMBuildUDiv(b, s->block_index[d], cluster_extent(l, d), "");
+  case KJ_BUILTIN_CLUSTER_DIM: return cluster_extent(l, d);
+  case KJ_BUILTIN_CLUSTER_GRID_DIM: return LLVMBuildUDiv(b, s->grid[d], cluster_extent(l, d), "");
+  case KJ_BUILTIN_CLUSTER_BLOCK_IDX:
+    return LLVMBuildURem(b, s->block_index[d], cluster_extent(l, d), "");
+  case KJ_BUILTIN_CLUSTER_RANK: return cluster_rank(l);
+  default:
+    return LLVMBuildMul(b, LLVMBuildMul(b, cluster_extent(l, 0), cluster_extent(l, 1), ""),
+                        cluster_extent(l, 2), "");
+  }
+}
+
+static LLVMValueRef map_shared_rank(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_array_value array = kj_lower_array(l, expr->args.items[0]);
+  LLVMValueRef rank = kj_lower_expr(l, expr->args.items[1]),
+               away = LLVMBuildSub(l->builder, rank, cluster_rank(l), "");
+  LLVMValueRef stride = kj_load_grid(l, l->i64, offsetof(kj_cpu_grid, scratch_stride));
+  LLVMValueRef bytes = LLVMBuildMul(l->builder, kj_as_i64(l, away), stride, "");
+  array.pointer = LLVMBuildGEP2(l->builder, l->i8, array.pointer, &bytes, 1, "");
+  array.type = expr->type;
+  return kj_pack_array(l, &array);
+}
+
+static LLVMValueRef shared_address(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_array_value array = kj_lower_array(l, expr->x);
+  LLVMValueRef pointer = kj_checked_pointer(l, &array, &expr->indices, expr->is_checked);
+  LLVMValueRef start = LLVMBuildPtrToInt(l->builder, kj_cpu(l)->scratch, l->i64, "");
+  return LLVMBuildSub(l->builder, LLVMBuildPtrToInt(l->builder, pointer, l->i64, ""), start, "");
+}
+
+/* ---- copies ---- */
+
+static LLVMValueRef step(kj_lowering *l, LLVMValueRef pointer, uint64_t bytes)
+{
+  LLVMValueRef at = kj_const64(l, (int64_t)bytes);
+  return bytes ? LLVMBuildInBoundsGEP2(l->builder, l->i8, pointer, &at, 1, "") : pointer;
+}
+
+/* Elements one by one: those that are not valid are not read. */
+static void copy(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_array_value to, from;
+  uint32_t size = kj_copied_bytes(l, expr);
+  LLVMValueRef source = kj_lower_source(l, expr, &from),
+               destination = kj_lower_destination(l, expr, &to);
+  LLVMValueRef valid = expr->args.count > 1 ? kj_lower_expr(l, expr->args.items[1]) : NULL;
+  LLVMTypeRef type = kj_memory_type(l, expr->y->type);
+  for (uint32_t i = 0; i < expr->args.items[0]->integer; i++) {
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), load = NULL, end = NULL;
+    if (valid) {
+      load = kj_new_block(l, "valid");
+      end = kj_new_block(l, "copied");
+      LLVMBuildCondBr(l->builder,
+                      LLVMBuildICmp(l->builder, LLVMIntSLT, kj_const64(l, i), valid, ""), load,
+                      end);
+      kj_move_to(l, load);
+    }
+    LLVMValueRef value = LLVMBuildLoad2(l->builder, type, step(l, source, (uint64_t)i * size), "");
+    kj_annotate_access(l, value, from.object);
+    if (valid) {
+      LLVMBuildBr(l->builder, end);
+      kj_move_to(l, end);
+      LLVMValueRef phi = LLVMBuildPhi(l->builder, type, "");
+      LLVMAddIncoming(phi, (LLVMValueRef[]){ LLVMConstNull(type), value },
+                      (LLVMBasicBlockRef[]){ before, load }, 2);
+      value = phi;
+    }
+    kj_annotate_access(l,
+                       LLVMBuildStore(l->builder, value, step(l, destination, (uint64_t)i * size)),
+                       to.object);
+  }
+}
+
+static void copy_bulk(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_array_value to, from;
+  uint32_t size = kj_copied_bytes(l, expr);
+  LLVMValueRef source = kj_lower_source(l, expr, &from),
+               destination = kj_lower_destination(l, expr, &to);
+  LLVMValueRef bytes =
+    LLVMBuildMul(l->builder, kj_lower_expr(l, expr->args.items[0]), kj_const64(l, size), "");
+  LLVMBuildMemCpy(l->builder, destination, size, source, size, bytes);
+  kj_cpu(l)->has_dependence = true;
+  if (expr->args.count > 1)
+    change_word(l, scratch_pointer(l, kj_lower_expr(l, expr->args.items[1])), zero64(l), bytes);
+}
+
+/* ---- tensor copies ---- */
+
+/* One element: coordinates of the box, i32. */
+static void copy_tensor_element(kj_lowering *l, const kj_tensor_copy *c, LLVMValueRef const *start,
+                                LLVMValueRef const *box)
+{
+  LLVMBuilderRef b = l->builder;
+  LLVMTypeRef type = kj_memory_type(l, kj_type(l->c->types, c->tile.type)->element);
+  uint32_t size = kj_scalar_bytes(l, kj_type(l->c->types, c->tile.type)->element);
+  LLVMValueRef at[KJ_MAP_RANK], is_inside = LLVMConstInt(l->i1, 1, false), linear = zero64(l);
+  for (uint32_t d = 0; d < c->map.rank; d++) {
+    LLVMValueRef inner = kj_extend_position(l, box[d]);
+    at[d] = LLVMBuildAdd(b, start[d], inner, "");
+    linear = LLVMBuildAdd(b, LLVMBuildMul(b, linear, kj_const64(l, c->map.box[d]), ""), inner, "");
+    is_inside = LLVMBuildAnd(b, is_inside,
+                             LLVMBuildICmp(b, LLVMIntULT, at[d],
+                                           kj_as_i64(l, kj_extent(l, &c->array, d)), ""),
+                             "");
+  }
+  LLVMValueRef base = LLVMBuildSub(b, LLVMBuildPtrToInt(b, c->tile.pointer, l->i64, ""),
+                                   LLVMBuildPtrToInt(b, kj_cpu(l)->scratch, l->i64, ""), "");
+  LLVMValueRef offset = LLVMBuildAdd(b, base, LLVMBuildMul(b, linear, kj_const64(l, size), ""), "");
+  LLVMValueRef mask = kj_const64(l, c->map.swizzle_bytes ? c->map.swizzle_bytes - 16 : 0);
+  offset =
+    LLVMBuildXor(b, offset,
+                 LLVMBuildAnd(b, LLVMBuildLShr(b, offset, kj_const64(l, 3), ""), mask, ""), "");
+  LLVMValueRef in_tile = LLVMBuildGEP2(b, l->i8, kj_cpu(l)->scratch, &offset, 1, "");
+  LLVMBasicBlockRef inside = kj_new_block(l, "inside"), outside = kj_new_block(l, "outside"),
+                    end = kj_new_block(l, "element");
+  LLVMBuildCondBr(b, is_inside, inside, outside);
+  kj_move_to(l, inside);
+  LLVMValueRef in_array = kj_element_pointer_at(l, &c->array, at, c->map.rank),
+               from = c->is_store ? in_tile : in_array, to = c->is_store ? in_array : in_tile;
+  LLVMBuildStore(b, LLVMBuildLoad2(b, type, from, ""), to);
+  LLVMBuildBr(b, end);
+  kj_move_to(l, outside);
+  if (!c->is_store) LLVMBuildStore(b, LLVMConstNull(type), in_tile);
+  LLVMBuildBr(b, end);
+  kj_move_to(l, end);
+}
+
+static void copy_tensor(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_tensor_copy c = kj_lower_tensor_copy(l, expr);
+  LLVMValueRef start[KJ_MAP_RANK], box[KJ_MAP_RANK];
+  kj_counted_loop loops[KJ_MAP_RANK];
+  uint64_t bytes = kj_scalar_bytes(l, kj_type(l->c->types, c.tile.type)->element);
+  for (uint32_t d = 0; d < c.map.rank; d++) {
+    start[d] = kj_as_i64(l, kj_lower_index32(l, c.start->items[d]));
+    bytes *= c.map.box[d];
+  }
+  for (uint32_t d = 0; d < c.map.rank; d++) {
+    kj_begin_vector_loop(l, &loops[d], zero32(l), kj_const32(l, c.map.box[d]));
+    box[d] = loops[d].counter;
+  }
+  copy_tensor_element(l, &c, start, box);
+  for (uint32_t d = c.map.rank; d-- > 0;) kj_end_vector_loop(l, &loops[d]);
+  kj_cpu(l)->has_dependence = true;
+  if (!c.is_store)
+    change_word(l, scratch_pointer(l, kj_lower_expr(l, expr->args.items[1])), zero64(l),
+                kj_const64(l, (int64_t)bytes));
+}
+
+/* ---- the whole ---- */
+
+LLVMValueRef kj_cpu_special(kj_lowering *l, const kj_texpr *expr)
+{
+  switch (expr->builtin->id) {
+  case KJ_BUILTIN_MBARRIER_INIT:
+  case KJ_BUILTIN_MBARRIER_INVAL:
+  case KJ_BUILTIN_MBARRIER_ARRIVE:
+  case KJ_BUILTIN_MBARRIER_EXPECT_TX:
+  case KJ_BUILTIN_MBARRIER_ARRIVE_EXPECT_TX:
+  case KJ_BUILTIN_CP_ASYNC_ARRIVE: return change_phase(l, expr);
+  case KJ_BUILTIN_MBARRIER_PENDING_COUNT:
+    return kj_as_i32(l, low_bits(l, kj_lower_expr(l, expr->args.items[0]), 0));
+  case KJ_BUILTIN_SHARED_ADDRESS: return shared_address(l, expr);
+  case KJ_BUILTIN_MAP_SHARED_RANK: return map_shared_rank(l, expr);
+  case KJ_BUILTIN_CP_ASYNC: copy(l, expr); return NULL;
+  case KJ_BUILTIN_CP_ASYNC_BULK: copy_bulk(l, expr); return NULL;
+  case KJ_BUILTIN_CP_ASYNC_TENSOR:
+  case KJ_BUILTIN_CP_ASYNC_TENSOR_STORE: copy_tensor(l, expr); return NULL;
+  case KJ_BUILTIN_FENCE_PROXY_ASYNC:
+  case KJ_BUILTIN_FENCE_MBARRIER_INIT:
+  case KJ_BUILTIN_CP_ASYNC_COMMIT:
+  case KJ_BUILTIN_CP_ASYNC_WAIT:
+  case KJ_BUILTIN_CP_ASYNC_BULK_COMMIT:
+  case KJ_BUILTIN_CP_ASYNC_BULK_WAIT:
+  case KJ_BUILTIN_CP_ASYNC_BULK_WAIT_READ:
+  case KJ_BUILTIN_WGMMA_FENCE:
+  case KJ_BUILTIN_WGMMA_COMMIT:
+  case KJ_BUILTIN_WGMMA_WAIT: return NULL; /* copies are over at once, in program order */
+  default: kj_lower_unsupported(l, expr->location, expr->builtin->name);
+  }
+}

@@ -1,0 +1,114 @@
+/* CPU: the functions of <math.h>, as calls of the C library, each with the names of libmvec's
+ * variants for the vectorizer.
+ *
+ * A call site names its variants in the attribute vector-function-abi-variant
+ * ("_ZGV<isa>N<lanes>v_<name>(<symbol>)", x86-64 vector function ABI: b SSE, c AVX, d AVX2, e
+ * AVX-512); their declarations are kept alive by llvm.compiler.used. Only variants that this C
+ * library has and this processor runs are named. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lower/cpu/cpu.h"
+#include "native/functions.h"
+
+static bool runs_here(const kj_cpu_features *features, char isa)
+{
+  if (isa == 'e') return features->has_avx512;
+  if (isa == 'd') return features->has_avx2;
+  return isa == 'c' ? features->has_avx && !features->has_avx2 : true;
+}
+
+/* Declares a variant and keeps the declaration. */
+static void keep(kj_lowering *l, const char *name, LLVMTypeRef element, unsigned lanes,
+                 unsigned count)
+{
+  if (LLVMGetNamedFunction(l->module, name)) return;
+  kj_cpu_state *s = kj_cpu(l);
+  LLVMTypeRef vector = LLVMVectorType(element, lanes), params[2] = { vector, vector };
+  if (s->kept_count == s->kept_capacity) {
+    unsigned capacity = s->kept_capacity ? 2 * s->kept_capacity : 16;
+    LLVMValueRef *more = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef, capacity);
+    if (s->kept_count) memcpy(more, s->kept, s->kept_count * sizeof *more);
+    s->kept = more;
+    s->kept_capacity = capacity;
+  }
+  s->kept[s->kept_count++] =
+    LLVMAddFunction(l->module, name, LLVMFunctionType(vector, params, count, false));
+}
+
+static void name_variants(kj_lowering *l, LLVMValueRef call, const char *name, bool is_f64,
+                          unsigned count)
+{
+  const kj_cpu_features *features = kj_cpu(l)->features;
+  kj_buffer text = { 0 };
+  for (int v = 0; v < KJ_VECTOR_VARIANTS; v++) {
+    const kj_vector_variant *variant = &kj_vector_variants[v];
+    char symbol[KJ_VECTOR_NAME_BYTES];
+    kj_format_vector_name(symbol, variant, is_f64, count, name);
+    if (!runs_here(features, variant->isa) || !features->has_function(symbol)) continue;
+    keep(l, symbol, is_f64 ? l->f64 : l->f32, variant->bytes / (is_f64 ? 8 : 4), count);
+    kj_append_format(&text, "%s%s(%s)", text.length ? "," : "", symbol, symbol);
+  }
+  if (text.length && !text.failed) {
+    static const char key[] = "vector-function-abi-variant";
+    LLVMAttributeRef attribute =
+      LLVMCreateStringAttribute(l->context, key, sizeof key - 1, text.text, (unsigned)text.length);
+    LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+  }
+  kj_free_buffer(&text);
+}
+
+static LLVMValueRef declare(kj_lowering *l, const char *name, LLVMTypeRef type)
+{
+  LLVMValueRef function = LLVMGetNamedFunction(l->module, name);
+  if (function) return function;
+  function = LLVMAddFunction(l->module, name, type);
+  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
+  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "willreturn", 0);
+  /* none: errno is not looked at */
+  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "memory", 0);
+  return function;
+}
+
+static LLVMValueRef call_library(kj_lowering *l, const char *name, LLVMValueRef *args,
+                                 unsigned count)
+{
+  LLVMTypeRef params[3], result = LLVMTypeOf(args[count - 1]); /* the first one may be an integer */
+  bool is_f64 = result == l->f64;
+  for (unsigned i = 0; i < count; i++) params[i] = LLVMTypeOf(args[i]);
+  LLVMTypeRef type = LLVMFunctionType(result, params, count, false);
+  LLVMValueRef call =
+    LLVMBuildCall2(l->builder, type,
+                   declare(l, kj_format(l->c->arena, "%s%s", name, is_f64 ? "" : "f"), type), args,
+                   count, "");
+  if (kj_count_vector_arguments(name) == count) name_variants(l, call, name, is_f64, count);
+  return call;
+}
+
+LLVMValueRef kj_cpu_math(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count,
+                         LLVMTypeRef result)
+{
+  static const char fast[] = "fast_";
+  if (strncmp(name, fast, sizeof fast - 1) == 0) name += sizeof fast - 1;
+  if (strcmp(name, "sincos") != 0) return call_library(l, name, args, count);
+  LLVMValueRef both =
+    LLVMBuildInsertValue(l->builder, LLVMGetPoison(result), call_library(l, "sin", args, 1), 0, "");
+  return LLVMBuildInsertValue(l->builder, both, call_library(l, "cos", args, 1), 1, "");
+}
+
+LLVMValueRef kj_cpu_rsqrt(kj_lowering *l, LLVMValueRef x)
+{
+  LLVMValueRef root = kj_fast(l, kj_intrinsic1(l, "llvm.sqrt", x));
+  return kj_fast(l, LLVMBuildFDiv(l->builder, LLVMConstReal(LLVMTypeOf(x), 1), root, ""));
+}
+
+void kj_finish_cpu_math(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  if (!s->kept_count) return;
+  LLVMTypeRef type = LLVMArrayType2(l->pointer, s->kept_count);
+  LLVMValueRef used = LLVMAddGlobal(l->module, type, "llvm.compiler.used");
+  LLVMSetLinkage(used, LLVMAppendingLinkage);
+  LLVMSetSection(used, "llvm.metadata");
+  LLVMSetInitializer(used, LLVMConstArray2(l->pointer, s->kept, s->kept_count));
+}

@@ -1,0 +1,139 @@
+/* CPU: iterations of a grid_range whose only checks are of float divisors, which do not trap:
+ * divide first and look afterwards, so that the loop is vectorized.
+ *
+ * An iteration notes whether a divisor was 0, and does not store then. The loop keeps the number of
+ * the first such iteration, as a minimum, which is vectorized too. Behind the loop that iteration
+ * is run again with its checks: it has stored nothing, and no other iteration writes what it reads,
+ * so that it fails where it would have failed. The iterations after it have been done, as other
+ * threads of a GPU would have. */
+#include "lower/cpu/cpu.h"
+
+/* ---- which bodies ---- */
+
+typedef struct scan {
+  kj_lowering *l;
+  bool has_store, has_check, fails;
+  uint32_t depth;
+} scan;
+
+static void scan_stmts(scan *s, const kj_tstmts *list);
+static void scan_expr(scan *s, const kj_texpr *e);
+
+static void scan_list(scan *s, const kj_texprs *list)
+{
+  for (size_t i = 0; i < list->count; i++) scan_expr(s, list->items[i]);
+}
+
+static void scan_call(scan *s, const kj_texpr *call)
+{
+  enum { MOST_DEPTH = 16 };
+  if (!call->instance->may_fail) return;
+  if (s->depth == MOST_DEPTH || !kj_is_inlined(s->l, call->instance)) {
+    s->fails = true;
+    return;
+  }
+  bool had_store = s->has_store;
+  s->depth++;
+  scan_stmts(s, &call->instance->body);
+  s->depth--;
+  s->fails |= s->has_store && !had_store; /* stores of a func that also checks */
+}
+
+/* A check behind a store would find it done. */
+static void scan_expr(scan *s, const kj_texpr *e)
+{
+  if (!e || s->fails) return;
+  scan_expr(s, e->x);
+  scan_expr(s, e->y);
+  scan_expr(s, e->z);
+  scan_list(s, &e->args);
+  scan_list(s, &e->indices);
+  if (e->kind == KJ_T_CALL) scan_call(s, e);
+  if (e->kind == KJ_T_BUILTIN && !(e->builtin->flags & KJ_PURE)) s->fails = true;
+  if (!e->is_checked) return;
+  s->has_check = true;
+  s->fails |= e->kind != KJ_T_BINARY || !kj_is_float_type(s->l, e->type) || s->has_store;
+}
+
+static void scan_stmt(scan *s, const kj_tstmt *stmt)
+{
+  static const bool is_allowed[] = {
+    [KJ_TS_ASSIGN] = true, [KJ_TS_STORE] = true, [KJ_TS_IF] = true, [KJ_TS_RETURN] = true
+  };
+  bool is_known = stmt->kind < sizeof is_allowed && is_allowed[stmt->kind];
+  if (!is_known || stmt->is_checked || stmt->is_watched ||
+      (stmt->kind == KJ_TS_RETURN && !s->depth))
+    s->fails = true;
+  scan_expr(s, stmt->value);
+  if (stmt->kind == KJ_TS_STORE) s->has_store = true;
+  scan_expr(s, stmt->array);
+  scan_list(s, &stmt->indices);
+  scan_stmts(s, &stmt->body);
+  scan_stmts(s, &stmt->otherwise);
+}
+
+static void scan_stmts(scan *s, const kj_tstmts *list)
+{
+  for (size_t i = 0; i < list->count && !s->fails; i++) scan_stmt(s, list->items[i]);
+}
+
+bool kj_can_speculate(kj_lowering *l, const kj_tstmts *body)
+{
+  scan s = { .l = l };
+  scan_stmts(&s, body);
+  return s.has_check && !s.fails;
+}
+
+/* ---- iterations ---- */
+
+static LLVMValueRef none(LLVMTypeRef type)
+{
+  return LLVMConstInt(type, LLVMGetIntTypeWidth(type) == 32 ? INT32_MAX : INT64_MAX, false);
+}
+
+void kj_begin_speculation(kj_lowering *l, kj_speculation *s, LLVMTypeRef counter)
+{
+  s->first = kj_alloca(l, counter, "first.failing");
+  s->bad = kj_alloca(l, l->i1, "bad");
+  s->type = counter;
+  LLVMBuildStore(l->builder, none(counter), s->first);
+}
+
+void kj_begin_speculated(kj_lowering *l, const kj_speculation *s)
+{
+  LLVMBuildStore(l->builder, LLVMConstInt(l->i1, 0, false), s->bad);
+  l->bad_divisor = s->bad;
+}
+
+void kj_end_speculated(kj_lowering *l, const kj_speculation *s, LLVMValueRef number)
+{
+  LLVMValueRef is_bad = LLVMBuildLoad2(l->builder, l->i1, s->bad, ""),
+               known = LLVMBuildLoad2(l->builder, s->type, s->first, "");
+  LLVMValueRef own = LLVMBuildSelect(l->builder, is_bad, number, none(s->type), "");
+  LLVMBuildStore(l->builder, kj_intrinsic2(l, "llvm.smin", own, known), s->first);
+  l->bad_divisor = NULL;
+}
+
+LLVMValueRef kj_find_failing(kj_lowering *l, const kj_speculation *s, LLVMValueRef *has_any)
+{
+  LLVMValueRef first = LLVMBuildLoad2(l->builder, s->type, s->first, "");
+  *has_any = LLVMBuildICmp(l->builder, LLVMIntNE, first, none(s->type), "");
+  return first;
+}
+
+/* ---- what check.c and statement.c do in them ---- */
+
+void kj_note_bad_divisor(kj_lowering *l, LLVMValueRef is_zero)
+{
+  LLVMValueRef known = LLVMBuildLoad2(l->builder, l->i1, l->bad_divisor, "");
+  LLVMBuildStore(l->builder, LLVMBuildOr(l->builder, known, is_zero, ""), l->bad_divisor);
+}
+
+LLVMBasicBlockRef kj_skip_if_bad(kj_lowering *l)
+{
+  if (!l->bad_divisor) return NULL;
+  LLVMBasicBlockRef stores = kj_new_block(l, "stores"), end = kj_new_block(l, "stored");
+  LLVMBuildCondBr(l->builder, LLVMBuildLoad2(l->builder, l->i1, l->bad_divisor, ""), end, stores);
+  kj_move_to(l, stores);
+  return end;
+}

@@ -1,0 +1,447 @@
+/* CPU: loops over the threads of a block, and grid_range and block_range over pieces.
+ *
+ * A thread loop is a nest, z, y, x, of constant trip counts, x innermost and consecutive, so that
+ * LLVM's vectorizer takes it: it must not be unrolled before, and its accesses are independent
+ * (between two barriers, what one thread writes no other reads, atomics aside, which keep the loop
+ * from being vectorized). That does not hold for memory that the iterations have in common: local
+ * arrays of one region, and shared memory that atomics change by plain loads and stores. A loop
+ * that touches such memory does not get the id that its accesses name. */
+#include "lower/cpu/cpu.h"
+#include "lower/debug.h"
+
+/* ---- loops ---- */
+
+static LLVMMetadataRef parallel_loop_id(kj_lowering *l, bool may_unroll)
+{
+  LLVMMetadataRef off = kj_metadata_string(l, "llvm.loop.unroll.disable");
+  LLVMMetadataRef enable[] = { kj_metadata_string(l, "llvm.loop.vectorize.enable"),
+                               LLVMValueAsMetadata(LLVMConstInt(l->i1, 1, false)) };
+  LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, enable, 2),
+                                   LLVMMDNodeInContext2(l->context, &off, 1) };
+  return kj_loop_id(l, properties, may_unroll ? 1 : 2);
+}
+
+static LLVMMetadataRef plain_loop_id(kj_lowering *l)
+{
+  LLVMMetadataRef off = kj_metadata_string(l, "llvm.loop.unroll.disable");
+  LLVMMetadataRef property = LLVMMDNodeInContext2(l->context, &off, 1);
+  return kj_loop_id(l, &property, 1);
+}
+
+/* Wrapped around the accesses of the innermost loop of the current nest. */
+typedef struct parallel {
+  LLVMMetadataRef outer, id;
+  bool had_dependence;
+} parallel;
+
+/* may_unroll: the trip count is no constant, so that nothing unrolls it before the vectorizer,
+ * which may then interleave. */
+static parallel begin_parallel(kj_lowering *l, bool may_unroll)
+{
+  parallel p = { .outer = l->parallel_loop,
+                 .id = parallel_loop_id(l, may_unroll),
+                 .had_dependence = kj_cpu(l)->has_dependence };
+  l->parallel_loop = p.id;
+  kj_cpu(l)->has_dependence = false;
+  return p;
+}
+
+static LLVMMetadataRef end_parallel(kj_lowering *l, const parallel *p)
+{
+  bool is_dependent = kj_cpu(l)->has_dependence;
+  l->parallel_loop = p->outer;
+  kj_cpu(l)->has_dependence = p->had_dependence;
+  return is_dependent ? plain_loop_id(l) : p->id;
+}
+
+void kj_begin_vector_loop(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first,
+                          LLVMValueRef stop)
+{
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body;
+  *loop = (kj_counted_loop){ .header = kj_new_block(l, "loop"),
+                             .step = LLVMConstInt(LLVMTypeOf(first), 1, false) };
+  body = kj_new_block(l, "body");
+  loop->loop =
+    (kj_loop){ .outer = l->loop, .next = kj_new_block(l, "next"), .leave = kj_new_block(l, "end") };
+  LLVMBuildBr(l->builder, loop->header);
+  kj_move_to(l, loop->header);
+  loop->counter = LLVMBuildPhi(l->builder, LLVMTypeOf(first), "");
+  LLVMAddIncoming(loop->counter, &first, &before, 1);
+  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntSLT, loop->counter, stop, ""), body,
+                  loop->loop.leave);
+  kj_move_to(l, body);
+  l->loop = &loop->loop;
+}
+
+void kj_end_vector_loop(kj_lowering *l, kj_counted_loop *loop)
+{
+  if (LLVMGetInsertBlock(l->builder) != loop->loop.next)
+    /* a thread loop is there already: lower_threads ends each thread in it */
+    kj_branch(l, loop->loop.next);
+  l->loop = loop->loop.outer;
+  kj_move_to(l, loop->loop.next);
+  LLVMValueRef more = LLVMBuildAdd(l->builder, loop->counter, loop->step, "");
+  LLVMSetNSW(more, true);
+  LLVMSetNUW(more, true);
+  LLVMAddIncoming(loop->counter, &more, &loop->loop.next, 1);
+  LLVMValueRef branch = LLVMBuildBr(l->builder, loop->header);
+  kj_set_metadata(l, branch, "llvm.loop", loop->id ? loop->id : plain_loop_id(l));
+  kj_move_to(l, loop->loop.leave);
+}
+
+/* ---- thread loops ---- */
+
+/* A loop nest over the threads of a block; loops over one thread are left out. */
+typedef struct thread_nest {
+  kj_counted_loop loops[3];
+  bool has_loop[3];
+} thread_nest;
+
+void kj_set_rank(kj_lowering *l, LLVMValueRef rank) { kj_cpu(l)->rank = rank; }
+
+LLVMValueRef kj_is_active(kj_lowering *l)
+{
+  LLVMValueRef off = kj_get_variable(l, l->kernel->off);
+  return LLVMBuildICmp(l->builder, LLVMIntEQ, off, kj_const32(l, 0), "");
+}
+
+static LLVMValueRef no_wrap(LLVMValueRef value)
+{
+  if (LLVMIsAInstruction(value)) {
+    LLVMSetNSW(value, true);
+    LLVMSetNUW(value, true);
+  }
+  return value;
+}
+
+static LLVMValueRef scale_and_add(kj_lowering *l, LLVMValueRef base, uint32_t scale,
+                                  LLVMValueRef more)
+{
+  LLVMValueRef scaled = no_wrap(LLVMBuildMul(l->builder, base, kj_const32(l, scale), ""));
+  return no_wrap(LLVMBuildAdd(l->builder, scaled, more, ""));
+}
+
+/* One loop over the threads of a warp, wherever they lie in the block. */
+static void begin_warp(kj_lowering *l, thread_nest *nest)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  nest->has_loop[0] = true;
+  kj_begin_vector_loop(l, &nest->loops[0], s->unit_first, s->unit_stop);
+  LLVMValueRef rest = nest->loops[0].counter;
+  for (int d = 0; d < 3; d++) {
+    LLVMValueRef size = kj_const32(l, s->block[d]);
+    s->thread[d] = d < 2 ? LLVMBuildURem(l->builder, rest, size, "") : rest;
+    if (d < 2) rest = LLVMBuildUDiv(l->builder, rest, size, "");
+  }
+  kj_set_rank(l, nest->loops[0].counter);
+}
+
+static void begin_nest(kj_lowering *l, thread_nest *nest)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  if (s->has_warps) {
+    begin_warp(l, nest);
+    return;
+  }
+  LLVMValueRef zero = kj_const32(l, 0), rank = zero;
+  for (int d = 2; d >= 0; d--) {
+    s->thread[d] = zero;
+    nest->has_loop[d] = s->block[d] > 1;
+    if (nest->has_loop[d]) {
+      kj_begin_vector_loop(l, &nest->loops[d], zero, kj_const32(l, s->block[d]));
+      s->thread[d] = nest->loops[d].counter;
+    }
+    rank = d == 2 ? s->thread[2] : scale_and_add(l, rank, s->block[d], s->thread[d]);
+  }
+  kj_set_rank(l, rank);
+}
+
+/* x may have no loop of its own: then the next one out is the innermost. */
+static int innermost(const thread_nest *nest)
+{
+  for (int d = 0; d < 3; d++)
+    if (nest->has_loop[d]) return d;
+  return -1;
+}
+
+static void end_nest(kj_lowering *l, thread_nest *nest, LLVMMetadataRef id)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  for (int d = 0; d < 3; d++) {
+    if (!nest->has_loop[d]) continue;
+    nest->loops[d].id = d == innermost(nest) ? id : NULL;
+    kj_end_vector_loop(l, &nest->loops[d]);
+  }
+  if (s->thread_count == 1) return;
+  s->rank = s->thread[0] = s->thread[1] = s->thread[2] = NULL;
+}
+
+static void guard(kj_lowering *l, LLVMBasicBlockRef otherwise)
+{
+  LLVMBasicBlockRef active = kj_new_block(l, "active");
+  LLVMBuildCondBr(l->builder, kj_is_active(l), active, otherwise);
+  kj_move_to(l, active);
+}
+
+/* Where a thread's part of the body ends: the latch of the loop, if there is one. */
+static LLVMBasicBlockRef end_of_thread(kj_lowering *l, const thread_nest *nest)
+{
+  int d = innermost(nest);
+  return d < 0 ? kj_new_block(l, "thread.end") : nest->loops[d].loop.next;
+}
+
+static void end_thread(kj_lowering *l, const thread_nest *nest, LLVMBasicBlockRef end)
+{
+  kj_branch(l, end);
+  if (innermost(nest) < 0) kj_move_to(l, end);
+}
+
+static void show_positions(kj_lowering *l)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  kj_debug_position(l, "threadIdx", &s->shown_thread, s->thread);
+  kj_debug_position(l, "blockIdx", &s->shown_block, s->block_index);
+}
+
+static void lower_threads(kj_lowering *l, const kj_tstmt *stmt)
+{
+  thread_nest nest = { 0 };
+  LLVMBasicBlockRef outer_leave = l->frame->leave;
+  begin_nest(l, &nest);
+  parallel p = begin_parallel(l, false);
+  LLVMBasicBlockRef end = end_of_thread(l, &nest);
+  l->frame->leave = end;
+  if (stmt->is_guarded) guard(l, end);
+  kj_debug_thread(l);
+  show_positions(l);
+  kj_lower_stmts(l, &stmt->body);
+  end_thread(l, &nest, end);
+  l->frame->leave = outer_leave;
+  end_nest(l, &nest, end_parallel(l, &p));
+}
+
+void kj_cpu_statement(kj_lowering *l, const kj_tstmt *stmt)
+{
+  if (stmt->kind == KJ_TS_THREADS) lower_threads(l, stmt);
+  else if (stmt->kind == KJ_TS_WARP) kj_cpu_warp(l, stmt);
+  else kj_cpu_reduce(l, stmt);
+}
+
+/* ---- ranges ---- */
+
+enum { MAX_RANGE_RANK = 3, ROUNDED_PIECE = 64, LEAST_ROUNDED = 1024 };
+
+typedef struct range {
+  const kj_tstmt *stmt;
+  uint32_t rank;
+  LLVMValueRef extents[MAX_RANGE_RANK]; /* i64, not negative */
+  LLVMValueRef total;
+  LLVMValueRef first, last; /* the block's piece of the elements in linear order; i64 */
+} range;
+
+static LLVMValueRef select_less(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return kj_intrinsic2(l, "llvm.smin", x, y);
+}
+static LLVMValueRef mul64(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return no_wrap(LLVMBuildMul(l->builder, x, y, ""));
+}
+
+/* Large pieces start at multiples of 64 elements, so that no two workers write into one cache line.
+ */
+static void find_piece(kj_lowering *l, range *r)
+{
+  LLVMBuilderRef b = l->builder;
+  const kj_cpu_state *s = kj_cpu(l);
+  LLVMValueRef blocks = kj_const64(l, 1);
+  for (int d = 0; d < 3; d++) blocks = mul64(l, blocks, LLVMBuildZExt(b, s->grid[d], l->i64, ""));
+  LLVMValueRef whole = LLVMBuildUDiv(b, r->total, blocks, ""),
+               rest = LLVMBuildURem(b, r->total, blocks, "");
+  LLVMValueRef size =
+    LLVMBuildAdd(b, whole,
+                 LLVMBuildZExt(b, LLVMBuildICmp(b, LLVMIntNE, rest, kj_const64(l, 0), ""), l->i64,
+                               ""),
+                 "");
+  LLVMValueRef rounded =
+    LLVMBuildAnd(b, LLVMBuildAdd(b, size, kj_const64(l, ROUNDED_PIECE - 1), ""),
+                 kj_const64(l, -ROUNDED_PIECE), "");
+  size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGE, whole, kj_const64(l, LEAST_ROUNDED), ""),
+                         rounded, size, "");
+  r->first = select_less(l, LLVMBuildMul(b, size, s->block_number, ""), r->total);
+  r->last = select_less(l, LLVMBuildAdd(b, r->first, size, ""), r->total);
+}
+
+static range start_range(kj_lowering *l, const kj_tstmt *stmt)
+{
+  range r = { .stmt = stmt, .rank = (uint32_t)stmt->extents.count, .total = kj_const64(l, 1) };
+  for (uint32_t d = 0; d < r.rank; d++) {
+    r.extents[d] =
+      kj_intrinsic2(l, "llvm.smax", kj_lower_expr(l, stmt->extents.items[d]), kj_const64(l, 0));
+    r.total = mul64(l, r.total, r.extents[d]);
+  }
+  r.first = kj_const64(l, 0);
+  r.last = r.total;
+  if (stmt->kind == KJ_TS_GRID_FOR) find_piece(l, &r);
+  return r;
+}
+
+/* Outer variables from the number of a row. */
+static void set_row(kj_lowering *l, const range *r, LLVMValueRef row)
+{
+  for (uint32_t d = r->rank - 1; d-- > 0;) {
+    LLVMValueRef at = d > 0 ? LLVMBuildURem(l->builder, row, r->extents[d], "") : row;
+    kj_set_variable(l, r->stmt->vars.items[d], at);
+    if (d > 0) row = LLVMBuildUDiv(l->builder, row, r->extents[d], "");
+  }
+}
+
+/* It fails: there is no way on. */
+static void run_failing(kj_lowering *l, const range *r, const kj_speculation *speculation)
+{
+  LLVMValueRef has_any, first = kj_find_failing(l, speculation, &has_any);
+  LLVMBasicBlockRef again = kj_new_block(l, "again"), none = kj_new_block(l, "none");
+  LLVMBuildCondBr(l->builder, has_any, again, none);
+  kj_move_to(l, again);
+  kj_set_variable(l, r->stmt->vars.items[r->rank - 1], first);
+  kj_lower_stmts(l, &r->stmt->body);
+  kj_branch(l, none);
+  kj_move_to(l, none);
+}
+
+/* The variable itself counts, in its own width: a subscript with it is then seen to be consecutive.
+ */
+static void lower_row(kj_lowering *l, const range *r, LLVMValueRef first, LLVMValueRef last)
+{
+  const kj_tvar *var = r->stmt->vars.items[r->rank - 1];
+  kj_counted_loop loop;
+  if (var->is_narrow) {
+    first = kj_as_i32(l, first);
+    last = kj_as_i32(l, last);
+  }
+  kj_speculation speculation;
+  bool is_speculated = kj_can_speculate(l, &r->stmt->body);
+  if (is_speculated) kj_begin_speculation(l, &speculation, LLVMTypeOf(first));
+  kj_begin_vector_loop(l, &loop, first, last);
+  parallel p = begin_parallel(l, true);
+  kj_set_variable(l, var, loop.counter);
+  if (is_speculated) kj_begin_speculated(l, &speculation);
+  kj_lower_stmts(l, &r->stmt->body);
+  if (is_speculated) kj_end_speculated(l, &speculation, loop.counter);
+  kj_branch(l, loop.loop.next);
+  loop.id = end_parallel(l, &p);
+  kj_end_vector_loop(l, &loop);
+  if (is_speculated) run_failing(l, r, &speculation);
+}
+
+/* Whoever runs the iterations: the rows of the piece, the first and the last one in part. */
+static void lower_rows(kj_lowering *l, const range *r)
+{
+  if (r->rank == 1) {
+    lower_row(l, r, r->first, r->last);
+    return;
+  }
+  LLVMBuilderRef b = l->builder;
+  LLVMValueRef width = kj_intrinsic2(l, "llvm.smax", r->extents[r->rank - 1], kj_const64(l, 1)),
+               zero = kj_const64(l, 0);
+  LLVMValueRef first_row = LLVMBuildUDiv(b, r->first, width, "");
+  LLVMValueRef last_row =
+    LLVMBuildUDiv(b, LLVMBuildAdd(b, r->last, LLVMBuildSub(b, width, kj_const64(l, 1), ""), ""),
+                  width, "");
+  kj_counted_loop rows;
+  kj_begin_vector_loop(l, &rows, first_row, last_row);
+  LLVMValueRef start = LLVMBuildMul(b, rows.counter, width, "");
+  LLVMValueRef first = kj_intrinsic2(l, "llvm.smax", LLVMBuildSub(b, r->first, start, ""), zero);
+  LLVMValueRef last = select_less(l, LLVMBuildSub(b, r->last, start, ""), width);
+  set_row(l, r, rows.counter);
+  lower_row(l, r, first, last);
+  kj_end_vector_loop(l, &rows);
+}
+
+static void set_element(kj_lowering *l, const range *r, LLVMValueRef element)
+{
+  const kj_tvar *var = r->stmt->vars.items[r->rank - 1];
+  if (r->rank == 1) {
+    kj_set_variable(l, var, element);
+    return;
+  }
+  kj_set_variable(l, var, LLVMBuildURem(l->builder, element, r->extents[r->rank - 1], ""));
+  set_row(l, r, LLVMBuildUDiv(l->builder, element, r->extents[r->rank - 1], ""));
+}
+
+/* base + rank, in the width of the variable. */
+static LLVMValueRef add_rank(kj_lowering *l, const range *r, LLVMValueRef base)
+{
+  LLVMValueRef rank = kj_cpu(l)->rank;
+  if (r->rank == 1 && r->stmt->vars.items[0]->is_narrow)
+    return no_wrap(LLVMBuildAdd(l->builder, kj_as_i32(l, base), rank, ""));
+  return no_wrap(LLVMBuildAdd(l->builder, base, kj_extend_position(l, rank), ""));
+}
+
+/* end: where a thread goes that fails. */
+static void lower_range_body(kj_lowering *l, const range *r, LLVMBasicBlockRef end)
+{
+  LLVMBasicBlockRef leave = l->frame->leave;
+  l->frame->leave = end;
+  kj_lower_stmts(l, &r->stmt->body);
+  l->frame->leave = leave;
+}
+
+/* One round of a block whose threads lie along x: only as many threads as there are elements left.
+ */
+static void lower_linear_round(kj_lowering *l, const range *r, LLVMValueRef base)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  LLVMValueRef left = LLVMBuildSub(l->builder, r->last, base, ""), zero = kj_const32(l, 0);
+  LLVMValueRef count = kj_as_i32(l, select_less(l, left, kj_const64(l, s->thread_count)));
+  kj_counted_loop loop;
+  if (s->has_warps) count = kj_intrinsic2(l, "llvm.umin", count, s->unit_stop);
+  kj_begin_vector_loop(l, &loop, s->unit_first, count);
+  s->thread[0] = loop.counter;
+  s->thread[1] = s->thread[2] = zero;
+  kj_set_rank(l, loop.counter);
+  parallel p = begin_parallel(l, true);
+  if (r->stmt->is_guarded) guard(l, loop.loop.next);
+  set_element(l, r, add_rank(l, r, base));
+  lower_range_body(l, r, loop.loop.next);
+  kj_branch(l, loop.loop.next);
+  loop.id = end_parallel(l, &p);
+  kj_end_vector_loop(l, &loop);
+  if (s->thread_count > 1) s->rank = s->thread[0] = s->thread[1] = s->thread[2] = NULL;
+}
+
+static void lower_nested_round(kj_lowering *l, const range *r, LLVMValueRef base)
+{
+  thread_nest nest = { 0 };
+  begin_nest(l, &nest);
+  parallel p = begin_parallel(l, false);
+  LLVMBasicBlockRef end = end_of_thread(l, &nest), inside = kj_new_block(l, "inside");
+  LLVMValueRef element = LLVMBuildAdd(l->builder, base, kj_extend_position(l, kj_cpu(l)->rank), "");
+  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntSLT, element, r->last, ""), inside,
+                  end);
+  kj_move_to(l, inside);
+  if (r->stmt->is_guarded) guard(l, end);
+  set_element(l, r, r->rank == 1 ? add_rank(l, r, base) : element);
+  lower_range_body(l, r, end);
+  end_thread(l, &nest, end);
+  end_nest(l, &nest, end_parallel(l, &p));
+}
+
+/* Element first + k belongs to thread k mod threads. */
+static void lower_rounds(kj_lowering *l, const range *r)
+{
+  kj_cpu_state *s = kj_cpu(l);
+  kj_counted_loop rounds = { 0 };
+  kj_begin_loop(l, &rounds, r->first, r->last, kj_const64(l, s->thread_count), "rounds");
+  if (s->block[1] * s->block[2] == 1) lower_linear_round(l, r, rounds.counter);
+  else lower_nested_round(l, r, rounds.counter);
+  rounds.id = plain_loop_id(l);
+  kj_end_loop(l, &rounds);
+}
+
+void kj_cpu_range(kj_lowering *l, const kj_tstmt *stmt)
+{
+  range r = start_range(l, stmt);
+  if (l->c->is_range_only || stmt->is_threadless) lower_rows(l, &r);
+  else lower_rounds(l, &r);
+}

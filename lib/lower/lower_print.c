@@ -1,0 +1,205 @@
+/* print: a line's text stays with the host (kj_code.prints), its values go there as 64-bit words.
+ * How they go is the target's.
+ *
+ * Values are taken apart here: tuples, vectors, structs and complex numbers become text around
+ * their scalars. */
+#include <string.h>
+
+#include "lower/lower.h"
+#include "native/support_routines.h"
+
+/* A line and its values while they are collected. */
+typedef struct line {
+  kj_lowering *l;
+  kj_location location;
+  LLVMValueRef words[KJ_MOST_PRINT_WORDS];
+  uint32_t count;
+} line;
+
+/* ---- scalars ---- */
+
+static void put(line *p, const char *text) { kj_append_text(&p->l->prints, text); }
+
+static void add_word(line *p, LLVMValueRef word)
+{
+  if (p->count == KJ_MOST_PRINT_WORDS)
+    kj_fail(p->l->c, p->location, KJIT_ERROR_UNSUPPORTED,
+            "a line has at most %d numbers: print this in several", KJ_MOST_PRINT_WORDS);
+  p->words[p->count++] = word;
+}
+
+/* The bits of a scalar in its register or memory form. */
+static LLVMValueRef make_word(kj_lowering *l, bool is_signed, LLVMValueRef value)
+{
+  LLVMTypeRef type = LLVMTypeOf(value);
+  LLVMTypeKind kind = LLVMGetTypeKind(type);
+  if (kind == LLVMPointerTypeKind) return LLVMBuildPtrToInt(l->builder, value, l->i64, "");
+  if (kind == LLVMHalfTypeKind || kind == LLVMBFloatTypeKind)
+    value = LLVMBuildBitCast(l->builder, value, l->i16, "");
+  if (kind == LLVMFloatTypeKind) value = LLVMBuildBitCast(l->builder, value, l->i32, "");
+  if (kind == LLVMDoubleTypeKind) value = LLVMBuildBitCast(l->builder, value, l->i64, "");
+  return is_signed ? LLVMBuildSExt(l->builder, value, l->i64, "")
+                   : LLVMBuildZExt(l->builder, value, l->i64, "");
+}
+
+static char letter_of(const kj_type_info *info, kjit_type type)
+{
+  switch (info->class_) {
+  case KJ_CLASS_BOOL: return 'b';
+  case KJ_CLASS_SIGNED: return 'i';
+  case KJ_CLASS_UNSIGNED: return 'u';
+  case KJ_CLASS_POINTER: return 'p';
+  default: break;
+  }
+  switch (type) {
+  case KJIT_F16: return 'h';
+  case KJIT_BF16: return 'y';
+  case KJIT_F32: return 'f';
+  case KJIT_F64: return 'd';
+  default: return 0;
+  }
+}
+
+static void put_letter(line *p, char letter)
+{
+  kj_append_format(&p->l->prints, "%c%c", KJ_PRINT_VALUE, letter);
+}
+
+/* ---- values ---- */
+
+static void put_value(line *p, kjit_type type, LLVMValueRef value);
+
+static LLVMValueRef part_of(line *p, LLVMValueRef value, uint32_t index)
+{
+  LLVMBuilderRef b = p->l->builder;
+  if (LLVMGetTypeKind(LLVMTypeOf(value)) == LLVMVectorTypeKind)
+    return LLVMBuildExtractElement(b, value, kj_const32(p->l, index), "");
+  return LLVMBuildExtractValue(b, value, index, "");
+}
+
+static void put_parts(line *p, const kj_type_info *info, LLVMValueRef value)
+{
+  put(p, "(");
+  for (uint32_t i = 0; i < info->count; i++) {
+    if (i) put(p, ", ");
+    if (info->field_names) kj_append_format(&p->l->prints, "%s=", info->field_names[i]);
+    put_value(p, info->items ? info->items[i] : info->element, part_of(p, value, i));
+  }
+  put(p, info->class_ == KJ_CLASS_TUPLE && info->count == 1 ? ",)" : ")");
+}
+
+/* Members of structs, any rank: nested lists. */
+static void put_array(line *p, const kj_type_info *info, uint32_t dimension, LLVMValueRef value,
+                      uint32_t *next)
+{
+  put(p, "[");
+  for (int64_t i = 0; i < info->extents[dimension]; i++) {
+    if (i) put(p, ", ");
+    if (dimension + 1 < info->rank) put_array(p, info, dimension + 1, value, next);
+    else put_value(p, info->element, part_of(p, value, (*next)++));
+  }
+  put(p, "]");
+}
+
+static void put_complex(line *p, const kj_type_info *info, kjit_type type, LLVMValueRef value)
+{
+  (void)info;
+  bool is_double = type == KJIT_C128;
+  put_letter(p, is_double ? 'D' : 'F');
+  for (uint32_t i = 0; i < 2; i++) add_word(p, make_word(p->l, false, part_of(p, value, i)));
+}
+
+static void put_value(line *p, kjit_type type, LLVMValueRef value)
+{
+  const kj_type_info *info = kj_type(p->l->c->types, type);
+  uint32_t next = 0;
+  if (info->class_ == KJ_CLASS_STRUCT) put(p, info->name);
+  switch (info->class_) {
+  case KJ_CLASS_STRUCT:
+  case KJ_CLASS_TUPLE:
+  case KJ_CLASS_VECTOR: put_parts(p, info, value); return;
+  case KJ_CLASS_ARRAY: put_array(p, info, 0, value, &next); return;
+  case KJ_CLASS_COMPLEX: put_complex(p, info, type, value); return;
+  default: break;
+  }
+  char letter = letter_of(info, type);
+  if (!letter)
+    kj_fail(p->l->c, p->location, KJIT_ERROR_UNSUPPORTED, "a value of type %s cannot be printed",
+            kj_type_text(p->l->c, type));
+  put_letter(p, letter);
+  add_word(p, make_word(p->l, info->class_ == KJ_CLASS_SIGNED, value));
+}
+
+/* ---- the statement ---- */
+
+static LLVMValueRef keep_words(kj_lowering *l, const line *p)
+{
+  LLVMValueRef words = kj_alloca(l, LLVMArrayType2(l->i64, p->count ? p->count : 1), "printed");
+  for (uint32_t i = 0; i < p->count; i++) {
+    LLVMValueRef at = kj_const64(l, i);
+    LLVMBuildStore(l->builder, p->words[i],
+                   LLVMBuildInBoundsGEP2(l->builder, l->i64, words, &at, 1, ""));
+  }
+  return words;
+}
+
+void kj_lower_print(kj_lowering *l, const kj_tstmt *stmt)
+{
+  enum { MOST_SITES = 65536 };
+  line *p = KJ_NEW(l->c->arena, line);
+  p->l = l;
+  p->location = stmt->location;
+  if (l->c->request->symbol)
+    kj_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
+            "`print` stands in kernels and what they call: a function with the C ABI has nobody "
+            "who takes its lines");
+  if (l->print_count == MOST_SITES)
+    kj_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
+            "a kernel has at most %d places that print", MOST_SITES);
+  size_t next = 0;
+  for (const char *at = stmt->message; *at; at++) {
+    if (*at == KJ_PRINT_VALUE) {
+      const kj_texpr *value = stmt->indices.items[next++];
+      put_value(p, value->type, kj_lower_expr(l, value));
+    } else {
+      kj_append(&l->prints, at, 1);
+    }
+  }
+  put(p, "\n");
+  l->target->print(l, KJ_PRINT_HEADER(l->print_count, p->count), p->count, keep_words(l, p));
+  l->print_count++;
+}
+
+/* ---- who prints ---- */
+
+static void find_print(void *data, kj_tstmt *stmt)
+{
+  if (stmt->kind == KJ_TS_PRINT) *(bool *)data = true;
+}
+
+static void skip(void *data, kj_texpr **expr) { (void)data, (void)expr; }
+
+bool kj_prints(kj_instance *instance)
+{
+  bool does = false;
+  kj_walk_tstmts(&instance->body, find_print, skip, &does);
+  return does;
+}
+
+void kj_plan_prints(kj_lowering *l)
+{
+  for (size_t i = 0; i < l->c->instances.count && !l->has_print; i++)
+    l->has_print = kj_prints(l->c->instances.items[i]);
+  if (!l->has_print || !l->target->has_print_parameter) return;
+  kj_parameter sink = { .kind = KJ_PARAMETER_PRINT, .argument = UINT16_MAX, .size_bytes = 8 };
+  l->print_offset = kj_add_parameter(l, sink, KJIT_VOID, 8);
+}
+
+void kj_bind_hidden_parameters(kj_lowering *l)
+{
+  for (size_t i = 0; i < l->parameters.count; i++) {
+    const kj_planned_parameter *planned = &l->parameters.items[i];
+    if (planned->parameter.kind == KJ_PARAMETER_FAILURE) l->failure_record = planned->value;
+    if (planned->parameter.kind == KJ_PARAMETER_PRINT) l->print_sink = planned->value;
+  }
+}

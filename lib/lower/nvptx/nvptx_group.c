@@ -1,0 +1,481 @@
+/* nvptx: barriers between warps and blocks, mbarriers, clusters, asynchronous copies. */
+#include <string.h>
+
+#include "lower/builtins/tensor_copy.h"
+#include "lower/nvptx/lower_nvptx.h"
+
+/* nvptx: asynchronous copies. */
+
+static void copy_effect(kj_lowering *l, const char *text, const char *constraints,
+                        LLVMValueRef *args, unsigned count)
+{
+  kj_build_asm(l, &(kj_asm){ .text = text, .constraints = constraints, .result = l->void_ }, args,
+               count);
+}
+
+/* Bytes of the elements before `valid`, none below 0 and no more than there are. */
+static LLVMValueRef valid_bytes(kj_lowering *l, const kj_texpr *expr, uint32_t size)
+{
+  LLVMValueRef valid = kj_lower_expr(l, expr->args.items[1]),
+               count = kj_const64(l, (int64_t)expr->args.items[0]->integer);
+  LLVMValueRef some =
+    kj_intrinsic2(l, "llvm.smax", kj_intrinsic2(l, "llvm.smin", valid, count), kj_const64(l, 0));
+  return LLVMBuildMul(l->builder, kj_as_i32(l, some), kj_const32(l, size), "");
+}
+
+/* 16 bytes go past L1, which they would only crowd. */
+static void copy(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_array_value to, from;
+  uint32_t size = kj_copied_bytes(l, expr), bytes = (uint32_t)expr->args.items[0]->integer * size;
+  bool is_partial = expr->args.count > 1;
+  LLVMValueRef source = kj_lower_source(l, expr, &from),
+               destination = kj_lower_destination(l, expr, &to);
+  LLVMValueRef args[3] = { kj_shared_window(l, destination), source };
+  if (is_partial) args[2] = valid_bytes(l, expr, size);
+  const char *text = kj_format(l->c->arena, "cp.async.%s.shared.global [$0], [$1], %u%s;",
+                               bytes == 16 ? "cg" : "ca", bytes, is_partial ? ", $2" : "");
+  copy_effect(l, text, is_partial ? "r,l,r" : "r,l", args, 2 + is_partial);
+}
+
+static LLVMValueRef address_of(kj_lowering *l, LLVMValueRef pointer)
+{
+  unsigned space = LLVMGetPointerAddressSpace(LLVMTypeOf(pointer));
+  if (space == l->target->global_space) return pointer;
+  LLVMTypeRef shared = LLVMPointerTypeInContext(l->context, l->target->shared_space);
+  return kj_shared_window(l, space == l->target->shared_space
+                               ? pointer
+                               : LLVMBuildAddrSpaceCast(l->builder, pointer, shared, ""));
+}
+
+static void copy_bulk(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_array_value to, from;
+  LLVMValueRef source = kj_lower_source(l, expr, &from),
+               destination = kj_lower_destination(l, expr, &to);
+  bool is_out = kj_type(l->c->types, to.type)->space == KJ_SPACE_GLOBAL,
+       is_across = kj_type(l->c->types, from.type)->space == KJ_SPACE_SHARED && !is_out;
+  LLVMValueRef bytes = LLVMBuildMul(l->builder, kj_as_i32(l, kj_lower_expr(l, expr->args.items[0])),
+                                    kj_const32(l, kj_copied_bytes(l, expr)), "");
+  LLVMValueRef args[4] = { address_of(l, destination), address_of(l, source), bytes };
+  if (!is_out)
+    args[3] = LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[1]), l->i32, "");
+  if (is_out)
+    copy_effect(l, "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2;", "l,r,r", args, 3);
+  else if (is_across)
+    copy_effect(
+      l,
+      "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], $2, "
+      "[$3];",
+      "r,r,r,r", args, 4);
+  else
+    copy_effect(
+      l, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];",
+      "r,l,r,r", args, 4);
+}
+
+/* ---- tensor copies ---- */
+
+static LLVMValueRef find_map(kj_lowering *l, const kj_tensor_map *wanted)
+{
+  for (size_t i = 0; i < l->parameters.count; i++) {
+    const kj_planned_parameter *p = &l->parameters.items[i];
+    if (p->parameter.kind == KJ_PARAMETER_TENSOR_MAP &&
+        memcmp(&l->tensor_maps.items[p->parameter.dimension], wanted, sizeof *wanted) == 0)
+      return p->value;
+  }
+  return NULL;
+}
+
+/* Coordinates go from the innermost dimension out. */
+static void copy_tensor(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_tensor_copy copy = kj_lower_tensor_copy(l, expr);
+  LLVMValueRef args[3 + KJ_MAP_RANK], map = find_map(l, &copy.map),
+                                      tile = kj_shared_window(l, copy.tile.pointer);
+  unsigned count = 0, rank = copy.map.rank, first = copy.is_store ? 1 : 2;
+  const char *at = "", *constraints = copy.is_store ? "l" : "r,l";
+  if (!copy.is_store) args[count++] = tile;
+  args[count++] = map;
+  for (unsigned d = 0; d < rank; d++) {
+    args[count++] = kj_lower_index32(l, copy.start->items[rank - 1 - d]);
+    at = kj_format(l->c->arena, "%s%s$%u", at, d ? ", " : "", first + d);
+    constraints = kj_format(l->c->arena, "%s,r", constraints);
+  }
+  args[count++] = copy.is_store
+                    ? tile
+                    : LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[1]), l->i32, "");
+  constraints = kj_format(l->c->arena, "%s,r", constraints);
+  const char *text =
+    copy.is_store
+      ? kj_format(l->c->arena,
+                  "cp.async.bulk.tensor.%ud.global.shared::cta.tile.bulk_group [$0, {%s}], [$%u];",
+                  rank, at, count - 1)
+      : kj_format(l->c->arena,
+                  "cp.async.bulk.tensor.%ud.shared::cluster.global.tile.mbarrier::complete_tx::"
+                  "bytes [$0], [$1, {%s}], [$%u];",
+                  rank, at, count - 1);
+  copy_effect(l, text, constraints, args, count);
+}
+
+static void end_group(kj_lowering *l, const kj_texpr *expr)
+{
+  bool is_wait = expr->args.count > 0;
+  LLVMValueRef count = is_wait ? kj_const32(l, (int64_t)expr->args.items[0]->integer) : NULL;
+  copy_effect(l, expr->builtin->symbol, is_wait ? "n" : "", &count, is_wait);
+}
+
+bool kj_nvptx_copy(kj_lowering *l, const kj_texpr *expr)
+{
+  switch (expr->builtin->id) {
+  case KJ_BUILTIN_CP_ASYNC: copy(l, expr); return true;
+  case KJ_BUILTIN_CP_ASYNC_BULK: copy_bulk(l, expr); return true;
+  case KJ_BUILTIN_CP_ASYNC_TENSOR:
+  case KJ_BUILTIN_CP_ASYNC_TENSOR_STORE: copy_tensor(l, expr); return true;
+  case KJ_BUILTIN_CP_ASYNC_COMMIT:
+  case KJ_BUILTIN_CP_ASYNC_WAIT:
+  case KJ_BUILTIN_CP_ASYNC_BULK_COMMIT:
+  case KJ_BUILTIN_CP_ASYNC_BULK_WAIT:
+  case KJ_BUILTIN_CP_ASYNC_BULK_WAIT_READ: end_group(l, expr); return true;
+  default: return false;
+  }
+}
+
+/* nvptx: barriers between warps and blocks, mbarriers, clusters. LLVM's intrinsics for some of them
+ * say that they touch the barrier's own memory only, so that accesses to what is waited for could
+ * be moved across: all are written as text that touches any memory. */
+
+LLVMValueRef kj_build_asm(kj_lowering *l, const kj_asm *code, LLVMValueRef *args, unsigned count)
+{
+  LLVMTypeRef *params = KJ_NEW_ARRAY(l->c->arena, LLVMTypeRef, count + 1);
+  for (unsigned i = 0; i < count; i++) params[i] = LLVMTypeOf(args[i]);
+  LLVMTypeRef type = LLVMFunctionType(code->result, params, count, false);
+  const char *constraints = code->constraints;
+  if (!code->is_pure)
+    constraints = kj_format(l->c->arena, "%s%s~{memory}", constraints, constraints[0] ? "," : "");
+  LLVMValueRef value =
+    LLVMGetInlineAsm(type, code->text, strlen(code->text), constraints, strlen(constraints),
+                     !code->is_pure, false, LLVMInlineAsmDialectATT, false);
+  LLVMValueRef call = LLVMBuildCall2(l->builder, type, value, args, count, "");
+  if (code->is_convergent) kj_add_call_attribute(l, call, "convergent");
+  kj_add_call_attribute(l, call, "nounwind");
+  return call;
+}
+
+LLVMValueRef kj_shared_window(kj_lowering *l, LLVMValueRef pointer)
+{
+  return LLVMBuildTrunc(l->builder, LLVMBuildPtrToInt(l->builder, pointer, l->i64, ""), l->i32, "");
+}
+
+static LLVMValueRef effect(kj_lowering *l, const char *text, const char *constraints,
+                           LLVMValueRef *args, unsigned count)
+{
+  kj_build_asm(l,
+               &(kj_asm){ .text = text,
+                          .constraints = constraints,
+                          .result = l->void_,
+                          .is_convergent = true },
+               args, count);
+  return NULL;
+}
+
+static bool is(const kj_texpr *expr, const char *symbol)
+{
+  return strcmp(expr->builtin->symbol, symbol) == 0;
+}
+
+/* ---- barriers ---- */
+
+static LLVMValueRef product(kj_lowering *l, kj_builtin_id position)
+{
+  LLVMValueRef all = l->target->position(l, position, 0);
+  for (uint32_t d = 1; d < 3; d++)
+    all = LLVMBuildMul(l->builder, all, l->target->position(l, position, d), "");
+  return all;
+}
+
+static LLVMValueRef is_first_block(kj_lowering *l)
+{
+  LLVMValueRef any = l->target->position(l, KJ_BUILTIN_BLOCK_IDX, 0);
+  for (uint32_t d = 1; d < 3; d++)
+    any = LLVMBuildOr(l->builder, any, l->target->position(l, KJ_BUILTIN_BLOCK_IDX, d), "");
+  return LLVMBuildICmp(l->builder, LLVMIntEQ, any, kj_const32(l, 0), "");
+}
+
+/* The driver gives each cooperative launch a word, which starts as 0: environment registers 1 and 2
+ * hold the address of the record that it is the second word of, as CUDA's own headers have it.
+ * Every block adds 1, the first one what lacks to 2^31: when all have come the top bit has turned,
+ * and the word is ready for the next time. */
+static const char meet_grid[] =
+  "{ .reg .pred p; .reg .b32 lo, hi, old, now; .reg .b64 at; mov.u32 lo, %envreg2; mov.u32 hi, "
+  "%envreg1; mov.b64 at, {lo, hi}; "
+  "atom.add.acq_rel.gpu.u32 old, [at+4], $0; again: ld.acquire.gpu.u32 now, [at+4]; xor.b32 now, "
+  "now, old; setp.ge.s32 p, now, 0; @p bra again; }";
+
+static void sync_grid(kj_lowering *l)
+{
+  LLVMBuilderRef b = l->builder;
+  LLVMBasicBlockRef leader = kj_new_block(l, "leader"), end = kj_new_block(l, "grid");
+  l->target->barrier(l);
+  LLVMValueRef rank = l->target->position(l, KJ_BUILTIN_THREAD_RANK, 0);
+  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, rank, kj_const32(l, 0), ""), leader, end);
+  kj_move_to(l, leader);
+  LLVMValueRef others = LLVMBuildSub(b, product(l, KJ_BUILTIN_GRID_DIM), kj_const32(l, 1), "");
+  LLVMValueRef rest = LLVMBuildSub(b, LLVMConstInt(l->i32, 0x80000000u, false), others, "");
+  LLVMValueRef step = LLVMBuildSelect(b, is_first_block(l), rest, kj_const32(l, 1), "");
+  effect(l, meet_grid, "r", &step, 1);
+  LLVMBuildBr(b, end);
+  kj_move_to(l, end);
+  l->target->barrier(l);
+  l->has_loops = true;
+}
+
+static LLVMValueRef build_barrier(kj_lowering *l, const kj_texpr *expr)
+{
+  static const char arrive[] = "barrier.cluster.arrive;", wait[] = "barrier.cluster.wait;";
+  if (is(expr, "grid")) sync_grid(l);
+  if (is(expr, "cluster") || is(expr, "cluster_arrive")) effect(l, arrive, "", NULL, 0);
+  if (is(expr, "cluster") || is(expr, "cluster_wait")) effect(l, wait, "", NULL, 0);
+  if (!expr->args.count) return NULL;
+  LLVMValueRef args[2] = { kj_lower_index32(l, expr->args.items[0]),
+                           kj_lower_index32(l, expr->args.items[1]) };
+  return effect(l, is(expr, "named") ? "barrier.sync $0, $1;" : "barrier.arrive $0, $1;", "r,r",
+                args, 2);
+}
+
+/* ---- mbarriers ---- */
+
+typedef struct phase_text {
+  kj_builtin_id id;
+  bool is_other, is_counted; /* of another block; with a count */
+  const char *text, *constraints;
+} phase_text;
+
+static const phase_text phase_texts[] = {
+  { KJ_BUILTIN_MBARRIER_INIT, false, true, "mbarrier.init.shared.b64 [$0], $1;", "r,r" },
+  { KJ_BUILTIN_MBARRIER_INVAL, false, false, "mbarrier.inval.shared.b64 [$0];", "r" },
+  { KJ_BUILTIN_MBARRIER_ARRIVE, false, false, "mbarrier.arrive.shared.b64 $0, [$1];", "=l,r" },
+  { KJ_BUILTIN_MBARRIER_ARRIVE, false, true,
+    "mbarrier.arrive.release.cta.shared::cta.b64 $0, [$1], $2;", "=l,r,r" },
+  { KJ_BUILTIN_MBARRIER_ARRIVE, true, false,
+    "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0];", "r" },
+  { KJ_BUILTIN_MBARRIER_ARRIVE, true, true,
+    "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0], $1;", "r,r" },
+  { KJ_BUILTIN_MBARRIER_EXPECT_TX, false, true,
+    "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], $1;", "r,r" },
+  { KJ_BUILTIN_MBARRIER_EXPECT_TX, true, true,
+    "mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [$0], $1;", "r,r" },
+  { KJ_BUILTIN_MBARRIER_ARRIVE_EXPECT_TX, false, true,
+    "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 $0, [$1], $2;", "=l,r,r" },
+  { KJ_BUILTIN_MBARRIER_ARRIVE_EXPECT_TX, true, true,
+    "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [$0], $1;", "r,r" },
+  { KJ_BUILTIN_CP_ASYNC_ARRIVE, false, false, "cp.async.mbarrier.arrive.noinc.shared.b64 [$0];",
+    "r" },
+};
+
+static LLVMValueRef address32(kj_lowering *l, const kj_texpr *expr)
+{
+  return LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[0]), l->i32, "");
+}
+
+static LLVMValueRef change_phase(kj_lowering *l, const kj_texpr *expr)
+{
+  size_t i = 0;
+  bool is_counted = expr->args.count > 1;
+  while (phase_texts[i].id != expr->builtin->id || phase_texts[i].is_other != expr->dimension ||
+         phase_texts[i].is_counted != is_counted)
+    i++;
+  LLVMValueRef args[2] = { address32(l, expr) };
+  if (is_counted) args[1] = kj_lower_expr(l, expr->args.items[1]);
+  LLVMTypeRef result = expr->type == KJIT_VOID ? l->void_ : l->i64;
+  return kj_build_asm(l,
+                      &(kj_asm){ .text = phase_texts[i].text,
+                                 .constraints = phase_texts[i].constraints,
+                                 .result = result },
+                      args, 1 + is_counted);
+}
+
+/* The scope of what is made known: the cluster's where there is one, whose other blocks may have
+ * arrived too. */
+static const char *scope_text(kj_lowering *l)
+{
+  return l->c->has_cluster || l->kernel->cluster[0] ? ".acquire.cluster" : "";
+}
+
+static LLVMValueRef wait_for_phase(kj_lowering *l, const kj_texpr *expr)
+{
+  bool has_try = l->c->request->target.arch >= 90, is_wait = is(expr, "wait");
+  bool is_parity = LLVMTypeOf(kj_lower_expr(l, expr->args.items[1])) == l->i32;
+  const char *how = is(expr, "test") || (is_wait && !has_try) ? "test_wait" : "try_wait",
+             *space = has_try ? ".shared::cta" : ".shared", *scope = scope_text(l);
+  const char *test =
+    kj_format(l->c->arena, "mbarrier.%s%s%s%s.b64 p, [$%d], $%d;", how, is_parity ? ".parity" : "",
+              has_try ? scope : "", space, !is_wait, 1 + !is_wait);
+  LLVMValueRef args[2] = { address32(l, expr), kj_lower_expr(l, expr->args.items[1]) };
+  const char *operand = is_parity ? "r,r" : "r,l";
+  if (has_try && scope[0] && l->c->least_ptx < 80) l->c->least_ptx = 80;
+  if (is_wait)
+    return effect(l,
+                  kj_format(l->c->arena,
+                            "{ .reg .pred p; again: %s @p bra done; bra again; done: }", test),
+                  operand, args, 2);
+  const char *text = kj_format(l->c->arena, "{ .reg .pred p; %s selp.u32 $0, 1, 0, p; }", test);
+  const char *constraints = kj_format(l->c->arena, "=r,%s", operand);
+  LLVMValueRef is_over = kj_build_asm(
+    l,
+    &(kj_asm){ .text = text, .constraints = constraints, .result = l->i32, .is_convergent = true },
+    args, 2);
+  return LLVMBuildICmp(l->builder, LLVMIntNE, is_over, kj_const32(l, 0), "");
+}
+
+static LLVMValueRef pending_count(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef token = kj_lower_expr(l, expr->args.items[0]);
+  return kj_build_asm(l,
+                      &(kj_asm){ .text = "mbarrier.pending_count.b64 $0, $1;",
+                                 .constraints = "=r,l",
+                                 .result = l->i32,
+                                 .is_pure = true },
+                      &token, 1);
+}
+
+/* ---- clusters ---- */
+
+static LLVMValueRef shared_address(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_array_value array = kj_lower_array(l, expr->x);
+  LLVMValueRef pointer = kj_checked_pointer(l, &array, &expr->indices, expr->is_checked);
+  LLVMTypeRef shared = LLVMPointerTypeInContext(l->context, l->target->shared_space);
+  if (LLVMGetPointerAddressSpace(LLVMTypeOf(pointer)) != l->target->shared_space)
+    pointer = LLVMBuildAddrSpaceCast(l->builder, pointer, shared, "");
+  return LLVMBuildPtrToInt(l->builder, pointer, l->i64, "");
+}
+
+static LLVMValueRef map_shared_rank(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_array_value array = kj_lower_array(l, expr->args.items[0]);
+  LLVMValueRef rank = kj_lower_expr(l, expr->args.items[1]);
+  LLVMValueRef args[2] = { LLVMBuildAddrSpaceCast(l->builder, array.pointer, l->pointer, ""),
+                           rank };
+  array.pointer = kj_build_asm(l,
+                               &(kj_asm){ .text = "mapa.u64 $0, $1, $2;",
+                                          .constraints = "=l,l,r",
+                                          .result = l->pointer,
+                                          .is_pure = true },
+                               args, 2);
+  array.type = expr->type;
+  return kj_pack_array(l, &array);
+}
+
+/* Where an architecture has no clusters, every block is one. */
+LLVMValueRef kj_nvptx_cluster_position(kj_lowering *l, kj_builtin_id position, uint32_t dimension)
+{
+  if (l->c->request->target.arch < 90) {
+    if (position == KJ_BUILTIN_CLUSTER_IDX)
+      return l->target->position(l, KJ_BUILTIN_BLOCK_IDX, dimension);
+    if (position == KJ_BUILTIN_CLUSTER_GRID_DIM)
+      return l->target->position(l, KJ_BUILTIN_GRID_DIM, dimension);
+    return kj_const32(l, position == KJ_BUILTIN_CLUSTER_DIM || position == KJ_BUILTIN_CLUSTER_SIZE);
+  }
+  const kj_builtin *row = &kj_builtin_table[position];
+  const uint32_t *known = l->kernel->cluster;
+  if (known[0] && position == KJ_BUILTIN_CLUSTER_DIM) return kj_const32(l, known[dimension]);
+  if (known[0] && position == KJ_BUILTIN_CLUSTER_SIZE)
+    return kj_const32(l, (int64_t)known[0] * known[1] * known[2]);
+  const char *name =
+    row->flags & KJ_XYZ
+      ? kj_format(l->c->arena, "llvm.nvvm.read.ptx.sreg.%s.%c", row->symbol, "xyz"[dimension])
+      : kj_format(l->c->arena, "llvm.nvvm.read.ptx.sreg.%s", row->symbol);
+  return kj_intrinsic(l, name, NULL, 0, NULL, 0);
+}
+
+/* ---- text of the kernel's own ---- */
+
+static char constraint_of(kj_lowering *l, kjit_type type)
+{
+  if (type == KJIT_F32) return 'f';
+  if (type == KJIT_F64) return 'd';
+  uint32_t bytes = kj_scalar_bytes(l, type);
+  return bytes == 8 ? 'l' : bytes == 4 ? 'r' : 'h';
+}
+
+/* f16 is handed over as its bits, bytes in 16 of them. */
+static LLVMTypeRef operand_type(kj_lowering *l, kjit_type type)
+{
+  return type == KJIT_F32 || type == KJIT_F64 || kj_scalar_bytes(l, type) > 2
+           ? kj_register_type(l, type)
+           : l->i16;
+}
+
+static LLVMValueRef as_operand(kj_lowering *l, kjit_type type, LLVMValueRef value)
+{
+  if (operand_type(l, type) != l->i16) return value;
+  if (kj_scalar_bytes(l, type) == 2)
+    return LLVMBuildBitCast(l->builder, kj_to_memory(l, type, value), l->i16, "");
+  return kj_is_signed_type(l, type) ? LLVMBuildSExt(l->builder, value, l->i16, "")
+                                    : LLVMBuildZExt(l->builder, value, l->i16, "");
+}
+
+static LLVMValueRef from_result(kj_lowering *l, kjit_type type, LLVMValueRef value)
+{
+  if (operand_type(l, type) != l->i16) return value;
+  if (kj_scalar_bytes(l, type) == 2)
+    return kj_from_memory(l, type,
+                          LLVMBuildBitCast(l->builder, value, kj_memory_type(l, type), ""));
+  return LLVMBuildTrunc(l->builder, value, kj_register_type(l, type), "");
+}
+
+static LLVMValueRef build_text(kj_lowering *l, const kj_texpr *expr)
+{
+  bool has_result = expr->type != KJIT_VOID;
+  LLVMValueRef *args = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef, expr->args.count + 1);
+  const char *constraints =
+    has_result ? kj_format(l->c->arena, "=%c", constraint_of(l, expr->type)) : "";
+  for (size_t i = 0; i < expr->args.count; i++) {
+    kjit_type type = expr->args.items[i]->type;
+    args[i] = as_operand(l, type, kj_lower_expr(l, expr->args.items[i]));
+    constraints = kj_format(l->c->arena, "%s%s%c", constraints, constraints[0] ? "," : "",
+                            constraint_of(l, type));
+  }
+  kj_asm code = { .text = expr->text,
+                  .constraints = constraints,
+                  .result = has_result ? operand_type(l, expr->type) : l->void_,
+                  .is_convergent = true };
+  LLVMValueRef value = kj_build_asm(l, &code, args, (unsigned)expr->args.count);
+  return has_result ? from_result(l, expr->type, value) : NULL;
+}
+
+/* ---- the whole ---- */
+
+static LLVMValueRef build_fence(kj_lowering *l, const kj_texpr *expr)
+{
+  return effect(l, expr->builtin->symbol, "", NULL, 0);
+}
+
+typedef struct special_row {
+  kj_builtin_id first, last;
+  LLVMValueRef (*build)(kj_lowering *l, const kj_texpr *expr);
+} special_row;
+
+static const special_row special_rows[] = {
+  { KJ_BUILTIN_GRID_SYNC, KJ_BUILTIN_BARRIER_ARRIVE, build_barrier },
+  { KJ_BUILTIN_FENCE_PROXY_ASYNC, KJ_BUILTIN_FENCE_MBARRIER_INIT, build_fence },
+  { KJ_BUILTIN_MBARRIER_INIT, KJ_BUILTIN_MBARRIER_ARRIVE_EXPECT_TX, change_phase },
+  { KJ_BUILTIN_CP_ASYNC_ARRIVE, KJ_BUILTIN_CP_ASYNC_ARRIVE, change_phase },
+  { KJ_BUILTIN_MBARRIER_TEST_WAIT, KJ_BUILTIN_MBARRIER_WAIT_PARITY, wait_for_phase },
+  { KJ_BUILTIN_MBARRIER_PENDING_COUNT, KJ_BUILTIN_MBARRIER_PENDING_COUNT, pending_count },
+  { KJ_BUILTIN_SHARED_ADDRESS, KJ_BUILTIN_SHARED_ADDRESS, shared_address },
+  { KJ_BUILTIN_MAP_SHARED_RANK, KJ_BUILTIN_MAP_SHARED_RANK, map_shared_rank },
+  { KJ_BUILTIN_PTX, KJ_BUILTIN_PTX_EFFECT, build_text },
+};
+
+LLVMValueRef kj_nvptx_special(kj_lowering *l, const kj_texpr *expr)
+{
+  for (size_t i = 0; i < sizeof special_rows / sizeof *special_rows; i++)
+    if (expr->builtin->id >= special_rows[i].first && expr->builtin->id <= special_rows[i].last)
+      return special_rows[i].build(l, expr);
+  LLVMValueRef value = NULL;
+  if (!kj_nvptx_copy(l, expr) && !kj_nvptx_wgmma(l, expr) && !kj_nvptx_matrix(l, expr, &value))
+    kj_lower_unsupported(l, expr->location, expr->builtin->name);
+  return value;
+}

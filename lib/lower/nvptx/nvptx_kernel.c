@@ -1,0 +1,430 @@
+/* nvptx: the kernel function, positions, memory of the block, ranges over the grid. */
+#include <string.h>
+
+#include "lower/nvptx/lower_nvptx.h"
+
+enum { CALL_CONVENTION = 71, STATIC_SHARED_LIMIT = 48 * 1024, CONSTANT_LIMIT = 64 * 1024 };
+
+static unsigned param_index(size_t i) { return (unsigned)i + 1; }
+static const unsigned function_index = (unsigned)LLVMAttributeFunctionIndex;
+
+static void add_text_attribute(kj_lowering *l, const char *name, const char *value)
+{
+  LLVMAttributeRef attribute = LLVMCreateStringAttribute(l->context, name, (unsigned)strlen(name),
+                                                         value, (unsigned)strlen(value));
+  LLVMAddAttributeAtIndex(l->function, function_index, attribute);
+}
+
+static LLVMAttributeRef range_attribute(kj_lowering *l, uint64_t lower, uint64_t upper,
+                                        unsigned bits)
+{
+  unsigned kind = LLVMGetEnumAttributeKindForName("range", 5);
+  return LLVMCreateConstantRangeAttribute(l->context, kind, bits, &lower, &upper);
+}
+
+/* ---- the kernel ---- */
+
+static LLVMTypeRef parameter_type(kj_lowering *l, const kj_planned_parameter *p)
+{
+  switch (p->parameter.kind) {
+  case KJ_PARAMETER_POINTER: return LLVMPointerTypeInContext(l->context, l->target->global_space);
+  case KJ_PARAMETER_SCALAR: return kj_memory_type(l, p->type);
+  case KJ_PARAMETER_TENSOR_MAP: return l->pointer;
+  case KJ_PARAMETER_FAILURE: return l->pointer;
+  default: return p->parameter.size_bytes == 4 ? l->i32 : l->i64;
+  }
+}
+
+static const char *parameter_name(kj_lowering *l, const kj_planned_parameter *p)
+{
+  if (p->parameter.kind == KJ_PARAMETER_FAILURE) return "failure";
+  if (p->parameter.kind == KJ_PARAMETER_SHARED_OFFSET)
+    return kj_format(l->c->arena, "shared%u_offset", p->parameter.argument);
+  if (p->parameter.kind == KJ_PARAMETER_SHARED_EXTENT)
+    return kj_format(l->c->arena, "shared%u_extent%u", p->parameter.argument,
+                     p->parameter.dimension);
+  const char *name = l->kernel->function->params.items[p->parameter.argument]->name;
+  switch (p->parameter.kind) {
+  case KJ_PARAMETER_EXTENT:
+    return kj_format(l->c->arena, "%s_extent%u", name, p->parameter.dimension);
+  case KJ_PARAMETER_STRIDE:
+    return kj_format(l->c->arena, "%s_stride%u", name, p->parameter.dimension);
+  case KJ_PARAMETER_TENSOR_MAP:
+    return kj_format(l->c->arena, "%s_map%u", name, p->parameter.dimension);
+  default: return name;
+  }
+}
+
+/* A constant of the grid: it is read where the parameters lie. */
+static void describe_map(kj_lowering *l, unsigned index)
+{
+  static const char constant[] = "nvvm.grid_constant";
+  LLVMTypeRef bytes = LLVMArrayType2(l->i8, KJ_MAP_BYTES);
+  LLVMAddAttributeAtIndex(l->function, index,
+                          LLVMCreateTypeAttribute(l->context,
+                                                  LLVMGetEnumAttributeKindForName("byval", 5),
+                                                  bytes));
+  LLVMAddAttributeAtIndex(l->function, index,
+                          LLVMCreateStringAttribute(l->context, constant, sizeof constant - 1, "",
+                                                    0));
+  kj_add_attribute(l, l->function, index, "align", KJ_MAP_ALIGNMENT);
+  kj_add_attribute(l, l->function, index, "readonly", 0);
+}
+
+/* noalias holds for what nothing in the kernel writes only: LLVM lets noalias memory be unchanged
+ * across barriers. */
+static void describe_parameter(kj_lowering *l, size_t i)
+{
+  const kj_planned_parameter *p = &l->parameters.items[i];
+  kj_add_attribute(l, l->function, param_index(i), "noundef", 0);
+  if (p->parameter.kind == KJ_PARAMETER_EXTENT || p->parameter.kind == KJ_PARAMETER_SHARED_EXTENT ||
+      p->parameter.kind == KJ_PARAMETER_SHARED_OFFSET) {
+    unsigned bits = 8u * p->parameter.size_bytes;
+    LLVMAddAttributeAtIndex(l->function, param_index(i),
+                            range_attribute(l, 0, (uint64_t)1 << (bits - 1), bits));
+  }
+  if (p->parameter.kind == KJ_PARAMETER_TENSOR_MAP) describe_map(l, param_index(i));
+  if (p->parameter.kind != KJ_PARAMETER_POINTER || !l->uses[p->parameter.argument].is_constant)
+    return;
+  kj_add_attribute(l, l->function, param_index(i), "noalias", 0);
+  kj_add_attribute(l, l->function, param_index(i), "readonly", 0);
+}
+
+static bool is_block_known(const kj_instance *kernel)
+{
+  return kernel->block[0] && kernel->block[1] && kernel->block[2];
+}
+
+static void limit_launch(kj_lowering *l)
+{
+  const kj_instance *k = l->kernel;
+  kj_arena *arena = l->c->arena;
+  if (is_block_known(k))
+    add_text_attribute(l, "nvvm.reqntid",
+                       kj_format(arena, "%u,%u,%u", k->block[0], k->block[1], k->block[2]));
+  else if (k->max_threads)
+    add_text_attribute(l, "nvvm.maxntid", kj_format(arena, "%u,1,1", k->max_threads));
+  bool has_size = is_block_known(k) || k->max_threads;
+  if (k->min_blocks && has_size)
+    add_text_attribute(l, "nvvm.minctasm", kj_format(arena, "%u", k->min_blocks));
+  if (k->max_registers)
+    add_text_attribute(l, "nvvm.maxnreg", kj_format(arena, "%u", k->max_registers));
+  if (k->cluster[0])
+    add_text_attribute(l, "nvvm.cluster_dim",
+                       kj_format(arena, "%u,%u,%u", k->cluster[0], k->cluster[1], k->cluster[2]));
+  else if (k->max_cluster)
+    add_text_attribute(l, "nvvm.maxclusterrank", kj_format(arena, "%u", k->max_cluster));
+}
+
+static void begin_kernel(kj_lowering *l)
+{
+  size_t count = l->parameters.count;
+  LLVMTypeRef *types = KJ_NEW_ARRAY(l->c->arena, LLVMTypeRef, count + 1);
+  for (size_t i = 0; i < count; i++) types[i] = parameter_type(l, &l->parameters.items[i]);
+  l->function = LLVMAddFunction(l->module, l->kernel->symbol,
+                                LLVMFunctionType(l->void_, types, (unsigned)count, false));
+  LLVMSetFunctionCallConv(l->function, CALL_CONVENTION);
+  kj_add_attribute(l, l->function, function_index, "nounwind", 0);
+  kj_add_attribute(l, l->function, function_index, "convergent", 0);
+  limit_launch(l);
+  for (size_t i = 0; i < count; i++) {
+    kj_planned_parameter *p = &l->parameters.items[i];
+    const char *name = parameter_name(l, p);
+    p->value = LLVMGetParam(l->function, (unsigned)i);
+    LLVMSetValueName2(p->value, name, strlen(name));
+    describe_parameter(l, i);
+  }
+  kj_begin_body(l);
+  if (!l->c->request->signature->is_programmatic) return;
+  enum { PROGRAMMATIC_FROM = 90 };
+  if (l->c->request->target.arch < PROGRAMMATIC_FROM)
+    kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+            "programmatic launches need sm_%d, the target is sm_%u", PROGRAMMATIC_FROM,
+            l->c->request->target.arch);
+  /* The next launch may be prepared from now on; this one waits until all before it has ended and
+   * what it wrote can be seen. */
+  kj_intrinsic(l, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0, NULL, 0);
+  kj_intrinsic(l, "llvm.nvvm.griddepcontrol.wait", NULL, 0, NULL, 0);
+}
+
+/* Alignment is said of parameters only where the code makes use of it, so that other kernels take
+ * any address. */
+static void end_kernel(kj_lowering *l)
+{
+  LLVMBuildRetVoid(l->builder);
+  for (size_t i = 0; l->c->used_aligned16 && i < l->parameters.count; i++) {
+    const kj_parameter *p = &l->parameters.items[i].parameter;
+    bool is_array = p->kind == KJ_PARAMETER_POINTER;
+    if (is_array && (l->c->request->signature->arguments[p->argument].facts & KJ_FACT_ALIGNED16))
+      kj_add_attribute(l, l->function, param_index(i), "align", 16);
+  }
+}
+
+/* ---- positions ---- */
+
+static LLVMValueRef read_register(kj_lowering *l, const char *name, uint64_t least, uint64_t end)
+{
+  LLVMValueRef call = kj_intrinsic(l, name, NULL, 0, NULL, 0);
+  LLVMAddCallSiteAttribute(call, LLVMAttributeReturnIndex, range_attribute(l, least, end, 32));
+  return call;
+}
+
+static LLVMValueRef read_position(kj_lowering *l, const char *symbol, uint32_t dimension,
+                                  uint64_t least, uint64_t end)
+{
+  return read_register(l,
+                       kj_format(l->c->arena, "llvm.nvvm.read.ptx.sreg.%s.%c", symbol,
+                                 "xyz"[dimension]),
+                       least, end);
+}
+
+static uint32_t most_threads(kj_lowering *l, uint32_t dimension)
+{
+  uint32_t known = l->kernel->block[dimension],
+           bound = l->kernel->max_threads ? l->kernel->max_threads : 1024;
+  if (known) return known;
+  return dimension == 2 && bound > 64 ? 64 : bound;
+}
+
+static LLVMValueRef thread_index(kj_lowering *l, uint32_t d)
+{
+  return l->kernel->block[d] == 1 ? kj_const32(l, 0)
+                                  : read_position(l, "tid", d, 0, most_threads(l, d));
+}
+
+static LLVMValueRef block_size(kj_lowering *l, uint32_t d)
+{
+  uint32_t known = l->kernel->block[d];
+  return known ? kj_const32(l, known)
+               : read_position(l, "ntid", d, 1, (uint64_t)most_threads(l, d) + 1);
+}
+
+static uint64_t most_blocks(uint32_t dimension) { return dimension ? 0xffff : 0x7fffffff; }
+static LLVMValueRef block_index(kj_lowering *l, uint32_t d)
+{
+  return read_position(l, "ctaid", d, 0, most_blocks(d));
+}
+static LLVMValueRef grid_size(kj_lowering *l, uint32_t d)
+{
+  return read_position(l, "nctaid", d, 1, most_blocks(d) + 1);
+}
+
+static LLVMValueRef add_exact(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return LLVMBuildNSWAdd(l->builder, x, y, "");
+}
+static LLVMValueRef multiply_exact(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return LLVMBuildNSWMul(l->builder, x, y, "");
+}
+
+static LLVMValueRef thread_rank(kj_lowering *l)
+{
+  LLVMValueRef plane =
+    add_exact(l, multiply_exact(l, thread_index(l, 2), block_size(l, 1)), thread_index(l, 1));
+  return add_exact(l, multiply_exact(l, plane, block_size(l, 0)), thread_index(l, 0));
+}
+
+static LLVMValueRef threads_of_block(kj_lowering *l)
+{
+  return multiply_exact(l, multiply_exact(l, block_size(l, 0), block_size(l, 1)), block_size(l, 2));
+}
+
+static LLVMValueRef position(kj_lowering *l, kj_builtin_id id, uint32_t dimension)
+{
+  switch (id) {
+  case KJ_BUILTIN_THREAD_IDX: return thread_index(l, dimension);
+  case KJ_BUILTIN_BLOCK_IDX: return block_index(l, dimension);
+  case KJ_BUILTIN_BLOCK_DIM: return block_size(l, dimension);
+  case KJ_BUILTIN_GRID_DIM: return grid_size(l, dimension);
+  case KJ_BUILTIN_THREAD_RANK: return thread_rank(l);
+  case KJ_BUILTIN_WARP_RANK: return LLVMBuildLShr(l->builder, thread_rank(l), kj_const32(l, 5), "");
+  case KJ_BUILTIN_CLUSTER_IDX:
+  case KJ_BUILTIN_CLUSTER_DIM:
+  case KJ_BUILTIN_CLUSTER_GRID_DIM:
+  case KJ_BUILTIN_CLUSTER_BLOCK_IDX:
+  case KJ_BUILTIN_CLUSTER_RANK:
+  case KJ_BUILTIN_CLUSTER_SIZE: return kj_nvptx_cluster_position(l, id, dimension);
+  default: return read_register(l, "llvm.nvvm.read.ptx.sreg.laneid", 0, 32);
+  }
+}
+
+/* ---- memory ---- */
+
+static unsigned alignment_of(kj_lowering *l, const kj_tvar *var, const kj_type_info *info,
+                             unsigned least)
+{
+  unsigned own = kj_type_alignment(l, info->element),
+           alignment = var->alignment > own ? var->alignment : own;
+  return alignment > least ? alignment : least;
+}
+
+static LLVMValueRef add_shared(kj_lowering *l, const kj_tvar *var, LLVMTypeRef type,
+                               unsigned alignment)
+{
+  LLVMValueRef global =
+    LLVMAddGlobalInAddressSpace(l->module, type, var->name, l->target->shared_space);
+  LLVMSetAlignment(global, alignment);
+  LLVMSetLinkage(global, LLVMInternalLinkage);
+  LLVMSetInitializer(global, LLVMGetUndef(type));
+  ((kj_tvar *)var)->lowered = global;
+  return global;
+}
+
+/* One symbol for all of it: every symbol without a size starts at the same address. */
+static LLVMValueRef dynamic_shared(kj_lowering *l)
+{
+  static const char name[] = "kjit_dynamic_shared";
+  LLVMValueRef known = LLVMGetNamedGlobal(l->module, name);
+  if (known) return known;
+  LLVMValueRef global =
+    LLVMAddGlobalInAddressSpace(l->module, LLVMArrayType2(l->i8, 0), name, l->target->shared_space);
+  LLVMSetAlignment(global, l->dynamic_alignment);
+  return global;
+}
+
+static LLVMValueRef shared_pointer(kj_lowering *l, const kj_tvar *var)
+{
+  if (var->lowered) return var->lowered;
+  const kj_type_info *info = kj_type(l->c->types, var->type);
+  if (kj_is_dynamic_shared(l, var)) {
+    LLVMValueRef offset = kj_dynamic_offset(l, var), base = dynamic_shared(l);
+    return LLVMIsNull(offset) ? base
+                              : LLVMBuildInBoundsGEP2(l->builder, l->i8, base, &offset, 1, "");
+  }
+  uint64_t bytes = kj_element_count(info) * kj_scalar_bytes(l, info->element);
+  unsigned alignment = alignment_of(l, var, info, bytes >= 16 ? 16 : 1);
+  uint64_t end = (l->shared_bytes + (uint64_t)alignment - 1) / alignment * alignment + bytes;
+  l->shared_bytes = (uint32_t)end;
+  return add_shared(l, var,
+                    LLVMArrayType2(kj_memory_type(l, info->element), kj_element_count(info)),
+                    alignment);
+}
+
+static LLVMValueRef local_pointer(kj_lowering *l, const kj_tvar *var)
+{
+  kj_variable_state *state = &l->frame->states[var->index];
+  if (state->slot) return state->slot;
+  const kj_type_info *info = kj_type(l->c->types, var->type);
+  state->slot =
+    kj_alloca(l, LLVMArrayType2(kj_memory_type(l, info->element), kj_element_count(info)),
+              var->name);
+  LLVMSetAlignment(state->slot, alignment_of(l, var, info, 1));
+  return state->slot;
+}
+
+static LLVMValueRef dynamic_shared_bytes(kj_lowering *l)
+{
+  return kj_extend_position(l, kj_intrinsic(l, "llvm.nvvm.read.ptx.sreg.dynamic_smem_size", NULL, 0,
+                                            NULL, 0));
+}
+
+/* ---- ranges ---- */
+
+/* Blocks in their order, threads in theirs: neighbouring threads of a block have neighbouring
+ * numbers whatever the block's shape. */
+static void number_grid_threads(kj_lowering *l, LLVMValueRef *rank, LLVMValueRef *count)
+{
+  bool is_small = l->c->request->signature->grid32;
+  LLVMValueRef (*widen)(kj_lowering *, LLVMValueRef) = is_small ? kj_as_i32 : kj_extend_position;
+  LLVMValueRef row =
+    add_exact(l, multiply_exact(l, widen(l, block_index(l, 2)), widen(l, grid_size(l, 1))),
+              widen(l, block_index(l, 1)));
+  LLVMValueRef block =
+    add_exact(l, multiply_exact(l, row, widen(l, grid_size(l, 0))), widen(l, block_index(l, 0)));
+  LLVMValueRef blocks =
+    multiply_exact(l, multiply_exact(l, widen(l, grid_size(l, 0)), widen(l, grid_size(l, 1))),
+                   widen(l, grid_size(l, 2)));
+  LLVMValueRef threads = widen(l, threads_of_block(l));
+  *rank = add_exact(l, multiply_exact(l, block, threads), widen(l, thread_rank(l)));
+  *count = multiply_exact(l, blocks, threads);
+  if (is_small) l->c->used_grid32 = true;
+}
+
+static void lower_range(kj_lowering *l, const kj_tstmt *stmt)
+{
+  LLVMValueRef rank, count;
+  if (stmt->kind == KJ_TS_GRID_FOR) {
+    number_grid_threads(l, &rank, &count);
+  } else {
+    rank = thread_rank(l);
+    count = threads_of_block(l);
+  }
+  kj_lower_strided_range(l, stmt, rank, count);
+}
+
+/* ---- recursion ---- */
+
+/* Of local memory. */
+static LLVMValueRef stack_pointer(kj_lowering *l)
+{
+  static const char text[] = "stacksave.u64 $0;", constraints[] = "=l";
+  LLVMTypeRef type = LLVMFunctionType(l->i64, NULL, 0, false);
+  LLVMValueRef assembly =
+    LLVMGetInlineAsm(type, text, sizeof text - 1, constraints, sizeof constraints - 1, true, false,
+                     LLVMInlineAsmDialectATT, false);
+  return LLVMBuildCall2(l->builder, type, assembly, NULL, 0, "");
+}
+
+/* ---- failing threads ---- */
+
+/* A thread that has exited no longer counts at barriers. */
+static void leave_kernel(kj_lowering *l)
+{
+  kj_intrinsic(l, "llvm.nvvm.exit", NULL, 0, NULL, 0);
+  LLVMBuildUnreachable(l->builder);
+}
+
+static LLVMValueRef thread_context(kj_lowering *l) { return l->failure_record; }
+static void use_thread_context(kj_lowering *l, LLVMValueRef context)
+{
+  l->failure_record = context;
+}
+
+const kj_lower_target kj_nvptx_lowering_target = {
+  .name = "nvptx",
+  .global_space = 1,
+  .shared_space = 3,
+  .constant_space = 4,
+  .most_static_shared_bytes = STATIC_SHARED_LIMIT,
+  .most_constant_bytes = CONSTANT_LIMIT,
+  .device_scope = "device",
+  .block_scope = "block",
+  .begin_kernel = begin_kernel,
+  .end_kernel = end_kernel,
+  .position = position,
+  .shared_pointer = shared_pointer,
+  .local_pointer = local_pointer,
+  .dynamic_shared_bytes = dynamic_shared_bytes,
+  .range = lower_range,
+  .recursion_bytes = KJ_RECURSION_BYTES,
+  .stack_pointer = stack_pointer,
+  .print = kj_nvptx_print,
+  .leave_kernel = leave_kernel,
+  .shares_failures = true,
+  .thread_context = thread_context,
+  .use_thread_context = use_thread_context,
+  .barrier = kj_nvptx_barrier,
+  .special = kj_nvptx_special,
+  .barrier_reduce = kj_nvptx_barrier_reduce,
+  .hinted_load = kj_nvptx_hinted_load,
+  .hinted_store = kj_nvptx_hinted_store,
+  .prefetch = kj_nvptx_prefetch,
+  .clock = kj_nvptx_clock,
+  .nanosleep = kj_nvptx_nanosleep,
+  .scoped_atomic = kj_nvptx_scoped_atomic,
+  .adds_small_float = kj_nvptx_adds_small_float,
+  .has_brain_arithmetic = kj_nvptx_has_brain_arithmetic,
+  .has_half_fma = kj_nvptx_has_half_fma,
+  .syncwarp = kj_nvptx_syncwarp,
+  .fence = kj_nvptx_fence,
+  .shuffle = kj_nvptx_shuffle,
+  .vote = kj_nvptx_vote,
+  .activemask = kj_nvptx_activemask,
+  .math = kj_nvptx_math,
+  .native = kj_nvptx_native,
+  .rsqrt = kj_nvptx_rsqrt,
+  .float_to_i32 = kj_nvptx_float_to_i32,
+  .integer_abs = kj_nvptx_integer_abs,
+  .float_bits = kj_nvptx_float_bits,
+};

@@ -1,0 +1,307 @@
+/* nvptx: matrix products of a warp and of a warpgroup. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lower/nvptx/lower_nvptx.h"
+#include "typing/mma.h"
+
+/* nvptx: matrix products of a warp, and their fragments from and to shared memory. */
+
+enum { MOST_REGISTERS = 16 };
+
+/* ---- fragments and registers ---- */
+
+static LLVMTypeRef register_type(kj_lowering *l, char constraint)
+{
+  return constraint == 'f' ? l->f32 : constraint == 'd' ? l->f64 : l->i32;
+}
+
+static unsigned bits_of(kj_lowering *l, LLVMTypeRef type)
+{
+  return (unsigned)LLVMSizeOfTypeInBits(l->layout, type);
+}
+
+static unsigned count_registers(kj_lowering *l, LLVMTypeRef fragment, char constraint)
+{
+  return bits_of(l, fragment) / bits_of(l, register_type(l, constraint));
+}
+
+/* Appends the registers that hold a fragment to args. */
+static unsigned split(kj_lowering *l, LLVMValueRef fragment, char constraint, LLVMValueRef *args)
+{
+  LLVMTypeRef type = register_type(l, constraint);
+  unsigned count = count_registers(l, LLVMTypeOf(fragment), constraint);
+  LLVMValueRef all =
+    LLVMBuildBitCast(l->builder, fragment, count == 1 ? type : LLVMVectorType(type, count), "");
+  for (unsigned i = 0; i < count; i++)
+    args[i] = count == 1 ? all : LLVMBuildExtractElement(l->builder, all, kj_const32(l, i), "");
+  return count;
+}
+
+/* The fragment in the registers of a result: one, or a struct of several. */
+static LLVMValueRef join(kj_lowering *l, LLVMValueRef result, unsigned count, LLVMTypeRef fragment)
+{
+  if (count == 1) return LLVMBuildBitCast(l->builder, result, fragment, "");
+  LLVMTypeRef type = LLVMStructGetTypeAtIndex(LLVMTypeOf(result), 0);
+  LLVMValueRef all = LLVMGetPoison(LLVMVectorType(type, count));
+  for (unsigned i = 0; i < count; i++)
+    all = LLVMBuildInsertElement(l->builder, all, LLVMBuildExtractValue(l->builder, result, i, ""),
+                                 kj_const32(l, i), "");
+  return LLVMBuildBitCast(l->builder, all, fragment, "");
+}
+
+static LLVMTypeRef result_type(kj_lowering *l, char constraint, unsigned count)
+{
+  LLVMTypeRef items[MOST_REGISTERS];
+  for (unsigned i = 0; i < count; i++) items[i] = register_type(l, constraint);
+  return count == 1 ? items[0] : LLVMStructTypeInContext(l->context, items, count, false);
+}
+
+/* "{$4, $5}", and its constraints appended with a comma: "=f,=f,". */
+static const char *registers_text(kj_lowering *l, unsigned *next, unsigned count)
+{
+  const char *text = "";
+  for (unsigned i = 0; i < count; i++)
+    text = kj_format(l->c->arena, "%s%s$%u", text, i ? ", " : "", (*next)++);
+  return kj_format(l->c->arena, "{%s}", text);
+}
+
+static const char *constraints_text(kj_lowering *l, const char *before, const char *kind,
+                                    char constraint, unsigned count)
+{
+  for (unsigned i = 0; i < count; i++)
+    before = kj_format(l->c->arena, "%s%s%s%c", before, before[0] ? "," : "", kind, constraint);
+  return before;
+}
+
+/* ---- products ---- */
+
+static LLVMValueRef multiply(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_arena *arena = l->c->arena;
+  const kj_texpr *const *operands = (const kj_texpr *const *)expr->args.items;
+  const kj_mma *mma = kj_find_mma(l->c->types, expr->builtin, operands[0]->type, operands[1]->type,
+                                  operands[2]->type);
+  const kj_mma_element *kinds[3] = { &kj_mma_elements[mma->a], &kj_mma_elements[mma->b],
+                                     &kj_mma_elements[mma->c] };
+  LLVMValueRef args[3 * MOST_REGISTERS];
+  LLVMTypeRef fragment = kj_register_type(l, expr->type);
+  unsigned results = count_registers(l, fragment, kinds[2]->constraint), count = 0, next = 0;
+  const char *text = registers_text(l, &next, results),
+             *constraints = constraints_text(l, "", "=", kinds[2]->constraint, results);
+  for (int i = 0; i < 3; i++) {
+    unsigned more = split(l, kj_lower_expr(l, operands[i]), kinds[i]->constraint, args + count);
+    text = kj_format(arena, "%s, %s", text, registers_text(l, &next, more));
+    constraints = constraints_text(l, constraints, "", kinds[i]->constraint, more);
+    count += more;
+  }
+  bool is_bits = mma->a == KJ_MMA_B1;
+  const char *clamp = strcmp(mma->variant, "sat") == 0 ? ".satfinite" : "",
+             *operation = is_bits ? kj_format(arena, ".%s.popc", mma->variant) : "";
+  const char *c = kinds[2]->ptx;
+  text = kj_format(arena, "mma.sync.aligned.m%un%uk%u.row.col%s.%s.%s.%s.%s%s %s;", mma->m, mma->n,
+                   mma->k, clamp, c, kinds[0]->ptx, kinds[1]->ptx, c, operation, text);
+  kj_asm code = { .text = text,
+                  .constraints = constraints,
+                  .result = result_type(l, kinds[2]->constraint, results),
+                  .is_pure = true,
+                  .is_convergent = true };
+  return join(l, kj_build_asm(l, &code, args, count), results, fragment);
+}
+
+/* ---- fragments from and to shared memory ---- */
+
+static const char *shape_text(kj_lowering *l, const kj_texpr *expr)
+{
+  const char *symbol = expr->builtin->symbol;
+  return kj_format(l->c->arena, ".sync.aligned.m8n8.x%c%s.shared.b16", symbol[0],
+                   symbol[1] ? ".trans" : "");
+}
+
+static LLVMValueRef load_fragment(kj_lowering *l, const kj_texpr *expr)
+{
+  unsigned count = (unsigned)(expr->builtin->symbol[0] - '0'), next = 0;
+  LLVMValueRef address =
+    LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[0]), l->i32, "");
+  const char *registers = registers_text(l, &next, count),
+             *constraints =
+               constraints_text(l, constraints_text(l, "", "=", 'r', count), "", 'r', 1);
+  const char *text =
+    kj_format(l->c->arena, "ldmatrix%s %s, [$%u];", shape_text(l, expr), registers, count);
+  LLVMValueRef result = kj_build_asm(l,
+                                     &(kj_asm){ .text = text,
+                                                .constraints = constraints,
+                                                .result = result_type(l, 'r', count),
+                                                .is_convergent = true },
+                                     &address, 1);
+  return join(l, result, count, kj_register_type(l, expr->type));
+}
+
+static LLVMValueRef store_fragment(kj_lowering *l, const kj_texpr *expr)
+{
+  LLVMValueRef args[1 + MOST_REGISTERS] = {
+    LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[0]), l->i32, "")
+  };
+  unsigned count = split(l, kj_lower_expr(l, expr->args.items[1]), 'r', args + 1), next = 1;
+  const char *text = kj_format(l->c->arena, "stmatrix%s [$0], %s;", shape_text(l, expr),
+                               registers_text(l, &next, count));
+  const char *constraints = constraints_text(l, "", "", 'r', 1 + count);
+  kj_build_asm(l,
+               &(kj_asm){ .text = text,
+                          .constraints = constraints,
+                          .result = l->void_,
+                          .is_convergent = true },
+               args, 1 + count);
+  return NULL;
+}
+
+bool kj_nvptx_matrix(kj_lowering *l, const kj_texpr *expr, LLVMValueRef *value)
+{
+  kj_builtin_id id = expr->builtin->id;
+  if (id >= KJ_BUILTIN_MMA_M8N8K4 && id <= KJ_BUILTIN_MMA_M16N8K256_AND) *value = multiply(l, expr);
+  else if (id >= KJ_BUILTIN_LDMATRIX_X1 && id <= KJ_BUILTIN_LDMATRIX_X4_TRANS)
+    *value = load_fragment(l, expr);
+  else if (id >= KJ_BUILTIN_STMATRIX_X1 && id <= KJ_BUILTIN_STMATRIX_X4_TRANS)
+    *value = store_fragment(l, expr);
+  else return false;
+  return true;
+}
+
+/* nvptx: matrix products of a warpgroup, sm_90a. The accumulators are registers that the
+ * instruction goes on writing until wgmma_wait: each of these instructions takes all of them and
+ * gives them back, so that nothing reads or moves one in between. */
+
+enum { MOST_WGMMA_REGISTERS = 128 };
+
+/* The local array in registers: elements, for f16 pairs of them. */
+typedef struct accumulator {
+  LLVMValueRef pointer;
+  LLVMTypeRef type;
+  unsigned count;
+  char constraint;
+} accumulator;
+
+static accumulator find_accumulator(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_array_value array = kj_lower_array(l, expr->x);
+  const kj_type_info *info = kj_type(l->c->types, array.type);
+  bool is_half = info->element == KJIT_F16, is_float = info->element == KJIT_F32;
+  return (accumulator){ .pointer = array.pointer,
+                        .type = is_float ? l->f32 : l->i32,
+                        .count = (unsigned)info->extents[0] / (is_half ? 2 : 1),
+                        .constraint = is_float ? 'f' : 'r' };
+}
+
+static LLVMValueRef element_at(kj_lowering *l, const accumulator *d, unsigned i)
+{
+  LLVMValueRef index = kj_const64(l, i);
+  return LLVMBuildInBoundsGEP2(l->builder, d->type, d->pointer, &index, 1, "");
+}
+
+/* The instruction with the accumulators as operands 0 and on, in and out; then args, whose
+ * constraints are given. */
+static void run_with(kj_lowering *l, const accumulator *d, const char *text, const char *more,
+                     LLVMValueRef *args, unsigned count)
+{
+  LLVMTypeRef types[MOST_WGMMA_REGISTERS];
+  LLVMValueRef all[MOST_WGMMA_REGISTERS + 8];
+  kj_buffer constraints = { 0 };
+  for (unsigned i = 0; i < d->count; i++) {
+    types[i] = d->type;
+    all[i] = LLVMBuildLoad2(l->builder, d->type, element_at(l, d, i), "");
+    LLVMSetAlignment(all[i], 4);
+    kj_append_format(&constraints, "%s=%c", i ? "," : "", d->constraint);
+  }
+  for (unsigned i = 0; i < d->count; i++) kj_append_format(&constraints, ",%u", i);
+  if (more[0]) kj_append_format(&constraints, ",%s", more);
+  if (count) memcpy(all + d->count, args, count * sizeof *args);
+  LLVMTypeRef result = LLVMStructTypeInContext(l->context, types, d->count, false);
+  char *joined = kj_take_text(&constraints);
+  if (!joined) longjmp(*l->c->on_failure, KJ_JUMP_MEMORY);
+  const char *kept = kj_format(l->c->arena, "%s", joined);
+  free(joined);
+  LLVMValueRef value = kj_build_asm(
+    l, &(kj_asm){ .text = text, .constraints = kept, .result = result, .is_convergent = true }, all,
+    d->count + count);
+  for (unsigned i = 0; i < d->count; i++)
+    LLVMSetAlignment(LLVMBuildStore(l->builder, LLVMBuildExtractValue(l->builder, value, i, ""),
+                                    element_at(l, d, i)),
+                     4);
+}
+
+static const char *operands_text(kj_lowering *l, unsigned first, unsigned count)
+{
+  const char *text = "";
+  for (unsigned i = 0; i < count; i++)
+    text = kj_format(l->c->arena, "%s%s$%u", text, i ? ", " : "", first + i);
+  return kj_format(l->c->arena, "{%s}", text);
+}
+
+static unsigned take_fragment(kj_lowering *l, LLVMValueRef fragment, LLVMValueRef *args)
+{
+  enum { REGISTERS = 4 };
+  LLVMValueRef words =
+    LLVMBuildBitCast(l->builder, fragment, LLVMVectorType(l->i32, REGISTERS), "");
+  for (unsigned i = 0; i < REGISTERS; i++)
+    args[i] = LLVMBuildExtractElement(l->builder, words, kj_const32(l, i), "");
+  return REGISTERS;
+}
+
+/* Signs, and for elements of 16 bits which matrix is transposed. */
+static const char *suffix_text(kj_lowering *l, const kj_wgmma *w)
+{
+  if (w->result == KJ_MMA_S32) return "";
+  if (kj_mma_elements[w->operand].bits != 16) return ", 1, 1";
+  int a = (w->transposed & KJ_WGMMA_TRANSPOSE_A) != 0,
+      b = (w->transposed & KJ_WGMMA_TRANSPOSE_B) != 0;
+  return w->has_fragment ? kj_format(l->c->arena, ", 1, 1, %d", b)
+                         : kj_format(l->c->arena, ", 1, 1, %d, %d", a, b);
+}
+
+static void multiply_warpgroup(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_wgmma w = kj_describe_wgmma(l->c->types, expr);
+  accumulator d = find_accumulator(l, expr);
+  LLVMValueRef args[8], a = kj_lower_expr(l, expr->args.items[0]);
+  unsigned first = 2 * d.count, count = 0;
+  if (w.has_fragment) count = take_fragment(l, a, args);
+  else args[count++] = a;
+  const char *a_text =
+    w.has_fragment ? operands_text(l, first, count) : kj_format(l->c->arena, "$%u", first);
+  args[count++] = kj_lower_expr(l, expr->args.items[1]);
+  args[count++] = LLVMBuildZExt(l->builder, kj_lower_expr(l, expr->args.items[2]), l->i32, "");
+  const char *kind = kj_mma_elements[w.operand].ptx, *result = kj_mma_elements[w.result].ptx;
+  const char *text =
+    kj_format(l->c->arena,
+              "{ .reg .pred p; setp.ne.b32 p, $%u, 0; "
+              "wgmma.mma_async.sync.aligned.m64n%uk%u.%s.%s.%s %s, %s, $%u, p%s; }",
+              first + count - 1, w.n, w.k, result, kind, kind, operands_text(l, 0, d.count), a_text,
+              first + count - 2, suffix_text(l, &w));
+  run_with(l, &d, text, w.has_fragment ? "r,r,r,r,l,r" : "l,l,r", args, count);
+}
+
+static void end_group(kj_lowering *l, const kj_texpr *expr)
+{
+  accumulator d = find_accumulator(l, expr);
+  bool is_fence = strcmp(expr->builtin->symbol, "fence") == 0;
+  const char *text = is_fence ? "wgmma.fence.sync.aligned;"
+                              : kj_format(l->c->arena, "wgmma.wait_group.sync.aligned %d;",
+                                          (int)expr->args.items[0]->integer);
+  run_with(l, &d, text, "", NULL, 0);
+}
+
+bool kj_nvptx_wgmma(kj_lowering *l, const kj_texpr *expr)
+{
+  kj_builtin_id id = expr->builtin->id;
+  if (id >= KJ_BUILTIN_WGMMA_F16 && id <= KJ_BUILTIN_WGMMA_E5M2) multiply_warpgroup(l, expr);
+  else if (id == KJ_BUILTIN_WGMMA_FENCE || id == KJ_BUILTIN_WGMMA_WAIT) end_group(l, expr);
+  else if (id == KJ_BUILTIN_WGMMA_COMMIT)
+    kj_build_asm(l,
+                 &(kj_asm){ .text = "wgmma.commit_group.sync.aligned;",
+                            .constraints = "",
+                            .result = l->void_,
+                            .is_convergent = true },
+                 NULL, 0);
+  else return false;
+  return true;
+}

@@ -1,0 +1,129 @@
+/* Functions of kjit that code on the CPU calls: for lines that it prints, for accesses that are
+ * watched. */
+#include "native/support_routines.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Lines that threads on the CPU print are collected here, whole. */
+
+enum { LARGE = 1 << 19 /* words */ };
+
+static bool make_room(kj_print_sink *sink, size_t needed)
+{
+  if (sink->count + needed <= sink->capacity) return true;
+  size_t wanted = sink->capacity ? 2 * sink->capacity : 1024;
+  uint64_t *grown = realloc(sink->words, wanted * sizeof *grown);
+  if (!grown) return false;
+  sink->words = grown;
+  sink->capacity = wanted;
+  return sink->count + needed <= wanted;
+}
+
+void kj_print_line(kj_print_sink *sink, uint64_t header, uint64_t block, const uint64_t *values)
+{
+  size_t count = kj_print_count(header);
+  pthread_mutex_lock(&sink->mutex);
+  if (make_room(sink, count + 2)) {
+    uint64_t *at = sink->words + sink->count;
+    at[0] = block;
+    at[1] = header;
+    if (count) memcpy(at + 2, values, count * sizeof *values);
+    sink->count += count + 2;
+    if (sink->count >= LARGE) sink->deliver(sink);
+  } else {
+    sink->lost++;
+  }
+  pthread_mutex_unlock(&sink->mutex);
+}
+
+/* ---- watch ---- */
+
+enum { WARP = 32 };
+
+void kj_watch_block(kj_watch *watch, uint64_t size_bytes)
+{
+  watch->block = watch->barrier = watch->warps = ++watch->time;
+  watch->size_bytes = size_bytes;
+}
+
+void kj_watch_barrier(kj_watch *watch) { watch->barrier = watch->warps = ++watch->time; }
+void kj_watch_warps(kj_watch *watch) { watch->warps = ++watch->time; }
+
+/* Whether what these did then and the thread does now may happen at the same time. */
+static bool are_concurrent(const kj_watch *watch, uint32_t then, uint16_t who, uint32_t thread)
+{
+  if (then < watch->barrier || who == thread) return false;
+  uint32_t warp = who < KJ_WATCH_SEVERAL ? who / WARP : who - KJ_WATCH_SEVERAL;
+  return !(warp == thread / WARP && then < watch->warps);
+}
+
+/* What is remembered of those that did the same since the last synchronization. */
+static uint16_t join(const kj_watch *watch, uint32_t then, uint16_t who, uint32_t thread)
+{
+  if (then < watch->warps || who == thread) return (uint16_t)thread;
+  uint32_t warp = who < KJ_WATCH_SEVERAL ? who / WARP : who - KJ_WATCH_SEVERAL;
+  return (uint16_t)(warp == thread / WARP ? KJ_WATCH_SEVERAL + warp : KJ_WATCH_MANY);
+}
+
+static uint64_t result(kj_watch_result kind, uint16_t who)
+{
+  return (uint64_t)kind | (uint64_t)who << KJ_WATCH_RESULT_BITS;
+}
+
+static bool is_unwritten(const kj_watch *watch, const kj_watch_cell *cell, uint32_t how,
+                         uint32_t thread)
+{
+  return cell->written < watch->block || ((how & KJ_WATCH_LOCAL) && cell->writer != thread);
+}
+
+static uint64_t find_race(const kj_watch *watch, const kj_watch_cell *cell, uint32_t how,
+                          uint32_t thread)
+{
+  bool meets_atomic = (how & KJ_WATCH_ATOMIC) && cell->is_atomic;
+  if (!meets_atomic && are_concurrent(watch, cell->written, cell->writer, thread))
+    return result(KJ_WATCH_WAS_WRITTEN, cell->writer);
+  if ((how & KJ_WATCH_WRITE) && are_concurrent(watch, cell->read, cell->reader, thread))
+    return result(KJ_WATCH_WAS_READ, cell->reader);
+  return KJ_WATCH_FINE;
+}
+
+static uint64_t look(const kj_watch *watch, const kj_watch_cell *cell, uint32_t how,
+                     uint32_t thread)
+{
+  if ((how & KJ_WATCH_UNINITIALIZED) && (how & KJ_WATCH_READ) &&
+      is_unwritten(watch, cell, how, thread))
+    return result(KJ_WATCH_UNWRITTEN, 0);
+  bool looks_for_races = (how & KJ_WATCH_RACES) && !(how & KJ_WATCH_LOCAL);
+  return looks_for_races ? find_race(watch, cell, how, thread) : KJ_WATCH_FINE;
+}
+
+/* An atomic's read is part of its write: atomics do not race with each other. */
+static void note(const kj_watch *watch, kj_watch_cell *cell, uint32_t how, uint32_t thread)
+{
+  bool is_atomic = how & KJ_WATCH_ATOMIC;
+  if (how & KJ_WATCH_WRITE) {
+    bool goes_on = is_atomic && cell->is_atomic && cell->written >= watch->barrier;
+    cell->writer = goes_on ? join(watch, cell->written, cell->writer, thread) : (uint16_t)thread;
+    cell->written = watch->time;
+    cell->is_atomic = is_atomic;
+  } else if (!is_atomic) {
+    cell->reader = cell->read >= watch->barrier ? join(watch, cell->read, cell->reader, thread)
+                                                : (uint16_t)thread;
+    cell->read = watch->time;
+  }
+}
+
+uint64_t kj_watch_access(kj_watch *watch, uint64_t offset, uint64_t size, uint32_t how,
+                         uint32_t thread)
+{
+  /* memory of another kind, or an index out of bounds */
+  if (offset > watch->size_bytes || size > watch->size_bytes - offset) return KJ_WATCH_FINE;
+  for (uint64_t i = 0; i < size; i++) {
+    uint64_t found = look(watch, &watch->cells[offset + i], how, thread);
+    if (found) return found;
+  }
+  for (uint64_t i = 0; i < size; i++) note(watch, &watch->cells[offset + i], how, thread);
+  return KJ_WATCH_FINE;
+}

@@ -1,0 +1,256 @@
+/* GPU: in which order global loads are issued, and advice on how threads walk arrays. */
+#include "typing/typed.h"
+
+/* Issues the global loads of neighbouring statements before the first of them stores. GPU only.
+ *
+ * Staging a tile reads `s[i] = A[x]; if edge { s[j] = A[y] }`: as written, each store to shared
+ * memory waits for its load before the next load is issued, and a block pays the latency of global
+ * memory several times. A load of global memory may move above a thread's own stores to shared
+ * memory: they are different memory, and without a barrier between them no other thread's store is
+ * ordered either.
+ *
+ * A run is two or more neighbouring statements, each a store to shared memory, or an `if` around
+ * one, whose value loads from global memory and has no effect. Conditions and values are computed
+ * first, in order and under the same conditions, into variables; then the stores follow as written.
+ * Needs: typed instances. Guarantees: same values, same stores in the same order. */
+
+enum { MAX_RUN = 8 };
+
+typedef struct pass {
+  kj_compilation *c;
+  kj_instance *instance;
+} pass;
+
+typedef struct finding {
+  kj_compilation *c;
+  bool has_global_load;
+  /* no effect, and no load of memory that a thread of the block may write before the load's old
+   * place */
+  bool is_movable;
+} finding;
+
+static kj_space space_of(kj_compilation *c, const kj_texpr *array)
+{
+  return kj_type(c->types, array->type)->space;
+}
+
+static void look(void *data, kj_texpr **at)
+{
+  finding *f = data;
+  const kj_texpr *e = *at;
+  switch (e->kind) {
+  case KJ_T_CALL: f->is_movable = false; return;
+  case KJ_T_BUILTIN: f->is_movable &= (e->builtin->flags & KJ_PURE) != 0; return;
+  case KJ_T_LOAD:
+    f->is_movable &=
+      space_of(f->c, e->x) == KJ_SPACE_GLOBAL || space_of(f->c, e->x) == KJ_SPACE_CONST;
+    f->has_global_load |= space_of(f->c, e->x) == KJ_SPACE_GLOBAL;
+    return;
+  default: return;
+  }
+}
+
+static finding find_in(pass *p, kj_texpr *e)
+{
+  finding f = { p->c, false, true };
+  kj_walk_texpr(&e, look, &f);
+  return f;
+}
+
+/* Whether make_zero has one. */
+static bool has_literal(kj_compilation *c, kjit_type type)
+{
+  return kj_is_scalar(type) && kj_type(c->types, type)->class_ != KJ_CLASS_COMPLEX;
+}
+
+/* The store of a statement that may be part of a run, or NULL. */
+static kj_tstmt *get_staging_store(pass *p, kj_tstmt *stmt)
+{
+  kj_tstmt *store = stmt;
+  if (stmt->kind == KJ_TS_IF) {
+    if (stmt->body.count != 1 || stmt->otherwise.count || !find_in(p, stmt->value).is_movable)
+      return NULL;
+    store = stmt->body.items[0];
+    if (store->kind == KJ_TS_STORE && !has_literal(p->c, store->value->type)) return NULL;
+  }
+  if (store->kind != KJ_TS_STORE || space_of(p->c, store->array) != KJ_SPACE_SHARED) return NULL;
+  finding value = find_in(p, store->value);
+  return value.is_movable && value.has_global_load ? store : NULL;
+}
+
+static kj_texpr *make_zero(kj_compilation *c, const kj_texpr *like)
+{
+  return kj_new_texpr(c, KJ_T_CONST, like->type, like->location);
+}
+
+/* Appends `let name = *at` to the list and puts the variable in its place. */
+static void move_to_let(pass *p, kj_tstmts *list, const char *name, kj_texpr **at)
+{
+  kj_texpr *value = *at;
+  kj_tstmt *let = kj_new_tstmt(p->c, KJ_TS_ASSIGN, value->location);
+  let->var = kj_new_tvar(p->c, p->instance, KJ_V_LET, name, value->type, value->location);
+  let->value = value;
+  KJ_PUSH(p->c->arena, list, let);
+  *at = kj_new_texpr(p->c, KJ_T_VAR, value->type, value->location);
+  (*at)->var = let->var;
+}
+
+/* `let v = value`, or `let c = condition`, `let v = c ? value : 0`; the statement then reads them.
+ */
+static void split(pass *p, kj_tstmts *list, kj_tstmt *stmt, kj_tstmt *store)
+{
+  if (stmt != store) {
+    move_to_let(p, list, "staging", &stmt->value);
+    kj_texpr *guarded = kj_new_texpr(p->c, KJ_T_COND, store->value->type, store->value->location);
+    guarded->x = kj_new_texpr(p->c, KJ_T_VAR, stmt->value->type, stmt->value->location);
+    guarded->x->var = stmt->value->var;
+    guarded->y = store->value;
+    guarded->z = make_zero(p->c, store->value);
+    store->value = guarded;
+  }
+  move_to_let(p, list, "staged", &store->value);
+}
+
+static size_t get_run(pass *p, const kj_tstmts *stmts, size_t first, kj_tstmt **stores)
+{
+  size_t count = 0;
+  while (count < MAX_RUN && first + count < stmts->count &&
+         (stores[count] = get_staging_store(p, stmts->items[first + count])))
+    count++;
+  return count;
+}
+
+static void visit_list(pass *p, kj_tstmts *stmts)
+{
+  kj_tstmts result = { 0 };
+  for (size_t i = 0; i < stmts->count;) {
+    kj_tstmt *stores[MAX_RUN];
+    size_t run = get_run(p, stmts, i, stores);
+    for (size_t k = 0; run > 1 && k < run; k++) split(p, &result, stmts->items[i + k], stores[k]);
+    size_t taken = run > 1 ? run : 1;
+    for (size_t k = 0; k < taken; k++, i++) {
+      visit_list(p, &stmts->items[i]->body);
+      visit_list(p, &stmts->items[i]->otherwise);
+      KJ_PUSH(p->c->arena, &result, stmts->items[i]);
+    }
+  }
+  *stmts = result;
+}
+
+void kj_issue_loads_early(kj_compilation *c)
+{
+  for (size_t i = 0; i < c->instances.count; i++) {
+    pass p = { c, c->instances.items[i] };
+    visit_list(&p, &c->instances.items[i]->body);
+  }
+}
+
+/* Advice on how a kernel walks its arrays. GPU only.
+ *
+ * Neighbouring threads, by threadIdx.x, should read neighbouring elements: then a warp's accesses
+ * are few transactions. Where threadIdx.x is in an index of an array of rows, and the last index,
+ * the contiguous one, does not depend on it, they are a row apart. Needs typed instances; changes
+ * nothing. */
+
+enum { MOST_REMARKS = 4 };
+
+typedef struct remark_pass {
+  kj_compilation *c;
+  bool *follows; /* by variable: its value differs between neighbouring threads */
+  bool has_changed;
+  uint32_t count;
+} remark_pass;
+
+/* ---- what depends on threadIdx.x ---- */
+
+static bool follows_x(const remark_pass *p, const kj_texpr *e);
+
+static bool any_follows(const remark_pass *p, const kj_texprs *list)
+{
+  for (size_t i = 0; i < list->count; i++)
+    if (follows_x(p, list->items[i])) return true;
+  return false;
+}
+
+static bool is_position_x(const kj_texpr *e)
+{
+  if (e->kind != KJ_T_BUILTIN) return false;
+  bool is_first = e->builtin->id == KJ_BUILTIN_THREAD_IDX || e->builtin->id == KJ_BUILTIN_GRID;
+  return (is_first && e->dimension == 0) || e->builtin->id == KJ_BUILTIN_THREAD_RANK ||
+         e->builtin->id == KJ_BUILTIN_LANEID;
+}
+
+/* What is loaded may be anything. */
+static bool follows_x(const remark_pass *p, const kj_texpr *e)
+{
+  if (!e || e->kind == KJ_T_LOAD || e->kind == KJ_T_CALL) return false;
+  if (e->kind == KJ_T_VAR) return p->follows[e->var->index];
+  return is_position_x(e) || follows_x(p, e->x) || follows_x(p, e->y) || follows_x(p, e->z) ||
+         any_follows(p, &e->args);
+}
+
+static void set_follows(remark_pass *p, const kj_tvar *var)
+{
+  if (p->follows[var->index]) return;
+  p->follows[var->index] = p->has_changed = true;
+}
+
+static void skip(void *data, kj_texpr **at) { (void)data, (void)at; }
+
+static void follow_stmt(void *data, kj_tstmt *stmt)
+{
+  remark_pass *p = data;
+  if (stmt->kind == KJ_TS_ASSIGN && follows_x(p, stmt->value)) set_follows(p, stmt->var);
+  if (stmt->kind == KJ_TS_FOR && follows_x(p, stmt->first)) set_follows(p, stmt->var);
+  bool is_range = stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR;
+  if (is_range) set_follows(p, stmt->vars.items[stmt->vars.count - 1]);
+}
+
+/* ---- accesses ---- */
+
+static void look_at(remark_pass *p, const kj_texpr *array, const kj_texprs *indices,
+                    kj_location location)
+{
+  const kj_type_info *info = kj_type(p->c->types, array->type);
+  bool is_rows = info->space == KJ_SPACE_GLOBAL && info->rank > 1 && indices->count == info->rank;
+  if (!is_rows || info->layout == KJIT_LAYOUT_STRIDED || p->count >= MOST_REMARKS) return;
+  bool is_c = info->layout == KJIT_LAYOUT_C, walks = false;
+  uint32_t contiguous = is_c ? info->rank - 1 : 0;
+  const kj_texpr *along = indices->items[contiguous];
+  /* a constant: the parts of a record */
+  if (along->kind == KJ_T_CONST || follows_x(p, along)) return;
+  for (uint32_t d = 0; d < info->rank; d++)
+    walks = walks || (d != contiguous && follows_x(p, indices->items[d]));
+  if (!walks) return;
+  p->count++;
+  const char *name = array->kind == KJ_T_VAR && array->var->name ? array->var->name : "the array";
+  kj_warn(p->c, location, KJIT_SEVERITY_REMARK,
+          "neighbouring threads (threadIdx.x) are a %s of `%s` apart here: the %s index is the "
+          "contiguous one; let threadIdx.x be in it",
+          is_c ? "row" : "column", name, is_c ? "last" : "first");
+}
+
+static void look_expr(void *data, kj_texpr **at)
+{
+  const kj_texpr *e = *at;
+  if (e->kind == KJ_T_LOAD) look_at(data, e->x, &e->args, e->location);
+}
+
+static void look_stmt(void *data, kj_tstmt *stmt)
+{
+  if (stmt->kind == KJ_TS_STORE) look_at(data, stmt->array, &stmt->indices, stmt->location);
+}
+
+void kj_remark_strides(kj_compilation *c)
+{
+  remark_pass p = { .c = c };
+  for (size_t i = 0; i < c->instances.count; i++) {
+    kj_instance *instance = c->instances.items[i];
+    p.follows = KJ_NEW_ARRAY(c->arena, bool, instance->params.count + instance->locals.count + 1);
+    do {
+      p.has_changed = false;
+      kj_walk_tstmts(&instance->body, follow_stmt, skip, &p);
+    } while (p.has_changed);
+    kj_walk_tstmts(&instance->body, look_stmt, look_expr, &p);
+  }
+}

@@ -1,0 +1,170 @@
+/* libkjit-compiler's entry: the stages of a compilation in their order, and the interface that
+ * libkjit calls. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "compiler.h"
+#include "target/target.h"
+#include "typing/typed.h"
+
+struct kj_compiler {
+  kj_nvptx *nvptx;
+  kj_host *host;
+};
+
+static uint64_t now_ns(void)
+{
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Hands a text over as the code of a stage; the text is the caller's to free. */
+static void set_text(kj_compilation *c, kj_code *code, kj_buffer *buffer)
+{
+  code->size_bytes = buffer->length;
+  code->data = kj_take_text(buffer);
+  if (!code->data) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
+}
+
+/* From the module to typed trees that lowering takes. */
+static void run_passes(kj_compilation *c)
+{
+  bool is_cpu = c->request->target.kind == KJ_TARGET_CPU;
+  kj_infer(c);
+  kj_find_parts(c);
+  kj_mark_checks(c);
+  if (!is_cpu || c->request->symbol) kj_version_loops(c);
+  kj_verify_typed(c);
+  kj_find_shared_need(c);
+  if (!is_cpu) kj_remark_strides(c);
+  if (c->request->symbol) kj_check_c_function(c);
+  else if (is_cpu) kj_make_thread_loops(c);
+  /* a load that fails must not keep a store before it from being done */
+  if (!is_cpu && !c->instances.items[0]->may_fail) kj_issue_loads_early(c);
+  kj_verify_typed(c);
+  kj_narrow_indices(c);
+}
+
+/* CPU: the kernel for blocks whose hoisted checks hold. Inference goes the same way again, as the
+ * passes change its trees; what it has to say was said. */
+static kj_compilation *make_fast(kj_compilation *c)
+{
+  kj_compilation *fast = KJ_NEW(c->arena, kj_compilation);
+  size_t said = c->diagnostics->count;
+  *fast = (kj_compilation){ .request = c->request,
+                            .module = c->module,
+                            .types = c->types,
+                            .arena = c->arena,
+                            .diagnostics = c->diagnostics,
+                            .on_failure = c->on_failure,
+                            .drops_hoisted = true };
+  run_passes(fast);
+  kj_drop_diagnostics(c->diagnostics, said);
+  return fast;
+}
+
+/* The way of a specialization. Everything that can fail jumps to compile(). */
+static void run_stages(kj_compiler *compiler, kj_compilation *c, kj_code *code)
+{
+  const kj_compile_request *request = c->request;
+  kj_buffer text = { 0 };
+  bool is_cpu = request->target.kind == KJ_TARGET_CPU;
+
+  if (request->stage == KJIT_STAGE_KIR) {
+    kj_print_module(request->module, &text);
+    set_text(c, code, &text);
+    return;
+  }
+
+  uint64_t start = now_ns();
+  if (!is_cpu) kj_check_nvptx(c);
+  run_passes(c);
+  bool has_fast =
+    is_cpu && c->hoisted.count && !c->has_watched && !request->symbol && !request->debug;
+  c->fast = has_fast ? make_fast(c) : NULL;
+  code->infer_time_ns = now_ns() - start;
+
+  if (request->stage == KJIT_STAGE_TYPED) {
+    kj_print_typed(c, &text);
+    set_text(c, code, &text);
+    return;
+  }
+
+  if (is_cpu) kj_emit_host(compiler->host, c, code);
+  else kj_emit_nvptx(compiler->nvptx, c, code);
+}
+
+static kjit_status compile(kj_compiler *compiler, const kj_compile_request *request,
+                           kj_diagnostics *diagnostics, kj_code *code)
+{
+  jmp_buf on_failure;
+  kj_arena arena;
+  kj_init_arena(&arena, &on_failure);
+  memset(code, 0, sizeof *code);
+  int jump = setjmp(on_failure);
+  if (jump == 0) {
+    kj_compilation *c = KJ_NEW(&arena, kj_compilation);
+    *c = (kj_compilation){ .request = request,
+                           .module = request->module,
+                           .types = request->module->types,
+                           .arena = &arena,
+                           .diagnostics = diagnostics,
+                           .on_failure = &on_failure };
+    run_stages(compiler, c, code);
+  } else {
+    kj_free_code(code);
+    if (jump == KJ_JUMP_MEMORY)
+      kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
+                "out of memory while compiling");
+  }
+  kj_free_arena(&arena);
+  return jump ? diagnostics->status : KJIT_OK;
+}
+
+static void destroy(kj_compiler *compiler)
+{
+  if (!compiler) return;
+  kj_destroy_nvptx(compiler->nvptx);
+  kj_destroy_host(compiler->host);
+  free(compiler);
+}
+
+static kjit_status create(const char *libdevice_path, kj_diagnostics *diagnostics,
+                          kj_compiler **compiler)
+{
+  kj_compiler *created = calloc(1, sizeof *created);
+  if (!created) {
+    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
+              "out of memory for the compiler");
+    return KJIT_ERROR_MEMORY;
+  }
+  kjit_status status = kj_create_nvptx(libdevice_path, diagnostics, &created->nvptx);
+  if (status == KJIT_OK) status = kj_create_host(diagnostics, &created->host);
+  if (status != KJIT_OK) {
+    destroy(created);
+    return status;
+  }
+  *compiler = created;
+  return KJIT_OK;
+}
+
+static kjit_status load(kj_compiler *compiler, const kj_code *code, const kj_outside *outside,
+                        kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
+{
+  return kj_load_host(compiler->host, code, outside, diagnostics, loaded, kernel);
+}
+
+static void unload(kj_compiler *compiler, kj_loaded *loaded)
+{
+  kj_unload_host(compiler->host, loaded);
+}
+
+const kj_compiler_interface *kjit_get_compiler_interface(void)
+{
+  static const kj_compiler_interface interface = {
+    sizeof interface, KJ_COMPILER_VERSION, create, destroy, compile, load, unload
+  };
+  return &interface;
+}

@@ -1,0 +1,195 @@
+/* Arenas, maps in an arena, growing texts. */
+#include "support/containers.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- arena ---- */
+
+struct kj_arena_block {
+  kj_arena_block *next;
+};
+
+enum { ALIGNMENT = 16, BLOCK_BYTES = 1 << 16 };
+
+void kj_init_arena(kj_arena *arena, jmp_buf *on_failure)
+{
+  *arena = (kj_arena){ .on_failure = on_failure };
+}
+
+void kj_free_arena(kj_arena *arena)
+{
+  kj_arena_block *block = arena->blocks;
+  while (block) {
+    kj_arena_block *next = block->next;
+    free(block);
+    block = next;
+  }
+  kj_init_arena(arena, arena->on_failure);
+}
+
+static _Noreturn void fail(kj_arena *arena) { longjmp(*arena->on_failure, KJ_JUMP_MEMORY); }
+
+static void add_block(kj_arena *arena, size_t size_bytes)
+{
+  size_t payload = size_bytes > BLOCK_BYTES ? size_bytes : BLOCK_BYTES;
+  kj_arena_block *block = calloc(1, ALIGNMENT + payload);
+  if (!block) fail(arena);
+  block->next = arena->blocks;
+  arena->blocks = block;
+  arena->next = (char *)block + ALIGNMENT;
+  arena->end = arena->next + payload;
+}
+
+void *kj_allocate(kj_arena *arena, size_t size_bytes)
+{
+  if (size_bytes > SIZE_MAX / 2) fail(arena);
+  size_t rounded = (size_bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+  if ((size_t)(arena->end - arena->next) < rounded) add_block(arena, rounded);
+  void *memory = arena->next;
+  arena->next += rounded;
+  return memory;
+}
+
+char *kj_copy_string(kj_arena *arena, const char *text, size_t length)
+{
+  char *copy = kj_allocate(arena, length + 1);
+  if (length) memcpy(copy, text, length);
+  return copy;
+}
+
+char *kj_format(kj_arena *arena, const char *format, ...)
+{
+  va_list list, again;
+  va_start(list, format);
+  va_copy(again, list);
+  int length = vsnprintf(NULL, 0, format, list);
+  char *text = kj_allocate(arena, (size_t)length + 1);
+  vsnprintf(text, (size_t)length + 1, format, again);
+  va_end(again);
+  va_end(list);
+  return text;
+}
+
+void kj_grow_list(kj_arena *arena, void **items, size_t count, size_t *capacity, size_t item_bytes)
+{
+  if (count < *capacity) return;
+  size_t wanted = *capacity ? *capacity * 2 : 8;
+  void *grown = kj_allocate(arena, wanted * item_bytes);
+  if (count) memcpy(grown, *items, count * item_bytes);
+  *items = grown;
+  *capacity = wanted;
+}
+
+/* ---- map ---- */
+
+/* FNV-1a: keys are short identifiers. */
+static uint64_t hash(const char *key, size_t length)
+{
+  uint64_t h = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < length; i++) h = (h ^ (unsigned char)key[i]) * 0x100000001b3u;
+  return h ^ (h >> 32);
+}
+
+static kj_map_entry **find_slot(const kj_map *map, const char *key, size_t length)
+{
+  size_t at = hash(key, length) & (map->capacity - 1);
+  while (map->slots[at] &&
+         (map->slots[at]->length != length || memcmp(map->slots[at]->key, key, length) != 0))
+    at = (at + 1) & (map->capacity - 1);
+  return &map->slots[at];
+}
+
+static void grow(kj_map *map)
+{
+  kj_map old = *map;
+  map->capacity = old.capacity ? old.capacity * 2 : 64;
+  map->slots = KJ_NEW_ARRAY(map->arena, kj_map_entry *, map->capacity);
+  for (size_t i = 0; i < old.capacity; i++)
+    if (old.slots[i]) *find_slot(map, old.slots[i]->key, old.slots[i]->length) = old.slots[i];
+}
+
+void kj_init_map(kj_map *map, kj_arena *arena) { *map = (kj_map){ .arena = arena }; }
+
+kj_map_entry *kj_find_entry(const kj_map *map, const char *key, size_t length)
+{
+  return map->capacity ? *find_slot(map, key, length) : NULL;
+}
+
+kj_map_entry *kj_get_entry(kj_map *map, const char *key, size_t length)
+{
+  if ((map->count + 1) * 2 > map->capacity) grow(map);
+  kj_map_entry **slot = find_slot(map, key, length);
+  if (*slot) return *slot;
+  kj_map_entry *entry = KJ_NEW(map->arena, kj_map_entry);
+  entry->key = kj_copy_string(map->arena, key, length);
+  entry->length = length;
+  map->count++;
+  return *slot = entry;
+}
+
+/* ---- buffer ---- */
+
+static int reserve(kj_buffer *buffer, size_t more)
+{
+  if (buffer->failed) return 0;
+  if (buffer->length + more + 1 <= buffer->capacity) return 1;
+  size_t wanted = buffer->capacity ? buffer->capacity * 2 : 256;
+  while (wanted < buffer->length + more + 1) wanted *= 2;
+  char *grown = realloc(buffer->text, wanted);
+  if (!grown) {
+    buffer->failed = 1;
+    return 0;
+  }
+  buffer->text = grown;
+  buffer->capacity = wanted;
+  return 1;
+}
+
+void kj_append(kj_buffer *buffer, const char *text, size_t length)
+{
+  if (!reserve(buffer, length)) return;
+  if (length) memcpy(buffer->text + buffer->length, text, length);
+  buffer->length += length;
+  buffer->text[buffer->length] = 0;
+}
+
+void kj_append_text(kj_buffer *buffer, const char *text) { kj_append(buffer, text, strlen(text)); }
+
+void kj_append_list(kj_buffer *buffer, const char *format, va_list list)
+{
+  va_list again;
+  va_copy(again, list);
+  int length = vsnprintf(NULL, 0, format, list);
+  if (length >= 0 && reserve(buffer, (size_t)length)) {
+    vsnprintf(buffer->text + buffer->length, (size_t)length + 1, format, again);
+    buffer->length += (size_t)length;
+  }
+  va_end(again);
+}
+
+void kj_append_format(kj_buffer *buffer, const char *format, ...)
+{
+  va_list list;
+  va_start(list, format);
+  kj_append_list(buffer, format, list);
+  va_end(list);
+}
+
+char *kj_take_text(kj_buffer *buffer)
+{
+  kj_append(buffer, "", 0);
+  char *text = buffer->failed ? NULL : buffer->text;
+  if (buffer->failed) free(buffer->text);
+  *buffer = (kj_buffer){ 0 };
+  return text;
+}
+
+void kj_free_buffer(kj_buffer *buffer)
+{
+  free(buffer->text);
+  *buffer = (kj_buffer){ 0 };
+}

@@ -1,0 +1,291 @@
+/* LLVM IR of the host for extern funcs: read under a guard, checked, linked. */
+#include <llvm-c/Analysis.h>
+#include <llvm-c/BitReader.h>
+#include <llvm-c/IRReader.h>
+#include <llvm-c/Linker.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target/llvm.h"
+#include "target/target.h"
+
+/* LLVM's bitcode reader believes much of what it reads: a damaged file may make it follow a wild
+ * pointer. What reads files of others runs under a guard, as LLVM's own tools do it: a fault of
+ * this thread meanwhile comes back as a failure, and what the reader has begun is left as it is.
+ * Faults of other threads go where they always went. */
+
+/* a handler that is called because the stack is full needs another one */
+enum { STACK_BYTES = 64 * 1024 };
+
+static const int signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+enum { SIGNALS = sizeof signals / sizeof *signals };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held while the handlers are ours */
+static struct sigaction previous[SIGNALS];
+static _Thread_local sigjmp_buf *target;
+
+void kj_fault_guarded(void)
+{
+  if (target) siglongjmp(*target, 1);
+}
+
+static void on_fault(int signal)
+{
+  kj_fault_guarded();
+  for (int i = 0; i < SIGNALS; i++)
+    if (signals[i] == signal) sigaction(signal, &previous[i], NULL);
+  if (signal == SIGABRT) raise(signal); /* the others happen again */
+}
+
+static bool run_guarded(void (*run)(void *data), void *data)
+{
+  sigjmp_buf here;
+  bool has_returned = false;
+  if (sigsetjmp(here, 1) == 0) {
+    target = &here;
+    run(data);
+    has_returned = true;
+  }
+  target = NULL;
+  return has_returned;
+}
+
+bool kj_run_guarded(void (*run)(void *data), void *data)
+{
+  struct sigaction ours = { .sa_handler = on_fault, .sa_flags = SA_ONSTACK | SA_NODEFER };
+  stack_t stack = { .ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES }, outer;
+  bool has_stack = stack.ss_sp && sigaltstack(&stack, &outer) == 0;
+  sigemptyset(&ours.sa_mask);
+  pthread_mutex_lock(&mutex);
+  for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &ours, &previous[i]);
+  bool has_returned = run_guarded(run, data);
+  for (int i = 0; i < SIGNALS; i++) sigaction(signals[i], &previous[i], NULL);
+  pthread_mutex_unlock(&mutex);
+  if (has_stack) sigaltstack(&outer, NULL);
+  free(stack.ss_sp);
+  return has_returned;
+}
+
+/* LLVM IR of the host for extern funcs: read, checked and linked into a kernel's module, of which
+ * it is a part from then on.
+ *
+ * LLVM's reader reports what it does not understand, a newer version's bitcode too; what it
+ * understands is verified. A function with other types than the declared ones would make the call
+ * undefined, so types are compared. Nothing of the host's module stays visible, so that what is not
+ * called vanishes. */
+
+typedef struct linking {
+  kj_compilation *c;
+  LLVMModuleRef module;
+  kj_llvm_errors *errors;
+  const kj_instance *instance;
+  LLVMModuleRef source; /* being looked at: ours to dispose of */
+} linking;
+
+static _Noreturn void fail(linking *k, const char *what, const char *detail)
+{
+  const kj_decl *decl = k->instance->function->decl;
+  if (k->source) LLVMDisposeModule(k->source);
+  kj_fail(k->c, decl->location, KJIT_ERROR_COMPILE, "the code bound to `%s` %s%s%s", decl->name,
+          what, *detail ? ": " : "", detail);
+}
+
+/* One line of LLVM's message, in the arena; the message is disposed. */
+static const char *take_message(linking *k, char *message)
+{
+  if (!message) return "";
+  const char *copy = kj_copy_string(k->c->arena, message, strcspn(message, "\n"));
+  LLVMDisposeMessage(message);
+  return copy;
+}
+
+/* Code in a context of its own: reading it and looking at it once, to see that it can be done. */
+typedef struct trial {
+  kj_code_kind kind;
+  LLVMContextRef context;
+  LLVMMemoryBufferRef buffer;
+  LLVMModuleRef module;
+  char *message; /* the reader's */
+  char *invalid; /* the verifier's */
+  LLVMBool has_failed, is_invalid;
+} trial;
+
+static void read_code(trial *t)
+{
+  if (t->kind == KJ_CODE_LLVM_TEXT) {
+    /* which text cannot be read with */
+    LLVMBool discards = LLVMContextShouldDiscardValueNames(t->context);
+    LLVMContextSetDiscardValueNames(t->context, false);
+    t->has_failed = LLVMParseIRInContext2(t->context, t->buffer, &t->module, &t->message);
+    LLVMContextSetDiscardValueNames(t->context, discards);
+  } else t->has_failed = LLVMParseBitcodeInContext2(t->context, t->buffer, &t->module);
+  if (t->has_failed) t->module = NULL;
+}
+
+static void read_and_verify(void *data)
+{
+  trial *t = data;
+  read_code(t);
+  if (t->has_failed) return;
+  t->is_invalid = LLVMVerifyModule(t->module, LLVMReturnStatusAction, &t->invalid);
+  LLVMDisposeModule(t->module);
+}
+
+static LLVMMemoryBufferRef make_buffer(const linking *k, const kj_bound_extern *bound)
+{
+  return LLVMCreateMemoryBufferWithMemoryRange(bound->code, bound->size_bytes, k->instance->symbol,
+                                               bound->kind == KJ_CODE_LLVM_TEXT);
+}
+
+/* What faults is lost with its context; what comes through can be read again. */
+static void try_source(linking *k, const kj_bound_extern *bound)
+{
+  kj_llvm_errors *errors = KJ_NEW(k->c->arena, kj_llvm_errors);
+  trial t = { .kind = bound->kind,
+              .context = kj_create_llvm_context(errors, true),
+              .buffer = make_buffer(k, bound) };
+  bool has_returned = kj_run_guarded(read_and_verify, &t);
+  if (!has_returned) fail(k, "is damaged: LLVM cannot read it", "");
+  const char *reason = t.message ? take_message(k, t.message) : errors->first,
+             *invalid = take_message(k, t.invalid);
+  LLVMDisposeMemoryBuffer(t.buffer);
+  LLVMContextDispose(t.context);
+  if (t.has_failed) fail(k, "is no LLVM IR that LLVM 22 reads", reason);
+  if (t.is_invalid) fail(k, "is not valid LLVM IR", invalid);
+}
+
+static void read_source(linking *k, const kj_bound_extern *bound)
+{
+  try_source(k, bound);
+  trial t = { .kind = bound->kind,
+              .context = LLVMGetModuleContext(k->module),
+              .buffer = make_buffer(k, bound) };
+  read_code(&t);
+  LLVMDisposeMemoryBuffer(t.buffer);
+  LLVMDisposeMessage(t.message);
+  k->source = t.module;
+  if (t.has_failed) fail(k, "is no LLVM IR that LLVM 22 reads", "");
+}
+
+static bool starts_with(const char *text, const char *start)
+{
+  return strncmp(text, start, strlen(start)) == 0;
+}
+
+static void check_source(linking *k)
+{
+  const char *target = LLVMGetTarget(k->source);
+  if (*target && !starts_with(target, "nvptx64"))
+    fail(k, "is not for GPUs (nvptx64-nvidia-cuda) but for",
+         kj_copy_string(k->c->arena, target, strlen(target)));
+  LLVMValueRef function = LLVMGetNamedFunction(k->source, k->instance->symbol),
+               declared = LLVMGetNamedFunction(k->module, k->instance->symbol);
+  if (!function || LLVMIsDeclaration(function)) fail(k, "defines no function of that name", "");
+  if (declared && LLVMGlobalGetValueType(function) != LLVMGlobalGetValueType(declared)) {
+    char *has = LLVMPrintTypeToString(LLVMGlobalGetValueType(function)),
+         *wants = LLVMPrintTypeToString(LLVMGlobalGetValueType(declared));
+    const char *detail = kj_format(k->c->arena, "it is %s, the declaration says %s", has, wants);
+    LLVMDisposeMessage(has);
+    LLVMDisposeMessage(wants);
+    fail(k, "has other types", detail);
+  }
+}
+
+static bool is_visible(LLVMValueRef value)
+{
+  LLVMLinkage linkage = LLVMGetLinkage(value);
+  return !LLVMIsDeclaration(value) && linkage != LLVMInternalLinkage &&
+         linkage != LLVMPrivateLinkage && linkage != LLVMAppendingLinkage;
+}
+
+/* Attributes of another processor would keep the functions from being inlined. */
+static void forget_processor(LLVMValueRef function)
+{
+  static const char *const names[] = { "target-cpu", "target-features" };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    LLVMRemoveStringAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                                     names[i], (unsigned)strlen(names[i]));
+}
+
+typedef KJ_LIST(const char *) name_list;
+
+static void add_name(linking *k, name_list *names, LLVMValueRef value)
+{
+  size_t length;
+  const char *name = LLVMGetValueName2(value, &length);
+  KJ_PUSH(k->c->arena, names, kj_copy_string(k->c->arena, name, length));
+}
+
+static void link_source(linking *k)
+{
+  name_list functions = { 0 }, globals = { 0 };
+  for (LLVMValueRef f = LLVMGetFirstFunction(k->source); f; f = LLVMGetNextFunction(f)) {
+    if (LLVMIsDeclaration(f)) continue;
+    forget_processor(f);
+    if (is_visible(f)) add_name(k, &functions, f);
+  }
+  for (LLVMValueRef g = LLVMGetFirstGlobal(k->source); g; g = LLVMGetNextGlobal(g))
+    if (is_visible(g)) add_name(k, &globals, g);
+  LLVMSetTarget(k->source, LLVMGetTarget(k->module));
+  LLVMSetDataLayout(k->source, LLVMGetDataLayoutStr(k->module));
+  LLVMModuleRef source = k->source;
+  k->source = NULL; /* taken */
+  kj_llvm_errors before = *k->errors;
+  LLVMBool has_failed = LLVMLinkModules2(k->module, source);
+  const char *detail = kj_copy_string(k->c->arena, k->errors->first, strlen(k->errors->first));
+  if (has_failed) *k->errors = before;
+  if (has_failed) fail(k, "cannot be linked", detail);
+  for (size_t i = 0; i < functions.count; i++) {
+    LLVMValueRef f = LLVMGetNamedFunction(k->module, functions.items[i]);
+    if (f) LLVMSetLinkage(f, LLVMInternalLinkage);
+  }
+  for (size_t i = 0; i < globals.count; i++) {
+    LLVMValueRef g = LLVMGetNamedGlobal(k->module, globals.items[i]);
+    if (g) LLVMSetLinkage(g, LLVMInternalLinkage);
+  }
+}
+
+static bool is_same_code(const kj_bound_extern *a, const kj_bound_extern *b)
+{
+  return a->kind == b->kind && a->size_bytes == b->size_bytes && a->digest[0] == b->digest[0] &&
+         a->digest[1] == b->digest[1];
+}
+
+/* One code may be bound to several functions. */
+static bool is_linked(const kj_compilation *c, size_t index)
+{
+  const kj_bound_extern *bound = c->instances.items[index]->function->bound;
+  for (size_t i = 0; i < index; i++) {
+    const kj_bound_extern *other = c->instances.items[i]->function->bound;
+    if (other && is_same_code(bound, other)) return true;
+  }
+  return false;
+}
+
+bool kj_link_externs(kj_compilation *c, LLVMModuleRef module, kj_llvm_errors *errors)
+{
+  bool has_any = false;
+  for (size_t i = 0; i < c->instances.count; i++) {
+    linking k = { .c = c, .module = module, .errors = errors, .instance = c->instances.items[i] };
+    const kj_bound_extern *bound = k.instance->function->bound;
+    if (!bound || (bound->kind != KJ_CODE_BITCODE && bound->kind != KJ_CODE_LLVM_TEXT)) continue;
+    has_any = true;
+    if (is_linked(c, i)) continue;
+    read_source(&k, bound);
+    check_source(&k);
+    link_source(&k);
+  }
+  return has_any;
+}
+
+bool kj_is_extern(const kj_compilation *c, const char *symbol)
+{
+  for (size_t i = 0; i < c->instances.count; i++)
+    if (c->instances.items[i]->function->is_extern &&
+        strcmp(c->instances.items[i]->symbol, symbol) == 0)
+      return true;
+  return false;
+}

@@ -1,0 +1,384 @@
+/* Libraries of bitcode, libdevice or libclc: found, and what is called of them linked in. */
+#include <dlfcn.h>
+#include <glob.h>
+#include <llvm-c/BitReader.h>
+#include <llvm-c/BitWriter.h>
+#include <llvm-c/Linker.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target/llvm.h"
+#include "target/nvptx.h"
+
+/* Libraries of bitcode: libdevice, libclc. A library has hundreds of functions, of which a kernel
+ * calls a few: for each function ever called, a small module of its own (the function and what it
+ * needs) is cut out once and kept; later kernels read only that. */
+
+typedef struct piece piece;
+struct piece {
+  piece *next;
+  char *name;
+  LLVMMemoryBufferRef bitcode; /* NULL: the library has no such function */
+};
+
+struct kj_bitcode {
+  LLVMMemoryBufferRef library;
+  void (*simplify)(LLVMModuleRef module);
+  pthread_mutex_t mutex; /* protects pieces; held while one is cut out */
+  piece *pieces;
+};
+
+kj_bitcode *kj_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef module),
+                            const char **reason)
+{
+  kj_bitcode *bitcode = calloc(1, sizeof *bitcode);
+  char *message = NULL;
+  *reason = "out of memory";
+  if (!bitcode) return NULL;
+  if (LLVMCreateMemoryBufferWithContentsOfFile(path, &bitcode->library, &message)) {
+    LLVMDisposeMessage(message);
+    free(bitcode);
+    *reason = "cannot be read";
+    return NULL;
+  }
+  if (LLVMGetBufferSize(bitcode->library) < 4 ||
+      memcmp(LLVMGetBufferStart(bitcode->library), "BC\xC0\xDE", 4) != 0) {
+    LLVMDisposeMemoryBuffer(bitcode->library);
+    free(bitcode);
+    *reason = "is not LLVM bitcode";
+    return NULL;
+  }
+  bitcode->simplify = simplify;
+  pthread_mutex_init(&bitcode->mutex, NULL);
+  return bitcode;
+}
+
+void kj_close_bitcode(kj_bitcode *bitcode)
+{
+  if (!bitcode) return;
+  for (piece *p = bitcode->pieces, *next; p; p = next) {
+    next = p->next;
+    if (p->bitcode) LLVMDisposeMemoryBuffer(p->bitcode);
+    free(p->name);
+    free(p);
+  }
+  LLVMDisposeMemoryBuffer(bitcode->library);
+  pthread_mutex_destroy(&bitcode->mutex);
+  free(bitcode);
+}
+
+/* ---- cutting out ---- */
+
+/* Read lazily: bodies are parsed only when the linker asks for them. */
+static LLVMModuleRef read_library(const kj_bitcode *bitcode, LLVMContextRef context)
+{
+  const char *start = LLVMGetBufferStart(bitcode->library);
+  LLVMMemoryBufferRef view =
+    LLVMCreateMemoryBufferWithMemoryRange(start, LLVMGetBufferSize(bitcode->library), "library",
+                                          false);
+  LLVMModuleRef module = NULL;
+  return LLVMGetBitcodeModuleInContext2(context, view, &module) ? NULL : module;
+}
+
+/* Functions that may be dropped when nobody calls them are linked on demand. Several pieces may
+ * hold the same helpers and constants: those of any of them do. */
+static void make_droppable(LLVMModuleRef module)
+{
+  for (LLVMValueRef g = LLVMGetFirstGlobal(module); g; g = LLVMGetNextGlobal(g))
+    if (!LLVMIsDeclaration(g) && LLVMGetLinkage(g) == LLVMExternalLinkage)
+      LLVMSetLinkage(g, LLVMLinkOnceODRLinkage);
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+    if (LLVMIsDeclaration(f)) continue;
+    if (LLVMGetLinkage(f) == LLVMExternalLinkage) LLVMSetLinkage(f, LLVMLinkOnceODRLinkage);
+    LLVMRemoveStringAttributeAtIndex(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                                     "target-cpu", 10);
+    LLVMRemoveStringAttributeAtIndex(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                                     "target-features", 15);
+  }
+}
+
+/* A reference keeps the function alive through linking: an array of pointers, deleted afterwards.
+ */
+static LLVMMemoryBufferRef cut_out(const kj_bitcode *bitcode, const char *name)
+{
+  kj_llvm_errors errors = { 0 };
+  LLVMContextRef context = kj_create_llvm_context(&errors, false);
+  LLVMModuleRef library = read_library(bitcode, context), module = NULL;
+  LLVMMemoryBufferRef result = NULL;
+  LLVMValueRef function = library ? LLVMGetNamedFunction(library, name) : NULL;
+  if (function && !LLVMIsDeclaration(function)) {
+    module = LLVMModuleCreateWithNameInContext(name, context);
+    LLVMSetTarget(module, LLVMGetTarget(library));
+    LLVMSetDataLayout(module, LLVMGetDataLayoutStr(library));
+    LLVMValueRef wanted = LLVMAddFunction(module, name, LLVMGlobalGetValueType(function));
+    LLVMValueRef anchor = LLVMAddGlobal(module, LLVMTypeOf(wanted), "anchor");
+    LLVMSetInitializer(anchor, wanted);
+    make_droppable(library);
+    bool is_linked = !LLVMLinkModules2(module, library);
+    library = NULL; /* taken */
+    if (is_linked && errors.count == 0) {
+      LLVMDeleteGlobal(LLVMGetNamedGlobal(module, "anchor"));
+      if (bitcode->simplify) bitcode->simplify(module);
+      result = LLVMWriteBitcodeToMemoryBuffer(module);
+    }
+  }
+  if (module) LLVMDisposeModule(module);
+  if (library) LLVMDisposeModule(library);
+  LLVMContextDispose(context);
+  return result;
+}
+
+static const piece *get_piece(kj_bitcode *bitcode, const char *name)
+{
+  pthread_mutex_lock(&bitcode->mutex);
+  piece *p = bitcode->pieces;
+  while (p && strcmp(p->name, name) != 0) p = p->next;
+  if (!p && (p = calloc(1, sizeof *p))) {
+    p->name = strdup(name);
+    if (p->name) {
+      p->bitcode = cut_out(bitcode, name);
+      p->next = bitcode->pieces;
+      bitcode->pieces = p;
+    } else {
+      free(p);
+      p = NULL;
+    }
+  }
+  pthread_mutex_unlock(&bitcode->mutex);
+  return p;
+}
+
+/* ---- linking ---- */
+
+static void link_piece(kj_compilation *c, const piece *p, LLVMModuleRef module,
+                       kj_llvm_errors *errors)
+{
+  const char *start = LLVMGetBufferStart(p->bitcode);
+  LLVMMemoryBufferRef view =
+    LLVMCreateMemoryBufferWithMemoryRange(start, LLVMGetBufferSize(p->bitcode), p->name, false);
+  LLVMModuleRef source = NULL;
+  bool is_read = !LLVMParseBitcodeInContext2(LLVMGetModuleContext(module), view, &source);
+  LLVMDisposeMemoryBuffer(view);
+  if (!is_read)
+    kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
+            "internal error: the library's `%s` cannot be read", p->name);
+  LLVMSetTarget(source, LLVMGetTarget(module));
+  LLVMSetDataLayout(source, LLVMGetDataLayoutStr(module));
+  if (LLVMLinkModules2(module, source)) kj_check_llvm_errors(c, errors, "linking the math library");
+}
+
+static bool is_wanted(LLVMValueRef function)
+{
+  return LLVMIsDeclaration(function) && LLVMGetIntrinsicID(function) == 0;
+}
+
+void kj_link_bitcode(kj_compilation *c, kj_bitcode *bitcode, LLVMModuleRef module,
+                     kj_llvm_errors *errors)
+{
+  KJ_LIST(const char *) names = { 0 };
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+    size_t length;
+    const char *name = LLVMGetValueName2(f, &length);
+    if (is_wanted(f)) KJ_PUSH(c->arena, &names, kj_copy_string(c->arena, name, length));
+  }
+  for (size_t i = 0; i < names.count; i++) {
+    const piece *p = get_piece(bitcode, names.items[i]);
+    if (!p) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
+    if (p->bitcode) link_piece(c, p, module, errors);
+  }
+}
+
+/* nvptx: the math functions of a library of bitcode. */
+
+/* ---- its questions ---- */
+
+/* libdevice asks its environment by name. Answered here and not by LLVM's pass, which takes the
+ * square root to be approximate. */
+static bool is_about_gpu(const char *question, size_t length)
+{
+  static const char arch[] = "__CUDA_ARCH";
+  return length >= sizeof arch - 1 && strncmp(question, arch, sizeof arch - 1) == 0;
+}
+
+static uint64_t answer(uint32_t gpu, const char *question, size_t length)
+{
+  static const char sqrt[] = "__CUDA_PREC_SQRT", division[] = "__CUDA_PREC_DIV";
+  if (is_about_gpu(question, length)) return gpu * 10;
+  if (length >= sizeof sqrt - 1 && strncmp(question, sqrt, sizeof sqrt - 1) == 0) return 1;
+  /* __CUDA_FTZ: 0 */
+  return length >= sizeof division - 1 && strncmp(question, division, sizeof division - 1) == 0;
+}
+
+static LLVMValueRef question_of(LLVMValueRef call)
+{
+  LLVMValueRef operand = LLVMGetOperand(call, 0);
+  while (LLVMIsAConstantExpr(operand)) operand = LLVMGetOperand(operand, 0);
+  LLVMValueRef text = LLVMIsAGlobalVariable(operand) ? LLVMGetInitializer(operand) : NULL;
+  return text && LLVMIsConstantString(text) ? text : NULL;
+}
+
+/* gpu 0: not known; questions about it stay. */
+static void answer_reflection(LLVMModuleRef module, uint32_t gpu)
+{
+  LLVMValueRef reflect = LLVMGetNamedFunction(module, "__nvvm_reflect");
+  LLVMUseRef use = reflect ? LLVMGetFirstUse(reflect) : NULL;
+  while (use) {
+    LLVMValueRef call = LLVMGetUser(use), text = LLVMIsACallInst(call) ? question_of(call) : NULL;
+    use = LLVMGetNextUse(use);
+    if (!text) continue; /* LLVM's pass takes it */
+    size_t length;
+    const char *question = LLVMGetAsString(text, &length);
+    if (!gpu && is_about_gpu(question, length)) continue;
+    LLVMReplaceAllUsesWith(call,
+                           LLVMConstInt(LLVMTypeOf(call), answer(gpu, question, length), false));
+    LLVMInstructionEraseFromParent(call);
+  }
+}
+
+/* Once a function and process: most of a function's code are answers that are not given. */
+static void simplify(LLVMModuleRef module)
+{
+  answer_reflection(module, 0);
+  LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+  LLVMConsumeError(
+    LLVMRunPasses(module, "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>)",
+                  NULL, options));
+  LLVMDisposePassBuilderOptions(options);
+}
+
+/* ---- where it is ---- */
+
+static kj_bitcode *open_first(const char *pattern)
+{
+  glob_t found;
+  const char *reason;
+  kj_bitcode *library = NULL;
+  if (glob(pattern, 0, NULL, &found) != 0) return NULL;
+  /* the highest version comes last */
+  for (size_t i = found.gl_pathc; i-- > 0 && !library;)
+    library = kj_open_bitcode(found.gl_pathv[i], simplify, &reason);
+  globfree(&found);
+  return library;
+}
+
+/* In a bundle libclc's file lies beside the compiler library. */
+static kj_bitcode *open_beside(const char *name)
+{
+  Dl_info info;
+  const char *reason, *slash;
+  char *path = NULL;
+  if (!dladdr((void *)open_first, &info) || !info.dli_fname ||
+      !(slash = strrchr(info.dli_fname, '/')))
+    return NULL;
+  if (asprintf(&path, "%.*s/clc/%s", (int)(slash - info.dli_fname), info.dli_fname, name) < 0)
+    return NULL;
+  kj_bitcode *library = kj_open_bitcode(path, simplify, &reason);
+  free(path);
+  return library;
+}
+
+static void look_for_library(kj_nvptx_library *library)
+{
+  static const struct {
+    const char *pattern;
+    kj_math_library kind;
+  } places[] = {
+#define PLACE(pattern, kind) { pattern, kind },
+#include "target/math_libraries.def"
+#undef PLACE
+  };
+  for (size_t i = 0; i < sizeof places / sizeof *places && !library->bitcode; i++) {
+    library->bitcode = open_first(places[i].pattern);
+    library->kind = places[i].kind;
+  }
+  if (library->bitcode) return;
+  library->bitcode = open_beside("nvptx64--.bc");
+  library->kind = KJ_LIBCLC;
+}
+
+/* By the name of libclc's file. */
+static kj_math_library kind_of(const char *path)
+{
+  return strstr(path, "nvptx64--") ? KJ_LIBCLC : KJ_LIBDEVICE;
+}
+
+void kj_find_library(kj_nvptx_library *library)
+{
+  pthread_mutex_lock(&library->mutex);
+  if (!library->has_looked && !library->bitcode) look_for_library(library);
+  library->has_looked = true;
+  pthread_mutex_unlock(&library->mutex);
+}
+
+kjit_status kj_open_library(kj_nvptx_library *library, const char *path,
+                            kj_diagnostics *diagnostics)
+{
+  const char *reason = "";
+  *library = (kj_nvptx_library){ 0 };
+  if (path) {
+    library->bitcode = kj_open_bitcode(path, simplify, &reason);
+    library->kind = kind_of(path);
+    if (!library->bitcode) {
+      kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_IO,
+                "libdevice: %s %s", path, reason);
+      return KJIT_ERROR_IO;
+    }
+  }
+  pthread_mutex_init(&library->mutex, NULL);
+  return KJIT_OK;
+}
+
+void kj_close_library(kj_nvptx_library *library)
+{
+  kj_close_bitcode(library->bitcode);
+  pthread_mutex_destroy(&library->mutex);
+}
+
+/* ---- linking ---- */
+
+/* Functions that every driver has. */
+static bool is_of_driver(const char *name)
+{
+  static const char *const names[] = { "vprintf", "malloc", "free", "__assertfail",
+                                       "__nvvm_reflect" };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(name, names[i]) == 0) return true;
+  return false;
+}
+
+static void check_calls(kj_emission *e, bool has_externs)
+{
+  for (LLVMValueRef f = LLVMGetFirstFunction(e->module); f; f = LLVMGetNextFunction(f)) {
+    size_t length;
+    const char *name = LLVMGetValueName2(f, &length);
+    if (!LLVMIsDeclaration(f) || LLVMGetIntrinsicID(f) || is_of_driver(name) ||
+        kj_is_extern(e->c, name))
+      continue;
+    if (!LLVMGetFirstUse(f)) continue;
+    if (has_externs)
+      kj_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
+              "the code bound to an extern func calls `%s`, which nothing defines",
+              kj_copy_string(e->c->arena, name, length));
+    kj_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+            "the math library has no function `%s`", kj_copy_string(e->c->arena, name, length));
+  }
+}
+
+bool kj_link_library(kj_emission *e, const kj_nvptx_library *library, kj_nvptx_lowering *state,
+                     uint32_t arch)
+{
+  bool has_externs = kj_link_externs(e->c, e->module, &e->errors);
+  if (!state->calls_library && !has_externs) return false;
+  if (state->calls_library && !library->bitcode)
+    kj_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+            "math functions need libdevice (CUDA toolkit) or libclc's nvptx library (package "
+            "libclc-22); neither was found");
+  if (library->bitcode) kj_link_bitcode(e->c, library->bitcode, e->module, &e->errors);
+  state->calls_library = true;
+  state->has_branches |= has_externs;
+  check_calls(e, has_externs);
+  answer_reflection(e->module, arch);
+  return has_externs;
+}

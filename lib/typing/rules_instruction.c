@@ -1,0 +1,215 @@
+/* Result rules of the built-ins that are single instructions of a GPU, inline PTX, and what all
+ * built-ins need of an architecture. */
+#include <string.h>
+
+#include "typing/rules.h"
+
+/* Result rules of the built-ins on 32-bit words. */
+
+static bool is_word(const kj_scope *s, kjit_type type)
+{
+  return type == KJ_WEAK_INT ||
+         (kj_is_integer(s->c, type) && kj_type(s->c->types, type)->size_bytes <= 4);
+}
+
+static kj_texpr *convert_word(kj_scope *s, const kj_operands *o, size_t index, kjit_type type)
+{
+  kj_texpr *value = o->values.items[index];
+  if (!is_word(s, value->type))
+    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` works on 32-bit integers, got %s",
+            o->builtin->name, kj_type_text(s->c, value->type));
+  return kj_convert(s, value, type, value->location);
+}
+
+/* i8 and i16 count as i32, u8 and u16 too; a literal is like what it stands beside. */
+static kjit_type word_type(kj_scope *s, const kj_operands *o, size_t index, kjit_type beside)
+{
+  kjit_type type = o->values.items[index]->type;
+  if (type == KJ_WEAK_INT) return beside == KJIT_U32 ? KJIT_U32 : KJIT_I32;
+  return is_word(s, type) ? kj_arithmetic_type(s->c, type) : KJIT_I32;
+}
+
+static kj_texpr *apply_types(kj_scope *s, const kj_operands *o, const kjit_type *types,
+                             kjit_type result)
+{
+  kj_operands typed = *o;
+  typed.values = (kj_texprs){ 0 };
+  for (size_t i = 0; i < o->values.count; i++)
+    KJ_PUSH(s->arena, &typed.values, convert_word(s, o, i, types[i]));
+  return kj_new_builtin(s, &typed, result);
+}
+
+kj_texpr *kj_rule_words(kj_scope *s, const kj_operands *o)
+{
+  return apply_types(s, o, (const kjit_type[]){ KJIT_U32, KJIT_U32, KJIT_U32 }, KJIT_U32);
+}
+
+kj_texpr *kj_rule_dp4a(kj_scope *s, const kj_operands *o)
+{
+  kjit_type x = word_type(s, o, 0, o->values.items[1]->type),
+            y = word_type(s, o, 1, o->values.items[0]->type);
+  kjit_type result = x == KJIT_U32 && y == KJIT_U32 ? KJIT_U32 : KJIT_I32;
+  return apply_types(s, o, (const kjit_type[]){ x, y, result }, result);
+}
+
+kj_texpr *kj_rule_sad(kj_scope *s, const kj_operands *o)
+{
+  kjit_type x = word_type(s, o, 0, o->values.items[1]->type),
+            y = word_type(s, o, 1, o->values.items[0]->type);
+  if (x != y)
+    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` of %s and %s: convert one", o->builtin->name,
+            kj_type_text(s->c, x), kj_type_text(s->c, y));
+  return apply_types(s, o, (const kjit_type[]){ x, x, KJIT_U32 }, KJIT_U32);
+}
+
+/* Result rule of inline PTX. */
+
+static bool is_operand_type(const kj_compilation *c, kjit_type type)
+{
+  kj_type_class class_ = kj_class_of(c, type);
+  return kj_is_scalar(type) &&
+         (class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED || class_ == KJ_CLASS_FLOAT);
+}
+
+/* %0 becomes $0, %% a percent sign, a dollar sign $$; a number that no operand has is an error. */
+static const char *translate(kj_scope *s, const kj_operands *o, size_t count)
+{
+  const char *from = o->text->name;
+  char *text = KJ_NEW_ARRAY(s->arena, char, 2 * strlen(from) + 1), *to = text;
+  for (; *from; from++) {
+    bool is_number = from[0] == '%' && from[1] >= '0' && from[1] <= '9';
+    if (is_number) {
+      size_t number = 0;
+      for (const char *digit = from + 1; *digit >= '0' && *digit <= '9' && number < 1000; digit++)
+        number = number * 10 + (size_t)(*digit - '0');
+      if (number >= count)
+        kj_fail(s->c, o->text->location, KJIT_ERROR_TYPE,
+                "`%s` has no operand %%%zu: the %s are %%0 to %%%zu", o->builtin->name, number,
+                o->builtin->id == KJ_BUILTIN_PTX ? "result and the operands" : "operands",
+                count ? count - 1 : 0);
+    }
+    if (from[0] == '%' && !is_number && from[1] == '%') from++;
+    if (from[0] == '$') *to++ = '$';
+    *to++ = is_number ? '$' : *from;
+  }
+  *to = 0;
+  return text;
+}
+
+kj_texpr *kj_rule_ptx(kj_scope *s, const kj_operands *o)
+{
+  bool has_result = o->builtin->id == KJ_BUILTIN_PTX;
+  if (s->c->request->target.kind == KJ_TARGET_CPU && !s->is_quiet)
+    kj_fail(
+      s->c, o->location, KJIT_ERROR_UNSUPPORTED,
+      "`%s` is for GPUs only: on the CPU there is no PTX (`if target == gpu` keeps it from there)",
+      o->builtin->name);
+  if (has_result && !is_operand_type(s->c, o->type_argument))
+    kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
+            "the result of `ptx` is an integer or a float, not %s",
+            kj_type_text(s->c, o->type_argument));
+  kj_operands typed = *o;
+  typed.values = (kj_texprs){ 0 };
+  for (size_t i = 0; i < o->values.count; i++) {
+    kj_texpr *value = kj_make_concrete(s, o->values.items[i]);
+    if (!is_operand_type(s->c, value->type))
+      kj_fail(s->c, value->location, KJIT_ERROR_TYPE,
+              "an operand of `%s` is an integer or a float, not %s", o->builtin->name,
+              kj_type_text(s->c, value->type));
+    KJ_PUSH(s->arena, &typed.values, value);
+  }
+  kj_texpr *expr = kj_new_builtin(s, &typed, has_result ? o->type_argument : KJIT_VOID);
+  expr->text = translate(s, o, o->values.count + has_result);
+  return expr;
+}
+
+/* What built-ins need of a GPU: architecture and PTX version. LLVM ends the process on some of what
+ * an architecture lacks and hands the rest to ptxas: so it is refused here, by name. */
+
+typedef struct requirement {
+  kj_builtin_id id;
+  uint16_t arch, ptx;
+  char suffix; /* 'a': of that architecture only */
+} requirement;
+
+static const requirement requirements[] = {
+  { KJ_BUILTIN_GRID_SYNC, 70, 60, 0 },
+  { KJ_BUILTIN_CLUSTER_SYNC, 90, 78, 0 },
+  { KJ_BUILTIN_CLUSTER_ARRIVE, 90, 78, 0 },
+  { KJ_BUILTIN_CLUSTER_WAIT, 90, 78, 0 },
+  { KJ_BUILTIN_BARRIER_SYNC, 70, 60, 0 },
+  { KJ_BUILTIN_BARRIER_ARRIVE, 70, 60, 0 },
+  { KJ_BUILTIN_FENCE_PROXY_ASYNC, 90, 80, 0 },
+  { KJ_BUILTIN_FENCE_MBARRIER_INIT, 90, 80, 0 },
+  { KJ_BUILTIN_MBARRIER_INIT, 80, 70, 0 },
+  { KJ_BUILTIN_MBARRIER_INVAL, 80, 70, 0 },
+  { KJ_BUILTIN_MBARRIER_ARRIVE, 80, 70, 0 },
+  { KJ_BUILTIN_MBARRIER_EXPECT_TX, 90, 80, 0 },
+  { KJ_BUILTIN_MBARRIER_ARRIVE_EXPECT_TX, 90, 80, 0 },
+  { KJ_BUILTIN_MBARRIER_TEST_WAIT, 80, 70, 0 },
+  { KJ_BUILTIN_MBARRIER_TEST_WAIT_PARITY, 80, 71, 0 },
+  { KJ_BUILTIN_MBARRIER_TRY_WAIT, 90, 78, 0 },
+  { KJ_BUILTIN_MBARRIER_TRY_WAIT_PARITY, 90, 78, 0 },
+  { KJ_BUILTIN_MBARRIER_WAIT, 80, 70, 0 },
+  { KJ_BUILTIN_MBARRIER_WAIT_PARITY, 80, 71, 0 },
+  { KJ_BUILTIN_MBARRIER_PENDING_COUNT, 80, 70, 0 },
+  { KJ_BUILTIN_MAP_SHARED_RANK, 90, 78, 0 },
+  { KJ_BUILTIN_CP_ASYNC, 80, 70, 0 },
+  { KJ_BUILTIN_CP_ASYNC_COMMIT, 80, 70, 0 },
+  { KJ_BUILTIN_CP_ASYNC_WAIT, 80, 70, 0 },
+  { KJ_BUILTIN_CP_ASYNC_ARRIVE, 80, 70, 0 },
+  { KJ_BUILTIN_CP_ASYNC_BULK, 90, 80, 0 },
+  { KJ_BUILTIN_CP_ASYNC_TENSOR, 90, 80, 0 },
+  { KJ_BUILTIN_CP_ASYNC_TENSOR_STORE, 90, 80, 0 },
+  { KJ_BUILTIN_CP_ASYNC_BULK_COMMIT, 90, 80, 0 },
+  { KJ_BUILTIN_CP_ASYNC_BULK_WAIT, 90, 80, 0 },
+  { KJ_BUILTIN_CP_ASYNC_BULK_WAIT_READ, 90, 80, 0 },
+  { KJ_BUILTIN_WGMMA_F16, 90, 80, 'a' },
+  { KJ_BUILTIN_WGMMA_BF16, 90, 80, 'a' },
+  { KJ_BUILTIN_WGMMA_TF32, 90, 80, 'a' },
+  { KJ_BUILTIN_WGMMA_S8, 90, 80, 'a' },
+  { KJ_BUILTIN_WGMMA_U8, 90, 80, 'a' },
+  { KJ_BUILTIN_WGMMA_E4M3, 90, 80, 'a' },
+  { KJ_BUILTIN_WGMMA_E5M2, 90, 80, 'a' },
+  { KJ_BUILTIN_WGMMA_FENCE, 90, 80, 'a' },
+  { KJ_BUILTIN_WGMMA_COMMIT, 90, 80, 'a' },
+  { KJ_BUILTIN_WGMMA_WAIT, 90, 80, 'a' },
+  { KJ_BUILTIN_MATRIX_DESCRIPTOR, 90, 80, 'a' },
+};
+
+static const char *version_text(kj_compilation *c, uint32_t ptx)
+{
+  return kj_format(c->arena, "PTX %u.%u", ptx / 10, ptx % 10);
+}
+
+void kj_require_arch(kj_scope *s, const char *what, kj_location location, uint32_t arch,
+                     char suffix, uint32_t ptx)
+{
+  kj_compilation *c = s->c;
+  const kj_target *target = &c->request->target;
+  if (target->kind == KJ_TARGET_CPU || s->is_quiet) return;
+  const char given[2] = { target->suffix, 0 }, wanted[2] = { suffix, 0 };
+  bool fits = suffix ? target->arch == arch && target->suffix == suffix : target->arch >= arch;
+  if (!fits && suffix)
+    kj_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s works on sm_%u%s only; this is sm_%u%s", what,
+            arch, wanted, target->arch, given);
+  if (!fits)
+    kj_fail(c, location, KJIT_ERROR_UNSUPPORTED,
+            "%s works from sm_%u on; this is sm_%u%s (`if arch >= %u` keeps it from older ones)",
+            what, arch, target->arch, given, arch);
+  if (target->ptx_version && target->ptx_version < ptx)
+    kj_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s needs %s; %s is what the driver takes", what,
+            version_text(c, ptx), version_text(c, target->ptx_version));
+  if (c->least_ptx < ptx) c->least_ptx = ptx;
+}
+
+void kj_check_requirement(kj_scope *s, const kj_operands *o)
+{
+  for (size_t i = 0; i < sizeof requirements / sizeof *requirements; i++) {
+    const requirement *r = &requirements[i];
+    if (r->id != o->builtin->id) continue;
+    kj_require_arch(s, kj_format(s->arena, "`%s`", o->builtin->name), o->location, r->arch,
+                    r->suffix, r->ptx);
+    return;
+  }
+}
