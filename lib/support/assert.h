@@ -1,0 +1,21 @@
+/* Assertions of what our own code promises itself: invariants and preconditions, never properties
+ * of what a user hands in. Debug and sanitizer builds check them; release builds do not evaluate
+ * them. */
+#ifndef KJ_SUPPORT_ASSERT_H
+#define KJ_SUPPORT_ASSERT_H
+
+/* Prints the condition and its place to stderr and aborts. */
+_Noreturn void kj_fail_assertion(const char *condition, const char *file, int line,
+                                 const char *function);
+
+#ifdef NDEBUG
+enum { KJ_HAS_ASSERTIONS = 0 };
+/* Compiled, so that it stays valid, but not evaluated. */
+#define KJ_ASSERT(condition) ((void)sizeof((condition) ? 1 : 0))
+#else
+enum { KJ_HAS_ASSERTIONS = 1 };
+#define KJ_ASSERT(condition) \
+  ((condition) ? (void)0 : kj_fail_assertion(#condition, __FILE__, __LINE__, __func__))
+#endif
+
+#endif

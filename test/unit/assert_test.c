@@ -1,0 +1,73 @@
+/* KJ_ASSERT: where assertions are on, a broken one ends the process with its condition and place;
+ * where they are off, it is not evaluated. */
+#include "kj_test.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/assert.h"
+
+static int evaluations;
+
+static int count(int value)
+{
+  evaluations++;
+  return value;
+}
+
+static void test_evaluated_where_on(void **state)
+{
+  (void)state;
+  evaluations = 0;
+  KJ_ASSERT(count(1) == 1);
+  assert_int_equal(evaluations, KJ_HAS_ASSERTIONS ? 1 : 0);
+}
+
+/* The child's own end, its message in `text`. */
+static int break_in_child(char *text, size_t size)
+{
+  int pipes[2];
+  assert_int_equal(pipe(pipes), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    signal(SIGABRT, SIG_DFL); /* cmocka's handler would go on with the next test */
+    dup2(pipes[1], 2);
+    KJ_ASSERT(count(1) == 2);
+    _exit(0);
+  }
+  close(pipes[1]);
+  size_t length = 0;
+  for (ssize_t got; (got = read(pipes[0], text + length, size - 1 - length)) > 0;)
+    length += (size_t)got;
+  text[length] = 0;
+  close(pipes[0]);
+  int status = 0;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return status;
+}
+
+static void test_broken(void **state)
+{
+  (void)state;
+  char text[4096];
+  int status = break_in_child(text, sizeof text);
+  if (!KJ_HAS_ASSERTIONS) {
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return;
+  }
+  assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+  assert_non_null(strstr(text, "count(1) == 2"));
+  assert_non_null(strstr(text, "assert_test.c"));
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_evaluated_where_on),
+    cmocka_unit_test(test_broken),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
