@@ -9,211 +9,100 @@
  * differences, products and left shifts, is computed modulo 2^32 when "offsets fit" (the offset is
  * in the range of i32, and ring operations commute with the reduction). Lowering does the same for
  * subscripts themselves, without marks. */
-#include <limits.h>
-#include <stdint.h>
-
-#include "typing/typed.h"
+#include "pass/interval.h"
 
 typedef struct pass {
   kj_compilation *c;
   const kj_signature *signature;
   kj_instance *instance;
+  kj_launch_limits limits;
+  bool has_reshape;         /* anywhere: an array may have any extents then */
   uint32_t *assignments;    /* of each variable of the instance */
   uint32_t *uses;           /* reads of each variable */
   uint32_t *subscript_uses; /* of those, how many only feed a subscript */
+  kj_interval **shapes;     /* by variable: extents of arrays that are assigned once */
 } pass;
 
-static kj_value_range make_range(int64_t least, int64_t most)
+static kj_interval whole(const pass *p, kjit_type type)
 {
-  return (kj_value_range){ .known = least <= most, .least = least, .most = most };
+  return kj_whole_interval(kj_find_integer(p->c->types, type));
 }
 
-static const kj_value_range unknown = { .known = false };
+/* ---- extents ---- */
 
-static bool is_in(kj_value_range range, int64_t least, int64_t most)
+static kj_interval extent_range(pass *p, const kj_texpr *array, uint32_t d);
+
+/* A slice has no more elements than its dimension: one that leaves the array is an error of the
+ * program. The extents of a reshaped array may be any, as long as it has no elements. */
+static kj_interval view_range(pass *p, const kj_texpr *view, uint32_t d)
 {
-  return range.known && range.least >= least && range.most <= most;
+  const kj_view_dimension same = { (int)(d + view->args.count), KJ_VIEW_SAME, KJ_VIEW_SAME },
+                          *of = view->dimensions ? &view->dimensions[d] : &same;
+  kj_interval own =
+    of->extent == KJ_VIEW_SAME ? whole(p, KJIT_I64) : view->indices.items[of->extent]->range;
+  if (of->source == KJ_VIEW_SAME) return own;
+  kj_interval source = extent_range(p, view->x, (uint32_t)of->source);
+  if (of->extent == KJ_VIEW_SAME) return source;
+  kj_interval both = kj_meet_intervals(own, kj_make_interval(INT64_MIN, source.most));
+  return both.known ? both : own;
 }
 
-static bool fits32(kj_value_range range) { return is_in(range, INT32_MIN, INT32_MAX); }
-
-static kj_value_range join(kj_value_range a, kj_value_range b)
+static kj_interval extent_range(pass *p, const kj_texpr *array, uint32_t d)
 {
-  if (!a.known || !b.known) return unknown;
-  return make_range(a.least < b.least ? a.least : b.least, a.most > b.most ? a.most : b.most);
+  const kj_tvar *var = array->kind == KJ_T_VAR ? array->var : NULL;
+  if (var && p->shapes[var->index]) return p->shapes[var->index][d];
+  if (array->kind == KJ_T_VIEW) return view_range(p, array, d);
+  if (array->kind == KJ_T_POINTED && d < array->args.count) return array->args.items[d]->range;
+  bool is_own =
+    var && (var->kind == KJ_V_SHARED || (var->kind == KJ_V_PARAM && p->instance->is_kernel));
+  return is_own || !p->has_reshape ? kj_extent_interval(p->c, array->type) : whole(p, KJIT_I64);
 }
 
-/* ---- operations: exact in 128 bits, unknown where the result could wrap ---- */
-
-static kj_value_range from_wide(__int128 least, __int128 most)
+static void keep_shape(pass *p, const kj_tvar *var, const kj_texpr *array)
 {
-  if (least < INT64_MIN || most > INT64_MAX) return unknown;
-  return make_range((int64_t)least, (int64_t)most);
+  uint32_t rank = kj_type(p->c->types, array->type)->rank;
+  kj_interval *shape = KJ_NEW_ARRAY(p->c->arena, kj_interval, KJ_MAX_RANK);
+  for (uint32_t d = 0; d < rank; d++) shape[d] = extent_range(p, array, d);
+  p->shapes[var->index] = shape;
 }
 
-typedef __int128 (*corner)(int64_t x, int64_t y);
-
-static __int128 corner_mul(int64_t x, int64_t y) { return (__int128)x * y; }
-static __int128 corner_shl(int64_t x, int64_t y) { return (__int128)x * ((__int128)1 << y); }
-static __int128 corner_shr(int64_t x, int64_t y) { return x >> y; }
-static __int128 corner_floordiv(int64_t x, int64_t y)
+static void find_reshape(void *data, kj_texpr **at)
 {
-  int64_t quotient = x / y;
-  return quotient * y > x ? quotient - 1 : quotient;
-}
-static __int128 corner_ceildiv(int64_t x, int64_t y)
-{
-  int64_t quotient = x / y;
-  return quotient * y < x ? quotient + 1 : quotient;
+  const kj_texpr *e = *at;
+  if (e->kind == KJ_T_VIEW && e->dimensions && e->indices.count &&
+      e->dimensions[0].source == KJ_VIEW_SAME)
+    *(bool *)data = true;
 }
 
-/* Extremes of a function that is monotonic in each operand lie in the corners. */
-static kj_value_range at_corners(kj_value_range x, kj_value_range y, corner f)
+/* ---- the ranges of expressions ---- */
+
+static kj_interval builtin_range(pass *p, const kj_texpr *e)
 {
-  __int128 v[4] = { f(x.least, y.least), f(x.least, y.most), f(x.most, y.least),
-                    f(x.most, y.most) },
-           least = v[0], most = v[0];
-  for (int i = 1; i < 4; i++) {
-    if (v[i] < least) least = v[i];
-    if (v[i] > most) most = v[i];
-  }
-  return from_wide(least, most);
-}
-
-/* Division by zero gives 0 in the language. */
-static kj_value_range divide(kj_value_range x, kj_value_range y, corner f)
-{
-  if (y.least < 0) return unknown;
-  kj_value_range positive = make_range(y.least ? y.least : 1, y.most ? y.most : 1);
-  kj_value_range result = at_corners(x, positive, f);
-  return y.least == 0 ? join(result, make_range(0, 0)) : result;
-}
-
-static kj_value_range modulo(kj_value_range x, kj_value_range y)
-{
-  if (y.least < 0) return unknown;
-  int64_t most = y.most ? y.most - 1 : 0;
-  if (x.least >= 0 && x.most < most) most = x.most;
-  return make_range(0, most);
-}
-
-static kj_value_range binary_range(const kj_texpr *e)
-{
-  kj_value_range x = e->x->range, y = e->y->range;
-  if (e->op == KJIT_BIT_AND && is_in(y, 0, INT64_MAX))
-    return make_range(0, is_in(x, 0, INT64_MAX) && x.most < y.most ? x.most : y.most);
-  if (e->op == KJIT_BIT_AND && is_in(x, 0, INT64_MAX)) return make_range(0, x.most);
-  if (!x.known || !y.known) return unknown;
-  switch (e->op) {
-  case KJIT_ADD: return from_wide((__int128)x.least + y.least, (__int128)x.most + y.most);
-  case KJIT_SUB: return from_wide((__int128)x.least - y.most, (__int128)x.most - y.least);
-  case KJIT_MUL: return at_corners(x, y, corner_mul);
-  case KJIT_FLOORDIV: return divide(x, y, corner_floordiv);
-  case KJIT_MOD: return modulo(x, y);
-  case KJIT_SHL: return is_in(y, 0, 62) ? at_corners(x, y, corner_shl) : unknown;
-  case KJIT_SHR: return is_in(y, 0, 63) ? at_corners(x, y, corner_shr) : unknown;
-  default: return unknown;
-  }
-}
-
-/* ---- leaves ---- */
-
-static kj_value_range type_range(const kj_types *types, kjit_type type)
-{
-  const kj_type_info *info = kj_type(types, type);
-  if (info->class_ == KJ_CLASS_BOOL) return make_range(0, 1);
-  if (info->size_bytes > 4) return unknown;
-  if (info->class_ == KJ_CLASS_SIGNED)
-    return make_range(-((int64_t)1 << (8 * info->size_bytes - 1)),
-                      ((int64_t)1 << (8 * info->size_bytes - 1)) - 1);
-  if (info->class_ == KJ_CLASS_UNSIGNED)
-    return make_range(0, ((int64_t)1 << (8 * info->size_bytes)) - 1);
-  return unknown;
-}
-
-enum { MAX_BLOCK_THREADS = 1024 };
-
-/* Most value of blockDim in a dimension: CUDA's limit, which the runtime keeps on the CPU too. */
-static int64_t most_block(const pass *p, uint32_t dimension)
-{
-  uint32_t known = p->c->instances.items[0]->block[dimension];
-  if (known) return known;
-  return dimension == 2 ? 64 : MAX_BLOCK_THREADS;
-}
-
-static kj_value_range position_range(const pass *p, const kj_texpr *e)
-{
-  /* of other built-ins it says something else */
-  uint32_t dimension = e->dimension < 3 ? e->dimension : 0;
-  int64_t block = most_block(p, dimension), grid = dimension == 0 ? INT32_MAX : UINT16_MAX;
-  int64_t threads = p->signature->grid32 ? INT32_MAX : grid * block;
+  kj_interval operands[2],
+    position = kj_position_interval(&p->limits, e->builtin->id, e->dimension);
   if (e->builtin->id == KJ_BUILTIN_GRID || e->builtin->id == KJ_BUILTIN_GRIDSIZE)
     p->c->used_grid32 |= p->signature->grid32;
-  switch (e->builtin->id) {
-  case KJ_BUILTIN_THREAD_IDX: return make_range(0, block - 1);
-  case KJ_BUILTIN_BLOCK_DIM: return make_range(1, block);
-  case KJ_BUILTIN_BLOCK_IDX: return make_range(0, grid - 1);
-  case KJ_BUILTIN_GRID_DIM: return make_range(1, grid);
-  case KJ_BUILTIN_GRID: return make_range(0, threads - 1);
-  case KJ_BUILTIN_GRIDSIZE: return make_range(1, threads);
-  case KJ_BUILTIN_THREAD_RANK: return make_range(0, MAX_BLOCK_THREADS - 1);
-  case KJ_BUILTIN_WARP_RANK: return make_range(0, MAX_BLOCK_THREADS / 32 - 1);
-  case KJ_BUILTIN_LANEID: return make_range(0, 31);
-  default: return unknown;
+  if (position.known || !e->args.count || e->args.count > 2) return position;
+  for (size_t i = 0; i < e->args.count; i++) {
+    operands[i] = e->args.items[i]->range;
+    if (!operands[i].known) return operands[i];
   }
+  return kj_exact_builtin(e->builtin->id, operands, e->args.count);
 }
 
-static kj_value_range builtin_range(const pass *p, const kj_texpr *e)
+/* Before the type wraps it; not known: any value of the type. */
+static kj_interval exact_range(pass *p, const kj_texpr *e, kj_integer type)
 {
-  kj_value_range position = position_range(p, e);
-  if (position.known) return position;
-  if (e->args.count == 1 && e->builtin->id == KJ_BUILTIN_ABS &&
-      is_in(e->args.items[0]->range, -INT64_MAX, INT64_MAX)) {
-    kj_value_range x = e->args.items[0]->range;
-    int64_t below = x.least < 0 ? -x.least : x.least, above = x.most < 0 ? -x.most : x.most;
-    return make_range(0, below > above ? below : above);
-  }
-  if (e->args.count != 2) return unknown;
-  kj_value_range x = e->args.items[0]->range, y = e->args.items[1]->range;
-  if (!x.known || !y.known) return unknown;
-  switch (e->builtin->id) {
-  case KJ_BUILTIN_MIN:
-    return make_range(x.least < y.least ? x.least : y.least, x.most < y.most ? x.most : y.most);
-  case KJ_BUILTIN_MAX:
-    return make_range(x.least > y.least ? x.least : y.least, x.most > y.most ? x.most : y.most);
-  case KJ_BUILTIN_CEIL_DIV: return divide(x, y, corner_ceildiv);
-  default: return unknown;
-  }
-}
-
-static kj_value_range convert_range(const pass *p, const kj_texpr *e)
-{
-  kj_value_range target = type_range(p->c->types, e->type), x = e->x->range;
-  if (!x.known) return target;
-  if (target.known && !is_in(x, target.least, target.most)) return target; /* wraps */
-  return x;
-}
-
-static kj_value_range expr_range(const pass *p, const kj_texpr *e)
-{
-  switch (e->kind) {
-  case KJ_T_CONST:
-    return e->integer >= INT64_MIN && e->integer <= INT64_MAX
-             ? make_range((int64_t)e->integer, (int64_t)e->integer)
-             : unknown;
-  case KJ_T_VAR: return e->var->range.known ? e->var->range : type_range(p->c->types, e->type);
-  case KJ_T_UNARY:
-    return e->op == KJIT_NEG && is_in(e->x->range, -INT64_MAX, INT64_MAX)
-             ? make_range(-e->x->range.most, -e->x->range.least)
-             : unknown;
-  case KJ_T_BINARY: return binary_range(e);
-  case KJ_T_COND: return join(e->y->range, e->z->range);
-  case KJ_T_CONVERT: return convert_range(p, e);
-  case KJ_T_EXTENT:
-    p->c->used_offsets32 |= p->signature->offsets32;
-    return make_range(0, p->signature->offsets32 ? INT32_MAX : INT64_MAX);
+  switch ((int)e->kind) {
+  case KJ_T_CONST: return kj_make_interval(e->integer, e->integer);
+  case KJ_T_VAR: return e->var->range;
+  case KJ_T_UNARY: return kj_exact_unary(e->op, e->x->range);
+  case KJ_T_BINARY: return kj_exact_binary(e->op, type, e->x->range, e->y->range);
+  case KJ_T_COND: return kj_join_intervals(e->y->range, e->z->range);
+  case KJ_T_CONVERT: return kj_convert_interval(type, e->x->range);
+  case KJ_T_EXTENT: return extent_range(p, e->x, e->dimension);
   case KJ_T_BUILTIN: return builtin_range(p, e);
-  default: return type_range(p->c->types, e->type);
+  default: return (kj_interval){ 0 };
   }
 }
 
@@ -224,10 +113,13 @@ static bool is_ring_operation(const kj_texpr *e)
   if (e->kind == KJ_T_UNARY) return e->op == KJIT_NEG;
   if (e->kind != KJ_T_BINARY) return false;
   return e->op == KJIT_ADD || e->op == KJIT_SUB || e->op == KJIT_MUL ||
-         (e->op == KJIT_SHL && is_in(e->y->range, 0, 31));
+         (e->op == KJIT_SHL && kj_is_within(e->y->range, 0, 31));
 }
 
-static bool is_narrow_operand(const kj_texpr *e) { return e->type != KJIT_I64 || fits32(e->range); }
+static bool is_narrow_operand(const kj_texpr *e)
+{
+  return e->type != KJIT_I64 || kj_fits32(e->range);
+}
 
 static bool can_compute_narrow(const kj_texpr *e)
 {
@@ -247,26 +139,15 @@ static bool can_compute_narrow(const kj_texpr *e)
   }
 }
 
-/* A result outside its type has wrapped: all values of the type are possible then. */
-static kj_value_range clamp_to_type(const pass *p, kjit_type type, kj_value_range range)
-{
-  kj_type_class class_ = kj_type(p->c->types, type)->class_;
-  if (class_ != KJ_CLASS_BOOL && class_ != KJ_CLASS_SIGNED && class_ != KJ_CLASS_UNSIGNED)
-    return unknown;
-  if (type == KJIT_I64) return range;
-  if (type == KJIT_U64) return is_in(range, 0, INT64_MAX) ? range : unknown;
-  kj_value_range all = type_range(p->c->types, type);
-  return is_in(range, all.least, all.most) ? range : all;
-}
-
 static void visit_expr(void *data, kj_texpr **slot)
 {
   pass *p = data;
   kj_texpr *e = *slot;
-  e->range = clamp_to_type(p, e->type, expr_range(p, e));
+  kj_integer type = kj_find_integer(p->c->types, e->type);
+  e->range = type.bits ? kj_wrap_interval(type, exact_range(p, e, type)) : (kj_interval){ 0 };
   e->is_narrow =
     e->type == KJIT_I64 &&
-    (fits32(e->range) ? can_compute_narrow(e) : e->kind == KJ_T_VAR && e->var->is_narrow);
+    (kj_fits32(e->range) ? can_compute_narrow(e) : e->kind == KJ_T_VAR && e->var->is_narrow);
 }
 
 static void visit_list(pass *p, kj_texprs *list)
@@ -332,45 +213,32 @@ static void narrow_let(pass *p, const kj_tstmt *s)
   kj_tvar *var = s->var;
   if (!var || var->kind != KJ_V_LET || p->assignments[var->index] != 1 || !s->value) return;
   var->range = s->value->range;
+  if (kj_type(p->c->types, var->type)->class_ == KJ_CLASS_ARRAY) keep_shape(p, var, s->value);
   if (var->type != KJIT_I64) return;
   /* a check looks at all of a subscript */
   bool is_exact = p->c->request->checks & KJIT_CHECK_BOUNDS;
   bool only_subscripts = !is_exact && p->signature->offsets32 && p->uses[var->index] &&
                          p->uses[var->index] == p->subscript_uses[var->index];
-  var->is_narrow = fits32(var->range) || only_subscripts;
+  var->is_narrow = kj_fits32(var->range) || only_subscripts;
   p->c->used_offsets32 |= only_subscripts;
 }
 
 /* A counter stays in 32 bits when the step past its last value does too. */
 static void narrow_counter(const kj_tstmt *s)
 {
-  kj_tvar *var = s->var;
-  kj_value_range first = s->first->range, stop = s->stop->range, step = s->step->range;
-  if (!first.known || !stop.known || !step.known) return;
-  if (step.least > 0 && stop.most > INT64_MIN) {
-    int64_t most = stop.most - 1 > first.least ? stop.most - 1 : first.least;
-    var->range = make_range(first.least, most);
-    kj_value_range past = from_wide((__int128)first.least + step.least, (__int128)most + step.most);
-    var->is_narrow = var->type == KJIT_I64 && fits32(first) && fits32(stop) && fits32(step) &&
-                     past.known && past.most <= INT32_MAX;
-  } else if (step.most < 0 && stop.least < INT64_MAX) {
-    int64_t least = stop.least + 1 < first.most ? stop.least + 1 : first.most;
-    var->range = make_range(least, first.most);
-    kj_value_range past = from_wide((__int128)least + step.least, first.most);
-    var->is_narrow = var->type == KJIT_I64 && fits32(first) && fits32(stop) && fits32(step) &&
-                     past.known && past.least >= INT32_MIN;
-  }
+  kj_interval past;
+  s->var->range = kj_counter_interval(s->first->range, s->stop->range, s->step->range, &past);
+  s->var->is_narrow = s->var->type == KJIT_I64 && kj_fits32(past) && kj_fits32(s->first->range) &&
+                      kj_fits32(s->stop->range) && kj_fits32(s->step->range);
 }
 
+/* The extent itself is compared with the variable. */
 static void set_range_loop(const kj_tstmt *s)
 {
   for (size_t i = 0; i < s->vars.count; i++) {
-    kj_value_range extent = s->extents.items[i]->range;
-    int64_t most = extent.known && extent.most > 0 ? extent.most - 1
-                   : extent.known                  ? 0
-                                                   : INT64_MAX - 1;
-    s->vars.items[i]->range = make_range(0, most);
-    s->vars.items[i]->is_narrow = fits32(s->vars.items[i]->range);
+    kj_interval extent = s->extents.items[i]->range;
+    s->vars.items[i]->range = kj_range_interval(extent);
+    s->vars.items[i]->is_narrow = kj_fits32(extent);
   }
 }
 
@@ -399,16 +267,18 @@ static void visit_stmts(pass *p, kj_tstmts *stmts)
 
 void kj_narrow_indices(kj_compilation *c)
 {
+  pass p = { .c = c, .signature = c->request->signature, .limits = kj_find_limits(c) };
+  for (size_t i = 0; i < c->instances.count; i++)
+    kj_walk_tstmts(&c->instances.items[i]->body, NULL, find_reshape, &p.has_reshape);
   for (size_t i = 0; i < c->instances.count; i++) {
-    kj_instance *instance = c->instances.items[i];
+    kj_instance *instance = p.instance = c->instances.items[i];
     size_t count = instance->params.count + instance->locals.count;
-    pass p = { c,
-               c->request->signature,
-               instance,
-               KJ_NEW_ARRAY(c->arena, uint32_t, count),
-               KJ_NEW_ARRAY(c->arena, uint32_t, count),
-               KJ_NEW_ARRAY(c->arena, uint32_t, count) };
-    /* Twice: shifts by constants count as ring operations only once ranges are known. */
+    p.assignments = KJ_NEW_ARRAY(c->arena, uint32_t, count);
+    p.uses = KJ_NEW_ARRAY(c->arena, uint32_t, count);
+    p.subscript_uses = KJ_NEW_ARRAY(c->arena, uint32_t, count);
+    p.shapes = KJ_NEW_ARRAY(c->arena, kj_interval *, count);
+    /* Twice: how often a variable is assigned, and which shifts are ring operations, is known only
+     * behind the first. */
     visit_stmts(&p, &instance->body);
     count_in_stmts(&p, &instance->body);
     visit_stmts(&p, &instance->body);

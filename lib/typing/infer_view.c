@@ -34,7 +34,9 @@ static kj_texpr *add(kj_scope *s, kj_texpr *x, __int128 more, kj_location locati
 static kj_texpr *at_least_zero(kj_scope *s, kj_texpr *x, kj_location location)
 {
   if (kj_is_constant(x)) return x->integer < 0 ? integer(s, 0, location) : x;
-  if (x->kind == KJ_T_EXTENT) return x;
+  /* behind a pointer it is what the program says */
+  if (x->kind == KJ_T_EXTENT && kj_type(s->c->types, x->x->type)->space != KJ_SPACE_GENERIC)
+    return x;
   kj_operands operands = { .builtin = &kj_builtin_table[KJ_BUILTIN_MAX], .location = location };
   KJ_PUSH(s->arena, &operands.values, x);
   KJ_PUSH(s->arena, &operands.values, integer(s, 0, location));

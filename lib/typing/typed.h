@@ -130,12 +130,11 @@ typedef enum kj_memory_order {
   KJ_ORDER_SEQ_CST
 } kj_memory_order;
 
-/* Value range of an integer expression or variable, as far as the facts tell; made by pass/range.c.
- */
-typedef struct kj_value_range {
+/* The least and the most value of an integer; pass/interval.h has what to do with them. */
+typedef struct kj_interval {
   bool known;
-  int64_t least, most;
-} kj_value_range;
+  __int128 least, most;
+} kj_interval;
 
 /* A dimension of a view. Expressions, all i64 and without effect, are positions in .indices of the
  * view. */
@@ -172,7 +171,7 @@ struct kj_texpr {
   uint32_t dimension;
   __int128 integer;
   double number;
-  kj_value_range range; /* by pass/range.c */
+  kj_interval range; /* by pass/range.c: known for every integer */
   bool
     /* by pass/checks.c: LOAD, VIEW, BUILTIN with a place: the indices are compared with the
        extents; BINARY, BUILTIN that divide: the divisor with 0 */
@@ -214,8 +213,8 @@ struct kj_tvar {
        are static, or the launch's own size */
     *sized_by;
   const void *data;
-  kj_value_range range; /* by pass/range.c */
-  bool is_narrow;       /* kept in 32 bits */
+  kj_interval range; /* by pass/range.c */
+  bool is_narrow;    /* kept in 32 bits */
   /* by pass/simt.c, CPU only */
   /* lives across a synchronization: one element a thread of the block */
   bool is_slot;

@@ -87,8 +87,8 @@ static kjit_status size_array(kj_call *call, const kj_shared_array *array, kj_sh
   for (uint32_t d = 0; d < row->decl->type_expr->extents.count; d++) {
     int64_t value;
     KJ_TRY(evaluate(call, row, d, diagnostics, &value));
-    if (value < 0) return refuse_extent(call, row, d, value, diagnostics);
-    size->extents[d] = value < INT32_MAX ? (uint32_t)value : INT32_MAX;
+    if (value < 0 || value > INT32_MAX) return refuse_extent(call, row, d, value, diagnostics);
+    size->extents[d] = (uint32_t)value;
     bytes = multiply(bytes, size->extents[d]);
   }
   *end += bytes;

@@ -266,3 +266,30 @@ def _(r, rng):
     r.launch("upper_halves", "4, 128", "low", "whole", "x", "y")
     r.expect("low", want.astype(np.uint16))
     r.expect("whole", want)
+
+
+@row("shift counts of a known range at and over the width")
+def _(r, rng):
+    x = interesting(rng, np.int64)
+    n = np.concatenate([np.array([0, 1, 7, 31], np.int32), rng.integers(0, 32, 4).astype(np.int32)])
+
+    def values(a, c):
+        u, s, a = a % 2**32, int(np.int64(a).astype(np.int32)), int(a)
+        rows = [
+            u >> (32 - c) % 32, (s & 65535) >> (c & 7), (a & 65535) >> (c & 7), (a & 65535) >> (60 + (c & 7)) % 64,
+            (s & 1023) << (c & 3), *wrap([(s & 1023) << (30 + (c & 3)) % 32], np.int32).tolist(), (a & 1023) << (c & 3),
+            (u & 65535) >> (32 - c) % 32, s >> c, *wrap([((a & 255) + 1) << c], np.int64).tolist(), u >> c,
+            u >> (40 - c) % 32 if s & 3 else (u << (30 + c) % 32) % 2**32,
+        ]
+        return wrap(rows, np.int64)
+
+    r.arrays_of(out=np.full((len(x) * len(n), 12), -77, np.int64), x=x, n=n)
+    r.launch("shifted_ranges", "3, 64", "out", "x", "n")
+    r.expect("out", np.array([values(int(a), int(c)) for a in x for c in n]))
+
+
+@row("indices up to 2^31")
+def _(r, rng):
+    r.array("out", np.zeros(4, np.int64))
+    r.launch("past_32_bits", "", "out", f"{2**31 - 1}i32")
+    r.expect("out", [2**31 - 2, 2**31 - 1, 2**31 - 1, -(2**31) - 1])

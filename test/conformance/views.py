@@ -186,3 +186,22 @@ def _(r, rng):
     r.expect("total", np.full(64, x.sum(), np.int32))
     r.expect("zero", np.zeros(64, np.int32))
     r.expect("e", [0, 0, 0, 20, 501, 0])
+
+
+@row("extents of arrays behind pointers")
+def _(r, rng):
+    n = 5000000000
+    x = np.zeros(8, np.int8)
+    r.arrays_of(x=x, far=np.zeros(27, np.int64), negative=np.ones(5, np.int64))
+    r.launch("far_extents", "2, 32", "far", "x", f"{n}i64")
+    r.launch("negative_extent", "2, 32", "negative", "x", "-5i64")
+    r.expect("far", [n + 1, n - 7, 2 * (n - 3), n // 2, (n - 7) + 3 + (n - 1), *range(1, 11), 0, *range(1, 10), 0, 0])
+    r.expect("negative", [-5, 0, 0, 1, 1])
+
+
+@row("extents of arrays without elements")
+def _(r, rng):
+    n = 5000000000
+    r.arrays_of(out=np.zeros(13, np.int64), x=np.zeros(0, np.int8))
+    r.launch("wide_nothing", "2, 32", "out", "x", f"{n}i64")
+    r.expect("out", [n + 1, n + 1, *range(1, 11), 0])

@@ -1,0 +1,319 @@
+/* Intervals of integers: see interval.h. Each operator is a row of a table. */
+#include "pass/interval.h"
+
+static const kj_interval unknown = { .known = false };
+
+static __int128 smaller(__int128 x, __int128 y) { return x < y ? x : y; }
+static __int128 larger(__int128 x, __int128 y) { return x > y ? x : y; }
+
+/* ---- types ---- */
+
+kj_integer kj_find_integer(const kj_types *types, kjit_type type)
+{
+  if (type == KJ_WEAK_INT) return (kj_integer){ 64, true };
+  const kj_type_info *info = kj_type(types, type);
+  switch (info->class_) {
+  case KJ_CLASS_BOOL: return (kj_integer){ 1, false };
+  case KJ_CLASS_SIGNED: return (kj_integer){ 8 * info->size_bytes, true };
+  case KJ_CLASS_UNSIGNED: return (kj_integer){ 8 * info->size_bytes, false };
+  default: return (kj_integer){ 0 };
+  }
+}
+
+/* ---- sets ---- */
+
+kj_interval kj_make_interval(__int128 least, __int128 most)
+{
+  return (kj_interval){ .known = least <= most, .least = least, .most = most };
+}
+
+kj_interval kj_whole_interval(kj_integer type)
+{
+  if (!type.bits) return unknown;
+  __int128 half = (__int128)1 << (type.bits - 1);
+  return type.is_signed ? kj_make_interval(-half, half - 1) : kj_make_interval(0, 2 * half - 1);
+}
+
+kj_interval kj_join_intervals(kj_interval x, kj_interval y)
+{
+  if (!x.known || !y.known) return unknown;
+  return kj_make_interval(smaller(x.least, y.least), larger(x.most, y.most));
+}
+
+kj_interval kj_meet_intervals(kj_interval x, kj_interval y)
+{
+  if (!x.known || !y.known) return unknown;
+  return kj_make_interval(larger(x.least, y.least), smaller(x.most, y.most));
+}
+
+bool kj_is_within(kj_interval x, __int128 least, __int128 most)
+{
+  return x.known && x.least >= least && x.most <= most;
+}
+
+bool kj_fits32(kj_interval x) { return kj_is_within(x, INT32_MIN, INT32_MAX); }
+
+static bool is_number(kj_interval x) { return x.least == x.most; }
+
+/* ---- wrapping ---- */
+
+static const __int128 far = (__int128)1 << 126; /* beyond what any result of 64 bits is */
+
+static __int128 floor_divide(__int128 x, __int128 y)
+{
+  return x / y - (x % y != 0 && (x < 0) != (y < 0));
+}
+
+/* A result that does not leave one period of the type is moved into it as a whole. */
+kj_interval kj_wrap_interval(kj_integer type, kj_interval exact)
+{
+  kj_interval all = kj_whole_interval(type);
+  if (!all.known || !kj_is_within(exact, -far, far)) return all;
+  __int128 period = (__int128)1 << type.bits,
+           number = floor_divide(exact.least - all.least, period);
+  if (floor_divide(exact.most - all.least, period) != number) return all;
+  return kj_make_interval(exact.least - number * period, exact.most - number * period);
+}
+
+/* ---- operations ---- */
+
+typedef __int128 (*corner)(__int128 x, __int128 y);
+
+/* Products of two numbers of 64 bits without a sign do not fit: they end at the rim. */
+static __int128 multiply(__int128 x, __int128 y)
+{
+  __int128 product, rim = (__int128)(((unsigned __int128)1 << 127) - 1);
+  if (!__builtin_mul_overflow(x, y, &product)) return product;
+  return (x < 0) == (y < 0) ? rim : -rim;
+}
+
+static __int128 shift_left(__int128 x, __int128 y) { return multiply(x, (__int128)1 << y); }
+static __int128 shift_right(__int128 x, __int128 y) { return x >> y; }
+static __int128 truncate_divide(__int128 x, __int128 y) { return x / y; }
+static __int128 ceil_divide(__int128 x, __int128 y) { return -floor_divide(-x, y); }
+
+/* Extremes of a function that is monotonic in each operand lie in the corners. */
+static kj_interval at_corners(kj_interval x, kj_interval y, corner f)
+{
+  __int128 a = f(x.least, y.least), b = f(x.least, y.most), c = f(x.most, y.least),
+           d = f(x.most, y.most);
+  return kj_make_interval(smaller(smaller(a, b), smaller(c, d)),
+                          larger(larger(a, b), larger(c, d)));
+}
+
+static kj_interval either(kj_interval x, kj_interval y)
+{
+  return x.known && y.known ? kj_join_intervals(x, y) : x.known ? x : y;
+}
+
+static kj_interval positive_part(kj_interval x)
+{
+  return kj_meet_intervals(x, kj_make_interval(1, far));
+}
+static kj_interval negative_part(kj_interval x)
+{
+  return kj_meet_intervals(x, kj_make_interval(-far, -1));
+}
+
+/* Quotients are monotonic for divisors of one sign. */
+static kj_interval divide(kj_interval x, kj_interval y, corner f)
+{
+  kj_interval above = positive_part(y), below = negative_part(y), result = unknown;
+  if (above.known) result = at_corners(x, above, f);
+  if (below.known) result = either(result, at_corners(x, below, f));
+  return kj_is_within(kj_make_interval(0, 0), y.least, y.most)
+           ? either(result, kj_make_interval(0, 0))
+           : result;
+}
+
+/* The sign of the divisor, and smaller. */
+static kj_interval floor_remainder(kj_interval x, kj_interval y)
+{
+  if (y.least > 0 && kj_is_within(x, 0, y.least - 1)) return x;
+  kj_interval all = kj_make_interval(smaller(y.least + 1, 0), larger(y.most - 1, 0));
+  if (x.least >= 0 && y.least >= 0) all.most = smaller(all.most, x.most);
+  return all;
+}
+
+/* The sign of the dividend, and smaller than the divisor. */
+static kj_interval truncated_remainder(kj_interval x, kj_interval y)
+{
+  __int128 most = larger(larger(y.most, -y.least) - 1, 0);
+  return kj_make_interval(x.least < 0 ? larger(x.least, -most) : 0,
+                          x.most > 0 ? smaller(x.most, most) : 0);
+}
+
+static kj_interval sum(kj_integer type, kj_interval x, kj_interval y)
+{
+  (void)type;
+  return kj_make_interval(x.least + y.least, x.most + y.most);
+}
+static kj_interval difference(kj_integer type, kj_interval x, kj_interval y)
+{
+  (void)type;
+  return kj_make_interval(x.least - y.most, x.most - y.least);
+}
+static kj_interval product(kj_integer type, kj_interval x, kj_interval y)
+{
+  (void)type;
+  return at_corners(x, y, multiply);
+}
+static kj_interval quotient(kj_integer type, kj_interval x, kj_interval y)
+{
+  (void)type;
+  return divide(x, y, floor_divide);
+}
+static kj_interval floor_modulo(kj_integer type, kj_interval x, kj_interval y)
+{
+  (void)type;
+  return floor_remainder(x, y);
+}
+
+static kj_interval bits_in_both(kj_integer type, kj_interval x, kj_interval y)
+{
+  (void)type;
+  if (x.least < 0 && y.least < 0) return unknown;
+  __int128 most = x.least < 0 ? y.most : y.least < 0 ? x.most : smaller(x.most, y.most);
+  return kj_make_interval(0, most);
+}
+
+/* No bit above the highest of either. */
+static kj_interval bits_in_either(kj_integer type, kj_interval x, kj_interval y)
+{
+  (void)type;
+  __int128 most = 0, high = larger(x.most, y.most);
+  if (x.least < 0 || y.least < 0) return unknown;
+  while (most < high) most = 2 * most + 1;
+  return kj_make_interval(0, most);
+}
+
+/* The count as an unsigned number of as many bits as number the bits of the type: modulo them. */
+static kj_interval find_count(kj_integer type, kj_interval y)
+{
+  kj_integer count = { .bits = 0 };
+  while (1u << count.bits < type.bits) count.bits++;
+  return count.bits ? kj_wrap_interval(count, y) : kj_make_interval(0, 0);
+}
+static kj_interval left_shifted(kj_integer type, kj_interval x, kj_interval y)
+{
+  return at_corners(x, find_count(type, y), shift_left);
+}
+static kj_interval right_shifted(kj_integer type, kj_interval x, kj_interval y)
+{
+  return at_corners(x, find_count(type, y), shift_right);
+}
+
+kj_interval kj_exact_unary(kjit_op op, kj_interval x)
+{
+  if (op == KJIT_NEG) return kj_make_interval(-x.most, -x.least);
+  return op == KJIT_INVERT ? kj_make_interval(-1 - x.most, -1 - x.least) : unknown;
+}
+
+kj_interval kj_exact_binary(kjit_op op, kj_integer type, kj_interval x, kj_interval y)
+{
+  static kj_interval (*const rules[])(kj_integer, kj_interval, kj_interval) = {
+    [KJIT_ADD] = sum,
+    [KJIT_SUB] = difference,
+    [KJIT_MUL] = product,
+    [KJIT_FLOORDIV] = quotient,
+    [KJIT_MOD] = floor_modulo,
+    [KJIT_SHL] = left_shifted,
+    [KJIT_SHR] = right_shifted,
+    [KJIT_BIT_AND] = bits_in_both,
+    [KJIT_BIT_OR] = bits_in_either,
+    [KJIT_BIT_XOR] = bits_in_either,
+  };
+  bool has_rule = op < sizeof rules / sizeof *rules && rules[op];
+  return has_rule ? rules[op](type, x, y) : unknown;
+}
+
+kj_interval kj_exact_builtin(kj_builtin_id id, const kj_interval *operands, size_t count)
+{
+  kj_interval x = operands[0], y = operands[count - 1];
+  switch ((int)id) {
+  case KJ_BUILTIN_ABS: {
+    kj_interval above = kj_meet_intervals(x, kj_make_interval(0, far)), below = negative_part(x);
+    return either(above, below.known ? kj_exact_unary(KJIT_NEG, below) : unknown);
+  }
+  case KJ_BUILTIN_MIN: return kj_make_interval(smaller(x.least, y.least), smaller(x.most, y.most));
+  case KJ_BUILTIN_MAX: return kj_make_interval(larger(x.least, y.least), larger(x.most, y.most));
+  case KJ_BUILTIN_CEIL_DIV: return divide(x, y, ceil_divide);
+  case KJ_BUILTIN_DIV_TRUNC: return divide(x, y, truncate_divide);
+  case KJ_BUILTIN_REM_TRUNC: return truncated_remainder(x, y);
+  default: return unknown;
+  }
+}
+
+kj_interval kj_convert_interval(kj_integer to, kj_interval x)
+{
+  bool is_truth = to.bits == 1 && x.known;
+  if (is_truth && is_number(x)) return kj_make_interval(x.least != 0, x.least != 0);
+  if (is_truth) return kj_make_interval(x.least > 0 || x.most < 0, 1);
+  return kj_wrap_interval(to, x);
+}
+
+/* ---- leaves ---- */
+
+kj_interval kj_counter_interval(kj_interval first, kj_interval stop, kj_interval step,
+                                kj_interval *past)
+{
+  *past = unknown;
+  if (!first.known || !stop.known || !step.known) return unknown;
+  kj_interval values = unknown; /* no iteration: whatever is said of them holds */
+  if (step.least > 0) values = kj_make_interval(first.least, larger(first.least, stop.most - 1));
+  else if (step.most < 0)
+    values = kj_make_interval(smaller(first.most, stop.least + 1), first.most);
+  if (values.known) *past = sum((kj_integer){ 0 }, values, step);
+  return values;
+}
+
+kj_interval kj_range_interval(kj_interval extent)
+{
+  return kj_make_interval(0, larger(extent.known ? extent.most - 1 : INT64_MAX - 1, 0));
+}
+
+/* CUDA's limits, which the runtime keeps on the CPU too. */
+enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64, MOST_BLOCKS_YZ = 65535, WARP = 32 };
+
+kj_launch_limits kj_find_limits(const kj_compilation *c)
+{
+  kj_launch_limits limits = { .grid32 = c->request->signature->grid32 };
+  const uint32_t *known = c->instances.items[0]->block;
+  for (int d = 0; d < 3; d++) limits.block[d] = known[d];
+  return limits;
+}
+
+kj_interval kj_position_interval(const kj_launch_limits *limits, kj_builtin_id id,
+                                 uint32_t dimension)
+{
+  uint32_t d = dimension < 3 ? dimension : 0; /* of other built-ins it says something else */
+  int64_t known = limits->block[d],
+          block = known    ? known
+                  : d == 2 ? MOST_THREADS_Z
+                           : MOST_THREADS,
+          grid = d ? MOST_BLOCKS_YZ : INT32_MAX,
+          threads = limits->grid32 ? INT32_MAX : grid * block,
+          all = (int64_t)limits->block[0] * limits->block[1] * limits->block[2];
+  if (!all) all = MOST_THREADS;
+  switch ((int)id) {
+  case KJ_BUILTIN_THREAD_IDX: return kj_make_interval(0, block - 1);
+  case KJ_BUILTIN_BLOCK_DIM: return kj_make_interval(known ? known : 1, block);
+  case KJ_BUILTIN_BLOCK_IDX: return kj_make_interval(0, grid - 1);
+  case KJ_BUILTIN_GRID_DIM: return kj_make_interval(1, grid);
+  case KJ_BUILTIN_GRID: return kj_make_interval(0, threads - 1);
+  case KJ_BUILTIN_GRIDSIZE: return kj_make_interval(1, threads);
+  case KJ_BUILTIN_THREAD_RANK: return kj_make_interval(0, all - 1);
+  case KJ_BUILTIN_WARP_RANK: return kj_make_interval(0, (all - 1) / WARP);
+  case KJ_BUILTIN_LANEID: return kj_make_interval(0, WARP - 1);
+  default: return unknown;
+  }
+}
+
+kj_interval kj_extent_interval(kj_compilation *c, kjit_type array)
+{
+  const kj_type_info *info = kj_type(c->types, array);
+  if (info->space == KJ_SPACE_GENERIC) return kj_make_interval(INT64_MIN, INT64_MAX);
+  if (info->space != KJ_SPACE_GLOBAL) return kj_make_interval(0, INT32_MAX);
+  c->used_offsets32 |= c->request->signature->offsets32;
+  return kj_make_interval(0, c->request->signature->offsets32 ? INT32_MAX : INT64_MAX);
+}

@@ -1,0 +1,307 @@
+/* Intervals: every operation against all values of small types, and at the ends of large ones. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kj_test.h"
+#include "pass/interval.h"
+
+/* ---- the operations on values ---- */
+
+static __int128 wrap(kj_integer type, __int128 value)
+{
+  __int128 period = (__int128)1 << type.bits, low = ((value % period) + period) % period;
+  return type.is_signed && low >= period / 2 ? low - period : low;
+}
+
+static __int128 floor_of(__int128 x, __int128 y)
+{
+  return y == 0 ? 0 : x / y - (x % y != 0 && (x < 0) != (y < 0));
+}
+static __int128 count_of(kj_integer type, __int128 y)
+{
+  return ((y % type.bits) + type.bits) % type.bits;
+}
+
+typedef struct operation {
+  const char *name;
+  bool is_builtin;
+  int id;
+} operation;
+
+static const operation operations[] = {
+  { "+", false, KJIT_ADD },
+  { "-", false, KJIT_SUB },
+  { "*", false, KJIT_MUL },
+  { "//", false, KJIT_FLOORDIV },
+  { "%", false, KJIT_MOD },
+  { "<<", false, KJIT_SHL },
+  { ">>", false, KJIT_SHR },
+  { "&", false, KJIT_BIT_AND },
+  { "|", false, KJIT_BIT_OR },
+  { "^", false, KJIT_BIT_XOR },
+  { "min", true, KJ_BUILTIN_MIN },
+  { "max", true, KJ_BUILTIN_MAX },
+  { "ceil_div", true, KJ_BUILTIN_CEIL_DIV },
+  { "div_trunc", true, KJ_BUILTIN_DIV_TRUNC },
+  { "rem_trunc", true, KJ_BUILTIN_REM_TRUNC },
+};
+enum { OPERATIONS = sizeof operations / sizeof *operations };
+
+static __int128 apply_operator(int id, kj_integer type, __int128 x, __int128 y)
+{
+  switch (id) {
+  case KJIT_ADD: return x + y;
+  case KJIT_SUB: return x - y;
+  case KJIT_MUL: return x * y;
+  case KJIT_FLOORDIV: return floor_of(x, y);
+  case KJIT_MOD: return y ? x - y * floor_of(x, y) : 0;
+  case KJIT_SHL: return x * ((__int128)1 << count_of(type, y));
+  case KJIT_SHR: return floor_of(x, (__int128)1 << count_of(type, y));
+  case KJIT_BIT_AND: return x & y;
+  case KJIT_BIT_OR: return x | y;
+  default: return x ^ y;
+  }
+}
+
+static __int128 apply_builtin(int id, __int128 x, __int128 y)
+{
+  switch (id) {
+  case KJ_BUILTIN_MIN: return x < y ? x : y;
+  case KJ_BUILTIN_MAX: return x > y ? x : y;
+  case KJ_BUILTIN_CEIL_DIV: return -floor_of(-x, y);
+  case KJ_BUILTIN_DIV_TRUNC: return y ? x / y : 0;
+  default: return y ? x % y : 0;
+  }
+}
+
+static __int128 apply(const operation *op, kj_integer type, __int128 x, __int128 y)
+{
+  return wrap(type,
+              op->is_builtin ? apply_builtin(op->id, x, y) : apply_operator(op->id, type, x, y));
+}
+
+static kj_interval find(const operation *op, kj_integer type, kj_interval x, kj_interval y)
+{
+  kj_interval operands[] = { x, y };
+  return kj_wrap_interval(type, op->is_builtin
+                                  ? kj_exact_builtin((kj_builtin_id)op->id, operands, 2)
+                                  : kj_exact_binary((kjit_op)op->id, type, x, y));
+}
+
+/* ---- small types ---- */
+
+enum { MOST_VALUES = 16 };
+
+static void fail_at(const char *what, kj_integer type, kj_interval x, kj_interval y,
+                    kj_interval found, __int128 value)
+{
+  fail_msg("%c%u, %lld..%lld %s %lld..%lld: %lld is not in %lld..%lld", type.is_signed ? 'i' : 'u',
+           type.bits, (long long)x.least, (long long)x.most, what, (long long)y.least,
+           (long long)y.most, (long long)value, (long long)found.least, (long long)found.most);
+}
+
+/* results: of all pairs of values. */
+static void check_pair(const operation *op, kj_integer type, kj_interval x, kj_interval y,
+                       const int8_t results[MOST_VALUES][MOST_VALUES])
+{
+  kj_interval all = kj_whole_interval(type), found = find(op, type, x, y);
+  assert_true(kj_is_within(found, all.least, all.most));
+  for (__int128 a = x.least; a <= x.most; a++)
+    for (__int128 b = y.least; b <= y.most; b++) {
+      int8_t value = results[a - all.least][b - all.least];
+      if (value < found.least || value > found.most) fail_at(op->name, type, x, y, found, value);
+    }
+}
+
+static void check_operation(const operation *op, kj_integer type)
+{
+  int8_t results[MOST_VALUES][MOST_VALUES];
+  kj_interval all = kj_whole_interval(type);
+  for (__int128 a = all.least; a <= all.most; a++)
+    for (__int128 b = all.least; b <= all.most; b++)
+      results[a - all.least][b - all.least] = (int8_t)apply(op, type, a, b);
+  for (__int128 a = all.least; a <= all.most; a++)
+    for (__int128 b = a; b <= all.most; b++)
+      for (__int128 c = all.least; c <= all.most; c++)
+        for (__int128 d = c; d <= all.most; d++)
+          check_pair(op, type, kj_make_interval(a, b), kj_make_interval(c, d), results);
+}
+
+static const kj_integer small_types[] = { { 2, false }, { 2, true }, { 4, false }, { 4, true } };
+enum { SMALL_TYPES = sizeof small_types / sizeof *small_types };
+
+static void test_all_values(void **state)
+{
+  (void)state;
+  for (int t = 0; t < SMALL_TYPES; t++)
+    for (int i = 0; i < OPERATIONS; i++) check_operation(&operations[i], small_types[t]);
+}
+
+/* Of one number each, intervals are as exact as evaluation. */
+static void test_numbers(void **state)
+{
+  (void)state;
+  for (int t = 0; t < SMALL_TYPES; t++) {
+    kj_interval all = kj_whole_interval(small_types[t]);
+    for (int i = 0; i < OPERATIONS; i++)
+      for (__int128 a = all.least; a <= all.most; a++)
+        for (__int128 b = all.least; b <= all.most; b++) {
+          const operation *op = &operations[i];
+          bool is_open = !op->is_builtin && (op->id == KJIT_BIT_AND || op->id == KJIT_BIT_OR ||
+                                             op->id == KJIT_BIT_XOR || op->id == KJIT_MOD);
+          if (is_open || op->id == KJ_BUILTIN_REM_TRUNC) continue;
+          kj_interval x = kj_make_interval(a, a), y = kj_make_interval(b, b);
+          kj_interval found = find(op, small_types[t], x, y);
+          __int128 value = apply(op, small_types[t], a, b);
+          if (found.least != value || found.most != value)
+            fail_at(op->name, small_types[t], x, y, found, value);
+        }
+  }
+}
+
+static __int128 apply_unary(int which, __int128 x)
+{
+  return which == 0 ? -x : which == 1 ? -1 - x : x < 0 ? -x : x;
+}
+
+static kj_interval find_unary(int which, kj_interval x)
+{
+  return which == 2 ? kj_exact_builtin(KJ_BUILTIN_ABS, &x, 1)
+                    : kj_exact_unary(which ? KJIT_INVERT : KJIT_NEG, x);
+}
+
+static void test_unary(void **state)
+{
+  (void)state;
+  static const char *const names[] = { "neg", "invert", "abs" };
+  for (int t = 0; t < SMALL_TYPES; t++) {
+    kj_interval all = kj_whole_interval(small_types[t]);
+    for (int which = 0; which < 3; which++)
+      for (__int128 a = all.least; a <= all.most; a++)
+        for (__int128 b = a; b <= all.most; b++) {
+          kj_interval x = kj_make_interval(a, b),
+                      found = kj_wrap_interval(small_types[t], find_unary(which, x));
+          for (__int128 v = a; v <= b; v++) {
+            __int128 value = wrap(small_types[t], apply_unary(which, v));
+            if (value < found.least || value > found.most)
+              fail_at(names[which], small_types[t], x, x, found, value);
+          }
+        }
+  }
+}
+
+static void test_conversions(void **state)
+{
+  (void)state;
+  static const kj_integer truth = { 1, false };
+  for (int t = 0; t < SMALL_TYPES; t++)
+    for (__int128 a = -20; a <= 40; a++)
+      for (__int128 b = a; b <= 40; b++) {
+        kj_interval x = kj_make_interval(a, b), found = kj_convert_interval(small_types[t], x),
+                    is_true = kj_convert_interval(truth, x);
+        for (__int128 v = a; v <= b; v++) {
+          __int128 value = wrap(small_types[t], v);
+          if (value < found.least || value > found.most)
+            fail_at("to", small_types[t], x, x, found, value);
+          assert_true(kj_is_within(kj_make_interval(v != 0, v != 0), is_true.least, is_true.most));
+        }
+      }
+}
+
+static void test_sets(void **state)
+{
+  (void)state;
+  for (int a = -3; a < 4; a++)
+    for (int b = a; b < 4; b++)
+      for (int c = -3; c < 4; c++)
+        for (int d = c; d < 4; d++) {
+          kj_interval x = kj_make_interval(a, b), y = kj_make_interval(c, d),
+                      joined = kj_join_intervals(x, y), met = kj_meet_intervals(x, y);
+          for (int v = -3; v < 4; v++) {
+            bool in_x = a <= v && v <= b, in_y = c <= v && v <= d;
+            if (in_x || in_y) assert_true(joined.least <= v && v <= joined.most);
+            assert_int_equal(met.known && met.least <= v && v <= met.most, in_x && in_y);
+          }
+        }
+}
+
+/* ---- the ends of large types ---- */
+
+static void assert_interval(kj_interval x, __int128 least, __int128 most)
+{
+  assert_true(x.known);
+  assert_true(x.least == least);
+  assert_true(x.most == most);
+}
+
+static kj_interval of(__int128 value) { return kj_make_interval(value, value); }
+
+static void test_large(void **state)
+{
+  (void)state;
+  static const kj_integer i32 = { 32, true }, u32 = { 32, false }, i64 = { 64, true },
+                          u64 = { 64, false };
+  kj_interval all = kj_whole_interval(u64), any = kj_whole_interval(i64);
+  assert_interval(all, 0, ((__int128)1 << 64) - 1);
+  /* what leaves 128 bits is any value of the type */
+  assert_interval(kj_wrap_interval(u64, kj_exact_binary(KJIT_MUL, u64, all, all)), 0, all.most);
+  assert_interval(kj_wrap_interval(u64, kj_exact_binary(KJIT_SHL, u64, all, of(63))), 0, all.most);
+  assert_interval(kj_exact_binary(KJIT_SUB, i64, any, any), any.least - any.most,
+                  any.most - any.least);
+  assert_interval(kj_wrap_interval(i64, of((__int128)INT64_MAX + 1)), INT64_MIN, INT64_MIN);
+  assert_interval(kj_convert_interval(i32, of(4000000000)), -294967296, -294967296);
+  /* counts at and over the width */
+  kj_interval x = of(65535);
+  assert_interval(kj_exact_binary(KJIT_SHR, i32, x, kj_make_interval(32, 39)), 511, 65535);
+  assert_interval(kj_exact_binary(KJIT_SHR, u32, of(4000000000), of(32)), 4000000000, 4000000000);
+  assert_interval(kj_exact_binary(KJIT_SHR, u32, x, kj_make_interval(30, 33)), 0, 65535);
+  assert_interval(kj_exact_binary(KJIT_SHL, i64, of(1), of(64)), 1, 1);
+  assert_interval(kj_exact_binary(KJIT_SHL, i64, of(1), of(-1)), (__int128)1 << 63,
+                  (__int128)1 << 63);
+}
+
+/* ---- counters and positions ---- */
+
+static void test_counters(void **state)
+{
+  (void)state;
+  for (int first = -3; first < 4; first++)
+    for (int stop = -3; stop < 4; stop++)
+      for (int step = -3; step < 4; step++) {
+        kj_interval past, values = kj_counter_interval(of(first), of(stop), of(step), &past);
+        assert_int_equal(values.known, step != 0);
+        for (int i = first; step && (step > 0 ? i < stop : i > stop); i += step) {
+          assert_true(values.least <= i && i <= values.most);
+          assert_true(past.least <= i + step && i + step <= past.most);
+        }
+      }
+  assert_interval(kj_range_interval(kj_make_interval(-5, 7)), 0, 6);
+  assert_interval(kj_range_interval(kj_make_interval(-5, 0)), 0, 0);
+}
+
+static void test_positions(void **state)
+{
+  (void)state;
+  kj_launch_limits open = { .grid32 = false }, known = { .block = { 32, 4, 2 }, .grid32 = true };
+  assert_interval(kj_position_interval(&open, KJ_BUILTIN_THREAD_IDX, 0), 0, 1023);
+  assert_interval(kj_position_interval(&open, KJ_BUILTIN_THREAD_IDX, 2), 0, 63);
+  assert_interval(kj_position_interval(&open, KJ_BUILTIN_GRID, 0), 0,
+                  (__int128)INT32_MAX * 1024 - 1);
+  assert_interval(kj_position_interval(&known, KJ_BUILTIN_GRID, 0), 0, INT32_MAX - 1);
+  assert_interval(kj_position_interval(&known, KJ_BUILTIN_BLOCK_DIM, 1), 4, 4);
+  assert_interval(kj_position_interval(&known, KJ_BUILTIN_THREAD_RANK, 0), 0, 255);
+  assert_interval(kj_position_interval(&known, KJ_BUILTIN_WARP_RANK, 0), 0, 7);
+  assert_false(kj_position_interval(&known, KJ_BUILTIN_ABS, 0).known);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_all_values), cmocka_unit_test(test_numbers),
+    cmocka_unit_test(test_unary),      cmocka_unit_test(test_conversions),
+    cmocka_unit_test(test_sets),       cmocka_unit_test(test_large),
+    cmocka_unit_test(test_counters),   cmocka_unit_test(test_positions),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
