@@ -192,17 +192,53 @@ kj_texpr *kj_infer_field(kj_scope *s, const kj_expr *expr)
 
 /* ---- what a place is a part of ---- */
 
-/* One of the two. */
+/* One of the two. What a value is made of keeps its value, but arrays and pointers among its parts
+ * lead to places. */
 typedef struct target {
   kj_texpr *value; /* an array, a pointer, or what is no place */
+  kjit_type whole; /* value is a part of a value of this type; KJIT_ANY: of none */
   kj_place place;  /* of a type that is no array */
 } target;
 
 static void infer_target(kj_scope *s, const kj_expr *expr, target *t);
 
-static const char *name_of(const kj_expr *expr)
+static const kj_expr *root_of(const kj_expr *expr)
 {
-  return expr->kind == KJ_EXPR_DECL ? expr->decl->name : "this";
+  while (expr->kind == KJ_EXPR_INDEX || expr->kind == KJ_EXPR_FIELD) expr = expr->x;
+  return expr;
+}
+
+/* What an error is about: a name, or "this". */
+static const char *spell(kj_scope *s, const kj_expr *expr)
+{
+  return expr->kind == KJ_EXPR_DECL ? kj_format(s->arena, "`%s`", expr->decl->name) : "this";
+}
+
+static kjit_type type_of_let(const kj_scope *s, const kj_decl *let)
+{
+  const kj_meaning *meaning = &s->meanings[let->index];
+  return meaning->var ? meaning->var->type : meaning->value->type;
+}
+
+/* A part of a value is assigned. */
+static _Noreturn void fail_part(kj_scope *s, const kj_expr *expr, kjit_type whole)
+{
+  const kj_expr *root = root_of(expr);
+  kj_decl_kind kind = root->kind == KJ_EXPR_DECL ? root->decl->kind : KJ_DECL_FUNCTION;
+  if (kj_is_tuple(s->c, whole))
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "the items of a tuple (%s) cannot be changed one by one: make another tuple",
+            kj_type_text(s->c, whole));
+  if (kind == KJ_DECL_LET)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "`%s` is a value (%s) that cannot be changed: declare it `var`", root->decl->name,
+            kj_type_text(s->c, type_of_let(s, root->decl)));
+  if (kind == KJ_DECL_PARAM)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "the parameter `%s` keeps its value: change a copy, `var copy = %s`", root->decl->name,
+            root->decl->name);
+  kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this is a part of a value (%s) and no place",
+          kj_type_text(s->c, whole));
 }
 
 static void set_element(kj_scope *s, const kj_expr *expr, kj_texpr *array, kj_texprs indices,
@@ -228,36 +264,35 @@ static void read_pointer(kj_scope *s, target *t)
   *t = (target){ .value = kj_load_place(s, &t->place) };
 }
 
+/* Parts of a variable that are no places are read from it. */
+static void read_tuple(kj_scope *s, target *t)
+{
+  if (t->value || !kj_is_tuple(s->c, t->place.type)) return;
+  *t = (target){ .value = kj_load_place(s, &t->place) };
+}
+
 static void infer_index_target(kj_scope *s, const kj_expr *expr, target *t)
 {
   infer_target(s, expr->x, t);
   read_pointer(s, t);
+  read_tuple(s, t);
+  kjit_type type = t->value ? t->value->type : t->place.type;
+  bool has_parts =
+    kj_is_vector(s->c, type) || kj_is_value_array(s->c, type) || kj_is_tuple(s->c, type);
+  bool is_memory = kj_is_array(s->c, type) || kj_is_pointer(s->c, type);
+  if (!has_parts && !is_memory)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "only elements of arrays can be assigned, %s is %s", spell(s, expr->x),
+            kj_type_text(s->c, type));
   if (!t->value) {
-    kjit_type type = t->place.type;
-    bool has_elements = kj_is_vector(s->c, type) || kj_is_value_array(s->c, type);
-    if (!has_elements)
-      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-              "only elements of arrays can be assigned, `%s` is %s", name_of(expr->x),
-              kj_type_text(s->c, type));
     kj_step step = { .indices = kj_infer_part_indices(s, expr, type),
                      .type = kj_type(s->c->types, type)->element };
     add_step(s, t, step);
     return;
   }
-  bool is_value = kj_is_vector(s->c, t->value->type) || kj_is_value_array(s->c, t->value->type) ||
-                  kj_is_tuple(s->c, t->value->type);
-  bool is_memory = kj_is_array(s->c, t->value->type) || kj_is_pointer(s->c, t->value->type);
-  if (is_value)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is a value (%s) that cannot be changed: declare it `var`", name_of(expr->x),
-            kj_type_text(s->c, t->value->type));
-  if (!is_memory)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "only elements of arrays can be assigned, `%s` is %s", name_of(expr->x),
-            kj_type_text(s->c, t->value->type));
   kj_texpr *element = kj_index_value(s, expr, t->value);
-  if (element->kind == KJ_T_LOAD) set_element(s, expr, element->x, element->args, t);
-  else t->value = element;
+  if (is_memory && element->kind == KJ_T_LOAD) set_element(s, expr, element->x, element->args, t);
+  else *t = (target){ .value = element, .whole = has_parts ? type : KJIT_ANY };
 }
 
 static void infer_field_target(kj_scope *s, const kj_expr *expr, target *t)
@@ -284,10 +319,11 @@ static void infer_field_target(kj_scope *s, const kj_expr *expr, target *t)
               "`.%s` is no place: assign one lane, or the whole vector", expr->name);
     fail_field(s, expr, type);
   }
-  if (t->value)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is a value (%s) that cannot be changed: declare it `var`", name_of(expr->x),
-            kj_type_text(s->c, type));
+  if (t->value) {
+    *t =
+      (target){ .value = kj_read_component(s, t->value, component, expr->location), .whole = type };
+    return;
+  }
   if (t->place.var || t->place.steps.count) {
     add_step(s, t, (kj_step){ .component = component.index, .type = component.type });
     return;
@@ -352,7 +388,9 @@ static void infer_name_place(kj_scope *s, const kj_expr *expr, kj_place *place)
           "`%s` cannot be assigned: only what is declared with `var` can", decl->name);
 }
 
-static _Noreturn void fail_view(kj_scope *s, const kj_expr *expr, const kj_texpr *value)
+/* whole: as in target. */
+static _Noreturn void fail_view(kj_scope *s, const kj_expr *expr, const kj_texpr *value,
+                                kjit_type whole)
 {
   const kj_expr *base = expr->x;
   if (!kj_is_array(s->c, value->type))
@@ -361,6 +399,9 @@ static _Noreturn void fail_view(kj_scope *s, const kj_expr *expr, const kj_texpr
   if (expr->kind == KJ_EXPR_FIELD)
     kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`.%s` is an array (%s): assign its elements",
             expr->name, kj_type_text(s->c, value->type));
+  if (whole != KJIT_ANY)
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this is an array (%s): assign its elements",
+            kj_type_text(s->c, value->type));
   for (size_t i = 0; i < expr->args.count; i++)
     if (expr->args.items[i]->kind == KJ_EXPR_SLICE)
       kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
@@ -385,12 +426,6 @@ static kjit_type value_type(kj_scope *s, kjit_type array)
   return intern(s, &info);
 }
 
-static const kj_expr *root_of(const kj_expr *expr)
-{
-  while (expr->kind == KJ_EXPR_INDEX || expr->kind == KJ_EXPR_FIELD) expr = expr->x;
-  return expr;
-}
-
 static void infer_part_place(kj_scope *s, const kj_expr *expr, kj_place *place)
 {
   target t;
@@ -400,7 +435,9 @@ static void infer_part_place(kj_scope *s, const kj_expr *expr, kj_place *place)
                           .type = value_type(s, t.value->type),
                           .is_array = true,
                           .location = expr->location };
-  else if (t.value) fail_view(s, expr, t.value);
+  else if (t.value && t.whole != KJIT_ANY && !kj_is_array(s->c, t.value->type))
+    fail_part(s, expr, t.whole);
+  else if (t.value) fail_view(s, expr, t.value, t.whole);
   *place = t.place;
   if (!place->array) return;
   const kj_type_info *info = kj_type(s->c->types, place->array->type);

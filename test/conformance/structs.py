@@ -179,3 +179,12 @@ def constants(r, rng):
     r.array("out", np.zeros(6, "f4"))
     r.launch("constants", "1, 32", "out")
     r.expect("out", [2 + 6.5, 5 + 6.5] * 3)
+
+
+@row("what lies behind a value is a place: pointers in structs, arrays in tuples")
+def behind(r, rng):
+    r.arrays_of(x=np.arange(10, dtype="i4"), y=np.arange(100, 110, dtype="i4"))
+    r.structs_of("Span", spans=np.zeros(1, np.dtype([("start", "u8"), ("count", "i4")], align=True)))
+    r.launch("behind", "1, 1", "x", "y", "spans")
+    r.expect("x", [10, 11, 12, 33, 4, 6, 60, 70, 3, 90])
+    r.expect("y", [80, 21, 111, 103, 4, 111, 106, 77, 108, 93])
