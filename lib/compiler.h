@@ -216,10 +216,11 @@ typedef struct kj_code {
   char *prints;
   /* CPU: in the parameter block: the address of a kj_print_sink, 8 bytes; in no kj_parameter */
   uint32_t print_offset;
-  bool uses_dynamic_shared; /* an array of the launch's own size */
+  bool uses_dynamic_shared; /* arrays of the launch's own size, all of them the same memory */
+  /* of the smallest element, and the largest alignment */
   uint32_t dynamic_shared_element_bytes, dynamic_shared_alignment;
-  /* Elements of it that every launch uses, 0: not known. [0] so many; [1] to [3] so many, less 1,
-   * behind blockDim.x to .z; [4] behind the number of threads of a block. */
+  /* Elements of that size that every launch uses, 0: not known. [0] so many; [1] to [3] so many,
+   * less 1, behind blockDim.x to .z; [4] behind the number of threads of a block. */
   uint32_t own_shared_need[KJ_SHARED_NEEDS];
   /* GPU: of static arrays for which static shared memory has no room */
   uint32_t fixed_shared_bytes;

@@ -21,7 +21,7 @@ typedef struct finder {
   const kjit_module *module;
   kj_arena arena;
   effects *known;   /* by index of the function's declaration */
-  bool funcs_write; /* whether any func writes to a parameter */
+  bool funcs_write; /* whether any func that may be handed over writes to what it gets */
   bool has_recursion, has_changed;
 } finder;
 
@@ -314,7 +314,7 @@ static void find(finder *f, const kj_function *function, bool *read, bool *writt
 {
   size_t count = f->module->decls.count + 1;
   f->known = KJ_NEW_ARRAY(&f->arena, effects, count);
-  f->funcs_write = finds_writing_func(f);
+  f->funcs_write = f->module->hands_over_writer || finds_writing_func(f);
   f->known = KJ_NEW_ARRAY(&f->arena, effects, count); /* once more, with what was found */
   const effects *found = find_all_effects(f, function);
   memcpy(read, found->read, function->params.count * sizeof *read);

@@ -255,6 +255,8 @@ static void fill_copy(kjit_module *copy, const kjit_module *module, const kjit_m
     fill_module_decl(&other, library->decls.items[i]);
   copy->parse_time_ns = module->parse_time_ns + (library ? library->parse_time_ns : 0);
   copy->is_linked = module->is_linked || library;
+  copy->has_tensor_copies = module->has_tensor_copies || (library && library->has_tensor_copies);
+  copy->hands_over_writer = module->hands_over_writer || (library && library->hands_over_writer);
 }
 
 kjit_status kj_change_module(kjit_module *module, kjit_module *library, kj_change change,

@@ -169,9 +169,6 @@ static const row library_aliases[] = {
   { "curand_normal_double", "philox_normal_f64" },
 };
 
-/* Names that the language has and this version does not. */
-static const char *const planned = " ";
-
 static const char *find_row(const row *rows, size_t count, const char *word)
 {
   for (size_t i = 0; i < count; i++)
@@ -252,14 +249,6 @@ const char *kj_explain_name(kj_arena *arena, const char *name)
   return sentence;
 }
 
-const char *kj_find_planned(kj_arena *arena, const char *name)
-{
-  size_t length = strlen(name);
-  for (const char *at = strstr(planned, name); at && length; at = strstr(at + 1, name))
-    if (at[-1] == ' ' && at[length] == ' ') return kj_format(arena, "`%s`", name);
-  return NULL;
-}
-
 /* ---- near misses ---- */
 
 enum { MAX_NEAR_LENGTH = 40 };
@@ -299,11 +288,8 @@ void kj_consider(kj_near *near, const char *candidate)
 
 void kj_fail_unknown_type(kj_lexer *lexer, const kj_type_expr *type)
 {
-  const char *alias = FIND(type_aliases, type->name),
-             *later = kj_find_planned(lexer->arena, type->name);
+  const char *alias = FIND(type_aliases, type->name);
   if (alias)
     kj_fail_at(lexer, type->location, KJIT_ERROR_NAME, "`%s` is `%s` here", type->name, alias);
-  if (later)
-    kj_fail_at(lexer, type->location, KJIT_ERROR_UNSUPPORTED, "%s are not supported yet", later);
   kj_fail_at(lexer, type->location, KJIT_ERROR_NAME, "`%s` is not a type", type->name);
 }

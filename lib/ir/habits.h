@@ -10,9 +10,6 @@
 const char *kj_explain_name(kj_arena *arena, const char *name);
 /* The type known elsewhere under the name, or NULL: "f32" for "float". */
 const char *kj_find_type_alias(const char *name);
-/* What of the language is meant by a name that a later version has, or NULL: "vector types",
- * "`cp_async`". In the arena. */
-const char *kj_find_planned(kj_arena *arena, const char *name);
 /* A sentence for a word that begins no declaration or statement, or NULL. */
 const char *kj_explain_word(const char *word);
 

@@ -234,6 +234,8 @@ struct kjit_module {
   bool is_published;
   bool is_linked;         /* of several modules: names may be there twice */
   bool has_tensor_copies; /* somewhere: their descriptors are large parameters */
+  /* a built-in that changes a place, or gives its address away, is an argument somewhere */
+  bool hands_over_writer;
   /* that it was made from, retained; their texts and data are its own too */
   kjit_module *bases[2];
 };

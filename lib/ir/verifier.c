@@ -258,7 +258,6 @@ void kj_verify_function(kj_verifier *v, kj_decl *decl)
   v->decl = decl;
   v->function = function;
   v->loop = v->range = NULL;
-  v->has_dynamic_shared = false;
   v->shown.count = 0;
   v->visible = KJ_NEW_ARRAY(v->arena, bool, function->local_count + 1);
   if (!kj_is_name(decl->name) && function->is_kernel)

@@ -36,7 +36,6 @@ typedef struct kj_verifier {
   const kj_stmt *loop, *range; /* innermost loop; innermost grid_range or block_range */
   bool *visible;               /* by index of the local declaration */
   KJ_LIST(uint32_t) shown;
-  bool has_dynamic_shared;
   bool in_parameters;     /* types of parameters see all of them */
   uint8_t *struct_states; /* by index of the declaration; struct_decl.c's own */
   uint32_t struct_depth;

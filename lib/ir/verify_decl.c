@@ -17,14 +17,10 @@ static void verify_type_name(kj_verifier *v, kj_type_expr *type)
     type->type = decl->struct_type;
     return;
   }
-  const char *alias = kj_find_type_alias(type->name),
-             *later = kj_find_planned(v->arena, type->name);
+  const char *alias = kj_find_type_alias(type->name);
   const kj_builtin *builtin = kj_find_builtin(type->name);
   if (alias)
     kj_fail_verify(v, type->location, KJIT_ERROR_NAME, "`%s` is `%s` here", type->name, alias);
-  else if (later)
-    kj_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED, "%s are not supported yet: `%s`",
-                   later, type->name);
   else if (builtin || kj_find_entry(&v->decls, type->name, strlen(type->name)))
     kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "expected a type, found `%s`", type->name);
   else if (kj_explain_name(v->arena, type->name))

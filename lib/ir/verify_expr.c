@@ -1,4 +1,6 @@
 /* Expressions: each kind, in the role in which it stands; calls and their arguments. */
+#include <string.h>
+
 #include "ir/verify.h"
 
 /* Expressions: each kind, in the role in which it stands. */
@@ -119,11 +121,20 @@ static bool has_order(const kj_expr *call)
   return order && order->id >= KJ_BUILTIN_RELAXED && order->id <= KJ_BUILTIN_SEQ_CST;
 }
 
-/* `atomic_add(a, i, v)`: the place was given in two parts. */
-static bool refuse_split_place(kj_verifier *v, const kj_expr *call)
+/* One argument too many: `atomic_load(p[0], "acquire")`; `atomic_add(a, i, v)`, where the place was
+ * given in two parts. */
+static bool refuse_one_more(kj_verifier *v, const kj_expr *call)
 {
   const kj_builtin *builtin = call->x->builtin;
   if (!(builtin->flags & KJ_PLACE) || call->args.count != (size_t)builtin->most + 1) return false;
+  const kj_expr *last = call->args.items[builtin->most];
+  if ((builtin->flags & KJ_ORDER) && last->kind == KJ_EXPR_STRING) {
+    kj_fail_verify(v, last->location, KJIT_ERROR_TYPE,
+                   "a memory order is one of the names relaxed, acquire, release, acq_rel and "
+                   "seq_cst, without quotes: `%s(%s, acquire)`",
+                   builtin->name, builtin->most > 1 ? "a[i], x" : "a[i]");
+    return true;
+  }
   kj_fail_verify(v, call->location, KJIT_ERROR_TYPE,
                  "`%s` takes %u arguments, not %zu: the element is one of them, `%s(a[i], ...)`",
                  builtin->name, builtin->most, call->args.count, builtin->name);
@@ -214,7 +225,7 @@ static void verify_builtin_call(kj_verifier *v, kj_expr *call)
   size_t count = call->args.count;
   if (builtin->flags & KJ_NAME) return; /* refused as a callee */
   bool fits = (count >= builtin->least && count <= builtin->most) || has_order(call);
-  if (!fits && refuse_split_place(v, call)) return;
+  if (!fits && refuse_one_more(v, call)) return;
   if (!fits) fail_count(v, call, builtin->name, builtin->least, builtin->most);
   verify_builtin_arguments(v, call);
   if (builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR || builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE)
@@ -270,6 +281,28 @@ static void verify_cast(kj_verifier *v, const kj_expr *call)
                  call->args.count);
 }
 
+/* `a.conj()`, as in Python. An unknown name in front of the point was reported. */
+static void refuse_method(kj_verifier *v, const kj_expr *callee)
+{
+  const kj_expr *x = callee->x;
+  const char *name = callee->name, *subject = x->kind == KJ_EXPR_DECL ? x->decl->name : "x";
+  const kj_map_entry *entry = kj_find_entry(&v->decls, name, strlen(name));
+  const kj_builtin *builtin = kj_find_builtin(name);
+  bool is_function = (entry && ((const kj_decl *)entry->value)->kind == KJ_DECL_FUNCTION) ||
+                     (builtin && !(builtin->flags & KJ_NAME) && builtin->least == 1);
+  const kj_expr *root = x;
+  while (root->kind == KJ_EXPR_FIELD) root = root->x;
+  if (root->kind == KJ_EXPR_NAME) return;
+  if (is_function)
+    kj_fail_verify(v, callee->location, KJIT_ERROR_TYPE,
+                   "values have no functions of their own: write `%s(%s)`", name, subject);
+  else
+    kj_fail_verify(v, callee->location, KJIT_ERROR_NAME,
+                   "values have no functions of their own, and there is no `%s`: declare "
+                   "`func %s(%s)` in the module",
+                   name, name, subject);
+}
+
 void kj_verify_call(kj_verifier *v, kj_expr *call)
 {
   kj_expr *callee = call->x;
@@ -278,6 +311,7 @@ void kj_verify_call(kj_verifier *v, kj_expr *call)
     verify_builtin_call(v, call);
     return;
   }
+  if (callee->kind == KJ_EXPR_FIELD) refuse_method(v, callee);
   bool is_cast = callee->kind == KJ_EXPR_TYPE, is_name = callee->kind == KJ_EXPR_DECL ||
                                                          callee->kind == KJ_EXPR_NAME ||
                                                          callee->kind == KJ_EXPR_FIELD;

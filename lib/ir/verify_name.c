@@ -31,14 +31,9 @@ static bool is_local_name(const kj_verifier *v, const char *name)
 
 void kj_fail_unknown(kj_verifier *v, kj_location location, const char *name, bool is_assigned)
 {
-  const char *sentence = kj_explain_name(v->arena, name), *later = kj_find_planned(v->arena, name);
+  const char *sentence = kj_explain_name(v->arena, name);
   if (sentence) {
     kj_fail_verify(v, location, KJIT_ERROR_NAME, "%s", sentence);
-    return;
-  }
-  if (later) {
-    kj_fail_verify(v, location, KJIT_ERROR_UNSUPPORTED, "%s %s not supported yet", later,
-                   *later == '`' ? "is" : "are");
     return;
   }
   const char *near = find_near(v, name);
@@ -216,11 +211,16 @@ static bool is_fixed(const kj_builtin *builtin)
          builtin->id != KJ_BUILTIN_GRIDSIZE;
 }
 
-/* Whether a built-in only makes a value of values, and so can be handed to a func parameter. */
-static bool is_plain(const kj_builtin *builtin)
+/* Whether a built-in can be handed to a func parameter: the others take a type or a text, or the
+ * module has to say that it is called. */
+static bool can_hand_over(const kj_builtin *builtin)
 {
-  return (builtin->flags & KJ_PURE) &&
-         !(builtin->flags & (KJ_NAME | KJ_PLACE | KJ_TYPE_ARG | KJ_UNEVALUATED));
+  static const kj_builtin_id others[] = { KJ_BUILTIN_VIEW, KJ_BUILTIN_PTX, KJ_BUILTIN_PTX_EFFECT,
+                                          KJ_BUILTIN_CP_ASYNC_TENSOR,
+                                          KJ_BUILTIN_CP_ASYNC_TENSOR_STORE };
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (builtin->id == others[i]) return false;
+  return !(builtin->flags & (KJ_TYPE_ARG | KJ_UNEVALUATED));
 }
 
 void kj_verify_builtin(kj_verifier *v, const kj_expr *expr, kj_role role)
@@ -240,13 +240,16 @@ void kj_verify_builtin(kj_verifier *v, const kj_expr *expr, kj_role role)
                    "`%s` is a value, no function: write it without parentheses", name);
   else if (role == KJ_ROLE_TYPE)
     kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a type, found `%s`", name);
-  else if (!is_value && role == KJ_ROLE_ARGUMENT && !is_plain(builtin))
+  else if (!is_value && role == KJ_ROLE_ARGUMENT && !can_hand_over(builtin))
     kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "`%s` cannot be handed over as a func: declare a func that calls it", name);
   else if (!is_value && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT)
     kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "`%s` is a function: it stands before its arguments, `%s(%s)`", name, name,
                    builtin->most ? "..." : "");
+  if (role == KJ_ROLE_ARGUMENT && !is_value)
+    v->module->hands_over_writer |=
+      (builtin->flags & (KJ_PLACE | KJ_ADDRESS)) || builtin->id == KJ_BUILTIN_POINTER;
 }
 
 /* ---- fields ---- */

@@ -156,10 +156,6 @@ static void verify_storage(kj_verifier *v, kj_stmt *stmt)
   if (is_array && type->extents.count == 0 && !is_shared)
     kj_fail_verify(v, type->location, KJIT_ERROR_TYPE,
                    "a local array has extents: `local %s: f32[16]`", decl->name);
-  if (is_array && type->extents.count == 0 && is_shared && v->has_dynamic_shared)
-    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE,
-                   "a kernel has one shared array of the launch's size; the others have extents");
-  v->has_dynamic_shared |= is_array && type->extents.count == 0;
   kj_show_local(v, decl);
 }
 
@@ -194,6 +190,13 @@ static void verify_while(kj_verifier *v, kj_stmt *stmt)
 
 static const char *range_name(const kj_stmt *stmt) { return kj_range_names[stmt->range]; }
 
+/* Whether it is no tuple whatever the types are. */
+static bool is_number(const kj_expr *expr)
+{
+  return expr->kind == KJ_EXPR_INT || expr->kind == KJ_EXPR_FLOAT || expr->kind == KJ_EXPR_UNARY ||
+         expr->kind == KJ_EXPR_BINARY;
+}
+
 static void verify_range(kj_verifier *v, kj_stmt *stmt)
 {
   size_t names = stmt->decls.count, count = stmt->args.count;
@@ -204,7 +207,8 @@ static void verify_range(kj_verifier *v, kj_stmt *stmt)
   else if (stmt->range == KJ_RANGE && names != 1)
     kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`range` counts with one name, here are %zu",
                    names);
-  else if (stmt->range != KJ_RANGE && names != count)
+  else if (stmt->range != KJ_RANGE && names != count &&
+           (count != 1 || is_number(stmt->args.items[0])))
     kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
                    "`%s` has a name for every extent: here are %zu for %zu", range_name(stmt),
                    names, count);

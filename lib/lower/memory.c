@@ -324,12 +324,15 @@ static void place_sized(kj_lowering *l, const kj_type_info *info, struct kj_shar
   }
 }
 
+/* All of them are the same memory. */
 static void place_own(kj_lowering *l, const kj_type_info *info, struct kj_shared_place *place)
 {
+  uint32_t bytes = kj_scalar_bytes(l, info->element), alignment = alignment_of(l, place->var);
+  bool is_first = !l->uses_dynamic_shared;
   place->kind = KJ_PLACED_OWN;
   l->uses_dynamic_shared = true;
-  l->dynamic_shared_element_bytes = kj_scalar_bytes(l, info->element);
-  l->dynamic_shared_alignment = alignment_of(l, place->var);
+  if (is_first || bytes < l->dynamic_shared_element_bytes) l->dynamic_shared_element_bytes = bytes;
+  if (is_first || alignment > l->dynamic_shared_alignment) l->dynamic_shared_alignment = alignment;
 }
 
 static void find_shared(void *data, kj_texpr **at)
@@ -351,6 +354,7 @@ static uint64_t place_all(kj_lowering *l, uint64_t static_limit)
   planner p = { .l = l, .static_limit = static_limit };
   l->dynamic_alignment = LEAST_ALIGNMENT;
   l->shared_places.count = 0;
+  l->uses_dynamic_shared = false;
   l->fixed_shared_bytes = l->shared_array_count = 0;
   if (l->like) {
     l->shared_array_count = l->like->shared_array_count;
@@ -374,12 +378,11 @@ void kj_plan_shared(kj_lowering *l, uint64_t static_limit)
     l->parameter_bytes = parameter_bytes;
     place_all(l, 0);
   }
-  for (size_t i = 0; i < l->shared_places.count && l->shared_array_count; i++) {
-    struct kj_shared_place *place = &l->shared_places.items[i];
-    if (place->kind == KJ_PLACED_OWN)
-      place->offset_parameter =
-        add_parameter(l, KJ_PARAMETER_SHARED_OFFSET, l->shared_array_count, 0);
-  }
+  if (!l->uses_dynamic_shared || !l->shared_array_count) return;
+  size_t offset = add_parameter(l, KJ_PARAMETER_SHARED_OFFSET, l->shared_array_count, 0);
+  for (size_t i = 0; i < l->shared_places.count; i++)
+    if (l->shared_places.items[i].kind == KJ_PLACED_OWN)
+      l->shared_places.items[i].offset_parameter = offset;
 }
 
 bool kj_is_dynamic_shared(kj_lowering *l, const kj_tvar *var)
@@ -415,6 +418,7 @@ LLVMValueRef kj_own_extent(kj_lowering *l, uint32_t element_bytes)
     if (place->kind != KJ_PLACED_OWN) continue;
     LLVMValueRef before = own_offset(l, place);
     if (!LLVMIsNull(before)) bytes = LLVMBuildSub(l->builder, bytes, before, "");
+    break; /* they begin at the same place */
   }
   return LLVMBuildUDiv(l->builder, bytes, kj_const64(l, element_bytes), "");
 }

@@ -23,7 +23,7 @@ static bool has_constant_divisor(const kj_texpr *e)
 static bool divides(const kj_texpr *e)
 {
   if (e->kind == KJ_T_BINARY)
-    return e->op == KJIT_DIV || e->op == KJIT_FLOORDIV || e->op == KJIT_MOD;
+    return (e->op == KJIT_DIV && !e->is_power) || e->op == KJIT_FLOORDIV || e->op == KJIT_MOD;
   if (e->kind != KJ_T_BUILTIN) return false;
   return e->builtin->id == KJ_BUILTIN_CEIL_DIV || e->builtin->id == KJ_BUILTIN_DIV_TRUNC ||
          e->builtin->id == KJ_BUILTIN_REM_TRUNC;

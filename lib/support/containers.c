@@ -2,6 +2,7 @@
 #include "support/containers.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,24 +34,33 @@ void kj_free_arena(kj_arena *arena)
 
 static _Noreturn void fail(kj_arena *arena) { longjmp(*arena->on_failure, KJ_JUMP_MEMORY); }
 
-static void add_block(kj_arena *arena, size_t size_bytes)
+static bool add_block(kj_arena *arena, size_t size_bytes)
 {
   size_t payload = size_bytes > BLOCK_BYTES ? size_bytes : BLOCK_BYTES;
   kj_arena_block *block = calloc(1, ALIGNMENT + payload);
-  if (!block) fail(arena);
+  if (!block) return false;
   block->next = arena->blocks;
   arena->blocks = block;
   arena->next = (char *)block + ALIGNMENT;
   arena->end = arena->next + payload;
+  return true;
+}
+
+/* NULL: out of memory. */
+static void *try_allocate(kj_arena *arena, size_t size_bytes)
+{
+  if (size_bytes > SIZE_MAX / 2) return NULL;
+  size_t rounded = (size_bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+  if ((size_t)(arena->end - arena->next) < rounded && !add_block(arena, rounded)) return NULL;
+  void *memory = arena->next;
+  arena->next += rounded;
+  return memory;
 }
 
 void *kj_allocate(kj_arena *arena, size_t size_bytes)
 {
-  if (size_bytes > SIZE_MAX / 2) fail(arena);
-  size_t rounded = (size_bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
-  if ((size_t)(arena->end - arena->next) < rounded) add_block(arena, rounded);
-  void *memory = arena->next;
-  arena->next += rounded;
+  void *memory = try_allocate(arena, size_bytes);
+  if (!memory) fail(arena);
   return memory;
 }
 
@@ -177,6 +187,15 @@ void kj_append_format(kj_buffer *buffer, const char *format, ...)
   va_start(list, format);
   kj_append_list(buffer, format, list);
   va_end(list);
+}
+
+char *kj_keep_text(kj_arena *arena, kj_buffer *buffer)
+{
+  char *text = buffer->failed ? NULL : try_allocate(arena, buffer->length + 1);
+  if (text && buffer->length) memcpy(text, buffer->text, buffer->length);
+  kj_free_buffer(buffer);
+  if (!text) fail(arena);
+  return text;
 }
 
 char *kj_take_text(kj_buffer *buffer)

@@ -83,6 +83,8 @@ void kj_append_list(kj_buffer *buffer, const char *format, va_list list)
 /* The text, owned by the caller (free()); NULL when out of memory. The buffer is empty afterwards.
  */
 char *kj_take_text(kj_buffer *buffer);
+/* The text in an arena; the buffer is freed, also when the arena is out of memory and jumps. */
+char *kj_keep_text(kj_arena *arena, kj_buffer *buffer);
 void kj_free_buffer(kj_buffer *buffer);
 
 #endif

@@ -146,10 +146,12 @@ static const char *bound_text(kj_compilation *c, const kj_bound *bound)
 
 static const char *bounds_text(kj_compilation *c, const kj_bound *bounds, size_t count)
 {
-  const char *text = "(";
-  for (size_t i = 0; i < count; i++)
-    text = kj_format(c->arena, "%s%s%s", text, i ? ", " : "", bound_text(c, &bounds[i]));
-  return kj_format(c->arena, "%s)", text);
+  const char **texts = KJ_NEW_ARRAY(c->arena, const char *, count + 1);
+  for (size_t i = 0; i < count; i++) texts[i] = bound_text(c, &bounds[i]);
+  kj_buffer buffer = { 0 };
+  for (size_t i = 0; i < count; i++) kj_append_format(&buffer, "%s%s", i ? ", " : "(", texts[i]);
+  kj_append_text(&buffer, count ? ")" : "()");
+  return kj_keep_text(c->arena, &buffer);
 }
 
 kj_record *kj_add_record(kj_inference *inference, const kj_function *function,

@@ -135,7 +135,6 @@ typedef struct kj_scope {
   kj_level skipped_level;
   uint32_t range_count;   /* grid_range and block_range around here */
   bool is_range_body;     /* the innermost loop is one of them */
-  uint32_t dynamic_count; /* arrays of the launch's own size */
   uint32_t runtime_count; /* shared arrays with extents of the launch */
   uint64_t local_bytes, shared_bytes;
   KJ_LIST(kj_level) levels; /* of variables, by index */

@@ -161,7 +161,7 @@ static void start_round(kj_scope *s)
   s->out = &instance->body;
   s->is_changed = false;
   s->level = s->left_level = s->skipped_level = KJ_LEVEL_GRID;
-  s->dynamic_count = s->temporary_count = 0;
+  s->temporary_count = 0;
   s->local_bytes = s->shared_bytes = 0;
 }
 

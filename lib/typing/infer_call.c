@@ -508,10 +508,8 @@ kj_texpr *kj_infer_call(kj_scope *s, const kj_expr *expr)
   kj_callee callee;
   if (kj_as_type(s, expr->x, &type)) return infer_cast(s, expr, type);
   if (expr->x->kind == KJ_EXPR_BUILTIN) return infer_builtin_call(s, expr, expr->x->builtin);
-  if (!kj_as_callee(s, expr->x, &callee)) {
-    const char *name = expr->x->kind == KJ_EXPR_DECL ? expr->x->decl->name : "this";
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` is not a function", name);
-  }
+  if (!kj_as_callee(s, expr->x, &callee))
+    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "only a function or a type can be called");
   return callee.builtin ? infer_builtin_call(s, expr, callee.builtin)
                         : infer_function_call(s, expr, callee.function);
 }

@@ -387,16 +387,12 @@ static void append_string(kj_buffer *line, const char *text)
 static const char *make_line(kj_scope *s, const kj_exprs *items)
 {
   kj_buffer line = { 0 };
-  kj_append_text(&line, "");
   for (size_t i = 0; i < items->count; i++) {
     if (i) kj_append_text(&line, " ");
     if (items->items[i]->kind == KJ_EXPR_STRING) append_string(&line, items->items[i]->name);
     else kj_append_format(&line, "%c", KJ_PRINT_VALUE);
   }
-  const char *text = line.failed ? NULL : kj_copy_string(s->arena, line.text, line.length);
-  kj_free_buffer(&line);
-  if (!text) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
-  return text;
+  return kj_keep_text(s->arena, &line);
 }
 
 /* Arrays are references, and a line holds what is known when it is printed. */

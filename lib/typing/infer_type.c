@@ -235,9 +235,6 @@ static void check_dynamic(kj_scope *s, const kj_decl *decl)
     kj_fail(
       s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
       "shared memory of the launch's size (`T[]`) is declared in the kernel; hand it to the func");
-  if (s->dynamic_count++)
-    kj_fail(s->c, decl->location, KJIT_ERROR_TYPE,
-            "a kernel has one array of the launch's size (`T[]`)");
 }
 
 void kj_declare_storage(kj_scope *s, const kj_decl *decl)

@@ -159,8 +159,11 @@ static kj_texpr *make_constant_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_l
     return new_binary(s, KJIT_POW, type, x, kj_convert(s, y, type, location), location);
   kj_texpr *power = multiply_out(s, kj_keep_value(s, x),
                                  n < 0 ? -(unsigned __int128)n : (unsigned __int128)n, location);
-  return n < 0 ? make_arithmetic(s, KJIT_DIV, type, make_one(s, type, location), power, location)
-               : power;
+  if (n > 0) return power;
+  kj_texpr *quotient =
+    make_arithmetic(s, KJIT_DIV, type, make_one(s, type, location), power, location);
+  quotient->is_power = true;
+  return quotient;
 }
 
 /* The type that an integer power is computed in: it holds every exponent, and the product wraps the

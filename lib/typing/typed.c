@@ -46,16 +46,19 @@ void kj_warn(kj_compilation *c, kj_location location, kjit_severity severity, co
   va_end(list);
 }
 
+/* A tuple of tuples may have a thousand numbers: its first ones say enough. */
 const char *kj_type_text(kj_compilation *c, kjit_type type)
 {
+  enum { LONG = 120 };
   if (type == KJ_WEAK_INT) return "an integer literal";
   if (type == KJ_WEAK_FLOAT) return "a float literal";
   kj_buffer buffer = { 0 };
   kj_print_type(c->types, type, &buffer);
-  const char *text =
-    buffer.failed ? "?" : kj_copy_string(c->arena, buffer.text ? buffer.text : "", buffer.length);
-  kj_free_buffer(&buffer);
-  return text;
+  if (buffer.length > LONG && kj_is_tuple(c, type)) {
+    buffer.length = LONG;
+    kj_append_format(&buffer, " ...");
+  }
+  return kj_keep_text(c->arena, &buffer);
 }
 
 kj_texpr *kj_new_texpr(kj_compilation *c, kj_tkind kind, kjit_type type, kj_location location)

@@ -177,6 +177,7 @@ struct kj_texpr {
        extents; BINARY, BUILTIN that divide: the divisor with 0 */
     is_checked;
   kj_proof proof; /* of is_checked */
+  bool is_power;  /* BINARY DIV: made of `**`, so its divisor is not checked */
   /* by pass/checks.c: LOAD, BUILTIN with a place: the access of shared or local memory is looked at
    * (native/support_routines.h) */
   bool is_watched;

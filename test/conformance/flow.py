@@ -166,3 +166,13 @@ def _(r, rng):
             r.launch("tile_product", "", f"a{n}", f"b{n}", f"t{n}", *(() if k % 2 else ("8",)))
             r.expect(f"c{n}", a.astype(np.int64) @ b.astype(np.int64))
             r.expect(f"t{n}", a.astype(np.int64) @ b.astype(np.int64))
+
+
+@row("built-ins handed over as funcs")
+def _(r, rng):
+    t = np.arange(32)
+    r.arrays_of(out=np.zeros(64, np.int32), totals=np.zeros(5, np.int32), flags=np.zeros(2, np.uint32))
+    r.launch("handed_over", "", "out", "totals", "flags")
+    r.expect("out", np.tile((t ^ 3) * 100 + np.maximum(t, 16), 2))
+    r.expect("totals", [2 * t[i::4].sum() for i in range(4)] + [31])
+    r.expect("flags", [0xffffffff] * 2)

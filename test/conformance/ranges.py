@@ -97,3 +97,16 @@ def _(r, rng):
     r.launch("uniform_walk", "1, 40", "walked", "x")
     r.expect("out", np.array([math.factorial((n - 1 - t) % 8) + b * 100 + t * 3 for b in range(3) for t in range(n)]))
     r.expect("walked", np.full(40, sum(i * 7 for i in range(7))))
+
+
+@row("a name for each extent of a tuple")
+def _(r, rng):
+    out, tiles = rng.integers(0, 50, (7, 33)).astype(np.int32), rng.integers(0, 50, (3, 4, 65)).astype(np.int32)
+    i, j = np.indices(out.shape)
+    b, k, l = np.indices(tiles.shape)
+    r.arrays_of(out=out, tiles=tiles, block=np.zeros(45, np.int32))
+    r.launch("named_extents", "", "out", "tiles")
+    r.launch("named_block_extents", "", "block")
+    r.expect("out", out + i * 100 + j)
+    r.expect("tiles", tiles + b * 10000 + k * 100 + l)
+    r.expect("block", np.arange(45) // 9 * 10 + np.arange(45) % 9)

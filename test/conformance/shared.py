@@ -77,3 +77,12 @@ def _(r, rng):
     r.expect("c", sum(x.astype(np.int64) * (k % 5 * 3 + (k + t) % 3) * k for k in range(15)))
     t = np.arange(20)
     r.expect("d", (250 + t % 7) % 256 + t % 3 / 4 - 100 * (t % 5))
+
+
+@row("several arrays of the launch's own size")
+def _(r, rng):
+    n = 32
+    r.array("out", np.zeros((n, 3)))
+    r.launch("own_arrays", f"1, {n}, {n * 12}", "out", str(n))
+    other = n - 1 - np.arange(n)
+    r.expect("out", np.stack([4 * (other + 1) % 256, other / 2, np.full(n, 3 * n * 10000 + 12 * n + 1.5 * n / 1000)], axis=1))

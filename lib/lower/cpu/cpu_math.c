@@ -49,13 +49,13 @@ static void name_variants(kj_lowering *l, LLVMValueRef call, const char *name, b
     keep(l, symbol, is_f64 ? l->f64 : l->f32, variant->bytes / (is_f64 ? 8 : 4), count);
     kj_append_format(&text, "%s%s(%s)", text.length ? "," : "", symbol, symbol);
   }
-  if (text.length && !text.failed) {
-    static const char key[] = "vector-function-abi-variant";
-    LLVMAttributeRef attribute =
-      LLVMCreateStringAttribute(l->context, key, sizeof key - 1, text.text, (unsigned)text.length);
-    LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
-  }
-  kj_free_buffer(&text);
+  static const char key[] = "vector-function-abi-variant";
+  size_t length = text.length;
+  const char *variants = kj_keep_text(l->c->arena, &text);
+  if (!length) return;
+  LLVMAttributeRef attribute =
+    LLVMCreateStringAttribute(l->context, key, sizeof key - 1, variants, (unsigned)length);
+  LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
 static LLVMValueRef declare(kj_lowering *l, const char *name, LLVMTypeRef type)

@@ -1,5 +1,4 @@
 /* nvptx: matrix products of a warp and of a warpgroup. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "lower/nvptx/lower_nvptx.h"
@@ -216,10 +215,7 @@ static void run_with(kj_lowering *l, const accumulator *d, const char *text, con
   if (more[0]) kj_append_format(&constraints, ",%s", more);
   if (count) memcpy(all + d->count, args, count * sizeof *args);
   LLVMTypeRef result = LLVMStructTypeInContext(l->context, types, d->count, false);
-  char *joined = kj_take_text(&constraints);
-  if (!joined) longjmp(*l->c->on_failure, KJ_JUMP_MEMORY);
-  const char *kept = kj_format(l->c->arena, "%s", joined);
-  free(joined);
+  const char *kept = kj_keep_text(l->c->arena, &constraints);
   LLVMValueRef value = kj_build_asm(
     l, &(kj_asm){ .text = text, .constraints = kept, .result = result, .is_convergent = true }, all,
     d->count + count);
