@@ -1,17 +1,12 @@
 #!/usr/bin/env python3
-"""Makes docs/ir.md and docs/embedding.md from their .in.md files and the tables in the source; with --check, exits 1 when one is not what would be made."""
+"""Makes docs/ir.md and docs/embedding.md from their .in.md files, docs/builtins.prose.md and the tables in the source; with
+--check, exits 1 when one is not what would be made, or when a built-in has no prose."""
 import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-
-
-def rows(path):
-    """The columns of each X(...) row; strings lose their quotes."""
-    for line in (ROOT / path).read_text().splitlines():
-        if line.startswith("X("):
-            yield [a[1:-1] if a.startswith('"') else a for a in re.findall(r'"(?:[^"\\]|\\.)*"|[^,\s][^,]*(?=,|$)', line[2:line.rindex(")")])]
+import tables
+from tables import ROOT, rows
 
 
 def table(head, lines):
@@ -38,19 +33,38 @@ def attributes():
 
 
 def accuracies():
-    """ID: text, from accuracy.def: errors in ULP, f32 and f64."""
-    source = (ROOT / "lib/ir/accuracy.def").read_text().split("*/", 1)[1]
-    found = {name: "exact" for name in re.findall(r"EXACT\((\w+)\)", source)}
-    for name, numbers in re.findall(r"\bA\((\w+), ([^)]*)\)", source):
-        n = [word.strip() for word in numbers.split(",")]
+    """ID: text, from math.def: errors in ULP, f32 and f64."""
+    found = {row[0]: "exact" for row in rows("lib/ir/math.def", "EXACT")}
+    for name, _, _, _, _, _, _, *n in rows("lib/ir/math.def", "MATH"):
         pairs = [(library, n[k], n[k + 1]) for k, library in ((0, "CPU"), (2, "libdevice"), (4, "libclc")) if n[k] != "NONE"]
         text = "; ".join(f"{library} {a}" if a == b else f"{library} {a}, {b}" for library, a, b in pairs)
         if n[6] != "0":
             text += f"; or {n[6]}" + ("" if n[7] == "0" else f", {n[7]}") + " absolutely"
         found[name] = text
-    for name, a, b in re.findall(r"COMPLEX\((\w+), ([\d.]+), ([\d.]+)\)", source):
+    for name, a, b in rows("lib/ir/math.def", "COMPLEX"):
         found[name] = f"{found[name]}; complex {a}" + ("" if a == b else f", {b}") if name in found else f"complex {a}"
     return found
+
+
+# What is said of products on such elements.
+NOTES = {"TF32": "f32 as tf32: the upper 19 bits count", "S4": "i32 and u32: eight 4-bit integers each"}
+
+
+def product(identifier):
+    """The words of the prose of a matrix product that come from its rows of mma.def."""
+    found = [row for row in rows("lib/typing/mma.def") if row[0] == identifier]
+    _, m, n, k, _, *_ = found[0]
+
+    def fragment(kind, count):
+        element, bits = tables.MMA_ELEMENTS[kind]
+        lanes = count * bits // (32 * int(re.sub(r"\D", "", element)))
+        return element if lanes == 1 else f"{element}x{lanes}"
+
+    sizes = [int(m) * int(k), int(k) * int(n), int(m) * int(n)]
+    fragments = ["(" + ", ".join(map(fragment, row[5:8], sizes)) + ")" for row in found]
+    notes = [f"{note}. " for kind, note in NOTES.items() if any(kind in row[5:8] for row in found)]
+    arches = "/".join(sorted({row[8] for row in found}))
+    return {"m": m, "n": n, "k": k, "fragments": " ".join(dict.fromkeys(fragments)) + ". " + "".join(notes) + f"sm_{arches}"}
 
 
 def example(group):
@@ -62,28 +76,65 @@ def example(group):
     return "```\n" + "\n".join(lines).strip() + "\n```"
 
 
-def section(group, rows):
-    """rows: (ID, form, text, aliases)."""
+def prose():
+    """Groups in their order: heading: (introduction, {name: (form, text)}), from docs/builtins.prose.md."""
+    groups = {}
+    for part in re.split(r"^### ", (ROOT / "docs/builtins.prose.md").read_text(), flags=re.MULTILINE)[1:]:
+        group, body = part.split("\n", 1)
+        introduction, *entries = re.split(r"(?<=\n\n)(?=`)", "\n" + body)
+        texts = {}
+        for entry in entries:
+            form, text = entry.split("\n", 1)
+            texts[re.match(r"`(\w+)", form)[1]] = (form, " ".join(text.split()))
+        groups[group] = (" ".join(introduction.split()), texts)
+    return groups
+
+
+def forms_of(row, form):
+    """An atomic is shown with its names at the other scopes."""
+    return [form] + [f"`{name}`" for name in row["at other scopes"]]
+
+
+def section(group, introduction, lines):
+    """lines: (ID, form, text, aliases)."""
     exactness = accuracies()
-    is_measured = any(row[0] in exactness for row in rows)
+    is_measured = any(line[0] in exactness for line in lines)
     head = ["built-in", "what it does"] + ["accuracy"] * is_measured + ["also known as"]
-    lines = [(form, text) + (exactness.get(name, ""),) * is_measured + (aliases,) for name, form, text, aliases in rows]
-    parts = [f"### {group}", example(group), table(head, lines)]
+    lines = [(form, text) + (exactness.get(name, ""),) * is_measured + (aliases,) for name, form, text, aliases in lines]
+    parts = [f"### {group}", introduction, example(group), table(head, lines)]
     return "\n\n".join(part for part in parts if part)
 
 
+def describe(row, form, text):
+    """A row of the reference: ID, forms, what it does, aliases."""
+    if row["id"].startswith("MMA_"):
+        text = text.format(**product(row["id"]))
+    if row["arch"]:
+        text += f"; sm_{row['arch']}"
+    return row["id"], ", ".join(forms_of(row, form)), text, row["aliases"]
+
+
 def builtins():
-    groups = {}
-    for identifier, name, least, most, _, _, _, flags, aliases, group, doc in rows("lib/ir/builtins.def"):
-        arguments, _, text = doc.partition(": ") if ": " in doc and int(most) > 0 else ("", "", doc)
-        form = name if "KJ_NAME" in flags else f"{name}({arguments})"
-        groups.setdefault(group, []).append((identifier, f"`{form}`", text, aliases))
-    return "\n\n".join(section(group, lines) for group, lines in groups.items())
+    by_name = {row["name"]: row for row in tables.builtins()}
+    return "\n\n".join(section(group, introduction, [describe(by_name[name], *entry) for name, entry in texts.items() if name in by_name])
+                       for group, (introduction, texts) in prose().items())
+
+
+def gaps_in_prose():
+    """What is wrong with docs/builtins.prose.md."""
+    names = [row["name"] for row in tables.builtins()]
+    told = [name for _, texts in prose().values() for name in texts]
+    for name in names:
+        if told.count(name) != 1:
+            yield f"docs/builtins.prose.md tells of `{name}` {told.count(name)} times"
+    for name in set(told) - set(names):
+        yield f"docs/builtins.prose.md tells of `{name}`, which is no built-in"
+    if [name for name in told if name in names] != names:
+        yield "docs/builtins.prose.md tells of the built-ins in another order than lib/ir/builtins.def"
 
 
 def groups_without_example():
-    groups = {row[9] for row in rows("lib/ir/builtins.def")}
-    return sorted(group for group in groups if not example(group))
+    return sorted(group for group in prose() if not example(group))
 
 
 def library():
@@ -135,6 +186,9 @@ def main():
         elif not target.exists() or target.read_text() != text:
             print(f"{target.relative_to(ROOT)} is not what {source.name} and the tables give: run scripts/make-docs.py")
             stale = 1
+    for gap in gaps_in_prose():
+        print(gap)
+        stale = 1
     if "--check" in sys.argv:
         for group in groups_without_example():
             print(f"test/docs/examples has no program for the built-ins of the group `{group}`")

@@ -1,13 +1,34 @@
-/* The rows of builtins.def, attributes.def and ops.def, and look-ups by name. */
+/* The rows of builtins.def, math.def, attributes.def and ops.def, and look-ups by name. */
 #include <string.h>
 
 #include "ir/module.h"
 
+#define ANY 0, 0, 0
+#define SM(arch, ptx) arch, ptx, 0
+#define SM_A(arch, ptx) arch, ptx, 'a'
 const kj_builtin kj_builtin_table[KJ_BUILTIN_COUNT] = {
-#define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) \
-  { KJ_BUILTIN_##id, name, least, most, flags, symbol, aliases, group, doc },
+#define X(id, name, least, most, rule, lower, operation, scope, needs, flags, aliases) \
+  { KJ_BUILTIN_##id, name, least, most, operation, scope, needs, flags, aliases },
 #include "ir/builtins.def"
 #undef X
+};
+
+#define NONE NULL
+#define STRAIGHT KJ_MATH_STRAIGHT
+#define STRAIGHT_F32 KJ_MATH_STRAIGHT_F32
+#define LONG KJ_MATH_LONG
+#define LOOPS KJ_MATH_LOOPS
+#define APPROXIMATE KJ_MATH_APPROXIMATE
+const kj_math kj_math_table[KJ_BUILTIN_COUNT] = {
+#define EXACT(id, fold, host, libdevice, fast, libclc, form) \
+  [KJ_BUILTIN_##id] = { host, libdevice, fast, libclc, form },
+#define MATH(id, fold, host, libdevice, fast, libclc, form, ...) \
+  EXACT(id, fold, host, libdevice, fast, libclc, form)
+#define COMPLEX(id, f32, f64)
+#include "ir/math.def"
+#undef EXACT
+#undef MATH
+#undef COMPLEX
 };
 
 #define KERNEL KJ_PLACE_KERNEL

@@ -93,6 +93,12 @@ LLVMValueRef kj_intrinsic2(kj_lowering *l, const char *name, LLVMValueRef x, LLV
   return kj_intrinsic(l, name, &type, 1, (LLVMValueRef[]){ x, y }, 2);
 }
 
+unsigned kj_sync_scope(kj_lowering *l, kj_memory_scope scope)
+{
+  const char *name = l->target->scopes[scope];
+  return LLVMGetSyncScopeID(l->context, name, strlen(name));
+}
+
 LLVMValueRef kj_intrinsic3(kj_lowering *l, const char *name, LLVMValueRef x, LLVMValueRef y,
                            LLVMValueRef z)
 {

@@ -170,11 +170,6 @@ static LLVMValueRef field_at(kj_lowering *l, LLVMValueRef record, size_t offset)
   return LLVMBuildInBoundsGEP2(l->builder, l->i8, record, &at, 1, "");
 }
 
-static unsigned scope_of(kj_lowering *l)
-{
-  return LLVMGetSyncScopeID(l->context, l->target->device_scope, strlen(l->target->device_scope));
-}
-
 /* The thread's position is read where it is needed: few ever fail. */
 static void add_position(kj_lowering *l, LLVMValueRef *args)
 {
@@ -215,7 +210,8 @@ static void write_record(kj_lowering *l, LLVMValueRef *args)
   LLVMValueRef state = field_at(l, args[WRITER_RECORD], offsetof(kj_failure_record, state));
   LLVMValueRef pair =
     LLVMBuildAtomicCmpXchgSyncScope(l->builder, state, kj_const32(l, KJ_FAILURE_FREE),
-                                    kj_const32(l, KJ_FAILURE_TAKEN), relaxed, relaxed, scope_of(l));
+                                    kj_const32(l, KJ_FAILURE_TAKEN), relaxed, relaxed,
+                                    kj_sync_scope(l, KJ_SCOPE_DEVICE));
   LLVMBuildCondBr(l->builder, LLVMBuildExtractValue(l->builder, pair, 1, ""), first, end);
   LLVMPositionBuilderAtEnd(l->builder, first);
   if (!args[WRITER_BLOCK]) add_position(l, args);

@@ -216,7 +216,7 @@ typedef struct format {
 static const format *format_of(const kj_texpr *expr)
 {
   static const format formats[] = { { "e4m3", 3, 7, 448, 0x7f }, { "e5m2", 2, 15, 57344, 0x7f } };
-  return strcmp(expr->builtin->symbol, formats[0].name) == 0 ? &formats[0] : &formats[1];
+  return expr->builtin->operation == KJ_MMA_E4M3 ? &formats[0] : &formats[1];
 }
 
 static LLVMValueRef and32(kj_lowering *l, LLVMValueRef x, int64_t mask)

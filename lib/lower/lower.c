@@ -4,7 +4,7 @@
 #include "lower/debug.h"
 
 const kj_lower_builtin kj_lower_table[KJ_BUILTIN_COUNT] = {
-#define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) \
+#define X(id, name, least, most, rule, lower, operation, scope, needs, flags, aliases) \
   [KJ_BUILTIN_##id] = kj_lower_##lower,
 #include "ir/builtins.def"
 #undef X

@@ -284,6 +284,8 @@ LLVMValueRef kj_intrinsic(kj_lowering *l, const char *name, LLVMTypeRef *overloa
 /* overloaded on the type of x */
 LLVMValueRef kj_intrinsic1(kj_lowering *l, const char *name, LLVMValueRef x);
 LLVMValueRef kj_intrinsic2(kj_lowering *l, const char *name, LLVMValueRef x, LLVMValueRef y);
+/* LLVM's number of the target's scope. */
+unsigned kj_sync_scope(kj_lowering *l, kj_memory_scope scope);
 LLVMValueRef kj_intrinsic3(kj_lowering *l, const char *name, LLVMValueRef x, LLVMValueRef y,
                            LLVMValueRef z);
 void kj_add_attribute(kj_lowering *l, LLVMValueRef function, unsigned index, const char *name,
@@ -327,14 +329,13 @@ LLVMValueRef kj_build_remainder(kj_lowering *l, bool is_signed, kj_rounding roun
                                 LLVMValueRef x, LLVMValueRef y);
 /* A scalar from another lane, in 32-bit pieces. */
 typedef struct kj_shuffle {
-  const char *mode; /* as target->shuffle's */
+  kj_shuffle_mode mode;
   LLVMValueRef mask, lane, width;
 } kj_shuffle;
 LLVMValueRef kj_build_shuffle(kj_lowering *l, kjit_type type, const kj_shuffle *shuffle,
                               LLVMValueRef value);
-/* The reduction of a warp function, "add", "min", "max", "and", "or" or "xor", of two values in
- * register form. */
-LLVMValueRef kj_build_reduction(kj_lowering *l, const char *op, kjit_type type, LLVMValueRef x,
+/* Two values in register form as one: what reductions do, ADD to XOR. */
+LLVMValueRef kj_build_reduction(kj_lowering *l, kj_combine op, kjit_type type, LLVMValueRef x,
                                 LLVMValueRef y);
 /* A scalar's bits as an integer of its size, and of at least 32 bits: what lanes compare. */
 LLVMValueRef kj_comparable_bits(kj_lowering *l, kjit_type type, LLVMValueRef value);
@@ -554,7 +555,7 @@ LLVMValueRef kj_try_native(kj_lowering *l, const char *name, uint32_t least_arch
                            LLVMValueRef *args, unsigned count);
 
 typedef LLVMValueRef (*kj_lower_builtin)(kj_lowering *l, const kj_texpr *expr);
-#define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) \
+#define X(id, name, least, most, rule, lower, operation, scope, needs, flags, aliases) \
   LLVMValueRef kj_lower_##lower(kj_lowering *l, const kj_texpr *expr);
 #include "ir/builtins.def"
 #undef X

@@ -252,9 +252,9 @@ static LLVMValueRef integer_power(kj_lowering *l, bool is_signed, LLVMValueRef b
   return choose(l, is_negative(l, exponent), small, result);
 }
 
-static LLVMValueRef call_math(kj_lowering *l, const char *name, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef call_math(kj_lowering *l, kj_builtin_id id, LLVMValueRef x, LLVMValueRef y)
 {
-  return l->target->math(l, name, (LLVMValueRef[]){ x, y }, 2, LLVMTypeOf(x));
+  return l->target->math(l, id, (LLVMValueRef[]){ x, y }, 2, LLVMTypeOf(x));
 }
 
 typedef struct float_division {
@@ -268,7 +268,7 @@ static float_division divide_floats(kj_lowering *l, LLVMValueRef x, LLVMValueRef
   LLVMBuilderRef b = l->builder;
   LLVMTypeRef type = LLVMTypeOf(x);
   LLVMValueRef zero = LLVMConstReal(type, 0), one = LLVMConstReal(type, 1);
-  LLVMValueRef r = call_math(l, "fmod", x, y);
+  LLVMValueRef r = call_math(l, KJ_BUILTIN_FMOD, x, y);
   LLVMValueRef is_zero = LLVMBuildFCmp(b, LLVMRealOEQ, r, zero, "");
   LLVMValueRef differ = LLVMBuildXor(b, LLVMBuildFCmp(b, LLVMRealOLT, r, zero, ""),
                                      LLVMBuildFCmp(b, LLVMRealOLT, y, zero, ""), "");
@@ -298,7 +298,7 @@ static LLVMValueRef build_float(kj_lowering *l, kjit_op op, LLVMValueRef x, LLVM
   case KJIT_DIV: return kj_fast(l, LLVMBuildFDiv(l->builder, x, y, ""));
   case KJIT_FLOORDIV: return divide_floats(l, x, y).quotient;
   case KJIT_MOD: return divide_floats(l, x, y).remainder;
-  case KJIT_POW: return call_math(l, "pow", x, y);
+  case KJIT_POW: return call_math(l, KJ_BUILTIN_POW, x, y);
   default: return NULL;
   }
 }

@@ -9,18 +9,12 @@
 typedef struct kj_lowering kj_lowering;
 typedef struct kj_lower_target kj_lower_target;
 
-typedef enum kj_barrier_reduction {
-  KJ_REDUCE_COUNT,
-  KJ_REDUCE_AND,
-  KJ_REDUCE_OR
-} kj_barrier_reduction;
-
 struct kj_lower_target {
   const char *name;
   unsigned global_space, shared_space, constant_space;
-  uint64_t most_static_shared_bytes;      /* 0: no bound */
-  uint64_t most_constant_bytes;           /* 0: no bound */
-  const char *device_scope, *block_scope; /* LLVM sync scopes of atomics and fences; "": system */
+  uint64_t most_static_shared_bytes; /* 0: no bound */
+  uint64_t most_constant_bytes;      /* 0: no bound */
+  const char *scopes[3]; /* LLVM's sync scopes of atomics and fences, by kj_memory_scope */
   /* Creates the kernel's function (named kernel->symbol unless the target needs another), sets
    * l->function and l->parameters.items[].value, calls kj_begin_body. */
   void (*begin_kernel)(kj_lowering *l);
@@ -54,38 +48,41 @@ struct kj_lower_target {
   /* Atomics on shared memory are plain loads and stores: called before each. NULL: they must be
    * atomic. */
   void (*plain_shared_atomic)(kj_lowering *l);
-  /* A relaxed atomic operation as one instruction where LLVM would lose its scope: op "add", "min",
-   * "max", "and", "or", "xor", "inc", "dec", "exch". NULL, and nothing built: none. */
-  LLVMValueRef (*scoped_atomic)(kj_lowering *l, const char *op, kjit_type type, const char *scope,
-                                LLVMValueRef pointer, LLVMValueRef value);
+  /* A relaxed atomic operation, SUB aside, as one instruction where LLVM would lose its scope.
+   * NULL, and nothing built: none. */
+  LLVMValueRef (*scoped_atomic)(kj_lowering *l, kj_combine op, kjit_type type,
+                                kj_memory_scope scope, LLVMValueRef pointer, LLVMValueRef value);
+  /* A relaxed compare-and-swap of 16 bits where LLVM would access their neighbours too; what was
+   * there. NULL: LLVM's does. */
+  LLVMValueRef (*small_cas)(kj_lowering *l, kj_memory_scope scope, LLVMValueRef pointer,
+                            LLVMValueRef expected, LLVMValueRef desired);
   /* bf16 sums and products as instructions; NULL: none */
   bool (*has_brain_arithmetic)(kj_lowering *l);
   bool (*has_half_fma)(kj_lowering *l, kjit_type type); /* f16, bf16; NULL: never */
   /* f16, bf16: LLVM's atomicrmw becomes an instruction. NULL: never */
   bool (*adds_small_float)(kj_lowering *l, kjit_type type);
   void (*syncwarp)(kj_lowering *l, LLVMValueRef mask);
-  /* Accesses with a hint for the caches, "cg", "cs"; a value of its memory type. NULL: there are
-   * none, plain ones do. */
-  LLVMValueRef (*hinted_load)(kj_lowering *l, const char *hint, LLVMTypeRef type,
+  /* Accesses with a hint for the caches; a value of its memory type. NULL: there are none, plain
+   * ones do. */
+  LLVMValueRef (*hinted_load)(kj_lowering *l, kj_cache_hint hint, LLVMTypeRef type,
                               LLVMValueRef pointer);
-  void (*hinted_store)(kj_lowering *l, const char *hint, LLVMValueRef pointer, LLVMValueRef value);
-  void (*prefetch)(kj_lowering *l, const char *level, LLVMValueRef pointer); /* "L1", "L2" */
-  /* "clock64", "globaltimer"; i64 */
-  LLVMValueRef (*clock)(kj_lowering *l, const char *name);
+  void (*hinted_store)(kj_lowering *l, kj_cache_hint hint, LLVMValueRef pointer,
+                       LLVMValueRef value);
+  void (*prefetch)(kj_lowering *l, kj_cache_level level, LLVMValueRef pointer);
+  /* CLOCK64, GLOBALTIMER; i64 */
+  LLVMValueRef (*clock)(kj_lowering *l, kj_builtin_id clock);
   /* i32; NULL: it is over at once */
   void (*nanosleep)(kj_lowering *l, LLVMValueRef duration);
-  /* the builtin's: "device", "block", "" */
-  void (*fence)(kj_lowering *l, const char *symbol);
-  /* mode "idx", "up", "down", "bfly"; value: i32, given as 32-bit pieces one at a time; width
-   * NULL: 32. */
-  LLVMValueRef (*shuffle)(kj_lowering *l, const char *mode, LLVMValueRef mask, LLVMValueRef value,
-                          LLVMValueRef lane, LLVMValueRef width);
-  /* i1; "ballot": i32 */
-  LLVMValueRef (*vote)(kj_lowering *l, const char *mode, LLVMValueRef mask, LLVMValueRef predicate);
+  void (*fence)(kj_lowering *l, kj_memory_scope scope);
+  /* value: i32, given as 32-bit pieces one at a time; width NULL: 32. */
+  LLVMValueRef (*shuffle)(kj_lowering *l, kj_shuffle_mode mode, LLVMValueRef mask,
+                          LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width);
+  /* i1; BALLOT: i32 */
+  LLVMValueRef (*vote)(kj_lowering *l, kj_vote mode, LLVMValueRef mask, LLVMValueRef predicate);
   LLVMValueRef (*activemask)(kj_lowering *l);
-  /* A function of <math.h> by its base name ("sin", "pow", "fmod"), on floats or doubles; result:
-   * its LLVM type. "sincos" returns a struct of two. */
-  LLVMValueRef (*math)(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count,
+  /* A function that math.def has names of, on floats or doubles; result: its LLVM type. SINCOS
+   * returns a struct of two. */
+  LLVMValueRef (*math)(kj_lowering *l, kj_builtin_id id, LLVMValueRef *args, unsigned count,
                        LLVMTypeRef result);
   LLVMValueRef (*rsqrt)(kj_lowering *l, LLVMValueRef x);
   /* An instruction of the target by the name of its intrinsic ("prmt"), overloaded on the first

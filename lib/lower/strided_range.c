@@ -90,12 +90,7 @@ static void scan_access(scan *s, const kj_texpr *x, const kj_texprs *indices, bo
  */
 static bool is_straight_math(kj_builtin_id id)
 {
-  static const kj_builtin_id straight[] = { KJ_BUILTIN_EXP,   KJ_BUILTIN_EXP2, KJ_BUILTIN_EXP10,
-                                            KJ_BUILTIN_LOG,   KJ_BUILTIN_LOG2, KJ_BUILTIN_LOG10,
-                                            KJ_BUILTIN_RSQRT, KJ_BUILTIN_ERF };
-  for (size_t i = 0; i < sizeof straight / sizeof *straight; i++)
-    if (straight[i] == id) return true;
-  return false;
+  return kj_math_table[id].form & (KJ_MATH_STRAIGHT | KJ_MATH_STRAIGHT_F32);
 }
 
 static bool calls_library(const kj_builtin *builtin)
@@ -115,9 +110,8 @@ static bool is_simple_atomic(kj_lowering *l, const kj_texpr *expr)
   if (kj_lower_table[expr->builtin->id] != kj_lower_atomic || expr->dimension != KJ_ORDER_RELAXED ||
       kj_scalar_bytes(l, expr->type) < 4)
     return false;
-  const char *op = expr->builtin->symbol;
-  return !kj_is_float_type(l, expr->type) || strncmp(op, "add", 3) == 0 ||
-         strncmp(op, "sub", 3) == 0;
+  kj_combine op = (kj_combine)expr->builtin->operation;
+  return !kj_is_float_type(l, expr->type) || op == KJ_COMBINE_ADD || op == KJ_COMBINE_SUB;
 }
 
 /* Its place, with any indices. */

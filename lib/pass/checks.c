@@ -99,8 +99,8 @@ static bool accesses(const marker *m, const kj_texpr *e)
 {
   if (e->kind == KJ_T_LOAD) return true;
   if (e->kind != KJ_T_BUILTIN || !(e->builtin->flags & (KJ_PLACE | KJ_READS))) return false;
-  if (!strcmp(e->builtin->group, "atomics")) return true;
-  if (!strcmp(e->builtin->group, "memory") && e->builtin->id != KJ_BUILTIN_SHARED_ADDRESS)
+  if (e->builtin->flags & KJ_ORDER) return true;
+  if (e->builtin->id >= KJ_BUILTIN_LDCA && e->builtin->id <= KJ_BUILTIN_PREFETCH_L1)
     return !(e->builtin->flags & KJ_READS) || e->type != KJIT_VOID;
   kj_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED,
           "the checks of uninitialized memory and of races do not know what `%s` does",

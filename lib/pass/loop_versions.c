@@ -33,23 +33,12 @@ typedef struct look {
   bool has_checks, meets, is_long;
 } look;
 
-/* Math functions of a hundred instructions and more, with branches: checks are little beside them,
- * and another copy takes as long to compile as all the rest. */
+/* Checks are little beside such math functions, and another copy takes as long to compile as all
+ * the rest. */
 static bool is_long_function(const kj_texpr *e)
 {
-  static const kj_builtin_id longs[] = {
-    KJ_BUILTIN_SIN,    KJ_BUILTIN_COS,    KJ_BUILTIN_TAN,       KJ_BUILTIN_SINCOS,
-    KJ_BUILTIN_SINH,   KJ_BUILTIN_COSH,   KJ_BUILTIN_ASIN,      KJ_BUILTIN_ACOS,
-    KJ_BUILTIN_ASINH,  KJ_BUILTIN_ACOSH,  KJ_BUILTIN_ATANH,     KJ_BUILTIN_POW,
-    KJ_BUILTIN_FMOD,   KJ_BUILTIN_ERFINV, KJ_BUILTIN_ERFCINV,   KJ_BUILTIN_REMAINDER,
-    KJ_BUILTIN_REMQUO, KJ_BUILTIN_TGAMMA, KJ_BUILTIN_LGAMMA,    KJ_BUILTIN_NORMCDF,
-    KJ_BUILTIN_J0,     KJ_BUILTIN_J1,     KJ_BUILTIN_JN,        KJ_BUILTIN_Y0,
-    KJ_BUILTIN_Y1,     KJ_BUILTIN_YN,     KJ_BUILTIN_NORMCDFINV
-  };
   if (e->kind == KJ_T_BINARY) return e->op == KJIT_POW;
-  for (size_t i = 0; e->kind == KJ_T_BUILTIN && i < sizeof longs / sizeof *longs; i++)
-    if (e->builtin->id == longs[i]) return true;
-  return false;
+  return e->kind == KJ_T_BUILTIN && (kj_math_table[e->builtin->id].form & KJ_MATH_LONG);
 }
 
 static bool meets(const kj_texpr *e)

@@ -37,7 +37,7 @@ static bool is_cheap_node(const kj_texpr *e)
   case KJ_T_VAR: return e->var->kind != KJ_V_VAR || e->var->is_uniform;
   case KJ_T_BINARY: return e->op != KJIT_POW;
   case KJ_T_BUILTIN:
-    return (e->builtin->flags & KJ_PURE) && strcmp(e->builtin->group, "floating point") != 0;
+    return (e->builtin->flags & KJ_PURE) && e->builtin->id < KJ_FIRST_FLOAT_BUILTIN;
   default: return true;
   }
 }

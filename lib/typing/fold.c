@@ -289,76 +289,45 @@ static double log_gamma(double x)
   return lgamma_r(x, &sign);
 }
 
-typedef struct math_row {
-  kj_builtin_id id;
+#define NONE \
+  { \
+    0 \
+  }
+#define ONE(f) \
+  { \
+    .one = (f) \
+  }
+#define TWO(f) \
+  { \
+    .two = (f) \
+  }
+#define THREE(f) \
+  { \
+    .three = (f) \
+  }
+static const struct {
   double (*one)(double);
   double (*two)(double, double);
-} math_row;
-
-static const math_row math_table[] = {
-  { KJ_BUILTIN_SQRT, sqrt, NULL },
-  { KJ_BUILTIN_RSQRT, reciprocal_root, NULL },
-  { KJ_BUILTIN_CBRT, cbrt, NULL },
-  { KJ_BUILTIN_EXP, exp, NULL },
-  { KJ_BUILTIN_EXP2, exp2, NULL },
-  { KJ_BUILTIN_EXP10, power_of_ten, NULL },
-  { KJ_BUILTIN_EXPM1, expm1, NULL },
-  { KJ_BUILTIN_LOG, log, NULL },
-  { KJ_BUILTIN_LOG2, log2, NULL },
-  { KJ_BUILTIN_LOG10, log10, NULL },
-  { KJ_BUILTIN_LOG1P, log1p, NULL },
-  { KJ_BUILTIN_LOGB, logb, NULL },
-  { KJ_BUILTIN_SIN, sin, NULL },
-  { KJ_BUILTIN_COS, cos, NULL },
-  { KJ_BUILTIN_TAN, tan, NULL },
-  { KJ_BUILTIN_ASIN, asin, NULL },
-  { KJ_BUILTIN_ACOS, acos, NULL },
-  { KJ_BUILTIN_ATAN, atan, NULL },
-  { KJ_BUILTIN_SINH, sinh, NULL },
-  { KJ_BUILTIN_COSH, cosh, NULL },
-  { KJ_BUILTIN_TANH, tanh, NULL },
-  { KJ_BUILTIN_ASINH, asinh, NULL },
-  { KJ_BUILTIN_ACOSH, acosh, NULL },
-  { KJ_BUILTIN_ATANH, atanh, NULL },
-  { KJ_BUILTIN_ERF, erf, NULL },
-  { KJ_BUILTIN_ERFC, erfc, NULL },
-  { KJ_BUILTIN_TGAMMA, tgamma, NULL },
-  { KJ_BUILTIN_LGAMMA, log_gamma, NULL },
-  { KJ_BUILTIN_FLOOR, floor, NULL },
-  { KJ_BUILTIN_CEIL, ceil, NULL },
-  { KJ_BUILTIN_TRUNC, trunc, NULL },
-  { KJ_BUILTIN_ROUND, round, NULL },
-  { KJ_BUILTIN_RINT, rint, NULL },
-  { KJ_BUILTIN_ABS, fabs, NULL },
-  { KJ_BUILTIN_MIN, NULL, fmin },
-  { KJ_BUILTIN_MAX, NULL, fmax },
-  { KJ_BUILTIN_POW, NULL, pow },
-  { KJ_BUILTIN_ATAN2, NULL, atan2 },
-  { KJ_BUILTIN_HYPOT, NULL, hypot },
-  { KJ_BUILTIN_FMOD, NULL, fmod },
-  { KJ_BUILTIN_REMAINDER, NULL, remainder },
-  { KJ_BUILTIN_COPYSIGN, NULL, copysign },
-  { KJ_BUILTIN_NEXTAFTER, NULL, nextafter },
-  { KJ_BUILTIN_FDIM, NULL, fdim },
+  double (*three)(double, double, double);
+} folds[KJ_BUILTIN_COUNT] = {
+#define EXACT(id, fold, ...) [KJ_BUILTIN_##id] = fold,
+#define MATH(id, fold, ...) [KJ_BUILTIN_##id] = fold,
+#define COMPLEX(...)
+#include "ir/math.def"
+#undef EXACT
+#undef MATH
+#undef COMPLEX
 };
 
 static kj_texpr *fold_math(kj_scope *s, kj_builtin_id id, const kj_texprs *values,
                            kj_location location)
 {
-  if (id == KJ_BUILTIN_FMA)
-    return kj_new_number(s, KJ_WEAK_FLOAT,
-                         fma(values->items[0]->number, values->items[1]->number,
-                             values->items[2]->number),
-                         location);
-  for (size_t i = 0; i < sizeof math_table / sizeof *math_table; i++) {
-    const math_row *row = &math_table[i];
-    if (row->id != id) continue;
-    if (row->one && values->count == 1)
-      return kj_new_number(s, KJ_WEAK_FLOAT, row->one(values->items[0]->number), location);
-    if (row->two && values->count == 2)
-      return kj_new_number(s, KJ_WEAK_FLOAT,
-                           row->two(values->items[0]->number, values->items[1]->number), location);
-  }
+  double x[3] = { 0 };
+  for (size_t i = 0; i < values->count && i < 3; i++) x[i] = values->items[i]->number;
+  if (folds[id].one) return kj_new_number(s, KJ_WEAK_FLOAT, folds[id].one(x[0]), location);
+  if (folds[id].two) return kj_new_number(s, KJ_WEAK_FLOAT, folds[id].two(x[0], x[1]), location);
+  if (folds[id].three)
+    return kj_new_number(s, KJ_WEAK_FLOAT, folds[id].three(x[0], x[1], x[2]), location);
   return NULL;
 }
 

@@ -5,24 +5,6 @@
 
 #include "typing/typed.h"
 
-/* Elements as the instruction sees them. */
-typedef enum kj_mma_kind {
-  KJ_MMA_F16,
-  KJ_MMA_BF16,
-  KJ_MMA_TF32,
-  KJ_MMA_F32,
-  KJ_MMA_F64,
-  KJ_MMA_S8,
-  KJ_MMA_U8,
-  KJ_MMA_S4,
-  KJ_MMA_U4,
-  KJ_MMA_B1,
-  KJ_MMA_E4M3,
-  KJ_MMA_E5M2,
-  KJ_MMA_S32,
-  KJ_MMA_KIND_COUNT
-} kj_mma_kind;
-
 typedef struct kj_mma_element {
   const char *ptx;
   kjit_type type;  /* of the fragment's elements */
@@ -31,9 +13,13 @@ typedef struct kj_mma_element {
 } kj_mma_element;
 extern const kj_mma_element kj_mma_elements[KJ_MMA_KIND_COUNT];
 
+/* SAT: sums are clamped rather than wrapped. XOR, AND: which bits of two words are counted. */
+typedef enum kj_mma_variant { KJ_MMA_PLAIN, KJ_MMA_SAT, KJ_MMA_XOR, KJ_MMA_AND } kj_mma_variant;
+
 typedef struct kj_mma {
+  kj_builtin_id builtin;
   uint32_t m, n, k;
-  const char *variant;
+  kj_mma_variant variant;
   kj_mma_kind a, b, c;
   uint32_t arch, ptx;
 } kj_mma;
@@ -73,8 +59,6 @@ typedef struct kj_wgmma {
   uint32_t transposed; /* of KJ_WGMMA_TRANSPOSE_* */
 } kj_wgmma;
 
-/* The kind of element that a row takes. */
-kj_mma_kind kj_wgmma_kind(const kj_builtin *builtin);
 /* A typed call: .x the array d, .args a, b, accumulate, .dimension what is transposed. */
 kj_wgmma kj_describe_wgmma(const kj_types *types, const kj_texpr *call);
 

@@ -440,7 +440,7 @@ kj_texpr *kj_rule_modf(kj_scope *s, const kj_operands *o)
 typedef kj_texpr *(*rule)(kj_scope *s, const kj_operands *o);
 
 static const rule rule_table[KJ_BUILTIN_COUNT] = {
-#define X(id, name, least, most, rule_name, lower, symbol, flags, aliases, group, doc) \
+#define X(id, name, least, most, rule_name, lower, operation, scope, needs, flags, aliases) \
   kj_rule_##rule_name,
 #include "ir/builtins.def"
 #undef X

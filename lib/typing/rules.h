@@ -18,7 +18,7 @@ typedef struct kj_operands {
   const kj_expr *text;     /* ptx: the string */
 } kj_operands;
 /* One for each rule named in builtins.def: gives the typed call, or a constant. */
-#define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) \
+#define X(id, name, least, most, rule, lower, operation, scope, needs, flags, aliases) \
   kj_texpr *kj_rule_##rule(kj_scope *s, const kj_operands *o);
 #include "ir/builtins.def"
 #undef X

@@ -1,5 +1,4 @@
 /* Matrix products of a warp: the rows of mma.def, where a lane's elements lie, result rules. */
-#include <stdio.h>
 #include <string.h>
 
 #include "typing/mma.h"
@@ -18,25 +17,17 @@ const kj_mma_element kj_mma_elements[KJ_MMA_KIND_COUNT] = {
 };
 
 static const kj_mma table[] = {
-#define X(m, n, k, variant, a, b, c, arch, ptx) \
-  { m, n, k, variant, KJ_MMA_##a, KJ_MMA_##b, KJ_MMA_##c, arch, ptx },
+#define X(id, m, n, k, variant, a, b, c, arch, ptx) \
+  { KJ_BUILTIN_##id, m, n, k, KJ_MMA_##variant, KJ_MMA_##a, KJ_MMA_##b, KJ_MMA_##c, arch, ptx },
 #include "typing/mma.def"
 #undef X
 };
 enum { COUNT = sizeof table / sizeof *table, LANES = 32 };
 
-static bool is_of(const kj_mma *row, const kj_builtin *builtin)
-{
-  char name[64];
-  snprintf(name, sizeof name, "mma_m%un%uk%u%s%s", row->m, row->n, row->k,
-           row->variant[0] ? "_" : "", row->variant);
-  return strcmp(name, builtin->name) == 0;
-}
-
 const kj_mma *kj_get_mma(const kj_builtin *builtin, size_t i)
 {
   for (size_t k = 0; k < COUNT; k++)
-    if (is_of(&table[k], builtin) && i-- == 0) return &table[k];
+    if (table[k].builtin == builtin->id && i-- == 0) return &table[k];
   return NULL;
 }
 
@@ -143,7 +134,7 @@ kj_texpr *kj_rule_mma(kj_scope *s, const kj_operands *o)
 
 static uint32_t count_registers(const kj_operands *o)
 {
-  return (uint32_t)(o->builtin->symbol[0] - '0');
+  return o->builtin->operation & KJ_MATRIX_COUNT;
 }
 
 /* Elements of a lane: 4 bytes of each matrix. */
@@ -151,7 +142,7 @@ static kjit_type fragment_type(kj_scope *s, const kj_operands *o)
 {
   kjit_type element = o->place.type;
   uint32_t size = kj_is_scalar(element) ? kj_type(s->c->types, element)->size_bytes : 0;
-  bool is_transposed = o->builtin->symbol[1] != 0,
+  bool is_transposed = o->builtin->operation & KJ_TRANSPOSED,
        fits = is_transposed ? size == 2 : size == 1 || size == 2 || size == 4;
   if (!fits || element == KJIT_BOOL)
     kj_fail(s->c, o->place.location, KJIT_ERROR_TYPE, "`%s` needs elements of %s, got %s",
@@ -166,7 +157,6 @@ static kjit_type fragment_type(kj_scope *s, const kj_operands *o)
 kj_texpr *kj_rule_ldmatrix(kj_scope *s, const kj_operands *o)
 {
   kj_texprs values = { 0 };
-  kj_require_arch(s, kj_format(s->arena, "`%s`", o->builtin->name), o->location, 75, 0, 65);
   kjit_type type = fragment_type(s, o);
   KJ_PUSH(s->arena, &values, kj_make_shared_address(s, o->builtin->name, &o->place));
   return apply(s, o, values, type);
@@ -175,7 +165,6 @@ kj_texpr *kj_rule_ldmatrix(kj_scope *s, const kj_operands *o)
 kj_texpr *kj_rule_stmatrix(kj_scope *s, const kj_operands *o)
 {
   kj_texprs values = { 0 };
-  kj_require_arch(s, kj_format(s->arena, "`%s`", o->builtin->name), o->location, 90, 0, 78);
   kjit_type type = fragment_type(s, o);
   kj_texpr *value = o->values.items[0];
   if (value->type != type)
@@ -188,19 +177,12 @@ kj_texpr *kj_rule_stmatrix(kj_scope *s, const kj_operands *o)
 
 /* ---- products of a warpgroup ---- */
 
-kj_mma_kind kj_wgmma_kind(const kj_builtin *builtin)
-{
-  int kind = 0;
-  while (strcmp(kj_mma_elements[kind].ptx, builtin->symbol) != 0) kind++;
-  return (kj_mma_kind)kind;
-}
-
 static uint32_t depth_of(kj_mma_kind kind) { return 256 / kj_mma_elements[kind].bits; }
 
 kj_wgmma kj_describe_wgmma(const kj_types *types, const kj_texpr *call)
 {
   const kj_type_info *array = kj_type(types, call->x->type);
-  kj_mma_kind kind = kj_wgmma_kind(call->builtin);
+  kj_mma_kind kind = (kj_mma_kind)call->builtin->operation;
   kj_mma_kind result = array->element == KJIT_F32   ? KJ_MMA_F32
                        : array->element == KJIT_F16 ? KJ_MMA_F16
                                                     : KJ_MMA_S32;
@@ -285,7 +267,7 @@ static kj_texpr *apply_array(kj_scope *s, const kj_operands *o, kj_texprs values
 kj_texpr *kj_rule_wgmma(kj_scope *s, const kj_operands *o)
 {
   enum { TRANSPOSE_A = 3, TRANSPOSE_B };
-  kj_mma_kind kind = kj_wgmma_kind(o->builtin);
+  kj_mma_kind kind = (kj_mma_kind)o->builtin->operation;
   kj_texpr *a = kj_make_concrete(s, o->values.items[0]),
            *b = kj_make_concrete(s, o->values.items[1]);
   check_accumulator(s, o, kind);

@@ -210,10 +210,8 @@ static bool is_atomic_type(kjit_type type, atomic_types types)
   return false;
 }
 
-static const char *const order_names[] = { "relaxed", "acquire", "release", "acq_rel", "seq_cst" };
-
 /* The last operand where there is one too many; a load cannot release, a store not acquire. */
-static uint32_t take_order(kj_scope *s, const kj_operands *o, size_t value_count)
+static uint32_t take_order(kj_scope *s, const kj_operands *o, size_t value_count, bool has_result)
 {
   if (o->values.count <= value_count) return KJ_ORDER_RELAXED;
   const kj_texpr *order = o->values.items[value_count];
@@ -224,13 +222,12 @@ static uint32_t take_order(kj_scope *s, const kj_operands *o, size_t value_count
       "the last argument of `%s` is a memory order: relaxed, acquire, release, acq_rel or seq_cst",
       o->builtin->name);
   kj_memory_order given = (kj_memory_order)order->integer;
-  bool is_load = o->builtin->most == 1,
-       is_store = value_count == 1 && strncmp(o->builtin->symbol, "store", 5) == 0;
+  bool is_load = !value_count, is_store = !has_result;
   bool is_wrong =
     given == KJ_ORDER_ACQ_REL || given == (is_load ? KJ_ORDER_RELEASE : KJ_ORDER_ACQUIRE);
   if ((is_load || is_store) && is_wrong)
     kj_fail(s->c, order->location, KJIT_ERROR_TYPE, "`%s` cannot be %s: %s", o->builtin->name,
-            order_names[given],
+            kj_builtin_table[KJ_BUILTIN_RELAXED + given].name,
             is_load ? "relaxed, acquire or seq_cst" : "relaxed, release or seq_cst");
   return given;
 }
@@ -260,7 +257,7 @@ static kj_texpr *apply_atomic(kj_scope *s, const kj_operands *o, atomic_types ty
   kj_texpr *expr = apply(s, o, values, has_result ? place->type : KJIT_VOID);
   expr->x = place->array;
   expr->indices = place->indices;
-  expr->dimension = take_order(s, o, count);
+  expr->dimension = take_order(s, o, count, has_result);
   return expr;
 }
 

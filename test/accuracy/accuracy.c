@@ -1,7 +1,7 @@
 /* accuracy [--device cpu|cuda] [--samples N] [--seed N] [--function NAME] [--type NAME] [--verbose]
  *
  * Runs every float built-in at special and random arguments, compares with MPFR, and fails where a
- * result is further from the exact one than lib/ir/accuracy.def says, where an infinity, a NaN or a
+ * result is further from the exact one than lib/ir/math.def says, where an infinity, a NaN or a
  * zero's sign is not that of C's Annex F, or where a float built-in has no row there. On the CPU
  * each is run twice: in a loop that is vectorized, and one element at a time. */
 #include <kjit/kjit.h>
@@ -24,34 +24,33 @@ typedef struct bounds {
 } bounds;
 
 static const bounds documented[KJ_BUILTIN_COUNT] = {
-#define EXACT(id) \
+#define EXACT(id, ...) \
   [KJ_BUILTIN_##id] = { true, { { 0.5, 0.5 }, { 0.5, 0.5 }, { 0.5, 0.5 } }, { 0, 0 } },
-#define A(id, cpu32, cpu64, nv32, nv64, clc32, clc64, absolute32, absolute64) \
+#define MATH(id, fold, host, libdevice, fast, libclc, form, cpu32, cpu64, nv32, nv64, clc32, \
+             clc64, absolute32, absolute64) \
   [KJ_BUILTIN_##id] = { true, \
                         { { cpu32, cpu64 }, { nv32, nv64 }, { clc32, clc64 } }, \
                         { absolute32, absolute64 } },
 #define COMPLEX(id, f32, f64)
-#include "ir/accuracy.def"
+#include "ir/math.def"
 #undef EXACT
-#undef A
+#undef MATH
 #undef COMPLEX
 };
 
 /* ULP of complex results; 0: no row */
 static const double documented_complex[KJ_BUILTIN_COUNT][2] = {
-#define EXACT(id)
-#define A(id, cpu32, cpu64, nv32, nv64, clc32, clc64, absolute32, absolute64)
+#define EXACT(...)
+#define MATH(...)
 #define COMPLEX(id, f32, f64) [KJ_BUILTIN_##id] = { f32, f64 },
-#include "ir/accuracy.def"
+#include "ir/math.def"
 #undef EXACT
-#undef A
+#undef MATH
 #undef COMPLEX
 };
 
-static const struct {
-  const char *name, *group;
-} names[] = {
-#define X(id, name, least, most, rule, lower, symbol, flags, aliases, group, doc) { name, group },
+static const char *const names[] = {
+#define X(id, name, ...) name,
 #include "ir/builtins.def"
 #undef X
 };
@@ -216,7 +215,7 @@ static void show(const measured *m, const format *f, const char *kind, uint64_t 
                  const void *results, const worst *found, const limit *bound)
 {
   printf("%s %-12s %-4s %-6s worst %.4g ULP of %.4g at", found->is_wrong ? "FAILED" : "ok    ",
-         names[m->builtin].name, f->name, kind, found->error, bound->ulp);
+         names[m->builtin], f->name, kind, found->error, bound->ulp);
   for (unsigned k = 0; k < m->arguments; k++)
     printf("%s %.17g (%a)", k ? "," : "", decode(f, bits[k][found->at]),
            decode(f, bits[k][found->at]));
@@ -293,7 +292,7 @@ static kjit_status launch(run *t, kjit_kernel *kernel, const measured *m, const 
 static void expect_refusal(run *t, const measured *m, const format *f, kjit_status status)
 {
   if (status == KJIT_ERROR_UNSUPPORTED) return;
-  printf("FAILED %s %s: accuracy.def says that %s has none\n", names[m->builtin].name, f->name,
+  printf("FAILED %s %s: math.def says that %s has none\n", names[m->builtin], f->name,
          library_names[t->library]);
   t->failures++;
 }
@@ -413,7 +412,7 @@ static void measure_complex(run *t, size_t row, int which)
   t->failures += found.is_wrong;
   if (found.is_wrong || t->is_verbose) {
     printf("%s %-12s complex of %s worst %.4g ULP of %.4g at", found.is_wrong ? "FAILED" : "ok    ",
-           names[m->builtin].name, f->name, found.error, bound);
+           names[m->builtin], f->name, found.error, bound);
     for (unsigned k = 0; k < 2 * m->arguments; k++)
       printf(" %.17g", decode(f, load_bits(f, arrays[1 + k / 2], 2 * found.at + k % 2)));
     printf(" from `%s`\n", m->call);
@@ -425,7 +424,7 @@ static void measure_all_complex(run *t)
 {
   for (size_t row = 0; row < complex_count; row++)
     for (int which = FORMAT_F32; which <= FORMAT_F64; which++) {
-      if (t->function && strcmp(t->function, names[complex_functions[row].builtin].name)) continue;
+      if (t->function && strcmp(t->function, names[complex_functions[row].builtin])) continue;
       if (t->type && strcmp(t->type, formats[which].name)) continue;
       measure_complex(t, row, which);
     }
@@ -433,26 +432,23 @@ static void measure_all_complex(run *t)
 
 /* ---- the whole ---- */
 
-/* Built-ins of the groups of floats without a row in accuracy.def, or that are not measured. */
+/* Built-ins of the groups of floats without a row in math.def, or that are not measured. */
 static void find_gaps(run *t)
 {
   for (int id = 0; id < KJ_BUILTIN_COUNT; id++) {
-    bool is_float =
-           !strcmp(names[id].group, "floating point") || !strcmp(names[id].group, "approximations"),
-         is_measured = false;
+    bool is_float = id >= KJ_FIRST_FLOAT_BUILTIN, is_measured = false;
     for (size_t i = 0; i < measured_count; i++) is_measured |= measured_functions[i].builtin == id;
     bool has_complex = documented_complex[id][0] > 0, is_complex_measured = false;
     for (size_t i = 0; i < complex_count; i++)
       is_complex_measured |= complex_functions[i].builtin == id;
     if (has_complex != is_complex_measured) {
-      printf("FAILED %s of complex numbers: %s\n", names[id].name,
-             has_complex ? "not measured" : "no row in accuracy.def");
+      printf("FAILED %s of complex numbers: %s\n", names[id],
+             has_complex ? "not measured" : "no row in math.def");
       t->failures++;
     }
     if (!(is_float || documented[id].is_given) || (documented[id].is_given && is_measured))
       continue;
-    printf("FAILED %s: %s\n", names[id].name,
-           is_measured ? "no row in accuracy.def" : "not measured");
+    printf("FAILED %s: %s\n", names[id], is_measured ? "no row in math.def" : "not measured");
     t->failures++;
   }
 }
@@ -518,7 +514,7 @@ int main(int argc, char **argv)
   find_gaps(&t);
   for (size_t row = 0; row < measured_count; row++)
     for (int which = 0; which < FORMAT_COUNT; which++) {
-      if (t.function && strcmp(t.function, names[measured_functions[row].builtin].name)) continue;
+      if (t.function && strcmp(t.function, names[measured_functions[row].builtin])) continue;
       if (measured_functions[row].flags & NO_SMALL && formats[which].precision < 24) continue;
       if (t.type && strcmp(t.type, formats[which].name)) continue;
       measure(&t, row, which);

@@ -22,8 +22,11 @@ PTX_TESTS = ["ptx/*.kir"]
 WITHOUT_VALUE = {"trap", "breakpoint"}
 
 
-def builtin_names(table):
-    return re.findall(r'^X\(\w+, "(\w+)"', open(table).read(), re.MULTILINE)
+def builtin_names(scripts):
+    sys.path.insert(0, scripts)
+    import tables
+
+    return tables.builtin_names()
 
 
 def words_of_tests(patterns):
@@ -68,10 +71,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kjit-compile", required=True)
     parser.add_argument("--ptxas", help="the assembler")
-    parser.add_argument("--table", required=True, help="builtins.def")
+    parser.add_argument("--scripts", required=True, help="the folder of tables.py")
     parser.add_argument("--only", help="one built-in")
     arguments = parser.parse_args()
-    names, words, compiled = builtin_names(arguments.table), words_of_tests(VALUE_TESTS), words_of_tests(PTX_TESTS)
+    names, words, compiled = builtin_names(arguments.scripts), words_of_tests(VALUE_TESTS), words_of_tests(PTX_TESTS)
     failures = [f"{name}: no value in {', '.join(VALUE_TESTS)}" for name in names if name not in words | WITHOUT_VALUE]
     failures += [f"{name}: no row in ptx.py, and not in {', '.join(PTX_TESTS)}" for name in names if name not in ptx.ROWS and name not in compiled]
     failures += [f"{name}: ptx.py has a row, but there is no such built-in" for name in ptx.ROWS if name not in names]

@@ -24,8 +24,9 @@ def table():
     source = os.path.join(here, "../../lib/typing/mma.def")
     if os.path.exists(source):
         with open(source) as file:
-            rows = re.findall(r'X\((\d+), (\d+), (\d+), "(\w*)", (\w+), (\w+), (\w+),', file.read())
-        assert sorted(found) == sorted((int(m[0]), int(m[1]), int(m[2]), *m[3:7]) for m in rows), "mma.kir and lib/typing/mma.def differ"
+            rows = re.findall(r"X\(MMA_M\d+N\d+K\d+_?(\w*), (\d+), (\d+), (\d+), \w+, (\w+), (\w+), (\w+),", file.read())
+        rows = [(int(m), int(n), int(k), variant.lower(), a, b, c) for variant, m, n, k, a, b, c in rows]
+        assert sorted(found) == sorted(rows), "mma.kir and lib/typing/mma.def differ"
     return found
 
 

@@ -85,14 +85,14 @@ static LLVMValueRef limit(kj_lowering *l, LLVMValueRef like, double of_float, do
   return number(like, is_double(l, like) ? of_double : of_float);
 }
 
-static LLVMValueRef call(kj_lowering *l, const char *name, LLVMValueRef x)
+static LLVMValueRef call(kj_lowering *l, kj_builtin_id id, LLVMValueRef x)
 {
-  return l->target->math(l, name, &x, 1, LLVMTypeOf(x));
+  return l->target->math(l, id, &x, 1, LLVMTypeOf(x));
 }
 
-static LLVMValueRef call2(kj_lowering *l, const char *name, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef call2(kj_lowering *l, kj_builtin_id id, LLVMValueRef x, LLVMValueRef y)
 {
-  return l->target->math(l, name, (LLVMValueRef[]){ x, y }, 2, LLVMTypeOf(x));
+  return l->target->math(l, id, (LLVMValueRef[]){ x, y }, 2, LLVMTypeOf(x));
 }
 
 static LLVMValueRef scale(kj_lowering *l, LLVMValueRef x, LLVMValueRef exponent)
@@ -146,10 +146,10 @@ static complex_value complex_exp(kj_lowering *l, complex_value z)
 {
   LLVMValueRef factor, x = reduce_exponent(l, z.real, &factor), zero = number(x, 0),
                        y = z.imaginary;
-  LLVMValueRef e = call(l, "exp", choose(l, is_above(l, x, zero), x, z.real));
+  LLVMValueRef e = call(l, KJ_BUILTIN_EXP, choose(l, is_above(l, x, zero), x, z.real));
   factor = choose(l, is_above(l, x, zero), factor, number(x, 1));
-  LLVMValueRef real = mul(l, mul(l, e, call(l, "cos", y)), factor),
-               imaginary = mul(l, mul(l, e, call(l, "sin", y)), factor);
+  LLVMValueRef real = mul(l, mul(l, e, call(l, KJ_BUILTIN_COS, y)), factor),
+               imaginary = mul(l, mul(l, e, call(l, KJ_BUILTIN_SIN, y)), factor);
   LLVMValueRef is_lost = both(l, is_infinite(l, z.real), is_not_finite(l, y)),
                is_negative = LLVMBuildFCmp(at(l), LLVMRealOLT, z.real, zero, "");
   real = choose(l, is_lost, choose(l, is_negative, zero, z.real), real);
@@ -160,8 +160,10 @@ static complex_value complex_exp(kj_lowering *l, complex_value z)
 static complex_value complex_sinh(kj_lowering *l, complex_value z)
 {
   LLVMValueRef factor, x = reduce_exponent(l, z.real, &factor), y = z.imaginary;
-  LLVMValueRef real = mul(l, mul(l, call(l, "cos", y), call(l, "sinh", x)), factor);
-  LLVMValueRef imaginary = mul(l, mul(l, call(l, "sin", y), call(l, "cosh", x)), factor);
+  LLVMValueRef real =
+    mul(l, mul(l, call(l, KJ_BUILTIN_COS, y), call(l, KJ_BUILTIN_SINH, x)), factor);
+  LLVMValueRef imaginary =
+    mul(l, mul(l, call(l, KJ_BUILTIN_SIN, y), call(l, KJ_BUILTIN_COSH, x)), factor);
   LLVMValueRef is_lost =
     both(l, is_not_finite(l, y), either(l, is_zero(l, z.real), is_infinite(l, z.real)));
   return (complex_value){ choose(l, is_lost, z.real, real),
@@ -171,8 +173,10 @@ static complex_value complex_sinh(kj_lowering *l, complex_value z)
 static complex_value complex_cosh(kj_lowering *l, complex_value z)
 {
   LLVMValueRef factor, x = reduce_exponent(l, z.real, &factor), y = z.imaginary;
-  LLVMValueRef real = mul(l, mul(l, call(l, "cos", y), call(l, "cosh", x)), factor);
-  LLVMValueRef imaginary = mul(l, mul(l, call(l, "sin", y), call(l, "sinh", x)), factor);
+  LLVMValueRef real =
+    mul(l, mul(l, call(l, KJ_BUILTIN_COS, y), call(l, KJ_BUILTIN_COSH, x)), factor);
+  LLVMValueRef imaginary =
+    mul(l, mul(l, call(l, KJ_BUILTIN_SIN, y), call(l, KJ_BUILTIN_SINH, x)), factor);
   LLVMValueRef is_lost = both(l, is_not_finite(l, y), is_infinite(l, z.real)),
                zero = with_sign(l, number(y, 0),
                                 mul(l, with_sign(l, number(y, 1), y),
@@ -186,13 +190,13 @@ static complex_value complex_tanh(kj_lowering *l, complex_value z)
 {
   LLVMValueRef x = z.real, y = z.imaginary, one = number(x, 1);
   LLVMValueRef is_large = is_above(l, size_of(l, x), exponent_limit(l, x));
-  LLVMValueRef t = call(l, "tanh", x), u = call(l, "tan", y),
-               c = divide(l, one, call(l, "cosh", x)), product = mul(l, t, u);
+  LLVMValueRef t = call(l, KJ_BUILTIN_TANH, x), u = call(l, KJ_BUILTIN_TAN, y),
+               c = divide(l, one, call(l, KJ_BUILTIN_COSH, x)), product = mul(l, t, u);
   LLVMValueRef denominator = add(l, one, mul(l, product, product));
   LLVMValueRef real = divide(l, mul(l, t, add(l, one, mul(l, u, u))), denominator),
                imaginary = mul(l, mul(l, divide(l, u, denominator), c), c);
-  LLVMValueRef small = call(l, "exp", mul(l, number(x, -2), size_of(l, x)));
-  LLVMValueRef sine = mul(l, call(l, "sin", y), call(l, "cos", y)),
+  LLVMValueRef small = call(l, KJ_BUILTIN_EXP, mul(l, number(x, -2), size_of(l, x)));
+  LLVMValueRef sine = mul(l, call(l, KJ_BUILTIN_SIN, y), call(l, KJ_BUILTIN_COS, y)),
                far = mul(l, mul(l, number(x, 4), sine), small);
   far = choose(l, is_infinite(l, x),
                with_sign(l, number(x, 0), choose(l, is_finite(l, y), sine, y)), far);
@@ -211,7 +215,7 @@ static LLVMValueRef scaled_size(kj_lowering *l, complex_value z, LLVMValueRef *e
                is_small = is_above(l, limit(l, most, 0x1p-100, 0x1p-960), most);
   LLVMValueRef up = kj_const32(l, is_double(l, most) ? 54 : 26);
   *exponent = choose(l, is_large, kj_const32(l, -2), choose(l, is_small, up, kj_const32(l, 0)));
-  return call2(l, "hypot", scale(l, z.real, *exponent), scale(l, z.imaginary, *exponent));
+  return call2(l, KJ_BUILTIN_HYPOT, scale(l, z.real, *exponent), scale(l, z.imaginary, *exponent));
 }
 
 /* log of the size: near 1 by log1p, as hypot has lost what matters there. */
@@ -221,12 +225,12 @@ static LLVMValueRef log_size(kj_lowering *l, complex_value z)
   LLVMValueRef added =
     LLVMBuildSIToFP(at(l), LLVMBuildNeg(at(l), exponent, ""), LLVMTypeOf(size), "");
   LLVMValueRef plain =
-    add(l, call(l, "log", size), mul(l, added, number(size, 0.69314718055994530942)));
+    add(l, call(l, KJ_BUILTIN_LOG, size), mul(l, added, number(size, 0.69314718055994530942)));
   LLVMValueRef most = larger(l, size_of(l, z.real), size_of(l, z.imaginary)),
                least = lesser(l, size_of(l, z.real), size_of(l, z.imaginary));
   LLVMValueRef above_one =
     add(l, mul(l, sub(l, most, one), add(l, most, one)), mul(l, least, least));
-  LLVMValueRef near = mul(l, call(l, "log1p", above_one), number(size, .5));
+  LLVMValueRef near = mul(l, call(l, KJ_BUILTIN_LOG1P, above_one), number(size, .5));
   LLVMValueRef is_near =
     both(l, is_above(l, size, number(size, .71)), is_above(l, number(size, 1.73), size));
   is_near = both(l, is_near, LLVMBuildICmp(at(l), LLVMIntEQ, exponent, kj_const32(l, 0), ""));
@@ -235,7 +239,7 @@ static LLVMValueRef log_size(kj_lowering *l, complex_value z)
 
 static complex_value complex_log(kj_lowering *l, complex_value z)
 {
-  return (complex_value){ log_size(l, z), call2(l, "atan2", z.imaginary, z.real) };
+  return (complex_value){ log_size(l, z), call2(l, KJ_BUILTIN_ATAN2, z.imaginary, z.real) };
 }
 
 static complex_value complex_log10(kj_lowering *l, complex_value z)
@@ -257,7 +261,7 @@ static complex_value complex_sqrt(kj_lowering *l, complex_value z)
     choose(l, is_small, kj_const32(l, is_double(l, most) ? -27 : -13), kj_const32(l, 2));
   LLVMValueRef a = scale(l, x, exponent), b = scale(l, y, exponent);
   LLVMValueRef s =
-    scale(l, root(l, mul(l, number(x, .5), add(l, a, call2(l, "hypot", a, b)))), half);
+    scale(l, root(l, mul(l, number(x, .5), add(l, a, call2(l, KJ_BUILTIN_HYPOT, a, b)))), half);
   LLVMValueRef d = divide(l, y, mul(l, number(x, 2), s));
   LLVMValueRef is_left = LLVMBuildFCmp(at(l), LLVMRealOLT, z.real, number(x, 0), "");
   complex_value w = { choose(l, is_left, d, s),
@@ -282,8 +286,8 @@ static LLVMValueRef is_huge(kj_lowering *l, complex_value z)
 static LLVMValueRef log_twice(kj_lowering *l, complex_value z)
 {
   LLVMValueRef half = number(z.real, .5),
-               size = call2(l, "hypot", mul(l, z.real, half), mul(l, z.imaginary, half));
-  return add(l, call(l, "log", size), number(size, 1.38629436111989061883));
+               size = call2(l, KJ_BUILTIN_HYPOT, mul(l, z.real, half), mul(l, z.imaginary, half));
+  return add(l, call(l, KJ_BUILTIN_LOG, size), number(size, 1.38629436111989061883));
 }
 
 static complex_value root_of_sum(kj_lowering *l, double x, complex_value z) /* sqrt(x + z) */
@@ -302,36 +306,40 @@ static complex_value complex_asinh(kj_lowering *l, complex_value z)
   complex_value turned = turn_back(l, z), a = root_of_sum(l, 1, turned),
                 b = root_of_difference(l, turned);
   LLVMValueRef real =
-    call(l, "asinh", sub(l, mul(l, a.real, b.imaginary), mul(l, b.real, a.imaginary)));
-  LLVMValueRef imaginary = call2(l, "atan2", z.imaginary,
+    call(l, KJ_BUILTIN_ASINH, sub(l, mul(l, a.real, b.imaginary), mul(l, b.real, a.imaginary)));
+  LLVMValueRef imaginary = call2(l, KJ_BUILTIN_ATAN2, z.imaginary,
                                  sub(l, mul(l, a.real, b.real), mul(l, a.imaginary, b.imaginary)));
   LLVMValueRef huge = is_huge(l, z);
-  return (complex_value){ choose(l, huge, with_sign(l, log_twice(l, z), z.real), real),
-                          choose(l, huge, call2(l, "atan2", z.imaginary, size_of(l, z.real)),
-                                 imaginary) };
+  return (complex_value){
+    choose(l, huge, with_sign(l, log_twice(l, z), z.real), real),
+    choose(l, huge, call2(l, KJ_BUILTIN_ATAN2, z.imaginary, size_of(l, z.real)), imaginary)
+  };
 }
 
 static complex_value complex_acosh(kj_lowering *l, complex_value z)
 {
   complex_value a = root_of_sum(l, -1, z), b = root_of_sum(l, 1, z);
   LLVMValueRef real =
-    call(l, "asinh", add(l, mul(l, a.real, b.real), mul(l, a.imaginary, b.imaginary)));
-  LLVMValueRef imaginary = mul(l, number(z.real, 2), call2(l, "atan2", a.imaginary, b.real)),
+    call(l, KJ_BUILTIN_ASINH, add(l, mul(l, a.real, b.real), mul(l, a.imaginary, b.imaginary)));
+  LLVMValueRef imaginary =
+                 mul(l, number(z.real, 2), call2(l, KJ_BUILTIN_ATAN2, a.imaginary, b.real)),
                huge = is_huge(l, z);
-  return (complex_value){ choose(l, huge, log_twice(l, z), real),
-                          choose(l, huge, call2(l, "atan2", z.imaginary, z.real), imaginary) };
+  return (
+    complex_value){ choose(l, huge, log_twice(l, z), real),
+                    choose(l, huge, call2(l, KJ_BUILTIN_ATAN2, z.imaginary, z.real), imaginary) };
 }
 
 static complex_value complex_acos(kj_lowering *l, complex_value z)
 {
   complex_value a = root_of_difference(l, z), b = root_of_sum(l, 1, z);
-  LLVMValueRef real = mul(l, number(z.real, 2), call2(l, "atan2", a.real, b.real)),
+  LLVMValueRef real = mul(l, number(z.real, 2), call2(l, KJ_BUILTIN_ATAN2, a.real, b.real)),
                huge = is_huge(l, z);
   LLVMValueRef imaginary =
-    call(l, "asinh", sub(l, mul(l, b.real, a.imaginary), mul(l, b.imaginary, a.real)));
-  return (complex_value){ choose(l, huge, call2(l, "atan2", size_of(l, z.imaginary), z.real), real),
-                          choose(l, huge, with_sign(l, log_twice(l, z), negate(l, z.imaginary)),
-                                 imaginary) };
+    call(l, KJ_BUILTIN_ASINH, sub(l, mul(l, b.real, a.imaginary), mul(l, b.imaginary, a.real)));
+  return (complex_value){
+    choose(l, huge, call2(l, KJ_BUILTIN_ATAN2, size_of(l, z.imaginary), z.real), real),
+    choose(l, huge, with_sign(l, log_twice(l, z), negate(l, z.imaginary)), imaginary)
+  };
 }
 
 /* For a real part that is not negative: the function is odd. */
@@ -343,21 +351,22 @@ static complex_value atanh_right(kj_lowering *l, complex_value z)
   LLVMValueRef square = mul(l, height, height);
   LLVMValueRef real =
     mul(l, quarter,
-        call(l, "log1p",
+        call(l, KJ_BUILTIN_LOG1P,
              divide(l, mul(l, number(x, 4), x), add(l, mul(l, from_one, from_one), square))));
-  LLVMValueRef angle =
-    call2(l, "atan2", mul(l, number(x, -2), y), sub(l, mul(l, from_one, add(l, one, x)), square));
+  LLVMValueRef angle = call2(l, KJ_BUILTIN_ATAN2, mul(l, number(x, -2), y),
+                             sub(l, mul(l, from_one, add(l, one, x)), square));
   LLVMValueRef imaginary = mul(l, number(x, -.5), angle);
   LLVMValueRef is_pole =
     both(l, is_equal(l, x, one), is_above(l, limit(l, x, 0x1p-63, 0x1p-511), height));
   LLVMValueRef near =
-    call(l, "log", divide(l, root(l, height), root(l, call2(l, "hypot", height, number(x, 2)))));
+    call(l, KJ_BUILTIN_LOG,
+         divide(l, root(l, height), root(l, call2(l, KJ_BUILTIN_HYPOT, height, number(x, 2)))));
   LLVMValueRef near_angle =
-    with_sign(l, mul(l, half, call2(l, "atan2", number(x, 2), negate(l, height))), y);
+    with_sign(l, mul(l, half, call2(l, KJ_BUILTIN_ATAN2, number(x, 2), negate(l, height))), y);
   real = choose(l, is_pole, negate(l, near), real);
   imaginary = choose(l, is_pole, choose(l, is_zero(l, y), y, near_angle), imaginary);
   LLVMValueRef is_far = either(l, is_above(l, x, bound), is_above(l, height, bound)),
-               size = call2(l, "hypot", mul(l, half, x), mul(l, half, y));
+               size = call2(l, KJ_BUILTIN_HYPOT, mul(l, half, x), mul(l, half, y));
   LLVMValueRef far = divide(l, divide(l, mul(l, quarter, x), size), size);
   far = choose(l, is_infinite(l, size), number(x, 0), far);
   return (complex_value){ choose(l, is_far, far, real),
@@ -400,16 +409,17 @@ static complex_value complex_atan(kj_lowering *l, complex_value z)
 
 static complex_value complex_pow(kj_lowering *l, complex_value x, complex_value y)
 {
-  LLVMValueRef size = call2(l, "hypot", x.real, x.imaginary),
-               angle = call2(l, "atan2", x.imaginary, x.real), zero = number(size, 0);
+  LLVMValueRef size = call2(l, KJ_BUILTIN_HYPOT, x.real, x.imaginary),
+               angle = call2(l, KJ_BUILTIN_ATAN2, x.imaginary, x.real), zero = number(size, 0);
   LLVMValueRef is_real = is_zero(l, y.imaginary);
-  LLVMValueRef length = call2(l, "pow", size, y.real),
-               shrink = call(l, "exp", negate(l, mul(l, angle, y.imaginary)));
+  LLVMValueRef length = call2(l, KJ_BUILTIN_POW, size, y.real),
+               shrink = call(l, KJ_BUILTIN_EXP, negate(l, mul(l, angle, y.imaginary)));
   length = choose(l, is_real, length, mul(l, length, shrink));
   LLVMValueRef phase = mul(l, angle, y.real);
-  phase = choose(l, is_real, phase, add(l, phase, mul(l, y.imaginary, call(l, "log", size))));
-  complex_value w = { mul(l, length, call(l, "cos", phase)),
-                      mul(l, length, call(l, "sin", phase)) };
+  phase =
+    choose(l, is_real, phase, add(l, phase, mul(l, y.imaginary, call(l, KJ_BUILTIN_LOG, size))));
+  complex_value w = { mul(l, length, call(l, KJ_BUILTIN_COS, phase)),
+                      mul(l, length, call(l, KJ_BUILTIN_SIN, phase)) };
   LLVMValueRef from_zero = both(l, is_zero(l, size), is_above(l, y.real, zero)),
                to_zero = both(l, is_zero(l, y.real), is_real);
   w.real = choose(l, to_zero, number(size, 1), choose(l, from_zero, zero, w.real));

@@ -1,8 +1,6 @@
 /* Atomics. The operation itself is relaxed, at the scope of its name; a memory order is made by
  * fences around it, which both targets honour, loads and stores apart, which have it themselves.
  * Where neither LLVM nor a target has the operation, a loop around compare-and-swap on the bits. */
-#include <string.h>
-
 #include "lower/lower.h"
 #include "native/support_routines.h"
 
@@ -10,36 +8,25 @@ typedef struct place {
   kj_array_value array;
   LLVMValueRef pointer;
   kjit_type type;
-  const char *op, *scope; /* "add"; LLVM's name of the scope */
+  kj_combine op;
+  kj_memory_scope scope;
   kj_memory_order order;
 } place;
 
-/* The row's symbol is "add", "add block" or "add system". */
-static void set_operation(kj_lowering *l, const kj_texpr *expr, place *p)
-{
-  const char *symbol = expr->builtin->symbol, *blank = strchr(symbol, ' ');
-  p->op = blank ? kj_copy_string(l->c->arena, symbol, (size_t)(blank - symbol)) : symbol;
-  p->scope = !blank                            ? l->target->device_scope
-             : strcmp(blank + 1, "block") == 0 ? l->target->block_scope
-                                               : "";
-  p->order = (kj_memory_order)expr->dimension;
-}
-
-static unsigned scope_of(kj_lowering *l, const place *p)
-{
-  return LLVMGetSyncScopeID(l->context, p->scope, strlen(p->scope));
-}
+static unsigned scope_of(kj_lowering *l, const place *p) { return kj_sync_scope(l, p->scope); }
 
 /* The value operands come before the place in memory order of effects: operands are evaluated left
  * to right, the place's indices first. */
 static place lower_place(kj_lowering *l, const kj_texpr *expr, uint32_t how)
 {
-  place p = { .array = kj_lower_array(l, expr->x) };
+  place p = { .array = kj_lower_array(l, expr->x),
+              .op = (kj_combine)expr->builtin->operation,
+              .scope = (kj_memory_scope)expr->builtin->scope,
+              .order = (kj_memory_order)expr->dimension };
   p.type = kj_type(l->c->types, p.array.type)->element;
   p.pointer = kj_checked_pointer(l, &p.array, &expr->indices, expr->is_checked);
   if (expr->is_watched)
     kj_watch_access_at(l, expr->location, &p.array, p.pointer, how | KJ_WATCH_ATOMIC);
-  set_operation(l, expr, &p);
   return p;
 }
 
@@ -120,13 +107,10 @@ static LLVMValueRef decrement(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
 /* What the place holds afterwards, in register form. */
 static LLVMValueRef combine(kj_lowering *l, const place *p, LLVMValueRef x, LLVMValueRef y)
 {
-  const char *op = p->op;
-  kj_location nowhere = { 0 };
-  if (strcmp(op, "exch") == 0) return y;
-  if (strcmp(op, "inc") == 0) return increment(l, x, y);
-  if (strcmp(op, "dec") == 0) return decrement(l, x, y);
-  if (strcmp(op, "sub") == 0) return kj_build_binary(l, KJIT_SUB, p->type, x, y, nowhere);
-  return kj_build_reduction(l, strncmp(op, "nan", 3) == 0 ? op + 3 : op, p->type, x, y);
+  if (p->op == KJ_COMBINE_EXCHANGE) return y;
+  if (p->op == KJ_COMBINE_INC) return increment(l, x, y);
+  if (p->op == KJ_COMBINE_DEC) return decrement(l, x, y);
+  return kj_build_reduction(l, p->op, p->type, x, y);
 }
 
 static LLVMTypeRef bits_type(kj_lowering *l, kjit_type type)
@@ -134,14 +118,21 @@ static LLVMTypeRef bits_type(kj_lowering *l, kjit_type type)
   return LLVMIntTypeInContext(l->context, 8 * kj_scalar_bytes(l, type));
 }
 
+/* What was there; is_stored: whether that was what was expected. */
 static LLVMValueRef build_cas(kj_lowering *l, const place *p, LLVMValueRef expected,
-                              LLVMValueRef desired)
+                              LLVMValueRef desired, LLVMValueRef *is_stored)
 {
   LLVMAtomicOrdering relaxed = LLVMAtomicOrderingMonotonic;
+  if (l->target->small_cas && LLVMTypeOf(expected) == l->i16) {
+    LLVMValueRef held = l->target->small_cas(l, p->scope, p->pointer, expected, desired);
+    *is_stored = LLVMBuildICmp(l->builder, LLVMIntEQ, held, expected, "");
+    return held;
+  }
   LLVMValueRef pair = LLVMBuildAtomicCmpXchgSyncScope(l->builder, p->pointer, expected, desired,
                                                       relaxed, relaxed, scope_of(l, p));
   kj_annotate_access(l, pair, p->array.object);
-  return pair;
+  *is_stored = LLVMBuildExtractValue(l->builder, pair, 1, "");
+  return LLVMBuildExtractValue(l->builder, pair, 0, "");
 }
 
 static LLVMValueRef build_load(kj_lowering *l, const place *p, LLVMTypeRef type,
@@ -168,9 +159,9 @@ static LLVMValueRef build_loop(kj_lowering *l, const place *p, LLVMValueRef valu
   kj_move_to(l, loop);
   LLVMValueRef seen = LLVMBuildPhi(b, type, "");
   LLVMValueRef next = combine(l, p, LLVMBuildBitCast(b, seen, real, ""), value);
-  LLVMValueRef pair = build_cas(l, p, seen, LLVMBuildBitCast(b, next, type, ""));
-  LLVMValueRef held = LLVMBuildExtractValue(b, pair, 0, "");
-  LLVMBuildCondBr(b, LLVMBuildExtractValue(b, pair, 1, ""), end, loop);
+  LLVMValueRef is_stored,
+    held = build_cas(l, p, seen, LLVMBuildBitCast(b, next, type, ""), &is_stored);
+  LLVMBuildCondBr(b, is_stored, end, loop);
   LLVMAddIncoming(seen, (LLVMValueRef[]){ first, held }, (LLVMBasicBlockRef[]){ before, loop }, 2);
   kj_move_to(l, end);
   return LLVMBuildBitCast(b, held, real, "");
@@ -178,32 +169,28 @@ static LLVMValueRef build_loop(kj_lowering *l, const place *p, LLVMValueRef valu
 
 /* ---- what LLVM has ---- */
 
-typedef struct atomic_op {
-  const char *name;
-  LLVMAtomicRMWBinOp signed_, unsigned_;
-} atomic_op;
-
-static const atomic_op ops[] = {
-  { "add", LLVMAtomicRMWBinOpAdd, LLVMAtomicRMWBinOpAdd },
-  { "sub", LLVMAtomicRMWBinOpSub, LLVMAtomicRMWBinOpSub },
-  { "min", LLVMAtomicRMWBinOpMin, LLVMAtomicRMWBinOpUMin },
-  { "max", LLVMAtomicRMWBinOpMax, LLVMAtomicRMWBinOpUMax },
-  { "nanmin", LLVMAtomicRMWBinOpMin, LLVMAtomicRMWBinOpUMin },
-  { "nanmax", LLVMAtomicRMWBinOpMax, LLVMAtomicRMWBinOpUMax },
-  { "and", LLVMAtomicRMWBinOpAnd, LLVMAtomicRMWBinOpAnd },
-  { "or", LLVMAtomicRMWBinOpOr, LLVMAtomicRMWBinOpOr },
-  { "xor", LLVMAtomicRMWBinOpXor, LLVMAtomicRMWBinOpXor },
-  { "exch", LLVMAtomicRMWBinOpXchg, LLVMAtomicRMWBinOpXchg },
-  { "inc", LLVMAtomicRMWBinOpUIncWrap, LLVMAtomicRMWBinOpUIncWrap },
-  { "dec", LLVMAtomicRMWBinOpUDecWrap, LLVMAtomicRMWBinOpUDecWrap },
-};
+static LLVMAtomicRMWBinOp integer_op(kj_combine op, bool is_signed)
+{
+  switch (op) {
+  case KJ_COMBINE_ADD: return LLVMAtomicRMWBinOpAdd;
+  case KJ_COMBINE_SUB: return LLVMAtomicRMWBinOpSub;
+  case KJ_COMBINE_MIN: return is_signed ? LLVMAtomicRMWBinOpMin : LLVMAtomicRMWBinOpUMin;
+  case KJ_COMBINE_MAX: return is_signed ? LLVMAtomicRMWBinOpMax : LLVMAtomicRMWBinOpUMax;
+  case KJ_COMBINE_AND: return LLVMAtomicRMWBinOpAnd;
+  case KJ_COMBINE_OR: return LLVMAtomicRMWBinOpOr;
+  case KJ_COMBINE_XOR: return LLVMAtomicRMWBinOpXor;
+  case KJ_COMBINE_INC: return LLVMAtomicRMWBinOpUIncWrap;
+  case KJ_COMBINE_DEC: return LLVMAtomicRMWBinOpUDecWrap;
+  case KJ_COMBINE_EXCHANGE: break;
+  }
+  return LLVMAtomicRMWBinOpXchg;
+}
 
 static LLVMValueRef build_rmw(kj_lowering *l, const place *p, LLVMAtomicRMWBinOp op,
                               LLVMValueRef value)
 {
-  const char *name = strncmp(p->op, "nan", 3) == 0 ? p->op + 3 : p->op;
   LLVMValueRef native = l->target->scoped_atomic
-                          ? l->target->scoped_atomic(l, name, p->type, p->scope, p->pointer, value)
+                          ? l->target->scoped_atomic(l, p->op, p->type, p->scope, p->pointer, value)
                           : NULL;
   if (native) return native;
   LLVMValueRef old = LLVMBuildAtomicRMWSyncScope(l->builder, op, p->pointer, value,
@@ -215,7 +202,7 @@ static LLVMValueRef build_rmw(kj_lowering *l, const place *p, LLVMAtomicRMWBinOp
 /* Targets add natively; none subtracts. */
 static LLVMValueRef negate(kj_lowering *l, place *p, LLVMValueRef value)
 {
-  p->op = "add";
+  p->op = KJ_COMBINE_ADD;
   if (!kj_is_float_type(l, p->type)) return LLVMBuildNeg(l->builder, value, "");
   return kj_from_compute(l, p->type,
                          LLVMBuildFNeg(l->builder, kj_to_compute(l, p->type, value), ""));
@@ -233,26 +220,19 @@ static LLVMValueRef build_small_add(kj_lowering *l, const place *p, LLVMValueRef
 
 static LLVMValueRef build_float_atomic(kj_lowering *l, place *p, LLVMValueRef value)
 {
-  if (strcmp(p->op, "exch") == 0) return build_rmw(l, p, LLVMAtomicRMWBinOpXchg, value);
-  if (strcmp(p->op, "sub") == 0) value = negate(l, p, value);
-  if (strcmp(p->op, "add") != 0) return build_loop(l, p, value);
+  if (p->op == KJ_COMBINE_EXCHANGE) return build_rmw(l, p, LLVMAtomicRMWBinOpXchg, value);
+  if (p->op == KJ_COMBINE_SUB) value = negate(l, p, value);
+  if (p->op != KJ_COMBINE_ADD) return build_loop(l, p, value);
   return kj_scalar_bytes(l, p->type) == 2 ? build_small_add(l, p, value)
                                           : build_rmw(l, p, LLVMAtomicRMWBinOpFAdd, value);
 }
 
-static LLVMValueRef build_integer_atomic(kj_lowering *l, const kj_texpr *expr, place *p,
-                                         LLVMValueRef value)
+static LLVMValueRef build_integer_atomic(kj_lowering *l, place *p, LLVMValueRef value)
 {
-  bool is_device = p->scope == l->target->device_scope;
-  if (!is_device && strcmp(p->op, "sub") == 0) value = negate(l, p, value);
-  bool is_counter = strcmp(p->op, "inc") == 0 || strcmp(p->op, "dec") == 0;
+  if (p->scope != KJ_SCOPE_DEVICE && p->op == KJ_COMBINE_SUB) value = negate(l, p, value);
+  bool is_counter = p->op == KJ_COMBINE_INC || p->op == KJ_COMBINE_DEC;
   if (is_counter && kj_scalar_bytes(l, p->type) == 8) return build_loop(l, p, value);
-  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-    if (strcmp(ops[i].name, p->op) == 0)
-      return build_rmw(l, p, kj_is_signed_type(l, p->type) ? ops[i].signed_ : ops[i].unsigned_,
-                       value);
-  kj_fail(l->c, expr->location, KJIT_ERROR_COMPILE, "internal error: `%s` has no lowering",
-          expr->builtin->name);
+  return build_rmw(l, p, integer_op(p->op, kj_is_signed_type(l, p->type)), value);
 }
 
 /* ---- the built-ins ---- */
@@ -269,7 +249,7 @@ LLVMValueRef kj_lower_atomic(kj_lowering *l, const kj_texpr *expr)
   begin_order(l, &p);
   return end_order(l, &p,
                    kj_is_float_type(l, p.type) ? build_float_atomic(l, &p, value)
-                                               : build_integer_atomic(l, expr, &p, value));
+                                               : build_integer_atomic(l, &p, value));
 }
 
 LLVMValueRef kj_lower_atomic_cas(kj_lowering *l, const kj_texpr *expr)
@@ -289,8 +269,7 @@ LLVMValueRef kj_lower_atomic_cas(kj_lowering *l, const kj_texpr *expr)
                                 held, ""));
   } else {
     begin_order(l, &p);
-    held = end_order(l, &p,
-                     LLVMBuildExtractValue(l->builder, build_cas(l, &p, expected, desired), 0, ""));
+    held = end_order(l, &p, build_cas(l, &p, expected, desired, &(LLVMValueRef){ NULL }));
   }
   return LLVMBuildBitCast(l->builder, held, kj_memory_type(l, p.type), "");
 }

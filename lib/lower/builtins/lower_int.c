@@ -23,14 +23,22 @@ static LLVMValueRef as_result(kj_lowering *l, const kj_texpr *expr, LLVMValueRef
 /* An LLVM intrinsic overloaded on the type of the operands: bit counts, sqrt, floor, fma. */
 LLVMValueRef kj_lower_intrinsic(kj_lowering *l, const kj_texpr *expr)
 {
+  static const char *const names[] = {
+    [KJ_BUILTIN_POPC] = "llvm.ctpop",     [KJ_BUILTIN_BREV] = "llvm.bitreverse",
+    [KJ_BUILTIN_BSWAP] = "llvm.bswap",    [KJ_BUILTIN_SQRT] = "llvm.sqrt",
+    [KJ_BUILTIN_FLOOR] = "llvm.floor",    [KJ_BUILTIN_CEIL] = "llvm.ceil",
+    [KJ_BUILTIN_TRUNC] = "llvm.trunc",    [KJ_BUILTIN_ROUND] = "llvm.round",
+    [KJ_BUILTIN_RINT] = "llvm.roundeven", [KJ_BUILTIN_COPYSIGN] = "llvm.copysign",
+    [KJ_BUILTIN_FMA] = "llvm.fma"
+  };
+  const char *name = names[expr->builtin->id];
   LLVMValueRef args[3];
   kjit_type type = expr->args.items[0]->type;
   if (expr->builtin->id == KJ_BUILTIN_FMA && (type == KJIT_F16 || type == KJIT_BF16))
     return kj_lower_small_fma(l, expr);
   for (size_t i = 0; i < expr->args.count; i++) args[i] = kj_to_compute(l, type, arg(l, expr, i));
   LLVMTypeRef overload = LLVMTypeOf(args[0]);
-  LLVMValueRef call =
-    kj_intrinsic(l, expr->builtin->symbol, &overload, 1, args, (unsigned)expr->args.count);
+  LLVMValueRef call = kj_intrinsic(l, name, &overload, 1, args, (unsigned)expr->args.count);
   if (!kj_is_float_type(l, type)) return as_result(l, expr, call);
   return kj_from_compute(l, type, kj_fast(l, call));
 }
@@ -121,19 +129,17 @@ LLVMValueRef kj_lower_divide(kj_lowering *l, const kj_texpr *expr)
                      LLVMTypeOf(x) == l->i32 && expr->type == KJIT_I64 ? KJIT_I32 : expr->type, x,
                      y);
   bool is_signed = kj_is_signed_type(l, expr->type);
-  if (strcmp(expr->builtin->symbol, "rem_trunc") == 0)
+  if (expr->builtin->id == KJ_BUILTIN_REM_TRUNC)
     return kj_build_remainder(l, is_signed, KJ_ROUND_TRUNC, x, y);
-  return kj_build_divide(l, is_signed,
-                         strcmp(expr->builtin->symbol, "ceil") == 0 ? KJ_ROUND_CEIL
-                                                                    : KJ_ROUND_TRUNC,
-                         x, y);
+  bool is_up = expr->builtin->id == KJ_BUILTIN_CEIL_DIV;
+  return kj_build_divide(l, is_signed, is_up ? KJ_ROUND_CEIL : KJ_ROUND_TRUNC, x, y);
 }
 
 LLVMValueRef kj_lower_minmax(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef x, y;
   bool is_narrow = lower_pair(l, expr, &x, &y);
-  return kj_build_minmax(l, strcmp(expr->builtin->symbol, "max") == 0,
+  return kj_build_minmax(l, expr->builtin->operation == KJ_COMBINE_MAX,
                          is_narrow ? KJIT_I32 : expr->type, x, y);
 }
 
@@ -211,10 +217,12 @@ static LLVMValueRef shift_clamped(kj_lowering *l, bool is_left, LLVMValueRef *ar
 LLVMValueRef kj_lower_funnel(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef args[3];
-  const char *symbol = expr->builtin->symbol;
+  kj_builtin_id id = expr->builtin->id;
+  bool is_left = id == KJ_BUILTIN_FUNNELSHIFT_L || id == KJ_BUILTIN_FUNNELSHIFT_LC,
+       is_clamped = id == KJ_BUILTIN_FUNNELSHIFT_LC || id == KJ_BUILTIN_FUNNELSHIFT_RC;
   lower_args(l, expr, args);
-  if (strncmp(symbol, "llvm.", 5) == 0) return kj_intrinsic3(l, symbol, args[1], args[0], args[2]);
-  return shift_clamped(l, strcmp(symbol, "left") == 0, args);
+  if (is_clamped) return shift_clamped(l, is_left, args);
+  return kj_intrinsic3(l, is_left ? "llvm.fshl" : "llvm.fshr", args[1], args[0], args[2]);
 }
 
 static LLVMValueRef byte_of(kj_lowering *l, LLVMValueRef word, bool is_signed, int i)

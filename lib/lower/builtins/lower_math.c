@@ -16,7 +16,7 @@ LLVMValueRef kj_lower_math(kj_lowering *l, const kj_texpr *expr)
   LLVMValueRef args[3];
   for (size_t i = 0; i < expr->args.count; i++) args[i] = compute_arg(l, expr, i);
   return kj_from_compute(l, expr->type,
-                         l->target->math(l, expr->builtin->symbol, args, (unsigned)expr->args.count,
+                         l->target->math(l, expr->builtin->id, args, (unsigned)expr->args.count,
                                          LLVMTypeOf(args[0])));
 }
 
@@ -30,7 +30,7 @@ LLVMValueRef kj_lower_bessel(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef n = kj_lower_expr(l, expr->args.items[0]), args[2] = { n, compute_arg(l, expr, 1) };
   LLVMTypeRef type = LLVMTypeOf(args[1]);
-  LLVMValueRef value = l->target->math(l, expr->builtin->symbol, args, 2, type);
+  LLVMValueRef value = l->target->math(l, expr->builtin->id, args, 2, type);
   LLVMValueRef is_defined = LLVMBuildICmp(l->builder, LLVMIntSGE, n, kj_const32(l, 0), "");
   return kj_from_compute(l, expr->type,
                          LLVMBuildSelect(l->builder, is_defined, value, LLVMConstReal(type, NAN),
@@ -73,11 +73,12 @@ LLVMValueRef kj_lower_fma_directed(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef args[3];
   for (size_t i = 0; i < 3; i++) args[i] = compute_arg(l, expr, i);
-  const char *rounding = expr->builtin->symbol + sizeof "fma_" - 1;
+  kj_builtin_id id = expr->builtin->id;
+  const char *rounding = id == KJ_BUILTIN_FMA_RZ ? "rz" : id == KJ_BUILTIN_FMA_RU ? "rp" : "rm";
   const char *name =
     kj_format(l->c->arena, "fma.%s.%s", rounding, LLVMTypeOf(args[0]) == l->f32 ? "f" : "d");
   LLVMValueRef native = kj_try_native(l, name, 0, args, 3);
-  return native ? native : l->target->math(l, expr->builtin->symbol, args, 3, LLVMTypeOf(args[0]));
+  return native ? native : l->target->math(l, id, args, 3, LLVMTypeOf(args[0]));
 }
 
 /* x / y by an approximate reciprocal, in f32 and where there is such an instruction. */
@@ -111,7 +112,9 @@ LLVMValueRef kj_lower_round_to_int(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0);
   kjit_type type = LLVMTypeOf(x) == l->f64 ? KJIT_F64 : KJIT_F32;
-  return kj_build_convert(l, type, expr->type, kj_intrinsic1(l, expr->builtin->symbol, x));
+  bool is_to_even = expr->builtin->id == KJ_BUILTIN_LRINT;
+  return kj_build_convert(l, type, expr->type,
+                          kj_intrinsic1(l, is_to_even ? "llvm.roundeven" : "llvm.round", x));
 }
 
 /* n is an i32 for LLVM: larger ones saturate, which gives the same infinity or zero. */
@@ -199,8 +202,8 @@ LLVMValueRef kj_lower_sincos(kj_lowering *l, const kj_texpr *expr)
   kjit_type type = expr->args.items[0]->type;
   LLVMValueRef x = compute_arg(l, expr, 0);
   LLVMTypeRef items[2] = { LLVMTypeOf(x), LLVMTypeOf(x) };
-  LLVMValueRef both =
-    l->target->math(l, "sincos", &x, 1, LLVMStructTypeInContext(l->context, items, 2, false));
+  LLVMValueRef both = l->target->math(l, KJ_BUILTIN_SINCOS, &x, 1,
+                                      LLVMStructTypeInContext(l->context, items, 2, false));
   LLVMValueRef sine = LLVMBuildExtractValue(l->builder, both, 0, ""),
                cosine = LLVMBuildExtractValue(l->builder, both, 1, "");
   return make_pair(l, expr, kj_from_compute(l, type, sine), kj_from_compute(l, type, cosine));
@@ -210,8 +213,8 @@ LLVMValueRef kj_lower_sincospi(kj_lowering *l, const kj_texpr *expr)
 {
   kjit_type type = expr->args.items[0]->type;
   LLVMValueRef x = compute_arg(l, expr, 0);
-  LLVMValueRef sine = l->target->math(l, "sinpi", &x, 1, LLVMTypeOf(x)),
-               cosine = l->target->math(l, "cospi", &x, 1, LLVMTypeOf(x));
+  LLVMValueRef sine = l->target->math(l, KJ_BUILTIN_SINPI, &x, 1, LLVMTypeOf(x)),
+               cosine = l->target->math(l, KJ_BUILTIN_COSPI, &x, 1, LLVMTypeOf(x));
   return make_pair(l, expr, kj_from_compute(l, type, sine), kj_from_compute(l, type, cosine));
 }
 
@@ -223,9 +226,11 @@ LLVMValueRef kj_lower_remquo(kj_lowering *l, const kj_texpr *expr)
   kjit_type type = expr->args.items[0]->type;
   LLVMValueRef x = compute_arg(l, expr, 0), y = compute_arg(l, expr, 1);
   LLVMTypeRef float_type = LLVMTypeOf(x);
-  LLVMValueRef remainder = l->target->math(l, "remainder", (LLVMValueRef[]){ x, y }, 2, float_type);
+  LLVMValueRef remainder =
+    l->target->math(l, KJ_BUILTIN_REMAINDER, (LLVMValueRef[]){ x, y }, 2, float_type);
   LLVMValueRef eight = LLVMBuildFMul(b, y, LLVMConstReal(float_type, 8), "");
-  LLVMValueRef rest = l->target->math(l, "fmod", (LLVMValueRef[]){ x, eight }, 2, float_type);
+  LLVMValueRef rest =
+    l->target->math(l, KJ_BUILTIN_FMOD, (LLVMValueRef[]){ x, eight }, 2, float_type);
   LLVMValueRef quotient =
     LLVMBuildFSub(b, LLVMBuildFDiv(b, rest, y, ""), LLVMBuildFDiv(b, remainder, y, ""), "");
   quotient = kj_build_convert(l, float_type == l->f64 ? KJIT_F64 : KJIT_F32, KJIT_I32,
@@ -256,14 +261,14 @@ static LLVMValueRef sign_bit(kj_lowering *l, LLVMValueRef x)
 LLVMValueRef kj_lower_float_test(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0);
-  const char *test = expr->builtin->symbol;
-  if (strcmp(test, "isnan") == 0) return LLVMBuildFCmp(l->builder, LLVMRealUNO, x, x, "");
-  if (strcmp(test, "signbit") == 0) return sign_bit(l, x);
-  if (strcmp(test, "isnormal") == 0) {
+  kj_builtin_id test = expr->builtin->id;
+  if (test == KJ_BUILTIN_ISNAN) return LLVMBuildFCmp(l->builder, LLVMRealUNO, x, x, "");
+  if (test == KJ_BUILTIN_SIGNBIT) return sign_bit(l, x);
+  if (test == KJ_BUILTIN_ISNORMAL) {
     LLVMValueRef size = kj_intrinsic1(l, "llvm.fabs", x);
     LLVMValueRef is_large = is_class(l, LLVMRealOGE, size, least_normal(expr->args.items[0]->type));
     return LLVMBuildAnd(l->builder, is_large, is_class(l, LLVMRealOLT, size, INFINITY), "");
   }
-  return is_class(l, strcmp(test, "isinf") == 0 ? LLVMRealOEQ : LLVMRealOLT,
+  return is_class(l, test == KJ_BUILTIN_ISINF ? LLVMRealOEQ : LLVMRealOLT,
                   kj_intrinsic1(l, "llvm.fabs", x), INFINITY);
 }

@@ -30,10 +30,10 @@ LLVMValueRef kj_lower_hinted_load(kj_lowering *l, const kj_texpr *expr)
   bool is_plain = e.is_shared || kj_type(l->c->types, e.array.type)->space == KJ_SPACE_CONST ||
                   !l->target->hinted_load;
   if (is_plain) return kj_load_element(l, &e.array, e.pointer, 0);
-  if (strcmp(expr->builtin->symbol, "nc") != 0)
+  kj_cache_hint hint = (kj_cache_hint)expr->builtin->operation;
+  if (hint != KJ_CACHE_NC)
     return kj_from_memory(l, e.type,
-                          l->target->hinted_load(l, expr->builtin->symbol,
-                                                 kj_memory_type(l, e.type), e.pointer));
+                          l->target->hinted_load(l, hint, kj_memory_type(l, e.type), e.pointer));
   LLVMValueRef load = LLVMBuildLoad2(l->builder, kj_memory_type(l, e.type), e.pointer, "");
   LLVMSetAlignment(load, kj_scalar_bytes(l, e.type));
   kj_annotate_access(l, load, e.array.object);
@@ -46,20 +46,22 @@ LLVMValueRef kj_lower_hinted_store(kj_lowering *l, const kj_texpr *expr)
   element e = lower_element(l, expr, KJ_WATCH_WRITE);
   LLVMValueRef value = kj_lower_expr(l, expr->args.items[0]);
   if (e.is_shared || !l->target->hinted_store) kj_store_element(l, &e.array, e.pointer, value, 0);
-  else l->target->hinted_store(l, expr->builtin->symbol, e.pointer, kj_to_memory(l, e.type, value));
+  else
+    l->target->hinted_store(l, (kj_cache_hint)expr->builtin->operation, e.pointer,
+                            kj_to_memory(l, e.type, value));
   return NULL;
 }
 
 LLVMValueRef kj_lower_prefetch(kj_lowering *l, const kj_texpr *expr)
 {
   element e = lower_element(l, expr, 0);
-  if (!e.is_shared) l->target->prefetch(l, expr->builtin->symbol, e.pointer);
+  if (!e.is_shared) l->target->prefetch(l, (kj_cache_level)expr->builtin->operation, e.pointer);
   return NULL;
 }
 
 LLVMValueRef kj_lower_clock(kj_lowering *l, const kj_texpr *expr)
 {
-  return l->target->clock(l, expr->builtin->symbol);
+  return l->target->clock(l, expr->builtin->id);
 }
 
 LLVMValueRef kj_lower_nanosleep(kj_lowering *l, const kj_texpr *expr)
@@ -77,7 +79,8 @@ LLVMValueRef kj_lower_trap(kj_lowering *l, const kj_texpr *expr)
             "`%s` is not supported on the CPU, where it would end the process: write `raise`, or "
             "`if target == gpu`",
             expr->builtin->name);
-  kj_intrinsic(l, expr->builtin->symbol, NULL, 0, NULL, 0);
+  kj_intrinsic(l, expr->builtin->id == KJ_BUILTIN_TRAP ? "llvm.trap" : "llvm.debugtrap", NULL, 0,
+               NULL, 0);
   return NULL;
 }
 

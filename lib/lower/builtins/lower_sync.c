@@ -26,10 +26,8 @@ LLVMValueRef kj_lower_barrier(kj_lowering *l, const kj_texpr *expr)
 
 LLVMValueRef kj_lower_barrier_reduce(kj_lowering *l, const kj_texpr *expr)
 {
-  kj_barrier_reduction how = expr->builtin->id == KJ_BUILTIN_SYNCTHREADS_COUNT ? KJ_REDUCE_COUNT
-                             : expr->builtin->id == KJ_BUILTIN_SYNCTHREADS_AND ? KJ_REDUCE_AND
-                                                                               : KJ_REDUCE_OR;
-  return l->target->barrier_reduce(l, how, kj_lower_condition(l, expr->args.items[0]));
+  return l->target->barrier_reduce(l, (kj_barrier_reduction)expr->builtin->operation,
+                                   kj_lower_condition(l, expr->args.items[0]));
 }
 
 LLVMValueRef kj_lower_syncwarp(kj_lowering *l, const kj_texpr *expr)
@@ -40,7 +38,7 @@ LLVMValueRef kj_lower_syncwarp(kj_lowering *l, const kj_texpr *expr)
 
 LLVMValueRef kj_lower_fence(kj_lowering *l, const kj_texpr *expr)
 {
-  l->target->fence(l, expr->builtin->symbol);
+  l->target->fence(l, (kj_memory_scope)expr->builtin->scope);
   return NULL;
 }
 
@@ -97,7 +95,7 @@ LLVMValueRef kj_build_shuffle(kj_lowering *l, kjit_type type, const kj_shuffle *
 
 LLVMValueRef kj_lower_shuffle(kj_lowering *l, const kj_texpr *expr)
 {
-  kj_shuffle s = { .mode = expr->builtin->symbol, .mask = arg32(l, expr, 0) };
+  kj_shuffle s = { .mode = (kj_shuffle_mode)expr->builtin->operation, .mask = arg32(l, expr, 0) };
   LLVMValueRef value = arg(l, expr, 1);
   s.lane = arg32(l, expr, 2);
   if (expr->args.count == 4) s.width = arg32(l, expr, 3);
@@ -107,7 +105,7 @@ LLVMValueRef kj_lower_shuffle(kj_lowering *l, const kj_texpr *expr)
 LLVMValueRef kj_lower_vote(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef mask = arg32(l, expr, 0);
-  return l->target->vote(l, expr->builtin->symbol, mask,
+  return l->target->vote(l, (kj_vote)expr->builtin->operation, mask,
                          kj_lower_condition(l, expr->args.items[1]));
 }
 
@@ -118,33 +116,37 @@ LLVMValueRef kj_lower_activemask(kj_lowering *l, const kj_texpr *expr)
 }
 
 /* Lanes by their relation to this one: lt, le, eq, ge, gt. */
-static LLVMValueRef lanemask(kj_lowering *l, const char *relation)
+static LLVMValueRef lanemask(kj_lowering *l, kjit_op relation)
 {
+  static const char *const registers[] = { [KJIT_EQ] = "read.ptx.sreg.lanemask.eq",
+                                           [KJIT_LE] = "read.ptx.sreg.lanemask.le",
+                                           [KJIT_GE] = "read.ptx.sreg.lanemask.ge",
+                                           [KJIT_GT] = "read.ptx.sreg.lanemask.gt",
+                                           [KJIT_LT] = "read.ptx.sreg.lanemask.lt" };
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef native =
-    kj_try_native(l, kj_format(l->c->arena, "read.ptx.sreg.lanemask.%s", relation), 0, NULL, 0);
+  LLVMValueRef native = kj_try_native(l, registers[relation], 0, NULL, 0);
   if (native) return native;
   LLVMValueRef bit = LLVMBuildShl(b, kj_const32(l, 1),
                                   kj_as_i32(l, l->target->position(l, KJ_BUILTIN_LANEID, 0)), "");
   LLVMValueRef below = LLVMBuildSub(b, bit, kj_const32(l, 1), "");
-  if (strcmp(relation, "eq") == 0) return bit;
-  if (strcmp(relation, "lt") == 0) return below;
-  if (strcmp(relation, "ge") == 0) return LLVMBuildNot(b, below, "");
+  if (relation == KJIT_EQ) return bit;
+  if (relation == KJIT_LT) return below;
+  if (relation == KJIT_GE) return LLVMBuildNot(b, below, "");
   LLVMValueRef at_most = LLVMBuildOr(b, below, bit, "");
-  return strcmp(relation, "le") == 0 ? at_most : LLVMBuildNot(b, at_most, "");
+  return relation == KJIT_LE ? at_most : LLVMBuildNot(b, at_most, "");
 }
 
 LLVMValueRef kj_lower_lanemask(kj_lowering *l, const kj_texpr *expr)
 {
-  return lanemask(l, expr->builtin->symbol);
+  return lanemask(l, (kjit_op)expr->builtin->operation);
 }
 
 /* The lowest lane of the mask, the same on all targets. */
 LLVMValueRef kj_lower_elect(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef mask = arg32(l, expr, 0),
-               lanes = LLVMBuildAnd(l->builder, mask, lanemask(l, "le"), "");
-  return LLVMBuildICmp(l->builder, LLVMIntEQ, lanes, lanemask(l, "eq"), "");
+               lanes = LLVMBuildAnd(l->builder, mask, lanemask(l, KJIT_LE), "");
+  return LLVMBuildICmp(l->builder, LLVMIntEQ, lanes, lanemask(l, KJIT_EQ), "");
 }
 
 /* match and reduce among the lanes of a warp, for targets that execute them. */
@@ -161,19 +163,17 @@ LLVMValueRef kj_comparable_bits(kj_lowering *l, kjit_type type, LLVMValueRef val
            : LLVMBuildZExt(l->builder, bits, LLVMIntTypeInContext(l->context, wanted), "");
 }
 
-LLVMValueRef kj_build_reduction(kj_lowering *l, const char *op, kjit_type type, LLVMValueRef x,
+LLVMValueRef kj_build_reduction(kj_lowering *l, kj_combine op, kjit_type type, LLVMValueRef x,
                                 LLVMValueRef y)
 {
-  static const struct {
-    const char *name;
-    kjit_op op;
-  } ops[] = {
-    { "add", KJIT_ADD }, { "and", KJIT_BIT_AND }, { "or", KJIT_BIT_OR }, { "xor", KJIT_BIT_XOR }
-  };
-  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-    if (strcmp(ops[i].name, op) == 0)
-      return kj_build_binary(l, ops[i].op, type, x, y, (kj_location){ 0 });
-  return kj_build_minmax(l, strcmp(op, "max") == 0, type, x, y);
+  static const kjit_op ops[] = { [KJ_COMBINE_ADD] = KJIT_ADD,
+                                 [KJ_COMBINE_SUB] = KJIT_SUB,
+                                 [KJ_COMBINE_AND] = KJIT_BIT_AND,
+                                 [KJ_COMBINE_OR] = KJIT_BIT_OR,
+                                 [KJ_COMBINE_XOR] = KJIT_BIT_XOR };
+  if (op == KJ_COMBINE_MIN || op == KJ_COMBINE_MAX)
+    return kj_build_minmax(l, op == KJ_COMBINE_MAX, type, x, y);
+  return kj_build_binary(l, ops[op], type, x, y, (kj_location){ 0 });
 }
 
 static LLVMValueRef match_bits(kj_lowering *l, bool is_any, LLVMValueRef mask, LLVMValueRef bits)
@@ -203,7 +203,7 @@ LLVMValueRef kj_lower_match(kj_lowering *l, const kj_texpr *expr)
   const kj_texpr *x = expr->args.items[1];
   LLVMValueRef mask = kj_lower_index32(l, expr->args.items[0]),
                bits = kj_comparable_bits(l, x->type, kj_lower_expr(l, x));
-  bool is_any = strcmp(expr->builtin->symbol, "any") == 0;
+  bool is_any = expr->builtin->operation == KJ_VOTE_ANY;
   if (LLVMGetIntTypeWidth(LLVMTypeOf(bits)) <= 64) return match_bits(l, is_any, mask, bits);
   LLVMValueRef low = LLVMBuildTrunc(l->builder, bits, l->i64, "");
   LLVMValueRef high =
@@ -216,7 +216,7 @@ LLVMValueRef kj_lower_match(kj_lowering *l, const kj_texpr *expr)
 
 /* ---- reductions: one instruction for 32-bit integers from sm_80 on, shuffles otherwise ---- */
 
-static LLVMValueRef from_lane(kj_lowering *l, const kj_texpr *expr, const char *mode,
+static LLVMValueRef from_lane(kj_lowering *l, const kj_texpr *expr, kj_shuffle_mode mode,
                               LLVMValueRef mask, LLVMValueRef value, LLVMValueRef lane)
 {
   return kj_build_shuffle(l, expr->type, &(kj_shuffle){ .mode = mode, .mask = mask, .lane = lane },
@@ -227,8 +227,9 @@ static LLVMValueRef reduce_all(kj_lowering *l, const kj_texpr *expr, LLVMValueRe
                                LLVMValueRef value)
 {
   for (int distance = 16; distance > 0; distance /= 2)
-    value = kj_build_reduction(l, expr->builtin->symbol, expr->type, value,
-                               from_lane(l, expr, "bfly", mask, value, kj_const32(l, distance)));
+    value =
+      kj_build_reduction(l, (kj_combine)expr->builtin->operation, expr->type, value,
+                         from_lane(l, expr, KJ_SHUFFLE_XOR, mask, value, kj_const32(l, distance)));
   return value;
 }
 
@@ -250,7 +251,7 @@ static LLVMValueRef reduce_some(kj_lowering *l, const kj_texpr *expr, LLVMValueR
                                 LLVMValueRef value)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef first = from_lane(l, expr, "idx", mask, value, lowest_lane(l, mask)),
+  LLVMValueRef first = from_lane(l, expr, KJ_SHUFFLE_IDX, mask, value, lowest_lane(l, mask)),
                rest = without_lowest(l, mask);
   LLVMBasicBlockRef before = LLVMGetInsertBlock(b), head = kj_new_block(l, "lanes"),
                     body = kj_new_block(l, "lane"), end = kj_new_block(l, "lanes.end");
@@ -260,8 +261,8 @@ static LLVMValueRef reduce_some(kj_lowering *l, const kj_texpr *expr, LLVMValueR
   LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntNE, left, kj_const32(l, 0), ""), body, end);
   kj_move_to(l, body);
   LLVMValueRef next =
-    kj_build_reduction(l, expr->builtin->symbol, expr->type, so_far,
-                       from_lane(l, expr, "idx", mask, value, lowest_lane(l, left)));
+    kj_build_reduction(l, (kj_combine)expr->builtin->operation, expr->type, so_far,
+                       from_lane(l, expr, KJ_SHUFFLE_IDX, mask, value, lowest_lane(l, left)));
   LLVMValueRef fewer = without_lowest(l, left);
   LLVMBasicBlockRef last = LLVMGetInsertBlock(b);
   LLVMBuildBr(b, head);
@@ -301,15 +302,20 @@ static LLVMValueRef reduce_by_shuffles(kj_lowering *l, const kj_texpr *expr, LLV
 
 LLVMValueRef kj_lower_reduce(kj_lowering *l, const kj_texpr *expr)
 {
-  const char *op = expr->builtin->symbol;
+  static const char *const names[] = {
+    [KJ_COMBINE_ADD] = "redux.sync.add", [KJ_COMBINE_MIN] = "redux.sync.min",
+    [KJ_COMBINE_MAX] = "redux.sync.max", [KJ_COMBINE_AND] = "redux.sync.and",
+    [KJ_COMBINE_OR] = "redux.sync.or",   [KJ_COMBINE_XOR] = "redux.sync.xor"
+  };
+  kj_combine op = (kj_combine)expr->builtin->operation;
+  const char *name = names[op];
   LLVMValueRef mask = kj_lower_index32(l, expr->args.items[0]),
                value = kj_lower_expr(l, expr->args.items[1]);
   if (expr->type != KJIT_I32 && expr->type != KJIT_U32)
     return reduce_by_shuffles(l, expr, mask, value);
-  bool is_unsigned_order = expr->type == KJIT_U32 && op[0] == 'm';
-  LLVMValueRef native =
-    kj_try_native(l, kj_format(l->c->arena, "redux.sync.%s%s", is_unsigned_order ? "u" : "", op),
-                  80, (LLVMValueRef[]){ value, mask }, 2);
+  if (expr->type == KJIT_U32 && op == KJ_COMBINE_MIN) name = "redux.sync.umin";
+  if (expr->type == KJIT_U32 && op == KJ_COMBINE_MAX) name = "redux.sync.umax";
+  LLVMValueRef native = kj_try_native(l, name, 80, (LLVMValueRef[]){ value, mask }, 2);
   return native ? native : reduce_by_shuffles(l, expr, mask, value);
 }
 

@@ -200,7 +200,7 @@ static void no_syncwarp(kj_lowering *l, LLVMValueRef mask)
   no_barrier(l);
 }
 
-static LLVMValueRef no_shuffle(kj_lowering *l, const char *mode, LLVMValueRef mask,
+static LLVMValueRef no_shuffle(kj_lowering *l, kj_shuffle_mode mode, LLVMValueRef mask,
                                LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width)
 {
   (void)mode, (void)mask, (void)lane, (void)width;
@@ -208,8 +208,7 @@ static LLVMValueRef no_shuffle(kj_lowering *l, const char *mode, LLVMValueRef ma
   return value;
 }
 
-static LLVMValueRef no_vote(kj_lowering *l, const char *mode, LLVMValueRef mask,
-                            LLVMValueRef predicate)
+static LLVMValueRef no_vote(kj_lowering *l, kj_vote mode, LLVMValueRef mask, LLVMValueRef predicate)
 {
   (void)mode, (void)mask;
   no_barrier(l);
@@ -223,15 +222,15 @@ static LLVMValueRef no_activemask(kj_lowering *l)
 }
 
 /* One worker runs a block: within it program order is all that a fence orders. */
-static void fence(kj_lowering *l, const char *symbol)
+static void fence(kj_lowering *l, kj_memory_scope scope)
 {
-  if (strcmp(symbol, "block") != 0)
+  if (scope != KJ_SCOPE_BLOCK)
     LLVMBuildFence(l->builder, LLVMAtomicOrderingSequentiallyConsistent, false, "");
 }
 
-static void prefetch(kj_lowering *l, const char *level, LLVMValueRef pointer)
+static void prefetch(kj_lowering *l, kj_cache_level level, LLVMValueRef pointer)
 {
-  bool is_near = level[1] == '1';
+  bool is_near = level == KJ_PREFETCH_L1;
   LLVMTypeRef type = LLVMTypeOf(pointer);
   kj_intrinsic(l, "llvm.prefetch", &type, 1,
                (LLVMValueRef[]){ pointer, kj_const32(l, 0), kj_const32(l, is_near ? 3 : 2),
@@ -240,10 +239,11 @@ static void prefetch(kj_lowering *l, const char *level, LLVMValueRef pointer)
 }
 
 /* The processor's cycles; the clock of the system through a function of native/host_math.c. */
-static LLVMValueRef clock_value(kj_lowering *l, const char *name)
+static LLVMValueRef clock_value(kj_lowering *l, kj_builtin_id clock)
 {
   static const char timer[] = "kj_nanoseconds";
-  if (name[0] == 'c') return kj_intrinsic(l, "llvm.readcyclecounter", NULL, 0, NULL, 0);
+  if (clock == KJ_BUILTIN_CLOCK64)
+    return kj_intrinsic(l, "llvm.readcyclecounter", NULL, 0, NULL, 0);
   LLVMTypeRef type = LLVMFunctionType(l->i64, NULL, 0, false);
   LLVMValueRef function = LLVMGetNamedFunction(l->module, timer);
   if (!function) function = LLVMAddFunction(l->module, timer, type);
@@ -256,8 +256,7 @@ const kj_lower_target kj_cpu_lowering = {
   .global_space = 0,
   .shared_space = 0,
   .constant_space = 0,
-  .device_scope = "",
-  .block_scope = "singlethread",
+  .scopes = { [KJ_SCOPE_DEVICE] = "", [KJ_SCOPE_BLOCK] = "singlethread", [KJ_SCOPE_SYSTEM] = "" },
   .begin_kernel = kj_cpu_begin_kernel,
   .begin_block = kj_cpu_begin_block,
   .end_kernel = kj_cpu_end_kernel,

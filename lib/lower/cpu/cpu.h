@@ -140,7 +140,7 @@ void kj_cpu_reduce(kj_lowering *l, const kj_tstmt *stmt);
 
 /* ---- cpu_math.c ---- */
 
-LLVMValueRef kj_cpu_math(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count,
+LLVMValueRef kj_cpu_math(kj_lowering *l, kj_builtin_id id, LLVMValueRef *args, unsigned count,
                          LLVMTypeRef result);
 LLVMValueRef kj_cpu_rsqrt(kj_lowering *l, LLVMValueRef x);
 /* Keeps the vector functions that scalar calls name. */

@@ -12,11 +12,6 @@
 
 enum { COUNT_BITS = 20, BYTES_SHIFT = 40, BYTES_BITS = 23, PARITY_SHIFT = 63 };
 
-static bool is(const kj_texpr *expr, const char *symbol)
-{
-  return strcmp(expr->builtin->symbol, symbol) == 0;
-}
-
 /* ---- waiting ---- */
 
 LLVMValueRef kj_build_wait(kj_lowering *l, kj_cpu_wait what, LLVMValueRef id, LLVMValueRef count,
@@ -56,6 +51,13 @@ static void end_if_any(kj_lowering *l, LLVMBasicBlockRef end)
 
 static void meet(kj_lowering *l, const kj_tstmt *stmt)
 {
+  static const kj_cpu_wait waits[] = { [KJ_BUILTIN_SYNCTHREADS] = KJ_WAIT_BLOCK,
+                                       [KJ_BUILTIN_GRID_SYNC] = KJ_WAIT_GRID,
+                                       [KJ_BUILTIN_CLUSTER_SYNC] = KJ_WAIT_CLUSTER,
+                                       [KJ_BUILTIN_CLUSTER_ARRIVE] = KJ_WAIT_CLUSTER_ARRIVE,
+                                       [KJ_BUILTIN_CLUSTER_WAIT] = KJ_WAIT_CLUSTER,
+                                       [KJ_BUILTIN_BARRIER_SYNC] = KJ_WAIT_NAMED,
+                                       [KJ_BUILTIN_BARRIER_ARRIVE] = KJ_WAIT_NAMED_ARRIVE };
   const kj_texpr *e = stmt->value;
   LLVMBasicBlockRef end = begin_if_any(l, stmt);
   LLVMValueRef id = zero32(l), count = zero32(l), first = kj_cpu(l)->unit_first;
@@ -63,15 +65,9 @@ static void meet(kj_lowering *l, const kj_tstmt *stmt)
     id = kj_warp_operand32(l, stmt, 0, first);
     count = kj_warp_operand32(l, stmt, 1, first);
   }
-  if (e->builtin->id == KJ_BUILTIN_SYNCTHREADS)
-    kj_build_wait(l, KJ_WAIT_BLOCK, id, count, NULL, zero64(l));
-  if (is(e, "grid")) kj_build_wait(l, KJ_WAIT_GRID, id, count, NULL, zero64(l));
-  if (is(e, "cluster") || is(e, "cluster_arrive"))
+  if (e->builtin->id == KJ_BUILTIN_CLUSTER_SYNC)
     kj_build_wait(l, KJ_WAIT_CLUSTER_ARRIVE, id, count, NULL, zero64(l));
-  if (is(e, "cluster") || is(e, "cluster_wait"))
-    kj_build_wait(l, KJ_WAIT_CLUSTER, id, count, NULL, zero64(l));
-  if (is(e, "named")) kj_build_wait(l, KJ_WAIT_NAMED, id, count, NULL, zero64(l));
-  if (is(e, "named_arrive")) kj_build_wait(l, KJ_WAIT_NAMED_ARRIVE, id, count, NULL, zero64(l));
+  kj_build_wait(l, waits[e->builtin->id], id, count, NULL, zero64(l));
   end_if_any(l, end);
 }
 
@@ -158,8 +154,9 @@ static LLVMValueRef wait_for_lane(kj_lowering *l, const kj_tstmt *stmt, LLVMValu
   const kj_texpr *e = stmt->value;
   LLVMValueRef at = scratch_pointer(l, kj_warp_operand(l, stmt, 0, rank)),
                parity = awaited_parity(l, kj_warp_operand(l, stmt, 1, rank));
-  LLVMValueRef is_over = kj_build_wait(l, is(e, "wait") ? KJ_WAIT_PHASE : KJ_WAIT_TRY_PHASE,
-                                       zero32(l), zero32(l), at, parity);
+  LLVMValueRef is_over =
+    kj_build_wait(l, e->builtin->operation == KJ_PHASE_WAIT ? KJ_WAIT_PHASE : KJ_WAIT_TRY_PHASE,
+                  zero32(l), zero32(l), at, parity);
   return LLVMBuildICmp(l->builder, LLVMIntNE, is_over, zero64(l), "");
 }
 

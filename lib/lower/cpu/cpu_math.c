@@ -85,15 +85,15 @@ static LLVMValueRef call_library(kj_lowering *l, const char *name, LLVMValueRef 
   return call;
 }
 
-LLVMValueRef kj_cpu_math(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count,
+LLVMValueRef kj_cpu_math(kj_lowering *l, kj_builtin_id id, LLVMValueRef *args, unsigned count,
                          LLVMTypeRef result)
 {
-  static const char fast[] = "fast_";
-  if (strncmp(name, fast, sizeof fast - 1) == 0) name += sizeof fast - 1;
-  if (strcmp(name, "sincos") != 0) return call_library(l, name, args, count);
+  if (id != KJ_BUILTIN_SINCOS) return call_library(l, kj_math_table[id].host, args, count);
   LLVMValueRef both =
-    LLVMBuildInsertValue(l->builder, LLVMGetPoison(result), call_library(l, "sin", args, 1), 0, "");
-  return LLVMBuildInsertValue(l->builder, both, call_library(l, "cos", args, 1), 1, "");
+    LLVMBuildInsertValue(l->builder, LLVMGetPoison(result),
+                         kj_cpu_math(l, KJ_BUILTIN_SIN, args, 1, LLVMTypeOf(args[0])), 0, "");
+  return LLVMBuildInsertValue(l->builder, both,
+                              kj_cpu_math(l, KJ_BUILTIN_COS, args, 1, LLVMTypeOf(args[0])), 1, "");
 }
 
 LLVMValueRef kj_cpu_rsqrt(kj_lowering *l, LLVMValueRef x)

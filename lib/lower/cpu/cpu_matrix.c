@@ -103,8 +103,7 @@ LLVMValueRef kj_matrix_narrow(kj_lowering *l, const kj_mma *mma, LLVMValueRef su
 {
   if (mma->c == KJ_MMA_F16) return LLVMBuildFPTrunc(l->builder, sum, l->f16, "");
   if (mma->c != KJ_MMA_S32) return sum;
-  return LLVMBuildTrunc(l->builder, strcmp(mma->variant, "sat") == 0 ? clamp(l, sum) : sum, l->i32,
-                        "");
+  return LLVMBuildTrunc(l->builder, mma->variant == KJ_MMA_SAT ? clamp(l, sum) : sum, l->i32, "");
 }
 
 static LLVMValueRef multiply_add(kj_lowering *l, const kj_mma *mma, LLVMValueRef x, LLVMValueRef y,
@@ -113,7 +112,7 @@ static LLVMValueRef multiply_add(kj_lowering *l, const kj_mma *mma, LLVMValueRef
   LLVMBuilderRef b = l->builder;
   if (mma->a == KJ_MMA_B1) {
     LLVMValueRef bits =
-      strcmp(mma->variant, "and") == 0 ? LLVMBuildAnd(b, x, y, "") : LLVMBuildXor(b, x, y, "");
+      mma->variant == KJ_MMA_AND ? LLVMBuildAnd(b, x, y, "") : LLVMBuildXor(b, x, y, "");
     return LLVMBuildAdd(b, sum, kj_intrinsic1(l, "llvm.ctpop", bits), "");
   }
   if (mma->c == KJ_MMA_S32) return LLVMBuildAdd(b, sum, LLVMBuildMul(b, x, y, ""), "");
@@ -276,7 +275,7 @@ static void lower_product(kj_lowering *l, const kj_tstmt *stmt)
 static LLVMValueRef fragment_pointer(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef first,
                                      LLVMValueRef lane, uint32_t index, uint32_t half)
 {
-  bool is_transposed = stmt->value->builtin->symbol[1] != 0;
+  bool is_transposed = stmt->value->builtin->operation & KJ_TRANSPOSED;
   LLVMValueRef group = LLVMBuildLShr(l->builder, lane, kj_const32(l, 2), ""),
                quad = and32(l, lane, 3);
   LLVMValueRef row = is_transposed ? add32(l, mul32(l, quad, 2), kj_const32(l, half)) : group,
@@ -296,7 +295,7 @@ static LLVMTypeRef words_type(kj_lowering *l, uint32_t count, bool are_halves)
 static LLVMValueRef load_words(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef first,
                                LLVMValueRef lane, uint32_t count)
 {
-  bool are_halves = stmt->value->builtin->symbol[1] != 0;
+  bool are_halves = stmt->value->builtin->operation & KJ_TRANSPOSED;
   LLVMTypeRef type = words_type(l, count, are_halves), word = LLVMGetElementType(type);
   LLVMValueRef words = LLVMGetPoison(type);
   for (uint32_t i = 0; i < LLVMGetVectorSize(type); i++) {
@@ -312,7 +311,7 @@ static LLVMValueRef load_words(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRe
 static void store_words(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef first, LLVMValueRef lane,
                         LLVMValueRef fragment, uint32_t count)
 {
-  bool are_halves = stmt->value->builtin->symbol[1] != 0;
+  bool are_halves = stmt->value->builtin->operation & KJ_TRANSPOSED;
   LLVMTypeRef type = words_type(l, count, are_halves);
   LLVMValueRef words = LLVMBuildBitCast(l->builder, fragment, type, "");
   for (uint32_t i = 0; i < LLVMGetVectorSize(type); i++) {
@@ -328,7 +327,7 @@ static void store_words(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef first
 static void lower_fragment(kj_lowering *l, const kj_tstmt *stmt)
 {
   const kj_texpr *e = stmt->value;
-  uint32_t count = (uint32_t)(e->builtin->symbol[0] - '0');
+  uint32_t count = e->builtin->operation & KJ_MATRIX_COUNT;
   bool is_store = e->type == KJIT_VOID;
   if (!is_store && !stmt->var) return;
   kj_counted_loop warps, loop;

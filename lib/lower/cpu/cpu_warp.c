@@ -85,7 +85,7 @@ static LLVMValueRef and32(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
 }
 
 /* The lane read by `lane`, and whether it is inside the segment. */
-static LLVMValueRef source_lane(kj_lowering *l, const char *mode, LLVMValueRef lane,
+static LLVMValueRef source_lane(kj_lowering *l, kj_shuffle_mode mode, LLVMValueRef lane,
                                 LLVMValueRef by, LLVMValueRef width, LLVMValueRef *is_inside)
 {
   LLVMBuilderRef b = l->builder;
@@ -93,17 +93,17 @@ static LLVMValueRef source_lane(kj_lowering *l, const char *mode, LLVMValueRef l
                first = and32(l, lane, LLVMBuildNot(b, inner, "")),
                last = LLVMBuildOr(b, first, inner, "");
   by = and32(l, by, kj_const32(l, WARP - 1));
-  if (strcmp(mode, "idx") == 0) {
+  if (mode == KJ_SHUFFLE_IDX) {
     *is_inside = LLVMConstInt(l->i1, 1, false);
     return LLVMBuildOr(b, first, and32(l, by, inner), "");
   }
-  if (strcmp(mode, "up") == 0) {
+  if (mode == KJ_SHUFFLE_UP) {
     LLVMValueRef from = LLVMBuildSub(b, lane, by, "");
     *is_inside = LLVMBuildICmp(b, LLVMIntSGE, from, first, "");
     return from;
   }
   LLVMValueRef from =
-    strcmp(mode, "down") == 0 ? LLVMBuildAdd(b, lane, by, "") : LLVMBuildXor(b, lane, by, "");
+    mode == KJ_SHUFFLE_DOWN ? LLVMBuildAdd(b, lane, by, "") : LLVMBuildXor(b, lane, by, "");
   *is_inside = LLVMBuildICmp(b, LLVMIntSLE, from, last, "");
   return from;
 }
@@ -115,7 +115,7 @@ static LLVMValueRef source_thread(kj_lowering *l, const kj_tstmt *stmt, LLVMValu
                base = and32(l, rank, kj_const32(l, -WARP)), is_inside;
   LLVMValueRef width =
     stmt->value->args.count == 4 ? kj_warp_operand32(l, stmt, 3, rank) : kj_const32(l, WARP);
-  LLVMValueRef from = source_lane(l, stmt->value->builtin->symbol, lane,
+  LLVMValueRef from = source_lane(l, (kj_shuffle_mode)stmt->value->builtin->operation, lane,
                                   kj_warp_operand32(l, stmt, 2, rank), width, &is_inside);
   LLVMValueRef thread = LLVMBuildAdd(b, base, from, "");
   LLVMValueRef exists = LLVMBuildICmp(b, LLVMIntULT, thread, all_threads(l), "");
@@ -181,12 +181,12 @@ static LLVMValueRef vote_result(kj_lowering *l, const kj_tstmt *stmt, const ball
   if (!stmt->value->args.count) return votes->active;
   LLVMValueRef mask = and32(l, kj_warp_operand32(l, stmt, 0, rank), votes->active),
                yes = and32(l, votes->holds, mask), zero = kj_const32(l, 0);
-  const char *mode = stmt->value->builtin->symbol;
-  if (strcmp(mode, "ballot") == 0) return yes;
+  kj_vote vote = (kj_vote)stmt->value->builtin->operation;
+  if (vote == KJ_VOTE_BALLOT) return yes;
   LLVMValueRef all = LLVMBuildICmp(b, LLVMIntEQ, yes, mask, ""),
                none = LLVMBuildICmp(b, LLVMIntEQ, yes, zero, "");
-  if (strcmp(mode, "all") == 0) return all;
-  return strcmp(mode, "any") == 0 ? LLVMBuildNot(b, none, "") : LLVMBuildOr(b, all, none, "");
+  if (vote == KJ_VOTE_ALL) return all;
+  return vote == KJ_VOTE_ANY ? LLVMBuildNot(b, none, "") : LLVMBuildOr(b, all, none, "");
 }
 
 static void lower_vote(kj_lowering *l, const kj_tstmt *stmt)
@@ -225,8 +225,8 @@ static LLVMValueRef lane_value(kj_lowering *l, const lanes *all, LLVMValueRef la
 
 static bool is_match(const kj_tstmt *stmt)
 {
-  return strcmp(stmt->value->builtin->symbol, "any") == 0 ||
-         strcmp(stmt->value->builtin->symbol, "all") == 0;
+  kj_builtin_id id = stmt->value->builtin->id;
+  return id == KJ_BUILTIN_MATCH_ANY || id == KJ_BUILTIN_MATCH_ALL;
 }
 
 static lanes gather_lanes(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef base,
@@ -294,7 +294,7 @@ static LLVMValueRef match_result(kj_lowering *l, const kj_tstmt *stmt, const lan
                                  LLVMValueRef members, LLVMValueRef lane)
 {
   LLVMValueRef equal = find_equal(l, all, members, lane);
-  if (strcmp(stmt->value->builtin->symbol, "any") == 0) return equal;
+  if (stmt->value->builtin->operation == KJ_VOTE_ANY) return equal;
   LLVMValueRef is_all = LLVMBuildICmp(l->builder, LLVMIntEQ, equal, members, "");
   LLVMValueRef mask = LLVMBuildSelect(l->builder, is_all, members, kj_const32(l, 0), "");
   LLVMValueRef pair =
@@ -310,8 +310,8 @@ static LLVMValueRef reduce_tree(kj_lowering *l, const kj_tstmt *stmt, const lane
   for (int i = 0; i < WARP; i++) values[i] = lane_value(l, all, kj_const32(l, i));
   for (int half = WARP / 2; half > 0; half /= 2)
     for (int i = 0; i < half; i++)
-      values[i] = kj_build_reduction(l, stmt->value->builtin->symbol, stmt->value->type, values[i],
-                                     values[i + half]);
+      values[i] = kj_build_reduction(l, (kj_combine)stmt->value->builtin->operation,
+                                     stmt->value->type, values[i], values[i + half]);
   return values[0];
 }
 
@@ -328,8 +328,8 @@ static void reduce_members(kj_lowering *l, const kj_tstmt *stmt, const lanes *al
   LLVMValueRef other = begin_members(l, &m, others),
                so_far = LLVMBuildLoad2(b, all->type, result, "");
   LLVMBuildStore(b,
-                 kj_build_reduction(l, stmt->value->builtin->symbol, stmt->value->type, so_far,
-                                    lane_value(l, all, other)),
+                 kj_build_reduction(l, (kj_combine)stmt->value->builtin->operation,
+                                    stmt->value->type, so_far, lane_value(l, all, other)),
                  result);
   end_members(l, &m);
 }

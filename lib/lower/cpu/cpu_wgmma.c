@@ -192,13 +192,9 @@ static void hand_out_lane(kj_lowering *l, const kj_tstmt *stmt, const kj_mma *mm
 static void lower_product(kj_lowering *l, const kj_tstmt *stmt)
 {
   kj_wgmma w = kj_describe_wgmma(l->c->types, stmt->value);
-  const kj_mma as_mma = { .m = KJ_WGMMA_WARP_ROWS,
-                          .n = w.n,
-                          .k = w.k,
-                          .variant = "",
-                          .a = w.operand,
-                          .b = w.operand,
-                          .c = w.result };
+  const kj_mma as_mma = {
+    .m = KJ_WGMMA_WARP_ROWS, .n = w.n, .k = w.k, .a = w.operand, .b = w.operand, .c = w.result
+  };
   kj_matrix a = kj_new_matrix(l, w.operand, KJ_WGMMA_WARP_ROWS, w.k),
             b = kj_new_matrix(l, w.operand, w.k, w.n),
             d = kj_new_matrix(l, w.result, KJ_WGMMA_WARP_ROWS, w.n);

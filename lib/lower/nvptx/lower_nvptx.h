@@ -48,34 +48,36 @@ void kj_nvptx_barrier(kj_lowering *l);
 LLVMValueRef kj_nvptx_barrier_reduce(kj_lowering *l, kj_barrier_reduction reduction,
                                      LLVMValueRef predicate);
 void kj_nvptx_syncwarp(kj_lowering *l, LLVMValueRef mask);
-void kj_nvptx_fence(kj_lowering *l, const char *symbol);
-LLVMValueRef kj_nvptx_shuffle(kj_lowering *l, const char *mode, LLVMValueRef mask,
+void kj_nvptx_fence(kj_lowering *l, kj_memory_scope scope);
+LLVMValueRef kj_nvptx_shuffle(kj_lowering *l, kj_shuffle_mode mode, LLVMValueRef mask,
                               LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width);
-LLVMValueRef kj_nvptx_vote(kj_lowering *l, const char *mode, LLVMValueRef mask,
-                           LLVMValueRef predicate);
+LLVMValueRef kj_nvptx_vote(kj_lowering *l, kj_vote mode, LLVMValueRef mask, LLVMValueRef predicate);
 LLVMValueRef kj_nvptx_activemask(kj_lowering *l);
 
 /* nvptx_memory.c */
-LLVMValueRef kj_nvptx_scoped_atomic(kj_lowering *l, const char *op, kjit_type type,
-                                    const char *scope, LLVMValueRef pointer, LLVMValueRef value);
+LLVMValueRef kj_nvptx_scoped_atomic(kj_lowering *l, kj_combine op, kjit_type type,
+                                    kj_memory_scope scope, LLVMValueRef pointer,
+                                    LLVMValueRef value);
+LLVMValueRef kj_nvptx_small_cas(kj_lowering *l, kj_memory_scope scope, LLVMValueRef pointer,
+                                LLVMValueRef expected, LLVMValueRef desired);
 bool kj_nvptx_has_brain_arithmetic(kj_lowering *l);
 bool kj_nvptx_has_half_fma(kj_lowering *l, kjit_type type);
 bool kj_nvptx_adds_small_float(kj_lowering *l, kjit_type type);
 
 /* nvptx_memory.c */
-LLVMValueRef kj_nvptx_hinted_load(kj_lowering *l, const char *hint, LLVMTypeRef type,
+LLVMValueRef kj_nvptx_hinted_load(kj_lowering *l, kj_cache_hint hint, LLVMTypeRef type,
                                   LLVMValueRef pointer);
-void kj_nvptx_hinted_store(kj_lowering *l, const char *hint, LLVMValueRef pointer,
+void kj_nvptx_hinted_store(kj_lowering *l, kj_cache_hint hint, LLVMValueRef pointer,
                            LLVMValueRef value);
-void kj_nvptx_prefetch(kj_lowering *l, const char *level, LLVMValueRef pointer);
-LLVMValueRef kj_nvptx_clock(kj_lowering *l, const char *name);
+void kj_nvptx_prefetch(kj_lowering *l, kj_cache_level level, LLVMValueRef pointer);
+LLVMValueRef kj_nvptx_clock(kj_lowering *l, kj_builtin_id clock);
 void kj_nvptx_nanosleep(kj_lowering *l, LLVMValueRef duration);
 
 /* nvptx_print.c */
 void kj_nvptx_print(kj_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words);
 
 /* nvptx_math.c */
-LLVMValueRef kj_nvptx_math(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count,
+LLVMValueRef kj_nvptx_math(kj_lowering *l, kj_builtin_id id, LLVMValueRef *args, unsigned count,
                            LLVMTypeRef result);
 LLVMValueRef kj_nvptx_native(kj_lowering *l, const char *name, uint32_t least_arch,
                              LLVMValueRef *args, unsigned count);

@@ -118,11 +118,11 @@ static void copy_tensor(kj_lowering *l, const kj_texpr *expr)
   copy_effect(l, text, constraints, args, count);
 }
 
-static void end_group(kj_lowering *l, const kj_texpr *expr)
+static void end_group(kj_lowering *l, const kj_texpr *expr, const char *text)
 {
   bool is_wait = expr->args.count > 0;
   LLVMValueRef count = is_wait ? kj_const32(l, (int64_t)expr->args.items[0]->integer) : NULL;
-  copy_effect(l, expr->builtin->symbol, is_wait ? "n" : "", &count, is_wait);
+  copy_effect(l, text, is_wait ? "n" : "", &count, is_wait);
 }
 
 bool kj_nvptx_copy(kj_lowering *l, const kj_texpr *expr)
@@ -132,11 +132,17 @@ bool kj_nvptx_copy(kj_lowering *l, const kj_texpr *expr)
   case KJ_BUILTIN_CP_ASYNC_BULK: copy_bulk(l, expr); return true;
   case KJ_BUILTIN_CP_ASYNC_TENSOR:
   case KJ_BUILTIN_CP_ASYNC_TENSOR_STORE: copy_tensor(l, expr); return true;
-  case KJ_BUILTIN_CP_ASYNC_COMMIT:
-  case KJ_BUILTIN_CP_ASYNC_WAIT:
+  case KJ_BUILTIN_CP_ASYNC_COMMIT: end_group(l, expr, "cp.async.commit_group;"); return true;
+  case KJ_BUILTIN_CP_ASYNC_WAIT: end_group(l, expr, "cp.async.wait_group $0;"); return true;
   case KJ_BUILTIN_CP_ASYNC_BULK_COMMIT:
+    end_group(l, expr, "cp.async.bulk.commit_group;");
+    return true;
   case KJ_BUILTIN_CP_ASYNC_BULK_WAIT:
-  case KJ_BUILTIN_CP_ASYNC_BULK_WAIT_READ: end_group(l, expr); return true;
+    end_group(l, expr, "cp.async.bulk.wait_group $0;");
+    return true;
+  case KJ_BUILTIN_CP_ASYNC_BULK_WAIT_READ:
+    end_group(l, expr, "cp.async.bulk.wait_group.read $0;");
+    return true;
   default: return false;
   }
 }
@@ -177,11 +183,6 @@ static LLVMValueRef effect(kj_lowering *l, const char *text, const char *constra
                           .is_convergent = true },
                args, count);
   return NULL;
-}
-
-static bool is(const kj_texpr *expr, const char *symbol)
-{
-  return strcmp(expr->builtin->symbol, symbol) == 0;
 }
 
 /* ---- barriers ---- */
@@ -233,14 +234,16 @@ static void sync_grid(kj_lowering *l)
 static LLVMValueRef build_barrier(kj_lowering *l, const kj_texpr *expr)
 {
   static const char arrive[] = "barrier.cluster.arrive;", wait[] = "barrier.cluster.wait;";
-  if (is(expr, "grid")) sync_grid(l);
-  if (is(expr, "cluster") || is(expr, "cluster_arrive")) effect(l, arrive, "", NULL, 0);
-  if (is(expr, "cluster") || is(expr, "cluster_wait")) effect(l, wait, "", NULL, 0);
+  kj_builtin_id id = expr->builtin->id;
+  if (id == KJ_BUILTIN_GRID_SYNC) sync_grid(l);
+  if (id == KJ_BUILTIN_CLUSTER_SYNC || id == KJ_BUILTIN_CLUSTER_ARRIVE)
+    effect(l, arrive, "", NULL, 0);
+  if (id == KJ_BUILTIN_CLUSTER_SYNC || id == KJ_BUILTIN_CLUSTER_WAIT) effect(l, wait, "", NULL, 0);
   if (!expr->args.count) return NULL;
   LLVMValueRef args[2] = { kj_lower_index32(l, expr->args.items[0]),
                            kj_lower_index32(l, expr->args.items[1]) };
-  return effect(l, is(expr, "named") ? "barrier.sync $0, $1;" : "barrier.arrive $0, $1;", "r,r",
-                args, 2);
+  bool is_sync = id == KJ_BUILTIN_BARRIER_SYNC;
+  return effect(l, is_sync ? "barrier.sync $0, $1;" : "barrier.arrive $0, $1;", "r,r", args, 2);
 }
 
 /* ---- mbarriers ---- */
@@ -304,9 +307,10 @@ static const char *scope_text(kj_lowering *l)
 
 static LLVMValueRef wait_for_phase(kj_lowering *l, const kj_texpr *expr)
 {
-  bool has_try = l->c->request->target.arch >= 90, is_wait = is(expr, "wait");
+  kj_phase_wait wait = (kj_phase_wait)expr->builtin->operation;
+  bool has_try = l->c->request->target.arch >= 90, is_wait = wait == KJ_PHASE_WAIT;
   bool is_parity = LLVMTypeOf(kj_lower_expr(l, expr->args.items[1])) == l->i32;
-  const char *how = is(expr, "test") || (is_wait && !has_try) ? "test_wait" : "try_wait",
+  const char *how = wait == KJ_PHASE_TEST || (is_wait && !has_try) ? "test_wait" : "try_wait",
              *space = has_try ? ".shared::cta" : ".shared", *scope = scope_text(l);
   const char *test =
     kj_format(l->c->arena, "mbarrier.%s%s%s%s.b64 p, [$%d], $%d;", how, is_parity ? ".parity" : "",
@@ -377,16 +381,21 @@ LLVMValueRef kj_nvptx_cluster_position(kj_lowering *l, kj_builtin_id position, u
       return l->target->position(l, KJ_BUILTIN_GRID_DIM, dimension);
     return kj_const32(l, position == KJ_BUILTIN_CLUSTER_DIM || position == KJ_BUILTIN_CLUSTER_SIZE);
   }
-  const kj_builtin *row = &kj_builtin_table[position];
+  static const char *const names[] = {
+    [KJ_BUILTIN_CLUSTER_IDX] = "clusterid",        [KJ_BUILTIN_CLUSTER_DIM] = "cluster.nctaid",
+    [KJ_BUILTIN_CLUSTER_GRID_DIM] = "nclusterid",  [KJ_BUILTIN_CLUSTER_BLOCK_IDX] = "cluster.ctaid",
+    [KJ_BUILTIN_CLUSTER_RANK] = "cluster.ctarank", [KJ_BUILTIN_CLUSTER_SIZE] = "cluster.nctarank"
+  };
+  bool has_parts = kj_builtin_table[position].flags & KJ_XYZ;
   const uint32_t *known = l->kernel->cluster;
   if (known[0] && position == KJ_BUILTIN_CLUSTER_DIM) return kj_const32(l, known[dimension]);
   if (known[0] && position == KJ_BUILTIN_CLUSTER_SIZE)
     return kj_const32(l, (int64_t)known[0] * known[1] * known[2]);
-  const char *name =
-    row->flags & KJ_XYZ
-      ? kj_format(l->c->arena, "llvm.nvvm.read.ptx.sreg.%s.%c", row->symbol, "xyz"[dimension])
-      : kj_format(l->c->arena, "llvm.nvvm.read.ptx.sreg.%s", row->symbol);
-  return kj_intrinsic(l, name, NULL, 0, NULL, 0);
+  const char part[] = { '.', "xyz"[dimension], 0 };
+  return kj_intrinsic(l,
+                      kj_format(l->c->arena, "llvm.nvvm.read.ptx.sreg.%s%s", names[position],
+                                has_parts ? part : ""),
+                      NULL, 0, NULL, 0);
 }
 
 /* ---- text of the kernel's own ---- */
@@ -449,7 +458,11 @@ static LLVMValueRef build_text(kj_lowering *l, const kj_texpr *expr)
 
 static LLVMValueRef build_fence(kj_lowering *l, const kj_texpr *expr)
 {
-  return effect(l, expr->builtin->symbol, "", NULL, 0);
+  return effect(l,
+                expr->builtin->id == KJ_BUILTIN_FENCE_PROXY_ASYNC
+                  ? "fence.proxy.async;"
+                  : "fence.mbarrier_init.release.cluster;",
+                "", NULL, 0);
 }
 
 typedef struct special_row {

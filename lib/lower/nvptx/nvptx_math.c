@@ -183,20 +183,12 @@ void kj_nvptx_sine_and_cosine(kj_lowering *l, LLVMValueRef x, LLVMValueRef value
 
 static kj_nvptx_lowering *state_of(kj_lowering *l) { return l->target_state; }
 
-/* Functions that libdevice also has in an approximate form for @fastmath, f32 only. */
-static bool has_fast_form(const char *name)
+static const char *libdevice_name(kj_lowering *l, const kj_math *math, bool is_float)
 {
-  static const char *const names[] = { "sin", "cos",  "tan",   "exp", "exp10",
-                                       "log", "log2", "log10", "pow", "sincos" };
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strcmp(names[i], name) == 0) return true;
-  return false;
-}
-
-static const char *libdevice_name(kj_lowering *l, const char *name, bool is_float)
-{
-  bool is_fast = is_float && l->frame->instance->is_fastmath && has_fast_form(name);
-  return kj_format(l->c->arena, "__nv_%s%s%s", is_fast ? "fast_" : "", name, is_float ? "f" : "");
+  bool is_fast = l->frame->instance->is_fastmath || (math->form & KJ_MATH_APPROXIMATE);
+  bool has_fast = is_float && is_fast && math->fast;
+  return kj_format(l->c->arena, "__nv_%s%s", has_fast ? math->fast : math->libdevice,
+                   is_float ? "f" : "");
 }
 
 /* As OpenCL C's functions are mangled by the Itanium ABI. */
@@ -222,54 +214,36 @@ static LLVMValueRef call_library(kj_lowering *l, const char *name, LLVMValueRef 
 /* Functions that gain nothing from the passes over loops and from code generation's optimizing: f32
  * functions of libdevice that do not run in loops, and those that are straight code in every
  * library. */
-static bool is_simple(const char *name, bool is_libdevice)
+static bool is_simple(const kj_math *math, bool is_libdevice)
 {
-  static const char *const straight[] = { "exp", "exp2", "exp10", "log", "log2", "log10" },
-                           *const looping[] = { "fmod", "remainder", "jn", "yn" };
-  for (size_t i = 0; i < sizeof looping / sizeof *looping; i++)
-    if (strcmp(looping[i], name) == 0) return false;
-  for (size_t i = 0; i < sizeof straight / sizeof *straight; i++)
-    if (strcmp(straight[i], name) == 0) return true;
-  return is_libdevice;
+  return (math->form & KJ_MATH_STRAIGHT) || (is_libdevice && !(math->form & KJ_MATH_LOOPS));
 }
 
-static void require_libdevice(kj_lowering *l, const char *name)
-{
-  static const char *const names[] = { "erfinv", "erfcinv", "erfcx", "normcdf", "normcdfinv", "j0",
-                                       "j1",     "jn",      "y0",    "y1",      "yn" };
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (strcmp(names[i], name) == 0)
-      kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
-              "`%s` on a GPU needs libdevice (CUDA toolkit): libclc, which was found, has no such "
-              "function",
-              name);
-}
-
-static LLVMValueRef call_one(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count,
+static LLVMValueRef call_one(kj_lowering *l, kj_builtin_id id, LLVMValueRef *args, unsigned count,
                              LLVMTypeRef result)
 {
-  static const char fast[] = "fast_";
+  const kj_math *math = &kj_math_table[id];
   bool is_float = LLVMTypeOf(args[count - 1]) == l->f32; /* the first one may be an integer */
-  bool is_fast = strncmp(name, fast, sizeof fast - 1) == 0,
-       keeps_fast = is_float && state_of(l)->library == KJ_LIBDEVICE;
-  if (is_fast && !keeps_fast) name += sizeof fast - 1;
-  state_of(l)->has_branches |= !is_float || !is_simple(name, state_of(l)->library == KJ_LIBDEVICE);
-  if (state_of(l)->library == KJ_LIBCLC) require_libdevice(l, name);
-  bool is_inverse = state_of(l)->library == KJ_LIBCLC && strcmp(name, "rcbrt") == 0;
-  if (is_inverse)
+  bool is_libdevice = state_of(l)->library == KJ_LIBDEVICE;
+  state_of(l)->has_branches |= !is_float || !is_simple(math, is_libdevice);
+  if (is_libdevice) return call_library(l, libdevice_name(l, math, is_float), args, count, result);
+  if (id == KJ_BUILTIN_RCBRT)
     return kj_fast(l, LLVMBuildFDiv(l->builder, LLVMConstReal(result, 1),
-                                    call_one(l, "cbrt", args, count, result), ""));
-  const char *symbol = state_of(l)->library == KJ_LIBDEVICE ? libdevice_name(l, name, is_float)
-                                                            : libclc_name(l, name, count, is_float);
-  return call_library(l, symbol, args, count, result);
+                                    call_one(l, KJ_BUILTIN_CBRT, args, count, result), ""));
+  if (!math->libclc)
+    kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+            "`%s` on a GPU needs libdevice (CUDA toolkit): libclc, which was found, has no such "
+            "function",
+            kj_builtin_table[id].name);
+  return call_library(l, libclc_name(l, math->libclc, count, is_float), args, count, result);
 }
 
 /* Those of nvptx_math.c, but for libdevice's approximations under @fastmath. */
-static bool has_own_form(kj_lowering *l, const char *name, LLVMTypeRef type)
+static bool has_own_form(kj_lowering *l, kj_builtin_id id, LLVMTypeRef type)
 {
   if (type != l->f32 || (state_of(l)->library == KJ_LIBDEVICE && l->frame->instance->is_fastmath))
     return false;
-  return strcmp(name, "sin") == 0 || strcmp(name, "cos") == 0;
+  return id == KJ_BUILTIN_SIN || id == KJ_BUILTIN_COS;
 }
 
 /* libdevice's writes through two pointers. */
@@ -277,16 +251,17 @@ static LLVMValueRef call_sincos(kj_lowering *l, LLVMValueRef x, LLVMTypeRef resu
 {
   LLVMTypeRef type = LLVMTypeOf(x);
   LLVMValueRef values[2];
-  if (has_own_form(l, "sin", type)) {
+  if (has_own_form(l, KJ_BUILTIN_SIN, type)) {
     kj_nvptx_sine_and_cosine(l, x, values);
   } else if (state_of(l)->library == KJ_LIBDEVICE) {
     state_of(l)->has_branches = true;
     LLVMValueRef args[3] = { x, kj_alloca(l, type, "sine"), kj_alloca(l, type, "cosine") };
-    call_library(l, libdevice_name(l, "sincos", type == l->f32), args, 3, l->void_);
+    call_library(l, libdevice_name(l, &kj_math_table[KJ_BUILTIN_SINCOS], type == l->f32), args, 3,
+                 l->void_);
     for (int i = 0; i < 2; i++) values[i] = LLVMBuildLoad2(l->builder, type, args[1 + i], "");
   } else {
-    values[0] = call_one(l, "sin", &x, 1, type);
-    values[1] = call_one(l, "cos", &x, 1, type);
+    values[0] = call_one(l, KJ_BUILTIN_SIN, &x, 1, type);
+    values[1] = call_one(l, KJ_BUILTIN_COS, &x, 1, type);
   }
   LLVMValueRef both = LLVMBuildInsertValue(l->builder, LLVMGetPoison(result), values[0], 0, "");
   return LLVMBuildInsertValue(l->builder, both, values[1], 1, "");
@@ -309,13 +284,13 @@ static LLVMValueRef call_jn(kj_lowering *l, LLVMValueRef *args, LLVMTypeRef type
   kj_move_to(l, series);
   LLVMValueRef base[] = { LLVMBuildFMul(b, args[1], LLVMConstReal(type, 0.5), ""), n },
                next = LLVMBuildFAdd(b, n, LLVMConstReal(type, 1), "");
-  LLVMValueRef power = call_one(l, "pow", base, 2, type),
-               factorial = call_one(l, "tgamma", &next, 1, type);
+  LLVMValueRef power = call_one(l, KJ_BUILTIN_POW, base, 2, type),
+               factorial = call_one(l, KJ_BUILTIN_TGAMMA, &next, 1, type);
   LLVMValueRef values[] = { LLVMBuildFDiv(b, power, factorial, ""), NULL };
   LLVMBasicBlockRef from[] = { LLVMGetInsertBlock(b), NULL };
   LLVMBuildBr(b, end);
   kj_move_to(l, recurrence);
-  values[1] = call_one(l, "jn", args, 2, type);
+  values[1] = call_one(l, KJ_BUILTIN_JN, args, 2, type);
   from[1] = LLVMGetInsertBlock(b);
   LLVMBuildBr(b, end);
   kj_move_to(l, end);
@@ -330,18 +305,18 @@ static LLVMValueRef call_yn(kj_lowering *l, LLVMValueRef *args, LLVMTypeRef type
   LLVMValueRef is_zero = LLVMBuildFCmp(l->builder, LLVMRealOEQ, args[1], LLVMConstNull(type), "");
   LLVMValueRef positive[] = { args[0], LLVMBuildSelect(l->builder, is_zero, LLVMConstNull(type),
                                                        args[1], "") };
-  return call_one(l, "yn", positive, 2, type);
+  return call_one(l, KJ_BUILTIN_YN, positive, 2, type);
 }
 
-LLVMValueRef kj_nvptx_math(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count,
+LLVMValueRef kj_nvptx_math(kj_lowering *l, kj_builtin_id id, LLVMValueRef *args, unsigned count,
                            LLVMTypeRef result)
 {
-  if (strcmp(name, "sincos") == 0) return call_sincos(l, args[0], result);
-  if (strcmp(name, "jn") == 0) return call_jn(l, args, result);
-  if (has_own_form(l, name, result))
-    return *name == 's' ? kj_nvptx_sine(l, args[0]) : kj_nvptx_cosine(l, args[0]);
-  return strcmp(name, "yn") == 0 ? call_yn(l, args, result)
-                                 : call_one(l, name, args, count, result);
+  if (id == KJ_BUILTIN_SINCOS) return call_sincos(l, args[0], result);
+  if (id == KJ_BUILTIN_JN) return call_jn(l, args, result);
+  if (id == KJ_BUILTIN_YN) return call_yn(l, args, result);
+  if (has_own_form(l, id, result))
+    return id == KJ_BUILTIN_SIN ? kj_nvptx_sine(l, args[0]) : kj_nvptx_cosine(l, args[0]);
+  return call_one(l, id, args, count, result);
 }
 
 LLVMValueRef kj_nvptx_native(kj_lowering *l, const char *name, uint32_t least_arch,

@@ -95,8 +95,10 @@ static LLVMValueRef multiply(kj_lowering *l, const kj_texpr *expr)
     count += more;
   }
   bool is_bits = mma->a == KJ_MMA_B1;
-  const char *clamp = strcmp(mma->variant, "sat") == 0 ? ".satfinite" : "",
-             *operation = is_bits ? kj_format(arena, ".%s.popc", mma->variant) : "";
+  const char *clamp = mma->variant == KJ_MMA_SAT ? ".satfinite" : "",
+             *operation = !is_bits                     ? ""
+                          : mma->variant == KJ_MMA_AND ? ".and.popc"
+                                                       : ".xor.popc";
   const char *c = kinds[2]->ptx;
   text = kj_format(arena, "mma.sync.aligned.m%un%uk%u.row.col%s.%s.%s.%s.%s%s %s;", mma->m, mma->n,
                    mma->k, clamp, c, kinds[0]->ptx, kinds[1]->ptx, c, operation, text);
@@ -112,14 +114,14 @@ static LLVMValueRef multiply(kj_lowering *l, const kj_texpr *expr)
 
 static const char *shape_text(kj_lowering *l, const kj_texpr *expr)
 {
-  const char *symbol = expr->builtin->symbol;
-  return kj_format(l->c->arena, ".sync.aligned.m8n8.x%c%s.shared.b16", symbol[0],
-                   symbol[1] ? ".trans" : "");
+  unsigned operation = expr->builtin->operation;
+  return kj_format(l->c->arena, ".sync.aligned.m8n8.x%u%s.shared.b16", operation & KJ_MATRIX_COUNT,
+                   operation & KJ_TRANSPOSED ? ".trans" : "");
 }
 
 static LLVMValueRef load_fragment(kj_lowering *l, const kj_texpr *expr)
 {
-  unsigned count = (unsigned)(expr->builtin->symbol[0] - '0'), next = 0;
+  unsigned count = expr->builtin->operation & KJ_MATRIX_COUNT, next = 0;
   LLVMValueRef address =
     LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[0]), l->i32, "");
   const char *registers = registers_text(l, &next, count),
@@ -279,7 +281,7 @@ static void multiply_warpgroup(kj_lowering *l, const kj_texpr *expr)
 static void end_group(kj_lowering *l, const kj_texpr *expr)
 {
   accumulator d = find_accumulator(l, expr);
-  bool is_fence = strcmp(expr->builtin->symbol, "fence") == 0;
+  bool is_fence = expr->builtin->id == KJ_BUILTIN_WGMMA_FENCE;
   const char *text = is_fence ? "wgmma.fence.sync.aligned;"
                               : kj_format(l->c->arena, "wgmma.wait_group.sync.aligned %d;",
                                           (int)expr->args.items[0]->integer);

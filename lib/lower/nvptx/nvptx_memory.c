@@ -33,21 +33,19 @@ void kj_nvptx_syncwarp(kj_lowering *l, LLVMValueRef mask)
   call(l, "llvm.nvvm.bar.warp.sync", &mask, 1);
 }
 
-void kj_nvptx_fence(kj_lowering *l, const char *symbol)
+void kj_nvptx_fence(kj_lowering *l, kj_memory_scope scope)
 {
-  bool is_block = strcmp(symbol, "block") == 0, is_device = strcmp(symbol, "device") == 0;
-  call(l,
-       is_block    ? "llvm.nvvm.membar.cta"
-       : is_device ? "llvm.nvvm.membar.gl"
-                   : "llvm.nvvm.membar.sys",
-       NULL, 0);
+  static const char *const names[] = { [KJ_SCOPE_DEVICE] = "llvm.nvvm.membar.gl",
+                                       [KJ_SCOPE_BLOCK] = "llvm.nvvm.membar.cta",
+                                       [KJ_SCOPE_SYSTEM] = "llvm.nvvm.membar.sys" };
+  call(l, names[scope], NULL, 0);
 }
 
 /* The last operand: the lane bound in bits 0 to 4 (of `up` the lower one), and from bit 8 on which
  * bits of a lane's number name its part of the warp. */
-static LLVMValueRef shuffle_bounds(kj_lowering *l, const char *mode, LLVMValueRef width)
+static LLVMValueRef shuffle_bounds(kj_lowering *l, kj_shuffle_mode mode, LLVMValueRef width)
 {
-  int bound = strcmp(mode, "up") == 0 ? 0 : 31;
+  int bound = mode == KJ_SHUFFLE_UP ? 0 : 31;
   if (!width) return kj_const32(l, bound);
   LLVMValueRef part =
     LLVMBuildShl(l->builder, LLVMBuildSub(l->builder, kj_const32(l, 32), width, ""),
@@ -55,18 +53,24 @@ static LLVMValueRef shuffle_bounds(kj_lowering *l, const char *mode, LLVMValueRe
   return LLVMBuildOr(l->builder, part, kj_const32(l, bound), "");
 }
 
-LLVMValueRef kj_nvptx_shuffle(kj_lowering *l, const char *mode, LLVMValueRef mask,
+LLVMValueRef kj_nvptx_shuffle(kj_lowering *l, kj_shuffle_mode mode, LLVMValueRef mask,
                               LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width)
 {
+  static const char *const names[] = { [KJ_SHUFFLE_IDX] = "llvm.nvvm.shfl.sync.idx.i32",
+                                       [KJ_SHUFFLE_UP] = "llvm.nvvm.shfl.sync.up.i32",
+                                       [KJ_SHUFFLE_DOWN] = "llvm.nvvm.shfl.sync.down.i32",
+                                       [KJ_SHUFFLE_XOR] = "llvm.nvvm.shfl.sync.bfly.i32" };
   LLVMValueRef args[4] = { mask, value, lane, shuffle_bounds(l, mode, width) };
-  return call(l, kj_format(l->c->arena, "llvm.nvvm.shfl.sync.%s.i32", mode), args, 4);
+  return call(l, names[mode], args, 4);
 }
 
-LLVMValueRef kj_nvptx_vote(kj_lowering *l, const char *mode, LLVMValueRef mask,
-                           LLVMValueRef predicate)
+LLVMValueRef kj_nvptx_vote(kj_lowering *l, kj_vote mode, LLVMValueRef mask, LLVMValueRef predicate)
 {
-  return call(l, kj_format(l->c->arena, "llvm.nvvm.vote.%s.sync", mode),
-              (LLVMValueRef[]){ mask, predicate }, 2);
+  static const char *const names[] = { [KJ_VOTE_ALL] = "llvm.nvvm.vote.all.sync",
+                                       [KJ_VOTE_ANY] = "llvm.nvvm.vote.any.sync",
+                                       [KJ_VOTE_SAME] = "llvm.nvvm.vote.uni.sync",
+                                       [KJ_VOTE_BALLOT] = "llvm.nvvm.vote.ballot.sync" };
+  return call(l, names[mode], (LLVMValueRef[]){ mask, predicate }, 2);
 }
 
 LLVMValueRef kj_nvptx_activemask(kj_lowering *l)
@@ -74,57 +78,85 @@ LLVMValueRef kj_nvptx_activemask(kj_lowering *l)
   return call(l, "llvm.nvvm.activemask", NULL, 0);
 }
 
-/* nvptx: atomics at a scope other than the device's. LLVM's atomicrmw becomes an instruction at the
- * scope of the device whatever it says, so these are written as such. */
+/* nvptx: atomics that LLVM makes something else of, written as instructions: its atomicrmw becomes
+ * an instruction at the scope of the device whatever it says, its cmpxchg of 16 bits a loop around
+ * one of 32 bits that begins with a plain load. */
 
-/* The instruction's type, by what the operation looks at: signed and unsigned order, bits, numbers.
- * NULL: there is no such instruction. */
-static const char *suffix_of(const char *op, kjit_type type)
+static LLVMValueRef build_atom(kj_lowering *l, const char *op, const char *type, char constraint,
+                               kj_memory_scope scope, LLVMValueRef *args, unsigned count)
 {
-  bool is_wide = type == KJIT_I64 || type == KJIT_U64 || type == KJIT_F64;
-  bool is_float = type == KJIT_F32 || type == KJIT_F64 || type == KJIT_F16;
-  if (type == KJIT_BF16) return NULL;
-  if (strcmp(op, "exch") == 0) return is_wide ? "b64" : "b32";
-  if (strcmp(op, "add") == 0 && is_float)
-    return type == KJIT_F16 ? "noftz.f16" : type == KJIT_F32 ? "f32" : "f64";
-  if (is_float) return NULL;
-  if (strcmp(op, "add") == 0) return is_wide ? "u64" : "u32";
-  if (strcmp(op, "inc") == 0 || strcmp(op, "dec") == 0) return is_wide ? NULL : "u32";
-  if (strcmp(op, "min") == 0 || strcmp(op, "max") == 0)
-    return type == KJIT_I32 ? "s32" : type == KJIT_U32 ? "u32" : type == KJIT_I64 ? "s64" : "u64";
-  return is_wide ? "b64" : "b32";
-}
-
-static char atomic_constraint(kjit_type type)
-{
-  return type == KJIT_F16                       ? 'h'
-         : type == KJIT_F32                     ? 'f'
-         : type == KJIT_F64                     ? 'd'
-         : type == KJIT_I64 || type == KJIT_U64 ? 'l'
-                                                : 'r';
-}
-
-LLVMValueRef kj_nvptx_scoped_atomic(kj_lowering *l, const char *op, kjit_type type,
-                                    const char *scope, LLVMValueRef pointer, LLVMValueRef value)
-{
-  if (strcmp(scope, "device") == 0) return NULL;
-  const char *suffix = suffix_of(op, type);
-  if (!suffix) return NULL;
-  unsigned space = LLVMGetPointerAddressSpace(LLVMTypeOf(pointer));
+  static const char *const scopes[] = {
+    [KJ_SCOPE_DEVICE] = "gpu", [KJ_SCOPE_BLOCK] = "cta", [KJ_SCOPE_SYSTEM] = "sys"
+  };
+  unsigned space = LLVMGetPointerAddressSpace(LLVMTypeOf(args[0]));
   const char *where = space == 1 ? ".global" : space == 3 ? ".shared" : "";
-  const char *text = kj_format(l->c->arena, "atom.relaxed.%s%s.%s.%s $0, [$1], $2;",
-                               strcmp(scope, "block") == 0 ? "cta" : "sys", where, op, suffix);
-  const char *constraints =
-    kj_format(l->c->arena, "=%c,l,%c,~{memory}", atomic_constraint(type), atomic_constraint(type));
-  LLVMTypeRef result = LLVMTypeOf(value), bits = type == KJIT_F16 ? l->i16 : result,
-              params[2] = { LLVMTypeOf(pointer), bits };
-  LLVMTypeRef function = LLVMFunctionType(bits, params, 2, false);
-  LLVMValueRef code =
-    LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints), true, false,
-                     LLVMInlineAsmDialectATT, false);
-  LLVMValueRef args[2] = { pointer, LLVMBuildBitCast(l->builder, value, bits, "") };
-  return LLVMBuildBitCast(l->builder, LLVMBuildCall2(l->builder, function, code, args, 2, ""),
-                          result, "");
+  bool has_two = count == 3;
+  return kj_build_asm(l,
+                      &(kj_asm){
+                        .text = kj_format(l->c->arena, "atom.relaxed.%s%s.%s.%s $0, [$1], $2%s;",
+                                          scopes[scope], where, op, type, has_two ? ", $3" : ""),
+                        .constraints = kj_format(l->c->arena, has_two ? "=%c,l,%c,%c" : "=%c,l,%c",
+                                                 constraint, constraint, constraint),
+                        .result = LLVMTypeOf(args[1]) },
+                      args, count);
+}
+
+/* The types of the instructions on a type: as bits, as a number, as what has an order; NULL: there
+ * is no such instruction. */
+typedef struct atomic_types {
+  const char *bits, *number, *order;
+  char constraint;
+  bool is_integer, has_counters;
+} atomic_types;
+
+static const char *atomic_type(const atomic_types *t, kj_combine op)
+{
+  switch (op) {
+  case KJ_COMBINE_ADD: return t->number;
+  case KJ_COMBINE_MIN:
+  case KJ_COMBINE_MAX: return t->order;
+  case KJ_COMBINE_AND:
+  case KJ_COMBINE_OR:
+  case KJ_COMBINE_XOR: return t->is_integer ? t->bits : NULL;
+  case KJ_COMBINE_INC:
+  case KJ_COMBINE_DEC: return t->has_counters ? t->number : NULL;
+  case KJ_COMBINE_EXCHANGE: return t->bits;
+  case KJ_COMBINE_SUB: break;
+  }
+  return NULL;
+}
+
+LLVMValueRef kj_nvptx_scoped_atomic(kj_lowering *l, kj_combine op, kjit_type type,
+                                    kj_memory_scope scope, LLVMValueRef pointer, LLVMValueRef value)
+{
+  static const char *const names[] = {
+    [KJ_COMBINE_ADD] = "add", [KJ_COMBINE_MIN] = "min", [KJ_COMBINE_MAX] = "max",
+    [KJ_COMBINE_AND] = "and", [KJ_COMBINE_OR] = "or",   [KJ_COMBINE_XOR] = "xor",
+    [KJ_COMBINE_INC] = "inc", [KJ_COMBINE_DEC] = "dec", [KJ_COMBINE_EXCHANGE] = "exch"
+  };
+  static const atomic_types types[] = { [KJIT_I32] = { "b32", "u32", "s32", 'r', true, true },
+                                        [KJIT_U32] = { "b32", "u32", "u32", 'r', true, true },
+                                        [KJIT_I64] = { "b64", "u64", "s64", 'l', true, false },
+                                        [KJIT_U64] = { "b64", "u64", "u64", 'l', true, false },
+                                        [KJIT_F32] = { "b32", "f32", NULL, 'f', false, false },
+                                        [KJIT_F64] = { "b64", "f64", NULL, 'd', false, false },
+                                        [KJIT_F16] = { NULL, "noftz.f16", NULL, 'h', false, false },
+                                        [KJIT_BF16] = { NULL, "noftz.bf16", NULL, 'h', false,
+                                                        false } };
+  const char *instruction_type = atomic_type(&types[type], op);
+  if (scope == KJ_SCOPE_DEVICE || !instruction_type) return NULL;
+  bool is_small = types[type].constraint == 'h';
+  LLVMValueRef args[] = { pointer,
+                          is_small ? LLVMBuildBitCast(l->builder, value, l->i16, "") : value };
+  LLVMValueRef old =
+    build_atom(l, names[op], instruction_type, types[type].constraint, scope, args, 2);
+  return LLVMBuildBitCast(l->builder, old, LLVMTypeOf(value), "");
+}
+
+LLVMValueRef kj_nvptx_small_cas(kj_lowering *l, kj_memory_scope scope, LLVMValueRef pointer,
+                                LLVMValueRef expected, LLVMValueRef desired)
+{
+  return build_atom(l, "cas", "b16", 'h', scope, (LLVMValueRef[]){ pointer, expected, desired }, 3);
 }
 
 bool kj_nvptx_adds_small_float(kj_lowering *l, kjit_type type)
@@ -153,18 +185,25 @@ static unsigned bits_of(kj_lowering *l, LLVMTypeRef type)
 
 /* Bytes are kept in registers of 16 bits. */
 static unsigned register_bits(unsigned bits) { return bits < 16 ? 16 : bits; }
-static char constraint_of(unsigned bits) { return bits == 64 ? 'l' : bits == 32 ? 'r' : 'h'; }
+static char bits_constraint(unsigned bits) { return bits == 64 ? 'l' : bits == 32 ? 'r' : 'h'; }
 static const char *space_of(LLVMValueRef pointer)
 {
   return LLVMGetPointerAddressSpace(LLVMTypeOf(pointer)) == 1 ? ".global" : "";
 }
 
-LLVMValueRef kj_nvptx_hinted_load(kj_lowering *l, const char *hint, LLVMTypeRef type,
+/* NC loads are left to LLVM, which knows that nothing writes there. */
+static const char *const hint_texts[] = {
+  [KJ_CACHE_CA] = "ca", [KJ_CACHE_CG] = "cg", [KJ_CACHE_CS] = "cs", [KJ_CACHE_LU] = "lu",
+  [KJ_CACHE_CV] = "cv", [KJ_CACHE_NC] = "nc", [KJ_CACHE_WB] = "wb", [KJ_CACHE_WT] = "wt"
+};
+
+LLVMValueRef kj_nvptx_hinted_load(kj_lowering *l, kj_cache_hint hint, LLVMTypeRef type,
                                   LLVMValueRef pointer)
 {
   unsigned bits = bits_of(l, type), held = register_bits(bits);
-  const char *text = kj_format(l->c->arena, "ld%s.%s.b%u $0, [$1];", space_of(pointer), hint, bits);
-  const char *constraints = kj_format(l->c->arena, "=%c,l,~{memory}", constraint_of(held));
+  const char *text =
+    kj_format(l->c->arena, "ld%s.%s.b%u $0, [$1];", space_of(pointer), hint_texts[hint], bits);
+  const char *constraints = kj_format(l->c->arena, "=%c,l,~{memory}", bits_constraint(held));
   LLVMValueRef value =
     call_text(l, text, constraints, LLVMIntTypeInContext(l->context, held), &pointer, 1);
   if (held != bits)
@@ -172,29 +211,35 @@ LLVMValueRef kj_nvptx_hinted_load(kj_lowering *l, const char *hint, LLVMTypeRef 
   return LLVMBuildBitCast(l->builder, value, type, "");
 }
 
-void kj_nvptx_hinted_store(kj_lowering *l, const char *hint, LLVMValueRef pointer,
+void kj_nvptx_hinted_store(kj_lowering *l, kj_cache_hint hint, LLVMValueRef pointer,
                            LLVMValueRef value)
 {
   unsigned bits = bits_of(l, LLVMTypeOf(value)), held = register_bits(bits);
-  const char *text = kj_format(l->c->arena, "st%s.%s.b%u [$0], $1;", space_of(pointer), hint, bits);
-  const char *constraints = kj_format(l->c->arena, "l,%c,~{memory}", constraint_of(held));
+  const char *text =
+    kj_format(l->c->arena, "st%s.%s.b%u [$0], $1;", space_of(pointer), hint_texts[hint], bits);
+  const char *constraints = kj_format(l->c->arena, "l,%c,~{memory}", bits_constraint(held));
   value = LLVMBuildBitCast(l->builder, value, LLVMIntTypeInContext(l->context, bits), "");
   if (held != bits)
     value = LLVMBuildZExt(l->builder, value, LLVMIntTypeInContext(l->context, held), "");
   call_text(l, text, constraints, l->void_, (LLVMValueRef[]){ pointer, value }, 2);
 }
 
-void kj_nvptx_prefetch(kj_lowering *l, const char *level, LLVMValueRef pointer)
+void kj_nvptx_prefetch(kj_lowering *l, kj_cache_level level, LLVMValueRef pointer)
 {
-  call_text(l, kj_format(l->c->arena, "prefetch%s.%s [$0];", space_of(pointer), level), "l",
-            l->void_, &pointer, 1);
+  call_text(l,
+            kj_format(l->c->arena, "prefetch%s.%s [$0];", space_of(pointer),
+                      level == KJ_PREFETCH_L1 ? "L1" : "L2"),
+            "l", l->void_, &pointer, 1);
 }
 
-LLVMValueRef kj_nvptx_clock(kj_lowering *l, const char *name)
+LLVMValueRef kj_nvptx_clock(kj_lowering *l, kj_builtin_id clock)
 {
-  return kj_intrinsic(l, kj_format(l->c->arena, "llvm.nvvm.read.ptx.sreg.%s", name), NULL, 0, NULL,
-                      0);
+  return call(l,
+              clock == KJ_BUILTIN_CLOCK64 ? "llvm.nvvm.read.ptx.sreg.clock64"
+                                          : "llvm.nvvm.read.ptx.sreg.globaltimer",
+              NULL, 0);
 }
+
 void kj_nvptx_nanosleep(kj_lowering *l, LLVMValueRef duration)
 {
   kj_intrinsic(l, "llvm.nvvm.nanosleep", NULL, 0, &duration, 1);

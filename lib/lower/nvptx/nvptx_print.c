@@ -74,8 +74,7 @@ static LLVMValueRef take_place(kj_lowering *l, LLVMValueRef ring, LLVMValueRef m
                                 ""),
                   full, fits);
   LLVMPositionBuilderAtEnd(b, fits);
-  unsigned scope =
-    LLVMGetSyncScopeID(l->context, l->target->device_scope, strlen(l->target->device_scope));
+  unsigned scope = kj_sync_scope(l, KJ_SCOPE_DEVICE);
   LLVMAtomicOrdering relaxed = LLVMAtomicOrderingMonotonic;
   LLVMValueRef pair =
     LLVMBuildAtomicCmpXchgSyncScope(b, next, place, LLVMBuildAdd(b, place, needed, ""), relaxed,
@@ -140,8 +139,7 @@ static void fill_function(kj_lowering *l, LLVMValueRef function)
   LLVMBuildBr(b, blocks[END]);
 
   LLVMPositionBuilderAtEnd(b, blocks[FULL]);
-  unsigned scope =
-    LLVMGetSyncScopeID(l->context, l->target->device_scope, strlen(l->target->device_scope));
+  unsigned scope = kj_sync_scope(l, KJ_SCOPE_DEVICE);
   LLVMBuildAtomicRMWSyncScope(b, LLVMAtomicRMWBinOpAdd,
                               at_offset(l, ring, offsetof(kj_print_ring, lost)), kj_const64(l, 1),
                               LLVMAtomicOrderingMonotonic, scope);
