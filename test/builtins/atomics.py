@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""atomics.py: what the PTX of each atomic says, against what docs/ir.md promises.
+
+The reference names the operations, the types that each takes, the scopes and the memory orders.
+Every operation, type, scope and order is compiled for each architecture, in global and in shared
+memory and behind a pointer, with and without a use of the result. In the PTX of each, every access
+to the place must be atomic, as wide as the type, and of the scope that the name says; and what the
+memory order asks for must be there: on the access or as a fence of the same scope beside it. Types
+and orders that the reference does not name must be refused. ptxas takes all of it, where there is
+one."""
+import argparse
+import concurrent.futures
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ARCHES = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"]
+BITS = {"bool": 8, "i8": 8, "u8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64,
+        "f16": 16, "bf16": 16, "f32": 32, "f64": 64, "c64": 64}
+SCOPES = {"": "gpu", "_block": "cta", "_system": "sys"}
+SAME_SCOPE = {"gl": "gpu", "cta": "cta", "sys": "sys"}  # of membar
+PLACES = {"global": "x[0]", "shared": "s[0]", "pointer": "p[0]"}
+
+
+class Promise:
+    """Of one operation: the number of its operands, its types, the orders that it may have."""
+
+    def __init__(self, name, operands, types):
+        self.name, self.operands, self.types = name, operands, types
+        self.writes, self.reads = name != "atomic_load", name != "atomic_store"
+
+    def may_have(self, order):
+        if order == "acq_rel":
+            return self.reads and self.writes
+        return {"acquire": self.reads, "release": self.writes}.get(order, True)
+
+
+def read_reference(path):
+    """Promises by name, and the memory orders."""
+    texts, operands, orders = {}, {}, []
+    for line in open(path):
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        forms = re.findall(r"`(\w+)(?:\((.*?)\))?`", cells[0]) if cells else []
+        if len(cells) > 1 and cells[1].startswith("a memory order:"):
+            orders.append(forms[0][0])
+        for name, arguments in forms if forms and forms[0][0].startswith("atomic_") else []:
+            texts[name] = cells[1]
+            operands[name] = len((arguments or forms[0][1]).split(",")) - 1
+    def types_of(name):
+        same = re.search(r"\b(?:as|types of) (atomic_\w+)", texts[name])
+        return types_of(same[1]) if same else [word for word in re.findall(r"\w+", texts[name]) if word in BITS]
+    return {name: Promise(re.sub("_(block|system)$", "", name), operands[name], types_of(name)) for name in texts}, orders
+
+
+def scope_of(name):
+    return SCOPES[re.search("(_block|_system|)$", name)[0]]
+
+
+class Case:
+    def __init__(self, name, promise, kind, order, place, is_used):
+        self.name, self.promise, self.type, self.order, self.place = name, promise, kind, order, place
+        self.is_used = is_used and promise.reads
+
+    def text(self):
+        arguments = [PLACES[self.place]] + ["v"] * self.promise.operands
+        arguments += [self.order] if self.order else []
+        return ("r[0] = " if self.is_used else "") + f"{self.name}({', '.join(arguments)})"
+
+    def __str__(self):
+        return f"{self.text()} of {self.type} in {self.place} memory"
+
+
+def cases_of(promises, orders, kind):
+    """Orders in global memory; places and uses of the result with the order left out."""
+    for name, promise in promises.items():
+        if kind not in promise.types:
+            continue
+        for place, is_used in itertools.product(PLACES, (True, False)):
+            yield Case(name, promise, kind, None, place, is_used)
+        for order in orders:
+            if promise.may_have(order):
+                yield Case(name, promise, kind, order, "global", True)
+
+
+def source(kind, statements):
+    lines = "".join(f'  ptx_effect("// case {i}")\n  {text}\n' for i, text in enumerate(statements))
+    return (f"kernel k(r, x, y) @block(32) {{\n  shared s: {kind}[8]\n  let p = pointer(x[8])\n  let v = y[0]\n"
+            f"  s[laneid & 7] = v\n{lines}  ptx_effect(\"// case {len(statements)}\")\n  r[1] = s[1]\n}}\n")
+
+
+# What an instruction is: its name, and the qualifiers that matter.
+INSTRUCTION = re.compile(r"^\s*(?:@%p\d+\s+)?(atom|red|ld|st|fence|membar)\.([\w.:]+)(.*)", re.MULTILINE)
+
+
+class Access:
+    def __init__(self, name, qualifiers, rest):
+        words = qualifiers.replace("::", ":").split(".")
+        self.text = f"{name}.{qualifiers}{rest}".strip()
+        self.name, self.words = name, words
+        self.scope = next((w for w in words if w in SCOPES.values()), None)
+        self.order = next((w for w in words if w in ("relaxed", "acquire", "release", "acq_rel", "sc", "weak")), None)
+        widths = [re.fullmatch(r"(?:b|s|u|f|bf)(\d+)", word) for word in words]
+        self.bits = next((int(width[1]) for width in widths if width), None)
+        if name in ("atom", "red"):  # what PTX takes where nothing is said
+            self.scope, self.order = self.scope or "gpu", self.order or "relaxed"
+        if name == "membar":
+            self.name, self.scope, self.order = "fence", SAME_SCOPE[words[0]], "sc"
+        self.is_private = any(w in ("param", "local", "const") for w in words)
+
+    def is_weak(self):
+        return self.name in ("ld", "st") and self.order in (None, "weak")
+
+
+def find_wrong(case, text):
+    """What is not as promised in the PTX of a case; None: nothing."""
+    found = [a for a in (Access(*m.groups()) for m in INSTRUCTION.finditer(text)) if not a.is_private]
+    scope, bits = scope_of(case.name), BITS[case.type]
+    strong = [i for i, a in enumerate(found) if a.name != "fence" and not a.is_weak()]
+    weak = [a.text for a in found if a.is_weak()]
+    results = [a for a in found if a.is_weak() and a.name == "st"]
+    if len(weak) != case.is_used or len(results) != len(weak):
+        return f"plain accesses: {weak}"
+    if not strong:
+        return "there is no atomic access"
+    for access in (found[i] for i in strong):
+        if access.scope != scope:
+            return f"the scope is {access.scope}, not {scope}: {access.text}"
+        if access.bits != bits:
+            return f"{bits} bits are accessed as {access.bits}: {access.text}"
+    updates = [found[i] for i in strong if found[i].name in ("atom", "red")]
+    if case.promise.reads and case.promise.writes and not updates:
+        return "nothing is read and written at once"
+    before = [a for a in found[:strong[0]] if a.name == "fence"]
+    after = [a for a in found[strong[-1] + 1:] if a.name == "fence"]
+    for fence in before + after:
+        if fence.scope != scope:
+            return f"a fence of the scope {fence.scope}, not {scope}: {fence.text}"
+    own = {found[i].order for i in strong}
+    order = case.order or "relaxed"
+    if order == "relaxed" and (before or after or own - {"relaxed"}):
+        return "a relaxed operation orders other accesses"
+    if order in ("release", "acq_rel", "seq_cst") and case.promise.writes and not (before or own & {"release", "acq_rel"}):
+        return "what precedes it is not ordered before it"
+    if order in ("acquire", "acq_rel", "seq_cst") and case.promise.reads and not (after or own & {"acquire", "acq_rel"}):
+        return "what follows it is not ordered after it"
+    if order == "seq_cst" and not any(fence.order == "sc" for fence in before):
+        return "nothing orders it among all operations that are seq_cst"
+    return None
+
+
+def run(command):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def compile_kernel(arguments, folder, name, kind, arch, statements):
+    path, code = os.path.join(folder, name + ".kir"), os.path.join(folder, name + ".ptx")
+    open(path, "w").write(source(kind, statements))
+    signature = ", ".join([f"{kind}[:] C"] * 3)
+    result = run([arguments.kjit_compile, path, "-q", "-s", signature, "--arch", arch, "-e", "ptx", "-o", code])
+    return code, result
+
+
+def check(arguments, folder, cases, kind, arch):
+    """Failures of all cases of a type on an architecture."""
+    code, result = compile_kernel(arguments, folder, f"{kind}_{arch}", kind, arch, [case.text() for case in cases])
+    if result.returncode:
+        return [f"{arch}: {result.stdout}"]
+    texts = re.split(r"// case \d+\n", open(code).read())[1:-1]
+    if len(texts) != len(cases):
+        return [f"{arch}, {kind}: the PTX has {len(texts)} of {len(cases)} cases"]
+    failures = [(case, find_wrong(case, text)) for case, text in zip(cases, texts)]
+    failures = [f"{arch}: {case}: {wrong}" for case, wrong in failures if wrong]
+    if arguments.ptxas:
+        result = run([arguments.ptxas, "-arch", arch, "-O1", code, "-o", os.devnull])
+        failures += [f"{arch}, {kind}: {result.stdout}"] if result.returncode else []
+    return failures
+
+
+def check_refusals(arguments, folder, promises, orders):
+    """One operation of each rule with each type and order that it is not promised for."""
+    failures = []
+    rules = {(promise.name, tuple(promise.types)): name for name, promise in promises.items() if scope_of(name) == "gpu"}
+    for name in rules.values():
+        promise = promises[name]
+        tries = [Case(name, promise, kind, None, "global", True) for kind in BITS if kind not in promise.types]
+        tries += [Case(name, promise, promise.types[0], order, "global", True) for order in orders if not promise.may_have(order)]
+        for case in tries:
+            _, result = compile_kernel(arguments, folder, f"{name}_refused", case.type, "sm_90", [case.text()])
+            if result.returncode <= 0 or f"`{name}`" not in result.stdout:
+                failures.append(f"{case} is not refused by name: {result.stdout}")
+    return failures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kjit-compile", required=True)
+    parser.add_argument("--reference", required=True, help="docs/ir.md")
+    parser.add_argument("--ptxas", help="the assembler")
+    parser.add_argument("--arch", action="append", help="only this one")
+    arguments = parser.parse_args()
+    promises, orders = read_reference(arguments.reference)
+    assert len(promises) >= 45 and len(orders) == 5, "the reference no longer names the atomics as this test reads it"
+    kinds = [kind for kind in BITS if any(kind in promise.types for promise in promises.values())]
+    cases = {kind: list(cases_of(promises, orders, kind)) for kind in kinds}
+    arches = arguments.arch or ARCHES
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(check, arguments, folder, cases[kind], kind, arch) for arch in arches for kind in kinds]
+        failures = check_refusals(arguments, folder, promises, orders) if not arguments.arch else []
+        for job in jobs:
+            failures += job.result()
+    print("\n".join(failures))
+    print(f"{len(promises)} atomics, {sum(map(len, cases.values())) * len(arches)} cases, {len(failures)} failures")
+    return bool(failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
