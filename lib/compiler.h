@@ -33,7 +33,7 @@ typedef enum kj_argument_kind {
   /* plain number, passed at run time: .type KJ_WEAK_INT (as i64) or KJ_WEAK_FLOAT (as f64) */
   KJ_ARGUMENT_NUMBER,
   KJ_ARGUMENT_ARRAY, /* .type a global array; .facts */
-  /* compile-time value of a const parameter: .type weak or scalar; .integer or .number */
+  /* compile-time value of a const parameter: .type weak or scalar; .integer as in kj_value */
   KJ_ARGUMENT_CONST,
   KJ_ARGUMENT_FUNCTION /* .function */
 } kj_argument_kind;
@@ -42,8 +42,7 @@ typedef struct kj_argument {
   kj_argument_kind kind;
   kjit_type type;
   uint32_t facts;
-  __int128 integer; /* CONST of integer, bool and weak int type */
-  double number;    /* CONST of float and weak float type */
+  __int128 integer; /* CONST: the number, or a float's bits */
   const kj_decl *function;
 } kj_argument;
 

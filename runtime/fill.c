@@ -24,8 +24,8 @@ static kjit_status take_number(const fill_job *job, double number, kj_diagnostic
   float single = (float)number;
   if (job->to.element == KJIT_C64) memcpy(bits, &single, sizeof single);
   else if (job->to.element == KJIT_C128) memcpy(bits, &number, sizeof number);
-  else if (!kj_convert_value(&value, job->to.element, &converted) ||
-           !kj_encode_value(&converted, bits))
+  else if (kj_fit_argument(value, job->to.element, &converted)) kj_encode_value(converted, bits);
+  else
     return kj_error(diagnostics, KJIT_ERROR_TYPE,
                     "kjit_fill: an element of type %s cannot hold the number %g", type->name,
                     number);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/arithmetic.h"
 #include "ir/builder.h"
 #include "ir/expr.h"
 #include "ir/lexer.h"
@@ -155,7 +156,6 @@ static kj_expr *make_cast(kjit_builder *builder, kjit_type type, kj_expr *x)
 /* Infinities and NaNs have no digits: `inf` and `nan` are weak, a cast gives them a type. */
 static kj_expr *make_real(kjit_builder *builder, kjit_type type, double value)
 {
-  bool is_negative = signbit(value) && !isnan(value);
   kj_expr *expr;
   if (isfinite(value)) {
     expr = kj_make_expr(builder, KJ_EXPR_FLOAT);
@@ -165,7 +165,25 @@ static kj_expr *make_real(kjit_builder *builder, kjit_type type, double value)
     expr = make_builtin(builder, isnan(value) ? KJ_BUILTIN_NAN : KJ_BUILTIN_INF);
     if (type != KJ_WEAK_FLOAT) expr = make_cast(builder, type, expr);
   }
-  return is_negative ? make_unary(builder, KJIT_NEG, expr) : expr;
+  return signbit(value) ? make_unary(builder, KJIT_NEG, expr) : expr;
+}
+
+/* A float of a type, or weak where its place has that type; a NaN that `nan` is not by its bits. */
+static kj_expr *make_float(kjit_builder *builder, kj_value value, bool is_weak)
+{
+  static const kjit_type words[] = { [2] = KJIT_U16, [4] = KJIT_U32, [8] = KJIT_U64 };
+  if (!kj_is_other_nan(value))
+    return make_real(builder, is_weak ? (kjit_type)KJ_WEAK_FLOAT : value.type, kj_number_of(value));
+  kjit_type word = words[kj_type(builder->module->types, value.type)->size_bytes];
+  kj_expr *call =
+    make_cast(builder, value.type, make_integer(builder, word, (uint64_t)value.integer, false));
+  kj_expr *type = call->x;
+  call->x = make_builtin(builder, KJ_BUILTIN_BITCAST);
+  kj_expr *bits = call->args.items[0];
+  call->args.items[0] = type;
+  KJ_PUSH(kj_builder_arena(builder), &call->args, bits);
+  kj_measure_expr(call);
+  return call;
 }
 
 static kj_expr *make_bool(kjit_builder *builder, bool value)
@@ -175,50 +193,33 @@ static kj_expr *make_bool(kjit_builder *builder, bool value)
   return expr;
 }
 
-static kj_expr *make_signed(kjit_builder *builder, kjit_type type, int64_t value)
+static kj_expr *make_complex(kjit_builder *builder, kjit_type type, const void *from)
 {
-  return make_integer(builder, type, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, value < 0);
-}
-
-static kj_expr *make_complex(kjit_builder *builder, kjit_type type, double real, double imaginary)
-{
-  kj_expr *call = make_cast(builder, type, make_real(builder, KJ_WEAK_FLOAT, real));
-  KJ_PUSH(kj_builder_arena(builder), &call->args, make_real(builder, KJ_WEAK_FLOAT, imaginary));
+  kj_value parts[2];
+  kjit_type part = type == KJIT_C64 ? KJIT_F32 : KJIT_F64;
+  for (size_t i = 0; i < 2; i++)
+    (void)kj_decode_value(part, (const char *)from + i * (type == KJIT_C64 ? 4 : 8), &parts[i]);
+  kj_expr *call = make_cast(builder, type, make_float(builder, parts[0], true));
+  KJ_PUSH(kj_builder_arena(builder), &call->args, make_float(builder, parts[1], true));
   kj_measure_expr(call);
   return call;
 }
 
-#define LOAD(type, from) ((type *)memcpy(&(type){ 0 }, from, sizeof(type)))[0]
 kj_expr *kj_make_literal(kjit_builder *builder, kjit_type type, const void *from)
 {
-  switch (type) {
-  case KJ_WEAK_INT: return make_signed(builder, type, LOAD(int64_t, from));
-  case KJIT_BOOL: return make_bool(builder, *(const char *)from != 0);
-  case KJIT_I8: return make_signed(builder, type, LOAD(int8_t, from));
-  case KJIT_I16: return make_signed(builder, type, LOAD(int16_t, from));
-  case KJIT_I32: return make_signed(builder, type, LOAD(int32_t, from));
-  case KJIT_I64: return make_signed(builder, type, LOAD(int64_t, from));
-  case KJIT_U8: return make_integer(builder, type, LOAD(uint8_t, from), false);
-  case KJIT_U16: return make_integer(builder, type, LOAD(uint16_t, from), false);
-  case KJIT_U32: return make_integer(builder, type, LOAD(uint32_t, from), false);
-  case KJIT_U64: return make_integer(builder, type, LOAD(uint64_t, from), false);
-  case KJIT_F16: return make_real(builder, type, kj_decode_f16(LOAD(uint16_t, from)));
-  case KJIT_BF16: return make_real(builder, type, kj_decode_bf16(LOAD(uint16_t, from)));
-  case KJIT_F32: return make_real(builder, type, LOAD(float, from));
-  case KJIT_F64: return make_real(builder, type, LOAD(double, from));
-  case KJIT_C64:
-    return make_complex(builder, type, LOAD(float, from),
-                        LOAD(float, (const char *)from + sizeof(float)));
-  default:
-    return make_complex(builder, type, LOAD(double, from),
-                        LOAD(double, (const char *)from + sizeof(double)));
-  }
+  kj_value value;
+  if (!kj_decode_value(type, from, &value)) return make_complex(builder, type, from);
+  if (type == KJIT_BOOL) return make_bool(builder, value.integer != 0);
+  if (kj_is_floating(type)) return make_float(builder, value, false);
+  bool is_negative = value.integer < 0;
+  return make_integer(builder, type, (uint64_t)(is_negative ? -value.integer : value.integer),
+                      is_negative);
 }
 
 kjit_node kjit_integer(kjit_builder *builder, int64_t value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  return kj_add_expr(builder, make_signed(builder, KJ_WEAK_INT, value));
+  return kj_add_expr(builder, kj_make_literal(builder, KJ_WEAK_INT, &value));
 }
 
 kjit_node kjit_float(kjit_builder *builder, double value)

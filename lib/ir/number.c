@@ -1,5 +1,6 @@
 #include "ir/number.h"
 
+#include <fenv.h>
 #include <float.h>
 #include <locale.h>
 #include <math.h>
@@ -7,10 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Halfway between the largest finite value and the next power of two: from here on rounding gives
- * infinity. */
-static const double F16_OVERFLOW = 65520.0;
-static const double BF16_OVERFLOW = 0x1.ffp127;
+#include "ir/arithmetic.h"
 
 /* The C library hands out its own "C" locale here: nothing is allocated. */
 static locale_t c_locale(void) { return newlocale(LC_ALL_MASK, "C", (locale_t)0); }
@@ -31,13 +29,27 @@ static double read_f32(const char *digits)
   return value;
 }
 
+/* The double nearest to the digits, with its last bit set where it is not exact: rounded once more,
+ * to a format with fewer bits, it gives what the digits themselves would. */
+static double read_to_odd(const char *digits)
+{
+  int mode = fegetround();
+  fesetround(FE_DOWNWARD);
+  double low = read_f64(digits);
+  fesetround(FE_UPWARD);
+  double high = read_f64(digits);
+  fesetround(mode);
+  uint64_t bits;
+  memcpy(&bits, &low, sizeof bits);
+  return bits & 1 ? low : high;
+}
+
 double kj_read_float(const char *digits, kjit_type type)
 {
   if (type == KJIT_F32) return read_f32(digits);
-  double value = read_f64(digits);
-  if (type == KJIT_F16 && value >= F16_OVERFLOW) return INFINITY;
-  if (type == KJIT_BF16 && value >= BF16_OVERFLOW) return INFINITY;
-  return value;
+  if (type != KJIT_F16 && type != KJIT_BF16) return read_f64(digits);
+  double value = read_to_odd(digits);
+  return isfinite(kj_number_of(kj_float_value(type, value))) ? value : INFINITY;
 }
 
 /* 17 digits give every double back, 9 every float; fewer are tried first. */
@@ -61,21 +73,4 @@ void kj_print_float(double value, kjit_type type, kj_buffer *buffer)
   format_shortest(value, type == KJIT_F32, text, sizeof text);
   kj_append_text(buffer, text);
   if (!strpbrk(text, ".e")) kj_append_text(buffer, ".0");
-}
-
-double kj_decode_f16(uint16_t bits)
-{
-  int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double magnitude = exponent == 31 ? (fraction ? NAN : INFINITY)
-                     : exponent     ? ldexp(1024 + fraction, exponent - 25)
-                                    : ldexp(fraction, -24);
-  return bits >> 15 ? -magnitude : magnitude;
-}
-
-double kj_decode_bf16(uint16_t bits)
-{
-  uint32_t wide = (uint32_t)bits << 16;
-  float value;
-  memcpy(&value, &wide, sizeof value);
-  return value;
 }

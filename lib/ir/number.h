@@ -5,14 +5,11 @@
 #include "ir/type.h"
 
 /* The value that the 0-terminated digits have as a literal of the type: rounded once to f32 for
- * KJIT_F32, else to f64. Infinite where it is too large for the type. */
+ * KJIT_F32, else a double, which kj_float_value rounds to f16 or bf16 as the digits themselves
+ * would round. Infinite where it is too large for the type. */
 double kj_read_float(const char *digits, kjit_type type);
 /* The shortest text with a point or an exponent that reads back as the finite value, without sign
  * and suffix. */
 void kj_print_float(double value, kjit_type type, kj_buffer *buffer);
-
-/* Value of the bits of an f16 or bf16. */
-double kj_decode_f16(uint16_t bits);
-double kj_decode_bf16(uint16_t bits);
 
 #endif

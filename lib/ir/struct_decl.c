@@ -2,6 +2,7 @@
  * verified, so that a name of one means the same as a name of a scalar. */
 #include <string.h>
 
+#include "ir/arithmetic.h"
 #include "ir/expr.h"
 #include "ir/verify.h"
 
@@ -13,7 +14,7 @@ enum {
   MAX_CONSTANTS = 1024
 };
 
-/* ---- integers known without types: extents of fields, alignments ---- */
+/* ---- integers known without inference: extents of fields, alignments ---- */
 
 typedef struct evaluator {
   kj_verifier *v;
@@ -22,9 +23,9 @@ typedef struct evaluator {
   uint32_t constants;
 } evaluator;
 
-static bool evaluate(evaluator *e, const kj_expr *expr, __int128 *value);
+static bool evaluate(evaluator *e, const kj_expr *expr, kj_value *value);
 
-static bool evaluate_constant(evaluator *e, const kj_decl *decl, __int128 *value)
+static bool evaluate_constant(evaluator *e, const kj_decl *decl, kj_value *value)
 {
   if (decl->kind != KJ_DECL_CONST || !decl->value || e->depth >= MAX_CHAIN ||
       e->constants++ >= MAX_CONSTANTS)
@@ -32,53 +33,42 @@ static bool evaluate_constant(evaluator *e, const kj_decl *decl, __int128 *value
   e->depth++;
   bool is_known = evaluate(e, decl->value, value);
   e->depth--;
-  return is_known;
+  const kj_type_expr *written = decl->type_expr;
+  if (!is_known || !written) return is_known;
+  return written->kind == KJ_TYPE_FIXED && kj_fit_argument(*value, written->type, value);
 }
 
-static bool evaluate_name(evaluator *e, const char *name, __int128 *value)
+static bool evaluate_name(evaluator *e, const char *name, kj_value *value)
 {
   const kj_map_entry *entry = kj_find_entry(&e->v->decls, name, strlen(name));
   return entry && evaluate_constant(e, entry->value, value);
 }
 
-static __int128 floor_divide(__int128 x, __int128 y)
+static bool evaluate_binary(evaluator *e, const kj_expr *expr, kj_value *value)
 {
-  return x / y - (x % y != 0 && (x < 0) != (y < 0));
+  kj_value x, y;
+  if (kj_op_table[expr->op].class_ != KJ_OP_ARITH && expr->op != KJIT_SHL) return false;
+  if (!evaluate(e, expr->x, &x) || !evaluate(e, expr->y, &y)) return false;
+  kjit_type type = kj_operator_type(expr->op, x.type, y.type);
+  if (!kj_is_integral(type)) return false;
+  if (expr->op != KJIT_SHL) y = kj_convert_value(y, type);
+  return kj_compute_binary(expr->op, kj_convert_value(x, type), y, value) == KJ_COMPUTED;
 }
 
-static bool apply(kjit_op op, __int128 x, __int128 y, __int128 *value)
+static bool evaluate(evaluator *e, const kj_expr *expr, kj_value *value)
 {
-  switch (op) {
-  case KJIT_ADD: *value = x + y; return true;
-  case KJIT_SUB: *value = x - y; return true;
-  case KJIT_MUL: *value = x * y; return true;
-  case KJIT_FLOORDIV: *value = y ? floor_divide(x, y) : 0; return true;
-  case KJIT_MOD: *value = y ? x - floor_divide(x, y) * y : 0; return true;
-  case KJIT_SHL: *value = y >= 0 && y < 32 ? x * ((__int128)1 << y) : 0; return y >= 0 && y < 32;
-  default: return false;
-  }
-}
-
-/* What leaves 48 bits is no size of anything; so nothing overflows on the way. */
-static bool is_in_range(__int128 value)
-{
-  return value > -((__int128)1 << 48) && value < (__int128)1 << 48;
-}
-
-static bool evaluate(evaluator *e, const kj_expr *expr, __int128 *value)
-{
-  __int128 x, y;
+  kj_value x;
   switch (expr->kind) {
-  case KJ_EXPR_INT: *value = expr->integer; return is_in_range(*value);
+  case KJ_EXPR_INT:
+    *value = (kj_value){ expr->type, (__int128)expr->integer };
+    return kj_integer_fits(expr->type, value->integer);
   case KJ_EXPR_NAME: return evaluate_name(e, expr->name, value);
   case KJ_EXPR_DECL: return evaluate_constant(e, expr->decl, value);
   case KJ_EXPR_UNARY:
     if (expr->op != KJIT_NEG || !evaluate(e, expr->x, &x)) return false;
-    *value = -x;
-    return true;
-  case KJ_EXPR_BINARY:
-    return evaluate(e, expr->x, &x) && evaluate(e, expr->y, &y) && apply(expr->op, x, y, value) &&
-           is_in_range(*value);
+    x = kj_convert_value(x, kj_arithmetic_type(x.type));
+    return kj_compute_unary(expr->op, x, value) == KJ_COMPUTED;
+  case KJ_EXPR_BINARY: return evaluate_binary(e, expr, value);
   default: return false;
   }
 }
@@ -103,7 +93,7 @@ static kjit_type array_field(kj_verifier *v, const kj_type_expr *type)
                         .is_static = true };
   for (uint32_t i = 0; i < info.rank; i++) {
     evaluator e = { .v = v };
-    __int128 extent;
+    kj_value extent;
     const kj_expr *expr = type->extents.items[i];
     if (!evaluate(&e, expr, &extent)) {
       kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
@@ -111,12 +101,12 @@ static kjit_type array_field(kj_verifier *v, const kj_type_expr *type)
                      "- * // %% <<");
       return KJIT_ANY;
     }
-    if (extent < 1 || extent > MAX_STRUCT_BYTES) {
+    if (extent.integer < 1 || extent.integer > MAX_STRUCT_BYTES) {
       kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "an extent of a field is from 1 to %d",
                      MAX_STRUCT_BYTES);
       return KJIT_ANY;
     }
-    info.extents[i] = (int64_t)extent;
+    info.extents[i] = (int64_t)extent.integer;
   }
   return intern(v, kj_intern_array(v->module->types, &info));
 }
@@ -162,8 +152,9 @@ static uint32_t read_alignment(kj_verifier *v, const kj_decl *decl)
   const kj_attribute *attribute = kj_get_attribute(&decl->attributes, KJ_ATTRIBUTE_ALIGN);
   if (!attribute || attribute->values.count != 1) return 0;
   evaluator e = { .v = v };
-  __int128 value;
-  bool is_known = evaluate(&e, attribute->values.items[0], &value);
+  kj_value known;
+  bool is_known = evaluate(&e, attribute->values.items[0], &known);
+  __int128 value = known.integer;
   bool is_power = is_known && value > 0 && (value & (value - 1)) == 0;
   if (is_power && value <= MAX_ALIGNMENT) return (uint32_t)value;
   /* the verifier says so */

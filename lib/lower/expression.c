@@ -5,13 +5,11 @@
 static LLVMValueRef const_value(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMTypeRef type = kj_register_type(l, expr->type);
-  if (!kj_is_float_type(l, expr->type)) return LLVMConstInt(type, (uint64_t)expr->integer, true);
-  if (expr->type != KJIT_BF16) return LLVMConstReal(type, expr->number);
-  union {
-    float number;
-    uint32_t bits;
-  } u = { .number = (float)expr->number };
-  return LLVMConstInt(type, u.bits >> 16, false);
+  if (!kj_is_float_type(l, expr->type) || expr->type == KJIT_BF16)
+    return LLVMConstInt(type, (uint64_t)expr->integer, true);
+  unsigned width = kj_type(l->c->types, expr->type)->size_bytes * 8;
+  LLVMTypeRef word = LLVMIntTypeInContext(l->context, width);
+  return LLVMConstBitCast(LLVMConstInt(word, (uint64_t)expr->integer, false), type);
 }
 
 static LLVMValueRef lower_const(kj_lowering *l, const kj_texpr *expr)

@@ -17,7 +17,7 @@ typedef struct marker {
 static bool has_constant_divisor(const kj_texpr *e)
 {
   if (e->kind != KJ_T_CONST) return false;
-  return kj_is_scalar(e->type) && (e->integer != 0 || e->number != 0);
+  return kj_is_scalar(e->type) && kj_is_true(kj_value_of(e));
 }
 
 static bool divides(const kj_texpr *e)

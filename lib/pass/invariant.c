@@ -23,9 +23,7 @@ static bool is_same(const kj_texpr *a, const kj_texpr *b)
   if (!a || !b || a->kind != b->kind || a->op != b->op || a->type != b->type || a->var != b->var ||
       a->builtin != b->builtin || a->dimension != b->dimension)
     return false;
-  if (a->integer != b->integer || __builtin_memcmp(&a->number, &b->number, sizeof a->number) ||
-      a->instance != b->instance || a->text != b->text)
-    return false;
+  if (a->integer != b->integer || a->instance != b->instance || a->text != b->text) return false;
   if (a->dimensions || b->dimensions) return false;
   return is_same(a->x, b->x) && is_same(a->y, b->y) && is_same(a->z, b->z) &&
          is_same_list(&a->args, &b->args) && is_same_list(&a->indices, &b->indices);

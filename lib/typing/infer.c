@@ -111,9 +111,7 @@ enum { INSTANCE_LIMIT = 4096, DEPTH_LIMIT = 64 };
 static bool equal_bound(const kj_bound *a, const kj_bound *b)
 {
   if (a->kind != b->kind || a->type != b->type) return false;
-  bool same_value =
-    a->integer == b->integer && memcmp(&a->number, &b->number, sizeof a->number) == 0;
-  return same_value && a->callee.function == b->callee.function &&
+  return a->integer == b->integer && a->callee.function == b->callee.function &&
          a->callee.builtin == b->callee.builtin;
 }
 
@@ -138,8 +136,9 @@ static const char *bound_text(kj_compilation *c, const kj_bound *bound)
   case KJ_BOUND_WEAK: return bound->type == KJ_WEAK_INT ? "number (integer)" : "number";
   case KJ_BOUND_CONST:
     if (bound->type == KJIT_BOOL) return bound->integer ? "true" : "false";
-    return kj_is_float(c, bound->type) ? kj_format(c->arena, "%g", bound->number)
-                                       : kj_integer_text(c->arena, bound->integer);
+    return kj_is_float(c, bound->type)
+             ? kj_format(c->arena, "%g", kj_number_of((kj_value){ bound->type, bound->integer }))
+             : kj_integer_text(c->arena, bound->integer);
   default: return kj_type_text(c, bound->type);
   }
 }

@@ -56,9 +56,8 @@ typedef enum kj_bound_kind {
 /* What a parameter is bound to: the parts of an instance's key. */
 typedef struct kj_bound {
   kj_bound_kind kind;
-  kjit_type type; /* VALUE, CONST; WEAK: of the literal that it is like */
-  __int128 integer;
-  double number;
+  kjit_type type;   /* VALUE, CONST; WEAK: of the literal that it is like */
+  __int128 integer; /* CONST: as in kj_value */
   kj_callee callee;
 } kj_bound;
 
@@ -207,7 +206,7 @@ kj_texpr *kj_keep_value(kj_scope *s, kj_texpr *value);
 /* What costs nothing and reads the same wherever it is evaluated. */
 bool kj_is_stable(const kj_texpr *value);
 /* An integer literal that i32 does not hold. */
-bool kj_is_too_wide(kj_scope *s, const kj_texpr *value);
+bool kj_is_too_wide(const kj_texpr *value);
 /* A let or a var with its first value. */
 void kj_declare(kj_scope *s, const kj_decl *decl, kj_texpr *value);
 
@@ -447,7 +446,7 @@ kj_texpr *kj_make_constant(kj_scope *s, const kj_decl *decl, kj_location locatio
 /* The constant behind an array expression whose elements have met no type yet, or NULL. */
 const kj_constant *kj_weak_constant(const kj_scope *s, const kj_texpr *array);
 /* The element type when the array meets none. */
-kjit_type kj_concrete_element(kj_scope *s, const kj_constant *constant);
+kjit_type kj_concrete_element(const kj_constant *constant);
 /* The array with elements of a type. */
 kj_texpr *kj_make_constant_array(kj_scope *s, const kj_constant *constant, kjit_type element,
                                  kj_location location);
@@ -460,8 +459,6 @@ bool kj_is_float(const kj_compilation *c, kjit_type type);   /* typed or weak */
 bool kj_is_number(const kj_compilation *c, kjit_type type);  /* bool, integers, floats, weak */
 bool kj_is_array(const kj_compilation *c, kjit_type type);
 bool kj_is_tuple(const kj_compilation *c, kjit_type type);
-/* bool and integers below 32 bits count as i32. */
-kjit_type kj_arithmetic_type(const kj_compilation *c, kjit_type type);
 /* The common type of two operands by the rules of arithmetic. KJIT_ANY: none (i64 with u64). */
 kjit_type kj_promote(kj_scope *s, kjit_type a, kjit_type b, kj_location location);
 /* The same for values that are only kept side by side: bool stays bool, i8 stays i8. */
@@ -474,16 +471,14 @@ kj_texpr *kj_convert_stored(kj_scope *s, kj_texpr *value, kjit_type type, const 
 /* A value that meets no type: weak ones become i32, i64 or f64; items of tuples too. */
 kj_texpr *kj_make_concrete(kj_scope *s, kj_texpr *value);
 /* The type that this gives. */
-kjit_type kj_concrete_type(kj_scope *s, const kj_texpr *value);
+kjit_type kj_concrete_type(const kj_texpr *value);
 kj_texpr *kj_new_integer(kj_scope *s, kjit_type type, __int128 value, kj_location location);
+kj_texpr *kj_new_value(kj_scope *s, kj_value value, kj_location location);
+/* A float; a double is rounded to the type. */
 kj_texpr *kj_new_number(kj_scope *s, kjit_type type, double value, kj_location location);
 
 /* ---- fold.c: arithmetic at compile time ---- */
 
-bool kj_integer_fits(const kj_compilation *c, kjit_type type, __int128 value);
-__int128 kj_wrap_integer(const kj_compilation *c, kjit_type type, __int128 value);
-double kj_round_number(kjit_type type, double value);
-__int128 kj_truncate_number(const kj_compilation *c, kjit_type type, double value);
 /* Operands of one type (SHL and SHR: any integer count). NULL: not done at compile time. */
 kj_texpr *kj_fold_unary(kj_scope *s, kjit_op op, const kj_texpr *x, kj_location location);
 kj_texpr *kj_fold_binary(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y,

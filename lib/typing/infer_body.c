@@ -37,7 +37,6 @@ static void bind_parameter(kj_scope *s, const kj_decl *decl, const kj_bound *bou
   case KJ_BOUND_CONST:
     value = kj_new_texpr(s->c, KJ_T_CONST, bound->type, decl->location);
     value->integer = bound->integer;
-    value->number = bound->number;
     kj_bind_value(s, decl, value);
     return;
   case KJ_BOUND_WEAK: bind_weak(s, decl, bound); return;

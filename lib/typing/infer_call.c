@@ -251,7 +251,6 @@ static void bind_stand_in(kj_scope *outside, const kj_decl *param, const kj_boun
   if (bound->kind == KJ_BOUND_CONST) {
     kj_texpr *value = kj_new_texpr(outside->c, KJ_T_CONST, bound->type, param->location);
     value->integer = bound->integer;
-    value->number = bound->number;
     *meaning = (kj_meaning){ .kind = KJ_MEANS_VALUE, .value = value };
     return;
   }
@@ -296,9 +295,7 @@ static kj_location location_of(const binding *b, size_t index)
 
 static kj_bound constant_bound(const kj_texpr *value)
 {
-  return (kj_bound){
-    .kind = KJ_BOUND_CONST, .type = value->type, .integer = value->integer, .number = value->number
-  };
+  return (kj_bound){ .kind = KJ_BOUND_CONST, .type = value->type, .integer = value->integer };
 }
 
 static kjit_type read_only_type(kj_scope *s, kjit_type type)

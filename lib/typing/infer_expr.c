@@ -266,7 +266,7 @@ static kj_texpr *infer_name(kj_scope *s, const kj_expr *expr)
 
 static kj_texpr *infer_integer(kj_scope *s, const kj_expr *expr, __int128 integer)
 {
-  if (!kj_is_weak(expr->type) && !kj_integer_fits(s->c, expr->type, integer))
+  if (!kj_is_weak(expr->type) && !kj_integer_fits(expr->type, integer))
     kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s",
             kj_integer_text(s->arena, integer), kj_type_text(s->c, expr->type));
   return kj_new_integer(s, expr->type, integer, expr->location);
@@ -285,8 +285,7 @@ static kj_texpr *infer_kind(kj_scope *s, const kj_expr *expr)
 {
   switch (expr->kind) {
   case KJ_EXPR_INT: return infer_integer(s, expr, expr->integer);
-  case KJ_EXPR_FLOAT:
-    return kj_new_number(s, expr->type, kj_round_number(expr->type, expr->number), expr->location);
+  case KJ_EXPR_FLOAT: return kj_new_number(s, expr->type, expr->number, expr->location);
   case KJ_EXPR_BOOL: return kj_new_integer(s, KJIT_BOOL, expr->integer != 0, expr->location);
   case KJ_EXPR_DECL: return infer_name(s, expr);
   case KJ_EXPR_BUILTIN: return kj_infer_builtin_name(s, expr, expr->builtin, NULL);
@@ -345,7 +344,7 @@ int64_t kj_infer_constant(kj_scope *s, const kj_expr *expr, const char *what)
   if (!kj_is_integer(s->c, value->type))
     kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s must be an integer, got %s", what,
             kj_type_text(s->c, value->type));
-  if (!kj_integer_fits(s->c, KJIT_I64, value->integer))
+  if (!kj_integer_fits(KJIT_I64, value->integer))
     kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s is too large", what);
   return (int64_t)value->integer;
 }
@@ -359,7 +358,7 @@ kjit_type kj_infer_type_of(kj_scope *s, const kj_expr *expr)
   s->is_quiet = true;
   kj_texpr *value = kj_infer_expr(s, expr);
   kjit_type type = kj_is_scalar(value->type) || kj_is_weak(value->type)
-                     ? kj_concrete_type(s, value)
+                     ? kj_concrete_type(value)
                      : kj_make_concrete(s, value)->type;
   s->out = out;
   s->is_quiet = was_quiet;
@@ -408,7 +407,7 @@ static void check_value(kj_scope *s, const kj_texpr *value)
 static kj_texpr *make_printed(kj_scope *s, kj_texpr *value)
 {
   if (value->type == KJ_WEAK_FLOAT && kj_is_constant(value))
-    return kj_new_number(s, KJIT_F64, value->number, value->location);
+    return kj_new_value(s, kj_convert_value(kj_value_of(value), KJIT_F64), value->location);
   return kj_make_concrete(s, value);
 }
 

@@ -175,13 +175,9 @@ static void check_argument(kj_inference *inference, const kj_decl *param,
   if (argument->kind != KJ_ARGUMENT_CONST) return;
   kj_scope outside;
   kj_init_scope(&outside, inference);
-  kj_texpr *value = kj_is_float(c, type)
-                      ? kj_new_number(&outside, type, bound->number, param->location)
-                      : kj_new_integer(&outside, type, bound->integer, param->location);
+  kj_texpr *value = kj_new_value(&outside, (kj_value){ type, bound->integer }, param->location);
   value = kj_convert(&outside, value, annotation, param->location);
-  *bound = (kj_bound){
-    .kind = KJ_BOUND_CONST, .type = annotation, .integer = value->integer, .number = value->number
-  };
+  *bound = (kj_bound){ .kind = KJ_BOUND_CONST, .type = annotation, .integer = value->integer };
 }
 
 static kj_bound bound_of(kj_compilation *c, const kj_decl *param, const kj_argument *argument)
@@ -199,10 +195,8 @@ static kj_bound bound_of(kj_compilation *c, const kj_decl *param, const kj_argum
     return (kj_bound){ .kind = KJ_BOUND_CALLEE,
                        .callee = { .function = argument->function->function } };
   case KJ_ARGUMENT_CONST:
-    return (kj_bound){ .kind = KJ_BOUND_CONST,
-                       .type = argument->type,
-                       .integer = argument->integer,
-                       .number = argument->number };
+    return (
+      kj_bound){ .kind = KJ_BOUND_CONST, .type = argument->type, .integer = argument->integer };
   case KJ_ARGUMENT_NUMBER: return (kj_bound){ .kind = KJ_BOUND_WEAK, .type = argument->type };
   default: return (kj_bound){ .kind = KJ_BOUND_VALUE, .type = argument->type };
   }

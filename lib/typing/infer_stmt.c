@@ -65,7 +65,7 @@ static kjit_type range_type(kj_scope *s, const kj_texprs *values, kj_location lo
       kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`range` needs integers, got %s",
               kj_type_text(s->c, value->type));
     kjit_type common =
-      i ? kj_promote(s, type, value->type, location) : kj_arithmetic_type(s->c, value->type);
+      i ? kj_promote(s, type, value->type, location) : kj_arithmetic_type(value->type);
     if (common == KJIT_ANY)
       kj_fail(s->c, location, KJIT_ERROR_TYPE,
               "`range` of %s and %s: no integer type holds both; convert one",
@@ -75,7 +75,7 @@ static kjit_type range_type(kj_scope *s, const kj_texprs *values, kj_location lo
   if (!kj_is_weak(type)) return type;
   type = KJIT_I32;
   for (size_t i = 0; i < values->count; i++)
-    type = kj_promote(s, type, kj_concrete_type(s, values->items[i]), location);
+    type = kj_promote(s, type, kj_concrete_type(values->items[i]), location);
   return type;
 }
 
@@ -343,9 +343,9 @@ static void infer_continue(kj_scope *s, const kj_stmt *stmt)
 
 /* ---- return ---- */
 
-static kjit_type keep_literal(kj_scope *s, const kj_texpr *value)
+static kjit_type keep_literal(const kj_texpr *value)
 {
-  return kj_is_too_wide(s, value) ? KJIT_I64 : value->type;
+  return kj_is_too_wide(value) ? KJIT_I64 : value->type;
 }
 
 static kj_texpr *fit_result(kj_scope *s, kj_texpr *value, kj_location location)
@@ -361,7 +361,7 @@ static kj_texpr *fit_result(kj_scope *s, kj_texpr *value, kj_location location)
     return kj_give_array_type(s, value, record->result);
   }
   if (!kj_is_number(s->c, value->type)) value = kj_make_concrete(s, value);
-  kjit_type type = keep_literal(s, value);
+  kjit_type type = keep_literal(value);
   kjit_type joined =
     record->result == KJIT_ANY ? type : kj_join_values(s, record->result, type, location);
   if (joined == KJIT_ANY || record->result == KJIT_VOID)

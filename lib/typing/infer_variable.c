@@ -133,10 +133,10 @@ static void bind_let(kj_scope *s, const kj_decl *decl, kj_texpr *value)
   kj_emit_assign(s, var, value, decl->location);
 }
 
-bool kj_is_too_wide(kj_scope *s, const kj_texpr *value)
+bool kj_is_too_wide(const kj_texpr *value)
 {
   return value->type == KJ_WEAK_INT && kj_is_constant(value) &&
-         !kj_integer_fits(s->c, KJIT_I32, value->integer);
+         !kj_integer_fits(KJIT_I32, value->integer);
 }
 
 /* A float literal and an integer make f64 only where no float is met: one that is assigned later
@@ -158,7 +158,7 @@ static void raise_guess(kj_scope *s, const kj_decl *decl, const kj_texpr *value)
   if (!kj_is_number(s->c, value->type) && !kj_has_parts(s->c, value->type))
     kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` is a number, the value is %s", decl->name,
             kj_type_text(s->c, value->type));
-  kjit_type type = kj_is_too_wide(s, value) ? KJIT_I64 : value->type;
+  kjit_type type = kj_is_too_wide(value) ? KJIT_I64 : value->type;
   kjit_type joined = join_guess(s, guess->type, type, value->location);
   if (joined == KJIT_ANY)
     kj_fail(s->c, value->location, KJIT_ERROR_TYPE,

@@ -9,53 +9,6 @@ enum { ELEMENT_LIMIT = 1 << 20 };
 
 /* ---- from the declaration ---- */
 
-static double half_to_number(uint16_t bits)
-{
-  int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double value = exponent == 31 ? (fraction ? NAN : INFINITY)
-                 : exponent     ? ldexp(fraction + 1024, exponent - 25)
-                                : ldexp(fraction, -24);
-  return bits >> 15 ? -value : value;
-}
-
-/* Of a number that is an f16 already. */
-static uint16_t number_to_half(double value)
-{
-  uint16_t sign = signbit(value) ? 0x8000 : 0;
-  int exponent;
-  value = fabs(value);
-  if (isnan(value)) return sign | 0x7e00;
-  if (isinf(value)) return sign | 0x7c00;
-  if (value < 0x1p-14) return sign | (uint16_t)ldexp(value, 24);
-  double fraction = frexp(value, &exponent);
-  return (uint16_t)(sign | (exponent + 14) << 10 | ((int)ldexp(fraction, 11) - 1024));
-}
-
-static double read_float(kjit_type type, const void *data)
-{
-  uint16_t bits;
-  uint32_t wide;
-  float f;
-  double d;
-  switch (type) {
-  case KJIT_F64: memcpy(&d, data, sizeof d); return d;
-  case KJIT_F32: memcpy(&f, data, sizeof f); return (double)f;
-  case KJIT_BF16:
-    memcpy(&bits, data, sizeof bits);
-    wide = (uint32_t)bits << 16;
-    memcpy(&f, &wide, sizeof f);
-    return (double)f;
-  default: memcpy(&bits, data, sizeof bits); return half_to_number(bits);
-  }
-}
-
-static __int128 read_integer(const kj_compilation *c, kjit_type type, const void *data)
-{
-  uint64_t bits = 0;
-  memcpy(&bits, data, kj_type(c->types, type)->size_bytes);
-  return kj_wrap_integer(c, type, (__int128)bits);
-}
-
 static kj_texpr *read_element(kj_scope *s, kjit_type type, const char *at, kj_location location)
 {
   if (kj_is_complex(s->c, type)) {
@@ -66,8 +19,9 @@ static kj_texpr *read_element(kj_scope *s, kjit_type type, const char *at, kj_lo
               read_element(s, part, at + i * kj_type(s->c->types, part)->size_bytes, location));
     return kj_make_composed(s, type, &parts, location);
   }
-  if (kj_is_float(s->c, type)) return kj_new_number(s, type, read_float(type, at), location);
-  return kj_new_integer(s, type, read_integer(s->c, type, at), location);
+  kj_value value;
+  (void)kj_decode_value(type, at, &value);
+  return kj_new_value(s, value, location);
 }
 
 static void read_data(kj_scope *s, const kj_decl *decl, kj_constant *constant)
@@ -223,12 +177,12 @@ const kj_constant *kj_get_constant(kj_scope *s, const kj_decl *decl)
 
 /* ---- uses ---- */
 
-kjit_type kj_concrete_element(kj_scope *s, const kj_constant *constant)
+kjit_type kj_concrete_element(const kj_constant *constant)
 {
   if (constant->element == KJ_WEAK_FLOAT) return KJIT_F64;
   if (constant->element != KJ_WEAK_INT) return constant->element;
   for (size_t i = 0; i < constant->elements.count; i++)
-    if (!kj_integer_fits(s->c, KJIT_I32, constant->elements.items[i]->integer)) return KJIT_I64;
+    if (!kj_integer_fits(KJIT_I32, constant->elements.items[i]->integer)) return KJIT_I64;
   return KJIT_I32;
 }
 
@@ -246,31 +200,11 @@ static kjit_type array_type(kj_scope *s, const kj_constant *constant, kjit_type 
   return type;
 }
 
-static void write_element(const kj_compilation *c, kjit_type type, const kj_texpr *element,
-                          char *at)
-{
-  size_t size = kj_type(c->types, type)->size_bytes;
-  float f = (float)element->number;
-  uint64_t bits = (uint64_t)element->integer;
-  uint32_t wide;
-  switch (type) {
-  case KJIT_F64: memcpy(at, &element->number, size); return;
-  case KJIT_F32: memcpy(at, &f, size); return;
-  case KJIT_F16: bits = number_to_half(element->number); break;
-  case KJIT_BF16:
-    memcpy(&wide, &f, sizeof wide);
-    bits = wide >> 16; /* exact: the element is a bf16 already */
-    break;
-  default: break;
-  }
-  memcpy(at, &bits, size); /* little-endian, as all targets are */
-}
-
 static void write_value(const kj_compilation *c, kjit_type type, const kj_texpr *value, char *at)
 {
   const kj_type_info *info = kj_type(c->types, type);
   if (value->kind == KJ_T_CONST) {
-    write_element(c, type, value, at);
+    kj_encode_value((kj_value){ type, value->integer }, at);
     return;
   }
   for (uint32_t i = 0; i < value->args.count; i++) {

@@ -110,7 +110,7 @@ static kj_texpr *make_shift(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, k
 {
   require_integers(s, op, x);
   require_integers(s, op, y);
-  kjit_type type = kj_arithmetic_type(s->c, x->type);
+  kjit_type type = kj_arithmetic_type(x->type);
   x = kj_convert(s, x, type, location);
   kj_texpr *folded = kj_fold_binary(s, op, x, y, location);
   if (folded) return folded;
@@ -124,6 +124,9 @@ static kj_texpr *make_shift(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, k
                    location); /* it meets nothing here: a negative literal in it fits */
   return new_binary(s, op, type, x, kj_convert(s, y, type, location), location);
 }
+
+static kj_texpr *make_compare(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y,
+                              kj_location location);
 
 static kj_texpr *make_one(kj_scope *s, kjit_type type, kj_location location)
 {
@@ -148,43 +151,55 @@ static kj_texpr *multiply_out(kj_scope *s, kj_texpr *x, unsigned __int128 n, kj_
   return result ? multiply(s, result, x, location) : x;
 }
 
-static kj_texpr *make_constant_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location location)
+/* No integer type holds every u64 and a negative exponent: of those only 1 has a power that is
+ * not 0. */
+static kj_texpr *make_u64_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location location)
 {
-  kjit_type type = kj_arithmetic_type(s->c, x->type);
-  __int128 n = y->integer;
-  bool is_float = kj_is_float(s->c, type);
-  x = kj_convert(s, x, type, location);
-  if (n == 0) return make_one(s, type, location);
-  if (n < 0 && !is_float)
-    return new_binary(s, KJIT_POW, type, x, kj_convert(s, y, type, location), location);
-  kj_texpr *power = multiply_out(s, kj_keep_value(s, x),
-                                 n < 0 ? -(unsigned __int128)n : (unsigned __int128)n, location);
-  if (n > 0) return power;
-  kj_texpr *quotient =
-    make_arithmetic(s, KJIT_DIV, type, make_one(s, type, location), power, location);
-  quotient->is_power = true;
-  return quotient;
+  x = kj_keep_value(s, x);
+  y = kj_keep_value(s, kj_convert(s, y, KJIT_I64, location));
+  kj_texpr *zero = kj_new_integer(s, KJIT_I64, 0, location);
+  kj_texpr *is_negative = make_compare(s, KJIT_LT, y, zero, location);
+  kj_texpr *is_one =
+    make_compare(s, KJIT_EQ, kj_copy_texpr(s, x), make_one(s, KJIT_U64, location), location);
+  kj_texpr *small = kj_convert(s, is_one, KJIT_U64, location);
+  if (kj_is_constant(is_negative) && is_negative->integer) return small;
+  kj_texpr *power =
+    make_arithmetic(s, KJIT_POW, KJIT_U64, kj_copy_texpr(s, x), kj_copy_texpr(s, y), location);
+  return kj_is_constant(is_negative) ? power : kj_make_cond(s, is_negative, small, power, location);
 }
 
-/* The type that an integer power is computed in: it holds every exponent, and the product wraps the
- * same in it as in the narrower type of the base. */
-static kjit_type power_type(const kj_compilation *c, kjit_type base, kjit_type exponent)
-{
-  if (kj_is_weak(exponent)) return base;
-  bool is_same_sign = kj_class_of(c, base) == kj_class_of(c, exponent);
-  /* a negative exponent stays one */
-  if (!is_same_sign && kj_class_of(c, base) == KJ_CLASS_UNSIGNED) return KJIT_I64;
-  uint32_t held = kj_type(c->types, base)->size_bytes,
-           needed = kj_type(c->types, exponent)->size_bytes;
-  return needed > held || (needed == held && !is_same_sign) ? exponent : base;
-}
-
+/* The power of an integer whose exponent is none to multiply out. */
 static kj_texpr *make_integer_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location location)
 {
-  kjit_type type = kj_arithmetic_type(s->c, x->type), exponent = kj_arithmetic_type(s->c, y->type);
+  kjit_type type = kj_arithmetic_type(x->type), exponent = kj_arithmetic_type(y->type);
   if (kj_is_weak(type)) return new_binary(s, KJIT_POW, type, x, y, location);
-  kj_texpr *power = make_arithmetic(s, KJIT_POW, power_type(s->c, type, exponent), x, y, location);
+  if (kj_is_constant(x) && kj_is_constant(y))
+    return kj_fold_binary(s, KJIT_POW, kj_convert(s, x, type, location), y, location);
+  if (kj_is_weak(exponent)) {
+    y = kj_make_concrete(s, y);
+    exponent = y->type;
+  }
+  if (type == KJIT_U64 && kj_is_signed(exponent)) return make_u64_power(s, x, y, location);
+  kj_texpr *power = make_arithmetic(s, KJIT_POW, kj_power_type(type, exponent), x, y, location);
   return kj_convert(s, power, type, location);
+}
+
+/* A negative exponent of a float multiplies reciprocals, which neither overflow nor vanish where
+ * the result does not. */
+static kj_texpr *make_constant_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location location)
+{
+  kjit_type type = kj_arithmetic_type(x->type);
+  __int128 n = y->integer;
+  x = kj_convert(s, x, type, location);
+  if (n == 0) return make_one(s, type, location);
+  if (n < 0 && !kj_is_float(s->c, type)) return make_integer_power(s, x, y, location);
+  if (n < 0) {
+    x = make_arithmetic(s, KJIT_DIV, type, make_one(s, type, location), x, location);
+    x->is_power = true;
+  }
+  if (n == -1) return x;
+  return multiply_out(s, kj_keep_value(s, x), n < 0 ? -(unsigned __int128)n : (unsigned __int128)n,
+                      location);
 }
 
 static kj_texpr *make_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location location)
@@ -225,8 +240,8 @@ static kj_texpr *make_compare(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y,
 {
   kjit_type type = type_to_compare(s, &x, &y, location);
   if (type == KJIT_ANY) {
-    x = kj_convert(s, x, kj_arithmetic_type(s->c, x->type), location);
-    y = kj_convert(s, y, kj_arithmetic_type(s->c, y->type), location);
+    x = kj_convert(s, x, kj_arithmetic_type(x->type), location);
+    y = kj_convert(s, y, kj_arithmetic_type(y->type), location);
   } else {
     x = kj_convert(s, x, type, location);
     y = kj_convert(s, y, type, location);
@@ -279,7 +294,7 @@ kj_texpr *kj_make_unary(kj_scope *s, kjit_op op, kj_texpr *x, kj_location locati
   if (op == KJIT_INVERT) require_integers(s, op, x);
   if (op == KJIT_INVERT && x->type == KJIT_BOOL)
     kj_fail(s->c, location, KJIT_ERROR_TYPE, "`~` needs an integer, got bool; write `not`");
-  if (op != KJIT_NOT) x = kj_convert(s, x, kj_arithmetic_type(s->c, x->type), location);
+  if (op != KJIT_NOT) x = kj_convert(s, x, kj_arithmetic_type(x->type), location);
   if (op == KJIT_POS) return x;
   kj_texpr *folded = kj_fold_unary(s, op, x, location);
   if (folded) return folded;

@@ -75,7 +75,7 @@ static kj_texpr *make_shift(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, k
 {
   x = kj_make_concrete(s, x);
   const kj_texpr *vector = kj_is_vector(s->c, x->type) ? x : y;
-  kjit_type lane = kj_arithmetic_type(s->c, kj_part_type(s->c, x->type)),
+  kjit_type lane = kj_arithmetic_type(kj_part_type(s->c, x->type)),
             type = kj_with_part(s, vector->type, lane);
   if (kj_is_constant(y))
     y = kj_new_integer(s, lane, y->integer & (kj_type(s->c->types, lane)->size_bytes * 8 - 1),
@@ -264,7 +264,7 @@ kj_texpr *kj_make_unary_parts(kj_scope *s, kjit_op op, kj_texpr *x, kj_location 
     kj_fail(s->c, location, KJIT_ERROR_TYPE, "`~` needs integers, got %s",
             kj_type_text(s->c, x->type));
   if (op != KJIT_NOT && is_vector)
-    x = kj_convert(s, x, kj_with_part(s, x->type, kj_arithmetic_type(c, part)), location);
+    x = kj_convert(s, x, kj_with_part(s, x->type, kj_arithmetic_type(part)), location);
   return op == KJIT_POS ? x : new_operation(s, KJ_T_UNARY, op, x->type, x, NULL, location);
 }
 

@@ -47,61 +47,19 @@ static uint32_t size_of(const kj_compilation *c, kjit_type type)
   return kj_type(c->types, type)->size_bytes;
 }
 
-kjit_type kj_arithmetic_type(const kj_compilation *c, kjit_type type)
-{
-  bool is_small =
-    type == KJIT_BOOL || (kj_is_integer(c, type) && type != KJ_WEAK_INT && size_of(c, type) < 4);
-  return is_small ? KJIT_I32 : type;
-}
-
-static kjit_type promote_integers(const kj_compilation *c, kjit_type a, kjit_type b)
-{
-  a = kj_arithmetic_type(c, a);
-  b = kj_arithmetic_type(c, b);
-  if (kj_class_of(c, a) == kj_class_of(c, b)) return size_of(c, a) >= size_of(c, b) ? a : b;
-  kjit_type unsigned_ = kj_class_of(c, a) == KJ_CLASS_UNSIGNED ? a : b;
-  return unsigned_ == KJIT_U64 ? KJIT_ANY : KJIT_I64; /* u32 with i32 or i64 */
-}
-
-static kjit_type promote_floats(const kj_compilation *c, kjit_type a, kjit_type b)
-{
-  if (a == b) return a;
-  if (size_of(c, a) == size_of(c, b)) return KJIT_F32; /* f16 with bf16 */
-  return size_of(c, a) > size_of(c, b) ? a : b;
-}
-
-static kjit_type promote_mixed(const kj_compilation *c, kjit_type integer, kjit_type number)
-{
-  bool is_wide = integer != KJIT_BOOL && size_of(c, integer) >= 4;
-  return is_wide && size_of(c, number) < 4 ? KJIT_F32 : number;
-}
-
-static kjit_type promote_weak(kj_scope *s, kjit_type weak, kjit_type type, kj_location location)
-{
-  if (kj_is_weak(type)) return weak == KJ_WEAK_FLOAT ? weak : type;
-  if (weak == KJ_WEAK_INT || kj_is_float(s->c, type)) return kj_arithmetic_type(s->c, type);
-  kj_note_double(s, location);
-  return KJIT_F64;
-}
-
 kjit_type kj_promote(kj_scope *s, kjit_type a, kjit_type b, kj_location location)
 {
-  const kj_compilation *c = s->c;
-  if (kj_is_weak(a)) return promote_weak(s, a, b, location);
-  if (kj_is_weak(b)) return promote_weak(s, b, a, location);
-  bool a_float = kj_is_float(c, a), b_float = kj_is_float(c, b);
-  if (a_float && b_float) return promote_floats(c, a, b);
-  if (a_float) return promote_mixed(c, b, a);
-  if (b_float) return promote_mixed(c, a, b);
-  return promote_integers(c, a, b);
+  bool has_weak_float = a == KJ_WEAK_FLOAT || b == KJ_WEAK_FLOAT;
+  kjit_type type = kj_common_type(a, b);
+  if (has_weak_float && type == KJIT_F64 && a != KJIT_F64 && b != KJIT_F64)
+    kj_note_double(s, location);
+  return type;
 }
 
 kjit_type kj_join(kj_scope *s, kjit_type a, kjit_type b, kj_location location)
 {
-  if (a == b) return a;
-  bool keeps_small = (a == KJ_WEAK_INT && b != KJIT_BOOL) || (b == KJ_WEAK_INT && a != KJIT_BOOL);
-  if (keeps_small) return a == KJ_WEAK_INT ? b : a;
-  return kj_promote(s, a, b, location);
+  kjit_type type = kj_joined_type(a, b);
+  return type == a || type == b ? type : kj_promote(s, a, b, location);
 }
 
 /* ---- constants ---- */
@@ -113,35 +71,28 @@ kj_texpr *kj_new_integer(kj_scope *s, kjit_type type, __int128 value, kj_locatio
   return expr;
 }
 
+kj_texpr *kj_new_value(kj_scope *s, kj_value value, kj_location location)
+{
+  return kj_new_integer(s, value.type, value.integer, location);
+}
+
 kj_texpr *kj_new_number(kj_scope *s, kjit_type type, double value, kj_location location)
 {
-  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_CONST, type, location);
-  expr->number = value;
-  return expr;
+  return kj_new_value(s, kj_float_value(type, value), location);
 }
 
-static double integer_to_number(kjit_type type, __int128 value)
-{
-  return type == KJIT_F32 ? (double)(float)value : kj_round_number(type, (double)value);
-}
-
-static kj_texpr *constant_to_float(kj_scope *s, const kj_texpr *value, kjit_type type,
+static kj_texpr *constant_to_float(kj_scope *s, const kj_texpr *constant, kjit_type type,
                                    kj_location location)
 {
-  bool is_float = kj_is_float(s->c, value->type);
-  if (type == KJ_WEAK_FLOAT)
-    return kj_new_number(s, type, is_float ? value->number : (double)value->integer, location);
-  double rounded =
-    is_float ? kj_round_number(type, value->number) : integer_to_number(type, value->integer);
-  bool was_finite = !is_float || isfinite(value->number);
-  if (kj_is_weak(value->type) && was_finite && isinf(rounded)) {
-    if (is_float)
-      kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %g does not fit %s",
-              value->number, kj_type_text(s->c, type));
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s",
-            kj_integer_text(s->arena, value->integer), kj_type_text(s->c, type));
+  kj_value value = kj_value_of(constant), converted = kj_convert_value(value, type);
+  bool overflows = isinf(kj_number_of(converted)) && isfinite(kj_number_of(value));
+  if (kj_is_weak(value.type) && overflows) {
+    const char *text = value.type == KJ_WEAK_INT ? kj_integer_text(s->arena, value.integer)
+                                                 : kj_format(s->arena, "%g", kj_number_of(value));
+    kj_fail(s->c, constant->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s", text,
+            kj_type_text(s->c, type));
   }
-  return kj_new_number(s, type, rounded, location);
+  return kj_new_value(s, converted, location);
 }
 
 /* Whether some var has met nothing but literals so far: then this round is not the last, and what
@@ -156,23 +107,19 @@ static bool is_open_round(const kj_scope *s)
 static kj_texpr *constant_to_integer(kj_scope *s, const kj_texpr *value, kjit_type type,
                                      kj_location location)
 {
-  if (kj_is_float(s->c, value->type))
-    return kj_new_integer(s, type, kj_truncate_number(s->c, type, value->number), location);
-  if (value->type == KJ_WEAK_INT && !kj_integer_fits(s->c, type, value->integer) &&
-      !is_open_round(s))
+  if (value->type == KJ_WEAK_INT && !kj_integer_fits(type, value->integer) && !is_open_round(s))
     kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s",
             kj_integer_text(s->arena, value->integer), kj_type_text(s->c, type));
-  return kj_new_integer(s, type, kj_wrap_integer(s->c, type, value->integer), location);
+  return kj_new_value(s, kj_convert_value(kj_value_of(value), type), location);
 }
 
 static kj_texpr *convert_constant(kj_scope *s, const kj_texpr *value, kjit_type type,
                                   kj_location location)
 {
-  if (type == KJ_WEAK_INT) return kj_new_integer(s, type, value->integer, location);
   if (kj_is_float(s->c, type)) return constant_to_float(s, value, type, location);
-  if (type != KJIT_BOOL) return constant_to_integer(s, value, type, location);
-  bool is_true = kj_is_float(s->c, value->type) ? value->number != 0 : value->integer != 0;
-  return kj_new_integer(s, KJIT_BOOL, is_true, location);
+  if (type != KJIT_BOOL && type != KJ_WEAK_INT)
+    return constant_to_integer(s, value, type, location);
+  return kj_new_value(s, kj_convert_value(kj_value_of(value), type), location);
 }
 
 /* ---- weak trees ---- */
@@ -292,10 +239,10 @@ kj_texpr *kj_convert_stored(kj_scope *s, kj_texpr *value, kjit_type type, const 
 
 /* ---- values that meet no type ---- */
 
-static kjit_type concrete_scalar(kj_scope *s, const kj_texpr *value)
+static kjit_type concrete_scalar(const kj_texpr *value)
 {
   if (value->type == KJ_WEAK_FLOAT) return KJIT_F64;
-  bool is_wide = value->kind == KJ_T_CONST && !kj_integer_fits(s->c, KJIT_I32, value->integer);
+  bool is_wide = value->kind == KJ_T_CONST && !kj_integer_fits(KJIT_I32, value->integer);
   return is_wide ? KJIT_I64 : KJIT_I32;
 }
 
@@ -312,7 +259,7 @@ static kj_texpr *make_concrete_array(kj_scope *s, kj_texpr *value)
 {
   const kj_constant *constant = kj_weak_constant(s, value);
   if (!constant) return value;
-  return kj_make_constant_array(s, constant, kj_concrete_element(s, constant), value->location);
+  return kj_make_constant_array(s, constant, kj_concrete_element(constant), value->location);
 }
 
 kj_texpr *kj_make_concrete(kj_scope *s, kj_texpr *value)
@@ -321,10 +268,10 @@ kj_texpr *kj_make_concrete(kj_scope *s, kj_texpr *value)
   if (kj_is_array(s->c, value->type)) return make_concrete_array(s, value);
   if (!kj_is_weak(value->type)) return value;
   if (value->type == KJ_WEAK_FLOAT) kj_note_double(s, value->location);
-  return kj_convert(s, value, concrete_scalar(s, value), value->location);
+  return kj_convert(s, value, concrete_scalar(value), value->location);
 }
 
-kjit_type kj_concrete_type(kj_scope *s, const kj_texpr *value)
+kjit_type kj_concrete_type(const kj_texpr *value)
 {
-  return kj_is_weak(value->type) ? concrete_scalar(s, value) : value->type;
+  return kj_is_weak(value->type) ? concrete_scalar(value) : value->type;
 }

@@ -156,7 +156,7 @@ static kj_texpr *literal_of_size(kj_scope *s, kj_texpr *value, uint32_t size)
     { KJIT_I8, KJIT_U8 }, { KJIT_I16, KJIT_U16 }, { KJIT_I32, KJIT_U32 }, { KJIT_I64, KJIT_U64 }
   };
   int row = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
-  bool fits = !kj_is_constant(value) || kj_integer_fits(s->c, types[row][0], value->integer);
+  bool fits = !kj_is_constant(value) || kj_integer_fits(types[row][0], value->integer);
   return kj_convert(s, value, types[row][!fits], value->location);
 }
 
@@ -177,6 +177,12 @@ kj_texpr *kj_rule_bitcast(kj_scope *s, const kj_operands *o)
     kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
             "`bitcast` needs two types of one size, got %s and %s", kj_type_text(s->c, value->type),
             kj_type_text(s->c, type));
+  uint64_t bits = 0;
+  kj_value cast;
+  if (kj_is_constant(value)) {
+    kj_encode_value(kj_value_of(value), &bits);
+    if (kj_decode_value(type, &bits, &cast)) return kj_new_value(s, cast, o->location);
+  }
   kj_texprs values = { 0 };
   KJ_PUSH(s->arena, &values, value);
   kj_operands typed = with_values(o, values);
@@ -226,8 +232,7 @@ static kjit_type promote_all(kj_scope *s, const kj_operands *o)
   for (size_t i = 0; i < o->values.count; i++) {
     const kj_texpr *value = o->values.items[i];
     if (!kj_is_number(s->c, value->type)) fail_operand(s, o, value, "numbers");
-    kjit_type common =
-      i ? kj_promote(s, type, value->type, o->location) : kj_arithmetic_type(s->c, type);
+    kjit_type common = i ? kj_promote(s, type, value->type, o->location) : kj_arithmetic_type(type);
     if (i && kj_stays_open(s, o->values.items[i - 1], value)) common = KJ_WEAK_FLOAT;
     if (common == KJIT_ANY)
       kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
@@ -291,8 +296,7 @@ kj_texpr *kj_rule_bit_count(kj_scope *s, const kj_operands *o)
   require_integers(s, o);
   kj_texpr *value = kj_make_concrete(s, o->values.items[0]);
   kj_texprs values = { 0 };
-  KJ_PUSH(s->arena, &values,
-          kj_convert(s, value, kj_arithmetic_type(s->c, value->type), o->location));
+  KJ_PUSH(s->arena, &values, kj_convert(s, value, kj_arithmetic_type(value->type), o->location));
   kj_operands typed = with_values(o, values);
   return kj_new_builtin(s, &typed, KJIT_I32);
 }

@@ -26,7 +26,7 @@ static kjit_type word_type(kj_scope *s, const kj_operands *o, size_t index, kjit
 {
   kjit_type type = o->values.items[index]->type;
   if (type == KJ_WEAK_INT) return beside == KJIT_U32 ? KJIT_U32 : KJIT_I32;
-  return is_word(s, type) ? kj_arithmetic_type(s->c, type) : KJIT_I32;
+  return is_word(s, type) ? kj_arithmetic_type(type) : KJIT_I32;
 }
 
 static kj_texpr *apply_types(kj_scope *s, const kj_operands *o, const kjit_type *types,

@@ -182,7 +182,7 @@ kj_texpr *kj_rule_reduce(kj_scope *s, const kj_operands *o)
     kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs numbers, got %s", o->builtin->name,
             kj_type_text(s->c, value->type));
   value = kj_make_concrete(s, value);
-  kjit_type type = kj_arithmetic_type(s->c, value->type);
+  kjit_type type = kj_arithmetic_type(value->type);
   return apply_exchange(s, o, kj_convert(s, value, type, value->location), type);
 }
 

@@ -9,6 +9,7 @@
 #define KJ_TYPING_TYPED_H
 
 #include "compiler.h"
+#include "ir/arithmetic.h"
 #include "ir/module.h"
 
 typedef struct kj_texpr kj_texpr;
@@ -69,8 +70,7 @@ const char *kj_type_text(kj_compilation *c, kjit_type type);
 /* ---- expressions ---- */
 
 typedef enum kj_tkind {
-  /* scalar of .type: .integer (bool, integers: the value, in range) or .number (floats: exactly
-     representable in the type) */
+  /* scalar of .type; .integer as in kj_value: the number, in range, or a float's bits */
   KJ_T_CONST,
   /* .var: a parameter or variable: scalar, array or tuple. A parameter made from a plain number has
      a weak type and only stands below a CONVERT */
@@ -170,7 +170,6 @@ struct kj_texpr {
   kj_instance *instance;
   uint32_t dimension;
   __int128 integer;
-  double number;
   kj_interval range; /* by pass/range.c: known for every integer */
   bool
     /* by pass/checks.c: LOAD, VIEW, BUILTIN with a place: the indices are compared with the
@@ -185,6 +184,12 @@ struct kj_texpr {
                      range of i32, or (reads of a variable that only feeds subscripts) nobody looks
                      at more than its low 32 bits */
 };
+
+/* Of a CONST. */
+static inline kj_value kj_value_of(const kj_texpr *constant)
+{
+  return (kj_value){ constant->type, constant->integer };
+}
 
 /* ---- variables ---- */
 

@@ -81,7 +81,8 @@ static void print_const(typed_printer *p, const kj_texpr *e)
     put(p, e->integer ? "true" : "false");
     return;
   }
-  if (class_ == KJ_CLASS_FLOAT || e->type == KJ_WEAK_FLOAT) print_number(p, e->number);
+  if (class_ == KJ_CLASS_FLOAT || e->type == KJ_WEAK_FLOAT)
+    print_number(p, kj_number_of(kj_value_of(e)));
   else print_integer(p, e->integer);
   if (!kj_is_weak(e->type)) print_type(p, e->type);
 }

@@ -19,17 +19,16 @@ static void print_array(const kj_call *call, const kj_bound *bound, kj_buffer *b
 
 void kj_print_bound(const kj_call *call, const kj_bound *bound, kj_buffer *buffer)
 {
-  const kj_types *types = call->kernel->module->types;
   switch ((kj_argument_kind)bound->kind) {
   case KJ_ARGUMENT_ARRAY: print_array(call, bound, buffer); return;
-  case KJ_ARGUMENT_CONST: kj_print_value(types, &bound->value, buffer); return;
+  case KJ_ARGUMENT_CONST: kj_print_value(bound->value, true, buffer); return;
   case KJ_ARGUMENT_FUNCTION:
     kj_append_text(buffer, bound->function ? bound->function->name : "a func");
     return;
   case KJ_ARGUMENT_NUMBER:
     kj_append_text(buffer, bound->type == KJ_WEAK_INT ? "integer number" : "number");
     return;
-  case KJ_ARGUMENT_VALUE: kj_print_type(types, bound->type, buffer); return;
+  case KJ_ARGUMENT_VALUE: kj_print_type(call->kernel->module->types, bound->type, buffer); return;
   }
 }
 
@@ -48,8 +47,7 @@ static kjit_status mismatch_bound(const kj_call *call, uint32_t index, const cha
   kj_buffer got = { 0 };
   const kj_bound *bound = &call->bound[index];
   bool is_scalar = bound->kind == KJ_ARGUMENT_VALUE || bound->kind == KJ_ARGUMENT_NUMBER;
-  if (is_scalar && bound->value.type != KJIT_ANY)
-    kj_print_value(call->kernel->module->types, &bound->value, &got);
+  if (is_scalar && bound->value.type != KJIT_ANY) kj_print_value(bound->value, true, &got);
   else kj_print_bound(call, bound, &got);
   kjit_status status =
     mismatch(call, index, expected, got.text ? got.text : "something else", diagnostics);
@@ -79,7 +77,7 @@ static kjit_status bind_scalar(kj_call *call, uint32_t index, const kjit_arg *ar
   if (argument->kind == KJIT_ARG_NUMBER) {
     kj_value value = kj_argument_number(argument);
     *bound = (kj_bound){ .kind = KJ_ARGUMENT_NUMBER, .type = value.type, .value = value };
-    (void)kj_encode_value(&value, &bound->bits[0]);
+    kj_encode_value(value, &bound->bits[0]);
     return KJIT_OK;
   }
   kj_types *types = call->kernel->module->types;
@@ -101,9 +99,8 @@ static kjit_status bind_scalar(kj_call *call, uint32_t index, const kjit_arg *ar
   if (!kj_is_scalar(argument->type) || argument->type >= KJIT_C64) return KJIT_OK;
   memcpy(bound->bits, memory, kj_element_bytes(types, argument->type));
   /* any bool becomes 0 or 1 */
-  if (kj_decode_value(argument->type, memory, &bound->value))
-    (void)kj_encode_value(&bound->value, &bound->bits[0]);
-  else bound->value.type = KJIT_ANY;
+  (void)kj_decode_value(argument->type, memory, &bound->value);
+  kj_encode_value(bound->value, &bound->bits[0]);
   return KJIT_OK;
 }
 
@@ -126,8 +123,8 @@ static kjit_status bind_const(kj_call *call, uint32_t index, const kjit_arg *arg
   /* not kjit_arg_real: what is written as a float is one */
   bool may_be_integer = argument->type != KJIT_F64;
   bool is_integral = may_be_integer && bound->value.type == KJ_WEAK_FLOAT &&
-                     bound->value.number != 0 &&
-                     kj_convert_value(&bound->value, KJ_WEAK_INT, &integer);
+                     kj_is_true(bound->value) &&
+                     kj_fit_argument(bound->value, KJ_WEAK_INT, &integer);
   if (is_integral) *bound = (kj_bound){ .type = KJ_WEAK_INT, .value = integer };
   bound->kind = KJ_ARGUMENT_CONST;
   return KJIT_OK;
@@ -277,13 +274,13 @@ static kjit_status convert_scalar(kj_call *call, uint32_t index, kjit_type type,
     return KJIT_OK;
   bool is_number = bound->kind != KJ_ARGUMENT_ARRAY && bound->kind != KJ_ARGUMENT_FUNCTION &&
                    bound->value.type != KJIT_ANY;
-  if (!is_number || !kj_convert_value(&bound->value, type, &converted))
+  if (!is_number || !kj_fit_argument(bound->value, type, &converted))
     return mismatch_bound(call, index, kj_type(call->kernel->module->types, type)->name,
                           diagnostics);
   bound->kind = bound->kind == KJ_ARGUMENT_CONST ? KJ_ARGUMENT_CONST : KJ_ARGUMENT_VALUE;
   bound->type = type;
   bound->value = converted;
-  (void)kj_encode_value(&converted, &bound->bits[0]);
+  kj_encode_value(converted, &bound->bits[0]);
   return KJIT_OK;
 }
 

@@ -83,22 +83,18 @@ static bool read_value(const char *text, kj_value *value)
   kjit_type suffix =
     digits[length] ? kj_find_scalar(digits + length, strlen(digits + length)) : KJIT_ANY;
   if (digits[length] && suffix == KJIT_ANY) return false;
-  kj_value read = { .type = is_float ? KJ_WEAK_FLOAT : KJ_WEAK_INT, .is_float = is_float };
+  kj_value read = { .type = is_float ? KJ_WEAK_FLOAT : KJ_WEAK_INT };
   char *copy = strndup(digits, length);
   if (!copy) return false;
-  if (is_float) read.number = kj_read_float(copy, suffix == KJIT_F32 ? KJIT_F32 : KJIT_F64);
+  if (is_float)
+    read =
+      kj_float_value(kj_is_floating(suffix) ? suffix : KJ_WEAK_FLOAT, kj_read_float(copy, suffix));
   bool is_read = is_float || read_integer(copy, length, &read.integer);
   free(copy);
-  if (is_negative) {
-    read.number = -read.number;
-    read.integer = -read.integer;
-  }
-  if (!is_read || read.integer < INT64_MIN) return false;
-  if (suffix == KJIT_ANY) {
-    *value = read;
-    return true;
-  }
-  return kj_convert_value(&read, suffix, value);
+  if (is_negative) (void)kj_compute_unary(KJIT_NEG, read, &read);
+  if (!is_read || !(is_float || kj_integer_fits(KJ_WEAK_INT, read.integer))) return false;
+  *value = read;
+  return suffix == KJIT_ANY || kj_fit_argument(read, suffix, value);
 }
 
 static kjit_status read_const(request *r, uint32_t index, const char *text)
@@ -108,13 +104,12 @@ static kjit_status read_const(request *r, uint32_t index, const char *text)
   if (!read_value(text, &value))
     return fail(r, index, KJIT_ERROR_ARGUMENT, "a value, as the parameter is const", text);
   if (annotation->kind == KJ_ANNOTATION_SCALAR) {
-    if (!kj_convert_value(&value, annotation->type, &converted))
+    if (!kj_fit_argument(value, annotation->type, &converted))
       return fail(r, index, KJIT_ERROR_ARGUMENT, kj_type(r->types, annotation->type)->name, text);
     value = converted;
   }
-  r->arguments[index] = (kj_argument){
-    .kind = KJ_ARGUMENT_CONST, .type = value.type, .integer = value.integer, .number = value.number
-  };
+  r->arguments[index] =
+    (kj_argument){ .kind = KJ_ARGUMENT_CONST, .type = value.type, .integer = value.integer };
   r->bound[index] = (kj_bound){ .kind = KJ_ARGUMENT_CONST, .type = value.type, .value = value };
   return KJIT_OK;
 }
@@ -207,9 +202,8 @@ static kjit_status read_default(request *r, uint32_t index)
     return kj_error_at(r->diagnostics, r->kernel->module, scope.location, KJIT_ERROR_ARGUMENT,
                        "the default of parameter `%s` cannot be evaluated: this %s", decl->name,
                        scope.reason);
-  r->arguments[index] = (kj_argument){
-    .kind = KJ_ARGUMENT_CONST, .type = value.type, .integer = value.integer, .number = value.number
-  };
+  r->arguments[index] =
+    (kj_argument){ .kind = KJ_ARGUMENT_CONST, .type = value.type, .integer = value.integer };
   r->bound[index] = (kj_bound){ .kind = KJ_ARGUMENT_CONST, .type = value.type, .value = value };
   return KJIT_OK;
 }

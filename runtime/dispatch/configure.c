@@ -59,7 +59,8 @@ static bool read_shape(const uint32_t given[3], uint32_t shape[3])
 
 /* ---- grid_ranges ---- */
 
-/* The product of a grid_range's extents; false: not known before the launch. */
+/* The product of a grid_range's extents; false: not known before the launch, or perhaps another in
+ * the kernel. */
 static bool count_range(const kj_call *call, const kj_stmt *range, uint64_t *count)
 {
   kj_scope scope = kj_call_scope(call);
@@ -70,15 +71,13 @@ static bool count_range(const kj_call *call, const kj_stmt *range, uint64_t *cou
     uint32_t items = kj_count_items(&scope, expr);
     if (scope.reason) return false;
     for (uint32_t item = 0; item < items; item++) {
-      kj_value value;
-      if (!kj_evaluate_item(&scope, expr, item, &value) || value.is_float ||
-          value.integer > INT64_MAX)
-        return false;
-      if (value.integer <= 0) *count = 0;
-      else if (__builtin_mul_overflow(*count, (uint64_t)value.integer, count)) *count = UINT64_MAX;
+      int64_t value;
+      if (!kj_evaluate_item(&scope, expr, item, &value)) return false;
+      if (value <= 0) *count = 0;
+      else if (__builtin_mul_overflow(*count, (uint64_t)value, count)) *count = UINT64_MAX;
     }
   }
-  return true;
+  return !scope.is_rounded;
 }
 
 /* Elements of the largest grid_range whose extents are known. */

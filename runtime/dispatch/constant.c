@@ -1,5 +1,6 @@
 /* kjit_set_constant: a module with another value of a constant, from the host's data. */
 #include <kjit/function.h>
+#include <math.h>
 #include <string.h>
 
 #include "dispatch/dispatch.h"
@@ -98,9 +99,9 @@ static kjit_status take_scalar(const kjit_module *module, const kj_decl *decl, c
   }
   kj_value converted;
   if (wanted == KJIT_ANY) return KJIT_OK;
-  if (!kj_is_scalar(wanted) || !kj_convert_value(&c->value, wanted, &converted)) {
+  if (!kj_is_scalar(wanted) || !kj_fit_argument(c->value, wanted, &converted)) {
     kj_buffer text = { 0 };
-    kj_print_value(module->types, &c->value, &text);
+    kj_print_value(c->value, true, &text);
     kjit_status status = refuse(module, decl, diagnostics,
                                 kj_is_scalar(wanted) ? type_name(module, wanted) : "another type",
                                 text.text ? text.text : "a value that it does not hold");
@@ -216,21 +217,32 @@ static kjit_status check_structs(const kjit_module *module, const kj_decl *decl,
 
 /* ---- the change ---- */
 
-static kj_expr *make_literal(kj_arena *arena, const kj_value *value, kj_location location)
+static kj_expr *new_expr(kj_arena *arena, kj_expr_kind kind, kjit_type type, kj_location location)
 {
-  kj_expr *literal = KJ_NEW(arena, kj_expr);
-  bool is_negative = value->is_float ? __builtin_signbit(value->number) != 0 : value->integer < 0;
-  *literal = (kj_expr){ .kind = value->is_float ? KJ_EXPR_FLOAT : KJ_EXPR_INT,
-                        .type = value->type,
-                        .height = 1,
-                        .location = location };
-  literal->integer = is_negative ? -value->integer : value->integer;
-  literal->number = is_negative ? -value->number : value->number;
-  if (!is_negative) return literal;
-  kj_expr *negated = KJ_NEW(arena, kj_expr);
-  *negated = (kj_expr){
-    .kind = KJ_EXPR_UNARY, .op = KJIT_NEG, .x = literal, .height = 2, .location = location
-  };
+  kj_expr *expr = KJ_NEW(arena, kj_expr);
+  *expr = (kj_expr){ .kind = kind, .type = type, .height = 1, .location = location };
+  return expr;
+}
+
+/* Infinities and NaNs have no digits, but names. */
+static kj_expr *make_literal(kj_arena *arena, kj_value value, kj_location location)
+{
+  double number = fabs(kj_number_of(value));
+  bool is_float = kj_is_floating(value.type), is_named = is_float && !isfinite(number);
+  kj_expr *literal = new_expr(arena,
+                              is_named   ? KJ_EXPR_BUILTIN
+                              : is_float ? KJ_EXPR_FLOAT
+                                         : KJ_EXPR_INT,
+                              value.type, location);
+  if (is_named)
+    literal->builtin = &kj_builtin_table[isnan(number) ? KJ_BUILTIN_NAN : KJ_BUILTIN_INF];
+  else if (is_float) literal->number = number;
+  else literal->integer = value.integer < 0 ? -value.integer : value.integer;
+  if (!kj_is_negative(value)) return literal;
+  kj_expr *negated = new_expr(arena, KJ_EXPR_UNARY, KJIT_ANY, location);
+  negated->op = KJIT_NEG;
+  negated->x = literal;
+  negated->height = 2;
   return negated;
 }
 
@@ -271,9 +283,9 @@ static void apply(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
     set_data(&copy->arena, decl, c->value.type, c->bits,
              kj_type(copy->types, c->value.type)->size_bytes);
   else if (kj_is_weak(c->value.type))
-    decl->value = make_literal(&copy->arena, &c->value, decl->location);
+    decl->value = make_literal(&copy->arena, c->value, decl->location);
   else {
-    (void)kj_encode_value(&c->value, &bits);
+    kj_encode_value(c->value, &bits);
     set_data(&copy->arena, decl, c->value.type, &bits,
              kj_type(copy->types, c->value.type)->size_bytes);
   }

@@ -45,11 +45,8 @@ static void add_root(roots *r, const kj_decl *decl)
 
 static void add_constant(const kj_argument *argument, const char *type, kj_buffer *text)
 {
-  uint64_t bits;
-  memcpy(&bits, &argument->number, sizeof bits);
-  kj_append_format(text, "const %s %llx:%llx:%llx", type,
-                   (unsigned long long)(argument->integer >> 64),
-                   (unsigned long long)argument->integer, (unsigned long long)bits);
+  kj_append_format(text, "const %s %llx:%llx", type, (unsigned long long)(argument->integer >> 64),
+                   (unsigned long long)argument->integer);
 }
 
 static void add_argument(const kj_call *call, const kj_argument *argument, const roots *r,

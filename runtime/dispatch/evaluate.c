@@ -5,7 +5,20 @@
 
 #include "dispatch/dispatch.h"
 
-static bool evaluate(kj_scope *scope, const kj_expr *expr, kj_value *value);
+/* A value on the way.
+ *
+ * What is made of plain numbers of the host and of literals is open: it takes the type that it
+ * meets, and is computed in that type from its operands on, as inference hands a type down a weak
+ * tree. An open value has a weak type only; it is evaluated once more when its type is known. */
+typedef struct known {
+  kj_value value;
+  bool is_constant; /* literals, constants and const parameters alone */
+  bool is_open;
+  bool is_product; /* of floats: a kernel may fuse it with a sum */
+} known;
+
+/* wanted: the type that the place has, KJIT_ANY for none. */
+static bool evaluate(kj_scope *scope, const kj_expr *expr, kjit_type wanted, known *k);
 
 bool kj_refuse_evaluation(kj_scope *scope, const kj_expr *expr, const char *reason)
 {
@@ -20,196 +33,220 @@ static bool refuse(kj_scope *scope, const kj_expr *expr, const char *reason)
   return kj_refuse_evaluation(scope, expr, reason);
 }
 
-static bool make_integer(kj_scope *scope, const kj_expr *expr, __int128 integer, kjit_type type,
-                         kj_value *value)
+static bool give_index(__int128 integer, known *k)
 {
-  if (integer < INT64_MIN || integer > (__int128)UINT64_MAX)
-    return refuse(scope, expr, "does not fit 64 bits");
-  *value = (kj_value){ .type = type, .integer = integer };
+  *k = (known){ .value = kj_integer_value(KJIT_I64, integer) };
   return true;
 }
 
-static bool make_bool(bool truth, kj_value *value)
+static bool give_literal(kj_value value, known *k)
 {
-  *value = (kj_value){ .type = KJIT_BOOL, .integer = truth };
+  *k = (known){ .value = value, .is_constant = true };
   return true;
 }
 
-static bool make_float(double number, kjit_type type, kj_value *value)
+static bool give_truth(bool truth, bool is_constant, known *k)
 {
-  *value = (kj_value){ .type = type == KJIT_F32 || type == KJIT_F64 ? type : KJ_WEAK_FLOAT,
-                       .is_float = true,
-                       .number = type == KJIT_F32 ? (double)(float)number : number };
+  *k = (known){ .value = kj_integer_value(KJIT_BOOL, truth), .is_constant = is_constant };
   return true;
 }
 
-static double as_number(const kj_value *value)
+static bool convert(kj_scope *scope, const kj_expr *expr, kjit_type type, known *k)
 {
-  return value->is_float ? value->number : (double)value->integer;
+  bool is_literal = k->value.type == KJ_WEAK_INT && kj_is_integral(type);
+  if (is_literal && k->is_constant && !kj_integer_fits(type, k->value.integer))
+    return refuse(scope, expr, "does not fit its type");
+  k->value = kj_convert_value(k->value, type);
+  k->is_open = false;
+  return true;
 }
 
-static bool is_true(const kj_value *value)
+/* An operand that was looked at without a type, in the type of its operation. */
+static bool settle(kj_scope *scope, const kj_expr *expr, kjit_type type, known *k)
 {
-  return value->is_float ? value->number != 0 : value->integer != 0;
+  return k->is_open ? evaluate(scope, expr, type, k) : convert(scope, expr, type, k);
+}
+
+/* The type of a value that meets none. */
+static kjit_type concrete_type(const known *k)
+{
+  if (k->value.type == KJ_WEAK_FLOAT) return KJIT_F64;
+  if (k->value.type != KJ_WEAK_INT) return k->value.type;
+  bool is_wide = !k->is_open && !kj_integer_fits(KJIT_I32, k->value.integer);
+  return is_wide ? KJIT_I64 : KJIT_I32;
+}
+
+static bool evaluate_condition(kj_scope *scope, const kj_expr *expr, known *k, bool *holds)
+{
+  if (!evaluate(scope, expr, KJIT_ANY, k) || !settle(scope, expr, concrete_type(k), k))
+    return false;
+  if (kj_is_floating(k->value.type)) return refuse(scope, expr, "is a float, not a condition");
+  *holds = kj_is_true(k->value);
+  return true;
 }
 
 /* ---- operators ---- */
 
-/* Of two operands: the one with a type of its own; the wider of two. Only literals' weakness
- * matters to the callers, who check ranges themselves. */
-static kjit_type join(const kj_value *x, const kj_value *y)
+/* The type in which an open operation of the weak type `weak` is computed where `wanted` is asked
+ * for: one on integers only is no operation on floats, and small integers count as i32. */
+static kjit_type operation_type(kjit_type weak, bool is_integer_only, kjit_type wanted)
 {
-  if (kj_is_weak(x->type) || x->type == KJIT_BOOL)
-    return y->type == KJIT_BOOL ? KJ_WEAK_INT : y->type;
-  if (kj_is_weak(y->type) || y->type == KJIT_BOOL) return x->type;
-  return kj_element_bytes(NULL, x->type) >= kj_element_bytes(NULL, y->type) ? x->type : y->type;
+  bool to_float = kj_is_floating(wanted);
+  if (weak == KJ_WEAK_FLOAT) return to_float ? wanted : KJIT_F64;
+  return to_float && is_integer_only ? KJIT_I32 : kj_arithmetic_type(wanted);
 }
 
-static __int128 floor_divide(__int128 x, __int128 y)
+static bool give_open(kjit_type weak, known *k)
 {
-  __int128 quotient = x / y;
-  return x % y != 0 && (x < 0) != (y < 0) ? quotient - 1 : quotient;
+  *k = (known){ .value.type = weak, .is_open = true };
+  return true;
 }
 
-static bool integer_power(kj_scope *scope, const kj_expr *expr, __int128 base, __int128 exponent,
-                          kjit_type type, kj_value *value)
+static bool accept(kj_scope *scope, const kj_expr *expr, kj_outcome outcome)
 {
-  __int128 power = 1;
-  if (exponent < 0) return refuse(scope, expr, "has a negative exponent");
-  for (; exponent > 0; exponent--) {
-    power *= base;
-    if (power < INT64_MIN || power > (__int128)UINT64_MAX)
-      return refuse(scope, expr, "does not fit 64 bits");
-    if (power == 0 || (base == 1)) break;
-    if (base == -1 && exponent > 2) exponent = 2 + exponent % 2;
+  switch (outcome) {
+  case KJ_COMPUTED: return true;
+  case KJ_TOO_LARGE: return refuse(scope, expr, "is too large");
+  case KJ_SHIFTED_TOO_FAR: return refuse(scope, expr, "shifts too far");
+  case KJ_NEGATIVE_EXPONENT: return refuse(scope, expr, "has a negative exponent");
+  case KJ_NOT_COMPUTED: break;
   }
-  return make_integer(scope, expr, power, type, value);
+  return refuse(scope, expr, "is an operator that is not evaluated before a launch");
 }
 
-static bool combine_integers(kj_scope *scope, const kj_expr *expr, kjit_op op, __int128 x,
-                             __int128 y, kjit_type type, kj_value *value)
+static bool combine(kj_scope *scope, const kj_expr *expr, const known *x, const known *y, known *k)
 {
-  switch (op) {
-  case KJIT_ADD: return make_integer(scope, expr, x + y, type, value);
-  case KJIT_SUB: return make_integer(scope, expr, x - y, type, value);
-  case KJIT_MUL:
-    if (x && (y > (__int128)UINT64_MAX / (x < 0 ? -x : x) ||
-              -y > (__int128)UINT64_MAX / (x < 0 ? -x : x)))
-      return refuse(scope, expr, "does not fit 64 bits");
-    return make_integer(scope, expr, x * y, type, value);
-  case KJIT_FLOORDIV: return make_integer(scope, expr, y ? floor_divide(x, y) : 0, type, value);
-  case KJIT_MOD: return make_integer(scope, expr, y ? x - floor_divide(x, y) * y : 0, type, value);
-  case KJIT_BIT_AND: return make_integer(scope, expr, x & y, type, value);
-  case KJIT_BIT_OR: return make_integer(scope, expr, x | y, type, value);
-  case KJIT_BIT_XOR: return make_integer(scope, expr, x ^ y, type, value);
-  case KJIT_SHL:
-    return y < 0 || y > 62 ? refuse(scope, expr, "shifts too far")
-                           : make_integer(scope, expr, x * ((__int128)1 << y), type, value);
-  case KJIT_SHR:
-    return y < 0 || y > 63 ? refuse(scope, expr, "shifts too far")
-                           : make_integer(scope, expr, x >> y, type, value);
-  case KJIT_POW: return integer_power(scope, expr, x, y, type, value);
-  case KJIT_DIV: return refuse(scope, expr, "divides integers with `/`; `//` does that");
-  default: return refuse(scope, expr, "is an operator that is not evaluated before a launch");
+  bool is_float = kj_is_floating(x->value.type),
+       is_sum = expr->op == KJIT_ADD || expr->op == KJIT_SUB;
+  *k = (known){ .is_constant = x->is_constant && y->is_constant,
+                .is_product = is_float && expr->op == KJIT_MUL };
+  bool is_exact = !is_float || k->is_constant ||
+                  (expr->op != KJIT_POW && !(is_sum && (x->is_product || y->is_product)));
+  scope->is_rounded |= !is_exact;
+  return accept(scope, expr, kj_compute_binary(expr->op, x->value, y->value, &k->value));
+}
+
+static bool compare(kj_scope *scope, const kj_expr *expr, known *x, known *y, known *k)
+{
+  bool is_constant = x->is_constant && y->is_constant;
+  if (!is_constant && kj_is_weak(x->value.type) && kj_is_weak(y->value.type) &&
+      (!settle(scope, expr->x, concrete_type(x), x) ||
+       !settle(scope, expr->y, concrete_type(y), y)))
+    return false;
+  kjit_type type = kj_common_type(x->value.type, y->value.type);
+  if (x->value.type == KJIT_BOOL && y->value.type == KJIT_BOOL) type = KJIT_BOOL;
+  if (type != KJIT_ANY && (!settle(scope, expr->x, type, x) || !settle(scope, expr->y, type, y)))
+    return false;
+  return give_truth(kj_compute_comparison(expr->op, x->value, y->value), is_constant, k);
+}
+
+static bool evaluate_logic(kj_scope *scope, const kj_expr *expr, known *k)
+{
+  bool holds, is_constant;
+  if (!evaluate_condition(scope, expr->x, k, &holds)) return false;
+  is_constant = k->is_constant;
+  if (holds == (expr->op == KJIT_OR)) return give_truth(holds, is_constant, k);
+  return evaluate_condition(scope, expr->y, k, &holds) &&
+         give_truth(holds, is_constant && k->is_constant, k);
+}
+
+static bool evaluate_binary(kj_scope *scope, const kj_expr *expr, kjit_type wanted, known *k)
+{
+  known x, y;
+  if (kj_op_table[expr->op].class_ == KJ_OP_LOGIC) return evaluate_logic(scope, expr, k);
+  if (!evaluate(scope, expr->x, KJIT_ANY, &x) || !evaluate(scope, expr->y, KJIT_ANY, &y))
+    return false;
+  if (kj_op_table[expr->op].class_ == KJ_OP_COMPARE) return compare(scope, expr, &x, &y, k);
+  kjit_type type = kj_operator_type(expr->op, x.value.type, y.value.type);
+  if (type == KJIT_ANY)
+    return refuse(scope, expr,
+                  expr->op == KJIT_DIV ? "divides integers with `/`; `//` does that"
+                                       : "is an operation that these types do not have");
+  bool is_shift = kj_op_table[expr->op].class_ == KJ_OP_SHIFT,
+       is_power = kj_op_table[expr->op].class_ == KJ_OP_POWER && !kj_is_floating(y.value.type);
+  if (kj_is_weak(type) && !(x.is_constant && y.is_constant)) {
+    bool is_arithmetic = kj_op_table[expr->op].class_ == KJ_OP_ARITH && expr->op != KJIT_FLOORDIV &&
+                         expr->op != KJIT_MOD;
+    if (wanted == KJIT_ANY) return give_open(type, k);
+    type = operation_type(type, !is_arithmetic && !is_power, wanted);
   }
+  if (!settle(scope, expr->x, type, &x)) return false;
+  /* the count of a shift and an exponent meet no type */
+  bool is_free = (is_shift || is_power) && !kj_is_floating(type);
+  if (!settle(scope, expr->y, is_free ? concrete_type(&y) : type, &y)) return false;
+  return combine(scope, expr, &x, &y, k);
 }
 
-static bool combine_floats(kj_scope *scope, const kj_expr *expr, kjit_op op, double x, double y,
-                           kjit_type type, kj_value *value)
+static bool evaluate_unary(kj_scope *scope, const kj_expr *expr, kjit_type wanted, known *k)
 {
-  switch (op) {
-  case KJIT_ADD: return make_float(x + y, type, value);
-  case KJIT_SUB: return make_float(x - y, type, value);
-  case KJIT_MUL: return make_float(x * y, type, value);
-  case KJIT_DIV: return make_float(x / y, type, value);
-  case KJIT_FLOORDIV: return make_float(floor(x / y), type, value);
-  case KJIT_POW: return make_float(pow(x, y), type, value);
-  default: return refuse(scope, expr, "is an operator that is not evaluated before a launch");
+  bool holds;
+  if (expr->op == KJIT_NOT)
+    return evaluate_condition(scope, expr->x, k, &holds) && give_truth(!holds, k->is_constant, k);
+  /* the least value of a signed type is a literal, `-128i8` */
+  bool is_least =
+    expr->op == KJIT_NEG && expr->x->kind == KJ_EXPR_INT && kj_is_signed(expr->x->type);
+  __int128 least = is_least ? -expr->x->integer : 0;
+  if (is_least && kj_integer_fits(expr->x->type, least))
+    return give_literal((kj_value){ expr->x->type, least }, k);
+  if (!evaluate(scope, expr->x, KJIT_ANY, k)) return false;
+  kjit_type type = kj_arithmetic_type(k->value.type);
+  if (k->is_open) {
+    if (wanted == KJIT_ANY) return true;
+    type = operation_type(type, expr->op == KJIT_INVERT, wanted);
   }
+  return settle(scope, expr->x, type, k) &&
+         accept(scope, expr, kj_compute_unary(expr->op, k->value, &k->value));
 }
 
-static bool compare(kjit_op op, const kj_value *x, const kj_value *y, kj_value *value)
+/* The type of both arms counts, also where only one can be evaluated. */
+static bool evaluate_choice(kj_scope *scope, const kj_expr *expr, kjit_type wanted, known *k)
 {
-  bool exact = !x->is_float && !y->is_float;
-  double a = as_number(x), b = as_number(y);
-  bool less = exact ? x->integer < y->integer : a < b,
-       greater = exact ? x->integer > y->integer : a > b,
-       equal = exact ? x->integer == y->integer : a == b;
-  switch (op) {
-  case KJIT_EQ: return make_bool(equal, value);
-  case KJIT_NE: return make_bool(!equal, value);
-  case KJIT_LT: return make_bool(less, value);
-  case KJIT_GT: return make_bool(greater, value);
-  case KJIT_LE: return make_bool(less || equal, value);
-  default: return make_bool(greater || equal, value);
+  known condition, other;
+  bool holds;
+  if (!evaluate_condition(scope, expr->x, &condition, &holds)) return false;
+  const kj_expr *arm = holds ? expr->y : expr->z, *left = holds ? expr->z : expr->y;
+  if (condition.is_constant) return evaluate(scope, arm, wanted, k);
+  if (!evaluate(scope, arm, KJIT_ANY, k)) return false;
+  kj_scope before = *scope;
+  if (!evaluate(scope, left, KJIT_ANY, &other)) {
+    before.steps = scope->steps;
+    *scope = before;
+    return wanted == KJIT_ANY || settle(scope, arm, wanted, k);
   }
-}
-
-static bool evaluate_binary(kj_scope *scope, const kj_expr *expr, kj_value *value)
-{
-  kj_value x, y;
-  if (!evaluate(scope, expr->x, &x)) return false;
-  bool is_logic = expr->op == KJIT_AND || expr->op == KJIT_OR;
-  if (is_logic && is_true(&x) == (expr->op == KJIT_OR)) return make_bool(is_true(&x), value);
-  if (!evaluate(scope, expr->y, &y)) return false;
-  if (is_logic) return make_bool(is_true(&y), value);
-  if (kj_op_table[expr->op].class_ == KJ_OP_COMPARE) return compare(expr->op, &x, &y, value);
-  kjit_type type = expr->op == KJIT_SHL || expr->op == KJIT_SHR ? x.type : join(&x, &y);
-  if (x.is_float || y.is_float)
-    return combine_floats(scope, expr, expr->op, as_number(&x), as_number(&y),
-                          x.is_float && y.is_float ? type
-                          : x.is_float             ? x.type
-                                                   : y.type,
-                          value);
-  return combine_integers(scope, expr, expr->op, x.integer, y.integer, type, value);
-}
-
-static bool evaluate_unary(kj_scope *scope, const kj_expr *expr, kj_value *value)
-{
-  kj_value x;
-  if (!evaluate(scope, expr->x, &x)) return false;
-  *value = x;
-  switch (expr->op) {
-  case KJIT_POS: return true;
-  case KJIT_NOT: return make_bool(!is_true(&x), value);
-  case KJIT_NEG:
-    return x.is_float ? make_float(-x.number, x.type, value)
-                      : make_integer(scope, expr, -x.integer, x.type, value);
-  case KJIT_INVERT:
-    return x.is_float ? refuse(scope, expr, "inverts a float")
-                      : make_integer(scope, expr, ~x.integer, x.type, value);
-  default: return refuse(scope, expr, "is an operator that is not evaluated before a launch");
+  kjit_type type = kj_joined_type(k->value.type, other.value.type);
+  if (type == KJIT_ANY) return refuse(scope, expr, "has arms without a common type");
+  if (kj_is_weak(type)) {
+    if (wanted == KJIT_ANY) return give_open(type, k);
+    type = type == KJ_WEAK_FLOAT && !kj_is_floating(wanted) ? KJIT_F64 : wanted;
   }
+  k->is_constant = false;
+  return settle(scope, arm, type, k);
 }
 
 /* ---- names ---- */
 
-static const kj_bound *find_bound(const kj_scope *scope, const kj_decl *decl)
-{
-  return decl->kind == KJ_DECL_PARAM && scope->bound && decl->index < scope->bound_count
-           ? &scope->bound[decl->index]
-           : NULL;
-}
-
-static bool evaluate_constant(kj_scope *scope, const kj_expr *expr, kj_value *value)
+static bool evaluate_constant(kj_scope *scope, const kj_expr *expr, known *k)
 {
   const kj_decl *decl = expr->decl;
-  if (decl->data && decl->rank == 0)
-    return kj_decode_value(decl->data_element, decl->data, value) ||
-           refuse(scope, expr, "is complex");
+  if (decl->data && decl->rank == 0) {
+    kj_value value;
+    return kj_decode_value(decl->data_element, decl->data, &value)
+             ? give_literal(value, k)
+             : refuse(scope, expr, "is complex");
+  }
   if (!decl->value)
     return refuse(scope, expr,
                   decl->data ? "is an array" : "is an extern constant without a value");
-  if (!evaluate(scope, decl->value, value)) return false;
-  kj_value converted;
+  if (!evaluate(scope, decl->value, KJIT_ANY, k)) return false;
   if (!decl->type_expr || decl->type_expr->kind != KJ_TYPE_FIXED) return true;
-  if (!kj_convert_value(value, decl->type_expr->type, &converted))
-    return refuse(scope, expr, "does not fit its type");
-  *value = converted;
-  return true;
+  return kj_fit_argument(k->value, decl->type_expr->type, &k->value) ||
+         refuse(scope, expr, "does not fit its type");
 }
 
-static bool evaluate_let(kj_scope *scope, const kj_expr *expr, kj_value *value)
+static bool evaluate_item(kj_scope *scope, const kj_expr *expr, uint32_t item, kjit_type wanted,
+                          known *k);
+
+static bool evaluate_let(kj_scope *scope, const kj_expr *expr, kjit_type wanted, known *k)
 {
   const kj_decl *decl = expr->decl;
   if (decl->kind != KJ_DECL_LET || !scope->bindings || decl->index >= scope->binding_count ||
@@ -220,24 +257,26 @@ static bool evaluate_let(kj_scope *scope, const kj_expr *expr, kj_value *value)
                     : "is not known before the launch");
   const kj_binding *binding = &scope->bindings[decl->index];
   return binding->item < 0
-           ? evaluate(scope, binding->value, value)
-           : kj_evaluate_item(scope, binding->value, (uint32_t)binding->item, value);
+           ? evaluate(scope, binding->value, wanted, k)
+           : evaluate_item(scope, binding->value, (uint32_t)binding->item, wanted, k);
 }
 
-static bool evaluate_decl(kj_scope *scope, const kj_expr *expr, kj_value *value)
+static bool evaluate_decl(kj_scope *scope, const kj_expr *expr, kjit_type wanted, known *k)
 {
   const kj_decl *decl = expr->decl;
-  if (decl->kind == KJ_DECL_CONST) return evaluate_constant(scope, expr, value);
-  if (decl->kind != KJ_DECL_PARAM) return evaluate_let(scope, expr, value);
-  const kj_bound *bound = find_bound(scope, decl);
-  if (!bound) return refuse(scope, expr, "is not known here");
+  if (decl->kind == KJ_DECL_CONST) return evaluate_constant(scope, expr, k);
+  if (decl->kind != KJ_DECL_PARAM) return evaluate_let(scope, expr, wanted, k);
+  if (!scope->bound || decl->index >= scope->bound_count)
+    return refuse(scope, expr, "is not known here");
+  const kj_bound *bound = &scope->bound[decl->index];
   if (bound->kind == KJ_ARGUMENT_ARRAY) return refuse(scope, expr, "is an array");
   if (bound->kind == KJ_ARGUMENT_FUNCTION)
     return refuse(scope, expr,
                   bound->function ? "is a func" : "is an argument that only a launch has");
   if (bound->value.type == KJIT_ANY) return refuse(scope, expr, "is complex");
-  *value = bound->value;
-  return true;
+  *k = (known){ .value = bound->value, .is_constant = bound->kind == KJ_ARGUMENT_CONST };
+  k->is_open = kj_is_weak(bound->value.type) && !k->is_constant;
+  return k->is_open && wanted != KJIT_ANY ? convert(scope, expr, wanted, k) : true;
 }
 
 /* ---- fields, calls ---- */
@@ -255,107 +294,110 @@ static bool evaluate_dimension(kj_scope *scope, const kj_expr *index, uint32_t c
 }
 
 static bool extent_of(kj_scope *scope, const kj_expr *expr, const kj_expr *array,
-                      uint32_t dimension, bool is_stride, kj_value *value)
+                      uint32_t dimension, bool is_stride, known *k)
 {
   kj_shape shape;
   if (!kj_evaluate_shape(scope, array, &shape)) return false;
   if (dimension >= shape.rank)
     return refuse(scope, expr, "asks for a dimension that the array does not have");
-  return make_integer(scope, expr, is_stride ? shape.strides[dimension] : shape.extents[dimension],
-                      KJIT_I64, value);
+  return give_index(is_stride ? shape.strides[dimension] : shape.extents[dimension], k);
 }
 
-static bool evaluate_field(kj_scope *scope, const kj_expr *expr, kj_value *value)
+static bool evaluate_field(kj_scope *scope, const kj_expr *expr, known *k)
 {
   if (expr->x->kind == KJ_EXPR_BUILTIN && expr->x->builtin->id == KJ_BUILTIN_BLOCK_DIM &&
       scope->block && expr->name[1] == 0 && expr->name[0] >= 'x' && expr->name[0] <= 'z')
-    return make_integer(scope, expr, scope->block[expr->name[0] - 'x'], KJIT_I64, value);
+    return give_index(scope->block[expr->name[0] - 'x'], k);
   if (expr->x->kind == KJ_EXPR_BUILTIN) return refuse(scope, expr, "is a position");
   bool is_size = !strcmp(expr->name, "size"), is_rank = !strcmp(expr->name, "ndim");
   if (!is_size && !is_rank) return refuse(scope, expr, "is a tuple");
   kj_shape shape;
   if (!kj_evaluate_shape(scope, expr->x, &shape)) return false;
-  __int128 size = 1;
-  for (uint32_t d = 0; d < shape.rank; d++)
-    size = size > INT64_MAX ? size : size * shape.extents[d];
-  return make_integer(scope, expr, is_size ? size : shape.rank, is_size ? KJIT_I64 : KJ_WEAK_INT,
-                      value);
+  if (is_rank) return give_literal(kj_integer_value(KJ_WEAK_INT, shape.rank), k);
+  uint64_t size = 1;
+  for (uint32_t d = 0; d < shape.rank; d++) size *= (uint64_t)shape.extents[d];
+  return give_index((int64_t)size, k);
 }
 
-static bool evaluate_extremum(kj_scope *scope, const kj_expr *expr, bool is_min, kj_value *value)
+/* min, max, abs and the divisions of integers: the operands have one type, that of the result. */
+static bool evaluate_numeric(kj_scope *scope, const kj_expr *expr, kjit_type wanted, known *k)
 {
-  kj_value x, y;
-  if (!evaluate(scope, expr->args.items[0], &x) || !evaluate(scope, expr->args.items[1], &y))
-    return false;
-  if (x.is_float || y.is_float)
-    return make_float(is_min ? fmin(as_number(&x), as_number(&y))
-                             : fmax(as_number(&x), as_number(&y)),
-                      join(&x, &y), value);
-  return make_integer(scope, expr, is_min == (x.integer < y.integer) ? x.integer : y.integer,
-                      join(&x, &y), value);
+  enum { MOST = 2 };
+  kj_builtin_id id = expr->x->builtin->id;
+  bool is_integer_only = id != KJ_BUILTIN_MIN && id != KJ_BUILTIN_MAX && id != KJ_BUILTIN_ABS;
+  known operands[MOST];
+  kj_value values[MOST];
+  kjit_type type = KJIT_ANY;
+  bool is_constant = true;
+  size_t count = expr->args.count;
+  if (count > MOST) return refuse(scope, expr, "has too many arguments");
+  for (size_t i = 0; i < count; i++) {
+    if (!evaluate(scope, expr->args.items[i], KJIT_ANY, &operands[i])) return false;
+    kjit_type own = operands[i].value.type;
+    type = i ? kj_common_type(type, own) : kj_arithmetic_type(own);
+    if (type == KJIT_ANY) return refuse(scope, expr, "has arguments without a common type");
+    is_constant &= operands[i].is_constant;
+  }
+  if (is_integer_only && kj_is_floating(type))
+    return refuse(scope, expr, "divides floats as integers");
+  if (kj_is_weak(type) && !is_constant) {
+    if (wanted == KJIT_ANY) return give_open(type, k);
+    type = operation_type(type, is_integer_only, wanted);
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (!settle(scope, expr->args.items[i], type, &operands[i])) return false;
+    values[i] = operands[i].value;
+  }
+  *k = (known){ .is_constant = is_constant };
+  return accept(scope, expr, kj_compute_builtin(id, values, count, &k->value));
 }
 
-static bool evaluate_division(kj_scope *scope, const kj_expr *expr, kj_builtin_id id,
-                              kj_value *value)
+static bool evaluate_root(kj_scope *scope, const kj_expr *expr, known *k)
 {
-  kj_value x, y;
-  if (!evaluate(scope, expr->args.items[0], &x) || !evaluate(scope, expr->args.items[1], &y))
-    return false;
-  if (x.is_float || y.is_float) return refuse(scope, expr, "divides floats as integers");
-  kjit_type type = join(&x, &y);
-  if (y.integer == 0) return make_integer(scope, expr, 0, type, value);
-  if (id == KJ_BUILTIN_CEIL_DIV)
-    return make_integer(scope, expr, -floor_divide(-x.integer, y.integer), type, value);
-  return make_integer(scope, expr,
-                      id == KJ_BUILTIN_DIV_TRUNC ? x.integer / y.integer : x.integer % y.integer,
-                      type, value);
+  if (!evaluate(scope, expr->args.items[0], KJIT_ANY, k)) return false;
+  kjit_type type = k->value.type;
+  if (type == KJ_WEAK_INT && !k->is_open) type = KJ_WEAK_FLOAT;
+  else if (!kj_is_floating(type) || k->is_open) type = KJIT_F64;
+  if (!settle(scope, expr->args.items[0], type, k)) return false;
+  scope->is_rounded = true;
+  k->value = kj_float_value(type, sqrt(kj_number_of(k->value)));
+  return true;
 }
 
-static bool evaluate_cast(kj_scope *scope, const kj_expr *expr, kj_value *value)
+static bool evaluate_cast(kj_scope *scope, const kj_expr *expr, known *k)
 {
   const kj_type_expr *type = expr->x->type_expr;
-  kj_value x;
-  if (type->kind != KJ_TYPE_FIXED || !kj_is_scalar(type->type) || expr->args.count != 1)
+  if (type->kind != KJ_TYPE_FIXED || !kj_is_scalar(type->type) || type->type >= KJIT_C64 ||
+      expr->args.count != 1)
     return refuse(scope, expr, "is a conversion that is not evaluated before a launch");
-  if (!evaluate(scope, expr->args.items[0], &x)) return false;
-  if (x.is_float && type->type < KJIT_F16) x.number = trunc(x.number);
-  return kj_convert_value(&x, type->type, value) ||
-         refuse(scope, expr, "does not fit the type it is converted to");
+  return evaluate(scope, expr->args.items[0], type->type, k);
 }
 
-static bool evaluate_call(kj_scope *scope, const kj_expr *expr, kj_value *value)
+static bool evaluate_call(kj_scope *scope, const kj_expr *expr, kjit_type wanted, known *k)
 {
-  if (expr->x->kind == KJ_EXPR_TYPE) return evaluate_cast(scope, expr, value);
+  if (expr->x->kind == KJ_EXPR_TYPE) return evaluate_cast(scope, expr, k);
   if (expr->x->kind != KJ_EXPR_BUILTIN) return refuse(scope, expr, "calls a func");
-  kj_builtin_id id = expr->x->builtin->id;
-  kj_value x;
-  switch (id) {
-  case KJ_BUILTIN_LEN: return extent_of(scope, expr, expr->args.items[0], 0, false, value);
+  switch ((int)expr->x->builtin->id) {
+  case KJ_BUILTIN_LEN: return extent_of(scope, expr, expr->args.items[0], 0, false, k);
   case KJ_BUILTIN_MIN:
-  case KJ_BUILTIN_MAX: return evaluate_extremum(scope, expr, id == KJ_BUILTIN_MIN, value);
+  case KJ_BUILTIN_MAX:
+  case KJ_BUILTIN_ABS:
   case KJ_BUILTIN_CEIL_DIV:
   case KJ_BUILTIN_DIV_TRUNC:
-  case KJ_BUILTIN_REM_TRUNC: return evaluate_division(scope, expr, id, value);
-  case KJ_BUILTIN_ABS:
-    if (!evaluate(scope, expr->args.items[0], &x)) return false;
-    return x.is_float
-             ? make_float(fabs(x.number), x.type, value)
-             : make_integer(scope, expr, x.integer < 0 ? -x.integer : x.integer, x.type, value);
-  case KJ_BUILTIN_SQRT:
-    if (!evaluate(scope, expr->args.items[0], &x)) return false;
-    return make_float(sqrt(as_number(&x)), x.type, value);
+  case KJ_BUILTIN_REM_TRUNC: return evaluate_numeric(scope, expr, wanted, k);
+  case KJ_BUILTIN_SQRT: return evaluate_root(scope, expr, k);
   default:
     return refuse(scope, expr, "is a built-in function that is not evaluated before a launch");
   }
 }
 
-static bool evaluate_name(kj_scope *scope, const kj_expr *expr, kj_value *value)
+static bool evaluate_name(kj_scope *scope, const kj_expr *expr, known *k)
 {
-  switch (expr->builtin->id) {
-  case KJ_BUILTIN_PI: return make_float(3.14159265358979323846, KJ_WEAK_FLOAT, value);
-  case KJ_BUILTIN_INF: return make_float(INFINITY, KJ_WEAK_FLOAT, value);
-  case KJ_BUILTIN_NAN: return make_float(NAN, KJ_WEAK_FLOAT, value);
-  case KJ_BUILTIN_WARPSIZE: return make_integer(scope, expr, 32, KJ_WEAK_INT, value);
+  switch ((int)expr->builtin->id) {
+  case KJ_BUILTIN_PI: return give_literal(kj_float_value(KJ_WEAK_FLOAT, M_PI), k);
+  case KJ_BUILTIN_INF: return give_literal(kj_float_value(KJ_WEAK_FLOAT, INFINITY), k);
+  case KJ_BUILTIN_NAN: return give_literal(kj_float_value(KJ_WEAK_FLOAT, NAN), k);
+  case KJ_BUILTIN_WARPSIZE: return give_literal(kj_integer_value(KJ_WEAK_INT, 32), k);
   default: return refuse(scope, expr, "is a position");
   }
 }
@@ -390,19 +432,20 @@ uint32_t kj_count_items(kj_scope *scope, const kj_expr *expr)
   return kj_evaluate_shape(scope, expr->x, &shape) ? shape.rank : 0;
 }
 
-bool kj_evaluate_item(kj_scope *scope, const kj_expr *expr, uint32_t item, kj_value *value)
+static bool evaluate_item(kj_scope *scope, const kj_expr *expr, uint32_t item, kjit_type wanted,
+                          known *k)
 {
   expr = look_through(scope, expr);
   if (expr->kind == KJ_EXPR_TUPLE)
-    return item < expr->args.count ? evaluate(scope, expr->args.items[item], value)
+    return item < expr->args.count ? evaluate(scope, expr->args.items[item], wanted, k)
                                    : refuse(scope, expr, "has too few items");
   if (!is_extents(expr))
-    return item == 0 ? evaluate(scope, expr, value)
+    return item == 0 ? evaluate(scope, expr, wanted, k)
                      : refuse(scope, expr, "is not a tuple that is known before the launch");
-  return extent_of(scope, expr, expr->x, item, !strcmp(expr->name, "strides"), value);
+  return extent_of(scope, expr, expr->x, item, !strcmp(expr->name, "strides"), k);
 }
 
-static bool evaluate_subscript(kj_scope *scope, const kj_expr *expr, kj_value *value)
+static bool evaluate_subscript(kj_scope *scope, const kj_expr *expr, kjit_type wanted, known *k)
 {
   const kj_expr *tuple = look_through(scope, expr->x);
   uint32_t item, count;
@@ -410,55 +453,83 @@ static bool evaluate_subscript(kj_scope *scope, const kj_expr *expr, kj_value *v
     return refuse(scope, expr, "is an element of an array");
   count = kj_count_items(scope, tuple);
   return count && evaluate_dimension(scope, expr->args.items[0], count, &item) &&
-         kj_evaluate_item(scope, tuple, item, value);
+         evaluate_item(scope, tuple, item, wanted, k);
 }
 
 /* ---- entry ---- */
 
-static bool evaluate_kind(kj_scope *scope, const kj_expr *expr, kj_value *value)
+static bool evaluate_kind(kj_scope *scope, const kj_expr *expr, kjit_type wanted, known *k)
 {
-  kj_value condition;
-  switch (expr->kind) {
-  case KJ_EXPR_INT: return make_integer(scope, expr, expr->integer, expr->type, value);
-  case KJ_EXPR_FLOAT:
-    *value = (kj_value){ .type = expr->type, .is_float = true, .number = expr->number };
-    return true;
-  case KJ_EXPR_BOOL: return make_bool(expr->integer != 0, value);
-  case KJ_EXPR_DECL: return evaluate_decl(scope, expr, value);
-  case KJ_EXPR_BUILTIN: return evaluate_name(scope, expr, value);
-  case KJ_EXPR_UNARY: return evaluate_unary(scope, expr, value);
-  case KJ_EXPR_BINARY: return evaluate_binary(scope, expr, value);
-  case KJ_EXPR_COND:
-    if (!evaluate(scope, expr->x, &condition)) return false;
-    return evaluate(scope, is_true(&condition) ? expr->y : expr->z, value);
-  case KJ_EXPR_CALL: return evaluate_call(scope, expr, value);
-  case KJ_EXPR_INDEX: return evaluate_subscript(scope, expr, value);
-  case KJ_EXPR_FIELD: return evaluate_field(scope, expr, value);
+  switch ((int)expr->kind) {
+  case KJ_EXPR_INT:
+    return kj_integer_fits(expr->type, expr->integer)
+             ? give_literal((kj_value){ expr->type, expr->integer }, k)
+             : refuse(scope, expr, "does not fit its type");
+  case KJ_EXPR_FLOAT: return give_literal(kj_float_value(expr->type, expr->number), k);
+  case KJ_EXPR_BOOL: return give_truth(expr->integer != 0, true, k);
+  case KJ_EXPR_DECL: return evaluate_decl(scope, expr, wanted, k);
+  case KJ_EXPR_BUILTIN: return evaluate_name(scope, expr, k);
+  case KJ_EXPR_UNARY: return evaluate_unary(scope, expr, wanted, k);
+  case KJ_EXPR_BINARY: return evaluate_binary(scope, expr, wanted, k);
+  case KJ_EXPR_COND: return evaluate_choice(scope, expr, wanted, k);
+  case KJ_EXPR_CALL: return evaluate_call(scope, expr, wanted, k);
+  case KJ_EXPR_INDEX: return evaluate_subscript(scope, expr, wanted, k);
+  case KJ_EXPR_FIELD: return evaluate_field(scope, expr, k);
   default: return refuse(scope, expr, "is no number");
   }
 }
 
-static bool evaluate(kj_scope *scope, const kj_expr *expr, kj_value *value)
+static bool evaluate(kj_scope *scope, const kj_expr *expr, kjit_type wanted, known *k)
 {
   if (++scope->steps > KJ_MOST_STEPS || scope->depth >= KJ_MOST_DEPTH)
     return refuse(scope, expr, "takes too many steps to evaluate");
   scope->depth++;
-  bool is_known = evaluate_kind(scope, expr, value);
+  bool is_known = evaluate_kind(scope, expr, wanted, k);
   scope->depth--;
-  return is_known;
+  return is_known && (wanted == KJIT_ANY || convert(scope, expr, wanted, k));
 }
 
 bool kj_evaluate(kj_scope *scope, const kj_expr *expr, kj_value *value)
 {
-  return evaluate(scope, expr, value);
+  known k;
+  if (!evaluate(scope, expr, KJIT_ANY, &k)) return false;
+  kjit_type type = k.value.type;
+  if (k.is_open && !evaluate(scope, expr, type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, &k))
+    return false;
+  *value = k.value;
+  value->type = type; /* an i64 and a weak integer have the same bits, and so do their floats */
+  return true;
+}
+
+/* item: of a tuple; -1: the expression is no tuple. */
+static bool evaluate_index(kj_scope *scope, const kj_expr *expr, int64_t item, int64_t *value)
+{
+  known k;
+  const kjit_type types[] = { KJIT_ANY, KJIT_I64 };
+  for (size_t i = 0; i < 2; i++) {
+    bool is_known = item < 0 ? evaluate(scope, expr, types[i], &k)
+                             : evaluate_item(scope, expr, (uint32_t)item, types[i], &k);
+    if (!is_known) return false;
+    if (kj_is_floating(k.value.type)) return refuse(scope, expr, "is a float, not an integer");
+    if (!k.is_open) break;
+  }
+  if (!convert(scope, expr, KJIT_I64, &k)) return false;
+  *value = (int64_t)k.value.integer;
+  return true;
 }
 
 bool kj_evaluate_index(kj_scope *scope, const kj_expr *expr, int64_t *value)
 {
-  kj_value evaluated;
-  if (!evaluate(scope, expr, &evaluated)) return false;
-  if (evaluated.is_float) return refuse(scope, expr, "is a float, not an integer");
-  if (evaluated.integer > INT64_MAX) return refuse(scope, expr, "does not fit an index");
-  *value = (int64_t)evaluated.integer;
-  return true;
+  return evaluate_index(scope, expr, -1, value);
+}
+
+bool kj_evaluate_item(kj_scope *scope, const kj_expr *expr, uint32_t item, int64_t *value)
+{
+  return evaluate_index(scope, expr, item, value);
+}
+
+bool kj_evaluate_condition(kj_scope *scope, const kj_expr *expr, bool *holds)
+{
+  known k;
+  return evaluate_condition(scope, expr, &k, holds);
 }

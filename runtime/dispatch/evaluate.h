@@ -1,21 +1,13 @@
 /* Evaluates expressions of the untyped IR on the host, before a launch: defaults of const
- * parameters, @block, @grid, @launch_bounds, extents of grid_ranges.
- *
- * Integers are exact in 64 bits, where the kernel's own type might wrap: what does not fit is not
- * evaluated. */
+ * parameters, @block, @grid, @launch_bounds, extents of grid_ranges and of shared arrays. They have
+ * the types and the values that they have in the kernel (ir/arithmetic.h). */
 #ifndef KJ_DISPATCH_EVALUATE_H
 #define KJ_DISPATCH_EVALUATE_H
 
+#include "ir/arithmetic.h"
 #include "ir/module.h"
 
 #include <kjit/launch.h>
-
-typedef struct kj_value {
-  kjit_type type; /* a scalar, or weak */
-  bool is_float;
-  __int128 integer; /* bool and integers: in the range of i64 and u64 together */
-  double number;
-} kj_value;
 
 typedef struct kj_bound kj_bound;
 
@@ -35,6 +27,9 @@ typedef struct kj_scope {
   const kj_binding *bindings;
   uint32_t binding_count;
   const uint32_t *block; /* block shape; NULL: not known */
+  /* A float was computed that the kernel may round in another way: a sum of products, which it may
+   * fuse, or a root. */
+  bool is_rounded;
   /* the first thing that could not be evaluated */
   kj_location location;
   const char *reason; /* "is an element of an array" */
@@ -42,12 +37,14 @@ typedef struct kj_scope {
   uint32_t steps, depth;
 } kj_scope;
 
+/* A value that meets no type: a plain number of the host is a literal here. */
 bool kj_evaluate(kj_scope *scope, const kj_expr *expr, kj_value *value);
-/* An integer that fits i64. */
+/* An integer where an index stands, an i64 by the rules of the kernel. */
 bool kj_evaluate_index(kj_scope *scope, const kj_expr *expr, int64_t *value);
+bool kj_evaluate_condition(kj_scope *scope, const kj_expr *expr, bool *holds);
 /* Items of a tuple-valued expression: 1 for what is no tuple; 0 when that is not known. */
 uint32_t kj_count_items(kj_scope *scope, const kj_expr *expr);
-bool kj_evaluate_item(kj_scope *scope, const kj_expr *expr, uint32_t item, kj_value *value);
+bool kj_evaluate_item(kj_scope *scope, const kj_expr *expr, uint32_t item, int64_t *value);
 /* An array argument or a view of one: slices, transposed, reshaped. Strides count elements. */
 typedef struct kj_shape {
   uint32_t rank;
@@ -57,18 +54,9 @@ bool kj_evaluate_shape(kj_scope *scope, const kj_expr *expr, kj_shape *shape);
 /* False, and the reason, unless there is one already. */
 bool kj_refuse_evaluation(kj_scope *scope, const kj_expr *expr, const char *reason);
 
-/* ---- values of scalar types ---- */
-
-/* Converts as a scalar parameter does: any number that the type holds exactly; between floats with
- * rounding. */
-bool kj_convert_value(const kj_value *value, kjit_type type, kj_value *converted);
-/* Bits of a value in memory, little end first. Complex types: false. */
-bool kj_encode_value(const kj_value *value, uint64_t *bits);
-bool kj_decode_value(kjit_type type, const void *memory, kj_value *value);
 /* A plain number of a host: weak int when it is integral and fits i32, else weak float. */
 kj_value kj_number_value(double number);
 /* The literal that an argument of kind KJIT_ARG_NUMBER is: of kjit_arg_real always a weak float. */
 kj_value kj_argument_number(const kjit_arg *argument);
-void kj_print_value(const kj_types *types, const kj_value *value, kj_buffer *buffer);
 
 #endif

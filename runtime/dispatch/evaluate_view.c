@@ -126,11 +126,10 @@ static bool find_reshaped(kj_scope *scope, const kj_expr *call, kj_shape *shape)
     if (count == 0 || shape->rank + count > KJ_MAX_RANK)
       return kj_refuse_evaluation(scope, call, "has too many dimensions");
     for (uint32_t k = 0; k < count; k++) {
-      kj_value value;
+      int64_t value;
       if (!kj_evaluate_item(scope, call->args.items[i], k, &value)) return false;
-      if (value.is_float || value.integer < 0 || value.integer > INT64_MAX)
-        return kj_refuse_evaluation(scope, call->args.items[i], "is no extent");
-      shape->extents[shape->rank++] = (int64_t)value.integer;
+      if (value < 0) return kj_refuse_evaluation(scope, call->args.items[i], "is no extent");
+      shape->extents[shape->rank++] = value;
     }
   }
   uint64_t stride = 1;
@@ -150,7 +149,7 @@ static bool find_call(kj_scope *scope, const kj_expr *call, kj_shape *shape)
 
 static bool find_kind(kj_scope *scope, const kj_expr *expr, kj_shape *shape)
 {
-  int64_t condition;
+  bool condition;
   switch (expr->kind) {
   case KJ_EXPR_DECL: return find_named(scope, expr, shape);
   case KJ_EXPR_INDEX: return find_indexed(scope, expr, shape);
@@ -159,7 +158,7 @@ static bool find_kind(kj_scope *scope, const kj_expr *expr, kj_shape *shape)
     if (strcmp(expr->name, "T") == 0) return find_transposed(scope, expr->x, shape);
     return kj_refuse_evaluation(scope, expr, "is not an array");
   case KJ_EXPR_COND:
-    return kj_evaluate_index(scope, expr->x, &condition) &&
+    return kj_evaluate_condition(scope, expr->x, &condition) &&
            find_shape(scope, condition ? expr->y : expr->z, shape);
   default: return kj_refuse_evaluation(scope, expr, "is not an array");
   }

@@ -38,8 +38,7 @@ static bool is_same(const kj_argument *a, const kj_argument *b)
 {
   if (a->kind != b->kind || a->type != b->type) return false;
   if (a->kind == KJ_ARGUMENT_FUNCTION) return a->function == b->function;
-  return a->kind != KJ_ARGUMENT_CONST ||
-         (a->integer == b->integer && memcmp(&a->number, &b->number, sizeof a->number) == 0);
+  return a->kind != KJ_ARGUMENT_CONST || a->integer == b->integer;
 }
 
 static kj_function_code *find_code(const kjit_kernel *kernel, const kj_argument *arguments,
@@ -260,10 +259,7 @@ static void describe(const kjit_kernel *kernel, const kj_bound *bound, kj_argume
   if (bound->kind == KJ_ARGUMENT_ARRAY)
     argument->type = kj_array_type(kernel->module->types, bound->type, bound->rank,
                                    (kjit_layout)bound->layout, false);
-  if (bound->kind == KJ_ARGUMENT_CONST) {
-    argument->integer = bound->value.integer;
-    argument->number = bound->value.number;
-  }
+  if (bound->kind == KJ_ARGUMENT_CONST) argument->integer = bound->value.integer;
 }
 
 static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_t count,

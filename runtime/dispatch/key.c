@@ -23,10 +23,8 @@ static void add_argument(kj_call *call, const kj_bound *bound)
                  (uint64_t)bound->type << 32;
   if (bound->kind == KJ_ARGUMENT_FUNCTION) key[count++] = (uint64_t)(uintptr_t)bound->function;
   if (bound->kind == KJ_ARGUMENT_CONST) {
-    uint64_t number;
-    memcpy(&number, &bound->value.number, sizeof number);
-    key[count++] = bound->value.is_float ? number : (uint64_t)bound->value.integer;
-    key[count++] = bound->value.is_float ? 0 : (uint64_t)(bound->value.integer >> 64);
+    key[count++] = (uint64_t)bound->value.integer;
+    key[count++] = (uint64_t)(bound->value.integer >> 64);
   }
   call->key_count = count;
 }

@@ -22,19 +22,15 @@ static uint64_t rate_array(const kj_call *call, const kj_bound *bound, const kj_
   return info->layout == KJIT_LAYOUT_STRIDED ? OTHER_LAYOUT : unfit;
 }
 
-static bool is_float(kjit_type type)
-{
-  return type == KJIT_F16 || type == KJIT_BF16 || type == KJIT_F32 || type == KJIT_F64;
-}
-static bool is_signed(kjit_type type) { return type >= KJIT_I8 && type <= KJIT_I64; }
-static bool is_integer(kjit_type type) { return type >= KJIT_I8 && type <= KJIT_U64; }
+static bool is_float(kjit_type type) { return kj_is_floating(type) && !kj_is_weak(type); }
 
 static bool is_wider(kjit_type from, kjit_type to)
 {
   if (!kj_is_scalar(from) || !kj_is_scalar(to)) return false;
   uint32_t narrow = kj_element_bytes(NULL, from), wide = kj_element_bytes(NULL, to);
   if (is_float(from) && is_float(to)) return wide > narrow;
-  return is_integer(from) && is_integer(to) && wide > narrow && (is_signed(to) || !is_signed(from));
+  return kj_is_integral(from) && kj_is_integral(to) && wide > narrow &&
+         (kj_is_signed(to) || !kj_is_signed(from));
 }
 
 static uint64_t rate_scalar(const kj_bound *bound, const kj_argument *wanted)
@@ -42,7 +38,7 @@ static uint64_t rate_scalar(const kj_bound *bound, const kj_argument *wanted)
   kj_value converted;
   if (bound->kind != KJ_ARGUMENT_VALUE && bound->kind != KJ_ARGUMENT_NUMBER) return unfit;
   if (bound->kind == (uint8_t)wanted->kind && bound->type == wanted->type) return EXACT;
-  if (bound->value.type == KJIT_ANY || !kj_convert_value(&bound->value, wanted->type, &converted))
+  if (bound->value.type == KJIT_ANY || !kj_fit_argument(bound->value, wanted->type, &converted))
     return unfit;
   if (bound->kind == KJ_ARGUMENT_NUMBER) { /* as a literal that meets nothing */
     kjit_type natural = bound->type == KJ_WEAK_INT ? KJIT_I32 : KJIT_F64;
@@ -56,7 +52,7 @@ static uint64_t rate_scalar(const kj_bound *bound, const kj_argument *wanted)
 static bool is_same_const(const kj_bound *bound, const kj_argument *wanted)
 {
   return bound->kind == KJ_ARGUMENT_CONST && bound->type == wanted->type &&
-         bound->value.integer == wanted->integer && bound->value.number == wanted->number;
+         bound->value.integer == wanted->integer;
 }
 
 static uint64_t rate_argument(const kj_call *call, const kj_bound *bound, const kj_argument *wanted)
@@ -88,7 +84,7 @@ static bool have_same_types(const kj_signature *a, const kj_signature *b)
   for (uint32_t i = 0; i < a->count; i++) {
     const kj_argument *x = &a->arguments[i], *y = &b->arguments[i];
     if (x->kind != y->kind || x->type != y->type || x->integer != y->integer ||
-        x->number != y->number || x->function != y->function)
+        x->function != y->function)
       return false;
   }
   return true;
@@ -180,10 +176,10 @@ static void convert_array(kj_bound *bound, const kj_type_info *wanted, const kji
 static void convert_scalar(kj_bound *bound, const kj_argument *wanted)
 {
   kj_value converted;
-  if (bound->type == wanted->type || !kj_convert_value(&bound->value, wanted->type, &converted))
+  if (bound->type == wanted->type || !kj_fit_argument(bound->value, wanted->type, &converted))
     return;
   *bound = (kj_bound){ .kind = (uint8_t)wanted->kind, .type = wanted->type, .value = converted };
-  (void)kj_encode_value(&converted, &bound->bits[0]);
+  kj_encode_value(converted, &bound->bits[0]);
 }
 
 static void convert(kj_call *call, const kj_signature *signature, const kjit_arg *arguments)

@@ -60,8 +60,10 @@ static inline bool follow_array(const kj_call *call, const kj_plan_row *row,
 
 static bool convert_number(const kj_plan_row *row, double number, uint64_t *bits)
 {
-  kj_value value = kj_number_value(number), converted;
-  return kj_convert_value(&value, row->type, &converted) && kj_encode_value(&converted, bits);
+  kj_value converted;
+  if (!kj_fit_argument(kj_number_value(number), row->type, &converted)) return false;
+  kj_encode_value(converted, bits);
+  return true;
 }
 
 static inline bool follow_scalar(const kj_plan_row *row, const kjit_arg *argument, kj_bound *bound)
@@ -87,7 +89,8 @@ static bool follow_number(const kj_plan_row *row, const kjit_arg *argument, kj_b
   if (argument->kind != KJIT_ARG_NUMBER) return false;
   kj_value value = kj_argument_number(argument);
   *bound = (kj_bound){ .kind = KJ_ARGUMENT_NUMBER, .type = value.type, .value = value };
-  return value.type == row->type && kj_encode_value(&value, &bound->bits[0]);
+  kj_encode_value(value, &bound->bits[0]);
+  return value.type == row->type;
 }
 
 static bool is_same(const kjit_arg *a, const kjit_arg *b)

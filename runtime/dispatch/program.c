@@ -30,6 +30,14 @@ static bool add_argument(maker *m, kj_step_op op, uint32_t parameter, int64_t nu
   return add(m, op, parameter, number);
 }
 
+static bool add_number(maker *m, kjit_type type, __int128 number)
+{
+  bool is_made =
+    kj_is_integral(type) && number == (int64_t)number && add(m, KJ_STEP_NUMBER, 0, (int64_t)number);
+  if (is_made) m->program->steps[m->program->count - 1].type = type;
+  return is_made;
+}
+
 /* What a let stands for. */
 static const kj_expr *look_through(const kjit_kernel *kernel, const kj_expr *expr)
 {
@@ -67,8 +75,8 @@ static bool make_decl(maker *m, const kj_expr *expr)
     return !decl->is_func && add_argument(m, KJ_STEP_SCALAR, decl->index, 0);
   if (decl->kind == KJ_DECL_CONST) {
     kj_scope nothing = { 0 };
-    int64_t value;
-    return kj_evaluate_index(&nothing, expr, &value) && add(m, KJ_STEP_NUMBER, 0, value);
+    kj_value value;
+    return kj_evaluate(&nothing, expr, &value) && add_number(m, value.type, value.integer);
   }
   const kj_expr *value = look_through(m->kernel, expr);
   return value != expr && make(m, value);
@@ -138,7 +146,7 @@ static bool make_kind(maker *m, const kj_expr *expr)
 {
   switch (expr->kind) {
   case KJ_EXPR_INT:
-    return expr->integer <= INT64_MAX && add(m, KJ_STEP_NUMBER, 0, (int64_t)expr->integer);
+    return kj_integer_fits(expr->type, expr->integer) && add_number(m, expr->type, expr->integer);
   case KJ_EXPR_DECL: return make_decl(m, expr);
   case KJ_EXPR_FIELD: return make_field(m, expr);
   case KJ_EXPR_INDEX: return make_subscript(m, expr);
@@ -193,69 +201,100 @@ void kj_make_programs(const kjit_kernel *kernel, const kj_exprs *values, bool is
 
 /* ---- running ---- */
 
-static bool read_scalar(const kj_bound *bound, int64_t *value)
+typedef struct number {
+  int64_t value;
+  kjit_type type; /* weak for literals, and for plain numbers of the host */
+} number;
+
+static bool read_scalar(const kj_bound *bound, number *x)
 {
+  uint64_t bits = bound->bits[0];
+  x->type = bound->type;
   if (bound->kind == KJ_ARGUMENT_CONST) {
-    *value = (int64_t)bound->value.integer;
-    return !bound->value.is_float && bound->value.type != KJIT_ANY &&
-           bound->value.integer == *value;
+    x->type = bound->value.type;
+    x->value = (int64_t)bound->value.integer;
+    return kj_is_integral(x->type) && bound->value.integer == x->value;
+  }
+  if (bound->kind == KJ_ARGUMENT_NUMBER) {
+    x->value = (int64_t)bound->value.integer;
+    return x->type == KJ_WEAK_INT && x->value >= 0;
   }
   if (bound->kind != KJ_ARGUMENT_VALUE) return false;
-  uint64_t bits = bound->bits[0];
   switch (bound->type) {
-  case KJIT_I8: *value = (int8_t)bits; return true;
-  case KJIT_I16: *value = (int16_t)bits; return true;
-  case KJIT_I32: *value = (int32_t)bits; return true;
-  case KJIT_I64: *value = (int64_t)bits; return true;
-  case KJIT_U8: *value = (uint8_t)bits; return true;
-  case KJIT_U16: *value = (uint16_t)bits; return true;
-  case KJIT_U32: *value = (uint32_t)bits; return true;
-  case KJIT_U64: *value = (int64_t)bits; return *value >= 0;
+  case KJIT_I8: x->value = (int8_t)bits; return true;
+  case KJIT_I16: x->value = (int16_t)bits; return true;
+  case KJIT_I32: x->value = (int32_t)bits; return true;
+  case KJIT_I64: x->value = (int64_t)bits; return true;
+  case KJIT_U8: x->value = (uint8_t)bits; return true;
+  case KJIT_U16: x->value = (uint16_t)bits; return true;
+  case KJIT_U32: x->value = (uint32_t)bits; return true;
+  case KJIT_U64: x->value = (int64_t)bits; return x->value >= 0;
   default: return false;
   }
 }
 
-static bool read_extent(const kj_bound *bound, int64_t dimension, int64_t *value)
+static bool read_extent(const kj_bound *bound, int64_t dimension, number *x)
 {
   int64_t d = dimension < 0 ? dimension + bound->rank : dimension;
   if (bound->kind != KJ_ARGUMENT_ARRAY || d < 0 || d >= bound->rank) return false;
-  *value = bound->shape[d];
+  *x = (number){ bound->shape[d], KJIT_I64 };
   return true;
 }
 
-static int64_t floor_divide(int64_t x, int64_t y)
+/* Whether an operation in the type may take or give the value. Of a weak type that is what every
+ * type holds that it may turn out to be. */
+static bool holds(kjit_type type, int64_t value)
 {
-  int64_t quotient = x / y;
-  return x % y != 0 && (x < 0) != (y < 0) ? quotient - 1 : quotient;
-}
-
-static bool combine(kj_step_op op, int64_t x, int64_t y, int64_t *result)
-{
-  switch (op) {
-  case KJ_STEP_ADD: return !__builtin_add_overflow(x, y, result);
-  case KJ_STEP_SUB: return !__builtin_sub_overflow(x, y, result);
-  case KJ_STEP_MUL: return !__builtin_mul_overflow(x, y, result);
-  case KJ_STEP_MIN: *result = x < y ? x : y; return true;
-  case KJ_STEP_MAX: *result = x > y ? x : y; return true;
-  default: break;
+  switch (type) {
+  case KJIT_I32: return value == (int32_t)value;
+  case KJIT_I64: return true;
+  case KJIT_U32: return value == (uint32_t)value;
+  case KJIT_U64: return value >= 0;
+  case KJ_WEAK_INT: return value >= 0 && value <= INT32_MAX;
+  default: return false;
   }
-  if (y == 0 || x == INT64_MIN) return false;
-  *result = op == KJ_STEP_FLOORDIV ? floor_divide(x, y)
-            : op == KJ_STEP_MOD    ? x - floor_divide(x, y) * y
-                                   : -floor_divide(-x, y);
-  return true;
+}
+
+static bool combine(kj_step_op op, number x, number y, number *result)
+{
+  bool is_plain = x.type == y.type && (x.type == KJIT_I64 || x.type == KJIT_I32);
+  kjit_type type = is_plain ? x.type : kj_common_type(x.type, y.type);
+  if (!holds(type, x.value) || !holds(type, y.value)) return false;
+  result->type = type;
+  switch (op) {
+  case KJ_STEP_ADD:
+    if (__builtin_add_overflow(x.value, y.value, &result->value)) return false;
+    break;
+  case KJ_STEP_SUB:
+    if (__builtin_sub_overflow(x.value, y.value, &result->value)) return false;
+    break;
+  case KJ_STEP_MUL:
+    if (__builtin_mul_overflow(x.value, y.value, &result->value)) return false;
+    break;
+  case KJ_STEP_MIN: result->value = x.value < y.value ? x.value : y.value; break;
+  case KJ_STEP_MAX: result->value = x.value > y.value ? x.value : y.value; break;
+  default: {
+    if (y.value == 0 || x.value == INT64_MIN) return false;
+    int64_t quotient =
+      (int64_t)kj_floor_divide(op == KJ_STEP_CEIL_DIV ? -x.value : x.value, y.value);
+    result->value = op == KJ_STEP_FLOORDIV ? quotient
+                    : op == KJ_STEP_MOD    ? x.value - quotient * y.value
+                                           : -quotient;
+  }
+  }
+  return holds(type, result->value);
 }
 
 bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint32_t *block,
                     int64_t *value)
 {
-  int64_t stack[KJ_MOST_STEPS_OF_PROGRAM];
+  number stack[KJ_MOST_STEPS_OF_PROGRAM];
   uint32_t height = 0;
   for (uint32_t i = 0; i < program->count; i++) {
     const kj_step *step = &program->steps[i];
     const kj_bound *argument = &bound[step->parameter];
     switch ((kj_step_op)step->op) {
-    case KJ_STEP_NUMBER: stack[height++] = step->number; break;
+    case KJ_STEP_NUMBER: stack[height++] = (number){ step->number, step->type }; break;
     case KJ_STEP_SCALAR:
       if (!read_scalar(argument, &stack[height++])) return false;
       break;
@@ -264,11 +303,11 @@ bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint
       break;
     case KJ_STEP_COUNT:
       if (argument->kind != KJ_ARGUMENT_ARRAY) return false;
-      stack[height++] = (int64_t)argument->count;
+      stack[height++] = (number){ (int64_t)argument->count, KJIT_I64 };
       break;
     case KJ_STEP_BLOCK:
       if (!block) return false;
-      stack[height++] = block[step->number];
+      stack[height++] = (number){ block[step->number], KJIT_I64 };
       break;
     default:
       height--;
@@ -276,6 +315,6 @@ bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint
         return false;
     }
   }
-  *value = stack[0];
+  *value = stack[0].value;
   return program->count > 0;
 }

@@ -1,9 +1,10 @@
 /* Extents, @block and @grid as short programs, made once for a kernel: a launch that is found by
  * its plan runs these and walks no tree.
  *
- * A program knows integers of 64 bits, extents of array arguments and the usual operators. Whatever
- * else an expression holds, and whatever overflows while it runs, is left to kj_evaluate, which
- * also words the errors. */
+ * A program knows integers, each with its type, extents of array arguments and the usual operators.
+ * It computes exactly and gives up where the type of an operation does not hold the result: what
+ * wraps around there, and whatever else an expression holds, is left to kj_evaluate, which also
+ * words the errors. */
 #ifndef KJ_DISPATCH_PROGRAM_H
 #define KJ_DISPATCH_PROGRAM_H
 
@@ -12,7 +13,7 @@
 typedef struct kjit_kernel kjit_kernel;
 
 typedef enum kj_step_op {
-  KJ_STEP_NUMBER, /* .number */
+  KJ_STEP_NUMBER, /* .number, of .type */
   KJ_STEP_SCALAR, /* of parameter .parameter */
   KJ_STEP_EXTENT, /* .number: dimension, from the end when negative */
   KJ_STEP_COUNT,  /* elements of an array */
@@ -29,6 +30,7 @@ typedef enum kj_step_op {
 
 typedef struct kj_step {
   uint16_t op, parameter;
+  kjit_type type;
   int64_t number;
 } kj_step;
 

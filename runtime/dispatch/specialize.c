@@ -18,10 +18,7 @@ static kj_argument describe_argument(const kj_call *call, const kj_bound *bound)
   if (bound->kind == KJ_ARGUMENT_ARRAY)
     argument.type = kj_array_type(call->kernel->module->types, bound->type, bound->rank,
                                   (kjit_layout)bound->layout, false);
-  if (bound->kind == KJ_ARGUMENT_CONST) {
-    argument.integer = bound->value.integer;
-    argument.number = bound->value.number;
-  }
+  if (bound->kind == KJ_ARGUMENT_CONST) argument.integer = bound->value.integer;
   return argument;
 }
 

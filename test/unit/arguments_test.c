@@ -327,32 +327,6 @@ static void test_bad_tensors(void **state)
   expect_success(kernel, &argument, 1);
 }
 
-static void test_small_floats(void **state)
-{
-  (void)state;
-  static const struct {
-    double value;
-    uint16_t f16, bf16;
-  } rows[] = {
-    { 1.0, 0x3c00, 0x3f80 },   { -2.0, 0xc000, 0xc000 }, { 65504, 0x7bff, 0x4780 },
-    { 65520, 0x7c00, 0x4780 }, { 6e-8, 0x0001, 0x3381 }, { 0, 0, 0 },
-    { 2049, 0x6800, 0x4500 },
-  };
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    kj_value value = { .type = KJIT_F16, .is_float = true, .number = rows[i].value };
-    uint64_t bits;
-    assert_true(kj_encode_value(&value, &bits));
-    assert_int_equal(bits, rows[i].f16);
-    value.type = KJIT_BF16;
-    assert_true(kj_encode_value(&value, &bits));
-    assert_int_equal(bits, rows[i].bf16);
-  }
-  uint16_t half = 0x3555;
-  kj_value decoded;
-  assert_true(kj_decode_value(KJIT_F16, &half, &decoded));
-  assert_true(fabs(decoded.number - 0.33325195) < 1e-7);
-}
-
 static void test_names(void **state)
 {
   kjit_module *module =
@@ -390,11 +364,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
-    TEST(test_counts),           TEST(test_numbers_are_weak),
-    TEST(test_reals_are_floats), TEST(test_annotated_scalars),
-    TEST(test_const_and_func),   TEST(test_layouts),
-    TEST(test_annotated_arrays), TEST(test_bad_tensors),
-    TEST(test_small_floats),     TEST(test_names),
+    TEST(test_counts),
+    TEST(test_numbers_are_weak),
+    TEST(test_reals_are_floats),
+    TEST(test_annotated_scalars),
+    TEST(test_const_and_func),
+    TEST(test_layouts),
+    TEST(test_annotated_arrays),
+    TEST(test_bad_tensors),
+    TEST(test_names),
     TEST(test_parameter_info),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

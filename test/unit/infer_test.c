@@ -312,7 +312,7 @@ static kj_argument read_argument(kjit_module *module, kj_types *types, kj_diagno
   if (text[0] >= '0' && text[0] <= '9' && strchr(text, '.'))
     return (kj_argument){ .kind = KJ_ARGUMENT_CONST,
                           .type = KJ_WEAK_FLOAT,
-                          .number = strtod(text, NULL) };
+                          .integer = kj_float_value(KJ_WEAK_FLOAT, strtod(text, NULL)).integer };
   if (text[0] >= '0' && text[0] <= '9')
     return (kj_argument){ .kind = KJ_ARGUMENT_CONST,
                           .type = KJ_WEAK_INT,

@@ -1,0 +1,548 @@
+#include "ir/arithmetic.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ir/module.h"
+#include "ir/number.h"
+
+typedef unsigned __int128 wide;
+
+/* ---- types ---- */
+
+typedef struct scalar {
+  const char *name;
+  kj_type_class class_;
+  uint8_t width;
+  /* floats: bits of the fields of IEEE 754's formats, and of bf16's */
+  uint8_t fraction_bits, exponent_bits;
+} scalar;
+
+static scalar scalar_of(kjit_type type)
+{
+  static const struct {
+    const char *name;
+    kj_type_class class_;
+    uint8_t width;
+  } rows[KJIT_SCALAR_COUNT] = {
+#define X(name, text, bytes, class, code, bits) [KJIT_##name] = { text, KJ_CLASS_##class, bits },
+#include <kjit/types.def>
+#undef X
+  };
+  if (type == KJ_WEAK_INT) return (scalar){ .class_ = KJ_CLASS_WEAK };
+  bool is_weak = type == KJ_WEAK_FLOAT;
+  if (is_weak) type = KJIT_F64;
+  if (!kj_is_scalar(type)) return (scalar){ .class_ = KJ_CLASS_NONE };
+  scalar found = { .name = is_weak ? NULL : rows[type].name, .class_ = rows[type].class_ };
+  found.width = type == KJIT_BOOL ? 1 : rows[type].width;
+  if (found.class_ != KJ_CLASS_FLOAT) return found;
+  found.exponent_bits = type == KJIT_F16 ? 5 : type == KJIT_F64 ? 11 : 8;
+  found.fraction_bits = (uint8_t)(found.width - 1 - found.exponent_bits);
+  return found;
+}
+
+bool kj_is_floating(kjit_type type)
+{
+  return type == KJ_WEAK_FLOAT || (type >= KJIT_F16 && type <= KJIT_F64);
+}
+bool kj_is_integral(kjit_type type)
+{
+  return type == KJ_WEAK_INT || (type >= KJIT_I8 && type <= KJIT_U64);
+}
+bool kj_is_signed(kjit_type type) { return type >= KJIT_I8 && type <= KJIT_I64; }
+
+static int width_of(kjit_type type) { return scalar_of(type).width; }
+
+kjit_type kj_arithmetic_type(kjit_type type)
+{
+  bool is_small = type == KJIT_BOOL || (kj_is_integral(type) && type != KJ_WEAK_INT);
+  return is_small && width_of(type) < 32 ? KJIT_I32 : type;
+}
+
+static kjit_type common_integer(kjit_type a, kjit_type b)
+{
+  a = kj_arithmetic_type(a);
+  b = kj_arithmetic_type(b);
+  if (kj_is_signed(a) == kj_is_signed(b)) return width_of(a) >= width_of(b) ? a : b;
+  return a == KJIT_U64 || b == KJIT_U64 ? KJIT_ANY : KJIT_I64; /* u32 with i32 or i64 */
+}
+
+static kjit_type common_weak(kjit_type weak, kjit_type type)
+{
+  if (kj_is_weak(type)) return weak == KJ_WEAK_FLOAT ? weak : type;
+  if (weak == KJ_WEAK_INT || kj_is_floating(type)) return kj_arithmetic_type(type);
+  return KJIT_F64; /* a float literal and an integer */
+}
+
+kjit_type kj_common_type(kjit_type a, kjit_type b)
+{
+  if (kj_is_weak(a)) return common_weak(a, b);
+  if (kj_is_weak(b)) return common_weak(b, a);
+  bool is_a_float = kj_is_floating(a), is_b_float = kj_is_floating(b);
+  if (!is_a_float && !is_b_float) return common_integer(a, b);
+  if (is_a_float && is_b_float) {
+    if (a != b && width_of(a) == width_of(b)) return KJIT_F32; /* f16 with bf16 */
+    return width_of(a) >= width_of(b) ? a : b;
+  }
+  kjit_type number = is_a_float ? a : b, integer = is_a_float ? b : a;
+  return width_of(integer) >= 32 && width_of(number) < 32 ? KJIT_F32 : number;
+}
+
+kjit_type kj_operator_type(kjit_op op, kjit_type a, kjit_type b)
+{
+  bool has_float = kj_is_floating(a) || kj_is_floating(b);
+  switch (kj_op_table[op].class_) {
+  case KJ_OP_SHIFT: return has_float ? KJIT_ANY : kj_arithmetic_type(a);
+  case KJ_OP_POWER: return kj_is_floating(b) ? kj_common_type(a, b) : kj_arithmetic_type(a);
+  case KJ_OP_INT:
+    if (has_float) return KJIT_ANY;
+    return a == KJIT_BOOL && b == KJIT_BOOL ? KJIT_BOOL : kj_common_type(a, b);
+  case KJ_OP_DIVIDE: return has_float ? kj_common_type(a, b) : KJIT_ANY;
+  default: return kj_common_type(a, b);
+  }
+}
+
+kjit_type kj_joined_type(kjit_type a, kjit_type b)
+{
+  if (a == b) return a;
+  if (a == KJ_WEAK_INT && b != KJIT_BOOL) return b;
+  if (b == KJ_WEAK_INT && a != KJIT_BOOL) return a;
+  return kj_common_type(a, b);
+}
+
+kjit_type kj_power_type(kjit_type base, kjit_type exponent)
+{
+  bool is_same_sign = kj_is_signed(base) == kj_is_signed(exponent);
+  /* a negative exponent stays one */
+  if (!is_same_sign && !kj_is_signed(base)) return KJIT_I64;
+  int held = width_of(base), needed = width_of(exponent);
+  return needed > held || (needed == held && !is_same_sign) ? exponent : base;
+}
+
+/* ---- floats as bits ---- */
+
+static int count_bits(wide x)
+{
+  uint64_t high = (uint64_t)(x >> 64), low = (uint64_t)x;
+  return high ? 128 - __builtin_clzll(high) : low ? 64 - __builtin_clzll(low) : 0;
+}
+
+static uint64_t infinity_of(scalar f)
+{
+  return (((uint64_t)1 << f.exponent_bits) - 1) << f.fraction_bits;
+}
+
+static uint64_t sign_of(scalar f) { return (uint64_t)1 << (f.width - 1); }
+
+/* significand * 2^exponent in the format, rounded once: to the nearest, ties to even. */
+static uint64_t round_to_format(scalar f, bool is_negative, wide significand, int exponent)
+{
+  int bias = (1 << (f.exponent_bits - 1)) - 1, length = count_bits(significand),
+      top = exponent + length - 1;
+  uint64_t sign = is_negative ? sign_of(f) : 0;
+  if (!length) return sign;
+  if (top > bias) return sign | infinity_of(f);
+  int least = top < 1 - bias ? 1 - bias : top; /* exponent of the format's leading bit */
+  int dropped = least - f.fraction_bits - exponent;
+  wide kept = 0;
+  if (dropped <= 0) kept = significand << -dropped;
+  else if (dropped <= length) {
+    wide half = (wide)1 << (dropped - 1), rest = significand & ((half << 1) - 1);
+    kept = significand >> dropped;
+    kept += rest > half || (rest == half && (kept & 1));
+  }
+  /* the leading bit of a normal number adds 1 to the field of the exponent */
+  uint64_t magnitude = ((uint64_t)(least + bias - 1) << f.fraction_bits) + (uint64_t)kept;
+  return sign | (magnitude < infinity_of(f) ? magnitude : infinity_of(f));
+}
+
+/* From one format to another. A NaN keeps its sign and as much of its payload as there is room for,
+ * and becomes quiet, as processors do it. */
+static uint64_t change_format(scalar from, scalar to, uint64_t bits)
+{
+  bool is_negative = (bits & sign_of(from)) != 0;
+  uint64_t magnitude = bits & (sign_of(from) - 1),
+           fraction = bits & (((uint64_t)1 << from.fraction_bits) - 1);
+  if (from.fraction_bits == to.fraction_bits && from.width == to.width) return bits;
+  if (magnitude >= infinity_of(from)) {
+    int shift = to.fraction_bits - from.fraction_bits;
+    uint64_t payload = shift < 0 ? fraction >> -shift : fraction << shift,
+             quiet = fraction ? (uint64_t)1 << (to.fraction_bits - 1) : 0;
+    return (is_negative ? sign_of(to) : 0) | infinity_of(to) | payload | quiet;
+  }
+  int bias = (1 << (from.exponent_bits - 1)) - 1, field = (int)(magnitude >> from.fraction_bits);
+  if (field) fraction |= (uint64_t)1 << from.fraction_bits;
+  return round_to_format(to, is_negative, fraction,
+                         (field ? field : 1) - bias - from.fraction_bits);
+}
+
+static uint64_t bits_of(double number)
+{
+  uint64_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  return bits;
+}
+
+/* ---- values ---- */
+
+bool kj_integer_fits(kjit_type type, __int128 integer)
+{
+  int width = width_of(type);
+  if (type == KJ_WEAK_INT) return integer >= INT64_MIN && integer <= (__int128)UINT64_MAX;
+  if (!kj_is_signed(type)) return integer >= 0 && integer < (__int128)1 << width;
+  return integer >= -((__int128)1 << (width - 1)) && integer < (__int128)1 << (width - 1);
+}
+
+static __int128 wrap(kjit_type type, __int128 integer)
+{
+  if (type == KJ_WEAK_INT) return integer;
+  if (type == KJIT_BOOL) return integer != 0;
+  int unused = 128 - width_of(type);
+  wide shifted = (wide)integer << unused;
+  return kj_is_signed(type) ? (__int128)shifted >> unused : (__int128)(shifted >> unused);
+}
+
+kj_value kj_integer_value(kjit_type type, __int128 integer)
+{
+  kj_value value = { .type = type };
+  wide magnitude = integer < 0 ? -(wide)integer : (wide)integer;
+  value.integer = kj_is_floating(type)
+                    ? (__int128)round_to_format(scalar_of(type), integer < 0, magnitude, 0)
+                    : wrap(type, integer);
+  return value;
+}
+
+/* A float truncated, and as near as the integer type comes; 0 for a NaN. */
+static __int128 truncate_to(kjit_type type, double number)
+{
+  int width = width_of(type) - kj_is_signed(type);
+  if (type == KJ_WEAK_INT) width = 100;
+  __int128 most = ((__int128)1 << width) - 1, least = kj_is_signed(type) ? -most - 1 : 0;
+  if (type == KJ_WEAK_INT) least = -most;
+  if (isnan(number)) return 0;
+  if (number >= (double)most) return most;
+  return number <= (double)least ? least : (__int128)number;
+}
+
+kj_value kj_float_value(kjit_type type, double number)
+{
+  kj_value value = { .type = type };
+  if (kj_is_floating(type))
+    value.integer = change_format(scalar_of(KJIT_F64), scalar_of(type), bits_of(number));
+  else value.integer = type == KJIT_BOOL ? number != 0 : truncate_to(type, number);
+  return value;
+}
+
+double kj_number_of(kj_value value)
+{
+  if (!kj_is_floating(value.type)) return (double)value.integer;
+  uint64_t bits =
+    change_format(scalar_of(value.type), scalar_of(KJIT_F64), (uint64_t)value.integer);
+  double number;
+  memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
+bool kj_is_true(kj_value value)
+{
+  if (!kj_is_floating(value.type)) return value.integer != 0;
+  return ((uint64_t)value.integer & (sign_of(scalar_of(value.type)) - 1)) != 0;
+}
+
+bool kj_is_nan(kj_value value)
+{
+  if (!kj_is_floating(value.type)) return false;
+  scalar f = scalar_of(value.type);
+  return ((uint64_t)value.integer & (sign_of(f) - 1)) > infinity_of(f);
+}
+
+bool kj_is_other_nan(kj_value value)
+{
+  return kj_is_nan(value) && !kj_is_same_value(value, kj_float_value(value.type, NAN));
+}
+
+bool kj_is_negative(kj_value value)
+{
+  if (!kj_is_floating(value.type)) return value.integer < 0;
+  return ((uint64_t)value.integer & sign_of(scalar_of(value.type))) != 0;
+}
+
+bool kj_is_same_value(kj_value x, kj_value y) { return x.type == y.type && x.integer == y.integer; }
+
+kj_value kj_convert_value(kj_value value, kjit_type type)
+{
+  if (value.type == type) return value;
+  if (type == KJIT_BOOL) return (kj_value){ .type = type, .integer = kj_is_true(value) };
+  if (!kj_is_floating(value.type)) return kj_integer_value(type, value.integer);
+  if (!kj_is_floating(type)) return kj_float_value(type, kj_number_of(value));
+  return (kj_value){ .type = type,
+                     .integer = change_format(scalar_of(value.type), scalar_of(type),
+                                              (uint64_t)value.integer) };
+}
+
+bool kj_fit_argument(kj_value value, kjit_type type, kj_value *fitted)
+{
+  bool from_float = kj_is_floating(value.type), to_float = kj_is_floating(type);
+  bool is_number = to_float || kj_is_integral(type) || type == KJIT_BOOL;
+  if (!is_number) return false;
+  if (from_float && !to_float) {
+    double number = kj_number_of(value);
+    if (!(fabs(number) < 0x1p64) || number != trunc(number)) return false;
+    value = (kj_value){ .type = KJ_WEAK_INT, .integer = (__int128)number };
+  }
+  if (!to_float && !kj_integer_fits(type, value.integer)) return false;
+  *fitted = kj_convert_value(value, type);
+  if (from_float || !to_float) return true;
+  double number = kj_number_of(*fitted);
+  return isfinite(number) && (__int128)number == value.integer;
+}
+
+static size_t size_of(kjit_type type)
+{
+  return kj_is_weak(type) ? 8 : (size_t)(width_of(type) + 7) / 8;
+}
+
+bool kj_decode_value(kjit_type type, const void *memory, kj_value *value)
+{
+  uint64_t bits = 0;
+  *value = (kj_value){ .type = type };
+  if (!kj_is_floating(type) && !kj_is_integral(type) && type != KJIT_BOOL) return false;
+  memcpy(&bits, memory, size_of(type)); /* little-endian, as all targets are */
+  if (kj_is_floating(type)) value->integer = bits;
+  else value->integer = type == KJ_WEAK_INT ? (int64_t)bits : wrap(type, (__int128)bits);
+  return true;
+}
+
+void kj_encode_value(kj_value value, void *memory)
+{
+  uint64_t bits = (uint64_t)value.integer;
+  memcpy(memory, &bits, size_of(value.type));
+}
+
+/* ---- text ---- */
+
+static void print_integer(__int128 integer, kj_buffer *buffer)
+{
+  char digits[48];
+  size_t at = sizeof digits - 1;
+  wide rest = integer < 0 ? -(wide)integer : (wide)integer;
+  digits[at] = 0;
+  do digits[--at] = (char)('0' + (int)(rest % 10));
+  while (rest /= 10);
+  if (integer < 0) digits[--at] = '-';
+  kj_append_text(buffer, digits + at);
+}
+
+static void print_float(kj_value value, kj_buffer *buffer)
+{
+  double number = fabs(kj_number_of(value));
+  if (kj_is_negative(value)) kj_append_text(buffer, "-");
+  if (isfinite(number))
+    kj_print_float(number, value.type == KJIT_F32 ? KJIT_F32 : KJIT_F64, buffer);
+  else kj_append_text(buffer, isnan(number) ? "nan" : "inf");
+}
+
+void kj_print_value(kj_value value, bool has_suffix, kj_buffer *buffer)
+{
+  const char *name = has_suffix ? scalar_of(value.type).name : NULL;
+  if (value.type == KJIT_BOOL) kj_append_text(buffer, value.integer ? "true" : "false");
+  else if (!kj_is_floating(value.type)) {
+    print_integer(value.integer, buffer);
+    kj_append_text(buffer, name ? name : "");
+  } else if (kj_is_other_nan(value) && value.type != KJ_WEAK_FLOAT) {
+    scalar f = scalar_of(value.type);
+    kj_append_format(buffer, "bitcast(%s, %lluu%u)", f.name, (unsigned long long)value.integer,
+                     (unsigned)f.width);
+  } else if (!name || isfinite(kj_number_of(value))) {
+    print_float(value, buffer);
+    kj_append_text(buffer, name ? name : "");
+  } else {
+    kj_append_format(buffer, "%s(", name);
+    print_float(value, buffer);
+    kj_append_text(buffer, ")");
+  }
+}
+
+/* ---- integers ---- */
+
+static kj_outcome give_integer(kjit_type type, __int128 integer, bool is_overflow, kj_value *result)
+{
+  /* Literals may leave the range of every type on the way, but not 100 bits: then the shifts and
+   * products below cannot overflow unseen. */
+  const __int128 limit = (__int128)1 << 100;
+  *result = (kj_value){ .type = type, .integer = wrap(type, integer) };
+  bool is_too_large = type == KJ_WEAK_INT && (is_overflow || integer > limit || integer < -limit);
+  return is_too_large ? KJ_TOO_LARGE : KJ_COMPUTED;
+}
+
+static kj_outcome multiply(kjit_type type, __int128 x, __int128 y, kj_value *result)
+{
+  __int128 product;
+  bool is_overflow = __builtin_mul_overflow(x, y, &product);
+  return give_integer(type, (__int128)((wide)x * (wide)y), is_overflow, result);
+}
+
+/* A count is taken modulo the width; of a literal it must be a sensible number. */
+static kj_outcome shift(kjit_op op, kj_value x, __int128 count, kj_value *result)
+{
+  if (x.type != KJ_WEAK_INT) count &= width_of(x.type) - 1;
+  else if (count < 0 || count > 100) return KJ_SHIFTED_TOO_FAR;
+  if (op == KJIT_SHL) return multiply(x.type, x.integer, (__int128)1 << count, result);
+  return give_integer(x.type, x.integer >> count, false, result);
+}
+
+/* By squaring. A negative exponent gives 1 / base**-exponent rounded to zero. */
+static kj_outcome power(kj_value base, __int128 exponent, kj_value *result)
+{
+  __int128 x = base.integer;
+  if (exponent < 0) {
+    if (base.type == KJ_WEAK_INT) return KJ_NEGATIVE_EXPONENT;
+    bool is_unit = x == 1 || x == -1;
+    return give_integer(base.type, !is_unit ? 0 : exponent % 2 ? x : 1, false, result);
+  }
+  *result = (kj_value){ .type = base.type, .integer = 1 };
+  for (;; exponent >>= 1) {
+    if (exponent & 1 && multiply(base.type, result->integer, base.integer, result))
+      return KJ_TOO_LARGE;
+    if (exponent <= 1) return KJ_COMPUTED;
+    if (multiply(base.type, base.integer, base.integer, &base)) return KJ_TOO_LARGE;
+  }
+}
+
+static kj_outcome compute_integer(kjit_op op, kj_value x, kj_value y, kj_value *result)
+{
+  __int128 a = x.integer, b = y.integer;
+  switch (op) {
+  case KJIT_ADD: return give_integer(x.type, a + b, false, result);
+  case KJIT_SUB: return give_integer(x.type, a - b, false, result);
+  case KJIT_MUL: return multiply(x.type, a, b, result);
+  case KJIT_FLOORDIV: return give_integer(x.type, b ? kj_floor_divide(a, b) : 0, false, result);
+  case KJIT_MOD: return give_integer(x.type, b ? a - kj_floor_divide(a, b) * b : 0, false, result);
+  case KJIT_BIT_AND: return give_integer(x.type, a & b, false, result);
+  case KJIT_BIT_OR: return give_integer(x.type, a | b, false, result);
+  case KJIT_BIT_XOR: return give_integer(x.type, a ^ b, false, result);
+  case KJIT_SHL:
+  case KJIT_SHR: return shift(op, x, b, result);
+  case KJIT_POW: return power(x, b, result);
+  default: return KJ_NOT_COMPUTED;
+  }
+}
+
+/* ---- floats ---- */
+
+/* Kernels compute f16 and bf16 in f32, and round each result once more to them. In between a double
+ * does no harm: it has more than twice the bits of an f32 and two. */
+static double round_to_computed(kjit_type type, double number)
+{
+  return type == KJIT_F64 || type == KJ_WEAK_FLOAT ? number : (double)(float)number;
+}
+
+/* fmod, corrected to the sign of the divisor, and the floor of the quotient that goes with it, step
+ * by step as kernels do it. */
+static double floor_modulo(kjit_type type, double x, double y)
+{
+  double rest = fmod(x, y);
+  if (rest == 0) return copysign(0, y);
+  return (rest < 0) != (y < 0) ? round_to_computed(type, rest + y) : rest;
+}
+
+static double floor_quotient(kjit_type type, double x, double y)
+{
+  double rest = fmod(x, y), q = round_to_computed(type, round_to_computed(type, x - rest) / y);
+  if (rest != 0 && (rest < 0) != (y < 0)) q = round_to_computed(type, q - 1);
+  if (q == 0) return copysign(0, x / y);
+  double whole = floor(q);
+  return round_to_computed(type, q - whole) > 0.5 ? whole + 1 : whole;
+}
+
+static kj_outcome compute_float(kjit_op op, kj_value x, kj_value y, kj_value *result)
+{
+  double a = kj_number_of(x), b = kj_number_of(y), number;
+  switch (op) {
+  case KJIT_ADD: number = a + b; break;
+  case KJIT_SUB: number = a - b; break;
+  case KJIT_MUL: number = a * b; break;
+  case KJIT_DIV: number = a / b; break;
+  case KJIT_FLOORDIV: number = floor_quotient(x.type, a, b); break;
+  case KJIT_MOD: number = floor_modulo(x.type, a, b); break;
+  case KJIT_POW: number = pow(a, b); break;
+  default: return KJ_NOT_COMPUTED;
+  }
+  *result = kj_float_value(x.type, round_to_computed(x.type, number));
+  return KJ_COMPUTED;
+}
+
+/* ---- operators ---- */
+
+kj_outcome kj_compute_binary(kjit_op op, kj_value x, kj_value y, kj_value *result)
+{
+  bool is_x_float = kj_is_floating(x.type), is_y_float = kj_is_floating(y.type);
+  if (!is_x_float && !is_y_float) return compute_integer(op, x, y, result);
+  return is_x_float && is_y_float ? compute_float(op, x, y, result) : KJ_NOT_COMPUTED;
+}
+
+kj_outcome kj_compute_unary(kjit_op op, kj_value x, kj_value *result)
+{
+  *result = x;
+  if (op == KJIT_POS) return KJ_COMPUTED;
+  if (op == KJIT_NOT) {
+    result->integer = !x.integer;
+    return x.type == KJIT_BOOL ? KJ_COMPUTED : KJ_NOT_COMPUTED;
+  }
+  if (kj_is_floating(x.type)) {
+    result->integer ^= (__int128)sign_of(scalar_of(x.type));
+    return op == KJIT_NEG ? KJ_COMPUTED : KJ_NOT_COMPUTED;
+  }
+  if (op == KJIT_NEG) return give_integer(x.type, -x.integer, false, result);
+  return give_integer(x.type, x.type == KJIT_BOOL ? !x.integer : ~x.integer, false, result);
+}
+
+bool kj_compute_comparison(kjit_op op, kj_value x, kj_value y)
+{
+  bool is_less, is_greater;
+  if (kj_is_floating(x.type)) {
+    double a = kj_number_of(x), b = kj_number_of(y);
+    if (isnan(a) || isnan(b)) return op == KJIT_NE;
+    is_less = a < b;
+    is_greater = a > b;
+  } else {
+    is_less = x.integer < y.integer;
+    is_greater = x.integer > y.integer;
+  }
+  switch (op) {
+  case KJIT_EQ: return !is_less && !is_greater;
+  case KJIT_NE: return is_less || is_greater;
+  case KJIT_LT: return is_less;
+  case KJIT_GT: return is_greater;
+  case KJIT_LE: return !is_greater;
+  default: return !is_less;
+  }
+}
+
+kj_outcome kj_compute_builtin(kj_builtin_id id, const kj_value *values, size_t count,
+                              kj_value *result)
+{
+  kj_value x = values[0], y = count > 1 ? values[1] : x;
+  __int128 a = x.integer, b = y.integer;
+  if (kj_is_floating(x.type)) {
+    double number;
+    switch (id) {
+    case KJ_BUILTIN_ABS: number = fabs(kj_number_of(x)); break;
+    case KJ_BUILTIN_MIN: number = fmin(kj_number_of(x), kj_number_of(y)); break;
+    case KJ_BUILTIN_MAX: number = fmax(kj_number_of(x), kj_number_of(y)); break;
+    default: return KJ_NOT_COMPUTED;
+    }
+    *result = kj_float_value(x.type, number);
+    return KJ_COMPUTED;
+  }
+  switch (id) {
+  case KJ_BUILTIN_ABS: return give_integer(x.type, a < 0 ? -a : a, false, result);
+  case KJ_BUILTIN_MIN: return give_integer(x.type, a < b ? a : b, false, result);
+  case KJ_BUILTIN_MAX: return give_integer(x.type, a > b ? a : b, false, result);
+  case KJ_BUILTIN_CEIL_DIV:
+    return give_integer(x.type, b ? -kj_floor_divide(-a, b) : 0, false, result);
+  case KJ_BUILTIN_DIV_TRUNC: return give_integer(x.type, b ? a / b : 0, false, result);
+  case KJ_BUILTIN_REM_TRUNC: return give_integer(x.type, b ? a % b : 0, false, result);
+  default: return KJ_NOT_COMPUTED;
+  }
+}
