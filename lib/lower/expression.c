@@ -199,6 +199,13 @@ static LLVMValueRef (*const lower_by_kind[])(kj_lowering *, const kj_texpr *) = 
   [KJ_T_POINTED] = NULL,
 };
 
+/* Ranges of all others are those of what was stored. */
+static bool computes(const kj_texpr *expr)
+{
+  return expr->kind == KJ_T_UNARY || expr->kind == KJ_T_BINARY || expr->kind == KJ_T_COND ||
+         expr->kind == KJ_T_CONVERT || expr->kind == KJ_T_EXTENT || expr->kind == KJ_T_BUILTIN;
+}
+
 LLVMValueRef kj_lower_expr(kj_lowering *l, const kj_texpr *expr)
 {
   if (kj_is_array_type(l, expr->type) && expr->kind != KJ_T_COND && expr->kind != KJ_T_ITEM) {
@@ -207,7 +214,10 @@ LLVMValueRef kj_lower_expr(kj_lowering *l, const kj_texpr *expr)
   }
   LLVMValueRef narrow =
     expr->is_narrow && expr->kind != KJ_T_CONST ? kj_try_index32(l, expr) : NULL;
-  return narrow ? kj_as_i64(l, narrow) : lower_by_kind[expr->kind](l, expr);
+  if (narrow) return kj_as_i64(l, narrow);
+  LLVMValueRef value = lower_by_kind[expr->kind](l, expr);
+  if (value && computes(expr)) kj_assert_range(l, expr->range, expr->type, value);
+  return value;
 }
 
 kj_array_value kj_lower_array(kj_lowering *l, const kj_texpr *expr)

@@ -28,6 +28,23 @@ static LLVMValueRef no_wrap(LLVMValueRef value, bool holds)
   return value;
 }
 
+/* A sum, difference or product in 32 bits that does not leave its range: the range holds in 64. */
+static LLVMValueRef exact32(kj_lowering *l, const kj_texpr *expr, LLVMValueRef value,
+                            LLVMValueRef x, LLVMValueRef y)
+{
+  if (kj_asserts_facts(l))
+    kj_assert_range(l, expr->range, KJIT_I64,
+                    kj_build_binary(l, expr->op, KJIT_I64, kj_as_i64(l, x), kj_as_i64(l, y),
+                                    expr->location));
+  return no_wrap(value, true);
+}
+
+static LLVMValueRef asserted(kj_lowering *l, const kj_texpr *expr, LLVMValueRef value)
+{
+  if (expr->is_narrow) kj_assert_range(l, expr->range, KJIT_I64, value);
+  return value;
+}
+
 static LLVMValueRef binary32(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMBuilderRef b = l->builder;
@@ -40,26 +57,27 @@ static LLVMValueRef binary32(kj_lowering *l, const kj_texpr *expr)
   case KJIT_BIT_OR:
   case KJIT_BIT_XOR: {
     LLVMValueRef x = kj_lower_index32(l, expr->x), y = kj_lower_index32(l, expr->y);
-    if (expr->op == KJIT_ADD) return no_wrap(LLVMBuildAdd(b, x, y, ""), is_exact);
-    if (expr->op == KJIT_SUB) return no_wrap(LLVMBuildSub(b, x, y, ""), is_exact);
-    if (expr->op == KJIT_MUL) return no_wrap(LLVMBuildMul(b, x, y, ""), is_exact);
-    return kj_build_binary(l, expr->op, KJIT_I32, x, y, expr->location);
+    LLVMValueRef value = kj_build_binary(l, expr->op, KJIT_I32, x, y, expr->location);
+    bool wraps = expr->op == KJIT_ADD || expr->op == KJIT_SUB || expr->op == KJIT_MUL;
+    return wraps && is_exact ? exact32(l, expr, value, x, y) : asserted(l, expr, value);
   }
-  case KJIT_SHL:
+  case KJIT_SHL: {
     if (!is_small_constant(expr->y, 0, 31)) return NULL;
-    return no_wrap(LLVMBuildShl(b, kj_lower_index32(l, expr->x),
-                                kj_const32(l, (int64_t)expr->y->integer), ""),
-                   is_exact);
+    LLVMValueRef x = kj_lower_index32(l, expr->x), y = kj_const32(l, (int64_t)expr->y->integer),
+                 value = LLVMBuildShl(b, x, y, "");
+    return is_exact ? exact32(l, expr, value, x, y) : value;
+  }
   case KJIT_SHR:
     if (!is_small_constant(expr->y, 0, 31) || !expr->x->is_narrow) return NULL;
-    return LLVMBuildAShr(b, kj_lower_index32(l, expr->x), kj_const32(l, (int64_t)expr->y->integer),
-                         "");
+    return asserted(l, expr,
+                    LLVMBuildAShr(b, kj_lower_index32(l, expr->x),
+                                  kj_const32(l, (int64_t)expr->y->integer), ""));
   case KJIT_FLOORDIV:
   case KJIT_MOD: {
     if (!expr->is_narrow || !are_narrow(expr->x, expr->y)) return NULL;
     LLVMValueRef x = kj_lower_index32(l, expr->x), y = kj_lower_index32(l, expr->y);
     if (expr->is_checked) kj_check_divisor(l, expr, KJIT_I32, x, y);
-    return kj_build_binary(l, expr->op, KJIT_I32, x, y, expr->location);
+    return asserted(l, expr, kj_build_binary(l, expr->op, KJIT_I32, x, y, expr->location));
   }
   default: return NULL;
   }
@@ -68,6 +86,7 @@ static LLVMValueRef binary32(kj_lowering *l, const kj_texpr *expr)
 static LLVMValueRef convert32(kj_lowering *l, const kj_texpr *expr)
 {
   if (!is_integer(l, expr->x->type)) return NULL;
+  if (kj_asserts_facts(l) && expr->is_narrow) return NULL; /* all of the operand is looked at */
   if (kj_scalar_bytes(l, expr->x->type) >= 4) return kj_lower_index32(l, expr->x);
   return kj_build_convert(l, expr->x->type, KJIT_I32, kj_lower_expr(l, expr->x));
 }
@@ -77,7 +96,9 @@ static LLVMValueRef extent32(kj_lowering *l, const kj_texpr *expr)
   kj_array_value array = kj_lower_array(l, expr->x);
   LLVMValueRef value =
     expr->kind == KJ_T_EXTENT ? array.extents[expr->dimension] : array.strides[expr->dimension];
-  return kj_as_i32(l, value ? value : kj_extent(l, &array, expr->dimension));
+  if (!value) value = kj_extent(l, &array, expr->dimension);
+  if (expr->is_narrow) kj_assert_range(l, expr->range, KJIT_I64, value);
+  return kj_as_i32(l, value);
 }
 
 LLVMValueRef kj_try_index32(kj_lowering *l, const kj_texpr *expr)
@@ -86,9 +107,12 @@ LLVMValueRef kj_try_index32(kj_lowering *l, const kj_texpr *expr)
   switch (expr->kind) {
   case KJ_T_VAR: return kj_get_variable32(l, expr->var);
   case KJ_T_UNARY:
-    if (expr->op == KJIT_NEG)
-      return no_wrap(LLVMBuildNeg(l->builder, kj_lower_index32(l, expr->x), ""),
-                     expr->is_narrow && expr->x->is_narrow);
+    if (expr->op == KJIT_NEG) {
+      LLVMValueRef x = kj_lower_index32(l, expr->x), value = LLVMBuildNeg(l->builder, x, "");
+      if (!expr->is_narrow || !expr->x->is_narrow) return value;
+      kj_assert_range(l, expr->range, KJIT_I64, LLVMBuildNeg(l->builder, kj_as_i64(l, x), ""));
+      return no_wrap(value, true);
+    }
     return expr->op == KJIT_INVERT ? LLVMBuildNot(l->builder, kj_lower_index32(l, expr->x), "")
                                    : NULL;
   case KJ_T_BINARY: return expr->type == KJIT_I64 ? binary32(l, expr) : NULL;

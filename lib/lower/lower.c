@@ -85,6 +85,7 @@ static void lower_kernel(kj_lowering *l)
   l->target->begin_kernel(l);
   kj_bind_hidden_parameters(l);
   kj_bind_kernel_parameters(l);
+  kj_assert_arguments(l);
   kj_debug_parameters(l);
   l->frame->leave = kj_new_block(l, "leave");
   if (l->target->begin_block) l->target->begin_block(l);

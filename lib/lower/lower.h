@@ -174,6 +174,11 @@ struct kj_lowering {
   LLVMValueRef vector_base; /* i64 */
   uint32_t vector_step, vector_count;
 
+  kj_location location; /* of the statement being lowered */
+  /* of facts that are asserted, facts.c's own: by argument, where it begins and ends; in this
+   * function */
+  LLVMValueRef *argument_ends, asserted_function;
+
   LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, void_, pointer;
   /* inside LLVM functions: what target->thread_context made in the caller */
   LLVMValueRef thread_context;
@@ -452,6 +457,20 @@ void kj_check_slice(kj_lowering *l, const kj_slice *slice);
 /* x / y of the type, for a node that is_checked. */
 void kj_check_divisor(kj_lowering *l, const kj_texpr *expr, kjit_type type, LLVMValueRef x,
                       LLVMValueRef y);
+
+/* ---- facts.c: what the code relies on, asserted in it; nothing is built where that is off ---- */
+
+bool kj_asserts_facts(const kj_lowering *l);
+/* holds: an i1; value: the i64 that is shown where it does not; fact: what should hold, as a
+ * sentence: "a value is in 0..9". */
+void kj_assert_fact(kj_lowering *l, LLVMValueRef holds, LLVMValueRef value, const char *fact);
+/* Of an integer of the type, in register form; an i64 may come as the i32 that it is. */
+void kj_assert_range(kj_lowering *l, kj_interval range, kjit_type type, LLVMValueRef value);
+/* When the kernel's parameters are bound: how arguments lie to each other, the grid. */
+void kj_assert_arguments(kj_lowering *l);
+/* Before an access: its alignment, and that it is of the argument. */
+void kj_assert_access(kj_lowering *l, LLVMValueRef pointer, uint32_t bytes, uint32_t alignment,
+                      uint32_t object);
 
 /* ---- cpu_speculate.c: in iterations with l->bad_divisor ---- */
 

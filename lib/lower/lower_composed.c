@@ -131,6 +131,7 @@ LLVMValueRef kj_load_value(kj_lowering *l, kjit_type type, LLVMValueRef pointer,
                            uint32_t object)
 {
   if (is_whole(l, type)) {
+    kj_assert_access(l, pointer, kj_scalar_bytes(l, type), alignment, object);
     LLVMValueRef load = LLVMBuildLoad2(l->builder, kj_memory_type(l, type), pointer, "");
     LLVMSetAlignment(load, alignment);
     kj_annotate_load(l, load, object);
@@ -164,6 +165,7 @@ void kj_store_value(kj_lowering *l, kjit_type type, LLVMValueRef pointer, LLVMVa
 {
   bool is_misaligned = alignment < kj_type_alignment(l, type);
   if (is_whole(l, type) && !(is_misaligned && info_of(l, type)->class_ == KJ_CLASS_VECTOR)) {
+    kj_assert_access(l, pointer, kj_scalar_bytes(l, type), alignment, object);
     LLVMValueRef stored = kj_to_memory(l, type, value);
     LLVMValueRef store =
       LLVMBuildStore(l->builder, is_misaligned ? to_bytes(l, type, stored) : stored, pointer);

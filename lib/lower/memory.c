@@ -172,6 +172,7 @@ LLVMValueRef kj_get_variable32(kj_lowering *l, const kj_tvar *var)
 
 void kj_set_variable(kj_lowering *l, const kj_tvar *var, LLVMValueRef value)
 {
+  if (var->kind == KJ_V_LOOP) kj_assert_range(l, var->range, var->type, value);
   if (var->is_narrow) value = kj_as_i32(l, value);
   if (var->is_slot) {
     if (is_plain_slot(l, var)) value = kj_to_memory(l, var->type, value);

@@ -441,9 +441,9 @@ static void plan_array(kj_lowering *l, uint32_t argument, const kj_type_info *in
                        uint32_t index_bytes)
 {
   const kj_argument_use *use = &l->uses[argument];
-  bool is_shown = kj_shows_variables(l);
-  if (use->is_read || use->is_written || is_shown)
-    add_part(l, KJ_PARAMETER_POINTER, argument, 0, 8);
+  bool is_used = use->is_read || use->is_written,
+       is_shown = kj_shows_variables(l) || (is_used && kj_asserts_facts(l));
+  if (is_used || is_shown) add_part(l, KJ_PARAMETER_POINTER, argument, 0, 8);
   for (uint32_t d = 0; d < info->rank; d++)
     if (use->extents[d] || is_shown) add_part(l, KJ_PARAMETER_EXTENT, argument, d, index_bytes);
   for (uint32_t d = 0; d < info->rank; d++)

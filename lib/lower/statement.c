@@ -507,6 +507,7 @@ static void (*const lower_by_kind[])(kj_lowering *, const kj_tstmt *) = {
 
 void kj_lower_stmt(kj_lowering *l, const kj_tstmt *stmt)
 {
+  l->location = stmt->location;
   /* its statements have places of their own */
   if (stmt->kind != KJ_TS_THREADS) kj_debug_statement(l, stmt->location);
   lower_by_kind[stmt->kind](l, stmt);

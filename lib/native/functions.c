@@ -39,6 +39,9 @@ static const kj_host_function own_functions[] = {
   { KJ_WATCH_BARRIER_FUNCTION, (void *)kj_watch_barrier },
   { KJ_WATCH_WARPS_FUNCTION, (void *)kj_watch_warps },
   { KJ_WATCH_ACCESS_FUNCTION, (void *)kj_watch_access },
+#ifndef NDEBUG
+  { KJ_FACT_FUNCTION, (void *)kj_report_fact },
+#endif
 };
 
 /* The libraries stay open as long as the process: code calls into them. */

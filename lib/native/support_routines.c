@@ -1,8 +1,9 @@
 /* Functions of kjit that code on the CPU calls: for lines that it prints, for accesses that are
- * watched. */
+ * watched, for facts that are asserted. */
 #include "native/support_routines.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,3 +128,14 @@ uint64_t kj_watch_access(kj_watch *watch, uint64_t offset, uint64_t size, uint32
   for (uint64_t i = 0; i < size; i++) note(watch, &watch->cells[offset + i], how, thread);
   return KJ_WATCH_FINE;
 }
+
+/* ---- facts ---- */
+
+#ifndef NDEBUG
+void kj_report_fact(const char *fact, uint64_t value)
+{
+  fprintf(stderr, "kjit: internal error: code relies on what does not hold: %s; got %lld\n", fact,
+          (long long)value);
+  abort();
+}
+#endif

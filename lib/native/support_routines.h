@@ -114,4 +114,8 @@ void kj_watch_warps(kj_watch *watch);
 uint64_t kj_watch_access(kj_watch *watch, uint64_t offset, uint64_t size, uint32_t how,
                          uint32_t thread);
 
+/* In builds with assertions: what the code relies on does not hold. */
+#define KJ_FACT_FUNCTION "kj_report_fact"
+_Noreturn void kj_report_fact(const char *fact, uint64_t value);
+
 #endif

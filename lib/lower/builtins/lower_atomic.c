@@ -25,6 +25,7 @@ static place lower_place(kj_lowering *l, const kj_texpr *expr, uint32_t how)
               .order = (kj_memory_order)expr->dimension };
   p.type = kj_type(l->c->types, p.array.type)->element;
   p.pointer = kj_checked_pointer(l, &p.array, &expr->indices, expr->is_checked);
+  kj_assert_access(l, p.pointer, kj_scalar_bytes(l, p.type), 1, p.array.object);
   if (expr->is_watched)
     kj_watch_access_at(l, expr->location, &p.array, p.pointer, how | KJ_WATCH_ATOMIC);
   return p;
