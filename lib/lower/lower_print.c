@@ -177,12 +177,10 @@ static void find_print(void *data, kj_tstmt *stmt)
   if (stmt->kind == KJ_TS_PRINT) *(bool *)data = true;
 }
 
-static void skip(void *data, kj_texpr **expr) { (void)data, (void)expr; }
-
 bool kj_prints(kj_instance *instance)
 {
   bool does = false;
-  kj_walk_tstmts(&instance->body, find_print, skip, &does);
+  kj_walk_tstmts(&instance->body, find_print, NULL, &does);
   return does;
 }
 

@@ -186,10 +186,7 @@ static void scan_expr(scan *s, const kj_texpr *expr)
   default: break;
   }
   s->cost++;
-  scan_expr(s, expr->x);
-  scan_expr(s, expr->y);
-  scan_expr(s, expr->z);
-  scan_list(s, &expr->args);
+  for (size_t i = 0; i < kj_operand_count(expr); i++) scan_expr(s, kj_operand(expr, i));
 }
 
 static void scan_stmts(scan *s, const kj_tstmts *stmts)

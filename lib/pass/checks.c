@@ -160,38 +160,23 @@ static void mark_stmt(void *data, kj_tstmt *stmt)
 
 /* ---- who may fail ---- */
 
-static bool may_any_fail(const kj_texprs *list)
+static bool fails_itself(void *data, const kj_texpr *e)
 {
-  for (size_t i = 0; i < list->count; i++)
-    if (kj_may_fail(list->items[i])) return true;
-  return false;
+  (void)data;
+  return e->is_checked || e->is_watched || (e->kind == KJ_T_CALL && e->instance->may_fail);
 }
 
-bool kj_may_fail(const kj_texpr *e)
+static bool stmt_fails_itself(void *data, const kj_tstmt *s)
 {
-  if (!e) return false;
-  if (e->is_checked || e->is_watched || (e->kind == KJ_T_CALL && e->instance->may_fail))
-    return true;
-  return kj_may_fail(e->x) || kj_may_fail(e->y) || kj_may_fail(e->z) || may_any_fail(&e->args) ||
-         may_any_fail(&e->indices);
+  (void)data;
+  return s->kind == KJ_TS_FAIL || s->is_checked || s->is_watched;
 }
 
-static bool may_list_fail(const kj_tstmts *list)
-{
-  for (size_t i = 0; i < list->count; i++)
-    if (kj_stmt_may_fail(list->items[i])) return true;
-  return false;
-}
+bool kj_may_fail(const kj_texpr *e) { return kj_any_texpr(e, fails_itself, NULL); }
 
 bool kj_stmt_may_fail(const kj_tstmt *s)
 {
-  if (s->kind == KJ_TS_FAIL || s->is_checked || s->is_watched || may_any_fail(&s->indices) ||
-      may_any_fail(&s->extents))
-    return true;
-  if (kj_may_fail(s->value) || kj_may_fail(s->array) || kj_may_fail(s->first) ||
-      kj_may_fail(s->stop) || kj_may_fail(s->step))
-    return true;
-  return may_list_fail(&s->body) || may_list_fail(&s->otherwise);
+  return kj_any_in_tstmt(s, stmt_fails_itself, fails_itself, NULL);
 }
 
 /* ---- the pass ---- */
@@ -216,7 +201,9 @@ void kj_mark_checks(kj_compilation *c)
     for (size_t i = 0; i < c->instances.count; i++) {
       kj_instance *instance = c->instances.items[i];
       /* recursion: by the depth of its calls */
-      if (instance->may_fail || !(instance->is_recursive || may_list_fail(&instance->body)))
+      if (instance->may_fail ||
+          !(instance->is_recursive ||
+            kj_any_in_tstmts(&instance->body, stmt_fails_itself, fails_itself, NULL)))
         continue;
       instance->may_fail = has_changed = true;
     }

@@ -163,15 +163,6 @@ typedef struct remark_pass {
 
 /* ---- what depends on threadIdx.x ---- */
 
-static bool follows_x(const remark_pass *p, const kj_texpr *e);
-
-static bool any_follows(const remark_pass *p, const kj_texprs *list)
-{
-  for (size_t i = 0; i < list->count; i++)
-    if (follows_x(p, list->items[i])) return true;
-  return false;
-}
-
 static bool is_position_x(const kj_texpr *e)
 {
   if (e->kind != KJ_T_BUILTIN) return false;
@@ -180,13 +171,21 @@ static bool is_position_x(const kj_texpr *e)
          e->builtin->id == KJ_BUILTIN_LANEID;
 }
 
-/* What is loaded may be anything. */
 static bool follows_x(const remark_pass *p, const kj_texpr *e)
 {
-  if (!e || e->kind == KJ_T_LOAD || e->kind == KJ_T_CALL) return false;
-  if (e->kind == KJ_T_VAR) return p->follows[e->var->index];
-  return is_position_x(e) || follows_x(p, e->x) || follows_x(p, e->y) || follows_x(p, e->z) ||
-         any_follows(p, &e->args);
+  if (!e) return false;
+  switch (kj_source_of(e)) {
+  case KJ_FROM_MEMORY:
+  case KJ_FROM_CALL: return false; /* may be anything */
+  case KJ_FROM_VARIABLE: return p->follows[e->var->index];
+  case KJ_FROM_BUILTIN:
+    if (is_position_x(e)) return true;
+    break;
+  case KJ_FROM_OPERANDS: break;
+  }
+  for (size_t i = 0; i < kj_operand_count(e); i++)
+    if (follows_x(p, kj_operand(e, i))) return true;
+  return false;
 }
 
 static void set_follows(remark_pass *p, const kj_tvar *var)
@@ -195,14 +194,12 @@ static void set_follows(remark_pass *p, const kj_tvar *var)
   p->follows[var->index] = p->has_changed = true;
 }
 
-static void skip(void *data, kj_texpr **at) { (void)data, (void)at; }
-
 static void follow_stmt(void *data, kj_tstmt *stmt)
 {
   remark_pass *p = data;
   if (stmt->kind == KJ_TS_ASSIGN && follows_x(p, stmt->value)) set_follows(p, stmt->var);
   if (stmt->kind == KJ_TS_FOR && follows_x(p, stmt->first)) set_follows(p, stmt->var);
-  bool is_range = stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR;
+  bool is_range = kj_flow_of(stmt) == KJ_FLOW_RANGE;
   if (is_range) set_follows(p, stmt->vars.items[stmt->vars.count - 1]);
 }
 
@@ -249,7 +246,7 @@ void kj_remark_strides(kj_compilation *c)
     p.follows = KJ_NEW_ARRAY(c->arena, bool, instance->params.count + instance->locals.count + 1);
     do {
       p.has_changed = false;
-      kj_walk_tstmts(&instance->body, follow_stmt, skip, &p);
+      kj_walk_tstmts(&instance->body, follow_stmt, NULL, &p);
     } while (p.has_changed);
     kj_walk_tstmts(&instance->body, look_stmt, look_expr, &p);
   }

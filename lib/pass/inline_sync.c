@@ -23,22 +23,14 @@ static bool is_joint_call(const kj_inliner *in, const kj_texpr *e)
   return e->kind == KJ_T_CALL && in->is_joint[e->instance->id];
 }
 
-static bool has_joint_list(const kj_inliner *in, const kj_texprs *list);
+static bool is_joint_node(void *data, const kj_texpr *e)
+{
+  return kj_is_sync_builtin(e) || is_joint_call(data, e);
+}
 
 bool kj_has_joint_expr(const kj_inliner *in, const kj_texpr *e)
 {
-  if (!e) return false;
-  if (kj_is_sync_builtin(e) || is_joint_call(in, e)) return true;
-  return kj_has_joint_expr(in, e->x) || kj_has_joint_expr(in, e->y) ||
-         kj_has_joint_expr(in, e->z) || has_joint_list(in, &e->indices) ||
-         has_joint_list(in, &e->args);
-}
-
-static bool has_joint_list(const kj_inliner *in, const kj_texprs *list)
-{
-  for (size_t i = 0; i < list->count; i++)
-    if (kj_has_joint_expr(in, list->items[i])) return true;
-  return false;
+  return kj_any_texpr(e, is_joint_node, (void *)in);
 }
 
 /* Evaluated later it has the same value: no other thread can change it, nor what runs in between.
@@ -57,17 +49,16 @@ static kj_texpr *hold(kj_inliner *in, kj_texpr *e, kj_tstmts *out)
   return kj_new_var(in->s, var, e->location);
 }
 
-void kj_add_operand(kj_inliner *in, kj_operand_list *list, kj_texpr **operand)
+/* Operands in order of evaluation; places of none (NULL) are left out. */
+typedef KJ_LIST(kj_texpr **) operand_list;
+
+static void add_operand(kj_inliner *in, operand_list *list, kj_texpr **operand)
 {
   if (*operand) KJ_PUSH(in->s->c->arena, list, operand);
 }
 
-void kj_add_operands(kj_inliner *in, kj_operand_list *list, kj_texprs *operands)
-{
-  for (size_t i = 0; i < operands->count; i++) kj_add_operand(in, list, &operands->items[i]);
-}
-
-void kj_hoist_operands(kj_inliner *in, kj_operand_list *list, kj_tstmts *out)
+/* Those before the last one that synchronizes are evaluated before it. */
+static void hoist_operands(kj_inliner *in, operand_list *list, kj_tstmts *out)
 {
   size_t last = list->count;
   while (last > 0 && !kj_has_joint_expr(in, *list->items[last - 1])) last--;
@@ -76,6 +67,22 @@ void kj_hoist_operands(kj_inliner *in, kj_operand_list *list, kj_tstmts *out)
     *operand = kj_hoist(in, *operand, out);
     if (i + 1 < last && !is_stable(*operand)) *operand = hold(in, *operand, out);
   }
+}
+
+/* Out of all operands of an expression. */
+static void hoist_all(kj_inliner *in, kj_texpr *e, kj_tstmts *out)
+{
+  operand_list list = { 0 };
+  for (size_t i = 0; i < kj_operand_count(e); i++) add_operand(in, &list, kj_operand_place(e, i));
+  hoist_operands(in, &list, out);
+}
+
+static void hoist_all_of_stmt(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out)
+{
+  operand_list list = { 0 };
+  for (size_t i = 0; i < kj_stmt_operand_count(stmt); i++)
+    add_operand(in, &list, kj_stmt_operand_place(stmt, i));
+  hoist_operands(in, &list, out);
 }
 
 /* x and y, x or y: y is evaluated under an if. */
@@ -121,23 +128,12 @@ void kj_hold_sync_operands(kj_inliner *in, kj_texpr *e, const kj_tvar *result, k
   }
 }
 
-void kj_hoist_all(kj_inliner *in, kj_texpr *e, kj_tstmts *out)
-{
-  kj_operand_list list = { 0 };
-  kj_add_operand(in, &list, &e->x);
-  kj_add_operand(in, &list, &e->y);
-  kj_add_operand(in, &list, &e->z);
-  kj_add_operands(in, &list, &e->indices);
-  kj_add_operands(in, &list, &e->args);
-  kj_hoist_operands(in, &list, out);
-}
-
 kj_texpr *kj_hoist(kj_inliner *in, kj_texpr *e, kj_tstmts *out)
 {
   if (!kj_has_joint_expr(in, e)) return e;
   if (e->kind == KJ_T_LOGIC) return hoist_logic(in, e, out);
   if (e->kind == KJ_T_COND) return hoist_cond(in, e, out);
-  kj_hoist_all(in, e, out);
+  hoist_all(in, e, out);
   if (is_joint_call(in, e)) return kj_inline_call(in, e, out);
   if (!kj_is_sync_builtin(e)) return e;
   kj_hold_sync_operands(in, e, NULL, out);
@@ -194,7 +190,7 @@ static void scan_expr(void *data, kj_texpr **expr)
 static void scan_stmt(void *data, kj_tstmt *stmt)
 {
   scan *found = data;
-  if (stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR) found->is_joint = true;
+  if (kj_flow_of(stmt) == KJ_FLOW_RANGE) found->is_joint = true;
 }
 
 static void find_joint_instances(kj_inliner *in)
@@ -248,7 +244,7 @@ static kj_tvar *map_var(void *data, kj_tvar *var)
 
 static kj_texpr *copy_expr(kj_inliner *in, const kj_texpr *e)
 {
-  return kj_clone_texpr(in->s, e, map_var, in);
+  return kj_clone_texpr(in->s->c, e, map_var, in);
 }
 
 void kj_push_inlined(kj_inliner *in, kj_tstmts *out, kj_tstmt *stmt)
@@ -355,7 +351,7 @@ static kj_tstmt *copy_stmt(kj_inliner *in, const kj_tstmt *stmt)
 static void rewrite_assign(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out)
 {
   if (kj_is_sync_builtin(stmt->value)) {
-    kj_hoist_all(in, stmt->value, out);
+    hoist_all(in, stmt->value, out);
     kj_hold_sync_operands(in, stmt->value, stmt->var, out);
     stmt->is_joint = true;
   } else {
@@ -364,21 +360,10 @@ static void rewrite_assign(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out)
   kj_push_inlined(in, out, stmt);
 }
 
+/* STORE, PRINT */
 static void rewrite_store(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out)
 {
-  kj_operand_list list = { 0 };
-  kj_add_operand(in, &list, &stmt->value);
-  kj_add_operand(in, &list, &stmt->array);
-  kj_add_operands(in, &list, &stmt->indices);
-  kj_hoist_operands(in, &list, out);
-  kj_push_inlined(in, out, stmt);
-}
-
-static void rewrite_print(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out)
-{
-  kj_operand_list list = { 0 };
-  kj_add_operands(in, &list, &stmt->indices);
-  kj_hoist_operands(in, &list, out);
+  hoist_all_of_stmt(in, stmt, out);
   kj_push_inlined(in, out, stmt);
 }
 
@@ -416,11 +401,7 @@ static void rewrite_while(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, 
 
 static void rewrite_for(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out)
 {
-  kj_operand_list list = { 0 };
-  kj_add_operand(in, &list, &stmt->first);
-  kj_add_operand(in, &list, &stmt->stop);
-  kj_add_operand(in, &list, &stmt->step);
-  kj_hoist_operands(in, &list, out);
+  hoist_all_of_stmt(in, stmt, out);
   rewrite_list(in, &from->body, 0, &stmt->body, false);
   stmt->is_joint = has_joint_stmt(&stmt->body);
   kj_push_inlined(in, out, stmt);
@@ -428,9 +409,7 @@ static void rewrite_for(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj
 
 static void rewrite_range(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out)
 {
-  kj_operand_list list = { 0 };
-  kj_add_operands(in, &list, &stmt->extents);
-  kj_hoist_operands(in, &list, out);
+  hoist_all_of_stmt(in, stmt, out);
   rewrite_list(in, &from->body, 0, &stmt->body, false);
   if (has_joint_stmt(&stmt->body))
     kj_fail(in->s->c, stmt->location, KJIT_ERROR_TYPE,
@@ -462,8 +441,8 @@ static void rewrite_stmt(kj_inliner *in, const kj_tstmt *from, kj_tstmts *out, b
   kj_tstmt *stmt = copy_stmt(in, from);
   switch (from->kind) {
   case KJ_TS_ASSIGN: rewrite_assign(in, stmt, out); return;
-  case KJ_TS_STORE: rewrite_store(in, stmt, out); return;
-  case KJ_TS_PRINT: rewrite_print(in, stmt, out); return;
+  case KJ_TS_STORE:
+  case KJ_TS_PRINT: rewrite_store(in, stmt, out); return;
   case KJ_TS_EVALUATE: rewrite_evaluate(in, stmt, out); return;
   case KJ_TS_IF: rewrite_if(in, from, stmt, out, is_tail); return;
   case KJ_TS_WHILE: rewrite_while(in, from, stmt, out); return;

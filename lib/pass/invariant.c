@@ -7,15 +7,6 @@
 
 /* ---- conditions ---- */
 
-static bool is_same(const kj_texpr *a, const kj_texpr *b);
-
-static bool is_same_list(const kj_texprs *a, const kj_texprs *b)
-{
-  for (size_t i = 0; i < a->count && i < b->count; i++)
-    if (!is_same(a->items[i], b->items[i])) return false;
-  return a->count == b->count;
-}
-
 /* Of expressions without effect. */
 static bool is_same(const kj_texpr *a, const kj_texpr *b)
 {
@@ -24,9 +15,12 @@ static bool is_same(const kj_texpr *a, const kj_texpr *b)
       a->builtin != b->builtin || a->dimension != b->dimension)
     return false;
   if (a->integer != b->integer || a->instance != b->instance || a->text != b->text) return false;
-  if (a->dimensions || b->dimensions) return false;
-  return is_same(a->x, b->x) && is_same(a->y, b->y) && is_same(a->z, b->z) &&
-         is_same_list(&a->args, &b->args) && is_same_list(&a->indices, &b->indices);
+  if (a->dimensions || b->dimensions || a->args.count != b->args.count ||
+      a->indices.count != b->indices.count)
+    return false;
+  for (size_t i = 0; i < kj_operand_count(a); i++)
+    if (!is_same(kj_operand(a, i), kj_operand(b, i))) return false;
+  return true;
 }
 
 static bool is_known_condition(const kj_prover *p, const kj_texpr *condition)

@@ -184,13 +184,6 @@ static void note(pass *p, const kj_texpr *array, const kj_texprs *indices)
   if (needed > *most) *most = needed;
 }
 
-static void visit(pass *p, const kj_texpr *e);
-
-static void visit_list(pass *p, const kj_texprs *list)
-{
-  for (size_t i = 0; i < list->count; i++) visit(p, list->items[i]);
-}
-
 /* What is evaluated whenever e is. */
 static void visit(pass *p, const kj_texpr *e)
 {
@@ -198,10 +191,7 @@ static void visit(pass *p, const kj_texpr *e)
   bool is_lazy = e->kind == KJ_T_COND || e->kind == KJ_T_LOGIC;
   visit(p, e->x);
   if (is_lazy) return;
-  visit(p, e->y);
-  visit(p, e->z);
-  visit_list(p, &e->args);
-  visit_list(p, &e->indices);
+  for (size_t i = 1; i < kj_operand_count(e); i++) visit(p, kj_operand(e, i));
   if (e->kind == KJ_T_LOAD) note(p, e->x, &e->args);
   if (e->kind == KJ_T_BUILTIN && e->x && (e->builtin->flags & (KJ_PLACE | KJ_READS)))
     note(p, e->x, &e->indices);
@@ -241,13 +231,7 @@ void kj_find_shared_need(kj_compilation *c)
   for (size_t i = 0; i < kernel->body.count; i++) {
     kj_tstmt *stmt = kernel->body.items[i];
     bool is_last = ends_here(stmt);
-    visit(&p, stmt->value);
-    visit(&p, stmt->array);
-    visit_list(&p, &stmt->indices);
-    visit(&p, stmt->first);
-    visit(&p, stmt->stop);
-    visit(&p, stmt->step);
-    visit_list(&p, &stmt->extents);
+    for (size_t k = 0; k < kj_stmt_operand_count(stmt); k++) visit(&p, kj_stmt_operand(stmt, k));
     if (is_last) return;
     if (stmt->kind == KJ_TS_STORE) note(&p, stmt->array, &stmt->indices);
     if (stmt->kind == KJ_TS_ASSIGN && stmt->value && stmt->var->kind == KJ_V_LET)
@@ -300,8 +284,6 @@ static void find_print(void *data, kj_tstmt *stmt)
   if (stmt->kind == KJ_TS_PRINT) found(data, "print", stmt->location);
 }
 
-static void skip(void *data, kj_texpr **at) { (void)data, (void)at; }
-
 static void refuse(const finder *f, const char *where)
 {
   const char *name = f->c->instances.items[0]->function->decl->name;
@@ -322,7 +304,7 @@ void kj_check_c_function(kj_compilation *c)
   }
   refuse(&f, ", where there are no threads and blocks");
   for (size_t i = 0; i < c->instances.count; i++) {
-    kj_walk_tstmts(&c->instances.items[i]->body, find_print, skip, &f);
+    kj_walk_tstmts(&c->instances.items[i]->body, find_print, NULL, &f);
     if (!c->request->has_record) c->instances.items[i]->may_fail = false;
   }
   refuse(&f, ", where nobody takes what is printed");

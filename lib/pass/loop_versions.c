@@ -55,7 +55,7 @@ static void look_at_stmt(void *data, kj_tstmt *stmt)
   look *l = data;
   l->size++;
   l->has_checks |= stmt->is_checked;
-  l->meets |= stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR;
+  l->meets |= kj_flow_of(stmt) == KJ_FLOW_RANGE;
 }
 
 static void look_at_expr(void *data, kj_texpr **at);
@@ -80,7 +80,52 @@ static void look_at_expr(void *data, kj_texpr **at)
 
 /* ---- values that all threads have ---- */
 
+typedef struct sharing {
+  const pass *p;
+  bool of_block;
+} sharing;
+
 static bool is_shared(const pass *p, const kj_texpr *e, bool of_block);
+
+static bool is_shared_variable(const sharing *s, const kj_tvar *var)
+{
+  if (var->kind == KJ_V_PARAM) return s->p->instance->is_kernel;
+  if (var->kind == KJ_V_SHARED || var->kind == KJ_V_CONST) return true; /* its extents */
+  return var->kind == KJ_V_LET && var->index < s->p->value_count && s->p->values[var->index] &&
+         is_shared(s->p, s->p->values[var->index], s->of_block);
+}
+
+static bool is_shared_builtin(const sharing *s, const kj_texpr *e)
+{
+  kj_builtin_id id = e->builtin->id;
+  bool is_dimension = id == KJ_BUILTIN_BLOCK_DIM || id == KJ_BUILTIN_GRID_DIM ||
+                      id == KJ_BUILTIN_CLUSTER_DIM || id == KJ_BUILTIN_CLUSTER_GRID_DIM;
+  /* else a position of the block */
+  if (e->builtin->flags & KJ_XYZ && !(e->builtin->flags & KJ_THREAD))
+    return is_dimension || s->of_block;
+  return (e->builtin->flags & KJ_PURE) && !(e->builtin->flags & (KJ_THREAD | KJ_WARP | KJ_NAME)) &&
+         !e->x;
+}
+
+static bool differs(void *data, const kj_texpr *e)
+{
+  const sharing *s = data;
+  switch (kj_source_of(e)) {
+  case KJ_FROM_OPERANDS: return false;
+  case KJ_FROM_VARIABLE: return !is_shared_variable(s, e->var);
+  case KJ_FROM_MEMORY: return true;
+  case KJ_FROM_BUILTIN: return !is_shared_builtin(s, e);
+  case KJ_FROM_CALL: return true;
+  }
+  return true;
+}
+
+/* The same in all threads of the grid, or of a block: of kernels only, whose parameters are. */
+static bool is_shared(const pass *p, const kj_texpr *e, bool of_block)
+{
+  sharing s = { p, of_block };
+  return !kj_any_texpr(e, differs, &s);
+}
 
 static bool are_shared(const pass *p, const kj_texprs *list, bool of_block)
 {
@@ -89,73 +134,20 @@ static bool are_shared(const pass *p, const kj_texprs *list, bool of_block)
   return true;
 }
 
-static bool is_shared_variable(const pass *p, const kj_tvar *var, bool of_block)
-{
-  if (var->kind == KJ_V_PARAM) return p->instance->is_kernel;
-  if (var->kind == KJ_V_SHARED || var->kind == KJ_V_CONST) return true; /* its extents */
-  return var->kind == KJ_V_LET && var->index < p->value_count && p->values[var->index] &&
-         is_shared(p, p->values[var->index], of_block);
-}
-
-static bool is_shared_builtin(const pass *p, const kj_texpr *e, bool of_block)
-{
-  kj_builtin_id id = e->builtin->id;
-  bool is_dimension = id == KJ_BUILTIN_BLOCK_DIM || id == KJ_BUILTIN_GRID_DIM ||
-                      id == KJ_BUILTIN_CLUSTER_DIM || id == KJ_BUILTIN_CLUSTER_GRID_DIM;
-  /* else a position of the block */
-  if (e->builtin->flags & KJ_XYZ && !(e->builtin->flags & KJ_THREAD))
-    return is_dimension || of_block;
-  bool is_pure = (e->builtin->flags & KJ_PURE) &&
-                 !(e->builtin->flags & (KJ_THREAD | KJ_WARP | KJ_NAME)) && !e->x;
-  return is_pure && are_shared(p, &e->args, of_block);
-}
-
-/* The same in all threads of the grid, or of a block: of kernels only, whose parameters are. */
-static bool is_shared(const pass *p, const kj_texpr *e, bool of_block)
-{
-  if (!e) return true;
-  switch (e->kind) {
-  case KJ_T_CONST: return true;
-  case KJ_T_VAR: return is_shared_variable(p, e->var, of_block);
-  case KJ_T_BUILTIN: return is_shared_builtin(p, e, of_block);
-  case KJ_T_UNARY:
-  case KJ_T_BINARY:
-  case KJ_T_COMPARE:
-  case KJ_T_LOGIC:
-  case KJ_T_COND:
-  case KJ_T_CONVERT:
-  case KJ_T_EXTENT:
-  case KJ_T_STRIDE:
-  case KJ_T_ITEM:
-  case KJ_T_TUPLE:
-  case KJ_T_VIEW:
-    return is_shared(p, e->x, of_block) && is_shared(p, e->y, of_block) &&
-           is_shared(p, e->z, of_block) && are_shared(p, &e->args, of_block) &&
-           are_shared(p, &e->indices, of_block);
-  default: return false;
-  }
-}
-
 /* ---- bounds of a counter ---- */
 
-static bool has_plain_parts(const kj_texprs *list);
-
-/* Can be evaluated twice, and earlier. */
-static bool is_plain(const kj_texpr *e)
+/* Cannot be evaluated twice, or earlier; views can, but are better held. */
+static bool is_bound_by_place(void *data, const kj_texpr *e)
 {
-  if (!e) return true;
-  if (e->is_checked || e->kind == KJ_T_CALL || e->kind == KJ_T_LOAD || e->kind == KJ_T_VIEW ||
-      e->kind == KJ_T_POINTED)
-    return false;
-  if (e->kind == KJ_T_BUILTIN && !(e->builtin->flags & KJ_PURE)) return false;
-  return is_plain(e->x) && is_plain(e->y) && is_plain(e->z) && has_plain_parts(&e->args) &&
-         has_plain_parts(&e->indices);
-}
-
-static bool has_plain_parts(const kj_texprs *list)
-{
-  for (size_t i = 0; i < list->count; i++)
-    if (!is_plain(list->items[i])) return false;
+  (void)data;
+  if (e->is_checked || e->kind == KJ_T_VIEW || e->kind == KJ_T_POINTED) return true;
+  switch (kj_source_of(e)) {
+  case KJ_FROM_OPERANDS:
+  case KJ_FROM_VARIABLE: return false;
+  case KJ_FROM_BUILTIN: return !(e->builtin->flags & KJ_PURE);
+  case KJ_FROM_MEMORY:
+  case KJ_FROM_CALL: return true;
+  }
   return true;
 }
 
@@ -186,7 +178,8 @@ static size_t hold_bounds(pass *p, kj_tstmts *list, size_t at)
   kj_texpr **bounds[] = { &loop->first, &loop->stop, &loop->step };
   size_t count = 0;
   for (int i = 0; i < 3; i++)
-    if (!is_plain(*bounds[i])) insert(p, list, at + count++, hold(p, bounds[i]));
+    if (kj_any_texpr(*bounds[i], is_bound_by_place, NULL))
+      insert(p, list, at + count++, hold(p, bounds[i]));
   return count;
 }
 
@@ -206,7 +199,7 @@ static void version(pass *p, kj_tstmt *loop, uint32_t size)
 
 static bool is_loop(const kj_tstmt *stmt)
 {
-  return stmt->kind == KJ_TS_FOR || stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR;
+  return stmt->kind == KJ_TS_FOR || kj_flow_of(stmt) == KJ_FLOW_RANGE;
 }
 
 static void visit_list(pass *p, kj_tstmts *list)

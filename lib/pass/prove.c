@@ -156,20 +156,11 @@ static void visit_call(kj_prover *p, const kj_texpr *call)
   p->at = outer;
 }
 
-static void visit_list(kj_prover *p, const kj_texprs *list)
-{
-  for (size_t i = 0; i < list->count; i++) visit_expr(p, list->items[i]);
-}
-
 static void visit_expr(kj_prover *p, kj_texpr *e)
 {
   if (!e) return;
   if (++p->visits > MOST_VISITS) p->is_full = true;
-  visit_expr(p, e->x);
-  visit_expr(p, e->y);
-  visit_expr(p, e->z);
-  visit_list(p, &e->args);
-  visit_list(p, &e->indices);
+  for (size_t i = 0; i < kj_operand_count(e); i++) visit_expr(p, kj_operand(e, i));
   if (e->is_checked) {
     if (p->inside && e->proof == KJ_PROOF_UNSEEN)
       KJ_PUSH(p->c->arena, &p->met, ((kj_met_check){ .expr = e }));
@@ -257,18 +248,12 @@ static void visit_store(kj_prover *p, kj_tstmt *stmt)
 
 static void visit_stmt(kj_prover *p, kj_tstmt *stmt)
 {
-  visit_expr(p, stmt->value);
-  visit_expr(p, stmt->array);
-  visit_list(p, &stmt->indices);
-  visit_expr(p, stmt->first);
-  visit_expr(p, stmt->stop);
-  visit_expr(p, stmt->step);
-  visit_list(p, &stmt->extents);
+  for (size_t i = 0; i < kj_stmt_operand_count(stmt); i++) visit_expr(p, kj_stmt_operand(stmt, i));
   if (stmt->kind == KJ_TS_STORE && stmt->is_checked) visit_store(p, stmt);
   if (stmt->kind == KJ_TS_ASSIGN && stmt->value && stmt->var->kind == KJ_V_LET)
     bind(p, p->at, stmt->var, stmt->value);
   if (stmt->kind == KJ_TS_FOR) bind_counter(p, stmt);
-  if (stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR) bind_range(p, stmt);
+  if (kj_flow_of(stmt) == KJ_FLOW_RANGE) bind_range(p, stmt);
   visit_stmts(p, &stmt->body);
   visit_stmts(p, &stmt->otherwise);
 }
@@ -309,8 +294,6 @@ static void mark_inside(void *data, kj_tstmt *stmt)
   for (size_t i = 0; i < stmt->vars.count; i++) inside[stmt->vars.items[i]->index] = true;
 }
 
-static void visit_none(void *data, kj_texpr **expr) { (void)data, (void)expr; }
-
 /* Those that hold in every call of the loop's that meets them; what was thought of them is
  * forgotten. */
 static kj_loop_checks *take_proved(kj_prover *p)
@@ -334,7 +317,7 @@ const kj_loop_checks *kj_prove_in_loop(kj_compilation *c, const kj_instance *ins
   kj_tstmts itself = { .items = &loop, .count = 1 };
   p.at = enter(&p, instance, 0);
   p.inside = KJ_NEW_ARRAY(c->arena, bool, instance->params.count + instance->locals.count + 1);
-  kj_walk_tstmts(&itself, mark_inside, visit_none, p.inside);
+  kj_walk_tstmts(&itself, mark_inside, NULL, p.inside);
   if (loop->kind == KJ_TS_FOR) bind_counter(&p, loop);
   else bind_range(&p, loop);
   visit_stmts(&p, &loop->body);

@@ -150,11 +150,6 @@ static void visit_expr(void *data, kj_texpr **slot)
     (kj_fits32(e->range) ? can_compute_narrow(e) : e->kind == KJ_T_VAR && e->var->is_narrow);
 }
 
-static void visit_list(pass *p, kj_texprs *list)
-{
-  for (size_t i = 0; i < list->count; i++) kj_walk_texpr(&list->items[i], visit_expr, p);
-}
-
 /* ---- reads of a variable that only feed a subscript ---- */
 
 static void count_uses(pass *p, const kj_texpr *e, bool feeds_subscript);
@@ -246,16 +241,11 @@ static void visit_stmts(pass *p, kj_tstmts *stmts);
 
 static void visit_stmt(pass *p, kj_tstmt *s)
 {
-  kj_walk_texpr(&s->value, visit_expr, p);
-  kj_walk_texpr(&s->array, visit_expr, p);
-  visit_list(p, &s->indices);
-  kj_walk_texpr(&s->first, visit_expr, p);
-  kj_walk_texpr(&s->stop, visit_expr, p);
-  kj_walk_texpr(&s->step, visit_expr, p);
-  visit_list(p, &s->extents);
+  for (size_t i = 0; i < kj_stmt_operand_count(s); i++)
+    kj_walk_texpr(kj_stmt_operand_place(s, i), visit_expr, p);
   if (s->kind == KJ_TS_ASSIGN) narrow_let(p, s);
   if (s->kind == KJ_TS_FOR) narrow_counter(s);
-  if (s->kind == KJ_TS_GRID_FOR || s->kind == KJ_TS_BLOCK_FOR) set_range_loop(s);
+  if (kj_flow_of(s) == KJ_FLOW_RANGE) set_range_loop(s);
   visit_stmts(p, &s->body);
   visit_stmts(p, &s->otherwise);
 }

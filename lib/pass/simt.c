@@ -315,11 +315,7 @@ static void build_range(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_positi
 
 /* ---- statements ---- */
 
-static bool is_jump(const kj_tstmt *stmt)
-{
-  return stmt->kind == KJ_TS_BREAK || stmt->kind == KJ_TS_CONTINUE || stmt->kind == KJ_TS_RETURN ||
-         stmt->kind == KJ_TS_LEAVE;
-}
+static bool is_jump(const kj_tstmt *stmt) { return kj_flow_of(stmt) == KJ_FLOW_JUMP; }
 
 static void build_joint(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position *position)
 {

@@ -102,7 +102,7 @@ void kj_find_stmt_effects(const kj_tstmt *stmt, kj_simt_effects *effects);
  * needed. */
 void kj_place_variables(kj_simt *s);
 /* Worth computing again rather than keeping: arithmetic on positions, extents and the like. */
-bool kj_is_cheap(const kj_texpr *expr, uint32_t *budget);
+bool kj_is_cheap(const kj_texpr *expr, uint32_t budget);
 
 /* ---- simt_control.c: typed trees ---- */
 
@@ -120,15 +120,10 @@ kj_tvar *kj_new_local(kj_simt *s, kj_tvar_kind kind, const char *name, kjit_type
                       kj_location location);
 /* A variable for the value of expr, as narrow as it is. */
 kj_tvar *kj_new_holder(kj_simt *s, kj_tvar_kind kind, const char *name, const kj_texpr *expr);
-/* A deep copy; map (may be NULL) says what each variable becomes. */
-typedef kj_tvar *(*kj_map_var)(void *data, kj_tvar *var);
-kj_texpr *kj_clone_texpr(kj_simt *s, const kj_texpr *expr, kj_map_var map, void *data);
 void kj_append_stmt(kj_simt *s, kj_tstmts *list, kj_tstmt *stmt);
 void kj_append_stmts(kj_simt *s, kj_tstmts *list, const kj_tstmts *more);
 /* The list without the statements that only say where a variable is declared. */
 kj_tstmts kj_drop_declarations(kj_simt *s, const kj_tstmts *list);
-
-static inline bool kj_is_constant(const kj_texpr *expr) { return expr->kind == KJ_T_CONST; }
 
 /* What the files that build the thread loops share (kj_make_thread_loops): simt.c is the whole,
  * simt.c and simt_control.c are its parts. */
@@ -235,18 +230,8 @@ bool kj_has_joint_expr(const kj_inliner *in, const kj_texpr *e);
 /* Takes synchronizations out of an expression: what is left can be evaluated without. Void calls
  * and barriers leave NULL. */
 kj_texpr *kj_hoist(kj_inliner *in, kj_texpr *e, kj_tstmts *out);
-/* Out of all operands of an expression. */
-void kj_hoist_all(kj_inliner *in, kj_texpr *e, kj_tstmts *out);
 /* Operands of warp operations are read in slots: constants and mutable variables are handed over as
  * they are. The result must not overwrite what other lanes still read. */
 void kj_hold_sync_operands(kj_inliner *in, kj_texpr *e, const kj_tvar *result, kj_tstmts *out);
-
-/* Operands in order of evaluation. Those before the last one that synchronizes are evaluated before
- * it. */
-typedef KJ_LIST(kj_texpr **) kj_operand_list;
-/* may be none: *operand is NULL */
-void kj_add_operand(kj_inliner *in, kj_operand_list *list, kj_texpr **operand);
-void kj_add_operands(kj_inliner *in, kj_operand_list *list, kj_texprs *operands);
-void kj_hoist_operands(kj_inliner *in, kj_operand_list *list, kj_tstmts *out);
 
 #endif

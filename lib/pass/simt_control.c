@@ -89,27 +89,6 @@ kj_tvar *kj_new_holder(kj_simt *s, kj_tvar_kind kind, const char *name, const kj
   return var;
 }
 
-static void copy_list(kj_simt *s, const kj_texprs *from, kj_texprs *to, kj_map_var map, void *data)
-{
-  *to = (kj_texprs){ 0 };
-  for (size_t i = 0; i < from->count; i++)
-    KJ_PUSH(s->c->arena, to, kj_clone_texpr(s, from->items[i], map, data));
-}
-
-kj_texpr *kj_clone_texpr(kj_simt *s, const kj_texpr *expr, kj_map_var map, void *data)
-{
-  if (!expr) return NULL;
-  kj_texpr *e = kj_new_texpr(s->c, expr->kind, expr->type, expr->location);
-  *e = *expr;
-  e->x = kj_clone_texpr(s, expr->x, map, data);
-  e->y = kj_clone_texpr(s, expr->y, map, data);
-  e->z = kj_clone_texpr(s, expr->z, map, data);
-  copy_list(s, &expr->args, &e->args, map, data);
-  copy_list(s, &expr->indices, &e->indices, map, data);
-  if (expr->var && map) e->var = map(data, expr->var);
-  return e;
-}
-
 void kj_append_stmt(kj_simt *s, kj_tstmts *list, kj_tstmt *stmt)
 {
   KJ_PUSH(s->c->arena, list, stmt);
@@ -163,8 +142,7 @@ static bool is_array(kj_simt_builder *b, const kj_texpr *expr)
  */
 static void hold_part(kj_simt_builder *b, kj_texpr **part, const kj_simt_position *position)
 {
-  uint32_t budget = UINT32_MAX;
-  if (!*part || kj_is_cheap(*part, &budget)) return;
+  if (!*part || kj_is_cheap(*part, UINT32_MAX)) return;
   kj_tvar *var = kj_new_holder(b->s, KJ_V_LET, "held", *part);
   kj_push_active(b, kj_new_assign(b->s, var, *part), position);
   *part = kj_new_var(b->s, var, (*part)->location);
@@ -192,8 +170,7 @@ static void build_assign(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_posit
   if (!stmt->value) return;
   if (has_regions(b->s) && stmt->var->kind == KJ_V_LET) {
     if (is_array(b, stmt->value)) hold_parts(b, stmt->value, position);
-    uint32_t budget = UINT32_MAX;
-    if (kj_is_cheap(stmt->value, &budget)) kj_walk_texpr(&stmt->value, catch_variable, b);
+    if (kj_is_cheap(stmt->value, UINT32_MAX)) kj_walk_texpr(&stmt->value, catch_variable, b);
   }
   kj_push_active(b, stmt, position);
 }
@@ -238,7 +215,7 @@ static kj_tstmts mask_jumps(kj_simt_builder *b, const kj_tstmts *list,
       continue;
     }
     depth deep = inside;
-    if (stmt->kind == KJ_TS_WHILE || stmt->kind == KJ_TS_FOR) deep.loops++;
+    if (kj_flow_of(stmt) == KJ_FLOW_LOOP) deep.loops++;
     if (stmt->kind == KJ_TS_ONCE) deep.onces++;
     stmt->body = mask_jumps(b, &stmt->body, position, deep);
     stmt->otherwise = mask_jumps(b, &stmt->otherwise, position, deep);

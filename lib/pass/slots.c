@@ -31,31 +31,19 @@ static bool is_cheap_node(const kj_texpr *e)
 {
   /* views are made again anywhere, and checked again */
   if (e->is_watched || (e->is_checked && e->kind != KJ_T_VIEW)) return false;
-  switch (e->kind) {
-  case KJ_T_LOAD:
-  case KJ_T_CALL: return false;
-  case KJ_T_VAR: return e->var->kind != KJ_V_VAR || e->var->is_uniform;
-  case KJ_T_BINARY: return e->op != KJIT_POW;
-  case KJ_T_BUILTIN:
+  if (!kj_is_cheap_kind(e->kind)) return false;
+  if (e->kind == KJ_T_VAR) return e->var->kind != KJ_V_VAR || e->var->is_uniform;
+  if (e->kind == KJ_T_BUILTIN)
     return (e->builtin->flags & KJ_PURE) && e->builtin->id < KJ_FIRST_FLOAT_BUILTIN;
-  default: return true;
-  }
+  return e->kind != KJ_T_BINARY || e->op != KJIT_POW;
 }
 
-static bool are_cheap(const kj_texprs *list, uint32_t *budget)
+static bool is_dear(void *data, const kj_texpr *e)
 {
-  for (size_t i = 0; i < list->count; i++)
-    if (!kj_is_cheap(list->items[i], budget)) return false;
-  return true;
+  return !is_cheap_node(e) || !spend(data, cost_of(e));
 }
 
-bool kj_is_cheap(const kj_texpr *e, uint32_t *budget)
-{
-  if (!e) return true;
-  return is_cheap_node(e) && spend(budget, cost_of(e)) && kj_is_cheap(e->x, budget) &&
-         kj_is_cheap(e->y, budget) && kj_is_cheap(e->z, budget) && are_cheap(&e->indices, budget) &&
-         are_cheap(&e->args, budget);
-}
+bool kj_is_cheap(const kj_texpr *e, uint32_t budget) { return !kj_any_texpr(e, is_dear, &budget); }
 
 /* ---- who mentions what ---- */
 
@@ -144,7 +132,7 @@ static void scan_list(scan *at, kj_tstmts *list)
     case KJ_TS_WARP:
     case KJ_TS_BARRIER_REDUCE: scan_sync(stmt); break;
     default: {
-      uint32_t is_loop = stmt->kind == KJ_TS_WHILE || stmt->kind == KJ_TS_FOR;
+      uint32_t is_loop = kj_flow_of(stmt) == KJ_FLOW_LOOP;
       at->loops += is_loop;
       scan_list(at, &stmt->body);
       scan_list(at, &stmt->otherwise);
@@ -175,15 +163,15 @@ static bool can_use(kj_simt *s, kj_tvar *var, bool keep)
   return var->is_slot = true;
 }
 
-static bool can_use_all(kj_simt *s, const kj_texpr *e, bool keep)
+typedef struct use {
+  kj_simt *s;
+  bool keep;
+} use;
+
+static bool cannot_use(void *data, const kj_texpr *e)
 {
-  if (!e) return true;
-  if (e->kind == KJ_T_VAR) return can_use(s, e->var, keep);
-  for (size_t i = 0; i < e->indices.count; i++)
-    if (!can_use_all(s, e->indices.items[i], keep)) return false;
-  for (size_t i = 0; i < e->args.count; i++)
-    if (!can_use_all(s, e->args.items[i], keep)) return false;
-  return can_use_all(s, e->x, keep) && can_use_all(s, e->y, keep) && can_use_all(s, e->z, keep);
+  const use *u = data;
+  return e->kind == KJ_T_VAR && !can_use(u->s, e->var, u->keep);
 }
 
 static bool can_remake(kj_simt *s, kj_tvar *var)
@@ -192,11 +180,12 @@ static bool can_remake(kj_simt *s, kj_tvar *var)
   if (own->remake == KJ_REMAKE_UNKNOWN) {
     own->remake = KJ_REMAKE_BUSY;
     uint32_t budget = is_array(s, var) ? UINT32_MAX : REMAKE_BUDGET;
+    use u = { s, is_array(s, var) };
     bool can = var->kind == KJ_V_LET && own->assignments == 1 && own->value &&
-               kj_is_cheap(own->value, &budget) && can_use_all(s, own->value, is_array(s, var));
+               kj_is_cheap(own->value, budget) && !kj_any_texpr(own->value, cannot_use, &u);
     own->remake = can ? KJ_REMAKE_YES : KJ_REMAKE_NO;
     /* the assignment's own is rewritten for its region */
-    if (can) own->value = kj_clone_texpr(s, own->value, NULL, NULL);
+    if (can) own->value = kj_clone_texpr(s->c, own->value, NULL, NULL);
   }
   return own->remake == KJ_REMAKE_YES;
 }
@@ -229,7 +218,7 @@ static kj_tvar *use_here(void *data, kj_tvar *var)
   kj_tvar *copy = kj_new_local(at->s, KJ_V_LET, var->name, var->type, var->location);
   copy->is_narrow = var->is_narrow;
   copy->range = var->range;
-  kj_texpr *value = kj_clone_texpr(at->s, own->value, use_here, at);
+  kj_texpr *value = kj_clone_texpr(at->s->c, own->value, use_here, at);
   kj_append_stmt(at->s, &at->head, kj_new_assign(at->s, copy, value));
   own->copy = copy;
   own->copy_region = at->region;
@@ -284,15 +273,6 @@ static void remake_region(remaking *at, kj_tstmt *stmt)
 
 /* ---- hints for lowering ---- */
 
-static uint32_t count_nodes(const kj_texpr *e)
-{
-  if (!e) return 0;
-  uint32_t count = 1 + count_nodes(e->x) + count_nodes(e->y) + count_nodes(e->z);
-  for (size_t i = 0; i < e->args.count; i++) count += count_nodes(e->args.items[i]);
-  for (size_t i = 0; i < e->indices.count; i++) count += count_nodes(e->indices.items[i]);
-  return count;
-}
-
 static uint64_t trip_count(const kj_tstmt *stmt)
 {
   if (!kj_is_constant(stmt->first) || !kj_is_constant(stmt->stop) ||
@@ -318,8 +298,9 @@ static uint64_t unroll_list(kj_tstmts *list)
  * the size, unrolled loops counted in full. */
 static uint64_t unroll(kj_tstmt *stmt)
 {
-  uint64_t nodes = 1 + count_nodes(stmt->value) + count_nodes(stmt->array);
-  for (size_t i = 0; i < stmt->indices.count; i++) nodes += count_nodes(stmt->indices.items[i]);
+  uint64_t nodes = 1;
+  for (size_t i = 0; i < kj_stmt_operand_count(stmt); i++)
+    nodes += kj_count_nodes(kj_stmt_operand(stmt, i), SIZE_MAX);
   uint64_t body = unroll_list(&stmt->body) + unroll_list(&stmt->otherwise);
   if (stmt->kind == KJ_TS_WHILE) return nodes + body + MAX_UNROLLED_NODES;
   if (stmt->kind != KJ_TS_FOR) return nodes + body;
@@ -362,7 +343,7 @@ static void finish_list(remaking *at, kj_tstmts *list);
 /* Returns whether anything is left of it. */
 static bool finish_stmt(remaking *at, kj_tstmt *stmt)
 {
-  bool is_range = stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR;
+  bool is_range = kj_flow_of(stmt) == KJ_FLOW_RANGE;
   if (!is_range && stmt->kind != KJ_TS_THREADS) {
     finish_list(at, &stmt->body);
     finish_list(at, &stmt->otherwise);

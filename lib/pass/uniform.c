@@ -12,10 +12,8 @@
 
 /* ---- effects ---- */
 
-static void find_list_effects(const kj_texprs *list, kj_simt_effects *effects)
-{
-  for (size_t i = 0; i < list->count; i++) kj_find_effects(list->items[i], effects);
-}
+static bool add_effects(void *data, const kj_texpr *expr);
+static bool add_stmt_effects(void *data, const kj_tstmt *stmt);
 
 static void find_call_effects(kj_instance *instance, kj_simt_effects *effects)
 {
@@ -26,8 +24,7 @@ static void find_call_effects(kj_instance *instance, kj_simt_effects *effects)
   if (!known->is_known && !known->is_busy) {
     known->is_busy = true;
     kj_simt_effects own = { 0 };
-    for (size_t i = 0; i < instance->body.count; i++)
-      kj_find_stmt_effects(instance->body.items[i], &own);
+    kj_any_in_tstmts(&instance->body, add_stmt_effects, add_effects, &own);
     known->loads |= own.loads;
     known->writes |= own.writes;
     known->positions |= own.positions;
@@ -39,42 +36,41 @@ static void find_call_effects(kj_instance *instance, kj_simt_effects *effects)
   effects->positions |= known->positions;
 }
 
-static void find_builtin_effects(const kj_builtin *builtin, kj_simt_effects *effects)
+/* Of the node itself; false, so that all nodes are asked. */
+static bool add_effects(void *data, const kj_texpr *expr)
 {
-  if (!(builtin->flags & KJ_PURE)) effects->writes = true;
-  if (builtin->flags & KJ_THREAD) effects->positions = true;
+  kj_simt_effects *effects = data;
+  /* a failure is to be seen after what was written before it */
+  if (expr->is_checked || expr->is_watched) effects->writes = true;
+  switch (kj_source_of(expr)) {
+  case KJ_FROM_OPERANDS: break;
+  case KJ_FROM_VARIABLE: effects->locals |= expr->var->kind == KJ_V_LOCAL; break;
+  case KJ_FROM_MEMORY: effects->loads = true; break;
+  case KJ_FROM_BUILTIN:
+    effects->writes |= !(expr->builtin->flags & KJ_PURE);
+    effects->positions |= (expr->builtin->flags & KJ_THREAD) != 0;
+    break;
+  case KJ_FROM_CALL: find_call_effects(expr->instance, effects); break;
+  }
+  return false;
+}
+
+static bool add_stmt_effects(void *data, const kj_tstmt *stmt)
+{
+  kj_simt_effects *effects = data;
+  effects->writes |=
+    stmt->kind == KJ_TS_STORE || stmt->kind == KJ_TS_FAIL || stmt->kind == KJ_TS_PRINT;
+  return false;
 }
 
 void kj_find_effects(const kj_texpr *expr, kj_simt_effects *effects)
 {
-  if (!expr) return;
-  /* a failure is to be seen after what was written before it */
-  if (expr->is_checked || expr->is_watched) effects->writes = true;
-  if (expr->kind == KJ_T_LOAD) effects->loads = true;
-  if (expr->kind == KJ_T_VAR && expr->var->kind == KJ_V_LOCAL) effects->locals = true;
-  if (expr->kind == KJ_T_BUILTIN) find_builtin_effects(expr->builtin, effects);
-  if (expr->kind == KJ_T_CALL) find_call_effects(expr->instance, effects);
-  kj_find_effects(expr->x, effects);
-  kj_find_effects(expr->y, effects);
-  kj_find_effects(expr->z, effects);
-  find_list_effects(&expr->indices, effects);
-  find_list_effects(&expr->args, effects);
+  kj_any_texpr(expr, add_effects, effects);
 }
 
 void kj_find_stmt_effects(const kj_tstmt *stmt, kj_simt_effects *effects)
 {
-  if (stmt->kind == KJ_TS_STORE || stmt->kind == KJ_TS_FAIL || stmt->kind == KJ_TS_PRINT)
-    effects->writes = true;
-  kj_find_effects(stmt->value, effects);
-  kj_find_effects(stmt->array, effects);
-  find_list_effects(&stmt->indices, effects);
-  kj_find_effects(stmt->first, effects);
-  kj_find_effects(stmt->stop, effects);
-  kj_find_effects(stmt->step, effects);
-  find_list_effects(&stmt->extents, effects);
-  for (size_t i = 0; i < stmt->body.count; i++) kj_find_stmt_effects(stmt->body.items[i], effects);
-  for (size_t i = 0; i < stmt->otherwise.count; i++)
-    kj_find_stmt_effects(stmt->otherwise.items[i], effects);
+  kj_any_in_tstmt(stmt, add_stmt_effects, add_effects, effects);
 }
 
 /* ---- expressions ---- */
@@ -85,13 +81,6 @@ static bool is_uniform_var(const kj_tvar *var)
          (var->kind != KJ_V_LOCAL && var->is_uniform);
 }
 
-static bool are_uniform(const kj_simt *s, const kj_texprs *list)
-{
-  for (size_t i = 0; i < list->count; i++)
-    if (!kj_is_uniform(s, list->items[i])) return false;
-  return true;
-}
-
 static bool is_uniform_call(const kj_simt *s, const kj_texpr *expr)
 {
   kj_simt_effects effects = { 0 };
@@ -100,38 +89,32 @@ static bool is_uniform_call(const kj_simt *s, const kj_texpr *expr)
          !(effects.loads && s->has_mask);
 }
 
-static bool is_uniform_node(const kj_simt *s, const kj_texpr *expr)
+static bool is_divergent_node(void *data, const kj_texpr *expr)
 {
-  if (expr->is_checked || expr->is_watched) return false; /* threads fail one by one */
-  switch (expr->kind) {
-  case KJ_T_VAR: return is_uniform_var(expr->var);
-  case KJ_T_LOAD:
-    return !s->has_mask && kj_type(s->c->types, expr->x->type)->space != KJ_SPACE_LOCAL;
-  case KJ_T_BUILTIN: return (expr->builtin->flags & KJ_PURE) && !(expr->builtin->flags & KJ_THREAD);
-  case KJ_T_CALL: return is_uniform_call(s, expr);
-  default: return true;
+  const kj_simt *s = data;
+  if (expr->is_checked || expr->is_watched) return true; /* threads fail one by one */
+  switch (kj_source_of(expr)) {
+  case KJ_FROM_OPERANDS: return false;
+  case KJ_FROM_VARIABLE: return !is_uniform_var(expr->var);
+  case KJ_FROM_MEMORY:
+    return s->has_mask || kj_type(s->c->types, expr->x->type)->space == KJ_SPACE_LOCAL;
+  case KJ_FROM_BUILTIN:
+    return !(expr->builtin->flags & KJ_PURE) || (expr->builtin->flags & KJ_THREAD);
+  case KJ_FROM_CALL: return !is_uniform_call(s, expr);
   }
+  return true;
 }
 
 bool kj_is_uniform(const kj_simt *s, const kj_texpr *expr)
 {
-  if (!expr) return true;
-  return is_uniform_node(s, expr) && kj_is_uniform(s, expr->x) && kj_is_uniform(s, expr->y) &&
-         kj_is_uniform(s, expr->z) && are_uniform(s, &expr->indices) && are_uniform(s, &expr->args);
+  return !kj_any_texpr(expr, is_divergent_node, (void *)s);
 }
 
 /* ---- statements ---- */
 
-static bool is_jump(const kj_tstmt *stmt)
-{
-  return stmt->kind == KJ_TS_BREAK || stmt->kind == KJ_TS_CONTINUE || stmt->kind == KJ_TS_RETURN ||
-         stmt->kind == KJ_TS_LEAVE;
-}
+static bool is_jump(const kj_tstmt *stmt) { return kj_flow_of(stmt) == KJ_FLOW_JUMP; }
 
-static bool is_loop(const kj_tstmt *stmt)
-{
-  return stmt->kind == KJ_TS_WHILE || stmt->kind == KJ_TS_FOR;
-}
+static bool is_loop(const kj_tstmt *stmt) { return kj_flow_of(stmt) == KJ_FLOW_LOOP; }
 
 bool kj_has_uniform_header(const kj_simt *s, const kj_tstmt *stmt)
 {
@@ -330,7 +313,7 @@ static void analyze_joint(kj_simt *s, kj_tstmt *stmt, const kj_simt_position *po
     analyze_sync(s, stmt, position);
     return;
   }
-  if (stmt->kind == KJ_TS_GRID_FOR || stmt->kind == KJ_TS_BLOCK_FOR) {
+  if (kj_flow_of(stmt) == KJ_FLOW_RANGE) {
     demote_in(s, stmt);
     return;
   }

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "support/assert.h"
+
 /* Region allocation: everything of one lifetime (a module, one compilation) is freed at once. */
 
 typedef struct kj_arena_block kj_arena_block;

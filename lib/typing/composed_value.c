@@ -437,3 +437,58 @@ kj_texpr *kj_infer_swizzle(kj_scope *s, const kj_expr *expr, kj_texpr *value)
            : kj_make_composed(s, kj_vector_of(s, kj_part_type(s->c, value->type), (uint32_t)count),
                               &parts, location);
 }
+
+/* ---- variables and tuples ---- */
+
+kj_texpr *kj_make_var(kj_scope *s, kj_tvar *var, kj_location location)
+{
+  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_VAR, var->type, location);
+  expr->var = var;
+  return expr;
+}
+
+/* An array in a tuple is a reference to it. */
+static uint64_t count_values(const kj_compilation *c, kjit_type type)
+{
+  const kj_type_info *info = kj_type(c->types, type);
+  if (info->class_ == KJ_CLASS_ARRAY) return 1;
+  if (info->class_ != KJ_CLASS_TUPLE) return kj_count_parts(c, type);
+  uint64_t count = 0;
+  for (uint32_t i = 0; i < info->count; i++) count += count_values(c, info->items[i]);
+  return count;
+}
+
+kjit_type kj_tuple_type(kj_scope *s, const kjit_type *items, uint32_t count, kj_location location)
+{
+  enum { MOST_VALUES = 1024 };
+  kjit_type type = kj_intern_tuple(s->c->types, items, count);
+  if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
+  if (count_values(s->c, type) > MOST_VALUES)
+    kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+            "a tuple of more than %d numbers, those of tuples in it counted: keep them in a "
+            "`local` array",
+            MOST_VALUES);
+  return type;
+}
+
+kj_texpr *kj_make_tuple(kj_scope *s, const kj_texprs *items, kj_location location)
+{
+  kjit_type *types = KJ_NEW_ARRAY(s->arena, kjit_type, items->count + 1);
+  for (size_t i = 0; i < items->count; i++) types[i] = items->items[i]->type;
+  kjit_type type = kj_tuple_type(s, types, (uint32_t)items->count, location);
+  kj_texpr *tuple = kj_new_texpr(s->c, KJ_T_TUPLE, type, location);
+  tuple->args = *items;
+  return tuple;
+}
+
+kj_texpr *kj_make_item(kj_scope *s, kj_texpr *tuple, uint32_t index, kj_location location)
+{
+  if (tuple->kind == KJ_T_TUPLE && !kj_has_effect(tuple)) return tuple->args.items[index];
+  kjit_type type = kj_is_tuple(s->c, tuple->type)
+                     ? kj_type(s->c->types, tuple->type)->items[index]
+                     : kj_get_component(s->c->types, tuple->type, index).type;
+  kj_texpr *item = kj_new_texpr(s->c, KJ_T_ITEM, type, location);
+  item->x = tuple;
+  item->dimension = index;
+  return item;
+}

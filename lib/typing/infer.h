@@ -245,11 +245,10 @@ kj_texpr *kj_make_tuple(kj_scope *s, const kj_texprs *items, kj_location locatio
 /* Item of a tuple; of a TUPLE node the item itself. */
 kj_texpr *kj_make_item(kj_scope *s, kj_texpr *tuple, uint32_t index, kj_location location);
 kj_texpr *kj_make_var(kj_scope *s, kj_tvar *var, kj_location location);
-kj_texpr *kj_copy_texpr(kj_scope *s, const kj_texpr *expr);
-size_t kj_count_nodes(const kj_texpr *expr, size_t limit);
-bool kj_is_constant(const kj_texpr *expr);
-/* Whether evaluating it has an effect. */
-bool kj_has_effect(const kj_texpr *expr);
+static inline kj_texpr *kj_copy_texpr(kj_scope *s, const kj_texpr *expr)
+{
+  return kj_clone_texpr(s->c, expr, NULL, NULL);
+}
 kj_level kj_level_of(const kj_scope *s, const kj_texpr *expr);
 
 /* ---- infer_type.c ---- */

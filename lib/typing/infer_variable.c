@@ -230,3 +230,49 @@ void kj_declare(kj_scope *s, const kj_decl *decl, kj_texpr *value)
   if (decl->kind == KJ_DECL_VAR) bind_var(s, decl, value);
   else bind_let(s, decl, value);
 }
+
+/* ---- how far a value may differ ---- */
+
+static kj_level level_of_builtin(const kj_builtin *builtin)
+{
+  if (builtin->flags & (KJ_THREAD | KJ_WARP)) return KJ_LEVEL_THREAD;
+  static const kj_builtin_id of_block[] = { KJ_BUILTIN_BLOCK_IDX, KJ_BUILTIN_CLUSTER_IDX,
+                                            KJ_BUILTIN_CLUSTER_BLOCK_IDX, KJ_BUILTIN_CLUSTER_RANK };
+  for (size_t i = 0; i < sizeof of_block / sizeof *of_block; i++)
+    if (of_block[i] == builtin->id) return KJ_LEVEL_BLOCK;
+  return builtin->flags & KJ_BARRIER ? KJ_LEVEL_BLOCK : KJ_LEVEL_GRID;
+}
+
+static kj_level level_of_load(const kj_scope *s, const kj_texpr *expr)
+{
+  kj_space space = kj_type(s->c->types, expr->x->type)->space;
+  return space == KJ_SPACE_LOCAL    ? KJ_LEVEL_THREAD
+         : space == KJ_SPACE_SHARED ? KJ_LEVEL_BLOCK
+                                    : KJ_LEVEL_GRID;
+}
+
+/* What a function under way returns is not known yet. */
+static kj_level level_of_call(const kj_scope *s, const kj_texpr *expr)
+{
+  const kj_record *record = s->inference->records.items[expr->instance->id];
+  return record->is_done ? record->result_level : KJ_LEVEL_THREAD;
+}
+
+/* A load at an index that is the same for all threads counts as the same: whoever races on it is on
+ * his own. */
+kj_level kj_level_of(const kj_scope *s, const kj_texpr *expr)
+{
+  if (!expr) return KJ_LEVEL_GRID;
+  kj_level level = KJ_LEVEL_GRID;
+  switch (kj_source_of(expr)) {
+  case KJ_FROM_OPERANDS: break;
+  case KJ_FROM_VARIABLE:
+    return expr->var->index < s->levels.count ? s->levels.items[expr->var->index] : KJ_LEVEL_GRID;
+  case KJ_FROM_MEMORY: level = level_of_load(s, expr); break;
+  case KJ_FROM_BUILTIN: level = level_of_builtin(expr->builtin); break;
+  case KJ_FROM_CALL: level = level_of_call(s, expr); break;
+  }
+  for (size_t i = 0; i < kj_operand_count(expr); i++)
+    level = kj_higher_level(level, kj_level_of(s, kj_operand(expr, i)));
+  return level;
+}

@@ -37,9 +37,9 @@ static bool is_unsettled(const kj_texpr *e)
 {
   if (!e || !kj_is_weak(e->type)) return false;
   if (e->kind == KJ_T_VAR) return e->var->kind == KJ_V_VAR;
-  for (size_t i = 0; i < e->args.count; i++)
-    if (is_unsettled(e->args.items[i])) return true;
-  return is_unsettled(e->x) || is_unsettled(e->y) || is_unsettled(e->z);
+  for (size_t i = 0; i < kj_operand_count(e); i++)
+    if (is_unsettled(kj_operand(e, i))) return true;
+  return false;
 }
 
 static bool is_settled_integer(const kj_scope *s, kjit_type type)

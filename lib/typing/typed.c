@@ -1,9 +1,7 @@
-/* Makes and walks nodes of the typed IR; reports errors with the chain of calls. */
+/* Makes, walks, copies and counts nodes of the typed IR; reports errors with the chain of calls. */
 #include "typing/typed.h"
 
 #include <string.h>
-
-#include "typing/infer.h"
 
 static void report_note(kj_compilation *c, kj_location location, const char *text)
 {
@@ -54,7 +52,7 @@ const char *kj_type_text(kj_compilation *c, kjit_type type)
   if (type == KJ_WEAK_FLOAT) return "a float literal";
   kj_buffer buffer = { 0 };
   kj_print_type(c->types, type, &buffer);
-  if (buffer.length > LONG && kj_is_tuple(c, type)) {
+  if (buffer.length > LONG && kj_type(c->types, type)->class_ == KJ_CLASS_TUPLE) {
     buffer.length = LONG;
     kj_append_format(&buffer, " ...");
   }
@@ -92,213 +90,162 @@ kj_tvar *kj_new_tvar(kj_compilation *c, kj_instance *instance, kj_tvar_kind kind
   return var;
 }
 
-static void walk_list(kj_texprs *list, void (*visit)(void *data, kj_texpr **expr), void *data)
+/* ---- kinds ---- */
+
+static const struct {
+  kj_source_of_value source;
+  bool is_cheap;
+} expr_kinds[] = {
+#define YES true
+#define NO false
+#define KJ_EXPR(kind, source, cheap) [KJ_T_##kind] = { KJ_FROM_##source, cheap },
+#include "typing/nodes.def"
+#undef YES
+#undef NO
+};
+
+static const kj_flow stmt_flows[] = {
+#define KJ_STMT(kind, flow) [KJ_TS_##kind] = KJ_FLOW_##flow,
+#include "typing/nodes.def"
+};
+
+kj_source_of_value kj_source_of(const kj_texpr *expr)
 {
-  for (size_t i = 0; i < list->count; i++) kj_walk_texpr(&list->items[i], visit, data);
+  KJ_ASSERT((unsigned)expr->kind < KJ_T_COUNT);
+  return expr_kinds[expr->kind].source;
+}
+
+bool kj_is_cheap_kind(kj_tkind kind)
+{
+  KJ_ASSERT((unsigned)kind < KJ_T_COUNT);
+  return expr_kinds[kind].is_cheap;
+}
+
+kj_flow kj_flow_of(const kj_tstmt *stmt)
+{
+  KJ_ASSERT((unsigned)stmt->kind < KJ_TS_COUNT);
+  return stmt_flows[stmt->kind];
+}
+
+/* ---- operands and walks ---- */
+
+kj_texpr **kj_operand_place(kj_texpr *expr, size_t index)
+{
+  KJ_ASSERT(index < kj_operand_count(expr));
+  kj_texpr **const own[] = { &expr->x, &expr->y, &expr->z };
+  if (index < 3) return own[index];
+  index -= 3;
+  return index < expr->indices.count ? &expr->indices.items[index]
+                                     : &expr->args.items[index - expr->indices.count];
+}
+
+kj_texpr *kj_operand(const kj_texpr *expr, size_t index)
+{
+  return *kj_operand_place((kj_texpr *)expr, index);
+}
+
+kj_texpr **kj_stmt_operand_place(kj_tstmt *stmt, size_t index)
+{
+  KJ_ASSERT(index < kj_stmt_operand_count(stmt));
+  if (index < 2) return index ? &stmt->array : &stmt->value;
+  index -= 2;
+  if (index < stmt->indices.count) return &stmt->indices.items[index];
+  index -= stmt->indices.count;
+  kj_texpr **const bounds[] = { &stmt->first, &stmt->stop, &stmt->step };
+  return index < 3 ? bounds[index] : &stmt->extents.items[index - 3];
+}
+
+kj_texpr *kj_stmt_operand(const kj_tstmt *stmt, size_t index)
+{
+  return *kj_stmt_operand_place((kj_tstmt *)stmt, index);
 }
 
 void kj_walk_texpr(kj_texpr **expr, void (*visit)(void *data, kj_texpr **expr), void *data)
 {
-  kj_texpr *e = *expr;
-  if (!e) return;
-  kj_walk_texpr(&e->x, visit, data);
-  kj_walk_texpr(&e->y, visit, data);
-  kj_walk_texpr(&e->z, visit, data);
-  walk_list(&e->indices, visit, data);
-  walk_list(&e->args, visit, data);
+  if (!*expr) return;
+  for (size_t i = 0; i < kj_operand_count(*expr); i++)
+    kj_walk_texpr(kj_operand_place(*expr, i), visit, data);
   visit(data, expr);
-}
-
-static void walk_stmt(kj_tstmt *stmt, void (*visit_stmt)(void *data, kj_tstmt *stmt),
-                      void (*visit_expr)(void *data, kj_texpr **expr), void *data)
-{
-  if (visit_stmt) visit_stmt(data, stmt);
-  kj_walk_texpr(&stmt->value, visit_expr, data);
-  kj_walk_texpr(&stmt->array, visit_expr, data);
-  walk_list(&stmt->indices, visit_expr, data);
-  kj_walk_texpr(&stmt->first, visit_expr, data);
-  kj_walk_texpr(&stmt->stop, visit_expr, data);
-  kj_walk_texpr(&stmt->step, visit_expr, data);
-  walk_list(&stmt->extents, visit_expr, data);
-  kj_walk_tstmts(&stmt->body, visit_stmt, visit_expr, data);
-  kj_walk_tstmts(&stmt->otherwise, visit_stmt, visit_expr, data);
 }
 
 void kj_walk_tstmts(kj_tstmts *stmts, void (*visit_stmt)(void *data, kj_tstmt *stmt),
                     void (*visit_expr)(void *data, kj_texpr **expr), void *data)
 {
+  for (size_t i = 0; i < stmts->count; i++) {
+    kj_tstmt *stmt = stmts->items[i];
+    if (visit_stmt) visit_stmt(data, stmt);
+    for (size_t k = 0; visit_expr && k < kj_stmt_operand_count(stmt); k++)
+      kj_walk_texpr(kj_stmt_operand_place(stmt, k), visit_expr, data);
+    kj_walk_tstmts(&stmt->body, visit_stmt, visit_expr, data);
+    kj_walk_tstmts(&stmt->otherwise, visit_stmt, visit_expr, data);
+  }
+}
+
+bool kj_any_texpr(const kj_texpr *expr, kj_texpr_test test, void *data)
+{
+  if (!expr) return false;
+  if (test(data, expr)) return true;
+  for (size_t i = 0; i < kj_operand_count(expr); i++)
+    if (kj_any_texpr(kj_operand(expr, i), test, data)) return true;
+  return false;
+}
+
+bool kj_any_in_tstmt(const kj_tstmt *stmt, kj_tstmt_test test_stmt, kj_texpr_test test_expr,
+                     void *data)
+{
+  if (test_stmt && test_stmt(data, stmt)) return true;
+  for (size_t i = 0; test_expr && i < kj_stmt_operand_count(stmt); i++)
+    if (kj_any_texpr(kj_stmt_operand(stmt, i), test_expr, data)) return true;
+  return kj_any_in_tstmts(&stmt->body, test_stmt, test_expr, data) ||
+         kj_any_in_tstmts(&stmt->otherwise, test_stmt, test_expr, data);
+}
+
+bool kj_any_in_tstmts(const kj_tstmts *stmts, kj_tstmt_test test_stmt, kj_texpr_test test_expr,
+                      void *data)
+{
   for (size_t i = 0; i < stmts->count; i++)
-    walk_stmt(stmts->items[i], visit_stmt, visit_expr, data);
+    if (kj_any_in_tstmt(stmts->items[i], test_stmt, test_expr, data)) return true;
+  return false;
 }
 
-/* Nodes of the typed IR while it is being inferred: made, copied, counted; whether they have an
- * effect, and how far their values may differ. */
+/* ---- copies, sizes, effects ---- */
 
-bool kj_is_constant(const kj_texpr *expr) { return expr->kind == KJ_T_CONST; }
-
-kj_texpr *kj_make_var(kj_scope *s, kj_tvar *var, kj_location location)
+static void clone_list(kj_compilation *c, kj_texprs *list, kj_map_var map, void *data)
 {
-  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_VAR, var->type, location);
-  expr->var = var;
-  return expr;
+  kj_texprs from = *list;
+  *list = (kj_texprs){ 0 };
+  for (size_t i = 0; i < from.count; i++)
+    KJ_PUSH(c->arena, list, kj_clone_texpr(c, from.items[i], map, data));
 }
 
-static void copy_list(kj_scope *s, kj_texprs *to, const kj_texprs *from)
-{
-  *to = (kj_texprs){ 0 };
-  for (size_t i = 0; i < from->count; i++) KJ_PUSH(s->arena, to, kj_copy_texpr(s, from->items[i]));
-}
-
-kj_texpr *kj_copy_texpr(kj_scope *s, const kj_texpr *expr)
+kj_texpr *kj_clone_texpr(kj_compilation *c, const kj_texpr *expr, kj_map_var map, void *data)
 {
   if (!expr) return NULL;
-  kj_texpr *copy = KJ_NEW(s->arena, kj_texpr);
+  kj_texpr *copy = KJ_NEW(c->arena, kj_texpr);
   *copy = *expr;
-  copy->x = kj_copy_texpr(s, expr->x);
-  copy->y = kj_copy_texpr(s, expr->y);
-  copy->z = kj_copy_texpr(s, expr->z);
-  copy_list(s, &copy->args, &expr->args);
-  copy_list(s, &copy->indices, &expr->indices);
+  copy->x = kj_clone_texpr(c, expr->x, map, data);
+  copy->y = kj_clone_texpr(c, expr->y, map, data);
+  copy->z = kj_clone_texpr(c, expr->z, map, data);
+  clone_list(c, &copy->args, map, data);
+  clone_list(c, &copy->indices, map, data);
+  if (expr->var && map) copy->var = map(data, expr->var);
   return copy;
 }
 
-static size_t count_list(const kj_texprs *list, size_t limit)
-{
-  size_t count = 0;
-  for (size_t i = 0; i < list->count && count < limit; i++)
-    count += kj_count_nodes(list->items[i], limit - count);
-  return count;
-}
-
-/* Stops at the limit. */
 size_t kj_count_nodes(const kj_texpr *expr, size_t limit)
 {
   if (!expr || limit == 0) return 0;
   size_t count = 1;
-  const kj_texpr *parts[] = { expr->x, expr->y, expr->z };
-  for (int i = 0; i < 3 && count < limit; i++) count += kj_count_nodes(parts[i], limit - count);
-  if (count < limit) count += count_list(&expr->args, limit - count);
-  if (count < limit) count += count_list(&expr->indices, limit - count);
+  for (size_t i = 0; i < kj_operand_count(expr) && count < limit; i++)
+    count += kj_count_nodes(kj_operand(expr, i), limit - count);
   return count;
 }
 
-static bool has_effect_list(const kj_texprs *list)
+static bool has_own_effect(void *data, const kj_texpr *expr)
 {
-  for (size_t i = 0; i < list->count; i++)
-    if (kj_has_effect(list->items[i])) return true;
-  return false;
+  (void)data;
+  return expr->kind == KJ_T_CALL ||
+         (expr->kind == KJ_T_BUILTIN && !(expr->builtin->flags & KJ_PURE));
 }
 
-bool kj_has_effect(const kj_texpr *expr)
-{
-  if (!expr) return false;
-  if (expr->kind == KJ_T_CALL || (expr->kind == KJ_T_BUILTIN && !(expr->builtin->flags & KJ_PURE)))
-    return true;
-  return kj_has_effect(expr->x) || kj_has_effect(expr->y) || kj_has_effect(expr->z) ||
-         has_effect_list(&expr->args) || has_effect_list(&expr->indices);
-}
-
-/* ---- how far a value may differ ---- */
-
-static kj_level level_of_list(const kj_scope *s, const kj_texprs *list)
-{
-  kj_level level = KJ_LEVEL_GRID;
-  for (size_t i = 0; i < list->count; i++)
-    level = kj_higher_level(level, kj_level_of(s, list->items[i]));
-  return level;
-}
-
-static kj_level level_of_builtin(const kj_builtin *builtin)
-{
-  if (builtin->flags & (KJ_THREAD | KJ_WARP)) return KJ_LEVEL_THREAD;
-  static const kj_builtin_id of_block[] = { KJ_BUILTIN_BLOCK_IDX, KJ_BUILTIN_CLUSTER_IDX,
-                                            KJ_BUILTIN_CLUSTER_BLOCK_IDX, KJ_BUILTIN_CLUSTER_RANK };
-  for (size_t i = 0; i < sizeof of_block / sizeof *of_block; i++)
-    if (of_block[i] == builtin->id) return KJ_LEVEL_BLOCK;
-  return builtin->flags & KJ_BARRIER ? KJ_LEVEL_BLOCK : KJ_LEVEL_GRID;
-}
-
-static kj_level level_of_load(const kj_scope *s, const kj_texpr *expr)
-{
-  kj_space space = kj_type(s->c->types, expr->x->type)->space;
-  return space == KJ_SPACE_LOCAL    ? KJ_LEVEL_THREAD
-         : space == KJ_SPACE_SHARED ? KJ_LEVEL_BLOCK
-                                    : KJ_LEVEL_GRID;
-}
-
-/* What a function under way returns is not known yet. */
-static kj_level level_of_call(const kj_scope *s, const kj_texpr *expr)
-{
-  const kj_record *record = s->inference->records.items[expr->instance->id];
-  return record->is_done ? record->result_level : KJ_LEVEL_THREAD;
-}
-
-/* A load at an index that is the same for all threads counts as the same: whoever races on it is on
- * his own. */
-kj_level kj_level_of(const kj_scope *s, const kj_texpr *expr)
-{
-  if (!expr) return KJ_LEVEL_GRID;
-  kj_level own = KJ_LEVEL_GRID;
-  switch (expr->kind) {
-  case KJ_T_CONST: return KJ_LEVEL_GRID;
-  case KJ_T_VAR:
-    return expr->var->index < s->levels.count ? s->levels.items[expr->var->index] : KJ_LEVEL_GRID;
-  case KJ_T_BUILTIN: own = level_of_builtin(expr->builtin); break;
-  case KJ_T_LOAD: own = level_of_load(s, expr); break;
-  case KJ_T_CALL: own = level_of_call(s, expr); break;
-  default: break;
-  }
-  own = kj_higher_level(own, kj_higher_level(kj_level_of(s, expr->x),
-                                             kj_higher_level(kj_level_of(s, expr->y),
-                                                             kj_level_of(s, expr->z))));
-  return kj_higher_level(own, kj_higher_level(level_of_list(s, &expr->args),
-                                              level_of_list(s, &expr->indices)));
-}
-
-/* ---- tuples ---- */
-
-/* An array in a tuple is a reference to it. */
-static uint64_t count_values(const kj_compilation *c, kjit_type type)
-{
-  const kj_type_info *info = kj_type(c->types, type);
-  if (info->class_ == KJ_CLASS_ARRAY) return 1;
-  if (info->class_ != KJ_CLASS_TUPLE) return kj_count_parts(c, type);
-  uint64_t count = 0;
-  for (uint32_t i = 0; i < info->count; i++) count += count_values(c, info->items[i]);
-  return count;
-}
-
-kjit_type kj_tuple_type(kj_scope *s, const kjit_type *items, uint32_t count, kj_location location)
-{
-  enum { MOST_VALUES = 1024 };
-  kjit_type type = kj_intern_tuple(s->c->types, items, count);
-  if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
-  if (count_values(s->c, type) > MOST_VALUES)
-    kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
-            "a tuple of more than %d numbers, those of tuples in it counted: keep them in a "
-            "`local` array",
-            MOST_VALUES);
-  return type;
-}
-
-kj_texpr *kj_make_tuple(kj_scope *s, const kj_texprs *items, kj_location location)
-{
-  kjit_type *types = KJ_NEW_ARRAY(s->arena, kjit_type, items->count + 1);
-  for (size_t i = 0; i < items->count; i++) types[i] = items->items[i]->type;
-  kjit_type type = kj_tuple_type(s, types, (uint32_t)items->count, location);
-  kj_texpr *tuple = kj_new_texpr(s->c, KJ_T_TUPLE, type, location);
-  tuple->args = *items;
-  return tuple;
-}
-
-kj_texpr *kj_make_item(kj_scope *s, kj_texpr *tuple, uint32_t index, kj_location location)
-{
-  if (tuple->kind == KJ_T_TUPLE && !has_effect_list(&tuple->args)) return tuple->args.items[index];
-  kjit_type type = kj_is_tuple(s->c, tuple->type)
-                     ? kj_type(s->c->types, tuple->type)->items[index]
-                     : kj_get_component(s->c->types, tuple->type, index).type;
-  kj_texpr *item = kj_new_texpr(s->c, KJ_T_ITEM, type, location);
-  item->x = tuple;
-  item->dimension = index;
-  return item;
-}
+bool kj_has_effect(const kj_texpr *expr) { return kj_any_texpr(expr, has_own_effect, NULL); }

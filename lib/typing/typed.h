@@ -69,57 +69,28 @@ const char *kj_type_text(kj_compilation *c, kjit_type type);
 
 /* ---- expressions ---- */
 
+/* The kinds, with the fields of each: nodes.def. */
 typedef enum kj_tkind {
-  /* scalar of .type; .integer as in kj_value: the number, in range, or a float's bits */
-  KJ_T_CONST,
-  /* .var: a parameter or variable: scalar, array or tuple. A parameter made from a plain number has
-     a weak type and only stands below a CONVERT */
-  KJ_T_VAR,
-  KJ_T_UNARY,  /* .op NEG INVERT NOT; .x has the type of the result */
-  KJ_T_BINARY, /* .op ADD SUB MUL DIV FLOORDIV MOD BIT_* SHL SHR POW; .x .y have the type of the
-                  result. 8- and 16-bit integers never (they count as i32). POW: floats only, or an
-                  integer base with an integer exponent of the same type (negative exponents give 0,
-                  or 1/-1 for base 1/-1); constant integer exponents are multiplied out by inference
-                */
-  /* .op EQ..GE; .x .y of one type, or two integer types of which one is u64 (exact mathematical
-     comparison); type bool */
-  KJ_T_COMPARE,
-  KJ_T_LOGIC, /* .op AND OR, lazy; bool */
-  KJ_T_COND,  /* .x ? .y : .z, lazy; any type, arrays (equal types) and tuples too */
-  /* .x to .type: kernel-ir.md's rules (float to int truncates and saturates, NaN is 0; int to bool:
-     not 0) */
-  KJ_T_CONVERT,
-  /* element of array .x at .args (rank integers, each of its own integer type; a constant negative
-     index has been turned into extent - k) */
-  KJ_T_LOAD,
-  KJ_T_VIEW, /* array .x from its element at .args on (one integer for each of its first dimensions;
-                0 for the others): an array with the dimensions that .dimensions lists, one for each
-                of its type. NULL: the remaining ones, as they are */
-  KJ_T_EXTENT,  /* .x array, .dimension; i64. Static extents have become CONST */
-  KJ_T_STRIDE,  /* .x array, .dimension; i64, in elements */
-  KJ_T_BUILTIN, /* .builtin on .args; KJ_XYZ and grid(k): .dimension 0..2 (grid(k) with k > 1 is a
-                   TUPLE of them); KJ_PLACE: array .x at .indices, the value operands in .args;
-                   KJ_ORDER: .dimension is a kj_memory_order */
-  KJ_T_CALL,    /* .instance on .args: the instance's run-time parameters, in order */
-  /* .args; .type a tuple; or a struct, vector or complex type: all of its components, in order,
-     each of its own type */
-  KJ_T_TUPLE,
-  KJ_T_ITEM, /* .x a value of such a type, .dimension: one of its items */
-  /* .x a vector or an array inside a struct (KJ_SPACE_VALUE), a value; its element at .args, one
-     integer a dimension (vectors: one) */
-  KJ_T_ELEMENT,
-  /* .x a value of such a type with another item: .y, of the item's type, at .dimension; or, where
-     .args is not empty, at .args as for ELEMENT */
-  KJ_T_INSERT,
-  KJ_T_MEMBER,  /* array with no dimensions: component .dimension of the only element of array .x,
-                   which has none either; or, where the component is an array, that  array: static
-                   extents, in the space of .x. Fields of places are these, so that every access to
-                   memory is one to an element of an array */
-  KJ_T_ADDRESS, /* a pointer to the element of array .x at .args */
-  /* array: row-major memory at pointer .x with the extents .args (i64); none: one dimension of
-     unknown extent, which only has elements */
-  KJ_T_POINTED
+#define KJ_EXPR(kind, source, cheap) KJ_T_##kind,
+#include "typing/nodes.def"
 } kj_tkind;
+enum {
+  KJ_T_COUNT = 0
+#define KJ_EXPR(kind, source, cheap) +1
+#include "typing/nodes.def"
+};
+
+/* What a value is made of beside the values of its operands; see nodes.def. */
+typedef enum kj_source_of_value {
+  KJ_FROM_OPERANDS,
+  KJ_FROM_VARIABLE,
+  KJ_FROM_MEMORY,
+  KJ_FROM_BUILTIN,
+  KJ_FROM_CALL
+} kj_source_of_value;
+kj_source_of_value kj_source_of(const kj_texpr *expr);
+/* Its kind may be worth computing again instead of keeping the value. */
+bool kj_is_cheap_kind(kj_tkind kind);
 
 /* Of atomics, in .dimension. The names of the orders are rows of builtins.def, in this order. */
 typedef enum kj_memory_order {
@@ -232,40 +203,27 @@ struct kj_tvar {
 
 /* ---- statements ---- */
 
+/* The kinds, with the fields of each: nodes.def. */
 typedef enum kj_tstmt_kind {
-  KJ_TS_ASSIGN,   /* .var = .value; also at its declaration */
-  KJ_TS_STORE,    /* .array [ .indices ] = .value; the value is evaluated first */
-  KJ_TS_EVALUATE, /* .value for its effect */
-  KJ_TS_IF,       /* .value .body .otherwise */
-  KJ_TS_WHILE,    /* .value .body */
-  /* .var from .first to .stop (exclusive) by .step, as Python's range; all of .var's type,
-     evaluated once; step 0 runs no iteration. .body */
-  KJ_TS_FOR,
-  KJ_TS_GRID_FOR, /* .vars over .extents (i64), last one contiguous; .body */
-  KJ_TS_BLOCK_FOR,
-  KJ_TS_BREAK,
-  KJ_TS_CONTINUE,
-  KJ_TS_RETURN, /* .value may be NULL */
-  /* the thread reports .failure with .message (NULL: none) and the scalars .indices, at most two,
-     and leaves the kernel */
-  KJ_TS_FAIL,
-  /* one line: .message with the values .indices (any type but arrays) where KJ_PRINT_VALUE stands
-   */
-  KJ_TS_PRINT,
-  /* by pass/simt.c, CPU only */
-  KJ_TS_THREADS, /* .body once for each thread of the block, z, y, x loops, x innermost; no
-                    synchronization inside. is_guarded: only threads whose `off` is 0. A RETURN
-                    inside ends the body for the current thread */
-  /* .var (a slot; NULL: no result) = warp built-in .value, whose args are slot variables, uniform
-     expressions or constants, for all threads */
-  KJ_TS_WARP,
-  KJ_TS_BARRIER_REDUCE, /* .var (uniform) = syncthreads_count/and/or .value, whose arg is a slot
-                           variable or uniform. .value NULL: whether any thread is active; a VAR
-                           that is a slot: its value in the first active thread (in any if there is
-                           none) */
-  KJ_TS_ONCE,           /* .body; a LEAVE of it continues after it: inlined functions */
-  KJ_TS_LEAVE           /* leaves the innermost ONCE around it */
+#define KJ_STMT(kind, flow) KJ_TS_##kind,
+#include "typing/nodes.def"
 } kj_tstmt_kind;
+enum {
+  KJ_TS_COUNT = 0
+#define KJ_STMT(kind, flow) +1
+#include "typing/nodes.def"
+};
+
+/* How control passes a statement; see nodes.def. */
+typedef enum kj_flow {
+  KJ_FLOW_STRAIGHT,
+  KJ_FLOW_BRANCH,
+  KJ_FLOW_LOOP,
+  KJ_FLOW_RANGE,
+  KJ_FLOW_JUMP,
+  KJ_FLOW_BLOCK
+} kj_flow;
+kj_flow kj_flow_of(const kj_tstmt *stmt);
 
 /* In the text of a line: the next value; the next character stands for a control character, 64
  * below it. */
@@ -388,13 +346,54 @@ kj_tstmt *kj_new_tstmt(kj_compilation *c, kj_tstmt_kind kind, kj_location locati
 /* A new variable of the instance (appended to params for KJ_V_PARAM, else to locals; index set). */
 kj_tvar *kj_new_tvar(kj_compilation *c, kj_instance *instance, kj_tvar_kind kind, const char *name,
                      kjit_type type, kj_location location);
-/* Calls visit on every expression below and including *expr (children first), so that it can
- * replace it. One walk for all passes. */
+
+/* ---- operands and walks: the one place that knows where a node keeps its operands ---- */
+
+/* The operands of an expression: .x, .y, .z, .indices, .args, in this order. NULL where a kind has
+ * none in that place. */
+static inline size_t kj_operand_count(const kj_texpr *expr)
+{
+  return 3 + expr->indices.count + expr->args.count;
+}
+kj_texpr **kj_operand_place(kj_texpr *expr, size_t index);
+kj_texpr *kj_operand(const kj_texpr *expr, size_t index);
+/* The expressions of a statement itself, those of its bodies aside: .value, .array, .indices,
+ * .first, .stop, .step, .extents, in this order. NULL where a kind has none in that place. */
+static inline size_t kj_stmt_operand_count(const kj_tstmt *stmt)
+{
+  return 5 + stmt->indices.count + stmt->extents.count;
+}
+kj_texpr **kj_stmt_operand_place(kj_tstmt *stmt, size_t index);
+kj_texpr *kj_stmt_operand(const kj_tstmt *stmt, size_t index);
+
+/* Calls visit on every expression below and including *expr (operands first), so that it can
+ * replace it. */
 void kj_walk_texpr(kj_texpr **expr, void (*visit)(void *data, kj_texpr **expr), void *data);
-/* Calls visit_expr on every expression and visit_stmt (may be NULL) on every statement of the list,
- * nested ones too, in order; statements before their parts.
- * */
+/* Calls visit_expr on every expression and visit_stmt on every statement of the list, nested ones
+ * too, in order; statements before their expressions and bodies. Either may be NULL. */
 void kj_walk_tstmts(kj_tstmts *stmts, void (*visit_stmt)(void *data, kj_tstmt *stmt),
                     void (*visit_expr)(void *data, kj_texpr **expr), void *data);
+
+/* Whether a node has a property. */
+typedef bool (*kj_texpr_test)(void *data, const kj_texpr *expr);
+typedef bool (*kj_tstmt_test)(void *data, const kj_tstmt *stmt);
+/* Whether any node below and including expr (NULL: none) has it; asked of an expression before its
+ * operands, and of no more once one has it. */
+bool kj_any_texpr(const kj_texpr *expr, kj_texpr_test test, void *data);
+/* The same for a statement or a list with all that is in it; either test may be NULL. */
+bool kj_any_in_tstmt(const kj_tstmt *stmt, kj_tstmt_test test_stmt, kj_texpr_test test_expr,
+                     void *data);
+bool kj_any_in_tstmts(const kj_tstmts *stmts, kj_tstmt_test test_stmt, kj_texpr_test test_expr,
+                      void *data);
+
+/* A deep copy; map (may be NULL) says what each variable becomes. */
+typedef kj_tvar *(*kj_map_var)(void *data, kj_tvar *var);
+kj_texpr *kj_clone_texpr(kj_compilation *c, const kj_texpr *expr, kj_map_var map, void *data);
+/* How many nodes an expression (NULL: none) has; counting stops at the limit. */
+size_t kj_count_nodes(const kj_texpr *expr, size_t limit);
+/* Calls something, or a built-in that is not pure. */
+bool kj_has_effect(const kj_texpr *expr);
+
+static inline bool kj_is_constant(const kj_texpr *expr) { return expr->kind == KJ_T_CONST; }
 
 #endif

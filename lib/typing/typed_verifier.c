@@ -346,11 +346,10 @@ static void check_var_expr(verifier *v, const kj_texpr *e)
 static void check_parts(verifier *v, const kj_texpr *e)
 {
   if (e->kind == KJ_T_CONVERT) return;
-  if (e->x) check_expr(v, e->x);
-  if (e->y) check_expr(v, e->y);
-  if (e->z) check_expr(v, e->z);
-  check_list(v, &e->args);
-  check_list(v, &e->indices);
+  for (size_t i = 0; i < kj_operand_count(e); i++) {
+    bool is_place_of_none = i < 3 && !kj_operand(e, i);
+    if (!is_place_of_none) check_expr(v, kj_operand(e, i));
+  }
 }
 
 typedef void (*check)(verifier *v, const kj_texpr *e);
@@ -364,6 +363,8 @@ static const check check_table[] = {
   [KJ_T_ITEM] = check_item,       [KJ_T_ELEMENT] = check_element, [KJ_T_INSERT] = check_insert,
   [KJ_T_MEMBER] = check_member,   [KJ_T_ADDRESS] = check_address, [KJ_T_POINTED] = check_pointed,
 };
+
+_Static_assert(sizeof check_table / sizeof *check_table == KJ_T_COUNT, "a kind without a check");
 
 static void check_expr(verifier *v, const kj_texpr *e)
 {

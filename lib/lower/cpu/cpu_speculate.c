@@ -43,11 +43,7 @@ static void scan_call(scan *s, const kj_texpr *call)
 static void scan_expr(scan *s, const kj_texpr *e)
 {
   if (!e || s->fails) return;
-  scan_expr(s, e->x);
-  scan_expr(s, e->y);
-  scan_expr(s, e->z);
-  scan_list(s, &e->args);
-  scan_list(s, &e->indices);
+  for (size_t i = 0; i < kj_operand_count(e); i++) scan_expr(s, kj_operand(e, i));
   if (e->kind == KJ_T_CALL) scan_call(s, e);
   if (e->kind == KJ_T_BUILTIN && !(e->builtin->flags & KJ_PURE)) s->fails = true;
   if (!e->is_checked) return;
