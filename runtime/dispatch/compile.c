@@ -1,5 +1,6 @@
 /* kjit_compile: a signature as text, and code for it without a device. */
 #include <ctype.h>
+#include <math.h>
 #include <kjit/function.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,13 +68,18 @@ static bool read_integer(const char *digits, size_t length, __int128 *integer)
   return true;
 }
 
-/* "16", "-3", "0x10", "2.5f32", "7u64", "true", "inf". false: no value. */
+/* "16", "-3", "0x10", "2.5f32", "7u64", "true", "-inf", "nan". false: no value. */
 static bool read_value(const char *text, kj_value *value)
 {
   bool is_negative = *text == '-';
   const char *digits = text + is_negative;
   if (!strcmp(text, "true") || !strcmp(text, "false")) {
     *value = (kj_value){ .type = KJIT_BOOL, .integer = *text == 't' };
+    return true;
+  }
+  if (!strcmp(digits, "inf") || !strcmp(digits, "nan")) {
+    double magnitude = *digits == 'i' ? INFINITY : NAN;
+    *value = kj_float_value(KJ_WEAK_FLOAT, is_negative ? -magnitude : magnitude);
     return true;
   }
   if (!isdigit((unsigned char)*digits) && *digits != '.') return false;

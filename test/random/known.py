@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""known.py: random expressions whose inputs are known at different times must have the same bits each time.
+
+Each expression is computed from scalar parameters, and again with its inputs as literals, as const parameters and as constants of the module. An expression of integers is also
+an extent, of a grid_range, of @grid and of a shared array, which the host evaluates before the launch: compared with what the kernel makes of it.
+known.py --count 1000 --seed S: cases S, S+1, ...; --seed N --count 1 repeats one.
+"""
+import argparse
+import ctypes as c
+import math
+import os
+import random
+import secrets
+import struct
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import numpy as np
+
+from language import TypeMismatch, arithmetic, is_float, promote
+import library
+from values import BITS, FLOATS, INTEGERS, SIGNED, limits
+
+FORMAT = {"f16": "<e", "f32": "<f", "f64": "<d"}
+WORD = {16: "u16", 32: "u32", 64: "u64"}
+NANS = {"f16": (0x7E00, 0xFE00, 0x7E01, 0xFF55), "bf16": (0x7FC0, 0xFFC0, 0x7FC1, 0xFFD5), "f32": (0x7FC00000, 0xFFC00000, 0x7FC00001, 0xFFD55555),
+        "f64": (0x7FF8 << 48, 0xFFF8 << 48, (0x7FF8 << 48) + 1, 0xFFF8123456789ABC)}
+ARG_NUMBER = 2
+
+
+def bits_of(value, t):
+    """The nearest float's bits; bf16 cuts off what an f32 has more."""
+    if t == "bf16":
+        return struct.unpack("<I", struct.pack("<f", value))[0] >> 16
+    value = math.copysign(math.inf, value) if t == "f16" and abs(value) >= 65520 else value
+    return int.from_bytes(struct.pack(FORMAT[t], value), "little")
+
+
+class Input:
+    """A number, as bits of its type, or as a plain number of the host (type None)."""
+
+    def __init__(self, d, name, t):
+        self.name, self.type = name, t
+        if t is None:
+            self.value = d.choice((0, 1, 2, 3, 7, 20, 31, 100, 1000, 46341, 65536, 2**31 - 1, -1, -2, -7, -(2**31), d.randint(-1000, 1000)))
+        elif t in FLOATS:
+            numbers = (0.0, -0.0, 1.0, 1.5, -2.5, 3.0, 0.333251953125, 7.0, 100.0, 0.1, 1e-7, 65504.0, -3e4, math.inf, -math.inf)
+            self.value = d.choice(NANS[t]) if d.random() < 0.2 else bits_of(d.choice(numbers), t)
+        else:
+            low, high = (0, 1) if t == "bool" else limits(t)
+            edges = [v for v in (low, low + 1, high, high - 1, 0, 1, 2, 3, 5, 7, 20, 31, 32, 33, 64, -1, -2, -7) if low <= v <= high]
+            self.value = d.choice(edges) if d.random() < 0.7 else d.randint(low, high)
+
+    def literal(self):
+        if self.type is None:
+            return f"({self.value})"
+        if self.type in FLOATS:
+            return f"bitcast({self.type}, {self.value}{WORD[BITS[self.type]]})"
+        return ("true" if self.value else "false") if self.type == "bool" else f"({self.value}{self.type})"
+
+    def argument(self):
+        if self.type is None:
+            return library.Arg(ARG_NUMBER, 0, 0, 0, int.from_bytes(struct.pack("<d", self.value), "little"))
+        size = max(BITS[self.type], 8) // 8
+        return library.Arg(1, 0, 0, library.TYPE[self.type], (self.value & ((1 << 8 * size) - 1)) or None)
+
+
+class Expression:
+    """A tree as text with {name} for inputs, and its type; what the host does not evaluate is left out of extents."""
+
+    def __init__(self, d, inputs, is_extent):
+        self.d, self.inputs, self.is_extent = d, inputs, is_extent
+
+    def leaf(self, wanted):
+        d = self.d
+        fitting = [i for i in self.inputs if wanted is None or (is_float(i.type or "wi") == (wanted == "float"))]
+        if not fitting or d.random() < 0.2:
+            if wanted != "integer" and d.random() < 0.5:
+                return d.choice(("0.5", "3.0", "0.1", "-2.25")), "wf"
+            number = d.choice((1, 2, 3, 5, 7, 10, 28, 31, 33, 64, 100))
+            return str(number), "wi"
+        found = d.choice(fitting)
+        if found.type in FLOATS and wanted == "integer":
+            return f"bitcast({WORD[BITS[found.type]]}, {{{found.name}}})", WORD[BITS[found.type]]
+        return f"{{{found.name}}}", found.type or "wi"
+
+    def make(self, depth, wanted=None):
+        if depth == 0:
+            return self.leaf(wanted)
+        for _ in range(20):
+            try:
+                return self.node(depth, wanted)
+            except TypeMismatch:
+                pass
+        return self.leaf(wanted)
+
+    def node(self, depth, wanted):
+        d = self.d
+        kind = d.choice(("arithmetic", "arithmetic", "divide", "shift", "bits", "power", "call", "cast", "cond", "unary", "floats", "bitcast"))
+        if wanted == "integer" and kind == "floats":
+            kind = "arithmetic"
+        a, t = self.make(depth - 1, "integer" if kind in ("shift", "bits", "bitcast") else wanted)
+        b, u = self.make(depth - 1, "integer" if kind in ("shift", "bits", "power") else wanted)
+        if kind in ("arithmetic", "divide", "bits", "call") and "{" not in a + b:
+            raise TypeMismatch("a literal that may not fit what it meets")
+        if kind == "arithmetic":
+            return f"({a} {d.choice('+-*')} {b})", promote(t, u)
+        if kind == "divide":
+            both = promote(t, u)
+            if both == "wf" or is_float(both) and self.is_extent:
+                raise TypeMismatch("floats")
+            return f"({a} {d.choice(('//', '%', '//'))} {b})", both
+        if kind == "floats":
+            both = promote(t, u)
+            if not is_float(both) or both == "wf":
+                raise TypeMismatch("not floats")
+            name = d.choice(("/", "/", "fdim", "copysign", "fma", "power"))
+            if name == "/" or self.is_extent:
+                return f"({a} / {b})", both
+            if name == "power":
+                if "{" not in a:
+                    raise TypeMismatch("a literal")
+                return f"({a} ** {d.choice((-3, -2, -1, 2, 3))})", promote(both, "wi") if t == both else t
+            return f"{name}({a}, {b}{', 1.5' if name == 'fma' else ''})", both
+        if kind == "shift":
+            if is_float(t) or is_float(u) or t == "wi":
+                raise TypeMismatch("shift")
+            return f"({a} {d.choice(('<<', '>>', '>>'))} {b})", arithmetic(t)
+        if kind == "bits":
+            if is_float(t) or is_float(u):
+                raise TypeMismatch("bits")
+            return f"({a} {d.choice('&|^')} {b})", "bool" if t == u == "bool" else promote(t, u)
+        if kind == "power":
+            if is_float(t) or is_float(u) or t == "wi":
+                raise TypeMismatch("power")
+            exponent = d.choice((b, "2", "3", "-1", "-2", f"i32({b})"))
+            return f"({a} ** {exponent})", arithmetic(t)
+        if kind == "call":
+            both = promote(t, u)
+            if is_float(both):
+                raise TypeMismatch("call")
+            name = d.choice(("min", "max", "ceil_div", "div_trunc", "rem_trunc", "abs"))
+            return (f"abs({a})", arithmetic(t)) if name == "abs" else (f"{name}({a}, {b})", both)
+        if kind == "cast":
+            target = d.choice(INTEGERS if wanted == "integer" or d.random() < 0.6 else FLOATS)
+            return f"{target}({self.make(depth - 1)[0]})", target
+        if kind == "cond":
+            x, y = self.make(depth - 1), self.make(depth - 1)
+            promote(x[1], y[1])
+            both = t if t == u else u if t == "wi" and u != "bool" else t if u == "wi" and t != "bool" else promote(t, u)
+            if not self.is_extent:  # one arm alone is typed where the condition is a constant
+                if both in ("wi", "wf"):
+                    raise TypeMismatch("literals")
+                a, b = f"{both}({a})", f"{both}({b})"
+            return f"({x[0]} {d.choice(('<', '>', '==', '!=', '<=', '>='))} {y[0]} ? {a} : {b})", both
+        if kind == "bitcast":
+            if BITS.get(t, 0) < 32 or is_float(t) or wanted == "integer":
+                raise TypeMismatch("bitcast")
+            if self.is_extent:
+                raise TypeMismatch("bitcast")
+            return f"bitcast(f{BITS[t]}, {a})", f"f{BITS[t]}"
+        if t in ("bool", "wi"):
+            raise TypeMismatch("unary")
+        return (f"(~{a})" if not is_float(t) and t != "wi" and d.random() < 0.5 else f"(-({a}))"), arithmetic(t)
+
+
+class Case:
+    def __init__(self, seed):
+        self.seed = seed
+        d = self.d = random.Random(f"known {seed}")
+        types = INTEGERS + FLOATS + ("bool",)
+        self.inputs = [Input(d, name, d.choice(types)) for name in "abc"]
+        self.value, self.type = self.typed(Expression(d, self.inputs, False), None)
+        extent_types = INTEGERS * 2 + ("f16", "f32", None, None)
+        self.arguments = [Input(d, name, d.choice(extent_types)) for name in "nmk"]
+        self.extents = [self.bounded(Expression(d, self.arguments, True)) for _ in range(2)]
+
+    def typed(self, expression, wanted):
+        """One that is no literal whatever its inputs are."""
+        while True:
+            text, t = expression.make(self.d.randint(1, 4), wanted)
+            if t not in ("wi", "wf") and "{" in text:
+                return text, t
+
+    def bounded(self, expression):
+        while True:
+            text, t = expression.make(self.d.randint(1, 3), "integer")
+            if "{" not in text or is_float(t) or "**" in text and "?" in text:
+                continue  # a power in an arm of ?: takes statements, which a shared extent has not
+            low = self.d.choice((f"min({text}, 40)", f"({text}) & 31", f"({text}) % 37", f"({text}) >> 28", text))
+            return f"max(1, min(60, {low}))", f"min(60, {low})"
+
+    def text(self):
+        plain = {i.name: i.name for i in self.inputs}
+        literals = {i.name: i.literal() for i in self.inputs}
+        const = {i.name: "c" + i.name for i in self.inputs}
+        constants = {i.name: "M" + i.name for i in self.inputs}
+        names = {i.name: i.name for i in self.arguments}
+        (grid, inner), (shared, part) = [tuple(e.format(**names) for e in pair) for pair in self.extents]
+        lines = ["func put(f, q, n, v) {", "  if is_float(dtype(v)) { f[n] = v } else { q[n] = i64(v) }", "}"]
+        lines += [f"const M{i.name}: {i.type} = {i.literal()}" for i in self.inputs]
+        lines.append(f"kernel values(f, q, a, b, c, const ca, const cb, const cc) @grid(1) @block(1) @strict {{")
+        lines += [f"  put(f, q, {n}, {self.value.format(**v)})" for n, v in enumerate((plain, literals, const, constants))]
+        lines += ["}", "kernel range_of(q, n, m, k) @strict {", f"  for i in grid_range({inner}) {{ q[i] = 1 }}", "}",
+                  f"kernel shapes(q, n, m, k) @grid({grid}) @block(1) @strict {{", f"  shared t: i8[{shared}]", "  if blockIdx.x == 0 {", "    q[0] = gridDim.x", "    q[1] = len(t)", f"    q[2] = {grid}",
+                  f"    q[3] = {shared}", f"    q[4] = {inner}", "  }", "}", ""]
+        return "\n".join(lines)
+
+    def describe(self, what):
+        given = ", ".join(f"{i.name} = {i.value} ({i.type or 'a number'})" for i in self.inputs + self.arguments)
+        return f"--- case {self.seed}: {given}\n{self.text()}\n{what}\n"
+
+
+class Runner(library.Library):
+    def launch(self, module, name, arguments):
+        kernel = c.c_void_p()
+        self.require(self.c.kjit_get_kernel(module, name, c.byref(kernel)))
+        config = library.Config((c.c_uint32 * 3)(), (c.c_uint32 * 3)(), 0, 0, None, self.device)
+        args = (library.Arg * len(arguments))(*arguments)
+        self.require(self.c.kjit_launch(kernel, c.byref(config), args, c.c_size_t(len(arguments))))
+        self.require(self.c.kjit_synchronize_device(self.device))
+
+    def check(self, case):
+        """What is wrong, or None."""
+        keep, data, module = [], case.text().encode(), c.c_void_p()
+        f, q = np.zeros(4, np.float64), np.zeros(4, np.int64)
+        counted, shapes = np.zeros(64, np.int32), np.zeros(5, np.int64)
+        self.require(self.c.kjit_parse_module(self.context, b"known", data, c.c_size_t(len(data)), c.byref(module)))
+        try:
+            inputs = [i.argument() for i in case.inputs]
+            self.launch(module, b"values", [library.tensor_arg(f, "f64", keep), library.tensor_arg(q, "i64", keep)] + inputs * 2)
+            scalars = [i.argument() for i in case.arguments]
+            self.launch(module, b"shapes", [library.tensor_arg(shapes, "i64", keep)] + scalars)
+            self.launch(module, b"range_of", [library.tensor_arg(counted, "i32", keep)] + scalars)
+        finally:
+            self.c.kjit_release_module(module)
+        return self.judge(case, f, q, counted, shapes)
+
+    @staticmethod
+    def judge(case, f, q, counted, shapes):
+        names = ("parameters", "literals", "const parameters", "module constants")
+        words = f.view(np.uint64) if is_float(case.type) else q.view(np.uint64)
+        # which NaN an operation gives is open
+        same = [w == words[0] or (is_float(case.type) and math.isnan(f[n]) and math.isnan(f[0])) for n, w in enumerate(words)]
+        if not all(same):
+            shown = f if is_float(case.type) else q
+            return "the values differ: " + ", ".join(f"{name} {v!r} ({w:#x})" for name, v, w in zip(names, shown, words))
+        if shapes[0] != shapes[2] or shapes[1] != shapes[3]:
+            return f"@grid gives {shapes[0]}, the kernel has {shapes[2]}; a shared array {shapes[1]}, the kernel {shapes[3]}"
+        if counted.sum() != max(0, shapes[4]):
+            return f"a grid_range has {counted.sum()} elements, the kernel {shapes[4]}"
+        return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--libdir", default=os.environ.get("KJIT_LIBDIR", "."), help="the folder of libkjit.so")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--debug", action="store_true", help="code that is not optimized")
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=None, help="the number of the first case")
+    parser.add_argument("--failures", type=int, default=10, help="stop after so many")
+    options = parser.parse_args()
+    seed = secrets.randbits(40) if options.seed is None else options.seed
+    runner, failed, done = Runner(options.libdir, options.device, "none", options.debug), 0, 0
+    for number in range(seed, seed + options.count):
+        case = Case(number)
+        try:
+            wrong = runner.check(case)
+        except library.Failure as failure:
+            wrong = str(failure)
+        done += 1
+        if wrong:
+            failed += 1
+            print(case.describe(wrong), flush=True)
+            if failed == options.failures:
+                break
+    print(f"{done - failed} of {done} cases right, --seed {seed}")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
