@@ -123,6 +123,7 @@ static void plan(kj_lowering *l)
   if (l->like) return;
   kj_plan_failures(l);
   kj_plan_prints(l);
+  kj_check_parameters(l);
 }
 
 void kj_give_tables_back(kj_lowering *l)

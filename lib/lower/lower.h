@@ -557,6 +557,14 @@ void kj_lower_strided_range(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef r
 void kj_find_uses(kj_lowering *l);
 /* The same, and l->parameters. */
 void kj_plan_parameters(kj_lowering *l);
+/* How many bytes they may take, the compiler's own among them, when all are planned. Of the PTX
+ * ISA: from PTX 8.1 on sm_70 and later take more. */
+enum {
+  KJ_SMALL_PARAMETER_BYTES = 4352,
+  KJ_LARGE_PARAMETER_BYTES = 32764,
+  KJ_LARGE_PARAMETER_PTX = 81
+};
+void kj_check_parameters(kj_lowering *l);
 /* One more parameter behind the others, at a multiple of `alignment`. Returns its offset in bytes.
  */
 uint32_t kj_add_parameter(kj_lowering *l, kj_parameter parameter, kjit_type type,

@@ -424,19 +424,6 @@ static void plan_scalar(kj_lowering *l, uint32_t argument, kjit_type type)
   else add_scalar(l, argument, type, 0);
 }
 
-/* What every GPU and driver takes. */
-enum { MOST_PARAMETER_BYTES = 4000 };
-
-static void check_size(kj_lowering *l, uint32_t argument)
-{
-  const kj_decl *param = l->kernel->function->params.items[argument];
-  if (l->parameter_bytes > MOST_PARAMETER_BYTES)
-    kj_fail(l->c, param->location, KJIT_ERROR_UNSUPPORTED,
-            "the parameters up to `%s` take %u bytes; a kernel has at most %d: hand large values "
-            "over in an array",
-            param->name, l->parameter_bytes, MOST_PARAMETER_BYTES);
-}
-
 static void plan_array(kj_lowering *l, uint32_t argument, const kj_type_info *info,
                        uint32_t index_bytes)
 {
@@ -476,6 +463,9 @@ void kj_plan_parameters(kj_lowering *l)
   const kj_signature *signature = l->c->request->signature;
   kj_find_uses(l);
   if (l->c->request->symbol) return; /* C's own parameters, see abi.c */
+  if (signature->count > UINT16_MAX)
+    kj_fail(l->c, l->kernel->function->params.items[UINT16_MAX]->location, KJIT_ERROR_UNSUPPORTED,
+            "a kernel has at most %d parameters, this one %u", UINT16_MAX, signature->count);
   for (uint32_t a = 0; a < signature->count; a++) {
     const kj_argument *argument = &signature->arguments[a];
     if (argument->kind == KJ_ARGUMENT_ARRAY)
@@ -483,8 +473,35 @@ void kj_plan_parameters(kj_lowering *l)
     bool is_scalar = argument->kind == KJ_ARGUMENT_VALUE || argument->kind == KJ_ARGUMENT_NUMBER;
     if (is_scalar && (l->uses[a].is_needed || kj_shows_variables(l)))
       plan_scalar(l, a, argument->type);
-    check_size(l, a);
   }
   plan_maps(l);
   if (signature->offsets32 && has_index_parameter(l)) l->c->used_offsets32 = true;
+}
+
+static kj_location location_of(const kj_lowering *l, const kj_parameter *parameter)
+{
+  const kj_function *function = l->kernel->function;
+  if (parameter->kind >= KJ_PARAMETER_SHARED_OFFSET) return function->decl->location;
+  return function->params.items[parameter->argument]->location;
+}
+
+/* The CPU takes what a new GPU does. */
+void kj_check_parameters(kj_lowering *l)
+{
+  bool is_cpu = l->c->request->target.kind == KJ_TARGET_CPU,
+       is_small = !is_cpu && l->c->ptx < KJ_LARGE_PARAMETER_PTX;
+  uint32_t most = is_small ? KJ_SMALL_PARAMETER_BYTES : KJ_LARGE_PARAMETER_BYTES;
+  size_t i = 0;
+  if (l->parameter_bytes <= most) return;
+  for (; l->parameters.items[i].parameter.offset + l->parameters.items[i].parameter.size_bytes <=
+         most;
+       i++) {}
+  const char *version =
+    is_cpu ? "" : kj_format(l->c->arena, " with PTX %u.%u", l->c->ptx / 10, l->c->ptx % 10);
+  kj_fail(
+    l->c, location_of(l, &l->parameters.items[i].parameter), KJIT_ERROR_UNSUPPORTED,
+    "the parameters of `%s` take %u bytes, and a kernel has at most %u%s%s: hand large values "
+    "over in an array",
+    l->kernel->function->decl->name, l->parameter_bytes, most, version,
+    is_small ? " (32764 with PTX 8.1, which drivers for CUDA 12.1 take)" : "");
 }

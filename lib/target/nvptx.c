@@ -79,6 +79,20 @@ static bool has_recursion(const kj_compilation *c)
   return false;
 }
 
+/* At most: which parameters the kernel needs is found later. */
+static uint64_t count_parameter_bytes(const kj_compilation *c)
+{
+  enum { OTHERS = 1024 /* of shared arrays, failures and lines that are printed */ };
+  uint64_t bytes = OTHERS + (c->module->has_tensor_copies ? KJ_MOST_MAPS * KJ_MAP_BYTES : 0);
+  for (uint32_t i = 0; i < c->request->signature->count; i++) {
+    const kj_argument *argument = &c->request->signature->arguments[i];
+    const kj_type_info *info = kj_type(c->types, argument->type);
+    bool is_array = argument->kind == KJ_ARGUMENT_ARRAY;
+    bytes += is_array ? 8 + 16 * (uint64_t)info->rank : info->size_bytes + 8;
+  }
+  return bytes;
+}
+
 /* stacksave */
 enum { STACK_PTX = 73 };
 
@@ -97,6 +111,9 @@ kj_nvptx_choice kj_choose_nvptx(kj_compilation *c)
             limit % 10);
   if (has_recursion(c) && least < STACK_PTX) least = STACK_PTX;
   if (c->least_ptx > least) least = c->least_ptx; /* a lower limit was refused by name */
+  if (!limit && least < KJ_LARGE_PARAMETER_PTX &&
+      count_parameter_bytes(c) > KJ_SMALL_PARAMETER_BYTES)
+    least = KJ_LARGE_PARAMETER_PTX;
   if (limit && highest_version(limit) < least)
     kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "recursion needs PTX %u.%u (a driver for CUDA 11.3); PTX %u.%u was asked for",
@@ -315,6 +332,7 @@ void kj_emit_nvptx(kj_nvptx *nvptx, kj_compilation *c, kj_code *code)
   nvptx_emission *own = KJ_NEW(c->arena, nvptx_emission);
   own->nvptx = nvptx;
   own->choice = kj_choose_nvptx(c);
+  c->ptx = own->choice.ptx;
   kj_find_library(&nvptx->library);
   own->state.library = nvptx->library.kind;
   snprintf(own->cpu, sizeof own->cpu, "sm_%u%.1s", own->choice.arch->arch,

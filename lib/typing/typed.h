@@ -41,6 +41,7 @@ struct kj_compilation {
   bool is_range_only;
   /* PTX version that built-ins need; 0: any. By typing/rules_instruction.c */
   uint32_t least_ptx;
+  uint32_t ptx; /* version of the code, by target/nvptx.c */
   /* out, by pass/launch_needs.c */
   bool is_cooperative, has_cluster;
   /* out, by pass/launch_needs.c */

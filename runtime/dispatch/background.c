@@ -56,7 +56,7 @@ static job *make_job(const kj_call *call, kjit_specialization *entry)
   made->config = *call->config;
   made->call.config = &made->config;
   made->call.key = NULL;
-  made->call.parameters = NULL;
+  made->call.parameters = made->call.own_parameters = NULL;
   made->call.bound = aligned_alloc(_Alignof(kj_bound), (count + 1) * sizeof(kj_bound));
   made->extents = calloc((size_t)count * 2 * KJ_MAX_RANK + 1, sizeof *made->extents);
   if (!made->call.bound || !made->extents) {

@@ -160,7 +160,9 @@ typedef struct kj_call {
   uint64_t *key;
   uint32_t key_count;
   kj_shared_size *shared; /* as kj_code.shared_arrays; one more for the launch's own */
-  char *parameters;       /* memory for the parameter block */
+  char *parameters;       /* memory for the parameter block, parameter_room bytes */
+  size_t parameter_room;
+  char *own_parameters; /* of kj_make_room; whoever divided the call's memory frees it */
   bool has_host_arrays, offsets32, grid32, is_miss, is_programmatic;
   bool is_sealed;    /* the kernel was when the arguments were matched */
   bool is_general;   /* facts are left out of the key */
@@ -426,6 +428,9 @@ void kj_add_extern_key(const kjit_module *module, bool is_cuda, kj_buffer *text)
 
 /* Divides call_bytes of memory: bound arguments, then the key, then the parameter block. */
 size_t kj_divide_memory(kj_call *call, char *memory);
+/* Before the parameters are filled in: structs among them may take more than was counted when the
+ * kernel was made, which did not know its types. */
+kjit_status kj_make_room(kj_call *call, const kj_code *code, kj_diagnostics *diagnostics);
 /* What kjit_launch_config.flags may have. */
 enum { KJ_LAUNCH_FLAGS = KJIT_LAUNCH_COOPERATIVE | KJIT_LAUNCH_NO_WAIT | KJIT_LAUNCH_PROGRAMMATIC };
 /* Binds, places and configures the call and finds its code, or compiles it; held. NOT_READY reports

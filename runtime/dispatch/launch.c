@@ -124,6 +124,7 @@ static kjit_status run_on_cpu(kj_call *call, kjit_specialization *specialization
                               kj_diagnostics *diagnostics)
 {
   const kj_code *code = &specialization->code;
+  KJ_TRY(kj_make_room(call, code, diagnostics));
   kj_cpu_launch launch = { .kernel = specialization->run,
                            .parameters = call->parameters,
                            .scratch_bytes = code->scratch_bytes + call->dynamic_shared_bytes };
@@ -152,6 +153,7 @@ static kjit_status run_on_cpu(kj_call *call, kjit_specialization *specialization
 static kjit_status launch_here(kj_call *call, kjit_specialization *specialization, void *stream,
                                kj_diagnostics *diagnostics)
 {
+  KJ_TRY(kj_make_room(call, &specialization->code, diagnostics));
   kj_cuda_launch launch = kj_describe_launch(call, specialization, stream);
   kj_fill_parameters(call, specialization);
   if (specialization->code.tensor_map_count)
@@ -301,7 +303,18 @@ size_t kj_divide_memory(kj_call *call, char *memory)
   call->shared = (kj_shared_size *)(call->key + kj_key_capacity(kernel));
   size_t shared_bytes = (kernel->shared_count + 1) * sizeof *call->shared;
   call->parameters = (char *)call->shared + (shared_bytes + 7) / 8 * 8;
+  call->parameter_room = (size_t)(memory + kernel->call_bytes - call->parameters);
   return kernel->call_bytes;
+}
+
+kjit_status kj_make_room(kj_call *call, const kj_code *code, kj_diagnostics *diagnostics)
+{
+  if (code->parameter_bytes <= call->parameter_room) return KJIT_OK;
+  char *larger = realloc(call->own_parameters, code->parameter_bytes);
+  if (!larger) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  call->parameters = call->own_parameters = larger;
+  call->parameter_room = code->parameter_bytes;
+  return KJIT_OK;
 }
 
 /* The way of nearly every launch. */
@@ -328,14 +341,16 @@ static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launc
   kj_call call = { .kernel = kernel, .config = config };
   (void)kj_divide_memory(&call, memory);
   if (!launch_again(&call, arguments, count, &diagnostics)) {
+    free(call.own_parameters);
     call = (kj_call){ .kernel = kernel,
                       .config = call.config,
                       .runtime = kj_get_runtime(kernel->context) };
     (void)kj_divide_memory(&call, memory);
     if (!call.runtime) return kj_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory");
     kjit_status status = launch(&call, arguments, count, &diagnostics);
-    if (status == KJIT_NOT_READY) return status;
+    if (status == KJIT_NOT_READY) return status; /* nothing was filled in */
   }
+  free(call.own_parameters);
   return diagnostics.count ? kj_finish_call(kernel->context, &diagnostics) : KJIT_OK;
 }
 

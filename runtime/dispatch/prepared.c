@@ -179,6 +179,7 @@ static void find_scalars(kjit_prepared *prepared)
 
 static void begin_call(kjit_prepared *prepared)
 {
+  free(prepared->call.own_parameters);
   prepared->call = (kj_call){ .kernel = prepared->kernel,
                               .config = &prepared->config,
                               .runtime = prepared->kernel->context->runtime };
@@ -216,6 +217,7 @@ static kjit_status fill_call(kjit_prepared *prepared, kjit_specialization *found
 {
   kjit_specialization *known = prepared->specialization;
   KJ_TRY(kj_fit_grid(&prepared->call, found, diagnostics));
+  KJ_TRY(kj_make_room(&prepared->call, &found->code, diagnostics));
   prepared->specialization = found;
   kj_fill_parameters(&prepared->call, found);
   if (found != known) find_scalars(prepared);
@@ -265,6 +267,7 @@ static void free_prepared(kjit_prepared *prepared)
   free(prepared->arguments);
   free(prepared->kept);
   free(prepared->memory);
+  free(prepared->call.own_parameters);
   free(prepared);
 }
 

@@ -439,6 +439,47 @@ static void launch_built(void)
   kjit_release_module(parsed);
 }
 
+/* A struct takes more of the parameter block than was known when the kernel was made. */
+static void pass_large(void)
+{
+  enum { PARTS = 440 };
+  static const char large_text[] =
+    "struct Large { a: f64[440]; n: i32 }\n"
+    "kernel k(r, x: Large, n) { var s: f64 = 0\n for i in range(440) { s += x.a[i] }\n"
+    " r[0] = s + f64(x.n) + f64(n) }\n";
+  struct large {
+    double a[PARTS];
+    int32_t n;
+  } value = { .n = 7 };
+  kjit_module *module;
+  kjit_array *array;
+  kjit_prepared *prepared;
+  kjit_parameter_info info;
+  int64_t shape = 1;
+  double result = 0;
+  for (int i = 0; i < PARTS; i++) value.a[i] = i;
+  require(kjit_parse_module(context, "large", large_text, sizeof large_text - 1, &module),
+          "parsing");
+  kjit_kernel *kernel = get_kernel(module, "k");
+  require(kjit_get_parameter_info(kernel, 1, &info), "a parameter");
+  require(kjit_create_array(device, KJIT_F64, &shape, 1, &array), "an array");
+  kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_value(info.annotation, &value),
+                           kjit_arg_i32(1) };
+  kjit_launch_config config = { .device = device, .grid = { 1 }, .block = { 1 } };
+  for (int i = 0; i < 3; i++) require(kjit_launch(kernel, &config, arguments, 3), "a large struct");
+  require(kjit_copy_to_host(array, &result, sizeof result), "copying");
+  EXPECT(result == PARTS * (PARTS - 1) / 2 + 8);
+  require(kjit_prepare_launch(kernel, &config, arguments, 3, &prepared), "preparing");
+  arguments[2] = kjit_arg_i32(5);
+  require(kjit_set_prepared_argument(prepared, 2, &arguments[2]), "another argument");
+  require(kjit_run_prepared(prepared, NULL), "running");
+  require(kjit_copy_to_host(array, &result, sizeof result), "copying");
+  EXPECT(result == PARTS * (PARTS - 1) / 2 + 12);
+  kjit_destroy_prepared(prepared);
+  kjit_release_array(array);
+  kjit_release_module(module);
+}
+
 int main(int argc, char **argv)
 {
   kjit_module *module;
@@ -455,6 +496,7 @@ int main(int argc, char **argv)
   launch_packed(module);
   launch_pointers(module);
   launch_built();
+  pass_large();
   kjit_release_module(module);
   kjit_destroy_context(context);
   return EXIT_SUCCESS;
