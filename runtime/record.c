@@ -52,7 +52,7 @@ bool kj_has_pointer(const kj_pointers *pointers, const void *item)
 bool kj_add_pointer(kj_pointers *pointers, void *item)
 {
   if (pointers->count == pointers->capacity) {
-    size_t capacity = pointers->capacity ? 2 * pointers->capacity : 8;
+    size_t capacity = KJ_GROWN(pointers->capacity, 8);
     void **items = realloc(pointers->items, capacity * sizeof *items);
     if (!items) return false;
     pointers->items = items;

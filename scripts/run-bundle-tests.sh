@@ -23,6 +23,7 @@ config.kjit_cc = "cc"
 config.kjit_cxx = "c++"
 config.kjit_cmake = "cmake"
 config.kjit_sanitize = ""
+config.kjit_hostile = False
 config.test_exec_root = r"$work"
 lit_config.load_config(config, r"$here/programs/test/lit.cfg.py")
 SITE

@@ -1,7 +1,7 @@
 # Tests of all stages: text tests with RUN lines, and the programs of unit/ and fuzz/ (formats.py).
 # Substitutions: %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
 # %srcdir, %examples, %hosts (the built example hosts),
-# %accuracy, %programs (what run/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, libclc, x86, numpy, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle).
+# %accuracy, %programs (what run/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, libclc, x86, numpy, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle).
 import glob
 import os
 import platform
@@ -61,6 +61,7 @@ features = {
     "mpi": shutil.which("mpirun") and os.path.exists(os.path.join(config.kjit_example_dir, "diffusion_mpi")),
     "sanitizer": sanitizers,
     "assertions": any(fact_report in open(library, "rb").read() for library in libraries[:1]),
+    "hostile": config.kjit_hostile,
 }
 config.available_features.update(name for name, present in features.items() if present)
 # cuda-sm80: the first GPU has what came with sm_80; cuda-sm90a: it is an sm_90, whose own instructions others lack.

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Chunk k holds FIRST_CHUNK << k types, so that a type never moves and readers need no lock. */
-enum { FIRST_CHUNK = 32, CHUNK_COUNT = 20 };
+enum { FIRST_CHUNK = KJ_SIZE(32, 1), CHUNK_COUNT = KJ_SIZE(20, 25), FIRST_SLOTS = KJ_SIZE(128, 2) };
 
 struct kj_types {
   pthread_mutex_t mutex;
@@ -153,10 +153,10 @@ static bool grow_slots(kj_types *types)
   if ((types->count + 1) * 2 <= types->slot_count) return true;
   kjit_type *old = types->slots;
   uint32_t old_count = types->slot_count;
-  kjit_type *grown = calloc(old_count ? old_count * 2 : 128, sizeof *grown);
+  kjit_type *grown = calloc(old_count ? old_count * 2 : FIRST_SLOTS, sizeof *grown);
   if (!grown) return false;
   types->slots = grown;
-  types->slot_count = old_count ? old_count * 2 : 128;
+  types->slot_count = old_count ? old_count * 2 : FIRST_SLOTS;
   for (uint32_t i = 0; i < old_count; i++)
     if (old[i]) types->slots[find_slot(types, kj_type(types, old[i]))] = old[i];
   free(old);

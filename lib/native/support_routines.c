@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/hostile.h"
+
 /* Lines that threads on the CPU print are collected here, whole. */
 
 enum { LARGE = 1 << 19 /* words */ };
@@ -14,12 +16,13 @@ enum { LARGE = 1 << 19 /* words */ };
 static bool make_room(kj_print_sink *sink, size_t needed)
 {
   if (sink->count + needed <= sink->capacity) return true;
-  size_t wanted = sink->capacity ? 2 * sink->capacity : 1024;
+  size_t wanted = sink->capacity;
+  while (wanted < sink->count + needed) wanted = KJ_GROWN(wanted, 1024);
   uint64_t *grown = realloc(sink->words, wanted * sizeof *grown);
   if (!grown) return false;
   sink->words = grown;
   sink->capacity = wanted;
-  return sink->count + needed <= wanted;
+  return true;
 }
 
 void kj_print_line(kj_print_sink *sink, uint64_t header, uint64_t block, const uint64_t *values)

@@ -14,7 +14,7 @@ struct kj_arena_block {
   kj_arena_block *next;
 };
 
-enum { ALIGNMENT = 16, BLOCK_BYTES = 1 << 16 };
+enum { ALIGNMENT = 16, BLOCK_BYTES = KJ_SIZE(1 << 16, 1) };
 
 void kj_init_arena(kj_arena *arena, jmp_buf *on_failure)
 {
@@ -87,7 +87,7 @@ char *kj_format(kj_arena *arena, const char *format, ...)
 void kj_grow_list(kj_arena *arena, void **items, size_t count, size_t *capacity, size_t item_bytes)
 {
   if (count < *capacity) return;
-  size_t wanted = *capacity ? *capacity * 2 : 8;
+  size_t wanted = KJ_GROWN(*capacity, 8);
   void *grown = kj_allocate(arena, wanted * item_bytes);
   if (count) memcpy(grown, *items, count * item_bytes);
   *items = grown;
@@ -116,7 +116,7 @@ static kj_map_entry **find_slot(const kj_map *map, const char *key, size_t lengt
 static void grow(kj_map *map)
 {
   kj_map old = *map;
-  map->capacity = old.capacity ? old.capacity * 2 : 64;
+  map->capacity = old.capacity ? old.capacity * 2 : KJ_SIZE(64, 2);
   map->slots = KJ_NEW_ARRAY(map->arena, kj_map_entry *, map->capacity);
   for (size_t i = 0; i < old.capacity; i++)
     if (old.slots[i]) *find_slot(map, old.slots[i]->key, old.slots[i]->length) = old.slots[i];
@@ -147,8 +147,8 @@ static int reserve(kj_buffer *buffer, size_t more)
 {
   if (buffer->failed) return 0;
   if (buffer->length + more + 1 <= buffer->capacity) return 1;
-  size_t wanted = buffer->capacity ? buffer->capacity * 2 : 256;
-  while (wanted < buffer->length + more + 1) wanted *= 2;
+  size_t wanted = KJ_GROWN(buffer->capacity, 256);
+  while (wanted < buffer->length + more + 1) wanted = KJ_GROWN(wanted, 256);
   char *grown = realloc(buffer->text, wanted);
   if (!grown) {
     buffer->failed = 1;

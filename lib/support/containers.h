@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "support/assert.h"
+#include "support/hostile.h"
 
 /* Region allocation: everything of one lifetime (a module, one compilation) is freed at once. */
 

@@ -27,7 +27,7 @@ static char *copy_line(const kj_source *source, uint32_t line)
 static kjit_diagnostic *add_item(kj_diagnostics *diagnostics)
 {
   if (diagnostics->count == diagnostics->capacity) {
-    size_t wanted = diagnostics->capacity ? diagnostics->capacity * 2 : 4;
+    size_t wanted = KJ_GROWN(diagnostics->capacity, 4);
     kjit_diagnostic *grown = realloc(diagnostics->items, wanted * sizeof *grown);
     if (!grown) return NULL;
     diagnostics->items = grown;

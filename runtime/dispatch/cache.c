@@ -17,7 +17,7 @@ struct kj_table {
   _Atomic(kjit_specialization *) slots[];
 };
 
-enum { FIRST_CAPACITY = 16 };
+enum { FIRST_CAPACITY = KJ_SIZE(16, 2) };
 
 /* ---- the table ---- */
 
@@ -172,7 +172,7 @@ static void remember_order(kjit_kernel *kernel, kjit_specialization *entry)
 {
   pthread_mutex_lock(&kernel->mutex);
   if (!entry->is_listed && kernel->order_count == kernel->order_capacity) {
-    size_t wanted = kernel->order_capacity ? kernel->order_capacity * 2 : 8;
+    size_t wanted = KJ_GROWN(kernel->order_capacity, 8);
     kjit_specialization **grown = realloc(kernel->order, wanted * sizeof *grown);
     if (grown) {
       kernel->order = grown;

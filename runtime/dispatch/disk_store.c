@@ -285,7 +285,7 @@ static bool add_file(kj_disk_file **files, size_t *count, size_t *capacity, cons
                      const struct stat *info)
 {
   if (*count == *capacity) {
-    size_t wanted = *capacity ? *capacity * 2 : 64;
+    size_t wanted = KJ_GROWN(*capacity, 64);
     kj_disk_file *grown = realloc(*files, wanted * sizeof *grown);
     if (!grown) return false;
     *files = grown;

@@ -467,13 +467,13 @@ static void pass_large(void)
                            kjit_arg_i32(1) };
   kjit_launch_config config = { .device = device, .grid = { 1 }, .block = { 1 } };
   for (int i = 0; i < 3; i++) require(kjit_launch(kernel, &config, arguments, 3), "a large struct");
-  require(kjit_copy_to_host(array, &result, sizeof result), "copying");
+  require(kjit_copy_to_host(array, &result, sizeof result, NULL), "copying");
   EXPECT(result == PARTS * (PARTS - 1) / 2 + 8);
   require(kjit_prepare_launch(kernel, &config, arguments, 3, &prepared), "preparing");
   arguments[2] = kjit_arg_i32(5);
   require(kjit_set_prepared_argument(prepared, 2, &arguments[2]), "another argument");
   require(kjit_run_prepared(prepared, NULL), "running");
-  require(kjit_copy_to_host(array, &result, sizeof result), "copying");
+  require(kjit_copy_to_host(array, &result, sizeof result, NULL), "copying");
   EXPECT(result == PARTS * (PARTS - 1) / 2 + 12);
   kjit_destroy_prepared(prepared);
   kjit_release_array(array);

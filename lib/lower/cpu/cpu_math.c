@@ -26,7 +26,7 @@ static void keep(kj_lowering *l, const char *name, LLVMTypeRef element, unsigned
   kj_cpu_state *s = kj_cpu(l);
   LLVMTypeRef vector = LLVMVectorType(element, lanes), params[2] = { vector, vector };
   if (s->kept_count == s->kept_capacity) {
-    unsigned capacity = s->kept_capacity ? 2 * s->kept_capacity : 16;
+    unsigned capacity = KJ_GROWN(s->kept_capacity, 16);
     LLVMValueRef *more = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef, capacity);
     if (s->kept_count) memcpy(more, s->kept, s->kept_count * sizeof *more);
     s->kept = more;
