@@ -1,0 +1,27 @@
+"""Every option that a tool's --help lists is in its manual page and in docs/tools.md; names those that are not and exits
+1."""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(sys.argv[1])
+COMMON = {"help", "usage", "version"}  # the manual pages and docs/tools.md say of these that every tool has them
+
+
+def options_of(tool):
+    text = subprocess.run([tool, "--help"], stdout=subprocess.PIPE, check=True, text=True).stdout
+    return sorted(set(re.findall(r"^ +(?:-\w, )?--([\w-]+)", text, re.MULTILINE)) - COMMON)
+
+
+wrong = 0
+told = (ROOT / "docs/tools.md").read_text()
+for tool in sys.argv[2:]:
+    name = pathlib.Path(tool).name
+    manual = (ROOT / f"docs/man/{name}.1").read_text().replace("\\-", "-")
+    for option in options_of(tool):
+        for place, text in ((f"docs/man/{name}.1", manual), ("docs/tools.md", told)):
+            if not re.search(rf"--{option}\b(?!-)", text):
+                print(f"{name} --{option} is not in {place}")
+                wrong = 1
+sys.exit(wrong)
