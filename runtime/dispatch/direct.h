@@ -4,8 +4,8 @@
  * the lines that a launch touches and the branches that it takes count as much as what it computes;
  * test/bench/launch_cost.py prints both.
  *
- * Whatever is not as expected is left to kj_follow_plan, and what that cannot settle to the general
- * way. */
+ * This path gives the answer of the general one or declines: then kj_follow_plan tries, and after
+ * that kj_prepare_call. */
 #ifndef KJ_DISPATCH_DIRECT_H
 #define KJ_DISPATCH_DIRECT_H
 
@@ -16,7 +16,7 @@ typedef struct kj_plan kj_plan;
 enum {
   KJ_MOST_DIRECT = 64,
   KJ_DIRECT_BYTES = 1024,
-  KJ_DIRECT_NOWHERE = KJ_DIRECT_BYTES /* behind the parameter block: the kernel does not take it */
+  KJ_DIRECT_NOWHERE = KJ_DIRECT_BYTES /* where parameters go that the kernel ignores */
 };
 
 /* An array argument. Where all of them are kjit arrays, form says all there is to know. */

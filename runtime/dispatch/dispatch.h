@@ -72,8 +72,8 @@ typedef struct kj_recent_slot {
   char padding[KJ_SLOT_BYTES - sizeof(void *)];
 } kj_recent_slot;
 
-/* Holds of a specialization that the threads of a slot began, and how they ended: begun - launched
- * - passed are under way. */
+/* Counts of how the threads of a slot used a specialization: uses that began, that ended with a
+ * launch, that ended without. In use = begun - launched - passed. */
 typedef struct kj_hold_slot {
   _Atomic uint64_t begun, launched, passed;
   char padding[KJ_SLOT_BYTES - 3 * sizeof(uint64_t)];
@@ -294,9 +294,9 @@ static inline void kj_release_of(kjit_specialization *specialization, uint32_t o
   kj_count_up(is_launched ? &slot->launched : &slot->passed, own);
 }
 
-/* False: it has no code (any more). Eviction makes every thread pass a barrier between taking the
- * state away and looking at the slots: either this sees that the code goes, or that sees the hold.
- */
+/* False: it has no code (any more). Each side publishes before it reads, this one the hold and
+ * eviction the state, and eviction makes every thread pass a barrier in between: so at least one of
+ * them notices the other. */
 static inline bool kj_hold_of(kjit_specialization *specialization, uint32_t own)
 {
   kj_count_up(&specialization->holds[own].begun, own);

@@ -1,5 +1,5 @@
 /* What a launch has to fit that only the compiled code knows: registers, shared memory, clusters,
- * blocks that are resident at once. What nobody has given is chosen here. */
+ * blocks that are resident at once. Chooses the block and grid that the caller left open. */
 #include <string.h>
 
 #include "dispatch/dispatch.h"

@@ -1,9 +1,9 @@
 /* What a specialization knows about the calls that lead to it: enough to see, argument by argument
  * and without making a key, that a call has exactly this key.
  *
- * A thread's last specialization of a kernel is tried first. What its plan cannot settle - a fact
- * that differs, an array of another form, an error - goes the general way, which binds, makes the
- * key, hashes it and looks it up: a plan is never wrong about a key, it only gives up early. */
+ * A thread's last specialization of a kernel is tried first. Where its plan declines - a fact
+ * differs, an array has another form, something is an error - the general path binds, makes the
+ * key, hashes it and looks it up. A plan that does not decline gives the general path's answer. */
 #ifndef KJ_DISPATCH_PLAN_H
 #define KJ_DISPATCH_PLAN_H
 
