@@ -45,8 +45,8 @@ static kjit_status check_position(int64_t position, int64_t extent, uint32_t dim
                     "dimension %u: position %lld is outside of 0..%lld", dimension,
                     (long long)position, (long long)extent - 1);
   return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                  "dimension %u: position %lld of none: the extent is 0", dimension,
-                  (long long)position);
+                  "position %lld is out of bounds: dimension %u has extent 0", (long long)position,
+                  dimension);
 }
 
 /* Computed without a sign that overflows: the ends may be any numbers. */

@@ -79,7 +79,7 @@ static void say_bounds(kj_buffer *text, const site *site, const kj_failure_recor
   kj_append_text(text, "index ");
   append_value(text, site->formats[0], record->values[0]);
   if (extent > 0) kj_append_format(text, " of 0..%" PRId64, extent - 1);
-  else kj_append_text(text, " of none: the extent is 0");
+  else kj_append_text(text, " is out of bounds: the extent is 0");
   if (is_negative) kj_append_text(text, "; negative indices do not wrap");
 }
 
