@@ -7,10 +7,11 @@ import numpy as np
 import language as l
 import parts
 import records
-from language import Array, Function, Program, Translator, Typed, TypeMismatch, block_text, is_float, is_weak, text_of
+from language import Array, Function, Program, Touch, Translator, Typed, TypeMismatch, block_text, is_float, is_weak, text_of
 from library import NUMPY
 from values import BITS, FLOATS, INTEGERS, PRECISION, ROUND, SCALARS, limits
 
+NUMBERS = ("i32", "f32", "i64", "u32", "f64", "i16", "u8", "f16", "i32", "f32")
 COMMON = ("i32", "i64", "u32", "f32", "f64", "i32", "f32")
 
 
@@ -33,12 +34,17 @@ class Kernel:
         self.attributes = ""
         self.wrapper = None
         self.declarations, self.annotations = [], {}
+        self.per_thread = {}  # arrays of which each thread has so many elements of its own: outputs too
+        self.touches = []  # funcs that change an element of these
+        self.poked = None  # the one that an extern func changes behind the kernel's back
 
     def environment(self):
         env = {n: self.parameter(n, t, shape) for n, t, shape in self.parameters}
         for name in self.range_names:
             env[name] = Typed("i64", name)
         return env
+
+    def is_output(self, name): return name[0] == "o" or name in self.per_thread
 
     def parameter(self, name, t, shape):
         if isinstance(t, records.Struct):
@@ -49,7 +55,7 @@ class Kernel:
         return ["p_" + n for n, _, _ in self.parameters]
 
     def text(self):
-        lines = self.declarations + [f.text() for f in self.functions]
+        lines = self.declarations + [f.text() for f in self.functions] + [f.text() for f, _ in self.touches]
         lines.append(f"kernel k({', '.join(n + self.annotations.get(n, '') for n, _, _ in self.parameters)}){self.attributes} {{")
         if self.range_names:
             lines.append(f"  for {', '.join(self.range_names)} in grid_range({self.wrapper}) {{")
@@ -137,6 +143,8 @@ class Generator(parts.Generation, records.Generation):
 
     def element(self, name):
         a = self.tr.env[name]
+        if name in self.own:
+            return ("idx", name, [self.own_index(name)])
         return ("idx", name, [self.index(extent, k, len(a.shape)) for k, extent in enumerate(a.shape)])
 
     def index(self, extent, k, rank):
@@ -221,6 +229,114 @@ class Generator(parts.Generation, records.Generation):
         if f is None:
             return sub()
         return ("call", f.name, [r.choice([g.name for g in self.kernel.functions if g.count == 2 and g is not f and g.is_single and not any(": func" in p for p in g.params)] or ["none"]) if ": func" in p else sub() for p in f.params])
+
+    # -- arrays of which a thread has several elements, funcs that store, externs that write --
+
+    def own_arrays(self):
+        """Before the other parameters: arrays of which thread i has the elements from i * count on."""
+        k, r = self.kernel, self.r
+        for n in range(r.choice((0, 0, 1, 1, 2))):
+            t, count = r.choice(NUMBERS), r.randint(2, 5)
+            k.per_thread[f"w{n}"] = count
+            k.parameters.append((f"w{n}", t, (math.prod(k.shape) * count,)))
+        if r.random() < 0.15:
+            k.per_thread["h0"] = count = r.randint(1, 4)
+            k.parameters.append(("h0", "i32", (math.prod(k.shape) * count,)))
+            k.poked = "h0"
+            k.declarations.append("extern func poke(i: i64, v: i32) -> i32")
+
+    def start_own(self, out):
+        """The names under which the own arrays are known: some also as views through pointers, of which a compiler knows nothing."""
+        k, r = self.kernel, self.r
+        self.own = dict(k.per_thread)
+        for name in k.per_thread:
+            if name == k.poked:
+                continue
+            self.writable.append(name)
+            t, shape = next((t, s) for n, t, s in k.parameters if n == name)
+            if r.random() < 0.4:
+                alias = self.name("q")
+                self.emit(out, ("alias", alias, name, t, shape[0]))
+                self.own[alias] = k.per_thread[name]
+                self.writable.append(alias)
+            if r.random() < 0.6:
+                f = Touch(self.name("touch"), t, r.choice(("+", "-", "*", "max", "min")))
+                k.touches.append((f, name))
+
+    def own_index(self, name):
+        count, i = self.own[name], var("i0")
+        counters = [n for n in self.counters if n in self.tr.env and self.counters[n] <= count]
+        k = var(self.r.choice(counters)) if counters and self.r.random() < 0.6 else lit(self.r.randint(0, count - 1))
+        return ("bin", "+", ("bin", "*", i, lit(count)) if self.r.random() < 0.5 else ("bin", "*", lit(count), i), k)
+
+    def effect(self):
+        """A call that changes an element of the thread's own."""
+        k, r = self.kernel, self.r
+        if k.poked and (not k.touches or r.random() < 0.5):
+            return ("poke", self.own_index(k.poked), ("cast", "i32", self.value(1)[0]))
+        if not k.touches:
+            raise TypeMismatch("no effect")
+        f, name = r.choice(k.touches)
+        name = r.choice([n for n in self.own if self.tr.env[n].py == self.tr.env[name].py])
+        return ("touch", f, name, self.own_index(name), ("cast", f.ty, self.value(1)[0]))
+
+    def call_effect(self, out, depth):
+        """Together with a division, before or behind it, which may fail."""
+        r = self.r
+        effect = self.effect()
+        t = self.tr.expr(effect).ty
+        quotient = ("bin", r.choice(("/", "/", "//", "%") if is_float(t) else ("//", "%")), self.value(2)[0], self.value(2)[0])
+        self.tr.expr(quotient)
+        k = r.random()
+        e = effect if k < 0.2 else ("bin", "+", effect, quotient) if k < 0.6 else ("bin", "+", quotient, effect)
+        self.tr.expr(e)
+        if r.random() < 0.5 or not self.own:
+            self.emit(out, ("let", [self.name("t")], [e]))
+            return
+        name = r.choice([n for n in self.own if n != self.kernel.poked] or [None])
+        if name is None:
+            raise TypeMismatch("nothing to store into")
+        place = ("idx", name, [self.own_index(name)])
+        self.emit(out, ("let", [self.name("t")], [effect])) if r.random() < 0.5 else None
+        self.emit(out, ("set", [place], "", [("cast", self.tr.env[name].element, e)]))
+
+    def rounds(self, out, depth):
+        """Elements of one array stored and loaded again, each from its neighbour."""
+        r = self.r
+        names = [n for n in self.writable if n in self.tr.env and n not in self.unreadable and n not in self.hidden and isinstance(self.tr.env[n], Array)
+                 and (n in self.own or self.is_local(n)) and len(self.tr.env[n].shape) == 1 and self.tr.env[n].element in NUMBERS]
+        if not names:
+            raise TypeMismatch("no array")
+        for _ in range(r.randint(1, 3)):
+            name = r.choice(names)
+            a = self.tr.env[name]
+            count = self.own.get(name, a.shape[0])
+            k, first = self.name("k"), r.choice((0, 1, 1))
+            at = lambda e: ("idx", name, [("bin", "+", ("bin", "*", var("i0"), lit(count)), e) if name in self.own else e])
+            def body(b):
+                self.tr.env[k] = Typed("i32", "v_" + k)
+                self.counters[k] = count
+                near = at(("bin", "-", var(k), lit(1)) if first else ("bin", "-", lit(count - 1), var(k)))
+                x = near if r.random() < 0.8 else self.value(1)[0]
+                e = ("cast", a.element, ("bin", r.choice(("+", "-", "+", "*")), x, at(var(k))))
+                self.emit(b, ("set", [at(var(k))], "", [e]))
+                if r.random() < 0.3:
+                    self.store_element(b, 1)
+            inner = self.in_block(body)
+            out.append(("for", "range", [k], [lit(first), lit(count)] if first else [lit(count)], inner, r.choice((" @unroll", " @unroll", ""))))
+        if r.random() < 0.5:
+            self.emit(out, ("let", [self.name("t")], [self.element(r.choice(names))]))
+
+    def is_local(self, name): return self.tr.env[name].py.startswith("l_")
+
+    def may_fail(self, out, depth):
+        """raise and assert, where few threads fail; nobody fails where asserts are not checked."""
+        r = self.r
+        rare = ("bin", "==", ("bin", "%", ("bin", "+", var("i0"), lit(r.randint(0, 63))), lit(r.choice((17, 33, 64)))), lit(5))
+        if r.random() < 0.3:
+            self.emit(out, ("if", rare, [("raise",)], []))
+        else:
+            self.emit(out, ("assert", ("un", "not", rare) if r.random() < 0.5 else ("bin", "or", ("un", "not", rare), self.test(1))))
 
     # -- statements --
 
@@ -379,7 +495,7 @@ class Generator(parts.Generation, records.Generation):
     def statements(self, out, count, depth):
         r = self.r
         for _ in range(count):
-            makers = [self.let, self.let, self.declare, self.assign, self.assign, self.swap, self.store_element, self.vector_statement, self.record_statement] + ([self.branch, self.loop, self.branch] if depth > 0 else [])
+            makers = [self.rounds, self.call_effect] if self.own and r.random() < 0.25 else [self.may_fail] if r.random() < 0.01 and "i0" in self.tr.env else [self.let, self.let, self.declare, self.assign, self.assign, self.swap, self.store_element, self.vector_statement, self.record_statement] + ([self.branch, self.loop, self.branch] if depth > 0 else [])
             if depth == self.depth:
                 makers += [self.local] + ([self.local_records] if self.structs else [])
             for _ in range(3):
@@ -438,12 +554,15 @@ class Generator(parts.Generation, records.Generation):
         self.tr, self.depth = translator, depth
         self.vars, self.writable, self.places, self.extents = [], [], [], []
         self.hidden, self.unreadable, self.changeable = set(), set(), set()
+        self.own, self.counters = {}, {}
 
     def element_type(self):
         return self.r.choice(self.structs) if self.structs and self.r.random() < 0.4 else self.r.choice(SCALARS)
 
     def parameters(self, shape, outputs, inputs):
         k, r = self.kernel, self.r
+        if len(shape) == 1:
+            self.own_arrays()
         for n in range(outputs):
             k.parameters.append((f"o{n}", self.element_type(), shape))
         for n in range(inputs):
@@ -458,7 +577,8 @@ class Generator(parts.Generation, records.Generation):
             if s is None:
                 k.arrays[n] = self.numbers(t, 1)
             else:
-                k.arrays[n] = self.layout(self.numbers(t, math.prod(s)).reshape(s), n[0] == "o")
+                a = self.numbers(t, math.prod(s)).reshape(s)
+                k.arrays[n] = a if n in k.per_thread else self.layout(a, n[0] == "o")
 
     def layout(self, a, is_output):
         k = self.r.random()
@@ -503,6 +623,7 @@ class Generator(parts.Generation, records.Generation):
             for n in range(rank):
                 self.emit(body, ("if", ("bin", ">=", var(names[n]), ("shape", "o0", n)), [("return", [])], []))
         self.places, self.extents = names, shape
+        self.start_own(body)
         self.unreadable |= {n for n, t, _ in k.parameters if n[0] == "o" and isinstance(t, str)}
         self.statements(body, r.randint(0, 6), 2)
         for n, t, s in k.parameters:
@@ -544,11 +665,18 @@ class Generator(parts.Generation, records.Generation):
         self.emit(body, ("let", ["t"], [("pos", "threadIdx.x")]))
         self.emit(body, ("let", ["b"], [("pos", "blockIdx.x")]))
         self.places, self.extents = ["i0"], [total]
+        self.start_own(body)
         self.unreadable |= {n for n, t, _ in k.parameters if n[0] == "o" and isinstance(t, str)}
         self.uniform = ["b"] + [n for n, t, s in k.parameters if s is None and t in INTEGERS]
         self.statements(body, r.randint(0, 2), 1)
         for _ in range(r.randint(1, 3)):
+            if r.random() < 0.5:
+                self.attempt(body, lambda b: self.local(b, 1))
+            if r.random() < 0.5:
+                self.attempt(body, lambda b: self.rounds(b, 1))
             self.phase(body, 2)
+            if r.random() < 0.5:
+                self.attempt(body, lambda b: self.rounds(b, 1))
         for n, t, s in k.parameters:
             if n[0] == "o":
                 for _ in range(8):
@@ -575,7 +703,7 @@ class Generator(parts.Generation, records.Generation):
         if self.block_size % 32 == 0:
             makers += [self.shuffle, self.shuffle, self.divergent_warp] + ([self.shuffle_records] if self.structs else [])
         if depth > 0:
-            makers += [self.uniform_loop, self.uniform_branch, self.divergent_then]
+            makers += [self.uniform_loop, self.uniform_branch, self.divergent_then, self.loaded_loop]
         self.attempt(out, lambda b: self.r.choice(makers)(b, depth))
 
     def divergent_then(self, out, depth):
@@ -696,6 +824,30 @@ class Generator(parts.Generation, records.Generation):
         inner = self.in_block(body)
         if inner:
             out.append(("for", "range", [name], [bound], inner, ""))
+
+    def loaded_loop(self, out, depth):
+        """All threads leave it together, by what they load: nobody sees that beforehand."""
+        r = self.r
+        name = self.name("k")
+        inputs = [n for n, v in self.tr.env.items() if isinstance(v, Array) and n[0] == "x" and v.element in INTEGERS]
+        if not inputs:
+            raise TypeMismatch("nothing to load")
+        def leaves():
+            x = r.choice(inputs)
+            e = ("idx", x, [lit(r.randint(0, extent - 1)) for extent in self.tr.env[x].shape])
+            return ("if", ("bin", "==", ("bin", "%", e, lit(r.choice((2, 3)))), ("bin", "%", var(name), lit(2)) if r.random() < 0.5 else lit(1)), [(r.choice(("break", "break", "continue")),)], [])
+        self.emit(out, ("var", name, "i32", lit(0)))
+        self.protected.add(name)
+        def body(b):
+            self.emit(b, ("set", [var(name)], "+", [lit(1)]))
+            if r.random() < 0.8:
+                self.emit(b, leaves())
+            self.phase(b, 0)
+            if r.random() < 0.8:
+                self.emit(b, leaves())
+            self.attempt(b, lambda c: self.assign(c, 2))
+        inner = self.in_block(body)
+        out.append(("while", ("bin", "<", var(name), lit(r.randint(1, 4))), inner))
 
     def uniform_branch(self, out, depth):
         test = self.uniform_test()

@@ -62,6 +62,10 @@ def bare_text(e):
         return parts.text(e, text_of), 13
     if kind == "member":
         return records.number_text(e, text_of), 13
+    if kind == "touch":
+        return f"{e[1].name}({e[2]}, {text_of(e[3])}, {text_of(e[4])})", 13
+    if kind == "poke":
+        return f"poke({text_of(e[1])}, {text_of(e[2])})", 13
     if kind == "item":
         return f"{text_of(e[1], 13)}[{e[2]}]", 13
     raise AssertionError(kind)
@@ -100,6 +104,12 @@ def block_text(body, indent):
             lines.append(pad + parts.statement_text(s, text_of))
         elif kind in records.STATEMENTS:
             lines.append(pad + records.statement_text(s, text_of))
+        elif kind == "alias":
+            lines.append(f"{pad}let {s[1]} = view({s[3]}[{s[4]}], pointer({s[2]}[0]))")
+        elif kind == "assert":
+            lines.append(f"{pad}assert {text_of(s[1])}, \"no\"")
+        elif kind == "raise":
+            lines.append(f"{pad}raise \"no\"")
         elif kind == "atomic":
             lines.append(f"{pad}{s[1]}({text_of(s[2])}, {text_of(s[3])})")
         else:
@@ -243,6 +253,19 @@ class Function:
         return "\n".join([f"func {self.name}({', '.join(self.params)}) {{", *block_text(self.body, 1), "}"])
 
 
+class Touch:
+    """A func that changes the element it is told of."""
+
+    def __init__(self, name, ty, op):
+        self.name, self.ty, self.op = name, ty, op
+
+    def value(self, old, new):
+        return ("cast", self.ty, ("call", self.op, [old, new]) if self.op in ("max", "min") else ("bin", self.op, old, new))
+
+    def text(self):
+        return f"func {self.name}(w, i, v) {{\n  w[i] = {text_of(self.value(('idx', 'w', [('var', 'i')]), ('var', 'v')))}\n  return w[i]\n}}"
+
+
 class Program:
     """The functions of a kernel, and what has been made of them so far."""
 
@@ -324,6 +347,16 @@ class Translator(parts.Translation, records.Translation):
     def expr_idx(self, name, indices):
         a = self.env[name]
         return Typed(a.element, f"{a.py}[{self.offset(a, indices)}]")
+
+    def expr_touch(self, f, name, index, value):
+        a, v = self.env[name], self.expr(value)
+        inner = Translator(self.program, {"old": Typed(f.ty, "old_"), "new": Typed(f.ty, "new_")})
+        changed = inner.expr(f.value(("var", "old"), ("var", "new"))).py
+        return Typed(f.ty, f"touch({a.py}, {self.offset(a, [index])}, {to_type(v, f.ty)}, lambda old_, new_: {changed})")
+
+    def expr_poke(self, index, value):
+        a = self.env["h0"]
+        return Typed("i32", f"poke({a.py}, {self.offset(a, [index])}, {to_type(self.expr(value), 'i32')})")
 
     def offset(self, a, indices):
         parts = []
@@ -695,6 +728,18 @@ class Translator(parts.Translation, records.Translation):
             return [f"s_{name} = shared.setdefault('{name}', [None] * {count})"]
         self.env[name] = Array(f"l_{name}", t, shape)
         return [f"l_{name} = [None] * {count}"]
+
+    def stmt_alias(self, s, _):
+        self.env[s[1]] = Array(self.env[s[2]].py, s[3], (s[4],))
+        return []
+
+    def stmt_assert(self, s, _):
+        e = self.expr(s[1])
+        if e.is_const:
+            raise TypeMismatch("constant condition")
+        return [f"if checks_asserts and not {condition(e)}: raise Failed"]
+
+    def stmt_raise(self, s, _): return ["raise Failed"]
 
     def stmt_sync(self, s, is_thread):
         kind, name, args = s[1:]
