@@ -303,7 +303,8 @@ kj_array_value kj_unpack_array(kj_lowering *l, kjit_type type, LLVMValueRef pack
 {
   const kj_type_info *info = info_of(l, type);
   kj_array_value array = { .type = type,
-                           .pointer = LLVMBuildExtractValue(l->builder, packed, 0, "") };
+                           .pointer = LLVMBuildExtractValue(l->builder, packed, 0, ""),
+                           .object = kj_object_of_type(l, type) };
   if (info->is_static) {
     set_static_shape(l, info, &array);
     return array;
@@ -317,9 +318,22 @@ kj_array_value kj_unpack_array(kj_lowering *l, kjit_type type, LLVMValueRef pack
   return array;
 }
 
+uint32_t kj_object_of_type(kj_lowering *l, kjit_type type)
+{
+  switch (info_of(l, type)->space) {
+  case KJ_SPACE_GLOBAL:
+  case KJ_SPACE_SHARED:
+  case KJ_SPACE_CONST: return KJ_OBJECT_APART;
+  case KJ_SPACE_GENERIC: return l->points_to_local ? KJ_OBJECT_UNKNOWN : KJ_OBJECT_APART;
+  case KJ_SPACE_LOCAL: /* one array for all iterations of a thread loop, unless it is a slot */
+  case KJ_SPACE_VALUE: break;
+  }
+  return KJ_OBJECT_UNKNOWN;
+}
+
 kj_array_value kj_static_array(kj_lowering *l, kjit_type type, LLVMValueRef pointer)
 {
-  kj_array_value array = { .type = type, .pointer = pointer };
+  kj_array_value array = { .type = type, .pointer = pointer, .object = kj_object_of_type(l, type) };
   set_static_shape(l, info_of(l, type), &array);
   return array;
 }

@@ -226,8 +226,7 @@ static LLVMValueRef vector_pointer(kj_lowering *l, const kj_array_value *array)
 
 bool kj_is_vector_access(kj_lowering *l, const kj_array_value *array, const kj_texprs *indices)
 {
-  if (!l->vector_variable || indices->count != 1 || array->object == KJ_OBJECT_UNKNOWN)
-    return false;
+  if (!l->vector_variable || indices->count != 1 || !kj_is_argument(array->object)) return false;
   if (kj_is_composed_type(l, kj_type(l->c->types, array->type)->element)) return false;
   const kj_texpr *index = indices->items[0];
   return index->kind == KJ_T_VAR && index->var == l->vector_variable && is_one(array->strides[0]);
@@ -241,7 +240,7 @@ LLVMValueRef kj_element_pointer(kj_lowering *l, const kj_array_value *array,
   LLVMValueRef values[KJ_MAX_RANK];
   for (size_t i = 0; i < indices->count; i++)
     values[i] = lower_index(l, indices->items[i], is_small);
-  if (is_small && indices->count && array->object != KJ_OBJECT_UNKNOWN) l->c->used_offsets32 = true;
+  if (is_small && indices->count && kj_is_argument(array->object)) l->c->used_offsets32 = true;
   return kj_element_pointer_at(l, array, values, (uint32_t)indices->count);
 }
 
@@ -266,7 +265,7 @@ static LLVMValueRef exact_pointer(kj_lowering *l, const kj_array_value *array,
   if (kj_is_vector_access(l, array, indices)) return vector_pointer(l, array);
   bool is_small = has_small_offsets(l, array);
   for (size_t i = 0; i < indices->count && is_small; i++) values[i] = kj_as_i32(l, values[i]);
-  if (is_small && indices->count && array->object != KJ_OBJECT_UNKNOWN) l->c->used_offsets32 = true;
+  if (is_small && indices->count && kj_is_argument(array->object)) l->c->used_offsets32 = true;
   return kj_element_pointer_at(l, array, values, (uint32_t)indices->count);
 }
 

@@ -20,7 +20,11 @@
 
 /* ---- values ---- */
 
-enum { KJ_OBJECT_UNKNOWN = 0 }; /* else 1 + index of the array argument in the signature */
+/* What memory an access is in: 1 + index of the array argument in the signature, or one of these.
+ * UNKNOWN: nothing may be concluded. APART: in no particular argument, but in memory through which
+ * threads do not meet between two synchronizations: shared arrays, a thread's own slots, and what
+ * pointers lead to where no pointer to a local array is made. */
+enum { KJ_OBJECT_UNKNOWN = 0, KJ_OBJECT_APART = 1 << 30 }; /* APART + 1 + k: memory_scopes[k] */
 
 typedef struct kj_array_value {
   kjit_type type;
@@ -28,7 +32,6 @@ typedef struct kj_array_value {
   LLVMValueRef pointer;
   /* i32 (exact) or i64; NULL: the kernel never asks for it. Unit and static ones are constants */
   LLVMValueRef extents[KJ_MAX_RANK], strides[KJ_MAX_RANK];
-  /* the argument that the memory is part of */
   uint32_t object;
   bool is_whole; /* it is that argument itself */
 } kj_array_value;
@@ -126,6 +129,7 @@ struct kj_lowering {
   /* while, or for with many iterations; ranges over threads do not count */
   bool has_loops;
   bool has_recursion;    /* a function that calls itself */
+  bool points_to_local;  /* the address of an element of a local array is taken */
   uint32_t inlined_size; /* expressions inlined so far, against a bound */
   /* what @unroll makes of the statements here, all loops around them together; 0 counts as 1 */
   uint64_t copies;
@@ -162,11 +166,13 @@ struct kj_lowering {
 
   /* metadata on loads and stores */
   LLVMMetadataRef *scopes; /* by argument */
+  /* of pieces of memory that the target lays out itself, none of which is part of another */
+  KJ_LIST(LLVMMetadataRef) memory_scopes;
   LLVMMetadataRef domain;
   /* of the copy of a grid_range's body being made, and of all vector_count copies; NULL: none */
   LLVMMetadataRef iteration_scope, *iteration_scopes;
-  /* id of the loop whose accesses are independent: llvm.mem.parallel_loop_access; NULL: none. Set
-   * by the target */
+  /* id of the loop through whose accesses iterations do not meet: llvm.mem.parallel_loop_access;
+   * NULL: none. Set by the target */
   LLVMMetadataRef parallel_loop;
   /* in a grid_range that handles several elements a thread: this variable is base + step, and a
    * multiple of `multiple` for step 0 */
@@ -224,6 +230,12 @@ bool kj_is_tuple_type(kj_lowering *l, kjit_type type);
 unsigned kj_address_space(kj_lowering *l, kj_space space);
 LLVMValueRef kj_pack_array(kj_lowering *l, const kj_array_value *array);
 kj_array_value kj_unpack_array(kj_lowering *l, kjit_type type, LLVMValueRef packed);
+/* object, as far as the type of an array says it. */
+uint32_t kj_object_of_type(kj_lowering *l, kjit_type type);
+static inline bool kj_is_argument(uint32_t object)
+{
+  return object != KJ_OBJECT_UNKNOWN && object < KJ_OBJECT_APART;
+}
 /* Of a static type, at element 0. */
 kj_array_value kj_static_array(kj_lowering *l, kjit_type type, LLVMValueRef pointer);
 /* known from the layout */

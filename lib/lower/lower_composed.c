@@ -272,7 +272,9 @@ LLVMValueRef kj_lower_address(kj_lowering *l, const kj_texpr *expr)
 
 kj_array_value kj_lower_pointed(kj_lowering *l, const kj_texpr *expr)
 {
-  kj_array_value array = { .type = expr->type, .pointer = kj_lower_expr(l, expr->x) };
+  kj_array_value array = { .type = expr->type,
+                           .pointer = kj_lower_expr(l, expr->x),
+                           .object = kj_object_of_type(l, expr->type) };
   const kj_type_info *info = info_of(l, expr->type);
   if (info->is_static) return kj_static_array(l, expr->type, array.pointer);
   LLVMValueRef stride = kj_const64(l, 1);

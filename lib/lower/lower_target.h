@@ -31,6 +31,9 @@ struct kj_lower_target {
    * variable is a slot. */
   LLVMValueRef (*slot_pointer)(kj_lowering *l, const kj_tvar *var);
   /* Element 0 of a KJ_V_SHARED variable, in shared_space, and of a KJ_V_LOCAL one. */
+  /* In which memory a shared, local or slot variable is: see kj_array_value.object. NULL: as its
+   * type says. */
+  uint32_t (*object_of)(kj_lowering *l, const kj_tvar *var);
   LLVMValueRef (*shared_pointer)(kj_lowering *l, const kj_tvar *var);
   LLVMValueRef (*local_pointer)(kj_lowering *l, const kj_tvar *var);
   LLVMValueRef (*dynamic_shared_bytes)(kj_lowering *l); /* i64 */
@@ -45,9 +48,7 @@ struct kj_lower_target {
   /* What threads of several warps or blocks do together, asynchronous copies, matrix instructions:
    * the rows of builtins.def that name a function of lower_sync.c. */
   LLVMValueRef (*special)(kj_lowering *l, const kj_texpr *expr);
-  /* Atomics on shared memory are plain loads and stores: called before each. NULL: they must be
-   * atomic. */
-  void (*plain_shared_atomic)(kj_lowering *l);
+  bool has_plain_shared_atomics; /* they are plain loads and stores: one worker runs a block */
   /* A relaxed atomic operation, SUB aside, as one instruction where LLVM would lose its scope.
    * NULL, and nothing built: none. */
   LLVMValueRef (*scoped_atomic)(kj_lowering *l, kj_combine op, kjit_type type,

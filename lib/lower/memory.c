@@ -59,11 +59,22 @@ static uint32_t find_disjoint(kj_lowering *l, uint32_t argument, LLVMMetadataRef
   return count;
 }
 
+static void annotate_memory(kj_lowering *l, LLVMValueRef instruction, uint32_t number)
+{
+  LLVMMetadataRef *others = KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, l->memory_scopes.count);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < l->memory_scopes.count; i++)
+    if (i != number) others[count++] = l->memory_scopes.items[i];
+  set_list(l, instruction, "alias.scope", &l->memory_scopes.items[number], 1);
+  set_list(l, instruction, "noalias", others, count);
+}
+
 void kj_annotate_access(kj_lowering *l, LLVMValueRef instruction, uint32_t object)
 {
-  if (l->parallel_loop)
+  if (l->parallel_loop && object != KJ_OBJECT_UNKNOWN)
     kj_set_metadata(l, instruction, "llvm.mem.parallel_loop_access", l->parallel_loop);
-  if (object == KJ_OBJECT_UNKNOWN) return;
+  if (object > KJ_OBJECT_APART) annotate_memory(l, instruction, object - KJ_OBJECT_APART - 1);
+  if (!kj_is_argument(object)) return;
   uint32_t argument_count = l->c->request->signature->count;
   LLVMMetadataRef *disjoint =
     KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, argument_count + l->vector_count + 1);
@@ -83,7 +94,7 @@ void kj_annotate_access(kj_lowering *l, LLVMValueRef instruction, uint32_t objec
 
 static bool is_argument_constant(kj_lowering *l, uint32_t object)
 {
-  return object != KJ_OBJECT_UNKNOWN && l->uses[object - 1].is_constant;
+  return kj_is_argument(object) && l->uses[object - 1].is_constant;
 }
 
 static kjit_type element_type(kj_lowering *l, const kj_array_value *array)
@@ -138,7 +149,7 @@ static LLVMValueRef load_slot(kj_lowering *l, const kj_tvar *var)
   bool is_plain = is_plain_slot(l, var);
   LLVMTypeRef type = is_plain ? kj_memory_type(l, var->type) : variable_type(l, var);
   LLVMValueRef load = LLVMBuildLoad2(l->builder, type, l->target->slot_pointer(l, var), "");
-  kj_annotate_access(l, load, KJ_OBJECT_UNKNOWN);
+  kj_annotate_access(l, load, l->target->object_of(l, var));
   return is_plain ? kj_from_memory(l, var->type, load) : load;
 }
 
@@ -177,7 +188,7 @@ void kj_set_variable(kj_lowering *l, const kj_tvar *var, LLVMValueRef value)
   if (var->is_slot) {
     if (is_plain_slot(l, var)) value = kj_to_memory(l, var->type, value);
     kj_annotate_access(l, LLVMBuildStore(l->builder, value, l->target->slot_pointer(l, var)),
-                       KJ_OBJECT_UNKNOWN);
+                       l->target->object_of(l, var));
     return;
   }
   if (is_register(var)) {
@@ -195,8 +206,10 @@ static kj_array_value storage_array(kj_lowering *l, const kj_tvar *var)
                          : var->kind == KJ_V_LOCAL ? l->target->local_pointer(l, var)
                                                    : kj_constant_pointer(l, var);
   kj_debug_storage(l, var, pointer);
-  if (info->is_static) return kj_static_array(l, var->type, pointer);
-  return kj_dynamic_array(l, var, pointer);
+  if (!info->is_static) return kj_dynamic_array(l, var, pointer);
+  kj_array_value array = kj_static_array(l, var->type, pointer);
+  if (l->target->object_of) array.object = l->target->object_of(l, var);
+  return array;
 }
 
 kj_array_value kj_get_array(kj_lowering *l, const kj_tvar *var)
@@ -435,7 +448,10 @@ static LLVMValueRef multiply(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
 kj_array_value kj_dynamic_array(kj_lowering *l, const kj_tvar *var, LLVMValueRef pointer)
 {
   const struct kj_shared_place *place = find_place(l, var);
-  kj_array_value array = { .type = var->type, .pointer = pointer, .strides = { kj_const64(l, 1) } };
+  kj_array_value array = { .type = var->type,
+                           .pointer = pointer,
+                           .strides = { kj_const64(l, 1) },
+                           .object = kj_object_of_type(l, var->type) };
   if (place->kind != KJ_PLACED_SIZED) return array;
   LLVMValueRef stride = kj_const32(l, 1);
   for (uint32_t d = kj_type(l->c->types, var->type)->rank; d-- > 0;) {

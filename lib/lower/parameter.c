@@ -280,6 +280,7 @@ static void mark_expr(void *data, kj_texpr **at)
   case KJ_T_LOAD: mark_access(p, expr->x, expr->args.count, ACCESS_READ); return;
   case KJ_T_VIEW: mark_start(p, expr); return;
   case KJ_T_ADDRESS: /* whoever has it may do anything */
+    if (info_of(p, expr->x->type)->space == KJ_SPACE_LOCAL) p->l->points_to_local = true;
     mark_access(p, expr->x, expr->args.count, ACCESS_READ);
     if (!info_of(p, expr->type)->read_only) mark_access(p, expr->x, expr->args.count, ACCESS_WRITE);
     return;

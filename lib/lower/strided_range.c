@@ -63,7 +63,7 @@ static void scan_access(scan *s, const kj_texpr *x, const kj_texprs *indices, bo
   s->fails = true;
   if (x->kind != KJ_T_VAR || (x->var->kind != KJ_V_PARAM && x->var->kind != KJ_V_LET)) return;
   kj_array_value array = kj_get_array(s->l, x->var);
-  if (array.object == KJ_OBJECT_UNKNOWN) return;
+  if (!kj_is_argument(array.object)) return;
   bool is_uniform = !is_store;
   for (size_t i = 0; i < indices->count; i++)
     is_uniform = is_uniform && is_uniform_index(indices->items[i]);
@@ -125,7 +125,7 @@ static void scan_atomic(scan *s, const kj_texpr *expr)
   s->fails = true;
   if (expr->x->kind != KJ_T_VAR || expr->x->var->kind != KJ_V_PARAM) return;
   kj_array_value array = kj_get_array(s->l, expr->x->var);
-  if (array.object == KJ_OBJECT_UNKNOWN) return;
+  if (!kj_is_argument(array.object)) return;
   uint32_t argument = array.object - 1;
   s->touched[argument / 64] |= (uint64_t)1 << argument % 64;
   s->updated[argument / 64] |= (uint64_t)1 << argument % 64;

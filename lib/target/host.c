@@ -79,7 +79,7 @@ static host_emission *own_of(kj_emission *e) { return (host_emission *)e; }
   "loop-vectorize,infer-alignment,instcombine<no-verify-fixpoint>,early-cse<memssa>,dse,loop-" \
   "mssa(licm),simplifycfg,instcombine<no-verify-fixpoint>"
 static const char *const pipelines[] = {
-  [KJ_SIZE_USUAL] = "function(" SCALAR "," LOOPS "," VECTORS "),globaldce",
+  [KJ_SIZE_USUAL] = "function(" SCALAR "," LOOPS ")",
   [KJ_SIZE_LONG] = "function(" SCALAR "," LOOPS "),globaldce",
   [KJ_SIZE_LARGE] = "function(" SCALAR ",gvn),globaldce",
 };
@@ -123,9 +123,13 @@ static void finish_lowering(kj_emission *e)
 
 static void optimize(kj_emission *e)
 {
-  if (!kj_is_unoptimized(e))
-    kj_run_passes(e->c, e->module, e->machine->machine, pipelines[kj_measure_module(e->module)],
-                  &e->errors);
+  if (kj_is_unoptimized(e)) return;
+  kj_module_size size = kj_measure_module(e->module);
+  kj_run_passes(e->c, e->module, e->machine->machine, pipelines[size], &e->errors);
+  if (size != KJ_SIZE_USUAL) return;
+  kj_settle_parallel_loops(e->c, e->module);
+  kj_run_passes(e->c, e->module, e->machine->machine, "function(" VECTORS "),globaldce",
+                &e->errors);
 }
 
 /* Code of many loads and stores in one block is generated without scheduling. */

@@ -1,4 +1,4 @@
-/* What host.c and host_load.c share. */
+/* What the files of the CPU's target share. */
 #ifndef KJ_TARGET_HOST_H
 #define KJ_TARGET_HOST_H
 
@@ -17,5 +17,8 @@ struct kj_host {
 };
 
 void kj_destroy_jit(kj_jit *jit);
+
+/* host_parallel.c: in front of the vectorizer. */
+void kj_settle_parallel_loops(kj_compilation *c, LLVMModuleRef module);
 
 #endif

@@ -4,6 +4,7 @@
 check.py --count 10000 --seed S: kernels S, S+1, ...; a failure prints the kernel, the inputs' types and the values that differ; --seed N --count 1 repeats one.
 """
 import argparse
+import itertools
 import math
 import multiprocessing.connection
 import os
@@ -35,13 +36,17 @@ def same(got, want):
     return got == want or (got != got and want != want)
 
 
-def differences(kernel, results, wanted, open_):
+def differences(kernel, results, wanted, open_, before):
+    """before: of kernels of which threads fail that are pieces, which take along what would come next: the values at the start."""
     found = []
     for (name, t, shape), got, want in zip(kernel.parameters, results, wanted):
-        if shape is None or name[0] != "o":
+        if shape is None or not kernel.is_output(name):
             continue
-        for n, (g, w) in enumerate(zip(to_list(got, t), want)):
-            if n not in open_ and not all(map(same, records.leaves(g), records.leaves(w))):
+        count = kernel.per_thread.get(name, 1)
+        start = to_list(before[name], t) if before else want
+        for n, (g, w, b) in enumerate(zip(to_list(got, t), want, start)):
+            is_same = lambda v: all(map(same, records.leaves(g), records.leaves(v)))
+            if n // count not in open_ and not is_same(w) and not (before and is_same(b)):
                 found.append(f"{name}[{', '.join(map(str, np.unravel_index(n, shape)))}]: got {g}, expected {w}")
     return found
 
@@ -64,37 +69,76 @@ def describe(seed, kernel, what):
     return f"--- kernel {seed}, grid {kernel.grid}, block {kernel.block}\n{kernel.text()}# {types}\n" + "\n".join(what[:12]) + (f"\n... {len(what)} in all" if len(what) > 12 else "")
 
 
-def run_one(lib, seed):
+def checks_of(options, seed):
+    """Those of the kernel: what the options name, or in turn each check, each two, the usual ones and all."""
+    if options.checks != "each":
+        return {"none": (), "usual": ("bounds", "division", "assert"), "all": tuple(library.CHECKS)}.get(options.checks, tuple(options.checks.split(",")))
+    names = list(library.CHECKS)[:3 if options.device == "cuda" else None]
+    sets = [*((n,) for n in names), *itertools.combinations(names, 2), tuple(names[:3]), tuple(names)]
+    return sets[seed % len(sets)]
+
+
+def host_function(kernel):
+    if not kernel.poked:
+        return None
+    array = kernel.arrays[kernel.poked]
+    return lambda i, v: evaluate.poke(array, i, v)
+
+
+def run_one(libraries, seed):
     """A word for what happened, and a text for a failure."""
     kernel, program = generate.generate(seed)
+    checks = checks_of(libraries.options, seed)
+    if kernel.poked and libraries.options.device == "cuda":
+        return "of the host", None
     arguments = [kernel.arrays[n] for n, _, _ in kernel.parameters]
     evaluated = [to_list(a, t)[0] if s is None else to_list(a, t) for a, (_, t, s) in zip(arguments, kernel.parameters)]
     fresh = Program(kernel.functions, program.is_strict)
     try:
-        open_ = open_elements(kernel, evaluate.evaluate(kernel, fresh, evaluated))
+        open_, failing = evaluate.evaluate(kernel, fresh, evaluated, checks)
+        has_open, open_ = bool(open_), open_elements(kernel, open_)
     except Ambiguous:
         return "open", None
     except TypeMismatch:
         return "refused", None
     given = [a[0] if s is None else a for a, (_, _, s) in zip(arguments, kernel.parameters)]
-    before = [(n, a.copy()) for n, a in kernel.arrays.items()]
+    before = {n: a.copy() for n, a in kernel.arrays.items()}
+    found, has_failed = [], False
     try:
-        lib.run(kernel.text(), [(t, v) for (_, t, _), v in zip(kernel.parameters, given)], kernel.grid, kernel.block)
+        libraries.get(checks).run(kernel.text(), [(t, v) for (_, t, _), v in zip(kernel.parameters, given)], kernel.grid, kernel.block, host_function(kernel))
     except library.Failure as failure:
-        return "failed", describe(seed, kernel, [str(failure)])
-    found = differences(kernel, arguments, evaluated, open_)
+        if "uninitialized memory and of races do" in str(failure):
+            return "refused", None
+        has_failed = str(failure).startswith("KJIT_ERROR_KERNEL")
+        if not has_failed or not (failing or has_open):
+            found = [str(failure)]
+    if failing and not has_failed:
+        found = [f"threads {sorted(failing)[:8]} should have failed"]
+    found += differences(kernel, arguments, evaluated, open_, before if has_failed and kernel.range_names else None)
     if found:
-        inputs = [f"# {n} = {to_list(a, next(t for m, t, _ in kernel.parameters if m == n))[:8]}" for n, a in before if n[0] != "o"]
-        return "failed", describe(seed, kernel, found + inputs)
-    return "right", None
+        inputs = [f"# {n} = {to_list(a, next(t for m, t, _ in kernel.parameters if m == n))[:8]}" for n, a in before.items() if n[0] != "o"]
+        return "failed", describe(seed, kernel, [f"checks: {','.join(checks) or 'none'}", *found, *inputs])
+    return "right" if not failing else "right, a thread fails", None
+
+
+class Libraries:
+    """A context for each set of checks."""
+
+    def __init__(self, options):
+        self.options, self.known = options, {}
+
+    def get(self, checks):
+        if checks not in self.known:
+            self.known[checks] = library.Library(self.options.libdir, self.options.device, checks, self.options.debug)
+        return self.known[checks]
 
 
 def worker(options, first, count, step, out):
-    lib = library.Library(options.libdir, options.device, options.checks, options.debug)
+    libraries = Libraries(options)
     for seed in range(first, first + count * step, step):
         out.send((seed, "begun", None))
         try:
-            out.send((seed, *run_one(lib, seed)))
+            out.send((seed, *run_one(libraries, seed)))
         except Exception as error:  # of this tool: a kernel that it generates and cannot evaluate
             import traceback
             out.send((seed, "failed", f"--- kernel {seed}\n{traceback.format_exc()}"))
@@ -178,7 +222,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--libdir", default=os.environ.get("KJIT_LIBDIR", "."), help="the folder of libkjit.so")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--checks", default="none", choices=list(library.CHECKS))
+    parser.add_argument("--checks", default="none", help="none, usual, all, names with commas, or each: in turn every check and every two")
     parser.add_argument("--debug", action="store_true", help="code that is not optimized")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=None, help="the number of the first kernel")

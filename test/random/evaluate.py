@@ -10,8 +10,35 @@ from values import Ambiguous
 NAMES = {name: getattr(values, name) for name in dir(values) if not name.startswith("_")}
 
 
-def evaluate(kernel, program, arguments):
-    """Changes the flat lists among the arguments; returns the set of threads whose results are open, or raises Ambiguous."""
+class Failed(Exception):
+    """The thread leaves the kernel; what it has written stays."""
+
+
+def checked(divide):
+    """A division whose divisor may not be 0; the divisor comes second."""
+    def function(a, b, *rest):
+        if b == 0:
+            raise Failed
+        return divide(a, b, *rest)
+    return function
+
+
+DIVISIONS = {name: checked(NAMES[name]) for name in ("floor_div", "floor_mod", "trunc_div", "trunc_rem", "ceil_div", "fdiv", "float_mod", "float_floor_div")}
+
+
+def touch(array, index, value, change):
+    array[index] = change(array[index], value)
+    return array[index]
+
+
+def poke(array, index, value):
+    """What the extern func of random kernels does."""
+    array[index] = values.wrap(array[index] * 3 + value, "i32")
+    return array[index]
+
+
+def evaluate(kernel, program, arguments, checks=()):
+    """Changes the flat lists among the arguments; returns the sets of threads whose results are open and of those that fail, or raises Ambiguous."""
     _, lines = translate(program, kernel.environment(), kernel.body, True)
     if kernel.range_names:
         outer = [f"for {', '.join(kernel.range_names)}, in [place]:"]
@@ -19,7 +46,8 @@ def evaluate(kernel, program, arguments):
     positions = [f"pos_{p}_{d}" for p in ("threadIdx", "blockIdx", "blockDim", "gridDim") for d in "xyz"] + ["pos_thread_rank", "pos_laneid", "pos_warp_rank"]
     header = f"def thread(place, block_size, shared, {', '.join(positions)}, {', '.join(kernel.python_names())}):"
     source = "\n".join([*program.lines, header, *lines])
-    scope = {**NAMES, "NAN": math.nan, "INF": math.inf, "square": square, "product": product, **OF_RECORDS}
+    scope = {**NAMES, "NAN": math.nan, "INF": math.inf, "square": square, "product": product, "touch": touch, "poke": poke, "Failed": Failed, "checks_asserts": "assert" in checks, **OF_RECORDS,
+             **(DIVISIONS if "division" in checks else {})}
     exec(compile(source, "kernel", "exec"), scope)
     thread = scope["thread"]
     if kernel.range_names:
@@ -28,17 +56,19 @@ def evaluate(kernel, program, arguments):
 
 
 def evaluate_range(kernel, thread, arguments):
-    open_ = set()
+    open_, failed = set(), set()
     for number, place in enumerate(product(*map(range, kernel.shape))):
         try:
             thread(place, 1, {}, *[0] * 15, *arguments)
         except Ambiguous:
             open_.add(number)
-    return open_
+        except Failed:
+            failed.add(number)
+    return open_, failed
 
 
 def evaluate_grid(kernel, thread, arguments):
-    open_, number = set(), 0
+    open_, failed, number = set(), set(), 0
     gx, gy, gz = kernel.grid
     bx, by, bz = kernel.block
     for block in product(range(gz), range(gy), range(gx)):
@@ -51,19 +81,35 @@ def evaluate_grid(kernel, thread, arguments):
                     run()
                 except Ambiguous:
                     open_.add(number)
+                except Failed:
+                    failed.add(number)
                 number += 1
         else:
             threads = {rank: run() for rank, run in live}
-            run_block({rank: t for rank, t in threads.items() if t})
-    return open_
+            left = set()
+            try:
+                run_block({rank: t for rank, t in threads.items() if t}, left)
+            except (TypeError, DoesNotMeet) as error:
+                if not left:
+                    raise error
+                raise Ambiguous from error  # the others need what a thread that has failed did not do
+            failed |= {number + rank for rank in left}
+            number += bx * by * bz
+    return open_, failed
 
 
-def run_block(threads):
+class DoesNotMeet(Exception):
+    """Some threads wait where others never come."""
+
+
+def run_block(threads, failed):
     waiting = {}
     def step(rank, value):
         try:
             waiting[rank] = threads[rank].send(value)
-        except StopIteration:
+        except (StopIteration, Failed) as end:
+            if isinstance(end, Failed):
+                failed.add(rank)
             del threads[rank]
             waiting.pop(rank, None)
     for rank in list(threads):
@@ -76,7 +122,7 @@ def run_block(threads):
             continue
         kinds = {waiting[rank][0] for rank in threads}
         if "warp" in kinds or len(kinds) != 1:
-            raise AssertionError(f"the generated kernel does not meet: {kinds}")
+            raise DoesNotMeet(f"the generated kernel does not meet: {kinds}")
         kind = kinds.pop()
         given = [bool(waiting[rank][1]) for rank in threads]
         result = {"barrier": None, "syncthreads_count": sum(given), "syncthreads_and": all(given), "syncthreads_or": any(given)}[kind]

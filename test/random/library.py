@@ -53,11 +53,14 @@ class ContextConfig(c.Structure):
                 ("user", c.c_void_p), ("checks", c.c_uint32), ("between", c.c_uint64 * 10), ("debug", c.c_uint32), ("others", c.c_uint64 * 64)]
 
 
-CHECKS = {"none": 0, "bounds": 1}
+CHECKS = {"bounds": 1, "division": 2, "assert": 4, "barrier": 8, "uninitialized": 16, "races": 32}
+Poke = c.CFUNCTYPE(c.c_int32, c.c_int64, c.c_int32)
 
 
 class Library:
-    def __init__(self, folder, device, checks="none", is_debug=False):
+    """A context. checks: names of CHECKS."""
+
+    def __init__(self, folder, device, checks=(), is_debug=False):
         names = [os.path.join(folder, "libkjit.so")] + sorted(glob.glob(os.path.join(folder, "libkjit.so.*")))
         self.c = c.CDLL(next(name for name in names if os.path.exists(name)))
         self.c.kjit_copy_diagnostics_text.restype = c.c_void_p
@@ -66,7 +69,7 @@ class Library:
         self.context = c.c_void_p()
         config = ContextConfig()
         self.c.kjit_init_config(c.byref(config))
-        config.checks = CHECKS[checks]
+        config.checks = sum(CHECKS[name] for name in checks)
         config.debug = 2 if is_debug else 0
         if self.c.kjit_create_context(c.byref(config), c.byref(self.context)):
             raise Failure("no context")
@@ -78,7 +81,8 @@ class Library:
             text = self.c.kjit_copy_diagnostics_text(self.context)
             message = c.string_at(text).decode(errors="replace") if text else f"status {status}"
             self.c.kjit_free(self.context, text)
-            raise Failure(message)
+            self.c.kjit_get_status_name.restype = c.c_char_p
+            raise Failure(f"{self.c.kjit_get_status_name(status).decode()}: {message}")
 
     def argument(self, t, v, keep):
         if not isinstance(t, Struct):
@@ -91,12 +95,25 @@ class Library:
         keep.append(cell)
         return Arg(ARG_BY_ADDRESS, 0, 0, number.value, cell.ctypes.data)
 
-    def run(self, text, arguments, grid, block):
-        """arguments: (type, numpy array or scalar) in the order of the kernel's parameters. The arrays change in place."""
+    def bind(self, module, poke):
+        """The module with the host's function for `poke`; the one given is released."""
+        bound = c.c_void_p()
+        try:
+            self.require(self.c.kjit_bind_extern(module, b"poke", poke, None, c.c_size_t(0), c.byref(bound)))
+        finally:
+            self.c.kjit_release_module(module)
+        return bound
+
+    def run(self, text, arguments, grid, block, poke=None):
+        """arguments: (type, numpy array or scalar) in the order of the kernel's parameters. The arrays change in place. poke: what the extern func of that
+        name does, of an index and a value."""
         keep = []
         data = text.encode()
         module, kernel = c.c_void_p(), c.c_void_p()
         self.require(self.c.kjit_parse_module(self.context, b"random", data, c.c_size_t(len(data)), c.byref(module)))
+        function = Poke(poke) if poke else None
+        if poke:
+            module = self.bind(module, function)
         try:
             self.require(self.c.kjit_get_kernel(module, b"k", c.byref(kernel)))
             args = (Arg * len(arguments))(*[self.argument(t, v, keep) for t, v in arguments])

@@ -66,13 +66,13 @@ static LLVMAtomicOrdering own_order(const place *p)
 
 static bool is_plain(kj_lowering *l, const place *p)
 {
-  return l->target->plain_shared_atomic &&
+  return l->target->has_plain_shared_atomics &&
          kj_type(l->c->types, p->array.type)->space == KJ_SPACE_SHARED;
 }
 
+/* Iterations of a thread loop meet in what they change, so such accesses are not annotated. */
 static LLVMValueRef plain_load(kj_lowering *l, const place *p, LLVMTypeRef type)
 {
-  l->target->plain_shared_atomic(l);
   LLVMValueRef old = LLVMBuildLoad2(l->builder, type, p->pointer, "");
   LLVMSetAlignment(old, kj_scalar_bytes(l, p->type));
   return old;
@@ -287,7 +287,6 @@ LLVMValueRef kj_lower_atomic_store(kj_lowering *l, const kj_texpr *expr)
   place p = lower_place(l, expr, KJ_WATCH_WRITE);
   LLVMValueRef value = kj_lower_expr(l, expr->args.items[0]);
   if (is_plain(l, &p)) {
-    l->target->plain_shared_atomic(l);
     plain_store(l, &p, value);
     return NULL;
   }

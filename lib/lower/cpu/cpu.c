@@ -182,10 +182,6 @@ static void no_barrier(kj_lowering *l)
           "internal error: a synchronization is left in a thread loop");
 }
 
-/* One worker runs a block. The iterations of the thread loop depend on each other through that
- * memory. */
-static void plain_shared_atomic(kj_lowering *l) { kj_cpu(l)->has_dependence = true; }
-
 static LLVMValueRef no_barrier_reduce(kj_lowering *l, kj_barrier_reduction reduction,
                                       LLVMValueRef predicate)
 {
@@ -263,6 +259,7 @@ const kj_lower_target kj_cpu_lowering = {
   .begin_entry = kj_cpu_begin_entry,
   .position = position,
   .slot_pointer = kj_cpu_slot_pointer,
+  .object_of = kj_cpu_object_of,
   .shared_pointer = kj_cpu_shared_pointer,
   .local_pointer = kj_cpu_local_pointer,
   .dynamic_shared_bytes = kj_cpu_dynamic_shared_bytes,
@@ -271,7 +268,7 @@ const kj_lower_target kj_cpu_lowering = {
   .barrier = no_barrier,
   .barrier_reduce = no_barrier_reduce,
   .special = kj_cpu_special,
-  .plain_shared_atomic = plain_shared_atomic,
+  .has_plain_shared_atomics = true,
   .syncwarp = no_syncwarp,
   .fence = fence,
   .shuffle = no_shuffle,

@@ -14,6 +14,10 @@ typedef struct kj_cpu_features {
 typedef struct kj_cpu_state {
   const kj_cpu_features *features;
   uint64_t scratch_bytes; /* out */
+  /* arrays in it that no other access than by their names leads to; by number in memory_scopes,
+   * where the first is that of all other slots */
+  KJ_LIST(const kj_tvar *) scratch_arrays;
+  LLVMMetadataRef memory_domain;
 
   uint32_t block[3], thread_count;
   /* a call runs one warp of a block: KJ_PARTS_WARPS, and more than one warp */
@@ -27,9 +31,6 @@ typedef struct kj_cpu_state {
   LLVMBasicBlockRef head, exit;
   LLVMValueRef number_phi;
   LLVMValueRef shown_thread, shown_block; /* for debuggers */
-  /* the iterations of the thread loop being made have memory in common: a local array, or what a
-   * plain atomic changes */
-  bool has_dependence;
 
   LLVMTypeRef context_type; /* of what noinline functions are handed */
   /* in such a function: what it was handed; NULL: it takes none, or the kernel */
@@ -47,6 +48,7 @@ enum { KJ_SCRATCH_ALIGNMENT = 64 }; /* a cache line: what one worker writes is o
 /* When the block shape is known: the place of each variable that is a slot, of static shared
  * arrays, of local arrays that are watched. */
 void kj_lay_out_scratch(kj_lowering *l);
+uint32_t kj_cpu_object_of(kj_lowering *l, const kj_tvar *var);
 LLVMValueRef kj_cpu_slot_pointer(kj_lowering *l, const kj_tvar *var);
 LLVMValueRef kj_cpu_shared_pointer(kj_lowering *l, const kj_tvar *var);
 LLVMValueRef kj_cpu_local_pointer(kj_lowering *l, const kj_tvar *var);
@@ -95,6 +97,15 @@ void kj_cpu_statement(kj_lowering *l, const kj_tstmt *stmt);
 void kj_begin_vector_loop(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first,
                           LLVMValueRef stop);
 void kj_end_vector_loop(kj_lowering *l, kj_counted_loop *loop);
+/* Around the accesses of a loop whose iterations are threads, or lanes: those that say so are
+ * independent of the other iterations'. Gives the loop's own id, which proposes that it becomes the
+ * loop `id`: see target/host_parallel.c. */
+#define KJ_PARALLEL_PROPOSAL "kjit.parallel"
+typedef struct kj_parallel {
+  LLVMMetadataRef outer, id;
+} kj_parallel;
+kj_parallel kj_begin_parallel(kj_lowering *l, LLVMMetadataRef id);
+LLVMMetadataRef kj_end_parallel(kj_lowering *l, const kj_parallel *p);
 /* The thread whose variables are read and written from here on; i32. */
 void kj_set_rank(kj_lowering *l, LLVMValueRef rank);
 /* i1: the current thread is active. */
@@ -122,9 +133,9 @@ LLVMValueRef kj_cpu_cluster_position(kj_lowering *l, kj_builtin_id position, uin
 LLVMValueRef kj_warp_operand(kj_lowering *l, const kj_tstmt *stmt, size_t i, LLVMValueRef rank);
 LLVMValueRef kj_warp_operand32(kj_lowering *l, const kj_tstmt *stmt, size_t i, LLVMValueRef rank);
 /* A loop over the threads [first, stop). */
-LLVMMetadataRef kj_begin_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first,
-                               LLVMValueRef stop);
-void kj_end_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMMetadataRef outer);
+kj_parallel kj_begin_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first,
+                           LLVMValueRef stop);
+void kj_end_lanes(kj_lowering *l, kj_counted_loop *loop, const kj_parallel *p);
 /* i1: the thread is active; sets the result of an active thread. */
 LLVMValueRef kj_is_lane_active(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank);
 void kj_set_lane_result(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank,

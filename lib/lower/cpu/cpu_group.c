@@ -80,9 +80,7 @@ static LLVMValueRef scratch_pointer(kj_lowering *l, LLVMValueRef address)
 
 static LLVMValueRef load_word(kj_lowering *l, LLVMValueRef at)
 {
-  LLVMValueRef word = LLVMBuildLoad2(l->builder, l->i64, at, "");
-  kj_cpu(l)->has_dependence = true;
-  return word;
+  return LLVMBuildLoad2(l->builder, l->i64, at, "");
 }
 
 static LLVMValueRef low_bits(kj_lowering *l, LLVMValueRef word, int shift)
@@ -130,7 +128,6 @@ static LLVMValueRef change_phase(kj_lowering *l, const kj_texpr *expr)
     LLVMBuildStore(b,
                    LLVMBuildOr(b, given, LLVMBuildShl(b, given, kj_const64(l, COUNT_BITS), ""), ""),
                    at);
-    kj_cpu(l)->has_dependence = true;
     return NULL;
   case KJ_BUILTIN_MBARRIER_INVAL: return NULL;
   case KJ_BUILTIN_MBARRIER_EXPECT_TX: change_word(l, at, none, missing); return NULL;
@@ -169,24 +166,22 @@ static void give_all(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef value)
 {
   if (!stmt->var) return;
   kj_counted_loop loop;
-  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, kj_cpu(l)->unit_first, kj_cpu(l)->unit_stop);
+  kj_parallel p = kj_begin_lanes(l, &loop, kj_cpu(l)->unit_first, kj_cpu(l)->unit_stop);
   kj_set_lane_result(l, stmt, loop.counter, value);
-  kj_end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, &p);
 }
 
 static void wait_one_by_one(kj_lowering *l, const kj_tstmt *stmt)
 {
   kj_counted_loop loop;
-  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, kj_cpu(l)->unit_first, kj_cpu(l)->unit_stop);
-  l->parallel_loop = NULL;
-  loop.id = NULL;
+  kj_parallel p = kj_begin_lanes(l, &loop, kj_cpu(l)->unit_first, kj_cpu(l)->unit_stop);
   LLVMBasicBlockRef lane = kj_new_block(l, "lane");
   LLVMBuildCondBr(l->builder, kj_is_lane_active(l, stmt, loop.counter), lane, loop.loop.next);
   kj_move_to(l, lane);
   LLVMValueRef value = wait_for_lane(l, stmt, loop.counter);
   kj_set_lane_result(l, stmt, loop.counter, value);
   kj_branch(l, loop.loop.next);
-  kj_end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, &p);
 }
 
 /* Once for all where they wait for the same. */
@@ -321,7 +316,6 @@ static void copy_bulk(kj_lowering *l, const kj_texpr *expr)
   LLVMValueRef bytes =
     LLVMBuildMul(l->builder, kj_lower_expr(l, expr->args.items[0]), kj_const64(l, size), "");
   LLVMBuildMemCpy(l->builder, destination, size, source, size, bytes);
-  kj_cpu(l)->has_dependence = true;
   if (expr->args.count > 1)
     change_word(l, scratch_pointer(l, kj_lower_expr(l, expr->args.items[1])), zero64(l), bytes);
 }
@@ -383,7 +377,6 @@ static void copy_tensor(kj_lowering *l, const kj_texpr *expr)
   }
   copy_tensor_element(l, &c, start, box);
   for (uint32_t d = c.map.rank; d-- > 0;) kj_end_vector_loop(l, &loops[d]);
-  kj_cpu(l)->has_dependence = true;
   if (!c.is_store)
     change_word(l, scratch_pointer(l, kj_lower_expr(l, expr->args.items[1])), zero64(l),
                 kj_const64(l, (int64_t)bytes));

@@ -57,20 +57,49 @@ static bool is_kept_in_scratch(kj_lowering *l, const kj_instance *instance)
   return kj_is_watched(l) && !kj_is_recursive(l, instance);
 }
 
+static void add_scope(kj_lowering *l, const char *name)
+{
+  if (!l->memory_scopes.count) kj_cpu(l)->memory_domain = kj_make_domain(l, "scratch");
+  KJ_PUSH(l->c->arena, &l->memory_scopes, kj_make_scope(l, kj_cpu(l)->memory_domain, name));
+}
+
+/* For each access there is a list of the others, so that there are not any number of them. */
+static void add_array(kj_lowering *l, const kj_tvar *var)
+{
+  enum { MOST_ARRAYS = 60 };
+  kj_cpu_state *s = kj_cpu(l);
+  if (s->scratch_arrays.count == MOST_ARRAYS) return;
+  KJ_PUSH(l->c->arena, &s->scratch_arrays, var);
+  add_scope(l, var->name);
+}
+
+uint32_t kj_cpu_object_of(kj_lowering *l, const kj_tvar *var)
+{
+  const kj_cpu_state *s = kj_cpu(l);
+  if (var->is_slot && var->kind != KJ_V_LOCAL) return KJ_OBJECT_APART + 1;
+  for (uint32_t i = 0; i < s->scratch_arrays.count; i++)
+    if (s->scratch_arrays.items[i] == var) return KJ_OBJECT_APART + 2 + i;
+  return var->is_slot ? KJ_OBJECT_APART : kj_object_of_type(l, var->type);
+}
+
 void kj_lay_out_scratch(kj_lowering *l)
 {
   kj_cpu_state *s = kj_cpu(l);
+  add_scope(l, "slots");
   for (size_t i = 0; i < l->c->instances.count; i++) {
     const kj_tvars *locals = &l->c->instances.items[i]->locals;
     for (size_t k = 0; k < locals->count; k++) {
       kj_tvar *var = locals->items[k];
       if (var->is_slot) place(var, take_scratch(l, slot_bytes(l, var) * s->thread_count, 0));
-      else if (var->kind == KJ_V_LOCAL && is_kept_in_scratch(l, l->c->instances.items[i]))
+      if (var->is_slot && var->kind == KJ_V_LOCAL) add_array(l, var);
+      else if (var->kind == KJ_V_LOCAL && !var->is_slot &&
+               is_kept_in_scratch(l, l->c->instances.items[i]))
         place(var, take_scratch(l, slot_bytes(l, var), 0));
       if (var->kind == KJ_V_SHARED && is_static(l, var)) {
         uint64_t bytes = array_bytes(l, var);
         place(var, take_scratch(l, bytes, var->alignment));
         l->shared_bytes += (uint32_t)bytes;
+        add_array(l, var);
       }
     }
   }
@@ -108,7 +137,6 @@ LLVMValueRef kj_cpu_local_pointer(kj_lowering *l, const kj_tvar *var)
       LLVMBuildNUWMul(l->builder, rank64(l), kj_const64(l, (int64_t)slot_bytes(l, var)), "");
     return LLVMBuildInBoundsGEP2(l->builder, l->i8, scratch_at(l, offset_of(var)), &offset, 1, "");
   }
-  kj_cpu(l)->has_dependence = true;
   if (var->lowered) return scratch_at(l, offset_of(var));
   kj_variable_state *state = &l->frame->states[var->index];
   if (!state->slot) {

@@ -236,13 +236,12 @@ LLVMValueRef kj_matrix_begin_warps(kj_lowering *l, kj_counted_loop *warps, LLVMV
   return warps->counter;
 }
 
-LLVMMetadataRef kj_matrix_begin_dependent_lanes(kj_lowering *l, kj_counted_loop *loop,
-                                                LLVMValueRef first, LLVMValueRef stop)
+kj_parallel kj_matrix_begin_dependent_lanes(kj_lowering *l, kj_counted_loop *loop,
+                                            LLVMValueRef first, LLVMValueRef stop)
 {
-  LLVMMetadataRef outer = kj_begin_lanes(l, loop, first, stop);
+  kj_parallel p = kj_begin_lanes(l, loop, first, stop);
   l->parallel_loop = NULL; /* the lanes have the matrices in common */
-  loop->id = NULL;
-  return outer;
+  return p;
 }
 
 static void lower_product(kj_lowering *l, const kj_tstmt *stmt)
@@ -257,14 +256,14 @@ static void lower_product(kj_lowering *l, const kj_tstmt *stmt)
                             kj_new_matrix(l, mma->c, mma->m, mma->n) };
   kj_counted_loop warps, loop;
   LLVMValueRef stop, first = kj_matrix_begin_warps(l, &warps, &stop);
-  LLVMMetadataRef outer = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
+  kj_parallel p = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
   for (int role = ROLE_A; role <= ROLE_C; role++)
     gather(l, stmt, mma, (operand_role)role, &operands[role], loop.counter);
-  kj_end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, &p);
   kj_matrix_multiply(l, mma, &operands[0], &operands[1], &operands[2]);
-  outer = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
+  p = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
   hand_out(l, stmt, mma, &operands[2], loop.counter);
-  kj_end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, &p);
   kj_end_loop(l, &warps);
 }
 
@@ -332,7 +331,7 @@ static void lower_fragment(kj_lowering *l, const kj_tstmt *stmt)
   if (!is_store && !stmt->var) return;
   kj_counted_loop warps, loop;
   LLVMValueRef stop, first = kj_matrix_begin_warps(l, &warps, &stop);
-  LLVMMetadataRef outer = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
+  kj_parallel p = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
   LLVMValueRef rank = loop.counter, lane = and32(l, rank, WARP - 1);
   LLVMBasicBlockRef active = kj_new_block(l, "lane");
   LLVMBuildCondBr(l->builder, kj_is_lane_active(l, stmt, rank), active, loop.loop.next);
@@ -343,7 +342,7 @@ static void lower_fragment(kj_lowering *l, const kj_tstmt *stmt)
                        LLVMBuildBitCast(l->builder, load_words(l, stmt, first, lane, count),
                                         kj_register_type(l, e->type), ""));
   kj_branch(l, loop.loop.next);
-  kj_end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, &p);
   kj_end_loop(l, &warps);
 }
 

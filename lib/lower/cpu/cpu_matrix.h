@@ -30,8 +30,8 @@ void kj_matrix_multiply(kj_lowering *l, const kj_mma *mma, const kj_matrix *a, c
  * end. */
 LLVMValueRef kj_matrix_begin_warps(kj_lowering *l, kj_counted_loop *warps, LLVMValueRef *stop);
 /* A loop over lanes that have memory in common. */
-LLVMMetadataRef kj_matrix_begin_dependent_lanes(kj_lowering *l, kj_counted_loop *loop,
-                                                LLVMValueRef first, LLVMValueRef stop);
+kj_parallel kj_matrix_begin_dependent_lanes(kj_lowering *l, kj_counted_loop *loop,
+                                            LLVMValueRef first, LLVMValueRef stop);
 
 /* cpu_wgmma.c; false: the statement is none. */
 bool kj_cpu_wgmma(kj_lowering *l, const kj_tstmt *stmt);

@@ -1,57 +1,57 @@
 /* CPU: loops over the threads of a block, and grid_range and block_range over pieces.
  *
  * A thread loop is a nest, z, y, x, of constant trip counts, x innermost and consecutive, so that
- * LLVM's vectorizer takes it: it must not be unrolled before, and its accesses are independent
- * (between two barriers, what one thread writes no other reads, atomics aside, which keep the loop
- * from being vectorized). That does not hold for memory that the iterations have in common: local
- * arrays of one region, and shared memory that atomics change by plain loads and stores. A loop
- * that touches such memory does not get the id that its accesses name. */
+ * LLVM's vectorizer takes it: it must not be unrolled before, and between two barriers what one
+ * thread writes no other reads. Accesses for which that is known carry the id of a parallel loop
+ * (kj_annotate_access). That is not so for memory that the iterations have in common: local arrays
+ * of one region, shared memory that atomics change by plain loads and stores, whatever else is
+ * accessed without saying so. Lowering only proposes that the loop is parallel:
+ * target/host_parallel.c decides. */
 #include "lower/cpu/cpu.h"
 #include "lower/debug.h"
 
 /* ---- loops ---- */
 
-static LLVMMetadataRef parallel_loop_id(kj_lowering *l, bool may_unroll)
+static LLVMMetadataRef no_unrolling(kj_lowering *l)
 {
   LLVMMetadataRef off = kj_metadata_string(l, "llvm.loop.unroll.disable");
+  return LLVMMDNodeInContext2(l->context, &off, 1);
+}
+
+/* may_unroll: the trip count is no constant, so that nothing unrolls it before the vectorizer,
+ * which may then interleave. */
+static LLVMMetadataRef parallel_loop_id(kj_lowering *l, bool may_unroll)
+{
   LLVMMetadataRef enable[] = { kj_metadata_string(l, "llvm.loop.vectorize.enable"),
                                LLVMValueAsMetadata(LLVMConstInt(l->i1, 1, false)) };
-  LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, enable, 2),
-                                   LLVMMDNodeInContext2(l->context, &off, 1) };
+  LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, enable, 2), no_unrolling(l) };
   return kj_loop_id(l, properties, may_unroll ? 1 : 2);
 }
 
 static LLVMMetadataRef plain_loop_id(kj_lowering *l)
 {
-  LLVMMetadataRef off = kj_metadata_string(l, "llvm.loop.unroll.disable");
-  LLVMMetadataRef property = LLVMMDNodeInContext2(l->context, &off, 1);
+  LLVMMetadataRef property = no_unrolling(l);
   return kj_loop_id(l, &property, 1);
 }
 
-/* Wrapped around the accesses of the innermost loop of the current nest. */
-typedef struct parallel {
-  LLVMMetadataRef outer, id;
-  bool had_dependence;
-} parallel;
-
-/* may_unroll: the trip count is no constant, so that nothing unrolls it before the vectorizer,
- * which may then interleave. */
-static parallel begin_parallel(kj_lowering *l, bool may_unroll)
+kj_parallel kj_begin_parallel(kj_lowering *l, LLVMMetadataRef id)
 {
-  parallel p = { .outer = l->parallel_loop,
-                 .id = parallel_loop_id(l, may_unroll),
-                 .had_dependence = kj_cpu(l)->has_dependence };
-  l->parallel_loop = p.id;
-  kj_cpu(l)->has_dependence = false;
+  kj_parallel p = { .outer = l->parallel_loop, .id = id };
+  l->parallel_loop = id;
   return p;
 }
 
-static LLVMMetadataRef end_parallel(kj_lowering *l, const parallel *p)
+LLVMMetadataRef kj_end_parallel(kj_lowering *l, const kj_parallel *p)
 {
-  bool is_dependent = kj_cpu(l)->has_dependence;
+  LLVMMetadataRef proposal[] = { kj_metadata_string(l, KJ_PARALLEL_PROPOSAL), p->id };
+  LLVMMetadataRef properties[] = { no_unrolling(l), LLVMMDNodeInContext2(l->context, proposal, 2) };
   l->parallel_loop = p->outer;
-  kj_cpu(l)->has_dependence = p->had_dependence;
-  return is_dependent ? plain_loop_id(l) : p->id;
+  return kj_loop_id(l, properties, 2);
+}
+
+static kj_parallel begin_parallel(kj_lowering *l, bool may_unroll)
+{
+  return kj_begin_parallel(l, parallel_loop_id(l, may_unroll));
 }
 
 void kj_begin_vector_loop(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first,
@@ -208,7 +208,7 @@ static void lower_threads(kj_lowering *l, const kj_tstmt *stmt)
   thread_nest nest = { 0 };
   LLVMBasicBlockRef outer_leave = l->frame->leave;
   begin_nest(l, &nest);
-  parallel p = begin_parallel(l, false);
+  kj_parallel p = begin_parallel(l, false);
   LLVMBasicBlockRef end = end_of_thread(l, &nest);
   l->frame->leave = end;
   if (stmt->is_guarded) guard(l, end);
@@ -217,7 +217,7 @@ static void lower_threads(kj_lowering *l, const kj_tstmt *stmt)
   kj_lower_stmts(l, &stmt->body);
   end_thread(l, &nest, end);
   l->frame->leave = outer_leave;
-  end_nest(l, &nest, end_parallel(l, &p));
+  end_nest(l, &nest, kj_end_parallel(l, &p));
 }
 
 void kj_cpu_statement(kj_lowering *l, const kj_tstmt *stmt)
@@ -323,13 +323,13 @@ static void lower_row(kj_lowering *l, const range *r, LLVMValueRef first, LLVMVa
   bool is_speculated = kj_can_speculate(l, &r->stmt->body);
   if (is_speculated) kj_begin_speculation(l, &speculation, LLVMTypeOf(first));
   kj_begin_vector_loop(l, &loop, first, last);
-  parallel p = begin_parallel(l, true);
+  kj_parallel p = begin_parallel(l, true);
   kj_set_variable(l, var, loop.counter);
   if (is_speculated) kj_begin_speculated(l, &speculation);
   kj_lower_stmts(l, &r->stmt->body);
   if (is_speculated) kj_end_speculated(l, &speculation, loop.counter);
   kj_branch(l, loop.loop.next);
-  loop.id = end_parallel(l, &p);
+  loop.id = kj_end_parallel(l, &p);
   kj_end_vector_loop(l, &loop);
   if (is_speculated) run_failing(l, r, &speculation);
 }
@@ -400,12 +400,12 @@ static void lower_linear_round(kj_lowering *l, const range *r, LLVMValueRef base
   s->thread[0] = loop.counter;
   s->thread[1] = s->thread[2] = zero;
   kj_set_rank(l, loop.counter);
-  parallel p = begin_parallel(l, true);
+  kj_parallel p = begin_parallel(l, true);
   if (r->stmt->is_guarded) guard(l, loop.loop.next);
   set_element(l, r, add_rank(l, r, base));
   lower_range_body(l, r, loop.loop.next);
   kj_branch(l, loop.loop.next);
-  loop.id = end_parallel(l, &p);
+  loop.id = kj_end_parallel(l, &p);
   kj_end_vector_loop(l, &loop);
   if (s->thread_count > 1) s->rank = s->thread[0] = s->thread[1] = s->thread[2] = NULL;
 }
@@ -414,7 +414,7 @@ static void lower_nested_round(kj_lowering *l, const range *r, LLVMValueRef base
 {
   thread_nest nest = { 0 };
   begin_nest(l, &nest);
-  parallel p = begin_parallel(l, false);
+  kj_parallel p = begin_parallel(l, false);
   LLVMBasicBlockRef end = end_of_thread(l, &nest), inside = kj_new_block(l, "inside");
   LLVMValueRef element = LLVMBuildAdd(l->builder, base, kj_extend_position(l, kj_cpu(l)->rank), "");
   LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntSLT, element, r->last, ""), inside,
@@ -424,7 +424,7 @@ static void lower_nested_round(kj_lowering *l, const range *r, LLVMValueRef base
   set_element(l, r, r->rank == 1 ? add_rank(l, r, base) : element);
   lower_range_body(l, r, end);
   end_thread(l, &nest, end);
-  end_nest(l, &nest, end_parallel(l, &p));
+  end_nest(l, &nest, kj_end_parallel(l, &p));
 }
 
 /* Element first + k belongs to thread k mod threads. */

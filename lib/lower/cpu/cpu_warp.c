@@ -30,22 +30,22 @@ static LLVMValueRef condition(kj_lowering *l, const kj_tstmt *stmt, size_t i, LL
                           kj_warp_operand(l, stmt, i, rank));
 }
 
-/* A loop over threads [first, stop) of the block; accesses are independent. */
-LLVMMetadataRef kj_begin_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first,
-                               LLVMValueRef stop)
+/* A loop over threads [first, stop) of the block; what they have in common in it is memory that is
+ * accessed without saying that it is independent. */
+kj_parallel kj_begin_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first,
+                           LLVMValueRef stop)
 {
-  LLVMMetadataRef off = kj_metadata_string(l, "llvm.loop.unroll.disable"), outer = l->parallel_loop;
+  LLVMMetadataRef off = kj_metadata_string(l, "llvm.loop.unroll.disable");
   LLVMMetadataRef property = LLVMMDNodeInContext2(l->context, &off, 1);
   kj_begin_vector_loop(l, loop, first, stop);
-  loop->id = l->parallel_loop = kj_loop_id(l, &property, 1);
   kj_set_rank(l, loop->counter);
-  return outer;
+  return kj_begin_parallel(l, kj_loop_id(l, &property, 1));
 }
 
-void kj_end_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMMetadataRef outer)
+void kj_end_lanes(kj_lowering *l, kj_counted_loop *loop, const kj_parallel *p)
 {
+  loop->id = kj_end_parallel(l, p);
   kj_end_vector_loop(l, loop);
-  l->parallel_loop = outer;
   kj_set_rank(l, kj_cpu(l)->thread_count == 1 ? kj_const32(l, 0) : NULL);
 }
 
@@ -126,10 +126,10 @@ static void lower_shuffle(kj_lowering *l, const kj_tstmt *stmt)
 {
   if (!stmt->var) return;
   kj_counted_loop loop;
-  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, first_thread(l), last_thread(l));
+  kj_parallel p = kj_begin_lanes(l, &loop, first_thread(l), last_thread(l));
   LLVMValueRef rank = loop.counter;
   kj_set_lane_result(l, stmt, rank, kj_warp_operand(l, stmt, 1, source_thread(l, stmt, rank)));
-  kj_end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, &p);
 }
 
 /* ---- votes ---- */
@@ -161,7 +161,7 @@ static ballot take_ballot(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef bas
   LLVMBuildStore(l->builder, kj_const32(l, 0), active_bits);
   LLVMBuildStore(l->builder, kj_const32(l, 0), holds_bits);
   kj_counted_loop loop;
-  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, base, stop);
+  kj_parallel p = kj_begin_lanes(l, &loop, base, stop);
   LLVMValueRef is_active = kj_is_lane_active(l, stmt, loop.counter);
   add_bits(l, active_bits, lane_bit(l, is_active, loop.counter));
   if (stmt->value->args.count > 1) {
@@ -169,7 +169,7 @@ static ballot take_ballot(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef bas
       LLVMBuildAnd(l->builder, is_active, condition(l, stmt, 1, loop.counter), "");
     add_bits(l, holds_bits, lane_bit(l, holds, loop.counter));
   }
-  kj_end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, &p);
   return (ballot){ .active = LLVMBuildLoad2(l->builder, l->i32, active_bits, ""),
                    .holds = LLVMBuildLoad2(l->builder, l->i32, holds_bits, "") };
 }
@@ -199,9 +199,9 @@ static void lower_vote(kj_lowering *l, const kj_tstmt *stmt)
     kj_intrinsic2(l, "llvm.umin", LLVMBuildAdd(l->builder, base, kj_const32(l, WARP), ""),
                   all_threads(l));
   ballot votes = take_ballot(l, stmt, base, stop);
-  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, base, stop);
+  kj_parallel p = kj_begin_lanes(l, &loop, base, stop);
   kj_set_lane_result(l, stmt, loop.counter, vote_result(l, stmt, &votes, loop.counter));
-  kj_end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, &p);
   kj_end_loop(l, &warps);
 }
 
@@ -243,15 +243,13 @@ static lanes gather_lanes(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef bas
                 .active = kj_alloca(l, l->i32, "active") };
   LLVMBuildStore(l->builder, kj_const32(l, 0), all.active);
   kj_counted_loop loop;
-  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, base, stop);
+  kj_parallel p = kj_begin_lanes(l, &loop, base, stop);
   LLVMValueRef value = kj_warp_operand(l, stmt, 1, loop.counter);
   if (is_match(stmt)) value = kj_comparable_bits(l, type, value);
   add_bits(l, all.active, lane_bit(l, kj_is_lane_active(l, stmt, loop.counter), loop.counter));
   LLVMBuildStore(l->builder, value,
                  lane_pointer(l, &all, and32(l, loop.counter, kj_const32(l, WARP - 1))));
-  l->parallel_loop = NULL; /* the lanes have this memory in common */
-  loop.id = NULL;
-  kj_end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, &p);
   return all;
 }
 
@@ -373,16 +371,14 @@ static void lower_lanes(kj_lowering *l, const kj_tstmt *stmt)
                   all_threads(l));
   lanes all = gather_lanes(l, stmt, base, stop);
   LLVMBuildStore(l->builder, kj_const32(l, 0), kept);
-  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, base, stop);
-  l->parallel_loop = NULL;
-  loop.id = NULL;
+  kj_parallel p = kj_begin_lanes(l, &loop, base, stop);
   LLVMValueRef lane = and32(l, loop.counter, kj_const32(l, WARP - 1));
   LLVMValueRef members = and32(l, kj_warp_operand32(l, stmt, 0, loop.counter),
                                LLVMBuildLoad2(l->builder, l->i32, all.active, ""));
   LLVMValueRef value = is_match(stmt) ? match_result(l, stmt, &all, members, lane)
                                       : reduce_result(l, stmt, &all, members, kept, result);
   kj_set_lane_result(l, stmt, loop.counter, value);
-  kj_end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, &p);
   kj_end_loop(l, &warps);
 }
 
@@ -426,9 +422,9 @@ LLVMValueRef kj_has_active_among(kj_lowering *l, const kj_tstmt *stmt, LLVMValue
   LLVMValueRef any = kj_alloca(l, l->i32, "any");
   LLVMBuildStore(l->builder, kj_const32(l, 0), any);
   kj_counted_loop loop;
-  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, first, stop);
+  kj_parallel p = kj_begin_lanes(l, &loop, first, stop);
   add_bits(l, any, LLVMBuildZExt(l->builder, kj_is_lane_active(l, stmt, loop.counter), l->i32, ""));
-  kj_end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, &p);
   return LLVMBuildICmp(l->builder, LLVMIntNE, LLVMBuildLoad2(l->builder, l->i32, any, ""),
                        kj_const32(l, 0), "");
 }
@@ -459,7 +455,7 @@ static LLVMValueRef reduce(kj_lowering *l, const kj_tstmt *stmt)
   LLVMValueRef sum = kj_alloca(l, l->i32, "sum"), zero = kj_const32(l, 0);
   LLVMBuildStore(l->builder, zero, sum);
   kj_counted_loop loop;
-  LLVMMetadataRef outer = kj_begin_lanes(l, &loop, first_thread(l), last_thread(l));
+  kj_parallel p = kj_begin_lanes(l, &loop, first_thread(l), last_thread(l));
   LLVMValueRef counts = kj_is_lane_active(l, stmt, loop.counter);
   if (value) {
     LLVMValueRef holds = condition(l, stmt, 0, loop.counter);
@@ -472,7 +468,7 @@ static LLVMValueRef reduce(kj_lowering *l, const kj_tstmt *stmt)
                  LLVMBuildAdd(l->builder, before, LLVMBuildZExt(l->builder, counts, l->i32, ""),
                               ""),
                  sum);
-  kj_end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, &p);
   LLVMValueRef count = LLVMBuildLoad2(l->builder, l->i32, sum, "");
   if (value && kj_cpu(l)->has_warps) count = sum_of_block(l, stmt, count);
   if (value && value->builtin->id == KJ_BUILTIN_SYNCTHREADS_COUNT) return count;
@@ -487,11 +483,11 @@ static LLVMValueRef first_active(kj_lowering *l, const kj_tstmt *stmt)
   LLVMBuildStore(l->builder, first_thread(l), found);
   if (stmt->is_guarded) {
     kj_counted_loop loop;
-    LLVMMetadataRef outer = kj_begin_lanes(l, &loop, first_thread(l), last_thread(l));
+    kj_parallel p = kj_begin_lanes(l, &loop, first_thread(l), last_thread(l));
     LLVMBuildStore(l->builder, loop.counter, found);
     LLVMBuildCondBr(l->builder, kj_is_lane_active(l, stmt, loop.counter), loop.loop.leave,
                     loop.loop.next);
-    kj_end_lanes(l, &loop, outer);
+    kj_end_lanes(l, &loop, &p);
   }
   return LLVMBuildLoad2(l->builder, l->i32, found, "");
 }

@@ -206,21 +206,21 @@ static void lower_product(kj_lowering *l, const kj_tstmt *stmt)
   kj_move_to(l, some);
   LLVMValueRef warp =
     urem(l, LLVMBuildLShr(l->builder, first, kj_const32(l, 5), ""), kj_const32(l, WARPGROUP));
-  LLVMMetadataRef outer = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
+  kj_parallel p = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
   gather_lane(l, stmt, &w, &a, &d, loop.counter);
-  kj_end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, &p);
   if (!w.has_fragment)
     fill_from_shared(l, &w, &a, kj_warp_operand(l, stmt, 0, first),
                      mul(l, warp, kj_const32(l, KJ_WGMMA_WARP_ROWS)), false);
   fill_from_shared(l, &w, &b, kj_warp_operand(l, stmt, 1, first), kj_const32(l, 0), true);
   kj_matrix_multiply(l, &as_mma, &a, &b, &d);
-  outer = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
+  p = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
   LLVMBasicBlockRef active = kj_new_block(l, "lane");
   LLVMBuildCondBr(l->builder, kj_is_lane_active(l, stmt, loop.counter), active, loop.loop.next);
   kj_move_to(l, active);
   hand_out_lane(l, stmt, &as_mma, w.n / 2, &d, loop.counter);
   kj_branch(l, loop.loop.next);
-  kj_end_lanes(l, &loop, outer);
+  kj_end_lanes(l, &loop, &p);
   LLVMBuildBr(l->builder, none);
   kj_move_to(l, none);
   kj_end_loop(l, &warps);
