@@ -19,7 +19,7 @@ typedef struct finder {
   size_t part_words;     /* of a set of dimensions of arguments */
   uint64_t ***sources;   /* [instance][variable]; NULL: none */
   uint64_t **results;    /* [instance] */
-  bool writes_anywhere;  /* through a pointer */
+  bool writes_anywhere;  /* through a pointer, or code that is not seen here writes */
   bool changed;
 } finder;
 
@@ -219,13 +219,14 @@ static void mark_start(finder *p, const kj_texpr *view)
   }
 }
 
-/* A function of the host gets all of an array, and does with it what its type allows. */
+/* A function of the host gets all of an array, and does with it what its type allows; and it may
+ * write memory that nobody handed it now. */
 static void mark_handed_out(finder *p, const kj_texpr *call)
 {
+  p->writes_anywhere = true;
   for (size_t i = 0; i < call->args.count; i++) {
     const kj_texpr *array = call->args.items[i];
     const kj_type_info *info = info_of(p, call->instance->params.items[i]->type);
-    if (info->class_ == KJ_CLASS_POINTER && !info->read_only) p->writes_anywhere = true;
     if (!kj_is_array_type(p->l, array->type)) continue;
     mark_access(p, array, info->rank, ACCESS_READ);
     if (!info->read_only) mark_access(p, array, info->rank, ACCESS_WRITE);
@@ -263,6 +264,11 @@ static void mark_tensor_copy(finder *p, const kj_texpr *copy)
   }
 }
 
+static bool is_inline_code(kj_builtin_id id)
+{
+  return id == KJ_BUILTIN_PTX || id == KJ_BUILTIN_PTX_EFFECT;
+}
+
 static void mark_expr(void *data, kj_texpr **at)
 {
   finder *p = data;
@@ -291,6 +297,7 @@ static void mark_expr(void *data, kj_texpr **at)
     return;
   case KJ_T_BUILTIN:
     if (kj_is_tensor_copy(expr)) mark_tensor_copy(p, expr);
+    if (is_inline_code(expr->builtin->id)) p->writes_anywhere = true;
     if (expr->builtin->flags & KJ_PLACE)
       mark_access(p, expr->x, expr->indices.count, ACCESS_ATOMIC);
     if (expr->builtin->flags & KJ_PLACE) note_pointed(p, expr->x);
