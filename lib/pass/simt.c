@@ -150,15 +150,16 @@ static bool is_boundary_enough(const kj_simt_builder *b, const kj_texpr *barrier
   return barrier->builtin->id == KJ_BUILTIN_SYNCTHREADS && b->s->c->cpu_parts != KJ_PARTS_WARPS;
 }
 
-/* Threads that wait at the barrier or have left the kernel are fine; the others are somewhere else
- * and would never come. */
+/* Threads that wait at the barrier or have left the kernel are fine; where any waits, the others
+ * are somewhere else and would never come. */
 static void check_barrier(kj_simt_builder *b, const kj_tstmt *stmt,
                           const kj_simt_position *position)
 {
-  kj_tstmt *check =
-    kj_new_if(b->s,
-              kj_new_compare(b->s, KJIT_GT, kj_off_value(b), kj_off_const(b, KJ_OFF_LEFT_KERNEL)),
-              stmt->location);
+  kj_texpr *waits = kj_any_active(b, position);
+  kj_texpr *is_elsewhere =
+    kj_new_compare(b->s, KJIT_GT, kj_off_value(b), kj_off_const(b, KJ_OFF_LEFT_KERNEL));
+  kj_texpr *none = kj_new_const(b->s, KJIT_BOOL, 0, stmt->location);
+  kj_tstmt *check = kj_new_if(b->s, kj_new_cond(b->s, waits, is_elsewhere, none), stmt->location);
   kj_tstmt *failure = kj_new_tstmt(b->s->c, KJ_TS_FAIL, stmt->value->location);
   failure->failure = KJ_FAILURE_BARRIER;
   kj_append_stmt(b->s, &check->body, failure);

@@ -170,6 +170,8 @@ void kj_settle_off(kj_simt_builder *b);
 
 /* ---- simt.c: runs of statements that become one THREADS ---- */
 
+/* A uniform variable, set in front of the run: some thread is active. */
+kj_texpr *kj_any_active(kj_simt_builder *b, const kj_simt_position *position);
 /* Ends the run. */
 void kj_flush_run(kj_simt_builder *b);
 /* To the run, for the active threads. */

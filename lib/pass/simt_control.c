@@ -239,7 +239,7 @@ void kj_build_thread(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position 
   b->has_left |= has_left;
 }
 
-static kj_texpr *any_active(kj_simt_builder *b, const kj_simt_position *position)
+kj_texpr *kj_any_active(kj_simt_builder *b, const kj_simt_position *position)
 {
   kj_tvar *var = kj_new_uniform(b, "any", KJIT_BOOL, kj_no_location());
   kj_emit_reduce(b, var, NULL, kj_no_location(), position);
@@ -277,7 +277,7 @@ static void build_uniform_if(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_p
 
 static void build_part(kj_simt_builder *b, const kj_tstmts *list, const kj_simt_position *position)
 {
-  kj_tstmt *part = kj_new_if(b->s, any_active(b, position), kj_no_location());
+  kj_tstmt *part = kj_new_if(b->s, kj_any_active(b, position), kj_no_location());
   build_inside(b, &part->body, list, position);
   kj_emit_joint(b, part);
 }
@@ -326,7 +326,7 @@ static bool has_return(const kj_tstmts *list) { return has_exit(list, 1); }
 static void emit_stop_unless_any(kj_simt_builder *b, const kj_simt_position *position)
 {
   kj_tstmt *stop =
-    kj_new_if(b->s, kj_new_unary(b->s, KJIT_NOT, any_active(b, position)), kj_no_location());
+    kj_new_if(b->s, kj_new_unary(b->s, KJIT_NOT, kj_any_active(b, position)), kj_no_location());
   kj_append_stmt(b->s, &stop->body, kj_new_tstmt(b->s->c, KJ_TS_BREAK, kj_no_location()));
   kj_emit_joint(b, stop);
 }
