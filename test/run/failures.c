@@ -25,6 +25,16 @@ static const char text[] =
   "  r[grid(1)] = s[63 - t]\n"
   "}\n"
   "kernel outside(r, at) { r[at] = 1 }\n"
+  "func bump(r, i) {\n"
+  "  r[i] += 1\n"
+  "  return r[i]\n"
+  "}\n"
+  "kernel divides(r, x, bad) {\n"
+  "  for i in grid_range(len(r)) {\n"
+  "    let t = bump(r, i)\n"
+  "    r[i] = 1 / (f32(i) - bad) + t\n"
+  "  }\n"
+  "}\n"
   /* The same twice: threads fail, threads return, at different times between barriers. */
   "func stage(s, v) {\n"
   "  s[threadIdx.x] = v\n"
@@ -145,6 +155,20 @@ static void fail_as_return(kjit_kernel *leaves, kjit_kernel *fails)
   }
 }
 
+/* What the thread did before the division is done once; others are done or are not, as a piece of a
+ * grid_range on the CPU fails as a whole. */
+static void fail_after_store(kjit_kernel *kernel)
+{
+  for (int i = 0; i < COUNT; i++) r[i] = -5;
+  require(launch(kernel, 135) == KJIT_ERROR_KERNEL, "expected a division by zero");
+  for (int i = 0; i < COUNT; i++) {
+    float whole = i == 135 ? -4 : 1 / ((float)i - 135) - 4;
+    if (r[i] == whole || (i != 135 && r[i] == -5)) continue;
+    fprintf(stderr, "element %d: %g, expected %g\n", i, r[i], whole);
+    exit(EXIT_FAILURE);
+  }
+}
+
 /* Asynchronous: the failure arrives when the device is waited for, once. */
 static void fail_later(kjit_kernel *kernel)
 {
@@ -169,10 +193,11 @@ static void fail_later(kjit_kernel *kernel)
 int main(int argc, char **argv)
 {
   kjit_module *module;
-  kjit_kernel *shift = NULL, *outside = NULL, *leaves = NULL, *fails = NULL;
+  kjit_kernel *shift = NULL, *outside = NULL, *leaves = NULL, *fails = NULL,
+              *divides = NULL;
   kjit_config config;
   kjit_init_config(&config);
-  config.checks = KJIT_CHECK_BOUNDS;
+  config.checks = KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION;
   if (kjit_create_context(&config, &context) != KJIT_OK) return EXIT_FAILURE;
   require(kjit_get_device(context,
                           argc > 1 && !strcmp(argv[1], "cuda") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU,
@@ -184,10 +209,12 @@ int main(int argc, char **argv)
             kjit_get_kernel(module, "outside", &outside) == KJIT_OK,
           "getting the kernels");
   require(kjit_get_kernel(module, "leaves", &leaves) == KJIT_OK &&
-            kjit_get_kernel(module, "fails", &fails) == KJIT_OK,
+            kjit_get_kernel(module, "fails", &fails) == KJIT_OK &&
+            kjit_get_kernel(module, "divides", &divides) == KJIT_OK,
           "getting the kernels");
   fail_and_go_on(shift);
   fail_as_return(leaves, fails);
+  fail_after_store(divides);
   fail_later(outside);
   kjit_release_module(module);
   kjit_destroy_context(context);

@@ -3,18 +3,43 @@
  *
  * An iteration notes whether a divisor was 0, and does not store then. The loop keeps the number of
  * the first such iteration, as a minimum, which is vectorized too. Behind the loop that iteration
- * is run again with its checks: it has stored nothing, and no other iteration writes what it reads,
+ * is run again with its checks: it has had no effect, and no other iteration writes what it reads,
  * so that it fails where it would have failed. The iterations after it have been done, as other
- * threads of a GPU would have. */
+ * threads of a GPU would have.
+ *
+ * What is computed from the quotient of a divisor of 0 is never seen by the program, so it may not
+ * decide what is loaded, nor how long a loop runs. */
 #include "lower/cpu/cpu.h"
+#include "pass/simt.h"
 
 /* ---- which bodies ---- */
 
 typedef struct scan {
   kj_lowering *l;
   bool has_store, has_check, fails;
-  uint32_t depth;
+  bool is_decided;       /* a quotient has decided whether the rest is done */
+  uint32_t depth;        /* of funcs that are looked into */
+  uint64_t *is_quotient; /* by variable of the kernel: made of a quotient */
 } scan;
+
+static bool is_of_quotient(const scan *s, const kj_texpr *e);
+
+static bool is_any_of_quotient(const scan *s, const kj_texpr *of)
+{
+  for (size_t i = 0; i < kj_operand_count(of); i++)
+    if (is_of_quotient(s, kj_operand(of, i))) return true;
+  return false;
+}
+
+/* In a func every variable may be. */
+static bool is_of_quotient(const scan *s, const kj_texpr *e)
+{
+  if (!e || !s->has_check) return false;
+  if (e->is_checked || (e->kind == KJ_T_CALL && e->instance->may_fail)) return true;
+  if (e->kind == KJ_T_VAR)
+    return s->depth || (s->is_quotient[e->var->index / 64] >> e->var->index % 64 & 1);
+  return is_any_of_quotient(s, e);
+}
 
 static void scan_stmts(scan *s, const kj_tstmts *list);
 static void scan_expr(scan *s, const kj_texpr *e);
@@ -24,10 +49,38 @@ static void scan_list(scan *s, const kj_texprs *list)
   for (size_t i = 0; i < list->count; i++) scan_expr(s, list->items[i]);
 }
 
+static void find_loop(void *data, kj_tstmt *stmt)
+{
+  if (stmt->kind == KJ_TS_FOR || stmt->kind == KJ_TS_WHILE) *(bool *)data = true;
+}
+
+/* No func calls itself that cannot fail. */
+static void find_loop_of_call(void *data, kj_texpr **expr)
+{
+  if ((*expr)->kind == KJ_T_CALL)
+    kj_walk_tstmts(&(*expr)->instance->body, find_loop, find_loop_of_call, data);
+}
+
+/* A func that cannot fail may do anything that has no effect, unless a quotient is in play. */
+static bool is_harmless(scan *s, const kj_texpr *call)
+{
+  bool has_loop = false;
+  kj_simt_effects effects = { 0 };
+  kj_texpr without_arguments = *call, *at = &without_arguments;
+  at->args.count = 0;
+  kj_find_effects(at, &effects);
+  find_loop_of_call(&has_loop, &at);
+  bool is_safe = !s->is_decided && !is_any_of_quotient(s, call);
+  return !effects.writes && (is_safe || !(effects.loads || has_loop));
+}
+
 static void scan_call(scan *s, const kj_texpr *call)
 {
   enum { MOST_DEPTH = 16 };
-  if (!call->instance->may_fail) return;
+  if (!call->instance->may_fail) {
+    s->fails |= !is_harmless(s, call);
+    return;
+  }
   if (s->depth == MOST_DEPTH || !kj_is_inlined(s->l, call->instance)) {
     s->fails = true;
     return;
@@ -39,13 +92,24 @@ static void scan_call(scan *s, const kj_texpr *call)
   s->fails |= s->has_store && !had_store; /* stores of a func that also checks */
 }
 
+static bool has_place(const kj_texpr *e)
+{
+  if (e->kind == KJ_T_BUILTIN) return (e->builtin->flags & (KJ_PLACE | KJ_READS)) != 0;
+  return e->kind == KJ_T_LOAD || e->kind == KJ_T_ELEMENT || e->kind == KJ_T_INSERT;
+}
+
 /* A check behind a store would find it done. */
 static void scan_expr(scan *s, const kj_texpr *e)
 {
   if (!e || s->fails) return;
-  for (size_t i = 0; i < kj_operand_count(e); i++) scan_expr(s, kj_operand(e, i));
+  bool is_lazy = e->kind == KJ_T_LOGIC || e->kind == KJ_T_COND;
+  for (size_t i = 0; i < kj_operand_count(e); i++) {
+    scan_expr(s, kj_operand(e, i));
+    if (i == 0 && is_lazy && is_of_quotient(s, e->x)) s->is_decided = true;
+  }
   if (e->kind == KJ_T_CALL) scan_call(s, e);
   if (e->kind == KJ_T_BUILTIN && !(e->builtin->flags & KJ_PURE)) s->fails = true;
+  if (has_place(e)) s->fails |= s->is_decided || is_any_of_quotient(s, e);
   if (!e->is_checked) return;
   s->has_check = true;
   s->fails |= e->kind != KJ_T_BINARY || !kj_is_float_type(s->l, e->type) || s->has_store;
@@ -61,6 +125,9 @@ static void scan_stmt(scan *s, const kj_tstmt *stmt)
       (stmt->kind == KJ_TS_RETURN && !s->depth))
     s->fails = true;
   scan_expr(s, stmt->value);
+  if (stmt->kind == KJ_TS_ASSIGN && !s->depth && is_of_quotient(s, stmt->value))
+    s->is_quotient[stmt->var->index / 64] |= (uint64_t)1 << stmt->var->index % 64;
+  if (stmt->kind == KJ_TS_IF && is_of_quotient(s, stmt->value)) s->is_decided = true;
   if (stmt->kind == KJ_TS_STORE) s->has_store = true;
   scan_expr(s, stmt->array);
   scan_list(s, &stmt->indices);
@@ -75,7 +142,8 @@ static void scan_stmts(scan *s, const kj_tstmts *list)
 
 bool kj_can_speculate(kj_lowering *l, const kj_tstmts *body)
 {
-  scan s = { .l = l };
+  size_t variables = l->kernel->params.count + l->kernel->locals.count;
+  scan s = { .l = l, .is_quotient = KJ_NEW_ARRAY(l->c->arena, uint64_t, variables / 64 + 1) };
   scan_stmts(&s, body);
   return s.has_check && !s.fails;
 }
