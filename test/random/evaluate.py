@@ -85,8 +85,12 @@ def evaluate_grid(kernel, thread, arguments):
                     failed.add(number)
                 number += 1
         else:
-            threads = {rank: run() for rank, run in live}
-            left = set()
+            threads, left = {}, set()
+            for rank, run in live:
+                try:
+                    threads[rank] = run()
+                except Failed:  # there is no barrier: all of the thread has run
+                    left.add(rank)
             try:
                 run_block({rank: t for rank, t in threads.items() if t}, left)
             except (TypeError, DoesNotMeet) as error:
