@@ -193,8 +193,7 @@ static void fail_later(kjit_kernel *kernel)
 int main(int argc, char **argv)
 {
   kjit_module *module;
-  kjit_kernel *shift = NULL, *outside = NULL, *leaves = NULL, *fails = NULL,
-              *divides = NULL;
+  kjit_kernel *shift = NULL, *outside = NULL, *leaves = NULL, *fails = NULL, *divides = NULL;
   kjit_config config;
   kjit_init_config(&config);
   config.checks = KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION;
