@@ -184,8 +184,8 @@ KJIT_API kjit_node kjit_const_parameter(kjit_builder *builder, const char *name,
 /* `@name(values)` of the function or loop just begun. */
 KJIT_API void kjit_attribute(kjit_builder *builder, const char *name, const kjit_node *values,
                              size_t count);
-/* A module constant of a scalar type (rank 0) or an array of one, row-major; data is copied. Call
- * outside functions. */
+/* A module constant of a scalar, vector or struct type without pointers (rank 0), or an array of
+ * one, row-major; data is copied, NULL where there are no elements. Call outside functions. */
 KJIT_API kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type element,
                                  const void *data, const int64_t *shape, uint32_t rank);
 

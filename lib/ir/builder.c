@@ -279,15 +279,17 @@ void kjit_attribute(kjit_builder *builder, const char *name, const kjit_node *va
 static size_t measure_constant(kjit_builder *builder, kjit_type element, const int64_t *shape,
                                uint32_t rank)
 {
-  if (!kj_is_scalar(element))
-    kj_fail_build(builder, KJIT_ERROR_TYPE, "the elements of a constant have a scalar type");
+  if (!kj_is_element(builder->module->types, element) ||
+      kj_holds_pointer(builder->module->types, element))
+    kj_fail_build(builder, KJIT_ERROR_TYPE,
+                  "the elements of a constant are scalars, vectors or structs without pointers");
   if (rank > KJ_MAX_RANK || (rank && !shape))
     kj_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has a shape of at most %d extents",
                   KJ_MAX_RANK);
   int64_t size = kj_type(builder->module->types, element)->size_bytes;
   for (uint32_t i = 0; i < rank; i++) {
-    if (shape[i] < 1)
-      kj_fail_build(builder, KJIT_ERROR_MISUSE, "an extent is at least 1, not %lld",
+    if (shape[i] < 0)
+      kj_fail_build(builder, KJIT_ERROR_MISUSE, "an extent is at least 0, not %lld",
                     (long long)shape[i]);
     if (__builtin_mul_overflow(size, shape[i], &size) || size > INT32_MAX)
       kj_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has less than 2 GiB");
@@ -301,11 +303,13 @@ kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type eleme
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   if (builder->function)
     kj_fail_build(builder, KJIT_ERROR_MISUSE, "constants are made outside of functions");
-  if (!data) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_constant needs the data");
   size_t size = measure_constant(builder, element, shape, rank);
+  if (!data && size) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_constant needs the data");
   kj_decl *decl = new_decl(builder, KJ_DECL_CONST, name, "c", builder->module->decls.count);
-  void *copy = kj_allocate(kj_builder_arena(builder), size);
-  memcpy(copy, data, size);
+  void *copy = kj_allocate(kj_builder_arena(builder), size + 1);
+  if (size) memcpy(copy, data, size);
+  kj_declare_structs(builder->module, element, builder->location);
+  kj_declare_structs(builder->module, element, builder->location);
   decl->is_const = true;
   decl->data = copy;
   decl->data_element = element;

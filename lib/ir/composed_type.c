@@ -27,6 +27,16 @@ bool kj_is_element(kj_types *types, kjit_type type)
   return info->size_bytes && info->class_ != KJ_CLASS_ARRAY;
 }
 
+bool kj_holds_pointer(const kj_types *types, kjit_type type)
+{
+  const kj_type_info *info = kj_type(types, type);
+  if (info->class_ == KJ_CLASS_POINTER) return true;
+  if (info->class_ == KJ_CLASS_ARRAY) return kj_holds_pointer(types, info->element);
+  for (uint32_t i = 0; info->class_ == KJ_CLASS_STRUCT && i < info->count; i++)
+    if (kj_holds_pointer(types, info->items[i])) return true;
+  return false;
+}
+
 bool kj_is_too_deep(const kj_types *types, kjit_type part)
 {
   return kj_type(types, part)->levels >= KJ_MAX_TYPE_LEVELS;
@@ -316,4 +326,18 @@ kjit_status kjit_get_type_field(kjit_context *context, kjit_type type, uint32_t 
   }
   if (offset_bytes) *offset_bytes = info->offsets_bytes[index];
   return KJIT_OK;
+}
+
+uint32_t kj_value_part_count(const kj_types *types, kjit_type type)
+{
+  const kj_type_info *info = kj_type(types, type);
+  return info->class_ == KJ_CLASS_ARRAY ? (uint32_t)kj_element_count(info)
+                                        : kj_component_count(types, type);
+}
+
+kj_component kj_get_value_part(const kj_types *types, kjit_type type, uint32_t index)
+{
+  const kj_type_info *info = kj_type(types, type);
+  if (info->class_ != KJ_CLASS_ARRAY) return kj_get_component(types, type, index);
+  return (kj_component){ index, info->element, index * kj_type(types, info->element)->size_bytes };
 }

@@ -140,7 +140,9 @@ struct kj_decl {
   kjit_type data_element;
   int64_t extents[KJ_MAX_RANK];
   uint32_t rank;
-  kj_decls fields;       /* STRUCT: PARAM-like decls */
+  /* STRUCT: PARAM-like decls. PARAM of a kernel that is a tuple: its items, which are the
+   * parameters instead of it: expressions name those only */
+  kj_decls fields;
   kjit_type struct_type; /* STRUCT: set by the verifier or the builder */
 };
 

@@ -61,10 +61,49 @@ static kj_expr *parse_number(kj_parser *parser)
   return expr;
 }
 
+/* Of a parameter that is a tuple: its items, or one of them where the index is a number. */
+static kj_expr *name_items(kj_parser *parser, kj_decl *decl, kj_location location)
+{
+  if (!decl->fields.count) {
+    kj_expr *expr = new_expr(parser, KJ_EXPR_DECL, location);
+    expr->decl = decl;
+    return expr;
+  }
+  kj_expr *tuple = new_expr(parser, KJ_EXPR_TUPLE, location);
+  for (size_t i = 0; i < decl->fields.count; i++)
+    KJ_PUSH(parser->arena, &tuple->args, name_items(parser, decl->fields.items[i], location));
+  kj_measure_expr(tuple);
+  return tuple;
+}
+
+static bool is_named(const kj_expr *expr)
+{
+  for (size_t i = 0; expr->kind == KJ_EXPR_TUPLE && i < expr->args.count; i++)
+    if (!is_named(expr->args.items[i])) return false;
+  return expr->kind == KJ_EXPR_TUPLE || expr->kind == KJ_EXPR_DECL;
+}
+
+static kj_expr *take_item(kj_expr *index)
+{
+  const kj_expr *tuple = index->x, *at = index->args.count == 1 ? index->args.items[0] : NULL;
+  if (tuple->kind != KJ_EXPR_TUPLE || !at || !is_named(tuple)) return index;
+  bool is_from_end = at->kind == KJ_EXPR_UNARY && at->op == KJIT_NEG;
+  if (is_from_end) at = at->x;
+  if (at->kind != KJ_EXPR_INT) return index;
+  __int128 item = is_from_end ? (__int128)tuple->args.count - at->integer : at->integer;
+  if (item < 0 || item >= (__int128)tuple->args.count) return index;
+  return tuple->args.items[item];
+}
+
 static kj_expr *parse_name(kj_parser *parser)
 {
   const kj_token *token = &parser->lexer.token;
   const kj_binding *binding = token->name->value;
+  if (binding && binding->decl->fields.count) {
+    kj_expr *tuple = name_items(parser, binding->decl, token->location);
+    kj_advance(parser);
+    return tuple;
+  }
   kj_expr *expr = new_expr(parser, binding ? KJ_EXPR_DECL : KJ_EXPR_NAME, token->location);
   if (binding) expr->decl = binding->decl;
   else expr->name = token->name->key;
@@ -245,7 +284,7 @@ static kj_expr *parse_index(kj_parser *parser, kj_expr *array)
     if (!kj_accept(parser, KJ_TOKEN_COMMA)) break;
   }
   kj_close_bracket(parser, KJ_TOKEN_RIGHT_BRACKET, "after the indices");
-  return seal(parser, index);
+  return take_item(seal(parser, index));
 }
 
 static kj_expr *parse_field(kj_parser *parser, kj_expr *x)

@@ -187,6 +187,8 @@ static void refuse_type_first(kj_parser *parser, const kj_token *name)
                   kj_at(parser, KJ_TOKEN_STAR) ? "f32[:]" : "f32");
 }
 
+static void add_parameter(kj_parser *parser, kj_decl *param);
+
 static void parse_parameter_type(kj_parser *parser, kj_decl *param)
 {
   param->is_func = kj_accept(parser, KJ_TOKEN_FUNC);
@@ -195,19 +197,49 @@ static void parse_parameter_type(kj_parser *parser, kj_decl *param)
   kj_make_argument_type(parser, param->type_expr);
 }
 
-static void parse_parameter(kj_parser *parser)
+/* Hosts know no tuples: a kernel takes the items, of tuples in it too, one after the other. */
+static void split_tuple(kj_parser *parser, kj_decl *tuple)
+{
+  const kj_type_expr *type = tuple->type_expr;
+  const kj_expr *value = tuple->value;
+  if (value && (value->kind != KJ_EXPR_TUPLE || value->args.count != type->items.count))
+    kj_fail_parse(parser, value->location, KJIT_ERROR_TYPE,
+                  "the default of a tuple is a tuple of %zu values", type->items.count);
+  for (size_t i = 0; i < type->items.count; i++) {
+    kj_decl *item = KJ_NEW(parser->arena, kj_decl);
+    *item = (kj_decl){ .kind = KJ_DECL_PARAM,
+                       .name = kj_format(parser->arena, "%s[%zu]", tuple->name, i),
+                       .location = type->items.items[i]->location,
+                       .is_const = tuple->is_const,
+                       .function = tuple->function,
+                       .type_expr = type->items.items[i],
+                       .value = value ? value->args.items[i] : NULL };
+    add_parameter(parser, item);
+    KJ_PUSH(parser->arena, &tuple->fields, item);
+  }
+}
+
+static void add_parameter(kj_parser *parser, kj_decl *param)
 {
   kj_function *function = parser->function;
+  param->index = (uint32_t)function->params.count;
+  bool is_split =
+    function->is_kernel && param->type_expr && param->type_expr->kind == KJ_TYPE_TUPLE;
+  if (is_split) split_tuple(parser, param);
+  else KJ_PUSH(parser->arena, &function->params, param);
+}
+
+static void parse_parameter(kj_parser *parser)
+{
   bool is_const = kj_accept(parser, KJ_TOKEN_CONST);
   kj_token name = kj_expect(parser, KJ_TOKEN_NAME, is_const ? "after `const`" : "of a parameter");
   refuse_type_first(parser, &name);
   kj_decl *param = kj_new_decl(parser, KJ_DECL_PARAM, &name);
   param->is_const = is_const;
-  param->index = (uint32_t)function->params.count;
   if (kj_accept(parser, KJ_TOKEN_COLON)) parse_parameter_type(parser, param);
   if (kj_accept(parser, KJ_TOKEN_ASSIGN)) param->value = kj_parse_expr(parser);
   kj_bind(parser, name.name, param);
-  KJ_PUSH(parser->arena, &function->params, param);
+  add_parameter(parser, param);
 }
 
 static void parse_parameters(kj_parser *parser)
@@ -276,7 +308,7 @@ static kj_expr *parse_aggregate(kj_parser *parser)
   kj_enter(parser);
   kj_advance(parser);
   do {
-    if (kj_at(parser, KJ_TOKEN_RIGHT_BRACE) && aggregate->args.count) break;
+    if (kj_at(parser, KJ_TOKEN_RIGHT_BRACE)) break;
     bool is_row = kj_at(parser, KJ_TOKEN_LEFT_BRACE);
     kj_expr *item = is_row ? parse_aggregate(parser) : kj_parse_expr(parser);
     if (item->kind == KJ_EXPR_TUPLE && !is_row) refuse_tuple(parser, item);

@@ -195,20 +195,48 @@ void kj_put_expr(kj_printer *p, const kj_expr *expr, int least)
 /* The data of a constant as text: weak literals in braces, of which a parser makes the same bytes.
  */
 
-/* One element of a constant's data as a weak literal, a NaN that `nan` is not by its bits. */
+static const char *put_tuple(kj_printer *p, const kj_type_info *array, uint32_t dimension,
+                             const char *from);
+
+/* One element of a constant's data: a weak literal, a NaN that `nan` is not by its bits; what has
+ * parts is made of them. */
 static void print_element(kj_printer *p, kjit_type type, const char *from)
 {
+  const kj_types *types = p->module->types;
   kj_value value;
+  if (kj_type(types, type)->class_ == KJ_CLASS_ARRAY) {
+    (void)put_tuple(p, kj_type(types, type), 0, from);
+    return;
+  }
   if (kj_decode_value(type, from, &value)) {
     kj_print_value(value, false, p->buffer);
     return;
   }
-  kjit_type part = type == KJIT_C64 ? KJIT_F32 : KJIT_F64;
-  kj_append_format(p->buffer, "%s(", kj_type(p->module->types, type)->name);
-  print_element(p, part, from);
-  kj_put(p, ", ");
-  print_element(p, part, from + kj_type(p->module->types, part)->size_bytes);
+  kj_print_type(types, type, p->buffer);
+  kj_put(p, "(");
+  for (uint32_t i = 0; i < kj_component_count(types, type); i++) {
+    kj_component part = kj_get_component(types, type, i);
+    if (i) kj_put(p, ", ");
+    print_element(p, part.type, from + part.offset_bytes);
+  }
   kj_put(p, ")");
+}
+
+/* An array in a struct, as put_rows. */
+static const char *put_tuple(kj_printer *p, const kj_type_info *array, uint32_t dimension,
+                             const char *from)
+{
+  if (dimension == array->rank) {
+    print_element(p, array->element, from);
+    return from + kj_type(p->module->types, array->element)->size_bytes;
+  }
+  kj_put(p, "(");
+  for (int64_t i = 0; i < array->extents[dimension]; i++) {
+    if (i) kj_put(p, ", ");
+    from = put_tuple(p, array, dimension + 1, from);
+  }
+  kj_put(p, array->extents[dimension] == 1 ? ",)" : ")");
+  return from;
 }
 
 /* The elements of the dimensions from `dimension` on; returns what follows them. */
@@ -230,7 +258,8 @@ static const char *put_rows(kj_printer *p, const kj_decl *decl, uint32_t dimensi
 
 void kj_put_data_type(kj_printer *p, const kj_decl *decl)
 {
-  kj_append_format(p->buffer, ": %s", kj_type(p->module->types, decl->data_element)->name);
+  kj_put(p, ": ");
+  kj_print_type(p->module->types, decl->data_element, p->buffer);
   for (uint32_t i = 0; i < decl->rank; i++)
     kj_append_format(p->buffer, "%s%lld", i ? ", " : "[", (long long)decl->extents[i]);
   if (decl->rank) kj_put(p, "]");

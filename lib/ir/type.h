@@ -114,6 +114,8 @@ bool kj_is_too_deep(const kj_types *types, kjit_type part);
 /* Whether it can be the element of an array, a field, or what a pointer points to: it lies in
  * memory as a whole and is no array. For numbers from a host too. */
 bool kj_is_element(kj_types *types, kjit_type type);
+/* Whether it is a pointer, or one is somewhere in it. */
+bool kj_holds_pointer(const kj_types *types, kjit_type type);
 /* The struct type of that name, KJIT_ANY where there is none; *is_ambiguous where there are
  * several. */
 kjit_type kj_find_struct(kj_types *types, const char *name, bool *is_ambiguous);
@@ -125,6 +127,9 @@ uint32_t kj_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes);
  * all other types). */
 uint32_t kj_component_count(const kj_types *types, kjit_type type);
 kj_component kj_get_component(const kj_types *types, kjit_type type, uint32_t index);
+/* The same of the elements of an array in a struct, too. */
+uint32_t kj_value_part_count(const kj_types *types, kjit_type type);
+kj_component kj_get_value_part(const kj_types *types, kjit_type type, uint32_t index);
 /* Elements of an array with static extents, a VALUE array among them. */
 uint64_t kj_element_count(const kj_type_info *array);
 /* A global array without static extents, as a parameter has it. */

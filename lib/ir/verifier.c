@@ -241,7 +241,8 @@ static void verify_parameter(kj_verifier *v, kj_decl *param)
   const kj_type_expr *type = param->type_expr;
   if (type && type->kind == KJ_TYPE_TUPLE && v->function->is_kernel)
     kj_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED,
-                   "tuples as parameters of kernels are not supported");
+                   "a kernel takes the items of a tuple one by one: give it a parameter for each, "
+                   "of which `kjit_tuple` makes the tuple");
   if (param->value) {
     v->fixed = "a default";
     kj_verify_expr(v, param->value, KJ_ROLE_VALUE);

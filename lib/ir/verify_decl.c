@@ -52,8 +52,10 @@ static void verify_static_array(kj_verifier *v, kj_type_expr *type, bool static_
     kj_verify_expr(v, extent, KJ_ROLE_VALUE);
     bool is_negative =
       extent->kind == KJ_EXPR_UNARY && extent->op == KJIT_NEG && extent->x->kind == KJ_EXPR_INT;
-    if (is_negative || (extent->kind == KJ_EXPR_INT && extent->integer == 0))
-      kj_fail_verify(v, extent->location, KJIT_ERROR_TYPE, "an extent is at least 1");
+    bool is_constant = v->decl->kind == KJ_DECL_CONST;
+    if (is_negative || (extent->kind == KJ_EXPR_INT && extent->integer == 0 && !is_constant))
+      kj_fail_verify(v, extent->location, KJIT_ERROR_TYPE, "an extent is at least %d",
+                     is_constant ? 0 : 1);
     if (extent->kind == KJ_EXPR_FLOAT)
       kj_fail_verify(v, extent->location, KJIT_ERROR_TYPE, "an extent is an integer");
   }
@@ -172,11 +174,23 @@ static void verify_values(kj_verifier *v, kj_expr *value)
     verify_values(v, value->args.items[i]);
 }
 
+/* Of no elements, only the type says how many dimensions there are. */
+static bool is_empty(const int64_t *extents, uint32_t rank)
+{
+  for (uint32_t i = 0; i < rank; i++)
+    if (extents[i] == 0) return true;
+  return false;
+}
+
 static void verify_shape(kj_verifier *v, const kj_decl *decl)
 {
   const kj_type_expr *type = decl->type_expr;
   int64_t extents[KJ_MAX_RANK] = { 0 };
   uint32_t rank = measure_aggregate(v, decl->value, 0, extents);
+  bool has_none = is_empty(extents, rank);
+  if (!type && has_none)
+    kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
+                   "a constant without values needs its type: `const %s: f32[0] = {}`", decl->name);
   if (!type) return;
   bool is_array = type->kind == KJ_TYPE_STATIC_ARRAY;
   bool is_scalar = type->kind == KJ_TYPE_DTYPE ||
@@ -185,14 +199,14 @@ static void verify_shape(kj_verifier *v, const kj_decl *decl)
     kj_fail_verify(
       v, type->location, KJIT_ERROR_TYPE,
       "a constant is a scalar, a vector, a struct or an array of these with extents: `f32[3]`");
-  else if (is_array && type->extents.count != rank)
+  else if (is_array && (has_none ? type->extents.count < rank : type->extents.count != rank))
     kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
                    "the type of `%s` has %zu dimensions, its value %u", decl->name,
                    type->extents.count, rank);
   else if (is_scalar && rank)
     kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
                    "`%s` is a scalar by its type, its value an array", decl->name);
-  for (uint32_t i = 0; is_array && i < rank && type->extents.count == rank; i++) {
+  for (uint32_t i = 0; is_array && i < rank && type->extents.count >= rank; i++) {
     const kj_expr *extent = type->extents.items[i];
     if (extent->kind == KJ_EXPR_INT && extent->integer != extents[i])
       kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,

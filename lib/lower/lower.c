@@ -54,6 +54,7 @@ LLVMValueRef kj_constant_pointer(kj_lowering *l, const kj_tvar *var)
   const kj_type_info *info = kj_type(l->c->types, var->type);
   LLVMTypeRef element = kj_memory_type(l, info->element);
   uint64_t count = kj_element_count(info);
+  if (!count) count = 1; /* ptxas takes no variable without bytes */
   uint32_t size = kj_scalar_bytes(l, info->element);
   uint64_t limit = l->target->most_constant_bytes;
   l->constant_bytes += (count * size + 15) / 16 * 16;

@@ -227,6 +227,8 @@ static kj_texpr *constant_element(kj_scope *s, const kj_constant *constant, cons
   for (uint32_t i = 0; i < constant->rank; i++) {
     const kj_texpr *index = at->indices.items[i];
     if (!kj_is_constant(index)) return NULL;
+    if (constant->extents[i] == 0)
+      kj_fail(s->c, index->location, KJIT_ERROR_TYPE, "`%s` has no elements", constant->name);
     if (index->integer < 0 || index->integer >= constant->extents[i])
       kj_fail(s->c, index->location, KJIT_ERROR_TYPE, "index %s of 0..%lld",
               kj_integer_text(s->arena, index->integer), (long long)constant->extents[i] - 1);

@@ -11,17 +11,14 @@ enum { ELEMENT_LIMIT = 1 << 20 };
 
 static kj_texpr *read_element(kj_scope *s, kjit_type type, const char *at, kj_location location)
 {
-  if (kj_is_complex(s->c, type)) {
-    kj_texprs parts = { 0 };
-    kjit_type part = kj_part_type(s->c, type);
-    for (uint32_t i = 0; i < 2; i++)
-      KJ_PUSH(s->arena, &parts,
-              read_element(s, part, at + i * kj_type(s->c->types, part)->size_bytes, location));
-    return kj_make_composed(s, type, &parts, location);
-  }
   kj_value value;
-  (void)kj_decode_value(type, at, &value);
-  return kj_new_value(s, value, location);
+  if (kj_decode_value(type, at, &value)) return kj_new_value(s, value, location);
+  kj_texprs parts = { 0 };
+  for (uint32_t i = 0; i < kj_value_part_count(s->c->types, type); i++) {
+    kj_component part = kj_get_value_part(s->c->types, type, i);
+    KJ_PUSH(s->arena, &parts, read_element(s, part.type, at + part.offset_bytes, location));
+  }
+  return kj_make_composed(s, type, &parts, location);
 }
 
 static void read_data(kj_scope *s, const kj_decl *decl, kj_constant *constant)
@@ -81,13 +78,12 @@ static void read_aggregate(kj_scope *s, const kj_expr *expr, kj_constant *consta
 
 static void measure_aggregate(kj_scope *s, const kj_expr *expr, kj_constant *constant)
 {
-  for (; expr->kind == KJ_EXPR_TUPLE; expr = expr->args.items[0]) {
+  while (expr && expr->kind == KJ_EXPR_TUPLE) {
     if (constant->rank == KJ_MAX_RANK)
       kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions",
               KJ_MAX_RANK);
-    if (expr->args.count == 0)
-      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a constant array needs at least one value");
     constant->extents[constant->rank++] = (int64_t)expr->args.count;
+    expr = expr->args.count ? expr->args.items[0] : NULL;
   }
 }
 
@@ -114,15 +110,19 @@ static void unify_elements(kj_scope *s, kj_constant *constant, kjit_type annotat
   constant->element = type;
 }
 
-static void check_extents(kj_scope *s, const kj_decl *decl, const kj_constant *constant)
+static void check_extents(kj_scope *s, const kj_decl *decl, kj_constant *constant)
 {
   const kj_exprs *extents = &decl->type_expr->extents;
+  /* of no values: as the type has it */
+  const uint32_t measured = constant->rank;
+  if (measured && !constant->extents[measured - 1]) constant->rank = (uint32_t)extents->count;
   if (extents->count != constant->rank)
     kj_fail(s->c, decl->location, KJIT_ERROR_TYPE,
             "`%s` is declared with %zu dimensions, its value has %u", decl->name, extents->count,
             constant->rank);
   for (size_t i = 0; i < extents->count; i++) {
     int64_t extent = kj_infer_constant(s, extents->items[i], "an extent of a constant");
+    if (i >= measured && extent >= 0) constant->extents[i] = extent;
     if (extent != constant->extents[i])
       kj_fail(s->c, extents->items[i]->location, KJIT_ERROR_TYPE,
               "`%s` is declared with %lld elements, its value has %lld", decl->name,
@@ -202,17 +202,12 @@ static kjit_type array_type(kj_scope *s, const kj_constant *constant, kjit_type 
 
 static void write_value(const kj_compilation *c, kjit_type type, const kj_texpr *value, char *at)
 {
-  const kj_type_info *info = kj_type(c->types, type);
   if (value->kind == KJ_T_CONST) {
     kj_encode_value((kj_value){ type, value->integer }, at);
     return;
   }
   for (uint32_t i = 0; i < value->args.count; i++) {
-    bool is_array = info->class_ == KJ_CLASS_ARRAY;
-    kj_component part =
-      is_array
-        ? (kj_component){ i, info->element, i * kj_type(c->types, info->element)->size_bytes }
-        : kj_get_component(c->types, type, i);
+    kj_component part = kj_get_value_part(c->types, type, i);
     write_value(c, part.type, value->args.items[i], at + part.offset_bytes);
   }
 }
@@ -220,7 +215,7 @@ static void write_value(const kj_compilation *c, kjit_type type, const kj_texpr 
 static const void *make_data(kj_scope *s, const kj_constant *constant, kjit_type type)
 {
   size_t size = kj_type(s->c->types, type)->size_bytes;
-  char *data = KJ_NEW_ARRAY(s->arena, char, size * constant->elements.count);
+  char *data = KJ_NEW_ARRAY(s->arena, char, size *(constant->elements.count + 1));
   for (size_t i = 0; i < constant->elements.count; i++) {
     kj_texpr *element = constant->elements.items[i];
     write_value(s->c, type, kj_convert(s, element, type, element->location), data + i * size);

@@ -69,10 +69,10 @@ static bool read_integer(const char *digits, size_t length, __int128 *integer)
 }
 
 /* "16", "-3", "0x10", "2.5f32", "7u64", "true", "-inf", "nan". false: no value. */
-static bool read_value(const char *text, kj_value *value)
+static bool read_value(char *text, kj_value *value)
 {
   bool is_negative = *text == '-';
-  const char *digits = text + is_negative;
+  char *digits = text + is_negative;
   if (!strcmp(text, "true") || !strcmp(text, "false")) {
     *value = (kj_value){ .type = KJIT_BOOL, .integer = *text == 't' };
     return true;
@@ -90,20 +90,20 @@ static bool read_value(const char *text, kj_value *value)
     digits[length] ? kj_find_scalar(digits + length, strlen(digits + length)) : KJIT_ANY;
   if (digits[length] && suffix == KJIT_ANY) return false;
   kj_value read = { .type = is_float ? KJ_WEAK_FLOAT : KJ_WEAK_INT };
-  char *copy = strndup(digits, length);
-  if (!copy) return false;
+  char end = digits[length];
+  digits[length] = 0; /* for kj_read_float */
   if (is_float)
-    read =
-      kj_float_value(kj_is_floating(suffix) ? suffix : KJ_WEAK_FLOAT, kj_read_float(copy, suffix));
-  bool is_read = is_float || read_integer(copy, length, &read.integer);
-  free(copy);
+    read = kj_float_value(kj_is_floating(suffix) ? suffix : KJ_WEAK_FLOAT,
+                          kj_read_float(digits, suffix));
+  digits[length] = end;
+  bool is_read = is_float || read_integer(digits, length, &read.integer);
   if (is_negative) (void)kj_compute_unary(KJIT_NEG, read, &read);
   if (!is_read || !(is_float || kj_integer_fits(KJ_WEAK_INT, read.integer))) return false;
   *value = read;
   return suffix == KJIT_ANY || kj_fit_argument(read, suffix, value);
 }
 
-static kjit_status read_const(request *r, uint32_t index, const char *text)
+static kjit_status read_const(request *r, uint32_t index, char *text)
 {
   const kj_annotation *annotation = &r->kernel->parameters[index].annotation;
   kj_value value, converted;
@@ -157,7 +157,7 @@ static kjit_status check_annotation(request *r, uint32_t index, const kj_type_in
   return status;
 }
 
-static kjit_status read_typed(request *r, uint32_t index, const char *text)
+static kjit_status read_typed(request *r, uint32_t index, char *text)
 {
   kj_value value;
   kjit_type type;
@@ -192,7 +192,7 @@ static kjit_status read_typed(request *r, uint32_t index, const char *text)
   return KJIT_OK;
 }
 
-static kjit_status read_argument(request *r, uint32_t index, const char *text)
+static kjit_status read_argument(request *r, uint32_t index, char *text)
 {
   const kj_parameter_row *row = &r->kernel->parameters[index];
   if (row->is_func) return read_function(r, index, text);

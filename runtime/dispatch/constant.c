@@ -11,7 +11,8 @@ typedef struct change {
   const kjit_arg *given;
   /* a scalar */
   kj_value value;
-  /* an array, or a scalar that is no number to compute with */
+  /* an array, or a value that is no number to compute with */
+  bool is_array;
   kj_view view;
   const void *bits;
 } change;
@@ -26,7 +27,9 @@ static kjit_status refuse(const kjit_module *module, const kj_decl *decl,
 static const char *type_name(const kjit_module *module, kjit_type type)
 {
   if (type == KJ_WEAK_INT) return "an integer";
-  return type == KJ_WEAK_FLOAT ? "a number" : kj_type(module->types, type)->name;
+  if (type == KJ_WEAK_FLOAT) return "a number";
+  const char *name = kj_type(module->types, type)->name;
+  return name ? name : "another type";
 }
 
 /* ---- what the declaration asks for ---- */
@@ -85,11 +88,13 @@ static kjit_status take_scalar(const kjit_module *module, const kj_decl *decl, c
   if (given->kind == KJIT_ARG_NUMBER) c->value = kj_argument_number(given);
   else {
     const void *memory = given->kind == KJIT_ARG_BY_ADDRESS ? given->value.address : &given->value;
-    if (!memory || !kj_is_scalar(given->type))
-      return refuse(module, decl, diagnostics, "a scalar",
-                    memory ? "a value whose type is no scalar type" : "the address NULL");
+    bool is_plain =
+      kj_is_element(module->types, given->type) && !kj_holds_pointer(module->types, given->type);
+    if (!memory || !is_plain)
+      return refuse(module, decl, diagnostics, "a scalar, a vector or a struct without pointers",
+                    memory ? "a value of another type" : "the address NULL");
     c->value.type = given->type;
-    if (!kj_decode_value(given->type, memory, &c->value)) { /* complex */
+    if (!kj_decode_value(given->type, memory, &c->value)) { /* it has parts */
       c->bits = memory;
       return wanted == KJIT_ANY || wanted == given->type
                ? KJIT_OK
@@ -125,14 +130,12 @@ static kjit_status take_array(const kjit_module *module, const kj_decl *decl, ch
     given->kind == KJIT_ARG_ARRAY ? kjit_get_tensor(given->value.array) : given->value.tensor;
   KJ_TRY(kj_view_tensor(module->types, tensor, given->type, "the value of a constant", diagnostics,
                         &c->view));
-  if (!kj_is_scalar(c->view.element))
-    return refuse(module, decl, diagnostics, "an array of scalars",
-                  "one of vectors, structs or pointers");
+  if (kj_holds_pointer(module->types, c->view.element))
+    return refuse(module, decl, diagnostics, "an array without pointers", "one with some");
   if (c->view.kind != KJIT_DEVICE_CPU)
     return refuse(module, decl, diagnostics, "an array in host memory", "one of a GPU");
-  if (!c->view.count || !c->view.rank)
-    return refuse(module, decl, diagnostics, "an array with elements",
-                  c->view.rank ? "one without any" : "one without dimensions");
+  if (!c->view.rank)
+    return refuse(module, decl, diagnostics, "an array with dimensions", "one without any");
   if (c->view.count > INT32_MAX / c->view.element_bytes)
     return refuse(module, decl, diagnostics, "less than 2 GiB", "a larger array");
   bool is_array_type =
@@ -162,6 +165,7 @@ static kjit_status take_value(const kjit_module *module, const kj_decl *decl, ch
   if (is_known && wants_array != is_array)
     return refuse(module, decl, diagnostics, wants_array ? "an array" : "a scalar",
                   is_array ? "an array" : "a scalar");
+  c->is_array = is_array;
   return is_array ? take_array(module, decl, c, diagnostics)
                   : take_scalar(module, decl, c, diagnostics);
 }
@@ -259,7 +263,7 @@ static void set_array(kjit_module *copy, kj_decl *decl, const kj_view *view,
                       kj_diagnostics *diagnostics)
 {
   kj_view dense = *view;
-  void *data = kj_allocate(&copy->arena, view->count * view->element_bytes);
+  void *data = kj_allocate(&copy->arena, view->count * view->element_bytes + 1);
   dense.address = (uint64_t)(uintptr_t)data;
   kj_fill_strides(dense.strides, dense.shape, dense.rank);
   (void)kj_copy_host(&dense, view, diagnostics);
@@ -267,6 +271,14 @@ static void set_array(kjit_module *copy, kj_decl *decl, const kj_view *view,
   decl->data_element = view->element;
   decl->rank = view->rank;
   memcpy(decl->extents, view->shape, view->rank * sizeof *view->shape);
+}
+
+/* Of the elements: the module's text has to say what they are. */
+static void declare_structs(kjit_module *copy, const kj_decl *constant)
+{
+  size_t count = copy->decls.count;
+  if (constant->data) kj_declare_structs(copy, constant->data_element, constant->location);
+  for (size_t i = count; i < copy->decls.count; i++) copy->decls.items[i]->index = (uint32_t)i;
 }
 
 static void apply(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
@@ -278,7 +290,7 @@ static void apply(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
   decl->value = NULL;
   decl->data = NULL;
   decl->rank = 0;
-  if (c->view.count) set_array(copy, decl, &c->view, diagnostics);
+  if (c->is_array) set_array(copy, decl, &c->view, diagnostics);
   else if (c->bits)
     set_data(&copy->arena, decl, c->value.type, c->bits,
              kj_type(copy->types, c->value.type)->size_bytes);
@@ -289,6 +301,7 @@ static void apply(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
     set_data(&copy->arena, decl, c->value.type, &bits,
              kj_type(copy->types, c->value.type)->size_bytes);
   }
+  declare_structs(copy, decl);
 }
 
 kjit_status kjit_set_constant(kjit_module *module, const char *name, const kjit_arg *value,

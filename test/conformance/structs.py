@@ -188,3 +188,18 @@ def behind(r, rng):
     r.launch("behind", "1, 1", "x", "y", "spans")
     r.expect("x", [10, 11, 12, 33, 4, 6, 60, 70, 3, 90])
     r.expect("y", [80, 21, 111, 103, 4, 111, 106, 77, 108, 93])
+
+
+@row("constants without elements; tuples as parameters")
+def of_nothing(r, rng):
+    r.arrays_of(out=np.ones(5, "f4"), extra=np.arange(5, dtype="i4"), more=np.ones(5, "f4"), other=np.arange(5, dtype="i4"))
+    r.launch("of_nothing", "", "out", "7", "extra")
+    r.launch("of_nothing", "", "more", "7", "other", "2", "1.5", "1")
+    r.expect("out", np.full(5, 1 + 7 + 1.5 + 4))
+    r.expect("extra", 7 + 3 * np.arange(5))
+    r.expect("more", np.full(5, 1 + 7 + 3 + 1))
+    r.expect("other", 7 + 3 * np.arange(5))
+    r.arrays_of(shaped=np.zeros(12), x=np.arange(5, dtype="i4"))
+    r.launch("shaped", "", "shaped", "(3, 4)", "(0.5, 2.25)", "x")
+    i = np.arange(12)
+    r.expect("shaped", 0.5 * i + 2.25 + i % 5)

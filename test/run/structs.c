@@ -480,6 +480,83 @@ static void pass_large(void)
   kjit_release_module(module);
 }
 
+/* Constants of structs, and of no elements: by the builder, and set by the host. */
+static void use_constants(void)
+{
+  static const char constants_text[] =
+    "struct Vec3 { x: f32; y: f32; z: f32 }\n"
+    "struct Row { id: u8; at: Vec3; counts: i32[2, 2]; lanes: f32x2 }\n"
+    "extern const TABLE: Row[2]\n"
+    "extern const ONE: Row\n"
+    "extern const NONE: i32[0, 3]\n"
+    "kernel k(r) {\n"
+    "  for i in grid_range(2) {\n"
+    "    r[i] = f64(TABLE[i].at.y) + f64(TABLE[i].counts[1, 0]) * 10.0 + f64(ONE.lanes.y) * 100.0\n"
+    "    for k in range(NONE.shape[0]) { r[i] += f64(NONE[k, 1]) }\n"
+    "    r[i] += f64(NONE.shape[1] + ONE.id) * 1000.0\n"
+    "  }\n"
+    "}\n";
+  struct row {
+    uint8_t id;
+    vec3 at;
+    int32_t counts[2][2];
+    _Alignas(8) float lanes[2];
+  } rows[2] = { { 1, { 1, 2, 3 }, { { 1, 2 }, { 3, 4 } }, { 5, 6 } },
+                { 2, { -1, -2.5f, 3 }, { { 7, 8 }, { 9, 10 } }, { 11, 12 } } };
+  kjit_module *open, *table, *one, *none, *built, *again;
+  kjit_type row;
+  int64_t two = 2, empty[] = { 0, 3 };
+  double results[2] = { 0 };
+  require(kjit_parse_module(context, "constants", constants_text, sizeof constants_text - 1, &open),
+          "parsing");
+  require(kjit_parse_type(context, "Row", &row), "its type");
+  kjit_tensor
+    t = { .data = rows, .device_type = 1, .rank = 1, .shape = &two },
+    e = { .device_type = 1, .rank = 2, .code = 0, .bits = 32, .lanes = 1, .shape = empty },
+    to = {
+      .data = results, .device_type = 1, .rank = 1, .code = 2, .bits = 64, .lanes = 1, .shape = &two
+    };
+  kjit_arg of_table = kjit_arg_elements(row, &t), of_one = kjit_arg_value(row, &rows[1]),
+           of_none = kjit_arg_tensor(&e), out = kjit_arg_tensor(&to);
+  require(kjit_set_constant(open, "TABLE", &of_table, &table), "an array of structs");
+  require(kjit_set_constant(table, "ONE", &of_one, &one), "a struct");
+  require(kjit_set_constant(one, "NONE", &of_none, &none), "an array without elements");
+  kjit_launch_config config = { .device = device };
+  char *printed, *twice;
+  require(kjit_copy_module_text(none, &printed), "its text");
+  require(kjit_parse_module(context, "again", printed, strlen(printed), &again), "its text again");
+  require(kjit_copy_module_text(again, &twice), "its text again");
+  EXPECT(!strcmp(printed, twice));
+  kjit_module *modules[] = { none, again };
+  for (int i = 0; i < 2; i++) {
+    results[0] = results[1] = 0;
+    require(kjit_launch(get_kernel(modules[i], "k"), &config, &out, 1), "constants of structs");
+    EXPECT(results[0] == 2 + 30 + 1200 + 5000 && results[1] == -2.5 + 90 + 1200 + 5000);
+  }
+  kjit_builder *b;
+  require(kjit_create_builder(context, "built", &b), "a builder");
+  kjit_node constant = kjit_constant(b, "rows", row, rows, &two, 1),
+            nothing = kjit_constant(b, "nothing", KJIT_F32, NULL, (int64_t[]){ 0 }, 1);
+  kjit_begin_kernel(b, "k");
+  kjit_node r = kjit_parameter(b, "r", KJIT_ANY), extent = kjit_integer(b, 2), i;
+  kjit_for_grid(b, &extent, 1, &i);
+  kjit_node at =
+    kjit_select_field(b, kjit_select_field(b, kjit_index(b, constant, &i, 1), "at"), "y");
+  kjit_assign(b, kjit_index(b, r, &i, 1), KJIT_STORE,
+              kjit_binary(b, KJIT_ADD, kjit_cast(b, KJIT_F64, at),
+                          kjit_cast(b, KJIT_F64, kjit_call(b, "len", &nothing, 1))));
+  kjit_end(b);
+  kjit_end(b);
+  require(kjit_finish_builder(b, &built), "building");
+  kjit_destroy_builder(b);
+  require(kjit_launch(get_kernel(built, "k"), &config, &out, 1), "built constants of structs");
+  EXPECT(results[0] == 2 && results[1] == -2.5);
+  kjit_free(context, printed);
+  kjit_free(context, twice);
+  kjit_module *all[] = { open, table, one, none, built, again };
+  for (int k = 0; k < 6; k++) kjit_release_module(all[k]);
+}
+
 int main(int argc, char **argv)
 {
   kjit_module *module;
@@ -497,6 +574,7 @@ int main(int argc, char **argv)
   launch_pointers(module);
   launch_built();
   pass_large();
+  use_constants();
   kjit_release_module(module);
   kjit_destroy_context(context);
   return EXIT_SUCCESS;

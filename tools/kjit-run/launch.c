@@ -109,8 +109,11 @@ static bool scan_function(const maker *m, tool_scanner *scanner, run_operand *op
   return found;
 }
 
+static bool scan_operands(const maker *m, tool_scanner *scanner, run_launch *launch);
+
 static bool scan_operand(const maker *m, tool_scanner *scanner, run_launch *launch)
 {
+  if (tool_accept(scanner, '(')) return scan_operands(m, scanner, launch); /* a tuple's items */
   run_operand *operand = append_operand(launch);
   tool_skip_blanks(scanner);
   bool is_number =
