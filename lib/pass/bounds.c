@@ -161,20 +161,19 @@ static kj_bounds multiply(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y
   return fit(p, type, b, is_negative ? most : least, is_negative ? least : most);
 }
 
-static int64_t floor_divide(int64_t x, int64_t y) { return x / y - (x % y != 0 && x < 0); }
-
 /* By a positive number: monotonic. */
 static kj_bounds divide(kj_prover *p, kjit_type type, kj_bounds x, int64_t by)
 {
   if (!x.known) return of_type(p, type);
   kj_texpr *number = kj_make_bound(p, by);
   if (is_number(x.low) && is_number(x.high))
-    return of_range(p, floor_divide((int64_t)x.low->integer, by),
-                    floor_divide((int64_t)x.high->integer, by));
+    return of_range(p, (int64_t)kj_floor_divide(x.low->integer, by),
+                    (int64_t)kj_floor_divide(x.high->integer, by));
   kj_bounds b = { .low = make_binary(p, KJIT_FLOORDIV, x.low, number),
                   .high = make_binary(p, KJIT_FLOORDIV, x.high, number),
                   .nodes = x.nodes + 2 };
-  return fit(p, type, b, floor_divide(x.least, by), floor_divide(x.most, by));
+  return fit(p, type, b, (int64_t)kj_floor_divide(x.least, by),
+             (int64_t)kj_floor_divide(x.most, by));
 }
 
 static kj_bounds extremes(kj_prover *p, kj_bounds x, kj_bounds y, bool is_min, bool is_max)

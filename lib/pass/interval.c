@@ -1,6 +1,8 @@
 /* Intervals of integers: see interval.h. Each operator is a row of a table. */
 #include "pass/interval.h"
 
+#include "ir/arithmetic.h"
+
 static const kj_interval unknown = { .known = false };
 
 static __int128 smaller(__int128 x, __int128 y) { return x < y ? x : y; }
@@ -59,19 +61,14 @@ static bool is_number(kj_interval x) { return x.least == x.most; }
 
 static const __int128 far = (__int128)1 << 126; /* beyond what any result of 64 bits is */
 
-static __int128 floor_divide(__int128 x, __int128 y)
-{
-  return x / y - (x % y != 0 && (x < 0) != (y < 0));
-}
-
 /* A result that does not leave one period of the type is moved into it as a whole. */
 kj_interval kj_wrap_interval(kj_integer type, kj_interval exact)
 {
   kj_interval all = kj_whole_interval(type);
   if (!all.known || !kj_is_within(exact, -far, far)) return all;
   __int128 period = (__int128)1 << type.bits,
-           number = floor_divide(exact.least - all.least, period);
-  if (floor_divide(exact.most - all.least, period) != number) return all;
+           number = kj_floor_divide(exact.least - all.least, period);
+  if (kj_floor_divide(exact.most - all.least, period) != number) return all;
   return kj_make_interval(exact.least - number * period, exact.most - number * period);
 }
 
@@ -90,7 +87,7 @@ static __int128 multiply(__int128 x, __int128 y)
 static __int128 shift_left(__int128 x, __int128 y) { return multiply(x, (__int128)1 << y); }
 static __int128 shift_right(__int128 x, __int128 y) { return x >> y; }
 static __int128 truncate_divide(__int128 x, __int128 y) { return x / y; }
-static __int128 ceil_divide(__int128 x, __int128 y) { return -floor_divide(-x, y); }
+static __int128 ceil_divide(__int128 x, __int128 y) { return -kj_floor_divide(-x, y); }
 
 /* Extremes of a function that is monotonic in each operand lie in the corners. */
 static kj_interval at_corners(kj_interval x, kj_interval y, corner f)
@@ -161,7 +158,7 @@ static kj_interval product(kj_integer type, kj_interval x, kj_interval y)
 static kj_interval quotient(kj_integer type, kj_interval x, kj_interval y)
 {
   (void)type;
-  return divide(x, y, floor_divide);
+  return divide(x, y, kj_floor_divide);
 }
 static kj_interval floor_modulo(kj_integer type, kj_interval x, kj_interval y)
 {

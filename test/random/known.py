@@ -48,15 +48,17 @@ class Input:
             self.value = d.choice(NANS[t]) if d.random() < 0.2 else bits_of(d.choice(numbers), t)
         else:
             low, high = (0, 1) if t == "bool" else limits(t)
-            edges = [v for v in (low, low + 1, high, high - 1, 0, 1, 2, 3, 5, 7, 20, 31, 32, 33, 64, -1, -2, -7) if low <= v <= high]
-            self.value = d.choice(edges) if d.random() < 0.7 else d.randint(low, high)
+            # a little above ties of bf16 and f32, which an f64 between them and these does not see
+            ties = ((1 << 62) + (1 << 54) + 1, (1 << 62) + (1 << 38) + 1, -(1 << 60) - (1 << 36) - 1)
+            edges = [v for v in ties + (low, low + 1, high, high - 1, 0, 1, 2, 3, 5, 7, 20, 31, 32, 33, 64, -1, -2, -7) if low <= v <= high]
+            self.value = d.choice(edges[:3] if BITS[t] == 64 and d.random() < 0.2 else edges) if d.random() < 0.7 else d.randint(low, high)
 
     def literal(self):
         if self.type is None:
             return f"({self.value})"
         if self.type in FLOATS:
             return f"bitcast({self.type}, {self.value}{WORD[BITS[self.type]]})"
-        return ("true" if self.value else "false") if self.type == "bool" else f"({self.value}{self.type})"
+        return ("true" if self.value else "false") if self.type == "bool" else f"{self.type}({self.value})"
 
     def argument(self):
         if self.type is None:
@@ -73,7 +75,10 @@ class Expression:
 
     def leaf(self, wanted):
         d = self.d
-        fitting = [i for i in self.inputs if wanted is None or (is_float(i.type or "wi") == (wanted == "float"))]
+        fitting = [i for i in self.inputs if wanted != "integer" or not self.is_extent or not is_float(i.type or "wi")]
+        floats = [i for i in self.inputs if is_float(i.type or "wi")]
+        if self.is_extent and wanted == "integer" and floats and d.random() < 0.4:
+            return f"i32({{{d.choice(floats).name}}} {d.choice('*/+')} {d.choice(('3', '0.7', '1.5', '10'))})", "i32"
         if not fitting or d.random() < 0.2:
             if wanted != "integer" and d.random() < 0.5:
                 return d.choice(("0.5", "3.0", "0.1", "-2.25")), "wf"
@@ -114,7 +119,7 @@ class Expression:
             both = promote(t, u)
             if not is_float(both) or both == "wf":
                 raise TypeMismatch("not floats")
-            name = d.choice(("/", "/", "fdim", "copysign", "fma", "power"))
+            name = d.choice(("/", "/", "fdim", "fma", "power"))
             if name == "/" or self.is_extent:
                 return f"({a} / {b})", both
             if name == "power":
@@ -177,6 +182,9 @@ class Case:
 
     def typed(self, expression, wanted):
         """One that is no literal whatever its inputs are."""
+        if self.d.random() < 0.1:
+            target = self.d.choice(FLOATS + ("bf16",))
+            return f"{target}({{{self.d.choice(self.inputs).name}}})", target
         while True:
             text, t = expression.make(self.d.randint(1, 4), wanted)
             if t not in ("wi", "wf") and "{" in text:
@@ -185,8 +193,10 @@ class Case:
     def bounded(self, expression):
         while True:
             text, t = expression.make(self.d.randint(1, 3), "integer")
-            if "{" not in text or is_float(t) or "**" in text and "?" in text:
-                continue  # a power in an arm of ?: takes statements, which a shared extent has not
+            numbers = any(i.type is None and f"{{{i.name}}}" in text for i in expression.inputs)
+            if "{" not in text or is_float(t) or "**" in text and ("?" in text or numbers):
+                # a power may take statements: a shared extent has none, and plain numbers that stand before them are i64
+                continue
             low = self.d.choice((f"min({text}, 40)", f"({text}) & 31", f"({text}) % 37", f"({text}) >> 28", text))
             return f"max(1, min(60, {low}))", f"min(60, {low})"
 

@@ -80,6 +80,7 @@ static char *expect_constant(const kjit_module *module, const char *name, const 
   return text;
 }
 
+/* The condition is not known before the launch, so that the constant reaches the code. */
 static void test_constants(void)
 {
   static const struct {
@@ -100,10 +101,10 @@ static void test_constants(void)
   };
   kjit_module *module =
     parse("const S: f32 = 0\nconst H: f16 = 0\nconst B: bf16 = 0\nconst D: f64 = 0\n"
-          "kernel single(r) @grid(1) @block(1) { r[0] = bitcast(u32, S) }\n"
-          "kernel half(r) @grid(1) @block(1) { r[0] = bitcast(u16, H) }\n"
-          "kernel brain(r) @grid(1) @block(1) { r[0] = bitcast(u16, B) }\n"
-          "kernel real(r) @grid(1) @block(1) { r[0] = bitcast(u64, D) }\n");
+          "kernel single(r) @grid(1) @block(1) { r[0] = bitcast(u32, blockIdx.x > 5 ? 0.0 : S) }\n"
+          "kernel half(r) @grid(1) @block(1) { r[0] = bitcast(u16, blockIdx.x > 5 ? 0.0 : H) }\n"
+          "kernel brain(r) @grid(1) @block(1) { r[0] = bitcast(u16, blockIdx.x > 5 ? 0.0 : B) }\n"
+          "kernel real(r) @grid(1) @block(1) { r[0] = bitcast(u64, blockIdx.x > 5 ? 0.0 : D) }\n");
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     char *texts[5];
     for (size_t k = 0; k < 5; k++)
