@@ -155,10 +155,15 @@ LLVMValueRef kj_call_extern(kj_lowering *l, const kj_texpr *expr)
   }
   /* of another lowering into this module */
   if (!*function) *function = LLVMGetNamedFunction(l->module, instance->symbol);
-  if (!*function) *function = declare(l, instance, instance->symbol, false);
+  if (!*function) {
+    *function = declare(l, instance, instance->symbol, false);
+    /* A function of the host may have a name that LLVM knows from the C library: `labs`. */
+    kj_add_attribute(l, *function, (unsigned)LLVMAttributeFunctionIndex, "nobuiltin", 0);
+  }
   LLVMValueRef call =
     LLVMBuildCall2(l->builder, LLVMGlobalGetValueType(*function), *function, args, count, "");
   kj_add_call_attribute(l, call, "convergent");
+  kj_add_call_attribute(l, call, "nobuiltin");
   if (instance->result == KJIT_VOID) return NULL;
   if (info_of(l, instance->result)->class_ == KJ_CLASS_POINTER)
     return as_pointer(l, call, kj_register_type(l, instance->result));

@@ -123,13 +123,15 @@ static void finish_lowering(kj_emission *e)
 
 static void optimize(kj_emission *e)
 {
-  if (kj_is_unoptimized(e)) return;
   kj_module_size size = kj_measure_module(e->module);
-  kj_run_passes(e->c, e->module, e->machine->machine, pipelines[size], &e->errors);
-  if (size != KJ_SIZE_USUAL) return;
-  kj_settle_parallel_loops(e->c, e->module);
-  kj_run_passes(e->c, e->module, e->machine->machine, "function(" VECTORS "),globaldce",
-                &e->errors);
+  if (!kj_is_unoptimized(e))
+    kj_run_passes(e->c, e->module, e->machine->machine, pipelines[size], &e->errors);
+  if (!kj_is_unoptimized(e) && size == KJ_SIZE_USUAL) {
+    kj_settle_parallel_loops(e->c, e->module);
+    kj_run_passes(e->c, e->module, e->machine->machine, "function(" VECTORS "),globaldce",
+                  &e->errors);
+  }
+  kj_name_cpu_math(e->context, e->module);
 }
 
 /* Code of many loads and stores in one block is generated without scheduling. */

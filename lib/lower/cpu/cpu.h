@@ -156,6 +156,8 @@ LLVMValueRef kj_cpu_math(kj_lowering *l, kj_builtin_id id, LLVMValueRef *args, u
 LLVMValueRef kj_cpu_rsqrt(kj_lowering *l, LLVMValueRef x);
 /* Keeps the vector functions that scalar calls name. */
 void kj_finish_cpu_math(kj_lowering *l);
+/* Gives the functions of the C library their real names, after optimizing. */
+void kj_name_cpu_math(LLVMContextRef context, LLVMModuleRef module);
 
 /* ---- cpu.c ---- */
 

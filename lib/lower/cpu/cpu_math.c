@@ -1,15 +1,22 @@
 /* CPU: the functions of <math.h>, as calls of the C library, each with the names of libmvec's
  * variants for the vectorizer.
  *
+ * Until the code is optimized a function has a name that LLVM does not know: of `fmod`, `pow` or
+ * `sinf` it believes what it has learnt about the C library, and some of that is wrong or differs
+ * from what the function returns (docs/llvm-notes.md). `nobuiltin` forbids the same, but the
+ * vectorizer takes no variants for such calls: it is added with the real names.
+ *
  * A call site names its variants in the attribute vector-function-abi-variant
- * ("_ZGV<isa>N<lanes>v_<name>(<symbol>)", x86-64 vector function ABI: b SSE, c AVX, d AVX2, e
- * AVX-512); their declarations are kept alive by llvm.compiler.used. Only variants that this C
+ * ("_ZGV<isa>N<lanes>v_<called name>(<symbol>)", x86-64 vector function ABI: b SSE, c AVX, d AVX2,
+ * e AVX-512); their declarations are kept alive by llvm.compiler.used. Only variants that this C
  * library has and this processor runs are named. */
 #include <stdio.h>
 #include <string.h>
 
 #include "lower/cpu/cpu.h"
 #include "native/functions.h"
+
+#define MATH_PREFIX "kj_math_"
 
 static bool runs_here(const kj_cpu_features *features, char isa)
 {
@@ -43,11 +50,13 @@ static void name_variants(kj_lowering *l, LLVMValueRef call, const char *name, b
   kj_buffer text = { 0 };
   for (int v = 0; v < KJ_VECTOR_VARIANTS; v++) {
     const kj_vector_variant *variant = &kj_vector_variants[v];
-    char symbol[KJ_VECTOR_NAME_BYTES];
+    char symbol[KJ_VECTOR_NAME_BYTES], mangled[KJ_VECTOR_NAME_BYTES];
     kj_format_vector_name(symbol, variant, is_f64, count, name);
+    kj_format_vector_name(mangled, variant, is_f64, count,
+                          kj_format(l->c->arena, MATH_PREFIX "%s", name));
     if (!runs_here(features, variant->isa) || !features->has_function(symbol)) continue;
     keep(l, symbol, is_f64 ? l->f64 : l->f32, variant->bytes / (is_f64 ? 8 : 4), count);
-    kj_append_format(&text, "%s%s(%s)", text.length ? "," : "", symbol, symbol);
+    kj_append_format(&text, "%s%s(%s)", text.length ? "," : "", mangled, symbol);
   }
   static const char key[] = "vector-function-abi-variant";
   size_t length = text.length;
@@ -77,10 +86,8 @@ static LLVMValueRef call_library(kj_lowering *l, const char *name, LLVMValueRef 
   bool is_f64 = result == l->f64;
   for (unsigned i = 0; i < count; i++) params[i] = LLVMTypeOf(args[i]);
   LLVMTypeRef type = LLVMFunctionType(result, params, count, false);
-  LLVMValueRef call =
-    LLVMBuildCall2(l->builder, type,
-                   declare(l, kj_format(l->c->arena, "%s%s", name, is_f64 ? "" : "f"), type), args,
-                   count, "");
+  const char *symbol = kj_format(l->c->arena, MATH_PREFIX "%s%s", name, is_f64 ? "" : "f");
+  LLVMValueRef call = LLVMBuildCall2(l->builder, type, declare(l, symbol, type), args, count, "");
   if (kj_count_vector_arguments(name) == count) name_variants(l, call, name, is_f64, count);
   return call;
 }
@@ -100,6 +107,21 @@ LLVMValueRef kj_cpu_rsqrt(kj_lowering *l, LLVMValueRef x)
 {
   LLVMValueRef root = kj_fast(l, kj_intrinsic1(l, "llvm.sqrt", x));
   return kj_fast(l, LLVMBuildFDiv(l->builder, LLVMConstReal(LLVMTypeOf(x), 1), root, ""));
+}
+
+void kj_name_cpu_math(LLVMContextRef context, LLVMModuleRef module)
+{
+  static const char prefix[] = MATH_PREFIX, attribute[] = "nobuiltin";
+  unsigned kind = LLVMGetEnumAttributeKindForName(attribute, sizeof attribute - 1);
+  for (LLVMValueRef f = LLVMGetFirstFunction(module), next; f; f = next) {
+    size_t length;
+    const char *name = LLVMGetValueName2(f, &length);
+    next = LLVMGetNextFunction(f);
+    if (length < sizeof prefix || strncmp(name, prefix, sizeof prefix - 1) != 0) continue;
+    LLVMAddAttributeAtIndex(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(context, kind, 0));
+    LLVMSetValueName2(f, name + sizeof prefix - 1, length - (sizeof prefix - 1));
+  }
 }
 
 void kj_finish_cpu_math(kj_lowering *l)
