@@ -114,6 +114,10 @@ static LLVMValueRef is_not_finite(kj_lowering *l, LLVMValueRef x)
   return LLVMBuildNot(at(l), is_finite(l, x), "");
 }
 static LLVMValueRef is_zero(kj_lowering *l, LLVMValueRef x) { return is_equal(l, x, number(x, 0)); }
+static LLVMValueRef is_any_nan(kj_lowering *l, complex_value z)
+{
+  return LLVMBuildFCmp(at(l), LLVMRealUNO, z.real, z.imaginary, "");
+}
 
 /* i * z and -i * z */
 static complex_value turn(kj_lowering *l, complex_value z)
@@ -175,12 +179,11 @@ static complex_value complex_cosh(kj_lowering *l, complex_value z)
   LLVMValueRef factor, x = reduce_exponent(l, z.real, &factor), y = z.imaginary;
   LLVMValueRef real =
     mul(l, mul(l, call(l, KJ_BUILTIN_COS, y), call(l, KJ_BUILTIN_COSH, x)), factor);
-  LLVMValueRef imaginary =
-    mul(l, mul(l, call(l, KJ_BUILTIN_SIN, y), call(l, KJ_BUILTIN_SINH, x)), factor);
+  LLVMValueRef sine = call(l, KJ_BUILTIN_SIN, y), one = number(y, 1);
+  LLVMValueRef imaginary = mul(l, mul(l, sine, call(l, KJ_BUILTIN_SINH, x)), factor);
   LLVMValueRef is_lost = both(l, is_not_finite(l, y), is_infinite(l, z.real)),
-               zero = with_sign(l, number(y, 0),
-                                mul(l, with_sign(l, number(y, 1), y),
-                                    with_sign(l, number(y, 1), z.real)));
+               sign = mul(l, with_sign(l, one, sine), with_sign(l, one, z.real)),
+               zero = with_sign(l, number(y, 0), sign);
   return (
     complex_value){ choose(l, is_lost, size_of(l, z.real), real),
                     choose(l, either(l, is_zero(l, y), is_zero(l, z.real)), zero, imaginary) };
@@ -272,7 +275,11 @@ static complex_value complex_sqrt(kj_lowering *l, complex_value z)
   return w;
 }
 
-/* ---- inverse functions ---- */
+/* ---- inverse functions ----
+ * The formulas give NaN wherever one part is; what Annex G has for the axes, whatever lies along
+ * them, is chosen afterwards. */
+
+static const double HALF_PI = 1.57079632679489661923;
 
 /* Beyond this the squares in the formulas would overflow. */
 static LLVMValueRef is_huge(kj_lowering *l, complex_value z)
@@ -310,10 +317,10 @@ static complex_value complex_asinh(kj_lowering *l, complex_value z)
   LLVMValueRef imaginary = call2(l, KJ_BUILTIN_ATAN2, z.imaginary,
                                  sub(l, mul(l, a.real, b.real), mul(l, a.imaginary, b.imaginary)));
   LLVMValueRef huge = is_huge(l, z);
-  return (complex_value){
-    choose(l, huge, with_sign(l, log_twice(l, z), z.real), real),
-    choose(l, huge, call2(l, KJ_BUILTIN_ATAN2, z.imaginary, size_of(l, z.real)), imaginary)
-  };
+  imaginary =
+    choose(l, huge, call2(l, KJ_BUILTIN_ATAN2, z.imaginary, size_of(l, z.real)), imaginary);
+  return (complex_value){ choose(l, huge, with_sign(l, log_twice(l, z), z.real), real),
+                          choose(l, is_zero(l, z.imaginary), z.imaginary, imaginary) };
 }
 
 static complex_value complex_acosh(kj_lowering *l, complex_value z)
@@ -323,10 +330,11 @@ static complex_value complex_acosh(kj_lowering *l, complex_value z)
     call(l, KJ_BUILTIN_ASINH, add(l, mul(l, a.real, b.real), mul(l, a.imaginary, b.imaginary)));
   LLVMValueRef imaginary =
                  mul(l, number(z.real, 2), call2(l, KJ_BUILTIN_ATAN2, a.imaginary, b.real)),
-               huge = is_huge(l, z);
-  return (
-    complex_value){ choose(l, huge, log_twice(l, z), real),
-                    choose(l, huge, call2(l, KJ_BUILTIN_ATAN2, z.imaginary, z.real), imaginary) };
+               huge = is_huge(l, z),
+               right_angle = with_sign(l, number(z.real, HALF_PI), z.imaginary);
+  imaginary = choose(l, huge, call2(l, KJ_BUILTIN_ATAN2, z.imaginary, z.real), imaginary);
+  return (complex_value){ choose(l, huge, log_twice(l, z), real),
+                          choose(l, is_zero(l, z.real), right_angle, imaginary) };
 }
 
 static complex_value complex_acos(kj_lowering *l, complex_value z)
@@ -336,10 +344,10 @@ static complex_value complex_acos(kj_lowering *l, complex_value z)
                huge = is_huge(l, z);
   LLVMValueRef imaginary =
     call(l, KJ_BUILTIN_ASINH, sub(l, mul(l, b.real, a.imaginary), mul(l, b.imaginary, a.real)));
-  return (complex_value){
-    choose(l, huge, call2(l, KJ_BUILTIN_ATAN2, size_of(l, z.imaginary), z.real), real),
-    choose(l, huge, with_sign(l, log_twice(l, z), negate(l, z.imaginary)), imaginary)
-  };
+  real = choose(l, huge, call2(l, KJ_BUILTIN_ATAN2, size_of(l, z.imaginary), z.real), real);
+  return (complex_value){ choose(l, is_zero(l, z.real), number(z.real, HALF_PI), real),
+                          choose(l, huge, with_sign(l, log_twice(l, z), negate(l, z.imaginary)),
+                                 imaginary) };
 }
 
 /* For a real part that is not negative: the function is odd. */
@@ -369,9 +377,11 @@ static complex_value atanh_right(kj_lowering *l, complex_value z)
                size = call2(l, KJ_BUILTIN_HYPOT, mul(l, half, x), mul(l, half, y));
   LLVMValueRef far = divide(l, divide(l, mul(l, quarter, x), size), size);
   far = choose(l, is_infinite(l, size), number(x, 0), far);
-  return (complex_value){ choose(l, is_far, far, real),
-                          choose(l, is_far, with_sign(l, number(x, 1.57079632679489661923), y),
-                                 imaginary) };
+  real = choose(l, is_far, far, real);
+  imaginary = choose(l, is_far, with_sign(l, number(x, HALF_PI), y), imaginary);
+  LLVMValueRef is_lost = both(l, is_any_nan(l, z), LLVMBuildNot(at(l), is_infinite(l, y), ""));
+  return (complex_value){ choose(l, is_zero(l, x), x, real),
+                          choose(l, is_lost, number(x, NAN), imaginary) };
 }
 
 static complex_value complex_atanh(kj_lowering *l, complex_value z)
