@@ -39,6 +39,8 @@ static LLVMValueRef lower_binary(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef x = kj_lower_expr(l, expr->x), y = kj_lower_expr(l, expr->y);
   if (expr->is_checked) kj_check_divisor(l, expr, expr->type, x, y);
+  if (expr->op == KJIT_POW && expr->y->type != expr->type)
+    return kj_build_whole_power(l, expr->type, x, expr->y->type, y);
   return kj_build_binary(l, expr->op, expr->type, x, y, expr->location);
 }
 

@@ -336,6 +336,9 @@ LLVMValueRef kj_lower_call(kj_lowering *l, const kj_texpr *expr);
 kj_array_value kj_lower_array_call(kj_lowering *l, const kj_texpr *expr);
 LLVMValueRef kj_build_binary(kj_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
                              LLVMValueRef y, kj_location location);
+/* A float to the power of an integer. */
+LLVMValueRef kj_build_whole_power(kj_lowering *l, kjit_type type, LLVMValueRef x,
+                                  kjit_type exponent_type, LLVMValueRef exponent);
 LLVMValueRef kj_build_compare(kj_lowering *l, kjit_op op, kjit_type x_type, kjit_type y_type,
                               LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef kj_build_convert(kj_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value);

@@ -257,6 +257,21 @@ static LLVMValueRef call_math(kj_lowering *l, kj_builtin_id id, LLVMValueRef x, 
   return l->target->math(l, id, (LLVMValueRef[]){ x, y }, 2, LLVMTypeOf(x));
 }
 
+/* The exponent is rounded to the type that is computed in: its lowest bit, which decides on the
+ * sign of the result, is looked at before. */
+LLVMValueRef kj_build_whole_power(kj_lowering *l, kjit_type type, LLVMValueRef x,
+                                  kjit_type exponent_type, LLVMValueRef exponent)
+{
+  LLVMBuilderRef b = l->builder;
+  LLVMValueRef base = kj_to_compute(l, type, x);
+  kjit_type computed = LLVMTypeOf(base) == l->f64 ? KJIT_F64 : KJIT_F32;
+  LLVMValueRef size = call_math(l, KJ_BUILTIN_POW, kj_intrinsic1(l, "llvm.fabs", base),
+                                kj_build_convert(l, exponent_type, computed, exponent));
+  LLVMValueRef is_odd = LLVMBuildTrunc(b, exponent, l->i1, "");
+  LLVMValueRef sign = choose(l, is_odd, base, LLVMConstReal(LLVMTypeOf(base), 1));
+  return kj_from_compute(l, type, kj_intrinsic2(l, "llvm.copysign", size, sign));
+}
+
 typedef struct float_division {
   LLVMValueRef quotient, remainder;
 } float_division;

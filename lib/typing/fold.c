@@ -73,8 +73,6 @@ kj_texpr *kj_fold_compare(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_t
 
 static double reciprocal_root(double x) { return 1 / sqrt(x); }
 
-static double power_of_ten(double x) { return pow(10, x); }
-
 /* lgamma itself writes a global. */
 static double log_gamma(double x)
 {

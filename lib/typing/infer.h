@@ -469,6 +469,8 @@ kj_texpr *kj_convert_stored(kj_scope *s, kj_texpr *value, kjit_type type, const 
                             kj_location location);
 /* A value that meets no type: weak ones become i32, i64 or f64; items of tuples too. */
 kj_texpr *kj_make_concrete(kj_scope *s, kj_texpr *value);
+/* An integer that a float is raised to: it keeps a type of its own. */
+kj_texpr *kj_make_exponent(kj_scope *s, kj_texpr *exponent);
 /* The type that this gives. */
 kjit_type kj_concrete_type(const kj_texpr *value);
 kj_texpr *kj_new_integer(kj_scope *s, kjit_type type, __int128 value, kj_location location);

@@ -213,10 +213,8 @@ static kj_texpr *make_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location l
   if (is_integer_exponent && kj_is_constant(y) && !is_literal)
     return make_constant_power(s, x, y, location);
   if (is_integer_exponent && is_integer_base) return make_integer_power(s, x, y, location);
-  if (is_integer_exponent && !(kj_is_weak(x->type) && kj_is_constant(y))) {
-    if (kj_is_weak(x->type)) return new_binary(s, KJIT_POW, x->type, x, y, location);
-    return make_arithmetic(s, KJIT_POW, x->type, x, y, location);
-  }
+  if (is_integer_exponent && !(kj_is_weak(x->type) && kj_is_constant(y)))
+    return new_binary(s, KJIT_POW, x->type, x, kj_make_exponent(s, y), location);
   kj_operands operands = { .builtin = &kj_builtin_table[KJ_BUILTIN_POW], .location = location };
   KJ_PUSH(s->arena, &operands.values, x);
   KJ_PUSH(s->arena, &operands.values, y);

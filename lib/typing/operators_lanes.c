@@ -199,13 +199,9 @@ static kj_texpr *make_complex_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_lo
     return kj_apply_rule(s, &operands);
   }
   if (y->integer == 0) return make_one(s, x->type, location);
-  kj_texpr *power =
-    multiply_out(s, x,
-                 y->integer < 0 ? -(unsigned __int128)y->integer : (unsigned __int128)y->integer,
-                 location);
-  return y->integer < 0
-           ? kj_make_binary(s, KJIT_DIV, make_one(s, x->type, location), power, location)
-           : power;
+  if (y->integer > 0) return multiply_out(s, x, (unsigned __int128)y->integer, location);
+  x = kj_make_binary(s, KJIT_DIV, make_one(s, x->type, location), x, location);
+  return multiply_out(s, x, -(unsigned __int128)y->integer, location);
 }
 
 static kj_texpr *make_complex_binary(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y,

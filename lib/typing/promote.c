@@ -158,13 +158,22 @@ static kj_texpr *load_weak(kj_scope *s, const kj_texpr *e, kjit_type type)
 
 static kj_texpr *give_type(kj_scope *s, kj_texpr *e, kjit_type type);
 
+kj_texpr *kj_make_exponent(kj_scope *s, kj_texpr *exponent)
+{
+  exponent = kj_make_concrete(s, exponent);
+  return kj_convert(s, exponent, kj_arithmetic_type(exponent->type), exponent->location);
+}
+
 static kj_texpr *give_operands_type(kj_scope *s, const kj_texpr *e, kjit_type type)
 {
+  bool is_power = e->kind == KJ_T_BINARY && e->op == KJIT_POW && kj_is_float(s->c, type) &&
+                  !kj_is_float(s->c, e->y->type);
   kj_texpr *typed = kj_new_texpr(s->c, e->kind, type, e->location);
   typed->op = e->op;
   typed->builtin = e->builtin;
   if (e->x) typed->x = kj_convert(s, e->x, type, e->location);
-  if (e->y) typed->y = kj_convert(s, e->y, type, e->location);
+  if (e->y)
+    typed->y = is_power ? kj_make_exponent(s, e->y) : kj_convert(s, e->y, type, e->location);
   for (size_t i = 0; i < e->args.count; i++)
     KJ_PUSH(s->arena, &typed->args, kj_convert(s, e->args.items[i], type, e->location));
   return typed;

@@ -101,7 +101,8 @@ static void check_unary(verifier *v, const kj_texpr *e)
 
 static void check_binary(verifier *v, const kj_texpr *e)
 {
-  REQUIRE(e->x->type == e->type && e->y->type == e->type, e->location,
+  bool is_power = e->op == KJIT_POW && is_float(v, e->type) && is_integer(v, e->y->type);
+  REQUIRE(e->x->type == e->type && (e->y->type == e->type || is_power), e->location,
           "operands of another type in `%s`", kj_op_table[e->op].text);
   bool is_bits = e->op == KJIT_BIT_AND || e->op == KJIT_BIT_OR || e->op == KJIT_BIT_XOR;
   kjit_type type = lane_of(v, e->type);
