@@ -18,6 +18,9 @@ TEST = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VALUE_TESTS = ["conformance/*.kir", "docs/examples/*.kir", "accuracy/reference.c"]
 # Checks of PTX beside the rows of ptx.py.
 PTX_TESTS = ["ptx/*.kir"]
+# Sections whose built-ins are computed at all pairs of special values, and where that is.
+COMPUTING = ("integers", "numbers", "fp8", "complex numbers", "floating point", "approximations")
+SPECIAL_TESTS = ["special/*.py"]
 # No value to look at: they end the kernel.
 WITHOUT_VALUE = {"trap", "breakpoint"}
 
@@ -27,6 +30,16 @@ def builtin_names(scripts):
     import tables
 
     return tables.builtin_names()
+
+
+def computing_names(scripts):
+    """The built-ins that only compute: those of the sections of the table that are called so."""
+    import tables
+
+    sections = re.split(r"^/\* (.*) \*/$", (tables.ROOT / "lib/ir/builtins.def").read_text(), flags=re.MULTILINE)
+    texts = [text for title, text in zip(sections[1::2], sections[2::2]) if title in COMPUTING]
+    assert len(texts) == len(COMPUTING), "a section of builtins.def has another name"
+    return [name for text in texts for name in re.findall(r'^X\(\w+, "(\w+)"', text, re.MULTILINE)]
 
 
 def words_of_tests(patterns):
@@ -76,6 +89,8 @@ def main():
     arguments = parser.parse_args()
     names, words, compiled = builtin_names(arguments.scripts), words_of_tests(VALUE_TESTS), words_of_tests(PTX_TESTS)
     failures = [f"{name}: no value in {', '.join(VALUE_TESTS)}" for name in names if name not in words | WITHOUT_VALUE]
+    special = words_of_tests(SPECIAL_TESTS)
+    failures += [f"{name}: in no expression of {', '.join(SPECIAL_TESTS)}" for name in computing_names(arguments.scripts) if name not in special]
     failures += [f"{name}: no row in ptx.py, and not in {', '.join(PTX_TESTS)}" for name in names if name not in ptx.ROWS and name not in compiled]
     failures += [f"{name}: ptx.py has a row, but there is no such built-in" for name in ptx.ROWS if name not in names]
     failures += [f"{name}: its row in ptx.py does not use it" for name, row in ptx.ROWS.items() if name not in re.findall(r"\w+", source(row))]
