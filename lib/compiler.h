@@ -76,7 +76,9 @@ typedef struct kj_compile_request {
   const kj_function *kernel;
   const kj_signature *signature;
   kj_target target;
-  kjit_stage stage;   /* where to stop: PTX or OBJECT to run, any other to look at */
+  kjit_stage stage; /* where to stop: PTX or OBJECT to run, any other to look at */
+  const char
+    *after_pass;      /* TYPED: the trees as this pass leaves them; NULL: as the last one does */
   uint32_t checks;    /* KJIT_CHECK_* */
   const char *symbol; /* NULL: kernel is one. Else it is a func, made a C function of that name */
   /* of a func: its first parameter is the address of a kj_failure_record, if it may fail; else
@@ -289,7 +291,7 @@ typedef struct kj_compiler_interface {
                       kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel);
   void (*unload)(kj_compiler *compiler, kj_loaded *loaded);
 } kj_compiler_interface;
-enum { KJ_COMPILER_VERSION = 3 };
+enum { KJ_COMPILER_VERSION = 4 };
 
 KJIT_API const kj_compiler_interface *kjit_get_compiler_interface(void);
 

@@ -5,8 +5,8 @@
 #include <time.h>
 
 #include "compiler.h"
+#include "pass/pass.h"
 #include "target/target.h"
-#include "typing/typed.h"
 
 struct kj_compiler {
   kj_nvptx *nvptx;
@@ -28,23 +28,66 @@ static void set_text(kj_compilation *c, kj_code *code, kj_buffer *buffer)
   if (!code->data) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
 }
 
-/* From the module to typed trees that lowering takes. */
+/* ---- passes ---- */
+
+static bool is_cpu(const kj_compilation *c) { return c->request->target.kind == KJ_TARGET_CPU; }
+
+/* The requests that a pass runs for. */
+static bool is_ALWAYS(const kj_compilation *c) { return c != NULL; }
+static bool is_GPU(const kj_compilation *c) { return !is_cpu(c); }
+static bool is_C_FUNCTION(const kj_compilation *c) { return c->request->symbol != NULL; }
+static bool is_CPU_KERNEL(const kj_compilation *c) { return is_cpu(c) && !c->request->symbol; }
+static bool is_WITHOUT_THREAD_LOOPS(const kj_compilation *c) { return !is_CPU_KERNEL(c); }
+static bool is_CHECKED(const kj_compilation *c)
+{
+  return c->request->checks & (KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION);
+}
+/* A load that fails must not keep a store before it from being done. */
+static bool is_GPU_NEVER_FAILING(const kj_compilation *c)
+{
+  return !is_cpu(c) && !c->instances.items[0]->may_fail;
+}
+
+static const struct pass {
+  const char *name;
+  void (*run)(kj_compilation *c);
+  bool (*is_for)(const kj_compilation *c);
+  uint32_t needs, gives; /* kj_tree_state */
+  enum { VERIFY_DEBUG, VERIFY_RELEASE } verify;
+} passes[] = {
+#define PASS(name, function, condition, needs, gives, verify, what) \
+  { name, function, is_##condition, needs, gives, VERIFY_##verify },
+#include "pass/passes.def"
+#undef PASS
+};
+enum { PASSES = sizeof passes / sizeof *passes };
+
+static _Noreturn void refuse_after_pass(kj_compilation *c)
+{
+  const char *names = "";
+  for (size_t i = 0; i < PASSES; i++)
+    if (passes[i].is_for(c))
+      names = kj_format(c->arena, "%s%s%s", names, *names ? ", " : "", passes[i].name);
+  kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_ARGUMENT,
+          "after: expected a pass that runs for this kernel and target, %s, got `%s`", names,
+          c->request->after_pass);
+}
+
+/* From the module to the typed trees that lowering takes, or that request->after_pass leaves. */
 static void run_passes(kj_compilation *c)
 {
-  bool is_cpu = c->request->target.kind == KJ_TARGET_CPU;
-  kj_infer(c);
-  kj_find_parts(c);
-  kj_mark_checks(c);
-  if (!is_cpu || c->request->symbol) kj_version_loops(c);
-  kj_verify_typed(c);
-  kj_find_shared_need(c);
-  if (!is_cpu) kj_remark_strides(c);
-  if (c->request->symbol) kj_check_c_function(c);
-  else if (is_cpu) kj_make_thread_loops(c);
-  /* a load that fails must not keep a store before it from being done */
-  if (!is_cpu && !c->instances.items[0]->may_fail) kj_issue_loads_early(c);
-  kj_verify_typed(c);
-  kj_narrow_indices(c);
+  const char *last = c->request->after_pass;
+  for (size_t i = 0; i < PASSES; i++) {
+    const struct pass *pass = &passes[i];
+    if (!pass->is_for(c)) continue;
+    KJ_ASSERT((c->state & pass->needs) == pass->needs);
+    if (KJ_HAS_ASSERTIONS || pass->verify == VERIFY_RELEASE) kj_verify_typed(c);
+    pass->run(c);
+    c->state |= pass->gives;
+    if (last && strcmp(last, pass->name) == 0) return;
+  }
+  if (KJ_HAS_ASSERTIONS) kj_verify_typed(c);
+  if (last) refuse_after_pass(c);
 }
 
 /* CPU: the kernel for blocks whose hoisted checks hold. Inference goes the same way again, as the
@@ -70,7 +113,6 @@ static void run_stages(kj_compiler *compiler, kj_compilation *c, kj_code *code)
 {
   const kj_compile_request *request = c->request;
   kj_buffer text = { 0 };
-  bool is_cpu = request->target.kind == KJ_TARGET_CPU;
 
   if (request->stage == KJIT_STAGE_KIR) {
     kj_print_module(request->module, &text);
@@ -79,10 +121,10 @@ static void run_stages(kj_compiler *compiler, kj_compilation *c, kj_code *code)
   }
 
   uint64_t start = now_ns();
-  if (!is_cpu) kj_check_nvptx(c);
+  if (!is_cpu(c)) kj_check_nvptx(c);
   run_passes(c);
   bool has_fast =
-    is_cpu && c->hoisted.count && !c->has_watched && !request->symbol && !request->debug;
+    is_cpu(c) && c->hoisted.count && !c->has_watched && !request->symbol && !request->debug;
   c->fast = has_fast ? make_fast(c) : NULL;
   code->infer_time_ns = now_ns() - start;
 
@@ -92,7 +134,7 @@ static void run_stages(kj_compiler *compiler, kj_compilation *c, kj_code *code)
     return;
   }
 
-  if (is_cpu) kj_emit_host(compiler->host, c, code);
+  if (is_cpu(c)) kj_emit_host(compiler->host, c, code);
   else kj_emit_nvptx(compiler->nvptx, c, code);
 }
 

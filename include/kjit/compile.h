@@ -44,6 +44,9 @@ typedef struct kjit_compile_options {
   kjit_debug debug;  /* default KJIT_DEBUG_NONE */
   /* path of the assembler for CUBIN and SASS; default NULL: looked for as the disassembler is */
   const char *ptxas;
+  /* stage TYPED only: the typed IR as this pass leaves it, "infer" for example; the names are in
+   * docs/tools.md. Default NULL: after all passes */
+  const char *after_pass;
 } kjit_compile_options;
 KJIT_API void kjit_init_compile_options(kjit_compile_options *options);
 

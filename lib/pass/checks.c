@@ -1,11 +1,12 @@
 /* Marks what is checked at run time, and who may fail.
  *
- * Needs: typed instances. Guarantees: is_checked on every subscript and division that the request's
- * checks look at, except where it is seen here that they hold; may_fail of instances. What passes
- * make afterwards is unchecked: it is right by construction. */
+ * kj_mark_checks guarantees is_checked on every subscript and division that the request's checks
+ * look at, except where it is seen here that they hold; kj_find_failing_instances, when checks that
+ * cannot fail are gone, may_fail of instances. What passes make afterwards is unchecked: it is
+ * right by construction. */
 #include <string.h>
 
-#include "typing/typed.h"
+#include "pass/pass.h"
 
 typedef struct marker {
   kj_compilation *c;
@@ -194,7 +195,10 @@ void kj_mark_checks(kj_compilation *c)
   if ((m.checks & KJIT_CHECK_BARRIER) && kernel->has_barrier) kernel->may_fail = true;
   for (size_t i = 0; m.checks && i < c->instances.count; i++)
     kj_walk_tstmts(&c->instances.items[i]->body, mark_stmt, mark_expr, &m);
-  if (m.checks & (KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION)) kj_prove_checks(c);
+}
+
+void kj_find_failing_instances(kj_compilation *c)
+{
   bool has_changed = true;
   while (has_changed) {
     has_changed = false;

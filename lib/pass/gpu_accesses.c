@@ -1,5 +1,5 @@
 /* GPU: in which order global loads are issued, and advice on how threads walk arrays. */
-#include "typing/typed.h"
+#include "pass/pass.h"
 
 /* Issues the global loads of neighbouring statements before the first of them stores. GPU only.
  *

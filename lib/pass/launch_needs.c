@@ -1,7 +1,7 @@
 /* What a launch must know of a kernel: parts that take turns, threads at all, shared memory; and
  * what a C function may not ask for. */
 #include "pass/simt.h"
-#include "typing/typed.h"
+#include "pass/pass.h"
 
 /* Which threads the kernel brings together beyond a block, and what that asks of a launch: all
  * blocks resident at once (grid_sync), clusters; on the CPU parts that take turns: the blocks of a

@@ -11,7 +11,7 @@
  * have to take the same.
  *
  * Needs: typed instances with is_checked, proved. Guarantees: no value and no failure changes. */
-#include "typing/typed.h"
+#include "pass/pass.h"
 
 /* In expressions and statements: of a loop, of all loops that are made twice, of all that are
  * looked at. */

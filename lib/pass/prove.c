@@ -12,6 +12,7 @@
  * Needs: typed instances with is_checked. Guarantees: what is dropped cannot fail; bounds are
  * computed without overflow. */
 #include "pass/bounds.h"
+#include "pass/pass.h"
 
 enum { MOST_CONDITIONS = 48, MOST_VISITS = 20000, MOST_DEPTH = 12 };
 

@@ -10,6 +10,7 @@
  * in the range of i32, and ring operations commute with the reduction). Lowering does the same for
  * subscripts themselves, without marks. */
 #include "pass/interval.h"
+#include "pass/pass.h"
 
 typedef struct pass {
   kj_compilation *c;

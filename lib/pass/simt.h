@@ -3,7 +3,7 @@
 #ifndef KJ_PASS_SIMT_H
 #define KJ_PASS_SIMT_H
 
-#include "typing/typed.h"
+#include "pass/pass.h"
 
 /* What the pass knows of a variable of the kernel. */
 typedef struct kj_simt_variable {

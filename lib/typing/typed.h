@@ -23,6 +23,16 @@ typedef KJ_LIST(kj_tvar *) kj_tvars;
 
 /* ---- one compilation ---- */
 
+/* What passes have done to the trees; see pass/passes.def. */
+typedef enum kj_tree_state {
+  KJ_TREE_TYPED = 1,    /* all instances are there */
+  KJ_TREE_PARTS = 2,    /* cpu_parts, is_cooperative, has_cluster are known */
+  KJ_TREE_CHECKED = 4,  /* is_checked and is_watched are set */
+  KJ_TREE_FAILING = 8,  /* may_fail is set */
+  KJ_TREE_THREADS = 16, /* the kernel is loops over threads: THREADS and what goes with it */
+  KJ_TREE_NARROW = 32   /* ranges are known, is_narrow is set */
+} kj_tree_state;
+
 typedef struct kj_compilation kj_compilation;
 struct kj_compilation {
   const kj_compile_request *request;
@@ -32,6 +42,7 @@ struct kj_compilation {
   kj_diagnostics *diagnostics;
   /* kj_fail goes there with KJ_JUMP_ERROR; the arena with KJ_JUMP_MEMORY */
   jmp_buf *on_failure;
+  uint32_t state; /* kj_tree_state, any number of them */
   /* in order of creation; callees before callers except for [0], the kernel */
   KJ_LIST(kj_instance *) instances;
   /* the instance being inferred, for the call chain of messages */
@@ -301,42 +312,10 @@ struct kj_instance {
 void kj_infer(kj_compilation *c);
 /* lib/typing/typed_printer.c: for --emit typed. */
 void kj_print_typed(const kj_compilation *c, kj_buffer *buffer);
-/* lib/typing/typed_verifier.c: checks the invariants stated above between passes (our own bugs):
- * aborts compilation with a located "internal error" diagnostic. */
+/* lib/typing/typed_verifier.c: checks the invariants stated above, and that of kj_tree_state no
+ * more is there than c->state says, between passes (our own bugs): aborts compilation with a
+ * located "internal error" diagnostic. */
 void kj_verify_typed(kj_compilation *c);
-/* lib/pass/checks.c: marks what the request's checks look at, and who may fail. */
-void kj_mark_checks(kj_compilation *c);
-/* lib/pass/launch_needs.c: how much of the launch's own shared array is used in any case. */
-void kj_find_shared_need(kj_compilation *c);
-/* lib/pass/prove.c: takes checks away that cannot fail, or cannot in most blocks. Part of
- * kj_mark_checks. */
-void kj_prove_checks(kj_compilation *c);
-/* Those in the loop, of the instance's own or in what it calls, that cannot fail if all conditions
- * hold when it starts; NULL: none. The conditions read variables that the loop does not assign. */
-const kj_loop_checks *kj_prove_in_loop(kj_compilation *c, const kj_instance *instance,
-                                       kj_tstmt *loop, kj_texprs *conditions);
-/* lib/pass/loop_versions.c, for GPUs and C functions, after kj_mark_checks: finds loops that are
- * lowered twice, with their checks and without. */
-void kj_version_loops(kj_compilation *c);
-/* Whether evaluating or executing it may make a thread leave the kernel; after kj_mark_checks. */
-bool kj_may_fail(const kj_texpr *expr);
-bool kj_stmt_may_fail(const kj_tstmt *stmt);
-/* lib/pass/launch_needs.c: what of the kernel has to be resident at once, and what the CPU runs as
- * parts that wait for each other. */
-void kj_find_parts(kj_compilation *c);
-/* lib/pass/launch_needs.c, instead of thread loops where the request is for a func. */
-void kj_check_c_function(kj_compilation *c);
-/* lib/pass/gpu_accesses.c, GPU only: advice about strided walks. */
-void kj_remark_strides(kj_compilation *c);
-/* lib/pass/gpu_accesses.c, GPU only: loads that stage a tile are issued before the stores that wait
- * for them. */
-void kj_issue_loads_early(kj_compilation *c);
-/* lib/pass/range.c: value ranges and 32-bit indices (kernel-ir.md, index). */
-void kj_narrow_indices(kj_compilation *c);
-/* lib/pass/simt.c, CPU only: inlines synchronizing functions into the kernel and turns its body
- * into loops over the threads of a block. */
-void kj_make_thread_loops(kj_compilation *c);
-
 /* lib/typing/infer_kernel.c: how many bytes of shared memory a block has at most; and the same by
  * name, for messages. */
 uint32_t kj_most_shared_bytes(const kj_target *target);

@@ -17,6 +17,12 @@ typedef struct verifier {
               "internal error in the typed IR: " __VA_ARGS__); \
   } while (0)
 
+/* What only a pass makes stands where that pass has run. */
+static void require_state(const verifier *v, bool is_there, kj_tree_state state, kj_location at)
+{
+  REQUIRE(!is_there || (v->c->state & state), at, "a mark of a pass that has not run");
+}
+
 static const kj_type_info *info_of(const verifier *v, kjit_type type)
 {
   return kj_type(v->c->types, type);
@@ -371,6 +377,8 @@ static void check_expr(verifier *v, const kj_texpr *e)
 {
   REQUIRE(e, ((kj_location){ 0 }), "an expression is missing");
   REQUIRE(e->type != KJIT_ANY && !kj_is_weak(e->type), e->location, "a value without a type");
+  require_state(v, e->is_checked || e->is_watched, KJ_TREE_CHECKED, e->location);
+  require_state(v, e->is_narrow, KJ_TREE_NARROW, e->location);
   check_parts(v, e);
   check_table[e->kind](v, e);
 }
@@ -448,8 +456,17 @@ static void check_return(verifier *v, const kj_tstmt *s)
           "a return of another type than the result");
 }
 
+static bool is_of_thread_loops(const kj_tstmt *s)
+{
+  return s->kind == KJ_TS_THREADS || s->kind == KJ_TS_WARP || s->kind == KJ_TS_BARRIER_REDUCE ||
+         s->kind == KJ_TS_ONCE || s->kind == KJ_TS_LEAVE;
+}
+
 static void check_stmt(verifier *v, const kj_tstmt *s)
 {
+  require_state(v, is_of_thread_loops(s), KJ_TREE_THREADS, s->location);
+  require_state(v, s->is_checked || s->is_watched, KJ_TREE_CHECKED, s->location);
+  require_state(v, s->hoisted != NULL, KJ_TREE_FAILING, s->location);
   switch (s->kind) {
   case KJ_TS_ASSIGN: check_assign(v, s); return;
   case KJ_TS_STORE: check_store(v, s); return;

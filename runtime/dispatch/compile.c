@@ -391,6 +391,7 @@ static kjit_status run_compiler(request *r, const char *symbol, const kjit_compi
                                  .kernel = r->kernel->function,
                                  .signature = &r->signature,
                                  .stage = is_assembled ? KJIT_STAGE_PTX : stage,
+                                 .after_pass = options->after_pass,
                                  .checks = options->checks,
                                  .debug = options->debug,
                                  .symbol = symbol,
@@ -465,6 +466,8 @@ static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char 
     return kj_fail_call(context, KJIT_ERROR_MISUSE,
                         "%s: options.size_bytes is unknown: set it with kjit_init_compile_options",
                         call);
+  if (read.after_pass && stage != KJIT_STAGE_TYPED)
+    return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: after_pass is for the stage TYPED", call);
   if ((unsigned)read.debug > KJIT_DEBUG_FULL)
     return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no debug %d", call,
                         (int)read.debug);

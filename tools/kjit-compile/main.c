@@ -98,6 +98,7 @@ static bool emit(compilation *c)
   emission.options.checks = c->options.checks;
   emission.options.debug = c->options.debug;
   emission.options.ptxas = c->options.ptxas;
+  emission.options.after_pass = c->options.after_pass;
   memcpy(emission.options.block, c->options.block, sizeof c->options.block);
   if (!tool_emit(&c->error, &emission, c->options.stage, &code, &size_bytes)) return false;
   bool ok = tool_write_file(&c->error, c->options.output, code, size_bytes);

@@ -23,7 +23,8 @@ enum option_key {
   KEY_LINEINFO,
   KEY_DEBUG,
   KEY_FUNC,
-  KEY_SYMBOL
+  KEY_SYMBOL,
+  KEY_AFTER
 };
 
 static const char before_options[] = "Compiles a kernel of a kernel IR file for a signature, ahead "
@@ -86,6 +87,8 @@ static const struct argp_option option_table[] = {
     "Math functions for GPUs, LLVM bitcode; default: the CUDA toolkit's, else libclc's", 2 },
   { 0, 0, 0, 0, "Result", 3 },
   { "emit", 'e', "STAGE", 0, "How far to go; see below", 3 },
+  { "after", KEY_AFTER, "PASS", 0,
+    "With --emit typed: as this pass leaves it; a wrong name lists those that there are", 3 },
   { "output", 'o', "FILE", 0, "Where to write; default: standard output", 3 },
   { "ptxas", KEY_PTXAS, "PATH", 0,
     "The assembler for cubin and sass; default: looked for on PATH and where toolkits are", 3 },
@@ -175,6 +178,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   case KEY_DEBUG: options->debug = KJIT_DEBUG_FULL; return 0;
   case KEY_PTX_VERSION: options->ptx_version = parse_version(state, text); return 0;
   case KEY_PTXAS: options->ptxas = text; return 0;
+  case KEY_AFTER: options->after_pass = text; return 0;
   case KEY_LIBDEVICE: options->libdevice = text; return 0;
   case KEY_LIST: options->lists_kernels = true; return 0;
   case ARGP_KEY_ARG:
@@ -189,6 +193,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
       argp_error(state, "--symbol names the C function that --func makes");
     if (options->function && options->type_count)
       argp_error(state, "--func takes --signature, not --type");
+    if (options->after_pass && options->stage != KJIT_STAGE_TYPED)
+      argp_error(state, "--after goes with --emit typed");
     if (options->signature && options->type_count)
       argp_error(state, "--signature and --type exclude each other");
     return 0;

@@ -11,6 +11,7 @@ typedef struct compile_options {
   const char *kernel, *function, *symbol, *signature, *arch, *facts, *output, *ptxas, *libdevice;
   const char **types; /* "NAME=TYPE" */
   size_t type_count;
+  const char *after_pass;
   int stage; /* -1: from the output's ending, else the target's last text stage */
   uint32_t block[3], ptx_version, checks;
   kjit_debug debug;

@@ -1,0 +1,23 @@
+/* The passes on the typed IR, which passes.def lists in their order, and what they share. */
+#ifndef KJ_PASS_PASS_H
+#define KJ_PASS_PASS_H
+
+#include "typing/typed.h"
+
+#define PASS(name, function, condition, needs, gives, verify, what) \
+  void function(kj_compilation *c);
+#include "pass/passes.def"
+#undef PASS
+
+/* prove.c: the checks in the loop, of the instance's own or in what it calls, that cannot fail if
+ * all conditions hold when it starts; NULL: none. The conditions read variables that the loop does
+ * not assign. */
+const kj_loop_checks *kj_prove_in_loop(kj_compilation *c, const kj_instance *instance,
+                                       kj_tstmt *loop, kj_texprs *conditions);
+
+/* checks.c: whether evaluating or executing it may make a thread leave the kernel. Needs
+ * KJ_TREE_FAILING. */
+bool kj_may_fail(const kj_texpr *expr);
+bool kj_stmt_may_fail(const kj_tstmt *stmt);
+
+#endif
