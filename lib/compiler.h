@@ -8,6 +8,7 @@
 
 #include <kjit/compile.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "ir/module.h"
 
@@ -248,7 +249,16 @@ typedef struct kj_code {
   uint32_t cluster[3]; /* @cluster; 0: none */
   uint64_t infer_time_ns, lower_time_ns, optimize_time_ns, emit_time_ns;
 } kj_code;
-void kj_free_code(kj_code *code);
+static inline void kj_free_code(kj_code *code)
+{
+  free(code->data);
+  free(code->entry);
+  free(code->facts);
+  free(code->failures);
+  free(code->prints);
+  free(code->parameters);
+  *code = (kj_code){ 0 };
+}
 
 /* Of a GPU thread, where functions call themselves; some of it is left for what they call. */
 enum { KJ_STACK_BYTES = 8 * 1024, KJ_RECURSION_BYTES = 7 * 1024 };

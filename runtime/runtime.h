@@ -10,7 +10,7 @@
 
 #include "compiler.h"
 #include "cuda/driver.h"
-#include "support/context.h"
+#include "ir/context.h"
 #include "support/host_process.h"
 
 typedef struct kj_runtime kj_runtime;

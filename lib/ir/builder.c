@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ir/expr.h"
-#include "support/context.h"
+#include "ir/context.h"
 #include "support/host_process.h"
 
 /* ---- errors ---- */

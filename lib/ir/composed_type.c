@@ -5,7 +5,7 @@
 #include "ir/lexer.h"
 #include "ir/module.h"
 #include "ir/type.h"
-#include "support/context.h"
+#include "ir/context.h"
 
 /* Types made of others that lie in memory as a whole: vectors, pointers, structs, arrays inside
  * structs; their sizes, alignments and components. */

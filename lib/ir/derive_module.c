@@ -295,7 +295,7 @@ kjit_status kj_change_module(kjit_module *module, kjit_module *library, kj_chang
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "support/context.h"
+#include "ir/context.h"
 #include "support/host_process.h"
 
 /* ---- another module ---- */

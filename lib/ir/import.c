@@ -16,7 +16,7 @@
 #include "ir/module.h"
 #include "ir/parser.h"
 #include "library/library.h"
-#include "support/context.h"
+#include "ir/context.h"
 
 enum { MAX_SOURCES = 1000 };
 

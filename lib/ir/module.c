@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compiler.h"
-#include "support/context.h"
+#include "ir/context.h"
 #include "support/host_process.h"
 
 /* ---- life ---- */
@@ -19,6 +18,7 @@ void kj_publish_module(kjit_module *module)
   module->next = context->modules;
   if (module->next) module->next->previous = module;
   context->modules = module;
+  context->destroy_module = kj_destroy_module;
   module->is_published = true;
   pthread_mutex_unlock(&context->mutex);
 }
@@ -200,18 +200,4 @@ char *kjit_copy_type_text(kjit_context *context, kjit_type type)
   if (kj_has_type(context->types, type)) kj_print_type(context->types, type, &buffer);
   else kj_append_format(&buffer, "unknown type %u", type);
   return kj_take_text(&buffer);
-}
-
-/* kj_code belongs to both sides of the compiler's boundary, so its release is in the part that both
- * link. */
-
-void kj_free_code(kj_code *code)
-{
-  free(code->data);
-  free(code->entry);
-  free(code->facts);
-  free(code->failures);
-  free(code->prints);
-  free(code->parameters);
-  *code = (kj_code){ 0 };
 }

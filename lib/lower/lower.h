@@ -192,7 +192,7 @@ struct kj_lowering {
   LLVMValueRef stack_limit;
 };
 
-/* ---- lower.c: the whole ---- */
+/* ---- lower_module.c: the whole ---- */
 
 /* The kernel and what it needs, into l->module. l's first group of fields is set, the rest is zero.
  * Fails through kj_fail. Call kj_end_lowering afterwards, on failure too: it frees the builder. */

@@ -2,11 +2,10 @@
 #ifndef KJ_SUPPORT_HOST_PROCESS_H
 #define KJ_SUPPORT_HOST_PROCESS_H
 
+#include <kjit/status.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-
-#include "support/context.h"
 
 /* Use after fork. A child has the parent's memory, but neither its threads nor its GPU: a context
  * works in the process that made it only. */
@@ -15,12 +14,6 @@
 extern _Atomic uint32_t kj_forks;
 /* Starts counting, once for the process. */
 void kj_watch_forks(void);
-
-/* One load: the hot path asks, too. */
-static inline bool kj_is_forked(const kjit_context *context)
-{
-  return atomic_load_explicit(&kj_forks, memory_order_relaxed) != context->forks;
-}
 
 /* What kjit_get_diagnostic says then. Nothing of the context can be used for it: a thread that the
  * child does not have may hold its locks. */

@@ -286,7 +286,7 @@ static void look_for_library(kj_nvptx_library *library)
     kj_math_library kind;
   } places[] = {
 #define PLACE(pattern, kind) { pattern, kind },
-#include "target/math_libraries.def"
+#include "native/math_libraries.def"
 #undef PLACE
   };
   for (size_t i = 0; i < sizeof places / sizeof *places && !library->bitcode; i++) {

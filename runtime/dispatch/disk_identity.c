@@ -189,7 +189,7 @@ kj_digest kj_identify_math_library(const char *given_path)
 {
   static const char *const patterns[] = {
 #define PLACE(pattern, kind) pattern,
-#include "target/math_libraries.def"
+#include "native/math_libraries.def"
 #undef PLACE
   };
   kj_digest sum = { 0 };

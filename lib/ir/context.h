@@ -1,11 +1,12 @@
 /* The context: what everything else hangs off. Its diagnostics are kept per calling thread. */
-#ifndef KJ_SUPPORT_CONTEXT_H
-#define KJ_SUPPORT_CONTEXT_H
+#ifndef KJ_IR_CONTEXT_H
+#define KJ_IR_CONTEXT_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "support/diagnostics.h"
+#include "support/host_process.h"
 
 typedef struct kj_types kj_types; /* ir/type.h */
 typedef struct kj_thread_record kj_thread_record;
@@ -36,6 +37,7 @@ struct kjit_context {
   kj_thread_record *records;   /* the last failed call of each thread */
   /* every live module, so that destroying the context frees those that were not released */
   struct kjit_module *modules;
+  void (*destroy_module)(struct kjit_module *module); /* set with the first of them */
   /* Devices, the compiler, arrays: made by the runtime under runtime_mutex when first needed.
    * Destroying the context calls wait_runtime (may be NULL), then releases the modules with their
    * kernels, then calls destroy_runtime. */
@@ -44,6 +46,13 @@ struct kjit_context {
   void (*wait_runtime)(void *runtime);
   void (*destroy_runtime)(void *runtime);
 };
+
+/* Whether it was made in a process that this one was forked from. One load: the hot path asks, too.
+ */
+static inline bool kj_is_forked(const kjit_context *context)
+{
+  return atomic_load_explicit(&kj_forks, memory_order_relaxed) != context->forks;
+}
 
 /* The context's table of types; lives as long as the context. */
 kj_types *kj_context_types(kjit_context *context);

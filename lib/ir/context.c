@@ -1,10 +1,9 @@
-#include "support/context.h"
+#include "ir/context.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/module.h"
-#include "support/host_process.h"
+#include "ir/type.h"
 
 struct kj_thread_record {
   kj_thread_record *next;
@@ -110,7 +109,7 @@ void kjit_destroy_context(kjit_context *context)
   /* threads that it would wait for, and the GPU, are the parent's */
   if (!context || kj_is_forked(context)) return;
   if (context->runtime && context->wait_runtime) context->wait_runtime(context->runtime);
-  while (context->modules) kj_destroy_module(context->modules);
+  while (context->modules) context->destroy_module(context->modules);
   if (context->runtime && context->destroy_runtime) context->destroy_runtime(context->runtime);
   free_context(context);
 }

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Checks the direction of includes. The folders of lib stand in an order; a file includes what
+stands at or below its own place, a header declares only functions that its own folder or one below
+defines, and no two files of lib include each other, by whatever way. Exits 1 with a line for each
+breach.
+
+  check-includes.py [ROOT]
+"""
+import pathlib
+import re
+import sys
+
+# From the ground up. Files directly in lib have a place of their own: the boundary between the two
+# libraries is plain structs on top of ir, the compiler's entry is on top of all.
+ORDER = [
+    ["support", "native", "library"],
+    ["ir"],
+    ["compiler.h"],
+    ["typing"],
+    ["pass"],
+    ["lower"],
+    ["target"],
+    ["pipeline.c"],
+]
+# Of the runtime: what of lib it may include. Its own files still stand in one circle.
+RUNTIME_SEES = {"support", "native", "library", "ir", "compiler.h"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+# The formatter's form: a declaration starts in the first column.
+DECLARED = re.compile(r"^(?!static|typedef|#|return|extern)[A-Za-z_][^;{}()=]*?\b(kj_\w+)\([^;{}]*\)[^;{}]*;",
+                      re.MULTILINE)
+DEFINED = re.compile(r"^(?!static|typedef|#)[A-Za-z_][^;{}()=]*?\b(kj_\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
+
+
+def place(path):
+    """The name in ORDER that a path inside lib belongs to."""
+    return path.split("/")[0]
+
+
+def height(path):
+    for level, names in enumerate(ORDER):
+        if place(path) in names:
+            return level
+    return None
+
+
+def read(root, folder):
+    """Path inside folder -> text without comments, of every source."""
+    found = {}
+    for path in sorted((root / folder).rglob("*")):
+        if path.suffix in (".c", ".h", ".def"):
+            found[path.relative_to(root / folder).as_posix()] = COMMENT.sub("", path.read_text())
+    return found
+
+
+def unit(path):
+    """A source and its header are one."""
+    return path.rsplit(".", 1)[0]
+
+
+def circles(edges):
+    """Strongly connected parts of more than one node, by Tarjan's algorithm."""
+    index, low, stack, on_stack, found = {}, {}, [], set(), []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        on_stack.add(node)
+        for to in sorted(edges.get(node, ())):
+            if to not in index:
+                visit(to)
+                low[node] = min(low[node], low[to])
+            elif to in on_stack:
+                low[node] = min(low[node], index[to])
+        if low[node] == index[node]:
+            part = []
+            while not part or part[-1] != node:
+                part.append(stack.pop())
+                on_stack.discard(part[-1])
+            if len(part) > 1:
+                found.append(sorted(part))
+
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def check_lib(lib):
+    edges, definers = {}, {}
+    for path, text in lib.items():
+        if height(path) is None:
+            yield f"lib/{path}: the order of folders in scripts/check-includes.py has no {place(path)}"
+        for included in INCLUDE.findall(text):
+            if included not in lib:
+                yield f'lib/{path}: "{included}" is no file of lib'
+            elif (height(included) or 0) > (height(path) or 0):
+                yield f'lib/{path}: includes "{included}", which stands above {place(path)}'
+            if unit(included) != unit(path):
+                edges.setdefault(unit(path), set()).add(unit(included))
+        if path.endswith(".c"):
+            for name in DEFINED.findall(text):
+                definers[name] = path
+    for path, text in lib.items():
+        for name in DECLARED.findall(text) if path.endswith(".h") else []:
+            definer = definers.get(name)
+            if definer and (height(definer) or 0) > (height(path) or 0):
+                yield f"lib/{path}: declares {name}, which lib/{definer} above it defines"
+    for part in circles(edges):
+        yield "lib: files that include each other: " + ", ".join(part)
+
+
+def check_runtime(lib, runtime):
+    for path, text in runtime.items():
+        for included in INCLUDE.findall(text):
+            if included in runtime:
+                continue
+            if included in lib and place(included) not in RUNTIME_SEES:
+                yield f'runtime/{path}: includes "{included}", which is the compiler\'s own'
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
+    lib, runtime = read(root, "lib"), read(root, "runtime")
+    breaches = [*check_lib(lib), *check_runtime(lib, runtime)]
+    print("\n".join(breaches), end="\n" if breaches else "")
+    return 1 if breaches or not lib else 0
+
+
+sys.exit(main())
