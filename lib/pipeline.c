@@ -21,11 +21,11 @@ static uint64_t now_ns(void)
 }
 
 /* Hands a text over as the code of a stage; the text is the caller's to free. */
-static void set_text(kj_compilation *c, kj_code *code, kj_buffer *buffer)
+static void set_text(kj_compilation *c, kj_buffer *buffer)
 {
-  code->size_bytes = buffer->length;
-  code->data = kj_take_text(buffer);
-  if (!code->data) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
+  c->code->size_bytes = buffer->length;
+  c->code->data = kj_take_text(buffer);
+  if (!c->code->data) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
 }
 
 /* ---- passes ---- */
@@ -102,6 +102,7 @@ static kj_compilation *make_fast(kj_compilation *c)
                             .arena = c->arena,
                             .diagnostics = c->diagnostics,
                             .on_failure = c->on_failure,
+                            .code = KJ_NEW(c->arena, kj_code),
                             .drops_hoisted = true };
   run_passes(fast);
   kj_drop_diagnostics(c->diagnostics, said);
@@ -109,14 +110,14 @@ static kj_compilation *make_fast(kj_compilation *c)
 }
 
 /* The way of a specialization. Everything that can fail jumps to compile(). */
-static void run_stages(kj_compiler *compiler, kj_compilation *c, kj_code *code)
+static void run_stages(kj_compiler *compiler, kj_compilation *c)
 {
   const kj_compile_request *request = c->request;
   kj_buffer text = { 0 };
 
   if (request->stage == KJIT_STAGE_KIR) {
     kj_print_module(request->module, &text);
-    set_text(c, code, &text);
+    set_text(c, &text);
     return;
   }
 
@@ -124,18 +125,18 @@ static void run_stages(kj_compiler *compiler, kj_compilation *c, kj_code *code)
   if (!is_cpu(c)) kj_check_nvptx(c);
   run_passes(c);
   bool has_fast =
-    is_cpu(c) && c->hoisted.count && !c->has_watched && !request->symbol && !request->debug;
+    is_cpu(c) && c->hoisted.count && !c->code->is_watched && !request->symbol && !request->debug;
   c->fast = has_fast ? make_fast(c) : NULL;
-  code->infer_time_ns = now_ns() - start;
+  c->code->infer_time_ns = now_ns() - start;
 
   if (request->stage == KJIT_STAGE_TYPED) {
     kj_print_typed(c, &text);
-    set_text(c, code, &text);
+    set_text(c, &text);
     return;
   }
 
-  if (is_cpu(c)) kj_emit_host(compiler->host, c, code);
-  else kj_emit_nvptx(compiler->nvptx, c, code);
+  if (is_cpu(c)) kj_emit_host(compiler->host, c);
+  else kj_emit_nvptx(compiler->nvptx, c);
 }
 
 static kjit_status compile(kj_compiler *compiler, const kj_compile_request *request,
@@ -153,8 +154,9 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *requ
                            .types = request->module->types,
                            .arena = &arena,
                            .diagnostics = diagnostics,
-                           .on_failure = &on_failure };
-    run_stages(compiler, c, code);
+                           .on_failure = &on_failure,
+                           .code = code };
+    run_stages(compiler, c);
   } else {
     kj_free_code(code);
     if (jump == KJ_JUMP_MEMORY)

@@ -39,7 +39,7 @@ static LLVMValueRef find_watch(kj_lowering *l)
   return LLVMBuildInBoundsGEP2(b, l->i8, kj_cpu(l)->scratch, &offset, 1, "");
 }
 
-bool kj_is_watched(const kj_lowering *l) { return l->c->has_watched; }
+bool kj_is_watched(const kj_lowering *l) { return l->c->code->is_watched; }
 
 static void call_with_watch(kj_lowering *l, const char *name)
 {
@@ -150,7 +150,7 @@ void kj_plan_failures(kj_lowering *l)
 {
   if (!l->kernel->may_fail) return;
   kj_parameter record = { .kind = KJ_PARAMETER_FAILURE, .argument = UINT16_MAX, .size_bytes = 8 };
-  l->failure_offset = kj_add_parameter(l, record, KJIT_VOID, 8);
+  l->c->code->failure_offset = kj_add_parameter(l, record, KJIT_VOID, 8);
 }
 
 /* ---- the function that writes the record ---- */

@@ -74,6 +74,7 @@ void kj_begin_debug(kj_lowering *l)
   if (l->c->request->debug == KJIT_DEBUG_NONE) return;
   bool is_cpu = l->c->request->target.kind == KJ_TARGET_CPU;
   struct kj_debug *d = l->debug = KJ_NEW(l->c->arena, struct kj_debug);
+  l->c->code->has_debug = true;
   add_flag(l, "Debug Info Version", LLVMDebugMetadataVersion());
   add_flag(l, "Dwarf Version", is_cpu ? 4 : 2); /* ptxas reads 2 */
   d->builder = LLVMCreateDIBuilder(l->module);

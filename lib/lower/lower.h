@@ -115,17 +115,11 @@ struct kj_lowering {
   kj_frame *frame;
   kj_loop *loop;
   KJ_LIST(kj_planned_parameter) parameters;
-  uint32_t parameter_bytes;
-  KJ_LIST(kj_tensor_map) tensor_maps; /* of the target, where it has them; each is a parameter */
-  kj_argument_use *uses;              /* by argument */
-  bool uses_dynamic_shared;
-  uint32_t dynamic_shared_element_bytes, dynamic_shared_alignment;
+  kj_argument_use *uses; /* by argument */
   /* dynamic shared memory, by memory.c: see kj_shared_array */
   uint32_t fixed_shared_bytes, shared_array_count, dynamic_alignment; /* the last: of all of it */
-  kj_shared_array shared_arrays[KJ_MOST_SHARED_ARRAYS];
   KJ_LIST(struct kj_shared_place) shared_places; /* of all shared variables that are used */
   uint64_t constant_bytes;                       /* of constant arrays so far */
-  uint32_t shared_bytes;                         /* static shared memory so far, aligned */
   /* while, or for with many iterations; ranges over threads do not count */
   bool has_loops;
   bool has_recursion;    /* a function that calls itself */
@@ -142,7 +136,7 @@ struct kj_lowering {
   LLVMValueRef failure_record; /* generic pointer to the kj_failure_record */
   LLVMValueRef failure_writer;
   kj_buffer failures; /* kj_code.failures; freed by kj_end_lowering */
-  uint32_t failure_count, failure_offset;
+  uint32_t failure_count;
 
   /* in the version of a loop that keeps its checks, which is for threads that will mostly fail:
    * statement.c */
@@ -161,7 +155,7 @@ struct kj_lowering {
   LLVMValueRef print_sink; /* CPU */
   LLVMValueRef print_function;
   kj_buffer prints; /* kj_code.prints; freed by kj_end_lowering */
-  uint32_t print_count, print_offset;
+  uint32_t print_count;
   struct kj_debug *debug; /* debug.c's own; NULL: no debug information */
 
   /* metadata on loads and stores */
@@ -198,8 +192,11 @@ struct kj_lowering {
  * Fails through kj_fail. Call kj_end_lowering afterwards, on failure too: it frees the builder. */
 void kj_lower(kj_lowering *l);
 void kj_end_lowering(kj_lowering *l);
-/* After the lowering of a fast version, for kj_describe_code of the other. */
+/* After the lowering of a fast version, for kj_finish_code of the other. */
 void kj_give_tables_back(kj_lowering *l);
+/* What of c->code is known when all is lowered: its texts, the parameters, the size of the stack.
+ */
+void kj_finish_code(kj_lowering *l);
 /* For begin_kernel: makes the entry block of l->function and the block that code starts in. */
 void kj_begin_body(kj_lowering *l);
 /* call.c: which instances are inlined (before anything is lowered), and the bodies of those that
@@ -584,11 +581,6 @@ void kj_check_parameters(kj_lowering *l);
  */
 uint32_t kj_add_parameter(kj_lowering *l, kj_parameter parameter, kjit_type type,
                           uint32_t alignment);
-
-/* ---- describe.c ---- */
-
-/* The copy for kj_code: parameters, facts and sizes. Out of memory: false. */
-bool kj_describe_code(kj_lowering *l, kj_code *code);
 
 /* ---- built-ins: kj_lower_<lower> of builtins.def ---- */
 

@@ -1,5 +1,7 @@
 /* The whole of a lowering: parameters, kernel, functions. */
 #include <llvm-c/DebugInfo.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "lower/debug.h"
 
@@ -103,7 +105,7 @@ static void take_plan(kj_lowering *l)
   kj_lowering *like = l->like;
   for (size_t i = 0; i < like->parameters.count; i++)
     KJ_PUSH(l->c->arena, &l->parameters, like->parameters.items[i]);
-  l->parameter_bytes = like->parameter_bytes;
+  l->c->code->parameter_bytes = like->c->code->parameter_bytes;
   l->uses = like->uses;
   l->has_print = like->has_print;
   l->failures = like->failures;
@@ -147,6 +149,81 @@ void kj_lower(kj_lowering *l)
   else lower_kernel(l);
   kj_lower_pending(l);
   kj_finish_debug(l);
+}
+
+/* ---- what the runtime learns ---- */
+
+static char *describe_facts(const kj_compilation *c)
+{
+  kj_buffer buffer = { 0 };
+  const struct {
+    bool is_used;
+    const char *name;
+  } facts[] = {
+    { c->used_aligned16, "aligned16" }, { c->used_offsets32, "offsets32" },
+    { c->used_grid32, "grid32" },       { c->used_disjoint, "disjoint" },
+    { c->used_same, "same" },
+  };
+  kj_append_text(&buffer, "");
+  for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+    if (facts[i].is_used)
+      kj_append_format(&buffer, "%s%s", buffer.length ? " " : "", facts[i].name);
+  return kj_take_text(&buffer);
+}
+
+static bool has_local_array(const kj_compilation *c)
+{
+  for (size_t i = 0; i < c->instances.count; i++)
+    for (size_t k = 0; k < c->instances.items[i]->locals.count; k++)
+      if (c->instances.items[i]->locals.items[k]->kind == KJ_V_LOCAL) return true;
+  return false;
+}
+
+/* The compiler's own are the last ones. */
+static size_t count_planned(const kj_lowering *l)
+{
+  size_t count = l->parameters.count;
+  while (count && l->parameters.items[count - 1].parameter.kind >= KJ_PARAMETER_FAILURE) count--;
+  return count;
+}
+
+/* What the frames that do not repeat may take: local arrays, each once. */
+static uint32_t measure_locals(kj_lowering *l)
+{
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < l->c->instances.count; i++) {
+    const kj_tvars *locals = &l->c->instances.items[i]->locals;
+    for (size_t k = 0; k < locals->count; k++) {
+      if (locals->items[k]->kind != KJ_V_LOCAL) continue;
+      const kj_type_info *info = kj_type(l->c->types, locals->items[k]->type);
+      bytes += (kj_element_count(info) * kj_scalar_bytes(l, info->element) + 15) / 16 * 16;
+    }
+  }
+  return (uint32_t)((bytes + 1023) / 1024 * 1024);
+}
+
+static char *take_table(kj_lowering *l, kj_buffer *table)
+{
+  kj_append_text(table, "");
+  char *text = kj_take_text(table);
+  if (!text) longjmp(*l->c->on_failure, KJ_JUMP_MEMORY);
+  return text;
+}
+
+void kj_finish_code(kj_lowering *l)
+{
+  kj_code *code = l->c->code;
+  size_t count = count_planned(l);
+  code->parameters = malloc((count + 1) * sizeof *code->parameters);
+  code->facts = describe_facts(l->c);
+  code->entry = strdup(l->kernel->symbol);
+  if (!code->parameters || !code->facts || !code->entry) longjmp(*l->c->on_failure, KJ_JUMP_MEMORY);
+  for (size_t i = 0; i < count; i++) code->parameters[i] = l->parameters.items[i].parameter;
+  code->parameter_count = (uint32_t)count;
+  if (l->kernel->may_fail) code->failures = take_table(l, &l->failures);
+  if (l->has_print) code->prints = take_table(l, &l->prints);
+  code->uses_local = l->has_print || l->failure_count || l->pending.count || has_local_array(l->c);
+  code->stack_bytes = l->has_recursion ? KJ_STACK_BYTES + measure_locals(l) : 0;
 }
 
 void kj_end_lowering(kj_lowering *l)

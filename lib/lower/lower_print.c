@@ -190,7 +190,7 @@ void kj_plan_prints(kj_lowering *l)
     l->has_print = kj_prints(l->c->instances.items[i]);
   if (!l->has_print || !l->target->has_print_parameter) return;
   kj_parameter sink = { .kind = KJ_PARAMETER_PRINT, .argument = UINT16_MAX, .size_bytes = 8 };
-  l->print_offset = kj_add_parameter(l, sink, KJIT_VOID, 8);
+  l->c->code->print_offset = kj_add_parameter(l, sink, KJIT_VOID, 8);
 }
 
 void kj_bind_hidden_parameters(kj_lowering *l)

@@ -280,9 +280,9 @@ static void place_static(planner *p, const kj_type_info *info, struct kj_shared_
     return;
   }
   place->kind = KJ_PLACED_FIXED;
-  place->offset = round_up(l->fixed_shared_bytes, alignment_of(l, place->var));
-  l->fixed_shared_bytes = (uint32_t)(place->offset + bytes);
-  uint64_t all = p->static_bytes + l->fixed_shared_bytes,
+  place->offset = round_up(l->c->code->fixed_shared_bytes, alignment_of(l, place->var));
+  l->c->code->fixed_shared_bytes = (uint32_t)(place->offset + bytes);
+  uint64_t all = p->static_bytes + l->c->code->fixed_shared_bytes,
            most = kj_most_shared_bytes(&l->c->request->target);
   if (all > most)
     kj_fail(l->c, place->var->location, KJIT_ERROR_UNSUPPORTED,
@@ -318,7 +318,9 @@ static size_t add_parameter(kj_lowering *l, int kind, uint32_t row, uint32_t dim
 static uint32_t find_row(const kj_lowering *l, uint32_t declaration)
 {
   uint32_t row = 0;
-  while (row < l->shared_array_count && l->shared_arrays[row].declaration != declaration) row++;
+  while (row < l->c->code->shared_array_count &&
+         l->c->code->shared_arrays[row].declaration != declaration)
+    row++;
   return row;
 }
 
@@ -326,8 +328,8 @@ static void place_sized(kj_lowering *l, const kj_type_info *info, struct kj_shar
 {
   place->kind = KJ_PLACED_SIZED;
   place->row = find_row(l, place->var->sized_by->index);
-  if (place->row == l->shared_array_count) l->shared_array_count++;
-  l->shared_arrays[place->row] =
+  if (place->row == l->c->code->shared_array_count) l->c->code->shared_array_count++;
+  l->c->code->shared_arrays[place->row] =
     (kj_shared_array){ .declaration = place->var->sized_by->index,
                        .element_bytes = kj_scalar_bytes(l, info->element),
                        .alignment = alignment_of(l, place->var) };
@@ -342,11 +344,13 @@ static void place_sized(kj_lowering *l, const kj_type_info *info, struct kj_shar
 static void place_own(kj_lowering *l, const kj_type_info *info, struct kj_shared_place *place)
 {
   uint32_t bytes = kj_scalar_bytes(l, info->element), alignment = alignment_of(l, place->var);
-  bool is_first = !l->uses_dynamic_shared;
+  bool is_first = !l->c->code->uses_dynamic_shared;
   place->kind = KJ_PLACED_OWN;
-  l->uses_dynamic_shared = true;
-  if (is_first || bytes < l->dynamic_shared_element_bytes) l->dynamic_shared_element_bytes = bytes;
-  if (is_first || alignment > l->dynamic_shared_alignment) l->dynamic_shared_alignment = alignment;
+  l->c->code->uses_dynamic_shared = true;
+  if (is_first || bytes < l->c->code->dynamic_shared_element_bytes)
+    l->c->code->dynamic_shared_element_bytes = bytes;
+  if (is_first || alignment > l->c->code->dynamic_shared_alignment)
+    l->c->code->dynamic_shared_alignment = alignment;
 }
 
 static void find_shared(void *data, kj_texpr **at)
@@ -368,11 +372,12 @@ static uint64_t place_all(kj_lowering *l, uint64_t static_limit)
   planner p = { .l = l, .static_limit = static_limit };
   l->dynamic_alignment = LEAST_ALIGNMENT;
   l->shared_places.count = 0;
-  l->uses_dynamic_shared = false;
-  l->fixed_shared_bytes = l->shared_array_count = 0;
+  l->c->code->uses_dynamic_shared = false;
+  l->c->code->fixed_shared_bytes = l->c->code->shared_array_count = 0;
   if (l->like) {
-    l->shared_array_count = l->like->shared_array_count;
-    memcpy(l->shared_arrays, l->like->shared_arrays, sizeof l->shared_arrays);
+    l->c->code->shared_array_count = l->like->c->code->shared_array_count;
+    memcpy(l->c->code->shared_arrays, l->like->c->code->shared_arrays,
+           sizeof l->c->code->shared_arrays);
   }
   for (size_t i = 0; i < l->c->instances.count; i++)
     kj_walk_tstmts(&l->c->instances.items[i]->body, NULL, find_shared, &p);
@@ -386,14 +391,14 @@ static uint64_t place_all(kj_lowering *l, uint64_t static_limit)
 void kj_plan_shared(kj_lowering *l, uint64_t static_limit)
 {
   size_t parameters = l->parameters.count;
-  uint32_t parameter_bytes = l->parameter_bytes;
+  uint32_t parameter_bytes = l->c->code->parameter_bytes;
   if (place_all(l, static_limit) && l->dynamic_alignment > LEAST_ALIGNMENT) {
     l->parameters.count = parameters;
-    l->parameter_bytes = parameter_bytes;
+    l->c->code->parameter_bytes = parameter_bytes;
     place_all(l, 0);
   }
-  if (!l->uses_dynamic_shared || !l->shared_array_count) return;
-  size_t offset = add_parameter(l, KJ_PARAMETER_SHARED_OFFSET, l->shared_array_count, 0);
+  if (!l->c->code->uses_dynamic_shared || !l->c->code->shared_array_count) return;
+  size_t offset = add_parameter(l, KJ_PARAMETER_SHARED_OFFSET, l->c->code->shared_array_count, 0);
   for (size_t i = 0; i < l->shared_places.count; i++)
     if (l->shared_places.items[i].kind == KJ_PLACED_OWN)
       l->shared_places.items[i].offset_parameter = offset;
@@ -408,9 +413,10 @@ bool kj_is_dynamic_shared(kj_lowering *l, const kj_tvar *var)
 
 static LLVMValueRef own_offset(kj_lowering *l, const struct kj_shared_place *place)
 {
-  if (l->shared_array_count)
+  if (l->c->code->shared_array_count)
     return kj_extend_position(l, l->parameters.items[place->offset_parameter].value);
-  return kj_const64(l, (int64_t)round_up(l->fixed_shared_bytes, l->dynamic_shared_alignment));
+  return kj_const64(l, (int64_t)round_up(l->c->code->fixed_shared_bytes,
+                                         l->c->code->dynamic_shared_alignment));
 }
 
 LLVMValueRef kj_dynamic_offset(kj_lowering *l, const kj_tvar *var)

@@ -242,12 +242,12 @@ static bool is_same_map(const kj_tensor_map *a, const kj_tensor_map *b)
 static void add_map(finder *p, const kj_texpr *copy, kj_tensor_map map)
 {
   kj_lowering *l = p->l;
-  for (size_t i = 0; i < l->tensor_maps.count; i++)
-    if (is_same_map(&l->tensor_maps.items[i], &map)) return;
-  if (l->tensor_maps.count == KJ_MOST_MAPS)
+  for (size_t i = 0; i < l->c->code->tensor_map_count; i++)
+    if (is_same_map(&l->c->code->tensor_maps[i], &map)) return;
+  if (l->c->code->tensor_map_count == KJ_MOST_MAPS)
     kj_fail(l->c, copy->location, KJIT_ERROR_UNSUPPORTED,
             "a kernel has at most %d kinds of tensor copies", KJ_MOST_MAPS);
-  KJ_PUSH(l->c->arena, &l->tensor_maps, map);
+  l->c->code->tensor_maps[l->c->code->tensor_map_count++] = map;
 }
 
 /* On a GPU the map says where the array lies and how far it goes; elsewhere the copy asks. */
@@ -381,8 +381,8 @@ void kj_find_uses(kj_lowering *l)
 uint32_t kj_add_parameter(kj_lowering *l, kj_parameter parameter, kjit_type type,
                           uint32_t alignment)
 {
-  parameter.offset = (l->parameter_bytes + alignment - 1) / alignment * alignment;
-  l->parameter_bytes = parameter.offset + parameter.size_bytes;
+  parameter.offset = (l->c->code->parameter_bytes + alignment - 1) / alignment * alignment;
+  l->c->code->parameter_bytes = parameter.offset + parameter.size_bytes;
   kj_planned_parameter planned = { .parameter = parameter, .type = type };
   KJ_PUSH(l->c->arena, &l->parameters, planned);
   return parameter.offset;
@@ -448,9 +448,9 @@ static void plan_array(kj_lowering *l, uint32_t argument, const kj_type_info *in
 
 static void plan_maps(kj_lowering *l)
 {
-  for (size_t i = 0; i < l->tensor_maps.count; i++) {
+  for (size_t i = 0; i < l->c->code->tensor_map_count; i++) {
     kj_parameter parameter = { .kind = KJ_PARAMETER_TENSOR_MAP,
-                               .argument = l->tensor_maps.items[i].argument,
+                               .argument = l->c->code->tensor_maps[i].argument,
                                .dimension = (uint8_t)i,
                                .size_bytes = KJ_MAP_BYTES };
     kj_add_parameter(l, parameter, KJIT_VOID, KJ_MAP_ALIGNMENT);
@@ -500,7 +500,7 @@ void kj_check_parameters(kj_lowering *l)
        is_small = !is_cpu && l->c->ptx < KJ_LARGE_PARAMETER_PTX;
   uint32_t most = is_small ? KJ_SMALL_PARAMETER_BYTES : KJ_LARGE_PARAMETER_BYTES;
   size_t i = 0;
-  if (l->parameter_bytes <= most) return;
+  if (l->c->code->parameter_bytes <= most) return;
   for (; l->parameters.items[i].parameter.offset + l->parameters.items[i].parameter.size_bytes <=
          most;
        i++) {}
@@ -510,6 +510,6 @@ void kj_check_parameters(kj_lowering *l)
     l->c, location_of(l, &l->parameters.items[i].parameter), KJIT_ERROR_UNSUPPORTED,
     "the parameters of `%s` take %u bytes, and a kernel has at most %u%s%s: hand large values "
     "over in an array",
-    l->kernel->function->decl->name, l->parameter_bytes, most, version,
+    l->kernel->function->decl->name, l->c->code->parameter_bytes, most, version,
     is_small ? " (32764 with PTX 8.1, which drivers for CUDA 12.1 take)" : "");
 }

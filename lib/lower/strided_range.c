@@ -403,7 +403,8 @@ static void lower_line(kj_lowering *l, const range *r)
     lower_scalar_loop(l, r, r->rank, extent);
     return;
   }
-  if (r->stmt->kind == KJ_TS_GRID_FOR && !l->c->elements_a_thread) l->c->elements_a_thread = count;
+  if (r->stmt->kind == KJ_TS_GRID_FOR && !l->c->code->elements_a_thread)
+    l->c->code->elements_a_thread = count;
   lower_vector_loop(l, r, extent, count, is_reduction);
 }
 

@@ -120,7 +120,7 @@ static void watch_expr(const marker *m, kj_texpr *e)
             "local memory");
   bool may_access = e->kind == KJ_T_LOAD || (e->kind == KJ_T_BUILTIN && e->x);
   if (!may_access || !is_watched_array(m, e->x) || !accesses(m, e)) return;
-  e->is_watched = m->c->has_watched = true;
+  e->is_watched = m->c->code->is_watched = true;
 }
 
 static void refuse_on_gpu(const marker *m)
@@ -153,7 +153,7 @@ static void mark_stmt(void *data, kj_tstmt *stmt)
 {
   const marker *m = data;
   if (stmt->kind == KJ_TS_STORE && is_watched_array(m, stmt->array))
-    stmt->is_watched = m->c->has_watched = true;
+    stmt->is_watched = m->c->code->is_watched = true;
   if (stmt->kind != KJ_TS_STORE || !(m->checks & KJIT_CHECK_BOUNDS)) return;
   bool is_open = stmt->array->kind == KJ_T_POINTED && stmt->array->args.count == 0;
   stmt->is_checked = !is_open && !are_in_static_bounds(m, stmt->array, &stmt->indices);
@@ -186,7 +186,7 @@ void kj_mark_checks(kj_compilation *c)
 {
   marker m = { .c = c, .checks = c->request->checks };
   if (c->request->target.kind != KJ_TARGET_CPU) refuse_on_gpu(&m);
-  if ((m.checks & WATCHES) && c->cpu_parts != KJ_PARTS_NONE)
+  if ((m.checks & WATCHES) && c->code->cpu_parts != KJ_PARTS_NONE)
     kj_fail(c, c->request->kernel->decl->location, KJIT_ERROR_UNSUPPORTED,
             "the checks of uninitialized memory and of races do not look at kernels whose warps or "
             "blocks wait for each other");

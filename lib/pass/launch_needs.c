@@ -22,17 +22,17 @@ static void find_parts_in_expr(void *data, kj_texpr **expr)
   kj_compilation *c = data;
   const kj_texpr *e = *expr;
   if (e->kind != KJ_T_BUILTIN) return;
-  if (e->builtin->id == KJ_BUILTIN_GRID_SYNC) c->is_cooperative = true;
+  if (e->builtin->id == KJ_BUILTIN_GRID_SYNC) c->code->is_cooperative = true;
   if (is_of_cluster(e->builtin->id)) c->has_cluster = true;
-  if (e->builtin->flags & KJ_WAITS) c->cpu_parts = KJ_PARTS_WARPS;
+  if (e->builtin->flags & KJ_WAITS) c->code->cpu_parts = KJ_PARTS_WARPS;
 }
 
 void kj_find_parts(kj_compilation *c)
 {
   for (size_t i = 0; i < c->instances.count; i++)
     kj_walk_tstmts(&c->instances.items[i]->body, NULL, find_parts_in_expr, c);
-  if (c->cpu_parts == KJ_PARTS_NONE && (c->is_cooperative || c->has_cluster))
-    c->cpu_parts = KJ_PARTS_BLOCKS;
+  if (c->code->cpu_parts == KJ_PARTS_NONE && (c->code->is_cooperative || c->has_cluster))
+    c->code->cpu_parts = KJ_PARTS_BLOCKS;
 }
 
 /* CPU: kernels that need no threads: they consist of grid_ranges, look at no position and share
@@ -180,7 +180,7 @@ static void note(pass *p, const kj_texpr *array, const kj_texprs *indices)
     return;
   position at = find(p, indices->items[0]);
   if (!at.known) return;
-  uint32_t needed = (uint32_t)at.offset + 1, *most = &p->c->own_shared_need[at.base];
+  uint32_t needed = (uint32_t)at.offset + 1, *most = &p->c->code->own_shared_need[at.base];
   if (needed > *most) *most = needed;
 }
 

@@ -147,7 +147,8 @@ void kj_emit_reduce(kj_simt_builder *b, kj_tvar *var, kj_texpr *value, kj_locati
 /* The boundary between two thread loops is enough, unless each warp has its own. */
 static bool is_boundary_enough(const kj_simt_builder *b, const kj_texpr *barrier)
 {
-  return barrier->builtin->id == KJ_BUILTIN_SYNCTHREADS && b->s->c->cpu_parts != KJ_PARTS_WARPS;
+  return barrier->builtin->id == KJ_BUILTIN_SYNCTHREADS &&
+         b->s->c->code->cpu_parts != KJ_PARTS_WARPS;
 }
 
 /* Threads that wait at the barrier or have left the kernel are fine; where any waits, the others
@@ -173,7 +174,8 @@ static void build_barrier(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_posi
 {
   kj_flush_run(b);
   uint32_t checks = b->s->c->request->checks;
-  if ((checks & KJIT_CHECK_BARRIER) && position->divergence && b->s->c->cpu_parts != KJ_PARTS_WARPS)
+  if ((checks & KJIT_CHECK_BARRIER) && position->divergence &&
+      b->s->c->code->cpu_parts != KJ_PARTS_WARPS)
     check_barrier(b, stmt, position);
   if (stmt->kind == KJ_TS_EVALUATE && !is_boundary_enough(b, stmt->value)) {
     build_warp(b, stmt, position);
@@ -181,7 +183,7 @@ static void build_barrier(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_posi
   }
   if (stmt->kind == KJ_TS_EVALUATE) {
     /* time goes on */
-    if (b->s->c->has_watched) kj_emit_reduce(b, NULL, stmt->value, stmt->location, position);
+    if (b->s->c->code->is_watched) kj_emit_reduce(b, NULL, stmt->value, stmt->location, position);
     return;
   }
   if (stmt->var->is_uniform) {
@@ -399,7 +401,7 @@ void kj_make_thread_loops(kj_compilation *c)
   kj_simt s = { .c = c, .kernel = c->instances.items[0] };
   kj_inline_synchronizing(&s);
   if (kj_is_range_only(&s)) {
-    c->is_range_only = true;
+    c->code->is_range_only = true;
     s.kernel->body = kj_drop_declarations(&s, &s.kernel->body);
     mark_users_of_context(c);
     return;

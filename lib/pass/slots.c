@@ -351,7 +351,8 @@ static bool finish_stmt(remaking *at, kj_tstmt *stmt)
   }
   remake_region(at, stmt);
   unroll_list(&stmt->body);
-  stmt->is_threadless = is_range && is_threadless(stmt, at->s->c->cpu_parts == KJ_PARTS_WARPS);
+  stmt->is_threadless =
+    is_range && is_threadless(stmt, at->s->c->code->cpu_parts == KJ_PARTS_WARPS);
   return is_range || stmt->body.count;
 }
 

@@ -180,28 +180,25 @@ void kj_run_passes(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef
   kj_check_llvm_errors(c, errors, "optimizing");
 }
 
-static void set_data(kj_compilation *c, kj_code *code, const char *start, size_t size)
+static void set_data(kj_compilation *c, const char *start, size_t size)
 {
   char *copy = malloc(size + 1);
   if (!copy) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
   memcpy(copy, start, size);
   copy[size] = 0;
-  code->data = copy;
-  code->size_bytes = size;
+  c->code->data = copy;
+  c->code->size_bytes = size;
 }
 
-void kj_take_module_text(kj_compilation *c, LLVMModuleRef module, kj_code *code)
+void kj_take_module_text(kj_compilation *c, LLVMModuleRef module)
 {
   char *text = LLVMPrintModuleToString(module);
-  char *copy = strdup(text);
+  set_data(c, text, strlen(text));
   LLVMDisposeMessage(text);
-  if (!copy) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
-  code->data = copy;
-  code->size_bytes = strlen(copy);
 }
 
 void kj_emit_module(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
-                    LLVMCodeGenFileType type, kj_llvm_errors *errors, kj_code *code)
+                    LLVMCodeGenFileType type, kj_llvm_errors *errors)
 {
   char *message = NULL;
   LLVMMemoryBufferRef buffer = NULL;
@@ -214,7 +211,7 @@ void kj_emit_module(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRe
     LLVMDisposeMessage(message);
     kj_fail(c, nowhere, KJIT_ERROR_COMPILE, "emitting: %s", copy);
   }
-  if (errors->count == 0) set_data(c, code, LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
+  if (errors->count == 0) set_data(c, LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
   LLVMDisposeMemoryBuffer(buffer);
   kj_check_llvm_errors(c, errors, "emitting");
 }
@@ -344,24 +341,23 @@ static void run(kj_emission *e)
   prepare(e);
   lower(e);
   uint64_t lowered = kj_now_ns();
-  e->code->lower_time_ns = lowered - start;
-  if (!kj_describe_code(&e->lowering, e->code)) longjmp(*e->c->on_failure, KJ_JUMP_MEMORY);
+  e->c->code->lower_time_ns = lowered - start;
+  kj_finish_code(&e->lowering);
   if (stage == KJIT_STAGE_LLVM) {
-    kj_take_module_text(e->c, e->module, e->code);
+    kj_take_module_text(e->c, e->module);
     return;
   }
   e->steps->optimize(e);
   uint64_t optimized = kj_now_ns();
-  e->code->optimize_time_ns = optimized - lowered;
+  e->c->code->optimize_time_ns = optimized - lowered;
   if (stage == KJIT_STAGE_LLVM_OPT) {
-    kj_take_module_text(e->c, e->module, e->code);
+    kj_take_module_text(e->c, e->module);
     return;
   }
   select_emission(e);
   kj_emit_module(e->c, e->module, e->machine->machine,
-                 stage == KJIT_STAGE_OBJECT ? LLVMObjectFile : LLVMAssemblyFile, &e->errors,
-                 e->code);
-  e->code->emit_time_ns = kj_now_ns() - optimized;
+                 stage == KJIT_STAGE_OBJECT ? LLVMObjectFile : LLVMAssemblyFile, &e->errors);
+  e->c->code->emit_time_ns = kj_now_ns() - optimized;
 }
 
 static void finish(kj_emission *e)

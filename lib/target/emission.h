@@ -29,7 +29,6 @@ typedef struct kj_emission_steps {
 struct kj_emission {
   /* set by the target */
   kj_compilation *c;
-  kj_code *code;
   const kj_emission_steps *steps;
   void *state; /* kj_lowering.target_state */
   kj_machines *machines;

@@ -92,7 +92,7 @@ static void join_facts(kj_compilation *c, const kj_compilation *fast)
   c->used_grid32 |= fast->used_grid32;
   c->used_disjoint |= fast->used_disjoint;
   c->used_same |= fast->used_same;
-  if (!c->elements_a_thread) c->elements_a_thread = fast->elements_a_thread;
+  if (!c->code->elements_a_thread) c->code->elements_a_thread = fast->code->elements_a_thread;
 }
 
 static void lower_fast(host_emission *own)
@@ -118,7 +118,7 @@ static void finish_lowering(kj_emission *e)
 {
   if (e->c->fast) lower_fast(own_of(e));
   kj_finish_cpu_math(&e->lowering);
-  e->code->scratch_bytes = own_of(e)->state.scratch_bytes;
+  e->c->code->scratch_bytes = own_of(e)->state.scratch_bytes;
 }
 
 static void optimize(kj_emission *e)
@@ -139,7 +139,7 @@ static bool is_emitted_fast(const kj_emission *e) { return kj_is_dense(e->module
 
 static void finish(kj_emission *e) { kj_end_lowering(&own_of(e)->fast); }
 
-void kj_emit_host(kj_host *host, kj_compilation *c, kj_code *code)
+void kj_emit_host(kj_host *host, kj_compilation *c)
 {
   static const kj_emission_steps steps = { .lowering = &kj_cpu_lowering,
                                            .finish_lowering = finish_lowering,
@@ -151,9 +151,8 @@ void kj_emit_host(kj_host *host, kj_compilation *c, kj_code *code)
             "the CPU target has no stage `ptx`; `asm` and `object` are its last ones");
   host_emission *own = KJ_NEW(c->arena, host_emission);
   own->state.features = &host->lowering;
-  own->e = (kj_emission){
-    .c = c, .code = code, .steps = &steps, .state = &own->state, .machines = &host->machines
-  };
+  own->e =
+    (kj_emission){ .c = c, .steps = &steps, .state = &own->state, .machines = &host->machines };
   own->e.kind = (kj_machine_kind){ .triple = "x86_64-unknown-linux-gnu",
                                    .cpu = host->cpu,
                                    .features = host->features,

@@ -85,10 +85,10 @@ void kj_run_passes(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef
 /* The verifier, in builds with assertions: its message as an internal error. */
 void kj_check_module(kj_compilation *c, LLVMModuleRef module);
 /* The module as text, malloc'd, in code->data. */
-void kj_take_module_text(kj_compilation *c, LLVMModuleRef module, kj_code *code);
+void kj_take_module_text(kj_compilation *c, LLVMModuleRef module);
 /* Assembly or object code, in code->data; text gets a 0 byte after it. */
 void kj_emit_module(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
-                    LLVMCodeGenFileType type, kj_llvm_errors *errors, kj_code *code);
+                    LLVMCodeGenFileType type, kj_llvm_errors *errors);
 
 /* A library of bitcode functions kept in memory, of which only what is called is linked. */
 typedef struct kj_bitcode kj_bitcode;

@@ -319,7 +319,7 @@ static bool is_emitted_fast(const kj_emission *e)
 
 static void prepare_fast(kj_emission *e) { kj_widen_offsets(e->module); }
 
-void kj_emit_nvptx(kj_nvptx *nvptx, kj_compilation *c, kj_code *code)
+void kj_emit_nvptx(kj_nvptx *nvptx, kj_compilation *c)
 {
   static const kj_emission_steps steps = { .lowering = &kj_nvptx_lowering_target,
                                            .optimize = optimize,
@@ -338,9 +338,8 @@ void kj_emit_nvptx(kj_nvptx *nvptx, kj_compilation *c, kj_code *code)
   snprintf(own->cpu, sizeof own->cpu, "sm_%u%.1s", own->choice.arch->arch,
            (const char[2]){ own->choice.arch->suffix, 0 });
   snprintf(own->features, sizeof own->features, "+ptx%u", own->choice.ptx);
-  own->e = (kj_emission){
-    .c = c, .code = code, .steps = &steps, .state = &own->state, .machines = &nvptx->machines
-  };
+  own->e =
+    (kj_emission){ .c = c, .steps = &steps, .state = &own->state, .machines = &nvptx->machines };
   own->e.kind = (kj_machine_kind){ .triple = "nvptx64-nvidia-cuda",
                                    .cpu = own->cpu,
                                    .features = own->features,

@@ -18,16 +18,16 @@ void kj_destroy_nvptx(kj_nvptx *nvptx); /* NULL is fine */
 /* Refuses what cannot be compiled for: an unknown architecture, a PTX version below what it needs.
  * Fails through kj_fail; before inference, so that errors are plain. */
 void kj_check_nvptx(kj_compilation *c);
-/* Lowers, optimizes and emits what request->stage asks for into *code (zeroed by the caller; freed
- * by it after a failure too). Fails through kj_fail. */
-void kj_emit_nvptx(kj_nvptx *nvptx, kj_compilation *c, kj_code *code);
+/* Lowers, optimizes and emits what request->stage asks for into *c->code (freed by the caller after
+ * a failure too). Fails through kj_fail. */
+void kj_emit_nvptx(kj_nvptx *nvptx, kj_compilation *c);
 
 /* host.c */
 typedef struct kj_host kj_host;
 kjit_status kj_create_host(kj_diagnostics *diagnostics, kj_host **host);
 void kj_destroy_host(kj_host *host);
 /* As kj_emit_nvptx; the kernel has gone through kj_make_thread_loops. */
-void kj_emit_host(kj_host *host, kj_compilation *c, kj_code *code);
+void kj_emit_host(kj_host *host, kj_compilation *c);
 kjit_status kj_load_host(kj_host *host, const kj_code *code, const kj_outside *outside,
                          kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel);
 void kj_unload_host(kj_host *host, kj_loaded *loaded);

@@ -364,5 +364,6 @@ void kj_infer(kj_compilation *c)
     c->instances.items[i]->id = (uint32_t)i;
     c->instances.items[i]->symbol = make_symbol(c, c->instances.items[i]);
   }
+  c->code->result = record->instance->result;
   check_shared_bytes(c);
 }

@@ -248,7 +248,7 @@ static void infer_launch_bounds(kj_scope *s)
   const kj_attribute *attribute =
     kj_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_LAUNCH_BOUNDS);
   if (!attribute) return;
-  s->instance->max_threads =
+  s->c->code->max_threads =
     (uint32_t)read_bound(s, attribute, 0, "the number of threads in @launch_bounds");
   s->instance->min_blocks =
     (uint32_t)read_bound(s, attribute, 1, "the number of blocks in @launch_bounds");
@@ -309,9 +309,9 @@ static void infer_cluster(kj_scope *s)
   uint64_t count = 1;
   for (size_t i = 0; i < 3; i++) {
     bool is_given = i < attribute->values.count;
-    s->instance->cluster[i] =
+    s->c->code->cluster[i] =
       is_given ? (uint32_t)read_bound(s, attribute, i, "an extent in @cluster") : 1;
-    count *= s->instance->cluster[i];
+    count *= s->c->code->cluster[i];
     if (count > MOST_BLOCKS)
       kj_fail(s->c, attribute->values.items[is_given ? i : 0]->location, KJIT_ERROR_TYPE,
               "a cluster has at most %d blocks, this one %llu", MOST_BLOCKS,

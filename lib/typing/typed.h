@@ -47,26 +47,20 @@ struct kj_compilation {
   KJ_LIST(kj_instance *) instances;
   /* the instance being inferred, for the call chain of messages */
   const kj_instance *chain;
-  uint32_t elements_a_thread; /* out: see kj_code */
-  /* out, by pass/simt.c */
-  bool is_range_only;
+  /* out: what the runtime learns of the code. Each fact is filled in by the pass, or the part of
+   * lowering and emission, that finds it */
+  kj_code *code;
   /* PTX version that built-ins need; 0: any. By typing/rules_instruction.c */
   uint32_t least_ptx;
-  uint32_t ptx; /* version of the code, by target/nvptx.c */
-  /* out, by pass/launch_needs.c */
-  bool is_cooperative, has_cluster;
-  /* out, by pass/launch_needs.c */
-  kj_cpu_parts cpu_parts;
-  /* by pass/checks.c: something is_watched */
-  bool has_watched;
+  uint32_t ptx;     /* version of the code, by target/nvptx.c */
+  bool has_cluster; /* by pass/launch_needs.c: built-ins of clusters */
   /* out, by lowering: which facts the code relies on, for kj_code.facts */
   bool used_aligned16, used_offsets32, used_grid32, used_disjoint, used_same;
   /* by pass/prove.c, CPU only: what holds in a block whose hoisted checks cannot fail, in terms of
    * the kernel's parameters and the block; and the same kernel without them, which such a block
    * runs. NULL: there is none */
   kj_texprs hoisted;
-  uint32_t own_shared_need[KJ_SHARED_NEEDS]; /* out, by pass/launch_needs.c: see kj_code */
-  bool drops_hoisted;                        /* this is the one without */
+  bool drops_hoisted; /* this is the one without */
   kj_compilation *fast;
 };
 
@@ -292,11 +286,10 @@ struct kj_instance {
   bool is_recursive; /* calls itself, directly or through others */
   /* by pass/checks.c: raises or checks something, itself or what it calls */
   bool may_fail;
-  uint32_t max_threads, min_blocks;    /* @launch_bounds, 0: none */
-  uint32_t max_cluster, max_registers; /* its third value; @max_registers. 0: none */
-  uint32_t cluster[3];                 /* @cluster, 0: none */
-  uint32_t block[3];                   /* constant @block, else the signature's; 0: not known */
-  struct kj_instance_effects {         /* by pass/simt.c, CPU only: of calling it */
+  /* @launch_bounds but for its first value, which is in kj_code; @max_registers. 0: none */
+  uint32_t min_blocks, max_cluster, max_registers;
+  uint32_t block[3];           /* constant @block, else the signature's; 0: not known */
+  struct kj_instance_effects { /* by pass/simt.c, CPU only: of calling it */
     bool is_known, is_busy, loads, writes, positions;
   } effects;
   /* by pass/simt.c, CPU only: the slot that is 0 in the threads that are active; NULL: all are,

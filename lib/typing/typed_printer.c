@@ -504,8 +504,8 @@ static void print_header(typed_printer *p, const kj_instance *instance)
   if (instance->block[0])
     kj_append_format(p->out, " @block(%u, %u, %u)", instance->block[0], instance->block[1],
                      instance->block[2]);
-  if (instance->max_threads)
-    kj_append_format(p->out, " @launch_bounds(%u, %u)", instance->max_threads,
+  if (instance->is_kernel && p->c->code->max_threads)
+    kj_append_format(p->out, " @launch_bounds(%u, %u)", p->c->code->max_threads,
                      instance->min_blocks);
   if (instance->is_strict) put(p, " @strict");
   if (instance->is_fastmath) put(p, " @fastmath");

@@ -98,7 +98,7 @@ void kj_lay_out_scratch(kj_lowering *l)
       if (var->kind == KJ_V_SHARED && is_static(l, var)) {
         uint64_t bytes = array_bytes(l, var);
         place(var, take_scratch(l, bytes, var->alignment));
-        l->shared_bytes += (uint32_t)bytes;
+        l->c->code->static_shared_bytes += (uint32_t)bytes;
         add_array(l, var);
       }
     }
@@ -206,7 +206,7 @@ static void make_function(kj_lowering *l)
   /* Parts that wait for one another write what the others read: then scratch memory is no more the
    * function's own. */
   static const unsigned pointers[] = { 0, 1, 4 };
-  bool has_parts = l->c->cpu_parts != KJ_PARTS_NONE;
+  bool has_parts = l->c->code->cpu_parts != KJ_PARTS_NONE;
   for (size_t i = 0; i < sizeof pointers / sizeof *pointers - has_parts; i++)
     kj_add_attribute(l, l->function, pointers[i] + 1, "noalias", 0);
   kj_add_attribute(l, l->function, 1, "readonly", 0);
@@ -286,7 +286,7 @@ static void bound_unit(kj_lowering *l)
 {
   enum { WARP = 32 };
   kj_cpu_state *s = kj_cpu(l);
-  s->has_warps = l->c->cpu_parts == KJ_PARTS_WARPS && s->thread_count > WARP;
+  s->has_warps = l->c->code->cpu_parts == KJ_PARTS_WARPS && s->thread_count > WARP;
   s->unit_first = kj_const32(l, 0);
   s->unit_stop = kj_const32(l, s->thread_count);
   if (!s->has_warps) return;
@@ -301,9 +301,9 @@ void kj_cpu_begin_kernel(kj_lowering *l)
 {
   kj_cpu_state *s = kj_cpu(l);
   for (int d = 0; d < 3; d++)
-    s->block[d] = l->c->is_range_only   ? 1
-                  : l->kernel->block[d] ? l->kernel->block[d]
-                                        : l->c->request->signature->block[d];
+    s->block[d] = l->c->code->is_range_only ? 1
+                  : l->kernel->block[d]     ? l->kernel->block[d]
+                                            : l->c->request->signature->block[d];
   for (int d = 0; d < 3; d++)
     if (!s->block[d]) s->block[d] = 1;
   s->thread_count = s->block[0] * s->block[1] * s->block[2];
@@ -370,7 +370,7 @@ void kj_cpu_end_kernel(kj_lowering *l)
   LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, &off, 1),
                                    flag_property(l, "llvm.loop.vectorize.enable", false) };
   LLVMValueRef branch = LLVMBuildBr(l->builder, s->head);
-  if (s->thread_count > 1 || l->c->is_range_only)
+  if (s->thread_count > 1 || l->c->code->is_range_only)
     kj_set_metadata(l, branch, "llvm.loop", kj_loop_id(l, properties, 2));
   kj_move_to(l, s->exit);
   LLVMBuildRetVoid(l->builder);

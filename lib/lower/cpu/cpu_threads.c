@@ -442,6 +442,6 @@ static void lower_rounds(kj_lowering *l, const range *r)
 void kj_cpu_range(kj_lowering *l, const kj_tstmt *stmt)
 {
   range r = start_range(l, stmt);
-  if (l->c->is_range_only || stmt->is_threadless) lower_rows(l, &r);
+  if (l->c->code->is_range_only || stmt->is_threadless) lower_rows(l, &r);
   else lower_rounds(l, &r);
 }

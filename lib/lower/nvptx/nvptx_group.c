@@ -81,7 +81,7 @@ static LLVMValueRef find_map(kj_lowering *l, const kj_tensor_map *wanted)
   for (size_t i = 0; i < l->parameters.count; i++) {
     const kj_planned_parameter *p = &l->parameters.items[i];
     if (p->parameter.kind == KJ_PARAMETER_TENSOR_MAP &&
-        memcmp(&l->tensor_maps.items[p->parameter.dimension], wanted, sizeof *wanted) == 0)
+        memcmp(&l->c->code->tensor_maps[p->parameter.dimension], wanted, sizeof *wanted) == 0)
       return p->value;
   }
   return NULL;
@@ -302,7 +302,7 @@ static LLVMValueRef change_phase(kj_lowering *l, const kj_texpr *expr)
  * arrived too. */
 static const char *scope_text(kj_lowering *l)
 {
-  return l->c->has_cluster || l->kernel->cluster[0] ? ".acquire.cluster" : "";
+  return l->c->has_cluster || l->c->code->cluster[0] ? ".acquire.cluster" : "";
 }
 
 static LLVMValueRef wait_for_phase(kj_lowering *l, const kj_texpr *expr)
@@ -387,7 +387,7 @@ LLVMValueRef kj_nvptx_cluster_position(kj_lowering *l, kj_builtin_id position, u
     [KJ_BUILTIN_CLUSTER_RANK] = "cluster.ctarank", [KJ_BUILTIN_CLUSTER_SIZE] = "cluster.nctarank"
   };
   bool has_parts = kj_builtin_table[position].flags & KJ_XYZ;
-  const uint32_t *known = l->kernel->cluster;
+  const uint32_t *known = l->c->code->cluster;
   if (known[0] && position == KJ_BUILTIN_CLUSTER_DIM) return kj_const32(l, known[dimension]);
   if (known[0] && position == KJ_BUILTIN_CLUSTER_SIZE)
     return kj_const32(l, (int64_t)known[0] * known[1] * known[2]);

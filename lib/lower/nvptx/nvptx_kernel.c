@@ -102,16 +102,17 @@ static void limit_launch(kj_lowering *l)
   if (is_block_known(k))
     add_text_attribute(l, "nvvm.reqntid",
                        kj_format(arena, "%u,%u,%u", k->block[0], k->block[1], k->block[2]));
-  else if (k->max_threads)
-    add_text_attribute(l, "nvvm.maxntid", kj_format(arena, "%u,1,1", k->max_threads));
-  bool has_size = is_block_known(k) || k->max_threads;
+  else if (l->c->code->max_threads)
+    add_text_attribute(l, "nvvm.maxntid", kj_format(arena, "%u,1,1", l->c->code->max_threads));
+  bool has_size = is_block_known(k) || l->c->code->max_threads;
   if (k->min_blocks && has_size)
     add_text_attribute(l, "nvvm.minctasm", kj_format(arena, "%u", k->min_blocks));
   if (k->max_registers)
     add_text_attribute(l, "nvvm.maxnreg", kj_format(arena, "%u", k->max_registers));
-  if (k->cluster[0])
+  if (l->c->code->cluster[0])
     add_text_attribute(l, "nvvm.cluster_dim",
-                       kj_format(arena, "%u,%u,%u", k->cluster[0], k->cluster[1], k->cluster[2]));
+                       kj_format(arena, "%u,%u,%u", l->c->code->cluster[0], l->c->code->cluster[1],
+                                 l->c->code->cluster[2]));
   else if (k->max_cluster)
     add_text_attribute(l, "nvvm.maxclusterrank", kj_format(arena, "%u", k->max_cluster));
 }
@@ -181,7 +182,7 @@ static LLVMValueRef read_position(kj_lowering *l, const char *symbol, uint32_t d
 static uint32_t most_threads(kj_lowering *l, uint32_t dimension)
 {
   uint32_t known = l->kernel->block[dimension],
-           bound = l->kernel->max_threads ? l->kernel->max_threads : 1024;
+           bound = l->c->code->max_threads ? l->c->code->max_threads : 1024;
   if (known) return known;
   return dimension == 2 && bound > 64 ? 64 : bound;
 }
@@ -294,8 +295,9 @@ static LLVMValueRef shared_pointer(kj_lowering *l, const kj_tvar *var)
   }
   uint64_t bytes = kj_element_count(info) * kj_scalar_bytes(l, info->element);
   unsigned alignment = alignment_of(l, var, info, bytes >= 16 ? 16 : 1);
-  uint64_t end = (l->shared_bytes + (uint64_t)alignment - 1) / alignment * alignment + bytes;
-  l->shared_bytes = (uint32_t)end;
+  uint64_t end =
+    (l->c->code->static_shared_bytes + (uint64_t)alignment - 1) / alignment * alignment + bytes;
+  l->c->code->static_shared_bytes = (uint32_t)end;
   return add_shared(l, var,
                     LLVMArrayType2(kj_memory_type(l, info->element), kj_element_count(info)),
                     alignment);

@@ -1,9 +1,10 @@
-"""after_pass.py KJIT-COMPILE PASSES.DEF FILE.kir: the typed IR after each pass of the table, for each kind of request."""
+"""after_pass.py KJIT-COMPILE PASSES.DEF FILE.kir TOOLS.md: the typed IR after each pass of the table, for each kind of
+request; and that docs/tools.md lists the passes as the table has them."""
 import re
 import subprocess
 import sys
 
-compiler, table, kernel = sys.argv[1:]
+compiler, table, kernel, manual = sys.argv[1:]
 rows = re.findall(r'^PASS\("([^"]+)",\s*\w+,\s*(\w+),', open(table).read(), re.MULTILINE)
 names = [name for name, _ in rows]
 assert len(names) >= 10 and len(set(names)) == len(names), names
@@ -54,3 +55,7 @@ for request, conditions in REQUESTS:
     if "early-loads" in trees:
         assert "staged" in trees["early-loads"] and "staged" not in trees["version-loops"], request
 assert seen == set(names), set(names) - seen
+
+described = re.findall(r'^PASS\("([^"]+)",[^"]*"([^"]+)"\)', open(table).read(), re.MULTILINE)
+listed = re.findall(r"^\| `([^`]+)` \| [^|]* \| ([^|]*) \|$", open(manual).read().split("--after PASS` shows", 1)[1], re.MULTILINE)
+assert listed[:len(described)] == described, "docs/tools.md lists other passes than lib/pass/passes.def"
