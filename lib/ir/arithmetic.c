@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "ir/module.h"
-#include "ir/number.h"
 
 typedef unsigned __int128 wide;
 
@@ -317,50 +316,6 @@ void kj_encode_value(kj_value value, void *memory)
 {
   uint64_t bits = (uint64_t)value.integer;
   memcpy(memory, &bits, size_of(value.type));
-}
-
-/* ---- text ---- */
-
-static void print_integer(__int128 integer, kj_buffer *buffer)
-{
-  char digits[48];
-  size_t at = sizeof digits - 1;
-  wide rest = integer < 0 ? -(wide)integer : (wide)integer;
-  digits[at] = 0;
-  do digits[--at] = (char)('0' + (int)(rest % 10));
-  while (rest /= 10);
-  if (integer < 0) digits[--at] = '-';
-  kj_append_text(buffer, digits + at);
-}
-
-static void print_float(kj_value value, kj_buffer *buffer)
-{
-  double number = fabs(kj_number_of(value));
-  if (kj_is_negative(value)) kj_append_text(buffer, "-");
-  if (isfinite(number))
-    kj_print_float(number, value.type == KJIT_F32 ? KJIT_F32 : KJIT_F64, buffer);
-  else kj_append_text(buffer, isnan(number) ? "nan" : "inf");
-}
-
-void kj_print_value(kj_value value, bool has_suffix, kj_buffer *buffer)
-{
-  const char *name = has_suffix ? scalar_of(value.type).name : NULL;
-  if (value.type == KJIT_BOOL) kj_append_text(buffer, value.integer ? "true" : "false");
-  else if (!kj_is_floating(value.type)) {
-    print_integer(value.integer, buffer);
-    kj_append_text(buffer, name ? name : "");
-  } else if (kj_is_other_nan(value) && value.type != KJ_WEAK_FLOAT) {
-    scalar f = scalar_of(value.type);
-    kj_append_format(buffer, "bitcast(%s, %lluu%u)", f.name, (unsigned long long)value.integer,
-                     (unsigned)f.width);
-  } else if (!name || isfinite(kj_number_of(value))) {
-    print_float(value, buffer);
-    kj_append_text(buffer, name ? name : "");
-  } else {
-    kj_append_format(buffer, "%s(", name);
-    print_float(value, buffer);
-    kj_append_text(buffer, ")");
-  }
 }
 
 /* ---- integers ---- */

@@ -59,9 +59,6 @@ bool kj_fit_argument(kj_value value, kjit_type type, kj_value *fitted);
 /* The bytes in memory; weak types have 8. False for types that are no numbers. */
 bool kj_decode_value(kjit_type type, const void *memory, kj_value *value);
 void kj_encode_value(kj_value value, void *memory);
-/* The value as a literal: `2.5f32`, `-7u64`, `f32(inf)`, and `bitcast(f32, 4290772992u32)` for a
- * NaN that `nan` is not. Without a suffix it is weak: `2.5`, `inf`. */
-void kj_print_value(kj_value value, bool has_suffix, kj_buffer *buffer);
 
 /* ---- what operators give ---- */
 

@@ -74,3 +74,54 @@ void kj_print_float(double value, kjit_type type, kj_buffer *buffer)
   kj_append_text(buffer, text);
   if (!strpbrk(text, ".e")) kj_append_text(buffer, ".0");
 }
+
+/* ---- values ---- */
+
+static void print_integer(__int128 integer, kj_buffer *buffer)
+{
+  char digits[48];
+  size_t at = sizeof digits - 1;
+  unsigned __int128 rest = integer < 0 ? -(unsigned __int128)integer : (unsigned __int128)integer;
+  digits[at] = 0;
+  do digits[--at] = (char)('0' + (int)(rest % 10));
+  while (rest /= 10);
+  if (integer < 0) digits[--at] = '-';
+  kj_append_text(buffer, digits + at);
+}
+
+static void print_float(kj_value value, kj_buffer *buffer)
+{
+  double number = fabs(kj_number_of(value));
+  if (kj_is_negative(value)) kj_append_text(buffer, "-");
+  if (isfinite(number))
+    kj_print_float(number, value.type == KJIT_F32 ? KJIT_F32 : KJIT_F64, buffer);
+  else kj_append_text(buffer, isnan(number) ? "nan" : "inf");
+}
+
+void kj_print_value(kj_value value, bool has_suffix, kj_buffer *buffer)
+{
+  static const struct {
+    const char *name;
+    unsigned bits;
+  } rows[KJIT_SCALAR_COUNT] = {
+#define X(name, text, bytes, class, code, bits) [KJIT_##name] = { text, bits },
+#include <kjit/types.def>
+#undef X
+  };
+  const char *name = has_suffix && kj_is_scalar(value.type) ? rows[value.type].name : NULL;
+  if (value.type == KJIT_BOOL) kj_append_text(buffer, value.integer ? "true" : "false");
+  else if (!kj_is_floating(value.type)) {
+    print_integer(value.integer, buffer);
+    kj_append_text(buffer, name ? name : "");
+  } else if (kj_is_other_nan(value) && value.type != KJ_WEAK_FLOAT) {
+    kj_append_format(buffer, "bitcast(%s, %lluu%u)", rows[value.type].name,
+                     (unsigned long long)value.integer, rows[value.type].bits);
+  } else if (!name || isfinite(kj_number_of(value))) {
+    print_float(value, buffer);
+    kj_append_text(buffer, name ? name : "");
+  } else {
+    kj_append_format(buffer, "%s(", name);
+    print_float(value, buffer);
+    kj_append_text(buffer, ")");
+  }
+}

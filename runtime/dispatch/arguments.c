@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dispatch/dispatch.h"
+#include "ir/number.h"
 
 /* ---- messages ---- */
 

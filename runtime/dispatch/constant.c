@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dispatch/dispatch.h"
+#include "ir/number.h"
 #include "view.h"
 
 typedef struct change {
