@@ -344,6 +344,7 @@ static int infer(const kj_compile_request *request, kj_types *types, kj_diagnost
   if (jump == 0) {
     kj_compilation *c = KJ_NEW(&arena, kj_compilation);
     *c = (kj_compilation){ .request = request,
+                           .code = KJ_NEW(&arena, kj_code),
                            .module = request->module,
                            .types = types,
                            .arena = &arena,
