@@ -351,7 +351,9 @@ static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launc
     if (status == KJIT_NOT_READY) return status; /* nothing was filled in */
   }
   free(call.own_parameters);
-  return diagnostics.count ? kj_finish_call(kernel->context, &diagnostics) : KJIT_OK;
+  /* an error for whose message there was no memory has a status only */
+  bool is_told = diagnostics.count || diagnostics.status != KJIT_OK;
+  return is_told ? kj_finish_call(kernel->context, &diagnostics) : KJIT_OK;
 }
 
 /* A GPU's driver captures what is launched; on the CPU it is kept instead. */
