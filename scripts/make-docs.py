@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Makes docs/ir.md and docs/embedding.md from their .in.md files, docs/builtins.prose.md and the tables in the source; with
+"""Makes docs/ir.md, docs/embedding.md and docs/tools.md from their .in.md files, docs/builtins.prose.md and the tables in the source; with
 --check, exits 1 when one is not what would be made, or when a built-in has no prose."""
 import pathlib
 import re
 import sys
+import textwrap
 
 import tables
 from tables import ROOT, rows
@@ -13,6 +14,10 @@ def table(head, lines):
     cell = lambda text: str(text).replace("|", "\\|")
     out = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join(out + ["| " + " | ".join(cell(c) for c in line) + " |" for line in lines])
+
+
+def paragraph(text):
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def operators():
@@ -101,7 +106,7 @@ def section(group, introduction, lines):
     is_measured = any(line[0] in exactness for line in lines)
     head = ["built-in", "what it does"] + ["accuracy"] * is_measured + ["also known as"]
     lines = [(form, text) + (exactness.get(name, ""),) * is_measured + (aliases,) for name, form, text, aliases in lines]
-    parts = [f"### {group}", introduction, example(group), table(head, lines)]
+    parts = [f"### {group}", paragraph(introduction), example(group), table(head, lines)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -152,7 +157,7 @@ def library():
             elif declared and not declared[2].startswith("random_"):
                 rows.append((f"`{declared[1] + ' ' if declared[1] == 'struct' else ''}{declared[2].strip()}`", " ".join(comment)))
             is_open = is_open and line.startswith("#")
-        parts.append(f"### `import \"{path.stem}\"`\n\n{introduction}\n\n" + table(["declaration", "what it is"], rows))
+        parts.append(f"### `import \"{path.stem}\"`\n\n{paragraph(introduction)}\n\n" + table(["declaration", "what it is"], rows))
     return "\n\n".join(parts)
 
 
@@ -166,7 +171,15 @@ def device_attributes():
     return table(["`kjit_device_attribute`", "what", "on the CPU"], [(f"`KJIT_DEVICE_{n}`", t, on_cpu(c)) for n, _, c, t in rows("include/kjit/device.def")])
 
 
-TABLES = {"@OPS@": operators, "@TYPES@": types, "@ATTRIBUTES@": attributes, "@BUILTINS@": builtins, "@LIBRARY@": library, "@STATUS@": statuses, "@DEVICE@": device_attributes}
+def passes():
+    """The rows of passes.def."""
+    runs_for = {"ALWAYS": "everything", "CHECKED": "code with checks of subscripts or divisions", "GPU": "GPUs", "C_FUNCTION": "C functions",
+                "CPU_KERNEL": "kernels on the CPU", "WITHOUT_THREAD_LOOPS": "GPUs, C functions", "GPU_NEVER_FAILING": "GPUs, where no thread can fail"}
+    found = re.findall(r'PASS\("([^"]+)",\s*\w+,\s*(\w+),[^"]*"([^"]+)"\)', (ROOT / "lib/pass/passes.def").read_text().split("*/", 1)[1])
+    return table(["pass", "runs for", "what it does"], [(f"`{name}`", runs_for[condition], what) for name, condition, what in found])
+
+
+TABLES = {"@PASSES@": passes, "@OPS@": operators, "@TYPES@": types, "@ATTRIBUTES@": attributes, "@BUILTINS@": builtins, "@LIBRARY@": library, "@STATUS@": statuses, "@DEVICE@": device_attributes}
 
 
 def make(source):

@@ -11,7 +11,7 @@
 enum { KJ_MAX_RANK = 8, KJ_MAX_TYPE_LEVELS = 200 };
 
 /* Types without a public name. Weak types are those of literals and of plain numbers of a host:
- * they take the type they meet (kernel-ir.md, Inference). */
+ * they take the type they meet (docs/ir.md, Inference). */
 enum {
   KJ_WEAK_INT = KJIT_FUNC + 1,
   KJ_WEAK_FLOAT,

@@ -1,4 +1,4 @@
-/* Conversions between scalars (kernel-ir.md: float to int truncates and saturates, NaN gives 0; all
+/* Conversions between scalars (docs/ir.md: float to int truncates and saturates, NaN gives 0; all
  * others round to nearest even, once). */
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Value ranges and 32-bit indices (kernel-ir.md, `index`).
+/* Value ranges and 32-bit indices (docs/ir.md, `index`).
  *
  * Needs: typed instances; on the CPU after thread loops were made. Guarantees: no value, and so no
  * result, changes.

@@ -1,5 +1,5 @@
 /* Operators on typed operands: the common type, conversions, what is computed at compile time
- * (kernel-ir.md, Inference). */
+ * (docs/ir.md, Inference). */
 #include "typing/rules.h"
 
 static const char *text_of(kjit_op op) { return kj_op_table[op].text; }

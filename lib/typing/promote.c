@@ -1,4 +1,4 @@
-/* Promotion and conversion: kernel-ir.md, Types and Inference.
+/* Promotion and conversion: docs/ir.md, Types and Inference.
  *
  * A weak value is a literal, or a tree whose leaves are literals and numbers without a type of
  * their own. It stays a tree until it meets a type, which then goes down to its leaves: `c ? 1 :

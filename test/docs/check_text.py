@@ -1,0 +1,82 @@
+"""Checks texts of the tree, says what is wrong and exits 1: lines of documents are at most 120 columns wide, rows of
+tables aside; files that documents and comments name are there, and so is what documents link to."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(sys.argv[1])
+COLUMNS = 120
+FOLDERS = "cmake|docs|examples|include|lib|runtime|scripts|test|tools"
+# A path from the root of the tree; one with `*` stands for any file that it matches.
+PATH = re.compile(rf"(?<![\w/.<-])(?:{FOLDERS})/[\w./*-]+")
+# A file of the source by its name alone, or from a folder in lib or runtime; not one of the system: <math.h>.
+NAME = re.compile(r"(?<![\w/.<*-])(?:\w+/)*\w+\.(?:c|h|def)\b(?!>)")
+LINK = re.compile(r"\]\(([\w./-]+\.\w+)(?:#[^)]*)?\)")
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+SOURCES = ("lib", "runtime", "include", "tools", "test")
+BUILT = ("lib/kjit", "lib/pkgconfig", "lib/cmake")  # where an installation puts things
+OUTSIDE = {"cuda.h", "ltests.h", "nvtxTypes.h", "stdint.h"}  # of the system, and of other projects
+
+
+def documents():
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def sources():
+    return (p for folder in SOURCES for p in sorted((ROOT / folder).rglob("*")) if p.suffix in (".c", ".h", ".def"))
+
+
+NAMES = {path.name for path in sources()}
+
+
+def line_of(text, found):
+    return text.count("\n", 0, found.start()) + 1
+
+
+def missing(text, needs_suffix):
+    """Files that the text names and that are not there; needs_suffix: of paths, only those that look like one of a
+    file."""
+    for found in PATH.finditer(text):
+        path = found[0].rstrip("./-")
+        if path.startswith(BUILT) or (needs_suffix and not re.search(r"\.\w+$", path)):
+            continue
+        if not any(ROOT.glob(path)):
+            yield line_of(text, found), path
+    for found in NAME.finditer(text):
+        path = pathlib.PurePath(found[0])
+        if path.parts[0] in FOLDERS.split("|") or path.name in OUTSIDE:
+            continue
+        folders = ("lib", "runtime", "include", "test", "tools")
+        is_there = path.name in NAMES if len(path.parts) == 1 else any((ROOT / f / path).exists() for f in folders)
+        if not is_there:
+            yield line_of(text, found), found[0]
+
+
+def complain(path, line, what):
+    print(f"{path.relative_to(ROOT)}:{line}: {what}")
+    return 1
+
+
+def check_document(path):
+    text, wrong = path.read_text(), 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > COLUMNS and not line.startswith("|"):
+            wrong += complain(path, number, f"{len(line)} columns; a line has at most {COLUMNS}, rows of tables aside")
+    for number, named in missing(text, False):
+        wrong += complain(path, number, f"there is no {named}")
+    for found in LINK.finditer(text):
+        if not (path.parent / found[1]).exists():
+            wrong += complain(path, line_of(text, found), f"the link leads to no file: {found[1]}")
+    return wrong
+
+
+def check_source(path):
+    text, wrong = path.read_text(), 0
+    for comment in COMMENT.finditer(text):
+        first = text.count("\n", 0, comment.start())
+        for number, named in missing(comment[0], True):
+            wrong += complain(path, first + number, f"the comment names {named}, which is not there")
+    return wrong
+
+
+sys.exit(1 if sum(check_document(p) for p in documents()) + sum(check_source(p) for p in sources()) else 0)
