@@ -152,7 +152,7 @@ static uint32_t read_alignment(kj_verifier *v, const kj_decl *decl)
   const kj_attribute *attribute = kj_get_attribute(&decl->attributes, KJ_ATTRIBUTE_ALIGN);
   if (!attribute || attribute->values.count != 1) return 0;
   evaluator e = { .v = v };
-  kj_value known;
+  kj_value known = { 0 };
   bool is_known = evaluate(&e, attribute->values.items[0], &known);
   __int128 value = known.integer;
   bool is_power = is_known && value > 0 && (value & (value - 1)) == 0;

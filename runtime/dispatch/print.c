@@ -10,28 +10,12 @@
 
 enum { F16_PRECISION = 11, BF16_PRECISION = 8, F32_PRECISION = 24, F64_PRECISION = 53 };
 
-static double f16_of(uint64_t bits)
+/* The word holds the bits of the type, and perhaps others above them. */
+static double float_of(kjit_type type, uint64_t word)
 {
-  int exponent = (int)(bits >> 10 & 0x1f);
-  double fraction = (double)(bits & 0x3ff), value;
-  if (exponent == 0x1f) value = fraction != 0 ? NAN : INFINITY;
-  else value = exponent ? ldexp(fraction + 1024, exponent - 25) : ldexp(fraction, -24);
-  return bits & 0x8000 ? -value : value;
-}
-
-static double f32_of(uint64_t bits)
-{
-  uint32_t low = (uint32_t)bits;
-  float value;
-  memcpy(&value, &low, sizeof value);
-  return value;
-}
-
-static double f64_of(uint64_t bits)
-{
-  double value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
+  kj_value value;
+  (void)kj_decode_value(type, &word, &value);
+  return kj_number_of(value);
 }
 
 static void append_number(kj_buffer *text, double value, int precision, bool is_part)
@@ -59,12 +43,16 @@ static uint32_t append_value(kj_buffer *text, char letter, const uint64_t *words
   case 'i': kj_append_format(text, "%" PRId64, (int64_t)word); return 1;
   case 'u': kj_append_format(text, "%" PRIu64, word); return 1;
   case 'p': kj_append_format(text, "0x%" PRIx64, word); return 1;
-  case 'h': append_number(text, f16_of(word), F16_PRECISION, false); return 1;
-  case 'y': append_number(text, f32_of(word << 16), BF16_PRECISION, false); return 1;
-  case 'f': append_number(text, f32_of(word), F32_PRECISION, false); return 1;
-  case 'd': append_number(text, f64_of(word), F64_PRECISION, false); return 1;
-  case 'F': append_complex(text, f32_of(word), f32_of(words[1]), F32_PRECISION); return 2;
-  default: append_complex(text, f64_of(word), f64_of(words[1]), F64_PRECISION); return 2;
+  case 'h': append_number(text, float_of(KJIT_F16, word), F16_PRECISION, false); return 1;
+  case 'y': append_number(text, float_of(KJIT_BF16, word), BF16_PRECISION, false); return 1;
+  case 'f': append_number(text, float_of(KJIT_F32, word), F32_PRECISION, false); return 1;
+  case 'd': append_number(text, float_of(KJIT_F64, word), F64_PRECISION, false); return 1;
+  case 'F':
+    append_complex(text, float_of(KJIT_F32, word), float_of(KJIT_F32, words[1]), F32_PRECISION);
+    return 2;
+  default:
+    append_complex(text, float_of(KJIT_F64, word), float_of(KJIT_F64, words[1]), F64_PRECISION);
+    return 2;
   }
 }
 
