@@ -272,7 +272,7 @@ def main():
     parser.add_argument("--failures", type=int, default=10, help="stop after so many")
     options = parser.parse_args()
     seed = secrets.randbits(40) if options.seed is None else options.seed
-    runner, failed, done = Runner(options.libdir, options.device, "none", options.debug), 0, 0
+    runner, failed, done = Runner(options.libdir, options.device, (), options.debug), 0, 0
     for number in range(seed, seed + options.count):
         case = Case(number)
         try:
