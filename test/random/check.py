@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import numpy as np
 
 import evaluate
+import far
 import generate
 import library
 import records
@@ -24,6 +25,8 @@ from values import Ambiguous, FLOATS
 
 
 def to_list(array, t):
+    if isinstance(t, far.Pointer):
+        return [far.Cells(array)]
     if isinstance(t, records.Struct):
         return records.to_lists(array.reshape(-1), t, to_list)
     if t == "bf16":
@@ -40,6 +43,8 @@ def differences(kernel, results, wanted, open_, before):
     """before: of kernels of which threads fail that are pieces, which take along what would come next: the values at the start."""
     found = []
     for (name, t, shape), got, want in zip(kernel.parameters, results, wanted):
+        if isinstance(t, far.Pointer):
+            found += got.differences(want, same)
         if shape is None or not kernel.is_output(name):
             continue
         count = kernel.per_thread.get(name, 1)
@@ -87,7 +92,7 @@ def host_function(kernel):
 
 def run_one(libraries, seed):
     """A word for what happened, and a text for a failure."""
-    kernel, program = generate.generate(seed)
+    kernel, program = generate.generate(seed, libraries.options.device)
     checks = checks_of(libraries.options, seed)
     if kernel.poked and libraries.options.device == "cuda":
         return "of the host", None
@@ -101,8 +106,8 @@ def run_one(libraries, seed):
         return "open", None
     except TypeMismatch:
         return "refused", None
-    given = [a[0] if s is None else a for a, (_, _, s) in zip(arguments, kernel.parameters)]
-    before = {n: a.copy() for n, a in kernel.arrays.items()}
+    given = [a[0] if s is None and not isinstance(t, far.Pointer) else a for a, (_, t, s) in zip(arguments, kernel.parameters)]
+    before = {n: a.copy() for n, a in kernel.arrays.items() if isinstance(a, np.ndarray)}
     found, has_failed = [], False
     try:
         libraries.get(checks).run(kernel.text(), [(t, v) for (_, t, _), v in zip(kernel.parameters, given)], kernel.grid, kernel.block, host_function(kernel))
@@ -163,7 +168,7 @@ class Job:
         """What to report; goes on behind it."""
         self.process.kill()
         self.process.join()
-        kernel, _ = generate.generate(self.begun) if self.begun is not None else (None, None)
+        kernel, _ = generate.generate(self.begun, self.options.device) if self.begun is not None else (None, None)
         text = describe(self.begun, kernel, [why]) if kernel else why
         if kernel:
             self.advance(self.begun)
@@ -234,7 +239,7 @@ def main():
     seed = secrets.randbits(40) if options.seed is None else options.seed
     if options.print:
         for number in range(seed, seed + options.count):
-            print(describe(number, generate.generate(number)[0], []))
+            print(describe(number, generate.generate(number, options.device)[0], []))
         return 0
     print(f"{options.count} kernels on {options.device} from --seed {seed}", flush=True)
     start = time.monotonic()

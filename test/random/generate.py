@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 
+import far
 import language as l
 import parts
 import records
@@ -37,9 +38,12 @@ class Kernel:
         self.per_thread = {}  # arrays of which each thread has so many elements of its own: outputs too
         self.touches = []  # funcs that change an element of these
         self.poked = None  # the one that an extern func changes behind the kernel's back
+        self.before, self.far = [], None  # lines before all others; a view through a pointer: name, type, shape
 
     def environment(self):
-        env = {n: self.parameter(n, t, shape) for n, t, shape in self.parameters}
+        env = {n: self.parameter(n, t, shape) for n, t, shape in self.parameters if not isinstance(t, far.Pointer)}
+        if self.far:
+            env[self.far[0]] = Array("p_fp", *self.far[1:])
         for name in self.range_names:
             env[name] = Typed("i64", name)
         return env
@@ -57,6 +61,7 @@ class Kernel:
     def text(self):
         lines = self.declarations + [f.text() for f in self.functions] + [f.text() for f, _ in self.touches]
         lines.append(f"kernel k({', '.join(n + self.annotations.get(n, '') for n, _, _ in self.parameters)}){self.attributes} {{")
+        lines += ["  " + line for line in self.before]
         if self.range_names:
             lines.append(f"  for {', '.join(self.range_names)} in grid_range({self.wrapper}) {{")
             lines += block_text(self.body, 2) + ["  }"]
@@ -65,10 +70,11 @@ class Kernel:
         return "\n".join(lines + ["}", ""])
 
 
-class Generator(parts.Generation, records.Generation):
+class Generator(parts.Generation, records.Generation, far.Generation):
     lane_types = ("f32", "i32", "f64", "u32", "f16", "bf16", "u8", "i64", "u64", "i16", "bool", "f32")
 
-    def __init__(self, seed):
+    def __init__(self, seed, is_far):
+        self.is_far = is_far
         self.r = random.Random(seed)
         self.rng = np.random.default_rng([seed & 0xFFFFFFFF, seed >> 32])
         self.kernel = Kernel()
@@ -127,11 +133,13 @@ class Generator(parts.Generation, records.Generation):
 
     def leaf(self):
         r = self.r
+        if self.far and self.far in self.tr.env and r.random() < 0.3:
+            return self.far_leaf()
         choice = r.random()
         if choice < 0.15:
             return self.literal()
         if choice < 0.55:
-            arrays = [n for n, v in self.tr.env.items() if isinstance(v, Array) and n not in self.unreadable]
+            arrays = [n for n, v in self.tr.env.items() if isinstance(v, Array) and n not in self.unreadable and n != self.far]
             if arrays:
                 return self.element(r.choice(arrays))
         if self.structs and choice < 0.75:
@@ -202,6 +210,8 @@ class Generator(parts.Generation, records.Generation):
         sub = lambda d=depth - 1: self.grow(r.randint(0, d))
         if r.random() < 0.08:
             return self.part_expr(depth - 1)
+        if not self.is_small and r.random() < 0.08:
+            return self.shifted(sub)
         k = r.random()
         if k < 0.45:
             ops = ("+", "-", "*", "+", "-", "*", "&", "|", "^", "<<", ">>", "//", "%", "/", "//", "%") if not self.is_small else ("+", "-", "*", "+", "-", "&", "|", "^", "//", "%", ">>")
@@ -337,6 +347,16 @@ class Generator(parts.Generation, records.Generation):
             self.emit(out, ("if", rare, [("raise",)], []))
         else:
             self.emit(out, ("assert", ("un", "not", rare) if r.random() < 0.5 else ("bin", "or", ("un", "not", rare), self.test(1))))
+
+    def shifted(self, sub):
+        """By a count with a known range, which may reach and pass the width; widened afterwards."""
+        r = self.r
+        x = ("cast", r.choice(("u32", "i32", "u32", "i64", "u64", "u16")), sub())
+        if r.random() < 0.5:
+            x = ("bin", "&", x, lit(r.choice((255, 1023, 65535))))
+        n, base = ("bin", "&", ("cast", r.choice(("i32", "i32", "u32", "i64")), sub()), lit(r.choice((1, 3, 7, 31, 63)))), lit(r.choice((0, 24, 30, 32, 32, 40, 60, 64, 65)))
+        count = r.choice((n, ("bin", "+", base, n), ("bin", "-", base, n), ("bin", "-", n, base)))
+        return ("cast", r.choice(("i64", "i64", "u64", "f64")), ("bin", r.choice(("<<", ">>", ">>")), x, count))
 
     # -- statements --
 
@@ -602,11 +622,15 @@ class Generator(parts.Generation, records.Generation):
         k.shape = shape
         outputs = r.randint(1, 3)
         self.parameters(shape, outputs, r.randint(1, 3))
+        if self.is_far:
+            self.add_far()
         names = [f"i{n}" for n in range(rank)]
         body = []
         if rank == 3 or r.random() < 0.5:
             k.range_names = names
             k.wrapper = ", ".join(f"o0.shape[{n}]" for n in range(rank)) if rank > 1 or r.random() < 0.3 else "len(o0)"
+            if self.is_far and rank == 1:
+                k.wrapper = self.far_extent(shape[0])
             self.start(Translator(program, k.environment(), is_generating=True), 2)
             if r.random() < 0.5:
                 k.grid, k.block = (0, 0, 0), (0, 0, 0)
@@ -635,6 +659,11 @@ class Generator(parts.Generation, records.Generation):
                     break
                 except TypeMismatch:
                     pass
+        if self.is_far and math.prod(shape) <= far.WINDOW:
+            number = var(names[0])
+            for n, extent in zip(names[1:], shape[1:]):
+                number = ("bin", "+", ("bin", "*", number, lit(extent)), var(n))
+            self.attempt(body, lambda b: self.emit(b, ("set", [self.far_store(number)], "", [self.stored(k.far[1], 2)])))
         k.body = body
         self.finish()
         return k, program
@@ -867,12 +896,13 @@ def bf16_bits(v):
     return (wide.view(np.uint32) >> 16).astype(np.uint16)
 
 
-def generate(seed):
-    """The kernel of a seed and its functions, tried until the language accepts one."""
+def generate(seed, device="cpu"):
+    """The kernel of a seed and its functions, tried until the language accepts one. Memory that is mostly not there is the host's."""
+    is_far = device == "cpu" and random.Random(f"far {seed}").random() < 0.08
     for attempt in range(50):
-        g = Generator(seed * 64 + attempt)
+        g = Generator(seed * 64 + attempt, is_far)
         try:
-            return g.together() if g.r.random() < 0.35 else g.straight()
+            return g.together() if not is_far and g.r.random() < 0.35 else g.straight()
         except TypeMismatch:
             pass
     raise AssertionError("no kernel for this seed")

@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 
+from far import Pointer
 from records import Struct
 from values import SCALARS
 
@@ -62,6 +63,7 @@ class Library:
 
     def __init__(self, folder, device, checks=(), is_debug=False):
         names = [os.path.join(folder, "libkjit.so")] + sorted(glob.glob(os.path.join(folder, "libkjit.so.*")))
+        self.device_name = device
         self.c = c.CDLL(next(name for name in names if os.path.exists(name)))
         self.c.kjit_copy_diagnostics_text.restype = c.c_void_p
         self.c.kjit_release_module.argtypes = [c.c_void_p]
@@ -85,6 +87,11 @@ class Library:
             raise Failure(f"{self.c.kjit_get_status_name(status).decode()}: {message}")
 
     def argument(self, t, v, keep):
+        if isinstance(t, Pointer):
+            number, cell = c.c_uint32(), c.c_uint64(v.address())
+            self.require(self.c.kjit_parse_type(self.context, t.name.encode(), c.byref(number)))
+            keep.append(cell)
+            return Arg(ARG_BY_ADDRESS, 0, 0, number.value, c.addressof(cell))
         if not isinstance(t, Struct):
             return tensor_arg(v, t, keep) if isinstance(v, np.ndarray) else scalar_arg(v, t, keep)
         number = c.c_uint32()
