@@ -68,26 +68,40 @@ static kj_bounds of_range(kj_prover *p, int64_t least, int64_t most)
                       .nodes = 1 };
 }
 
-/* One value that is the same in the whole block. */
-static kj_bounds of_uniform(kj_texpr *e, int64_t least, int64_t most)
+static kj_bounds of_interval(kj_prover *p, kj_interval numbers)
 {
-  return (
-    kj_bounds){ .known = true, .low = e, .high = e, .least = least, .most = most, .nodes = 1 };
+  return of_range(p, (int64_t)numbers.least, (int64_t)numbers.most);
+}
+
+/* One value that is the same in the whole block. */
+static kj_bounds of_uniform(kj_texpr *e, kj_interval numbers)
+{
+  return (kj_bounds){ .known = true,
+                      .low = e,
+                      .high = e,
+                      .least = (int64_t)numbers.least,
+                      .most = (int64_t)numbers.most,
+                      .nodes = 1 };
 }
 
 /* ---- types ---- */
 
+/* Of u64 only the half that an index can be. */
 bool kj_find_type_range(const kj_prover *p, kjit_type type, int64_t *least, int64_t *most)
 {
-  const kj_type_info *info = kj_type(p->c->types, type);
-  uint32_t bits = 8 * info->size_bytes;
-  if (info->class_ == KJ_CLASS_BOOL) bits = 1;
-  else if (info->class_ != KJ_CLASS_SIGNED && info->class_ != KJ_CLASS_UNSIGNED) return false;
-  bool is_signed = info->class_ == KJ_CLASS_SIGNED;
-  *least = !is_signed ? 0 : bits == 64 ? INT64_MIN : -((int64_t)1 << (bits - 1));
-  /* of u64 only the half that an index can be */
-  *most = bits == 64 ? INT64_MAX : ((int64_t)1 << (bits - is_signed)) - 1;
-  return true;
+  kj_interval all = kj_whole_interval(kj_find_integer(p->c->types, type)),
+              index = kj_meet_intervals(all, kj_make_interval(INT64_MIN, INT64_MAX));
+  *least = (int64_t)index.least;
+  *most = (int64_t)index.most;
+  return index.known;
+}
+
+static kj_interval numbers_of(const kj_bounds *b) { return kj_make_interval(b->least, b->most); }
+
+/* What an operation on i64 gives in numbers, exactly. */
+static kj_interval exact(kjit_op op, const kj_bounds *x, const kj_bounds *y)
+{
+  return kj_exact_binary(op, (kj_integer){ 64, true }, numbers_of(x), numbers_of(y));
 }
 
 /* Anything that the type holds; of types that hold more than is ever in bounds nothing is known. */
@@ -102,17 +116,17 @@ static kj_bounds of_type(kj_prover *p, kjit_type type)
 
 /* A result in exact arithmetic is the value where the type holds it. In a loop that may be a
  * condition, as long as the result can be computed in 64 bits. */
-static kj_bounds fit(kj_prover *p, kjit_type type, kj_bounds b, __int128 least, __int128 most)
+static kj_bounds fit(kj_prover *p, kjit_type type, kj_bounds b, kj_interval numbers)
 {
-  int64_t type_least, type_most;
-  if (b.nodes > MOST_NODES || !kj_find_type_range(p, type, &type_least, &type_most))
+  int64_t least, most;
+  if (b.nodes > MOST_NODES || !kj_find_type_range(p, type, &least, &most)) return of_type(p, type);
+  bool fits = kj_is_within(numbers, least, most);
+  if (!fits && (!p->inside || !kj_is_within(numbers, INT64_MIN, INT64_MAX)))
     return of_type(p, type);
-  bool fits = least >= type_least && most <= type_most;
-  if (!fits && (!p->inside || least < INT64_MIN || most > INT64_MAX)) return of_type(p, type);
   b.known = true;
-  b.least = (int64_t)least;
-  b.most = (int64_t)most;
-  if (!fits) kj_confine(p, &b, type_least, type_most);
+  b.least = (int64_t)numbers.least;
+  b.most = (int64_t)numbers.most;
+  if (!fits) kj_confine(p, &b, least, most);
   return b;
 }
 
@@ -129,7 +143,7 @@ kj_bounds kj_add_bounds(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y)
   kj_bounds b = { .low = make_binary(p, KJIT_ADD, x.low, y.low),
                   .high = make_binary(p, KJIT_ADD, x.high, y.high),
                   .nodes = sum_of_nodes(&x, &y) };
-  return fit(p, type, b, (__int128)x.least + y.least, (__int128)x.most + y.most);
+  return fit(p, type, b, exact(KJIT_ADD, &x, &y));
 }
 
 kj_bounds kj_subtract_bounds(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y)
@@ -138,7 +152,7 @@ kj_bounds kj_subtract_bounds(kj_prover *p, kjit_type type, kj_bounds x, kj_bound
   kj_bounds b = { .low = make_binary(p, KJIT_SUB, x.low, y.high),
                   .high = make_binary(p, KJIT_SUB, x.high, y.low),
                   .nodes = sum_of_nodes(&x, &y) };
-  return fit(p, type, b, (__int128)x.least - y.most, (__int128)x.most - y.least);
+  return fit(p, type, b, exact(KJIT_SUB, &x, &y));
 }
 
 static kj_bounds multiply(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y)
@@ -154,26 +168,23 @@ static kj_bounds multiply(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y
   if (!is_negative && !is_ordered) return of_type(p, type);
   kj_texpr *low = make_binary(p, KJIT_MUL, x.low, y.low),
            *high = make_binary(p, KJIT_MUL, x.high, y.high);
-  __int128 least = (__int128)x.least * y.least, most = (__int128)x.most * y.most;
   kj_bounds b = { .low = is_negative ? high : low,
                   .high = is_negative ? low : high,
                   .nodes = sum_of_nodes(&x, &y) };
-  return fit(p, type, b, is_negative ? most : least, is_negative ? least : most);
+  return fit(p, type, b, exact(KJIT_MUL, &x, &y));
 }
 
 /* By a positive number: monotonic. */
 static kj_bounds divide(kj_prover *p, kjit_type type, kj_bounds x, int64_t by)
 {
   if (!x.known) return of_type(p, type);
-  kj_texpr *number = kj_make_bound(p, by);
-  if (is_number(x.low) && is_number(x.high))
-    return of_range(p, (int64_t)kj_floor_divide(x.low->integer, by),
-                    (int64_t)kj_floor_divide(x.high->integer, by));
-  kj_bounds b = { .low = make_binary(p, KJIT_FLOORDIV, x.low, number),
-                  .high = make_binary(p, KJIT_FLOORDIV, x.high, number),
+  kj_bounds y = kj_bounds_of_number(p, by);
+  kj_interval numbers = exact(KJIT_FLOORDIV, &x, &y);
+  if (is_number(x.low) && is_number(x.high)) return of_interval(p, numbers);
+  kj_bounds b = { .low = make_binary(p, KJIT_FLOORDIV, x.low, y.low),
+                  .high = make_binary(p, KJIT_FLOORDIV, x.high, y.low),
                   .nodes = x.nodes + 2 };
-  return fit(p, type, b, (int64_t)kj_floor_divide(x.least, by),
-             (int64_t)kj_floor_divide(x.most, by));
+  return fit(p, type, b, numbers);
 }
 
 static kj_bounds extremes(kj_prover *p, kj_bounds x, kj_bounds y, bool is_min, bool is_max)
@@ -225,9 +236,10 @@ static kj_bounds find_binary(kj_prover *p, const kj_texpr *e)
 {
   if (p->inside && (e->op == KJIT_BIT_AND || e->op == KJIT_MOD)) return find_remainder(p, e);
   kj_bounds x = kj_find_bounds(p, e->x), y = kj_find_bounds(p, e->y);
-  if (e->op == KJIT_BIT_AND && y.known && y.least >= 0) return of_range(p, 0, y.most);
-  if (e->op == KJIT_MOD && y.known && is_positive_number(&y))
-    return of_range(p, 0, x.known && x.least >= 0 && x.most < y.most ? x.most : y.most - 1);
+  bool is_below =
+    y.known && (e->op == KJIT_BIT_AND ? y.least >= 0 : e->op == KJIT_MOD && is_positive_number(&y));
+  if (is_below && !x.known) x = of_range(p, INT64_MIN, INT64_MAX);
+  if (is_below) return of_interval(p, exact(e->op, &x, &y));
   if (!x.known || !y.known) return of_type(p, e->type);
   switch (e->op) {
   case KJIT_ADD: return kj_add_bounds(p, e->type, x, y);
@@ -257,65 +269,44 @@ static kj_texpr *make_position(kj_prover *p, kj_builtin_id id, uint32_t dimensio
   return e;
 }
 
-static kj_bounds find_block_size(kj_prover *p, uint32_t d)
+/* The same in the whole block. */
+static kj_bounds find_uniform(kj_prover *p, kj_builtin_id id, uint32_t d)
 {
-  enum { MOST = 1024, MOST_Z = 64 };
-  const kj_instance *kernel = p->c->instances.items[0];
-  uint32_t known = kernel->block[d];
-  if (!known && p->c->request->target.kind == KJ_TARGET_CPU)
-    known = p->c->request->signature->block[d];
-  return known ? kj_bounds_of_number(p, known)
-               : of_uniform(make_position(p, KJ_BUILTIN_BLOCK_DIM, d), 1, d == 2 ? MOST_Z : MOST);
-}
-
-static int64_t most_blocks(const kj_prover *p, uint32_t d)
-{
-  return p->c->request->signature->grid32 || d == 0 ? INT32_MAX : UINT16_MAX;
+  kj_launch_limits limits = kj_find_limits(p->c);
+  kj_interval numbers = kj_position_interval(&limits, id, d);
+  return numbers.least == numbers.most ? of_interval(p, numbers)
+                                       : of_uniform(make_position(p, id, d), numbers);
 }
 
 static kj_bounds find_thread_index(kj_prover *p, uint32_t d)
 {
-  kj_bounds size = find_block_size(p, d);
-  kj_bounds last = kj_subtract_bounds(p, KJIT_I64, size, kj_bounds_of_number(p, 1));
+  kj_bounds last = kj_subtract_bounds(p, KJIT_I64, find_uniform(p, KJ_BUILTIN_BLOCK_DIM, d),
+                                      kj_bounds_of_number(p, 1));
   last.low = kj_make_bound(p, 0);
   last.least = 0;
   return last;
 }
 
-static kj_bounds find_block_index(kj_prover *p, uint32_t d)
-{
-  return of_uniform(make_position(p, KJ_BUILTIN_BLOCK_IDX, d), 0, most_blocks(p, d) - 1);
-}
-static kj_bounds find_grid_size(kj_prover *p, uint32_t d)
-{
-  return of_uniform(make_position(p, KJ_BUILTIN_GRID_DIM, d), 1, most_blocks(p, d));
-}
-
-static kj_bounds find_thread_rank(kj_prover *p)
-{
-  kj_bounds count = kj_bounds_of_number(p, 1);
-  for (uint32_t d = 0; d < 3; d++) count = multiply(p, KJIT_I64, count, find_block_size(p, d));
-  if (!count.known || count.least != count.most) return of_range(p, 0, 1023);
-  return of_range(p, 0, count.most - 1);
-}
-
 static kj_bounds find_builtin(kj_prover *p, const kj_texpr *e)
 {
   uint32_t d = e->dimension < 3 ? e->dimension : 0;
-  switch (e->builtin->id) {
+  kj_launch_limits limits = kj_find_limits(p->c);
+  switch ((int)e->builtin->id) {
   case KJ_BUILTIN_THREAD_IDX: return find_thread_index(p, d);
-  case KJ_BUILTIN_BLOCK_IDX: return find_block_index(p, d);
-  case KJ_BUILTIN_BLOCK_DIM: return find_block_size(p, d);
-  case KJ_BUILTIN_GRID_DIM: return find_grid_size(p, d);
+  case KJ_BUILTIN_BLOCK_IDX:
+  case KJ_BUILTIN_BLOCK_DIM:
+  case KJ_BUILTIN_GRID_DIM: return find_uniform(p, e->builtin->id, d);
   case KJ_BUILTIN_GRID:
     return kj_add_bounds(p, KJIT_I64,
-                         multiply(p, KJIT_I64, find_block_index(p, d), find_block_size(p, d)),
+                         multiply(p, KJIT_I64, find_uniform(p, KJ_BUILTIN_BLOCK_IDX, d),
+                                  find_uniform(p, KJ_BUILTIN_BLOCK_DIM, d)),
                          find_thread_index(p, d));
   case KJ_BUILTIN_GRIDSIZE:
-    return multiply(p, KJIT_I64, find_grid_size(p, d), find_block_size(p, d));
-  case KJ_BUILTIN_THREAD_RANK: return find_thread_rank(p);
-  case KJ_BUILTIN_WARP_RANK: return divide(p, KJIT_I64, find_thread_rank(p), 32);
-  case KJ_BUILTIN_LANEID: return of_range(p, 0, 31);
+    return multiply(p, KJIT_I64, find_uniform(p, KJ_BUILTIN_GRID_DIM, d),
+                    find_uniform(p, KJ_BUILTIN_BLOCK_DIM, d));
+  case KJ_BUILTIN_THREAD_RANK:
+  case KJ_BUILTIN_WARP_RANK:
+  case KJ_BUILTIN_LANEID: return of_interval(p, kj_position_interval(&limits, e->builtin->id, d));
   default: break;
   }
   if (e->args.count != 2) return of_type(p, e->type);
@@ -335,7 +326,11 @@ static kj_bounds of_extent(kj_prover *p, const kj_texpr *array, uint32_t d)
   kj_texpr *e = kj_new_texpr(p->c, KJ_T_EXTENT, KJIT_I64, array->location);
   e->x = (kj_texpr *)array;
   e->dimension = d;
-  return of_uniform(e, 0, p->c->request->signature->offsets32 ? INT32_MAX : INT64_MAX);
+  /* of arrays that the kernel makes itself, views and what is behind pointers, it may be any */
+  bool is_given = array->var->kind == KJ_V_SHARED ||
+                  (array->var->kind == KJ_V_PARAM && p->at->instance->is_kernel);
+  return of_uniform(e, is_given ? kj_extent_interval(p->c, array->type)
+                                : kj_make_interval(INT64_MIN, INT64_MAX));
 }
 
 static bool is_known_outside(const kj_prover *p, const kj_texpr *array)
@@ -402,7 +397,7 @@ static kj_bounds find_variable(kj_prover *p, const kj_texpr *e)
   if (kj_is_weak(e->type) || !kj_find_type_range(p, e->type, &least, &most) ||
       e->type == KJIT_U64 || e->type == KJIT_BOOL)
     return of_type(p, e->type);
-  return of_uniform(kj_make_i64(p, (kj_texpr *)e), least, most);
+  return of_uniform(kj_make_i64(p, (kj_texpr *)e), kj_make_interval(least, most));
 }
 
 static kj_bounds find_convert(kj_prover *p, const kj_texpr *e)
@@ -411,11 +406,11 @@ static kj_bounds find_convert(kj_prover *p, const kj_texpr *e)
   bool is_weak_integer = e->x->type == KJ_WEAK_INT && e->x->kind == KJ_T_VAR && !p->at->depth &&
                          kj_find_type_range(p, e->type, &least, &most);
   if (is_weak_integer && e->type == KJIT_I64)
-    return of_uniform((kj_texpr *)e, INT64_MIN, INT64_MAX);
+    return of_uniform((kj_texpr *)e, kj_make_interval(INT64_MIN, INT64_MAX));
   if (is_weak_integer && e->type == KJIT_I32) { /* what a kernel's plain number becomes */
     kj_texpr *wide = kj_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
     wide->x = (kj_texpr *)e;
-    return of_uniform(wide, least, most);
+    return of_uniform(wide, kj_make_interval(least, most));
   }
   if (kj_is_weak(e->x->type)) return of_type(p, e->type);
   kj_bounds x = kj_find_bounds(p, e->x);

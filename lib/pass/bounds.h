@@ -3,7 +3,7 @@
 #ifndef KJ_PASS_BOUNDS_H
 #define KJ_PASS_BOUNDS_H
 
-#include "typing/typed.h"
+#include "pass/interval.h"
 
 /* Least and most value, as expressions of the kernel's parameters and of the block, i64, and as
  * numbers for any launch. */

@@ -42,6 +42,9 @@ static const loop usual[] = {
   { "row", ANY, "let row = m[c]\n for j in range(first, stop) { r[0] += 1\n r[1] += row[j] }" },
   { "slice", ANY, "let s = x[2:9]\n for k in range(first, stop) { r[0] += 1\n r[1] += s[k + c] }" },
   { "strided", ANY, "let s = x[1::2]\n for k in range(first, stop) { r[0] += 1\n r[1] += s[k] }" },
+  { "behind", SIGNED, /* an extent below 0 */
+    "let v = view(i32[i64(c) - 2], pointer(y[0]))\n for k in range(by) { r[0] += 1\n r[1] += x[k "
+    "+ len(v)] }" },
   { "cut", ANY, "for k in range(first, stop) { let s = x[k:8]\n r[0] += 1\n r[1] += s[0] }" },
   { "writes", ANY, "for k in range(first, stop) { y[k] = x[k + c] + y[k]\n r[0] += 1 }" },
   { "adds", KERNEL, "for k in range(first, stop) { atomic_add(y[k + c], 2)\n r[0] += 1 }" },
