@@ -10,6 +10,14 @@ from values import Ambiguous
 NAMES = {name: getattr(values, name) for name in dir(values) if not name.startswith("_")}
 
 
+class Unwritten:
+    """An element that nobody has written: a thread that should have has failed. Whatever is done with it is a TypeError."""
+
+    def refuse(self, *_):
+        raise TypeError("an element is read before it is written")
+    __bool__ = __eq__ = __ne__ = __float__ = __index__ = refuse
+
+
 class Failed(Exception):
     """The thread leaves the kernel; what it has written stays."""
 
@@ -46,7 +54,7 @@ def evaluate(kernel, program, arguments, checks=()):
     positions = [f"pos_{p}_{d}" for p in ("threadIdx", "blockIdx", "blockDim", "gridDim") for d in "xyz"] + ["pos_thread_rank", "pos_laneid", "pos_warp_rank"]
     header = f"def thread(place, block_size, shared, {', '.join(positions)}, {', '.join(kernel.python_names())}):"
     source = "\n".join([*program.lines, header, *lines])
-    scope = {**NAMES, "NAN": math.nan, "INF": math.inf, "square": square, "product": product, "touch": touch, "poke": poke, "Failed": Failed, "checks_asserts": "assert" in checks, **OF_RECORDS,
+    scope = {**NAMES, "NAN": math.nan, "INF": math.inf, "square": square, "product": product, "touch": touch, "poke": poke, "UNWRITTEN": Unwritten(), "Failed": Failed, "checks_asserts": "assert" in checks, **OF_RECORDS,
              **(DIVISIONS if "division" in checks else {})}
     exec(compile(source, "kernel", "exec"), scope)
     thread = scope["thread"]
@@ -97,6 +105,8 @@ def evaluate_grid(kernel, thread, arguments):
                 if not left:
                     raise error
                 raise Ambiguous from error  # the others need what a thread that has failed did not do
+            if left and kernel.shares_records:
+                raise Ambiguous  # they start as zeros here
             failed |= {number + rank for rank in left}
             number += bx * by * bz
     return open_, failed

@@ -36,6 +36,7 @@ class Kernel:
         self.wrapper = None
         self.declarations, self.annotations = [], {}
         self.per_thread = {}  # arrays of which each thread has so many elements of its own: outputs too
+        self.shares_records = False
         self.touches = []  # funcs that change an element of these
         self.poked = None  # the one that an extern func changes behind the kernel's back
         self.before, self.far = [], None  # lines before all others; a view through a pointer: name, type, shape

@@ -725,9 +725,9 @@ class Translator(parts.Translation, records.Translation):
         count = math.prod(shape)
         if space == "shared":
             self.env[name] = Array(f"s_{name}", t, shape or (1,)) if shape else Array(f"s_{name}", t, ())
-            return [f"s_{name} = shared.setdefault('{name}', [None] * {count})"]
+            return [f"s_{name} = shared.setdefault('{name}', [UNWRITTEN] * {count})"]
         self.env[name] = Array(f"l_{name}", t, shape)
-        return [f"l_{name} = [None] * {count}"]
+        return [f"l_{name} = [UNWRITTEN] * {count}"]
 
     def stmt_alias(self, s, _):
         self.env[s[1]] = Array(self.env[s[2]].py, s[3], (s[4],))

@@ -494,6 +494,7 @@ class Generation:
         r, name, t = self.r, self.name("h"), self.r.choice(self.structs)
         if t.size * self.block_size > 16384:
             return self.exchange(out, depth)
+        self.kernel.shares_records = True
         self.emit(out, ("rfill", "shared", name, t, self.block_size))
         self.unreadable.add(name)
         self.emit(out, ("rput", ("relem", name, [("var", "t")], 0), [], self.record_of(t, 2)))
