@@ -248,8 +248,8 @@ class Generator(parts.Generation, records.Generation, far.Generation):
         k, r = self.kernel, self.r
         for n in range(r.choice((0, 0, 1, 1, 2))):
             t, count = r.choice(NUMBERS), r.randint(2, 5)
-            k.per_thread[f"w{n}"] = count
-            k.parameters.append((f"w{n}", t, (math.prod(k.shape) * count,)))
+            k.per_thread[f"e{n}"] = count
+            k.parameters.append((f"e{n}", t, (math.prod(k.shape) * count,)))
         if r.random() < 0.15:
             k.per_thread["h0"] = count = r.randint(1, 4)
             k.parameters.append(("h0", "i32", (math.prod(k.shape) * count,)))
