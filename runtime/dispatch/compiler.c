@@ -1,6 +1,5 @@
 /* libkjit-compiler, opened at the first miss: a process whose calls all hit never loads LLVM. */
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "dispatch/disk.h"
@@ -16,25 +15,25 @@ static void *try_open(const char *path, kj_buffer *reasons)
   return NULL;
 }
 
-/* In the folder of the library, or program, that this function is in; NULL: nobody knows where. */
-static char *path_beside(void)
+/* In the folder of the library, or program, that this function is in; empty: nobody knows where. */
+static void find_beside(kj_buffer *path)
 {
   static const char anchor = 0;
   Dl_info info;
-  if (!dladdr(&anchor, &info) || !info.dli_fname) return NULL;
+  if (!dladdr(&anchor, &info) || !info.dli_fname) return;
   const char *slash = strrchr(info.dli_fname, '/');
-  kj_buffer path = { 0 };
-  if (slash) kj_append(&path, info.dli_fname, (size_t)(slash + 1 - info.dli_fname));
-  else kj_append_text(&path, "./");
-  kj_append_text(&path, library_name);
-  return kj_take_text(&path);
+  if (slash) kj_append(path, info.dli_fname, (size_t)(slash + 1 - info.dli_fname));
+  else kj_append_text(path, "./");
+  kj_append_text(path, library_name);
 }
 
 static void *open_beside(kj_buffer *reasons)
 {
-  char *path = path_beside();
-  void *library = path ? try_open(path, reasons) : NULL;
-  free(path);
+  kj_buffer path = { 0 };
+  find_beside(&path);
+  void *library = path.length && !path.failed ? try_open(path.text, reasons) : NULL;
+  reasons->failed |= path.failed;
+  kj_free_buffer(&path);
   return library;
 }
 
@@ -43,11 +42,12 @@ static kjit_status open_library(kj_runtime *runtime, kj_diagnostics *diagnostics
   kj_buffer reasons = { 0 };
   const char *path = runtime->context->config.compiler_path;
   void *library = path ? try_open(path, &reasons) : open_beside(&reasons);
-  if (!library && !path) library = try_open(library_name, &reasons);
+  if (!library && !path && !reasons.failed) library = try_open(library_name, &reasons);
   if (!library) {
-    kjit_status status =
-      kj_error(diagnostics, KJIT_ERROR_NO_COMPILER, "the compiler cannot be loaded: %s",
-               reasons.text ? reasons.text : library_name);
+    kjit_status status = reasons.failed ? kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory")
+                                        : kj_error(diagnostics, KJIT_ERROR_NO_COMPILER,
+                                                   "the compiler cannot be loaded: %s",
+                                                   reasons.text ? reasons.text : library_name);
     kj_free_buffer(&reasons);
     return status;
   }
@@ -112,9 +112,11 @@ bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity)
     return true;
   }
   const char *given = runtime->context->config.compiler_path;
-  char *beside = given ? NULL : path_beside();
-  bool is_identified = (given || beside) && kj_identify_file(given ? given : beside, identity);
-  free(beside);
+  kj_buffer beside = { 0 };
+  if (!given) find_beside(&beside);
+  const char *path = given ? given : beside.failed ? NULL : beside.text;
+  bool is_identified = path && kj_identify_file(path, identity);
+  kj_free_buffer(&beside);
   return is_identified;
 }
 
