@@ -140,7 +140,8 @@ enum {
   KJ_MATH_STRAIGHT_F32 = 2, /* straight code for f32 */
   KJ_MATH_LONG = 4,         /* a hundred instructions and more, with branches */
   KJ_MATH_LOOPS = 8,        /* has loops */
-  KJ_MATH_APPROXIMATE = 16  /* libdevice's approximation for f32, also without @fastmath */
+  KJ_MATH_APPROXIMATE = 16, /* libdevice's approximation for f32, also without @fastmath */
+  KJ_MATH_VECTOR = 32       /* libmvec has variants of the host's */
 };
 
 /* Names of a math function, as math.def has them; NULL: there is none. */

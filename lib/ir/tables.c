@@ -14,11 +14,6 @@ const kj_builtin kj_builtin_table[KJ_BUILTIN_COUNT] = {
 };
 
 #define NONE NULL
-#define STRAIGHT KJ_MATH_STRAIGHT
-#define STRAIGHT_F32 KJ_MATH_STRAIGHT_F32
-#define LONG KJ_MATH_LONG
-#define LOOPS KJ_MATH_LOOPS
-#define APPROXIMATE KJ_MATH_APPROXIMATE
 const kj_math kj_math_table[KJ_BUILTIN_COUNT] = {
 #define EXACT(id, fold, host, libdevice, fast, libclc, form) \
   [KJ_BUILTIN_##id] = { host, libdevice, fast, libclc, form },

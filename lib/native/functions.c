@@ -6,30 +6,45 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/builtin.h"
 #include "native/support_routines.h"
 
 const kj_vector_variant kj_vector_variants[KJ_VECTOR_VARIANTS] = {
   { 'b', 16 }, { 'c', 32 }, { 'd', 32 }, { 'e', 64 }
 };
 
+/* Names with the f of float left out, and how many arguments libmvec's variants take; 0: none. */
 static const struct {
   const char *name;
   unsigned arguments;
 } math_functions[] = {
-#define MATH(name, arguments) { #name, arguments },
-#define MEMORY(name)
+#define NONE 0
+#define ONE(f) 1
+#define TWO(f) 2
+#define THREE(f) 3
+#define EXACT(id, fold, host, libdevice, fast, libclc, form) \
+  { host, (form)&KJ_MATH_VECTOR ? fold : 0 },
+#define MATH(id, fold, host, libdevice, fast, libclc, form, ...) \
+  { host, (form)&KJ_MATH_VECTOR ? fold : 0 },
+#define COMPLEX(...)
+#include "ir/math.def"
+#undef EXACT
+#undef MATH
+#undef COMPLEX
+#define MATH(name) { #name, 0 },
+#define OTHER(name)
 #include "native/functions.def"
 #undef MATH
-#undef MEMORY
+#undef OTHER
 };
 enum { MATH_COUNT = sizeof math_functions / sizeof *math_functions };
 
 static const char *const other_functions[] = {
-#define MATH(name, arguments)
-#define MEMORY(name) #name,
+#define MATH(name)
+#define OTHER(name) #name,
 #include "native/functions.def"
 #undef MATH
-#undef MEMORY
+#undef OTHER
 };
 
 /* kjit's own, besides math. */
@@ -57,9 +72,10 @@ static void open_libmvec(void) { libmvec.handle = dlopen("libmvec.so.1", RTLD_NO
 static size_t find_math(const char *name, size_t length)
 {
   size_t i = 0;
-  while (i < MATH_COUNT &&
-         (strncmp(math_functions[i].name, name, length) || math_functions[i].name[length]))
-    i++;
+  for (; i < MATH_COUNT; i++) {
+    const char *known = math_functions[i].name;
+    if (known && !strncmp(known, name, length) && !known[length]) break;
+  }
   return i;
 }
 
@@ -68,8 +84,6 @@ static unsigned count_arguments(const char *name, size_t length)
   size_t found = find_math(name, length);
   return found < MATH_COUNT ? math_functions[found].arguments : 0;
 }
-
-unsigned kj_count_vector_arguments(const char *name) { return count_arguments(name, strlen(name)); }
 
 void kj_format_vector_name(char *text, const kj_vector_variant *variant, bool is_f64,
                            unsigned arguments, const char *name)

@@ -1,5 +1,5 @@
-/* What code on the CPU may call: functions.def, and the functions of host_math.c. Part of both
- * libraries: machine code is loaded by either. */
+/* What code on the CPU may call: ir/math.def, functions.def, and the functions of host_math.c. Part
+ * of both libraries: machine code is loaded by either. */
 #ifndef KJ_NATIVE_FUNCTIONS_H
 #define KJ_NATIVE_FUNCTIONS_H
 
@@ -15,9 +15,6 @@ typedef struct kj_vector_variant {
 enum { KJ_VECTOR_VARIANTS = 4, KJ_VECTOR_NAME_BYTES = 48 };
 extern const kj_vector_variant kj_vector_variants[KJ_VECTOR_VARIANTS];
 
-/* How many arguments libmvec's variants of the function take; 0: it has none. name without the f of
- * float. */
-unsigned kj_count_vector_arguments(const char *name);
 /* "_ZGVdN4vv_pow" (x86-64 vector function ABI) into text[KJ_VECTOR_NAME_BYTES]. */
 void kj_format_vector_name(char *text, const kj_vector_variant *variant, bool is_f64,
                            unsigned arguments, const char *name);

@@ -79,23 +79,23 @@ static LLVMValueRef declare(kj_lowering *l, const char *name, LLVMTypeRef type)
   return function;
 }
 
-static LLVMValueRef call_library(kj_lowering *l, const char *name, LLVMValueRef *args,
+static LLVMValueRef call_library(kj_lowering *l, const kj_math *math, LLVMValueRef *args,
                                  unsigned count)
 {
   LLVMTypeRef params[3], result = LLVMTypeOf(args[count - 1]); /* the first one may be an integer */
   bool is_f64 = result == l->f64;
   for (unsigned i = 0; i < count; i++) params[i] = LLVMTypeOf(args[i]);
   LLVMTypeRef type = LLVMFunctionType(result, params, count, false);
-  const char *symbol = kj_format(l->c->arena, MATH_PREFIX "%s%s", name, is_f64 ? "" : "f");
+  const char *symbol = kj_format(l->c->arena, MATH_PREFIX "%s%s", math->host, is_f64 ? "" : "f");
   LLVMValueRef call = LLVMBuildCall2(l->builder, type, declare(l, symbol, type), args, count, "");
-  if (kj_count_vector_arguments(name) == count) name_variants(l, call, name, is_f64, count);
+  if (math->form & KJ_MATH_VECTOR) name_variants(l, call, math->host, is_f64, count);
   return call;
 }
 
 LLVMValueRef kj_cpu_math(kj_lowering *l, kj_builtin_id id, LLVMValueRef *args, unsigned count,
                          LLVMTypeRef result)
 {
-  if (id != KJ_BUILTIN_SINCOS) return call_library(l, kj_math_table[id].host, args, count);
+  if (id != KJ_BUILTIN_SINCOS) return call_library(l, &kj_math_table[id], args, count);
   LLVMValueRef both =
     LLVMBuildInsertValue(l->builder, LLVMGetPoison(result),
                          kj_cpu_math(l, KJ_BUILTIN_SIN, args, 1, LLVMTypeOf(args[0])), 0, "");
