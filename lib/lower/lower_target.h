@@ -45,9 +45,10 @@ struct kj_lower_target {
   /* i1 in; i32 or i1 out */
   LLVMValueRef (*barrier_reduce)(kj_lowering *l, kj_barrier_reduction reduction,
                                  LLVMValueRef predicate);
-  /* What threads of several warps or blocks do together, asynchronous copies, matrix instructions:
-   * the rows of builtins.def that name a function of lower_sync.c. */
-  LLVMValueRef (*special)(kj_lowering *l, const kj_texpr *expr);
+  /* Families of built-ins that the targets have little in common in. NULL: there is none. */
+#define F(family) LLVMValueRef (*family)(kj_lowering * l, const kj_texpr *expr);
+#include "lower/families.def"
+#undef F
   bool has_plain_shared_atomics; /* they are plain loads and stores: one worker runs a block */
   /* A relaxed atomic operation, SUB aside, as one instruction where LLVM would lose its scope.
    * NULL, and nothing built: none. */

@@ -319,53 +319,16 @@ LLVMValueRef kj_lower_reduce(kj_lowering *l, const kj_texpr *expr)
   return native ? native : reduce_by_shuffles(l, expr, mask, value);
 }
 
-/* What threads of several warps or blocks do together, asynchronous copies and matrix instructions:
- * the targets have little in common here, each has a file of its own. */
+/* ---- families of which each target has its own ---- */
 
-static LLVMValueRef special(kj_lowering *l, const kj_texpr *expr)
-{
-  return l->target->special(l, expr);
-}
-
-LLVMValueRef kj_lower_group_barrier(kj_lowering *l, const kj_texpr *expr)
-{
-  return special(l, expr);
-}
-LLVMValueRef kj_lower_group_fence(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
-LLVMValueRef kj_lower_mbarrier(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
-LLVMValueRef kj_lower_mbarrier_wait(kj_lowering *l, const kj_texpr *expr)
-{
-  return special(l, expr);
-}
-LLVMValueRef kj_lower_pending_count(kj_lowering *l, const kj_texpr *expr)
-{
-  return special(l, expr);
-}
-LLVMValueRef kj_lower_shared_address(kj_lowering *l, const kj_texpr *expr)
-{
-  return special(l, expr);
-}
-LLVMValueRef kj_lower_map_shared_rank(kj_lowering *l, const kj_texpr *expr)
-{
-  return special(l, expr);
-}
-LLVMValueRef kj_lower_cp_async(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
-LLVMValueRef kj_lower_cp_async_bulk(kj_lowering *l, const kj_texpr *expr)
-{
-  return special(l, expr);
-}
-LLVMValueRef kj_lower_copy_group(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
-
-LLVMValueRef kj_lower_mma(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
-LLVMValueRef kj_lower_ldmatrix(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
-LLVMValueRef kj_lower_stmatrix(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
-
-LLVMValueRef kj_lower_wgmma(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
-LLVMValueRef kj_lower_wgmma_group(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
-LLVMValueRef kj_lower_wgmma_commit(kj_lowering *l, const kj_texpr *expr)
-{
-  return special(l, expr);
-}
+#define F(family) \
+  LLVMValueRef kj_lower_##family(kj_lowering *l, const kj_texpr *expr) \
+  { \
+    if (!l->target->family) kj_lower_unsupported(l, expr->location, expr->builtin->name); \
+    return l->target->family(l, expr); \
+  }
+#include "lower/families.def"
+#undef F
 
 static LLVMValueRef field(kj_lowering *l, LLVMValueRef bytes, int64_t mask, int64_t shift)
 {
@@ -389,13 +352,6 @@ LLVMValueRef kj_lower_matrix_descriptor(kj_lowering *l, const kj_texpr *expr)
   uint64_t kind = kinds[(size_t)expr->args.items[3]->integer / 32];
   return LLVMBuildOr(l->builder, word, LLVMConstInt(l->i64, kind << SWIZZLE, false), "");
 }
-
-LLVMValueRef kj_lower_cp_async_tensor(kj_lowering *l, const kj_texpr *expr)
-{
-  return special(l, expr);
-}
-
-LLVMValueRef kj_lower_ptx(kj_lowering *l, const kj_texpr *expr) { return special(l, expr); }
 
 /* ---- for the targets ---- */
 

@@ -234,6 +234,14 @@ static void prefetch(kj_lowering *l, kj_cache_level level, LLVMValueRef pointer)
                4);
 }
 
+/* Asynchronous copies and products are over at once, in program order: there is nothing to fence or
+ * to wait for. */
+static LLVMValueRef nothing(kj_lowering *l, const kj_texpr *expr)
+{
+  (void)l, (void)expr;
+  return NULL;
+}
+
 /* The processor's cycles; the clock of the system through a function of native/host_math.c. */
 static LLVMValueRef clock_value(kj_lowering *l, kj_builtin_id clock)
 {
@@ -267,7 +275,17 @@ const kj_lower_target kj_cpu_lowering = {
   .statement = kj_cpu_statement,
   .barrier = no_barrier,
   .barrier_reduce = no_barrier_reduce,
-  .special = kj_cpu_special,
+  .group_fence = nothing,
+  .mbarrier = kj_cpu_mbarrier,
+  .pending_count = kj_cpu_pending_count,
+  .shared_address = kj_cpu_shared_address,
+  .map_shared_rank = kj_cpu_map_shared_rank,
+  .cp_async = kj_cpu_cp_async,
+  .cp_async_bulk = kj_cpu_cp_async_bulk,
+  .cp_async_tensor = kj_cpu_cp_async_tensor,
+  .copy_group = nothing,
+  .wgmma_group = nothing,
+  .wgmma_commit = nothing,
   .has_plain_shared_atomics = true,
   .syncwarp = no_syncwarp,
   .fence = fence,

@@ -117,13 +117,23 @@ LLVMValueRef kj_is_active(kj_lowering *l);
  * i64. */
 LLVMValueRef kj_build_wait(kj_lowering *l, kj_cpu_wait what, LLVMValueRef id, LLVMValueRef count,
                            LLVMValueRef address, LLVMValueRef value);
-/* WARP statements through which warps or blocks meet. */
+/* WARP statements: barriers through which warps or blocks meet, waits for a phase of an mbarrier.
+ */
 void kj_cpu_meet(kj_lowering *l, const kj_tstmt *stmt);
-/* cpu_matrix.c: WARP statements that are matrix products or load and store their fragments; false:
- * it is none. */
-bool kj_cpu_matrix(kj_lowering *l, const kj_tstmt *stmt);
+void kj_cpu_wait_for_phase(kj_lowering *l, const kj_tstmt *stmt);
+/* cpu_matrix.c, cpu_wgmma.c: WARP statements that are matrix products, or load or store fragments.
+ */
+void kj_cpu_mma(kj_lowering *l, const kj_tstmt *stmt);
+void kj_cpu_fragment(kj_lowering *l, const kj_tstmt *stmt);
+void kj_cpu_wgmma(kj_lowering *l, const kj_tstmt *stmt);
 /* What single threads do there. */
-LLVMValueRef kj_cpu_special(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kj_cpu_mbarrier(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kj_cpu_pending_count(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kj_cpu_shared_address(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kj_cpu_map_shared_rank(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kj_cpu_cp_async(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kj_cpu_cp_async_bulk(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kj_cpu_cp_async_tensor(kj_lowering *l, const kj_texpr *expr);
 /* CLUSTER_IDX and the other positions of clusters. */
 LLVMValueRef kj_cpu_cluster_position(kj_lowering *l, kj_builtin_id position, uint32_t dimension);
 

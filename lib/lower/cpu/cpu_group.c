@@ -49,7 +49,7 @@ static void end_if_any(kj_lowering *l, LLVMBasicBlockRef end)
   kj_move_to(l, end);
 }
 
-static void meet(kj_lowering *l, const kj_tstmt *stmt)
+void kj_cpu_meet(kj_lowering *l, const kj_tstmt *stmt)
 {
   static const kj_cpu_wait waits[] = { [KJ_BUILTIN_SYNCTHREADS] = KJ_WAIT_BLOCK,
                                        [KJ_BUILTIN_GRID_SYNC] = KJ_WAIT_GRID,
@@ -114,7 +114,7 @@ static LLVMValueRef change_word(kj_lowering *l, LLVMValueRef at, LLVMValueRef ar
   return old;
 }
 
-static LLVMValueRef change_phase(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_cpu_mbarrier(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMBuilderRef b = l->builder;
   LLVMValueRef at = scratch_pointer(l, kj_lower_expr(l, expr->args.items[0])),
@@ -185,7 +185,7 @@ static void wait_one_by_one(kj_lowering *l, const kj_tstmt *stmt)
 }
 
 /* Once for all where they wait for the same. */
-static void wait_for_phase(kj_lowering *l, const kj_tstmt *stmt)
+void kj_cpu_wait_for_phase(kj_lowering *l, const kj_tstmt *stmt)
 {
   if (!is_same_for_all(stmt->value->args.items[0]) ||
       !is_same_for_all(stmt->value->args.items[1])) {
@@ -195,18 +195,6 @@ static void wait_for_phase(kj_lowering *l, const kj_tstmt *stmt)
   LLVMBasicBlockRef end = begin_if_any(l, stmt);
   give_all(l, stmt, wait_for_lane(l, stmt, kj_cpu(l)->unit_first));
   end_if_any(l, end);
-}
-
-void kj_cpu_meet(kj_lowering *l, const kj_tstmt *stmt)
-{
-  kj_builtin_id id = stmt->value->builtin->id;
-  bool is_barrier =
-    id == KJ_BUILTIN_SYNCTHREADS || (id >= KJ_BUILTIN_GRID_SYNC && id <= KJ_BUILTIN_BARRIER_ARRIVE);
-  if (is_barrier) meet(l, stmt);
-  else if (id >= KJ_BUILTIN_MBARRIER_TEST_WAIT && id <= KJ_BUILTIN_MBARRIER_WAIT_PARITY)
-    wait_for_phase(l, stmt);
-  else if (!kj_cpu_matrix(l, stmt))
-    kj_lower_unsupported(l, stmt->location, stmt->value->builtin->name);
 }
 
 /* ---- clusters ---- */
@@ -244,7 +232,7 @@ LLVMValueRef kj_cpu_cluster_position(kj_lowering *l, kj_builtin_id position, uin
   }
 }
 
-static LLVMValueRef map_shared_rank(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_cpu_map_shared_rank(kj_lowering *l, const kj_texpr *expr)
 {
   kj_array_value array = kj_lower_array(l, expr->args.items[0]);
   LLVMValueRef rank = kj_lower_expr(l, expr->args.items[1]),
@@ -256,7 +244,7 @@ static LLVMValueRef map_shared_rank(kj_lowering *l, const kj_texpr *expr)
   return kj_pack_array(l, &array);
 }
 
-static LLVMValueRef shared_address(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_cpu_shared_address(kj_lowering *l, const kj_texpr *expr)
 {
   kj_array_value array = kj_lower_array(l, expr->x);
   LLVMValueRef pointer = kj_checked_pointer(l, &array, &expr->indices, expr->is_checked);
@@ -273,7 +261,7 @@ static LLVMValueRef step(kj_lowering *l, LLVMValueRef pointer, uint64_t bytes)
 }
 
 /* Elements one by one: those that are not valid are not read. */
-static void copy(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_cpu_cp_async(kj_lowering *l, const kj_texpr *expr)
 {
   kj_array_value to, from;
   uint32_t size = kj_copied_bytes(l, expr);
@@ -305,9 +293,10 @@ static void copy(kj_lowering *l, const kj_texpr *expr)
                        LLVMBuildStore(l->builder, value, step(l, destination, (uint64_t)i * size)),
                        to.object);
   }
+  return NULL;
 }
 
-static void copy_bulk(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_cpu_cp_async_bulk(kj_lowering *l, const kj_texpr *expr)
 {
   kj_array_value to, from;
   uint32_t size = kj_copied_bytes(l, expr);
@@ -318,6 +307,7 @@ static void copy_bulk(kj_lowering *l, const kj_texpr *expr)
   LLVMBuildMemCpy(l->builder, destination, size, source, size, bytes);
   if (expr->args.count > 1)
     change_word(l, scratch_pointer(l, kj_lower_expr(l, expr->args.items[1])), zero64(l), bytes);
+  return NULL;
 }
 
 /* ---- tensor copies ---- */
@@ -361,7 +351,7 @@ static void copy_tensor_element(kj_lowering *l, const kj_tensor_copy *c, LLVMVal
   kj_move_to(l, end);
 }
 
-static void copy_tensor(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_cpu_cp_async_tensor(kj_lowering *l, const kj_texpr *expr)
 {
   kj_tensor_copy c = kj_lower_tensor_copy(l, expr);
   LLVMValueRef start[KJ_MAP_RANK], box[KJ_MAP_RANK];
@@ -380,37 +370,10 @@ static void copy_tensor(kj_lowering *l, const kj_texpr *expr)
   if (!c.is_store)
     change_word(l, scratch_pointer(l, kj_lower_expr(l, expr->args.items[1])), zero64(l),
                 kj_const64(l, (int64_t)bytes));
+  return NULL;
 }
 
-/* ---- the whole ---- */
-
-LLVMValueRef kj_cpu_special(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_cpu_pending_count(kj_lowering *l, const kj_texpr *expr)
 {
-  switch (expr->builtin->id) {
-  case KJ_BUILTIN_MBARRIER_INIT:
-  case KJ_BUILTIN_MBARRIER_INVAL:
-  case KJ_BUILTIN_MBARRIER_ARRIVE:
-  case KJ_BUILTIN_MBARRIER_EXPECT_TX:
-  case KJ_BUILTIN_MBARRIER_ARRIVE_EXPECT_TX:
-  case KJ_BUILTIN_CP_ASYNC_ARRIVE: return change_phase(l, expr);
-  case KJ_BUILTIN_MBARRIER_PENDING_COUNT:
-    return kj_as_i32(l, low_bits(l, kj_lower_expr(l, expr->args.items[0]), 0));
-  case KJ_BUILTIN_SHARED_ADDRESS: return shared_address(l, expr);
-  case KJ_BUILTIN_MAP_SHARED_RANK: return map_shared_rank(l, expr);
-  case KJ_BUILTIN_CP_ASYNC: copy(l, expr); return NULL;
-  case KJ_BUILTIN_CP_ASYNC_BULK: copy_bulk(l, expr); return NULL;
-  case KJ_BUILTIN_CP_ASYNC_TENSOR:
-  case KJ_BUILTIN_CP_ASYNC_TENSOR_STORE: copy_tensor(l, expr); return NULL;
-  case KJ_BUILTIN_FENCE_PROXY_ASYNC:
-  case KJ_BUILTIN_FENCE_MBARRIER_INIT:
-  case KJ_BUILTIN_CP_ASYNC_COMMIT:
-  case KJ_BUILTIN_CP_ASYNC_WAIT:
-  case KJ_BUILTIN_CP_ASYNC_BULK_COMMIT:
-  case KJ_BUILTIN_CP_ASYNC_BULK_WAIT:
-  case KJ_BUILTIN_CP_ASYNC_BULK_WAIT_READ:
-  case KJ_BUILTIN_WGMMA_FENCE:
-  case KJ_BUILTIN_WGMMA_COMMIT:
-  case KJ_BUILTIN_WGMMA_WAIT: return NULL; /* copies are over at once, in program order */
-  default: kj_lower_unsupported(l, expr->location, expr->builtin->name);
-  }
+  return kj_as_i32(l, low_bits(l, kj_lower_expr(l, expr->args.items[0]), 0));
 }

@@ -244,7 +244,7 @@ kj_parallel kj_matrix_begin_dependent_lanes(kj_lowering *l, kj_counted_loop *loo
   return p;
 }
 
-static void lower_product(kj_lowering *l, const kj_tstmt *stmt)
+void kj_cpu_mma(kj_lowering *l, const kj_tstmt *stmt)
 {
   if (!stmt->var) return;
   const kj_texprs *args = &stmt->value->args;
@@ -323,7 +323,7 @@ static void store_words(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef first
   }
 }
 
-static void lower_fragment(kj_lowering *l, const kj_tstmt *stmt)
+void kj_cpu_fragment(kj_lowering *l, const kj_tstmt *stmt)
 {
   const kj_texpr *e = stmt->value;
   uint32_t count = e->builtin->operation & KJ_MATRIX_COUNT;
@@ -344,14 +344,4 @@ static void lower_fragment(kj_lowering *l, const kj_tstmt *stmt)
   kj_branch(l, loop.loop.next);
   kj_end_lanes(l, &loop, &p);
   kj_end_loop(l, &warps);
-}
-
-bool kj_cpu_matrix(kj_lowering *l, const kj_tstmt *stmt)
-{
-  kj_builtin_id id = stmt->value->builtin->id;
-  if (id >= KJ_BUILTIN_MMA_M8N8K4 && id <= KJ_BUILTIN_MMA_M16N8K256_AND) lower_product(l, stmt);
-  else if (id >= KJ_BUILTIN_LDMATRIX_X1 && id <= KJ_BUILTIN_STMATRIX_X4_TRANS)
-    lower_fragment(l, stmt);
-  else return kj_cpu_wgmma(l, stmt);
-  return true;
 }

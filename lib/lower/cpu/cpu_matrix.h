@@ -33,7 +33,4 @@ LLVMValueRef kj_matrix_begin_warps(kj_lowering *l, kj_counted_loop *warps, LLVMV
 kj_parallel kj_matrix_begin_dependent_lanes(kj_lowering *l, kj_counted_loop *loop,
                                             LLVMValueRef first, LLVMValueRef stop);
 
-/* cpu_wgmma.c; false: the statement is none. */
-bool kj_cpu_wgmma(kj_lowering *l, const kj_tstmt *stmt);
-
 #endif

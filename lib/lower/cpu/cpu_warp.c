@@ -382,30 +382,39 @@ static void lower_lanes(kj_lowering *l, const kj_tstmt *stmt)
   kj_end_loop(l, &warps);
 }
 
+/* The boundary between two thread loops is enough. */
+static void lower_syncwarp(kj_lowering *l, const kj_tstmt *stmt)
+{
+  (void)stmt;
+  kj_watch_synchronization(l, true);
+}
+
 void kj_cpu_warp(kj_lowering *l, const kj_tstmt *stmt)
 {
-  switch (stmt->value->builtin->id) {
-  /* the boundary between two thread loops is enough */
-  case KJ_BUILTIN_SYNCWARP: kj_watch_synchronization(l, true); return;
-  case KJ_BUILTIN_SHFL:
-  case KJ_BUILTIN_SHFL_UP:
-  case KJ_BUILTIN_SHFL_DOWN:
-  case KJ_BUILTIN_SHFL_XOR: lower_shuffle(l, stmt); return;
-  case KJ_BUILTIN_ALL:
-  case KJ_BUILTIN_ANY:
-  case KJ_BUILTIN_EQ:
-  case KJ_BUILTIN_BALLOT:
-  case KJ_BUILTIN_ACTIVEMASK: lower_vote(l, stmt); return;
-  case KJ_BUILTIN_MATCH_ANY:
-  case KJ_BUILTIN_MATCH_ALL:
-  case KJ_BUILTIN_REDUCE_ADD:
-  case KJ_BUILTIN_REDUCE_MIN:
-  case KJ_BUILTIN_REDUCE_MAX:
-  case KJ_BUILTIN_REDUCE_AND:
-  case KJ_BUILTIN_REDUCE_OR:
-  case KJ_BUILTIN_REDUCE_XOR: lower_lanes(l, stmt); return;
-  default: kj_cpu_meet(l, stmt); return;
-  }
+  static const struct {
+    kj_lower_builtin family;
+    void (*lower)(kj_lowering *l, const kj_tstmt *stmt);
+  } families[] = {
+    { kj_lower_syncwarp, lower_syncwarp },
+    { kj_lower_shuffle, lower_shuffle },
+    { kj_lower_vote, lower_vote },
+    { kj_lower_activemask, lower_vote },
+    { kj_lower_match, lower_lanes },
+    { kj_lower_reduce, lower_lanes },
+    { kj_lower_barrier, kj_cpu_meet },
+    { kj_lower_group_barrier, kj_cpu_meet },
+    { kj_lower_mbarrier_wait, kj_cpu_wait_for_phase },
+    { kj_lower_mma, kj_cpu_mma },
+    { kj_lower_ldmatrix, kj_cpu_fragment },
+    { kj_lower_stmatrix, kj_cpu_fragment },
+    { kj_lower_wgmma, kj_cpu_wgmma },
+  };
+  for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+    if (families[i].family == kj_lower_table[stmt->value->builtin->id]) {
+      families[i].lower(l, stmt);
+      return;
+    }
+  kj_lower_unsupported(l, stmt->location, stmt->value->builtin->name);
 }
 
 /* ---- reductions over the block ---- */

@@ -189,7 +189,7 @@ static void hand_out_lane(kj_lowering *l, const kj_tstmt *stmt, const kj_mma *mm
   }
 }
 
-static void lower_product(kj_lowering *l, const kj_tstmt *stmt)
+void kj_cpu_wgmma(kj_lowering *l, const kj_tstmt *stmt)
 {
   kj_wgmma w = kj_describe_wgmma(l->c->types, stmt->value);
   const kj_mma as_mma = {
@@ -224,12 +224,4 @@ static void lower_product(kj_lowering *l, const kj_tstmt *stmt)
   LLVMBuildBr(l->builder, none);
   kj_move_to(l, none);
   kj_end_loop(l, &warps);
-}
-
-bool kj_cpu_wgmma(kj_lowering *l, const kj_tstmt *stmt)
-{
-  kj_builtin_id id = stmt->value->builtin->id;
-  if (id < KJ_BUILTIN_WGMMA_F16 || id > KJ_BUILTIN_WGMMA_E5M2) return false;
-  lower_product(l, stmt);
-  return true;
 }

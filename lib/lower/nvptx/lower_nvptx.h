@@ -31,14 +31,11 @@ LLVMValueRef kj_build_asm(kj_lowering *l, const kj_asm *code, LLVMValueRef *args
 /* An address in shared memory as PTX takes it: i32. */
 LLVMValueRef kj_shared_window(kj_lowering *l, LLVMValueRef pointer);
 
-/* nvptx_group.c */
-LLVMValueRef kj_nvptx_special(kj_lowering *l, const kj_texpr *expr);
+/* nvptx_group.c, nvptx_matrix.c */
+#define F(family) LLVMValueRef kj_nvptx_##family(kj_lowering *l, const kj_texpr *expr);
+#include "lower/families.def"
+#undef F
 LLVMValueRef kj_nvptx_cluster_position(kj_lowering *l, kj_builtin_id position, uint32_t dimension);
-
-/* nvptx_group.c, nvptx_matrix.c; false: it is none of them. */
-bool kj_nvptx_copy(kj_lowering *l, const kj_texpr *expr);
-bool kj_nvptx_matrix(kj_lowering *l, const kj_texpr *expr, LLVMValueRef *value);
-bool kj_nvptx_wgmma(kj_lowering *l, const kj_texpr *expr); /* nvptx_matrix.c */
 
 /* The rows of nvptx's table that are instructions and library calls; nvptx_kernel.c puts the table
  * together. */

@@ -6,11 +6,12 @@
 
 /* nvptx: asynchronous copies. */
 
-static void copy_effect(kj_lowering *l, const char *text, const char *constraints,
-                        LLVMValueRef *args, unsigned count)
+static LLVMValueRef copy_effect(kj_lowering *l, const char *text, const char *constraints,
+                                LLVMValueRef *args, unsigned count)
 {
   kj_build_asm(l, &(kj_asm){ .text = text, .constraints = constraints, .result = l->void_ }, args,
                count);
+  return NULL;
 }
 
 /* Bytes of the elements before `valid`, none below 0 and no more than there are. */
@@ -24,7 +25,7 @@ static LLVMValueRef valid_bytes(kj_lowering *l, const kj_texpr *expr, uint32_t s
 }
 
 /* 16 bytes go past L1, which they would only crowd. */
-static void copy(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_cp_async(kj_lowering *l, const kj_texpr *expr)
 {
   kj_array_value to, from;
   uint32_t size = kj_copied_bytes(l, expr), bytes = (uint32_t)expr->args.items[0]->integer * size;
@@ -35,7 +36,7 @@ static void copy(kj_lowering *l, const kj_texpr *expr)
   if (is_partial) args[2] = valid_bytes(l, expr, size);
   const char *text = kj_format(l->c->arena, "cp.async.%s.shared.global [$0], [$1], %u%s;",
                                bytes == 16 ? "cg" : "ca", bytes, is_partial ? ", $2" : "");
-  copy_effect(l, text, is_partial ? "r,l,r" : "r,l", args, 2 + is_partial);
+  return copy_effect(l, text, is_partial ? "r,l,r" : "r,l", args, 2 + is_partial);
 }
 
 static LLVMValueRef address_of(kj_lowering *l, LLVMValueRef pointer)
@@ -48,7 +49,7 @@ static LLVMValueRef address_of(kj_lowering *l, LLVMValueRef pointer)
                                : LLVMBuildAddrSpaceCast(l->builder, pointer, shared, ""));
 }
 
-static void copy_bulk(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_cp_async_bulk(kj_lowering *l, const kj_texpr *expr)
 {
   kj_array_value to, from;
   LLVMValueRef source = kj_lower_source(l, expr, &from),
@@ -61,17 +62,13 @@ static void copy_bulk(kj_lowering *l, const kj_texpr *expr)
   if (!is_out)
     args[3] = LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[1]), l->i32, "");
   if (is_out)
-    copy_effect(l, "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2;", "l,r,r", args, 3);
-  else if (is_across)
-    copy_effect(
-      l,
-      "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [$0], [$1], $2, "
-      "[$3];",
-      "r,r,r,r", args, 4);
-  else
-    copy_effect(
-      l, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];",
-      "r,l,r,r", args, 4);
+    return copy_effect(l, "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2;", "l,r,r",
+                       args, 3);
+  const char *text =
+    kj_format(l->c->arena,
+              "cp.async.bulk.shared::cluster.%s.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];",
+              is_across ? "shared::cta" : "global");
+  return copy_effect(l, text, is_across ? "r,r,r,r" : "r,l,r,r", args, 4);
 }
 
 /* ---- tensor copies ---- */
@@ -88,7 +85,7 @@ static LLVMValueRef find_map(kj_lowering *l, const kj_tensor_map *wanted)
 }
 
 /* Coordinates go from the innermost dimension out. */
-static void copy_tensor(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_cp_async_tensor(kj_lowering *l, const kj_texpr *expr)
 {
   kj_tensor_copy copy = kj_lower_tensor_copy(l, expr);
   LLVMValueRef args[3 + KJ_MAP_RANK], map = find_map(l, &copy.map),
@@ -115,36 +112,21 @@ static void copy_tensor(kj_lowering *l, const kj_texpr *expr)
                   "cp.async.bulk.tensor.%ud.shared::cluster.global.tile.mbarrier::complete_tx::"
                   "bytes [$0], [$1, {%s}], [$%u];",
                   rank, at, count - 1);
-  copy_effect(l, text, constraints, args, count);
+  return copy_effect(l, text, constraints, args, count);
 }
 
-static void end_group(kj_lowering *l, const kj_texpr *expr, const char *text)
+LLVMValueRef kj_nvptx_copy_group(kj_lowering *l, const kj_texpr *expr)
 {
+  static const char *const texts[] = {
+    [KJ_BUILTIN_CP_ASYNC_COMMIT] = "cp.async.commit_group;",
+    [KJ_BUILTIN_CP_ASYNC_WAIT] = "cp.async.wait_group $0;",
+    [KJ_BUILTIN_CP_ASYNC_BULK_COMMIT] = "cp.async.bulk.commit_group;",
+    [KJ_BUILTIN_CP_ASYNC_BULK_WAIT] = "cp.async.bulk.wait_group $0;",
+    [KJ_BUILTIN_CP_ASYNC_BULK_WAIT_READ] = "cp.async.bulk.wait_group.read $0;",
+  };
   bool is_wait = expr->args.count > 0;
   LLVMValueRef count = is_wait ? kj_const32(l, (int64_t)expr->args.items[0]->integer) : NULL;
-  copy_effect(l, text, is_wait ? "n" : "", &count, is_wait);
-}
-
-bool kj_nvptx_copy(kj_lowering *l, const kj_texpr *expr)
-{
-  switch (expr->builtin->id) {
-  case KJ_BUILTIN_CP_ASYNC: copy(l, expr); return true;
-  case KJ_BUILTIN_CP_ASYNC_BULK: copy_bulk(l, expr); return true;
-  case KJ_BUILTIN_CP_ASYNC_TENSOR:
-  case KJ_BUILTIN_CP_ASYNC_TENSOR_STORE: copy_tensor(l, expr); return true;
-  case KJ_BUILTIN_CP_ASYNC_COMMIT: end_group(l, expr, "cp.async.commit_group;"); return true;
-  case KJ_BUILTIN_CP_ASYNC_WAIT: end_group(l, expr, "cp.async.wait_group $0;"); return true;
-  case KJ_BUILTIN_CP_ASYNC_BULK_COMMIT:
-    end_group(l, expr, "cp.async.bulk.commit_group;");
-    return true;
-  case KJ_BUILTIN_CP_ASYNC_BULK_WAIT:
-    end_group(l, expr, "cp.async.bulk.wait_group $0;");
-    return true;
-  case KJ_BUILTIN_CP_ASYNC_BULK_WAIT_READ:
-    end_group(l, expr, "cp.async.bulk.wait_group.read $0;");
-    return true;
-  default: return false;
-  }
+  return copy_effect(l, texts[expr->builtin->id], is_wait ? "n" : "", &count, is_wait);
 }
 
 /* nvptx: barriers between warps and blocks, mbarriers, clusters. LLVM's intrinsics for some of them
@@ -231,7 +213,7 @@ static void sync_grid(kj_lowering *l)
   l->has_loops = true;
 }
 
-static LLVMValueRef build_barrier(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_group_barrier(kj_lowering *l, const kj_texpr *expr)
 {
   static const char arrive[] = "barrier.cluster.arrive;", wait[] = "barrier.cluster.wait;";
   kj_builtin_id id = expr->builtin->id;
@@ -281,7 +263,7 @@ static LLVMValueRef address32(kj_lowering *l, const kj_texpr *expr)
   return LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[0]), l->i32, "");
 }
 
-static LLVMValueRef change_phase(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_mbarrier(kj_lowering *l, const kj_texpr *expr)
 {
   size_t i = 0;
   bool is_counted = expr->args.count > 1;
@@ -305,7 +287,7 @@ static const char *scope_text(kj_lowering *l)
   return l->c->has_cluster || l->c->code->cluster[0] ? ".acquire.cluster" : "";
 }
 
-static LLVMValueRef wait_for_phase(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_mbarrier_wait(kj_lowering *l, const kj_texpr *expr)
 {
   kj_phase_wait wait = (kj_phase_wait)expr->builtin->operation;
   bool has_try = l->c->request->target.arch >= 90, is_wait = wait == KJ_PHASE_WAIT;
@@ -332,7 +314,7 @@ static LLVMValueRef wait_for_phase(kj_lowering *l, const kj_texpr *expr)
   return LLVMBuildICmp(l->builder, LLVMIntNE, is_over, kj_const32(l, 0), "");
 }
 
-static LLVMValueRef pending_count(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_pending_count(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef token = kj_lower_expr(l, expr->args.items[0]);
   return kj_build_asm(l,
@@ -345,7 +327,7 @@ static LLVMValueRef pending_count(kj_lowering *l, const kj_texpr *expr)
 
 /* ---- clusters ---- */
 
-static LLVMValueRef shared_address(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_shared_address(kj_lowering *l, const kj_texpr *expr)
 {
   kj_array_value array = kj_lower_array(l, expr->x);
   LLVMValueRef pointer = kj_checked_pointer(l, &array, &expr->indices, expr->is_checked);
@@ -355,7 +337,7 @@ static LLVMValueRef shared_address(kj_lowering *l, const kj_texpr *expr)
   return LLVMBuildPtrToInt(l->builder, pointer, l->i64, "");
 }
 
-static LLVMValueRef map_shared_rank(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_map_shared_rank(kj_lowering *l, const kj_texpr *expr)
 {
   kj_array_value array = kj_lower_array(l, expr->args.items[0]);
   LLVMValueRef rank = kj_lower_expr(l, expr->args.items[1]);
@@ -434,7 +416,7 @@ static LLVMValueRef from_result(kj_lowering *l, kjit_type type, LLVMValueRef val
   return LLVMBuildTrunc(l->builder, value, kj_register_type(l, type), "");
 }
 
-static LLVMValueRef build_text(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_ptx(kj_lowering *l, const kj_texpr *expr)
 {
   bool has_result = expr->type != KJIT_VOID;
   LLVMValueRef *args = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef, expr->args.count + 1);
@@ -454,41 +436,13 @@ static LLVMValueRef build_text(kj_lowering *l, const kj_texpr *expr)
   return has_result ? from_result(l, expr->type, value) : NULL;
 }
 
-/* ---- the whole ---- */
+/* ---- fences ---- */
 
-static LLVMValueRef build_fence(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_group_fence(kj_lowering *l, const kj_texpr *expr)
 {
   return effect(l,
                 expr->builtin->id == KJ_BUILTIN_FENCE_PROXY_ASYNC
                   ? "fence.proxy.async;"
                   : "fence.mbarrier_init.release.cluster;",
                 "", NULL, 0);
-}
-
-typedef struct special_row {
-  kj_builtin_id first, last;
-  LLVMValueRef (*build)(kj_lowering *l, const kj_texpr *expr);
-} special_row;
-
-static const special_row special_rows[] = {
-  { KJ_BUILTIN_GRID_SYNC, KJ_BUILTIN_BARRIER_ARRIVE, build_barrier },
-  { KJ_BUILTIN_FENCE_PROXY_ASYNC, KJ_BUILTIN_FENCE_MBARRIER_INIT, build_fence },
-  { KJ_BUILTIN_MBARRIER_INIT, KJ_BUILTIN_MBARRIER_ARRIVE_EXPECT_TX, change_phase },
-  { KJ_BUILTIN_CP_ASYNC_ARRIVE, KJ_BUILTIN_CP_ASYNC_ARRIVE, change_phase },
-  { KJ_BUILTIN_MBARRIER_TEST_WAIT, KJ_BUILTIN_MBARRIER_WAIT_PARITY, wait_for_phase },
-  { KJ_BUILTIN_MBARRIER_PENDING_COUNT, KJ_BUILTIN_MBARRIER_PENDING_COUNT, pending_count },
-  { KJ_BUILTIN_SHARED_ADDRESS, KJ_BUILTIN_SHARED_ADDRESS, shared_address },
-  { KJ_BUILTIN_MAP_SHARED_RANK, KJ_BUILTIN_MAP_SHARED_RANK, map_shared_rank },
-  { KJ_BUILTIN_PTX, KJ_BUILTIN_PTX_EFFECT, build_text },
-};
-
-LLVMValueRef kj_nvptx_special(kj_lowering *l, const kj_texpr *expr)
-{
-  for (size_t i = 0; i < sizeof special_rows / sizeof *special_rows; i++)
-    if (expr->builtin->id >= special_rows[i].first && expr->builtin->id <= special_rows[i].last)
-      return special_rows[i].build(l, expr);
-  LLVMValueRef value = NULL;
-  if (!kj_nvptx_copy(l, expr) && !kj_nvptx_wgmma(l, expr) && !kj_nvptx_matrix(l, expr, &value))
-    kj_lower_unsupported(l, expr->location, expr->builtin->name);
-  return value;
 }

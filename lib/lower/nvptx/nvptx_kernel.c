@@ -406,7 +406,9 @@ const kj_lower_target kj_nvptx_lowering_target = {
   .thread_context = thread_context,
   .use_thread_context = use_thread_context,
   .barrier = kj_nvptx_barrier,
-  .special = kj_nvptx_special,
+#define F(family) .family = kj_nvptx_##family,
+#include "lower/families.def"
+#undef F
   .barrier_reduce = kj_nvptx_barrier_reduce,
   .hinted_load = kj_nvptx_hinted_load,
   .hinted_store = kj_nvptx_hinted_store,

@@ -75,7 +75,7 @@ static const char *constraints_text(kj_lowering *l, const char *before, const ch
 
 /* ---- products ---- */
 
-static LLVMValueRef multiply(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_mma(kj_lowering *l, const kj_texpr *expr)
 {
   kj_arena *arena = l->c->arena;
   const kj_texpr *const *operands = (const kj_texpr *const *)expr->args.items;
@@ -119,7 +119,7 @@ static const char *shape_text(kj_lowering *l, const kj_texpr *expr)
                    operation & KJ_TRANSPOSED ? ".trans" : "");
 }
 
-static LLVMValueRef load_fragment(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_ldmatrix(kj_lowering *l, const kj_texpr *expr)
 {
   unsigned count = expr->builtin->operation & KJ_MATRIX_COUNT, next = 0;
   LLVMValueRef address =
@@ -138,7 +138,7 @@ static LLVMValueRef load_fragment(kj_lowering *l, const kj_texpr *expr)
   return join(l, result, count, kj_register_type(l, expr->type));
 }
 
-static LLVMValueRef store_fragment(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_stmatrix(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMValueRef args[1 + MOST_REGISTERS] = {
     LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[0]), l->i32, "")
@@ -154,18 +154,6 @@ static LLVMValueRef store_fragment(kj_lowering *l, const kj_texpr *expr)
                           .is_convergent = true },
                args, 1 + count);
   return NULL;
-}
-
-bool kj_nvptx_matrix(kj_lowering *l, const kj_texpr *expr, LLVMValueRef *value)
-{
-  kj_builtin_id id = expr->builtin->id;
-  if (id >= KJ_BUILTIN_MMA_M8N8K4 && id <= KJ_BUILTIN_MMA_M16N8K256_AND) *value = multiply(l, expr);
-  else if (id >= KJ_BUILTIN_LDMATRIX_X1 && id <= KJ_BUILTIN_LDMATRIX_X4_TRANS)
-    *value = load_fragment(l, expr);
-  else if (id >= KJ_BUILTIN_STMATRIX_X1 && id <= KJ_BUILTIN_STMATRIX_X4_TRANS)
-    *value = store_fragment(l, expr);
-  else return false;
-  return true;
 }
 
 /* nvptx: matrix products of a warpgroup, sm_90a. The accumulators are registers that the
@@ -256,7 +244,7 @@ static const char *suffix_text(kj_lowering *l, const kj_wgmma *w)
                          : kj_format(l->c->arena, ", 1, 1, %d, %d", a, b);
 }
 
-static void multiply_warpgroup(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_wgmma(kj_lowering *l, const kj_texpr *expr)
 {
   kj_wgmma w = kj_describe_wgmma(l->c->types, expr);
   accumulator d = find_accumulator(l, expr);
@@ -276,9 +264,10 @@ static void multiply_warpgroup(kj_lowering *l, const kj_texpr *expr)
               first + count - 1, w.n, w.k, result, kind, kind, operands_text(l, 0, d.count), a_text,
               first + count - 2, suffix_text(l, &w));
   run_with(l, &d, text, w.has_fragment ? "r,r,r,r,l,r" : "l,l,r", args, count);
+  return NULL;
 }
 
-static void end_group(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_wgmma_group(kj_lowering *l, const kj_texpr *expr)
 {
   accumulator d = find_accumulator(l, expr);
   bool is_fence = expr->builtin->id == KJ_BUILTIN_WGMMA_FENCE;
@@ -286,20 +275,16 @@ static void end_group(kj_lowering *l, const kj_texpr *expr)
                               : kj_format(l->c->arena, "wgmma.wait_group.sync.aligned %d;",
                                           (int)expr->args.items[0]->integer);
   run_with(l, &d, text, "", NULL, 0);
+  return NULL;
 }
 
-bool kj_nvptx_wgmma(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kj_nvptx_wgmma_commit(kj_lowering *l, const kj_texpr *expr)
 {
-  kj_builtin_id id = expr->builtin->id;
-  if (id >= KJ_BUILTIN_WGMMA_F16 && id <= KJ_BUILTIN_WGMMA_E5M2) multiply_warpgroup(l, expr);
-  else if (id == KJ_BUILTIN_WGMMA_FENCE || id == KJ_BUILTIN_WGMMA_WAIT) end_group(l, expr);
-  else if (id == KJ_BUILTIN_WGMMA_COMMIT)
-    kj_build_asm(l,
-                 &(kj_asm){ .text = "wgmma.commit_group.sync.aligned;",
-                            .constraints = "",
-                            .result = l->void_,
-                            .is_convergent = true },
-                 NULL, 0);
-  else return false;
-  return true;
+  (void)expr;
+  return kj_build_asm(l,
+                      &(kj_asm){ .text = "wgmma.commit_group.sync.aligned;",
+                                 .constraints = "",
+                                 .result = l->void_,
+                                 .is_convergent = true },
+                      NULL, 0);
 }
