@@ -5,4 +5,4 @@ readme, program, kernel = sys.argv[1:]
 text = open(readme).read()
 open(program, "w").write(text.split("```c\n")[1].split("```")[0])
 open(kernel, "w").write("# axpy.kir" + text.split("```\n# axpy.kir")[1].split("```")[0])
-print(next(line for line in text.splitlines() if line.startswith("kjit-run")))
+print("kjit-run" + text.split("\nkjit-run", 1)[1].split("\n```")[0])
