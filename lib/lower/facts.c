@@ -177,7 +177,7 @@ void kj_assert_access(kj_lowering *l, LLVMValueRef pointer, uint32_t bytes, uint
     kj_assert_fact(l, LLVMBuildICmp(b, LLVMIntEQ, rest, zero, ""), at,
                    kj_format(l->c->arena, "an access is at a multiple of %u bytes", alignment));
   /* functions of their own do not know which argument it is */
-  if (object == KJ_OBJECT_UNKNOWN || l->function != l->asserted_function) return;
+  if (!kj_is_argument(object) || l->function != l->asserted_function) return;
   LLVMValueRef *ends = &l->argument_ends[2 * (object - 1)];
   if (!ends[0]) return;
   LLVMValueRef end = LLVMBuildAdd(b, at, kj_const64(l, bytes), "");
