@@ -79,6 +79,7 @@ class Generator(parts.Generation, records.Generation, far.Generation):
         self.r = random.Random(seed)
         self.rng = np.random.default_rng([seed & 0xFFFFFFFF, seed >> 32])
         self.kernel = Kernel()
+        self.only_divides = False
         self.is_strict = self.r.random() < 0.8
         self.is_small = not self.is_strict or self.r.random() < 0.3
         self.counter = 0
@@ -246,7 +247,7 @@ class Generator(parts.Generation, records.Generation, far.Generation):
     def own_arrays(self):
         """Before the other parameters: arrays of which thread i has the elements from i * count on."""
         k, r = self.kernel, self.r
-        for n in range(r.choice((0, 0, 1, 1, 2))):
+        for n in range(r.choice((1, 2) if self.only_divides else (0, 0, 1, 1, 2))):
             t, count = r.choice(NUMBERS), r.randint(2, 5)
             k.per_thread[f"e{n}"] = count
             k.parameters.append((f"e{n}", t, (math.prod(k.shape) * count,)))
@@ -270,7 +271,7 @@ class Generator(parts.Generation, records.Generation, far.Generation):
                 self.emit(out, ("alias", alias, name, t, shape[0]))
                 self.own[alias] = k.per_thread[name]
                 self.writable.append(alias)
-            if r.random() < 0.6:
+            if self.only_divides or r.random() < 0.6:
                 f = Touch(self.name("touch"), t, r.choice(("+", "-", "*", "max", "min")))
                 k.touches.append((f, name))
 
@@ -337,6 +338,24 @@ class Generator(parts.Generation, records.Generation, far.Generation):
             out.append(("for", "range", [k], [lit(first), lit(count)] if first else [lit(count)], inner, r.choice((" @unroll", " @unroll", ""))))
         if r.random() < 0.5:
             self.emit(out, ("let", [self.name("t")], [self.element(r.choice(names))]))
+
+    def divisions(self, out):
+        """Only divisions of floats may fail in it: what comes before has been done once then, and what comes behind has not. Quotients decide what is loaded."""
+        r = self.r
+        floats = [n for n, v in self.tr.env.items() if isinstance(v, Array) and v.element in FLOATS and n not in self.unreadable]
+        for _ in range(r.randint(2, 5)):
+            k = r.random()
+            if k < 0.4 and self.kernel.touches:
+                self.emit(out, ("let", [self.name("t")], [self.effect()]))
+                continue
+            q = self.name("t")
+            number = lambda: self.element(r.choice(floats)) if floats and r.random() < 0.6 else ("bin", "%", ("cast", "f32", var("i0")), lit(float(r.randint(2, 9))))
+            self.emit(out, ("let", [q], [("bin", "/", number(), number())]))
+            if floats and r.random() < 0.4:
+                name = r.choice(floats)
+                a = self.tr.env[name]
+                if len(a.shape) == 1 and name not in self.own:
+                    self.emit(out, ("let", [self.name("t")], [("idx", name, [("bin", "%", ("cast", "i32", var(q)), lit(a.shape[0]))])]))
 
     def is_local(self, name): return self.tr.env[name].py.startswith("l_")
 
@@ -618,7 +637,8 @@ class Generator(parts.Generation, records.Generation, far.Generation):
         k, r = self.kernel, self.r
         program = Program([], self.is_strict)
         self.functions(program)
-        rank = r.choice((1, 1, 1, 2, 3))
+        self.only_divides = r.random() < 0.08
+        rank = 1 if self.only_divides else r.choice((1, 1, 1, 2, 3))
         shape = {1: (r.randint(20, 70),), 2: (r.randint(3, 8), r.randint(3, 9)), 3: (r.randint(2, 4), r.randint(2, 4), r.randint(2, 5))}[rank]
         k.shape = shape
         outputs = r.randint(1, 3)
@@ -627,7 +647,7 @@ class Generator(parts.Generation, records.Generation, far.Generation):
             self.add_far()
         names = [f"i{n}" for n in range(rank)]
         body = []
-        if rank == 3 or r.random() < 0.5:
+        if self.only_divides or rank == 3 or r.random() < 0.5:
             k.range_names = names
             k.wrapper = ", ".join(f"o0.shape[{n}]" for n in range(rank)) if rank > 1 or r.random() < 0.3 else "len(o0)"
             if self.is_far and rank == 1:
@@ -650,9 +670,16 @@ class Generator(parts.Generation, records.Generation, far.Generation):
         self.places, self.extents = names, shape
         self.start_own(body)
         self.unreadable |= {n for n, t, _ in k.parameters if n[0] == "o" and isinstance(t, str)}
-        self.statements(body, r.randint(0, 6), 2)
+        if self.only_divides:
+            self.attempt(body, self.divisions)
+        else:
+            self.statements(body, r.randint(0, 6), 2)
         for n, t, s in k.parameters:
             if n[0] != "o":
+                continue
+            made = [v for v, ty in self.tr.env.items() if v[0] == "t" and isinstance(ty, Typed) and not is_weak(ty.ty)]
+            if self.only_divides and made and isinstance(t, str):
+                self.emit(body, ("set", [("idx", n, [var(i) for i in names])], "", [("cast", t, var(r.choice(made)))]))
                 continue
             for _ in range(8):
                 try:
