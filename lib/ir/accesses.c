@@ -184,7 +184,7 @@ static bool is_property(const walk *w, const char *name)
 static void walk_value(walk *w, const kj_expr *expr, word *set)
 {
   if (!expr) return;
-  switch (expr->kind) {
+  switch (KJ_AMONG(expr->kind)) {
   case KJ_EXPR_DECL:
     if (expr->decl->function == w->function && expr->decl->kind != KJ_DECL_FUNCTION)
       add(w, set, set_of(w, expr->decl));

@@ -90,7 +90,7 @@ kjit_type kj_common_type(kjit_type a, kjit_type b)
 kjit_type kj_operator_type(kjit_op op, kjit_type a, kjit_type b)
 {
   bool has_float = kj_is_floating(a) || kj_is_floating(b);
-  switch (kj_op_table[op].class_) {
+  switch (KJ_AMONG(kj_op_table[op].class_)) {
   case KJ_OP_SHIFT: return has_float ? KJIT_ANY : kj_arithmetic_type(a);
   case KJ_OP_POWER: return kj_is_floating(b) ? kj_common_type(a, b) : kj_arithmetic_type(a);
   case KJ_OP_INT:
@@ -367,7 +367,7 @@ static kj_outcome power(kj_value base, __int128 exponent, kj_value *result)
 static kj_outcome compute_integer(kjit_op op, kj_value x, kj_value y, kj_value *result)
 {
   __int128 a = x.integer, b = y.integer;
-  switch (op) {
+  switch (KJ_AMONG(op)) {
   case KJIT_ADD: return give_integer(x.type, a + b, false, result);
   case KJIT_SUB: return give_integer(x.type, a - b, false, result);
   case KJIT_MUL: return multiply(x.type, a, b, result);
@@ -413,7 +413,7 @@ static double floor_quotient(kjit_type type, double x, double y)
 static kj_outcome compute_float(kjit_op op, kj_value x, kj_value y, kj_value *result)
 {
   double a = kj_number_of(x), b = kj_number_of(y), number;
-  switch (op) {
+  switch (KJ_AMONG(op)) {
   case KJIT_ADD: number = a + b; break;
   case KJIT_SUB: number = a - b; break;
   case KJIT_MUL: number = a * b; break;
@@ -464,7 +464,7 @@ bool kj_compute_comparison(kjit_op op, kj_value x, kj_value y)
     is_less = x.integer < y.integer;
     is_greater = x.integer > y.integer;
   }
-  switch (op) {
+  switch (KJ_AMONG(op)) {
   case KJIT_EQ: return !is_less && !is_greater;
   case KJIT_NE: return is_less || is_greater;
   case KJIT_LT: return is_less;
@@ -481,7 +481,7 @@ kj_outcome kj_compute_builtin(kj_builtin_id id, const kj_value *values, size_t c
   __int128 a = x.integer, b = y.integer;
   if (kj_is_floating(x.type)) {
     double number;
-    switch (id) {
+    switch (KJ_AMONG(id)) {
     case KJ_BUILTIN_ABS: number = fabs(kj_number_of(x)); break;
     case KJ_BUILTIN_MIN: number = fmin(kj_number_of(x), kj_number_of(y)); break;
     case KJ_BUILTIN_MAX: number = fmax(kj_number_of(x), kj_number_of(y)); break;
@@ -490,7 +490,7 @@ kj_outcome kj_compute_builtin(kj_builtin_id id, const kj_value *values, size_t c
     *result = kj_float_value(x.type, number);
     return KJ_COMPUTED;
   }
-  switch (id) {
+  switch (KJ_AMONG(id)) {
   case KJ_BUILTIN_ABS: return give_integer(x.type, a < 0 ? -a : a, false, result);
   case KJ_BUILTIN_MIN: return give_integer(x.type, a < b ? a : b, false, result);
   case KJ_BUILTIN_MAX: return give_integer(x.type, a > b ? a : b, false, result);

@@ -210,7 +210,7 @@ static kj_expr *parse_const_type(kj_parser *parser)
 
 static kj_expr *parse_primary(kj_parser *parser)
 {
-  switch (parser->lexer.token.kind) {
+  switch (KJ_AMONG(parser->lexer.token.kind)) {
   case KJ_TOKEN_NAME: return parse_name(parser);
   case KJ_TOKEN_INT:
   case KJ_TOKEN_FLOAT: return parse_number(parser);

@@ -384,7 +384,7 @@ static _Noreturn void refuse_statement(kj_parser *parser)
 
 static kj_stmt *parse_statement(kj_parser *parser)
 {
-  switch (parser->lexer.token.kind) {
+  switch (KJ_AMONG(parser->lexer.token.kind)) {
   case KJ_TOKEN_LET:
   case KJ_TOKEN_VAR: return parse_let_or_var(parser);
   case KJ_TOKEN_SHARED:

@@ -415,7 +415,7 @@ static _Noreturn void refuse_declaration(kj_parser *parser)
 
 static void parse_declaration(kj_parser *parser)
 {
-  switch (parser->lexer.token.kind) {
+  switch (KJ_AMONG(parser->lexer.token.kind)) {
   case KJ_TOKEN_KERNEL: parse_function(parser, true, false); break;
   case KJ_TOKEN_FUNC: parse_function(parser, false, false); break;
   case KJ_TOKEN_CONST: parse_constant(parser, false); break;

@@ -58,7 +58,7 @@ static bool evaluate_binary(evaluator *e, const kj_expr *expr, kj_value *value)
 static bool evaluate(evaluator *e, const kj_expr *expr, kj_value *value)
 {
   kj_value x;
-  switch (expr->kind) {
+  switch (KJ_AMONG(expr->kind)) {
   case KJ_EXPR_INT:
     *value = (kj_value){ expr->type, (__int128)expr->integer };
     return kj_integer_fits(expr->type, value->integer);

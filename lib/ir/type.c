@@ -329,7 +329,7 @@ static void print_pointer(const kj_types *types, const kj_type_info *info, kj_bu
 void kj_print_type(const kj_types *types, kjit_type type, kj_buffer *buffer)
 {
   const kj_type_info *info = kj_type(types, type);
-  switch (info->class_) {
+  switch (KJ_AMONG(info->class_)) {
   case KJ_CLASS_ARRAY: print_array(types, info, buffer); break;
   case KJ_CLASS_TUPLE: print_tuple(types, info, buffer); break;
   case KJ_CLASS_VECTOR: print_vector(types, info, buffer); break;

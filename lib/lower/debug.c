@@ -296,7 +296,7 @@ static LLVMMetadataRef value_type(kj_lowering *l, kjit_type type, LLVMTypeRef he
 {
   if (kj_is_weak(type)) return scalar_type(l, type);
   const kj_type_info *info = info_of(l, type);
-  switch (info->class_) {
+  switch (KJ_AMONG(info->class_)) {
   case KJ_CLASS_BOOL:
   case KJ_CLASS_SIGNED:
   case KJ_CLASS_UNSIGNED:

@@ -66,7 +66,7 @@ static LLVMValueRef lower_convert(kj_lowering *l, const kj_texpr *expr)
 static bool is_cheap(kj_lowering *l, const kj_texpr *expr, int *budget)
 {
   if (!kj_is_scalar(expr->type) || --*budget < 0) return false;
-  switch (expr->kind) {
+  switch (KJ_AMONG(expr->kind)) {
   case KJ_T_CONST: return true;
   case KJ_T_VAR: return !expr->var->is_slot;
   case KJ_T_EXTENT: return expr->x->kind == KJ_T_VAR;
@@ -224,7 +224,7 @@ LLVMValueRef kj_lower_expr(kj_lowering *l, const kj_texpr *expr)
 
 kj_array_value kj_lower_array(kj_lowering *l, const kj_texpr *expr)
 {
-  switch (expr->kind) {
+  switch (KJ_AMONG(expr->kind)) {
   case KJ_T_VAR: return kj_get_array(l, expr->var);
   case KJ_T_CALL: return kj_lower_array_call(l, expr);
   case KJ_T_VIEW: return kj_lower_view(l, expr);

@@ -49,7 +49,7 @@ static LLVMValueRef binary32(kj_lowering *l, const kj_texpr *expr)
 {
   LLVMBuilderRef b = l->builder;
   bool is_exact = expr->is_narrow && are_narrow(expr->x, expr->y);
-  switch (expr->op) {
+  switch (KJ_AMONG(expr->op)) {
   case KJIT_ADD:
   case KJIT_SUB:
   case KJIT_MUL:
@@ -104,7 +104,7 @@ static LLVMValueRef extent32(kj_lowering *l, const kj_texpr *expr)
 LLVMValueRef kj_try_index32(kj_lowering *l, const kj_texpr *expr)
 {
   if (expr->kind == KJ_T_CONST) return kj_const32(l, (int64_t)expr->integer);
-  switch (expr->kind) {
+  switch (KJ_AMONG(expr->kind)) {
   case KJ_T_VAR: return kj_get_variable32(l, expr->var);
   case KJ_T_UNARY:
     if (expr->op == KJIT_NEG) {

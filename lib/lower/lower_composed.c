@@ -41,7 +41,7 @@ static LLVMTypeRef parts_type(kj_lowering *l, kjit_type type)
 LLVMTypeRef kj_composed_register_type(kj_lowering *l, kjit_type type)
 {
   const kj_type_info *info = info_of(l, type);
-  switch (info->class_) {
+  switch (KJ_AMONG(info->class_)) {
   case KJ_CLASS_POINTER: return l->pointer;
   case KJ_CLASS_VECTOR: return LLVMVectorType(kj_register_type(l, info->element), info->count);
   case KJ_CLASS_ARRAY:

@@ -54,7 +54,7 @@ static LLVMValueRef binary_vectors(kj_lowering *l, kjit_op op, kjit_type lane, L
 {
   LLVMBuilderRef b = l->builder;
   bool is_float = kj_is_float_type(l, lane);
-  switch (op) {
+  switch (KJ_AMONG(op)) {
   case KJIT_ADD:
     return is_float ? kj_fast(l, LLVMBuildFAdd(b, x, y, "")) : LLVMBuildAdd(b, x, y, "");
   case KJIT_SUB:
@@ -342,7 +342,7 @@ static LLVMValueRef complex_binary(kj_lowering *l, kjit_op op, kjit_type type, L
                                    LLVMValueRef right)
 {
   kj_complex_value x = kj_split_complex(l, left), y = kj_split_complex(l, right), z;
-  switch (op) {
+  switch (KJ_AMONG(op)) {
   case KJIT_ADD:
     z = (kj_complex_value){ add(l, x.real, y.real), add(l, x.imaginary, y.imaginary) };
     break;

@@ -306,7 +306,7 @@ static float_division divide_floats(kj_lowering *l, LLVMValueRef x, LLVMValueRef
 
 static LLVMValueRef build_float(kj_lowering *l, kjit_op op, LLVMValueRef x, LLVMValueRef y)
 {
-  switch (op) {
+  switch (KJ_AMONG(op)) {
   case KJIT_ADD: return kj_fast(l, LLVMBuildFAdd(l->builder, x, y, ""));
   case KJIT_SUB: return kj_fast(l, LLVMBuildFSub(l->builder, x, y, ""));
   case KJIT_MUL: return kj_fast(l, LLVMBuildFMul(l->builder, x, y, ""));
@@ -328,7 +328,7 @@ static LLVMValueRef build_integer(kj_lowering *l, kjit_op op, bool is_signed, LL
                                   LLVMValueRef y)
 {
   LLVMBuilderRef b = l->builder;
-  switch (op) {
+  switch (KJ_AMONG(op)) {
   case KJIT_ADD: return LLVMBuildAdd(b, x, y, "");
   case KJIT_SUB: return LLVMBuildSub(b, x, y, "");
   case KJIT_MUL: return LLVMBuildMul(b, x, y, "");
@@ -375,7 +375,7 @@ typedef struct comparison {
 
 static comparison comparison_of(kjit_op op)
 {
-  switch (op) {
+  switch (KJ_AMONG(op)) {
   case KJIT_EQ: return (comparison){ LLVMIntEQ, LLVMIntEQ, LLVMRealOEQ, false };
   case KJIT_NE: return (comparison){ LLVMIntNE, LLVMIntNE, LLVMRealUNE, true };
   case KJIT_LT: return (comparison){ LLVMIntSLT, LLVMIntULT, LLVMRealOLT, true };

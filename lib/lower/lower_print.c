@@ -44,7 +44,7 @@ static LLVMValueRef make_word(kj_lowering *l, bool is_signed, LLVMValueRef value
 
 static char letter_of(const kj_type_info *info, kjit_type type)
 {
-  switch (info->class_) {
+  switch (KJ_AMONG(info->class_)) {
   case KJ_CLASS_BOOL: return 'b';
   case KJ_CLASS_SIGNED: return 'i';
   case KJ_CLASS_UNSIGNED: return 'u';
@@ -114,7 +114,7 @@ static void put_value(line *p, kjit_type type, LLVMValueRef value)
   const kj_type_info *info = kj_type(p->l->c->types, type);
   uint32_t next = 0;
   if (info->class_ == KJ_CLASS_STRUCT) put(p, info->name);
-  switch (info->class_) {
+  switch (KJ_AMONG(info->class_)) {
   case KJ_CLASS_STRUCT:
   case KJ_CLASS_TUPLE:
   case KJ_CLASS_VECTOR: put_parts(p, info, value); return;

@@ -422,7 +422,7 @@ static LLVMValueRef own_offset(kj_lowering *l, const struct kj_shared_place *pla
 LLVMValueRef kj_dynamic_offset(kj_lowering *l, const kj_tvar *var)
 {
   const struct kj_shared_place *place = find_place(l, var);
-  switch (place->kind) {
+  switch (KJ_AMONG(place->kind)) {
   case KJ_PLACED_FIXED: return kj_const64(l, (int64_t)place->offset);
   case KJ_PLACED_SIZED:
     return kj_extend_position(l, l->parameters.items[place->offset_parameter].value);

@@ -118,7 +118,20 @@ static void add_sources(finder *p, const kj_texpr *expr, uint64_t *set)
     add_sources(p, expr->z, set);
     return;
   case KJ_T_TUPLE: add_tuple_sources(p, expr, set); return;
-  default: return;
+  case KJ_T_CONST:
+  case KJ_T_UNARY:
+  case KJ_T_BINARY:
+  case KJ_T_COMPARE:
+  case KJ_T_LOGIC:
+  case KJ_T_CONVERT:
+  case KJ_T_LOAD:
+  case KJ_T_EXTENT:
+  case KJ_T_STRIDE:
+  case KJ_T_BUILTIN:
+  case KJ_T_ELEMENT:
+  case KJ_T_INSERT:
+  case KJ_T_ADDRESS:
+  case KJ_T_POINTED: return; /* no array argument, nor part of one */
   }
 }
 
@@ -303,7 +316,19 @@ static void mark_expr(void *data, kj_texpr **at)
     if (expr->builtin->flags & KJ_PLACE) note_pointed(p, expr->x);
     if (expr->builtin->flags & KJ_READS) mark_access(p, expr->x, expr->indices.count, ACCESS_READ);
     return;
-  default: return;
+  case KJ_T_CONST:
+  case KJ_T_UNARY:
+  case KJ_T_BINARY:
+  case KJ_T_COMPARE:
+  case KJ_T_LOGIC:
+  case KJ_T_COND:
+  case KJ_T_CONVERT:
+  case KJ_T_TUPLE:
+  case KJ_T_ITEM:
+  case KJ_T_ELEMENT:
+  case KJ_T_INSERT:
+  case KJ_T_MEMBER:
+  case KJ_T_POINTED: return; /* nothing of their own */
   }
 }
 

@@ -183,7 +183,18 @@ static void scan_expr(scan *s, const kj_texpr *expr)
     s->fails = expr->op == KJIT_POW || ((expr->op == KJIT_MOD || expr->op == KJIT_FLOORDIV) &&
                                         kj_is_float_type(s->l, expr->type));
     break;
-  default: break;
+  case KJ_T_UNARY:
+  case KJ_T_COMPARE:
+  case KJ_T_LOGIC:
+  case KJ_T_COND:
+  case KJ_T_CONVERT:
+  case KJ_T_TUPLE:
+  case KJ_T_ITEM:
+  case KJ_T_ELEMENT:
+  case KJ_T_INSERT:
+  case KJ_T_MEMBER:
+  case KJ_T_ADDRESS:
+  case KJ_T_POINTED: break;
   }
   s->cost++;
   for (size_t i = 0; i < kj_operand_count(expr); i++) scan_expr(s, kj_operand(expr, i));

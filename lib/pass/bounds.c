@@ -241,7 +241,7 @@ static kj_bounds find_binary(kj_prover *p, const kj_texpr *e)
   if (is_below && !x.known) x = of_range(p, INT64_MIN, INT64_MAX);
   if (is_below) return of_interval(p, exact(e->op, &x, &y));
   if (!x.known || !y.known) return of_type(p, e->type);
-  switch (e->op) {
+  switch (KJ_AMONG(e->op)) {
   case KJIT_ADD: return kj_add_bounds(p, e->type, x, y);
   case KJIT_SUB: return kj_subtract_bounds(p, e->type, x, y);
   case KJIT_MUL: return multiply(p, e->type, x, y);
@@ -291,7 +291,7 @@ static kj_bounds find_builtin(kj_prover *p, const kj_texpr *e)
 {
   uint32_t d = e->dimension < 3 ? e->dimension : 0;
   kj_launch_limits limits = kj_find_limits(p->c);
-  switch ((int)e->builtin->id) {
+  switch (KJ_AMONG(e->builtin->id)) {
   case KJ_BUILTIN_THREAD_IDX: return find_thread_index(p, d);
   case KJ_BUILTIN_BLOCK_IDX:
   case KJ_BUILTIN_BLOCK_DIM:
@@ -427,7 +427,7 @@ kj_bounds kj_find_bounds(kj_prover *p, const kj_texpr *e)
 
 kj_bounds kj_find_bounds_by_kind(kj_prover *p, const kj_texpr *e)
 {
-  switch (e->kind) {
+  switch (KJ_AMONG(e->kind)) {
   case KJ_T_CONST: {
     int64_t least, most;
     bool is_integer = !kj_is_weak(e->type) && kj_find_type_range(p, e->type, &least, &most);

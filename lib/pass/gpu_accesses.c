@@ -38,15 +38,16 @@ static void look(void *data, kj_texpr **at)
 {
   finding *f = data;
   const kj_texpr *e = *at;
-  switch (e->kind) {
-  case KJ_T_CALL: f->is_movable = false; return;
-  case KJ_T_BUILTIN: f->is_movable &= (e->builtin->flags & KJ_PURE) != 0; return;
-  case KJ_T_LOAD:
+  switch (kj_source_of(e)) {
+  case KJ_FROM_OPERANDS:
+  case KJ_FROM_VARIABLE: return;
+  case KJ_FROM_CALL: f->is_movable = false; return;
+  case KJ_FROM_BUILTIN: f->is_movable &= (e->builtin->flags & KJ_PURE) != 0; return;
+  case KJ_FROM_MEMORY:
     f->is_movable &=
       space_of(f->c, e->x) == KJ_SPACE_GLOBAL || space_of(f->c, e->x) == KJ_SPACE_CONST;
     f->has_global_load |= space_of(f->c, e->x) == KJ_SPACE_GLOBAL;
     return;
-  default: return;
   }
 }
 

@@ -439,7 +439,7 @@ static void rewrite_return(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out, bool 
 static void rewrite_stmt(kj_inliner *in, const kj_tstmt *from, kj_tstmts *out, bool is_tail)
 {
   kj_tstmt *stmt = copy_stmt(in, from);
-  switch (from->kind) {
+  switch (KJ_AMONG(from->kind)) {
   case KJ_TS_ASSIGN: rewrite_assign(in, stmt, out); return;
   case KJ_TS_STORE:
   case KJ_TS_PRINT: rewrite_store(in, stmt, out); return;

@@ -14,7 +14,7 @@ kj_integer kj_find_integer(const kj_types *types, kjit_type type)
 {
   if (type == KJ_WEAK_INT) return (kj_integer){ 64, true };
   const kj_type_info *info = kj_type(types, type);
-  switch (info->class_) {
+  switch (KJ_AMONG(info->class_)) {
   case KJ_CLASS_BOOL: return (kj_integer){ 1, false };
   case KJ_CLASS_SIGNED: return (kj_integer){ 8 * info->size_bytes, true };
   case KJ_CLASS_UNSIGNED: return (kj_integer){ 8 * info->size_bytes, false };

@@ -90,7 +90,7 @@ static bool is_invariant(const kj_prover *p, const kj_texpr *e, uint32_t *parts)
 {
   /* nothing may fail for the conditions */
   if (++*parts > MOST_PARTS || e->is_checked || e->is_watched) return false;
-  switch (e->kind) {
+  switch (KJ_AMONG(e->kind)) {
   case KJ_T_CONST: return true;
   case KJ_T_VAR: return !p->inside[e->var->index];
   case KJ_T_EXTENT:

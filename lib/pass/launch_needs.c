@@ -159,7 +159,7 @@ static position find_builtin(const kj_texpr *e)
 static position find(const pass *p, const kj_texpr *e)
 {
   bool is_small = e->kind == KJ_T_CONST && e->integer >= 0 && e->integer <= INT32_MAX;
-  switch (e->kind) {
+  switch (KJ_AMONG(e->kind)) {
   case KJ_T_CONST:
     return (position){ .known = is_small, .offset = is_small ? (int64_t)e->integer : 0 };
   case KJ_T_VAR: return p->lets[e->var->index];

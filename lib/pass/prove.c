@@ -93,7 +93,7 @@ static kj_proof prove_divisor(kj_prover *p, const kj_texpr *divisor)
 static kj_proof prove(kj_prover *p, const kj_texpr *e)
 {
   if (p->is_full) return KJ_PROOF_NONE;
-  switch (e->kind) {
+  switch (KJ_AMONG(e->kind)) {
   case KJ_T_LOAD:
   case KJ_T_ADDRESS: return prove_subscript(p, e->x, &e->args);
   case KJ_T_VIEW: return e->dimensions ? KJ_PROOF_NONE : prove_subscript(p, e->x, &e->args);

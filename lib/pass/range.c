@@ -125,7 +125,7 @@ static bool is_narrow_operand(const kj_texpr *e)
 static bool can_compute_narrow(const kj_texpr *e)
 {
   if (is_ring_operation(e)) return true;
-  switch (e->kind) {
+  switch (KJ_AMONG(e->kind)) {
   case KJ_T_BINARY: return is_narrow_operand(e->x) && is_narrow_operand(e->y);
   case KJ_T_COND: return is_narrow_operand(e->y) && is_narrow_operand(e->z);
   case KJ_T_BUILTIN:

@@ -322,7 +322,7 @@ static bool is_jump(const kj_tstmt *stmt) { return kj_flow_of(stmt) == KJ_FLOW_J
 
 static void build_joint(kj_simt_builder *b, kj_tstmt *stmt, const kj_simt_position *position)
 {
-  switch (stmt->kind) {
+  switch (KJ_AMONG(stmt->kind)) {
   case KJ_TS_ASSIGN:
   case KJ_TS_EVALUATE: kj_build_sync(b, stmt, position); return;
   case KJ_TS_GRID_FOR:

@@ -191,7 +191,7 @@ static int64_t jump_code(kj_simt_builder *b, const kj_tstmt *jump, const kj_simt
 
 static bool leaves_statement(const kj_tstmt *stmt, depth inside)
 {
-  switch (stmt->kind) {
+  switch (KJ_AMONG(stmt->kind)) {
   case KJ_TS_RETURN: return true;
   case KJ_TS_LEAVE: return !inside.onces;
   case KJ_TS_BREAK:

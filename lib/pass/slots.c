@@ -125,7 +125,7 @@ static void scan_list(scan *at, kj_tstmts *list)
 {
   for (size_t i = 0; i < list->count; i++) {
     kj_tstmt *stmt = list->items[i];
-    switch (stmt->kind) {
+    switch (KJ_AMONG(stmt->kind)) {
     case KJ_TS_THREADS:
     case KJ_TS_GRID_FOR:
     case KJ_TS_BLOCK_FOR: scan_region(at, stmt); break;

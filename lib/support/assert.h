@@ -18,4 +18,9 @@ enum { KJ_HAS_ASSERTIONS = 1 };
   ((condition) ? (void)0 : kj_fail_assertion(#condition, __FILE__, __LINE__, __func__))
 #endif
 
+/* A switch over an enumeration lists every value, and the compiler names one that is missing
+ * (-Wswitch-enum). Where it is about some values only, and its default is right for every other
+ * one, those that are added later too, it says so: switch (KJ_AMONG(kind)). */
+#define KJ_AMONG(value) ((int)(value))
+
 #endif

@@ -86,6 +86,7 @@ char *kj_format(kj_arena *arena, const char *format, ...)
 
 void kj_grow_list(kj_arena *arena, void **items, size_t count, size_t *capacity, size_t item_bytes)
 {
+  KJ_ASSERT(count <= *capacity);
   if (count < *capacity) return;
   size_t wanted = KJ_GROWN(*capacity, 8);
   void *grown = kj_allocate(arena, wanted * item_bytes);
@@ -106,6 +107,7 @@ static uint64_t hash(const char *key, size_t length)
 
 static kj_map_entry **find_slot(const kj_map *map, const char *key, size_t length)
 {
+  KJ_ASSERT(map->count < map->capacity); /* a free slot ends the search */
   size_t at = hash(key, length) & (map->capacity - 1);
   while (map->slots[at] &&
          (map->slots[at]->length != length || memcmp(map->slots[at]->key, key, length) != 0))
@@ -146,6 +148,7 @@ kj_map_entry *kj_get_entry(kj_map *map, const char *key, size_t length)
 static int reserve(kj_buffer *buffer, size_t more)
 {
   if (buffer->failed) return 0;
+  KJ_ASSERT(buffer->length < buffer->capacity || !buffer->text);
   if (buffer->length + more + 1 <= buffer->capacity) return 1;
   size_t wanted = KJ_GROWN(buffer->capacity, 256);
   while (wanted < buffer->length + more + 1) wanted = KJ_GROWN(wanted, 256);

@@ -129,7 +129,7 @@ static bool equal_key(const kj_record *record, const kj_function *function, cons
 
 static const char *bound_text(kj_compilation *c, const kj_bound *bound)
 {
-  switch (bound->kind) {
+  switch (KJ_AMONG(bound->kind)) {
   case KJ_BOUND_CALLEE:
     return bound->callee.function ? bound->callee.function->decl->name
                                   : bound->callee.builtin->name;

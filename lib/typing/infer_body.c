@@ -30,7 +30,7 @@ static void bind_parameter(kj_scope *s, const kj_decl *decl, const kj_bound *bou
 {
   kj_tvar *var;
   kj_texpr *value;
-  switch (bound->kind) {
+  switch (KJ_AMONG(bound->kind)) {
   case KJ_BOUND_CALLEE:
     s->meanings[decl->index] = (kj_meaning){ .kind = KJ_MEANS_CALLEE, .callee = bound->callee };
     return;
@@ -91,7 +91,7 @@ static bool has_break(const kj_tstmts *stmts)
 
 static bool leaves(const kj_tstmt *stmt)
 {
-  switch (stmt->kind) {
+  switch (KJ_AMONG(stmt->kind)) {
   case KJ_TS_RETURN:
   case KJ_TS_FAIL: return true;
   case KJ_TS_IF: return never_ends(&stmt->body) && never_ends(&stmt->otherwise);

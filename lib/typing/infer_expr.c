@@ -283,7 +283,7 @@ static kj_texpr *infer_unary(kj_scope *s, const kj_expr *expr)
 
 static kj_texpr *infer_kind(kj_scope *s, const kj_expr *expr)
 {
-  switch (expr->kind) {
+  switch (KJ_AMONG(expr->kind)) {
   case KJ_EXPR_INT: return infer_integer(s, expr, expr->integer);
   case KJ_EXPR_FLOAT: return kj_new_number(s, expr->type, expr->number, expr->location);
   case KJ_EXPR_BOOL: return kj_new_integer(s, KJIT_BOOL, expr->integer != 0, expr->location);

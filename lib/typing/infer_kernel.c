@@ -54,7 +54,7 @@ static void check_list(kj_scope *s, const kj_texprs *list);
 static void check_part(kj_scope *s, const kj_texpr *e)
 {
   if (!e) return;
-  switch (e->kind) {
+  switch (KJ_AMONG(e->kind)) {
   case KJ_T_LOAD: refuse(s, e, "is an element of an array"); break;
   case KJ_T_CALL: refuse(s, e, "calls a func"); break;
   case KJ_T_VAR:
@@ -190,7 +190,7 @@ static kj_bound bound_of(kj_compilation *c, const kj_decl *param, const kj_argum
   if (param->is_const && !is_const)
     kj_fail(c, param->location, KJIT_ERROR_TYPE,
             "const parameter `%s` takes a value known at compile time", param->name);
-  switch (argument->kind) {
+  switch (KJ_AMONG(argument->kind)) {
   case KJ_ARGUMENT_FUNCTION:
     return (kj_bound){ .kind = KJ_BOUND_CALLEE,
                        .callee = { .function = argument->function->function } };

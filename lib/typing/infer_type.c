@@ -38,7 +38,7 @@ static kjit_type infer_tuple_type(kj_scope *s, const kj_type_expr *type)
 
 kjit_type kj_infer_type(kj_scope *s, const kj_type_expr *type)
 {
-  switch (type->kind) {
+  switch (KJ_AMONG(type->kind)) {
   case KJ_TYPE_FIXED: return type->type;
   case KJ_TYPE_DTYPE: return element_of(s, kj_infer_type_of(s, type->expr));
   case KJ_TYPE_ARRAY: return infer_array_type(s, type);

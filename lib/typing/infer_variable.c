@@ -29,7 +29,7 @@ static void insert(kj_scope *s, kj_tstmt *stmt, size_t at)
 /* What costs nothing and reads the same wherever it is evaluated. */
 bool kj_is_stable(const kj_texpr *value)
 {
-  switch (value->kind) {
+  switch (KJ_AMONG(value->kind)) {
   case KJ_T_CONST: return true;
   case KJ_T_VAR: return value->var->kind != KJ_V_VAR;
   case KJ_T_EXTENT:

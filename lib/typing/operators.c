@@ -259,7 +259,7 @@ kj_texpr *kj_make_binary(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, kj_l
   if (!x_parts) require_numbers(s, op, x);
   if (!y_parts) require_numbers(s, op, y);
   if (x_parts || y_parts) return kj_make_binary_parts(s, op, x, y, location);
-  switch (kj_op_table[op].class_) {
+  switch (KJ_AMONG(kj_op_table[op].class_)) {
   case KJ_OP_DIVIDE: return make_division(s, x, y, location);
   case KJ_OP_INT: return make_bits(s, op, x, y, location);
   case KJ_OP_SHIFT: return make_shift(s, op, x, y, location);

@@ -426,7 +426,7 @@ static kj_texpr *choose_parts(kj_scope *s, const kj_operands *o)
 static kj_texpr *apply_to_complex(kj_scope *s, const kj_operands *o)
 {
   kj_texpr *z;
-  switch (kind_of(o->builtin)) {
+  switch (KJ_AMONG(kind_of(o->builtin))) {
   case WHOLE: return apply_whole(s, o);
   case HYPOT_OF:
     z = kj_keep_value(s, o->values.items[0]);

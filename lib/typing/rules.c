@@ -62,7 +62,7 @@ kj_texpr *kj_rule_grid(kj_scope *s, const kj_operands *o)
 
 kj_texpr *kj_rule_literal(kj_scope *s, const kj_operands *o)
 {
-  switch (o->builtin->id) {
+  switch (KJ_AMONG(o->builtin->id)) {
   case KJ_BUILTIN_WARPSIZE: return kj_new_integer(s, KJ_WEAK_INT, 32, o->location);
   case KJ_BUILTIN_INF: return kj_new_number(s, KJ_WEAK_FLOAT, INFINITY, o->location);
   case KJ_BUILTIN_NAN: return kj_new_number(s, KJ_WEAK_FLOAT, NAN, o->location);
@@ -75,7 +75,7 @@ kj_texpr *kj_rule_target(kj_scope *s, const kj_operands *o)
 {
   const kj_target *target = &s->c->request->target;
   bool is_gpu = target->kind == KJ_TARGET_NVPTX;
-  switch (o->builtin->id) {
+  switch (KJ_AMONG(o->builtin->id)) {
   case KJ_BUILTIN_TARGET: return kj_new_integer(s, KJ_WEAK_INT, is_gpu, o->location);
   case KJ_BUILTIN_GPU: return kj_new_integer(s, KJ_WEAK_INT, 1, o->location);
   case KJ_BUILTIN_ARCH:

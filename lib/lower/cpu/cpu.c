@@ -122,7 +122,7 @@ void kj_cpu_leave_after_call(kj_lowering *l, LLVMValueRef context)
 static LLVMValueRef position(kj_lowering *l, kj_builtin_id id, uint32_t dimension)
 {
   kj_cpu_state *s = kj_cpu(l);
-  switch (id) {
+  switch (KJ_AMONG(id)) {
   case KJ_BUILTIN_THREAD_IDX: return s->thread[dimension];
   case KJ_BUILTIN_BLOCK_IDX: return s->block_index[dimension];
   case KJ_BUILTIN_BLOCK_DIM: return kj_const32(l, s->block[dimension]);

@@ -216,7 +216,7 @@ static void make_function(kj_lowering *l)
 
 static LLVMTypeRef parameter_type(kj_lowering *l, const kj_planned_parameter *planned)
 {
-  switch (planned->parameter.kind) {
+  switch (KJ_AMONG(planned->parameter.kind)) {
   case KJ_PARAMETER_POINTER:
   case KJ_PARAMETER_FAILURE:
   case KJ_PARAMETER_PRINT: return l->pointer;

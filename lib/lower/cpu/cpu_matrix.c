@@ -73,7 +73,7 @@ static LLVMValueRef drop_low_bits(kj_lowering *l, LLVMValueRef x)
 LLVMValueRef kj_matrix_widen(kj_lowering *l, kj_mma_kind kind, LLVMValueRef x, uint32_t part)
 {
   LLVMBuilderRef b = l->builder;
-  switch (kind) {
+  switch (KJ_AMONG(kind)) {
   case KJ_MMA_F16: return LLVMBuildFPExt(b, x, l->f32, "");
   case KJ_MMA_BF16: return kj_to_compute(l, KJIT_BF16, x);
   case KJ_MMA_TF32: return drop_low_bits(l, x);

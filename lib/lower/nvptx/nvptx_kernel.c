@@ -26,7 +26,7 @@ static LLVMAttributeRef range_attribute(kj_lowering *l, uint64_t lower, uint64_t
 
 static LLVMTypeRef parameter_type(kj_lowering *l, const kj_planned_parameter *p)
 {
-  switch (p->parameter.kind) {
+  switch (KJ_AMONG(p->parameter.kind)) {
   case KJ_PARAMETER_POINTER: return LLVMPointerTypeInContext(l->context, l->target->global_space);
   case KJ_PARAMETER_SCALAR: return kj_memory_type(l, p->type);
   case KJ_PARAMETER_TENSOR_MAP: return l->pointer;
@@ -44,7 +44,7 @@ static const char *parameter_name(kj_lowering *l, const kj_planned_parameter *p)
     return kj_format(l->c->arena, "shared%u_extent%u", p->parameter.argument,
                      p->parameter.dimension);
   const char *name = l->kernel->function->params.items[p->parameter.argument]->name;
-  switch (p->parameter.kind) {
+  switch (KJ_AMONG(p->parameter.kind)) {
   case KJ_PARAMETER_EXTENT:
     return kj_format(l->c->arena, "%s_extent%u", name, p->parameter.dimension);
   case KJ_PARAMETER_STRIDE:
@@ -233,7 +233,7 @@ static LLVMValueRef threads_of_block(kj_lowering *l)
 
 static LLVMValueRef position(kj_lowering *l, kj_builtin_id id, uint32_t dimension)
 {
-  switch (id) {
+  switch (KJ_AMONG(id)) {
   case KJ_BUILTIN_THREAD_IDX: return thread_index(l, dimension);
   case KJ_BUILTIN_BLOCK_IDX: return block_index(l, dimension);
   case KJ_BUILTIN_BLOCK_DIM: return block_size(l, dimension);
