@@ -45,7 +45,7 @@ def differences(kernel, results, wanted, open_, before):
     found = []
     for (name, t, shape), got, want in zip(kernel.parameters, results, wanted):
         if isinstance(t, far.Pointer):
-            found += got.differences(want, same)
+            found += got.differences(want, same, before is not None)
         if shape is None or not kernel.is_output(name):
             continue
         count = kernel.per_thread.get(name, 1)
