@@ -227,7 +227,7 @@ kj_interval kj_exact_binary(kjit_op op, kj_integer type, kj_interval x, kj_inter
 kj_interval kj_exact_builtin(kj_builtin_id id, const kj_interval *operands, size_t count)
 {
   kj_interval x = operands[0], y = operands[count - 1];
-  switch ((int)id) {
+  switch (KJ_AMONG(id)) {
   case KJ_BUILTIN_ABS: {
     kj_interval above = kj_meet_intervals(x, kj_make_interval(0, far)), below = negative_part(x);
     return either(above, below.known ? kj_exact_unary(KJIT_NEG, below) : unknown);
@@ -292,7 +292,7 @@ kj_interval kj_position_interval(const kj_launch_limits *limits, kj_builtin_id i
           threads = limits->grid32 ? INT32_MAX : grid * block,
           all = (int64_t)limits->block[0] * limits->block[1] * limits->block[2];
   if (!all) all = MOST_THREADS;
-  switch ((int)id) {
+  switch (KJ_AMONG(id)) {
   case KJ_BUILTIN_THREAD_IDX: return kj_make_interval(0, block - 1);
   case KJ_BUILTIN_BLOCK_DIM: return kj_make_interval(known ? known : 1, block);
   case KJ_BUILTIN_BLOCK_IDX: return kj_make_interval(0, grid - 1);

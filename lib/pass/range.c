@@ -94,7 +94,7 @@ static kj_interval builtin_range(pass *p, const kj_texpr *e)
 /* Before the type wraps it; not known: any value of the type. */
 static kj_interval exact_range(pass *p, const kj_texpr *e, kj_integer type)
 {
-  switch ((int)e->kind) {
+  switch (KJ_AMONG(e->kind)) {
   case KJ_T_CONST: return kj_make_interval(e->integer, e->integer);
   case KJ_T_VAR: return e->var->range;
   case KJ_T_UNARY: return kj_exact_unary(e->op, e->x->range);

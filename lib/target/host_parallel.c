@@ -314,7 +314,7 @@ static int64_t compute_operation(sample *s, LLVMValueRef value)
   bool shifts = op == LLVMShl || op == LLVMLShr || op == LLVMAShr;
   if (shifts && b >= LLVMGetIntTypeWidth(LLVMTypeOf(value))) return give_up(s);
   if ((op == LLVMUDiv || op == LLVMURem) && !b) return give_up(s);
-  switch ((int)op) {
+  switch (KJ_AMONG(op)) {
   case LLVMAdd: return as_signed(value, a + b);
   case LLVMSub: return as_signed(value, a - b);
   case LLVMMul: return as_signed(value, a * b);

@@ -41,7 +41,7 @@ def touch(array, index, value, change):
 
 def poke(array, index, value):
     """What the extern func of random kernels does."""
-    array[index] = values.wrap(array[index] * 3 + value, "i32")
+    array[index] = values.wrap(int(array[index]) * 3 + value, "i32")
     return array[index]
 
 

@@ -123,7 +123,7 @@ LLVMValueRef kj_cpu_mbarrier(kj_lowering *l, const kj_texpr *expr)
                          ? LLVMBuildZExt(b, kj_lower_expr(l, expr->args.items[1]), l->i64, "")
                          : one;
   LLVMValueRef missing = LLVMBuildNeg(b, given, "");
-  switch (expr->builtin->id) {
+  switch (KJ_AMONG(expr->builtin->id)) {
   case KJ_BUILTIN_MBARRIER_INIT:
     LLVMBuildStore(b,
                    LLVMBuildOr(b, given, LLVMBuildShl(b, given, kj_const64(l, COUNT_BITS), ""), ""),
@@ -219,7 +219,7 @@ LLVMValueRef kj_cpu_cluster_position(kj_lowering *l, kj_builtin_id position, uin
 {
   LLVMBuilderRef b = l->builder;
   const kj_cpu_state *s = kj_cpu(l);
-  switch (position) {
+  switch (KJ_AMONG(position)) {
   case KJ_BUILTIN_CLUSTER_IDX: return LLVMBuildUDiv(b, s->block_index[d], cluster_extent(l, d), "");
   case KJ_BUILTIN_CLUSTER_DIM: return cluster_extent(l, d);
   case KJ_BUILTIN_CLUSTER_GRID_DIM: return LLVMBuildUDiv(b, s->grid[d], cluster_extent(l, d), "");
