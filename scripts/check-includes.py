@@ -13,8 +13,9 @@ import sys
 # From the ground up. Files directly in lib have a place of their own: the boundary between the two
 # libraries is plain structs on top of ir, the compiler's entry is on top of all.
 ORDER = [
-    ["support", "native", "library"],
+    ["support", "library"],
     ["ir"],
+    ["native"],
     ["compiler.h"],
     ["typing"],
     ["pass"],

@@ -293,3 +293,15 @@ def _(r, rng):
     r.array("out", np.zeros(4, np.int64))
     r.launch("past_32_bits", "", "out", f"{2**31 - 1}i32")
     r.expect("out", [2**31 - 2, 2**31 - 1, 2**31 - 1, -(2**31) - 1])
+
+
+@row("the greatest of a number and an absolute value")
+def _(r, rng):
+    for dtype in (np.int32, np.int64, np.int16):
+        name, low = np.dtype(dtype).name, np.iinfo(dtype).min // 2
+        x, y = rng.integers(low, -low, 64).astype(dtype), rng.integers(low // 64, -low // 64, 64).astype(dtype)
+        r.arrays_of(**{"out" + name: np.zeros((64, 5), np.int64), "x" + name: x, "y" + name: y})
+        r.launch("greatest_of_three", "", "out" + name, "x" + name, "y" + name)
+        a, b = x.astype(np.int64), y.astype(np.int64)
+        rows = [np.maximum(b, abs(a)), np.minimum(b, -abs(a)), np.maximum(b, abs(a)), np.minimum(b, -abs(a)), np.maximum(abs(b), abs(a))]
+        r.expect("out" + name, np.stack(rows, 1))
