@@ -219,6 +219,52 @@ void kj_widen_offsets(LLVMModuleRef module)
   LLVMDisposeBuilder(builder);
 }
 
+/* nvptx: signs of zeros. Code generation makes `x < 0 ? x : 0` a minimum, which gives -0 of -0 and
+ * 0, where the select gives 0. It does not where the zeros of comparison and select have different
+ * signs, and `x < -0.0` is true of the same x. With `x < -0.0 ? x : -0.0` and `x > 0 ? x : 0` it
+ * may do so: the minimum and maximum of PTX take -0 for less than 0, and are what the select gives.
+ */
+
+/* Of fcmp: -1 for <, 1 for >, else 0. */
+static int get_direction(LLVMRealPredicate predicate)
+{
+  bool is_less = predicate == LLVMRealOLT || predicate == LLVMRealULT,
+       is_greater = predicate == LLVMRealOGT || predicate == LLVMRealUGT;
+  return is_greater - is_less;
+}
+
+static bool selects(LLVMValueRef condition, LLVMValueRef value)
+{
+  for (LLVMUseRef use = LLVMGetFirstUse(condition); use; use = LLVMGetNextUse(use)) {
+    LLVMValueRef user = LLVMGetUser(use);
+    if (LLVMIsASelectInst(user) &&
+        (LLVMGetOperand(user, 1) == value || LLVMGetOperand(user, 2) == value))
+      return true;
+  }
+  return false;
+}
+
+static void rewrite_comparison(LLVMValueRef comparison)
+{
+  int direction = get_direction(LLVMGetFCmpPredicate(comparison));
+  LLVMTypeRef type = LLVMTypeOf(LLVMGetOperand(comparison, 0));
+  for (unsigned side = 0; direction && side < 2; side++) {
+    bool is_negative = (direction < 0) == (side == 1);
+    LLVMValueRef right = LLVMConstReal(type, is_negative ? -0.0 : 0.0),
+                 wrong = LLVMConstReal(type, is_negative ? 0.0 : -0.0);
+    if (LLVMGetOperand(comparison, side) == wrong && selects(comparison, wrong))
+      LLVMSetOperand(comparison, side, right);
+  }
+}
+
+static void keep_signs_of_zeros(LLVMModuleRef module)
+{
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
+        if (LLVMIsAFCmpInst(i)) rewrite_comparison(i);
+}
+
 /* ---- the state ---- */
 
 struct kj_nvptx {
@@ -308,6 +354,7 @@ static void optimize(kj_emission *e)
   if (kj_is_unoptimized(e)) pipeline = LIBRARY "globaldce";
   if (has_externs) pipeline = kj_format(e->c->arena, "cgscc(inline),%s", pipeline);
   kj_run_passes(e->c, e->module, e->machine->machine, pipeline, &e->errors);
+  keep_signs_of_zeros(e->module);
 }
 
 /* codegen level 0, see above */
