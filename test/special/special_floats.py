@@ -232,6 +232,7 @@ TWO = [
     *(exact(f"a {op} b", lambda t, x, y, compare=compare: int(compare(x, y)), "i") for op, compare in (
         ("<", lambda x, y: x < y), ("<=", lambda x, y: x <= y), (">", lambda x, y: x > y), (">=", lambda x, y: x >= y), ("==", lambda x, y: x == y), ("!=", lambda x, y: x != y))),
     exact("min(a, b)", least_of(min)), exact("max(a, b)", least_of(max)), exact("select(a < b, a, b)", lambda t, x, y: encode(t, x if x < y else y)),
+    exact("select(a > b, a, b)", lambda t, x, y: encode(t, x if x > y else y)), exact("select(not (a >= b), a, b)", lambda t, x, y: encode(t, y if x >= y else x)),
     exact("fmod(a, b)", lambda t, x, y: encode(t, remainder_to_zero(x, y))), exact("remainder(a, b)", nearest_remainder),
     exact("remquo(a, b)[0]", nearest_remainder), exact("remquo(a, b)[1]", None, "i"), exact("fdim(a, b)", positive_difference),
     exact("copysign(a, b)", lambda t, x, y: OPEN if y != y else encode(t, math.copysign(x, y))), exact("nextafter(a, b)", next_number), exact("ldexp(a, i32(b))", scaled_by),
