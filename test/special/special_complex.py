@@ -56,6 +56,16 @@ def reference(name, z):
     return (value.real, value.imag), free
 
 
+def free_signs(text, z):
+    """The parts of an expression of z that may have either sign from one way of computing to the next. A power -2 is the square of 1 / z; where z has an infinite part and a NaN,
+    Annex G's quotient is of two zeros, of which one has the NaN's sign; after an infinity below 0 the square's imaginary zero has it too."""
+    name = text.partition("(")[0]
+    if name in NAMES:
+        return reference(name, z)[1]
+    is_open = text == "z ** -2" and (math.isnan(z.real) and z.imag == -INF or z.real == -INF and math.isnan(z.imag))
+    return "y" if is_open else ""
+
+
 def agrees(got, want, is_free, tolerance):
     """Whether a part is the right one: exactly at zeros, infinities and NaNs, which have a sign unless it is free."""
     if math.isnan(want):
