@@ -265,6 +265,47 @@ static void keep_signs_of_zeros(LLVMModuleRef module)
         if (LLVMIsAFCmpInst(i)) rewrite_comparison(i);
 }
 
+/* nvptx: negated numbers of 16 bits. ptxas 13.0 computes neg.s16 in 32 bits and leaves out the
+ * conversion that follows it, so that the minimum becomes a positive number. They are negated in 32
+ * bits; a zero that LLVM does not know keeps it from making neg.s16 of that, too. */
+
+static LLVMValueRef negate_in_32_bits(LLVMModuleRef module, LLVMBuilderRef builder, LLVMValueRef x)
+{
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(LLVMGetModuleContext(module)),
+              function = LLVMFunctionType(i32, NULL, 0, false);
+  static const char text[] = "mov.b32 $0, 0;", constraints[] = "=r";
+  LLVMValueRef code =
+    LLVMGetInlineAsm(function, text, sizeof text - 1, constraints, sizeof constraints - 1, false,
+                     false, LLVMInlineAsmDialectATT, false);
+  LLVMValueRef zero = LLVMBuildCall2(builder, function, code, NULL, 0, ""),
+               wide = LLVMBuildSExt(builder, x, i32, "");
+  return LLVMBuildTrunc(builder, LLVMBuildSub(builder, zero, wide, ""), LLVMTypeOf(x), "");
+}
+
+static bool is_negated_word(LLVMValueRef i)
+{
+  if (LLVMGetInstructionOpcode(i) != LLVMSub) return false;
+  LLVMTypeRef type = LLVMTypeOf(i);
+  LLVMValueRef left = LLVMGetOperand(i, 0);
+  return LLVMGetTypeKind(type) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) == 16 &&
+         LLVMIsAConstantInt(left) && LLVMConstIntGetZExtValue(left) == 0;
+}
+
+static void widen_negations(LLVMModuleRef module)
+{
+  LLVMBuilderRef builder = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(b), next; i; i = next) {
+        next = LLVMGetNextInstruction(i);
+        if (!is_negated_word(i)) continue;
+        LLVMPositionBuilderBefore(builder, i);
+        LLVMReplaceAllUsesWith(i, negate_in_32_bits(module, builder, LLVMGetOperand(i, 1)));
+        LLVMInstructionEraseFromParent(i);
+      }
+  LLVMDisposeBuilder(builder);
+}
+
 /* ---- the state ---- */
 
 struct kj_nvptx {
@@ -355,6 +396,7 @@ static void optimize(kj_emission *e)
   if (has_externs) pipeline = kj_format(e->c->arena, "cgscc(inline),%s", pipeline);
   kj_run_passes(e->c, e->module, e->machine->machine, pipeline, &e->errors);
   keep_signs_of_zeros(e->module);
+  widen_negations(e->module);
 }
 
 /* codegen level 0, see above */

@@ -305,3 +305,13 @@ def _(r, rng):
         a, b = x.astype(np.int64), y.astype(np.int64)
         rows = [np.maximum(b, abs(a)), np.minimum(b, -abs(a)), np.maximum(b, abs(a)), np.minimum(b, -abs(a)), np.maximum(abs(b), abs(a))]
         r.expect("out" + name, np.stack(rows, 1))
+
+
+@row("words of 16 bits that are negated and widened")
+def _(r, rng):
+    x = interesting(rng, np.int16)
+    r.arrays_of(out=np.zeros((len(x), 4), np.int64), x=x, z=x.copy())
+    r.launch("negated_word", "", "out", "x", "z")
+    a = x.astype(np.int64)
+    negated, absolute = wrap((-a).tolist(), np.int16).astype(np.int64), wrap(abs(a).tolist(), np.int16).astype(np.int64)
+    r.expect("out", np.stack([negated, negated // 5, absolute, absolute], 1))

@@ -355,13 +355,14 @@ static LLVMValueRef opaque(kj_lowering *l, const char *text32, const char *text6
   return LLVMBuildCall2(l->builder, function, code, &x, 1, "");
 }
 
-/* ptxas takes the result of PTX's abs to be non-negative, and converts the minimum to a positive
- * float. Of the greater of x, -x and a third number ptxas 13.0 makes one instruction on sm_90 that
- * forgets the minus sign. So the bits are inverted and 1 is added where x is negative. */
+/* ptxas takes the result of PTX's abs, and of the usual ways to write it, to be non-negative, and
+ * converts the minimum to a positive number. Of the greater of x, -x and a third number ptxas 13.0
+ * makes one instruction of 32 bits on sm_90 that forgets the minus sign. So 32 bits are multiplied
+ * by 1 or -1. */
 LLVMValueRef kj_nvptx_integer_abs(kj_lowering *l, LLVMValueRef x)
 {
-  return opaque(l, "{ .reg .b32 s; shr.s32 s, $1, 31; xor.b32 $0, $1, s; sub.s32 $0, $0, s; }",
-                "{ .reg .b64 s; shr.s64 s, $1, 63; xor.b64 $0, $1, s; sub.s64 $0, $0, s; }", x);
+  return opaque(l, "{ .reg .b32 s; shr.s32 s, $1, 31; or.b32 s, s, 1; mul.lo.s32 $0, $1, s; }",
+                "{ .reg .s64 negated; sub.s64 negated, 0, $1; max.s64 $0, $1, negated; }", x);
 }
 
 /* LLVM stores the low 16 bits of a float's bits as st.b16 of the float's register, for which
