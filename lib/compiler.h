@@ -34,7 +34,7 @@ typedef enum kj_argument_kind {
   /* plain number, passed at run time: .type KJ_WEAK_INT (as i64) or KJ_WEAK_FLOAT (as f64) */
   KJ_ARGUMENT_NUMBER,
   KJ_ARGUMENT_ARRAY, /* .type a global array; .facts */
-  /* compile-time value of a const parameter: .type weak or scalar; .integer as in kj_value */
+  /* compile-time value of a const parameter: .type weak or scalar; .integer as in ki_value */
   KJ_ARGUMENT_CONST,
   KJ_ARGUMENT_FUNCTION /* .function */
 } kj_argument_kind;
@@ -44,7 +44,7 @@ typedef struct kj_argument {
   kjit_type type;
   uint32_t facts;
   __int128 integer; /* CONST: the number, or a float's bits */
-  const kj_decl *function;
+  const ki_decl *function;
 } kj_argument;
 
 typedef struct kj_signature {
@@ -74,7 +74,7 @@ typedef struct kj_target {
 
 typedef struct kj_compile_request {
   const kjit_module *module;
-  const kj_function *kernel;
+  const ki_function *kernel;
   const kj_signature *signature;
   kj_target target;
   kjit_stage stage; /* where to stop: PTX or OBJECT to run, any other to look at */
@@ -216,7 +216,7 @@ typedef struct kj_code {
   bool has_debug; /* lines at least */
   /* lines that the kernel prints, see native/support_routines.h; malloc'd; NULL: none */
   char *prints;
-  /* CPU: in the parameter block: the address of a kj_print_sink, 8 bytes; in no kj_parameter */
+  /* CPU: in the parameter block: the address of a kn_print_sink, 8 bytes; in no kj_parameter */
   uint32_t print_offset;
   bool uses_dynamic_shared; /* arrays of the launch's own size, all of them the same memory */
   /* of the smallest element, and the largest alignment */
@@ -232,7 +232,7 @@ typedef struct kj_code {
   uint32_t tensor_map_count;
   uint64_t scratch_bytes; /* CPU */
   uint32_t cpu_parts;     /* CPU: kj_cpu_parts */
-  /* CPU: behind the scratch memory, dynamic shared memory included, comes a kj_watch, zeroed for
+  /* CPU: behind the scratch memory, dynamic shared memory included, comes a kn_watch, zeroed for
    * each worker */
   bool is_watched;
   bool

@@ -9,8 +9,8 @@
 #include "target/target.h"
 
 struct kj_compiler {
-  kj_nvptx *nvptx;
-  kj_host *host;
+  kg_nvptx *nvptx;
+  kg_host *host;
 };
 
 static uint64_t now_ns(void)
@@ -21,7 +21,7 @@ static uint64_t now_ns(void)
 }
 
 /* Hands a text over as the code of a stage; the text is the caller's to free. */
-static void set_text(kj_compilation *c, kj_buffer *buffer)
+static void set_text(kt_compilation *c, kj_buffer *buffer)
 {
   c->code->size_bytes = buffer->length;
   c->code->data = kj_take_text(buffer);
@@ -30,29 +30,29 @@ static void set_text(kj_compilation *c, kj_buffer *buffer)
 
 /* ---- passes ---- */
 
-static bool is_cpu(const kj_compilation *c) { return c->request->target.kind == KJ_TARGET_CPU; }
+static bool is_cpu(const kt_compilation *c) { return c->request->target.kind == KJ_TARGET_CPU; }
 
 /* The requests that a pass runs for. */
-static bool is_ALWAYS(const kj_compilation *c) { return c != NULL; }
-static bool is_GPU(const kj_compilation *c) { return !is_cpu(c); }
-static bool is_C_FUNCTION(const kj_compilation *c) { return c->request->symbol != NULL; }
-static bool is_CPU_KERNEL(const kj_compilation *c) { return is_cpu(c) && !c->request->symbol; }
-static bool is_WITHOUT_THREAD_LOOPS(const kj_compilation *c) { return !is_CPU_KERNEL(c); }
-static bool is_CHECKED(const kj_compilation *c)
+static bool is_ALWAYS(const kt_compilation *c) { return c != NULL; }
+static bool is_GPU(const kt_compilation *c) { return !is_cpu(c); }
+static bool is_C_FUNCTION(const kt_compilation *c) { return c->request->symbol != NULL; }
+static bool is_CPU_KERNEL(const kt_compilation *c) { return is_cpu(c) && !c->request->symbol; }
+static bool is_WITHOUT_THREAD_LOOPS(const kt_compilation *c) { return !is_CPU_KERNEL(c); }
+static bool is_CHECKED(const kt_compilation *c)
 {
   return c->request->checks & (KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION);
 }
 /* A load that fails must not keep a store before it from being done. */
-static bool is_GPU_NEVER_FAILING(const kj_compilation *c)
+static bool is_GPU_NEVER_FAILING(const kt_compilation *c)
 {
   return !is_cpu(c) && !c->instances.items[0]->may_fail;
 }
 
 static const struct pass {
   const char *name;
-  void (*run)(kj_compilation *c);
-  bool (*is_for)(const kj_compilation *c);
-  uint32_t needs, gives; /* kj_tree_state */
+  void (*run)(kt_compilation *c);
+  bool (*is_for)(const kt_compilation *c);
+  uint32_t needs, gives; /* kt_tree_state */
   enum { VERIFY_DEBUG, VERIFY_RELEASE } verify;
 } passes[] = {
 #define PASS(name, function, condition, needs, gives, verify, what) \
@@ -62,41 +62,41 @@ static const struct pass {
 };
 enum { PASSES = sizeof passes / sizeof *passes };
 
-static _Noreturn void refuse_after_pass(kj_compilation *c)
+static _Noreturn void refuse_after_pass(kt_compilation *c)
 {
   const char *names = "";
   for (size_t i = 0; i < PASSES; i++)
     if (passes[i].is_for(c))
       names = kj_format(c->arena, "%s%s%s", names, *names ? ", " : "", passes[i].name);
-  kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_ARGUMENT,
+  kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_ARGUMENT,
           "after: expected a pass that runs for this kernel and target, %s, got `%s`", names,
           c->request->after_pass);
 }
 
 /* From the module to the typed trees that lowering takes, or that request->after_pass leaves. */
-static void run_passes(kj_compilation *c)
+static void run_passes(kt_compilation *c)
 {
   const char *last = c->request->after_pass;
   for (size_t i = 0; i < PASSES; i++) {
     const struct pass *pass = &passes[i];
     if (!pass->is_for(c)) continue;
     KJ_ASSERT((c->state & pass->needs) == pass->needs);
-    if (KJ_HAS_ASSERTIONS || pass->verify == VERIFY_RELEASE) kj_verify_typed(c);
+    if (KJ_HAS_ASSERTIONS || pass->verify == VERIFY_RELEASE) kt_verify_typed(c);
     pass->run(c);
     c->state |= pass->gives;
     if (last && strcmp(last, pass->name) == 0) return;
   }
-  if (KJ_HAS_ASSERTIONS) kj_verify_typed(c);
+  if (KJ_HAS_ASSERTIONS) kt_verify_typed(c);
   if (last) refuse_after_pass(c);
 }
 
 /* CPU: the kernel for blocks whose hoisted checks hold. Inference goes the same way again, as the
  * passes change its trees; what it has to say was said. */
-static kj_compilation *make_fast(kj_compilation *c)
+static kt_compilation *make_fast(kt_compilation *c)
 {
-  kj_compilation *fast = KJ_NEW(c->arena, kj_compilation);
+  kt_compilation *fast = KJ_NEW(c->arena, kt_compilation);
   size_t said = c->diagnostics->count;
-  *fast = (kj_compilation){ .request = c->request,
+  *fast = (kt_compilation){ .request = c->request,
                             .module = c->module,
                             .types = c->types,
                             .arena = c->arena,
@@ -110,19 +110,19 @@ static kj_compilation *make_fast(kj_compilation *c)
 }
 
 /* The way of a specialization. Everything that can fail jumps to compile(). */
-static void run_stages(kj_compiler *compiler, kj_compilation *c)
+static void run_stages(kj_compiler *compiler, kt_compilation *c)
 {
   const kj_compile_request *request = c->request;
   kj_buffer text = { 0 };
 
   if (request->stage == KJIT_STAGE_KIR) {
-    kj_print_module(request->module, &text);
+    ki_print_module(request->module, &text);
     set_text(c, &text);
     return;
   }
 
   uint64_t start = now_ns();
-  if (!is_cpu(c)) kj_check_nvptx(c);
+  if (!is_cpu(c)) kg_check_nvptx(c);
   run_passes(c);
   bool has_fast =
     is_cpu(c) && c->hoisted.count && !c->code->is_watched && !request->symbol && !request->debug;
@@ -130,13 +130,13 @@ static void run_stages(kj_compiler *compiler, kj_compilation *c)
   c->code->infer_time_ns = now_ns() - start;
 
   if (request->stage == KJIT_STAGE_TYPED) {
-    kj_print_typed(c, &text);
+    kt_print_typed(c, &text);
     set_text(c, &text);
     return;
   }
 
-  if (is_cpu(c)) kj_emit_host(compiler->host, c);
-  else kj_emit_nvptx(compiler->nvptx, c);
+  if (is_cpu(c)) kg_emit_host(compiler->host, c);
+  else kg_emit_nvptx(compiler->nvptx, c);
 }
 
 static kjit_status compile(kj_compiler *compiler, const kj_compile_request *request,
@@ -148,8 +148,8 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *requ
   memset(code, 0, sizeof *code);
   int jump = setjmp(on_failure);
   if (jump == 0) {
-    kj_compilation *c = KJ_NEW(&arena, kj_compilation);
-    *c = (kj_compilation){ .request = request,
+    kt_compilation *c = KJ_NEW(&arena, kt_compilation);
+    *c = (kt_compilation){ .request = request,
                            .module = request->module,
                            .types = request->module->types,
                            .arena = &arena,
@@ -170,8 +170,8 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *requ
 static void destroy(kj_compiler *compiler)
 {
   if (!compiler) return;
-  kj_destroy_nvptx(compiler->nvptx);
-  kj_destroy_host(compiler->host);
+  kg_destroy_nvptx(compiler->nvptx);
+  kg_destroy_host(compiler->host);
   free(compiler);
 }
 
@@ -184,8 +184,8 @@ static kjit_status create(const char *libdevice_path, kj_diagnostics *diagnostic
               "out of memory for the compiler");
     return KJIT_ERROR_MEMORY;
   }
-  kjit_status status = kj_create_nvptx(libdevice_path, diagnostics, &created->nvptx);
-  if (status == KJIT_OK) status = kj_create_host(diagnostics, &created->host);
+  kjit_status status = kg_create_nvptx(libdevice_path, diagnostics, &created->nvptx);
+  if (status == KJIT_OK) status = kg_create_host(diagnostics, &created->host);
   if (status != KJIT_OK) {
     destroy(created);
     return status;
@@ -197,12 +197,12 @@ static kjit_status create(const char *libdevice_path, kj_diagnostics *diagnostic
 static kjit_status load(kj_compiler *compiler, const kj_code *code, const kj_outside *outside,
                         kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
 {
-  return kj_load_host(compiler->host, code, outside, diagnostics, loaded, kernel);
+  return kg_load_host(compiler->host, code, outside, diagnostics, loaded, kernel);
 }
 
 static void unload(kj_compiler *compiler, kj_loaded *loaded)
 {
-  kj_unload_host(compiler->host, loaded);
+  kg_unload_host(compiler->host, loaded);
 }
 
 const kj_compiler_interface *kjit_get_compiler_interface(void)

@@ -208,11 +208,11 @@ static kjit_status allocate(kjit_array *array, size_t size_bytes, kj_diagnostics
 
 /* ---- making ---- */
 
-kjit_status kj_measure_array(kj_types *types, kjit_type element, const int64_t *shape,
+kjit_status kj_measure_array(ki_types *types, kjit_type element, const int64_t *shape,
                              uint32_t rank, kj_diagnostics *diagnostics, size_t *size_bytes)
 {
   bool is_empty = false;
-  if (!kj_is_element(types, element))
+  if (!ki_is_element(types, element))
     return kj_error(
       diagnostics, KJIT_ERROR_ARGUMENT,
       "the element type of an array is a scalar, vector, struct or pointer type, not %u", element);
@@ -279,7 +279,7 @@ static void fill_line(kjit_array *array)
            element_bytes = tensor->bits / 8u * tensor->lanes;
   bool has_aligned_rows = rank > 1 && (uint64_t)array->shape[rank - 1] * element_bytes % WIDTH == 0,
        is_simple =
-         count && kj_is_scalar(array->element) && !array->is_read_only && !array->is_in_place;
+         count && ki_is_scalar(array->element) && !array->is_read_only && !array->is_in_place;
   line->low = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
   line->high = line->low + count * element_bytes;
   line->form = is_simple && line->low ? kj_array_form(array->element, rank, tensor->device_type,
@@ -360,12 +360,12 @@ kjit_status kjit_create_configured_array(const kjit_array_config *config, kjit_a
   kjit_array_config read;
   if (!config || !read_config(config, &read) || !read.device) return KJIT_ERROR_MISUSE;
   kjit_context *context = read.device->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!array)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_create_configured_array: array is NULL");
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_create_configured_array: array is NULL");
   kj_diagnostics diagnostics = { 0 };
   (void)create_array(&read, &diagnostics, array);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 kjit_status kjit_create_array(kjit_device *device, kjit_type element, const int64_t *shape,
@@ -403,16 +403,16 @@ kjit_status kjit_create_array_from(kjit_device *device, const kjit_tensor *sourc
                                    kjit_stream *stream, kjit_array **array)
 {
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!array || !source)
-    return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_create_array_from: %s is NULL",
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_create_array_from: %s is NULL",
                         array ? "source" : "array");
   kj_diagnostics diagnostics = { 0 };
   kj_view view;
   kjit_array *made = NULL;
   if (kj_view_tensor(device->context->types, source, KJIT_ANY, "the source", &diagnostics, &view) !=
       KJIT_OK)
-    return kj_finish_call(device->context, &diagnostics);
+    return ki_finish_call(device->context, &diagnostics);
   kjit_array_config config = { .size_bytes = sizeof config,
                                .device = device,
                                .element = view.element,
@@ -421,7 +421,7 @@ kjit_status kjit_create_array_from(kjit_device *device, const kjit_tensor *sourc
                                .layout = KJIT_LAYOUT_C,
                                .stream = kj_is_cuda(device) ? stream : NULL };
   if (create_array(&config, &diagnostics, &made) != KJIT_OK)
-    return kj_finish_call(device->context, &diagnostics);
+    return ki_finish_call(device->context, &diagnostics);
   kjit_arg to = kjit_arg_array(made), from = kjit_arg_tensor(source);
   kjit_status status = kjit_copy(device->context, &to, &from, stream);
   if (status == KJIT_OK) *array = made;
@@ -439,7 +439,7 @@ kjit_array *kjit_retain_array(kjit_array *array)
 
 void kjit_release_array(kjit_array *array)
 {
-  if (!array || kj_is_forked(array->object.device->context)) return;
+  if (!array || ki_is_forked(array->object.device->context)) return;
   if (atomic_fetch_sub_explicit(&array->references, 1, memory_order_acq_rel) != 1) return;
   kj_remove_object(&array->object);
   destroy_array(&array->object);
@@ -472,9 +472,9 @@ static kjit_status change_pinning(kjit_device *device, void *memory, size_t size
 {
   enum { PORTABLE = 1 };
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!memory || (is_on && !size_bytes))
-    return kj_fail_call(device->context, KJIT_ERROR_ARGUMENT, "there is no memory to pin");
+    return ki_fail_call(device->context, KJIT_ERROR_ARGUMENT, "there is no memory to pin");
   if (!kj_is_cuda(device)) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
   void *previous;
@@ -484,7 +484,7 @@ static kjit_status change_pinning(kjit_device *device, void *memory, size_t size
     else (void)KJ_DRIVER(device, &diagnostics, cuMemHostUnregister, memory);
     kj_leave_device(device, previous);
   }
-  return kj_finish_call(device->context, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }
 
 kjit_status kjit_pin_memory(kjit_device *device, void *memory, size_t size_bytes)
@@ -521,12 +521,12 @@ kjit_status kjit_prefetch_array(kjit_array *array, kjit_device *device, kjit_str
 {
   if (!array || !device) return KJIT_ERROR_MISUSE;
   kjit_context *context = array->object.device->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (device->context != context || (stream && stream->object.device->context != context))
-    return kj_fail_call(
+    return ki_fail_call(
       context, KJIT_ERROR_ARGUMENT,
       "kjit_prefetch_array: the array, the device and the stream belong to different contexts");
   kj_diagnostics diagnostics = { 0 };
   (void)prefetch(array, device, stream, &diagnostics);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }

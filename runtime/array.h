@@ -15,7 +15,7 @@ kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t 
 /* It is complete: the host owns it. */
 void kj_publish_array(kjit_array *array);
 /* Bytes of a contiguous array; 0: it is empty. Errors: ARGUMENT, MISUSE. */
-kjit_status kj_measure_array(kj_types *types, kjit_type element, const int64_t *shape,
+kjit_status kj_measure_array(ki_types *types, kjit_type element, const int64_t *shape,
                              uint32_t rank, kj_diagnostics *diagnostics, size_t *size_bytes);
 /* The first and last positions of its elements in memory, of arrays with strides of any sign. */
 kjit_status kj_view_array(const kjit_array *array, const char *what, kj_diagnostics *diagnostics,

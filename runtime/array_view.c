@@ -104,13 +104,13 @@ kjit_status kjit_slice_array(kjit_array *array, const kjit_array_slice *slices, 
 {
   if (!array) return KJIT_ERROR_MISUSE;
   kjit_context *context = array->object.device->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!view || (count && !slices))
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_slice_array: %s is NULL",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_slice_array: %s is NULL",
                         view ? "slices" : "view");
   kj_diagnostics diagnostics = { 0 };
   (void)slice_array(array, slices, count, &diagnostics, view);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 /* ---- reshape ---- */
@@ -199,13 +199,13 @@ kjit_status kjit_reshape_array(kjit_array *array, const int64_t *shape, uint32_t
 {
   if (!array) return KJIT_ERROR_MISUSE;
   kjit_context *context = array->object.device->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!view || (rank && !shape))
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_reshape_array: %s is NULL",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_reshape_array: %s is NULL",
                         view ? "shape" : "view");
   kj_diagnostics diagnostics = { 0 };
   (void)reshape(array, shape, rank, &diagnostics, view);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 /* ---- transpose ---- */
@@ -233,9 +233,9 @@ kjit_status kjit_transpose_array(kjit_array *array, const uint32_t *axes, kjit_a
 {
   if (!array) return KJIT_ERROR_MISUSE;
   kjit_context *context = array->object.device->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!view) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_transpose_array: view is NULL");
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!view) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_transpose_array: view is NULL");
   kj_diagnostics diagnostics = { 0 };
   (void)transpose(array, axes, &diagnostics, view);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }

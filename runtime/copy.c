@@ -334,11 +334,11 @@ kjit_status kj_view_destination(const kjit_arg *argument, kjit_context *context,
 static kjit_status check_equal(const kj_view *destination, const kj_view *source,
                                kjit_context *context, kj_diagnostics *diagnostics)
 {
-  const kj_types *types = context->types;
+  const ki_types *types = context->types;
   if (destination->element != source->element) {
     kj_buffer there = { 0 }, here = { 0 };
-    kj_print_type(types, destination->element, &there);
-    kj_print_type(types, source->element, &here);
+    ki_print_type(types, destination->element, &there);
+    ki_print_type(types, source->element, &here);
     kjit_status status =
       kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
                "kjit_copy: the destination's elements are %s, the source's %s",
@@ -387,7 +387,7 @@ static kjit_status run_operation(kj_operation *operation, kjit_stream *stream)
   const copy_operation *copy = (copy_operation *)operation;
   kj_diagnostics diagnostics = { 0 };
   if (copy->to.count) (void)kj_copy_host(&copy->to, &copy->from, &diagnostics);
-  return kj_finish_call(copy->context, &diagnostics);
+  return ki_finish_call(copy->context, &diagnostics);
 }
 
 static void free_operation(kj_operation *operation) { free(operation); }
@@ -470,18 +470,18 @@ static kjit_status run_copy(kjit_context *context, const kjit_arg *destination,
                             const kjit_arg *source, kjit_stream *stream, bool is_async)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!destination || !source)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_copy: the %s is NULL",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_copy: the %s is NULL",
                         destination ? "source" : "destination");
   if (stream && stream->object.device->context != context)
-    return kj_fail_call(context, KJIT_ERROR_ARGUMENT,
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "kjit_copy: the stream belongs to another context");
   kj_diagnostics diagnostics = { 0 };
   copy_job job = { .context = context, .stream = stream, .is_async = is_async };
   kjit_status status = copy(&job, destination, source, &diagnostics);
   /* none: a kernel of the library has reported it */
-  return diagnostics.count ? kj_finish_call(context, &diagnostics) : status;
+  return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
 }
 
 kjit_status kjit_copy(kjit_context *context, const kjit_arg *destination, const kjit_arg *source,
@@ -503,16 +503,16 @@ static kjit_status copy_all(kjit_array *array, void *memory, size_t size_bytes, 
 {
   if (!array) return KJIT_ERROR_MISUSE;
   kjit_context *context = array->object.device->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   kj_view view;
   int64_t strides[KJ_MAX_RANK];
   if (kj_view_array(array, "the array", &diagnostics, &view) != KJIT_OK)
-    return kj_finish_call(context, &diagnostics);
+    return ki_finish_call(context, &diagnostics);
   if (!memory && view.count)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "the host memory is NULL");
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "the host memory is NULL");
   if (size_bytes != bytes_of(&view))
-    return kj_fail_call(context, KJIT_ERROR_ARGUMENT,
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "the host memory has %zu bytes, the array %zu", size_bytes,
                         bytes_of(&view));
   kjit_tensor tensor = array->tensor;

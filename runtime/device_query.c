@@ -39,13 +39,13 @@ kjit_status kjit_get_device_attribute(const kjit_device *device, kjit_device_att
                                       int64_t *value)
 {
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!value)
-    return kj_fail_call(device->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_get_device_attribute: value is NULL");
   kj_diagnostics diagnostics = { 0 };
   (void)read_attribute((kjit_device *)(uintptr_t)device, attribute, &diagnostics, value);
-  return kj_finish_call(device->context, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }
 
 kjit_status kj_read_uuid(kjit_device *device, kj_diagnostics *diagnostics, unsigned char uuid[16])
@@ -60,13 +60,13 @@ kjit_status kjit_get_device_uuid(const kjit_device *device, unsigned char uuid[1
 {
   unsigned char read[16];
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!uuid)
-    return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_get_device_uuid: uuid is NULL");
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_get_device_uuid: uuid is NULL");
   kj_diagnostics diagnostics = { 0 };
   if (kj_read_uuid((kjit_device *)(uintptr_t)device, &diagnostics, read) == KJIT_OK)
     memcpy(uuid, read, sizeof read);
-  return kj_finish_call(device->context, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }
 
 /* ---- memory ---- */
@@ -94,13 +94,13 @@ kjit_status kjit_get_memory_info(kjit_device *device, uint64_t *free_bytes, uint
 {
   uint64_t unused = 0, total = 0;
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   if (read_memory(device, &diagnostics, &unused, &total) == KJIT_OK) {
     if (free_bytes) *free_bytes = unused;
     if (total_bytes) *total_bytes = total;
   }
-  return kj_finish_call(device->context, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }
 
 /* ---- peers ---- */
@@ -134,13 +134,13 @@ kjit_status kjit_can_access_peer(const kjit_device *device, const kjit_device *p
 {
   int result = 0;
   if (!device || !peer) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!can)
-    return kj_fail_call(device->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_can_access_peer: can_access is NULL");
   kj_diagnostics diagnostics = { 0 };
   if (can_access(device, peer, &diagnostics, &result) == KJIT_OK) *can = result != 0;
-  return kj_finish_call(device->context, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }
 
 /* The host, or another context of kjit, may have done it already: access is the primary context's.
@@ -205,10 +205,10 @@ static kjit_status change_access(kjit_device *device, kjit_device *peer, bool is
 static kjit_status set_peer_access(kjit_device *device, kjit_device *peer, bool is_on)
 {
   if (!device || !peer) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   (void)change_access(device, peer, is_on, &diagnostics);
-  return kj_finish_call(device->context, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }
 
 kjit_status kjit_enable_peer_access(kjit_device *device, kjit_device *peer)

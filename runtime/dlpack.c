@@ -46,14 +46,14 @@ static kjit_status make_foreign(kjit_context *context, const kjit_tensor *tensor
 kjit_status kjit_wrap_tensor(kjit_context *context, const kjit_tensor *tensor, kjit_array **array)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!tensor || !array)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_wrap_tensor: %s is NULL",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_wrap_tensor: %s is NULL",
                         tensor ? "array" : "tensor");
   kj_diagnostics diagnostics = { 0 };
   if (make_foreign(context, tensor, "the tensor", &diagnostics, array) == KJIT_OK)
     kj_publish_array(*array);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 /* ---- taking ---- */
@@ -122,11 +122,11 @@ kjit_status kjit_take_dlpack(kjit_context *context, kjit_managed_tensor *managed
   kjit_status status = KJIT_ERROR_MISUSE;
   kj_diagnostics diagnostics = { 0 };
   if (!managed)
-    return context ? kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_take_dlpack: managed is NULL")
+    return context ? ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_take_dlpack: managed is NULL")
                    : KJIT_ERROR_MISUSE;
-  if (context && kj_is_forked(context)) status = KJIT_ERROR_FORKED;
+  if (context && ki_is_forked(context)) status = KJIT_ERROR_FORKED;
   else if (context && !array)
-    status = kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_take_dlpack: array is NULL");
+    status = ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_take_dlpack: array is NULL");
   else if (context) {
     offer offer = { .context = context,
                     .tensor = &managed->tensor,
@@ -134,7 +134,7 @@ kjit_status kjit_take_dlpack(kjit_context *context, kjit_managed_tensor *managed
                     .release = release_managed,
                     .stream = stream };
     (void)take(&offer, &diagnostics, array);
-    status = kj_finish_call(context, &diagnostics);
+    status = ki_finish_call(context, &diagnostics);
   }
   if (status != KJIT_OK && managed->deleter) managed->deleter(managed);
   return status;
@@ -156,12 +156,12 @@ kjit_status kjit_take_dlpack_versioned(kjit_context *context,
   kjit_status status = KJIT_ERROR_MISUSE;
   kj_diagnostics diagnostics = { 0 };
   if (!managed)
-    return context ? kj_fail_call(context, KJIT_ERROR_MISUSE,
+    return context ? ki_fail_call(context, KJIT_ERROR_MISUSE,
                                   "kjit_take_dlpack_versioned: managed is NULL")
                    : KJIT_ERROR_MISUSE;
-  if (context && kj_is_forked(context)) status = KJIT_ERROR_FORKED;
+  if (context && ki_is_forked(context)) status = KJIT_ERROR_FORKED;
   else if (context && !array)
-    status = kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_take_dlpack_versioned: array is NULL");
+    status = ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_take_dlpack_versioned: array is NULL");
   else if (context) {
     offer offer = { .context = context,
                     .tensor = &managed->tensor,
@@ -170,7 +170,7 @@ kjit_status kjit_take_dlpack_versioned(kjit_context *context,
                     .stream = stream };
     offer.is_read_only = managed->flags & KJIT_DLPACK_READ_ONLY;
     if (check_version(managed, &diagnostics) == KJIT_OK) (void)take(&offer, &diagnostics, array);
-    status = kj_finish_call(context, &diagnostics);
+    status = ki_finish_call(context, &diagnostics);
   }
   if (status != KJIT_OK && managed->deleter) managed->deleter(managed);
   return status;
@@ -197,7 +197,7 @@ static void forget_export(kj_object *object) { atomic_store(&((export *)object)-
 static void end_export(export *given)
 {
   kjit_array *array = atomic_load(&given->array);
-  if (array && !kj_is_forked(array->object.device->context)) {
+  if (array && !ki_is_forked(array->object.device->context)) {
     kj_remove_object(&given->object);
     kjit_release_array(array);
   }
@@ -246,17 +246,17 @@ kjit_status kjit_export_dlpack(kjit_array *array, kjit_stream *consumer,
 {
   if (!array) return KJIT_ERROR_MISUSE;
   kjit_context *context = array->object.device->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!managed)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_export_dlpack: managed is NULL");
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_export_dlpack: managed is NULL");
   if (array->is_read_only)
-    return kj_fail_call(context, KJIT_ERROR_UNSUPPORTED,
+    return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED,
                         "kjit_export_dlpack: the array is read-only, which only "
                         "kjit_export_dlpack_versioned can say");
   kj_diagnostics diagnostics = { 0 };
   export *made;
   if (make_export(array, consumer, &diagnostics, &made) != KJIT_OK)
-    return kj_finish_call(context, &diagnostics);
+    return ki_finish_call(context, &diagnostics);
   made->managed.plain =
     (kjit_managed_tensor){ .tensor = array->tensor, .manager = made, .deleter = delete_plain };
   *managed = &made->managed.plain;
@@ -268,14 +268,14 @@ kjit_status kjit_export_dlpack_versioned(kjit_array *array, kjit_stream *consume
 {
   if (!array) return KJIT_ERROR_MISUSE;
   kjit_context *context = array->object.device->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!managed)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "kjit_export_dlpack_versioned: managed is NULL");
   kj_diagnostics diagnostics = { 0 };
   export *made;
   if (make_export(array, consumer, &diagnostics, &made) != KJIT_OK)
-    return kj_finish_call(context, &diagnostics);
+    return ki_finish_call(context, &diagnostics);
   made->managed.versioned = (kjit_managed_tensor_versioned){
     .major = 1, .manager = made, .deleter = delete_versioned, .tensor = array->tensor
   };

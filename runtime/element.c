@@ -5,31 +5,31 @@
 
 enum { DLPACK_OPAQUE = 3, DLPACK_BITS_OF_BYTE = 8 };
 
-uint32_t kj_element_bytes(const kj_types *types, kjit_type type)
+uint32_t kj_element_bytes(const ki_types *types, kjit_type type)
 {
-  return kj_type(types, type)->size_bytes;
+  return ki_type(types, type)->size_bytes;
 }
 
-uint32_t kj_element_alignment(const kj_types *types, kjit_type type)
+uint32_t kj_element_alignment(const ki_types *types, kjit_type type)
 {
-  const kj_type_info *info = kj_type(types, type);
+  const ki_type_info *info = ki_type(types, type);
   if (info->class_ == KJ_CLASS_COMPLEX) return info->size_bytes / 2;
-  return kj_alignment(types, type);
+  return ki_alignment(types, type);
 }
 
-kjit_type kj_type_of_tensor(kj_types *types, const kjit_tensor *tensor, kjit_type given)
+kjit_type kj_type_of_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type given)
 {
-  if (given != KJIT_ANY) return kj_is_element(types, given) ? given : KJIT_ANY;
+  if (given != KJIT_ANY) return ki_is_element(types, given) ? given : KJIT_ANY;
   kjit_type lane = kj_type_of_dlpack(tensor->code, tensor->bits);
   if (lane == KJIT_ANY || tensor->lanes == 1) return lane;
   bool is_vector = tensor->lanes == 2 || tensor->lanes == 3 || tensor->lanes == 4 ||
                    tensor->lanes == 8 || tensor->lanes == 16;
-  return is_vector && kj_type(types, lane)->class_ != KJ_CLASS_COMPLEX
-           ? kj_intern_vector(types, lane, tensor->lanes)
+  return is_vector && ki_type(types, lane)->class_ != KJ_CLASS_COMPLEX
+           ? ki_intern_vector(types, lane, tensor->lanes)
            : KJIT_ANY;
 }
 
-void kj_describe_element(const kj_types *types, kjit_type element, kjit_tensor *tensor)
+void kj_describe_element(const ki_types *types, kjit_type element, kjit_tensor *tensor)
 {
   static const struct {
     uint8_t code, bits;
@@ -38,10 +38,10 @@ void kj_describe_element(const kj_types *types, kjit_type element, kjit_tensor *
 #include <kjit/types.def>
 #undef X
   };
-  const kj_type_info *info = kj_type(types, element);
+  const ki_type_info *info = ki_type(types, element);
   bool is_vector = info->class_ == KJ_CLASS_VECTOR;
   kjit_type lane = is_vector ? info->element : element;
-  bool is_opaque = !kj_is_scalar(lane);
+  bool is_opaque = !ki_is_scalar(lane);
   tensor->code = is_opaque ? DLPACK_OPAQUE : dlpack[lane].code;
   tensor->bits = is_opaque ? DLPACK_BITS_OF_BYTE : dlpack[lane].bits;
   tensor->lanes = is_opaque   ? (uint16_t)(info->size_bytes <= UINT16_MAX ? info->size_bytes : 0)

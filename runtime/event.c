@@ -25,15 +25,15 @@ static kjit_status make_native_event(kjit_device *device, kj_diagnostics *diagno
 kjit_status kjit_create_event(kjit_device *device, kjit_event **event)
 {
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!event)
-    return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_create_event: event is NULL");
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_create_event: event is NULL");
   kjit_event *made = calloc(1, sizeof *made);
-  if (!made) return kj_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };
   if (kj_is_cuda(device) && make_native_event(device, &diagnostics, &made->native) != KJIT_OK) {
     free(made);
-    return kj_finish_call(device->context, &diagnostics);
+    return ki_finish_call(device->context, &diagnostics);
   }
   kj_add_object(device, &made->object, destroy_event);
   *event = made;
@@ -43,15 +43,15 @@ kjit_status kjit_create_event(kjit_device *device, kjit_event **event)
 kjit_status kjit_wrap_event(kjit_device *device, void *native, kjit_event **event)
 {
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!event || !native)
-    return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_wrap_event: %s is NULL",
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_wrap_event: %s is NULL",
                         event ? "native" : "event");
   if (!kj_is_cuda(device))
-    return kj_fail_call(device->context, KJIT_ERROR_UNSUPPORTED,
+    return ki_fail_call(device->context, KJIT_ERROR_UNSUPPORTED,
                         "kjit_wrap_event: the CPU has no events of a host");
   kjit_event *made = calloc(1, sizeof *made);
-  if (!made) return kj_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   made->native = native;
   made->is_wrapped = made->is_recorded = true;
   kj_add_object(device, &made->object, destroy_event);
@@ -63,7 +63,7 @@ void *kjit_get_native_event(const kjit_event *event) { return event ? event->nat
 
 void kjit_destroy_event(kjit_event *event)
 {
-  if (!event || kj_is_forked(event->object.device->context)) return;
+  if (!event || ki_is_forked(event->object.device->context)) return;
   kj_remove_object(&event->object);
   destroy_event(&event->object);
 }
@@ -95,13 +95,13 @@ static kjit_status record(kjit_event *event, kjit_stream *stream, kj_diagnostics
 kjit_status kjit_record_event(kjit_event *event, kjit_stream *stream)
 {
   if (!event) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(event->object.device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(event->object.device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   if (record(event, stream, &diagnostics) == KJIT_OK) {
     event->is_recorded = true;
     event->capture = kj_capture_number(stream);
   }
-  return kj_finish_call(event->object.device->context, &diagnostics);
+  return ki_finish_call(event->object.device->context, &diagnostics);
 }
 
 static kjit_status check_event(const kjit_event *event, bool waits, kj_diagnostics *diagnostics)
@@ -129,10 +129,10 @@ static kjit_status synchronize(kjit_event *event, kj_diagnostics *diagnostics)
 kjit_status kjit_synchronize_event(kjit_event *event)
 {
   if (!event) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(event->object.device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(event->object.device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   (void)synchronize(event, &diagnostics);
-  return kj_finish_call(event->object.device->context, &diagnostics);
+  return ki_finish_call(event->object.device->context, &diagnostics);
 }
 
 kjit_status kjit_query_event(kjit_event *event)
@@ -140,7 +140,7 @@ kjit_status kjit_query_event(kjit_event *event)
   enum { NOT_READY = 600 };
   if (!event) return KJIT_ERROR_MISUSE;
   kjit_device *device = event->object.device;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   void *previous;
   int result = 0;
@@ -152,7 +152,7 @@ kjit_status kjit_query_event(kjit_event *event)
       (void)kj_check_driver(device->driver, device, result, "cuEventQuery", &diagnostics);
     kj_leave_device(device, previous);
   }
-  return result == NOT_READY ? KJIT_NOT_READY : kj_finish_call(device->context, &diagnostics);
+  return result == NOT_READY ? KJIT_NOT_READY : ki_finish_call(device->context, &diagnostics);
 }
 
 /* The stream may be another GPU's; only its own device's context need be current. A stream of the
@@ -188,13 +188,13 @@ kjit_status kjit_wait_event(kjit_stream *stream, kjit_event *event)
 {
   if (!event) return KJIT_ERROR_MISUSE;
   kjit_context *context = event->object.device->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (stream && stream->object.device->context != context)
-    return kj_fail_call(context, KJIT_ERROR_ARGUMENT,
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "kjit_wait_event: the stream and the event belong to different contexts");
   kj_diagnostics diagnostics = { 0 };
   (void)wait_event(stream, event, &diagnostics);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 /* ---- time ---- */
@@ -227,10 +227,10 @@ kjit_status kjit_get_elapsed_time(kjit_event *first, kjit_event *last, uint64_t 
 {
   if (!first || !last) return KJIT_ERROR_MISUSE;
   kjit_context *context = first->object.device->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!time_ns)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_elapsed_time: time_ns is NULL");
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_elapsed_time: time_ns is NULL");
   kj_diagnostics diagnostics = { 0 };
   (void)measure(first, last, &diagnostics, time_ns);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }

@@ -19,12 +19,12 @@ typedef struct fill_job {
 static kjit_status take_number(const fill_job *job, double number, kj_diagnostics *diagnostics,
                                uint64_t bits[2])
 {
-  const kj_type_info *type = kj_type(job->context->types, job->to.element);
-  kj_value value = kj_number_value(number), converted;
+  const ki_type_info *type = ki_type(job->context->types, job->to.element);
+  ki_value value = kj_number_value(number), converted;
   float single = (float)number;
   if (job->to.element == KJIT_C64) memcpy(bits, &single, sizeof single);
   else if (job->to.element == KJIT_C128) memcpy(bits, &number, sizeof number);
-  else if (kj_fit_argument(value, job->to.element, &converted)) kj_encode_value(converted, bits);
+  else if (ki_fit_argument(value, job->to.element, &converted)) ki_encode_value(converted, bits);
   else
     return kj_error(diagnostics, KJIT_ERROR_TYPE,
                     "kjit_fill: an element of type %s cannot hold the number %g", type->name,
@@ -34,8 +34,8 @@ static kjit_status take_number(const fill_job *job, double number, kj_diagnostic
 
 static kjit_status take_value(fill_job *job, const kjit_arg *value, kj_diagnostics *diagnostics)
 {
-  const kj_types *types = job->context->types;
-  if (!kj_is_scalar(job->to.element))
+  const ki_types *types = job->context->types;
+  if (!ki_is_scalar(job->to.element))
     return kj_error(diagnostics, KJIT_ERROR_TYPE, "kjit_fill: the elements are no scalars");
   bool is_scalar =
     value->kind == KJIT_ARG_VALUE || (value->kind == KJIT_ARG_BY_ADDRESS && value->value.address);
@@ -45,7 +45,7 @@ static kjit_status take_value(fill_job *job, const kjit_arg *value, kj_diagnosti
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "kjit_fill: the value is no scalar");
   if (value->type != job->to.element)
     return kj_error(diagnostics, KJIT_ERROR_TYPE, "kjit_fill: the elements are %s, the value is %s",
-                    kj_type(types, job->to.element)->name, kj_type(types, value->type)->name);
+                    ki_type(types, job->to.element)->name, ki_type(types, value->type)->name);
   if (value->kind == KJIT_ARG_VALUE) job->bits[0] = value->value.u;
   else memcpy(job->bits, value->value.address, job->to.element_bytes);
   if (job->to.element == KJIT_BOOL) job->bits[0] = (job->bits[0] & 0xff) != 0;
@@ -193,7 +193,7 @@ static kjit_status fill(fill_job *job, const kjit_arg *destination, const kjit_a
                         kj_diagnostics *diagnostics)
 {
   KJ_TRY(kj_view_destination(destination, job->context, diagnostics, &job->to));
-  if (!kj_is_scalar(job->to.element))
+  if (!ki_is_scalar(job->to.element))
     return kj_error(
       diagnostics, KJIT_ERROR_UNSUPPORTED,
       "kjit_fill: only scalars are filled with a value: write a kernel for other elements");
@@ -214,16 +214,16 @@ kjit_status kjit_fill(kjit_context *context, const kjit_arg *destination, const 
                       kjit_stream *stream)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!destination || !value)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_fill: the %s is NULL",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_fill: the %s is NULL",
                         destination ? "value" : "destination");
   if (stream && stream->object.device->context != context)
-    return kj_fail_call(context, KJIT_ERROR_ARGUMENT,
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "kjit_fill: the stream belongs to another context");
   kj_diagnostics diagnostics = { 0 };
   fill_job job = { .context = context, .stream = stream };
   kjit_status status = fill(&job, destination, value, &diagnostics);
   /* none: a kernel of the library has reported it */
-  return diagnostics.count ? kj_finish_call(context, &diagnostics) : status;
+  return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
 }

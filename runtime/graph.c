@@ -202,7 +202,7 @@ kjit_status kj_capture_launch(kjit_stream *stream, kjit_kernel *kernel,
   kjit_device *device = stream->object.device;
   kj_diagnostics diagnostics = { 0 };
   launch_operation *operation = calloc(1, sizeof *operation);
-  if (!operation) return kj_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!operation) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   operation->operation =
     (kj_operation){ .run = run_launch, .destroy = destroy_launch, .form = kernel };
   kjit_launch_config kept = *config;
@@ -214,7 +214,7 @@ kjit_status kj_capture_launch(kjit_stream *stream, kjit_kernel *kernel,
     return status;
   }
   (void)kj_record_operation(stream, &operation->operation, &diagnostics);
-  return kj_finish_call(device->context, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }
 
 /* ---- begin and end ---- */
@@ -255,10 +255,10 @@ kjit_status kjit_begin_capture(kjit_stream *stream)
 {
   if (!stream) return KJIT_ERROR_MISUSE;
   kjit_context *context = stream->object.device->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   (void)begin_capture(stream, &diagnostics);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 static void free_graph(kjit_graph *graph, bool forget)
@@ -317,17 +317,17 @@ kjit_status kjit_end_capture(kjit_stream *stream, kjit_graph **graph)
 {
   if (!stream) return KJIT_ERROR_MISUSE;
   kjit_context *context = stream->object.device->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!graph) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_end_capture: graph is NULL");
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!graph) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_end_capture: graph is NULL");
   kj_diagnostics diagnostics = { 0 };
   (void)end_capture(stream, &diagnostics, graph);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 /* A host may capture a stream of its own that it has wrapped. */
 int kjit_is_capturing(const kjit_stream *stream)
 {
-  if (!stream || kj_is_forked(stream->object.device->context)) return 0;
+  if (!stream || ki_is_forked(stream->object.device->context)) return 0;
   if (atomic_load(&stream->capture)) return 1;
   kjit_device *device = stream->object.device;
   kj_diagnostics ignored = { 0 };
@@ -346,7 +346,7 @@ size_t kjit_get_graph_size(const kjit_graph *graph) { return graph ? graph->size
 
 void kjit_destroy_graph(kjit_graph *graph)
 {
-  if (!graph || kj_is_forked(graph->object.device->context)) return;
+  if (!graph || ki_is_forked(graph->object.device->context)) return;
   kj_remove_object(&graph->object);
   free_graph(graph, false);
 }
@@ -386,16 +386,16 @@ kjit_status kjit_instantiate_graph(kjit_graph *graph, kjit_executable_graph **ex
 {
   if (!graph) return KJIT_ERROR_MISUSE;
   kjit_device *device = graph->object.device;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!executable)
-    return kj_fail_call(device->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_instantiate_graph: executable is NULL");
   kjit_executable_graph *made = calloc(1, sizeof *made);
-  if (!made) return kj_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };
   if (kj_is_cuda(device) && instantiate_native(graph, &diagnostics, &made->native) != KJIT_OK) {
     free(made);
-    return kj_finish_call(device->context, &diagnostics);
+    return ki_finish_call(device->context, &diagnostics);
   }
   made->record = kj_retain_record(graph->record);
   kj_add_object(device, &made->object, destroy_executable);
@@ -445,11 +445,11 @@ kjit_status kjit_update_graph(kjit_executable_graph *executable, const kjit_grap
 {
   if (!executable) return KJIT_ERROR_MISUSE;
   kjit_context *context = executable->object.device->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!graph) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_update_graph: graph is NULL");
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!graph) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_update_graph: graph is NULL");
   kj_diagnostics diagnostics = { 0 };
   (void)update(executable, graph, &diagnostics);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream *stream,
@@ -477,7 +477,7 @@ kjit_status kjit_launch_graph(kjit_executable_graph *executable, kjit_stream *st
 {
   if (!executable) return KJIT_ERROR_MISUSE;
   kjit_device *device = executable->object.device;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   kjit_status status = kj_check_stream(device, stream, false, &diagnostics);
   if (status == KJIT_OK && stream && atomic_load(&stream->capture))
@@ -486,12 +486,12 @@ kjit_status kjit_launch_graph(kjit_executable_graph *executable, kjit_stream *st
   /* whose calls have reported what failed */
   if (status == KJIT_OK && !kj_is_cuda(device)) return kj_run_record(executable->record, stream);
   if (status == KJIT_OK) (void)launch_native(executable, stream, &diagnostics);
-  return kj_finish_call(device->context, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }
 
 void kjit_destroy_executable_graph(kjit_executable_graph *executable)
 {
-  if (!executable || kj_is_forked(executable->object.device->context)) return;
+  if (!executable || ki_is_forked(executable->object.device->context)) return;
   kj_remove_object(&executable->object);
   free_executable(executable, false);
 }

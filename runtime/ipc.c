@@ -78,7 +78,7 @@ static kjit_status export_array(kjit_array *array, contents *c, kj_diagnostics *
   memcpy(c->shape, array->shape, sizeof c->shape);
   memcpy(c->strides, array->strides, sizeof c->strides);
   KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
-  if (!kj_is_scalar(array->element))
+  if (!ki_is_scalar(array->element))
     return kj_error(
       diagnostics, KJIT_ERROR_UNSUPPORTED,
       "only arrays of scalars can be exported: other types are known to their context only");
@@ -97,15 +97,15 @@ kjit_status kjit_export_array(kjit_array *array, kjit_array_handle *handle)
 {
   if (!array) return KJIT_ERROR_MISUSE;
   kjit_context *context = array->object.device->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!handle) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_export_array: handle is NULL");
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!handle) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_export_array: handle is NULL");
   kj_diagnostics diagnostics = { 0 };
   contents c = { 0 };
   if (export_array(array, &c, &diagnostics) == KJIT_OK) {
     memset(handle, 0, sizeof *handle);
     memcpy(handle, &c, sizeof c);
   }
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 /* ---- taking ---- */
@@ -247,13 +247,13 @@ kjit_status kjit_import_array(kjit_context *context, const kjit_array_handle *ha
                               kjit_array **array)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!handle || !array)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_import_array: %s is NULL",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_import_array: %s is NULL",
                         handle ? "array" : "handle");
   kj_diagnostics diagnostics = { 0 };
   contents c;
   memcpy(&c, handle, sizeof c);
   (void)import_array(context, &c, &diagnostics, array);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }

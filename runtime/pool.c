@@ -500,7 +500,7 @@ void kjit_get_memory_statistics(const kjit_device *device, kjit_memory_statistic
 {
   if (!statistics) return;
   *statistics = (kjit_memory_statistics){ 0 };
-  if (!device || !device->memory || kj_is_forked(device->context)) return;
+  if (!device || !device->memory || ki_is_forked(device->context)) return;
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE],
           *pinned = &device->memory->pools[KJ_POOL_PINNED];
   pthread_mutex_lock(&pool->mutex);
@@ -520,7 +520,7 @@ void kjit_get_memory_statistics(const kjit_device *device, kjit_memory_statistic
 
 void kjit_trim_memory(kjit_device *device, uint64_t keep_bytes)
 {
-  if (!device || !device->memory || kj_is_forked(device->context)) return;
+  if (!device || !device->memory || ki_is_forked(device->context)) return;
   kj_trim_pool(device, KJ_POOL_DEVICE, keep_bytes);
   kj_trim_pool(device, KJ_POOL_PINNED, keep_bytes);
 }

@@ -10,7 +10,7 @@
 static kjit_status tell_profiler(kjit_device *device, bool is_start)
 {
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!kj_is_cuda(device)) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
   void *previous;
@@ -19,7 +19,7 @@ static kjit_status tell_profiler(kjit_device *device, bool is_start)
     else (void)KJ_DRIVER(device, &diagnostics, cuProfilerStop);
     kj_leave_device(device, previous);
   }
-  return kj_finish_call(device->context, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }
 
 kjit_status kjit_start_profiler(kjit_device *device) { return tell_profiler(device, true); }
@@ -105,7 +105,7 @@ static void open_nvtx(void)
 static tool_function get_function(const kjit_context *context, int index)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  if (!context || kj_is_forked(context)) return NULL;
+  if (!context || ki_is_forked(context)) return NULL;
   pthread_once(&once, open_nvtx);
   return nvtx.has_tool ? nvtx.functions[MODULE_CORE][index] : NULL;
 }

@@ -362,18 +362,18 @@ kjit_status kjit_get_device(kjit_context *context, kjit_device_kind kind, int32_
                             kjit_device **device)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!device) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_device: device is NULL");
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!device) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_device: device is NULL");
   kj_diagnostics diagnostics = { 0 };
   kj_runtime *runtime = kj_get_runtime(context);
-  if (!runtime) return kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!runtime) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   (void)kj_find_device(runtime, kind, ordinal, &diagnostics, device);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 uint32_t kjit_get_device_count(kjit_context *context, kjit_device_kind kind)
 {
-  kj_runtime *runtime = context && !kj_is_forked(context) ? kj_get_runtime(context) : NULL;
+  kj_runtime *runtime = context && !ki_is_forked(context) ? kj_get_runtime(context) : NULL;
   if (!runtime) return 0;
   if (kind == KJIT_DEVICE_CPU) return 1;
   return kind == KJIT_DEVICE_CUDA ? count_cuda(runtime) : 0;
@@ -388,21 +388,21 @@ void kjit_get_device_info(const kjit_device *device, kjit_device_info *info)
 kjit_status kjit_synchronize_device(kjit_device *device)
 {
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!kj_is_cuda(device)) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
   if (kj_check_captures(device, &diagnostics) == KJIT_OK &&
       kj_synchronize(device, true, NULL, &diagnostics) == KJIT_OK)
     (void)kj_take_failures(device, &diagnostics);
-  return kj_finish_call(device->context, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }
 
 kjit_status kjit_reset_device(kjit_device *device)
 {
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!kj_is_cuda(device)) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
   (void)kj_reset_cuda_device(device, &diagnostics);
-  return kj_finish_call(device->context, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }

@@ -307,13 +307,13 @@ uint64_t kj_clock_ns(void);
 /* A scalar. KJIT_ANY: no type of kjit. */
 kjit_type kj_type_of_dlpack(uint8_t code, uint8_t bits);
 /* given: what the host says, KJIT_ANY: nothing. KJIT_ANY: the elements have no type of kjit. */
-kjit_type kj_type_of_tensor(kj_types *types, const kjit_tensor *tensor, kjit_type given);
+kjit_type kj_type_of_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type given);
 /* types may be NULL for scalars. */
-uint32_t kj_element_bytes(const kj_types *types, kjit_type type);
+uint32_t kj_element_bytes(const ki_types *types, kjit_type type);
 /* What an element's address is a multiple of: the part's size for complex numbers. */
-uint32_t kj_element_alignment(const kj_types *types, kjit_type type);
+uint32_t kj_element_alignment(const ki_types *types, kjit_type type);
 /* Sets code, bits and lanes. */
-void kj_describe_element(const kj_types *types, kjit_type element, kjit_tensor *tensor);
+void kj_describe_element(const ki_types *types, kjit_type element, kjit_tensor *tensor);
 
 /* What a tensor's device_type and device_id mean to a launch; false: none that kjit knows. Pinned
  * memory is the host's, managed memory the GPU's. */

@@ -116,19 +116,19 @@ kjit_status kjit_create_stream_with(kjit_device *device, int32_t priority, uint3
                                     kjit_stream **stream)
 {
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!stream)
-    return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_create_stream: stream is NULL");
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_create_stream: stream is NULL");
   if (flags & ~(uint32_t)KJIT_STREAM_NON_BLOCKING)
-    return kj_fail_call(device->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_create_stream_with: unknown flags %#x", flags);
   kjit_stream *made = make_stream(device, NULL, KJ_SLOT_DEFAULT);
-  if (!made) return kj_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };
   if (kj_is_cuda(device) &&
       make_native(device, priority, flags, &diagnostics, &made->native) != KJIT_OK) {
     free(made);
-    return kj_finish_call(device->context, &diagnostics);
+    return ki_finish_call(device->context, &diagnostics);
   }
   made->is_owned = kj_is_cuda(device);
   made->is_blocking = !(flags & KJIT_STREAM_NON_BLOCKING);
@@ -145,9 +145,9 @@ kjit_status kjit_create_stream(kjit_device *device, kjit_stream **stream)
 kjit_status kjit_get_stream_priorities(kjit_device *device, int32_t *least, int32_t *greatest)
 {
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!least || !greatest)
-    return kj_fail_call(device->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_get_stream_priorities: %s is NULL", least ? "greatest" : "least");
   kj_diagnostics diagnostics = { 0 };
   int low = 0, high = 0;
@@ -160,23 +160,23 @@ kjit_status kjit_get_stream_priorities(kjit_device *device, int32_t *least, int3
     *least = low;
     *greatest = high;
   }
-  return kj_finish_call(device->context, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }
 
 kjit_status kjit_wrap_stream(kjit_device *device, void *native, kjit_stream **stream)
 {
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!stream)
-    return kj_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_wrap_stream: stream is NULL");
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_wrap_stream: stream is NULL");
   if (!kj_is_cuda(device))
-    return kj_fail_call(device->context, KJIT_ERROR_UNSUPPORTED,
+    return ki_fail_call(device->context, KJIT_ERROR_UNSUPPORTED,
                         "kjit_wrap_stream: the CPU has no streams of a host");
   uintptr_t legacy = 1, per_thread = 2; /* CU_STREAM_LEGACY is another name of the default stream */
   bool is_default = (uintptr_t)native <= legacy, is_thread = (uintptr_t)native == per_thread;
   kjit_stream *made = make_stream(device, is_default ? NULL : native,
                                   is_thread ? KJ_SLOT_PER_THREAD : KJ_SLOT_DEFAULT);
-  if (!made) return kj_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   made->is_blocking = is_default || is_thread; /* of others nobody knows */
   kj_add_object(device, &made->object, destroy_stream);
   if (!made->is_blocking) kj_add_stream(made);
@@ -189,7 +189,7 @@ static kjit_status get_borrowed(kjit_device *device, kjit_stream **place, void *
                                 uint8_t slot, kjit_stream **stream)
 {
   kjit_stream *made = make_stream(device, native, slot);
-  if (!made) return kj_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   made->is_borrowed = made->is_blocking = true;
   pthread_mutex_lock(&device->mutex);
   bool is_new = !*place || (*place)->object.generation != atomic_load(&device->generation);
@@ -208,9 +208,9 @@ static kjit_status get_borrowed(kjit_device *device, kjit_stream **place, void *
 kjit_status kjit_get_default_stream(kjit_device *device, kjit_stream **stream)
 {
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!stream)
-    return kj_fail_call(device->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_get_default_stream: stream is NULL");
   return get_borrowed(device, &device->default_stream, NULL, KJ_SLOT_DEFAULT, stream);
 }
@@ -219,9 +219,9 @@ kjit_status kjit_get_thread_stream(kjit_device *device, kjit_stream **stream)
 {
   static const uintptr_t per_thread = 2; /* CU_STREAM_PER_THREAD */
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!stream)
-    return kj_fail_call(device->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_get_thread_stream: stream is NULL");
   if (!kj_is_cuda(device)) return kjit_get_default_stream(device, stream);
   /* NOLINT(performance-no-int-to-ptr) */
@@ -233,7 +233,7 @@ void *kjit_get_native_stream(const kjit_stream *stream) { return stream ? stream
 
 void kjit_destroy_stream(kjit_stream *stream)
 {
-  if (!stream || stream->is_borrowed || kj_is_forked(stream->object.device->context)) return;
+  if (!stream || stream->is_borrowed || ki_is_forked(stream->object.device->context)) return;
   kj_remove_object(&stream->object);
   kj_abort_capture(stream, false);
   kj_release_stream(stream);
@@ -245,13 +245,13 @@ kjit_status kjit_synchronize_stream(kjit_stream *stream)
 {
   if (!stream) return KJIT_ERROR_MISUSE;
   kjit_device *device = stream->object.device;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   kjit_status status = kj_check_stream(device, stream, true, &diagnostics);
   if (status == KJIT_OK && kj_is_cuda(device))
     status = kj_synchronize(device, false, stream->native, &diagnostics);
   if (status == KJIT_OK && kj_is_cuda(device)) (void)kj_take_failures(device, &diagnostics);
-  return kj_finish_call(device->context, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }
 
 kjit_status kjit_query_stream(kjit_stream *stream)
@@ -259,7 +259,7 @@ kjit_status kjit_query_stream(kjit_stream *stream)
   enum { NOT_READY = 600 };
   if (!stream) return KJIT_ERROR_MISUSE;
   kjit_device *device = stream->object.device;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   void *previous;
   int result = 0;
@@ -271,7 +271,7 @@ kjit_status kjit_query_stream(kjit_stream *stream)
       (void)kj_check_driver(device->driver, device, result, "cuStreamQuery", &diagnostics);
     kj_leave_device(device, previous);
   }
-  return result == NOT_READY ? KJIT_NOT_READY : kj_finish_call(device->context, &diagnostics);
+  return result == NOT_READY ? KJIT_NOT_READY : ki_finish_call(device->context, &diagnostics);
 }
 
 /* ---- host callbacks ---- */
@@ -325,11 +325,11 @@ kjit_status kjit_add_host_callback(kjit_device *device, kjit_stream *stream,
                                    void (*function)(void *user), void *user)
 {
   if (!device) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!function)
-    return kj_fail_call(device->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_add_host_callback: function is NULL");
   kj_diagnostics diagnostics = { 0 };
   (void)queue_callback(device, stream, function, user, &diagnostics);
-  return kj_finish_call(device->context, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }

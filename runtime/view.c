@@ -34,7 +34,7 @@ static bool measure(kj_view *view)
          (is_empty || count <= INT64_MAX / (view->element_bytes ? view->element_bytes : 1));
 }
 
-kjit_status kj_view_tensor(kj_types *types, const kjit_tensor *tensor, kjit_type element,
+kjit_status kj_view_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type element,
                            const char *what, kj_diagnostics *diagnostics, kj_view *view)
 {
   *view = (kj_view){ 0 };

@@ -16,7 +16,7 @@ typedef struct kj_view {
 
 /* element: KJIT_ANY, or what the host says besides. Errors: ARGUMENT for what no array can be; what
  * names it in messages. */
-kjit_status kj_view_tensor(kj_types *types, const kjit_tensor *tensor, kjit_type element,
+kjit_status kj_view_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type element,
                            const char *what, kj_diagnostics *diagnostics, kj_view *view);
 bool kj_is_row_major(const kj_view *view);
 /* The same elements with the dimensions in reverse order: a column-major view becomes row-major. */

@@ -29,9 +29,9 @@ RUNTIME_SEES = {"support", "native", "library", "ir", "compiler.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 # The formatter's form: a declaration starts in the first column.
-DECLARED = re.compile(r"^(?!static|typedef|#|return|extern)[A-Za-z_][^;{}()=]*?\b(kj_\w+)\([^;{}]*\)[^;{}]*;",
+DECLARED = re.compile(r"^(?!static|typedef|#|return|extern)[A-Za-z_][^;{}()=]*?\b(k[a-z]_\w+)\([^;{}]*\)[^;{}]*;",
                       re.MULTILINE)
-DEFINED = re.compile(r"^(?!static|typedef|#)[A-Za-z_][^;{}()=]*?\b(kj_\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
+DEFINED = re.compile(r"^(?!static|typedef|#)[A-Za-z_][^;{}()=]*?\b(k[a-z]_\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
 
 
 def place(path):

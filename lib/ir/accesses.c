@@ -27,19 +27,19 @@ typedef struct finder {
 
 typedef struct walk {
   finder *finder;
-  const kj_function *function;
+  const ki_function *function;
   effects *effects;
   size_t words; /* of a set */
   word *sets;   /* by index of parameters and locals */
   bool has_changed;
 } walk;
 
-static const effects *find_effects(finder *f, const kj_function *function);
-static void walk_value(walk *w, const kj_expr *expr, word *set);
+static const effects *find_effects(finder *f, const ki_function *function);
+static void walk_value(walk *w, const ki_expr *expr, word *set);
 
 static word *new_set(walk *w) { return KJ_NEW_ARRAY(&w->finder->arena, word, w->words); }
 
-static word *set_of(const walk *w, const kj_decl *decl) { return w->sets + decl->index * w->words; }
+static word *set_of(const walk *w, const ki_decl *decl) { return w->sets + decl->index * w->words; }
 
 static void join(walk *w, word *into, const word *from)
 {
@@ -65,12 +65,12 @@ static void add(walk *w, word *set, const word *from)
   for (size_t i = 0; set && i < w->words; i++) set[i] |= from[i];
 }
 
-static void walk_list(walk *w, const kj_exprs *list, word *set)
+static void walk_list(walk *w, const ki_exprs *list, word *set)
 {
   for (size_t i = 0; i < list->count; i++) walk_value(w, list->items[i], set);
 }
 
-static void walk_index(walk *w, const kj_expr *expr, word *set)
+static void walk_index(walk *w, const ki_expr *expr, word *set)
 {
   word *base = new_set(w);
   walk_value(w, expr->x, base);
@@ -80,10 +80,10 @@ static void walk_index(walk *w, const kj_expr *expr, word *set)
 }
 
 /* An element or view that is assigned to: its indices are evaluated, itself it is not read. */
-static void walk_place(walk *w, const kj_expr *place, bool is_read)
+static void walk_place(walk *w, const ki_expr *place, bool is_read)
 {
   word *base = new_set(w);
-  const kj_expr *root = place;
+  const ki_expr *root = place;
   for (; root->kind == KJ_EXPR_INDEX || root->kind == KJ_EXPR_FIELD; root = root->x)
     walk_list(w, &root->args, NULL);
   walk_value(w, root, base);
@@ -92,9 +92,9 @@ static void walk_place(walk *w, const kj_expr *place, bool is_read)
   if (is_read) mark(w, base, w->effects->read);
 }
 
-static void walk_function_call(walk *w, const kj_expr *call, word *set)
+static void walk_function_call(walk *w, const ki_expr *call, word *set)
 {
-  const kj_function *callee = call->x->decl->function;
+  const ki_function *callee = call->x->decl->function;
   const effects *of_callee = find_effects(w->finder, callee);
   for (size_t i = 0; i < call->args.count && i < callee->params.count; i++) {
     word *argument = new_set(w);
@@ -106,7 +106,7 @@ static void walk_function_call(walk *w, const kj_expr *call, word *set)
 }
 
 /* A func parameter: which func it is, the launch decides. */
-static void walk_unknown_call(walk *w, const kj_expr *call, word *set)
+static void walk_unknown_call(walk *w, const ki_expr *call, word *set)
 {
   word *arguments = new_set(w);
   walk_list(w, &call->args, arguments);
@@ -116,22 +116,22 @@ static void walk_unknown_call(walk *w, const kj_expr *call, word *set)
 }
 
 /* Whether the result may be a view of that operand. */
-static bool hands_on(kj_builtin_id id, size_t operand)
+static bool hands_on(ki_builtin_id id, size_t operand)
 {
   return id == KJ_BUILTIN_SELECT
            ? operand > 0
            : (id == KJ_BUILTIN_TRANSPOSE || id == KJ_BUILTIN_RESHAPE) && operand == 0;
 }
 
-static bool is_const(const kj_decl *param)
+static bool is_const(const ki_decl *param)
 {
   return param->type_expr && (param->type_expr->read_only || param->is_const);
 }
 
 /* Whoever has the address may read and write through it, where the type of the array allows it. */
-static void walk_address(walk *w, const kj_expr *place)
+static void walk_address(walk *w, const ki_expr *place)
 {
-  const kj_expr *root = place;
+  const ki_expr *root = place;
   while (root->kind == KJ_EXPR_INDEX || root->kind == KJ_EXPR_FIELD) root = root->x;
   bool is_read_only =
     root->kind == KJ_EXPR_DECL && root->decl->kind == KJ_DECL_PARAM && is_const(root->decl);
@@ -139,9 +139,9 @@ static void walk_address(walk *w, const kj_expr *place)
   else walk_place(w, place, true);
 }
 
-static void walk_builtin_call(walk *w, const kj_expr *call, word *set)
+static void walk_builtin_call(walk *w, const ki_expr *call, word *set)
 {
-  const kj_builtin *builtin = call->x->builtin;
+  const ki_builtin *builtin = call->x->builtin;
   bool has_place = (builtin->flags & (KJ_PLACE | KJ_ADDRESS)) && call->args.count;
   if (builtin->flags & KJ_UNEVALUATED) return;
   if (builtin->id == KJ_BUILTIN_POINTER && call->args.count) {
@@ -153,9 +153,9 @@ static void walk_builtin_call(walk *w, const kj_expr *call, word *set)
     walk_value(w, call->args.items[i], hands_on(builtin->id, i) ? set : NULL);
 }
 
-static void walk_call(walk *w, const kj_expr *call, word *set)
+static void walk_call(walk *w, const ki_expr *call, word *set)
 {
-  const kj_expr *callee = call->x;
+  const ki_expr *callee = call->x;
   if (callee->kind == KJ_EXPR_BUILTIN) walk_builtin_call(w, call, set);
   else if (callee->kind == KJ_EXPR_DECL && callee->decl->kind == KJ_DECL_FUNCTION)
     walk_function_call(w, call, set);
@@ -166,7 +166,7 @@ static void walk_call(walk *w, const kj_expr *call, word *set)
 static bool is_field(const kjit_module *module, const char *name)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
-    const kj_decls *fields = &module->decls.items[i]->fields;
+    const ki_decls *fields = &module->decls.items[i]->fields;
     for (size_t j = 0; j < fields->count; j++)
       if (strcmp(fields->items[j]->name, name) == 0) return true;
   }
@@ -181,7 +181,7 @@ static bool is_property(const walk *w, const char *name)
   return is_named && !is_field(w->finder->module, name);
 }
 
-static void walk_value(walk *w, const kj_expr *expr, word *set)
+static void walk_value(walk *w, const ki_expr *expr, word *set)
 {
   if (!expr) return;
   switch (KJ_AMONG(expr->kind)) {
@@ -209,19 +209,19 @@ static void walk_value(walk *w, const kj_expr *expr, word *set)
 
 /* ---- statements ---- */
 
-static void walk_stmts(walk *w, const kj_stmts *body);
+static void walk_stmts(walk *w, const ki_stmts *body);
 
-static void walk_assign(walk *w, const kj_stmt *stmt, const word *value)
+static void walk_assign(walk *w, const ki_stmt *stmt, const word *value)
 {
   for (size_t i = 0; i < stmt->places.count; i++) {
-    const kj_expr *place = stmt->places.items[i];
+    const ki_expr *place = stmt->places.items[i];
     walk_place(w, place, stmt->op != KJIT_STORE);
     if (place->kind == KJ_EXPR_DECL && place->decl->function == w->function)
       join(w, set_of(w, place->decl), value);
   }
 }
 
-static void walk_stmt(walk *w, const kj_stmt *stmt)
+static void walk_stmt(walk *w, const ki_stmt *stmt)
 {
   word *value = new_set(w);
   walk_value(w, stmt->value, value);
@@ -233,7 +233,7 @@ static void walk_stmt(walk *w, const kj_stmt *stmt)
   walk_stmts(w, &stmt->otherwise);
 }
 
-static void walk_stmts(walk *w, const kj_stmts *body)
+static void walk_stmts(walk *w, const ki_stmts *body)
 {
   for (size_t i = 0; i < body->count; i++) walk_stmt(w, body->items[i]);
 }
@@ -241,17 +241,17 @@ static void walk_stmts(walk *w, const kj_stmts *body)
 /* ---- functions ---- */
 
 /* What is outside does with an array whatever its type allows. */
-static void assume(const kj_function *function, effects *result)
+static void assume(const ki_function *function, effects *result)
 {
   for (size_t i = 0; i < function->params.count; i++) {
-    const kj_type_expr *type = function->params.items[i]->type_expr;
+    const ki_type_expr *type = function->params.items[i]->type_expr;
     result->read[i] = true;
     result->written[i] = !type || !type->read_only;
   }
 }
 
 /* Each round adds to the sets or is the last. */
-static void analyze(finder *f, const kj_function *function, effects *result)
+static void analyze(finder *f, const ki_function *function, effects *result)
 {
   walk w = { .finder = f,
              .function = function,
@@ -266,7 +266,7 @@ static void analyze(finder *f, const kj_function *function, effects *result)
   } while (w.has_changed);
 }
 
-static const effects *find_effects(finder *f, const kj_function *function)
+static const effects *find_effects(finder *f, const ki_function *function)
 {
   effects *found = &f->known[function->decl->index];
   f->has_recursion |= found->is_busy;
@@ -284,7 +284,7 @@ static const effects *find_effects(finder *f, const kj_function *function)
 
 /* Under recursion, what was found of a function on the way may not be all: once more, with what is
  * known now, until nothing is added. */
-static const effects *find_all_effects(finder *f, const kj_function *function)
+static const effects *find_all_effects(finder *f, const ki_function *function)
 {
   const effects *found;
   do {
@@ -299,9 +299,9 @@ static const effects *find_all_effects(finder *f, const kj_function *function)
  * written. */
 static bool finds_writing_func(finder *f)
 {
-  const kj_decls *decls = &f->module->decls;
+  const ki_decls *decls = &f->module->decls;
   for (size_t i = 0; i < decls->count; i++) {
-    const kj_decl *decl = decls->items[i];
+    const ki_decl *decl = decls->items[i];
     if (decl->kind != KJ_DECL_FUNCTION || decl->function->is_kernel) continue;
     const effects *found = find_effects(f, decl->function);
     for (size_t j = 0; j < decl->function->params.count; j++)
@@ -310,7 +310,7 @@ static bool finds_writing_func(finder *f)
   return false;
 }
 
-static void find(finder *f, const kj_function *function, bool *read, bool *written)
+static void find(finder *f, const ki_function *function, bool *read, bool *written)
 {
   size_t count = f->module->decls.count + 1;
   f->known = KJ_NEW_ARRAY(&f->arena, effects, count);
@@ -321,7 +321,7 @@ static void find(finder *f, const kj_function *function, bool *read, bool *writt
   memcpy(written, found->written, function->params.count * sizeof *written);
 }
 
-void kj_find_accesses(const kjit_module *module, const kj_function *function, bool *read,
+void ki_find_accesses(const kjit_module *module, const ki_function *function, bool *read,
                       bool *written)
 {
   jmp_buf on_failure;

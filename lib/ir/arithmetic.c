@@ -11,7 +11,7 @@ typedef unsigned __int128 wide;
 
 typedef struct scalar {
   const char *name;
-  kj_type_class class_;
+  ki_type_class class_;
   uint8_t width;
   /* floats: bits of the fields of IEEE 754's formats, and of bf16's */
   uint8_t fraction_bits, exponent_bits;
@@ -21,7 +21,7 @@ static scalar scalar_of(kjit_type type)
 {
   static const struct {
     const char *name;
-    kj_type_class class_;
+    ki_type_class class_;
     uint8_t width;
   } rows[KJIT_SCALAR_COUNT] = {
 #define X(name, text, bytes, class, code, bits) [KJIT_##name] = { text, KJ_CLASS_##class, bits },
@@ -31,7 +31,7 @@ static scalar scalar_of(kjit_type type)
   if (type == KJ_WEAK_INT) return (scalar){ .class_ = KJ_CLASS_WEAK };
   bool is_weak = type == KJ_WEAK_FLOAT;
   if (is_weak) type = KJIT_F64;
-  if (!kj_is_scalar(type)) return (scalar){ .class_ = KJ_CLASS_NONE };
+  if (!ki_is_scalar(type)) return (scalar){ .class_ = KJ_CLASS_NONE };
   scalar found = { .name = is_weak ? NULL : rows[type].name, .class_ = rows[type].class_ };
   found.width = type == KJIT_BOOL ? 1 : rows[type].width;
   if (found.class_ != KJ_CLASS_FLOAT) return found;
@@ -40,44 +40,44 @@ static scalar scalar_of(kjit_type type)
   return found;
 }
 
-bool kj_is_floating(kjit_type type)
+bool ki_is_floating(kjit_type type)
 {
   return type == KJ_WEAK_FLOAT || (type >= KJIT_F16 && type <= KJIT_F64);
 }
-bool kj_is_integral(kjit_type type)
+bool ki_is_integral(kjit_type type)
 {
   return type == KJ_WEAK_INT || (type >= KJIT_I8 && type <= KJIT_U64);
 }
-bool kj_is_signed(kjit_type type) { return type >= KJIT_I8 && type <= KJIT_I64; }
+bool ki_is_signed(kjit_type type) { return type >= KJIT_I8 && type <= KJIT_I64; }
 
 static int width_of(kjit_type type) { return scalar_of(type).width; }
 
-kjit_type kj_arithmetic_type(kjit_type type)
+kjit_type ki_arithmetic_type(kjit_type type)
 {
-  bool is_small = type == KJIT_BOOL || (kj_is_integral(type) && type != KJ_WEAK_INT);
+  bool is_small = type == KJIT_BOOL || (ki_is_integral(type) && type != KJ_WEAK_INT);
   return is_small && width_of(type) < 32 ? KJIT_I32 : type;
 }
 
 static kjit_type common_integer(kjit_type a, kjit_type b)
 {
-  a = kj_arithmetic_type(a);
-  b = kj_arithmetic_type(b);
-  if (kj_is_signed(a) == kj_is_signed(b)) return width_of(a) >= width_of(b) ? a : b;
+  a = ki_arithmetic_type(a);
+  b = ki_arithmetic_type(b);
+  if (ki_is_signed(a) == ki_is_signed(b)) return width_of(a) >= width_of(b) ? a : b;
   return a == KJIT_U64 || b == KJIT_U64 ? KJIT_ANY : KJIT_I64; /* u32 with i32 or i64 */
 }
 
 static kjit_type common_weak(kjit_type weak, kjit_type type)
 {
-  if (kj_is_weak(type)) return weak == KJ_WEAK_FLOAT ? weak : type;
-  if (weak == KJ_WEAK_INT || kj_is_floating(type)) return kj_arithmetic_type(type);
+  if (ki_is_weak(type)) return weak == KJ_WEAK_FLOAT ? weak : type;
+  if (weak == KJ_WEAK_INT || ki_is_floating(type)) return ki_arithmetic_type(type);
   return KJIT_F64; /* a float literal and an integer */
 }
 
-kjit_type kj_common_type(kjit_type a, kjit_type b)
+kjit_type ki_common_type(kjit_type a, kjit_type b)
 {
-  if (kj_is_weak(a)) return common_weak(a, b);
-  if (kj_is_weak(b)) return common_weak(b, a);
-  bool is_a_float = kj_is_floating(a), is_b_float = kj_is_floating(b);
+  if (ki_is_weak(a)) return common_weak(a, b);
+  if (ki_is_weak(b)) return common_weak(b, a);
+  bool is_a_float = ki_is_floating(a), is_b_float = ki_is_floating(b);
   if (!is_a_float && !is_b_float) return common_integer(a, b);
   if (is_a_float && is_b_float) {
     if (a != b && width_of(a) == width_of(b)) return KJIT_F32; /* f16 with bf16 */
@@ -87,33 +87,33 @@ kjit_type kj_common_type(kjit_type a, kjit_type b)
   return width_of(integer) >= 32 && width_of(number) < 32 ? KJIT_F32 : number;
 }
 
-kjit_type kj_operator_type(kjit_op op, kjit_type a, kjit_type b)
+kjit_type ki_operator_type(kjit_op op, kjit_type a, kjit_type b)
 {
-  bool has_float = kj_is_floating(a) || kj_is_floating(b);
-  switch (KJ_AMONG(kj_op_table[op].class_)) {
-  case KJ_OP_SHIFT: return has_float ? KJIT_ANY : kj_arithmetic_type(a);
-  case KJ_OP_POWER: return kj_is_floating(b) ? kj_common_type(a, b) : kj_arithmetic_type(a);
+  bool has_float = ki_is_floating(a) || ki_is_floating(b);
+  switch (KJ_AMONG(ki_op_table[op].class_)) {
+  case KJ_OP_SHIFT: return has_float ? KJIT_ANY : ki_arithmetic_type(a);
+  case KJ_OP_POWER: return ki_is_floating(b) ? ki_common_type(a, b) : ki_arithmetic_type(a);
   case KJ_OP_INT:
     if (has_float) return KJIT_ANY;
-    return a == KJIT_BOOL && b == KJIT_BOOL ? KJIT_BOOL : kj_common_type(a, b);
-  case KJ_OP_DIVIDE: return has_float ? kj_common_type(a, b) : KJIT_ANY;
-  default: return kj_common_type(a, b);
+    return a == KJIT_BOOL && b == KJIT_BOOL ? KJIT_BOOL : ki_common_type(a, b);
+  case KJ_OP_DIVIDE: return has_float ? ki_common_type(a, b) : KJIT_ANY;
+  default: return ki_common_type(a, b);
   }
 }
 
-kjit_type kj_joined_type(kjit_type a, kjit_type b)
+kjit_type ki_joined_type(kjit_type a, kjit_type b)
 {
   if (a == b) return a;
   if (a == KJ_WEAK_INT && b != KJIT_BOOL) return b;
   if (b == KJ_WEAK_INT && a != KJIT_BOOL) return a;
-  return kj_common_type(a, b);
+  return ki_common_type(a, b);
 }
 
-kjit_type kj_power_type(kjit_type base, kjit_type exponent)
+kjit_type ki_power_type(kjit_type base, kjit_type exponent)
 {
-  bool is_same_sign = kj_is_signed(base) == kj_is_signed(exponent);
+  bool is_same_sign = ki_is_signed(base) == ki_is_signed(exponent);
   /* a negative exponent stays one */
-  if (!is_same_sign && !kj_is_signed(base)) return KJIT_I64;
+  if (!is_same_sign && !ki_is_signed(base)) return KJIT_I64;
   int held = width_of(base), needed = width_of(exponent);
   return needed > held || (needed == held && !is_same_sign) ? exponent : base;
 }
@@ -184,11 +184,11 @@ static uint64_t bits_of(double number)
 
 /* ---- values ---- */
 
-bool kj_integer_fits(kjit_type type, __int128 integer)
+bool ki_integer_fits(kjit_type type, __int128 integer)
 {
   int width = width_of(type);
   if (type == KJ_WEAK_INT) return integer >= INT64_MIN && integer <= (__int128)UINT64_MAX;
-  if (!kj_is_signed(type)) return integer >= 0 && integer < (__int128)1 << width;
+  if (!ki_is_signed(type)) return integer >= 0 && integer < (__int128)1 << width;
   return integer >= -((__int128)1 << (width - 1)) && integer < (__int128)1 << (width - 1);
 }
 
@@ -198,14 +198,14 @@ static __int128 wrap(kjit_type type, __int128 integer)
   if (type == KJIT_BOOL) return integer != 0;
   int unused = 128 - width_of(type);
   wide shifted = (wide)integer << unused;
-  return kj_is_signed(type) ? (__int128)shifted >> unused : (__int128)(shifted >> unused);
+  return ki_is_signed(type) ? (__int128)shifted >> unused : (__int128)(shifted >> unused);
 }
 
-kj_value kj_integer_value(kjit_type type, __int128 integer)
+ki_value ki_integer_value(kjit_type type, __int128 integer)
 {
-  kj_value value = { .type = type };
+  ki_value value = { .type = type };
   wide magnitude = integer < 0 ? -(wide)integer : (wide)integer;
-  value.integer = kj_is_floating(type)
+  value.integer = ki_is_floating(type)
                     ? (__int128)round_to_format(scalar_of(type), integer < 0, magnitude, 0)
                     : wrap(type, integer);
   return value;
@@ -214,27 +214,27 @@ kj_value kj_integer_value(kjit_type type, __int128 integer)
 /* A float truncated, and as near as the integer type comes; 0 for a NaN. */
 static __int128 truncate_to(kjit_type type, double number)
 {
-  int width = width_of(type) - kj_is_signed(type);
+  int width = width_of(type) - ki_is_signed(type);
   if (type == KJ_WEAK_INT) width = 100;
-  __int128 most = ((__int128)1 << width) - 1, least = kj_is_signed(type) ? -most - 1 : 0;
+  __int128 most = ((__int128)1 << width) - 1, least = ki_is_signed(type) ? -most - 1 : 0;
   if (type == KJ_WEAK_INT) least = -most;
   if (isnan(number)) return 0;
   if (number >= (double)most) return most;
   return number <= (double)least ? least : (__int128)number;
 }
 
-kj_value kj_float_value(kjit_type type, double number)
+ki_value ki_float_value(kjit_type type, double number)
 {
-  kj_value value = { .type = type };
-  if (kj_is_floating(type))
+  ki_value value = { .type = type };
+  if (ki_is_floating(type))
     value.integer = change_format(scalar_of(KJIT_F64), scalar_of(type), bits_of(number));
   else value.integer = type == KJIT_BOOL ? number != 0 : truncate_to(type, number);
   return value;
 }
 
-double kj_number_of(kj_value value)
+double ki_number_of(ki_value value)
 {
-  if (!kj_is_floating(value.type)) return (double)value.integer;
+  if (!ki_is_floating(value.type)) return (double)value.integer;
   uint64_t bits =
     change_format(scalar_of(value.type), scalar_of(KJIT_F64), (uint64_t)value.integer);
   double number;
@@ -242,77 +242,77 @@ double kj_number_of(kj_value value)
   return number;
 }
 
-bool kj_is_true(kj_value value)
+bool ki_is_true(ki_value value)
 {
-  if (!kj_is_floating(value.type)) return value.integer != 0;
+  if (!ki_is_floating(value.type)) return value.integer != 0;
   return ((uint64_t)value.integer & (sign_of(scalar_of(value.type)) - 1)) != 0;
 }
 
-bool kj_is_nan(kj_value value)
+bool ki_is_nan(ki_value value)
 {
-  if (!kj_is_floating(value.type)) return false;
+  if (!ki_is_floating(value.type)) return false;
   scalar f = scalar_of(value.type);
   return ((uint64_t)value.integer & (sign_of(f) - 1)) > infinity_of(f);
 }
 
-bool kj_is_other_nan(kj_value value)
+bool ki_is_other_nan(ki_value value)
 {
-  return kj_is_nan(value) && !kj_is_same_value(value, kj_float_value(value.type, NAN));
+  return ki_is_nan(value) && !ki_is_same_value(value, ki_float_value(value.type, NAN));
 }
 
-bool kj_is_negative(kj_value value)
+bool ki_is_negative(ki_value value)
 {
-  if (!kj_is_floating(value.type)) return value.integer < 0;
+  if (!ki_is_floating(value.type)) return value.integer < 0;
   return ((uint64_t)value.integer & sign_of(scalar_of(value.type))) != 0;
 }
 
-bool kj_is_same_value(kj_value x, kj_value y) { return x.type == y.type && x.integer == y.integer; }
+bool ki_is_same_value(ki_value x, ki_value y) { return x.type == y.type && x.integer == y.integer; }
 
-kj_value kj_convert_value(kj_value value, kjit_type type)
+ki_value ki_convert_value(ki_value value, kjit_type type)
 {
   if (value.type == type) return value;
-  if (type == KJIT_BOOL) return (kj_value){ .type = type, .integer = kj_is_true(value) };
-  if (!kj_is_floating(value.type)) return kj_integer_value(type, value.integer);
-  if (!kj_is_floating(type)) return kj_float_value(type, kj_number_of(value));
-  return (kj_value){ .type = type,
+  if (type == KJIT_BOOL) return (ki_value){ .type = type, .integer = ki_is_true(value) };
+  if (!ki_is_floating(value.type)) return ki_integer_value(type, value.integer);
+  if (!ki_is_floating(type)) return ki_float_value(type, ki_number_of(value));
+  return (ki_value){ .type = type,
                      .integer = change_format(scalar_of(value.type), scalar_of(type),
                                               (uint64_t)value.integer) };
 }
 
-bool kj_fit_argument(kj_value value, kjit_type type, kj_value *fitted)
+bool ki_fit_argument(ki_value value, kjit_type type, ki_value *fitted)
 {
-  bool from_float = kj_is_floating(value.type), to_float = kj_is_floating(type);
-  bool is_number = to_float || kj_is_integral(type) || type == KJIT_BOOL;
+  bool from_float = ki_is_floating(value.type), to_float = ki_is_floating(type);
+  bool is_number = to_float || ki_is_integral(type) || type == KJIT_BOOL;
   if (!is_number) return false;
   if (from_float && !to_float) {
-    double number = kj_number_of(value);
+    double number = ki_number_of(value);
     if (!(fabs(number) < 0x1p64) || number != trunc(number)) return false;
-    value = (kj_value){ .type = KJ_WEAK_INT, .integer = (__int128)number };
+    value = (ki_value){ .type = KJ_WEAK_INT, .integer = (__int128)number };
   }
-  if (!to_float && !kj_integer_fits(type, value.integer)) return false;
-  *fitted = kj_convert_value(value, type);
+  if (!to_float && !ki_integer_fits(type, value.integer)) return false;
+  *fitted = ki_convert_value(value, type);
   if (from_float || !to_float) return true;
-  double number = kj_number_of(*fitted);
+  double number = ki_number_of(*fitted);
   return isfinite(number) && (__int128)number == value.integer;
 }
 
 static size_t size_of(kjit_type type)
 {
-  return kj_is_weak(type) ? 8 : (size_t)(width_of(type) + 7) / 8;
+  return ki_is_weak(type) ? 8 : (size_t)(width_of(type) + 7) / 8;
 }
 
-bool kj_decode_value(kjit_type type, const void *memory, kj_value *value)
+bool ki_decode_value(kjit_type type, const void *memory, ki_value *value)
 {
   uint64_t bits = 0;
-  *value = (kj_value){ .type = type };
-  if (!kj_is_floating(type) && !kj_is_integral(type) && type != KJIT_BOOL) return false;
+  *value = (ki_value){ .type = type };
+  if (!ki_is_floating(type) && !ki_is_integral(type) && type != KJIT_BOOL) return false;
   memcpy(&bits, memory, size_of(type)); /* little-endian, as all targets are */
-  if (kj_is_floating(type)) value->integer = bits;
+  if (ki_is_floating(type)) value->integer = bits;
   else value->integer = type == KJ_WEAK_INT ? (int64_t)bits : wrap(type, (__int128)bits);
   return true;
 }
 
-void kj_encode_value(kj_value value, void *memory)
+void ki_encode_value(ki_value value, void *memory)
 {
   uint64_t bits = (uint64_t)value.integer;
   memcpy(memory, &bits, size_of(value.type));
@@ -320,17 +320,17 @@ void kj_encode_value(kj_value value, void *memory)
 
 /* ---- integers ---- */
 
-static kj_outcome give_integer(kjit_type type, __int128 integer, bool is_overflow, kj_value *result)
+static ki_outcome give_integer(kjit_type type, __int128 integer, bool is_overflow, ki_value *result)
 {
   /* Literals may leave the range of every type on the way, but not 100 bits: then the shifts and
    * products below cannot overflow unseen. */
   const __int128 limit = (__int128)1 << 100;
-  *result = (kj_value){ .type = type, .integer = wrap(type, integer) };
+  *result = (ki_value){ .type = type, .integer = wrap(type, integer) };
   bool is_too_large = type == KJ_WEAK_INT && (is_overflow || integer > limit || integer < -limit);
   return is_too_large ? KJ_TOO_LARGE : KJ_COMPUTED;
 }
 
-static kj_outcome multiply(kjit_type type, __int128 x, __int128 y, kj_value *result)
+static ki_outcome multiply(kjit_type type, __int128 x, __int128 y, ki_value *result)
 {
   __int128 product;
   bool is_overflow = __builtin_mul_overflow(x, y, &product);
@@ -338,7 +338,7 @@ static kj_outcome multiply(kjit_type type, __int128 x, __int128 y, kj_value *res
 }
 
 /* A count is taken modulo the width; of a literal it must be a sensible number. */
-static kj_outcome shift(kjit_op op, kj_value x, __int128 count, kj_value *result)
+static ki_outcome shift(kjit_op op, ki_value x, __int128 count, ki_value *result)
 {
   if (x.type != KJ_WEAK_INT) count &= width_of(x.type) - 1;
   else if (count < 0 || count > 100) return KJ_SHIFTED_TOO_FAR;
@@ -347,7 +347,7 @@ static kj_outcome shift(kjit_op op, kj_value x, __int128 count, kj_value *result
 }
 
 /* By squaring. A negative exponent gives 1 / base**-exponent rounded to zero. */
-static kj_outcome power(kj_value base, __int128 exponent, kj_value *result)
+static ki_outcome power(ki_value base, __int128 exponent, ki_value *result)
 {
   __int128 x = base.integer;
   if (exponent < 0) {
@@ -355,7 +355,7 @@ static kj_outcome power(kj_value base, __int128 exponent, kj_value *result)
     bool is_unit = x == 1 || x == -1;
     return give_integer(base.type, !is_unit ? 0 : exponent % 2 ? x : 1, false, result);
   }
-  *result = (kj_value){ .type = base.type, .integer = 1 };
+  *result = (ki_value){ .type = base.type, .integer = 1 };
   for (;; exponent >>= 1) {
     if (exponent & 1 && multiply(base.type, result->integer, base.integer, result))
       return KJ_TOO_LARGE;
@@ -364,15 +364,15 @@ static kj_outcome power(kj_value base, __int128 exponent, kj_value *result)
   }
 }
 
-static kj_outcome compute_integer(kjit_op op, kj_value x, kj_value y, kj_value *result)
+static ki_outcome compute_integer(kjit_op op, ki_value x, ki_value y, ki_value *result)
 {
   __int128 a = x.integer, b = y.integer;
   switch (KJ_AMONG(op)) {
   case KJIT_ADD: return give_integer(x.type, a + b, false, result);
   case KJIT_SUB: return give_integer(x.type, a - b, false, result);
   case KJIT_MUL: return multiply(x.type, a, b, result);
-  case KJIT_FLOORDIV: return give_integer(x.type, b ? kj_floor_divide(a, b) : 0, false, result);
-  case KJIT_MOD: return give_integer(x.type, b ? a - kj_floor_divide(a, b) * b : 0, false, result);
+  case KJIT_FLOORDIV: return give_integer(x.type, b ? ki_floor_divide(a, b) : 0, false, result);
+  case KJIT_MOD: return give_integer(x.type, b ? a - ki_floor_divide(a, b) * b : 0, false, result);
   case KJIT_BIT_AND: return give_integer(x.type, a & b, false, result);
   case KJIT_BIT_OR: return give_integer(x.type, a | b, false, result);
   case KJIT_BIT_XOR: return give_integer(x.type, a ^ b, false, result);
@@ -410,9 +410,9 @@ static double floor_quotient(kjit_type type, double x, double y)
   return round_to_computed(type, q - whole) > 0.5 ? whole + 1 : whole;
 }
 
-static kj_outcome compute_float(kjit_op op, kj_value x, kj_value y, kj_value *result)
+static ki_outcome compute_float(kjit_op op, ki_value x, ki_value y, ki_value *result)
 {
-  double a = kj_number_of(x), b = kj_number_of(y), number;
+  double a = ki_number_of(x), b = ki_number_of(y), number;
   switch (KJ_AMONG(op)) {
   case KJIT_ADD: number = a + b; break;
   case KJIT_SUB: number = a - b; break;
@@ -423,20 +423,20 @@ static kj_outcome compute_float(kjit_op op, kj_value x, kj_value y, kj_value *re
   case KJIT_POW: number = pow(a, b); break;
   default: return KJ_NOT_COMPUTED;
   }
-  *result = kj_float_value(x.type, round_to_computed(x.type, number));
+  *result = ki_float_value(x.type, round_to_computed(x.type, number));
   return KJ_COMPUTED;
 }
 
 /* ---- operators ---- */
 
-kj_outcome kj_compute_binary(kjit_op op, kj_value x, kj_value y, kj_value *result)
+ki_outcome ki_compute_binary(kjit_op op, ki_value x, ki_value y, ki_value *result)
 {
-  bool is_x_float = kj_is_floating(x.type), is_y_float = kj_is_floating(y.type);
+  bool is_x_float = ki_is_floating(x.type), is_y_float = ki_is_floating(y.type);
   if (!is_x_float && !is_y_float) return compute_integer(op, x, y, result);
   return is_x_float && is_y_float ? compute_float(op, x, y, result) : KJ_NOT_COMPUTED;
 }
 
-kj_outcome kj_compute_unary(kjit_op op, kj_value x, kj_value *result)
+ki_outcome ki_compute_unary(kjit_op op, ki_value x, ki_value *result)
 {
   *result = x;
   if (op == KJIT_POS) return KJ_COMPUTED;
@@ -444,7 +444,7 @@ kj_outcome kj_compute_unary(kjit_op op, kj_value x, kj_value *result)
     result->integer = !x.integer;
     return x.type == KJIT_BOOL ? KJ_COMPUTED : KJ_NOT_COMPUTED;
   }
-  if (kj_is_floating(x.type)) {
+  if (ki_is_floating(x.type)) {
     result->integer ^= (__int128)sign_of(scalar_of(x.type));
     return op == KJIT_NEG ? KJ_COMPUTED : KJ_NOT_COMPUTED;
   }
@@ -452,11 +452,11 @@ kj_outcome kj_compute_unary(kjit_op op, kj_value x, kj_value *result)
   return give_integer(x.type, x.type == KJIT_BOOL ? !x.integer : ~x.integer, false, result);
 }
 
-bool kj_compute_comparison(kjit_op op, kj_value x, kj_value y)
+bool ki_compute_comparison(kjit_op op, ki_value x, ki_value y)
 {
   bool is_less, is_greater;
-  if (kj_is_floating(x.type)) {
-    double a = kj_number_of(x), b = kj_number_of(y);
+  if (ki_is_floating(x.type)) {
+    double a = ki_number_of(x), b = ki_number_of(y);
     if (isnan(a) || isnan(b)) return op == KJIT_NE;
     is_less = a < b;
     is_greater = a > b;
@@ -474,20 +474,20 @@ bool kj_compute_comparison(kjit_op op, kj_value x, kj_value y)
   }
 }
 
-kj_outcome kj_compute_builtin(kj_builtin_id id, const kj_value *values, size_t count,
-                              kj_value *result)
+ki_outcome ki_compute_builtin(ki_builtin_id id, const ki_value *values, size_t count,
+                              ki_value *result)
 {
-  kj_value x = values[0], y = count > 1 ? values[1] : x;
+  ki_value x = values[0], y = count > 1 ? values[1] : x;
   __int128 a = x.integer, b = y.integer;
-  if (kj_is_floating(x.type)) {
+  if (ki_is_floating(x.type)) {
     double number;
     switch (KJ_AMONG(id)) {
-    case KJ_BUILTIN_ABS: number = fabs(kj_number_of(x)); break;
-    case KJ_BUILTIN_MIN: number = fmin(kj_number_of(x), kj_number_of(y)); break;
-    case KJ_BUILTIN_MAX: number = fmax(kj_number_of(x), kj_number_of(y)); break;
+    case KJ_BUILTIN_ABS: number = fabs(ki_number_of(x)); break;
+    case KJ_BUILTIN_MIN: number = fmin(ki_number_of(x), ki_number_of(y)); break;
+    case KJ_BUILTIN_MAX: number = fmax(ki_number_of(x), ki_number_of(y)); break;
     default: return KJ_NOT_COMPUTED;
     }
-    *result = kj_float_value(x.type, number);
+    *result = ki_float_value(x.type, number);
     return KJ_COMPUTED;
   }
   switch (KJ_AMONG(id)) {
@@ -495,7 +495,7 @@ kj_outcome kj_compute_builtin(kj_builtin_id id, const kj_value *values, size_t c
   case KJ_BUILTIN_MIN: return give_integer(x.type, a < b ? a : b, false, result);
   case KJ_BUILTIN_MAX: return give_integer(x.type, a > b ? a : b, false, result);
   case KJ_BUILTIN_CEIL_DIV:
-    return give_integer(x.type, b ? -kj_floor_divide(-a, b) : 0, false, result);
+    return give_integer(x.type, b ? -ki_floor_divide(-a, b) : 0, false, result);
   case KJ_BUILTIN_DIV_TRUNC: return give_integer(x.type, b ? a / b : 0, false, result);
   case KJ_BUILTIN_REM_TRUNC: return give_integer(x.type, b ? a % b : 0, false, result);
   default: return KJ_NOT_COMPUTED;

@@ -3,28 +3,28 @@
 
 #include "ir/builder.h"
 
-static kj_stmt *add_stmt(kjit_builder *builder, kj_stmt_kind kind)
+static ki_stmt *add_stmt(kjit_builder *builder, ki_stmt_kind kind)
 {
-  kj_frame *frame = kj_top_frame(builder);
-  kj_stmt *stmt = KJ_NEW(kj_builder_arena(builder), kj_stmt);
+  ki_frame *frame = ki_top_frame(builder);
+  ki_stmt *stmt = KJ_NEW(ki_builder_arena(builder), ki_stmt);
   stmt->kind = kind;
   stmt->location = builder->location;
-  KJ_PUSH(kj_builder_arena(builder), frame->body, stmt);
+  KJ_PUSH(ki_builder_arena(builder), frame->body, stmt);
   return stmt;
 }
 
-static kjit_node declare(kjit_builder *builder, kj_stmt *stmt, kj_decl *decl)
+static kjit_node declare(kjit_builder *builder, ki_stmt *stmt, ki_decl *decl)
 {
-  KJ_PUSH(kj_builder_arena(builder), &stmt->decls, decl);
-  return kj_add_decl(builder, decl);
+  KJ_PUSH(ki_builder_arena(builder), &stmt->decls, decl);
+  return ki_add_decl(builder, decl);
 }
 
 kjit_node kjit_let(kjit_builder *builder, const char *name, kjit_node value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  kj_expr *expr = kj_use_node(builder, value);
-  kj_decl *decl = kj_build_local(builder, KJ_DECL_LET, name, "t");
-  kj_stmt *stmt = add_stmt(builder, KJ_STMT_DECLARE);
+  ki_expr *expr = ki_use_node(builder, value);
+  ki_decl *decl = ki_build_local(builder, KJ_DECL_LET, name, "t");
+  ki_stmt *stmt = add_stmt(builder, KJ_STMT_DECLARE);
   stmt->value = decl->value = expr;
   return declare(builder, stmt, decl);
 }
@@ -32,33 +32,33 @@ kjit_node kjit_let(kjit_builder *builder, const char *name, kjit_node value)
 kjit_node kjit_var(kjit_builder *builder, const char *name, kjit_type type, kjit_node value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  kj_type_expr *annotation = kj_use_type(builder, type);
-  kj_expr *expr = kj_use_node(builder, value);
-  kj_decl *decl = kj_build_local(builder, KJ_DECL_VAR, name, "v");
-  kj_stmt *stmt = add_stmt(builder, KJ_STMT_DECLARE);
+  ki_type_expr *annotation = ki_use_type(builder, type);
+  ki_expr *expr = ki_use_node(builder, value);
+  ki_decl *decl = ki_build_local(builder, KJ_DECL_VAR, name, "v");
+  ki_stmt *stmt = add_stmt(builder, KJ_STMT_DECLARE);
   decl->type_expr = annotation;
   stmt->value = decl->value = expr;
   return declare(builder, stmt, decl);
 }
 
-static kjit_node add_storage(kjit_builder *builder, kj_decl_kind kind, const char *name,
+static kjit_node add_storage(kjit_builder *builder, ki_decl_kind kind, const char *name,
                              kjit_type element, const kjit_node *extents, size_t rank)
 {
   bool is_shared = kind == KJ_DECL_SHARED, is_dynamic = is_shared && rank == 1 && !extents;
-  if (!kj_is_element(builder->module->types, element))
-    kj_fail_build(
+  if (!ki_is_element(builder->module->types, element))
+    ki_fail_build(
       builder, KJIT_ERROR_TYPE,
       "the elements of a shared or local array are scalars, vectors, structs or pointers");
   if (rank > KJ_MAX_RANK)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %zu",
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %zu",
                   KJ_MAX_RANK, rank);
-  kj_arena *arena = kj_builder_arena(builder);
-  kj_type_expr *scalar = kj_use_type(builder, element), *array = KJ_NEW(arena, kj_type_expr);
+  kj_arena *arena = ki_builder_arena(builder);
+  ki_type_expr *scalar = ki_use_type(builder, element), *array = KJ_NEW(arena, ki_type_expr);
   array->kind = KJ_TYPE_STATIC_ARRAY;
   array->location = builder->location;
   array->element = scalar;
-  if (!is_dynamic) kj_use_nodes(builder, extents, rank, &array->extents);
-  kj_decl *decl = kj_build_local(builder, kind, name, is_shared ? "s" : "a");
+  if (!is_dynamic) ki_use_nodes(builder, extents, rank, &array->extents);
+  ki_decl *decl = ki_build_local(builder, kind, name, is_shared ? "s" : "a");
   decl->type_expr = rank ? array : scalar;
   return declare(builder, add_stmt(builder, KJ_STMT_STORAGE), decl);
 }
@@ -82,23 +82,23 @@ kjit_node kjit_local(kjit_builder *builder, const char *name, kjit_type element,
 void kjit_assign(kjit_builder *builder, kjit_node place, kjit_op op, kjit_node value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  bool is_compound = (unsigned)op < KJIT_OP_COUNT && (kj_op_table[op].class_ <= KJ_OP_POWER);
+  bool is_compound = (unsigned)op < KJIT_OP_COUNT && (ki_op_table[op].class_ <= KJ_OP_POWER);
   if (op != KJIT_STORE && !is_compound)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE,
+    ki_fail_build(builder, KJIT_ERROR_MISUSE,
                   "an assignment is KJIT_STORE or the operator of a compound one such as KJIT_ADD");
-  kj_expr *expr = kj_use_node(builder, place), *result = kj_use_node(builder, value);
-  kj_stmt *stmt = add_stmt(builder, KJ_STMT_ASSIGN);
+  ki_expr *expr = ki_use_node(builder, place), *result = ki_use_node(builder, value);
+  ki_stmt *stmt = add_stmt(builder, KJ_STMT_ASSIGN);
   stmt->op = op;
   stmt->value = result;
-  KJ_PUSH(kj_builder_arena(builder), &stmt->places, expr);
+  KJ_PUSH(ki_builder_arena(builder), &stmt->places, expr);
 }
 
 void kjit_evaluate(kjit_builder *builder, kjit_node call)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  kj_expr *expr = kj_use_node(builder, call);
+  ki_expr *expr = ki_use_node(builder, call);
   if (expr->kind != KJ_EXPR_CALL)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "only a call is evaluated for its effect");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "only a call is evaluated for its effect");
   add_stmt(builder, KJ_STMT_EVALUATE)->value = expr;
 }
 
@@ -106,38 +106,38 @@ void kjit_print(kjit_builder *builder, const kjit_node *items, size_t count)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   if (!count || !items)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_print needs at least one item");
-  kj_exprs list = { 0 };
-  kj_use_nodes(builder, items, count, &list);
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_print needs at least one item");
+  ki_exprs list = { 0 };
+  ki_use_nodes(builder, items, count, &list);
   add_stmt(builder, KJ_STMT_PRINT)->args = list;
 }
 
 void kjit_raise(kjit_builder *builder, const char *message)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  if (!message) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_raise needs a message");
-  const char *copy = kj_copy_text(builder, message);
+  if (!message) ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_raise needs a message");
+  const char *copy = ki_copy_text(builder, message);
   add_stmt(builder, KJ_STMT_RAISE)->message = copy;
 }
 
 void kjit_assert(kjit_builder *builder, kjit_node condition, const char *message)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  kj_expr *expr = kj_use_node(builder, condition);
-  kj_stmt *stmt = add_stmt(builder, KJ_STMT_ASSERT);
+  ki_expr *expr = ki_use_node(builder, condition);
+  ki_stmt *stmt = add_stmt(builder, KJ_STMT_ASSERT);
   stmt->value = expr;
-  if (message) stmt->message = kj_copy_text(builder, message);
+  if (message) stmt->message = ki_copy_text(builder, message);
 }
 
-static void open_block(kjit_builder *builder, kj_stmt *stmt)
+static void open_block(kjit_builder *builder, ki_stmt *stmt)
 {
-  kj_push_frame(builder, stmt->kind == KJ_STMT_IF ? KJ_FRAME_IF : KJ_FRAME_LOOP, stmt, &stmt->body);
+  ki_push_frame(builder, stmt->kind == KJ_STMT_IF ? KJ_FRAME_IF : KJ_FRAME_LOOP, stmt, &stmt->body);
 }
 
-static void open_conditional(kjit_builder *builder, kj_stmt_kind kind, kjit_node condition)
+static void open_conditional(kjit_builder *builder, ki_stmt_kind kind, kjit_node condition)
 {
-  kj_expr *expr = kj_use_node(builder, condition);
-  kj_stmt *stmt = add_stmt(builder, kind);
+  ki_expr *expr = ki_use_node(builder, condition);
+  ki_stmt *stmt = add_stmt(builder, kind);
   stmt->value = expr;
   open_block(builder, stmt);
 }
@@ -150,9 +150,9 @@ void kjit_if(kjit_builder *builder, kjit_node condition)
 void kjit_else(kjit_builder *builder)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  kj_frame *frame = kj_top_frame(builder);
+  ki_frame *frame = ki_top_frame(builder);
   if (frame->kind != KJ_FRAME_IF)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_else without an open kjit_if");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_else without an open kjit_if");
   frame->kind = KJ_FRAME_ELSE;
   frame->body = &frame->stmt->otherwise;
 }
@@ -162,9 +162,9 @@ void kjit_while(kjit_builder *builder, kjit_node condition)
   if (KJ_ENTER_BUILDER(builder)) open_conditional(builder, KJ_STMT_WHILE, condition);
 }
 
-static kj_stmt *add_for(kjit_builder *builder, kj_range range, const kj_exprs *args)
+static ki_stmt *add_for(kjit_builder *builder, ki_range range, const ki_exprs *args)
 {
-  kj_stmt *stmt = add_stmt(builder, KJ_STMT_FOR);
+  ki_stmt *stmt = add_stmt(builder, KJ_STMT_FOR);
   stmt->range = range;
   stmt->args = *args;
   return stmt;
@@ -174,31 +174,31 @@ kjit_node kjit_for_range(kjit_builder *builder, const char *name, kjit_node firs
                          kjit_node step)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  kj_exprs args = { 0 };
-  if (first) kj_use_nodes(builder, &first, 1, &args);
+  ki_exprs args = { 0 };
+  if (first) ki_use_nodes(builder, &first, 1, &args);
   else if (step) {
-    kj_expr *zero = kj_make_literal(builder, KJ_WEAK_INT, &(int64_t){ 0 });
-    KJ_PUSH(kj_builder_arena(builder), &args, zero);
+    ki_expr *zero = ki_make_literal(builder, KJ_WEAK_INT, &(int64_t){ 0 });
+    KJ_PUSH(ki_builder_arena(builder), &args, zero);
   }
-  kj_use_nodes(builder, &stop, 1, &args);
-  if (step) kj_use_nodes(builder, &step, 1, &args);
-  kj_stmt *stmt = add_for(builder, KJ_RANGE, &args);
-  kjit_node variable = declare(builder, stmt, kj_build_local(builder, KJ_DECL_LOOP, name, "i"));
+  ki_use_nodes(builder, &stop, 1, &args);
+  if (step) ki_use_nodes(builder, &step, 1, &args);
+  ki_stmt *stmt = add_for(builder, KJ_RANGE, &args);
+  kjit_node variable = declare(builder, stmt, ki_build_local(builder, KJ_DECL_LOOP, name, "i"));
   open_block(builder, stmt);
   return variable;
 }
 
-static void add_grid_loop(kjit_builder *builder, kj_range range, const kjit_node *extents,
+static void add_grid_loop(kjit_builder *builder, ki_range range, const kjit_node *extents,
                           size_t rank, kjit_node *variables)
 {
   if (rank < 1 || rank > 3 || !variables)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE,
+    ki_fail_build(builder, KJIT_ERROR_MISUSE,
                   "a grid has 1, 2 or 3 dimensions, each with a variable");
-  kj_exprs args = { 0 };
-  kj_use_nodes(builder, extents, rank, &args);
-  kj_stmt *stmt = add_for(builder, range, &args);
+  ki_exprs args = { 0 };
+  ki_use_nodes(builder, extents, rank, &args);
+  ki_stmt *stmt = add_for(builder, range, &args);
   for (size_t i = 0; i < rank; i++)
-    variables[i] = declare(builder, stmt, kj_build_local(builder, KJ_DECL_LOOP, NULL, "i"));
+    variables[i] = declare(builder, stmt, ki_build_local(builder, KJ_DECL_LOOP, NULL, "i"));
   open_block(builder, stmt);
 }
 
@@ -225,8 +225,8 @@ void kjit_for_block(kjit_builder *builder, const kjit_node *extents, size_t rank
 void kjit_end(kjit_builder *builder)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  if (kj_top_frame(builder)->kind == KJ_FRAME_FUNCTION) {
-    kj_function *function = builder->function;
+  if (ki_top_frame(builder)->kind == KJ_FRAME_FUNCTION) {
+    ki_function *function = builder->function;
     function->local_count = (uint32_t)(function->params.count + function->locals.count);
     builder->function = NULL;
   }
@@ -246,6 +246,6 @@ void kjit_continue(kjit_builder *builder)
 void kjit_return(kjit_builder *builder, kjit_node value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  kj_expr *expr = value ? kj_use_node(builder, value) : NULL;
+  ki_expr *expr = value ? ki_use_node(builder, value) : NULL;
   add_stmt(builder, KJ_STMT_RETURN)->value = expr;
 }

@@ -11,13 +11,13 @@
 
 /* ---- errors ---- */
 
-bool kj_begin_call(const kjit_builder *builder)
+bool ki_begin_call(const kjit_builder *builder)
 {
   return builder && builder->module && builder->diagnostics.status == KJIT_OK;
 }
 
 /* setjmp's value, first 0 when the call begins. */
-bool kj_catch(kjit_builder *builder, int jump)
+bool ki_catch(kjit_builder *builder, int jump)
 {
   builder->module->arena.on_failure = &builder->on_failure;
   if (jump == KJ_JUMP_MEMORY)
@@ -26,7 +26,7 @@ bool kj_catch(kjit_builder *builder, int jump)
   return jump == 0;
 }
 
-void kj_fail_build(kjit_builder *builder, kjit_status status, const char *format, ...)
+void ki_fail_build(kjit_builder *builder, kjit_status status, const char *format, ...)
 {
   va_list list;
   va_start(list, format);
@@ -41,8 +41,8 @@ void kj_fail_build(kjit_builder *builder, kjit_status status, const char *format
 /* Source 0 is the module itself, without a text. */
 static void add_source(kjit_builder *builder, const char *name)
 {
-  kj_source source = { .name = kj_copy_string(kj_builder_arena(builder), name, strlen(name)) };
-  KJ_PUSH(kj_builder_arena(builder), &builder->sources, source);
+  kj_source source = { .name = kj_copy_string(ki_builder_arena(builder), name, strlen(name)) };
+  KJ_PUSH(ki_builder_arena(builder), &builder->sources, source);
   builder->module->sources = (kj_sources){ builder->sources.items, builder->sources.count };
 }
 
@@ -52,7 +52,7 @@ static void start_module(kjit_builder *builder)
   kjit_context *context = builder->context;
   char *name = builder->name;
   *builder = (kjit_builder){ .context = context, .name = name };
-  builder->module = kj_create_module(context, kj_context_types(context));
+  builder->module = ki_create_module(context, ki_context_types(context));
   if (!builder->module) return;
   if (KJ_ENTER_BUILDER(builder)) add_source(builder, name);
 }
@@ -61,9 +61,9 @@ kjit_status kjit_create_builder(kjit_context *context, const char *module_name,
                                 kjit_builder **builder)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!builder)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "kjit_create_builder needs a place for the builder");
   kjit_builder *made = calloc(1, sizeof *made);
   if (made) {
@@ -73,7 +73,7 @@ kjit_status kjit_create_builder(kjit_context *context, const char *module_name,
   }
   if (!made || !made->module || made->diagnostics.status != KJIT_OK) {
     kjit_destroy_builder(made);
-    return kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+    return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   }
   *builder = made;
   return KJIT_OK;
@@ -82,7 +82,7 @@ kjit_status kjit_create_builder(kjit_context *context, const char *module_name,
 void kjit_destroy_builder(kjit_builder *builder)
 {
   if (!builder) return;
-  kj_destroy_module(builder->module);
+  ki_destroy_module(builder->module);
   kj_free_diagnostics(&builder->diagnostics);
   free(builder->name);
   free(builder);
@@ -98,29 +98,29 @@ static void finish(kjit_builder *builder)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   if (builder->function)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_end is missing",
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_end is missing",
                   builder->function->decl->name);
-  kj_finish_module(builder->module, &builder->diagnostics);
+  ki_finish_module(builder->module, &builder->diagnostics);
 }
 
 kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module)
 {
   if (!builder) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(builder->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(builder->context)) return KJIT_ERROR_FORKED;
   if (!module)
-    return kj_fail_call(builder->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(builder->context, KJIT_ERROR_MISUSE,
                         "kjit_finish_builder needs a place for the module");
   if (builder->module) finish(builder);
   else
     kj_report(&builder->diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR,
               KJIT_ERROR_MEMORY, "out of memory");
   kjit_module *made = builder->module;
-  kjit_status status = kj_finish_call(builder->context, &builder->diagnostics);
+  kjit_status status = ki_finish_call(builder->context, &builder->diagnostics);
   if (status == KJIT_OK) {
     made->arena.on_failure = NULL;
-    kj_publish_module(made);
+    ki_publish_module(made);
     *module = made;
-  } else kj_destroy_module(made);
+  } else ki_destroy_module(made);
   start_module(builder);
   return status;
 }
@@ -139,28 +139,28 @@ void kjit_set_location(kjit_builder *builder, const char *file, uint32_t line, u
 
 /* ---- declarations ---- */
 
-kj_frame *kj_top_frame(kjit_builder *builder)
+ki_frame *ki_top_frame(kjit_builder *builder)
 {
   if (builder->frames.count == 0)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "no kernel or func is open");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "no kernel or func is open");
   return &builder->frames.items[builder->frames.count - 1];
 }
 
-void kj_push_frame(kjit_builder *builder, kj_frame_kind kind, kj_stmt *stmt, kj_stmts *body)
+void ki_push_frame(kjit_builder *builder, ki_frame_kind kind, ki_stmt *stmt, ki_stmts *body)
 {
   if (builder->frames.count >= KJ_MAX_NESTING)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "blocks nest more than %d levels deep",
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "blocks nest more than %d levels deep",
                   KJ_MAX_NESTING);
-  kj_frame frame = { kind, stmt, body };
-  KJ_PUSH(kj_builder_arena(builder), &builder->frames, frame);
+  ki_frame frame = { kind, stmt, body };
+  KJ_PUSH(ki_builder_arena(builder), &builder->frames, frame);
 }
 
 /* name NULL: made from the letter and the declaration's number. */
-static kj_decl *new_decl(kjit_builder *builder, kj_decl_kind kind, const char *name,
+static ki_decl *new_decl(kjit_builder *builder, ki_decl_kind kind, const char *name,
                          const char *letter, size_t number)
 {
-  kj_arena *arena = kj_builder_arena(builder);
-  kj_decl *decl = KJ_NEW(arena, kj_decl);
+  kj_arena *arena = ki_builder_arena(builder);
+  ki_decl *decl = KJ_NEW(arena, ki_decl);
   decl->kind = kind;
   decl->name =
     name ? kj_copy_string(arena, name, strlen(name)) : kj_format(arena, "%s%zu", letter, number);
@@ -169,15 +169,15 @@ static kj_decl *new_decl(kjit_builder *builder, kj_decl_kind kind, const char *n
   return decl;
 }
 
-kj_decl *kj_build_local(kjit_builder *builder, kj_decl_kind kind, const char *name,
+ki_decl *ki_build_local(kjit_builder *builder, ki_decl_kind kind, const char *name,
                         const char *letter)
 {
-  kj_top_frame(builder);
-  kj_function *function = builder->function;
+  ki_top_frame(builder);
+  ki_function *function = builder->function;
   size_t index = function->params.count + function->locals.count;
-  kj_decl *decl = new_decl(builder, kind, name, letter, index);
+  ki_decl *decl = new_decl(builder, kind, name, letter, index);
   decl->index = (uint32_t)index;
-  KJ_PUSH(kj_builder_arena(builder), &function->locals, decl);
+  KJ_PUSH(ki_builder_arena(builder), &function->locals, decl);
   return decl;
 }
 
@@ -185,18 +185,18 @@ static void begin_function(kjit_builder *builder, const char *name, bool is_kern
                            kjit_type result)
 {
   if (builder->function)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_end is missing",
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_end is missing",
                   builder->function->decl->name);
-  if (is_kernel && !name) kj_fail_build(builder, KJIT_ERROR_MISUSE, "a kernel has a name");
-  kj_decl *decl = new_decl(builder, KJ_DECL_FUNCTION, name, "f", builder->module->decls.count);
-  kj_function *function = KJ_NEW(kj_builder_arena(builder), kj_function);
+  if (is_kernel && !name) ki_fail_build(builder, KJIT_ERROR_MISUSE, "a kernel has a name");
+  ki_decl *decl = new_decl(builder, KJ_DECL_FUNCTION, name, "f", builder->module->decls.count);
+  ki_function *function = KJ_NEW(ki_builder_arena(builder), ki_function);
   function->decl = decl;
   function->is_kernel = is_kernel;
-  function->result = result == KJIT_VOID ? NULL : kj_use_type(builder, result);
+  function->result = result == KJIT_VOID ? NULL : ki_use_type(builder, result);
   decl->function = function;
-  KJ_PUSH(kj_builder_arena(builder), &builder->module->decls, decl);
+  KJ_PUSH(ki_builder_arena(builder), &builder->module->decls, decl);
   builder->function = function;
-  kj_push_frame(builder, KJ_FRAME_FUNCTION, NULL, &function->body);
+  ki_push_frame(builder, KJ_FRAME_FUNCTION, NULL, &function->body);
 }
 
 void kjit_begin_kernel(kjit_builder *builder, const char *name)
@@ -213,52 +213,52 @@ void kjit_begin_extern(kjit_builder *builder, const char *name, kjit_type result
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   if (!name)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "an extern func has a name: that of the C function");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "an extern func has a name: that of the C function");
   begin_function(builder, name, false, result == KJIT_ANY ? KJIT_VOID : result);
   builder->function->is_extern = true;
 }
 
-static kj_decl *add_parameter(kjit_builder *builder, const char *name)
+static ki_decl *add_parameter(kjit_builder *builder, const char *name)
 {
-  kj_function *function = builder->function;
+  ki_function *function = builder->function;
   if (!function || builder->frames.count != 1 || function->body.count)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE,
+    ki_fail_build(builder, KJIT_ERROR_MISUSE,
                   "parameters come right behind the beginning of a kernel or func");
-  kj_decl *param = new_decl(builder, KJ_DECL_PARAM, name, "p", function->params.count);
+  ki_decl *param = new_decl(builder, KJ_DECL_PARAM, name, "p", function->params.count);
   param->index = (uint32_t)function->params.count;
-  KJ_PUSH(kj_builder_arena(builder), &function->params, param);
+  KJ_PUSH(ki_builder_arena(builder), &function->params, param);
   return param;
 }
 
 kjit_node kjit_parameter(kjit_builder *builder, const char *name, kjit_type type)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  kj_decl *param = add_parameter(builder, name);
+  ki_decl *param = add_parameter(builder, name);
   param->is_func = type == KJIT_FUNC;
-  if (!param->is_func) param->type_expr = kj_use_type(builder, type);
-  return kj_add_decl(builder, param);
+  if (!param->is_func) param->type_expr = ki_use_type(builder, type);
+  return ki_add_decl(builder, param);
 }
 
 kjit_node kjit_const_parameter(kjit_builder *builder, const char *name, kjit_node default_value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  kj_expr *value = default_value ? kj_use_node(builder, default_value) : NULL;
-  kj_decl *param = add_parameter(builder, name);
+  ki_expr *value = default_value ? ki_use_node(builder, default_value) : NULL;
+  ki_decl *param = add_parameter(builder, name);
   param->is_const = true;
   param->value = value;
-  return kj_add_decl(builder, param);
+  return ki_add_decl(builder, param);
 }
 
 /* Attributes go to what was begun last: a function or loop without statements, or a shared or local
  * array. */
-static kj_attributes *find_attributes(kjit_builder *builder)
+static ki_attributes *find_attributes(kjit_builder *builder)
 {
-  const kj_frame *frame = kj_top_frame(builder);
-  const kj_stmt *last = frame->body->count ? frame->body->items[frame->body->count - 1] : NULL;
+  const ki_frame *frame = ki_top_frame(builder);
+  const ki_stmt *last = frame->body->count ? frame->body->items[frame->body->count - 1] : NULL;
   if (last && last->kind == KJ_STMT_STORAGE) return &last->decls.items[0]->attributes;
   if (!last && frame->kind == KJ_FRAME_FUNCTION) return &builder->function->attributes;
   if (!last && frame->kind == KJ_FRAME_LOOP) return &frame->stmt->attributes;
-  kj_fail_build(builder, KJIT_ERROR_MISUSE,
+  ki_fail_build(builder, KJIT_ERROR_MISUSE,
                 "attributes come right behind the beginning of a kernel, func or loop, or behind a "
                 "shared or local array");
 }
@@ -266,33 +266,33 @@ static kj_attributes *find_attributes(kjit_builder *builder)
 void kjit_attribute(kjit_builder *builder, const char *name, const kjit_node *values, size_t count)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  kj_attribute attribute = { .info = name ? kj_find_attribute(name) : NULL,
+  ki_attribute attribute = { .info = name ? ki_find_attribute(name) : NULL,
                              .location = builder->location };
   if (!attribute.info)
-    kj_fail_build(builder, KJIT_ERROR_NAME, "there is no attribute `@%s`", name ? name : "");
-  kj_attributes *attributes = find_attributes(builder);
-  kj_use_nodes(builder, values, count, &attribute.values);
-  KJ_PUSH(kj_builder_arena(builder), attributes, attribute);
+    ki_fail_build(builder, KJIT_ERROR_NAME, "there is no attribute `@%s`", name ? name : "");
+  ki_attributes *attributes = find_attributes(builder);
+  ki_use_nodes(builder, values, count, &attribute.values);
+  KJ_PUSH(ki_builder_arena(builder), attributes, attribute);
 }
 
 /* Bytes of the constant; its shape is checked. */
 static size_t measure_constant(kjit_builder *builder, kjit_type element, const int64_t *shape,
                                uint32_t rank)
 {
-  if (!kj_is_element(builder->module->types, element) ||
-      kj_holds_pointer(builder->module->types, element))
-    kj_fail_build(builder, KJIT_ERROR_TYPE,
+  if (!ki_is_element(builder->module->types, element) ||
+      ki_holds_pointer(builder->module->types, element))
+    ki_fail_build(builder, KJIT_ERROR_TYPE,
                   "the elements of a constant are scalars, vectors or structs without pointers");
   if (rank > KJ_MAX_RANK || (rank && !shape))
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has a shape of at most %d extents",
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has a shape of at most %d extents",
                   KJ_MAX_RANK);
-  int64_t size = kj_type(builder->module->types, element)->size_bytes;
+  int64_t size = ki_type(builder->module->types, element)->size_bytes;
   for (uint32_t i = 0; i < rank; i++) {
     if (shape[i] < 0)
-      kj_fail_build(builder, KJIT_ERROR_MISUSE, "an extent is at least 0, not %lld",
+      ki_fail_build(builder, KJIT_ERROR_MISUSE, "an extent is at least 0, not %lld",
                     (long long)shape[i]);
     if (__builtin_mul_overflow(size, shape[i], &size) || size > INT32_MAX)
-      kj_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has less than 2 GiB");
+      ki_fail_build(builder, KJIT_ERROR_MISUSE, "a constant has less than 2 GiB");
   }
   return (size_t)size;
 }
@@ -302,19 +302,19 @@ kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type eleme
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   if (builder->function)
-    kj_fail_build(builder, KJIT_ERROR_MISUSE, "constants are made outside of functions");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "constants are made outside of functions");
   size_t size = measure_constant(builder, element, shape, rank);
-  if (!data && size) kj_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_constant needs the data");
-  kj_decl *decl = new_decl(builder, KJ_DECL_CONST, name, "c", builder->module->decls.count);
-  void *copy = kj_allocate(kj_builder_arena(builder), size + 1);
+  if (!data && size) ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_constant needs the data");
+  ki_decl *decl = new_decl(builder, KJ_DECL_CONST, name, "c", builder->module->decls.count);
+  void *copy = kj_allocate(ki_builder_arena(builder), size + 1);
   if (size) memcpy(copy, data, size);
-  kj_declare_structs(builder->module, element, builder->location);
-  kj_declare_structs(builder->module, element, builder->location);
+  ki_declare_structs(builder->module, element, builder->location);
+  ki_declare_structs(builder->module, element, builder->location);
   decl->is_const = true;
   decl->data = copy;
   decl->data_element = element;
   decl->rank = rank;
   if (rank) memcpy(decl->extents, shape, rank * sizeof *shape);
-  KJ_PUSH(kj_builder_arena(builder), &builder->module->decls, decl);
-  return kj_add_decl(builder, decl);
+  KJ_PUSH(ki_builder_arena(builder), &builder->module->decls, decl);
+  return ki_add_decl(builder, decl);
 }

@@ -5,14 +5,14 @@
 
 #include <stdint.h>
 
-typedef enum kj_builtin_id {
+typedef enum ki_builtin_id {
 #define X(id, name, least, most, rule, lower, operation, scope, needs, flags, aliases) \
   KJ_BUILTIN_##id,
 #include "ir/builtins.def"
 #undef X
   KJ_BUILTIN_COUNT,
   KJ_FIRST_FLOAT_BUILTIN = KJ_BUILTIN_SQRT /* the rest of the table: functions on floats */
-} kj_builtin_id;
+} ki_builtin_id;
 
 /* flags */
 enum {
@@ -39,12 +39,12 @@ enum {
 };
 
 /* Whose threads see an atomic operation or a fence in one order. */
-typedef enum kj_memory_scope { KJ_SCOPE_DEVICE, KJ_SCOPE_BLOCK, KJ_SCOPE_SYSTEM } kj_memory_scope;
+typedef enum ki_memory_scope { KJ_SCOPE_DEVICE, KJ_SCOPE_BLOCK, KJ_SCOPE_SYSTEM } ki_memory_scope;
 
 /* ---- operations: what tells the rows of one lowering function apart ---- */
 
 /* How two values become one: min and max, reductions, atomics. */
-typedef enum kj_combine {
+typedef enum ki_combine {
   KJ_COMBINE_ADD,
   KJ_COMBINE_SUB,
   KJ_COMBINE_MIN,
@@ -55,29 +55,29 @@ typedef enum kj_combine {
   KJ_COMBINE_INC,
   KJ_COMBINE_DEC,
   KJ_COMBINE_EXCHANGE
-} kj_combine;
+} ki_combine;
 
-typedef enum kj_barrier_reduction {
+typedef enum ki_barrier_reduction {
   KJ_REDUCE_COUNT,
   KJ_REDUCE_AND,
   KJ_REDUCE_OR
-} kj_barrier_reduction;
+} ki_barrier_reduction;
 
-typedef enum kj_shuffle_mode {
+typedef enum ki_shuffle_mode {
   KJ_SHUFFLE_IDX,
   KJ_SHUFFLE_UP,
   KJ_SHUFFLE_DOWN,
   KJ_SHUFFLE_XOR
-} kj_shuffle_mode;
+} ki_shuffle_mode;
 
 /* Votes and matches. */
-typedef enum kj_vote { KJ_VOTE_ALL, KJ_VOTE_ANY, KJ_VOTE_SAME, KJ_VOTE_BALLOT } kj_vote;
+typedef enum ki_vote { KJ_VOTE_ALL, KJ_VOTE_ANY, KJ_VOTE_SAME, KJ_VOTE_BALLOT } ki_vote;
 
 /* How long to wait for a phase of an mbarrier: not at all, for a while, until it is over. */
-typedef enum kj_phase_wait { KJ_PHASE_TEST, KJ_PHASE_TRY, KJ_PHASE_WAIT } kj_phase_wait;
+typedef enum ki_phase_wait { KJ_PHASE_TEST, KJ_PHASE_TRY, KJ_PHASE_WAIT } ki_phase_wait;
 
 /* Cache hints of loads and stores, by the letters of PTX; NC: the read-only cache. */
-typedef enum kj_cache_hint {
+typedef enum ki_cache_hint {
   KJ_CACHE_CA,
   KJ_CACHE_CG,
   KJ_CACHE_CS,
@@ -86,16 +86,16 @@ typedef enum kj_cache_hint {
   KJ_CACHE_NC,
   KJ_CACHE_WB,
   KJ_CACHE_WT
-} kj_cache_hint;
+} ki_cache_hint;
 
 /* The cache that a prefetch fills. */
-typedef enum kj_cache_level { KJ_PREFETCH_L1, KJ_PREFETCH_L2 } kj_cache_level;
+typedef enum ki_cache_level { KJ_PREFETCH_L1, KJ_PREFETCH_L2 } ki_cache_level;
 
 /* ldmatrix and stmatrix: how many matrices, and whether they are transposed. */
 enum { KJ_MATRIX_COUNT = 7, KJ_TRANSPOSED = 8 };
 
 /* Elements of matrices as the instructions see them: operands of wgmma, formats of 8-bit floats. */
-typedef enum kj_mma_kind {
+typedef enum ki_mma_kind {
   KJ_MMA_F16,
   KJ_MMA_BF16,
   KJ_MMA_TF32,
@@ -110,29 +110,29 @@ typedef enum kj_mma_kind {
   KJ_MMA_E5M2,
   KJ_MMA_S32,
   KJ_MMA_KIND_COUNT
-} kj_mma_kind;
+} ki_mma_kind;
 
 /* ---- the tables ---- */
 
-typedef struct kj_builtin {
-  kj_builtin_id id;
+typedef struct ki_builtin {
+  ki_builtin_id id;
   const char *name;
   uint8_t least, most;
   uint8_t operation; /* of the enumeration that its lowering function knows */
-  uint8_t scope;     /* kj_memory_scope, of atomics and fences */
+  uint8_t scope;     /* ki_memory_scope, of atomics and fences */
   /* What it needs of a GPU, 0: nothing; suffix 'a': of that architecture only. */
   uint16_t arch, ptx;
   char suffix;
   uint16_t flags;
   /* what else it is known as, separated by blanks: only the error path reads it */
   const char *aliases;
-} kj_builtin;
+} ki_builtin;
 
-extern const kj_builtin kj_builtin_table[KJ_BUILTIN_COUNT];
+extern const ki_builtin ki_builtin_table[KJ_BUILTIN_COUNT];
 /* NULL: none of that name. */
-const kj_builtin *kj_find_builtin(const char *name);
+const ki_builtin *ki_find_builtin(const char *name);
 /* The built-in known elsewhere under this name, or NULL: "`sqrtf` is `sqrt` here". */
-const kj_builtin *kj_find_builtin_alias(const char *name);
+const ki_builtin *ki_find_builtin_alias(const char *name);
 
 /* forms of math functions */
 enum {
@@ -145,11 +145,11 @@ enum {
 };
 
 /* Names of a math function, as math.def has them; NULL: there is none. */
-typedef struct kj_math {
+typedef struct ki_math {
   const char *host, *libdevice, *fast, *libclc;
   uint8_t form;
-} kj_math;
+} ki_math;
 /* Of built-ins that are not in math.def, all is 0. */
-extern const kj_math kj_math_table[KJ_BUILTIN_COUNT];
+extern const ki_math ki_math_table[KJ_BUILTIN_COUNT];
 
 #endif

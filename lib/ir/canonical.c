@@ -8,19 +8,19 @@
 /* Walks every function with the parser's scope rules. Where a name would find another declaration
  * than the one meant, the declaration found is renamed. */
 
-typedef struct kj_bound {
-  const kj_decl *decl;
+typedef struct ki_bound {
+  const ki_decl *decl;
   kj_map_entry *name;
-  struct kj_bound *outer;
+  struct ki_bound *outer;
   uint32_t scope;
-} kj_bound;
+} ki_bound;
 
 static kj_map_entry *get_text(kj_map *map, const char *text)
 {
   return kj_get_entry(map, text, strlen(text));
 }
 
-const char *kj_printed_name(const kj_naming *naming, const kj_decl *decl)
+const char *ki_printed_name(const ki_naming *naming, const ki_decl *decl)
 {
   const kj_map_entry *entry =
     naming ? kj_find_entry(&naming->changed, (const char *)&decl, sizeof decl) : NULL;
@@ -41,16 +41,16 @@ static const char *make_identifier(kj_arena *arena, const char *name)
     if (!is_word) made[i] = '_';
   }
   if (length == 0 || (made[0] >= '0' && made[0] <= '9')) made = kj_format(arena, "_%s", made);
-  return kj_is_name(made) ? made : kj_format(arena, "%s_", made);
+  return ki_is_name(made) ? made : kj_format(arena, "%s_", made);
 }
 
-static bool is_free(const kj_naming *naming, const char *name)
+static bool is_free(const ki_naming *naming, const char *name)
 {
-  return !kj_find_entry(&naming->taken, name, strlen(name)) && !kj_find_builtin(name) &&
-         !kj_is_type_name(name, strlen(name));
+  return !kj_find_entry(&naming->taken, name, strlen(name)) && !ki_find_builtin(name) &&
+         !ki_is_type_name(name, strlen(name));
 }
 
-static const char *make_free_name(kj_naming *naming, const char *name)
+static const char *make_free_name(ki_naming *naming, const char *name)
 {
   const char *base = make_identifier(naming->arena, name), *made = base;
   if (strcmp(base, name) != 0 && is_free(naming, base)) {
@@ -67,7 +67,7 @@ static const char *make_free_name(kj_naming *naming, const char *name)
   return made;
 }
 
-static void rename_decl(kj_naming *naming, const kj_decl *decl)
+static void rename_decl(ki_naming *naming, const ki_decl *decl)
 {
   const char *name = make_free_name(naming, decl->name);
   kj_get_entry(&naming->changed, (const char *)&decl, sizeof decl)->value = (void *)name;
@@ -75,54 +75,54 @@ static void rename_decl(kj_naming *naming, const kj_decl *decl)
 
 /* ---- scopes, as in the parser ---- */
 
-static kj_bound *top(const kj_naming *naming, const char *name)
+static ki_bound *top(const ki_naming *naming, const char *name)
 {
   const kj_map_entry *entry = kj_find_entry(&naming->bound, name, strlen(name));
   return entry ? entry->value : NULL;
 }
 
-static void push(kj_naming *naming, const kj_decl *decl, const char *name)
+static void push(ki_naming *naming, const ki_decl *decl, const char *name)
 {
-  kj_bound *bound = KJ_NEW(naming->arena, kj_bound);
-  *bound = (kj_bound){ decl, get_text(&naming->bound, name), NULL, naming->scope };
+  ki_bound *bound = KJ_NEW(naming->arena, ki_bound);
+  *bound = (ki_bound){ decl, get_text(&naming->bound, name), NULL, naming->scope };
   bound->outer = bound->name->value;
   bound->name->value = bound;
   KJ_PUSH(naming->arena, &naming->open, bound);
 }
 
-static void bind(kj_naming *naming, const kj_decl *decl)
+static void bind(ki_naming *naming, const ki_decl *decl)
 {
-  const kj_bound *same = top(naming, decl->name);
-  if (!kj_is_name(decl->name) || (same && same->scope == naming->scope)) rename_decl(naming, decl);
-  push(naming, decl, kj_printed_name(naming, decl));
+  const ki_bound *same = top(naming, decl->name);
+  if (!ki_is_name(decl->name) || (same && same->scope == naming->scope)) rename_decl(naming, decl);
+  push(naming, decl, ki_printed_name(naming, decl));
 }
 
 /* Takes the innermost binding out of its name's chain and renames what it declares. */
-static void unhide(kj_naming *naming, kj_bound *bound)
+static void unhide(ki_naming *naming, ki_bound *bound)
 {
   bound->name->value = bound->outer;
   bound->name = NULL;
   rename_decl(naming, bound->decl);
 }
 
-static void close_scope(kj_naming *naming)
+static void close_scope(ki_naming *naming)
 {
   while (naming->open.count && naming->open.items[naming->open.count - 1]->scope == naming->scope) {
-    const kj_bound *bound = naming->open.items[--naming->open.count];
+    const ki_bound *bound = naming->open.items[--naming->open.count];
     if (bound->name) bound->name->value = bound->outer;
   }
   naming->scope--;
 }
 
 /* The name must find decl, or nothing local where decl is NULL. */
-static void reach(kj_naming *naming, const char *name, const kj_decl *decl)
+static void reach(ki_naming *naming, const char *name, const ki_decl *decl)
 {
-  for (kj_bound *bound = top(naming, name); bound && bound->decl != decl; bound = top(naming, name))
+  for (ki_bound *bound = top(naming, name); bound && bound->decl != decl; bound = top(naming, name))
     unhide(naming, bound);
 }
 
 /* The name must find a built-in or a type: nothing local and nothing of the module. */
-static void reach_outside(kj_naming *naming, const char *name)
+static void reach_outside(ki_naming *naming, const char *name)
 {
   reach(naming, name, NULL);
   kj_map_entry *entry = kj_find_entry(&naming->global, name, strlen(name));
@@ -131,12 +131,12 @@ static void reach_outside(kj_naming *naming, const char *name)
   entry->value = NULL;
 }
 
-static void reach_type(kj_naming *naming, kjit_type type)
+static void reach_type(ki_naming *naming, kjit_type type)
 {
-  const kj_type_info *info = kj_type(naming->types, type);
+  const ki_type_info *info = ki_type(naming->types, type);
   if (info->class_ == KJ_CLASS_VECTOR)
     reach_outside(naming, kj_format(naming->arena, "%sx%u",
-                                    kj_type(naming->types, info->element)->name, info->count));
+                                    ki_type(naming->types, info->element)->name, info->count));
   else if (info->class_ == KJ_CLASS_STRUCT) reach(naming, info->name, NULL);
   else if (info->class_ == KJ_CLASS_POINTER) reach_type(naming, info->element);
   else if (type < KJIT_SCALAR_COUNT) reach_outside(naming, info->name);
@@ -144,16 +144,16 @@ static void reach_type(kj_naming *naming, kjit_type type)
 
 /* ---- the walk ---- */
 
-static void walk_expr(kj_naming *naming, const kj_expr *expr);
+static void walk_expr(ki_naming *naming, const ki_expr *expr);
 
-static void walk_exprs(kj_naming *naming, const kj_exprs *list)
+static void walk_exprs(ki_naming *naming, const ki_exprs *list)
 {
   for (size_t i = 0; i < list->count; i++) walk_expr(naming, list->items[i]);
 }
 
 /* Inside a type that stands behind a colon only operands are looked up; a type in an expression is
  * a name itself. */
-static void walk_type(kj_naming *naming, const kj_type_expr *type, bool in_expression)
+static void walk_type(ki_naming *naming, const ki_type_expr *type, bool in_expression)
 {
   if (!type) return;
   if (in_expression && type->kind == KJ_TYPE_DTYPE) reach_outside(naming, "dtype");
@@ -165,35 +165,35 @@ static void walk_type(kj_naming *naming, const kj_type_expr *type, bool in_expre
     walk_type(naming, type->items.items[i], in_expression);
 }
 
-static void walk_decl(kj_naming *naming, const kj_decl *decl)
+static void walk_decl(ki_naming *naming, const ki_decl *decl)
 {
-  reach(naming, kj_printed_name(naming, decl),
+  reach(naming, ki_printed_name(naming, decl),
         decl->kind == KJ_DECL_FUNCTION || decl->kind == KJ_DECL_CONST ||
             decl->kind == KJ_DECL_STRUCT
           ? NULL
           : decl);
 }
 
-static void walk_expr(kj_naming *naming, const kj_expr *expr)
+static void walk_expr(ki_naming *naming, const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_DECL) walk_decl(naming, expr->decl);
   else if (expr->kind == KJ_EXPR_NAME) reach(naming, expr->name, NULL);
   else if (expr->kind == KJ_EXPR_BUILTIN) reach_outside(naming, expr->builtin->name);
   walk_type(naming, expr->type_expr, true);
-  const kj_expr *children[] = { expr->x, expr->y, expr->z };
+  const ki_expr *children[] = { expr->x, expr->y, expr->z };
   for (int i = 0; i < 3; i++)
     if (children[i]) walk_expr(naming, children[i]);
   walk_exprs(naming, &expr->args);
 }
 
-static void walk_attributes(kj_naming *naming, const kj_attributes *attributes)
+static void walk_attributes(ki_naming *naming, const ki_attributes *attributes)
 {
   for (size_t i = 0; i < attributes->count; i++) walk_exprs(naming, &attributes->items[i].values);
 }
 
-static void walk_stmts(kj_naming *naming, const kj_stmts *body);
+static void walk_stmts(ki_naming *naming, const ki_stmts *body);
 
-static void walk_stmt(kj_naming *naming, const kj_stmt *stmt)
+static void walk_stmt(ki_naming *naming, const ki_stmt *stmt)
 {
   if (stmt->value) walk_expr(naming, stmt->value);
   walk_exprs(naming, &stmt->places);
@@ -202,7 +202,7 @@ static void walk_stmt(kj_naming *naming, const kj_stmt *stmt)
   bool is_loop = stmt->kind == KJ_STMT_FOR;
   naming->scope += is_loop;
   for (size_t i = 0; i < stmt->decls.count; i++) {
-    const kj_decl *decl = stmt->decls.items[i];
+    const ki_decl *decl = stmt->decls.items[i];
     walk_type(naming, decl->type_expr, false);
     bind(naming, decl);
     walk_attributes(naming, &decl->attributes);
@@ -212,18 +212,18 @@ static void walk_stmt(kj_naming *naming, const kj_stmt *stmt)
   walk_stmts(naming, &stmt->otherwise);
 }
 
-static void walk_stmts(kj_naming *naming, const kj_stmts *body)
+static void walk_stmts(ki_naming *naming, const ki_stmts *body)
 {
   naming->scope++;
   for (size_t i = 0; i < body->count; i++) walk_stmt(naming, body->items[i]);
   close_scope(naming);
 }
 
-static void walk_function(kj_naming *naming, const kj_function *function)
+static void walk_function(ki_naming *naming, const ki_function *function)
 {
   naming->scope++;
   for (size_t i = 0; i < function->params.count; i++) {
-    const kj_decl *param = function->params.items[i];
+    const ki_decl *param = function->params.items[i];
     walk_type(naming, param->type_expr, false);
     if (param->value) walk_expr(naming, param->value);
     bind(naming, param);
@@ -236,10 +236,10 @@ static void walk_function(kj_naming *naming, const kj_function *function)
 
 /* ---- the module ---- */
 
-static void take_names(kj_naming *naming, const kjit_module *module)
+static void take_names(ki_naming *naming, const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
-    const kj_function *function = module->decls.items[i]->function;
+    const ki_function *function = module->decls.items[i]->function;
     for (size_t j = 0; function && j < function->params.count; j++)
       get_text(&naming->taken, function->params.items[j]->name);
     for (size_t j = 0; function && j < function->locals.count; j++)
@@ -249,26 +249,26 @@ static void take_names(kj_naming *naming, const kjit_module *module)
 
 /* Functions of a built module keep their names where they are names; constants, which are known by
  * their nodes, give way. */
-static void name_module(kj_naming *naming, const kjit_module *module)
+static void name_module(ki_naming *naming, const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
-    kj_decl *decl = module->decls.items[i];
+    ki_decl *decl = module->decls.items[i];
     get_text(&naming->taken, decl->name);
     if (decl->kind == KJ_DECL_FUNCTION || decl->kind == KJ_DECL_STRUCT)
       get_text(&naming->global, decl->name)->value = decl;
   }
   for (size_t i = 0; i < module->decls.count; i++) {
-    kj_decl *decl = module->decls.items[i];
+    ki_decl *decl = module->decls.items[i];
     kj_map_entry *entry = get_text(&naming->global, decl->name);
-    if (!kj_is_name(decl->name) || (entry->value && entry->value != decl))
+    if (!ki_is_name(decl->name) || (entry->value && entry->value != decl))
       rename_decl(naming, decl);
     else entry->value = decl;
   }
 }
 
-void kj_choose_names(kj_naming *naming, const kjit_module *module, kj_arena *arena)
+void ki_choose_names(ki_naming *naming, const kjit_module *module, kj_arena *arena)
 {
-  *naming = (kj_naming){ .types = module->types, .arena = arena };
+  *naming = (ki_naming){ .types = module->types, .arena = arena };
   kj_init_map(&naming->changed, arena);
   kj_init_map(&naming->taken, arena);
   kj_init_map(&naming->bound, arena);
@@ -291,16 +291,16 @@ typedef struct reacher {
   const kjit_module *module;
   kj_arena *arena;
   kj_buffer *buffer;
-  kj_naming naming;
+  ki_naming naming;
   kj_map declared; /* printed name -> declaration that is not yet in the list */
-  KJ_LIST(const kj_decl *) reached;
+  KJ_LIST(const ki_decl *) reached;
 } reacher;
 
 static void reach_name(reacher *r, const char *name, size_t length)
 {
   kj_map_entry *entry = kj_find_entry(&r->declared, name, length);
   if (!entry || !entry->value) return;
-  KJ_PUSH(r->arena, &r->reached, (const kj_decl *)entry->value);
+  KJ_PUSH(r->arena, &r->reached, (const ki_decl *)entry->value);
   entry->value = NULL;
 }
 
@@ -319,29 +319,29 @@ static void reach_names(reacher *r, size_t start)
   }
 }
 
-static void declare(reacher *r, const kj_decl *decl)
+static void declare(reacher *r, const ki_decl *decl)
 {
-  const char *name = kj_printed_name(&r->naming, decl);
+  const char *name = ki_printed_name(&r->naming, decl);
   kj_get_entry(&r->declared, name, strlen(name))->value = (void *)decl;
 }
 
-static void print_reachable(reacher *r, const kj_decl *const *roots, size_t count)
+static void print_reachable(reacher *r, const ki_decl *const *roots, size_t count)
 {
-  kj_choose_names(&r->naming, r->module, r->arena);
+  ki_choose_names(&r->naming, r->module, r->arena);
   kj_init_map(&r->declared, r->arena);
   for (size_t i = 0; i < r->module->decls.count; i++) declare(r, r->module->decls.items[i]);
   for (size_t i = 0; i < count; i++) {
-    const char *name = kj_printed_name(&r->naming, roots[i]);
+    const char *name = ki_printed_name(&r->naming, roots[i]);
     reach_name(r, name, strlen(name));
   }
   for (size_t i = 0; i < r->reached.count; i++) {
     size_t start = r->buffer->length;
-    kj_print_decl(r->module, &r->naming, r->reached.items[i], r->buffer);
+    ki_print_decl(r->module, &r->naming, r->reached.items[i], r->buffer);
     reach_names(r, start);
   }
 }
 
-void kj_print_reachable(const kjit_module *module, const kj_decl *const *roots, size_t count,
+void ki_print_reachable(const kjit_module *module, const ki_decl *const *roots, size_t count,
                         kj_buffer *buffer)
 {
   jmp_buf on_failure;

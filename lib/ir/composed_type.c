@@ -10,39 +10,39 @@
 /* Types made of others that lie in memory as a whole: vectors, pointers, structs, arrays inside
  * structs; their sizes, alignments and components. */
 
-static uint32_t alignment_of(const kj_type_info *info)
+static uint32_t alignment_of(const ki_type_info *info)
 {
   return info->alignment_bytes ? info->alignment_bytes : info->size_bytes;
 }
 
-uint32_t kj_alignment(const kj_types *types, kjit_type type)
+uint32_t ki_alignment(const ki_types *types, kjit_type type)
 {
-  return alignment_of(kj_type(types, type));
+  return alignment_of(ki_type(types, type));
 }
 
-bool kj_is_element(kj_types *types, kjit_type type)
+bool ki_is_element(ki_types *types, kjit_type type)
 {
-  if (!kj_has_type(types, type)) return false;
-  const kj_type_info *info = kj_type(types, type);
+  if (!ki_has_type(types, type)) return false;
+  const ki_type_info *info = ki_type(types, type);
   return info->size_bytes && info->class_ != KJ_CLASS_ARRAY;
 }
 
-bool kj_holds_pointer(const kj_types *types, kjit_type type)
+bool ki_holds_pointer(const ki_types *types, kjit_type type)
 {
-  const kj_type_info *info = kj_type(types, type);
+  const ki_type_info *info = ki_type(types, type);
   if (info->class_ == KJ_CLASS_POINTER) return true;
-  if (info->class_ == KJ_CLASS_ARRAY) return kj_holds_pointer(types, info->element);
+  if (info->class_ == KJ_CLASS_ARRAY) return ki_holds_pointer(types, info->element);
   for (uint32_t i = 0; info->class_ == KJ_CLASS_STRUCT && i < info->count; i++)
-    if (kj_holds_pointer(types, info->items[i])) return true;
+    if (ki_holds_pointer(types, info->items[i])) return true;
   return false;
 }
 
-bool kj_is_too_deep(const kj_types *types, kjit_type part)
+bool ki_is_too_deep(const ki_types *types, kjit_type part)
 {
-  return kj_type(types, part)->levels >= KJ_MAX_TYPE_LEVELS;
+  return ki_type(types, part)->levels >= KJ_MAX_TYPE_LEVELS;
 }
 
-uint32_t kj_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes)
+uint32_t ki_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes)
 {
   uint32_t lowest = offset_bytes & -offset_bytes;
   return offset_bytes && lowest < alignment_bytes ? lowest : alignment_bytes;
@@ -55,21 +55,21 @@ static uint32_t round_up(uint32_t value, uint32_t alignment)
 
 /* As CUDA lays out float2, float3, float4: 2 and 4 lanes are aligned to their size, up to 16 bytes,
  * what an access takes at most; 3 lanes to one. */
-kjit_type kj_intern_vector(kj_types *types, kjit_type element, uint32_t lanes)
+kjit_type ki_intern_vector(ki_types *types, kjit_type element, uint32_t lanes)
 {
-  const kj_type_info *lane = kj_type(types, element);
-  kj_type_info wanted = { .class_ = KJ_CLASS_VECTOR,
+  const ki_type_info *lane = ki_type(types, element);
+  ki_type_info wanted = { .class_ = KJ_CLASS_VECTOR,
                           .element = element,
                           .count = lanes,
                           .size_bytes = lane->size_bytes * lanes };
   wanted.alignment_bytes = lanes == 3               ? lane->size_bytes
                            : wanted.size_bytes < 16 ? wanted.size_bytes
                                                     : 16;
-  return kj_intern(types, &wanted);
+  return ki_intern(types, &wanted);
 }
 
 /* Text of the numbers of lanes, which are few: "f32x04" and "f32x5" are no types. */
-bool kj_split_vector(const char *name, size_t length, kjit_type *element, uint32_t *lanes)
+bool ki_split_vector(const char *name, size_t length, kjit_type *element, uint32_t *lanes)
 {
   static const struct {
     const char *text;
@@ -80,42 +80,42 @@ bool kj_split_vector(const char *name, size_t length, kjit_type *element, uint32
     if (length <= suffix || memcmp(name + length - suffix, counts[i].text, suffix) != 0) continue;
     /* a name for i64, not a type that vectors are named after */
     bool is_index = length - suffix == 5 && memcmp(name, "index", 5) == 0;
-    *element = is_index ? KJIT_ANY : kj_find_scalar(name, length - suffix);
+    *element = is_index ? KJIT_ANY : ki_find_scalar(name, length - suffix);
     *lanes = counts[i].lanes;
-    return *element != KJIT_ANY && kj_type(NULL, *element)->class_ != KJ_CLASS_COMPLEX;
+    return *element != KJIT_ANY && ki_type(NULL, *element)->class_ != KJ_CLASS_COMPLEX;
   }
   return false;
 }
 
-bool kj_is_type_name(const char *name, size_t length)
+bool ki_is_type_name(const char *name, size_t length)
 {
   kjit_type element;
   uint32_t lanes;
-  return kj_find_scalar(name, length) != KJIT_ANY ||
-         kj_split_vector(name, length, &element, &lanes);
+  return ki_find_scalar(name, length) != KJIT_ANY ||
+         ki_split_vector(name, length, &element, &lanes);
 }
 
-bool kj_find_type(kj_types *types, const char *name, size_t length, kjit_type *type)
+bool ki_find_type(ki_types *types, const char *name, size_t length, kjit_type *type)
 {
   kjit_type element;
   uint32_t lanes;
-  bool is_vector = kj_split_vector(name, length, &element, &lanes);
-  *type = is_vector ? kj_intern_vector(types, element, lanes) : kj_find_scalar(name, length);
+  bool is_vector = ki_split_vector(name, length, &element, &lanes);
+  *type = is_vector ? ki_intern_vector(types, element, lanes) : ki_find_scalar(name, length);
   return !is_vector || *type != KJIT_ANY;
 }
 
-kjit_type kj_intern_pointer(kj_types *types, kjit_type element, bool read_only)
+kjit_type ki_intern_pointer(ki_types *types, kjit_type element, bool read_only)
 {
-  return kj_intern(types, &(kj_type_info){ .class_ = KJ_CLASS_POINTER,
+  return ki_intern(types, &(ki_type_info){ .class_ = KJ_CLASS_POINTER,
                                            .element = element,
                                            .read_only = read_only,
                                            .size_bytes = sizeof(void *),
                                            .alignment_bytes = sizeof(void *) });
 }
 
-void kj_lay_out_array(const kj_types *types, kj_type_info *array)
+void ki_lay_out_array(const ki_types *types, ki_type_info *array)
 {
-  const kj_type_info *element = kj_type(types, array->element);
+  const ki_type_info *element = ki_type(types, array->element);
   uint64_t bytes = element->size_bytes;
   for (uint32_t i = 0; i < array->rank; i++)
     if (__builtin_mul_overflow(bytes, (uint64_t)array->extents[i], &bytes)) bytes = UINT32_MAX;
@@ -123,13 +123,13 @@ void kj_lay_out_array(const kj_types *types, kj_type_info *array)
   array->alignment_bytes = alignment_of(element);
 }
 
-kjit_type kj_intern_struct(kj_types *types, const char *name, const char *const *field_names,
-                           const kjit_type *items, uint32_t count, kj_struct_layout layout)
+kjit_type ki_intern_struct(ki_types *types, const char *name, const char *const *field_names,
+                           const kjit_type *items, uint32_t count, ki_struct_layout layout)
 {
   bool is_packed = layout.is_packed;
   uint32_t *offsets = calloc(count + 1, sizeof *offsets);
   if (!offsets) return KJIT_ANY;
-  kj_type_info wanted = { .class_ = KJ_CLASS_STRUCT,
+  ki_type_info wanted = { .class_ = KJ_CLASS_STRUCT,
                           .name = name,
                           .field_names = field_names,
                           .items = items,
@@ -138,45 +138,45 @@ kjit_type kj_intern_struct(kj_types *types, const char *name, const char *const 
   wanted.offsets_bytes = offsets;
   wanted.alignment_bytes = layout.alignment_bytes ? layout.alignment_bytes : 1;
   for (uint32_t i = 0; i < count; i++) {
-    const kj_type_info *field = kj_type(types, items[i]);
+    const ki_type_info *field = ki_type(types, items[i]);
     uint32_t alignment = is_packed ? 1 : alignment_of(field);
     offsets[i] = round_up(wanted.size_bytes, alignment);
     wanted.size_bytes = offsets[i] + field->size_bytes;
     if (alignment > wanted.alignment_bytes) wanted.alignment_bytes = alignment;
   }
   wanted.size_bytes = round_up(wanted.size_bytes, wanted.alignment_bytes);
-  kjit_type type = kj_intern(types, &wanted);
+  kjit_type type = ki_intern(types, &wanted);
   free(offsets);
   return type;
 }
 
-uint64_t kj_element_count(const kj_type_info *array)
+uint64_t ki_element_count(const ki_type_info *array)
 {
   uint64_t count = 1;
   for (uint32_t d = 0; d < array->rank; d++) count *= (uint64_t)array->extents[d];
   return count;
 }
 
-uint32_t kj_component_count(const kj_types *types, kjit_type type)
+uint32_t ki_component_count(const ki_types *types, kjit_type type)
 {
-  const kj_type_info *info = kj_type(types, type);
+  const ki_type_info *info = ki_type(types, type);
   if (info->class_ == KJ_CLASS_COMPLEX) return 2;
   return info->class_ == KJ_CLASS_VECTOR || info->class_ == KJ_CLASS_STRUCT ? info->count : 0;
 }
 
-kj_component kj_get_component(const kj_types *types, kjit_type type, uint32_t index)
+ki_component ki_get_component(const ki_types *types, kjit_type type, uint32_t index)
 {
-  const kj_type_info *info = kj_type(types, type);
+  const ki_type_info *info = ki_type(types, type);
   if (info->class_ == KJ_CLASS_STRUCT)
-    return (kj_component){ .index = index,
+    return (ki_component){ .index = index,
                            .type = info->items[index],
                            .offset_bytes = info->offsets_bytes[index] };
   kjit_type part = info->class_ == KJ_CLASS_VECTOR ? info->element
                    : type == KJIT_C64              ? KJIT_F32
                                                    : KJIT_F64;
-  return (kj_component){ .index = index,
+  return (ki_component){ .index = index,
                          .type = part,
-                         .offset_bytes = index * kj_type(types, part)->size_bytes };
+                         .offset_bytes = index * ki_type(types, part)->size_bytes };
 }
 
 /* Struct types that a host makes and looks at. */
@@ -194,35 +194,35 @@ static kjit_status check_field(kjit_context *context, const kjit_field *fields, 
                                uint64_t *bytes)
 {
   const kjit_field *field = &fields[index];
-  if (!field->name || !kj_is_name(field->name))
-    return kj_fail_call(context, KJIT_ERROR_NAME,
+  if (!field->name || !ki_is_name(field->name))
+    return ki_fail_call(context, KJIT_ERROR_NAME,
                         "field %zu of a struct has no name of the language", index);
   if (is_declared_twice(fields, index))
-    return kj_fail_call(context, KJIT_ERROR_NAME, "two fields of a struct are called `%s`",
+    return ki_fail_call(context, KJIT_ERROR_NAME, "two fields of a struct are called `%s`",
                         field->name);
-  if (!kj_is_element(context->types, field->type))
-    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+  if (!ki_is_element(context->types, field->type))
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "field `%s`: a field is a scalar, vector, struct or pointer, or an array "
                         "of these by its shape",
                         field->name);
-  if (kj_is_too_deep(context->types, field->type))
-    return kj_fail_call(context, KJIT_ERROR_UNSUPPORTED,
+  if (ki_is_too_deep(context->types, field->type))
+    return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED,
                         "field `%s`: structs and pointers nest at most %d levels deep", field->name,
                         KJ_MAX_TYPE_LEVELS);
   if (field->rank > KJ_MAX_RANK)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "field `%s`: an array has at most %d dimensions", field->name, KJ_MAX_RANK);
-  uint64_t size = kj_type(context->types, field->type)->size_bytes;
+  uint64_t size = ki_type(context->types, field->type)->size_bytes;
   for (uint32_t i = 0; i < field->rank; i++) {
     if (field->shape[i] < 1)
-      return kj_fail_call(context, KJIT_ERROR_MISUSE, "field `%s`: an extent is at least 1",
+      return ki_fail_call(context, KJIT_ERROR_MISUSE, "field `%s`: an extent is at least 1",
                           field->name);
     if (__builtin_mul_overflow(size, (uint64_t)field->shape[i], &size) || size > MAX_STRUCT_BYTES)
       size = MAX_STRUCT_BYTES + 1;
   }
   *bytes += size;
   if (*bytes > MAX_STRUCT_BYTES)
-    return kj_fail_call(context, KJIT_ERROR_UNSUPPORTED, "a struct has at most %d bytes",
+    return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED, "a struct has at most %d bytes",
                         MAX_STRUCT_BYTES);
   return KJIT_OK;
 }
@@ -230,15 +230,15 @@ static kjit_status check_field(kjit_context *context, const kjit_field *fields, 
 static kjit_status check_struct(kjit_context *context, const char *name, const kjit_field *fields,
                                 size_t count, unsigned flags)
 {
-  if (!name || !kj_is_name(name) || kj_is_type_name(name, strlen(name)))
-    return kj_fail_call(context, KJIT_ERROR_NAME,
+  if (!name || !ki_is_name(name) || ki_is_type_name(name, strlen(name)))
+    return ki_fail_call(context, KJIT_ERROR_NAME,
                         "`%s` cannot be the name of a struct: letters, digits and `_`, no digit "
                         "first, no word or type of the language",
                         name ? name : "");
   if (!fields || count < 1 || count > MAX_FIELDS)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "a struct has from 1 to %d fields", MAX_FIELDS);
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "a struct has from 1 to %d fields", MAX_FIELDS);
   if (flags & ~(unsigned)KJIT_STRUCT_PACKED)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "flags %#x of a struct are not known", flags);
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "flags %#x of a struct are not known", flags);
   uint64_t bytes = 0;
   for (size_t i = 0; i < count; i++) {
     kjit_status status = check_field(context, fields, i, &bytes);
@@ -247,19 +247,19 @@ static kjit_status check_struct(kjit_context *context, const char *name, const k
   return KJIT_OK;
 }
 
-static kjit_type item_type(kj_types *types, const kjit_field *field)
+static kjit_type item_type(ki_types *types, const kjit_field *field)
 {
   if (!field->rank) return field->type;
-  kj_type_info info = { .element = field->type,
+  ki_type_info info = { .element = field->type,
                         .rank = field->rank,
                         .layout = KJIT_LAYOUT_C,
                         .space = KJ_SPACE_VALUE,
                         .is_static = true };
   memcpy(info.extents, field->shape, field->rank * sizeof *field->shape);
-  return kj_intern_array(types, &info);
+  return ki_intern_array(types, &info);
 }
 
-static kjit_type make_struct(kj_types *types, const char *name, const kjit_field *fields,
+static kjit_type make_struct(ki_types *types, const char *name, const kjit_field *fields,
                              size_t count, unsigned flags)
 {
   const char **names = calloc(count, sizeof *names);
@@ -271,8 +271,8 @@ static kjit_type make_struct(kj_types *types, const char *name, const kjit_field
     is_whole = items[i] != KJIT_ANY;
   }
   if (is_whole)
-    type = kj_intern_struct(types, name, names, items, (uint32_t)count,
-                            (kj_struct_layout){ .is_packed = flags & KJIT_STRUCT_PACKED });
+    type = ki_intern_struct(types, name, names, items, (uint32_t)count,
+                            (ki_struct_layout){ .is_packed = flags & KJIT_STRUCT_PACKED });
   free(names);
   free(items);
   return type;
@@ -284,7 +284,7 @@ kjit_type kjit_get_struct_type(kjit_context *context, const char *name, const kj
   if (!context || check_struct(context, name, fields, count, flags) != KJIT_OK) return KJIT_VOID;
   kjit_type type = make_struct(context->types, name, fields, count, flags);
   if (type != KJIT_ANY) return type;
-  (void)!kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  (void)!ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   return KJIT_VOID;
 }
 
@@ -294,13 +294,13 @@ kjit_status kjit_get_type_layout(kjit_context *context, kjit_type type, kjit_typ
 {
   if (!context) return KJIT_ERROR_MISUSE;
   if (!layout)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "kjit_get_type_layout needs a place for the layout");
-  if (!kj_is_element(context->types, type))
-    return kj_fail_call(context, KJIT_ERROR_ARGUMENT,
+  if (!ki_is_element(context->types, type))
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "only scalars, vectors, structs and pointers have a layout");
-  const kj_type_info *info = kj_type(context->types, type);
-  *layout = (kjit_type_layout){ info->size_bytes, kj_alignment(context->types, type),
+  const ki_type_info *info = ki_type(context->types, type);
+  *layout = (kjit_type_layout){ info->size_bytes, ki_alignment(context->types, type),
                                 info->class_ == KJ_CLASS_STRUCT ? info->count : 0 };
   return KJIT_OK;
 }
@@ -309,14 +309,14 @@ kjit_status kjit_get_type_field(kjit_context *context, kjit_type type, uint32_t 
                                 kjit_field *field, uint32_t *offset_bytes)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  const kj_type_info *info =
-    kj_has_type(context->types, type) ? kj_type(context->types, type) : NULL;
+  const ki_type_info *info =
+    ki_has_type(context->types, type) ? ki_type(context->types, type) : NULL;
   if (!info || info->class_ != KJ_CLASS_STRUCT)
-    return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "only structs have fields");
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT, "only structs have fields");
   if (index >= info->count)
-    return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "struct `%s` has %u fields, not %u",
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT, "struct `%s` has %u fields, not %u",
                         info->name, info->count, index + 1);
-  const kj_type_info *item = kj_type(context->types, info->items[index]);
+  const ki_type_info *item = ki_type(context->types, info->items[index]);
   bool is_array = item->class_ == KJ_CLASS_ARRAY;
   if (field) {
     *field = (kjit_field){ .name = info->field_names[index],
@@ -328,16 +328,16 @@ kjit_status kjit_get_type_field(kjit_context *context, kjit_type type, uint32_t 
   return KJIT_OK;
 }
 
-uint32_t kj_value_part_count(const kj_types *types, kjit_type type)
+uint32_t ki_value_part_count(const ki_types *types, kjit_type type)
 {
-  const kj_type_info *info = kj_type(types, type);
-  return info->class_ == KJ_CLASS_ARRAY ? (uint32_t)kj_element_count(info)
-                                        : kj_component_count(types, type);
+  const ki_type_info *info = ki_type(types, type);
+  return info->class_ == KJ_CLASS_ARRAY ? (uint32_t)ki_element_count(info)
+                                        : ki_component_count(types, type);
 }
 
-kj_component kj_get_value_part(const kj_types *types, kjit_type type, uint32_t index)
+ki_component ki_get_value_part(const ki_types *types, kjit_type type, uint32_t index)
 {
-  const kj_type_info *info = kj_type(types, type);
-  if (info->class_ != KJ_CLASS_ARRAY) return kj_get_component(types, type, index);
-  return (kj_component){ index, info->element, index * kj_type(types, info->element)->size_bytes };
+  const ki_type_info *info = ki_type(types, type);
+  if (info->class_ != KJ_CLASS_ARRAY) return ki_get_component(types, type, index);
+  return (ki_component){ index, info->element, index * ki_type(types, info->element)->size_bytes };
 }

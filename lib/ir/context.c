@@ -5,8 +5,8 @@
 
 #include "ir/type.h"
 
-struct kj_thread_record {
-  kj_thread_record *next;
+struct ki_thread_record {
+  ki_thread_record *next;
   pthread_t thread;
   /* of the thread: a pthread_t is used again when its thread has ended, and its record with it */
   uint64_t number;
@@ -48,12 +48,12 @@ static bool copy_strings(kjit_config *config)
 
 static void free_context(kjit_context *context)
 {
-  for (kj_thread_record *record = context->records, *next; record; record = next) {
+  for (ki_thread_record *record = context->records, *next; record; record = next) {
     next = record->next;
     kj_free_diagnostics(&record->diagnostics);
     free(record);
   }
-  kj_destroy_types(context->types);
+  ki_destroy_types(context->types);
   free((void *)context->config.compiler_path);
   free((void *)context->config.libdevice_path);
   free((void *)context->config.cache_directory);
@@ -95,7 +95,7 @@ kjit_status kjit_create_context(const kjit_config *config, kjit_context **contex
   pthread_mutex_init(&made->print_mutex, NULL);
   pthread_mutex_init(&made->runtime_mutex, NULL);
   bool copied = copy_strings(&made->config);
-  made->types = kj_create_types();
+  made->types = ki_create_types();
   if (!copied || !made->types) {
     free_context(made);
     return KJIT_ERROR_MEMORY;
@@ -107,21 +107,21 @@ kjit_status kjit_create_context(const kjit_config *config, kjit_context **contex
 void kjit_destroy_context(kjit_context *context)
 {
   /* threads that it would wait for, and the GPU, are the parent's */
-  if (!context || kj_is_forked(context)) return;
+  if (!context || ki_is_forked(context)) return;
   if (context->runtime && context->wait_runtime) context->wait_runtime(context->runtime);
   while (context->modules) context->destroy_module(context->modules);
   if (context->runtime && context->destroy_runtime) context->destroy_runtime(context->runtime);
   free_context(context);
 }
 
-kj_types *kj_context_types(kjit_context *context) { return context->types; }
+ki_types *ki_context_types(kjit_context *context) { return context->types; }
 
 void kjit_get_statistics(kjit_context *context, kjit_statistics *statistics)
 {
   if (!statistics) return;
   *statistics = (kjit_statistics){ 0 };
   if (!context) return;
-  kj_counters *counters = &context->counters;
+  ki_counters *counters = &context->counters;
   uint64_t missed = atomic_load_explicit(&counters->missed_launches, memory_order_relaxed);
   for (uint32_t i = 0; i < KJ_LAUNCH_COUNTERS; i++)
     statistics->launches += atomic_load_explicit(&context->launches[i].count, memory_order_relaxed);
@@ -149,25 +149,25 @@ static uint64_t number_of_thread(void)
 
 /* The record of the calling thread's pthread_t or NULL. Only that thread reads or writes what a
  * record holds; the lock is for the list. */
-static kj_thread_record *find_place(kjit_context *context)
+static ki_thread_record *find_place(kjit_context *context)
 {
   pthread_mutex_lock(&context->mutex);
-  kj_thread_record *record = context->records;
+  ki_thread_record *record = context->records;
   while (record && !pthread_equal(record->thread, pthread_self())) record = record->next;
   pthread_mutex_unlock(&context->mutex);
   return record;
 }
 
 /* What the calling thread has failed with, or NULL. */
-static kj_thread_record *find_record(kjit_context *context)
+static ki_thread_record *find_record(kjit_context *context)
 {
-  kj_thread_record *record = find_place(context);
+  ki_thread_record *record = find_place(context);
   return record && record->number == number_of_thread() ? record : NULL;
 }
 
-static kj_thread_record *get_record(kjit_context *context)
+static ki_thread_record *get_record(kjit_context *context)
 {
-  kj_thread_record *record = find_place(context);
+  ki_thread_record *record = find_place(context);
   if (record) {
     record->number = number_of_thread();
     return record;
@@ -183,13 +183,13 @@ static kj_thread_record *get_record(kjit_context *context)
   return record;
 }
 
-kjit_status kj_finish_call(kjit_context *context, kj_diagnostics *diagnostics)
+kjit_status ki_finish_call(kjit_context *context, kj_diagnostics *diagnostics)
 {
   kjit_status status = diagnostics->status;
   if (context && context->config.on_diagnostic)
     for (size_t i = 0; i < diagnostics->count; i++)
       context->config.on_diagnostic(context->config.user, &diagnostics->items[i]);
-  kj_thread_record *record = context && status != KJIT_OK ? get_record(context) : NULL;
+  ki_thread_record *record = context && status != KJIT_OK ? get_record(context) : NULL;
   if (record) {
     kj_free_diagnostics(&record->diagnostics);
     record->diagnostics = *diagnostics;
@@ -199,32 +199,32 @@ kjit_status kj_finish_call(kjit_context *context, kj_diagnostics *diagnostics)
   return status;
 }
 
-kjit_status kj_fail_call(kjit_context *context, kjit_status status, const char *format, ...)
+kjit_status ki_fail_call(kjit_context *context, kjit_status status, const char *format, ...)
 {
-  if (context && kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (context && ki_is_forked(context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   va_list list;
   va_start(list, format);
   kj_report_list(&diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, status, format, list);
   va_end(list);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 const kjit_diagnostic *kjit_get_diagnostic(kjit_context *context, size_t index)
 {
-  if (context && kj_is_forked(context)) return index ? NULL : &kj_forked_diagnostic;
-  const kj_thread_record *record = context ? find_record(context) : NULL;
+  if (context && ki_is_forked(context)) return index ? NULL : &kj_forked_diagnostic;
+  const ki_thread_record *record = context ? find_record(context) : NULL;
   return record && index < record->diagnostics.count ? &record->diagnostics.items[index] : NULL;
 }
 
 char *kjit_copy_diagnostics_text(kjit_context *context)
 {
   kj_buffer buffer = { 0 };
-  if (context && kj_is_forked(context)) {
+  if (context && ki_is_forked(context)) {
     kj_append_format(&buffer, "error: %s\n", kj_forked_diagnostic.message);
     return kj_take_text(&buffer);
   }
-  const kj_thread_record *record = context ? find_record(context) : NULL;
+  const ki_thread_record *record = context ? find_record(context) : NULL;
   if (record) kj_print_diagnostics(&record->diagnostics, &buffer);
   return kj_take_text(&buffer);
 }

@@ -8,33 +8,33 @@
 #include "support/diagnostics.h"
 #include "support/host_process.h"
 
-typedef struct kj_types kj_types; /* ir/type.h */
-typedef struct kj_thread_record kj_thread_record;
+typedef struct ki_types ki_types; /* ir/type.h */
+typedef struct ki_thread_record ki_thread_record;
 
 /* Statistics are relaxed counters: whoever makes a launch or a specialization adds to them. */
-typedef struct kj_counters {
+typedef struct ki_counters {
   _Atomic uint64_t missed_launches, compilations, compile_time_ns, disk_hits, disk_misses,
     evictions, imports;
-} kj_counters;
+} ki_counters;
 
 /* Launches are counted on several cache lines, which threads share out among themselves. */
 enum { KJ_LAUNCH_COUNTERS = 64 };
-typedef struct kj_launch_counter {
+typedef struct ki_launch_counter {
   _Atomic uint64_t count;
   char padding[120];
-} kj_launch_counter;
+} ki_launch_counter;
 
 struct kjit_context {
   /* a copy with every field of this version; its strings are the context's own, executor and user
    * are the host's */
   kjit_config config;
-  kj_types *types;
-  kj_counters counters;
-  kj_launch_counter launches[KJ_LAUNCH_COUNTERS];
+  ki_types *types;
+  ki_counters counters;
+  ki_launch_counter launches[KJ_LAUNCH_COUNTERS];
   uint32_t forks;              /* kj_forks when it was made */
   pthread_mutex_t mutex;       /* protects records and modules */
   pthread_mutex_t print_mutex; /* held during on_print */
-  kj_thread_record *records;   /* the last failed call of each thread */
+  ki_thread_record *records;   /* the last failed call of each thread */
   /* every live module, so that destroying the context frees those that were not released */
   struct kjit_module *modules;
   void (*destroy_module)(struct kjit_module *module); /* set with the first of them */
@@ -49,22 +49,22 @@ struct kjit_context {
 
 /* Whether it was made in a process that this one was forked from. One load: the hot path asks, too.
  */
-static inline bool kj_is_forked(const kjit_context *context)
+static inline bool ki_is_forked(const kjit_context *context)
 {
   return atomic_load_explicit(&kj_forks, memory_order_relaxed) != context->forks;
 }
 
 /* The context's table of types; lives as long as the context. */
-kj_types *kj_context_types(kjit_context *context);
+ki_types *ki_context_types(kjit_context *context);
 
 /* Ends a public call: hands every message to on_diagnostic, moves the messages of a failed call to
  * this thread's record and returns diagnostics->status. A call that succeeded leaves the record
  * alone. diagnostics is empty afterwards. */
-kjit_status kj_finish_call(kjit_context *context, kj_diagnostics *diagnostics);
+kjit_status ki_finish_call(kjit_context *context, kj_diagnostics *diagnostics);
 
-/* A failed call with one message without a source place: return kj_fail_call(context,
+/* A failed call with one message without a source place: return ki_fail_call(context,
  * KJIT_ERROR_ARGUMENT, "...", ...). context NULL: the status only. */
-kjit_status kj_fail_call(kjit_context *context, kjit_status status, const char *format, ...)
+kjit_status ki_fail_call(kjit_context *context, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -17,15 +17,15 @@ typedef struct copier {
   kj_arena *arena;
   const kjit_module *from;
   uint32_t first_file;         /* number of its first source in the copy */
-  kj_decl **decls;             /* by index in `from` */
-  const kj_function *function; /* being copied */
-  kj_decl **locals;            /* of it, by index */
-  kj_function *copy;
+  ki_decl **decls;             /* by index in `from` */
+  const ki_function *function; /* being copied */
+  ki_decl **locals;            /* of it, by index */
+  ki_function *copy;
 } copier;
 
-static kj_expr *copy_expr(copier *c, const kj_expr *expr);
-static kj_type_expr *copy_type(copier *c, const kj_type_expr *type);
-static void copy_stmts(copier *c, kj_stmts *to, const kj_stmts *from);
+static ki_expr *copy_expr(copier *c, const ki_expr *expr);
+static ki_type_expr *copy_type(copier *c, const ki_type_expr *type);
+static void copy_stmts(copier *c, ki_stmts *to, const ki_stmts *from);
 
 static kj_location move(const copier *c, kj_location location)
 {
@@ -33,7 +33,7 @@ static kj_location move(const copier *c, kj_location location)
   return location;
 }
 
-static bool is_of_module(const kj_decl *decl)
+static bool is_of_module(const ki_decl *decl)
 {
   return decl->kind == KJ_DECL_FUNCTION || decl->kind == KJ_DECL_CONST ||
          decl->kind == KJ_DECL_STRUCT;
@@ -41,22 +41,22 @@ static bool is_of_module(const kj_decl *decl)
 
 /* ---- expressions and types ---- */
 
-static void copy_exprs(copier *c, kj_exprs *to, const kj_exprs *from)
+static void copy_exprs(copier *c, ki_exprs *to, const ki_exprs *from)
 {
-  *to = (kj_exprs){ 0 };
+  *to = (ki_exprs){ 0 };
   for (size_t i = 0; i < from->count; i++) KJ_PUSH(c->arena, to, copy_expr(c, from->items[i]));
 }
 
-static kj_decl *map_decl(copier *c, const kj_decl *decl)
+static ki_decl *map_decl(copier *c, const ki_decl *decl)
 {
   if (!decl) return NULL;
   return is_of_module(decl) ? c->decls[decl->index] : c->locals[decl->index];
 }
 
-static kj_expr *copy_expr(copier *c, const kj_expr *expr)
+static ki_expr *copy_expr(copier *c, const ki_expr *expr)
 {
   if (!expr) return NULL;
-  kj_expr *copy = KJ_NEW(c->arena, kj_expr);
+  ki_expr *copy = KJ_NEW(c->arena, ki_expr);
   *copy = *expr;
   copy->location = move(c, expr->location);
   copy->x = copy_expr(c, expr->x);
@@ -68,10 +68,10 @@ static kj_expr *copy_expr(copier *c, const kj_expr *expr)
   return copy;
 }
 
-static kj_type_expr *copy_type(copier *c, const kj_type_expr *type)
+static ki_type_expr *copy_type(copier *c, const ki_type_expr *type)
 {
   if (!type) return NULL;
-  kj_type_expr *copy = KJ_NEW(c->arena, kj_type_expr);
+  ki_type_expr *copy = KJ_NEW(c->arena, ki_type_expr);
   *copy = *type;
   copy->location = move(c, type->location);
   copy->expr = copy_expr(c, type->expr);
@@ -84,11 +84,11 @@ static kj_type_expr *copy_type(copier *c, const kj_type_expr *type)
   return copy;
 }
 
-static void copy_attributes(copier *c, kj_attributes *to, const kj_attributes *from)
+static void copy_attributes(copier *c, ki_attributes *to, const ki_attributes *from)
 {
-  *to = (kj_attributes){ 0 };
+  *to = (ki_attributes){ 0 };
   for (size_t i = 0; i < from->count; i++) {
-    kj_attribute attribute = from->items[i];
+    ki_attribute attribute = from->items[i];
     attribute.location = move(c, attribute.location);
     copy_exprs(c, &attribute.values, &from->items[i].values);
     KJ_PUSH(c->arena, to, attribute);
@@ -98,41 +98,41 @@ static void copy_attributes(copier *c, kj_attributes *to, const kj_attributes *f
 /* ---- functions ---- */
 
 /* Without what refers to other declarations. */
-static kj_decl *start_decl(copier *c, const kj_decl *decl)
+static ki_decl *start_decl(copier *c, const ki_decl *decl)
 {
-  kj_decl *copy = KJ_NEW(c->arena, kj_decl);
+  ki_decl *copy = KJ_NEW(c->arena, ki_decl);
   *copy = *decl;
   copy->location = move(c, decl->location);
   copy->type_expr = NULL;
   copy->value = NULL;
-  copy->attributes = (kj_attributes){ 0 };
-  copy->fields = (kj_decls){ 0 };
+  copy->attributes = (ki_attributes){ 0 };
+  copy->fields = (ki_decls){ 0 };
   return copy;
 }
 
-static void fill_decl(copier *c, kj_decl *copy, const kj_decl *decl)
+static void fill_decl(copier *c, ki_decl *copy, const ki_decl *decl)
 {
   copy->type_expr = copy_type(c, decl->type_expr);
   copy->value = copy_expr(c, decl->value);
   copy_attributes(c, &copy->attributes, &decl->attributes);
 }
 
-static void start_locals(copier *c, kj_decls *to, const kj_decls *from)
+static void start_locals(copier *c, ki_decls *to, const ki_decls *from)
 {
-  *to = (kj_decls){ 0 };
+  *to = (ki_decls){ 0 };
   for (size_t i = 0; i < from->count; i++) {
-    kj_decl *copy = c->locals[from->items[i]->index] = start_decl(c, from->items[i]);
+    ki_decl *copy = c->locals[from->items[i]->index] = start_decl(c, from->items[i]);
     copy->function = c->copy;
     KJ_PUSH(c->arena, to, copy);
   }
 }
 
-static kj_stmt *copy_stmt(copier *c, const kj_stmt *stmt)
+static ki_stmt *copy_stmt(copier *c, const ki_stmt *stmt)
 {
-  kj_stmt *copy = KJ_NEW(c->arena, kj_stmt);
+  ki_stmt *copy = KJ_NEW(c->arena, ki_stmt);
   *copy = *stmt;
   copy->location = move(c, stmt->location);
-  copy->decls = (kj_decls){ 0 };
+  copy->decls = (ki_decls){ 0 };
   for (size_t i = 0; i < stmt->decls.count; i++)
     KJ_PUSH(c->arena, &copy->decls, c->locals[stmt->decls.items[i]->index]);
   copy_exprs(c, &copy->places, &stmt->places);
@@ -140,8 +140,8 @@ static kj_stmt *copy_stmt(copier *c, const kj_stmt *stmt)
   copy->value = copy_expr(c, stmt->value);
   copy_attributes(c, &copy->attributes, &stmt->attributes);
   for (size_t i = 0; i < stmt->decls.count; i++) { /* a let's value is its statement's */
-    const kj_decl *decl = stmt->decls.items[i];
-    kj_decl *local = c->locals[decl->index];
+    const ki_decl *decl = stmt->decls.items[i];
+    ki_decl *local = c->locals[decl->index];
     bool is_shared = decl->value && decl->value == stmt->value;
     fill_decl(c, local, decl);
     if (is_shared) local->value = copy->value;
@@ -151,17 +151,17 @@ static kj_stmt *copy_stmt(copier *c, const kj_stmt *stmt)
   return copy;
 }
 
-static void copy_stmts(copier *c, kj_stmts *to, const kj_stmts *from)
+static void copy_stmts(copier *c, ki_stmts *to, const ki_stmts *from)
 {
-  *to = (kj_stmts){ 0 };
+  *to = (ki_stmts){ 0 };
   for (size_t i = 0; i < from->count; i++) KJ_PUSH(c->arena, to, copy_stmt(c, from->items[i]));
 }
 
-static void copy_function(copier *c, kj_function *copy, const kj_function *function)
+static void copy_function(copier *c, ki_function *copy, const ki_function *function)
 {
   c->function = function;
   c->copy = copy;
-  c->locals = KJ_NEW_ARRAY(c->arena, kj_decl *, function->local_count + 1);
+  c->locals = KJ_NEW_ARRAY(c->arena, ki_decl *, function->local_count + 1);
   start_locals(c, &copy->params, &function->params);
   start_locals(c, &copy->locals, &function->locals);
   for (size_t i = 0; i < function->params.count; i++)
@@ -174,11 +174,11 @@ static void copy_function(copier *c, kj_function *copy, const kj_function *funct
 
 /* ---- modules ---- */
 
-static void start_module_decl(copier *c, kjit_module *copy, const kj_decl *decl)
+static void start_module_decl(copier *c, kjit_module *copy, const ki_decl *decl)
 {
-  kj_decl *made = start_decl(c, decl);
+  ki_decl *made = start_decl(c, decl);
   if (decl->kind == KJ_DECL_FUNCTION) {
-    made->function = KJ_NEW(c->arena, kj_function);
+    made->function = KJ_NEW(c->arena, ki_function);
     *made->function = *decl->function;
     made->function->decl = made;
     made->function->module = copy;
@@ -188,19 +188,19 @@ static void start_module_decl(copier *c, kjit_module *copy, const kj_decl *decl)
   KJ_PUSH(c->arena, &copy->decls, made);
 }
 
-static void fill_module_decl(copier *c, const kj_decl *decl)
+static void fill_module_decl(copier *c, const ki_decl *decl)
 {
-  kj_decl *made = c->decls[decl->index];
+  ki_decl *made = c->decls[decl->index];
   fill_decl(c, made, decl);
   if (decl->kind == KJ_DECL_FUNCTION) copy_function(c, made->function, decl->function);
   for (size_t i = 0; i < decl->fields.count; i++) {
-    kj_decl *field = start_decl(c, decl->fields.items[i]);
+    ki_decl *field = start_decl(c, decl->fields.items[i]);
     fill_decl(c, field, decl->fields.items[i]);
     KJ_PUSH(c->arena, &made->fields, field);
   }
 }
 
-static bool is_open(const kj_decl *decl)
+static bool is_open(const ki_decl *decl)
 {
   return decl->kind == KJ_DECL_FUNCTION
            ? decl->function->is_extern && !decl->function->bound
@@ -208,10 +208,10 @@ static bool is_open(const kj_decl *decl)
 }
 
 /* What a declaration of the module without a meaning of its own stands for, or NULL. */
-static const kj_decl *find_meaning(const kj_decl *decl, const kjit_module *library)
+static const ki_decl *find_meaning(const ki_decl *decl, const kjit_module *library)
 {
   if (!library || !is_open(decl)) return NULL;
-  const kj_decl *found = kj_find_decl(library, decl->name);
+  const ki_decl *found = ki_find_decl(library, decl->name);
   bool fits = found && found->kind == decl->kind && !is_open(found);
   return fits && (decl->kind != KJ_DECL_FUNCTION || !found->function->is_kernel) ? found : NULL;
 }
@@ -230,7 +230,7 @@ static void start_copier(copier *c, kjit_module *copy, const kjit_module *from)
 {
   *c = (copier){ .arena = &copy->arena,
                  .from = from,
-                 .decls = KJ_NEW_ARRAY(&copy->arena, kj_decl *, from->decls.count + 1) };
+                 .decls = KJ_NEW_ARRAY(&copy->arena, ki_decl *, from->decls.count + 1) };
   add_sources(c, copy);
 }
 
@@ -245,7 +245,7 @@ static void fill_copy(kjit_module *copy, const kjit_module *module, const kjit_m
   for (size_t i = 0; library && i < library->decls.count; i++)
     start_module_decl(&other, copy, library->decls.items[i]);
   for (size_t i = 0; i < module->decls.count; i++) {
-    const kj_decl *meaning = find_meaning(module->decls.items[i], library);
+    const ki_decl *meaning = find_meaning(module->decls.items[i], library);
     if (meaning) own.decls[i] = other.decls[meaning->index];
   }
   for (size_t i = 0; i < module->decls.count; i++)
@@ -259,11 +259,11 @@ static void fill_copy(kjit_module *copy, const kjit_module *module, const kjit_m
   copy->hands_over_writer = module->hands_over_writer || (library && library->hands_over_writer);
 }
 
-kjit_status kj_change_module(kjit_module *module, kjit_module *library, kj_change change,
+kjit_status ki_change_module(kjit_module *module, kjit_module *library, ki_change change,
                              void *data, kj_diagnostics *diagnostics, kjit_module **changed)
 {
   jmp_buf on_failure;
-  kjit_module *copy = kj_create_module(module->context, module->types);
+  kjit_module *copy = ki_create_module(module->context, module->types);
   int jump = copy ? 0 : KJ_JUMP_MEMORY;
   if (copy) {
     copy->arena.on_failure = &on_failure;
@@ -281,10 +281,10 @@ kjit_status kj_change_module(kjit_module *module, kjit_module *library, kj_chang
     kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
               "out of memory");
   if (jump) {
-    kj_destroy_module(copy);
+    ki_destroy_module(copy);
     return diagnostics->status;
   }
-  kj_publish_module(copy);
+  ki_publish_module(copy);
   *changed = copy;
   return KJIT_OK;
 }
@@ -300,7 +300,7 @@ kjit_status kj_change_module(kjit_module *module, kjit_module *library, kj_chang
 
 /* ---- another module ---- */
 
-static bool takes(const kj_function *function, size_t count)
+static bool takes(const ki_function *function, size_t count)
 {
   size_t least = function->params.count;
   while (least && function->params.items[least - 1]->value) least--;
@@ -308,11 +308,11 @@ static bool takes(const kj_function *function, size_t count)
 }
 
 static void check_meaning(const kjit_module *module, const kjit_module *library,
-                          const kj_decl *decl, kj_diagnostics *diagnostics)
+                          const ki_decl *decl, kj_diagnostics *diagnostics)
 {
   bool is_extern =
     decl->kind == KJ_DECL_FUNCTION && decl->function->is_extern && !decl->function->bound;
-  const kj_decl *found = is_extern ? kj_find_decl(library, decl->name) : NULL;
+  const ki_decl *found = is_extern ? ki_find_decl(library, decl->name) : NULL;
   if (!found || found->kind != KJ_DECL_FUNCTION) return;
   size_t declared = decl->function->params.count, taken = found->function->params.count;
   if (found->function->is_kernel)
@@ -327,20 +327,20 @@ static void check_meaning(const kjit_module *module, const kjit_module *library,
 kjit_status kjit_link_module(kjit_module *module, kjit_module *library, kjit_module **linked)
 {
   if (!module) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(module->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(module->context)) return KJIT_ERROR_FORKED;
   if (!library || !linked)
-    return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_link_module: %s is NULL",
+    return ki_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_link_module: %s is NULL",
                         library ? "linked" : "library");
   if (library->context != module->context)
-    return kj_fail_call(module->context, KJIT_ERROR_ARGUMENT,
+    return ki_fail_call(module->context, KJIT_ERROR_ARGUMENT,
                         "the library is a module of another context");
   kj_diagnostics diagnostics = { 0 };
   kjit_module *made = NULL;
   for (size_t i = 0; i < module->decls.count; i++)
     check_meaning(module, library, module->decls.items[i], &diagnostics);
   if (!diagnostics.error_count)
-    (void)kj_change_module(module, library, NULL, NULL, &diagnostics, &made);
-  kjit_status status = kj_finish_call(module->context, &diagnostics);
+    (void)ki_change_module(module, library, NULL, NULL, &diagnostics, &made);
+  kjit_status status = ki_finish_call(module->context, &diagnostics);
   if (status == KJIT_OK) *linked = made;
   return status;
 }
@@ -372,7 +372,7 @@ static const char *find_start(const char *at, const char *end)
   return at;
 }
 
-static kj_code_kind find_text_kind(const char *code, size_t size_bytes)
+static ki_code_kind find_text_kind(const char *code, size_t size_bytes)
 {
   static const char *const words[] = {
     "source_filename", "target", "define", "declare", "%", "@", "!", "attributes", "$", "module asm"
@@ -386,7 +386,7 @@ static kj_code_kind find_text_kind(const char *code, size_t size_bytes)
   return KJ_CODE_NONE;
 }
 
-static kj_code_kind find_kind(const void *code, size_t size_bytes)
+static ki_code_kind find_kind(const void *code, size_t size_bytes)
 {
   if (starts_with(code, size_bytes, "BC\xC0\xDE", 4) ||
       starts_with(code, size_bytes, "\xDE\xC0\x17\x0B", 4))
@@ -396,14 +396,14 @@ static kj_code_kind find_kind(const void *code, size_t size_bytes)
 
 typedef struct binding {
   const char *name;
-  kj_bound_extern given;
+  ki_bound_extern given;
 } binding;
 
 static void bind(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
 {
   const binding *b = data;
-  kj_bound_extern *bound = KJ_NEW(&copy->arena, kj_bound_extern);
-  kj_function *function = kj_find_decl(copy, b->name)->function;
+  ki_bound_extern *bound = KJ_NEW(&copy->arena, ki_bound_extern);
+  ki_function *function = ki_find_decl(copy, b->name)->function;
   (void)diagnostics;
   if (function->bound) *bound = *function->bound;
   if (b->given.host_function) bound->host_function = b->given.host_function;
@@ -420,10 +420,10 @@ static void bind(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
 
 static kjit_status check_extern(kjit_module *module, const char *name)
 {
-  const kj_decl *decl = kj_find_decl(module, name);
+  const ki_decl *decl = ki_find_decl(module, name);
   const char *source = module->sources.count ? module->sources.items[0].name : "the module";
   if (decl && decl->kind == KJ_DECL_FUNCTION && decl->function->is_extern) return KJIT_OK;
-  return kj_fail_call(module->context, KJIT_ERROR_NAME,
+  return ki_fail_call(module->context, KJIT_ERROR_NAME,
                       decl ? "`%s` in %s is no extern func: it is declared `extern func %s(...)`"
                            : "%2$s has no extern func `%1$s`",
                       name, source, name);
@@ -434,12 +434,12 @@ kjit_status kjit_bind_extern(kjit_module *module, const char *name, void (*host_
 {
   enum { MAX_CODE_BYTES = 256 << 20 };
   if (!module) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(module->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(module->context)) return KJIT_ERROR_FORKED;
   if (!name || !bound)
-    return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_bind_extern: %s is NULL",
+    return ki_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_bind_extern: %s is NULL",
                         name ? "bound" : "name");
   if (!host_function && !device_code)
-    return kj_fail_call(module->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
                         "kjit_bind_extern: neither a host function nor code is given for `%s`",
                         name);
   kjit_status status = check_extern(module, name);
@@ -453,7 +453,7 @@ kjit_status kjit_bind_extern(kjit_module *module, const char *name, void (*host_
     b.given.kind = find_kind(device_code, size_bytes);
     if (b.given.kind != KJ_CODE_BITCODE) b.given.size_bytes = size_bytes;
     if (b.given.kind == KJ_CODE_NONE || size_bytes > MAX_CODE_BYTES)
-      return kj_fail_call(
+      return ki_fail_call(
         module->context, KJIT_ERROR_SYNTAX, "the code for `%s` is %s", name,
         b.given.kind == KJ_CODE_NONE
           ? "neither PTX (text that begins with .version) nor LLVM IR (bitcode or text)"
@@ -461,8 +461,8 @@ kjit_status kjit_bind_extern(kjit_module *module, const char *name, void (*host_
   }
   kj_diagnostics diagnostics = { 0 };
   kjit_module *made = NULL;
-  (void)kj_change_module(module, NULL, bind, &b, &diagnostics, &made);
-  status = kj_finish_call(module->context, &diagnostics);
+  (void)ki_change_module(module, NULL, bind, &b, &diagnostics, &made);
+  status = ki_finish_call(module->context, &diagnostics);
   if (status == KJIT_OK) *bound = made;
   return status;
 }

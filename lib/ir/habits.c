@@ -177,9 +177,9 @@ static const char *find_row(const row *rows, size_t count, const char *word)
 }
 #define FIND(rows, word) find_row(rows, sizeof(rows) / sizeof *(rows), word)
 
-const char *kj_find_type_alias(const char *name) { return FIND(type_aliases, name); }
+const char *ki_find_type_alias(const char *name) { return FIND(type_aliases, name); }
 
-const char *kj_explain_word(const char *word) { return FIND(words, word); }
+const char *ki_explain_word(const char *word) { return FIND(words, word); }
 
 /* "np.float32" and "cuda.float32" are "float32"; NULL: the name has no such prefix. */
 static const char *skip_module(const char *name)
@@ -193,11 +193,11 @@ static const char *skip_module(const char *name)
 
 static const char *explain_own(kj_arena *arena, const char *written, const char *name)
 {
-  const kj_builtin *builtin = kj_find_builtin_alias(name);
-  if (!builtin && name != written) builtin = kj_find_builtin(name);
+  const ki_builtin *builtin = ki_find_builtin_alias(name);
+  if (!builtin && name != written) builtin = ki_find_builtin(name);
   if (builtin) return kj_format(arena, "`%s` is `%s` here", written, builtin->name);
   const char *type = FIND(type_aliases, name);
-  if (!type && name != written && kj_is_type_name(name, strlen(name))) type = name;
+  if (!type && name != written && ki_is_type_name(name, strlen(name))) type = name;
   return type ? kj_format(arena, "`%s` is `%s` here", written, type) : NULL;
 }
 
@@ -235,7 +235,7 @@ static const char *explain_library(kj_arena *arena, const char *written)
   return kj_format(arena, "`%s` is there after `import \"%s\"`", written, module);
 }
 
-const char *kj_explain_name(kj_arena *arena, const char *name)
+const char *ki_explain_name(kj_arena *arena, const char *name)
 {
   const char *sentence = FIND(words, name);
   if (!sentence) sentence = FIND(dotted, name);
@@ -271,7 +271,7 @@ static size_t edit_distance(const char *a, const char *b)
   return costs[m];
 }
 
-void kj_consider(kj_near *near, const char *candidate)
+void ki_consider(ki_near *near, const char *candidate)
 {
   size_t length = strlen(near->name);
   if (!candidate || length < 2 || length > MAX_NEAR_LENGTH || strlen(candidate) > MAX_NEAR_LENGTH ||
@@ -286,10 +286,10 @@ void kj_consider(kj_near *near, const char *candidate)
   near->distance = distance;
 }
 
-void kj_fail_unknown_type(kj_lexer *lexer, const kj_type_expr *type)
+void ki_fail_unknown_type(ki_lexer *lexer, const ki_type_expr *type)
 {
   const char *alias = FIND(type_aliases, type->name);
   if (alias)
-    kj_fail_at(lexer, type->location, KJIT_ERROR_NAME, "`%s` is `%s` here", type->name, alias);
-  kj_fail_at(lexer, type->location, KJIT_ERROR_NAME, "`%s` is not a type", type->name);
+    ki_fail_at(lexer, type->location, KJIT_ERROR_NAME, "`%s` is `%s` here", type->name, alias);
+  ki_fail_at(lexer, type->location, KJIT_ERROR_NAME, "`%s` is not a type", type->name);
 }

@@ -7,20 +7,20 @@
 
 /* What to write instead of a name, which may be dotted ("cuda.grid"), or NULL: "`sqrtf` is `sqrt`
  * here". In the arena. */
-const char *kj_explain_name(kj_arena *arena, const char *name);
+const char *ki_explain_name(kj_arena *arena, const char *name);
 /* The type known elsewhere under the name, or NULL: "f32" for "float". */
-const char *kj_find_type_alias(const char *name);
+const char *ki_find_type_alias(const char *name);
 /* A sentence for a word that begins no declaration or statement, or NULL. */
-const char *kj_explain_word(const char *word);
+const char *ki_explain_word(const char *word);
 
 /* The candidate nearest to a name by edit distance, where it is near enough to be meant. */
-typedef struct kj_near {
+typedef struct ki_near {
   const char *name, *best;
   size_t distance; /* of best; 0: none yet */
-} kj_near;
-void kj_consider(kj_near *near, const char *candidate);
+} ki_near;
+void ki_consider(ki_near *near, const char *candidate);
 
 /* Reports a type name that is none. */
-_Noreturn void kj_fail_unknown_type(kj_lexer *lexer, const kj_type_expr *type);
+_Noreturn void ki_fail_unknown_type(ki_lexer *lexer, const ki_type_expr *type);
 
 #endif

@@ -28,7 +28,7 @@ typedef struct importer {
   KJ_LIST(const char *) identities;
 } importer;
 
-static void fail(importer *in, const kj_import *import, kjit_status status, const char *format,
+static void fail(importer *in, const ki_import *import, kjit_status status, const char *format,
                  const char *a, const char *b)
 {
   const char *text = kj_format(in->arena, format, a, b);
@@ -47,14 +47,14 @@ static void add(importer *in, const char *identity, const char *name, const char
                 size_t size_bytes)
 {
   KJ_PUSH(in->arena, &in->identities, kj_copy_string(in->arena, identity, strlen(identity)));
-  kj_add_source(in->module, name, text, size_bytes);
-  kj_parse_source(in->module, (uint32_t)in->module->sources.count - 1, in->diagnostics);
+  ki_add_source(in->module, name, text, size_bytes);
+  ki_parse_source(in->module, (uint32_t)in->module->sources.count - 1, in->diagnostics);
 }
 
 /* ---- the host's sources ---- */
 
 /* What kjit brings along, where neither the host nor a file has the name. */
-static bool add_from_library(importer *in, const kj_import *import)
+static bool add_from_library(importer *in, const ki_import *import)
 {
   const kj_library_source *source = kj_library;
   while (source->name && strcmp(source->name, import->name)) source++;
@@ -64,7 +64,7 @@ static bool add_from_library(importer *in, const kj_import *import)
   return true;
 }
 
-static void ask_host(importer *in, const kj_import *import)
+static void ask_host(importer *in, const ki_import *import)
 {
   const kjit_config *config = &in->module->context->config;
   kjit_import found = { 0 };
@@ -98,7 +98,7 @@ static size_t folder_length(const char *path)
 }
 
 /* NULL: there is no such file. */
-static const char *find_file(importer *in, const kj_import *import)
+static const char *find_file(importer *in, const ki_import *import)
 {
   const char *source = in->module->sources.items[import->location.file].name,
              *folders = in->module->context->config.import_path;
@@ -134,7 +134,7 @@ static char *read_file(importer *in, const char *path, size_t *size_bytes)
   return more < 0 ? NULL : text;
 }
 
-static void read_import_file(importer *in, const kj_import *import)
+static void read_import_file(importer *in, const ki_import *import)
 {
   size_t size_bytes;
   char canonical[PATH_MAX];
@@ -172,7 +172,7 @@ static const char *root_identity(importer *in)
   return is_file ? kj_copy_string(in->arena, canonical, strlen(canonical)) : name;
 }
 
-void kj_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
+void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
 {
   if (!module->imports.count || !module->context) return;
   importer *in = KJ_NEW(&module->arena, importer);
@@ -180,7 +180,7 @@ void kj_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
   KJ_PUSH(in->arena, &in->identities, root_identity(in));
   /* which grows meanwhile */
   for (size_t i = 0; i < module->imports.count && !diagnostics->error_count; i++) {
-    const kj_import import = module->imports.items[i];
+    const ki_import import = module->imports.items[i];
     if (module->sources.count >= MAX_SOURCES) {
       kj_report(diagnostics, &module->sources, import.location, KJIT_SEVERITY_ERROR,
                 KJIT_ERROR_UNSUPPORTED, "a module is made of at most %d sources", MAX_SOURCES);
@@ -201,7 +201,7 @@ static uint64_t now_ns(void)
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-void kj_add_source(kjit_module *module, const char *name, const char *text, size_t size_bytes)
+void ki_add_source(kjit_module *module, const char *name, const char *text, size_t size_bytes)
 {
   size_t count = module->sources.count;
   kj_source *sources = KJ_NEW_ARRAY(&module->arena, kj_source, count + 1);
@@ -215,13 +215,13 @@ static void read_text(kjit_module *module, const char *name, const char *text, s
                       bool with_imports, kj_diagnostics *diagnostics)
 {
   bool is_too_long = size_bytes > KJ_MAX_SOURCE_BYTES;
-  kj_add_source(module, name, text, is_too_long ? 0 : size_bytes);
+  ki_add_source(module, name, text, is_too_long ? 0 : size_bytes);
   if (is_too_long)
     kj_report(diagnostics, &module->sources, (kj_location){ 0, 1, 1 }, KJIT_SEVERITY_ERROR,
               KJIT_ERROR_SYNTAX, "the text has %zu bytes; at most %d are read", size_bytes,
               KJ_MAX_SOURCE_BYTES);
-  else kj_parse_source(module, 0, diagnostics);
-  if (with_imports && !diagnostics->error_count) kj_read_imports(module, diagnostics);
+  else ki_parse_source(module, 0, diagnostics);
+  if (with_imports && !diagnostics->error_count) ki_read_imports(module, diagnostics);
   if (diagnostics->error_count) longjmp(*module->arena.on_failure, KJ_JUMP_ERROR);
 }
 
@@ -234,7 +234,7 @@ static kjit_status make_module(kjit_module *made, const char *name, const char *
   if (jump == 0) {
     uint64_t start = now_ns();
     read_text(made, name ? name : "module", text, size_bytes, verify, diagnostics);
-    if (verify) kj_finish_module(made, diagnostics);
+    if (verify) ki_finish_module(made, diagnostics);
     made->parse_time_ns = now_ns() - start;
   }
   made->arena.on_failure = NULL;
@@ -244,12 +244,12 @@ static kjit_status make_module(kjit_module *made, const char *name, const char *
   return diagnostics->status;
 }
 
-static kjit_status parse_module(kjit_context *context, kj_types *types, const char *name,
+static kjit_status parse_module(kjit_context *context, ki_types *types, const char *name,
                                 const char *text, size_t size_bytes, bool verify,
                                 kj_diagnostics *diagnostics, kjit_module **module)
 {
   *module = NULL;
-  kjit_module *made = kj_create_module(context, types);
+  kjit_module *made = ki_create_module(context, types);
   if (!made) {
     kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
               "out of memory");
@@ -257,20 +257,20 @@ static kjit_status parse_module(kjit_context *context, kj_types *types, const ch
   }
   kjit_status status = make_module(made, name, text, size_bytes, verify, diagnostics);
   if (status == KJIT_OK) {
-    kj_publish_module(made);
+    ki_publish_module(made);
     *module = made;
-  } else kj_destroy_module(made);
+  } else ki_destroy_module(made);
   return status;
 }
 
-kjit_status kj_parse_module(kjit_context *context, kj_types *types, const char *name,
+kjit_status ki_parse_module(kjit_context *context, ki_types *types, const char *name,
                             const char *text, size_t size_bytes, kj_diagnostics *diagnostics,
                             kjit_module **module)
 {
   return parse_module(context, types, name, text, size_bytes, true, diagnostics, module);
 }
 
-kjit_status kj_read_module(kj_types *types, const char *name, const char *text, size_t size_bytes,
+kjit_status ki_read_module(ki_types *types, const char *name, const char *text, size_t size_bytes,
                            kj_diagnostics *diagnostics, kjit_module **module)
 {
   return parse_module(NULL, types, name, text, size_bytes, false, diagnostics, module);

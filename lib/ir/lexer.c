@@ -5,7 +5,7 @@
 
 #include "ir/number.h"
 
-const kj_token_info kj_token_table[KJ_TOKEN_COUNT] = {
+const ki_token_info ki_token_table[KJ_TOKEN_COUNT] = {
   [KJ_TOKEN_END] = { "end of the text", KJ_NO_OP, KJ_NO_OP },
   [KJ_TOKEN_NAME] = { "a name", KJ_NO_OP, KJ_NO_OP },
   [KJ_TOKEN_INT] = { "a number", KJ_NO_OP, KJ_NO_OP },
@@ -29,17 +29,17 @@ static bool is_letter(char c)
 }
 static bool is_word(char c) { return is_letter(c) || is_digit(c); }
 
-static char peek(const kj_lexer *lexer, size_t ahead)
+static char peek(const ki_lexer *lexer, size_t ahead)
 {
   return (size_t)(lexer->end - lexer->at) > ahead ? lexer->at[ahead] : 0;
 }
 
-static kj_location here(const kj_lexer *lexer)
+static kj_location here(const ki_lexer *lexer)
 {
   return (kj_location){ lexer->file, lexer->line, (uint32_t)(lexer->at - lexer->line_start) + 1 };
 }
 
-void kj_fail_at(kj_lexer *lexer, kj_location location, kjit_status status, const char *format, ...)
+void ki_fail_at(ki_lexer *lexer, kj_location location, kjit_status status, const char *format, ...)
 {
   va_list list;
   va_start(list, format);
@@ -52,7 +52,7 @@ void kj_fail_at(kj_lexer *lexer, kj_location location, kjit_status status, const
 /* ---- blanks and comments ---- */
 
 /* Lines of the C preprocessor would vanish as comments. */
-static void warn_of_directive(kj_lexer *lexer)
+static void warn_of_directive(ki_lexer *lexer)
 {
   static const char *const directives[] = { "define", "pragma", "include", "undef",
                                             "ifdef",  "ifndef", "endif" };
@@ -69,7 +69,7 @@ static void warn_of_directive(kj_lexer *lexer)
   }
 }
 
-static void skip_comment(kj_lexer *lexer)
+static void skip_comment(ki_lexer *lexer)
 {
   warn_of_directive(lexer);
   const char *newline = memchr(lexer->at, '\n', (size_t)(lexer->end - lexer->at));
@@ -77,7 +77,7 @@ static void skip_comment(kj_lexer *lexer)
 }
 
 /* Skips what is between tokens; returns whether a newline was. */
-static bool skip_blanks(kj_lexer *lexer)
+static bool skip_blanks(ki_lexer *lexer)
 {
   bool newline = false;
   for (; lexer->at < lexer->end; lexer->at++) {
@@ -96,16 +96,16 @@ static bool skip_blanks(kj_lexer *lexer)
 
 /* ---- names ---- */
 
-static kj_token_kind find_keyword(const char *text, size_t length)
+static ki_token_kind find_keyword(const char *text, size_t length)
 {
   for (int kind = FIRST_KEYWORD; kind < KJ_TOKEN_COUNT; kind++)
-    if (strncmp(kj_token_table[kind].text, text, length) == 0 &&
-        kj_token_table[kind].text[length] == 0)
-      return (kj_token_kind)kind;
+    if (strncmp(ki_token_table[kind].text, text, length) == 0 &&
+        ki_token_table[kind].text[length] == 0)
+      return (ki_token_kind)kind;
   return KJ_TOKEN_NAME;
 }
 
-bool kj_is_name(const char *text)
+bool ki_is_name(const char *text)
 {
   size_t length = strlen(text);
   if (!is_letter(text[0])) return false;
@@ -114,9 +114,9 @@ bool kj_is_name(const char *text)
   return find_keyword(text, length) == KJ_TOKEN_NAME;
 }
 
-static void read_name(kj_lexer *lexer)
+static void read_name(ki_lexer *lexer)
 {
-  kj_token *token = &lexer->token;
+  ki_token *token = &lexer->token;
   while (is_word(peek(lexer, 0))) lexer->at++;
   token->length = (size_t)(lexer->at - token->start);
   token->kind = find_keyword(token->start, token->length);
@@ -135,14 +135,14 @@ static int digit_value(char c)
 }
 
 /* Skips digits with single `_` between them. */
-static void skip_digits(kj_lexer *lexer, int radix)
+static void skip_digits(ki_lexer *lexer, int radix)
 {
   while (digit_value(peek(lexer, 0)) < radix ||
          (peek(lexer, 0) == '_' && digit_value(peek(lexer, 1)) < radix))
     lexer->at++;
 }
 
-static void skip_fraction_and_exponent(kj_lexer *lexer)
+static void skip_fraction_and_exponent(ki_lexer *lexer)
 {
   if (peek(lexer, 0) == '.') {
     lexer->token.kind = KJ_TOKEN_FLOAT;
@@ -157,28 +157,28 @@ static void skip_fraction_and_exponent(kj_lexer *lexer)
   skip_digits(lexer, 10);
 }
 
-static uint64_t read_integer(kj_lexer *lexer, const char *digits, const char *end, int radix)
+static uint64_t read_integer(ki_lexer *lexer, const char *digits, const char *end, int radix)
 {
   uint64_t value = 0;
   for (; digits < end; digits++) {
     if (*digits == '_') continue;
     if (__builtin_mul_overflow(value, (uint64_t)radix, &value) ||
         __builtin_add_overflow(value, (uint64_t)digit_value(*digits), &value))
-      kj_fail_at(lexer, lexer->token.location, KJIT_ERROR_SYNTAX,
+      ki_fail_at(lexer, lexer->token.location, KJIT_ERROR_SYNTAX,
                  "an integer has at most 64 bits; the largest is 18446744073709551615");
   }
   return value;
 }
 
-static double read_float(kj_lexer *lexer, const char *start, const char *end, kjit_type type)
+static double read_float(ki_lexer *lexer, const char *start, const char *end, kjit_type type)
 {
   char *digits = kj_copy_string(lexer->arena, start, (size_t)(end - start)), *to = digits;
   for (const char *from = digits; *from; from++)
     if (*from != '_') *to++ = *from;
   *to = 0;
-  double value = kj_read_float(digits, type);
+  double value = ki_read_float(digits, type);
   if (isinf(value))
-    kj_fail_at(lexer, lexer->token.location, KJIT_ERROR_SYNTAX, "the number is too large for %s",
+    ki_fail_at(lexer, lexer->token.location, KJIT_ERROR_SYNTAX, "the number is too large for %s",
                type == KJIT_F32    ? "f32"
                : type == KJIT_F16  ? "f16"
                : type == KJIT_BF16 ? "bf16"
@@ -193,46 +193,46 @@ static bool has_only(const char *text, size_t length, const char *set)
   return true;
 }
 
-static _Noreturn void refuse_suffix(kj_lexer *lexer, const char *suffix, size_t length)
+static _Noreturn void refuse_suffix(ki_lexer *lexer, const char *suffix, size_t length)
 {
-  kj_token *token = &lexer->token;
+  ki_token *token = &lexer->token;
   int number = (int)(suffix - token->start), word = length > 30 ? 30 : (int)length;
   if (length == 1 && (*suffix == 'f' || *suffix == 'F'))
-    kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
+    ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
                "`%.*s%c`: literals take the type they meet; `%.*sf32` forces one", number,
                token->start, *suffix, number, token->start);
   if (has_only(suffix, length, "uUlL"))
-    kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
+    ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
                "`%.*s%.*s`: literals take the type they meet; `%.*s%s` forces one", number,
                token->start, word, suffix, number, token->start,
                has_only(suffix, length, "uU")   ? "u32"
                : has_only(suffix, length, "lL") ? "i64"
                                                 : "u64");
-  kj_fail_at(
+  ki_fail_at(
     lexer, token->location, KJIT_ERROR_SYNTAX,
     "`%.*s` is not the suffix of a number: expected the name of a type, as in `2.5f32` or `7u64`",
     word, suffix);
 }
 
-static kjit_type read_suffix(kj_lexer *lexer)
+static kjit_type read_suffix(ki_lexer *lexer)
 {
   const char *suffix = lexer->at;
   while (is_word(peek(lexer, 0))) lexer->at++;
   size_t length = (size_t)(lexer->at - suffix);
   if (length == 0) return KJIT_ANY;
-  kjit_type type = kj_find_scalar(suffix, length);
+  kjit_type type = ki_find_scalar(suffix, length);
   if (type == KJIT_ANY || type == KJIT_BOOL) refuse_suffix(lexer, suffix, length);
   if (type == KJIT_C64 || type == KJIT_C128)
-    kj_fail_at(lexer, lexer->token.location, KJIT_ERROR_UNSUPPORTED,
+    ki_fail_at(lexer, lexer->token.location, KJIT_ERROR_UNSUPPORTED,
                "complex numbers have no literals: write `c64(re, im)`");
   return type;
 }
 
 static bool is_float_type(kjit_type type) { return type >= KJIT_F16 && type <= KJIT_F64; }
 
-static void read_number(kj_lexer *lexer)
+static void read_number(ki_lexer *lexer)
 {
-  kj_token *token = &lexer->token;
+  ki_token *token = &lexer->token;
   token->kind = KJ_TOKEN_INT;
   char second = (char)(peek(lexer, 1) | 0x20);
   int radix = 10;
@@ -246,39 +246,39 @@ static void read_number(kj_lexer *lexer)
   kjit_type type = read_suffix(lexer);
   token->length = (size_t)(lexer->at - token->start);
   if (is_float_type(type) && radix != 10)
-    kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "a binary number is an integer");
+    ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX, "a binary number is an integer");
   if (is_float_type(type)) token->kind = KJ_TOKEN_FLOAT;
   token->type = type != KJIT_ANY              ? type
                 : token->kind == KJ_TOKEN_INT ? (kjit_type)KJ_WEAK_INT
                                               : (kjit_type)KJ_WEAK_FLOAT;
   if (token->kind == KJ_TOKEN_FLOAT) {
     if (type != KJIT_ANY && !is_float_type(type))
-      kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
+      ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
                  "a number with a point or an exponent is no integer");
     token->number = read_float(lexer, digits, end, type);
     return;
   }
   if (radix == 10 && end - digits > 1 && *digits == '0')
-    kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
+    ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
                "a leading 0 means octal elsewhere and nothing here: leave it out, or write `0x`");
   token->integer = read_integer(lexer, digits, end, radix);
 }
 
 /* ---- strings ---- */
 
-static char read_escape(kj_lexer *lexer)
+static char read_escape(ki_lexer *lexer)
 {
   static const char letters[] = "nt\"\\", values[] = "\n\t\"\\";
   const char *found = peek(lexer, 0) ? strchr(letters, peek(lexer, 0)) : NULL;
   if (!found)
-    kj_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX,
+    ki_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX,
                "expected one of n, t, \" and \\ after the \\ in a string");
   return values[found - letters];
 }
 
-static void read_string(kj_lexer *lexer)
+static void read_string(ki_lexer *lexer)
 {
-  kj_token *token = &lexer->token;
+  ki_token *token = &lexer->token;
   const char *close = ++lexer->at;
   while (close < lexer->end && *close != '"' && *close != '\n')
     close += *close == '\\' && close + 1 < lexer->end ? 2 : 1;
@@ -286,7 +286,7 @@ static void read_string(kj_lexer *lexer)
   while (peek(lexer, 0) != '"') {
     char c = peek(lexer, 0);
     if (c == 0 || c == '\n')
-      kj_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
+      ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
                  "the string has no end: expected `\"` on the same line");
     if (c == '\\') lexer->at++, c = read_escape(lexer);
     *to++ = c;
@@ -300,14 +300,14 @@ static void read_string(kj_lexer *lexer)
 
 /* ---- punctuation ---- */
 
-static _Noreturn void refuse_character(kj_lexer *lexer)
+static _Noreturn void refuse_character(ki_lexer *lexer)
 {
   char c = peek(lexer, 0);
   kj_location place = lexer->token.location;
-  if (c == '!') kj_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "`!` is `not` here");
-  if (c == '\'') kj_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "strings stand in double quotes");
+  if (c == '!') ki_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "`!` is `not` here");
+  if (c == '\'') ki_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "strings stand in double quotes");
   if (c == '\\')
-    kj_fail_at(
+    ki_fail_at(
       lexer, place, KJIT_ERROR_SYNTAX,
       "a line goes on while a bracket is open or when it ends in an operator; no `\\` is needed");
   int length = (unsigned char)c < 0x80   ? 1
@@ -315,18 +315,18 @@ static _Noreturn void refuse_character(kj_lexer *lexer)
                : (unsigned char)c < 0xf0 ? 3
                                          : 4;
   if ((unsigned char)c < 0x20 || c == 0x7f)
-    kj_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "unexpected control character 0x%02x", c);
-  kj_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "unexpected character `%.*s`", length, lexer->at);
+    ki_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "unexpected control character 0x%02x", c);
+  ki_fail_at(lexer, place, KJIT_ERROR_SYNTAX, "unexpected character `%.*s`", length, lexer->at);
 }
 
-static void read_punctuation(kj_lexer *lexer)
+static void read_punctuation(ki_lexer *lexer)
 {
   for (int kind = FIRST_PUNCTUATION; kind < FIRST_KEYWORD; kind++) {
-    size_t length = strlen(kj_token_table[kind].text);
+    size_t length = strlen(ki_token_table[kind].text);
     if ((size_t)(lexer->end - lexer->at) < length ||
-        memcmp(lexer->at, kj_token_table[kind].text, length) != 0)
+        memcmp(lexer->at, ki_token_table[kind].text, length) != 0)
       continue;
-    lexer->token.kind = (kj_token_kind)kind;
+    lexer->token.kind = (ki_token_kind)kind;
     lexer->token.length = length;
     lexer->at += length;
     return;
@@ -334,10 +334,10 @@ static void read_punctuation(kj_lexer *lexer)
   refuse_character(lexer);
 }
 
-void kj_next_token(kj_lexer *lexer)
+void ki_next_token(ki_lexer *lexer)
 {
   bool newline = skip_blanks(lexer);
-  lexer->token = (kj_token){
+  lexer->token = (ki_token){
     .kind = KJ_TOKEN_END, .location = here(lexer), .newline_before = newline, .start = lexer->at
   };
   if (lexer->at == lexer->end) return;
@@ -348,10 +348,10 @@ void kj_next_token(kj_lexer *lexer)
   else read_punctuation(lexer);
 }
 
-void kj_init_lexer(kj_lexer *lexer, const char *text, size_t size_bytes, kj_arena *arena,
+void ki_init_lexer(ki_lexer *lexer, const char *text, size_t size_bytes, kj_arena *arena,
                    const kj_sources *sources, kj_diagnostics *diagnostics)
 {
-  *lexer = (kj_lexer){ .at = text,
+  *lexer = (ki_lexer){ .at = text,
                        .end = text + size_bytes,
                        .line_start = text,
                        .line = 1,
@@ -384,7 +384,7 @@ static size_t sequence_length(const unsigned char *text, size_t left)
   return length;
 }
 
-bool kj_is_utf8(const char *text)
+bool ki_is_utf8(const char *text)
 {
   for (size_t left = strlen(text), length; left; text += length, left -= length) {
     length = sequence_length((const unsigned char *)text, left);
@@ -393,7 +393,7 @@ bool kj_is_utf8(const char *text)
   return true;
 }
 
-bool kj_check_text(const kj_sources *sources, uint32_t file, kj_diagnostics *diagnostics)
+bool ki_check_text(const kj_sources *sources, uint32_t file, kj_diagnostics *diagnostics)
 {
   const char *text = sources->items[file].text;
   size_t size_bytes = sources->items[file].size_bytes;

@@ -86,7 +86,7 @@
   X(RAISE, "raise", KJ_NO_OP) \
   X(PRINT, "print", KJ_NO_OP)
 
-typedef enum kj_token_kind {
+typedef enum ki_token_kind {
   KJ_TOKEN_END, /* of the text */
   KJ_TOKEN_NAME,
   KJ_TOKEN_INT,
@@ -99,16 +99,16 @@ typedef enum kj_token_kind {
     KJ_KEYWORDS(X)
 #undef X
       KJ_TOKEN_COUNT
-} kj_token_kind;
+} ki_token_kind;
 
-typedef struct kj_token_info {
+typedef struct ki_token_info {
   const char *text; /* punctuation and keywords */
   kjit_op binary, assign;
-} kj_token_info;
-extern const kj_token_info kj_token_table[KJ_TOKEN_COUNT];
+} ki_token_info;
+extern const ki_token_info ki_token_table[KJ_TOKEN_COUNT];
 
-typedef struct kj_token {
-  kj_token_kind kind;
+typedef struct ki_token {
+  ki_token_kind kind;
   kj_location location;
   bool newline_before;
   const char *start; /* in the text */
@@ -118,9 +118,9 @@ typedef struct kj_token {
   uint64_t integer;
   double number;
   const char *string; /* STRING: decoded */
-} kj_token;
+} ki_token;
 
-typedef struct kj_lexer {
+typedef struct ki_lexer {
   const char *at, *end, *line_start;
   uint32_t file, line; /* file: index of the source */
   kj_arena *arena;     /* of names and strings */
@@ -128,23 +128,23 @@ typedef struct kj_lexer {
   kj_diagnostics *diagnostics;
   const kj_sources *sources;
   jmp_buf *on_error;
-  kj_token token; /* the one lookahead */
-} kj_lexer;
+  ki_token token; /* the one lookahead */
+} ki_lexer;
 
 /* text is that of sources->items[file], and file 0 until lexer->file is set. Reports and jumps to
- * on_error with KJ_JUMP_ERROR on bytes that are no token: set it before the first kj_next_token. */
-void kj_init_lexer(kj_lexer *lexer, const char *text, size_t size_bytes, kj_arena *arena,
+ * on_error with KJ_JUMP_ERROR on bytes that are no token: set it before the first ki_next_token. */
+void ki_init_lexer(ki_lexer *lexer, const char *text, size_t size_bytes, kj_arena *arena,
                    const kj_sources *sources, kj_diagnostics *diagnostics);
 /* Replaces lexer->token by the next one. */
-void kj_next_token(kj_lexer *lexer);
+void ki_next_token(ki_lexer *lexer);
 /* Reports one error and jumps. */
-_Noreturn void kj_fail_at(kj_lexer *lexer, kj_location location, kjit_status status,
+_Noreturn void ki_fail_at(ki_lexer *lexer, kj_location location, kjit_status status,
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Whether a string is UTF-8. */
-bool kj_is_utf8(const char *text);
+bool ki_is_utf8(const char *text);
 /* Whether the text of a source is UTF-8 without 0 bytes; reports the first byte that is not. */
-bool kj_check_text(const kj_sources *sources, uint32_t file, kj_diagnostics *diagnostics);
+bool ki_check_text(const kj_sources *sources, uint32_t file, kj_diagnostics *diagnostics);
 /* Whether the string is a name that the text form can spell: not a keyword. */
-bool kj_is_name(const char *text);
+bool ki_is_name(const char *text);
 
 #endif

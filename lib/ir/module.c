@@ -10,7 +10,7 @@
 
 /* ---- life ---- */
 
-void kj_publish_module(kjit_module *module)
+void ki_publish_module(kjit_module *module)
 {
   kjit_context *context = module->context;
   if (!context) return;
@@ -18,7 +18,7 @@ void kj_publish_module(kjit_module *module)
   module->next = context->modules;
   if (module->next) module->next->previous = module;
   context->modules = module;
-  context->destroy_module = kj_destroy_module;
+  context->destroy_module = ki_destroy_module;
   module->is_published = true;
   pthread_mutex_unlock(&context->mutex);
 }
@@ -33,7 +33,7 @@ static void unlink_module(kjit_context *context, kjit_module *module)
   pthread_mutex_unlock(&context->mutex);
 }
 
-kjit_module *kj_create_module(kjit_context *context, kj_types *types)
+kjit_module *ki_create_module(kjit_context *context, ki_types *types)
 {
   kjit_module *module = calloc(1, sizeof *module);
   if (!module) return NULL;
@@ -43,7 +43,7 @@ kjit_module *kj_create_module(kjit_context *context, kj_types *types)
   return module;
 }
 
-void kj_destroy_module(kjit_module *module)
+void ki_destroy_module(kjit_module *module)
 {
   if (!module) return;
   if (module->release_kernels) module->release_kernels(module);
@@ -62,9 +62,9 @@ kjit_module *kjit_retain_module(kjit_module *module)
 
 void kjit_release_module(kjit_module *module)
 {
-  if (module && kj_is_forked(module->context)) return;
+  if (module && ki_is_forked(module->context)) return;
   if (module && atomic_fetch_sub_explicit(&module->references, 1, memory_order_acq_rel) == 1)
-    kj_destroy_module(module);
+    ki_destroy_module(module);
 }
 
 /* ---- text ---- */
@@ -73,15 +73,15 @@ kjit_status kjit_parse_module(kjit_context *context, const char *name, const cha
                               size_t size_bytes, kjit_module **module)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!module || (!text && size_bytes))
-    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "kjit_parse_module needs a text and a place for the module");
   kj_diagnostics diagnostics = { 0 };
   kjit_module *parsed = NULL;
-  kj_parse_module(context, context->types, name, text ? text : "", size_bytes, &diagnostics,
+  ki_parse_module(context, context->types, name, text ? text : "", size_bytes, &diagnostics,
                   &parsed);
-  kjit_status status = kj_finish_call(context, &diagnostics);
+  kjit_status status = ki_finish_call(context, &diagnostics);
   if (status == KJIT_OK) *module = parsed;
   return status;
 }
@@ -90,22 +90,22 @@ kjit_status kjit_copy_module_text(kjit_module *module, char **text)
 {
   if (!module) return KJIT_ERROR_MISUSE;
   if (!text)
-    return kj_fail_call(module->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
                         "kjit_copy_module_text needs a place for the text");
   kj_buffer buffer = { 0 };
-  kj_print_module(module, &buffer);
+  ki_print_module(module, &buffer);
   char *copy = kj_take_text(&buffer);
-  if (!copy) return kj_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!copy) return ki_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
   *text = copy;
   return KJIT_OK;
 }
 
 /* ---- names ---- */
 
-kj_decl *kj_find_decl(const kjit_module *module, const char *name)
+ki_decl *ki_find_decl(const kjit_module *module, const char *name)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
-    kj_decl *decl = module->decls.items[i];
+    ki_decl *decl = module->decls.items[i];
     if (decl->kind != KJ_DECL_STRUCT && strcmp(decl->name, name) == 0) return decl;
   }
   return NULL;
@@ -114,13 +114,13 @@ kj_decl *kj_find_decl(const kjit_module *module, const char *name)
 kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_function **function)
 {
   if (!module) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(module->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(module->context)) return KJIT_ERROR_FORKED;
   if (!name || !function)
-    return kj_fail_call(module->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
                         "kjit_get_function needs a name and a place for the function");
-  kj_decl *decl = kj_find_decl(module, name);
+  ki_decl *decl = ki_find_decl(module, name);
   if (!decl || decl->kind != KJ_DECL_FUNCTION || decl->function->is_kernel)
-    return kj_fail_call(module->context, KJIT_ERROR_NAME, "module %s has no func `%s`%s",
+    return ki_fail_call(module->context, KJIT_ERROR_NAME, "module %s has no func `%s`%s",
                         module->sources.items[0].name, name,
                         decl ? ": the name is that of a kernel or constant" : "");
   *function = (kjit_function *)decl;
@@ -130,7 +130,7 @@ kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_functi
 const char *kjit_get_kernel_name(kjit_module *module, size_t index)
 {
   for (size_t i = 0; module && i < module->decls.count; i++) {
-    const kj_decl *decl = module->decls.items[i];
+    const ki_decl *decl = module->decls.items[i];
     if (decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel && index-- == 0)
       return decl->name;
   }
@@ -144,15 +144,15 @@ kjit_type kjit_get_pointer_type(kjit_context *context, kjit_type element, int re
   if (!context) return KJIT_VOID;
   kjit_type type = KJIT_ANY;
   kjit_status status = KJIT_OK;
-  if (!kj_is_element(context->types, element))
-    status = kj_fail_call(context, KJIT_ERROR_MISUSE,
+  if (!ki_is_element(context->types, element))
+    status = ki_fail_call(context, KJIT_ERROR_MISUSE,
                           "a pointer points to a scalar, vector, struct or pointer type");
-  else if (kj_is_too_deep(context->types, element))
-    status = kj_fail_call(context, KJIT_ERROR_UNSUPPORTED,
+  else if (ki_is_too_deep(context->types, element))
+    status = ki_fail_call(context, KJIT_ERROR_UNSUPPORTED,
                           "structs and pointers nest at most %d levels deep", KJ_MAX_TYPE_LEVELS);
-  else type = kj_intern_pointer(context->types, element, read_only != 0);
+  else type = ki_intern_pointer(context->types, element, read_only != 0);
   if (status == KJIT_OK && type == KJIT_ANY)
-    status = kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+    status = ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   return status == KJIT_OK ? type : KJIT_VOID;
 }
 
@@ -164,31 +164,31 @@ kjit_type kjit_get_array_type(kjit_context *context, kjit_type element, uint32_t
     layout == KJIT_LAYOUT_STRIDED || layout == KJIT_LAYOUT_C || layout == KJIT_LAYOUT_F;
   kjit_type type = KJIT_ANY;
   kjit_status status = KJIT_OK;
-  if (!kj_is_element(context->types, element))
-    status = kj_fail_call(context, KJIT_ERROR_MISUSE,
+  if (!ki_is_element(context->types, element))
+    status = ki_fail_call(context, KJIT_ERROR_MISUSE,
                           "the element of an array is a scalar, vector, struct or pointer type");
   else if (rank > KJ_MAX_RANK)
-    status = kj_fail_call(context, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %u",
+    status = ki_fail_call(context, KJIT_ERROR_MISUSE, "an array has at most %d dimensions, not %u",
                           KJ_MAX_RANK, rank);
   else if (!is_layout)
-    status = kj_fail_call(context, KJIT_ERROR_MISUSE, "%d is not a layout", (int)layout);
-  else type = kj_array_type(context->types, element, rank, layout, read_only != 0);
+    status = ki_fail_call(context, KJIT_ERROR_MISUSE, "%d is not a layout", (int)layout);
+  else type = ki_array_type(context->types, element, rank, layout, read_only != 0);
   if (status == KJIT_OK && type == KJIT_ANY)
-    status = kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+    status = ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   return status == KJIT_OK ? type : KJIT_VOID;
 }
 
 kjit_status kjit_parse_type(kjit_context *context, const char *text, kjit_type *type)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!text || !type)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "kjit_parse_type needs a text and a place for the type");
   kj_diagnostics diagnostics = { 0 };
   kjit_type parsed = KJIT_ANY;
-  kj_parse_type(context->types, text, &diagnostics, &parsed);
-  kjit_status status = kj_finish_call(context, &diagnostics);
+  ki_parse_type(context->types, text, &diagnostics, &parsed);
+  kjit_status status = ki_finish_call(context, &diagnostics);
   if (status == KJIT_OK) *type = parsed;
   return status;
 }
@@ -197,7 +197,7 @@ char *kjit_copy_type_text(kjit_context *context, kjit_type type)
 {
   if (!context) return NULL;
   kj_buffer buffer = { 0 };
-  if (kj_has_type(context->types, type)) kj_print_type(context->types, type, &buffer);
+  if (ki_has_type(context->types, type)) ki_print_type(context->types, type, &buffer);
   else kj_append_format(&buffer, "unknown type %u", type);
   return kj_take_text(&buffer);
 }

@@ -3,7 +3,7 @@
  *
  * Everything lives in the module's arena. Declarations are shared by reference; an expression has
  * one parent. Local names are resolved when they are made; names of functions and constants of the
- * module are resolved by kj_finish_module, so that they may be used before they are declared. */
+ * module are resolved by ki_finish_module, so that they may be used before they are declared. */
 #ifndef KJ_IR_MODULE_H
 #define KJ_IR_MODULE_H
 
@@ -14,19 +14,19 @@
 #include "ir/type.h"
 #include "support/diagnostics.h"
 
-typedef struct kj_module kj_module; /* = kjit_module */
-typedef struct kj_expr kj_expr;
-typedef struct kj_stmt kj_stmt;
-typedef struct kj_decl kj_decl;
-typedef struct kj_function kj_function;
+typedef struct ki_module ki_module; /* = kjit_module */
+typedef struct ki_expr ki_expr;
+typedef struct ki_stmt ki_stmt;
+typedef struct ki_decl ki_decl;
+typedef struct ki_function ki_function;
 
-typedef KJ_LIST(kj_expr *) kj_exprs;
-typedef KJ_LIST(kj_stmt *) kj_stmts;
-typedef KJ_LIST(kj_decl *) kj_decls;
+typedef KJ_LIST(ki_expr *) ki_exprs;
+typedef KJ_LIST(ki_stmt *) ki_stmts;
+typedef KJ_LIST(ki_decl *) ki_decls;
 
 /* ---- types as written ---- */
 
-typedef enum kj_type_expr_kind {
+typedef enum ki_type_expr_kind {
   /* .type: a scalar, vector, struct or pointer, or an array of these with [:] dimensions */
   KJ_TYPE_FIXED,
   KJ_TYPE_DTYPE, /* dtype(.expr) */
@@ -37,26 +37,26 @@ typedef enum kj_type_expr_kind {
   KJ_TYPE_TUPLE,        /* .items */
   KJ_TYPE_POINTER,      /* .element*; only where the element is not fixed: dtype(A)* */
   KJ_TYPE_NAMED         /* .name of a struct; the verifier turns it into FIXED */
-} kj_type_expr_kind;
+} ki_type_expr_kind;
 
-typedef struct kj_type_expr kj_type_expr;
-struct kj_type_expr {
-  kj_type_expr_kind kind;
+typedef struct ki_type_expr ki_type_expr;
+struct ki_type_expr {
+  ki_type_expr_kind kind;
   kj_location location;
   kjit_type type;
-  kj_expr *expr;
-  kj_type_expr *element;
+  ki_expr *expr;
+  ki_type_expr *element;
   uint32_t rank;
   kjit_layout layout;
   bool read_only;
-  kj_exprs extents;
-  KJ_LIST(kj_type_expr *) items;
+  ki_exprs extents;
+  KJ_LIST(ki_type_expr *) items;
   const char *name;
 };
 
 /* ---- expressions ---- */
 
-typedef enum kj_expr_kind {
+typedef enum ki_expr_kind {
   KJ_EXPR_INT,    /* .type: KJ_WEAK_INT or an integer type (suffix); .integer */
   KJ_EXPR_FLOAT,  /* .type: KJ_WEAK_FLOAT or a float type; .number */
   KJ_EXPR_BOOL,   /* .integer 0 or 1 */
@@ -76,21 +76,21 @@ typedef enum kj_expr_kind {
   KJ_EXPR_SLICE,  /* .x : .y : .z, each may be NULL */
   KJ_EXPR_FIELD,  /* .x . .name */
   KJ_EXPR_TUPLE   /* .args */
-} kj_expr_kind;
+} ki_expr_kind;
 
 /* Trees are no higher, blocks nest no deeper than this: every pass may recurse. */
 enum { KJ_MAX_HEIGHT = 400, KJ_MAX_NESTING = 200 };
 
-struct kj_expr {
-  kj_expr_kind kind;
+struct ki_expr {
+  ki_expr_kind kind;
   kjit_op op;
   uint32_t height; /* of the tree below, from 1 */
   kj_location location;
-  kj_expr *x, *y, *z;
-  kj_exprs args;
-  kj_decl *decl;
-  const kj_builtin *builtin;
-  kj_type_expr *type_expr;
+  ki_expr *x, *y, *z;
+  ki_exprs args;
+  ki_decl *decl;
+  const ki_builtin *builtin;
+  ki_type_expr *type_expr;
   kjit_type type;
   /* weak integers up to the range of u64 and i64 together; literals themselves are never negative
    */
@@ -101,7 +101,7 @@ struct kj_expr {
 
 /* ---- declarations ---- */
 
-typedef enum kj_decl_kind {
+typedef enum ki_decl_kind {
   KJ_DECL_FUNCTION, /* kernel, func: .function */
   /* module constant: .type_expr may be NULL, .value an expression or a TUPLE for an aggregate
      (nested), or .data */
@@ -113,17 +113,17 @@ typedef enum kj_decl_kind {
   KJ_DECL_SHARED, /* .type_expr: a STATIC_ARRAY or a scalar */
   KJ_DECL_LOCAL,
   KJ_DECL_LOOP /* variable of a for */
-} kj_decl_kind;
+} ki_decl_kind;
 
-typedef struct kj_attribute {
-  const struct kj_attribute_info *info; /* row of attributes.def */
+typedef struct ki_attribute {
+  const struct ki_attribute_info *info; /* row of attributes.def */
   kj_location location;
-  kj_exprs values;
-} kj_attribute;
-typedef KJ_LIST(kj_attribute) kj_attributes;
+  ki_exprs values;
+} ki_attribute;
+typedef KJ_LIST(ki_attribute) ki_attributes;
 
-struct kj_decl {
-  kj_decl_kind kind;
+struct ki_decl {
+  ki_decl_kind kind;
   const char *name; /* as given; printed names are made unique by the printer */
   kj_location location;
   /* parameters and locals: dense from 0 within their function, for side tables; module level: dense
@@ -131,10 +131,10 @@ struct kj_decl {
   uint32_t index;
   bool is_const, is_func;
   bool is_assigned; /* VAR: assigned after its declaration */
-  kj_type_expr *type_expr;
-  kj_expr *value;
-  kj_attributes attributes;
-  kj_function *function; /* FUNCTION: itself; PARAM and locals: the owner */
+  ki_type_expr *type_expr;
+  ki_expr *value;
+  ki_attributes attributes;
+  ki_function *function; /* FUNCTION: itself; PARAM and locals: the owner */
   /* CONST made from data (builder): row-major elements in the module's arena */
   const void *data;
   kjit_type data_element;
@@ -142,42 +142,42 @@ struct kj_decl {
   uint32_t rank;
   /* STRUCT: PARAM-like decls. PARAM of a kernel that is a tuple: its items, which are the
    * parameters instead of it: expressions name those only */
-  kj_decls fields;
+  ki_decls fields;
   kjit_type struct_type; /* STRUCT: set by the verifier or the builder */
 };
 
-struct kj_function {
-  kj_decl *decl;
+struct ki_function {
+  ki_decl *decl;
   kjit_module *module; /* set when the module is finished */
   bool is_kernel, is_extern;
-  kj_decls params;
+  ki_decls params;
   /* every LET, VAR, SHARED, LOCAL, LOOP of the body, in order of declaration */
-  kj_decls locals;
-  kj_type_expr *result; /* annotation or NULL */
-  kj_attributes attributes;
-  kj_stmts body;
+  ki_decls locals;
+  ki_type_expr *result; /* annotation or NULL */
+  ki_attributes attributes;
+  ki_stmts body;
   uint32_t local_count;                /* params.count + locals.count: decl->index is below it */
-  const struct kj_bound_extern *bound; /* extern: what kjit_bind_extern gave; NULL: nothing yet */
+  const struct ki_bound_extern *bound; /* extern: what kjit_bind_extern gave; NULL: nothing yet */
 };
 
 /* What an extern func is, given by the host. Lives in a module's arena. */
-typedef enum kj_code_kind {
+typedef enum ki_code_kind {
   KJ_CODE_NONE,
   KJ_CODE_PTX,
   KJ_CODE_BITCODE,
   KJ_CODE_LLVM_TEXT
-} kj_code_kind;
-typedef struct kj_bound_extern {
+} ki_code_kind;
+typedef struct ki_bound_extern {
   void (*host_function)(void); /* CPU; NULL: none */
-  kj_code_kind kind;           /* of the code for GPUs */
+  ki_code_kind kind;           /* of the code for GPUs */
   const char *code;            /* followed by a 0 byte */
   size_t size_bytes;
   uint64_t digest[2]; /* of the code */
-} kj_bound_extern;
+} ki_bound_extern;
 
 /* ---- statements ---- */
 
-typedef enum kj_stmt_kind {
+typedef enum ki_stmt_kind {
   KJ_STMT_DECLARE,  /* let, var: .decls (several: destructures .value), .value */
   KJ_STMT_STORAGE,  /* shared, local: .decls[0] */
   KJ_STMT_ASSIGN,   /* .places .op .value (several places: destructures; op STORE then) */
@@ -192,42 +192,42 @@ typedef enum kj_stmt_kind {
   KJ_STMT_ASSERT, /* .value .message */
   KJ_STMT_RAISE,  /* .message */
   KJ_STMT_PRINT   /* .args */
-} kj_stmt_kind;
+} ki_stmt_kind;
 
-typedef enum kj_range { KJ_RANGE, KJ_GRID_RANGE, KJ_BLOCK_RANGE } kj_range;
+typedef enum ki_range { KJ_RANGE, KJ_GRID_RANGE, KJ_BLOCK_RANGE } ki_range;
 enum { KJ_RANGE_COUNT = 3 };
-extern const char *const kj_range_names[KJ_RANGE_COUNT];
+extern const char *const ki_range_names[KJ_RANGE_COUNT];
 
-struct kj_stmt {
-  kj_stmt_kind kind;
+struct ki_stmt {
+  ki_stmt_kind kind;
   kj_location location;
-  kj_decls decls;
-  kj_exprs places, args;
+  ki_decls decls;
+  ki_exprs places, args;
   kjit_op op;
-  kj_expr *value;
+  ki_expr *value;
   const char *message;
-  kj_range range;
-  kj_stmts body, otherwise;
-  kj_attributes attributes;
+  ki_range range;
+  ki_stmts body, otherwise;
+  ki_attributes attributes;
 };
 
 /* ---- modules ---- */
 
-typedef struct kj_import {
+typedef struct ki_import {
   const char *name;
   kj_location location;
-} kj_import;
+} ki_import;
 
 struct kjit_module {
   kj_arena arena;
   kjit_context *context; /* not owned */
-  kj_types *types;       /* of the context */
+  ki_types *types;       /* of the context */
   kj_sources sources;    /* file 0 is the text parsed, or the builder's module name */
-  /* what kj_read_imports has not brought in: none are left in a finished module */
-  KJ_LIST(kj_import) imports;
+  /* what ki_read_imports has not brought in: none are left in a finished module */
+  KJ_LIST(ki_import) imports;
   /* functions, constants, structs in order; those of imported sources behind those of the importing
    * one */
-  kj_decls decls;
+  ki_decls decls;
   uint64_t parse_time_ns;
   _Atomic uint32_t references;
   void *kernels; /* kjit_kernel objects, made by the runtime on demand */
@@ -242,11 +242,11 @@ struct kjit_module {
   kjit_module *bases[2];
 };
 
-typedef struct kj_attribute_info {
+typedef struct ki_attribute_info {
   const char *name, *doc;
   int least, most;
   unsigned places;
-} kj_attribute_info;
+} ki_attribute_info;
 enum {
   KJ_PLACE_KERNEL = 1,
   KJ_PLACE_FUNC = 2,
@@ -255,19 +255,19 @@ enum {
   KJ_PLACE_STRUCT = 16,
   KJ_PLACE_PARAMETER = 32
 };
-typedef enum kj_attribute_id {
+typedef enum ki_attribute_id {
 #define X(name, text, least, most, places, doc) KJ_ATTRIBUTE_##name,
 #include "ir/attributes.def"
 #undef X
   KJ_ATTRIBUTE_COUNT
-} kj_attribute_id;
-extern const kj_attribute_info kj_attribute_table[KJ_ATTRIBUTE_COUNT];
+} ki_attribute_id;
+extern const ki_attribute_info ki_attribute_table[KJ_ATTRIBUTE_COUNT];
 /* NULL: none of that name. */
-const kj_attribute_info *kj_find_attribute(const char *name);
+const ki_attribute_info *ki_find_attribute(const char *name);
 /* The attribute among those given, or NULL. */
-const kj_attribute *kj_get_attribute(const kj_attributes *attributes, kj_attribute_id id);
+const ki_attribute *ki_get_attribute(const ki_attributes *attributes, ki_attribute_id id);
 
-typedef struct kj_op_info {
+typedef struct ki_op_info {
   const char *name, *text;
   int precedence;
   enum {
@@ -281,71 +281,71 @@ typedef struct kj_op_info {
     KJ_OP_UNARY,
     KJ_OP_STORE
   } class_;
-} kj_op_info;
-extern const kj_op_info kj_op_table[KJIT_OP_COUNT];
+} ki_op_info;
+extern const ki_op_info ki_op_table[KJIT_OP_COUNT];
 
 /* ---- the parts that make, check and print modules ---- */
 
 /* Text to a finished module: parse (recursive descent straight into the arena), then
- * kj_finish_module. On failure *module is NULL and diagnostics say why. */
-kjit_status kj_parse_module(kjit_context *context, kj_types *types, const char *name,
+ * ki_finish_module. On failure *module is NULL and diagnostics say why. */
+kjit_status ki_parse_module(kjit_context *context, ki_types *types, const char *name,
                             const char *text, size_t size_bytes, kj_diagnostics *diagnostics,
                             kjit_module **module);
 /* A source is a program somebody wrote or emitted; columns and lines are 32 bits. */
 enum { KJ_MAX_SOURCE_BYTES = 64 << 20 };
 /* Another source of the module; name and text are copied. */
-void kj_add_source(kjit_module *module, const char *name, const char *text, size_t size_bytes);
+void ki_add_source(kjit_module *module, const char *name, const char *text, size_t size_bytes);
 /* The declarations of a source into the module. Errors are reported. */
-void kj_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics);
+void ki_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics);
 /* import.c: finds, reads and parses what the module imports, and what that imports, each source
  * once. Errors are reported. */
-void kj_read_imports(kjit_module *module, kj_diagnostics *diagnostics);
+void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics);
 /* Resolves module-level names and built-ins, then verifies: names, arity where known, places, break
  * and return, attributes, what is not supported yet. The builder ends here too. Jumps through
  * module->arena.on_failure on errors after reporting them. */
-void kj_finish_module(kjit_module *module, kj_diagnostics *diagnostics);
+void ki_finish_module(kjit_module *module, kj_diagnostics *diagnostics);
 /* Canonical text of a module, or of one type expression or expression for messages. */
-void kj_print_module(const kjit_module *module, kj_buffer *buffer);
-void kj_print_expr(const kjit_module *module, const kj_expr *expr, kj_buffer *buffer);
+void ki_print_module(const kjit_module *module, kj_buffer *buffer);
+void ki_print_expr(const kjit_module *module, const ki_expr *expr, kj_buffer *buffer);
 /* Canonical text of what the roots (functions of the module, none twice) mean: each of them in
  * order, then every function, constant and struct that they use, directly or through others.
  * Independent of comments, layout, order and whatever else is in the module. */
-void kj_print_reachable(const kjit_module *module, const kj_decl *const *roots, size_t count,
+void ki_print_reachable(const kjit_module *module, const ki_decl *const *roots, size_t count,
                         kj_buffer *buffer);
 /* A type annotation as text: the same parser. Without module: dtype() and static extents are
  * errors. */
-kjit_status kj_parse_type(kj_types *types, const char *text, kj_diagnostics *diagnostics,
+kjit_status ki_parse_type(ki_types *types, const char *text, kj_diagnostics *diagnostics,
                           kjit_type *type);
-/* Parses without kj_finish_module: names of the module stay unresolved. For printing what is not
+/* Parses without ki_finish_module: names of the module stay unresolved. For printing what is not
  * supported yet, and for tests. */
-kjit_status kj_read_module(kj_types *types, const char *name, const char *text, size_t size_bytes,
+kjit_status ki_read_module(ki_types *types, const char *name, const char *text, size_t size_bytes,
                            kj_diagnostics *diagnostics, kjit_module **module);
 /* struct_decl.c: declares the structs that a type of the table is made of, where the module does
  * not yet: for modules that are built. */
-void kj_declare_structs(kjit_module *module, kjit_type type, kj_location location);
+void ki_declare_structs(kjit_module *module, kjit_type type, kj_location location);
 /* An empty module with one reference; NULL when out of memory. Set arena.on_failure before its
  * arena is used. */
-kjit_module *kj_create_module(kjit_context *context, kj_types *types);
+kjit_module *ki_create_module(kjit_context *context, ki_types *types);
 /* derive_module.c: a published module like module, in which what module leaves open (extern
  * declarations without a meaning) is what library (may be NULL) declares under that name, and
  * library's declarations are there too; then changed by change (may be NULL), which may report
  * errors and jump through the copy's arena. Errors are reported. */
-typedef void (*kj_change)(kjit_module *copy, void *data, kj_diagnostics *diagnostics);
-kjit_status kj_change_module(kjit_module *module, kjit_module *library, kj_change change,
+typedef void (*ki_change)(kjit_module *copy, void *data, kj_diagnostics *diagnostics);
+kjit_status ki_change_module(kjit_module *module, kjit_module *library, ki_change change,
                              void *data, kj_diagnostics *diagnostics, kjit_module **changed);
 /* Hands a finished module to the host: from now on the context frees it if the host does not. */
-void kj_publish_module(kjit_module *module);
+void ki_publish_module(kjit_module *module);
 /* Whatever the count of references says. */
-void kj_destroy_module(kjit_module *module);
+void ki_destroy_module(kjit_module *module);
 
 /* The function or constant named, or NULL. */
-kj_decl *kj_find_decl(const kjit_module *module, const char *name);
+ki_decl *ki_find_decl(const kjit_module *module, const char *name);
 
 /* What a kernel, and the funcs it may call, do with the elements of each array parameter;
  * conservative: what is handed to a func parameter is read, and written where any func of the
  * module writes to a parameter (so a func of another module must not be an argument). read and
  * written have params.count entries. Needs no types: made on the untyped tree. */
-void kj_find_accesses(const kjit_module *module, const kj_function *function, bool *read,
+void ki_find_accesses(const kjit_module *module, const ki_function *function, bool *read,
                       bool *written);
 
 #endif

@@ -44,12 +44,12 @@ static double read_to_odd(const char *digits)
   return bits & 1 ? low : high;
 }
 
-double kj_read_float(const char *digits, kjit_type type)
+double ki_read_float(const char *digits, kjit_type type)
 {
   if (type == KJIT_F32) return read_f32(digits);
   if (type != KJIT_F16 && type != KJIT_BF16) return read_f64(digits);
   double value = read_to_odd(digits);
-  return isfinite(kj_number_of(kj_float_value(type, value))) ? value : INFINITY;
+  return isfinite(ki_number_of(ki_float_value(type, value))) ? value : INFINITY;
 }
 
 /* 17 digits give every double back, 9 every float; fewer are tried first. */
@@ -67,7 +67,7 @@ static void format_shortest(double value, bool is_f32, char *text, size_t size)
   freelocale(locale);
 }
 
-void kj_print_float(double value, kjit_type type, kj_buffer *buffer)
+void ki_print_float(double value, kjit_type type, kj_buffer *buffer)
 {
   char text[40];
   format_shortest(value, type == KJIT_F32, text, sizeof text);
@@ -89,16 +89,16 @@ static void print_integer(__int128 integer, kj_buffer *buffer)
   kj_append_text(buffer, digits + at);
 }
 
-static void print_float(kj_value value, kj_buffer *buffer)
+static void print_float(ki_value value, kj_buffer *buffer)
 {
-  double number = fabs(kj_number_of(value));
-  if (kj_is_negative(value)) kj_append_text(buffer, "-");
+  double number = fabs(ki_number_of(value));
+  if (ki_is_negative(value)) kj_append_text(buffer, "-");
   if (isfinite(number))
-    kj_print_float(number, value.type == KJIT_F32 ? KJIT_F32 : KJIT_F64, buffer);
+    ki_print_float(number, value.type == KJIT_F32 ? KJIT_F32 : KJIT_F64, buffer);
   else kj_append_text(buffer, isnan(number) ? "nan" : "inf");
 }
 
-void kj_print_value(kj_value value, bool has_suffix, kj_buffer *buffer)
+void ki_print_value(ki_value value, bool has_suffix, kj_buffer *buffer)
 {
   static const struct {
     const char *name;
@@ -108,15 +108,15 @@ void kj_print_value(kj_value value, bool has_suffix, kj_buffer *buffer)
 #include <kjit/types.def>
 #undef X
   };
-  const char *name = has_suffix && kj_is_scalar(value.type) ? rows[value.type].name : NULL;
+  const char *name = has_suffix && ki_is_scalar(value.type) ? rows[value.type].name : NULL;
   if (value.type == KJIT_BOOL) kj_append_text(buffer, value.integer ? "true" : "false");
-  else if (!kj_is_floating(value.type)) {
+  else if (!ki_is_floating(value.type)) {
     print_integer(value.integer, buffer);
     kj_append_text(buffer, name ? name : "");
-  } else if (kj_is_other_nan(value) && value.type != KJ_WEAK_FLOAT) {
+  } else if (ki_is_other_nan(value) && value.type != KJ_WEAK_FLOAT) {
     kj_append_format(buffer, "bitcast(%s, %lluu%u)", rows[value.type].name,
                      (unsigned long long)value.integer, rows[value.type].bits);
-  } else if (!name || isfinite(kj_number_of(value))) {
+  } else if (!name || isfinite(ki_number_of(value))) {
     print_float(value, buffer);
     kj_append_text(buffer, name ? name : "");
   } else {

@@ -6,18 +6,18 @@
 #include "ir/habits.h"
 #include "ir/parser.h"
 
-static kj_expr *parse_unary(kj_parser *parser);
+static ki_expr *parse_unary(ki_parser *parser);
 
-static kj_expr *new_expr(kj_parser *parser, kj_expr_kind kind, kj_location location)
+static ki_expr *new_expr(ki_parser *parser, ki_expr_kind kind, kj_location location)
 {
-  return kj_new_expr(parser->arena, kind, location);
+  return ki_new_expr(parser->arena, kind, location);
 }
 
 /* Every node but a leaf passes here: trees stay so low that every pass may recurse. */
-static kj_expr *seal(kj_parser *parser, kj_expr *expr)
+static ki_expr *seal(ki_parser *parser, ki_expr *expr)
 {
-  if (kj_measure_expr(expr) > KJ_MAX_HEIGHT)
-    kj_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
+  if (ki_measure_expr(expr) > KJ_MAX_HEIGHT)
+    ki_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
                   "an expression of more than %d levels: give parts of it a name with `let`",
                   KJ_MAX_HEIGHT);
   return expr;
@@ -36,18 +36,18 @@ static uint64_t largest_integer(kjit_type type)
   return type < KJIT_SCALAR_COUNT ? largest[type] : UINT64_MAX;
 }
 
-static _Noreturn void refuse_range(kj_parser *parser, const kj_expr *literal)
+static _Noreturn void refuse_range(ki_parser *parser, const ki_expr *literal)
 {
-  kj_fail_parse(parser, literal->location, KJIT_ERROR_SYNTAX,
+  ki_fail_parse(parser, literal->location, KJIT_ERROR_SYNTAX,
                 "%llu does not fit %s, whose largest value is %llu",
-                (unsigned long long)literal->integer, kj_type(parser->types, literal->type)->name,
+                (unsigned long long)literal->integer, ki_type(parser->types, literal->type)->name,
                 (unsigned long long)largest_integer(literal->type));
 }
 
-static kj_expr *parse_number(kj_parser *parser)
+static ki_expr *parse_number(ki_parser *parser)
 {
-  const kj_token *token = &parser->lexer.token;
-  kj_expr *expr =
+  const ki_token *token = &parser->lexer.token;
+  ki_expr *expr =
     new_expr(parser, token->kind == KJ_TOKEN_INT ? KJ_EXPR_INT : KJ_EXPR_FLOAT, token->location);
   expr->type = token->type;
   expr->integer = token->integer;
@@ -57,35 +57,35 @@ static kj_expr *parse_number(kj_parser *parser)
     if (!is_signed || token->integer != largest_integer(expr->type) + 1) refuse_range(parser, expr);
     parser->overflow = expr;
   }
-  kj_advance(parser);
+  ki_advance(parser);
   return expr;
 }
 
 /* Of a parameter that is a tuple: its items, or one of them where the index is a number. */
-static kj_expr *name_items(kj_parser *parser, kj_decl *decl, kj_location location)
+static ki_expr *name_items(ki_parser *parser, ki_decl *decl, kj_location location)
 {
   if (!decl->fields.count) {
-    kj_expr *expr = new_expr(parser, KJ_EXPR_DECL, location);
+    ki_expr *expr = new_expr(parser, KJ_EXPR_DECL, location);
     expr->decl = decl;
     return expr;
   }
-  kj_expr *tuple = new_expr(parser, KJ_EXPR_TUPLE, location);
+  ki_expr *tuple = new_expr(parser, KJ_EXPR_TUPLE, location);
   for (size_t i = 0; i < decl->fields.count; i++)
     KJ_PUSH(parser->arena, &tuple->args, name_items(parser, decl->fields.items[i], location));
-  kj_measure_expr(tuple);
+  ki_measure_expr(tuple);
   return tuple;
 }
 
-static bool is_named(const kj_expr *expr)
+static bool is_named(const ki_expr *expr)
 {
   for (size_t i = 0; expr->kind == KJ_EXPR_TUPLE && i < expr->args.count; i++)
     if (!is_named(expr->args.items[i])) return false;
   return expr->kind == KJ_EXPR_TUPLE || expr->kind == KJ_EXPR_DECL;
 }
 
-static kj_expr *take_item(kj_expr *index)
+static ki_expr *take_item(ki_expr *index)
 {
-  const kj_expr *tuple = index->x, *at = index->args.count == 1 ? index->args.items[0] : NULL;
+  const ki_expr *tuple = index->x, *at = index->args.count == 1 ? index->args.items[0] : NULL;
   if (tuple->kind != KJ_EXPR_TUPLE || !at || !is_named(tuple)) return index;
   bool is_from_end = at->kind == KJ_EXPR_UNARY && at->op == KJIT_NEG;
   if (is_from_end) at = at->x;
@@ -95,120 +95,120 @@ static kj_expr *take_item(kj_expr *index)
   return tuple->args.items[item];
 }
 
-static kj_expr *parse_name(kj_parser *parser)
+static ki_expr *parse_name(ki_parser *parser)
 {
-  const kj_token *token = &parser->lexer.token;
-  const kj_binding *binding = token->name->value;
+  const ki_token *token = &parser->lexer.token;
+  const ki_binding *binding = token->name->value;
   if (binding && binding->decl->fields.count) {
-    kj_expr *tuple = name_items(parser, binding->decl, token->location);
-    kj_advance(parser);
+    ki_expr *tuple = name_items(parser, binding->decl, token->location);
+    ki_advance(parser);
     return tuple;
   }
-  kj_expr *expr = new_expr(parser, binding ? KJ_EXPR_DECL : KJ_EXPR_NAME, token->location);
+  ki_expr *expr = new_expr(parser, binding ? KJ_EXPR_DECL : KJ_EXPR_NAME, token->location);
   if (binding) expr->decl = binding->decl;
   else expr->name = token->name->key;
-  kj_advance(parser);
+  ki_advance(parser);
   return expr;
 }
 
-static kj_expr *parse_string(kj_parser *parser)
+static ki_expr *parse_string(ki_parser *parser)
 {
-  kj_expr *expr = new_expr(parser, KJ_EXPR_STRING, kj_place(parser));
+  ki_expr *expr = new_expr(parser, KJ_EXPR_STRING, ki_place(parser));
   expr->name = parser->lexer.token.string;
-  kj_advance(parser);
+  ki_advance(parser);
   return expr;
 }
 
-static kj_expr *parse_bool(kj_parser *parser)
+static ki_expr *parse_bool(ki_parser *parser)
 {
-  kj_expr *expr = new_expr(parser, KJ_EXPR_BOOL, kj_place(parser));
-  expr->integer = kj_at(parser, KJ_TOKEN_TRUE);
-  kj_advance(parser);
+  ki_expr *expr = new_expr(parser, KJ_EXPR_BOOL, ki_place(parser));
+  expr->integer = ki_at(parser, KJ_TOKEN_TRUE);
+  ki_advance(parser);
   return expr;
 }
 
 /* `(float)x`: a cast of C. */
-static void refuse_cast(kj_parser *parser, const kj_expr *expr, kj_location place)
+static void refuse_cast(ki_parser *parser, const ki_expr *expr, kj_location place)
 {
-  bool is_value = kj_at(parser, KJ_TOKEN_NAME) || kj_at(parser, KJ_TOKEN_INT) ||
-                  kj_at(parser, KJ_TOKEN_FLOAT) || kj_at(parser, KJ_TOKEN_LEFT_PAREN);
+  bool is_value = ki_at(parser, KJ_TOKEN_NAME) || ki_at(parser, KJ_TOKEN_INT) ||
+                  ki_at(parser, KJ_TOKEN_FLOAT) || ki_at(parser, KJ_TOKEN_LEFT_PAREN);
   if (expr->kind != KJ_EXPR_NAME || !is_value || parser->lexer.token.newline_before) return;
-  const char *alias = kj_find_type_alias(expr->name);
-  bool is_type = kj_is_type_name(expr->name, strlen(expr->name));
+  const char *alias = ki_find_type_alias(expr->name);
+  bool is_type = ki_is_type_name(expr->name, strlen(expr->name));
   if (alias || is_type)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "a conversion is written `%s(x)`",
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "a conversion is written `%s(x)`",
                   alias ? alias : expr->name);
 }
 
 /* `(x)` is x; `(x, y)` and `(x,)` are tuples. */
-static kj_expr *parse_paren(kj_parser *parser)
+static ki_expr *parse_paren(ki_parser *parser)
 {
-  kj_location place = kj_place(parser);
-  kj_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
-  kj_expr *first = kj_parse_expr(parser);
-  if (!kj_at(parser, KJ_TOKEN_COMMA)) {
-    kj_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, NULL);
+  kj_location place = ki_place(parser);
+  ki_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
+  ki_expr *first = ki_parse_expr(parser);
+  if (!ki_at(parser, KJ_TOKEN_COMMA)) {
+    ki_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, NULL);
     refuse_cast(parser, first, place);
     return first;
   }
-  kj_expr *tuple = new_expr(parser, KJ_EXPR_TUPLE, place);
+  ki_expr *tuple = new_expr(parser, KJ_EXPR_TUPLE, place);
   KJ_PUSH(parser->arena, &tuple->args, first);
-  while (kj_accept(parser, KJ_TOKEN_COMMA) && !kj_at(parser, KJ_TOKEN_RIGHT_PAREN)) {
-    kj_expr *item = kj_parse_expr(parser);
+  while (ki_accept(parser, KJ_TOKEN_COMMA) && !ki_at(parser, KJ_TOKEN_RIGHT_PAREN)) {
+    ki_expr *item = ki_parse_expr(parser);
     KJ_PUSH(parser->arena, &tuple->args, item);
   }
-  kj_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, NULL);
+  ki_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, NULL);
   return seal(parser, tuple);
 }
 
 /* Whether the lookahead follows the previous token without a blank: `&&` comes as two `&`. */
-static bool is_adjacent(const kj_parser *parser)
+static bool is_adjacent(const ki_parser *parser)
 {
   return parser->previous.start &&
          parser->previous.start + parser->previous.length == parser->lexer.token.start;
 }
 
-static _Noreturn void refuse_operand(kj_parser *parser)
+static _Noreturn void refuse_operand(ki_parser *parser)
 {
-  kj_token_kind kind = parser->lexer.token.kind, before = parser->previous.kind;
-  kj_location place = kj_place(parser);
+  ki_token_kind kind = parser->lexer.token.kind, before = parser->previous.kind;
+  kj_location place = ki_place(parser);
   if (kind == KJ_TOKEN_AMPERSAND && before == KJ_TOKEN_AMPERSAND && is_adjacent(parser))
-    kj_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX, "`&&` is `and` here");
+    ki_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX, "`&&` is `and` here");
   if (kind == KJ_TOKEN_PIPE && before == KJ_TOKEN_PIPE && is_adjacent(parser))
-    kj_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX, "`||` is `or` here");
+    ki_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX, "`||` is `or` here");
   if (kind == KJ_TOKEN_AMPERSAND)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "a place is written as it is, without `&`: `atomic_add(out[y], 1)`");
   if (kind == KJ_TOKEN_STAR)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "expected a value, found `*`; an element is `p[i]`");
   if (kind == KJ_TOKEN_FLOORDIV)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "`//` divides and rounds down; a comment starts with `#`");
   if (kind == KJ_TOKEN_NOT)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "`not` binds weaker than this operator: put parentheses around `not ...`");
   if ((before == KJ_TOKEN_STAR) &&
       (kind == KJ_TOKEN_RIGHT_PAREN || kind == KJ_TOKEN_COMMA || kind == KJ_TOKEN_LEFT_BRACKET))
-    kj_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX,
-                  "expected a value after `*`, found %s", kj_describe_token(parser));
+    ki_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX,
+                  "expected a value after `*`, found %s", ki_describe_token(parser));
   if (kind == KJ_TOKEN_LEFT_BRACE)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "expected a value, found `{`; arrays of values are module constants: `const NAME "
                   "= { 1, 2 }`");
-  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a value, found %s",
-                kj_describe_token(parser));
+  ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a value, found %s",
+                ki_describe_token(parser));
 }
 
 /* `const f32*` behind `bitcast(`. */
-static kj_expr *parse_const_type(kj_parser *parser)
+static ki_expr *parse_const_type(ki_parser *parser)
 {
-  kj_expr *expr = new_expr(parser, KJ_EXPR_TYPE, kj_place(parser));
-  expr->type_expr = kj_parse_type_expr(parser);
+  ki_expr *expr = new_expr(parser, KJ_EXPR_TYPE, ki_place(parser));
+  expr->type_expr = ki_parse_type_expr(parser);
   return seal(parser, expr);
 }
 
-static kj_expr *parse_primary(kj_parser *parser)
+static ki_expr *parse_primary(ki_parser *parser)
 {
   switch (KJ_AMONG(parser->lexer.token.kind)) {
   case KJ_TOKEN_NAME: return parse_name(parser);
@@ -225,88 +225,88 @@ static kj_expr *parse_primary(kj_parser *parser)
 
 /* ---- postfix forms ---- */
 
-void kj_parse_arguments(kj_parser *parser, kj_exprs *list)
+void ki_parse_arguments(ki_parser *parser, ki_exprs *list)
 {
-  while (!kj_at(parser, KJ_TOKEN_RIGHT_PAREN)) {
-    kj_expr *argument = kj_parse_expr(parser);
+  while (!ki_at(parser, KJ_TOKEN_RIGHT_PAREN)) {
+    ki_expr *argument = ki_parse_expr(parser);
     KJ_PUSH(parser->arena, list, argument);
-    if (kj_at(parser, KJ_TOKEN_ASSIGN))
-      kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+    if (ki_at(parser, KJ_TOKEN_ASSIGN))
+      ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
                     "arguments are given by position, not by name");
-    if (!kj_accept(parser, KJ_TOKEN_COMMA)) break;
+    if (!ki_accept(parser, KJ_TOKEN_COMMA)) break;
   }
-  kj_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, "after the arguments");
+  ki_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, "after the arguments");
 }
 
-static kj_expr *parse_call(kj_parser *parser, kj_expr *callee)
+static ki_expr *parse_call(ki_parser *parser, ki_expr *callee)
 {
-  kj_expr *call = new_expr(parser, KJ_EXPR_CALL, callee->location);
+  ki_expr *call = new_expr(parser, KJ_EXPR_CALL, callee->location);
   call->x = callee;
-  kj_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
-  kj_parse_arguments(parser, &call->args);
+  ki_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
+  ki_parse_arguments(parser, &call->args);
   return seal(parser, call);
 }
 
-static bool ends_slice_part(const kj_parser *parser)
+static bool ends_slice_part(const ki_parser *parser)
 {
-  return kj_at(parser, KJ_TOKEN_COLON) || kj_at(parser, KJ_TOKEN_COMMA) ||
-         kj_at(parser, KJ_TOKEN_RIGHT_BRACKET);
+  return ki_at(parser, KJ_TOKEN_COLON) || ki_at(parser, KJ_TOKEN_COMMA) ||
+         ki_at(parser, KJ_TOKEN_RIGHT_BRACKET);
 }
 
 /* expr, or [expr] : [expr] [: [expr]] */
-static kj_expr *parse_subscript(kj_parser *parser)
+static ki_expr *parse_subscript(ki_parser *parser)
 {
-  kj_location place = kj_place(parser);
-  kj_expr *first = ends_slice_part(parser) ? NULL : kj_parse_expr(parser);
-  if (!kj_at(parser, KJ_TOKEN_COLON)) {
+  kj_location place = ki_place(parser);
+  ki_expr *first = ends_slice_part(parser) ? NULL : ki_parse_expr(parser);
+  if (!ki_at(parser, KJ_TOKEN_COLON)) {
     if (!first)
-      kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected an index, found %s",
-                    kj_describe_token(parser));
+      ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected an index, found %s",
+                    ki_describe_token(parser));
     return first;
   }
-  kj_expr *slice = new_expr(parser, KJ_EXPR_SLICE, place);
+  ki_expr *slice = new_expr(parser, KJ_EXPR_SLICE, place);
   slice->x = first;
-  kj_advance(parser);
-  if (!ends_slice_part(parser)) slice->y = kj_parse_expr(parser);
-  if (kj_accept(parser, KJ_TOKEN_COLON) && !ends_slice_part(parser))
-    slice->z = kj_parse_expr(parser);
+  ki_advance(parser);
+  if (!ends_slice_part(parser)) slice->y = ki_parse_expr(parser);
+  if (ki_accept(parser, KJ_TOKEN_COLON) && !ends_slice_part(parser))
+    slice->z = ki_parse_expr(parser);
   return seal(parser, slice);
 }
 
-static kj_expr *parse_index(kj_parser *parser, kj_expr *array)
+static ki_expr *parse_index(ki_parser *parser, ki_expr *array)
 {
-  kj_expr *index = new_expr(parser, KJ_EXPR_INDEX, array->location);
+  ki_expr *index = new_expr(parser, KJ_EXPR_INDEX, array->location);
   index->x = array;
-  kj_open_bracket(parser, KJ_TOKEN_LEFT_BRACKET, NULL);
-  while (!kj_at(parser, KJ_TOKEN_RIGHT_BRACKET)) {
-    kj_expr *subscript = parse_subscript(parser);
+  ki_open_bracket(parser, KJ_TOKEN_LEFT_BRACKET, NULL);
+  while (!ki_at(parser, KJ_TOKEN_RIGHT_BRACKET)) {
+    ki_expr *subscript = parse_subscript(parser);
     KJ_PUSH(parser->arena, &index->args, subscript);
-    if (!kj_accept(parser, KJ_TOKEN_COMMA)) break;
+    if (!ki_accept(parser, KJ_TOKEN_COMMA)) break;
   }
-  kj_close_bracket(parser, KJ_TOKEN_RIGHT_BRACKET, "after the indices");
+  ki_close_bracket(parser, KJ_TOKEN_RIGHT_BRACKET, "after the indices");
   return take_item(seal(parser, index));
 }
 
-static kj_expr *parse_field(kj_parser *parser, kj_expr *x)
+static ki_expr *parse_field(ki_parser *parser, ki_expr *x)
 {
-  kj_advance(parser);
-  if (!kj_at(parser, KJ_TOKEN_NAME))
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX,
-                  "expected the name of a field after `.`, found %s", kj_describe_token(parser));
-  kj_expr *field = new_expr(parser, KJ_EXPR_FIELD, kj_place(parser));
+  ki_advance(parser);
+  if (!ki_at(parser, KJ_TOKEN_NAME))
+    ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX,
+                  "expected the name of a field after `.`, found %s", ki_describe_token(parser));
+  ki_expr *field = new_expr(parser, KJ_EXPR_FIELD, ki_place(parser));
   field->x = x;
   field->name = parser->lexer.token.name->key;
-  kj_advance(parser);
+  ki_advance(parser);
   return seal(parser, field);
 }
 
-kj_expr *kj_parse_postfix(kj_parser *parser)
+ki_expr *ki_parse_postfix(ki_parser *parser)
 {
-  kj_expr *expr = parse_primary(parser);
-  while (!kj_at_line_end(parser)) {
-    if (kj_at(parser, KJ_TOKEN_LEFT_PAREN)) expr = parse_call(parser, expr);
-    else if (kj_at(parser, KJ_TOKEN_LEFT_BRACKET)) expr = parse_index(parser, expr);
-    else if (kj_at(parser, KJ_TOKEN_DOT)) expr = parse_field(parser, expr);
+  ki_expr *expr = parse_primary(parser);
+  while (!ki_at_line_end(parser)) {
+    if (ki_at(parser, KJ_TOKEN_LEFT_PAREN)) expr = parse_call(parser, expr);
+    else if (ki_at(parser, KJ_TOKEN_LEFT_BRACKET)) expr = parse_index(parser, expr);
+    else if (ki_at(parser, KJ_TOKEN_DOT)) expr = parse_field(parser, expr);
     else break;
   }
   return expr;
@@ -314,10 +314,10 @@ kj_expr *kj_parse_postfix(kj_parser *parser)
 
 /* ---- operators ---- */
 
-static kj_expr *parse_operation(kj_parser *parser, kjit_op op, kj_expr *x, kj_location place,
-                                kj_expr *y)
+static ki_expr *parse_operation(ki_parser *parser, kjit_op op, ki_expr *x, kj_location place,
+                                ki_expr *y)
 {
-  kj_expr *expr = new_expr(parser, y ? KJ_EXPR_BINARY : KJ_EXPR_UNARY, place);
+  ki_expr *expr = new_expr(parser, y ? KJ_EXPR_BINARY : KJ_EXPR_UNARY, place);
   expr->op = op;
   expr->x = x;
   expr->y = y;
@@ -325,19 +325,19 @@ static kj_expr *parse_operation(kj_parser *parser, kjit_op op, kj_expr *x, kj_lo
 }
 
 /* postfix [ ** unary ] : binds tighter than a sign before it, weaker than one behind. */
-static kj_expr *parse_power(kj_parser *parser)
+static ki_expr *parse_power(ki_parser *parser)
 {
-  kj_expr *base = kj_parse_postfix(parser);
-  if (!kj_at(parser, KJ_TOKEN_POWER) || kj_at_line_end(parser)) return base;
-  kj_location place = kj_place(parser);
-  kj_enter(parser);
-  kj_advance(parser);
-  kj_expr *exponent = parse_unary(parser);
-  kj_leave(parser);
+  ki_expr *base = ki_parse_postfix(parser);
+  if (!ki_at(parser, KJ_TOKEN_POWER) || ki_at_line_end(parser)) return base;
+  kj_location place = ki_place(parser);
+  ki_enter(parser);
+  ki_advance(parser);
+  ki_expr *exponent = parse_unary(parser);
+  ki_leave(parser);
   return parse_operation(parser, KJIT_POW, base, place, exponent);
 }
 
-static kjit_op unary_op(kj_token_kind kind)
+static kjit_op unary_op(ki_token_kind kind)
 {
   return kind == KJ_TOKEN_MINUS   ? KJIT_NEG
          : kind == KJ_TOKEN_PLUS  ? KJIT_POS
@@ -345,45 +345,45 @@ static kjit_op unary_op(kj_token_kind kind)
                                   : KJ_NO_OP;
 }
 
-static kj_expr *parse_unary(kj_parser *parser)
+static ki_expr *parse_unary(ki_parser *parser)
 {
   kjit_op op = unary_op(parser->lexer.token.kind);
   if (op == KJ_NO_OP) return parse_power(parser);
-  kj_location place = kj_place(parser);
-  kj_enter(parser);
-  kj_advance(parser);
-  kj_expr *operand = parse_unary(parser);
+  kj_location place = ki_place(parser);
+  ki_enter(parser);
+  ki_advance(parser);
+  ki_expr *operand = parse_unary(parser);
   if (op == KJIT_NEG && operand == parser->overflow) parser->overflow = NULL;
-  kj_leave(parser);
+  ki_leave(parser);
   return parse_operation(parser, op, operand, place, NULL);
 }
 
-static kj_expr *parse_binary(kj_parser *parser, int least);
+static ki_expr *parse_binary(ki_parser *parser, int least);
 
-static kj_expr *parse_not(kj_parser *parser)
+static ki_expr *parse_not(ki_parser *parser)
 {
-  kj_location place = kj_place(parser);
-  kj_enter(parser);
-  kj_advance(parser);
-  kj_expr *operand = parse_binary(parser, kj_op_table[KJIT_NOT].precedence);
-  kj_leave(parser);
+  kj_location place = ki_place(parser);
+  ki_enter(parser);
+  ki_advance(parser);
+  ki_expr *operand = parse_binary(parser, ki_op_table[KJIT_NOT].precedence);
+  ki_leave(parser);
   return parse_operation(parser, KJIT_NOT, operand, place, NULL);
 }
 
 /* Comparisons do not chain: each operand holds none without parentheses. */
-static void refuse_chain(kj_parser *parser, kjit_op op)
+static void refuse_chain(ki_parser *parser, kjit_op op)
 {
-  kjit_op next = kj_token_table[parser->lexer.token.kind].binary;
-  if (next == KJ_NO_OP || kj_op_table[next].class_ != KJ_OP_COMPARE || kj_at_line_end(parser))
+  kjit_op next = ki_token_table[parser->lexer.token.kind].binary;
+  if (next == KJ_NO_OP || ki_op_table[next].class_ != KJ_OP_COMPARE || ki_at_line_end(parser))
     return;
-  kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
-                "comparisons do not chain: write `a %s b and b %s c`", kj_op_table[op].text,
-                kj_op_table[next].text);
+  ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
+                "comparisons do not chain: write `a %s b and b %s c`", ki_op_table[op].text,
+                ki_op_table[next].text);
 }
 
 /* A comment of C behind a statement parses as a division as long as it is one word or starts the
  * next line's operand. */
-static void note_slashes(kj_parser *parser)
+static void note_slashes(ki_parser *parser)
 {
   parser->slashes = parser->previous;
   if (parser->lexer.token.newline_before)
@@ -395,84 +395,84 @@ static void note_slashes(kj_parser *parser)
 
 /* `f32*` as an argument: behind the star nothing follows that could be multiplied. NULL: it is no
  * type. */
-static kj_expr *make_pointer_type(kj_parser *parser, const kj_expr *left)
+static ki_expr *make_pointer_type(ki_parser *parser, const ki_expr *left)
 {
-  bool is_end = kj_at(parser, KJ_TOKEN_COMMA) || kj_at(parser, KJ_TOKEN_RIGHT_PAREN);
+  bool is_end = ki_at(parser, KJ_TOKEN_COMMA) || ki_at(parser, KJ_TOKEN_RIGHT_PAREN);
   if (!is_end || (left->kind != KJ_EXPR_NAME && left->kind != KJ_EXPR_TYPE)) return NULL;
-  kj_type_expr *element = left->type_expr, *pointer = KJ_NEW(parser->arena, kj_type_expr);
+  ki_type_expr *element = left->type_expr, *pointer = KJ_NEW(parser->arena, ki_type_expr);
   if (left->kind == KJ_EXPR_NAME) {
     kjit_type known;
-    if (!kj_find_type(parser->types, left->name, strlen(left->name), &known))
+    if (!ki_find_type(parser->types, left->name, strlen(left->name), &known))
       longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
-    element = KJ_NEW(parser->arena, kj_type_expr);
-    *element = (kj_type_expr){ .kind = known == KJIT_ANY ? KJ_TYPE_NAMED : KJ_TYPE_FIXED,
+    element = KJ_NEW(parser->arena, ki_type_expr);
+    *element = (ki_type_expr){ .kind = known == KJIT_ANY ? KJ_TYPE_NAMED : KJ_TYPE_FIXED,
                                .location = left->location,
                                .type = known,
                                .name = known == KJIT_ANY ? left->name : NULL };
   }
   *pointer =
-    (kj_type_expr){ .kind = KJ_TYPE_POINTER, .location = left->location, .element = element };
-  kj_expr *type = new_expr(parser, KJ_EXPR_TYPE, left->location);
+    (ki_type_expr){ .kind = KJ_TYPE_POINTER, .location = left->location, .element = element };
+  ki_expr *type = new_expr(parser, KJ_EXPR_TYPE, left->location);
   type->type_expr = pointer;
   return seal(parser, type);
 }
 
-static kj_expr *parse_binary(kj_parser *parser, int least)
+static ki_expr *parse_binary(ki_parser *parser, int least)
 {
-  kj_expr *left = kj_at(parser, KJ_TOKEN_NOT) && least <= kj_op_table[KJIT_NOT].precedence
+  ki_expr *left = ki_at(parser, KJ_TOKEN_NOT) && least <= ki_op_table[KJIT_NOT].precedence
                     ? parse_not(parser)
                     : parse_unary(parser);
   for (;;) {
-    kjit_op op = kj_token_table[parser->lexer.token.kind].binary;
-    if (op == KJ_NO_OP || kj_op_table[op].precedence < least || kj_at_line_end(parser)) return left;
-    kj_location place = kj_place(parser);
-    kj_advance(parser);
-    kj_expr *type = op == KJIT_MUL ? make_pointer_type(parser, left) : NULL;
+    kjit_op op = ki_token_table[parser->lexer.token.kind].binary;
+    if (op == KJ_NO_OP || ki_op_table[op].precedence < least || ki_at_line_end(parser)) return left;
+    kj_location place = ki_place(parser);
+    ki_advance(parser);
+    ki_expr *type = op == KJIT_MUL ? make_pointer_type(parser, left) : NULL;
     if (type) {
       left = type;
       continue;
     }
     if (op == KJIT_FLOORDIV) note_slashes(parser);
     left = parse_operation(parser, op, left, place,
-                           parse_binary(parser, kj_op_table[op].precedence + 1));
-    if (kj_op_table[op].class_ == KJ_OP_COMPARE) refuse_chain(parser, op);
+                           parse_binary(parser, ki_op_table[op].precedence + 1));
+    if (ki_op_table[op].class_ == KJ_OP_COMPARE) refuse_chain(parser, op);
   }
 }
 
-static kj_expr *parse_conditional(kj_parser *parser, kj_expr *condition)
+static ki_expr *parse_conditional(ki_parser *parser, ki_expr *condition)
 {
-  kj_expr *expr = new_expr(parser, KJ_EXPR_COND, kj_place(parser));
-  kj_advance(parser);
+  ki_expr *expr = new_expr(parser, KJ_EXPR_COND, ki_place(parser));
+  ki_advance(parser);
   expr->x = condition;
-  expr->y = kj_parse_expr(parser);
-  kj_expect(parser, KJ_TOKEN_COLON, "between the two values of `? :`");
-  expr->z = kj_parse_expr(parser);
+  expr->y = ki_parse_expr(parser);
+  ki_expect(parser, KJ_TOKEN_COLON, "between the two values of `? :`");
+  expr->z = ki_parse_expr(parser);
   return seal(parser, expr);
 }
 
-kj_expr *kj_parse_expr(kj_parser *parser)
+ki_expr *ki_parse_expr(ki_parser *parser)
 {
-  kj_enter(parser);
-  kj_expr *expr = parse_binary(parser, 1);
+  ki_enter(parser);
+  ki_expr *expr = parse_binary(parser, 1);
   if (parser->overflow) refuse_range(parser, parser->overflow);
-  if (kj_at(parser, KJ_TOKEN_QUESTION) && !kj_at_line_end(parser))
+  if (ki_at(parser, KJ_TOKEN_QUESTION) && !ki_at_line_end(parser))
     expr = parse_conditional(parser, expr);
-  else if (kj_at(parser, KJ_TOKEN_IF) && !kj_at_line_end(parser))
-    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+  else if (ki_at(parser, KJ_TOKEN_IF) && !ki_at_line_end(parser))
+    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
                   "`a if c else b` is `c ? a : b` here");
-  kj_leave(parser);
+  ki_leave(parser);
   return expr;
 }
 
-kj_expr *kj_parse_exprs(kj_parser *parser)
+ki_expr *ki_parse_exprs(ki_parser *parser)
 {
-  kj_location place = kj_place(parser);
-  kj_expr *first = kj_parse_expr(parser);
-  if (!kj_at(parser, KJ_TOKEN_COMMA)) return first;
-  kj_expr *tuple = new_expr(parser, KJ_EXPR_TUPLE, place);
+  kj_location place = ki_place(parser);
+  ki_expr *first = ki_parse_expr(parser);
+  if (!ki_at(parser, KJ_TOKEN_COMMA)) return first;
+  ki_expr *tuple = new_expr(parser, KJ_EXPR_TUPLE, place);
   KJ_PUSH(parser->arena, &tuple->args, first);
-  while (kj_accept(parser, KJ_TOKEN_COMMA)) {
-    kj_expr *item = kj_parse_expr(parser);
+  while (ki_accept(parser, KJ_TOKEN_COMMA)) {
+    ki_expr *item = ki_parse_expr(parser);
     KJ_PUSH(parser->arena, &tuple->args, item);
   }
   return seal(parser, tuple);
@@ -480,9 +480,9 @@ kj_expr *kj_parse_exprs(kj_parser *parser)
 
 /* ---- expr ---- */
 
-kj_expr *kj_new_expr(kj_arena *arena, kj_expr_kind kind, kj_location location)
+ki_expr *ki_new_expr(kj_arena *arena, ki_expr_kind kind, kj_location location)
 {
-  kj_expr *expr = KJ_NEW(arena, kj_expr);
+  ki_expr *expr = KJ_NEW(arena, ki_expr);
   expr->kind = kind;
   expr->location = location;
   expr->height = 1;
@@ -491,41 +491,41 @@ kj_expr *kj_new_expr(kj_arena *arena, kj_expr_kind kind, kj_location location)
 
 static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-static uint32_t measure_list(const kj_exprs *list)
+static uint32_t measure_list(const ki_exprs *list)
 {
   uint32_t height = 0;
   for (size_t i = 0; i < list->count; i++) height = larger(height, list->items[i]->height);
   return height;
 }
 
-uint32_t kj_measure_type(const kj_type_expr *type)
+uint32_t ki_measure_type(const ki_type_expr *type)
 {
   if (!type) return 0;
-  uint32_t height = larger(type->expr ? type->expr->height : 0, kj_measure_type(type->element));
+  uint32_t height = larger(type->expr ? type->expr->height : 0, ki_measure_type(type->element));
   for (size_t i = 0; i < type->items.count; i++)
-    height = larger(height, kj_measure_type(type->items.items[i]));
+    height = larger(height, ki_measure_type(type->items.items[i]));
   return 1 + larger(height, measure_list(&type->extents));
 }
 
-uint32_t kj_measure_expr(kj_expr *expr)
+uint32_t ki_measure_expr(ki_expr *expr)
 {
   uint32_t height = measure_list(&expr->args);
-  const kj_expr *children[] = { expr->x, expr->y, expr->z };
+  const ki_expr *children[] = { expr->x, expr->y, expr->z };
   for (int i = 0; i < 3; i++)
     if (children[i]) height = larger(height, children[i]->height);
-  return expr->height = 1 + larger(height, kj_measure_type(expr->type_expr));
+  return expr->height = 1 + larger(height, ki_measure_type(expr->type_expr));
 }
 
-kj_type_expr *kj_spell_type(kj_arena *arena, const kj_types *types, kjit_type type,
+ki_type_expr *ki_spell_type(kj_arena *arena, const ki_types *types, kjit_type type,
                             kj_location location)
 {
-  const kj_type_info *info = kj_type(types, type);
-  kj_type_expr *spelled = KJ_NEW(arena, kj_type_expr);
+  const ki_type_info *info = ki_type(types, type);
+  ki_type_expr *spelled = KJ_NEW(arena, ki_type_expr);
   spelled->kind = info->class_ == KJ_CLASS_TUPLE ? KJ_TYPE_TUPLE : KJ_TYPE_FIXED;
   spelled->type = type;
   spelled->location = location;
   for (uint32_t i = 0; i < info->count && spelled->kind == KJ_TYPE_TUPLE; i++) {
-    kj_type_expr *item = kj_spell_type(arena, types, info->items[i], location);
+    ki_type_expr *item = ki_spell_type(arena, types, info->items[i], location);
     KJ_PUSH(arena, &spelled->items, item);
   }
   return spelled;

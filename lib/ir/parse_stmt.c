@@ -4,21 +4,21 @@
 #include "ir/habits.h"
 #include "ir/parser.h"
 
-static kj_stmt *new_stmt(kj_parser *parser, kj_stmt_kind kind)
+static ki_stmt *new_stmt(ki_parser *parser, ki_stmt_kind kind)
 {
-  kj_stmt *stmt = KJ_NEW(parser->arena, kj_stmt);
+  ki_stmt *stmt = KJ_NEW(parser->arena, ki_stmt);
   stmt->kind = kind;
-  stmt->location = kj_place(parser);
+  stmt->location = ki_place(parser);
   return stmt;
 }
 
-static kj_decl *declare_local(kj_parser *parser, kj_decl_kind kind, const kj_token *name)
+static ki_decl *declare_local(ki_parser *parser, ki_decl_kind kind, const ki_token *name)
 {
-  kj_function *function = parser->function;
-  kj_decl *decl = kj_new_decl(parser, kind, name);
+  ki_function *function = parser->function;
+  ki_decl *decl = ki_new_decl(parser, kind, name);
   decl->index = (uint32_t)(function->params.count + function->locals.count);
   KJ_PUSH(parser->arena, &function->locals, decl);
-  kj_bind(parser, name->name, decl);
+  ki_bind(parser, name->name, decl);
   return decl;
 }
 
@@ -26,86 +26,86 @@ static kj_decl *declare_local(kj_parser *parser, kj_decl_kind kind, const kj_tok
 
 /* What stands where a statement should have ended: words of other languages get their own sentence.
  */
-static _Noreturn void refuse_rest(kj_parser *parser)
+static _Noreturn void refuse_rest(ki_parser *parser)
 {
-  const kj_token *token = &parser->lexer.token;
-  kj_location place = kj_place(parser);
+  const ki_token *token = &parser->lexer.token;
+  kj_location place = ki_place(parser);
   bool twice = token->start + 1 < parser->lexer.end &&
                (token->kind == KJ_TOKEN_PLUS || token->kind == KJ_TOKEN_MINUS) &&
                token->start[1] == token->start[0];
   if (twice)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "there is no `%c%c`: write `x %c= 1`",
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "there is no `%c%c`: write `x %c= 1`",
                   *token->start, *token->start, *token->start);
-  const kj_token *words[] = { token, &parser->previous };
+  const ki_token *words[] = { token, &parser->previous };
   for (size_t i = 0; i < 2; i++) {
     const char *sentence =
-      words[i]->kind == KJ_TOKEN_NAME ? kj_explain_word(words[i]->name->key) : NULL;
-    if (sentence) kj_fail_parse(parser, words[i]->location, KJIT_ERROR_SYNTAX, "%s", sentence);
+      words[i]->kind == KJ_TOKEN_NAME ? ki_explain_word(words[i]->name->key) : NULL;
+    if (sentence) ki_fail_parse(parser, words[i]->location, KJIT_ERROR_SYNTAX, "%s", sentence);
   }
   bool is_walrus =
     token->kind == KJ_TOKEN_COLON && token->start + 1 < parser->lexer.end && token->start[1] == '=';
   if (is_walrus)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "there is no `:=`: a variable is declared `var x = value`, a name for a value "
                   "`let x = value`");
   if (token->kind == KJ_TOKEN_COLON)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "expected the end of the statement, found `:`; blocks stand in braces");
   if (token->kind == KJ_TOKEN_ASSIGN)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "expected the end of the statement, found `=`; equality is `==`");
   if (token->kind == KJ_TOKEN_SLASH)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "expected the end of the statement, found `/`; a comment starts with `#`");
-  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected the end of the statement, found %s",
-                kj_describe_token(parser));
+  ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected the end of the statement, found %s",
+                ki_describe_token(parser));
 }
 
-void kj_end_statement(kj_parser *parser)
+void ki_end_statement(ki_parser *parser)
 {
-  if (kj_accept(parser, KJ_TOKEN_SEMICOLON)) return;
-  if (!kj_at(parser, KJ_TOKEN_RIGHT_BRACE) && !parser->lexer.token.newline_before &&
-      !kj_at(parser, KJ_TOKEN_END))
+  if (ki_accept(parser, KJ_TOKEN_SEMICOLON)) return;
+  if (!ki_at(parser, KJ_TOKEN_RIGHT_BRACE) && !parser->lexer.token.newline_before &&
+      !ki_at(parser, KJ_TOKEN_END))
     refuse_rest(parser);
 }
 
 /* ---- declarations ---- */
 
-typedef KJ_LIST(kj_token) token_list;
+typedef KJ_LIST(ki_token) token_list;
 
-static token_list parse_names(kj_parser *parser, const char *where)
+static token_list parse_names(ki_parser *parser, const char *where)
 {
   token_list names = { 0 };
   do {
-    kj_token name = kj_expect(parser, KJ_TOKEN_NAME, where);
+    ki_token name = ki_expect(parser, KJ_TOKEN_NAME, where);
     KJ_PUSH(parser->arena, &names, name);
-  } while (kj_accept(parser, KJ_TOKEN_COMMA));
+  } while (ki_accept(parser, KJ_TOKEN_COMMA));
   return names;
 }
 
-static kj_stmt *parse_let_or_var(kj_parser *parser)
+static ki_stmt *parse_let_or_var(ki_parser *parser)
 {
-  kj_stmt *stmt = new_stmt(parser, KJ_STMT_DECLARE);
-  bool is_var = kj_at(parser, KJ_TOKEN_VAR);
-  kj_advance(parser);
+  ki_stmt *stmt = new_stmt(parser, KJ_STMT_DECLARE);
+  bool is_var = ki_at(parser, KJ_TOKEN_VAR);
+  ki_advance(parser);
   token_list names = parse_names(parser, is_var ? "after `var`" : "after `let`");
-  kj_type_expr *type = NULL;
-  if (kj_at(parser, KJ_TOKEN_COLON)) {
+  ki_type_expr *type = NULL;
+  if (ki_at(parser, KJ_TOKEN_COLON)) {
     if (names.count > 1)
-      kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+      ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
                     "a type stands behind one name only; several take the types of their values");
-    kj_advance(parser);
-    type = kj_parse_type_expr(parser);
-    kj_make_argument_type(parser, type);
+    ki_advance(parser);
+    type = ki_parse_type_expr(parser);
+    ki_make_argument_type(parser, type);
   }
-  if (!kj_at(parser, KJ_TOKEN_ASSIGN))
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX,
+  if (!ki_at(parser, KJ_TOKEN_ASSIGN))
+    ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX,
                   "expected `=` and a value for `%s`, found %s", names.items[0].name->key,
-                  kj_describe_token(parser));
-  kj_advance(parser);
-  stmt->value = kj_parse_exprs(parser);
+                  ki_describe_token(parser));
+  ki_advance(parser);
+  stmt->value = ki_parse_exprs(parser);
   for (size_t i = 0; i < names.count; i++) { /* after the value, which does not see them */
-    kj_decl *decl = declare_local(parser, is_var ? KJ_DECL_VAR : KJ_DECL_LET, &names.items[i]);
+    ki_decl *decl = declare_local(parser, is_var ? KJ_DECL_VAR : KJ_DECL_LET, &names.items[i]);
     decl->type_expr = type;
     decl->value = names.count == 1 ? stmt->value : NULL;
     KJ_PUSH(parser->arena, &stmt->decls, decl);
@@ -113,157 +113,157 @@ static kj_stmt *parse_let_or_var(kj_parser *parser)
   return stmt;
 }
 
-static kj_stmt *parse_storage(kj_parser *parser)
+static ki_stmt *parse_storage(ki_parser *parser)
 {
-  kj_stmt *stmt = new_stmt(parser, KJ_STMT_STORAGE);
-  bool is_shared = kj_at(parser, KJ_TOKEN_SHARED);
-  kj_advance(parser);
-  kj_token name = kj_expect(parser, KJ_TOKEN_NAME, is_shared ? "after `shared`" : "after `local`");
-  kj_expect(parser, KJ_TOKEN_COLON, "and a type, as in `f32[16]`");
-  kj_type_expr *type = kj_parse_type_expr(parser);
-  if (kj_at(parser, KJ_TOKEN_ASSIGN))
-    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX, "`%s` memory has no initial value",
+  ki_stmt *stmt = new_stmt(parser, KJ_STMT_STORAGE);
+  bool is_shared = ki_at(parser, KJ_TOKEN_SHARED);
+  ki_advance(parser);
+  ki_token name = ki_expect(parser, KJ_TOKEN_NAME, is_shared ? "after `shared`" : "after `local`");
+  ki_expect(parser, KJ_TOKEN_COLON, "and a type, as in `f32[16]`");
+  ki_type_expr *type = ki_parse_type_expr(parser);
+  if (ki_at(parser, KJ_TOKEN_ASSIGN))
+    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX, "`%s` memory has no initial value",
                   is_shared ? "shared" : "local");
-  kj_decl *decl = declare_local(parser, is_shared ? KJ_DECL_SHARED : KJ_DECL_LOCAL, &name);
+  ki_decl *decl = declare_local(parser, is_shared ? KJ_DECL_SHARED : KJ_DECL_LOCAL, &name);
   decl->type_expr = type;
-  kj_parse_attributes(parser, &decl->attributes);
+  ki_parse_attributes(parser, &decl->attributes);
   KJ_PUSH(parser->arena, &stmt->decls, decl);
   return stmt;
 }
 
 /* ---- control flow ---- */
 
-static void parse_scoped_block(kj_parser *parser, kj_stmts *body)
+static void parse_scoped_block(ki_parser *parser, ki_stmts *body)
 {
-  kj_open_scope(parser);
-  kj_parse_block(parser, body);
-  kj_close_scope(parser);
+  ki_open_scope(parser);
+  ki_parse_block(parser, body);
+  ki_close_scope(parser);
 }
 
-static void refuse_colon(kj_parser *parser)
+static void refuse_colon(ki_parser *parser)
 {
-  if (kj_at(parser, KJ_TOKEN_COLON))
-    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+  if (ki_at(parser, KJ_TOKEN_COLON))
+    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
                   "expected `{`, found `:`; blocks stand in braces: `if c { }`");
 }
 
-static kj_expr *parse_condition(kj_parser *parser)
+static ki_expr *parse_condition(ki_parser *parser)
 {
-  kj_expr *condition = kj_parse_expr(parser);
+  ki_expr *condition = ki_parse_expr(parser);
   refuse_colon(parser);
-  if (kj_at(parser, KJ_TOKEN_ASSIGN))
-    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+  if (ki_at(parser, KJ_TOKEN_ASSIGN))
+    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
                   "expected `{`, found `=`; equality is `==`");
   return condition;
 }
 
-static kj_stmt *parse_if(kj_parser *parser)
+static ki_stmt *parse_if(ki_parser *parser)
 {
-  kj_enter(parser);
-  kj_stmt *stmt = new_stmt(parser, KJ_STMT_IF);
-  kj_advance(parser);
+  ki_enter(parser);
+  ki_stmt *stmt = new_stmt(parser, KJ_STMT_IF);
+  ki_advance(parser);
   stmt->value = parse_condition(parser);
   parse_scoped_block(parser, &stmt->body);
-  if (kj_accept(parser, KJ_TOKEN_ELSE)) {
+  if (ki_accept(parser, KJ_TOKEN_ELSE)) {
     refuse_colon(parser);
-    if (kj_at(parser, KJ_TOKEN_IF)) {
-      kj_stmt *otherwise = parse_if(parser);
+    if (ki_at(parser, KJ_TOKEN_IF)) {
+      ki_stmt *otherwise = parse_if(parser);
       KJ_PUSH(parser->arena, &stmt->otherwise, otherwise);
     } else parse_scoped_block(parser, &stmt->otherwise);
   }
-  kj_leave(parser);
+  ki_leave(parser);
   return stmt;
 }
 
-static kj_stmt *parse_while(kj_parser *parser)
+static ki_stmt *parse_while(ki_parser *parser)
 {
-  kj_stmt *stmt = new_stmt(parser, KJ_STMT_WHILE);
-  kj_advance(parser);
+  ki_stmt *stmt = new_stmt(parser, KJ_STMT_WHILE);
+  ki_advance(parser);
   stmt->value = parse_condition(parser);
-  kj_parse_attributes(parser, &stmt->attributes);
+  ki_parse_attributes(parser, &stmt->attributes);
   parse_scoped_block(parser, &stmt->body);
   return stmt;
 }
 
-static void parse_range(kj_parser *parser, kj_stmt *stmt)
+static void parse_range(ki_parser *parser, ki_stmt *stmt)
 {
-  kj_location place = kj_place(parser);
-  const char *name = kj_at(parser, KJ_TOKEN_NAME) ? parser->lexer.token.name->key : "";
+  kj_location place = ki_place(parser);
+  const char *name = ki_at(parser, KJ_TOKEN_NAME) ? parser->lexer.token.name->key : "";
   int range = 0;
-  while (range < KJ_RANGE_COUNT && strcmp(kj_range_names[range], name) != 0) range++;
+  while (range < KJ_RANGE_COUNT && strcmp(ki_range_names[range], name) != 0) range++;
   if (range == KJ_RANGE_COUNT)
-    kj_fail_parse(
+    ki_fail_parse(
       parser, place, KJIT_ERROR_SYNTAX,
       "expected `range(...)`, `grid_range(...)` or `block_range(...)` after `in`, found %s",
-      kj_describe_token(parser));
-  stmt->range = (kj_range)range;
-  kj_advance(parser);
-  kj_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, "after the range");
-  kj_parse_arguments(parser, &stmt->args);
+      ki_describe_token(parser));
+  stmt->range = (ki_range)range;
+  ki_advance(parser);
+  ki_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, "after the range");
+  ki_parse_arguments(parser, &stmt->args);
 }
 
-static kj_stmt *parse_for(kj_parser *parser)
+static ki_stmt *parse_for(ki_parser *parser)
 {
-  kj_stmt *stmt = new_stmt(parser, KJ_STMT_FOR);
-  kj_advance(parser);
-  if (kj_at(parser, KJ_TOKEN_LEFT_PAREN))
-    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+  ki_stmt *stmt = new_stmt(parser, KJ_STMT_FOR);
+  ki_advance(parser);
+  if (ki_at(parser, KJ_TOKEN_LEFT_PAREN))
+    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
                   "a loop is `for i in range(n) { }` here");
   token_list names = parse_names(parser, "after `for`");
-  kj_expect(parser, KJ_TOKEN_IN, "after the names of the loop");
+  ki_expect(parser, KJ_TOKEN_IN, "after the names of the loop");
   parse_range(parser, stmt);
   refuse_colon(parser);
-  kj_parse_attributes(parser, &stmt->attributes);
-  kj_open_scope(parser);
+  ki_parse_attributes(parser, &stmt->attributes);
+  ki_open_scope(parser);
   for (size_t i = 0; i < names.count; i++) {
-    kj_decl *decl = declare_local(parser, KJ_DECL_LOOP, &names.items[i]);
+    ki_decl *decl = declare_local(parser, KJ_DECL_LOOP, &names.items[i]);
     KJ_PUSH(parser->arena, &stmt->decls, decl);
   }
-  kj_parse_block(parser, &stmt->body);
-  kj_close_scope(parser);
+  ki_parse_block(parser, &stmt->body);
+  ki_close_scope(parser);
   return stmt;
 }
 
-static kj_stmt *parse_word(kj_parser *parser, kj_stmt_kind kind)
+static ki_stmt *parse_word(ki_parser *parser, ki_stmt_kind kind)
 {
-  kj_stmt *stmt = new_stmt(parser, kind);
-  kj_advance(parser);
+  ki_stmt *stmt = new_stmt(parser, kind);
+  ki_advance(parser);
   return stmt;
 }
 
-static kj_stmt *parse_return(kj_parser *parser)
+static ki_stmt *parse_return(ki_parser *parser)
 {
-  kj_stmt *stmt = parse_word(parser, KJ_STMT_RETURN);
-  bool has_value = !parser->lexer.token.newline_before && !kj_at(parser, KJ_TOKEN_RIGHT_BRACE) &&
-                   !kj_at(parser, KJ_TOKEN_SEMICOLON) && !kj_at(parser, KJ_TOKEN_END);
-  if (has_value) stmt->value = kj_parse_exprs(parser);
+  ki_stmt *stmt = parse_word(parser, KJ_STMT_RETURN);
+  bool has_value = !parser->lexer.token.newline_before && !ki_at(parser, KJ_TOKEN_RIGHT_BRACE) &&
+                   !ki_at(parser, KJ_TOKEN_SEMICOLON) && !ki_at(parser, KJ_TOKEN_END);
+  if (has_value) stmt->value = ki_parse_exprs(parser);
   return stmt;
 }
 
-static kj_stmt *parse_assert(kj_parser *parser)
+static ki_stmt *parse_assert(ki_parser *parser)
 {
-  kj_stmt *stmt = parse_word(parser, KJ_STMT_ASSERT);
-  stmt->value = kj_parse_expr(parser);
-  if (kj_accept(parser, KJ_TOKEN_COMMA))
-    stmt->message = kj_expect(parser, KJ_TOKEN_STRING, "as the message of `assert`").string;
+  ki_stmt *stmt = parse_word(parser, KJ_STMT_ASSERT);
+  stmt->value = ki_parse_expr(parser);
+  if (ki_accept(parser, KJ_TOKEN_COMMA))
+    stmt->message = ki_expect(parser, KJ_TOKEN_STRING, "as the message of `assert`").string;
   return stmt;
 }
 
-static kj_stmt *parse_raise(kj_parser *parser)
+static ki_stmt *parse_raise(ki_parser *parser)
 {
-  kj_stmt *stmt = parse_word(parser, KJ_STMT_RAISE);
-  stmt->message = kj_expect(parser, KJ_TOKEN_STRING, "after `raise`").string;
+  ki_stmt *stmt = parse_word(parser, KJ_STMT_RAISE);
+  stmt->message = ki_expect(parser, KJ_TOKEN_STRING, "after `raise`").string;
   return stmt;
 }
 
-static kj_stmt *parse_print(kj_parser *parser)
+static ki_stmt *parse_print(ki_parser *parser)
 {
-  kj_stmt *stmt = parse_word(parser, KJ_STMT_PRINT);
-  kj_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, "after `print`");
-  if (kj_at(parser, KJ_TOKEN_RIGHT_PAREN))
-    kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+  ki_stmt *stmt = parse_word(parser, KJ_STMT_PRINT);
+  ki_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, "after `print`");
+  if (ki_at(parser, KJ_TOKEN_RIGHT_PAREN))
+    ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
                   "expected a value to print, found `)`");
-  kj_parse_arguments(parser, &stmt->args);
+  ki_parse_arguments(parser, &stmt->args);
   return stmt;
 }
 
@@ -271,89 +271,89 @@ static kj_stmt *parse_print(kj_parser *parser)
 
 /* `int x = 5`, `__shared__ float s[16]`, `elif c`: a word of another language and what it begins.
  */
-static void refuse_words(kj_parser *parser, const kj_token *first)
+static void refuse_words(ki_parser *parser, const ki_token *first)
 {
   if (first->kind != KJ_TOKEN_NAME || parser->lexer.token.newline_before) return;
-  const char *sentence = kj_explain_word(first->name->key);
-  bool is_word = kj_at(parser, KJ_TOKEN_NAME) || kj_at(parser, KJ_TOKEN_STAR) ||
-                 kj_at(parser, KJ_TOKEN_SHARED) || kj_at(parser, KJ_TOKEN_CONST) ||
-                 kj_at(parser, KJ_TOKEN_COLON);
-  if (sentence && (is_word || !kj_at(parser, KJ_TOKEN_ASSIGN)))
-    kj_fail_parse(parser, first->location, KJIT_ERROR_SYNTAX, "%s", sentence);
+  const char *sentence = ki_explain_word(first->name->key);
+  bool is_word = ki_at(parser, KJ_TOKEN_NAME) || ki_at(parser, KJ_TOKEN_STAR) ||
+                 ki_at(parser, KJ_TOKEN_SHARED) || ki_at(parser, KJ_TOKEN_CONST) ||
+                 ki_at(parser, KJ_TOKEN_COLON);
+  if (sentence && (is_word || !ki_at(parser, KJ_TOKEN_ASSIGN)))
+    ki_fail_parse(parser, first->location, KJIT_ERROR_SYNTAX, "%s", sentence);
   bool is_type =
-    kj_find_type_alias(first->name->key) || kj_is_type_name(first->start, first->length);
+    ki_find_type_alias(first->name->key) || ki_is_type_name(first->start, first->length);
   if (is_word && is_type)
-    kj_fail_parse(parser, first->location, KJIT_ERROR_SYNTAX,
+    ki_fail_parse(parser, first->location, KJIT_ERROR_SYNTAX,
                   "a variable is declared `var x = value` or `var x: f32 = value`, a name for a "
                   "value `let x = value`");
 }
 
-static _Noreturn void refuse_bare(kj_parser *parser, const kj_expr *expr)
+static _Noreturn void refuse_bare(ki_parser *parser, const ki_expr *expr)
 {
-  kjit_op op = kj_token_table[parser->lexer.token.kind].binary;
-  bool twice = kj_at(parser, KJ_TOKEN_PLUS) || kj_at(parser, KJ_TOKEN_MINUS);
+  kjit_op op = ki_token_table[parser->lexer.token.kind].binary;
+  bool twice = ki_at(parser, KJ_TOKEN_PLUS) || ki_at(parser, KJ_TOKEN_MINUS);
   const char *start = parser->lexer.token.start;
   if (!parser->lexer.token.newline_before &&
       ((op != KJ_NO_OP && !(twice && start + 1 < parser->lexer.end && start[1] == start[0])) ||
-       kj_at(parser, KJ_TOKEN_QUESTION)))
-    kj_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
+       ki_at(parser, KJ_TOKEN_QUESTION)))
+    ki_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
                   "a value alone does nothing: a statement is an assignment or a call");
-  if (!parser->lexer.token.newline_before && !kj_at(parser, KJ_TOKEN_RIGHT_BRACE) &&
-      !kj_at(parser, KJ_TOKEN_SEMICOLON))
+  if (!parser->lexer.token.newline_before && !ki_at(parser, KJ_TOKEN_RIGHT_BRACE) &&
+      !ki_at(parser, KJ_TOKEN_SEMICOLON))
     refuse_rest(parser);
-  const kj_builtin *builtin = expr->kind == KJ_EXPR_NAME ? kj_find_builtin(expr->name) : NULL;
+  const ki_builtin *builtin = expr->kind == KJ_EXPR_NAME ? ki_find_builtin(expr->name) : NULL;
   if (builtin && !(builtin->flags & KJ_NAME))
-    kj_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX, "a call has parentheses: `%s(%s)`",
+    ki_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX, "a call has parentheses: `%s(%s)`",
                   expr->name, builtin->most ? "..." : "");
-  kj_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
+  ki_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
                 "a value alone does nothing: a statement is an assignment or a call");
 }
 
 /* A second sign before a name at the begin of a statement. */
-static void refuse_prefix(kj_parser *parser)
+static void refuse_prefix(ki_parser *parser)
 {
-  const kj_token *token = &parser->lexer.token;
+  const ki_token *token = &parser->lexer.token;
   if (token->kind != KJ_TOKEN_PLUS && token->kind != KJ_TOKEN_MINUS) return;
   if (token->start + 1 < parser->lexer.end && token->start[1] == token->start[0])
-    kj_fail_parse(parser, token->location, KJIT_ERROR_SYNTAX, "there is no `%c%c`: write `x %c= 1`",
+    ki_fail_parse(parser, token->location, KJIT_ERROR_SYNTAX, "there is no `%c%c`: write `x %c= 1`",
                   *token->start, *token->start, *token->start);
 }
 
-static kj_stmt *parse_assignment(kj_parser *parser, kj_expr *first)
+static ki_stmt *parse_assignment(ki_parser *parser, ki_expr *first)
 {
-  kj_stmt *stmt = new_stmt(parser, KJ_STMT_ASSIGN);
+  ki_stmt *stmt = new_stmt(parser, KJ_STMT_ASSIGN);
   stmt->location = first->location;
   KJ_PUSH(parser->arena, &stmt->places, first);
-  while (kj_accept(parser, KJ_TOKEN_COMMA)) {
-    kj_expr *place = kj_parse_postfix(parser);
+  while (ki_accept(parser, KJ_TOKEN_COMMA)) {
+    ki_expr *place = ki_parse_postfix(parser);
     KJ_PUSH(parser->arena, &stmt->places, place);
   }
-  stmt->op = kj_token_table[parser->lexer.token.kind].assign;
+  stmt->op = ki_token_table[parser->lexer.token.kind].assign;
   if (stmt->op == KJ_NO_OP)
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX,
-                  "expected `=` after the places, found %s", kj_describe_token(parser));
+    ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX,
+                  "expected `=` after the places, found %s", ki_describe_token(parser));
   if (stmt->op != KJIT_STORE && stmt->places.count > 1)
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "%s changes one place only",
-                  kj_describe_token(parser));
-  kj_advance(parser);
+    ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX, "%s changes one place only",
+                  ki_describe_token(parser));
+  ki_advance(parser);
   if (stmt->op == KJIT_FLOORDIV) parser->slashes = parser->previous;
-  stmt->value = kj_parse_exprs(parser);
+  stmt->value = ki_parse_exprs(parser);
   return stmt;
 }
 
-static kj_stmt *parse_expression_statement(kj_parser *parser)
+static ki_stmt *parse_expression_statement(ki_parser *parser)
 {
   refuse_prefix(parser);
-  kj_token first = parser->lexer.token;
-  kj_expr *expr = kj_parse_postfix(parser);
-  bool at_end = kj_at_line_end(parser);
-  if (!at_end && (kj_at(parser, KJ_TOKEN_COMMA) ||
-                  kj_token_table[parser->lexer.token.kind].assign != KJ_NO_OP))
+  ki_token first = parser->lexer.token;
+  ki_expr *expr = ki_parse_postfix(parser);
+  bool at_end = ki_at_line_end(parser);
+  if (!at_end && (ki_at(parser, KJ_TOKEN_COMMA) ||
+                  ki_token_table[parser->lexer.token.kind].assign != KJ_NO_OP))
     return parse_assignment(parser, expr);
   if (expr->kind == KJ_EXPR_NAME) refuse_words(parser, &first);
   if (expr->kind != KJ_EXPR_CALL) refuse_bare(parser, expr);
-  if (kj_at(parser, KJ_TOKEN_LEFT_BRACE)) refuse_words(parser, &first); /* switch (x) { */
-  kj_stmt *stmt = new_stmt(parser, KJ_STMT_EVALUATE);
+  if (ki_at(parser, KJ_TOKEN_LEFT_BRACE)) refuse_words(parser, &first); /* switch (x) { */
+  ki_stmt *stmt = new_stmt(parser, KJ_STMT_EVALUATE);
   stmt->location = expr->location;
   stmt->value = expr;
   return stmt;
@@ -361,11 +361,11 @@ static kj_stmt *parse_expression_statement(kj_parser *parser)
 
 /* ---- blocks ---- */
 
-static _Noreturn void refuse_statement(kj_parser *parser)
+static _Noreturn void refuse_statement(ki_parser *parser)
 {
-  kj_location place = kj_place(parser);
+  kj_location place = ki_place(parser);
   const char *sentence = NULL;
-  kj_token_kind kind = parser->lexer.token.kind;
+  ki_token_kind kind = parser->lexer.token.kind;
   if (kind == KJ_TOKEN_ELSE) sentence = "`else` without an `if` before it";
   if (kind == KJ_TOKEN_CONST)
     sentence = "a name for a value in a function is declared `let x = value`";
@@ -377,12 +377,12 @@ static _Noreturn void refuse_statement(kj_parser *parser)
   if (kind == KJ_TOKEN_LEFT_BRACE)
     sentence = "expected a statement, found `{`: blocks belong to `if`, `for` and `while`";
   if (kind == KJ_TOKEN_SEMICOLON) sentence = "expected a statement, found `;`";
-  if (sentence) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "%s", sentence);
-  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a statement, found %s",
-                kj_describe_token(parser));
+  if (sentence) ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "%s", sentence);
+  ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a statement, found %s",
+                ki_describe_token(parser));
 }
 
-static kj_stmt *parse_statement(kj_parser *parser)
+static ki_stmt *parse_statement(ki_parser *parser)
 {
   switch (KJ_AMONG(parser->lexer.token.kind)) {
   case KJ_TOKEN_LET:
@@ -410,18 +410,18 @@ static kj_stmt *parse_statement(kj_parser *parser)
   }
 }
 
-void kj_parse_block(kj_parser *parser, kj_stmts *body)
+void ki_parse_block(ki_parser *parser, ki_stmts *body)
 {
-  kj_location open = kj_place(parser);
-  kj_enter(parser);
-  kj_expect(parser, KJ_TOKEN_LEFT_BRACE, "before the block");
-  while (!kj_accept(parser, KJ_TOKEN_RIGHT_BRACE)) {
-    if (kj_at(parser, KJ_TOKEN_END))
-      kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+  kj_location open = ki_place(parser);
+  ki_enter(parser);
+  ki_expect(parser, KJ_TOKEN_LEFT_BRACE, "before the block");
+  while (!ki_accept(parser, KJ_TOKEN_RIGHT_BRACE)) {
+    if (ki_at(parser, KJ_TOKEN_END))
+      ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
                     "the block that begins on line %u has no `}`", open.line);
-    kj_stmt *stmt = parse_statement(parser);
+    ki_stmt *stmt = parse_statement(parser);
     KJ_PUSH(parser->arena, body, stmt);
-    kj_end_statement(parser);
+    ki_end_statement(parser);
   }
-  kj_leave(parser);
+  ki_leave(parser);
 }

@@ -5,9 +5,9 @@
 #include "ir/habits.h"
 #include "ir/parser.h"
 
-static kj_type_expr *new_type(kj_parser *parser, kj_type_expr_kind kind, kj_location location)
+static ki_type_expr *new_type(ki_parser *parser, ki_type_expr_kind kind, kj_location location)
 {
-  kj_type_expr *type = KJ_NEW(parser->arena, kj_type_expr);
+  ki_type_expr *type = KJ_NEW(parser->arena, ki_type_expr);
   type->kind = kind;
   type->location = location;
   return type;
@@ -15,48 +15,48 @@ static kj_type_expr *new_type(kj_parser *parser, kj_type_expr_kind kind, kj_loca
 
 /* ---- bases ---- */
 
-static kj_type_expr *parse_tuple(kj_parser *parser)
+static ki_type_expr *parse_tuple(ki_parser *parser)
 {
-  kj_type_expr *tuple = new_type(parser, KJ_TYPE_TUPLE, kj_place(parser));
-  kj_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
+  ki_type_expr *tuple = new_type(parser, KJ_TYPE_TUPLE, ki_place(parser));
+  ki_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
   do {
-    kj_type_expr *item = kj_parse_type_expr(parser);
+    ki_type_expr *item = ki_parse_type_expr(parser);
     KJ_PUSH(parser->arena, &tuple->items, item);
-  } while (kj_accept(parser, KJ_TOKEN_COMMA) && !kj_at(parser, KJ_TOKEN_RIGHT_PAREN));
-  kj_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, "after the types of a tuple");
+  } while (ki_accept(parser, KJ_TOKEN_COMMA) && !ki_at(parser, KJ_TOKEN_RIGHT_PAREN));
+  ki_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, "after the types of a tuple");
   return tuple;
 }
 
-static kj_type_expr *parse_dtype(kj_parser *parser, kj_location place)
+static ki_type_expr *parse_dtype(ki_parser *parser, kj_location place)
 {
   if (!parser->module)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "`dtype` needs a parameter to look at: only a type by itself is expected here");
-  kj_type_expr *type = new_type(parser, KJ_TYPE_DTYPE, place);
-  kj_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
-  type->expr = kj_parse_expr(parser);
-  kj_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, "after the operand of `dtype`");
+  ki_type_expr *type = new_type(parser, KJ_TYPE_DTYPE, place);
+  ki_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
+  type->expr = ki_parse_expr(parser);
+  ki_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, "after the operand of `dtype`");
   return type;
 }
 
-static kj_type_expr *parse_base(kj_parser *parser)
+static ki_type_expr *parse_base(ki_parser *parser)
 {
-  if (kj_at(parser, KJ_TOKEN_LEFT_PAREN)) return parse_tuple(parser);
-  kj_location place = kj_place(parser);
-  if (kj_at(parser, KJ_TOKEN_FUNC))
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "only a parameter can be a `func`");
-  if (!kj_at(parser, KJ_TOKEN_NAME))
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a type, found %s",
-                  kj_describe_token(parser));
+  if (ki_at(parser, KJ_TOKEN_LEFT_PAREN)) return parse_tuple(parser);
+  kj_location place = ki_place(parser);
+  if (ki_at(parser, KJ_TOKEN_FUNC))
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "only a parameter can be a `func`");
+  if (!ki_at(parser, KJ_TOKEN_NAME))
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a type, found %s",
+                  ki_describe_token(parser));
   const char *name = parser->lexer.token.name->key;
   size_t length = parser->lexer.token.length;
-  kj_advance(parser);
-  if (strcmp(name, "dtype") == 0 && kj_at(parser, KJ_TOKEN_LEFT_PAREN))
+  ki_advance(parser);
+  if (strcmp(name, "dtype") == 0 && ki_at(parser, KJ_TOKEN_LEFT_PAREN))
     return parse_dtype(parser, place);
   kjit_type known;
-  if (!kj_find_type(parser->types, name, length, &known))
+  if (!ki_find_type(parser->types, name, length, &known))
     longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
-  kj_type_expr *type = new_type(parser, known == KJIT_ANY ? KJ_TYPE_NAMED : KJ_TYPE_FIXED, place);
+  ki_type_expr *type = new_type(parser, known == KJIT_ANY ? KJ_TYPE_NAMED : KJ_TYPE_FIXED, place);
   type->type = known;
   type->name = known == KJIT_ANY ? name : NULL;
   return type;
@@ -64,20 +64,20 @@ static kj_type_expr *parse_base(kj_parser *parser)
 
 /* ---- suffixes ---- */
 
-static bool is_fixed_array(const kj_parser *parser, const kj_type_expr *type)
+static bool is_fixed_array(const ki_parser *parser, const ki_type_expr *type)
 {
   return type->kind == KJ_TYPE_FIXED &&
-         kj_type(parser->types, type->type)->class_ == KJ_CLASS_ARRAY;
+         ki_type(parser->types, type->type)->class_ == KJ_CLASS_ARRAY;
 }
 
-static kj_type_expr *make_array(kj_parser *parser, kj_type_expr *element, uint32_t rank,
+static ki_type_expr *make_array(ki_parser *parser, ki_type_expr *element, uint32_t rank,
                                 kjit_layout layout)
 {
   if (element->kind == KJ_TYPE_ARRAY || element->kind == KJ_TYPE_STATIC_ARRAY ||
       is_fixed_array(parser, element))
-    kj_fail_parse(parser, element->location, KJIT_ERROR_UNSUPPORTED,
+    ki_fail_parse(parser, element->location, KJIT_ERROR_UNSUPPORTED,
                   "arrays of arrays are not supported; an array of rank 2 is `f32[:, :]`");
-  kj_type_expr *array =
+  ki_type_expr *array =
     new_type(parser, element->kind == KJ_TYPE_FIXED ? KJ_TYPE_FIXED : KJ_TYPE_ARRAY,
              element->location);
   array->rank = rank;
@@ -88,59 +88,59 @@ static kj_type_expr *make_array(kj_parser *parser, kj_type_expr *element, uint32
 }
 
 /* The table's number of a scalar array is made last, when it is known whether it is const. */
-static void fix_array(kj_parser *parser, kj_type_expr *array)
+static void fix_array(ki_parser *parser, ki_type_expr *array)
 {
   array->type =
-    kj_array_type(parser->types, array->type, array->rank, array->layout, array->read_only);
+    ki_array_type(parser->types, array->type, array->rank, array->layout, array->read_only);
   if (array->type == KJIT_ANY) longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
 }
 
 /* Which dimension `::1` marks as the contiguous one: the last gives C, the first F. */
-static kjit_layout find_layout(kj_parser *parser, kj_location place, uint32_t rank, uint32_t marked)
+static kjit_layout find_layout(ki_parser *parser, kj_location place, uint32_t rank, uint32_t marked)
 {
   if (marked == 0) return KJIT_LAYOUT_STRIDED;
   if (marked == rank) return KJIT_LAYOUT_C;
   if (marked == 1) return KJIT_LAYOUT_F;
-  kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+  ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                 "`::1` marks the last dimension (row-major) or the first (column-major)");
 }
 
 /* `:` or `::1`; returns whether it is the latter. */
-static bool parse_dimension(kj_parser *parser)
+static bool parse_dimension(ki_parser *parser)
 {
-  if (!kj_accept(parser, KJ_TOKEN_COLON))
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX,
-                  "expected `:` for every dimension, found %s", kj_describe_token(parser));
-  if (!kj_accept(parser, KJ_TOKEN_COLON)) return false;
-  if (!kj_at(parser, KJ_TOKEN_INT) || parser->lexer.token.integer != 1)
-    kj_fail_parse(parser, kj_found_at(parser), KJIT_ERROR_SYNTAX, "expected `::1`, found %s",
-                  kj_describe_token(parser));
-  kj_advance(parser);
+  if (!ki_accept(parser, KJ_TOKEN_COLON))
+    ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX,
+                  "expected `:` for every dimension, found %s", ki_describe_token(parser));
+  if (!ki_accept(parser, KJ_TOKEN_COLON)) return false;
+  if (!ki_at(parser, KJ_TOKEN_INT) || parser->lexer.token.integer != 1)
+    ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX, "expected `::1`, found %s",
+                  ki_describe_token(parser));
+  ki_advance(parser);
   return true;
 }
 
-static bool accept_layout(kj_parser *parser, const char *letter)
+static bool accept_layout(ki_parser *parser, const char *letter)
 {
-  if (!kj_at(parser, KJ_TOKEN_NAME) || kj_at_line_end(parser) ||
+  if (!ki_at(parser, KJ_TOKEN_NAME) || ki_at_line_end(parser) ||
       strcmp(parser->lexer.token.name->key, letter) != 0)
     return false;
-  kj_advance(parser);
+  ki_advance(parser);
   return true;
 }
 
-static kj_type_expr *parse_dimensions(kj_parser *parser, kj_type_expr *element)
+static ki_type_expr *parse_dimensions(ki_parser *parser, ki_type_expr *element)
 {
-  kj_location place = kj_place(parser);
+  kj_location place = ki_place(parser);
   uint32_t rank = 0, marked = 0;
   do {
     rank++;
     if (!parse_dimension(parser)) continue;
-    if (marked) kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "only one dimension can be `::1`");
+    if (marked) ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "only one dimension can be `::1`");
     marked = rank;
-  } while (kj_accept(parser, KJ_TOKEN_COMMA));
-  kj_close_bracket(parser, KJ_TOKEN_RIGHT_BRACKET, "after the dimensions");
+  } while (ki_accept(parser, KJ_TOKEN_COMMA));
+  ki_close_bracket(parser, KJ_TOKEN_RIGHT_BRACKET, "after the dimensions");
   if (rank > KJ_MAX_RANK)
-    kj_fail_parse(parser, place, KJIT_ERROR_UNSUPPORTED,
+    ki_fail_parse(parser, place, KJIT_ERROR_UNSUPPORTED,
                   "an array has at most %d dimensions, this one %u", KJ_MAX_RANK, rank);
   kjit_layout layout = find_layout(parser, place, rank, marked);
   if (!marked)
@@ -150,67 +150,67 @@ static kj_type_expr *parse_dimensions(kj_parser *parser, kj_type_expr *element)
   return make_array(parser, element, rank, layout);
 }
 
-static kj_type_expr *parse_extents(kj_parser *parser, kj_type_expr *element)
+static ki_type_expr *parse_extents(ki_parser *parser, ki_type_expr *element)
 {
-  kj_type_expr *array = new_type(parser, KJ_TYPE_STATIC_ARRAY, element->location);
+  ki_type_expr *array = new_type(parser, KJ_TYPE_STATIC_ARRAY, element->location);
   array->element = element;
-  while (!kj_at(parser, KJ_TOKEN_RIGHT_BRACKET)) {
+  while (!ki_at(parser, KJ_TOKEN_RIGHT_BRACKET)) {
     if (!parser->module)
-      kj_fail_parse(parser, kj_place(parser), KJIT_ERROR_SYNTAX,
+      ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
                     "the type of an argument has no extents: expected `:` for every dimension");
-    kj_expr *extent = kj_parse_expr(parser);
+    ki_expr *extent = ki_parse_expr(parser);
     KJ_PUSH(parser->arena, &array->extents, extent);
-    if (!kj_accept(parser, KJ_TOKEN_COMMA)) break;
+    if (!ki_accept(parser, KJ_TOKEN_COMMA)) break;
   }
-  kj_close_bracket(parser, KJ_TOKEN_RIGHT_BRACKET, "after the extents");
+  ki_close_bracket(parser, KJ_TOKEN_RIGHT_BRACKET, "after the extents");
   if (array->extents.count > KJ_MAX_RANK)
-    kj_fail_parse(parser, array->location, KJIT_ERROR_UNSUPPORTED,
+    ki_fail_parse(parser, array->location, KJIT_ERROR_UNSUPPORTED,
                   "an array has at most %d dimensions, this one %zu", KJ_MAX_RANK,
                   array->extents.count);
   return array;
 }
 
-static kj_type_expr *parse_brackets(kj_parser *parser, kj_type_expr *element)
+static ki_type_expr *parse_brackets(ki_parser *parser, ki_type_expr *element)
 {
-  kj_open_bracket(parser, KJ_TOKEN_LEFT_BRACKET, NULL);
-  return kj_at(parser, KJ_TOKEN_COLON) ? parse_dimensions(parser, element)
+  ki_open_bracket(parser, KJ_TOKEN_LEFT_BRACKET, NULL);
+  return ki_at(parser, KJ_TOKEN_COLON) ? parse_dimensions(parser, element)
                                        : parse_extents(parser, element);
 }
 
-static kj_type_expr *parse_pointer(kj_parser *parser, kj_type_expr *element)
+static ki_type_expr *parse_pointer(ki_parser *parser, ki_type_expr *element)
 {
-  kj_type_expr *pointer = new_type(parser, KJ_TYPE_POINTER, element->location);
+  ki_type_expr *pointer = new_type(parser, KJ_TYPE_POINTER, element->location);
   pointer->element = element;
-  bool is_twice = kj_at(parser, KJ_TOKEN_POWER); /* `**` is one token */
-  kj_advance(parser);
+  bool is_twice = ki_at(parser, KJ_TOKEN_POWER); /* `**` is one token */
+  ki_advance(parser);
   if (!is_twice) return pointer;
-  kj_type_expr *outer = new_type(parser, KJ_TYPE_POINTER, element->location);
+  ki_type_expr *outer = new_type(parser, KJ_TYPE_POINTER, element->location);
   outer->element = pointer;
   return outer;
 }
 
 /* Fixed arrays inside other types have their number made here, the outermost one when its const is
  * known. */
-static void fix_element(kj_parser *parser, kj_type_expr *type)
+static void fix_element(ki_parser *parser, ki_type_expr *type)
 {
   if (type->kind == KJ_TYPE_FIXED && type->rank) fix_array(parser, type);
 }
 
-static void refuse_height(kj_parser *parser, const kj_type_expr *type)
+static void refuse_height(ki_parser *parser, const ki_type_expr *type)
 {
-  if (kj_measure_type(type) > KJ_MAX_NESTING)
-    kj_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX, "a type of more than %d levels",
+  if (ki_measure_type(type) > KJ_MAX_NESTING)
+    ki_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX, "a type of more than %d levels",
                   KJ_MAX_NESTING);
 }
 
-static kj_type_expr *parse_suffixes(kj_parser *parser)
+static ki_type_expr *parse_suffixes(ki_parser *parser)
 {
-  kj_type_expr *type = parse_base(parser);
-  for (uint32_t count = 0; !kj_at_line_end(parser); count++) {
-    bool is_pointer = kj_at(parser, KJ_TOKEN_STAR) || kj_at(parser, KJ_TOKEN_POWER);
-    if (!is_pointer && !kj_at(parser, KJ_TOKEN_LEFT_BRACKET)) break;
+  ki_type_expr *type = parse_base(parser);
+  for (uint32_t count = 0; !ki_at_line_end(parser); count++) {
+    bool is_pointer = ki_at(parser, KJ_TOKEN_STAR) || ki_at(parser, KJ_TOKEN_POWER);
+    if (!is_pointer && !ki_at(parser, KJ_TOKEN_LEFT_BRACKET)) break;
     if (count == KJ_MAX_NESTING)
-      kj_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX, "a type of more than %d levels",
+      ki_fail_parse(parser, type->location, KJIT_ERROR_SYNTAX, "a type of more than %d levels",
                     KJ_MAX_NESTING);
     fix_element(parser, type);
     type = is_pointer ? parse_pointer(parser, type) : parse_brackets(parser, type);
@@ -219,27 +219,27 @@ static kj_type_expr *parse_suffixes(kj_parser *parser)
   return type;
 }
 
-kj_type_expr *kj_parse_type_expr(kj_parser *parser)
+ki_type_expr *ki_parse_type_expr(ki_parser *parser)
 {
-  kj_location place = kj_place(parser);
-  kj_enter(parser);
-  bool read_only = kj_accept(parser, KJ_TOKEN_CONST);
-  kj_type_expr *type = parse_suffixes(parser);
+  kj_location place = ki_place(parser);
+  ki_enter(parser);
+  bool read_only = ki_accept(parser, KJ_TOKEN_CONST);
+  ki_type_expr *type = parse_suffixes(parser);
   bool is_reference = type->kind == KJ_TYPE_ARRAY || type->kind == KJ_TYPE_STATIC_ARRAY ||
                       type->kind == KJ_TYPE_POINTER || (type->kind == KJ_TYPE_FIXED && type->rank);
   if (read_only && !is_reference)
-    kj_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "`const` before a type stands for arrays: `const f32[:]`");
   type->read_only = read_only;
   fix_element(parser, type);
-  kj_leave(parser);
+  ki_leave(parser);
   return type;
 }
 
-void kj_make_argument_type(kj_parser *parser, kj_type_expr *type)
+void ki_make_argument_type(ki_parser *parser, ki_type_expr *type)
 {
   if (type->kind != KJ_TYPE_STATIC_ARRAY || type->extents.count) return;
-  kj_type_expr *array = make_array(parser, type->element, 0, KJIT_LAYOUT_C);
+  ki_type_expr *array = make_array(parser, type->element, 0, KJIT_LAYOUT_C);
   array->read_only = type->read_only;
   if (array->kind == KJ_TYPE_FIXED) fix_array(parser, array);
   *type = *array;
@@ -248,45 +248,45 @@ void kj_make_argument_type(kj_parser *parser, kj_type_expr *type)
 /* ---- a type alone ---- */
 
 /* Structs are known by the modules and calls that made them in this context. */
-static kjit_type find_struct(kj_parser *parser, const kj_type_expr *type)
+static kjit_type find_struct(ki_parser *parser, const ki_type_expr *type)
 {
   bool is_ambiguous;
-  kjit_type found = kj_find_struct(parser->types, type->name, &is_ambiguous);
-  if (found == KJIT_ANY) kj_fail_unknown_type(&parser->lexer, type);
+  kjit_type found = ki_find_struct(parser->types, type->name, &is_ambiguous);
+  if (found == KJIT_ANY) ki_fail_unknown_type(&parser->lexer, type);
   if (is_ambiguous)
-    kj_fail_parse(parser, type->location, KJIT_ERROR_NAME,
+    ki_fail_parse(parser, type->location, KJIT_ERROR_NAME,
                   "there are several structs `%s`, with different fields: kjit_get_struct_type "
                   "names one of them",
                   type->name);
   return found;
 }
 
-static kjit_type find_type(kj_parser *parser, kj_type_expr *type)
+static kjit_type find_type(ki_parser *parser, ki_type_expr *type)
 {
   kjit_type made;
-  kj_make_argument_type(parser, type);
+  ki_make_argument_type(parser, type);
   if (type->kind == KJ_TYPE_FIXED) return type->type;
   if (type->kind == KJ_TYPE_NAMED) return find_struct(parser, type);
   if (type->kind != KJ_TYPE_TUPLE) {
     kjit_type element = find_type(parser, type->element);
-    if (!kj_type(parser->types, element)->size_bytes)
-      kj_fail_parse(parser, type->location, KJIT_ERROR_UNSUPPORTED,
+    if (!ki_type(parser->types, element)->size_bytes)
+      ki_fail_parse(parser, type->location, KJIT_ERROR_UNSUPPORTED,
                     "%s of such elements are not supported",
                     type->kind == KJ_TYPE_POINTER ? "pointers" : "arrays");
     made = type->kind == KJ_TYPE_POINTER
-             ? kj_intern_pointer(parser->types, element, type->read_only)
-             : kj_array_type(parser->types, element, type->rank, type->layout, type->read_only);
+             ? ki_intern_pointer(parser->types, element, type->read_only)
+             : ki_array_type(parser->types, element, type->rank, type->layout, type->read_only);
     if (made == KJIT_ANY) longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
     return made;
   }
   kjit_type *items = KJ_NEW_ARRAY(parser->arena, kjit_type, type->items.count);
   for (size_t i = 0; i < type->items.count; i++) items[i] = find_type(parser, type->items.items[i]);
-  kjit_type tuple = kj_intern_tuple(parser->types, items, (uint32_t)type->items.count);
+  kjit_type tuple = ki_intern_tuple(parser->types, items, (uint32_t)type->items.count);
   if (tuple == KJIT_ANY) longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
   return tuple;
 }
 
-kjit_status kj_parse_type(kj_types *types, const char *text, kj_diagnostics *diagnostics,
+kjit_status ki_parse_type(ki_types *types, const char *text, kj_diagnostics *diagnostics,
                           kjit_type *type)
 {
   jmp_buf on_failure;
@@ -294,17 +294,17 @@ kjit_status kj_parse_type(kj_types *types, const char *text, kj_diagnostics *dia
   kj_init_arena(&arena, &on_failure);
   kj_source source = { "type", text, strlen(text) };
   kj_sources sources = { &source, 1 };
-  kj_parser parser = { .types = types, .arena = &arena };
+  ki_parser parser = { .types = types, .arena = &arena };
   int jump = setjmp(on_failure);
   if (jump == 0) {
-    if (!kj_check_text(&sources, 0, diagnostics)) longjmp(on_failure, KJ_JUMP_ERROR);
-    kj_init_lexer(&parser.lexer, text, source.size_bytes, &arena, &sources, diagnostics);
+    if (!ki_check_text(&sources, 0, diagnostics)) longjmp(on_failure, KJ_JUMP_ERROR);
+    ki_init_lexer(&parser.lexer, text, source.size_bytes, &arena, &sources, diagnostics);
     parser.lexer.on_error = &on_failure;
-    kj_next_token(&parser.lexer);
-    kj_type_expr *parsed = kj_parse_type_expr(&parser);
-    if (!kj_at(&parser, KJ_TOKEN_END))
-      kj_fail_parse(&parser, kj_place(&parser), KJIT_ERROR_SYNTAX,
-                    "expected the end of the type, found %s", kj_describe_token(&parser));
+    ki_next_token(&parser.lexer);
+    ki_type_expr *parsed = ki_parse_type_expr(&parser);
+    if (!ki_at(&parser, KJ_TOKEN_END))
+      ki_fail_parse(&parser, ki_place(&parser), KJIT_ERROR_SYNTAX,
+                    "expected the end of the type, found %s", ki_describe_token(&parser));
     *type = find_type(&parser, parsed);
   }
   if (jump == KJ_JUMP_MEMORY)

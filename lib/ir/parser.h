@@ -8,84 +8,84 @@
 
 /* What a name means in a scope. Bindings of one name form a chain from its innermost scope
  * outwards; the chain starts at the name's entry. */
-typedef struct kj_binding {
-  kj_decl *decl;
+typedef struct ki_binding {
+  ki_decl *decl;
   kj_map_entry *name;
-  struct kj_binding *outer;
+  struct ki_binding *outer;
   uint32_t scope;
-} kj_binding;
+} ki_binding;
 
-typedef struct kj_parser {
-  kj_lexer lexer;
+typedef struct ki_parser {
+  ki_lexer lexer;
   kjit_module *module; /* NULL: a type annotation alone */
-  kj_types *types;
+  ki_types *types;
   kj_arena *arena;
-  kj_function *function;          /* being parsed, or NULL */
-  KJ_LIST(kj_binding *) bindings; /* of all open scopes, innermost last */
+  ki_function *function;          /* being parsed, or NULL */
+  KJ_LIST(ki_binding *) bindings; /* of all open scopes, innermost last */
   uint32_t scope;
   uint32_t nesting; /* of recursion: bounded by KJ_MAX_NESTING */
   /* ( and [ that are open in this block: inside, newlines mean nothing */
   uint32_t open;
-  kj_token previous;         /* the token before the lookahead */
-  kj_token slashes;          /* the last // used as an operator */
+  ki_token previous;         /* the token before the lookahead */
+  ki_token slashes;          /* the last // used as an operator */
   uint32_t declaration_line; /* where the declaration being parsed begins */
   /* the integer literal that only fits its type when it is negated, or NULL */
-  kj_expr *overflow;
-} kj_parser;
+  ki_expr *overflow;
+} ki_parser;
 
 /* tokens */
-void kj_advance(kj_parser *parser);
-bool kj_accept(kj_parser *parser, kj_token_kind kind);
+void ki_advance(ki_parser *parser);
+bool ki_accept(ki_parser *parser, ki_token_kind kind);
 /* Takes a token of the kind or fails: expected `)`, found `x`; where says after what, or is NULL.
  */
-kj_token kj_expect(kj_parser *parser, kj_token_kind kind, const char *where);
-/* As kj_expect for ( and [ : until the closing one newlines mean nothing. */
-void kj_open_bracket(kj_parser *parser, kj_token_kind kind, const char *where);
-void kj_close_bracket(kj_parser *parser, kj_token_kind kind, const char *where);
+ki_token ki_expect(ki_parser *parser, ki_token_kind kind, const char *where);
+/* As ki_expect for ( and [ : until the closing one newlines mean nothing. */
+void ki_open_bracket(ki_parser *parser, ki_token_kind kind, const char *where);
+void ki_close_bracket(ki_parser *parser, ki_token_kind kind, const char *where);
 /* The lookahead in quotes, for messages. In the module's arena. */
-const char *kj_describe_token(kj_parser *parser);
+const char *ki_describe_token(ki_parser *parser);
 /* Where an error about the lookahead points: at it, or behind the token before where the line or
  * text has ended. */
-kj_location kj_found_at(const kj_parser *parser);
-_Noreturn void kj_fail_parse(kj_parser *parser, kj_location location, kjit_status status,
+kj_location ki_found_at(const ki_parser *parser);
+_Noreturn void ki_fail_parse(ki_parser *parser, kj_location location, kjit_status status,
                              const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Whether the lookahead begins a new line outside brackets, and so cannot go on an expression. */
-bool kj_at_line_end(const kj_parser *parser);
+bool ki_at_line_end(const ki_parser *parser);
 /* Around every recursion. */
-void kj_enter(kj_parser *parser);
-static inline void kj_leave(kj_parser *parser) { parser->nesting--; }
+void ki_enter(ki_parser *parser);
+static inline void ki_leave(ki_parser *parser) { parser->nesting--; }
 
-static inline bool kj_at(const kj_parser *parser, kj_token_kind kind)
+static inline bool ki_at(const ki_parser *parser, ki_token_kind kind)
 {
   return parser->lexer.token.kind == kind;
 }
-static inline kj_location kj_place(const kj_parser *parser) { return parser->lexer.token.location; }
+static inline kj_location ki_place(const ki_parser *parser) { return parser->lexer.token.location; }
 
-kj_expr *kj_parse_expr(kj_parser *parser);
-kj_expr *kj_parse_postfix(kj_parser *parser);
+ki_expr *ki_parse_expr(ki_parser *parser);
+ki_expr *ki_parse_postfix(ki_parser *parser);
 /* One or more expressions; more than one: a tuple. */
-kj_expr *kj_parse_exprs(kj_parser *parser);
+ki_expr *ki_parse_exprs(ki_parser *parser);
 /* Expressions up to the closing parenthesis, which is taken. */
-void kj_parse_arguments(kj_parser *parser, kj_exprs *list);
-kj_type_expr *kj_parse_type_expr(kj_parser *parser);
+void ki_parse_arguments(ki_parser *parser, ki_exprs *list);
+ki_type_expr *ki_parse_type_expr(ki_parser *parser);
 /* `f32[]` as the type of an argument is an array of rank 0; as a declaration in shared memory it is
  * an array of the launch's size. */
-void kj_make_argument_type(kj_parser *parser, kj_type_expr *type);
+void ki_make_argument_type(ki_parser *parser, ki_type_expr *type);
 
 /* The statement part of the parser, and the helpers that it shares with parser.c. */
 
 /* Scopes: a declaration hides what has its name outside. Declaring a name twice in one scope is an
  * error. */
-void kj_open_scope(kj_parser *parser);
-void kj_close_scope(kj_parser *parser);
-void kj_bind(kj_parser *parser, kj_map_entry *name, kj_decl *decl);
+void ki_open_scope(ki_parser *parser);
+void ki_close_scope(ki_parser *parser);
+void ki_bind(ki_parser *parser, kj_map_entry *name, ki_decl *decl);
 /* A declaration in the function being parsed; not bound yet. */
-kj_decl *kj_new_decl(kj_parser *parser, kj_decl_kind kind, const kj_token *name);
+ki_decl *ki_new_decl(ki_parser *parser, ki_decl_kind kind, const ki_token *name);
 
-void kj_parse_attributes(kj_parser *parser, kj_attributes *attributes);
+void ki_parse_attributes(ki_parser *parser, ki_attributes *attributes);
 /* { statements }, in the scope that is open. */
-void kj_parse_block(kj_parser *parser, kj_stmts *body);
+void ki_parse_block(ki_parser *parser, ki_stmts *body);
 /* Takes `;`, or nothing before a new line or `}`. */
-void kj_end_statement(kj_parser *parser);
+void ki_end_statement(ki_parser *parser);
 
 #endif

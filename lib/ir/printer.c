@@ -9,150 +9,150 @@
 
 /* Expressions and types as text. */
 
-void kj_put_list(kj_printer *p, const kj_exprs *list)
+void ki_put_list(ki_printer *p, const ki_exprs *list)
 {
   for (size_t i = 0; i < list->count; i++) {
-    if (i) kj_put(p, ", ");
-    kj_put_expr(p, list->items[i], KJ_LEVEL_CONDITIONAL);
+    if (i) ki_put(p, ", ");
+    ki_put_expr(p, list->items[i], KJ_LEVEL_CONDITIONAL);
   }
 }
 
-void kj_put_string(kj_printer *p, const char *text)
+void ki_put_string(ki_printer *p, const char *text)
 {
-  kj_put(p, "\"");
+  ki_put(p, "\"");
   for (; *text; text++) {
     const char *escape = *text == '\n'   ? "\\n"
                          : *text == '\t' ? "\\t"
                          : *text == '"'  ? "\\\""
                          : *text == '\\' ? "\\\\"
                                          : NULL;
-    if (escape) kj_put(p, escape);
+    if (escape) ki_put(p, escape);
     else kj_append(p->buffer, text, 1);
   }
-  kj_put(p, "\"");
+  ki_put(p, "\"");
 }
 
 /* ---- types ---- */
 
-static void print_dimensions(kj_printer *p, const kj_type_expr *type)
+static void print_dimensions(ki_printer *p, const ki_type_expr *type)
 {
-  kj_put(p, "[");
-  for (uint32_t i = 0; i < type->rank; i++) kj_put(p, i ? ", :" : ":");
-  kj_put(p, "]");
+  ki_put(p, "[");
+  for (uint32_t i = 0; i < type->rank; i++) ki_put(p, i ? ", :" : ":");
+  ki_put(p, "]");
   if (type->rank == 0) return;
   if (type->layout == KJIT_LAYOUT_C || (type->layout == KJIT_LAYOUT_F && type->rank == 1))
-    kj_put(p, " C");
-  else if (type->layout == KJIT_LAYOUT_F) kj_put(p, " F");
+    ki_put(p, " C");
+  else if (type->layout == KJIT_LAYOUT_F) ki_put(p, " F");
 }
 
-void kj_put_type(kj_printer *p, const kj_type_expr *type)
+void ki_put_type(ki_printer *p, const ki_type_expr *type)
 {
-  if (type->read_only && type->kind != KJ_TYPE_FIXED) kj_put(p, "const ");
+  if (type->read_only && type->kind != KJ_TYPE_FIXED) ki_put(p, "const ");
   switch (type->kind) {
-  case KJ_TYPE_FIXED: kj_print_type(p->module->types, type->type, p->buffer); break;
-  case KJ_TYPE_NAMED: kj_put(p, type->name); break;
+  case KJ_TYPE_FIXED: ki_print_type(p->module->types, type->type, p->buffer); break;
+  case KJ_TYPE_NAMED: ki_put(p, type->name); break;
   case KJ_TYPE_DTYPE:
-    kj_put(p, "dtype(");
-    kj_put_expr(p, type->expr, KJ_LEVEL_CONDITIONAL);
-    kj_put(p, ")");
+    ki_put(p, "dtype(");
+    ki_put_expr(p, type->expr, KJ_LEVEL_CONDITIONAL);
+    ki_put(p, ")");
     break;
   case KJ_TYPE_ARRAY:
-    kj_put_type(p, type->element);
+    ki_put_type(p, type->element);
     print_dimensions(p, type);
     break;
   case KJ_TYPE_STATIC_ARRAY:
-    kj_put_type(p, type->element);
-    kj_put(p, "[");
-    kj_put_list(p, &type->extents);
-    kj_put(p, "]");
+    ki_put_type(p, type->element);
+    ki_put(p, "[");
+    ki_put_list(p, &type->extents);
+    ki_put(p, "]");
     break;
   case KJ_TYPE_POINTER:
-    kj_put_type(p, type->element);
-    kj_put(p, "*");
+    ki_put_type(p, type->element);
+    ki_put(p, "*");
     break;
   case KJ_TYPE_TUPLE:
-    kj_put(p, "(");
+    ki_put(p, "(");
     for (size_t i = 0; i < type->items.count; i++) {
-      if (i) kj_put(p, ", ");
-      kj_put_type(p, type->items.items[i]);
+      if (i) ki_put(p, ", ");
+      ki_put_type(p, type->items.items[i]);
     }
-    kj_put(p, ")");
+    ki_put(p, ")");
     break;
   }
 }
 
 /* ---- expressions ---- */
 
-static int level(const kj_expr *expr)
+static int level(const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_COND || expr->kind == KJ_EXPR_SLICE) return KJ_LEVEL_CONDITIONAL;
   if (expr->kind == KJ_EXPR_UNARY || expr->kind == KJ_EXPR_BINARY)
-    return kj_op_table[expr->op].precedence;
+    return ki_op_table[expr->op].precedence;
   return expr->kind == KJ_EXPR_CALL || expr->kind == KJ_EXPR_INDEX || expr->kind == KJ_EXPR_FIELD
            ? KJ_LEVEL_POSTFIX
            : KJ_LEVEL_PRIMARY;
 }
 
-static void print_suffix(kj_printer *p, kjit_type type)
+static void print_suffix(ki_printer *p, kjit_type type)
 {
-  if (kj_is_scalar(type)) kj_put(p, kj_type(p->module->types, type)->name);
+  if (ki_is_scalar(type)) ki_put(p, ki_type(p->module->types, type)->name);
 }
 
-static void print_unary(kj_printer *p, const kj_expr *expr)
+static void print_unary(ki_printer *p, const ki_expr *expr)
 {
-  const kj_op_info *op = &kj_op_table[expr->op];
-  kj_put(p, op->text);
-  if (expr->op == KJIT_NOT) kj_put(p, " ");
-  kj_put_expr(p, expr->x, op->precedence);
+  const ki_op_info *op = &ki_op_table[expr->op];
+  ki_put(p, op->text);
+  if (expr->op == KJIT_NOT) ki_put(p, " ");
+  ki_put_expr(p, expr->x, op->precedence);
 }
 
 /* Operators associate to the left, ** to the right with a sign allowed behind it; comparisons not
  * at all. */
-static void print_binary(kj_printer *p, const kj_expr *expr)
+static void print_binary(ki_printer *p, const ki_expr *expr)
 {
-  const kj_op_info *op = &kj_op_table[expr->op];
+  const ki_op_info *op = &ki_op_table[expr->op];
   bool is_power = op->class_ == KJ_OP_POWER, is_compare = op->class_ == KJ_OP_COMPARE;
-  kj_put_expr(p, expr->x, op->precedence + (is_power || is_compare));
+  ki_put_expr(p, expr->x, op->precedence + (is_power || is_compare));
   kj_append_format(p->buffer, " %s ", op->text);
-  kj_put_expr(p, expr->y, is_power ? kj_op_table[KJIT_NEG].precedence : op->precedence + 1);
+  ki_put_expr(p, expr->y, is_power ? ki_op_table[KJIT_NEG].precedence : op->precedence + 1);
 }
 
-static void print_conditional(kj_printer *p, const kj_expr *expr)
+static void print_conditional(ki_printer *p, const ki_expr *expr)
 {
-  kj_put_expr(p, expr->x, 1);
-  kj_put(p, " ? ");
-  kj_put_expr(p, expr->y, KJ_LEVEL_CONDITIONAL);
-  kj_put(p, " : ");
-  kj_put_expr(p, expr->z, KJ_LEVEL_CONDITIONAL);
+  ki_put_expr(p, expr->x, 1);
+  ki_put(p, " ? ");
+  ki_put_expr(p, expr->y, KJ_LEVEL_CONDITIONAL);
+  ki_put(p, " : ");
+  ki_put_expr(p, expr->z, KJ_LEVEL_CONDITIONAL);
 }
 
-static void print_slice(kj_printer *p, const kj_expr *expr)
+static void print_slice(ki_printer *p, const ki_expr *expr)
 {
-  if (expr->x) kj_put_expr(p, expr->x, 1);
-  kj_put(p, ":");
-  if (expr->y) kj_put_expr(p, expr->y, 1);
+  if (expr->x) ki_put_expr(p, expr->x, 1);
+  ki_put(p, ":");
+  if (expr->y) ki_put_expr(p, expr->y, 1);
   if (!expr->z) return;
-  kj_put(p, ":");
-  kj_put_expr(p, expr->z, 1);
+  ki_put(p, ":");
+  ki_put_expr(p, expr->z, 1);
 }
 
-static void print_bracketed(kj_printer *p, const kj_expr *expr, const char *open, const char *close)
+static void print_bracketed(ki_printer *p, const ki_expr *expr, const char *open, const char *close)
 {
-  kj_put_expr(p, expr->x, KJ_LEVEL_POSTFIX);
-  kj_put(p, open);
-  kj_put_list(p, &expr->args);
-  kj_put(p, close);
+  ki_put_expr(p, expr->x, KJ_LEVEL_POSTFIX);
+  ki_put(p, open);
+  ki_put_list(p, &expr->args);
+  ki_put(p, close);
 }
 
-static void print_field(kj_printer *p, const kj_expr *expr)
+static void print_field(ki_printer *p, const ki_expr *expr)
 {
   /* `5.x` is a number with a suffix */
   bool is_number = expr->x->kind == KJ_EXPR_INT || expr->x->kind == KJ_EXPR_FLOAT;
-  kj_put_expr(p, expr->x, is_number ? KJ_LEVEL_PRIMARY + 1 : KJ_LEVEL_POSTFIX);
+  ki_put_expr(p, expr->x, is_number ? KJ_LEVEL_PRIMARY + 1 : KJ_LEVEL_POSTFIX);
   kj_append_format(p->buffer, ".%s", expr->name);
 }
 
-static void print_node(kj_printer *p, const kj_expr *expr)
+static void print_node(ki_printer *p, const ki_expr *expr)
 {
   switch (expr->kind) {
   case KJ_EXPR_INT:
@@ -160,15 +160,15 @@ static void print_node(kj_printer *p, const kj_expr *expr)
     print_suffix(p, expr->type);
     break;
   case KJ_EXPR_FLOAT:
-    kj_print_float(expr->number, expr->type, p->buffer);
+    ki_print_float(expr->number, expr->type, p->buffer);
     print_suffix(p, expr->type);
     break;
-  case KJ_EXPR_BOOL: kj_put(p, expr->integer ? "true" : "false"); break;
-  case KJ_EXPR_STRING: kj_put_string(p, expr->name); break;
-  case KJ_EXPR_DECL: kj_put(p, kj_printed_name(p->naming, expr->decl)); break;
-  case KJ_EXPR_NAME: kj_put(p, expr->name); break;
-  case KJ_EXPR_BUILTIN: kj_put(p, expr->builtin->name); break;
-  case KJ_EXPR_TYPE: kj_put_type(p, expr->type_expr); break;
+  case KJ_EXPR_BOOL: ki_put(p, expr->integer ? "true" : "false"); break;
+  case KJ_EXPR_STRING: ki_put_string(p, expr->name); break;
+  case KJ_EXPR_DECL: ki_put(p, ki_printed_name(p->naming, expr->decl)); break;
+  case KJ_EXPR_NAME: ki_put(p, expr->name); break;
+  case KJ_EXPR_BUILTIN: ki_put(p, expr->builtin->name); break;
+  case KJ_EXPR_TYPE: ki_put_type(p, expr->type_expr); break;
   case KJ_EXPR_UNARY: print_unary(p, expr); break;
   case KJ_EXPR_BINARY: print_binary(p, expr); break;
   case KJ_EXPR_COND: print_conditional(p, expr); break;
@@ -177,370 +177,370 @@ static void print_node(kj_printer *p, const kj_expr *expr)
   case KJ_EXPR_SLICE: print_slice(p, expr); break;
   case KJ_EXPR_FIELD: print_field(p, expr); break;
   case KJ_EXPR_TUPLE:
-    kj_put(p, "(");
-    kj_put_list(p, &expr->args);
-    kj_put(p, expr->args.count == 1 ? ",)" : ")");
+    ki_put(p, "(");
+    ki_put_list(p, &expr->args);
+    ki_put(p, expr->args.count == 1 ? ",)" : ")");
     break;
   }
 }
 
-void kj_put_expr(kj_printer *p, const kj_expr *expr, int least)
+void ki_put_expr(ki_printer *p, const ki_expr *expr, int least)
 {
   bool parentheses = level(expr) < least;
-  if (parentheses) kj_put(p, "(");
+  if (parentheses) ki_put(p, "(");
   print_node(p, expr);
-  if (parentheses) kj_put(p, ")");
+  if (parentheses) ki_put(p, ")");
 }
 
 /* The data of a constant as text: weak literals in braces, of which a parser makes the same bytes.
  */
 
-static const char *put_tuple(kj_printer *p, const kj_type_info *array, uint32_t dimension,
+static const char *put_tuple(ki_printer *p, const ki_type_info *array, uint32_t dimension,
                              const char *from);
 
 /* One element of a constant's data: a weak literal, a NaN that `nan` is not by its bits; what has
  * parts is made of them. */
-static void print_element(kj_printer *p, kjit_type type, const char *from)
+static void print_element(ki_printer *p, kjit_type type, const char *from)
 {
-  const kj_types *types = p->module->types;
-  kj_value value;
-  if (kj_type(types, type)->class_ == KJ_CLASS_ARRAY) {
-    (void)put_tuple(p, kj_type(types, type), 0, from);
+  const ki_types *types = p->module->types;
+  ki_value value;
+  if (ki_type(types, type)->class_ == KJ_CLASS_ARRAY) {
+    (void)put_tuple(p, ki_type(types, type), 0, from);
     return;
   }
-  if (kj_decode_value(type, from, &value)) {
-    kj_print_value(value, false, p->buffer);
+  if (ki_decode_value(type, from, &value)) {
+    ki_print_value(value, false, p->buffer);
     return;
   }
-  kj_print_type(types, type, p->buffer);
-  kj_put(p, "(");
-  for (uint32_t i = 0; i < kj_component_count(types, type); i++) {
-    kj_component part = kj_get_component(types, type, i);
-    if (i) kj_put(p, ", ");
+  ki_print_type(types, type, p->buffer);
+  ki_put(p, "(");
+  for (uint32_t i = 0; i < ki_component_count(types, type); i++) {
+    ki_component part = ki_get_component(types, type, i);
+    if (i) ki_put(p, ", ");
     print_element(p, part.type, from + part.offset_bytes);
   }
-  kj_put(p, ")");
+  ki_put(p, ")");
 }
 
 /* An array in a struct, as put_rows. */
-static const char *put_tuple(kj_printer *p, const kj_type_info *array, uint32_t dimension,
+static const char *put_tuple(ki_printer *p, const ki_type_info *array, uint32_t dimension,
                              const char *from)
 {
   if (dimension == array->rank) {
     print_element(p, array->element, from);
-    return from + kj_type(p->module->types, array->element)->size_bytes;
+    return from + ki_type(p->module->types, array->element)->size_bytes;
   }
-  kj_put(p, "(");
+  ki_put(p, "(");
   for (int64_t i = 0; i < array->extents[dimension]; i++) {
-    if (i) kj_put(p, ", ");
+    if (i) ki_put(p, ", ");
     from = put_tuple(p, array, dimension + 1, from);
   }
-  kj_put(p, array->extents[dimension] == 1 ? ",)" : ")");
+  ki_put(p, array->extents[dimension] == 1 ? ",)" : ")");
   return from;
 }
 
 /* The elements of the dimensions from `dimension` on; returns what follows them. */
-static const char *put_rows(kj_printer *p, const kj_decl *decl, uint32_t dimension,
+static const char *put_rows(ki_printer *p, const ki_decl *decl, uint32_t dimension,
                             const char *from)
 {
   if (dimension == decl->rank) {
     print_element(p, decl->data_element, from);
-    return from + kj_type(p->module->types, decl->data_element)->size_bytes;
+    return from + ki_type(p->module->types, decl->data_element)->size_bytes;
   }
-  kj_put(p, "{ ");
+  ki_put(p, "{ ");
   for (int64_t i = 0; i < decl->extents[dimension]; i++) {
-    if (i) kj_put(p, ", ");
+    if (i) ki_put(p, ", ");
     from = put_rows(p, decl, dimension + 1, from);
   }
-  kj_put(p, " }");
+  ki_put(p, " }");
   return from;
 }
 
-void kj_put_data_type(kj_printer *p, const kj_decl *decl)
+void ki_put_data_type(ki_printer *p, const ki_decl *decl)
 {
-  kj_put(p, ": ");
-  kj_print_type(p->module->types, decl->data_element, p->buffer);
+  ki_put(p, ": ");
+  ki_print_type(p->module->types, decl->data_element, p->buffer);
   for (uint32_t i = 0; i < decl->rank; i++)
     kj_append_format(p->buffer, "%s%lld", i ? ", " : "[", (long long)decl->extents[i]);
-  if (decl->rank) kj_put(p, "]");
+  if (decl->rank) ki_put(p, "]");
 }
 
-void kj_put_data(kj_printer *p, const kj_decl *decl) { put_rows(p, decl, 0, decl->data); }
+void ki_put_data(ki_printer *p, const ki_decl *decl) { put_rows(p, decl, 0, decl->data); }
 
 /* ---- statements ---- */
 
 /* Where the grammar takes several values without parentheses. */
-static void print_values(kj_printer *p, const kj_expr *expr)
+static void print_values(ki_printer *p, const ki_expr *expr)
 {
-  if (expr->kind == KJ_EXPR_TUPLE && expr->args.count > 1) kj_put_list(p, &expr->args);
-  else kj_put_expr(p, expr, KJ_LEVEL_CONDITIONAL);
+  if (expr->kind == KJ_EXPR_TUPLE && expr->args.count > 1) ki_put_list(p, &expr->args);
+  else ki_put_expr(p, expr, KJ_LEVEL_CONDITIONAL);
 }
 
-static void print_body(kj_printer *p, const kj_stmts *body);
+static void print_body(ki_printer *p, const ki_stmts *body);
 
-static void start_line(kj_printer *p)
+static void start_line(ki_printer *p)
 {
-  for (int i = 0; i < p->indent; i++) kj_put(p, "  ");
+  for (int i = 0; i < p->indent; i++) ki_put(p, "  ");
 }
 
-static void print_attributes(kj_printer *p, const kj_attributes *attributes)
+static void print_attributes(ki_printer *p, const ki_attributes *attributes)
 {
   for (size_t i = 0; i < attributes->count; i++) {
     kj_append_format(p->buffer, " @%s", attributes->items[i].info->name);
     if (attributes->items[i].values.count == 0) continue;
-    kj_put(p, "(");
-    kj_put_list(p, &attributes->items[i].values);
-    kj_put(p, ")");
+    ki_put(p, "(");
+    ki_put_list(p, &attributes->items[i].values);
+    ki_put(p, ")");
   }
 }
 
-static void print_names(kj_printer *p, const kj_decls *decls)
+static void print_names(ki_printer *p, const ki_decls *decls)
 {
   for (size_t i = 0; i < decls->count; i++)
-    kj_append_format(p->buffer, "%s%s", i ? ", " : "", kj_printed_name(p->naming, decls->items[i]));
+    kj_append_format(p->buffer, "%s%s", i ? ", " : "", ki_printed_name(p->naming, decls->items[i]));
 }
 
-static void print_annotation(kj_printer *p, const kj_decl *decl)
+static void print_annotation(ki_printer *p, const ki_decl *decl)
 {
   if (!decl->type_expr) return;
-  kj_put(p, ": ");
-  kj_put_type(p, decl->type_expr);
+  ki_put(p, ": ");
+  ki_put_type(p, decl->type_expr);
 }
 
-static void print_declare(kj_printer *p, const kj_stmt *stmt)
+static void print_declare(ki_printer *p, const ki_stmt *stmt)
 {
-  kj_put(p, stmt->decls.items[0]->kind == KJ_DECL_VAR ? "var " : "let ");
+  ki_put(p, stmt->decls.items[0]->kind == KJ_DECL_VAR ? "var " : "let ");
   print_names(p, &stmt->decls);
   print_annotation(p, stmt->decls.items[0]);
-  kj_put(p, " = ");
+  ki_put(p, " = ");
   if (stmt->decls.count > 1) print_values(p, stmt->value);
-  else kj_put_expr(p, stmt->value, KJ_LEVEL_CONDITIONAL);
+  else ki_put_expr(p, stmt->value, KJ_LEVEL_CONDITIONAL);
 }
 
-static void print_storage(kj_printer *p, const kj_stmt *stmt)
+static void print_storage(ki_printer *p, const ki_stmt *stmt)
 {
-  const kj_decl *decl = stmt->decls.items[0];
+  const ki_decl *decl = stmt->decls.items[0];
   kj_append_format(p->buffer, "%s %s", decl->kind == KJ_DECL_SHARED ? "shared" : "local",
-                   kj_printed_name(p->naming, decl));
+                   ki_printed_name(p->naming, decl));
   print_annotation(p, decl);
   print_attributes(p, &decl->attributes);
 }
 
-static void print_assign(kj_printer *p, const kj_stmt *stmt)
+static void print_assign(ki_printer *p, const ki_stmt *stmt)
 {
   for (size_t i = 0; i < stmt->places.count; i++) {
-    if (i) kj_put(p, ", ");
-    kj_put_expr(p, stmt->places.items[i], KJ_LEVEL_POSTFIX);
+    if (i) ki_put(p, ", ");
+    ki_put_expr(p, stmt->places.items[i], KJ_LEVEL_POSTFIX);
   }
-  kj_append_format(p->buffer, stmt->op == KJIT_STORE ? " = " : " %s= ", kj_op_table[stmt->op].text);
+  kj_append_format(p->buffer, stmt->op == KJIT_STORE ? " = " : " %s= ", ki_op_table[stmt->op].text);
   if (stmt->places.count > 1) print_values(p, stmt->value);
-  else kj_put_expr(p, stmt->value, KJ_LEVEL_CONDITIONAL);
+  else ki_put_expr(p, stmt->value, KJ_LEVEL_CONDITIONAL);
 }
 
-static void print_if(kj_printer *p, const kj_stmt *stmt)
+static void print_if(ki_printer *p, const ki_stmt *stmt)
 {
-  kj_put(p, "if ");
-  kj_put_expr(p, stmt->value, KJ_LEVEL_CONDITIONAL);
+  ki_put(p, "if ");
+  ki_put_expr(p, stmt->value, KJ_LEVEL_CONDITIONAL);
   print_body(p, &stmt->body);
   if (stmt->otherwise.count == 0) return;
-  kj_put(p, " else");
+  ki_put(p, " else");
   bool is_chain = stmt->otherwise.count == 1 && stmt->otherwise.items[0]->kind == KJ_STMT_IF;
   if (!is_chain) {
     print_body(p, &stmt->otherwise);
     return;
   }
-  kj_put(p, " ");
+  ki_put(p, " ");
   print_if(p, stmt->otherwise.items[0]);
 }
 
-static void print_while(kj_printer *p, const kj_stmt *stmt)
+static void print_while(ki_printer *p, const ki_stmt *stmt)
 {
-  kj_put(p, "while ");
-  kj_put_expr(p, stmt->value, KJ_LEVEL_CONDITIONAL);
+  ki_put(p, "while ");
+  ki_put_expr(p, stmt->value, KJ_LEVEL_CONDITIONAL);
   print_attributes(p, &stmt->attributes);
   print_body(p, &stmt->body);
 }
 
-static void print_for(kj_printer *p, const kj_stmt *stmt)
+static void print_for(ki_printer *p, const ki_stmt *stmt)
 {
-  kj_put(p, "for ");
+  ki_put(p, "for ");
   print_names(p, &stmt->decls);
-  kj_append_format(p->buffer, " in %s(", kj_range_names[stmt->range]);
-  kj_put_list(p, &stmt->args);
-  kj_put(p, ")");
+  kj_append_format(p->buffer, " in %s(", ki_range_names[stmt->range]);
+  ki_put_list(p, &stmt->args);
+  ki_put(p, ")");
   print_attributes(p, &stmt->attributes);
   print_body(p, &stmt->body);
 }
 
-static void print_stmt(kj_printer *p, const kj_stmt *stmt)
+static void print_stmt(ki_printer *p, const ki_stmt *stmt)
 {
   switch (stmt->kind) {
   case KJ_STMT_DECLARE: print_declare(p, stmt); break;
   case KJ_STMT_STORAGE: print_storage(p, stmt); break;
   case KJ_STMT_ASSIGN: print_assign(p, stmt); break;
-  case KJ_STMT_EVALUATE: kj_put_expr(p, stmt->value, KJ_LEVEL_POSTFIX); break;
+  case KJ_STMT_EVALUATE: ki_put_expr(p, stmt->value, KJ_LEVEL_POSTFIX); break;
   case KJ_STMT_IF: print_if(p, stmt); break;
   case KJ_STMT_WHILE: print_while(p, stmt); break;
   case KJ_STMT_FOR: print_for(p, stmt); break;
-  case KJ_STMT_BREAK: kj_put(p, "break"); break;
-  case KJ_STMT_CONTINUE: kj_put(p, "continue"); break;
+  case KJ_STMT_BREAK: ki_put(p, "break"); break;
+  case KJ_STMT_CONTINUE: ki_put(p, "continue"); break;
   case KJ_STMT_RETURN:
-    kj_put(p, stmt->value ? "return " : "return");
+    ki_put(p, stmt->value ? "return " : "return");
     if (stmt->value) print_values(p, stmt->value);
     break;
   case KJ_STMT_ASSERT:
-    kj_put(p, "assert ");
-    kj_put_expr(p, stmt->value, KJ_LEVEL_CONDITIONAL);
+    ki_put(p, "assert ");
+    ki_put_expr(p, stmt->value, KJ_LEVEL_CONDITIONAL);
     if (!stmt->message) break;
-    kj_put(p, ", ");
-    kj_put_string(p, stmt->message);
+    ki_put(p, ", ");
+    ki_put_string(p, stmt->message);
     break;
   case KJ_STMT_RAISE:
-    kj_put(p, "raise ");
-    kj_put_string(p, stmt->message);
+    ki_put(p, "raise ");
+    ki_put_string(p, stmt->message);
     break;
   case KJ_STMT_PRINT:
-    kj_put(p, "print(");
-    kj_put_list(p, &stmt->args);
-    kj_put(p, ")");
+    ki_put(p, "print(");
+    ki_put_list(p, &stmt->args);
+    ki_put(p, ")");
     break;
   }
 }
 
-static void print_body(kj_printer *p, const kj_stmts *body)
+static void print_body(ki_printer *p, const ki_stmts *body)
 {
-  kj_put(p, " {\n");
+  ki_put(p, " {\n");
   p->indent++;
   for (size_t i = 0; i < body->count; i++) {
     start_line(p);
     print_stmt(p, body->items[i]);
-    kj_put(p, "\n");
+    ki_put(p, "\n");
   }
   p->indent--;
   start_line(p);
-  kj_put(p, "}");
+  ki_put(p, "}");
 }
 
 /* ---- declarations ---- */
 
-static void print_parameter(kj_printer *p, const kj_decl *param)
+static void print_parameter(ki_printer *p, const ki_decl *param)
 {
   kj_append_format(p->buffer, "%s%s", param->is_const ? "const " : "",
-                   kj_printed_name(p->naming, param));
-  if (param->is_func) kj_put(p, ": func");
+                   ki_printed_name(p->naming, param));
+  if (param->is_func) ki_put(p, ": func");
   print_annotation(p, param);
   if (!param->value) return;
-  kj_put(p, " = ");
-  kj_put_expr(p, param->value, KJ_LEVEL_CONDITIONAL);
+  ki_put(p, " = ");
+  ki_put_expr(p, param->value, KJ_LEVEL_CONDITIONAL);
 }
 
-static void print_function(kj_printer *p, const kj_function *function)
+static void print_function(ki_printer *p, const ki_function *function)
 {
   kj_append_format(p->buffer, "%s%s %s(", function->is_extern ? "extern " : "",
                    function->is_kernel ? "kernel" : "func",
-                   kj_printed_name(p->naming, function->decl));
+                   ki_printed_name(p->naming, function->decl));
   for (size_t i = 0; i < function->params.count; i++) {
-    if (i) kj_put(p, ", ");
+    if (i) ki_put(p, ", ");
     print_parameter(p, function->params.items[i]);
   }
-  kj_put(p, ")");
+  ki_put(p, ")");
   if (function->result) {
-    kj_put(p, " -> ");
-    kj_put_type(p, function->result);
+    ki_put(p, " -> ");
+    ki_put_type(p, function->result);
   }
   print_attributes(p, &function->attributes);
   if (!function->is_extern) print_body(p, &function->body);
 }
 
-static void print_aggregate(kj_printer *p, const kj_expr *value)
+static void print_aggregate(ki_printer *p, const ki_expr *value)
 {
   if (value->kind != KJ_EXPR_TUPLE) {
-    kj_put_expr(p, value, KJ_LEVEL_CONDITIONAL);
+    ki_put_expr(p, value, KJ_LEVEL_CONDITIONAL);
     return;
   }
-  kj_put(p, "{ ");
+  ki_put(p, "{ ");
   for (size_t i = 0; i < value->args.count; i++) {
-    if (i) kj_put(p, ", ");
+    if (i) ki_put(p, ", ");
     print_aggregate(p, value->args.items[i]);
   }
-  kj_put(p, " }");
+  ki_put(p, " }");
 }
 
-static void print_constant(kj_printer *p, const kj_decl *decl)
+static void print_constant(ki_printer *p, const ki_decl *decl)
 {
   kj_append_format(p->buffer, "%sconst %s", decl->value || decl->data ? "" : "extern ",
-                   kj_printed_name(p->naming, decl));
-  if (decl->data) kj_put_data_type(p, decl);
+                   ki_printed_name(p->naming, decl));
+  if (decl->data) ki_put_data_type(p, decl);
   else print_annotation(p, decl);
   if (!decl->value && !decl->data) return;
-  kj_put(p, " = ");
-  if (decl->data) kj_put_data(p, decl);
+  ki_put(p, " = ");
+  if (decl->data) ki_put_data(p, decl);
   else print_aggregate(p, decl->value);
 }
 
-static void print_struct(kj_printer *p, const kj_decl *decl)
+static void print_struct(ki_printer *p, const ki_decl *decl)
 {
   kj_append_format(p->buffer, "struct %s", decl->name);
   print_attributes(p, &decl->attributes);
-  kj_put(p, " {\n");
+  ki_put(p, " {\n");
   for (size_t i = 0; i < decl->fields.count; i++) {
     kj_append_format(p->buffer, "  %s", decl->fields.items[i]->name);
     print_annotation(p, decl->fields.items[i]);
-    kj_put(p, "\n");
+    ki_put(p, "\n");
   }
-  kj_put(p, "}");
+  ki_put(p, "}");
 }
 
-static void print_alone(kj_printer *p, const kj_decl *decl)
+static void print_alone(ki_printer *p, const ki_decl *decl)
 {
   if (decl->kind == KJ_DECL_FUNCTION) print_function(p, decl->function);
   else if (decl->kind == KJ_DECL_STRUCT) print_struct(p, decl);
   else print_constant(p, decl);
-  kj_put(p, "\n");
+  ki_put(p, "\n");
 }
 
-void kj_print_decl(const kjit_module *module, const kj_naming *naming, const kj_decl *decl,
+void ki_print_decl(const kjit_module *module, const ki_naming *naming, const ki_decl *decl,
                    kj_buffer *buffer)
 {
-  print_alone(&(kj_printer){ .module = module, .naming = naming, .buffer = buffer }, decl);
+  print_alone(&(ki_printer){ .module = module, .naming = naming, .buffer = buffer }, decl);
 }
 
 /* One line each, functions and structs with an empty line around them. */
-static void print_decl(kj_printer *p, size_t index)
+static void print_decl(ki_printer *p, size_t index)
 {
-  const kj_decl *decl = p->module->decls.items[index];
+  const ki_decl *decl = p->module->decls.items[index];
   bool follows = index > 0 || p->module->imports.count;
   bool together = index > 0 && decl->kind == KJ_DECL_CONST &&
                   p->module->decls.items[index - 1]->kind == KJ_DECL_CONST;
-  if (follows && !together) kj_put(p, "\n");
+  if (follows && !together) ki_put(p, "\n");
   print_alone(p, decl);
 }
 
-static void print_module(kj_printer *p)
+static void print_module(ki_printer *p)
 {
   kj_append(p->buffer, "", 0);
   for (size_t i = 0; i < p->module->imports.count; i++) {
-    kj_put(p, "import ");
-    kj_put_string(p, p->module->imports.items[i].name);
-    kj_put(p, "\n");
+    ki_put(p, "import ");
+    ki_put_string(p, p->module->imports.items[i].name);
+    ki_put(p, "\n");
   }
   for (size_t i = 0; i < p->module->decls.count; i++) print_decl(p, i);
 }
 
-void kj_print_module(const kjit_module *module, kj_buffer *buffer)
+void ki_print_module(const kjit_module *module, kj_buffer *buffer)
 {
   jmp_buf on_failure;
   kj_arena arena;
   kj_init_arena(&arena, &on_failure);
   if (setjmp(on_failure) == 0) {
-    kj_naming naming;
-    kj_choose_names(&naming, module, &arena);
-    print_module(&(kj_printer){ .module = module, .naming = &naming, .buffer = buffer });
+    ki_naming naming;
+    ki_choose_names(&naming, module, &arena);
+    print_module(&(ki_printer){ .module = module, .naming = &naming, .buffer = buffer });
   } else buffer->failed = 1;
   kj_free_arena(&arena);
 }
 
-void kj_print_expr(const kjit_module *module, const kj_expr *expr, kj_buffer *buffer)
+void ki_print_expr(const kjit_module *module, const ki_expr *expr, kj_buffer *buffer)
 {
-  kj_put_expr(&(kj_printer){ .module = module, .buffer = buffer }, expr, KJ_LEVEL_CONDITIONAL);
+  ki_put_expr(&(ki_printer){ .module = module, .buffer = buffer }, expr, KJ_LEVEL_CONDITIONAL);
 }

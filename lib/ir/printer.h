@@ -8,51 +8,51 @@
 /* Names for printing. Those of a parsed module are right as they are; those of a built one may be
  * no identifiers, may be used twice, and may hide what they must not. */
 
-typedef struct kj_naming {
-  const kj_types *types;
+typedef struct ki_naming {
+  const ki_types *types;
   kj_arena *arena;
   kj_map changed; /* address of a declaration -> its new name; the others keep theirs */
   /* every name that means something somewhere in the module -> the last number tried behind it */
   kj_map taken;
   kj_map bound; /* while a function is walked: name -> chain of local declarations */
-  KJ_LIST(struct kj_bound *) open;
+  KJ_LIST(struct ki_bound *) open;
   kj_map global; /* name -> func or constant of a built module */
   uint32_t scope;
-} kj_naming;
+} ki_naming;
 
 /* Decides the names of all declarations of the module, so that the text, parsed, means the same.
  * Jumps through arena->on_failure when out of memory. */
-void kj_choose_names(kj_naming *naming, const kjit_module *module, kj_arena *arena);
+void ki_choose_names(ki_naming *naming, const kjit_module *module, kj_arena *arena);
 /* naming NULL: the declaration's own name. */
-const char *kj_printed_name(const kj_naming *naming, const kj_decl *decl);
-/* One function, constant or struct of the module, as kj_print_module prints it. */
-void kj_print_decl(const kjit_module *module, const kj_naming *naming, const kj_decl *decl,
+const char *ki_printed_name(const ki_naming *naming, const ki_decl *decl);
+/* One function, constant or struct of the module, as ki_print_module prints it. */
+void ki_print_decl(const kjit_module *module, const ki_naming *naming, const ki_decl *decl,
                    kj_buffer *buffer);
 
-typedef struct kj_printer {
+typedef struct ki_printer {
   const kjit_module *module;
-  const kj_naming *naming; /* NULL: names as given */
+  const ki_naming *naming; /* NULL: names as given */
   kj_buffer *buffer;
   int indent;
-} kj_printer;
+} ki_printer;
 
 /* How tightly an expression holds together; the numbers between are those of ops.def. */
 enum { KJ_LEVEL_CONDITIONAL = 0, KJ_LEVEL_POSTFIX = 13, KJ_LEVEL_PRIMARY = 14 };
 
-static inline void kj_put(kj_printer *p, const char *text) { kj_append_text(p->buffer, text); }
+static inline void ki_put(ki_printer *p, const char *text) { kj_append_text(p->buffer, text); }
 
 /* ---- printer.c: expressions and types ---- */
 
 /* In parentheses where the expression holds together less tightly than least. */
-void kj_put_expr(kj_printer *p, const kj_expr *expr, int least);
-void kj_put_list(kj_printer *p, const kj_exprs *list);
+void ki_put_expr(ki_printer *p, const ki_expr *expr, int least);
+void ki_put_list(ki_printer *p, const ki_exprs *list);
 /* In quotes. */
-void kj_put_string(kj_printer *p, const char *text);
-void kj_put_type(kj_printer *p, const kj_type_expr *type);
+void ki_put_string(ki_printer *p, const char *text);
+void ki_put_type(ki_printer *p, const ki_type_expr *type);
 
 /* ---- printer.c: a constant that a host gave as data ---- */
 
-void kj_put_data_type(kj_printer *p, const kj_decl *decl);
-void kj_put_data(kj_printer *p, const kj_decl *decl);
+void ki_put_data_type(ki_printer *p, const ki_decl *decl);
+void ki_put_data(ki_printer *p, const ki_decl *decl);
 
 #endif

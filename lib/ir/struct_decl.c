@@ -17,15 +17,15 @@ enum {
 /* ---- integers known without inference: extents of fields, alignments ---- */
 
 typedef struct evaluator {
-  kj_verifier *v;
+  ki_verifier *v;
   uint32_t depth; /* of constants made from others */
   /* looked into so far: those made of others, each of them twice, would double with each */
   uint32_t constants;
 } evaluator;
 
-static bool evaluate(evaluator *e, const kj_expr *expr, kj_value *value);
+static bool evaluate(evaluator *e, const ki_expr *expr, ki_value *value);
 
-static bool evaluate_constant(evaluator *e, const kj_decl *decl, kj_value *value)
+static bool evaluate_constant(evaluator *e, const ki_decl *decl, ki_value *value)
 {
   if (decl->kind != KJ_DECL_CONST || !decl->value || e->depth >= MAX_CHAIN ||
       e->constants++ >= MAX_CONSTANTS)
@@ -33,41 +33,41 @@ static bool evaluate_constant(evaluator *e, const kj_decl *decl, kj_value *value
   e->depth++;
   bool is_known = evaluate(e, decl->value, value);
   e->depth--;
-  const kj_type_expr *written = decl->type_expr;
+  const ki_type_expr *written = decl->type_expr;
   if (!is_known || !written) return is_known;
-  return written->kind == KJ_TYPE_FIXED && kj_fit_argument(*value, written->type, value);
+  return written->kind == KJ_TYPE_FIXED && ki_fit_argument(*value, written->type, value);
 }
 
-static bool evaluate_name(evaluator *e, const char *name, kj_value *value)
+static bool evaluate_name(evaluator *e, const char *name, ki_value *value)
 {
   const kj_map_entry *entry = kj_find_entry(&e->v->decls, name, strlen(name));
   return entry && evaluate_constant(e, entry->value, value);
 }
 
-static bool evaluate_binary(evaluator *e, const kj_expr *expr, kj_value *value)
+static bool evaluate_binary(evaluator *e, const ki_expr *expr, ki_value *value)
 {
-  kj_value x, y;
-  if (kj_op_table[expr->op].class_ != KJ_OP_ARITH && expr->op != KJIT_SHL) return false;
+  ki_value x, y;
+  if (ki_op_table[expr->op].class_ != KJ_OP_ARITH && expr->op != KJIT_SHL) return false;
   if (!evaluate(e, expr->x, &x) || !evaluate(e, expr->y, &y)) return false;
-  kjit_type type = kj_operator_type(expr->op, x.type, y.type);
-  if (!kj_is_integral(type)) return false;
-  if (expr->op != KJIT_SHL) y = kj_convert_value(y, type);
-  return kj_compute_binary(expr->op, kj_convert_value(x, type), y, value) == KJ_COMPUTED;
+  kjit_type type = ki_operator_type(expr->op, x.type, y.type);
+  if (!ki_is_integral(type)) return false;
+  if (expr->op != KJIT_SHL) y = ki_convert_value(y, type);
+  return ki_compute_binary(expr->op, ki_convert_value(x, type), y, value) == KJ_COMPUTED;
 }
 
-static bool evaluate(evaluator *e, const kj_expr *expr, kj_value *value)
+static bool evaluate(evaluator *e, const ki_expr *expr, ki_value *value)
 {
-  kj_value x;
+  ki_value x;
   switch (KJ_AMONG(expr->kind)) {
   case KJ_EXPR_INT:
-    *value = (kj_value){ expr->type, (__int128)expr->integer };
-    return kj_integer_fits(expr->type, value->integer);
+    *value = (ki_value){ expr->type, (__int128)expr->integer };
+    return ki_integer_fits(expr->type, value->integer);
   case KJ_EXPR_NAME: return evaluate_name(e, expr->name, value);
   case KJ_EXPR_DECL: return evaluate_constant(e, expr->decl, value);
   case KJ_EXPR_UNARY:
     if (expr->op != KJIT_NEG || !evaluate(e, expr->x, &x)) return false;
-    x = kj_convert_value(x, kj_arithmetic_type(x.type));
-    return kj_compute_unary(expr->op, x, value) == KJ_COMPUTED;
+    x = ki_convert_value(x, ki_arithmetic_type(x.type));
+    return ki_compute_unary(expr->op, x, value) == KJ_COMPUTED;
   case KJ_EXPR_BINARY: return evaluate_binary(e, expr, value);
   default: return false;
   }
@@ -75,70 +75,70 @@ static bool evaluate(evaluator *e, const kj_expr *expr, kj_value *value)
 
 /* ---- fields ---- */
 
-static kjit_type intern(kj_verifier *v, kjit_type type)
+static kjit_type intern(ki_verifier *v, kjit_type type)
 {
   if (type == KJIT_ANY) longjmp(*v->arena->on_failure, KJ_JUMP_MEMORY);
   return type;
 }
 
-static kjit_type array_field(kj_verifier *v, const kj_type_expr *type)
+static kjit_type array_field(ki_verifier *v, const ki_type_expr *type)
 {
-  const kj_type_expr *element = type->element;
-  if (element->kind != KJ_TYPE_FIXED || !kj_type(v->module->types, element->type)->size_bytes)
+  const ki_type_expr *element = type->element;
+  if (element->kind != KJ_TYPE_FIXED || !ki_type(v->module->types, element->type)->size_bytes)
     return KJIT_ANY;
-  kj_type_info info = { .element = element->type,
+  ki_type_info info = { .element = element->type,
                         .rank = (uint32_t)type->extents.count,
                         .layout = KJIT_LAYOUT_C,
                         .space = KJ_SPACE_VALUE,
                         .is_static = true };
   for (uint32_t i = 0; i < info.rank; i++) {
     evaluator e = { .v = v };
-    kj_value extent;
-    const kj_expr *expr = type->extents.items[i];
+    ki_value extent;
+    const ki_expr *expr = type->extents.items[i];
     if (!evaluate(&e, expr, &extent)) {
-      kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+      ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                      "an extent of a field is made of integers, constants that are integers, and + "
                      "- * // %% <<");
       return KJIT_ANY;
     }
     if (extent.integer < 1 || extent.integer > MAX_STRUCT_BYTES) {
-      kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "an extent of a field is from 1 to %d",
+      ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "an extent of a field is from 1 to %d",
                      MAX_STRUCT_BYTES);
       return KJIT_ANY;
     }
     info.extents[i] = (int64_t)extent.integer;
   }
-  return intern(v, kj_intern_array(v->module->types, &info));
+  return intern(v, ki_intern_array(v->module->types, &info));
 }
 
-static void refuse_field(kj_verifier *v, const kj_decl *field)
+static void refuse_field(ki_verifier *v, const ki_decl *field)
 {
-  const kj_type_expr *type = field->type_expr;
+  const ki_type_expr *type = field->type_expr;
   bool is_array = type->kind == KJ_TYPE_ARRAY ||
                   (type->kind == KJ_TYPE_FIXED &&
-                   kj_type(v->module->types, type->type)->class_ == KJ_CLASS_ARRAY);
+                   ki_type(v->module->types, type->type)->class_ == KJ_CLASS_ARRAY);
   bool is_sizeless = type->kind == KJ_TYPE_STATIC_ARRAY && type->extents.count == 0;
   if (is_array || is_sizeless)
-    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
                    "`%s`: an array inside a struct has extents, `f32[3]`; data elsewhere is "
                    "reached by a pointer, `f32*`",
                    field->name);
   else
-    kj_fail_verify(
+    ki_fail_verify(
       v, type->location, KJIT_ERROR_TYPE,
       "`%s`: a field is a scalar, a vector, a struct, a pointer, or an array of these with extents",
       field->name);
 }
 
 /* KJIT_ANY: an error was reported. */
-static kjit_type field_type(kj_verifier *v, const kj_decl *field)
+static kjit_type field_type(ki_verifier *v, const ki_decl *field)
 {
   size_t errors = v->diagnostics->error_count;
-  kj_type_expr *type = field->type_expr;
-  kj_verify_type(v, type, true);
+  ki_type_expr *type = field->type_expr;
+  ki_verify_type(v, type, true);
   if (v->diagnostics->error_count > errors) return KJIT_ANY;
   kjit_type made = KJIT_ANY;
-  if (type->kind == KJ_TYPE_FIXED && kj_type(v->module->types, type->type)->size_bytes)
+  if (type->kind == KJ_TYPE_FIXED && ki_type(v->module->types, type->type)->size_bytes)
     made = type->type;
   if (type->kind == KJ_TYPE_STATIC_ARRAY && type->extents.count) made = array_field(v, type);
   if (made == KJIT_ANY && v->diagnostics->error_count == errors) refuse_field(v, field);
@@ -147,40 +147,40 @@ static kjit_type field_type(kj_verifier *v, const kj_decl *field)
 
 /* ---- structs ---- */
 
-static uint32_t read_alignment(kj_verifier *v, const kj_decl *decl)
+static uint32_t read_alignment(ki_verifier *v, const ki_decl *decl)
 {
-  const kj_attribute *attribute = kj_get_attribute(&decl->attributes, KJ_ATTRIBUTE_ALIGN);
+  const ki_attribute *attribute = ki_get_attribute(&decl->attributes, KJ_ATTRIBUTE_ALIGN);
   if (!attribute || attribute->values.count != 1) return 0;
   evaluator e = { .v = v };
-  kj_value known = { 0 };
+  ki_value known = { 0 };
   bool is_known = evaluate(&e, attribute->values.items[0], &known);
   __int128 value = known.integer;
   bool is_power = is_known && value > 0 && (value & (value - 1)) == 0;
   if (is_power && value <= MAX_ALIGNMENT) return (uint32_t)value;
   /* the verifier says so */
   if (!is_power && attribute->values.items[0]->kind == KJ_EXPR_INT) return 0;
-  kj_fail_verify(v, attribute->location, KJIT_ERROR_TYPE,
+  ki_fail_verify(v, attribute->location, KJIT_ERROR_TYPE,
                  "an alignment is a power of two from 1 to %d bytes, known without types",
                  MAX_ALIGNMENT);
   return 0;
 }
 
 /* Sizes are sums of at most MAX_FIELDS times 4 GiB before they are looked at. */
-static bool is_too_large(const kj_verifier *v, const kjit_type *items, size_t count)
+static bool is_too_large(const ki_verifier *v, const kjit_type *items, size_t count)
 {
   uint64_t bytes = 0;
-  for (size_t i = 0; i < count; i++) bytes += kj_type(v->module->types, items[i])->size_bytes;
+  for (size_t i = 0; i < count; i++) bytes += ki_type(v->module->types, items[i])->size_bytes;
   return bytes > MAX_STRUCT_BYTES;
 }
 
-static void fail_depth(kj_verifier *v, const kj_decl *decl)
+static void fail_depth(ki_verifier *v, const ki_decl *decl)
 {
-  kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED,
+  ki_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED,
                  "`%s` is too deep: structs and pointers nest at most %d levels deep", decl->name,
                  KJ_MAX_TYPE_LEVELS);
 }
 
-static void make_type(kj_verifier *v, kj_decl *decl)
+static void make_type(ki_verifier *v, ki_decl *decl)
 {
   size_t count = decl->fields.count;
   const char **names = KJ_NEW_ARRAY(v->arena, const char *, count + 1);
@@ -191,31 +191,31 @@ static void make_type(kj_verifier *v, kj_decl *decl)
     items[i] = field_type(v, decl->fields.items[i]);
     is_whole = is_whole && items[i] != KJIT_ANY;
   }
-  kj_struct_layout layout = { kj_get_attribute(&decl->attributes, KJ_ATTRIBUTE_PACKED) != NULL,
+  ki_struct_layout layout = { ki_get_attribute(&decl->attributes, KJ_ATTRIBUTE_PACKED) != NULL,
                               read_alignment(v, decl) };
   if (!is_whole) return;
   for (size_t i = 0; i < count; i++) {
-    if (!kj_is_too_deep(v->module->types, items[i])) continue;
+    if (!ki_is_too_deep(v->module->types, items[i])) continue;
     fail_depth(v, decl);
     return;
   }
   if (is_too_large(v, items, count)) {
-    kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED,
+    ki_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED,
                    "a struct has at most %d bytes: `%s` has more", MAX_STRUCT_BYTES, decl->name);
     return;
   }
-  decl->struct_type = intern(v, kj_intern_struct(v->module->types, decl->name, names, items,
+  decl->struct_type = intern(v, ki_intern_struct(v->module->types, decl->name, names, items,
                                                  (uint32_t)count, layout));
 }
 
-void kj_resolve_struct(kj_verifier *v, kj_decl *decl)
+void ki_resolve_struct(ki_verifier *v, ki_decl *decl)
 {
   enum { NEW, BUSY, DONE };
   uint8_t *state = &v->struct_states[decl->index];
   if (decl->struct_type != KJIT_ANY || *state == DONE) return;
   if (*state == BUSY || v->struct_depth >= KJ_MAX_TYPE_LEVELS) {
     if (*state == BUSY)
-      kj_fail_verify(v, decl->location, KJIT_ERROR_TYPE,
+      ki_fail_verify(v, decl->location, KJIT_ERROR_TYPE,
                      "the struct `%s` holds itself, or a pointer to itself: keep an index or the "
                      "address as a u64, and `bitcast(%s*, address)`",
                      decl->name, decl->name);
@@ -223,16 +223,16 @@ void kj_resolve_struct(kj_verifier *v, kj_decl *decl)
     return;
   }
   const char *fixed = v->fixed;
-  kj_decl *outer = v->decl;
+  ki_decl *outer = v->decl;
   *state = BUSY;
   v->decl = decl;
   v->fixed = "a struct";
   v->struct_depth++;
   if (decl->fields.count == 0)
-    kj_fail_verify(v, decl->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, decl->location, KJIT_ERROR_TYPE,
                    "a struct has at least one field: `%s` has none", decl->name);
   else if (decl->fields.count > MAX_FIELDS)
-    kj_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "a struct has at most %d fields",
+    ki_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "a struct has at most %d fields",
                    MAX_FIELDS);
   else make_type(v, decl);
   v->struct_depth--;
@@ -241,32 +241,32 @@ void kj_resolve_struct(kj_verifier *v, kj_decl *decl)
   *state = DONE;
 }
 
-void kj_resolve_structs(kj_verifier *v)
+void ki_resolve_structs(ki_verifier *v)
 {
   v->struct_states = KJ_NEW_ARRAY(v->arena, uint8_t, v->module->decls.count + 1);
   for (size_t i = 0; i < v->module->decls.count; i++)
     if (v->module->decls.items[i]->kind == KJ_DECL_STRUCT)
-      kj_resolve_struct(v, v->module->decls.items[i]);
+      ki_resolve_struct(v, v->module->decls.items[i]);
 }
 
 /* ---- structs that a host gives as types ---- */
 
-static kj_attribute make_attribute(kj_arena *arena, kj_attribute_id id, uint32_t value)
+static ki_attribute make_attribute(kj_arena *arena, ki_attribute_id id, uint32_t value)
 {
-  kj_attribute attribute = { .info = &kj_attribute_table[id] };
+  ki_attribute attribute = { .info = &ki_attribute_table[id] };
   if (!value) return attribute;
-  kj_expr *literal = kj_new_expr(arena, KJ_EXPR_INT, (kj_location){ 0 });
+  ki_expr *literal = ki_new_expr(arena, KJ_EXPR_INT, (kj_location){ 0 });
   literal->type = KJ_WEAK_INT;
   literal->integer = value;
   KJ_PUSH(arena, &attribute.values, literal);
   return attribute;
 }
 
-static uint32_t natural_alignment(const kj_types *types, const kj_type_info *info)
+static uint32_t natural_alignment(const ki_types *types, const ki_type_info *info)
 {
   uint32_t alignment = 1;
   for (uint32_t i = 0; i < info->count && !info->is_packed; i++) {
-    uint32_t own = kj_alignment(types, info->items[i]);
+    uint32_t own = ki_alignment(types, info->items[i]);
     if (own > alignment) alignment = own;
   }
   return alignment;
@@ -275,22 +275,22 @@ static uint32_t natural_alignment(const kj_types *types, const kj_type_info *inf
 static void add_struct(kjit_module *module, kjit_type type, kj_location location)
 {
   kj_arena *arena = &module->arena;
-  const kj_type_info *info = kj_type(module->types, type);
-  kj_decl *decl = KJ_NEW(arena, kj_decl);
+  const ki_type_info *info = ki_type(module->types, type);
+  ki_decl *decl = KJ_NEW(arena, ki_decl);
   decl->kind = KJ_DECL_STRUCT;
   decl->name = kj_copy_string(arena, info->name, strlen(info->name));
   decl->location = location;
   decl->struct_type = type;
   for (uint32_t i = 0; i < info->count; i++) {
-    kj_decl *field = KJ_NEW(arena, kj_decl);
+    ki_decl *field = KJ_NEW(arena, ki_decl);
     field->kind = KJ_DECL_PARAM;
     field->name = kj_copy_string(arena, info->field_names[i], strlen(info->field_names[i]));
     field->location = location;
     field->index = i;
-    field->type_expr = kj_spell_type(arena, module->types, info->items[i], location);
+    field->type_expr = ki_spell_type(arena, module->types, info->items[i], location);
     KJ_PUSH(arena, &decl->fields, field);
   }
-  kj_attribute packed = make_attribute(arena, KJ_ATTRIBUTE_PACKED, 0),
+  ki_attribute packed = make_attribute(arena, KJ_ATTRIBUTE_PACKED, 0),
                align = make_attribute(arena, KJ_ATTRIBUTE_ALIGN, info->alignment_bytes);
   if (info->is_packed) KJ_PUSH(arena, &decl->attributes, packed);
   if (info->alignment_bytes > natural_alignment(module->types, info))
@@ -298,15 +298,15 @@ static void add_struct(kjit_module *module, kjit_type type, kj_location location
   KJ_PUSH(arena, &module->decls, decl);
 }
 
-void kj_declare_structs(kjit_module *module, kjit_type type, kj_location location)
+void ki_declare_structs(kjit_module *module, kjit_type type, kj_location location)
 {
-  const kj_type_info *info = kj_type(module->types, type);
-  if (info->element) kj_declare_structs(module, info->element, location);
+  const ki_type_info *info = ki_type(module->types, type);
+  if (info->element) ki_declare_structs(module, info->element, location);
   if (info->class_ != KJ_CLASS_STRUCT) return;
   for (size_t i = 0; i < module->decls.count; i++)
     if (module->decls.items[i]->kind == KJ_DECL_STRUCT &&
         module->decls.items[i]->struct_type == type)
       return;
-  for (uint32_t i = 0; i < info->count; i++) kj_declare_structs(module, info->items[i], location);
+  for (uint32_t i = 0; i < info->count; i++) ki_declare_structs(module, info->items[i], location);
   add_struct(module, type, location);
 }

@@ -6,7 +6,7 @@
 #define ANY 0, 0, 0
 #define SM(arch, ptx) arch, ptx, 0
 #define SM_A(arch, ptx) arch, ptx, 'a'
-const kj_builtin kj_builtin_table[KJ_BUILTIN_COUNT] = {
+const ki_builtin ki_builtin_table[KJ_BUILTIN_COUNT] = {
 #define X(id, name, least, most, rule, lower, operation, scope, needs, flags, aliases) \
   { KJ_BUILTIN_##id, name, least, most, operation, scope, needs, flags, aliases },
 #include "ir/builtins.def"
@@ -14,7 +14,7 @@ const kj_builtin kj_builtin_table[KJ_BUILTIN_COUNT] = {
 };
 
 #define NONE NULL
-const kj_math kj_math_table[KJ_BUILTIN_COUNT] = {
+const ki_math ki_math_table[KJ_BUILTIN_COUNT] = {
 #define EXACT(id, fold, host, libdevice, fast, libclc, form) \
   [KJ_BUILTIN_##id] = { host, libdevice, fast, libclc, form },
 #define MATH(id, fold, host, libdevice, fast, libclc, form, ...) \
@@ -31,24 +31,24 @@ const kj_math kj_math_table[KJ_BUILTIN_COUNT] = {
 #define LOOP KJ_PLACE_LOOP
 #define ARRAY KJ_PLACE_ARRAY
 #define STRUCT KJ_PLACE_STRUCT
-const kj_attribute_info kj_attribute_table[KJ_ATTRIBUTE_COUNT] = {
+const ki_attribute_info ki_attribute_table[KJ_ATTRIBUTE_COUNT] = {
 #define X(name, text, least, most, places, doc) { text, doc, least, most, places },
 #include "ir/attributes.def"
 #undef X
 };
 
-const kj_op_info kj_op_table[KJIT_OP_COUNT] = {
+const ki_op_info ki_op_table[KJIT_OP_COUNT] = {
 #define X(name, text, precedence, class_) { #name, text, precedence, KJ_OP_##class_ },
 #include <kjit/ops.def>
 #undef X
 };
 
-const char *const kj_range_names[KJ_RANGE_COUNT] = { "range", "grid_range", "block_range" };
+const char *const ki_range_names[KJ_RANGE_COUNT] = { "range", "grid_range", "block_range" };
 
-const kj_builtin *kj_find_builtin(const char *name)
+const ki_builtin *ki_find_builtin(const char *name)
 {
   for (int i = 0; i < KJ_BUILTIN_COUNT; i++)
-    if (strcmp(kj_builtin_table[i].name, name) == 0) return &kj_builtin_table[i];
+    if (strcmp(ki_builtin_table[i].name, name) == 0) return &ki_builtin_table[i];
   return NULL;
 }
 
@@ -61,25 +61,25 @@ static int has_word(const char *list, const char *word)
   return 0;
 }
 
-const kj_builtin *kj_find_builtin_alias(const char *name)
+const ki_builtin *ki_find_builtin_alias(const char *name)
 {
   for (int i = 0; i < KJ_BUILTIN_COUNT; i++)
-    if (has_word(kj_builtin_table[i].aliases, name)) return &kj_builtin_table[i];
+    if (has_word(ki_builtin_table[i].aliases, name)) return &ki_builtin_table[i];
   return NULL;
 }
 
-const kj_attribute_info *kj_find_attribute(const char *name)
+const ki_attribute_info *ki_find_attribute(const char *name)
 {
   for (int i = 0; i < KJ_ATTRIBUTE_COUNT; i++)
-    if (strcmp(kj_attribute_table[i].name, name) == 0) return &kj_attribute_table[i];
+    if (strcmp(ki_attribute_table[i].name, name) == 0) return &ki_attribute_table[i];
   return NULL;
 }
 
-const kj_attribute *kj_get_attribute(const kj_attributes *attributes, kj_attribute_id id)
+const ki_attribute *ki_get_attribute(const ki_attributes *attributes, ki_attribute_id id)
 {
   /* By name: each of the two libraries has its own copy of the table. */
   for (size_t i = 0; i < attributes->count; i++)
-    if (strcmp(attributes->items[i].info->name, kj_attribute_table[id].name) == 0)
+    if (strcmp(attributes->items[i].info->name, ki_attribute_table[id].name) == 0)
       return &attributes->items[i];
   return NULL;
 }

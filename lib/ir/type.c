@@ -10,15 +10,15 @@
 /* Chunk k holds FIRST_CHUNK << k types, so that a type never moves and readers need no lock. */
 enum { FIRST_CHUNK = KJ_SIZE(32, 1), CHUNK_COUNT = KJ_SIZE(20, 25), FIRST_SLOTS = KJ_SIZE(128, 2) };
 
-struct kj_types {
+struct ki_types {
   pthread_mutex_t mutex;
   uint32_t count; /* composed types */
-  _Atomic(kj_type_info *) chunks[CHUNK_COUNT];
+  _Atomic(ki_type_info *) chunks[CHUNK_COUNT];
   kjit_type *slots; /* hash table of types; 0: free */
   uint32_t slot_count;
 };
 
-static const kj_type_info scalar_table[KJ_FIRST_COMPOSED] = {
+static const ki_type_info scalar_table[KJ_FIRST_COMPOSED] = {
   [KJIT_ANY] = { .class_ = KJ_CLASS_NONE, .name = "any" },
 #define X(NAME, text, size, class, code, bits) \
   [KJIT_##NAME] = { .class_ = KJ_CLASS_##class, .size_bytes = size, .name = text },
@@ -30,9 +30,9 @@ static const kj_type_info scalar_table[KJ_FIRST_COMPOSED] = {
   [KJ_WEAK_FLOAT] = { .class_ = KJ_CLASS_WEAK, .name = "weak float" },
 };
 
-kj_types *kj_create_types(void)
+ki_types *ki_create_types(void)
 {
-  kj_types *types = calloc(1, sizeof *types);
+  ki_types *types = calloc(1, sizeof *types);
   if (types) pthread_mutex_init(&types->mutex, NULL);
   return types;
 }
@@ -45,14 +45,14 @@ static uint32_t find_chunk(uint32_t number, uint32_t *place)
   return chunk;
 }
 
-static kj_type_info *composed(const kj_types *types, uint32_t number)
+static ki_type_info *composed(const ki_types *types, uint32_t number)
 {
   uint32_t place;
   uint32_t chunk = find_chunk(number, &place);
   return atomic_load_explicit(&types->chunks[chunk], memory_order_acquire) + place;
 }
 
-static void free_parts(kj_type_info *info)
+static void free_parts(ki_type_info *info)
 {
   free((void *)info->items);
   /* one block: the pointers, the type's name and the fields' names */
@@ -60,7 +60,7 @@ static void free_parts(kj_type_info *info)
   free((void *)info->offsets_bytes);
 }
 
-void kj_destroy_types(kj_types *types)
+void ki_destroy_types(ki_types *types)
 {
   if (!types) return;
   for (uint32_t i = 0; i < types->count; i++) free_parts(composed(types, i));
@@ -70,12 +70,12 @@ void kj_destroy_types(kj_types *types)
   free(types);
 }
 
-const kj_type_info *kj_type(const kj_types *types, kjit_type type)
+const ki_type_info *ki_type(const ki_types *types, kjit_type type)
 {
   return type < KJ_FIRST_COMPOSED ? &scalar_table[type] : composed(types, type - KJ_FIRST_COMPOSED);
 }
 
-bool kj_has_type(kj_types *types, kjit_type type)
+bool ki_has_type(ki_types *types, kjit_type type)
 {
   if (type < KJ_FIRST_COMPOSED) return true;
   pthread_mutex_lock(&types->mutex);
@@ -84,13 +84,13 @@ bool kj_has_type(kj_types *types, kjit_type type)
   return known;
 }
 
-kjit_type kj_find_struct(kj_types *types, const char *name, bool *is_ambiguous)
+kjit_type ki_find_struct(ki_types *types, const char *name, bool *is_ambiguous)
 {
   kjit_type found = KJIT_ANY;
   *is_ambiguous = false;
   pthread_mutex_lock(&types->mutex);
   for (uint32_t i = 0; i < types->count; i++) {
-    const kj_type_info *info = composed(types, i);
+    const ki_type_info *info = composed(types, i);
     if (info->class_ != KJ_CLASS_STRUCT || strcmp(info->name, name) != 0) continue;
     *is_ambiguous |= found != KJIT_ANY;
     found = KJ_FIRST_COMPOSED + i;
@@ -105,7 +105,7 @@ static uint64_t mix(uint64_t h, uint64_t value)
   return h ^ (h >> 29);
 }
 
-static uint64_t hash(const kj_type_info *info)
+static uint64_t hash(const ki_type_info *info)
 {
   uint64_t h = mix(info->class_, info->count);
   h = mix(h, info->element | (uint64_t)info->rank << 32);
@@ -119,7 +119,7 @@ static uint64_t hash(const kj_type_info *info)
   return h;
 }
 
-static bool equal_names(const kj_type_info *a, const kj_type_info *b)
+static bool equal_names(const ki_type_info *a, const ki_type_info *b)
 {
   if (a->is_packed != b->is_packed || strcmp(a->name, b->name) != 0) return false;
   for (uint32_t i = 0; i < a->count; i++)
@@ -127,7 +127,7 @@ static bool equal_names(const kj_type_info *a, const kj_type_info *b)
   return true;
 }
 
-static bool equal(const kj_type_info *a, const kj_type_info *b)
+static bool equal(const ki_type_info *a, const ki_type_info *b)
 {
   if (a->class_ != b->class_ || a->count != b->count || a->element != b->element ||
       a->rank != b->rank)
@@ -140,15 +140,15 @@ static bool equal(const kj_type_info *a, const kj_type_info *b)
   return a->count == 0 || !a->items || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0;
 }
 
-static uint32_t find_slot(const kj_types *types, const kj_type_info *wanted)
+static uint32_t find_slot(const ki_types *types, const ki_type_info *wanted)
 {
   uint32_t at = (uint32_t)hash(wanted) & (types->slot_count - 1);
-  while (types->slots[at] && !equal(kj_type(types, types->slots[at]), wanted))
+  while (types->slots[at] && !equal(ki_type(types, types->slots[at]), wanted))
     at = (at + 1) & (types->slot_count - 1);
   return at;
 }
 
-static bool grow_slots(kj_types *types)
+static bool grow_slots(ki_types *types)
 {
   if ((types->count + 1) * 2 <= types->slot_count) return true;
   kjit_type *old = types->slots;
@@ -158,14 +158,14 @@ static bool grow_slots(kj_types *types)
   types->slots = grown;
   types->slot_count = old_count ? old_count * 2 : FIRST_SLOTS;
   for (uint32_t i = 0; i < old_count; i++)
-    if (old[i]) types->slots[find_slot(types, kj_type(types, old[i]))] = old[i];
+    if (old[i]) types->slots[find_slot(types, ki_type(types, old[i]))] = old[i];
   free(old);
   return true;
 }
 
 /* Copies names into one block that begins with the pointers to the fields'; *name is set to the
  * copy of the type's. */
-static const char *const *copy_names(const kj_type_info *wanted, const char **name)
+static const char *const *copy_names(const ki_type_info *wanted, const char **name)
 {
   size_t bytes = wanted->count * sizeof(char *) + strlen(wanted->name) + 1;
   for (uint32_t i = 0; i < wanted->count; i++) bytes += strlen(wanted->field_names[i]) + 1;
@@ -188,18 +188,18 @@ static void *copy_block(const void *block, size_t bytes)
 
 /* What is written or made level by level is walked by recursion: who lets a host or a text add
  * levels bounds them. */
-static uint32_t count_levels(const kj_types *types, const kj_type_info *info)
+static uint32_t count_levels(const ki_types *types, const ki_type_info *info)
 {
-  uint32_t levels = info->element ? kj_type(types, info->element)->levels : 0;
+  uint32_t levels = info->element ? ki_type(types, info->element)->levels : 0;
   for (uint32_t i = 0; i < info->count && info->items; i++) {
-    uint32_t own = kj_type(types, info->items[i])->levels;
+    uint32_t own = ki_type(types, info->items[i])->levels;
     if (own > levels) levels = own;
   }
   return levels + 1;
 }
 
 /* Gives info its own copies of what wanted points to. */
-static bool copy_parts(kj_type_info *info, const kj_type_info *wanted)
+static bool copy_parts(ki_type_info *info, const ki_type_info *wanted)
 {
   *info = *wanted;
   info->items = NULL;
@@ -216,17 +216,17 @@ static bool copy_parts(kj_type_info *info, const kj_type_info *wanted)
 }
 
 /* Adds a type that is not in the table; takes nothing of wanted but copies its parts. */
-static kjit_type add_type(kj_types *types, uint32_t slot, const kj_type_info *wanted)
+static kjit_type add_type(ki_types *types, uint32_t slot, const ki_type_info *wanted)
 {
   uint32_t place;
   uint32_t chunk = find_chunk(types->count, &place);
   if (chunk >= CHUNK_COUNT) return KJIT_ANY;
   if (!types->chunks[chunk]) {
-    kj_type_info *made = calloc((size_t)FIRST_CHUNK << chunk, sizeof *made);
+    ki_type_info *made = calloc((size_t)FIRST_CHUNK << chunk, sizeof *made);
     if (!made) return KJIT_ANY;
     atomic_store_explicit(&types->chunks[chunk], made, memory_order_release);
   }
-  kj_type_info made;
+  ki_type_info made;
   if (!copy_parts(&made, wanted)) {
     free_parts(&made);
     return KJIT_ANY;
@@ -236,7 +236,7 @@ static kjit_type add_type(kj_types *types, uint32_t slot, const kj_type_info *wa
   return types->slots[slot] = KJ_FIRST_COMPOSED + types->count++;
 }
 
-kjit_type kj_intern(kj_types *types, const kj_type_info *wanted)
+kjit_type ki_intern(ki_types *types, const ki_type_info *wanted)
 {
   pthread_mutex_lock(&types->mutex);
   kjit_type type = KJIT_ANY;
@@ -249,9 +249,9 @@ kjit_type kj_intern(kj_types *types, const kj_type_info *wanted)
   return type;
 }
 
-kjit_type kj_intern_array(kj_types *types, const kj_type_info *array)
+kjit_type ki_intern_array(ki_types *types, const ki_type_info *array)
 {
-  kj_type_info wanted = { .class_ = KJ_CLASS_ARRAY,
+  ki_type_info wanted = { .class_ = KJ_CLASS_ARRAY,
                           .element = array->element,
                           .rank = array->rank,
                           .layout = array->layout,
@@ -261,36 +261,36 @@ kjit_type kj_intern_array(kj_types *types, const kj_type_info *array)
   if (array->is_static)
     memcpy(wanted.extents, array->extents, array->rank * sizeof *array->extents);
   wanted.alignment_bytes =
-    array->alignment_bytes == kj_alignment(types, array->element) ? 0 : array->alignment_bytes;
-  if (array->space == KJ_SPACE_VALUE) kj_lay_out_array(types, &wanted);
+    array->alignment_bytes == ki_alignment(types, array->element) ? 0 : array->alignment_bytes;
+  if (array->space == KJ_SPACE_VALUE) ki_lay_out_array(types, &wanted);
   /* Row-major and column-major are the same thing in one dimension, and nothing is strided in none:
    * one number for each. */
   if (wanted.rank == 0 || (wanted.rank == 1 && wanted.layout == KJIT_LAYOUT_F))
     wanted.layout = KJIT_LAYOUT_C;
-  return kj_intern(types, &wanted);
+  return ki_intern(types, &wanted);
 }
 
-kjit_type kj_intern_tuple(kj_types *types, const kjit_type *items, uint32_t count)
+kjit_type ki_intern_tuple(ki_types *types, const kjit_type *items, uint32_t count)
 {
-  return kj_intern(types,
-                   &(kj_type_info){ .class_ = KJ_CLASS_TUPLE, .items = items, .count = count });
+  return ki_intern(types,
+                   &(ki_type_info){ .class_ = KJ_CLASS_TUPLE, .items = items, .count = count });
 }
 
-kjit_type kj_array_type(kj_types *types, kjit_type element, uint32_t rank, kjit_layout layout,
+kjit_type ki_array_type(ki_types *types, kjit_type element, uint32_t rank, kjit_layout layout,
                         bool read_only)
 {
-  return kj_intern_array(types, &(kj_type_info){ .element = element,
+  return ki_intern_array(types, &(ki_type_info){ .element = element,
                                                  .rank = rank,
                                                  .layout = layout,
                                                  .read_only = read_only });
 }
 
-static void print_array(const kj_types *types, const kj_type_info *info, kj_buffer *buffer)
+static void print_array(const ki_types *types, const ki_type_info *info, kj_buffer *buffer)
 {
   static const char *const spaces[] = { "", "shared ", "local ", "", "", "" };
   kj_append_text(buffer, spaces[info->space]);
   if (info->read_only || info->space == KJ_SPACE_CONST) kj_append_text(buffer, "const ");
-  kj_print_type(types, info->element, buffer);
+  ki_print_type(types, info->element, buffer);
   kj_append_text(buffer, "[");
   for (uint32_t i = 0; i < info->rank; i++) {
     if (i) kj_append_text(buffer, ", ");
@@ -303,32 +303,32 @@ static void print_array(const kj_types *types, const kj_type_info *info, kj_buff
   if (info->layout == KJIT_LAYOUT_F) kj_append_text(buffer, " F");
 }
 
-static void print_tuple(const kj_types *types, const kj_type_info *info, kj_buffer *buffer)
+static void print_tuple(const ki_types *types, const ki_type_info *info, kj_buffer *buffer)
 {
   kj_append_text(buffer, "(");
   for (uint32_t i = 0; i < info->count; i++) {
     if (i) kj_append_text(buffer, ", ");
-    kj_print_type(types, info->items[i], buffer);
+    ki_print_type(types, info->items[i], buffer);
   }
   kj_append_text(buffer, ")");
 }
 
-static void print_vector(const kj_types *types, const kj_type_info *info, kj_buffer *buffer)
+static void print_vector(const ki_types *types, const ki_type_info *info, kj_buffer *buffer)
 {
-  kj_print_type(types, info->element, buffer);
+  ki_print_type(types, info->element, buffer);
   kj_append_format(buffer, "x%u", info->count);
 }
 
-static void print_pointer(const kj_types *types, const kj_type_info *info, kj_buffer *buffer)
+static void print_pointer(const ki_types *types, const ki_type_info *info, kj_buffer *buffer)
 {
   if (info->read_only) kj_append_text(buffer, "const ");
-  kj_print_type(types, info->element, buffer);
+  ki_print_type(types, info->element, buffer);
   kj_append_text(buffer, "*");
 }
 
-void kj_print_type(const kj_types *types, kjit_type type, kj_buffer *buffer)
+void ki_print_type(const ki_types *types, kjit_type type, kj_buffer *buffer)
 {
-  const kj_type_info *info = kj_type(types, type);
+  const ki_type_info *info = ki_type(types, type);
   switch (KJ_AMONG(info->class_)) {
   case KJ_CLASS_ARRAY: print_array(types, info, buffer); break;
   case KJ_CLASS_TUPLE: print_tuple(types, info, buffer); break;
@@ -338,7 +338,7 @@ void kj_print_type(const kj_types *types, kjit_type type, kj_buffer *buffer)
   }
 }
 
-kjit_type kj_find_scalar(const char *name, size_t length)
+kjit_type ki_find_scalar(const char *name, size_t length)
 {
   for (kjit_type type = KJIT_BOOL; type < KJIT_SCALAR_COUNT; type++)
     if (strlen(scalar_table[type].name) == length &&

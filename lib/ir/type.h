@@ -18,7 +18,7 @@ enum {
   KJ_FIRST_COMPOSED /* numbers from here on index the table */
 };
 
-typedef enum kj_type_class {
+typedef enum ki_type_class {
   KJ_CLASS_NONE,
   KJ_CLASS_BOOL,
   KJ_CLASS_SIGNED,
@@ -33,21 +33,21 @@ typedef enum kj_type_class {
   KJ_CLASS_VECTOR, /* f32x4 */
   KJ_CLASS_STRUCT,
   KJ_CLASS_POINTER
-} kj_type_class;
+} ki_type_class;
 
 /* Memory an array lives in. VALUE: it is part of a value: a member of a struct, with static
  * extents. GENERIC: what a pointer points to, which may be any. */
-typedef enum kj_space {
+typedef enum ki_space {
   KJ_SPACE_GLOBAL,
   KJ_SPACE_SHARED,
   KJ_SPACE_LOCAL,
   KJ_SPACE_CONST,
   KJ_SPACE_VALUE,
   KJ_SPACE_GENERIC
-} kj_space;
+} ki_space;
 
-typedef struct kj_type_info {
-  kj_type_class class_;
+typedef struct ki_type_info {
+  ki_type_class class_;
   /* in memory: scalars, vectors, structs, pointers, VALUE arrays; 0: it is never in memory as a
    * whole */
   uint32_t size_bytes;
@@ -61,7 +61,7 @@ typedef struct kj_type_info {
   uint32_t rank;
   kjit_layout layout;
   bool read_only;
-  kj_space space;
+  ki_space space;
   /* extents known at compile time: shared, local and const arrays; row-major then */
   bool is_static;
   int64_t extents[KJ_MAX_RANK];
@@ -75,87 +75,87 @@ typedef struct kj_type_info {
   const char *const *field_names;
   const uint32_t *offsets_bytes;
   bool is_packed;
-} kj_type_info;
+} ki_type_info;
 
 /* A part of a struct, vector or complex number. */
-typedef struct kj_component {
+typedef struct ki_component {
   uint32_t index;
   kjit_type type;
   uint32_t offset_bytes;
-} kj_component;
+} ki_component;
 
-typedef struct kj_types kj_types;
+typedef struct ki_types ki_types;
 
 /* Thread safe. NULL when out of memory. */
-kj_types *kj_create_types(void);
-void kj_destroy_types(kj_types *types);
+ki_types *ki_create_types(void);
+void ki_destroy_types(ki_types *types);
 /* Valid for the table's life; type must be one that the table gave (scalars always are). */
-const kj_type_info *kj_type(const kj_types *types, kjit_type type);
+const ki_type_info *ki_type(const ki_types *types, kjit_type type);
 /* Whether the number is a type of this table: for numbers that come from a host. */
-bool kj_has_type(kj_types *types, kjit_type type);
+bool ki_has_type(ki_types *types, kjit_type type);
 /* Intern. KJIT_ANY when out of memory. Only the fields of the class are read. */
-kjit_type kj_intern_array(kj_types *types, const kj_type_info *array);
-kjit_type kj_intern_tuple(kj_types *types, const kjit_type *items, uint32_t count);
+kjit_type ki_intern_array(ki_types *types, const ki_type_info *array);
+kjit_type ki_intern_tuple(ki_types *types, const kjit_type *items, uint32_t count);
 /* lanes: 2, 3, 4, 8 or 16; element: a scalar that is not complex. KJIT_ANY: out of memory. */
-kjit_type kj_intern_vector(kj_types *types, kjit_type element, uint32_t lanes);
-kjit_type kj_intern_pointer(kj_types *types, kjit_type element, bool read_only);
+kjit_type ki_intern_vector(ki_types *types, kjit_type element, uint32_t lanes);
+kjit_type ki_intern_pointer(ki_types *types, kjit_type element, bool read_only);
 /* How a struct is laid out. */
-typedef struct kj_struct_layout {
+typedef struct ki_struct_layout {
   bool is_packed;           /* no padding, alignment 1 */
   uint32_t alignment_bytes; /* of @align: at least this; 0: the fields' */
-} kj_struct_layout;
+} ki_struct_layout;
 /* The same name with the same fields is the same type; names and fields are copied. Every item has
  * a size in memory. */
-kjit_type kj_intern_struct(kj_types *types, const char *name, const char *const *field_names,
-                           const kjit_type *items, uint32_t count, kj_struct_layout layout);
+kjit_type ki_intern_struct(ki_types *types, const char *name, const char *const *field_names,
+                           const kjit_type *items, uint32_t count, ki_struct_layout layout);
 /* Whether a type made of this one has more levels than are walked: for structs and pointers, which
  * are made of one another without end. */
-bool kj_is_too_deep(const kj_types *types, kjit_type part);
+bool ki_is_too_deep(const ki_types *types, kjit_type part);
 /* Whether it can be the element of an array, a field, or what a pointer points to: it lies in
  * memory as a whole and is no array. For numbers from a host too. */
-bool kj_is_element(kj_types *types, kjit_type type);
+bool ki_is_element(ki_types *types, kjit_type type);
 /* Whether it is a pointer, or one is somewhere in it. */
-bool kj_holds_pointer(const kj_types *types, kjit_type type);
+bool ki_holds_pointer(const ki_types *types, kjit_type type);
 /* The struct type of that name, KJIT_ANY where there is none; *is_ambiguous where there are
  * several. */
-kjit_type kj_find_struct(kj_types *types, const char *name, bool *is_ambiguous);
+kjit_type ki_find_struct(ki_types *types, const char *name, bool *is_ambiguous);
 /* Of a value in memory, in bytes. */
-uint32_t kj_alignment(const kj_types *types, kjit_type type);
+uint32_t ki_alignment(const ki_types *types, kjit_type type);
 /* What a component at this offset from something so aligned has. */
-uint32_t kj_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes);
-/* Component `index` of a struct, vector or complex type; index is below kj_component_count (0 for
+uint32_t ki_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes);
+/* Component `index` of a struct, vector or complex type; index is below ki_component_count (0 for
  * all other types). */
-uint32_t kj_component_count(const kj_types *types, kjit_type type);
-kj_component kj_get_component(const kj_types *types, kjit_type type, uint32_t index);
+uint32_t ki_component_count(const ki_types *types, kjit_type type);
+ki_component ki_get_component(const ki_types *types, kjit_type type, uint32_t index);
 /* The same of the elements of an array in a struct, too. */
-uint32_t kj_value_part_count(const kj_types *types, kjit_type type);
-kj_component kj_get_value_part(const kj_types *types, kjit_type type, uint32_t index);
+uint32_t ki_value_part_count(const ki_types *types, kjit_type type);
+ki_component ki_get_value_part(const ki_types *types, kjit_type type, uint32_t index);
 /* Elements of an array with static extents, a VALUE array among them. */
-uint64_t kj_element_count(const kj_type_info *array);
+uint64_t ki_element_count(const ki_type_info *array);
 /* A global array without static extents, as a parameter has it. */
-kjit_type kj_array_type(kj_types *types, kjit_type element, uint32_t rank, kjit_layout layout,
+kjit_type ki_array_type(ki_types *types, kjit_type element, uint32_t rank, kjit_layout layout,
                         bool read_only);
 /* composed_type.c and type.c only: any type as it is; and the size and alignment of a VALUE array.
  */
-kjit_type kj_intern(kj_types *types, const kj_type_info *wanted);
-void kj_lay_out_array(const kj_types *types, kj_type_info *array);
+kjit_type ki_intern(ki_types *types, const ki_type_info *wanted);
+void ki_lay_out_array(const ki_types *types, ki_type_info *array);
 /* As the text form writes it; shared, local and const arrays print their space first: "shared
  * f32[16, 17]". */
-void kj_print_type(const kj_types *types, kjit_type type, kj_buffer *buffer);
+void ki_print_type(const ki_types *types, kjit_type type, kj_buffer *buffer);
 /* KJIT_ANY: no scalar of that name ("index" is i64). */
-kjit_type kj_find_scalar(const char *name, size_t length);
+kjit_type ki_find_scalar(const char *name, size_t length);
 /* Whether a name is one of a vector, "f32x4": what it is made of. */
-bool kj_split_vector(const char *name, size_t length, kjit_type *element, uint32_t *lanes);
+bool ki_split_vector(const char *name, size_t length, kjit_type *element, uint32_t *lanes);
 /* A scalar or a vector. */
-bool kj_is_type_name(const char *name, size_t length);
+bool ki_is_type_name(const char *name, size_t length);
 /* The same as a type of the table; KJIT_ANY: neither. False: out of memory. */
-bool kj_find_type(kj_types *types, const char *name, size_t length, kjit_type *type);
+bool ki_find_type(ki_types *types, const char *name, size_t length, kjit_type *type);
 
-static inline bool kj_is_scalar(kjit_type type)
+static inline bool ki_is_scalar(kjit_type type)
 {
   return type >= KJIT_BOOL && type < KJIT_SCALAR_COUNT;
 }
-static inline bool kj_is_weak(kjit_type type)
+static inline bool ki_is_weak(kjit_type type)
 {
   return type == KJ_WEAK_INT || type == KJ_WEAK_FLOAT;
 }

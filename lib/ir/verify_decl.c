@@ -6,132 +6,132 @@
 
 /* Types as they are written. */
 
-static void verify_type_name(kj_verifier *v, kj_type_expr *type)
+static void verify_type_name(ki_verifier *v, ki_type_expr *type)
 {
   const kj_map_entry *entry = kj_find_entry(&v->decls, type->name, strlen(type->name));
-  kj_decl *decl = entry ? entry->value : NULL;
+  ki_decl *decl = entry ? entry->value : NULL;
   if (decl && decl->kind == KJ_DECL_STRUCT) {
-    kj_resolve_struct(v, decl);
+    ki_resolve_struct(v, decl);
     if (decl->struct_type == KJIT_ANY) return; /* reported */
     type->kind = KJ_TYPE_FIXED;
     type->type = decl->struct_type;
     return;
   }
-  const char *alias = kj_find_type_alias(type->name);
-  const kj_builtin *builtin = kj_find_builtin(type->name);
+  const char *alias = ki_find_type_alias(type->name);
+  const ki_builtin *builtin = ki_find_builtin(type->name);
   if (alias)
-    kj_fail_verify(v, type->location, KJIT_ERROR_NAME, "`%s` is `%s` here", type->name, alias);
+    ki_fail_verify(v, type->location, KJIT_ERROR_NAME, "`%s` is `%s` here", type->name, alias);
   else if (builtin || kj_find_entry(&v->decls, type->name, strlen(type->name)))
-    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "expected a type, found `%s`", type->name);
-  else if (kj_explain_name(v->arena, type->name))
-    kj_fail_verify(v, type->location, KJIT_ERROR_NAME, "%s", kj_explain_name(v->arena, type->name));
+    ki_fail_verify(v, type->location, KJIT_ERROR_TYPE, "expected a type, found `%s`", type->name);
+  else if (ki_explain_name(v->arena, type->name))
+    ki_fail_verify(v, type->location, KJIT_ERROR_NAME, "%s", ki_explain_name(v->arena, type->name));
   else {
-    kj_near near = { .name = type->name };
+    ki_near near = { .name = type->name };
     for (kjit_type scalar = KJIT_BOOL; scalar < KJIT_SCALAR_COUNT; scalar++)
-      kj_consider(&near, kj_type(v->module->types, scalar)->name);
+      ki_consider(&near, ki_type(v->module->types, scalar)->name);
     for (size_t i = 0; i < v->module->decls.count; i++)
       if (v->module->decls.items[i]->kind == KJ_DECL_STRUCT)
-        kj_consider(&near, v->module->decls.items[i]->name);
-    kj_fail_verify(v, type->location, KJIT_ERROR_NAME,
+        ki_consider(&near, v->module->decls.items[i]->name);
+    ki_fail_verify(v, type->location, KJIT_ERROR_NAME,
                    near.best ? "`%s` is not a type; did you mean `%s`?" : "`%s` is not a type%.0s",
                    type->name, near.best ? near.best : "");
   }
 }
 
-static void verify_static_array(kj_verifier *v, kj_type_expr *type, bool static_extents)
+static void verify_static_array(ki_verifier *v, ki_type_expr *type, bool static_extents)
 {
   if (!static_extents)
-    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
                    "an array with extents is declared `local a: f32[16]` or `shared a: f32[16]`; "
                    "the type of an argument has a `:` for every dimension");
   if (type->read_only)
-    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
                    "an array that nothing writes is of no use here: leave `const` out");
   for (size_t i = 0; i < type->extents.count; i++) {
-    kj_expr *extent = type->extents.items[i];
-    kj_verify_expr(v, extent, KJ_ROLE_VALUE);
+    ki_expr *extent = type->extents.items[i];
+    ki_verify_expr(v, extent, KJ_ROLE_VALUE);
     bool is_negative =
       extent->kind == KJ_EXPR_UNARY && extent->op == KJIT_NEG && extent->x->kind == KJ_EXPR_INT;
     bool is_constant = v->decl->kind == KJ_DECL_CONST;
     if (is_negative || (extent->kind == KJ_EXPR_INT && extent->integer == 0 && !is_constant))
-      kj_fail_verify(v, extent->location, KJIT_ERROR_TYPE, "an extent is at least %d",
+      ki_fail_verify(v, extent->location, KJIT_ERROR_TYPE, "an extent is at least %d",
                      is_constant ? 0 : 1);
     if (extent->kind == KJ_EXPR_FLOAT)
-      kj_fail_verify(v, extent->location, KJIT_ERROR_TYPE, "an extent is an integer");
+      ki_fail_verify(v, extent->location, KJIT_ERROR_TYPE, "an extent is an integer");
   }
 }
 
 /* An array or pointer whose element has become known is known too. */
-static void fix(kj_verifier *v, kj_type_expr *type, kjit_type made)
+static void fix(ki_verifier *v, ki_type_expr *type, kjit_type made)
 {
   if (made == KJIT_ANY) longjmp(*v->arena->on_failure, KJ_JUMP_MEMORY);
   type->kind = KJ_TYPE_FIXED;
   type->type = made;
 }
 
-static void fix_array(kj_verifier *v, kj_type_expr *type)
+static void fix_array(ki_verifier *v, ki_type_expr *type)
 {
   if (type->element->kind != KJ_TYPE_FIXED) return;
   fix(v, type,
-      kj_array_type(v->module->types, type->element->type, type->rank, type->layout,
+      ki_array_type(v->module->types, type->element->type, type->rank, type->layout,
                     type->read_only));
 }
 
-static void fix_pointer(kj_verifier *v, kj_type_expr *type)
+static void fix_pointer(ki_verifier *v, ki_type_expr *type)
 {
-  const kj_type_expr *element = type->element;
+  const ki_type_expr *element = type->element;
   bool is_fixed = element->kind == KJ_TYPE_FIXED;
-  bool is_sized = is_fixed && kj_type(v->module->types, element->type)->size_bytes;
+  bool is_sized = is_fixed && ki_type(v->module->types, element->type)->size_bytes;
   if (is_fixed && is_sized)
-    fix(v, type, kj_intern_pointer(v->module->types, element->type, type->read_only));
+    fix(v, type, ki_intern_pointer(v->module->types, element->type, type->read_only));
   else if (element->kind != KJ_TYPE_DTYPE && element->kind != KJ_TYPE_NAMED)
-    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
                    "a pointer points to a scalar, a vector, a struct or a pointer; `f32*` also "
                    "stands for many f32, one after the other");
 }
 
-void kj_verify_type(kj_verifier *v, kj_type_expr *type, bool static_extents)
+void ki_verify_type(ki_verifier *v, ki_type_expr *type, bool static_extents)
 {
   if (!type) return;
   switch (type->kind) {
   case KJ_TYPE_FIXED: break;
-  case KJ_TYPE_DTYPE: kj_verify_expr(v, type->expr, KJ_ROLE_VALUE); break;
+  case KJ_TYPE_DTYPE: ki_verify_expr(v, type->expr, KJ_ROLE_VALUE); break;
   case KJ_TYPE_ARRAY:
-    kj_verify_type(v, type->element, false);
+    ki_verify_type(v, type->element, false);
     fix_array(v, type);
     break;
   case KJ_TYPE_STATIC_ARRAY:
     verify_static_array(v, type, static_extents);
-    kj_verify_type(v, type->element, false);
+    ki_verify_type(v, type->element, false);
     break;
   case KJ_TYPE_TUPLE:
-    for (size_t i = 0; i < type->items.count; i++) kj_verify_type(v, type->items.items[i], false);
+    for (size_t i = 0; i < type->items.count; i++) ki_verify_type(v, type->items.items[i], false);
     break;
   case KJ_TYPE_POINTER:
-    kj_verify_type(v, type->element, false);
+    ki_verify_type(v, type->element, false);
     fix_pointer(v, type);
     break;
   case KJ_TYPE_NAMED: verify_type_name(v, type); break;
   }
 }
 
-void kj_convert_to_type(kj_verifier *v, kj_expr *expr)
+void ki_convert_to_type(ki_verifier *v, ki_expr *expr)
 {
-  if (expr->kind == KJ_EXPR_NAME && !kj_is_known_name(v, expr->name)) {
-    verify_type_name(v, &(kj_type_expr){ .name = expr->name, .location = expr->location });
+  if (expr->kind == KJ_EXPR_NAME && !ki_is_known_name(v, expr->name)) {
+    verify_type_name(v, &(ki_type_expr){ .name = expr->name, .location = expr->location });
   } else if (expr->kind == KJ_EXPR_TUPLE) {
-    kj_type_expr *tuple = KJ_NEW(v->arena, kj_type_expr);
-    *tuple = (kj_type_expr){ .kind = KJ_TYPE_TUPLE, .location = expr->location };
+    ki_type_expr *tuple = KJ_NEW(v->arena, ki_type_expr);
+    *tuple = (ki_type_expr){ .kind = KJ_TYPE_TUPLE, .location = expr->location };
     for (size_t i = 0; i < expr->args.count; i++) {
-      kj_expr *item = expr->args.items[i];
-      kj_convert_to_type(v, item);
+      ki_expr *item = expr->args.items[i];
+      ki_convert_to_type(v, item);
       if (item->kind == KJ_EXPR_TYPE) KJ_PUSH(v->arena, &tuple->items, item->type_expr);
     }
-    *expr = (kj_expr){
+    *expr = (ki_expr){
       .kind = KJ_EXPR_TYPE, .location = expr->location, .height = expr->height, .type_expr = tuple
     };
   } else {
-    kj_verify_expr(v, expr, KJ_ROLE_TYPE);
+    ki_verify_expr(v, expr, KJ_ROLE_TYPE);
   }
 }
 
@@ -139,12 +139,12 @@ void kj_convert_to_type(kj_verifier *v, kj_expr *expr)
 
 /* Rows of equal length at every level, down to numbers; the extents that the value has go to
  * extents. Returns the rank. */
-static uint32_t measure_aggregate(kj_verifier *v, const kj_expr *value, uint32_t depth,
+static uint32_t measure_aggregate(ki_verifier *v, const ki_expr *value, uint32_t depth,
                                   int64_t *extents)
 {
   if (value->kind != KJ_EXPR_TUPLE) return 0;
   if (depth == KJ_MAX_RANK) {
-    kj_fail_verify(v, value->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions",
+    ki_fail_verify(v, value->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions",
                    KJ_MAX_RANK);
     return 0;
   }
@@ -158,7 +158,7 @@ static uint32_t measure_aggregate(kj_verifier *v, const kj_expr *value, uint32_t
       memcpy(extents + depth + 1, row + depth + 1, (KJ_MAX_RANK - depth - 1) * sizeof *extents);
     } else if (row_rank != rank || memcmp(extents + depth + 1, row + depth + 1,
                                           (KJ_MAX_RANK - depth - 1) * sizeof *extents) != 0) {
-      kj_fail_verify(v, value->args.items[i]->location, KJIT_ERROR_TYPE,
+      ki_fail_verify(v, value->args.items[i]->location, KJIT_ERROR_TYPE,
                      "the rows of a constant have equal lengths: row %zu differs from the first",
                      i + 1);
       break;
@@ -167,9 +167,9 @@ static uint32_t measure_aggregate(kj_verifier *v, const kj_expr *value, uint32_t
   return rank + 1;
 }
 
-static void verify_values(kj_verifier *v, kj_expr *value)
+static void verify_values(ki_verifier *v, ki_expr *value)
 {
-  if (value->kind != KJ_EXPR_TUPLE) kj_verify_expr(v, value, KJ_ROLE_VALUE);
+  if (value->kind != KJ_EXPR_TUPLE) ki_verify_expr(v, value, KJ_ROLE_VALUE);
   for (size_t i = 0; value->kind == KJ_EXPR_TUPLE && i < value->args.count; i++)
     verify_values(v, value->args.items[i]);
 }
@@ -182,44 +182,44 @@ static bool is_empty(const int64_t *extents, uint32_t rank)
   return false;
 }
 
-static void verify_shape(kj_verifier *v, const kj_decl *decl)
+static void verify_shape(ki_verifier *v, const ki_decl *decl)
 {
-  const kj_type_expr *type = decl->type_expr;
+  const ki_type_expr *type = decl->type_expr;
   int64_t extents[KJ_MAX_RANK] = { 0 };
   uint32_t rank = measure_aggregate(v, decl->value, 0, extents);
   bool has_none = is_empty(extents, rank);
   if (!type && has_none)
-    kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
                    "a constant without values needs its type: `const %s: f32[0] = {}`", decl->name);
   if (!type) return;
   bool is_array = type->kind == KJ_TYPE_STATIC_ARRAY;
   bool is_scalar = type->kind == KJ_TYPE_DTYPE ||
-                   (type->kind == KJ_TYPE_FIXED && kj_is_element(v->module->types, type->type));
+                   (type->kind == KJ_TYPE_FIXED && ki_is_element(v->module->types, type->type));
   if (!is_array && !is_scalar)
-    kj_fail_verify(
+    ki_fail_verify(
       v, type->location, KJIT_ERROR_TYPE,
       "a constant is a scalar, a vector, a struct or an array of these with extents: `f32[3]`");
   else if (is_array && (has_none ? type->extents.count < rank : type->extents.count != rank))
-    kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
                    "the type of `%s` has %zu dimensions, its value %u", decl->name,
                    type->extents.count, rank);
   else if (is_scalar && rank)
-    kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
                    "`%s` is a scalar by its type, its value an array", decl->name);
   for (uint32_t i = 0; is_array && i < rank && type->extents.count >= rank; i++) {
-    const kj_expr *extent = type->extents.items[i];
+    const ki_expr *extent = type->extents.items[i];
     if (extent->kind == KJ_EXPR_INT && extent->integer != extents[i])
-      kj_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
+      ki_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
                      "dimension %u of `%s` has %lld elements by its type and %lld by its value", i,
                      decl->name, (long long)extent->integer, (long long)extents[i]);
   }
 }
 
-void kj_verify_constant(kj_verifier *v, kj_decl *decl)
+void ki_verify_constant(ki_verifier *v, ki_decl *decl)
 {
   v->decl = decl;
   v->fixed = "a constant";
-  kj_verify_type(v, decl->type_expr, true);
+  ki_verify_type(v, decl->type_expr, true);
   if (decl->value) {
     verify_values(v, decl->value);
     verify_shape(v, decl);
@@ -233,18 +233,18 @@ void kj_verify_constant(kj_verifier *v, kj_decl *decl)
  * it, in whatever order they are declared. */
 enum { MOST_LEVELS = 1000, UNDER_WAY = MOST_LEVELS + 1 };
 
-static uint32_t measure_constant(kj_verifier *v, kj_decl *decl, uint32_t *heights, uint32_t level);
+static uint32_t measure_constant(ki_verifier *v, ki_decl *decl, uint32_t *heights, uint32_t level);
 
 static uint32_t larger(uint32_t x, uint32_t y) { return x > y ? x : y; }
 
 /* level: how deep this call itself is. */
-static uint32_t measure(kj_verifier *v, const kj_expr *expr, uint32_t *heights, uint32_t level)
+static uint32_t measure(ki_verifier *v, const ki_expr *expr, uint32_t *heights, uint32_t level)
 {
   if (!expr) return 0;
   uint32_t height = 0;
   if (expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_CONST)
     height = measure_constant(v, expr->decl, heights, level);
-  const kj_expr *children[] = { expr->x, expr->y, expr->z,
+  const ki_expr *children[] = { expr->x, expr->y, expr->z,
                                 expr->type_expr ? expr->type_expr->expr : NULL };
   for (size_t i = 0; i < sizeof children / sizeof *children; i++)
     height = larger(height, measure(v, children[i], heights, level + 1));
@@ -253,13 +253,13 @@ static uint32_t measure(kj_verifier *v, const kj_expr *expr, uint32_t *heights, 
   return height + 1;
 }
 
-static _Noreturn void refuse_constant(kj_verifier *v, const kj_decl *decl, const char *format)
+static _Noreturn void refuse_constant(ki_verifier *v, const ki_decl *decl, const char *format)
 {
-  kj_fail_verify(v, decl->location, KJIT_ERROR_NAME, format, decl->name);
+  ki_fail_verify(v, decl->location, KJIT_ERROR_NAME, format, decl->name);
   longjmp(*v->arena->on_failure, KJ_JUMP_ERROR);
 }
 
-static uint32_t measure_constant(kj_verifier *v, kj_decl *decl, uint32_t *heights, uint32_t level)
+static uint32_t measure_constant(ki_verifier *v, ki_decl *decl, uint32_t *heights, uint32_t level)
 {
   static const char too_deep[] = "the constant `%s` is at the end of a chain of too many others";
   uint32_t *height = &heights[decl->index];
@@ -274,7 +274,7 @@ static uint32_t measure_constant(kj_verifier *v, kj_decl *decl, uint32_t *height
   return *height = own + 1;
 }
 
-void kj_verify_constant_cycles(kj_verifier *v)
+void ki_verify_constant_cycles(ki_verifier *v)
 {
   uint32_t *heights = KJ_NEW_ARRAY(v->arena, uint32_t, v->module->decls.count + 1);
   for (size_t i = 0; i < v->module->decls.count; i++)

@@ -5,223 +5,223 @@
 
 /* Expressions: each kind, in the role in which it stands. */
 
-static void verify_operands(kj_verifier *v, kj_expr *expr)
+static void verify_operands(ki_verifier *v, ki_expr *expr)
 {
   bool compares = expr->kind == KJ_EXPR_BINARY && (expr->op == KJIT_EQ || expr->op == KJIT_NE);
-  kj_expr *operands[] = { expr->x, expr->y, expr->z };
+  ki_expr *operands[] = { expr->x, expr->y, expr->z };
   for (int i = 0; i < 3; i++)
-    if (operands[i]) kj_verify_expr(v, operands[i], compares ? KJ_ROLE_COMPARED : KJ_ROLE_VALUE);
+    if (operands[i]) ki_verify_expr(v, operands[i], compares ? KJ_ROLE_COMPARED : KJ_ROLE_VALUE);
 }
 
-static void verify_index(kj_verifier *v, kj_expr *expr, kj_role role)
+static void verify_index(ki_verifier *v, ki_expr *expr, ki_role role)
 {
   if (role == KJ_ROLE_TYPE) {
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "expected the type of a scalar, found an index");
     return;
   }
-  kj_verify_expr(v, expr->x, KJ_ROLE_VALUE);
+  ki_verify_expr(v, expr->x, KJ_ROLE_VALUE);
   if (expr->args.count > KJ_MAX_RANK)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "an array has at most %d dimensions, here are %zu indices", KJ_MAX_RANK,
                    expr->args.count);
   for (size_t i = 0; i < expr->args.count; i++) {
     if (expr->args.items[i]->kind == KJ_EXPR_SLICE) verify_operands(v, expr->args.items[i]);
-    else kj_verify_expr(v, expr->args.items[i], KJ_ROLE_VALUE);
+    else ki_verify_expr(v, expr->args.items[i], KJ_ROLE_VALUE);
   }
 }
 
 /* Of a scalar or vector; NULL: others have none. */
-static const char *name_of_type(kj_verifier *v, kjit_type type)
+static const char *name_of_type(ki_verifier *v, kjit_type type)
 {
-  const kj_type_info *info = kj_type(v->module->types, type);
+  const ki_type_info *info = ki_type(v->module->types, type);
   if (info->class_ == KJ_CLASS_VECTOR)
-    return kj_format(v->arena, "%sx%u", kj_type(v->module->types, info->element)->name,
+    return kj_format(v->arena, "%sx%u", ki_type(v->module->types, info->element)->name,
                      info->count);
-  return kj_is_scalar(type) ? info->name : NULL;
+  return ki_is_scalar(type) ? info->name : NULL;
 }
 
-static void refuse_type_value(kj_verifier *v, const kj_expr *expr, kj_role role)
+static void refuse_type_value(ki_verifier *v, const ki_expr *expr, ki_role role)
 {
   if (role == KJ_ROLE_VALUE || role == KJ_ROLE_ARGUMENT)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "expected a value, found a type; `f32(x)` converts");
 }
 
-void kj_verify_expr(kj_verifier *v, kj_expr *expr, kj_role role)
+void ki_verify_expr(ki_verifier *v, ki_expr *expr, ki_role role)
 {
-  if (expr->kind == KJ_EXPR_NAME) kj_resolve_name(v, expr);
+  if (expr->kind == KJ_EXPR_NAME) ki_resolve_name(v, expr);
   switch (expr->kind) {
   case KJ_EXPR_INT:
   case KJ_EXPR_FLOAT:
   case KJ_EXPR_BOOL:
   case KJ_EXPR_NAME: break;
   case KJ_EXPR_STRING:
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "a string is no value: it can only be printed");
     break;
-  case KJ_EXPR_DECL: kj_verify_decl(v, expr, role); break;
-  case KJ_EXPR_BUILTIN: kj_verify_builtin(v, expr, role); break;
+  case KJ_EXPR_DECL: ki_verify_decl(v, expr, role); break;
+  case KJ_EXPR_BUILTIN: ki_verify_builtin(v, expr, role); break;
   case KJ_EXPR_TYPE:
-    kj_verify_type(v, expr->type_expr, false);
+    ki_verify_type(v, expr->type_expr, false);
     if (expr->type_expr->kind == KJ_TYPE_FIXED && name_of_type(v, expr->type_expr->type))
-      kj_refuse_hidden(v, expr, name_of_type(v, expr->type_expr->type));
+      ki_refuse_hidden(v, expr, name_of_type(v, expr->type_expr->type));
     refuse_type_value(v, expr, role);
     break;
   case KJ_EXPR_UNARY:
   case KJ_EXPR_BINARY:
   case KJ_EXPR_COND: verify_operands(v, expr); break;
   case KJ_EXPR_CALL:
-    kj_verify_call(v, expr);
+    ki_verify_call(v, expr);
     if (expr->kind == KJ_EXPR_TYPE) refuse_type_value(v, expr, role);
     break;
   case KJ_EXPR_INDEX: verify_index(v, expr, role); break;
   case KJ_EXPR_SLICE:
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "a slice is no value: it stands in the index of an array");
     break;
-  case KJ_EXPR_FIELD: kj_verify_field(v, expr); break;
-  case KJ_EXPR_TUPLE: kj_verify_exprs(v, &expr->args, KJ_ROLE_VALUE); break;
+  case KJ_EXPR_FIELD: ki_verify_field(v, expr); break;
+  case KJ_EXPR_TUPLE: ki_verify_exprs(v, &expr->args, KJ_ROLE_VALUE); break;
   }
   bool is_value = expr->kind != KJ_EXPR_NAME && expr->kind != KJ_EXPR_TYPE &&
                   expr->kind != KJ_EXPR_DECL && expr->kind != KJ_EXPR_BUILTIN &&
                   expr->kind != KJ_EXPR_INDEX;
   if (role == KJ_ROLE_TYPE && is_value)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a type, found a value");
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a type, found a value");
 }
 
-void kj_verify_exprs(kj_verifier *v, kj_exprs *list, kj_role role)
+void ki_verify_exprs(ki_verifier *v, ki_exprs *list, ki_role role)
 {
-  for (size_t i = 0; i < list->count; i++) kj_verify_expr(v, list->items[i], role);
+  for (size_t i = 0; i < list->count; i++) ki_verify_expr(v, list->items[i], role);
 }
 
 /* Calls: what is called, and with which arguments. */
 
-static void fail_count(kj_verifier *v, const kj_expr *call, const char *name, size_t least,
+static void fail_count(ki_verifier *v, const ki_expr *call, const char *name, size_t least,
                        size_t most)
 {
   size_t count = call->args.count;
   if (least == most)
-    kj_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` takes %zu argument%s, not %zu", name,
+    ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` takes %zu argument%s, not %zu", name,
                    least, least == 1 ? "" : "s", count);
   else
-    kj_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` takes %zu to %zu arguments, not %zu",
+    ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` takes %zu to %zu arguments, not %zu",
                    name, least, most, count);
 }
 
 /* The memory order that may follow the arguments. */
-static bool has_order(const kj_expr *call)
+static bool has_order(const ki_expr *call)
 {
-  const kj_builtin *builtin = call->x->builtin;
+  const ki_builtin *builtin = call->x->builtin;
   if (!(builtin->flags & KJ_ORDER) || call->args.count != (size_t)builtin->most + 1) return false;
-  const kj_expr *last = call->args.items[builtin->most];
-  const kj_builtin *order = last->kind == KJ_EXPR_BUILTIN ? last->builtin
-                            : last->kind == KJ_EXPR_NAME  ? kj_find_builtin(last->name)
+  const ki_expr *last = call->args.items[builtin->most];
+  const ki_builtin *order = last->kind == KJ_EXPR_BUILTIN ? last->builtin
+                            : last->kind == KJ_EXPR_NAME  ? ki_find_builtin(last->name)
                                                           : NULL;
   return order && order->id >= KJ_BUILTIN_RELAXED && order->id <= KJ_BUILTIN_SEQ_CST;
 }
 
 /* One argument too many: `atomic_load(p[0], "acquire")`; `atomic_add(a, i, v)`, where the place was
  * given in two parts. */
-static bool refuse_one_more(kj_verifier *v, const kj_expr *call)
+static bool refuse_one_more(ki_verifier *v, const ki_expr *call)
 {
-  const kj_builtin *builtin = call->x->builtin;
+  const ki_builtin *builtin = call->x->builtin;
   if (!(builtin->flags & KJ_PLACE) || call->args.count != (size_t)builtin->most + 1) return false;
-  const kj_expr *last = call->args.items[builtin->most];
+  const ki_expr *last = call->args.items[builtin->most];
   if ((builtin->flags & KJ_ORDER) && last->kind == KJ_EXPR_STRING) {
-    kj_fail_verify(v, last->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, last->location, KJIT_ERROR_TYPE,
                    "a memory order is one of the names relaxed, acquire, release, acq_rel and "
                    "seq_cst, without quotes: `%s(%s, acquire)`",
                    builtin->name, builtin->most > 1 ? "a[i], x" : "a[i]");
     return true;
   }
-  kj_fail_verify(v, call->location, KJIT_ERROR_TYPE,
+  ki_fail_verify(v, call->location, KJIT_ERROR_TYPE,
                  "`%s` takes %u arguments, not %zu: the element is one of them, `%s(a[i], ...)`",
                  builtin->name, builtin->most, call->args.count, builtin->name);
   return true;
 }
 
-static bool is_literal_rank(const kj_expr *expr)
+static bool is_literal_rank(const ki_expr *expr)
 {
   return expr->kind != KJ_EXPR_INT || (expr->integer >= 1 && expr->integer <= 3);
 }
 
 /* dtype(e) is a type wherever it stands. */
-static void convert_dtype(kj_expr *call, kj_arena *arena)
+static void convert_dtype(ki_expr *call, kj_arena *arena)
 {
-  kj_type_expr *type = KJ_NEW(arena, kj_type_expr);
+  ki_type_expr *type = KJ_NEW(arena, ki_type_expr);
   type->kind = KJ_TYPE_DTYPE;
   type->location = call->location;
   type->expr = call->args.items[0];
-  *call = (kj_expr){
+  *call = (ki_expr){
     .kind = KJ_EXPR_TYPE, .location = call->location, .height = call->height, .type_expr = type
   };
 }
 
 /* `f32[n, m]` behind `view(`: an index of a type, whose extents are values. */
-static void convert_to_array_type(kj_verifier *v, kj_expr *expr)
+static void convert_to_array_type(ki_verifier *v, ki_expr *expr)
 {
   if (expr->kind != KJ_EXPR_INDEX || expr->args.count == 0) {
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "the first argument of `view` is the type of an array with its extents: "
                    "`view(f32[n, m], p)`");
     return;
   }
-  kj_convert_to_type(v, expr->x);
+  ki_convert_to_type(v, expr->x);
   for (size_t i = 0; i < expr->args.count; i++)
-    kj_verify_expr(v, expr->args.items[i], KJ_ROLE_VALUE);
+    ki_verify_expr(v, expr->args.items[i], KJ_ROLE_VALUE);
   if (expr->x->kind != KJ_EXPR_TYPE) return; /* reported */
-  kj_type_expr *type = KJ_NEW(v->arena, kj_type_expr);
-  *type = (kj_type_expr){ .kind = KJ_TYPE_STATIC_ARRAY,
+  ki_type_expr *type = KJ_NEW(v->arena, ki_type_expr);
+  *type = (ki_type_expr){ .kind = KJ_TYPE_STATIC_ARRAY,
                           .location = expr->location,
                           .element = expr->x->type_expr,
                           .extents = expr->args };
-  *expr = (kj_expr){
+  *expr = (ki_expr){
     .kind = KJ_EXPR_TYPE, .location = expr->location, .height = expr->height, .type_expr = type
   };
 }
 
-static void note_forbidden(kj_verifier *v, const char *what, kj_location location)
+static void note_forbidden(ki_verifier *v, const char *what, kj_location location)
 {
-  kj_summary *summary = &v->summaries[v->decl->index];
+  ki_summary *summary = &v->summaries[v->decl->index];
   if (v->range)
-    kj_fail_verify(v, location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, location, KJIT_ERROR_TYPE,
                    "%s inside a %s: its iterations are independent and run in any order", what,
-                   kj_range_names[v->range->range]);
+                   ki_range_names[v->range->range]);
   if (summary->forbidden) return;
   summary->forbidden = what;
   summary->forbidden_at = location;
 }
 
 /* Inline PTX: a string, and the operands that it names. */
-static void verify_text(kj_verifier *v, const kj_expr *call, size_t index)
+static void verify_text(ki_verifier *v, const ki_expr *call, size_t index)
 {
   if (index < call->args.count && call->args.items[index]->kind == KJ_EXPR_STRING) return;
-  kj_fail_verify(v, call->location, KJIT_ERROR_TYPE,
+  ki_fail_verify(v, call->location, KJIT_ERROR_TYPE,
                  "`%s` takes the instructions as a string: `%s`", call->x->builtin->name,
                  index ? "ptx(i32, \"add.s32 %0, %1, %2;\", x, y)"
                        : "ptx_effect(\"nanosleep.u32 %0;\", n)");
 }
 
-static void verify_builtin_arguments(kj_verifier *v, kj_expr *call)
+static void verify_builtin_arguments(ki_verifier *v, ki_expr *call)
 {
-  const kj_builtin *builtin = call->x->builtin;
+  const ki_builtin *builtin = call->x->builtin;
   size_t first = 0;
   if (call->args.count && builtin->id == KJ_BUILTIN_VIEW)
     convert_to_array_type(v, call->args.items[first++]);
   else if (call->args.count && (builtin->flags & KJ_TYPE_ARG))
-    kj_convert_to_type(v, call->args.items[first++]);
+    ki_convert_to_type(v, call->args.items[first++]);
   else if (call->args.count && (builtin->flags & (KJ_PLACE | KJ_ADDRESS)))
-    kj_verify_place(v, call->args.items[first++], true);
+    ki_verify_place(v, call->args.items[first++], true);
   if (builtin->id == KJ_BUILTIN_PTX || builtin->id == KJ_BUILTIN_PTX_EFFECT)
     verify_text(v, call, first++);
   for (size_t i = first; i < call->args.count; i++)
-    kj_verify_expr(v, call->args.items[i], KJ_ROLE_VALUE);
+    ki_verify_expr(v, call->args.items[i], KJ_ROLE_VALUE);
 }
 
-static void verify_builtin_call(kj_verifier *v, kj_expr *call)
+static void verify_builtin_call(ki_verifier *v, ki_expr *call)
 {
-  const kj_builtin *builtin = call->x->builtin;
+  const ki_builtin *builtin = call->x->builtin;
   size_t count = call->args.count;
   if (builtin->flags & KJ_NAME) return; /* refused as a callee */
   bool fits = (count >= builtin->least && count <= builtin->most) || has_order(call);
@@ -234,79 +234,79 @@ static void verify_builtin_call(kj_verifier *v, kj_expr *call)
     note_forbidden(v, kj_format(v->arena, "`%s`", builtin->name), call->location);
   bool is_grid = builtin->id == KJ_BUILTIN_GRID || builtin->id == KJ_BUILTIN_GRIDSIZE;
   if (is_grid && count == 1 && !is_literal_rank(call->args.items[0]))
-    kj_fail_verify(v, call->location, KJIT_ERROR_TYPE, "a grid has 1, 2 or 3 dimensions");
+    ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "a grid has 1, 2 or 3 dimensions");
   if (builtin->id == KJ_BUILTIN_DTYPE && count == 1) convert_dtype(call, v->arena);
 }
 
 /* Parameters that a call must give: those before the last ones with a default. */
-static size_t least_arguments(const kj_function *function)
+static size_t least_arguments(const ki_function *function)
 {
   size_t count = function->params.count;
   while (count && function->params.items[count - 1]->value) count--;
   return count;
 }
 
-static void verify_function_call(kj_verifier *v, kj_expr *call)
+static void verify_function_call(ki_verifier *v, ki_expr *call)
 {
-  const kj_decl *callee = call->x->decl;
-  const kj_function *function = callee->function;
+  const ki_decl *callee = call->x->decl;
+  const ki_function *function = callee->function;
   size_t least = least_arguments(function), most = function->params.count;
   if (call->args.count < least || call->args.count > most) {
     fail_count(v, call, callee->name, least, most);
-    kj_note_verify(v, callee->location, "`%s` is declared here", callee->name);
+    ki_note_verify(v, callee->location, "`%s` is declared here", callee->name);
     return;
   }
   for (size_t i = 0; i < call->args.count; i++) {
-    const kj_decl *param = function->params.items[i];
-    const kj_expr *argument = call->args.items[i];
-    if (kj_is_func_value(argument) && !param->is_func)
-      kj_fail_verify(v, argument->location, KJIT_ERROR_TYPE,
+    const ki_decl *param = function->params.items[i];
+    const ki_expr *argument = call->args.items[i];
+    if (ki_is_func_value(argument) && !param->is_func)
+      ki_fail_verify(v, argument->location, KJIT_ERROR_TYPE,
                      "parameter `%s` of `%s` takes a value, not a function: declare it `%s: func`",
                      param->name, callee->name, param->name);
-    if (param->is_func && !kj_is_func_value(argument) && argument->kind != KJ_EXPR_NAME)
-      kj_fail_verify(v, argument->location, KJIT_ERROR_TYPE, "parameter `%s` of `%s` takes a func",
+    if (param->is_func && !ki_is_func_value(argument) && argument->kind != KJ_EXPR_NAME)
+      ki_fail_verify(v, argument->location, KJIT_ERROR_TYPE, "parameter `%s` of `%s` takes a func",
                      param->name, callee->name);
   }
 }
 
-static void verify_cast(kj_verifier *v, const kj_expr *call)
+static void verify_cast(ki_verifier *v, const ki_expr *call)
 {
-  const kj_type_expr *type = call->x->type_expr;
-  bool is_scalar = type->kind == KJ_TYPE_FIXED && kj_is_scalar(type->type);
-  bool is_complex = is_scalar && kj_type(v->module->types, type->type)->class_ == KJ_CLASS_COMPLEX;
+  const ki_type_expr *type = call->x->type_expr;
+  bool is_scalar = type->kind == KJ_TYPE_FIXED && ki_is_scalar(type->type);
+  bool is_complex = is_scalar && ki_type(v->module->types, type->type)->class_ == KJ_CLASS_COMPLEX;
   /* types of several parts are made from them: inference counts */
   if (call->args.count == 1 || !is_scalar || is_complex) return;
-  const char *name = kj_type(v->module->types, type->type)->name;
-  kj_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` converts one value, not %zu", name,
+  const char *name = ki_type(v->module->types, type->type)->name;
+  ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` converts one value, not %zu", name,
                  call->args.count);
 }
 
 /* `a.conj()`, as in Python. An unknown name in front of the point was reported. */
-static void refuse_method(kj_verifier *v, const kj_expr *callee)
+static void refuse_method(ki_verifier *v, const ki_expr *callee)
 {
-  const kj_expr *x = callee->x;
+  const ki_expr *x = callee->x;
   const char *name = callee->name, *subject = x->kind == KJ_EXPR_DECL ? x->decl->name : "x";
   const kj_map_entry *entry = kj_find_entry(&v->decls, name, strlen(name));
-  const kj_builtin *builtin = kj_find_builtin(name);
-  bool is_function = (entry && ((const kj_decl *)entry->value)->kind == KJ_DECL_FUNCTION) ||
+  const ki_builtin *builtin = ki_find_builtin(name);
+  bool is_function = (entry && ((const ki_decl *)entry->value)->kind == KJ_DECL_FUNCTION) ||
                      (builtin && !(builtin->flags & KJ_NAME) && builtin->least == 1);
-  const kj_expr *root = x;
+  const ki_expr *root = x;
   while (root->kind == KJ_EXPR_FIELD) root = root->x;
   if (root->kind == KJ_EXPR_NAME) return;
   if (is_function)
-    kj_fail_verify(v, callee->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, callee->location, KJIT_ERROR_TYPE,
                    "values have no functions of their own: write `%s(%s)`", name, subject);
   else
-    kj_fail_verify(v, callee->location, KJIT_ERROR_NAME,
+    ki_fail_verify(v, callee->location, KJIT_ERROR_NAME,
                    "values have no functions of their own, and there is no `%s`: declare "
                    "`func %s(%s)` in the module",
                    name, name, subject);
 }
 
-void kj_verify_call(kj_verifier *v, kj_expr *call)
+void ki_verify_call(ki_verifier *v, ki_expr *call)
 {
-  kj_expr *callee = call->x;
-  kj_verify_expr(v, callee, KJ_ROLE_CALLEE);
+  ki_expr *callee = call->x;
+  ki_verify_expr(v, callee, KJ_ROLE_CALLEE);
   if (callee->kind == KJ_EXPR_BUILTIN) {
     verify_builtin_call(v, call);
     return;
@@ -316,8 +316,8 @@ void kj_verify_call(kj_verifier *v, kj_expr *call)
                                                          callee->kind == KJ_EXPR_NAME ||
                                                          callee->kind == KJ_EXPR_FIELD;
   if (!is_cast && !is_name)
-    kj_fail_verify(v, callee->location, KJIT_ERROR_TYPE, "only a function or a type can be called");
-  kj_verify_exprs(v, &call->args, is_cast ? KJ_ROLE_VALUE : KJ_ROLE_ARGUMENT);
+    ki_fail_verify(v, callee->location, KJIT_ERROR_TYPE, "only a function or a type can be called");
+  ki_verify_exprs(v, &call->args, is_cast ? KJ_ROLE_VALUE : KJ_ROLE_ARGUMENT);
   if (is_cast) verify_cast(v, call);
   if (callee->kind == KJ_EXPR_DECL && callee->decl->kind == KJ_DECL_FUNCTION)
     verify_function_call(v, call);

@@ -7,62 +7,62 @@
 
 /* ---- unknown names ---- */
 
-static const char *find_near(kj_verifier *v, const char *name)
+static const char *find_near(ki_verifier *v, const char *name)
 {
-  kj_near near = { .name = name };
+  ki_near near = { .name = name };
   for (size_t i = 0; v->function && i < v->function->params.count; i++)
-    kj_consider(&near, v->function->params.items[i]->name);
+    ki_consider(&near, v->function->params.items[i]->name);
   for (size_t i = 0; v->function && i < v->function->locals.count; i++)
-    kj_consider(&near, v->function->locals.items[i]->name);
+    ki_consider(&near, v->function->locals.items[i]->name);
   for (size_t i = 0; i < v->module->decls.count; i++)
-    kj_consider(&near, v->module->decls.items[i]->name);
-  for (int i = 0; i < KJ_BUILTIN_COUNT; i++) kj_consider(&near, kj_builtin_table[i].name);
+    ki_consider(&near, v->module->decls.items[i]->name);
+  for (int i = 0; i < KJ_BUILTIN_COUNT; i++) ki_consider(&near, ki_builtin_table[i].name);
   for (kjit_type type = KJIT_BOOL; type < KJIT_SCALAR_COUNT; type++)
-    kj_consider(&near, kj_type(v->module->types, type)->name);
+    ki_consider(&near, ki_type(v->module->types, type)->name);
   return near.best;
 }
 
-static bool is_local_name(const kj_verifier *v, const char *name)
+static bool is_local_name(const ki_verifier *v, const char *name)
 {
   for (size_t i = 0; v->function && i < v->function->locals.count; i++)
     if (strcmp(v->function->locals.items[i]->name, name) == 0) return true;
   return false;
 }
 
-void kj_fail_unknown(kj_verifier *v, kj_location location, const char *name, bool is_assigned)
+void ki_fail_unknown(ki_verifier *v, kj_location location, const char *name, bool is_assigned)
 {
-  const char *sentence = kj_explain_name(v->arena, name);
+  const char *sentence = ki_explain_name(v->arena, name);
   if (sentence) {
-    kj_fail_verify(v, location, KJIT_ERROR_NAME, "%s", sentence);
+    ki_fail_verify(v, location, KJIT_ERROR_NAME, "%s", sentence);
     return;
   }
   const char *near = find_near(v, name);
   const char *hint = near ? kj_format(v->arena, "; did you mean `%s`?", near) : "";
   if (is_local_name(v, name)) hint = ": its declaration is in another block or comes later";
   if (is_assigned)
-    kj_fail_verify(v, location, KJIT_ERROR_NAME,
+    ki_fail_verify(v, location, KJIT_ERROR_NAME,
                    "`%s` is not declared: `var %s = ...` declares a variable%s", name, name,
                    near ? hint : "");
-  else kj_fail_verify(v, location, KJIT_ERROR_NAME, "`%s` is not declared%s", name, hint);
+  else ki_fail_verify(v, location, KJIT_ERROR_NAME, "`%s` is not declared%s", name, hint);
 }
 
-bool kj_is_known_name(const kj_verifier *v, const char *name)
+bool ki_is_known_name(const ki_verifier *v, const char *name)
 {
-  return kj_find_entry(&v->decls, name, strlen(name)) || kj_find_builtin(name) ||
-         kj_is_type_name(name, strlen(name));
+  return kj_find_entry(&v->decls, name, strlen(name)) || ki_find_builtin(name) ||
+         ki_is_type_name(name, strlen(name));
 }
 
 /* `cuda.grid`, `math.sqrt`: fields of a name that means nothing. The whole dotted name, or NULL
  * where the root is no such name. */
-static const char *spell_dotted(kj_verifier *v, const kj_expr *expr)
+static const char *spell_dotted(ki_verifier *v, const ki_expr *expr)
 {
-  if (expr->kind == KJ_EXPR_NAME) return kj_is_known_name(v, expr->name) ? NULL : expr->name;
+  if (expr->kind == KJ_EXPR_NAME) return ki_is_known_name(v, expr->name) ? NULL : expr->name;
   if (expr->kind != KJ_EXPR_FIELD) return NULL;
   const char *root = spell_dotted(v, expr->x);
   return root ? kj_format(v->arena, "%s.%s", root, expr->name) : NULL;
 }
 
-static const kj_expr *find_root(const kj_expr *expr)
+static const ki_expr *find_root(const ki_expr *expr)
 {
   while (expr->kind == KJ_EXPR_FIELD || expr->kind == KJ_EXPR_INDEX) expr = expr->x;
   return expr;
@@ -71,7 +71,7 @@ static const kj_expr *find_root(const kj_expr *expr)
 /* ---- names ---- */
 
 /* The type of a parameter may name a later one. */
-static kj_decl *find_parameter(const kj_verifier *v, const char *name)
+static ki_decl *find_parameter(const ki_verifier *v, const char *name)
 {
   for (size_t i = 0; v->in_parameters && i < v->function->params.count; i++)
     if (strcmp(v->function->params.items[i]->name, name) == 0) return v->function->params.items[i];
@@ -79,28 +79,28 @@ static kj_decl *find_parameter(const kj_verifier *v, const char *name)
 }
 
 /* A struct that could not be made was reported: its name stays as it is. */
-static void resolve_struct_name(kj_verifier *v, kj_expr *expr, kj_decl *decl)
+static void resolve_struct_name(ki_verifier *v, ki_expr *expr, ki_decl *decl)
 {
-  kj_resolve_struct(v, decl);
+  ki_resolve_struct(v, decl);
   if (decl->struct_type == KJIT_ANY) return;
   expr->kind = KJ_EXPR_TYPE;
-  expr->type_expr = kj_spell_type(v->arena, v->module->types, decl->struct_type, expr->location);
+  expr->type_expr = ki_spell_type(v->arena, v->module->types, decl->struct_type, expr->location);
 }
 
-void kj_resolve_name(kj_verifier *v, kj_expr *expr)
+void ki_resolve_name(ki_verifier *v, ki_expr *expr)
 {
-  kj_decl *param = find_parameter(v, expr->name);
+  ki_decl *param = find_parameter(v, expr->name);
   if (param) {
     expr->kind = KJ_EXPR_DECL;
     expr->decl = param;
     return;
   }
   const kj_map_entry *entry = kj_find_entry(&v->decls, expr->name, strlen(expr->name));
-  const kj_builtin *builtin = kj_find_builtin(expr->name);
+  const ki_builtin *builtin = ki_find_builtin(expr->name);
   kjit_type type;
-  if (!kj_find_type(v->module->types, expr->name, strlen(expr->name), &type))
+  if (!ki_find_type(v->module->types, expr->name, strlen(expr->name), &type))
     longjmp(*v->arena->on_failure, KJ_JUMP_MEMORY);
-  if (entry && ((const kj_decl *)entry->value)->kind == KJ_DECL_STRUCT) {
+  if (entry && ((const ki_decl *)entry->value)->kind == KJ_DECL_STRUCT) {
     resolve_struct_name(v, expr, entry->value);
   } else if (entry) {
     expr->kind = KJ_EXPR_DECL;
@@ -110,102 +110,102 @@ void kj_resolve_name(kj_verifier *v, kj_expr *expr)
     expr->builtin = builtin;
   } else if (type != KJIT_ANY) {
     expr->kind = KJ_EXPR_TYPE;
-    expr->type_expr = kj_spell_type(v->arena, v->module->types, type, expr->location);
+    expr->type_expr = ki_spell_type(v->arena, v->module->types, type, expr->location);
   } else {
-    kj_fail_unknown(v, expr->location, expr->name, false);
+    ki_fail_unknown(v, expr->location, expr->name, false);
   }
 }
 
-bool kj_is_func_value(const kj_expr *expr)
+bool ki_is_func_value(const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_BUILTIN) return !(expr->builtin->flags & KJ_NAME);
   return expr->kind == KJ_EXPR_DECL && (expr->decl->kind == KJ_DECL_FUNCTION ||
                                         (expr->decl->kind == KJ_DECL_PARAM && expr->decl->is_func));
 }
 
-static void note_call(kj_verifier *v, const kj_expr *expr)
+static void note_call(ki_verifier *v, const ki_expr *expr)
 {
-  kj_call_site site = { expr->decl, expr->location, v->range };
+  ki_call_site site = { expr->decl, expr->location, v->range };
   KJ_PUSH(v->arena, &v->summaries[v->decl->index].calls, site);
 }
 
-static void verify_function_name(kj_verifier *v, kj_expr *expr, kj_role role)
+static void verify_function_name(ki_verifier *v, ki_expr *expr, ki_role role)
 {
-  const kj_function *function = expr->decl->function;
+  const ki_function *function = expr->decl->function;
   if (function->is_kernel)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "`%s` is a kernel: only the host launches it", expr->decl->name);
   else if (v->fixed)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_UNSUPPORTED,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_UNSUPPORTED,
                    "calls of functions in %s are not supported", v->fixed);
   else if (role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT)
-    kj_fail_verify(
+    ki_fail_verify(
       v, expr->location, KJIT_ERROR_TYPE,
       "`%s` is a function: it can be called, or handed to a parameter that is a `func`",
       expr->decl->name);
   else note_call(v, expr);
 }
 
-static void verify_local(kj_verifier *v, const kj_expr *expr, kj_role role)
+static void verify_local(ki_verifier *v, const ki_expr *expr, ki_role role)
 {
-  const kj_decl *decl = expr->decl;
+  const ki_decl *decl = expr->decl;
   if (!decl->function) {
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a field and has no value here",
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a field and has no value here",
                    decl->name);
     return;
   }
   if (decl->function != v->function) {
-    kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` belongs to another function",
+    ki_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` belongs to another function",
                    decl->name);
     return;
   }
   if (v->fixed && strcmp(v->fixed, "a default") == 0) {
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "a default is made from constants, not from `%s`", decl->name);
     return;
   }
   if (!v->visible[decl->index]) {
-    kj_fail_verify(v, expr->location, KJIT_ERROR_NAME,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_NAME,
                    "`%s` is used outside of the block that declares it", decl->name);
     return;
   }
   if (role == KJ_ROLE_CALLEE && !decl->is_func)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    decl->kind == KJ_DECL_PARAM ? "`%s` is called: declare the parameter `%s: func`"
                                                : "`%s` is no function%.0s",
                    decl->name, decl->name);
   if (decl->is_func && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT)
-    kj_fail_verify(
+    ki_fail_verify(
       v, expr->location, KJIT_ERROR_TYPE,
       "`%s` is a function: it can be called, or handed to a parameter that is a `func`",
       decl->name);
 }
 
-void kj_verify_decl(kj_verifier *v, kj_expr *expr, kj_role role)
+void ki_verify_decl(ki_verifier *v, ki_expr *expr, ki_role role)
 {
-  kj_decl *decl = expr->decl;
+  ki_decl *decl = expr->decl;
   if (decl->kind == KJ_DECL_FUNCTION) verify_function_name(v, expr, role);
   else if (decl->kind != KJ_DECL_CONST) verify_local(v, expr, role);
   else if (role == KJ_ROLE_CALLEE)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a constant, no function",
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a constant, no function",
                    decl->name);
   if (role == KJ_ROLE_TYPE)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "expected a type, found `%s`; `dtype(%s)` is its type", decl->name, decl->name);
 }
 
-void kj_refuse_hidden(kj_verifier *v, const kj_expr *expr, const char *name)
+void ki_refuse_hidden(ki_verifier *v, const ki_expr *expr, const char *name)
 {
   const kj_map_entry *entry = v->is_text ? NULL : kj_find_entry(&v->decls, name, strlen(name));
-  const kj_decl *decl = entry ? entry->value : NULL;
+  const ki_decl *decl = entry ? entry->value : NULL;
   bool is_kernel = decl && decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel;
   if (is_kernel)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_NAME,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_NAME,
                    "`%s` is used here and is also the name of a kernel", name);
 }
 
 /* Whether a built-in has a value before any thread runs. */
-static bool is_fixed(const kj_builtin *builtin)
+static bool is_fixed(const ki_builtin *builtin)
 {
   return (builtin->flags & KJ_PURE) && !(builtin->flags & (KJ_THREAD | KJ_XYZ)) &&
          builtin->id != KJ_BUILTIN_GRIDSIZE;
@@ -213,9 +213,9 @@ static bool is_fixed(const kj_builtin *builtin)
 
 /* Whether a built-in can be handed to a func parameter: the others take a type or a text, or the
  * module has to say that it is called. */
-static bool can_hand_over(const kj_builtin *builtin)
+static bool can_hand_over(const ki_builtin *builtin)
 {
-  static const kj_builtin_id others[] = { KJ_BUILTIN_VIEW, KJ_BUILTIN_PTX, KJ_BUILTIN_PTX_EFFECT,
+  static const ki_builtin_id others[] = { KJ_BUILTIN_VIEW, KJ_BUILTIN_PTX, KJ_BUILTIN_PTX_EFFECT,
                                           KJ_BUILTIN_CP_ASYNC_TENSOR,
                                           KJ_BUILTIN_CP_ASYNC_TENSOR_STORE };
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -223,28 +223,28 @@ static bool can_hand_over(const kj_builtin *builtin)
   return !(builtin->flags & (KJ_TYPE_ARG | KJ_UNEVALUATED));
 }
 
-void kj_verify_builtin(kj_verifier *v, const kj_expr *expr, kj_role role)
+void ki_verify_builtin(ki_verifier *v, const ki_expr *expr, ki_role role)
 {
-  const kj_builtin *builtin = expr->builtin;
+  const ki_builtin *builtin = expr->builtin;
   const char *name = builtin->name;
   bool is_value = builtin->flags & KJ_NAME;
-  kj_refuse_hidden(v, expr, name);
+  ki_refuse_hidden(v, expr, name);
   if (v->fixed && !is_fixed(builtin))
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "`%s` has no value in %s, which is evaluated before the launch", name, v->fixed);
   else if (builtin->flags & KJ_XYZ)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "`%s` has three parts: write `%s.x`, `%s.y` or `%s.z`", name, name, name, name);
   else if (is_value && role == KJ_ROLE_CALLEE)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "`%s` is a value, no function: write it without parentheses", name);
   else if (role == KJ_ROLE_TYPE)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a type, found `%s`", name);
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a type, found `%s`", name);
   else if (!is_value && role == KJ_ROLE_ARGUMENT && !can_hand_over(builtin))
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "`%s` cannot be handed over as a func: declare a func that calls it", name);
   else if (!is_value && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "`%s` is a function: it stands before its arguments, `%s(%s)`", name, name,
                    builtin->most ? "..." : "");
   if (role == KJ_ROLE_ARGUMENT && !is_value)
@@ -254,23 +254,23 @@ void kj_verify_builtin(kj_verifier *v, const kj_expr *expr, kj_role role)
 
 /* ---- fields ---- */
 
-void kj_verify_field(kj_verifier *v, kj_expr *expr)
+void ki_verify_field(ki_verifier *v, ki_expr *expr)
 {
   const char *dotted = spell_dotted(v, expr);
   if (dotted) {
-    const kj_expr *root = find_root(expr);
-    kj_fail_unknown(v, root->location, kj_explain_name(v->arena, dotted) ? dotted : root->name,
+    const ki_expr *root = find_root(expr);
+    ki_fail_unknown(v, root->location, ki_explain_name(v->arena, dotted) ? dotted : root->name,
                     false);
     return;
   }
-  kj_expr *x = expr->x;
-  if (x->kind == KJ_EXPR_NAME) kj_resolve_name(v, x);
+  ki_expr *x = expr->x;
+  if (x->kind == KJ_EXPR_NAME) ki_resolve_name(v, x);
   bool is_position = x->kind == KJ_EXPR_BUILTIN && (x->builtin->flags & KJ_XYZ);
   bool is_part = expr->name[0] >= 'x' && expr->name[0] <= 'z' && expr->name[1] == 0;
-  if (is_position && v->fixed) kj_verify_builtin(v, x, KJ_ROLE_VALUE);
+  if (is_position && v->fixed) ki_verify_builtin(v, x, KJ_ROLE_VALUE);
   else if (is_position && !is_part)
-    kj_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` has `.x`, `.y` and `.z`, no `.%s`",
+    ki_fail_verify(v, expr->location, KJIT_ERROR_NAME, "`%s` has `.x`, `.y` and `.z`, no `.%s`",
                    x->builtin->name, expr->name);
   if (is_position) return;
-  kj_verify_expr(v, x, KJ_ROLE_VALUE); /* which fields there are, its type says */
+  ki_verify_expr(v, x, KJ_ROLE_VALUE); /* which fields there are, its type says */
 }

@@ -17,75 +17,75 @@ static const char *const decl_kinds[] = {
   [KJ_DECL_LOOP] = "the variable of a loop",
 };
 
-static void verify_name_place(kj_verifier *v, kj_expr *place, bool is_atomic)
+static void verify_name_place(ki_verifier *v, ki_expr *place, bool is_atomic)
 {
-  kj_decl *decl = place->decl;
+  ki_decl *decl = place->decl;
   bool is_memory = decl->kind == KJ_DECL_SHARED || decl->kind == KJ_DECL_LOCAL;
   if (is_memory && decl->type_expr->kind == KJ_TYPE_STATIC_ARRAY)
-    kj_fail_verify(v, place->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, place->location, KJIT_ERROR_TYPE,
                    "`%s` is an array: its elements are changed, `%s[i]`", decl->name, decl->name);
   else if (decl->kind == KJ_DECL_SHARED) return;
   else if (is_atomic)
-    kj_fail_verify(v, place->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, place->location, KJIT_ERROR_TYPE,
                    "an atomic changes an element of an array, `a[i]`, or shared memory; `%s` is %s",
                    decl->name, decl_kinds[decl->kind]);
   else if (decl->kind == KJ_DECL_VAR) decl->is_assigned = true;
   else if (decl->kind == KJ_DECL_LET)
-    kj_fail_verify(v, place->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, place->location, KJIT_ERROR_TYPE,
                    "`%s` is a `let` and keeps its value: declare it `var %s` to assign to it",
                    decl->name, decl->name);
   else if (!is_memory)
-    kj_fail_verify(v, place->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, place->location, KJIT_ERROR_TYPE,
                    "`%s` is %s and keeps its value: assign to a `var`", decl->name,
                    decl_kinds[decl->kind]);
 }
 
 /* What an element is an element of, or a field a part of. Whether a field is one of a struct that
  * may change, or the extent of an array, types say. */
-static void verify_root(kj_verifier *v, const kj_expr *place)
+static void verify_root(ki_verifier *v, const ki_expr *place)
 {
-  const kj_expr *root = place;
+  const ki_expr *root = place;
   bool has_index = false;
   for (; root->kind == KJ_EXPR_INDEX || root->kind == KJ_EXPR_FIELD; root = root->x)
     has_index |= root->kind == KJ_EXPR_INDEX;
   if (root->kind == KJ_EXPR_TUPLE || root->kind == KJ_EXPR_INT || root->kind == KJ_EXPR_FLOAT)
-    kj_fail_verify(
+    ki_fail_verify(
       v, place->location, KJIT_ERROR_TYPE,
       "this cannot be changed: only a `var`, elements of arrays and fields of these can");
   if (root->kind != KJ_EXPR_DECL) return;
-  kj_decl *decl = root->decl;
+  ki_decl *decl = root->decl;
   if (decl->kind == KJ_DECL_CONST)
-    kj_fail_verify(v, place->location, KJIT_ERROR_TYPE, "`%s` is a constant and keeps its values",
+    ki_fail_verify(v, place->location, KJIT_ERROR_TYPE, "`%s` is a constant and keeps its values",
                    decl->name);
   if (decl->kind == KJ_DECL_VAR) decl->is_assigned = true;
   bool is_fixed =
     decl->kind == KJ_DECL_PARAM && decl->type_expr && decl->type_expr->kind == KJ_TYPE_FIXED;
-  bool read_only = is_fixed ? kj_type(v->module->types, decl->type_expr->type)->read_only
+  bool read_only = is_fixed ? ki_type(v->module->types, decl->type_expr->type)->read_only
                             : decl->type_expr && decl->type_expr->read_only;
   if (decl->kind == KJ_DECL_PARAM && read_only)
-    kj_fail_verify(v, place->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, place->location, KJIT_ERROR_TYPE,
                    "`%s` is declared `const`: %s cannot be changed", decl->name,
                    has_index ? "its elements" : "what it points to");
 }
 
-void kj_verify_place(kj_verifier *v, kj_expr *place, bool is_atomic)
+void ki_verify_place(ki_verifier *v, ki_expr *place, bool is_atomic)
 {
   if (place->kind == KJ_EXPR_NAME && !kj_find_entry(&v->decls, place->name, strlen(place->name))) {
-    if (!kj_is_known_name(v, place->name))
-      kj_fail_unknown(v, place->location, place->name, !is_atomic);
+    if (!ki_is_known_name(v, place->name))
+      ki_fail_unknown(v, place->location, place->name, !is_atomic);
     else
-      kj_fail_verify(v, place->location, KJIT_ERROR_NAME,
+      ki_fail_verify(v, place->location, KJIT_ERROR_NAME,
                      "`%s` is built in and cannot be changed: `var %s = ...` declares a variable",
                      place->name, place->name);
     return;
   }
-  kj_verify_expr(v, place,
+  ki_verify_expr(v, place,
                  place->kind == KJ_EXPR_DECL || place->kind == KJ_EXPR_NAME ? KJ_ROLE_ARGUMENT
                                                                             : KJ_ROLE_VALUE);
   if (place->kind == KJ_EXPR_DECL) verify_name_place(v, place, is_atomic);
   else if (place->kind == KJ_EXPR_INDEX || place->kind == KJ_EXPR_FIELD) verify_root(v, place);
   else
-    kj_fail_verify(v, place->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, place->location, KJIT_ERROR_TYPE,
                    is_atomic ? "an atomic changes an element of an array, `a[i]`, or shared memory"
                              : "expected a place to assign to: a `var` or an element, `a[i]`");
 }
@@ -94,13 +94,13 @@ void kj_verify_place(kj_verifier *v, kj_expr *place, bool is_atomic)
 
 /* ---- scopes ---- */
 
-void kj_show_local(kj_verifier *v, const kj_decl *decl)
+void ki_show_local(ki_verifier *v, const ki_decl *decl)
 {
   v->visible[decl->index] = true;
   KJ_PUSH(v->arena, &v->shown, decl->index);
 }
 
-static void hide(kj_verifier *v, size_t kept)
+static void hide(ki_verifier *v, size_t kept)
 {
   while (v->shown.count > kept) v->visible[v->shown.items[--v->shown.count]] = false;
 }
@@ -108,179 +108,179 @@ static void hide(kj_verifier *v, size_t kept)
 /* ---- statements ---- */
 
 /* How many values an expression has, where that is known without types; 0: unknown. */
-static size_t count_values(const kj_expr *value)
+static size_t count_values(const ki_expr *value)
 {
   if (value->kind == KJ_EXPR_TUPLE) return value->args.count;
   if (value->kind != KJ_EXPR_CALL || value->x->kind != KJ_EXPR_BUILTIN || value->args.count != 1)
     return 0;
   bool is_grid =
     value->x->builtin->id == KJ_BUILTIN_GRID || value->x->builtin->id == KJ_BUILTIN_GRIDSIZE;
-  const kj_expr *rank = value->args.items[0];
+  const ki_expr *rank = value->args.items[0];
   return is_grid && rank->kind == KJ_EXPR_INT && rank->integer <= 3 ? (size_t)rank->integer : 0;
 }
 
-static void verify_count(kj_verifier *v, const kj_expr *value, size_t names, const char *what)
+static void verify_count(ki_verifier *v, const ki_expr *value, size_t names, const char *what)
 {
   size_t values = count_values(value);
   if (names > 1 && values && values != names)
-    kj_fail_verify(v, value->location, KJIT_ERROR_TYPE, "%zu %s for %zu value%s", names, what,
+    ki_fail_verify(v, value->location, KJIT_ERROR_TYPE, "%zu %s for %zu value%s", names, what,
                    values, values == 1 ? "" : "s");
 }
 
-static void verify_declare(kj_verifier *v, kj_stmt *stmt)
+static void verify_declare(ki_verifier *v, ki_stmt *stmt)
 {
-  kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
-  kj_verify_type(v, stmt->decls.items[0]->type_expr, false);
+  ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
+  ki_verify_type(v, stmt->decls.items[0]->type_expr, false);
   verify_count(v, stmt->value, stmt->decls.count, "names");
-  for (size_t i = 0; i < stmt->decls.count; i++) kj_show_local(v, stmt->decls.items[i]);
+  for (size_t i = 0; i < stmt->decls.count; i++) ki_show_local(v, stmt->decls.items[i]);
 }
 
-static void verify_storage(kj_verifier *v, kj_stmt *stmt)
+static void verify_storage(ki_verifier *v, ki_stmt *stmt)
 {
-  kj_decl *decl = stmt->decls.items[0];
-  kj_type_expr *type = decl->type_expr;
+  ki_decl *decl = stmt->decls.items[0];
+  ki_type_expr *type = decl->type_expr;
   bool is_shared = decl->kind == KJ_DECL_SHARED, is_array = type->kind == KJ_TYPE_STATIC_ARRAY;
   const char *word = is_shared ? "shared" : "local";
-  kj_verify_type(v, type, true);
-  kj_verify_attributes(v, &decl->attributes, KJ_PLACE_ARRAY);
-  const kj_type_expr *element = is_array ? type->element : type;
+  ki_verify_type(v, type, true);
+  ki_verify_attributes(v, &decl->attributes, KJ_PLACE_ARRAY);
+  const ki_type_expr *element = is_array ? type->element : type;
   bool is_whole = element->kind == KJ_TYPE_FIXED &&
-                  kj_type(v->module->types, element->type)->class_ != KJ_CLASS_ARRAY;
+                  ki_type(v->module->types, element->type)->class_ != KJ_CLASS_ARRAY;
   bool is_scalar = element->kind == KJ_TYPE_DTYPE || is_whole;
   if (element->kind == KJ_TYPE_TUPLE)
-    kj_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED,
+    ki_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED,
                    "tuples in %s memory are not supported", word);
   else if (!is_scalar && (element->kind == KJ_TYPE_FIXED || element->kind == KJ_TYPE_ARRAY))
-    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a %s array has extents: `%s %s: f32[16]`",
+    ki_fail_verify(v, type->location, KJIT_ERROR_TYPE, "a %s array has extents: `%s %s: f32[16]`",
                    word, word, decl->name);
   if (is_array && type->extents.count == 0 && !is_shared)
-    kj_fail_verify(v, type->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
                    "a local array has extents: `local %s: f32[16]`", decl->name);
-  kj_show_local(v, decl);
+  ki_show_local(v, decl);
 }
 
-static void verify_assign(kj_verifier *v, kj_stmt *stmt)
+static void verify_assign(ki_verifier *v, ki_stmt *stmt)
 {
-  kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
-  for (size_t i = 0; i < stmt->places.count; i++) kj_verify_place(v, stmt->places.items[i], false);
+  ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
+  for (size_t i = 0; i < stmt->places.count; i++) ki_verify_place(v, stmt->places.items[i], false);
   verify_count(v, stmt->value, stmt->places.count, "places");
 }
 
-static void verify_if(kj_verifier *v, kj_stmt *stmt)
+static void verify_if(ki_verifier *v, ki_stmt *stmt)
 {
-  kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
-  kj_verify_body(v, &stmt->body);
-  kj_verify_body(v, &stmt->otherwise);
+  ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
+  ki_verify_body(v, &stmt->body);
+  ki_verify_body(v, &stmt->otherwise);
 }
 
-static void verify_loop_body(kj_verifier *v, kj_stmt *stmt)
+static void verify_loop_body(ki_verifier *v, ki_stmt *stmt)
 {
-  const kj_stmt *loop = v->loop;
+  const ki_stmt *loop = v->loop;
   v->loop = stmt;
-  kj_verify_body(v, &stmt->body);
+  ki_verify_body(v, &stmt->body);
   v->loop = loop;
 }
 
-static void verify_while(kj_verifier *v, kj_stmt *stmt)
+static void verify_while(ki_verifier *v, ki_stmt *stmt)
 {
-  kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
-  kj_verify_attributes(v, &stmt->attributes, KJ_PLACE_LOOP);
+  ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
+  ki_verify_attributes(v, &stmt->attributes, KJ_PLACE_LOOP);
   verify_loop_body(v, stmt);
 }
 
-static const char *range_name(const kj_stmt *stmt) { return kj_range_names[stmt->range]; }
+static const char *range_name(const ki_stmt *stmt) { return ki_range_names[stmt->range]; }
 
 /* Whether it is no tuple whatever the types are. */
-static bool is_number(const kj_expr *expr)
+static bool is_number(const ki_expr *expr)
 {
   return expr->kind == KJ_EXPR_INT || expr->kind == KJ_EXPR_FLOAT || expr->kind == KJ_EXPR_UNARY ||
          expr->kind == KJ_EXPR_BINARY;
 }
 
-static void verify_range(kj_verifier *v, kj_stmt *stmt)
+static void verify_range(ki_verifier *v, ki_stmt *stmt)
 {
   size_t names = stmt->decls.count, count = stmt->args.count;
-  kj_verify_exprs(v, &stmt->args, KJ_ROLE_VALUE);
+  ki_verify_exprs(v, &stmt->args, KJ_ROLE_VALUE);
   if (count < 1 || count > 3)
-    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`%s` takes 1 to 3 arguments, not %zu",
+    ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`%s` takes 1 to 3 arguments, not %zu",
                    range_name(stmt), count);
   else if (stmt->range == KJ_RANGE && names != 1)
-    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`range` counts with one name, here are %zu",
+    ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`range` counts with one name, here are %zu",
                    names);
   else if (stmt->range != KJ_RANGE && names != count &&
            (count != 1 || is_number(stmt->args.items[0])))
-    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
                    "`%s` has a name for every extent: here are %zu for %zu", range_name(stmt),
                    names, count);
 }
 
-static void verify_grid_loop(kj_verifier *v, kj_stmt *stmt)
+static void verify_grid_loop(ki_verifier *v, ki_stmt *stmt)
 {
-  kj_summary *summary = &v->summaries[v->decl->index];
+  ki_summary *summary = &v->summaries[v->decl->index];
   if (v->range)
-    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "a %s inside a %s", range_name(stmt),
+    ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "a %s inside a %s", range_name(stmt),
                    range_name(v->range));
   else if (!summary->forbidden) {
     summary->forbidden = stmt->range == KJ_GRID_RANGE ? "a grid_range" : "a block_range";
     summary->forbidden_at = stmt->location;
   }
   if (stmt->attributes.count)
-    kj_fail_verify(v, stmt->attributes.items[0].location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, stmt->attributes.items[0].location, KJIT_ERROR_TYPE,
                    "`@%s` does not belong to a %s", stmt->attributes.items[0].info->name,
                    range_name(stmt));
 }
 
-static void verify_for(kj_verifier *v, kj_stmt *stmt)
+static void verify_for(ki_verifier *v, ki_stmt *stmt)
 {
   verify_range(v, stmt);
-  const kj_stmt *range = v->range;
-  if (stmt->range == KJ_RANGE) kj_verify_attributes(v, &stmt->attributes, KJ_PLACE_LOOP);
+  const ki_stmt *range = v->range;
+  if (stmt->range == KJ_RANGE) ki_verify_attributes(v, &stmt->attributes, KJ_PLACE_LOOP);
   else verify_grid_loop(v, stmt);
   if (stmt->range != KJ_RANGE && !range) v->range = stmt;
   size_t kept = v->shown.count;
-  for (size_t i = 0; i < stmt->decls.count; i++) kj_show_local(v, stmt->decls.items[i]);
+  for (size_t i = 0; i < stmt->decls.count; i++) ki_show_local(v, stmt->decls.items[i]);
   verify_loop_body(v, stmt);
   hide(v, kept);
   v->range = range;
 }
 
-static void verify_jump(kj_verifier *v, const kj_stmt *stmt)
+static void verify_jump(ki_verifier *v, const ki_stmt *stmt)
 {
   const char *word = stmt->kind == KJ_STMT_BREAK ? "break" : "continue";
   if (!v->loop)
-    kj_fail_verify(v, stmt->location, KJIT_ERROR_SYNTAX, "`%s` outside of a loop", word);
+    ki_fail_verify(v, stmt->location, KJIT_ERROR_SYNTAX, "`%s` outside of a loop", word);
   else if (stmt->kind == KJ_STMT_BREAK && v->loop->kind == KJ_STMT_FOR &&
            v->loop->range != KJ_RANGE)
-    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
                    "`break` in a %s: its iterations are independent; `continue` ends one",
                    range_name(v->loop));
 }
 
-static void verify_return(kj_verifier *v, kj_stmt *stmt)
+static void verify_return(ki_verifier *v, ki_stmt *stmt)
 {
   if (v->range)
-    kj_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
                    "`return` in a %s: its iterations are independent; `continue` ends one",
                    range_name(v->range));
   if (stmt->value && v->function->is_kernel)
-    kj_fail_verify(v, stmt->value->location, KJIT_ERROR_TYPE,
+    ki_fail_verify(v, stmt->value->location, KJIT_ERROR_TYPE,
                    "a kernel returns nothing: it writes to its array arguments");
-  if (stmt->value) kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
+  if (stmt->value) ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
 }
 
-static void verify_evaluate(kj_verifier *v, kj_stmt *stmt)
+static void verify_evaluate(ki_verifier *v, ki_stmt *stmt)
 {
-  kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
+  ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
 }
 
-static void verify_print(kj_verifier *v, kj_stmt *stmt)
+static void verify_print(ki_verifier *v, ki_stmt *stmt)
 {
   for (size_t i = 0; i < stmt->args.count; i++)
     if (stmt->args.items[i]->kind != KJ_EXPR_STRING)
-      kj_verify_expr(v, stmt->args.items[i], KJ_ROLE_VALUE);
+      ki_verify_expr(v, stmt->args.items[i], KJ_ROLE_VALUE);
 }
 
-static void verify_stmt(kj_verifier *v, kj_stmt *stmt)
+static void verify_stmt(ki_verifier *v, ki_stmt *stmt)
 {
   switch (stmt->kind) {
   case KJ_STMT_DECLARE: verify_declare(v, stmt); break;
@@ -293,13 +293,13 @@ static void verify_stmt(kj_verifier *v, kj_stmt *stmt)
   case KJ_STMT_BREAK:
   case KJ_STMT_CONTINUE: verify_jump(v, stmt); break;
   case KJ_STMT_RETURN: verify_return(v, stmt); break;
-  case KJ_STMT_ASSERT: kj_verify_expr(v, stmt->value, KJ_ROLE_VALUE); break;
+  case KJ_STMT_ASSERT: ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE); break;
   case KJ_STMT_RAISE: break;
   case KJ_STMT_PRINT: verify_print(v, stmt); break;
   }
 }
 
-void kj_verify_body(kj_verifier *v, const kj_stmts *body)
+void ki_verify_body(ki_verifier *v, const ki_stmts *body)
 {
   size_t kept = v->shown.count;
   for (size_t i = 0; i < body->count; i++) verify_stmt(v, body->items[i]);

@@ -9,63 +9,63 @@
 
 #include "lower/debug.h"
 
-static const kj_type_info *info_of(kj_lowering *l, kjit_type type)
+static const ki_type_info *info_of(kl_lowering *l, kjit_type type)
 {
-  return kj_type(l->c->types, type);
+  return ki_type(l->c->types, type);
 }
 
-static bool has_strides(const kj_type_info *array) { return array->layout == KJIT_LAYOUT_STRIDED; }
+static bool has_strides(const ki_type_info *array) { return array->layout == KJIT_LAYOUT_STRIDED; }
 
 /* ---- types ---- */
 
 /* A scalar between its register type and what C passes. */
 /* Only kjit_call_function hands these over: by address. */
-static bool is_composed(kj_lowering *l, kjit_type type)
+static bool is_composed(kl_lowering *l, kjit_type type)
 {
-  kj_type_class class_ = kj_is_weak(type) ? KJ_CLASS_WEAK : info_of(l, type)->class_;
+  ki_type_class class_ = ki_is_weak(type) ? KJ_CLASS_WEAK : info_of(l, type)->class_;
   return class_ == KJ_CLASS_VECTOR || class_ == KJ_CLASS_STRUCT || class_ == KJ_CLASS_COMPLEX ||
          class_ == KJ_CLASS_TUPLE;
 }
 
-static bool is_small_float(kj_lowering *l, kjit_type type)
+static bool is_small_float(kl_lowering *l, kjit_type type)
 {
-  return !kj_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_FLOAT &&
+  return !ki_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_FLOAT &&
          info_of(l, type)->size_bytes < 4;
 }
 
-static LLVMTypeRef scalar_type(kj_lowering *l, kjit_type type)
+static LLVMTypeRef scalar_type(kl_lowering *l, kjit_type type)
 {
   if (is_composed(l, type)) return l->pointer;
   if (is_small_float(l, type))
     return LLVMIntTypeInContext(l->context, 8 * info_of(l, type)->size_bytes);
-  if (kj_is_weak(type)) return type == KJ_WEAK_INT ? l->i64 : l->f64;
+  if (ki_is_weak(type)) return type == KJ_WEAK_INT ? l->i64 : l->f64;
   if (type == KJIT_BOOL) return l->i1; /* as clang says it; widened as bytes are */
-  return info_of(l, type)->class_ == KJ_CLASS_POINTER ? l->pointer : kj_memory_type(l, type);
+  return info_of(l, type)->class_ == KJ_CLASS_POINTER ? l->pointer : kl_memory_type(l, type);
 }
 
 /* A scalar between its register type and what C passes. */
-static LLVMValueRef to_c(kj_lowering *l, kjit_type type, LLVMValueRef value)
+static LLVMValueRef to_c(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (type == KJIT_BOOL) return value;
-  value = kj_to_memory(l, type, value);
+  value = kl_to_memory(l, type, value);
   return is_small_float(l, type) ? LLVMBuildBitCast(l->builder, value, scalar_type(l, type), "")
                                  : value;
 }
 
-static LLVMValueRef from_c(kj_lowering *l, kjit_type type, LLVMValueRef value)
+static LLVMValueRef from_c(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (type == KJIT_BOOL) return value;
   if (is_small_float(l, type))
-    value = LLVMBuildBitCast(l->builder, value, kj_memory_type(l, type), "");
-  return kj_from_memory(l, type, value);
+    value = LLVMBuildBitCast(l->builder, value, kl_memory_type(l, type), "");
+  return kl_from_memory(l, type, value);
 }
 
-static bool has_result_address(kj_lowering *l, const kj_instance *instance)
+static bool has_result_address(kl_lowering *l, const kt_instance *instance)
 {
   return instance->result != KJIT_VOID && is_composed(l, instance->result);
 }
 
-static LLVMTypeRef function_type(kj_lowering *l, const kj_instance *instance, bool has_record)
+static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance, bool has_record)
 {
   LLVMTypeRef *params =
     KJ_NEW_ARRAY(l->c->arena, LLVMTypeRef, 2 + instance->params.count * (1 + 2 * KJ_MAX_RANK));
@@ -73,7 +73,7 @@ static LLVMTypeRef function_type(kj_lowering *l, const kj_instance *instance, bo
   if (has_record) params[count++] = l->pointer;
   if (has_result_address(l, instance)) params[count++] = l->pointer;
   for (size_t i = 0; i < instance->params.count; i++) {
-    const kj_type_info *info = info_of(l, instance->params.items[i]->type);
+    const ki_type_info *info = info_of(l, instance->params.items[i]->type);
     if (info->class_ != KJ_CLASS_ARRAY) {
       params[count++] = scalar_type(l, instance->params.items[i]->type);
       continue;
@@ -89,100 +89,100 @@ static LLVMTypeRef function_type(kj_lowering *l, const kj_instance *instance, bo
 }
 
 /* Integers that are narrower than a register: who passes one widens it. */
-static void describe_scalar(kj_lowering *l, LLVMValueRef function, unsigned index, kjit_type type)
+static void describe_scalar(kl_lowering *l, LLVMValueRef function, unsigned index, kjit_type type)
 {
-  const kj_type_info *info = info_of(l, type);
+  const ki_type_info *info = info_of(l, type);
   bool is_integer = info->class_ == KJ_CLASS_BOOL || info->class_ == KJ_CLASS_SIGNED ||
                     info->class_ == KJ_CLASS_UNSIGNED || is_small_float(l, type);
   if (is_integer && info->size_bytes < 4)
-    kj_add_attribute(l, function, index, info->class_ == KJ_CLASS_SIGNED ? "signext" : "zeroext",
+    kl_add_attribute(l, function, index, info->class_ == KJ_CLASS_SIGNED ? "signext" : "zeroext",
                      0);
 }
 
-static LLVMValueRef declare(kj_lowering *l, const kj_instance *instance, const char *symbol,
+static LLVMValueRef declare(kl_lowering *l, const kt_instance *instance, const char *symbol,
                             bool has_record)
 {
   LLVMValueRef function =
     LLVMAddFunction(l->module, symbol, function_type(l, instance, has_record));
   unsigned at = 1 + has_record + has_result_address(l, instance);
   for (size_t i = 0; i < instance->params.count; i++) {
-    const kj_type_info *info = info_of(l, instance->params.items[i]->type);
+    const ki_type_info *info = info_of(l, instance->params.items[i]->type);
     if (info->class_ == KJ_CLASS_ARRAY) at += 1 + info->rank * (has_strides(info) ? 2 : 1);
     else describe_scalar(l, function, at++, instance->params.items[i]->type);
   }
   if (instance->result != KJIT_VOID && !has_result_address(l, instance))
     describe_scalar(l, function, 0, instance->result);
-  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
-  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "convergent", 0);
+  kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
+  kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "convergent", 0);
   return function;
 }
 
 /* ---- calls of functions outside ---- */
 
-static LLVMValueRef as_pointer(kj_lowering *l, LLVMValueRef pointer, LLVMTypeRef type)
+static LLVMValueRef as_pointer(kl_lowering *l, LLVMValueRef pointer, LLVMTypeRef type)
 {
   return LLVMTypeOf(pointer) == type ? pointer
                                      : LLVMBuildAddrSpaceCast(l->builder, pointer, type, "");
 }
 
-static unsigned pass_array(kj_lowering *l, const kj_texpr *arg, const kj_type_info *info,
+static unsigned pass_array(kl_lowering *l, const kt_expr *arg, const ki_type_info *info,
                            LLVMValueRef *args)
 {
-  kj_array_value array = kj_lower_array(l, arg);
+  kl_array_value array = kl_lower_array(l, arg);
   unsigned count = 0;
   args[count++] = as_pointer(l, array.pointer, l->pointer);
-  for (uint32_t d = 0; d < info->rank; d++) args[count++] = kj_as_i64(l, array.extents[d]);
+  for (uint32_t d = 0; d < info->rank; d++) args[count++] = kl_as_i64(l, array.extents[d]);
   for (uint32_t d = 0; d < info->rank && has_strides(info); d++)
-    args[count++] = kj_as_i64(l, array.strides[d]);
+    args[count++] = kl_as_i64(l, array.strides[d]);
   return count;
 }
 
-LLVMValueRef kj_call_extern(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_call_extern(kl_lowering *l, const kt_expr *expr)
 {
-  const kj_instance *instance = expr->instance;
+  const kt_instance *instance = expr->instance;
   LLVMValueRef *args = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef,
                                     expr->args.count * (1 + 2 * KJ_MAX_RANK) + 1),
                *function = &l->functions[instance->id];
   unsigned count = 0;
   for (size_t i = 0; i < expr->args.count; i++) {
     kjit_type type = instance->params.items[i]->type;
-    const kj_type_info *info = info_of(l, type);
+    const ki_type_info *info = info_of(l, type);
     if (info->class_ == KJ_CLASS_ARRAY)
       count += pass_array(l, expr->args.items[i], info, args + count);
     else if (info->class_ == KJ_CLASS_POINTER)
-      args[count++] = as_pointer(l, kj_lower_expr(l, expr->args.items[i]), l->pointer);
-    else args[count++] = to_c(l, type, kj_lower_expr(l, expr->args.items[i]));
+      args[count++] = as_pointer(l, kl_lower_expr(l, expr->args.items[i]), l->pointer);
+    else args[count++] = to_c(l, type, kl_lower_expr(l, expr->args.items[i]));
   }
   /* of another lowering into this module */
   if (!*function) *function = LLVMGetNamedFunction(l->module, instance->symbol);
   if (!*function) {
     *function = declare(l, instance, instance->symbol, false);
     /* A function of the host may have a name that LLVM knows from the C library: `labs`. */
-    kj_add_attribute(l, *function, (unsigned)LLVMAttributeFunctionIndex, "nobuiltin", 0);
+    kl_add_attribute(l, *function, (unsigned)LLVMAttributeFunctionIndex, "nobuiltin", 0);
   }
   LLVMValueRef call =
     LLVMBuildCall2(l->builder, LLVMGlobalGetValueType(*function), *function, args, count, "");
-  kj_add_call_attribute(l, call, "convergent");
-  kj_add_call_attribute(l, call, "nobuiltin");
+  kl_add_call_attribute(l, call, "convergent");
+  kl_add_call_attribute(l, call, "nobuiltin");
   if (instance->result == KJIT_VOID) return NULL;
   if (info_of(l, instance->result)->class_ == KJ_CLASS_POINTER)
-    return as_pointer(l, call, kj_register_type(l, instance->result));
+    return as_pointer(l, call, kl_register_type(l, instance->result));
   return from_c(l, instance->result, call);
 }
 
 /* ---- functions that are called from outside ---- */
 
-static kj_array_value take_array(kj_lowering *l, kjit_type type, unsigned *at)
+static kl_array_value take_array(kl_lowering *l, kjit_type type, unsigned *at)
 {
-  const kj_type_info *info = info_of(l, type);
-  kj_array_value array = { .type = type };
+  const ki_type_info *info = info_of(l, type);
+  kl_array_value array = { .type = type };
   LLVMTypeRef pointer = LLVMPointerTypeInContext(l->context, l->target->global_space);
   array.pointer = as_pointer(l, LLVMGetParam(l->function, (*at)++), pointer);
   for (uint32_t d = 0; d < info->rank; d++) array.extents[d] = LLVMGetParam(l->function, (*at)++);
   for (uint32_t d = 0; d < info->rank && has_strides(info); d++)
     array.strides[d] = LLVMGetParam(l->function, (*at)++);
   if (has_strides(info)) return array;
-  LLVMValueRef stride = kj_const64(l, 1);
+  LLVMValueRef stride = kl_const64(l, 1);
   for (uint32_t i = 0; i < info->rank; i++) {
     uint32_t d = info->layout == KJIT_LAYOUT_C ? info->rank - 1 - i : i;
     array.strides[d] = stride;
@@ -191,32 +191,32 @@ static kj_array_value take_array(kj_lowering *l, kjit_type type, unsigned *at)
   return array;
 }
 
-static void bind_parameters(kj_lowering *l, bool has_record)
+static void bind_parameters(kl_lowering *l, bool has_record)
 {
   unsigned at = has_record + has_result_address(l, l->kernel);
   for (size_t i = 0; i < l->kernel->params.count; i++) {
-    const kj_tvar *param = l->kernel->params.items[i];
-    const kj_type_info *info = info_of(l, param->type);
+    const kt_var *param = l->kernel->params.items[i];
+    const ki_type_info *info = info_of(l, param->type);
     if (info->class_ == KJ_CLASS_ARRAY) {
-      kj_array_value array = take_array(l, param->type, &at);
-      kj_set_array(l, param, &array);
+      kl_array_value array = take_array(l, param->type, &at);
+      kl_set_array(l, param, &array);
       continue;
     }
     LLVMValueRef value = LLVMGetParam(l->function, at++);
     /* wherever the host has it */
     if (is_composed(l, param->type))
-      value = kj_load_value(l, param->type, value, 1, KJ_OBJECT_UNKNOWN);
+      value = kl_load_value(l, param->type, value, 1, KJ_OBJECT_UNKNOWN);
     else if (info->class_ == KJ_CLASS_POINTER)
-      value = as_pointer(l, value, kj_register_type(l, param->type));
-    else if (!kj_is_weak(param->type)) value = from_c(l, param->type, value);
-    l->frame->states[param->index].value = param->is_narrow ? kj_as_i32(l, value) : value;
+      value = as_pointer(l, value, kl_register_type(l, param->type));
+    else if (!ki_is_weak(param->type)) value = from_c(l, param->type, value);
+    l->frame->states[param->index].value = param->is_narrow ? kl_as_i32(l, value) : value;
   }
 }
 
-static uint32_t tuple_alignment(kj_lowering *l, kjit_type type)
+static uint32_t tuple_alignment(kl_lowering *l, kjit_type type)
 {
-  const kj_type_info *info = info_of(l, type);
-  if (info->class_ != KJ_CLASS_TUPLE) return kj_type_alignment(l, type);
+  const ki_type_info *info = info_of(l, type);
+  if (info->class_ != KJ_CLASS_TUPLE) return kl_type_alignment(l, type);
   uint32_t most = 1;
   for (uint32_t i = 0; i < info->count; i++) {
     uint32_t alignment = tuple_alignment(l, info->items[i]);
@@ -226,24 +226,24 @@ static uint32_t tuple_alignment(kj_lowering *l, kjit_type type)
 }
 
 /* A tuple lies in memory as a C struct of its items. Returns the bytes up to its end. */
-static uint32_t store_composed(kj_lowering *l, kjit_type type, LLVMValueRef value,
+static uint32_t store_composed(kl_lowering *l, kjit_type type, LLVMValueRef value,
                                LLVMValueRef address, uint32_t offset)
 {
-  const kj_type_info *info = info_of(l, type);
+  const ki_type_info *info = info_of(l, type);
   if (info->class_ != KJ_CLASS_TUPLE) {
-    uint32_t alignment = kj_type_alignment(l, type),
+    uint32_t alignment = kl_type_alignment(l, type),
              at = (offset + alignment - 1) / alignment * alignment;
-    kj_store_value(l, type, kj_byte_pointer(l, address, at), value, 1, KJ_OBJECT_UNKNOWN);
-    return at + kj_scalar_bytes(l, type);
+    kl_store_value(l, type, kl_byte_pointer(l, address, at), value, 1, KJ_OBJECT_UNKNOWN);
+    return at + kl_scalar_bytes(l, type);
   }
   uint32_t alignment = tuple_alignment(l, type),
            end = (offset + alignment - 1) / alignment * alignment;
   for (uint32_t i = 0; i < info->count; i++)
-    end = store_composed(l, info->items[i], kj_get_part(l, type, value, i), address, end);
+    end = store_composed(l, info->items[i], kl_get_part(l, type, value, i), address, end);
   return (end + alignment - 1) / alignment * alignment;
 }
 
-static void return_result(kj_lowering *l)
+static void return_result(kl_lowering *l)
 {
   kjit_type type = l->kernel->result;
   if (type == KJIT_VOID) {
@@ -251,7 +251,7 @@ static void return_result(kj_lowering *l)
     return;
   }
   LLVMValueRef value =
-    LLVMBuildLoad2(l->builder, kj_register_type(l, type), l->frame->result_slot, "");
+    LLVMBuildLoad2(l->builder, kl_register_type(l, type), l->frame->result_slot, "");
   if (has_result_address(l, l->kernel)) {
     (void)store_composed(l, type, value, LLVMGetParam(l->function, l->kernel->may_fail), 0);
     LLVMBuildRetVoid(l->builder);
@@ -261,25 +261,25 @@ static void return_result(kj_lowering *l)
   LLVMBuildRet(l->builder, is_pointer ? as_pointer(l, value, l->pointer) : to_c(l, type, value));
 }
 
-void kj_lower_entry(kj_lowering *l)
+void kl_lower_entry(kl_lowering *l)
 {
   bool has_record = l->kernel->may_fail;
   l->function = declare(l, l->kernel, l->kernel->symbol, has_record);
   if (l->target->finish_function) l->target->finish_function(l, l->function);
-  kj_begin_body(l);
+  kl_begin_body(l);
   if (l->target->begin_entry) l->target->begin_entry(l);
   if (has_record) l->failure_record = LLVMGetParam(l->function, 0);
   bind_parameters(l, has_record);
-  kj_debug_parameters(l);
-  l->frame->leave = kj_new_block(l, "return");
+  kl_debug_parameters(l);
+  l->frame->leave = kl_new_block(l, "return");
   if (l->kernel->result != KJIT_VOID) {
-    LLVMTypeRef type = kj_register_type(l, l->kernel->result);
-    l->frame->result_slot = kj_alloca(l, type, "result");
+    LLVMTypeRef type = kl_register_type(l, l->kernel->result);
+    l->frame->result_slot = kl_alloca(l, type, "result");
     /* of a call that fails */
     if (has_record) LLVMBuildStore(l->builder, LLVMConstNull(type), l->frame->result_slot);
   }
-  kj_lower_stmts(l, &l->kernel->body);
-  kj_branch(l, l->frame->leave);
-  kj_move_to(l, l->frame->leave);
+  kl_lower_stmts(l, &l->kernel->body);
+  kl_branch(l, l->frame->leave);
+  kl_move_to(l, l->frame->leave);
   return_result(l);
 }

@@ -13,144 +13,144 @@
 /* CPU: accesses of shared and local memory that are looked at (native/support_routines.h). A call
  * before each access says whether it may be done; a thread that may not fails there. */
 
-static LLVMValueRef declare(kj_lowering *l, const char *name, LLVMTypeRef type)
+static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
 {
   LLVMValueRef function = LLVMGetNamedFunction(l->module, name);
   if (function) return function;
   function = LLVMAddFunction(l->module, name, type);
-  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
+  kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
   return function;
 }
 
 /* Bytes of the block's memory. */
-static LLVMValueRef size_of_memory(kj_lowering *l)
+static LLVMValueRef size_of_memory(kl_lowering *l)
 {
-  return LLVMBuildAdd(l->builder, kj_const64(l, (int64_t)kj_cpu(l)->scratch_bytes),
+  return LLVMBuildAdd(l->builder, kl_const64(l, (int64_t)kl_cpu(l)->scratch_bytes),
                       l->target->dynamic_shared_bytes(l), "");
 }
 
 /* Behind the block's memory, on a cache line: runtime/dispatch/launch.c makes room for it there. */
-static LLVMValueRef find_watch(kj_lowering *l)
+static LLVMValueRef find_watch(kl_lowering *l)
 {
   enum { LINE = 64 };
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef end = LLVMBuildAdd(b, size_of_memory(l), kj_const64(l, LINE - 1), "");
-  LLVMValueRef offset = LLVMBuildAnd(b, end, kj_const64(l, -LINE), "");
-  return LLVMBuildInBoundsGEP2(b, l->i8, kj_cpu(l)->scratch, &offset, 1, "");
+  LLVMValueRef end = LLVMBuildAdd(b, size_of_memory(l), kl_const64(l, LINE - 1), "");
+  LLVMValueRef offset = LLVMBuildAnd(b, end, kl_const64(l, -LINE), "");
+  return LLVMBuildInBoundsGEP2(b, l->i8, kl_cpu(l)->scratch, &offset, 1, "");
 }
 
-bool kj_is_watched(const kj_lowering *l) { return l->c->code->is_watched; }
+bool kl_is_watched(const kl_lowering *l) { return l->c->code->is_watched; }
 
-static void call_with_watch(kj_lowering *l, const char *name)
+static void call_with_watch(kl_lowering *l, const char *name)
 {
   LLVMTypeRef type = LLVMFunctionType(l->void_, &l->pointer, 1, false);
   LLVMValueRef watch = find_watch(l);
   LLVMBuildCall2(l->builder, type, declare(l, name, type), &watch, 1, "");
 }
 
-void kj_watch_start_of_block(kj_lowering *l)
+void kl_watch_start_of_block(kl_lowering *l)
 {
-  if (!kj_is_watched(l)) return;
+  if (!kl_is_watched(l)) return;
   LLVMTypeRef types[] = { l->pointer, l->i64 }, type = LLVMFunctionType(l->void_, types, 2, false);
   LLVMBuildCall2(l->builder, type, declare(l, KJ_WATCH_BLOCK_FUNCTION, type),
                  (LLVMValueRef[]){ find_watch(l), size_of_memory(l) }, 2, "");
 }
 
-void kj_watch_synchronization(kj_lowering *l, bool is_of_warps)
+void kl_watch_synchronization(kl_lowering *l, bool is_of_warps)
 {
-  if (kj_is_watched(l))
+  if (kl_is_watched(l))
     call_with_watch(l, is_of_warps ? KJ_WATCH_WARPS_FUNCTION : KJ_WATCH_BARRIER_FUNCTION);
 }
 
 /* ---- accesses ---- */
 
-static LLVMValueRef distance(kj_lowering *l, LLVMValueRef to, LLVMValueRef from)
+static LLVMValueRef distance(kl_lowering *l, LLVMValueRef to, LLVMValueRef from)
 {
   LLVMBuilderRef b = l->builder;
   return LLVMBuildSub(b, LLVMBuildPtrToInt(b, to, l->i64, ""),
                       LLVMBuildPtrToInt(b, from, l->i64, ""), "");
 }
 
-static uint32_t describe(kj_lowering *l, const kj_array_value *array, uint32_t how)
+static uint32_t describe(kl_lowering *l, const kl_array_value *array, uint32_t how)
 {
   uint32_t checks = l->c->request->checks;
-  if (kj_type(l->c->types, array->type)->space == KJ_SPACE_LOCAL) how |= KJ_WATCH_LOCAL;
+  if (ki_type(l->c->types, array->type)->space == KJ_SPACE_LOCAL) how |= KJ_WATCH_LOCAL;
   if (checks & KJIT_CHECK_UNINITIALIZED) how |= KJ_WATCH_UNINITIALIZED;
   if (checks & KJIT_CHECK_RACES) how |= KJ_WATCH_RACES;
   return how;
 }
 
-static void fail_if(kj_lowering *l, LLVMValueRef condition, kj_failure_kind kind,
+static void fail_if(kl_lowering *l, LLVMValueRef condition, kj_failure_kind kind,
                     kj_location location, LLVMValueRef first, LLVMValueRef second)
 {
-  kj_failure failure = { .kind = kind,
+  kl_failure failure = { .kind = kind,
                          .location = location,
                          .count = 2,
                          .types = { KJIT_I64, KJIT_I64 },
                          .values = { first, second } };
-  kj_fail_if(l, condition, &failure);
+  kl_fail_if(l, condition, &failure);
 }
 
 /* pointer: to the element that the bytes at `at` are part of. */
-static void watch_bytes(kj_lowering *l, kj_location location, const kj_array_value *array,
+static void watch_bytes(kl_lowering *l, kj_location location, const kl_array_value *array,
                         LLVMValueRef pointer, LLVMValueRef at, uint32_t bytes, uint32_t how)
 {
   LLVMBuilderRef b = l->builder;
   LLVMTypeRef types[] = { l->pointer, l->i64, l->i64, l->i32, l->i32 },
               type = LLVMFunctionType(l->i64, types, 5, false);
-  uint32_t size = kj_scalar_bytes(l, kj_type(l->c->types, array->type)->element);
-  LLVMValueRef args[] = { find_watch(l), distance(l, at, kj_cpu(l)->scratch), kj_const64(l, bytes),
-                          kj_const32(l, how), l->target->position(l, KJ_BUILTIN_THREAD_RANK, 0) };
+  uint32_t size = kl_scalar_bytes(l, ki_type(l->c->types, array->type)->element);
+  LLVMValueRef args[] = { find_watch(l), distance(l, at, kl_cpu(l)->scratch), kl_const64(l, bytes),
+                          kl_const32(l, how), l->target->position(l, KJ_BUILTIN_THREAD_RANK, 0) };
   LLVMValueRef found =
     LLVMBuildCall2(b, type, declare(l, KJ_WATCH_ACCESS_FUNCTION, type), args, 5, "");
-  LLVMValueRef kind = LLVMBuildAnd(b, found, kj_const64(l, (1 << KJ_WATCH_RESULT_BITS) - 1), "");
+  LLVMValueRef kind = LLVMBuildAnd(b, found, kl_const64(l, (1 << KJ_WATCH_RESULT_BITS) - 1), "");
   LLVMValueRef element =
-    LLVMBuildSDiv(b, distance(l, pointer, array->pointer), kj_const64(l, size ? size : 1), "");
+    LLVMBuildSDiv(b, distance(l, pointer, array->pointer), kl_const64(l, size ? size : 1), "");
   bool checks_reads = (how & KJ_WATCH_READ) && (how & KJ_WATCH_UNINITIALIZED),
        checks_races = (how & KJ_WATCH_RACES) && !(how & KJ_WATCH_LOCAL);
   if (checks_reads)
-    fail_if(l, LLVMBuildICmp(b, LLVMIntEQ, kind, kj_const64(l, KJ_WATCH_UNWRITTEN), ""),
+    fail_if(l, LLVMBuildICmp(b, LLVMIntEQ, kind, kl_const64(l, KJ_WATCH_UNWRITTEN), ""),
             KJ_FAILURE_UNINITIALIZED, location, element, element);
   if (checks_races)
-    fail_if(l, LLVMBuildICmp(b, LLVMIntUGT, kind, kj_const64(l, KJ_WATCH_UNWRITTEN), ""),
+    fail_if(l, LLVMBuildICmp(b, LLVMIntUGT, kind, kl_const64(l, KJ_WATCH_UNWRITTEN), ""),
             KJ_FAILURE_RACE, location, element,
-            LLVMBuildOr(b, found, kj_const64(l, how & KJ_WATCH_WRITE ? (int64_t)1 << 32 : 0), ""));
+            LLVMBuildOr(b, found, kl_const64(l, how & KJ_WATCH_WRITE ? (int64_t)1 << 32 : 0), ""));
 }
 
 /* What lies between the fields of a struct is nobody's. */
-static void watch_parts(kj_lowering *l, kj_location location, const kj_array_value *array,
+static void watch_parts(kl_lowering *l, kj_location location, const kl_array_value *array,
                         LLVMValueRef pointer, kjit_type type, uint32_t offset, uint32_t how)
 {
-  const kj_type_info *info = kj_type(l->c->types, type);
+  const ki_type_info *info = ki_type(l->c->types, type);
   bool has_gaps = info->class_ == KJ_CLASS_STRUCT ||
                   (info->class_ == KJ_CLASS_ARRAY &&
-                   kj_type(l->c->types, info->element)->class_ == KJ_CLASS_STRUCT);
+                   ki_type(l->c->types, info->element)->class_ == KJ_CLASS_STRUCT);
   if (!has_gaps) {
-    watch_bytes(l, location, array, pointer, kj_byte_pointer(l, pointer, offset),
-                kj_scalar_bytes(l, type), how);
+    watch_bytes(l, location, array, pointer, kl_byte_pointer(l, pointer, offset),
+                kl_scalar_bytes(l, type), how);
     return;
   }
-  uint32_t count = kj_part_count(l, type);
+  uint32_t count = kl_part_count(l, type);
   for (uint32_t i = 0; i < count; i++) {
-    kj_component part = kj_get_part_info(l, type, i);
+    ki_component part = kl_get_part_info(l, type, i);
     watch_parts(l, location, array, pointer, part.type, offset + part.offset_bytes, how);
   }
 }
 
-void kj_watch_access_at(kj_lowering *l, kj_location location, const kj_array_value *array,
+void kl_watch_access_at(kl_lowering *l, kj_location location, const kl_array_value *array,
                         LLVMValueRef pointer, uint32_t how)
 {
-  watch_parts(l, location, array, pointer, kj_type(l->c->types, array->type)->element, 0,
+  watch_parts(l, location, array, pointer, ki_type(l->c->types, array->type)->element, 0,
               describe(l, array, how));
 }
 
 /* ---- the parameter ---- */
 
-void kj_plan_failures(kj_lowering *l)
+void kl_plan_failures(kl_lowering *l)
 {
   if (!l->kernel->may_fail) return;
   kj_parameter record = { .kind = KJ_PARAMETER_FAILURE, .argument = UINT16_MAX, .size_bytes = 8 };
-  l->c->code->failure_offset = kj_add_parameter(l, record, KJIT_VOID, 8);
+  l->c->code->failure_offset = kl_add_parameter(l, record, KJIT_VOID, 8);
 }
 
 /* ---- the function that writes the record ---- */
@@ -164,14 +164,14 @@ enum {
   WRITER_COUNT = WRITER_VALUES + 2
 };
 
-static LLVMValueRef field_at(kj_lowering *l, LLVMValueRef record, size_t offset)
+static LLVMValueRef field_at(kl_lowering *l, LLVMValueRef record, size_t offset)
 {
-  LLVMValueRef at = kj_const64(l, (int64_t)offset);
+  LLVMValueRef at = kl_const64(l, (int64_t)offset);
   return LLVMBuildInBoundsGEP2(l->builder, l->i8, record, &at, 1, "");
 }
 
 /* The thread's position is read where it is needed: few ever fail. */
-static void add_position(kj_lowering *l, LLVMValueRef *args)
+static void add_position(kl_lowering *l, LLVMValueRef *args)
 {
   for (unsigned d = 0; d < 3; d++) {
     args[WRITER_BLOCK + d] = l->target->position(l, KJ_BUILTIN_BLOCK_IDX, d);
@@ -179,7 +179,7 @@ static void add_position(kj_lowering *l, LLVMValueRef *args)
   }
 }
 
-static void write_fields(kj_lowering *l, LLVMValueRef const *args)
+static void write_fields(kl_lowering *l, LLVMValueRef const *args)
 {
   LLVMValueRef record = args[WRITER_RECORD];
   LLVMBuildStore(l->builder, args[WRITER_SITE],
@@ -194,14 +194,14 @@ static void write_fields(kj_lowering *l, LLVMValueRef const *args)
     LLVMBuildStore(l->builder, args[WRITER_VALUES + i],
                    field_at(l, record, offsetof(kj_failure_record, values) + i * sizeof(uint64_t)));
   /* The host looks at the state first, and not only when the kernel has ended. */
-  LLVMValueRef store = LLVMBuildStore(l->builder, kj_const32(l, KJ_FAILURE_WRITTEN),
+  LLVMValueRef store = LLVMBuildStore(l->builder, kl_const32(l, KJ_FAILURE_WRITTEN),
                                       field_at(l, record, offsetof(kj_failure_record, state)));
   LLVMSetOrdering(store, LLVMAtomicOrderingRelease);
   LLVMSetAlignment(store, 4);
 }
 
 /* Ends the block; goes on at the end. args without a position: that of the current thread. */
-static void write_record(kj_lowering *l, LLVMValueRef *args)
+static void write_record(kl_lowering *l, LLVMValueRef *args)
 {
   LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInsertBlock(l->builder));
   LLVMBasicBlockRef first = LLVMAppendBasicBlockInContext(l->context, function, "first"),
@@ -209,9 +209,9 @@ static void write_record(kj_lowering *l, LLVMValueRef *args)
   LLVMAtomicOrdering relaxed = LLVMAtomicOrderingMonotonic;
   LLVMValueRef state = field_at(l, args[WRITER_RECORD], offsetof(kj_failure_record, state));
   LLVMValueRef pair =
-    LLVMBuildAtomicCmpXchgSyncScope(l->builder, state, kj_const32(l, KJ_FAILURE_FREE),
-                                    kj_const32(l, KJ_FAILURE_TAKEN), relaxed, relaxed,
-                                    kj_sync_scope(l, KJ_SCOPE_DEVICE));
+    LLVMBuildAtomicCmpXchgSyncScope(l->builder, state, kl_const32(l, KJ_FAILURE_FREE),
+                                    kl_const32(l, KJ_FAILURE_TAKEN), relaxed, relaxed,
+                                    kl_sync_scope(l, KJ_SCOPE_DEVICE));
   LLVMBuildCondBr(l->builder, LLVMBuildExtractValue(l->builder, pair, 1, ""), first, end);
   LLVMPositionBuilderAtEnd(l->builder, first);
   if (!args[WRITER_BLOCK]) add_position(l, args);
@@ -220,7 +220,7 @@ static void write_record(kj_lowering *l, LLVMValueRef *args)
   LLVMPositionBuilderAtEnd(l->builder, end);
 }
 
-static void fill_writer(kj_lowering *l, LLVMValueRef writer)
+static void fill_writer(kl_lowering *l, LLVMValueRef writer)
 {
   LLVMBasicBlockRef here = LLVMGetInsertBlock(l->builder);
   LLVMValueRef args[WRITER_COUNT];
@@ -231,7 +231,7 @@ static void fill_writer(kj_lowering *l, LLVMValueRef writer)
   LLVMPositionBuilderAtEnd(l->builder, here);
 }
 
-static LLVMValueRef get_writer(kj_lowering *l)
+static LLVMValueRef get_writer(kl_lowering *l)
 {
   if (l->failure_writer) return l->failure_writer;
   LLVMTypeRef params[WRITER_COUNT];
@@ -243,21 +243,21 @@ static LLVMValueRef get_writer(kj_lowering *l)
   LLVMSetLinkage(l->failure_writer, LLVMInternalLinkage);
   static const char *const attributes[] = { "nounwind", "noinline", "cold" };
   for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
-    kj_add_attribute(l, l->failure_writer, (unsigned)LLVMAttributeFunctionIndex, attributes[i], 0);
+    kl_add_attribute(l, l->failure_writer, (unsigned)LLVMAttributeFunctionIndex, attributes[i], 0);
   fill_writer(l, l->failure_writer);
   return l->failure_writer;
 }
 
 /* ---- a place that may fail ---- */
 
-static void describe_site(kj_lowering *l, const kj_failure *failure)
+static void describe_site(kl_lowering *l, const kl_failure *failure)
 {
   kj_buffer *text = &l->failures;
   kj_append_format(text, "%d %u %u %u ", (int)failure->kind, failure->location.file,
                    failure->location.line, failure->location.column);
   for (unsigned i = 0; i < failure->count; i++) {
-    bool is_float = kj_is_float_type(l, failure->types[i]),
-         is_signed = !is_float && kj_is_signed_type(l, failure->types[i]);
+    bool is_float = kl_is_float_type(l, failure->types[i]),
+         is_signed = !is_float && kl_is_signed_type(l, failure->types[i]);
     kj_append_text(text, is_float ? "f" : is_signed ? "i" : "u");
   }
   if (!failure->count) kj_append_text(text, "-");
@@ -268,14 +268,14 @@ static void describe_site(kj_lowering *l, const kj_failure *failure)
 }
 
 /* 64 bits that the host can print without knowing the type. */
-static LLVMValueRef widen(kj_lowering *l, kjit_type type, LLVMValueRef value)
+static LLVMValueRef widen(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
-  if (!kj_is_float_type(l, type))
-    return kj_build_convert(l, type, kj_is_signed_type(l, type) ? KJIT_I64 : KJIT_U64, value);
-  return LLVMBuildBitCast(l->builder, kj_build_convert(l, type, KJIT_F64, value), l->i64, "");
+  if (!kl_is_float_type(l, type))
+    return kl_build_convert(l, type, kl_is_signed_type(l, type) ? KJIT_I64 : KJIT_U64, value);
+  return LLVMBuildBitCast(l->builder, kl_build_convert(l, type, KJIT_F64, value), l->i64, "");
 }
 
-static void call_writer(kj_lowering *l, LLVMValueRef site, LLVMValueRef const *values)
+static void call_writer(kl_lowering *l, LLVMValueRef site, LLVMValueRef const *values)
 {
   LLVMValueRef args[WRITER_COUNT] = { l->failure_record, site }, writer = get_writer(l);
   add_position(l, args);
@@ -286,23 +286,23 @@ static void call_writer(kj_lowering *l, LLVMValueRef site, LLVMValueRef const *v
 
 /* Code that hardly ever runs is there once a function, and takes part in the backend's work once. A
  * call would have all registers of the kernel keep to its convention. */
-static void begin_shared_failure(kj_lowering *l)
+static void begin_shared_failure(kl_lowering *l)
 {
   if (l->failure_function == l->function) return;
   LLVMBasicBlockRef here = LLVMGetInsertBlock(l->builder);
   l->failure_function = l->function;
-  l->failure_block = kj_new_block(l, "failure");
-  kj_move_to(l, l->failure_block);
+  l->failure_block = kl_new_block(l, "failure");
+  kl_move_to(l, l->failure_block);
   l->failure_site = LLVMBuildPhi(l->builder, l->i32, "site");
   for (unsigned i = 0; i < 2; i++) l->failure_values[i] = LLVMBuildPhi(l->builder, l->i64, "value");
   LLVMValueRef args[WRITER_COUNT] = { l->failure_record, l->failure_site };
   for (unsigned i = 0; i < 2; i++) args[WRITER_VALUES + i] = l->failure_values[i];
   write_record(l, args);
   l->target->leave_kernel(l);
-  kj_move_to(l, here);
+  kl_move_to(l, here);
 }
 
-static void share_failure(kj_lowering *l, LLVMValueRef site, LLVMValueRef *values)
+static void share_failure(kl_lowering *l, LLVMValueRef site, LLVMValueRef *values)
 {
   begin_shared_failure(l);
   LLVMBasicBlockRef here = LLVMGetInsertBlock(l->builder);
@@ -311,62 +311,62 @@ static void share_failure(kj_lowering *l, LLVMValueRef site, LLVMValueRef *value
   for (unsigned i = 0; i < 2; i++) LLVMAddIncoming(l->failure_values[i], &values[i], &here, 1);
 }
 
-void kj_build_failure(kj_lowering *l, const kj_failure *failure)
+void kl_build_failure(kl_lowering *l, const kl_failure *failure)
 {
   if (!l->failure_record) { /* nobody to tell */
-    kj_intrinsic(l, "llvm.trap", NULL, 0, NULL, 0);
+    kl_intrinsic(l, "llvm.trap", NULL, 0, NULL, 0);
     LLVMBuildUnreachable(l->builder);
     return;
   }
-  LLVMValueRef values[2], site = kj_const32(l, l->failure_count++);
+  LLVMValueRef values[2], site = kl_const32(l, l->failure_count++);
   for (unsigned i = 0; i < 2; i++)
     values[i] =
-      i < failure->count ? widen(l, failure->types[i], failure->values[i]) : kj_const64(l, 0);
+      i < failure->count ? widen(l, failure->types[i], failure->values[i]) : kl_const64(l, 0);
   describe_site(l, failure);
   if (l->target->shares_failures && !l->debug) share_failure(l, site, values);
   else call_writer(l, site, values);
 }
 
-void kj_set_likely(kj_lowering *l, LLVMValueRef branch, bool is_first)
+void kl_set_likely(kl_lowering *l, LLVMValueRef branch, bool is_first)
 {
   enum { UNLIKELY = 1, LIKELY = 1000000 };
-  LLVMMetadataRef weights[] = { kj_metadata_string(l, "branch_weights"),
-                                kj_metadata_int(l, is_first ? LIKELY : UNLIKELY),
-                                kj_metadata_int(l, is_first ? UNLIKELY : LIKELY) };
-  kj_set_metadata(l, branch, "prof", LLVMMDNodeInContext2(l->context, weights, 3));
+  LLVMMetadataRef weights[] = { kl_metadata_string(l, "branch_weights"),
+                                kl_metadata_int(l, is_first ? LIKELY : UNLIKELY),
+                                kl_metadata_int(l, is_first ? UNLIKELY : LIKELY) };
+  kl_set_metadata(l, branch, "prof", LLVMMDNodeInContext2(l->context, weights, 3));
 }
 
-void kj_fail_if(kj_lowering *l, LLVMValueRef condition, const kj_failure *failure)
+void kl_fail_if(kl_lowering *l, LLVMValueRef condition, const kl_failure *failure)
 {
-  LLVMBasicBlockRef fails = kj_new_block(l, "fails"), passes = kj_new_block(l, "passes");
-  kj_set_likely(l, LLVMBuildCondBr(l->builder, condition, fails, passes), false);
-  kj_move_to(l, fails);
-  kj_build_failure(l, failure);
-  kj_move_to(l, passes);
+  LLVMBasicBlockRef fails = kl_new_block(l, "fails"), passes = kl_new_block(l, "passes");
+  kl_set_likely(l, LLVMBuildCondBr(l->builder, condition, fails, passes), false);
+  kl_move_to(l, fails);
+  kl_build_failure(l, failure);
+  kl_move_to(l, passes);
 }
 
 /* ---- raise and assert ---- */
 
-void kj_lower_fail(kj_lowering *l, const kj_tstmt *stmt)
+void kl_lower_fail(kl_lowering *l, const kt_stmt *stmt)
 {
-  kj_failure failure = { .kind = stmt->failure,
+  kl_failure failure = { .kind = stmt->failure,
                          .location = stmt->location,
                          .message = stmt->message,
                          .count = (unsigned)stmt->indices.count };
   for (unsigned i = 0; i < failure.count; i++) {
     failure.types[i] = stmt->indices.items[i]->type;
-    failure.values[i] = kj_lower_expr(l, stmt->indices.items[i]);
+    failure.values[i] = kl_lower_expr(l, stmt->indices.items[i]);
   }
-  kj_build_failure(l, &failure);
+  kl_build_failure(l, &failure);
   /* what follows in an inlined body is built all the same */
-  kj_move_to(l, kj_new_block(l, "never"));
+  kl_move_to(l, kl_new_block(l, "never"));
 }
 
 /* ---- bounds ---- */
 
-static kj_failure describe_index(const kj_texpr *index, LLVMValueRef value, LLVMValueRef extent)
+static kl_failure describe_index(const kt_expr *index, LLVMValueRef value, LLVMValueRef extent)
 {
-  kj_failure failure = {
+  kl_failure failure = {
     .kind = KJ_FAILURE_BOUNDS, .location = index->location, .count = 2, .values = { value, extent }
   };
   failure.types[0] = index->type == KJIT_U64 ? KJIT_U64 : KJIT_I64;
@@ -374,19 +374,19 @@ static kj_failure describe_index(const kj_texpr *index, LLVMValueRef value, LLVM
   return failure;
 }
 
-static LLVMValueRef is_outside(kj_lowering *l, LLVMValueRef value, LLVMValueRef extent)
+static LLVMValueRef is_outside(kl_lowering *l, LLVMValueRef value, LLVMValueRef extent)
 {
   return LLVMBuildICmp(l->builder, LLVMIntUGE, value, extent, "");
 }
 
-void kj_check_index(kj_lowering *l, const kj_texpr *index, LLVMValueRef value, LLVMValueRef extent)
+void kl_check_index(kl_lowering *l, const kt_expr *index, LLVMValueRef value, LLVMValueRef extent)
 {
-  kj_failure failure = describe_index(index, value, extent);
-  kj_fail_if(l, is_outside(l, value, extent), &failure);
+  kl_failure failure = describe_index(index, value, extent);
+  kl_fail_if(l, is_outside(l, value, extent), &failure);
 }
 
 /* One branch for all of a subscript; which index it was is found out where it fails. */
-static void check_together(kj_lowering *l, const kj_texprs *indices, LLVMValueRef const *values,
+static void check_together(kl_lowering *l, const kt_exprs *indices, LLVMValueRef const *values,
                            LLVMValueRef const *extents)
 {
   LLVMValueRef outside[KJ_MAX_RANK], any = NULL;
@@ -394,88 +394,88 @@ static void check_together(kj_lowering *l, const kj_texprs *indices, LLVMValueRe
     outside[i] = is_outside(l, values[i], extents[i]);
     any = any ? LLVMBuildOr(l->builder, any, outside[i], "") : outside[i];
   }
-  LLVMBasicBlockRef fails = kj_new_block(l, "fails"), passes = kj_new_block(l, "passes");
-  kj_set_likely(l, LLVMBuildCondBr(l->builder, any, fails, passes), false);
-  kj_move_to(l, fails);
+  LLVMBasicBlockRef fails = kl_new_block(l, "fails"), passes = kl_new_block(l, "passes");
+  kl_set_likely(l, LLVMBuildCondBr(l->builder, any, fails, passes), false);
+  kl_move_to(l, fails);
   for (size_t i = 0; i < indices->count; i++) {
-    kj_failure failure = describe_index(indices->items[i], values[i], extents[i]);
-    if (i + 1 < indices->count) kj_fail_if(l, outside[i], &failure);
-    else kj_build_failure(l, &failure);
+    kl_failure failure = describe_index(indices->items[i], values[i], extents[i]);
+    if (i + 1 < indices->count) kl_fail_if(l, outside[i], &failure);
+    else kl_build_failure(l, &failure);
   }
-  kj_move_to(l, passes);
+  kl_move_to(l, passes);
 }
 
-void kj_check_indices(kj_lowering *l, const kj_texprs *indices, LLVMValueRef const *values,
+void kl_check_indices(kl_lowering *l, const kt_exprs *indices, LLVMValueRef const *values,
                       LLVMValueRef const *extents)
 {
   if (indices->count > 1 && l->target->shares_failures) check_together(l, indices, values, extents);
   else
     for (size_t i = 0; i < indices->count; i++)
-      kj_check_index(l, indices->items[i], values[i], extents[i]);
+      kl_check_index(l, indices->items[i], values[i], extents[i]);
 }
 
 /* The first and the last element of a slice that has any. */
-void kj_check_slice(kj_lowering *l, const kj_slice *slice)
+void kl_check_slice(kl_lowering *l, const kl_slice *slice)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef last = LLVMBuildSub(b, slice->count, kj_const64(l, 1), "");
+  LLVMValueRef last = LLVMBuildSub(b, slice->count, kl_const64(l, 1), "");
   if (slice->step) last = LLVMBuildMul(b, last, slice->step, "");
   last = LLVMBuildAdd(b, slice->first, last, "");
   LLVMValueRef is_first_out = LLVMBuildICmp(b, LLVMIntUGE, slice->first, slice->extent, "");
   LLVMValueRef is_out =
     LLVMBuildOr(b, is_first_out, LLVMBuildICmp(b, LLVMIntUGE, last, slice->extent, ""), "");
-  LLVMValueRef has_any = LLVMBuildICmp(b, LLVMIntSGT, slice->count, kj_const64(l, 0), "");
-  kj_failure failure = { .kind = KJ_FAILURE_BOUNDS,
+  LLVMValueRef has_any = LLVMBuildICmp(b, LLVMIntSGT, slice->count, kl_const64(l, 0), "");
+  kl_failure failure = { .kind = KJ_FAILURE_BOUNDS,
                          .location = slice->location,
                          .count = 2,
                          .types = { KJIT_I64, KJIT_I64 } };
   failure.values[0] = LLVMBuildSelect(b, is_first_out, slice->first, last, "");
   failure.values[1] = slice->extent;
-  kj_fail_if(l, LLVMBuildAnd(b, has_any, is_out, ""), &failure);
+  kl_fail_if(l, LLVMBuildAnd(b, has_any, is_out, ""), &failure);
 }
 
 /* ---- division ---- */
 
-static LLVMValueRef is_zero(kj_lowering *l, kjit_type type, LLVMValueRef value)
+static LLVMValueRef is_zero(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
-  if (!kj_is_float_type(l, type))
+  if (!kl_is_float_type(l, type))
     return LLVMBuildICmp(l->builder, LLVMIntEQ, value, LLVMConstNull(LLVMTypeOf(value)), "");
-  LLVMValueRef number = kj_to_compute(l, type, value);
+  LLVMValueRef number = kl_to_compute(l, type, value);
   return LLVMBuildFCmp(l->builder, LLVMRealOEQ, number, LLVMConstNull(LLVMTypeOf(number)), "");
 }
 
 /* A complex number is zero where both parts are; the real part of the dividend is told. */
-static void check_complex_divisor(kj_lowering *l, const kj_texpr *expr, kjit_type type,
+static void check_complex_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type,
                                   LLVMValueRef x, LLVMValueRef y)
 {
-  kjit_type part = kj_part_of(l, type);
-  LLVMValueRef is_real_zero = is_zero(l, part, kj_get_part(l, type, y, 0)),
-               is_other_zero = is_zero(l, part, kj_get_part(l, type, y, 1));
-  kj_failure failure = { .kind = KJ_FAILURE_DIVISION,
+  kjit_type part = kl_part_of(l, type);
+  LLVMValueRef is_real_zero = is_zero(l, part, kl_get_part(l, type, y, 0)),
+               is_other_zero = is_zero(l, part, kl_get_part(l, type, y, 1));
+  kl_failure failure = { .kind = KJ_FAILURE_DIVISION,
                          .location = expr->location,
                          .count = 1,
                          .types = { part },
-                         .values = { kj_get_part(l, type, x, 0) } };
-  kj_fail_if(l, LLVMBuildAnd(l->builder, is_real_zero, is_other_zero, ""), &failure);
+                         .values = { kl_get_part(l, type, x, 0) } };
+  kl_fail_if(l, LLVMBuildAnd(l->builder, is_real_zero, is_other_zero, ""), &failure);
 }
 
-void kj_check_divisor(kj_lowering *l, const kj_texpr *expr, kjit_type type, LLVMValueRef x,
+void kl_check_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type, LLVMValueRef x,
                       LLVMValueRef y)
 {
-  if (kj_is_complex_type(l, type)) {
+  if (kl_is_complex_type(l, type)) {
     check_complex_divisor(l, expr, type, x, y);
     return;
   }
-  for (uint32_t i = 0; kj_is_vector_type(l, type) && i < kj_part_count(l, type); i++)
-    kj_check_divisor(l, expr, kj_part_of(l, type), kj_get_part(l, type, x, i),
-                     kj_get_part(l, type, y, i));
-  if (kj_is_vector_type(l, type)) return;
-  kj_failure failure = { .kind = KJ_FAILURE_DIVISION,
+  for (uint32_t i = 0; kl_is_vector_type(l, type) && i < kl_part_count(l, type); i++)
+    kl_check_divisor(l, expr, kl_part_of(l, type), kl_get_part(l, type, x, i),
+                     kl_get_part(l, type, y, i));
+  if (kl_is_vector_type(l, type)) return;
+  kl_failure failure = { .kind = KJ_FAILURE_DIVISION,
                          .location = expr->location,
                          .count = 1,
                          .types = { type },
                          .values = { x } };
   LLVMValueRef zero_test = is_zero(l, type, y);
-  if (l->bad_divisor && kj_is_float_type(l, type)) kj_note_bad_divisor(l, zero_test);
-  else kj_fail_if(l, zero_test, &failure);
+  if (l->bad_divisor && kl_is_float_type(l, type)) kl_note_bad_divisor(l, zero_test);
+  else kl_fail_if(l, zero_test, &failure);
 }

@@ -8,120 +8,120 @@
 static bool is_wide_float(kjit_type type) { return type == KJIT_F64 || type == KJ_WEAK_FLOAT; }
 static bool is_small_float(kjit_type type) { return type == KJIT_F16 || type == KJIT_BF16; }
 
-static LLVMValueRef to_bool(kj_lowering *l, kjit_type from, LLVMValueRef value)
+static LLVMValueRef to_bool(kl_lowering *l, kjit_type from, LLVMValueRef value)
 {
-  if (!kj_is_float_type(l, from))
+  if (!kl_is_float_type(l, from))
     return LLVMBuildICmp(l->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
-  LLVMValueRef x = kj_to_compute(l, from, value);
+  LLVMValueRef x = kl_to_compute(l, from, value);
   return LLVMBuildFCmp(l->builder, LLVMRealUNE, x, LLVMConstNull(LLVMTypeOf(x)), "");
 }
 
-static LLVMValueRef int_to_int(kj_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
+static LLVMValueRef int_to_int(kl_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
 {
-  uint32_t from_bytes = kj_scalar_bytes(l, from), to_bytes = kj_scalar_bytes(l, to);
-  LLVMTypeRef type = kj_register_type(l, to);
+  uint32_t from_bytes = kl_scalar_bytes(l, from), to_bytes = kl_scalar_bytes(l, to);
+  LLVMTypeRef type = kl_register_type(l, to);
   if (from_bytes == to_bytes) return value;
   if (from_bytes > to_bytes) return LLVMBuildTrunc(l->builder, value, type, "");
-  return kj_is_signed_type(l, from) ? LLVMBuildSExt(l->builder, value, type, "")
+  return kl_is_signed_type(l, from) ? LLVMBuildSExt(l->builder, value, type, "")
                                     : LLVMBuildZExt(l->builder, value, type, "");
 }
 
-static LLVMValueRef saturate(kj_lowering *l, bool is_signed, LLVMTypeRef type, LLVMValueRef x)
+static LLVMValueRef saturate(kl_lowering *l, bool is_signed, LLVMTypeRef type, LLVMValueRef x)
 {
-  return kj_intrinsic(l, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat",
+  return kl_intrinsic(l, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat",
                       (LLVMTypeRef[]){ type, LLVMTypeOf(x) }, 2, &x, 1);
 }
 
-static LLVMValueRef float_to_int(kj_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
+static LLVMValueRef float_to_int(kl_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
 {
-  LLVMValueRef x = kj_to_compute(l, from, value);
-  bool is_signed = kj_is_signed_type(l, to);
-  if (l->target->float_to_i32 && kj_scalar_bytes(l, to) == 4 && LLVMTypeOf(x) == l->f32)
+  LLVMValueRef x = kl_to_compute(l, from, value);
+  bool is_signed = kl_is_signed_type(l, to);
+  if (l->target->float_to_i32 && kl_scalar_bytes(l, to) == 4 && LLVMTypeOf(x) == l->f32)
     return l->target->float_to_i32(l, x, !is_signed);
-  return saturate(l, is_signed, kj_register_type(l, to), x);
+  return saturate(l, is_signed, kl_register_type(l, to), x);
 }
 
 /* f64 to f32 rounding to odd, so that rounding once more to a shorter format is as if it were done
  * at once (Boldo and Melquiond). */
-LLVMValueRef kj_round_to_odd(kj_lowering *l, LLVMValueRef x)
+LLVMValueRef kl_round_to_odd(kl_lowering *l, LLVMValueRef x)
 {
   LLVMBuilderRef b = l->builder;
   LLVMValueRef near = LLVMBuildFPTrunc(b, x, l->f32, ""),
                back = LLVMBuildFPExt(b, near, l->f64, "");
   LLVMValueRef is_exact = LLVMBuildFCmp(b, LLVMRealUEQ, back, x, "");
-  LLVMValueRef is_over = LLVMBuildFCmp(b, LLVMRealOGT, kj_intrinsic1(l, "llvm.fabs", back),
-                                       kj_intrinsic1(l, "llvm.fabs", x), "");
+  LLVMValueRef is_over = LLVMBuildFCmp(b, LLVMRealOGT, kl_intrinsic1(l, "llvm.fabs", back),
+                                       kl_intrinsic1(l, "llvm.fabs", x), "");
   LLVMValueRef bits = LLVMBuildBitCast(b, near, l->i32, "");
   LLVMValueRef truncated = LLVMBuildSub(b, bits, LLVMBuildZExt(b, is_over, l->i32, ""), "");
-  LLVMValueRef odd = LLVMBuildOr(b, truncated, kj_const32(l, 1), "");
+  LLVMValueRef odd = LLVMBuildOr(b, truncated, kl_const32(l, 1), "");
   return LLVMBuildBitCast(b, LLVMBuildSelect(b, is_exact, bits, odd, ""), l->f32, "");
 }
 
 /* A 64-bit integer as a double in which the bits that do not fit are folded into the last one:
  * exact enough to be rounded to odd. */
-static LLVMValueRef sticky_double(kj_lowering *l, bool is_signed, LLVMValueRef value)
+static LLVMValueRef sticky_double(kl_lowering *l, bool is_signed, LLVMValueRef value)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef zero = kj_const64(l, 0), is_negative = LLVMBuildICmp(b, LLVMIntSLT, value, zero, "");
+  LLVMValueRef zero = kl_const64(l, 0), is_negative = LLVMBuildICmp(b, LLVMIntSLT, value, zero, "");
   LLVMValueRef size =
     is_signed ? LLVMBuildSelect(b, is_negative, LLVMBuildSub(b, zero, value, ""), value, "")
               : value;
-  LLVMValueRef lost = LLVMBuildAnd(b, size, kj_const64(l, 0xffff), "");
+  LLVMValueRef lost = LLVMBuildAnd(b, size, kl_const64(l, 0xffff), "");
   LLVMValueRef sticky = LLVMBuildZExt(b, LLVMBuildICmp(b, LLVMIntNE, lost, zero, ""), l->i64, "");
-  LLVMValueRef upper = LLVMBuildOr(b, LLVMBuildLShr(b, size, kj_const64(l, 16), ""), sticky, "");
+  LLVMValueRef upper = LLVMBuildOr(b, LLVMBuildLShr(b, size, kl_const64(l, 16), ""), sticky, "");
   LLVMValueRef large =
     LLVMBuildFMul(b, LLVMBuildUIToFP(b, upper, l->f64, ""), LLVMConstReal(l->f64, 65536.), "");
-  LLVMValueRef is_large = LLVMBuildICmp(b, LLVMIntUGE, size, kj_const64(l, (int64_t)1 << 48), "");
+  LLVMValueRef is_large = LLVMBuildICmp(b, LLVMIntUGE, size, kl_const64(l, (int64_t)1 << 48), "");
   LLVMValueRef result =
     LLVMBuildSelect(b, is_large, large, LLVMBuildUIToFP(b, size, l->f64, ""), "");
   return is_signed ? LLVMBuildSelect(b, is_negative, LLVMBuildFNeg(b, result, ""), result, "")
                    : result;
 }
 
-static LLVMValueRef int_to_float(kj_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
+static LLVMValueRef int_to_float(kl_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
 {
-  bool is_signed = kj_is_signed_type(l, from);
-  uint32_t bytes = kj_scalar_bytes(l, from);
+  bool is_signed = kl_is_signed_type(l, from);
+  uint32_t bytes = kl_scalar_bytes(l, from);
   /* Every integer that f16 can tell from infinity is exact in f32; for bf16 only 16 bits are. */
   if (to == KJIT_BF16 && bytes == 8)
-    return kj_from_compute(l, to, kj_round_to_odd(l, sticky_double(l, is_signed, value)));
+    return kl_from_compute(l, to, kl_round_to_odd(l, sticky_double(l, is_signed, value)));
   LLVMTypeRef type = is_small_float(to) ? (to == KJIT_BF16 && bytes == 4 ? l->f64 : l->f32)
-                                        : kj_register_type(l, to);
+                                        : kl_register_type(l, to);
   LLVMValueRef x = is_signed ? LLVMBuildSIToFP(l->builder, value, type, "")
                              : LLVMBuildUIToFP(l->builder, value, type, "");
   if (!is_small_float(to)) return x;
-  return kj_from_compute(l, to, type == l->f64 ? kj_round_to_odd(l, x) : x);
+  return kl_from_compute(l, to, type == l->f64 ? kl_round_to_odd(l, x) : x);
 }
 
-static LLVMValueRef float_to_float(kj_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
+static LLVMValueRef float_to_float(kl_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
 {
-  LLVMValueRef x = kj_to_compute(l, from, value);
+  LLVMValueRef x = kl_to_compute(l, from, value);
   if (is_wide_float(to)) return is_wide_float(from) ? x : LLVMBuildFPExt(l->builder, x, l->f64, "");
-  if (!is_wide_float(from)) return kj_from_compute(l, to, x);
+  if (!is_wide_float(from)) return kl_from_compute(l, to, x);
   return to == KJIT_F32 ? LLVMBuildFPTrunc(l->builder, x, l->f32, "")
-                        : kj_from_compute(l, to, kj_round_to_odd(l, x));
+                        : kl_from_compute(l, to, kl_round_to_odd(l, x));
 }
 
-static bool is_pointer(kj_lowering *l, kjit_type type)
+static bool is_pointer(kl_lowering *l, kjit_type type)
 {
-  return !kj_is_weak(type) && kj_type(l->c->types, type)->class_ == KJ_CLASS_POINTER;
+  return !ki_is_weak(type) && ki_type(l->c->types, type)->class_ == KJ_CLASS_POINTER;
 }
 
-LLVMValueRef kj_build_convert(kj_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
+LLVMValueRef kl_build_convert(kl_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
 {
   if (from == to) return value;
   if (is_pointer(l, from) && is_pointer(l, to)) return value;
   if (is_pointer(l, from)) return LLVMBuildPtrToInt(l->builder, value, l->i64, "");
   if (is_pointer(l, to)) return LLVMBuildIntToPtr(l->builder, value, l->pointer, "");
-  if (kj_part_of(l, to) != to) return kj_build_convert_parts(l, from, to, value);
+  if (kl_part_of(l, to) != to) return kl_build_convert_parts(l, from, to, value);
   if (to == KJIT_BOOL) return to_bool(l, from, value);
-  bool is_from_float = kj_is_float_type(l, from), is_to_float = kj_is_float_type(l, to);
+  bool is_from_float = kl_is_float_type(l, from), is_to_float = kl_is_float_type(l, to);
   if (from == KJIT_BOOL && !is_to_float)
-    return LLVMBuildZExt(l->builder, value, kj_register_type(l, to), "");
+    return LLVMBuildZExt(l->builder, value, kl_register_type(l, to), "");
   if (from == KJIT_BOOL)
-    return kj_from_compute(l, to,
+    return kl_from_compute(l, to,
                            LLVMBuildUIToFP(l->builder, value,
-                                           is_small_float(to) ? l->f32 : kj_register_type(l, to),
+                                           is_small_float(to) ? l->f32 : kl_register_type(l, to),
                                            ""));
   if (is_from_float)
     return is_to_float ? float_to_float(l, from, to, value) : float_to_int(l, from, to, value);
@@ -137,7 +137,7 @@ LLVMValueRef kj_build_convert(kj_lowering *l, kjit_type from, kjit_type to, LLVM
 
 /* ---- bf16, which is kept as its bits ---- */
 
-static LLVMTypeRef brain_type(kj_lowering *l, LLVMValueRef bits)
+static LLVMTypeRef brain_type(kl_lowering *l, LLVMValueRef bits)
 {
   LLVMTypeRef type = LLVMBFloatTypeInContext(l->context), given = LLVMTypeOf(bits);
   return LLVMGetTypeKind(given) == LLVMVectorTypeKind
@@ -145,12 +145,12 @@ static LLVMTypeRef brain_type(kj_lowering *l, LLVMValueRef bits)
            : type;
 }
 
-static LLVMValueRef as_brain(kj_lowering *l, LLVMValueRef bits)
+static LLVMValueRef as_brain(kl_lowering *l, LLVMValueRef bits)
 {
   return LLVMBuildBitCast(l->builder, bits, brain_type(l, bits), "");
 }
 
-LLVMValueRef kj_try_brain_operation(kj_lowering *l, kjit_op op, LLVMValueRef x, LLVMValueRef y)
+LLVMValueRef kl_try_brain_operation(kl_lowering *l, kjit_op op, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMBuilderRef b = l->builder;
   bool is_native = l->target->has_brain_arithmetic && l->target->has_brain_arithmetic(l);
@@ -159,14 +159,14 @@ LLVMValueRef kj_try_brain_operation(kj_lowering *l, kjit_op op, LLVMValueRef x, 
   LLVMValueRef result = op == KJIT_ADD   ? LLVMBuildFAdd(b, left, right, "")
                         : op == KJIT_SUB ? LLVMBuildFSub(b, left, right, "")
                                          : LLVMBuildFMul(b, left, right, "");
-  return LLVMBuildBitCast(b, kj_fast(l, result), LLVMTypeOf(x), "");
+  return LLVMBuildBitCast(b, kl_fast(l, result), LLVMTypeOf(x), "");
 }
 
 /* ---- fma ---- */
 
 /* x + y in f64 rounded to odd: what was lost shows in the last bit, so that rounding once more is
  * as if it were done at once. */
-static LLVMValueRef add_to_odd(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef add_to_odd(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMBuilderRef b = l->builder;
   LLVMValueRef sum = LLVMBuildFAdd(b, x, y, ""), of_y = LLVMBuildFSub(b, sum, x, ""),
@@ -176,32 +176,32 @@ static LLVMValueRef add_to_odd(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
     LLVMBuildFAdd(b, LLVMBuildFSub(b, x, of_x, ""), LLVMBuildFSub(b, y, of_y, ""), "");
   LLVMValueRef zero = LLVMConstReal(l->f64, 0), bits = LLVMBuildBitCast(b, sum, l->i64, "");
   LLVMValueRef is_even =
-    LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, bits, kj_const64(l, 1), ""), kj_const64(l, 0), "");
+    LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, bits, kl_const64(l, 1), ""), kl_const64(l, 0), "");
   LLVMValueRef is_away = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildFCmp(b, LLVMRealOGT, lost, zero, ""),
                                        LLVMBuildFCmp(b, LLVMRealOGT, sum, zero, ""), "");
   LLVMValueRef odd =
-    LLVMBuildAdd(b, bits, LLVMBuildSelect(b, is_away, kj_const64(l, 1), kj_const64(l, -1), ""), "");
+    LLVMBuildAdd(b, bits, LLVMBuildSelect(b, is_away, kl_const64(l, 1), kl_const64(l, -1), ""), "");
   /* not of infinities and NaNs, whose error is a NaN */
   LLVMValueRef is_inexact = LLVMBuildFCmp(b, LLVMRealONE, lost, zero, "");
   return LLVMBuildBitCast(
     b, LLVMBuildSelect(b, LLVMBuildAnd(b, is_even, is_inexact, ""), odd, bits, ""), l->f64, "");
 }
 
-LLVMValueRef kj_lower_small_fma(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_small_fma(kl_lowering *l, const kt_expr *expr)
 {
   kjit_type type = expr->type;
   LLVMValueRef args[3];
-  for (size_t i = 0; i < 3; i++) args[i] = kj_lower_expr(l, expr->args.items[i]);
+  for (size_t i = 0; i < 3; i++) args[i] = kl_lower_expr(l, expr->args.items[i]);
   bool is_native = l->target->has_half_fma && l->target->has_half_fma(l, type);
-  if (is_native && type == KJIT_F16) return kj_intrinsic3(l, "llvm.fma", args[0], args[1], args[2]);
+  if (is_native && type == KJIT_F16) return kl_intrinsic3(l, "llvm.fma", args[0], args[1], args[2]);
   if (is_native)
     return LLVMBuildBitCast(l->builder,
-                            kj_intrinsic3(l, "llvm.fma", as_brain(l, args[0]), as_brain(l, args[1]),
+                            kl_intrinsic3(l, "llvm.fma", as_brain(l, args[0]), as_brain(l, args[1]),
                                           as_brain(l, args[2])),
                             l->i16, "");
-  for (size_t i = 0; i < 3; i++) args[i] = kj_build_convert(l, type, KJIT_F64, args[i]);
+  for (size_t i = 0; i < 3; i++) args[i] = kl_build_convert(l, type, KJIT_F64, args[i]);
   LLVMValueRef product = LLVMBuildFMul(l->builder, args[0], args[1], ""); /* exact */
-  return kj_build_convert(l, KJIT_F64, type, add_to_odd(l, product, args[2]));
+  return kl_build_convert(l, KJIT_F64, type, add_to_odd(l, product, args[2]));
 }
 
 /* ---- e4m3 and e5m2 ---- */
@@ -213,40 +213,40 @@ typedef struct format {
   unsigned nan;
 } format;
 
-static const format *format_of(const kj_texpr *expr)
+static const format *format_of(const kt_expr *expr)
 {
   static const format formats[] = { { "e4m3", 3, 7, 448, 0x7f }, { "e5m2", 2, 15, 57344, 0x7f } };
   return expr->builtin->operation == KJ_MMA_E4M3 ? &formats[0] : &formats[1];
 }
 
-static LLVMValueRef and32(kj_lowering *l, LLVMValueRef x, int64_t mask)
+static LLVMValueRef and32(kl_lowering *l, LLVMValueRef x, int64_t mask)
 {
-  return LLVMBuildAnd(l->builder, x, kj_const32(l, mask), "");
+  return LLVMBuildAnd(l->builder, x, kl_const32(l, mask), "");
 }
-static LLVMValueRef shift_right(kj_lowering *l, LLVMValueRef x, unsigned by)
+static LLVMValueRef shift_right(kl_lowering *l, LLVMValueRef x, unsigned by)
 {
-  return LLVMBuildLShr(l->builder, x, kj_const32(l, by), "");
+  return LLVMBuildLShr(l->builder, x, kl_const32(l, by), "");
 }
-static LLVMValueRef shift_left(kj_lowering *l, LLVMValueRef x, unsigned by)
+static LLVMValueRef shift_left(kl_lowering *l, LLVMValueRef x, unsigned by)
 {
-  return LLVMBuildShl(l->builder, x, kj_const32(l, by), "");
+  return LLVMBuildShl(l->builder, x, kl_const32(l, by), "");
 }
 
 /* To nearest even, larger numbers to the largest one. A float's last bits that the format lacks are
  * rounded off as an integer; below the least normal number, by adding the power of two whose last
  * bit is the format's. */
-static LLVMValueRef to_format(kj_lowering *l, const format *f, LLVMValueRef x)
+static LLVMValueRef to_format(kl_lowering *l, const format *f, LLVMValueRef x)
 {
   LLVMBuilderRef b = l->builder;
   unsigned dropped = 23 - f->mantissa_bits;
-  LLVMValueRef bits = LLVMBuildBitCast(b, x, l->i32, ""), size = kj_intrinsic1(l, "llvm.fabs", x);
-  size = kj_intrinsic2(l, "llvm.minnum", size, LLVMConstReal(l->f32, f->largest));
+  LLVMValueRef bits = LLVMBuildBitCast(b, x, l->i32, ""), size = kl_intrinsic1(l, "llvm.fabs", x);
+  size = kl_intrinsic2(l, "llvm.minnum", size, LLVMConstReal(l->f32, f->largest));
   LLVMValueRef size_bits = LLVMBuildBitCast(b, size, l->i32, "");
   LLVMValueRef half = LLVMBuildAdd(b, and32(l, shift_right(l, size_bits, dropped), 1),
-                                   kj_const32(l, (1 << (dropped - 1)) - 1), "");
+                                   kl_const32(l, (1 << (dropped - 1)) - 1), "");
   LLVMValueRef normal =
     LLVMBuildSub(b, shift_right(l, LLVMBuildAdd(b, size_bits, half, ""), dropped),
-                 kj_const32(l, (int64_t)(127 - f->bias) << f->mantissa_bits), "");
+                 kl_const32(l, (int64_t)(127 - f->bias) << f->mantissa_bits), "");
   double step = ldexp(1, 1 - (int)f->bias - (int)f->mantissa_bits), magic = step * 8388608.;
   LLVMValueRef shifted =
     LLVMBuildBitCast(b, LLVMBuildFAdd(b, size, LLVMConstReal(l->f32, magic), ""), l->i32, "");
@@ -256,28 +256,28 @@ static LLVMValueRef to_format(kj_lowering *l, const format *f, LLVMValueRef x)
     LLVMBuildFCmp(b, LLVMRealOGE, size, LLVMConstReal(l->f32, ldexp(1, 1 - (int)f->bias)), "");
   LLVMValueRef number = LLVMBuildSelect(b, is_normal, normal, small, "");
   number =
-    LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealUNO, x, x, ""), kj_const32(l, f->nan),
+    LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealUNO, x, x, ""), kl_const32(l, f->nan),
                     LLVMBuildOr(b, number, and32(l, shift_right(l, bits, 24), 0x80), ""), "");
   return LLVMBuildTrunc(b, number, l->i8, "");
 }
 
-LLVMValueRef kj_lower_to_fp8(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_to_fp8(kl_lowering *l, const kt_expr *expr)
 {
-  const kj_texpr *value = expr->args.items[0];
+  const kt_expr *value = expr->args.items[0];
   const format *f = format_of(expr);
-  LLVMValueRef x = kj_lower_expr(l, value);
+  LLVMValueRef x = kl_lower_expr(l, value);
   x =
-    value->type == KJIT_F64 ? kj_round_to_odd(l, x) : kj_build_convert(l, value->type, KJIT_F32, x);
+    value->type == KJIT_F64 ? kl_round_to_odd(l, x) : kl_build_convert(l, value->type, KJIT_F32, x);
   if (!expr->dimension) return to_format(l, f, x);
   LLVMValueRef args[2] = { LLVMConstNull(l->f32), x };
   LLVMValueRef pair =
-    kj_try_native(l, kj_format(l->c->arena, "ff.to.%sx2.rn", f->name), 0, args, 2);
+    kl_try_native(l, kj_format(l->c->arena, "ff.to.%sx2.rn", f->name), 0, args, 2);
   return LLVMBuildTrunc(l->builder, pair, l->i8, "");
 }
 
 /* The bits as those of a float with too small an exponent, which a power of two puts right,
  * subnormals too. */
-static LLVMValueRef from_format(kj_lowering *l, const format *f, LLVMValueRef bits)
+static LLVMValueRef from_format(kl_lowering *l, const format *f, LLVMValueRef bits)
 {
   LLVMBuilderRef b = l->builder;
   LLVMValueRef wide = LLVMBuildZExt(b, bits, l->i32, ""), size_bits = and32(l, wide, 0x7f);
@@ -288,27 +288,27 @@ static LLVMValueRef from_format(kj_lowering *l, const format *f, LLVMValueRef bi
     LLVMValueRef special =
       LLVMBuildBitCast(b,
                        LLVMBuildOr(b, shift_left(l, and32(l, size_bits, 3), 21),
-                                   kj_const32(l, 0x7f800000), ""),
+                                   kl_const32(l, 0x7f800000), ""),
                        l->f32, "");
-    size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGE, size_bits, kj_const32(l, 0x7c), ""),
+    size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGE, size_bits, kl_const32(l, 0x7c), ""),
                            special, size, "");
   } else {
-    size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntEQ, size_bits, kj_const32(l, f->nan), ""),
+    size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntEQ, size_bits, kl_const32(l, f->nan), ""),
                            LLVMConstReal(l->f32, NAN), size, "");
   }
   LLVMValueRef sign = LLVMBuildBitCast(b, shift_left(l, and32(l, wide, 0x80), 24), l->f32, "");
-  return kj_intrinsic2(l, "llvm.copysign", size, sign);
+  return kl_intrinsic2(l, "llvm.copysign", size, sign);
 }
 
-LLVMValueRef kj_lower_from_fp8(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_from_fp8(kl_lowering *l, const kt_expr *expr)
 {
   const format *f = format_of(expr);
-  LLVMValueRef bits = kj_lower_expr(l, expr->args.items[0]);
+  LLVMValueRef bits = kl_lower_expr(l, expr->args.items[0]);
   if (!expr->dimension) return from_format(l, f, bits);
   LLVMValueRef pair = LLVMBuildZExt(l->builder, bits, l->i16, "");
   LLVMValueRef halves =
-    kj_try_native(l, kj_format(l->c->arena, "%sx2.to.f16x2.rn", f->name), 0, &pair, 1);
+    kl_try_native(l, kj_format(l->c->arena, "%sx2.to.f16x2.rn", f->name), 0, &pair, 1);
   return LLVMBuildFPExt(l->builder,
-                        LLVMBuildExtractElement(l->builder, halves, kj_const32(l, 0), ""), l->f32,
+                        LLVMBuildExtractElement(l->builder, halves, kl_const32(l, 0), ""), l->f32,
                         "");
 }

@@ -19,7 +19,7 @@ enum {
 /* DWARF 4, figure 24: DW_ATE_* */
 enum { ENCODING_BOOLEAN = 2, ENCODING_FLOAT = 4, ENCODING_SIGNED = 5, ENCODING_UNSIGNED = 7 };
 
-struct kj_debug {
+struct kl_debug {
   LLVMDIBuilderRef builder;
   bool is_full;
   LLVMMetadataRef unit, signature;
@@ -30,15 +30,15 @@ struct kj_debug {
   bool is_thread;
 };
 
-static bool is_full(const kj_lowering *l) { return l->debug && l->debug->is_full; }
+static bool is_full(const kl_lowering *l) { return l->debug && l->debug->is_full; }
 
-bool kj_shows_variables(const kj_lowering *l) { return l->c->request->debug == KJIT_DEBUG_FULL; }
+bool kl_shows_variables(const kl_lowering *l) { return l->c->request->debug == KJIT_DEBUG_FULL; }
 
 /* ---- files and functions ---- */
 
-static LLVMMetadataRef get_file(kj_lowering *l, uint32_t index)
+static LLVMMetadataRef get_file(kl_lowering *l, uint32_t index)
 {
-  struct kj_debug *d = l->debug;
+  struct kl_debug *d = l->debug;
   const kj_sources *sources = &l->c->module->sources;
   if (index >= sources->count) index = 0;
   if (d->files[index]) return d->files[index];
@@ -54,26 +54,26 @@ static LLVMMetadataRef get_file(kj_lowering *l, uint32_t index)
   return d->files[index];
 }
 
-static void add_flag(kj_lowering *l, const char *name, unsigned value)
+static void add_flag(kl_lowering *l, const char *name, unsigned value)
 {
   LLVMMetadataRef number =
     LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(l->context), value, false));
   LLVMAddModuleFlag(l->module, LLVMModuleFlagBehaviorWarning, name, strlen(name), number);
 }
 
-static LLVMDWARFEmissionKind emission_of(const kj_lowering *l)
+static LLVMDWARFEmissionKind emission_of(const kl_lowering *l)
 {
   if (l->debug->is_full) return LLVMDWARFEmissionFull;
   return l->c->request->target.kind == KJ_TARGET_CPU ? LLVMDWARFEmissionLineTablesOnly
                                                      : (LLVMDWARFEmissionKind)LINES_AS_DIRECTIVES;
 }
 
-void kj_begin_debug(kj_lowering *l)
+void kl_begin_debug(kl_lowering *l)
 {
   static const char producer[] = "kjit";
   if (l->c->request->debug == KJIT_DEBUG_NONE) return;
   bool is_cpu = l->c->request->target.kind == KJ_TARGET_CPU;
-  struct kj_debug *d = l->debug = KJ_NEW(l->c->arena, struct kj_debug);
+  struct kl_debug *d = l->debug = KJ_NEW(l->c->arena, struct kl_debug);
   l->c->code->has_debug = true;
   add_flag(l, "Debug Info Version", LLVMDebugMetadataVersion());
   add_flag(l, "Dwarf Version", is_cpu ? 4 : 2); /* ptxas reads 2 */
@@ -91,23 +91,23 @@ void kj_begin_debug(kj_lowering *l)
   d->dereference = LLVMDIBuilderCreateExpression(d->builder, dereference, 1);
 }
 
-void kj_finish_debug(kj_lowering *l)
+void kl_finish_debug(kl_lowering *l)
 {
   if (l->debug) LLVMDIBuilderFinalize(l->debug->builder);
 }
 
-void kj_end_debug(kj_lowering *l)
+void kl_end_debug(kl_lowering *l)
 {
   if (l->debug && l->debug->builder) LLVMDisposeDIBuilder(l->debug->builder);
   l->debug = NULL;
 }
 
-static LLVMMetadataRef get_subprogram(kj_lowering *l, const kj_instance *instance)
+static LLVMMetadataRef get_subprogram(kl_lowering *l, const kt_instance *instance)
 {
-  struct kj_debug *d = l->debug;
+  struct kl_debug *d = l->debug;
   LLVMMetadataRef *found = &d->subprograms[instance->id];
   if (*found) return *found;
-  const kj_decl *decl = instance->function->decl;
+  const ki_decl *decl = instance->function->decl;
   LLVMMetadataRef file = get_file(l, decl->location.file);
   *found =
     LLVMDIBuilderCreateFunction(d->builder, file, decl->name, strlen(decl->name), "", 0, file,
@@ -118,23 +118,23 @@ static LLVMMetadataRef get_subprogram(kj_lowering *l, const kj_instance *instanc
 
 /* ---- places ---- */
 
-static LLVMMetadataRef make_place(kj_lowering *l, const kj_frame *frame, kj_location location)
+static LLVMMetadataRef make_place(kl_lowering *l, const kl_frame *frame, kj_location location)
 {
   return LLVMDIBuilderCreateDebugLocation(l->context, location.line, location.column, frame->scope,
                                           frame->inlined_at);
 }
 
-void kj_begin_debug_function(kj_lowering *l)
+void kl_begin_debug_function(kl_lowering *l)
 {
   if (!l->debug) return;
-  const kj_instance *instance = l->frame->instance;
+  const kt_instance *instance = l->frame->instance;
   l->frame->scope = get_subprogram(l, instance);
   LLVMSetSubprogram(l->function, l->frame->scope);
   LLVMSetCurrentDebugLocation2(l->builder,
                                make_place(l, l->frame, instance->function->decl->location));
 }
 
-LLVMMetadataRef kj_begin_debug_inline(kj_lowering *l, kj_frame *frame, kj_location call)
+LLVMMetadataRef kl_begin_debug_inline(kl_lowering *l, kl_frame *frame, kj_location call)
 {
   if (!l->debug) return NULL;
   LLVMMetadataRef before = LLVMGetCurrentDebugLocation2(l->builder);
@@ -143,12 +143,12 @@ LLVMMetadataRef kj_begin_debug_inline(kj_lowering *l, kj_frame *frame, kj_locati
   return before;
 }
 
-void kj_end_debug_inline(kj_lowering *l, LLVMMetadataRef before)
+void kl_end_debug_inline(kl_lowering *l, LLVMMetadataRef before)
 {
   if (l->debug) LLVMSetCurrentDebugLocation2(l->builder, before);
 }
 
-void kj_debug_statement(kj_lowering *l, kj_location location)
+void kl_debug_statement(kl_lowering *l, kj_location location)
 {
   if (l->debug && location.line)
     LLVMSetCurrentDebugLocation2(l->builder, make_place(l, l->frame, location));
@@ -156,9 +156,9 @@ void kj_debug_statement(kj_lowering *l, kj_location location)
 
 /* A list of statements inside a function is a scope of the variables that are first assigned in it.
  */
-kj_debug_block kj_begin_debug_block(kj_lowering *l, const kj_tstmts *stmts)
+kl_debug_block kl_begin_debug_block(kl_lowering *l, const kt_stmts *stmts)
 {
-  kj_debug_block block = { 0 };
+  kl_debug_block block = { 0 };
   if (!l->debug) return block;
   block.scope = l->frame->scope;
   block.place = LLVMGetCurrentDebugLocation2(l->builder);
@@ -172,7 +172,7 @@ kj_debug_block kj_begin_debug_block(kj_lowering *l, const kj_tstmts *stmts)
   return block;
 }
 
-void kj_end_debug_block(kj_lowering *l, const kj_debug_block *block)
+void kl_end_debug_block(kl_lowering *l, const kl_debug_block *block)
 {
   if (!l->debug) return;
   l->frame->scope = block->scope;
@@ -181,29 +181,29 @@ void kj_end_debug_block(kj_lowering *l, const kj_debug_block *block)
 
 /* ---- types ---- */
 
-static uint64_t bits_of(kj_lowering *l, LLVMTypeRef type)
+static uint64_t bits_of(kl_lowering *l, LLVMTypeRef type)
 {
   return 8 * LLVMABISizeOfType(l->layout, type);
 }
 
-static LLVMMetadataRef basic_type(kj_lowering *l, const char *name, uint32_t bits,
+static LLVMMetadataRef basic_type(kl_lowering *l, const char *name, uint32_t bits,
                                   unsigned encoding)
 {
   return LLVMDIBuilderCreateBasicType(l->debug->builder, name, strlen(name), bits, encoding,
                                       LLVMDIFlagZero);
 }
 
-static LLVMMetadataRef scalar_type(kj_lowering *l, kjit_type type)
+static LLVMMetadataRef scalar_type(kl_lowering *l, kjit_type type)
 {
-  const char *name = kj_type_text(l->c, type);
-  uint32_t bits = kj_scalar_bytes(l, type) * 8;
+  const char *name = kt_type_text(l->c, type);
+  uint32_t bits = kl_scalar_bytes(l, type) * 8;
   if (type == KJIT_BOOL) return basic_type(l, name, 8, ENCODING_BOOLEAN);
-  if (kj_is_float_type(l, type)) return basic_type(l, name, bits, ENCODING_FLOAT);
+  if (kl_is_float_type(l, type)) return basic_type(l, name, bits, ENCODING_FLOAT);
   return basic_type(l, name, bits,
-                    kj_is_signed_type(l, type) ? ENCODING_SIGNED : ENCODING_UNSIGNED);
+                    kl_is_signed_type(l, type) ? ENCODING_SIGNED : ENCODING_UNSIGNED);
 }
 
-static LLVMMetadataRef list_type(kj_lowering *l, LLVMMetadataRef element, const int64_t *extents,
+static LLVMMetadataRef list_type(kl_lowering *l, LLVMMetadataRef element, const int64_t *extents,
                                  uint32_t rank, uint64_t element_bits)
 {
   LLVMMetadataRef ranges[KJ_MAX_RANK];
@@ -216,7 +216,7 @@ static LLVMMetadataRef list_type(kj_lowering *l, LLVMMetadataRef element, const 
                                       ranges, rank);
 }
 
-static LLVMMetadataRef pointer_type(kj_lowering *l, LLVMMetadataRef target)
+static LLVMMetadataRef pointer_type(kl_lowering *l, LLVMMetadataRef target)
 {
   return LLVMDIBuilderCreatePointerType(l->debug->builder, target, 64, 64, 0, "", 0);
 }
@@ -227,7 +227,7 @@ typedef struct member {
   uint64_t bits, offset_bits;
 } member;
 
-static LLVMMetadataRef struct_type(kj_lowering *l, const char *name, const member *members,
+static LLVMMetadataRef struct_type(kl_lowering *l, const char *name, const member *members,
                                    uint32_t count, uint64_t bits)
 {
   LLVMMetadataRef file = get_file(l, 0),
@@ -246,20 +246,20 @@ static LLVMMetadataRef struct_type(kj_lowering *l, const char *name, const membe
 
 enum { MOST_DEPTH = 6 }; /* pointers may lead back */
 
-static LLVMMetadataRef value_type(kj_lowering *l, kjit_type type, LLVMTypeRef held, int depth);
+static LLVMMetadataRef value_type(kl_lowering *l, kjit_type type, LLVMTypeRef held, int depth);
 
-static const kj_type_info *info_of(kj_lowering *l, kjit_type type)
+static const ki_type_info *info_of(kl_lowering *l, kjit_type type)
 {
-  return kj_type(l->c->types, type);
+  return ki_type(l->c->types, type);
 }
 
-static LLVMMetadataRef bytes_type(kj_lowering *l, uint64_t bytes)
+static LLVMMetadataRef bytes_type(kl_lowering *l, uint64_t bytes)
 {
   int64_t extent = (int64_t)bytes;
   return list_type(l, basic_type(l, "u8", 8, ENCODING_UNSIGNED), &extent, 1, 8);
 }
 
-static const char *part_name(kj_lowering *l, const kj_type_info *info, uint32_t i)
+static const char *part_name(kl_lowering *l, const ki_type_info *info, uint32_t i)
 {
   static const char *const complex_parts[] = { "real", "imag" }, *const lanes[] = { "x", "y", "z",
                                                                                     "w" };
@@ -270,18 +270,18 @@ static const char *part_name(kj_lowering *l, const kj_type_info *info, uint32_t 
 }
 
 /* held: how the value is held where it is shown, NULL: as it lies in memory. */
-static LLVMMetadataRef parts_type(kj_lowering *l, kjit_type type, LLVMTypeRef held, int depth)
+static LLVMMetadataRef parts_type(kl_lowering *l, kjit_type type, LLVMTypeRef held, int depth)
 {
-  const kj_type_info *info = info_of(l, type);
+  const ki_type_info *info = info_of(l, type);
   bool is_tuple = info->class_ == KJ_CLASS_TUPLE,
        is_held = held && LLVMGetTypeKind(held) == LLVMStructTypeKind;
-  uint32_t count = is_tuple ? info->count : kj_component_count(l->c->types, type);
+  uint32_t count = is_tuple ? info->count : ki_component_count(l->c->types, type);
   uint64_t bits = held ? bits_of(l, held) : 8 * (uint64_t)info->size_bytes;
   if (is_tuple && !is_held) return bytes_type(l, bits / 8);
   member *members = KJ_NEW_ARRAY(l->c->arena, member, count + 1);
   for (uint32_t i = 0; i < count; i++) {
-    kj_component part = is_tuple ? (kj_component){ .index = i, .type = info->items[i] }
-                                 : kj_get_component(l->c->types, type, i);
+    ki_component part = is_tuple ? (ki_component){ .index = i, .type = info->items[i] }
+                                 : ki_get_component(l->c->types, type, i);
     LLVMTypeRef part_held = is_held ? LLVMStructGetTypeAtIndex(held, i) : NULL;
     uint64_t offset = is_held ? LLVMOffsetOfElement(l->layout, held, i) : part.offset_bytes;
     uint64_t size =
@@ -289,13 +289,13 @@ static LLVMMetadataRef parts_type(kj_lowering *l, kjit_type type, LLVMTypeRef he
     members[i] = (member){ part_name(l, info, i), value_type(l, part.type, part_held, depth + 1),
                            size, 8 * offset };
   }
-  return struct_type(l, kj_type_text(l->c, type), members, count, bits);
+  return struct_type(l, kt_type_text(l->c, type), members, count, bits);
 }
 
-static LLVMMetadataRef value_type(kj_lowering *l, kjit_type type, LLVMTypeRef held, int depth)
+static LLVMMetadataRef value_type(kl_lowering *l, kjit_type type, LLVMTypeRef held, int depth)
 {
-  if (kj_is_weak(type)) return scalar_type(l, type);
-  const kj_type_info *info = info_of(l, type);
+  if (ki_is_weak(type)) return scalar_type(l, type);
+  const ki_type_info *info = info_of(l, type);
   switch (KJ_AMONG(info->class_)) {
   case KJ_CLASS_BOOL:
   case KJ_CLASS_SIGNED:
@@ -322,26 +322,26 @@ static LLVMMetadataRef value_type(kj_lowering *l, kjit_type type, LLVMTypeRef he
 
 /* ---- variables ---- */
 
-static bool is_shown(const kj_lowering *l, const kj_tvar *var)
+static bool is_shown(const kl_lowering *l, const kt_var *var)
 {
   return is_full(l) && var->name && var->name[0] && var->location.line;
 }
 
-static kj_variable_state *state_of(kj_lowering *l, const kj_tvar *var)
+static kl_variable_state *state_of(kl_lowering *l, const kt_var *var)
 {
   return &l->frame->states[var->index];
 }
 
-static LLVMMetadataRef type_of_value(kj_lowering *l, const kj_tvar *var, LLVMTypeRef type)
+static LLVMMetadataRef type_of_value(kl_lowering *l, const kt_var *var, LLVMTypeRef type)
 {
   return var->is_narrow ? basic_type(l, "index", 32, ENCODING_SIGNED)
                         : value_type(l, var->type, type, 0);
 }
 
-static LLVMMetadataRef describe(kj_lowering *l, const kj_tvar *var, LLVMMetadataRef type,
+static LLVMMetadataRef describe(kl_lowering *l, const kt_var *var, LLVMMetadataRef type,
                                 LLVMMetadataRef scope)
 {
-  struct kj_debug *d = l->debug;
+  struct kl_debug *d = l->debug;
   LLVMMetadataRef file = get_file(l, var->location.file);
   size_t length = strlen(var->name);
   if (var->kind == KJ_V_PARAM)
@@ -353,7 +353,7 @@ static LLVMMetadataRef describe(kj_lowering *l, const kj_tvar *var, LLVMMetadata
 }
 
 /* storage: memory of the value, or of its address where is_address. */
-static void declare(kj_lowering *l, const kj_tvar *var, LLVMMetadataRef type, LLVMValueRef storage,
+static void declare(kl_lowering *l, const kt_var *var, LLVMMetadataRef type, LLVMValueRef storage,
                     bool is_address)
 {
   LLVMMetadataRef scope = var->is_slot ? get_subprogram(l, l->frame->instance) : l->frame->scope;
@@ -365,14 +365,14 @@ static void declare(kj_lowering *l, const kj_tvar *var, LLVMMetadataRef type, LL
                                         place, LLVMGetInsertBlock(l->builder));
 }
 
-void kj_debug_slot(kj_lowering *l, const kj_tvar *var, LLVMValueRef slot, LLVMTypeRef type)
+void kl_debug_slot(kl_lowering *l, const kt_var *var, LLVMValueRef slot, LLVMTypeRef type)
 {
   if (is_shown(l, var)) declare(l, var, type_of_value(l, var, type), slot, false);
 }
 
 /* A variable that is computed anew in another part of the kernel (pass/simt.c) is one to the user.
  */
-static bool is_twin(const kj_tvar *a, const kj_tvar *b)
+static bool is_twin(const kt_var *a, const kt_var *b)
 {
   bool is_same_place = a->location.line == b->location.line &&
                        a->location.column == b->location.column &&
@@ -381,133 +381,133 @@ static bool is_twin(const kj_tvar *a, const kj_tvar *b)
          !b->is_slot && strcmp(a->name, b->name) == 0;
 }
 
-static LLVMValueRef find_twin(kj_lowering *l, const kj_tvar *var)
+static LLVMValueRef find_twin(kl_lowering *l, const kt_var *var)
 {
-  const kj_tvars *locals = &l->frame->instance->locals;
+  const kt_vars *locals = &l->frame->instance->locals;
   for (size_t i = 0; i < locals->count; i++) {
-    const kj_tvar *other = locals->items[i];
+    const kt_var *other = locals->items[i];
     if (other != var && other->name && l->frame->states[other->index].shadow && is_twin(var, other))
       return l->frame->states[other->index].shadow;
   }
   return NULL;
 }
 
-void kj_debug_value(kj_lowering *l, const kj_tvar *var, LLVMValueRef value)
+void kl_debug_value(kl_lowering *l, const kt_var *var, LLVMValueRef value)
 {
   if (!is_shown(l, var) || !value) return;
-  kj_variable_state *state = state_of(l, var);
+  kl_variable_state *state = state_of(l, var);
   if (!state->shadow) state->shadow = find_twin(l, var);
   if (!state->shadow) {
-    state->shadow = kj_alloca(l, LLVMTypeOf(value), var->name);
+    state->shadow = kl_alloca(l, LLVMTypeOf(value), var->name);
     declare(l, var, type_of_value(l, var, LLVMTypeOf(value)), state->shadow, false);
   }
   LLVMBuildStore(l->builder, value, state->shadow);
 }
 
 /* Element 0 of an array in the address space of the language's pointers. */
-static LLVMValueRef generic_pointer(kj_lowering *l, LLVMValueRef pointer)
+static LLVMValueRef generic_pointer(kl_lowering *l, LLVMValueRef pointer)
 {
   return LLVMTypeOf(pointer) == l->pointer
            ? pointer
            : LLVMBuildAddrSpaceCast(l->builder, pointer, l->pointer, "");
 }
 
-static void store_at(kj_lowering *l, LLVMValueRef shadow, uint64_t offset, LLVMValueRef value)
+static void store_at(kl_lowering *l, LLVMValueRef shadow, uint64_t offset, LLVMValueRef value)
 {
-  LLVMValueRef at = kj_const64(l, (int64_t)offset);
+  LLVMValueRef at = kl_const64(l, (int64_t)offset);
   LLVMBuildStore(l->builder, value, LLVMBuildInBoundsGEP2(l->builder, l->i8, shadow, &at, 1, ""));
 }
 
 /* struct { T *data; i64 shape[rank], strides[rank]; } */
-static LLVMMetadataRef array_type(kj_lowering *l, kjit_type type, uint32_t rank)
+static LLVMMetadataRef array_type(kl_lowering *l, kjit_type type, uint32_t rank)
 {
-  kjit_type element = kj_type(l->c->types, type)->element;
+  kjit_type element = ki_type(l->c->types, type)->element;
   int64_t extent = rank;
   LLVMMetadataRef data = pointer_type(l, value_type(l, element, NULL, 0)),
                   numbers = list_type(l, scalar_type(l, KJIT_I64), &extent, 1, 64);
   member members[] = { { "data", data, 64, 0 },
                        { "shape", numbers, 64 * (uint64_t)rank, 64 },
                        { "strides", numbers, 64 * (uint64_t)rank, 64 + 64 * (uint64_t)rank } };
-  return struct_type(l, kj_type_text(l->c, type), members, rank ? 3 : 1, 64 + 128 * (uint64_t)rank);
+  return struct_type(l, kt_type_text(l->c, type), members, rank ? 3 : 1, 64 + 128 * (uint64_t)rank);
 }
 
-void kj_debug_array(kj_lowering *l, const kj_tvar *var, const kj_array_value *array)
+void kl_debug_array(kl_lowering *l, const kt_var *var, const kl_array_value *array)
 {
   if (!is_shown(l, var)) return;
-  kj_variable_state *state = state_of(l, var);
-  uint32_t rank = kj_type(l->c->types, array->type)->rank;
+  kl_variable_state *state = state_of(l, var);
+  uint32_t rank = ki_type(l->c->types, array->type)->rank;
   if (!state->shadow) {
-    state->shadow = kj_alloca(l, LLVMArrayType2(l->i64, 1 + 2 * (uint64_t)rank), var->name);
+    state->shadow = kl_alloca(l, LLVMArrayType2(l->i64, 1 + 2 * (uint64_t)rank), var->name);
     declare(l, var, array_type(l, array->type, rank), state->shadow, false);
   }
   store_at(l, state->shadow, 0, generic_pointer(l, array->pointer));
   for (uint32_t d = 0; d < rank; d++) {
-    if (array->extents[d] || kj_type(l->c->types, array->type)->is_static)
-      store_at(l, state->shadow, 8 + 8 * (uint64_t)d, kj_extent(l, array, d));
+    if (array->extents[d] || ki_type(l->c->types, array->type)->is_static)
+      store_at(l, state->shadow, 8 + 8 * (uint64_t)d, kl_extent(l, array, d));
     if (array->strides[d])
-      store_at(l, state->shadow, 8 + 8 * (uint64_t)(rank + d), kj_stride(l, array, d));
+      store_at(l, state->shadow, 8 + 8 * (uint64_t)(rank + d), kl_stride(l, array, d));
   }
 }
 
 /* A shared, local or constant array, by the address of its element 0. */
-void kj_debug_storage(kj_lowering *l, const kj_tvar *var, LLVMValueRef pointer)
+void kl_debug_storage(kl_lowering *l, const kt_var *var, LLVMValueRef pointer)
 {
-  const kj_type_info *info = kj_type(l->c->types, var->type);
+  const ki_type_info *info = ki_type(l->c->types, var->type);
   if (!is_shown(l, var) || !info->is_static) return;
-  kj_variable_state *state = state_of(l, var);
+  kl_variable_state *state = state_of(l, var);
   if (!state->shadow) {
     uint64_t element_bits = 8 * (uint64_t)info_of(l, info->element)->size_bytes;
     LLVMMetadataRef element = value_type(l, info->element, NULL, 0);
     LLVMMetadataRef type =
       info->rank ? list_type(l, element, info->extents, info->rank, element_bits) : element;
-    state->shadow = kj_alloca(l, l->pointer, var->name);
+    state->shadow = kl_alloca(l, l->pointer, var->name);
     declare(l, var, type, state->shadow, true);
   }
   LLVMBuildStore(l->builder, generic_pointer(l, pointer), state->shadow);
 }
 
-void kj_debug_thread(kj_lowering *l)
+void kl_debug_thread(kl_lowering *l)
 {
   if (!is_full(l)) return;
-  const kj_instance *instance = l->frame->instance;
+  const kt_instance *instance = l->frame->instance;
   l->debug->is_thread = true;
   for (size_t i = 0; i < instance->params.count + instance->locals.count; i++) {
-    const kj_tvar *var = i < instance->params.count
-                           ? instance->params.items[i]
-                           : instance->locals.items[i - instance->params.count];
+    const kt_var *var = i < instance->params.count
+                          ? instance->params.items[i]
+                          : instance->locals.items[i - instance->params.count];
     if (!var->is_slot || !is_shown(l, var) || var->kind == KJ_V_LOCAL ||
-        kj_is_array_type(l, var->type))
+        kl_is_array_type(l, var->type))
       continue;
-    kj_variable_state *state = state_of(l, var);
-    LLVMTypeRef held = var->is_narrow ? l->i32 : kj_register_type(l, var->type);
+    kl_variable_state *state = state_of(l, var);
+    LLVMTypeRef held = var->is_narrow ? l->i32 : kl_register_type(l, var->type);
     if (!state->shadow) {
-      state->shadow = kj_alloca(l, l->pointer, var->name);
+      state->shadow = kl_alloca(l, l->pointer, var->name);
       declare(l, var, type_of_value(l, var, held), state->shadow, true);
     }
     LLVMBuildStore(l->builder, l->target->slot_pointer(l, var), state->shadow);
   }
 }
 
-void kj_debug_parameters(kj_lowering *l)
+void kl_debug_parameters(kl_lowering *l)
 {
   if (!is_full(l)) return;
-  const kj_instance *instance = l->frame->instance;
+  const kt_instance *instance = l->frame->instance;
   for (size_t i = 0; i < instance->params.count; i++) {
-    const kj_tvar *param = instance->params.items[i];
-    const kj_variable_state *state = state_of(l, param);
-    if (!kj_is_array_type(l, param->type)) {
-      kj_debug_value(l, param, state->value);
+    const kt_var *param = instance->params.items[i];
+    const kl_variable_state *state = state_of(l, param);
+    if (!kl_is_array_type(l, param->type)) {
+      kl_debug_value(l, param, state->value);
       continue;
     }
-    kj_array_value unpacked;
-    if (!state->array) unpacked = kj_unpack_array(l, param->type, state->value);
-    kj_debug_array(l, param, state->array ? state->array : &unpacked);
+    kl_array_value unpacked;
+    if (!state->array) unpacked = kl_unpack_array(l, param->type, state->value);
+    kl_debug_array(l, param, state->array ? state->array : &unpacked);
   }
 }
 
 /* ---- positions: what cuda-gdb has names for ---- */
 
-void kj_debug_position(kj_lowering *l, const char *name, LLVMValueRef *shadow,
+void kl_debug_position(kl_lowering *l, const char *name, LLVMValueRef *shadow,
                        LLVMValueRef const *values)
 {
   if (!is_full(l)) return;
@@ -517,7 +517,7 @@ void kj_debug_position(kj_lowering *l, const char *name, LLVMValueRef *shadow,
                                { "y", number, 32, 32 },
                                { "z", number, 32, 64 } };
     const kj_location at = l->kernel->function->decl->location;
-    *shadow = kj_alloca(l, LLVMArrayType2(l->i32, 3), name);
+    *shadow = kl_alloca(l, LLVMArrayType2(l->i32, 3), name);
     LLVMMetadataRef var =
       LLVMDIBuilderCreateAutoVariable(l->debug->builder, scope, name, strlen(name),
                                       get_file(l, at.file), at.line,
@@ -528,5 +528,5 @@ void kj_debug_position(kj_lowering *l, const char *name, LLVMValueRef *shadow,
     LLVMDIBuilderInsertDeclareRecordAtEnd(l->debug->builder, *shadow, var, l->debug->expression,
                                           place, LLVMGetInsertBlock(l->builder));
   }
-  for (unsigned d = 0; d < 3; d++) store_at(l, *shadow, 4 * d, kj_as_i32(l, values[d]));
+  for (unsigned d = 0; d < 3; d++) store_at(l, *shadow, 4 * d, kl_as_i32(l, values[d]));
 }

@@ -2,70 +2,70 @@
 #include "lower/lower.h"
 #include "native/support_routines.h"
 
-static LLVMValueRef const_value(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef const_value(kl_lowering *l, const kt_expr *expr)
 {
-  LLVMTypeRef type = kj_register_type(l, expr->type);
-  if (!kj_is_float_type(l, expr->type) || expr->type == KJIT_BF16)
+  LLVMTypeRef type = kl_register_type(l, expr->type);
+  if (!kl_is_float_type(l, expr->type) || expr->type == KJIT_BF16)
     return LLVMConstInt(type, (uint64_t)expr->integer, true);
-  unsigned width = kj_type(l->c->types, expr->type)->size_bytes * 8;
+  unsigned width = ki_type(l->c->types, expr->type)->size_bytes * 8;
   LLVMTypeRef word = LLVMIntTypeInContext(l->context, width);
   return LLVMConstBitCast(LLVMConstInt(word, (uint64_t)expr->integer, false), type);
 }
 
-static LLVMValueRef lower_const(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef lower_const(kl_lowering *l, const kt_expr *expr)
 {
   return const_value(l, expr);
 }
 
-static LLVMValueRef lower_var(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef lower_var(kl_lowering *l, const kt_expr *expr)
 {
-  return kj_get_variable(l, expr->var);
+  return kl_get_variable(l, expr->var);
 }
 
-static LLVMValueRef lower_unary(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef lower_unary(kl_lowering *l, const kt_expr *expr)
 {
-  if (kj_part_of(l, expr->type) != expr->type)
-    return kj_build_unary_parts(l, expr->op, expr->type, kj_lower_expr(l, expr->x));
-  if (expr->op == KJIT_NOT) return LLVMBuildNot(l->builder, kj_lower_condition(l, expr->x), "");
-  LLVMValueRef x = kj_lower_expr(l, expr->x);
+  if (kl_part_of(l, expr->type) != expr->type)
+    return kl_build_unary_parts(l, expr->op, expr->type, kl_lower_expr(l, expr->x));
+  if (expr->op == KJIT_NOT) return LLVMBuildNot(l->builder, kl_lower_condition(l, expr->x), "");
+  LLVMValueRef x = kl_lower_expr(l, expr->x);
   if (expr->op == KJIT_INVERT) return LLVMBuildNot(l->builder, x, "");
-  if (!kj_is_float_type(l, expr->type)) return LLVMBuildNeg(l->builder, x, "");
-  return kj_from_compute(l, expr->type,
-                         kj_fast(l,
-                                 LLVMBuildFNeg(l->builder, kj_to_compute(l, expr->type, x), "")));
+  if (!kl_is_float_type(l, expr->type)) return LLVMBuildNeg(l->builder, x, "");
+  return kl_from_compute(l, expr->type,
+                         kl_fast(l,
+                                 LLVMBuildFNeg(l->builder, kl_to_compute(l, expr->type, x), "")));
 }
 
-static LLVMValueRef lower_binary(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef lower_binary(kl_lowering *l, const kt_expr *expr)
 {
-  LLVMValueRef x = kj_lower_expr(l, expr->x), y = kj_lower_expr(l, expr->y);
-  if (expr->is_checked) kj_check_divisor(l, expr, expr->type, x, y);
+  LLVMValueRef x = kl_lower_expr(l, expr->x), y = kl_lower_expr(l, expr->y);
+  if (expr->is_checked) kl_check_divisor(l, expr, expr->type, x, y);
   if (expr->op == KJIT_POW && expr->y->type != expr->type)
-    return kj_build_whole_power(l, expr->type, x, expr->y->type, y);
-  return kj_build_binary(l, expr->op, expr->type, x, y, expr->location);
+    return kl_build_whole_power(l, expr->type, x, expr->y->type, y);
+  return kl_build_binary(l, expr->op, expr->type, x, y, expr->location);
 }
 
-static LLVMValueRef lower_compare(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef lower_compare(kl_lowering *l, const kt_expr *expr)
 {
   bool is_narrow = expr->x->is_narrow && expr->y->is_narrow;
   if (is_narrow) {
-    LLVMValueRef x = kj_lower_index32(l, expr->x), y = kj_lower_index32(l, expr->y);
-    return kj_build_compare(l, expr->op, KJIT_I32, KJIT_I32, x, y);
+    LLVMValueRef x = kl_lower_index32(l, expr->x), y = kl_lower_index32(l, expr->y);
+    return kl_build_compare(l, expr->op, KJIT_I32, KJIT_I32, x, y);
   }
-  LLVMValueRef x = kj_lower_expr(l, expr->x), y = kj_lower_expr(l, expr->y);
-  return kj_build_compare(l, expr->op, expr->x->type, expr->y->type, x, y);
+  LLVMValueRef x = kl_lower_expr(l, expr->x), y = kl_lower_expr(l, expr->y);
+  return kl_build_compare(l, expr->op, expr->x->type, expr->y->type, x, y);
 }
 
-static LLVMValueRef lower_convert(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef lower_convert(kl_lowering *l, const kt_expr *expr)
 {
-  return kj_build_convert(l, expr->x->type, expr->type, kj_lower_expr(l, expr->x));
+  return kl_build_convert(l, expr->x->type, expr->type, kl_lower_expr(l, expr->x));
 }
 
 /* ---- lazy ones ---- */
 
 /* So cheap and harmless that evaluating it always beats a branch. Spends *budget. */
-static bool is_cheap(kj_lowering *l, const kj_texpr *expr, int *budget)
+static bool is_cheap(kl_lowering *l, const kt_expr *expr, int *budget)
 {
-  if (!kj_is_scalar(expr->type) || --*budget < 0) return false;
+  if (!ki_is_scalar(expr->type) || --*budget < 0) return false;
   switch (KJ_AMONG(expr->kind)) {
   case KJ_T_CONST: return true;
   case KJ_T_VAR: return !expr->var->is_slot;
@@ -85,7 +85,7 @@ static bool is_cheap(kj_lowering *l, const kj_texpr *expr, int *budget)
 
 enum { CHEAP = 6 };
 
-bool kj_is_straight(kj_lowering *l, const kj_texpr *expr)
+bool kl_is_straight(kl_lowering *l, const kt_expr *expr)
 {
   int budget = CHEAP;
   if (expr->kind == KJ_T_LOGIC) return is_cheap(l, expr->y, &budget);
@@ -93,7 +93,7 @@ bool kj_is_straight(kj_lowering *l, const kj_texpr *expr)
          (is_cheap(l, expr->y, &budget) && is_cheap(l, expr->z, &budget));
 }
 
-static LLVMValueRef make_phi(kj_lowering *l, LLVMValueRef x, LLVMBasicBlockRef x_from,
+static LLVMValueRef make_phi(kl_lowering *l, LLVMValueRef x, LLVMBasicBlockRef x_from,
                              LLVMValueRef y, LLVMBasicBlockRef y_from)
 {
   LLVMValueRef phi = LLVMBuildPhi(l->builder, LLVMTypeOf(x), "");
@@ -102,82 +102,82 @@ static LLVMValueRef make_phi(kj_lowering *l, LLVMValueRef x, LLVMBasicBlockRef x
   return phi;
 }
 
-static LLVMValueRef lower_logic(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef lower_logic(kl_lowering *l, const kt_expr *expr)
 {
   bool is_or = expr->op == KJIT_OR;
-  LLVMValueRef x = kj_lower_condition(l, expr->x), decided = LLVMConstInt(l->i1, is_or, false);
-  if (kj_is_straight(l, expr)) {
-    LLVMValueRef y = kj_lower_condition(l, expr->y);
+  LLVMValueRef x = kl_lower_condition(l, expr->x), decided = LLVMConstInt(l->i1, is_or, false);
+  if (kl_is_straight(l, expr)) {
+    LLVMValueRef y = kl_lower_condition(l, expr->y);
     return is_or ? LLVMBuildSelect(l->builder, x, decided, y, "")
                  : LLVMBuildSelect(l->builder, x, y, decided, "");
   }
   LLVMBasicBlockRef from = LLVMGetInsertBlock(l->builder),
-                    more = kj_new_block(l, is_or ? "or" : "and"),
-                    end = kj_new_block(l, is_or ? "or.end" : "and.end");
+                    more = kl_new_block(l, is_or ? "or" : "and"),
+                    end = kl_new_block(l, is_or ? "or.end" : "and.end");
   LLVMBuildCondBr(l->builder, x, is_or ? end : more, is_or ? more : end);
-  kj_move_to(l, more);
-  LLVMValueRef y = kj_lower_condition(l, expr->y);
+  kl_move_to(l, more);
+  LLVMValueRef y = kl_lower_condition(l, expr->y);
   LLVMBasicBlockRef y_from = LLVMGetInsertBlock(l->builder);
   LLVMBuildBr(l->builder, end);
-  kj_move_to(l, end);
+  kl_move_to(l, end);
   return make_phi(l, decided, from, y, y_from);
 }
 
-static LLVMValueRef lower_cond(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef lower_cond(kl_lowering *l, const kt_expr *expr)
 {
-  LLVMValueRef condition = kj_lower_condition(l, expr->x);
-  if (kj_is_straight(l, expr)) {
-    LLVMValueRef y = kj_lower_expr(l, expr->y), z = kj_lower_expr(l, expr->z);
+  LLVMValueRef condition = kl_lower_condition(l, expr->x);
+  if (kl_is_straight(l, expr)) {
+    LLVMValueRef y = kl_lower_expr(l, expr->y), z = kl_lower_expr(l, expr->z);
     return LLVMBuildSelect(l->builder, condition, y, z, "");
   }
-  LLVMBasicBlockRef yes = kj_new_block(l, "then"), no = kj_new_block(l, "else"),
-                    end = kj_new_block(l, "cond");
+  LLVMBasicBlockRef yes = kl_new_block(l, "then"), no = kl_new_block(l, "else"),
+                    end = kl_new_block(l, "cond");
   LLVMBuildCondBr(l->builder, condition, yes, no);
-  kj_move_to(l, yes);
-  LLVMValueRef y = kj_lower_expr(l, expr->y);
+  kl_move_to(l, yes);
+  LLVMValueRef y = kl_lower_expr(l, expr->y);
   LLVMBasicBlockRef y_from = LLVMGetInsertBlock(l->builder);
   LLVMBuildBr(l->builder, end);
-  kj_move_to(l, no);
-  LLVMValueRef z = kj_lower_expr(l, expr->z);
+  kl_move_to(l, no);
+  LLVMValueRef z = kl_lower_expr(l, expr->z);
   LLVMBasicBlockRef z_from = LLVMGetInsertBlock(l->builder);
   LLVMBuildBr(l->builder, end);
-  kj_move_to(l, end);
+  kl_move_to(l, end);
   return make_phi(l, y, y_from, z, z_from);
 }
 
-LLVMValueRef kj_lower_condition(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_condition(kl_lowering *l, const kt_expr *expr)
 {
-  return kj_build_convert(l, expr->type, KJIT_BOOL, kj_lower_expr(l, expr));
+  return kl_build_convert(l, expr->type, KJIT_BOOL, kl_lower_expr(l, expr));
 }
 
 /* ---- arrays, tuples, calls ---- */
 
-static LLVMValueRef lower_load(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef lower_load(kl_lowering *l, const kt_expr *expr)
 {
-  kj_array_value array = kj_lower_array(l, expr->x);
-  LLVMValueRef pointer = kj_checked_pointer(l, &array, &expr->args, expr->is_checked);
-  if (expr->is_watched) kj_watch_access_at(l, expr->location, &array, pointer, KJ_WATCH_READ);
-  return kj_load_element(l, &array, pointer, kj_element_alignment(l, &array, &expr->args));
+  kl_array_value array = kl_lower_array(l, expr->x);
+  LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->args, expr->is_checked);
+  if (expr->is_watched) kl_watch_access_at(l, expr->location, &array, pointer, KJ_WATCH_READ);
+  return kl_load_element(l, &array, pointer, kl_element_alignment(l, &array, &expr->args));
 }
 
-static LLVMValueRef lower_extent(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef lower_extent(kl_lowering *l, const kt_expr *expr)
 {
-  kj_array_value array = kj_lower_array(l, expr->x);
-  return expr->kind == KJ_T_EXTENT ? kj_extent(l, &array, expr->dimension)
-                                   : kj_stride(l, &array, expr->dimension);
+  kl_array_value array = kl_lower_array(l, expr->x);
+  return expr->kind == KJ_T_EXTENT ? kl_extent(l, &array, expr->dimension)
+                                   : kl_stride(l, &array, expr->dimension);
 }
 
-static LLVMValueRef lower_builtin(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef lower_builtin(kl_lowering *l, const kt_expr *expr)
 {
   bool is_complex = expr->args.count &&
-                    kj_is_complex_type(l, expr->args.items[expr->args.count - 1]->type) &&
+                    kl_is_complex_type(l, expr->args.items[expr->args.count - 1]->type) &&
                     !(expr->builtin->flags & (KJ_WARP | KJ_PLACE));
-  if (is_complex) return kj_lower_complex_builtin(l, expr);
-  LLVMValueRef value = kj_lower_table[expr->builtin->id](l, expr);
-  return expr->type == KJIT_I64 ? kj_as_i64(l, value) : value; /* narrow ones come in 32 bits */
+  if (is_complex) return kl_lower_complex_builtin(l, expr);
+  LLVMValueRef value = kl_lower_table[expr->builtin->id](l, expr);
+  return expr->type == KJIT_I64 ? kl_as_i64(l, value) : value; /* narrow ones come in 32 bits */
 }
 
-static LLVMValueRef (*const lower_by_kind[])(kj_lowering *, const kj_texpr *) = {
+static LLVMValueRef (*const lower_by_kind[])(kl_lowering *, const kt_expr *) = {
   [KJ_T_CONST] = lower_const,
   [KJ_T_VAR] = lower_var,
   [KJ_T_UNARY] = lower_unary,
@@ -191,45 +191,45 @@ static LLVMValueRef (*const lower_by_kind[])(kj_lowering *, const kj_texpr *) = 
   [KJ_T_EXTENT] = lower_extent,
   [KJ_T_STRIDE] = lower_extent,
   [KJ_T_BUILTIN] = lower_builtin,
-  [KJ_T_CALL] = kj_lower_call,
-  [KJ_T_TUPLE] = kj_lower_tuple,
-  [KJ_T_ITEM] = kj_lower_item,
-  [KJ_T_ELEMENT] = kj_lower_element,
-  [KJ_T_INSERT] = kj_lower_insert,
+  [KJ_T_CALL] = kl_lower_call,
+  [KJ_T_TUPLE] = kl_lower_tuple,
+  [KJ_T_ITEM] = kl_lower_item,
+  [KJ_T_ELEMENT] = kl_lower_element,
+  [KJ_T_INSERT] = kl_lower_insert,
   [KJ_T_MEMBER] = NULL,
-  [KJ_T_ADDRESS] = kj_lower_address,
+  [KJ_T_ADDRESS] = kl_lower_address,
   [KJ_T_POINTED] = NULL,
 };
 
 /* Ranges of all others are those of what was stored. */
-static bool computes(const kj_texpr *expr)
+static bool computes(const kt_expr *expr)
 {
   return expr->kind == KJ_T_UNARY || expr->kind == KJ_T_BINARY || expr->kind == KJ_T_COND ||
          expr->kind == KJ_T_CONVERT || expr->kind == KJ_T_EXTENT || expr->kind == KJ_T_BUILTIN;
 }
 
-LLVMValueRef kj_lower_expr(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_expr(kl_lowering *l, const kt_expr *expr)
 {
-  if (kj_is_array_type(l, expr->type) && expr->kind != KJ_T_COND && expr->kind != KJ_T_ITEM) {
-    kj_array_value array = kj_lower_array(l, expr);
-    return kj_pack_array(l, &array);
+  if (kl_is_array_type(l, expr->type) && expr->kind != KJ_T_COND && expr->kind != KJ_T_ITEM) {
+    kl_array_value array = kl_lower_array(l, expr);
+    return kl_pack_array(l, &array);
   }
   LLVMValueRef narrow =
-    expr->is_narrow && expr->kind != KJ_T_CONST ? kj_try_index32(l, expr) : NULL;
-  if (narrow) return kj_as_i64(l, narrow);
+    expr->is_narrow && expr->kind != KJ_T_CONST ? kl_try_index32(l, expr) : NULL;
+  if (narrow) return kl_as_i64(l, narrow);
   LLVMValueRef value = lower_by_kind[expr->kind](l, expr);
-  if (value && computes(expr)) kj_assert_range(l, expr->range, expr->type, value);
+  if (value && computes(expr)) kl_assert_range(l, expr->range, expr->type, value);
   return value;
 }
 
-kj_array_value kj_lower_array(kj_lowering *l, const kj_texpr *expr)
+kl_array_value kl_lower_array(kl_lowering *l, const kt_expr *expr)
 {
   switch (KJ_AMONG(expr->kind)) {
-  case KJ_T_VAR: return kj_get_array(l, expr->var);
-  case KJ_T_CALL: return kj_lower_array_call(l, expr);
-  case KJ_T_VIEW: return kj_lower_view(l, expr);
-  case KJ_T_MEMBER: return kj_lower_member(l, expr);
-  case KJ_T_POINTED: return kj_lower_pointed(l, expr);
-  default: return kj_unpack_array(l, expr->type, lower_by_kind[expr->kind](l, expr));
+  case KJ_T_VAR: return kl_get_array(l, expr->var);
+  case KJ_T_CALL: return kl_lower_array_call(l, expr);
+  case KJ_T_VIEW: return kl_lower_view(l, expr);
+  case KJ_T_MEMBER: return kl_lower_member(l, expr);
+  case KJ_T_POINTED: return kl_lower_pointed(l, expr);
+  default: return kl_unpack_array(l, expr->type, lower_by_kind[expr->kind](l, expr));
   }
 }

@@ -8,7 +8,7 @@
 #include "native/support_routines.h"
 
 /* Not in code for elsewhere, where there is no kjit to call. */
-bool kj_asserts_facts(const kj_lowering *l)
+bool kl_asserts_facts(const kl_lowering *l)
 {
   const kj_compile_request *request = l->c->request;
   return KJ_HAS_ASSERTIONS && request->target.kind == KJ_TARGET_CPU &&
@@ -17,7 +17,7 @@ bool kj_asserts_facts(const kj_lowering *l)
 
 /* ---- one fact ---- */
 
-static void call_report(kj_lowering *l, const char *fact, LLVMValueRef value)
+static void call_report(kl_lowering *l, const char *fact, LLVMValueRef value)
 {
   LLVMTypeRef types[] = { l->pointer, l->i64 }, type = LLVMFunctionType(l->void_, types, 2, false);
   LLVMValueRef function = LLVMGetNamedFunction(l->module, KJ_FACT_FUNCTION);
@@ -25,96 +25,96 @@ static void call_report(kj_lowering *l, const char *fact, LLVMValueRef value)
     function = LLVMAddFunction(l->module, KJ_FACT_FUNCTION, type);
     static const char *const attributes[] = { "nounwind", "noreturn", "cold" };
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
-      kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, attributes[i], 0);
+      kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, attributes[i], 0);
   }
   LLVMValueRef args[] = { LLVMBuildGlobalString(l->builder, fact, "fact"), value };
   LLVMBuildCall2(l->builder, type, function, args, 2, "");
   LLVMBuildUnreachable(l->builder);
 }
 
-void kj_assert_fact(kj_lowering *l, LLVMValueRef holds, LLVMValueRef value, const char *fact)
+void kl_assert_fact(kl_lowering *l, LLVMValueRef holds, LLVMValueRef value, const char *fact)
 {
-  if (!kj_asserts_facts(l) || LLVMIsPoison(holds)) return;
+  if (!kl_asserts_facts(l) || LLVMIsPoison(holds)) return;
   if (LLVMIsAConstantInt(holds) && !LLVMIsNull(holds)) return;
   const kj_location *at = &l->location;
   const char *name = at->line ? l->c->module->sources.items[at->file].name : NULL;
   const char *text = name ? kj_format(l->c->arena, "%s, in the statement at %s:%u:%u", fact, name,
                                       at->line, at->column)
                           : fact;
-  LLVMBasicBlockRef broken = kj_new_block(l, "broken"), intact = kj_new_block(l, "intact");
-  kj_set_likely(l, LLVMBuildCondBr(l->builder, holds, intact, broken), true);
-  kj_move_to(l, broken);
+  LLVMBasicBlockRef broken = kl_new_block(l, "broken"), intact = kl_new_block(l, "intact");
+  kl_set_likely(l, LLVMBuildCondBr(l->builder, holds, intact, broken), true);
+  kl_move_to(l, broken);
   call_report(l, text, value);
-  kj_move_to(l, intact);
+  kl_move_to(l, intact);
 }
 
 /* ---- ranges ---- */
 
-static const char *number_text(kj_lowering *l, __int128 value)
+static const char *number_text(kl_lowering *l, __int128 value)
 {
   return value > INT64_MAX ? kj_format(l->c->arena, "%llu", (unsigned long long)value)
                            : kj_format(l->c->arena, "%lld", (long long)value);
 }
 
-void kj_assert_range(kj_lowering *l, kj_interval range, kjit_type type, LLVMValueRef value)
+void kl_assert_range(kl_lowering *l, kt_interval range, kjit_type type, LLVMValueRef value)
 {
-  if (!kj_asserts_facts(l) || !range.known || LLVMIsConstant(value)) return;
+  if (!kl_asserts_facts(l) || !range.known || LLVMIsConstant(value)) return;
   LLVMBuilderRef b = l->builder;
   uint64_t size = (uint64_t)(range.most - range.least),
            all = UINT64_MAX >> (64 - LLVMGetIntTypeWidth(LLVMTypeOf(value)));
   if (size == all) return;
-  bool is_signed = type != KJIT_BOOL && kj_is_signed_type(l, type);
+  bool is_signed = type != KJIT_BOOL && kl_is_signed_type(l, type);
   LLVMValueRef wide = LLVMBuildFreeze(b, value, "");
   if (LLVMTypeOf(value) != l->i64)
     wide = is_signed ? LLVMBuildSExt(b, wide, l->i64, "") : LLVMBuildZExt(b, wide, l->i64, "");
   LLVMValueRef above =
     LLVMBuildSub(b, wide, LLVMConstInt(l->i64, (uint64_t)range.least, false), "");
   LLVMValueRef holds = LLVMBuildICmp(b, LLVMIntULE, above, LLVMConstInt(l->i64, size, false), "");
-  kj_assert_fact(l, holds, wide,
+  kl_assert_fact(l, holds, wide,
                  kj_format(l->c->arena, "a value is in %s..%s", number_text(l, range.least),
                            number_text(l, range.most)));
 }
 
 /* ---- arguments ---- */
 
-static bool is_argument(kj_lowering *l, uint32_t argument)
+static bool is_argument(kl_lowering *l, uint32_t argument)
 {
   return l->uses[argument].is_read || l->uses[argument].is_written;
 }
 
 /* The bytes [low, high) that an array argument's elements are. */
-static void find_ends(kj_lowering *l, const kj_tvar *param)
+static void find_ends(kl_lowering *l, const kt_var *param)
 {
   LLVMBuilderRef b = l->builder;
-  kj_array_value array = kj_get_array(l, param);
-  const kj_type_info *info = kj_type(l->c->types, param->type);
-  LLVMValueRef zero = kj_const64(l, 0), least = zero, most = zero,
+  kl_array_value array = kl_get_array(l, param);
+  const ki_type_info *info = ki_type(l->c->types, param->type);
+  LLVMValueRef zero = kl_const64(l, 0), least = zero, most = zero,
                is_empty = LLVMConstInt(l->i1, 0, false);
   for (uint32_t d = 0; d < info->rank; d++) {
-    LLVMValueRef extent = kj_as_i64(l, array.extents[d]);
-    kj_assert_fact(l, LLVMBuildICmp(b, LLVMIntSGE, extent, zero, ""), extent,
+    LLVMValueRef extent = kl_as_i64(l, array.extents[d]);
+    kl_assert_fact(l, LLVMBuildICmp(b, LLVMIntSGE, extent, zero, ""), extent,
                    "an extent of an argument is not negative");
-    LLVMValueRef last = LLVMBuildSub(b, extent, kj_const64(l, 1), ""),
-                 reach = LLVMBuildMul(b, last, kj_as_i64(l, array.strides[d]), "");
+    LLVMValueRef last = LLVMBuildSub(b, extent, kl_const64(l, 1), ""),
+                 reach = LLVMBuildMul(b, last, kl_as_i64(l, array.strides[d]), "");
     is_empty = LLVMBuildOr(b, is_empty, LLVMBuildICmp(b, LLVMIntEQ, extent, zero, ""), "");
-    least = LLVMBuildAdd(b, least, kj_intrinsic2(l, "llvm.smin", reach, zero), "");
-    most = LLVMBuildAdd(b, most, kj_intrinsic2(l, "llvm.smax", reach, zero), "");
+    least = LLVMBuildAdd(b, least, kl_intrinsic2(l, "llvm.smin", reach, zero), "");
+    most = LLVMBuildAdd(b, most, kl_intrinsic2(l, "llvm.smax", reach, zero), "");
   }
-  LLVMValueRef size = kj_const64(l, kj_scalar_bytes(l, info->element)),
+  LLVMValueRef size = kl_const64(l, kl_scalar_bytes(l, info->element)),
                start = LLVMBuildPtrToInt(b, array.pointer, l->i64, ""),
-               end = LLVMBuildAdd(b, most, kj_const64(l, 1), "");
+               end = LLVMBuildAdd(b, most, kl_const64(l, 1), "");
   LLVMValueRef *ends = &l->argument_ends[2 * param->argument];
   ends[0] = LLVMBuildAdd(b, start, LLVMBuildMul(b, least, size, ""), "");
   ends[1] = LLVMBuildAdd(b, start, LLVMBuildMul(b, end, size, ""), "");
   ends[1] = LLVMBuildSelect(b, is_empty, ends[0], ends[1], "");
 }
 
-static const char *name_of(kj_lowering *l, uint32_t argument)
+static const char *name_of(kl_lowering *l, uint32_t argument)
 {
   return l->kernel->function->params.items[argument]->name;
 }
 
-static void assert_relation(kj_lowering *l, uint32_t a, uint32_t b)
+static void assert_relation(kl_lowering *l, uint32_t a, uint32_t b)
 {
   const kj_signature *signature = l->c->request->signature;
   LLVMValueRef *x = &l->argument_ends[2 * a], *y = &l->argument_ends[2 * b];
@@ -129,35 +129,35 @@ static void assert_relation(kj_lowering *l, uint32_t a, uint32_t b)
                                      LLVMBuildICmp(at, LLVMIntEQ, y[0], y[1], ""), ""),
                apart = LLVMBuildOr(at, LLVMBuildOr(at, before, behind, ""), nothing, ""),
                same = LLVMBuildICmp(at, LLVMIntEQ, x[0], y[0], "");
-  kj_assert_fact(l, is_disjoint ? apart : same, x[0],
+  kl_assert_fact(l, is_disjoint ? apart : same, x[0],
                  kj_format(l->c->arena, "the arguments `%s` and `%s` %s", name_of(l, a),
                            name_of(l, b), is_disjoint ? "do not meet" : "are the same memory"));
 }
 
-static void assert_grid(kj_lowering *l)
+static void assert_grid(kl_lowering *l)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef threads = kj_const64(l, 1);
+  LLVMValueRef threads = kl_const64(l, 1);
   for (uint32_t d = 0; d < 3; d++) {
     LLVMValueRef blocks = l->target->position(l, KJ_BUILTIN_GRID_DIM, d),
                  size = l->target->position(l, KJ_BUILTIN_BLOCK_DIM, d);
-    threads = LLVMBuildMul(b, threads, kj_extend_position(l, blocks), "");
-    threads = LLVMBuildMul(b, threads, kj_extend_position(l, size), "");
+    threads = LLVMBuildMul(b, threads, kl_extend_position(l, blocks), "");
+    threads = LLVMBuildMul(b, threads, kl_extend_position(l, size), "");
   }
-  kj_assert_fact(l, LLVMBuildICmp(b, LLVMIntULE, threads, kj_const64(l, INT32_MAX), ""), threads,
+  kl_assert_fact(l, LLVMBuildICmp(b, LLVMIntULE, threads, kl_const64(l, INT32_MAX), ""), threads,
                  "the number of threads of the grid is below 2^31");
 }
 
-void kj_assert_arguments(kj_lowering *l)
+void kl_assert_arguments(kl_lowering *l)
 {
   uint32_t count = l->c->request->signature->count;
-  if (!kj_asserts_facts(l)) return;
+  if (!kl_asserts_facts(l)) return;
   l->location = (kj_location){ 0 };
   l->argument_ends = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef, 2 * count + 1);
   if (l->c->request->signature->grid32) assert_grid(l);
   for (size_t i = 0; i < l->kernel->params.count; i++) {
-    const kj_tvar *param = l->kernel->params.items[i];
-    if (kj_is_array_type(l, param->type) && is_argument(l, param->argument)) find_ends(l, param);
+    const kt_var *param = l->kernel->params.items[i];
+    if (kl_is_array_type(l, param->type) && is_argument(l, param->argument)) find_ends(l, param);
   }
   for (uint32_t a = 0; a < count; a++)
     for (uint32_t b = 0; b < a; b++) assert_relation(l, a, b);
@@ -166,24 +166,24 @@ void kj_assert_arguments(kj_lowering *l)
 
 /* ---- accesses ---- */
 
-void kj_assert_access(kj_lowering *l, LLVMValueRef pointer, uint32_t bytes, uint32_t alignment,
+void kl_assert_access(kl_lowering *l, LLVMValueRef pointer, uint32_t bytes, uint32_t alignment,
                       uint32_t object)
 {
   LLVMBuilderRef b = l->builder;
-  if (!kj_asserts_facts(l)) return;
-  LLVMValueRef at = LLVMBuildPtrToInt(b, pointer, l->i64, ""), zero = kj_const64(l, 0),
-               rest = LLVMBuildAnd(b, at, kj_const64(l, (int64_t)alignment - 1), "");
+  if (!kl_asserts_facts(l)) return;
+  LLVMValueRef at = LLVMBuildPtrToInt(b, pointer, l->i64, ""), zero = kl_const64(l, 0),
+               rest = LLVMBuildAnd(b, at, kl_const64(l, (int64_t)alignment - 1), "");
   if (alignment > 1)
-    kj_assert_fact(l, LLVMBuildICmp(b, LLVMIntEQ, rest, zero, ""), at,
+    kl_assert_fact(l, LLVMBuildICmp(b, LLVMIntEQ, rest, zero, ""), at,
                    kj_format(l->c->arena, "an access is at a multiple of %u bytes", alignment));
   /* functions of their own do not know which argument it is */
-  if (!kj_is_argument(object) || l->function != l->asserted_function) return;
+  if (!kl_is_argument(object) || l->function != l->asserted_function) return;
   LLVMValueRef *ends = &l->argument_ends[2 * (object - 1)];
   if (!ends[0]) return;
-  LLVMValueRef end = LLVMBuildAdd(b, at, kj_const64(l, bytes), "");
+  LLVMValueRef end = LLVMBuildAdd(b, at, kl_const64(l, bytes), "");
   LLVMValueRef holds = LLVMBuildAnd(b, LLVMBuildICmp(b, LLVMIntUGE, at, ends[0], ""),
                                     LLVMBuildICmp(b, LLVMIntULE, end, ends[1], ""), "");
-  kj_assert_fact(l, holds, LLVMBuildSub(b, at, ends[0], ""),
+  kl_assert_fact(l, holds, LLVMBuildSub(b, at, ends[0], ""),
                  kj_format(l->c->arena,
                            "an access, in bytes from the start, is of the argument `%s`",
                            name_of(l, object - 1)));

@@ -5,27 +5,27 @@
 
 #include "lower/debug.h"
 
-const kj_lower_builtin kj_lower_table[KJ_BUILTIN_COUNT] = {
+const kl_lower_builtin kl_lower_table[KJ_BUILTIN_COUNT] = {
 #define X(id, name, least, most, rule, lower, operation, scope, needs, flags, aliases) \
-  [KJ_BUILTIN_##id] = kj_lower_##lower,
+  [KJ_BUILTIN_##id] = kl_lower_##lower,
 #include "ir/builtins.def"
 #undef X
 };
 
 /* Built-ins that inference folds away. */
-LLVMValueRef kj_lower_none(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_none(kl_lowering *l, const kt_expr *expr)
 {
-  kj_fail(l->c, expr->location, KJIT_ERROR_COMPILE, "internal error: `%s` reached lowering",
+  kt_fail(l->c, expr->location, KJIT_ERROR_COMPILE, "internal error: `%s` reached lowering",
           expr->builtin->name);
 }
 
-_Noreturn void kj_lower_unsupported(kj_lowering *l, kj_location location, const char *what)
+_Noreturn void kl_lower_unsupported(kl_lowering *l, kj_location location, const char *what)
 {
-  kj_fail(l->c, location, KJIT_ERROR_UNSUPPORTED, "%s is not supported on %s", what,
+  kt_fail(l->c, location, KJIT_ERROR_UNSUPPORTED, "%s is not supported on %s", what,
           l->target->name);
 }
 
-static void set_types(kj_lowering *l)
+static void set_types(kl_lowering *l)
 {
   l->i1 = LLVMInt1TypeInContext(l->context);
   l->i8 = LLVMInt8TypeInContext(l->context);
@@ -39,32 +39,32 @@ static void set_types(kj_lowering *l)
   l->pointer = LLVMPointerTypeInContext(l->context, 0);
 }
 
-void kj_begin_body(kj_lowering *l)
+void kl_begin_body(kl_lowering *l)
 {
-  l->entry = kj_new_block(l, "entry");
-  LLVMBasicBlockRef start = kj_new_block(l, "start");
-  kj_move_to(l, l->entry);
+  l->entry = kl_new_block(l, "entry");
+  LLVMBasicBlockRef start = kl_new_block(l, "start");
+  kl_move_to(l, l->entry);
   LLVMSetCurrentDebugLocation2(l->builder, NULL); /* it would be one of another function */
   l->alloca_end = LLVMBuildBr(l->builder, start);
-  kj_move_to(l, start);
-  kj_begin_debug_function(l);
+  kl_move_to(l, start);
+  kl_begin_debug_function(l);
 }
 
-LLVMValueRef kj_constant_pointer(kj_lowering *l, const kj_tvar *var)
+LLVMValueRef kl_constant_pointer(kl_lowering *l, const kt_var *var)
 {
   if (var->lowered) return var->lowered;
-  const kj_type_info *info = kj_type(l->c->types, var->type);
-  LLVMTypeRef element = kj_memory_type(l, info->element);
-  uint64_t count = kj_element_count(info);
+  const ki_type_info *info = ki_type(l->c->types, var->type);
+  LLVMTypeRef element = kl_memory_type(l, info->element);
+  uint64_t count = ki_element_count(info);
   if (!count) count = 1; /* ptxas takes no variable without bytes */
-  uint32_t size = kj_scalar_bytes(l, info->element);
+  uint32_t size = kl_scalar_bytes(l, info->element);
   uint64_t limit = l->target->most_constant_bytes;
   l->constant_bytes += (count * size + 15) / 16 * 16;
   if (limit && l->constant_bytes > limit)
-    kj_fail(l->c, var->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(l->c, var->location, KJIT_ERROR_UNSUPPORTED,
             "the constant arrays up to `%s` take %llu bytes; %s has %llu", var->name,
             (unsigned long long)l->constant_bytes, l->target->name, (unsigned long long)limit);
-  bool is_composed = kj_is_composed_type(l, info->element); /* bytes to LLVM */
+  bool is_composed = kl_is_composed_type(l, info->element); /* bytes to LLVM */
   if (is_composed) element = l->i8;
   LLVMValueRef data =
     element == l->f16 ? NULL : LLVMConstDataArray(element, var->data, count * size);
@@ -77,32 +77,32 @@ LLVMValueRef kj_constant_pointer(kj_lowering *l, const kj_tvar *var)
   LLVMSetLinkage(global, LLVMInternalLinkage);
   LLVMSetGlobalConstant(global, true);
   LLVMSetInitializer(global, data);
-  uint32_t alignment = kj_type_alignment(l, info->element);
+  uint32_t alignment = kl_type_alignment(l, info->element);
   LLVMSetAlignment(global, alignment > 16 ? alignment : 16);
-  ((kj_tvar *)var)->lowered = global;
+  ((kt_var *)var)->lowered = global;
   return global;
 }
 
-static void lower_kernel(kj_lowering *l)
+static void lower_kernel(kl_lowering *l)
 {
   l->target->begin_kernel(l);
-  kj_bind_hidden_parameters(l);
-  kj_bind_kernel_parameters(l);
-  kj_assert_arguments(l);
-  kj_debug_parameters(l);
-  l->frame->leave = kj_new_block(l, "leave");
+  kl_bind_hidden_parameters(l);
+  kl_bind_kernel_parameters(l);
+  kl_assert_arguments(l);
+  kl_debug_parameters(l);
+  l->frame->leave = kl_new_block(l, "leave");
   if (l->target->begin_block) l->target->begin_block(l);
-  kj_lower_stmts(l, &l->kernel->body);
-  kj_branch(l, l->frame->leave);
-  kj_move_to(l, l->frame->leave);
+  kl_lower_stmts(l, &l->kernel->body);
+  kl_branch(l, l->frame->leave);
+  kl_move_to(l, l->frame->leave);
   l->target->end_kernel(l);
 }
 
 /* A fast version is called with the other's parameters, and adds to its tables of failures and
  * lines. */
-static void take_plan(kj_lowering *l)
+static void take_plan(kl_lowering *l)
 {
-  kj_lowering *like = l->like;
+  kl_lowering *like = l->like;
   for (size_t i = 0; i < like->parameters.count; i++)
     KJ_PUSH(l->c->arena, &l->parameters, like->parameters.items[i]);
   l->c->code->parameter_bytes = like->c->code->parameter_bytes;
@@ -117,43 +117,43 @@ static void take_plan(kj_lowering *l)
   like->failures = like->prints = (kj_buffer){ 0 };
 }
 
-static void plan(kj_lowering *l)
+static void plan(kl_lowering *l)
 {
   if (l->like) take_plan(l);
-  else kj_plan_parameters(l);
-  kj_plan_shared(l, l->target->most_static_shared_bytes ? l->target->most_static_shared_bytes
+  else kl_plan_parameters(l);
+  kl_plan_shared(l, l->target->most_static_shared_bytes ? l->target->most_static_shared_bytes
                                                         : UINT64_MAX);
   if (l->like) return;
-  kj_plan_failures(l);
-  kj_plan_prints(l);
-  kj_check_parameters(l);
+  kl_plan_failures(l);
+  kl_plan_prints(l);
+  kl_check_parameters(l);
 }
 
-void kj_give_tables_back(kj_lowering *l)
+void kl_give_tables_back(kl_lowering *l)
 {
   l->like->failures = l->failures;
   l->like->prints = l->prints;
   l->failures = l->prints = (kj_buffer){ 0 };
 }
 
-void kj_lower(kj_lowering *l)
+void kl_lower(kl_lowering *l)
 {
   l->builder = LLVMCreateBuilderInContext(l->context);
   l->kernel = l->c->instances.items[0];
   set_types(l);
   plan(l);
-  kj_plan_calls(l);
-  kj_begin_debug(l);
-  kj_enter_kernel(l);
-  if (l->c->request->symbol) kj_lower_entry(l);
+  kl_plan_calls(l);
+  kl_begin_debug(l);
+  kl_enter_kernel(l);
+  if (l->c->request->symbol) kl_lower_entry(l);
   else lower_kernel(l);
-  kj_lower_pending(l);
-  kj_finish_debug(l);
+  kl_lower_pending(l);
+  kl_finish_debug(l);
 }
 
 /* ---- what the runtime learns ---- */
 
-static char *describe_facts(const kj_compilation *c)
+static char *describe_facts(const kt_compilation *c)
 {
   kj_buffer buffer = { 0 };
   const struct {
@@ -171,7 +171,7 @@ static char *describe_facts(const kj_compilation *c)
   return kj_take_text(&buffer);
 }
 
-static bool has_local_array(const kj_compilation *c)
+static bool has_local_array(const kt_compilation *c)
 {
   for (size_t i = 0; i < c->instances.count; i++)
     for (size_t k = 0; k < c->instances.items[i]->locals.count; k++)
@@ -180,7 +180,7 @@ static bool has_local_array(const kj_compilation *c)
 }
 
 /* The compiler's own are the last ones. */
-static size_t count_planned(const kj_lowering *l)
+static size_t count_planned(const kl_lowering *l)
 {
   size_t count = l->parameters.count;
   while (count && l->parameters.items[count - 1].parameter.kind >= KJ_PARAMETER_FAILURE) count--;
@@ -188,21 +188,21 @@ static size_t count_planned(const kj_lowering *l)
 }
 
 /* What the frames that do not repeat may take: local arrays, each once. */
-static uint32_t measure_locals(kj_lowering *l)
+static uint32_t measure_locals(kl_lowering *l)
 {
   uint64_t bytes = 0;
   for (size_t i = 0; i < l->c->instances.count; i++) {
-    const kj_tvars *locals = &l->c->instances.items[i]->locals;
+    const kt_vars *locals = &l->c->instances.items[i]->locals;
     for (size_t k = 0; k < locals->count; k++) {
       if (locals->items[k]->kind != KJ_V_LOCAL) continue;
-      const kj_type_info *info = kj_type(l->c->types, locals->items[k]->type);
-      bytes += (kj_element_count(info) * kj_scalar_bytes(l, info->element) + 15) / 16 * 16;
+      const ki_type_info *info = ki_type(l->c->types, locals->items[k]->type);
+      bytes += (ki_element_count(info) * kl_scalar_bytes(l, info->element) + 15) / 16 * 16;
     }
   }
   return (uint32_t)((bytes + 1023) / 1024 * 1024);
 }
 
-static char *take_table(kj_lowering *l, kj_buffer *table)
+static char *take_table(kl_lowering *l, kj_buffer *table)
 {
   kj_append_text(table, "");
   char *text = kj_take_text(table);
@@ -210,7 +210,7 @@ static char *take_table(kj_lowering *l, kj_buffer *table)
   return text;
 }
 
-void kj_finish_code(kj_lowering *l)
+void kl_finish_code(kl_lowering *l)
 {
   kj_code *code = l->c->code;
   size_t count = count_planned(l);
@@ -226,9 +226,9 @@ void kj_finish_code(kj_lowering *l)
   code->stack_bytes = l->has_recursion ? KJ_STACK_BYTES + measure_locals(l) : 0;
 }
 
-void kj_end_lowering(kj_lowering *l)
+void kl_end_lowering(kl_lowering *l)
 {
-  kj_end_debug(l);
+  kl_end_debug(l);
   if (l->builder) LLVMDisposeBuilder(l->builder);
   l->builder = NULL;
   kj_free_buffer(&l->failures);

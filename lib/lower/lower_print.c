@@ -10,7 +10,7 @@
 
 /* A line and its values while they are collected. */
 typedef struct line {
-  kj_lowering *l;
+  kl_lowering *l;
   kj_location location;
   LLVMValueRef words[KJ_MOST_PRINT_WORDS];
   uint32_t count;
@@ -23,13 +23,13 @@ static void put(line *p, const char *text) { kj_append_text(&p->l->prints, text)
 static void add_word(line *p, LLVMValueRef word)
 {
   if (p->count == KJ_MOST_PRINT_WORDS)
-    kj_fail(p->l->c, p->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(p->l->c, p->location, KJIT_ERROR_UNSUPPORTED,
             "a line has at most %d numbers: print this in several", KJ_MOST_PRINT_WORDS);
   p->words[p->count++] = word;
 }
 
 /* The bits of a scalar in its register or memory form. */
-static LLVMValueRef make_word(kj_lowering *l, bool is_signed, LLVMValueRef value)
+static LLVMValueRef make_word(kl_lowering *l, bool is_signed, LLVMValueRef value)
 {
   LLVMTypeRef type = LLVMTypeOf(value);
   LLVMTypeKind kind = LLVMGetTypeKind(type);
@@ -42,7 +42,7 @@ static LLVMValueRef make_word(kj_lowering *l, bool is_signed, LLVMValueRef value
                    : LLVMBuildZExt(l->builder, value, l->i64, "");
 }
 
-static char letter_of(const kj_type_info *info, kjit_type type)
+static char letter_of(const ki_type_info *info, kjit_type type)
 {
   switch (KJ_AMONG(info->class_)) {
   case KJ_CLASS_BOOL: return 'b';
@@ -73,11 +73,11 @@ static LLVMValueRef part_of(line *p, LLVMValueRef value, uint32_t index)
 {
   LLVMBuilderRef b = p->l->builder;
   if (LLVMGetTypeKind(LLVMTypeOf(value)) == LLVMVectorTypeKind)
-    return LLVMBuildExtractElement(b, value, kj_const32(p->l, index), "");
+    return LLVMBuildExtractElement(b, value, kl_const32(p->l, index), "");
   return LLVMBuildExtractValue(b, value, index, "");
 }
 
-static void put_parts(line *p, const kj_type_info *info, LLVMValueRef value)
+static void put_parts(line *p, const ki_type_info *info, LLVMValueRef value)
 {
   put(p, "(");
   for (uint32_t i = 0; i < info->count; i++) {
@@ -89,7 +89,7 @@ static void put_parts(line *p, const kj_type_info *info, LLVMValueRef value)
 }
 
 /* Members of structs, any rank: nested lists. */
-static void put_array(line *p, const kj_type_info *info, uint32_t dimension, LLVMValueRef value,
+static void put_array(line *p, const ki_type_info *info, uint32_t dimension, LLVMValueRef value,
                       uint32_t *next)
 {
   put(p, "[");
@@ -101,7 +101,7 @@ static void put_array(line *p, const kj_type_info *info, uint32_t dimension, LLV
   put(p, "]");
 }
 
-static void put_complex(line *p, const kj_type_info *info, kjit_type type, LLVMValueRef value)
+static void put_complex(line *p, const ki_type_info *info, kjit_type type, LLVMValueRef value)
 {
   (void)info;
   bool is_double = type == KJIT_C128;
@@ -111,7 +111,7 @@ static void put_complex(line *p, const kj_type_info *info, kjit_type type, LLVMV
 
 static void put_value(line *p, kjit_type type, LLVMValueRef value)
 {
-  const kj_type_info *info = kj_type(p->l->c->types, type);
+  const ki_type_info *info = ki_type(p->l->c->types, type);
   uint32_t next = 0;
   if (info->class_ == KJ_CLASS_STRUCT) put(p, info->name);
   switch (KJ_AMONG(info->class_)) {
@@ -124,43 +124,43 @@ static void put_value(line *p, kjit_type type, LLVMValueRef value)
   }
   char letter = letter_of(info, type);
   if (!letter)
-    kj_fail(p->l->c, p->location, KJIT_ERROR_UNSUPPORTED, "a value of type %s cannot be printed",
-            kj_type_text(p->l->c, type));
+    kt_fail(p->l->c, p->location, KJIT_ERROR_UNSUPPORTED, "a value of type %s cannot be printed",
+            kt_type_text(p->l->c, type));
   put_letter(p, letter);
   add_word(p, make_word(p->l, info->class_ == KJ_CLASS_SIGNED, value));
 }
 
 /* ---- the statement ---- */
 
-static LLVMValueRef keep_words(kj_lowering *l, const line *p)
+static LLVMValueRef keep_words(kl_lowering *l, const line *p)
 {
-  LLVMValueRef words = kj_alloca(l, LLVMArrayType2(l->i64, p->count ? p->count : 1), "printed");
+  LLVMValueRef words = kl_alloca(l, LLVMArrayType2(l->i64, p->count ? p->count : 1), "printed");
   for (uint32_t i = 0; i < p->count; i++) {
-    LLVMValueRef at = kj_const64(l, i);
+    LLVMValueRef at = kl_const64(l, i);
     LLVMBuildStore(l->builder, p->words[i],
                    LLVMBuildInBoundsGEP2(l->builder, l->i64, words, &at, 1, ""));
   }
   return words;
 }
 
-void kj_lower_print(kj_lowering *l, const kj_tstmt *stmt)
+void kl_lower_print(kl_lowering *l, const kt_stmt *stmt)
 {
   enum { MOST_SITES = 65536 };
   line *p = KJ_NEW(l->c->arena, line);
   p->l = l;
   p->location = stmt->location;
   if (l->c->request->symbol)
-    kj_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
             "`print` stands in kernels and what they call: a function with the C ABI has nobody "
             "who takes its lines");
   if (l->print_count == MOST_SITES)
-    kj_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
             "a kernel has at most %d places that print", MOST_SITES);
   size_t next = 0;
   for (const char *at = stmt->message; *at; at++) {
     if (*at == KJ_PRINT_VALUE) {
-      const kj_texpr *value = stmt->indices.items[next++];
-      put_value(p, value->type, kj_lower_expr(l, value));
+      const kt_expr *value = stmt->indices.items[next++];
+      put_value(p, value->type, kl_lower_expr(l, value));
     } else {
       kj_append(&l->prints, at, 1);
     }
@@ -172,31 +172,31 @@ void kj_lower_print(kj_lowering *l, const kj_tstmt *stmt)
 
 /* ---- who prints ---- */
 
-static void find_print(void *data, kj_tstmt *stmt)
+static void find_print(void *data, kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_PRINT) *(bool *)data = true;
 }
 
-bool kj_prints(kj_instance *instance)
+bool kl_prints(kt_instance *instance)
 {
   bool does = false;
-  kj_walk_tstmts(&instance->body, find_print, NULL, &does);
+  kt_walk_tstmts(&instance->body, find_print, NULL, &does);
   return does;
 }
 
-void kj_plan_prints(kj_lowering *l)
+void kl_plan_prints(kl_lowering *l)
 {
   for (size_t i = 0; i < l->c->instances.count && !l->has_print; i++)
-    l->has_print = kj_prints(l->c->instances.items[i]);
+    l->has_print = kl_prints(l->c->instances.items[i]);
   if (!l->has_print || !l->target->has_print_parameter) return;
   kj_parameter sink = { .kind = KJ_PARAMETER_PRINT, .argument = UINT16_MAX, .size_bytes = 8 };
-  l->c->code->print_offset = kj_add_parameter(l, sink, KJIT_VOID, 8);
+  l->c->code->print_offset = kl_add_parameter(l, sink, KJIT_VOID, 8);
 }
 
-void kj_bind_hidden_parameters(kj_lowering *l)
+void kl_bind_hidden_parameters(kl_lowering *l)
 {
   for (size_t i = 0; i < l->parameters.count; i++) {
-    const kj_planned_parameter *planned = &l->parameters.items[i];
+    const kl_planned_parameter *planned = &l->parameters.items[i];
     if (planned->parameter.kind == KJ_PARAMETER_FAILURE) l->failure_record = planned->value;
     if (planned->parameter.kind == KJ_PARAMETER_PRINT) l->print_sink = planned->value;
   }

@@ -6,118 +6,118 @@
 
 #include "typing/typed.h"
 
-typedef struct kj_lowering kj_lowering;
-typedef struct kj_lower_target kj_lower_target;
+typedef struct kl_lowering kl_lowering;
+typedef struct kl_lower_target kl_lower_target;
 
-struct kj_lower_target {
+struct kl_lower_target {
   const char *name;
   unsigned global_space, shared_space, constant_space;
   uint64_t most_static_shared_bytes; /* 0: no bound */
   uint64_t most_constant_bytes;      /* 0: no bound */
-  const char *scopes[3]; /* LLVM's sync scopes of atomics and fences, by kj_memory_scope */
+  const char *scopes[3]; /* LLVM's sync scopes of atomics and fences, by ki_memory_scope */
   /* Creates the kernel's function (named kernel->symbol unless the target needs another), sets
-   * l->function and l->parameters.items[].value, calls kj_begin_body. */
-  void (*begin_kernel)(kj_lowering *l);
+   * l->function and l->parameters.items[].value, calls kl_begin_body. */
+  void (*begin_kernel)(kl_lowering *l);
   /* Before the body, when the parameters are bound. NULL: nothing to do. */
-  void (*begin_block)(kj_lowering *l);
+  void (*begin_block)(kl_lowering *l);
   /* The builder stands where control leaves the kernel's body. */
-  void (*end_kernel)(kj_lowering *l);
+  void (*end_kernel)(kl_lowering *l);
   /* A func of its own instead: code stands at its start. NULL: nothing to do. */
-  void (*begin_entry)(kj_lowering *l);
+  void (*begin_entry)(kl_lowering *l);
   /* THREAD_IDX, BLOCK_IDX, BLOCK_DIM, GRID_DIM (dimension 0..2), THREAD_RANK, WARP_RANK, LANEID: a
    * non-negative i32, or an i64. */
-  LLVMValueRef (*position)(kj_lowering *l, kj_builtin_id position, uint32_t dimension);
+  LLVMValueRef (*position)(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
   /* Memory of a variable with is_slot, for the current thread: of its memory type. NULL where no
    * variable is a slot. */
-  LLVMValueRef (*slot_pointer)(kj_lowering *l, const kj_tvar *var);
+  LLVMValueRef (*slot_pointer)(kl_lowering *l, const kt_var *var);
   /* Element 0 of a KJ_V_SHARED variable, in shared_space, and of a KJ_V_LOCAL one. */
-  /* In which memory a shared, local or slot variable is: see kj_array_value.object. NULL: as its
+  /* In which memory a shared, local or slot variable is: see kl_array_value.object. NULL: as its
    * type says. */
-  uint32_t (*object_of)(kj_lowering *l, const kj_tvar *var);
-  LLVMValueRef (*shared_pointer)(kj_lowering *l, const kj_tvar *var);
-  LLVMValueRef (*local_pointer)(kj_lowering *l, const kj_tvar *var);
-  LLVMValueRef (*dynamic_shared_bytes)(kj_lowering *l); /* i64 */
+  uint32_t (*object_of)(kl_lowering *l, const kt_var *var);
+  LLVMValueRef (*shared_pointer)(kl_lowering *l, const kt_var *var);
+  LLVMValueRef (*local_pointer)(kl_lowering *l, const kt_var *var);
+  LLVMValueRef (*dynamic_shared_bytes)(kl_lowering *l); /* i64 */
   /* GRID_FOR and BLOCK_FOR. */
-  void (*range)(kj_lowering *l, const kj_tstmt *stmt);
+  void (*range)(kl_lowering *l, const kt_stmt *stmt);
   /* THREADS, WARP, BARRIER_REDUCE. NULL where there are none. */
-  void (*statement)(kj_lowering *l, const kj_tstmt *stmt);
-  void (*barrier)(kj_lowering *l);
+  void (*statement)(kl_lowering *l, const kt_stmt *stmt);
+  void (*barrier)(kl_lowering *l);
   /* i1 in; i32 or i1 out */
-  LLVMValueRef (*barrier_reduce)(kj_lowering *l, kj_barrier_reduction reduction,
+  LLVMValueRef (*barrier_reduce)(kl_lowering *l, ki_barrier_reduction reduction,
                                  LLVMValueRef predicate);
   /* Families of built-ins that the targets have little in common in. NULL: there is none. */
-#define F(family) LLVMValueRef (*family)(kj_lowering * l, const kj_texpr *expr);
+#define F(family) LLVMValueRef (*family)(kl_lowering * l, const kt_expr *expr);
 #include "lower/families.def"
 #undef F
   bool has_plain_shared_atomics; /* they are plain loads and stores: one worker runs a block */
   /* A relaxed atomic operation, SUB aside, as one instruction where LLVM would lose its scope.
    * NULL, and nothing built: none. */
-  LLVMValueRef (*scoped_atomic)(kj_lowering *l, kj_combine op, kjit_type type,
-                                kj_memory_scope scope, LLVMValueRef pointer, LLVMValueRef value);
+  LLVMValueRef (*scoped_atomic)(kl_lowering *l, ki_combine op, kjit_type type,
+                                ki_memory_scope scope, LLVMValueRef pointer, LLVMValueRef value);
   /* A relaxed compare-and-swap of 16 bits where LLVM would access their neighbours too; what was
    * there. NULL: LLVM's does. */
-  LLVMValueRef (*small_cas)(kj_lowering *l, kj_memory_scope scope, LLVMValueRef pointer,
+  LLVMValueRef (*small_cas)(kl_lowering *l, ki_memory_scope scope, LLVMValueRef pointer,
                             LLVMValueRef expected, LLVMValueRef desired);
   /* bf16 sums and products as instructions; NULL: none */
-  bool (*has_brain_arithmetic)(kj_lowering *l);
-  bool (*has_half_fma)(kj_lowering *l, kjit_type type); /* f16, bf16; NULL: never */
+  bool (*has_brain_arithmetic)(kl_lowering *l);
+  bool (*has_half_fma)(kl_lowering *l, kjit_type type); /* f16, bf16; NULL: never */
   /* f16, bf16: LLVM's atomicrmw becomes an instruction. NULL: never */
-  bool (*adds_small_float)(kj_lowering *l, kjit_type type);
-  void (*syncwarp)(kj_lowering *l, LLVMValueRef mask);
+  bool (*adds_small_float)(kl_lowering *l, kjit_type type);
+  void (*syncwarp)(kl_lowering *l, LLVMValueRef mask);
   /* Accesses with a hint for the caches; a value of its memory type. NULL: there are none, plain
    * ones do. */
-  LLVMValueRef (*hinted_load)(kj_lowering *l, kj_cache_hint hint, LLVMTypeRef type,
+  LLVMValueRef (*hinted_load)(kl_lowering *l, ki_cache_hint hint, LLVMTypeRef type,
                               LLVMValueRef pointer);
-  void (*hinted_store)(kj_lowering *l, kj_cache_hint hint, LLVMValueRef pointer,
+  void (*hinted_store)(kl_lowering *l, ki_cache_hint hint, LLVMValueRef pointer,
                        LLVMValueRef value);
-  void (*prefetch)(kj_lowering *l, kj_cache_level level, LLVMValueRef pointer);
+  void (*prefetch)(kl_lowering *l, ki_cache_level level, LLVMValueRef pointer);
   /* CLOCK64, GLOBALTIMER; i64 */
-  LLVMValueRef (*clock)(kj_lowering *l, kj_builtin_id clock);
+  LLVMValueRef (*clock)(kl_lowering *l, ki_builtin_id clock);
   /* i32; NULL: it is over at once */
-  void (*nanosleep)(kj_lowering *l, LLVMValueRef duration);
-  void (*fence)(kj_lowering *l, kj_memory_scope scope);
+  void (*nanosleep)(kl_lowering *l, LLVMValueRef duration);
+  void (*fence)(kl_lowering *l, ki_memory_scope scope);
   /* value: i32, given as 32-bit pieces one at a time; width NULL: 32. */
-  LLVMValueRef (*shuffle)(kj_lowering *l, kj_shuffle_mode mode, LLVMValueRef mask,
+  LLVMValueRef (*shuffle)(kl_lowering *l, ki_shuffle_mode mode, LLVMValueRef mask,
                           LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width);
   /* i1; BALLOT: i32 */
-  LLVMValueRef (*vote)(kj_lowering *l, kj_vote mode, LLVMValueRef mask, LLVMValueRef predicate);
-  LLVMValueRef (*activemask)(kj_lowering *l);
+  LLVMValueRef (*vote)(kl_lowering *l, ki_vote mode, LLVMValueRef mask, LLVMValueRef predicate);
+  LLVMValueRef (*activemask)(kl_lowering *l);
   /* A function that math.def has names of, on floats or doubles; result: its LLVM type. SINCOS
    * returns a struct of two. */
-  LLVMValueRef (*math)(kj_lowering *l, kj_builtin_id id, LLVMValueRef *args, unsigned count,
+  LLVMValueRef (*math)(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, unsigned count,
                        LLVMTypeRef result);
-  LLVMValueRef (*rsqrt)(kj_lowering *l, LLVMValueRef x);
+  LLVMValueRef (*rsqrt)(kl_lowering *l, LLVMValueRef x);
   /* An instruction of the target by the name of its intrinsic ("prmt"), overloaded on the first
    * operand's type at most; NULL, and nothing built: the target or its architecture has none. */
-  LLVMValueRef (*native)(kj_lowering *l, const char *name, uint32_t least_arch, LLVMValueRef *args,
+  LLVMValueRef (*native)(kl_lowering *l, const char *name, uint32_t least_arch, LLVMValueRef *args,
                          unsigned count);
   /* f32 to i32 or u32, truncating, saturating, NaN to 0, where one instruction does it; NULL:
    * llvm.fpto?i.sat does. */
-  LLVMValueRef (*float_to_i32)(kj_lowering *l, LLVMValueRef x, bool is_unsigned);
+  LLVMValueRef (*float_to_i32)(kl_lowering *l, LLVMValueRef x, bool is_unsigned);
   /* The absolute value of an i32 or i64, the minimum kept; NULL: llvm.abs does. */
-  LLVMValueRef (*integer_abs)(kj_lowering *l, LLVMValueRef x);
+  LLVMValueRef (*integer_abs)(kl_lowering *l, LLVMValueRef x);
   /* What an i32 or i64 goes through that holds the bits of a float or double; NULL: nothing. */
-  LLVMValueRef (*float_bits)(kj_lowering *l, LLVMValueRef bits);
+  LLVMValueRef (*float_bits)(kl_lowering *l, LLVMValueRef bits);
   /* How many bytes of stack recursion may take, and where it stands, as an i64. */
   uint32_t recursion_bytes;
-  LLVMValueRef (*stack_pointer)(kj_lowering *l);
+  LLVMValueRef (*stack_pointer)(kl_lowering *l);
   /* A line: the header (see compiler.h) and where its words are, on the stack. has_print_parameter:
    * the kernel has a parameter for it, KJ_PARAMETER_PRINT. */
   bool has_print_parameter;
-  void (*print)(kj_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words);
+  void (*print)(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words);
   /* Ends the block: the current thread leaves the kernel, from an LLVM function too.
    * shares_failures: what it builds, and positions, are right anywhere in a function. */
-  void (*leave_kernel)(kj_lowering *l);
+  void (*leave_kernel)(kl_lowering *l);
   bool shares_failures;
   /* A pointer that LLVM functions take as their first argument when the instance may_fail or, where
    * context_has_positions, uses_positions; use_ is called in them. */
   bool context_has_positions;
-  LLVMValueRef (*thread_context)(kj_lowering *l);
+  LLVMValueRef (*thread_context)(kl_lowering *l);
   /* After the call of a function that may_fail, with its context: the thread goes on leaving. NULL:
    * it is gone. */
-  void (*leave_after_call)(kj_lowering *l, LLVMValueRef context);
-  void (*use_thread_context)(kj_lowering *l, LLVMValueRef context);
-  void (*finish_function)(kj_lowering *l, LLVMValueRef function); /* attributes; may be NULL */
+  void (*leave_after_call)(kl_lowering *l, LLVMValueRef context);
+  void (*use_thread_context)(kl_lowering *l, LLVMValueRef context);
+  void (*finish_function)(kl_lowering *l, LLVMValueRef function); /* attributes; may be NULL */
 };
 
 #endif

@@ -12,9 +12,9 @@
  * pointer, extent and stride that it asks for. */
 
 typedef struct finder {
-  kj_lowering *l;
+  kl_lowering *l;
   const kj_signature *signature;
-  kj_instance *instance; /* being walked */
+  kt_instance *instance; /* being walked */
   size_t words;          /* of a set of sources */
   size_t part_words;     /* of a set of dimensions of arguments */
   uint64_t ***sources;   /* [instance][variable]; NULL: none */
@@ -23,13 +23,13 @@ typedef struct finder {
   bool changed;
 } finder;
 
-static const kj_type_info *info_of(finder *p, kjit_type type)
+static const ki_type_info *info_of(finder *p, kjit_type type)
 {
-  return kj_type(p->l->c->types, type);
+  return ki_type(p->l->c->types, type);
 }
 static bool may_hold_array(finder *p, kjit_type type)
 {
-  return kj_is_array_type(p->l, type) || kj_is_tuple_type(p->l, type);
+  return kl_is_array_type(p->l, type) || kl_is_tuple_type(p->l, type);
 }
 
 /* A set of sources: the dimensions [d] of arguments (argument * KJ_MAX_RANK + dimension) that the
@@ -70,16 +70,16 @@ static void add_objects(finder *p, uint64_t *set, const uint64_t *more)
   for (size_t i = objects_of(p); i < p->words; i++) set[i] |= more[i];
 }
 
-static void add_sources(finder *p, const kj_texpr *expr, uint64_t *set);
+static void add_sources(finder *p, const kt_expr *expr, uint64_t *set);
 
-static void add_view_sources(finder *p, const kj_texpr *view, uint64_t *set)
+static void add_view_sources(finder *p, const kt_expr *view, uint64_t *set)
 {
   uint64_t *from = new_set(p);
   add_sources(p, view->x, from);
   add_objects(p, set, from);
   for (uint32_t d = 0; d < info_of(p, view->type)->rank; d++) {
-    const kj_view_dimension same = { (int)(d + view->args.count), KJ_VIEW_SAME, KJ_VIEW_SAME };
-    const kj_view_dimension *dimension = view->dimensions ? &view->dimensions[d] : &same;
+    const kt_view_dimension same = { (int)(d + view->args.count), KJ_VIEW_SAME, KJ_VIEW_SAME };
+    const kt_view_dimension *dimension = view->dimensions ? &view->dimensions[d] : &same;
     if (dimension->source == KJ_VIEW_SAME) continue; /* reshaped: made of extents that are there */
     uint32_t source = (uint32_t)dimension->source;
     if (dimension->extent == KJ_VIEW_SAME)
@@ -89,7 +89,7 @@ static void add_view_sources(finder *p, const kj_texpr *view, uint64_t *set)
 }
 
 /* Which item of a tuple is which dimension's is not kept: any may be any. */
-static void add_tuple_sources(finder *p, const kj_texpr *tuple, uint64_t *set)
+static void add_tuple_sources(finder *p, const kt_expr *tuple, uint64_t *set)
 {
   uint64_t *from = new_set(p), *all = new_set(p);
   for (size_t i = 0; i < tuple->args.count; i++)
@@ -100,7 +100,7 @@ static void add_tuple_sources(finder *p, const kj_texpr *tuple, uint64_t *set)
 }
 
 /* Adds what expr may denote. */
-static void add_sources(finder *p, const kj_texpr *expr, uint64_t *set)
+static void add_sources(finder *p, const kt_expr *expr, uint64_t *set)
 {
   switch (expr->kind) {
   case KJ_T_VAR: unite(p, set, p->sources[p->instance->id][expr->var->index]); return;
@@ -135,7 +135,7 @@ static void add_sources(finder *p, const kj_texpr *expr, uint64_t *set)
   }
 }
 
-static uint64_t *sources_of(finder *p, const kj_texpr *expr)
+static uint64_t *sources_of(finder *p, const kt_expr *expr)
 {
   if (!may_hold_array(p, expr->type)) return NULL;
   uint64_t *set = new_set(p);
@@ -145,17 +145,17 @@ static uint64_t *sources_of(finder *p, const kj_texpr *expr)
 
 /* ---- which variable denotes what ---- */
 
-static void flow_expr(void *data, kj_texpr **at)
+static void flow_expr(void *data, kt_expr **at)
 {
   finder *p = data;
-  kj_texpr *expr = *at;
+  kt_expr *expr = *at;
   if (expr->kind != KJ_T_CALL) return;
   for (size_t i = 0; i < expr->args.count; i++)
     merge(p, &p->sources[expr->instance->id][expr->instance->params.items[i]->index],
           sources_of(p, expr->args.items[i]));
 }
 
-static void flow_stmt(void *data, kj_tstmt *stmt)
+static void flow_stmt(void *data, kt_stmt *stmt)
 {
   finder *p = data;
   if (stmt->kind == KJ_TS_ASSIGN && stmt->var)
@@ -164,11 +164,11 @@ static void flow_stmt(void *data, kj_tstmt *stmt)
     merge(p, &p->results[p->instance->id], sources_of(p, stmt->value));
 }
 
-static void seed_arguments(finder *p, kj_instance *kernel)
+static void seed_arguments(finder *p, kt_instance *kernel)
 {
   for (size_t i = 0; i < kernel->params.count; i++) {
-    kj_tvar *param = kernel->params.items[i];
-    if (!kj_is_array_type(p->l, param->type)) continue;
+    kt_var *param = kernel->params.items[i];
+    if (!kl_is_array_type(p->l, param->type)) continue;
     uint64_t *set = new_set(p);
     set_bit(set + objects_of(p), param->argument);
     for (uint32_t d = 0; d < info_of(p, param->type)->rank; d++) {
@@ -189,7 +189,7 @@ static void mark_dimension(finder *p, const uint64_t *set, uint32_t d, bool is_e
     if (!has_bit(part, bit)) continue;
     uint32_t argument = (uint32_t)(bit / KJ_MAX_RANK), dimension = bit % KJ_MAX_RANK;
     if (is_extent) p->l->uses[argument].extents[dimension] = true;
-    else if (!kj_is_unit_stride(info_of(p, p->signature->arguments[argument].type), dimension))
+    else if (!kl_is_unit_stride(info_of(p, p->signature->arguments[argument].type), dimension))
       p->l->uses[argument].strides[dimension] = true;
   }
 }
@@ -197,19 +197,19 @@ static void mark_dimension(finder *p, const uint64_t *set, uint32_t d, bool is_e
 typedef enum access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC } access;
 
 /* Indices are compared with the extents. */
-static void mark_checked(finder *p, const kj_texpr *array)
+static void mark_checked(finder *p, const kt_expr *array)
 {
   const uint64_t *set = sources_of(p, array);
   for (uint32_t d = 0; d < info_of(p, array->type)->rank; d++) mark_dimension(p, set, d, true);
 }
 
-static void mark_access(finder *p, const kj_texpr *array, size_t index_count, access how)
+static void mark_access(finder *p, const kt_expr *array, size_t index_count, access how)
 {
   const uint64_t *set = sources_of(p, array);
   for (uint32_t d = 0; d < index_count; d++) mark_dimension(p, set, d, false);
   for (uint32_t a = 0; a < p->signature->count; a++) {
     if (!has_bit(set + objects_of(p), a)) continue;
-    kj_argument_use *use = &p->l->uses[a];
+    kl_argument_use *use = &p->l->uses[a];
     if (how != ACCESS_WRITE) use->is_read = true;
     if (how != ACCESS_READ) use->is_written = true;
     if (how == ACCESS_ATOMIC) use->is_atomic = true;
@@ -217,13 +217,13 @@ static void mark_access(finder *p, const kj_texpr *array, size_t index_count, ac
 }
 
 /* Where pointers lead is not known: a store through one may be to any argument. */
-static void note_pointed(finder *p, const kj_texpr *array)
+static void note_pointed(finder *p, const kt_expr *array)
 {
   if (info_of(p, array->type)->space == KJ_SPACE_GENERIC) p->writes_anywhere = true;
 }
 
 /* Where a view starts. */
-static void mark_start(finder *p, const kj_texpr *view)
+static void mark_start(finder *p, const kt_expr *view)
 {
   const uint64_t *set = sources_of(p, view->x);
   for (size_t i = 0; i < view->args.count; i++) {
@@ -234,13 +234,13 @@ static void mark_start(finder *p, const kj_texpr *view)
 
 /* A function of the host gets all of an array, and does with it what its type allows; and it may
  * write memory that nobody handed it now. */
-static void mark_handed_out(finder *p, const kj_texpr *call)
+static void mark_handed_out(finder *p, const kt_expr *call)
 {
   p->writes_anywhere = true;
   for (size_t i = 0; i < call->args.count; i++) {
-    const kj_texpr *array = call->args.items[i];
-    const kj_type_info *info = info_of(p, call->instance->params.items[i]->type);
-    if (!kj_is_array_type(p->l, array->type)) continue;
+    const kt_expr *array = call->args.items[i];
+    const ki_type_info *info = info_of(p, call->instance->params.items[i]->type);
+    if (!kl_is_array_type(p->l, array->type)) continue;
     mark_access(p, array, info->rank, ACCESS_READ);
     if (!info->read_only) mark_access(p, array, info->rank, ACCESS_WRITE);
     mark_checked(p, array);
@@ -252,24 +252,24 @@ static bool is_same_map(const kj_tensor_map *a, const kj_tensor_map *b)
   return memcmp(a, b, sizeof *a) == 0;
 }
 
-static void add_map(finder *p, const kj_texpr *copy, kj_tensor_map map)
+static void add_map(finder *p, const kt_expr *copy, kj_tensor_map map)
 {
-  kj_lowering *l = p->l;
+  kl_lowering *l = p->l;
   for (size_t i = 0; i < l->c->code->tensor_map_count; i++)
     if (is_same_map(&l->c->code->tensor_maps[i], &map)) return;
   if (l->c->code->tensor_map_count == KJ_MOST_MAPS)
-    kj_fail(l->c, copy->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(l->c, copy->location, KJIT_ERROR_UNSUPPORTED,
             "a kernel has at most %d kinds of tensor copies", KJ_MOST_MAPS);
   l->c->code->tensor_maps[l->c->code->tensor_map_count++] = map;
 }
 
 /* On a GPU the map says where the array lies and how far it goes; elsewhere the copy asks. */
-static void mark_tensor_copy(finder *p, const kj_texpr *copy)
+static void mark_tensor_copy(finder *p, const kt_expr *copy)
 {
   bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE,
        has_maps = p->l->c->request->target.kind == KJ_TARGET_NVPTX;
   const uint64_t *set = sources_of(p, is_store ? copy->x : copy->y->x);
-  kj_tensor_map map = kj_describe_map(p->l, copy);
+  kj_tensor_map map = kl_describe_map(p->l, copy);
   for (uint32_t d = 0; d < map.rank && !has_maps; d++) mark_dimension(p, set, d, true);
   for (uint32_t a = 0; has_maps && a < p->signature->count; a++) {
     map.argument = (uint16_t)a;
@@ -277,15 +277,15 @@ static void mark_tensor_copy(finder *p, const kj_texpr *copy)
   }
 }
 
-static bool is_inline_code(kj_builtin_id id)
+static bool is_inline_code(ki_builtin_id id)
 {
   return id == KJ_BUILTIN_PTX || id == KJ_BUILTIN_PTX_EFFECT;
 }
 
-static void mark_expr(void *data, kj_texpr **at)
+static void mark_expr(void *data, kt_expr **at)
 {
   finder *p = data;
-  const kj_texpr *expr = *at;
+  const kt_expr *expr = *at;
   bool has_subscript = expr->kind == KJ_T_LOAD || expr->kind == KJ_T_VIEW ||
                        expr->kind == KJ_T_ADDRESS ||
                        (expr->kind == KJ_T_BUILTIN && (expr->builtin->flags & KJ_PLACE));
@@ -293,7 +293,7 @@ static void mark_expr(void *data, kj_texpr **at)
   switch (expr->kind) {
   case KJ_T_VAR:
     if (p->instance->is_kernel && expr->var->kind == KJ_V_PARAM &&
-        !kj_is_array_type(p->l, expr->type))
+        !kl_is_array_type(p->l, expr->type))
       p->l->uses[expr->var->argument].is_needed = true;
     return;
   case KJ_T_LOAD: mark_access(p, expr->x, expr->args.count, ACCESS_READ); return;
@@ -309,7 +309,7 @@ static void mark_expr(void *data, kj_texpr **at)
     if (expr->instance->function->is_extern) mark_handed_out(p, expr);
     return;
   case KJ_T_BUILTIN:
-    if (kj_is_tensor_copy(expr)) mark_tensor_copy(p, expr);
+    if (kl_is_tensor_copy(expr)) mark_tensor_copy(p, expr);
     if (is_inline_code(expr->builtin->id)) p->writes_anywhere = true;
     if (expr->builtin->flags & KJ_PLACE)
       mark_access(p, expr->x, expr->indices.count, ACCESS_ATOMIC);
@@ -332,31 +332,31 @@ static void mark_expr(void *data, kj_texpr **at)
   }
 }
 
-static void mark_stmt(void *data, kj_tstmt *stmt)
+static void mark_stmt(void *data, kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_STORE && stmt->is_checked) mark_checked(data, stmt->array);
   if (stmt->kind == KJ_TS_STORE) mark_access(data, stmt->array, stmt->indices.count, ACCESS_WRITE);
   if (stmt->kind == KJ_TS_STORE) note_pointed(data, stmt->array);
 }
 
-static void walk_instances(finder *p, void (*visit_stmt)(void *, kj_tstmt *),
-                           void (*visit_expr)(void *, kj_texpr **))
+static void walk_instances(finder *p, void (*visit_stmt)(void *, kt_stmt *),
+                           void (*visit_expr)(void *, kt_expr **))
 {
   for (size_t i = 0; i < p->l->c->instances.count; i++) {
     p->instance = p->l->c->instances.items[i];
-    kj_walk_tstmts(&p->instance->body, visit_stmt, visit_expr, p);
+    kt_walk_tstmts(&p->instance->body, visit_stmt, visit_expr, p);
   }
 }
 
 static void find_uses(finder *p)
 {
-  kj_compilation *c = p->l->c;
+  kt_compilation *c = p->l->c;
   p->part_words = p->signature->count * KJ_MAX_RANK / 64 + 1;
   p->words = objects_of(p) + p->signature->count / 64 + 1;
   p->sources = KJ_NEW_ARRAY(c->arena, uint64_t **, c->instances.count);
   p->results = KJ_NEW_ARRAY(c->arena, uint64_t *, c->instances.count);
   for (size_t i = 0; i < c->instances.count; i++) {
-    const kj_instance *instance = c->instances.items[i];
+    const kt_instance *instance = c->instances.items[i];
     p->sources[i] =
       KJ_NEW_ARRAY(c->arena, uint64_t *, instance->params.count + instance->locals.count + 1);
   }
@@ -377,7 +377,7 @@ static kj_relation relation(const kj_signature *signature, uint32_t a, uint32_t 
 /* Loads of an array that nothing in the kernel can write are invariant. */
 static void find_constant_arguments(finder *p)
 {
-  kj_argument_use *uses = p->l->uses;
+  kl_argument_use *uses = p->l->uses;
   for (uint32_t a = 0; a < p->signature->count; a++) {
     /* What waits for the launch before it must not load before it has waited: invariant loads go
      * anywhere. */
@@ -394,95 +394,95 @@ static void find_constant_arguments(finder *p)
   }
 }
 
-void kj_find_uses(kj_lowering *l)
+void kl_find_uses(kl_lowering *l)
 {
   finder p = { .l = l, .signature = l->c->request->signature };
-  l->uses = KJ_NEW_ARRAY(l->c->arena, kj_argument_use, p.signature->count + 1);
+  l->uses = KJ_NEW_ARRAY(l->c->arena, kl_argument_use, p.signature->count + 1);
   if (l->c->request->symbol) return; /* C's own parameters, see abi.c */
   find_uses(&p);
   find_constant_arguments(&p);
 }
 
-uint32_t kj_add_parameter(kj_lowering *l, kj_parameter parameter, kjit_type type,
+uint32_t kl_add_parameter(kl_lowering *l, kj_parameter parameter, kjit_type type,
                           uint32_t alignment)
 {
   parameter.offset = (l->c->code->parameter_bytes + alignment - 1) / alignment * alignment;
   l->c->code->parameter_bytes = parameter.offset + parameter.size_bytes;
-  kj_planned_parameter planned = { .parameter = parameter, .type = type };
+  kl_planned_parameter planned = { .parameter = parameter, .type = type };
   KJ_PUSH(l->c->arena, &l->parameters, planned);
   return parameter.offset;
 }
 
-static void add_part(kj_lowering *l, int kind, uint32_t argument, uint32_t dimension, uint32_t size)
+static void add_part(kl_lowering *l, int kind, uint32_t argument, uint32_t dimension, uint32_t size)
 {
   kj_parameter parameter = { .argument = (uint16_t)argument,
                              .dimension = (uint8_t)dimension,
                              .size_bytes = (uint8_t)size };
   parameter.kind = kind;
-  kj_add_parameter(l, parameter, KJIT_VOID, size);
+  kl_add_parameter(l, parameter, KJIT_VOID, size);
 }
 
 /* part: see kj_parameter. */
-static void add_scalar(kj_lowering *l, uint32_t argument, kjit_type type, uint32_t part)
+static void add_scalar(kl_lowering *l, uint32_t argument, kjit_type type, uint32_t part)
 {
-  uint32_t size = kj_scalar_bytes(l, type);
+  uint32_t size = kl_scalar_bytes(l, type);
   kj_parameter parameter = { .kind = KJ_PARAMETER_SCALAR,
                              .argument = (uint16_t)argument,
                              .size_bytes = (uint8_t)size,
                              .part = part };
-  kj_add_parameter(l, parameter, type, size);
+  kl_add_parameter(l, parameter, type, size);
 }
 
 /* The parts of a value one by one, each at its natural alignment, whatever the alignment of the
  * whole. */
-static void plan_value(kj_lowering *l, uint32_t argument, kjit_type type, uint32_t from)
+static void plan_value(kl_lowering *l, uint32_t argument, kjit_type type, uint32_t from)
 {
   bool is_whole =
-    kj_type(l->c->types, type)->class_ == KJ_CLASS_POINTER || !kj_is_composed_type(l, type);
+    ki_type(l->c->types, type)->class_ == KJ_CLASS_POINTER || !kl_is_composed_type(l, type);
   if (is_whole) {
     add_scalar(l, argument, type, 1 + from);
     return;
   }
-  uint32_t count = kj_part_count(l, type);
+  uint32_t count = kl_part_count(l, type);
   for (uint32_t i = 0; i < count; i++) {
-    kj_component part = kj_get_part_info(l, type, i);
+    ki_component part = kl_get_part_info(l, type, i);
     plan_value(l, argument, part.type, from + part.offset_bytes);
   }
 }
 
-static void plan_scalar(kj_lowering *l, uint32_t argument, kjit_type type)
+static void plan_scalar(kl_lowering *l, uint32_t argument, kjit_type type)
 {
-  if (kj_is_composed_type(l, type) && kj_type(l->c->types, type)->class_ != KJ_CLASS_POINTER)
+  if (kl_is_composed_type(l, type) && ki_type(l->c->types, type)->class_ != KJ_CLASS_POINTER)
     plan_value(l, argument, type, 0);
   else add_scalar(l, argument, type, 0);
 }
 
-static void plan_array(kj_lowering *l, uint32_t argument, const kj_type_info *info,
+static void plan_array(kl_lowering *l, uint32_t argument, const ki_type_info *info,
                        uint32_t index_bytes)
 {
-  const kj_argument_use *use = &l->uses[argument];
+  const kl_argument_use *use = &l->uses[argument];
   bool is_used = use->is_read || use->is_written,
-       is_shown = kj_shows_variables(l) || (is_used && kj_asserts_facts(l));
+       is_shown = kl_shows_variables(l) || (is_used && kl_asserts_facts(l));
   if (is_used || is_shown) add_part(l, KJ_PARAMETER_POINTER, argument, 0, 8);
   for (uint32_t d = 0; d < info->rank; d++)
     if (use->extents[d] || is_shown) add_part(l, KJ_PARAMETER_EXTENT, argument, d, index_bytes);
   for (uint32_t d = 0; d < info->rank; d++)
-    if (use->strides[d] || (is_shown && !kj_is_unit_stride(info, d)))
+    if (use->strides[d] || (is_shown && !kl_is_unit_stride(info, d)))
       add_part(l, KJ_PARAMETER_STRIDE, argument, d, index_bytes);
 }
 
-static void plan_maps(kj_lowering *l)
+static void plan_maps(kl_lowering *l)
 {
   for (size_t i = 0; i < l->c->code->tensor_map_count; i++) {
     kj_parameter parameter = { .kind = KJ_PARAMETER_TENSOR_MAP,
                                .argument = l->c->code->tensor_maps[i].argument,
                                .dimension = (uint8_t)i,
                                .size_bytes = KJ_MAP_BYTES };
-    kj_add_parameter(l, parameter, KJIT_VOID, KJ_MAP_ALIGNMENT);
+    kl_add_parameter(l, parameter, KJIT_VOID, KJ_MAP_ALIGNMENT);
   }
 }
 
-static bool has_index_parameter(kj_lowering *l)
+static bool has_index_parameter(kl_lowering *l)
 {
   for (size_t i = 0; i < l->parameters.count; i++)
     if (l->parameters.items[i].parameter.kind == KJ_PARAMETER_EXTENT ||
@@ -491,35 +491,35 @@ static bool has_index_parameter(kj_lowering *l)
   return false;
 }
 
-void kj_plan_parameters(kj_lowering *l)
+void kl_plan_parameters(kl_lowering *l)
 {
   const kj_signature *signature = l->c->request->signature;
-  kj_find_uses(l);
+  kl_find_uses(l);
   if (l->c->request->symbol) return; /* C's own parameters, see abi.c */
   if (signature->count > UINT16_MAX)
-    kj_fail(l->c, l->kernel->function->params.items[UINT16_MAX]->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(l->c, l->kernel->function->params.items[UINT16_MAX]->location, KJIT_ERROR_UNSUPPORTED,
             "a kernel has at most %d parameters, this one %u", UINT16_MAX, signature->count);
   for (uint32_t a = 0; a < signature->count; a++) {
     const kj_argument *argument = &signature->arguments[a];
     if (argument->kind == KJ_ARGUMENT_ARRAY)
-      plan_array(l, a, kj_type(l->c->types, argument->type), signature->offsets32 ? 4 : 8);
+      plan_array(l, a, ki_type(l->c->types, argument->type), signature->offsets32 ? 4 : 8);
     bool is_scalar = argument->kind == KJ_ARGUMENT_VALUE || argument->kind == KJ_ARGUMENT_NUMBER;
-    if (is_scalar && (l->uses[a].is_needed || kj_shows_variables(l)))
+    if (is_scalar && (l->uses[a].is_needed || kl_shows_variables(l)))
       plan_scalar(l, a, argument->type);
   }
   plan_maps(l);
   if (signature->offsets32 && has_index_parameter(l)) l->c->used_offsets32 = true;
 }
 
-static kj_location location_of(const kj_lowering *l, const kj_parameter *parameter)
+static kj_location location_of(const kl_lowering *l, const kj_parameter *parameter)
 {
-  const kj_function *function = l->kernel->function;
+  const ki_function *function = l->kernel->function;
   if (parameter->kind >= KJ_PARAMETER_SHARED_OFFSET) return function->decl->location;
   return function->params.items[parameter->argument]->location;
 }
 
 /* The CPU takes what a new GPU does. */
-void kj_check_parameters(kj_lowering *l)
+void kl_check_parameters(kl_lowering *l)
 {
   bool is_cpu = l->c->request->target.kind == KJ_TARGET_CPU,
        is_small = !is_cpu && l->c->ptx < KJ_LARGE_PARAMETER_PTX;
@@ -531,7 +531,7 @@ void kj_check_parameters(kj_lowering *l)
        i++) {}
   const char *version =
     is_cpu ? "" : kj_format(l->c->arena, " with PTX %u.%u", l->c->ptx / 10, l->c->ptx % 10);
-  kj_fail(
+  kt_fail(
     l->c, location_of(l, &l->parameters.items[i].parameter), KJIT_ERROR_UNSUPPORTED,
     "the parameters of `%s` take %u bytes, and a kernel has at most %u%s%s: hand large values "
     "over in an array",

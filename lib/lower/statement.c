@@ -10,18 +10,18 @@
  * Both are lowered from the same tree. What the first one need not check is not marked meanwhile; a
  * function that is not inlined is lowered when all marks are back. */
 
-static void lower_version(kj_lowering *l, const kj_tstmt *loop)
+static void lower_version(kl_lowering *l, const kt_stmt *loop)
 {
-  if (loop->kind == KJ_TS_FOR) kj_lower_for(l, loop);
+  if (loop->kind == KJ_TS_FOR) kl_lower_for(l, loop);
   else l->target->range(l, loop);
 }
 
 /* ---- marks ---- */
 
 /* In the unchecked version of a loop around this one some are gone already. */
-static kj_loop_checks take_marks(kj_lowering *l, const kj_loop_checks *hoisted)
+static kt_loop_checks take_marks(kl_lowering *l, const kt_loop_checks *hoisted)
 {
-  kj_loop_checks taken = { 0 };
+  kt_loop_checks taken = { 0 };
   for (size_t i = 0; i < hoisted->exprs.count; i++)
     if (hoisted->exprs.items[i]->is_checked)
       KJ_PUSH(l->c->arena, &taken.exprs, hoisted->exprs.items[i]);
@@ -31,7 +31,7 @@ static kj_loop_checks take_marks(kj_lowering *l, const kj_loop_checks *hoisted)
   return taken;
 }
 
-static void set_marks(const kj_loop_checks *checks, bool is_checked)
+static void set_marks(const kt_loop_checks *checks, bool is_checked)
 {
   for (size_t i = 0; i < checks->exprs.count; i++) checks->exprs.items[i]->is_checked = is_checked;
   for (size_t i = 0; i < checks->stores.count; i++)
@@ -40,37 +40,37 @@ static void set_marks(const kj_loop_checks *checks, bool is_checked)
 
 /* ---- versions ---- */
 
-static LLVMValueRef lower_conditions(kj_lowering *l, const kj_texprs *conditions)
+static LLVMValueRef lower_conditions(kl_lowering *l, const kt_exprs *conditions)
 {
   LLVMValueRef hold = LLVMConstInt(l->i1, 1, false);
   for (size_t i = 0; i < conditions->count; i++)
-    hold = LLVMBuildAnd(l->builder, hold, kj_lower_condition(l, conditions->items[i]), "");
+    hold = LLVMBuildAnd(l->builder, hold, kl_lower_condition(l, conditions->items[i]), "");
   return hold;
 }
 
-void kj_lower_loop(kj_lowering *l, const kj_tstmt *loop)
+void kl_lower_loop(kl_lowering *l, const kt_stmt *loop)
 {
-  kj_loop_checks taken = { 0 };
+  kt_loop_checks taken = { 0 };
   if (loop->hoisted && !l->is_checked_version) taken = take_marks(l, loop->hoisted);
   if (!taken.exprs.count && !taken.stores.count) {
     lower_version(l, loop);
     return;
   }
   LLVMValueRef hold = lower_conditions(l, &loop->indices);
-  LLVMBasicBlockRef unchecked = kj_new_block(l, "unchecked"), checked = kj_new_block(l, "checked"),
-                    end = kj_new_block(l, "versions.end");
-  kj_set_likely(l, LLVMBuildCondBr(l->builder, hold, unchecked, checked), true);
-  kj_move_to(l, unchecked);
+  LLVMBasicBlockRef unchecked = kl_new_block(l, "unchecked"), checked = kl_new_block(l, "checked"),
+                    end = kl_new_block(l, "versions.end");
+  kl_set_likely(l, LLVMBuildCondBr(l->builder, hold, unchecked, checked), true);
+  kl_move_to(l, unchecked);
   set_marks(&taken, false);
   lower_version(l, loop);
   set_marks(&taken, true);
-  kj_branch(l, end);
-  kj_move_to(l, checked);
+  kl_branch(l, end);
+  kl_move_to(l, checked);
   l->is_checked_version = true;
   lower_version(l, loop);
   l->is_checked_version = false;
-  kj_branch(l, end);
-  kj_move_to(l, end);
+  kl_branch(l, end);
+  kl_move_to(l, end);
 }
 
 /* while and for.
@@ -80,58 +80,58 @@ void kj_lower_loop(kj_lowering *l, const kj_tstmt *loop)
 
 /* ---- properties ---- */
 
-static LLVMMetadataRef unroll_property(kj_lowering *l, int unroll)
+static LLVMMetadataRef unroll_property(kl_lowering *l, int unroll)
 {
   if (unroll == KJ_UNROLL_FULL) {
-    LLVMMetadataRef full = kj_metadata_string(l, "llvm.loop.unroll.full");
+    LLVMMetadataRef full = kl_metadata_string(l, "llvm.loop.unroll.full");
     return LLVMMDNodeInContext2(l->context, &full, 1);
   }
   return LLVMMDNodeInContext2(l->context,
-                              (LLVMMetadataRef[]){ kj_metadata_string(l, "llvm.loop.unroll.count"),
-                                                   kj_metadata_int(l, unroll) },
+                              (LLVMMetadataRef[]){ kl_metadata_string(l, "llvm.loop.unroll.count"),
+                                                   kl_metadata_int(l, unroll) },
                               2);
 }
 
 /* A version that runs only to fail is not copied. */
-static LLVMMetadataRef no_unrolling(kj_lowering *l)
+static LLVMMetadataRef no_unrolling(kl_lowering *l)
 {
-  LLVMMetadataRef text = kj_metadata_string(l, "llvm.loop.unroll.disable");
+  LLVMMetadataRef text = kl_metadata_string(l, "llvm.loop.unroll.disable");
   return LLVMMDNodeInContext2(l->context, &text, 1);
 }
 
-static void mark_latch(kj_lowering *l, LLVMValueRef branch, int unroll)
+static void mark_latch(kl_lowering *l, LLVMValueRef branch, int unroll)
 {
   if (unroll == KJ_UNROLL_NONE && !l->is_checked_version) return;
   LLVMMetadataRef property =
     unroll == KJ_UNROLL_NONE ? no_unrolling(l) : unroll_property(l, unroll);
-  kj_set_metadata(l, branch, "llvm.loop", kj_loop_id(l, &property, 1));
+  kl_set_metadata(l, branch, "llvm.loop", kl_loop_id(l, &property, 1));
 }
 
 /* In expressions, all copies together: what is unrolled without being asked, and what @unroll may
  * ask for. */
 enum { MOST_UNROLLED = 1024, MOST_ITERATIONS = 64, MOST_COPIED = 1 << 15 };
 
-static void count_expr(void *data, kj_texpr **expr)
+static void count_expr(void *data, kt_expr **expr)
 {
   (void)expr;
   ++*(uint64_t *)data;
 }
 
 /* Loops within and calls may be far larger than they look. */
-static void count_stmt(void *data, kj_tstmt *stmt)
+static void count_stmt(void *data, kt_stmt *stmt)
 {
   *(uint64_t *)data += stmt->kind == KJ_TS_FOR || stmt->kind == KJ_TS_WHILE ? MOST_UNROLLED : 1;
 }
 
-static bool is_constant(const kj_texpr *expr) { return expr->kind == KJ_T_CONST; }
+static bool is_constant(const kt_expr *expr) { return expr->kind == KJ_T_CONST; }
 
-static bool has_constant_bounds(const kj_tstmt *stmt)
+static bool has_constant_bounds(const kt_stmt *stmt)
 {
   return stmt->kind == KJ_TS_FOR && is_constant(stmt->first) && is_constant(stmt->stop) &&
          (!stmt->step || is_constant(stmt->step));
 }
 
-static uint64_t count_iterations(const kj_tstmt *stmt)
+static uint64_t count_iterations(const kt_stmt *stmt)
 {
   __int128 step = stmt->step ? stmt->step->integer : 1,
            distance = step > 0 ? (__int128)stmt->stop->integer - stmt->first->integer
@@ -140,7 +140,7 @@ static uint64_t count_iterations(const kj_tstmt *stmt)
   return size && distance > 0 ? (uint64_t)((distance + size - 1) / size) : 0;
 }
 
-static void count_plain_stmt(void *data, kj_tstmt *stmt)
+static void count_plain_stmt(void *data, kt_stmt *stmt)
 {
   (void)stmt;
   ++*(uint64_t *)data;
@@ -148,7 +148,7 @@ static void count_plain_stmt(void *data, kj_tstmt *stmt)
 
 /* Called before a loop is lowered: loops in loops multiply. Returns what to put back into l->copies
  * after it. */
-static uint64_t enter_copies(kj_lowering *l, const kj_tstmt *stmt)
+static uint64_t enter_copies(kl_lowering *l, const kt_stmt *stmt)
 {
   uint64_t outer = l->copies ? l->copies : 1,
            copies = stmt->unroll > 0 ? (uint64_t)stmt->unroll : 1, size = 0;
@@ -159,10 +159,10 @@ static uint64_t enter_copies(kj_lowering *l, const kj_tstmt *stmt)
     if (stmt->unroll == KJ_UNROLL_FULL || count < copies) copies = count ? count : 1;
   }
   if (copies == 1) return outer;
-  kj_walk_tstmts(&((kj_tstmt *)stmt)->body, count_plain_stmt, count_expr, &size);
+  kt_walk_tstmts(&((kt_stmt *)stmt)->body, count_plain_stmt, count_expr, &size);
   if (__builtin_mul_overflow(outer, copies, &l->copies) || l->copies > MOST_COPIED ||
       l->copies * size > MOST_COPIED)
-    kj_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
             "@unroll makes %llu copies of this loop's body of %llu expressions, %llu times by the "
             "loops around it; the limit is %d expressions: unroll by a factor",
             (unsigned long long)copies, (unsigned long long)size, (unsigned long long)outer,
@@ -172,73 +172,73 @@ static uint64_t enter_copies(kj_lowering *l, const kj_tstmt *stmt)
 
 /* Small loops with constant bounds are unrolled without being asked: LLVM's own threshold is lower,
  * and the addresses of a tile's rows become constants. */
-static int unrolling_of(const kj_tstmt *stmt)
+static int unrolling_of(const kt_stmt *stmt)
 {
   if (stmt->unroll != KJ_UNROLL_NONE || !has_constant_bounds(stmt)) return stmt->unroll;
   uint64_t count = count_iterations(stmt);
   if (count > MOST_ITERATIONS) return KJ_UNROLL_NONE;
   uint64_t size = 0;
-  kj_walk_tstmts(&((kj_tstmt *)stmt)->body, count_stmt, count_expr, &size);
+  kt_walk_tstmts(&((kt_stmt *)stmt)->body, count_stmt, count_expr, &size);
   return count * size <= MOST_UNROLLED ? KJ_UNROLL_FULL : KJ_UNROLL_NONE;
 }
 
 /* ---- while ---- */
 
-void kj_lower_while(kj_lowering *l, const kj_tstmt *stmt)
+void kl_lower_while(kl_lowering *l, const kt_stmt *stmt)
 {
   l->has_loops = true;
   uint64_t copies = enter_copies(l, stmt);
-  LLVMBasicBlockRef head = kj_new_block(l, "while"), body = kj_new_block(l, "while.body"),
-                    end = kj_new_block(l, "while.end");
-  LLVMBasicBlockRef latch = kj_new_block(l, "while.next");
-  kj_loop loop = { .outer = l->loop, .leave = end, .next = latch };
+  LLVMBasicBlockRef head = kl_new_block(l, "while"), body = kl_new_block(l, "while.body"),
+                    end = kl_new_block(l, "while.end");
+  LLVMBasicBlockRef latch = kl_new_block(l, "while.next");
+  kl_loop loop = { .outer = l->loop, .leave = end, .next = latch };
   LLVMBuildBr(l->builder, head);
-  kj_move_to(l, head);
-  LLVMBuildCondBr(l->builder, kj_lower_condition(l, stmt->value), body, end);
-  kj_move_to(l, body);
+  kl_move_to(l, head);
+  LLVMBuildCondBr(l->builder, kl_lower_condition(l, stmt->value), body, end);
+  kl_move_to(l, body);
   l->loop = &loop;
-  kj_lower_stmts(l, &stmt->body);
+  kl_lower_stmts(l, &stmt->body);
   l->loop = loop.outer;
-  kj_branch(l, latch);
-  kj_move_to(l, latch);
+  kl_branch(l, latch);
+  kl_move_to(l, latch);
   mark_latch(l, LLVMBuildBr(l->builder, head), stmt->unroll);
-  kj_move_to(l, end);
+  kl_move_to(l, end);
   l->copies = copies;
 }
 
 /* ---- counted loops ---- */
 
-void kj_begin_loop(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first, LLVMValueRef stop,
+void kl_begin_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first, LLVMValueRef stop,
                    LLVMValueRef step, const char *name)
 {
   LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body;
-  loop->header = kj_new_block(l, name);
-  body = kj_new_block(l, "body");
+  loop->header = kl_new_block(l, name);
+  body = kl_new_block(l, "body");
   loop->step = step;
   loop->loop =
-    (kj_loop){ .outer = l->loop, .next = kj_new_block(l, "next"), .leave = kj_new_block(l, "end") };
+    (kl_loop){ .outer = l->loop, .next = kl_new_block(l, "next"), .leave = kl_new_block(l, "end") };
   LLVMBuildBr(l->builder, loop->header);
-  kj_move_to(l, loop->header);
+  kl_move_to(l, loop->header);
   loop->counter = LLVMBuildPhi(l->builder, LLVMTypeOf(first), "");
   LLVMAddIncoming(loop->counter, &first, &before, 1);
   LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntULT, loop->counter, stop, ""), body,
                   loop->loop.leave);
-  kj_move_to(l, body);
+  kl_move_to(l, body);
   l->loop = &loop->loop;
 }
 
-void kj_end_loop(kj_lowering *l, kj_counted_loop *loop)
+void kl_end_loop(kl_lowering *l, kl_counted_loop *loop)
 {
-  kj_branch(l, loop->loop.next);
+  kl_branch(l, loop->loop.next);
   l->loop = loop->loop.outer;
-  kj_move_to(l, loop->loop.next);
+  kl_move_to(l, loop->loop.next);
   LLVMValueRef more = LLVMBuildAdd(l->builder, loop->counter, loop->step, "");
   if (LLVMIsAInstruction(more)) LLVMSetNUW(more, true);
   LLVMBasicBlockRef from = loop->loop.next;
   LLVMAddIncoming(loop->counter, &more, &from, 1);
   LLVMValueRef branch = LLVMBuildBr(l->builder, loop->header);
-  if (loop->id) kj_set_metadata(l, branch, "llvm.loop", loop->id);
-  kj_move_to(l, loop->loop.leave);
+  if (loop->id) kl_set_metadata(l, branch, "llvm.loop", loop->id);
+  kl_move_to(l, loop->loop.leave);
 }
 
 /* ---- for ---- */
@@ -248,40 +248,40 @@ typedef struct bounds {
   bool is_signed;
 } bounds;
 
-static LLVMValueRef lower_bound(kj_lowering *l, const kj_tstmt *stmt, const kj_texpr *expr)
+static LLVMValueRef lower_bound(kl_lowering *l, const kt_stmt *stmt, const kt_expr *expr)
 {
-  return stmt->var->is_narrow ? kj_lower_index32(l, expr) : kj_lower_expr(l, expr);
+  return stmt->var->is_narrow ? kl_lower_index32(l, expr) : kl_lower_expr(l, expr);
 }
 
-static LLVMValueRef less(kj_lowering *l, const bounds *b, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef less(kl_lowering *l, const bounds *b, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildICmp(l->builder, b->is_signed ? LLVMIntSLT : LLVMIntULT, x, y, "");
 }
 
-static void lower_loop_body(kj_lowering *l, const kj_tstmt *stmt, kj_loop *loop, LLVMValueRef value)
+static void lower_loop_body(kl_lowering *l, const kt_stmt *stmt, kl_loop *loop, LLVMValueRef value)
 {
-  kj_set_variable(l, stmt->var, value);
+  kl_set_variable(l, stmt->var, value);
   l->loop = loop;
-  kj_lower_stmts(l, &stmt->body);
+  kl_lower_stmts(l, &stmt->body);
   l->loop = loop->outer;
-  kj_branch(l, loop->next);
-  kj_move_to(l, loop->next);
+  kl_branch(l, loop->next);
+  kl_move_to(l, loop->next);
 }
 
 /* Steps up by what cannot pass the largest number of the type: for (i = first; i < stop; i +=
  * step). */
-static void lower_plain_for(kj_lowering *l, const kj_tstmt *stmt, const bounds *b)
+static void lower_plain_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), head = kj_new_block(l, "for"),
-                    body = kj_new_block(l, "for.body");
-  kj_loop loop = { .outer = l->loop,
-                   .next = kj_new_block(l, "for.next"),
-                   .leave = kj_new_block(l, "for.end") };
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), head = kl_new_block(l, "for"),
+                    body = kl_new_block(l, "for.body");
+  kl_loop loop = { .outer = l->loop,
+                   .next = kl_new_block(l, "for.next"),
+                   .leave = kl_new_block(l, "for.end") };
   LLVMBuildBr(l->builder, head);
-  kj_move_to(l, head);
+  kl_move_to(l, head);
   LLVMValueRef i = LLVMBuildPhi(l->builder, LLVMTypeOf(b->first), stmt->var->name);
   LLVMBuildCondBr(l->builder, less(l, b, i, b->stop), body, loop.leave);
-  kj_move_to(l, body);
+  kl_move_to(l, body);
   lower_loop_body(l, stmt, &loop, i);
   LLVMValueRef more = LLVMBuildAdd(l->builder, i, b->step, "");
   if (b->is_signed) LLVMSetNSW(more, true);
@@ -289,12 +289,12 @@ static void lower_plain_for(kj_lowering *l, const kj_tstmt *stmt, const bounds *
   mark_latch(l, LLVMBuildBr(l->builder, head), unrolling_of(stmt));
   LLVMAddIncoming(i, (LLVMValueRef[]){ b->first, more }, (LLVMBasicBlockRef[]){ before, loop.next },
                   2);
-  kj_move_to(l, loop.leave);
+  kl_move_to(l, loop.leave);
 }
 
 /* How far it is to stop, and the size of a step, as unsigned numbers: they fit even where the
  * signed difference does not. */
-static void measure(kj_lowering *l, const bounds *b, LLVMValueRef *runs, LLVMValueRef *distance,
+static void measure(kl_lowering *l, const bounds *b, LLVMValueRef *runs, LLVMValueRef *distance,
                     LLVMValueRef *size)
 {
   LLVMBuilderRef at = l->builder;
@@ -311,7 +311,7 @@ static void measure(kj_lowering *l, const bounds *b, LLVMValueRef *runs, LLVMVal
 
 /* A constant step: the number of iterations by a division that becomes a multiplication, a counter
  * from 0, i = first + counter * step. */
-static void lower_counted_for(kj_lowering *l, const kj_tstmt *stmt, const bounds *b)
+static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   LLVMTypeRef type = LLVMTypeOf(b->first);
   LLVMValueRef runs, distance, size, one = LLVMConstInt(type, 1, false);
@@ -322,17 +322,17 @@ static void lower_counted_for(kj_lowering *l, const kj_tstmt *stmt, const bounds
                  one, "");
   LLVMValueRef count = LLVMBuildSelect(l->builder, runs, steps, LLVMConstNull(type), "");
   bounds counter = { .first = LLVMConstNull(type), .stop = count, .step = one };
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), head = kj_new_block(l, "for"),
-                    body = kj_new_block(l, "for.body");
-  kj_loop loop = { .outer = l->loop,
-                   .next = kj_new_block(l, "for.next"),
-                   .leave = kj_new_block(l, "for.end") };
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), head = kl_new_block(l, "for"),
+                    body = kl_new_block(l, "for.body");
+  kl_loop loop = { .outer = l->loop,
+                   .next = kl_new_block(l, "for.next"),
+                   .leave = kl_new_block(l, "for.end") };
   LLVMBuildBr(l->builder, head);
-  kj_move_to(l, head);
+  kl_move_to(l, head);
   LLVMValueRef k = LLVMBuildPhi(l->builder, type, ""),
                i = LLVMBuildPhi(l->builder, type, stmt->var->name);
   LLVMBuildCondBr(l->builder, less(l, &counter, k, counter.stop), body, loop.leave);
-  kj_move_to(l, body);
+  kl_move_to(l, body);
   lower_loop_body(l, stmt, &loop, i);
   LLVMValueRef next_k = LLVMBuildAdd(l->builder, k, one, ""),
                next_i = LLVMBuildAdd(l->builder, i, b->step, "");
@@ -341,35 +341,35 @@ static void lower_counted_for(kj_lowering *l, const kj_tstmt *stmt, const bounds
   LLVMBasicBlockRef from[2] = { before, loop.next };
   LLVMAddIncoming(k, (LLVMValueRef[]){ counter.first, next_k }, from, 2);
   LLVMAddIncoming(i, (LLVMValueRef[]){ b->first, next_i }, from, 2);
-  kj_move_to(l, loop.leave);
+  kl_move_to(l, loop.leave);
 }
 
 /* Any step: tested before it is taken. */
-static void lower_general_for(kj_lowering *l, const kj_tstmt *stmt, const bounds *b)
+static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   LLVMTypeRef type = LLVMTypeOf(b->first);
   LLVMValueRef runs, distance, size;
   measure(l, b, &runs, &distance, &size);
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body = kj_new_block(l, "for.body"),
-                    step = kj_new_block(l, "for.step");
-  kj_loop loop = { .outer = l->loop,
-                   .next = kj_new_block(l, "for.next"),
-                   .leave = kj_new_block(l, "for.end") };
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body = kl_new_block(l, "for.body"),
+                    step = kl_new_block(l, "for.step");
+  kl_loop loop = { .outer = l->loop,
+                   .next = kl_new_block(l, "for.next"),
+                   .leave = kl_new_block(l, "for.end") };
   LLVMBuildCondBr(l->builder, runs, body, loop.leave);
-  kj_move_to(l, body);
+  kl_move_to(l, body);
   LLVMValueRef i = LLVMBuildPhi(l->builder, type, stmt->var->name),
                left = LLVMBuildPhi(l->builder, type, "");
   lower_loop_body(l, stmt, &loop, i);
   LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntUGT, left, size, ""), step,
                   loop.leave);
-  kj_move_to(l, step);
+  kl_move_to(l, step);
   LLVMValueRef next_left = LLVMBuildSub(l->builder, left, size, ""),
                next_i = LLVMBuildAdd(l->builder, i, b->step, "");
   mark_latch(l, LLVMBuildBr(l->builder, body), stmt->unroll);
   LLVMBasicBlockRef from[2] = { before, step };
   LLVMAddIncoming(i, (LLVMValueRef[]){ b->first, next_i }, from, 2);
   LLVMAddIncoming(left, (LLVMValueRef[]){ distance, next_left }, from, 2);
-  kj_move_to(l, loop.leave);
+  kl_move_to(l, loop.leave);
 }
 
 static bool is_one(LLVMValueRef value)
@@ -378,7 +378,7 @@ static bool is_one(LLVMValueRef value)
 }
 
 /* The range that pass/range.c found leaves room for one more step. */
-static bool has_room(const kj_tstmt *stmt, LLVMValueRef step)
+static bool has_room(const kt_stmt *stmt, LLVMValueRef step)
 {
   if (!LLVMIsAConstantInt(step) || !stmt->var->range.known) return false;
   int64_t by = LLVMConstIntGetSExtValue(step),
@@ -386,11 +386,11 @@ static bool has_room(const kj_tstmt *stmt, LLVMValueRef step)
   return by > 0 && stmt->var->range.most <= most - by;
 }
 
-void kj_lower_for(kj_lowering *l, const kj_tstmt *stmt)
+void kl_lower_for(kl_lowering *l, const kt_stmt *stmt)
 {
   bounds b = { .first = lower_bound(l, stmt, stmt->first),
                .stop = lower_bound(l, stmt, stmt->stop),
-               .is_signed = kj_is_signed_type(l, stmt->var->type) };
+               .is_signed = kl_is_signed_type(l, stmt->var->type) };
   b.step =
     stmt->step ? lower_bound(l, stmt, stmt->step) : LLVMConstInt(LLVMTypeOf(b.first), 1, false);
   if (LLVMIsNull(b.step)) return;
@@ -402,121 +402,121 @@ void kj_lower_for(kj_lowering *l, const kj_tstmt *stmt)
   l->copies = copies;
 }
 
-static void lower_assign(kj_lowering *l, const kj_tstmt *stmt)
+static void lower_assign(kl_lowering *l, const kt_stmt *stmt)
 {
-  if (kj_is_array_type(l, stmt->var->type)) {
-    kj_array_value array = kj_lower_array(l, stmt->value);
-    kj_set_array(l, stmt->var, &array);
+  if (kl_is_array_type(l, stmt->var->type)) {
+    kl_array_value array = kl_lower_array(l, stmt->value);
+    kl_set_array(l, stmt->var, &array);
   } else if (stmt->var->is_narrow) {
-    kj_set_variable(l, stmt->var, kj_lower_index32(l, stmt->value));
+    kl_set_variable(l, stmt->var, kl_lower_index32(l, stmt->value));
   } else {
-    kj_set_variable(l, stmt->var, kj_lower_expr(l, stmt->value));
+    kl_set_variable(l, stmt->var, kl_lower_expr(l, stmt->value));
   }
 }
 
-static void lower_store(kj_lowering *l, const kj_tstmt *stmt)
+static void lower_store(kl_lowering *l, const kt_stmt *stmt)
 {
-  LLVMValueRef value = kj_lower_expr(l, stmt->value);
-  kj_array_value array = kj_lower_array(l, stmt->array);
-  LLVMValueRef pointer = kj_checked_pointer(l, &array, &stmt->indices, stmt->is_checked);
-  if (stmt->is_watched) kj_watch_access_at(l, stmt->location, &array, pointer, KJ_WATCH_WRITE);
-  LLVMBasicBlockRef behind = kj_skip_if_bad(l);
-  kj_store_element(l, &array, pointer, value, kj_element_alignment(l, &array, &stmt->indices));
+  LLVMValueRef value = kl_lower_expr(l, stmt->value);
+  kl_array_value array = kl_lower_array(l, stmt->array);
+  LLVMValueRef pointer = kl_checked_pointer(l, &array, &stmt->indices, stmt->is_checked);
+  if (stmt->is_watched) kl_watch_access_at(l, stmt->location, &array, pointer, KJ_WATCH_WRITE);
+  LLVMBasicBlockRef behind = kl_skip_if_bad(l);
+  kl_store_element(l, &array, pointer, value, kl_element_alignment(l, &array, &stmt->indices));
   if (!behind) return;
-  kj_branch(l, behind);
-  kj_move_to(l, behind);
+  kl_branch(l, behind);
+  kl_move_to(l, behind);
 }
 
-static void lower_evaluate(kj_lowering *l, const kj_tstmt *stmt) { kj_lower_expr(l, stmt->value); }
+static void lower_evaluate(kl_lowering *l, const kt_stmt *stmt) { kl_lower_expr(l, stmt->value); }
 
-static void lower_if(kj_lowering *l, const kj_tstmt *stmt)
+static void lower_if(kl_lowering *l, const kt_stmt *stmt)
 {
-  LLVMValueRef condition = kj_lower_condition(l, stmt->value);
-  LLVMBasicBlockRef yes = kj_new_block(l, "if"), end = NULL, no = NULL;
-  if (stmt->otherwise.count) no = kj_new_block(l, "else");
-  end = kj_new_block(l, "endif");
+  LLVMValueRef condition = kl_lower_condition(l, stmt->value);
+  LLVMBasicBlockRef yes = kl_new_block(l, "if"), end = NULL, no = NULL;
+  if (stmt->otherwise.count) no = kl_new_block(l, "else");
+  end = kl_new_block(l, "endif");
   LLVMBuildCondBr(l->builder, condition, yes, no ? no : end);
-  kj_move_to(l, yes);
-  kj_lower_stmts(l, &stmt->body);
-  kj_branch(l, end);
+  kl_move_to(l, yes);
+  kl_lower_stmts(l, &stmt->body);
+  kl_branch(l, end);
   if (no) {
-    kj_move_to(l, no);
-    kj_lower_stmts(l, &stmt->otherwise);
-    kj_branch(l, end);
+    kl_move_to(l, no);
+    kl_lower_stmts(l, &stmt->otherwise);
+    kl_branch(l, end);
   }
-  kj_move_to(l, end);
+  kl_move_to(l, end);
 }
 
-static kj_loop *innermost(kj_lowering *l, bool is_once)
+static kl_loop *innermost(kl_lowering *l, bool is_once)
 {
-  kj_loop *loop = l->loop;
+  kl_loop *loop = l->loop;
   while (loop->is_once != is_once) loop = loop->outer;
   return loop;
 }
 
-static void lower_break(kj_lowering *l, const kj_tstmt *stmt)
+static void lower_break(kl_lowering *l, const kt_stmt *stmt)
 {
   (void)stmt;
   LLVMBuildBr(l->builder, innermost(l, false)->leave);
 }
 
-static void lower_continue(kj_lowering *l, const kj_tstmt *stmt)
+static void lower_continue(kl_lowering *l, const kt_stmt *stmt)
 {
   (void)stmt;
   LLVMBuildBr(l->builder, innermost(l, false)->next);
 }
 
-static void lower_return(kj_lowering *l, const kj_tstmt *stmt)
+static void lower_return(kl_lowering *l, const kt_stmt *stmt)
 {
   if (stmt->value) {
-    LLVMValueRef value = kj_lower_expr(l, stmt->value);
+    LLVMValueRef value = kl_lower_expr(l, stmt->value);
     if (l->frame->result_slot) LLVMBuildStore(l->builder, value, l->frame->result_slot);
   }
   LLVMBuildBr(l->builder, l->frame->leave);
 }
 
-static void lower_of_target(kj_lowering *l, const kj_tstmt *stmt) { l->target->statement(l, stmt); }
+static void lower_of_target(kl_lowering *l, const kt_stmt *stmt) { l->target->statement(l, stmt); }
 
-static void lower_once(kj_lowering *l, const kj_tstmt *stmt)
+static void lower_once(kl_lowering *l, const kt_stmt *stmt)
 {
-  kj_loop once = { .outer = l->loop, .leave = kj_new_block(l, "once.end"), .is_once = true };
+  kl_loop once = { .outer = l->loop, .leave = kl_new_block(l, "once.end"), .is_once = true };
   l->loop = &once;
-  kj_lower_stmts(l, &stmt->body);
+  kl_lower_stmts(l, &stmt->body);
   l->loop = once.outer;
-  kj_branch(l, once.leave);
-  kj_move_to(l, once.leave);
+  kl_branch(l, once.leave);
+  kl_move_to(l, once.leave);
 }
 
-static void lower_leave(kj_lowering *l, const kj_tstmt *stmt)
+static void lower_leave(kl_lowering *l, const kt_stmt *stmt)
 {
   (void)stmt;
   LLVMBuildBr(l->builder, innermost(l, true)->leave);
 }
 
-static void (*const lower_by_kind[])(kj_lowering *, const kj_tstmt *) = {
+static void (*const lower_by_kind[])(kl_lowering *, const kt_stmt *) = {
   [KJ_TS_ASSIGN] = lower_assign,     [KJ_TS_STORE] = lower_store,
   [KJ_TS_EVALUATE] = lower_evaluate, [KJ_TS_IF] = lower_if,
-  [KJ_TS_WHILE] = kj_lower_while,    [KJ_TS_FOR] = kj_lower_loop,
-  [KJ_TS_GRID_FOR] = kj_lower_loop,  [KJ_TS_BLOCK_FOR] = kj_lower_loop,
+  [KJ_TS_WHILE] = kl_lower_while,    [KJ_TS_FOR] = kl_lower_loop,
+  [KJ_TS_GRID_FOR] = kl_lower_loop,  [KJ_TS_BLOCK_FOR] = kl_lower_loop,
   [KJ_TS_BREAK] = lower_break,       [KJ_TS_CONTINUE] = lower_continue,
   [KJ_TS_RETURN] = lower_return,     [KJ_TS_THREADS] = lower_of_target,
   [KJ_TS_WARP] = lower_of_target,    [KJ_TS_BARRIER_REDUCE] = lower_of_target,
   [KJ_TS_ONCE] = lower_once,         [KJ_TS_LEAVE] = lower_leave,
-  [KJ_TS_FAIL] = kj_lower_fail,      [KJ_TS_PRINT] = kj_lower_print,
+  [KJ_TS_FAIL] = kl_lower_fail,      [KJ_TS_PRINT] = kl_lower_print,
 };
 
-void kj_lower_stmt(kj_lowering *l, const kj_tstmt *stmt)
+void kl_lower_stmt(kl_lowering *l, const kt_stmt *stmt)
 {
   l->location = stmt->location;
   /* its statements have places of their own */
-  if (stmt->kind != KJ_TS_THREADS) kj_debug_statement(l, stmt->location);
+  if (stmt->kind != KJ_TS_THREADS) kl_debug_statement(l, stmt->location);
   lower_by_kind[stmt->kind](l, stmt);
 }
 
-void kj_lower_stmts(kj_lowering *l, const kj_tstmts *stmts)
+void kl_lower_stmts(kl_lowering *l, const kt_stmts *stmts)
 {
-  kj_debug_block block = kj_begin_debug_block(l, stmts);
-  for (size_t i = 0; i < stmts->count && !kj_is_terminated(l); i++)
-    kj_lower_stmt(l, stmts->items[i]);
-  kj_end_debug_block(l, &block);
+  kl_debug_block block = kl_begin_debug_block(l, stmts);
+  for (size_t i = 0; i < stmts->count && !kl_is_terminated(l); i++)
+    kl_lower_stmt(l, stmts->items[i]);
+  kl_end_debug_block(l, &block);
 }

@@ -17,22 +17,22 @@
 enum { MOST_COPIED = 640, MATH_COST = 12 };
 
 typedef struct scan {
-  kj_lowering *l;
-  const kj_tvar *var;
+  kl_lowering *l;
+  const kt_var *var;
   uint64_t *touched, *written, *updated; /* sets of arguments; updated: by atomics */
   uint32_t cost, largest;
   bool fails;
 } scan;
 
-static void scan_expr(scan *s, const kj_texpr *expr);
+static void scan_expr(scan *s, const kt_expr *expr);
 
-static void scan_list(scan *s, const kj_texprs *list)
+static void scan_list(scan *s, const kt_exprs *list)
 {
   for (size_t i = 0; i < list->count && !s->fails; i++) scan_expr(s, list->items[i]);
 }
 
 /* The pointer of an argument itself: its view would not be aligned. */
-static bool is_whole_argument(kj_lowering *l, const kj_array_value *array)
+static bool is_whole_argument(kl_lowering *l, const kl_array_value *array)
 {
   for (size_t i = 0; i < l->parameters.count; i++)
     if (l->parameters.items[i].value == array->pointer)
@@ -40,7 +40,7 @@ static bool is_whole_argument(kj_lowering *l, const kj_array_value *array)
   return false;
 }
 
-static bool is_uniform_index(const kj_texpr *expr)
+static bool is_uniform_index(const kt_expr *expr)
 {
   if (expr->kind == KJ_T_CONST) return true;
   return expr->kind == KJ_T_CONVERT && is_uniform_index(expr->x);
@@ -48,12 +48,12 @@ static bool is_uniform_index(const kj_texpr *expr)
 
 /* Memory that no argument is part of and that the body, where it is vectorized, does not store to.
  */
-static bool is_own_memory(const kj_texpr *x)
+static bool is_own_memory(const kt_expr *x)
 {
   return x->kind == KJ_T_VAR && (x->var->kind == KJ_V_SHARED || x->var->kind == KJ_V_CONST);
 }
 
-static void scan_access(scan *s, const kj_texpr *x, const kj_texprs *indices, bool is_store)
+static void scan_access(scan *s, const kt_expr *x, const kt_exprs *indices, bool is_store)
 {
   s->cost++;
   if (!is_store && is_own_memory(x)) {
@@ -62,8 +62,8 @@ static void scan_access(scan *s, const kj_texpr *x, const kj_texprs *indices, bo
   }
   s->fails = true;
   if (x->kind != KJ_T_VAR || (x->var->kind != KJ_V_PARAM && x->var->kind != KJ_V_LET)) return;
-  kj_array_value array = kj_get_array(s->l, x->var);
-  if (!kj_is_argument(array.object)) return;
+  kl_array_value array = kl_get_array(s->l, x->var);
+  if (!kl_is_argument(array.object)) return;
   bool is_uniform = !is_store;
   for (size_t i = 0; i < indices->count; i++)
     is_uniform = is_uniform && is_uniform_index(indices->items[i]);
@@ -71,16 +71,16 @@ static void scan_access(scan *s, const kj_texpr *x, const kj_texprs *indices, bo
   s->touched[argument / 64] |= (uint64_t)1 << argument % 64;
   s->fails = !is_uniform;
   if (is_uniform || indices->count != 1) return;
-  const kj_texpr *index = indices->items[0];
+  const kt_expr *index = indices->items[0];
   bool is_unit =
     LLVMIsAConstantInt(array.strides[0]) && LLVMConstIntGetZExtValue(array.strides[0]) == 1;
   bool is_aligned = s->l->c->request->signature->arguments[argument].facts & KJ_FACT_ALIGNED16;
   if (index->kind != KJ_T_VAR || index->var != s->var || !is_unit || !is_aligned ||
       !is_whole_argument(s->l, &array))
     return;
-  kjit_type element = kj_type(s->l->c->types, array.type)->element;
-  if (kj_is_composed_type(s->l, element)) return; /* one access is as wide as several of scalars */
-  uint32_t size = kj_scalar_bytes(s->l, element);
+  kjit_type element = ki_type(s->l->c->types, array.type)->element;
+  if (kl_is_composed_type(s->l, element)) return; /* one access is as wide as several of scalars */
+  uint32_t size = kl_scalar_bytes(s->l, element);
   if (size > s->largest) s->largest = size;
   if (is_store) s->written[argument / 64] |= (uint64_t)1 << argument % 64;
   s->fails = false;
@@ -88,34 +88,34 @@ static void scan_access(scan *s, const kj_texpr *x, const kj_texprs *indices, bo
 
 /* Math functions that are straight code: others have branches, which would part the copies' loads.
  */
-static bool is_straight_math(kj_builtin_id id)
+static bool is_straight_math(ki_builtin_id id)
 {
-  return kj_math_table[id].form & (KJ_MATH_STRAIGHT | KJ_MATH_STRAIGHT_F32);
+  return ki_math_table[id].form & (KJ_MATH_STRAIGHT | KJ_MATH_STRAIGHT_F32);
 }
 
-static bool calls_library(const kj_builtin *builtin)
+static bool calls_library(const ki_builtin *builtin)
 {
-  static const kj_lower_builtin library[] = { kj_lower_math,  kj_lower_rsqrt, kj_lower_sincos,
-                                              kj_lower_ldexp, kj_lower_frexp, kj_lower_modf,
-                                              kj_lower_ilogb };
+  static const kl_lower_builtin library[] = { kl_lower_math,  kl_lower_rsqrt, kl_lower_sincos,
+                                              kl_lower_ldexp, kl_lower_frexp, kl_lower_modf,
+                                              kl_lower_ilogb };
   for (size_t i = 0; i < sizeof library / sizeof *library; i++)
-    if (library[i] == kj_lower_table[builtin->id]) return true;
+    if (library[i] == kl_lower_table[builtin->id]) return true;
   return false;
 }
 
 /* A relaxed one that is one instruction: loops around compare-and-swap, and fences, would part the
  * copies' loads. */
-static bool is_simple_atomic(kj_lowering *l, const kj_texpr *expr)
+static bool is_simple_atomic(kl_lowering *l, const kt_expr *expr)
 {
-  if (kj_lower_table[expr->builtin->id] != kj_lower_atomic || expr->dimension != KJ_ORDER_RELAXED ||
-      kj_scalar_bytes(l, expr->type) < 4)
+  if (kl_lower_table[expr->builtin->id] != kl_lower_atomic || expr->dimension != KJ_ORDER_RELAXED ||
+      kl_scalar_bytes(l, expr->type) < 4)
     return false;
-  kj_combine op = (kj_combine)expr->builtin->operation;
-  return !kj_is_float_type(l, expr->type) || op == KJ_COMBINE_ADD || op == KJ_COMBINE_SUB;
+  ki_combine op = (ki_combine)expr->builtin->operation;
+  return !kl_is_float_type(l, expr->type) || op == KJ_COMBINE_ADD || op == KJ_COMBINE_SUB;
 }
 
 /* Its place, with any indices. */
-static void scan_atomic(scan *s, const kj_texpr *expr)
+static void scan_atomic(scan *s, const kt_expr *expr)
 {
   s->cost++;
   s->fails = !is_simple_atomic(s->l, expr);
@@ -124,15 +124,15 @@ static void scan_atomic(scan *s, const kj_texpr *expr)
   if (s->fails || is_own_memory(expr->x)) return;
   s->fails = true;
   if (expr->x->kind != KJ_T_VAR || expr->x->var->kind != KJ_V_PARAM) return;
-  kj_array_value array = kj_get_array(s->l, expr->x->var);
-  if (!kj_is_argument(array.object)) return;
+  kl_array_value array = kl_get_array(s->l, expr->x->var);
+  if (!kl_is_argument(array.object)) return;
   uint32_t argument = array.object - 1;
   s->touched[argument / 64] |= (uint64_t)1 << argument % 64;
   s->updated[argument / 64] |= (uint64_t)1 << argument % 64;
   s->fails = false;
 }
 
-static void scan_builtin(scan *s, const kj_texpr *expr)
+static void scan_builtin(scan *s, const kt_expr *expr)
 {
   if (expr->builtin->flags & KJ_PLACE) {
     scan_atomic(s, expr);
@@ -146,33 +146,33 @@ static void scan_builtin(scan *s, const kj_texpr *expr)
   if (!s->fails) scan_list(s, &expr->args);
 }
 
-static void scan_stmts(scan *s, const kj_tstmts *stmts);
+static void scan_stmts(scan *s, const kt_stmts *stmts);
 
-static void scan_call(scan *s, const kj_texpr *expr)
+static void scan_call(scan *s, const kt_expr *expr)
 {
-  const kj_tstmts *body = &expr->instance->body;
+  const kt_stmts *body = &expr->instance->body;
   scan_list(s, &expr->args);
   for (size_t i = 0; i < expr->args.count; i++)
-    if (kj_is_array_type(s->l, expr->args.items[i]->type)) s->fails = true;
+    if (kl_is_array_type(s->l, expr->args.items[i]->type)) s->fails = true;
   if (s->fails || !body->count || body->items[body->count - 1]->kind != KJ_TS_RETURN ||
       s->cost > MOST_COPIED) {
     s->fails = true;
     return;
   }
-  kj_tstmts before = *body;
+  kt_stmts before = *body;
   before.count--;
   scan_stmts(s, &before);
   if (!s->fails && body->items[before.count]->value) scan_expr(s, body->items[before.count]->value);
 }
 
-static void scan_expr(scan *s, const kj_texpr *expr)
+static void scan_expr(scan *s, const kt_expr *expr)
 {
   if (!expr || s->fails) return;
-  s->fails = !kj_is_straight(s->l, expr);
+  s->fails = !kl_is_straight(s->l, expr);
   if (s->fails) return;
   switch (expr->kind) {
   case KJ_T_CONST:
-  case KJ_T_VAR: s->fails = kj_is_array_type(s->l, expr->type); return;
+  case KJ_T_VAR: s->fails = kl_is_array_type(s->l, expr->type); return;
   case KJ_T_EXTENT:
   case KJ_T_STRIDE: s->fails = expr->x->kind != KJ_T_VAR; return;
   case KJ_T_LOAD: scan_access(s, expr->x, &expr->args, false); return;
@@ -181,7 +181,7 @@ static void scan_expr(scan *s, const kj_texpr *expr)
   case KJ_T_CALL: scan_call(s, expr); return;
   case KJ_T_BINARY:
     s->fails = expr->op == KJIT_POW || ((expr->op == KJIT_MOD || expr->op == KJIT_FLOORDIV) &&
-                                        kj_is_float_type(s->l, expr->type));
+                                        kl_is_float_type(s->l, expr->type));
     break;
   case KJ_T_UNARY:
   case KJ_T_COMPARE:
@@ -197,18 +197,18 @@ static void scan_expr(scan *s, const kj_texpr *expr)
   case KJ_T_POINTED: break;
   }
   s->cost++;
-  for (size_t i = 0; i < kj_operand_count(expr); i++) scan_expr(s, kj_operand(expr, i));
+  for (size_t i = 0; i < kt_operand_count(expr); i++) scan_expr(s, kt_operand(expr, i));
 }
 
-static void scan_stmts(scan *s, const kj_tstmts *stmts)
+static void scan_stmts(scan *s, const kt_stmts *stmts)
 {
   for (size_t i = 0; i < stmts->count && !s->fails; i++) {
-    const kj_tstmt *stmt = stmts->items[i];
+    const kt_stmt *stmt = stmts->items[i];
     s->fails =
       stmt->kind != KJ_TS_ASSIGN && stmt->kind != KJ_TS_STORE && stmt->kind != KJ_TS_EVALUATE;
     scan_expr(s, stmt->value);
     if (!s->fails && stmt->kind == KJ_TS_STORE) scan_access(s, stmt->array, &stmt->indices, true);
-    if (stmt->kind == KJ_TS_ASSIGN && kj_is_array_type(s->l, stmt->var->type)) s->fails = true;
+    if (stmt->kind == KJ_TS_ASSIGN && kl_is_array_type(s->l, stmt->var->type)) s->fails = true;
   }
 }
 
@@ -239,7 +239,7 @@ static bool are_independent(scan *s)
   return true;
 }
 
-static bool is_empty(const kj_lowering *l, const uint64_t *set)
+static bool is_empty(const kl_lowering *l, const uint64_t *set)
 {
   for (uint32_t i = 0; i <= l->c->request->signature->count / 64; i++)
     if (set[i]) return false;
@@ -247,9 +247,9 @@ static bool is_empty(const kj_lowering *l, const uint64_t *set)
 }
 
 /* How many elements a thread may handle at once with 16-byte accesses; 1: one. */
-static uint32_t vector_count(kj_lowering *l, const kj_tstmt *stmt, bool *is_reduction)
+static uint32_t vector_count(kl_lowering *l, const kt_stmt *stmt, bool *is_reduction)
 {
-  if (stmt->vars.count != 1 || l->vector_variable || l->is_checked_version || kj_shows_variables(l))
+  if (stmt->vars.count != 1 || l->vector_variable || l->is_checked_version || kl_shows_variables(l))
     return 1;
   uint32_t words = l->c->request->signature->count / 64 + 1;
   scan s = { .l = l, .var = stmt->vars.items[0] };
@@ -268,18 +268,18 @@ static uint32_t vector_count(kj_lowering *l, const kj_tstmt *stmt, bool *is_redu
 /* ---- one dimension ---- */
 
 typedef struct range {
-  const kj_tstmt *stmt;
+  const kt_stmt *stmt;
   LLVMTypeRef type;         /* of counters */
   LLVMValueRef rank, count; /* in it */
   LLVMMetadataRef id;
 } range;
 
 /* Mostly one iteration a thread: copies of the body would only cost compile time. */
-static LLVMMetadataRef no_unrolling(kj_lowering *l)
+static LLVMMetadataRef no_unrolling(kl_lowering *l)
 {
-  LLVMMetadataRef text = kj_metadata_string(l, "llvm.loop.unroll.disable"),
+  LLVMMetadataRef text = kl_metadata_string(l, "llvm.loop.unroll.disable"),
                   property = LLVMMDNodeInContext2(l->context, &text, 1);
-  return kj_loop_id(l, &property, 1);
+  return kl_loop_id(l, &property, 1);
 }
 
 static LLVMValueRef number(const range *r, uint64_t value)
@@ -288,27 +288,27 @@ static LLVMValueRef number(const range *r, uint64_t value)
 }
 
 /* A negative extent has no elements. */
-static LLVMValueRef lower_extent(kj_lowering *l, const range *r, size_t dimension)
+static LLVMValueRef lower_extent(kl_lowering *l, const range *r, size_t dimension)
 {
-  const kj_texpr *expr = r->stmt->extents.items[dimension];
-  LLVMValueRef extent = r->type == l->i32 ? kj_lower_index32(l, expr) : kj_lower_expr(l, expr);
+  const kt_expr *expr = r->stmt->extents.items[dimension];
+  LLVMValueRef extent = r->type == l->i32 ? kl_lower_index32(l, expr) : kl_lower_expr(l, expr);
   return expr->range.known && expr->range.least >= 0
            ? extent
-           : kj_intrinsic2(l, "llvm.smax", extent, number(r, 0));
+           : kl_intrinsic2(l, "llvm.smax", extent, number(r, 0));
 }
 
-static void set_loop_variable(kj_lowering *l, const kj_tvar *var, LLVMValueRef value)
+static void set_loop_variable(kl_lowering *l, const kt_var *var, LLVMValueRef value)
 {
-  kj_set_variable(l, var, var->is_narrow ? kj_as_i32(l, value) : kj_extend_position(l, value));
+  kl_set_variable(l, var, var->is_narrow ? kl_as_i32(l, value) : kl_extend_position(l, value));
 }
 
-static void lower_scalar_loop(kj_lowering *l, const range *r, LLVMValueRef first, LLVMValueRef stop)
+static void lower_scalar_loop(kl_lowering *l, const range *r, LLVMValueRef first, LLVMValueRef stop)
 {
-  kj_counted_loop loop = { .id = r->id };
-  kj_begin_loop(l, &loop, first, stop, r->count, "range");
+  kl_counted_loop loop = { .id = r->id };
+  kl_begin_loop(l, &loop, first, stop, r->count, "range");
   set_loop_variable(l, r->stmt->vars.items[0], loop.counter);
-  kj_lower_stmts(l, &r->stmt->body);
-  kj_end_loop(l, &loop);
+  kl_lower_stmts(l, &r->stmt->body);
+  kl_end_loop(l, &loop);
 }
 
 static LLVMValueRef exact(LLVMValueRef value)
@@ -319,20 +319,20 @@ static LLVMValueRef exact(LLVMValueRef value)
   return value;
 }
 
-static void make_iteration_scopes(kj_lowering *l, uint32_t count)
+static void make_iteration_scopes(kl_lowering *l, uint32_t count)
 {
-  LLVMMetadataRef domain = kj_make_domain(l, "elements");
+  LLVMMetadataRef domain = kl_make_domain(l, "elements");
   l->iteration_scopes = KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, count);
   for (uint32_t i = 0; i < count; i++)
-    l->iteration_scopes[i] = kj_make_scope(l, domain, kj_format(l->c->arena, "element %u", i));
+    l->iteration_scopes[i] = kl_make_scope(l, domain, kj_format(l->c->arena, "element %u", i));
 }
 
 /* Copies of a body that writes no array need no scopes. */
-static void lower_copies(kj_lowering *l, const range *r, LLVMValueRef base, uint32_t count,
+static void lower_copies(kl_lowering *l, const range *r, LLVMValueRef base, uint32_t count,
                          bool has_stores)
 {
   l->vector_variable = r->stmt->vars.items[0];
-  l->vector_base = kj_extend_position(l, base);
+  l->vector_base = kl_extend_position(l, base);
   l->vector_count = count;
   if (has_stores) make_iteration_scopes(l, count);
   for (uint32_t i = 0; i < count; i++) {
@@ -340,7 +340,7 @@ static void lower_copies(kj_lowering *l, const range *r, LLVMValueRef base, uint
     if (has_stores) l->iteration_scope = l->iteration_scopes[i];
     set_loop_variable(l, l->vector_variable,
                       exact(LLVMBuildAdd(l->builder, base, number(r, i), "")));
-    kj_lower_stmts(l, &r->stmt->body);
+    kl_lower_stmts(l, &r->stmt->body);
   }
   l->vector_variable = NULL;
   l->iteration_scope = NULL;
@@ -356,16 +356,16 @@ enum { IN_FLIGHT = 4, WARP = 32 };
  * each must be visited once. Runs while a round of the grid has all its groups; returns the first
  * group that is left. The bound is computed in 64 bits: a round may be longer than 2^32, and then
  * nothing runs. */
-static LLVMValueRef lower_groups_in_flight(kj_lowering *l, const range *r, LLVMValueRef groups,
+static LLVMValueRef lower_groups_in_flight(kl_lowering *l, const range *r, LLVMValueRef groups,
                                            LLVMValueRef shift, uint32_t count)
 {
   LLVMBuilderRef b = l->builder;
   LLVMValueRef round =
-    LLVMBuildMul(b, kj_extend_position(l, r->count), kj_const64(l, IN_FLIGHT), "");
+    LLVMBuildMul(b, kl_extend_position(l, r->count), kl_const64(l, IN_FLIGHT), "");
   LLVMValueRef beyond =
-    LLVMBuildSub(b, LLVMBuildAdd(b, kj_extend_position(l, groups), kj_const64(l, 1), ""), round,
+    LLVMBuildSub(b, LLVMBuildAdd(b, kl_extend_position(l, groups), kl_const64(l, 1), ""), round,
                  "");
-  LLVMValueRef limit = kj_intrinsic2(l, "llvm.smax", beyond, kj_const64(l, 0));
+  LLVMValueRef limit = kl_intrinsic2(l, "llvm.smax", beyond, kl_const64(l, 0));
   LLVMValueRef lane = LLVMBuildAnd(b, r->rank, number(r, WARP - 1), ""),
                warp = LLVMBuildSub(b, r->rank, lane, "");
   LLVMValueRef is_whole =
@@ -376,36 +376,36 @@ static LLVMValueRef lower_groups_in_flight(kj_lowering *l, const range *r, LLVMV
                     LLVMBuildAdd(b, LLVMBuildMul(b, warp, number(r, IN_FLIGHT), ""), lane, ""),
                     r->rank, "");
   LLVMValueRef apart = LLVMBuildSelect(b, is_whole, number(r, WARP), r->count, "");
-  kj_counted_loop loop = { .id = r->id };
-  kj_begin_loop(l, &loop, number(r, 0), r->type == l->i32 ? kj_as_i32(l, limit) : limit,
-                r->type == l->i32 ? kj_as_i32(l, round) : round, "flight");
+  kl_counted_loop loop = { .id = r->id };
+  kl_begin_loop(l, &loop, number(r, 0), r->type == l->i32 ? kl_as_i32(l, limit) : limit,
+                r->type == l->i32 ? kl_as_i32(l, round) : round, "flight");
   for (unsigned i = 0; i < IN_FLIGHT; i++) {
     LLVMValueRef first = LLVMBuildAdd(b, loop.counter, start, "");
     LLVMValueRef group = LLVMBuildAdd(b, first, LLVMBuildMul(b, apart, number(r, i), ""), "");
     lower_copies(l, r, exact(LLVMBuildShl(b, group, shift, "")), count, false);
   }
-  kj_end_loop(l, &loop);
+  kl_end_loop(l, &loop);
   return LLVMBuildAdd(b, loop.counter, r->rank, "");
 }
 
 /* Groups of `count` elements, then the few that are left. Group numbers and element numbers stay
  * below the extent, so nothing overflows. */
-static void lower_vector_loop(kj_lowering *l, const range *r, LLVMValueRef extent, uint32_t count,
+static void lower_vector_loop(kl_lowering *l, const range *r, LLVMValueRef extent, uint32_t count,
                               bool is_reduction)
 {
   LLVMValueRef shift = number(r, (unsigned)__builtin_ctz(count)),
                groups = LLVMBuildLShr(l->builder, extent, shift, "");
   LLVMValueRef first = is_reduction ? lower_groups_in_flight(l, r, groups, shift, count) : r->rank;
-  kj_counted_loop loop = { .id = r->id };
-  kj_begin_loop(l, &loop, first, groups, r->count, "groups");
+  kl_counted_loop loop = { .id = r->id };
+  kl_begin_loop(l, &loop, first, groups, r->count, "groups");
   lower_copies(l, r, exact(LLVMBuildShl(l->builder, loop.counter, shift, "")), count,
                !is_reduction);
-  kj_end_loop(l, &loop);
+  kl_end_loop(l, &loop);
   LLVMValueRef done = exact(LLVMBuildShl(l->builder, groups, shift, ""));
   lower_scalar_loop(l, r, LLVMBuildAdd(l->builder, done, r->rank, ""), extent);
 }
 
-static void lower_line(kj_lowering *l, const range *r)
+static void lower_line(kl_lowering *l, const range *r)
 {
   LLVMValueRef extent = lower_extent(l, r, 0);
   bool is_reduction = false;
@@ -422,7 +422,7 @@ static void lower_line(kj_lowering *l, const range *r)
 /* ---- two and three dimensions ---- */
 
 /* Splits a linear number into the digits of the extents. */
-static void split(kj_lowering *l, LLVMValueRef value, LLVMValueRef const *extents, size_t rank,
+static void split(kl_lowering *l, LLVMValueRef value, LLVMValueRef const *extents, size_t rank,
                   LLVMValueRef *digits)
 {
   for (size_t d = rank - 1; d > 0; d--) {
@@ -432,7 +432,7 @@ static void split(kj_lowering *l, LLVMValueRef value, LLVMValueRef const *extent
   digits[0] = value;
 }
 
-static void advance(kj_lowering *l, LLVMValueRef const *at, LLVMValueRef const *step,
+static void advance(kl_lowering *l, LLVMValueRef const *at, LLVMValueRef const *step,
                     LLVMValueRef const *extents, size_t rank, LLVMValueRef *next)
 {
   LLVMBuilderRef b = l->builder;
@@ -450,7 +450,7 @@ static void advance(kj_lowering *l, LLVMValueRef const *at, LLVMValueRef const *
 /* The position is kept as digits and advanced with carries: the divisions are made once a thread,
  * not once an element. Digits, steps and carries are below 2^31 in 32 bits, so sums are exact as
  * unsigned numbers. */
-static void lower_box(kj_lowering *l, const range *r)
+static void lower_box(kl_lowering *l, const range *r)
 {
   LLVMBuilderRef b = l->builder;
   size_t rank = r->stmt->vars.count;
@@ -461,52 +461,52 @@ static void lower_box(kj_lowering *l, const range *r)
   for (size_t d = 0; d < rank; d++)
     is_empty =
       LLVMBuildOr(b, is_empty, LLVMBuildICmp(b, LLVMIntEQ, extents[d], number(r, 0), ""), "");
-  LLVMBasicBlockRef before = kj_new_block(l, "box"), head = kj_new_block(l, "range"),
-                    body = kj_new_block(l, "body");
-  kj_loop loop = { .outer = l->loop,
-                   .next = kj_new_block(l, "next"),
-                   .leave = kj_new_block(l, "end") };
+  LLVMBasicBlockRef before = kl_new_block(l, "box"), head = kl_new_block(l, "range"),
+                    body = kl_new_block(l, "body");
+  kl_loop loop = { .outer = l->loop,
+                   .next = kl_new_block(l, "next"),
+                   .leave = kl_new_block(l, "end") };
   LLVMBuildCondBr(b, is_empty, loop.leave, before);
-  kj_move_to(l, before);
+  kl_move_to(l, before);
   split(l, r->rank, extents, rank, start);
   split(l, r->count, extents, rank, step);
   LLVMBuildBr(b, head);
-  kj_move_to(l, head);
+  kl_move_to(l, head);
   for (size_t d = 0; d < rank; d++) {
     at[d] = LLVMBuildPhi(b, r->type, r->stmt->vars.items[d]->name);
     LLVMAddIncoming(at[d], &start[d], &before, 1);
   }
   LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, at[0], extents[0], ""), body, loop.leave);
-  kj_move_to(l, body);
+  kl_move_to(l, body);
   for (size_t d = 0; d < rank; d++) set_loop_variable(l, r->stmt->vars.items[d], at[d]);
   l->loop = &loop;
-  kj_lower_stmts(l, &r->stmt->body);
+  kl_lower_stmts(l, &r->stmt->body);
   l->loop = loop.outer;
-  kj_branch(l, loop.next);
-  kj_move_to(l, loop.next);
+  kl_branch(l, loop.next);
+  kl_move_to(l, loop.next);
   advance(l, at, step, extents, rank, next);
   for (size_t d = 0; d < rank; d++) LLVMAddIncoming(at[d], &next[d], &loop.next, 1);
   LLVMValueRef latch = LLVMBuildBr(b, head);
-  if (r->id) kj_set_metadata(l, latch, "llvm.loop", r->id);
-  kj_move_to(l, loop.leave);
+  if (r->id) kl_set_metadata(l, latch, "llvm.loop", r->id);
+  kl_move_to(l, loop.leave);
 }
 
-static bool are_narrow(const kj_tvars *vars)
+static bool are_narrow(const kt_vars *vars)
 {
   for (size_t i = 0; i < vars->count; i++)
     if (!vars->items[i]->is_narrow) return false;
   return true;
 }
 
-void kj_lower_strided_range(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank,
+void kl_lower_strided_range(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank,
                             LLVMValueRef count)
 {
   bool is_narrow = LLVMTypeOf(count) == l->i32 && are_narrow(&stmt->vars);
   range r = { .stmt = stmt, .type = is_narrow ? l->i32 : l->i64, .id = no_unrolling(l) };
   /* Frozen: LLVM would take the sums and products of positions apart and compute them anew for each
    * loop. */
-  r.rank = LLVMBuildFreeze(l->builder, is_narrow ? rank : kj_extend_position(l, rank), "");
-  r.count = LLVMBuildFreeze(l->builder, is_narrow ? count : kj_extend_position(l, count), "");
+  r.rank = LLVMBuildFreeze(l->builder, is_narrow ? rank : kl_extend_position(l, rank), "");
+  r.count = LLVMBuildFreeze(l->builder, is_narrow ? count : kl_extend_position(l, count), "");
   if (stmt->vars.count == 1) lower_line(l, &r);
   else lower_box(l, &r);
 }

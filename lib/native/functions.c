@@ -9,7 +9,7 @@
 #include "ir/builtin.h"
 #include "native/support_routines.h"
 
-const kj_vector_variant kj_vector_variants[KJ_VECTOR_VARIANTS] = {
+const kn_vector_variant kn_vector_variants[KJ_VECTOR_VARIANTS] = {
   { 'b', 16 }, { 'c', 32 }, { 'd', 32 }, { 'e', 64 }
 };
 
@@ -48,14 +48,14 @@ static const char *const other_functions[] = {
 };
 
 /* kjit's own, besides math. */
-static const kj_host_function own_functions[] = {
-  { KJ_PRINT_FUNCTION, (void *)kj_print_line },
-  { KJ_WATCH_BLOCK_FUNCTION, (void *)kj_watch_block },
-  { KJ_WATCH_BARRIER_FUNCTION, (void *)kj_watch_barrier },
-  { KJ_WATCH_WARPS_FUNCTION, (void *)kj_watch_warps },
-  { KJ_WATCH_ACCESS_FUNCTION, (void *)kj_watch_access },
+static const kn_host_function own_functions[] = {
+  { KJ_PRINT_FUNCTION, (void *)kn_print_line },
+  { KJ_WATCH_BLOCK_FUNCTION, (void *)kn_watch_block },
+  { KJ_WATCH_BARRIER_FUNCTION, (void *)kn_watch_barrier },
+  { KJ_WATCH_WARPS_FUNCTION, (void *)kn_watch_warps },
+  { KJ_WATCH_ACCESS_FUNCTION, (void *)kn_watch_access },
 #ifndef NDEBUG
-  { KJ_FACT_FUNCTION, (void *)kj_report_fact },
+  { KJ_FACT_FUNCTION, (void *)kn_report_fact },
 #endif
 };
 
@@ -85,7 +85,7 @@ static unsigned count_arguments(const char *name, size_t length)
   return found < MATH_COUNT ? math_functions[found].arguments : 0;
 }
 
-void kj_format_vector_name(char *text, const kj_vector_variant *variant, bool is_f64,
+void kn_format_vector_name(char *text, const kn_vector_variant *variant, bool is_f64,
                            unsigned arguments, const char *name)
 {
   snprintf(text, KJ_VECTOR_NAME_BYTES, "_ZGV%cN%u%s_%s%s", variant->isa,
@@ -111,7 +111,7 @@ static void *find_scalar(const char *name)
   return libm.handle ? dlsym(libm.handle, name) : NULL;
 }
 
-/* Only a name that kj_format_vector_name makes. */
+/* Only a name that kn_format_vector_name makes. */
 static bool is_vector_name(const char *name)
 {
   const char *underscore = strchr(name + 1, '_'), *base = underscore ? underscore + 1 : "";
@@ -124,7 +124,7 @@ static bool is_vector_name(const char *name)
     if (!arguments || base_length >= sizeof copy) continue;
     snprintf(copy, sizeof copy, "%.*s", (int)base_length, base);
     for (int v = 0; v < KJ_VECTOR_VARIANTS; v++) {
-      kj_format_vector_name(expected, &kj_vector_variants[v], is_f64, arguments, copy);
+      kn_format_vector_name(expected, &kn_vector_variants[v], is_f64, arguments, copy);
       if (!strcmp(expected, name)) return true;
     }
   }
@@ -140,7 +140,7 @@ static void *find_vector(const char *name)
 
 static const char vector_prefix[] = "_ZGV";
 
-bool kj_is_library_name(const char *name)
+bool kn_is_library_name(const char *name)
 {
   /* kj_: own_functions. vprintf to __assertfail: what every CUDA device has. */
   static const char *const prefixes[] = { vector_prefix, "__nv", "llvm.", "kj_", "kjit_" };
@@ -150,17 +150,17 @@ bool kj_is_library_name(const char *name)
     is_taken |= !strncmp(name, prefixes[i], strlen(prefixes[i]));
   for (size_t i = 0; i < sizeof of_devices / sizeof *of_devices; i++)
     is_taken |= !strcmp(name, of_devices[i]);
-  for (const kj_host_function *own = kj_host_functions; own->name; own++)
+  for (const kn_host_function *own = kn_host_functions; own->name; own++)
     is_taken |= !strcmp(own->name, name);
   return is_taken;
 }
 
-void *kj_find_library_function(const char *name)
+void *kn_find_library_function(const char *name)
 {
   if (!strncmp(name, vector_prefix, sizeof vector_prefix - 1)) return find_vector(name);
   for (size_t i = 0; i < sizeof own_functions / sizeof *own_functions; i++)
     if (!strcmp(name, own_functions[i].name)) return own_functions[i].address;
-  for (const kj_host_function *own = kj_host_functions; own->name; own++)
+  for (const kn_host_function *own = kn_host_functions; own->name; own++)
     if (!strcmp(own->name, name)) return own->address;
   return find_scalar(name);
 }

@@ -177,7 +177,7 @@ static uint64_t nanoseconds(void)
 FUNCTIONS(X)
 #undef X
 
-const kj_host_function kj_host_functions[] = {
+const kn_host_function kn_host_functions[] = {
 #define X(name, function) { #name, (void *)function }, { #name "f", (void *)name##_float },
   FUNCTIONS(X)
 #undef X

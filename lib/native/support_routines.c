@@ -13,7 +13,7 @@
 
 enum { LARGE = 1 << 19 /* words */ };
 
-static bool make_room(kj_print_sink *sink, size_t needed)
+static bool make_room(kn_print_sink *sink, size_t needed)
 {
   if (sink->count + needed <= sink->capacity) return true;
   size_t wanted = sink->capacity;
@@ -25,9 +25,9 @@ static bool make_room(kj_print_sink *sink, size_t needed)
   return true;
 }
 
-void kj_print_line(kj_print_sink *sink, uint64_t header, uint64_t block, const uint64_t *values)
+void kn_print_line(kn_print_sink *sink, uint64_t header, uint64_t block, const uint64_t *values)
 {
-  size_t count = kj_print_count(header);
+  size_t count = kn_print_count(header);
   pthread_mutex_lock(&sink->mutex);
   if (make_room(sink, count + 2)) {
     uint64_t *at = sink->words + sink->count;
@@ -46,17 +46,17 @@ void kj_print_line(kj_print_sink *sink, uint64_t header, uint64_t block, const u
 
 enum { WARP = 32 };
 
-void kj_watch_block(kj_watch *watch, uint64_t size_bytes)
+void kn_watch_block(kn_watch *watch, uint64_t size_bytes)
 {
   watch->block = watch->barrier = watch->warps = ++watch->time;
   watch->size_bytes = size_bytes;
 }
 
-void kj_watch_barrier(kj_watch *watch) { watch->barrier = watch->warps = ++watch->time; }
-void kj_watch_warps(kj_watch *watch) { watch->warps = ++watch->time; }
+void kn_watch_barrier(kn_watch *watch) { watch->barrier = watch->warps = ++watch->time; }
+void kn_watch_warps(kn_watch *watch) { watch->warps = ++watch->time; }
 
 /* Whether what these did then and the thread does now may happen at the same time. */
-static bool are_concurrent(const kj_watch *watch, uint32_t then, uint16_t who, uint32_t thread)
+static bool are_concurrent(const kn_watch *watch, uint32_t then, uint16_t who, uint32_t thread)
 {
   if (then < watch->barrier || who == thread) return false;
   uint32_t warp = who < KJ_WATCH_SEVERAL ? who / WARP : who - KJ_WATCH_SEVERAL;
@@ -64,25 +64,25 @@ static bool are_concurrent(const kj_watch *watch, uint32_t then, uint16_t who, u
 }
 
 /* What is remembered of those that did the same since the last synchronization. */
-static uint16_t join(const kj_watch *watch, uint32_t then, uint16_t who, uint32_t thread)
+static uint16_t join(const kn_watch *watch, uint32_t then, uint16_t who, uint32_t thread)
 {
   if (then < watch->warps || who == thread) return (uint16_t)thread;
   uint32_t warp = who < KJ_WATCH_SEVERAL ? who / WARP : who - KJ_WATCH_SEVERAL;
   return (uint16_t)(warp == thread / WARP ? KJ_WATCH_SEVERAL + warp : KJ_WATCH_MANY);
 }
 
-static uint64_t result(kj_watch_result kind, uint16_t who)
+static uint64_t result(kn_watch_result kind, uint16_t who)
 {
   return (uint64_t)kind | (uint64_t)who << KJ_WATCH_RESULT_BITS;
 }
 
-static bool is_unwritten(const kj_watch *watch, const kj_watch_cell *cell, uint32_t how,
+static bool is_unwritten(const kn_watch *watch, const kn_watch_cell *cell, uint32_t how,
                          uint32_t thread)
 {
   return cell->written < watch->block || ((how & KJ_WATCH_LOCAL) && cell->writer != thread);
 }
 
-static uint64_t find_race(const kj_watch *watch, const kj_watch_cell *cell, uint32_t how,
+static uint64_t find_race(const kn_watch *watch, const kn_watch_cell *cell, uint32_t how,
                           uint32_t thread)
 {
   bool meets_atomic = (how & KJ_WATCH_ATOMIC) && cell->is_atomic;
@@ -93,7 +93,7 @@ static uint64_t find_race(const kj_watch *watch, const kj_watch_cell *cell, uint
   return KJ_WATCH_FINE;
 }
 
-static uint64_t look(const kj_watch *watch, const kj_watch_cell *cell, uint32_t how,
+static uint64_t look(const kn_watch *watch, const kn_watch_cell *cell, uint32_t how,
                      uint32_t thread)
 {
   if ((how & KJ_WATCH_UNINITIALIZED) && (how & KJ_WATCH_READ) &&
@@ -104,7 +104,7 @@ static uint64_t look(const kj_watch *watch, const kj_watch_cell *cell, uint32_t 
 }
 
 /* An atomic's read is part of its write: atomics do not race with each other. */
-static void note(const kj_watch *watch, kj_watch_cell *cell, uint32_t how, uint32_t thread)
+static void note(const kn_watch *watch, kn_watch_cell *cell, uint32_t how, uint32_t thread)
 {
   bool is_atomic = how & KJ_WATCH_ATOMIC;
   if (how & KJ_WATCH_WRITE) {
@@ -119,7 +119,7 @@ static void note(const kj_watch *watch, kj_watch_cell *cell, uint32_t how, uint3
   }
 }
 
-uint64_t kj_watch_access(kj_watch *watch, uint64_t offset, uint64_t size, uint32_t how,
+uint64_t kn_watch_access(kn_watch *watch, uint64_t offset, uint64_t size, uint32_t how,
                          uint32_t thread)
 {
   /* memory of another kind, or an index out of bounds */
@@ -135,7 +135,7 @@ uint64_t kj_watch_access(kj_watch *watch, uint64_t offset, uint64_t size, uint32
 /* ---- facts ---- */
 
 #ifndef NDEBUG
-void kj_report_fact(const char *fact, uint64_t value)
+void kn_report_fact(const char *fact, uint64_t value)
 {
   fprintf(stderr, "kjit: internal error: code relies on what does not hold: %s; got %lld\n", fact,
           (long long)value);

@@ -16,73 +16,73 @@
  * one 64 below it. */
 enum { KJ_MOST_PRINT_WORDS = 256 };
 #define KJ_PRINT_HEADER(site, count) ((uint64_t)(site) << 16 | (uint64_t)(count) << 1 | 1)
-static inline uint32_t kj_print_site(uint64_t header) { return (uint32_t)(header >> 16 & 0xffff); }
-static inline uint32_t kj_print_count(uint64_t header) { return (uint32_t)(header >> 1 & 0x7fff); }
+static inline uint32_t kn_print_site(uint64_t header) { return (uint32_t)(header >> 16 & 0xffff); }
+static inline uint32_t kn_print_count(uint64_t header) { return (uint32_t)(header >> 1 & 0x7fff); }
 /* GPU: who of those that share a ring */
-static inline uint32_t kj_print_source(uint64_t header) { return (uint32_t)(header >> 32); }
+static inline uint32_t kn_print_source(uint64_t header) { return (uint32_t)(header >> 32); }
 
 /* ---- GPU ---- */
 
 /* The buffer of a device: a ring of words in memory of the host. A thread takes its place by
  * compare-and-swap on *next, which lies on the device, writes its values, then the header. The host
  * reads up to a header of 0, sets to 0 what it has read, and moves `read`. */
-typedef struct kj_print_ring {
+typedef struct kn_print_ring {
   uint64_t next; /* address */
   uint64_t mask; /* number of words, a power of two, less 1 */
   uint64_t read; /* words, as *next: they only grow */
   uint64_t lost; /* lines for which there was no room */
   uint64_t words[];
-} kj_print_ring;
+} kn_print_ring;
 
 /* What the host fills in after it has loaded a module that prints: the variable of this name. With
  * a ring of 0 nothing is printed. */
 #define KJ_PRINT_PORT "kjit_print_port"
-typedef struct kj_print_port {
+typedef struct kn_print_port {
   uint64_t ring;   /* address */
-  uint64_t source; /* in the bits of kj_print_source, the rest 0 */
-} kj_print_port;
+  uint64_t source; /* in the bits of kn_print_source, the rest 0 */
+} kn_print_port;
 
 /* ---- CPU ---- */
 
 /* A line of a launch, kept until it is delivered: its block, its header and its values in one list
  * of words. */
-typedef struct kj_print_sink kj_print_sink;
-struct kj_print_sink {
+typedef struct kn_print_sink kn_print_sink;
+struct kn_print_sink {
   pthread_mutex_t mutex;
   uint64_t *words;
   size_t count, capacity;
   uint64_t lost; /* lines for which there was no memory */
   /* empties the sink; called when it is large, under the mutex */
-  void (*deliver)(kj_print_sink *sink);
+  void (*deliver)(kn_print_sink *sink);
 };
 
 /* Code on the CPU calls this for each line of a launch, from any of its threads. */
-#define KJ_PRINT_FUNCTION "kj_print_line"
-void kj_print_line(kj_print_sink *sink, uint64_t header, uint64_t block, const uint64_t *values);
+#define KJ_PRINT_FUNCTION "kn_print_line"
+void kn_print_line(kn_print_sink *sink, uint64_t header, uint64_t block, const uint64_t *values);
 
 /* Watched memory of a block on the CPU: which bytes of its shared and local arrays were written, by
  * whom, and whether a synchronization lies between two accesses.
  *
  * Time counts synchronizations. Two accesses of different threads are ordered if a barrier of the
- * block, or a syncwarp of the warp that both are in, lies between them. A worker has one kj_watch,
+ * block, or a syncwarp of the warp that both are in, lies between them. A worker has one kn_watch,
  * zeroed before the first block; it runs the threads of a block one after the other. */
 
 /* One byte. Times of 0: never. Threads: a number below 1024, or KJ_WATCH_SEVERAL and, if all are of
  * one warp, its number. */
-typedef struct kj_watch_cell {
+typedef struct kn_watch_cell {
   uint32_t written, read;
   uint16_t writer, reader;
   uint32_t is_atomic; /* the last write */
-} kj_watch_cell;
+} kn_watch_cell;
 enum { KJ_WATCH_SEVERAL = 1024, KJ_WATCH_MANY = KJ_WATCH_SEVERAL + 32 };
 
-typedef struct kj_watch {
+typedef struct kn_watch {
   /* now; when the block began; of the last barrier; of the last syncwarp */
   uint32_t time, block, barrier, warps;
   uint64_t size_bytes; /* of the memory: so many cells follow */
   uint64_t padding[5];
-  kj_watch_cell cells[];
-} kj_watch;
+  kn_watch_cell cells[];
+} kn_watch;
 
 /* how */
 enum {
@@ -94,28 +94,28 @@ enum {
   KJ_WATCH_RACES = 32
 };
 /* Results, in the low byte; above it the other thread's number, 1024 and more: several. */
-typedef enum kj_watch_result {
+typedef enum kn_watch_result {
   KJ_WATCH_FINE,
   KJ_WATCH_UNWRITTEN,
   KJ_WATCH_WAS_WRITTEN,
   KJ_WATCH_WAS_READ
-} kj_watch_result;
+} kn_watch_result;
 enum { KJ_WATCH_RESULT_BITS = 8 };
 
 /* Code on the CPU calls these: at the start of each block, at its barriers and syncwarps, and
  * before each access of bytes [offset, offset + size). */
-#define KJ_WATCH_BLOCK_FUNCTION "kj_watch_block"
-#define KJ_WATCH_BARRIER_FUNCTION "kj_watch_barrier"
-#define KJ_WATCH_WARPS_FUNCTION "kj_watch_warps"
-#define KJ_WATCH_ACCESS_FUNCTION "kj_watch_access"
-void kj_watch_block(kj_watch *watch, uint64_t size_bytes);
-void kj_watch_barrier(kj_watch *watch);
-void kj_watch_warps(kj_watch *watch);
-uint64_t kj_watch_access(kj_watch *watch, uint64_t offset, uint64_t size, uint32_t how,
+#define KJ_WATCH_BLOCK_FUNCTION "kn_watch_block"
+#define KJ_WATCH_BARRIER_FUNCTION "kn_watch_barrier"
+#define KJ_WATCH_WARPS_FUNCTION "kn_watch_warps"
+#define KJ_WATCH_ACCESS_FUNCTION "kn_watch_access"
+void kn_watch_block(kn_watch *watch, uint64_t size_bytes);
+void kn_watch_barrier(kn_watch *watch);
+void kn_watch_warps(kn_watch *watch);
+uint64_t kn_watch_access(kn_watch *watch, uint64_t offset, uint64_t size, uint32_t how,
                          uint32_t thread);
 
 /* In builds with assertions: what the code relies on does not hold. */
-#define KJ_FACT_FUNCTION "kj_report_fact"
-_Noreturn void kj_report_fact(const char *fact, uint64_t value);
+#define KJ_FACT_FUNCTION "kn_report_fact"
+_Noreturn void kn_report_fact(const char *fact, uint64_t value);
 
 #endif

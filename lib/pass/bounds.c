@@ -5,78 +5,78 @@
 
 enum { MOST_NODES = 40 };
 
-const kj_bounds kj_unknown_bounds = { .known = false };
+const kp_bounds kp_unknown_bounds = { .known = false };
 
 /* ---- expressions of bounds ---- */
 
-kj_texpr *kj_make_bound(kj_prover *p, int64_t value)
+kt_expr *kp_make_bound(kp_prover *p, int64_t value)
 {
-  kj_texpr *e = kj_new_texpr(p->c, KJ_T_CONST, KJIT_I64, (kj_location){ 0 });
+  kt_expr *e = kt_new_texpr(p->c, KJ_T_CONST, KJIT_I64, (kj_location){ 0 });
   e->integer = value;
   return e;
 }
 
-kj_texpr *kj_make_i64(kj_prover *p, kj_texpr *e)
+kt_expr *kp_make_i64(kp_prover *p, kt_expr *e)
 {
   if (e->type == KJIT_I64) return e;
-  kj_texpr *wide = kj_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
+  kt_expr *wide = kt_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
   wide->x = e;
   return wide;
 }
 
-static bool is_number(const kj_texpr *e) { return e->kind == KJ_T_CONST; }
+static bool is_number(const kt_expr *e) { return e->kind == KJ_T_CONST; }
 
 /* Numbers are folded. One that overflows is of no use to anybody: fit() sees that. */
-static kj_texpr *make_binary(kj_prover *p, kjit_op op, kj_texpr *x, kj_texpr *y)
+static kt_expr *make_binary(kp_prover *p, kjit_op op, kt_expr *x, kt_expr *y)
 {
   if (is_number(x) && is_number(y) && op != KJIT_FLOORDIV) {
     uint64_t a = (uint64_t)x->integer, b = (uint64_t)y->integer;
-    return kj_make_bound(p, (int64_t)(op == KJIT_ADD ? a + b : op == KJIT_SUB ? a - b : a * b));
+    return kp_make_bound(p, (int64_t)(op == KJIT_ADD ? a + b : op == KJIT_SUB ? a - b : a * b));
   }
-  kj_texpr *e = kj_new_texpr(p->c, KJ_T_BINARY, KJIT_I64, x->location);
+  kt_expr *e = kt_new_texpr(p->c, KJ_T_BINARY, KJIT_I64, x->location);
   e->op = op;
   e->x = x;
   e->y = y;
   return e;
 }
 
-static kj_texpr *make_builtin(kj_prover *p, kj_builtin_id id, kj_texpr *x, kj_texpr *y)
+static kt_expr *make_builtin(kp_prover *p, ki_builtin_id id, kt_expr *x, kt_expr *y)
 {
   if (x == y) return x;
-  kj_texpr *e = kj_new_texpr(p->c, KJ_T_BUILTIN, KJIT_I64, x->location);
-  e->builtin = &kj_builtin_table[id];
+  kt_expr *e = kt_new_texpr(p->c, KJ_T_BUILTIN, KJIT_I64, x->location);
+  e->builtin = &ki_builtin_table[id];
   KJ_PUSH(p->c->arena, &e->args, x);
   KJ_PUSH(p->c->arena, &e->args, y);
   return e;
 }
 
-kj_bounds kj_bounds_of_number(kj_prover *p, int64_t value)
+kp_bounds kp_bounds_of_number(kp_prover *p, int64_t value)
 {
-  kj_texpr *number = kj_make_bound(p, value);
-  return (kj_bounds){
+  kt_expr *number = kp_make_bound(p, value);
+  return (kp_bounds){
     .known = true, .low = number, .high = number, .least = value, .most = value, .nodes = 1
   };
 }
 
-static kj_bounds of_range(kj_prover *p, int64_t least, int64_t most)
+static kp_bounds of_range(kp_prover *p, int64_t least, int64_t most)
 {
-  return (kj_bounds){ .known = true,
-                      .low = kj_make_bound(p, least),
-                      .high = kj_make_bound(p, most),
+  return (kp_bounds){ .known = true,
+                      .low = kp_make_bound(p, least),
+                      .high = kp_make_bound(p, most),
                       .least = least,
                       .most = most,
                       .nodes = 1 };
 }
 
-static kj_bounds of_interval(kj_prover *p, kj_interval numbers)
+static kp_bounds of_interval(kp_prover *p, kt_interval numbers)
 {
   return of_range(p, (int64_t)numbers.least, (int64_t)numbers.most);
 }
 
 /* One value that is the same in the whole block. */
-static kj_bounds of_uniform(kj_texpr *e, kj_interval numbers)
+static kp_bounds of_uniform(kt_expr *e, kt_interval numbers)
 {
-  return (kj_bounds){ .known = true,
+  return (kp_bounds){ .known = true,
                       .low = e,
                       .high = e,
                       .least = (int64_t)numbers.least,
@@ -87,169 +87,169 @@ static kj_bounds of_uniform(kj_texpr *e, kj_interval numbers)
 /* ---- types ---- */
 
 /* Of u64 only the half that an index can be. */
-bool kj_find_type_range(const kj_prover *p, kjit_type type, int64_t *least, int64_t *most)
+bool kp_find_type_range(const kp_prover *p, kjit_type type, int64_t *least, int64_t *most)
 {
-  kj_interval all = kj_whole_interval(kj_find_integer(p->c->types, type)),
-              index = kj_meet_intervals(all, kj_make_interval(INT64_MIN, INT64_MAX));
+  kt_interval all = kp_whole_interval(kp_find_integer(p->c->types, type)),
+              index = kp_meet_intervals(all, kp_make_interval(INT64_MIN, INT64_MAX));
   *least = (int64_t)index.least;
   *most = (int64_t)index.most;
   return index.known;
 }
 
-static kj_interval numbers_of(const kj_bounds *b) { return kj_make_interval(b->least, b->most); }
+static kt_interval numbers_of(const kp_bounds *b) { return kp_make_interval(b->least, b->most); }
 
 /* What an operation on i64 gives in numbers, exactly. */
-static kj_interval exact(kjit_op op, const kj_bounds *x, const kj_bounds *y)
+static kt_interval exact(kjit_op op, const kp_bounds *x, const kp_bounds *y)
 {
-  return kj_exact_binary(op, (kj_integer){ 64, true }, numbers_of(x), numbers_of(y));
+  return kp_exact_binary(op, (kp_integer){ 64, true }, numbers_of(x), numbers_of(y));
 }
 
 /* Anything that the type holds; of types that hold more than is ever in bounds nothing is known. */
-static kj_bounds of_type(kj_prover *p, kjit_type type)
+static kp_bounds of_type(kp_prover *p, kjit_type type)
 {
   int64_t least, most;
-  if (kj_is_weak(type) || !kj_find_type_range(p, type, &least, &most) ||
-      kj_type(p->c->types, type)->size_bytes > 2)
-    return kj_unknown_bounds;
+  if (ki_is_weak(type) || !kp_find_type_range(p, type, &least, &most) ||
+      ki_type(p->c->types, type)->size_bytes > 2)
+    return kp_unknown_bounds;
   return of_range(p, least, most);
 }
 
 /* A result in exact arithmetic is the value where the type holds it. In a loop that may be a
  * condition, as long as the result can be computed in 64 bits. */
-static kj_bounds fit(kj_prover *p, kjit_type type, kj_bounds b, kj_interval numbers)
+static kp_bounds fit(kp_prover *p, kjit_type type, kp_bounds b, kt_interval numbers)
 {
   int64_t least, most;
-  if (b.nodes > MOST_NODES || !kj_find_type_range(p, type, &least, &most)) return of_type(p, type);
-  bool fits = kj_is_within(numbers, least, most);
-  if (!fits && (!p->inside || !kj_is_within(numbers, INT64_MIN, INT64_MAX)))
+  if (b.nodes > MOST_NODES || !kp_find_type_range(p, type, &least, &most)) return of_type(p, type);
+  bool fits = kp_is_within(numbers, least, most);
+  if (!fits && (!p->inside || !kp_is_within(numbers, INT64_MIN, INT64_MAX)))
     return of_type(p, type);
   b.known = true;
   b.least = (int64_t)numbers.least;
   b.most = (int64_t)numbers.most;
-  if (!fits) kj_confine(p, &b, least, most);
+  if (!fits) kp_confine(p, &b, least, most);
   return b;
 }
 
 /* ---- operations ---- */
 
-static uint32_t sum_of_nodes(const kj_bounds *x, const kj_bounds *y)
+static uint32_t sum_of_nodes(const kp_bounds *x, const kp_bounds *y)
 {
   return x->nodes + y->nodes + 1;
 }
 
-kj_bounds kj_add_bounds(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y)
+kp_bounds kp_add_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y)
 {
   if (!x.known || !y.known) return of_type(p, type);
-  kj_bounds b = { .low = make_binary(p, KJIT_ADD, x.low, y.low),
+  kp_bounds b = { .low = make_binary(p, KJIT_ADD, x.low, y.low),
                   .high = make_binary(p, KJIT_ADD, x.high, y.high),
                   .nodes = sum_of_nodes(&x, &y) };
   return fit(p, type, b, exact(KJIT_ADD, &x, &y));
 }
 
-kj_bounds kj_subtract_bounds(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y)
+kp_bounds kp_subtract_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y)
 {
   if (!x.known || !y.known) return of_type(p, type);
-  kj_bounds b = { .low = make_binary(p, KJIT_SUB, x.low, y.high),
+  kp_bounds b = { .low = make_binary(p, KJIT_SUB, x.low, y.high),
                   .high = make_binary(p, KJIT_SUB, x.high, y.low),
                   .nodes = sum_of_nodes(&x, &y) };
   return fit(p, type, b, exact(KJIT_SUB, &x, &y));
 }
 
-static kj_bounds multiply(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y)
+static kp_bounds multiply(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y)
 {
   if (!x.known || !y.known) return of_type(p, type);
   if (x.least == x.most) { /* a number as the second */
-    kj_bounds swap = x;
+    kp_bounds swap = x;
     x = y;
     y = swap;
   }
   bool is_negative = y.least == y.most && y.most < 0,
        is_ordered = y.least >= 0 && (x.least >= 0 || y.least == y.most);
   if (!is_negative && !is_ordered) return of_type(p, type);
-  kj_texpr *low = make_binary(p, KJIT_MUL, x.low, y.low),
-           *high = make_binary(p, KJIT_MUL, x.high, y.high);
-  kj_bounds b = { .low = is_negative ? high : low,
+  kt_expr *low = make_binary(p, KJIT_MUL, x.low, y.low),
+          *high = make_binary(p, KJIT_MUL, x.high, y.high);
+  kp_bounds b = { .low = is_negative ? high : low,
                   .high = is_negative ? low : high,
                   .nodes = sum_of_nodes(&x, &y) };
   return fit(p, type, b, exact(KJIT_MUL, &x, &y));
 }
 
 /* By a positive number: monotonic. */
-static kj_bounds divide(kj_prover *p, kjit_type type, kj_bounds x, int64_t by)
+static kp_bounds divide(kp_prover *p, kjit_type type, kp_bounds x, int64_t by)
 {
   if (!x.known) return of_type(p, type);
-  kj_bounds y = kj_bounds_of_number(p, by);
-  kj_interval numbers = exact(KJIT_FLOORDIV, &x, &y);
+  kp_bounds y = kp_bounds_of_number(p, by);
+  kt_interval numbers = exact(KJIT_FLOORDIV, &x, &y);
   if (is_number(x.low) && is_number(x.high)) return of_interval(p, numbers);
-  kj_bounds b = { .low = make_binary(p, KJIT_FLOORDIV, x.low, y.low),
+  kp_bounds b = { .low = make_binary(p, KJIT_FLOORDIV, x.low, y.low),
                   .high = make_binary(p, KJIT_FLOORDIV, x.high, y.low),
                   .nodes = x.nodes + 2 };
   return fit(p, type, b, numbers);
 }
 
-static kj_bounds extremes(kj_prover *p, kj_bounds x, kj_bounds y, bool is_min, bool is_max)
+static kp_bounds extremes(kp_prover *p, kp_bounds x, kp_bounds y, bool is_min, bool is_max)
 {
-  kj_builtin_id of_low = is_max ? KJ_BUILTIN_MAX : KJ_BUILTIN_MIN,
+  ki_builtin_id of_low = is_max ? KJ_BUILTIN_MAX : KJ_BUILTIN_MIN,
                 of_high = is_min ? KJ_BUILTIN_MIN : KJ_BUILTIN_MAX;
-  kj_bounds b = { .known = true,
+  kp_bounds b = { .known = true,
                   .low = make_builtin(p, of_low, x.low, y.low),
                   .high = make_builtin(p, of_high, x.high, y.high),
                   .nodes = sum_of_nodes(&x, &y) };
   b.least = is_max == (x.least > y.least) ? x.least : y.least;
   b.most = is_min == (x.most < y.most) ? x.most : y.most;
-  return b.nodes > MOST_NODES ? kj_unknown_bounds : b;
+  return b.nodes > MOST_NODES ? kp_unknown_bounds : b;
 }
 
-kj_bounds kj_find_last_bounds(kj_prover *p, kj_bounds first, kj_bounds stop, int64_t step)
+kp_bounds kp_find_last_bounds(kp_prover *p, kp_bounds first, kp_bounds stop, int64_t step)
 {
-  kj_bounds one = kj_bounds_of_number(p, 1), size = kj_bounds_of_number(p, step > 0 ? step : -step);
-  kj_bounds before =
-    step > 0 ? kj_subtract_bounds(p, KJIT_I64, stop, one) : kj_add_bounds(p, KJIT_I64, stop, one);
-  kj_bounds span = step > 0 ? kj_subtract_bounds(p, KJIT_I64, before, first)
-                            : kj_subtract_bounds(p, KJIT_I64, first, before);
-  kj_bounds way = multiply(p, KJIT_I64, divide(p, KJIT_I64, span, size.least), size);
-  kj_bounds last =
-    step > 0 ? kj_add_bounds(p, KJIT_I64, first, way) : kj_subtract_bounds(p, KJIT_I64, first, way);
+  kp_bounds one = kp_bounds_of_number(p, 1), size = kp_bounds_of_number(p, step > 0 ? step : -step);
+  kp_bounds before =
+    step > 0 ? kp_subtract_bounds(p, KJIT_I64, stop, one) : kp_add_bounds(p, KJIT_I64, stop, one);
+  kp_bounds span = step > 0 ? kp_subtract_bounds(p, KJIT_I64, before, first)
+                            : kp_subtract_bounds(p, KJIT_I64, first, before);
+  kp_bounds way = multiply(p, KJIT_I64, divide(p, KJIT_I64, span, size.least), size);
+  kp_bounds last =
+    step > 0 ? kp_add_bounds(p, KJIT_I64, first, way) : kp_subtract_bounds(p, KJIT_I64, first, way);
   last.least = before.least; /* of those that are reached: between first and stop */
   last.most = before.most;
   return last;
 }
 
-static bool is_positive_number(const kj_bounds *b) { return b->least == b->most && b->least > 0; }
+static bool is_positive_number(const kp_bounds *b) { return b->least == b->most && b->least > 0; }
 
 /* In a loop: whatever the first operand is, which so needs no conditions. */
-static kj_bounds find_remainder(kj_prover *p, const kj_texpr *e)
+static kp_bounds find_remainder(kp_prover *p, const kt_expr *e)
 {
-  kj_bounds y = kj_find_bounds(p, e->y);
+  kp_bounds y = kp_find_bounds(p, e->y);
   if (!y.known || y.most <= 0) return of_type(p, e->type);
   bool is_mask = e->op == KJIT_BIT_AND;
-  kj_confine(p, &y, !is_mask, y.most);
-  kj_texpr *high = is_mask ? y.high : make_binary(p, KJIT_SUB, y.high, kj_make_bound(p, 1));
-  return (kj_bounds){ .known = true,
-                      .low = kj_make_bound(p, 0),
+  kp_confine(p, &y, !is_mask, y.most);
+  kt_expr *high = is_mask ? y.high : make_binary(p, KJIT_SUB, y.high, kp_make_bound(p, 1));
+  return (kp_bounds){ .known = true,
+                      .low = kp_make_bound(p, 0),
                       .high = high,
                       .most = y.most - !is_mask,
                       .nodes = y.nodes + 2 };
 }
 
-static kj_bounds find_binary(kj_prover *p, const kj_texpr *e)
+static kp_bounds find_binary(kp_prover *p, const kt_expr *e)
 {
   if (p->inside && (e->op == KJIT_BIT_AND || e->op == KJIT_MOD)) return find_remainder(p, e);
-  kj_bounds x = kj_find_bounds(p, e->x), y = kj_find_bounds(p, e->y);
+  kp_bounds x = kp_find_bounds(p, e->x), y = kp_find_bounds(p, e->y);
   bool is_below =
     y.known && (e->op == KJIT_BIT_AND ? y.least >= 0 : e->op == KJIT_MOD && is_positive_number(&y));
   if (is_below && !x.known) x = of_range(p, INT64_MIN, INT64_MAX);
   if (is_below) return of_interval(p, exact(e->op, &x, &y));
   if (!x.known || !y.known) return of_type(p, e->type);
   switch (KJ_AMONG(e->op)) {
-  case KJIT_ADD: return kj_add_bounds(p, e->type, x, y);
-  case KJIT_SUB: return kj_subtract_bounds(p, e->type, x, y);
+  case KJIT_ADD: return kp_add_bounds(p, e->type, x, y);
+  case KJIT_SUB: return kp_subtract_bounds(p, e->type, x, y);
   case KJIT_MUL: return multiply(p, e->type, x, y);
   case KJIT_FLOORDIV:
     return is_positive_number(&y) ? divide(p, e->type, x, y.least) : of_type(p, e->type);
   case KJIT_SHL:
     return y.least == y.most && y.least >= 0 && y.least < 31
-             ? multiply(p, e->type, x, kj_bounds_of_number(p, (int64_t)1 << y.least))
+             ? multiply(p, e->type, x, kp_bounds_of_number(p, (int64_t)1 << y.least))
              : of_type(p, e->type);
   case KJIT_SHR:
     return y.least == y.most && y.least >= 0 && y.least < 31
@@ -261,43 +261,43 @@ static kj_bounds find_binary(kj_prover *p, const kj_texpr *e)
 
 /* ---- positions ---- */
 
-static kj_texpr *make_position(kj_prover *p, kj_builtin_id id, uint32_t dimension)
+static kt_expr *make_position(kp_prover *p, ki_builtin_id id, uint32_t dimension)
 {
-  kj_texpr *e = kj_new_texpr(p->c, KJ_T_BUILTIN, KJIT_I64, (kj_location){ 0 });
-  e->builtin = &kj_builtin_table[id];
+  kt_expr *e = kt_new_texpr(p->c, KJ_T_BUILTIN, KJIT_I64, (kj_location){ 0 });
+  e->builtin = &ki_builtin_table[id];
   e->dimension = dimension;
   return e;
 }
 
 /* The same in the whole block. */
-static kj_bounds find_uniform(kj_prover *p, kj_builtin_id id, uint32_t d)
+static kp_bounds find_uniform(kp_prover *p, ki_builtin_id id, uint32_t d)
 {
-  kj_launch_limits limits = kj_find_limits(p->c);
-  kj_interval numbers = kj_position_interval(&limits, id, d);
+  kp_launch_limits limits = kp_find_limits(p->c);
+  kt_interval numbers = kp_position_interval(&limits, id, d);
   return numbers.least == numbers.most ? of_interval(p, numbers)
                                        : of_uniform(make_position(p, id, d), numbers);
 }
 
-static kj_bounds find_thread_index(kj_prover *p, uint32_t d)
+static kp_bounds find_thread_index(kp_prover *p, uint32_t d)
 {
-  kj_bounds last = kj_subtract_bounds(p, KJIT_I64, find_uniform(p, KJ_BUILTIN_BLOCK_DIM, d),
-                                      kj_bounds_of_number(p, 1));
-  last.low = kj_make_bound(p, 0);
+  kp_bounds last = kp_subtract_bounds(p, KJIT_I64, find_uniform(p, KJ_BUILTIN_BLOCK_DIM, d),
+                                      kp_bounds_of_number(p, 1));
+  last.low = kp_make_bound(p, 0);
   last.least = 0;
   return last;
 }
 
-static kj_bounds find_builtin(kj_prover *p, const kj_texpr *e)
+static kp_bounds find_builtin(kp_prover *p, const kt_expr *e)
 {
   uint32_t d = e->dimension < 3 ? e->dimension : 0;
-  kj_launch_limits limits = kj_find_limits(p->c);
+  kp_launch_limits limits = kp_find_limits(p->c);
   switch (KJ_AMONG(e->builtin->id)) {
   case KJ_BUILTIN_THREAD_IDX: return find_thread_index(p, d);
   case KJ_BUILTIN_BLOCK_IDX:
   case KJ_BUILTIN_BLOCK_DIM:
   case KJ_BUILTIN_GRID_DIM: return find_uniform(p, e->builtin->id, d);
   case KJ_BUILTIN_GRID:
-    return kj_add_bounds(p, KJIT_I64,
+    return kp_add_bounds(p, KJIT_I64,
                          multiply(p, KJIT_I64, find_uniform(p, KJ_BUILTIN_BLOCK_IDX, d),
                                   find_uniform(p, KJ_BUILTIN_BLOCK_DIM, d)),
                          find_thread_index(p, d));
@@ -306,54 +306,54 @@ static kj_bounds find_builtin(kj_prover *p, const kj_texpr *e)
                     find_uniform(p, KJ_BUILTIN_BLOCK_DIM, d));
   case KJ_BUILTIN_THREAD_RANK:
   case KJ_BUILTIN_WARP_RANK:
-  case KJ_BUILTIN_LANEID: return of_interval(p, kj_position_interval(&limits, e->builtin->id, d));
+  case KJ_BUILTIN_LANEID: return of_interval(p, kp_position_interval(&limits, e->builtin->id, d));
   default: break;
   }
   if (e->args.count != 2) return of_type(p, e->type);
-  kj_bounds x = kj_find_bounds(p, e->args.items[0]), y = kj_find_bounds(p, e->args.items[1]);
+  kp_bounds x = kp_find_bounds(p, e->args.items[0]), y = kp_find_bounds(p, e->args.items[1]);
   if (!x.known || !y.known) return of_type(p, e->type);
   if (e->builtin->id == KJ_BUILTIN_MIN || e->builtin->id == KJ_BUILTIN_MAX)
     return extremes(p, x, y, e->builtin->id == KJ_BUILTIN_MIN, e->builtin->id == KJ_BUILTIN_MAX);
   if (e->builtin->id != KJ_BUILTIN_CEIL_DIV || !is_positive_number(&y)) return of_type(p, e->type);
-  return divide(p, e->type, kj_add_bounds(p, KJIT_I64, x, kj_bounds_of_number(p, y.least - 1)),
+  return divide(p, e->type, kp_add_bounds(p, KJIT_I64, x, kp_bounds_of_number(p, y.least - 1)),
                 y.least);
 }
 
 /* ---- arrays ---- */
 
-static kj_bounds of_extent(kj_prover *p, const kj_texpr *array, uint32_t d)
+static kp_bounds of_extent(kp_prover *p, const kt_expr *array, uint32_t d)
 {
-  kj_texpr *e = kj_new_texpr(p->c, KJ_T_EXTENT, KJIT_I64, array->location);
-  e->x = (kj_texpr *)array;
+  kt_expr *e = kt_new_texpr(p->c, KJ_T_EXTENT, KJIT_I64, array->location);
+  e->x = (kt_expr *)array;
   e->dimension = d;
   /* of arrays that the kernel makes itself, views and what is behind pointers, it may be any */
   bool is_given = array->var->kind == KJ_V_SHARED ||
                   (array->var->kind == KJ_V_PARAM && p->at->instance->is_kernel);
-  return of_uniform(e, is_given ? kj_extent_interval(p->c, array->type)
-                                : kj_make_interval(INT64_MIN, INT64_MAX));
+  return of_uniform(e, is_given ? kp_extent_interval(p->c, array->type)
+                                : kp_make_interval(INT64_MIN, INT64_MAX));
 }
 
-static bool is_known_outside(const kj_prover *p, const kj_texpr *array)
+static bool is_known_outside(const kp_prover *p, const kt_expr *array)
 {
   return p->inside && !p->at->depth && !p->inside[array->var->index];
 }
 
 /* The remaining dimensions of an array; slices and other shapes are not followed. */
-static bool find_view(kj_prover *p, const kj_texpr *view, uint32_t rank, kj_bounded_shape *found)
+static bool find_view(kp_prover *p, const kt_expr *view, uint32_t rank, kp_bounded_shape *found)
 {
-  const kj_bounded_shape *whole = kj_find_least_shape(p, view->x);
+  const kp_bounded_shape *whole = kp_find_least_shape(p, view->x);
   if (view->dimensions || !whole) return false;
   for (uint32_t d = 0; d < rank; d++) found->extents[d] = whole->extents[view->args.count + d];
   return true;
 }
 
-static bool fill_shape(kj_prover *p, const kj_texpr *array, kj_bounded_shape *found)
+static bool fill_shape(kp_prover *p, const kt_expr *array, kp_bounded_shape *found)
 {
-  const kj_type_info *info = kj_type(p->c->types, array->type);
+  const ki_type_info *info = ki_type(p->c->types, array->type);
   bool is_kernels = p->at->depth == 0;
   if (info->is_static) {
     for (uint32_t d = 0; d < info->rank; d++)
-      found->extents[d] = kj_bounds_of_number(p, info->extents[d]);
+      found->extents[d] = kp_bounds_of_number(p, info->extents[d]);
     return true;
   }
   if (array->kind == KJ_T_VIEW) return find_view(p, array, info->rank, found);
@@ -361,8 +361,8 @@ static bool fill_shape(kj_prover *p, const kj_texpr *array, kj_bounded_shape *fo
   bool is_own = array->var->kind == KJ_V_SHARED || (array->var->kind == KJ_V_PARAM && is_kernels) ||
                 is_known_outside(p, array);
   if (!is_own) {
-    const kj_bounded_shape *kept = p->at->shapes[array->var->index];
-    kj_add_conditions(p, &p->at->needs[array->var->index]);
+    const kp_bounded_shape *kept = p->at->shapes[array->var->index];
+    kp_add_conditions(p, &p->at->needs[array->var->index]);
     if (kept) *found = *kept;
     return kept != NULL;
   }
@@ -371,82 +371,82 @@ static bool fill_shape(kj_prover *p, const kj_texpr *array, kj_bounded_shape *fo
   return true;
 }
 
-kj_bounded_shape *kj_find_least_shape(kj_prover *p, const kj_texpr *array)
+kp_bounded_shape *kp_find_least_shape(kp_prover *p, const kt_expr *array)
 {
-  kj_bounded_shape *found = KJ_NEW(p->c->arena, kj_bounded_shape);
+  kp_bounded_shape *found = KJ_NEW(p->c->arena, kp_bounded_shape);
   found->known = fill_shape(p, array, found);
   return found->known ? found : NULL;
 }
 
-static kj_bounds find_extent(kj_prover *p, const kj_texpr *e)
+static kp_bounds find_extent(kp_prover *p, const kt_expr *e)
 {
-  const kj_bounded_shape *of = kj_find_least_shape(p, e->x);
-  return of ? of->extents[e->dimension] : kj_unknown_bounds;
+  const kp_bounded_shape *of = kp_find_least_shape(p, e->x);
+  return of ? of->extents[e->dimension] : kp_unknown_bounds;
 }
 
 /* ---- any expression ---- */
 
-static kj_bounds find_variable(kj_prover *p, const kj_texpr *e)
+static kp_bounds find_variable(kp_prover *p, const kt_expr *e)
 {
-  const kj_tvar *var = e->var;
+  const kt_var *var = e->var;
   int64_t least, most;
   if (var->kind != KJ_V_PARAM || p->at->depth) {
-    kj_add_conditions(p, &p->at->needs[var->index]);
+    kp_add_conditions(p, &p->at->needs[var->index]);
     return p->at->values[var->index].known ? p->at->values[var->index] : of_type(p, e->type);
   }
-  if (kj_is_weak(e->type) || !kj_find_type_range(p, e->type, &least, &most) ||
+  if (ki_is_weak(e->type) || !kp_find_type_range(p, e->type, &least, &most) ||
       e->type == KJIT_U64 || e->type == KJIT_BOOL)
     return of_type(p, e->type);
-  return of_uniform(kj_make_i64(p, (kj_texpr *)e), kj_make_interval(least, most));
+  return of_uniform(kp_make_i64(p, (kt_expr *)e), kp_make_interval(least, most));
 }
 
-static kj_bounds find_convert(kj_prover *p, const kj_texpr *e)
+static kp_bounds find_convert(kp_prover *p, const kt_expr *e)
 {
   int64_t least, most;
   bool is_weak_integer = e->x->type == KJ_WEAK_INT && e->x->kind == KJ_T_VAR && !p->at->depth &&
-                         kj_find_type_range(p, e->type, &least, &most);
+                         kp_find_type_range(p, e->type, &least, &most);
   if (is_weak_integer && e->type == KJIT_I64)
-    return of_uniform((kj_texpr *)e, kj_make_interval(INT64_MIN, INT64_MAX));
+    return of_uniform((kt_expr *)e, kp_make_interval(INT64_MIN, INT64_MAX));
   if (is_weak_integer && e->type == KJIT_I32) { /* what a kernel's plain number becomes */
-    kj_texpr *wide = kj_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
-    wide->x = (kj_texpr *)e;
-    return of_uniform(wide, kj_make_interval(least, most));
+    kt_expr *wide = kt_new_texpr(p->c, KJ_T_CONVERT, KJIT_I64, e->location);
+    wide->x = (kt_expr *)e;
+    return of_uniform(wide, kp_make_interval(least, most));
   }
-  if (kj_is_weak(e->x->type)) return of_type(p, e->type);
-  kj_bounds x = kj_find_bounds(p, e->x);
-  if (!x.known || !kj_find_type_range(p, e->type, &least, &most)) return of_type(p, e->type);
-  if (p->inside) kj_confine(p, &x, least, most);
+  if (ki_is_weak(e->x->type)) return of_type(p, e->type);
+  kp_bounds x = kp_find_bounds(p, e->x);
+  if (!x.known || !kp_find_type_range(p, e->type, &least, &most)) return of_type(p, e->type);
+  if (p->inside) kp_confine(p, &x, least, most);
   return x.least < least || x.most > most ? of_type(p, e->type) : x;
 }
 
-kj_bounds kj_find_bounds(kj_prover *p, const kj_texpr *e)
+kp_bounds kp_find_bounds(kp_prover *p, const kt_expr *e)
 {
-  bool is_leaf = p->inside && !p->at->depth && e->kind != KJ_T_CONST && kj_is_invariant(p, e);
-  return is_leaf ? kj_bounds_of_invariant(p, (kj_texpr *)e) : kj_find_bounds_by_kind(p, e);
+  bool is_leaf = p->inside && !p->at->depth && e->kind != KJ_T_CONST && kp_is_invariant(p, e);
+  return is_leaf ? kp_bounds_of_invariant(p, (kt_expr *)e) : kp_find_bounds_by_kind(p, e);
 }
 
-kj_bounds kj_find_bounds_by_kind(kj_prover *p, const kj_texpr *e)
+kp_bounds kp_find_bounds_by_kind(kp_prover *p, const kt_expr *e)
 {
   switch (KJ_AMONG(e->kind)) {
   case KJ_T_CONST: {
     int64_t least, most;
-    bool is_integer = !kj_is_weak(e->type) && kj_find_type_range(p, e->type, &least, &most);
+    bool is_integer = !ki_is_weak(e->type) && kp_find_type_range(p, e->type, &least, &most);
     return is_integer && e->integer >= INT64_MIN && e->integer <= INT64_MAX
-             ? kj_bounds_of_number(p, (int64_t)e->integer)
-             : kj_unknown_bounds;
+             ? kp_bounds_of_number(p, (int64_t)e->integer)
+             : kp_unknown_bounds;
   }
   case KJ_T_VAR:
-    return kj_type(p->c->types, e->type)->class_ == KJ_CLASS_ARRAY ? kj_unknown_bounds
+    return ki_type(p->c->types, e->type)->class_ == KJ_CLASS_ARRAY ? kp_unknown_bounds
                                                                    : find_variable(p, e);
   case KJ_T_UNARY: {
-    kj_bounds x = kj_find_bounds(p, e->x);
+    kp_bounds x = kp_find_bounds(p, e->x);
     return e->op == KJIT_NEG && x.known
-             ? kj_subtract_bounds(p, e->type, kj_bounds_of_number(p, 0), x)
+             ? kp_subtract_bounds(p, e->type, kp_bounds_of_number(p, 0), x)
              : of_type(p, e->type);
   }
   case KJ_T_BINARY: return find_binary(p, e);
   case KJ_T_COND: {
-    kj_bounds y = kj_find_bounds(p, e->y), z = kj_find_bounds(p, e->z);
+    kp_bounds y = kp_find_bounds(p, e->y), z = kp_find_bounds(p, e->z);
     return y.known && z.known ? extremes(p, y, z, false, false) : of_type(p, e->type);
   }
   case KJ_T_CONVERT: return find_convert(p, e);

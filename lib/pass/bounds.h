@@ -7,78 +7,78 @@
 
 /* Least and most value, as expressions of the kernel's parameters and of the block, i64, and as
  * numbers for any launch. */
-typedef struct kj_bounds {
+typedef struct kp_bounds {
   bool known;
-  kj_texpr *low, *high;
+  kt_expr *low, *high;
   int64_t least, most;
   uint32_t nodes; /* of the larger expression */
-} kj_bounds;
+} kp_bounds;
 
 /* What an array's extents are at least. */
-typedef struct kj_bounded_shape {
+typedef struct kp_bounded_shape {
   bool known;
-  kj_bounds extents[KJ_MAX_RANK];
-} kj_bounded_shape;
+  kp_bounds extents[KJ_MAX_RANK];
+} kp_bounded_shape;
 
-typedef struct kj_bounded_call {
-  const kj_instance *instance;
-  kj_bounds *values; /* by variable */
-  kj_bounded_shape **shapes;
-  kj_texprs *needs; /* by variable: what values and shapes rely on; in a loop only */
+typedef struct kp_bounded_call {
+  const kt_instance *instance;
+  kp_bounds *values; /* by variable */
+  kp_bounded_shape **shapes;
+  kt_exprs *needs; /* by variable: what values and shapes rely on; in a loop only */
   uint32_t depth;
-} kj_bounded_call;
+} kp_bounded_call;
 
 /* A node whose check was looked at; one of the two. */
-typedef struct kj_met_check {
-  kj_texpr *expr;
-  kj_tstmt *store;
-} kj_met_check;
+typedef struct kp_met_check {
+  kt_expr *expr;
+  kt_stmt *store;
+} kp_met_check;
 
-typedef struct kj_prover {
-  kj_compilation *c;
-  kj_bounded_call *at;
-  kj_texprs conditions;
+typedef struct kp_prover {
+  kt_compilation *c;
+  kp_bounded_call *at;
+  kt_exprs conditions;
   /* In a loop: by variable of its instance, whether the loop assigns it. Expressions of the others,
    * which do not load, are known exactly when the loop starts; bounds are in terms of these. What
    * is not followed on its own, such as sums that could overflow, becomes a condition. NULL: in a
    * block. */
   bool *inside;
-  KJ_LIST(kj_met_check) met; /* in a loop */
+  KJ_LIST(kp_met_check) met; /* in a loop */
   uint32_t visits;
   bool is_full; /* too much to look at: nothing is proved any more */
-} kj_prover;
+} kp_prover;
 
 /* Of an expression, in the call that is being looked at. */
-kj_bounds kj_find_bounds(kj_prover *p, const kj_texpr *e);
+kp_bounds kp_find_bounds(kp_prover *p, const kt_expr *e);
 /* Of an array expression; NULL: nothing is known. */
-kj_bounded_shape *kj_find_least_shape(kj_prover *p, const kj_texpr *array);
-extern const kj_bounds kj_unknown_bounds;
-kj_bounds kj_bounds_of_number(kj_prover *p, int64_t value);
+kp_bounded_shape *kp_find_least_shape(kp_prover *p, const kt_expr *array);
+extern const kp_bounds kp_unknown_bounds;
+kp_bounds kp_bounds_of_number(kp_prover *p, int64_t value);
 /* In exact arithmetic; not known where the type does not hold the result. */
-kj_bounds kj_add_bounds(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y);
-kj_bounds kj_subtract_bounds(kj_prover *p, kjit_type type, kj_bounds x, kj_bounds y);
+kp_bounds kp_add_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y);
+kp_bounds kp_subtract_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y);
 /* A number as an expression, i64. */
-kj_texpr *kj_make_bound(kj_prover *p, int64_t value);
-kj_texpr *kj_make_i64(kj_prover *p, kj_texpr *e);
+kt_expr *kp_make_bound(kp_prover *p, int64_t value);
+kt_expr *kp_make_i64(kp_prover *p, kt_expr *e);
 /* Counters from first in front of stop, by a number other than 1, where first and stop are exact:
  * the last one. */
-kj_bounds kj_find_last_bounds(kj_prover *p, kj_bounds first, kj_bounds stop, int64_t step);
+kp_bounds kp_find_last_bounds(kp_prover *p, kp_bounds first, kp_bounds stop, int64_t step);
 /* Bounds of an expression by its kind, whether or not it is invariant. */
-kj_bounds kj_find_bounds_by_kind(kj_prover *p, const kj_texpr *e);
-bool kj_find_type_range(const kj_prover *p, kjit_type type, int64_t *least, int64_t *most);
+kp_bounds kp_find_bounds_by_kind(kp_prover *p, const kt_expr *e);
+bool kp_find_type_range(const kp_prover *p, kjit_type type, int64_t *least, int64_t *most);
 
 /* invariant.c */
 
 /* Adds x op y to the conditions, once. */
-void kj_add_condition(kj_prover *p, kjit_op op, kj_texpr *x, kj_texpr *y);
-void kj_add_conditions(kj_prover *p, const kj_texprs *conditions);
+void kp_add_condition(kp_prover *p, kjit_op op, kt_expr *x, kt_expr *y);
+void kp_add_conditions(kp_prover *p, const kt_exprs *conditions);
 /* In a loop: the value is the same from its start to its end, and can be computed there without
  * effect. */
-bool kj_is_invariant(const kj_prover *p, const kj_texpr *e);
+bool kp_is_invariant(const kp_prover *p, const kt_expr *e);
 /* Of an invariant: its own value; the conditions say that it is small enough for sums and products.
  */
-kj_bounds kj_bounds_of_invariant(kj_prover *p, kj_texpr *e);
+kp_bounds kp_bounds_of_invariant(kp_prover *p, kt_expr *e);
 /* least <= b <= most, known or as conditions; the numbers in b are made to say so. */
-void kj_confine(kj_prover *p, kj_bounds *b, int64_t least, int64_t most);
+void kp_confine(kp_prover *p, kp_bounds *b, int64_t least, int64_t most);
 
 #endif

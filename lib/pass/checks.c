@@ -1,7 +1,7 @@
 /* Marks what is checked at run time, and who may fail.
  *
- * kj_mark_checks guarantees is_checked on every subscript and division that the request's checks
- * look at, except where it is seen here that they hold; kj_find_failing_instances, when checks that
+ * kp_mark_checks guarantees is_checked on every subscript and division that the request's checks
+ * look at, except where it is seen here that they hold; kp_find_failing_instances, when checks that
  * cannot fail are gone, may_fail of instances. What passes make afterwards is unchecked: it is
  * right by construction. */
 #include <string.h>
@@ -9,19 +9,19 @@
 #include "pass/pass.h"
 
 typedef struct marker {
-  kj_compilation *c;
+  kt_compilation *c;
   uint32_t checks;
 } marker;
 
 /* ---- what is checked ---- */
 
-static bool has_constant_divisor(const kj_texpr *e)
+static bool has_constant_divisor(const kt_expr *e)
 {
   if (e->kind != KJ_T_CONST) return false;
-  return kj_is_scalar(e->type) && kj_is_true(kj_value_of(e));
+  return ki_is_scalar(e->type) && ki_is_true(kt_value_of(e));
 }
 
-static bool divides(const kj_texpr *e)
+static bool divides(const kt_expr *e)
 {
   if (e->kind == KJ_T_BINARY)
     return (e->op == KJIT_DIV && !e->is_power) || e->op == KJIT_FLOORDIV || e->op == KJIT_MOD;
@@ -30,16 +30,16 @@ static bool divides(const kj_texpr *e)
          e->builtin->id == KJ_BUILTIN_REM_TRUNC;
 }
 
-static const kj_texpr *divisor_of(const kj_texpr *e)
+static const kt_expr *divisor_of(const kt_expr *e)
 {
   return e->kind == KJ_T_BINARY ? e->y : e->args.items[1];
 }
 
-static bool are_in_static_bounds(const marker *m, const kj_texpr *array, const kj_texprs *indices)
+static bool are_in_static_bounds(const marker *m, const kt_expr *array, const kt_exprs *indices)
 {
-  const kj_type_info *info = kj_type(m->c->types, array->type);
+  const ki_type_info *info = ki_type(m->c->types, array->type);
   for (size_t i = 0; i < indices->count; i++) {
-    const kj_texpr *index = indices->items[i];
+    const kt_expr *index = indices->items[i];
     if (!info->is_static || index->kind != KJ_T_CONST || index->integer < 0 ||
         index->integer >= info->extents[i])
       return false;
@@ -48,11 +48,11 @@ static bool are_in_static_bounds(const marker *m, const kj_texpr *array, const k
 }
 
 /* The same for vectors and arrays inside structs. */
-static bool are_in_static_parts(const marker *m, const kj_texpr *value, const kj_texprs *indices)
+static bool are_in_static_parts(const marker *m, const kt_expr *value, const kt_exprs *indices)
 {
-  const kj_type_info *info = kj_type(m->c->types, value->type);
+  const ki_type_info *info = ki_type(m->c->types, value->type);
   for (size_t i = 0; i < indices->count; i++) {
-    const kj_texpr *index = indices->items[i];
+    const kt_expr *index = indices->items[i];
     int64_t extent = info->class_ == KJ_CLASS_VECTOR ? info->count : info->extents[i];
     if (index->kind != KJ_T_CONST || index->integer < 0 || index->integer >= extent) return false;
   }
@@ -61,7 +61,7 @@ static bool are_in_static_parts(const marker *m, const kj_texpr *value, const kj
 
 /* A view of parts without a check of its own would be found out at its elements only where those
  * are checked against the view. */
-static bool is_sliced(const kj_texpr *view)
+static bool is_sliced(const kt_expr *view)
 {
   if (!view->dimensions) return false;
   for (size_t i = 0; i < view->indices.count; i++)
@@ -69,7 +69,7 @@ static bool is_sliced(const kj_texpr *view)
   return false;
 }
 
-static bool subscripts(const marker *m, const kj_texpr *e)
+static bool subscripts(const marker *m, const kt_expr *e)
 {
   /* nobody knows how much there is */
   if (e->x && e->x->kind == KJ_T_POINTED && e->x->args.count == 0) return false;
@@ -86,9 +86,9 @@ static bool subscripts(const marker *m, const kj_texpr *e)
 
 enum { WATCHES = KJIT_CHECK_UNINITIALIZED | KJIT_CHECK_RACES };
 
-static bool is_watched_array(const marker *m, const kj_texpr *array)
+static bool is_watched_array(const marker *m, const kt_expr *array)
 {
-  kj_space space = kj_type(m->c->types, array->type)->space;
+  ki_space space = ki_type(m->c->types, array->type)->space;
   return space == KJ_SPACE_SHARED
            ? (m->checks & WATCHES) != 0
            : space == KJ_SPACE_LOCAL && (m->checks & KJIT_CHECK_UNINITIALIZED);
@@ -96,26 +96,26 @@ static bool is_watched_array(const marker *m, const kj_texpr *array)
 
 /* Atomics, and loads and stores with hints. What else built-ins do with memory is not looked at, so
  * that reads of it would be called uninitialized. */
-static bool accesses(const marker *m, const kj_texpr *e)
+static bool accesses(const marker *m, const kt_expr *e)
 {
   if (e->kind == KJ_T_LOAD) return true;
   if (e->kind != KJ_T_BUILTIN || !(e->builtin->flags & (KJ_PLACE | KJ_READS))) return false;
   if (e->builtin->flags & KJ_ORDER) return true;
   if (e->builtin->id >= KJ_BUILTIN_LDCA && e->builtin->id <= KJ_BUILTIN_PREFETCH_L1)
     return !(e->builtin->flags & KJ_READS) || e->type != KJIT_VOID;
-  kj_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED,
+  kt_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED,
           "the checks of uninitialized memory and of races do not know what `%s` does",
           e->builtin->name);
 }
 
-static void watch_expr(const marker *m, kj_texpr *e)
+static void watch_expr(const marker *m, kt_expr *e)
 {
   if (e->kind == KJ_T_ADDRESS && is_watched_array(m, e->x))
-    kj_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED,
             "the checks of uninitialized memory and of races do not follow pointers into shared or "
             "local memory");
   if (e->kind == KJ_T_ADDRESS && is_watched_array(m, e->x))
-    kj_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED,
             "the checks of uninitialized memory and of races do not follow pointers to shared or "
             "local memory");
   bool may_access = e->kind == KJ_T_LOAD || (e->kind == KJ_T_BUILTIN && e->x);
@@ -133,23 +133,23 @@ static void refuse_on_gpu(const marker *m)
                { KJIT_CHECK_RACES, "races", "racecheck" } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (m->checks & rows[i].check)
-      kj_fail(
+      kt_fail(
         m->c, m->c->request->kernel->decl->location, KJIT_ERROR_UNSUPPORTED,
         "the check of %s works on the CPU only; for a GPU there is `compute-sanitizer --tool %s`",
         rows[i].name, rows[i].tool);
 }
 
-static void mark_expr(void *data, kj_texpr **at)
+static void mark_expr(void *data, kt_expr **at)
 {
   const marker *m = data;
-  kj_texpr *e = *at;
+  kt_expr *e = *at;
   if (m->checks & WATCHES) watch_expr(m, e);
   if ((m->checks & KJIT_CHECK_BOUNDS) && subscripts(m, e)) e->is_checked = true;
   if ((m->checks & KJIT_CHECK_DIVISION) && divides(e) && !has_constant_divisor(divisor_of(e)))
     e->is_checked = true;
 }
 
-static void mark_stmt(void *data, kj_tstmt *stmt)
+static void mark_stmt(void *data, kt_stmt *stmt)
 {
   const marker *m = data;
   if (stmt->kind == KJ_TS_STORE && is_watched_array(m, stmt->array))
@@ -161,53 +161,53 @@ static void mark_stmt(void *data, kj_tstmt *stmt)
 
 /* ---- who may fail ---- */
 
-static bool fails_itself(void *data, const kj_texpr *e)
+static bool fails_itself(void *data, const kt_expr *e)
 {
   (void)data;
   return e->is_checked || e->is_watched || (e->kind == KJ_T_CALL && e->instance->may_fail);
 }
 
-static bool stmt_fails_itself(void *data, const kj_tstmt *s)
+static bool stmt_fails_itself(void *data, const kt_stmt *s)
 {
   (void)data;
   return s->kind == KJ_TS_FAIL || s->is_checked || s->is_watched;
 }
 
-bool kj_may_fail(const kj_texpr *e) { return kj_any_texpr(e, fails_itself, NULL); }
+bool kp_may_fail(const kt_expr *e) { return kt_any_texpr(e, fails_itself, NULL); }
 
-bool kj_stmt_may_fail(const kj_tstmt *s)
+bool kp_stmt_may_fail(const kt_stmt *s)
 {
-  return kj_any_in_tstmt(s, stmt_fails_itself, fails_itself, NULL);
+  return kt_any_in_tstmt(s, stmt_fails_itself, fails_itself, NULL);
 }
 
 /* ---- the pass ---- */
 
-void kj_mark_checks(kj_compilation *c)
+void kp_mark_checks(kt_compilation *c)
 {
   marker m = { .c = c, .checks = c->request->checks };
   if (c->request->target.kind != KJ_TARGET_CPU) refuse_on_gpu(&m);
   if ((m.checks & WATCHES) && c->code->cpu_parts != KJ_PARTS_NONE)
-    kj_fail(c, c->request->kernel->decl->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(c, c->request->kernel->decl->location, KJIT_ERROR_UNSUPPORTED,
             "the checks of uninitialized memory and of races do not look at kernels whose warps or "
             "blocks wait for each other");
-  kj_instance *kernel = c->instances.items[0];
+  kt_instance *kernel = c->instances.items[0];
   /* pass/simt.c looks at the barriers */
   if ((m.checks & KJIT_CHECK_BARRIER) && kernel->has_barrier) kernel->may_fail = true;
   for (size_t i = 0; m.checks && i < c->instances.count; i++)
-    kj_walk_tstmts(&c->instances.items[i]->body, mark_stmt, mark_expr, &m);
+    kt_walk_tstmts(&c->instances.items[i]->body, mark_stmt, mark_expr, &m);
 }
 
-void kj_find_failing_instances(kj_compilation *c)
+void kp_find_failing_instances(kt_compilation *c)
 {
   bool has_changed = true;
   while (has_changed) {
     has_changed = false;
     for (size_t i = 0; i < c->instances.count; i++) {
-      kj_instance *instance = c->instances.items[i];
+      kt_instance *instance = c->instances.items[i];
       /* recursion: by the depth of its calls */
       if (instance->may_fail ||
           !(instance->is_recursive ||
-            kj_any_in_tstmts(&instance->body, stmt_fails_itself, fails_itself, NULL)))
+            kt_any_in_tstmts(&instance->body, stmt_fails_itself, fails_itself, NULL)))
         continue;
       instance->may_fail = has_changed = true;
     }

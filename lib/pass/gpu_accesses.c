@@ -17,28 +17,28 @@
 enum { MAX_RUN = 8 };
 
 typedef struct pass {
-  kj_compilation *c;
-  kj_instance *instance;
+  kt_compilation *c;
+  kt_instance *instance;
 } pass;
 
 typedef struct finding {
-  kj_compilation *c;
+  kt_compilation *c;
   bool has_global_load;
   /* no effect, and no load of memory that a thread of the block may write before the load's old
    * place */
   bool is_movable;
 } finding;
 
-static kj_space space_of(kj_compilation *c, const kj_texpr *array)
+static ki_space space_of(kt_compilation *c, const kt_expr *array)
 {
-  return kj_type(c->types, array->type)->space;
+  return ki_type(c->types, array->type)->space;
 }
 
-static void look(void *data, kj_texpr **at)
+static void look(void *data, kt_expr **at)
 {
   finding *f = data;
-  const kj_texpr *e = *at;
-  switch (kj_source_of(e)) {
+  const kt_expr *e = *at;
+  switch (kt_source_of(e)) {
   case KJ_FROM_OPERANDS:
   case KJ_FROM_VARIABLE: return;
   case KJ_FROM_CALL: f->is_movable = false; return;
@@ -51,23 +51,23 @@ static void look(void *data, kj_texpr **at)
   }
 }
 
-static finding find_in(pass *p, kj_texpr *e)
+static finding find_in(pass *p, kt_expr *e)
 {
   finding f = { p->c, false, true };
-  kj_walk_texpr(&e, look, &f);
+  kt_walk_texpr(&e, look, &f);
   return f;
 }
 
 /* Whether make_zero has one. */
-static bool has_literal(kj_compilation *c, kjit_type type)
+static bool has_literal(kt_compilation *c, kjit_type type)
 {
-  return kj_is_scalar(type) && kj_type(c->types, type)->class_ != KJ_CLASS_COMPLEX;
+  return ki_is_scalar(type) && ki_type(c->types, type)->class_ != KJ_CLASS_COMPLEX;
 }
 
 /* The store of a statement that may be part of a run, or NULL. */
-static kj_tstmt *get_staging_store(pass *p, kj_tstmt *stmt)
+static kt_stmt *get_staging_store(pass *p, kt_stmt *stmt)
 {
-  kj_tstmt *store = stmt;
+  kt_stmt *store = stmt;
   if (stmt->kind == KJ_TS_IF) {
     if (stmt->body.count != 1 || stmt->otherwise.count || !find_in(p, stmt->value).is_movable)
       return NULL;
@@ -79,31 +79,31 @@ static kj_tstmt *get_staging_store(pass *p, kj_tstmt *stmt)
   return value.is_movable && value.has_global_load ? store : NULL;
 }
 
-static kj_texpr *make_zero(kj_compilation *c, const kj_texpr *like)
+static kt_expr *make_zero(kt_compilation *c, const kt_expr *like)
 {
-  return kj_new_texpr(c, KJ_T_CONST, like->type, like->location);
+  return kt_new_texpr(c, KJ_T_CONST, like->type, like->location);
 }
 
 /* Appends `let name = *at` to the list and puts the variable in its place. */
-static void move_to_let(pass *p, kj_tstmts *list, const char *name, kj_texpr **at)
+static void move_to_let(pass *p, kt_stmts *list, const char *name, kt_expr **at)
 {
-  kj_texpr *value = *at;
-  kj_tstmt *let = kj_new_tstmt(p->c, KJ_TS_ASSIGN, value->location);
-  let->var = kj_new_tvar(p->c, p->instance, KJ_V_LET, name, value->type, value->location);
+  kt_expr *value = *at;
+  kt_stmt *let = kt_new_tstmt(p->c, KJ_TS_ASSIGN, value->location);
+  let->var = kt_new_tvar(p->c, p->instance, KJ_V_LET, name, value->type, value->location);
   let->value = value;
   KJ_PUSH(p->c->arena, list, let);
-  *at = kj_new_texpr(p->c, KJ_T_VAR, value->type, value->location);
+  *at = kt_new_texpr(p->c, KJ_T_VAR, value->type, value->location);
   (*at)->var = let->var;
 }
 
 /* `let v = value`, or `let c = condition`, `let v = c ? value : 0`; the statement then reads them.
  */
-static void split(pass *p, kj_tstmts *list, kj_tstmt *stmt, kj_tstmt *store)
+static void split(pass *p, kt_stmts *list, kt_stmt *stmt, kt_stmt *store)
 {
   if (stmt != store) {
     move_to_let(p, list, "staging", &stmt->value);
-    kj_texpr *guarded = kj_new_texpr(p->c, KJ_T_COND, store->value->type, store->value->location);
-    guarded->x = kj_new_texpr(p->c, KJ_T_VAR, stmt->value->type, stmt->value->location);
+    kt_expr *guarded = kt_new_texpr(p->c, KJ_T_COND, store->value->type, store->value->location);
+    guarded->x = kt_new_texpr(p->c, KJ_T_VAR, stmt->value->type, stmt->value->location);
     guarded->x->var = stmt->value->var;
     guarded->y = store->value;
     guarded->z = make_zero(p->c, store->value);
@@ -112,7 +112,7 @@ static void split(pass *p, kj_tstmts *list, kj_tstmt *stmt, kj_tstmt *store)
   move_to_let(p, list, "staged", &store->value);
 }
 
-static size_t get_run(pass *p, const kj_tstmts *stmts, size_t first, kj_tstmt **stores)
+static size_t get_run(pass *p, const kt_stmts *stmts, size_t first, kt_stmt **stores)
 {
   size_t count = 0;
   while (count < MAX_RUN && first + count < stmts->count &&
@@ -121,11 +121,11 @@ static size_t get_run(pass *p, const kj_tstmts *stmts, size_t first, kj_tstmt **
   return count;
 }
 
-static void visit_list(pass *p, kj_tstmts *stmts)
+static void visit_list(pass *p, kt_stmts *stmts)
 {
-  kj_tstmts result = { 0 };
+  kt_stmts result = { 0 };
   for (size_t i = 0; i < stmts->count;) {
-    kj_tstmt *stores[MAX_RUN];
+    kt_stmt *stores[MAX_RUN];
     size_t run = get_run(p, stmts, i, stores);
     for (size_t k = 0; run > 1 && k < run; k++) split(p, &result, stmts->items[i + k], stores[k]);
     size_t taken = run > 1 ? run : 1;
@@ -138,7 +138,7 @@ static void visit_list(pass *p, kj_tstmts *stmts)
   *stmts = result;
 }
 
-void kj_issue_loads_early(kj_compilation *c)
+void kp_issue_loads_early(kt_compilation *c)
 {
   for (size_t i = 0; i < c->instances.count; i++) {
     pass p = { c, c->instances.items[i] };
@@ -156,7 +156,7 @@ void kj_issue_loads_early(kj_compilation *c)
 enum { MOST_REMARKS = 4 };
 
 typedef struct remark_pass {
-  kj_compilation *c;
+  kt_compilation *c;
   bool *follows; /* by variable: its value differs between neighbouring threads */
   bool has_changed;
   uint32_t count;
@@ -164,7 +164,7 @@ typedef struct remark_pass {
 
 /* ---- what depends on threadIdx.x ---- */
 
-static bool is_position_x(const kj_texpr *e)
+static bool is_position_x(const kt_expr *e)
 {
   if (e->kind != KJ_T_BUILTIN) return false;
   bool is_first = e->builtin->id == KJ_BUILTIN_THREAD_IDX || e->builtin->id == KJ_BUILTIN_GRID;
@@ -172,10 +172,10 @@ static bool is_position_x(const kj_texpr *e)
          e->builtin->id == KJ_BUILTIN_LANEID;
 }
 
-static bool follows_x(const remark_pass *p, const kj_texpr *e)
+static bool follows_x(const remark_pass *p, const kt_expr *e)
 {
   if (!e) return false;
-  switch (kj_source_of(e)) {
+  switch (kt_source_of(e)) {
   case KJ_FROM_MEMORY:
   case KJ_FROM_CALL: return false; /* may be anything */
   case KJ_FROM_VARIABLE: return p->follows[e->var->index];
@@ -184,37 +184,37 @@ static bool follows_x(const remark_pass *p, const kj_texpr *e)
     break;
   case KJ_FROM_OPERANDS: break;
   }
-  for (size_t i = 0; i < kj_operand_count(e); i++)
-    if (follows_x(p, kj_operand(e, i))) return true;
+  for (size_t i = 0; i < kt_operand_count(e); i++)
+    if (follows_x(p, kt_operand(e, i))) return true;
   return false;
 }
 
-static void set_follows(remark_pass *p, const kj_tvar *var)
+static void set_follows(remark_pass *p, const kt_var *var)
 {
   if (p->follows[var->index]) return;
   p->follows[var->index] = p->has_changed = true;
 }
 
-static void follow_stmt(void *data, kj_tstmt *stmt)
+static void follow_stmt(void *data, kt_stmt *stmt)
 {
   remark_pass *p = data;
   if (stmt->kind == KJ_TS_ASSIGN && follows_x(p, stmt->value)) set_follows(p, stmt->var);
   if (stmt->kind == KJ_TS_FOR && follows_x(p, stmt->first)) set_follows(p, stmt->var);
-  bool is_range = kj_flow_of(stmt) == KJ_FLOW_RANGE;
+  bool is_range = kt_flow_of(stmt) == KJ_FLOW_RANGE;
   if (is_range) set_follows(p, stmt->vars.items[stmt->vars.count - 1]);
 }
 
 /* ---- accesses ---- */
 
-static void look_at(remark_pass *p, const kj_texpr *array, const kj_texprs *indices,
+static void look_at(remark_pass *p, const kt_expr *array, const kt_exprs *indices,
                     kj_location location)
 {
-  const kj_type_info *info = kj_type(p->c->types, array->type);
+  const ki_type_info *info = ki_type(p->c->types, array->type);
   bool is_rows = info->space == KJ_SPACE_GLOBAL && info->rank > 1 && indices->count == info->rank;
   if (!is_rows || info->layout == KJIT_LAYOUT_STRIDED || p->count >= MOST_REMARKS) return;
   bool is_c = info->layout == KJIT_LAYOUT_C, walks = false;
   uint32_t contiguous = is_c ? info->rank - 1 : 0;
-  const kj_texpr *along = indices->items[contiguous];
+  const kt_expr *along = indices->items[contiguous];
   /* a constant: the parts of a record */
   if (along->kind == KJ_T_CONST || follows_x(p, along)) return;
   for (uint32_t d = 0; d < info->rank; d++)
@@ -222,33 +222,33 @@ static void look_at(remark_pass *p, const kj_texpr *array, const kj_texprs *indi
   if (!walks) return;
   p->count++;
   const char *name = array->kind == KJ_T_VAR && array->var->name ? array->var->name : "the array";
-  kj_warn(p->c, location, KJIT_SEVERITY_REMARK,
+  kt_warn(p->c, location, KJIT_SEVERITY_REMARK,
           "neighbouring threads (threadIdx.x) are a %s of `%s` apart here: the %s index is the "
           "contiguous one; let threadIdx.x be in it",
           is_c ? "row" : "column", name, is_c ? "last" : "first");
 }
 
-static void look_expr(void *data, kj_texpr **at)
+static void look_expr(void *data, kt_expr **at)
 {
-  const kj_texpr *e = *at;
+  const kt_expr *e = *at;
   if (e->kind == KJ_T_LOAD) look_at(data, e->x, &e->args, e->location);
 }
 
-static void look_stmt(void *data, kj_tstmt *stmt)
+static void look_stmt(void *data, kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_STORE) look_at(data, stmt->array, &stmt->indices, stmt->location);
 }
 
-void kj_remark_strides(kj_compilation *c)
+void kp_remark_strides(kt_compilation *c)
 {
   remark_pass p = { .c = c };
   for (size_t i = 0; i < c->instances.count; i++) {
-    kj_instance *instance = c->instances.items[i];
+    kt_instance *instance = c->instances.items[i];
     p.follows = KJ_NEW_ARRAY(c->arena, bool, instance->params.count + instance->locals.count + 1);
     do {
       p.has_changed = false;
-      kj_walk_tstmts(&instance->body, follow_stmt, NULL, &p);
+      kt_walk_tstmts(&instance->body, follow_stmt, NULL, &p);
     } while (p.has_changed);
-    kj_walk_tstmts(&instance->body, look_stmt, look_expr, &p);
+    kt_walk_tstmts(&instance->body, look_stmt, look_expr, &p);
   }
 }

@@ -14,194 +14,194 @@
 /* Takes synchronizations out of expressions, for inline_sync.c: each becomes a statement, in the
  * order of evaluation. */
 
-bool kj_is_sync_builtin(const kj_texpr *e)
+bool kp_is_sync_builtin(const kt_expr *e)
 {
   return e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_BARRIER | KJ_WARP));
 }
-static bool is_joint_call(const kj_inliner *in, const kj_texpr *e)
+static bool is_joint_call(const kp_inliner *in, const kt_expr *e)
 {
   return e->kind == KJ_T_CALL && in->is_joint[e->instance->id];
 }
 
-static bool is_joint_node(void *data, const kj_texpr *e)
+static bool is_joint_node(void *data, const kt_expr *e)
 {
-  return kj_is_sync_builtin(e) || is_joint_call(data, e);
+  return kp_is_sync_builtin(e) || is_joint_call(data, e);
 }
 
-bool kj_has_joint_expr(const kj_inliner *in, const kj_texpr *e)
+bool kp_has_joint_expr(const kp_inliner *in, const kt_expr *e)
 {
-  return kj_any_texpr(e, is_joint_node, (void *)in);
+  return kt_any_texpr(e, is_joint_node, (void *)in);
 }
 
 /* Evaluated later it has the same value: no other thread can change it, nor what runs in between.
  */
-static bool is_stable(const kj_texpr *e)
+static bool is_stable(const kt_expr *e)
 {
-  kj_simt_effects effects = { 0 };
-  kj_find_effects(e, &effects);
+  kp_simt_effects effects = { 0 };
+  kp_find_effects(e, &effects);
   return !effects.loads && !effects.writes;
 }
 
-static kj_texpr *hold(kj_inliner *in, kj_texpr *e, kj_tstmts *out)
+static kt_expr *hold(kp_inliner *in, kt_expr *e, kt_stmts *out)
 {
-  kj_tvar *var = kj_new_holder(in->s, KJ_V_LET, "held", e);
-  kj_push_inlined(in, out, kj_new_assign(in->s, var, e));
-  return kj_new_var(in->s, var, e->location);
+  kt_var *var = kp_new_holder(in->s, KJ_V_LET, "held", e);
+  kp_push_inlined(in, out, kp_new_assign(in->s, var, e));
+  return kp_new_var(in->s, var, e->location);
 }
 
 /* Operands in order of evaluation; places of none (NULL) are left out. */
-typedef KJ_LIST(kj_texpr **) operand_list;
+typedef KJ_LIST(kt_expr **) operand_list;
 
-static void add_operand(kj_inliner *in, operand_list *list, kj_texpr **operand)
+static void add_operand(kp_inliner *in, operand_list *list, kt_expr **operand)
 {
   if (*operand) KJ_PUSH(in->s->c->arena, list, operand);
 }
 
 /* Those before the last one that synchronizes are evaluated before it. */
-static void hoist_operands(kj_inliner *in, operand_list *list, kj_tstmts *out)
+static void hoist_operands(kp_inliner *in, operand_list *list, kt_stmts *out)
 {
   size_t last = list->count;
-  while (last > 0 && !kj_has_joint_expr(in, *list->items[last - 1])) last--;
+  while (last > 0 && !kp_has_joint_expr(in, *list->items[last - 1])) last--;
   for (size_t i = 0; i < last; i++) {
-    kj_texpr **operand = list->items[i];
-    *operand = kj_hoist(in, *operand, out);
+    kt_expr **operand = list->items[i];
+    *operand = kp_hoist(in, *operand, out);
     if (i + 1 < last && !is_stable(*operand)) *operand = hold(in, *operand, out);
   }
 }
 
 /* Out of all operands of an expression. */
-static void hoist_all(kj_inliner *in, kj_texpr *e, kj_tstmts *out)
+static void hoist_all(kp_inliner *in, kt_expr *e, kt_stmts *out)
 {
   operand_list list = { 0 };
-  for (size_t i = 0; i < kj_operand_count(e); i++) add_operand(in, &list, kj_operand_place(e, i));
+  for (size_t i = 0; i < kt_operand_count(e); i++) add_operand(in, &list, kt_operand_place(e, i));
   hoist_operands(in, &list, out);
 }
 
-static void hoist_all_of_stmt(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out)
+static void hoist_all_of_stmt(kp_inliner *in, kt_stmt *stmt, kt_stmts *out)
 {
   operand_list list = { 0 };
-  for (size_t i = 0; i < kj_stmt_operand_count(stmt); i++)
-    add_operand(in, &list, kj_stmt_operand_place(stmt, i));
+  for (size_t i = 0; i < kt_stmt_operand_count(stmt); i++)
+    add_operand(in, &list, kt_stmt_operand_place(stmt, i));
   hoist_operands(in, &list, out);
 }
 
 /* x and y, x or y: y is evaluated under an if. */
-static kj_texpr *hoist_logic(kj_inliner *in, kj_texpr *e, kj_tstmts *out)
+static kt_expr *hoist_logic(kp_inliner *in, kt_expr *e, kt_stmts *out)
 {
-  e->x = kj_hoist(in, e->x, out);
-  if (!kj_has_joint_expr(in, e->y)) return e;
-  kj_tvar *var = kj_new_local(in->s, KJ_V_VAR, "logic", KJIT_BOOL, e->location);
-  kj_push_inlined(in, out, kj_new_assign(in->s, var, e->x));
-  kj_texpr *condition = kj_new_var(in->s, var, e->location);
-  if (e->op == KJIT_OR) condition = kj_new_unary(in->s, KJIT_NOT, condition);
-  kj_tstmt *stmt = kj_new_if(in->s, condition, e->location);
+  e->x = kp_hoist(in, e->x, out);
+  if (!kp_has_joint_expr(in, e->y)) return e;
+  kt_var *var = kp_new_local(in->s, KJ_V_VAR, "logic", KJIT_BOOL, e->location);
+  kp_push_inlined(in, out, kp_new_assign(in->s, var, e->x));
+  kt_expr *condition = kp_new_var(in->s, var, e->location);
+  if (e->op == KJIT_OR) condition = kp_new_unary(in->s, KJIT_NOT, condition);
+  kt_stmt *stmt = kp_new_if(in->s, condition, e->location);
   stmt->is_joint = true;
-  kj_texpr *value = kj_hoist(in, e->y, &stmt->body);
-  kj_push_inlined(in, &stmt->body, kj_new_assign(in->s, var, value));
-  kj_push_inlined(in, out, stmt);
-  return kj_new_var(in->s, var, e->location);
+  kt_expr *value = kp_hoist(in, e->y, &stmt->body);
+  kp_push_inlined(in, &stmt->body, kp_new_assign(in->s, var, value));
+  kp_push_inlined(in, out, stmt);
+  return kp_new_var(in->s, var, e->location);
 }
 
-static kj_texpr *hoist_cond(kj_inliner *in, kj_texpr *e, kj_tstmts *out)
+static kt_expr *hoist_cond(kp_inliner *in, kt_expr *e, kt_stmts *out)
 {
-  e->x = kj_hoist(in, e->x, out);
-  if (!kj_has_joint_expr(in, e->y) && !kj_has_joint_expr(in, e->z)) return e;
-  kj_tvar *var = kj_new_holder(in->s, KJ_V_VAR, "chosen", e);
-  kj_push_inlined(in, out, kj_new_assign(in->s, var, NULL)); /* declared */
-  kj_tstmt *stmt = kj_new_if(in->s, e->x, e->location);
+  e->x = kp_hoist(in, e->x, out);
+  if (!kp_has_joint_expr(in, e->y) && !kp_has_joint_expr(in, e->z)) return e;
+  kt_var *var = kp_new_holder(in->s, KJ_V_VAR, "chosen", e);
+  kp_push_inlined(in, out, kp_new_assign(in->s, var, NULL)); /* declared */
+  kt_stmt *stmt = kp_new_if(in->s, e->x, e->location);
   stmt->is_joint = true;
-  kj_texpr *y = kj_hoist(in, e->y, &stmt->body);
-  kj_push_inlined(in, &stmt->body, kj_new_assign(in->s, var, y));
-  kj_texpr *z = kj_hoist(in, e->z, &stmt->otherwise);
-  kj_push_inlined(in, &stmt->otherwise, kj_new_assign(in->s, var, z));
-  kj_push_inlined(in, out, stmt);
-  return kj_new_var(in->s, var, e->location);
+  kt_expr *y = kp_hoist(in, e->y, &stmt->body);
+  kp_push_inlined(in, &stmt->body, kp_new_assign(in->s, var, y));
+  kt_expr *z = kp_hoist(in, e->z, &stmt->otherwise);
+  kp_push_inlined(in, &stmt->otherwise, kp_new_assign(in->s, var, z));
+  kp_push_inlined(in, out, stmt);
+  return kp_new_var(in->s, var, e->location);
 }
 
-void kj_hold_sync_operands(kj_inliner *in, kj_texpr *e, const kj_tvar *result, kj_tstmts *out)
+void kp_hold_sync_operands(kp_inliner *in, kt_expr *e, const kt_var *result, kt_stmts *out)
 {
   for (size_t i = 0; i < e->args.count; i++) {
-    kj_texpr *arg = e->args.items[i];
+    kt_expr *arg = e->args.items[i];
     bool is_plain = arg->kind == KJ_T_CONST ||
                     (arg->kind == KJ_T_VAR && arg->var->kind == KJ_V_VAR && arg->var != result);
     if (!is_plain) e->args.items[i] = hold(in, arg, out);
   }
 }
 
-kj_texpr *kj_hoist(kj_inliner *in, kj_texpr *e, kj_tstmts *out)
+kt_expr *kp_hoist(kp_inliner *in, kt_expr *e, kt_stmts *out)
 {
-  if (!kj_has_joint_expr(in, e)) return e;
+  if (!kp_has_joint_expr(in, e)) return e;
   if (e->kind == KJ_T_LOGIC) return hoist_logic(in, e, out);
   if (e->kind == KJ_T_COND) return hoist_cond(in, e, out);
   hoist_all(in, e, out);
-  if (is_joint_call(in, e)) return kj_inline_call(in, e, out);
-  if (!kj_is_sync_builtin(e)) return e;
-  kj_hold_sync_operands(in, e, NULL, out);
-  kj_tstmt *stmt;
-  kj_tvar *var = NULL;
+  if (is_joint_call(in, e)) return kp_inline_call(in, e, out);
+  if (!kp_is_sync_builtin(e)) return e;
+  kp_hold_sync_operands(in, e, NULL, out);
+  kt_stmt *stmt;
+  kt_var *var = NULL;
   if (e->type == KJIT_VOID) {
-    stmt = kj_new_tstmt(in->s->c, KJ_TS_EVALUATE, e->location);
+    stmt = kt_new_tstmt(in->s->c, KJ_TS_EVALUATE, e->location);
     stmt->value = e;
   } else {
-    var = kj_new_local(in->s, KJ_V_LET, e->builtin->name, e->type, e->location);
-    stmt = kj_new_assign(in->s, var, e);
+    var = kp_new_local(in->s, KJ_V_LET, e->builtin->name, e->type, e->location);
+    stmt = kp_new_assign(in->s, var, e);
   }
   stmt->is_joint = true;
-  kj_push_inlined(in, out, stmt);
-  return var ? kj_new_var(in->s, var, e->location) : NULL;
+  kp_push_inlined(in, out, stmt);
+  return var ? kp_new_var(in->s, var, e->location) : NULL;
 }
 
 /* Inlined calls multiply; a bound on the statements made keeps compile time and memory in hand. */
 enum { MAX_STATEMENTS = 100000, MAX_DEPTH = 200 };
 
-typedef struct kj_activation kj_activation;
+typedef struct kp_activation kp_activation;
 
 /* The kernel, or one inlined call. */
-struct kj_activation {
-  kj_activation *caller;
-  const kj_instance *instance;
-  kj_tvar **map; /* by variable index: the kernel's variable; the kernel itself has none */
-  kj_tvar *result;
+struct kp_activation {
+  kp_activation *caller;
+  const kt_instance *instance;
+  kt_var **map; /* by variable index: the kernel's variable; the kernel itself has none */
+  kt_var *result;
   uint32_t result_count, leave_count;
   uint32_t depth;
 };
 
-static void rewrite_list(kj_inliner *in, const kj_tstmts *from, size_t first, kj_tstmts *to,
+static void rewrite_list(kp_inliner *in, const kt_stmts *from, size_t first, kt_stmts *to,
                          bool is_tail);
 
-static kj_arena *arena_of(kj_inliner *in) { return in->s->c->arena; }
+static kj_arena *arena_of(kp_inliner *in) { return in->s->c->arena; }
 
 /* ---- which instances synchronize ---- */
 
 typedef struct scan {
-  kj_inliner *in;
+  kp_inliner *in;
   bool is_joint;
 } scan;
 
-static void scan_expr(void *data, kj_texpr **expr)
+static void scan_expr(void *data, kt_expr **expr)
 {
   scan *found = data;
-  const kj_texpr *e = *expr;
+  const kt_expr *e = *expr;
   if (e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_BARRIER | KJ_WARP)))
     found->is_joint = true;
   if (e->kind == KJ_T_CALL && found->in->is_joint[e->instance->id]) found->is_joint = true;
 }
 
-static void scan_stmt(void *data, kj_tstmt *stmt)
+static void scan_stmt(void *data, kt_stmt *stmt)
 {
   scan *found = data;
-  if (kj_flow_of(stmt) == KJ_FLOW_RANGE) found->is_joint = true;
+  if (kt_flow_of(stmt) == KJ_FLOW_RANGE) found->is_joint = true;
 }
 
-static void find_joint_instances(kj_inliner *in)
+static void find_joint_instances(kp_inliner *in)
 {
-  kj_compilation *c = in->s->c;
+  kt_compilation *c = in->s->c;
   bool has_changed = true;
   while (has_changed) { /* more than one round only under recursion */
     has_changed = false;
     for (size_t i = 0; i < c->instances.count; i++) {
       scan found = { .in = in };
-      kj_walk_tstmts(&c->instances.items[i]->body, scan_stmt, scan_expr, &found);
+      kt_walk_tstmts(&c->instances.items[i]->body, scan_stmt, scan_expr, &found);
       has_changed |= found.is_joint && !in->is_joint[i];
       in->is_joint[i] |= found.is_joint;
     }
@@ -210,9 +210,9 @@ static void find_joint_instances(kj_inliner *in)
 
 /* ---- variables ---- */
 
-static kj_tvar *copy_var(kj_inliner *in, const kj_tvar *var, kj_tvar_kind kind)
+static kt_var *copy_var(kp_inliner *in, const kt_var *var, kt_tvar_kind kind)
 {
-  kj_tvar *copy = kj_new_local(in->s, kind, var->name, var->type, var->location);
+  kt_var *copy = kp_new_local(in->s, kind, var->name, var->type, var->location);
   copy->alignment = var->alignment;
   copy->data = var->data;
   copy->range = var->range;
@@ -220,118 +220,118 @@ static kj_tvar *copy_var(kj_inliner *in, const kj_tvar *var, kj_tvar_kind kind)
   return copy;
 }
 
-static kj_tvar **variable_table(kj_inliner *in, const kj_instance *instance)
+static kt_var **variable_table(kp_inliner *in, const kt_instance *instance)
 {
-  return KJ_NEW_ARRAY(arena_of(in), kj_tvar *, instance->params.count + instance->locals.count + 1);
+  return KJ_NEW_ARRAY(arena_of(in), kt_var *, instance->params.count + instance->locals.count + 1);
 }
 
-static kj_tvar *map_var(void *data, kj_tvar *var)
+static kt_var *map_var(void *data, kt_var *var)
 {
-  kj_inliner *in = data;
-  kj_activation *at = in->at;
+  kp_inliner *in = data;
+  kp_activation *at = in->at;
   if (!at->map) return var;
-  kj_tvar **slot = &at->map[var->index];
+  kt_var **slot = &at->map[var->index];
   if (*slot) return *slot;
   if (var->kind == KJ_V_SHARED || var->kind == KJ_V_CONST) {
-    kj_tvar ***storage = &in->storage[at->instance->id];
+    kt_var ***storage = &in->storage[at->instance->id];
     if (!*storage) *storage = variable_table(in, at->instance);
-    kj_tvar **shared = &(*storage)[var->index];
+    kt_var **shared = &(*storage)[var->index];
     if (!*shared) *shared = copy_var(in, var, var->kind);
     return *slot = *shared;
   }
   return *slot = copy_var(in, var, var->kind == KJ_V_PARAM ? KJ_V_LET : var->kind);
 }
 
-static kj_texpr *copy_expr(kj_inliner *in, const kj_texpr *e)
+static kt_expr *copy_expr(kp_inliner *in, const kt_expr *e)
 {
-  return kj_clone_texpr(in->s->c, e, map_var, in);
+  return kt_clone_texpr(in->s->c, e, map_var, in);
 }
 
-void kj_push_inlined(kj_inliner *in, kj_tstmts *out, kj_tstmt *stmt)
+void kp_push_inlined(kp_inliner *in, kt_stmts *out, kt_stmt *stmt)
 {
   if (++in->statement_count > MAX_STATEMENTS)
-    kj_fail(in->s->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(in->s->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
             "kernel `%s` is too large: functions that hold a barrier or warp operation are "
             "inlined, to more than %d statements",
             in->s->kernel->function->decl->name, MAX_STATEMENTS);
-  kj_append_stmt(in->s, out, stmt);
+  kp_append_stmt(in->s, out, stmt);
 }
 
-static void declare(kj_inliner *in, kj_tvar *var, kj_tstmts *out)
+static void declare(kp_inliner *in, kt_var *var, kt_stmts *out)
 {
-  kj_push_inlined(in, out, kj_new_assign(in->s, var, NULL));
+  kp_push_inlined(in, out, kp_new_assign(in->s, var, NULL));
 }
 
 /* ---- inlining ---- */
 
-static bool has_joint_stmt(const kj_tstmts *list)
+static bool has_joint_stmt(const kt_stmts *list)
 {
   for (size_t i = 0; i < list->count; i++)
     if (list->items[i]->is_joint) return true;
   return false;
 }
 
-static void check_recursion(kj_inliner *in, const kj_texpr *call)
+static void check_recursion(kp_inliner *in, const kt_expr *call)
 {
   const char *name = call->instance->function->decl->name;
-  for (const kj_activation *at = in->at; at; at = at->caller)
+  for (const kp_activation *at = in->at; at; at = at->caller)
     if (at->instance == call->instance)
-      kj_fail(in->s->c, call->location, KJIT_ERROR_UNSUPPORTED,
+      kt_fail(in->s->c, call->location, KJIT_ERROR_UNSUPPORTED,
               "`%s` calls itself and holds a barrier, a warp operation or a grid_range: that "
               "cannot be compiled",
               name);
   if (in->at->depth >= MAX_DEPTH)
-    kj_fail(in->s->c, call->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(in->s->c, call->location, KJIT_ERROR_UNSUPPORTED,
             "calls of `%s` are nested more than %d deep", name, MAX_DEPTH);
 }
 
 /* The only return is the last statement: the result is assigned once, in the same list as its uses.
  */
-static bool has_single_return(const kj_instance *instance)
+static bool has_single_return(const kt_instance *instance)
 {
-  const kj_tstmts *body = &instance->body;
+  const kt_stmts *body = &instance->body;
   return body->count > 0 && body->items[body->count - 1]->kind == KJ_TS_RETURN;
 }
 
-kj_texpr *kj_inline_call(kj_inliner *in, kj_texpr *call, kj_tstmts *out)
+kt_expr *kp_inline_call(kp_inliner *in, kt_expr *call, kt_stmts *out)
 {
   check_recursion(in, call);
-  kj_instance *instance = call->instance;
-  kj_activation called = { .caller = in->at,
+  kt_instance *instance = call->instance;
+  kp_activation called = { .caller = in->at,
                            .instance = instance,
                            .map = variable_table(in, instance),
                            .depth = in->at->depth + 1 };
   for (size_t i = 0; i < instance->params.count; i++) {
-    kj_tvar *param = copy_var(in, instance->params.items[i], KJ_V_LET);
+    kt_var *param = copy_var(in, instance->params.items[i], KJ_V_LET);
     called.map[instance->params.items[i]->index] = param;
-    kj_push_inlined(in, out, kj_new_assign(in->s, param, call->args.items[i]));
+    kp_push_inlined(in, out, kp_new_assign(in->s, param, call->args.items[i]));
   }
-  kj_tstmt *once = kj_new_tstmt(in->s->c, KJ_TS_ONCE, call->location);
+  kt_stmt *once = kt_new_tstmt(in->s->c, KJ_TS_ONCE, call->location);
   if (instance->result != KJIT_VOID) {
-    called.result = kj_new_local(in->s, KJ_V_VAR, "result", instance->result, call->location);
+    called.result = kp_new_local(in->s, KJ_V_VAR, "result", instance->result, call->location);
     declare(in, called.result, out);
   }
   in->at = &called;
   rewrite_list(in, &instance->body, 0, &once->body, true);
   in->at = called.caller;
   once->is_joint = has_joint_stmt(&once->body);
-  if (called.leave_count) kj_push_inlined(in, out, once);
-  else kj_append_stmts(in->s, out, &once->body);
+  if (called.leave_count) kp_push_inlined(in, out, once);
+  else kp_append_stmts(in->s, out, &once->body);
   if (!called.result) return NULL;
   if (called.result_count == 1 && !called.leave_count && has_single_return(instance))
     called.result->kind = KJ_V_LET;
-  return kj_new_var(in->s, called.result, call->location);
+  return kp_new_var(in->s, called.result, call->location);
 }
 
 /* ---- statements ---- */
 
-static kj_tstmt *copy_stmt(kj_inliner *in, const kj_tstmt *stmt)
+static kt_stmt *copy_stmt(kp_inliner *in, const kt_stmt *stmt)
 {
-  kj_tstmt *copy = kj_new_tstmt(in->s->c, stmt->kind, stmt->location);
+  kt_stmt *copy = kt_new_tstmt(in->s->c, stmt->kind, stmt->location);
   *copy = *stmt;
-  copy->body = copy->otherwise = (kj_tstmts){ 0 };
-  copy->indices = copy->extents = (kj_texprs){ 0 };
-  copy->vars = (kj_tvars){ 0 };
+  copy->body = copy->otherwise = (kt_stmts){ 0 };
+  copy->indices = copy->extents = (kt_exprs){ 0 };
+  copy->vars = (kt_vars){ 0 };
   copy->is_joint = false;
   if (stmt->var) copy->var = map_var(in, stmt->var);
   copy->value = copy_expr(in, stmt->value);
@@ -348,97 +348,97 @@ static kj_tstmt *copy_stmt(kj_inliner *in, const kj_tstmt *stmt)
   return copy;
 }
 
-static void rewrite_assign(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out)
+static void rewrite_assign(kp_inliner *in, kt_stmt *stmt, kt_stmts *out)
 {
-  if (kj_is_sync_builtin(stmt->value)) {
+  if (kp_is_sync_builtin(stmt->value)) {
     hoist_all(in, stmt->value, out);
-    kj_hold_sync_operands(in, stmt->value, stmt->var, out);
+    kp_hold_sync_operands(in, stmt->value, stmt->var, out);
     stmt->is_joint = true;
   } else {
-    stmt->value = kj_hoist(in, stmt->value, out);
+    stmt->value = kp_hoist(in, stmt->value, out);
   }
-  kj_push_inlined(in, out, stmt);
+  kp_push_inlined(in, out, stmt);
 }
 
 /* STORE, PRINT */
-static void rewrite_store(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out)
+static void rewrite_store(kp_inliner *in, kt_stmt *stmt, kt_stmts *out)
 {
   hoist_all_of_stmt(in, stmt, out);
-  kj_push_inlined(in, out, stmt);
+  kp_push_inlined(in, out, stmt);
 }
 
-static void rewrite_evaluate(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out)
+static void rewrite_evaluate(kp_inliner *in, kt_stmt *stmt, kt_stmts *out)
 {
-  stmt->value = kj_hoist(in, stmt->value, out);
+  stmt->value = kp_hoist(in, stmt->value, out);
   if (!stmt->value || stmt->value->kind == KJ_T_VAR) return;
-  kj_push_inlined(in, out, stmt);
+  kp_push_inlined(in, out, stmt);
 }
 
-static void rewrite_if(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out,
+static void rewrite_if(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt_stmts *out,
                        bool is_tail)
 {
-  stmt->value = kj_hoist(in, stmt->value, out);
+  stmt->value = kp_hoist(in, stmt->value, out);
   rewrite_list(in, &from->body, 0, &stmt->body, is_tail);
   rewrite_list(in, &from->otherwise, 0, &stmt->otherwise, is_tail);
   stmt->is_joint = has_joint_stmt(&stmt->body) || has_joint_stmt(&stmt->otherwise);
-  kj_push_inlined(in, out, stmt);
+  kp_push_inlined(in, out, stmt);
 }
 
 /* A condition that synchronizes is evaluated at the top of an endless loop. */
-static void rewrite_while(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out)
+static void rewrite_while(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt_stmts *out)
 {
-  if (kj_has_joint_expr(in, stmt->value)) {
-    kj_texpr *condition = kj_hoist(in, stmt->value, &stmt->body);
-    kj_tstmt *leave = kj_new_if(in->s, kj_new_unary(in->s, KJIT_NOT, condition), stmt->location);
-    kj_push_inlined(in, &leave->body, kj_new_tstmt(in->s->c, KJ_TS_BREAK, stmt->location));
-    kj_push_inlined(in, &stmt->body, leave);
-    stmt->value = kj_new_const(in->s, KJIT_BOOL, 1, stmt->location);
+  if (kp_has_joint_expr(in, stmt->value)) {
+    kt_expr *condition = kp_hoist(in, stmt->value, &stmt->body);
+    kt_stmt *leave = kp_new_if(in->s, kp_new_unary(in->s, KJIT_NOT, condition), stmt->location);
+    kp_push_inlined(in, &leave->body, kt_new_tstmt(in->s->c, KJ_TS_BREAK, stmt->location));
+    kp_push_inlined(in, &stmt->body, leave);
+    stmt->value = kp_new_const(in->s, KJIT_BOOL, 1, stmt->location);
   }
   rewrite_list(in, &from->body, 0, &stmt->body, false);
   stmt->is_joint = has_joint_stmt(&stmt->body);
-  kj_push_inlined(in, out, stmt);
+  kp_push_inlined(in, out, stmt);
 }
 
-static void rewrite_for(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out)
+static void rewrite_for(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt_stmts *out)
 {
   hoist_all_of_stmt(in, stmt, out);
   rewrite_list(in, &from->body, 0, &stmt->body, false);
   stmt->is_joint = has_joint_stmt(&stmt->body);
-  kj_push_inlined(in, out, stmt);
+  kp_push_inlined(in, out, stmt);
 }
 
-static void rewrite_range(kj_inliner *in, const kj_tstmt *from, kj_tstmt *stmt, kj_tstmts *out)
+static void rewrite_range(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt_stmts *out)
 {
   hoist_all_of_stmt(in, stmt, out);
   rewrite_list(in, &from->body, 0, &stmt->body, false);
   if (has_joint_stmt(&stmt->body))
-    kj_fail(in->s->c, stmt->location, KJIT_ERROR_TYPE,
+    kt_fail(in->s->c, stmt->location, KJIT_ERROR_TYPE,
             "the body of a grid_range or block_range must not hold a barrier, a warp operation or "
             "another such range");
   stmt->is_joint = true;
   in->s->has_range = true;
-  kj_push_inlined(in, out, stmt);
+  kp_push_inlined(in, out, stmt);
 }
 
-static void rewrite_return(kj_inliner *in, kj_tstmt *stmt, kj_tstmts *out, bool is_tail)
+static void rewrite_return(kp_inliner *in, kt_stmt *stmt, kt_stmts *out, bool is_tail)
 {
-  kj_activation *at = in->at;
+  kp_activation *at = in->at;
   if (!at->map) {
-    kj_push_inlined(in, out, stmt);
+    kp_push_inlined(in, out, stmt);
     return;
   }
   if (stmt->value) {
     at->result_count++;
-    rewrite_assign(in, kj_new_assign(in->s, at->result, stmt->value), out);
+    rewrite_assign(in, kp_new_assign(in->s, at->result, stmt->value), out);
   }
   if (is_tail) return;
   at->leave_count++;
-  kj_push_inlined(in, out, kj_new_tstmt(in->s->c, KJ_TS_LEAVE, stmt->location));
+  kp_push_inlined(in, out, kt_new_tstmt(in->s->c, KJ_TS_LEAVE, stmt->location));
 }
 
-static void rewrite_stmt(kj_inliner *in, const kj_tstmt *from, kj_tstmts *out, bool is_tail)
+static void rewrite_stmt(kp_inliner *in, const kt_stmt *from, kt_stmts *out, bool is_tail)
 {
-  kj_tstmt *stmt = copy_stmt(in, from);
+  kt_stmt *stmt = copy_stmt(in, from);
   switch (KJ_AMONG(from->kind)) {
   case KJ_TS_ASSIGN: rewrite_assign(in, stmt, out); return;
   case KJ_TS_STORE:
@@ -450,35 +450,35 @@ static void rewrite_stmt(kj_inliner *in, const kj_tstmt *from, kj_tstmts *out, b
   case KJ_TS_GRID_FOR:
   case KJ_TS_BLOCK_FOR: rewrite_range(in, from, stmt, out); return;
   case KJ_TS_RETURN: rewrite_return(in, stmt, out, is_tail); return;
-  default: kj_push_inlined(in, out, stmt); return;
+  default: kp_push_inlined(in, out, stmt); return;
   }
 }
 
-static bool ends_in_return(const kj_tstmts *list)
+static bool ends_in_return(const kt_stmts *list)
 {
   return list->count > 0 && list->items[list->count - 1]->kind == KJ_TS_RETURN;
 }
 
 /* `if c { ...; return a } rest` in an inlined body, where falling off the end of rest returns too.
  */
-static bool takes_rest(const kj_inliner *in, const kj_tstmt *stmt, bool is_tail)
+static bool takes_rest(const kp_inliner *in, const kt_stmt *stmt, bool is_tail)
 {
   return in->at->map && is_tail && stmt->kind == KJ_TS_IF && !stmt->otherwise.count &&
          ends_in_return(&stmt->body);
 }
 
-static void rewrite_if_with_rest(kj_inliner *in, const kj_tstmts *from, size_t at, kj_tstmts *to)
+static void rewrite_if_with_rest(kp_inliner *in, const kt_stmts *from, size_t at, kt_stmts *to)
 {
-  const kj_tstmt *original = from->items[at];
-  kj_tstmt *stmt = copy_stmt(in, original);
-  stmt->value = kj_hoist(in, stmt->value, to);
+  const kt_stmt *original = from->items[at];
+  kt_stmt *stmt = copy_stmt(in, original);
+  stmt->value = kp_hoist(in, stmt->value, to);
   rewrite_list(in, &original->body, 0, &stmt->body, true);
   rewrite_list(in, from, at + 1, &stmt->otherwise, true);
   stmt->is_joint = has_joint_stmt(&stmt->body) || has_joint_stmt(&stmt->otherwise);
-  kj_push_inlined(in, to, stmt);
+  kp_push_inlined(in, to, stmt);
 }
 
-static void rewrite_list(kj_inliner *in, const kj_tstmts *from, size_t first, kj_tstmts *to,
+static void rewrite_list(kp_inliner *in, const kt_stmts *from, size_t first, kt_stmts *to,
                          bool is_tail)
 {
   for (size_t i = first; i < from->count; i++) {
@@ -492,16 +492,16 @@ static void rewrite_list(kj_inliner *in, const kj_tstmts *from, size_t first, kj
   }
 }
 
-void kj_inline_synchronizing(kj_simt *s)
+void kp_inline_synchronizing(kp_simt *s)
 {
-  kj_inliner in = { .s = s };
+  kp_inliner in = { .s = s };
   size_t count = s->c->instances.count;
   in.is_joint = KJ_NEW_ARRAY(s->c->arena, bool, count);
-  in.storage = KJ_NEW_ARRAY(s->c->arena, kj_tvar **, count);
+  in.storage = KJ_NEW_ARRAY(s->c->arena, kt_var **, count);
   find_joint_instances(&in);
-  kj_activation kernel = { .instance = s->kernel };
+  kp_activation kernel = { .instance = s->kernel };
   in.at = &kernel;
-  kj_tstmts body = { 0 };
+  kt_stmts body = { 0 };
   rewrite_list(&in, &s->kernel->body, 0, &body, true);
   s->kernel->body = body;
 }

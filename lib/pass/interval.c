@@ -3,73 +3,73 @@
 
 #include "ir/arithmetic.h"
 
-static const kj_interval unknown = { .known = false };
+static const kt_interval unknown = { .known = false };
 
 static __int128 smaller(__int128 x, __int128 y) { return x < y ? x : y; }
 static __int128 larger(__int128 x, __int128 y) { return x > y ? x : y; }
 
 /* ---- types ---- */
 
-kj_integer kj_find_integer(const kj_types *types, kjit_type type)
+kp_integer kp_find_integer(const ki_types *types, kjit_type type)
 {
-  if (type == KJ_WEAK_INT) return (kj_integer){ 64, true };
-  const kj_type_info *info = kj_type(types, type);
+  if (type == KJ_WEAK_INT) return (kp_integer){ 64, true };
+  const ki_type_info *info = ki_type(types, type);
   switch (KJ_AMONG(info->class_)) {
-  case KJ_CLASS_BOOL: return (kj_integer){ 1, false };
-  case KJ_CLASS_SIGNED: return (kj_integer){ 8 * info->size_bytes, true };
-  case KJ_CLASS_UNSIGNED: return (kj_integer){ 8 * info->size_bytes, false };
-  default: return (kj_integer){ 0 };
+  case KJ_CLASS_BOOL: return (kp_integer){ 1, false };
+  case KJ_CLASS_SIGNED: return (kp_integer){ 8 * info->size_bytes, true };
+  case KJ_CLASS_UNSIGNED: return (kp_integer){ 8 * info->size_bytes, false };
+  default: return (kp_integer){ 0 };
   }
 }
 
 /* ---- sets ---- */
 
-kj_interval kj_make_interval(__int128 least, __int128 most)
+kt_interval kp_make_interval(__int128 least, __int128 most)
 {
-  return (kj_interval){ .known = least <= most, .least = least, .most = most };
+  return (kt_interval){ .known = least <= most, .least = least, .most = most };
 }
 
-kj_interval kj_whole_interval(kj_integer type)
+kt_interval kp_whole_interval(kp_integer type)
 {
   if (!type.bits) return unknown;
   __int128 half = (__int128)1 << (type.bits - 1);
-  return type.is_signed ? kj_make_interval(-half, half - 1) : kj_make_interval(0, 2 * half - 1);
+  return type.is_signed ? kp_make_interval(-half, half - 1) : kp_make_interval(0, 2 * half - 1);
 }
 
-kj_interval kj_join_intervals(kj_interval x, kj_interval y)
+kt_interval kp_join_intervals(kt_interval x, kt_interval y)
 {
   if (!x.known || !y.known) return unknown;
-  return kj_make_interval(smaller(x.least, y.least), larger(x.most, y.most));
+  return kp_make_interval(smaller(x.least, y.least), larger(x.most, y.most));
 }
 
-kj_interval kj_meet_intervals(kj_interval x, kj_interval y)
+kt_interval kp_meet_intervals(kt_interval x, kt_interval y)
 {
   if (!x.known || !y.known) return unknown;
-  return kj_make_interval(larger(x.least, y.least), smaller(x.most, y.most));
+  return kp_make_interval(larger(x.least, y.least), smaller(x.most, y.most));
 }
 
-bool kj_is_within(kj_interval x, __int128 least, __int128 most)
+bool kp_is_within(kt_interval x, __int128 least, __int128 most)
 {
   return x.known && x.least >= least && x.most <= most;
 }
 
-bool kj_fits32(kj_interval x) { return kj_is_within(x, INT32_MIN, INT32_MAX); }
+bool kp_fits32(kt_interval x) { return kp_is_within(x, INT32_MIN, INT32_MAX); }
 
-static bool is_number(kj_interval x) { return x.least == x.most; }
+static bool is_number(kt_interval x) { return x.least == x.most; }
 
 /* ---- wrapping ---- */
 
 static const __int128 far = (__int128)1 << 126; /* beyond what any result of 64 bits is */
 
 /* A result that does not leave one period of the type is moved into it as a whole. */
-kj_interval kj_wrap_interval(kj_integer type, kj_interval exact)
+kt_interval kp_wrap_interval(kp_integer type, kt_interval exact)
 {
-  kj_interval all = kj_whole_interval(type);
-  if (!all.known || !kj_is_within(exact, -far, far)) return all;
+  kt_interval all = kp_whole_interval(type);
+  if (!all.known || !kp_is_within(exact, -far, far)) return all;
   __int128 period = (__int128)1 << type.bits,
-           number = kj_floor_divide(exact.least - all.least, period);
-  if (kj_floor_divide(exact.most - all.least, period) != number) return all;
-  return kj_make_interval(exact.least - number * period, exact.most - number * period);
+           number = ki_floor_divide(exact.least - all.least, period);
+  if (ki_floor_divide(exact.most - all.least, period) != number) return all;
+  return kp_make_interval(exact.least - number * period, exact.most - number * period);
 }
 
 /* ---- operations ---- */
@@ -87,128 +87,128 @@ static __int128 multiply(__int128 x, __int128 y)
 static __int128 shift_left(__int128 x, __int128 y) { return multiply(x, (__int128)1 << y); }
 static __int128 shift_right(__int128 x, __int128 y) { return x >> y; }
 static __int128 truncate_divide(__int128 x, __int128 y) { return x / y; }
-static __int128 ceil_divide(__int128 x, __int128 y) { return -kj_floor_divide(-x, y); }
+static __int128 ceil_divide(__int128 x, __int128 y) { return -ki_floor_divide(-x, y); }
 
 /* Extremes of a function that is monotonic in each operand lie in the corners. */
-static kj_interval at_corners(kj_interval x, kj_interval y, corner f)
+static kt_interval at_corners(kt_interval x, kt_interval y, corner f)
 {
   __int128 a = f(x.least, y.least), b = f(x.least, y.most), c = f(x.most, y.least),
            d = f(x.most, y.most);
-  return kj_make_interval(smaller(smaller(a, b), smaller(c, d)),
+  return kp_make_interval(smaller(smaller(a, b), smaller(c, d)),
                           larger(larger(a, b), larger(c, d)));
 }
 
-static kj_interval either(kj_interval x, kj_interval y)
+static kt_interval either(kt_interval x, kt_interval y)
 {
-  return x.known && y.known ? kj_join_intervals(x, y) : x.known ? x : y;
+  return x.known && y.known ? kp_join_intervals(x, y) : x.known ? x : y;
 }
 
-static kj_interval positive_part(kj_interval x)
+static kt_interval positive_part(kt_interval x)
 {
-  return kj_meet_intervals(x, kj_make_interval(1, far));
+  return kp_meet_intervals(x, kp_make_interval(1, far));
 }
-static kj_interval negative_part(kj_interval x)
+static kt_interval negative_part(kt_interval x)
 {
-  return kj_meet_intervals(x, kj_make_interval(-far, -1));
+  return kp_meet_intervals(x, kp_make_interval(-far, -1));
 }
 
 /* Quotients are monotonic for divisors of one sign. */
-static kj_interval divide(kj_interval x, kj_interval y, corner f)
+static kt_interval divide(kt_interval x, kt_interval y, corner f)
 {
-  kj_interval above = positive_part(y), below = negative_part(y), result = unknown;
+  kt_interval above = positive_part(y), below = negative_part(y), result = unknown;
   if (above.known) result = at_corners(x, above, f);
   if (below.known) result = either(result, at_corners(x, below, f));
-  return kj_is_within(kj_make_interval(0, 0), y.least, y.most)
-           ? either(result, kj_make_interval(0, 0))
+  return kp_is_within(kp_make_interval(0, 0), y.least, y.most)
+           ? either(result, kp_make_interval(0, 0))
            : result;
 }
 
 /* The sign of the divisor, and smaller. */
-static kj_interval floor_remainder(kj_interval x, kj_interval y)
+static kt_interval floor_remainder(kt_interval x, kt_interval y)
 {
-  if (y.least > 0 && kj_is_within(x, 0, y.least - 1)) return x;
-  kj_interval all = kj_make_interval(smaller(y.least + 1, 0), larger(y.most - 1, 0));
+  if (y.least > 0 && kp_is_within(x, 0, y.least - 1)) return x;
+  kt_interval all = kp_make_interval(smaller(y.least + 1, 0), larger(y.most - 1, 0));
   if (x.least >= 0 && y.least >= 0) all.most = smaller(all.most, x.most);
   return all;
 }
 
 /* The sign of the dividend, and smaller than the divisor. */
-static kj_interval truncated_remainder(kj_interval x, kj_interval y)
+static kt_interval truncated_remainder(kt_interval x, kt_interval y)
 {
   __int128 most = larger(larger(y.most, -y.least) - 1, 0);
-  return kj_make_interval(x.least < 0 ? larger(x.least, -most) : 0,
+  return kp_make_interval(x.least < 0 ? larger(x.least, -most) : 0,
                           x.most > 0 ? smaller(x.most, most) : 0);
 }
 
-static kj_interval sum(kj_integer type, kj_interval x, kj_interval y)
+static kt_interval sum(kp_integer type, kt_interval x, kt_interval y)
 {
   (void)type;
-  return kj_make_interval(x.least + y.least, x.most + y.most);
+  return kp_make_interval(x.least + y.least, x.most + y.most);
 }
-static kj_interval difference(kj_integer type, kj_interval x, kj_interval y)
+static kt_interval difference(kp_integer type, kt_interval x, kt_interval y)
 {
   (void)type;
-  return kj_make_interval(x.least - y.most, x.most - y.least);
+  return kp_make_interval(x.least - y.most, x.most - y.least);
 }
-static kj_interval product(kj_integer type, kj_interval x, kj_interval y)
+static kt_interval product(kp_integer type, kt_interval x, kt_interval y)
 {
   (void)type;
   return at_corners(x, y, multiply);
 }
-static kj_interval quotient(kj_integer type, kj_interval x, kj_interval y)
+static kt_interval quotient(kp_integer type, kt_interval x, kt_interval y)
 {
   (void)type;
-  return divide(x, y, kj_floor_divide);
+  return divide(x, y, ki_floor_divide);
 }
-static kj_interval floor_modulo(kj_integer type, kj_interval x, kj_interval y)
+static kt_interval floor_modulo(kp_integer type, kt_interval x, kt_interval y)
 {
   (void)type;
   return floor_remainder(x, y);
 }
 
-static kj_interval bits_in_both(kj_integer type, kj_interval x, kj_interval y)
+static kt_interval bits_in_both(kp_integer type, kt_interval x, kt_interval y)
 {
   (void)type;
   if (x.least < 0 && y.least < 0) return unknown;
   __int128 most = x.least < 0 ? y.most : y.least < 0 ? x.most : smaller(x.most, y.most);
-  return kj_make_interval(0, most);
+  return kp_make_interval(0, most);
 }
 
 /* No bit above the highest of either. */
-static kj_interval bits_in_either(kj_integer type, kj_interval x, kj_interval y)
+static kt_interval bits_in_either(kp_integer type, kt_interval x, kt_interval y)
 {
   (void)type;
   __int128 most = 0, high = larger(x.most, y.most);
   if (x.least < 0 || y.least < 0) return unknown;
   while (most < high) most = 2 * most + 1;
-  return kj_make_interval(0, most);
+  return kp_make_interval(0, most);
 }
 
 /* The count as an unsigned number of as many bits as number the bits of the type: modulo them. */
-static kj_interval find_count(kj_integer type, kj_interval y)
+static kt_interval find_count(kp_integer type, kt_interval y)
 {
-  kj_integer count = { .bits = 0 };
+  kp_integer count = { .bits = 0 };
   while (1u << count.bits < type.bits) count.bits++;
-  return count.bits ? kj_wrap_interval(count, y) : kj_make_interval(0, 0);
+  return count.bits ? kp_wrap_interval(count, y) : kp_make_interval(0, 0);
 }
-static kj_interval left_shifted(kj_integer type, kj_interval x, kj_interval y)
+static kt_interval left_shifted(kp_integer type, kt_interval x, kt_interval y)
 {
   return at_corners(x, find_count(type, y), shift_left);
 }
-static kj_interval right_shifted(kj_integer type, kj_interval x, kj_interval y)
+static kt_interval right_shifted(kp_integer type, kt_interval x, kt_interval y)
 {
   return at_corners(x, find_count(type, y), shift_right);
 }
 
-kj_interval kj_exact_unary(kjit_op op, kj_interval x)
+kt_interval kp_exact_unary(kjit_op op, kt_interval x)
 {
-  if (op == KJIT_NEG) return kj_make_interval(-x.most, -x.least);
-  return op == KJIT_INVERT ? kj_make_interval(-1 - x.most, -1 - x.least) : unknown;
+  if (op == KJIT_NEG) return kp_make_interval(-x.most, -x.least);
+  return op == KJIT_INVERT ? kp_make_interval(-1 - x.most, -1 - x.least) : unknown;
 }
 
-kj_interval kj_exact_binary(kjit_op op, kj_integer type, kj_interval x, kj_interval y)
+kt_interval kp_exact_binary(kjit_op op, kp_integer type, kt_interval x, kt_interval y)
 {
-  static kj_interval (*const rules[])(kj_integer, kj_interval, kj_interval) = {
+  static kt_interval (*const rules[])(kp_integer, kt_interval, kt_interval) = {
     [KJIT_ADD] = sum,
     [KJIT_SUB] = difference,
     [KJIT_MUL] = product,
@@ -224,16 +224,16 @@ kj_interval kj_exact_binary(kjit_op op, kj_integer type, kj_interval x, kj_inter
   return has_rule ? rules[op](type, x, y) : unknown;
 }
 
-kj_interval kj_exact_builtin(kj_builtin_id id, const kj_interval *operands, size_t count)
+kt_interval kp_exact_builtin(ki_builtin_id id, const kt_interval *operands, size_t count)
 {
-  kj_interval x = operands[0], y = operands[count - 1];
+  kt_interval x = operands[0], y = operands[count - 1];
   switch (KJ_AMONG(id)) {
   case KJ_BUILTIN_ABS: {
-    kj_interval above = kj_meet_intervals(x, kj_make_interval(0, far)), below = negative_part(x);
-    return either(above, below.known ? kj_exact_unary(KJIT_NEG, below) : unknown);
+    kt_interval above = kp_meet_intervals(x, kp_make_interval(0, far)), below = negative_part(x);
+    return either(above, below.known ? kp_exact_unary(KJIT_NEG, below) : unknown);
   }
-  case KJ_BUILTIN_MIN: return kj_make_interval(smaller(x.least, y.least), smaller(x.most, y.most));
-  case KJ_BUILTIN_MAX: return kj_make_interval(larger(x.least, y.least), larger(x.most, y.most));
+  case KJ_BUILTIN_MIN: return kp_make_interval(smaller(x.least, y.least), smaller(x.most, y.most));
+  case KJ_BUILTIN_MAX: return kp_make_interval(larger(x.least, y.least), larger(x.most, y.most));
   case KJ_BUILTIN_CEIL_DIV: return divide(x, y, ceil_divide);
   case KJ_BUILTIN_DIV_TRUNC: return divide(x, y, truncate_divide);
   case KJ_BUILTIN_REM_TRUNC: return truncated_remainder(x, y);
@@ -241,46 +241,46 @@ kj_interval kj_exact_builtin(kj_builtin_id id, const kj_interval *operands, size
   }
 }
 
-kj_interval kj_convert_interval(kj_integer to, kj_interval x)
+kt_interval kp_convert_interval(kp_integer to, kt_interval x)
 {
   bool is_truth = to.bits == 1 && x.known;
-  if (is_truth && is_number(x)) return kj_make_interval(x.least != 0, x.least != 0);
-  if (is_truth) return kj_make_interval(x.least > 0 || x.most < 0, 1);
-  return kj_wrap_interval(to, x);
+  if (is_truth && is_number(x)) return kp_make_interval(x.least != 0, x.least != 0);
+  if (is_truth) return kp_make_interval(x.least > 0 || x.most < 0, 1);
+  return kp_wrap_interval(to, x);
 }
 
 /* ---- leaves ---- */
 
-kj_interval kj_counter_interval(kj_interval first, kj_interval stop, kj_interval step,
-                                kj_interval *past)
+kt_interval kp_counter_interval(kt_interval first, kt_interval stop, kt_interval step,
+                                kt_interval *past)
 {
   *past = unknown;
   if (!first.known || !stop.known || !step.known) return unknown;
-  kj_interval values = unknown; /* no iteration: whatever is said of them holds */
-  if (step.least > 0) values = kj_make_interval(first.least, larger(first.least, stop.most - 1));
+  kt_interval values = unknown; /* no iteration: whatever is said of them holds */
+  if (step.least > 0) values = kp_make_interval(first.least, larger(first.least, stop.most - 1));
   else if (step.most < 0)
-    values = kj_make_interval(smaller(first.most, stop.least + 1), first.most);
-  if (values.known) *past = sum((kj_integer){ 0 }, values, step);
+    values = kp_make_interval(smaller(first.most, stop.least + 1), first.most);
+  if (values.known) *past = sum((kp_integer){ 0 }, values, step);
   return values;
 }
 
-kj_interval kj_range_interval(kj_interval extent)
+kt_interval kp_range_interval(kt_interval extent)
 {
-  return kj_make_interval(0, larger(extent.known ? extent.most - 1 : INT64_MAX - 1, 0));
+  return kp_make_interval(0, larger(extent.known ? extent.most - 1 : INT64_MAX - 1, 0));
 }
 
 /* CUDA's limits, which the runtime keeps on the CPU too. */
 enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64, MOST_BLOCKS_YZ = 65535, WARP = 32 };
 
-kj_launch_limits kj_find_limits(const kj_compilation *c)
+kp_launch_limits kp_find_limits(const kt_compilation *c)
 {
-  kj_launch_limits limits = { .grid32 = c->request->signature->grid32 };
+  kp_launch_limits limits = { .grid32 = c->request->signature->grid32 };
   const uint32_t *known = c->instances.items[0]->block;
   for (int d = 0; d < 3; d++) limits.block[d] = known[d];
   return limits;
 }
 
-kj_interval kj_position_interval(const kj_launch_limits *limits, kj_builtin_id id,
+kt_interval kp_position_interval(const kp_launch_limits *limits, ki_builtin_id id,
                                  uint32_t dimension)
 {
   uint32_t d = dimension < 3 ? dimension : 0; /* of other built-ins it says something else */
@@ -293,24 +293,24 @@ kj_interval kj_position_interval(const kj_launch_limits *limits, kj_builtin_id i
           all = (int64_t)limits->block[0] * limits->block[1] * limits->block[2];
   if (!all) all = MOST_THREADS;
   switch (KJ_AMONG(id)) {
-  case KJ_BUILTIN_THREAD_IDX: return kj_make_interval(0, block - 1);
-  case KJ_BUILTIN_BLOCK_DIM: return kj_make_interval(known ? known : 1, block);
-  case KJ_BUILTIN_BLOCK_IDX: return kj_make_interval(0, grid - 1);
-  case KJ_BUILTIN_GRID_DIM: return kj_make_interval(1, grid);
-  case KJ_BUILTIN_GRID: return kj_make_interval(0, threads - 1);
-  case KJ_BUILTIN_GRIDSIZE: return kj_make_interval(1, threads);
-  case KJ_BUILTIN_THREAD_RANK: return kj_make_interval(0, all - 1);
-  case KJ_BUILTIN_WARP_RANK: return kj_make_interval(0, (all - 1) / WARP);
-  case KJ_BUILTIN_LANEID: return kj_make_interval(0, WARP - 1);
+  case KJ_BUILTIN_THREAD_IDX: return kp_make_interval(0, block - 1);
+  case KJ_BUILTIN_BLOCK_DIM: return kp_make_interval(known ? known : 1, block);
+  case KJ_BUILTIN_BLOCK_IDX: return kp_make_interval(0, grid - 1);
+  case KJ_BUILTIN_GRID_DIM: return kp_make_interval(1, grid);
+  case KJ_BUILTIN_GRID: return kp_make_interval(0, threads - 1);
+  case KJ_BUILTIN_GRIDSIZE: return kp_make_interval(1, threads);
+  case KJ_BUILTIN_THREAD_RANK: return kp_make_interval(0, all - 1);
+  case KJ_BUILTIN_WARP_RANK: return kp_make_interval(0, (all - 1) / WARP);
+  case KJ_BUILTIN_LANEID: return kp_make_interval(0, WARP - 1);
   default: return unknown;
   }
 }
 
-kj_interval kj_extent_interval(kj_compilation *c, kjit_type array)
+kt_interval kp_extent_interval(kt_compilation *c, kjit_type array)
 {
-  const kj_type_info *info = kj_type(c->types, array);
-  if (info->space == KJ_SPACE_GENERIC) return kj_make_interval(INT64_MIN, INT64_MAX);
-  if (info->space != KJ_SPACE_GLOBAL) return kj_make_interval(0, INT32_MAX);
+  const ki_type_info *info = ki_type(c->types, array);
+  if (info->space == KJ_SPACE_GENERIC) return kp_make_interval(INT64_MIN, INT64_MAX);
+  if (info->space != KJ_SPACE_GLOBAL) return kp_make_interval(0, INT32_MAX);
   c->used_offsets32 |= c->request->signature->offsets32;
-  return kj_make_interval(0, c->request->signature->offsets32 ? INT32_MAX : INT64_MAX);
+  return kp_make_interval(0, c->request->signature->offsets32 ? INT32_MAX : INT64_MAX);
 }

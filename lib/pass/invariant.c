@@ -8,7 +8,7 @@
 /* ---- conditions ---- */
 
 /* Of expressions without effect. */
-static bool is_same(const kj_texpr *a, const kj_texpr *b)
+static bool is_same(const kt_expr *a, const kt_expr *b)
 {
   if (a == b) return true;
   if (!a || !b || a->kind != b->kind || a->op != b->op || a->type != b->type || a->var != b->var ||
@@ -18,48 +18,48 @@ static bool is_same(const kj_texpr *a, const kj_texpr *b)
   if (a->dimensions || b->dimensions || a->args.count != b->args.count ||
       a->indices.count != b->indices.count)
     return false;
-  for (size_t i = 0; i < kj_operand_count(a); i++)
-    if (!is_same(kj_operand(a, i), kj_operand(b, i))) return false;
+  for (size_t i = 0; i < kt_operand_count(a); i++)
+    if (!is_same(kt_operand(a, i), kt_operand(b, i))) return false;
   return true;
 }
 
-static bool is_known_condition(const kj_prover *p, const kj_texpr *condition)
+static bool is_known_condition(const kp_prover *p, const kt_expr *condition)
 {
   for (size_t i = 0; i < p->conditions.count; i++)
     if (is_same(p->conditions.items[i], condition)) return true;
   return false;
 }
 
-static kj_texpr *make_condition(kj_prover *p, kjit_op op, kj_texpr *x, kj_texpr *y)
+static kt_expr *make_condition(kp_prover *p, kjit_op op, kt_expr *x, kt_expr *y)
 {
-  kj_texpr *e = kj_new_texpr(p->c, KJ_T_COMPARE, KJIT_BOOL, x->location);
+  kt_expr *e = kt_new_texpr(p->c, KJ_T_COMPARE, KJIT_BOOL, x->location);
   e->op = op;
   e->x = x;
   e->y = y;
   return e;
 }
 
-void kj_add_condition(kj_prover *p, kjit_op op, kj_texpr *x, kj_texpr *y)
+void kp_add_condition(kp_prover *p, kjit_op op, kt_expr *x, kt_expr *y)
 {
-  kj_texpr *e = make_condition(p, op, x, y);
+  kt_expr *e = make_condition(p, op, x, y);
   if (!is_known_condition(p, e)) KJ_PUSH(p->c->arena, &p->conditions, e);
 }
 
-void kj_add_conditions(kj_prover *p, const kj_texprs *conditions)
+void kp_add_conditions(kp_prover *p, const kt_exprs *conditions)
 {
   for (size_t i = 0; i < conditions->count; i++)
     if (!is_known_condition(p, conditions->items[i]))
       KJ_PUSH(p->c->arena, &p->conditions, conditions->items[i]);
 }
 
-void kj_confine(kj_prover *p, kj_bounds *b, int64_t least, int64_t most)
+void kp_confine(kp_prover *p, kp_bounds *b, int64_t least, int64_t most)
 {
   if (b->least < least) {
-    kj_add_condition(p, KJIT_GE, b->low, kj_make_bound(p, least));
+    kp_add_condition(p, KJIT_GE, b->low, kp_make_bound(p, least));
     b->least = least;
   }
   if (b->most > most) {
-    kj_add_condition(p, KJIT_LE, b->high, kj_make_bound(p, most));
+    kp_add_condition(p, KJIT_LE, b->high, kp_make_bound(p, most));
     b->most = most;
   }
   if (b->most < b->least) b->most = b->least; /* the conditions never hold */
@@ -69,16 +69,16 @@ void kj_confine(kj_prover *p, kj_bounds *b, int64_t least, int64_t most)
 
 enum { MOST_PARTS = 32 }; /* of one: it may be computed for several conditions */
 
-static bool is_invariant(const kj_prover *p, const kj_texpr *e, uint32_t *parts);
+static bool is_invariant(const kp_prover *p, const kt_expr *e, uint32_t *parts);
 
-static bool are_invariant(const kj_prover *p, const kj_texprs *list, uint32_t *parts)
+static bool are_invariant(const kp_prover *p, const kt_exprs *list, uint32_t *parts)
 {
   for (size_t i = 0; i < list->count; i++)
     if (!is_invariant(p, list->items[i], parts)) return false;
   return true;
 }
 
-static bool is_constant_builtin(const kj_prover *p, const kj_texpr *e, uint32_t *parts)
+static bool is_constant_builtin(const kp_prover *p, const kt_expr *e, uint32_t *parts)
 {
   static const uint32_t others =
     KJ_BARRIER | KJ_WARP | KJ_PLACE | KJ_READS | KJ_WAITS | KJ_ADDRESS | KJ_ARRAY;
@@ -86,7 +86,7 @@ static bool is_constant_builtin(const kj_prover *p, const kj_texpr *e, uint32_t 
   return are_invariant(p, &e->args, parts) && are_invariant(p, &e->indices, parts);
 }
 
-static bool is_invariant(const kj_prover *p, const kj_texpr *e, uint32_t *parts)
+static bool is_invariant(const kp_prover *p, const kt_expr *e, uint32_t *parts)
 {
   /* nothing may fail for the conditions */
   if (++*parts > MOST_PARTS || e->is_checked || e->is_watched) return false;
@@ -110,7 +110,7 @@ static bool is_invariant(const kj_prover *p, const kj_texpr *e, uint32_t *parts)
   }
 }
 
-bool kj_is_invariant(const kj_prover *p, const kj_texpr *e)
+bool kp_is_invariant(const kp_prover *p, const kt_expr *e)
 {
   uint32_t parts = 0;
   return is_invariant(p, e, &parts);
@@ -120,47 +120,47 @@ bool kj_is_invariant(const kj_prover *p, const kj_texpr *e)
 
 /* Sums of indices and strides that are larger than this are no use for any array. Where offsets fit
  * 32 bits, products of two are exact too. */
-static int64_t most_of(const kj_prover *p)
+static int64_t most_of(const kp_prover *p)
 {
   enum { NARROW = 31, WIDE = 40 };
   return (int64_t)1 << (p->c->request->signature->offsets32 ? NARROW : WIDE);
 }
 
 /* In numbers, as far as no condition is needed for them. */
-static kj_bounds find_numbers(kj_prover *p, const kj_texpr *e)
+static kp_bounds find_numbers(kp_prover *p, const kt_expr *e)
 {
   size_t mark = p->conditions.count;
-  kj_bounds b = kj_find_bounds_by_kind(p, e);
+  kp_bounds b = kp_find_bounds_by_kind(p, e);
   bool is_free = p->conditions.count == mark;
   p->conditions.count = mark;
-  kj_bounds all = { .known = true };
-  kj_find_type_range(p, e->type, &all.least, &all.most);
+  kp_bounds all = { .known = true };
+  kp_find_type_range(p, e->type, &all.least, &all.most);
   return b.known && is_free ? b : all;
 }
 
 /* Not one of 64 bits without a sign whose upper half would be negative numbers. */
-static void confine_unsigned(kj_prover *p, kj_bounds *b, kj_texpr *e, int64_t most)
+static void confine_unsigned(kp_prover *p, kp_bounds *b, kt_expr *e, int64_t most)
 {
-  kj_texpr *limit = kj_new_texpr(p->c, KJ_T_CONST, KJIT_U64, e->location);
+  kt_expr *limit = kt_new_texpr(p->c, KJ_T_CONST, KJIT_U64, e->location);
   limit->integer = most;
-  kj_add_condition(p, KJIT_LE, e, limit);
+  kp_add_condition(p, KJIT_LE, e, limit);
   b->least = 0;
   b->most = most;
 }
 
-kj_bounds kj_bounds_of_invariant(kj_prover *p, kj_texpr *e)
+kp_bounds kp_bounds_of_invariant(kp_prover *p, kt_expr *e)
 {
   int64_t least, most, limit = most_of(p);
-  if (kj_is_weak(e->type) || !kj_find_type_range(p, e->type, &least, &most))
-    return kj_unknown_bounds;
-  kj_bounds numbers = find_numbers(p, e);
-  kj_texpr *value = kj_make_i64(p, e);
-  kj_bounds b = {
+  if (ki_is_weak(e->type) || !kp_find_type_range(p, e->type, &least, &most))
+    return kp_unknown_bounds;
+  kp_bounds numbers = find_numbers(p, e);
+  kt_expr *value = kp_make_i64(p, e);
+  kp_bounds b = {
     .known = true, .low = value, .high = value, .least = numbers.least, .most = numbers.most
   };
   is_invariant(p, e, &b.nodes);
-  if (kj_type(p->c->types, e->type)->size_bytes < 8) return b;
+  if (ki_type(p->c->types, e->type)->size_bytes < 8) return b;
   if (e->type == KJIT_U64 && b.most > limit) confine_unsigned(p, &b, e, limit - 1);
-  else kj_confine(p, &b, -limit, limit - 1);
+  else kp_confine(p, &b, -limit, limit - 1);
   return b;
 }

@@ -8,29 +8,29 @@
  * cluster or grid, or single warps where one warp may wait for what another does later (named
  * barriers, mbarriers). */
 
-static bool is_of_cluster(kj_builtin_id id)
+static bool is_of_cluster(ki_builtin_id id)
 {
-  static const kj_builtin_id ids[] = { KJ_BUILTIN_CLUSTER_SYNC, KJ_BUILTIN_CLUSTER_ARRIVE,
+  static const ki_builtin_id ids[] = { KJ_BUILTIN_CLUSTER_SYNC, KJ_BUILTIN_CLUSTER_ARRIVE,
                                        KJ_BUILTIN_CLUSTER_WAIT, KJ_BUILTIN_MAP_SHARED_RANK };
   for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
     if (ids[i] == id) return true;
   return false;
 }
 
-static void find_parts_in_expr(void *data, kj_texpr **expr)
+static void find_parts_in_expr(void *data, kt_expr **expr)
 {
-  kj_compilation *c = data;
-  const kj_texpr *e = *expr;
+  kt_compilation *c = data;
+  const kt_expr *e = *expr;
   if (e->kind != KJ_T_BUILTIN) return;
   if (e->builtin->id == KJ_BUILTIN_GRID_SYNC) c->code->is_cooperative = true;
   if (is_of_cluster(e->builtin->id)) c->has_cluster = true;
   if (e->builtin->flags & KJ_WAITS) c->code->cpu_parts = KJ_PARTS_WARPS;
 }
 
-void kj_find_parts(kj_compilation *c)
+void kp_find_parts(kt_compilation *c)
 {
   for (size_t i = 0; i < c->instances.count; i++)
-    kj_walk_tstmts(&c->instances.items[i]->body, NULL, find_parts_in_expr, c);
+    kt_walk_tstmts(&c->instances.items[i]->body, NULL, find_parts_in_expr, c);
   if (c->code->cpu_parts == KJ_PARTS_NONE && (c->code->is_cooperative || c->has_cluster))
     c->code->cpu_parts = KJ_PARTS_BLOCKS;
 }
@@ -43,11 +43,11 @@ typedef struct range_check {
   bool has_position, has_sync, has_storage;
 } range_check;
 
-static bool is_position(const kj_texpr *e)
+static bool is_position(const kt_expr *e)
 {
   if (e->kind == KJ_T_CALL) return e->instance->uses_positions;
   if (e->kind != KJ_T_BUILTIN) return false;
-  static const kj_builtin_id positions[] = {
+  static const ki_builtin_id positions[] = {
     KJ_BUILTIN_BLOCK_IDX,        KJ_BUILTIN_BLOCK_DIM,         KJ_BUILTIN_GRID_DIM,
     KJ_BUILTIN_GRIDSIZE,         KJ_BUILTIN_CLUSTER_IDX,       KJ_BUILTIN_CLUSTER_DIM,
     KJ_BUILTIN_CLUSTER_GRID_DIM, KJ_BUILTIN_CLUSTER_BLOCK_IDX, KJ_BUILTIN_CLUSTER_RANK,
@@ -59,37 +59,37 @@ static bool is_position(const kj_texpr *e)
   return false;
 }
 
-static void check_expr(void *data, kj_texpr **expr)
+static void check_expr(void *data, kt_expr **expr)
 {
   range_check *check = data;
-  const kj_texpr *e = *expr;
+  const kt_expr *e = *expr;
   if (is_position(e)) check->has_position = true;
   if (e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_BARRIER | KJ_WARP)))
     check->has_sync = true;
 }
 
-static void check_stmt(void *data, kj_tstmt *stmt)
+static void check_stmt(void *data, kt_stmt *stmt)
 {
   range_check *check = data;
   if (stmt->kind == KJ_TS_BLOCK_FOR) check->has_sync = true;
 }
 
 /* Outside of its grid_ranges the list has no effect. */
-static bool only_ranges_write(const kj_tstmts *list)
+static bool only_ranges_write(const kt_stmts *list)
 {
   for (size_t i = 0; i < list->count; i++) {
-    const kj_tstmt *stmt = list->items[i];
+    const kt_stmt *stmt = list->items[i];
     if (stmt->kind == KJ_TS_GRID_FOR) continue;
     if (!stmt->body.count && !stmt->otherwise.count) {
-      kj_simt_effects effects = { 0 };
-      kj_find_stmt_effects(stmt, &effects);
+      kp_simt_effects effects = { 0 };
+      kp_find_stmt_effects(stmt, &effects);
       if (effects.writes) return false;
     }
-    kj_simt_effects header = { 0 };
-    kj_find_effects(stmt->value, &header);
-    kj_find_effects(stmt->first, &header);
-    kj_find_effects(stmt->stop, &header);
-    kj_find_effects(stmt->step, &header);
+    kp_simt_effects header = { 0 };
+    kp_find_effects(stmt->value, &header);
+    kp_find_effects(stmt->first, &header);
+    kp_find_effects(stmt->stop, &header);
+    kp_find_effects(stmt->step, &header);
     if (header.writes || !only_ranges_write(&stmt->body) || !only_ranges_write(&stmt->otherwise))
       return false;
   }
@@ -97,21 +97,21 @@ static bool only_ranges_write(const kj_tstmts *list)
 }
 
 /* Of any instance: what an inlined or called function shares counts. */
-static bool has_shared(const kj_simt *s)
+static bool has_shared(const kp_simt *s)
 {
   for (size_t i = 0; i < s->c->instances.count; i++) {
-    const kj_instance *instance = s->c->instances.items[i];
+    const kt_instance *instance = s->c->instances.items[i];
     for (size_t k = 0; k < instance->locals.count; k++)
       if (instance->locals.items[k]->kind == KJ_V_SHARED) return true;
   }
   return false;
 }
 
-bool kj_is_range_only(const kj_simt *s)
+bool kp_is_range_only(const kp_simt *s)
 {
   if (!s->has_range || has_shared(s)) return false;
   range_check check = { 0 };
-  kj_walk_tstmts(&s->kernel->body, check_stmt, check_expr, &check);
+  kt_walk_tstmts(&s->kernel->body, check_stmt, check_expr, &check);
   return !check.has_position && !check.has_sync && only_ranges_write(&s->kernel->body);
 }
 
@@ -130,15 +130,15 @@ typedef struct position {
 } position;
 
 typedef struct pass {
-  kj_compilation *c;
+  kt_compilation *c;
   position *lets; /* by variable */
 } pass;
 
 /* ---- indices ---- */
 
-static position find(const pass *p, const kj_texpr *e);
+static position find(const pass *p, const kt_expr *e);
 
-static position find_sum(const pass *p, const kj_texpr *e)
+static position find_sum(const pass *p, const kt_expr *e)
 {
   enum { MOST = 1 << 24 };
   position x = find(p, e->x), y = find(p, e->y);
@@ -148,7 +148,7 @@ static position find_sum(const pass *p, const kj_texpr *e)
   return sum;
 }
 
-static position find_builtin(const kj_texpr *e)
+static position find_builtin(const kt_expr *e)
 {
   enum { RANK = 4 };
   if (e->builtin->id == KJ_BUILTIN_THREAD_IDX && e->dimension < 3)
@@ -156,14 +156,14 @@ static position find_builtin(const kj_texpr *e)
   return (position){ .known = e->builtin->id == KJ_BUILTIN_THREAD_RANK, .base = RANK };
 }
 
-static position find(const pass *p, const kj_texpr *e)
+static position find(const pass *p, const kt_expr *e)
 {
   bool is_small = e->kind == KJ_T_CONST && e->integer >= 0 && e->integer <= INT32_MAX;
   switch (KJ_AMONG(e->kind)) {
   case KJ_T_CONST:
     return (position){ .known = is_small, .offset = is_small ? (int64_t)e->integer : 0 };
   case KJ_T_VAR: return p->lets[e->var->index];
-  case KJ_T_CONVERT: return kj_is_weak(e->x->type) ? (position){ 0 } : find(p, e->x);
+  case KJ_T_CONVERT: return ki_is_weak(e->x->type) ? (position){ 0 } : find(p, e->x);
   case KJ_T_BINARY: return e->op == KJIT_ADD ? find_sum(p, e) : (position){ 0 };
   case KJ_T_BUILTIN: return find_builtin(e);
   default: return (position){ 0 };
@@ -172,11 +172,11 @@ static position find(const pass *p, const kj_texpr *e)
 
 /* ---- accesses ---- */
 
-static void note(pass *p, const kj_texpr *array, const kj_texprs *indices)
+static void note(pass *p, const kt_expr *array, const kt_exprs *indices)
 {
-  const kj_tvar *var =
+  const kt_var *var =
     array->kind == KJ_T_VAR && array->var->kind == KJ_V_SHARED ? array->var : NULL;
-  if (!var || var->sized_by || kj_type(p->c->types, var->type)->is_static || indices->count != 1)
+  if (!var || var->sized_by || ki_type(p->c->types, var->type)->is_static || indices->count != 1)
     return;
   position at = find(p, indices->items[0]);
   if (!at.known) return;
@@ -185,22 +185,22 @@ static void note(pass *p, const kj_texpr *array, const kj_texprs *indices)
 }
 
 /* What is evaluated whenever e is. */
-static void visit(pass *p, const kj_texpr *e)
+static void visit(pass *p, const kt_expr *e)
 {
   if (!e) return;
   bool is_lazy = e->kind == KJ_T_COND || e->kind == KJ_T_LOGIC;
   visit(p, e->x);
   if (is_lazy) return;
-  for (size_t i = 1; i < kj_operand_count(e); i++) visit(p, kj_operand(e, i));
+  for (size_t i = 1; i < kt_operand_count(e); i++) visit(p, kt_operand(e, i));
   if (e->kind == KJ_T_LOAD) note(p, e->x, &e->args);
   if (e->kind == KJ_T_BUILTIN && e->x && (e->builtin->flags & (KJ_PLACE | KJ_READS)))
     note(p, e->x, &e->indices);
 }
 
-static bool may_leave(const kj_tstmts *list)
+static bool may_leave(const kt_stmts *list)
 {
   for (size_t i = 0; i < list->count; i++) {
-    const kj_tstmt *stmt = list->items[i];
+    const kt_stmt *stmt = list->items[i];
     if (stmt->kind == KJ_TS_RETURN || stmt->kind == KJ_TS_FAIL || may_leave(&stmt->body) ||
         may_leave(&stmt->otherwise))
       return true;
@@ -209,29 +209,29 @@ static bool may_leave(const kj_tstmts *list)
 }
 
 /* A func that may raise is not looked into: a thread may leave in it. */
-static void find_call(void *data, kj_texpr **at)
+static void find_call(void *data, kt_expr **at)
 {
   if ((*at)->kind == KJ_T_CALL && (*at)->instance->may_fail) *(bool *)data = true;
 }
 
-static bool ends_here(kj_tstmt *stmt)
+static bool ends_here(kt_stmt *stmt)
 {
-  kj_tstmts one = { .items = &stmt, .count = 1 };
+  kt_stmts one = { .items = &stmt, .count = 1 };
   bool has_failing_call = false;
-  kj_walk_tstmts(&one, NULL, find_call, &has_failing_call);
+  kt_walk_tstmts(&one, NULL, find_call, &has_failing_call);
   return has_failing_call || may_leave(&one);
 }
 
-void kj_find_shared_need(kj_compilation *c)
+void kp_find_shared_need(kt_compilation *c)
 {
-  kj_instance *kernel = c->instances.items[0];
+  kt_instance *kernel = c->instances.items[0];
   pass p = { .c = c,
              .lets =
                KJ_NEW_ARRAY(c->arena, position, kernel->params.count + kernel->locals.count + 1) };
   for (size_t i = 0; i < kernel->body.count; i++) {
-    kj_tstmt *stmt = kernel->body.items[i];
+    kt_stmt *stmt = kernel->body.items[i];
     bool is_last = ends_here(stmt);
-    for (size_t k = 0; k < kj_stmt_operand_count(stmt); k++) visit(&p, kj_stmt_operand(stmt, k));
+    for (size_t k = 0; k < kt_stmt_operand_count(stmt); k++) visit(&p, kt_stmt_operand(stmt, k));
     if (is_last) return;
     if (stmt->kind == KJ_TS_STORE) note(&p, stmt->array, &stmt->indices);
     if (stmt->kind == KJ_TS_ASSIGN && stmt->value && stmt->var->kind == KJ_V_LET)
@@ -247,7 +247,7 @@ void kj_find_shared_need(kj_compilation *c)
  * the program, as abort does in C. */
 
 typedef struct finder {
-  kj_compilation *c;
+  kt_compilation *c;
   const char *what; /* the first thing that needs a kernel */
   kj_location location;
 } finder;
@@ -259,27 +259,27 @@ static void found(finder *f, const char *what, kj_location location)
   f->location = location;
 }
 
-static void find_in_expr(void *data, kj_texpr **at)
+static void find_in_expr(void *data, kt_expr **at)
 {
-  const kj_texpr *e = *at;
+  const kt_expr *e = *at;
   if (e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_THREAD | KJ_BARRIER | KJ_WARP)))
     found(data, e->builtin->name, e->location);
 }
 
-static void find_in_stmt(void *data, kj_tstmt *stmt)
+static void find_in_stmt(void *data, kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_GRID_FOR) found(data, "grid_range", stmt->location);
   if (stmt->kind == KJ_TS_BLOCK_FOR) found(data, "block_range", stmt->location);
 }
 
-static void find_storage(finder *f, const kj_instance *instance)
+static void find_storage(finder *f, const kt_instance *instance)
 {
   for (size_t i = 0; i < instance->locals.count; i++)
     if (instance->locals.items[i]->kind == KJ_V_SHARED)
       found(f, "shared memory", instance->locals.items[i]->location);
 }
 
-static void find_print(void *data, kj_tstmt *stmt)
+static void find_print(void *data, kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_PRINT) found(data, "print", stmt->location);
 }
@@ -288,23 +288,23 @@ static void refuse(const finder *f, const char *where)
 {
   const char *name = f->c->instances.items[0]->function->decl->name;
   if (f->what)
-    kj_fail(f->c, f->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(f->c, f->location, KJIT_ERROR_UNSUPPORTED,
             "`%s` in a function that is called from outside of kernels%s: `%s`", f->what, where,
             name);
 }
 
-void kj_check_c_function(kj_compilation *c)
+void kp_check_c_function(kt_compilation *c)
 {
   finder f = { .c = c };
   bool is_cpu = c->request->target.kind == KJ_TARGET_CPU;
   for (size_t i = 0; i < c->instances.count; i++) {
-    kj_instance *instance = c->instances.items[i];
-    if (is_cpu) kj_walk_tstmts(&instance->body, find_in_stmt, find_in_expr, &f);
+    kt_instance *instance = c->instances.items[i];
+    if (is_cpu) kt_walk_tstmts(&instance->body, find_in_stmt, find_in_expr, &f);
     if (is_cpu) find_storage(&f, instance);
   }
   refuse(&f, ", where there are no threads and blocks");
   for (size_t i = 0; i < c->instances.count; i++) {
-    kj_walk_tstmts(&c->instances.items[i]->body, find_print, NULL, &f);
+    kt_walk_tstmts(&c->instances.items[i]->body, find_print, NULL, &f);
     if (!c->request->has_record) c->instances.items[i]->may_fail = false;
   }
   refuse(&f, ", where nobody takes what is printed");

@@ -18,10 +18,10 @@
 enum { MOST_SIZE = 4000, MOST_TOTAL = 20000, MOST_LOOKED_AT = 200000 };
 
 typedef struct pass {
-  kj_compilation *c;
-  kj_instance *instance;
+  kt_compilation *c;
+  kt_instance *instance;
   /* by variable of the instance, of those that it had before the pass: of a LET, what it is */
-  const kj_texpr **values;
+  const kt_expr **values;
   size_t value_count;
   uint32_t total, looked_at;
 } pass;
@@ -35,13 +35,13 @@ typedef struct look {
 
 /* Checks are little beside such math functions, and another copy takes as long to compile as all
  * the rest. */
-static bool is_long_function(const kj_texpr *e)
+static bool is_long_function(const kt_expr *e)
 {
   if (e->kind == KJ_T_BINARY) return e->op == KJIT_POW;
-  return e->kind == KJ_T_BUILTIN && (kj_math_table[e->builtin->id].form & KJ_MATH_LONG);
+  return e->kind == KJ_T_BUILTIN && (ki_math_table[e->builtin->id].form & KJ_MATH_LONG);
 }
 
-static bool meets(const kj_texpr *e)
+static bool meets(const kt_expr *e)
 {
   if (e->kind == KJ_T_CALL)
     return e->instance->has_barrier || e->instance->has_warp || e->instance->function->is_extern;
@@ -50,27 +50,27 @@ static bool meets(const kj_texpr *e)
          e->builtin->id == KJ_BUILTIN_PTX || e->builtin->id == KJ_BUILTIN_PTX_EFFECT;
 }
 
-static void look_at_stmt(void *data, kj_tstmt *stmt)
+static void look_at_stmt(void *data, kt_stmt *stmt)
 {
   look *l = data;
   l->size++;
   l->has_checks |= stmt->is_checked;
-  l->meets |= kj_flow_of(stmt) == KJ_FLOW_RANGE;
+  l->meets |= kt_flow_of(stmt) == KJ_FLOW_RANGE;
 }
 
-static void look_at_expr(void *data, kj_texpr **at);
+static void look_at_expr(void *data, kt_expr **at);
 
 /* What it calls is looked at with it; a loop that is too large has no versions anyway. */
-static void look_into(look *l, kj_instance *instance)
+static void look_into(look *l, kt_instance *instance)
 {
   if (l->size > MOST_SIZE || instance->is_recursive) return;
-  kj_walk_tstmts(&instance->body, look_at_stmt, look_at_expr, l);
+  kt_walk_tstmts(&instance->body, look_at_stmt, look_at_expr, l);
 }
 
-static void look_at_expr(void *data, kj_texpr **at)
+static void look_at_expr(void *data, kt_expr **at)
 {
   look *l = data;
-  const kj_texpr *e = *at;
+  const kt_expr *e = *at;
   l->size++;
   l->has_checks |= e->is_checked;
   l->meets |= meets(e);
@@ -85,9 +85,9 @@ typedef struct sharing {
   bool of_block;
 } sharing;
 
-static bool is_shared(const pass *p, const kj_texpr *e, bool of_block);
+static bool is_shared(const pass *p, const kt_expr *e, bool of_block);
 
-static bool is_shared_variable(const sharing *s, const kj_tvar *var)
+static bool is_shared_variable(const sharing *s, const kt_var *var)
 {
   if (var->kind == KJ_V_PARAM) return s->p->instance->is_kernel;
   if (var->kind == KJ_V_SHARED || var->kind == KJ_V_CONST) return true; /* its extents */
@@ -95,9 +95,9 @@ static bool is_shared_variable(const sharing *s, const kj_tvar *var)
          is_shared(s->p, s->p->values[var->index], s->of_block);
 }
 
-static bool is_shared_builtin(const sharing *s, const kj_texpr *e)
+static bool is_shared_builtin(const sharing *s, const kt_expr *e)
 {
-  kj_builtin_id id = e->builtin->id;
+  ki_builtin_id id = e->builtin->id;
   bool is_dimension = id == KJ_BUILTIN_BLOCK_DIM || id == KJ_BUILTIN_GRID_DIM ||
                       id == KJ_BUILTIN_CLUSTER_DIM || id == KJ_BUILTIN_CLUSTER_GRID_DIM;
   /* else a position of the block */
@@ -107,10 +107,10 @@ static bool is_shared_builtin(const sharing *s, const kj_texpr *e)
          !e->x;
 }
 
-static bool differs(void *data, const kj_texpr *e)
+static bool differs(void *data, const kt_expr *e)
 {
   const sharing *s = data;
-  switch (kj_source_of(e)) {
+  switch (kt_source_of(e)) {
   case KJ_FROM_OPERANDS: return false;
   case KJ_FROM_VARIABLE: return !is_shared_variable(s, e->var);
   case KJ_FROM_MEMORY: return true;
@@ -121,13 +121,13 @@ static bool differs(void *data, const kj_texpr *e)
 }
 
 /* The same in all threads of the grid, or of a block: of kernels only, whose parameters are. */
-static bool is_shared(const pass *p, const kj_texpr *e, bool of_block)
+static bool is_shared(const pass *p, const kt_expr *e, bool of_block)
 {
   sharing s = { p, of_block };
-  return !kj_any_texpr(e, differs, &s);
+  return !kt_any_texpr(e, differs, &s);
 }
 
-static bool are_shared(const pass *p, const kj_texprs *list, bool of_block)
+static bool are_shared(const pass *p, const kt_exprs *list, bool of_block)
 {
   for (size_t i = 0; i < list->count; i++)
     if (!is_shared(p, list->items[i], of_block)) return false;
@@ -137,11 +137,11 @@ static bool are_shared(const pass *p, const kj_texprs *list, bool of_block)
 /* ---- bounds of a counter ---- */
 
 /* Cannot be evaluated twice, or earlier; views can, but are better held. */
-static bool is_bound_by_place(void *data, const kj_texpr *e)
+static bool is_bound_by_place(void *data, const kt_expr *e)
 {
   (void)data;
   if (e->is_checked || e->kind == KJ_T_VIEW || e->kind == KJ_T_POINTED) return true;
-  switch (kj_source_of(e)) {
+  switch (kt_source_of(e)) {
   case KJ_FROM_OPERANDS:
   case KJ_FROM_VARIABLE: return false;
   case KJ_FROM_BUILTIN: return !(e->builtin->flags & KJ_PURE);
@@ -151,19 +151,19 @@ static bool is_bound_by_place(void *data, const kj_texpr *e)
   return true;
 }
 
-static kj_tstmt *hold(pass *p, kj_texpr **bound)
+static kt_stmt *hold(pass *p, kt_expr **bound)
 {
-  kj_tvar *var =
-    kj_new_tvar(p->c, p->instance, KJ_V_LET, "bound", (*bound)->type, (*bound)->location);
-  kj_tstmt *assign = kj_new_tstmt(p->c, KJ_TS_ASSIGN, (*bound)->location);
+  kt_var *var =
+    kt_new_tvar(p->c, p->instance, KJ_V_LET, "bound", (*bound)->type, (*bound)->location);
+  kt_stmt *assign = kt_new_tstmt(p->c, KJ_TS_ASSIGN, (*bound)->location);
   assign->var = var;
   assign->value = *bound;
-  *bound = kj_new_texpr(p->c, KJ_T_VAR, var->type, assign->location);
+  *bound = kt_new_texpr(p->c, KJ_T_VAR, var->type, assign->location);
   (*bound)->var = var;
   return assign;
 }
 
-static void insert(pass *p, kj_tstmts *list, size_t at, kj_tstmt *stmt)
+static void insert(pass *p, kt_stmts *list, size_t at, kt_stmt *stmt)
 {
   KJ_PUSH(p->c->arena, list, stmt);
   for (size_t i = list->count - 1; i > at; i--) list->items[i] = list->items[i - 1];
@@ -172,24 +172,24 @@ static void insert(pass *p, kj_tstmts *list, size_t at, kj_tstmt *stmt)
 
 /* Bounds that are loaded or called for become variables in front of the loop, in the order in which
  * they were evaluated. Returns how many. */
-static size_t hold_bounds(pass *p, kj_tstmts *list, size_t at)
+static size_t hold_bounds(pass *p, kt_stmts *list, size_t at)
 {
-  kj_tstmt *loop = list->items[at];
-  kj_texpr **bounds[] = { &loop->first, &loop->stop, &loop->step };
+  kt_stmt *loop = list->items[at];
+  kt_expr **bounds[] = { &loop->first, &loop->stop, &loop->step };
   size_t count = 0;
   for (int i = 0; i < 3; i++)
-    if (kj_any_texpr(*bounds[i], is_bound_by_place, NULL))
+    if (kt_any_texpr(*bounds[i], is_bound_by_place, NULL))
       insert(p, list, at + count++, hold(p, bounds[i]));
   return count;
 }
 
 /* ---- the pass ---- */
 
-static void version(pass *p, kj_tstmt *loop, uint32_t size)
+static void version(pass *p, kt_stmt *loop, uint32_t size)
 {
-  kj_texprs conditions;
+  kt_exprs conditions;
   p->looked_at += size;
-  const kj_loop_checks *proved = kj_prove_in_loop(p->c, p->instance, loop, &conditions);
+  const kt_loop_checks *proved = kp_prove_in_loop(p->c, p->instance, loop, &conditions);
   if (!proved) return;
   if (loop->kind != KJ_TS_FOR && !are_shared(p, &conditions, loop->kind == KJ_TS_BLOCK_FOR)) return;
   p->total += size;
@@ -197,17 +197,17 @@ static void version(pass *p, kj_tstmt *loop, uint32_t size)
   loop->indices = conditions;
 }
 
-static bool is_loop(const kj_tstmt *stmt)
+static bool is_loop(const kt_stmt *stmt)
 {
-  return stmt->kind == KJ_TS_FOR || kj_flow_of(stmt) == KJ_FLOW_RANGE;
+  return stmt->kind == KJ_TS_FOR || kt_flow_of(stmt) == KJ_FLOW_RANGE;
 }
 
-static void visit_list(pass *p, kj_tstmts *list)
+static void visit_list(pass *p, kt_stmts *list)
 {
   for (size_t i = 0; i < list->count; i++) {
-    kj_tstmt *stmt = list->items[i];
+    kt_stmt *stmt = list->items[i];
     look l = { 0 };
-    if (is_loop(stmt)) kj_walk_tstmts(&stmt->body, look_at_stmt, look_at_expr, &l);
+    if (is_loop(stmt)) kt_walk_tstmts(&stmt->body, look_at_stmt, look_at_expr, &l);
     if (l.has_checks && !l.meets && !l.is_long && l.size <= MOST_SIZE &&
         p->total + l.size <= MOST_TOTAL && p->looked_at + l.size <= MOST_LOOKED_AT) {
       if (stmt->kind == KJ_TS_FOR) i += hold_bounds(p, list, i);
@@ -218,31 +218,31 @@ static void visit_list(pass *p, kj_tstmts *list)
   }
 }
 
-static void forget_expr(void *data, kj_texpr **at)
+static void forget_expr(void *data, kt_expr **at)
 {
   (void)data;
   (*at)->proof = KJ_PROOF_UNSEEN;
 }
 
-static void forget_stmt(void *data, kj_tstmt *stmt)
+static void forget_stmt(void *data, kt_stmt *stmt)
 {
-  const kj_texpr **values = data;
+  const kt_expr **values = data;
   stmt->proof = KJ_PROOF_UNSEEN;
   if (stmt->kind == KJ_TS_ASSIGN && stmt->var->kind == KJ_V_LET)
     values[stmt->var->index] = stmt->value;
 }
 
-void kj_version_loops(kj_compilation *c)
+void kp_version_loops(kt_compilation *c)
 {
   if (c->request->debug || !(c->request->checks & (KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION)))
     return;
   pass p = { .c = c };
-  const kj_texpr ***values = KJ_NEW_ARRAY(c->arena, const kj_texpr **, c->instances.count);
+  const kt_expr ***values = KJ_NEW_ARRAY(c->arena, const kt_expr **, c->instances.count);
   for (size_t i = 0; i < c->instances.count; i++) {
-    kj_instance *instance = c->instances.items[i];
+    kt_instance *instance = c->instances.items[i];
     values[i] =
-      KJ_NEW_ARRAY(c->arena, const kj_texpr *, instance->params.count + instance->locals.count + 1);
-    kj_walk_tstmts(&instance->body, forget_stmt, forget_expr, values[i]);
+      KJ_NEW_ARRAY(c->arena, const kt_expr *, instance->params.count + instance->locals.count + 1);
+    kt_walk_tstmts(&instance->body, forget_stmt, forget_expr, values[i]);
   }
   for (size_t i = 0; i < c->instances.count; i++) {
     p.instance = c->instances.items[i];

@@ -5,19 +5,19 @@
 #include "typing/typed.h"
 
 #define PASS(name, function, condition, needs, gives, verify, what) \
-  void function(kj_compilation *c);
+  void function(kt_compilation *c);
 #include "pass/passes.def"
 #undef PASS
 
 /* prove.c: the checks in the loop, of the instance's own or in what it calls, that cannot fail if
  * all conditions hold when it starts; NULL: none. The conditions read variables that the loop does
  * not assign. */
-const kj_loop_checks *kj_prove_in_loop(kj_compilation *c, const kj_instance *instance,
-                                       kj_tstmt *loop, kj_texprs *conditions);
+const kt_loop_checks *kp_prove_in_loop(kt_compilation *c, const kt_instance *instance,
+                                       kt_stmt *loop, kt_exprs *conditions);
 
 /* checks.c: whether evaluating or executing it may make a thread leave the kernel. Needs
  * KJ_TREE_FAILING. */
-bool kj_may_fail(const kj_texpr *expr);
-bool kj_stmt_may_fail(const kj_tstmt *stmt);
+bool kp_may_fail(const kt_expr *expr);
+bool kp_stmt_may_fail(const kt_stmt *stmt);
 
 #endif

@@ -16,17 +16,17 @@
 
 enum { MOST_CONDITIONS = 48, MOST_VISITS = 20000, MOST_DEPTH = 12 };
 
-static void visit_expr(kj_prover *p, kj_texpr *e);
-static void visit_stmts(kj_prover *p, const kj_tstmts *list);
+static void visit_expr(kp_prover *p, kt_expr *e);
+static void visit_stmts(kp_prover *p, const kt_stmts *list);
 
 /* ---- proofs ---- */
 
-static void weaken(kj_proof *proof, kj_proof found)
+static void weaken(kt_proof *proof, kt_proof found)
 {
   if (found > *proof) *proof = found;
 }
 
-static bool is_same_extent(const kj_texpr *a, const kj_texpr *b)
+static bool is_same_extent(const kt_expr *a, const kt_expr *b)
 {
   if (a->kind != KJ_T_EXTENT || b->kind != KJ_T_EXTENT || a->dimension != b->dimension)
     return false;
@@ -34,7 +34,7 @@ static bool is_same_extent(const kj_texpr *a, const kj_texpr *b)
 }
 
 /* len(a) - 1 < len(a): what a range over an array's own extent gives. */
-static bool is_below(const kj_texpr *high, const kj_texpr *extent)
+static bool is_below(const kt_expr *high, const kt_expr *extent)
 {
   bool is_less = high->kind == KJ_T_BINARY && high->op == KJIT_SUB && high->y->kind == KJ_T_CONST &&
                  high->y->integer > 0;
@@ -42,24 +42,24 @@ static bool is_below(const kj_texpr *high, const kj_texpr *extent)
 }
 
 /* Alone: conditions of a subscript are only of use all together. */
-static kj_proof prove_index(kj_prover *p, const kj_texpr *index, const kj_bounds *extent)
+static kt_proof prove_index(kp_prover *p, const kt_expr *index, const kp_bounds *extent)
 {
-  kj_bounds b = kj_find_bounds(p, index);
+  kp_bounds b = kp_find_bounds(p, index);
   if (!b.known || !extent->known) return KJ_PROOF_NONE;
   bool is_from_0 = b.least >= 0,
        is_to_end = b.most < extent->least || is_below(b.high, extent->low);
   if (is_from_0 && is_to_end) return KJ_PROOF_ALWAYS;
   if (p->conditions.count + 2 > MOST_CONDITIONS) return KJ_PROOF_NONE;
-  if (!is_from_0) kj_add_condition(p, KJIT_GE, b.low, kj_make_bound(p, 0));
-  if (!is_to_end) kj_add_condition(p, KJIT_LT, b.high, extent->low);
+  if (!is_from_0) kp_add_condition(p, KJIT_GE, b.low, kp_make_bound(p, 0));
+  if (!is_to_end) kp_add_condition(p, KJIT_LT, b.high, extent->low);
   return KJ_PROOF_BLOCK;
 }
 
-static kj_proof prove_subscript(kj_prover *p, const kj_texpr *array, const kj_texprs *indices)
+static kt_proof prove_subscript(kp_prover *p, const kt_expr *array, const kt_exprs *indices)
 {
   size_t mark = p->conditions.count;
-  const kj_bounded_shape *of = kj_find_least_shape(p, array);
-  kj_proof proof = of ? KJ_PROOF_ALWAYS : KJ_PROOF_NONE;
+  const kp_bounded_shape *of = kp_find_least_shape(p, array);
+  kt_proof proof = of ? KJ_PROOF_ALWAYS : KJ_PROOF_NONE;
   for (size_t d = 0; d < indices->count && proof != KJ_PROOF_NONE; d++)
     weaken(&proof, prove_index(p, indices->items[d], &of->extents[d]));
   if (proof == KJ_PROOF_NONE) p->conditions.count = mark;
@@ -67,30 +67,30 @@ static kj_proof prove_subscript(kj_prover *p, const kj_texpr *array, const kj_te
 }
 
 /* Of any scalar type: in a loop it can be looked at when the loop starts. */
-static bool is_known_divisor(const kj_prover *p, const kj_texpr *divisor)
+static bool is_known_divisor(const kp_prover *p, const kt_expr *divisor)
 {
-  return p->inside && !p->at->depth && kj_is_scalar(divisor->type) && kj_is_invariant(p, divisor);
+  return p->inside && !p->at->depth && ki_is_scalar(divisor->type) && kp_is_invariant(p, divisor);
 }
 
-static kj_proof prove_divisor(kj_prover *p, const kj_texpr *divisor)
+static kt_proof prove_divisor(kp_prover *p, const kt_expr *divisor)
 {
   size_t mark = p->conditions.count;
   if (is_known_divisor(p, divisor) && mark < MOST_CONDITIONS) {
     /* 0 */
-    kj_add_condition(p, KJIT_NE, (kj_texpr *)divisor,
-                     kj_new_texpr(p->c, KJ_T_CONST, divisor->type, divisor->location));
+    kp_add_condition(p, KJIT_NE, (kt_expr *)divisor,
+                     kt_new_texpr(p->c, KJ_T_CONST, divisor->type, divisor->location));
     return KJ_PROOF_BLOCK;
   }
-  kj_bounds b = kj_find_bounds(p, divisor);
+  kp_bounds b = kp_find_bounds(p, divisor);
   if (!b.known) p->conditions.count = mark;
   if (!b.known) return KJ_PROOF_NONE;
   if (b.least > 0 || b.most < 0) return KJ_PROOF_ALWAYS;
   if (p->conditions.count >= MOST_CONDITIONS) return KJ_PROOF_NONE;
-  kj_add_condition(p, KJIT_GT, b.low, kj_make_bound(p, 0));
+  kp_add_condition(p, KJIT_GT, b.low, kp_make_bound(p, 0));
   return KJ_PROOF_BLOCK;
 }
 
-static kj_proof prove(kj_prover *p, const kj_texpr *e)
+static kt_proof prove(kp_prover *p, const kt_expr *e)
 {
   if (p->is_full) return KJ_PROOF_NONE;
   switch (KJ_AMONG(e->kind)) {
@@ -108,48 +108,48 @@ static kj_proof prove(kj_prover *p, const kj_texpr *e)
 
 /* ---- the walk ---- */
 
-static kj_bounded_call *enter(kj_prover *p, const kj_instance *instance, uint32_t depth)
+static kp_bounded_call *enter(kp_prover *p, const kt_instance *instance, uint32_t depth)
 {
-  kj_bounded_call *a = KJ_NEW(p->c->arena, kj_bounded_call);
+  kp_bounded_call *a = KJ_NEW(p->c->arena, kp_bounded_call);
   size_t count = instance->params.count + instance->locals.count + 1;
   a->instance = instance;
-  a->values = KJ_NEW_ARRAY(p->c->arena, kj_bounds, count);
-  a->shapes = KJ_NEW_ARRAY(p->c->arena, kj_bounded_shape *, count);
-  a->needs = KJ_NEW_ARRAY(p->c->arena, kj_texprs, count);
+  a->values = KJ_NEW_ARRAY(p->c->arena, kp_bounds, count);
+  a->shapes = KJ_NEW_ARRAY(p->c->arena, kp_bounded_shape *, count);
+  a->needs = KJ_NEW_ARRAY(p->c->arena, kt_exprs, count);
   a->depth = depth;
   return a;
 }
 
-static bool is_array(const kj_prover *p, kjit_type type)
+static bool is_array(const kp_prover *p, kjit_type type)
 {
-  return !kj_is_weak(type) && kj_type(p->c->types, type)->class_ == KJ_CLASS_ARRAY;
+  return !ki_is_weak(type) && ki_type(p->c->types, type)->class_ == KJ_CLASS_ARRAY;
 }
 
-static void bind(kj_prover *p, kj_bounded_call *to, const kj_tvar *var, const kj_texpr *value)
+static void bind(kp_prover *p, kp_bounded_call *to, const kt_var *var, const kt_expr *value)
 {
-  kj_texprs others = p->conditions;
-  p->conditions = (kj_texprs){ 0 }; /* what others have needed, this one has to say again */
-  if (is_array(p, var->type)) to->shapes[var->index] = kj_find_least_shape(p, value);
-  else to->values[var->index] = kj_find_bounds(p, value);
+  kt_exprs others = p->conditions;
+  p->conditions = (kt_exprs){ 0 }; /* what others have needed, this one has to say again */
+  if (is_array(p, var->type)) to->shapes[var->index] = kp_find_least_shape(p, value);
+  else to->values[var->index] = kp_find_bounds(p, value);
   to->needs[var->index] = p->conditions;
   p->conditions = others;
 }
 
 /* Functions that stay functions are the same for all their calls: a loop cannot leave out checks in
  * them. */
-static bool stays_function(const kj_instance *instance)
+static bool stays_function(const kt_instance *instance)
 {
   return instance->is_recursive ||
-         kj_get_attribute(&instance->function->attributes, KJ_ATTRIBUTE_NOINLINE);
+         ki_get_attribute(&instance->function->attributes, KJ_ATTRIBUTE_NOINLINE);
 }
 
-static void visit_call(kj_prover *p, const kj_texpr *call)
+static void visit_call(kp_prover *p, const kt_expr *call)
 {
-  kj_bounded_call *outer = p->at;
+  kp_bounded_call *outer = p->at;
   if (p->inside && stays_function(call->instance)) return;
   if (outer->depth >= MOST_DEPTH) p->is_full = true;
   if (p->is_full) return;
-  kj_bounded_call *inner = enter(p, call->instance, outer->depth + 1);
+  kp_bounded_call *inner = enter(p, call->instance, outer->depth + 1);
   for (size_t i = 0; i < call->args.count; i++)
     bind(p, inner, call->instance->params.items[i], call->args.items[i]);
   p->at = inner;
@@ -157,54 +157,54 @@ static void visit_call(kj_prover *p, const kj_texpr *call)
   p->at = outer;
 }
 
-static void visit_expr(kj_prover *p, kj_texpr *e)
+static void visit_expr(kp_prover *p, kt_expr *e)
 {
   if (!e) return;
   if (++p->visits > MOST_VISITS) p->is_full = true;
-  for (size_t i = 0; i < kj_operand_count(e); i++) visit_expr(p, kj_operand(e, i));
+  for (size_t i = 0; i < kt_operand_count(e); i++) visit_expr(p, kt_operand(e, i));
   if (e->is_checked) {
     if (p->inside && e->proof == KJ_PROOF_UNSEEN)
-      KJ_PUSH(p->c->arena, &p->met, ((kj_met_check){ .expr = e }));
+      KJ_PUSH(p->c->arena, &p->met, ((kp_met_check){ .expr = e }));
     weaken(&e->proof, prove(p, e));
   }
   if (e->kind == KJ_T_CALL) visit_call(p, e);
 }
 
-static bool is_one_number(const kj_bounds *b) { return b->known && b->least == b->most; }
+static bool is_one_number(const kp_bounds *b) { return b->known && b->least == b->most; }
 
 /* The last value of a counter whose range is known in numbers: not every one in front of `stop` is
  * reached. */
-static kj_bounds find_last(kj_prover *p, int64_t first, int64_t stop, int64_t step)
+static kp_bounds find_last(kp_prover *p, int64_t first, int64_t stop, int64_t step)
 {
   __int128 span = step > 0 ? (__int128)stop - first - 1 : (__int128)first - stop - 1;
-  if (span < 0) return kj_bounds_of_number(p, first); /* no iteration */
+  if (span < 0) return kp_bounds_of_number(p, first); /* no iteration */
   __int128 rounds = span / (step > 0 ? step : -(__int128)step);
-  return kj_bounds_of_number(p, (int64_t)(first + rounds * step));
+  return kp_bounds_of_number(p, (int64_t)(first + rounds * step));
 }
 
-static bool is_exact(const kj_bounds *b) { return b->low == b->high; }
+static bool is_exact(const kp_bounds *b) { return b->low == b->high; }
 
-static kj_bounds find_counter(kj_prover *p, const kj_tstmt *stmt)
+static kp_bounds find_counter(kp_prover *p, const kt_stmt *stmt)
 {
-  kj_bounds first = kj_find_bounds(p, stmt->first), stop = kj_find_bounds(p, stmt->stop),
-            step = stmt->step ? kj_find_bounds(p, stmt->step) : kj_bounds_of_number(p, 1),
-            one = kj_bounds_of_number(p, 1);
+  kp_bounds first = kp_find_bounds(p, stmt->first), stop = kp_find_bounds(p, stmt->stop),
+            step = stmt->step ? kp_find_bounds(p, stmt->step) : kp_bounds_of_number(p, 1),
+            one = kp_bounds_of_number(p, 1);
   if (!first.known || !stop.known || !step.known || (step.least <= 0 && step.most >= 0))
-    return kj_unknown_bounds;
+    return kp_unknown_bounds;
   bool is_up = step.least > 0, has_steps = is_one_number(&step) && step.least > INT32_MIN &&
                                            step.least <= INT32_MAX &&
                                            step.least != (is_up ? 1 : -1);
-  kj_bounds last =
-    is_up ? kj_subtract_bounds(p, KJIT_I64, stop, one) : kj_add_bounds(p, KJIT_I64, stop, one);
+  kp_bounds last =
+    is_up ? kp_subtract_bounds(p, KJIT_I64, stop, one) : kp_add_bounds(p, KJIT_I64, stop, one);
   if (is_one_number(&first) && is_one_number(&stop) && is_one_number(&step))
     last = find_last(p, first.least, stop.least, step.least);
   else if (p->inside && has_steps && is_exact(&first) && is_exact(&stop))
-    last = kj_find_last_bounds(p, first, stop, step.least);
-  if (!last.known) return kj_unknown_bounds;
-  kj_bounds *least = is_up ? &first : &last, *most = is_up ? &last : &first;
+    last = kp_find_last_bounds(p, first, stop, step.least);
+  if (!last.known) return kp_unknown_bounds;
+  kp_bounds *least = is_up ? &first : &last, *most = is_up ? &last : &first;
   int64_t low = least->least, high = most->most;
   if (low > high) high = low; /* no iteration: whatever is said of it holds */
-  return (kj_bounds){ .known = true,
+  return (kp_bounds){ .known = true,
                       .low = least->low,
                       .high = most->high,
                       .least = low,
@@ -212,25 +212,25 @@ static kj_bounds find_counter(kj_prover *p, const kj_tstmt *stmt)
                       .nodes = first.nodes + last.nodes };
 }
 
-static void bind_counter(kj_prover *p, const kj_tstmt *stmt)
+static void bind_counter(kp_prover *p, const kt_stmt *stmt)
 {
-  kj_texprs others = p->conditions;
-  p->conditions = (kj_texprs){ 0 };
+  kt_exprs others = p->conditions;
+  p->conditions = (kt_exprs){ 0 };
   p->at->values[stmt->var->index] = find_counter(p, stmt);
   p->at->needs[stmt->var->index] = p->conditions;
   p->conditions = others;
 }
 
-static void bind_range(kj_prover *p, const kj_tstmt *stmt)
+static void bind_range(kp_prover *p, const kt_stmt *stmt)
 {
   for (size_t i = 0; i < stmt->vars.count; i++) {
-    kj_texprs others = p->conditions;
-    p->conditions = (kj_texprs){ 0 };
-    kj_bounds extent = kj_find_bounds(p, stmt->extents.items[i]),
+    kt_exprs others = p->conditions;
+    p->conditions = (kt_exprs){ 0 };
+    kp_bounds extent = kp_find_bounds(p, stmt->extents.items[i]),
               last = extent.known
-                       ? kj_subtract_bounds(p, KJIT_I64, extent, kj_bounds_of_number(p, 1))
-                       : kj_unknown_bounds;
-    last.low = kj_make_bound(p, 0);
+                       ? kp_subtract_bounds(p, KJIT_I64, extent, kp_bounds_of_number(p, 1))
+                       : kp_unknown_bounds;
+    last.low = kp_make_bound(p, 0);
     last.least = 0;
     if (last.most < 0) last.most = 0;
     p->at->values[stmt->vars.items[i]->index] = last;
@@ -239,27 +239,27 @@ static void bind_range(kj_prover *p, const kj_tstmt *stmt)
   }
 }
 
-static void visit_store(kj_prover *p, kj_tstmt *stmt)
+static void visit_store(kp_prover *p, kt_stmt *stmt)
 {
   if (p->inside && stmt->proof == KJ_PROOF_UNSEEN)
-    KJ_PUSH(p->c->arena, &p->met, ((kj_met_check){ .store = stmt }));
+    KJ_PUSH(p->c->arena, &p->met, ((kp_met_check){ .store = stmt }));
   weaken(&stmt->proof,
          p->is_full ? KJ_PROOF_NONE : prove_subscript(p, stmt->array, &stmt->indices));
 }
 
-static void visit_stmt(kj_prover *p, kj_tstmt *stmt)
+static void visit_stmt(kp_prover *p, kt_stmt *stmt)
 {
-  for (size_t i = 0; i < kj_stmt_operand_count(stmt); i++) visit_expr(p, kj_stmt_operand(stmt, i));
+  for (size_t i = 0; i < kt_stmt_operand_count(stmt); i++) visit_expr(p, kt_stmt_operand(stmt, i));
   if (stmt->kind == KJ_TS_STORE && stmt->is_checked) visit_store(p, stmt);
   if (stmt->kind == KJ_TS_ASSIGN && stmt->value && stmt->var->kind == KJ_V_LET)
     bind(p, p->at, stmt->var, stmt->value);
   if (stmt->kind == KJ_TS_FOR) bind_counter(p, stmt);
-  if (kj_flow_of(stmt) == KJ_FLOW_RANGE) bind_range(p, stmt);
+  if (kt_flow_of(stmt) == KJ_FLOW_RANGE) bind_range(p, stmt);
   visit_stmts(p, &stmt->body);
   visit_stmts(p, &stmt->otherwise);
 }
 
-static void visit_stmts(kj_prover *p, const kj_tstmts *list)
+static void visit_stmts(kp_prover *p, const kt_stmts *list)
 {
   for (size_t i = 0; i < list->count; i++) visit_stmt(p, list->items[i]);
 }
@@ -267,28 +267,28 @@ static void visit_stmts(kj_prover *p, const kj_tstmts *list)
 /* ---- what comes of it ---- */
 
 typedef struct dropper {
-  kj_proof most;
+  kt_proof most;
 } dropper;
 
 /* One that was never met is in what is never called. */
-static bool is_dropped(const dropper *d, kj_proof proof)
+static bool is_dropped(const dropper *d, kt_proof proof)
 {
   return proof != KJ_PROOF_UNSEEN && proof <= d->most;
 }
 
-static void drop_expr(void *data, kj_texpr **at)
+static void drop_expr(void *data, kt_expr **at)
 {
   if ((*at)->is_checked && is_dropped(data, (*at)->proof)) (*at)->is_checked = false;
 }
 
-static void drop_stmt(void *data, kj_tstmt *stmt)
+static void drop_stmt(void *data, kt_stmt *stmt)
 {
   if (stmt->is_checked && is_dropped(data, stmt->proof)) stmt->is_checked = false;
 }
 
 /* ---- in a loop ---- */
 
-static void mark_inside(void *data, kj_tstmt *stmt)
+static void mark_inside(void *data, kt_stmt *stmt)
 {
   bool *inside = data;
   if (stmt->var) inside[stmt->var->index] = true;
@@ -297,12 +297,12 @@ static void mark_inside(void *data, kj_tstmt *stmt)
 
 /* Those that hold in every call of the loop's that meets them; what was thought of them is
  * forgotten. */
-static kj_loop_checks *take_proved(kj_prover *p)
+static kt_loop_checks *take_proved(kp_prover *p)
 {
-  kj_loop_checks *proved = KJ_NEW(p->c->arena, kj_loop_checks);
+  kt_loop_checks *proved = KJ_NEW(p->c->arena, kt_loop_checks);
   for (size_t i = 0; i < p->met.count; i++) {
-    kj_met_check *met = &p->met.items[i];
-    kj_proof *proof = met->expr ? &met->expr->proof : &met->store->proof;
+    kp_met_check *met = &p->met.items[i];
+    kt_proof *proof = met->expr ? &met->expr->proof : &met->store->proof;
     bool holds = *proof != KJ_PROOF_NONE && !p->is_full;
     *proof = KJ_PROOF_UNSEEN;
     if (holds && met->expr) KJ_PUSH(p->c->arena, &proved->exprs, met->expr);
@@ -311,31 +311,31 @@ static kj_loop_checks *take_proved(kj_prover *p)
   return proved;
 }
 
-const kj_loop_checks *kj_prove_in_loop(kj_compilation *c, const kj_instance *instance,
-                                       kj_tstmt *loop, kj_texprs *conditions)
+const kt_loop_checks *kp_prove_in_loop(kt_compilation *c, const kt_instance *instance,
+                                       kt_stmt *loop, kt_exprs *conditions)
 {
-  kj_prover p = { .c = c };
-  kj_tstmts itself = { .items = &loop, .count = 1 };
+  kp_prover p = { .c = c };
+  kt_stmts itself = { .items = &loop, .count = 1 };
   p.at = enter(&p, instance, 0);
   p.inside = KJ_NEW_ARRAY(c->arena, bool, instance->params.count + instance->locals.count + 1);
-  kj_walk_tstmts(&itself, mark_inside, NULL, p.inside);
+  kt_walk_tstmts(&itself, mark_inside, NULL, p.inside);
   if (loop->kind == KJ_TS_FOR) bind_counter(&p, loop);
   else bind_range(&p, loop);
   visit_stmts(&p, &loop->body);
-  const kj_loop_checks *proved = take_proved(&p);
+  const kt_loop_checks *proved = take_proved(&p);
   *conditions = p.conditions;
   return proved->exprs.count || proved->stores.count ? proved : NULL;
 }
 
-void kj_prove_checks(kj_compilation *c)
+void kp_prove_checks(kt_compilation *c)
 {
-  kj_prover p = { .c = c };
+  kp_prover p = { .c = c };
   p.at = enter(&p, c->instances.items[0], 0);
   visit_stmts(&p, &c->instances.items[0]->body);
   if (p.is_full) return;
   dropper d = { .most = c->drops_hoisted ? KJ_PROOF_BLOCK : KJ_PROOF_ALWAYS };
   for (size_t i = 0; i < c->instances.count; i++)
-    kj_walk_tstmts(&c->instances.items[i]->body, drop_stmt, drop_expr, &d);
+    kt_walk_tstmts(&c->instances.items[i]->body, drop_stmt, drop_expr, &d);
   bool is_cpu = c->request->target.kind == KJ_TARGET_CPU;
   if (is_cpu && !c->drops_hoisted) c->hoisted = p.conditions;
 }

@@ -13,63 +13,63 @@
 #include "pass/pass.h"
 
 typedef struct pass {
-  kj_compilation *c;
+  kt_compilation *c;
   const kj_signature *signature;
-  kj_instance *instance;
-  kj_launch_limits limits;
+  kt_instance *instance;
+  kp_launch_limits limits;
   bool has_reshape;         /* anywhere: an array may have any extents then */
   uint32_t *assignments;    /* of each variable of the instance */
   uint32_t *uses;           /* reads of each variable */
   uint32_t *subscript_uses; /* of those, how many only feed a subscript */
-  kj_interval **shapes;     /* by variable: extents of arrays that are assigned once */
+  kt_interval **shapes;     /* by variable: extents of arrays that are assigned once */
 } pass;
 
-static kj_interval whole(const pass *p, kjit_type type)
+static kt_interval whole(const pass *p, kjit_type type)
 {
-  return kj_whole_interval(kj_find_integer(p->c->types, type));
+  return kp_whole_interval(kp_find_integer(p->c->types, type));
 }
 
 /* ---- extents ---- */
 
-static kj_interval extent_range(pass *p, const kj_texpr *array, uint32_t d);
+static kt_interval extent_range(pass *p, const kt_expr *array, uint32_t d);
 
 /* A slice has no more elements than its dimension: one that leaves the array is an error of the
  * program. The extents of a reshaped array may be any, as long as it has no elements. */
-static kj_interval view_range(pass *p, const kj_texpr *view, uint32_t d)
+static kt_interval view_range(pass *p, const kt_expr *view, uint32_t d)
 {
-  const kj_view_dimension same = { (int)(d + view->args.count), KJ_VIEW_SAME, KJ_VIEW_SAME },
+  const kt_view_dimension same = { (int)(d + view->args.count), KJ_VIEW_SAME, KJ_VIEW_SAME },
                           *of = view->dimensions ? &view->dimensions[d] : &same;
-  kj_interval own =
+  kt_interval own =
     of->extent == KJ_VIEW_SAME ? whole(p, KJIT_I64) : view->indices.items[of->extent]->range;
   if (of->source == KJ_VIEW_SAME) return own;
-  kj_interval source = extent_range(p, view->x, (uint32_t)of->source);
+  kt_interval source = extent_range(p, view->x, (uint32_t)of->source);
   if (of->extent == KJ_VIEW_SAME) return source;
-  kj_interval both = kj_meet_intervals(own, kj_make_interval(INT64_MIN, source.most));
+  kt_interval both = kp_meet_intervals(own, kp_make_interval(INT64_MIN, source.most));
   return both.known ? both : own;
 }
 
-static kj_interval extent_range(pass *p, const kj_texpr *array, uint32_t d)
+static kt_interval extent_range(pass *p, const kt_expr *array, uint32_t d)
 {
-  const kj_tvar *var = array->kind == KJ_T_VAR ? array->var : NULL;
+  const kt_var *var = array->kind == KJ_T_VAR ? array->var : NULL;
   if (var && p->shapes[var->index]) return p->shapes[var->index][d];
   if (array->kind == KJ_T_VIEW) return view_range(p, array, d);
   if (array->kind == KJ_T_POINTED && d < array->args.count) return array->args.items[d]->range;
   bool is_own =
     var && (var->kind == KJ_V_SHARED || (var->kind == KJ_V_PARAM && p->instance->is_kernel));
-  return is_own || !p->has_reshape ? kj_extent_interval(p->c, array->type) : whole(p, KJIT_I64);
+  return is_own || !p->has_reshape ? kp_extent_interval(p->c, array->type) : whole(p, KJIT_I64);
 }
 
-static void keep_shape(pass *p, const kj_tvar *var, const kj_texpr *array)
+static void keep_shape(pass *p, const kt_var *var, const kt_expr *array)
 {
-  uint32_t rank = kj_type(p->c->types, array->type)->rank;
-  kj_interval *shape = KJ_NEW_ARRAY(p->c->arena, kj_interval, KJ_MAX_RANK);
+  uint32_t rank = ki_type(p->c->types, array->type)->rank;
+  kt_interval *shape = KJ_NEW_ARRAY(p->c->arena, kt_interval, KJ_MAX_RANK);
   for (uint32_t d = 0; d < rank; d++) shape[d] = extent_range(p, array, d);
   p->shapes[var->index] = shape;
 }
 
-static void find_reshape(void *data, kj_texpr **at)
+static void find_reshape(void *data, kt_expr **at)
 {
-  const kj_texpr *e = *at;
+  const kt_expr *e = *at;
   if (e->kind == KJ_T_VIEW && e->dimensions && e->indices.count &&
       e->dimensions[0].source == KJ_VIEW_SAME)
     *(bool *)data = true;
@@ -77,10 +77,10 @@ static void find_reshape(void *data, kj_texpr **at)
 
 /* ---- the ranges of expressions ---- */
 
-static kj_interval builtin_range(pass *p, const kj_texpr *e)
+static kt_interval builtin_range(pass *p, const kt_expr *e)
 {
-  kj_interval operands[2],
-    position = kj_position_interval(&p->limits, e->builtin->id, e->dimension);
+  kt_interval operands[2],
+    position = kp_position_interval(&p->limits, e->builtin->id, e->dimension);
   if (e->builtin->id == KJ_BUILTIN_GRID || e->builtin->id == KJ_BUILTIN_GRIDSIZE)
     p->c->used_grid32 |= p->signature->grid32;
   if (position.known || !e->args.count || e->args.count > 2) return position;
@@ -88,41 +88,41 @@ static kj_interval builtin_range(pass *p, const kj_texpr *e)
     operands[i] = e->args.items[i]->range;
     if (!operands[i].known) return operands[i];
   }
-  return kj_exact_builtin(e->builtin->id, operands, e->args.count);
+  return kp_exact_builtin(e->builtin->id, operands, e->args.count);
 }
 
 /* Before the type wraps it; not known: any value of the type. */
-static kj_interval exact_range(pass *p, const kj_texpr *e, kj_integer type)
+static kt_interval exact_range(pass *p, const kt_expr *e, kp_integer type)
 {
   switch (KJ_AMONG(e->kind)) {
-  case KJ_T_CONST: return kj_make_interval(e->integer, e->integer);
+  case KJ_T_CONST: return kp_make_interval(e->integer, e->integer);
   case KJ_T_VAR: return e->var->range;
-  case KJ_T_UNARY: return kj_exact_unary(e->op, e->x->range);
-  case KJ_T_BINARY: return kj_exact_binary(e->op, type, e->x->range, e->y->range);
-  case KJ_T_COND: return kj_join_intervals(e->y->range, e->z->range);
-  case KJ_T_CONVERT: return kj_convert_interval(type, e->x->range);
+  case KJ_T_UNARY: return kp_exact_unary(e->op, e->x->range);
+  case KJ_T_BINARY: return kp_exact_binary(e->op, type, e->x->range, e->y->range);
+  case KJ_T_COND: return kp_join_intervals(e->y->range, e->z->range);
+  case KJ_T_CONVERT: return kp_convert_interval(type, e->x->range);
   case KJ_T_EXTENT: return extent_range(p, e->x, e->dimension);
   case KJ_T_BUILTIN: return builtin_range(p, e);
-  default: return (kj_interval){ 0 };
+  default: return (kt_interval){ 0 };
   }
 }
 
 /* ---- which expressions are computed in 32 bits ---- */
 
-static bool is_ring_operation(const kj_texpr *e)
+static bool is_ring_operation(const kt_expr *e)
 {
   if (e->kind == KJ_T_UNARY) return e->op == KJIT_NEG;
   if (e->kind != KJ_T_BINARY) return false;
   return e->op == KJIT_ADD || e->op == KJIT_SUB || e->op == KJIT_MUL ||
-         (e->op == KJIT_SHL && kj_is_within(e->y->range, 0, 31));
+         (e->op == KJIT_SHL && kp_is_within(e->y->range, 0, 31));
 }
 
-static bool is_narrow_operand(const kj_texpr *e)
+static bool is_narrow_operand(const kt_expr *e)
 {
-  return e->type != KJIT_I64 || kj_fits32(e->range);
+  return e->type != KJIT_I64 || kp_fits32(e->range);
 }
 
-static bool can_compute_narrow(const kj_texpr *e)
+static bool can_compute_narrow(const kt_expr *e)
 {
   if (is_ring_operation(e)) return true;
   switch (KJ_AMONG(e->kind)) {
@@ -140,33 +140,33 @@ static bool can_compute_narrow(const kj_texpr *e)
   }
 }
 
-static void visit_expr(void *data, kj_texpr **slot)
+static void visit_expr(void *data, kt_expr **slot)
 {
   pass *p = data;
-  kj_texpr *e = *slot;
-  kj_integer type = kj_find_integer(p->c->types, e->type);
-  e->range = type.bits ? kj_wrap_interval(type, exact_range(p, e, type)) : (kj_interval){ 0 };
+  kt_expr *e = *slot;
+  kp_integer type = kp_find_integer(p->c->types, e->type);
+  e->range = type.bits ? kp_wrap_interval(type, exact_range(p, e, type)) : (kt_interval){ 0 };
   e->is_narrow =
     e->type == KJIT_I64 &&
-    (kj_fits32(e->range) ? can_compute_narrow(e) : e->kind == KJ_T_VAR && e->var->is_narrow);
+    (kp_fits32(e->range) ? can_compute_narrow(e) : e->kind == KJ_T_VAR && e->var->is_narrow);
 }
 
 /* ---- reads of a variable that only feed a subscript ---- */
 
-static void count_uses(pass *p, const kj_texpr *e, bool feeds_subscript);
+static void count_uses(pass *p, const kt_expr *e, bool feeds_subscript);
 
-static void count_list(pass *p, const kj_texprs *list, bool feeds_subscript)
+static void count_list(pass *p, const kt_exprs *list, bool feeds_subscript)
 {
   for (size_t i = 0; i < list->count; i++) count_uses(p, list->items[i], feeds_subscript);
 }
 
 /* The fact "offsets fit" says nothing of what pointers point to. */
-static bool has_small_offsets(pass *p, const kj_texpr *array)
+static bool has_small_offsets(pass *p, const kt_expr *array)
 {
-  return !array || kj_type(p->c->types, array->type)->space != KJ_SPACE_GENERIC;
+  return !array || ki_type(p->c->types, array->type)->space != KJ_SPACE_GENERIC;
 }
 
-static void count_uses(pass *p, const kj_texpr *e, bool feeds_subscript)
+static void count_uses(pass *p, const kt_expr *e, bool feeds_subscript)
 {
   if (!e) return;
   if (e->kind == KJ_T_VAR) {
@@ -184,10 +184,10 @@ static void count_uses(pass *p, const kj_texpr *e, bool feeds_subscript)
   count_list(p, &e->indices, e->kind != KJ_T_VIEW && has_small_offsets(p, e->x));
 }
 
-static void count_in_stmts(pass *p, const kj_tstmts *stmts)
+static void count_in_stmts(pass *p, const kt_stmts *stmts)
 {
   for (size_t i = 0; i < stmts->count; i++) {
-    const kj_tstmt *s = stmts->items[i];
+    const kt_stmt *s = stmts->items[i];
     if (s->kind == KJ_TS_ASSIGN || s->kind == KJ_TS_WARP || s->kind == KJ_TS_BARRIER_REDUCE)
       if (s->var) p->assignments[s->var->index]++;
     count_uses(p, s->value, false);
@@ -204,70 +204,70 @@ static void count_in_stmts(pass *p, const kj_tstmts *stmts)
 
 /* ---- variables ---- */
 
-static void narrow_let(pass *p, const kj_tstmt *s)
+static void narrow_let(pass *p, const kt_stmt *s)
 {
-  kj_tvar *var = s->var;
+  kt_var *var = s->var;
   if (!var || var->kind != KJ_V_LET || p->assignments[var->index] != 1 || !s->value) return;
   var->range = s->value->range;
-  if (kj_type(p->c->types, var->type)->class_ == KJ_CLASS_ARRAY) keep_shape(p, var, s->value);
+  if (ki_type(p->c->types, var->type)->class_ == KJ_CLASS_ARRAY) keep_shape(p, var, s->value);
   if (var->type != KJIT_I64) return;
   /* a check looks at all of a subscript */
   bool is_exact = p->c->request->checks & KJIT_CHECK_BOUNDS;
   bool only_subscripts = !is_exact && p->signature->offsets32 && p->uses[var->index] &&
                          p->uses[var->index] == p->subscript_uses[var->index];
-  var->is_narrow = kj_fits32(var->range) || only_subscripts;
+  var->is_narrow = kp_fits32(var->range) || only_subscripts;
   p->c->used_offsets32 |= only_subscripts;
 }
 
 /* A counter stays in 32 bits when the step past its last value does too. */
-static void narrow_counter(const kj_tstmt *s)
+static void narrow_counter(const kt_stmt *s)
 {
-  kj_interval past;
-  s->var->range = kj_counter_interval(s->first->range, s->stop->range, s->step->range, &past);
-  s->var->is_narrow = s->var->type == KJIT_I64 && kj_fits32(past) && kj_fits32(s->first->range) &&
-                      kj_fits32(s->stop->range) && kj_fits32(s->step->range);
+  kt_interval past;
+  s->var->range = kp_counter_interval(s->first->range, s->stop->range, s->step->range, &past);
+  s->var->is_narrow = s->var->type == KJIT_I64 && kp_fits32(past) && kp_fits32(s->first->range) &&
+                      kp_fits32(s->stop->range) && kp_fits32(s->step->range);
 }
 
 /* The extent itself is compared with the variable. */
-static void set_range_loop(const kj_tstmt *s)
+static void set_range_loop(const kt_stmt *s)
 {
   for (size_t i = 0; i < s->vars.count; i++) {
-    kj_interval extent = s->extents.items[i]->range;
-    s->vars.items[i]->range = kj_range_interval(extent);
-    s->vars.items[i]->is_narrow = kj_fits32(extent);
+    kt_interval extent = s->extents.items[i]->range;
+    s->vars.items[i]->range = kp_range_interval(extent);
+    s->vars.items[i]->is_narrow = kp_fits32(extent);
   }
 }
 
-static void visit_stmts(pass *p, kj_tstmts *stmts);
+static void visit_stmts(pass *p, kt_stmts *stmts);
 
-static void visit_stmt(pass *p, kj_tstmt *s)
+static void visit_stmt(pass *p, kt_stmt *s)
 {
-  for (size_t i = 0; i < kj_stmt_operand_count(s); i++)
-    kj_walk_texpr(kj_stmt_operand_place(s, i), visit_expr, p);
+  for (size_t i = 0; i < kt_stmt_operand_count(s); i++)
+    kt_walk_texpr(kt_stmt_operand_place(s, i), visit_expr, p);
   if (s->kind == KJ_TS_ASSIGN) narrow_let(p, s);
   if (s->kind == KJ_TS_FOR) narrow_counter(s);
-  if (kj_flow_of(s) == KJ_FLOW_RANGE) set_range_loop(s);
+  if (kt_flow_of(s) == KJ_FLOW_RANGE) set_range_loop(s);
   visit_stmts(p, &s->body);
   visit_stmts(p, &s->otherwise);
 }
 
-static void visit_stmts(pass *p, kj_tstmts *stmts)
+static void visit_stmts(pass *p, kt_stmts *stmts)
 {
   for (size_t i = 0; i < stmts->count; i++) visit_stmt(p, stmts->items[i]);
 }
 
-void kj_narrow_indices(kj_compilation *c)
+void kp_narrow_indices(kt_compilation *c)
 {
-  pass p = { .c = c, .signature = c->request->signature, .limits = kj_find_limits(c) };
+  pass p = { .c = c, .signature = c->request->signature, .limits = kp_find_limits(c) };
   for (size_t i = 0; i < c->instances.count; i++)
-    kj_walk_tstmts(&c->instances.items[i]->body, NULL, find_reshape, &p.has_reshape);
+    kt_walk_tstmts(&c->instances.items[i]->body, NULL, find_reshape, &p.has_reshape);
   for (size_t i = 0; i < c->instances.count; i++) {
-    kj_instance *instance = p.instance = c->instances.items[i];
+    kt_instance *instance = p.instance = c->instances.items[i];
     size_t count = instance->params.count + instance->locals.count;
     p.assignments = KJ_NEW_ARRAY(c->arena, uint32_t, count);
     p.uses = KJ_NEW_ARRAY(c->arena, uint32_t, count);
     p.subscript_uses = KJ_NEW_ARRAY(c->arena, uint32_t, count);
-    p.shapes = KJ_NEW_ARRAY(c->arena, kj_interval *, count);
+    p.shapes = KJ_NEW_ARRAY(c->arena, kt_interval *, count);
     /* Twice: how often a variable is assigned, and which shifts are ring operations, is known only
      * behind the first. */
     visit_stmts(&p, &instance->body);

@@ -20,95 +20,95 @@ static bool spend(uint32_t *budget, uint32_t cost)
   return true;
 }
 
-static uint32_t cost_of(const kj_texpr *e)
+static uint32_t cost_of(const kt_expr *e)
 {
   bool divides =
     e->kind == KJ_T_BINARY && (e->op == KJIT_DIV || e->op == KJIT_FLOORDIV || e->op == KJIT_MOD);
-  return !divides ? 1 : kj_is_constant(e->y) ? 4 : 16;
+  return !divides ? 1 : kt_is_constant(e->y) ? 4 : 16;
 }
 
-static bool is_cheap_node(const kj_texpr *e)
+static bool is_cheap_node(const kt_expr *e)
 {
   /* views are made again anywhere, and checked again */
   if (e->is_watched || (e->is_checked && e->kind != KJ_T_VIEW)) return false;
-  if (!kj_is_cheap_kind(e->kind)) return false;
+  if (!kt_is_cheap_kind(e->kind)) return false;
   if (e->kind == KJ_T_VAR) return e->var->kind != KJ_V_VAR || e->var->is_uniform;
   if (e->kind == KJ_T_BUILTIN)
     return (e->builtin->flags & KJ_PURE) && e->builtin->id < KJ_FIRST_FLOAT_BUILTIN;
   return e->kind != KJ_T_BINARY || e->op != KJIT_POW;
 }
 
-static bool is_dear(void *data, const kj_texpr *e)
+static bool is_dear(void *data, const kt_expr *e)
 {
   return !is_cheap_node(e) || !spend(data, cost_of(e));
 }
 
-bool kj_is_cheap(const kj_texpr *e, uint32_t budget) { return !kj_any_texpr(e, is_dear, &budget); }
+bool kp_is_cheap(const kt_expr *e, uint32_t budget) { return !kt_any_texpr(e, is_dear, &budget); }
 
 /* ---- who mentions what ---- */
 
 typedef struct scan {
-  kj_simt *s;
+  kp_simt *s;
   bool has_local_address; /* of a local array's element: it may be followed anywhere */
   uint32_t region, region_count, loops;
 } scan;
 
 /* The thread's own, and not yet decided. */
-static bool is_own(const kj_tvar *var)
+static bool is_own(const kt_var *var)
 {
   return !var->is_uniform && !var->is_slot && var->kind != KJ_V_PARAM && var->kind != KJ_V_SHARED &&
          var->kind != KJ_V_CONST;
 }
 
-static void note(scan *at, kj_tvar *var)
+static void note(scan *at, kt_var *var)
 {
   if (!is_own(var)) return;
-  kj_simt_variable *own = var->simt;
+  kp_simt_variable *own = var->simt;
   if (own->region && own->region != at->region) own->is_shared_out = true;
   /* lives from one iteration to the next */
   if (var->kind == KJ_V_LOCAL && at->loops) own->is_shared_out = true;
   own->region = at->region;
 }
 
-static void note_expr(void *data, kj_texpr **expr)
+static void note_expr(void *data, kt_expr **expr)
 {
   scan *at = data;
-  const kj_texpr *e = *expr;
-  if (e->kind == KJ_T_ADDRESS && kj_type(at->s->c->types, e->x->type)->space == KJ_SPACE_LOCAL)
+  const kt_expr *e = *expr;
+  if (e->kind == KJ_T_ADDRESS && ki_type(at->s->c->types, e->x->type)->space == KJ_SPACE_LOCAL)
     at->has_local_address = true;
   if (e->kind == KJ_T_VAR) note(at, e->var);
 }
 
-static void note_assignment(scan *at, kj_tvar *var, kj_texpr *value)
+static void note_assignment(scan *at, kt_var *var, kt_expr *value)
 {
   note(at, var);
-  kj_simt_variable *own = var->simt;
+  kp_simt_variable *own = var->simt;
   own->assignments++;
   own->value = value;
   own->home = at->region;
 }
 
-static void note_stmt(void *data, kj_tstmt *stmt)
+static void note_stmt(void *data, kt_stmt *stmt)
 {
   scan *at = data;
   if (stmt->kind == KJ_TS_ASSIGN) note_assignment(at, stmt->var, stmt->value);
   if (stmt->kind == KJ_TS_FOR) note_assignment(at, stmt->var, NULL);
 }
 
-static void scan_region(scan *at, kj_tstmt *stmt)
+static void scan_region(scan *at, kt_stmt *stmt)
 {
   at->region = ++at->region_count;
   for (size_t i = 0; i < stmt->vars.count; i++) note_assignment(at, stmt->vars.items[i], NULL);
-  kj_walk_tstmts(&stmt->body, note_stmt, note_expr, at);
+  kt_walk_tstmts(&stmt->body, note_stmt, note_expr, at);
   at->region = 0;
 }
 
-static void need_slot(kj_tvar *var)
+static void need_slot(kt_var *var)
 {
   if (is_own(var)) var->simt->needs_slot = true;
 }
 
-static void scan_sync(kj_tstmt *stmt)
+static void scan_sync(kt_stmt *stmt)
 {
   if (stmt->var) {
     need_slot(stmt->var);
@@ -121,10 +121,10 @@ static void scan_sync(kj_tstmt *stmt)
     if (stmt->value->args.items[i]->kind == KJ_T_VAR) need_slot(stmt->value->args.items[i]->var);
 }
 
-static void scan_list(scan *at, kj_tstmts *list)
+static void scan_list(scan *at, kt_stmts *list)
 {
   for (size_t i = 0; i < list->count; i++) {
-    kj_tstmt *stmt = list->items[i];
+    kt_stmt *stmt = list->items[i];
     switch (KJ_AMONG(stmt->kind)) {
     case KJ_TS_THREADS:
     case KJ_TS_GRID_FOR:
@@ -132,7 +132,7 @@ static void scan_list(scan *at, kj_tstmts *list)
     case KJ_TS_WARP:
     case KJ_TS_BARRIER_REDUCE: scan_sync(stmt); break;
     default: {
-      uint32_t is_loop = kj_flow_of(stmt) == KJ_FLOW_LOOP;
+      uint32_t is_loop = kt_flow_of(stmt) == KJ_FLOW_LOOP;
       at->loops += is_loop;
       scan_list(at, &stmt->body);
       scan_list(at, &stmt->otherwise);
@@ -144,16 +144,16 @@ static void scan_list(scan *at, kj_tstmts *list)
 
 /* ---- made again or kept ---- */
 
-static bool can_remake(kj_simt *s, kj_tvar *var);
+static bool can_remake(kp_simt *s, kt_var *var);
 
-static bool is_array(kj_simt *s, const kj_tvar *var)
+static bool is_array(kp_simt *s, const kt_var *var)
 {
-  const kj_type_info *info = kj_type(s->c->types, var->type);
+  const ki_type_info *info = ki_type(s->c->types, var->type);
   return info->class_ == KJ_CLASS_ARRAY && info->space != KJ_SPACE_VALUE;
 }
 
 /* A variable that the value of a let is made from. keep: it becomes a slot if it must. */
-static bool can_use(kj_simt *s, kj_tvar *var, bool keep)
+static bool can_use(kp_simt *s, kt_var *var, bool keep)
 {
   if (var->is_slot || !is_own(var)) return var->kind != KJ_V_VAR;
   if (var->kind == KJ_V_LOCAL) return var->is_slot = true;
@@ -164,36 +164,36 @@ static bool can_use(kj_simt *s, kj_tvar *var, bool keep)
 }
 
 typedef struct use {
-  kj_simt *s;
+  kp_simt *s;
   bool keep;
 } use;
 
-static bool cannot_use(void *data, const kj_texpr *e)
+static bool cannot_use(void *data, const kt_expr *e)
 {
   const use *u = data;
   return e->kind == KJ_T_VAR && !can_use(u->s, e->var, u->keep);
 }
 
-static bool can_remake(kj_simt *s, kj_tvar *var)
+static bool can_remake(kp_simt *s, kt_var *var)
 {
-  kj_simt_variable *own = var->simt;
+  kp_simt_variable *own = var->simt;
   if (own->remake == KJ_REMAKE_UNKNOWN) {
     own->remake = KJ_REMAKE_BUSY;
     uint32_t budget = is_array(s, var) ? UINT32_MAX : REMAKE_BUDGET;
     use u = { s, is_array(s, var) };
     bool can = var->kind == KJ_V_LET && own->assignments == 1 && own->value &&
-               kj_is_cheap(own->value, budget) && !kj_any_texpr(own->value, cannot_use, &u);
+               kp_is_cheap(own->value, budget) && !kt_any_texpr(own->value, cannot_use, &u);
     own->remake = can ? KJ_REMAKE_YES : KJ_REMAKE_NO;
     /* the assignment's own is rewritten for its region */
-    if (can) own->value = kj_clone_texpr(s->c, own->value, NULL, NULL);
+    if (can) own->value = kt_clone_texpr(s->c, own->value, NULL, NULL);
   }
   return own->remake == KJ_REMAKE_YES;
 }
 
-static void decide(kj_simt *s, kj_tvar *var)
+static void decide(kp_simt *s, kt_var *var)
 {
   if (!is_own(var)) return;
-  const kj_simt_variable *own = var->simt;
+  const kp_simt_variable *own = var->simt;
   if (!own->is_shared_out && !own->needs_slot) return;
   if (!own->needs_slot && can_remake(s, var)) return;
   var->is_slot = true;
@@ -202,81 +202,81 @@ static void decide(kj_simt *s, kj_tvar *var)
 /* ---- the heads of regions ---- */
 
 typedef struct remaking {
-  kj_simt *s;
+  kp_simt *s;
   uint32_t region, region_count;
-  kj_tstmts head;
+  kt_stmts head;
 } remaking;
 
-static kj_tvar *use_here(void *data, kj_tvar *var)
+static kt_var *use_here(void *data, kt_var *var)
 {
   remaking *at = data;
-  kj_simt_variable *own = var->simt;
+  kp_simt_variable *own = var->simt;
   if (!own || var->is_slot || var->is_uniform || own->remake != KJ_REMAKE_YES ||
       own->home == at->region)
     return var;
   if (own->copy_region == at->region) return own->copy;
-  kj_tvar *copy = kj_new_local(at->s, KJ_V_LET, var->name, var->type, var->location);
+  kt_var *copy = kp_new_local(at->s, KJ_V_LET, var->name, var->type, var->location);
   copy->is_narrow = var->is_narrow;
   copy->range = var->range;
-  kj_texpr *value = kj_clone_texpr(at->s->c, own->value, use_here, at);
-  kj_append_stmt(at->s, &at->head, kj_new_assign(at->s, copy, value));
+  kt_expr *value = kt_clone_texpr(at->s->c, own->value, use_here, at);
+  kp_append_stmt(at->s, &at->head, kp_new_assign(at->s, copy, value));
   own->copy = copy;
   own->copy_region = at->region;
   return copy;
 }
 
-static void replace(void *data, kj_texpr **expr)
+static void replace(void *data, kt_expr **expr)
 {
   if ((*expr)->kind == KJ_T_VAR) (*expr)->var = use_here(data, (*expr)->var);
 }
 
-static void drop_home_use(void *data, kj_texpr **expr)
+static void drop_home_use(void *data, kt_expr **expr)
 {
   (void)data;
   if ((*expr)->kind == KJ_T_VAR && (*expr)->var->simt) (*expr)->var->simt->home_uses--;
 }
 
-static void drop_uses(kj_texpr *value) { kj_walk_texpr(&value, drop_home_use, NULL); }
+static void drop_uses(kt_expr *value) { kt_walk_texpr(&value, drop_home_use, NULL); }
 
-static void count_home_use(void *data, kj_texpr **expr)
+static void count_home_use(void *data, kt_expr **expr)
 {
   (void)data;
   if ((*expr)->kind == KJ_T_VAR && (*expr)->var->simt) (*expr)->var->simt->home_uses++;
 }
 
 /* Top-level lets that only other regions wanted: last ones first, since they mention each other. */
-static void drop_unused(remaking *at, kj_tstmts *body)
+static void drop_unused(remaking *at, kt_stmts *body)
 {
-  kj_tstmts kept = { 0 }, in_order = { 0 };
-  kj_walk_tstmts(body, NULL, count_home_use, NULL);
+  kt_stmts kept = { 0 }, in_order = { 0 };
+  kt_walk_tstmts(body, NULL, count_home_use, NULL);
   for (size_t i = body->count; i-- > 0;) {
-    kj_tstmt *stmt = body->items[i];
-    kj_simt_variable *own =
+    kt_stmt *stmt = body->items[i];
+    kp_simt_variable *own =
       stmt->kind == KJ_TS_ASSIGN && !stmt->var->is_slot ? stmt->var->simt : NULL;
     if (own && own->remake == KJ_REMAKE_YES && !own->home_uses) drop_uses(stmt->value);
-    else kj_append_stmt(at->s, &kept, stmt);
+    else kp_append_stmt(at->s, &kept, stmt);
   }
-  for (size_t i = kept.count; i-- > 0;) kj_append_stmt(at->s, &in_order, kept.items[i]);
+  for (size_t i = kept.count; i-- > 0;) kp_append_stmt(at->s, &in_order, kept.items[i]);
   *body = in_order;
 }
 
-static void remake_region(remaking *at, kj_tstmt *stmt)
+static void remake_region(remaking *at, kt_stmt *stmt)
 {
   at->region = ++at->region_count;
-  at->head = (kj_tstmts){ 0 };
-  kj_walk_tstmts(&stmt->body, NULL, replace, at);
+  at->head = (kt_stmts){ 0 };
+  kt_walk_tstmts(&stmt->body, NULL, replace, at);
   drop_unused(at, &stmt->body);
   if (!at->head.count) return;
-  kj_append_stmts(at->s, &at->head, &stmt->body);
+  kp_append_stmts(at->s, &at->head, &stmt->body);
   stmt->body = at->head;
 }
 
 /* ---- hints for lowering ---- */
 
-static uint64_t trip_count(const kj_tstmt *stmt)
+static uint64_t trip_count(const kt_stmt *stmt)
 {
-  if (!kj_is_constant(stmt->first) || !kj_is_constant(stmt->stop) ||
-      (stmt->step && !kj_is_constant(stmt->step)))
+  if (!kt_is_constant(stmt->first) || !kt_is_constant(stmt->stop) ||
+      (stmt->step && !kt_is_constant(stmt->step)))
     return 0;
   __int128 span = stmt->stop->integer - stmt->first->integer,
            step = stmt->step ? stmt->step->integer : 1;
@@ -285,9 +285,9 @@ static uint64_t trip_count(const kj_tstmt *stmt)
   return count > MAX_UNROLLED_TRIPS ? 0 : (uint64_t)count;
 }
 
-static uint64_t unroll(kj_tstmt *stmt);
+static uint64_t unroll(kt_stmt *stmt);
 
-static uint64_t unroll_list(kj_tstmts *list)
+static uint64_t unroll_list(kt_stmts *list)
 {
   uint64_t nodes = 0;
   for (size_t i = 0; i < list->count; i++) nodes += unroll(list->items[i]);
@@ -296,11 +296,11 @@ static uint64_t unroll_list(kj_tstmts *list)
 
 /* Inner loops first: the vectorizer takes the loop over x only when no loop is left in it. Returns
  * the size, unrolled loops counted in full. */
-static uint64_t unroll(kj_tstmt *stmt)
+static uint64_t unroll(kt_stmt *stmt)
 {
   uint64_t nodes = 1;
-  for (size_t i = 0; i < kj_stmt_operand_count(stmt); i++)
-    nodes += kj_count_nodes(kj_stmt_operand(stmt, i), SIZE_MAX);
+  for (size_t i = 0; i < kt_stmt_operand_count(stmt); i++)
+    nodes += kt_count_nodes(kt_stmt_operand(stmt, i), SIZE_MAX);
   uint64_t body = unroll_list(&stmt->body) + unroll_list(&stmt->otherwise);
   if (stmt->kind == KJ_TS_WHILE) return nodes + body + MAX_UNROLLED_NODES;
   if (stmt->kind != KJ_TS_FOR) return nodes + body;
@@ -314,36 +314,36 @@ typedef struct thread_use {
   bool is_found;
 } thread_use;
 
-static void find_thread_use(void *data, kj_texpr **expr)
+static void find_thread_use(void *data, kt_expr **expr)
 {
   thread_use *use = data;
-  const kj_texpr *e = *expr;
-  kj_simt_effects effects = { 0 };
+  const kt_expr *e = *expr;
+  kp_simt_effects effects = { 0 };
   if (e->kind == KJ_T_BUILTIN && !(e->builtin->flags & (KJ_PLACE | KJ_READS)))
-    kj_find_effects(e, &effects);
+    kp_find_effects(e, &effects);
   if (e->kind == KJ_T_CALL && e->instance->uses_positions) effects.positions = true;
   if (effects.positions || (e->kind == KJ_T_VAR && e->var->is_slot)) use->is_found = true;
 }
 
-static void find_thread_assignment(void *data, kj_tstmt *stmt)
+static void find_thread_assignment(void *data, kt_stmt *stmt)
 {
   thread_use *use = data;
   if (stmt->kind == KJ_TS_ASSIGN && stmt->var->is_slot) use->is_found = true;
 }
 
-static bool is_threadless(kj_tstmt *stmt, bool has_parts)
+static bool is_threadless(kt_stmt *stmt, bool has_parts)
 {
   thread_use use = { 0 };
-  kj_walk_tstmts(&stmt->body, find_thread_assignment, find_thread_use, &use);
+  kt_walk_tstmts(&stmt->body, find_thread_assignment, find_thread_use, &use);
   return !use.is_found && !stmt->is_guarded && !has_parts;
 }
 
-static void finish_list(remaking *at, kj_tstmts *list);
+static void finish_list(remaking *at, kt_stmts *list);
 
 /* Returns whether anything is left of it. */
-static bool finish_stmt(remaking *at, kj_tstmt *stmt)
+static bool finish_stmt(remaking *at, kt_stmt *stmt)
 {
-  bool is_range = kj_flow_of(stmt) == KJ_FLOW_RANGE;
+  bool is_range = kt_flow_of(stmt) == KJ_FLOW_RANGE;
   if (!is_range && stmt->kind != KJ_TS_THREADS) {
     finish_list(at, &stmt->body);
     finish_list(at, &stmt->otherwise);
@@ -356,19 +356,19 @@ static bool finish_stmt(remaking *at, kj_tstmt *stmt)
   return is_range || stmt->body.count;
 }
 
-static void finish_list(remaking *at, kj_tstmts *list)
+static void finish_list(remaking *at, kt_stmts *list)
 {
-  kj_tstmts kept = { 0 };
+  kt_stmts kept = { 0 };
   for (size_t i = 0; i < list->count; i++)
-    if (finish_stmt(at, list->items[i])) kj_append_stmt(at->s, &kept, list->items[i]);
+    if (finish_stmt(at, list->items[i])) kp_append_stmt(at->s, &kept, list->items[i]);
   *list = kept;
 }
 
-void kj_place_variables(kj_simt *s)
+void kp_place_variables(kp_simt *s)
 {
-  kj_tvars *locals = &s->kernel->locals;
+  kt_vars *locals = &s->kernel->locals;
   for (size_t i = 0; i < locals->count; i++)
-    if (!locals->items[i]->simt) locals->items[i]->simt = KJ_NEW(s->c->arena, kj_simt_variable);
+    if (!locals->items[i]->simt) locals->items[i]->simt = KJ_NEW(s->c->arena, kp_simt_variable);
   scan at = { .s = s };
   scan_list(&at, &s->kernel->body);
   for (size_t i = 0; i < locals->count && at.has_local_address && at.region_count > 1; i++)

@@ -12,19 +12,19 @@
 
 /* ---- effects ---- */
 
-static bool add_effects(void *data, const kj_texpr *expr);
-static bool add_stmt_effects(void *data, const kj_tstmt *stmt);
+static bool add_effects(void *data, const kt_expr *expr);
+static bool add_stmt_effects(void *data, const kt_stmt *stmt);
 
-static void find_call_effects(kj_instance *instance, kj_simt_effects *effects)
+static void find_call_effects(kt_instance *instance, kp_simt_effects *effects)
 {
-  struct kj_instance_effects *known = &instance->effects;
+  struct kt_instance_effects *known = &instance->effects;
   /* recursion: assume all */
   if (known->is_busy || instance->function->is_extern)
     known->loads = known->writes = known->positions = true;
   if (!known->is_known && !known->is_busy) {
     known->is_busy = true;
-    kj_simt_effects own = { 0 };
-    kj_any_in_tstmts(&instance->body, add_stmt_effects, add_effects, &own);
+    kp_simt_effects own = { 0 };
+    kt_any_in_tstmts(&instance->body, add_stmt_effects, add_effects, &own);
     known->loads |= own.loads;
     known->writes |= own.writes;
     known->positions |= own.positions;
@@ -37,12 +37,12 @@ static void find_call_effects(kj_instance *instance, kj_simt_effects *effects)
 }
 
 /* Of the node itself; false, so that all nodes are asked. */
-static bool add_effects(void *data, const kj_texpr *expr)
+static bool add_effects(void *data, const kt_expr *expr)
 {
-  kj_simt_effects *effects = data;
+  kp_simt_effects *effects = data;
   /* a failure is to be seen after what was written before it */
   if (expr->is_checked || expr->is_watched) effects->writes = true;
-  switch (kj_source_of(expr)) {
+  switch (kt_source_of(expr)) {
   case KJ_FROM_OPERANDS: break;
   case KJ_FROM_VARIABLE: effects->locals |= expr->var->kind == KJ_V_LOCAL; break;
   case KJ_FROM_MEMORY: effects->loads = true; break;
@@ -55,49 +55,49 @@ static bool add_effects(void *data, const kj_texpr *expr)
   return false;
 }
 
-static bool add_stmt_effects(void *data, const kj_tstmt *stmt)
+static bool add_stmt_effects(void *data, const kt_stmt *stmt)
 {
-  kj_simt_effects *effects = data;
+  kp_simt_effects *effects = data;
   effects->writes |=
     stmt->kind == KJ_TS_STORE || stmt->kind == KJ_TS_FAIL || stmt->kind == KJ_TS_PRINT;
   return false;
 }
 
-void kj_find_effects(const kj_texpr *expr, kj_simt_effects *effects)
+void kp_find_effects(const kt_expr *expr, kp_simt_effects *effects)
 {
-  kj_any_texpr(expr, add_effects, effects);
+  kt_any_texpr(expr, add_effects, effects);
 }
 
-void kj_find_stmt_effects(const kj_tstmt *stmt, kj_simt_effects *effects)
+void kp_find_stmt_effects(const kt_stmt *stmt, kp_simt_effects *effects)
 {
-  kj_any_in_tstmt(stmt, add_stmt_effects, add_effects, effects);
+  kt_any_in_tstmt(stmt, add_stmt_effects, add_effects, effects);
 }
 
 /* ---- expressions ---- */
 
-static bool is_uniform_var(const kj_tvar *var)
+static bool is_uniform_var(const kt_var *var)
 {
   return var->kind == KJ_V_PARAM || var->kind == KJ_V_SHARED || var->kind == KJ_V_CONST ||
          (var->kind != KJ_V_LOCAL && var->is_uniform);
 }
 
-static bool is_uniform_call(const kj_simt *s, const kj_texpr *expr)
+static bool is_uniform_call(const kp_simt *s, const kt_expr *expr)
 {
-  kj_simt_effects effects = { 0 };
+  kp_simt_effects effects = { 0 };
   find_call_effects(expr->instance, &effects);
   return !effects.writes && !effects.positions && !expr->instance->may_fail &&
          !(effects.loads && s->has_mask);
 }
 
-static bool is_divergent_node(void *data, const kj_texpr *expr)
+static bool is_divergent_node(void *data, const kt_expr *expr)
 {
-  const kj_simt *s = data;
+  const kp_simt *s = data;
   if (expr->is_checked || expr->is_watched) return true; /* threads fail one by one */
-  switch (kj_source_of(expr)) {
+  switch (kt_source_of(expr)) {
   case KJ_FROM_OPERANDS: return false;
   case KJ_FROM_VARIABLE: return !is_uniform_var(expr->var);
   case KJ_FROM_MEMORY:
-    return s->has_mask || kj_type(s->c->types, expr->x->type)->space == KJ_SPACE_LOCAL;
+    return s->has_mask || ki_type(s->c->types, expr->x->type)->space == KJ_SPACE_LOCAL;
   case KJ_FROM_BUILTIN:
     return !(expr->builtin->flags & KJ_PURE) || (expr->builtin->flags & KJ_THREAD);
   case KJ_FROM_CALL: return !is_uniform_call(s, expr);
@@ -105,21 +105,21 @@ static bool is_divergent_node(void *data, const kj_texpr *expr)
   return true;
 }
 
-bool kj_is_uniform(const kj_simt *s, const kj_texpr *expr)
+bool kp_is_uniform(const kp_simt *s, const kt_expr *expr)
 {
-  return !kj_any_texpr(expr, is_divergent_node, (void *)s);
+  return !kt_any_texpr(expr, is_divergent_node, (void *)s);
 }
 
 /* ---- statements ---- */
 
-static bool is_jump(const kj_tstmt *stmt) { return kj_flow_of(stmt) == KJ_FLOW_JUMP; }
+static bool is_jump(const kt_stmt *stmt) { return kt_flow_of(stmt) == KJ_FLOW_JUMP; }
 
-static bool is_loop(const kj_tstmt *stmt) { return kj_flow_of(stmt) == KJ_FLOW_LOOP; }
+static bool is_loop(const kt_stmt *stmt) { return kt_flow_of(stmt) == KJ_FLOW_LOOP; }
 
-bool kj_has_uniform_header(const kj_simt *s, const kj_tstmt *stmt)
+bool kp_has_uniform_header(const kp_simt *s, const kt_stmt *stmt)
 {
-  return kj_is_uniform(s, stmt->value) && kj_is_uniform(s, stmt->first) &&
-         kj_is_uniform(s, stmt->stop) && kj_is_uniform(s, stmt->step);
+  return kp_is_uniform(s, stmt->value) && kp_is_uniform(s, stmt->first) &&
+         kp_is_uniform(s, stmt->stop) && kp_is_uniform(s, stmt->step);
 }
 
 /* How deep in loops and ONCEs of the statement looked at: jumps to them stay inside. */
@@ -127,107 +127,105 @@ typedef struct depth {
   uint32_t loops, onces;
 } depth;
 
-static depth deeper(depth outer, const kj_tstmt *stmt)
+static depth deeper(depth outer, const kt_stmt *stmt)
 {
   if (is_loop(stmt)) outer.loops++;
   if (stmt->kind == KJ_TS_ONCE) outer.onces++;
   return outer;
 }
 
-static bool escapes(const kj_tstmt *jump, depth inside)
+static bool escapes(const kt_stmt *jump, depth inside)
 {
   if (jump->kind == KJ_TS_RETURN) return true;
   return jump->kind == KJ_TS_LEAVE ? !inside.onces : !inside.loops;
 }
 
-static bool is_scalar_list(const kj_simt *s, const kj_tstmts *list, depth inside);
+static bool is_scalar_list(const kp_simt *s, const kt_stmts *list, depth inside);
 
 /* It only computes uniform variables from uniform values. */
-static bool is_scalar_stmt(const kj_simt *s, const kj_tstmt *stmt, depth inside)
+static bool is_scalar_stmt(const kp_simt *s, const kt_stmt *stmt, depth inside)
 {
   if (is_jump(stmt)) return !escapes(stmt, inside);
   if (stmt->is_joint) return false;
-  if (stmt->kind == KJ_TS_ASSIGN) return stmt->var->is_uniform && kj_is_uniform(s, stmt->value);
+  if (stmt->kind == KJ_TS_ASSIGN) return stmt->var->is_uniform && kp_is_uniform(s, stmt->value);
   if (stmt->kind != KJ_TS_IF && !is_loop(stmt) && stmt->kind != KJ_TS_ONCE) return false;
   if (stmt->kind == KJ_TS_FOR && !stmt->var->is_uniform) return false;
   depth deep = deeper(inside, stmt);
-  return kj_has_uniform_header(s, stmt) && is_scalar_list(s, &stmt->body, deep) &&
+  return kp_has_uniform_header(s, stmt) && is_scalar_list(s, &stmt->body, deep) &&
          is_scalar_list(s, &stmt->otherwise, deep);
 }
 
-static bool is_scalar_list(const kj_simt *s, const kj_tstmts *list, depth inside)
+static bool is_scalar_list(const kp_simt *s, const kt_stmts *list, depth inside)
 {
   for (size_t i = 0; i < list->count; i++)
     if (!is_scalar_stmt(s, list->items[i], inside)) return false;
   return true;
 }
 
-kj_simt_frame *kj_jump_target(const kj_tstmt *jump, const kj_simt_position *position)
+kp_simt_frame *kp_jump_target(const kt_stmt *jump, const kp_simt_position *position)
 {
   if (jump->kind == KJ_TS_RETURN) return NULL;
-  kj_simt_frame *frame = position->frame;
+  kp_simt_frame *frame = position->frame;
   while (frame && (frame->stmt->kind == KJ_TS_ONCE) != (jump->kind == KJ_TS_LEAVE))
     frame = frame->outer;
   return frame;
 }
 
-bool kj_is_masked_jump(const kj_tstmt *jump, const kj_simt_position *position)
+bool kp_is_masked_jump(const kt_stmt *jump, const kp_simt_position *position)
 {
-  const kj_simt_frame *target = kj_jump_target(jump, position);
+  const kp_simt_frame *target = kp_jump_target(jump, position);
   return position->divergence != (target ? target->divergence : NULL);
 }
 
-static bool has_real_jump(const kj_simt *s, const kj_tstmts *list,
-                          const kj_simt_position *position);
+static bool has_real_jump(const kp_simt *s, const kt_stmts *list, const kp_simt_position *position);
 
 /* A uniform IF with a jump that all threads take together is control flow between thread loops. */
-static bool is_lifted(const kj_simt *s, const kj_tstmt *stmt, const kj_simt_position *position)
+static bool is_lifted(const kp_simt *s, const kt_stmt *stmt, const kp_simt_position *position)
 {
-  if (stmt->kind != KJ_TS_IF || !kj_has_uniform_header(s, stmt)) return false;
+  if (stmt->kind != KJ_TS_IF || !kp_has_uniform_header(s, stmt)) return false;
   return has_real_jump(s, &stmt->body, position) || has_real_jump(s, &stmt->otherwise, position);
 }
 
-static bool has_real_jump(const kj_simt *s, const kj_tstmts *list, const kj_simt_position *position)
+static bool has_real_jump(const kp_simt *s, const kt_stmts *list, const kp_simt_position *position)
 {
   for (size_t i = 0; i < list->count; i++) {
-    const kj_tstmt *stmt = list->items[i];
-    if (is_jump(stmt) ? !kj_is_masked_jump(stmt, position) : is_lifted(s, stmt, position))
+    const kt_stmt *stmt = list->items[i];
+    if (is_jump(stmt) ? !kp_is_masked_jump(stmt, position) : is_lifted(s, stmt, position))
       return true;
   }
   return false;
 }
 
-kj_simt_level kj_find_level(const kj_simt *s, const kj_tstmt *stmt,
-                            const kj_simt_position *position)
+kp_simt_level kp_find_level(const kp_simt *s, const kt_stmt *stmt, const kp_simt_position *position)
 {
   if (stmt->is_joint) return KJ_LEVEL_JOINT;
-  if (is_jump(stmt)) return kj_is_masked_jump(stmt, position) ? KJ_LEVEL_THREAD : KJ_LEVEL_JOINT;
+  if (is_jump(stmt)) return kp_is_masked_jump(stmt, position) ? KJ_LEVEL_THREAD : KJ_LEVEL_JOINT;
   if (is_scalar_stmt(s, stmt, (depth){ 0, 0 })) return KJ_LEVEL_SCALAR;
   return is_lifted(s, stmt, position) ? KJ_LEVEL_JOINT : KJ_LEVEL_THREAD;
 }
 
-kj_simt_position kj_enter_joint(const kj_simt *s, kj_tstmt *stmt, const kj_simt_position *outer,
-                                kj_simt_frame *frame)
+kp_simt_position kp_enter_joint(const kp_simt *s, kt_stmt *stmt, const kp_simt_position *outer,
+                                kp_simt_frame *frame)
 {
-  kj_simt_position inner = *outer;
-  if (!kj_has_uniform_header(s, stmt) || stmt->masks_break || stmt->masks_continue)
+  kp_simt_position inner = *outer;
+  if (!kp_has_uniform_header(s, stmt) || stmt->masks_break || stmt->masks_continue)
     inner.divergence = stmt;
   if (stmt->kind == KJ_TS_IF) return inner;
-  *frame = (kj_simt_frame){ .outer = outer->frame, .stmt = stmt, .divergence = outer->divergence };
+  *frame = (kp_simt_frame){ .outer = outer->frame, .stmt = stmt, .divergence = outer->divergence };
   inner.frame = frame;
   return inner;
 }
 
 /* ---- the rounds ---- */
 
-static void demote(kj_simt *s, kj_tvar *var)
+static void demote(kp_simt *s, kt_var *var)
 {
   if (!var->is_uniform) return;
   var->is_uniform = false;
   s->has_changed = true;
 }
 
-static void set(kj_simt *s, bool *flag)
+static void set(kp_simt *s, bool *flag)
 {
   if (*flag) return;
   *flag = true;
@@ -235,9 +233,9 @@ static void set(kj_simt *s, bool *flag)
 }
 
 /* The first assignment in a round is the declaration. */
-static void assign(kj_simt *s, kj_tvar *var, const kj_simt_position *position)
+static void assign(kp_simt *s, kt_var *var, const kp_simt_position *position)
 {
-  kj_simt_variable *own = var->simt;
+  kp_simt_variable *own = var->simt;
   if (own->round != s->round) {
     own->round = s->round;
     own->scope = position->divergence;
@@ -245,9 +243,9 @@ static void assign(kj_simt *s, kj_tvar *var, const kj_simt_position *position)
   if (own->scope != position->divergence) demote(s, var);
 }
 
-static void demote_all(kj_simt *s, const kj_tstmts *list);
+static void demote_all(kp_simt *s, const kt_stmts *list);
 
-static void demote_in(kj_simt *s, const kj_tstmt *stmt)
+static void demote_in(kp_simt *s, const kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_ASSIGN || stmt->kind == KJ_TS_FOR) demote(s, stmt->var);
   for (size_t i = 0; i < stmt->vars.count; i++) demote(s, stmt->vars.items[i]);
@@ -255,24 +253,24 @@ static void demote_in(kj_simt *s, const kj_tstmt *stmt)
   demote_all(s, &stmt->otherwise);
 }
 
-static void demote_all(kj_simt *s, const kj_tstmts *list)
+static void demote_all(kp_simt *s, const kt_stmts *list)
 {
   for (size_t i = 0; i < list->count; i++) demote_in(s, list->items[i]);
 }
 
-static void mask_jump(kj_simt *s, const kj_tstmt *jump, const kj_simt_position *position)
+static void mask_jump(kp_simt *s, const kt_stmt *jump, const kp_simt_position *position)
 {
   set(s, &s->has_mask);
-  kj_simt_frame *target = kj_jump_target(jump, position);
+  kp_simt_frame *target = kp_jump_target(jump, position);
   set(s, !target                        ? &s->masks_return
          : jump->kind == KJ_TS_CONTINUE ? &target->stmt->masks_continue
                                         : &target->stmt->masks_break);
 }
 
-static void mask_escapes(kj_simt *s, const kj_tstmts *list, const kj_simt_position *position,
+static void mask_escapes(kp_simt *s, const kt_stmts *list, const kp_simt_position *position,
                          depth inside);
 
-static void mask_escapes_in(kj_simt *s, const kj_tstmt *stmt, const kj_simt_position *position,
+static void mask_escapes_in(kp_simt *s, const kt_stmt *stmt, const kp_simt_position *position,
                             depth inside)
 {
   if (is_jump(stmt)) {
@@ -283,15 +281,15 @@ static void mask_escapes_in(kj_simt *s, const kj_tstmt *stmt, const kj_simt_posi
   mask_escapes(s, &stmt->otherwise, position, deeper(inside, stmt));
 }
 
-static void mask_escapes(kj_simt *s, const kj_tstmts *list, const kj_simt_position *position,
+static void mask_escapes(kp_simt *s, const kt_stmts *list, const kp_simt_position *position,
                          depth inside)
 {
   for (size_t i = 0; i < list->count; i++) mask_escapes_in(s, list->items[i], position, inside);
 }
 
-static void analyze_list(kj_simt *s, const kj_tstmts *list, const kj_simt_position *position);
+static void analyze_list(kp_simt *s, const kt_stmts *list, const kp_simt_position *position);
 
-static void analyze_scalar(kj_simt *s, const kj_tstmt *stmt, const kj_simt_position *position)
+static void analyze_scalar(kp_simt *s, const kt_stmt *stmt, const kp_simt_position *position)
 {
   if (stmt->kind == KJ_TS_ASSIGN || stmt->kind == KJ_TS_FOR) assign(s, stmt->var, position);
   for (size_t i = 0; i < stmt->body.count; i++) analyze_scalar(s, stmt->body.items[i], position);
@@ -299,7 +297,7 @@ static void analyze_scalar(kj_simt *s, const kj_tstmt *stmt, const kj_simt_posit
     analyze_scalar(s, stmt->otherwise.items[i], position);
 }
 
-static void analyze_sync(kj_simt *s, const kj_tstmt *stmt, const kj_simt_position *position)
+static void analyze_sync(kp_simt *s, const kt_stmt *stmt, const kp_simt_position *position)
 {
   s->has_sync = true;
   if (stmt->kind != KJ_TS_ASSIGN) return;
@@ -307,21 +305,21 @@ static void analyze_sync(kj_simt *s, const kj_tstmt *stmt, const kj_simt_positio
   if (stmt->value->builtin->flags & KJ_WARP) demote(s, stmt->var);
 }
 
-static void analyze_joint(kj_simt *s, kj_tstmt *stmt, const kj_simt_position *position)
+static void analyze_joint(kp_simt *s, kt_stmt *stmt, const kp_simt_position *position)
 {
   if (stmt->kind == KJ_TS_ASSIGN || stmt->kind == KJ_TS_EVALUATE) {
     analyze_sync(s, stmt, position);
     return;
   }
-  if (kj_flow_of(stmt) == KJ_FLOW_RANGE) {
+  if (kt_flow_of(stmt) == KJ_FLOW_RANGE) {
     demote_in(s, stmt);
     return;
   }
   if (is_jump(stmt)) return;
-  bool is_uniform = kj_has_uniform_header(s, stmt);
+  bool is_uniform = kp_has_uniform_header(s, stmt);
   if (!is_uniform) set(s, &s->has_mask);
-  kj_simt_frame frame;
-  kj_simt_position inner = kj_enter_joint(s, stmt, position, &frame);
+  kp_simt_frame frame;
+  kp_simt_position inner = kp_enter_joint(s, stmt, position, &frame);
   if (stmt->kind == KJ_TS_FOR) {
     assign(s, stmt->var, &inner);
     if (!is_uniform) demote(s, stmt->var);
@@ -331,9 +329,9 @@ static void analyze_joint(kj_simt *s, kj_tstmt *stmt, const kj_simt_position *po
 }
 
 /* Declarations inside scope a nested statement, whatever it is. */
-static void analyze_stmt(kj_simt *s, kj_tstmt *stmt, const kj_simt_position *position)
+static void analyze_stmt(kp_simt *s, kt_stmt *stmt, const kp_simt_position *position)
 {
-  switch (kj_find_level(s, stmt, position)) {
+  switch (kp_find_level(s, stmt, position)) {
   case KJ_LEVEL_JOINT: analyze_joint(s, stmt, position); return;
   case KJ_LEVEL_SCALAR: analyze_scalar(s, stmt, position); return;
   case KJ_LEVEL_THREAD:
@@ -343,22 +341,22 @@ static void analyze_stmt(kj_simt *s, kj_tstmt *stmt, const kj_simt_position *pos
   }
 }
 
-static void analyze_list(kj_simt *s, const kj_tstmts *list, const kj_simt_position *position)
+static void analyze_list(kp_simt *s, const kt_stmts *list, const kp_simt_position *position)
 {
   for (size_t i = 0; i < list->count; i++) analyze_stmt(s, list->items[i], position);
 }
 
-void kj_find_uniform(kj_simt *s)
+void kp_find_uniform(kp_simt *s)
 {
   for (size_t i = 0; i < s->kernel->locals.count; i++) {
-    kj_tvar *var = s->kernel->locals.items[i];
-    var->simt = KJ_NEW(s->c->arena, kj_simt_variable);
+    kt_var *var = s->kernel->locals.items[i];
+    var->simt = KJ_NEW(s->c->arena, kp_simt_variable);
     var->is_uniform = var->kind == KJ_V_LET || var->kind == KJ_V_VAR || var->kind == KJ_V_LOOP;
   }
   s->has_mask = s->masks_return = s->kernel->may_fail;
   do {
     s->has_changed = false;
     s->round++;
-    analyze_list(s, &s->kernel->body, &(kj_simt_position){ 0 });
+    analyze_list(s, &s->kernel->body, &(kp_simt_position){ 0 });
   } while (s->has_changed);
 }

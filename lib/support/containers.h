@@ -34,7 +34,7 @@ char *kj_format(kj_arena *arena, const char *format, ...) __attribute__((format(
 #define KJ_NEW_ARRAY(arena, type, count) \
   ((type *)kj_allocate((arena), sizeof(type) * (size_t)(count)))
 
-/* A growing array in an arena: KJ_LIST(kj_stmt *) list; KJ_PUSH(arena, &list, x). Old storage stays
+/* A growing array in an arena: KJ_LIST(ki_stmt *) list; KJ_PUSH(arena, &list, x). Old storage stays
  * in the arena. */
 #define KJ_LIST(type) \
   struct { \

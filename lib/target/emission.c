@@ -16,7 +16,7 @@
 
 /* What the targets share of LLVM. */
 
-uint64_t kj_now_ns(void)
+uint64_t kg_now_ns(void)
 {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -28,21 +28,21 @@ uint64_t kj_now_ns(void)
  * something have been missed, the compilation in this thread fails instead. */
 
 static _Thread_local struct {
-  kj_compilation *c; /* NULL: none is inside LLVM */
-  kj_llvm_errors *errors;
+  kt_compilation *c; /* NULL: none is inside LLVM */
+  kg_llvm_errors *errors;
 } running;
 
 static void on_fatal_error(const char *reason)
 {
-  kj_compilation *c = running.c;
-  kj_fault_guarded();
+  kt_compilation *c = running.c;
+  kg_fault_guarded();
   if (!c) return;
   running.c = NULL;
   running.errors->is_fatal = true;
-  kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: LLVM gave up: %s", reason);
+  kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: LLVM gave up: %s", reason);
 }
 
-static void enter_llvm(kj_compilation *c, kj_llvm_errors *errors)
+static void enter_llvm(kt_compilation *c, kg_llvm_errors *errors)
 {
   running.c = c;
   running.errors = errors;
@@ -63,7 +63,7 @@ static void initialize(void)
   LLVMInitializeX86AsmPrinter();
 }
 
-void kj_start_llvm(void)
+void kg_start_llvm(void)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, initialize);
@@ -73,7 +73,7 @@ void kj_start_llvm(void)
 
 static void on_diagnostic(LLVMDiagnosticInfoRef info, void *data)
 {
-  kj_llvm_errors *errors = data;
+  kg_llvm_errors *errors = data;
   if (LLVMGetDiagInfoSeverity(info) != LLVMDSError) return;
   char *text = LLVMGetDiagInfoDescription(info);
   if (errors->count++ == 0) {
@@ -83,7 +83,7 @@ static void on_diagnostic(LLVMDiagnosticInfoRef info, void *data)
   LLVMDisposeMessage(text);
 }
 
-LLVMContextRef kj_create_llvm_context(kj_llvm_errors *errors, bool keeps_names)
+LLVMContextRef kg_create_llvm_context(kg_llvm_errors *errors, bool keeps_names)
 {
   LLVMContextRef context = LLVMContextCreate();
   LLVMContextSetDiagnosticHandler(context, on_diagnostic, errors);
@@ -93,23 +93,23 @@ LLVMContextRef kj_create_llvm_context(kj_llvm_errors *errors, bool keeps_names)
 
 static const kj_location nowhere = { 0 };
 
-void kj_check_llvm_errors(kj_compilation *c, const kj_llvm_errors *errors, const char *what)
+void kg_check_llvm_errors(kt_compilation *c, const kg_llvm_errors *errors, const char *what)
 {
-  if (errors->count) kj_fail(c, nowhere, KJIT_ERROR_COMPILE, "%s: %s", what, errors->first);
+  if (errors->count) kt_fail(c, nowhere, KJIT_ERROR_COMPILE, "%s: %s", what, errors->first);
 }
 
-void kj_check_llvm_error(kj_compilation *c, LLVMErrorRef error, const char *what)
+void kg_check_llvm_error(kt_compilation *c, LLVMErrorRef error, const char *what)
 {
   if (!error) return;
   char *message = LLVMGetErrorMessage(error);
   char *copy = kj_format(c->arena, "%s", message);
   LLVMDisposeErrorMessage(message);
-  kj_fail(c, nowhere, KJIT_ERROR_COMPILE, "%s: %s", what, copy);
+  kt_fail(c, nowhere, KJIT_ERROR_COMPILE, "%s: %s", what, copy);
 }
 
 /* ---- stages ---- */
 
-void kj_check_module(kj_compilation *c, LLVMModuleRef module)
+void kg_check_module(kt_compilation *c, LLVMModuleRef module)
 {
 #ifdef NDEBUG
   (void)c, (void)module;
@@ -121,11 +121,11 @@ void kj_check_module(kj_compilation *c, LLVMModuleRef module)
   }
   char *copy = kj_format(c->arena, "%s", message);
   LLVMDisposeMessage(message);
-  kj_fail(c, nowhere, KJIT_ERROR_COMPILE, "internal error: invalid LLVM IR: %s", copy);
+  kt_fail(c, nowhere, KJIT_ERROR_COMPILE, "internal error: invalid LLVM IR: %s", copy);
 #endif
 }
 
-static kj_module_size measure_function(LLVMValueRef function)
+static kg_module_size measure_function(LLVMValueRef function)
 {
   enum { MOST_BLOCKS = 1024, MOST_INSTRUCTIONS = 4096 };
   uint32_t blocks = 0, instructions = 0;
@@ -150,7 +150,7 @@ static bool is_dense(LLVMBasicBlockRef block)
   return accesses > MOST_ACCESSES;
 }
 
-bool kj_is_dense(LLVMModuleRef module)
+bool kg_is_dense(LLVMModuleRef module)
 {
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
     for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
@@ -158,29 +158,29 @@ bool kj_is_dense(LLVMModuleRef module)
   return false;
 }
 
-kj_module_size kj_measure_module(LLVMModuleRef module)
+kg_module_size kg_measure_module(LLVMModuleRef module)
 {
-  kj_module_size most = KJ_SIZE_USUAL;
+  kg_module_size most = KJ_SIZE_USUAL;
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
-    kj_module_size size = measure_function(f);
+    kg_module_size size = measure_function(f);
     if (size > most) most = size;
   }
   return most;
 }
 
-void kj_run_passes(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
-                   const char *pipeline, kj_llvm_errors *errors)
+void kg_run_passes(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
+                   const char *pipeline, kg_llvm_errors *errors)
 {
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
   enter_llvm(c, errors);
   LLVMErrorRef error = LLVMRunPasses(module, pipeline, machine, options);
   leave_llvm();
   LLVMDisposePassBuilderOptions(options);
-  kj_check_llvm_error(c, error, "optimizing");
-  kj_check_llvm_errors(c, errors, "optimizing");
+  kg_check_llvm_error(c, error, "optimizing");
+  kg_check_llvm_errors(c, errors, "optimizing");
 }
 
-static void set_data(kj_compilation *c, const char *start, size_t size)
+static void set_data(kt_compilation *c, const char *start, size_t size)
 {
   char *copy = malloc(size + 1);
   if (!copy) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
@@ -190,15 +190,15 @@ static void set_data(kj_compilation *c, const char *start, size_t size)
   c->code->size_bytes = size;
 }
 
-void kj_take_module_text(kj_compilation *c, LLVMModuleRef module)
+void kg_take_module_text(kt_compilation *c, LLVMModuleRef module)
 {
   char *text = LLVMPrintModuleToString(module);
   set_data(c, text, strlen(text));
   LLVMDisposeMessage(text);
 }
 
-void kj_emit_module(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
-                    LLVMCodeGenFileType type, kj_llvm_errors *errors)
+void kg_emit_module(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
+                    LLVMCodeGenFileType type, kg_llvm_errors *errors)
 {
   char *message = NULL;
   LLVMMemoryBufferRef buffer = NULL;
@@ -209,16 +209,16 @@ void kj_emit_module(kj_compilation *c, LLVMModuleRef module, LLVMTargetMachineRe
   if (has_failed) {
     char *copy = kj_format(c->arena, "%s", message);
     LLVMDisposeMessage(message);
-    kj_fail(c, nowhere, KJIT_ERROR_COMPILE, "emitting: %s", copy);
+    kt_fail(c, nowhere, KJIT_ERROR_COMPILE, "emitting: %s", copy);
   }
   if (errors->count == 0) set_data(c, LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
   LLVMDisposeMemoryBuffer(buffer);
-  kj_check_llvm_errors(c, errors, "emitting");
+  kg_check_llvm_errors(c, errors, "emitting");
 }
 
 /* ---- machine ---- */
 
-static void destroy_machine(kj_machine *m)
+static void destroy_machine(kg_machine *m)
 {
   if (m->layout) LLVMDisposeTargetData(m->layout);
   if (m->machine) LLVMDisposeTargetMachine(m->machine);
@@ -227,11 +227,11 @@ static void destroy_machine(kj_machine *m)
   free(m);
 }
 
-static kj_machine *make_machine(const kj_machine_kind *kind)
+static kg_machine *make_machine(const kg_machine_kind *kind)
 {
   LLVMTargetRef target;
   char *message = NULL;
-  kj_machine *m = calloc(1, sizeof *m);
+  kg_machine *m = calloc(1, sizeof *m);
   if (!m) return NULL;
   m->cpu = strdup(kind->cpu);
   m->features = strdup(kind->features);
@@ -247,39 +247,39 @@ static kj_machine *make_machine(const kj_machine_kind *kind)
   return m;
 }
 
-static bool is_of_kind(const kj_machine *m, const kj_machine_kind *kind)
+static bool is_of_kind(const kg_machine *m, const kg_machine_kind *kind)
 {
   return m->level == kind->level && strcmp(m->cpu, kind->cpu) == 0 &&
          strcmp(m->features, kind->features) == 0;
 }
 
-void kj_init_machines(kj_machines *machines)
+void kg_init_machines(kg_machines *machines)
 {
   pthread_mutex_init(&machines->mutex, NULL);
   machines->idle = NULL;
 }
 
-void kj_free_machines(kj_machines *machines)
+void kg_free_machines(kg_machines *machines)
 {
-  for (kj_machine *m = machines->idle, *next; m; m = next) {
+  for (kg_machine *m = machines->idle, *next; m; m = next) {
     next = m->next;
     destroy_machine(m);
   }
   pthread_mutex_destroy(&machines->mutex);
 }
 
-kj_machine *kj_take_machine(kj_machines *machines, const kj_machine_kind *kind)
+kg_machine *kg_take_machine(kg_machines *machines, const kg_machine_kind *kind)
 {
   pthread_mutex_lock(&machines->mutex);
-  kj_machine **at = &machines->idle;
+  kg_machine **at = &machines->idle;
   while (*at && !is_of_kind(*at, kind)) at = &(*at)->next;
-  kj_machine *found = *at;
+  kg_machine *found = *at;
   if (found) *at = found->next;
   pthread_mutex_unlock(&machines->mutex);
   return found ? found : make_machine(kind);
 }
 
-void kj_return_machine(kj_machines *machines, kj_machine *machine)
+void kg_return_machine(kg_machines *machines, kg_machine *machine)
 {
   pthread_mutex_lock(&machines->mutex);
   machine->next = machines->idle;
@@ -289,19 +289,19 @@ void kj_return_machine(kj_machines *machines, kj_machine *machine)
 
 /* ---- emission ---- */
 
-bool kj_is_unoptimized(const kj_emission *e) { return e->c->request->debug == KJIT_DEBUG_FULL; }
+bool kg_is_unoptimized(const kg_emission *e) { return e->c->request->debug == KJIT_DEBUG_FULL; }
 
-static void take_machine(kj_emission *e)
+static void take_machine(kg_emission *e)
 {
-  e->machine = kj_take_machine(e->machines, &e->kind);
+  e->machine = kg_take_machine(e->machines, &e->kind);
   if (!e->machine) longjmp(*e->c->on_failure, KJ_JUMP_MEMORY);
 }
 
-static void prepare(kj_emission *e)
+static void prepare(kg_emission *e)
 {
   bool is_dump =
     e->c->request->stage == KJIT_STAGE_LLVM || e->c->request->stage == KJIT_STAGE_LLVM_OPT;
-  e->context = kj_create_llvm_context(&e->errors, is_dump);
+  e->context = kg_create_llvm_context(&e->errors, is_dump);
   e->module = LLVMModuleCreateWithNameInContext("kjit", e->context);
   take_machine(e);
   LLVMSetTarget(e->module, e->kind.triple);
@@ -310,69 +310,69 @@ static void prepare(kj_emission *e)
 
 /* The layout is the module's: it remembers structs by their address, which another context may use
  * again. */
-static void lower(kj_emission *e)
+static void lower(kg_emission *e)
 {
-  e->lowering = (kj_lowering){ .c = e->c,
+  e->lowering = (kl_lowering){ .c = e->c,
                                .context = e->context,
                                .module = e->module,
                                .layout = LLVMGetModuleDataLayout(e->module),
                                .target = e->steps->lowering,
                                .target_state = e->state };
-  kj_lower(&e->lowering);
+  kl_lower(&e->lowering);
   if (e->steps->finish_lowering) e->steps->finish_lowering(e);
-  kj_check_module(e->c, e->module);
+  kg_check_module(e->c, e->module);
 }
 
 /* The machine for emission differs from that for lowering in its level only. */
-static void select_emission(kj_emission *e)
+static void select_emission(kg_emission *e)
 {
-  if (!kj_is_unoptimized(e) && !e->steps->is_emitted_fast(e)) return;
-  if (!kj_is_unoptimized(e) && e->steps->prepare_fast) e->steps->prepare_fast(e);
-  kj_return_machine(e->machines, e->machine);
+  if (!kg_is_unoptimized(e) && !e->steps->is_emitted_fast(e)) return;
+  if (!kg_is_unoptimized(e) && e->steps->prepare_fast) e->steps->prepare_fast(e);
+  kg_return_machine(e->machines, e->machine);
   e->machine = NULL;
   e->kind.level = LLVMCodeGenLevelNone;
   take_machine(e);
 }
 
-static void run(kj_emission *e)
+static void run(kg_emission *e)
 {
   kjit_stage stage = e->c->request->stage;
-  uint64_t start = kj_now_ns();
+  uint64_t start = kg_now_ns();
   prepare(e);
   lower(e);
-  uint64_t lowered = kj_now_ns();
+  uint64_t lowered = kg_now_ns();
   e->c->code->lower_time_ns = lowered - start;
-  kj_finish_code(&e->lowering);
+  kl_finish_code(&e->lowering);
   if (stage == KJIT_STAGE_LLVM) {
-    kj_take_module_text(e->c, e->module);
+    kg_take_module_text(e->c, e->module);
     return;
   }
   e->steps->optimize(e);
-  uint64_t optimized = kj_now_ns();
+  uint64_t optimized = kg_now_ns();
   e->c->code->optimize_time_ns = optimized - lowered;
   if (stage == KJIT_STAGE_LLVM_OPT) {
-    kj_take_module_text(e->c, e->module);
+    kg_take_module_text(e->c, e->module);
     return;
   }
   select_emission(e);
-  kj_emit_module(e->c, e->module, e->machine->machine,
+  kg_emit_module(e->c, e->module, e->machine->machine,
                  stage == KJIT_STAGE_OBJECT ? LLVMObjectFile : LLVMAssemblyFile, &e->errors);
-  e->c->code->emit_time_ns = kj_now_ns() - optimized;
+  e->c->code->emit_time_ns = kg_now_ns() - optimized;
 }
 
-static void finish(kj_emission *e)
+static void finish(kg_emission *e)
 {
   if (e->errors.is_fatal) return;
   if (e->steps->finish) e->steps->finish(e);
-  kj_end_lowering(&e->lowering);
+  kl_end_lowering(&e->lowering);
   if (e->module) LLVMDisposeModule(e->module);
   if (e->context) LLVMContextDispose(e->context);
-  if (e->machine) kj_return_machine(e->machines, e->machine);
+  if (e->machine) kg_return_machine(e->machines, e->machine);
 }
 
-void kj_emit_code(kj_emission *e)
+void kg_emit_code(kg_emission *e)
 {
-  kj_compilation *c = e->c;
+  kt_compilation *c = e->c;
   jmp_buf *outer = c->on_failure, *outer_arena = c->arena->on_failure, here;
   c->on_failure = c->arena->on_failure = &here;
   if (c->fast) c->fast->on_failure = &here;

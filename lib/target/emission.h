@@ -7,42 +7,42 @@
 #include "lower/lower.h"
 #include "target/llvm.h"
 
-typedef struct kj_emission kj_emission;
+typedef struct kg_emission kg_emission;
 
 /* What a target does in it. */
-typedef struct kj_emission_steps {
-  const kj_lower_target *lowering;
-  /* After kj_lower; NULL: nothing. */
-  void (*finish_lowering)(kj_emission *e);
-  void (*optimize)(kj_emission *e);
+typedef struct kg_emission_steps {
+  const kl_lower_target *lowering;
+  /* After kl_lower; NULL: nothing. */
+  void (*finish_lowering)(kg_emission *e);
+  void (*optimize)(kg_emission *e);
   /* Whether code generation needs no optimizing level: asked after optimizing; full debug
    * information has none anyway. */
-  bool (*is_emitted_fast)(const kj_emission *e);
+  bool (*is_emitted_fast)(const kg_emission *e);
   /* Before code generation without an optimizing level, but for full debug information; NULL:
    * nothing. */
-  void (*prepare_fast)(kj_emission *e);
+  void (*prepare_fast)(kg_emission *e);
   /* The target's own; called after a failure too. NULL: nothing. */
-  void (*finish)(kj_emission *e);
-} kj_emission_steps;
+  void (*finish)(kg_emission *e);
+} kg_emission_steps;
 
 /* The first member of a target's own emission, in the compilation's arena. */
-struct kj_emission {
+struct kg_emission {
   /* set by the target */
-  kj_compilation *c;
-  const kj_emission_steps *steps;
-  void *state; /* kj_lowering.target_state */
-  kj_machines *machines;
-  kj_machine_kind kind;
+  kt_compilation *c;
+  const kg_emission_steps *steps;
+  void *state; /* kl_lowering.target_state */
+  kg_machines *machines;
+  kg_machine_kind kind;
 
-  kj_machine *machine;
-  kj_llvm_errors errors;
+  kg_machine *machine;
+  kg_llvm_errors errors;
   LLVMContextRef context;
   LLVMModuleRef module;
-  kj_lowering lowering;
+  kl_lowering lowering;
 };
 
-/* Fails through kj_fail; LLVM's objects are freed on the way. */
-void kj_emit_code(kj_emission *e);
-bool kj_is_unoptimized(const kj_emission *e); /* for debuggers */
+/* Fails through kt_fail; LLVM's objects are freed on the way. */
+void kg_emit_code(kg_emission *e);
+bool kg_is_unoptimized(const kg_emission *e); /* for debuggers */
 
 #endif

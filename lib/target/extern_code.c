@@ -27,14 +27,14 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* held while the hand
 static struct sigaction previous[SIGNALS];
 static _Thread_local sigjmp_buf *target;
 
-void kj_fault_guarded(void)
+void kg_fault_guarded(void)
 {
   if (target) siglongjmp(*target, 1);
 }
 
 static void on_fault(int signal)
 {
-  kj_fault_guarded();
+  kg_fault_guarded();
   for (int i = 0; i < SIGNALS; i++)
     if (signals[i] == signal) sigaction(signal, &previous[i], NULL);
   if (signal == SIGABRT) raise(signal); /* the others happen again */
@@ -53,7 +53,7 @@ static bool run_guarded(void (*run)(void *data), void *data)
   return has_returned;
 }
 
-bool kj_run_guarded(void (*run)(void *data), void *data)
+bool kg_run_guarded(void (*run)(void *data), void *data)
 {
   struct sigaction ours = { .sa_handler = on_fault, .sa_flags = SA_ONSTACK | SA_NODEFER };
   stack_t stack = { .ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES }, outer;
@@ -78,18 +78,18 @@ bool kj_run_guarded(void (*run)(void *data), void *data)
  * called vanishes. */
 
 typedef struct linking {
-  kj_compilation *c;
+  kt_compilation *c;
   LLVMModuleRef module;
-  kj_llvm_errors *errors;
-  const kj_instance *instance;
+  kg_llvm_errors *errors;
+  const kt_instance *instance;
   LLVMModuleRef source; /* being looked at: ours to dispose of */
 } linking;
 
 static _Noreturn void fail(linking *k, const char *what, const char *detail)
 {
-  const kj_decl *decl = k->instance->function->decl;
+  const ki_decl *decl = k->instance->function->decl;
   if (k->source) LLVMDisposeModule(k->source);
-  kj_fail(k->c, decl->location, KJIT_ERROR_COMPILE, "the code bound to `%s` %s%s%s", decl->name,
+  kt_fail(k->c, decl->location, KJIT_ERROR_COMPILE, "the code bound to `%s` %s%s%s", decl->name,
           what, *detail ? ": " : "", detail);
 }
 
@@ -104,7 +104,7 @@ static const char *take_message(linking *k, char *message)
 
 /* Code in a context of its own: reading it and looking at it once, to see that it can be done. */
 typedef struct trial {
-  kj_code_kind kind;
+  ki_code_kind kind;
   LLVMContextRef context;
   LLVMMemoryBufferRef buffer;
   LLVMModuleRef module;
@@ -134,20 +134,20 @@ static void read_and_verify(void *data)
   LLVMDisposeModule(t->module);
 }
 
-static LLVMMemoryBufferRef make_buffer(const linking *k, const kj_bound_extern *bound)
+static LLVMMemoryBufferRef make_buffer(const linking *k, const ki_bound_extern *bound)
 {
   return LLVMCreateMemoryBufferWithMemoryRange(bound->code, bound->size_bytes, k->instance->symbol,
                                                bound->kind == KJ_CODE_LLVM_TEXT);
 }
 
 /* What faults is lost with its context; what comes through can be read again. */
-static void try_source(linking *k, const kj_bound_extern *bound)
+static void try_source(linking *k, const ki_bound_extern *bound)
 {
-  kj_llvm_errors *errors = KJ_NEW(k->c->arena, kj_llvm_errors);
+  kg_llvm_errors *errors = KJ_NEW(k->c->arena, kg_llvm_errors);
   trial t = { .kind = bound->kind,
-              .context = kj_create_llvm_context(errors, true),
+              .context = kg_create_llvm_context(errors, true),
               .buffer = make_buffer(k, bound) };
-  bool has_returned = kj_run_guarded(read_and_verify, &t);
+  bool has_returned = kg_run_guarded(read_and_verify, &t);
   if (!has_returned) fail(k, "is damaged: LLVM cannot read it", "");
   const char *reason = t.message ? take_message(k, t.message) : errors->first,
              *invalid = take_message(k, t.invalid);
@@ -157,7 +157,7 @@ static void try_source(linking *k, const kj_bound_extern *bound)
   if (t.is_invalid) fail(k, "is not valid LLVM IR", invalid);
 }
 
-static void read_source(linking *k, const kj_bound_extern *bound)
+static void read_source(linking *k, const ki_bound_extern *bound)
 {
   try_source(k, bound);
   trial t = { .kind = bound->kind,
@@ -233,7 +233,7 @@ static void link_source(linking *k)
   LLVMSetDataLayout(k->source, LLVMGetDataLayoutStr(k->module));
   LLVMModuleRef source = k->source;
   k->source = NULL; /* taken */
-  kj_llvm_errors before = *k->errors;
+  kg_llvm_errors before = *k->errors;
   LLVMBool has_failed = LLVMLinkModules2(k->module, source);
   const char *detail = kj_copy_string(k->c->arena, k->errors->first, strlen(k->errors->first));
   if (has_failed) *k->errors = before;
@@ -248,29 +248,29 @@ static void link_source(linking *k)
   }
 }
 
-static bool is_same_code(const kj_bound_extern *a, const kj_bound_extern *b)
+static bool is_same_code(const ki_bound_extern *a, const ki_bound_extern *b)
 {
   return a->kind == b->kind && a->size_bytes == b->size_bytes && a->digest[0] == b->digest[0] &&
          a->digest[1] == b->digest[1];
 }
 
 /* One code may be bound to several functions. */
-static bool is_linked(const kj_compilation *c, size_t index)
+static bool is_linked(const kt_compilation *c, size_t index)
 {
-  const kj_bound_extern *bound = c->instances.items[index]->function->bound;
+  const ki_bound_extern *bound = c->instances.items[index]->function->bound;
   for (size_t i = 0; i < index; i++) {
-    const kj_bound_extern *other = c->instances.items[i]->function->bound;
+    const ki_bound_extern *other = c->instances.items[i]->function->bound;
     if (other && is_same_code(bound, other)) return true;
   }
   return false;
 }
 
-bool kj_link_externs(kj_compilation *c, LLVMModuleRef module, kj_llvm_errors *errors)
+bool kg_link_externs(kt_compilation *c, LLVMModuleRef module, kg_llvm_errors *errors)
 {
   bool has_any = false;
   for (size_t i = 0; i < c->instances.count; i++) {
     linking k = { .c = c, .module = module, .errors = errors, .instance = c->instances.items[i] };
-    const kj_bound_extern *bound = k.instance->function->bound;
+    const ki_bound_extern *bound = k.instance->function->bound;
     if (!bound || (bound->kind != KJ_CODE_BITCODE && bound->kind != KJ_CODE_LLVM_TEXT)) continue;
     has_any = true;
     if (is_linked(c, i)) continue;
@@ -281,7 +281,7 @@ bool kj_link_externs(kj_compilation *c, LLVMModuleRef module, kj_llvm_errors *er
   return has_any;
 }
 
-bool kj_is_extern(const kj_compilation *c, const char *symbol)
+bool kg_is_extern(const kt_compilation *c, const char *symbol)
 {
   for (size_t i = 0; i < c->instances.count; i++)
     if (c->instances.items[i]->function->is_extern &&

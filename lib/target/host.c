@@ -19,23 +19,23 @@ static bool has_feature(const char *features, const char *name)
   return false;
 }
 
-static bool has_function(const char *name) { return kj_find_library_function(name) != NULL; }
+static bool has_function(const char *name) { return kn_find_library_function(name) != NULL; }
 
-kjit_status kj_create_host(kj_diagnostics *diagnostics, kj_host **host)
+kjit_status kg_create_host(kj_diagnostics *diagnostics, kg_host **host)
 {
-  kj_start_llvm();
+  kg_start_llvm();
   *host = NULL;
-  kj_host *created = calloc(1, sizeof *created);
+  kg_host *created = calloc(1, sizeof *created);
   if (!created) {
     kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
               "out of memory");
     return KJIT_ERROR_MEMORY;
   }
   pthread_mutex_init(&created->mutex, NULL);
-  kj_init_machines(&created->machines);
+  kg_init_machines(&created->machines);
   created->cpu = LLVMGetHostCPUName();
   created->features = LLVMGetHostCPUFeatures();
-  created->lowering = (kj_cpu_features){
+  created->lowering = (kl_cpu_features){
     .has_avx = has_feature(created->features, "+avx"),
     .has_avx2 = has_feature(created->features, "+avx2"),
     .has_avx512 = has_feature(created->features, "+avx512f") &&
@@ -47,11 +47,11 @@ kjit_status kj_create_host(kj_diagnostics *diagnostics, kj_host **host)
   return KJIT_OK;
 }
 
-void kj_destroy_host(kj_host *host)
+void kg_destroy_host(kg_host *host)
 {
   if (!host) return;
-  kj_free_machines(&host->machines);
-  kj_destroy_jit(host->jit);
+  kg_free_machines(&host->machines);
+  kg_destroy_jit(host->jit);
   LLVMDisposeMessage(host->cpu);
   LLVMDisposeMessage(host->features);
   pthread_mutex_destroy(&host->mutex);
@@ -61,12 +61,12 @@ void kj_destroy_host(kj_host *host)
 /* ---- one emission ---- */
 
 typedef struct host_emission {
-  kj_emission e;
-  kj_lowering fast;
-  kj_cpu_state state, fast_state;
+  kg_emission e;
+  kl_lowering fast;
+  kl_cpu_state state, fast_state;
 } host_emission;
 
-static host_emission *own_of(kj_emission *e) { return (host_emission *)e; }
+static host_emission *own_of(kg_emission *e) { return (host_emission *)e; }
 
 /* Inner loops are unrolled before the loop vectorizer, loops over threads and pieces by nobody
  * before it. */
@@ -85,7 +85,7 @@ static const char *const pipelines[] = {
 };
 
 /* What it relies on the whole relies on. */
-static void join_facts(kj_compilation *c, const kj_compilation *fast)
+static void join_facts(kt_compilation *c, const kt_compilation *fast)
 {
   c->used_aligned16 |= fast->used_aligned16;
   c->used_offsets32 |= fast->used_offsets32;
@@ -97,67 +97,67 @@ static void join_facts(kj_compilation *c, const kj_compilation *fast)
 
 static void lower_fast(host_emission *own)
 {
-  kj_emission *e = &own->e;
+  kg_emission *e = &own->e;
   own->fast_state.features = own->state.features;
-  own->fast = (kj_lowering){ .c = e->c->fast,
+  own->fast = (kl_lowering){ .c = e->c->fast,
                              .context = e->context,
                              .module = e->module,
                              .layout = e->lowering.layout,
-                             .target = &kj_cpu_lowering,
+                             .target = &kl_cpu_lowering,
                              .target_state = &own->fast_state,
                              .like = &e->lowering };
-  kj_lower(&own->fast);
-  kj_give_tables_back(&own->fast);
-  kj_finish_cpu_math(&own->fast);
+  kl_lower(&own->fast);
+  kl_give_tables_back(&own->fast);
+  kl_finish_cpu_math(&own->fast);
   join_facts(e->c, e->c->fast);
   if (own->fast_state.scratch_bytes > own->state.scratch_bytes)
     own->state.scratch_bytes = own->fast_state.scratch_bytes;
 }
 
-static void finish_lowering(kj_emission *e)
+static void finish_lowering(kg_emission *e)
 {
   if (e->c->fast) lower_fast(own_of(e));
-  kj_finish_cpu_math(&e->lowering);
+  kl_finish_cpu_math(&e->lowering);
   e->c->code->scratch_bytes = own_of(e)->state.scratch_bytes;
 }
 
-static void optimize(kj_emission *e)
+static void optimize(kg_emission *e)
 {
-  kj_module_size size = kj_measure_module(e->module);
-  if (!kj_is_unoptimized(e))
-    kj_run_passes(e->c, e->module, e->machine->machine, pipelines[size], &e->errors);
-  if (!kj_is_unoptimized(e) && size == KJ_SIZE_USUAL) {
-    kj_settle_parallel_loops(e->c, e->module);
-    kj_run_passes(e->c, e->module, e->machine->machine, "function(" VECTORS "),globaldce",
+  kg_module_size size = kg_measure_module(e->module);
+  if (!kg_is_unoptimized(e))
+    kg_run_passes(e->c, e->module, e->machine->machine, pipelines[size], &e->errors);
+  if (!kg_is_unoptimized(e) && size == KJ_SIZE_USUAL) {
+    kg_settle_parallel_loops(e->c, e->module);
+    kg_run_passes(e->c, e->module, e->machine->machine, "function(" VECTORS "),globaldce",
                   &e->errors);
   }
-  kj_name_cpu_math(e->context, e->module);
+  kl_name_cpu_math(e->context, e->module);
 }
 
 /* Code of many loads and stores in one block is generated without scheduling. */
-static bool is_emitted_fast(const kj_emission *e) { return kj_is_dense(e->module); }
+static bool is_emitted_fast(const kg_emission *e) { return kg_is_dense(e->module); }
 
-static void finish(kj_emission *e) { kj_end_lowering(&own_of(e)->fast); }
+static void finish(kg_emission *e) { kl_end_lowering(&own_of(e)->fast); }
 
-void kj_emit_host(kj_host *host, kj_compilation *c)
+void kg_emit_host(kg_host *host, kt_compilation *c)
 {
-  static const kj_emission_steps steps = { .lowering = &kj_cpu_lowering,
+  static const kg_emission_steps steps = { .lowering = &kl_cpu_lowering,
                                            .finish_lowering = finish_lowering,
                                            .optimize = optimize,
                                            .is_emitted_fast = is_emitted_fast,
                                            .finish = finish };
   if (c->request->stage == KJIT_STAGE_PTX)
-    kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "the CPU target has no stage `ptx`; `asm` and `object` are its last ones");
   host_emission *own = KJ_NEW(c->arena, host_emission);
   own->state.features = &host->lowering;
   own->e =
-    (kj_emission){ .c = c, .steps = &steps, .state = &own->state, .machines = &host->machines };
-  own->e.kind = (kj_machine_kind){ .triple = "x86_64-unknown-linux-gnu",
+    (kg_emission){ .c = c, .steps = &steps, .state = &own->state, .machines = &host->machines };
+  own->e.kind = (kg_machine_kind){ .triple = "x86_64-unknown-linux-gnu",
                                    .cpu = host->cpu,
                                    .features = host->features,
                                    .level = LLVMCodeGenLevelDefault,
                                    .relocation = LLVMRelocPIC,
                                    .model = LLVMCodeModelSmall };
-  kj_emit_code(&own->e);
+  kg_emit_code(&own->e);
 }

@@ -6,19 +6,19 @@
 #include "target/llvm.h"
 #include "target/target.h"
 
-typedef struct kj_jit kj_jit;
+typedef struct kg_jit kg_jit;
 
-struct kj_host {
-  kj_machines machines;
+struct kg_host {
+  kg_machines machines;
   char *cpu, *features; /* LLVM's names of this processor */
-  kj_cpu_features lowering;
+  kl_cpu_features lowering;
   pthread_mutex_t mutex; /* protects what follows */
-  kj_jit *jit;           /* made at the first load */
+  kg_jit *jit;           /* made at the first load */
 };
 
-void kj_destroy_jit(kj_jit *jit);
+void kg_destroy_jit(kg_jit *jit);
 
 /* host_parallel.c: in front of the vectorizer. */
-void kj_settle_parallel_loops(kj_compilation *c, LLVMModuleRef module);
+void kg_settle_parallel_loops(kt_compilation *c, LLVMModuleRef module);
 
 #endif

@@ -24,7 +24,7 @@ struct dylib {
   LLVMOrcJITDylibRef handle;
 };
 
-struct kj_jit {
+struct kg_jit {
   LLVMOrcLLJITRef lljit;
   LLVMOrcExecutionSessionRef session;
   pthread_mutex_t mutex; /* protects what follows */
@@ -34,7 +34,7 @@ struct kj_jit {
 };
 
 struct kj_loaded {
-  kj_jit *jit;
+  kg_jit *jit;
   dylib *dylib;
   LLVMOrcResourceTrackerRef tracker;
 };
@@ -56,7 +56,7 @@ static LLVMErrorRef define_functions(LLVMOrcDefinitionGeneratorRef generator, vo
   size_t used = 0;
   if (!pairs) return LLVMErrorSuccess; /* the lookup fails then, by name */
   for (size_t i = 0; i < count; i++) {
-    void *address = kj_find_library_function(LLVMOrcSymbolStringPoolEntryStr(set[i].Name));
+    void *address = kn_find_library_function(LLVMOrcSymbolStringPoolEntryStr(set[i].Name));
     if (!address) continue;
     LLVMOrcRetainSymbolStringPoolEntry(set[i].Name);
     pairs[used].Name = set[i].Name;
@@ -70,9 +70,9 @@ static LLVMErrorRef define_functions(LLVMOrcDefinitionGeneratorRef generator, vo
   return error;
 }
 
-static kj_jit *create_jit(LLVMErrorRef *error)
+static kg_jit *create_jit(LLVMErrorRef *error)
 {
-  kj_jit *jit = calloc(1, sizeof *jit);
+  kg_jit *jit = calloc(1, sizeof *jit);
   if (!jit) return NULL;
   *error = LLVMOrcCreateLLJIT(&jit->lljit, NULL);
   if (*error) {
@@ -85,7 +85,7 @@ static kj_jit *create_jit(LLVMErrorRef *error)
   return jit;
 }
 
-void kj_destroy_jit(kj_jit *jit)
+void kg_destroy_jit(kg_jit *jit)
 {
   if (!jit) return;
   for (dylib *d = jit->idle, *next; d; d = next) {
@@ -97,7 +97,7 @@ void kj_destroy_jit(kj_jit *jit)
   free(jit);
 }
 
-static dylib *take_dylib(kj_jit *jit)
+static dylib *take_dylib(kg_jit *jit)
 {
   pthread_mutex_lock(&jit->mutex);
   dylib *found = jit->idle;
@@ -116,7 +116,7 @@ static dylib *take_dylib(kj_jit *jit)
   return created;
 }
 
-static void return_dylib(kj_jit *jit, dylib *d)
+static void return_dylib(kg_jit *jit, dylib *d)
 {
   LLVMConsumeError(LLVMOrcJITDylibClear(d->handle));
   pthread_mutex_lock(&jit->mutex);
@@ -140,7 +140,7 @@ static void take_result(LLVMErrorRef error, LLVMOrcCSymbolMapPairs result, size_
 }
 
 /* The callback runs before the call returns. */
-static lookup look_up(kj_jit *jit, dylib *d, const char *name)
+static lookup look_up(kg_jit *jit, dylib *d, const char *name)
 {
   lookup found = { 0 };
   LLVMOrcCJITDylibSearchOrderElement order = { .JD = d->handle,
@@ -154,7 +154,7 @@ static lookup look_up(kj_jit *jit, dylib *d, const char *name)
 }
 
 /* Functions of the host; before those of the list, which is asked for what is not defined. */
-static LLVMErrorRef define_outside(kj_jit *jit, dylib *d, const kj_outside *outside)
+static LLVMErrorRef define_outside(kg_jit *jit, dylib *d, const kj_outside *outside)
 {
   size_t count = outside ? outside->count : 0;
   LLVMOrcCSymbolMapPair *pairs = count ? calloc(count, sizeof *pairs) : NULL;
@@ -192,7 +192,7 @@ static kjit_status report_llvm(kj_diagnostics *diagnostics, const char *entry, L
   return KJIT_ERROR_COMPILE;
 }
 
-static kjit_status start_jit(kj_host *host, kj_diagnostics *diagnostics)
+static kjit_status start_jit(kg_host *host, kj_diagnostics *diagnostics)
 {
   LLVMErrorRef error = LLVMErrorSuccess;
   pthread_mutex_lock(&host->mutex);
@@ -204,7 +204,7 @@ static kjit_status start_jit(kj_host *host, kj_diagnostics *diagnostics)
 }
 
 /* From here on every object is made known to debuggers, which takes some milliseconds each. */
-static LLVMErrorRef tell_debuggers(kj_jit *jit)
+static LLVMErrorRef tell_debuggers(kg_jit *jit)
 {
   pthread_mutex_lock(&jit->mutex);
   LLVMErrorRef error =
@@ -214,7 +214,7 @@ static LLVMErrorRef tell_debuggers(kj_jit *jit)
   return error;
 }
 
-kjit_status kj_load_host(kj_host *host, const kj_code *code, const kj_outside *outside,
+kjit_status kg_load_host(kg_host *host, const kj_code *code, const kj_outside *outside,
                          kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
 {
   kjit_status status = start_jit(host, diagnostics);
@@ -235,14 +235,14 @@ kjit_status kj_load_host(kj_host *host, const kj_code *code, const kj_outside *o
     *kernel = (kj_cpu_kernel)(uintptr_t)found.address;
   }
   if (error) {
-    kj_unload_host(host, created);
+    kg_unload_host(host, created);
     return report_llvm(diagnostics, code->entry, error);
   }
   *loaded = created;
   return KJIT_OK;
 }
 
-void kj_unload_host(kj_host *host, kj_loaded *loaded)
+void kg_unload_host(kg_host *host, kj_loaded *loaded)
 {
   (void)host;
   if (!loaded) return;

@@ -37,7 +37,7 @@ typedef struct access {
 } access;
 
 typedef struct loop_view {
-  kj_compilation *c;
+  kt_compilation *c;
   LLVMTargetDataRef layout;
   int64_t start, iterations;         /* of the counter; 0: not known */
   unsigned scope_kind, noalias_kind; /* of metadata */
@@ -442,7 +442,7 @@ static bool has_operand(LLVMValueRef list, LLVMValueRef wanted)
   return i < count;
 }
 
-/* As alias scopes say it (kj_annotate_access): all of b's are among those that a is apart from. */
+/* As alias scopes say it (kl_annotate_access): all of b's are among those that a is apart from. */
 static bool are_scopes_apart(const loop_view *v, LLVMValueRef a, LLVMValueRef b)
 {
   LLVMValueRef scopes = LLVMGetMetadata(b, v->scope_kind),
@@ -541,7 +541,7 @@ static LLVMValueRef find_proposal(LLVMValueRef id)
   return NULL;
 }
 
-void kj_settle_parallel_loops(kj_compilation *c, LLVMModuleRef module)
+void kg_settle_parallel_loops(kt_compilation *c, LLVMModuleRef module)
 {
   LLVMContextRef context = LLVMGetModuleContext(module);
   unsigned kind = LLVMGetMDKindIDInContext(context, "llvm.loop", 9);

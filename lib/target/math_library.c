@@ -23,17 +23,17 @@ struct piece {
   LLVMMemoryBufferRef bitcode; /* NULL: the library has no such function */
 };
 
-struct kj_bitcode {
+struct kg_bitcode {
   LLVMMemoryBufferRef library;
   void (*simplify)(LLVMModuleRef module);
   pthread_mutex_t mutex; /* protects pieces; held while one is cut out */
   piece *pieces;
 };
 
-kj_bitcode *kj_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef module),
+kg_bitcode *kg_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef module),
                             const char **reason)
 {
-  kj_bitcode *bitcode = calloc(1, sizeof *bitcode);
+  kg_bitcode *bitcode = calloc(1, sizeof *bitcode);
   char *message = NULL;
   *reason = "out of memory";
   if (!bitcode) return NULL;
@@ -55,7 +55,7 @@ kj_bitcode *kj_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef mod
   return bitcode;
 }
 
-void kj_close_bitcode(kj_bitcode *bitcode)
+void kg_close_bitcode(kg_bitcode *bitcode)
 {
   if (!bitcode) return;
   for (piece *p = bitcode->pieces, *next; p; p = next) {
@@ -72,7 +72,7 @@ void kj_close_bitcode(kj_bitcode *bitcode)
 /* ---- cutting out ---- */
 
 /* Read lazily: bodies are parsed only when the linker asks for them. */
-static LLVMModuleRef read_library(const kj_bitcode *bitcode, LLVMContextRef context)
+static LLVMModuleRef read_library(const kg_bitcode *bitcode, LLVMContextRef context)
 {
   const char *start = LLVMGetBufferStart(bitcode->library);
   LLVMMemoryBufferRef view =
@@ -101,10 +101,10 @@ static void make_droppable(LLVMModuleRef module)
 
 /* A reference keeps the function alive through linking: an array of pointers, deleted afterwards.
  */
-static LLVMMemoryBufferRef cut_out(const kj_bitcode *bitcode, const char *name)
+static LLVMMemoryBufferRef cut_out(const kg_bitcode *bitcode, const char *name)
 {
-  kj_llvm_errors errors = { 0 };
-  LLVMContextRef context = kj_create_llvm_context(&errors, false);
+  kg_llvm_errors errors = { 0 };
+  LLVMContextRef context = kg_create_llvm_context(&errors, false);
   LLVMModuleRef library = read_library(bitcode, context), module = NULL;
   LLVMMemoryBufferRef result = NULL;
   LLVMValueRef function = library ? LLVMGetNamedFunction(library, name) : NULL;
@@ -130,7 +130,7 @@ static LLVMMemoryBufferRef cut_out(const kj_bitcode *bitcode, const char *name)
   return result;
 }
 
-static const piece *get_piece(kj_bitcode *bitcode, const char *name)
+static const piece *get_piece(kg_bitcode *bitcode, const char *name)
 {
   pthread_mutex_lock(&bitcode->mutex);
   piece *p = bitcode->pieces;
@@ -152,8 +152,8 @@ static const piece *get_piece(kj_bitcode *bitcode, const char *name)
 
 /* ---- linking ---- */
 
-static void link_piece(kj_compilation *c, const piece *p, LLVMModuleRef module,
-                       kj_llvm_errors *errors)
+static void link_piece(kt_compilation *c, const piece *p, LLVMModuleRef module,
+                       kg_llvm_errors *errors)
 {
   const char *start = LLVMGetBufferStart(p->bitcode);
   LLVMMemoryBufferRef view =
@@ -162,11 +162,11 @@ static void link_piece(kj_compilation *c, const piece *p, LLVMModuleRef module,
   bool is_read = !LLVMParseBitcodeInContext2(LLVMGetModuleContext(module), view, &source);
   LLVMDisposeMemoryBuffer(view);
   if (!is_read)
-    kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
+    kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
             "internal error: the library's `%s` cannot be read", p->name);
   LLVMSetTarget(source, LLVMGetTarget(module));
   LLVMSetDataLayout(source, LLVMGetDataLayoutStr(module));
-  if (LLVMLinkModules2(module, source)) kj_check_llvm_errors(c, errors, "linking the math library");
+  if (LLVMLinkModules2(module, source)) kg_check_llvm_errors(c, errors, "linking the math library");
 }
 
 static bool is_wanted(LLVMValueRef function)
@@ -174,8 +174,8 @@ static bool is_wanted(LLVMValueRef function)
   return LLVMIsDeclaration(function) && LLVMGetIntrinsicID(function) == 0;
 }
 
-void kj_link_bitcode(kj_compilation *c, kj_bitcode *bitcode, LLVMModuleRef module,
-                     kj_llvm_errors *errors)
+void kg_link_bitcode(kt_compilation *c, kg_bitcode *bitcode, LLVMModuleRef module,
+                     kg_llvm_errors *errors)
 {
   KJ_LIST(const char *) names = { 0 };
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
@@ -250,21 +250,21 @@ static void simplify(LLVMModuleRef module)
 
 /* ---- where it is ---- */
 
-static kj_bitcode *open_first(const char *pattern)
+static kg_bitcode *open_first(const char *pattern)
 {
   glob_t found;
   const char *reason;
-  kj_bitcode *library = NULL;
+  kg_bitcode *library = NULL;
   if (glob(pattern, 0, NULL, &found) != 0) return NULL;
   /* the highest version comes last */
   for (size_t i = found.gl_pathc; i-- > 0 && !library;)
-    library = kj_open_bitcode(found.gl_pathv[i], simplify, &reason);
+    library = kg_open_bitcode(found.gl_pathv[i], simplify, &reason);
   globfree(&found);
   return library;
 }
 
 /* In a bundle libclc's file lies beside the compiler library. */
-static kj_bitcode *open_beside(const char *name)
+static kg_bitcode *open_beside(const char *name)
 {
   Dl_info info;
   const char *reason, *slash;
@@ -274,16 +274,16 @@ static kj_bitcode *open_beside(const char *name)
     return NULL;
   if (asprintf(&path, "%.*s/clc/%s", (int)(slash - info.dli_fname), info.dli_fname, name) < 0)
     return NULL;
-  kj_bitcode *library = kj_open_bitcode(path, simplify, &reason);
+  kg_bitcode *library = kg_open_bitcode(path, simplify, &reason);
   free(path);
   return library;
 }
 
-static void look_for_library(kj_nvptx_library *library)
+static void look_for_library(kg_nvptx_library *library)
 {
   static const struct {
     const char *pattern;
-    kj_math_library kind;
+    kl_math_library kind;
   } places[] = {
 #define PLACE(pattern, kind) { pattern, kind },
 #include "native/math_libraries.def"
@@ -299,12 +299,12 @@ static void look_for_library(kj_nvptx_library *library)
 }
 
 /* By the name of libclc's file. */
-static kj_math_library kind_of(const char *path)
+static kl_math_library kind_of(const char *path)
 {
   return strstr(path, "nvptx64--") ? KJ_LIBCLC : KJ_LIBDEVICE;
 }
 
-void kj_find_library(kj_nvptx_library *library)
+void kg_find_library(kg_nvptx_library *library)
 {
   pthread_mutex_lock(&library->mutex);
   if (!library->has_looked && !library->bitcode) look_for_library(library);
@@ -312,13 +312,13 @@ void kj_find_library(kj_nvptx_library *library)
   pthread_mutex_unlock(&library->mutex);
 }
 
-kjit_status kj_open_library(kj_nvptx_library *library, const char *path,
+kjit_status kg_open_library(kg_nvptx_library *library, const char *path,
                             kj_diagnostics *diagnostics)
 {
   const char *reason = "";
-  *library = (kj_nvptx_library){ 0 };
+  *library = (kg_nvptx_library){ 0 };
   if (path) {
-    library->bitcode = kj_open_bitcode(path, simplify, &reason);
+    library->bitcode = kg_open_bitcode(path, simplify, &reason);
     library->kind = kind_of(path);
     if (!library->bitcode) {
       kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_IO,
@@ -330,9 +330,9 @@ kjit_status kj_open_library(kj_nvptx_library *library, const char *path,
   return KJIT_OK;
 }
 
-void kj_close_library(kj_nvptx_library *library)
+void kg_close_library(kg_nvptx_library *library)
 {
-  kj_close_bitcode(library->bitcode);
+  kg_close_bitcode(library->bitcode);
   pthread_mutex_destroy(&library->mutex);
 }
 
@@ -348,34 +348,34 @@ static bool is_of_driver(const char *name)
   return false;
 }
 
-static void check_calls(kj_emission *e, bool has_externs)
+static void check_calls(kg_emission *e, bool has_externs)
 {
   for (LLVMValueRef f = LLVMGetFirstFunction(e->module); f; f = LLVMGetNextFunction(f)) {
     size_t length;
     const char *name = LLVMGetValueName2(f, &length);
     if (!LLVMIsDeclaration(f) || LLVMGetIntrinsicID(f) || is_of_driver(name) ||
-        kj_is_extern(e->c, name))
+        kg_is_extern(e->c, name))
       continue;
     if (!LLVMGetFirstUse(f)) continue;
     if (has_externs)
-      kj_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
+      kt_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
               "the code bound to an extern func calls `%s`, which nothing defines",
               kj_copy_string(e->c->arena, name, length));
-    kj_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "the math library has no function `%s`", kj_copy_string(e->c->arena, name, length));
   }
 }
 
-bool kj_link_library(kj_emission *e, const kj_nvptx_library *library, kj_nvptx_lowering *state,
+bool kg_link_library(kg_emission *e, const kg_nvptx_library *library, kl_nvptx_lowering *state,
                      uint32_t arch)
 {
-  bool has_externs = kj_link_externs(e->c, e->module, &e->errors);
+  bool has_externs = kg_link_externs(e->c, e->module, &e->errors);
   if (!state->calls_library && !has_externs) return false;
   if (state->calls_library && !library->bitcode)
-    kj_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "math functions need libdevice (CUDA toolkit) or libclc's nvptx library (package "
             "libclc-22); neither was found");
-  if (library->bitcode) kj_link_bitcode(e->c, library->bitcode, e->module, &e->errors);
+  if (library->bitcode) kg_link_bitcode(e->c, library->bitcode, e->module, &e->errors);
   state->calls_library = true;
   state->has_branches |= has_externs;
   check_calls(e, has_externs);

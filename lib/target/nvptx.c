@@ -15,7 +15,7 @@
  * that do not fit, so a table of our own refuses them first. */
 
 /* Ascending; those without a suffix run on everything newer of their kind. */
-static const kj_nvptx_arch arches[] = {
+static const kg_nvptx_arch arches[] = {
   { 75, 0, 63 },    { 80, 0, 70 },    { 86, 0, 71 },    { 87, 0, 74 },    { 88, 0, 90 },
   { 89, 0, 78 },    { 90, 0, 78 },    { 90, 'a', 80 },  { 100, 0, 86 },   { 100, 'a', 86 },
   { 100, 'f', 88 }, { 101, 0, 86 },   { 103, 0, 88 },   { 103, 'a', 88 }, { 103, 'f', 88 },
@@ -29,7 +29,7 @@ static const uint32_t ptx_versions[] = { 63, 64, 65, 70, 71, 72, 73, 74, 75, 76,
                                          78, 80, 81, 82, 83, 84, 85, 86, 87, 88, 90 };
 enum { PTX_COUNT = sizeof ptx_versions / sizeof *ptx_versions };
 
-static const kj_nvptx_arch *find_arch(uint32_t arch, char suffix)
+static const kg_nvptx_arch *find_arch(uint32_t arch, char suffix)
 {
   for (int i = 0; i < ARCH_COUNT; i++)
     if (arches[i].arch == arch && arches[i].suffix == suffix) return &arches[i];
@@ -37,9 +37,9 @@ static const kj_nvptx_arch *find_arch(uint32_t arch, char suffix)
 }
 
 /* Newer than the table: the newest without suffix that the PTX version allows. */
-static const kj_nvptx_arch *newest_arch(uint32_t ptx_limit)
+static const kg_nvptx_arch *newest_arch(uint32_t ptx_limit)
 {
-  const kj_nvptx_arch *best = NULL;
+  const kg_nvptx_arch *best = NULL;
   for (int i = 0; i < ARCH_COUNT; i++)
     if (!arches[i].suffix && (!ptx_limit || arches[i].least_ptx <= ptx_limit)) best = &arches[i];
   return best;
@@ -53,26 +53,26 @@ static uint32_t highest_version(uint32_t limit)
   return best;
 }
 
-static const kj_nvptx_arch *select_arch(kj_compilation *c)
+static const kg_nvptx_arch *select_arch(kt_compilation *c)
 {
   const kj_target *target = &c->request->target;
   const char suffix[2] = { target->suffix, 0 };
-  const kj_nvptx_arch *row = find_arch(target->arch, target->suffix);
+  const kg_nvptx_arch *row = find_arch(target->arch, target->suffix);
   if (!row && target->arch > arches[ARCH_COUNT - 1].arch && !target->suffix)
     row = newest_arch(target->ptx_version);
   if (!row)
-    kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "unknown architecture sm_%u%s: kjit compiles for sm_75 and newer", target->arch,
             suffix);
   if (target->ptx_version && highest_version(target->ptx_version) < row->least_ptx)
-    kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "sm_%u%s needs PTX %u.%u; PTX %u.%u was asked for", row->arch, suffix,
             row->least_ptx / 10, row->least_ptx % 10, target->ptx_version / 10,
             target->ptx_version % 10);
   return row;
 }
 
-static bool has_recursion(const kj_compilation *c)
+static bool has_recursion(const kt_compilation *c)
 {
   for (size_t i = 0; i < c->instances.count; i++)
     if (c->instances.items[i]->is_recursive) return true;
@@ -80,13 +80,13 @@ static bool has_recursion(const kj_compilation *c)
 }
 
 /* At most: which parameters the kernel needs is found later. */
-static uint64_t count_parameter_bytes(const kj_compilation *c)
+static uint64_t count_parameter_bytes(const kt_compilation *c)
 {
   enum { OTHERS = 1024 /* of shared arrays, failures and lines that are printed */ };
   uint64_t bytes = OTHERS + (c->module->has_tensor_copies ? KJ_MOST_MAPS * KJ_MAP_BYTES : 0);
   for (uint32_t i = 0; i < c->request->signature->count; i++) {
     const kj_argument *argument = &c->request->signature->arguments[i];
-    const kj_type_info *info = kj_type(c->types, argument->type);
+    const ki_type_info *info = ki_type(c->types, argument->type);
     bool is_array = argument->kind == KJ_ARGUMENT_ARRAY;
     bytes += is_array ? 8 + 16 * (uint64_t)info->rank : info->size_bytes + 8;
   }
@@ -98,15 +98,15 @@ enum { STACK_PTX = 73 };
 
 /* Built-ins and facts of the language need PTX 6.2 at most, which every architecture here has; the
  * labels in the sections of debug information need 7.5. */
-kj_nvptx_choice kj_choose_nvptx(kj_compilation *c)
+kg_nvptx_choice kg_choose_nvptx(kt_compilation *c)
 {
   enum { LEAST_FOR_DEBUG = 75 };
-  const kj_nvptx_arch *row = select_arch(c);
+  const kg_nvptx_arch *row = select_arch(c);
   uint32_t limit = c->request->target.ptx_version, least = row->least_ptx;
   bool is_full = c->request->debug == KJIT_DEBUG_FULL;
   if (is_full && least < LEAST_FOR_DEBUG) least = LEAST_FOR_DEBUG;
   if (is_full && limit && highest_version(limit) < LEAST_FOR_DEBUG)
-    kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "full debug information needs PTX 7.5; PTX %u.%u was asked for", limit / 10,
             limit % 10);
   if (has_recursion(c) && least < STACK_PTX) least = STACK_PTX;
@@ -115,17 +115,17 @@ kj_nvptx_choice kj_choose_nvptx(kj_compilation *c)
       count_parameter_bytes(c) > KJ_SMALL_PARAMETER_BYTES)
     least = KJ_LARGE_PARAMETER_PTX;
   if (limit && highest_version(limit) < least)
-    kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "recursion needs PTX %u.%u (a driver for CUDA 11.3); PTX %u.%u was asked for",
             least / 10, least % 10, limit / 10, limit % 10);
-  return (kj_nvptx_choice){ .arch = row, .ptx = limit ? highest_version(limit) : least };
+  return (kg_nvptx_choice){ .arch = row, .ptx = limit ? highest_version(limit) : least };
 }
 
-void kj_check_nvptx(kj_compilation *c)
+void kg_check_nvptx(kt_compilation *c)
 {
-  const kj_nvptx_arch *row = select_arch(c);
+  const kg_nvptx_arch *row = select_arch(c);
   if (row->arch < c->request->target.arch)
-    kj_warn(c, (kj_location){ 0 }, KJIT_SEVERITY_REMARK,
+    kt_warn(c, (kj_location){ 0 }, KJIT_SEVERITY_REMARK,
             "sm_%u is newer than this kjit knows: compiled for sm_%u", c->request->target.arch,
             row->arch);
 }
@@ -206,7 +206,7 @@ static void rewrite_address(LLVMBuilderRef builder, LLVMTargetDataRef layout, LL
     LLVMInstructionEraseFromParent(narrow);
 }
 
-void kj_widen_offsets(LLVMModuleRef module)
+void kg_widen_offsets(LLVMModuleRef module)
 {
   LLVMTargetDataRef layout = LLVMGetModuleDataLayout(module);
   LLVMBuilderRef builder = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
@@ -308,49 +308,49 @@ static void widen_negations(LLVMModuleRef module)
 
 /* ---- the state ---- */
 
-struct kj_nvptx {
-  kj_machines machines;
-  kj_nvptx_library library;
+struct kg_nvptx {
+  kg_machines machines;
+  kg_nvptx_library library;
 };
 
-kjit_status kj_create_nvptx(const char *libdevice_path, kj_diagnostics *diagnostics,
-                            kj_nvptx **nvptx)
+kjit_status kg_create_nvptx(const char *libdevice_path, kj_diagnostics *diagnostics,
+                            kg_nvptx **nvptx)
 {
   *nvptx = NULL;
-  kj_start_llvm();
-  kj_nvptx *created = calloc(1, sizeof *created);
+  kg_start_llvm();
+  kg_nvptx *created = calloc(1, sizeof *created);
   if (!created) {
     kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
               "out of memory");
     return KJIT_ERROR_MEMORY;
   }
-  kjit_status status = kj_open_library(&created->library, libdevice_path, diagnostics);
+  kjit_status status = kg_open_library(&created->library, libdevice_path, diagnostics);
   if (status) {
     free(created);
     return status;
   }
-  kj_init_machines(&created->machines);
+  kg_init_machines(&created->machines);
   *nvptx = created;
   return KJIT_OK;
 }
 
-void kj_destroy_nvptx(kj_nvptx *nvptx)
+void kg_destroy_nvptx(kg_nvptx *nvptx)
 {
   if (!nvptx) return;
-  kj_free_machines(&nvptx->machines);
-  kj_close_library(&nvptx->library);
+  kg_free_machines(&nvptx->machines);
+  kg_close_library(&nvptx->library);
   free(nvptx);
 }
 
 /* ---- one emission ---- */
 
 typedef struct nvptx_emission {
-  kj_emission e;
-  kj_nvptx *nvptx;
-  kj_nvptx_choice choice;
+  kg_emission e;
+  kg_nvptx *nvptx;
+  kg_nvptx_choice choice;
   char cpu[16], features[16];
-  kj_nvptx_lowering state;
-  bool is_large; /* see kj_module_size */
+  kl_nvptx_lowering state;
+  bool is_large; /* see kg_module_size */
 } nvptx_emission;
 
 /* ---- pipelines ----
@@ -375,11 +375,11 @@ typedef struct nvptx_emission {
 
 static bool is_straight(const nvptx_emission *own)
 {
-  const kj_lowering *l = &own->e.lowering;
+  const kl_lowering *l = &own->e.lowering;
   return !l->has_loops && !own->state.has_branches && !l->pending.count && !l->shared_places.count;
 }
 
-static void optimize(kj_emission *e)
+static void optimize(kg_emission *e)
 {
   nvptx_emission *own = (nvptx_emission *)e;
   static const char *const pipelines[2][2] = {
@@ -388,52 +388,52 @@ static void optimize(kj_emission *e)
       LIBRARY "function(" EARLY "," LOOPS "),globaldce" },
     { "function(" EARLY "," STRAIGHT ")", LIBRARY "function(" EARLY "," STRAIGHT "),globaldce" },
   };
-  bool has_externs = kj_link_library(e, &own->nvptx->library, &own->state, own->choice.arch->arch);
+  bool has_externs = kg_link_library(e, &own->nvptx->library, &own->state, own->choice.arch->arch);
   const char *pipeline = pipelines[is_straight(own)][own->state.calls_library];
-  own->is_large = kj_measure_module(e->module) == KJ_SIZE_LARGE;
+  own->is_large = kg_measure_module(e->module) == KJ_SIZE_LARGE;
   if (own->is_large) pipeline = LIBRARY "function(" EARLY ",gvn),globaldce";
-  if (kj_is_unoptimized(e)) pipeline = LIBRARY "globaldce";
+  if (kg_is_unoptimized(e)) pipeline = LIBRARY "globaldce";
   if (has_externs) pipeline = kj_format(e->c->arena, "cgscc(inline),%s", pipeline);
-  kj_run_passes(e->c, e->module, e->machine->machine, pipeline, &e->errors);
+  kg_run_passes(e->c, e->module, e->machine->machine, pipeline, &e->errors);
   keep_signs_of_zeros(e->module);
   widen_negations(e->module);
 }
 
 /* codegen level 0, see above */
-static bool is_emitted_fast(const kj_emission *e)
+static bool is_emitted_fast(const kg_emission *e)
 {
   const nvptx_emission *own = (const nvptx_emission *)e;
   return is_straight(own) || own->is_large;
 }
 
-static void prepare_fast(kj_emission *e) { kj_widen_offsets(e->module); }
+static void prepare_fast(kg_emission *e) { kg_widen_offsets(e->module); }
 
-void kj_emit_nvptx(kj_nvptx *nvptx, kj_compilation *c)
+void kg_emit_nvptx(kg_nvptx *nvptx, kt_compilation *c)
 {
-  static const kj_emission_steps steps = { .lowering = &kj_nvptx_lowering_target,
+  static const kg_emission_steps steps = { .lowering = &kl_nvptx_lowering_target,
                                            .optimize = optimize,
                                            .is_emitted_fast = is_emitted_fast,
                                            .prepare_fast = prepare_fast };
   if (c->request->stage == KJIT_STAGE_ASM || c->request->stage == KJIT_STAGE_OBJECT)
-    kj_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "GPU targets have no stage `%s`; PTX is the last one",
             c->request->stage == KJIT_STAGE_ASM ? "asm" : "object");
   nvptx_emission *own = KJ_NEW(c->arena, nvptx_emission);
   own->nvptx = nvptx;
-  own->choice = kj_choose_nvptx(c);
+  own->choice = kg_choose_nvptx(c);
   c->ptx = own->choice.ptx;
-  kj_find_library(&nvptx->library);
+  kg_find_library(&nvptx->library);
   own->state.library = nvptx->library.kind;
   snprintf(own->cpu, sizeof own->cpu, "sm_%u%.1s", own->choice.arch->arch,
            (const char[2]){ own->choice.arch->suffix, 0 });
   snprintf(own->features, sizeof own->features, "+ptx%u", own->choice.ptx);
   own->e =
-    (kj_emission){ .c = c, .steps = &steps, .state = &own->state, .machines = &nvptx->machines };
-  own->e.kind = (kj_machine_kind){ .triple = "nvptx64-nvidia-cuda",
+    (kg_emission){ .c = c, .steps = &steps, .state = &own->state, .machines = &nvptx->machines };
+  own->e.kind = (kg_machine_kind){ .triple = "nvptx64-nvidia-cuda",
                                    .cpu = own->cpu,
                                    .features = own->features,
                                    .level = LLVMCodeGenLevelDefault,
                                    .relocation = LLVMRelocDefault,
                                    .model = LLVMCodeModelDefault };
-  kj_emit_code(&own->e);
+  kg_emit_code(&own->e);
 }

@@ -7,46 +7,46 @@
 
 /* ---- nvptx.c ---- */
 
-typedef struct kj_nvptx_arch {
+typedef struct kg_nvptx_arch {
   uint32_t arch;
   char suffix;
   uint32_t least_ptx; /* what LLVM asks for; a lower version ends the process */
-} kj_nvptx_arch;
+} kg_nvptx_arch;
 
 /* What code is made for. */
-typedef struct kj_nvptx_choice {
-  const kj_nvptx_arch *arch;
+typedef struct kg_nvptx_choice {
+  const kg_nvptx_arch *arch;
   uint32_t ptx;
-} kj_nvptx_choice;
+} kg_nvptx_choice;
 
 /* Fails for what there is no code for. */
-kj_nvptx_choice kj_choose_nvptx(kj_compilation *c);
+kg_nvptx_choice kg_choose_nvptx(kt_compilation *c);
 
 /* ---- math_library.c ---- */
 
 /* The math functions: libdevice, or libclc's. */
-typedef struct kj_nvptx_library {
+typedef struct kg_nvptx_library {
   pthread_mutex_t mutex; /* protects what follows */
-  kj_bitcode *bitcode;   /* NULL: none was found, or it was not looked for yet */
-  kj_math_library kind;
+  kg_bitcode *bitcode;   /* NULL: none was found, or it was not looked for yet */
+  kl_math_library kind;
   bool has_looked;
-} kj_nvptx_library;
+} kg_nvptx_library;
 
 /* path NULL: it is looked for when first needed. */
-kjit_status kj_open_library(kj_nvptx_library *library, const char *path,
+kjit_status kg_open_library(kg_nvptx_library *library, const char *path,
                             kj_diagnostics *diagnostics);
-void kj_close_library(kj_nvptx_library *library);
+void kg_close_library(kg_nvptx_library *library);
 /* Looks for it where that was not done yet. */
-void kj_find_library(kj_nvptx_library *library);
+void kg_find_library(kg_nvptx_library *library);
 /* Links what the module calls, of the library and of the host's own code (extern funcs). True:
  * there is code of the host. arch: 90 for sm_90. */
-bool kj_link_library(kj_emission *e, const kj_nvptx_library *library, kj_nvptx_lowering *state,
+bool kg_link_library(kg_emission *e, const kg_nvptx_library *library, kl_nvptx_lowering *state,
                      uint32_t arch);
 
 /* ---- nvptx.c ---- */
 
 /* For code generation without optimization: offsets of elements by an index of 32 bits become wide
  * products. */
-void kj_widen_offsets(LLVMModuleRef module);
+void kg_widen_offsets(LLVMModuleRef module);
 
 #endif

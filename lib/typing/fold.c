@@ -6,7 +6,7 @@
 
 #include "typing/infer.h"
 
-const char *kj_integer_text(kj_arena *arena, __int128 value)
+const char *kt_integer_text(kj_arena *arena, __int128 value)
 {
   char digits[48];
   size_t at = sizeof digits;
@@ -21,52 +21,52 @@ const char *kj_integer_text(kj_arena *arena, __int128 value)
 
 /* ---- operators ---- */
 
-static kj_texpr *new_result(kj_scope *s, kj_outcome outcome, kj_value result, const kj_texpr *x,
-                            const kj_texpr *y, kj_location location)
+static kt_expr *new_result(kt_scope *s, ki_outcome outcome, ki_value result, const kt_expr *x,
+                           const kt_expr *y, kj_location location)
 {
   switch (outcome) {
-  case KJ_COMPUTED: return kj_new_value(s, result, location);
+  case KJ_COMPUTED: return kt_new_value(s, result, location);
   case KJ_NOT_COMPUTED: return NULL;
   case KJ_TOO_LARGE:
-    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "this literal is too large: integer literals have the range of i64 and u64");
   case KJ_SHIFTED_TOO_FAR:
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "a literal is shifted by 0 to 100 bits, not by %s",
-            kj_integer_text(s->arena, y->integer));
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "a literal is shifted by 0 to 100 bits, not by %s",
+            kt_integer_text(s->arena, y->integer));
   case KJ_NEGATIVE_EXPONENT:
-    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "an integer to a negative power is not an integer; write a float: `%s.0 ** %s`",
-            kj_integer_text(s->arena, x->integer), kj_integer_text(s->arena, y->integer));
+            kt_integer_text(s->arena, x->integer), kt_integer_text(s->arena, y->integer));
   }
   return NULL;
 }
 
-kj_texpr *kj_fold_binary(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y,
-                         kj_location location)
+kt_expr *kt_fold_binary(kt_scope *s, kjit_op op, const kt_expr *x, const kt_expr *y,
+                        kj_location location)
 {
   if (x->kind != KJ_T_CONST || y->kind != KJ_T_CONST) return NULL;
-  kj_value result = { 0 };
-  bool is_typed_float = kj_is_floating(x->type) && x->type != KJ_WEAK_FLOAT;
+  ki_value result = { 0 };
+  bool is_typed_float = ki_is_floating(x->type) && x->type != KJ_WEAK_FLOAT;
   if (is_typed_float) return NULL;
-  kj_outcome outcome = kj_compute_binary(op, kj_value_of(x), kj_value_of(y), &result);
+  ki_outcome outcome = ki_compute_binary(op, kt_value_of(x), kt_value_of(y), &result);
   return new_result(s, outcome, result, x, y, location);
 }
 
-kj_texpr *kj_fold_unary(kj_scope *s, kjit_op op, const kj_texpr *x, kj_location location)
+kt_expr *kt_fold_unary(kt_scope *s, kjit_op op, const kt_expr *x, kj_location location)
 {
   if (x->kind != KJ_T_CONST) return NULL;
-  kj_value result = { 0 };
-  kj_outcome outcome = kj_compute_unary(op, kj_value_of(x), &result);
+  ki_value result = { 0 };
+  ki_outcome outcome = ki_compute_unary(op, kt_value_of(x), &result);
   return new_result(s, outcome, result, x, NULL, location);
 }
 
-kj_texpr *kj_fold_compare(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y,
-                          kj_location location)
+kt_expr *kt_fold_compare(kt_scope *s, kjit_op op, const kt_expr *x, const kt_expr *y,
+                         kj_location location)
 {
   if (x->kind != KJ_T_CONST || y->kind != KJ_T_CONST) return NULL;
-  if (kj_is_floating(x->type) != kj_is_floating(y->type)) return NULL;
-  bool holds = kj_compute_comparison(op, kj_value_of(x), kj_value_of(y));
-  return kj_new_integer(s, KJIT_BOOL, holds, location);
+  if (ki_is_floating(x->type) != ki_is_floating(y->type)) return NULL;
+  bool holds = ki_compute_comparison(op, kt_value_of(x), kt_value_of(y));
+  return kt_new_integer(s, KJIT_BOOL, holds, location);
 }
 
 /* ---- built-ins ---- */
@@ -116,31 +116,31 @@ static const struct {
 #undef COMPLEX
 };
 
-static kj_texpr *fold_math(kj_scope *s, kj_builtin_id id, const kj_texprs *values,
-                           kj_location location)
+static kt_expr *fold_math(kt_scope *s, ki_builtin_id id, const kt_exprs *values,
+                          kj_location location)
 {
   double x[3] = { 0 };
   for (size_t i = 0; i < values->count && i < 3; i++)
-    x[i] = kj_number_of(kj_value_of(values->items[i]));
-  if (folds[id].one) return kj_new_number(s, KJ_WEAK_FLOAT, folds[id].one(x[0]), location);
-  if (folds[id].two) return kj_new_number(s, KJ_WEAK_FLOAT, folds[id].two(x[0], x[1]), location);
+    x[i] = ki_number_of(kt_value_of(values->items[i]));
+  if (folds[id].one) return kt_new_number(s, KJ_WEAK_FLOAT, folds[id].one(x[0]), location);
+  if (folds[id].two) return kt_new_number(s, KJ_WEAK_FLOAT, folds[id].two(x[0], x[1]), location);
   if (folds[id].three)
-    return kj_new_number(s, KJ_WEAK_FLOAT, folds[id].three(x[0], x[1], x[2]), location);
+    return kt_new_number(s, KJ_WEAK_FLOAT, folds[id].three(x[0], x[1], x[2]), location);
   return NULL;
 }
 
-kj_texpr *kj_fold_builtin(kj_scope *s, const kj_builtin *builtin, const kj_texprs *values,
-                          kj_location location)
+kt_expr *kt_fold_builtin(kt_scope *s, const ki_builtin *builtin, const kt_exprs *values,
+                         kj_location location)
 {
   for (size_t i = 0; i < values->count; i++)
     if (values->items[i]->kind != KJ_T_CONST || values->items[i]->type != values->items[0]->type)
       return NULL;
   if (values->count == 0 || values->count > 3) return NULL;
   kjit_type type = values->items[0]->type;
-  if (kj_is_floating(type) && type != KJ_WEAK_FLOAT) return NULL;
-  kj_value operands[3] = { 0 }, result = { 0 };
-  for (size_t i = 0; i < values->count; i++) operands[i] = kj_value_of(values->items[i]);
-  kj_outcome outcome = kj_compute_builtin(builtin->id, operands, values->count, &result);
+  if (ki_is_floating(type) && type != KJ_WEAK_FLOAT) return NULL;
+  ki_value operands[3] = { 0 }, result = { 0 };
+  for (size_t i = 0; i < values->count; i++) operands[i] = kt_value_of(values->items[i]);
+  ki_outcome outcome = ki_compute_builtin(builtin->id, operands, values->count, &result);
   if (outcome == KJ_NOT_COMPUTED && type == KJ_WEAK_FLOAT)
     return fold_math(s, builtin->id, values, location);
   return new_result(s, outcome, result, NULL, NULL, location);

@@ -2,7 +2,7 @@
  * Types flow forward from the arguments.
  *
  * Needs: a verified module; a signature whose arguments agree with the parameters in number.
- * Guarantees what typed.h states; kj_verify_typed checks it. */
+ * Guarantees what typed.h states; kt_verify_typed checks it. */
 #include "typing/infer.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 enum { WORK_LIMIT = 4000000 };
 
-void kj_init_scope(kj_scope *s, kj_inference *inference)
+void kt_init_scope(kt_scope *s, kt_inference *inference)
 {
   memset(s, 0, sizeof *s);
   s->inference = inference;
@@ -23,41 +23,41 @@ void kj_init_scope(kj_scope *s, kj_inference *inference)
   s->arena = inference->c->arena;
 }
 
-void kj_count_work(kj_inference *inference, kj_location location)
+void kt_count_work(kt_inference *inference, kj_location location)
 {
   if (++inference->work > WORK_LIMIT)
-    kj_fail(inference->c, location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(inference->c, location, KJIT_ERROR_UNSUPPORTED,
             "this specialization is too large: more than %d statements and expressions over all "
             "instances of its functions",
             WORK_LIMIT);
 }
 
-kj_tvar *kj_add_variable(kj_scope *s, kj_tvar_kind kind, const char *name, kjit_type type,
-                         kj_location location, kj_level level)
+kt_var *kt_add_variable(kt_scope *s, kt_tvar_kind kind, const char *name, kjit_type type,
+                        kj_location location, kt_level level)
 {
   if (!s->instance)
-    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "only constants and arithmetic on them can stand here");
-  kj_tvar *var = kj_new_tvar(s->c, s->instance, kind, name, type, location);
+  kt_var *var = kt_new_tvar(s->c, s->instance, kind, name, type, location);
   KJ_PUSH(s->arena, &s->levels, level);
   return var;
 }
 
-void kj_bind_variable(kj_scope *s, const kj_decl *decl, kj_tvar *var)
+void kt_bind_variable(kt_scope *s, const ki_decl *decl, kt_var *var)
 {
-  s->meanings[decl->index] = (kj_meaning){ .kind = KJ_MEANS_VARIABLE, .var = var };
+  s->meanings[decl->index] = (kt_meaning){ .kind = KJ_MEANS_VARIABLE, .var = var };
 }
 
-void kj_bind_value(kj_scope *s, const kj_decl *decl, kj_texpr *value)
+void kt_bind_value(kt_scope *s, const ki_decl *decl, kt_expr *value)
 {
-  s->meanings[decl->index] = (kj_meaning){ .kind = KJ_MEANS_VALUE, .value = value };
+  s->meanings[decl->index] = (kt_meaning){ .kind = KJ_MEANS_VALUE, .value = value };
 }
 
 /* Warnings and remarks, which wait until it is known that the instance is used. */
 
 enum { REMARK_LIMIT = 4 };
 
-void kj_note_message(kj_scope *s, kj_location location, kjit_severity severity, const char *format,
+void kt_note_message(kt_scope *s, kj_location location, kjit_severity severity, const char *format,
                      ...)
 {
   if (s->is_quiet || !s->record) return;
@@ -67,15 +67,15 @@ void kj_note_message(kj_scope *s, kj_location location, kjit_severity severity, 
   int length = vasprintf(&text, format, list);
   va_end(list);
   if (length < 0) return;
-  kj_message message = { location, severity, kj_copy_string(s->arena, text, (size_t)length) };
+  kt_message message = { location, severity, kj_copy_string(s->arena, text, (size_t)length) };
   free(text);
   KJ_PUSH(s->arena, &s->record->messages, message);
 }
 
-void kj_note_double(kj_scope *s, kj_location location)
+void kt_note_double(kt_scope *s, kj_location location)
 {
   if (s->inference->has_double) return;
-  kj_note_message(s, location, KJIT_SEVERITY_REMARK,
+  kt_note_message(s, location, KJIT_SEVERITY_REMARK,
                   "f64 arithmetic here: a float literal meets no float of another type; a suffix "
                   "(`0.5f32`) or a conversion gives it one");
 }
@@ -85,7 +85,7 @@ static bool is_same_place(kj_location a, kj_location b)
   return a.file == b.file && a.line == b.line && a.column == b.column;
 }
 
-static bool is_repeated(const kj_record *record, size_t index)
+static bool is_repeated(const kt_record *record, size_t index)
 {
   for (size_t i = 0; i < index; i++)
     if (is_same_place(record->messages.items[i].location, record->messages.items[index].location))
@@ -93,14 +93,14 @@ static bool is_repeated(const kj_record *record, size_t index)
   return false;
 }
 
-void kj_report_messages(kj_inference *inference, const kj_record *record)
+void kt_report_messages(kt_inference *inference, const kt_record *record)
 {
   for (size_t i = 0; i < record->messages.count; i++) {
-    const kj_message *message = &record->messages.items[i];
+    const kt_message *message = &record->messages.items[i];
     bool is_remark = message->severity == KJIT_SEVERITY_REMARK;
     if (is_repeated(record, i) || (is_remark && inference->remark_count++ >= REMARK_LIMIT))
       continue;
-    kj_warn(inference->c, message->location, message->severity, "%s", message->text);
+    kt_warn(inference->c, message->location, message->severity, "%s", message->text);
   }
 }
 
@@ -108,17 +108,17 @@ void kj_report_messages(kj_inference *inference, const kj_record *record)
 
 enum { INSTANCE_LIMIT = 4096, DEPTH_LIMIT = 64 };
 
-static bool equal_bound(const kj_bound *a, const kj_bound *b)
+static bool equal_bound(const kt_bound *a, const kt_bound *b)
 {
   if (a->kind != b->kind || a->type != b->type) return false;
   return a->integer == b->integer && a->callee.function == b->callee.function &&
          a->callee.builtin == b->callee.builtin;
 }
 
-static bool equal_key(const kj_record *record, const kj_function *function, const kj_bound *bounds,
+static bool equal_key(const kt_record *record, const ki_function *function, const kt_bound *bounds,
                       bool is_strict, bool is_fastmath)
 {
-  const kj_instance *instance = record->instance;
+  const kt_instance *instance = record->instance;
   if (instance->function != function || instance->is_strict != is_strict ||
       instance->is_fastmath != is_fastmath)
     return false;
@@ -127,7 +127,7 @@ static bool equal_key(const kj_record *record, const kj_function *function, cons
   return true;
 }
 
-static const char *bound_text(kj_compilation *c, const kj_bound *bound)
+static const char *bound_text(kt_compilation *c, const kt_bound *bound)
 {
   switch (KJ_AMONG(bound->kind)) {
   case KJ_BOUND_CALLEE:
@@ -136,14 +136,14 @@ static const char *bound_text(kj_compilation *c, const kj_bound *bound)
   case KJ_BOUND_WEAK: return bound->type == KJ_WEAK_INT ? "number (integer)" : "number";
   case KJ_BOUND_CONST:
     if (bound->type == KJIT_BOOL) return bound->integer ? "true" : "false";
-    return kj_is_float(c, bound->type)
-             ? kj_format(c->arena, "%g", kj_number_of((kj_value){ bound->type, bound->integer }))
-             : kj_integer_text(c->arena, bound->integer);
-  default: return kj_type_text(c, bound->type);
+    return kt_is_float(c, bound->type)
+             ? kj_format(c->arena, "%g", ki_number_of((ki_value){ bound->type, bound->integer }))
+             : kt_integer_text(c->arena, bound->integer);
+  default: return kt_type_text(c, bound->type);
   }
 }
 
-static const char *bounds_text(kj_compilation *c, const kj_bound *bounds, size_t count)
+static const char *bounds_text(kt_compilation *c, const kt_bound *bounds, size_t count)
 {
   const char **texts = KJ_NEW_ARRAY(c->arena, const char *, count + 1);
   for (size_t i = 0; i < count; i++) texts[i] = bound_text(c, &bounds[i]);
@@ -153,12 +153,12 @@ static const char *bounds_text(kj_compilation *c, const kj_bound *bounds, size_t
   return kj_keep_text(c->arena, &buffer);
 }
 
-kj_record *kj_add_record(kj_inference *inference, const kj_function *function,
-                         const kj_bound *bounds, bool is_strict, bool is_fastmath)
+kt_record *kt_add_record(kt_inference *inference, const ki_function *function,
+                         const kt_bound *bounds, bool is_strict, bool is_fastmath)
 {
-  kj_compilation *c = inference->c;
-  kj_record *record = KJ_NEW(c->arena, kj_record);
-  kj_instance *instance = record->instance = KJ_NEW(c->arena, kj_instance);
+  kt_compilation *c = inference->c;
+  kt_record *record = KJ_NEW(c->arena, kt_record);
+  kt_instance *instance = record->instance = KJ_NEW(c->arena, kt_instance);
   record->bounds = bounds;
   instance->function = function;
   instance->id = (uint32_t)inference->records.count;
@@ -170,42 +170,42 @@ kj_record *kj_add_record(kj_inference *inference, const kj_function *function,
   return record;
 }
 
-static bool has_attribute(const kj_function *function, kj_attribute_id id)
+static bool has_attribute(const ki_function *function, ki_attribute_id id)
 {
-  return kj_get_attribute(&function->attributes, id) != NULL;
+  return ki_get_attribute(&function->attributes, id) != NULL;
 }
 
-static _Noreturn void fail_depth(kj_scope *s, const kj_function *function, kj_location location)
+static _Noreturn void fail_depth(kt_scope *s, const ki_function *function, kj_location location)
 {
   const char *name = function->decl->name;
-  for (const kj_instance *at = s->instance; at; at = at->caller)
+  for (const kt_instance *at = s->instance; at; at = at->caller)
     if (at->function == function)
-      kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+      kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
               "calls nest deeper than %d: `%s` calls itself with other types, literals or "
               "functions each time, so each call is a function of its own; "
               "types for its parameters make it one: `func %s(n: i32) -> i32`",
               DEPTH_LIMIT, name, name);
-  kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "calls nest deeper than %d: `%s`", DEPTH_LIMIT,
+  kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "calls nest deeper than %d: `%s`", DEPTH_LIMIT,
           name);
 }
 
-kj_record *kj_get_record(kj_scope *s, const kj_function *function, const kj_bound *bounds,
+kt_record *kt_get_record(kt_scope *s, const ki_function *function, const kt_bound *bounds,
                          kj_location location)
 {
-  kj_inference *inference = s->inference;
+  kt_inference *inference = s->inference;
   const char *name = function->decl->name;
   bool own_strict = has_attribute(function, KJ_ATTRIBUTE_STRICT),
        own_fastmath = has_attribute(function, KJ_ATTRIBUTE_FASTMATH);
   bool is_strict = own_strict || (s->instance->is_strict && !own_fastmath);
   bool is_fastmath = own_fastmath || (s->instance->is_fastmath && !own_strict);
   for (size_t i = 0; i < inference->records.count; i++) {
-    kj_record *record = inference->records.items[i];
+    kt_record *record = inference->records.items[i];
     if (!equal_key(record, function, bounds, is_strict, is_fastmath)) continue;
     if (!record->is_done && has_attribute(function, KJ_ATTRIBUTE_INLINE))
-      kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+      kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
               "`%s` calls itself and is @inline: a function cannot be inlined into itself", name);
     if (!record->is_done && !record->has_fixed_result)
-      kj_fail(
+      kt_fail(
         s->c, location, KJIT_ERROR_TYPE,
         "`%s` calls itself: the type of its result must be given, `func %s(...) -> i64 { ... }`",
         name, name);
@@ -213,16 +213,16 @@ kj_record *kj_get_record(kj_scope *s, const kj_function *function, const kj_boun
     return record;
   }
   if (inference->records.count >= INSTANCE_LIMIT)
-    kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
             "more than %d instances of functions in one kernel: `%s` is called with a new literal "
             "or function each time",
             INSTANCE_LIMIT, name);
   if (inference->depth >= DEPTH_LIMIT) fail_depth(s, function, location);
-  kj_record *record = kj_add_record(inference, function, bounds, is_strict, is_fastmath);
+  kt_record *record = kt_add_record(inference, function, bounds, is_strict, is_fastmath);
   record->instance->caller = s->instance;
   record->instance->call_location = location;
   inference->depth++;
-  kj_infer_body(inference, record);
+  kt_infer_body(inference, record);
   inference->depth--;
   return record;
 }
@@ -230,10 +230,10 @@ kj_record *kj_get_record(kj_scope *s, const kj_function *function, const kj_boun
 /* Functions that call themselves, through others too: found when all calls are known. */
 
 /* Whether calls of `from` lead to `to`. */
-static bool leads_to(const kj_record *from, const kj_record *to, bool *is_seen)
+static bool leads_to(const kt_record *from, const kt_record *to, bool *is_seen)
 {
   for (size_t i = 0; i < from->callees.count; i++) {
-    const kj_record *callee = from->callees.items[i];
+    const kt_record *callee = from->callees.items[i];
     if (callee == to) return true;
     if (is_seen[callee->instance->id]) continue;
     is_seen[callee->instance->id] = true;
@@ -249,12 +249,12 @@ static bool take_flag(bool *own, bool of_callee)
   return is_new;
 }
 
-static bool take_from_callees(kj_record *record)
+static bool take_from_callees(kt_record *record)
 {
   bool has_changed = false;
-  kj_instance *own = record->instance;
+  kt_instance *own = record->instance;
   for (size_t i = 0; i < record->callees.count; i++) {
-    const kj_instance *callee = record->callees.items[i]->instance;
+    const kt_instance *callee = record->callees.items[i]->instance;
     has_changed |= take_flag(&own->has_barrier, callee->has_barrier);
     has_changed |= take_flag(&own->has_warp, callee->has_warp);
     has_changed |= take_flag(&own->uses_positions, callee->uses_positions);
@@ -262,7 +262,7 @@ static bool take_from_callees(kj_record *record)
   return has_changed;
 }
 
-void kj_find_recursion(kj_inference *inference)
+void kt_find_recursion(kt_inference *inference)
 {
   size_t count = inference->records.count;
   bool has_any = false;
@@ -281,14 +281,14 @@ void kj_find_recursion(kj_inference *inference)
   } while (has_changed);
 }
 
-static const char *make_symbol(kj_compilation *c, const kj_instance *instance)
+static const char *make_symbol(kt_compilation *c, const kt_instance *instance)
 {
   const char *name = instance->function->decl->name;
   if (!instance->caller && c->request->symbol) return c->request->symbol;
   if (instance->function->is_extern) return name;
   /* A kernel `expf` that calls exp must not call itself. */
   if (instance->is_kernel)
-    return kj_is_library_name(name) ? kj_format(c->arena, "%s$kernel", name) : name;
+    return kn_is_library_name(name) ? kj_format(c->arena, "%s$kernel", name) : name;
   char *symbol = kj_format(c->arena, "%s$%u", name, instance->id);
   for (char *at = symbol; at[0] && at[0] != '$'; at++) {
     bool is_plain = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
@@ -299,64 +299,64 @@ static const char *make_symbol(kj_compilation *c, const kj_instance *instance)
 }
 
 /* What goes to and comes from a func that others call. */
-static void check_c_function(kj_inference *inference, const kj_record *record)
+static void check_c_function(kt_inference *inference, const kt_record *record)
 {
-  kj_scope outside;
-  const kj_instance *instance = record->instance;
-  kj_init_scope(&outside, inference);
+  kt_scope outside;
+  const kt_instance *instance = record->instance;
+  kt_init_scope(&outside, inference);
   for (size_t i = 0; i < instance->params.count; i++) {
-    const kj_tvar *param = instance->params.items[i];
-    if (!kj_is_array(inference->c, param->type))
-      kj_check_c_type(&outside, param->type,
+    const kt_var *param = instance->params.items[i];
+    if (!kt_is_array(inference->c, param->type))
+      kt_check_c_type(&outside, param->type,
                       kj_format(inference->c->arena, "parameter `%s`", param->name),
                       param->location);
   }
-  kj_check_c_type(&outside, instance->result, "the result", instance->function->decl->location);
+  kt_check_c_type(&outside, instance->result, "the result", instance->function->decl->location);
 }
 
 /* Callees before callers, but the kernel first; functions that call each other in any order. What
  * only a discarded round called is left out. */
-static void collect(kj_inference *inference, kj_record *record)
+static void collect(kt_inference *inference, kt_record *record)
 {
   if (record->is_reached) return;
   record->is_reached = true;
   for (size_t i = 0; i < record->callees.count; i++) collect(inference, record->callees.items[i]);
   if (record->instance->caller)
     KJ_PUSH(inference->c->arena, &inference->c->instances, record->instance);
-  kj_report_messages(inference, record);
+  kt_report_messages(inference, record);
 }
 
-static void check_shared_bytes(kj_compilation *c)
+static void check_shared_bytes(kt_compilation *c)
 {
-  uint64_t bytes = 0, limit = kj_most_shared_bytes(&c->request->target);
+  uint64_t bytes = 0, limit = kt_most_shared_bytes(&c->request->target);
   for (size_t i = 0; i < c->instances.count; i++) {
-    const kj_tvars *locals = &c->instances.items[i]->locals;
+    const kt_vars *locals = &c->instances.items[i]->locals;
     for (size_t j = 0; j < locals->count; j++) {
-      const kj_type_info *info = kj_type(c->types, locals->items[j]->type);
+      const ki_type_info *info = ki_type(c->types, locals->items[j]->type);
       if (locals->items[j]->kind != KJ_V_SHARED || !info->is_static) continue;
-      bytes += kj_element_count(info) * kj_type(c->types, info->element)->size_bytes;
+      bytes += ki_element_count(info) * ki_type(c->types, info->element)->size_bytes;
       if (bytes > limit)
-        kj_fail(c, locals->items[j]->location, KJIT_ERROR_UNSUPPORTED,
+        kt_fail(c, locals->items[j]->location, KJIT_ERROR_UNSUPPORTED,
                 "the kernel and what it calls have %llu bytes of shared arrays; a block has at "
                 "most %llu on %s",
-                (unsigned long long)bytes, (unsigned long long)limit, kj_target_text(c));
+                (unsigned long long)bytes, (unsigned long long)limit, kt_target_text(c));
     }
   }
 }
 
-void kj_infer(kj_compilation *c)
+void kt_infer(kt_compilation *c)
 {
-  kj_inference inference = { .c = c };
-  const kj_function *kernel = c->request->kernel;
+  kt_inference inference = { .c = c };
+  const ki_function *kernel = c->request->kernel;
   inference.constant_count = c->module->decls.count;
-  inference.constants = KJ_NEW_ARRAY(c->arena, kj_constant *, inference.constant_count + 1);
-  kj_bound *bounds = kj_bind_signature(&inference, kernel);
-  bool is_strict = kj_get_attribute(&kernel->attributes, KJ_ATTRIBUTE_STRICT),
-       is_fastmath = kj_get_attribute(&kernel->attributes, KJ_ATTRIBUTE_FASTMATH);
-  kj_record *record = kj_add_record(&inference, kernel, bounds, is_strict, is_fastmath);
-  kj_infer_body(&inference, record);
+  inference.constants = KJ_NEW_ARRAY(c->arena, kt_constant *, inference.constant_count + 1);
+  kt_bound *bounds = kt_bind_signature(&inference, kernel);
+  bool is_strict = ki_get_attribute(&kernel->attributes, KJ_ATTRIBUTE_STRICT),
+       is_fastmath = ki_get_attribute(&kernel->attributes, KJ_ATTRIBUTE_FASTMATH);
+  kt_record *record = kt_add_record(&inference, kernel, bounds, is_strict, is_fastmath);
+  kt_infer_body(&inference, record);
   if (c->request->symbol) check_c_function(&inference, record);
-  kj_find_recursion(&inference);
+  kt_find_recursion(&inference);
   c->instances.count = 0;
   KJ_PUSH(c->arena, &c->instances, record->instance);
   collect(&inference, record);

@@ -8,65 +8,64 @@ enum { ROUND_LIMIT = 64 };
 
 /* ---- parameters ---- */
 
-static void bind_weak(kj_scope *s, const kj_decl *decl, const kj_bound *bound)
+static void bind_weak(kt_scope *s, const ki_decl *decl, const kt_bound *bound)
 {
-  kj_tvar *var;
-  kj_texpr *value;
+  kt_var *var;
+  kt_expr *value;
   if (s->instance->is_kernel) {
-    var = kj_add_variable(s, KJ_V_PARAM, decl->name, bound->type, decl->location, KJ_LEVEL_GRID);
-    value = kj_make_var(s, var, decl->location);
+    var = kt_add_variable(s, KJ_V_PARAM, decl->name, bound->type, decl->location, KJ_LEVEL_GRID);
+    value = kt_make_var(s, var, decl->location);
   } else {
     var =
-      kj_add_variable(s, KJ_V_PARAM, decl->name, bound->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64,
+      kt_add_variable(s, KJ_V_PARAM, decl->name, bound->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64,
                       decl->location, KJ_LEVEL_GRID);
-    value = kj_new_texpr(s->c, KJ_T_CONVERT, bound->type, decl->location);
-    value->x = kj_make_var(s, var, decl->location);
+    value = kt_new_texpr(s->c, KJ_T_CONVERT, bound->type, decl->location);
+    value->x = kt_make_var(s, var, decl->location);
   }
   var->argument = decl->index;
-  kj_bind_value(s, decl, value);
+  kt_bind_value(s, decl, value);
 }
 
-static void bind_parameter(kj_scope *s, const kj_decl *decl, const kj_bound *bound)
+static void bind_parameter(kt_scope *s, const ki_decl *decl, const kt_bound *bound)
 {
-  kj_tvar *var;
-  kj_texpr *value;
+  kt_var *var;
+  kt_expr *value;
   switch (KJ_AMONG(bound->kind)) {
   case KJ_BOUND_CALLEE:
-    s->meanings[decl->index] = (kj_meaning){ .kind = KJ_MEANS_CALLEE, .callee = bound->callee };
+    s->meanings[decl->index] = (kt_meaning){ .kind = KJ_MEANS_CALLEE, .callee = bound->callee };
     return;
   case KJ_BOUND_CONST:
-    value = kj_new_texpr(s->c, KJ_T_CONST, bound->type, decl->location);
+    value = kt_new_texpr(s->c, KJ_T_CONST, bound->type, decl->location);
     value->integer = bound->integer;
-    kj_bind_value(s, decl, value);
+    kt_bind_value(s, decl, value);
     return;
   case KJ_BOUND_WEAK: bind_weak(s, decl, bound); return;
   default:
-    var = kj_add_variable(s, KJ_V_PARAM, decl->name, bound->type, decl->location, KJ_LEVEL_GRID);
+    var = kt_add_variable(s, KJ_V_PARAM, decl->name, bound->type, decl->location, KJ_LEVEL_GRID);
     var->argument = decl->index;
-    kj_bind_variable(s, decl, var);
+    kt_bind_variable(s, decl, var);
   }
 }
 
 /* Scalars of a kernel come with the type that the host gave: an annotation converts them at the
  * entry. */
-static void convert_entry(kj_scope *s, const kj_decl *decl, size_t index)
+static void convert_entry(kt_scope *s, const ki_decl *decl, size_t index)
 {
-  kjit_type annotation = kj_infer_annotation(s->inference, s->function, s->record->bounds, index);
-  const kj_meaning *meaning = &s->meanings[decl->index];
-  if (annotation == KJIT_ANY || meaning->kind == KJ_MEANS_CALLEE || !kj_is_scalar(annotation))
+  kjit_type annotation = kt_infer_annotation(s->inference, s->function, s->record->bounds, index);
+  const kt_meaning *meaning = &s->meanings[decl->index];
+  if (annotation == KJIT_ANY || meaning->kind == KJ_MEANS_CALLEE || !ki_is_scalar(annotation))
     return;
-  kj_texpr *value =
-    meaning->kind == KJ_MEANS_VALUE ? meaning->value : kj_make_var(s, meaning->var, decl->location);
-  if (value->type == annotation || kj_is_constant(value)) return;
-  kj_tvar *var =
-    kj_add_variable(s, KJ_V_LET, decl->name, annotation, decl->location, KJ_LEVEL_GRID);
-  kj_bind_variable(s, decl, var);
-  kj_emit_assign(s, var, kj_convert(s, value, annotation, decl->location), decl->location);
+  kt_expr *value =
+    meaning->kind == KJ_MEANS_VALUE ? meaning->value : kt_make_var(s, meaning->var, decl->location);
+  if (value->type == annotation || kt_is_constant(value)) return;
+  kt_var *var = kt_add_variable(s, KJ_V_LET, decl->name, annotation, decl->location, KJ_LEVEL_GRID);
+  kt_bind_variable(s, decl, var);
+  kt_emit_assign(s, var, kt_convert(s, value, annotation, decl->location), decl->location);
 }
 
-static void bind_parameters(kj_scope *s)
+static void bind_parameters(kt_scope *s)
 {
-  const kj_decls *params = &s->function->params;
+  const ki_decls *params = &s->function->params;
   for (size_t i = 0; i < params->count; i++)
     bind_parameter(s, params->items[i], &s->record->bounds[i]);
   /* of what is called from outside */
@@ -76,12 +75,12 @@ static void bind_parameters(kj_scope *s)
 
 /* ---- bodies ---- */
 
-static bool never_ends(const kj_tstmts *stmts);
+static bool never_ends(const kt_stmts *stmts);
 
-static bool has_break(const kj_tstmts *stmts)
+static bool has_break(const kt_stmts *stmts)
 {
   for (size_t i = 0; i < stmts->count; i++) {
-    const kj_tstmt *stmt = stmts->items[i];
+    const kt_stmt *stmt = stmts->items[i];
     if (stmt->kind == KJ_TS_BREAK) return true;
     if (stmt->kind == KJ_TS_IF && (has_break(&stmt->body) || has_break(&stmt->otherwise)))
       return true;
@@ -89,7 +88,7 @@ static bool has_break(const kj_tstmts *stmts)
   return false;
 }
 
-static bool leaves(const kj_tstmt *stmt)
+static bool leaves(const kt_stmt *stmt)
 {
   switch (KJ_AMONG(stmt->kind)) {
   case KJ_TS_RETURN:
@@ -101,56 +100,56 @@ static bool leaves(const kj_tstmt *stmt)
 }
 
 /* Whether control never reaches the end of the list. */
-static bool never_ends(const kj_tstmts *stmts)
+static bool never_ends(const kt_stmts *stmts)
 {
   for (size_t i = 0; i < stmts->count; i++)
     if (leaves(stmts->items[i])) return true;
   return false;
 }
 
-static void check_end(kj_scope *s)
+static void check_end(kt_scope *s)
 {
-  kj_record *record = s->record;
+  kt_record *record = s->record;
   bool needs_value =
     s->result_annotation != KJIT_ANY || (record->result != KJIT_ANY && record->result != KJIT_VOID);
   if (s->instance->is_kernel || !needs_value || never_ends(&s->instance->body)) return;
-  kj_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE,
+  kt_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE,
           "`%s` returns a value on some ways through it and not on all: its end is reached without "
           "`return`",
           s->function->decl->name);
 }
 
 /* Variables that have met literals only. */
-static void settle_guesses(kj_scope *s)
+static void settle_guesses(kt_scope *s)
 {
   for (size_t i = 0; i < s->function->locals.count; i++) {
-    const kj_decl *decl = s->function->locals.items[i];
-    kj_guess *guess = &s->guesses[decl->index];
-    if (!kj_is_weak(guess->type)) continue;
+    const ki_decl *decl = s->function->locals.items[i];
+    kt_guess *guess = &s->guesses[decl->index];
+    if (!ki_is_weak(guess->type)) continue;
     guess->type = guess->type == KJ_WEAK_INT ? KJIT_I32 : KJIT_F64;
     guess->is_default = true;
     s->is_changed = true;
   }
 }
 
-static void note_double_variables(kj_scope *s)
+static void note_double_variables(kt_scope *s)
 {
   for (size_t i = 0; i < s->function->locals.count; i++) {
-    const kj_decl *decl = s->function->locals.items[i];
-    const kj_guess *guess = &s->guesses[decl->index];
-    if (guess->is_default && guess->type == KJIT_F64) kj_note_double(s, decl->location);
+    const ki_decl *decl = s->function->locals.items[i];
+    const kt_guess *guess = &s->guesses[decl->index];
+    if (guess->is_default && guess->type == KJIT_F64) kt_note_double(s, decl->location);
   }
 }
 
-static void start_round(kj_scope *s)
+static void start_round(kt_scope *s)
 {
-  kj_instance *instance = s->instance;
+  kt_instance *instance = s->instance;
   uint32_t count = s->function->local_count + 1;
   memset(s->meanings, 0, count * sizeof *s->meanings);
   for (uint32_t i = 0; i < count; i++) s->guesses[i].was_read = false;
-  instance->params = (kj_tvars){ 0 };
-  instance->locals = (kj_tvars){ 0 };
-  instance->body = (kj_tstmts){ 0 };
+  instance->params = (kt_vars){ 0 };
+  instance->locals = (kt_vars){ 0 };
+  instance->body = (kt_stmts){ 0 };
   instance->has_barrier = instance->has_warp = instance->uses_positions = false;
   s->record->messages.count = 0;
   s->record->callees.count = 0;
@@ -166,18 +165,18 @@ static void start_round(kj_scope *s)
 
 /* Variables that have met literals only keep doing so as long as others still change: what these
  * are assigned next may meet them. */
-static void infer_round(kj_scope *s, bool is_late)
+static void infer_round(kt_scope *s, bool is_late)
 {
   start_round(s);
   bind_parameters(s);
-  kj_infer_block(s, &s->function->body, &s->instance->body);
+  kt_infer_block(s, &s->function->body, &s->instance->body);
   if (!s->is_changed || is_late) settle_guesses(s);
 }
 
 /* Takes back what an error in the middle of a round has left behind. */
-static void forget_round(kj_scope *s, size_t messages, size_t records, uint32_t depth)
+static void forget_round(kt_scope *s, size_t messages, size_t records, uint32_t depth)
 {
-  kj_inference *inference = s->inference;
+  kt_inference *inference = s->inference;
   kj_drop_diagnostics(s->c->diagnostics, messages);
   inference->records.count = records;
   inference->depth = depth;
@@ -191,9 +190,9 @@ static void forget_round(kj_scope *s, size_t messages, size_t records, uint32_t 
 
 /* A round in which a guess has gone up proves nothing about the types: an error in it, a literal
  * that does not fit, say, may be none in the next. */
-static void try_round(kj_scope *s, bool is_late)
+static void try_round(kt_scope *s, bool is_late)
 {
-  kj_compilation *c = s->c;
+  kt_compilation *c = s->c;
   const size_t messages = c->diagnostics->count, records = s->inference->records.count;
   const uint32_t depth = s->inference->depth;
   jmp_buf *const outer = c->on_failure;
@@ -210,10 +209,10 @@ static void try_round(kj_scope *s, bool is_late)
 }
 
 /* A result that is a literal in every return stays one. */
-static void finish_result(kj_scope *s)
+static void finish_result(kt_scope *s)
 {
-  kj_record *record = s->record;
-  kj_instance *instance = record->instance;
+  kt_record *record = s->record;
+  kt_instance *instance = record->instance;
   if (record->result == KJIT_ANY) record->result = KJIT_VOID;
   instance->result = record->result == KJ_WEAK_INT     ? KJIT_I32
                      : record->result == KJ_WEAK_FLOAT ? KJIT_F64
@@ -222,14 +221,14 @@ static void finish_result(kj_scope *s)
                      instance->body.items[0]->value &&
                      instance->body.items[0]->value->kind == KJ_T_CONST;
   if (!is_constant) return;
-  record->constant_result = kj_copy_texpr(s, instance->body.items[0]->value);
+  record->constant_result = kt_copy_texpr(s, instance->body.items[0]->value);
   record->constant_result->type = record->result;
 }
 
-static bool returns_value(const kj_stmts *body)
+static bool returns_value(const ki_stmts *body)
 {
   for (size_t i = 0; i < body->count; i++) {
-    const kj_stmt *stmt = body->items[i];
+    const ki_stmt *stmt = body->items[i];
     if (stmt->kind == KJ_STMT_RETURN && stmt->value) return true;
     if (returns_value(&stmt->body) || returns_value(&stmt->otherwise)) return true;
   }
@@ -237,14 +236,14 @@ static bool returns_value(const kj_stmts *body)
 }
 
 /* What is known of the result without the body. */
-static void fix_result(kj_scope *s)
+static void fix_result(kt_scope *s)
 {
-  const kj_function *function = s->function;
-  kj_record *record = s->record;
+  const ki_function *function = s->function;
+  kt_record *record = s->record;
   if (function->result) {
     start_round(s);
     bind_parameters(s);
-    s->result_annotation = kj_infer_type(s, function->result);
+    s->result_annotation = kt_infer_type(s, function->result);
   }
   record->has_fixed_result = function->result || !returns_value(&function->body);
   if (record->has_fixed_result)
@@ -252,27 +251,27 @@ static void fix_result(kj_scope *s)
 }
 
 /* Parameters and result are all that is known of it. */
-static void finish_extern(kj_scope *s)
+static void finish_extern(kt_scope *s)
 {
   start_round(s);
   bind_parameters(s);
   if (s->function->result)
-    kj_check_c_type(s, s->result_annotation, "the result", s->function->result->location);
+    kt_check_c_type(s, s->result_annotation, "the result", s->function->result->location);
   s->record->result = s->instance->result;
   s->record->result_level = KJ_LEVEL_THREAD;
   s->record->is_done = true;
 }
 
-void kj_infer_body(kj_inference *inference, kj_record *record)
+void kt_infer_body(kt_inference *inference, kt_record *record)
 {
-  kj_scope scope, *s = &scope;
-  kj_init_scope(s, inference);
+  kt_scope scope, *s = &scope;
+  kt_init_scope(s, inference);
   s->record = record;
   s->instance = record->instance;
   s->function = record->instance->function;
-  s->meanings = KJ_NEW_ARRAY(s->arena, kj_meaning, s->function->local_count + 1);
-  s->guesses = KJ_NEW_ARRAY(s->arena, kj_guess, s->function->local_count + 1);
-  const kj_instance *outer = s->c->chain;
+  s->meanings = KJ_NEW_ARRAY(s->arena, kt_meaning, s->function->local_count + 1);
+  s->guesses = KJ_NEW_ARRAY(s->arena, kt_guess, s->function->local_count + 1);
+  const kt_instance *outer = s->c->chain;
   s->c->chain = s->instance;
   fix_result(s);
   if (s->function->is_extern) {
@@ -283,13 +282,13 @@ void kj_infer_body(kj_inference *inference, kj_record *record)
   int rounds = 0;
   do {
     if (++rounds > ROUND_LIMIT)
-      kj_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE, "the types of `%s` do not settle",
+      kt_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE, "the types of `%s` do not settle",
               s->function->decl->name);
     try_round(s, rounds > ROUND_LIMIT / 2);
   } while (s->is_changed);
   note_double_variables(s);
   check_end(s);
-  if (s->instance->is_kernel) kj_infer_launch(s);
+  if (s->instance->is_kernel) kt_infer_launch(s);
   finish_result(s);
   s->c->chain = outer;
   record->is_done = true;

@@ -11,20 +11,20 @@
 
 /* What kjit_call_function passes in its own way: small floats as their bits, what is made of others
  * by address. */
-static bool goes_to_host(kj_scope *s, kjit_type type)
+static bool goes_to_host(kt_scope *s, kjit_type type)
 {
-  const kj_type_info *info = kj_type(s->c->types, type);
+  const ki_type_info *info = ki_type(s->c->types, type);
   bool is_composed = info->class_ == KJ_CLASS_VECTOR || info->class_ == KJ_CLASS_STRUCT ||
                      info->class_ == KJ_CLASS_COMPLEX || info->class_ == KJ_CLASS_FLOAT;
   if (info->class_ != KJ_CLASS_TUPLE) return is_composed;
   for (uint32_t i = 0; i < info->count; i++)
-    if (kj_is_array(s->c, info->items[i]) || kj_is_weak(info->items[i])) return false;
+    if (kt_is_array(s->c, info->items[i]) || ki_is_weak(info->items[i])) return false;
   return true;
 }
 
-void kj_check_c_type(kj_scope *s, kjit_type type, const char *what, kj_location location)
+void kt_check_c_type(kt_scope *s, kjit_type type, const char *what, kj_location location)
 {
-  const kj_type_info *info = kj_type(s->c->types, type);
+  const ki_type_info *info = ki_type(s->c->types, type);
   if (s->c->request->has_record && goes_to_host(s, type)) return;
   bool is_number = info->class_ == KJ_CLASS_BOOL || info->class_ == KJ_CLASS_SIGNED ||
                    info->class_ == KJ_CLASS_UNSIGNED || type == KJIT_F32 || type == KJIT_F64;
@@ -33,172 +33,172 @@ void kj_check_c_type(kj_scope *s, kjit_type type, const char *what, kj_location 
                          ? "; its bits go as u16: `bitcast(u16, x)`"
                        : info->class_ == KJ_CLASS_STRUCT ? "; a pointer to it does"
                                                          : "";
-  kj_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
-          "%s is %s, which does not go to or from a C function%s", what, kj_type_text(s->c, type),
+  kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+          "%s is %s, which does not go to or from a C function%s", what, kt_type_text(s->c, type),
           advice);
 }
 
-static kj_texpr *bind_array(kj_scope *s, kj_texpr *array, kjit_type annotation,
-                            const kj_decl *param, kj_location location)
+static kt_expr *bind_array(kt_scope *s, kt_expr *array, kjit_type annotation, const ki_decl *param,
+                           kj_location location)
 {
-  const kj_type_info *info = kj_type(s->c->types, array->type);
+  const ki_type_info *info = ki_type(s->c->types, array->type);
   if (info->space != KJ_SPACE_GLOBAL)
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes an array in global memory: %s is none",
-            param->name, kj_type_text(s->c, array->type));
-  return kj_give_array_type(s, array, annotation);
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes an array in global memory: %s is none",
+            param->name, kt_type_text(s->c, array->type));
+  return kt_give_array_type(s, array, annotation);
 }
 
 /* Code that is to run has to be there. */
-static void check_binding(kj_scope *s, const kj_function *function, kj_location location)
+static void check_binding(kt_scope *s, const ki_function *function, kj_location location)
 {
   const kj_compile_request *request = s->c->request;
-  const kj_bound_extern *bound = function->bound;
+  const ki_bound_extern *bound = function->bound;
   bool is_cpu = request->target.kind == KJ_TARGET_CPU,
        is_bound = bound && (is_cpu ? bound->host_function != NULL : bound->kind != KJ_CODE_NONE);
   if (is_bound || request->is_ahead) return;
-  kj_fail(s->c, location, KJIT_ERROR_NAME,
+  kt_fail(s->c, location, KJIT_ERROR_NAME,
           "the extern func `%s` has no %s: kjit_bind_extern gives it %s", function->decl->name,
           is_cpu ? "function on the CPU" : "code for GPUs",
           is_cpu ? "one of the host" : "PTX or LLVM IR");
 }
 
-void kj_bind_extern_call(kj_scope *s, const kj_function *function, kj_bound *bounds,
-                         kj_texpr **arguments, const kj_expr *call)
+void kt_bind_extern_call(kt_scope *s, const ki_function *function, kt_bound *bounds,
+                         kt_expr **arguments, const ki_expr *call)
 {
-  if (kj_is_library_name(function->decl->name))
-    kj_fail(s->c, function->decl->location, KJIT_ERROR_NAME,
+  if (kn_is_library_name(function->decl->name))
+    kt_fail(s->c, function->decl->location, KJIT_ERROR_NAME,
             "`%s` is extern and has the name of a function that generated code calls: it needs "
             "another name",
             function->decl->name);
   for (size_t i = 0; i < function->params.count; i++) {
-    const kj_decl *param = function->params.items[i];
+    const ki_decl *param = function->params.items[i];
     kj_location location = i < call->args.count ? call->args.items[i]->location : call->location;
     const char *what =
       kj_format(s->arena, "argument `%s` of `%s`", param->name, function->decl->name);
     if (!param->type_expr || param->is_const || !arguments[i])
-      kj_fail(s->c, location, KJIT_ERROR_TYPE,
+      kt_fail(s->c, location, KJIT_ERROR_TYPE,
               "`%s` is extern: a C function, whose parameters have types, or one that "
               "kjit_link_module finds in a library: `%s` is neither `%s: f32` nor linked",
               function->decl->name, param->name, param->name);
-    kjit_type annotation = kj_infer_annotation(s->inference, function, bounds, i);
-    if (kj_is_array(s->c, annotation))
+    kjit_type annotation = kt_infer_annotation(s->inference, function, bounds, i);
+    if (kt_is_array(s->c, annotation))
       arguments[i] = bind_array(s, arguments[i], annotation, param, location);
-    else kj_check_c_type(s, annotation, what, location);
-    bounds[i] = (kj_bound){ .kind = KJ_BOUND_VALUE, .type = arguments[i]->type };
+    else kt_check_c_type(s, annotation, what, location);
+    bounds[i] = (kt_bound){ .kind = KJ_BOUND_VALUE, .type = arguments[i]->type };
   }
   check_binding(s, function, call->location);
 }
 
 /* ---- conversions ---- */
 
-static kj_texpr *infer_cast(kj_scope *s, const kj_expr *expr, kjit_type type)
+static kt_expr *infer_cast(kt_scope *s, const ki_expr *expr, kjit_type type)
 {
-  if (kj_has_parts(s->c, type)) {
-    kj_texprs values = { 0 };
-    kj_infer_list(s, &expr->args, &values);
-    return kj_construct_parts(s, &values, type, expr->location);
+  if (kt_has_parts(s->c, type)) {
+    kt_exprs values = { 0 };
+    kt_infer_list(s, &expr->args, &values);
+    return kt_construct_parts(s, &values, type, expr->location);
   }
-  if (kj_is_struct(s->c, type)) {
-    kj_texprs values = { 0 };
-    kj_infer_list(s, &expr->args, &values);
-    return kj_construct_struct(s, &values, type, expr->location);
+  if (kt_is_struct(s->c, type)) {
+    kt_exprs values = { 0 };
+    kt_infer_list(s, &expr->args, &values);
+    return kt_construct_struct(s, &values, type, expr->location);
   }
-  if (!kj_is_scalar(type))
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s is no type to convert to: only scalars are",
-            kj_type_text(s->c, type));
+  if (!ki_is_scalar(type))
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s is no type to convert to: only scalars are",
+            kt_type_text(s->c, type));
   if (expr->args.count != 1)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a conversion takes one value, got %zu",
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a conversion takes one value, got %zu",
             expr->args.count);
-  kj_texpr *value = kj_infer_expr(s, expr->args.items[0]);
-  return kj_convert(s, value, type, expr->location);
+  kt_expr *value = kt_infer_expr(s, expr->args.items[0]);
+  return kt_convert(s, value, type, expr->location);
 }
 
 /* ---- built-ins ---- */
 
-static void check_count(kj_scope *s, const char *name, size_t count, size_t least, size_t most,
+static void check_count(kt_scope *s, const char *name, size_t count, size_t least, size_t most,
                         kj_location location)
 {
   if (count >= least && count <= most) return;
   if (least == most)
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes %zu argument%s, got %zu", name, least,
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes %zu argument%s, got %zu", name, least,
             least == 1 ? "" : "s", count);
-  kj_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes %zu to %zu arguments, got %zu", name, least,
+  kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes %zu to %zu arguments, got %zu", name, least,
           most, count);
 }
 
 /* Instructions of their own need the alignment of what they access, which members of packed structs
  * may lack. */
-static void check_aligned(kj_scope *s, const kj_builtin *builtin, const kj_place *place)
+static void check_aligned(kt_scope *s, const ki_builtin *builtin, const kt_place *place)
 {
-  const kj_type_info *info = kj_type(s->c->types, place->array->type);
-  uint32_t needed = kj_type(s->c->types, place->type)->size_bytes;
+  const ki_type_info *info = ki_type(s->c->types, place->array->type);
+  uint32_t needed = ki_type(s->c->types, place->type)->size_bytes;
   if (needed > 16) needed = 16;
   if (info->alignment_bytes && info->alignment_bytes < needed)
-    kj_fail(s->c, place->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, place->location, KJIT_ERROR_TYPE,
             "`%s` needs an aligned place: this field is only aligned to %u byte%s, its type to %u",
             builtin->name, info->alignment_bytes, info->alignment_bytes == 1 ? "" : "s", needed);
 }
 
-static void infer_memory_place(kj_scope *s, const kj_builtin *builtin, const kj_expr *expr,
-                               kj_place *place)
+static void infer_memory_place(kt_scope *s, const ki_builtin *builtin, const ki_expr *expr,
+                               kt_place *place)
 {
-  kj_infer_place(s, expr, place);
+  kt_infer_place(s, expr, place);
   if (place->array) check_aligned(s, builtin, place);
   bool is_own = place->var || place->steps.count || place->is_array ||
-                kj_type(s->c->types, place->array->type)->space == KJ_SPACE_LOCAL;
+                ki_type(s->c->types, place->array->type)->space == KJ_SPACE_LOCAL;
   if (is_own)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` needs a place that threads share: an element of an array argument or of a shared "
             "array, or a shared scalar",
             builtin->name);
 }
 
 /* An element as it would be loaded: of an array that cannot be written, too. */
-static void infer_read_place(kj_scope *s, const kj_builtin *builtin, const kj_expr *expr,
-                             kj_place *place)
+static void infer_read_place(kt_scope *s, const ki_builtin *builtin, const ki_expr *expr,
+                             kt_place *place)
 {
-  const kj_texpr *load = kj_infer_expr(s, expr);
+  const kt_expr *load = kt_infer_expr(s, expr);
   if (load->kind == KJ_T_LOAD && builtin->id == KJ_BUILTIN_POINTER) {
-    *place = (kj_place){
+    *place = (kt_place){
       .array = load->x, .indices = load->args, .type = load->type, .location = expr->location
     };
     return;
   }
   if (builtin->id == KJ_BUILTIN_POINTER)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`pointer` needs an element of an array, a shared or local scalar, or a field of "
             "these: other values have no address");
-  if (load->kind != KJ_T_LOAD || kj_type(s->c->types, load->x->type)->space == KJ_SPACE_LOCAL)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+  if (load->kind != KJ_T_LOAD || ki_type(s->c->types, load->x->type)->space == KJ_SPACE_LOCAL)
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` needs an element of an array argument or of a shared array: `%s(x[i])`",
             builtin->name, builtin->name);
-  *place = (kj_place){
+  *place = (kt_place){
     .array = load->x, .indices = load->args, .type = load->type, .location = expr->location
   };
 }
 
 /* `f32[n, m]`, whose extents are values here. */
-static void infer_view_type(kj_scope *s, const kj_expr *expr, kj_operands *operands)
+static void infer_view_type(kt_scope *s, const ki_expr *expr, kt_operands *operands)
 {
-  const kj_type_expr *type = expr->kind == KJ_EXPR_TYPE ? expr->type_expr : NULL;
+  const ki_type_expr *type = expr->kind == KJ_EXPR_TYPE ? expr->type_expr : NULL;
   if (!type || type->kind != KJ_TYPE_STATIC_ARRAY || type->extents.count == 0)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "the first argument of `view` is the type of an array with its extents: `view(f32[n, "
             "m], p)`");
-  operands->type_argument = kj_infer_type(s, type->element);
-  kj_infer_list(s, &type->extents, &operands->extents);
+  operands->type_argument = kt_infer_type(s, type->element);
+  kt_infer_list(s, &type->extents, &operands->extents);
 }
 
-static kj_texpr *infer_builtin_call(kj_scope *s, const kj_expr *expr, const kj_builtin *builtin)
+static kt_expr *infer_builtin_call(kt_scope *s, const ki_expr *expr, const ki_builtin *builtin)
 {
-  kj_operands operands = { .builtin = builtin, .location = expr->location };
+  kt_operands operands = { .builtin = builtin, .location = expr->location };
   if (builtin->flags & KJ_NAME)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` is a name, not a function: write it without `()`", builtin->name);
   size_t most = builtin->most + (size_t)(builtin->flags & KJ_ORDER ? 1 : 0);
   check_count(s, builtin->name, expr->args.count, builtin->least, most, expr->location);
-  if (builtin->flags & KJ_UNEVALUATED) return kj_apply_rule(s, &operands);
-  kj_exprs rest = expr->args;
+  if (builtin->flags & KJ_UNEVALUATED) return kt_apply_rule(s, &operands);
+  ki_exprs rest = expr->args;
   bool has_first = builtin->flags & (KJ_TYPE_ARG | KJ_PLACE | KJ_READS | KJ_ADDRESS | KJ_ARRAY);
   if (has_first) {
     rest.items++;
@@ -206,86 +206,86 @@ static kj_texpr *infer_builtin_call(kj_scope *s, const kj_expr *expr, const kj_b
   }
   if (builtin->id == KJ_BUILTIN_VIEW) infer_view_type(s, expr->args.items[0], &operands);
   else if ((builtin->flags & KJ_TYPE_ARG) &&
-           !kj_as_type(s, expr->args.items[0], &operands.type_argument))
-    kj_fail(s->c, expr->args.items[0]->location, KJIT_ERROR_TYPE,
+           !kt_as_type(s, expr->args.items[0], &operands.type_argument))
+    kt_fail(s->c, expr->args.items[0]->location, KJIT_ERROR_TYPE,
             "the first argument of `%s` is a type: `%s(f32%s)` or `%s(dtype(x)%s)`", builtin->name,
             builtin->name, rest.count ? ", ..." : "", builtin->name, rest.count ? ", ..." : "");
   if (builtin->flags & (KJ_PLACE | KJ_ADDRESS))
     infer_memory_place(s, builtin, expr->args.items[0], &operands.place);
   if (builtin->flags & KJ_READS) infer_read_place(s, builtin, expr->args.items[0], &operands.place);
   if (builtin->flags & KJ_ARRAY)
-    operands.place = (kj_place){ .array = kj_infer_expr(s, expr->args.items[0]),
+    operands.place = (kt_place){ .array = kt_infer_expr(s, expr->args.items[0]),
                                  .location = expr->args.items[0]->location };
   if (builtin->id == KJ_BUILTIN_PTX || builtin->id == KJ_BUILTIN_PTX_EFFECT) {
     operands.text = rest.items[0];
     rest.items++;
     rest.count--;
   }
-  kj_infer_list(s, &rest, &operands.values);
-  return kj_apply_rule(s, &operands);
+  kt_infer_list(s, &rest, &operands.values);
+  return kt_apply_rule(s, &operands);
 }
 
-kj_texpr *kj_infer_builtin_name(kj_scope *s, const kj_expr *expr, const kj_builtin *builtin,
-                                const char *field)
+kt_expr *kt_infer_builtin_name(kt_scope *s, const ki_expr *expr, const ki_builtin *builtin,
+                               const char *field)
 {
   if (!(builtin->flags & KJ_NAME))
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` is a function: call it, or hand it to a parameter", builtin->name);
   if (field && !(builtin->flags & KJ_XYZ))
-    kj_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no `.%s`", builtin->name, field);
-  kj_operands operands = { .builtin = builtin, .location = expr->location, .field = field };
-  return kj_apply_rule(s, &operands);
+    kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no `.%s`", builtin->name, field);
+  kt_operands operands = { .builtin = builtin, .location = expr->location, .field = field };
+  return kt_apply_rule(s, &operands);
 }
 
 /* ---- functions: what the parameters are bound to ---- */
 
 /* A stand-in for a parameter while annotations are read: dtype(r) asks for its type only. */
-static void bind_stand_in(kj_scope *outside, const kj_decl *param, const kj_bound *bound)
+static void bind_stand_in(kt_scope *outside, const ki_decl *param, const kt_bound *bound)
 {
-  kj_meaning *meaning = &outside->meanings[param->index];
+  kt_meaning *meaning = &outside->meanings[param->index];
   if (bound->kind == KJ_BOUND_NONE) return;
   if (bound->kind == KJ_BOUND_CALLEE) {
-    *meaning = (kj_meaning){ .kind = KJ_MEANS_CALLEE, .callee = bound->callee };
+    *meaning = (kt_meaning){ .kind = KJ_MEANS_CALLEE, .callee = bound->callee };
     return;
   }
   if (bound->kind == KJ_BOUND_CONST) {
-    kj_texpr *value = kj_new_texpr(outside->c, KJ_T_CONST, bound->type, param->location);
+    kt_expr *value = kt_new_texpr(outside->c, KJ_T_CONST, bound->type, param->location);
     value->integer = bound->integer;
-    *meaning = (kj_meaning){ .kind = KJ_MEANS_VALUE, .value = value };
+    *meaning = (kt_meaning){ .kind = KJ_MEANS_VALUE, .value = value };
     return;
   }
-  kj_tvar *var = KJ_NEW(outside->arena, kj_tvar);
+  kt_var *var = KJ_NEW(outside->arena, kt_var);
   var->kind = KJ_V_PARAM;
   var->name = param->name;
   var->type = bound->type;
   var->index = UINT32_MAX;
-  *meaning = (kj_meaning){ .kind = KJ_MEANS_VARIABLE, .var = var };
+  *meaning = (kt_meaning){ .kind = KJ_MEANS_VARIABLE, .var = var };
 }
 
-kjit_type kj_infer_annotation(kj_inference *inference, const kj_function *function,
-                              const kj_bound *bounds, size_t index)
+kjit_type kt_infer_annotation(kt_inference *inference, const ki_function *function,
+                              const kt_bound *bounds, size_t index)
 {
-  const kj_type_expr *annotation = function->params.items[index]->type_expr;
+  const ki_type_expr *annotation = function->params.items[index]->type_expr;
   if (!annotation) return KJIT_ANY;
-  kj_scope outside;
-  kj_tstmts ignored = { 0 };
-  kj_init_scope(&outside, inference);
+  kt_scope outside;
+  kt_stmts ignored = { 0 };
+  kt_init_scope(&outside, inference);
   outside.out = &ignored;
   outside.is_quiet = true;
-  outside.meanings = KJ_NEW_ARRAY(outside.arena, kj_meaning, function->local_count + 1);
-  outside.guesses = KJ_NEW_ARRAY(outside.arena, kj_guess, function->local_count + 1);
+  outside.meanings = KJ_NEW_ARRAY(outside.arena, kt_meaning, function->local_count + 1);
+  outside.guesses = KJ_NEW_ARRAY(outside.arena, kt_guess, function->local_count + 1);
   for (size_t i = 0; i < function->params.count; i++)
     bind_stand_in(&outside, function->params.items[i], &bounds[i]);
-  return kj_infer_type(&outside, annotation);
+  return kt_infer_type(&outside, annotation);
 }
 
 /* One call being bound. */
 typedef struct binding {
-  const kj_expr *call;
-  const kj_function *function;
-  kj_texpr **values; /* by parameter; NULL for functions */
-  kj_bound *bounds;
-  kj_texpr **arguments; /* what is passed at run time, by parameter; NULL: nothing */
+  const ki_expr *call;
+  const ki_function *function;
+  kt_expr **values; /* by parameter; NULL for functions */
+  kt_bound *bounds;
+  kt_expr **arguments; /* what is passed at run time, by parameter; NULL: nothing */
 } binding;
 
 static kj_location location_of(const binding *b, size_t index)
@@ -293,113 +293,113 @@ static kj_location location_of(const binding *b, size_t index)
   return index < b->call->args.count ? b->call->args.items[index]->location : b->call->location;
 }
 
-static kj_bound constant_bound(const kj_texpr *value)
+static kt_bound constant_bound(const kt_expr *value)
 {
-  return (kj_bound){ .kind = KJ_BOUND_CONST, .type = value->type, .integer = value->integer };
+  return (kt_bound){ .kind = KJ_BOUND_CONST, .type = value->type, .integer = value->integer };
 }
 
-static kjit_type read_only_type(kj_scope *s, kjit_type type)
+static kjit_type read_only_type(kt_scope *s, kjit_type type)
 {
-  kj_type_info info = *kj_type(s->c->types, type);
+  ki_type_info info = *ki_type(s->c->types, type);
   info.read_only = true;
-  kjit_type made = kj_intern_array(s->c->types, &info);
+  kjit_type made = ki_intern_array(s->c->types, &info);
   if (made == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
   return made;
 }
 
-static void bind_const(kj_scope *s, binding *b, size_t index, kjit_type annotation)
+static void bind_const(kt_scope *s, binding *b, size_t index, kjit_type annotation)
 {
-  kj_texpr *value = b->values[index];
+  kt_expr *value = b->values[index];
   const char *name = b->function->params.items[index]->name;
-  if (!kj_is_constant(value))
-    kj_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
+  if (!kt_is_constant(value))
+    kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
             "`%s` of `%s` is a const parameter: its argument must be known at compile time", name,
             b->function->decl->name);
   if (annotation != KJIT_ANY)
-    value = kj_fit_annotation(s, value, annotation, kj_format(s->arena, "argument `%s`", name),
+    value = kt_fit_annotation(s, value, annotation, kj_format(s->arena, "argument `%s`", name),
                               location_of(b, index));
   b->bounds[index] = constant_bound(value);
 }
 
-static void bind_annotated(kj_scope *s, binding *b, size_t index, kjit_type annotation)
+static void bind_annotated(kt_scope *s, binding *b, size_t index, kjit_type annotation)
 {
   const char *what = kj_format(s->arena, "argument `%s` of `%s`",
                                b->function->params.items[index]->name, b->function->decl->name);
-  kj_texpr *value = kj_fit_annotation(s, b->values[index], annotation, what, location_of(b, index));
+  kt_expr *value = kt_fit_annotation(s, b->values[index], annotation, what, location_of(b, index));
   kjit_type type = value->type;
-  if (kj_is_array(s->c, type) && kj_type(s->c->types, annotation)->read_only)
+  if (kt_is_array(s->c, type) && ki_type(s->c->types, annotation)->read_only)
     type = read_only_type(s, type);
   b->arguments[index] = value;
-  b->bounds[index] = (kj_bound){ .kind = KJ_BOUND_VALUE, .type = type };
+  b->bounds[index] = (kt_bound){ .kind = KJ_BOUND_VALUE, .type = type };
 }
 
 /* Literals become part of the instance; a weak value that is only known at run time is passed as
  * the host passes plain numbers, and stays weak. */
-static void bind_generic(kj_scope *s, binding *b, size_t index)
+static void bind_generic(kt_scope *s, binding *b, size_t index)
 {
-  kj_texpr *value = b->values[index];
-  bool is_weak = kj_is_weak(value->type);
-  if (is_weak && kj_is_constant(value)) {
+  kt_expr *value = b->values[index];
+  bool is_weak = ki_is_weak(value->type);
+  if (is_weak && kt_is_constant(value)) {
     b->bounds[index] = constant_bound(value);
     return;
   }
   if (is_weak) {
-    b->bounds[index] = (kj_bound){ .kind = KJ_BOUND_WEAK, .type = value->type };
+    b->bounds[index] = (kt_bound){ .kind = KJ_BOUND_WEAK, .type = value->type };
     b->arguments[index] =
-      kj_convert(s, value, value->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, value->location);
+      kt_convert(s, value, value->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, value->location);
     return;
   }
-  b->arguments[index] = kj_make_concrete(s, value);
-  b->bounds[index] = (kj_bound){ .kind = KJ_BOUND_VALUE, .type = b->arguments[index]->type };
+  b->arguments[index] = kt_make_concrete(s, value);
+  b->bounds[index] = (kt_bound){ .kind = KJ_BOUND_VALUE, .type = b->arguments[index]->type };
 }
 
-static void bind_value(kj_scope *s, binding *b, size_t index)
+static void bind_value(kt_scope *s, binding *b, size_t index)
 {
-  const kj_decl *param = b->function->params.items[index];
-  kjit_type annotation = kj_infer_annotation(s->inference, b->function, b->bounds, index);
+  const ki_decl *param = b->function->params.items[index];
+  kjit_type annotation = kt_infer_annotation(s->inference, b->function, b->bounds, index);
   if (param->is_const) bind_const(s, b, index, annotation);
   else if (annotation != KJIT_ANY) bind_annotated(s, b, index, annotation);
   else bind_generic(s, b, index);
 }
 
-static void settle_values(kj_scope *s, binding *b, size_t count, size_t mark)
+static void settle_values(kt_scope *s, binding *b, size_t count, size_t mark)
 {
   for (size_t i = 0; i < count; i++) {
     size_t before = s->out->count;
-    if (b->values[i]) b->values[i] = kj_keep_value_at(s, b->values[i], mark);
+    if (b->values[i]) b->values[i] = kt_keep_value_at(s, b->values[i], mark);
     mark += s->out->count - before;
   }
 }
 
-static void infer_argument(kj_scope *s, binding *b, size_t index)
+static void infer_argument(kt_scope *s, binding *b, size_t index)
 {
-  const kj_decl *param = b->function->params.items[index];
+  const ki_decl *param = b->function->params.items[index];
   bool is_given = index < b->call->args.count;
-  const kj_expr *expr = is_given ? b->call->args.items[index] : param->value;
-  kj_callee callee;
-  if (kj_as_callee(s, expr, &callee)) {
-    b->bounds[index] = (kj_bound){ .kind = KJ_BOUND_CALLEE, .callee = callee };
+  const ki_expr *expr = is_given ? b->call->args.items[index] : param->value;
+  kt_callee callee;
+  if (kt_as_callee(s, expr, &callee)) {
+    b->bounds[index] = (kt_bound){ .kind = KJ_BOUND_CALLEE, .callee = callee };
     if (param->type_expr || param->is_const)
-      kj_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
+      kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
               "`%s` of `%s` takes a value, got a function", param->name, b->function->decl->name);
     return;
   }
   if (param->is_func)
-    kj_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
+    kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
             "`%s` of `%s` takes a function, got a value", param->name, b->function->decl->name);
   size_t mark = s->out->count;
   if (is_given) {
-    b->values[index] = kj_infer_expr(s, expr);
+    b->values[index] = kt_infer_expr(s, expr);
   } else { /* a default refers to constants only */
-    kj_scope outside;
-    kj_init_scope(&outside, s->inference);
+    kt_scope outside;
+    kt_init_scope(&outside, s->inference);
     outside.out = s->out;
-    b->values[index] = kj_infer_expr(&outside, expr);
+    b->values[index] = kt_infer_expr(&outside, expr);
   }
   if (s->out->count > mark) settle_values(s, b, index, mark);
 }
 
-static void check_arguments(kj_scope *s, const kj_function *function, const kj_expr *call)
+static void check_arguments(kt_scope *s, const ki_function *function, const ki_expr *call)
 {
   size_t least = function->params.count, most = least;
   while (least && function->params.items[least - 1]->value) least--;
@@ -407,7 +407,7 @@ static void check_arguments(kj_scope *s, const kj_function *function, const kj_e
 }
 
 /* Annotations may name any other parameter: those without one are bound first. */
-static void bind_all(kj_scope *s, binding *b)
+static void bind_all(kt_scope *s, binding *b)
 {
   size_t count = b->function->params.count;
   for (size_t i = 0; i < count; i++) infer_argument(s, b, i);
@@ -419,32 +419,32 @@ static void bind_all(kj_scope *s, binding *b)
 
 /* ---- functions: the call ---- */
 
-static void check_synchronization(kj_scope *s, const kj_record *record, const char *name,
+static void check_synchronization(kt_scope *s, const kt_record *record, const char *name,
                                   kj_location location)
 {
-  const kj_instance *instance = record->instance;
+  const kt_instance *instance = record->instance;
   if (s->range_count && (instance->has_barrier || instance->has_warp))
-    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "`%s` has a barrier or a warp operation and is called in the body of a grid_range or "
             "block_range: its iterations are independent",
             name);
   if (s->range_count && (record->has_grid_range || record->has_block_range))
-    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "`%s` has a grid_range or block_range and is called in the body of one", name);
   if (record->has_grid_range && (s->level > KJ_LEVEL_GRID || s->left_level > KJ_LEVEL_GRID))
-    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "`%s` has a grid_range and not all threads of the grid reach this call", name);
   if (record->has_block_range && (s->level == KJ_LEVEL_THREAD || s->left_level == KJ_LEVEL_THREAD))
-    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "`%s` has a block_range and not all threads of the block reach this call", name);
   if (instance->has_barrier && s->level == KJ_LEVEL_THREAD)
-    kj_note_message(s, location, KJIT_SEVERITY_WARNING,
+    kt_note_message(s, location, KJIT_SEVERITY_WARNING,
                     "`%s` has a barrier and is called under a condition that depends on the "
                     "thread: all threads of the block must reach it",
                     name);
 }
 
-static void take_properties(kj_scope *s, const kj_record *record)
+static void take_properties(kt_scope *s, const kt_record *record)
 {
   if (!s->instance) return;
   s->instance->has_barrier |= record->instance->has_barrier;
@@ -452,61 +452,61 @@ static void take_properties(kj_scope *s, const kj_record *record)
   s->instance->uses_positions |= record->instance->uses_positions;
   s->record->has_grid_range |= record->has_grid_range;
   s->record->has_block_range |= record->has_block_range;
-  if (!s->is_quiet) KJ_PUSH(s->arena, &s->record->callees, (kj_record *)record);
+  if (!s->is_quiet) KJ_PUSH(s->arena, &s->record->callees, (kt_record *)record);
 }
 
-static kj_texpr *make_call(kj_scope *s, kj_record *record, const binding *b)
+static kt_expr *make_call(kt_scope *s, kt_record *record, const binding *b)
 {
-  kj_texpr *call = kj_new_texpr(s->c, KJ_T_CALL, record->instance->result, b->call->location);
+  kt_expr *call = kt_new_texpr(s->c, KJ_T_CALL, record->instance->result, b->call->location);
   call->instance = record->instance;
   bool has_effect = false;
   for (size_t i = 0; i < b->function->params.count; i++) {
     if (!b->arguments[i]) continue;
     KJ_PUSH(s->arena, &call->args, b->arguments[i]);
-    has_effect |= kj_has_effect(b->arguments[i]);
+    has_effect |= kt_has_effect(b->arguments[i]);
   }
   if (record->constant_result && !has_effect) {
-    kj_texpr *value = kj_copy_texpr(s, record->constant_result);
+    kt_expr *value = kt_copy_texpr(s, record->constant_result);
     value->location = b->call->location;
     return value;
   }
   take_properties(s, record);
-  if (!kj_is_weak(record->result)) return call;
-  kj_texpr *weak = kj_new_texpr(s->c, KJ_T_CONVERT, record->result, b->call->location);
+  if (!ki_is_weak(record->result)) return call;
+  kt_expr *weak = kt_new_texpr(s->c, KJ_T_CONVERT, record->result, b->call->location);
   weak->x = call;
   return weak;
 }
 
-static kj_texpr *infer_function_call(kj_scope *s, const kj_expr *expr, const kj_function *function)
+static kt_expr *infer_function_call(kt_scope *s, const ki_expr *expr, const ki_function *function)
 {
   size_t count = function->params.count;
   if (function->is_kernel)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` is a kernel: kernels are launched, only funcs are called", function->decl->name);
   if (!s->instance)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` cannot be called here: only constants and arithmetic on them can stand here",
             function->decl->name);
   check_arguments(s, function, expr);
   binding b = { .call = expr, .function = function };
-  b.values = KJ_NEW_ARRAY(s->arena, kj_texpr *, count + 1);
-  b.arguments = KJ_NEW_ARRAY(s->arena, kj_texpr *, count + 1);
-  b.bounds = KJ_NEW_ARRAY(s->arena, kj_bound, count + 1);
+  b.values = KJ_NEW_ARRAY(s->arena, kt_expr *, count + 1);
+  b.arguments = KJ_NEW_ARRAY(s->arena, kt_expr *, count + 1);
+  b.bounds = KJ_NEW_ARRAY(s->arena, kt_bound, count + 1);
   bind_all(s, &b);
-  if (function->is_extern) kj_bind_extern_call(s, function, b.bounds, b.arguments, expr);
-  kj_record *record = kj_get_record(s, function, b.bounds, expr->location);
+  if (function->is_extern) kt_bind_extern_call(s, function, b.bounds, b.arguments, expr);
+  kt_record *record = kt_get_record(s, function, b.bounds, expr->location);
   check_synchronization(s, record, function->decl->name, expr->location);
   return make_call(s, record, &b);
 }
 
-kj_texpr *kj_infer_call(kj_scope *s, const kj_expr *expr)
+kt_expr *kt_infer_call(kt_scope *s, const ki_expr *expr)
 {
   kjit_type type;
-  kj_callee callee;
-  if (kj_as_type(s, expr->x, &type)) return infer_cast(s, expr, type);
+  kt_callee callee;
+  if (kt_as_type(s, expr->x, &type)) return infer_cast(s, expr, type);
   if (expr->x->kind == KJ_EXPR_BUILTIN) return infer_builtin_call(s, expr, expr->x->builtin);
-  if (!kj_as_callee(s, expr->x, &callee))
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "only a function or a type can be called");
+  if (!kt_as_callee(s, expr->x, &callee))
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "only a function or a type can be called");
   return callee.builtin ? infer_builtin_call(s, expr, callee.builtin)
                         : infer_function_call(s, expr, callee.function);
 }

@@ -9,171 +9,170 @@
 
 /* An expression with its own list for the statements that it needs before it. */
 typedef struct part {
-  kj_tstmts stmts;
-  kj_texpr *value;
+  kt_stmts stmts;
+  kt_expr *value;
 } part;
 
-static part infer_part(kj_scope *s, const kj_expr *expr, bool is_condition)
+static part infer_part(kt_scope *s, const ki_expr *expr, bool is_condition)
 {
   part p = { 0 };
-  kj_tstmts *out = s->out;
+  kt_stmts *out = s->out;
   s->out = &p.stmts;
-  p.value = is_condition ? kj_infer_condition(s, expr) : kj_infer_expr(s, expr);
+  p.value = is_condition ? kt_infer_condition(s, expr) : kt_infer_expr(s, expr);
   s->out = out;
   return p;
 }
 
-static kj_tstmt *new_if(kj_scope *s, kj_texpr *condition, kj_location location)
+static kt_stmt *new_if(kt_scope *s, kt_expr *condition, kj_location location)
 {
-  kj_tstmt *stmt = kj_new_tstmt(s->c, KJ_TS_IF, location);
+  kt_stmt *stmt = kt_new_tstmt(s->c, KJ_TS_IF, location);
   stmt->value = condition;
   return stmt;
 }
 
-static kj_tstmt *new_assign(kj_scope *s, kj_tvar *var, kj_texpr *value)
+static kt_stmt *new_assign(kt_scope *s, kt_var *var, kt_expr *value)
 {
-  kj_tstmt *stmt = kj_new_tstmt(s->c, KJ_TS_ASSIGN, value->location);
+  kt_stmt *stmt = kt_new_tstmt(s->c, KJ_TS_ASSIGN, value->location);
   stmt->var = var;
   stmt->value = value;
   return stmt;
 }
 
-static kj_tvar *add_temporary(kj_scope *s, kjit_type type, kj_location location, kj_level level)
+static kt_var *add_temporary(kt_scope *s, kjit_type type, kj_location location, kt_level level)
 {
-  return kj_add_variable(s, KJ_V_VAR, kj_format(s->arena, "_%u", s->temporary_count++), type,
+  return kt_add_variable(s, KJ_V_VAR, kj_format(s->arena, "_%u", s->temporary_count++), type,
                          location, level);
 }
 
-static kj_texpr *make_logic(kj_scope *s, const kj_expr *expr, kj_texpr *x, part *y)
+static kt_expr *make_logic(kt_scope *s, const ki_expr *expr, kt_expr *x, part *y)
 {
   if (y->stmts.count == 0) {
-    kj_texpr *logic = kj_new_texpr(s->c, KJ_T_LOGIC, KJIT_BOOL, expr->location);
+    kt_expr *logic = kt_new_texpr(s->c, KJ_T_LOGIC, KJIT_BOOL, expr->location);
     logic->op = expr->op;
     logic->x = x;
     logic->y = y->value;
     return logic;
   }
-  kj_tvar *var = add_temporary(s, KJIT_BOOL, expr->location,
-                               kj_higher_level(kj_level_of(s, x), kj_level_of(s, y->value)));
-  kj_emit_assign(s, var, x, expr->location);
-  kj_texpr *test = kj_make_var(s, var, expr->location);
-  kj_tstmt *stmt =
-    new_if(s, expr->op == KJIT_AND ? test : kj_make_unary(s, KJIT_NOT, test, expr->location),
+  kt_var *var = add_temporary(s, KJIT_BOOL, expr->location,
+                              kt_higher_level(kt_level_of(s, x), kt_level_of(s, y->value)));
+  kt_emit_assign(s, var, x, expr->location);
+  kt_expr *test = kt_make_var(s, var, expr->location);
+  kt_stmt *stmt =
+    new_if(s, expr->op == KJIT_AND ? test : kt_make_unary(s, KJIT_NOT, test, expr->location),
            expr->location);
   stmt->body = y->stmts;
   KJ_PUSH(s->arena, &stmt->body, new_assign(s, var, y->value));
-  kj_emit(s, stmt);
-  return kj_make_var(s, var, expr->location);
+  kt_emit(s, stmt);
+  return kt_make_var(s, var, expr->location);
 }
 
-static kj_texpr *infer_logic(kj_scope *s, const kj_expr *expr)
+static kt_expr *infer_logic(kt_scope *s, const ki_expr *expr)
 {
-  kj_texpr *x = kj_infer_condition(s, expr->x);
+  kt_expr *x = kt_infer_condition(s, expr->x);
   bool decides = expr->op == KJIT_OR; /* the value of the left operand that is the result */
-  if (kj_is_constant(x)) return (x->integer != 0) == decides ? x : kj_infer_condition(s, expr->y);
+  if (kt_is_constant(x)) return (x->integer != 0) == decides ? x : kt_infer_condition(s, expr->y);
   part y = infer_part(s, expr->y, true);
   return make_logic(s, expr, x, &y);
 }
 
-static kj_texpr *give_items_type(kj_scope *s, kj_texpr *value, kjit_type type)
+static kt_expr *give_items_type(kt_scope *s, kt_expr *value, kjit_type type)
 {
-  const kj_type_info *info = kj_type(s->c->types, type);
+  const ki_type_info *info = ki_type(s->c->types, type);
   if (value->type == type) return value;
-  value = kj_keep_value(s, value);
-  kj_texprs items = { 0 };
+  value = kt_keep_value(s, value);
+  kt_exprs items = { 0 };
   for (uint32_t i = 0; i < info->count; i++)
     KJ_PUSH(s->arena, &items,
-            kj_give_type(s, kj_make_item(s, kj_copy_texpr(s, value), i, value->location),
+            kt_give_type(s, kt_make_item(s, kt_copy_texpr(s, value), i, value->location),
                          info->items[i]));
-  return kj_make_tuple(s, &items, value->location);
+  return kt_make_tuple(s, &items, value->location);
 }
 
-kj_texpr *kj_give_type(kj_scope *s, kj_texpr *value, kjit_type type)
+kt_expr *kt_give_type(kt_scope *s, kt_expr *value, kjit_type type)
 {
-  if (kj_is_tuple(s->c, type)) return give_items_type(s, value, type);
-  if (kj_is_array(s->c, type) && value->type != type) return kj_give_array_type(s, value, type);
-  return value->type == type ? value : kj_convert(s, value, type, value->location);
+  if (kt_is_tuple(s->c, type)) return give_items_type(s, value, type);
+  if (kt_is_array(s->c, type) && value->type != type) return kt_give_array_type(s, value, type);
+  return value->type == type ? value : kt_convert(s, value, type, value->location);
 }
 
-static kjit_type join_tuples(kj_scope *s, const kj_type_info *a, const kj_type_info *b,
+static kjit_type join_tuples(kt_scope *s, const ki_type_info *a, const ki_type_info *b,
                              kj_location location)
 {
   if (a->count != b->count) return KJIT_ANY;
   kjit_type *items = KJ_NEW_ARRAY(s->arena, kjit_type, a->count + 1);
   for (uint32_t i = 0; i < a->count; i++) {
-    items[i] = kj_join_values(s, a->items[i], b->items[i], location);
+    items[i] = kt_join_values(s, a->items[i], b->items[i], location);
     if (items[i] == KJIT_ANY) return KJIT_ANY;
   }
-  return kj_intern_tuple(s->c->types, items, a->count);
+  return ki_intern_tuple(s->c->types, items, a->count);
 }
 
-kjit_type kj_join_values(kj_scope *s, kjit_type a, kjit_type b, kj_location location)
+kjit_type kt_join_values(kt_scope *s, kjit_type a, kjit_type b, kj_location location)
 {
   if (a == b) return a;
-  if (kj_is_number(s->c, a) && kj_is_number(s->c, b)) return kj_join(s, a, b, location);
-  if (kj_has_parts(s->c, a) || kj_has_parts(s->c, b)) return kj_promote_parts(s, a, b, location);
-  if (kj_is_array(s->c, a) && kj_is_array(s->c, b)) return kj_join_arrays(s, a, b);
-  if (kj_is_tuple(s->c, a) && kj_is_tuple(s->c, b))
-    return join_tuples(s, kj_type(s->c->types, a), kj_type(s->c->types, b), location);
+  if (kt_is_number(s->c, a) && kt_is_number(s->c, b)) return kt_join(s, a, b, location);
+  if (kt_has_parts(s->c, a) || kt_has_parts(s->c, b)) return kt_promote_parts(s, a, b, location);
+  if (kt_is_array(s->c, a) && kt_is_array(s->c, b)) return kt_join_arrays(s, a, b);
+  if (kt_is_tuple(s->c, a) && kt_is_tuple(s->c, b))
+    return join_tuples(s, ki_type(s->c->types, a), ki_type(s->c->types, b), location);
   return KJIT_ANY;
 }
 
 /* Arms that need statements: an `if` that assigns a temporary. */
-static kj_texpr *make_cond_statement(kj_scope *s, kj_texpr *condition, part *x, part *y,
-                                     kjit_type type, kj_location location)
+static kt_expr *make_cond_statement(kt_scope *s, kt_expr *condition, part *x, part *y,
+                                    kjit_type type, kj_location location)
 {
   kjit_type kept = type == KJ_WEAK_INT ? KJIT_I64 : type == KJ_WEAK_FLOAT ? KJIT_F64 : type;
-  kj_tvar *var = add_temporary(s, kept, location,
-                               kj_higher_level(kj_level_of(s, condition),
-                                               kj_higher_level(kj_level_of(s, x->value),
-                                                               kj_level_of(s, y->value))));
-  kj_tstmt *stmt = new_if(s, condition, location);
+  kt_var *var = add_temporary(s, kept, location,
+                              kt_higher_level(kt_level_of(s, condition),
+                                              kt_higher_level(kt_level_of(s, x->value),
+                                                              kt_level_of(s, y->value))));
+  kt_stmt *stmt = new_if(s, condition, location);
   stmt->body = x->stmts;
   stmt->otherwise = y->stmts;
-  KJ_PUSH(s->arena, &stmt->body, new_assign(s, var, kj_give_type(s, x->value, kept)));
-  KJ_PUSH(s->arena, &stmt->otherwise, new_assign(s, var, kj_give_type(s, y->value, kept)));
-  kj_emit(s, stmt);
-  kj_texpr *value = kj_make_var(s, var, location);
-  if (!kj_is_weak(type)) return value;
-  kj_texpr *weak = kj_new_texpr(s->c, KJ_T_CONVERT, type, location);
+  KJ_PUSH(s->arena, &stmt->body, new_assign(s, var, kt_give_type(s, x->value, kept)));
+  KJ_PUSH(s->arena, &stmt->otherwise, new_assign(s, var, kt_give_type(s, y->value, kept)));
+  kt_emit(s, stmt);
+  kt_expr *value = kt_make_var(s, var, location);
+  if (!ki_is_weak(type)) return value;
+  kt_expr *weak = kt_new_texpr(s->c, KJ_T_CONVERT, type, location);
   weak->x = value;
   return weak;
 }
 
-static kj_texpr *make_cond(kj_scope *s, kj_texpr *condition, part *x, part *y, kj_location location)
+static kt_expr *make_cond(kt_scope *s, kt_expr *condition, part *x, part *y, kj_location location)
 {
-  bool is_plain = kj_is_number(s->c, x->value->type) && kj_is_number(s->c, y->value->type);
+  bool is_plain = kt_is_number(s->c, x->value->type) && kt_is_number(s->c, y->value->type);
   if (!is_plain) {
-    x->value = kj_make_concrete(s, x->value);
-    y->value = kj_make_concrete(s, y->value);
+    x->value = kt_make_concrete(s, x->value);
+    y->value = kt_make_concrete(s, y->value);
   }
-  bool is_open = kj_stays_open(s, x->value, y->value);
+  bool is_open = kt_stays_open(s, x->value, y->value);
   kjit_type type =
-    is_open ? KJ_WEAK_FLOAT : kj_join_values(s, x->value->type, y->value->type, location);
+    is_open ? KJ_WEAK_FLOAT : kt_join_values(s, x->value->type, y->value->type, location);
   if (type == KJIT_ANY)
-    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "the two values of `?:` have no common type: %s and %s",
-            kj_type_text(s->c, x->value->type), kj_type_text(s->c, y->value->type));
+            kt_type_text(s->c, x->value->type), kt_type_text(s->c, y->value->type));
   if (x->stmts.count || y->stmts.count)
     return make_cond_statement(s, condition, x, y, type, location);
-  kj_texpr *cond = kj_new_texpr(s->c, KJ_T_COND, type, location);
+  kt_expr *cond = kt_new_texpr(s->c, KJ_T_COND, type, location);
   cond->x = condition;
-  cond->y = kj_give_type(s, x->value, type);
-  cond->z = kj_give_type(s, y->value, type);
+  cond->y = kt_give_type(s, x->value, type);
+  cond->z = kt_give_type(s, y->value, type);
   return cond;
 }
 
-kj_texpr *kj_make_cond(kj_scope *s, kj_texpr *condition, kj_texpr *x, kj_texpr *y,
-                       kj_location location)
+kt_expr *kt_make_cond(kt_scope *s, kt_expr *condition, kt_expr *x, kt_expr *y, kj_location location)
 {
   part a = { .value = x }, b = { .value = y };
   return make_cond(s, condition, &a, &b, location);
 }
 
-static kj_texpr *infer_cond(kj_scope *s, const kj_expr *expr)
+static kt_expr *infer_cond(kt_scope *s, const ki_expr *expr)
 {
-  kj_texpr *condition = kj_infer_condition(s, expr->x);
-  if (kj_is_constant(condition)) return kj_infer_expr(s, condition->integer ? expr->y : expr->z);
+  kt_expr *condition = kt_infer_condition(s, expr->x);
+  if (kt_is_constant(condition)) return kt_infer_expr(s, condition->integer ? expr->y : expr->z);
   part x = infer_part(s, expr->y, false), y = infer_part(s, expr->z, false);
   return make_cond(s, condition, &x, &y, expr->location);
 }
@@ -182,184 +181,184 @@ static kj_texpr *infer_cond(kj_scope *s, const kj_expr *expr)
 
 /* Statements that a later operand needed were added before it: the earlier operands are evaluated
  * first. */
-static void settle(kj_scope *s, kj_texprs *values, size_t mark)
+static void settle(kt_scope *s, kt_exprs *values, size_t mark)
 {
   for (size_t i = 0; i < values->count; i++) {
     size_t before = s->out->count;
-    values->items[i] = kj_keep_value_at(s, values->items[i], mark);
+    values->items[i] = kt_keep_value_at(s, values->items[i], mark);
     mark += s->out->count - before;
   }
 }
 
-void kj_infer_list(kj_scope *s, const kj_exprs *exprs, kj_texprs *values)
+void kt_infer_list(kt_scope *s, const ki_exprs *exprs, kt_exprs *values)
 {
   for (size_t i = 0; i < exprs->count; i++) {
     size_t mark = s->out->count;
-    kj_texpr *value = kj_infer_expr(s, exprs->items[i]);
+    kt_expr *value = kt_infer_expr(s, exprs->items[i]);
     if (s->out->count > mark) settle(s, values, mark);
     KJ_PUSH(s->arena, values, value);
   }
 }
 
-static kj_texpr *infer_tuple(kj_scope *s, const kj_expr *expr)
+static kt_expr *infer_tuple(kt_scope *s, const ki_expr *expr)
 {
-  kj_texprs items = { 0 };
-  kj_infer_list(s, &expr->args, &items);
-  return kj_make_tuple(s, &items, expr->location);
+  kt_exprs items = { 0 };
+  kt_infer_list(s, &expr->args, &items);
+  return kt_make_tuple(s, &items, expr->location);
 }
 
 /* ---- the rest ---- */
 
-static kj_texpr *infer_type_compare(kj_scope *s, const kj_expr *expr)
+static kt_expr *infer_type_compare(kt_scope *s, const ki_expr *expr)
 {
   kjit_type x, y;
   if (expr->op != KJIT_EQ && expr->op != KJIT_NE) return NULL;
-  if (!kj_as_type(s, expr->x, &x)) return NULL;
-  if (!kj_as_type(s, expr->y, &y))
-    kj_fail(s->c, expr->y->location, KJIT_ERROR_TYPE,
+  if (!kt_as_type(s, expr->x, &x)) return NULL;
+  if (!kt_as_type(s, expr->y, &y))
+    kt_fail(s->c, expr->y->location, KJIT_ERROR_TYPE,
             "a type is compared with a type: `dtype(x) == f32`");
-  return kj_new_integer(s, KJIT_BOOL, (x == y) == (expr->op == KJIT_EQ), expr->location);
+  return kt_new_integer(s, KJIT_BOOL, (x == y) == (expr->op == KJIT_EQ), expr->location);
 }
 
-static kj_texpr *infer_binary(kj_scope *s, const kj_expr *expr)
+static kt_expr *infer_binary(kt_scope *s, const ki_expr *expr)
 {
-  if (kj_op_table[expr->op].class_ == KJ_OP_LOGIC) return infer_logic(s, expr);
-  kj_texpr *types = infer_type_compare(s, expr);
+  if (ki_op_table[expr->op].class_ == KJ_OP_LOGIC) return infer_logic(s, expr);
+  kt_expr *types = infer_type_compare(s, expr);
   if (types) return types;
-  kj_texprs values = { 0 };
-  KJ_PUSH(s->arena, &values, kj_infer_expr(s, expr->x));
+  kt_exprs values = { 0 };
+  KJ_PUSH(s->arena, &values, kt_infer_expr(s, expr->x));
   size_t mark = s->out->count;
-  kj_texpr *y = kj_infer_expr(s, expr->y);
+  kt_expr *y = kt_infer_expr(s, expr->y);
   if (s->out->count > mark) settle(s, &values, mark);
-  return kj_make_binary(s, expr->op, values.items[0], y, expr->location);
+  return kt_make_binary(s, expr->op, values.items[0], y, expr->location);
 }
 
-static kj_texpr *infer_name(kj_scope *s, const kj_expr *expr)
+static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
 {
-  const kj_decl *decl = expr->decl;
-  if (decl->kind == KJ_DECL_CONST) return kj_make_constant(s, decl, expr->location);
+  const ki_decl *decl = expr->decl;
+  if (decl->kind == KJ_DECL_CONST) return kt_make_constant(s, decl, expr->location);
   if (decl->kind == KJ_DECL_FUNCTION)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` is a function: call it, or hand it to a parameter", decl->name);
   if (!s->meanings)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` is not known at compile time: only constants can stand here", decl->name);
-  const kj_meaning *meaning = &s->meanings[decl->index];
+  const kt_meaning *meaning = &s->meanings[decl->index];
   s->guesses[decl->index].was_read = true;
   if (meaning->kind == KJ_MEANS_VALUE) {
-    kj_texpr *copy = kj_copy_texpr(s, meaning->value);
+    kt_expr *copy = kt_copy_texpr(s, meaning->value);
     copy->location = expr->location;
     return copy;
   }
   if (meaning->kind == KJ_MEANS_CALLEE)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` is a function here: call it, or hand it to a parameter", decl->name);
   if (meaning->kind == KJ_MEANS_NOTHING)
-    kj_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no value here yet", decl->name);
-  kj_texpr *var = kj_make_var(s, meaning->var, expr->location);
+    kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no value here yet", decl->name);
+  kt_expr *var = kt_make_var(s, meaning->var, expr->location);
   if (!meaning->is_scalar) return var;
-  kj_texpr *load =
-    kj_new_texpr(s->c, KJ_T_LOAD, kj_type(s->c->types, var->type)->element, expr->location);
+  kt_expr *load =
+    kt_new_texpr(s->c, KJ_T_LOAD, ki_type(s->c->types, var->type)->element, expr->location);
   load->x = var;
   return load;
 }
 
-static kj_texpr *infer_integer(kj_scope *s, const kj_expr *expr, __int128 integer)
+static kt_expr *infer_integer(kt_scope *s, const ki_expr *expr, __int128 integer)
 {
-  if (!kj_is_weak(expr->type) && !kj_integer_fits(expr->type, integer))
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s",
-            kj_integer_text(s->arena, integer), kj_type_text(s->c, expr->type));
-  return kj_new_integer(s, expr->type, integer, expr->location);
+  if (!ki_is_weak(expr->type) && !ki_integer_fits(expr->type, integer))
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s",
+            kt_integer_text(s->arena, integer), kt_type_text(s->c, expr->type));
+  return kt_new_integer(s, expr->type, integer, expr->location);
 }
 
 /* The least value of a signed type is a literal too, `-128i8`, although 128 is none. */
-static kj_texpr *infer_unary(kj_scope *s, const kj_expr *expr)
+static kt_expr *infer_unary(kt_scope *s, const ki_expr *expr)
 {
   bool is_least = expr->op == KJIT_NEG && expr->x->kind == KJ_EXPR_INT &&
-                  kj_class_of(s->c, expr->x->type) == KJ_CLASS_SIGNED;
+                  kt_class_of(s->c, expr->x->type) == KJ_CLASS_SIGNED;
   return is_least ? infer_integer(s, expr->x, -expr->x->integer)
-                  : kj_make_unary(s, expr->op, kj_infer_expr(s, expr->x), expr->location);
+                  : kt_make_unary(s, expr->op, kt_infer_expr(s, expr->x), expr->location);
 }
 
-static kj_texpr *infer_kind(kj_scope *s, const kj_expr *expr)
+static kt_expr *infer_kind(kt_scope *s, const ki_expr *expr)
 {
   switch (KJ_AMONG(expr->kind)) {
   case KJ_EXPR_INT: return infer_integer(s, expr, expr->integer);
-  case KJ_EXPR_FLOAT: return kj_new_number(s, expr->type, expr->number, expr->location);
-  case KJ_EXPR_BOOL: return kj_new_integer(s, KJIT_BOOL, expr->integer != 0, expr->location);
+  case KJ_EXPR_FLOAT: return kt_new_number(s, expr->type, expr->number, expr->location);
+  case KJ_EXPR_BOOL: return kt_new_integer(s, KJIT_BOOL, expr->integer != 0, expr->location);
   case KJ_EXPR_DECL: return infer_name(s, expr);
-  case KJ_EXPR_BUILTIN: return kj_infer_builtin_name(s, expr, expr->builtin, NULL);
+  case KJ_EXPR_BUILTIN: return kt_infer_builtin_name(s, expr, expr->builtin, NULL);
   case KJ_EXPR_UNARY: return infer_unary(s, expr);
   case KJ_EXPR_BINARY: return infer_binary(s, expr);
   case KJ_EXPR_COND: return infer_cond(s, expr);
-  case KJ_EXPR_CALL: return kj_infer_call(s, expr);
-  case KJ_EXPR_INDEX: return kj_infer_index(s, expr);
-  case KJ_EXPR_FIELD: return kj_infer_field(s, expr);
+  case KJ_EXPR_CALL: return kt_infer_call(s, expr);
+  case KJ_EXPR_INDEX: return kt_infer_index(s, expr);
+  case KJ_EXPR_FIELD: return kt_infer_field(s, expr);
   case KJ_EXPR_TUPLE: return infer_tuple(s, expr);
   case KJ_EXPR_STRING:
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "a string is not a value: strings stand in `assert`, `raise` and `print` only");
   case KJ_EXPR_TYPE:
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "a type is not a value: call it to convert, `f32(x)`");
   case KJ_EXPR_SLICE:
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "a slice is no value: it stands in the index of an array, `a[first:stop:step]`");
   default:
-    kj_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` is not known",
+    kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` is not known",
             expr->name ? expr->name : "?");
   }
 }
 
-kj_texpr *kj_infer_effect(kj_scope *s, const kj_expr *expr)
+kt_expr *kt_infer_effect(kt_scope *s, const ki_expr *expr)
 {
-  kj_count_work(s->inference, expr->location);
+  kt_count_work(s->inference, expr->location);
   return infer_kind(s, expr);
 }
 
-kj_texpr *kj_infer_expr(kj_scope *s, const kj_expr *expr)
+kt_expr *kt_infer_expr(kt_scope *s, const ki_expr *expr)
 {
-  kj_texpr *value = kj_infer_effect(s, expr);
+  kt_expr *value = kt_infer_effect(s, expr);
   if (value->type == KJIT_VOID)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this call gives no value");
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this call gives no value");
   return value;
 }
 
-kj_texpr *kj_infer_condition(kj_scope *s, const kj_expr *expr)
+kt_expr *kt_infer_condition(kt_scope *s, const ki_expr *expr)
 {
-  return kj_make_condition(s, kj_infer_expr(s, expr));
+  return kt_make_condition(s, kt_infer_expr(s, expr));
 }
 
-int64_t kj_infer_constant(kj_scope *s, const kj_expr *expr, const char *what)
+int64_t kt_infer_constant(kt_scope *s, const ki_expr *expr, const char *what)
 {
-  kj_tstmts ignored = { 0 }, *out = s->out;
+  kt_stmts ignored = { 0 }, *out = s->out;
   s->out = &ignored;
-  kj_texpr *value = kj_infer_expr(s, expr);
+  kt_expr *value = kt_infer_expr(s, expr);
   s->out = out;
-  if (!kj_is_constant(value))
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+  if (!kt_is_constant(value))
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "%s must be known at compile time: a literal, a constant, a const parameter, or "
             "arithmetic on them",
             what);
-  if (!kj_is_integer(s->c, value->type))
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s must be an integer, got %s", what,
-            kj_type_text(s->c, value->type));
-  if (!kj_integer_fits(KJIT_I64, value->integer))
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s is too large", what);
+  if (!kt_is_integer(s->c, value->type))
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s must be an integer, got %s", what,
+            kt_type_text(s->c, value->type));
+  if (!ki_integer_fits(KJIT_I64, value->integer))
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s is too large", what);
   return (int64_t)value->integer;
 }
 
-kjit_type kj_infer_type_of(kj_scope *s, const kj_expr *expr)
+kjit_type kt_infer_type_of(kt_scope *s, const ki_expr *expr)
 {
-  kj_tstmts ignored = { 0 }, *out = s->out;
+  kt_stmts ignored = { 0 }, *out = s->out;
   bool was_quiet = s->is_quiet;
-  kj_instance flags = s->instance ? *s->instance : (kj_instance){ 0 };
+  kt_instance flags = s->instance ? *s->instance : (kt_instance){ 0 };
   s->out = &ignored;
   s->is_quiet = true;
-  kj_texpr *value = kj_infer_expr(s, expr);
-  kjit_type type = kj_is_scalar(value->type) || kj_is_weak(value->type)
-                     ? kj_concrete_type(value)
-                     : kj_make_concrete(s, value)->type;
+  kt_expr *value = kt_infer_expr(s, expr);
+  kjit_type type = ki_is_scalar(value->type) || ki_is_weak(value->type)
+                     ? kt_concrete_type(value)
+                     : kt_make_concrete(s, value)->type;
   s->out = out;
   s->is_quiet = was_quiet;
   if (s->instance) {
@@ -373,7 +372,7 @@ kjit_type kj_infer_type_of(kj_scope *s, const kj_expr *expr)
 /* Inference of print: what is printed, and the line around it. */
 
 /* Control characters are escaped, so that those that mark values are no user's: see
- * kj_tstmt.message. */
+ * kt_stmt.message. */
 static void append_string(kj_buffer *line, const char *text)
 {
   enum { FIRST_PRINTABLE = 32, SHIFT = 64 };
@@ -383,7 +382,7 @@ static void append_string(kj_buffer *line, const char *text)
   }
 }
 
-static const char *make_line(kj_scope *s, const kj_exprs *items)
+static const char *make_line(kt_scope *s, const ki_exprs *items)
 {
   kj_buffer line = { 0 };
   for (size_t i = 0; i < items->count; i++) {
@@ -395,34 +394,34 @@ static const char *make_line(kj_scope *s, const kj_exprs *items)
 }
 
 /* Arrays are references, and a line holds what is known when it is printed. */
-static void check_value(kj_scope *s, const kj_texpr *value)
+static void check_value(kt_scope *s, const kt_expr *value)
 {
-  if (!kj_is_array(s->c, value->type)) return;
-  kj_fail(s->c, value->location, KJIT_ERROR_TYPE,
+  if (!kt_is_array(s->c, value->type)) return;
+  kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
           "an array (%s) cannot be printed: print its elements, or its `.shape`",
-          kj_type_text(s->c, value->type));
+          kt_type_text(s->c, value->type));
 }
 
 /* A literal that is only printed is no f64 arithmetic. */
-static kj_texpr *make_printed(kj_scope *s, kj_texpr *value)
+static kt_expr *make_printed(kt_scope *s, kt_expr *value)
 {
-  if (value->type == KJ_WEAK_FLOAT && kj_is_constant(value))
-    return kj_new_value(s, kj_convert_value(kj_value_of(value), KJIT_F64), value->location);
-  return kj_make_concrete(s, value);
+  if (value->type == KJ_WEAK_FLOAT && kt_is_constant(value))
+    return kt_new_value(s, ki_convert_value(kt_value_of(value), KJIT_F64), value->location);
+  return kt_make_concrete(s, value);
 }
 
-void kj_infer_print(kj_scope *s, const kj_stmt *stmt)
+void kt_infer_print(kt_scope *s, const ki_stmt *stmt)
 {
-  kj_exprs given = { 0 };
-  kj_texprs values = { 0 };
+  ki_exprs given = { 0 };
+  kt_exprs values = { 0 };
   for (size_t i = 0; i < stmt->args.count; i++)
     if (stmt->args.items[i]->kind != KJ_EXPR_STRING) KJ_PUSH(s->arena, &given, stmt->args.items[i]);
-  kj_infer_list(s, &given, &values);
-  kj_tstmt *print = kj_new_tstmt(s->c, KJ_TS_PRINT, stmt->location);
+  kt_infer_list(s, &given, &values);
+  kt_stmt *print = kt_new_tstmt(s->c, KJ_TS_PRINT, stmt->location);
   for (size_t i = 0; i < values.count; i++) {
     check_value(s, values.items[i]);
     KJ_PUSH(s->arena, &print->indices, make_printed(s, values.items[i]));
   }
   print->message = make_line(s, &stmt->args);
-  kj_emit(s, print);
+  kt_emit(s, print);
 }

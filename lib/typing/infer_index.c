@@ -3,7 +3,7 @@
 
 #include "typing/infer.h"
 
-static const char *name_of(const kj_expr *expr)
+static const char *name_of(const ki_expr *expr)
 {
   return expr->kind == KJ_EXPR_DECL ? expr->decl->name : "the array";
 }
@@ -11,87 +11,87 @@ static const char *name_of(const kj_expr *expr)
 /* ---- properties ---- */
 
 /* Without making the view. */
-static kj_texpr *extent_of_view(kj_scope *s, const kj_texpr *view, uint32_t dimension,
-                                kj_location location)
+static kt_expr *extent_of_view(kt_scope *s, const kt_expr *view, uint32_t dimension,
+                               kj_location location)
 {
-  const kj_view_dimension same = { (int)(dimension + view->args.count), KJ_VIEW_SAME,
+  const kt_view_dimension same = { (int)(dimension + view->args.count), KJ_VIEW_SAME,
                                    KJ_VIEW_SAME };
-  const kj_view_dimension *from = view->dimensions ? &view->dimensions[dimension] : &same;
-  if (from->extent != KJ_VIEW_SAME) return kj_copy_texpr(s, view->indices.items[from->extent]);
-  return kj_make_extent(s, kj_copy_texpr(s, view->x), (uint32_t)from->source, location);
+  const kt_view_dimension *from = view->dimensions ? &view->dimensions[dimension] : &same;
+  if (from->extent != KJ_VIEW_SAME) return kt_copy_texpr(s, view->indices.items[from->extent]);
+  return kt_make_extent(s, kt_copy_texpr(s, view->x), (uint32_t)from->source, location);
 }
 
-kj_texpr *kj_make_extent(kj_scope *s, kj_texpr *array, uint32_t dimension, kj_location location)
+kt_expr *kt_make_extent(kt_scope *s, kt_expr *array, uint32_t dimension, kj_location location)
 {
-  const kj_type_info *info = kj_type(s->c->types, array->type);
-  if (info->is_static) return kj_new_integer(s, KJIT_INDEX, info->extents[dimension], location);
-  if (array->kind == KJ_T_VIEW && !kj_has_effect(array))
+  const ki_type_info *info = ki_type(s->c->types, array->type);
+  if (info->is_static) return kt_new_integer(s, KJIT_INDEX, info->extents[dimension], location);
+  if (array->kind == KJ_T_VIEW && !kt_has_effect(array))
     return extent_of_view(s, array, dimension, location);
-  kj_texpr *extent = kj_new_texpr(s->c, KJ_T_EXTENT, KJIT_INDEX, location);
+  kt_expr *extent = kt_new_texpr(s->c, KJ_T_EXTENT, KJIT_INDEX, location);
   extent->x = array;
   extent->dimension = dimension;
   return extent;
 }
 
-static kj_texpr *make_stride(kj_scope *s, kj_texpr *array, uint32_t dimension, kj_location location)
+static kt_expr *make_stride(kt_scope *s, kt_expr *array, uint32_t dimension, kj_location location)
 {
-  const kj_type_info *info = kj_type(s->c->types, array->type);
+  const ki_type_info *info = ki_type(s->c->types, array->type);
   if (info->is_static) {
     int64_t stride = 1;
     for (uint32_t i = dimension + 1; i < info->rank; i++) stride *= info->extents[i];
-    return kj_new_integer(s, KJIT_INDEX, stride, location);
+    return kt_new_integer(s, KJIT_INDEX, stride, location);
   }
-  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_STRIDE, KJIT_INDEX, location);
+  kt_expr *expr = kt_new_texpr(s->c, KJ_T_STRIDE, KJIT_INDEX, location);
   expr->x = array;
   expr->dimension = dimension;
   return expr;
 }
 
-typedef kj_texpr *(*make_dimension)(kj_scope *s, kj_texpr *array, uint32_t dimension,
-                                    kj_location location);
+typedef kt_expr *(*make_dimension)(kt_scope *s, kt_expr *array, uint32_t dimension,
+                                   kj_location location);
 
-static kj_texpr *make_dimensions(kj_scope *s, kj_texpr *array, make_dimension make,
-                                 kj_location location)
+static kt_expr *make_dimensions(kt_scope *s, kt_expr *array, make_dimension make,
+                                kj_location location)
 {
-  kj_texprs items = { 0 };
-  array = kj_keep_value(s, array);
-  uint32_t rank = kj_type(s->c->types, array->type)->rank;
+  kt_exprs items = { 0 };
+  array = kt_keep_value(s, array);
+  uint32_t rank = ki_type(s->c->types, array->type)->rank;
   for (uint32_t i = 0; i < rank; i++)
-    KJ_PUSH(s->arena, &items, make(s, kj_copy_texpr(s, array), i, location));
-  return kj_make_tuple(s, &items, location);
+    KJ_PUSH(s->arena, &items, make(s, kt_copy_texpr(s, array), i, location));
+  return kt_make_tuple(s, &items, location);
 }
 
-kj_texpr *kj_make_shape(kj_scope *s, kj_texpr *array, kj_location location)
+kt_expr *kt_make_shape(kt_scope *s, kt_expr *array, kj_location location)
 {
-  return make_dimensions(s, array, kj_make_extent, location);
+  return make_dimensions(s, array, kt_make_extent, location);
 }
 
-kj_texpr *kj_make_size(kj_scope *s, kj_texpr *array, kj_location location)
+kt_expr *kt_make_size(kt_scope *s, kt_expr *array, kj_location location)
 {
-  kj_texpr *size = kj_new_integer(s, KJIT_INDEX, 1, location);
-  kj_texpr *shape = kj_make_shape(s, array, location);
+  kt_expr *size = kt_new_integer(s, KJIT_INDEX, 1, location);
+  kt_expr *shape = kt_make_shape(s, array, location);
   for (size_t i = 0; i < shape->args.count; i++)
     size =
-      i ? kj_make_binary(s, KJIT_MUL, size, shape->args.items[i], location) : shape->args.items[i];
+      i ? kt_make_binary(s, KJIT_MUL, size, shape->args.items[i], location) : shape->args.items[i];
   return size;
 }
 
-kj_texpr *kj_infer_property(kj_scope *s, const kj_expr *expr, kj_texpr *array)
+kt_expr *kt_infer_property(kt_scope *s, const ki_expr *expr, kt_expr *array)
 {
-  if (strcmp(expr->name, "shape") == 0) return kj_make_shape(s, array, expr->location);
+  if (strcmp(expr->name, "shape") == 0) return kt_make_shape(s, array, expr->location);
   if (strcmp(expr->name, "strides") == 0)
     return make_dimensions(s, array, make_stride, expr->location);
-  if (strcmp(expr->name, "size") == 0) return kj_make_size(s, array, expr->location);
+  if (strcmp(expr->name, "size") == 0) return kt_make_size(s, array, expr->location);
   if (strcmp(expr->name, "ndim") == 0)
-    return kj_new_integer(s, KJ_WEAK_INT, kj_type(s->c->types, array->type)->rank, expr->location);
-  if (strcmp(expr->name, "T") == 0 && kj_is_array(s->c, array->type))
-    return kj_make_transpose(s, array, expr->location);
+    return kt_new_integer(s, KJ_WEAK_INT, ki_type(s->c->types, array->type)->rank, expr->location);
+  if (strcmp(expr->name, "T") == 0 && kt_is_array(s->c, array->type))
+    return kt_make_transpose(s, array, expr->location);
   return NULL;
 }
 
 /* ---- indices ---- */
 
-bool kj_is_from_end(const kj_expr *expr, __int128 *distance)
+bool kt_is_from_end(const ki_expr *expr, __int128 *distance)
 {
   if (expr->kind != KJ_EXPR_UNARY || expr->op != KJIT_NEG || expr->x->kind != KJ_EXPR_INT)
     return false;
@@ -99,107 +99,107 @@ bool kj_is_from_end(const kj_expr *expr, __int128 *distance)
   return *distance > 0;
 }
 
-static void check_index_type(kj_scope *s, const kj_texpr *index)
+static void check_index_type(kt_scope *s, const kt_expr *index)
 {
-  if (kj_is_integer(s->c, index->type)) return;
-  const char *hint = kj_is_float(s->c, index->type) ? ": write i32(...)" : "";
-  kj_fail(s->c, index->location, KJIT_ERROR_TYPE, "an index is an integer, got %s%s",
-          kj_type_text(s->c, index->type), hint);
+  if (kt_is_integer(s->c, index->type)) return;
+  const char *hint = kt_is_float(s->c, index->type) ? ": write i32(...)" : "";
+  kt_fail(s->c, index->location, KJIT_ERROR_TYPE, "an index is an integer, got %s%s",
+          kt_type_text(s->c, index->type), hint);
 }
 
 typedef struct indexing {
-  const kj_expr *expr;
-  kj_texpr *base;
-  kj_texprs indices;
-  kj_slice slices[KJ_MAX_RANK]; /* of those that are slices; start is in indices */
+  const ki_expr *expr;
+  kt_expr *base;
+  kt_exprs indices;
+  kt_slice slices[KJ_MAX_RANK]; /* of those that are slices; start is in indices */
   uint32_t slice_count;
 } indexing;
 
-static void check_rank(kj_scope *s, const indexing *at)
+static void check_rank(kt_scope *s, const indexing *at)
 {
-  uint32_t rank = kj_type(s->c->types, at->base->type)->rank;
+  uint32_t rank = ki_type(s->c->types, at->base->type)->rank;
   if (at->indices.count <= rank) return;
-  kj_fail(s->c, at->expr->location, KJIT_ERROR_TYPE,
+  kt_fail(s->c, at->expr->location, KJIT_ERROR_TYPE,
           "`%s` has %u dimension%s (%s), got %zu indices", name_of(at->expr->x), rank,
-          rank == 1 ? "" : "s", kj_type_text(s->c, at->base->type), at->indices.count);
+          rank == 1 ? "" : "s", kt_type_text(s->c, at->base->type), at->indices.count);
 }
 
-static void add_index(kj_scope *s, indexing *at, kj_texpr *index)
+static void add_index(kt_scope *s, indexing *at, kt_expr *index)
 {
   check_index_type(s, index);
-  KJ_PUSH(s->arena, &at->indices, kj_make_concrete(s, index));
+  KJ_PUSH(s->arena, &at->indices, kt_make_concrete(s, index));
   check_rank(s, at);
 }
 
-static void add_from_end(kj_scope *s, indexing *at, __int128 distance, kj_location location)
+static void add_from_end(kt_scope *s, indexing *at, __int128 distance, kj_location location)
 {
   uint32_t dimension = (uint32_t)at->indices.count;
-  const kj_type_info *info = kj_type(s->c->types, at->base->type);
+  const ki_type_info *info = ki_type(s->c->types, at->base->type);
   if (info->is_static && dimension < info->rank && distance > info->extents[dimension])
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "index -%s of an extent of %lld",
-            kj_integer_text(s->arena, distance), (long long)info->extents[dimension]);
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "index -%s of an extent of %lld",
+            kt_integer_text(s->arena, distance), (long long)info->extents[dimension]);
   if (dimension >= info->rank) KJ_PUSH(s->arena, &at->indices, NULL);
   check_rank(s, at);
-  kj_texpr *extent = kj_make_extent(s, kj_copy_texpr(s, at->base), dimension, location);
+  kt_expr *extent = kt_make_extent(s, kt_copy_texpr(s, at->base), dimension, location);
   KJ_PUSH(s->arena, &at->indices,
-          kj_make_binary(s, KJIT_SUB, extent, kj_new_integer(s, KJ_WEAK_INT, distance, location),
+          kt_make_binary(s, KJIT_SUB, extent, kt_new_integer(s, KJ_WEAK_INT, distance, location),
                          location));
 }
 
-static void add_slice(kj_scope *s, indexing *at, const kj_expr *expr)
+static void add_slice(kt_scope *s, indexing *at, const ki_expr *expr)
 {
   uint32_t dimension = (uint32_t)at->indices.count;
-  if (dimension >= kj_type(s->c->types, at->base->type)->rank)
+  if (dimension >= ki_type(s->c->types, at->base->type)->rank)
     KJ_PUSH(s->arena, &at->indices, NULL);
   check_rank(s, at);
-  at->slices[dimension] = kj_infer_slice(s, expr, at->base, dimension);
+  at->slices[dimension] = kt_infer_slice(s, expr, at->base, dimension);
   KJ_PUSH(s->arena, &at->indices, at->slices[dimension].start);
   at->slice_count++;
 }
 
-static void add_argument(kj_scope *s, indexing *at, const kj_expr *expr)
+static void add_argument(kt_scope *s, indexing *at, const ki_expr *expr)
 {
   __int128 distance;
   if (expr->kind == KJ_EXPR_SLICE) {
     add_slice(s, at, expr);
     return;
   }
-  if (kj_is_from_end(expr, &distance)) {
+  if (kt_is_from_end(expr, &distance)) {
     add_from_end(s, at, distance, expr->location);
     return;
   }
-  kj_texpr *index = kj_infer_expr(s, expr);
-  if (!kj_is_tuple(s->c, index->type)) {
+  kt_expr *index = kt_infer_expr(s, expr);
+  if (!kt_is_tuple(s->c, index->type)) {
     add_index(s, at, index);
     return;
   }
-  index = kj_keep_value(s, index);
-  uint32_t count = kj_type(s->c->types, index->type)->count;
+  index = kt_keep_value(s, index);
+  uint32_t count = ki_type(s->c->types, index->type)->count;
   for (uint32_t i = 0; i < count; i++)
-    add_index(s, at, kj_make_item(s, kj_copy_texpr(s, index), i, expr->location));
+    add_index(s, at, kt_make_item(s, kt_copy_texpr(s, index), i, expr->location));
 }
 
 /* Whether extents of the array are asked for. */
-static bool has_from_end(const kj_exprs *args)
+static bool has_from_end(const ki_exprs *args)
 {
   __int128 distance;
   for (size_t i = 0; i < args->count; i++)
-    if (args->items[i]->kind == KJ_EXPR_SLICE || kj_is_from_end(args->items[i], &distance))
+    if (args->items[i]->kind == KJ_EXPR_SLICE || kt_is_from_end(args->items[i], &distance))
       return true;
   return false;
 }
 
-static void infer_indices(kj_scope *s, indexing *at)
+static void infer_indices(kt_scope *s, indexing *at)
 {
-  const kj_exprs *args = &at->expr->args;
-  if (has_from_end(args)) at->base = kj_keep_value(s, at->base);
+  const ki_exprs *args = &at->expr->args;
+  if (has_from_end(args)) at->base = kt_keep_value(s, at->base);
   for (size_t i = 0; i < args->count; i++) {
     size_t mark = s->out->count;
     add_argument(s, at, args->items[i]);
     /* What the last argument needed before it comes after the earlier indices. */
     for (size_t j = 0; s->out->count > mark && j < i && j < at->indices.count; j++) {
       size_t before = s->out->count;
-      at->indices.items[j] = kj_keep_value_at(s, at->indices.items[j], mark);
+      at->indices.items[j] = kt_keep_value_at(s, at->indices.items[j], mark);
       mark += s->out->count - before;
     }
   }
@@ -207,146 +207,146 @@ static void infer_indices(kj_scope *s, indexing *at)
 
 /* ---- elements and views ---- */
 
-static kj_texpr *make_view(kj_scope *s, const indexing *at)
+static kt_expr *make_view(kt_scope *s, const indexing *at)
 {
-  kj_slice slices[KJ_MAX_RANK];
-  uint32_t rank = kj_type(s->c->types, at->base->type)->rank;
+  kt_slice slices[KJ_MAX_RANK];
+  uint32_t rank = ki_type(s->c->types, at->base->type)->rank;
   for (uint32_t d = 0; d < rank; d++) {
     bool is_given = d < at->indices.count, is_slice = is_given && at->slices[d].start;
     slices[d] =
-      is_slice ? at->slices[d] : (kj_slice){ .is_index = is_given, .is_whole = !is_given };
+      is_slice ? at->slices[d] : (kt_slice){ .is_index = is_given, .is_whole = !is_given };
     slices[d].start = is_given ? at->indices.items[d] : NULL;
   }
-  return kj_make_view(s, at->base, slices, at->expr->location);
+  return kt_make_view(s, at->base, slices, at->expr->location);
 }
 
 /* The element itself where all indices are known. */
-static kj_texpr *constant_element(kj_scope *s, const kj_constant *constant, const indexing *at)
+static kt_expr *constant_element(kt_scope *s, const kt_constant *constant, const indexing *at)
 {
   int64_t place = 0;
   for (uint32_t i = 0; i < constant->rank; i++) {
-    const kj_texpr *index = at->indices.items[i];
-    if (!kj_is_constant(index)) return NULL;
+    const kt_expr *index = at->indices.items[i];
+    if (!kt_is_constant(index)) return NULL;
     if (constant->extents[i] == 0)
-      kj_fail(s->c, index->location, KJIT_ERROR_TYPE, "`%s` has no elements", constant->name);
+      kt_fail(s->c, index->location, KJIT_ERROR_TYPE, "`%s` has no elements", constant->name);
     if (index->integer < 0 || index->integer >= constant->extents[i])
-      kj_fail(s->c, index->location, KJIT_ERROR_TYPE, "index %s of 0..%lld",
-              kj_integer_text(s->arena, index->integer), (long long)constant->extents[i] - 1);
+      kt_fail(s->c, index->location, KJIT_ERROR_TYPE, "index %s of 0..%lld",
+              kt_integer_text(s->arena, index->integer), (long long)constant->extents[i] - 1);
     place = place * constant->extents[i] + (int64_t)index->integer;
   }
-  kj_texpr *element = kj_copy_texpr(s, constant->elements.items[place]);
+  kt_expr *element = kt_copy_texpr(s, constant->elements.items[place]);
   element->location = at->expr->location;
   return element;
 }
 
-static kj_texpr *make_element(kj_scope *s, indexing *at)
+static kt_expr *make_element(kt_scope *s, indexing *at)
 {
-  const kj_constant *constant = kj_weak_constant(s, at->base);
-  kj_texpr *known = constant && at->indices.count == constant->rank && !at->slice_count
-                      ? constant_element(s, constant, at)
-                      : NULL;
+  const kt_constant *constant = kt_weak_constant(s, at->base);
+  kt_expr *known = constant && at->indices.count == constant->rank && !at->slice_count
+                     ? constant_element(s, constant, at)
+                     : NULL;
   if (known) return known;
   bool is_whole =
-    at->indices.count == kj_type(s->c->types, at->base->type)->rank && !at->slice_count;
-  if (constant && !(is_whole && kj_is_weak(constant->element)))
-    at->base = kj_make_concrete(s, at->base);
+    at->indices.count == ki_type(s->c->types, at->base->type)->rank && !at->slice_count;
+  if (constant && !(is_whole && ki_is_weak(constant->element)))
+    at->base = kt_make_concrete(s, at->base);
   if (!is_whole) return make_view(s, at);
-  kj_texpr *load = kj_new_texpr(s->c, KJ_T_LOAD, kj_type(s->c->types, at->base->type)->element,
-                                at->expr->location);
+  kt_expr *load = kt_new_texpr(s->c, KJ_T_LOAD, ki_type(s->c->types, at->base->type)->element,
+                               at->expr->location);
   load->x = at->base;
   load->args = at->indices;
   return load;
 }
 
-static kj_texpr *infer_item(kj_scope *s, const kj_expr *expr, kj_texpr *tuple)
+static kt_expr *infer_item(kt_scope *s, const ki_expr *expr, kt_expr *tuple)
 {
-  uint32_t count = kj_type(s->c->types, tuple->type)->count;
+  uint32_t count = ki_type(s->c->types, tuple->type)->count;
   __int128 distance;
   if (expr->args.count != 1)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a tuple takes one index, got %zu",
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a tuple takes one index, got %zu",
             expr->args.count);
-  const kj_expr *arg = expr->args.items[0];
-  __int128 index = kj_is_from_end(arg, &distance)
+  const ki_expr *arg = expr->args.items[0];
+  __int128 index = kt_is_from_end(arg, &distance)
                      ? count - distance
-                     : kj_infer_constant(s, arg, "the index of a tuple");
+                     : kt_infer_constant(s, arg, "the index of a tuple");
   if (index < 0 || index >= count)
-    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a tuple of %u",
-            kj_integer_text(s->arena, kj_is_from_end(arg, &distance) ? -distance : index), count);
-  return kj_make_item(s, tuple, (uint32_t)index, expr->location);
+    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a tuple of %u",
+            kt_integer_text(s->arena, kt_is_from_end(arg, &distance) ? -distance : index), count);
+  return kt_make_item(s, tuple, (uint32_t)index, expr->location);
 }
 
 /* `v[i]`, `v[-1]`: a lane known at compile time is an item. */
-static kj_texpr *infer_lane(kj_scope *s, const kj_expr *expr, kj_texpr *vector)
+static kt_expr *infer_lane(kt_scope *s, const ki_expr *expr, kt_expr *vector)
 {
-  uint32_t count = kj_type(s->c->types, vector->type)->count;
+  uint32_t count = ki_type(s->c->types, vector->type)->count;
   __int128 distance = 0;
   if (expr->args.count != 1)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a vector takes one index, got %zu",
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a vector takes one index, got %zu",
             expr->args.count);
-  const kj_expr *arg = expr->args.items[0];
+  const ki_expr *arg = expr->args.items[0];
   if (arg->kind == KJ_EXPR_SLICE)
-    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE,
             "a vector has no slices: write which lanes, `v.xy`");
-  bool is_from_end = kj_is_from_end(arg, &distance);
+  bool is_from_end = kt_is_from_end(arg, &distance);
   size_t mark = s->out->count;
-  kj_texpr *index = is_from_end ? kj_new_integer(s, KJ_WEAK_INT, count - distance, arg->location)
-                                : kj_infer_expr(s, arg);
+  kt_expr *index = is_from_end ? kt_new_integer(s, KJ_WEAK_INT, count - distance, arg->location)
+                               : kt_infer_expr(s, arg);
   check_index_type(s, index);
-  if (s->out->count > mark) vector = kj_keep_value_at(s, vector, mark);
-  if (!kj_is_constant(index)) {
-    kj_texpr *element =
-      kj_new_texpr(s->c, KJ_T_ELEMENT, kj_type(s->c->types, vector->type)->element, expr->location);
+  if (s->out->count > mark) vector = kt_keep_value_at(s, vector, mark);
+  if (!kt_is_constant(index)) {
+    kt_expr *element =
+      kt_new_texpr(s->c, KJ_T_ELEMENT, ki_type(s->c->types, vector->type)->element, expr->location);
     element->x = vector;
-    KJ_PUSH(s->arena, &element->args, kj_make_concrete(s, index));
+    KJ_PUSH(s->arena, &element->args, kt_make_concrete(s, index));
     return element;
   }
   if (index->integer < 0 || index->integer >= count)
-    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a vector of %u lanes",
-            kj_integer_text(s->arena, is_from_end ? -distance : index->integer), count);
-  return kj_make_item(s, vector, (uint32_t)index->integer, expr->location);
+    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a vector of %u lanes",
+            kt_integer_text(s->arena, is_from_end ? -distance : index->integer), count);
+  return kt_make_item(s, vector, (uint32_t)index->integer, expr->location);
 }
 
 /* ---- parts of values: lanes of vectors, elements of arrays inside structs ---- */
 
-static uint32_t part_rank(const kj_type_info *info)
+static uint32_t part_rank(const ki_type_info *info)
 {
   return info->class_ == KJ_CLASS_VECTOR ? 1 : info->rank;
 }
-static int64_t part_extent(const kj_type_info *info, uint32_t dimension)
+static int64_t part_extent(const ki_type_info *info, uint32_t dimension)
 {
   return info->class_ == KJ_CLASS_VECTOR ? info->count : info->extents[dimension];
 }
 
-static kj_texpr *infer_part_index(kj_scope *s, const kj_expr *arg, int64_t extent)
+static kt_expr *infer_part_index(kt_scope *s, const ki_expr *arg, int64_t extent)
 {
   __int128 distance;
   if (arg->kind == KJ_EXPR_SLICE)
-    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE,
             "a slice of a value is not supported: name one element");
-  kj_texpr *index = kj_is_from_end(arg, &distance)
-                      ? kj_new_integer(s, KJIT_INDEX, extent - distance, arg->location)
-                      : kj_infer_expr(s, arg);
+  kt_expr *index = kt_is_from_end(arg, &distance)
+                     ? kt_new_integer(s, KJIT_INDEX, extent - distance, arg->location)
+                     : kt_infer_expr(s, arg);
   check_index_type(s, index);
-  if (kj_is_constant(index) && (index->integer < 0 || index->integer >= extent))
-    kj_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of 0..%lld",
-            kj_integer_text(s->arena, index->integer), (long long)extent - 1);
-  return kj_make_concrete(s, index);
+  if (kt_is_constant(index) && (index->integer < 0 || index->integer >= extent))
+    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of 0..%lld",
+            kt_integer_text(s->arena, index->integer), (long long)extent - 1);
+  return kt_make_concrete(s, index);
 }
 
-kj_texprs kj_infer_part_indices(kj_scope *s, const kj_expr *expr, kjit_type type)
+kt_exprs kt_infer_part_indices(kt_scope *s, const ki_expr *expr, kjit_type type)
 {
-  const kj_type_info *info = kj_type(s->c->types, type);
-  kj_texprs indices = { 0 };
+  const ki_type_info *info = ki_type(s->c->types, type);
+  kt_exprs indices = { 0 };
   uint32_t rank = part_rank(info);
   if (expr->args.count != rank)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s takes %u %s, got %zu",
-            kj_type_text(s->c, type), rank, rank == 1 ? "index" : "indices", expr->args.count);
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s takes %u %s, got %zu",
+            kt_type_text(s->c, type), rank, rank == 1 ? "index" : "indices", expr->args.count);
   for (uint32_t i = 0; i < rank; i++) {
     size_t mark = s->out->count;
-    kj_texpr *index = infer_part_index(s, expr->args.items[i], part_extent(info, i));
+    kt_expr *index = infer_part_index(s, expr->args.items[i], part_extent(info, i));
     for (size_t j = 0; s->out->count > mark && j < indices.count; j++) {
       size_t before = s->out->count;
-      indices.items[j] = kj_keep_value_at(s, indices.items[j], mark);
+      indices.items[j] = kt_keep_value_at(s, indices.items[j], mark);
       mark += s->out->count - before;
     }
     KJ_PUSH(s->arena, &indices, index);
@@ -354,75 +354,75 @@ kj_texprs kj_infer_part_indices(kj_scope *s, const kj_expr *expr, kjit_type type
   return indices;
 }
 
-kj_texpr *kj_take_part(kj_scope *s, kj_texpr *value, const kj_texprs *indices, kj_location location)
+kt_expr *kt_take_part(kt_scope *s, kt_expr *value, const kt_exprs *indices, kj_location location)
 {
-  const kj_type_info *info = kj_type(s->c->types, value->type);
+  const ki_type_info *info = ki_type(s->c->types, value->type);
   int64_t place = 0;
   bool is_known = true;
   for (uint32_t i = 0; i < indices->count; i++) {
-    is_known = is_known && kj_is_constant(indices->items[i]);
+    is_known = is_known && kt_is_constant(indices->items[i]);
     if (is_known) place = place * part_extent(info, i) + (int64_t)indices->items[i]->integer;
   }
   bool is_item =
-    info->class_ == KJ_CLASS_VECTOR || (value->kind == KJ_T_TUPLE && !kj_has_effect(value));
-  if (is_known && is_item) return kj_make_item(s, value, (uint32_t)place, location);
-  kj_texpr *element = kj_new_texpr(s->c, KJ_T_ELEMENT, info->element, location);
+    info->class_ == KJ_CLASS_VECTOR || (value->kind == KJ_T_TUPLE && !kt_has_effect(value));
+  if (is_known && is_item) return kt_make_item(s, value, (uint32_t)place, location);
+  kt_expr *element = kt_new_texpr(s->c, KJ_T_ELEMENT, info->element, location);
   element->x = value;
   element->args = *indices;
   return element;
 }
 
-static kj_texpr *infer_part(kj_scope *s, const kj_expr *expr, kj_texpr *value)
+static kt_expr *infer_part(kt_scope *s, const ki_expr *expr, kt_expr *value)
 {
   size_t mark = s->out->count;
-  kj_texprs indices = kj_infer_part_indices(s, expr, value->type);
-  if (s->out->count > mark) value = kj_keep_value_at(s, value, mark);
-  return kj_take_part(s, value, &indices, expr->location);
+  kt_exprs indices = kt_infer_part_indices(s, expr, value->type);
+  if (s->out->count > mark) value = kt_keep_value_at(s, value, mark);
+  return kt_take_part(s, value, &indices, expr->location);
 }
 
 /* ---- what a pointer points to ---- */
 
-static kj_texpr *infer_pointed(kj_scope *s, const kj_expr *expr, kj_texpr *pointer)
+static kt_expr *infer_pointed(kt_scope *s, const ki_expr *expr, kt_expr *pointer)
 {
-  const kj_exprs *args = &expr->args;
+  const ki_exprs *args = &expr->args;
   if (args->count != 1)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "a pointer takes one index, got %zu: `view(%s[n, m], p)` has more dimensions",
-            args->count, kj_type_text(s->c, kj_type(s->c->types, pointer->type)->element));
+            args->count, kt_type_text(s->c, ki_type(s->c->types, pointer->type)->element));
   if (has_from_end(args))
-    kj_fail(s->c, args->items[0]->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, args->items[0]->location, KJIT_ERROR_TYPE,
             "a pointer has no end to count from and no slices: `view(%s[n], p)` is an array of n "
             "elements",
-            kj_type_text(s->c, kj_type(s->c->types, pointer->type)->element));
+            kt_type_text(s->c, ki_type(s->c->types, pointer->type)->element));
   size_t mark = s->out->count;
-  kj_texpr *index = kj_infer_expr(s, args->items[0]);
+  kt_expr *index = kt_infer_expr(s, args->items[0]);
   check_index_type(s, index);
-  if (s->out->count > mark) pointer = kj_keep_value_at(s, pointer, mark);
-  kj_texpr *load =
-    kj_new_texpr(s->c, KJ_T_LOAD, kj_type(s->c->types, pointer->type)->element, expr->location);
-  load->x = kj_make_pointed(s, pointer, expr->location);
-  KJ_PUSH(s->arena, &load->args, kj_make_concrete(s, index));
+  if (s->out->count > mark) pointer = kt_keep_value_at(s, pointer, mark);
+  kt_expr *load =
+    kt_new_texpr(s->c, KJ_T_LOAD, ki_type(s->c->types, pointer->type)->element, expr->location);
+  load->x = kt_make_pointed(s, pointer, expr->location);
+  KJ_PUSH(s->arena, &load->args, kt_make_concrete(s, index));
   return load;
 }
 
 /* ---- all of them ---- */
 
-kj_texpr *kj_index_value(kj_scope *s, const kj_expr *expr, kj_texpr *base)
+kt_expr *kt_index_value(kt_scope *s, const ki_expr *expr, kt_expr *base)
 {
-  if (kj_is_tuple(s->c, base->type)) return infer_item(s, expr, base);
-  if (kj_is_vector(s->c, base->type)) return infer_lane(s, expr, base);
-  if (kj_is_value_array(s->c, base->type)) return infer_part(s, expr, base);
-  if (kj_is_pointer(s->c, base->type)) return infer_pointed(s, expr, base);
-  if (!kj_is_array(s->c, base->type))
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+  if (kt_is_tuple(s->c, base->type)) return infer_item(s, expr, base);
+  if (kt_is_vector(s->c, base->type)) return infer_lane(s, expr, base);
+  if (kt_is_value_array(s->c, base->type)) return infer_part(s, expr, base);
+  if (kt_is_pointer(s->c, base->type)) return infer_pointed(s, expr, base);
+  if (!kt_is_array(s->c, base->type))
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "only arrays and tuples have an index, `%s` is %s", name_of(expr->x),
-            kj_type_text(s->c, base->type));
+            kt_type_text(s->c, base->type));
   indexing at = { .expr = expr, .base = base };
   infer_indices(s, &at);
   return make_element(s, &at);
 }
 
-kj_texpr *kj_infer_index(kj_scope *s, const kj_expr *expr)
+kt_expr *kt_infer_index(kt_scope *s, const ki_expr *expr)
 {
-  return kj_index_value(s, expr, kj_infer_expr(s, expr->x));
+  return kt_index_value(s, expr, kt_infer_expr(s, expr->x));
 }

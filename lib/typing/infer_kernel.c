@@ -9,7 +9,7 @@
 
 /* Of one block, after opting in: the CUDA C++ programming guide, technical specifications per
  * compute capability. The last row is for what is newer. */
-uint32_t kj_most_shared_bytes(const kj_target *target)
+uint32_t kt_most_shared_bytes(const kj_target *target)
 {
   enum { KIB = 1024, CPU_BYTES = 1024 * KIB };
   static const struct {
@@ -23,7 +23,7 @@ uint32_t kj_most_shared_bytes(const kj_target *target)
   return rows[i].bytes;
 }
 
-const char *kj_target_text(const kj_compilation *c)
+const char *kt_target_text(const kt_compilation *c)
 {
   const kj_target *target = &c->request->target;
   return target->kind == KJ_TARGET_CPU ? "the CPU" : kj_format(c->arena, "sm_%u", target->arch);
@@ -32,26 +32,26 @@ const char *kj_target_text(const kj_compilation *c)
 /* ---- extents ---- */
 
 /* Looked at only: nothing of it is computed by the kernel. */
-static kj_texpr *look_at(kj_scope *s, const kj_expr *extent)
+static kt_expr *look_at(kt_scope *s, const ki_expr *extent)
 {
-  kj_tstmts ignored = { 0 }, *out = s->out;
+  kt_stmts ignored = { 0 }, *out = s->out;
   s->out = &ignored;
-  kj_texpr *value = kj_infer_expr(s, extent);
+  kt_expr *value = kt_infer_expr(s, extent);
   s->out = out;
   return value;
 }
 
-static void refuse(kj_scope *s, const kj_texpr *part, const char *reason)
+static void refuse(kt_scope *s, const kt_expr *part, const char *reason)
 {
-  kj_fail(s->c, part->location, KJIT_ERROR_TYPE,
+  kt_fail(s->c, part->location, KJIT_ERROR_TYPE,
           "an extent of a shared array is made of literals, constants, parameters, extents of "
           "arguments and blockDim, which are known before the launch; this %s",
           reason);
 }
 
-static void check_list(kj_scope *s, const kj_texprs *list);
+static void check_list(kt_scope *s, const kt_exprs *list);
 
-static void check_part(kj_scope *s, const kj_texpr *e)
+static void check_part(kt_scope *s, const kt_expr *e)
 {
   if (!e) return;
   switch (KJ_AMONG(e->kind)) {
@@ -62,7 +62,7 @@ static void check_part(kj_scope *s, const kj_texpr *e)
     if (e->var->kind == KJ_V_LOOP) refuse(s, e, "is the variable of a loop");
     break;
   case KJ_T_BUILTIN:
-    if (kj_level_of(s, e) != KJ_LEVEL_GRID) refuse(s, e, "differs between threads or blocks");
+    if (kt_level_of(s, e) != KJ_LEVEL_GRID) refuse(s, e, "differs between threads or blocks");
     if (e->builtin->id == KJ_BUILTIN_GRID_DIM || !(e->builtin->flags & KJ_PURE))
       refuse(s, e, "is not known then");
     break;
@@ -74,179 +74,179 @@ static void check_part(kj_scope *s, const kj_texpr *e)
   check_list(s, &e->args);
 }
 
-static void check_list(kj_scope *s, const kj_texprs *list)
+static void check_list(kt_scope *s, const kt_exprs *list)
 {
   for (size_t i = 0; i < list->count; i++) check_part(s, list->items[i]);
 }
 
-bool kj_has_runtime_extents(kj_scope *s, const kj_decl *decl)
+bool kt_has_runtime_extents(kt_scope *s, const ki_decl *decl)
 {
-  const kj_exprs *extents = &decl->type_expr->extents;
+  const ki_exprs *extents = &decl->type_expr->extents;
   if (decl->kind != KJ_DECL_SHARED || decl->type_expr->kind != KJ_TYPE_STATIC_ARRAY) return false;
   for (size_t i = 0; i < extents->count; i++)
-    if (!kj_is_constant(look_at(s, extents->items[i]))) return true;
+    if (!kt_is_constant(look_at(s, extents->items[i]))) return true;
   return false;
 }
 
-void kj_check_runtime_extents(kj_scope *s, const kj_decl *decl)
+void kt_check_runtime_extents(kt_scope *s, const ki_decl *decl)
 {
-  const kj_exprs *extents = &decl->type_expr->extents;
+  const ki_exprs *extents = &decl->type_expr->extents;
   for (size_t i = 0; i < extents->count; i++) {
-    kj_texpr *value = look_at(s, extents->items[i]);
+    kt_expr *value = look_at(s, extents->items[i]);
     check_part(s, value);
-    if (!kj_is_integer(s->c, value->type))
-      kj_fail(s->c, value->location, KJIT_ERROR_TYPE,
+    if (!kt_is_integer(s->c, value->type))
+      kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
               "an extent of a shared array must be an integer, got %s",
-              kj_type_text(s->c, value->type));
+              kt_type_text(s->c, value->type));
   }
   if (extents->count > KJ_MAX_RANK)
-    kj_fail(s->c, extents->items[KJ_MAX_RANK]->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, extents->items[KJ_MAX_RANK]->location, KJIT_ERROR_TYPE,
             "an array has at most %d dimensions", KJ_MAX_RANK);
   if (!s->instance->is_kernel)
-    kj_fail(
+    kt_fail(
       s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
       "a shared array with extents of the launch is declared in the kernel; hand it to the func");
   if (s->runtime_count++ == KJ_MOST_SHARED_ARRAYS)
-    kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
             "a kernel has at most %d shared arrays with extents of the launch",
             KJ_MOST_SHARED_ARRAYS);
 }
 
 /* ---- arguments ---- */
 
-static bool fits_literal(const kj_compilation *c, kjit_type weak, kjit_type type)
+static bool fits_literal(const kt_compilation *c, kjit_type weak, kjit_type type)
 {
-  return weak == KJ_WEAK_INT ? kj_is_number(c, type) : kj_is_float(c, type);
+  return weak == KJ_WEAK_INT ? kt_is_number(c, type) : kt_is_float(c, type);
 }
 
-static void fail_argument(kj_inference *inference, const kj_decl *param, kjit_type want,
+static void fail_argument(kt_inference *inference, const ki_decl *param, kjit_type want,
                           kjit_type have)
 {
-  kj_compilation *c = inference->c;
-  bool is_number = kj_is_scalar(want) && kj_is_number(c, have);
-  bool is_reason_const = kj_is_array(c, want) && kj_is_array(c, have) &&
-                         kj_type(c->types, have)->read_only && !kj_type(c->types, want)->read_only;
+  kt_compilation *c = inference->c;
+  bool is_number = ki_is_scalar(want) && kt_is_number(c, have);
+  bool is_reason_const = kt_is_array(c, want) && kt_is_array(c, have) &&
+                         ki_type(c->types, have)->read_only && !ki_type(c->types, want)->read_only;
   const char *have_text = have == KJ_WEAK_INT     ? "an integer"
                           : have == KJ_WEAK_FLOAT ? "a float"
-                                                  : kj_type_text(c, have);
-  kj_fail(c, param->location, KJIT_ERROR_TYPE,
-          "parameter `%s` is declared %s; the argument is %s%s", param->name, kj_type_text(c, want),
+                                                  : kt_type_text(c, have);
+  kt_fail(c, param->location, KJIT_ERROR_TYPE,
+          "parameter `%s` is declared %s; the argument is %s%s", param->name, kt_type_text(c, want),
           have_text,
           is_reason_const ? ", which is read-only"
           : is_number     ? ", which it does not hold exactly"
                           : "");
 }
 
-static kjit_type make_read_only(kj_compilation *c, kjit_type type)
+static kjit_type make_read_only(kt_compilation *c, kjit_type type)
 {
-  kj_type_info info = *kj_type(c->types, type);
+  ki_type_info info = *ki_type(c->types, type);
   info.read_only = true;
-  kjit_type made = kj_intern_array(c->types, &info);
+  kjit_type made = ki_intern_array(c->types, &info);
   if (made == KJIT_ANY) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
   return made;
 }
 
-static void check_argument(kj_inference *inference, const kj_decl *param,
-                           const kj_argument *argument, kj_bound *bound, kjit_type annotation)
+static void check_argument(kt_inference *inference, const ki_decl *param,
+                           const kj_argument *argument, kt_bound *bound, kjit_type annotation)
 {
-  kj_compilation *c = inference->c;
+  kt_compilation *c = inference->c;
   kjit_type type = argument->type;
   if (argument->kind == KJ_ARGUMENT_FUNCTION) return;
   if (annotation == KJIT_ANY) return;
-  if (kj_is_array(c, annotation) || kj_is_array(c, type)) {
-    if (!kj_is_array(c, annotation) || !kj_is_array(c, type) || !kj_array_fits(c, type, annotation))
+  if (kt_is_array(c, annotation) || kt_is_array(c, type)) {
+    if (!kt_is_array(c, annotation) || !kt_is_array(c, type) || !kt_array_fits(c, type, annotation))
       fail_argument(inference, param, annotation, type);
-    if (kj_type(c->types, annotation)->read_only) bound->type = make_read_only(c, type);
+    if (ki_type(c->types, annotation)->read_only) bound->type = make_read_only(c, type);
     return;
   }
-  if (kj_is_composed(c, annotation) || kj_is_composed(c, type)) {
-    const kj_type_info *have = kj_type(c->types, type), *want = kj_type(c->types, annotation);
+  if (kt_is_composed(c, annotation) || kt_is_composed(c, type)) {
+    const ki_type_info *have = ki_type(c->types, type), *want = ki_type(c->types, annotation);
     bool is_pointer = have->class_ == KJ_CLASS_POINTER && want->class_ == KJ_CLASS_POINTER;
     bool adds_const = is_pointer && have->element == want->element && want->read_only;
     if (adds_const) bound->type = annotation;
     if (bound->type == annotation) return;
-    bool converts = kj_is_scalar(annotation) && !kj_is_pointer(c, type) && !kj_is_struct(c, type) &&
-                    !kj_is_vector(c, type);
+    bool converts = ki_is_scalar(annotation) && !kt_is_pointer(c, type) && !kt_is_struct(c, type) &&
+                    !kt_is_vector(c, type);
     if (!converts) fail_argument(inference, param, annotation, type);
   }
-  bool fits = kj_is_scalar(annotation) && (kj_is_weak(type) ? fits_literal(c, type, annotation)
-                                                            : kj_scalar_fits(c, type, annotation));
+  bool fits = ki_is_scalar(annotation) && (ki_is_weak(type) ? fits_literal(c, type, annotation)
+                                                            : kt_scalar_fits(c, type, annotation));
   if (!fits) fail_argument(inference, param, annotation, type);
   if (argument->kind != KJ_ARGUMENT_CONST) return;
-  kj_scope outside;
-  kj_init_scope(&outside, inference);
-  kj_texpr *value = kj_new_value(&outside, (kj_value){ type, bound->integer }, param->location);
-  value = kj_convert(&outside, value, annotation, param->location);
-  *bound = (kj_bound){ .kind = KJ_BOUND_CONST, .type = annotation, .integer = value->integer };
+  kt_scope outside;
+  kt_init_scope(&outside, inference);
+  kt_expr *value = kt_new_value(&outside, (ki_value){ type, bound->integer }, param->location);
+  value = kt_convert(&outside, value, annotation, param->location);
+  *bound = (kt_bound){ .kind = KJ_BOUND_CONST, .type = annotation, .integer = value->integer };
 }
 
-static kj_bound bound_of(kj_compilation *c, const kj_decl *param, const kj_argument *argument)
+static kt_bound bound_of(kt_compilation *c, const ki_decl *param, const kj_argument *argument)
 {
   bool is_function = argument->kind == KJ_ARGUMENT_FUNCTION,
        is_const = argument->kind == KJ_ARGUMENT_CONST;
   if (param->is_func != is_function)
-    kj_fail(c, param->location, KJIT_ERROR_TYPE, "parameter `%s` takes %s", param->name,
+    kt_fail(c, param->location, KJIT_ERROR_TYPE, "parameter `%s` takes %s", param->name,
             param->is_func ? "a function" : "a value, not a function");
   if (param->is_const && !is_const)
-    kj_fail(c, param->location, KJIT_ERROR_TYPE,
+    kt_fail(c, param->location, KJIT_ERROR_TYPE,
             "const parameter `%s` takes a value known at compile time", param->name);
   switch (KJ_AMONG(argument->kind)) {
   case KJ_ARGUMENT_FUNCTION:
-    return (kj_bound){ .kind = KJ_BOUND_CALLEE,
+    return (kt_bound){ .kind = KJ_BOUND_CALLEE,
                        .callee = { .function = argument->function->function } };
   case KJ_ARGUMENT_CONST:
     return (
-      kj_bound){ .kind = KJ_BOUND_CONST, .type = argument->type, .integer = argument->integer };
-  case KJ_ARGUMENT_NUMBER: return (kj_bound){ .kind = KJ_BOUND_WEAK, .type = argument->type };
-  default: return (kj_bound){ .kind = KJ_BOUND_VALUE, .type = argument->type };
+      kt_bound){ .kind = KJ_BOUND_CONST, .type = argument->type, .integer = argument->integer };
+  case KJ_ARGUMENT_NUMBER: return (kt_bound){ .kind = KJ_BOUND_WEAK, .type = argument->type };
+  default: return (kt_bound){ .kind = KJ_BOUND_VALUE, .type = argument->type };
   }
 }
 
-static bool is_double(const kj_compilation *c, const kj_argument *argument)
+static bool is_double(const kt_compilation *c, const kj_argument *argument)
 {
   if (argument->kind == KJ_ARGUMENT_FUNCTION) return false;
-  const kj_type_info *info = kj_type(c->types, argument->type);
+  const ki_type_info *info = ki_type(c->types, argument->type);
   return argument->type == KJIT_F64 ||
          (info->class_ == KJ_CLASS_ARRAY && info->element == KJIT_F64);
 }
 
-kj_bound *kj_bind_signature(kj_inference *inference, const kj_function *kernel)
+kt_bound *kt_bind_signature(kt_inference *inference, const ki_function *kernel)
 {
-  kj_compilation *c = inference->c;
+  kt_compilation *c = inference->c;
   const kj_signature *signature = c->request->signature;
   size_t count = kernel->params.count;
   if (signature->count != count)
-    kj_fail(c, kernel->decl->location, KJIT_ERROR_TYPE,
+    kt_fail(c, kernel->decl->location, KJIT_ERROR_TYPE,
             "kernel `%s` has %zu parameter%s, the signature %u", kernel->decl->name, count,
             count == 1 ? "" : "s", signature->count);
-  kj_bound *bounds = KJ_NEW_ARRAY(c->arena, kj_bound, count + 1);
+  kt_bound *bounds = KJ_NEW_ARRAY(c->arena, kt_bound, count + 1);
   for (size_t i = 0; i < count; i++) {
     bounds[i] = bound_of(c, kernel->params.items[i], &signature->arguments[i]);
     inference->has_double |= is_double(c, &signature->arguments[i]);
   }
   for (size_t i = 0; i < count; i++)
     check_argument(inference, kernel->params.items[i], &signature->arguments[i], &bounds[i],
-                   kj_infer_annotation(inference, kernel, bounds, i));
+                   kt_infer_annotation(inference, kernel, bounds, i));
   return bounds;
 }
 
 /* ---- launch attributes of a kernel ---- */
 
-static int64_t read_bound(kj_scope *s, const kj_attribute *attribute, size_t index,
+static int64_t read_bound(kt_scope *s, const ki_attribute *attribute, size_t index,
                           const char *what)
 {
   if (index >= attribute->values.count) return 0;
-  int64_t value = kj_infer_constant(s, attribute->values.items[index], what);
+  int64_t value = kt_infer_constant(s, attribute->values.items[index], what);
   if (value < 1 || value > INT32_MAX)
-    kj_fail(s->c, attribute->values.items[index]->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, attribute->values.items[index]->location, KJIT_ERROR_TYPE,
             "%s must be from 1 to 2147483647, got %lld", what, (long long)value);
   return value;
 }
 
-static void infer_launch_bounds(kj_scope *s)
+static void infer_launch_bounds(kt_scope *s)
 {
-  const kj_attribute *attribute =
-    kj_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_LAUNCH_BOUNDS);
+  const ki_attribute *attribute =
+    ki_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_LAUNCH_BOUNDS);
   if (!attribute) return;
   s->c->code->max_threads =
     (uint32_t)read_bound(s, attribute, 0, "the number of threads in @launch_bounds");
@@ -256,20 +256,20 @@ static void infer_launch_bounds(kj_scope *s)
     (uint32_t)read_bound(s, attribute, 2, "the number of blocks of a cluster in @launch_bounds");
   const kj_target *target = &s->c->request->target;
   if (s->instance->max_cluster && target->kind == KJ_TARGET_NVPTX && target->arch < 90)
-    kj_fail(s->c, attribute->values.items[2]->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(s->c, attribute->values.items[2]->location, KJIT_ERROR_UNSUPPORTED,
             "the third value of @launch_bounds bounds clusters, which sm_%u lacks: from sm_90 on",
             target->arch);
 }
 
-static void infer_max_registers(kj_scope *s)
+static void infer_max_registers(kt_scope *s)
 {
   enum { MOST_REGISTERS = 255 };
-  const kj_attribute *attribute =
-    kj_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_MAX_REGISTERS);
+  const ki_attribute *attribute =
+    ki_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_MAX_REGISTERS);
   if (!attribute) return;
   int64_t count = read_bound(s, attribute, 0, "the number of registers in @max_registers");
   if (count > MOST_REGISTERS)
-    kj_fail(s->c, attribute->values.items[0]->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, attribute->values.items[0]->location, KJIT_ERROR_TYPE,
             "@max_registers takes at most %d registers, got %lld", MOST_REGISTERS,
             (long long)count);
   s->instance->max_registers = (uint32_t)count;
@@ -277,34 +277,34 @@ static void infer_max_registers(kj_scope *s)
 
 /* What is known of @block at compile time; extents and arguments are the dispatcher's to evaluate.
  */
-static void infer_shape(kj_scope *s, kj_attribute_id id, uint32_t *shape)
+static void infer_shape(kt_scope *s, ki_attribute_id id, uint32_t *shape)
 {
-  const kj_attribute *attribute = kj_get_attribute(&s->function->attributes, id);
+  const ki_attribute *attribute = ki_get_attribute(&s->function->attributes, id);
   if (!attribute) return;
-  kj_tstmts ignored = { 0 }, *out = s->out;
+  kt_stmts ignored = { 0 }, *out = s->out;
   s->out = &ignored;
   for (size_t i = 0; i < 3 && shape; i++) shape[i] = 1;
   for (size_t i = 0; i < attribute->values.count && i < 3; i++) {
-    const kj_expr *expr = attribute->values.items[i];
-    kj_texpr *value = kj_infer_expr(s, expr);
+    const ki_expr *expr = attribute->values.items[i];
+    kt_expr *value = kt_infer_expr(s, expr);
     const char *name = attribute->info->name;
-    if (!kj_is_integer(s->c, value->type))
-      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "@%s takes integers, got %s", name,
-              kj_type_text(s->c, value->type));
-    bool is_known = kj_is_constant(value);
+    if (!kt_is_integer(s->c, value->type))
+      kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "@%s takes integers, got %s", name,
+              kt_type_text(s->c, value->type));
+    bool is_known = kt_is_constant(value);
     if (is_known && (value->integer < 1 || value->integer > INT32_MAX))
-      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "@%s takes positive numbers, got %s", name,
-              kj_integer_text(s->arena, value->integer));
+      kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "@%s takes positive numbers, got %s", name,
+              kt_integer_text(s->arena, value->integer));
     if (shape) shape[i] = is_known ? (uint32_t)value->integer : 0;
   }
   s->out = out;
 }
 
 /* The device allows 8 blocks everywhere, up to 16 where it can. */
-static void infer_cluster(kj_scope *s)
+static void infer_cluster(kt_scope *s)
 {
   enum { MOST_BLOCKS = 16 };
-  const kj_attribute *attribute = kj_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_CLUSTER);
+  const ki_attribute *attribute = ki_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_CLUSTER);
   if (!attribute) return;
   uint64_t count = 1;
   for (size_t i = 0; i < 3; i++) {
@@ -313,22 +313,22 @@ static void infer_cluster(kj_scope *s)
       is_given ? (uint32_t)read_bound(s, attribute, i, "an extent in @cluster") : 1;
     count *= s->c->code->cluster[i];
     if (count > MOST_BLOCKS)
-      kj_fail(s->c, attribute->values.items[is_given ? i : 0]->location, KJIT_ERROR_TYPE,
+      kt_fail(s->c, attribute->values.items[is_given ? i : 0]->location, KJIT_ERROR_TYPE,
               "a cluster has at most %d blocks, this one %llu", MOST_BLOCKS,
               (unsigned long long)count);
   }
   uint32_t most = s->instance->max_cluster;
   if (most && count > most)
-    kj_fail(s->c, attribute->values.items[0]->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, attribute->values.items[0]->location, KJIT_ERROR_TYPE,
             "@cluster has %llu blocks, @launch_bounds allows %u", (unsigned long long)count, most);
-  kj_require_arch(s, "@cluster", attribute->values.items[0]->location, 90, 0, 78);
+  kt_require_arch(s, "@cluster", attribute->values.items[0]->location, 90, 0, 78);
 }
 
-void kj_infer_launch(kj_scope *s)
+void kt_infer_launch(kt_scope *s)
 {
-  kj_instance *instance = s->instance;
+  kt_instance *instance = s->instance;
   uint32_t written[3] = { 0 };
-  kj_instance flags = *instance;
+  kt_instance flags = *instance;
   size_t local_count = instance->locals.count;
   infer_launch_bounds(s);
   infer_cluster(s);

@@ -3,29 +3,29 @@
 
 /* Inference of loops. */
 
-static int infer_unroll(kj_scope *s, const kj_stmt *stmt)
+static int infer_unroll(kt_scope *s, const ki_stmt *stmt)
 {
-  const kj_attribute *attribute = kj_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_UNROLL);
+  const ki_attribute *attribute = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_UNROLL);
   if (!attribute) return KJ_UNROLL_NONE;
   if (attribute->values.count == 0) return KJ_UNROLL_FULL;
-  int64_t factor = kj_infer_constant(s, attribute->values.items[0], "an unroll factor");
+  int64_t factor = kt_infer_constant(s, attribute->values.items[0], "an unroll factor");
   if (factor < 1 || factor > 1024)
-    kj_fail(s->c, attribute->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, attribute->location, KJIT_ERROR_TYPE,
             "an unroll factor is from 1 to 1024, not %lld", (long long)factor);
   return (int)factor;
 }
 
 /* The body of a loop, run under a level. */
-static void infer_body(kj_scope *s, const kj_stmt *stmt, kj_tstmts *body, kj_level level,
+static void infer_body(kt_scope *s, const ki_stmt *stmt, kt_stmts *body, kt_level level,
                        bool is_range)
 {
-  kj_level outer = s->level, skipped = s->skipped_level;
+  kt_level outer = s->level, skipped = s->skipped_level;
   bool was_range = s->is_range_body;
-  s->level = kj_higher_level(outer, level);
+  s->level = kt_higher_level(outer, level);
   s->skipped_level = KJ_LEVEL_GRID;
   s->is_range_body = is_range;
   s->range_count += is_range;
-  kj_infer_block(s, &stmt->body, body);
+  kt_infer_block(s, &stmt->body, body);
   s->range_count -= is_range;
   s->is_range_body = was_range;
   s->skipped_level = skipped;
@@ -33,433 +33,433 @@ static void infer_body(kj_scope *s, const kj_stmt *stmt, kj_tstmts *body, kj_lev
 }
 
 /* A condition that needs statements is tested in the loop, so that they run each time. */
-void kj_infer_while(kj_scope *s, const kj_stmt *stmt)
+void kt_infer_while(kt_scope *s, const ki_stmt *stmt)
 {
-  kj_tstmts before = { 0 }, *out = s->out;
+  kt_stmts before = { 0 }, *out = s->out;
   s->out = &before;
-  kj_texpr *condition = kj_infer_condition(s, stmt->value);
+  kt_expr *condition = kt_infer_condition(s, stmt->value);
   s->out = out;
-  if (kj_is_constant(condition) && !condition->integer) return;
-  kj_tstmt *loop = kj_new_tstmt(s->c, KJ_TS_WHILE, stmt->location);
+  if (kt_is_constant(condition) && !condition->integer) return;
+  kt_stmt *loop = kt_new_tstmt(s->c, KJ_TS_WHILE, stmt->location);
   loop->unroll = infer_unroll(s, stmt);
   loop->value = condition;
   if (before.count) {
-    loop->value = kj_new_integer(s, KJIT_BOOL, 1, stmt->location);
-    kj_tstmt *leave = kj_new_tstmt(s->c, KJ_TS_IF, stmt->location);
-    leave->value = kj_make_unary(s, KJIT_NOT, condition, stmt->location);
-    KJ_PUSH(s->arena, &leave->body, kj_new_tstmt(s->c, KJ_TS_BREAK, stmt->location));
+    loop->value = kt_new_integer(s, KJIT_BOOL, 1, stmt->location);
+    kt_stmt *leave = kt_new_tstmt(s->c, KJ_TS_IF, stmt->location);
+    leave->value = kt_make_unary(s, KJIT_NOT, condition, stmt->location);
+    KJ_PUSH(s->arena, &leave->body, kt_new_tstmt(s->c, KJ_TS_BREAK, stmt->location));
     loop->body = before;
     KJ_PUSH(s->arena, &loop->body, leave);
   }
-  infer_body(s, stmt, &loop->body, kj_level_of(s, condition), false);
-  kj_emit(s, loop);
+  infer_body(s, stmt, &loop->body, kt_level_of(s, condition), false);
+  kt_emit(s, loop);
 }
 
 /* Start, stop and step have one type, that of the variable. */
-static kjit_type range_type(kj_scope *s, const kj_texprs *values, kj_location location)
+static kjit_type range_type(kt_scope *s, const kt_exprs *values, kj_location location)
 {
   kjit_type type = KJIT_ANY;
   for (size_t i = 0; i < values->count; i++) {
-    const kj_texpr *value = values->items[i];
-    if (!kj_is_integer(s->c, value->type))
-      kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`range` needs integers, got %s",
-              kj_type_text(s->c, value->type));
+    const kt_expr *value = values->items[i];
+    if (!kt_is_integer(s->c, value->type))
+      kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`range` needs integers, got %s",
+              kt_type_text(s->c, value->type));
     kjit_type common =
-      i ? kj_promote(s, type, value->type, location) : kj_arithmetic_type(value->type);
+      i ? kt_promote(s, type, value->type, location) : ki_arithmetic_type(value->type);
     if (common == KJIT_ANY)
-      kj_fail(s->c, location, KJIT_ERROR_TYPE,
+      kt_fail(s->c, location, KJIT_ERROR_TYPE,
               "`range` of %s and %s: no integer type holds both; convert one",
-              kj_type_text(s->c, type), kj_type_text(s->c, value->type));
+              kt_type_text(s->c, type), kt_type_text(s->c, value->type));
     type = common;
   }
-  if (!kj_is_weak(type)) return type;
+  if (!ki_is_weak(type)) return type;
   type = KJIT_I32;
   for (size_t i = 0; i < values->count; i++)
-    type = kj_promote(s, type, kj_concrete_type(values->items[i]), location);
+    type = kt_promote(s, type, kt_concrete_type(values->items[i]), location);
   return type;
 }
 
-static kj_level level_of_list(const kj_scope *s, const kj_texprs *values)
+static kt_level level_of_list(const kt_scope *s, const kt_exprs *values)
 {
-  kj_level level = KJ_LEVEL_GRID;
+  kt_level level = KJ_LEVEL_GRID;
   for (size_t i = 0; i < values->count; i++)
-    level = kj_higher_level(level, kj_level_of(s, values->items[i]));
+    level = kt_higher_level(level, kt_level_of(s, values->items[i]));
   return level;
 }
 
-static void infer_range(kj_scope *s, const kj_stmt *stmt, kj_texprs *values)
+static void infer_range(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
 {
   if (stmt->decls.count != 1)
-    kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "`range` has one variable, got %zu",
+    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "`range` has one variable, got %zu",
             stmt->decls.count);
   if (values->count < 1 || values->count > 3)
-    kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "`range` takes 1 to 3 values: (stop), (start, stop) or (start, stop, step)");
   kjit_type type = range_type(s, values, stmt->location);
-  kj_level level = level_of_list(s, values);
-  kj_tstmt *loop = kj_new_tstmt(s->c, KJ_TS_FOR, stmt->location);
+  kt_level level = level_of_list(s, values);
+  kt_stmt *loop = kt_new_tstmt(s->c, KJ_TS_FOR, stmt->location);
   bool has_start = values->count > 1;
-  loop->first = has_start ? kj_convert(s, values->items[0], type, stmt->location)
-                          : kj_new_integer(s, type, 0, stmt->location);
-  loop->stop = kj_convert(s, values->items[has_start], type, stmt->location);
-  loop->step = values->count > 2 ? kj_convert(s, values->items[2], type, stmt->location)
-                                 : kj_new_integer(s, type, 1, stmt->location);
-  if (kj_is_constant(loop->step) && loop->step->integer == 0)
-    kj_fail(s->c, values->items[2]->location, KJIT_ERROR_TYPE, "the step of `range` is 0");
-  const kj_decl *decl = stmt->decls.items[0];
+  loop->first = has_start ? kt_convert(s, values->items[0], type, stmt->location)
+                          : kt_new_integer(s, type, 0, stmt->location);
+  loop->stop = kt_convert(s, values->items[has_start], type, stmt->location);
+  loop->step = values->count > 2 ? kt_convert(s, values->items[2], type, stmt->location)
+                                 : kt_new_integer(s, type, 1, stmt->location);
+  if (kt_is_constant(loop->step) && loop->step->integer == 0)
+    kt_fail(s->c, values->items[2]->location, KJIT_ERROR_TYPE, "the step of `range` is 0");
+  const ki_decl *decl = stmt->decls.items[0];
   loop->unroll = infer_unroll(s, stmt);
-  loop->var = kj_add_variable(s, KJ_V_LOOP, decl->name, type, decl->location, level);
-  kj_bind_variable(s, decl, loop->var);
+  loop->var = kt_add_variable(s, KJ_V_LOOP, decl->name, type, decl->location, level);
+  kt_bind_variable(s, decl, loop->var);
   infer_body(s, stmt, &loop->body, level, false);
-  kj_emit(s, loop);
+  kt_emit(s, loop);
 }
 
 /* All threads of the grid, or of the block, must reach the loop with the same extents. */
-static void check_range_loop(kj_scope *s, const kj_stmt *stmt, const kj_texprs *extents)
+static void check_range_loop(kt_scope *s, const ki_stmt *stmt, const kt_exprs *extents)
 {
   bool is_grid = stmt->range == KJ_GRID_RANGE;
-  const char *name = kj_range_names[stmt->range], *whole = is_grid ? "grid" : "block";
-  kj_level most = is_grid ? KJ_LEVEL_GRID : KJ_LEVEL_BLOCK;
+  const char *name = ki_range_names[stmt->range], *whole = is_grid ? "grid" : "block";
+  kt_level most = is_grid ? KJ_LEVEL_GRID : KJ_LEVEL_BLOCK;
   if (s->range_count)
-    kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "`%s` in the body of a grid_range or block_range: use `range`", name);
   if (s->level > most)
-    kj_fail(
+    kt_fail(
       s->c, stmt->location, KJIT_ERROR_TYPE,
       "`%s` under a condition that is not the same for all threads of the %s: all must reach it",
       name, whole);
   if (s->left_level > most)
-    kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "`%s` after a return that not all threads of the %s take: all must reach it", name,
             whole);
   if (level_of_list(s, extents) > most)
-    kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "an extent of `%s` is not the same for all threads of the %s", name, whole);
   if (is_grid) s->record->has_grid_range = true;
   else s->record->has_block_range = true;
 }
 
-static void convert_extents(kj_scope *s, const kj_stmt *stmt, const kj_texprs *values,
-                            kj_texprs *extents)
+static void convert_extents(kt_scope *s, const ki_stmt *stmt, const kt_exprs *values,
+                            kt_exprs *extents)
 {
   for (size_t i = 0; i < values->count; i++) {
-    kj_texpr *value = values->items[i];
-    if (!kj_is_integer(s->c, value->type))
-      kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "an extent is an integer, got %s",
-              kj_type_text(s->c, value->type));
-    KJ_PUSH(s->arena, extents, kj_convert(s, value, KJIT_INDEX, value->location));
+    kt_expr *value = values->items[i];
+    if (!kt_is_integer(s->c, value->type))
+      kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "an extent is an integer, got %s",
+              kt_type_text(s->c, value->type));
+    KJ_PUSH(s->arena, extents, kt_convert(s, value, KJIT_INDEX, value->location));
   }
   if (extents->count <= 3) return;
-  kj_fail(s->c, stmt->location, KJIT_ERROR_UNSUPPORTED, "`%s` has 1 to 3 dimensions, got %zu",
-          kj_range_names[stmt->range], extents->count);
+  kt_fail(s->c, stmt->location, KJIT_ERROR_UNSUPPORTED, "`%s` has 1 to 3 dimensions, got %zu",
+          ki_range_names[stmt->range], extents->count);
 }
 
 /* One name for several extents is a tuple. An array of no dimension has one element and no index.
  */
-static void bind_loop_variables(kj_scope *s, const kj_stmt *stmt, kj_tstmt *loop, size_t rank)
+static void bind_loop_variables(kt_scope *s, const ki_stmt *stmt, kt_stmt *loop, size_t rank)
 {
-  kj_texprs items = { 0 };
+  kt_exprs items = { 0 };
   size_t names = stmt->decls.count;
   if (names != 1 && names != rank)
-    kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "%zu variables for %zu extent%s", names, rank,
+    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE, "%zu variables for %zu extent%s", names, rank,
             rank == 1 ? "" : "s");
   for (size_t i = 0; i < loop->extents.count; i++) {
-    const kj_decl *decl = stmt->decls.items[names == 1 ? 0 : i];
-    kj_tvar *var =
-      kj_add_variable(s, KJ_V_LOOP, decl->name, KJIT_INDEX, decl->location, KJ_LEVEL_THREAD);
+    const ki_decl *decl = stmt->decls.items[names == 1 ? 0 : i];
+    kt_var *var =
+      kt_add_variable(s, KJ_V_LOOP, decl->name, KJIT_INDEX, decl->location, KJ_LEVEL_THREAD);
     KJ_PUSH(s->arena, &loop->vars, var);
-    if (i < rank) KJ_PUSH(s->arena, &items, kj_make_var(s, var, decl->location));
-    if (names == rank) kj_bind_variable(s, decl, var);
+    if (i < rank) KJ_PUSH(s->arena, &items, kt_make_var(s, var, decl->location));
+    if (names == rank) kt_bind_variable(s, decl, var);
   }
   if (names != rank)
-    kj_bind_value(s, stmt->decls.items[0], kj_make_tuple(s, &items, stmt->location));
+    kt_bind_value(s, stmt->decls.items[0], kt_make_tuple(s, &items, stmt->location));
 }
 
-static void infer_range_loop(kj_scope *s, const kj_stmt *stmt, kj_texprs *values)
+static void infer_range_loop(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
 {
-  kj_texprs extents = { 0 };
-  if (values->count == 1 && kj_is_tuple(s->c, values->items[0]->type)) {
-    kj_texpr *tuple = kj_keep_value(s, values->items[0]);
-    uint32_t count = kj_type(s->c->types, tuple->type)->count;
-    *values = (kj_texprs){ 0 };
+  kt_exprs extents = { 0 };
+  if (values->count == 1 && kt_is_tuple(s->c, values->items[0]->type)) {
+    kt_expr *tuple = kt_keep_value(s, values->items[0]);
+    uint32_t count = ki_type(s->c->types, tuple->type)->count;
+    *values = (kt_exprs){ 0 };
     for (uint32_t i = 0; i < count; i++)
-      KJ_PUSH(s->arena, values, kj_make_item(s, kj_copy_texpr(s, tuple), i, stmt->location));
+      KJ_PUSH(s->arena, values, kt_make_item(s, kt_copy_texpr(s, tuple), i, stmt->location));
   }
   convert_extents(s, stmt, values, &extents);
   check_range_loop(s, stmt, &extents);
   size_t rank = extents.count;
-  if (rank == 0) KJ_PUSH(s->arena, &extents, kj_new_integer(s, KJIT_INDEX, 1, stmt->location));
-  kj_tstmt *loop =
-    kj_new_tstmt(s->c, stmt->range == KJ_GRID_RANGE ? KJ_TS_GRID_FOR : KJ_TS_BLOCK_FOR,
+  if (rank == 0) KJ_PUSH(s->arena, &extents, kt_new_integer(s, KJIT_INDEX, 1, stmt->location));
+  kt_stmt *loop =
+    kt_new_tstmt(s->c, stmt->range == KJ_GRID_RANGE ? KJ_TS_GRID_FOR : KJ_TS_BLOCK_FOR,
                  stmt->location);
   loop->extents = extents;
   loop->unroll = infer_unroll(s, stmt);
   bind_loop_variables(s, stmt, loop, rank);
   infer_body(s, stmt, &loop->body, KJ_LEVEL_THREAD, true);
-  kj_emit(s, loop);
+  kt_emit(s, loop);
 }
 
-void kj_infer_for(kj_scope *s, const kj_stmt *stmt)
+void kt_infer_for(kt_scope *s, const ki_stmt *stmt)
 {
-  kj_texprs values = { 0 };
-  kj_infer_list(s, &stmt->args, &values);
+  kt_exprs values = { 0 };
+  kt_infer_list(s, &stmt->args, &values);
   if (stmt->range == KJ_RANGE) infer_range(s, stmt, &values);
   else infer_range_loop(s, stmt, &values);
 }
 
 /* ---- declarations ---- */
 
-static uint32_t count_items(kj_scope *s, const kj_texpr *value)
+static uint32_t count_items(kt_scope *s, const kt_expr *value)
 {
-  return kj_is_tuple(s->c, value->type) ? kj_type(s->c->types, value->type)->count : 1;
+  return kt_is_tuple(s->c, value->type) ? ki_type(s->c->types, value->type)->count : 1;
 }
 
-static void check_items(kj_scope *s, size_t names, const kj_texpr *value, kj_location location)
+static void check_items(kt_scope *s, size_t names, const kt_expr *value, kj_location location)
 {
   uint32_t count = count_items(s, value);
   if (count == names) return;
-  kj_fail(s->c, location, KJIT_ERROR_TYPE, "%zu names for %u value%s (%s)", names, count,
-          count == 1 ? "" : "s", kj_type_text(s->c, value->type));
+  kt_fail(s->c, location, KJIT_ERROR_TYPE, "%zu names for %u value%s (%s)", names, count,
+          count == 1 ? "" : "s", kt_type_text(s->c, value->type));
 }
 
-static void infer_declare(kj_scope *s, const kj_stmt *stmt)
+static void infer_declare(kt_scope *s, const ki_stmt *stmt)
 {
-  kj_callee callee;
+  kt_callee callee;
   bool is_single = stmt->decls.count == 1;
   if (is_single && stmt->decls.items[0]->kind == KJ_DECL_LET &&
-      kj_as_callee(s, stmt->value, &callee)) {
+      kt_as_callee(s, stmt->value, &callee)) {
     s->meanings[stmt->decls.items[0]->index] =
-      (kj_meaning){ .kind = KJ_MEANS_CALLEE, .callee = callee };
+      (kt_meaning){ .kind = KJ_MEANS_CALLEE, .callee = callee };
     return;
   }
-  kj_texpr *value = kj_infer_expr(s, stmt->value);
+  kt_expr *value = kt_infer_expr(s, stmt->value);
   if (is_single) {
-    kj_declare(s, stmt->decls.items[0], value);
+    kt_declare(s, stmt->decls.items[0], value);
     return;
   }
   check_items(s, stmt->decls.count, value, stmt->location);
-  if (value->kind != KJ_T_TUPLE) value = kj_keep_value(s, value);
+  if (value->kind != KJ_T_TUPLE) value = kt_keep_value(s, value);
   for (size_t i = 0; i < stmt->decls.count; i++) {
-    kj_texpr *item = value->kind == KJ_T_TUPLE
-                       ? value->args.items[i]
-                       : kj_make_item(s, kj_copy_texpr(s, value), (uint32_t)i, stmt->location);
-    kj_declare(s, stmt->decls.items[i], item);
+    kt_expr *item = value->kind == KJ_T_TUPLE
+                      ? value->args.items[i]
+                      : kt_make_item(s, kt_copy_texpr(s, value), (uint32_t)i, stmt->location);
+    kt_declare(s, stmt->decls.items[i], item);
   }
 }
 
 /* ---- assignment ---- */
 
-static void infer_store(kj_scope *s, const kj_stmt *stmt)
+static void infer_store(kt_scope *s, const ki_stmt *stmt)
 {
-  kj_texprs values = { 0 };
-  KJ_PUSH(s->arena, &values, kj_infer_expr(s, stmt->value));
+  kt_exprs values = { 0 };
+  KJ_PUSH(s->arena, &values, kt_infer_expr(s, stmt->value));
   size_t mark = s->out->count;
-  kj_place place;
-  kj_infer_place(s, stmt->places.items[0], &place);
-  if (s->out->count > mark) values.items[0] = kj_keep_value_at(s, values.items[0], mark);
-  kj_store_place(s, &place, values.items[0], stmt->location);
+  kt_place place;
+  kt_infer_place(s, stmt->places.items[0], &place);
+  if (s->out->count > mark) values.items[0] = kt_keep_value_at(s, values.items[0], mark);
+  kt_store_place(s, &place, values.items[0], stmt->location);
 }
 
-static void infer_compound(kj_scope *s, const kj_stmt *stmt)
+static void infer_compound(kt_scope *s, const ki_stmt *stmt)
 {
-  kj_texpr *value = kj_infer_expr(s, stmt->value);
+  kt_expr *value = kt_infer_expr(s, stmt->value);
   size_t mark = s->out->count;
-  kj_place place;
-  kj_infer_place(s, stmt->places.items[0], &place);
-  if (s->out->count > mark || (place.array && kj_has_effect(value)))
-    value = kj_keep_value_at(s, value, mark);
-  kj_keep_place(s, &place);
+  kt_place place;
+  kt_infer_place(s, stmt->places.items[0], &place);
+  if (s->out->count > mark || (place.array && kt_has_effect(value)))
+    value = kt_keep_value_at(s, value, mark);
+  kt_keep_place(s, &place);
   if (place.var) s->guesses[place.decl->index].was_read = true;
-  kj_store_place(s, &place,
-                 kj_make_binary(s, stmt->op, kj_load_place(s, &place), value, stmt->location),
+  kt_store_place(s, &place,
+                 kt_make_binary(s, stmt->op, kt_load_place(s, &place), value, stmt->location),
                  stmt->location);
 }
 
 /* All values are evaluated before the first place changes. */
-static void infer_multiple(kj_scope *s, const kj_stmt *stmt)
+static void infer_multiple(kt_scope *s, const ki_stmt *stmt)
 {
-  kj_texpr *value = kj_infer_expr(s, stmt->value);
+  kt_expr *value = kt_infer_expr(s, stmt->value);
   check_items(s, stmt->places.count, value, stmt->location);
-  value = kj_keep_value(s, value);
+  value = kt_keep_value(s, value);
   for (size_t i = 0; i < stmt->places.count; i++) {
-    kj_place place;
-    kj_infer_place(s, stmt->places.items[i], &place);
-    kj_store_place(s, &place, kj_make_item(s, kj_copy_texpr(s, value), (uint32_t)i, stmt->location),
+    kt_place place;
+    kt_infer_place(s, stmt->places.items[i], &place);
+    kt_store_place(s, &place, kt_make_item(s, kt_copy_texpr(s, value), (uint32_t)i, stmt->location),
                    stmt->location);
   }
 }
 
-static void infer_assign(kj_scope *s, const kj_stmt *stmt)
+static void infer_assign(kt_scope *s, const ki_stmt *stmt)
 {
   if (stmt->places.count > 1) infer_multiple(s, stmt);
   else if (stmt->op == KJIT_STORE) infer_store(s, stmt);
   else infer_compound(s, stmt);
 }
 
-static void infer_evaluate(kj_scope *s, const kj_stmt *stmt)
+static void infer_evaluate(kt_scope *s, const ki_stmt *stmt)
 {
-  kj_texpr *value = kj_infer_effect(s, stmt->value);
-  if (!kj_has_effect(value)) return;
-  if (kj_is_weak(value->type) && value->kind == KJ_T_CONVERT) value = value->x;
-  kj_tstmt *evaluate = kj_new_tstmt(s->c, KJ_TS_EVALUATE, stmt->location);
-  evaluate->value = kj_is_weak(value->type) ? kj_make_concrete(s, value) : value;
-  kj_emit(s, evaluate);
+  kt_expr *value = kt_infer_effect(s, stmt->value);
+  if (!kt_has_effect(value)) return;
+  if (ki_is_weak(value->type) && value->kind == KJ_T_CONVERT) value = value->x;
+  kt_stmt *evaluate = kt_new_tstmt(s->c, KJ_TS_EVALUATE, stmt->location);
+  evaluate->value = ki_is_weak(value->type) ? kt_make_concrete(s, value) : value;
+  kt_emit(s, evaluate);
 }
 
 /* ---- control flow ---- */
 
-static void infer_if(kj_scope *s, const kj_stmt *stmt)
+static void infer_if(kt_scope *s, const ki_stmt *stmt)
 {
-  kj_texpr *condition = kj_infer_condition(s, stmt->value);
-  if (kj_is_constant(condition)) {
-    kj_infer_block(s, condition->integer ? &stmt->body : &stmt->otherwise, s->out);
+  kt_expr *condition = kt_infer_condition(s, stmt->value);
+  if (kt_is_constant(condition)) {
+    kt_infer_block(s, condition->integer ? &stmt->body : &stmt->otherwise, s->out);
     return;
   }
-  kj_tstmt *branch = kj_new_tstmt(s->c, KJ_TS_IF, stmt->location);
+  kt_stmt *branch = kt_new_tstmt(s->c, KJ_TS_IF, stmt->location);
   branch->value = condition;
-  kj_emit(s, branch);
-  kj_level level = s->level;
-  s->level = kj_higher_level(level, kj_level_of(s, condition));
-  kj_infer_block(s, &stmt->body, &branch->body);
-  kj_infer_block(s, &stmt->otherwise, &branch->otherwise);
-  s->level = kj_higher_level(level, s->skipped_level);
+  kt_emit(s, branch);
+  kt_level level = s->level;
+  s->level = kt_higher_level(level, kt_level_of(s, condition));
+  kt_infer_block(s, &stmt->body, &branch->body);
+  kt_infer_block(s, &stmt->otherwise, &branch->otherwise);
+  s->level = kt_higher_level(level, s->skipped_level);
 }
 
-static void infer_break(kj_scope *s, const kj_stmt *stmt)
+static void infer_break(kt_scope *s, const ki_stmt *stmt)
 {
   if (s->is_range_body)
-    kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "`break` out of a grid_range or block_range: every index is visited; write `continue` "
             "or a condition");
-  s->skipped_level = kj_higher_level(s->skipped_level, s->level);
-  kj_emit(s, kj_new_tstmt(s->c, KJ_TS_BREAK, stmt->location));
+  s->skipped_level = kt_higher_level(s->skipped_level, s->level);
+  kt_emit(s, kt_new_tstmt(s->c, KJ_TS_BREAK, stmt->location));
 }
 
-static void infer_continue(kj_scope *s, const kj_stmt *stmt)
+static void infer_continue(kt_scope *s, const ki_stmt *stmt)
 {
-  s->skipped_level = kj_higher_level(s->skipped_level, s->level);
-  kj_emit(s, kj_new_tstmt(s->c, KJ_TS_CONTINUE, stmt->location));
+  s->skipped_level = kt_higher_level(s->skipped_level, s->level);
+  kt_emit(s, kt_new_tstmt(s->c, KJ_TS_CONTINUE, stmt->location));
 }
 
 /* ---- return ---- */
 
-static kjit_type keep_literal(const kj_texpr *value)
+static kjit_type keep_literal(const kt_expr *value)
 {
-  return kj_is_too_wide(value) ? KJIT_I64 : value->type;
+  return kt_is_too_wide(value) ? KJIT_I64 : value->type;
 }
 
-static kj_texpr *fit_result(kj_scope *s, kj_texpr *value, kj_location location)
+static kt_expr *fit_result(kt_scope *s, kt_expr *value, kj_location location)
 {
-  kj_record *record = s->record;
+  kt_record *record = s->record;
   if (s->result_annotation != KJIT_ANY) {
     record->result = s->result_annotation;
-    value = kj_fit_annotation(s, value, record->result, "the result", location);
-    if (!kj_is_array(s->c, value->type) || value->type == record->result) return value;
-    if (kj_join_arrays(s, value->type, record->result) == KJIT_ANY)
-      kj_fail(s->c, location, KJIT_ERROR_TYPE, "the result must be %s, got %s",
-              kj_type_text(s->c, record->result), kj_type_text(s->c, value->type));
-    return kj_give_array_type(s, value, record->result);
+    value = kt_fit_annotation(s, value, record->result, "the result", location);
+    if (!kt_is_array(s->c, value->type) || value->type == record->result) return value;
+    if (kt_join_arrays(s, value->type, record->result) == KJIT_ANY)
+      kt_fail(s->c, location, KJIT_ERROR_TYPE, "the result must be %s, got %s",
+              kt_type_text(s->c, record->result), kt_type_text(s->c, value->type));
+    return kt_give_array_type(s, value, record->result);
   }
-  if (!kj_is_number(s->c, value->type)) value = kj_make_concrete(s, value);
+  if (!kt_is_number(s->c, value->type)) value = kt_make_concrete(s, value);
   kjit_type type = keep_literal(value);
   kjit_type joined =
-    record->result == KJIT_ANY ? type : kj_join_values(s, record->result, type, location);
+    record->result == KJIT_ANY ? type : kt_join_values(s, record->result, type, location);
   if (joined == KJIT_ANY || record->result == KJIT_VOID)
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "this returns %s, an earlier return %s",
-            kj_type_text(s->c, type),
-            record->result == KJIT_VOID ? "nothing" : kj_type_text(s->c, record->result));
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "this returns %s, an earlier return %s",
+            kt_type_text(s->c, type),
+            record->result == KJIT_VOID ? "nothing" : kt_type_text(s->c, record->result));
   if (record->result != KJIT_ANY && joined != record->result) s->is_changed = true;
   record->result = joined;
   if (s->is_changed) return value;
   kjit_type kept = joined == KJ_WEAK_INT ? KJIT_I32 : joined == KJ_WEAK_FLOAT ? KJIT_F64 : joined;
-  return kj_give_type(s, value, kept);
+  return kt_give_type(s, value, kept);
 }
 
-static void infer_return(kj_scope *s, const kj_stmt *stmt)
+static void infer_return(kt_scope *s, const ki_stmt *stmt)
 {
-  kj_record *record = s->record;
-  kj_tstmt *leave = kj_new_tstmt(s->c, KJ_TS_RETURN, stmt->location);
+  kt_record *record = s->record;
+  kt_stmt *leave = kt_new_tstmt(s->c, KJ_TS_RETURN, stmt->location);
   if (s->range_count)
-    kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "`return` out of a grid_range or block_range: write `continue`");
   if (s->instance->is_kernel && stmt->value)
-    kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "a kernel returns nothing: store the result in an array argument");
   if (stmt->value) {
-    kj_texpr *value = kj_infer_expr(s, stmt->value);
-    kj_level level = kj_higher_level(s->level, kj_level_of(s, value));
-    record->result_level = kj_higher_level(record->result_level, level);
+    kt_expr *value = kt_infer_expr(s, stmt->value);
+    kt_level level = kt_higher_level(s->level, kt_level_of(s, value));
+    record->result_level = kt_higher_level(record->result_level, level);
     leave->value = fit_result(s, value, value->location);
   } else if (!s->instance->is_kernel) {
     if (s->result_annotation != KJIT_ANY ||
         (record->result != KJIT_ANY && record->result != KJIT_VOID))
-      kj_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
+      kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
               "`%s` returns a value elsewhere: `return` needs one here", s->function->decl->name);
     record->result = KJIT_VOID;
   }
-  s->left_level = kj_higher_level(s->left_level, s->level);
-  kj_emit(s, leave);
+  s->left_level = kt_higher_level(s->left_level, s->level);
+  kt_emit(s, leave);
 }
 
 /* ---- all ---- */
 
-static void infer_storage(kj_scope *s, const kj_stmt *stmt)
+static void infer_storage(kt_scope *s, const ki_stmt *stmt)
 {
-  kj_declare_storage(s, stmt->decls.items[0]);
+  kt_declare_storage(s, stmt->decls.items[0]);
 }
 
 /* ---- failures ---- */
 
-static kj_tstmt *new_failure(kj_scope *s, const kj_stmt *stmt, kj_failure_kind kind)
+static kt_stmt *new_failure(kt_scope *s, const ki_stmt *stmt, kj_failure_kind kind)
 {
-  kj_tstmt *failure = kj_new_tstmt(s->c, KJ_TS_FAIL, stmt->location);
+  kt_stmt *failure = kt_new_tstmt(s->c, KJ_TS_FAIL, stmt->location);
   failure->failure = kind;
   failure->message = stmt->message;
   return failure;
 }
 
-static void infer_raise(kj_scope *s, const kj_stmt *stmt)
+static void infer_raise(kt_scope *s, const ki_stmt *stmt)
 {
-  kj_emit(s, new_failure(s, stmt, KJ_FAILURE_RAISE));
+  kt_emit(s, new_failure(s, stmt, KJ_FAILURE_RAISE));
 }
 
 /* What an assertion that compares two scalars reports besides its message. */
-static void report_operand(kj_scope *s, kj_tstmt *failure, kj_texpr **operand)
+static void report_operand(kt_scope *s, kt_stmt *failure, kt_expr **operand)
 {
-  *operand = kj_keep_value(s, *operand);
-  KJ_PUSH(s->arena, &failure->indices, kj_copy_texpr(s, *operand));
+  *operand = kt_keep_value(s, *operand);
+  KJ_PUSH(s->arena, &failure->indices, kt_copy_texpr(s, *operand));
 }
 
-static bool is_reported(const kj_texpr *operand)
+static bool is_reported(const kt_expr *operand)
 {
-  return kj_is_scalar(operand->type) && !kj_is_weak(operand->type) && operand->type < KJIT_C64;
+  return ki_is_scalar(operand->type) && !ki_is_weak(operand->type) && operand->type < KJIT_C64;
 }
 
 /* Only its check evaluates the condition; without it, it is only looked at. */
-static void infer_assert(kj_scope *s, const kj_stmt *stmt)
+static void infer_assert(kt_scope *s, const ki_stmt *stmt)
 {
-  kj_tstmts ignored = { 0 }, *out = s->out;
+  kt_stmts ignored = { 0 }, *out = s->out;
   bool is_compiled = s->c->request->checks & KJIT_CHECK_ASSERT;
   if (!is_compiled) s->out = &ignored;
-  kj_texpr *condition = kj_infer_condition(s, stmt->value);
+  kt_expr *condition = kt_infer_condition(s, stmt->value);
   s->out = out;
-  if (!is_compiled || (kj_is_constant(condition) && condition->integer)) return;
-  kj_tstmt *failure = new_failure(s, stmt, KJ_FAILURE_ASSERT);
-  if (kj_is_constant(condition)) {
-    kj_emit(s, failure);
+  if (!is_compiled || (kt_is_constant(condition) && condition->integer)) return;
+  kt_stmt *failure = new_failure(s, stmt, KJ_FAILURE_ASSERT);
+  if (kt_is_constant(condition)) {
+    kt_emit(s, failure);
     return;
   }
   if (condition->kind == KJ_T_COMPARE && is_reported(condition->x) && is_reported(condition->y)) {
     report_operand(s, failure, &condition->x);
     report_operand(s, failure, &condition->y);
   }
-  kj_tstmt *branch = kj_new_tstmt(s->c, KJ_TS_IF, stmt->location);
-  branch->value = kj_make_unary(s, KJIT_NOT, condition, stmt->location);
+  kt_stmt *branch = kt_new_tstmt(s->c, KJ_TS_IF, stmt->location);
+  branch->value = kt_make_unary(s, KJIT_NOT, condition, stmt->location);
   KJ_PUSH(s->arena, &branch->body, failure);
-  kj_emit(s, branch);
+  kt_emit(s, branch);
 }
 
-typedef void (*infer)(kj_scope *s, const kj_stmt *stmt);
+typedef void (*infer)(kt_scope *s, const ki_stmt *stmt);
 
 static const infer infer_table[] = {
   [KJ_STMT_DECLARE] = infer_declare,
@@ -467,32 +467,32 @@ static const infer infer_table[] = {
   [KJ_STMT_ASSIGN] = infer_assign,
   [KJ_STMT_EVALUATE] = infer_evaluate,
   [KJ_STMT_IF] = infer_if,
-  [KJ_STMT_WHILE] = kj_infer_while,
-  [KJ_STMT_FOR] = kj_infer_for,
+  [KJ_STMT_WHILE] = kt_infer_while,
+  [KJ_STMT_FOR] = kt_infer_for,
   [KJ_STMT_BREAK] = infer_break,
   [KJ_STMT_CONTINUE] = infer_continue,
   [KJ_STMT_RETURN] = infer_return,
   [KJ_STMT_ASSERT] = infer_assert,
   [KJ_STMT_RAISE] = infer_raise,
-  [KJ_STMT_PRINT] = kj_infer_print,
+  [KJ_STMT_PRINT] = kt_infer_print,
 };
 
 /* Control never comes past the last statement: a static `if` has left its jump here. What follows
  * is of the branch not taken, and is not typed. */
-static bool has_jumped(const kj_tstmts *out)
+static bool has_jumped(const kt_stmts *out)
 {
-  const kj_tstmt *last = out->count ? out->items[out->count - 1] : NULL;
+  const kt_stmt *last = out->count ? out->items[out->count - 1] : NULL;
   if (!last) return false;
   if (last->kind == KJ_TS_FAIL) return last->failure == KJ_FAILURE_RAISE;
   return last->kind == KJ_TS_RETURN || last->kind == KJ_TS_BREAK || last->kind == KJ_TS_CONTINUE;
 }
 
-void kj_infer_block(kj_scope *s, const kj_stmts *stmts, kj_tstmts *out)
+void kt_infer_block(kt_scope *s, const ki_stmts *stmts, kt_stmts *out)
 {
-  kj_tstmts *outer = s->out;
+  kt_stmts *outer = s->out;
   s->out = out;
   for (size_t i = 0; i < stmts->count && !has_jumped(out); i++) {
-    kj_count_work(s->inference, stmts->items[i]->location);
+    kt_count_work(s->inference, stmts->items[i]->location);
     infer_table[stmts->items[i]->kind](s, stmts->items[i]);
   }
   s->out = outer;

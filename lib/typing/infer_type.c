@@ -3,80 +3,80 @@
 
 enum { LOCAL_BYTES_LIMIT = 64 * 1024, ALIGNMENT_LIMIT = 1024 };
 
-static kjit_type element_of(kj_scope *s, kjit_type type)
+static kjit_type element_of(kt_scope *s, kjit_type type)
 {
-  const kj_type_info *info = kj_type(s->c->types, type);
+  const ki_type_info *info = ki_type(s->c->types, type);
   return info->class_ == KJ_CLASS_ARRAY ? info->element : type;
 }
 
-static kjit_type intern_array(kj_scope *s, const kj_type_info *info)
+static kjit_type intern_array(kt_scope *s, const ki_type_info *info)
 {
-  kjit_type type = kj_intern_array(s->c->types, info);
+  kjit_type type = ki_intern_array(s->c->types, info);
   if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
   return type;
 }
 
-static kjit_type infer_array_type(kj_scope *s, const kj_type_expr *type)
+static kjit_type infer_array_type(kt_scope *s, const ki_type_expr *type)
 {
-  kj_type_info info = { .element = kj_infer_type(s, type->element),
+  ki_type_info info = { .element = kt_infer_type(s, type->element),
                         .rank = type->rank,
                         .layout = type->layout,
                         .read_only = type->read_only };
-  if (!kj_type(s->c->types, info.element)->size_bytes)
-    kj_fail(s->c, type->location, KJIT_ERROR_TYPE,
+  if (!ki_type(s->c->types, info.element)->size_bytes)
+    kt_fail(s->c, type->location, KJIT_ERROR_TYPE,
             "the elements of an array are scalars, vectors, structs or pointers, got %s",
-            kj_type_text(s->c, info.element));
+            kt_type_text(s->c, info.element));
   return intern_array(s, &info);
 }
 
-static kjit_type infer_tuple_type(kj_scope *s, const kj_type_expr *type)
+static kjit_type infer_tuple_type(kt_scope *s, const ki_type_expr *type)
 {
   kjit_type *items = KJ_NEW_ARRAY(s->arena, kjit_type, type->items.count + 1);
-  for (size_t i = 0; i < type->items.count; i++) items[i] = kj_infer_type(s, type->items.items[i]);
-  return kj_tuple_type(s, items, (uint32_t)type->items.count, type->location);
+  for (size_t i = 0; i < type->items.count; i++) items[i] = kt_infer_type(s, type->items.items[i]);
+  return kt_tuple_type(s, items, (uint32_t)type->items.count, type->location);
 }
 
-kjit_type kj_infer_type(kj_scope *s, const kj_type_expr *type)
+kjit_type kt_infer_type(kt_scope *s, const ki_type_expr *type)
 {
   switch (KJ_AMONG(type->kind)) {
   case KJ_TYPE_FIXED: return type->type;
-  case KJ_TYPE_DTYPE: return element_of(s, kj_infer_type_of(s, type->expr));
+  case KJ_TYPE_DTYPE: return element_of(s, kt_infer_type_of(s, type->expr));
   case KJ_TYPE_ARRAY: return infer_array_type(s, type);
   case KJ_TYPE_TUPLE: return infer_tuple_type(s, type);
   case KJ_TYPE_STATIC_ARRAY:
-    kj_fail(s->c, type->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, type->location, KJIT_ERROR_TYPE,
             "an array with extents is declared with `shared` or `local`");
   case KJ_TYPE_POINTER:
-    kj_fail(s->c, type->location, KJIT_ERROR_UNSUPPORTED, "pointers are not supported yet");
+    kt_fail(s->c, type->location, KJIT_ERROR_UNSUPPORTED, "pointers are not supported yet");
   default:
-    kj_fail(s->c, type->location, KJIT_ERROR_UNSUPPORTED, "the type `%s` is not supported yet",
+    kt_fail(s->c, type->location, KJIT_ERROR_UNSUPPORTED, "the type `%s` is not supported yet",
             type->name ? type->name : "?");
   }
 }
 
-bool kj_as_type(kj_scope *s, const kj_expr *expr, kjit_type *type)
+bool kt_as_type(kt_scope *s, const ki_expr *expr, kjit_type *type)
 {
   if (expr->kind == KJ_EXPR_TYPE) {
-    *type = kj_infer_type(s, expr->type_expr);
+    *type = kt_infer_type(s, expr->type_expr);
     return true;
   }
   bool is_dtype = expr->kind == KJ_EXPR_CALL && expr->x->kind == KJ_EXPR_BUILTIN &&
                   expr->x->builtin->id == KJ_BUILTIN_DTYPE && expr->args.count == 1;
   if (!is_dtype) return false;
-  if (!kj_as_type(s, expr->args.items[0], type))
-    *type = element_of(s, kj_infer_type_of(s, expr->args.items[0]));
+  if (!kt_as_type(s, expr->args.items[0], type))
+    *type = element_of(s, kt_infer_type_of(s, expr->args.items[0]));
   return true;
 }
 
-bool kj_as_callee(kj_scope *s, const kj_expr *expr, kj_callee *callee)
+bool kt_as_callee(kt_scope *s, const ki_expr *expr, kt_callee *callee)
 {
   if (expr->kind == KJ_EXPR_BUILTIN && !(expr->builtin->flags & KJ_NAME)) {
-    *callee = (kj_callee){ .builtin = expr->builtin };
+    *callee = (kt_callee){ .builtin = expr->builtin };
     return true;
   }
   if (expr->kind != KJ_EXPR_DECL) return false;
   if (expr->decl->kind == KJ_DECL_FUNCTION) {
-    *callee = (kj_callee){ .function = expr->decl->function };
+    *callee = (kt_callee){ .function = expr->decl->function };
     return true;
   }
   bool is_bound = s->meanings && expr->decl->kind != KJ_DECL_CONST &&
@@ -87,9 +87,9 @@ bool kj_as_callee(kj_scope *s, const kj_expr *expr, kj_callee *callee)
 
 /* ---- annotations ---- */
 
-bool kj_array_fits(const kj_compilation *c, kjit_type from, kjit_type to)
+bool kt_array_fits(const kt_compilation *c, kjit_type from, kjit_type to)
 {
-  const kj_type_info *have = kj_type(c->types, from), *want = kj_type(c->types, to);
+  const ki_type_info *have = ki_type(c->types, from), *want = ki_type(c->types, to);
   if (have->element != want->element || have->rank != want->rank) return false;
   if (!want->read_only && (have->read_only || have->space == KJ_SPACE_CONST)) return false;
   bool is_row_major = have->is_static || have->layout == KJIT_LAYOUT_C || have->rank == 0;
@@ -100,168 +100,168 @@ bool kj_array_fits(const kj_compilation *c, kjit_type from, kjit_type to)
 }
 
 /* Bits that a type keeps exactly: of its values, or of its significand. */
-static int value_bits(const kj_compilation *c, kjit_type type)
+static int value_bits(const kt_compilation *c, kjit_type type)
 {
   static const uint8_t significand[KJIT_SCALAR_COUNT] = {
     [KJIT_F16] = 11, [KJIT_BF16] = 8, [KJIT_F32] = 24, [KJIT_F64] = 53
   };
   if (type == KJIT_BOOL) return 1;
   if (significand[type]) return significand[type];
-  return (int)kj_type(c->types, type)->size_bytes * 8 - (kj_class_of(c, type) == KJ_CLASS_SIGNED);
+  return (int)ki_type(c->types, type)->size_bytes * 8 - (kt_class_of(c, type) == KJ_CLASS_SIGNED);
 }
 
-bool kj_scalar_fits(const kj_compilation *c, kjit_type from, kjit_type to)
+bool kt_scalar_fits(const kt_compilation *c, kjit_type from, kjit_type to)
 {
   if (from == to) return true;
-  bool from_float = kj_is_float(c, from), to_float = kj_is_float(c, to);
+  bool from_float = kt_is_float(c, from), to_float = kt_is_float(c, to);
   if (from_float || to == KJIT_BOOL) return from_float && to_float;
   bool loses_sign =
-    kj_class_of(c, from) == KJ_CLASS_SIGNED && kj_class_of(c, to) == KJ_CLASS_UNSIGNED;
+    kt_class_of(c, from) == KJ_CLASS_SIGNED && kt_class_of(c, to) == KJ_CLASS_UNSIGNED;
   return !loses_sign && value_bits(c, from) <= value_bits(c, to);
 }
 
-static kj_texpr *fit_array(kj_scope *s, kj_texpr *value, kjit_type annotation, const char *what,
-                           kj_location location)
+static kt_expr *fit_array(kt_scope *s, kt_expr *value, kjit_type annotation, const char *what,
+                          kj_location location)
 {
-  if (!kj_is_array(s->c, value->type) || !kj_array_fits(s->c, value->type, annotation)) {
-    const char *want = kj_type_text(s->c, annotation), *have = kj_type_text(s->c, value->type);
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s must be %s, got %s", what, want, have);
+  if (!kt_is_array(s->c, value->type) || !kt_array_fits(s->c, value->type, annotation)) {
+    const char *want = kt_type_text(s->c, annotation), *have = kt_type_text(s->c, value->type);
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s must be %s, got %s", what, want, have);
   }
   return value;
 }
 
-static kj_texpr *fit_items(kj_scope *s, kj_texpr *value, kjit_type annotation, const char *what,
-                           kj_location location)
+static kt_expr *fit_items(kt_scope *s, kt_expr *value, kjit_type annotation, const char *what,
+                          kj_location location)
 {
-  const kj_type_info *want = kj_type(s->c->types, annotation),
-                     *have = kj_type(s->c->types, value->type);
+  const ki_type_info *want = ki_type(s->c->types, annotation),
+                     *have = ki_type(s->c->types, value->type);
   if (value->type == annotation) return value;
   if (have->class_ != KJ_CLASS_TUPLE || have->count != want->count)
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s must be %s, got %s", what,
-            kj_type_text(s->c, annotation), kj_type_text(s->c, value->type));
-  value = kj_keep_value(s, value);
-  kj_texprs items = { 0 };
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s must be %s, got %s", what,
+            kt_type_text(s->c, annotation), kt_type_text(s->c, value->type));
+  value = kt_keep_value(s, value);
+  kt_exprs items = { 0 };
   for (uint32_t i = 0; i < want->count; i++) {
-    kj_texpr *item = kj_make_item(s, kj_copy_texpr(s, value), i, location);
+    kt_expr *item = kt_make_item(s, kt_copy_texpr(s, value), i, location);
     KJ_PUSH(s->arena, &items,
-            kj_fit_annotation(s, item, want->items[i],
+            kt_fit_annotation(s, item, want->items[i],
                               kj_format(s->arena, "item %u of %s", i, what), location));
   }
-  return kj_make_tuple(s, &items, location);
+  return kt_make_tuple(s, &items, location);
 }
 
-kj_texpr *kj_fit_annotation(kj_scope *s, kj_texpr *value, kjit_type annotation, const char *what,
-                            kj_location location)
+kt_expr *kt_fit_annotation(kt_scope *s, kt_expr *value, kjit_type annotation, const char *what,
+                           kj_location location)
 {
-  if (kj_is_array(s->c, annotation))
-    return fit_array(s, kj_make_concrete(s, value), annotation, what, location);
-  if (kj_is_tuple(s->c, annotation)) return fit_items(s, value, annotation, what, location);
-  return kj_convert_stored(s, value, annotation, what, location);
+  if (kt_is_array(s->c, annotation))
+    return fit_array(s, kt_make_concrete(s, value), annotation, what, location);
+  if (kt_is_tuple(s->c, annotation)) return fit_items(s, value, annotation, what, location);
+  return kt_convert_stored(s, value, annotation, what, location);
 }
 
 /* ---- shared and local storage ---- */
 
-static uint32_t alignment_of(kj_scope *s, const kj_decl *decl)
+static uint32_t alignment_of(kt_scope *s, const ki_decl *decl)
 {
-  const kj_attribute *attribute = kj_get_attribute(&decl->attributes, KJ_ATTRIBUTE_ALIGN);
+  const ki_attribute *attribute = ki_get_attribute(&decl->attributes, KJ_ATTRIBUTE_ALIGN);
   if (!attribute) return 0;
-  int64_t alignment = kj_infer_constant(s, attribute->values.items[0], "an alignment");
+  int64_t alignment = kt_infer_constant(s, attribute->values.items[0], "an alignment");
   bool is_power = alignment > 0 && (alignment & (alignment - 1)) == 0;
   if (!is_power || alignment > ALIGNMENT_LIMIT)
-    kj_fail(s->c, attribute->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, attribute->location, KJIT_ERROR_TYPE,
             "an alignment is a power of two from 1 to %d bytes, not %lld", ALIGNMENT_LIMIT,
             (long long)alignment);
   return (uint32_t)alignment;
 }
 
-static void read_extents(kj_scope *s, const kj_exprs *extents, const char *word, kj_type_info *info)
+static void read_extents(kt_scope *s, const ki_exprs *extents, const char *word, ki_type_info *info)
 {
   if (extents->count > KJ_MAX_RANK)
-    kj_fail(s->c, extents->items[KJ_MAX_RANK]->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, extents->items[KJ_MAX_RANK]->location, KJIT_ERROR_TYPE,
             "an array has at most %d dimensions", KJ_MAX_RANK);
   const char *what = kj_format(s->arena, "an extent of a %s array", word);
   for (size_t i = 0; i < extents->count; i++) {
-    info->extents[i] = kj_infer_constant(s, extents->items[i], what);
+    info->extents[i] = kt_infer_constant(s, extents->items[i], what);
     if (info->extents[i] <= 0)
-      kj_fail(s->c, extents->items[i]->location, KJIT_ERROR_TYPE, "%s must be positive, got %lld",
+      kt_fail(s->c, extents->items[i]->location, KJIT_ERROR_TYPE, "%s must be positive, got %lld",
               what, (long long)info->extents[i]);
   }
   info->rank = (uint32_t)extents->count;
 }
 
 /* Saturates: any limit is far below. */
-static uint64_t bytes_of(kj_scope *s, const kj_type_info *info)
+static uint64_t bytes_of(kt_scope *s, const ki_type_info *info)
 {
-  uint64_t bytes = kj_type(s->c->types, info->element)->size_bytes;
+  uint64_t bytes = ki_type(s->c->types, info->element)->size_bytes;
   for (uint32_t i = 0; i < info->rank; i++)
     if (__builtin_mul_overflow(bytes, (uint64_t)info->extents[i], &bytes)) return UINT64_MAX / 2;
   return bytes < UINT64_MAX / 2 ? bytes : UINT64_MAX / 2;
 }
 
 /* Counts are per function instance: a limit for the whole kernel is the target's. */
-static void check_size(kj_scope *s, const kj_decl *decl, const kj_type_info *info)
+static void check_size(kt_scope *s, const ki_decl *decl, const ki_type_info *info)
 {
   bool is_shared = decl->kind == KJ_DECL_SHARED;
   uint64_t bytes = bytes_of(s, info), *total = is_shared ? &s->shared_bytes : &s->local_bytes;
-  uint64_t limit = is_shared ? kj_most_shared_bytes(&s->c->request->target) : LOCAL_BYTES_LIMIT;
+  uint64_t limit = is_shared ? kt_most_shared_bytes(&s->c->request->target) : LOCAL_BYTES_LIMIT;
   *total += bytes;
   if (*total <= limit) return;
   if (is_shared)
-    kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
             "the shared arrays up to `%s` take %llu bytes; a block has at most %llu on %s",
             decl->name, (unsigned long long)*total, (unsigned long long)limit,
-            kj_target_text(s->c));
-  kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
+            kt_target_text(s->c));
+  kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
           "the local arrays up to `%s` take %llu bytes a thread; the limit is %llu", decl->name,
           (unsigned long long)*total, (unsigned long long)limit);
 }
 
-static kjit_type storage_element(kj_scope *s, const kj_type_expr *type)
+static kjit_type storage_element(kt_scope *s, const ki_type_expr *type)
 {
-  kjit_type element = kj_infer_type(s, type);
-  if (!kj_type(s->c->types, element)->size_bytes)
-    kj_fail(s->c, type->location, KJIT_ERROR_TYPE,
+  kjit_type element = kt_infer_type(s, type);
+  if (!ki_type(s->c->types, element)->size_bytes)
+    kt_fail(s->c, type->location, KJIT_ERROR_TYPE,
             "the elements of an array are scalars, vectors, structs or pointers, got %s",
-            kj_type_text(s->c, element));
+            kt_type_text(s->c, element));
   return element;
 }
 
-static void check_dynamic(kj_scope *s, const kj_decl *decl)
+static void check_dynamic(kt_scope *s, const ki_decl *decl)
 {
   if (decl->kind == KJ_DECL_LOCAL)
-    kj_fail(s->c, decl->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, decl->location, KJIT_ERROR_TYPE,
             "a local array needs its extents: `local %s: T[8]`", decl->name);
   if (!s->instance->is_kernel)
-    kj_fail(
+    kt_fail(
       s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
       "shared memory of the launch's size (`T[]`) is declared in the kernel; hand it to the func");
 }
 
-void kj_declare_storage(kj_scope *s, const kj_decl *decl)
+void kt_declare_storage(kt_scope *s, const ki_decl *decl)
 {
-  const kj_type_expr *written = decl->type_expr;
+  const ki_type_expr *written = decl->type_expr;
   bool is_shared = decl->kind == KJ_DECL_SHARED, is_scalar = written->kind != KJ_TYPE_STATIC_ARRAY;
-  kj_type_info info = { .layout = KJIT_LAYOUT_C,
+  ki_type_info info = { .layout = KJIT_LAYOUT_C,
                         .space = is_shared ? KJ_SPACE_SHARED : KJ_SPACE_LOCAL,
                         .is_static = true };
   info.element = storage_element(s, is_scalar ? written : written->element);
-  bool is_sized = !is_scalar && kj_has_runtime_extents(s, decl);
+  bool is_sized = !is_scalar && kt_has_runtime_extents(s, decl);
   if (!is_scalar && written->extents.count == 0) {
     check_dynamic(s, decl);
     info.rank = 1;
     info.is_static = false;
   } else if (is_sized) {
-    kj_check_runtime_extents(s, decl);
+    kt_check_runtime_extents(s, decl);
     info.rank = (uint32_t)written->extents.count;
     info.is_static = false;
   } else {
     if (!is_scalar) read_extents(s, &written->extents, is_shared ? "shared" : "local", &info);
     check_size(s, decl, &info);
   }
-  kj_tvar *var = kj_add_variable(s, is_shared ? KJ_V_SHARED : KJ_V_LOCAL, decl->name,
-                                 intern_array(s, &info), decl->location, KJ_LEVEL_GRID);
+  kt_var *var = kt_add_variable(s, is_shared ? KJ_V_SHARED : KJ_V_LOCAL, decl->name,
+                                intern_array(s, &info), decl->location, KJ_LEVEL_GRID);
   var->alignment = alignment_of(s, decl);
   var->sized_by = is_sized ? decl : NULL;
-  kj_bind_variable(s, decl, var);
+  kt_bind_variable(s, decl, var);
   s->meanings[decl->index].is_scalar = is_scalar;
 }

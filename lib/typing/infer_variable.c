@@ -4,90 +4,90 @@
 
 /* ---- temporaries ---- */
 
-void kj_emit(kj_scope *s, kj_tstmt *stmt) { KJ_PUSH(s->arena, s->out, stmt); }
+void kt_emit(kt_scope *s, kt_stmt *stmt) { KJ_PUSH(s->arena, s->out, stmt); }
 
-static kj_tstmt *new_assign(kj_scope *s, kj_tvar *var, kj_texpr *value, kj_location location)
+static kt_stmt *new_assign(kt_scope *s, kt_var *var, kt_expr *value, kj_location location)
 {
-  kj_tstmt *stmt = kj_new_tstmt(s->c, KJ_TS_ASSIGN, location);
+  kt_stmt *stmt = kt_new_tstmt(s->c, KJ_TS_ASSIGN, location);
   stmt->var = var;
   stmt->value = value;
   return stmt;
 }
 
-void kj_emit_assign(kj_scope *s, kj_tvar *var, kj_texpr *value, kj_location location)
+void kt_emit_assign(kt_scope *s, kt_var *var, kt_expr *value, kj_location location)
 {
-  kj_emit(s, new_assign(s, var, value, location));
+  kt_emit(s, new_assign(s, var, value, location));
 }
 
-static void insert(kj_scope *s, kj_tstmt *stmt, size_t at)
+static void insert(kt_scope *s, kt_stmt *stmt, size_t at)
 {
-  kj_emit(s, stmt);
+  kt_emit(s, stmt);
   for (size_t i = s->out->count - 1; i > at; i--) s->out->items[i] = s->out->items[i - 1];
   s->out->items[at] = stmt;
 }
 
 /* What costs nothing and reads the same wherever it is evaluated. */
-bool kj_is_stable(const kj_texpr *value)
+bool kt_is_stable(const kt_expr *value)
 {
   switch (KJ_AMONG(value->kind)) {
   case KJ_T_CONST: return true;
   case KJ_T_VAR: return value->var->kind != KJ_V_VAR;
   case KJ_T_EXTENT:
   case KJ_T_STRIDE:
-  case KJ_T_ITEM: return kj_is_stable(value->x);
+  case KJ_T_ITEM: return kt_is_stable(value->x);
   case KJ_T_TUPLE:
     for (size_t i = 0; i < value->args.count; i++)
-      if (!kj_is_stable(value->args.items[i])) return false;
+      if (!kt_is_stable(value->args.items[i])) return false;
     return true;
   case KJ_T_BUILTIN:
-    return (value->builtin->flags & KJ_PURE) && value->args.count == 0 && !kj_is_weak(value->type);
+    return (value->builtin->flags & KJ_PURE) && value->args.count == 0 && !ki_is_weak(value->type);
   default: return false;
   }
 }
 
-static kj_texpr *keep_named(kj_scope *s, kj_texpr *value, const char *name, size_t at);
+static kt_expr *keep_named(kt_scope *s, kt_expr *value, const char *name, size_t at);
 
-static kj_texpr *keep_tuple(kj_scope *s, kj_texpr *tuple, const char *name, size_t at)
+static kt_expr *keep_tuple(kt_scope *s, kt_expr *tuple, const char *name, size_t at)
 {
-  kj_texprs items = { 0 };
+  kt_exprs items = { 0 };
   for (size_t i = 0; i < tuple->args.count; i++) {
     size_t before = s->out->count;
     KJ_PUSH(s->arena, &items, keep_named(s, tuple->args.items[i], name, at));
     at += s->out->count - before;
   }
-  return kj_make_tuple(s, &items, tuple->location);
+  return kt_make_tuple(s, &items, tuple->location);
 }
 
 /* A weak value known at run time is kept as the widest literal of its kind, and stays weak. */
-static kj_texpr *keep_weak(kj_scope *s, kj_texpr *value, const char *name, size_t at)
+static kt_expr *keep_weak(kt_scope *s, kt_expr *value, const char *name, size_t at)
 {
-  if (value->kind == KJ_T_CONVERT && kj_is_stable(value->x)) return value;
-  kj_texpr *weak = kj_new_texpr(s->c, KJ_T_CONVERT, value->type, value->location);
-  kj_texpr *wide =
-    kj_convert(s, value, value->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, value->location);
+  if (value->kind == KJ_T_CONVERT && kt_is_stable(value->x)) return value;
+  kt_expr *weak = kt_new_texpr(s->c, KJ_T_CONVERT, value->type, value->location);
+  kt_expr *wide =
+    kt_convert(s, value, value->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, value->location);
   weak->x = keep_named(s, wide, name, at);
   return weak;
 }
 
-static kj_texpr *keep_named(kj_scope *s, kj_texpr *value, const char *name, size_t at)
+static kt_expr *keep_named(kt_scope *s, kt_expr *value, const char *name, size_t at)
 {
-  if (kj_is_stable(value)) return value;
-  if (value->kind == KJ_T_TUPLE && kj_is_tuple(s->c, value->type))
+  if (kt_is_stable(value)) return value;
+  if (value->kind == KJ_T_TUPLE && kt_is_tuple(s->c, value->type))
     return keep_tuple(s, value, name, at);
-  if (kj_is_weak(value->type)) return keep_weak(s, value, name, at);
+  if (ki_is_weak(value->type)) return keep_weak(s, value, name, at);
   if (!name) name = kj_format(s->arena, "_%u", s->temporary_count++);
-  kj_tvar *var =
-    kj_add_variable(s, KJ_V_LET, name, value->type, value->location, kj_level_of(s, value));
+  kt_var *var =
+    kt_add_variable(s, KJ_V_LET, name, value->type, value->location, kt_level_of(s, value));
   insert(s, new_assign(s, var, value, value->location), at);
-  return kj_make_var(s, var, value->location);
+  return kt_make_var(s, var, value->location);
 }
 
-kj_texpr *kj_keep_value_at(kj_scope *s, kj_texpr *value, size_t at)
+kt_expr *kt_keep_value_at(kt_scope *s, kt_expr *value, size_t at)
 {
   return keep_named(s, value, NULL, at);
 }
 
-kj_texpr *kj_keep_value(kj_scope *s, kj_texpr *value)
+kt_expr *kt_keep_value(kt_scope *s, kt_expr *value)
 {
   return keep_named(s, value, NULL, s->out->count);
 }
@@ -98,15 +98,15 @@ enum { WEAK_TREE_LIMIT = 64 };
 
 /* A weak tree that a name stands for is copied where the name is used: its typed parts must not
  * change until then, and it must not grow from name to name. */
-static kj_texpr *freeze(kj_scope *s, kj_texpr *e, const char *name)
+static kt_expr *freeze(kt_scope *s, kt_expr *e, const char *name)
 {
-  if (!kj_is_weak(e->type)) return kj_keep_value(s, e);
-  if (kj_is_stable(e)) return e;
-  if (e->kind == KJ_T_VAR || kj_count_nodes(e, WEAK_TREE_LIMIT) >= WEAK_TREE_LIMIT)
+  if (!ki_is_weak(e->type)) return kt_keep_value(s, e);
+  if (kt_is_stable(e)) return e;
+  if (e->kind == KJ_T_VAR || kt_count_nodes(e, WEAK_TREE_LIMIT) >= WEAK_TREE_LIMIT)
     return keep_weak(s, e, name, s->out->count);
   if (e->kind == KJ_T_LOAD) {
     for (size_t i = 0; i < e->args.count; i++)
-      e->args.items[i] = kj_keep_value(s, e->args.items[i]);
+      e->args.items[i] = kt_keep_value(s, e->args.items[i]);
     return e;
   }
   if (e->x) e->x = freeze(s, e->x, name);
@@ -116,115 +116,115 @@ static kj_texpr *freeze(kj_scope *s, kj_texpr *e, const char *name)
   return e;
 }
 
-static void bind_let(kj_scope *s, const kj_decl *decl, kj_texpr *value)
+static void bind_let(kt_scope *s, const ki_decl *decl, kt_expr *value)
 {
-  if (kj_is_weak(value->type)) {
-    kj_bind_value(s, decl, freeze(s, value, decl->name));
+  if (ki_is_weak(value->type)) {
+    kt_bind_value(s, decl, freeze(s, value, decl->name));
     return;
   }
-  bool is_value = value->kind == KJ_T_CONST || kj_weak_constant(s, value);
-  if (is_value || (value->kind == KJ_T_TUPLE && kj_is_tuple(s->c, value->type))) {
-    kj_bind_value(s, decl, is_value ? value : keep_tuple(s, value, decl->name, s->out->count));
+  bool is_value = value->kind == KJ_T_CONST || kt_weak_constant(s, value);
+  if (is_value || (value->kind == KJ_T_TUPLE && kt_is_tuple(s->c, value->type))) {
+    kt_bind_value(s, decl, is_value ? value : keep_tuple(s, value, decl->name, s->out->count));
     return;
   }
-  kj_tvar *var =
-    kj_add_variable(s, KJ_V_LET, decl->name, value->type, decl->location, kj_level_of(s, value));
-  kj_bind_variable(s, decl, var);
-  kj_emit_assign(s, var, value, decl->location);
+  kt_var *var =
+    kt_add_variable(s, KJ_V_LET, decl->name, value->type, decl->location, kt_level_of(s, value));
+  kt_bind_variable(s, decl, var);
+  kt_emit_assign(s, var, value, decl->location);
 }
 
-bool kj_is_too_wide(const kj_texpr *value)
+bool kt_is_too_wide(const kt_expr *value)
 {
-  return value->type == KJ_WEAK_INT && kj_is_constant(value) &&
-         !kj_integer_fits(KJIT_I32, value->integer);
+  return value->type == KJ_WEAK_INT && kt_is_constant(value) &&
+         !ki_integer_fits(KJIT_I32, value->integer);
 }
 
 /* A float literal and an integer make f64 only where no float is met: one that is assigned later
  * decides. */
-static kjit_type join_guess(kj_scope *s, kjit_type guess, kjit_type type, kj_location location)
+static kjit_type join_guess(kt_scope *s, kjit_type guess, kjit_type type, kj_location location)
 {
   if (guess == KJIT_ANY) return type;
-  if (kj_has_parts(s->c, type) || kj_has_parts(s->c, guess))
-    return kj_promote_parts(s, guess, type, location);
-  bool is_open = (guess == KJ_WEAK_FLOAT && (kj_is_integer(s->c, type) || type == KJIT_BOOL)) ||
-                 (type == KJ_WEAK_FLOAT && kj_is_integer(s->c, guess));
-  return is_open ? KJ_WEAK_FLOAT : kj_join(s, guess, type, location);
+  if (kt_has_parts(s->c, type) || kt_has_parts(s->c, guess))
+    return kt_promote_parts(s, guess, type, location);
+  bool is_open = (guess == KJ_WEAK_FLOAT && (kt_is_integer(s->c, type) || type == KJIT_BOOL)) ||
+                 (type == KJ_WEAK_FLOAT && kt_is_integer(s->c, guess));
+  return is_open ? KJ_WEAK_FLOAT : kt_join(s, guess, type, location);
 }
 
 /* The guess for a var that starts with a literal, raised by a value that is assigned. */
-static void raise_guess(kj_scope *s, const kj_decl *decl, const kj_texpr *value)
+static void raise_guess(kt_scope *s, const ki_decl *decl, const kt_expr *value)
 {
-  kj_guess *guess = &s->guesses[decl->index];
-  if (!kj_is_number(s->c, value->type) && !kj_has_parts(s->c, value->type))
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` is a number, the value is %s", decl->name,
-            kj_type_text(s->c, value->type));
-  kjit_type type = kj_is_too_wide(value) ? KJIT_I64 : value->type;
+  kt_guess *guess = &s->guesses[decl->index];
+  if (!kt_is_number(s->c, value->type) && !kt_has_parts(s->c, value->type))
+    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` is a number, the value is %s", decl->name,
+            kt_type_text(s->c, value->type));
+  kjit_type type = kt_is_too_wide(value) ? KJIT_I64 : value->type;
   kjit_type joined = join_guess(s, guess->type, type, value->location);
   if (joined == KJIT_ANY)
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
             "`%s` starts with a literal and is assigned %s and %s, which no type holds both: give "
             "it a type, `var %s: i64 = ...`",
-            decl->name, kj_type_text(s->c, guess->type), kj_type_text(s->c, type), decl->name);
+            decl->name, kt_type_text(s->c, guess->type), kt_type_text(s->c, type), decl->name);
   if (guess->type != KJIT_ANY && joined != guess->type) s->is_changed = true;
   guess->type = joined;
 }
 
-static void raise_level(kj_scope *s, const kj_decl *decl, kj_tvar *var, const kj_texpr *value)
+static void raise_level(kt_scope *s, const ki_decl *decl, kt_var *var, const kt_expr *value)
 {
-  kj_guess *guess = &s->guesses[decl->index];
-  kj_level level = kj_higher_level(s->level, kj_level_of(s, value));
+  kt_guess *guess = &s->guesses[decl->index];
+  kt_level level = kt_higher_level(s->level, kt_level_of(s, value));
   if (level <= guess->level) return;
   if (guess->was_read) s->is_changed = true;
   guess->level = level;
   s->levels.items[var->index] = level;
 }
 
-static void bind_var(kj_scope *s, const kj_decl *decl, kj_texpr *value)
+static void bind_var(kt_scope *s, const ki_decl *decl, kt_expr *value)
 {
-  kj_guess *guess = &s->guesses[decl->index];
+  kt_guess *guess = &s->guesses[decl->index];
   kjit_type type;
-  if (kj_is_array(s->c, value->type))
-    kj_fail(s->c, decl->location, KJIT_ERROR_TYPE,
+  if (kt_is_array(s->c, value->type))
+    kt_fail(s->c, decl->location, KJIT_ERROR_TYPE,
             "`%s`: an array is named with `let`; only its elements can be assigned", decl->name);
-  if (kj_is_weak(value->type)) {
+  if (ki_is_weak(value->type)) {
     raise_guess(s, decl, value);
     type = guess->type;
   } else {
-    value = kj_make_concrete(s, value);
+    value = kt_make_concrete(s, value);
     type = value->type;
   }
-  kj_tvar *var = kj_add_variable(s, KJ_V_VAR, decl->name, type, decl->location, guess->level);
+  kt_var *var = kt_add_variable(s, KJ_V_VAR, decl->name, type, decl->location, guess->level);
   raise_level(s, decl, var, value);
-  kj_bind_variable(s, decl, var);
-  kj_emit_assign(s, var, kj_is_weak(type) ? value : kj_convert(s, value, type, value->location),
+  kt_bind_variable(s, decl, var);
+  kt_emit_assign(s, var, ki_is_weak(type) ? value : kt_convert(s, value, type, value->location),
                  decl->location);
 }
 
-void kj_assign_variable(kj_scope *s, const kj_place *place, kj_texpr *value, kj_location location)
+void kt_assign_variable(kt_scope *s, const kt_place *place, kt_expr *value, kj_location location)
 {
-  const kj_decl *decl = place->decl;
-  kj_tvar *var = place->var;
+  const ki_decl *decl = place->decl;
+  kt_var *var = place->var;
   raise_level(s, decl, var, value);
   if (s->guesses[decl->index].type != KJIT_ANY) {
     raise_guess(s, decl, value);
     /* what follows in this round, which is not kept, shall meet no literal any more */
     if (s->is_changed) var->type = s->guesses[decl->index].type;
-    bool is_final = !s->is_changed && !kj_is_weak(var->type);
-    kj_emit_assign(s, var, is_final ? kj_convert(s, value, var->type, value->location) : value,
+    bool is_final = !s->is_changed && !ki_is_weak(var->type);
+    kt_emit_assign(s, var, is_final ? kt_convert(s, value, var->type, value->location) : value,
                    location);
     return;
   }
-  kj_emit_assign(s, var,
-                 kj_fit_annotation(s, value, var->type, kj_format(s->arena, "`%s`", decl->name),
+  kt_emit_assign(s, var,
+                 kt_fit_annotation(s, value, var->type, kj_format(s->arena, "`%s`", decl->name),
                                    location),
                  location);
 }
 
-void kj_declare(kj_scope *s, const kj_decl *decl, kj_texpr *value)
+void kt_declare(kt_scope *s, const ki_decl *decl, kt_expr *value)
 {
   if (decl->type_expr) {
-    kjit_type annotation = kj_infer_type(s, decl->type_expr);
-    value = kj_fit_annotation(s, value, annotation, kj_format(s->arena, "`%s`", decl->name),
+    kjit_type annotation = kt_infer_type(s, decl->type_expr);
+    value = kt_fit_annotation(s, value, annotation, kj_format(s->arena, "`%s`", decl->name),
                               value->location);
   }
   if (decl->kind == KJ_DECL_VAR) bind_var(s, decl, value);
@@ -233,38 +233,38 @@ void kj_declare(kj_scope *s, const kj_decl *decl, kj_texpr *value)
 
 /* ---- how far a value may differ ---- */
 
-static kj_level level_of_builtin(const kj_builtin *builtin)
+static kt_level level_of_builtin(const ki_builtin *builtin)
 {
   if (builtin->flags & (KJ_THREAD | KJ_WARP)) return KJ_LEVEL_THREAD;
-  static const kj_builtin_id of_block[] = { KJ_BUILTIN_BLOCK_IDX, KJ_BUILTIN_CLUSTER_IDX,
+  static const ki_builtin_id of_block[] = { KJ_BUILTIN_BLOCK_IDX, KJ_BUILTIN_CLUSTER_IDX,
                                             KJ_BUILTIN_CLUSTER_BLOCK_IDX, KJ_BUILTIN_CLUSTER_RANK };
   for (size_t i = 0; i < sizeof of_block / sizeof *of_block; i++)
     if (of_block[i] == builtin->id) return KJ_LEVEL_BLOCK;
   return builtin->flags & KJ_BARRIER ? KJ_LEVEL_BLOCK : KJ_LEVEL_GRID;
 }
 
-static kj_level level_of_load(const kj_scope *s, const kj_texpr *expr)
+static kt_level level_of_load(const kt_scope *s, const kt_expr *expr)
 {
-  kj_space space = kj_type(s->c->types, expr->x->type)->space;
+  ki_space space = ki_type(s->c->types, expr->x->type)->space;
   return space == KJ_SPACE_LOCAL    ? KJ_LEVEL_THREAD
          : space == KJ_SPACE_SHARED ? KJ_LEVEL_BLOCK
                                     : KJ_LEVEL_GRID;
 }
 
 /* What a function under way returns is not known yet. */
-static kj_level level_of_call(const kj_scope *s, const kj_texpr *expr)
+static kt_level level_of_call(const kt_scope *s, const kt_expr *expr)
 {
-  const kj_record *record = s->inference->records.items[expr->instance->id];
+  const kt_record *record = s->inference->records.items[expr->instance->id];
   return record->is_done ? record->result_level : KJ_LEVEL_THREAD;
 }
 
 /* A load at an index that is the same for all threads counts as the same: whoever races on it is on
  * his own. */
-kj_level kj_level_of(const kj_scope *s, const kj_texpr *expr)
+kt_level kt_level_of(const kt_scope *s, const kt_expr *expr)
 {
   if (!expr) return KJ_LEVEL_GRID;
-  kj_level level = KJ_LEVEL_GRID;
-  switch (kj_source_of(expr)) {
+  kt_level level = KJ_LEVEL_GRID;
+  switch (kt_source_of(expr)) {
   case KJ_FROM_OPERANDS: break;
   case KJ_FROM_VARIABLE:
     return expr->var->index < s->levels.count ? s->levels.items[expr->var->index] : KJ_LEVEL_GRID;
@@ -272,7 +272,7 @@ kj_level kj_level_of(const kj_scope *s, const kj_texpr *expr)
   case KJ_FROM_BUILTIN: level = level_of_builtin(expr->builtin); break;
   case KJ_FROM_CALL: level = level_of_call(s, expr); break;
   }
-  for (size_t i = 0; i < kj_operand_count(expr); i++)
-    level = kj_higher_level(level, kj_level_of(s, kj_operand(expr, i)));
+  for (size_t i = 0; i < kt_operand_count(expr); i++)
+    level = kt_higher_level(level, kt_level_of(s, kt_operand(expr, i)));
   return level;
 }

@@ -5,42 +5,42 @@
 
 #include "typing/typed.h"
 
-typedef struct kj_mma_element {
+typedef struct kt_mma_element {
   const char *ptx;
   kjit_type type;  /* of the fragment's elements */
   uint32_t bits;   /* of an element of the matrix: less than those of the type where it is packed */
   char constraint; /* of a register, as inline PTX names it */
-} kj_mma_element;
-extern const kj_mma_element kj_mma_elements[KJ_MMA_KIND_COUNT];
+} kt_mma_element;
+extern const kt_mma_element kt_mma_elements[KJ_MMA_KIND_COUNT];
 
 /* SAT: sums are clamped rather than wrapped. XOR, AND: which bits of two words are counted. */
-typedef enum kj_mma_variant { KJ_MMA_PLAIN, KJ_MMA_SAT, KJ_MMA_XOR, KJ_MMA_AND } kj_mma_variant;
+typedef enum kt_mma_variant { KJ_MMA_PLAIN, KJ_MMA_SAT, KJ_MMA_XOR, KJ_MMA_AND } kt_mma_variant;
 
-typedef struct kj_mma {
-  kj_builtin_id builtin;
+typedef struct kt_mma {
+  ki_builtin_id builtin;
   uint32_t m, n, k;
-  kj_mma_variant variant;
-  kj_mma_kind a, b, c;
+  kt_mma_variant variant;
+  ki_mma_kind a, b, c;
   uint32_t arch, ptx;
-} kj_mma;
+} kt_mma;
 
 /* The built-in on fragments of these types; NULL: there is none. */
-const kj_mma *kj_find_mma(const kj_types *types, const kj_builtin *builtin, kjit_type a,
+const kt_mma *kt_find_mma(const ki_types *types, const ki_builtin *builtin, kjit_type a,
                           kjit_type b, kjit_type c);
 /* Row i of those of a built-in, for messages; NULL: no more. */
-const kj_mma *kj_get_mma(const kj_builtin *builtin, size_t i);
+const kt_mma *kt_get_mma(const ki_builtin *builtin, size_t i);
 /* A fragment of `count` elements of the matrix, 32 lanes together: lanes of the vector; 1: a
  * scalar. */
-uint32_t kj_count_fragment(kj_mma_kind kind, uint32_t count);
+uint32_t kt_count_fragment(ki_mma_kind kind, uint32_t count);
 
 /* Element e of a fragment, counted in elements of the matrix (bits: in words of 32), of lane
  * `lane`: at row group + row, column quad * scale + column, where group is lane / 4 and quad lane %
  * 4; for B row and column change places. */
-typedef struct kj_mma_place {
+typedef struct kt_mma_place {
   uint32_t row, column, scale;
-} kj_mma_place;
-kj_mma_place kj_place_operand(kj_mma_kind kind, uint32_t rows, uint32_t element);
-kj_mma_place kj_place_result(uint32_t element);
+} kt_mma_place;
+kt_mma_place kt_place_operand(ki_mma_kind kind, uint32_t rows, uint32_t element);
+kt_mma_place kt_place_result(uint32_t element);
 
 /* Matrix products of a warpgroup: what the typing rules and both targets know of the rows
  * wgmma_<kind>. */
@@ -52,14 +52,14 @@ enum {
   KJ_WGMMA_TRANSPOSE_B = 2
 };
 
-typedef struct kj_wgmma {
-  kj_mma_kind operand, result;
+typedef struct kt_wgmma {
+  ki_mma_kind operand, result;
   uint32_t n, k;
   bool has_fragment;   /* a is one; else a descriptor */
   uint32_t transposed; /* of KJ_WGMMA_TRANSPOSE_* */
-} kj_wgmma;
+} kt_wgmma;
 
 /* A typed call: .x the array d, .args a, b, accumulate, .dimension what is transposed. */
-kj_wgmma kj_describe_wgmma(const kj_types *types, const kj_texpr *call);
+kt_wgmma kt_describe_wgmma(const ki_types *types, const kt_expr *call);
 
 #endif

@@ -9,19 +9,19 @@ enum { ELEMENT_LIMIT = 1 << 20 };
 
 /* ---- from the declaration ---- */
 
-static kj_texpr *read_element(kj_scope *s, kjit_type type, const char *at, kj_location location)
+static kt_expr *read_element(kt_scope *s, kjit_type type, const char *at, kj_location location)
 {
-  kj_value value;
-  if (kj_decode_value(type, at, &value)) return kj_new_value(s, value, location);
-  kj_texprs parts = { 0 };
-  for (uint32_t i = 0; i < kj_value_part_count(s->c->types, type); i++) {
-    kj_component part = kj_get_value_part(s->c->types, type, i);
+  ki_value value;
+  if (ki_decode_value(type, at, &value)) return kt_new_value(s, value, location);
+  kt_exprs parts = { 0 };
+  for (uint32_t i = 0; i < ki_value_part_count(s->c->types, type); i++) {
+    ki_component part = ki_get_value_part(s->c->types, type, i);
     KJ_PUSH(s->arena, &parts, read_element(s, part.type, at + part.offset_bytes, location));
   }
-  return kj_make_composed(s, type, &parts, location);
+  return kt_make_composed(s, type, &parts, location);
 }
 
-static void read_data(kj_scope *s, const kj_decl *decl, kj_constant *constant)
+static void read_data(kt_scope *s, const ki_decl *decl, kt_constant *constant)
 {
   int64_t count = 1;
   constant->element = decl->data_element;
@@ -31,10 +31,10 @@ static void read_data(kj_scope *s, const kj_decl *decl, kj_constant *constant)
     constant->extents[i] = decl->extents[i];
     if (__builtin_mul_overflow(count, decl->extents[i], &count) || count < 0 ||
         count > ELEMENT_LIMIT)
-      kj_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
+      kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
               "a constant array has at most %d elements", ELEMENT_LIMIT);
   }
-  size_t size = kj_type(s->c->types, constant->element)->size_bytes;
+  size_t size = ki_type(s->c->types, constant->element)->size_bytes;
   for (int64_t i = 0; i < count; i++)
     KJ_PUSH(s->arena, &constant->elements,
             read_element(s, constant->element, (const char *)decl->data + (size_t)i * size,
@@ -42,45 +42,45 @@ static void read_data(kj_scope *s, const kj_decl *decl, kj_constant *constant)
 }
 
 /* A constant, or a value made of constants: `Vec3(1, 2, 3)`. */
-static bool is_known(const kj_scope *s, const kj_texpr *value)
+static bool is_known(const kt_scope *s, const kt_expr *value)
 {
-  if (kj_is_constant(value)) return true;
-  if (value->kind != KJ_T_TUPLE || kj_is_tuple(s->c, value->type)) return false;
+  if (kt_is_constant(value)) return true;
+  if (value->kind != KJ_T_TUPLE || kt_is_tuple(s->c, value->type)) return false;
   for (size_t i = 0; i < value->args.count; i++)
     if (!is_known(s, value->args.items[i])) return false;
   return true;
 }
 
 /* Extents come from the first aggregate of each level; all others must agree. */
-static void read_aggregate(kj_scope *s, const kj_expr *expr, kj_constant *constant, uint32_t depth)
+static void read_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *constant, uint32_t depth)
 {
   if (expr->kind != KJ_EXPR_TUPLE) {
     if (depth != constant->rank)
-      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+      kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
               "a constant array has the same depth everywhere: expected `{`");
-    kj_count_work(s->inference, expr->location);
-    kj_texpr *element = kj_infer_expr(s, expr);
+    kt_count_work(s->inference, expr->location);
+    kt_expr *element = kt_infer_expr(s, expr);
     if (!is_known(s, element))
-      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+      kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
               "an element of a constant must be known at compile time");
     KJ_PUSH(s->arena, &constant->elements, element);
     return;
   }
   if (depth >= constant->rank)
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "a constant array has the same depth everywhere: expected a value");
   if ((int64_t)expr->args.count != constant->extents[depth])
-    kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "expected %lld values, got %zu",
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "expected %lld values, got %zu",
             (long long)constant->extents[depth], expr->args.count);
   for (size_t i = 0; i < expr->args.count; i++)
     read_aggregate(s, expr->args.items[i], constant, depth + 1);
 }
 
-static void measure_aggregate(kj_scope *s, const kj_expr *expr, kj_constant *constant)
+static void measure_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *constant)
 {
   while (expr && expr->kind == KJ_EXPR_TUPLE) {
     if (constant->rank == KJ_MAX_RANK)
-      kj_fail(s->c, expr->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions",
+      kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions",
               KJ_MAX_RANK);
     constant->extents[constant->rank++] = (int64_t)expr->args.count;
     expr = expr->args.count ? expr->args.items[0] : NULL;
@@ -88,59 +88,59 @@ static void measure_aggregate(kj_scope *s, const kj_expr *expr, kj_constant *con
 }
 
 /* Elements to one type: the annotation's, or their common one. */
-static void unify_elements(kj_scope *s, kj_constant *constant, kjit_type annotation)
+static void unify_elements(kt_scope *s, kt_constant *constant, kjit_type annotation)
 {
   kjit_type type = annotation;
   for (size_t i = 0; i < constant->elements.count && annotation == KJIT_ANY; i++) {
-    const kj_texpr *element = constant->elements.items[i];
-    type = i == 0 ? element->type : kj_join_values(s, type, element->type, element->location);
+    const kt_expr *element = constant->elements.items[i];
+    type = i == 0 ? element->type : kt_join_values(s, type, element->type, element->location);
     if (type == KJIT_ANY)
-      kj_fail(s->c, element->location, KJIT_ERROR_TYPE,
+      kt_fail(s->c, element->location, KJIT_ERROR_TYPE,
               "no type holds this value and those before it");
   }
   for (size_t i = 0; i < constant->elements.count; i++) {
-    kj_texpr **element = &constant->elements.items[i];
-    *element = kj_is_weak(type) ? kj_convert(s, *element, type, (*element)->location)
-                                : kj_fit_value(s, *element, type, "an element of the constant",
+    kt_expr **element = &constant->elements.items[i];
+    *element = ki_is_weak(type) ? kt_convert(s, *element, type, (*element)->location)
+                                : kt_fit_value(s, *element, type, "an element of the constant",
                                                (*element)->location);
     if (!is_known(s, *element))
-      kj_fail(s->c, (*element)->location, KJIT_ERROR_TYPE,
+      kt_fail(s->c, (*element)->location, KJIT_ERROR_TYPE,
               "an element of a constant must be known at compile time");
   }
   constant->element = type;
 }
 
-static void check_extents(kj_scope *s, const kj_decl *decl, kj_constant *constant)
+static void check_extents(kt_scope *s, const ki_decl *decl, kt_constant *constant)
 {
-  const kj_exprs *extents = &decl->type_expr->extents;
+  const ki_exprs *extents = &decl->type_expr->extents;
   /* of no values: as the type has it */
   const uint32_t measured = constant->rank;
   if (measured && !constant->extents[measured - 1]) constant->rank = (uint32_t)extents->count;
   if (extents->count != constant->rank)
-    kj_fail(s->c, decl->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, decl->location, KJIT_ERROR_TYPE,
             "`%s` is declared with %zu dimensions, its value has %u", decl->name, extents->count,
             constant->rank);
   for (size_t i = 0; i < extents->count; i++) {
-    int64_t extent = kj_infer_constant(s, extents->items[i], "an extent of a constant");
+    int64_t extent = kt_infer_constant(s, extents->items[i], "an extent of a constant");
     if (i >= measured && extent >= 0) constant->extents[i] = extent;
     if (extent != constant->extents[i])
-      kj_fail(s->c, extents->items[i]->location, KJIT_ERROR_TYPE,
+      kt_fail(s->c, extents->items[i]->location, KJIT_ERROR_TYPE,
               "`%s` is declared with %lld elements, its value has %lld", decl->name,
               (long long)extent, (long long)constant->extents[i]);
   }
 }
 
-static void read_value(kj_scope *s, const kj_decl *decl, kj_constant *constant)
+static void read_value(kt_scope *s, const ki_decl *decl, kt_constant *constant)
 {
-  const kj_type_expr *written = decl->type_expr;
+  const ki_type_expr *written = decl->type_expr;
   kjit_type annotation = KJIT_ANY;
   constant->is_array = decl->value->kind == KJ_EXPR_TUPLE;
   if (constant->is_array) measure_aggregate(s, decl->value, constant);
   if (written) {
     bool is_array = written->kind == KJ_TYPE_STATIC_ARRAY;
-    annotation = kj_infer_type(s, is_array ? written->element : written);
-    if (!kj_is_element(s->c->types, annotation) || is_array != constant->is_array)
-      kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the type of `%s` is written as %s: `%s`",
+    annotation = kt_infer_type(s, is_array ? written->element : written);
+    if (!ki_is_element(s->c->types, annotation) || is_array != constant->is_array)
+      kt_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the type of `%s` is written as %s: `%s`",
               decl->name, constant->is_array ? "an array with its extents" : "a scalar",
               constant->is_array ? "f32[3, 3]" : "f32");
     if (is_array) check_extents(s, decl, constant);
@@ -149,25 +149,25 @@ static void read_value(kj_scope *s, const kj_decl *decl, kj_constant *constant)
   unify_elements(s, constant, annotation);
 }
 
-const kj_constant *kj_get_constant(kj_scope *s, const kj_decl *decl)
+const kt_constant *kt_get_constant(kt_scope *s, const ki_decl *decl)
 {
-  kj_inference *inference = s->inference;
-  kj_constant *known = inference->constants[decl->index];
+  kt_inference *inference = s->inference;
+  kt_constant *known = inference->constants[decl->index];
   if (known && known->is_being_made)
-    kj_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the constant `%s` depends on itself",
+    kt_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the constant `%s` depends on itself",
             decl->name);
   if (known) return known;
   if (!decl->value && !decl->data)
-    kj_fail(s->c, decl->location, KJIT_ERROR_NAME,
+    kt_fail(s->c, decl->location, KJIT_ERROR_NAME,
             "the extern constant `%s` has no value: kjit_set_constant gives it one", decl->name);
-  kj_constant *constant = inference->constants[decl->index] = KJ_NEW(s->arena, kj_constant);
+  kt_constant *constant = inference->constants[decl->index] = KJ_NEW(s->arena, kt_constant);
   constant->is_being_made = true;
   constant->name = decl->name;
   /* Constants refer to constants only: a scope without variables, whatever function needs it first.
    */
-  kj_scope outside;
-  kj_tstmts ignored = { 0 };
-  kj_init_scope(&outside, inference);
+  kt_scope outside;
+  kt_stmts ignored = { 0 };
+  kt_init_scope(&outside, inference);
   outside.out = &ignored;
   if (decl->value) read_value(&outside, decl, constant);
   else read_data(&outside, decl, constant);
@@ -177,80 +177,80 @@ const kj_constant *kj_get_constant(kj_scope *s, const kj_decl *decl)
 
 /* ---- uses ---- */
 
-kjit_type kj_concrete_element(const kj_constant *constant)
+kjit_type kt_concrete_element(const kt_constant *constant)
 {
   if (constant->element == KJ_WEAK_FLOAT) return KJIT_F64;
   if (constant->element != KJ_WEAK_INT) return constant->element;
   for (size_t i = 0; i < constant->elements.count; i++)
-    if (!kj_integer_fits(KJIT_I32, constant->elements.items[i]->integer)) return KJIT_I64;
+    if (!ki_integer_fits(KJIT_I32, constant->elements.items[i]->integer)) return KJIT_I64;
   return KJIT_I32;
 }
 
-static kjit_type array_type(kj_scope *s, const kj_constant *constant, kjit_type element)
+static kjit_type array_type(kt_scope *s, const kt_constant *constant, kjit_type element)
 {
-  kj_type_info info = { .element = element,
+  ki_type_info info = { .element = element,
                         .rank = constant->rank,
                         .layout = KJIT_LAYOUT_C,
                         .read_only = true,
                         .space = KJ_SPACE_CONST,
                         .is_static = true };
   memcpy(info.extents, constant->extents, sizeof info.extents);
-  kjit_type type = kj_intern_array(s->c->types, &info);
+  kjit_type type = ki_intern_array(s->c->types, &info);
   if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
   return type;
 }
 
-static void write_value(const kj_compilation *c, kjit_type type, const kj_texpr *value, char *at)
+static void write_value(const kt_compilation *c, kjit_type type, const kt_expr *value, char *at)
 {
   if (value->kind == KJ_T_CONST) {
-    kj_encode_value((kj_value){ type, value->integer }, at);
+    ki_encode_value((ki_value){ type, value->integer }, at);
     return;
   }
   for (uint32_t i = 0; i < value->args.count; i++) {
-    kj_component part = kj_get_value_part(c->types, type, i);
+    ki_component part = ki_get_value_part(c->types, type, i);
     write_value(c, part.type, value->args.items[i], at + part.offset_bytes);
   }
 }
 
-static const void *make_data(kj_scope *s, const kj_constant *constant, kjit_type type)
+static const void *make_data(kt_scope *s, const kt_constant *constant, kjit_type type)
 {
-  size_t size = kj_type(s->c->types, type)->size_bytes;
+  size_t size = ki_type(s->c->types, type)->size_bytes;
   char *data = KJ_NEW_ARRAY(s->arena, char, size *(constant->elements.count + 1));
   for (size_t i = 0; i < constant->elements.count; i++) {
-    kj_texpr *element = constant->elements.items[i];
-    write_value(s->c, type, kj_convert(s, element, type, element->location), data + i * size);
+    kt_expr *element = constant->elements.items[i];
+    write_value(s->c, type, kt_convert(s, element, type, element->location), data + i * size);
   }
   return data;
 }
 
-kj_texpr *kj_make_constant_array(kj_scope *s, const kj_constant *constant, kjit_type element,
-                                 kj_location location)
+kt_expr *kt_make_constant_array(kt_scope *s, const kt_constant *constant, kjit_type element,
+                                kj_location location)
 {
   for (size_t i = 0; i < s->constant_uses.count; i++) {
-    const kj_constant_use *use = &s->constant_uses.items[i];
+    const kt_constant_use *use = &s->constant_uses.items[i];
     if (use->constant == constant && use->element == element)
-      return kj_make_var(s, use->var, location);
+      return kt_make_var(s, use->var, location);
   }
-  kj_tvar *var = kj_add_variable(s, KJ_V_CONST, constant->name, array_type(s, constant, element),
-                                 location, KJ_LEVEL_GRID);
+  kt_var *var = kt_add_variable(s, KJ_V_CONST, constant->name, array_type(s, constant, element),
+                                location, KJ_LEVEL_GRID);
   var->data = make_data(s, constant, element);
-  KJ_PUSH(s->arena, &s->constant_uses, ((kj_constant_use){ constant, element, var }));
-  return kj_make_var(s, var, location);
+  KJ_PUSH(s->arena, &s->constant_uses, ((kt_constant_use){ constant, element, var }));
+  return kt_make_var(s, var, location);
 }
 
 /* A constant array is a VAR without a variable of the instance until its elements have a type:
  * .var->lowered leads back to the constant. */
-static kj_texpr *make_weak_array(kj_scope *s, const kj_constant *constant, kj_location location)
+static kt_expr *make_weak_array(kt_scope *s, const kt_constant *constant, kj_location location)
 {
-  kj_tvar *var = KJ_NEW(s->arena, kj_tvar);
+  kt_var *var = KJ_NEW(s->arena, kt_var);
   var->kind = KJ_V_CONST;
   var->type = array_type(s, constant, constant->element);
   var->lowered = (void *)(uintptr_t)constant;
   var->index = UINT32_MAX;
-  return kj_make_var(s, var, location);
+  return kt_make_var(s, var, location);
 }
 
-const kj_constant *kj_weak_constant(const kj_scope *s, const kj_texpr *array)
+const kt_constant *kt_weak_constant(const kt_scope *s, const kt_expr *array)
 {
   (void)s;
   return array->kind == KJ_T_VAR && array->var->kind == KJ_V_CONST &&
@@ -259,11 +259,11 @@ const kj_constant *kj_weak_constant(const kj_scope *s, const kj_texpr *array)
            : NULL;
 }
 
-kj_texpr *kj_make_constant(kj_scope *s, const kj_decl *decl, kj_location location)
+kt_expr *kt_make_constant(kt_scope *s, const ki_decl *decl, kj_location location)
 {
-  const kj_constant *constant = kj_get_constant(s, decl);
+  const kt_constant *constant = kt_get_constant(s, decl);
   if (constant->is_array) return make_weak_array(s, constant, location);
-  kj_texpr *value = kj_copy_texpr(s, constant->elements.items[0]);
+  kt_expr *value = kt_copy_texpr(s, constant->elements.items[0]);
   value->location = location;
   return value;
 }

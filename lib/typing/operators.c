@@ -2,74 +2,74 @@
  * (docs/ir.md, Inference). */
 #include "typing/rules.h"
 
-static const char *text_of(kjit_op op) { return kj_op_table[op].text; }
+static const char *text_of(kjit_op op) { return ki_op_table[op].text; }
 
-static void require_numbers(kj_scope *s, kjit_op op, const kj_texpr *x)
+static void require_numbers(kt_scope *s, kjit_op op, const kt_expr *x)
 {
-  if (kj_is_number(s->c, x->type)) return;
-  bool compares = kj_op_table[op].class_ == KJ_OP_COMPARE;
-  if (compares && kj_is_struct(s->c, x->type))
-    kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "structs are compared field by field: `a.x %s b.x`",
+  if (kt_is_number(s->c, x->type)) return;
+  bool compares = ki_op_table[op].class_ == KJ_OP_COMPARE;
+  if (compares && kt_is_struct(s->c, x->type))
+    kt_fail(s->c, x->location, KJIT_ERROR_TYPE, "structs are compared field by field: `a.x %s b.x`",
             text_of(op));
-  if (compares && kj_is_pointer(s->c, x->type))
-    kj_fail(s->c, x->location, KJIT_ERROR_TYPE,
+  if (compares && kt_is_pointer(s->c, x->type))
+    kt_fail(s->c, x->location, KJIT_ERROR_TYPE,
             "pointers are compared as addresses: `bitcast(u64, p) %s 0`", text_of(op));
-  if (kj_is_pointer(s->c, x->type))
-    kj_fail(s->c, x->location, KJIT_ERROR_TYPE,
+  if (kt_is_pointer(s->c, x->type))
+    kt_fail(s->c, x->location, KJIT_ERROR_TYPE,
             "a pointer has no arithmetic: `p[i]` is an element, `pointer(p[i])` its address");
-  const char *hint = kj_is_array(s->c, x->type)   ? "; write its index: `a[i]`"
-                     : kj_is_tuple(s->c, x->type) ? "; write which item: `t[0]`"
+  const char *hint = kt_is_array(s->c, x->type)   ? "; write its index: `a[i]`"
+                     : kt_is_tuple(s->c, x->type) ? "; write which item: `t[0]`"
                                                   : "";
-  kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "`%s` needs numbers, got %s%s", text_of(op),
-          kj_type_text(s->c, x->type), hint);
+  kt_fail(s->c, x->location, KJIT_ERROR_TYPE, "`%s` needs numbers, got %s%s", text_of(op),
+          kt_type_text(s->c, x->type), hint);
 }
 
-static void require_integers(kj_scope *s, kjit_op op, const kj_texpr *x)
+static void require_integers(kt_scope *s, kjit_op op, const kt_expr *x)
 {
-  if (!kj_is_float(s->c, x->type)) return;
-  kj_fail(s->c, x->location, KJIT_ERROR_TYPE, "`%s` needs integers, got %s", text_of(op),
-          kj_type_text(s->c, x->type));
+  if (!kt_is_float(s->c, x->type)) return;
+  kt_fail(s->c, x->location, KJIT_ERROR_TYPE, "`%s` needs integers, got %s", text_of(op),
+          kt_type_text(s->c, x->type));
 }
 
 /* Whether the type of a weak tree may still change in a later round: it holds a variable that has
  * only met literals so far. */
-static bool is_unsettled(const kj_texpr *e)
+static bool is_unsettled(const kt_expr *e)
 {
-  if (!e || !kj_is_weak(e->type)) return false;
+  if (!e || !ki_is_weak(e->type)) return false;
   if (e->kind == KJ_T_VAR) return e->var->kind == KJ_V_VAR;
-  for (size_t i = 0; i < kj_operand_count(e); i++)
-    if (is_unsettled(kj_operand(e, i))) return true;
+  for (size_t i = 0; i < kt_operand_count(e); i++)
+    if (is_unsettled(kt_operand(e, i))) return true;
   return false;
 }
 
-static bool is_settled_integer(const kj_scope *s, kjit_type type)
+static bool is_settled_integer(const kt_scope *s, kjit_type type)
 {
-  return type == KJIT_BOOL || (kj_is_integer(s->c, type) && !kj_is_weak(type));
+  return type == KJIT_BOOL || (kt_is_integer(s->c, type) && !ki_is_weak(type));
 }
 
-bool kj_stays_open(const kj_scope *s, const kj_texpr *x, const kj_texpr *y)
+bool kt_stays_open(const kt_scope *s, const kt_expr *x, const kt_expr *y)
 {
   bool has_integer = is_settled_integer(s, x->type) || is_settled_integer(s, y->type);
   return has_integer && ((x->type == KJ_WEAK_FLOAT && is_unsettled(x)) ||
                          (y->type == KJ_WEAK_FLOAT && is_unsettled(y)));
 }
 
-static kjit_type promote(kj_scope *s, kjit_op op, const kj_texpr *x, const kj_texpr *y,
+static kjit_type promote(kt_scope *s, kjit_op op, const kt_expr *x, const kt_expr *y,
                          kj_location location)
 {
-  if (kj_stays_open(s, x, y)) return KJ_WEAK_FLOAT;
-  kjit_type type = kj_promote(s, x->type, y->type, location);
+  if (kt_stays_open(s, x, y)) return KJ_WEAK_FLOAT;
+  kjit_type type = kt_promote(s, x->type, y->type, location);
   if (type != KJIT_ANY) return type;
-  const char *a = kj_type_text(s->c, x->type), *b = kj_type_text(s->c, y->type);
-  kj_fail(s->c, location, KJIT_ERROR_TYPE,
+  const char *a = kt_type_text(s->c, x->type), *b = kt_type_text(s->c, y->type);
+  kt_fail(s->c, location, KJIT_ERROR_TYPE,
           "`%s` of %s and %s: no integer type holds both; convert one: `%s(...)`", text_of(op), a,
           b, a);
 }
 
-static kj_texpr *new_binary(kj_scope *s, kjit_op op, kjit_type type, kj_texpr *x, kj_texpr *y,
-                            kj_location location)
+static kt_expr *new_binary(kt_scope *s, kjit_op op, kjit_type type, kt_expr *x, kt_expr *y,
+                           kj_location location)
 {
-  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_BINARY, type, location);
+  kt_expr *expr = kt_new_texpr(s->c, KJ_T_BINARY, type, location);
   expr->op = op;
   expr->x = x;
   expr->y = y;
@@ -77,27 +77,27 @@ static kj_texpr *new_binary(kj_scope *s, kjit_op op, kjit_type type, kj_texpr *x
 }
 
 /* Operands that have the type of the result, or are weak with it. */
-static kj_texpr *make_arithmetic(kj_scope *s, kjit_op op, kjit_type type, kj_texpr *x, kj_texpr *y,
-                                 kj_location location)
+static kt_expr *make_arithmetic(kt_scope *s, kjit_op op, kjit_type type, kt_expr *x, kt_expr *y,
+                                kj_location location)
 {
-  x = kj_convert(s, x, type, location);
-  y = kj_convert(s, y, type, location);
-  kj_texpr *folded = kj_fold_binary(s, op, x, y, location);
+  x = kt_convert(s, x, type, location);
+  y = kt_convert(s, y, type, location);
+  kt_expr *folded = kt_fold_binary(s, op, x, y, location);
   return folded ? folded : new_binary(s, op, type, x, y, location);
 }
 
-static kj_texpr *make_division(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location location)
+static kt_expr *make_division(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
   kjit_type type = promote(s, KJIT_DIV, x, y, location);
-  if (kj_is_float(s->c, type)) return make_arithmetic(s, KJIT_DIV, type, x, y, location);
+  if (kt_is_float(s->c, type)) return make_arithmetic(s, KJIT_DIV, type, x, y, location);
   if (is_unsettled(x) || is_unsettled(y))
     return new_binary(s, KJIT_DIV, KJ_WEAK_FLOAT, x, y, location);
-  kj_fail(s->c, location, KJIT_ERROR_TYPE,
+  kt_fail(s->c, location, KJIT_ERROR_TYPE,
           "`/` is for floats and both operands are integers: write `//` (rounds down), "
           "`div_trunc(x, y)` (rounds to zero, as C), or make one a float");
 }
 
-static kj_texpr *make_bits(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, kj_location location)
+static kt_expr *make_bits(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
 {
   require_integers(s, op, x);
   require_integers(s, op, y);
@@ -106,160 +106,158 @@ static kj_texpr *make_bits(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, kj
                          location);
 }
 
-static kj_texpr *make_shift(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, kj_location location)
+static kt_expr *make_shift(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
 {
   require_integers(s, op, x);
   require_integers(s, op, y);
-  kjit_type type = kj_arithmetic_type(x->type);
-  x = kj_convert(s, x, type, location);
-  kj_texpr *folded = kj_fold_binary(s, op, x, y, location);
+  kjit_type type = ki_arithmetic_type(x->type);
+  x = kt_convert(s, x, type, location);
+  kt_expr *folded = kt_fold_binary(s, op, x, y, location);
   if (folded) return folded;
   /* The count is taken modulo the width: its low bits are all that matters, so that it converts
    * freely. */
-  if (y->kind == KJ_T_CONST && !kj_is_weak(type))
-    y = kj_new_integer(s, type, y->integer & (kj_type(s->c->types, type)->size_bytes * 8 - 1),
+  if (y->kind == KJ_T_CONST && !ki_is_weak(type))
+    y = kt_new_integer(s, type, y->integer & (ki_type(s->c->types, type)->size_bytes * 8 - 1),
                        y->location);
-  else if (kj_is_weak(y->type) && !kj_is_weak(type))
-    y = kj_convert(s, y, KJIT_I32,
+  else if (ki_is_weak(y->type) && !ki_is_weak(type))
+    y = kt_convert(s, y, KJIT_I32,
                    location); /* it meets nothing here: a negative literal in it fits */
-  return new_binary(s, op, type, x, kj_convert(s, y, type, location), location);
+  return new_binary(s, op, type, x, kt_convert(s, y, type, location), location);
 }
 
-static kj_texpr *make_compare(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y,
-                              kj_location location);
+static kt_expr *make_compare(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location);
 
-static kj_texpr *make_one(kj_scope *s, kjit_type type, kj_location location)
+static kt_expr *make_one(kt_scope *s, kjit_type type, kj_location location)
 {
-  return kj_convert(s, kj_new_integer(s, KJ_WEAK_INT, 1, location), type, location);
+  return kt_convert(s, kt_new_integer(s, KJ_WEAK_INT, 1, location), type, location);
 }
 
-static kj_texpr *multiply(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location location)
+static kt_expr *multiply(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
   return make_arithmetic(s, KJIT_MUL, x->type, x, y, location);
 }
 
 /* x to the n by squaring, n > 0; x has its final type and can be copied. */
-static kj_texpr *multiply_out(kj_scope *s, kj_texpr *x, unsigned __int128 n, kj_location location)
+static kt_expr *multiply_out(kt_scope *s, kt_expr *x, unsigned __int128 n, kj_location location)
 {
-  kj_texpr *result = NULL;
+  kt_expr *result = NULL;
   for (; n > 1; n >>= 1) {
     if (n & 1)
-      result = result ? multiply(s, result, kj_copy_texpr(s, x), location) : kj_copy_texpr(s, x);
-    kj_texpr *square = multiply(s, x, kj_copy_texpr(s, x), location);
-    x = n >> 1 == 1 ? square : kj_keep_value(s, square);
+      result = result ? multiply(s, result, kt_copy_texpr(s, x), location) : kt_copy_texpr(s, x);
+    kt_expr *square = multiply(s, x, kt_copy_texpr(s, x), location);
+    x = n >> 1 == 1 ? square : kt_keep_value(s, square);
   }
   return result ? multiply(s, result, x, location) : x;
 }
 
 /* No integer type holds every u64 and a negative exponent: of those only 1 has a power that is
  * not 0. */
-static kj_texpr *make_u64_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location location)
+static kt_expr *make_u64_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
-  x = kj_keep_value(s, x);
-  y = kj_keep_value(s, kj_convert(s, y, KJIT_I64, location));
-  kj_texpr *zero = kj_new_integer(s, KJIT_I64, 0, location);
-  kj_texpr *is_negative = make_compare(s, KJIT_LT, y, zero, location);
-  kj_texpr *is_one =
-    make_compare(s, KJIT_EQ, kj_copy_texpr(s, x), make_one(s, KJIT_U64, location), location);
-  kj_texpr *small = kj_convert(s, is_one, KJIT_U64, location);
-  if (kj_is_constant(is_negative) && is_negative->integer) return small;
-  kj_texpr *power =
-    make_arithmetic(s, KJIT_POW, KJIT_U64, kj_copy_texpr(s, x), kj_copy_texpr(s, y), location);
-  return kj_is_constant(is_negative) ? power : kj_make_cond(s, is_negative, small, power, location);
+  x = kt_keep_value(s, x);
+  y = kt_keep_value(s, kt_convert(s, y, KJIT_I64, location));
+  kt_expr *zero = kt_new_integer(s, KJIT_I64, 0, location);
+  kt_expr *is_negative = make_compare(s, KJIT_LT, y, zero, location);
+  kt_expr *is_one =
+    make_compare(s, KJIT_EQ, kt_copy_texpr(s, x), make_one(s, KJIT_U64, location), location);
+  kt_expr *small = kt_convert(s, is_one, KJIT_U64, location);
+  if (kt_is_constant(is_negative) && is_negative->integer) return small;
+  kt_expr *power =
+    make_arithmetic(s, KJIT_POW, KJIT_U64, kt_copy_texpr(s, x), kt_copy_texpr(s, y), location);
+  return kt_is_constant(is_negative) ? power : kt_make_cond(s, is_negative, small, power, location);
 }
 
 /* The power of an integer whose exponent is none to multiply out. */
-static kj_texpr *make_integer_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location location)
+static kt_expr *make_integer_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
-  kjit_type type = kj_arithmetic_type(x->type), exponent = kj_arithmetic_type(y->type);
-  if (kj_is_weak(type)) return new_binary(s, KJIT_POW, type, x, y, location);
-  if (kj_is_constant(x) && kj_is_constant(y))
-    return kj_fold_binary(s, KJIT_POW, kj_convert(s, x, type, location), y, location);
-  if (kj_is_weak(exponent)) {
-    y = kj_make_concrete(s, y);
+  kjit_type type = ki_arithmetic_type(x->type), exponent = ki_arithmetic_type(y->type);
+  if (ki_is_weak(type)) return new_binary(s, KJIT_POW, type, x, y, location);
+  if (kt_is_constant(x) && kt_is_constant(y))
+    return kt_fold_binary(s, KJIT_POW, kt_convert(s, x, type, location), y, location);
+  if (ki_is_weak(exponent)) {
+    y = kt_make_concrete(s, y);
     exponent = y->type;
   }
-  if (type == KJIT_U64 && kj_is_signed(exponent)) return make_u64_power(s, x, y, location);
-  kj_texpr *power = make_arithmetic(s, KJIT_POW, kj_power_type(type, exponent), x, y, location);
-  return kj_convert(s, power, type, location);
+  if (type == KJIT_U64 && ki_is_signed(exponent)) return make_u64_power(s, x, y, location);
+  kt_expr *power = make_arithmetic(s, KJIT_POW, ki_power_type(type, exponent), x, y, location);
+  return kt_convert(s, power, type, location);
 }
 
 /* A negative exponent of a float multiplies reciprocals, which neither overflow nor vanish where
  * the result does not. */
-static kj_texpr *make_constant_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location location)
+static kt_expr *make_constant_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
-  kjit_type type = kj_arithmetic_type(x->type);
+  kjit_type type = ki_arithmetic_type(x->type);
   __int128 n = y->integer;
-  x = kj_convert(s, x, type, location);
+  x = kt_convert(s, x, type, location);
   if (n == 0) return make_one(s, type, location);
-  if (n < 0 && !kj_is_float(s->c, type)) return make_integer_power(s, x, y, location);
+  if (n < 0 && !kt_is_float(s->c, type)) return make_integer_power(s, x, y, location);
   if (n < 0) {
     x = make_arithmetic(s, KJIT_DIV, type, make_one(s, type, location), x, location);
     x->is_power = true;
   }
   if (n == -1) return x;
-  return multiply_out(s, kj_keep_value(s, x), n < 0 ? -(unsigned __int128)n : (unsigned __int128)n,
+  return multiply_out(s, kt_keep_value(s, x), n < 0 ? -(unsigned __int128)n : (unsigned __int128)n,
                       location);
 }
 
-static kj_texpr *make_power(kj_scope *s, kj_texpr *x, kj_texpr *y, kj_location location)
+static kt_expr *make_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
-  kj_texpr *folded =
-    kj_is_weak(x->type) && x->type == y->type ? kj_fold_binary(s, KJIT_POW, x, y, location) : NULL;
+  kt_expr *folded =
+    ki_is_weak(x->type) && x->type == y->type ? kt_fold_binary(s, KJIT_POW, x, y, location) : NULL;
   if (folded) return folded;
-  bool is_integer_exponent = !kj_is_float(s->c, y->type),
-       is_integer_base = !kj_is_float(s->c, x->type);
-  bool is_literal = kj_is_constant(x) && kj_is_weak(x->type);
-  if (is_integer_exponent && kj_is_constant(y) && !is_literal)
+  bool is_integer_exponent = !kt_is_float(s->c, y->type),
+       is_integer_base = !kt_is_float(s->c, x->type);
+  bool is_literal = kt_is_constant(x) && ki_is_weak(x->type);
+  if (is_integer_exponent && kt_is_constant(y) && !is_literal)
     return make_constant_power(s, x, y, location);
   if (is_integer_exponent && is_integer_base) return make_integer_power(s, x, y, location);
-  if (is_integer_exponent && !(kj_is_weak(x->type) && kj_is_constant(y)))
-    return new_binary(s, KJIT_POW, x->type, x, kj_make_exponent(s, y), location);
-  kj_operands operands = { .builtin = &kj_builtin_table[KJ_BUILTIN_POW], .location = location };
+  if (is_integer_exponent && !(ki_is_weak(x->type) && kt_is_constant(y)))
+    return new_binary(s, KJIT_POW, x->type, x, kt_make_exponent(s, y), location);
+  kt_operands operands = { .builtin = &ki_builtin_table[KJ_BUILTIN_POW], .location = location };
   KJ_PUSH(s->arena, &operands.values, x);
   KJ_PUSH(s->arena, &operands.values, y);
-  return kj_apply_rule(s, &operands);
+  return kt_apply_rule(s, &operands);
 }
 
 /* Integers compare as the numbers that they are: where no type holds both, the operands keep
  * theirs. */
-static kjit_type type_to_compare(kj_scope *s, kj_texpr **x, kj_texpr **y, kj_location location)
+static kjit_type type_to_compare(kt_scope *s, kt_expr **x, kt_expr **y, kj_location location)
 {
   if ((*x)->type == KJIT_BOOL && (*y)->type == KJIT_BOOL) return KJIT_BOOL;
-  kjit_type type = kj_promote(s, (*x)->type, (*y)->type, location);
-  if (!kj_is_weak(type) || (kj_is_constant(*x) && kj_is_constant(*y))) return type;
-  *x = kj_make_concrete(s, *x);
-  *y = kj_make_concrete(s, *y);
-  return kj_promote(s, (*x)->type, (*y)->type, location);
+  kjit_type type = kt_promote(s, (*x)->type, (*y)->type, location);
+  if (!ki_is_weak(type) || (kt_is_constant(*x) && kt_is_constant(*y))) return type;
+  *x = kt_make_concrete(s, *x);
+  *y = kt_make_concrete(s, *y);
+  return kt_promote(s, (*x)->type, (*y)->type, location);
 }
 
-static kj_texpr *make_compare(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y,
-                              kj_location location)
+static kt_expr *make_compare(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
 {
   kjit_type type = type_to_compare(s, &x, &y, location);
   if (type == KJIT_ANY) {
-    x = kj_convert(s, x, kj_arithmetic_type(x->type), location);
-    y = kj_convert(s, y, kj_arithmetic_type(y->type), location);
+    x = kt_convert(s, x, ki_arithmetic_type(x->type), location);
+    y = kt_convert(s, y, ki_arithmetic_type(y->type), location);
   } else {
-    x = kj_convert(s, x, type, location);
-    y = kj_convert(s, y, type, location);
+    x = kt_convert(s, x, type, location);
+    y = kt_convert(s, y, type, location);
   }
-  kj_texpr *folded = kj_fold_compare(s, op, x, y, location);
+  kt_expr *folded = kt_fold_compare(s, op, x, y, location);
   if (folded) return folded;
-  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_COMPARE, KJIT_BOOL, location);
+  kt_expr *expr = kt_new_texpr(s->c, KJ_T_COMPARE, KJIT_BOOL, location);
   expr->op = op;
   expr->x = x;
   expr->y = y;
   return expr;
 }
 
-kj_texpr *kj_make_binary(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, kj_location location)
+kt_expr *kt_make_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
 {
-  bool x_parts = kj_has_parts(s->c, x->type), y_parts = kj_has_parts(s->c, y->type);
+  bool x_parts = kt_has_parts(s->c, x->type), y_parts = kt_has_parts(s->c, y->type);
   if (!x_parts) require_numbers(s, op, x);
   if (!y_parts) require_numbers(s, op, y);
-  if (x_parts || y_parts) return kj_make_binary_parts(s, op, x, y, location);
-  switch (KJ_AMONG(kj_op_table[op].class_)) {
+  if (x_parts || y_parts) return kt_make_binary_parts(s, op, x, y, location);
+  switch (KJ_AMONG(ki_op_table[op].class_)) {
   case KJ_OP_DIVIDE: return make_division(s, x, y, location);
   case KJ_OP_INT: return make_bits(s, op, x, y, location);
   case KJ_OP_SHIFT: return make_shift(s, op, x, y, location);
@@ -269,34 +267,34 @@ kj_texpr *kj_make_binary(kj_scope *s, kjit_op op, kj_texpr *x, kj_texpr *y, kj_l
   }
 }
 
-kj_texpr *kj_make_condition(kj_scope *s, kj_texpr *value)
+kt_expr *kt_make_condition(kt_scope *s, kt_expr *value)
 {
   if (value->type == KJIT_BOOL) return value;
-  if (kj_is_integer(s->c, value->type))
-    return make_compare(s, KJIT_NE, value, kj_new_integer(s, KJ_WEAK_INT, 0, value->location),
+  if (kt_is_integer(s->c, value->type))
+    return make_compare(s, KJIT_NE, value, kt_new_integer(s, KJ_WEAK_INT, 0, value->location),
                         value->location);
-  bool is_mask = kj_is_vector(s->c, value->type) && kj_part_type(s->c, value->type) == KJIT_BOOL;
-  bool has_zero = kj_is_float(s->c, value->type) || kj_is_complex(s->c, value->type);
+  bool is_mask = kt_is_vector(s->c, value->type) && kt_part_type(s->c, value->type) == KJIT_BOOL;
+  bool has_zero = kt_is_float(s->c, value->type) || kt_is_complex(s->c, value->type);
   const char *hint = is_mask    ? "; write `all(v)` or `any(v)`, or `select(v, x, y)`"
                      : has_zero ? "; write `!= 0`"
                                 : "";
-  kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "a condition is a bool or an integer, got %s%s",
-          kj_type_text(s->c, value->type), hint);
+  kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "a condition is a bool or an integer, got %s%s",
+          kt_type_text(s->c, value->type), hint);
 }
 
-kj_texpr *kj_make_unary(kj_scope *s, kjit_op op, kj_texpr *x, kj_location location)
+kt_expr *kt_make_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location)
 {
-  if (kj_has_parts(s->c, x->type)) return kj_make_unary_parts(s, op, x, location);
-  if (op == KJIT_NOT) x = kj_make_condition(s, x);
+  if (kt_has_parts(s->c, x->type)) return kt_make_unary_parts(s, op, x, location);
+  if (op == KJIT_NOT) x = kt_make_condition(s, x);
   require_numbers(s, op, x);
   if (op == KJIT_INVERT) require_integers(s, op, x);
   if (op == KJIT_INVERT && x->type == KJIT_BOOL)
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "`~` needs an integer, got bool; write `not`");
-  if (op != KJIT_NOT) x = kj_convert(s, x, kj_arithmetic_type(x->type), location);
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "`~` needs an integer, got bool; write `not`");
+  if (op != KJIT_NOT) x = kt_convert(s, x, ki_arithmetic_type(x->type), location);
   if (op == KJIT_POS) return x;
-  kj_texpr *folded = kj_fold_unary(s, op, x, location);
+  kt_expr *folded = kt_fold_unary(s, op, x, location);
   if (folded) return folded;
-  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_UNARY, x->type, location);
+  kt_expr *expr = kt_new_texpr(s->c, KJ_T_UNARY, x->type, location);
   expr->op = op;
   expr->x = x;
   return expr;

@@ -9,131 +9,131 @@
 
 #include "typing/infer.h"
 
-kj_type_class kj_class_of(const kj_compilation *c, kjit_type type)
+ki_type_class kt_class_of(const kt_compilation *c, kjit_type type)
 {
-  return kj_type(c->types, type)->class_;
+  return ki_type(c->types, type)->class_;
 }
 
-bool kj_is_integer(const kj_compilation *c, kjit_type type)
+bool kt_is_integer(const kt_compilation *c, kjit_type type)
 {
-  kj_type_class class_ = kj_class_of(c, type);
+  ki_type_class class_ = kt_class_of(c, type);
   return type == KJ_WEAK_INT || class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED;
 }
 
-bool kj_is_float(const kj_compilation *c, kjit_type type)
+bool kt_is_float(const kt_compilation *c, kjit_type type)
 {
-  return type == KJ_WEAK_FLOAT || kj_class_of(c, type) == KJ_CLASS_FLOAT;
+  return type == KJ_WEAK_FLOAT || kt_class_of(c, type) == KJ_CLASS_FLOAT;
 }
 
-bool kj_is_number(const kj_compilation *c, kjit_type type)
+bool kt_is_number(const kt_compilation *c, kjit_type type)
 {
-  return type == KJIT_BOOL || kj_is_integer(c, type) || kj_is_float(c, type);
+  return type == KJIT_BOOL || kt_is_integer(c, type) || kt_is_float(c, type);
 }
 
-bool kj_is_array(const kj_compilation *c, kjit_type type)
+bool kt_is_array(const kt_compilation *c, kjit_type type)
 {
-  return kj_class_of(c, type) == KJ_CLASS_ARRAY && !kj_is_value_array(c, type);
+  return kt_class_of(c, type) == KJ_CLASS_ARRAY && !kt_is_value_array(c, type);
 }
 
-bool kj_is_tuple(const kj_compilation *c, kjit_type type)
+bool kt_is_tuple(const kt_compilation *c, kjit_type type)
 {
-  return kj_class_of(c, type) == KJ_CLASS_TUPLE;
+  return kt_class_of(c, type) == KJ_CLASS_TUPLE;
 }
 
 /* ---- common types ---- */
 
-static uint32_t size_of(const kj_compilation *c, kjit_type type)
+static uint32_t size_of(const kt_compilation *c, kjit_type type)
 {
-  return kj_type(c->types, type)->size_bytes;
+  return ki_type(c->types, type)->size_bytes;
 }
 
-kjit_type kj_promote(kj_scope *s, kjit_type a, kjit_type b, kj_location location)
+kjit_type kt_promote(kt_scope *s, kjit_type a, kjit_type b, kj_location location)
 {
   bool has_weak_float = a == KJ_WEAK_FLOAT || b == KJ_WEAK_FLOAT;
-  kjit_type type = kj_common_type(a, b);
+  kjit_type type = ki_common_type(a, b);
   if (has_weak_float && type == KJIT_F64 && a != KJIT_F64 && b != KJIT_F64)
-    kj_note_double(s, location);
+    kt_note_double(s, location);
   return type;
 }
 
-kjit_type kj_join(kj_scope *s, kjit_type a, kjit_type b, kj_location location)
+kjit_type kt_join(kt_scope *s, kjit_type a, kjit_type b, kj_location location)
 {
-  kjit_type type = kj_joined_type(a, b);
-  return type == a || type == b ? type : kj_promote(s, a, b, location);
+  kjit_type type = ki_joined_type(a, b);
+  return type == a || type == b ? type : kt_promote(s, a, b, location);
 }
 
 /* ---- constants ---- */
 
-kj_texpr *kj_new_integer(kj_scope *s, kjit_type type, __int128 value, kj_location location)
+kt_expr *kt_new_integer(kt_scope *s, kjit_type type, __int128 value, kj_location location)
 {
-  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_CONST, type, location);
+  kt_expr *expr = kt_new_texpr(s->c, KJ_T_CONST, type, location);
   expr->integer = value;
   return expr;
 }
 
-kj_texpr *kj_new_value(kj_scope *s, kj_value value, kj_location location)
+kt_expr *kt_new_value(kt_scope *s, ki_value value, kj_location location)
 {
-  return kj_new_integer(s, value.type, value.integer, location);
+  return kt_new_integer(s, value.type, value.integer, location);
 }
 
-kj_texpr *kj_new_number(kj_scope *s, kjit_type type, double value, kj_location location)
+kt_expr *kt_new_number(kt_scope *s, kjit_type type, double value, kj_location location)
 {
-  return kj_new_value(s, kj_float_value(type, value), location);
+  return kt_new_value(s, ki_float_value(type, value), location);
 }
 
-static kj_texpr *constant_to_float(kj_scope *s, const kj_texpr *constant, kjit_type type,
-                                   kj_location location)
+static kt_expr *constant_to_float(kt_scope *s, const kt_expr *constant, kjit_type type,
+                                  kj_location location)
 {
-  kj_value value = kj_value_of(constant), converted = kj_convert_value(value, type);
-  bool overflows = isinf(kj_number_of(converted)) && isfinite(kj_number_of(value));
-  if (kj_is_weak(value.type) && overflows) {
-    const char *text = value.type == KJ_WEAK_INT ? kj_integer_text(s->arena, value.integer)
-                                                 : kj_format(s->arena, "%g", kj_number_of(value));
-    kj_fail(s->c, constant->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s", text,
-            kj_type_text(s->c, type));
+  ki_value value = kt_value_of(constant), converted = ki_convert_value(value, type);
+  bool overflows = isinf(ki_number_of(converted)) && isfinite(ki_number_of(value));
+  if (ki_is_weak(value.type) && overflows) {
+    const char *text = value.type == KJ_WEAK_INT ? kt_integer_text(s->arena, value.integer)
+                                                 : kj_format(s->arena, "%g", ki_number_of(value));
+    kt_fail(s->c, constant->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s", text,
+            kt_type_text(s->c, type));
   }
-  return kj_new_value(s, converted, location);
+  return kt_new_value(s, converted, location);
 }
 
 /* Whether some var has met nothing but literals so far: then this round is not the last, and what
  * meets the var may have another type in the next. */
-static bool is_open_round(const kj_scope *s)
+static bool is_open_round(const kt_scope *s)
 {
   for (size_t i = 0; s->guesses && i < s->function->locals.count; i++)
-    if (kj_is_weak(s->guesses[s->function->locals.items[i]->index].type)) return true;
+    if (ki_is_weak(s->guesses[s->function->locals.items[i]->index].type)) return true;
   return false;
 }
 
-static kj_texpr *constant_to_integer(kj_scope *s, const kj_texpr *value, kjit_type type,
-                                     kj_location location)
+static kt_expr *constant_to_integer(kt_scope *s, const kt_expr *value, kjit_type type,
+                                    kj_location location)
 {
-  if (value->type == KJ_WEAK_INT && !kj_integer_fits(type, value->integer) && !is_open_round(s))
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s",
-            kj_integer_text(s->arena, value->integer), kj_type_text(s->c, type));
-  return kj_new_value(s, kj_convert_value(kj_value_of(value), type), location);
+  if (value->type == KJ_WEAK_INT && !ki_integer_fits(type, value->integer) && !is_open_round(s))
+    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s",
+            kt_integer_text(s->arena, value->integer), kt_type_text(s->c, type));
+  return kt_new_value(s, ki_convert_value(kt_value_of(value), type), location);
 }
 
-static kj_texpr *convert_constant(kj_scope *s, const kj_texpr *value, kjit_type type,
-                                  kj_location location)
+static kt_expr *convert_constant(kt_scope *s, const kt_expr *value, kjit_type type,
+                                 kj_location location)
 {
-  if (kj_is_float(s->c, type)) return constant_to_float(s, value, type, location);
+  if (kt_is_float(s->c, type)) return constant_to_float(s, value, type, location);
   if (type != KJIT_BOOL && type != KJ_WEAK_INT)
     return constant_to_integer(s, value, type, location);
-  return kj_new_value(s, kj_convert_value(kj_value_of(value), type), location);
+  return kt_new_value(s, ki_convert_value(kt_value_of(value), type), location);
 }
 
 /* ---- weak trees ---- */
 
-static kj_texpr *new_convert(kj_scope *s, kj_texpr *value, kjit_type type, kj_location location)
+static kt_expr *new_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_location location)
 {
   if (value->type == type) return value;
-  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_CONVERT, type, location);
+  kt_expr *expr = kt_new_texpr(s->c, KJ_T_CONVERT, type, location);
   expr->x = value;
   return expr;
 }
 
 /* Operators and built-ins that floats lack, or that give something else on floats. */
-static bool is_integer_only(const kj_texpr *e)
+static bool is_integer_only(const kt_expr *e)
 {
   if (e->kind == KJ_T_BUILTIN)
     return e->builtin->id != KJ_BUILTIN_MIN && e->builtin->id != KJ_BUILTIN_MAX &&
@@ -143,55 +143,55 @@ static bool is_integer_only(const kj_texpr *e)
   return e->op != KJIT_ADD && e->op != KJIT_SUB && e->op != KJIT_MUL && e->op != KJIT_POW;
 }
 
-static bool is_operation(const kj_texpr *e)
+static bool is_operation(const kt_expr *e)
 {
   return e->kind == KJ_T_UNARY || e->kind == KJ_T_BINARY || e->kind == KJ_T_BUILTIN;
 }
 
-static kj_texpr *load_weak(kj_scope *s, const kj_texpr *e, kjit_type type)
+static kt_expr *load_weak(kt_scope *s, const kt_expr *e, kjit_type type)
 {
-  kj_texpr *load = kj_new_texpr(s->c, KJ_T_LOAD, type, e->location);
-  load->x = kj_make_constant_array(s, kj_weak_constant(s, e->x), type, e->x->location);
+  kt_expr *load = kt_new_texpr(s->c, KJ_T_LOAD, type, e->location);
+  load->x = kt_make_constant_array(s, kt_weak_constant(s, e->x), type, e->x->location);
   load->args = e->args;
   return load;
 }
 
-static kj_texpr *give_type(kj_scope *s, kj_texpr *e, kjit_type type);
+static kt_expr *give_type(kt_scope *s, kt_expr *e, kjit_type type);
 
-kj_texpr *kj_make_exponent(kj_scope *s, kj_texpr *exponent)
+kt_expr *kt_make_exponent(kt_scope *s, kt_expr *exponent)
 {
-  exponent = kj_make_concrete(s, exponent);
-  return kj_convert(s, exponent, kj_arithmetic_type(exponent->type), exponent->location);
+  exponent = kt_make_concrete(s, exponent);
+  return kt_convert(s, exponent, ki_arithmetic_type(exponent->type), exponent->location);
 }
 
-static kj_texpr *give_operands_type(kj_scope *s, const kj_texpr *e, kjit_type type)
+static kt_expr *give_operands_type(kt_scope *s, const kt_expr *e, kjit_type type)
 {
-  bool is_power = e->kind == KJ_T_BINARY && e->op == KJIT_POW && kj_is_float(s->c, type) &&
-                  !kj_is_float(s->c, e->y->type);
-  kj_texpr *typed = kj_new_texpr(s->c, e->kind, type, e->location);
+  bool is_power = e->kind == KJ_T_BINARY && e->op == KJIT_POW && kt_is_float(s->c, type) &&
+                  !kt_is_float(s->c, e->y->type);
+  kt_expr *typed = kt_new_texpr(s->c, e->kind, type, e->location);
   typed->op = e->op;
   typed->builtin = e->builtin;
-  if (e->x) typed->x = kj_convert(s, e->x, type, e->location);
+  if (e->x) typed->x = kt_convert(s, e->x, type, e->location);
   if (e->y)
-    typed->y = is_power ? kj_make_exponent(s, e->y) : kj_convert(s, e->y, type, e->location);
+    typed->y = is_power ? kt_make_exponent(s, e->y) : kt_convert(s, e->y, type, e->location);
   for (size_t i = 0; i < e->args.count; i++)
-    KJ_PUSH(s->arena, &typed->args, kj_convert(s, e->args.items[i], type, e->location));
+    KJ_PUSH(s->arena, &typed->args, kt_convert(s, e->args.items[i], type, e->location));
   return typed;
 }
 
-static kj_texpr *give_arms_type(kj_scope *s, const kj_texpr *e, kjit_type type)
+static kt_expr *give_arms_type(kt_scope *s, const kt_expr *e, kjit_type type)
 {
-  kj_texpr *typed = kj_new_texpr(s->c, KJ_T_COND, type, e->location);
+  kt_expr *typed = kt_new_texpr(s->c, KJ_T_COND, type, e->location);
   typed->x = e->x;
-  typed->y = kj_convert(s, e->y, type, e->location);
-  typed->z = kj_convert(s, e->z, type, e->location);
+  typed->y = kt_convert(s, e->y, type, e->location);
+  typed->z = kt_convert(s, e->z, type, e->location);
   return typed;
 }
 
 /* A weak tree, not a constant, with the type that it has met. */
-static kj_texpr *give_type(kj_scope *s, kj_texpr *e, kjit_type type)
+static kt_expr *give_type(kt_scope *s, kt_expr *e, kjit_type type)
 {
-  bool to_float = kj_is_float(s->c, type), is_weak_float = e->type == KJ_WEAK_FLOAT;
+  bool to_float = kt_is_float(s->c, type), is_weak_float = e->type == KJ_WEAK_FLOAT;
   if (is_weak_float && !to_float)
     return new_convert(s, give_type(s, e, KJIT_F64), type, e->location);
   if (is_operation(e)) {
@@ -204,83 +204,83 @@ static kj_texpr *give_type(kj_scope *s, kj_texpr *e, kjit_type type)
   if (e->kind == KJ_T_COND) return give_arms_type(s, e, type);
   if (e->kind == KJ_T_LOAD && type != KJIT_BOOL) return load_weak(s, e, type);
   if (e->kind == KJ_T_LOAD) return new_convert(s, load_weak(s, e, KJIT_I64), type, e->location);
-  if (e->kind == KJ_T_CONVERT) return kj_convert(s, e->x, type, e->location);
+  if (e->kind == KJ_T_CONVERT) return kt_convert(s, e->x, type, e->location);
   return new_convert(s, e, type, e->location);
 }
 
 /* ---- conversion ---- */
 
-kj_texpr *kj_convert(kj_scope *s, kj_texpr *value, kjit_type type, kj_location location)
+kt_expr *kt_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_location location)
 {
   if (value->type == type) return value;
-  if (kj_has_parts(s->c, type) || kj_has_parts(s->c, value->type))
-    return kj_convert_parts(s, value, type, location);
+  if (kt_has_parts(s->c, type) || kt_has_parts(s->c, value->type))
+    return kt_convert_parts(s, value, type, location);
   if (value->kind == KJ_T_CONST) return convert_constant(s, value, type, location);
-  if (!kj_is_number(s->c, value->type)) {
-    const char *text = kj_type_text(s->c, value->type);
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "expected a number, got %s%s", text,
-            kj_is_array(s->c, value->type) ? "; index it" : "");
+  if (!kt_is_number(s->c, value->type)) {
+    const char *text = kt_type_text(s->c, value->type);
+    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "expected a number, got %s%s", text,
+            kt_is_array(s->c, value->type) ? "; index it" : "");
   }
   /* A weak integer among weak floats keeps its own type until the whole meets one. */
-  if (kj_is_weak(type)) return value;
-  return kj_is_weak(value->type) ? give_type(s, value, type)
+  if (ki_is_weak(type)) return value;
+  return ki_is_weak(value->type) ? give_type(s, value, type)
                                  : new_convert(s, value, type, location);
 }
 
-kj_texpr *kj_convert_stored(kj_scope *s, kj_texpr *value, kjit_type type, const char *what,
-                            kj_location location)
+kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const char *what,
+                           kj_location location)
 {
   if (value->type == type) return value;
-  kjit_type from = kj_part_type(s->c, value->type), to = kj_part_type(s->c, type);
-  if (!kj_keeps_parts(s->c, value->type, type) || !kj_is_scalar(to) || !kj_is_number(s->c, from))
-    kj_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s; the value is %s", what,
-            kj_type_text(s->c, type), kj_type_text(s->c, value->type));
-  bool drops_fraction = kj_is_float(s->c, from) && !kj_is_float(s->c, to);
+  kjit_type from = kt_part_type(s->c, value->type), to = kt_part_type(s->c, type);
+  if (!kt_keeps_parts(s->c, value->type, type) || !ki_is_scalar(to) || !kt_is_number(s->c, from))
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s; the value is %s", what,
+            kt_type_text(s->c, type), kt_type_text(s->c, value->type));
+  bool drops_fraction = kt_is_float(s->c, from) && !kt_is_float(s->c, to);
   if (drops_fraction) {
-    const char *wanted = kj_type_text(s->c, type);
-    const char *given = value->type == KJ_WEAK_FLOAT ? "a float" : kj_type_text(s->c, value->type);
-    kj_fail(s->c, location, KJIT_ERROR_TYPE,
+    const char *wanted = kt_type_text(s->c, type);
+    const char *given = value->type == KJ_WEAK_FLOAT ? "a float" : kt_type_text(s->c, value->type);
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "%s has type %s and the value is %s, which is not converted implicitly: write %s(...)",
             what, wanted, given, wanted);
   }
-  return kj_convert(s, value, type, location);
+  return kt_convert(s, value, type, location);
 }
 
 /* ---- values that meet no type ---- */
 
-static kjit_type concrete_scalar(const kj_texpr *value)
+static kjit_type concrete_scalar(const kt_expr *value)
 {
   if (value->type == KJ_WEAK_FLOAT) return KJIT_F64;
-  bool is_wide = value->kind == KJ_T_CONST && !kj_integer_fits(KJIT_I32, value->integer);
+  bool is_wide = value->kind == KJ_T_CONST && !ki_integer_fits(KJIT_I32, value->integer);
   return is_wide ? KJIT_I64 : KJIT_I32;
 }
 
-static kj_texpr *make_concrete_tuple(kj_scope *s, kj_texpr *value)
+static kt_expr *make_concrete_tuple(kt_scope *s, kt_expr *value)
 {
   if (value->kind != KJ_T_TUPLE) return value; /* the result of a call: concrete already */
-  kj_texprs items = { 0 };
+  kt_exprs items = { 0 };
   for (size_t i = 0; i < value->args.count; i++)
-    KJ_PUSH(s->arena, &items, kj_make_concrete(s, value->args.items[i]));
-  return kj_make_tuple(s, &items, value->location);
+    KJ_PUSH(s->arena, &items, kt_make_concrete(s, value->args.items[i]));
+  return kt_make_tuple(s, &items, value->location);
 }
 
-static kj_texpr *make_concrete_array(kj_scope *s, kj_texpr *value)
+static kt_expr *make_concrete_array(kt_scope *s, kt_expr *value)
 {
-  const kj_constant *constant = kj_weak_constant(s, value);
+  const kt_constant *constant = kt_weak_constant(s, value);
   if (!constant) return value;
-  return kj_make_constant_array(s, constant, kj_concrete_element(constant), value->location);
+  return kt_make_constant_array(s, constant, kt_concrete_element(constant), value->location);
 }
 
-kj_texpr *kj_make_concrete(kj_scope *s, kj_texpr *value)
+kt_expr *kt_make_concrete(kt_scope *s, kt_expr *value)
 {
-  if (kj_is_tuple(s->c, value->type)) return make_concrete_tuple(s, value);
-  if (kj_is_array(s->c, value->type)) return make_concrete_array(s, value);
-  if (!kj_is_weak(value->type)) return value;
-  if (value->type == KJ_WEAK_FLOAT) kj_note_double(s, value->location);
-  return kj_convert(s, value, concrete_scalar(value), value->location);
+  if (kt_is_tuple(s->c, value->type)) return make_concrete_tuple(s, value);
+  if (kt_is_array(s->c, value->type)) return make_concrete_array(s, value);
+  if (!ki_is_weak(value->type)) return value;
+  if (value->type == KJ_WEAK_FLOAT) kt_note_double(s, value->location);
+  return kt_convert(s, value, concrete_scalar(value), value->location);
 }
 
-kjit_type kj_concrete_type(const kj_texpr *value)
+kjit_type kt_concrete_type(const kt_expr *value)
 {
-  return kj_is_weak(value->type) ? concrete_scalar(value) : value->type;
+  return ki_is_weak(value->type) ? concrete_scalar(value) : value->type;
 }

@@ -4,150 +4,150 @@
 
 #include "typing/rules.h"
 
-kj_texpr *kj_new_builtin(kj_scope *s, const kj_operands *o, kjit_type type)
+kt_expr *kt_new_builtin(kt_scope *s, const kt_operands *o, kjit_type type)
 {
-  kj_texpr *expr = kj_new_texpr(s->c, KJ_T_BUILTIN, type, o->location);
+  kt_expr *expr = kt_new_texpr(s->c, KJ_T_BUILTIN, type, o->location);
   expr->builtin = o->builtin;
   expr->args = o->values;
   return expr;
 }
 
-static kj_operands with_values(const kj_operands *o, kj_texprs values)
+static kt_operands with_values(const kt_operands *o, kt_exprs values)
 {
-  kj_operands copy = *o;
+  kt_operands copy = *o;
   copy.values = values;
   return copy;
 }
 
-_Noreturn static void fail_operand(kj_scope *s, const kj_operands *o, const kj_texpr *value,
+_Noreturn static void fail_operand(kt_scope *s, const kt_operands *o, const kt_expr *value,
                                    const char *wanted)
 {
-  kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs %s, got %s", o->builtin->name, wanted,
-          kj_type_text(s->c, value->type));
+  kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs %s, got %s", o->builtin->name, wanted,
+          kt_type_text(s->c, value->type));
 }
 
 /* ---- positions ---- */
 
-kj_texpr *kj_rule_position(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_position(kt_scope *s, const kt_operands *o)
 {
-  kj_texpr *expr = kj_new_builtin(s, o, KJIT_INDEX);
+  kt_expr *expr = kt_new_builtin(s, o, KJIT_INDEX);
   if (s->instance) s->instance->uses_positions = true;
   if (!(o->builtin->flags & KJ_XYZ)) return expr;
   bool is_field = o->field && o->field[0] >= 'x' && o->field[0] <= 'z' && o->field[1] == 0;
   if (!is_field)
-    kj_fail(s->c, o->location, KJIT_ERROR_NAME,
+    kt_fail(s->c, o->location, KJIT_ERROR_NAME,
             "`%s` has the parts `.x`, `.y` and `.z`: write `%s.x`", o->builtin->name,
             o->builtin->name);
   expr->dimension = (uint32_t)(o->field[0] - 'x');
   return expr;
 }
 
-kj_texpr *kj_rule_grid(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_grid(kt_scope *s, const kt_operands *o)
 {
-  const kj_texpr *count = o->values.items[0];
-  if (!kj_is_constant(count) || !kj_is_integer(s->c, count->type) || count->integer < 1 ||
+  const kt_expr *count = o->values.items[0];
+  if (!kt_is_constant(count) || !kt_is_integer(s->c, count->type) || count->integer < 1 ||
       count->integer > 3)
-    kj_fail(s->c, count->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, count->location, KJIT_ERROR_TYPE,
             "`%s` takes the number of dimensions: 1, 2 or 3", o->builtin->name);
-  kj_texprs items = { 0 };
+  kt_exprs items = { 0 };
   if (s->instance) s->instance->uses_positions = true;
   for (uint32_t i = 0; i < count->integer; i++) {
-    kj_texpr *item = kj_new_texpr(s->c, KJ_T_BUILTIN, KJIT_INDEX, o->location);
+    kt_expr *item = kt_new_texpr(s->c, KJ_T_BUILTIN, KJIT_INDEX, o->location);
     item->builtin = o->builtin;
     item->dimension = i;
     KJ_PUSH(s->arena, &items, item);
   }
-  return items.count == 1 ? items.items[0] : kj_make_tuple(s, &items, o->location);
+  return items.count == 1 ? items.items[0] : kt_make_tuple(s, &items, o->location);
 }
 
-kj_texpr *kj_rule_literal(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_literal(kt_scope *s, const kt_operands *o)
 {
   switch (KJ_AMONG(o->builtin->id)) {
-  case KJ_BUILTIN_WARPSIZE: return kj_new_integer(s, KJ_WEAK_INT, 32, o->location);
-  case KJ_BUILTIN_INF: return kj_new_number(s, KJ_WEAK_FLOAT, INFINITY, o->location);
-  case KJ_BUILTIN_NAN: return kj_new_number(s, KJ_WEAK_FLOAT, NAN, o->location);
-  default: return kj_new_number(s, KJ_WEAK_FLOAT, 3.14159265358979323846, o->location);
+  case KJ_BUILTIN_WARPSIZE: return kt_new_integer(s, KJ_WEAK_INT, 32, o->location);
+  case KJ_BUILTIN_INF: return kt_new_number(s, KJ_WEAK_FLOAT, INFINITY, o->location);
+  case KJ_BUILTIN_NAN: return kt_new_number(s, KJ_WEAK_FLOAT, NAN, o->location);
+  default: return kt_new_number(s, KJ_WEAK_FLOAT, 3.14159265358979323846, o->location);
   }
 }
 
 /* Names that stand for the target; those of the kinds are compared with `target`. */
-kj_texpr *kj_rule_target(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_target(kt_scope *s, const kt_operands *o)
 {
   const kj_target *target = &s->c->request->target;
   bool is_gpu = target->kind == KJ_TARGET_NVPTX;
   switch (KJ_AMONG(o->builtin->id)) {
-  case KJ_BUILTIN_TARGET: return kj_new_integer(s, KJ_WEAK_INT, is_gpu, o->location);
-  case KJ_BUILTIN_GPU: return kj_new_integer(s, KJ_WEAK_INT, 1, o->location);
+  case KJ_BUILTIN_TARGET: return kt_new_integer(s, KJ_WEAK_INT, is_gpu, o->location);
+  case KJ_BUILTIN_GPU: return kt_new_integer(s, KJ_WEAK_INT, 1, o->location);
   case KJ_BUILTIN_ARCH:
-    return kj_new_integer(s, KJ_WEAK_INT, is_gpu ? target->arch : 0, o->location);
-  default: return kj_new_integer(s, KJ_WEAK_INT, 0, o->location);
+    return kt_new_integer(s, KJ_WEAK_INT, is_gpu ? target->arch : 0, o->location);
+  default: return kt_new_integer(s, KJ_WEAK_INT, 0, o->location);
   }
 }
 
 /* ---- arrays and types ---- */
 
-kj_texpr *kj_rule_len(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_len(kt_scope *s, const kt_operands *o)
 {
-  kj_texpr *array = o->values.items[0];
-  if (kj_is_vector(s->c, array->type))
-    return kj_new_integer(s, KJ_WEAK_INT, kj_type(s->c->types, array->type)->count, o->location);
-  if (!kj_is_array(s->c, array->type) && !kj_is_value_array(s->c, array->type))
+  kt_expr *array = o->values.items[0];
+  if (kt_is_vector(s->c, array->type))
+    return kt_new_integer(s, KJ_WEAK_INT, ki_type(s->c->types, array->type)->count, o->location);
+  if (!kt_is_array(s->c, array->type) && !kt_is_value_array(s->c, array->type))
     fail_operand(s, o, array, "an array");
-  if (kj_type(s->c->types, array->type)->rank == 0)
-    kj_fail(s->c, array->location, KJIT_ERROR_TYPE, "an array of no dimension has no length");
-  return kj_make_extent(s, array, 0, o->location);
+  if (ki_type(s->c->types, array->type)->rank == 0)
+    kt_fail(s->c, array->location, KJIT_ERROR_TYPE, "an array of no dimension has no length");
+  return kt_make_extent(s, array, 0, o->location);
 }
 
-kj_texpr *kj_rule_type(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_type(kt_scope *s, const kt_operands *o)
 {
-  kj_fail(
+  kt_fail(
     s->c, o->location, KJIT_ERROR_TYPE,
     "`%s(...)` is a type, not a value: it converts, `dtype(r)(v)`, and compares, `dtype(x) == f32`",
     o->builtin->name);
 }
 
-static kjit_type scalar_argument(kj_scope *s, const kj_operands *o)
+static kjit_type scalar_argument(kt_scope *s, const kt_operands *o)
 {
-  if (!kj_is_scalar(o->type_argument) && !kj_is_vector(s->c, o->type_argument))
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` needs a scalar type, got %s",
-            o->builtin->name, kj_type_text(s->c, o->type_argument));
+  if (!ki_is_scalar(o->type_argument) && !kt_is_vector(s->c, o->type_argument))
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` needs a scalar type, got %s",
+            o->builtin->name, kt_type_text(s->c, o->type_argument));
   return o->type_argument;
 }
 
 /* A type whose values lie in memory. */
-static kjit_type sized_argument(kj_scope *s, const kj_operands *o)
+static kjit_type sized_argument(kt_scope *s, const kt_operands *o)
 {
-  if (!kj_type(s->c->types, o->type_argument)->size_bytes)
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
+  if (!ki_type(s->c->types, o->type_argument)->size_bytes)
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
             "`%s` needs the type of a scalar, vector, struct or pointer, got %s", o->builtin->name,
-            kj_type_text(s->c, o->type_argument));
+            kt_type_text(s->c, o->type_argument));
   return o->type_argument;
 }
 
-kj_texpr *kj_rule_zero(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_zero(kt_scope *s, const kt_operands *o)
 {
-  return kj_make_zero(s, sized_argument(s, o), o->location);
+  return kt_make_zero(s, sized_argument(s, o), o->location);
 }
 
-kj_texpr *kj_rule_sizeof(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_sizeof(kt_scope *s, const kt_operands *o)
 {
-  return kj_new_integer(s, KJ_WEAK_INT, kj_type(s->c->types, sized_argument(s, o))->size_bytes,
+  return kt_new_integer(s, KJ_WEAK_INT, ki_type(s->c->types, sized_argument(s, o))->size_bytes,
                         o->location);
 }
 
-kj_texpr *kj_rule_type_test(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_type_test(kt_scope *s, const kt_operands *o)
 {
   kjit_type type = scalar_argument(s, o);
   bool holds =
-    o->builtin->id == KJ_BUILTIN_IS_FLOAT ? kj_is_float(s->c, type) : kj_is_integer(s->c, type);
-  return kj_new_integer(s, KJIT_BOOL, holds, o->location);
+    o->builtin->id == KJ_BUILTIN_IS_FLOAT ? kt_is_float(s->c, type) : kt_is_integer(s->c, type);
+  return kt_new_integer(s, KJIT_BOOL, holds, o->location);
 }
 
 /* A literal has the bits of the type of that size. */
-static kj_texpr *literal_of_size(kj_scope *s, kj_texpr *value, uint32_t size)
+static kt_expr *literal_of_size(kt_scope *s, kt_expr *value, uint32_t size)
 {
   if (value->type == KJ_WEAK_FLOAT)
-    return kj_convert(s, value,
+    return kt_convert(s, value,
                       size == 2   ? KJIT_F16
                       : size == 4 ? KJIT_F32
                                   : KJIT_F64,
@@ -156,209 +156,209 @@ static kj_texpr *literal_of_size(kj_scope *s, kj_texpr *value, uint32_t size)
     { KJIT_I8, KJIT_U8 }, { KJIT_I16, KJIT_U16 }, { KJIT_I32, KJIT_U32 }, { KJIT_I64, KJIT_U64 }
   };
   int row = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
-  bool fits = !kj_is_constant(value) || kj_integer_fits(types[row][0], value->integer);
-  return kj_convert(s, value, types[row][!fits], value->location);
+  bool fits = !kt_is_constant(value) || ki_integer_fits(types[row][0], value->integer);
+  return kt_convert(s, value, types[row][!fits], value->location);
 }
 
-kj_texpr *kj_rule_bitcast(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_bitcast(kt_scope *s, const kt_operands *o)
 {
-  kj_texpr *pointer = kj_bitcast_pointer(s, o);
+  kt_expr *pointer = kt_bitcast_pointer(s, o);
   if (pointer) return pointer;
   kjit_type type = scalar_argument(s, o);
-  kj_texpr *value = o->values.items[0];
-  if (!kj_is_number(s->c, value->type) && !kj_has_parts(s->c, value->type))
+  kt_expr *value = o->values.items[0];
+  if (!kt_is_number(s->c, value->type) && !kt_has_parts(s->c, value->type))
     fail_operand(s, o, value, "a number or a vector");
-  uint32_t size = kj_type(s->c->types, type)->size_bytes;
-  if (kj_is_weak(value->type) && size <= 8) value = literal_of_size(s, value, size);
-  else value = kj_make_concrete(s, value);
+  uint32_t size = ki_type(s->c->types, type)->size_bytes;
+  if (ki_is_weak(value->type) && size <= 8) value = literal_of_size(s, value, size);
+  else value = kt_make_concrete(s, value);
   bool has_bool =
-    kj_part_type(s->c, type) == KJIT_BOOL || kj_part_type(s->c, value->type) == KJIT_BOOL;
-  if (kj_type(s->c->types, value->type)->size_bytes != size || has_bool)
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`bitcast` needs two types of one size, got %s and %s", kj_type_text(s->c, value->type),
-            kj_type_text(s->c, type));
+    kt_part_type(s->c, type) == KJIT_BOOL || kt_part_type(s->c, value->type) == KJIT_BOOL;
+  if (ki_type(s->c->types, value->type)->size_bytes != size || has_bool)
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
+            "`bitcast` needs two types of one size, got %s and %s", kt_type_text(s->c, value->type),
+            kt_type_text(s->c, type));
   uint64_t bits = 0;
-  kj_value cast;
-  if (kj_is_constant(value)) {
-    kj_encode_value(kj_value_of(value), &bits);
-    if (kj_decode_value(type, &bits, &cast)) return kj_new_value(s, cast, o->location);
+  ki_value cast;
+  if (kt_is_constant(value)) {
+    ki_encode_value(kt_value_of(value), &bits);
+    if (ki_decode_value(type, &bits, &cast)) return kt_new_value(s, cast, o->location);
   }
-  kj_texprs values = { 0 };
+  kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, value);
-  kj_operands typed = with_values(o, values);
-  return value->type == type ? value : kj_new_builtin(s, &typed, type);
+  kt_operands typed = with_values(o, values);
+  return value->type == type ? value : kt_new_builtin(s, &typed, type);
 }
 
 /* Structs and pointers of one type. */
-static kj_texpr *select_whole(kj_scope *s, const kj_operands *o)
+static kt_expr *select_whole(kt_scope *s, const kt_operands *o)
 {
-  kj_texprs values = { 0 };
-  KJ_PUSH(s->arena, &values, kj_make_condition(s, o->values.items[0]));
+  kt_exprs values = { 0 };
+  KJ_PUSH(s->arena, &values, kt_make_condition(s, o->values.items[0]));
   KJ_PUSH(s->arena, &values, o->values.items[1]);
   KJ_PUSH(s->arena, &values, o->values.items[2]);
-  kj_operands typed = with_values(o, values);
-  return kj_new_builtin(s, &typed, o->values.items[1]->type);
+  kt_operands typed = with_values(o, values);
+  return kt_new_builtin(s, &typed, o->values.items[1]->type);
 }
 
-kj_texpr *kj_rule_select(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_select(kt_scope *s, const kt_operands *o)
 {
-  kj_texpr *condition = o->values.items[0], *x = o->values.items[1], *y = o->values.items[2];
-  if (x->type == y->type && kj_is_composed(s->c, x->type)) return select_whole(s, o);
-  if (!kj_is_number(s->c, x->type)) fail_operand(s, o, x, "numbers to choose from");
-  if (!kj_is_number(s->c, y->type)) fail_operand(s, o, y, "numbers to choose from");
-  if (kj_is_float(s->c, condition->type) || !kj_is_number(s->c, condition->type))
+  kt_expr *condition = o->values.items[0], *x = o->values.items[1], *y = o->values.items[2];
+  if (x->type == y->type && kt_is_composed(s->c, x->type)) return select_whole(s, o);
+  if (!kt_is_number(s->c, x->type)) fail_operand(s, o, x, "numbers to choose from");
+  if (!kt_is_number(s->c, y->type)) fail_operand(s, o, y, "numbers to choose from");
+  if (kt_is_float(s->c, condition->type) || !kt_is_number(s->c, condition->type))
     fail_operand(s, o, condition, "a bool or an integer first");
-  condition = kj_convert(s, condition, KJIT_BOOL, o->location);
+  condition = kt_convert(s, condition, KJIT_BOOL, o->location);
   /* Literals stay weak, and have no effects that evaluating both would show. */
-  if ((kj_is_weak(x->type) && kj_is_weak(y->type)) || kj_stays_open(s, x, y))
-    return kj_make_cond(s, condition, x, y, o->location);
-  kjit_type type = kj_join_values(s, x->type, y->type, o->location);
+  if ((ki_is_weak(x->type) && ki_is_weak(y->type)) || kt_stays_open(s, x, y))
+    return kt_make_cond(s, condition, x, y, o->location);
+  kjit_type type = kt_join_values(s, x->type, y->type, o->location);
   if (type == KJIT_ANY)
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "no type holds both %s and %s",
-            kj_type_text(s->c, x->type), kj_type_text(s->c, y->type));
-  kj_texprs values = { 0 };
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "no type holds both %s and %s",
+            kt_type_text(s->c, x->type), kt_type_text(s->c, y->type));
+  kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, condition);
-  KJ_PUSH(s->arena, &values, kj_convert(s, x, type, o->location));
-  KJ_PUSH(s->arena, &values, kj_convert(s, y, type, o->location));
-  kj_operands typed = with_values(o, values);
-  return kj_new_builtin(s, &typed, type);
+  KJ_PUSH(s->arena, &values, kt_convert(s, x, type, o->location));
+  KJ_PUSH(s->arena, &values, kt_convert(s, y, type, o->location));
+  kt_operands typed = with_values(o, values);
+  return kt_new_builtin(s, &typed, type);
 }
 
 /* ---- numbers ---- */
 
-static kjit_type promote_all(kj_scope *s, const kj_operands *o)
+static kjit_type promote_all(kt_scope *s, const kt_operands *o)
 {
   kjit_type type = o->values.items[0]->type;
   for (size_t i = 0; i < o->values.count; i++) {
-    const kj_texpr *value = o->values.items[i];
-    if (!kj_is_number(s->c, value->type)) fail_operand(s, o, value, "numbers");
-    kjit_type common = i ? kj_promote(s, type, value->type, o->location) : kj_arithmetic_type(type);
-    if (i && kj_stays_open(s, o->values.items[i - 1], value)) common = KJ_WEAK_FLOAT;
+    const kt_expr *value = o->values.items[i];
+    if (!kt_is_number(s->c, value->type)) fail_operand(s, o, value, "numbers");
+    kjit_type common = i ? kt_promote(s, type, value->type, o->location) : ki_arithmetic_type(type);
+    if (i && kt_stays_open(s, o->values.items[i - 1], value)) common = KJ_WEAK_FLOAT;
     if (common == KJIT_ANY)
-      kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
+      kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
               "`%s` of %s and %s: no integer type holds both; convert one", o->builtin->name,
-              kj_type_text(s->c, type), kj_type_text(s->c, value->type));
+              kt_type_text(s->c, type), kt_type_text(s->c, value->type));
     type = common;
   }
   return type;
 }
 
-static kj_texprs convert_all(kj_scope *s, const kj_texprs *values, kjit_type type)
+static kt_exprs convert_all(kt_scope *s, const kt_exprs *values, kjit_type type)
 {
-  kj_texprs converted = { 0 };
+  kt_exprs converted = { 0 };
   for (size_t i = 0; i < values->count; i++)
     KJ_PUSH(s->arena, &converted,
-            kj_convert(s, values->items[i], type, values->items[i]->location));
+            kt_convert(s, values->items[i], type, values->items[i]->location));
   return converted;
 }
 
 /* All operands to one type, which is that of the result; weak ones are computed, or stay weak. */
-static kj_texpr *apply_common(kj_scope *s, const kj_operands *o, kjit_type type)
+static kt_expr *apply_common(kt_scope *s, const kt_operands *o, kjit_type type)
 {
-  kj_operands typed = with_values(o, convert_all(s, &o->values, type));
-  kj_texpr *folded = kj_fold_builtin(s, o->builtin, &typed.values, o->location);
-  return folded ? folded : kj_new_builtin(s, &typed, type);
+  kt_operands typed = with_values(o, convert_all(s, &o->values, type));
+  kt_expr *folded = kt_fold_builtin(s, o->builtin, &typed.values, o->location);
+  return folded ? folded : kt_new_builtin(s, &typed, type);
 }
 
-kj_texpr *kj_rule_numeric(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_numeric(kt_scope *s, const kt_operands *o)
 {
   return apply_common(s, o, promote_all(s, o));
 }
 
-static void require_integers(kj_scope *s, const kj_operands *o)
+static void require_integers(kt_scope *s, const kt_operands *o)
 {
   for (size_t i = 0; i < o->values.count; i++)
-    if (!kj_is_integer(s->c, o->values.items[i]->type) && o->values.items[i]->type != KJIT_BOOL)
+    if (!kt_is_integer(s->c, o->values.items[i]->type) && o->values.items[i]->type != KJIT_BOOL)
       fail_operand(s, o, o->values.items[i], "integers");
 }
 
-static kj_texprs concrete_values(kj_scope *s, const kj_texprs *values)
+static kt_exprs concrete_values(kt_scope *s, const kt_exprs *values)
 {
-  kj_texprs concrete = { 0 };
+  kt_exprs concrete = { 0 };
   for (size_t i = 0; i < values->count; i++)
-    KJ_PUSH(s->arena, &concrete, kj_make_concrete(s, values->items[i]));
+    KJ_PUSH(s->arena, &concrete, kt_make_concrete(s, values->items[i]));
   return concrete;
 }
 
-kj_texpr *kj_rule_integer(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_integer(kt_scope *s, const kt_operands *o)
 {
   require_integers(s, o);
   bool needs_width = o->builtin->id == KJ_BUILTIN_BREV || o->builtin->id == KJ_BUILTIN_MULHI ||
                      o->builtin->id == KJ_BUILTIN_BSWAP;
   kjit_type type = promote_all(s, o);
-  if (!needs_width || !kj_is_weak(type)) return apply_common(s, o, type);
-  kj_operands typed = with_values(o, concrete_values(s, &o->values));
+  if (!needs_width || !ki_is_weak(type)) return apply_common(s, o, type);
+  kt_operands typed = with_values(o, concrete_values(s, &o->values));
   return apply_common(s, &typed, promote_all(s, &typed));
 }
 
-kj_texpr *kj_rule_bit_count(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_bit_count(kt_scope *s, const kt_operands *o)
 {
   require_integers(s, o);
-  kj_texpr *value = kj_make_concrete(s, o->values.items[0]);
-  kj_texprs values = { 0 };
-  KJ_PUSH(s->arena, &values, kj_convert(s, value, kj_arithmetic_type(value->type), o->location));
-  kj_operands typed = with_values(o, values);
-  return kj_new_builtin(s, &typed, KJIT_I32);
+  kt_expr *value = kt_make_concrete(s, o->values.items[0]);
+  kt_exprs values = { 0 };
+  KJ_PUSH(s->arena, &values, kt_convert(s, value, ki_arithmetic_type(value->type), o->location));
+  kt_operands typed = with_values(o, values);
+  return kt_new_builtin(s, &typed, KJIT_I32);
 }
 
 /* The float type of the operands: integers count as f64. */
-static kjit_type promote_to_float(kj_scope *s, const kj_operands *o)
+static kjit_type promote_to_float(kt_scope *s, const kt_operands *o)
 {
   kjit_type type = promote_all(s, o);
   if (type == KJ_WEAK_INT) return KJ_WEAK_FLOAT;
-  if (kj_is_float(s->c, type)) return type;
-  kj_note_double(s, o->location);
+  if (kt_is_float(s->c, type)) return type;
+  kt_note_double(s, o->location);
   return KJIT_F64;
 }
 
-kj_texpr *kj_rule_float(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_float(kt_scope *s, const kt_operands *o)
 {
   return apply_common(s, o, promote_to_float(s, o));
 }
 
 /* As promote_to_float, for results that are not weak. */
-static kjit_type concrete_float(kj_scope *s, const kj_operands *o)
+static kjit_type concrete_float(kt_scope *s, const kt_operands *o)
 {
   kjit_type type = promote_to_float(s, o);
   if (type != KJ_WEAK_FLOAT) return type;
-  kj_note_double(s, o->location);
+  kt_note_double(s, o->location);
   return KJIT_F64;
 }
 
-static kj_texpr *apply_float(kj_scope *s, const kj_operands *o, kjit_type operand, kjit_type result)
+static kt_expr *apply_float(kt_scope *s, const kt_operands *o, kjit_type operand, kjit_type result)
 {
-  kj_operands typed = with_values(o, convert_all(s, &o->values, operand));
-  return kj_new_builtin(s, &typed, result);
+  kt_operands typed = with_values(o, convert_all(s, &o->values, operand));
+  return kt_new_builtin(s, &typed, result);
 }
 
-kj_texpr *kj_rule_float_test(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_float_test(kt_scope *s, const kt_operands *o)
 {
   return apply_float(s, o, concrete_float(s, o), KJIT_BOOL);
 }
 
-kj_texpr *kj_rule_float_to_i32(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_float_to_i32(kt_scope *s, const kt_operands *o)
 {
   return apply_float(s, o, concrete_float(s, o), KJIT_I32);
 }
 
-kj_texpr *kj_rule_float_to_i64(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_float_to_i64(kt_scope *s, const kt_operands *o)
 {
   return apply_float(s, o, concrete_float(s, o), KJIT_I64);
 }
 
 /* f16 and bf16 through f32 would be rounded twice, the second time to the nearest. */
-kj_texpr *kj_rule_float_exact(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_float_exact(kt_scope *s, const kt_operands *o)
 {
   kjit_type type = concrete_float(s, o);
   if (type != KJIT_F32 && type != KJIT_F64)
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
             "`%s` is for f32 and f64, not %s: convert its operands", o->builtin->name,
-            kj_type_text(s->c, type));
+            kt_type_text(s->c, type));
   return apply_float(s, o, type, type);
 }
 
 /* PTX has the instructions for sm_89 from 8.1 on, and for sm_90 as long as it has sm_90. */
-static bool has_fp8(kj_scope *s)
+static bool has_fp8(kt_scope *s)
 {
   enum { FIRST_PTX = 81 };
   const kj_target *target = &s->c->request->target;
@@ -368,11 +368,11 @@ static bool has_fp8(kj_scope *s)
   return is_first || (target->kind == KJ_TARGET_NVPTX && target->arch >= 90);
 }
 
-kj_texpr *kj_rule_to_fp8(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_to_fp8(kt_scope *s, const kt_operands *o)
 {
-  if (!kj_is_float(s->c, o->values.items[0]->type))
+  if (!kt_is_float(s->c, o->values.items[0]->type))
     fail_operand(s, o, o->values.items[0], "a float");
-  kj_texpr *expr =
+  kt_expr *expr =
     apply_float(s, o,
                 o->values.items[0]->type == KJ_WEAK_FLOAT ? KJIT_F32 : o->values.items[0]->type,
                 KJIT_U8);
@@ -380,60 +380,60 @@ kj_texpr *kj_rule_to_fp8(kj_scope *s, const kj_operands *o)
   return expr;
 }
 
-kj_texpr *kj_rule_from_fp8(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_from_fp8(kt_scope *s, const kt_operands *o)
 {
   if (o->values.items[0]->type != KJIT_U8) fail_operand(s, o, o->values.items[0], "the bits, a u8");
-  kj_texpr *expr = kj_new_builtin(s, o, KJIT_F32);
+  kt_expr *expr = kt_new_builtin(s, o, KJIT_F32);
   expr->dimension = has_fp8(s);
   return expr;
 }
 
 /* An integer first, then a float, whose type is that of the result. */
-kj_texpr *kj_rule_bessel(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_bessel(kt_scope *s, const kt_operands *o)
 {
-  kj_texpr *order = o->values.items[0];
-  if (!kj_is_integer(s->c, order->type))
+  kt_expr *order = o->values.items[0];
+  if (!kt_is_integer(s->c, order->type))
     fail_operand(s, o, order, "an integer as its first argument");
-  kj_texprs last = { 0 }, values = { 0 };
+  kt_exprs last = { 0 }, values = { 0 };
   KJ_PUSH(s->arena, &last, o->values.items[1]);
-  kj_operands second = with_values(o, last);
+  kt_operands second = with_values(o, last);
   kjit_type type = concrete_float(s, &second);
-  KJ_PUSH(s->arena, &values, kj_convert(s, order, KJIT_I32, o->location));
-  KJ_PUSH(s->arena, &values, kj_convert(s, o->values.items[1], type, o->location));
-  kj_operands typed = with_values(o, values);
-  return kj_new_builtin(s, &typed, type);
+  KJ_PUSH(s->arena, &values, kt_convert(s, order, KJIT_I32, o->location));
+  KJ_PUSH(s->arena, &values, kt_convert(s, o->values.items[1], type, o->location));
+  kt_operands typed = with_values(o, values);
+  return kt_new_builtin(s, &typed, type);
 }
 
-kj_texpr *kj_rule_ldexp(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_ldexp(kt_scope *s, const kt_operands *o)
 {
-  kj_texpr *exponent = o->values.items[1];
-  if (!kj_is_integer(s->c, exponent->type))
+  kt_expr *exponent = o->values.items[1];
+  if (!kt_is_integer(s->c, exponent->type))
     fail_operand(s, o, exponent, "an integer as its second argument");
-  kj_operands first = *o;
+  kt_operands first = *o;
   first.values.count = 1;
   kjit_type type = concrete_float(s, &first);
-  kj_texprs values = { 0 };
-  KJ_PUSH(s->arena, &values, kj_convert(s, o->values.items[0], type, o->location));
-  KJ_PUSH(s->arena, &values, kj_convert(s, exponent, KJIT_I32, o->location));
-  kj_operands typed = with_values(o, values);
-  return kj_new_builtin(s, &typed, type);
+  kt_exprs values = { 0 };
+  KJ_PUSH(s->arena, &values, kt_convert(s, o->values.items[0], type, o->location));
+  KJ_PUSH(s->arena, &values, kt_convert(s, exponent, KJIT_I32, o->location));
+  kt_operands typed = with_values(o, values);
+  return kt_new_builtin(s, &typed, type);
 }
 
-static kjit_type pair_type(kj_scope *s, kjit_type a, kjit_type b)
+static kjit_type pair_type(kt_scope *s, kjit_type a, kjit_type b)
 {
   kjit_type items[] = { a, b };
-  kjit_type type = kj_intern_tuple(s->c->types, items, 2);
+  kjit_type type = ki_intern_tuple(s->c->types, items, 2);
   if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
   return type;
 }
 
-kj_texpr *kj_rule_frexp(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_frexp(kt_scope *s, const kt_operands *o)
 {
   kjit_type type = concrete_float(s, o);
   return apply_float(s, o, type, pair_type(s, type, KJIT_I32));
 }
 
-kj_texpr *kj_rule_modf(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_modf(kt_scope *s, const kt_operands *o)
 {
   kjit_type type = concrete_float(s, o);
   return apply_float(s, o, type, pair_type(s, type, type));
@@ -441,26 +441,26 @@ kj_texpr *kj_rule_modf(kj_scope *s, const kj_operands *o)
 
 /* ---- the table ---- */
 
-typedef kj_texpr *(*rule)(kj_scope *s, const kj_operands *o);
+typedef kt_expr *(*rule)(kt_scope *s, const kt_operands *o);
 
 static const rule rule_table[KJ_BUILTIN_COUNT] = {
 #define X(id, name, least, most, rule_name, lower, operation, scope, needs, flags, aliases) \
-  kj_rule_##rule_name,
+  kt_rule_##rule_name,
 #include "ir/builtins.def"
 #undef X
 };
 
-static void check_synchronization(kj_scope *s, const kj_operands *o)
+static void check_synchronization(kt_scope *s, const kt_operands *o)
 {
   bool is_barrier = o->builtin->flags & KJ_BARRIER, is_warp = o->builtin->flags & KJ_WARP;
   if (!is_barrier && !is_warp) return;
   if (s->range_count)
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
             "`%s` in the body of a grid_range or block_range: its iterations are independent and "
             "not all threads have one",
             o->builtin->name);
   if (is_barrier && s->level == KJ_LEVEL_THREAD)
-    kj_note_message(
+    kt_note_message(
       s, o->location, KJIT_SEVERITY_WARNING,
       "`%s` under a condition that depends on the thread: all threads of the block must reach it",
       o->builtin->name);
@@ -470,25 +470,25 @@ static void check_synchronization(kj_scope *s, const kj_operands *o)
 }
 
 /* Rules that take vectors lane by lane; the others see them as they are. */
-static bool takes_lanes(const kj_builtin *builtin)
+static bool takes_lanes(const ki_builtin *builtin)
 {
-  static const rule rules[] = { kj_rule_numeric,    kj_rule_integer,      kj_rule_bit_count,
-                                kj_rule_words,      kj_rule_dp4a,         kj_rule_sad,
-                                kj_rule_float,      kj_rule_float_test,   kj_rule_float_to_i32,
-                                kj_rule_ldexp,      kj_rule_frexp,        kj_rule_modf,
-                                kj_rule_bessel,     kj_rule_float_to_i64, kj_rule_select,
-                                kj_rule_arg,        kj_rule_conj,         kj_rule_reduce,
-                                kj_rule_reduce_int, kj_rule_to_fp8,       kj_rule_from_fp8 };
+  static const rule rules[] = { kt_rule_numeric,    kt_rule_integer,      kt_rule_bit_count,
+                                kt_rule_words,      kt_rule_dp4a,         kt_rule_sad,
+                                kt_rule_float,      kt_rule_float_test,   kt_rule_float_to_i32,
+                                kt_rule_ldexp,      kt_rule_frexp,        kt_rule_modf,
+                                kt_rule_bessel,     kt_rule_float_to_i64, kt_rule_select,
+                                kt_rule_arg,        kt_rule_conj,         kt_rule_reduce,
+                                kt_rule_reduce_int, kt_rule_to_fp8,       kt_rule_from_fp8 };
   for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
     if (rules[i] == rule_table[builtin->id]) return true;
   return false;
 }
 
-kj_texpr *kj_apply_rule(kj_scope *s, const kj_operands *operands)
+kt_expr *kt_apply_rule(kt_scope *s, const kt_operands *operands)
 {
   check_synchronization(s, operands);
-  kj_check_requirement(s, operands);
-  kj_texpr *parts = kj_apply_rule_parts(s, operands, takes_lanes(operands->builtin));
+  kt_check_requirement(s, operands);
+  kt_expr *parts = kt_apply_rule_parts(s, operands, takes_lanes(operands->builtin));
   if (parts) return parts;
   return rule_table[operands->builtin->id](s, operands);
 }

@@ -6,45 +6,45 @@
 
 /* Result rules of the built-ins on 32-bit words. */
 
-static bool is_word(const kj_scope *s, kjit_type type)
+static bool is_word(const kt_scope *s, kjit_type type)
 {
   return type == KJ_WEAK_INT ||
-         (kj_is_integer(s->c, type) && kj_type(s->c->types, type)->size_bytes <= 4);
+         (kt_is_integer(s->c, type) && ki_type(s->c->types, type)->size_bytes <= 4);
 }
 
-static kj_texpr *convert_word(kj_scope *s, const kj_operands *o, size_t index, kjit_type type)
+static kt_expr *convert_word(kt_scope *s, const kt_operands *o, size_t index, kjit_type type)
 {
-  kj_texpr *value = o->values.items[index];
+  kt_expr *value = o->values.items[index];
   if (!is_word(s, value->type))
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` works on 32-bit integers, got %s",
-            o->builtin->name, kj_type_text(s->c, value->type));
-  return kj_convert(s, value, type, value->location);
+    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` works on 32-bit integers, got %s",
+            o->builtin->name, kt_type_text(s->c, value->type));
+  return kt_convert(s, value, type, value->location);
 }
 
 /* i8 and i16 count as i32, u8 and u16 too; a literal is like what it stands beside. */
-static kjit_type word_type(kj_scope *s, const kj_operands *o, size_t index, kjit_type beside)
+static kjit_type word_type(kt_scope *s, const kt_operands *o, size_t index, kjit_type beside)
 {
   kjit_type type = o->values.items[index]->type;
   if (type == KJ_WEAK_INT) return beside == KJIT_U32 ? KJIT_U32 : KJIT_I32;
-  return is_word(s, type) ? kj_arithmetic_type(type) : KJIT_I32;
+  return is_word(s, type) ? ki_arithmetic_type(type) : KJIT_I32;
 }
 
-static kj_texpr *apply_types(kj_scope *s, const kj_operands *o, const kjit_type *types,
-                             kjit_type result)
+static kt_expr *apply_types(kt_scope *s, const kt_operands *o, const kjit_type *types,
+                            kjit_type result)
 {
-  kj_operands typed = *o;
-  typed.values = (kj_texprs){ 0 };
+  kt_operands typed = *o;
+  typed.values = (kt_exprs){ 0 };
   for (size_t i = 0; i < o->values.count; i++)
     KJ_PUSH(s->arena, &typed.values, convert_word(s, o, i, types[i]));
-  return kj_new_builtin(s, &typed, result);
+  return kt_new_builtin(s, &typed, result);
 }
 
-kj_texpr *kj_rule_words(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_words(kt_scope *s, const kt_operands *o)
 {
   return apply_types(s, o, (const kjit_type[]){ KJIT_U32, KJIT_U32, KJIT_U32 }, KJIT_U32);
 }
 
-kj_texpr *kj_rule_dp4a(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_dp4a(kt_scope *s, const kt_operands *o)
 {
   kjit_type x = word_type(s, o, 0, o->values.items[1]->type),
             y = word_type(s, o, 1, o->values.items[0]->type);
@@ -52,27 +52,27 @@ kj_texpr *kj_rule_dp4a(kj_scope *s, const kj_operands *o)
   return apply_types(s, o, (const kjit_type[]){ x, y, result }, result);
 }
 
-kj_texpr *kj_rule_sad(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_sad(kt_scope *s, const kt_operands *o)
 {
   kjit_type x = word_type(s, o, 0, o->values.items[1]->type),
             y = word_type(s, o, 1, o->values.items[0]->type);
   if (x != y)
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` of %s and %s: convert one", o->builtin->name,
-            kj_type_text(s->c, x), kj_type_text(s->c, y));
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` of %s and %s: convert one", o->builtin->name,
+            kt_type_text(s->c, x), kt_type_text(s->c, y));
   return apply_types(s, o, (const kjit_type[]){ x, x, KJIT_U32 }, KJIT_U32);
 }
 
 /* Result rule of inline PTX. */
 
-static bool is_operand_type(const kj_compilation *c, kjit_type type)
+static bool is_operand_type(const kt_compilation *c, kjit_type type)
 {
-  kj_type_class class_ = kj_class_of(c, type);
-  return kj_is_scalar(type) &&
+  ki_type_class class_ = kt_class_of(c, type);
+  return ki_is_scalar(type) &&
          (class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED || class_ == KJ_CLASS_FLOAT);
 }
 
 /* %0 becomes $0, %% a percent sign, a dollar sign $$; a number that no operand has is an error. */
-static const char *translate(kj_scope *s, const kj_operands *o, size_t count)
+static const char *translate(kt_scope *s, const kt_operands *o, size_t count)
 {
   const char *from = o->text->name;
   char *text = KJ_NEW_ARRAY(s->arena, char, 2 * strlen(from) + 1), *to = text;
@@ -83,7 +83,7 @@ static const char *translate(kj_scope *s, const kj_operands *o, size_t count)
       for (const char *digit = from + 1; *digit >= '0' && *digit <= '9' && number < 1000; digit++)
         number = number * 10 + (size_t)(*digit - '0');
       if (number >= count)
-        kj_fail(s->c, o->text->location, KJIT_ERROR_TYPE,
+        kt_fail(s->c, o->text->location, KJIT_ERROR_TYPE,
                 "`%s` has no operand %%%zu: the %s are %%0 to %%%zu", o->builtin->name, number,
                 o->builtin->id == KJ_BUILTIN_PTX ? "result and the operands" : "operands",
                 count ? count - 1 : 0);
@@ -96,29 +96,29 @@ static const char *translate(kj_scope *s, const kj_operands *o, size_t count)
   return text;
 }
 
-kj_texpr *kj_rule_ptx(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_ptx(kt_scope *s, const kt_operands *o)
 {
   bool has_result = o->builtin->id == KJ_BUILTIN_PTX;
   if (s->c->request->target.kind == KJ_TARGET_CPU && !s->is_quiet)
-    kj_fail(
+    kt_fail(
       s->c, o->location, KJIT_ERROR_UNSUPPORTED,
       "`%s` is for GPUs only: on the CPU there is no PTX (`if target == gpu` keeps it from there)",
       o->builtin->name);
   if (has_result && !is_operand_type(s->c, o->type_argument))
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
             "the result of `ptx` is an integer or a float, not %s",
-            kj_type_text(s->c, o->type_argument));
-  kj_operands typed = *o;
-  typed.values = (kj_texprs){ 0 };
+            kt_type_text(s->c, o->type_argument));
+  kt_operands typed = *o;
+  typed.values = (kt_exprs){ 0 };
   for (size_t i = 0; i < o->values.count; i++) {
-    kj_texpr *value = kj_make_concrete(s, o->values.items[i]);
+    kt_expr *value = kt_make_concrete(s, o->values.items[i]);
     if (!is_operand_type(s->c, value->type))
-      kj_fail(s->c, value->location, KJIT_ERROR_TYPE,
+      kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
               "an operand of `%s` is an integer or a float, not %s", o->builtin->name,
-              kj_type_text(s->c, value->type));
+              kt_type_text(s->c, value->type));
     KJ_PUSH(s->arena, &typed.values, value);
   }
-  kj_texpr *expr = kj_new_builtin(s, &typed, has_result ? o->type_argument : KJIT_VOID);
+  kt_expr *expr = kt_new_builtin(s, &typed, has_result ? o->type_argument : KJIT_VOID);
   expr->text = translate(s, o, o->values.count + has_result);
   return expr;
 }
@@ -126,36 +126,36 @@ kj_texpr *kj_rule_ptx(kj_scope *s, const kj_operands *o)
 /* What built-ins need of a GPU: architecture and PTX version. LLVM ends the process on some of what
  * an architecture lacks and hands the rest to ptxas: so it is refused here, by name. */
 
-static const char *version_text(kj_compilation *c, uint32_t ptx)
+static const char *version_text(kt_compilation *c, uint32_t ptx)
 {
   return kj_format(c->arena, "PTX %u.%u", ptx / 10, ptx % 10);
 }
 
-void kj_require_arch(kj_scope *s, const char *what, kj_location location, uint32_t arch,
+void kt_require_arch(kt_scope *s, const char *what, kj_location location, uint32_t arch,
                      char suffix, uint32_t ptx)
 {
-  kj_compilation *c = s->c;
+  kt_compilation *c = s->c;
   const kj_target *target = &c->request->target;
   if (target->kind == KJ_TARGET_CPU || s->is_quiet) return;
   const char given[2] = { target->suffix, 0 }, wanted[2] = { suffix, 0 };
   bool fits = suffix ? target->arch == arch && target->suffix == suffix : target->arch >= arch;
   if (!fits && suffix)
-    kj_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s works on sm_%u%s only; this is sm_%u%s", what,
+    kt_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s works on sm_%u%s only; this is sm_%u%s", what,
             arch, wanted, target->arch, given);
   if (!fits)
-    kj_fail(c, location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(c, location, KJIT_ERROR_UNSUPPORTED,
             "%s works from sm_%u on; this is sm_%u%s (`if arch >= %u` keeps it from older ones)",
             what, arch, target->arch, given, arch);
   if (target->ptx_version && target->ptx_version < ptx)
-    kj_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s needs %s; %s is what the driver takes", what,
+    kt_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s needs %s; %s is what the driver takes", what,
             version_text(c, ptx), version_text(c, target->ptx_version));
   if (c->least_ptx < ptx) c->least_ptx = ptx;
 }
 
-void kj_check_requirement(kj_scope *s, const kj_operands *o)
+void kt_check_requirement(kt_scope *s, const kt_operands *o)
 {
-  const kj_builtin *b = o->builtin;
+  const ki_builtin *b = o->builtin;
   if (b->arch)
-    kj_require_arch(s, kj_format(s->arena, "`%s`", b->name), o->location, b->arch, b->suffix,
+    kt_require_arch(s, kj_format(s->arena, "`%s`", b->name), o->location, b->arch, b->suffix,
                     b->ptx);
 }

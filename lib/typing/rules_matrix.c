@@ -6,7 +6,7 @@
 
 /* ---- mma ---- */
 
-const kj_mma_element kj_mma_elements[KJ_MMA_KIND_COUNT] = {
+const kt_mma_element kt_mma_elements[KJ_MMA_KIND_COUNT] = {
   [KJ_MMA_F16] = { "f16", KJIT_F16, 16, 'r' },   [KJ_MMA_BF16] = { "bf16", KJIT_BF16, 16, 'r' },
   [KJ_MMA_TF32] = { "tf32", KJIT_F32, 32, 'r' }, [KJ_MMA_F32] = { "f32", KJIT_F32, 32, 'f' },
   [KJ_MMA_F64] = { "f64", KJIT_F64, 64, 'd' },   [KJ_MMA_S8] = { "s8", KJIT_I8, 8, 'r' },
@@ -16,7 +16,7 @@ const kj_mma_element kj_mma_elements[KJ_MMA_KIND_COUNT] = {
   [KJ_MMA_S32] = { "s32", KJIT_I32, 32, 'r' },
 };
 
-static const kj_mma table[] = {
+static const kt_mma table[] = {
 #define X(id, m, n, k, variant, a, b, c, arch, ptx) \
   { KJ_BUILTIN_##id, m, n, k, KJ_MMA_##variant, KJ_MMA_##a, KJ_MMA_##b, KJ_MMA_##c, arch, ptx },
 #include "typing/mma.def"
@@ -24,7 +24,7 @@ static const kj_mma table[] = {
 };
 enum { COUNT = sizeof table / sizeof *table, LANES = 32 };
 
-const kj_mma *kj_get_mma(const kj_builtin *builtin, size_t i)
+const kt_mma *kt_get_mma(const ki_builtin *builtin, size_t i)
 {
   for (size_t k = 0; k < COUNT; k++)
     if (table[k].builtin == builtin->id && i-- == 0) return &table[k];
@@ -39,26 +39,26 @@ static uint32_t bits_of_type(kjit_type type)
                                                  : 32;
 }
 
-uint32_t kj_count_fragment(kj_mma_kind kind, uint32_t count)
+uint32_t kt_count_fragment(ki_mma_kind kind, uint32_t count)
 {
-  const kj_mma_element *e = &kj_mma_elements[kind];
+  const kt_mma_element *e = &kt_mma_elements[kind];
   return count * e->bits / (LANES * bits_of_type(e->type));
 }
 
-static bool is_fragment(const kj_types *types, kjit_type type, kj_mma_kind kind, uint32_t count)
+static bool is_fragment(const ki_types *types, kjit_type type, ki_mma_kind kind, uint32_t count)
 {
-  uint32_t lanes = kj_count_fragment(kind, count);
-  const kj_type_info *info = kj_type(types, type);
-  if (lanes == 1) return type == kj_mma_elements[kind].type;
-  return info->class_ == KJ_CLASS_VECTOR && info->element == kj_mma_elements[kind].type &&
+  uint32_t lanes = kt_count_fragment(kind, count);
+  const ki_type_info *info = ki_type(types, type);
+  if (lanes == 1) return type == kt_mma_elements[kind].type;
+  return info->class_ == KJ_CLASS_VECTOR && info->element == kt_mma_elements[kind].type &&
          info->count == lanes;
 }
 
-const kj_mma *kj_find_mma(const kj_types *types, const kj_builtin *builtin, kjit_type a,
+const kt_mma *kt_find_mma(const ki_types *types, const ki_builtin *builtin, kjit_type a,
                           kjit_type b, kjit_type c)
 {
-  const kj_mma *row;
-  for (size_t i = 0; (row = kj_get_mma(builtin, i)); i++)
+  const kt_mma *row;
+  for (size_t i = 0; (row = kt_get_mma(builtin, i)); i++)
     if (is_fragment(types, a, row->a, row->m * row->k) &&
         is_fragment(types, b, row->b, row->k * row->n) &&
         is_fragment(types, c, row->c, row->m * row->n))
@@ -68,125 +68,125 @@ const kj_mma *kj_find_mma(const kj_types *types, const kj_builtin *builtin, kjit
 
 /* A register holds neighbours along k, a word of bits counts as one; registers go down the rows
  * first, where there are 16, then along k. */
-kj_mma_place kj_place_operand(kj_mma_kind kind, uint32_t rows, uint32_t element)
+kt_mma_place kt_place_operand(ki_mma_kind kind, uint32_t rows, uint32_t element)
 {
-  uint32_t bits = kj_mma_elements[kind].bits, packed = bits == 1 || bits >= 32 ? 1 : 32 / bits;
+  uint32_t bits = kt_mma_elements[kind].bits, packed = bits == 1 || bits >= 32 ? 1 : 32 / bits;
   uint32_t reg = element / packed, tall = rows == 16 ? 2 : 1;
-  return (kj_mma_place){ .row = 8 * (reg % tall),
+  return (kt_mma_place){ .row = 8 * (reg % tall),
                          .column = element % packed + 4 * packed * (reg / tall),
                          .scale = packed };
 }
 
-kj_mma_place kj_place_result(uint32_t element)
+kt_mma_place kt_place_result(uint32_t element)
 {
-  return (kj_mma_place){ .row = 8 * (element / 2), .column = element % 2, .scale = 2 };
+  return (kt_mma_place){ .row = 8 * (element / 2), .column = element % 2, .scale = 2 };
 }
 
 /* Result rules of matrix products and of loading their fragments. */
 
-static kj_texpr *apply(kj_scope *s, const kj_operands *o, kj_texprs values, kjit_type type)
+static kt_expr *apply(kt_scope *s, const kt_operands *o, kt_exprs values, kjit_type type)
 {
-  kj_operands typed = *o;
+  kt_operands typed = *o;
   typed.values = values;
-  return kj_new_builtin(s, &typed, type);
+  return kt_new_builtin(s, &typed, type);
 }
 
 /* ---- products ---- */
 
-static const char *fragment_text(kj_scope *s, kj_mma_kind kind, uint32_t count)
+static const char *fragment_text(kt_scope *s, ki_mma_kind kind, uint32_t count)
 {
-  const char *element = kj_type_text(s->c, kj_mma_elements[kind].type);
-  uint32_t lanes = kj_count_fragment(kind, count);
+  const char *element = kt_type_text(s->c, kt_mma_elements[kind].type);
+  uint32_t lanes = kt_count_fragment(kind, count);
   return lanes == 1 ? element : kj_format(s->arena, "%sx%u", element, lanes);
 }
 
-_Noreturn static void fail_fragments(kj_scope *s, const kj_operands *o, const kj_texprs *values)
+_Noreturn static void fail_fragments(kt_scope *s, const kt_operands *o, const kt_exprs *values)
 {
   const char *all = "", *last = "";
-  const kj_mma *row;
-  for (size_t i = 0; (row = kj_get_mma(o->builtin, i)); i++) {
+  const kt_mma *row;
+  for (size_t i = 0; (row = kt_get_mma(o->builtin, i)); i++) {
     const char *one = kj_format(s->arena, "(%s, %s, %s)", fragment_text(s, row->a, row->m * row->k),
                                 fragment_text(s, row->b, row->k * row->n),
                                 fragment_text(s, row->c, row->m * row->n));
     if (strcmp(one, last) != 0) all = kj_format(s->arena, "%s%s%s", all, all[0] ? ", " : "", one);
     last = one;
   }
-  kj_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` takes the fragments %s; got (%s, %s, %s)",
-          o->builtin->name, all, kj_type_text(s->c, values->items[0]->type),
-          kj_type_text(s->c, values->items[1]->type), kj_type_text(s->c, values->items[2]->type));
+  kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` takes the fragments %s; got (%s, %s, %s)",
+          o->builtin->name, all, kt_type_text(s->c, values->items[0]->type),
+          kt_type_text(s->c, values->items[1]->type), kt_type_text(s->c, values->items[2]->type));
 }
 
-kj_texpr *kj_rule_mma(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_mma(kt_scope *s, const kt_operands *o)
 {
-  kj_texprs values = { 0 };
+  kt_exprs values = { 0 };
   for (size_t i = 0; i < o->values.count; i++)
-    KJ_PUSH(s->arena, &values, kj_make_concrete(s, o->values.items[i]));
-  const kj_mma *mma = kj_find_mma(s->c->types, o->builtin, values.items[0]->type,
+    KJ_PUSH(s->arena, &values, kt_make_concrete(s, o->values.items[i]));
+  const kt_mma *mma = kt_find_mma(s->c->types, o->builtin, values.items[0]->type,
                                   values.items[1]->type, values.items[2]->type);
   if (!mma) fail_fragments(s, o, &values);
-  const char *a = kj_mma_elements[mma->a].ptx, *c = kj_mma_elements[mma->c].ptx;
-  kj_require_arch(s, kj_format(s->arena, "`%s` of %s with %s", o->builtin->name, a, c), o->location,
+  const char *a = kt_mma_elements[mma->a].ptx, *c = kt_mma_elements[mma->c].ptx;
+  kt_require_arch(s, kj_format(s->arena, "`%s` of %s with %s", o->builtin->name, a, c), o->location,
                   mma->arch, 0, mma->ptx);
   return apply(s, o, values, values.items[2]->type);
 }
 
 /* ---- fragments from and to shared memory ---- */
 
-static uint32_t count_registers(const kj_operands *o)
+static uint32_t count_registers(const kt_operands *o)
 {
   return o->builtin->operation & KJ_MATRIX_COUNT;
 }
 
 /* Elements of a lane: 4 bytes of each matrix. */
-static kjit_type fragment_type(kj_scope *s, const kj_operands *o)
+static kjit_type fragment_type(kt_scope *s, const kt_operands *o)
 {
   kjit_type element = o->place.type;
-  uint32_t size = kj_is_scalar(element) ? kj_type(s->c->types, element)->size_bytes : 0;
+  uint32_t size = ki_is_scalar(element) ? ki_type(s->c->types, element)->size_bytes : 0;
   bool is_transposed = o->builtin->operation & KJ_TRANSPOSED,
        fits = is_transposed ? size == 2 : size == 1 || size == 2 || size == 4;
   if (!fits || element == KJIT_BOOL)
-    kj_fail(s->c, o->place.location, KJIT_ERROR_TYPE, "`%s` needs elements of %s, got %s",
+    kt_fail(s->c, o->place.location, KJIT_ERROR_TYPE, "`%s` needs elements of %s, got %s",
             o->builtin->name, is_transposed ? "16 bits" : "8, 16 or 32 bits",
-            kj_type_text(s->c, element));
+            kt_type_text(s->c, element));
   uint32_t lanes = 4 * count_registers(o) / size;
-  kjit_type type = lanes == 1 ? element : kj_intern_vector(s->c->types, element, lanes);
+  kjit_type type = lanes == 1 ? element : ki_intern_vector(s->c->types, element, lanes);
   if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
   return type;
 }
 
-kj_texpr *kj_rule_ldmatrix(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_ldmatrix(kt_scope *s, const kt_operands *o)
 {
-  kj_texprs values = { 0 };
+  kt_exprs values = { 0 };
   kjit_type type = fragment_type(s, o);
-  KJ_PUSH(s->arena, &values, kj_make_shared_address(s, o->builtin->name, &o->place));
+  KJ_PUSH(s->arena, &values, kt_make_shared_address(s, o->builtin->name, &o->place));
   return apply(s, o, values, type);
 }
 
-kj_texpr *kj_rule_stmatrix(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_stmatrix(kt_scope *s, const kt_operands *o)
 {
-  kj_texprs values = { 0 };
+  kt_exprs values = { 0 };
   kjit_type type = fragment_type(s, o);
-  kj_texpr *value = o->values.items[0];
+  kt_expr *value = o->values.items[0];
   if (value->type != type)
-    kj_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` stores a %s here, got %s",
-            o->builtin->name, kj_type_text(s->c, type), kj_type_text(s->c, value->type));
-  KJ_PUSH(s->arena, &values, kj_make_shared_address(s, o->builtin->name, &o->place));
+    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` stores a %s here, got %s",
+            o->builtin->name, kt_type_text(s->c, type), kt_type_text(s->c, value->type));
+  KJ_PUSH(s->arena, &values, kt_make_shared_address(s, o->builtin->name, &o->place));
   KJ_PUSH(s->arena, &values, value);
   return apply(s, o, values, KJIT_VOID);
 }
 
 /* ---- products of a warpgroup ---- */
 
-static uint32_t depth_of(kj_mma_kind kind) { return 256 / kj_mma_elements[kind].bits; }
+static uint32_t depth_of(ki_mma_kind kind) { return 256 / kt_mma_elements[kind].bits; }
 
-kj_wgmma kj_describe_wgmma(const kj_types *types, const kj_texpr *call)
+kt_wgmma kt_describe_wgmma(const ki_types *types, const kt_expr *call)
 {
-  const kj_type_info *array = kj_type(types, call->x->type);
-  kj_mma_kind kind = (kj_mma_kind)call->builtin->operation;
-  kj_mma_kind result = array->element == KJIT_F32   ? KJ_MMA_F32
+  const ki_type_info *array = ki_type(types, call->x->type);
+  ki_mma_kind kind = (ki_mma_kind)call->builtin->operation;
+  ki_mma_kind result = array->element == KJIT_F32   ? KJ_MMA_F32
                        : array->element == KJIT_F16 ? KJ_MMA_F16
                                                     : KJ_MMA_S32;
-  return (kj_wgmma){ .operand = kind,
+  return (kt_wgmma){ .operand = kind,
                      .result = result,
                      .n = 2 * (uint32_t)array->extents[0],
                      .k = depth_of(kind),
@@ -194,129 +194,129 @@ kj_wgmma kj_describe_wgmma(const kj_types *types, const kj_texpr *call)
                      .transposed = call->dimension };
 }
 
-static const kj_type_info *take_accumulator(kj_scope *s, const kj_operands *o)
+static const ki_type_info *take_accumulator(kt_scope *s, const kt_operands *o)
 {
-  const kj_texpr *array = o->place.array;
-  const kj_type_info *info = kj_type(s->c->types, array->type);
+  const kt_expr *array = o->place.array;
+  const ki_type_info *info = ki_type(s->c->types, array->type);
   bool is_own =
     array->kind == KJ_T_VAR && array->var->kind == KJ_V_LOCAL && info->rank == 1 && info->is_static;
   if (!is_own)
-    kj_fail(s->c, o->place.location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, o->place.location, KJIT_ERROR_TYPE,
             "`%s` needs a local array of one dimension here, declared in this function: `local d: "
             "f32[64]`; got %s",
-            o->builtin->name, kj_type_text(s->c, array->type));
+            o->builtin->name, kt_type_text(s->c, array->type));
   return info;
 }
 
-static void check_accumulator(kj_scope *s, const kj_operands *o, kj_mma_kind kind)
+static void check_accumulator(kt_scope *s, const kt_operands *o, ki_mma_kind kind)
 {
   enum { MOST = 128, STEP = 4 };
-  const kj_type_info *info = take_accumulator(s, o);
+  const ki_type_info *info = take_accumulator(s, o);
   bool is_integer = kind == KJ_MMA_S8 || kind == KJ_MMA_U8,
        may_be_half = kind == KJ_MMA_F16 || kind == KJ_MMA_E4M3 || kind == KJ_MMA_E5M2;
   bool fits = is_integer ? info->element == KJIT_I32
                          : info->element == KJIT_F32 || (may_be_half && info->element == KJIT_F16);
   if (!fits)
-    kj_fail(s->c, o->place.location, KJIT_ERROR_TYPE, "`%s` adds to %s, not to %s",
+    kt_fail(s->c, o->place.location, KJIT_ERROR_TYPE, "`%s` adds to %s, not to %s",
             o->builtin->name,
             is_integer    ? "i32"
             : may_be_half ? "f32 or f16"
                           : "f32",
-            kj_type_text(s->c, info->element));
+            kt_type_text(s->c, info->element));
   if (info->extents[0] < STEP || info->extents[0] > MOST || info->extents[0] % STEP)
-    kj_fail(s->c, o->place.location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, o->place.location, KJIT_ERROR_TYPE,
             "a lane holds n / 2 elements of 64 x n, n a multiple of 8 up to 256: %lld do not fit",
             (long long)info->extents[0]);
 }
 
-static void check_operands(kj_scope *s, const kj_operands *o, kj_mma_kind kind, const kj_texpr *a,
-                           const kj_texpr *b)
+static void check_operands(kt_scope *s, const kt_operands *o, ki_mma_kind kind, const kt_expr *a,
+                           const kt_expr *b)
 {
-  const kj_type_info *info = kj_type(s->c->types, a->type);
-  kjit_type element = kj_mma_elements[kind].type;
+  const ki_type_info *info = ki_type(s->c->types, a->type);
+  kjit_type element = kt_mma_elements[kind].type;
   bool is_fragment = info->class_ == KJ_CLASS_VECTOR && info->element == element &&
-                     info->count == 16 / kj_type(s->c->types, element)->size_bytes;
+                     info->count == 16 / ki_type(s->c->types, element)->size_bytes;
   if (a->type != KJIT_U64 && !is_fragment)
-    kj_fail(s->c, a->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, a->location, KJIT_ERROR_TYPE,
             "the first matrix of `%s` is a matrix_descriptor (u64) or a fragment of 16 bytes of "
             "%s, got %s",
-            o->builtin->name, kj_type_text(s->c, element), kj_type_text(s->c, a->type));
+            o->builtin->name, kt_type_text(s->c, element), kt_type_text(s->c, a->type));
   if (b->type != KJIT_U64)
-    kj_fail(s->c, b->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, b->location, KJIT_ERROR_TYPE,
             "the second matrix of `%s` is a matrix_descriptor (u64), got %s", o->builtin->name,
-            kj_type_text(s->c, b->type));
+            kt_type_text(s->c, b->type));
 }
 
-static bool take_flag(kj_scope *s, const kj_operands *o, size_t index)
+static bool take_flag(kt_scope *s, const kt_operands *o, size_t index)
 {
   if (index >= o->values.count) return false;
-  const kj_texpr *flag = o->values.items[index];
-  if (!kj_is_constant(flag) || (flag->type != KJIT_BOOL && !kj_is_integer(s->c, flag->type)))
-    kj_fail(s->c, flag->location, KJIT_ERROR_TYPE,
+  const kt_expr *flag = o->values.items[index];
+  if (!kt_is_constant(flag) || (flag->type != KJIT_BOOL && !kt_is_integer(s->c, flag->type)))
+    kt_fail(s->c, flag->location, KJIT_ERROR_TYPE,
             "whether a matrix is transposed is known at compile time");
   return flag->integer != 0;
 }
 
-static kj_texpr *apply_array(kj_scope *s, const kj_operands *o, kj_texprs values)
+static kt_expr *apply_array(kt_scope *s, const kt_operands *o, kt_exprs values)
 {
-  kj_texpr *expr = apply(s, o, values, KJIT_VOID);
+  kt_expr *expr = apply(s, o, values, KJIT_VOID);
   expr->x = o->place.array;
   return expr;
 }
 
-kj_texpr *kj_rule_wgmma(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_wgmma(kt_scope *s, const kt_operands *o)
 {
   enum { TRANSPOSE_A = 3, TRANSPOSE_B };
-  kj_mma_kind kind = (kj_mma_kind)o->builtin->operation;
-  kj_texpr *a = kj_make_concrete(s, o->values.items[0]),
-           *b = kj_make_concrete(s, o->values.items[1]);
+  ki_mma_kind kind = (ki_mma_kind)o->builtin->operation;
+  kt_expr *a = kt_make_concrete(s, o->values.items[0]),
+          *b = kt_make_concrete(s, o->values.items[1]);
   check_accumulator(s, o, kind);
   check_operands(s, o, kind, a, b);
-  kj_texprs values = { 0 };
+  kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, a);
   KJ_PUSH(s->arena, &values, b);
   KJ_PUSH(s->arena, &values,
-          o->values.count > 2 ? kj_make_condition(s, o->values.items[2])
-                              : kj_new_integer(s, KJIT_BOOL, 1, o->location));
-  kj_texpr *expr = apply_array(s, o, values);
+          o->values.count > 2 ? kt_make_condition(s, o->values.items[2])
+                              : kt_new_integer(s, KJIT_BOOL, 1, o->location));
+  kt_expr *expr = apply_array(s, o, values);
   bool is_a_transposed = take_flag(s, o, TRANSPOSE_A);
   if (is_a_transposed && a->type != KJIT_U64)
-    kj_fail(s->c, o->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
             "a fragment cannot be transposed: only matrices in shared memory can");
   expr->dimension = (is_a_transposed ? KJ_WGMMA_TRANSPOSE_A : 0) |
                     (take_flag(s, o, TRANSPOSE_B) ? KJ_WGMMA_TRANSPOSE_B : 0);
   return expr;
 }
 
-kj_texpr *kj_rule_wgmma_group(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_wgmma_group(kt_scope *s, const kt_operands *o)
 {
   enum { MOST_GROUPS = 7 };
-  kj_texprs values = { 0 };
+  kt_exprs values = { 0 };
   take_accumulator(s, o);
   if (o->builtin->most == 1) return apply_array(s, o, values);
-  kj_texpr *count =
-    o->values.count ? o->values.items[0] : kj_new_integer(s, KJ_WEAK_INT, 0, o->location);
-  if (!kj_is_constant(count) || !kj_is_integer(s->c, count->type) || count->integer < 0 ||
+  kt_expr *count =
+    o->values.count ? o->values.items[0] : kt_new_integer(s, KJ_WEAK_INT, 0, o->location);
+  if (!kt_is_constant(count) || !kt_is_integer(s->c, count->type) || count->integer < 0 ||
       count->integer > MOST_GROUPS)
-    kj_fail(s->c, count->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, count->location, KJIT_ERROR_TYPE,
             "`%s` takes a number of groups known at compile time, 0 to %d", o->builtin->name,
             MOST_GROUPS);
-  KJ_PUSH(s->arena, &values, kj_convert(s, count, KJIT_U32, count->location));
+  KJ_PUSH(s->arena, &values, kt_convert(s, count, KJIT_U32, count->location));
   return apply_array(s, o, values);
 }
 
-kj_texpr *kj_rule_matrix_descriptor(kj_scope *s, const kj_operands *o)
+kt_expr *kt_rule_matrix_descriptor(kt_scope *s, const kt_operands *o)
 {
-  kj_texprs values = { 0 };
-  kj_texpr *swizzle = o->values.items[2];
-  bool is_known = kj_is_constant(swizzle) && kj_is_integer(s->c, swizzle->type);
+  kt_exprs values = { 0 };
+  kt_expr *swizzle = o->values.items[2];
+  bool is_known = kt_is_constant(swizzle) && kt_is_integer(s->c, swizzle->type);
   if (!is_known || (swizzle->integer != 0 && swizzle->integer != 32 && swizzle->integer != 64 &&
                     swizzle->integer != 128))
-    kj_fail(s->c, swizzle->location, KJIT_ERROR_TYPE,
+    kt_fail(s->c, swizzle->location, KJIT_ERROR_TYPE,
             "the swizzle is 0, 32, 64 or 128 bytes, known at compile time");
-  KJ_PUSH(s->arena, &values, kj_make_shared_address(s, o->builtin->name, &o->place));
+  KJ_PUSH(s->arena, &values, kt_make_shared_address(s, o->builtin->name, &o->place));
   for (size_t i = 0; i < 2; i++)
-    KJ_PUSH(s->arena, &values, kj_take_integer(s, o, o->values.items[i], KJIT_I64));
-  KJ_PUSH(s->arena, &values, kj_convert(s, swizzle, KJIT_I64, swizzle->location));
+    KJ_PUSH(s->arena, &values, kt_take_integer(s, o, o->values.items[i], KJIT_I64));
+  KJ_PUSH(s->arena, &values, kt_convert(s, swizzle, KJIT_I64, swizzle->location));
   return apply(s, o, values, KJIT_U64);
 }

@@ -12,41 +12,41 @@
 #include "ir/arithmetic.h"
 #include "ir/module.h"
 
-typedef struct kj_texpr kj_texpr;
-typedef struct kj_tstmt kj_tstmt;
-typedef struct kj_tvar kj_tvar;
-typedef struct kj_instance kj_instance;
+typedef struct kt_expr kt_expr;
+typedef struct kt_stmt kt_stmt;
+typedef struct kt_var kt_var;
+typedef struct kt_instance kt_instance;
 
-typedef KJ_LIST(kj_texpr *) kj_texprs;
-typedef KJ_LIST(kj_tstmt *) kj_tstmts;
-typedef KJ_LIST(kj_tvar *) kj_tvars;
+typedef KJ_LIST(kt_expr *) kt_exprs;
+typedef KJ_LIST(kt_stmt *) kt_stmts;
+typedef KJ_LIST(kt_var *) kt_vars;
 
 /* ---- one compilation ---- */
 
 /* What passes have done to the trees; see pass/passes.def. */
-typedef enum kj_tree_state {
+typedef enum kt_tree_state {
   KJ_TREE_TYPED = 1,    /* all instances are there */
   KJ_TREE_PARTS = 2,    /* cpu_parts, is_cooperative, has_cluster are known */
   KJ_TREE_CHECKED = 4,  /* is_checked and is_watched are set */
   KJ_TREE_FAILING = 8,  /* may_fail is set */
   KJ_TREE_THREADS = 16, /* the kernel is loops over threads: THREADS and what goes with it */
   KJ_TREE_NARROW = 32   /* ranges are known, is_narrow is set */
-} kj_tree_state;
+} kt_tree_state;
 
-typedef struct kj_compilation kj_compilation;
-struct kj_compilation {
+typedef struct kt_compilation kt_compilation;
+struct kt_compilation {
   const kj_compile_request *request;
   const kjit_module *module;
-  kj_types *types;
+  ki_types *types;
   kj_arena *arena; /* scratch: everything of this compilation */
   kj_diagnostics *diagnostics;
-  /* kj_fail goes there with KJ_JUMP_ERROR; the arena with KJ_JUMP_MEMORY */
+  /* kt_fail goes there with KJ_JUMP_ERROR; the arena with KJ_JUMP_MEMORY */
   jmp_buf *on_failure;
-  uint32_t state; /* kj_tree_state, any number of them */
+  uint32_t state; /* kt_tree_state, any number of them */
   /* in order of creation; callees before callers except for [0], the kernel */
-  KJ_LIST(kj_instance *) instances;
+  KJ_LIST(kt_instance *) instances;
   /* the instance being inferred, for the call chain of messages */
-  const kj_instance *chain;
+  const kt_instance *chain;
   /* out: what the runtime learns of the code. Each fact is filled in by the pass, or the part of
    * lowering and emission, that finds it */
   kj_code *code;
@@ -59,27 +59,27 @@ struct kj_compilation {
   /* by pass/prove.c, CPU only: what holds in a block whose hoisted checks cannot fail, in terms of
    * the kernel's parameters and the block; and the same kernel without them, which such a block
    * runs. NULL: there is none */
-  kj_texprs hoisted;
+  kt_exprs hoisted;
   bool drops_hoisted; /* this is the one without */
-  kj_compilation *fast;
+  kt_compilation *fast;
 };
 
 /* Reports a located error and does not return. The chain of calls that led to the instance being
  * worked on is added as notes. */
-_Noreturn void kj_fail(kj_compilation *c, kj_location location, kjit_status status,
+_Noreturn void kt_fail(kt_compilation *c, kj_location location, kjit_status status,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
-void kj_warn(kj_compilation *c, kj_location location, kjit_severity severity, const char *format,
+void kt_warn(kt_compilation *c, kj_location location, kjit_severity severity, const char *format,
              ...) __attribute__((format(printf, 4, 5)));
 /* Text of a type in the arena, for messages. */
-const char *kj_type_text(kj_compilation *c, kjit_type type);
+const char *kt_type_text(kt_compilation *c, kjit_type type);
 
 /* ---- expressions ---- */
 
 /* The kinds, with the fields of each: nodes.def. */
-typedef enum kj_tkind {
+typedef enum kt_tkind {
 #define KJ_EXPR(kind, source, cheap) KJ_T_##kind,
 #include "typing/nodes.def"
-} kj_tkind;
+} kt_tkind;
 enum {
   KJ_T_COUNT = 0
 #define KJ_EXPR(kind, source, cheap) +1
@@ -87,72 +87,72 @@ enum {
 };
 
 /* What a value is made of beside the values of its operands; see nodes.def. */
-typedef enum kj_source_of_value {
+typedef enum kt_source_of_value {
   KJ_FROM_OPERANDS,
   KJ_FROM_VARIABLE,
   KJ_FROM_MEMORY,
   KJ_FROM_BUILTIN,
   KJ_FROM_CALL
-} kj_source_of_value;
-kj_source_of_value kj_source_of(const kj_texpr *expr);
+} kt_source_of_value;
+kt_source_of_value kt_source_of(const kt_expr *expr);
 /* Its kind may be worth computing again instead of keeping the value. */
-bool kj_is_cheap_kind(kj_tkind kind);
+bool kt_is_cheap_kind(kt_tkind kind);
 
 /* Of atomics, in .dimension. The names of the orders are rows of builtins.def, in this order. */
-typedef enum kj_memory_order {
+typedef enum kt_memory_order {
   KJ_ORDER_RELAXED,
   KJ_ORDER_ACQUIRE,
   KJ_ORDER_RELEASE,
   KJ_ORDER_ACQ_REL,
   KJ_ORDER_SEQ_CST
-} kj_memory_order;
+} kt_memory_order;
 
 /* The least and the most value of an integer; pass/interval.h has what to do with them. */
-typedef struct kj_interval {
+typedef struct kt_interval {
   bool known;
   __int128 least, most;
-} kj_interval;
+} kt_interval;
 
 /* A dimension of a view. Expressions, all i64 and without effect, are positions in .indices of the
  * view. */
 enum { KJ_VIEW_SAME = -1 };
-typedef struct kj_view_dimension {
+typedef struct kt_view_dimension {
   /* dimension of .x; KJ_VIEW_SAME: none; the view is .x in another shape, row-major: then all
    * dimensions of both are taken */
   int source;
   int extent; /* KJ_VIEW_SAME: that of the source */
   int step;   /* its stride is the source's times this, which may be negative; KJ_VIEW_SAME: 1 */
-} kj_view_dimension;
+} kt_view_dimension;
 
 /* Checks that cannot fail in a loop. */
-typedef struct kj_loop_checks {
-  kj_texprs exprs;
-  kj_tstmts stores;
-} kj_loop_checks;
+typedef struct kt_loop_checks {
+  kt_exprs exprs;
+  kt_stmts stores;
+} kt_loop_checks;
 
 /* Of a check, by pass/prove.c; from the strongest to none. */
-typedef enum kj_proof { KJ_PROOF_UNSEEN, KJ_PROOF_ALWAYS, KJ_PROOF_BLOCK, KJ_PROOF_NONE } kj_proof;
+typedef enum kt_proof { KJ_PROOF_UNSEEN, KJ_PROOF_ALWAYS, KJ_PROOF_BLOCK, KJ_PROOF_NONE } kt_proof;
 
-struct kj_texpr {
-  kj_tkind kind;
+struct kt_expr {
+  kt_tkind kind;
   kjit_op op;
   kjit_type type;
   kj_location location;
-  kj_texpr *x, *y, *z;
-  kj_texprs args, indices;
-  const kj_view_dimension *dimensions; /* VIEW */
-  kj_tvar *var;
-  const kj_builtin *builtin;
+  kt_expr *x, *y, *z;
+  kt_exprs args, indices;
+  const kt_view_dimension *dimensions; /* VIEW */
+  kt_var *var;
+  const ki_builtin *builtin;
   const char *text; /* BUILTIN ptx: as LLVM takes it */
-  kj_instance *instance;
+  kt_instance *instance;
   uint32_t dimension;
   __int128 integer;
-  kj_interval range; /* by pass/range.c: known for every integer */
+  kt_interval range; /* by pass/range.c: known for every integer */
   bool
     /* by pass/checks.c: LOAD, VIEW, BUILTIN with a place: the indices are compared with the
        extents; BINARY, BUILTIN that divide: the divisor with 0 */
     is_checked;
-  kj_proof proof; /* of is_checked */
+  kt_proof proof; /* of is_checked */
   bool is_power;  /* BINARY DIV: made of `**`, so its divisor is not checked */
   /* by pass/checks.c: LOAD, BUILTIN with a place: the access of shared or local memory is looked at
    * (native/support_routines.h) */
@@ -163,14 +163,14 @@ struct kj_texpr {
 };
 
 /* Of a CONST. */
-static inline kj_value kj_value_of(const kj_texpr *constant)
+static inline ki_value kt_value_of(const kt_expr *constant)
 {
-  return (kj_value){ constant->type, constant->integer };
+  return (ki_value){ constant->type, constant->integer };
 }
 
 /* ---- variables ---- */
 
-typedef enum kj_tvar_kind {
+typedef enum kt_tvar_kind {
   /* run-time parameter of the instance: .argument is its index in the signature (kernels) */
   KJ_V_PARAM,
   KJ_V_LET,  /* assigned once */
@@ -181,39 +181,39 @@ typedef enum kj_tvar_kind {
   KJ_V_SHARED,
   KJ_V_LOCAL, /* array with static extents, the thread's own */
   KJ_V_CONST  /* constant array: .data row-major elements of the type */
-} kj_tvar_kind;
+} kt_tvar_kind;
 
-struct kj_tvar {
-  kj_tvar_kind kind;
+struct kt_var {
+  kt_tvar_kind kind;
   const char *name;
   kjit_type type;
   kj_location location;
   uint32_t index; /* dense in its instance (params first) */
   uint32_t argument;
   uint32_t alignment; /* of @align, else 0 */
-  const kj_decl
+  const ki_decl
     /* SHARED: the dispatcher evaluates the extents of this declaration for each launch; NULL: they
        are static, or the launch's own size */
     *sized_by;
   const void *data;
-  kj_interval range; /* by pass/range.c */
+  kt_interval range; /* by pass/range.c */
   bool is_narrow;    /* kept in 32 bits */
   /* by pass/simt.c, CPU only */
   /* lives across a synchronization: one element a thread of the block */
   bool is_slot;
   /* the same in all threads of a block and computed outside thread loops */
   bool is_uniform;
-  struct kj_simt_variable *simt; /* pass/simt.c's own */
+  struct kp_simt_variable *simt; /* pass/simt.c's own */
   void *lowered;                 /* lowering's own */
 };
 
 /* ---- statements ---- */
 
 /* The kinds, with the fields of each: nodes.def. */
-typedef enum kj_tstmt_kind {
+typedef enum kt_tstmt_kind {
 #define KJ_STMT(kind, flow) KJ_TS_##kind,
 #include "typing/nodes.def"
-} kj_tstmt_kind;
+} kt_tstmt_kind;
 enum {
   KJ_TS_COUNT = 0
 #define KJ_STMT(kind, flow) +1
@@ -221,41 +221,41 @@ enum {
 };
 
 /* How control passes a statement; see nodes.def. */
-typedef enum kj_flow {
+typedef enum kt_flow {
   KJ_FLOW_STRAIGHT,
   KJ_FLOW_BRANCH,
   KJ_FLOW_LOOP,
   KJ_FLOW_RANGE,
   KJ_FLOW_JUMP,
   KJ_FLOW_BLOCK
-} kj_flow;
-kj_flow kj_flow_of(const kj_tstmt *stmt);
+} kt_flow;
+kt_flow kt_flow_of(const kt_stmt *stmt);
 
 /* In the text of a line: the next value; the next character stands for a control character, 64
  * below it. */
 enum { KJ_PRINT_ESCAPE = 1, KJ_PRINT_VALUE = 2 };
-/* value of kj_instance.off in threads that have left */
+/* value of kt_instance.off in threads that have left */
 enum { KJ_OFF_LEFT_KERNEL = 1 };
 enum { KJ_UNROLL_NONE = 0, KJ_UNROLL_FULL = -1 }; /* else the factor */
 
-struct kj_tstmt {
-  kj_tstmt_kind kind;
+struct kt_stmt {
+  kt_tstmt_kind kind;
   kj_location location;
-  kj_tvar *var;
-  kj_texpr *value, *array;
-  kj_texprs indices;
-  kj_texpr *first, *stop, *step;
-  kj_tvars vars;
-  kj_texprs extents;
-  kj_tstmts body, otherwise;
+  kt_var *var;
+  kt_expr *value, *array;
+  kt_exprs indices;
+  kt_expr *first, *stop, *step;
+  kt_vars vars;
+  kt_exprs extents;
+  kt_stmts body, otherwise;
   int unroll;
   kj_failure_kind failure; /* FAIL */
   const char *message;
-  bool is_checked, is_watched; /* STORE: as kj_texpr's */
-  kj_proof proof;
+  bool is_checked, is_watched; /* STORE: as kt_expr's */
+  kt_proof proof;
   /* by pass/loop_versions.c, on a GPU and in C functions: FOR, GRID_FOR, BLOCK_FOR: where all of
    * .indices, which are conditions, hold when it starts, these cannot fail */
-  const kj_loop_checks *hoisted;
+  const kt_loop_checks *hoisted;
   bool is_guarded;
   /* by pass/simt.c: number of a masked construct, for the codes kept in `off` */
   uint32_t site;
@@ -269,13 +269,13 @@ struct kj_tstmt {
 
 /* ---- instances ---- */
 
-struct kj_instance {
-  const kj_function *function;
+struct kt_instance {
+  const ki_function *function;
   uint32_t id;      /* position in instances */
   kjit_type result; /* KJIT_VOID: none */
-  kj_tvars params;  /* run-time parameters */
-  kj_tvars locals;  /* all other variables, storage too */
-  kj_tstmts body;
+  kt_vars params;   /* run-time parameters */
+  kt_vars locals;   /* all other variables, storage too */
+  kt_stmts body;
   const char *symbol;   /* unique in the compilation; the kernel's own name for the kernel */
   const char *made_for; /* "(f32, 16)": what the parameters are bound to, for messages */
   bool is_kernel;
@@ -289,84 +289,84 @@ struct kj_instance {
   /* @launch_bounds but for its first value, which is in kj_code; @max_registers. 0: none */
   uint32_t min_blocks, max_cluster, max_registers;
   uint32_t block[3];           /* constant @block, else the signature's; 0: not known */
-  struct kj_instance_effects { /* by pass/simt.c, CPU only: of calling it */
+  struct kt_instance_effects { /* by pass/simt.c, CPU only: of calling it */
     bool is_known, is_busy, loads, writes, positions;
   } effects;
   /* by pass/simt.c, CPU only: the slot that is 0 in the threads that are active; NULL: all are,
    * always */
-  kj_tvar *off;
-  kj_instance *caller; /* first call that made it, for messages */
+  kt_var *off;
+  kt_instance *caller; /* first call that made it, for messages */
   kj_location call_location;
 };
 
 /* ---- the stages ---- */
 
-/* lib/typing/infer.c: the kernel of the request and all that it calls. Fails through kj_fail. */
-void kj_infer(kj_compilation *c);
+/* lib/typing/infer.c: the kernel of the request and all that it calls. Fails through kt_fail. */
+void kt_infer(kt_compilation *c);
 /* lib/typing/typed_printer.c: for --emit typed. */
-void kj_print_typed(const kj_compilation *c, kj_buffer *buffer);
-/* lib/typing/typed_verifier.c: checks the invariants stated above, and that of kj_tree_state no
+void kt_print_typed(const kt_compilation *c, kj_buffer *buffer);
+/* lib/typing/typed_verifier.c: checks the invariants stated above, and that of kt_tree_state no
  * more is there than c->state says, between passes (our own bugs): aborts compilation with a
  * located "internal error" diagnostic. */
-void kj_verify_typed(kj_compilation *c);
+void kt_verify_typed(kt_compilation *c);
 /* lib/typing/infer_kernel.c: how many bytes of shared memory a block has at most; and the same by
  * name, for messages. */
-uint32_t kj_most_shared_bytes(const kj_target *target);
-const char *kj_target_text(const kj_compilation *c);
+uint32_t kt_most_shared_bytes(const kj_target *target);
+const char *kt_target_text(const kt_compilation *c);
 /* A new expression with kind, type and location; everything else zero. */
-kj_texpr *kj_new_texpr(kj_compilation *c, kj_tkind kind, kjit_type type, kj_location location);
-kj_tstmt *kj_new_tstmt(kj_compilation *c, kj_tstmt_kind kind, kj_location location);
+kt_expr *kt_new_texpr(kt_compilation *c, kt_tkind kind, kjit_type type, kj_location location);
+kt_stmt *kt_new_tstmt(kt_compilation *c, kt_tstmt_kind kind, kj_location location);
 /* A new variable of the instance (appended to params for KJ_V_PARAM, else to locals; index set). */
-kj_tvar *kj_new_tvar(kj_compilation *c, kj_instance *instance, kj_tvar_kind kind, const char *name,
-                     kjit_type type, kj_location location);
+kt_var *kt_new_tvar(kt_compilation *c, kt_instance *instance, kt_tvar_kind kind, const char *name,
+                    kjit_type type, kj_location location);
 
 /* ---- operands and walks: the one place that knows where a node keeps its operands ---- */
 
 /* The operands of an expression: .x, .y, .z, .indices, .args, in this order. NULL where a kind has
  * none in that place. */
-static inline size_t kj_operand_count(const kj_texpr *expr)
+static inline size_t kt_operand_count(const kt_expr *expr)
 {
   return 3 + expr->indices.count + expr->args.count;
 }
-kj_texpr **kj_operand_place(kj_texpr *expr, size_t index);
-kj_texpr *kj_operand(const kj_texpr *expr, size_t index);
+kt_expr **kt_operand_place(kt_expr *expr, size_t index);
+kt_expr *kt_operand(const kt_expr *expr, size_t index);
 /* The expressions of a statement itself, those of its bodies aside: .value, .array, .indices,
  * .first, .stop, .step, .extents, in this order. NULL where a kind has none in that place. */
-static inline size_t kj_stmt_operand_count(const kj_tstmt *stmt)
+static inline size_t kt_stmt_operand_count(const kt_stmt *stmt)
 {
   return 5 + stmt->indices.count + stmt->extents.count;
 }
-kj_texpr **kj_stmt_operand_place(kj_tstmt *stmt, size_t index);
-kj_texpr *kj_stmt_operand(const kj_tstmt *stmt, size_t index);
+kt_expr **kt_stmt_operand_place(kt_stmt *stmt, size_t index);
+kt_expr *kt_stmt_operand(const kt_stmt *stmt, size_t index);
 
 /* Calls visit on every expression below and including *expr (operands first), so that it can
  * replace it. */
-void kj_walk_texpr(kj_texpr **expr, void (*visit)(void *data, kj_texpr **expr), void *data);
+void kt_walk_texpr(kt_expr **expr, void (*visit)(void *data, kt_expr **expr), void *data);
 /* Calls visit_expr on every expression and visit_stmt on every statement of the list, nested ones
  * too, in order; statements before their expressions and bodies. Either may be NULL. */
-void kj_walk_tstmts(kj_tstmts *stmts, void (*visit_stmt)(void *data, kj_tstmt *stmt),
-                    void (*visit_expr)(void *data, kj_texpr **expr), void *data);
+void kt_walk_tstmts(kt_stmts *stmts, void (*visit_stmt)(void *data, kt_stmt *stmt),
+                    void (*visit_expr)(void *data, kt_expr **expr), void *data);
 
 /* Whether a node has a property. */
-typedef bool (*kj_texpr_test)(void *data, const kj_texpr *expr);
-typedef bool (*kj_tstmt_test)(void *data, const kj_tstmt *stmt);
+typedef bool (*kt_texpr_test)(void *data, const kt_expr *expr);
+typedef bool (*kt_tstmt_test)(void *data, const kt_stmt *stmt);
 /* Whether any node below and including expr (NULL: none) has it; asked of an expression before its
  * operands, and of no more once one has it. */
-bool kj_any_texpr(const kj_texpr *expr, kj_texpr_test test, void *data);
+bool kt_any_texpr(const kt_expr *expr, kt_texpr_test test, void *data);
 /* The same for a statement or a list with all that is in it; either test may be NULL. */
-bool kj_any_in_tstmt(const kj_tstmt *stmt, kj_tstmt_test test_stmt, kj_texpr_test test_expr,
+bool kt_any_in_tstmt(const kt_stmt *stmt, kt_tstmt_test test_stmt, kt_texpr_test test_expr,
                      void *data);
-bool kj_any_in_tstmts(const kj_tstmts *stmts, kj_tstmt_test test_stmt, kj_texpr_test test_expr,
+bool kt_any_in_tstmts(const kt_stmts *stmts, kt_tstmt_test test_stmt, kt_texpr_test test_expr,
                       void *data);
 
 /* A deep copy; map (may be NULL) says what each variable becomes. */
-typedef kj_tvar *(*kj_map_var)(void *data, kj_tvar *var);
-kj_texpr *kj_clone_texpr(kj_compilation *c, const kj_texpr *expr, kj_map_var map, void *data);
+typedef kt_var *(*kt_map_var)(void *data, kt_var *var);
+kt_expr *kt_clone_texpr(kt_compilation *c, const kt_expr *expr, kt_map_var map, void *data);
 /* How many nodes an expression (NULL: none) has; counting stops at the limit. */
-size_t kj_count_nodes(const kj_texpr *expr, size_t limit);
+size_t kt_count_nodes(const kt_expr *expr, size_t limit);
 /* Calls something, or a built-in that is not pure. */
-bool kj_has_effect(const kj_texpr *expr);
+bool kt_has_effect(const kt_expr *expr);
 
-static inline bool kj_is_constant(const kj_texpr *expr) { return expr->kind == KJ_T_CONST; }
+static inline bool kt_is_constant(const kt_expr *expr) { return expr->kind == KJ_T_CONST; }
 
 #endif

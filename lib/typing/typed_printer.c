@@ -8,9 +8,9 @@
 #include "typing/typed.h"
 
 typedef struct typed_printer {
-  const kj_compilation *c;
+  const kt_compilation *c;
   kj_buffer *out;
-  const kj_instance *instance;
+  const kt_instance *instance;
   int indent;
 } typed_printer;
 
@@ -18,14 +18,14 @@ static inline void put(typed_printer *p, const char *value) { kj_append_text(p->
 
 static void print_type(typed_printer *p, kjit_type type)
 {
-  kj_print_type(p->c->types, type, p->out);
+  ki_print_type(p->c->types, type, p->out);
 }
 
 /* ---- expressions ---- */
 
-static void put_expr(typed_printer *p, const kj_texpr *e);
+static void put_expr(typed_printer *p, const kt_expr *e);
 
-static bool has_name(const kj_tvars *vars, const kj_tvar *var)
+static bool has_name(const kt_vars *vars, const kt_var *var)
 {
   for (size_t i = 0; i < vars->count; i++)
     if (vars->items[i] != var &&
@@ -34,7 +34,7 @@ static bool has_name(const kj_tvars *vars, const kj_tvar *var)
   return false;
 }
 
-static void put_var(typed_printer *p, const kj_tvar *var)
+static void put_var(typed_printer *p, const kt_var *var)
 {
   bool is_shared_name =
     p->instance && (has_name(&p->instance->params, var) || has_name(&p->instance->locals, var));
@@ -42,7 +42,7 @@ static void put_var(typed_printer *p, const kj_tvar *var)
   if (is_shared_name || !var->name) kj_append_format(p->out, ".%u", var->index);
 }
 
-static void print_list(typed_printer *p, const kj_texprs *list)
+static void print_list(typed_printer *p, const kt_exprs *list)
 {
   for (size_t i = 0; i < list->count; i++) {
     if (i) put(p, ", ");
@@ -74,20 +74,20 @@ static void print_number(typed_printer *p, double value)
   if (!strpbrk(digits, ".e")) put(p, ".");
 }
 
-static void print_const(typed_printer *p, const kj_texpr *e)
+static void print_const(typed_printer *p, const kt_expr *e)
 {
-  kj_type_class class_ = kj_type(p->c->types, e->type)->class_;
+  ki_type_class class_ = ki_type(p->c->types, e->type)->class_;
   if (e->type == KJIT_BOOL) {
     put(p, e->integer ? "true" : "false");
     return;
   }
   if (class_ == KJ_CLASS_FLOAT || e->type == KJ_WEAK_FLOAT)
-    print_number(p, kj_number_of(kj_value_of(e)));
+    print_number(p, ki_number_of(kt_value_of(e)));
   else print_integer(p, e->integer);
-  if (!kj_is_weak(e->type)) print_type(p, e->type);
+  if (!ki_is_weak(e->type)) print_type(p, e->type);
 }
 
-static void put_index(typed_printer *p, const kj_texpr *array, const kj_texprs *indices)
+static void put_index(typed_printer *p, const kt_expr *array, const kt_exprs *indices)
 {
   put_expr(p, array);
   put(p, "[");
@@ -97,7 +97,7 @@ static void put_index(typed_printer *p, const kj_texpr *array, const kj_texprs *
 
 /* `view(x[2], 1, 0:n by 2)`: from x[2, 0..] on; dimension 1 of x as it is; n elements of its
  * dimension 0, every second one. Reshaped: `view(x, :n, :m)`. */
-static void print_view(typed_printer *p, const kj_texpr *e)
+static void print_view(typed_printer *p, const kt_expr *e)
 {
   if (!e->dimensions) {
     put_index(p, e->x, &e->args);
@@ -106,8 +106,8 @@ static void print_view(typed_printer *p, const kj_texpr *e)
   put(p, "view(");
   if (e->args.count) put_index(p, e->x, &e->args);
   else put_expr(p, e->x);
-  for (uint32_t d = 0; d < kj_type(p->c->types, e->type)->rank; d++) {
-    const kj_view_dimension *dimension = &e->dimensions[d];
+  for (uint32_t d = 0; d < ki_type(p->c->types, e->type)->rank; d++) {
+    const kt_view_dimension *dimension = &e->dimensions[d];
     put(p, ", ");
     if (dimension->source != KJ_VIEW_SAME) kj_append_format(p->out, "%d", dimension->source);
     if (dimension->extent != KJ_VIEW_SAME) {
@@ -121,7 +121,7 @@ static void print_view(typed_printer *p, const kj_texpr *e)
   put(p, ")");
 }
 
-static void put_call(typed_printer *p, const char *name, const kj_texprs *args)
+static void put_call(typed_printer *p, const char *name, const kt_exprs *args)
 {
   put(p, name);
   put(p, "(");
@@ -129,23 +129,23 @@ static void put_call(typed_printer *p, const char *name, const kj_texprs *args)
   put(p, ")");
 }
 
-static void print_pair(typed_printer *p, const kj_texpr *e)
+static void print_pair(typed_printer *p, const kt_expr *e)
 {
   put(p, "(");
   put_expr(p, e->x);
-  kj_append_format(p->out, " %s ", kj_op_table[e->op].text);
+  kj_append_format(p->out, " %s ", ki_op_table[e->op].text);
   put_expr(p, e->y);
   put(p, ")");
 }
 
-static void print_unary(typed_printer *p, const kj_texpr *e)
+static void print_unary(typed_printer *p, const kt_expr *e)
 {
-  put(p, kj_op_table[e->op].text);
+  put(p, ki_op_table[e->op].text);
   if (e->op == KJIT_NOT) put(p, " ");
   put_expr(p, e->x);
 }
 
-static void print_choice(typed_printer *p, const kj_texpr *e)
+static void print_choice(typed_printer *p, const kt_expr *e)
 {
   put(p, "(");
   put_expr(p, e->x);
@@ -156,7 +156,7 @@ static void print_choice(typed_printer *p, const kj_texpr *e)
   put(p, ")");
 }
 
-static void print_convert(typed_printer *p, const kj_texpr *e)
+static void print_convert(typed_printer *p, const kt_expr *e)
 {
   print_type(p, e->type);
   put(p, "(");
@@ -164,15 +164,15 @@ static void print_convert(typed_printer *p, const kj_texpr *e)
   put(p, ")");
 }
 
-static void print_property(typed_printer *p, const kj_texpr *e)
+static void print_property(typed_printer *p, const kt_expr *e)
 {
   put_expr(p, e->x);
   kj_append_format(p->out, ".%s[%u]", e->kind == KJ_T_EXTENT ? "shape" : "strides", e->dimension);
 }
 
-static void print_builtin(typed_printer *p, const kj_texpr *e)
+static void print_builtin(typed_printer *p, const kt_expr *e)
 {
-  const kj_builtin *builtin = e->builtin;
+  const ki_builtin *builtin = e->builtin;
   put(p, builtin->name);
   if (builtin->flags & KJ_XYZ) kj_append_format(p->out, ".%c", 'x' + (int)e->dimension);
   if (builtin->flags & KJ_NAME) return;
@@ -192,13 +192,13 @@ static void print_builtin(typed_printer *p, const kj_texpr *e)
   put(p, ")");
 }
 
-static void print_tuple(typed_printer *p, const kj_texpr *e)
+static void print_tuple(typed_printer *p, const kt_expr *e)
 {
-  if (kj_component_count(p->c->types, e->type)) print_type(p, e->type);
+  if (ki_component_count(p->c->types, e->type)) print_type(p, e->type);
   put_call(p, "", &e->args);
 }
 
-static void print_element(typed_printer *p, const kj_texpr *e)
+static void print_element(typed_printer *p, const kt_expr *e)
 {
   put_expr(p, e->x);
   put(p, "[");
@@ -208,7 +208,7 @@ static void print_element(typed_printer *p, const kj_texpr *e)
 
 static void print_part(typed_printer *p, kjit_type whole, uint32_t index);
 
-static void print_insert(typed_printer *p, const kj_texpr *e)
+static void print_insert(typed_printer *p, const kt_expr *e)
 {
   put_expr(p, e->x);
   put(p, " with ");
@@ -218,14 +218,14 @@ static void print_insert(typed_printer *p, const kj_texpr *e)
   put_expr(p, e->y);
 }
 
-static void print_address(typed_printer *p, const kj_texpr *e)
+static void print_address(typed_printer *p, const kt_expr *e)
 {
   put(p, "pointer(");
   put_index(p, e->x, &e->args);
   put(p, ")");
 }
 
-static void print_pointed(typed_printer *p, const kj_texpr *e)
+static void print_pointed(typed_printer *p, const kt_expr *e)
 {
   put_expr(p, e->x);
   put(p, "*");
@@ -235,24 +235,24 @@ static void print_pointed(typed_printer *p, const kj_texpr *e)
 /* Of a tuple, vector or complex number by its position, of a struct by its name. */
 static void print_part(typed_printer *p, kjit_type whole, uint32_t index)
 {
-  const kj_type_info *info = kj_type(p->c->types, whole);
+  const ki_type_info *info = ki_type(p->c->types, whole);
   if (info->class_ == KJ_CLASS_STRUCT) kj_append_format(p->out, ".%s", info->field_names[index]);
   else kj_append_format(p->out, ".%u", index);
 }
 
-static void print_item(typed_printer *p, const kj_texpr *e)
+static void print_item(typed_printer *p, const kt_expr *e)
 {
   put_expr(p, e->x);
   print_part(p, e->x->type, e->dimension);
 }
 
-static void print_member(typed_printer *p, const kj_texpr *e)
+static void print_member(typed_printer *p, const kt_expr *e)
 {
   put_expr(p, e->x);
-  print_part(p, kj_type(p->c->types, e->x->type)->element, e->dimension);
+  print_part(p, ki_type(p->c->types, e->x->type)->element, e->dimension);
 }
 
-static void put_expr(typed_printer *p, const kj_texpr *e)
+static void put_expr(typed_printer *p, const kt_expr *e)
 {
   switch (e->kind) {
   case KJ_T_CONST: print_const(p, e); return;
@@ -283,9 +283,9 @@ static void put_expr(typed_printer *p, const kj_texpr *e)
 
 /* ---- statements ---- */
 
-static void print_block(typed_printer *p, const kj_tstmts *stmts);
+static void print_block(typed_printer *p, const kt_stmts *stmts);
 
-static void print_var_type(typed_printer *p, const kj_tvar *var)
+static void print_var_type(typed_printer *p, const kt_var *var)
 {
   put(p, ": ");
   print_type(p, var->type);
@@ -294,7 +294,7 @@ static void print_var_type(typed_printer *p, const kj_tvar *var)
   if (var->is_uniform) put(p, " uniform");
 }
 
-static void print_assign(typed_printer *p, const kj_tstmt *s)
+static void print_assign(typed_printer *p, const kt_stmt *s)
 {
   if (s->var->kind == KJ_V_LET) put(p, "let ");
   put_var(p, s->var);
@@ -303,14 +303,14 @@ static void print_assign(typed_printer *p, const kj_tstmt *s)
   put_expr(p, s->value);
 }
 
-static void print_store(typed_printer *p, const kj_tstmt *s)
+static void print_store(typed_printer *p, const kt_stmt *s)
 {
   put_index(p, s->array, &s->indices);
   put(p, " = ");
   put_expr(p, s->value);
 }
 
-static void print_if(typed_printer *p, const kj_tstmt *s)
+static void print_if(typed_printer *p, const kt_stmt *s)
 {
   put(p, "if ");
   put_expr(p, s->value);
@@ -321,7 +321,7 @@ static void print_if(typed_printer *p, const kj_tstmt *s)
 }
 
 /* How a loop is run, by its attributes and by the passes. */
-static void print_unroll(typed_printer *p, const kj_tstmt *s)
+static void print_unroll(typed_printer *p, const kt_stmt *s)
 {
   if (s->is_joint) put(p, " joint");
   if (s->is_threadless) put(p, " threadless");
@@ -329,7 +329,7 @@ static void print_unroll(typed_printer *p, const kj_tstmt *s)
   else if (s->unroll != KJ_UNROLL_NONE) kj_append_format(p->out, " @unroll(%d)", s->unroll);
 }
 
-static void print_while(typed_printer *p, const kj_tstmt *s)
+static void print_while(typed_printer *p, const kt_stmt *s)
 {
   put(p, "while ");
   put_expr(p, s->value);
@@ -338,7 +338,7 @@ static void print_while(typed_printer *p, const kj_tstmt *s)
 }
 
 /* Where these hold when the loop starts, checks in it are left out. */
-static void print_conditions(typed_printer *p, const kj_tstmt *s)
+static void print_conditions(typed_printer *p, const kt_stmt *s)
 {
   for (size_t i = 0; s->hoisted && i < s->indices.count; i++) {
     put(p, i ? " and " : " unchecked if ");
@@ -346,7 +346,7 @@ static void print_conditions(typed_printer *p, const kj_tstmt *s)
   }
 }
 
-static void print_for(typed_printer *p, const kj_tstmt *s)
+static void print_for(typed_printer *p, const kt_stmt *s)
 {
   put(p, "for ");
   put_var(p, s->var);
@@ -363,7 +363,7 @@ static void print_for(typed_printer *p, const kj_tstmt *s)
   print_block(p, &s->body);
 }
 
-static void print_range(typed_printer *p, const kj_tstmt *s)
+static void print_range(typed_printer *p, const kt_stmt *s)
 {
   put(p, "for ");
   for (size_t i = 0; i < s->vars.count; i++) {
@@ -378,7 +378,7 @@ static void print_range(typed_printer *p, const kj_tstmt *s)
   print_block(p, &s->body);
 }
 
-static void print_result(typed_printer *p, const kj_tstmt *s)
+static void print_result(typed_printer *p, const kt_stmt *s)
 {
   if (s->var) {
     put_var(p, s->var);
@@ -390,7 +390,7 @@ static void print_result(typed_printer *p, const kj_tstmt *s)
   if (s->is_guarded) put(p, " guarded");
 }
 
-static void print_failure(typed_printer *p, const kj_tstmt *s)
+static void print_failure(typed_printer *p, const kt_stmt *s)
 {
   put(p, s->failure == KJ_FAILURE_RAISE ? "raise" : "fail");
   for (size_t i = 0; i < s->indices.count; i++) {
@@ -399,7 +399,7 @@ static void print_failure(typed_printer *p, const kj_tstmt *s)
   }
 }
 
-static void print_print(typed_printer *p, const kj_tstmt *s)
+static void print_print(typed_printer *p, const kt_stmt *s)
 {
   put(p, "print \"");
   for (const char *at = s->message; *at; at++) {
@@ -414,7 +414,7 @@ static void print_print(typed_printer *p, const kj_tstmt *s)
   }
 }
 
-static void print_return(typed_printer *p, const kj_tstmt *s)
+static void print_return(typed_printer *p, const kt_stmt *s)
 {
   put(p, "return");
   if (!s->value) return;
@@ -422,14 +422,14 @@ static void print_return(typed_printer *p, const kj_tstmt *s)
   put_expr(p, s->value);
 }
 
-static void print_wrapped(typed_printer *p, const kj_tstmt *s, const char *word)
+static void print_wrapped(typed_printer *p, const kt_stmt *s, const char *word)
 {
   put(p, word);
   if (s->is_guarded) put(p, " guarded");
   print_block(p, &s->body);
 }
 
-static void print_stmt(typed_printer *p, const kj_tstmt *s)
+static void print_stmt(typed_printer *p, const kt_stmt *s)
 {
   switch (s->kind) {
   case KJ_TS_ASSIGN: print_assign(p, s); return;
@@ -458,7 +458,7 @@ static void print_indent(typed_printer *p)
   for (int i = 0; i < p->indent; i++) put(p, "  ");
 }
 
-static void print_block(typed_printer *p, const kj_tstmts *stmts)
+static void print_block(typed_printer *p, const kt_stmts *stmts)
 {
   put(p, " {\n");
   p->indent++;
@@ -475,7 +475,7 @@ static void print_block(typed_printer *p, const kj_tstmts *stmts)
 /* ---- instances ---- */
 
 /* Variables that no statement declares where it stands. */
-static void print_local(typed_printer *p, const kj_tvar *var)
+static void print_local(typed_printer *p, const kt_var *var)
 {
   static const char *const words[] = {
     [KJ_V_VAR] = "var", [KJ_V_SHARED] = "shared", [KJ_V_LOCAL] = "local", [KJ_V_CONST] = "const"
@@ -488,7 +488,7 @@ static void print_local(typed_printer *p, const kj_tvar *var)
   put(p, "\n");
 }
 
-static void print_header(typed_printer *p, const kj_instance *instance)
+static void print_header(typed_printer *p, const kt_instance *instance)
 {
   kj_append_format(p->out, "%s %s(", instance->is_kernel ? "kernel" : "func", instance->symbol);
   for (size_t i = 0; i < instance->params.count; i++) {
@@ -511,7 +511,7 @@ static void print_header(typed_printer *p, const kj_instance *instance)
   if (instance->is_fastmath) put(p, " @fastmath");
 }
 
-static void print_instance(typed_printer *p, const kj_instance *instance)
+static void print_instance(typed_printer *p, const kt_instance *instance)
 {
   p->instance = instance;
   print_header(p, instance);
@@ -526,7 +526,7 @@ static void print_instance(typed_printer *p, const kj_instance *instance)
   put(p, "}\n");
 }
 
-void kj_print_typed(const kj_compilation *c, kj_buffer *buffer)
+void kt_print_typed(const kt_compilation *c, kj_buffer *buffer)
 {
   typed_printer p = { .c = c, .out = buffer };
   for (size_t i = 0; i < c->instances.count; i++) {

@@ -5,32 +5,32 @@
 #include "typing/typed.h"
 
 typedef struct verifier {
-  kj_compilation *c;
-  const kj_instance *instance;
+  kt_compilation *c;
+  const kt_instance *instance;
   uint32_t loop_depth;
 } verifier;
 
 #define REQUIRE(condition, location, ...) \
   do { \
     if (!(condition)) \
-      kj_fail(v->c, (location), KJIT_ERROR_COMPILE, \
+      kt_fail(v->c, (location), KJIT_ERROR_COMPILE, \
               "internal error in the typed IR: " __VA_ARGS__); \
   } while (0)
 
 /* What only a pass makes stands where that pass has run. */
-static void require_state(const verifier *v, bool is_there, kj_tree_state state, kj_location at)
+static void require_state(const verifier *v, bool is_there, kt_tree_state state, kj_location at)
 {
   REQUIRE(!is_there || (v->c->state & state), at, "a mark of a pass that has not run");
 }
 
-static const kj_type_info *info_of(const verifier *v, kjit_type type)
+static const ki_type_info *info_of(const verifier *v, kjit_type type)
 {
-  return kj_type(v->c->types, type);
+  return ki_type(v->c->types, type);
 }
 
 static bool is_integer(const verifier *v, kjit_type type)
 {
-  kj_type_class class_ = info_of(v, type)->class_;
+  ki_type_class class_ = info_of(v, type)->class_;
   return class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED;
 }
 
@@ -60,31 +60,31 @@ static bool is_accepted(const verifier *v, kjit_type have, kjit_type want)
 {
   if (have == want) return true;
   if (!is_array(v, have) || !is_array(v, want) || !info_of(v, want)->read_only) return false;
-  kj_type_info info = *info_of(v, have);
+  ki_type_info info = *info_of(v, have);
   info.read_only = true;
-  return kj_intern_array(v->c->types, &info) == want;
+  return ki_intern_array(v->c->types, &info) == want;
 }
 
-static void check_var(verifier *v, const kj_tvar *var, kj_location location)
+static void check_var(verifier *v, const kt_var *var, kj_location location)
 {
-  const kj_tvars *params = &v->instance->params, *locals = &v->instance->locals;
+  const kt_vars *params = &v->instance->params, *locals = &v->instance->locals;
   size_t count = params->count;
   REQUIRE(var, location, "no variable");
-  const kj_tvar *known = var->index < count                   ? params->items[var->index]
-                         : var->index < count + locals->count ? locals->items[var->index - count]
-                                                              : NULL;
+  const kt_var *known = var->index < count                   ? params->items[var->index]
+                        : var->index < count + locals->count ? locals->items[var->index - count]
+                                                             : NULL;
   REQUIRE(known == var, location, "variable `%s` is not of this instance",
           var->name ? var->name : "");
 }
 
-static void check_expr(verifier *v, const kj_texpr *e);
+static void check_expr(verifier *v, const kt_expr *e);
 
-static void check_list(verifier *v, const kj_texprs *list)
+static void check_list(verifier *v, const kt_exprs *list)
 {
   for (size_t i = 0; i < list->count; i++) check_expr(v, list->items[i]);
 }
 
-static void check_indices(verifier *v, const kj_texprs *indices, uint32_t count,
+static void check_indices(verifier *v, const kt_exprs *indices, uint32_t count,
                           kj_location location)
 {
   REQUIRE(indices->count == count, location, "%zu indices for %u dimensions", indices->count,
@@ -93,23 +93,23 @@ static void check_indices(verifier *v, const kj_texprs *indices, uint32_t count,
     REQUIRE(is_integer(v, indices->items[i]->type), location, "an index that is no integer");
 }
 
-static void check_const(verifier *v, const kj_texpr *e)
+static void check_const(verifier *v, const kt_expr *e)
 {
-  REQUIRE(kj_is_scalar(e->type), e->location, "a constant that is no scalar");
+  REQUIRE(ki_is_scalar(e->type), e->location, "a constant that is no scalar");
 }
 
-static void check_unary(verifier *v, const kj_texpr *e)
+static void check_unary(verifier *v, const kt_expr *e)
 {
   REQUIRE(e->x->type == e->type, e->location, "an operand of another type");
   REQUIRE(e->op == KJIT_NEG || e->op == KJIT_INVERT || e->op == KJIT_NOT, e->location,
           "no unary operator");
 }
 
-static void check_binary(verifier *v, const kj_texpr *e)
+static void check_binary(verifier *v, const kt_expr *e)
 {
   bool is_power = e->op == KJIT_POW && is_float(v, e->type) && is_integer(v, e->y->type);
   REQUIRE(e->x->type == e->type && (e->y->type == e->type || is_power), e->location,
-          "operands of another type in `%s`", kj_op_table[e->op].text);
+          "operands of another type in `%s`", ki_op_table[e->op].text);
   bool is_bits = e->op == KJIT_BIT_AND || e->op == KJIT_BIT_OR || e->op == KJIT_BIT_XOR;
   kjit_type type = lane_of(v, e->type);
   if (type == KJIT_BOOL) {
@@ -118,7 +118,7 @@ static void check_binary(verifier *v, const kj_texpr *e)
   }
   if (is_complex(v, type)) {
     REQUIRE(e->op == KJIT_ADD || e->op == KJIT_SUB || e->op == KJIT_MUL || e->op == KJIT_DIV,
-            e->location, "`%s` on complex numbers", kj_op_table[e->op].text);
+            e->location, "`%s` on complex numbers", ki_op_table[e->op].text);
     return;
   }
   REQUIRE(!is_integer(v, type) || info_of(v, type)->size_bytes >= 4, e->location,
@@ -127,25 +127,25 @@ static void check_binary(verifier *v, const kj_texpr *e)
   REQUIRE(e->op != KJIT_DIV || is_float(v, type), e->location, "`/` on integers");
 }
 
-static void check_compare(verifier *v, const kj_texpr *e)
+static void check_compare(verifier *v, const kt_expr *e)
 {
   kjit_type x = e->x->type, y = e->y->type;
   bool is_exact = is_integer(v, x) && is_integer(v, y) && (x == KJIT_U64 || y == KJIT_U64);
   REQUIRE(lane_of(v, e->type) == KJIT_BOOL && info_of(v, e->type)->count == info_of(v, x)->count,
           e->location, "a comparison that is no bool");
-  REQUIRE(kj_is_scalar(lane_of(v, x)) && (x == y || is_exact), e->location,
+  REQUIRE(ki_is_scalar(lane_of(v, x)) && (x == y || is_exact), e->location,
           "a comparison of different types");
   REQUIRE(!is_complex(v, x) || e->op == KJIT_EQ || e->op == KJIT_NE, e->location,
           "complex numbers in order");
 }
 
-static void check_logic(verifier *v, const kj_texpr *e)
+static void check_logic(verifier *v, const kt_expr *e)
 {
   REQUIRE(e->type == KJIT_BOOL && e->x->type == KJIT_BOOL && e->y->type == KJIT_BOOL, e->location,
           "`and`, `or` of no bool");
 }
 
-static void check_cond(verifier *v, const kj_texpr *e)
+static void check_cond(verifier *v, const kt_expr *e)
 {
   REQUIRE(e->x->type == KJIT_BOOL, e->location, "a condition that is no bool");
   REQUIRE(e->y->type == e->type && e->z->type == e->type, e->location,
@@ -153,11 +153,11 @@ static void check_cond(verifier *v, const kj_texpr *e)
 }
 
 /* The one place where a weak type stands: a plain number of the host under its conversion. */
-static void check_convert(verifier *v, const kj_texpr *e)
+static void check_convert(verifier *v, const kt_expr *e)
 {
   bool is_number =
-    e->x->kind == KJ_T_VAR && kj_is_weak(e->x->type) && e->x->var->kind == KJ_V_PARAM;
-  const kj_type_info *to = info_of(v, e->type), *from = info_of(v, e->x->type);
+    e->x->kind == KJ_T_VAR && ki_is_weak(e->x->type) && e->x->var->kind == KJ_V_PARAM;
+  const ki_type_info *to = info_of(v, e->type), *from = info_of(v, e->x->type);
   bool have_parts = to->class_ == KJ_CLASS_VECTOR || to->class_ == KJ_CLASS_COMPLEX;
   bool is_pointer = to->class_ == KJ_CLASS_POINTER || from->class_ == KJ_CLASS_POINTER;
   if (is_pointer) {
@@ -166,8 +166,8 @@ static void check_convert(verifier *v, const kj_texpr *e)
     check_expr(v, e->x);
     return;
   }
-  REQUIRE(kj_is_scalar(lane_of(v, e->type)), e->location, "a conversion to no scalar");
-  REQUIRE(is_number || kj_is_scalar(lane_of(v, e->x->type)), e->location,
+  REQUIRE(ki_is_scalar(lane_of(v, e->type)), e->location, "a conversion to no scalar");
+  REQUIRE(is_number || ki_is_scalar(lane_of(v, e->x->type)), e->location,
           "a conversion of no scalar");
   REQUIRE(!have_parts || (to->class_ == from->class_ && to->count == from->count), e->location,
           "a conversion between different numbers of parts");
@@ -175,7 +175,7 @@ static void check_convert(verifier *v, const kj_texpr *e)
   else check_expr(v, e->x);
 }
 
-static void check_load(verifier *v, const kj_texpr *e)
+static void check_load(verifier *v, const kt_expr *e)
 {
   REQUIRE(is_array(v, e->x->type), e->location, "a load from no array");
   REQUIRE(info_of(v, e->x->type)->element == e->type, e->location,
@@ -183,7 +183,7 @@ static void check_load(verifier *v, const kj_texpr *e)
   check_indices(v, &e->args, info_of(v, e->x->type)->rank, e->location);
 }
 
-static void check_view_dimension(verifier *v, const kj_texpr *e, const kj_view_dimension *dimension)
+static void check_view_dimension(verifier *v, const kt_expr *e, const kt_view_dimension *dimension)
 {
   int from = (int)info_of(v, e->x->type)->rank, count = (int)e->indices.count;
   REQUIRE(dimension->source >= KJ_VIEW_SAME && dimension->source < from, e->location,
@@ -196,7 +196,7 @@ static void check_view_dimension(verifier *v, const kj_texpr *e, const kj_view_d
           "a reshaped dimension without an extent");
 }
 
-static void check_view(verifier *v, const kj_texpr *e)
+static void check_view(verifier *v, const kt_expr *e)
 {
   REQUIRE(is_array(v, e->x->type) && is_array(v, e->type), e->location, "a view of no array");
   uint32_t from = info_of(v, e->x->type)->rank, rank = info_of(v, e->type)->rank;
@@ -213,14 +213,14 @@ static void check_view(verifier *v, const kj_texpr *e)
     check_view_dimension(v, e, &e->dimensions[d]);
 }
 
-static void check_property(verifier *v, const kj_texpr *e)
+static void check_property(verifier *v, const kt_expr *e)
 {
   REQUIRE(e->type == KJIT_INDEX, e->location, "an extent that is no index");
   REQUIRE(is_array(v, e->x->type) && e->dimension < info_of(v, e->x->type)->rank, e->location,
           "an extent of no dimension");
 }
 
-static void check_builtin(verifier *v, const kj_texpr *e)
+static void check_builtin(verifier *v, const kt_expr *e)
 {
   REQUIRE(e->builtin, e->location, "no built-in");
   bool is_place = e->builtin->flags & (KJ_PLACE | KJ_READS),
@@ -230,7 +230,7 @@ static void check_builtin(verifier *v, const kj_texpr *e)
   if (is_place) check_indices(v, &e->indices, info_of(v, e->x->type)->rank, e->location);
 }
 
-static void check_call(verifier *v, const kj_texpr *e)
+static void check_call(verifier *v, const kt_expr *e)
 {
   REQUIRE(e->instance && e->instance->id < v->c->instances.count &&
             v->c->instances.items[e->instance->id] == e->instance,
@@ -245,21 +245,21 @@ static void check_call(verifier *v, const kj_texpr *e)
 
 static uint32_t item_count(const verifier *v, kjit_type type)
 {
-  const kj_type_info *info = info_of(v, type);
+  const ki_type_info *info = info_of(v, type);
   if (info->class_ == KJ_CLASS_ARRAY)
-    return info->space == KJ_SPACE_VALUE ? (uint32_t)kj_element_count(info) : 0;
-  return info->class_ == KJ_CLASS_TUPLE ? info->count : kj_component_count(v->c->types, type);
+    return info->space == KJ_SPACE_VALUE ? (uint32_t)ki_element_count(info) : 0;
+  return info->class_ == KJ_CLASS_TUPLE ? info->count : ki_component_count(v->c->types, type);
 }
 
 static kjit_type item_type(const verifier *v, kjit_type type, uint32_t index)
 {
-  const kj_type_info *info = info_of(v, type);
+  const ki_type_info *info = info_of(v, type);
   if (info->class_ == KJ_CLASS_ARRAY) return info->element;
   return info->class_ == KJ_CLASS_TUPLE ? info->items[index]
-                                        : kj_get_component(v->c->types, type, index).type;
+                                        : ki_get_component(v->c->types, type, index).type;
 }
 
-static void check_tuple(verifier *v, const kj_texpr *e)
+static void check_tuple(verifier *v, const kt_expr *e)
 {
   REQUIRE(item_count(v, e->type) == e->args.count, e->location, "a tuple of another length");
   for (size_t i = 0; i < e->args.count; i++)
@@ -267,31 +267,31 @@ static void check_tuple(verifier *v, const kj_texpr *e)
             "an item of another type");
 }
 
-static void check_item(verifier *v, const kj_texpr *e)
+static void check_item(verifier *v, const kt_expr *e)
 {
   REQUIRE(e->dimension < item_count(v, e->x->type) &&
             item_type(v, e->x->type, e->dimension) == e->type,
           e->location, "an item of no tuple");
 }
 
-static bool has_elements(const verifier *v, const kj_type_info *info)
+static bool has_elements(const verifier *v, const ki_type_info *info)
 {
   (void)v;
   return info->class_ == KJ_CLASS_VECTOR ||
          (info->class_ == KJ_CLASS_ARRAY && info->space == KJ_SPACE_VALUE);
 }
 
-static void check_element(verifier *v, const kj_texpr *e)
+static void check_element(verifier *v, const kt_expr *e)
 {
-  const kj_type_info *info = info_of(v, e->x->type);
+  const ki_type_info *info = info_of(v, e->x->type);
   REQUIRE(has_elements(v, info), e->location, "an element of no value with elements");
   REQUIRE(info->element == e->type, e->location, "an element of another type");
   check_indices(v, &e->args, info->class_ == KJ_CLASS_VECTOR ? 1 : info->rank, e->location);
 }
 
-static void check_insert(verifier *v, const kj_texpr *e)
+static void check_insert(verifier *v, const kt_expr *e)
 {
-  const kj_type_info *info = info_of(v, e->type);
+  const ki_type_info *info = info_of(v, e->type);
   REQUIRE(e->x->type == e->type, e->location, "an insertion that changes the type");
   if (e->args.count == 0) {
     REQUIRE(e->dimension < item_count(v, e->type) &&
@@ -304,15 +304,15 @@ static void check_insert(verifier *v, const kj_texpr *e)
   check_indices(v, &e->args, info->class_ == KJ_CLASS_VECTOR ? 1 : info->rank, e->location);
 }
 
-static void check_member(verifier *v, const kj_texpr *e)
+static void check_member(verifier *v, const kt_expr *e)
 {
   REQUIRE(is_array(v, e->x->type) && info_of(v, e->x->type)->rank == 0, e->location,
           "a member of no single element");
   kjit_type whole = info_of(v, e->x->type)->element;
-  REQUIRE(e->dimension < kj_component_count(v->c->types, whole), e->location,
+  REQUIRE(e->dimension < ki_component_count(v->c->types, whole), e->location,
           "a member that the element does not have");
-  kjit_type part = kj_get_component(v->c->types, whole, e->dimension).type;
-  const kj_type_info *info = info_of(v, e->type), *member = info_of(v, part);
+  kjit_type part = ki_get_component(v->c->types, whole, e->dimension).type;
+  const ki_type_info *info = info_of(v, e->type), *member = info_of(v, part);
   bool is_inner = member->class_ == KJ_CLASS_ARRAY;
   REQUIRE(is_array(v, e->type) && info->is_static && info->space == info_of(v, e->x->type)->space,
           e->location, "a member in other memory");
@@ -321,7 +321,7 @@ static void check_member(verifier *v, const kj_texpr *e)
           e->location, "a member of another type");
 }
 
-static void check_address(verifier *v, const kj_texpr *e)
+static void check_address(verifier *v, const kt_expr *e)
 {
   REQUIRE(is_array(v, e->x->type) && info_of(v, e->type)->class_ == KJ_CLASS_POINTER, e->location,
           "an address of no element");
@@ -330,7 +330,7 @@ static void check_address(verifier *v, const kj_texpr *e)
   check_indices(v, &e->args, info_of(v, e->x->type)->rank, e->location);
 }
 
-static void check_pointed(verifier *v, const kj_texpr *e)
+static void check_pointed(verifier *v, const kt_expr *e)
 {
   REQUIRE(info_of(v, e->x->type)->class_ == KJ_CLASS_POINTER && is_array(v, e->type), e->location,
           "no pointer followed");
@@ -343,23 +343,23 @@ static void check_pointed(verifier *v, const kj_texpr *e)
     REQUIRE(e->args.items[i]->type == KJIT_INDEX, e->location, "an extent that is no index");
 }
 
-static void check_var_expr(verifier *v, const kj_texpr *e)
+static void check_var_expr(verifier *v, const kt_expr *e)
 {
   check_var(v, e->var, e->location);
   REQUIRE(e->var->type == e->type, e->location, "variable `%s` read as another type",
           e->var->name ? e->var->name : "");
 }
 
-static void check_parts(verifier *v, const kj_texpr *e)
+static void check_parts(verifier *v, const kt_expr *e)
 {
   if (e->kind == KJ_T_CONVERT) return;
-  for (size_t i = 0; i < kj_operand_count(e); i++) {
-    bool is_place_of_none = i < 3 && !kj_operand(e, i);
-    if (!is_place_of_none) check_expr(v, kj_operand(e, i));
+  for (size_t i = 0; i < kt_operand_count(e); i++) {
+    bool is_place_of_none = i < 3 && !kt_operand(e, i);
+    if (!is_place_of_none) check_expr(v, kt_operand(e, i));
   }
 }
 
-typedef void (*check)(verifier *v, const kj_texpr *e);
+typedef void (*check)(verifier *v, const kt_expr *e);
 
 static const check check_table[] = {
   [KJ_T_CONST] = check_const,     [KJ_T_VAR] = check_var_expr,    [KJ_T_UNARY] = check_unary,
@@ -373,10 +373,10 @@ static const check check_table[] = {
 
 _Static_assert(sizeof check_table / sizeof *check_table == KJ_T_COUNT, "a kind without a check");
 
-static void check_expr(verifier *v, const kj_texpr *e)
+static void check_expr(verifier *v, const kt_expr *e)
 {
   REQUIRE(e, ((kj_location){ 0 }), "an expression is missing");
-  REQUIRE(e->type != KJIT_ANY && !kj_is_weak(e->type), e->location, "a value without a type");
+  REQUIRE(e->type != KJIT_ANY && !ki_is_weak(e->type), e->location, "a value without a type");
   require_state(v, e->is_checked || e->is_watched, KJ_TREE_CHECKED, e->location);
   require_state(v, e->is_narrow, KJ_TREE_NARROW, e->location);
   check_parts(v, e);
@@ -385,9 +385,9 @@ static void check_expr(verifier *v, const kj_texpr *e)
 
 /* ---- statements ---- */
 
-static void check_block(verifier *v, const kj_tstmts *stmts);
+static void check_block(verifier *v, const kt_stmts *stmts);
 
-static void check_assign(verifier *v, const kj_tstmt *s)
+static void check_assign(verifier *v, const kt_stmt *s)
 {
   check_var(v, s->var, s->location);
   check_expr(v, s->value);
@@ -395,7 +395,7 @@ static void check_assign(verifier *v, const kj_tstmt *s)
           "`%s` is assigned another type", s->var->name ? s->var->name : "");
 }
 
-static void check_store(verifier *v, const kj_tstmt *s)
+static void check_store(verifier *v, const kt_stmt *s)
 {
   check_expr(v, s->array);
   check_expr(v, s->value);
@@ -406,13 +406,13 @@ static void check_store(verifier *v, const kj_tstmt *s)
           "a store of another type than the element");
 }
 
-static void check_condition(verifier *v, const kj_tstmt *s)
+static void check_condition(verifier *v, const kt_stmt *s)
 {
   check_expr(v, s->value);
   REQUIRE(s->value->type == KJIT_BOOL, s->location, "a condition that is no bool");
 }
 
-static void check_loop(verifier *v, const kj_tstmt *s)
+static void check_loop(verifier *v, const kt_stmt *s)
 {
   for (size_t i = 0; s->hoisted && i < s->indices.count; i++) {
     check_expr(v, s->indices.items[i]);
@@ -424,9 +424,9 @@ static void check_loop(verifier *v, const kj_tstmt *s)
   v->loop_depth--;
 }
 
-static void check_for(verifier *v, const kj_tstmt *s)
+static void check_for(verifier *v, const kt_stmt *s)
 {
-  const kj_texpr *bounds[] = { s->first, s->stop, s->step };
+  const kt_expr *bounds[] = { s->first, s->stop, s->step };
   check_var(v, s->var, s->location);
   for (int i = 0; i < 3; i++) {
     check_expr(v, bounds[i]);
@@ -436,7 +436,7 @@ static void check_for(verifier *v, const kj_tstmt *s)
   check_loop(v, s);
 }
 
-static void check_range(verifier *v, const kj_tstmt *s)
+static void check_range(verifier *v, const kt_stmt *s)
 {
   REQUIRE(s->vars.count == s->extents.count && s->vars.count >= 1 && s->vars.count <= 3,
           s->location, "a range of no 1 to 3 dimensions");
@@ -448,7 +448,7 @@ static void check_range(verifier *v, const kj_tstmt *s)
   check_loop(v, s);
 }
 
-static void check_return(verifier *v, const kj_tstmt *s)
+static void check_return(verifier *v, const kt_stmt *s)
 {
   if (s->value) check_expr(v, s->value);
   kjit_type type = s->value ? s->value->type : KJIT_VOID;
@@ -456,13 +456,13 @@ static void check_return(verifier *v, const kj_tstmt *s)
           "a return of another type than the result");
 }
 
-static bool is_of_thread_loops(const kj_tstmt *s)
+static bool is_of_thread_loops(const kt_stmt *s)
 {
   return s->kind == KJ_TS_THREADS || s->kind == KJ_TS_WARP || s->kind == KJ_TS_BARRIER_REDUCE ||
          s->kind == KJ_TS_ONCE || s->kind == KJ_TS_LEAVE;
 }
 
-static void check_stmt(verifier *v, const kj_tstmt *s)
+static void check_stmt(verifier *v, const kt_stmt *s)
 {
   require_state(v, is_of_thread_loops(s), KJ_TREE_THREADS, s->location);
   require_state(v, s->is_checked || s->is_watched, KJ_TREE_CHECKED, s->location);
@@ -508,24 +508,24 @@ static void check_stmt(verifier *v, const kj_tstmt *s)
   }
 }
 
-static void check_block(verifier *v, const kj_tstmts *stmts)
+static void check_block(verifier *v, const kt_stmts *stmts)
 {
   for (size_t i = 0; i < stmts->count; i++) check_stmt(v, stmts->items[i]);
 }
 
-static void check_variables(verifier *v, const kj_tvars *vars, size_t first)
+static void check_variables(verifier *v, const kt_vars *vars, size_t first)
 {
   for (size_t i = 0; i < vars->count; i++) {
-    const kj_tvar *var = vars->items[i];
+    const kt_var *var = vars->items[i];
     REQUIRE(var->index == first + i, var->location, "variable `%s` has a wrong index",
             var->name ? var->name : "");
     bool may_be_weak = var->kind == KJ_V_PARAM && v->instance->is_kernel;
-    REQUIRE(may_be_weak || !kj_is_weak(var->type), var->location, "variable `%s` has no type",
+    REQUIRE(may_be_weak || !ki_is_weak(var->type), var->location, "variable `%s` has no type",
             var->name ? var->name : "");
   }
 }
 
-void kj_verify_typed(kj_compilation *c)
+void kt_verify_typed(kt_compilation *c)
 {
   for (size_t i = 0; i < c->instances.count; i++) {
     verifier state = { .c = c, .instance = c->instances.items[i] }, *v = &state;

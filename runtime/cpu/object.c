@@ -181,7 +181,7 @@ static bool find_outsides(loader *l)
     if (!name) return refuse(l, "a symbol has no name");
     l->outsides[i].name = name;
     void *own = kj_find_outside(l->outside, name);
-    l->outsides[i].address = (uint64_t)(uintptr_t)(own ? own : kj_find_library_function(name));
+    l->outsides[i].address = (uint64_t)(uintptr_t)(own ? own : kn_find_library_function(name));
     if (!l->outsides[i].address) return refuse(l, "it calls a function that is not there");
     l->outside_count++;
   }

@@ -10,7 +10,7 @@
 static void assume_array(const kj_call *call, uint32_t index, kjit_type type, kj_bound *bound)
 {
   enum { APART = 1 << 20 };
-  const kj_type_info *info = kj_type(call->kernel->module->types, type);
+  const ki_type_info *info = ki_type(call->kernel->module->types, type);
   uint64_t address = (uint64_t)(index + 1) * APART;
   *bound = (kj_bound){ .kind = KJ_ARGUMENT_ARRAY,
                        .rank = (uint8_t)info->rank,
@@ -127,11 +127,11 @@ kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagn
 static kjit_status check_request(kjit_kernel *kernel, kjit_device *device, const char *signature,
                                  const char *function)
 {
-  if (kj_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
   if (!signature)
-    return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "%s: signature is NULL", function);
+    return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE, "%s: signature is NULL", function);
   if (device && device->context != kernel->context)
-    return kj_fail_call(kernel->context, KJIT_ERROR_ARGUMENT,
+    return ki_fail_call(kernel->context, KJIT_ERROR_ARGUMENT,
                         "the device and the kernel belong to different contexts");
   return KJIT_OK;
 }
@@ -141,12 +141,12 @@ kjit_status kjit_specialize(kjit_kernel *kernel, kjit_device *device, const char
 {
   if (!kernel) return KJIT_ERROR_MISUSE;
   if (!specialization)
-    return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE,
                         "kjit_specialize: specialization is NULL");
   KJ_TRY(check_request(kernel, device, signature, "kjit_specialize"));
   kj_diagnostics diagnostics = { 0 };
   (void)kj_specialize_signature(kernel, device, signature, &diagnostics, specialization);
-  return kj_finish_call(kernel->context, &diagnostics);
+  return ki_finish_call(kernel->context, &diagnostics);
 }
 
 /* ---- in the background ---- */
@@ -169,7 +169,7 @@ static void run_signature(kj_job *base, bool is_given_up)
   kjit_status status = KJIT_NOT_READY;
   if (!is_given_up) {
     status = kj_specialize_signature(job->kernel, job->device, job->signature, &diagnostics, &made);
-    (void)kj_finish_call(job->kernel->context, &diagnostics);
+    (void)ki_finish_call(job->kernel->context, &diagnostics);
   }
   job->done(job->user, status, status == KJIT_OK ? made : NULL);
   kjit_release_module(job->module);
@@ -205,10 +205,10 @@ kjit_status kjit_specialize_async(kjit_kernel *kernel, kjit_device *device, cons
 {
   if (!kernel) return KJIT_ERROR_MISUSE;
   if (!done)
-    return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_specialize_async: done is NULL");
+    return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_specialize_async: done is NULL");
   KJ_TRY(check_request(kernel, device, signature, "kjit_specialize_async"));
   if (queue_signature(kernel, device, signature, done, user)) return KJIT_OK;
-  return kj_fail_call(
+  return ki_fail_call(
     kernel->context, KJIT_ERROR_MEMORY,
     "out of memory, the system gives no thread to compile on, or the context is being destroyed");
 }
@@ -273,11 +273,11 @@ static kjit_status check_items(kjit_context *context, kjit_specialize_item *item
     items[i].status = KJIT_NOT_READY;
     items[i].specialization = NULL;
     if (!items[i].kernel || !items[i].signature)
-      return kj_fail_call(context, KJIT_ERROR_MISUSE,
+      return ki_fail_call(context, KJIT_ERROR_MISUSE,
                           "kjit_specialize_all: the %s of item %zu is NULL",
                           items[i].kernel ? "signature" : "kernel", i);
     if (items[i].kernel->context != context)
-      return kj_fail_call(context, KJIT_ERROR_ARGUMENT,
+      return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                           "kjit_specialize_all: the kernel of item %zu belongs to another context",
                           i);
   }
@@ -292,8 +292,8 @@ static void report_items(kjit_context *context, batch_job *jobs, size_t count)
   for (size_t i = count; i-- > 0;)
     if (jobs[i].item->status != KJIT_OK) failed = &jobs[i];
   for (size_t i = 0; i < count; i++)
-    if (&jobs[i] != failed) (void)kj_finish_call(context, &jobs[i].diagnostics);
-  if (failed) (void)kj_finish_call(context, &jobs[failed - jobs].diagnostics);
+    if (&jobs[i] != failed) (void)ki_finish_call(context, &jobs[i].diagnostics);
+  if (failed) (void)ki_finish_call(context, &jobs[failed - jobs].diagnostics);
 }
 
 static kjit_status first_status(const kjit_specialize_item *items, size_t count)
@@ -310,16 +310,16 @@ kjit_status kjit_specialize_all(kjit_context *context, kjit_device *device,
                                 void *user)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (count && !items)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_specialize_all: items is NULL");
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_specialize_all: items is NULL");
   if (device && device->context != context)
-    return kj_fail_call(context, KJIT_ERROR_ARGUMENT,
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "the device and the kernels belong to different contexts");
   KJ_TRY(check_items(context, items, count));
   kj_runtime *runtime = kj_get_runtime(context);
   batch_job *jobs = runtime ? calloc(count + 1, sizeof *jobs) : NULL;
-  if (!jobs) return kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!jobs) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   batch b = { .context = context, .device = device };
   b.last = &b.first;
   pthread_mutex_init(&b.mutex, NULL);

@@ -11,25 +11,25 @@
 
 static void print_array(const kj_call *call, const kj_bound *bound, kj_buffer *buffer)
 {
-  kj_types *types = call->kernel->module->types;
+  ki_types *types = call->kernel->module->types;
   kjit_type type =
-    kj_array_type(types, bound->type, bound->rank, (kjit_layout)bound->layout, false);
+    ki_array_type(types, bound->type, bound->rank, (kjit_layout)bound->layout, false);
   if (type == KJIT_ANY) kj_append_text(buffer, "an array");
-  else kj_print_type(types, type, buffer);
+  else ki_print_type(types, type, buffer);
 }
 
 void kj_print_bound(const kj_call *call, const kj_bound *bound, kj_buffer *buffer)
 {
   switch ((kj_argument_kind)bound->kind) {
   case KJ_ARGUMENT_ARRAY: print_array(call, bound, buffer); return;
-  case KJ_ARGUMENT_CONST: kj_print_value(bound->value, true, buffer); return;
+  case KJ_ARGUMENT_CONST: ki_print_value(bound->value, true, buffer); return;
   case KJ_ARGUMENT_FUNCTION:
     kj_append_text(buffer, bound->function ? bound->function->name : "a func");
     return;
   case KJ_ARGUMENT_NUMBER:
     kj_append_text(buffer, bound->type == KJ_WEAK_INT ? "integer number" : "number");
     return;
-  case KJ_ARGUMENT_VALUE: kj_print_type(call->kernel->module->types, bound->type, buffer); return;
+  case KJ_ARGUMENT_VALUE: ki_print_type(call->kernel->module->types, bound->type, buffer); return;
   }
 }
 
@@ -37,7 +37,7 @@ void kj_print_bound(const kj_call *call, const kj_bound *bound, kj_buffer *buffe
 static kjit_status mismatch(const kj_call *call, uint32_t index, const char *expected,
                             const char *got, kj_diagnostics *diagnostics)
 {
-  const kj_decl *decl = call->kernel->parameters[index].decl;
+  const ki_decl *decl = call->kernel->parameters[index].decl;
   return kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
                      "parameter `%s`: expected %s, got %s", decl->name, expected, got);
 }
@@ -48,7 +48,7 @@ static kjit_status mismatch_bound(const kj_call *call, uint32_t index, const cha
   kj_buffer got = { 0 };
   const kj_bound *bound = &call->bound[index];
   bool is_scalar = bound->kind == KJ_ARGUMENT_VALUE || bound->kind == KJ_ARGUMENT_NUMBER;
-  if (is_scalar && bound->value.type != KJIT_ANY) kj_print_value(bound->value, true, &got);
+  if (is_scalar && bound->value.type != KJIT_ANY) ki_print_value(bound->value, true, &got);
   else kj_print_bound(call, bound, &got);
   kjit_status status =
     mismatch(call, index, expected, got.text ? got.text : "something else", diagnostics);
@@ -76,13 +76,13 @@ static kjit_status bind_scalar(kj_call *call, uint32_t index, const kjit_arg *ar
 {
   kj_bound *bound = &call->bound[index];
   if (argument->kind == KJIT_ARG_NUMBER) {
-    kj_value value = kj_argument_number(argument);
+    ki_value value = kj_argument_number(argument);
     *bound = (kj_bound){ .kind = KJ_ARGUMENT_NUMBER, .type = value.type, .value = value };
-    kj_encode_value(value, &bound->bits[0]);
+    ki_encode_value(value, &bound->bits[0]);
     return KJIT_OK;
   }
-  kj_types *types = call->kernel->module->types;
-  if (!kj_is_element(types, argument->type))
+  ki_types *types = call->kernel->module->types;
+  if (!ki_is_element(types, argument->type))
     return mismatch(call, index, "a value", "a value whose type is none that values have",
                     diagnostics);
   const void *memory =
@@ -93,15 +93,15 @@ static kjit_status bind_scalar(kj_call *call, uint32_t index, const kjit_arg *ar
     return mismatch(call, index, "a value", "a value that is too wide to pass in place",
                     diagnostics);
   *bound = (kj_bound){ .kind = KJ_ARGUMENT_VALUE, .type = argument->type };
-  bool is_pointer = kj_type(types, argument->type)->class_ == KJ_CLASS_POINTER;
+  bool is_pointer = ki_type(types, argument->type)->class_ == KJ_CLASS_POINTER;
   if (is_pointer) memcpy(bound->bits, memory, sizeof(uint64_t));
-  if (!is_pointer && (!kj_is_scalar(argument->type) || argument->type >= KJIT_C64))
+  if (!is_pointer && (!ki_is_scalar(argument->type) || argument->type >= KJIT_C64))
     bound->bits[0] = (uint64_t)(uintptr_t)memory;
-  if (!kj_is_scalar(argument->type) || argument->type >= KJIT_C64) return KJIT_OK;
+  if (!ki_is_scalar(argument->type) || argument->type >= KJIT_C64) return KJIT_OK;
   memcpy(bound->bits, memory, kj_element_bytes(types, argument->type));
   /* any bool becomes 0 or 1 */
-  (void)kj_decode_value(argument->type, memory, &bound->value);
-  kj_encode_value(bound->value, &bound->bits[0]);
+  (void)ki_decode_value(argument->type, memory, &bound->value);
+  ki_encode_value(bound->value, &bound->bits[0]);
   return KJIT_OK;
 }
 
@@ -120,12 +120,12 @@ static kjit_status bind_const(kj_call *call, uint32_t index, const kjit_arg *arg
                     "a value made of several", diagnostics);
   /* At compile time any integral number is exact: only a number that goes to the kernel as data has
    * to keep to the type that literals have. */
-  kj_value integer;
+  ki_value integer;
   /* not kjit_arg_real: what is written as a float is one */
   bool may_be_integer = argument->type != KJIT_F64;
   bool is_integral = may_be_integer && bound->value.type == KJ_WEAK_FLOAT &&
-                     kj_is_true(bound->value) &&
-                     kj_fit_argument(bound->value, KJ_WEAK_INT, &integer);
+                     ki_is_true(bound->value) &&
+                     ki_fit_argument(bound->value, KJ_WEAK_INT, &integer);
   if (is_integral) *bound = (kj_bound){ .type = KJ_WEAK_INT, .value = integer };
   bound->kind = KJ_ARGUMENT_CONST;
   return KJIT_OK;
@@ -137,7 +137,7 @@ static kjit_status bind_function(kj_call *call, uint32_t index, const kjit_arg *
   if (argument->kind != KJIT_ARG_FUNCTION)
     return mismatch(call, index, "a func", name_kind(argument), diagnostics);
   if (!argument->value.function) return mismatch(call, index, "a func", "NULL", diagnostics);
-  const kj_decl *function = kj_function_of(argument->value.function);
+  const ki_decl *function = kj_function_of(argument->value.function);
   bool is_here = false;
   for (size_t i = 0; i < call->kernel->module->decls.count; i++)
     is_here = is_here || call->kernel->module->decls.items[i] == function;
@@ -191,9 +191,9 @@ static kjit_status bind_one(kj_call *call, uint32_t index, const kjit_arg *argum
 
 static kjit_status bind_default(kj_call *call, uint32_t index, kj_diagnostics *diagnostics)
 {
-  const kj_decl *decl = call->kernel->parameters[index].decl;
+  const ki_decl *decl = call->kernel->parameters[index].decl;
   kj_scope scope = { .bound = call->bound, .bound_count = index };
-  kj_value value;
+  ki_value value;
   if (!kj_evaluate(&scope, decl->value, &value))
     return kj_error_at(diagnostics, call->kernel->module, scope.location, KJIT_ERROR_ARGUMENT,
                        "the default of parameter `%s` cannot be evaluated: this %s", decl->name,
@@ -207,7 +207,7 @@ static kjit_status bind_default(kj_call *call, uint32_t index, kj_diagnostics *d
 static void print_expected(const kj_call *call, const kj_annotation *annotation, kjit_type element,
                            kj_buffer *buffer)
 {
-  kj_types *types = call->kernel->module->types;
+  ki_types *types = call->kernel->module->types;
   if (element == KJIT_ANY) {
     kj_append_format(buffer, "an array of %u dimensions%s", annotation->rank,
                      annotation->layout == KJIT_LAYOUT_C   ? " in C order"
@@ -215,8 +215,8 @@ static void print_expected(const kj_call *call, const kj_annotation *annotation,
                                                            : "");
     return;
   }
-  kj_print_type(types,
-                kj_array_type(types, element, annotation->rank, (kjit_layout)annotation->layout,
+  ki_print_type(types,
+                ki_array_type(types, element, annotation->rank, (kjit_layout)annotation->layout,
                               annotation->read_only),
                 buffer);
 }
@@ -243,15 +243,15 @@ static kjit_status check_pointer(kj_call *call, uint32_t index, kjit_type type,
                                  kj_diagnostics *diagnostics)
 {
   kj_bound *bound = &call->bound[index];
-  const kj_types *types = call->kernel->module->types;
-  const kj_type_info *want = kj_type(types, type), *have = kj_type(types, bound->type);
+  const ki_types *types = call->kernel->module->types;
+  const ki_type_info *want = ki_type(types, type), *have = ki_type(types, bound->type);
   bool is_value = bound->kind == KJ_ARGUMENT_VALUE;
   bool is_pointer = is_value && have->class_ == KJ_CLASS_POINTER &&
                     have->element == want->element && (want->read_only || !have->read_only);
   bool is_address = is_value && (bound->type == KJIT_U64 || bound->type == KJIT_I64);
   if (!is_pointer && !is_address) {
     kj_buffer expected = { 0 };
-    kj_print_type(types, type, &expected);
+    ki_print_type(types, type, &expected);
     kj_append_text(&expected, ", or an address as a u64");
     kjit_status status =
       mismatch_bound(call, index, expected.text ? expected.text : "a pointer", diagnostics);
@@ -269,19 +269,19 @@ static kjit_status convert_scalar(kj_call *call, uint32_t index, kjit_type type,
                                   kj_diagnostics *diagnostics)
 {
   kj_bound *bound = &call->bound[index];
-  kj_value converted;
+  ki_value converted;
   if (bound->kind != KJ_ARGUMENT_ARRAY && bound->kind != KJ_ARGUMENT_FUNCTION &&
       bound->type == type)
     return KJIT_OK;
   bool is_number = bound->kind != KJ_ARGUMENT_ARRAY && bound->kind != KJ_ARGUMENT_FUNCTION &&
                    bound->value.type != KJIT_ANY;
-  if (!is_number || !kj_fit_argument(bound->value, type, &converted))
-    return mismatch_bound(call, index, kj_type(call->kernel->module->types, type)->name,
+  if (!is_number || !ki_fit_argument(bound->value, type, &converted))
+    return mismatch_bound(call, index, ki_type(call->kernel->module->types, type)->name,
                           diagnostics);
   bound->kind = bound->kind == KJ_ARGUMENT_CONST ? KJ_ARGUMENT_CONST : KJ_ARGUMENT_VALUE;
   bound->type = type;
   bound->value = converted;
-  kj_encode_value(converted, &bound->bits[0]);
+  ki_encode_value(converted, &bound->bits[0]);
   return KJIT_OK;
 }
 
@@ -412,7 +412,7 @@ static kjit_status check_place(kj_call *call, uint32_t index, const kjit_arg *ar
   kjit_device_kind kind;
   int32_t ordinal;
   kj_bound *bound = &call->bound[index];
-  const kj_decl *decl = call->kernel->parameters[index].decl;
+  const ki_decl *decl = call->kernel->parameters[index].decl;
   char place[24];
   if (!kj_locate_tensor(tensor, &kind, &ordinal))
     return kj_error_at(

@@ -81,7 +81,7 @@ static void run_job(kj_job *base, bool is_given_up)
   kj_diagnostics diagnostics = { 0 };
   if (is_given_up) kj_abandon_entry(job->entry);
   else if (kj_compile_entry(&job->call, job->entry, &diagnostics) == KJIT_OK)
-    (void)kj_finish_call(job->call.kernel->context, &diagnostics);
+    (void)ki_finish_call(job->call.kernel->context, &diagnostics);
   kj_free_diagnostics(&diagnostics); /* of a failure: the next launch of this key reports it */
   kjit_module *module = job->module;
   free_job(job);

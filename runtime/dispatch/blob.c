@@ -124,13 +124,13 @@ static kjit_status import(kj_runtime *runtime, const char *blob, size_t size_byt
 kjit_status kjit_import_code(kjit_context *context, const void *blob, size_t size_bytes)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!blob) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_import_code: blob is NULL");
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!blob) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_import_code: blob is NULL");
   kj_diagnostics diagnostics = { 0 };
   kj_runtime *runtime = kj_get_runtime(context);
-  if (!runtime) return kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!runtime) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   (void)import(runtime, blob, size_bytes, &diagnostics);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 /* ---- export ---- */
@@ -236,12 +236,12 @@ kjit_status kjit_export_code(kjit_module *module, void **blob, size_t *size_byte
 {
   if (!module) return KJIT_ERROR_MISUSE;
   kjit_context *context = module->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!blob || !size_bytes)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_export_code: %s is NULL",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_export_code: %s is NULL",
                         blob ? "size_bytes" : "blob");
   kj_runtime *runtime = kj_get_runtime(context);
-  if (!runtime) return kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!runtime) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };
   kj_buffer made = { 0 };
   if (export_module(module, runtime, &made, &diagnostics) == KJIT_OK) {
@@ -249,5 +249,5 @@ kjit_status kjit_export_code(kjit_module *module, void **blob, size_t *size_byte
     *blob = kj_take_text(&made);
   }
   kj_free_buffer(&made);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }

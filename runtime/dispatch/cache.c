@@ -189,7 +189,7 @@ static void remember_order(kjit_kernel *kernel, kjit_specialization *entry)
 /* No lock is held while compiling. */
 kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagnostics *diagnostics)
 {
-  kj_counters *counters = &call->kernel->context->counters;
+  ki_counters *counters = &call->kernel->context->counters;
   uint64_t start = kj_clock_ns();
   kjit_status status = kj_compile_call(call, entry, diagnostics);
   bool is_compiled = !entry->is_from_disk && !entry->is_imported;

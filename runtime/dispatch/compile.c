@@ -12,7 +12,7 @@
 
 typedef struct request {
   kjit_kernel *kernel;
-  kj_types *types;
+  ki_types *types;
   kj_diagnostics *diagnostics;
   kj_bound *bound; /* what evaluating defaults and @block sees: const parameters */
   kj_argument *arguments;
@@ -30,7 +30,7 @@ void kjit_init_compile_options(kjit_compile_options *options)
 static kjit_status fail(request *r, uint32_t index, kjit_status status, const char *expected,
                         const char *text)
 {
-  const kj_decl *decl = r->kernel->parameters[index].decl;
+  const ki_decl *decl = r->kernel->parameters[index].decl;
   return kj_error_at(r->diagnostics, r->kernel->module, decl->location, status,
                      "parameter `%s`: expected %s, got `%s`", decl->name, expected, text);
 }
@@ -69,17 +69,17 @@ static bool read_integer(const char *digits, size_t length, __int128 *integer)
 }
 
 /* "16", "-3", "0x10", "2.5f32", "7u64", "true", "-inf", "nan". false: no value. */
-static bool read_value(char *text, kj_value *value)
+static bool read_value(char *text, ki_value *value)
 {
   bool is_negative = *text == '-';
   char *digits = text + is_negative;
   if (!strcmp(text, "true") || !strcmp(text, "false")) {
-    *value = (kj_value){ .type = KJIT_BOOL, .integer = *text == 't' };
+    *value = (ki_value){ .type = KJIT_BOOL, .integer = *text == 't' };
     return true;
   }
   if (!strcmp(digits, "inf") || !strcmp(digits, "nan")) {
     double magnitude = *digits == 'i' ? INFINITY : NAN;
-    *value = kj_float_value(KJ_WEAK_FLOAT, is_negative ? -magnitude : magnitude);
+    *value = ki_float_value(KJ_WEAK_FLOAT, is_negative ? -magnitude : magnitude);
     return true;
   }
   if (!isdigit((unsigned char)*digits) && *digits != '.') return false;
@@ -87,31 +87,31 @@ static bool read_value(char *text, kj_value *value)
   bool is_hex = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X'),
        is_float = !is_hex && strcspn(digits, ".eE") < length;
   kjit_type suffix =
-    digits[length] ? kj_find_scalar(digits + length, strlen(digits + length)) : KJIT_ANY;
+    digits[length] ? ki_find_scalar(digits + length, strlen(digits + length)) : KJIT_ANY;
   if (digits[length] && suffix == KJIT_ANY) return false;
-  kj_value read = { .type = is_float ? KJ_WEAK_FLOAT : KJ_WEAK_INT };
+  ki_value read = { .type = is_float ? KJ_WEAK_FLOAT : KJ_WEAK_INT };
   char end = digits[length];
-  digits[length] = 0; /* for kj_read_float */
+  digits[length] = 0; /* for ki_read_float */
   if (is_float)
-    read = kj_float_value(kj_is_floating(suffix) ? suffix : KJ_WEAK_FLOAT,
-                          kj_read_float(digits, suffix));
+    read = ki_float_value(ki_is_floating(suffix) ? suffix : KJ_WEAK_FLOAT,
+                          ki_read_float(digits, suffix));
   digits[length] = end;
   bool is_read = is_float || read_integer(digits, length, &read.integer);
-  if (is_negative) (void)kj_compute_unary(KJIT_NEG, read, &read);
-  if (!is_read || !(is_float || kj_integer_fits(KJ_WEAK_INT, read.integer))) return false;
+  if (is_negative) (void)ki_compute_unary(KJIT_NEG, read, &read);
+  if (!is_read || !(is_float || ki_integer_fits(KJ_WEAK_INT, read.integer))) return false;
   *value = read;
-  return suffix == KJIT_ANY || kj_fit_argument(read, suffix, value);
+  return suffix == KJIT_ANY || ki_fit_argument(read, suffix, value);
 }
 
 static kjit_status read_const(request *r, uint32_t index, char *text)
 {
   const kj_annotation *annotation = &r->kernel->parameters[index].annotation;
-  kj_value value, converted;
+  ki_value value, converted;
   if (!read_value(text, &value))
     return fail(r, index, KJIT_ERROR_ARGUMENT, "a value, as the parameter is const", text);
   if (annotation->kind == KJ_ANNOTATION_SCALAR) {
-    if (!kj_fit_argument(value, annotation->type, &converted))
-      return fail(r, index, KJIT_ERROR_ARGUMENT, kj_type(r->types, annotation->type)->name, text);
+    if (!ki_fit_argument(value, annotation->type, &converted))
+      return fail(r, index, KJIT_ERROR_ARGUMENT, ki_type(r->types, annotation->type)->name, text);
     value = converted;
   }
   r->arguments[index] =
@@ -122,7 +122,7 @@ static kjit_status read_const(request *r, uint32_t index, char *text)
 
 static kjit_status read_function(request *r, uint32_t index, const char *text)
 {
-  const kj_decl *decl = kj_find_decl(r->kernel->module, text);
+  const ki_decl *decl = ki_find_decl(r->kernel->module, text);
   if (!decl || decl->kind != KJ_DECL_FUNCTION || decl->function->is_kernel)
     return fail(r, index, KJIT_ERROR_NAME, "the name of a func", text);
   r->arguments[index] =
@@ -133,7 +133,7 @@ static kjit_status read_function(request *r, uint32_t index, const char *text)
 
 /* A type annotation of the parameter that the type given cannot have. What dtype() names is left to
  * inference. */
-static kjit_status check_annotation(request *r, uint32_t index, const kj_type_info *info,
+static kjit_status check_annotation(request *r, uint32_t index, const ki_type_info *info,
                                     const char *text)
 {
   const kj_annotation *annotation = &r->kernel->parameters[index].annotation;
@@ -148,8 +148,8 @@ static kjit_status check_annotation(request *r, uint32_t index, const kj_type_in
            (annotation->layout == KJIT_LAYOUT_STRIDED || annotation->layout == info->layout);
   if (fits) return KJIT_OK;
   kj_buffer expected = { 0 };
-  const kj_type_expr *written = r->kernel->parameters[index].decl->type_expr;
-  if (written->kind == KJ_TYPE_FIXED) kj_print_type(r->types, written->type, &expected);
+  const ki_type_expr *written = r->kernel->parameters[index].decl->type_expr;
+  if (written->kind == KJ_TYPE_FIXED) ki_print_type(r->types, written->type, &expected);
   else kj_append_format(&expected, "an array of %u dimensions", annotation->rank);
   kjit_status status =
     fail(r, index, KJIT_ERROR_ARGUMENT, expected.text ? expected.text : "its annotation", text);
@@ -159,7 +159,7 @@ static kjit_status check_annotation(request *r, uint32_t index, const kj_type_in
 
 static kjit_status read_typed(request *r, uint32_t index, char *text)
 {
-  kj_value value;
+  ki_value value;
   kjit_type type;
   /* as a specialization prints its signature */
   bool is_integer_number = !strcmp(text, "integer number");
@@ -169,11 +169,11 @@ static kjit_status read_typed(request *r, uint32_t index, char *text)
     /* a value for a parameter that takes it at run time: only its type counts */
   } else if (read_value(text, &value)) {
     r->arguments[index] =
-      (kj_argument){ .kind = kj_is_weak(value.type) ? KJ_ARGUMENT_NUMBER : KJ_ARGUMENT_VALUE,
+      (kj_argument){ .kind = ki_is_weak(value.type) ? KJ_ARGUMENT_NUMBER : KJ_ARGUMENT_VALUE,
                      .type = value.type };
   } else {
-    KJ_TRY(kj_parse_type(r->types, text, r->diagnostics, &type));
-    const kj_type_info *info = kj_type(r->types, type);
+    KJ_TRY(ki_parse_type(r->types, text, r->diagnostics, &type));
+    const ki_type_info *info = ki_type(r->types, type);
     KJ_TRY(check_annotation(r, index, info, text));
     if (info->class_ != KJ_CLASS_ARRAY && !info->size_bytes)
       return fail(r, index, KJIT_ERROR_ARGUMENT, "the type of an array or of a value in memory",
@@ -201,9 +201,9 @@ static kjit_status read_argument(request *r, uint32_t index, char *text)
 
 static kjit_status read_default(request *r, uint32_t index)
 {
-  const kj_decl *decl = r->kernel->parameters[index].decl;
+  const ki_decl *decl = r->kernel->parameters[index].decl;
   kj_scope scope = { .bound = r->bound, .bound_count = index };
-  kj_value value;
+  ki_value value;
   if (!kj_evaluate(&scope, decl->value, &value))
     return kj_error_at(r->diagnostics, r->kernel->module, scope.location, KJIT_ERROR_ARGUMENT,
                        "the default of parameter `%s` cannot be evaluated: this %s", decl->name,
@@ -237,7 +237,7 @@ static char *copy_trimmed(const char *start, const char *end)
 
 static kjit_status report_count(request *r, uint32_t given)
 {
-  const kj_decl *decl = r->kernel->function->decl;
+  const ki_decl *decl = r->kernel->function->decl;
   return kj_error_at(r->diagnostics, r->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
                      "kernel `%s`: expected %u arguments in the signature, got %u", decl->name,
                      r->kernel->parameter_count, given);
@@ -456,20 +456,20 @@ static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char 
   kjit_compile_options read;
   kjit_context *context = kernel->context;
   if (!signature || !code || !size_bytes)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: %s is NULL", call,
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: %s is NULL", call,
                         !signature ? "signature"
                         : !code    ? "code"
                                    : "size_bytes");
   if ((unsigned)stage >= KJIT_STAGE_COUNT)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no stage %d", call, (int)stage);
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no stage %d", call, (int)stage);
   if (!read_options(options, &read))
-    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "%s: options.size_bytes is unknown: set it with kjit_init_compile_options",
                         call);
   if (read.after_pass && stage != KJIT_STAGE_TYPED)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: after_pass is for the stage TYPED", call);
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: after_pass is for the stage TYPED", call);
   if ((unsigned)read.debug > KJIT_DEBUG_FULL)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no debug %d", call,
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no debug %d", call,
                         (int)read.debug);
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
@@ -480,7 +480,7 @@ static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char 
     made.data = NULL;
   }
   kj_free_code(&made);
-  kjit_status reported = kj_finish_call(context, &diagnostics);
+  kjit_status reported = ki_finish_call(context, &diagnostics);
   return status != KJIT_OK ? status : reported;
 }
 
@@ -488,7 +488,7 @@ kjit_status kjit_compile(kjit_kernel *kernel, const char *signature,
                          const kjit_compile_options *options, kjit_stage stage, void **code,
                          size_t *size_bytes)
 {
-  if (kernel && kj_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
+  if (kernel && ki_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
   return kernel
            ? compile_as("kjit_compile", kernel, signature, NULL, options, stage, code, size_bytes)
            : KJIT_ERROR_MISUSE;
@@ -509,24 +509,24 @@ kjit_status kjit_compile_function(kjit_function *function, const char *signature
                                   kjit_stage stage, void **code, size_t *size_bytes)
 {
   if (!function) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(kj_function_of(function)->function->module->context)) return KJIT_ERROR_FORKED;
-  const kj_decl *decl = kj_function_of(function);
+  if (ki_is_forked(kj_function_of(function)->function->module->context)) return KJIT_ERROR_FORKED;
+  const ki_decl *decl = kj_function_of(function);
   kjit_module *module = decl->function->module;
   const char *name = symbol ? symbol : decl->name;
   if (!is_symbol(name))
-    return kj_fail_call(
+    return ki_fail_call(
       module->context, KJIT_ERROR_NAME,
       "`%s` is no name for a C function: letters, digits, `_` and `$`, no digit first", name);
-  if (kj_is_library_name(name))
-    return kj_fail_call(module->context, KJIT_ERROR_NAME,
+  if (kn_is_library_name(name))
+    return ki_fail_call(module->context, KJIT_ERROR_NAME,
                         "`%s` is the name of a function that generated code calls: the C function "
                         "needs another symbol",
                         name);
   if (decl->function->is_extern)
-    return kj_fail_call(module->context, KJIT_ERROR_ARGUMENT,
+    return ki_fail_call(module->context, KJIT_ERROR_ARGUMENT,
                         "`%s` is extern: there is nothing to compile", decl->name);
   kjit_kernel *kernel = kj_get_kernel_object(module, decl->index);
-  if (!kernel) return kj_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!kernel) return ki_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
   return compile_as("kjit_compile_function", kernel, signature, name, options, stage, code,
                     size_bytes);
 }

@@ -20,12 +20,12 @@ static uint64_t product(const uint32_t v[3]) { return (uint64_t)v[0] * v[1] * v[
 /* ---- attributes ---- */
 
 kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
-                                  const kj_attribute *attribute, kj_diagnostics *diagnostics,
+                                  const ki_attribute *attribute, kj_diagnostics *diagnostics,
                                   uint32_t values[3])
 {
   values[0] = values[1] = values[2] = 1;
   for (size_t i = 0; i < attribute->values.count && i < 3; i++) {
-    const kj_expr *expr = attribute->values.items[i];
+    const ki_expr *expr = attribute->values.items[i];
     int64_t value;
     if (!kj_evaluate_index(scope, expr, &value))
       return kj_error_at(diagnostics, kernel->module, scope->location, KJIT_ERROR_LAUNCH,
@@ -41,7 +41,7 @@ kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
 }
 
 static kjit_status refuse_shape(const kj_call *call, const char *what, const uint32_t given[3],
-                                const uint32_t wanted[3], const kj_attribute *attribute,
+                                const uint32_t wanted[3], const ki_attribute *attribute,
                                 kj_diagnostics *diagnostics)
 {
   return kj_error_at(diagnostics, call->kernel->module, attribute->location, KJIT_ERROR_LAUNCH,
@@ -61,13 +61,13 @@ static bool read_shape(const uint32_t given[3], uint32_t shape[3])
 
 /* The product of a grid_range's extents; false: not known before the launch, or perhaps another in
  * the kernel. */
-static bool count_range(const kj_call *call, const kj_stmt *range, uint64_t *count)
+static bool count_range(const kj_call *call, const ki_stmt *range, uint64_t *count)
 {
   kj_scope scope = kj_call_scope(call);
   scope.block = call->block;
   *count = 1;
   for (size_t i = 0; i < range->args.count; i++) {
-    const kj_expr *expr = range->args.items[i];
+    const ki_expr *expr = range->args.items[i];
     uint32_t items = kj_count_items(&scope, expr);
     if (scope.reason) return false;
     for (uint32_t item = 0; item < items; item++) {

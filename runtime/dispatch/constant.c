@@ -11,14 +11,14 @@ typedef struct change {
   const char *name;
   const kjit_arg *given;
   /* a scalar */
-  kj_value value;
+  ki_value value;
   /* an array, or a value that is no number to compute with */
   bool is_array;
   kj_view view;
   const void *bits;
 } change;
 
-static kjit_status refuse(const kjit_module *module, const kj_decl *decl,
+static kjit_status refuse(const kjit_module *module, const ki_decl *decl,
                           kj_diagnostics *diagnostics, const char *expected, const char *got)
 {
   return kj_error_at(diagnostics, module, decl->location, KJIT_ERROR_TYPE,
@@ -29,7 +29,7 @@ static const char *type_name(const kjit_module *module, kjit_type type)
 {
   if (type == KJ_WEAK_INT) return "an integer";
   if (type == KJ_WEAK_FLOAT) return "a number";
-  const char *name = kj_type(module->types, type)->name;
+  const char *name = ki_type(module->types, type)->name;
   return name ? name : "another type";
 }
 
@@ -37,29 +37,29 @@ static const char *type_name(const kjit_module *module, kjit_type type)
 
 /* The declared type of a scalar or of elements; KJIT_ANY: none. A constant made from data has that
  * of the data. */
-static kjit_type declared_element(const kj_decl *decl)
+static kjit_type declared_element(const ki_decl *decl)
 {
-  const kj_type_expr *written = decl->type_expr;
+  const ki_type_expr *written = decl->type_expr;
   if (written && written->kind == KJ_TYPE_STATIC_ARRAY) written = written->element;
   if (written) return written->kind == KJ_TYPE_FIXED ? written->type : KJIT_ANY;
   return decl->data ? decl->data_element : KJIT_ANY;
 }
 
-static bool is_declared_array(const kjit_module *module, const kj_decl *decl, bool *is_known)
+static bool is_declared_array(const kjit_module *module, const ki_decl *decl, bool *is_known)
 {
-  const kj_type_expr *written = decl->type_expr;
+  const ki_type_expr *written = decl->type_expr;
   *is_known = written || decl->data || decl->value;
   if (written)
     return written->kind == KJ_TYPE_STATIC_ARRAY || written->kind == KJ_TYPE_ARRAY ||
            (written->kind == KJ_TYPE_FIXED &&
-            kj_type(module->types, written->type)->class_ == KJ_CLASS_ARRAY);
+            ki_type(module->types, written->type)->class_ == KJ_CLASS_ARRAY);
   return decl->data ? decl->rank > 0 : decl->value && decl->value->kind == KJ_EXPR_TUPLE;
 }
 
-static kjit_status check_extents(const kjit_module *module, const kj_decl *decl,
+static kjit_status check_extents(const kjit_module *module, const ki_decl *decl,
                                  const kj_view *view, kj_diagnostics *diagnostics)
 {
-  const kj_type_expr *written = decl->type_expr;
+  const ki_type_expr *written = decl->type_expr;
   if (!written || written->kind != KJ_TYPE_STATIC_ARRAY) return KJIT_OK;
   if (written->extents.count != view->rank)
     return kj_error_at(diagnostics, module, decl->location, KJIT_ERROR_TYPE,
@@ -81,7 +81,7 @@ static kjit_status check_extents(const kjit_module *module, const kj_decl *decl,
 
 /* ---- what is given ---- */
 
-static kjit_status take_scalar(const kjit_module *module, const kj_decl *decl, change *c,
+static kjit_status take_scalar(const kjit_module *module, const ki_decl *decl, change *c,
                                kj_diagnostics *diagnostics)
 {
   const kjit_arg *given = c->given;
@@ -90,12 +90,12 @@ static kjit_status take_scalar(const kjit_module *module, const kj_decl *decl, c
   else {
     const void *memory = given->kind == KJIT_ARG_BY_ADDRESS ? given->value.address : &given->value;
     bool is_plain =
-      kj_is_element(module->types, given->type) && !kj_holds_pointer(module->types, given->type);
+      ki_is_element(module->types, given->type) && !ki_holds_pointer(module->types, given->type);
     if (!memory || !is_plain)
       return refuse(module, decl, diagnostics, "a scalar, a vector or a struct without pointers",
                     memory ? "a value of another type" : "the address NULL");
     c->value.type = given->type;
-    if (!kj_decode_value(given->type, memory, &c->value)) { /* it has parts */
+    if (!ki_decode_value(given->type, memory, &c->value)) { /* it has parts */
       c->bits = memory;
       return wanted == KJIT_ANY || wanted == given->type
                ? KJIT_OK
@@ -103,13 +103,13 @@ static kjit_status take_scalar(const kjit_module *module, const kj_decl *decl, c
                         type_name(module, given->type));
     }
   }
-  kj_value converted;
+  ki_value converted;
   if (wanted == KJIT_ANY) return KJIT_OK;
-  if (!kj_is_scalar(wanted) || !kj_fit_argument(c->value, wanted, &converted)) {
+  if (!ki_is_scalar(wanted) || !ki_fit_argument(c->value, wanted, &converted)) {
     kj_buffer text = { 0 };
-    kj_print_value(c->value, true, &text);
+    ki_print_value(c->value, true, &text);
     kjit_status status = refuse(module, decl, diagnostics,
-                                kj_is_scalar(wanted) ? type_name(module, wanted) : "another type",
+                                ki_is_scalar(wanted) ? type_name(module, wanted) : "another type",
                                 text.text ? text.text : "a value that it does not hold");
     kj_free_buffer(&text);
     return status;
@@ -118,7 +118,7 @@ static kjit_status take_scalar(const kjit_module *module, const kj_decl *decl, c
   return KJIT_OK;
 }
 
-static kjit_status take_array(const kjit_module *module, const kj_decl *decl, change *c,
+static kjit_status take_array(const kjit_module *module, const ki_decl *decl, change *c,
                               kj_diagnostics *diagnostics)
 {
   const kjit_arg *given = c->given;
@@ -131,7 +131,7 @@ static kjit_status take_array(const kjit_module *module, const kj_decl *decl, ch
     given->kind == KJIT_ARG_ARRAY ? kjit_get_tensor(given->value.array) : given->value.tensor;
   KJ_TRY(kj_view_tensor(module->types, tensor, given->type, "the value of a constant", diagnostics,
                         &c->view));
-  if (kj_holds_pointer(module->types, c->view.element))
+  if (ki_holds_pointer(module->types, c->view.element))
     return refuse(module, decl, diagnostics, "an array without pointers", "one with some");
   if (c->view.kind != KJIT_DEVICE_CPU)
     return refuse(module, decl, diagnostics, "an array in host memory", "one of a GPU");
@@ -140,9 +140,9 @@ static kjit_status take_array(const kjit_module *module, const kj_decl *decl, ch
   if (c->view.count > INT32_MAX / c->view.element_bytes)
     return refuse(module, decl, diagnostics, "less than 2 GiB", "a larger array");
   bool is_array_type =
-    wanted != KJIT_ANY && kj_type(module->types, wanted)->class_ == KJ_CLASS_ARRAY;
+    wanted != KJIT_ANY && ki_type(module->types, wanted)->class_ == KJ_CLASS_ARRAY;
   if (is_array_type) {
-    const kj_type_info *info = kj_type(module->types, wanted);
+    const ki_type_info *info = ki_type(module->types, wanted);
     if (info->rank != c->view.rank)
       return refuse(module, decl, diagnostics, "as many dimensions as its type has",
                     "an array of another rank");
@@ -154,7 +154,7 @@ static kjit_status take_array(const kjit_module *module, const kj_decl *decl, ch
   return check_extents(module, decl, &c->view, diagnostics);
 }
 
-static kjit_status take_value(const kjit_module *module, const kj_decl *decl, change *c,
+static kjit_status take_value(const kjit_module *module, const ki_decl *decl, change *c,
                               kj_diagnostics *diagnostics)
 {
   bool is_known, wants_array = is_declared_array(module, decl, &is_known);
@@ -173,9 +173,9 @@ static kjit_status take_value(const kjit_module *module, const kj_decl *decl, ch
 
 /* ---- what else depends on it ---- */
 
-static bool depends_on(const kj_expr *expr, const char *name);
+static bool depends_on(const ki_expr *expr, const char *name);
 
-static bool type_depends_on(const kj_type_expr *type, const char *name)
+static bool type_depends_on(const ki_type_expr *type, const char *name)
 {
   if (!type) return false;
   for (size_t i = 0; i < type->extents.count; i++)
@@ -184,7 +184,7 @@ static bool type_depends_on(const kj_type_expr *type, const char *name)
 }
 
 /* Constants are made from others without circles. */
-static bool depends_on(const kj_expr *expr, const char *name)
+static bool depends_on(const ki_expr *expr, const char *name)
 {
   if (!expr) return false;
   if (expr->kind == KJ_EXPR_NAME && strcmp(expr->name, name) == 0) return true;
@@ -199,11 +199,11 @@ static bool depends_on(const kj_expr *expr, const char *name)
 }
 
 /* Structs are laid out when a module is made. */
-static kjit_status check_structs(const kjit_module *module, const kj_decl *decl,
+static kjit_status check_structs(const kjit_module *module, const ki_decl *decl,
                                  kj_diagnostics *diagnostics)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
-    const kj_decl *item = module->decls.items[i];
+    const ki_decl *item = module->decls.items[i];
     bool depends = false;
     if (item->kind != KJ_DECL_STRUCT) continue;
     for (size_t k = 0; k < item->fields.count; k++)
@@ -222,36 +222,36 @@ static kjit_status check_structs(const kjit_module *module, const kj_decl *decl,
 
 /* ---- the change ---- */
 
-static kj_expr *new_expr(kj_arena *arena, kj_expr_kind kind, kjit_type type, kj_location location)
+static ki_expr *new_expr(kj_arena *arena, ki_expr_kind kind, kjit_type type, kj_location location)
 {
-  kj_expr *expr = KJ_NEW(arena, kj_expr);
-  *expr = (kj_expr){ .kind = kind, .type = type, .height = 1, .location = location };
+  ki_expr *expr = KJ_NEW(arena, ki_expr);
+  *expr = (ki_expr){ .kind = kind, .type = type, .height = 1, .location = location };
   return expr;
 }
 
 /* Infinities and NaNs have no digits, but names. */
-static kj_expr *make_literal(kj_arena *arena, kj_value value, kj_location location)
+static ki_expr *make_literal(kj_arena *arena, ki_value value, kj_location location)
 {
-  double number = fabs(kj_number_of(value));
-  bool is_float = kj_is_floating(value.type), is_named = is_float && !isfinite(number);
-  kj_expr *literal = new_expr(arena,
+  double number = fabs(ki_number_of(value));
+  bool is_float = ki_is_floating(value.type), is_named = is_float && !isfinite(number);
+  ki_expr *literal = new_expr(arena,
                               is_named   ? KJ_EXPR_BUILTIN
                               : is_float ? KJ_EXPR_FLOAT
                                          : KJ_EXPR_INT,
                               value.type, location);
   if (is_named)
-    literal->builtin = &kj_builtin_table[isnan(number) ? KJ_BUILTIN_NAN : KJ_BUILTIN_INF];
+    literal->builtin = &ki_builtin_table[isnan(number) ? KJ_BUILTIN_NAN : KJ_BUILTIN_INF];
   else if (is_float) literal->number = number;
   else literal->integer = value.integer < 0 ? -value.integer : value.integer;
-  if (!kj_is_negative(value)) return literal;
-  kj_expr *negated = new_expr(arena, KJ_EXPR_UNARY, KJIT_ANY, location);
+  if (!ki_is_negative(value)) return literal;
+  ki_expr *negated = new_expr(arena, KJ_EXPR_UNARY, KJIT_ANY, location);
   negated->op = KJIT_NEG;
   negated->x = literal;
   negated->height = 2;
   return negated;
 }
 
-static void set_data(kj_arena *arena, kj_decl *decl, kjit_type element, const void *bits,
+static void set_data(kj_arena *arena, ki_decl *decl, kjit_type element, const void *bits,
                      size_t size_bytes)
 {
   void *data = kj_allocate(arena, size_bytes);
@@ -260,7 +260,7 @@ static void set_data(kj_arena *arena, kj_decl *decl, kjit_type element, const vo
   decl->data_element = element;
 }
 
-static void set_array(kjit_module *copy, kj_decl *decl, const kj_view *view,
+static void set_array(kjit_module *copy, ki_decl *decl, const kj_view *view,
                       kj_diagnostics *diagnostics)
 {
   kj_view dense = *view;
@@ -275,17 +275,17 @@ static void set_array(kjit_module *copy, kj_decl *decl, const kj_view *view,
 }
 
 /* Of the elements: the module's text has to say what they are. */
-static void declare_structs(kjit_module *copy, const kj_decl *constant)
+static void declare_structs(kjit_module *copy, const ki_decl *constant)
 {
   size_t count = copy->decls.count;
-  if (constant->data) kj_declare_structs(copy, constant->data_element, constant->location);
+  if (constant->data) ki_declare_structs(copy, constant->data_element, constant->location);
   for (size_t i = count; i < copy->decls.count; i++) copy->decls.items[i]->index = (uint32_t)i;
 }
 
 static void apply(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
 {
   const change *c = data;
-  kj_decl *decl = kj_find_decl(copy, c->name);
+  ki_decl *decl = ki_find_decl(copy, c->name);
   uint64_t bits = 0;
   decl->type_expr = NULL; /* the value has its type now */
   decl->value = NULL;
@@ -294,13 +294,13 @@ static void apply(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
   if (c->is_array) set_array(copy, decl, &c->view, diagnostics);
   else if (c->bits)
     set_data(&copy->arena, decl, c->value.type, c->bits,
-             kj_type(copy->types, c->value.type)->size_bytes);
-  else if (kj_is_weak(c->value.type))
+             ki_type(copy->types, c->value.type)->size_bytes);
+  else if (ki_is_weak(c->value.type))
     decl->value = make_literal(&copy->arena, c->value, decl->location);
   else {
-    kj_encode_value(c->value, &bits);
+    ki_encode_value(c->value, &bits);
     set_data(&copy->arena, decl, c->value.type, &bits,
-             kj_type(copy->types, c->value.type)->size_bytes);
+             ki_type(copy->types, c->value.type)->size_bytes);
   }
   declare_structs(copy, decl);
 }
@@ -309,15 +309,15 @@ kjit_status kjit_set_constant(kjit_module *module, const char *name, const kjit_
                               kjit_module **changed)
 {
   if (!module) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(module->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(module->context)) return KJIT_ERROR_FORKED;
   if (!name || !value || !changed)
-    return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_set_constant: %s is NULL",
+    return ki_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_set_constant: %s is NULL",
                         !name    ? "name"
                         : !value ? "value"
                                  : "changed");
-  const kj_decl *decl = kj_find_decl(module, name);
+  const ki_decl *decl = ki_find_decl(module, name);
   if (!decl || decl->kind != KJ_DECL_CONST)
-    return kj_fail_call(module->context, KJIT_ERROR_NAME, "%s has no constant `%s`%s",
+    return ki_fail_call(module->context, KJIT_ERROR_NAME, "%s has no constant `%s`%s",
                         module->sources.count ? module->sources.items[0].name : "the module", name,
                         decl ? ": the name is that of a kernel or func" : "");
   kj_diagnostics diagnostics = { 0 };
@@ -325,8 +325,8 @@ kjit_status kjit_set_constant(kjit_module *module, const char *name, const kjit_
   change c = { .name = name, .given = value };
   kjit_status status = take_value(module, decl, &c, &diagnostics);
   if (status == KJIT_OK) status = check_structs(module, decl, &diagnostics);
-  if (status == KJIT_OK) (void)kj_change_module(module, NULL, apply, &c, &diagnostics, &made);
-  status = kj_finish_call(module->context, &diagnostics);
+  if (status == KJIT_OK) (void)ki_change_module(module, NULL, apply, &c, &diagnostics, &made);
+  status = ki_finish_call(module->context, &diagnostics);
   if (status == KJIT_OK) *changed = made;
   return status;
 }

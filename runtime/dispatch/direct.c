@@ -418,7 +418,7 @@ static __attribute__((noinline, cold)) kjit_status retry(const kjit_specializati
                             .parameter_bytes = specialization->code.parameter_bytes };
   kjit_status status =
     kj_retry_launch(device, &specialization->cuda, &launch, result, &diagnostics);
-  return diagnostics.count ? kj_finish_call(device->context, &diagnostics) : status;
+  return diagnostics.count ? ki_finish_call(device->context, &diagnostics) : status;
 }
 
 /* The specialization is held. */

@@ -77,8 +77,8 @@ kjit_status kjit_visit_cache(kjit_context *context,
                              void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!visit) return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_visit_cache: visit is NULL");
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!visit) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_visit_cache: visit is NULL");
   kj_diagnostics diagnostics = { 0 };
   kj_disk_file *files = NULL;
   size_t count = 0;
@@ -86,44 +86,44 @@ kjit_status kjit_visit_cache(kjit_context *context,
   if (disk && report(disk, kj_list_disk(disk, &files, &count), &diagnostics) == KJIT_OK)
     for (size_t i = 0; i < count; i++) visit_file(disk, &files[i], visit, user);
   free(files);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 /* ---- removing ---- */
 
 const char *kjit_get_cache_directory(kjit_context *context)
 {
-  kj_runtime *runtime = context && !kj_is_forked(context) ? kj_get_runtime(context) : NULL;
+  kj_runtime *runtime = context && !ki_is_forked(context) ? kj_get_runtime(context) : NULL;
   return runtime && runtime->disk ? kj_disk_directory(runtime->disk) : NULL;
 }
 
 kjit_status kjit_remove_cache_entry(kjit_context *context, const char *name)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!name)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_remove_cache_entry: name is NULL");
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_remove_cache_entry: name is NULL");
   if (!kj_is_disk_name(name))
-    return kj_fail_call(context, KJIT_ERROR_ARGUMENT, "`%s` is no name of a file of the disk cache",
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT, "`%s` is no name of a file of the disk cache",
                         name);
   kj_diagnostics diagnostics = { 0 };
   kj_disk *disk = get_disk(context, &diagnostics);
   if (diagnostics.status == KJIT_OK && !(disk && kj_remove_disk_file(disk, name)))
     (void)kj_error(&diagnostics, KJIT_ERROR_IO, "`%s` cannot be removed from the disk cache%s%s",
                    name, disk ? " " : "", disk ? kj_disk_directory(disk) : "");
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 kjit_status kjit_trim_cache(kjit_context *context, uint64_t limit_bytes, uint64_t *removed,
                             uint64_t *removed_bytes)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   uint64_t count = 0, bytes = 0;
   kj_disk *disk = get_disk(context, &diagnostics);
   if (disk) (void)report(disk, kj_trim_disk(disk, limit_bytes, &count, &bytes), &diagnostics);
   if (removed) *removed = count;
   if (removed_bytes) *removed_bytes = bytes;
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }

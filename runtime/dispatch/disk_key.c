@@ -27,18 +27,18 @@ static void add_target(kj_disk *disk, const kjit_device *device, kj_buffer *text
 
 /* The kernel and then the funcs among its arguments, each once. */
 typedef struct roots {
-  const kj_decl **items;
+  const ki_decl **items;
   size_t count;
 } roots;
 
-static size_t find_root(const roots *r, const kj_decl *decl)
+static size_t find_root(const roots *r, const ki_decl *decl)
 {
   size_t i = 0;
   while (i < r->count && r->items[i] != decl) i++;
   return i;
 }
 
-static void add_root(roots *r, const kj_decl *decl)
+static void add_root(roots *r, const ki_decl *decl)
 {
   if (find_root(r, decl) == r->count) r->items[r->count++] = decl;
 }
@@ -55,10 +55,10 @@ static void add_argument(const kj_call *call, const kj_argument *argument, const
   kj_buffer type = { 0 };
   if (argument->kind == KJ_ARGUMENT_NUMBER)
     kj_append_text(&type, argument->type == KJ_WEAK_INT ? "integer number" : "number");
-  else if (kj_is_weak(argument->type))
+  else if (ki_is_weak(argument->type))
     kj_append_text(&type, argument->type == KJ_WEAK_INT ? "integer" : "float");
   else if (argument->kind != KJ_ARGUMENT_FUNCTION)
-    kj_print_type(call->kernel->module->types, argument->type, &type);
+    ki_print_type(call->kernel->module->types, argument->type, &type);
   text->failed |= type.failed;
   const char *name = type.text ? type.text : "";
   if (argument->kind == KJ_ARGUMENT_FUNCTION)
@@ -75,7 +75,7 @@ static void add_argument(const kj_call *call, const kj_argument *argument, const
 /* A struct's name says nothing of its fields, and a kernel that takes any type does not declare
  * them. */
 typedef struct struct_writer {
-  const kj_types *types;
+  const ki_types *types;
   kj_buffer *text;
   kjit_type *seen;
   size_t count;
@@ -95,13 +95,13 @@ static bool is_new(struct_writer *w, kjit_type type)
 
 static void add_fields(struct_writer *w, kjit_type type)
 {
-  const kj_type_info *info = kj_type(w->types, type);
+  const ki_type_info *info = ki_type(w->types, type);
   if (info->element) add_fields(w, info->element);
   if (info->class_ != KJ_CLASS_STRUCT || !is_new(w, type)) return;
   kj_append_format(w->text, "struct %s %u:%u", info->name, info->size_bytes, info->alignment_bytes);
   for (uint32_t i = 0; i < info->count; i++) {
     kj_append_format(w->text, ", %s %u ", info->field_names[i], info->offsets_bytes[i]);
-    kj_print_type(w->types, info->items[i], w->text);
+    ki_print_type(w->types, info->items[i], w->text);
   }
   kj_append_text(w->text, "\n");
   for (uint32_t i = 0; i < info->count; i++) add_fields(w, info->items[i]);
@@ -111,7 +111,7 @@ static void add_structs(const kj_call *call, const kj_signature *signature, kj_b
 {
   struct_writer w = { .types = call->kernel->module->types, .text = text };
   for (uint32_t i = 0; i < signature->count; i++)
-    if (!kj_is_weak(signature->arguments[i].type)) add_fields(&w, signature->arguments[i].type);
+    if (!ki_is_weak(signature->arguments[i].type)) add_fields(&w, signature->arguments[i].type);
   free(w.seen);
 }
 
@@ -154,7 +154,7 @@ static void digest_sources(const kj_sources *sources, kj_disk_key *key)
 static void add_all(kj_disk *disk, const kj_call *call, const kj_signature *signature,
                     const roots *r, kj_buffer *text)
 {
-  const kj_decl *kernel = call->kernel->function->decl;
+  const ki_decl *kernel = call->kernel->function->decl;
   kj_append_format(text, "kjit %d.%d.%d\n", KJIT_VERSION_MAJOR, KJIT_VERSION_MINOR,
                    KJIT_VERSION_PATCH);
   add_digest(text, "build", disk->build);
@@ -164,7 +164,7 @@ static void add_all(kj_disk *disk, const kj_call *call, const kj_signature *sign
   add_signature(call, signature, r, text);
   kj_add_extern_key(call->kernel->module, kj_is_cuda(call->device), text);
   kj_append_text(text, "\n");
-  kj_print_reachable(call->kernel->module, r->items, r->count, text);
+  ki_print_reachable(call->kernel->module, r->items, r->count, text);
 }
 
 bool kj_make_disk_key(kj_disk *disk, const kj_call *call, const kj_signature *signature,

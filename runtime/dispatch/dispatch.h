@@ -27,7 +27,7 @@ typedef struct kj_annotation {
 } kj_annotation;
 
 typedef struct kj_parameter_row {
-  const kj_decl *decl;
+  const ki_decl *decl;
   kj_annotation annotation;
   bool is_const, is_func, is_read, is_written;
   bool is_general; /* @general: no facts */
@@ -35,7 +35,7 @@ typedef struct kj_parameter_row {
 
 /* A shared array of the kernel that has extents. */
 typedef struct kj_kernel_shared {
-  const kj_decl *decl;
+  const ki_decl *decl;
   kj_programs programs; /* of the extents */
 } kj_kernel_shared;
 
@@ -82,16 +82,16 @@ typedef struct kj_hold_slot {
 struct kjit_kernel {
   kjit_module *module;
   kjit_context *context;
-  const kj_function *function;
+  const ki_function *function;
   kj_parameter_row *parameters;
   uint32_t parameter_count;
   kj_binding *bindings; /* function->local_count, or params + locals */
   uint32_t binding_count;
   /* positions that a launch is made from */
-  const kj_attribute *block, *grid, *launch_bounds;
+  const ki_attribute *block, *grid, *launch_bounds;
   /* @block depends on const parameters only: part of what the compiler may know */
   bool block_is_static;
-  const kj_stmt **ranges; /* the grid_ranges of the kernel itself */
+  const ki_stmt **ranges; /* the grid_ranges of the kernel itself */
   uint32_t range_count;
   bool has_callee_range; /* a func may contain more */
   bool is_range_only;    /* nothing but lets and grid_ranges: no iterations, nothing to do */
@@ -134,7 +134,7 @@ struct kj_bound {
   kjit_type type;   /* of scalars and compile-time values; arrays: the element */
   union {
     struct {          /* scalars and compile-time values */
-      kj_value value; /* type KJIT_ANY: none that the host can compute with */
+      ki_value value; /* type KJIT_ANY: none that the host can compute with */
       uint64_t
         /* a run-time scalar or pointer as it goes to the kernel; of a value that is made of others,
            in bits[0], the address where the host has it */
@@ -146,7 +146,7 @@ struct kj_bound {
       uint64_t count;
       uint64_t target; /* address of element 0 for the kernel: address, or the copy's on the GPU */
     };
-    const kj_decl *function;
+    const ki_decl *function;
   };
 };
 
@@ -215,7 +215,7 @@ bool kj_configure_quickly(kj_call *call);
 kj_scope kj_call_scope(const kj_call *call);
 /* Values of @block or another attribute, missing ones 1. */
 kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
-                                  const kj_attribute *attribute, kj_diagnostics *diagnostics,
+                                  const ki_attribute *attribute, kj_diagnostics *diagnostics,
                                   uint32_t values[3]);
 
 /* ---- shared.c ---- */
@@ -461,9 +461,9 @@ kjit_status kj_stage_out(kj_call *call, void *stream, kj_staging *staging,
 void kj_free_staging(kj_call *call, kj_staging *staging);
 
 /* The func behind a handle. */
-static inline const kj_decl *kj_function_of(const kjit_function *function)
+static inline const ki_decl *kj_function_of(const kjit_function *function)
 {
-  return (const kj_decl *)function;
+  return (const ki_decl *)function;
 }
 
 #endif

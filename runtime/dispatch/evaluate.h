@@ -13,7 +13,7 @@ typedef struct kj_bound kj_bound;
 
 /* A variable of a kernel that is declared once and never assigned: what it stands for. */
 typedef struct kj_binding {
-  const kj_expr *value;
+  const ki_expr *value;
   int item; /* of a tuple; -1: the value itself */
 } kj_binding;
 
@@ -38,25 +38,25 @@ typedef struct kj_scope {
 } kj_scope;
 
 /* A value that meets no type: a plain number of the host is a literal here. */
-bool kj_evaluate(kj_scope *scope, const kj_expr *expr, kj_value *value);
+bool kj_evaluate(kj_scope *scope, const ki_expr *expr, ki_value *value);
 /* An integer where an index stands, an i64 by the rules of the kernel. */
-bool kj_evaluate_index(kj_scope *scope, const kj_expr *expr, int64_t *value);
-bool kj_evaluate_condition(kj_scope *scope, const kj_expr *expr, bool *holds);
+bool kj_evaluate_index(kj_scope *scope, const ki_expr *expr, int64_t *value);
+bool kj_evaluate_condition(kj_scope *scope, const ki_expr *expr, bool *holds);
 /* Items of a tuple-valued expression: 1 for what is no tuple; 0 when that is not known. */
-uint32_t kj_count_items(kj_scope *scope, const kj_expr *expr);
-bool kj_evaluate_item(kj_scope *scope, const kj_expr *expr, uint32_t item, int64_t *value);
+uint32_t kj_count_items(kj_scope *scope, const ki_expr *expr);
+bool kj_evaluate_item(kj_scope *scope, const ki_expr *expr, uint32_t item, int64_t *value);
 /* An array argument or a view of one: slices, transposed, reshaped. Strides count elements. */
 typedef struct kj_shape {
   uint32_t rank;
   int64_t extents[KJ_MAX_RANK], strides[KJ_MAX_RANK];
 } kj_shape;
-bool kj_evaluate_shape(kj_scope *scope, const kj_expr *expr, kj_shape *shape);
+bool kj_evaluate_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape);
 /* False, and the reason, unless there is one already. */
-bool kj_refuse_evaluation(kj_scope *scope, const kj_expr *expr, const char *reason);
+bool kj_refuse_evaluation(kj_scope *scope, const ki_expr *expr, const char *reason);
 
 /* A plain number of a host: weak int when it is integral and fits i32, else weak float. */
-kj_value kj_number_value(double number);
+ki_value kj_number_value(double number);
 /* The literal that an argument of kind KJIT_ARG_NUMBER is: of kjit_arg_real always a weak float. */
-kj_value kj_argument_number(const kjit_arg *argument);
+ki_value kj_argument_number(const kjit_arg *argument);
 
 #endif

@@ -6,13 +6,13 @@
 #include "dispatch/dispatch.h"
 #include "dispatch/evaluate.h"
 
-static bool find_shape(kj_scope *scope, const kj_expr *expr, kj_shape *shape);
+static bool find_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape);
 
 /* ---- names ---- */
 
-static bool find_named(kj_scope *scope, const kj_expr *expr, kj_shape *shape)
+static bool find_named(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
 {
-  const kj_decl *decl = expr->decl;
+  const ki_decl *decl = expr->decl;
   bool is_bound = decl->kind == KJ_DECL_PARAM && scope->bound && decl->index < scope->bound_count;
   if (is_bound && scope->bound[decl->index].kind == KJ_ARGUMENT_ARRAY) {
     const kj_bound *bound = &scope->bound[decl->index];
@@ -32,7 +32,7 @@ static bool find_named(kj_scope *scope, const kj_expr *expr, kj_shape *shape)
 
 /* ---- slices ---- */
 
-static bool is_from_end(const kj_expr *expr, __int128 *distance)
+static bool is_from_end(const ki_expr *expr, __int128 *distance)
 {
   if (expr->kind != KJ_EXPR_UNARY || expr->op != KJIT_NEG || expr->x->kind != KJ_EXPR_INT)
     return false;
@@ -40,7 +40,7 @@ static bool is_from_end(const kj_expr *expr, __int128 *distance)
   return *distance > 0;
 }
 
-static bool find_bound_of(kj_scope *scope, const kj_expr *expr, int64_t extent, int64_t otherwise,
+static bool find_bound_of(kj_scope *scope, const ki_expr *expr, int64_t extent, int64_t otherwise,
                           int64_t *position)
 {
   __int128 distance;
@@ -51,7 +51,7 @@ static bool find_bound_of(kj_scope *scope, const kj_expr *expr, int64_t extent, 
   return true;
 }
 
-static bool slice_dimension(kj_scope *scope, const kj_expr *slice, int64_t *extent, int64_t *stride)
+static bool slice_dimension(kj_scope *scope, const ki_expr *slice, int64_t *extent, int64_t *stride)
 {
   int64_t step = 1, first, stop;
   if (slice->z && !kj_evaluate_index(scope, slice->z, &step)) return false;
@@ -66,7 +66,7 @@ static bool slice_dimension(kj_scope *scope, const kj_expr *slice, int64_t *exte
 }
 
 /* A tuple counts as several. */
-static bool is_one_index(const kj_expr *expr)
+static bool is_one_index(const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_CALL) return expr->x->kind == KJ_EXPR_TYPE;
   if (expr->kind == KJ_EXPR_DECL) return false;
@@ -74,15 +74,15 @@ static bool is_one_index(const kj_expr *expr)
          (expr->kind != KJ_EXPR_FIELD || expr->x->kind == KJ_EXPR_BUILTIN);
 }
 
-static bool find_index(kj_scope *scope, const kj_expr *expr)
+static bool find_index(kj_scope *scope, const ki_expr *expr)
 {
-  kj_value value;
+  ki_value value;
   return is_one_index(expr) ||
          (kj_count_items(scope, expr) == 1 && kj_evaluate(scope, expr, &value)) ||
          kj_refuse_evaluation(scope, expr, "is not known to be one index");
 }
 
-static bool find_indexed(kj_scope *scope, const kj_expr *expr, kj_shape *shape)
+static bool find_indexed(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
 {
   kj_shape array;
   if (!find_shape(scope, expr->x, &array)) return false;
@@ -90,7 +90,7 @@ static bool find_indexed(kj_scope *scope, const kj_expr *expr, kj_shape *shape)
     return kj_refuse_evaluation(scope, expr, "has more indices than dimensions");
   shape->rank = 0;
   for (uint32_t d = 0; d < array.rank; d++) {
-    const kj_expr *index = d < expr->args.count ? expr->args.items[d] : NULL;
+    const ki_expr *index = d < expr->args.count ? expr->args.items[d] : NULL;
     bool is_slice = index && index->kind == KJ_EXPR_SLICE;
     if (is_slice && !slice_dimension(scope, index, &array.extents[d], &array.strides[d]))
       return false;
@@ -106,7 +106,7 @@ static bool find_indexed(kj_scope *scope, const kj_expr *expr, kj_shape *shape)
 
 /* ---- other shapes ---- */
 
-static bool find_transposed(kj_scope *scope, const kj_expr *expr, kj_shape *shape)
+static bool find_transposed(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
 {
   kj_shape array;
   if (!find_shape(scope, expr, &array)) return false;
@@ -118,7 +118,7 @@ static bool find_transposed(kj_scope *scope, const kj_expr *expr, kj_shape *shap
   return true;
 }
 
-static bool find_reshaped(kj_scope *scope, const kj_expr *call, kj_shape *shape)
+static bool find_reshaped(kj_scope *scope, const ki_expr *call, kj_shape *shape)
 {
   shape->rank = 0;
   for (size_t i = 1; i < call->args.count; i++) {
@@ -138,7 +138,7 @@ static bool find_reshaped(kj_scope *scope, const kj_expr *call, kj_shape *shape)
   return true;
 }
 
-static bool find_call(kj_scope *scope, const kj_expr *call, kj_shape *shape)
+static bool find_call(kj_scope *scope, const ki_expr *call, kj_shape *shape)
 {
   if (call->x->kind == KJ_EXPR_BUILTIN && call->x->builtin->id == KJ_BUILTIN_TRANSPOSE)
     return find_transposed(scope, call->args.items[0], shape);
@@ -147,7 +147,7 @@ static bool find_call(kj_scope *scope, const kj_expr *call, kj_shape *shape)
   return kj_refuse_evaluation(scope, call, "is an array that is not known before the launch");
 }
 
-static bool find_kind(kj_scope *scope, const kj_expr *expr, kj_shape *shape)
+static bool find_kind(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
 {
   bool condition;
   switch (expr->kind) {
@@ -164,7 +164,7 @@ static bool find_kind(kj_scope *scope, const kj_expr *expr, kj_shape *shape)
   }
 }
 
-static bool find_shape(kj_scope *scope, const kj_expr *expr, kj_shape *shape)
+static bool find_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
 {
   if (++scope->steps > KJ_MOST_STEPS || scope->depth >= KJ_MOST_DEPTH)
     return kj_refuse_evaluation(scope, expr, "takes too many steps to evaluate");
@@ -174,7 +174,7 @@ static bool find_shape(kj_scope *scope, const kj_expr *expr, kj_shape *shape)
   return is_known;
 }
 
-bool kj_evaluate_shape(kj_scope *scope, const kj_expr *expr, kj_shape *shape)
+bool kj_evaluate_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
 {
   return find_shape(scope, expr, shape);
 }

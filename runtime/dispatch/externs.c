@@ -5,7 +5,7 @@
 
 #include "dispatch/disk_state.h"
 
-static const kj_bound_extern *bound_of(const kj_decl *decl)
+static const ki_bound_extern *bound_of(const ki_decl *decl)
 {
   return decl->kind == KJ_DECL_FUNCTION ? decl->function->bound : NULL;
 }
@@ -23,7 +23,7 @@ kjit_status kj_list_outside(const kjit_module *module, kj_diagnostics *diagnosti
   if (!items) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   count = 0;
   for (size_t i = 0; i < module->decls.count; i++) {
-    const kj_bound_extern *bound = bound_of(module->decls.items[i]);
+    const ki_bound_extern *bound = bound_of(module->decls.items[i]);
     if (bound && bound->host_function)
       items[count++] = (kj_outside_function){ module->decls.items[i]->name,
                                               (void *)(uintptr_t)bound->host_function };
@@ -52,7 +52,7 @@ size_t kj_list_extern_ptx(const kjit_module *module, const char *ptx, kj_link_in
 {
   size_t count = 0;
   for (size_t i = 0; i < module->decls.count; i++) {
-    const kj_bound_extern *bound = bound_of(module->decls.items[i]);
+    const ki_bound_extern *bound = bound_of(module->decls.items[i]);
     if (!bound || bound->kind != KJ_CODE_PTX || !mentions(ptx, module->decls.items[i]->name))
       continue;
     bool is_there = false;
@@ -69,7 +69,7 @@ size_t kj_list_extern_ptx(const kjit_module *module, const char *ptx, kj_link_in
 bool kj_has_extern_ptx(const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
-    const kj_bound_extern *bound = bound_of(module->decls.items[i]);
+    const ki_bound_extern *bound = bound_of(module->decls.items[i]);
     if (bound && bound->kind == KJ_CODE_PTX) return true;
   }
   return false;
@@ -78,7 +78,7 @@ bool kj_has_extern_ptx(const kjit_module *module)
 void kj_add_extern_key(const kjit_module *module, bool is_cuda, kj_buffer *text)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
-    const kj_bound_extern *bound = bound_of(module->decls.items[i]);
+    const ki_bound_extern *bound = bound_of(module->decls.items[i]);
     if (!bound) continue;
     if (is_cuda && bound->kind != KJ_CODE_NONE)
       kj_append_format(text, "extern %s %016llx%016llx\n", module->decls.items[i]->name,

@@ -104,7 +104,7 @@ static void say_uninitialized(kj_buffer *text, const site *site, const kj_failur
                    (int64_t)record->values[0]);
 }
 
-/* values[1]: kj_watch_access's result, and bit 32: this access writes. */
+/* values[1]: kn_watch_access's result, and bit 32: this access writes. */
 static void say_race(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
   (void)site;

@@ -21,13 +21,13 @@ struct kj_function_code {
 
 static kjit_kernel *kernel_of(kjit_function *function)
 {
-  const kj_decl *decl = kj_function_of(function);
+  const ki_decl *decl = kj_function_of(function);
   return kj_get_kernel_object(decl->function->module, decl->index);
 }
 
 static kjit_status refuse_extern(kjit_context *context, kjit_function *function)
 {
-  return kj_fail_call(context, KJIT_ERROR_ARGUMENT,
+  return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                       "`%s` is extern: the host has it already; a func that calls it can be called",
                       kj_function_of(function)->name);
 }
@@ -202,7 +202,7 @@ static kjit_arg read_result(kjit_type type, uint64_t word)
 }
 
 /* Made of several values: kjit_call_function's functions take and give it by address. */
-static bool is_by_address(const kj_type_info *info)
+static bool is_by_address(const ki_type_info *info)
 {
   return info->class_ == KJ_CLASS_VECTOR || info->class_ == KJ_CLASS_STRUCT ||
          info->class_ == KJ_CLASS_COMPLEX || info->class_ == KJ_CLASS_TUPLE;
@@ -212,8 +212,8 @@ static kjit_status refuse_result(const kjit_kernel *kernel, kjit_type type,
                                  kj_diagnostics *diagnostics)
 {
   kj_buffer text = { 0 };
-  const kj_decl *decl = kernel->function->decl;
-  kj_print_type(kernel->module->types, type, &text);
+  const ki_decl *decl = kernel->function->decl;
+  ki_print_type(kernel->module->types, type, &text);
   kjit_status status = kj_error_at(
     diagnostics, kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
     "func `%s` returns %s: result has to be a KJIT_ARG_BY_ADDRESS that says where it goes",
@@ -232,7 +232,7 @@ static kjit_status run(const kjit_kernel *kernel, const kj_function_code *code,
     ffi_arg integer;
     uint64_t word;
   } returned = { 0 };
-  const kj_type_info *returns = kj_type(kernel->module->types, code->code.result);
+  const ki_type_info *returns = ki_type(kernel->module->types, code->code.result);
   bool is_composed = is_by_address(returns);
   if (is_composed && (!result || result->kind != KJIT_ARG_BY_ADDRESS || !result->value.address))
     return refuse_result(kernel, code->code.result, diagnostics);
@@ -257,7 +257,7 @@ static void describe(const kjit_kernel *kernel, const kj_bound *bound, kj_argume
   *argument = (kj_argument){ .kind = (kj_argument_kind)bound->kind, .type = bound->type };
   if (bound->kind == KJ_ARGUMENT_FUNCTION) argument->function = bound->function;
   if (bound->kind == KJ_ARGUMENT_ARRAY)
-    argument->type = kj_array_type(kernel->module->types, bound->type, bound->rank,
+    argument->type = ki_array_type(kernel->module->types, bound->type, bound->rank,
                                    (kjit_layout)bound->layout, false);
   if (bound->kind == KJ_ARGUMENT_CONST) argument->integer = bound->value.integer;
 }
@@ -287,9 +287,9 @@ kjit_status kjit_call_function(kjit_function *function, const kjit_arg *argument
 {
   if (!function) return KJIT_ERROR_MISUSE;
   kjit_context *context = kj_function_of(function)->function->module->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!arguments && count)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_call_function: arguments is NULL");
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_call_function: arguments is NULL");
   if (kj_function_of(function)->function->is_extern) return refuse_extern(context, function);
   kjit_kernel *kernel = kernel_of(function);
   /* the record of failures, the address of the result */
@@ -311,7 +311,7 @@ kjit_status kjit_call_function(kjit_function *function, const kjit_arg *argument
   free(f.values);
   free(f.words);
   free(memory);
-  kjit_status reported = kj_finish_call(context, &diagnostics);
+  kjit_status reported = ki_finish_call(context, &diagnostics);
   return status != KJIT_OK ? status : reported;
 }
 
@@ -321,9 +321,9 @@ kjit_status kjit_call_function(kjit_function *function, const kjit_arg *argument
 static kjit_status check_c_type(const kjit_kernel *kernel, kjit_type type, const char *what,
                                 kj_diagnostics *diagnostics)
 {
-  const kj_decl *decl = kernel->function->decl;
-  if (kj_is_weak(type)) return KJIT_OK;
-  const kj_type_info *info = kj_type(kernel->module->types, type);
+  const ki_decl *decl = kernel->function->decl;
+  if (ki_is_weak(type)) return KJIT_OK;
+  const ki_type_info *info = ki_type(kernel->module->types, type);
   if (!is_by_address(info) && !(info->class_ == KJ_CLASS_FLOAT && info->size_bytes < 4))
     return KJIT_OK;
   return kj_error_at(
@@ -354,7 +354,7 @@ static kjit_status divide_signature(const kjit_kernel *kernel, const char *text,
     type && *inside ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   if (status == KJIT_OK && strcmp(type, "void") == 0) *result = KJIT_VOID;
   else if (status == KJIT_OK)
-    status = kj_parse_type(kernel->module->types, type, diagnostics, result);
+    status = ki_parse_type(kernel->module->types, type, diagnostics, result);
   free(type);
   return status;
 }
@@ -364,9 +364,9 @@ static kjit_status check_result(const kjit_kernel *kernel, kjit_type wanted, kji
 {
   if (wanted == has) return KJIT_OK;
   kj_buffer wants = { 0 }, returns = { 0 };
-  kj_print_type(kernel->module->types, wanted, &wants);
-  kj_print_type(kernel->module->types, has, &returns);
-  const kj_decl *decl = kernel->function->decl;
+  ki_print_type(kernel->module->types, wanted, &wants);
+  ki_print_type(kernel->module->types, has, &returns);
+  const ki_decl *decl = kernel->function->decl;
   kjit_status status =
     kj_error_at(diagnostics, kernel->module, decl->location, KJIT_ERROR_TYPE,
                 "func `%s` returns %s for these arguments, the signature says %s", decl->name,
@@ -383,7 +383,7 @@ static kjit_status get_pointer(kjit_kernel *kernel, const char *signature, kj_ar
 {
   kjit_type result;
   kj_function_code *code;
-  const kj_decl *decl = kernel->function->decl;
+  const ki_decl *decl = kernel->function->decl;
   KJ_TRY(divide_signature(kernel, signature, diagnostics, &result, inside));
   KJ_TRY(kj_read_signature(kernel, *inside, arguments, bound, diagnostics));
   for (uint32_t i = 0; i < kernel->parameter_count; i++)
@@ -406,10 +406,10 @@ kjit_status kjit_get_function_pointer(kjit_function *function, const char *signa
                                       void (**pointer)(void))
 {
   if (!function) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(kj_function_of(function)->function->module->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(kj_function_of(function)->function->module->context)) return KJIT_ERROR_FORKED;
   kjit_context *context = kj_function_of(function)->function->module->context;
   if (!signature || !pointer)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_function_pointer: %s is NULL",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_function_pointer: %s is NULL",
                         signature ? "pointer" : "signature");
   if (kj_function_of(function)->function->is_extern) return refuse_extern(context, function);
   kjit_kernel *kernel = kernel_of(function);
@@ -426,6 +426,6 @@ kjit_status kjit_get_function_pointer(kjit_function *function, const char *signa
   free(bound);
   free(inside);
   if (status == KJIT_OK) *pointer = found;
-  kjit_status reported = kj_finish_call(context, &diagnostics);
+  kjit_status reported = ki_finish_call(context, &diagnostics);
   return status != KJIT_OK ? status : reported;
 }

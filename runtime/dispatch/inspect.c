@@ -48,23 +48,23 @@ kjit_status kjit_copy_specialization_code(kjit_specialization *specialization, k
                                           void **code, size_t *size_bytes)
 {
   if (!specialization) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context_of(specialization))) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context_of(specialization))) return KJIT_ERROR_FORKED;
   kjit_context *context = context_of(specialization);
   if (!code || !size_bytes)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_copy_specialization_code: %s is NULL",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_copy_specialization_code: %s is NULL",
                         code ? "size_bytes" : "code");
   if ((unsigned)stage >= KJIT_STAGE_COUNT)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "kjit_copy_specialization_code: there is no stage %d", (int)stage);
   bool is_cuda = kj_is_cuda(specialization->device);
   if (!kj_has_stage(stage, is_cuda))
-    return kj_fail_call(context, KJIT_ERROR_UNSUPPORTED, "code for %s has no such stage: it has %s",
+    return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED, "code for %s has no such stage: it has %s",
                         specialization->device->info.target, kj_own_stages(is_cuda));
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
   if (stage == KJIT_STAGE_CUBIN || stage == KJIT_STAGE_SASS) {
     (void)copy_binary(specialization, stage == KJIT_STAGE_SASS, &diagnostics, code, size_bytes);
-    return kj_finish_call(context, &diagnostics);
+    return ki_finish_call(context, &diagnostics);
   }
   if (compile_stage(specialization, stage, &diagnostics, &made) == KJIT_OK) {
     *code = made.data;
@@ -72,21 +72,21 @@ kjit_status kjit_copy_specialization_code(kjit_specialization *specialization, k
     made.data = NULL;
   }
   kj_free_code(&made);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 kjit_status kjit_copy_specialization_binary(kjit_specialization *specialization, void **binary,
                                             size_t *size_bytes)
 {
   if (!specialization) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context_of(specialization))) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context_of(specialization))) return KJIT_ERROR_FORKED;
   kjit_context *context = context_of(specialization);
   if (!binary || !size_bytes)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_copy_specialization_binary: %s is NULL",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_copy_specialization_binary: %s is NULL",
                         binary ? "size_bytes" : "binary");
   kj_diagnostics diagnostics = { 0 };
   (void)copy_binary(specialization, false, &diagnostics, binary, size_bytes);
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }
 
 /* ---- occupancy ---- */
@@ -163,14 +163,14 @@ kjit_status kjit_get_occupancy(kjit_specialization *specialization, const uint32
                                uint64_t dynamic_shared_bytes, kjit_occupancy *occupancy)
 {
   if (!specialization) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(context_of(specialization))) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context_of(specialization))) return KJIT_ERROR_FORKED;
   kjit_context *context = context_of(specialization);
   if (!occupancy)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_occupancy: occupancy is NULL");
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_occupancy: occupancy is NULL");
   kj_diagnostics diagnostics = { 0 };
   if (kj_revive(specialization, &diagnostics) == KJIT_OK) {
     (void)fill_occupancy(specialization, block, dynamic_shared_bytes, &diagnostics, occupancy);
     kj_release(specialization, false);
   }
-  return kj_finish_call(context, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
 }

@@ -12,13 +12,13 @@ typedef struct kernel_set {
 
 /* ---- what a launch needs to know about a kernel ---- */
 
-static kj_annotation read_annotation(const kj_decl *decl, const kj_types *types)
+static kj_annotation read_annotation(const ki_decl *decl, const ki_types *types)
 {
-  const kj_type_expr *written = decl->type_expr;
+  const ki_type_expr *written = decl->type_expr;
   kj_annotation none = { .kind = KJ_ANNOTATION_NONE, .same_as = -1 },
                 found = { .kind = KJ_ANNOTATION_OTHER, .same_as = -1 };
   if (!written) return none;
-  const kj_type_expr *element = written->kind == KJ_TYPE_ARRAY ? written->element : written;
+  const ki_type_expr *element = written->kind == KJ_TYPE_ARRAY ? written->element : written;
   bool names_parameter = element && element->kind == KJ_TYPE_DTYPE && element->expr &&
                          element->expr->kind == KJ_EXPR_DECL &&
                          element->expr->decl->kind == KJ_DECL_PARAM;
@@ -31,9 +31,9 @@ static kj_annotation read_annotation(const kj_decl *decl, const kj_types *types)
   } else if (written->kind == KJ_TYPE_DTYPE && names_parameter) {
     found.kind = KJ_ANNOTATION_SAME;
   } else if (written->kind == KJ_TYPE_FIXED) {
-    const kj_type_info *info = kj_type(types, written->type);
+    const ki_type_info *info = ki_type(types, written->type);
     found.kind = info->class_ == KJ_CLASS_ARRAY ? KJ_ANNOTATION_ARRAY
-                 : kj_is_scalar(written->type)  ? KJ_ANNOTATION_SCALAR
+                 : ki_is_scalar(written->type)  ? KJ_ANNOTATION_SCALAR
                                                 : KJ_ANNOTATION_OTHER;
     found.type = info->class_ == KJ_CLASS_ARRAY ? info->element : written->type;
     if (info->class_ == KJ_CLASS_POINTER) found.kind = KJ_ANNOTATION_POINTER;
@@ -44,12 +44,12 @@ static kj_annotation read_annotation(const kj_decl *decl, const kj_types *types)
   return found;
 }
 
-static void bind_lets(kjit_kernel *kernel, const kj_stmts *body);
+static void bind_lets(kjit_kernel *kernel, const ki_stmts *body);
 
-static void bind_let(kjit_kernel *kernel, const kj_stmt *stmt)
+static void bind_let(kjit_kernel *kernel, const ki_stmt *stmt)
 {
   for (size_t i = 0; i < stmt->decls.count; i++) {
-    const kj_decl *decl = stmt->decls.items[i];
+    const ki_decl *decl = stmt->decls.items[i];
     if (decl->kind != KJ_DECL_LET || decl->index >= kernel->binding_count) continue;
     if (decl->type_expr && stmt->decls.count == 1) continue; /* a conversion */
     kernel->bindings[decl->index] = (kj_binding){ .value = stmt->value ? stmt->value : decl->value,
@@ -57,9 +57,9 @@ static void bind_let(kjit_kernel *kernel, const kj_stmt *stmt)
   }
 }
 
-static void add_range(kjit_kernel *kernel, const kj_stmt *stmt)
+static void add_range(kjit_kernel *kernel, const ki_stmt *stmt)
 {
-  const kj_stmt **grown = realloc(kernel->ranges, (kernel->range_count + 1) * sizeof *grown);
+  const ki_stmt **grown = realloc(kernel->ranges, (kernel->range_count + 1) * sizeof *grown);
   if (!grown) return; /* the grid is then chosen from the others */
   kernel->ranges = grown;
   kernel->ranges[kernel->range_count++] = stmt;
@@ -67,7 +67,7 @@ static void add_range(kjit_kernel *kernel, const kj_stmt *stmt)
 
 /* Lets inside loops have a value that changes; evaluating them meets the loop's variable, which is
  * not known. */
-static void bind_stmt(kjit_kernel *kernel, const kj_stmt *stmt)
+static void bind_stmt(kjit_kernel *kernel, const ki_stmt *stmt)
 {
   if (stmt->kind == KJ_STMT_DECLARE) bind_let(kernel, stmt);
   if (stmt->kind == KJ_STMT_FOR && stmt->range == KJ_GRID_RANGE) add_range(kernel, stmt);
@@ -75,12 +75,12 @@ static void bind_stmt(kjit_kernel *kernel, const kj_stmt *stmt)
   bind_lets(kernel, &stmt->otherwise);
 }
 
-static void bind_lets(kjit_kernel *kernel, const kj_stmts *body)
+static void bind_lets(kjit_kernel *kernel, const ki_stmts *body)
 {
   for (size_t i = 0; i < body->count; i++) bind_stmt(kernel, body->items[i]);
 }
 
-static bool is_let(const kj_stmt *stmt)
+static bool is_let(const ki_stmt *stmt)
 {
   if (stmt->kind != KJ_STMT_DECLARE) return false;
   for (size_t i = 0; i < stmt->decls.count; i++)
@@ -88,11 +88,11 @@ static bool is_let(const kj_stmt *stmt)
   return true;
 }
 
-static bool is_range_only(const kj_function *function)
+static bool is_range_only(const ki_function *function)
 {
   bool has_range = false;
   for (size_t i = 0; i < function->body.count; i++) {
-    const kj_stmt *stmt = function->body.items[i];
+    const ki_stmt *stmt = function->body.items[i];
     bool is_range = stmt->kind == KJ_STMT_FOR && stmt->range == KJ_GRID_RANGE;
     if (!is_range && !is_let(stmt)) return false;
     has_range = has_range || is_range;
@@ -100,10 +100,10 @@ static bool is_range_only(const kj_function *function)
   return has_range;
 }
 
-static bool has_grid_range(const kj_stmts *body)
+static bool has_grid_range(const ki_stmts *body)
 {
   for (size_t i = 0; i < body->count; i++) {
-    const kj_stmt *stmt = body->items[i];
+    const ki_stmt *stmt = body->items[i];
     if ((stmt->kind == KJ_STMT_FOR && stmt->range == KJ_GRID_RANGE) ||
         has_grid_range(&stmt->body) || has_grid_range(&stmt->otherwise))
       return true;
@@ -116,7 +116,7 @@ static bool has_grid_range(const kj_stmts *body)
 static bool has_callee_range(const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
-    const kj_decl *decl = module->decls.items[i];
+    const ki_decl *decl = module->decls.items[i];
     if (decl->kind == KJ_DECL_FUNCTION && !decl->function->is_kernel &&
         has_grid_range(&decl->function->body))
       return true;
@@ -126,13 +126,13 @@ static bool has_callee_range(const kjit_module *module)
 
 /* Whether the values of an attribute can be had from const parameters alone: tried with nothing
  * else bound, const parameters standing for 1. */
-static bool is_static(kjit_kernel *kernel, const kj_attribute *attribute)
+static bool is_static(kjit_kernel *kernel, const ki_attribute *attribute)
 {
   kj_bound *bound = attribute ? calloc(kernel->parameter_count + 1, sizeof *bound) : NULL;
   if (!bound) return false;
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     bound[i].kind = kernel->parameters[i].is_const ? KJ_ARGUMENT_CONST : KJ_ARGUMENT_FUNCTION;
-    bound[i].value = (kj_value){ .type = KJ_WEAK_INT, .integer = 1 };
+    bound[i].value = (ki_value){ .type = KJ_WEAK_INT, .integer = 1 };
   }
   kj_scope scope = { .bound = bound,
                      .bound_count = kernel->parameter_count,
@@ -146,18 +146,18 @@ static bool is_static(kjit_kernel *kernel, const kj_attribute *attribute)
   return is_known;
 }
 
-static bool is_named(const kj_attribute *attribute, const kj_decl *decl)
+static bool is_named(const ki_attribute *attribute, const ki_decl *decl)
 {
-  const kj_expr *value = attribute->values.count ? attribute->values.items[0] : NULL;
+  const ki_expr *value = attribute->values.count ? attribute->values.items[0] : NULL;
   return value && ((value->kind == KJ_EXPR_DECL && value->decl == decl) ||
                    (value->name && !strcmp(value->name, decl->name)));
 }
 
-static bool is_general(const kj_function *function, const kj_decl *decl)
+static bool is_general(const ki_function *function, const ki_decl *decl)
 {
   for (size_t i = 0; i < function->attributes.count; i++) {
-    const kj_attribute *attribute = &function->attributes.items[i];
-    if (attribute->info == &kj_attribute_table[KJ_ATTRIBUTE_GENERAL] && is_named(attribute, decl))
+    const ki_attribute *attribute = &function->attributes.items[i];
+    if (attribute->info == &ki_attribute_table[KJ_ATTRIBUTE_GENERAL] && is_named(attribute, decl))
       return true;
   }
   return false;
@@ -166,7 +166,7 @@ static bool is_general(const kj_function *function, const kj_decl *decl)
 static void describe_parameters(kjit_kernel *kernel, const bool *read, const bool *written)
 {
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
-    const kj_decl *decl = kernel->function->params.items[i];
+    const ki_decl *decl = kernel->function->params.items[i];
     kernel->parameters[i] = (kj_parameter_row){
       .decl = decl,
       .annotation = read_annotation(decl, kernel->module->types),
@@ -210,7 +210,7 @@ static void free_kernel(kjit_kernel *kernel)
   free(kernel);
 }
 
-static bool make_attribute(const kjit_kernel *kernel, const kj_attribute *attribute,
+static bool make_attribute(const kjit_kernel *kernel, const ki_attribute *attribute,
                            kj_programs *programs)
 {
   *programs = (kj_programs){ .is_complete = true };
@@ -233,7 +233,7 @@ static bool make_programs(kjit_kernel *kernel)
 
 static bool describe_kernel(kjit_kernel *kernel)
 {
-  const kj_function *function = kernel->function;
+  const ki_function *function = kernel->function;
   bool *accesses = calloc(2 * function->params.count + 1, sizeof *accesses);
   kernel->binding_count = (uint32_t)(function->params.count + function->locals.count);
   kernel->parameter_count = (uint32_t)function->params.count;
@@ -243,13 +243,13 @@ static bool describe_kernel(kjit_kernel *kernel)
     free(accesses);
     return false;
   }
-  kj_find_accesses(kernel->module, function, accesses, accesses + function->params.count);
+  ki_find_accesses(kernel->module, function, accesses, accesses + function->params.count);
   describe_parameters(kernel, accesses, accesses + function->params.count);
   free(accesses);
   bind_lets(kernel, &function->body);
-  kernel->block = kj_get_attribute(&function->attributes, KJ_ATTRIBUTE_BLOCK);
-  kernel->grid = kj_get_attribute(&function->attributes, KJ_ATTRIBUTE_GRID);
-  kernel->launch_bounds = kj_get_attribute(&function->attributes, KJ_ATTRIBUTE_LAUNCH_BOUNDS);
+  kernel->block = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_BLOCK);
+  kernel->grid = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_GRID);
+  kernel->launch_bounds = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_LAUNCH_BOUNDS);
   kernel->block_is_static = is_static(kernel, kernel->block);
   kernel->is_range_only = is_range_only(function);
   kernel->has_callee_range = has_callee_range(kernel->module);
@@ -258,7 +258,7 @@ static bool describe_kernel(kjit_kernel *kernel)
   return make_programs(kernel);
 }
 
-static kjit_kernel *make_kernel(kjit_module *module, const kj_function *function)
+static kjit_kernel *make_kernel(kjit_module *module, const ki_function *function)
 {
   kjit_kernel *kernel = calloc(1, sizeof *kernel);
   if (!kernel) return NULL;
@@ -317,13 +317,13 @@ static kjit_status report_unknown(kjit_module *module, const char *name)
 {
   kj_buffer names = { 0 };
   for (size_t i = 0; i < module->decls.count; i++) {
-    const kj_decl *decl = module->decls.items[i];
+    const ki_decl *decl = module->decls.items[i];
     if (decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel)
       kj_append_format(&names, "%s`%s`", names.length ? ", " : "", decl->name);
   }
   const char *source = module->sources.count ? module->sources.items[0].name : "the module";
   kjit_status status =
-    kj_fail_call(module->context, KJIT_ERROR_NAME, "%s has no kernel `%s`; %s%s", source, name,
+    ki_fail_call(module->context, KJIT_ERROR_NAME, "%s has no kernel `%s`; %s%s", source, name,
                  names.length ? "its kernels are " : "it has no kernels",
                  names.length ? names.text : "");
   kj_free_buffer(&names);
@@ -339,13 +339,13 @@ kjit_kernel *kj_get_made_kernel(kjit_module *module, size_t index)
 kjit_status kjit_get_kernel(kjit_module *module, const char *name, kjit_kernel **kernel)
 {
   if (!module) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(module->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(module->context)) return KJIT_ERROR_FORKED;
   if (!name || !kernel)
-    return kj_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_get_kernel: %s is NULL",
+    return ki_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_get_kernel: %s is NULL",
                         name ? "kernel" : "name");
   size_t index = 0;
   while (index < module->decls.count) {
-    const kj_decl *decl = module->decls.items[index];
+    const ki_decl *decl = module->decls.items[index];
     if (decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel && !strcmp(decl->name, name))
       break;
     index++;
@@ -353,7 +353,7 @@ kjit_status kjit_get_kernel(kjit_module *module, const char *name, kjit_kernel *
   if (index == module->decls.count) return report_unknown(module, name);
   kernel_set *set = get_set(module);
   kjit_kernel *found = set ? get_kernel(module, set, index) : NULL;
-  if (!found) return kj_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!found) return ki_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
   *kernel = found;
   return KJIT_OK;
 }
@@ -364,14 +364,14 @@ kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index, kjit_para
 {
   if (!kernel) return KJIT_ERROR_MISUSE;
   if (!info)
-    return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE,
                         "kjit_get_parameter_info: info is NULL");
   if (index >= kernel->parameter_count)
-    return kj_fail_call(kernel->context, KJIT_ERROR_ARGUMENT,
+    return ki_fail_call(kernel->context, KJIT_ERROR_ARGUMENT,
                         "kernel `%s` has %u parameters: there is no parameter %zu",
                         kernel->function->decl->name, kernel->parameter_count, index);
   const kj_parameter_row *row = &kernel->parameters[index];
-  const kj_type_expr *written = row->decl->type_expr;
+  const ki_type_expr *written = row->decl->type_expr;
   *info = (kjit_parameter_info){
     .name = row->decl->name,
     .annotation = row->is_func                                ? KJIT_FUNC
@@ -388,7 +388,7 @@ kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index, kjit_para
 
 kjit_specialization *kjit_get_specialization(kjit_kernel *kernel, size_t index)
 {
-  if (!kernel || kj_is_forked(kernel->context)) return NULL;
+  if (!kernel || ki_is_forked(kernel->context)) return NULL;
   pthread_mutex_lock(&kernel->mutex);
   kjit_specialization *found = index < kernel->order_count ? kernel->order[index] : NULL;
   pthread_mutex_unlock(&kernel->mutex);

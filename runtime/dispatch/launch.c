@@ -105,7 +105,7 @@ static void set_scratch(kj_cpu_launch *launch, const kj_code *code)
   uint64_t bytes = launch->scratch_bytes;
   launch->zeroed_from = code->is_watched ? (bytes + LINE - 1) / LINE * LINE : bytes;
   if (code->is_watched)
-    launch->scratch_bytes = launch->zeroed_from + sizeof(kj_watch) + bytes * sizeof(kj_watch_cell);
+    launch->scratch_bytes = launch->zeroed_from + sizeof(kn_watch) + bytes * sizeof(kn_watch_cell);
 }
 
 static kjit_status run_printing(const kj_call *call, const kj_code *code,
@@ -346,14 +346,14 @@ static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launc
                       .config = call.config,
                       .runtime = kj_get_runtime(kernel->context) };
     (void)kj_divide_memory(&call, memory);
-    if (!call.runtime) return kj_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory");
+    if (!call.runtime) return ki_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory");
     kjit_status status = launch(&call, arguments, count, &diagnostics);
     if (status == KJIT_NOT_READY) return status; /* nothing was filled in */
   }
   free(call.own_parameters);
   /* an error for whose message there was no memory has a status only */
   bool is_told = diagnostics.count || diagnostics.status != KJIT_OK;
-  return is_told ? kj_finish_call(kernel->context, &diagnostics) : KJIT_OK;
+  return is_told ? ki_finish_call(kernel->context, &diagnostics) : KJIT_OK;
 }
 
 /* A GPU's driver captures what is launched; on the CPU it is kept instead. */
@@ -369,11 +369,11 @@ static kjit_status launch_anyhow(kjit_kernel *kernel, const kjit_launch_config *
   _Alignas(64) char small[CALL_BYTES];
   uint32_t unknown = config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS; /* the direct way takes none */
   if (unknown)
-    return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: unknown flags %#x",
+    return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: unknown flags %#x",
                         unknown);
   if (kernel->call_bytes <= sizeof small) return launch_in(small, kernel, config, arguments, count);
   char *large = malloc(kernel->call_bytes);
-  if (!large) return kj_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!large) return ki_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory");
   kjit_status status = launch_in(large, kernel, config, arguments, count);
   free(large);
   return status;
@@ -385,9 +385,9 @@ static __attribute__((noinline)) kjit_status launch_by_rules(kjit_kernel *kernel
                                                              size_t count)
 {
   static const kjit_launch_config defaults;
-  if (kj_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
   if (count && !arguments)
-    return kj_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: arguments is NULL");
+    return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: arguments is NULL");
   if (config && config->stream && is_recorded(config->stream))
     return kj_capture_launch(config->stream, kernel, config, arguments, count);
   return launch_anyhow(kernel, config ? config : &defaults, arguments, count);

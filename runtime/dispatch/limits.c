@@ -15,7 +15,7 @@ static kjit_status refuse(const kj_call *call, kj_diagnostics *diagnostics, cons
   va_start(list, format);
   kj_append_list(&text, format, list);
   va_end(list);
-  const kj_decl *decl = call->kernel->function->decl;
+  const ki_decl *decl = call->kernel->function->decl;
   (void)kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_LAUNCH,
                     "kernel `%s`: %s", decl->name, text.text ? text.text : "out of memory");
   kj_free_buffer(&text);

@@ -15,30 +15,30 @@ static const uint64_t rounds = (uint64_t)1 << 36, unfit = (uint64_t)1 << 63;
 
 static uint64_t rate_array(const kj_call *call, const kj_bound *bound, const kj_argument *wanted)
 {
-  const kj_type_info *info = kj_type(call->kernel->module->types, wanted->type);
+  const ki_type_info *info = ki_type(call->kernel->module->types, wanted->type);
   if (bound->kind != KJ_ARGUMENT_ARRAY || bound->type != info->element || bound->rank != info->rank)
     return unfit;
   if (bound->layout == info->layout) return EXACT;
   return info->layout == KJIT_LAYOUT_STRIDED ? OTHER_LAYOUT : unfit;
 }
 
-static bool is_float(kjit_type type) { return kj_is_floating(type) && !kj_is_weak(type); }
+static bool is_float(kjit_type type) { return ki_is_floating(type) && !ki_is_weak(type); }
 
 static bool is_wider(kjit_type from, kjit_type to)
 {
-  if (!kj_is_scalar(from) || !kj_is_scalar(to)) return false;
+  if (!ki_is_scalar(from) || !ki_is_scalar(to)) return false;
   uint32_t narrow = kj_element_bytes(NULL, from), wide = kj_element_bytes(NULL, to);
   if (is_float(from) && is_float(to)) return wide > narrow;
-  return kj_is_integral(from) && kj_is_integral(to) && wide > narrow &&
-         (kj_is_signed(to) || !kj_is_signed(from));
+  return ki_is_integral(from) && ki_is_integral(to) && wide > narrow &&
+         (ki_is_signed(to) || !ki_is_signed(from));
 }
 
 static uint64_t rate_scalar(const kj_bound *bound, const kj_argument *wanted)
 {
-  kj_value converted;
+  ki_value converted;
   if (bound->kind != KJ_ARGUMENT_VALUE && bound->kind != KJ_ARGUMENT_NUMBER) return unfit;
   if (bound->kind == (uint8_t)wanted->kind && bound->type == wanted->type) return EXACT;
-  if (bound->value.type == KJIT_ANY || !kj_fit_argument(bound->value, wanted->type, &converted))
+  if (bound->value.type == KJIT_ANY || !ki_fit_argument(bound->value, wanted->type, &converted))
     return unfit;
   if (bound->kind == KJ_ARGUMENT_NUMBER) { /* as a literal that meets nothing */
     kjit_type natural = bound->type == KJ_WEAK_INT ? KJIT_I32 : KJIT_F64;
@@ -141,7 +141,7 @@ static kjit_status refuse(const kj_call *call, const choice *c, kj_diagnostics *
 {
   kj_buffer given = { 0 }, known = { 0 };
   char place[24];
-  const kj_decl *decl = call->kernel->function->decl;
+  const ki_decl *decl = call->kernel->function->decl;
   print_arguments(call, &given);
   if (c->rival) kj_append_format(&known, "(%s), (%s)", c->best->signature, c->rival->signature);
   else list_signatures(call, &known);
@@ -163,7 +163,7 @@ static kjit_status refuse(const kj_call *call, const choice *c, kj_diagnostics *
 
 /* ---- what the arguments become ---- */
 
-static void convert_array(kj_bound *bound, const kj_type_info *wanted, const kjit_arg *argument)
+static void convert_array(kj_bound *bound, const ki_type_info *wanted, const kjit_arg *argument)
 {
   if (bound->layout == wanted->layout) return;
   const kjit_tensor *tensor =
@@ -175,11 +175,11 @@ static void convert_array(kj_bound *bound, const kj_type_info *wanted, const kji
 
 static void convert_scalar(kj_bound *bound, const kj_argument *wanted)
 {
-  kj_value converted;
-  if (bound->type == wanted->type || !kj_fit_argument(bound->value, wanted->type, &converted))
+  ki_value converted;
+  if (bound->type == wanted->type || !ki_fit_argument(bound->value, wanted->type, &converted))
     return;
   *bound = (kj_bound){ .kind = (uint8_t)wanted->kind, .type = wanted->type, .value = converted };
-  kj_encode_value(converted, &bound->bits[0]);
+  ki_encode_value(converted, &bound->bits[0]);
 }
 
 static void convert(kj_call *call, const kj_signature *signature, const kjit_arg *arguments)
@@ -188,7 +188,7 @@ static void convert(kj_call *call, const kj_signature *signature, const kjit_arg
     const kj_argument *wanted = &signature->arguments[i];
     kj_bound *bound = &call->bound[i];
     if (wanted->kind == KJ_ARGUMENT_ARRAY)
-      convert_array(bound, kj_type(call->kernel->module->types, wanted->type), &arguments[i]);
+      convert_array(bound, ki_type(call->kernel->module->types, wanted->type), &arguments[i]);
     if (wanted->kind == KJ_ARGUMENT_VALUE || wanted->kind == KJ_ARGUMENT_NUMBER)
       convert_scalar(bound, wanted);
   }

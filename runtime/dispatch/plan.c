@@ -60,9 +60,9 @@ static inline bool follow_array(const kj_call *call, const kj_plan_row *row,
 
 static bool convert_number(const kj_plan_row *row, double number, uint64_t *bits)
 {
-  kj_value converted;
-  if (!kj_fit_argument(kj_number_value(number), row->type, &converted)) return false;
-  kj_encode_value(converted, bits);
+  ki_value converted;
+  if (!ki_fit_argument(kj_number_value(number), row->type, &converted)) return false;
+  ki_encode_value(converted, bits);
   return true;
 }
 
@@ -87,9 +87,9 @@ static inline bool follow_scalar(const kj_plan_row *row, const kjit_arg *argumen
 static bool follow_number(const kj_plan_row *row, const kjit_arg *argument, kj_bound *bound)
 {
   if (argument->kind != KJIT_ARG_NUMBER) return false;
-  kj_value value = kj_argument_number(argument);
+  ki_value value = kj_argument_number(argument);
   *bound = (kj_bound){ .kind = KJ_ARGUMENT_NUMBER, .type = value.type, .value = value };
-  kj_encode_value(value, &bound->bits[0]);
+  ki_encode_value(value, &bound->bits[0]);
   return value.type == row->type;
 }
 
@@ -246,7 +246,7 @@ static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *arg
       (annotation->kind == KJ_ANNOTATION_ARRAY && annotation->layout == KJIT_LAYOUT_F))
     return false;
   /* what DLPack says of an element does not tell two structs from each other */
-  if (!kj_is_scalar(bound->type)) return false;
+  if (!ki_is_scalar(bound->type)) return false;
   row->mode = KJ_PLAN_ARRAY;
   row->facts = bound->facts;
   row->is_aligned = (bound->facts & KJ_FACT_ALIGNED16) != 0;
@@ -264,7 +264,7 @@ static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *arg
 static bool learn_scalar(const kj_call *call, uint32_t index, kj_plan_row *row)
 {
   const kj_bound *bound = &call->bound[index];
-  if (!kj_is_scalar(bound->type) || bound->type >= KJIT_C64) return false;
+  if (!ki_is_scalar(bound->type) || bound->type >= KJIT_C64) return false;
   row->mode = KJ_PLAN_SCALAR;
   row->is_annotated = call->kernel->parameters[index].annotation.kind == KJ_ANNOTATION_SCALAR &&
                       bound->type < KJIT_C64;
@@ -274,7 +274,7 @@ static bool learn_scalar(const kj_call *call, uint32_t index, kj_plan_row *row)
 }
 
 /* Defaults that other arguments decide are worth no plan. */
-static bool is_literal(const kj_expr *expr)
+static bool is_literal(const ki_expr *expr)
 {
   return expr->kind == KJ_EXPR_INT || expr->kind == KJ_EXPR_FLOAT || expr->kind == KJ_EXPR_BOOL;
 }

@@ -29,7 +29,7 @@ typedef struct ready_launch {
   uint32_t forks, shared_bytes;
   uint32_t generation; /* of the device when the arguments were looked at */
   kjit_specialization *specialization;
-  kj_launch_counter *launches;
+  ki_launch_counter *launches;
   uint32_t grid[3], block[3];
 } ready_launch;
 
@@ -53,7 +53,7 @@ struct kjit_prepared {
 static kjit_status refuse(const kjit_prepared *prepared, size_t index, const char *text,
                           kj_diagnostics *diagnostics)
 {
-  const kj_decl *decl = prepared->kernel->parameters[index].decl;
+  const ki_decl *decl = prepared->kernel->parameters[index].decl;
   return kj_error_at(diagnostics, prepared->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
                      "parameter `%s`: %s", decl->name, text);
 }
@@ -80,8 +80,8 @@ static kjit_status keep_value(kjit_prepared *prepared, size_t index, const kjit_
                               kj_diagnostics *diagnostics)
 {
   kept_argument *kept = &prepared->kept[index];
-  kj_types *types = prepared->kernel->module->types;
-  if (!argument->value.address || !kj_is_element(types, argument->type))
+  ki_types *types = prepared->kernel->module->types;
+  if (!argument->value.address || !ki_is_element(types, argument->type))
     return refuse(prepared, index, "expected a value, got none", diagnostics);
   size_t size = kj_element_bytes(types, argument->type);
   if (size <= sizeof kept->bits && !kept->value) {
@@ -313,19 +313,19 @@ kjit_status kjit_prepare_launch(kjit_kernel *kernel, const kjit_launch_config *c
 {
   if (!kernel) return KJIT_ERROR_MISUSE;
   kjit_context *context = kernel->context;
-  if (kj_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!prepared || (count && !arguments))
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_prepare_launch: %s is NULL",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_prepare_launch: %s is NULL",
                         prepared ? "arguments" : "prepared");
   if (config && config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS)
-    return kj_fail_call(context, KJIT_ERROR_MISUSE, "kjit_prepare_launch: unknown flags %#x",
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_prepare_launch: unknown flags %#x",
                         config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS);
   if (count > kernel->parameter_count)
-    return kj_fail_call(context, KJIT_ERROR_ARGUMENT,
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "kernel `%s`: expected at most %u arguments, got %zu",
                         kernel->function->decl->name, kernel->parameter_count, count);
   kjit_prepared *made = kj_get_runtime(context) ? make_prepared(kernel, config, count) : NULL;
-  if (!made) return kj_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!made) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };
   kjit_status status = fill_prepared(made, arguments, &diagnostics);
   if (status == KJIT_OK) {
@@ -336,12 +336,12 @@ kjit_status kjit_prepare_launch(kjit_kernel *kernel, const kjit_launch_config *c
     release_arguments(made);
     free_prepared(made);
   }
-  return status == KJIT_NOT_READY ? status : kj_finish_call(context, &diagnostics);
+  return status == KJIT_NOT_READY ? status : ki_finish_call(context, &diagnostics);
 }
 
 void kjit_destroy_prepared(kjit_prepared *prepared)
 {
-  if (!prepared || kj_is_forked(prepared->kernel->context)) return;
+  if (!prepared || ki_is_forked(prepared->kernel->context)) return;
   kjit_module *module = prepared->kernel->module;
   kj_remove_object(&prepared->object);
   release_arguments(prepared);
@@ -409,14 +409,14 @@ kjit_status kjit_set_prepared_argument(kjit_prepared *prepared, size_t index,
                                        const kjit_arg *argument)
 {
   if (!prepared) return KJIT_ERROR_MISUSE;
-  if (kj_is_forked(prepared->kernel->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(prepared->kernel->context)) return KJIT_ERROR_FORKED;
   if (!argument)
-    return kj_fail_call(prepared->kernel->context, KJIT_ERROR_MISUSE,
+    return ki_fail_call(prepared->kernel->context, KJIT_ERROR_MISUSE,
                         "kjit_set_prepared_argument: argument is NULL");
   if (index < prepared->count && write_scalar(prepared, index, argument)) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
   if (replace(prepared, index, argument, &diagnostics) == KJIT_OK) return KJIT_OK;
-  return kj_finish_call(prepared->kernel->context, &diagnostics);
+  return ki_finish_call(prepared->kernel->context, &diagnostics);
 }
 
 /* ---- running ---- */
@@ -500,12 +500,12 @@ static __attribute__((noinline)) kjit_status run_by_rules(kjit_prepared *prepare
                                                           kjit_stream *stream)
 {
   kj_diagnostics diagnostics = { 0 };
-  if (kj_is_forked(prepared->kernel->context)) return KJIT_ERROR_FORKED;
+  if (ki_is_forked(prepared->kernel->context)) return KJIT_ERROR_FORKED;
   if (is_captured(stream) && !kj_is_cuda(stream->object.device))
     return kj_capture_launch(stream, prepared->kernel, &prepared->config, prepared->arguments,
                              prepared->count);
   kjit_status status = run_slowly(prepared, stream, &diagnostics);
-  return diagnostics.count ? kj_finish_call(prepared->kernel->context, &diagnostics) : status;
+  return diagnostics.count ? ki_finish_call(prepared->kernel->context, &diagnostics) : status;
 }
 
 /* The driver has refused the launch. */
@@ -518,7 +518,7 @@ static __attribute__((noinline, cold)) kjit_status retry(kjit_prepared *prepared
     kj_describe_launch(&prepared->call, specialization, stream ? stream->native : NULL);
   kjit_status status =
     kj_retry_launch(prepared->call.device, &specialization->cuda, &launch, result, &diagnostics);
-  return diagnostics.count ? kj_finish_call(prepared->kernel->context, &diagnostics) : status;
+  return diagnostics.count ? ki_finish_call(prepared->kernel->context, &diagnostics) : status;
 }
 
 static inline bool is_current(const ready_launch *ready, const kjit_device *device,

@@ -13,9 +13,9 @@ enum { F16_PRECISION = 11, BF16_PRECISION = 8, F32_PRECISION = 24, F64_PRECISION
 /* The word holds the bits of the type, and perhaps others above them. */
 static double float_of(kjit_type type, uint64_t word)
 {
-  kj_value value;
-  (void)kj_decode_value(type, &word, &value);
-  return kj_number_of(value);
+  ki_value value;
+  (void)ki_decode_value(type, &word, &value);
+  return ki_number_of(value);
 }
 
 static void append_number(kj_buffer *text, double value, int precision, bool is_part)
@@ -69,8 +69,8 @@ static uint32_t words_of(char letter) { return letter == 'F' || letter == 'D' ? 
 void kj_format_line(const char *prints, uint64_t header, const uint64_t *values, kj_buffer *text)
 {
   enum { ESCAPE = 1, VALUE = 2, SHIFT = 64 };
-  const char *at = find_line(prints, kj_print_site(header));
-  uint32_t left = kj_print_count(header);
+  const char *at = find_line(prints, kn_print_site(header));
+  uint32_t left = kn_print_count(header);
   for (; at && *at && *at != '\n'; at++) {
     bool is_mark = (*at == ESCAPE || *at == VALUE) && at[1] && at[1] != '\n';
     if (!is_mark) {
@@ -96,7 +96,7 @@ static void warn_of_lost_lines(kjit_context *context, uint64_t lost, const char 
             "between two synchronizations, or set "
             "kjit_config.print_buffer_bytes",
             lost, lost == 1 ? "" : "s", where, lost == 1 ? "is" : "are");
-  (void)kj_finish_call(context, &diagnostics);
+  (void)ki_finish_call(context, &diagnostics);
 }
 
 void kj_deliver_prints(kjit_context *context, kj_buffer *text, uint64_t lost, const char *where)
@@ -121,10 +121,10 @@ static int compare_lines(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-static size_t line_words(const uint64_t *line) { return 2 + kj_print_count(line[1]); }
+static size_t line_words(const uint64_t *line) { return 2 + kn_print_count(line[1]); }
 
 /* By block; a block's own lines are in the order in which they came, as one worker runs it. */
-static void format_sorted(const kj_print_sink *sink, const char *prints, kj_buffer *text)
+static void format_sorted(const kn_print_sink *sink, const char *prints, kj_buffer *text)
 {
   size_t count = 0;
   for (size_t at = 0; at < sink->count; at += line_words(sink->words + at)) count++;
@@ -140,7 +140,7 @@ static void format_sorted(const kj_print_sink *sink, const char *prints, kj_buff
   free(lines);
 }
 
-static void deliver_cpu(kj_print_sink *sink)
+static void deliver_cpu(kn_print_sink *sink)
 {
   kj_cpu_prints *prints = (kj_cpu_prints *)sink;
   kj_buffer text = { 0 };

@@ -10,12 +10,12 @@
 /* Hands text to the host, one caller at a time. lost: lines that are missing, for a warning; where:
  * "the CPU", "cuda:0". */
 void kj_deliver_prints(kjit_context *context, kj_buffer *text, uint64_t lost, const char *where);
-/* A line by its template in kj_code.prints; values: kj_print_count(header) words. */
+/* A line by its template in kj_code.prints; values: kn_print_count(header) words. */
 void kj_format_line(const char *prints, uint64_t header, const uint64_t *values, kj_buffer *text);
 
 /* A launch on the CPU: a sink for its lines, and their delivery in the order of blocks. */
 typedef struct kj_cpu_prints {
-  kj_print_sink sink; /* first */
+  kn_print_sink sink; /* first */
   kjit_context *context;
   const char *prints;
 } kj_cpu_prints;

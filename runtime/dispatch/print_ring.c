@@ -1,5 +1,5 @@
 /* Lines that kernels print on a GPU: one ring a device in host memory that the GPU writes
- * (kj_print_ring), read whenever somebody has waited for the device. */
+ * (kn_print_ring), read whenever somebody has waited for the device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 struct kj_prints {
   /* protects all; held while lines are delivered, so that they stay in order */
   pthread_mutex_t mutex;
-  kj_print_ring *ring; /* NULL: none yet */
+  kn_print_ring *ring; /* NULL: none yet */
   uint64_t address, next;
   uint64_t told; /* lost lines that the host knows of */
   uint32_t generation;
@@ -21,7 +21,7 @@ struct kj_prints {
 
 /* ---- reading ---- */
 
-static uint64_t take_word(kj_print_ring *ring, uint64_t number)
+static uint64_t take_word(kn_print_ring *ring, uint64_t number)
 {
   uint64_t *word = &ring->words[number & ring->mask], value = *word;
   *word = 0;
@@ -34,10 +34,10 @@ static uint64_t take_word(kj_print_ring *ring, uint64_t number)
  * counted as lost. */
 static bool take_line(kj_prints *prints, kj_buffer *text)
 {
-  kj_print_ring *ring = prints->ring;
+  kn_print_ring *ring = prints->ring;
   uint64_t read = ring->read, values[KJ_MOST_PRINT_WORDS];
   uint64_t header = __atomic_load_n(&ring->words[read & ring->mask], __ATOMIC_ACQUIRE);
-  uint32_t count = kj_print_count(header), source = kj_print_source(header);
+  uint32_t count = kn_print_count(header), source = kn_print_source(header);
   if (!header || count > KJ_MOST_PRINT_WORDS) return false;
   for (uint32_t i = 0; i < count; i++) values[i] = take_word(ring, read + 1 + i);
   (void)take_word(ring, read);
@@ -99,7 +99,7 @@ static kjit_status make_ring(kjit_device *device, kj_prints *prints, kj_diagnost
 {
   enum { PORTABLE = 1, MAPPED = 2 };
   size_t words = choose_size(device->context) / sizeof(uint64_t),
-         size = sizeof(kj_print_ring) + words * sizeof(uint64_t);
+         size = sizeof(kn_print_ring) + words * sizeof(uint64_t);
   void *memory = NULL;
   uint64_t address = 0, next = 0;
   KJ_TRY(KJ_DRIVER(device, diagnostics, cuMemHostAlloc, &memory, size, PORTABLE | MAPPED));
@@ -174,7 +174,7 @@ static uint32_t add_source(kj_prints *prints, kjit_specialization *specializatio
   return i + 1;
 }
 
-static kjit_status write_port(kjit_specialization *specialization, const kj_print_port *port,
+static kjit_status write_port(kjit_specialization *specialization, const kn_print_port *port,
                               kj_diagnostics *diagnostics)
 {
   kjit_device *device = specialization->device;
@@ -195,7 +195,7 @@ static kjit_status connect(kjit_specialization *specialization, kj_prints *print
   KJ_TRY(need_ring(specialization->device, prints, diagnostics));
   uint32_t number = add_source(prints, specialization);
   if (!number) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  kj_print_port port = { .ring = prints->address, .source = (uint64_t)number << 32 };
+  kn_print_port port = { .ring = prints->address, .source = (uint64_t)number << 32 };
   kjit_status status = write_port(specialization, &port, diagnostics);
   if (status != KJIT_OK) prints->sources[number - 1] = NULL;
   return status;

@@ -14,7 +14,7 @@ enum { MOST_NESTING = 32 };
 
 /* ---- making ---- */
 
-static bool make(maker *m, const kj_expr *expr);
+static bool make(maker *m, const ki_expr *expr);
 
 static bool add(maker *m, kj_step_op op, uint32_t parameter, int64_t number)
 {
@@ -33,13 +33,13 @@ static bool add_argument(maker *m, kj_step_op op, uint32_t parameter, int64_t nu
 static bool add_number(maker *m, kjit_type type, __int128 number)
 {
   bool is_made =
-    kj_is_integral(type) && number == (int64_t)number && add(m, KJ_STEP_NUMBER, 0, (int64_t)number);
+    ki_is_integral(type) && number == (int64_t)number && add(m, KJ_STEP_NUMBER, 0, (int64_t)number);
   if (is_made) m->program->steps[m->program->count - 1].type = type;
   return is_made;
 }
 
 /* What a let stands for. */
-static const kj_expr *look_through(const kjit_kernel *kernel, const kj_expr *expr)
+static const ki_expr *look_through(const kjit_kernel *kernel, const ki_expr *expr)
 {
   for (uint32_t i = 0;
        i < MOST_NESTING && expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_LET; i++) {
@@ -52,7 +52,7 @@ static const kj_expr *look_through(const kjit_kernel *kernel, const kj_expr *exp
 }
 
 /* The parameter that expr is; whether an array is bound to it shows when the program runs. */
-static bool is_parameter(const maker *m, const kj_expr *expr, uint32_t *index)
+static bool is_parameter(const maker *m, const ki_expr *expr, uint32_t *index)
 {
   expr = look_through(m->kernel, expr);
   if (expr->kind != KJ_EXPR_DECL || expr->decl->kind != KJ_DECL_PARAM || expr->decl->is_func)
@@ -61,28 +61,28 @@ static bool is_parameter(const maker *m, const kj_expr *expr, uint32_t *index)
   return true;
 }
 
-static bool is_shape(const kj_expr *expr)
+static bool is_shape(const ki_expr *expr)
 {
   return expr->kind == KJ_EXPR_FIELD && !strcmp(expr->name, "shape");
 }
 
-static bool make_decl(maker *m, const kj_expr *expr)
+static bool make_decl(maker *m, const ki_expr *expr)
 {
-  const kj_decl *decl = expr->decl;
+  const ki_decl *decl = expr->decl;
   /* part of the key: no argument in this sense */
   if (decl->kind == KJ_DECL_PARAM && decl->is_const) return add(m, KJ_STEP_SCALAR, decl->index, 0);
   if (decl->kind == KJ_DECL_PARAM)
     return !decl->is_func && add_argument(m, KJ_STEP_SCALAR, decl->index, 0);
   if (decl->kind == KJ_DECL_CONST) {
     kj_scope nothing = { 0 };
-    kj_value value;
+    ki_value value;
     return kj_evaluate(&nothing, expr, &value) && add_number(m, value.type, value.integer);
   }
-  const kj_expr *value = look_through(m->kernel, expr);
+  const ki_expr *value = look_through(m->kernel, expr);
   return value != expr && make(m, value);
 }
 
-static bool make_field(maker *m, const kj_expr *expr)
+static bool make_field(maker *m, const ki_expr *expr)
 {
   uint32_t parameter;
   bool is_block = expr->x->kind == KJ_EXPR_BUILTIN && expr->x->builtin->id == KJ_BUILTIN_BLOCK_DIM;
@@ -94,23 +94,23 @@ static bool make_field(maker *m, const kj_expr *expr)
 }
 
 /* x.shape[d] */
-static bool make_subscript(maker *m, const kj_expr *expr)
+static bool make_subscript(maker *m, const ki_expr *expr)
 {
-  const kj_expr *tuple = look_through(m->kernel, expr->x),
+  const ki_expr *tuple = look_through(m->kernel, expr->x),
                 *index = expr->args.count == 1 ? expr->args.items[0] : NULL;
   uint32_t parameter;
   if (!index || !is_shape(tuple) || !is_parameter(m, tuple->x, &parameter)) return false;
   bool is_from_end = index->kind == KJ_EXPR_UNARY && index->op == KJIT_NEG;
-  const kj_expr *number = is_from_end ? index->x : index;
+  const ki_expr *number = is_from_end ? index->x : index;
   if (number->kind != KJ_EXPR_INT || number->integer > KJ_MAX_RANK) return false;
   return add_argument(m, KJ_STEP_EXTENT, parameter,
                       is_from_end ? -(int64_t)number->integer : (int64_t)number->integer);
 }
 
-static bool make_call(maker *m, const kj_expr *expr)
+static bool make_call(maker *m, const ki_expr *expr)
 {
   static const struct {
-    kj_builtin_id id;
+    ki_builtin_id id;
     kj_step_op op;
   } rows[] = { { KJ_BUILTIN_MIN, KJ_STEP_MIN },
                { KJ_BUILTIN_MAX, KJ_STEP_MAX },
@@ -127,7 +127,7 @@ static bool make_call(maker *m, const kj_expr *expr)
   return false;
 }
 
-static bool make_binary(maker *m, const kj_expr *expr)
+static bool make_binary(maker *m, const ki_expr *expr)
 {
   static const struct {
     kjit_op op;
@@ -142,11 +142,11 @@ static bool make_binary(maker *m, const kj_expr *expr)
   return false;
 }
 
-static bool make_kind(maker *m, const kj_expr *expr)
+static bool make_kind(maker *m, const ki_expr *expr)
 {
   switch (expr->kind) {
   case KJ_EXPR_INT:
-    return kj_integer_fits(expr->type, expr->integer) && add_number(m, expr->type, expr->integer);
+    return ki_integer_fits(expr->type, expr->integer) && add_number(m, expr->type, expr->integer);
   case KJ_EXPR_DECL: return make_decl(m, expr);
   case KJ_EXPR_FIELD: return make_field(m, expr);
   case KJ_EXPR_INDEX: return make_subscript(m, expr);
@@ -156,7 +156,7 @@ static bool make_kind(maker *m, const kj_expr *expr)
   }
 }
 
-static bool make(maker *m, const kj_expr *expr)
+static bool make(maker *m, const ki_expr *expr)
 {
   if (m->depth == MOST_NESTING) return false;
   m->depth++;
@@ -165,12 +165,12 @@ static bool make(maker *m, const kj_expr *expr)
   return is_made;
 }
 
-static bool add_program(const kjit_kernel *kernel, const kj_expr *expr, kj_programs *programs)
+static bool add_program(const kjit_kernel *kernel, const ki_expr *expr, kj_programs *programs)
 {
   if (programs->count == KJ_MOST_PROGRAMS) return false;
   maker m = { .kernel = kernel, .program = &programs->items[programs->count] };
   uint32_t parameter;
-  const kj_expr *value = look_through(kernel, expr);
+  const ki_expr *value = look_through(kernel, expr);
   if (is_shape(value)) {
     if (!is_parameter(&m, value->x, &parameter)) return false;
     (void)add_argument(&m, KJ_STEP_COUNT, parameter, 0);
@@ -182,12 +182,12 @@ static bool add_program(const kjit_kernel *kernel, const kj_expr *expr, kj_progr
   return true;
 }
 
-void kj_make_programs(const kjit_kernel *kernel, const kj_exprs *values, bool is_product,
+void kj_make_programs(const kjit_kernel *kernel, const ki_exprs *values, bool is_product,
                       kj_programs *programs)
 {
   memset(programs, 0, sizeof *programs);
   for (size_t i = 0; i < values->count; i++) {
-    const kj_expr *value = look_through(kernel, values->items[i]);
+    const ki_expr *value = look_through(kernel, values->items[i]);
     bool is_tuple = value->kind == KJ_EXPR_TUPLE;
     if ((is_tuple || is_shape(value)) && !is_product) return;
     for (size_t k = 0; is_tuple && k < value->args.count; k++)
@@ -213,7 +213,7 @@ static bool read_scalar(const kj_bound *bound, number *x)
   if (bound->kind == KJ_ARGUMENT_CONST) {
     x->type = bound->value.type;
     x->value = (int64_t)bound->value.integer;
-    return kj_is_integral(x->type) && bound->value.integer == x->value;
+    return ki_is_integral(x->type) && bound->value.integer == x->value;
   }
   if (bound->kind == KJ_ARGUMENT_NUMBER) {
     x->value = (int64_t)bound->value.integer;
@@ -258,7 +258,7 @@ static bool holds(kjit_type type, int64_t value)
 static bool combine(kj_step_op op, number x, number y, number *result)
 {
   bool is_plain = x.type == y.type && (x.type == KJIT_I64 || x.type == KJIT_I32);
-  kjit_type type = is_plain ? x.type : kj_common_type(x.type, y.type);
+  kjit_type type = is_plain ? x.type : ki_common_type(x.type, y.type);
   if (!holds(type, x.value) || !holds(type, y.value)) return false;
   result->type = type;
   switch (op) {
@@ -276,7 +276,7 @@ static bool combine(kj_step_op op, number x, number y, number *result)
   default: {
     if (y.value == 0 || x.value == INT64_MIN) return false;
     int64_t quotient =
-      (int64_t)kj_floor_divide(op == KJ_STEP_CEIL_DIV ? -x.value : x.value, y.value);
+      (int64_t)ki_floor_divide(op == KJ_STEP_CEIL_DIV ? -x.value : x.value, y.value);
     result->value = op == KJ_STEP_FLOORDIV ? quotient
                     : op == KJ_STEP_MOD    ? x.value - quotient * y.value
                                            : -quotient;

@@ -52,7 +52,7 @@ typedef struct kj_programs {
 } kj_programs;
 
 /* is_product: only the product of the values counts. */
-void kj_make_programs(const kjit_kernel *kernel, const kj_exprs *values, bool is_product,
+void kj_make_programs(const kjit_kernel *kernel, const ki_exprs *values, bool is_product,
                       kj_programs *programs);
 /* False: not to be had this way. block may be NULL. */
 bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint32_t *block,

@@ -8,7 +8,7 @@
 /* ---- of a kernel ---- */
 
 /* Its shared arrays with extents; which of them the code asks for is known when it is compiled. */
-static bool has_extents(const kj_decl *decl)
+static bool has_extents(const ki_decl *decl)
 {
   return decl->kind == KJ_DECL_SHARED && decl->type_expr->kind == KJ_TYPE_STATIC_ARRAY &&
          decl->type_expr->extents.count;
@@ -16,13 +16,13 @@ static bool has_extents(const kj_decl *decl)
 
 bool kj_describe_shared(kjit_kernel *kernel)
 {
-  const kj_decls *locals = &kernel->function->locals;
+  const ki_decls *locals = &kernel->function->locals;
   uint32_t count = 0;
   for (size_t i = 0; i < locals->count; i++) count += has_extents(locals->items[i]);
   kernel->shared = calloc(count + 1, sizeof *kernel->shared);
   if (!kernel->shared) return false;
   for (size_t i = 0; i < locals->count; i++) {
-    const kj_decl *decl = locals->items[i];
+    const ki_decl *decl = locals->items[i];
     if (!has_extents(decl)) continue;
     kj_kernel_shared *row = &kernel->shared[kernel->shared_count++];
     row->decl = decl;
@@ -43,7 +43,7 @@ static const kj_kernel_shared *find_row(const kjit_kernel *kernel, uint32_t decl
 static kjit_status evaluate(const kj_call *call, const kj_kernel_shared *row, uint32_t dimension,
                             kj_diagnostics *diagnostics, int64_t *value)
 {
-  const kj_expr *expr = row->decl->type_expr->extents.items[dimension];
+  const ki_expr *expr = row->decl->type_expr->extents.items[dimension];
   if (row->programs.is_complete &&
       kj_run_program(&row->programs.items[dimension], call->bound, call->block, value))
     return KJIT_OK;

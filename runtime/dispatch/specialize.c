@@ -16,7 +16,7 @@ static kj_argument describe_argument(const kj_call *call, const kj_bound *bound)
                            .facts = bound->facts };
   if (bound->kind == KJ_ARGUMENT_FUNCTION) argument.function = bound->function;
   if (bound->kind == KJ_ARGUMENT_ARRAY)
-    argument.type = kj_array_type(call->kernel->module->types, bound->type, bound->rank,
+    argument.type = ki_array_type(call->kernel->module->types, bound->type, bound->rank,
                                   (kjit_layout)bound->layout, false);
   if (bound->kind == KJ_ARGUMENT_CONST) argument.integer = bound->value.integer;
   return argument;
@@ -289,7 +289,7 @@ static void remark_silence(const kjit_kernel *kernel, const kj_code *code,
                            kj_diagnostics *diagnostics)
 {
   if (!code->prints || kernel->context->config.on_print) return;
-  const kj_decl *decl = kernel->function->decl;
+  const ki_decl *decl = kernel->function->decl;
   kj_report(diagnostics, &kernel->module->sources, decl->location, KJIT_SEVERITY_REMARK, KJIT_OK,
             "kernel `%s` prints, and nobody takes its lines: kjit_config.on_print is NULL",
             decl->name);
@@ -351,7 +351,7 @@ static void remark_compiled(const kjit_specialization *specialization, kj_diagno
 static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
                              const kj_signature *signature, kj_diagnostics *diagnostics)
 {
-  kj_counters *counters = &call->kernel->context->counters;
+  ki_counters *counters = &call->kernel->context->counters;
   kj_disk_key key = { 0 };
   kj_runtime *runtime = call->runtime;
   /* files and lines are of one program */

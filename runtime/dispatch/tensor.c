@@ -7,7 +7,7 @@
 static kjit_status fail(kj_call *call, uint32_t index, kj_diagnostics *diagnostics,
                         const char *format, long long number)
 {
-  const kj_decl *decl = call->kernel->parameters[index].decl;
+  const ki_decl *decl = call->kernel->parameters[index].decl;
   kj_buffer text = { 0 };
   kj_append_format(&text, "parameter `%s`: ", decl->name);
 #pragma GCC diagnostic push
@@ -102,7 +102,7 @@ static uint8_t check_facts(const kj_bound *bound, uint32_t element_bytes)
 static kjit_status fail_type(kj_call *call, uint32_t index, const kjit_tensor *tensor,
                              kj_diagnostics *diagnostics)
 {
-  const kj_decl *decl = call->kernel->parameters[index].decl;
+  const ki_decl *decl = call->kernel->parameters[index].decl;
   return kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
                      "parameter `%s`: expected one of kjit's element types, got DLPack's code %u "
                      "with %u bits, in %u lane%s",
@@ -113,7 +113,7 @@ static kjit_status fail_type(kj_call *call, uint32_t index, const kjit_tensor *t
 kjit_status kj_bind_tensor(kj_call *call, uint32_t index, const kjit_tensor *tensor,
                            kjit_type given, kj_diagnostics *diagnostics)
 {
-  kj_types *types = call->kernel->module->types;
+  ki_types *types = call->kernel->module->types;
   const kj_parameter_row *row = &call->kernel->parameters[index];
   kj_bound *bound = &call->bound[index];
   extent_facts facts = { .fits32 = true };

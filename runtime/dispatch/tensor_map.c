@@ -7,7 +7,7 @@
 static kjit_status refuse(const kj_call *call, const kj_tensor_map *map, const char *why,
                           kj_diagnostics *diagnostics)
 {
-  const kj_function *kernel = call->kernel->function;
+  const ki_function *kernel = call->kernel->function;
   return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
                   "launching `%s`: argument `%s` is copied by tensor copies: %s",
                   kernel->decl->name, kernel->params.items[map->argument]->name, why);
@@ -39,7 +39,7 @@ static kjit_status encode(const kj_call *call, const kj_tensor_map *map, void *p
   enum { UNIT = 16, PROMOTE_256 = 3 };
   const kj_bound *bound = &call->bound[map->argument];
   kjit_type element = bound->type;
-  uint32_t size = kj_type(call->kernel->module->types, element)->size_bytes, rank = map->rank;
+  uint32_t size = ki_type(call->kernel->module->types, element)->size_bytes, rank = map->rank;
   uint64_t extents[KJ_MAP_RANK], strides[KJ_MAP_RANK];
   uint32_t box[KJ_MAP_RANK], steps[KJ_MAP_RANK];
   if (!call->device->driver->cuTensorMapEncodeTiled)

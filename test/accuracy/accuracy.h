@@ -43,7 +43,7 @@ enum {
 typedef void (*reference)(mpfr_t r, mpfr_t *x, const format *f);
 
 typedef struct measured {
-  int builtin;           /* kj_builtin_id */
+  int builtin;           /* ki_builtin_id */
   const char *statement; /* stores r[i] from x[i], y[i], z[i] */
   unsigned arguments, flags;
   reference exact;

@@ -200,7 +200,7 @@ static void test_const_and_func(void **state)
 
 static kjit_layout layout_of(kjit_context *context)
 {
-  return kj_type(kj_context_types(context), fake.arguments[0].type)->layout;
+  return ki_type(ki_context_types(context), fake.arguments[0].type)->layout;
 }
 
 static void test_layouts(void **state)

@@ -8,7 +8,7 @@
 #include "ir/number.h"
 #include "kj_test.h"
 
-static void expect_bits(kj_value value, uint64_t bits)
+static void expect_bits(ki_value value, uint64_t bits)
 {
   assert_true(value.integer >= 0);
   assert_int_equal((uint64_t)value.integer, bits);
@@ -28,8 +28,8 @@ static void test_small_floats(void **state)
     { 0x1p-134, 0, 0 },        { 0x1.000002p-134, 0, 0x0001 },
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    expect_bits(kj_float_value(KJIT_F16, rows[i].value), rows[i].f16);
-    expect_bits(kj_float_value(KJIT_BF16, rows[i].value), rows[i].bf16);
+    expect_bits(ki_float_value(KJIT_F16, rows[i].value), rows[i].f16);
+    expect_bits(ki_float_value(KJIT_BF16, rows[i].value), rows[i].bf16);
   }
 }
 
@@ -41,9 +41,9 @@ static void test_ways_through_f64(void **state)
   const uint64_t quiet[] = { 0x0200, 0x0040 };
   for (size_t t = 0; t < 2; t++) {
     for (uint32_t bits = 0; bits <= UINT16_MAX; bits++) {
-      kj_value value = { types[t], bits };
-      kj_value back = kj_convert_value(kj_convert_value(value, KJIT_F64), types[t]);
-      expect_bits(back, kj_is_nan(value) ? bits | quiet[t] : bits);
+      ki_value value = { types[t], bits };
+      ki_value back = ki_convert_value(ki_convert_value(value, KJIT_F64), types[t]);
+      expect_bits(back, ki_is_nan(value) ? bits | quiet[t] : bits);
     }
   }
 }
@@ -61,9 +61,9 @@ static void test_f32(void **state)
     float single = (float)number, whole = (float)(int64_t)bits;
     uint32_t expected;
     memcpy(&expected, &single, sizeof expected);
-    expect_bits(kj_float_value(KJIT_F32, number), expected);
+    expect_bits(ki_float_value(KJIT_F32, number), expected);
     memcpy(&expected, &whole, sizeof expected);
-    expect_bits(kj_integer_value(KJIT_F32, (int64_t)bits), expected);
+    expect_bits(ki_integer_value(KJIT_F32, (int64_t)bits), expected);
   }
 }
 
@@ -71,38 +71,38 @@ static void test_integers_round_once(void **state)
 {
   (void)state;
   /* through f64 it would become a tie, and go to the even 0x5e80 */
-  expect_bits(kj_integer_value(KJIT_BF16, 4629700416936869889), 0x5e81);
-  expect_bits(kj_integer_value(KJIT_F32, 0x4000004000000001), 0x5e800001);
-  expect_bits(kj_integer_value(KJIT_F16, -65520), 0xfc00);
-  expect_bits(kj_integer_value(KJIT_F64, ((__int128)1 << 100) + 1), 0x4630000000000000);
+  expect_bits(ki_integer_value(KJIT_BF16, 4629700416936869889), 0x5e81);
+  expect_bits(ki_integer_value(KJIT_F32, 0x4000004000000001), 0x5e800001);
+  expect_bits(ki_integer_value(KJIT_F16, -65520), 0xfc00);
+  expect_bits(ki_integer_value(KJIT_F64, ((__int128)1 << 100) + 1), 0x4630000000000000);
 }
 
 static void test_digits_round_once(void **state)
 {
   (void)state;
   /* a little above a tie of f16, which an f64 cannot tell from the tie */
-  double above = kj_read_float("1.00048828125000000000000000001", KJIT_F16);
-  expect_bits(kj_float_value(KJIT_F16, above), 0x3c01);
-  expect_bits(kj_float_value(KJIT_F16, kj_read_float("1.00048828125", KJIT_F16)), 0x3c00);
-  assert_true(isinf(kj_read_float("65520", KJIT_F16)));
-  assert_false(isinf(kj_read_float("65519.99999999999999999999999", KJIT_F16)));
+  double above = ki_read_float("1.00048828125000000000000000001", KJIT_F16);
+  expect_bits(ki_float_value(KJIT_F16, above), 0x3c01);
+  expect_bits(ki_float_value(KJIT_F16, ki_read_float("1.00048828125", KJIT_F16)), 0x3c00);
+  assert_true(isinf(ki_read_float("65520", KJIT_F16)));
+  assert_false(isinf(ki_read_float("65519.99999999999999999999999", KJIT_F16)));
 }
 
 static void test_float_to_integer(void **state)
 {
   (void)state;
-  assert_true(kj_float_value(KJIT_I8, 1e9).integer == INT8_MAX);
-  assert_true(kj_float_value(KJIT_I64, -INFINITY).integer == INT64_MIN);
-  assert_true(kj_float_value(KJIT_U64, 1e30).integer == (__int128)UINT64_MAX);
-  assert_true(kj_float_value(KJIT_U8, -3.5).integer == 0);
-  assert_true(kj_float_value(KJIT_I32, -3.9).integer == -3);
-  assert_true(kj_float_value(KJIT_I32, NAN).integer == 0);
+  assert_true(ki_float_value(KJIT_I8, 1e9).integer == INT8_MAX);
+  assert_true(ki_float_value(KJIT_I64, -INFINITY).integer == INT64_MIN);
+  assert_true(ki_float_value(KJIT_U64, 1e30).integer == (__int128)UINT64_MAX);
+  assert_true(ki_float_value(KJIT_U8, -3.5).integer == 0);
+  assert_true(ki_float_value(KJIT_I32, -3.9).integer == -3);
+  assert_true(ki_float_value(KJIT_I32, NAN).integer == 0);
 }
 
 static __int128 compute(kjit_op op, kjit_type type, __int128 x, __int128 y)
 {
-  kj_value result = { 0 };
-  assert_int_equal(kj_compute_binary(op, kj_integer_value(type, x), (kj_value){ KJIT_I64, y },
+  ki_value result = { 0 };
+  assert_int_equal(ki_compute_binary(op, ki_integer_value(type, x), (ki_value){ KJIT_I64, y },
                                      &result),
                    KJ_COMPUTED);
   assert_int_equal(result.type, type);
@@ -131,18 +131,18 @@ static void test_operators_wrap(void **state)
 static void test_literals_have_limits(void **state)
 {
   (void)state;
-  kj_value result, big = { KJ_WEAK_INT, (__int128)1 << 99 }, three = { KJ_WEAK_INT, 3 };
-  kj_value far = { KJ_WEAK_INT, 101 }, minus = { KJ_WEAK_INT, -1 };
-  assert_int_equal(kj_compute_binary(KJIT_MUL, big, three, &result), KJ_TOO_LARGE);
-  assert_int_equal(kj_compute_binary(KJIT_POW, three, far, &result), KJ_TOO_LARGE);
-  assert_int_equal(kj_compute_binary(KJIT_SHL, three, far, &result), KJ_SHIFTED_TOO_FAR);
-  assert_int_equal(kj_compute_binary(KJIT_POW, three, minus, &result), KJ_NEGATIVE_EXPONENT);
+  ki_value result, big = { KJ_WEAK_INT, (__int128)1 << 99 }, three = { KJ_WEAK_INT, 3 };
+  ki_value far = { KJ_WEAK_INT, 101 }, minus = { KJ_WEAK_INT, -1 };
+  assert_int_equal(ki_compute_binary(KJIT_MUL, big, three, &result), KJ_TOO_LARGE);
+  assert_int_equal(ki_compute_binary(KJIT_POW, three, far, &result), KJ_TOO_LARGE);
+  assert_int_equal(ki_compute_binary(KJIT_SHL, three, far, &result), KJ_SHIFTED_TOO_FAR);
+  assert_int_equal(ki_compute_binary(KJIT_POW, three, minus, &result), KJ_NEGATIVE_EXPONENT);
 }
 
-static void expect_text(kj_value value, const char *text)
+static void expect_text(ki_value value, const char *text)
 {
   kj_buffer buffer = { 0 };
-  kj_print_value(value, true, &buffer);
+  ki_print_value(value, true, &buffer);
   assert_string_equal(buffer.text, text);
   kj_free_buffer(&buffer);
 }
@@ -150,28 +150,28 @@ static void expect_text(kj_value value, const char *text)
 static void test_text(void **state)
 {
   (void)state;
-  expect_text((kj_value){ KJIT_F32, 0x7fc00000 }, "f32(nan)");
-  expect_text((kj_value){ KJIT_F32, 0x7fc00001 }, "bitcast(f32, 2143289345u32)");
-  expect_text((kj_value){ KJIT_F32, 0xffc00000 }, "bitcast(f32, 4290772992u32)");
-  expect_text((kj_value){ KJIT_F16, 0xfc00 }, "f16(-inf)");
-  expect_text(kj_float_value(KJIT_F64, -0.0), "-0.0f64");
-  expect_text(kj_float_value(KJ_WEAK_FLOAT, 2.5), "2.5");
-  expect_text(kj_integer_value(KJIT_U64, UINT64_MAX), "18446744073709551615u64");
-  expect_text(kj_integer_value(KJIT_I64, INT64_MIN), "-9223372036854775808i64");
+  expect_text((ki_value){ KJIT_F32, 0x7fc00000 }, "f32(nan)");
+  expect_text((ki_value){ KJIT_F32, 0x7fc00001 }, "bitcast(f32, 2143289345u32)");
+  expect_text((ki_value){ KJIT_F32, 0xffc00000 }, "bitcast(f32, 4290772992u32)");
+  expect_text((ki_value){ KJIT_F16, 0xfc00 }, "f16(-inf)");
+  expect_text(ki_float_value(KJIT_F64, -0.0), "-0.0f64");
+  expect_text(ki_float_value(KJ_WEAK_FLOAT, 2.5), "2.5");
+  expect_text(ki_integer_value(KJIT_U64, UINT64_MAX), "18446744073709551615u64");
+  expect_text(ki_integer_value(KJIT_I64, INT64_MIN), "-9223372036854775808i64");
 }
 
 static void test_comparisons(void **state)
 {
   (void)state;
-  kj_value nan = kj_float_value(KJIT_F32, NAN), zero = kj_float_value(KJIT_F32, 0),
-           minus = kj_float_value(KJIT_F32, -0.0);
-  assert_false(kj_compute_comparison(KJIT_EQ, nan, nan));
-  assert_true(kj_compute_comparison(KJIT_NE, nan, nan));
-  assert_true(kj_compute_comparison(KJIT_EQ, zero, minus));
-  assert_true(kj_is_same_value(nan, nan));
-  assert_false(kj_is_same_value(zero, minus));
-  assert_true(kj_compute_comparison(KJIT_LT, kj_integer_value(KJIT_I32, -1),
-                                    kj_integer_value(KJIT_U64, UINT64_MAX)));
+  ki_value nan = ki_float_value(KJIT_F32, NAN), zero = ki_float_value(KJIT_F32, 0),
+           minus = ki_float_value(KJIT_F32, -0.0);
+  assert_false(ki_compute_comparison(KJIT_EQ, nan, nan));
+  assert_true(ki_compute_comparison(KJIT_NE, nan, nan));
+  assert_true(ki_compute_comparison(KJIT_EQ, zero, minus));
+  assert_true(ki_is_same_value(nan, nan));
+  assert_false(ki_is_same_value(zero, minus));
+  assert_true(ki_compute_comparison(KJIT_LT, ki_integer_value(KJIT_I32, -1),
+                                    ki_integer_value(KJIT_U64, UINT64_MAX)));
 }
 
 int main(void)

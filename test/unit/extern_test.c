@@ -125,7 +125,7 @@ static void test_kinds(void **state)
   static const struct {
     const char *code;
     size_t size_bytes;
-    kj_code_kind kind;
+    ki_code_kind kind;
   } cases[] = {
     { ptx, sizeof ptx - 1, KJ_CODE_PTX },
     { "BC\xC0\xDE....", 8, KJ_CODE_BITCODE },
@@ -149,7 +149,7 @@ static void test_kinds(void **state)
     kjit_status status =
       kjit_bind_extern(module, "step", NULL, cases[i].code, cases[i].size_bytes, &bound);
     assert_int_equal(status, cases[i].kind == KJ_CODE_NONE ? KJIT_ERROR_SYNTAX : KJIT_OK);
-    if (bound) assert_int_equal(kj_find_decl(bound, "step")->function->bound->kind, cases[i].kind);
+    if (bound) assert_int_equal(ki_find_decl(bound, "step")->function->bound->kind, cases[i].kind);
     kjit_release_module(bound);
   }
   kjit_release_module(module);

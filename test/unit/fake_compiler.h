@@ -79,11 +79,11 @@ static void fake_plan(const kj_compile_request *request, kj_code *code)
     if (argument->kind == KJ_ARGUMENT_VALUE)
       ADD(KJ_PARAMETER_SCALAR, 0, kj_element_bytes(NULL, argument->type));
     if (argument->kind != KJ_ARGUMENT_ARRAY) continue;
-    uint32_t rank = kj_type(request->module->types, argument->type)->rank;
+    uint32_t rank = ki_type(request->module->types, argument->type)->rank;
     ADD(KJ_PARAMETER_POINTER, 0, 8);
     for (uint32_t d = 0; d < rank; d++) ADD(KJ_PARAMETER_EXTENT, d, index);
     bool is_tight = fake.has_tight_plans &&
-                    kj_type(request->module->types, argument->type)->layout == KJIT_LAYOUT_C;
+                    ki_type(request->module->types, argument->type)->layout == KJIT_LAYOUT_C;
     for (uint32_t d = 0; d < rank && !is_tight; d++) ADD(KJ_PARAMETER_STRIDE, d, index);
   }
   if (fake.has_map) {

@@ -299,10 +299,10 @@ static const row failing_rows[] = {
 
 /* One argument: a type, ?int or ?float (a plain number), a value of a const parameter, or the name
  * of a func. */
-static kj_argument read_argument(kjit_module *module, kj_types *types, kj_diagnostics *diagnostics,
+static kj_argument read_argument(kjit_module *module, ki_types *types, kj_diagnostics *diagnostics,
                                  const char *text)
 {
-  const kj_decl *decl = kj_find_decl(module, text);
+  const ki_decl *decl = ki_find_decl(module, text);
   if (decl)
     return (kj_argument){ .kind = KJ_ARGUMENT_FUNCTION, .type = KJIT_FUNC, .function = decl };
   if (strcmp(text, "?int") == 0)
@@ -312,18 +312,18 @@ static kj_argument read_argument(kjit_module *module, kj_types *types, kj_diagno
   if (text[0] >= '0' && text[0] <= '9' && strchr(text, '.'))
     return (kj_argument){ .kind = KJ_ARGUMENT_CONST,
                           .type = KJ_WEAK_FLOAT,
-                          .integer = kj_float_value(KJ_WEAK_FLOAT, strtod(text, NULL)).integer };
+                          .integer = ki_float_value(KJ_WEAK_FLOAT, strtod(text, NULL)).integer };
   if (text[0] >= '0' && text[0] <= '9')
     return (kj_argument){ .kind = KJ_ARGUMENT_CONST,
                           .type = KJ_WEAK_INT,
                           .integer = strtoll(text, NULL, 0) };
   kjit_type type;
-  assert_int_equal(kj_parse_type(types, text, diagnostics, &type), KJIT_OK);
-  return (kj_argument){ .kind = kj_is_scalar(type) ? KJ_ARGUMENT_VALUE : KJ_ARGUMENT_ARRAY,
+  assert_int_equal(ki_parse_type(types, text, diagnostics, &type), KJIT_OK);
+  return (kj_argument){ .kind = ki_is_scalar(type) ? KJ_ARGUMENT_VALUE : KJ_ARGUMENT_ARRAY,
                         .type = type };
 }
 
-static uint32_t read_signature(kjit_module *module, kj_types *types, kj_diagnostics *diagnostics,
+static uint32_t read_signature(kjit_module *module, ki_types *types, kj_diagnostics *diagnostics,
                                const char *signature, kj_argument *arguments)
 {
   char *copy = strdup(signature), *rest = NULL;
@@ -334,7 +334,7 @@ static uint32_t read_signature(kjit_module *module, kj_types *types, kj_diagnost
   return count;
 }
 
-static int infer(const kj_compile_request *request, kj_types *types, kj_diagnostics *diagnostics,
+static int infer(const kj_compile_request *request, ki_types *types, kj_diagnostics *diagnostics,
                  kj_buffer *text)
 {
   jmp_buf on_failure;
@@ -342,17 +342,17 @@ static int infer(const kj_compile_request *request, kj_types *types, kj_diagnost
   kj_init_arena(&arena, &on_failure);
   int jump = setjmp(on_failure);
   if (jump == 0) {
-    kj_compilation *c = KJ_NEW(&arena, kj_compilation);
-    *c = (kj_compilation){ .request = request,
+    kt_compilation *c = KJ_NEW(&arena, kt_compilation);
+    *c = (kt_compilation){ .request = request,
                            .code = KJ_NEW(&arena, kj_code),
                            .module = request->module,
                            .types = types,
                            .arena = &arena,
                            .diagnostics = diagnostics,
                            .on_failure = &on_failure };
-    kj_infer(c);
-    kj_verify_typed(c);
-    kj_print_typed(c, text);
+    kt_infer(c);
+    kt_verify_typed(c);
+    kt_print_typed(c, text);
   }
   kj_free_arena(&arena);
   return jump;
@@ -371,11 +371,11 @@ static void check_text(const row *r, const char *text)
 
 static void check_row(const row *r, int expected_jump)
 {
-  kj_types *types = kj_create_types();
+  ki_types *types = ki_create_types();
   kj_diagnostics diagnostics = { 0 };
   kj_buffer text = { 0 };
   kjit_module *module = NULL;
-  if (kj_parse_module(NULL, types, "row", r->text, strlen(r->text), &diagnostics, &module) !=
+  if (ki_parse_module(NULL, types, "row", r->text, strlen(r->text), &diagnostics, &module) !=
       KJIT_OK) {
     kj_print_diagnostics(&diagnostics, &text);
     fail_msg("%s: not parsed:\n%s", r->what, text.text);
@@ -385,7 +385,7 @@ static void check_row(const row *r, int expected_jump)
                              .count = read_signature(module, types, &diagnostics, r->signature,
                                                      arguments) };
   kj_compile_request request = { .module = module,
-                                 .kernel = kj_find_decl(module, "k")->function,
+                                 .kernel = ki_find_decl(module, "k")->function,
                                  .signature = &signature,
                                  .target = { .kind = KJ_TARGET_NVPTX, .arch = 90 } };
   int jump = infer(&request, types, &diagnostics, &text);
@@ -397,8 +397,8 @@ static void check_row(const row *r, int expected_jump)
   check_text(r, text.text);
   kj_free_buffer(&text);
   kj_free_diagnostics(&diagnostics);
-  kj_destroy_module(module);
-  kj_destroy_types(types);
+  ki_destroy_module(module);
+  ki_destroy_types(types);
 }
 
 static void test_typed(void **state)

@@ -8,7 +8,7 @@
 
 /* ---- the operations on values ---- */
 
-static __int128 wrap(kj_integer type, __int128 value)
+static __int128 wrap(kp_integer type, __int128 value)
 {
   __int128 period = (__int128)1 << type.bits, low = ((value % period) + period) % period;
   return type.is_signed && low >= period / 2 ? low - period : low;
@@ -18,7 +18,7 @@ static __int128 floor_of(__int128 x, __int128 y)
 {
   return y == 0 ? 0 : x / y - (x % y != 0 && (x < 0) != (y < 0));
 }
-static __int128 count_of(kj_integer type, __int128 y)
+static __int128 count_of(kp_integer type, __int128 y)
 {
   return ((y % type.bits) + type.bits) % type.bits;
 }
@@ -48,7 +48,7 @@ static const operation operations[] = {
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
-static __int128 apply_operator(int id, kj_integer type, __int128 x, __int128 y)
+static __int128 apply_operator(int id, kp_integer type, __int128 x, __int128 y)
 {
   switch (id) {
   case KJIT_ADD: return x + y;
@@ -75,26 +75,26 @@ static __int128 apply_builtin(int id, __int128 x, __int128 y)
   }
 }
 
-static __int128 apply(const operation *op, kj_integer type, __int128 x, __int128 y)
+static __int128 apply(const operation *op, kp_integer type, __int128 x, __int128 y)
 {
   return wrap(type,
               op->is_builtin ? apply_builtin(op->id, x, y) : apply_operator(op->id, type, x, y));
 }
 
-static kj_interval find(const operation *op, kj_integer type, kj_interval x, kj_interval y)
+static kt_interval find(const operation *op, kp_integer type, kt_interval x, kt_interval y)
 {
-  kj_interval operands[] = { x, y };
-  return kj_wrap_interval(type, op->is_builtin
-                                  ? kj_exact_builtin((kj_builtin_id)op->id, operands, 2)
-                                  : kj_exact_binary((kjit_op)op->id, type, x, y));
+  kt_interval operands[] = { x, y };
+  return kp_wrap_interval(type, op->is_builtin
+                                  ? kp_exact_builtin((ki_builtin_id)op->id, operands, 2)
+                                  : kp_exact_binary((kjit_op)op->id, type, x, y));
 }
 
 /* ---- small types ---- */
 
 enum { MOST_VALUES = 16 };
 
-static void fail_at(const char *what, kj_integer type, kj_interval x, kj_interval y,
-                    kj_interval found, __int128 value)
+static void fail_at(const char *what, kp_integer type, kt_interval x, kt_interval y,
+                    kt_interval found, __int128 value)
 {
   fail_msg("%c%u, %lld..%lld %s %lld..%lld: %lld is not in %lld..%lld", type.is_signed ? 'i' : 'u',
            type.bits, (long long)x.least, (long long)x.most, what, (long long)y.least,
@@ -102,11 +102,11 @@ static void fail_at(const char *what, kj_integer type, kj_interval x, kj_interva
 }
 
 /* results: of all pairs of values. */
-static void check_pair(const operation *op, kj_integer type, kj_interval x, kj_interval y,
+static void check_pair(const operation *op, kp_integer type, kt_interval x, kt_interval y,
                        const int8_t results[MOST_VALUES][MOST_VALUES])
 {
-  kj_interval all = kj_whole_interval(type), found = find(op, type, x, y);
-  assert_true(kj_is_within(found, all.least, all.most));
+  kt_interval all = kp_whole_interval(type), found = find(op, type, x, y);
+  assert_true(kp_is_within(found, all.least, all.most));
   for (__int128 a = x.least; a <= x.most; a++)
     for (__int128 b = y.least; b <= y.most; b++) {
       int8_t value = results[a - all.least][b - all.least];
@@ -114,10 +114,10 @@ static void check_pair(const operation *op, kj_integer type, kj_interval x, kj_i
     }
 }
 
-static void check_operation(const operation *op, kj_integer type)
+static void check_operation(const operation *op, kp_integer type)
 {
   int8_t results[MOST_VALUES][MOST_VALUES];
-  kj_interval all = kj_whole_interval(type);
+  kt_interval all = kp_whole_interval(type);
   for (__int128 a = all.least; a <= all.most; a++)
     for (__int128 b = all.least; b <= all.most; b++)
       results[a - all.least][b - all.least] = (int8_t)apply(op, type, a, b);
@@ -125,10 +125,10 @@ static void check_operation(const operation *op, kj_integer type)
     for (__int128 b = a; b <= all.most; b++)
       for (__int128 c = all.least; c <= all.most; c++)
         for (__int128 d = c; d <= all.most; d++)
-          check_pair(op, type, kj_make_interval(a, b), kj_make_interval(c, d), results);
+          check_pair(op, type, kp_make_interval(a, b), kp_make_interval(c, d), results);
 }
 
-static const kj_integer small_types[] = { { 2, false }, { 2, true }, { 4, false }, { 4, true } };
+static const kp_integer small_types[] = { { 2, false }, { 2, true }, { 4, false }, { 4, true } };
 enum { SMALL_TYPES = sizeof small_types / sizeof *small_types };
 
 static void test_all_values(void **state)
@@ -143,7 +143,7 @@ static void test_numbers(void **state)
 {
   (void)state;
   for (int t = 0; t < SMALL_TYPES; t++) {
-    kj_interval all = kj_whole_interval(small_types[t]);
+    kt_interval all = kp_whole_interval(small_types[t]);
     for (int i = 0; i < OPERATIONS; i++)
       for (__int128 a = all.least; a <= all.most; a++)
         for (__int128 b = all.least; b <= all.most; b++) {
@@ -151,8 +151,8 @@ static void test_numbers(void **state)
           bool is_open = !op->is_builtin && (op->id == KJIT_BIT_AND || op->id == KJIT_BIT_OR ||
                                              op->id == KJIT_BIT_XOR || op->id == KJIT_MOD);
           if (is_open || op->id == KJ_BUILTIN_REM_TRUNC) continue;
-          kj_interval x = kj_make_interval(a, a), y = kj_make_interval(b, b);
-          kj_interval found = find(op, small_types[t], x, y);
+          kt_interval x = kp_make_interval(a, a), y = kp_make_interval(b, b);
+          kt_interval found = find(op, small_types[t], x, y);
           __int128 value = apply(op, small_types[t], a, b);
           if (found.least != value || found.most != value)
             fail_at(op->name, small_types[t], x, y, found, value);
@@ -165,10 +165,10 @@ static __int128 apply_unary(int which, __int128 x)
   return which == 0 ? -x : which == 1 ? -1 - x : x < 0 ? -x : x;
 }
 
-static kj_interval find_unary(int which, kj_interval x)
+static kt_interval find_unary(int which, kt_interval x)
 {
-  return which == 2 ? kj_exact_builtin(KJ_BUILTIN_ABS, &x, 1)
-                    : kj_exact_unary(which ? KJIT_INVERT : KJIT_NEG, x);
+  return which == 2 ? kp_exact_builtin(KJ_BUILTIN_ABS, &x, 1)
+                    : kp_exact_unary(which ? KJIT_INVERT : KJIT_NEG, x);
 }
 
 static void test_unary(void **state)
@@ -176,12 +176,12 @@ static void test_unary(void **state)
   (void)state;
   static const char *const names[] = { "neg", "invert", "abs" };
   for (int t = 0; t < SMALL_TYPES; t++) {
-    kj_interval all = kj_whole_interval(small_types[t]);
+    kt_interval all = kp_whole_interval(small_types[t]);
     for (int which = 0; which < 3; which++)
       for (__int128 a = all.least; a <= all.most; a++)
         for (__int128 b = a; b <= all.most; b++) {
-          kj_interval x = kj_make_interval(a, b),
-                      found = kj_wrap_interval(small_types[t], find_unary(which, x));
+          kt_interval x = kp_make_interval(a, b),
+                      found = kp_wrap_interval(small_types[t], find_unary(which, x));
           for (__int128 v = a; v <= b; v++) {
             __int128 value = wrap(small_types[t], apply_unary(which, v));
             if (value < found.least || value > found.most)
@@ -194,17 +194,17 @@ static void test_unary(void **state)
 static void test_conversions(void **state)
 {
   (void)state;
-  static const kj_integer truth = { 1, false };
+  static const kp_integer truth = { 1, false };
   for (int t = 0; t < SMALL_TYPES; t++)
     for (__int128 a = -20; a <= 40; a++)
       for (__int128 b = a; b <= 40; b++) {
-        kj_interval x = kj_make_interval(a, b), found = kj_convert_interval(small_types[t], x),
-                    is_true = kj_convert_interval(truth, x);
+        kt_interval x = kp_make_interval(a, b), found = kp_convert_interval(small_types[t], x),
+                    is_true = kp_convert_interval(truth, x);
         for (__int128 v = a; v <= b; v++) {
           __int128 value = wrap(small_types[t], v);
           if (value < found.least || value > found.most)
             fail_at("to", small_types[t], x, x, found, value);
-          assert_true(kj_is_within(kj_make_interval(v != 0, v != 0), is_true.least, is_true.most));
+          assert_true(kp_is_within(kp_make_interval(v != 0, v != 0), is_true.least, is_true.most));
         }
       }
 }
@@ -216,8 +216,8 @@ static void test_sets(void **state)
     for (int b = a; b < 4; b++)
       for (int c = -3; c < 4; c++)
         for (int d = c; d < 4; d++) {
-          kj_interval x = kj_make_interval(a, b), y = kj_make_interval(c, d),
-                      joined = kj_join_intervals(x, y), met = kj_meet_intervals(x, y);
+          kt_interval x = kp_make_interval(a, b), y = kp_make_interval(c, d),
+                      joined = kp_join_intervals(x, y), met = kp_meet_intervals(x, y);
           for (int v = -3; v < 4; v++) {
             bool in_x = a <= v && v <= b, in_y = c <= v && v <= d;
             if (in_x || in_y) assert_true(joined.least <= v && v <= joined.most);
@@ -228,36 +228,36 @@ static void test_sets(void **state)
 
 /* ---- the ends of large types ---- */
 
-static void assert_interval(kj_interval x, __int128 least, __int128 most)
+static void assert_interval(kt_interval x, __int128 least, __int128 most)
 {
   assert_true(x.known);
   assert_true(x.least == least);
   assert_true(x.most == most);
 }
 
-static kj_interval of(__int128 value) { return kj_make_interval(value, value); }
+static kt_interval of(__int128 value) { return kp_make_interval(value, value); }
 
 static void test_large(void **state)
 {
   (void)state;
-  static const kj_integer i32 = { 32, true }, u32 = { 32, false }, i64 = { 64, true },
+  static const kp_integer i32 = { 32, true }, u32 = { 32, false }, i64 = { 64, true },
                           u64 = { 64, false };
-  kj_interval all = kj_whole_interval(u64), any = kj_whole_interval(i64);
+  kt_interval all = kp_whole_interval(u64), any = kp_whole_interval(i64);
   assert_interval(all, 0, ((__int128)1 << 64) - 1);
   /* what leaves 128 bits is any value of the type */
-  assert_interval(kj_wrap_interval(u64, kj_exact_binary(KJIT_MUL, u64, all, all)), 0, all.most);
-  assert_interval(kj_wrap_interval(u64, kj_exact_binary(KJIT_SHL, u64, all, of(63))), 0, all.most);
-  assert_interval(kj_exact_binary(KJIT_SUB, i64, any, any), any.least - any.most,
+  assert_interval(kp_wrap_interval(u64, kp_exact_binary(KJIT_MUL, u64, all, all)), 0, all.most);
+  assert_interval(kp_wrap_interval(u64, kp_exact_binary(KJIT_SHL, u64, all, of(63))), 0, all.most);
+  assert_interval(kp_exact_binary(KJIT_SUB, i64, any, any), any.least - any.most,
                   any.most - any.least);
-  assert_interval(kj_wrap_interval(i64, of((__int128)INT64_MAX + 1)), INT64_MIN, INT64_MIN);
-  assert_interval(kj_convert_interval(i32, of(4000000000)), -294967296, -294967296);
+  assert_interval(kp_wrap_interval(i64, of((__int128)INT64_MAX + 1)), INT64_MIN, INT64_MIN);
+  assert_interval(kp_convert_interval(i32, of(4000000000)), -294967296, -294967296);
   /* counts at and over the width */
-  kj_interval x = of(65535);
-  assert_interval(kj_exact_binary(KJIT_SHR, i32, x, kj_make_interval(32, 39)), 511, 65535);
-  assert_interval(kj_exact_binary(KJIT_SHR, u32, of(4000000000), of(32)), 4000000000, 4000000000);
-  assert_interval(kj_exact_binary(KJIT_SHR, u32, x, kj_make_interval(30, 33)), 0, 65535);
-  assert_interval(kj_exact_binary(KJIT_SHL, i64, of(1), of(64)), 1, 1);
-  assert_interval(kj_exact_binary(KJIT_SHL, i64, of(1), of(-1)), (__int128)1 << 63,
+  kt_interval x = of(65535);
+  assert_interval(kp_exact_binary(KJIT_SHR, i32, x, kp_make_interval(32, 39)), 511, 65535);
+  assert_interval(kp_exact_binary(KJIT_SHR, u32, of(4000000000), of(32)), 4000000000, 4000000000);
+  assert_interval(kp_exact_binary(KJIT_SHR, u32, x, kp_make_interval(30, 33)), 0, 65535);
+  assert_interval(kp_exact_binary(KJIT_SHL, i64, of(1), of(64)), 1, 1);
+  assert_interval(kp_exact_binary(KJIT_SHL, i64, of(1), of(-1)), (__int128)1 << 63,
                   (__int128)1 << 63);
 }
 
@@ -269,30 +269,30 @@ static void test_counters(void **state)
   for (int first = -3; first < 4; first++)
     for (int stop = -3; stop < 4; stop++)
       for (int step = -3; step < 4; step++) {
-        kj_interval past, values = kj_counter_interval(of(first), of(stop), of(step), &past);
+        kt_interval past, values = kp_counter_interval(of(first), of(stop), of(step), &past);
         assert_int_equal(values.known, step != 0);
         for (int i = first; step && (step > 0 ? i < stop : i > stop); i += step) {
           assert_true(values.least <= i && i <= values.most);
           assert_true(past.least <= i + step && i + step <= past.most);
         }
       }
-  assert_interval(kj_range_interval(kj_make_interval(-5, 7)), 0, 6);
-  assert_interval(kj_range_interval(kj_make_interval(-5, 0)), 0, 0);
+  assert_interval(kp_range_interval(kp_make_interval(-5, 7)), 0, 6);
+  assert_interval(kp_range_interval(kp_make_interval(-5, 0)), 0, 0);
 }
 
 static void test_positions(void **state)
 {
   (void)state;
-  kj_launch_limits open = { .grid32 = false }, known = { .block = { 32, 4, 2 }, .grid32 = true };
-  assert_interval(kj_position_interval(&open, KJ_BUILTIN_THREAD_IDX, 0), 0, 1023);
-  assert_interval(kj_position_interval(&open, KJ_BUILTIN_THREAD_IDX, 2), 0, 63);
-  assert_interval(kj_position_interval(&open, KJ_BUILTIN_GRID, 0), 0,
+  kp_launch_limits open = { .grid32 = false }, known = { .block = { 32, 4, 2 }, .grid32 = true };
+  assert_interval(kp_position_interval(&open, KJ_BUILTIN_THREAD_IDX, 0), 0, 1023);
+  assert_interval(kp_position_interval(&open, KJ_BUILTIN_THREAD_IDX, 2), 0, 63);
+  assert_interval(kp_position_interval(&open, KJ_BUILTIN_GRID, 0), 0,
                   (__int128)INT32_MAX * 1024 - 1);
-  assert_interval(kj_position_interval(&known, KJ_BUILTIN_GRID, 0), 0, INT32_MAX - 1);
-  assert_interval(kj_position_interval(&known, KJ_BUILTIN_BLOCK_DIM, 1), 4, 4);
-  assert_interval(kj_position_interval(&known, KJ_BUILTIN_THREAD_RANK, 0), 0, 255);
-  assert_interval(kj_position_interval(&known, KJ_BUILTIN_WARP_RANK, 0), 0, 7);
-  assert_false(kj_position_interval(&known, KJ_BUILTIN_ABS, 0).known);
+  assert_interval(kp_position_interval(&known, KJ_BUILTIN_GRID, 0), 0, INT32_MAX - 1);
+  assert_interval(kp_position_interval(&known, KJ_BUILTIN_BLOCK_DIM, 1), 4, 4);
+  assert_interval(kp_position_interval(&known, KJ_BUILTIN_THREAD_RANK, 0), 0, 255);
+  assert_interval(kp_position_interval(&known, KJ_BUILTIN_WARP_RANK, 0), 0, 7);
+  assert_false(kp_position_interval(&known, KJ_BUILTIN_ABS, 0).known);
 }
 
 int main(void)

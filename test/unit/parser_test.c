@@ -11,19 +11,19 @@
 
 #include "ir/module.h"
 
-static kj_types *types;
+static ki_types *types;
 
 static int set_up(void **state)
 {
   (void)state;
-  types = kj_create_types();
+  types = ki_create_types();
   return types ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
   (void)state;
-  kj_destroy_types(types);
+  ki_destroy_types(types);
   return 0;
 }
 
@@ -33,11 +33,11 @@ static char *read_and_print(const char *text, char **message)
   kj_diagnostics diagnostics = { 0 };
   kjit_module *module = NULL;
   kj_buffer buffer = { 0 };
-  if (kj_read_module(types, "test", text, strlen(text), &diagnostics, &module) == KJIT_OK)
-    kj_print_module(module, &buffer);
+  if (ki_read_module(types, "test", text, strlen(text), &diagnostics, &module) == KJIT_OK)
+    ki_print_module(module, &buffer);
   else if (message) *message = strdup(diagnostics.items[0].message);
   bool failed = !module;
-  kj_destroy_module(module);
+  ki_destroy_module(module);
   kj_free_diagnostics(&diagnostics);
   return failed ? NULL : kj_take_text(&buffer);
 }
@@ -232,7 +232,7 @@ static void bytes(void **state)
   (void)state;
   kj_diagnostics diagnostics = { 0 };
   kjit_module *module = NULL;
-  assert_int_equal(kj_read_module(types, "test", "func f() { }\n \0", 15, &diagnostics, &module),
+  assert_int_equal(ki_read_module(types, "test", "func f() { }\n \0", 15, &diagnostics, &module),
                    KJIT_ERROR_SYNTAX);
   assert_int_equal(diagnostics.items[0].line, 2);
   assert_int_equal(diagnostics.items[0].column, 2);
@@ -248,7 +248,7 @@ static kjit_type parse_type(const char *text)
 {
   kj_diagnostics diagnostics = { 0 };
   kjit_type type = KJIT_ANY;
-  kj_parse_type(types, text, &diagnostics, &type);
+  ki_parse_type(types, text, &diagnostics, &type);
   kj_free_diagnostics(&diagnostics);
   return type;
 }
@@ -256,7 +256,7 @@ static kjit_type parse_type(const char *text)
 static void expect_type(const char *text, const char *expected)
 {
   kj_buffer buffer = { 0 };
-  kj_print_type(types, parse_type(text), &buffer);
+  ki_print_type(types, parse_type(text), &buffer);
   char *printed = kj_take_text(&buffer);
   assert_string_equal(printed, expected);
   assert_int_equal(parse_type(printed), parse_type(text));
@@ -305,19 +305,19 @@ static void many_types(void **state)
   kjit_type made[5000];
   for (uint32_t i = 0; i < 5000; i++)
     made[i] =
-      kj_intern_array(types,
-                      &(kj_type_info){
+      ki_intern_array(types,
+                      &(ki_type_info){
                         .element = KJIT_F32, .rank = 1, .is_static = true, .extents = { i + 1 } });
   for (uint32_t i = 0; i < 5000; i++) {
-    assert_int_equal(kj_type(types, made[i])->extents[0], i + 1);
-    assert_int_equal(kj_intern_array(types, &(kj_type_info){ .element = KJIT_F32,
+    assert_int_equal(ki_type(types, made[i])->extents[0], i + 1);
+    assert_int_equal(ki_intern_array(types, &(ki_type_info){ .element = KJIT_F32,
                                                              .rank = 1,
                                                              .is_static = true,
                                                              .extents = { i + 1 } }),
                      made[i]);
   }
-  assert_true(kj_has_type(types, made[4999]));
-  assert_false(kj_has_type(types, made[4999] + 1));
+  assert_true(ki_has_type(types, made[4999]));
+  assert_false(ki_has_type(types, made[4999] + 1));
 }
 
 /* ---- accesses ---- */
@@ -326,16 +326,16 @@ static void expect_accesses(const char *text, const char *expected)
 {
   kj_diagnostics diagnostics = { 0 };
   kjit_module *module = NULL;
-  if (kj_parse_module(NULL, types, "test", text, strlen(text), &diagnostics, &module) != KJIT_OK)
+  if (ki_parse_module(NULL, types, "test", text, strlen(text), &diagnostics, &module) != KJIT_OK)
     fail_msg("%s", diagnostics.items[0].message);
-  const kj_function *function = kj_find_decl(module, "k")->function;
+  const ki_function *function = ki_find_decl(module, "k")->function;
   bool read[16] = { 0 }, written[16] = { 0 };
-  kj_find_accesses(module, function, read, written);
+  ki_find_accesses(module, function, read, written);
   char found[64] = "";
   for (size_t i = 0; i < function->params.count; i++)
     strcat(found, read[i] && written[i] ? "b" : read[i] ? "r" : written[i] ? "w" : "-");
   assert_string_equal(found, expected);
-  kj_destroy_module(module);
+  ki_destroy_module(module);
   kj_free_diagnostics(&diagnostics);
 }
 

@@ -39,7 +39,7 @@ static void take_warning(void *user, const kjit_diagnostic *diagnostic)
 /* What code on a device does. */
 static bool print_line(uint32_t site, const uint64_t *values, uint32_t count)
 {
-  kj_print_ring *ring = (kj_print_ring *)(uintptr_t)cuda.global[0];
+  kn_print_ring *ring = (kn_print_ring *)(uintptr_t)cuda.global[0];
   if (!ring) return false;
   uint64_t *next = (uint64_t *)(uintptr_t)ring->next, place = *next;
   if (place + count + 1 - ring->read > ring->mask + 1) {

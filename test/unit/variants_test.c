@@ -470,11 +470,11 @@ static void test_sealed_layouts(void **state)
   kjit_arg argument = kjit_arg_tensor(&r);
   kjit_launch_config config = { .grid = { 1 }, .block = { 1 }, .device = cpu_of(*state) };
   expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
-  assert_int_equal(kj_type(kj_context_types(*state), fake.arguments[0].type)->layout,
+  assert_int_equal(ki_type(ki_context_types(*state), fake.arguments[0].type)->layout,
                    KJIT_LAYOUT_STRIDED);
   r.strides = NULL;
   expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
-  assert_int_equal(kj_type(kj_context_types(*state), fake.arguments[0].type)->layout,
+  assert_int_equal(ki_type(ki_context_types(*state), fake.arguments[0].type)->layout,
                    KJIT_LAYOUT_STRIDED);
 }
 

@@ -7,124 +7,124 @@
 
 #include "lower/lower.h"
 
-typedef kj_complex_value complex_value;
+typedef kl_complex_value complex_value;
 
-static LLVMBuilderRef at(kj_lowering *l) { return l->builder; }
+static LLVMBuilderRef at(kl_lowering *l) { return l->builder; }
 
-static LLVMValueRef relax(kj_lowering *l, LLVMValueRef value)
+static LLVMValueRef relax(kl_lowering *l, LLVMValueRef value)
 {
-  return l->frame->instance->is_fastmath ? kj_fast(l, value) : value;
+  return l->frame->instance->is_fastmath ? kl_fast(l, value) : value;
 }
 
-static LLVMValueRef add(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef add(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return relax(l, LLVMBuildFAdd(at(l), x, y, ""));
 }
-static LLVMValueRef sub(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef sub(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return relax(l, LLVMBuildFSub(at(l), x, y, ""));
 }
-static LLVMValueRef mul(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef mul(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return relax(l, LLVMBuildFMul(at(l), x, y, ""));
 }
-static LLVMValueRef divide(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef divide(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return relax(l, LLVMBuildFDiv(at(l), x, y, ""));
 }
-static LLVMValueRef negate(kj_lowering *l, LLVMValueRef x) { return LLVMBuildFNeg(at(l), x, ""); }
-static LLVMValueRef choose(kj_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef negate(kl_lowering *l, LLVMValueRef x) { return LLVMBuildFNeg(at(l), x, ""); }
+static LLVMValueRef choose(kl_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildSelect(at(l), c, x, y, "");
 }
-static LLVMValueRef both(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef both(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildAnd(at(l), x, y, "");
 }
-static LLVMValueRef either(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef either(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildOr(at(l), x, y, "");
 }
-static LLVMValueRef size_of(kj_lowering *l, LLVMValueRef x)
+static LLVMValueRef size_of(kl_lowering *l, LLVMValueRef x)
 {
-  return kj_intrinsic1(l, "llvm.fabs", x);
+  return kl_intrinsic1(l, "llvm.fabs", x);
 }
-static LLVMValueRef with_sign(kj_lowering *l, LLVMValueRef size, LLVMValueRef sign)
+static LLVMValueRef with_sign(kl_lowering *l, LLVMValueRef size, LLVMValueRef sign)
 {
-  return kj_intrinsic2(l, "llvm.copysign", size, sign);
+  return kl_intrinsic2(l, "llvm.copysign", size, sign);
 }
-static LLVMValueRef root(kj_lowering *l, LLVMValueRef x)
+static LLVMValueRef root(kl_lowering *l, LLVMValueRef x)
 {
-  return kj_intrinsic1(l, "llvm.sqrt", x);
+  return kl_intrinsic1(l, "llvm.sqrt", x);
 }
-static LLVMValueRef is_above(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef is_above(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildFCmp(at(l), LLVMRealOGT, x, y, "");
 }
-static LLVMValueRef is_equal(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef is_equal(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildFCmp(at(l), LLVMRealOEQ, x, y, "");
 }
-static LLVMValueRef larger(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef larger(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  return kj_intrinsic2(l, "llvm.maxnum", x, y);
+  return kl_intrinsic2(l, "llvm.maxnum", x, y);
 }
-static LLVMValueRef lesser(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef lesser(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  return kj_intrinsic2(l, "llvm.minnum", x, y);
+  return kl_intrinsic2(l, "llvm.minnum", x, y);
 }
 
 static LLVMValueRef number(LLVMValueRef like, double value)
 {
   return LLVMConstReal(LLVMTypeOf(like), value);
 }
-static bool is_double(kj_lowering *l, LLVMValueRef x) { return LLVMTypeOf(x) == l->f64; }
+static bool is_double(kl_lowering *l, LLVMValueRef x) { return LLVMTypeOf(x) == l->f64; }
 /* A constant that depends on the width. */
-static LLVMValueRef limit(kj_lowering *l, LLVMValueRef like, double of_float, double of_double)
+static LLVMValueRef limit(kl_lowering *l, LLVMValueRef like, double of_float, double of_double)
 {
   return number(like, is_double(l, like) ? of_double : of_float);
 }
 
-static LLVMValueRef call(kj_lowering *l, kj_builtin_id id, LLVMValueRef x)
+static LLVMValueRef call(kl_lowering *l, ki_builtin_id id, LLVMValueRef x)
 {
   return l->target->math(l, id, &x, 1, LLVMTypeOf(x));
 }
 
-static LLVMValueRef call2(kj_lowering *l, kj_builtin_id id, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef call2(kl_lowering *l, ki_builtin_id id, LLVMValueRef x, LLVMValueRef y)
 {
   return l->target->math(l, id, (LLVMValueRef[]){ x, y }, 2, LLVMTypeOf(x));
 }
 
-static LLVMValueRef scale(kj_lowering *l, LLVMValueRef x, LLVMValueRef exponent)
+static LLVMValueRef scale(kl_lowering *l, LLVMValueRef x, LLVMValueRef exponent)
 {
   LLVMTypeRef overloads[2] = { LLVMTypeOf(x), l->i32 };
-  return kj_intrinsic(l, "llvm.ldexp", overloads, 2, (LLVMValueRef[]){ x, exponent }, 2);
+  return kl_intrinsic(l, "llvm.ldexp", overloads, 2, (LLVMValueRef[]){ x, exponent }, 2);
 }
 
-static LLVMValueRef is_infinite(kj_lowering *l, LLVMValueRef x)
+static LLVMValueRef is_infinite(kl_lowering *l, LLVMValueRef x)
 {
   return is_equal(l, size_of(l, x), number(x, INFINITY));
 }
-static LLVMValueRef is_finite(kj_lowering *l, LLVMValueRef x)
+static LLVMValueRef is_finite(kl_lowering *l, LLVMValueRef x)
 {
   return LLVMBuildFCmp(at(l), LLVMRealOLT, size_of(l, x), number(x, INFINITY), "");
 }
-static LLVMValueRef is_not_finite(kj_lowering *l, LLVMValueRef x)
+static LLVMValueRef is_not_finite(kl_lowering *l, LLVMValueRef x)
 {
   return LLVMBuildNot(at(l), is_finite(l, x), "");
 }
-static LLVMValueRef is_zero(kj_lowering *l, LLVMValueRef x) { return is_equal(l, x, number(x, 0)); }
-static LLVMValueRef is_any_nan(kj_lowering *l, complex_value z)
+static LLVMValueRef is_zero(kl_lowering *l, LLVMValueRef x) { return is_equal(l, x, number(x, 0)); }
+static LLVMValueRef is_any_nan(kl_lowering *l, complex_value z)
 {
   return LLVMBuildFCmp(at(l), LLVMRealUNO, z.real, z.imaginary, "");
 }
 
 /* i * z and -i * z */
-static complex_value turn(kj_lowering *l, complex_value z)
+static complex_value turn(kl_lowering *l, complex_value z)
 {
   return (complex_value){ negate(l, z.imaginary), z.real };
 }
-static complex_value turn_back(kj_lowering *l, complex_value z)
+static complex_value turn_back(kl_lowering *l, complex_value z)
 {
   return (complex_value){ z.imaginary, negate(l, z.real) };
 }
@@ -132,21 +132,21 @@ static complex_value turn_back(kj_lowering *l, complex_value z)
 /* ---- exp and the hyperbolic functions ---- */
 
 /* The logarithm of a quarter of the largest number: up to there cosh and exp do not overflow. */
-static LLVMValueRef exponent_limit(kj_lowering *l, LLVMValueRef like)
+static LLVMValueRef exponent_limit(kl_lowering *l, LLVMValueRef like)
 {
   return limit(l, like, 87.33654475055310, 708.3964185322641);
 }
 
 /* x closer to 0 by 1 where it is so large that e to it might overflow although the product with a
  * sine does not, and the factor that makes up for it. */
-static LLVMValueRef reduce_exponent(kj_lowering *l, LLVMValueRef x, LLVMValueRef *factor)
+static LLVMValueRef reduce_exponent(kl_lowering *l, LLVMValueRef x, LLVMValueRef *factor)
 {
   LLVMValueRef is_large = is_above(l, size_of(l, x), exponent_limit(l, x));
   *factor = choose(l, is_large, number(x, 2.71828182845904523536), number(x, 1));
   return choose(l, is_large, sub(l, x, with_sign(l, number(x, 1), x)), x);
 }
 
-static complex_value complex_exp(kj_lowering *l, complex_value z)
+static complex_value complex_exp(kl_lowering *l, complex_value z)
 {
   LLVMValueRef factor, x = reduce_exponent(l, z.real, &factor), zero = number(x, 0),
                        y = z.imaginary;
@@ -161,7 +161,7 @@ static complex_value complex_exp(kj_lowering *l, complex_value z)
   return (complex_value){ real, choose(l, is_zero(l, y), y, imaginary) };
 }
 
-static complex_value complex_sinh(kj_lowering *l, complex_value z)
+static complex_value complex_sinh(kl_lowering *l, complex_value z)
 {
   LLVMValueRef factor, x = reduce_exponent(l, z.real, &factor), y = z.imaginary;
   LLVMValueRef real =
@@ -174,7 +174,7 @@ static complex_value complex_sinh(kj_lowering *l, complex_value z)
                           choose(l, is_zero(l, y), y, imaginary) };
 }
 
-static complex_value complex_cosh(kj_lowering *l, complex_value z)
+static complex_value complex_cosh(kl_lowering *l, complex_value z)
 {
   LLVMValueRef factor, x = reduce_exponent(l, z.real, &factor), y = z.imaginary;
   LLVMValueRef real =
@@ -189,7 +189,7 @@ static complex_value complex_cosh(kj_lowering *l, complex_value z)
                     choose(l, either(l, is_zero(l, y), is_zero(l, z.real)), zero, imaginary) };
 }
 
-static complex_value complex_tanh(kj_lowering *l, complex_value z)
+static complex_value complex_tanh(kl_lowering *l, complex_value z)
 {
   LLVMValueRef x = z.real, y = z.imaginary, one = number(x, 1);
   LLVMValueRef is_large = is_above(l, size_of(l, x), exponent_limit(l, x));
@@ -211,18 +211,18 @@ static complex_value complex_tanh(kj_lowering *l, complex_value z)
 
 /* The size of z, less a power of two where it would overflow or lose bits: *exponent is what is to
  * be taken off again. */
-static LLVMValueRef scaled_size(kj_lowering *l, complex_value z, LLVMValueRef *exponent)
+static LLVMValueRef scaled_size(kl_lowering *l, complex_value z, LLVMValueRef *exponent)
 {
   LLVMValueRef most = larger(l, size_of(l, z.real), size_of(l, z.imaginary));
   LLVMValueRef is_large = is_above(l, most, limit(l, most, 0x1p125, 0x1p1021)),
                is_small = is_above(l, limit(l, most, 0x1p-100, 0x1p-960), most);
-  LLVMValueRef up = kj_const32(l, is_double(l, most) ? 54 : 26);
-  *exponent = choose(l, is_large, kj_const32(l, -2), choose(l, is_small, up, kj_const32(l, 0)));
+  LLVMValueRef up = kl_const32(l, is_double(l, most) ? 54 : 26);
+  *exponent = choose(l, is_large, kl_const32(l, -2), choose(l, is_small, up, kl_const32(l, 0)));
   return call2(l, KJ_BUILTIN_HYPOT, scale(l, z.real, *exponent), scale(l, z.imaginary, *exponent));
 }
 
 /* log of the size: near 1 by log1p, as hypot has lost what matters there. */
-static LLVMValueRef log_size(kj_lowering *l, complex_value z)
+static LLVMValueRef log_size(kl_lowering *l, complex_value z)
 {
   LLVMValueRef exponent, size = scaled_size(l, z, &exponent), one = number(z.real, 1);
   LLVMValueRef added =
@@ -236,16 +236,16 @@ static LLVMValueRef log_size(kj_lowering *l, complex_value z)
   LLVMValueRef near = mul(l, call(l, KJ_BUILTIN_LOG1P, above_one), number(size, .5));
   LLVMValueRef is_near =
     both(l, is_above(l, size, number(size, .71)), is_above(l, number(size, 1.73), size));
-  is_near = both(l, is_near, LLVMBuildICmp(at(l), LLVMIntEQ, exponent, kj_const32(l, 0), ""));
+  is_near = both(l, is_near, LLVMBuildICmp(at(l), LLVMIntEQ, exponent, kl_const32(l, 0), ""));
   return choose(l, is_near, near, plain);
 }
 
-static complex_value complex_log(kj_lowering *l, complex_value z)
+static complex_value complex_log(kl_lowering *l, complex_value z)
 {
   return (complex_value){ log_size(l, z), call2(l, KJ_BUILTIN_ATAN2, z.imaginary, z.real) };
 }
 
-static complex_value complex_log10(kj_lowering *l, complex_value z)
+static complex_value complex_log10(kl_lowering *l, complex_value z)
 {
   complex_value w = complex_log(l, z);
   LLVMValueRef ln10 = number(z.real, 2.30258509299404568402);
@@ -254,14 +254,14 @@ static complex_value complex_log10(kj_lowering *l, complex_value z)
 
 /* sqrt((abs(x) + abs(z)) / 2) and what makes the product with it y / 2; x and y are scaled by an
  * even power of two, so that nothing overflows and subnormals keep their bits. */
-static complex_value complex_sqrt(kj_lowering *l, complex_value z)
+static complex_value complex_sqrt(kl_lowering *l, complex_value z)
 {
   LLVMValueRef x = size_of(l, z.real), y = size_of(l, z.imaginary), most = larger(l, x, y);
   LLVMValueRef is_small = is_above(l, limit(l, most, 0x1p-100, 0x1p-960), most);
-  LLVMValueRef up = kj_const32(l, is_double(l, most) ? 54 : 26),
-               exponent = choose(l, is_small, up, kj_const32(l, -4));
+  LLVMValueRef up = kl_const32(l, is_double(l, most) ? 54 : 26),
+               exponent = choose(l, is_small, up, kl_const32(l, -4));
   LLVMValueRef half =
-    choose(l, is_small, kj_const32(l, is_double(l, most) ? -27 : -13), kj_const32(l, 2));
+    choose(l, is_small, kl_const32(l, is_double(l, most) ? -27 : -13), kl_const32(l, 2));
   LLVMValueRef a = scale(l, x, exponent), b = scale(l, y, exponent);
   LLVMValueRef s =
     scale(l, root(l, mul(l, number(x, .5), add(l, a, call2(l, KJ_BUILTIN_HYPOT, a, b)))), half);
@@ -282,7 +282,7 @@ static complex_value complex_sqrt(kj_lowering *l, complex_value z)
 static const double HALF_PI = 1.57079632679489661923;
 
 /* Beyond this the squares in the formulas would overflow. */
-static LLVMValueRef is_huge(kj_lowering *l, complex_value z)
+static LLVMValueRef is_huge(kl_lowering *l, complex_value z)
 {
   LLVMValueRef bound = limit(l, z.real, 0x1p126, 0x1p1022);
   return either(l, is_above(l, size_of(l, z.real), bound),
@@ -290,25 +290,25 @@ static LLVMValueRef is_huge(kj_lowering *l, complex_value z)
 }
 
 /* log of twice the size. */
-static LLVMValueRef log_twice(kj_lowering *l, complex_value z)
+static LLVMValueRef log_twice(kl_lowering *l, complex_value z)
 {
   LLVMValueRef half = number(z.real, .5),
                size = call2(l, KJ_BUILTIN_HYPOT, mul(l, z.real, half), mul(l, z.imaginary, half));
   return add(l, call(l, KJ_BUILTIN_LOG, size), number(size, 1.38629436111989061883));
 }
 
-static complex_value root_of_sum(kj_lowering *l, double x, complex_value z) /* sqrt(x + z) */
+static complex_value root_of_sum(kl_lowering *l, double x, complex_value z) /* sqrt(x + z) */
 {
   return complex_sqrt(l, (complex_value){ add(l, number(z.real, x), z.real), z.imaginary });
 }
 
-static complex_value root_of_difference(kj_lowering *l, complex_value z) /* sqrt(1 - z) */
+static complex_value root_of_difference(kl_lowering *l, complex_value z) /* sqrt(1 - z) */
 {
   return complex_sqrt(l,
                       (complex_value){ sub(l, number(z.real, 1), z.real), negate(l, z.imaginary) });
 }
 
-static complex_value complex_asinh(kj_lowering *l, complex_value z)
+static complex_value complex_asinh(kl_lowering *l, complex_value z)
 {
   complex_value turned = turn_back(l, z), a = root_of_sum(l, 1, turned),
                 b = root_of_difference(l, turned);
@@ -323,7 +323,7 @@ static complex_value complex_asinh(kj_lowering *l, complex_value z)
                           choose(l, is_zero(l, z.imaginary), z.imaginary, imaginary) };
 }
 
-static complex_value complex_acosh(kj_lowering *l, complex_value z)
+static complex_value complex_acosh(kl_lowering *l, complex_value z)
 {
   complex_value a = root_of_sum(l, -1, z), b = root_of_sum(l, 1, z);
   LLVMValueRef real =
@@ -337,7 +337,7 @@ static complex_value complex_acosh(kj_lowering *l, complex_value z)
                           choose(l, is_zero(l, z.real), right_angle, imaginary) };
 }
 
-static complex_value complex_acos(kj_lowering *l, complex_value z)
+static complex_value complex_acos(kl_lowering *l, complex_value z)
 {
   complex_value a = root_of_difference(l, z), b = root_of_sum(l, 1, z);
   LLVMValueRef real = mul(l, number(z.real, 2), call2(l, KJ_BUILTIN_ATAN2, a.real, b.real)),
@@ -351,7 +351,7 @@ static complex_value complex_acos(kj_lowering *l, complex_value z)
 }
 
 /* For a real part that is not negative: the function is odd. */
-static complex_value atanh_right(kj_lowering *l, complex_value z)
+static complex_value atanh_right(kl_lowering *l, complex_value z)
 {
   LLVMValueRef x = z.real, y = z.imaginary, height = size_of(l, y), one = number(x, 1),
                from_one = sub(l, one, x);
@@ -384,7 +384,7 @@ static complex_value atanh_right(kj_lowering *l, complex_value z)
                           choose(l, is_lost, number(x, NAN), imaginary) };
 }
 
-static complex_value complex_atanh(kj_lowering *l, complex_value z)
+static complex_value complex_atanh(kl_lowering *l, complex_value z)
 {
   LLVMValueRef sign = with_sign(l, number(z.real, 1), z.real);
   complex_value w =
@@ -394,30 +394,30 @@ static complex_value complex_atanh(kj_lowering *l, complex_value z)
 
 /* ---- circular functions: the hyperbolic ones of i z ---- */
 
-static complex_value complex_sin(kj_lowering *l, complex_value z)
+static complex_value complex_sin(kl_lowering *l, complex_value z)
 {
   return turn_back(l, complex_sinh(l, turn(l, z)));
 }
-static complex_value complex_cos(kj_lowering *l, complex_value z)
+static complex_value complex_cos(kl_lowering *l, complex_value z)
 {
   return complex_cosh(l, turn(l, z));
 }
-static complex_value complex_tan(kj_lowering *l, complex_value z)
+static complex_value complex_tan(kl_lowering *l, complex_value z)
 {
   return turn_back(l, complex_tanh(l, turn(l, z)));
 }
-static complex_value complex_asin(kj_lowering *l, complex_value z)
+static complex_value complex_asin(kl_lowering *l, complex_value z)
 {
   return turn_back(l, complex_asinh(l, turn(l, z)));
 }
-static complex_value complex_atan(kj_lowering *l, complex_value z)
+static complex_value complex_atan(kl_lowering *l, complex_value z)
 {
   return turn_back(l, complex_atanh(l, turn(l, z)));
 }
 
 /* ---- pow ---- */
 
-static complex_value complex_pow(kj_lowering *l, complex_value x, complex_value y)
+static complex_value complex_pow(kl_lowering *l, complex_value x, complex_value y)
 {
   LLVMValueRef size = call2(l, KJ_BUILTIN_HYPOT, x.real, x.imaginary),
                angle = call2(l, KJ_BUILTIN_ATAN2, x.imaginary, x.real), zero = number(size, 0);
@@ -439,9 +439,9 @@ static complex_value complex_pow(kj_lowering *l, complex_value x, complex_value 
 
 /* ---- the table ---- */
 
-typedef complex_value (*complex_function)(kj_lowering *l, complex_value z);
+typedef complex_value (*complex_function)(kl_lowering *l, complex_value z);
 
-static complex_function function_of(kj_builtin_id id)
+static complex_function function_of(ki_builtin_id id)
 {
   static const complex_function functions[KJ_BUILTIN_COUNT] = {
     [KJ_BUILTIN_EXP] = complex_exp,     [KJ_BUILTIN_LOG] = complex_log,
@@ -456,14 +456,14 @@ static complex_function function_of(kj_builtin_id id)
   return functions[id];
 }
 
-LLVMValueRef kj_lower_complex_builtin(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_complex_builtin(kl_lowering *l, const kt_expr *expr)
 {
   complex_value args[2];
   for (size_t i = 0; i < expr->args.count && i < 2; i++)
-    args[i] = kj_split_complex(l, kj_lower_expr(l, expr->args.items[i]));
+    args[i] = kl_split_complex(l, kl_lower_expr(l, expr->args.items[i]));
   if (expr->builtin->id == KJ_BUILTIN_POW)
-    return kj_join_complex(l, expr->type, complex_pow(l, args[0], args[1]));
+    return kl_join_complex(l, expr->type, complex_pow(l, args[0], args[1]));
   complex_function function = function_of(expr->builtin->id);
-  if (!function) kj_lower_unsupported(l, expr->location, "this built-in on complex numbers");
-  return kj_join_complex(l, expr->type, function(l, args[0]));
+  if (!function) kl_lower_unsupported(l, expr->location, "this built-in on complex numbers");
+  return kl_join_complex(l, expr->type, function(l, args[0]));
 }

@@ -5,47 +5,47 @@
 #include "native/support_routines.h"
 
 typedef struct place {
-  kj_array_value array;
+  kl_array_value array;
   LLVMValueRef pointer;
   kjit_type type;
-  kj_combine op;
-  kj_memory_scope scope;
-  kj_memory_order order;
+  ki_combine op;
+  ki_memory_scope scope;
+  kt_memory_order order;
 } place;
 
-static unsigned scope_of(kj_lowering *l, const place *p) { return kj_sync_scope(l, p->scope); }
+static unsigned scope_of(kl_lowering *l, const place *p) { return kl_sync_scope(l, p->scope); }
 
 /* The value operands come before the place in memory order of effects: operands are evaluated left
  * to right, the place's indices first. */
-static place lower_place(kj_lowering *l, const kj_texpr *expr, uint32_t how)
+static place lower_place(kl_lowering *l, const kt_expr *expr, uint32_t how)
 {
-  place p = { .array = kj_lower_array(l, expr->x),
-              .op = (kj_combine)expr->builtin->operation,
-              .scope = (kj_memory_scope)expr->builtin->scope,
-              .order = (kj_memory_order)expr->dimension };
-  p.type = kj_type(l->c->types, p.array.type)->element;
-  p.pointer = kj_checked_pointer(l, &p.array, &expr->indices, expr->is_checked);
-  kj_assert_access(l, p.pointer, kj_scalar_bytes(l, p.type), 1, p.array.object);
+  place p = { .array = kl_lower_array(l, expr->x),
+              .op = (ki_combine)expr->builtin->operation,
+              .scope = (ki_memory_scope)expr->builtin->scope,
+              .order = (kt_memory_order)expr->dimension };
+  p.type = ki_type(l->c->types, p.array.type)->element;
+  p.pointer = kl_checked_pointer(l, &p.array, &expr->indices, expr->is_checked);
+  kl_assert_access(l, p.pointer, kl_scalar_bytes(l, p.type), 1, p.array.object);
   if (expr->is_watched)
-    kj_watch_access_at(l, expr->location, &p.array, p.pointer, how | KJ_WATCH_ATOMIC);
+    kl_watch_access_at(l, expr->location, &p.array, p.pointer, how | KJ_WATCH_ATOMIC);
   return p;
 }
 
 /* ---- memory orders ---- */
 
-static void fence(kj_lowering *l, const place *p, LLVMAtomicOrdering order)
+static void fence(kl_lowering *l, const place *p, LLVMAtomicOrdering order)
 {
   LLVMBuildFenceSyncScope(l->builder, order, scope_of(l, p), "");
 }
 
-static void begin_order(kj_lowering *l, const place *p)
+static void begin_order(kl_lowering *l, const place *p)
 {
   if (p->order == KJ_ORDER_SEQ_CST) fence(l, p, LLVMAtomicOrderingSequentiallyConsistent);
   else if (p->order == KJ_ORDER_RELEASE || p->order == KJ_ORDER_ACQ_REL)
     fence(l, p, LLVMAtomicOrderingRelease);
 }
 
-static LLVMValueRef end_order(kj_lowering *l, const place *p, LLVMValueRef value)
+static LLVMValueRef end_order(kl_lowering *l, const place *p, LLVMValueRef value)
 {
   if (p->order != KJ_ORDER_RELAXED && p->order != KJ_ORDER_RELEASE)
     fence(l, p, LLVMAtomicOrderingAcquire);
@@ -64,29 +64,29 @@ static LLVMAtomicOrdering own_order(const place *p)
 
 /* ---- where nobody else can see the memory ---- */
 
-static bool is_plain(kj_lowering *l, const place *p)
+static bool is_plain(kl_lowering *l, const place *p)
 {
   return l->target->has_plain_shared_atomics &&
-         kj_type(l->c->types, p->array.type)->space == KJ_SPACE_SHARED;
+         ki_type(l->c->types, p->array.type)->space == KJ_SPACE_SHARED;
 }
 
 /* Iterations of a thread loop meet in what they change, so such accesses are not annotated. */
-static LLVMValueRef plain_load(kj_lowering *l, const place *p, LLVMTypeRef type)
+static LLVMValueRef plain_load(kl_lowering *l, const place *p, LLVMTypeRef type)
 {
   LLVMValueRef old = LLVMBuildLoad2(l->builder, type, p->pointer, "");
-  LLVMSetAlignment(old, kj_scalar_bytes(l, p->type));
+  LLVMSetAlignment(old, kl_scalar_bytes(l, p->type));
   return old;
 }
 
-static void plain_store(kj_lowering *l, const place *p, LLVMValueRef value)
+static void plain_store(kl_lowering *l, const place *p, LLVMValueRef value)
 {
-  LLVMSetAlignment(LLVMBuildStore(l->builder, value, p->pointer), kj_scalar_bytes(l, p->type));
+  LLVMSetAlignment(LLVMBuildStore(l->builder, value, p->pointer), kl_scalar_bytes(l, p->type));
 }
 
 /* ---- operations ---- */
 
 /* 0 where x is y or more, else one more. */
-static LLVMValueRef increment(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef increment(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMTypeRef type = LLVMTypeOf(x);
   LLVMValueRef more = LLVMBuildAdd(l->builder, x, LLVMConstInt(type, 1, false), "");
@@ -95,7 +95,7 @@ static LLVMValueRef increment(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
 }
 
 /* y where x is 0 or more than y, else one less. */
-static LLVMValueRef decrement(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef decrement(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMTypeRef type = LLVMTypeOf(x);
   LLVMValueRef less = LLVMBuildSub(l->builder, x, LLVMConstInt(type, 1, false), "");
@@ -106,21 +106,21 @@ static LLVMValueRef decrement(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
 }
 
 /* What the place holds afterwards, in register form. */
-static LLVMValueRef combine(kj_lowering *l, const place *p, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef combine(kl_lowering *l, const place *p, LLVMValueRef x, LLVMValueRef y)
 {
   if (p->op == KJ_COMBINE_EXCHANGE) return y;
   if (p->op == KJ_COMBINE_INC) return increment(l, x, y);
   if (p->op == KJ_COMBINE_DEC) return decrement(l, x, y);
-  return kj_build_reduction(l, p->op, p->type, x, y);
+  return kl_build_reduction(l, p->op, p->type, x, y);
 }
 
-static LLVMTypeRef bits_type(kj_lowering *l, kjit_type type)
+static LLVMTypeRef bits_type(kl_lowering *l, kjit_type type)
 {
-  return LLVMIntTypeInContext(l->context, 8 * kj_scalar_bytes(l, type));
+  return LLVMIntTypeInContext(l->context, 8 * kl_scalar_bytes(l, type));
 }
 
 /* What was there; is_stored: whether that was what was expected. */
-static LLVMValueRef build_cas(kj_lowering *l, const place *p, LLVMValueRef expected,
+static LLVMValueRef build_cas(kl_lowering *l, const place *p, LLVMValueRef expected,
                               LLVMValueRef desired, LLVMValueRef *is_stored)
 {
   LLVMAtomicOrdering relaxed = LLVMAtomicOrderingMonotonic;
@@ -131,46 +131,46 @@ static LLVMValueRef build_cas(kj_lowering *l, const place *p, LLVMValueRef expec
   }
   LLVMValueRef pair = LLVMBuildAtomicCmpXchgSyncScope(l->builder, p->pointer, expected, desired,
                                                       relaxed, relaxed, scope_of(l, p));
-  kj_annotate_access(l, pair, p->array.object);
+  kl_annotate_access(l, pair, p->array.object);
   *is_stored = LLVMBuildExtractValue(l->builder, pair, 1, "");
   return LLVMBuildExtractValue(l->builder, pair, 0, "");
 }
 
-static LLVMValueRef build_load(kj_lowering *l, const place *p, LLVMTypeRef type,
+static LLVMValueRef build_load(kl_lowering *l, const place *p, LLVMTypeRef type,
                                LLVMAtomicOrdering order)
 {
   LLVMValueRef value = LLVMBuildLoad2(l->builder, type, p->pointer, "");
   LLVMSetOrdering(value, order);
   LLVMSetAtomicSyncScopeID(value, scope_of(l, p));
-  LLVMSetAlignment(value, kj_scalar_bytes(l, p->type));
-  kj_annotate_access(l, value, p->array.object);
+  LLVMSetAlignment(value, kl_scalar_bytes(l, p->type));
+  kl_annotate_access(l, value, p->array.object);
   return value;
 }
 
 /* A value that changes nothing is stored as well: what is returned was really there, since the loop
  * ends by a compare-and-swap in any case. */
-static LLVMValueRef build_loop(kj_lowering *l, const place *p, LLVMValueRef value)
+static LLVMValueRef build_loop(kl_lowering *l, const place *p, LLVMValueRef value)
 {
   LLVMBuilderRef b = l->builder;
   LLVMTypeRef type = bits_type(l, p->type), real = LLVMTypeOf(value);
   LLVMValueRef first = build_load(l, p, type, LLVMAtomicOrderingMonotonic);
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), loop = kj_new_block(l, "cas"),
-                    end = kj_new_block(l, "cas.end");
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), loop = kl_new_block(l, "cas"),
+                    end = kl_new_block(l, "cas.end");
   LLVMBuildBr(b, loop);
-  kj_move_to(l, loop);
+  kl_move_to(l, loop);
   LLVMValueRef seen = LLVMBuildPhi(b, type, "");
   LLVMValueRef next = combine(l, p, LLVMBuildBitCast(b, seen, real, ""), value);
   LLVMValueRef is_stored,
     held = build_cas(l, p, seen, LLVMBuildBitCast(b, next, type, ""), &is_stored);
   LLVMBuildCondBr(b, is_stored, end, loop);
   LLVMAddIncoming(seen, (LLVMValueRef[]){ first, held }, (LLVMBasicBlockRef[]){ before, loop }, 2);
-  kj_move_to(l, end);
+  kl_move_to(l, end);
   return LLVMBuildBitCast(b, held, real, "");
 }
 
 /* ---- what LLVM has ---- */
 
-static LLVMAtomicRMWBinOp integer_op(kj_combine op, bool is_signed)
+static LLVMAtomicRMWBinOp integer_op(ki_combine op, bool is_signed)
 {
   switch (op) {
   case KJ_COMBINE_ADD: return LLVMAtomicRMWBinOpAdd;
@@ -187,7 +187,7 @@ static LLVMAtomicRMWBinOp integer_op(kj_combine op, bool is_signed)
   return LLVMAtomicRMWBinOpXchg;
 }
 
-static LLVMValueRef build_rmw(kj_lowering *l, const place *p, LLVMAtomicRMWBinOp op,
+static LLVMValueRef build_rmw(kl_lowering *l, const place *p, LLVMAtomicRMWBinOp op,
                               LLVMValueRef value)
 {
   LLVMValueRef native = l->target->scoped_atomic
@@ -196,20 +196,20 @@ static LLVMValueRef build_rmw(kj_lowering *l, const place *p, LLVMAtomicRMWBinOp
   if (native) return native;
   LLVMValueRef old = LLVMBuildAtomicRMWSyncScope(l->builder, op, p->pointer, value,
                                                  LLVMAtomicOrderingMonotonic, scope_of(l, p));
-  kj_annotate_access(l, old, p->array.object);
+  kl_annotate_access(l, old, p->array.object);
   return old;
 }
 
 /* Targets add natively; none subtracts. */
-static LLVMValueRef negate(kj_lowering *l, place *p, LLVMValueRef value)
+static LLVMValueRef negate(kl_lowering *l, place *p, LLVMValueRef value)
 {
   p->op = KJ_COMBINE_ADD;
-  if (!kj_is_float_type(l, p->type)) return LLVMBuildNeg(l->builder, value, "");
-  return kj_from_compute(l, p->type,
-                         LLVMBuildFNeg(l->builder, kj_to_compute(l, p->type, value), ""));
+  if (!kl_is_float_type(l, p->type)) return LLVMBuildNeg(l->builder, value, "");
+  return kl_from_compute(l, p->type,
+                         LLVMBuildFNeg(l->builder, kl_to_compute(l, p->type, value), ""));
 }
 
-static LLVMValueRef build_small_add(kj_lowering *l, const place *p, LLVMValueRef value)
+static LLVMValueRef build_small_add(kl_lowering *l, const place *p, LLVMValueRef value)
 {
   if (!l->target->adds_small_float || !l->target->adds_small_float(l, p->type))
     return build_loop(l, p, value);
@@ -219,29 +219,29 @@ static LLVMValueRef build_small_add(kj_lowering *l, const place *p, LLVMValueRef
   return LLVMBuildBitCast(l->builder, old, LLVMTypeOf(value), "");
 }
 
-static LLVMValueRef build_float_atomic(kj_lowering *l, place *p, LLVMValueRef value)
+static LLVMValueRef build_float_atomic(kl_lowering *l, place *p, LLVMValueRef value)
 {
   if (p->op == KJ_COMBINE_EXCHANGE) return build_rmw(l, p, LLVMAtomicRMWBinOpXchg, value);
   if (p->op == KJ_COMBINE_SUB) value = negate(l, p, value);
   if (p->op != KJ_COMBINE_ADD) return build_loop(l, p, value);
-  return kj_scalar_bytes(l, p->type) == 2 ? build_small_add(l, p, value)
+  return kl_scalar_bytes(l, p->type) == 2 ? build_small_add(l, p, value)
                                           : build_rmw(l, p, LLVMAtomicRMWBinOpFAdd, value);
 }
 
-static LLVMValueRef build_integer_atomic(kj_lowering *l, place *p, LLVMValueRef value)
+static LLVMValueRef build_integer_atomic(kl_lowering *l, place *p, LLVMValueRef value)
 {
   if (p->scope != KJ_SCOPE_DEVICE && p->op == KJ_COMBINE_SUB) value = negate(l, p, value);
   bool is_counter = p->op == KJ_COMBINE_INC || p->op == KJ_COMBINE_DEC;
-  if (is_counter && kj_scalar_bytes(l, p->type) == 8) return build_loop(l, p, value);
-  return build_rmw(l, p, integer_op(p->op, kj_is_signed_type(l, p->type)), value);
+  if (is_counter && kl_scalar_bytes(l, p->type) == 8) return build_loop(l, p, value);
+  return build_rmw(l, p, integer_op(p->op, kl_is_signed_type(l, p->type)), value);
 }
 
 /* ---- the built-ins ---- */
 
-LLVMValueRef kj_lower_atomic(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_atomic(kl_lowering *l, const kt_expr *expr)
 {
   place p = lower_place(l, expr, KJ_WATCH_READ | KJ_WATCH_WRITE);
-  LLVMValueRef value = kj_lower_expr(l, expr->args.items[0]);
+  LLVMValueRef value = kl_lower_expr(l, expr->args.items[0]);
   if (is_plain(l, &p)) {
     LLVMValueRef old = plain_load(l, &p, LLVMTypeOf(value));
     plain_store(l, &p, combine(l, &p, old, value));
@@ -249,18 +249,18 @@ LLVMValueRef kj_lower_atomic(kj_lowering *l, const kj_texpr *expr)
   }
   begin_order(l, &p);
   return end_order(l, &p,
-                   kj_is_float_type(l, p.type) ? build_float_atomic(l, &p, value)
+                   kl_is_float_type(l, p.type) ? build_float_atomic(l, &p, value)
                                                : build_integer_atomic(l, &p, value));
 }
 
-LLVMValueRef kj_lower_atomic_cas(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_atomic_cas(kl_lowering *l, const kt_expr *expr)
 {
   place p = lower_place(l, expr, KJ_WATCH_READ | KJ_WATCH_WRITE);
   LLVMTypeRef type = bits_type(l, p.type);
   LLVMValueRef expected =
-    LLVMBuildBitCast(l->builder, kj_lower_expr(l, expr->args.items[0]), type, "");
+    LLVMBuildBitCast(l->builder, kl_lower_expr(l, expr->args.items[0]), type, "");
   LLVMValueRef desired =
-    LLVMBuildBitCast(l->builder, kj_lower_expr(l, expr->args.items[1]), type, "");
+    LLVMBuildBitCast(l->builder, kl_lower_expr(l, expr->args.items[1]), type, "");
   LLVMValueRef held;
   if (is_plain(l, &p)) {
     held = plain_load(l, &p, type);
@@ -272,20 +272,20 @@ LLVMValueRef kj_lower_atomic_cas(kj_lowering *l, const kj_texpr *expr)
     begin_order(l, &p);
     held = end_order(l, &p, build_cas(l, &p, expected, desired, &(LLVMValueRef){ NULL }));
   }
-  return LLVMBuildBitCast(l->builder, held, kj_memory_type(l, p.type), "");
+  return LLVMBuildBitCast(l->builder, held, kl_memory_type(l, p.type), "");
 }
 
-LLVMValueRef kj_lower_atomic_load(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_atomic_load(kl_lowering *l, const kt_expr *expr)
 {
   place p = lower_place(l, expr, KJ_WATCH_READ);
-  LLVMTypeRef type = kj_memory_type(l, p.type);
+  LLVMTypeRef type = kl_memory_type(l, p.type);
   return is_plain(l, &p) ? plain_load(l, &p, type) : build_load(l, &p, type, own_order(&p));
 }
 
-LLVMValueRef kj_lower_atomic_store(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_atomic_store(kl_lowering *l, const kt_expr *expr)
 {
   place p = lower_place(l, expr, KJ_WATCH_WRITE);
-  LLVMValueRef value = kj_lower_expr(l, expr->args.items[0]);
+  LLVMValueRef value = kl_lower_expr(l, expr->args.items[0]);
   if (is_plain(l, &p)) {
     plain_store(l, &p, value);
     return NULL;
@@ -293,7 +293,7 @@ LLVMValueRef kj_lower_atomic_store(kj_lowering *l, const kj_texpr *expr)
   LLVMValueRef store = LLVMBuildStore(l->builder, value, p.pointer);
   LLVMSetOrdering(store, own_order(&p));
   LLVMSetAtomicSyncScopeID(store, scope_of(l, &p));
-  LLVMSetAlignment(store, kj_scalar_bytes(l, p.type));
-  kj_annotate_access(l, store, p.array.object);
+  LLVMSetAlignment(store, kl_scalar_bytes(l, p.type));
+  kl_annotate_access(l, store, p.array.object);
   return NULL;
 }

@@ -5,15 +5,15 @@
 
 /* Integer bit functions and divisions, and the built-ins on any number: abs, min, max. */
 
-static LLVMValueRef arg(kj_lowering *l, const kj_texpr *expr, size_t i)
+static LLVMValueRef arg(kl_lowering *l, const kt_expr *expr, size_t i)
 {
-  return kj_lower_expr(l, expr->args.items[i]);
+  return kl_lower_expr(l, expr->args.items[i]);
 }
 
 /* The result type of bit counts is i32 whatever is counted in. */
-static LLVMValueRef as_result(kj_lowering *l, const kj_texpr *expr, LLVMValueRef value)
+static LLVMValueRef as_result(kl_lowering *l, const kt_expr *expr, LLVMValueRef value)
 {
-  LLVMTypeRef type = kj_register_type(l, expr->type);
+  LLVMTypeRef type = kl_register_type(l, expr->type);
   if (LLVMTypeOf(value) == type) return value;
   unsigned from = LLVMGetIntTypeWidth(LLVMTypeOf(value)), to = LLVMGetIntTypeWidth(type);
   return from > to ? LLVMBuildTrunc(l->builder, value, type, "")
@@ -21,7 +21,7 @@ static LLVMValueRef as_result(kj_lowering *l, const kj_texpr *expr, LLVMValueRef
 }
 
 /* An LLVM intrinsic overloaded on the type of the operands: bit counts, sqrt, floor, fma. */
-LLVMValueRef kj_lower_intrinsic(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_intrinsic(kl_lowering *l, const kt_expr *expr)
 {
   static const char *const names[] = {
     [KJ_BUILTIN_POPC] = "llvm.ctpop",     [KJ_BUILTIN_BREV] = "llvm.bitreverse",
@@ -35,33 +35,33 @@ LLVMValueRef kj_lower_intrinsic(kj_lowering *l, const kj_texpr *expr)
   LLVMValueRef args[3];
   kjit_type type = expr->args.items[0]->type;
   if (expr->builtin->id == KJ_BUILTIN_FMA && (type == KJIT_F16 || type == KJIT_BF16))
-    return kj_lower_small_fma(l, expr);
-  for (size_t i = 0; i < expr->args.count; i++) args[i] = kj_to_compute(l, type, arg(l, expr, i));
+    return kl_lower_small_fma(l, expr);
+  for (size_t i = 0; i < expr->args.count; i++) args[i] = kl_to_compute(l, type, arg(l, expr, i));
   LLVMTypeRef overload = LLVMTypeOf(args[0]);
-  LLVMValueRef call = kj_intrinsic(l, name, &overload, 1, args, (unsigned)expr->args.count);
-  if (!kj_is_float_type(l, type)) return as_result(l, expr, call);
-  return kj_from_compute(l, type, kj_fast(l, call));
+  LLVMValueRef call = kl_intrinsic(l, name, &overload, 1, args, (unsigned)expr->args.count);
+  if (!kl_is_float_type(l, type)) return as_result(l, expr, call);
+  return kl_from_compute(l, type, kl_fast(l, call));
 }
 
-static LLVMValueRef count_leading(kj_lowering *l, LLVMValueRef x)
+static LLVMValueRef count_leading(kl_lowering *l, LLVMValueRef x)
 {
   LLVMTypeRef type = LLVMTypeOf(x);
-  return kj_intrinsic(l, "llvm.ctlz", &type, 1,
+  return kl_intrinsic(l, "llvm.ctlz", &type, 1,
                       (LLVMValueRef[]){ x, LLVMConstInt(l->i1, 0, false) }, 2);
 }
 
-LLVMValueRef kj_lower_clz(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_clz(kl_lowering *l, const kt_expr *expr)
 {
   return as_result(l, expr, count_leading(l, arg(l, expr, 0)));
 }
 
 /* Not llvm.cttz, which makes a branch on nvptx. 0 has as many leading zeros as bits: taken care of
  * apart. */
-LLVMValueRef kj_lower_ffs(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_ffs(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = arg(l, expr, 0), zero = LLVMConstNull(LLVMTypeOf(x));
   LLVMValueRef position =
-    LLVMBuildAdd(l->builder, count_leading(l, kj_intrinsic1(l, "llvm.bitreverse", x)),
+    LLVMBuildAdd(l->builder, count_leading(l, kl_intrinsic1(l, "llvm.bitreverse", x)),
                  LLVMConstInt(LLVMTypeOf(x), 1, false), "");
   LLVMValueRef is_zero = LLVMBuildICmp(l->builder, LLVMIntEQ, x, zero, "");
   return as_result(l, expr, LLVMBuildSelect(l->builder, is_zero, zero, position, ""));
@@ -70,11 +70,11 @@ LLVMValueRef kj_lower_ffs(kj_lowering *l, const kj_texpr *expr)
 /* The upper half of a product of 64 bits from products of 32 (Hacker's Delight, 8-2): LLVM 22
  * vectorizes i128 for x86 only to take it apart again, and loses bits of operands that were
  * extended from fewer. */
-static LLVMValueRef multiply_high(kj_lowering *l, bool is_signed, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef multiply_high(kl_lowering *l, bool is_signed, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef half = kj_const64(l, 32), mask = LLVMConstInt(l->i64, UINT32_MAX, false),
-               sign = kj_const64(l, 63);
+  LLVMValueRef half = kl_const64(l, 32), mask = LLVMConstInt(l->i64, UINT32_MAX, false),
+               sign = kl_const64(l, 63);
   LLVMValueRef x0 = LLVMBuildAnd(b, x, mask, ""), x1 = LLVMBuildLShr(b, x, half, ""),
                y0 = LLVMBuildAnd(b, y, mask, ""), y1 = LLVMBuildLShr(b, y, half, "");
   LLVMValueRef low = LLVMBuildLShr(b, LLVMBuildMul(b, x0, y0, ""), half, "");
@@ -90,14 +90,14 @@ static LLVMValueRef multiply_high(kj_lowering *l, bool is_signed, LLVMValueRef x
   return LLVMBuildSub(b, LLVMBuildSub(b, high, of_x, ""), of_y, "");
 }
 
-LLVMValueRef kj_lower_mulhi(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_mulhi(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = arg(l, expr, 0), y = arg(l, expr, 1);
   unsigned width = LLVMGetIntTypeWidth(LLVMTypeOf(x));
-  bool is_signed = kj_is_signed_type(l, expr->type);
+  bool is_signed = kl_is_signed_type(l, expr->type);
   if (width == 64) {
     LLVMValueRef args[] = { x, y },
-                 native = kj_try_native(l, is_signed ? "mulhi.ll" : "mulhi.ull", 0, args, 2);
+                 native = kl_try_native(l, is_signed ? "mulhi.ll" : "mulhi.ull", 0, args, 2);
     return native ? native : multiply_high(l, is_signed, x, y);
   }
   LLVMTypeRef wide = LLVMIntTypeInContext(l->context, 2 * width);
@@ -111,86 +111,86 @@ LLVMValueRef kj_lower_mulhi(kj_lowering *l, const kj_texpr *expr)
 }
 
 /* Both operands, in 32 bits when the range pass found that these hold them. */
-static bool lower_pair(kj_lowering *l, const kj_texpr *expr, LLVMValueRef *x, LLVMValueRef *y)
+static bool lower_pair(kl_lowering *l, const kt_expr *expr, LLVMValueRef *x, LLVMValueRef *y)
 {
-  const kj_texpr *a = expr->args.items[0], *b = expr->args.items[1];
+  const kt_expr *a = expr->args.items[0], *b = expr->args.items[1];
   bool is_narrow = expr->is_narrow && a->is_narrow && b->is_narrow;
-  *x = is_narrow ? kj_lower_index32(l, a) : kj_lower_expr(l, a);
-  *y = is_narrow ? kj_lower_index32(l, b) : kj_lower_expr(l, b);
+  *x = is_narrow ? kl_lower_index32(l, a) : kl_lower_expr(l, a);
+  *y = is_narrow ? kl_lower_index32(l, b) : kl_lower_expr(l, b);
   return is_narrow;
 }
 
-LLVMValueRef kj_lower_divide(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_divide(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x, y;
   lower_pair(l, expr, &x, &y);
   if (expr->is_checked)
-    kj_check_divisor(l, expr,
+    kl_check_divisor(l, expr,
                      LLVMTypeOf(x) == l->i32 && expr->type == KJIT_I64 ? KJIT_I32 : expr->type, x,
                      y);
-  bool is_signed = kj_is_signed_type(l, expr->type);
+  bool is_signed = kl_is_signed_type(l, expr->type);
   if (expr->builtin->id == KJ_BUILTIN_REM_TRUNC)
-    return kj_build_remainder(l, is_signed, KJ_ROUND_TRUNC, x, y);
+    return kl_build_remainder(l, is_signed, KJ_ROUND_TRUNC, x, y);
   bool is_up = expr->builtin->id == KJ_BUILTIN_CEIL_DIV;
-  return kj_build_divide(l, is_signed, is_up ? KJ_ROUND_CEIL : KJ_ROUND_TRUNC, x, y);
+  return kl_build_divide(l, is_signed, is_up ? KJ_ROUND_CEIL : KJ_ROUND_TRUNC, x, y);
 }
 
-LLVMValueRef kj_lower_minmax(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_minmax(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x, y;
   bool is_narrow = lower_pair(l, expr, &x, &y);
-  return kj_build_minmax(l, expr->builtin->operation == KJ_COMBINE_MAX,
+  return kl_build_minmax(l, expr->builtin->operation == KJ_COMBINE_MAX,
                          is_narrow ? KJIT_I32 : expr->type, x, y);
 }
 
-LLVMValueRef kj_lower_abs(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_abs(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = arg(l, expr, 0);
-  if (kj_is_float_type(l, expr->type))
-    return kj_from_compute(l, expr->type,
-                           kj_intrinsic1(l, "llvm.fabs", kj_to_compute(l, expr->type, x)));
-  if (!kj_is_signed_type(l, expr->type)) return x;
+  if (kl_is_float_type(l, expr->type))
+    return kl_from_compute(l, expr->type,
+                           kl_intrinsic1(l, "llvm.fabs", kl_to_compute(l, expr->type, x)));
+  if (!kl_is_signed_type(l, expr->type)) return x;
   LLVMTypeRef type = LLVMTypeOf(x);
   if (l->target->integer_abs && !LLVMIsConstant(x)) return l->target->integer_abs(l, x);
-  return kj_intrinsic(l, "llvm.abs", &type, 1, (LLVMValueRef[]){ x, LLVMConstInt(l->i1, 0, false) },
+  return kl_intrinsic(l, "llvm.abs", &type, 1, (LLVMValueRef[]){ x, LLVMConstInt(l->i1, 0, false) },
                       2);
 }
 
 /* Functions of 32-bit words that CUDA's processors have as instructions. On other targets the same
  * is spelled out. */
 
-static void lower_args(kj_lowering *l, const kj_texpr *expr, LLVMValueRef *args)
+static void lower_args(kl_lowering *l, const kt_expr *expr, LLVMValueRef *args)
 {
-  for (size_t i = 0; i < expr->args.count; i++) args[i] = kj_lower_expr(l, expr->args.items[i]);
+  for (size_t i = 0; i < expr->args.count; i++) args[i] = kl_lower_expr(l, expr->args.items[i]);
 }
 
-static LLVMValueRef join(kj_lowering *l, LLVMValueRef low, LLVMValueRef high)
+static LLVMValueRef join(kl_lowering *l, LLVMValueRef low, LLVMValueRef high)
 {
   LLVMValueRef upper =
-    LLVMBuildShl(l->builder, LLVMBuildZExt(l->builder, high, l->i64, ""), kj_const64(l, 32), "");
+    LLVMBuildShl(l->builder, LLVMBuildZExt(l->builder, high, l->i64, ""), kl_const64(l, 32), "");
   return LLVMBuildOr(l->builder, upper, LLVMBuildZExt(l->builder, low, l->i64, ""), "");
 }
 
 /* Byte i of the result: bits 4*i to 4*i + 2 of the selector number a byte of y:x. */
-static LLVMValueRef pick_byte(kj_lowering *l, LLVMValueRef both, LLVMValueRef selector, int i)
+static LLVMValueRef pick_byte(kl_lowering *l, LLVMValueRef both, LLVMValueRef selector, int i)
 {
   LLVMBuilderRef b = l->builder;
   LLVMValueRef number =
-    LLVMBuildAnd(b, LLVMBuildLShr(b, selector, kj_const32(l, 4 * i), ""), kj_const32(l, 7), "");
-  LLVMValueRef shift = LLVMBuildShl(b, LLVMBuildZExt(b, number, l->i64, ""), kj_const64(l, 3), "");
+    LLVMBuildAnd(b, LLVMBuildLShr(b, selector, kl_const32(l, 4 * i), ""), kl_const32(l, 7), "");
+  LLVMValueRef shift = LLVMBuildShl(b, LLVMBuildZExt(b, number, l->i64, ""), kl_const64(l, 3), "");
   LLVMValueRef byte =
     LLVMBuildAnd(b, LLVMBuildTrunc(b, LLVMBuildLShr(b, both, shift, ""), l->i32, ""),
-                 kj_const32(l, 0xff), "");
-  return LLVMBuildShl(b, byte, kj_const32(l, 8 * i), "");
+                 kl_const32(l, 0xff), "");
+  return LLVMBuildShl(b, byte, kl_const32(l, 8 * i), "");
 }
 
 /* The instruction would spread the sign of a byte where bit 3 of its number is set. */
-LLVMValueRef kj_lower_byte_perm(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_byte_perm(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef args[3];
   lower_args(l, expr, args);
-  args[2] = LLVMBuildAnd(l->builder, args[2], kj_const32(l, 0x7777), "");
-  LLVMValueRef native = kj_try_native(l, "prmt", 0, args, 3);
+  args[2] = LLVMBuildAnd(l->builder, args[2], kl_const32(l, 0x7777), "");
+  LLVMValueRef native = kl_try_native(l, "prmt", 0, args, 3);
   if (native) return native;
   LLVMValueRef both = join(l, args[0], args[1]), result = pick_byte(l, both, args[2], 0);
   for (int i = 1; i < 4; i++)
@@ -198,50 +198,50 @@ LLVMValueRef kj_lower_byte_perm(kj_lowering *l, const kj_texpr *expr)
   return result;
 }
 
-static LLVMValueRef shift_clamped(kj_lowering *l, bool is_left, LLVMValueRef *args)
+static LLVMValueRef shift_clamped(kl_lowering *l, bool is_left, LLVMValueRef *args)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef native = kj_try_native(l, is_left ? "fshl.clamp" : "fshr.clamp", 0,
+  LLVMValueRef native = kl_try_native(l, is_left ? "fshl.clamp" : "fshr.clamp", 0,
                                       (LLVMValueRef[]){ args[1], args[0], args[2] }, 3);
   if (native) return native;
   LLVMValueRef both = join(l, args[0], args[1]),
-               count = LLVMBuildZExt(b, kj_intrinsic2(l, "llvm.umin", args[2], kj_const32(l, 32)),
+               count = LLVMBuildZExt(b, kl_intrinsic2(l, "llvm.umin", args[2], kl_const32(l, 32)),
                                      l->i64, "");
   if (!is_left) return LLVMBuildTrunc(b, LLVMBuildLShr(b, both, count, ""), l->i32, "");
   return LLVMBuildTrunc(b,
-                        LLVMBuildLShr(b, LLVMBuildShl(b, both, count, ""), kj_const64(l, 32), ""),
+                        LLVMBuildLShr(b, LLVMBuildShl(b, both, count, ""), kl_const64(l, 32), ""),
                         l->i32, "");
 }
 
 /* LLVM names the upper word first. */
-LLVMValueRef kj_lower_funnel(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_funnel(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef args[3];
-  kj_builtin_id id = expr->builtin->id;
+  ki_builtin_id id = expr->builtin->id;
   bool is_left = id == KJ_BUILTIN_FUNNELSHIFT_L || id == KJ_BUILTIN_FUNNELSHIFT_LC,
        is_clamped = id == KJ_BUILTIN_FUNNELSHIFT_LC || id == KJ_BUILTIN_FUNNELSHIFT_RC;
   lower_args(l, expr, args);
   if (is_clamped) return shift_clamped(l, is_left, args);
-  return kj_intrinsic3(l, is_left ? "llvm.fshl" : "llvm.fshr", args[1], args[0], args[2]);
+  return kl_intrinsic3(l, is_left ? "llvm.fshl" : "llvm.fshr", args[1], args[0], args[2]);
 }
 
-static LLVMValueRef byte_of(kj_lowering *l, LLVMValueRef word, bool is_signed, int i)
+static LLVMValueRef byte_of(kl_lowering *l, LLVMValueRef word, bool is_signed, int i)
 {
   LLVMValueRef byte =
-    LLVMBuildTrunc(l->builder, LLVMBuildLShr(l->builder, word, kj_const32(l, 8 * i), ""), l->i8,
+    LLVMBuildTrunc(l->builder, LLVMBuildLShr(l->builder, word, kl_const32(l, 8 * i), ""), l->i8,
                    "");
   return is_signed ? LLVMBuildSExt(l->builder, byte, l->i32, "")
                    : LLVMBuildZExt(l->builder, byte, l->i32, "");
 }
 
-LLVMValueRef kj_lower_dp4a(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_dp4a(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef args[3];
   bool x_signed = expr->args.items[0]->type == KJIT_I32,
        y_signed = expr->args.items[1]->type == KJIT_I32;
   lower_args(l, expr, args);
   LLVMValueRef native =
-    kj_try_native(l,
+    kl_try_native(l,
                   kj_format(l->c->arena, "idp4a.%c.%c", x_signed ? 's' : 'u', y_signed ? 's' : 'u'),
                   0, args, 3);
   if (native) return native;
@@ -254,14 +254,14 @@ LLVMValueRef kj_lower_dp4a(kj_lowering *l, const kj_texpr *expr)
   return sum;
 }
 
-LLVMValueRef kj_lower_sad(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_sad(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef args[3];
   bool is_signed = expr->args.items[0]->type == KJIT_I32;
   lower_args(l, expr, args);
-  LLVMValueRef native = kj_try_native(l, is_signed ? "sad.i" : "sad.ui", 0, args, 3);
+  LLVMValueRef native = kl_try_native(l, is_signed ? "sad.i" : "sad.ui", 0, args, 3);
   if (native) return native;
-  LLVMValueRef most = kj_intrinsic2(l, is_signed ? "llvm.smax" : "llvm.umax", args[0], args[1]);
-  LLVMValueRef least = kj_intrinsic2(l, is_signed ? "llvm.smin" : "llvm.umin", args[0], args[1]);
+  LLVMValueRef most = kl_intrinsic2(l, is_signed ? "llvm.smax" : "llvm.umax", args[0], args[1]);
+  LLVMValueRef least = kl_intrinsic2(l, is_signed ? "llvm.smin" : "llvm.umin", args[0], args[1]);
   return LLVMBuildAdd(l->builder, LLVMBuildSub(l->builder, most, least, ""), args[2], "");
 }

@@ -5,47 +5,47 @@
 
 #include "lower/lower.h"
 
-static LLVMValueRef compute_arg(kj_lowering *l, const kj_texpr *expr, size_t i)
+static LLVMValueRef compute_arg(kl_lowering *l, const kt_expr *expr, size_t i)
 {
-  const kj_texpr *x = expr->args.items[i];
-  return kj_to_compute(l, x->type, kj_lower_expr(l, x));
+  const kt_expr *x = expr->args.items[i];
+  return kl_to_compute(l, x->type, kl_lower_expr(l, x));
 }
 
-LLVMValueRef kj_lower_math(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_math(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef args[3];
   for (size_t i = 0; i < expr->args.count; i++) args[i] = compute_arg(l, expr, i);
-  return kj_from_compute(l, expr->type,
+  return kl_from_compute(l, expr->type,
                          l->target->math(l, expr->builtin->id, args, (unsigned)expr->args.count,
                                          LLVMTypeOf(args[0])));
 }
 
-LLVMValueRef kj_lower_rsqrt(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_rsqrt(kl_lowering *l, const kt_expr *expr)
 {
-  return kj_from_compute(l, expr->type, l->target->rsqrt(l, compute_arg(l, expr, 0)));
+  return kl_from_compute(l, expr->type, l->target->rsqrt(l, compute_arg(l, expr, 0)));
 }
 
 /* n, x. The C library and CUDA's differ below 0: not a number on both targets. */
-LLVMValueRef kj_lower_bessel(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_bessel(kl_lowering *l, const kt_expr *expr)
 {
-  LLVMValueRef n = kj_lower_expr(l, expr->args.items[0]), args[2] = { n, compute_arg(l, expr, 1) };
+  LLVMValueRef n = kl_lower_expr(l, expr->args.items[0]), args[2] = { n, compute_arg(l, expr, 1) };
   LLVMTypeRef type = LLVMTypeOf(args[1]);
   LLVMValueRef value = l->target->math(l, expr->builtin->id, args, 2, type);
-  LLVMValueRef is_defined = LLVMBuildICmp(l->builder, LLVMIntSGE, n, kj_const32(l, 0), "");
-  return kj_from_compute(l, expr->type,
+  LLVMValueRef is_defined = LLVMBuildICmp(l->builder, LLVMIntSGE, n, kl_const32(l, 0), "");
+  return kl_from_compute(l, expr->type,
                          LLVMBuildSelect(l->builder, is_defined, value, LLVMConstReal(type, NAN),
                                          ""));
 }
 
 /* The next f16 or bf16, by its bits: through f32 it would be the next f32, which rounds to x again.
  */
-static LLVMValueRef next_small(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef next_small(kl_lowering *l, const kt_expr *expr)
 {
   LLVMBuilderRef b = l->builder;
-  const kj_texpr *from = expr->args.items[0], *to = expr->args.items[1];
-  LLVMValueRef raw = kj_lower_expr(l, from), target = kj_lower_expr(l, to),
+  const kt_expr *from = expr->args.items[0], *to = expr->args.items[1];
+  LLVMValueRef raw = kl_lower_expr(l, from), target = kl_lower_expr(l, to),
                zero = LLVMConstNull(l->f32), one = LLVMConstInt(l->i16, 1, false);
-  LLVMValueRef x = kj_to_compute(l, from->type, raw), y = kj_to_compute(l, to->type, target);
+  LLVMValueRef x = kl_to_compute(l, from->type, raw), y = kl_to_compute(l, to->type, target);
   LLVMValueRef bits = LLVMBuildBitCast(b, raw, l->i16, ""),
                goal = LLVMBuildBitCast(b, target, l->i16, "");
   LLVMValueRef is_up = LLVMBuildFCmp(b, LLVMRealOLT, x, y, ""),
@@ -59,145 +59,145 @@ static LLVMValueRef next_small(kj_lowering *l, const kj_texpr *expr)
   next = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOEQ, x, y, ""), goal, next, "");
   LLVMValueRef nan = LLVMConstInt(l->i16, expr->type == KJIT_F16 ? 0x7e00 : 0x7fc0, false);
   next = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealUNO, x, y, ""), nan, next, "");
-  return LLVMBuildBitCast(b, next, kj_register_type(l, expr->type), "");
+  return LLVMBuildBitCast(b, next, kl_register_type(l, expr->type), "");
 }
 
-LLVMValueRef kj_lower_nextafter(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_nextafter(kl_lowering *l, const kt_expr *expr)
 {
   return expr->type == KJIT_F16 || expr->type == KJIT_BF16 ? next_small(l, expr)
-                                                           : kj_lower_math(l, expr);
+                                                           : kl_lower_math(l, expr);
 }
 
 /* The CPU's are functions of lib/native. */
-LLVMValueRef kj_lower_fma_directed(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_fma_directed(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef args[3];
   for (size_t i = 0; i < 3; i++) args[i] = compute_arg(l, expr, i);
-  kj_builtin_id id = expr->builtin->id;
+  ki_builtin_id id = expr->builtin->id;
   const char *rounding = id == KJ_BUILTIN_FMA_RZ ? "rz" : id == KJ_BUILTIN_FMA_RU ? "rp" : "rm";
   const char *name =
     kj_format(l->c->arena, "fma.%s.%s", rounding, LLVMTypeOf(args[0]) == l->f32 ? "f" : "d");
-  LLVMValueRef native = kj_try_native(l, name, 0, args, 3);
+  LLVMValueRef native = kl_try_native(l, name, 0, args, 3);
   return native ? native : l->target->math(l, id, args, 3, LLVMTypeOf(args[0]));
 }
 
 /* x / y by an approximate reciprocal, in f32 and where there is such an instruction. */
-LLVMValueRef kj_lower_fast_divide(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_fast_divide(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef args[2] = { compute_arg(l, expr, 0), compute_arg(l, expr, 1) };
   LLVMValueRef quotient =
-    LLVMTypeOf(args[0]) == l->f32 ? kj_try_native(l, "div.approx.f", 0, args, 2) : NULL;
-  return kj_from_compute(l, expr->type,
+    LLVMTypeOf(args[0]) == l->f32 ? kl_try_native(l, "div.approx.f", 0, args, 2) : NULL;
+  return kl_from_compute(l, expr->type,
                          quotient ? quotient
-                                  : kj_fast(l, LLVMBuildFDiv(l->builder, args[0], args[1], "")));
+                                  : kl_fast(l, LLVMBuildFDiv(l->builder, args[0], args[1], "")));
 }
 
 /* Comparisons that fail for a NaN: it becomes 0, as does -0. */
-LLVMValueRef kj_lower_saturate(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_saturate(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0),
-               native = LLVMTypeOf(x) == l->f32 ? kj_try_native(l, "saturate.f", 0, &x, 1) : NULL;
-  if (native) return kj_from_compute(l, expr->type, native);
+               native = LLVMTypeOf(x) == l->f32 ? kl_try_native(l, "saturate.f", 0, &x, 1) : NULL;
+  if (native) return kl_from_compute(l, expr->type, native);
   LLVMTypeRef type = LLVMTypeOf(x);
   LLVMValueRef zero = LLVMConstNull(type), one = LLVMConstReal(type, 1);
   LLVMValueRef positive =
     LLVMBuildSelect(l->builder, LLVMBuildFCmp(l->builder, LLVMRealOGT, x, zero, ""), x, zero, "");
-  return kj_from_compute(l, expr->type,
+  return kl_from_compute(l, expr->type,
                          LLVMBuildSelect(l->builder,
                                          LLVMBuildFCmp(l->builder, LLVMRealOLT, positive, one, ""),
                                          positive, one, ""));
 }
 
-LLVMValueRef kj_lower_round_to_int(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_round_to_int(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0);
   kjit_type type = LLVMTypeOf(x) == l->f64 ? KJIT_F64 : KJIT_F32;
   bool is_to_even = expr->builtin->id == KJ_BUILTIN_LRINT;
-  return kj_build_convert(l, type, expr->type,
-                          kj_intrinsic1(l, is_to_even ? "llvm.roundeven" : "llvm.round", x));
+  return kl_build_convert(l, type, expr->type,
+                          kl_intrinsic1(l, is_to_even ? "llvm.roundeven" : "llvm.round", x));
 }
 
 /* n is an i32 for LLVM: larger ones saturate, which gives the same infinity or zero. */
-LLVMValueRef kj_lower_ldexp(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_ldexp(kl_lowering *l, const kt_expr *expr)
 {
-  LLVMValueRef x = compute_arg(l, expr, 0), n = kj_lower_expr(l, expr->args.items[1]);
+  LLVMValueRef x = compute_arg(l, expr, 0), n = kl_lower_expr(l, expr->args.items[1]);
   kjit_type n_type = expr->args.items[1]->type;
-  if (kj_scalar_bytes(l, n_type) < 4 || n_type == KJIT_I32) {
-    n = kj_build_convert(l, n_type, KJIT_I32, n);
+  if (kl_scalar_bytes(l, n_type) < 4 || n_type == KJIT_I32) {
+    n = kl_build_convert(l, n_type, KJIT_I32, n);
   } else {
-    bool is_signed = kj_is_signed_type(l, n_type);
+    bool is_signed = kl_is_signed_type(l, n_type);
     LLVMTypeRef type = LLVMTypeOf(n);
     if (is_signed)
-      n = kj_intrinsic2(l, "llvm.smax", n, LLVMConstInt(type, (uint64_t)(int64_t)-10000, true));
+      n = kl_intrinsic2(l, "llvm.smax", n, LLVMConstInt(type, (uint64_t)(int64_t)-10000, true));
     n =
-      kj_intrinsic2(l, is_signed ? "llvm.smin" : "llvm.umin", n, LLVMConstInt(type, 10000, false));
-    n = kj_build_convert(l, n_type, KJIT_I32, n);
+      kl_intrinsic2(l, is_signed ? "llvm.smin" : "llvm.umin", n, LLVMConstInt(type, 10000, false));
+    n = kl_build_convert(l, n_type, KJIT_I32, n);
   }
   LLVMTypeRef overloads[2] = { LLVMTypeOf(x), l->i32 };
-  return kj_from_compute(l, expr->type,
-                         kj_intrinsic(l, "llvm.ldexp", overloads, 2, (LLVMValueRef[]){ x, n }, 2));
+  return kl_from_compute(l, expr->type,
+                         kl_intrinsic(l, "llvm.ldexp", overloads, 2, (LLVMValueRef[]){ x, n }, 2));
 }
 
-static LLVMValueRef make_pair(kj_lowering *l, const kj_texpr *expr, LLVMValueRef first,
+static LLVMValueRef make_pair(kl_lowering *l, const kt_expr *expr, LLVMValueRef first,
                               LLVMValueRef second)
 {
-  LLVMValueRef tuple = LLVMGetPoison(kj_register_type(l, expr->type));
+  LLVMValueRef tuple = LLVMGetPoison(kl_register_type(l, expr->type));
   tuple = LLVMBuildInsertValue(l->builder, tuple, first, 0, "");
   return LLVMBuildInsertValue(l->builder, tuple, second, 1, "");
 }
 
-static LLVMValueRef is_class(kj_lowering *l, LLVMRealPredicate predicate, LLVMValueRef size,
+static LLVMValueRef is_class(kl_lowering *l, LLVMRealPredicate predicate, LLVMValueRef size,
                              double bound)
 {
   return LLVMBuildFCmp(l->builder, predicate, size, LLVMConstReal(LLVMTypeOf(size), bound), "");
 }
 
-static LLVMValueRef split_exponent(kj_lowering *l, LLVMValueRef x)
+static LLVMValueRef split_exponent(kl_lowering *l, LLVMValueRef x)
 {
   LLVMTypeRef overloads[2] = { LLVMTypeOf(x), l->i32 };
-  return kj_intrinsic(l, "llvm.frexp", overloads, 2, &x, 1);
+  return kl_intrinsic(l, "llvm.frexp", overloads, 2, &x, 1);
 }
 
 /* C leaves the exponent of infinities and NaNs open: 0 on both targets. */
-LLVMValueRef kj_lower_frexp(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_frexp(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0), parts = split_exponent(l, x);
-  LLVMValueRef is_finite = is_class(l, LLVMRealOLT, kj_intrinsic1(l, "llvm.fabs", x), INFINITY);
+  LLVMValueRef is_finite = is_class(l, LLVMRealOLT, kl_intrinsic1(l, "llvm.fabs", x), INFINITY);
   LLVMValueRef mantissa =
     LLVMBuildSelect(l->builder, is_finite, LLVMBuildExtractValue(l->builder, parts, 0, ""), x, "");
   LLVMValueRef exponent =
     LLVMBuildSelect(l->builder, is_finite, LLVMBuildExtractValue(l->builder, parts, 1, ""),
-                    kj_const32(l, 0), "");
-  return make_pair(l, expr, kj_from_compute(l, expr->args.items[0]->type, mantissa), exponent);
+                    kl_const32(l, 0), "");
+  return make_pair(l, expr, kl_from_compute(l, expr->args.items[0]->type, mantissa), exponent);
 }
 
 /* As glibc: INT_MIN for 0 and NaN, INT_MAX for infinities. */
-LLVMValueRef kj_lower_ilogb(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_ilogb(kl_lowering *l, const kt_expr *expr)
 {
-  LLVMValueRef x = compute_arg(l, expr, 0), size = kj_intrinsic1(l, "llvm.fabs", x);
+  LLVMValueRef x = compute_arg(l, expr, 0), size = kl_intrinsic1(l, "llvm.fabs", x);
   LLVMValueRef exponent =
     LLVMBuildSub(l->builder, LLVMBuildExtractValue(l->builder, split_exponent(l, x), 1, ""),
-                 kj_const32(l, 1), "");
+                 kl_const32(l, 1), "");
   LLVMValueRef is_number = LLVMBuildAnd(l->builder, is_class(l, LLVMRealOGT, size, 0),
                                         is_class(l, LLVMRealOLT, size, INFINITY), "");
   LLVMValueRef special = LLVMBuildSelect(l->builder, is_class(l, LLVMRealOEQ, size, INFINITY),
-                                         kj_const32(l, INT_MAX), kj_const32(l, INT_MIN), "");
+                                         kl_const32(l, INT_MAX), kl_const32(l, INT_MIN), "");
   return LLVMBuildSelect(l->builder, is_number, exponent, special, "");
 }
 
 /* The fraction of an infinity is a zero; both parts have the sign of x. */
-LLVMValueRef kj_lower_modf(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_modf(kl_lowering *l, const kt_expr *expr)
 {
   kjit_type type = expr->args.items[0]->type;
-  LLVMValueRef x = compute_arg(l, expr, 0), whole = kj_intrinsic1(l, "llvm.trunc", x);
-  LLVMValueRef is_infinite = is_class(l, LLVMRealOEQ, kj_intrinsic1(l, "llvm.fabs", x), INFINITY);
+  LLVMValueRef x = compute_arg(l, expr, 0), whole = kl_intrinsic1(l, "llvm.trunc", x);
+  LLVMValueRef is_infinite = is_class(l, LLVMRealOEQ, kl_intrinsic1(l, "llvm.fabs", x), INFINITY);
   LLVMValueRef rest = LLVMBuildSelect(l->builder, is_infinite, LLVMConstNull(LLVMTypeOf(x)),
                                       LLVMBuildFSub(l->builder, x, whole, ""), "");
-  LLVMValueRef fraction = kj_intrinsic2(l, "llvm.copysign", rest, x);
-  return make_pair(l, expr, kj_from_compute(l, type, fraction), kj_from_compute(l, type, whole));
+  LLVMValueRef fraction = kl_intrinsic2(l, "llvm.copysign", rest, x);
+  return make_pair(l, expr, kl_from_compute(l, type, fraction), kl_from_compute(l, type, whole));
 }
 
-LLVMValueRef kj_lower_sincos(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_sincos(kl_lowering *l, const kt_expr *expr)
 {
   kjit_type type = expr->args.items[0]->type;
   LLVMValueRef x = compute_arg(l, expr, 0);
@@ -206,21 +206,21 @@ LLVMValueRef kj_lower_sincos(kj_lowering *l, const kj_texpr *expr)
                                       LLVMStructTypeInContext(l->context, items, 2, false));
   LLVMValueRef sine = LLVMBuildExtractValue(l->builder, both, 0, ""),
                cosine = LLVMBuildExtractValue(l->builder, both, 1, "");
-  return make_pair(l, expr, kj_from_compute(l, type, sine), kj_from_compute(l, type, cosine));
+  return make_pair(l, expr, kl_from_compute(l, type, sine), kl_from_compute(l, type, cosine));
 }
 
-LLVMValueRef kj_lower_sincospi(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_sincospi(kl_lowering *l, const kt_expr *expr)
 {
   kjit_type type = expr->args.items[0]->type;
   LLVMValueRef x = compute_arg(l, expr, 0);
   LLVMValueRef sine = l->target->math(l, KJ_BUILTIN_SINPI, &x, 1, LLVMTypeOf(x)),
                cosine = l->target->math(l, KJ_BUILTIN_COSPI, &x, 1, LLVMTypeOf(x));
-  return make_pair(l, expr, kj_from_compute(l, type, sine), kj_from_compute(l, type, cosine));
+  return make_pair(l, expr, kl_from_compute(l, type, sine), kl_from_compute(l, type, cosine));
 }
 
 /* Of the quotient 8 * k + n, n is left by fmod(x, 8 * y), which is exact; where 8 * y overflows the
  * quotient is small. */
-LLVMValueRef kj_lower_remquo(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_remquo(kl_lowering *l, const kt_expr *expr)
 {
   LLVMBuilderRef b = l->builder;
   kjit_type type = expr->args.items[0]->type;
@@ -233,13 +233,13 @@ LLVMValueRef kj_lower_remquo(kj_lowering *l, const kj_texpr *expr)
     l->target->math(l, KJ_BUILTIN_FMOD, (LLVMValueRef[]){ x, eight }, 2, float_type);
   LLVMValueRef quotient =
     LLVMBuildFSub(b, LLVMBuildFDiv(b, rest, y, ""), LLVMBuildFDiv(b, remainder, y, ""), "");
-  quotient = kj_build_convert(l, float_type == l->f64 ? KJIT_F64 : KJIT_F32, KJIT_I32,
-                              kj_intrinsic1(l, "llvm.roundeven", quotient));
-  LLVMValueRef is_negative = LLVMBuildICmp(b, LLVMIntSLT, quotient, kj_const32(l, 0), "");
+  quotient = kl_build_convert(l, float_type == l->f64 ? KJIT_F64 : KJIT_F32, KJIT_I32,
+                              kl_intrinsic1(l, "llvm.roundeven", quotient));
+  LLVMValueRef is_negative = LLVMBuildICmp(b, LLVMIntSLT, quotient, kl_const32(l, 0), "");
   LLVMValueRef size = LLVMBuildSelect(b, is_negative, LLVMBuildNeg(b, quotient, ""), quotient, "");
-  size = LLVMBuildAnd(b, size, kj_const32(l, 7), "");
+  size = LLVMBuildAnd(b, size, kl_const32(l, 7), "");
   quotient = LLVMBuildSelect(b, is_negative, LLVMBuildNeg(b, size, ""), size, "");
-  return make_pair(l, expr, kj_from_compute(l, type, remainder), quotient);
+  return make_pair(l, expr, kl_from_compute(l, type, remainder), quotient);
 }
 
 static double least_normal(kjit_type type)
@@ -251,24 +251,24 @@ static double least_normal(kjit_type type)
   }
 }
 
-static LLVMValueRef sign_bit(kj_lowering *l, LLVMValueRef x)
+static LLVMValueRef sign_bit(kl_lowering *l, LLVMValueRef x)
 {
   LLVMTypeRef type = LLVMTypeOf(x) == l->f64 ? l->i64 : l->i32;
   return LLVMBuildICmp(l->builder, LLVMIntSLT, LLVMBuildBitCast(l->builder, x, type, ""),
                        LLVMConstNull(type), "");
 }
 
-LLVMValueRef kj_lower_float_test(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_float_test(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0);
-  kj_builtin_id test = expr->builtin->id;
+  ki_builtin_id test = expr->builtin->id;
   if (test == KJ_BUILTIN_ISNAN) return LLVMBuildFCmp(l->builder, LLVMRealUNO, x, x, "");
   if (test == KJ_BUILTIN_SIGNBIT) return sign_bit(l, x);
   if (test == KJ_BUILTIN_ISNORMAL) {
-    LLVMValueRef size = kj_intrinsic1(l, "llvm.fabs", x);
+    LLVMValueRef size = kl_intrinsic1(l, "llvm.fabs", x);
     LLVMValueRef is_large = is_class(l, LLVMRealOGE, size, least_normal(expr->args.items[0]->type));
     return LLVMBuildAnd(l->builder, is_large, is_class(l, LLVMRealOLT, size, INFINITY), "");
   }
   return is_class(l, test == KJ_BUILTIN_ISINF ? LLVMRealOEQ : LLVMRealOLT,
-                  kj_intrinsic1(l, "llvm.fabs", x), INFINITY);
+                  kl_intrinsic1(l, "llvm.fabs", x), INFINITY);
 }

@@ -7,38 +7,38 @@
 /* Barriers, fences and warp functions: what is common to the targets that execute them as
  * instructions. */
 
-static LLVMValueRef arg(kj_lowering *l, const kj_texpr *expr, size_t i)
+static LLVMValueRef arg(kl_lowering *l, const kt_expr *expr, size_t i)
 {
-  return kj_lower_expr(l, expr->args.items[i]);
+  return kl_lower_expr(l, expr->args.items[i]);
 }
 
-static LLVMValueRef arg32(kj_lowering *l, const kj_texpr *expr, size_t i)
+static LLVMValueRef arg32(kl_lowering *l, const kt_expr *expr, size_t i)
 {
-  return kj_lower_index32(l, expr->args.items[i]);
+  return kl_lower_index32(l, expr->args.items[i]);
 }
 
-LLVMValueRef kj_lower_barrier(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_barrier(kl_lowering *l, const kt_expr *expr)
 {
   (void)expr;
   l->target->barrier(l);
   return NULL;
 }
 
-LLVMValueRef kj_lower_barrier_reduce(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_barrier_reduce(kl_lowering *l, const kt_expr *expr)
 {
-  return l->target->barrier_reduce(l, (kj_barrier_reduction)expr->builtin->operation,
-                                   kj_lower_condition(l, expr->args.items[0]));
+  return l->target->barrier_reduce(l, (ki_barrier_reduction)expr->builtin->operation,
+                                   kl_lower_condition(l, expr->args.items[0]));
 }
 
-LLVMValueRef kj_lower_syncwarp(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_syncwarp(kl_lowering *l, const kt_expr *expr)
 {
-  l->target->syncwarp(l, expr->args.count ? arg32(l, expr, 0) : kj_const32(l, -1));
+  l->target->syncwarp(l, expr->args.count ? arg32(l, expr, 0) : kl_const32(l, -1));
   return NULL;
 }
 
-LLVMValueRef kj_lower_fence(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_fence(kl_lowering *l, const kt_expr *expr)
 {
-  l->target->fence(l, (kj_memory_scope)expr->builtin->scope);
+  l->target->fence(l, (ki_memory_scope)expr->builtin->scope);
   return NULL;
 }
 
@@ -46,77 +46,77 @@ LLVMValueRef kj_lower_fence(kj_lowering *l, const kj_texpr *expr)
 
 enum { MOST_WORDS = 4 };
 
-static LLVMValueRef shuffle_word(kj_lowering *l, const kj_shuffle *s, LLVMValueRef word)
+static LLVMValueRef shuffle_word(kl_lowering *l, const kl_shuffle *s, LLVMValueRef word)
 {
   return l->target->shuffle(l, s->mode, s->mask, word, s->lane, s->width);
 }
 
 /* Lanes that fill whole words stay in them. */
-static LLVMValueRef shuffle_vector(kj_lowering *l, const kj_shuffle *s, LLVMValueRef value,
+static LLVMValueRef shuffle_vector(kl_lowering *l, const kl_shuffle *s, LLVMValueRef value,
                                    uint32_t count)
 {
   LLVMTypeRef words = LLVMVectorType(l->i32, count);
   LLVMValueRef given = LLVMBuildBitCast(l->builder, value, words, ""), moved = LLVMGetPoison(words);
   for (uint32_t i = 0; i < count; i++) {
     LLVMValueRef word =
-      shuffle_word(l, s, LLVMBuildExtractElement(l->builder, given, kj_const32(l, i), ""));
-    moved = LLVMBuildInsertElement(l->builder, moved, word, kj_const32(l, i), "");
+      shuffle_word(l, s, LLVMBuildExtractElement(l->builder, given, kl_const32(l, i), ""));
+    moved = LLVMBuildInsertElement(l->builder, moved, word, kl_const32(l, i), "");
   }
   return LLVMBuildBitCast(l->builder, moved, LLVMTypeOf(value), "");
 }
 
-static bool has_whole_words(kj_lowering *l, kjit_type type)
+static bool has_whole_words(kl_lowering *l, kjit_type type)
 {
-  uint32_t count = kj_part_count(l, type);
+  uint32_t count = kl_part_count(l, type);
   for (uint32_t i = 0; i < count; i++)
-    if (kj_scalar_bytes(l, kj_get_part_info(l, type, i).type) % 4) return false;
+    if (kl_scalar_bytes(l, kl_get_part_info(l, type, i).type) % 4) return false;
   return count > 0;
 }
 
-LLVMValueRef kj_build_shuffle(kj_lowering *l, kjit_type type, const kj_shuffle *s,
+LLVMValueRef kl_build_shuffle(kl_lowering *l, kjit_type type, const kl_shuffle *s,
                               LLVMValueRef value)
 {
-  bool is_vector = kj_is_vector_type(l, type),
-       has_parts = !is_vector && kj_is_composed_type(l, type) && has_whole_words(l, type);
-  if (is_vector && kj_part_of(l, type) != KJIT_BOOL && kj_scalar_bytes(l, type) % 4 == 0)
-    return shuffle_vector(l, s, value, kj_scalar_bytes(l, type) / 4);
-  for (uint32_t i = 0; has_parts && i < kj_part_count(l, type); i++)
-    value = kj_set_part(l, type, value,
-                        kj_build_shuffle(l, kj_get_part_info(l, type, i).type, s,
-                                         kj_get_part(l, type, value, i)),
+  bool is_vector = kl_is_vector_type(l, type),
+       has_parts = !is_vector && kl_is_composed_type(l, type) && has_whole_words(l, type);
+  if (is_vector && kl_part_of(l, type) != KJIT_BOOL && kl_scalar_bytes(l, type) % 4 == 0)
+    return shuffle_vector(l, s, value, kl_scalar_bytes(l, type) / 4);
+  for (uint32_t i = 0; has_parts && i < kl_part_count(l, type); i++)
+    value = kl_set_part(l, type, value,
+                        kl_build_shuffle(l, kl_get_part_info(l, type, i).type, s,
+                                         kl_get_part(l, type, value, i)),
                         i);
   if (has_parts) return value;
-  LLVMValueRef bits = kj_value_bits(l, type, value), words[MOST_WORDS];
-  uint32_t count = kj_count_words(LLVMTypeOf(bits));
+  LLVMValueRef bits = kl_value_bits(l, type, value), words[MOST_WORDS];
+  uint32_t count = kl_count_words(LLVMTypeOf(bits));
   for (uint32_t i = 0; i < count && i < MOST_WORDS; i++)
-    words[i] = shuffle_word(l, s, kj_get_word(l, bits, i));
-  return kj_value_of_bits(l, type, kj_join_words(l, LLVMTypeOf(bits), words, count));
+    words[i] = shuffle_word(l, s, kl_get_word(l, bits, i));
+  return kl_value_of_bits(l, type, kl_join_words(l, LLVMTypeOf(bits), words, count));
 }
 
-LLVMValueRef kj_lower_shuffle(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_shuffle(kl_lowering *l, const kt_expr *expr)
 {
-  kj_shuffle s = { .mode = (kj_shuffle_mode)expr->builtin->operation, .mask = arg32(l, expr, 0) };
+  kl_shuffle s = { .mode = (ki_shuffle_mode)expr->builtin->operation, .mask = arg32(l, expr, 0) };
   LLVMValueRef value = arg(l, expr, 1);
   s.lane = arg32(l, expr, 2);
   if (expr->args.count == 4) s.width = arg32(l, expr, 3);
-  return kj_build_shuffle(l, expr->type, &s, value);
+  return kl_build_shuffle(l, expr->type, &s, value);
 }
 
-LLVMValueRef kj_lower_vote(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_vote(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef mask = arg32(l, expr, 0);
-  return l->target->vote(l, (kj_vote)expr->builtin->operation, mask,
-                         kj_lower_condition(l, expr->args.items[1]));
+  return l->target->vote(l, (ki_vote)expr->builtin->operation, mask,
+                         kl_lower_condition(l, expr->args.items[1]));
 }
 
-LLVMValueRef kj_lower_activemask(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_activemask(kl_lowering *l, const kt_expr *expr)
 {
   (void)expr;
   return l->target->activemask(l);
 }
 
 /* Lanes by their relation to this one: lt, le, eq, ge, gt. */
-static LLVMValueRef lanemask(kj_lowering *l, kjit_op relation)
+static LLVMValueRef lanemask(kl_lowering *l, kjit_op relation)
 {
   static const char *const registers[] = { [KJIT_EQ] = "read.ptx.sreg.lanemask.eq",
                                            [KJIT_LE] = "read.ptx.sreg.lanemask.le",
@@ -124,11 +124,11 @@ static LLVMValueRef lanemask(kj_lowering *l, kjit_op relation)
                                            [KJIT_GT] = "read.ptx.sreg.lanemask.gt",
                                            [KJIT_LT] = "read.ptx.sreg.lanemask.lt" };
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef native = kj_try_native(l, registers[relation], 0, NULL, 0);
+  LLVMValueRef native = kl_try_native(l, registers[relation], 0, NULL, 0);
   if (native) return native;
-  LLVMValueRef bit = LLVMBuildShl(b, kj_const32(l, 1),
-                                  kj_as_i32(l, l->target->position(l, KJ_BUILTIN_LANEID, 0)), "");
-  LLVMValueRef below = LLVMBuildSub(b, bit, kj_const32(l, 1), "");
+  LLVMValueRef bit = LLVMBuildShl(b, kl_const32(l, 1),
+                                  kl_as_i32(l, l->target->position(l, KJ_BUILTIN_LANEID, 0)), "");
+  LLVMValueRef below = LLVMBuildSub(b, bit, kl_const32(l, 1), "");
   if (relation == KJIT_EQ) return bit;
   if (relation == KJIT_LT) return below;
   if (relation == KJIT_GE) return LLVMBuildNot(b, below, "");
@@ -136,13 +136,13 @@ static LLVMValueRef lanemask(kj_lowering *l, kjit_op relation)
   return relation == KJIT_LE ? at_most : LLVMBuildNot(b, at_most, "");
 }
 
-LLVMValueRef kj_lower_lanemask(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_lanemask(kl_lowering *l, const kt_expr *expr)
 {
   return lanemask(l, (kjit_op)expr->builtin->operation);
 }
 
 /* The lowest lane of the mask, the same on all targets. */
-LLVMValueRef kj_lower_elect(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_elect(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef mask = arg32(l, expr, 0),
                lanes = LLVMBuildAnd(l->builder, mask, lanemask(l, KJIT_LE), "");
@@ -152,9 +152,9 @@ LLVMValueRef kj_lower_elect(kj_lowering *l, const kj_texpr *expr)
 /* match and reduce among the lanes of a warp, for targets that execute them. */
 
 /* In 32, 64 or 128 bits. */
-LLVMValueRef kj_comparable_bits(kj_lowering *l, kjit_type type, LLVMValueRef value)
+LLVMValueRef kl_comparable_bits(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
-  LLVMValueRef bits = kj_value_bits(l, type, value);
+  LLVMValueRef bits = kl_value_bits(l, type, value);
   unsigned width = LLVMGetIntTypeWidth(LLVMTypeOf(bits)), wanted = width <= 32   ? 32
                                                                    : width <= 64 ? 64
                                                                                  : 128;
@@ -163,7 +163,7 @@ LLVMValueRef kj_comparable_bits(kj_lowering *l, kjit_type type, LLVMValueRef val
            : LLVMBuildZExt(l->builder, bits, LLVMIntTypeInContext(l->context, wanted), "");
 }
 
-LLVMValueRef kj_build_reduction(kj_lowering *l, kj_combine op, kjit_type type, LLVMValueRef x,
+LLVMValueRef kl_build_reduction(kl_lowering *l, ki_combine op, kjit_type type, LLVMValueRef x,
                                 LLVMValueRef y)
 {
   static const kjit_op ops[] = { [KJ_COMBINE_ADD] = KJIT_ADD,
@@ -172,22 +172,22 @@ LLVMValueRef kj_build_reduction(kj_lowering *l, kj_combine op, kjit_type type, L
                                  [KJ_COMBINE_OR] = KJIT_BIT_OR,
                                  [KJ_COMBINE_XOR] = KJIT_BIT_XOR };
   if (op == KJ_COMBINE_MIN || op == KJ_COMBINE_MAX)
-    return kj_build_minmax(l, op == KJ_COMBINE_MAX, type, x, y);
-  return kj_build_binary(l, ops[op], type, x, y, (kj_location){ 0 });
+    return kl_build_minmax(l, op == KJ_COMBINE_MAX, type, x, y);
+  return kl_build_binary(l, ops[op], type, x, y, (kj_location){ 0 });
 }
 
-static LLVMValueRef match_bits(kj_lowering *l, bool is_any, LLVMValueRef mask, LLVMValueRef bits)
+static LLVMValueRef match_bits(kl_lowering *l, bool is_any, LLVMValueRef mask, LLVMValueRef bits)
 {
   LLVMValueRef args[2] = { mask, bits };
   const char *width = LLVMTypeOf(bits) == l->i64 ? "i64" : "i32";
-  return kj_try_native(l,
+  return kl_try_native(l,
                        kj_format(l->c->arena, is_any ? "match.any.sync.%s" : "match.all.sync.%sp",
                                  width),
                        0, args, 2);
 }
 
 /* What is equal in both halves; of match_all, where it holds of both. */
-static LLVMValueRef join_matches(kj_lowering *l, bool is_any, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef join_matches(kl_lowering *l, bool is_any, LLVMValueRef x, LLVMValueRef y)
 {
   LLVMBuilderRef b = l->builder;
   if (is_any) return LLVMBuildAnd(b, x, y, "");
@@ -198,11 +198,11 @@ static LLVMValueRef join_matches(kj_lowering *l, bool is_any, LLVMValueRef x, LL
   return LLVMBuildInsertValue(b, LLVMBuildInsertValue(b, x, mask, 0, ""), holds, 1, "");
 }
 
-LLVMValueRef kj_lower_match(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_match(kl_lowering *l, const kt_expr *expr)
 {
-  const kj_texpr *x = expr->args.items[1];
-  LLVMValueRef mask = kj_lower_index32(l, expr->args.items[0]),
-               bits = kj_comparable_bits(l, x->type, kj_lower_expr(l, x));
+  const kt_expr *x = expr->args.items[1];
+  LLVMValueRef mask = kl_lower_index32(l, expr->args.items[0]),
+               bits = kl_comparable_bits(l, x->type, kl_lower_expr(l, x));
   bool is_any = expr->builtin->operation == KJ_VOTE_ANY;
   if (LLVMGetIntTypeWidth(LLVMTypeOf(bits)) <= 64) return match_bits(l, is_any, mask, bits);
   LLVMValueRef low = LLVMBuildTrunc(l->builder, bits, l->i64, "");
@@ -216,52 +216,52 @@ LLVMValueRef kj_lower_match(kj_lowering *l, const kj_texpr *expr)
 
 /* ---- reductions: one instruction for 32-bit integers from sm_80 on, shuffles otherwise ---- */
 
-static LLVMValueRef from_lane(kj_lowering *l, const kj_texpr *expr, kj_shuffle_mode mode,
+static LLVMValueRef from_lane(kl_lowering *l, const kt_expr *expr, ki_shuffle_mode mode,
                               LLVMValueRef mask, LLVMValueRef value, LLVMValueRef lane)
 {
-  return kj_build_shuffle(l, expr->type, &(kj_shuffle){ .mode = mode, .mask = mask, .lane = lane },
+  return kl_build_shuffle(l, expr->type, &(kl_shuffle){ .mode = mode, .mask = mask, .lane = lane },
                           value);
 }
 
-static LLVMValueRef reduce_all(kj_lowering *l, const kj_texpr *expr, LLVMValueRef mask,
+static LLVMValueRef reduce_all(kl_lowering *l, const kt_expr *expr, LLVMValueRef mask,
                                LLVMValueRef value)
 {
   for (int distance = 16; distance > 0; distance /= 2)
     value =
-      kj_build_reduction(l, (kj_combine)expr->builtin->operation, expr->type, value,
-                         from_lane(l, expr, KJ_SHUFFLE_XOR, mask, value, kj_const32(l, distance)));
+      kl_build_reduction(l, (ki_combine)expr->builtin->operation, expr->type, value,
+                         from_lane(l, expr, KJ_SHUFFLE_XOR, mask, value, kl_const32(l, distance)));
   return value;
 }
 
-static LLVMValueRef lowest_lane(kj_lowering *l, LLVMValueRef mask)
+static LLVMValueRef lowest_lane(kl_lowering *l, LLVMValueRef mask)
 {
   LLVMTypeRef type = l->i32;
-  LLVMValueRef reversed = kj_intrinsic1(l, "llvm.bitreverse", mask);
-  return kj_intrinsic(l, "llvm.ctlz", &type, 1,
+  LLVMValueRef reversed = kl_intrinsic1(l, "llvm.bitreverse", mask);
+  return kl_intrinsic(l, "llvm.ctlz", &type, 1,
                       (LLVMValueRef[]){ reversed, LLVMConstInt(l->i1, 0, false) }, 2);
 }
 
-static LLVMValueRef without_lowest(kj_lowering *l, LLVMValueRef mask)
+static LLVMValueRef without_lowest(kl_lowering *l, LLVMValueRef mask)
 {
-  return LLVMBuildAnd(l->builder, mask, LLVMBuildSub(l->builder, mask, kj_const32(l, 1), ""), "");
+  return LLVMBuildAnd(l->builder, mask, LLVMBuildSub(l->builder, mask, kl_const32(l, 1), ""), "");
 }
 
 /* The lanes of the mask go around the loop together, from the lowest one up. */
-static LLVMValueRef reduce_some(kj_lowering *l, const kj_texpr *expr, LLVMValueRef mask,
+static LLVMValueRef reduce_some(kl_lowering *l, const kt_expr *expr, LLVMValueRef mask,
                                 LLVMValueRef value)
 {
   LLVMBuilderRef b = l->builder;
   LLVMValueRef first = from_lane(l, expr, KJ_SHUFFLE_IDX, mask, value, lowest_lane(l, mask)),
                rest = without_lowest(l, mask);
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), head = kj_new_block(l, "lanes"),
-                    body = kj_new_block(l, "lane"), end = kj_new_block(l, "lanes.end");
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), head = kl_new_block(l, "lanes"),
+                    body = kl_new_block(l, "lane"), end = kl_new_block(l, "lanes.end");
   LLVMBuildBr(b, head);
-  kj_move_to(l, head);
+  kl_move_to(l, head);
   LLVMValueRef left = LLVMBuildPhi(b, l->i32, ""), so_far = LLVMBuildPhi(b, LLVMTypeOf(value), "");
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntNE, left, kj_const32(l, 0), ""), body, end);
-  kj_move_to(l, body);
+  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntNE, left, kl_const32(l, 0), ""), body, end);
+  kl_move_to(l, body);
   LLVMValueRef next =
-    kj_build_reduction(l, (kj_combine)expr->builtin->operation, expr->type, so_far,
+    kl_build_reduction(l, (ki_combine)expr->builtin->operation, expr->type, so_far,
                        from_lane(l, expr, KJ_SHUFFLE_IDX, mask, value, lowest_lane(l, left)));
   LLVMValueRef fewer = without_lowest(l, left);
   LLVMBasicBlockRef last = LLVMGetInsertBlock(b);
@@ -269,137 +269,137 @@ static LLVMValueRef reduce_some(kj_lowering *l, const kj_texpr *expr, LLVMValueR
   LLVMAddIncoming(left, (LLVMValueRef[]){ rest, fewer }, (LLVMBasicBlockRef[]){ before, last }, 2);
   LLVMAddIncoming(so_far, (LLVMValueRef[]){ first, next }, (LLVMBasicBlockRef[]){ before, last },
                   2);
-  kj_move_to(l, end);
+  kl_move_to(l, end);
   l->has_loops = true;
   return so_far;
 }
 
-static LLVMValueRef reduce_by_shuffles(kj_lowering *l, const kj_texpr *expr, LLVMValueRef mask,
+static LLVMValueRef reduce_by_shuffles(kl_lowering *l, const kt_expr *expr, LLVMValueRef mask,
                                        LLVMValueRef value)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef is_full = LLVMBuildICmp(b, LLVMIntEQ, mask, kj_const32(l, -1), "");
+  LLVMValueRef is_full = LLVMBuildICmp(b, LLVMIntEQ, mask, kl_const32(l, -1), "");
   if (LLVMIsAConstantInt(is_full))
     return LLVMConstIntGetZExtValue(is_full) ? reduce_all(l, expr, mask, value)
                                              : reduce_some(l, expr, mask, value);
-  LLVMBasicBlockRef full = kj_new_block(l, "full"), some = kj_new_block(l, "some"),
-                    end = kj_new_block(l, "reduced");
+  LLVMBasicBlockRef full = kl_new_block(l, "full"), some = kl_new_block(l, "some"),
+                    end = kl_new_block(l, "reduced");
   LLVMBuildCondBr(b, is_full, full, some);
-  kj_move_to(l, full);
+  kl_move_to(l, full);
   LLVMValueRef of_all = reduce_all(l, expr, mask, value);
   LLVMBasicBlockRef full_end = LLVMGetInsertBlock(b);
   LLVMBuildBr(b, end);
-  kj_move_to(l, some);
+  kl_move_to(l, some);
   LLVMValueRef of_some = reduce_some(l, expr, mask, value);
   LLVMBasicBlockRef some_end = LLVMGetInsertBlock(b);
   LLVMBuildBr(b, end);
-  kj_move_to(l, end);
+  kl_move_to(l, end);
   LLVMValueRef result = LLVMBuildPhi(b, LLVMTypeOf(value), "");
   LLVMAddIncoming(result, (LLVMValueRef[]){ of_all, of_some },
                   (LLVMBasicBlockRef[]){ full_end, some_end }, 2);
   return result;
 }
 
-LLVMValueRef kj_lower_reduce(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_reduce(kl_lowering *l, const kt_expr *expr)
 {
   static const char *const names[] = {
     [KJ_COMBINE_ADD] = "redux.sync.add", [KJ_COMBINE_MIN] = "redux.sync.min",
     [KJ_COMBINE_MAX] = "redux.sync.max", [KJ_COMBINE_AND] = "redux.sync.and",
     [KJ_COMBINE_OR] = "redux.sync.or",   [KJ_COMBINE_XOR] = "redux.sync.xor"
   };
-  kj_combine op = (kj_combine)expr->builtin->operation;
+  ki_combine op = (ki_combine)expr->builtin->operation;
   const char *name = names[op];
-  LLVMValueRef mask = kj_lower_index32(l, expr->args.items[0]),
-               value = kj_lower_expr(l, expr->args.items[1]);
+  LLVMValueRef mask = kl_lower_index32(l, expr->args.items[0]),
+               value = kl_lower_expr(l, expr->args.items[1]);
   if (expr->type != KJIT_I32 && expr->type != KJIT_U32)
     return reduce_by_shuffles(l, expr, mask, value);
   if (expr->type == KJIT_U32 && op == KJ_COMBINE_MIN) name = "redux.sync.umin";
   if (expr->type == KJIT_U32 && op == KJ_COMBINE_MAX) name = "redux.sync.umax";
-  LLVMValueRef native = kj_try_native(l, name, 80, (LLVMValueRef[]){ value, mask }, 2);
+  LLVMValueRef native = kl_try_native(l, name, 80, (LLVMValueRef[]){ value, mask }, 2);
   return native ? native : reduce_by_shuffles(l, expr, mask, value);
 }
 
 /* ---- families of which each target has its own ---- */
 
 #define F(family) \
-  LLVMValueRef kj_lower_##family(kj_lowering *l, const kj_texpr *expr) \
+  LLVMValueRef kl_lower_##family(kl_lowering *l, const kt_expr *expr) \
   { \
-    if (!l->target->family) kj_lower_unsupported(l, expr->location, expr->builtin->name); \
+    if (!l->target->family) kl_lower_unsupported(l, expr->location, expr->builtin->name); \
     return l->target->family(l, expr); \
   }
 #include "lower/families.def"
 #undef F
 
-static LLVMValueRef field(kj_lowering *l, LLVMValueRef bytes, int64_t mask, int64_t shift)
+static LLVMValueRef field(kl_lowering *l, LLVMValueRef bytes, int64_t mask, int64_t shift)
 {
   LLVMValueRef sixteenths =
-    LLVMBuildLShr(l->builder, LLVMBuildAnd(l->builder, bytes, kj_const64(l, mask), ""),
-                  kj_const64(l, 4), "");
-  return LLVMBuildShl(l->builder, sixteenths, kj_const64(l, shift), "");
+    LLVMBuildLShr(l->builder, LLVMBuildAnd(l->builder, bytes, kl_const64(l, mask), ""),
+                  kl_const64(l, 4), "");
+  return LLVMBuildShl(l->builder, sixteenths, kl_const64(l, shift), "");
 }
 
 /* As the PTX manual describes it: address, leading and stride distance in units of 16 bytes, 14
  * bits each, and the kind of swizzle in the top two bits. */
-LLVMValueRef kj_lower_matrix_descriptor(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_lower_matrix_descriptor(kl_lowering *l, const kt_expr *expr)
 {
   enum { MASK = 0x3ffff, LEADING = 16, STRIDE = 32, SWIZZLE = 62 };
   static const uint64_t kinds[] = { [0] = 0, [1] = 3, [2] = 2, [4] = 1 };
-  LLVMValueRef word = field(l, kj_lower_expr(l, expr->args.items[0]), MASK, 0);
+  LLVMValueRef word = field(l, kl_lower_expr(l, expr->args.items[0]), MASK, 0);
   word = LLVMBuildOr(l->builder, word,
-                     field(l, kj_lower_expr(l, expr->args.items[1]), MASK, LEADING), "");
+                     field(l, kl_lower_expr(l, expr->args.items[1]), MASK, LEADING), "");
   word = LLVMBuildOr(l->builder, word,
-                     field(l, kj_lower_expr(l, expr->args.items[2]), MASK, STRIDE), "");
+                     field(l, kl_lower_expr(l, expr->args.items[2]), MASK, STRIDE), "");
   uint64_t kind = kinds[(size_t)expr->args.items[3]->integer / 32];
   return LLVMBuildOr(l->builder, word, LLVMConstInt(l->i64, kind << SWIZZLE, false), "");
 }
 
 /* ---- for the targets ---- */
 
-LLVMValueRef kj_lower_source(kj_lowering *l, const kj_texpr *copy, kj_array_value *array)
+LLVMValueRef kl_lower_source(kl_lowering *l, const kt_expr *copy, kl_array_value *array)
 {
-  *array = kj_lower_array(l, copy->y->x);
-  return kj_checked_pointer(l, array, &copy->y->args, copy->y->is_checked);
+  *array = kl_lower_array(l, copy->y->x);
+  return kl_checked_pointer(l, array, &copy->y->args, copy->y->is_checked);
 }
 
-LLVMValueRef kj_lower_destination(kj_lowering *l, const kj_texpr *copy, kj_array_value *array)
+LLVMValueRef kl_lower_destination(kl_lowering *l, const kt_expr *copy, kl_array_value *array)
 {
-  *array = kj_lower_array(l, copy->x);
-  return kj_checked_pointer(l, array, &copy->indices, copy->is_checked);
+  *array = kl_lower_array(l, copy->x);
+  return kl_checked_pointer(l, array, &copy->indices, copy->is_checked);
 }
 
-uint32_t kj_copied_bytes(kj_lowering *l, const kj_texpr *copy)
+uint32_t kl_copied_bytes(kl_lowering *l, const kt_expr *copy)
 {
-  return kj_scalar_bytes(l, copy->y->type);
+  return kl_scalar_bytes(l, copy->y->type);
 }
 
 /* ---- tensor copies ---- */
 
-bool kj_is_tensor_copy(const kj_texpr *expr)
+bool kl_is_tensor_copy(const kt_expr *expr)
 {
   return expr->kind == KJ_T_BUILTIN && (expr->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR ||
                                         expr->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE);
 }
 
-kj_tensor_map kj_describe_map(kj_lowering *l, const kj_texpr *copy)
+kj_tensor_map kl_describe_map(kl_lowering *l, const kt_expr *copy)
 {
   bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE;
-  const kj_type_info *tile = kj_type(l->c->types, is_store ? copy->y->type : copy->x->type);
+  const ki_type_info *tile = ki_type(l->c->types, is_store ? copy->y->type : copy->x->type);
   kj_tensor_map map = { .rank = (uint8_t)tile->rank,
                         .swizzle_bytes = (uint8_t)copy->args.items[0]->integer };
   for (uint32_t d = 0; d < tile->rank; d++) map.box[d] = (uint32_t)tile->extents[d];
   return map;
 }
 
-kj_tensor_copy kj_lower_tensor_copy(kj_lowering *l, const kj_texpr *copy)
+kl_tensor_copy kl_lower_tensor_copy(kl_lowering *l, const kt_expr *copy)
 {
   bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE;
-  kj_tensor_copy lowered = { .array = kj_lower_array(l, is_store ? copy->x : copy->y->x),
-                             .tile = kj_lower_array(l, is_store ? copy->y : copy->x),
+  kl_tensor_copy lowered = { .array = kl_lower_array(l, is_store ? copy->x : copy->y->x),
+                             .tile = kl_lower_array(l, is_store ? copy->y : copy->x),
                              .start = is_store ? &copy->indices : &copy->y->args,
-                             .map = kj_describe_map(l, copy),
+                             .map = kl_describe_map(l, copy),
                              .is_store = is_store };
   if (!lowered.array.is_whole)
-    kj_fail(l->c, copy->location, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(l->c, copy->location, KJIT_ERROR_UNSUPPORTED,
             "`%s` takes an array argument of the kernel itself, no view of one: its box may start "
             "anywhere in it",
             copy->builtin->name);

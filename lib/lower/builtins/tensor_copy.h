@@ -6,19 +6,19 @@
 
 /* A tensor copy: the box of an array, where it starts, the tile; what is_whole and box say of the
  * map. */
-typedef struct kj_tensor_copy {
-  kj_array_value array, tile;
-  const kj_texprs *start;
+typedef struct kl_tensor_copy {
+  kl_array_value array, tile;
+  const kt_exprs *start;
   kj_tensor_map map;
   bool is_store;
-} kj_tensor_copy;
-kj_tensor_copy kj_lower_tensor_copy(kj_lowering *l, const kj_texpr *copy);
+} kl_tensor_copy;
+kl_tensor_copy kl_lower_tensor_copy(kl_lowering *l, const kt_expr *copy);
 /* The map of an array argument for a typed copy, but for the argument. */
-kj_tensor_map kj_describe_map(kj_lowering *l, const kj_texpr *copy);
-bool kj_is_tensor_copy(const kj_texpr *expr);
+kj_tensor_map kl_describe_map(kl_lowering *l, const kt_expr *copy);
+bool kl_is_tensor_copy(const kt_expr *expr);
 /* Where an asynchronous copy reads and writes; bytes of an element. */
-LLVMValueRef kj_lower_source(kj_lowering *l, const kj_texpr *copy, kj_array_value *array);
-LLVMValueRef kj_lower_destination(kj_lowering *l, const kj_texpr *copy, kj_array_value *array);
-uint32_t kj_copied_bytes(kj_lowering *l, const kj_texpr *copy);
+LLVMValueRef kl_lower_source(kl_lowering *l, const kt_expr *copy, kl_array_value *array);
+LLVMValueRef kl_lower_destination(kl_lowering *l, const kt_expr *copy, kl_array_value *array);
+uint32_t kl_copied_bytes(kl_lowering *l, const kt_expr *copy);
 
 #endif

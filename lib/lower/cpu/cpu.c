@@ -17,9 +17,9 @@ enum {
   CONTEXT_NUMBERS = 10
 };
 
-static LLVMTypeRef context_type(kj_lowering *l)
+static LLVMTypeRef context_type(kl_lowering *l)
 {
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   LLVMTypeRef fields[] = {
     LLVMArrayType2(l->i32, CONTEXT_NUMBERS), l->pointer, l->pointer, l->pointer, l->i32, l->pointer
   };
@@ -29,15 +29,15 @@ static LLVMTypeRef context_type(kj_lowering *l)
   return s->context_type;
 }
 
-static LLVMValueRef context_field(kj_lowering *l, LLVMValueRef context, unsigned field,
+static LLVMValueRef context_field(kl_lowering *l, LLVMValueRef context, unsigned field,
                                   uint64_t number)
 {
-  LLVMValueRef path[] = { kj_const32(l, 0), kj_const32(l, field), kj_const32(l, (int64_t)number) };
+  LLVMValueRef path[] = { kl_const32(l, 0), kl_const32(l, field), kl_const32(l, (int64_t)number) };
   return LLVMBuildInBoundsGEP2(l->builder, context_type(l), context, path,
                                field == NUMBERS_FIELD ? 3 : 2, "");
 }
 
-static void context_numbers(kj_cpu_state *s, LLVMValueRef **numbers)
+static void context_numbers(kl_cpu_state *s, LLVMValueRef **numbers)
 {
   for (int d = 0; d < 3; d++) {
     numbers[CONTEXT_THREAD + d] = &s->thread[d];
@@ -47,12 +47,12 @@ static void context_numbers(kj_cpu_state *s, LLVMValueRef **numbers)
   numbers[CONTEXT_RANK] = &s->rank;
 }
 
-LLVMValueRef kj_cpu_thread_context(kj_lowering *l)
+LLVMValueRef kl_cpu_thread_context(kl_lowering *l)
 {
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   /* a function's own: nothing in it differs for what the function calls */
   if (s->context) return s->context;
-  LLVMValueRef context = kj_alloca(l, context_type(l), "context"), *numbers[CONTEXT_NUMBERS];
+  LLVMValueRef context = kl_alloca(l, context_type(l), "context"), *numbers[CONTEXT_NUMBERS];
   context_numbers(s, numbers);
   for (uint64_t i = 0; i < CONTEXT_NUMBERS; i++)
     if (*numbers[i])
@@ -64,13 +64,13 @@ LLVMValueRef kj_cpu_thread_context(kj_lowering *l)
   if (!l->kernel->may_fail) return context;
   if (l->failure_record)
     LLVMBuildStore(l->builder, l->failure_record, context_field(l, context, RECORD_FIELD, 0));
-  LLVMBuildStore(l->builder, kj_const32(l, 0), context_field(l, context, LEFT_FIELD, 0));
+  LLVMBuildStore(l->builder, kl_const32(l, 0), context_field(l, context, LEFT_FIELD, 0));
   return context;
 }
 
-void kj_cpu_use_thread_context(kj_lowering *l, LLVMValueRef context)
+void kl_cpu_use_thread_context(kl_lowering *l, LLVMValueRef context)
 {
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   LLVMValueRef *numbers[CONTEXT_NUMBERS];
   context_numbers(s, numbers);
   for (uint64_t i = 0; i < CONTEXT_NUMBERS; i++)
@@ -93,96 +93,96 @@ void kj_cpu_use_thread_context(kj_lowering *l, LLVMValueRef context)
 
 /* In a function: the caller is told, and whoever called goes on leaving. In the kernel the thread
  * ends its part of the loop, and is off from then on. */
-void kj_cpu_leave_kernel(kj_lowering *l)
+void kl_cpu_leave_kernel(kl_lowering *l)
 {
-  kj_cpu_state *s = kj_cpu(l);
-  kj_frame *inner = l->frame;
+  kl_cpu_state *s = kl_cpu(l);
+  kl_frame *inner = l->frame;
   while (l->frame->caller) l->frame = l->frame->caller;
   if (s->context)
-    LLVMBuildStore(l->builder, kj_const32(l, 1), context_field(l, s->context, LEFT_FIELD, 0));
-  else if (l->kernel->off) kj_set_variable(l, l->kernel->off, kj_const32(l, KJ_OFF_LEFT_KERNEL));
+    LLVMBuildStore(l->builder, kl_const32(l, 1), context_field(l, s->context, LEFT_FIELD, 0));
+  else if (l->kernel->off) kl_set_variable(l, l->kernel->off, kl_const32(l, KJ_OFF_LEFT_KERNEL));
   LLVMBuildBr(l->builder, l->frame->leave);
   l->frame = inner;
 }
 
-void kj_cpu_leave_after_call(kj_lowering *l, LLVMValueRef context)
+void kl_cpu_leave_after_call(kl_lowering *l, LLVMValueRef context)
 {
-  LLVMBasicBlockRef left = kj_new_block(l, "left"), stays = kj_new_block(l, "stays");
+  LLVMBasicBlockRef left = kl_new_block(l, "left"), stays = kl_new_block(l, "stays");
   LLVMValueRef flag =
     LLVMBuildLoad2(l->builder, l->i32, context_field(l, context, LEFT_FIELD, 0), "");
-  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntNE, flag, kj_const32(l, 0), ""),
+  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntNE, flag, kl_const32(l, 0), ""),
                   left, stays);
-  kj_move_to(l, left);
-  kj_cpu_leave_kernel(l);
-  kj_move_to(l, stays);
+  kl_move_to(l, left);
+  kl_cpu_leave_kernel(l);
+  kl_move_to(l, stays);
 }
 
 /* ---- positions ---- */
 
-static LLVMValueRef position(kj_lowering *l, kj_builtin_id id, uint32_t dimension)
+static LLVMValueRef position(kl_lowering *l, ki_builtin_id id, uint32_t dimension)
 {
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   switch (KJ_AMONG(id)) {
   case KJ_BUILTIN_THREAD_IDX: return s->thread[dimension];
   case KJ_BUILTIN_BLOCK_IDX: return s->block_index[dimension];
-  case KJ_BUILTIN_BLOCK_DIM: return kj_const32(l, s->block[dimension]);
+  case KJ_BUILTIN_BLOCK_DIM: return kl_const32(l, s->block[dimension]);
   case KJ_BUILTIN_GRID_DIM: return s->grid[dimension];
   case KJ_BUILTIN_THREAD_RANK: return s->rank;
-  case KJ_BUILTIN_WARP_RANK: return LLVMBuildLShr(l->builder, s->rank, kj_const32(l, 5), "");
-  case KJ_BUILTIN_LANEID: return LLVMBuildAnd(l->builder, s->rank, kj_const32(l, 31), "");
+  case KJ_BUILTIN_WARP_RANK: return LLVMBuildLShr(l->builder, s->rank, kl_const32(l, 5), "");
+  case KJ_BUILTIN_LANEID: return LLVMBuildAnd(l->builder, s->rank, kl_const32(l, 31), "");
   case KJ_BUILTIN_CLUSTER_IDX:
   case KJ_BUILTIN_CLUSTER_DIM:
   case KJ_BUILTIN_CLUSTER_GRID_DIM:
   case KJ_BUILTIN_CLUSTER_BLOCK_IDX:
   case KJ_BUILTIN_CLUSTER_RANK:
-  case KJ_BUILTIN_CLUSTER_SIZE: return kj_cpu_cluster_position(l, id, dimension);
+  case KJ_BUILTIN_CLUSTER_SIZE: return kl_cpu_cluster_position(l, id, dimension);
   default:
-    kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: `%s` is no position",
-            kj_builtin_table[id].name);
+    kt_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: `%s` is no position",
+            ki_builtin_table[id].name);
   }
 }
 
-static LLVMValueRef stack_pointer(kj_lowering *l)
+static LLVMValueRef stack_pointer(kl_lowering *l)
 {
   LLVMValueRef frame =
-    kj_intrinsic(l, "llvm.frameaddress", &l->pointer, 1, (LLVMValueRef[]){ kj_const32(l, 0) }, 1);
+    kl_intrinsic(l, "llvm.frameaddress", &l->pointer, 1, (LLVMValueRef[]){ kl_const32(l, 0) }, 1);
   return LLVMBuildPtrToInt(l->builder, frame, l->i64, "");
 }
 
 /* ---- printing threads ---- */
 
 /* The number of the block goes along, for lines in the order of blocks. */
-static void print(kj_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words)
+static void print(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words)
 {
   (void)count;
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   LLVMBuilderRef b = l->builder;
   LLVMTypeRef types[] = { l->pointer, l->i64, l->i64, l->pointer },
               type = LLVMFunctionType(l->void_, types, 4, false);
   if (!l->print_function) {
     l->print_function = LLVMAddFunction(l->module, KJ_PRINT_FUNCTION, type);
-    kj_add_attribute(l, l->print_function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
-    kj_add_attribute(l, l->print_function, (unsigned)LLVMAttributeFunctionIndex, "cold", 0);
+    kl_add_attribute(l, l->print_function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
+    kl_add_attribute(l, l->print_function, (unsigned)LLVMAttributeFunctionIndex, "cold", 0);
   }
   LLVMValueRef index[3], size[2];
-  for (int d = 0; d < 3; d++) index[d] = kj_extend_position(l, s->block_index[d]);
-  for (int d = 0; d < 2; d++) size[d] = kj_extend_position(l, s->grid[d]);
+  for (int d = 0; d < 3; d++) index[d] = kl_extend_position(l, s->block_index[d]);
+  for (int d = 0; d < 2; d++) size[d] = kl_extend_position(l, s->grid[d]);
   LLVMValueRef row = LLVMBuildAdd(b, LLVMBuildMul(b, index[2], size[1], ""), index[1], "");
   LLVMValueRef block = LLVMBuildAdd(b, LLVMBuildMul(b, row, size[0], ""), index[0], "");
   LLVMBuildCall2(b, type, l->print_function,
-                 (LLVMValueRef[]){ l->print_sink, kj_const64(l, (int64_t)header), block, words }, 4,
+                 (LLVMValueRef[]){ l->print_sink, kl_const64(l, (int64_t)header), block, words }, 4,
                  "");
 }
 
 /* ---- what the pass over the typed IR has removed, and the rest ---- */
 
-static void no_barrier(kj_lowering *l)
+static void no_barrier(kl_lowering *l)
 {
-  kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
+  kt_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_COMPILE,
           "internal error: a synchronization is left in a thread loop");
 }
 
-static LLVMValueRef no_barrier_reduce(kj_lowering *l, kj_barrier_reduction reduction,
+static LLVMValueRef no_barrier_reduce(kl_lowering *l, ki_barrier_reduction reduction,
                                       LLVMValueRef predicate)
 {
   (void)reduction;
@@ -190,13 +190,13 @@ static LLVMValueRef no_barrier_reduce(kj_lowering *l, kj_barrier_reduction reduc
   return predicate;
 }
 
-static void no_syncwarp(kj_lowering *l, LLVMValueRef mask)
+static void no_syncwarp(kl_lowering *l, LLVMValueRef mask)
 {
   (void)mask;
   no_barrier(l);
 }
 
-static LLVMValueRef no_shuffle(kj_lowering *l, kj_shuffle_mode mode, LLVMValueRef mask,
+static LLVMValueRef no_shuffle(kl_lowering *l, ki_shuffle_mode mode, LLVMValueRef mask,
                                LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width)
 {
   (void)mode, (void)mask, (void)lane, (void)width;
@@ -204,85 +204,85 @@ static LLVMValueRef no_shuffle(kj_lowering *l, kj_shuffle_mode mode, LLVMValueRe
   return value;
 }
 
-static LLVMValueRef no_vote(kj_lowering *l, kj_vote mode, LLVMValueRef mask, LLVMValueRef predicate)
+static LLVMValueRef no_vote(kl_lowering *l, ki_vote mode, LLVMValueRef mask, LLVMValueRef predicate)
 {
   (void)mode, (void)mask;
   no_barrier(l);
   return predicate;
 }
 
-static LLVMValueRef no_activemask(kj_lowering *l)
+static LLVMValueRef no_activemask(kl_lowering *l)
 {
   no_barrier(l);
   return NULL;
 }
 
 /* One worker runs a block: within it program order is all that a fence orders. */
-static void fence(kj_lowering *l, kj_memory_scope scope)
+static void fence(kl_lowering *l, ki_memory_scope scope)
 {
   if (scope != KJ_SCOPE_BLOCK)
     LLVMBuildFence(l->builder, LLVMAtomicOrderingSequentiallyConsistent, false, "");
 }
 
-static void prefetch(kj_lowering *l, kj_cache_level level, LLVMValueRef pointer)
+static void prefetch(kl_lowering *l, ki_cache_level level, LLVMValueRef pointer)
 {
   bool is_near = level == KJ_PREFETCH_L1;
   LLVMTypeRef type = LLVMTypeOf(pointer);
-  kj_intrinsic(l, "llvm.prefetch", &type, 1,
-               (LLVMValueRef[]){ pointer, kj_const32(l, 0), kj_const32(l, is_near ? 3 : 2),
-                                 kj_const32(l, 1) },
+  kl_intrinsic(l, "llvm.prefetch", &type, 1,
+               (LLVMValueRef[]){ pointer, kl_const32(l, 0), kl_const32(l, is_near ? 3 : 2),
+                                 kl_const32(l, 1) },
                4);
 }
 
 /* Asynchronous copies and products are over at once, in program order: there is nothing to fence or
  * to wait for. */
-static LLVMValueRef nothing(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef nothing(kl_lowering *l, const kt_expr *expr)
 {
   (void)l, (void)expr;
   return NULL;
 }
 
 /* The processor's cycles; the clock of the system through a function of native/host_math.c. */
-static LLVMValueRef clock_value(kj_lowering *l, kj_builtin_id clock)
+static LLVMValueRef clock_value(kl_lowering *l, ki_builtin_id clock)
 {
   static const char timer[] = "kj_nanoseconds";
   if (clock == KJ_BUILTIN_CLOCK64)
-    return kj_intrinsic(l, "llvm.readcyclecounter", NULL, 0, NULL, 0);
+    return kl_intrinsic(l, "llvm.readcyclecounter", NULL, 0, NULL, 0);
   LLVMTypeRef type = LLVMFunctionType(l->i64, NULL, 0, false);
   LLVMValueRef function = LLVMGetNamedFunction(l->module, timer);
   if (!function) function = LLVMAddFunction(l->module, timer, type);
-  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
+  kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
   return LLVMBuildCall2(l->builder, type, function, NULL, 0, "");
 }
 
-const kj_lower_target kj_cpu_lowering = {
+const kl_lower_target kl_cpu_lowering = {
   .name = "the CPU",
   .global_space = 0,
   .shared_space = 0,
   .constant_space = 0,
   .scopes = { [KJ_SCOPE_DEVICE] = "", [KJ_SCOPE_BLOCK] = "singlethread", [KJ_SCOPE_SYSTEM] = "" },
-  .begin_kernel = kj_cpu_begin_kernel,
-  .begin_block = kj_cpu_begin_block,
-  .end_kernel = kj_cpu_end_kernel,
-  .begin_entry = kj_cpu_begin_entry,
+  .begin_kernel = kl_cpu_begin_kernel,
+  .begin_block = kl_cpu_begin_block,
+  .end_kernel = kl_cpu_end_kernel,
+  .begin_entry = kl_cpu_begin_entry,
   .position = position,
-  .slot_pointer = kj_cpu_slot_pointer,
-  .object_of = kj_cpu_object_of,
-  .shared_pointer = kj_cpu_shared_pointer,
-  .local_pointer = kj_cpu_local_pointer,
-  .dynamic_shared_bytes = kj_cpu_dynamic_shared_bytes,
-  .range = kj_cpu_range,
-  .statement = kj_cpu_statement,
+  .slot_pointer = kl_cpu_slot_pointer,
+  .object_of = kl_cpu_object_of,
+  .shared_pointer = kl_cpu_shared_pointer,
+  .local_pointer = kl_cpu_local_pointer,
+  .dynamic_shared_bytes = kl_cpu_dynamic_shared_bytes,
+  .range = kl_cpu_range,
+  .statement = kl_cpu_statement,
   .barrier = no_barrier,
   .barrier_reduce = no_barrier_reduce,
   .group_fence = nothing,
-  .mbarrier = kj_cpu_mbarrier,
-  .pending_count = kj_cpu_pending_count,
-  .shared_address = kj_cpu_shared_address,
-  .map_shared_rank = kj_cpu_map_shared_rank,
-  .cp_async = kj_cpu_cp_async,
-  .cp_async_bulk = kj_cpu_cp_async_bulk,
-  .cp_async_tensor = kj_cpu_cp_async_tensor,
+  .mbarrier = kl_cpu_mbarrier,
+  .pending_count = kl_cpu_pending_count,
+  .shared_address = kl_cpu_shared_address,
+  .map_shared_rank = kl_cpu_map_shared_rank,
+  .cp_async = kl_cpu_cp_async,
+  .cp_async_bulk = kl_cpu_cp_async_bulk,
+  .cp_async_tensor = kl_cpu_cp_async_tensor,
   .copy_group = nothing,
   .wgmma_group = nothing,
   .wgmma_commit = nothing,
@@ -294,8 +294,8 @@ const kj_lower_target kj_cpu_lowering = {
   .activemask = no_activemask,
   .prefetch = prefetch,
   .clock = clock_value,
-  .math = kj_cpu_math,
-  .rsqrt = kj_cpu_rsqrt,
+  .math = kl_cpu_math,
+  .rsqrt = kl_cpu_rsqrt,
   .float_to_i32 = NULL,
   .integer_abs = NULL,
   .float_bits = NULL,
@@ -303,10 +303,10 @@ const kj_lower_target kj_cpu_lowering = {
   .stack_pointer = stack_pointer,
   .has_print_parameter = true,
   .print = print,
-  .leave_kernel = kj_cpu_leave_kernel,
+  .leave_kernel = kl_cpu_leave_kernel,
   .context_has_positions = true,
-  .thread_context = kj_cpu_thread_context,
-  .leave_after_call = kj_cpu_leave_after_call,
-  .use_thread_context = kj_cpu_use_thread_context,
-  .finish_function = kj_cpu_finish_function,
+  .thread_context = kl_cpu_thread_context,
+  .leave_after_call = kl_cpu_leave_after_call,
+  .use_thread_context = kl_cpu_use_thread_context,
+  .finish_function = kl_cpu_finish_function,
 };

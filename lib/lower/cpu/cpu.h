@@ -6,17 +6,17 @@
 #include "lower/lower.h"
 
 /* Found once a process, by target/host.c. */
-typedef struct kj_cpu_features {
+typedef struct kl_cpu_features {
   bool has_avx, has_avx2, has_avx512;     /* which of libmvec's variants may be called */
   bool (*has_function)(const char *name); /* the C library, libmvec included, has it */
-} kj_cpu_features;
+} kl_cpu_features;
 
-typedef struct kj_cpu_state {
-  const kj_cpu_features *features;
+typedef struct kl_cpu_state {
+  const kl_cpu_features *features;
   uint64_t scratch_bytes; /* out */
   /* arrays in it that no other access than by their names leads to; by number in memory_scopes,
    * where the first is that of all other slots */
-  KJ_LIST(const kj_tvar *) scratch_arrays;
+  KJ_LIST(const kt_var *) scratch_arrays;
   LLVMMetadataRef memory_domain;
 
   uint32_t block[3], thread_count;
@@ -37,9 +37,9 @@ typedef struct kj_cpu_state {
   LLVMValueRef context;
   LLVMValueRef *kept; /* declarations of vector functions */
   unsigned kept_count, kept_capacity;
-} kj_cpu_state;
+} kl_cpu_state;
 
-static inline kj_cpu_state *kj_cpu(kj_lowering *l) { return l->target_state; }
+static inline kl_cpu_state *kl_cpu(kl_lowering *l) { return l->target_state; }
 
 /* ---- cpu_kernel.c ---- */
 
@@ -47,130 +47,129 @@ enum { KJ_SCRATCH_ALIGNMENT = 64 }; /* a cache line: what one worker writes is o
 
 /* When the block shape is known: the place of each variable that is a slot, of static shared
  * arrays, of local arrays that are watched. */
-void kj_lay_out_scratch(kj_lowering *l);
-uint32_t kj_cpu_object_of(kj_lowering *l, const kj_tvar *var);
-LLVMValueRef kj_cpu_slot_pointer(kj_lowering *l, const kj_tvar *var);
-LLVMValueRef kj_cpu_shared_pointer(kj_lowering *l, const kj_tvar *var);
-LLVMValueRef kj_cpu_local_pointer(kj_lowering *l, const kj_tvar *var);
-LLVMValueRef kj_cpu_dynamic_shared_bytes(kj_lowering *l);
+void kl_lay_out_scratch(kl_lowering *l);
+uint32_t kl_cpu_object_of(kl_lowering *l, const kt_var *var);
+LLVMValueRef kl_cpu_slot_pointer(kl_lowering *l, const kt_var *var);
+LLVMValueRef kl_cpu_shared_pointer(kl_lowering *l, const kt_var *var);
+LLVMValueRef kl_cpu_local_pointer(kl_lowering *l, const kt_var *var);
+LLVMValueRef kl_cpu_dynamic_shared_bytes(kl_lowering *l);
 
 /* ---- cpu_kernel.c ---- */
 
-void kj_cpu_begin_kernel(kj_lowering *l);
-void kj_cpu_begin_block(kj_lowering *l);
-void kj_cpu_end_kernel(kj_lowering *l);
-void kj_cpu_begin_entry(kj_lowering *l);
-void kj_cpu_finish_function(kj_lowering *l, LLVMValueRef function);
+void kl_cpu_begin_kernel(kl_lowering *l);
+void kl_cpu_begin_block(kl_lowering *l);
+void kl_cpu_end_kernel(kl_lowering *l);
+void kl_cpu_begin_entry(kl_lowering *l);
+void kl_cpu_finish_function(kl_lowering *l, LLVMValueRef function);
 /* A field of the kj_cpu_grid that the kernel was called with. */
-LLVMValueRef kj_load_grid(kj_lowering *l, LLVMTypeRef type, size_t offset);
+LLVMValueRef kl_load_grid(kl_lowering *l, LLVMTypeRef type, size_t offset);
 
 /* ---- cpu.c ---- */
 
-LLVMValueRef kj_cpu_thread_context(kj_lowering *l);
-void kj_cpu_use_thread_context(kj_lowering *l, LLVMValueRef context);
-void kj_cpu_leave_kernel(kj_lowering *l);
-void kj_cpu_leave_after_call(kj_lowering *l, LLVMValueRef context);
+LLVMValueRef kl_cpu_thread_context(kl_lowering *l);
+void kl_cpu_use_thread_context(kl_lowering *l, LLVMValueRef context);
+void kl_cpu_leave_kernel(kl_lowering *l);
+void kl_cpu_leave_after_call(kl_lowering *l, LLVMValueRef context);
 
 /* ---- cpu_speculate.c ---- */
 
-typedef struct kj_speculation {
+typedef struct kl_speculation {
   /* memory: the first iteration with a bad divisor; whether the current one has any */
   LLVMValueRef first, bad;
   LLVMTypeRef type; /* of the counter */
-} kj_speculation;
+} kl_speculation;
 
 /* Whether all that may fail in the body are float divisions before its first store. */
-bool kj_can_speculate(kj_lowering *l, const kj_tstmts *body);
+bool kl_can_speculate(kl_lowering *l, const kt_stmts *body);
 /* Before the loop; around the body of an iteration; behind the loop: which iteration has to be run
  * again, if any. */
-void kj_begin_speculation(kj_lowering *l, kj_speculation *s, LLVMTypeRef counter);
-void kj_begin_speculated(kj_lowering *l, const kj_speculation *s);
-void kj_end_speculated(kj_lowering *l, const kj_speculation *s, LLVMValueRef number);
-LLVMValueRef kj_find_failing(kj_lowering *l, const kj_speculation *s, LLVMValueRef *has_any);
+void kl_begin_speculation(kl_lowering *l, kl_speculation *s, LLVMTypeRef counter);
+void kl_begin_speculated(kl_lowering *l, const kl_speculation *s);
+void kl_end_speculated(kl_lowering *l, const kl_speculation *s, LLVMValueRef number);
+LLVMValueRef kl_find_failing(kl_lowering *l, const kl_speculation *s, LLVMValueRef *has_any);
 
 /* ---- cpu_threads.c ---- */
 
-void kj_cpu_range(kj_lowering *l, const kj_tstmt *stmt);
-void kj_cpu_statement(kj_lowering *l, const kj_tstmt *stmt);
+void kl_cpu_range(kl_lowering *l, const kt_stmt *stmt);
+void kl_cpu_statement(kl_lowering *l, const kt_stmt *stmt);
 /* A loop that the vectorizer takes; the builder stands in the body. The counter has no unsigned and
  * no signed overflow. */
-void kj_begin_vector_loop(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first,
+void kl_begin_vector_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first,
                           LLVMValueRef stop);
-void kj_end_vector_loop(kj_lowering *l, kj_counted_loop *loop);
+void kl_end_vector_loop(kl_lowering *l, kl_counted_loop *loop);
 /* Around the accesses of a loop whose iterations are threads, or lanes: those that say so are
  * independent of the other iterations'. Gives the loop's own id, which proposes that it becomes the
  * loop `id`: see target/host_parallel.c. */
 #define KJ_PARALLEL_PROPOSAL "kjit.parallel"
-typedef struct kj_parallel {
+typedef struct kl_parallel {
   LLVMMetadataRef outer, id;
-} kj_parallel;
-kj_parallel kj_begin_parallel(kj_lowering *l, LLVMMetadataRef id);
-LLVMMetadataRef kj_end_parallel(kj_lowering *l, const kj_parallel *p);
+} kl_parallel;
+kl_parallel kl_begin_parallel(kl_lowering *l, LLVMMetadataRef id);
+LLVMMetadataRef kl_end_parallel(kl_lowering *l, const kl_parallel *p);
 /* The thread whose variables are read and written from here on; i32. */
-void kj_set_rank(kj_lowering *l, LLVMValueRef rank);
+void kl_set_rank(kl_lowering *l, LLVMValueRef rank);
 /* i1: the current thread is active. */
-LLVMValueRef kj_is_active(kj_lowering *l);
+LLVMValueRef kl_is_active(kl_lowering *l);
 
 /* ---- cpu_group.c ---- */
 
 /* Waiting for other parts of the launch: see kj_cpu_wait. address NULL: none; value i64; gives an
  * i64. */
-LLVMValueRef kj_build_wait(kj_lowering *l, kj_cpu_wait what, LLVMValueRef id, LLVMValueRef count,
+LLVMValueRef kl_build_wait(kl_lowering *l, kj_cpu_wait what, LLVMValueRef id, LLVMValueRef count,
                            LLVMValueRef address, LLVMValueRef value);
 /* WARP statements: barriers through which warps or blocks meet, waits for a phase of an mbarrier.
  */
-void kj_cpu_meet(kj_lowering *l, const kj_tstmt *stmt);
-void kj_cpu_wait_for_phase(kj_lowering *l, const kj_tstmt *stmt);
+void kl_cpu_meet(kl_lowering *l, const kt_stmt *stmt);
+void kl_cpu_wait_for_phase(kl_lowering *l, const kt_stmt *stmt);
 /* cpu_matrix.c, cpu_wgmma.c: WARP statements that are matrix products, or load or store fragments.
  */
-void kj_cpu_mma(kj_lowering *l, const kj_tstmt *stmt);
-void kj_cpu_fragment(kj_lowering *l, const kj_tstmt *stmt);
-void kj_cpu_wgmma(kj_lowering *l, const kj_tstmt *stmt);
+void kl_cpu_mma(kl_lowering *l, const kt_stmt *stmt);
+void kl_cpu_fragment(kl_lowering *l, const kt_stmt *stmt);
+void kl_cpu_wgmma(kl_lowering *l, const kt_stmt *stmt);
 /* What single threads do there. */
-LLVMValueRef kj_cpu_mbarrier(kj_lowering *l, const kj_texpr *expr);
-LLVMValueRef kj_cpu_pending_count(kj_lowering *l, const kj_texpr *expr);
-LLVMValueRef kj_cpu_shared_address(kj_lowering *l, const kj_texpr *expr);
-LLVMValueRef kj_cpu_map_shared_rank(kj_lowering *l, const kj_texpr *expr);
-LLVMValueRef kj_cpu_cp_async(kj_lowering *l, const kj_texpr *expr);
-LLVMValueRef kj_cpu_cp_async_bulk(kj_lowering *l, const kj_texpr *expr);
-LLVMValueRef kj_cpu_cp_async_tensor(kj_lowering *l, const kj_texpr *expr);
+LLVMValueRef kl_cpu_mbarrier(kl_lowering *l, const kt_expr *expr);
+LLVMValueRef kl_cpu_pending_count(kl_lowering *l, const kt_expr *expr);
+LLVMValueRef kl_cpu_shared_address(kl_lowering *l, const kt_expr *expr);
+LLVMValueRef kl_cpu_map_shared_rank(kl_lowering *l, const kt_expr *expr);
+LLVMValueRef kl_cpu_cp_async(kl_lowering *l, const kt_expr *expr);
+LLVMValueRef kl_cpu_cp_async_bulk(kl_lowering *l, const kt_expr *expr);
+LLVMValueRef kl_cpu_cp_async_tensor(kl_lowering *l, const kt_expr *expr);
 /* CLUSTER_IDX and the other positions of clusters. */
-LLVMValueRef kj_cpu_cluster_position(kj_lowering *l, kj_builtin_id position, uint32_t dimension);
+LLVMValueRef kl_cpu_cluster_position(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
 
 /* ---- cpu_warp.c ---- */
 
 /* Operand i of the statement's built-in for a thread; as an i32. */
-LLVMValueRef kj_warp_operand(kj_lowering *l, const kj_tstmt *stmt, size_t i, LLVMValueRef rank);
-LLVMValueRef kj_warp_operand32(kj_lowering *l, const kj_tstmt *stmt, size_t i, LLVMValueRef rank);
+LLVMValueRef kl_warp_operand(kl_lowering *l, const kt_stmt *stmt, size_t i, LLVMValueRef rank);
+LLVMValueRef kl_warp_operand32(kl_lowering *l, const kt_stmt *stmt, size_t i, LLVMValueRef rank);
 /* A loop over the threads [first, stop). */
-kj_parallel kj_begin_lanes(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first,
+kl_parallel kl_begin_lanes(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first,
                            LLVMValueRef stop);
-void kj_end_lanes(kj_lowering *l, kj_counted_loop *loop, const kj_parallel *p);
+void kl_end_lanes(kl_lowering *l, kl_counted_loop *loop, const kl_parallel *p);
 /* i1: the thread is active; sets the result of an active thread. */
-LLVMValueRef kj_is_lane_active(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank);
-void kj_set_lane_result(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank,
-                        LLVMValueRef value);
+LLVMValueRef kl_is_lane_active(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank);
+void kl_set_lane_result(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank, LLVMValueRef value);
 /* i1: some thread of the call is active; constant where nobody is ever off. */
-LLVMValueRef kj_has_active_lane(kj_lowering *l, const kj_tstmt *stmt);
+LLVMValueRef kl_has_active_lane(kl_lowering *l, const kt_stmt *stmt);
 /* The same among the threads [first, stop). */
-LLVMValueRef kj_has_active_among(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef first,
+LLVMValueRef kl_has_active_among(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef first,
                                  LLVMValueRef stop);
 
-void kj_cpu_warp(kj_lowering *l, const kj_tstmt *stmt);
-void kj_cpu_reduce(kj_lowering *l, const kj_tstmt *stmt);
+void kl_cpu_warp(kl_lowering *l, const kt_stmt *stmt);
+void kl_cpu_reduce(kl_lowering *l, const kt_stmt *stmt);
 
 /* ---- cpu_math.c ---- */
 
-LLVMValueRef kj_cpu_math(kj_lowering *l, kj_builtin_id id, LLVMValueRef *args, unsigned count,
+LLVMValueRef kl_cpu_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, unsigned count,
                          LLVMTypeRef result);
-LLVMValueRef kj_cpu_rsqrt(kj_lowering *l, LLVMValueRef x);
+LLVMValueRef kl_cpu_rsqrt(kl_lowering *l, LLVMValueRef x);
 /* Keeps the vector functions that scalar calls name. */
-void kj_finish_cpu_math(kj_lowering *l);
+void kl_finish_cpu_math(kl_lowering *l);
 /* Gives the functions of the C library their real names, after optimizing. */
-void kj_name_cpu_math(LLVMContextRef context, LLVMModuleRef module);
+void kl_name_cpu_math(LLVMContextRef context, LLVMModuleRef module);
 
 /* ---- cpu.c ---- */
 
-extern const kj_lower_target kj_cpu_lowering;
+extern const kl_lower_target kl_cpu_lowering;
 
 #endif

@@ -14,42 +14,42 @@ enum { COUNT_BITS = 20, BYTES_SHIFT = 40, BYTES_BITS = 23, PARITY_SHIFT = 63 };
 
 /* ---- waiting ---- */
 
-LLVMValueRef kj_build_wait(kj_lowering *l, kj_cpu_wait what, LLVMValueRef id, LLVMValueRef count,
+LLVMValueRef kl_build_wait(kl_lowering *l, kj_cpu_wait what, LLVMValueRef id, LLVMValueRef count,
                            LLVMValueRef address, LLVMValueRef value)
 {
   LLVMTypeRef params[] = { l->pointer, l->i32, l->i32, l->i32, l->pointer, l->i64 };
   LLVMTypeRef type = LLVMFunctionType(l->i64, params, 6, false);
-  LLVMValueRef function = kj_load_grid(l, l->pointer, offsetof(kj_cpu_grid, wait));
-  LLVMValueRef args[] = { kj_cpu(l)->grid_pointer,
-                          kj_const32(l, what),
+  LLVMValueRef function = kl_load_grid(l, l->pointer, offsetof(kj_cpu_grid, wait));
+  LLVMValueRef args[] = { kl_cpu(l)->grid_pointer,
+                          kl_const32(l, what),
                           id,
                           count,
                           address ? address : LLVMConstNull(l->pointer),
                           value };
   LLVMValueRef call = LLVMBuildCall2(l->builder, type, function, args, 6, "");
-  kj_add_call_attribute(l, call, "nounwind");
+  kl_add_call_attribute(l, call, "nounwind");
   return call;
 }
 
-static LLVMValueRef zero32(kj_lowering *l) { return kj_const32(l, 0); }
-static LLVMValueRef zero64(kj_lowering *l) { return kj_const64(l, 0); }
+static LLVMValueRef zero32(kl_lowering *l) { return kl_const32(l, 0); }
+static LLVMValueRef zero64(kl_lowering *l) { return kl_const64(l, 0); }
 
 /* The builder stands where only calls with an active thread come; end_if_any goes on for all. */
-static LLVMBasicBlockRef begin_if_any(kj_lowering *l, const kj_tstmt *stmt)
+static LLVMBasicBlockRef begin_if_any(kl_lowering *l, const kt_stmt *stmt)
 {
-  LLVMBasicBlockRef some = kj_new_block(l, "some"), end = kj_new_block(l, "met");
-  LLVMBuildCondBr(l->builder, kj_has_active_lane(l, stmt), some, end);
-  kj_move_to(l, some);
+  LLVMBasicBlockRef some = kl_new_block(l, "some"), end = kl_new_block(l, "met");
+  LLVMBuildCondBr(l->builder, kl_has_active_lane(l, stmt), some, end);
+  kl_move_to(l, some);
   return end;
 }
 
-static void end_if_any(kj_lowering *l, LLVMBasicBlockRef end)
+static void end_if_any(kl_lowering *l, LLVMBasicBlockRef end)
 {
   LLVMBuildBr(l->builder, end);
-  kj_move_to(l, end);
+  kl_move_to(l, end);
 }
 
-void kj_cpu_meet(kj_lowering *l, const kj_tstmt *stmt)
+void kl_cpu_meet(kl_lowering *l, const kt_stmt *stmt)
 {
   static const kj_cpu_wait waits[] = { [KJ_BUILTIN_SYNCTHREADS] = KJ_WAIT_BLOCK,
                                        [KJ_BUILTIN_GRID_SYNC] = KJ_WAIT_GRID,
@@ -58,75 +58,75 @@ void kj_cpu_meet(kj_lowering *l, const kj_tstmt *stmt)
                                        [KJ_BUILTIN_CLUSTER_WAIT] = KJ_WAIT_CLUSTER,
                                        [KJ_BUILTIN_BARRIER_SYNC] = KJ_WAIT_NAMED,
                                        [KJ_BUILTIN_BARRIER_ARRIVE] = KJ_WAIT_NAMED_ARRIVE };
-  const kj_texpr *e = stmt->value;
+  const kt_expr *e = stmt->value;
   LLVMBasicBlockRef end = begin_if_any(l, stmt);
-  LLVMValueRef id = zero32(l), count = zero32(l), first = kj_cpu(l)->unit_first;
+  LLVMValueRef id = zero32(l), count = zero32(l), first = kl_cpu(l)->unit_first;
   if (e->args.count) {
-    id = kj_warp_operand32(l, stmt, 0, first);
-    count = kj_warp_operand32(l, stmt, 1, first);
+    id = kl_warp_operand32(l, stmt, 0, first);
+    count = kl_warp_operand32(l, stmt, 1, first);
   }
   if (e->builtin->id == KJ_BUILTIN_CLUSTER_SYNC)
-    kj_build_wait(l, KJ_WAIT_CLUSTER_ARRIVE, id, count, NULL, zero64(l));
-  kj_build_wait(l, waits[e->builtin->id], id, count, NULL, zero64(l));
+    kl_build_wait(l, KJ_WAIT_CLUSTER_ARRIVE, id, count, NULL, zero64(l));
+  kl_build_wait(l, waits[e->builtin->id], id, count, NULL, zero64(l));
   end_if_any(l, end);
 }
 
 /* ---- mbarriers ---- */
 
-static LLVMValueRef scratch_pointer(kj_lowering *l, LLVMValueRef address)
+static LLVMValueRef scratch_pointer(kl_lowering *l, LLVMValueRef address)
 {
-  return LLVMBuildGEP2(l->builder, l->i8, kj_cpu(l)->scratch, &address, 1, "");
+  return LLVMBuildGEP2(l->builder, l->i8, kl_cpu(l)->scratch, &address, 1, "");
 }
 
-static LLVMValueRef load_word(kj_lowering *l, LLVMValueRef at)
+static LLVMValueRef load_word(kl_lowering *l, LLVMValueRef at)
 {
   return LLVMBuildLoad2(l->builder, l->i64, at, "");
 }
 
-static LLVMValueRef low_bits(kj_lowering *l, LLVMValueRef word, int shift)
+static LLVMValueRef low_bits(kl_lowering *l, LLVMValueRef word, int shift)
 {
-  LLVMValueRef moved = shift ? LLVMBuildLShr(l->builder, word, kj_const64(l, shift), "") : word;
-  return LLVMBuildAnd(l->builder, moved, kj_const64(l, ((int64_t)1 << COUNT_BITS) - 1), "");
+  LLVMValueRef moved = shift ? LLVMBuildLShr(l->builder, word, kl_const64(l, shift), "") : word;
+  return LLVMBuildAnd(l->builder, moved, kl_const64(l, ((int64_t)1 << COUNT_BITS) - 1), "");
 }
 
 /* arrivals and bytes: i64, subtracted from what is missing. Gives the word as it was. */
-static LLVMValueRef change_word(kj_lowering *l, LLVMValueRef at, LLVMValueRef arrivals,
+static LLVMValueRef change_word(kl_lowering *l, LLVMValueRef at, LLVMValueRef arrivals,
                                 LLVMValueRef bytes)
 {
   LLVMBuilderRef b = l->builder;
   LLVMValueRef old = load_word(l, at), whole = low_bits(l, old, COUNT_BITS);
   LLVMValueRef missing = LLVMBuildSub(b, low_bits(l, old, 0), arrivals, "");
-  LLVMValueRef left = LLVMBuildShl(b, old, kj_const64(l, 64 - BYTES_SHIFT - BYTES_BITS), "");
-  left = LLVMBuildSub(b, LLVMBuildAShr(b, left, kj_const64(l, 64 - BYTES_BITS), ""), bytes, "");
+  LLVMValueRef left = LLVMBuildShl(b, old, kl_const64(l, 64 - BYTES_SHIFT - BYTES_BITS), "");
+  left = LLVMBuildSub(b, LLVMBuildAShr(b, left, kl_const64(l, 64 - BYTES_BITS), ""), bytes, "");
   LLVMValueRef is_over =
     LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildOr(b, missing, left, ""), zero64(l), "");
-  LLVMValueRef parity = LLVMBuildXor(b, LLVMBuildLShr(b, old, kj_const64(l, PARITY_SHIFT), ""),
+  LLVMValueRef parity = LLVMBuildXor(b, LLVMBuildLShr(b, old, kl_const64(l, PARITY_SHIFT), ""),
                                      LLVMBuildZExt(b, is_over, l->i64, ""), "");
   missing = LLVMBuildAnd(b, LLVMBuildSelect(b, is_over, whole, missing, ""),
-                         kj_const64(l, ((int64_t)1 << COUNT_BITS) - 1), "");
-  left = LLVMBuildAnd(b, left, kj_const64(l, ((int64_t)1 << BYTES_BITS) - 1), "");
+                         kl_const64(l, ((int64_t)1 << COUNT_BITS) - 1), "");
+  left = LLVMBuildAnd(b, left, kl_const64(l, ((int64_t)1 << BYTES_BITS) - 1), "");
   LLVMValueRef word =
-    LLVMBuildOr(b, missing, LLVMBuildShl(b, whole, kj_const64(l, COUNT_BITS), ""), "");
-  word = LLVMBuildOr(b, word, LLVMBuildShl(b, left, kj_const64(l, BYTES_SHIFT), ""), "");
+    LLVMBuildOr(b, missing, LLVMBuildShl(b, whole, kl_const64(l, COUNT_BITS), ""), "");
+  word = LLVMBuildOr(b, word, LLVMBuildShl(b, left, kl_const64(l, BYTES_SHIFT), ""), "");
   LLVMBuildStore(b,
-                 LLVMBuildOr(b, word, LLVMBuildShl(b, parity, kj_const64(l, PARITY_SHIFT), ""), ""),
+                 LLVMBuildOr(b, word, LLVMBuildShl(b, parity, kl_const64(l, PARITY_SHIFT), ""), ""),
                  at);
   return old;
 }
 
-LLVMValueRef kj_cpu_mbarrier(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_cpu_mbarrier(kl_lowering *l, const kt_expr *expr)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef at = scratch_pointer(l, kj_lower_expr(l, expr->args.items[0])),
-               one = kj_const64(l, 1), none = zero64(l);
+  LLVMValueRef at = scratch_pointer(l, kl_lower_expr(l, expr->args.items[0])),
+               one = kl_const64(l, 1), none = zero64(l);
   LLVMValueRef given = expr->args.count > 1
-                         ? LLVMBuildZExt(b, kj_lower_expr(l, expr->args.items[1]), l->i64, "")
+                         ? LLVMBuildZExt(b, kl_lower_expr(l, expr->args.items[1]), l->i64, "")
                          : one;
   LLVMValueRef missing = LLVMBuildNeg(b, given, "");
   switch (KJ_AMONG(expr->builtin->id)) {
   case KJ_BUILTIN_MBARRIER_INIT:
     LLVMBuildStore(b,
-                   LLVMBuildOr(b, given, LLVMBuildShl(b, given, kj_const64(l, COUNT_BITS), ""), ""),
+                   LLVMBuildOr(b, given, LLVMBuildShl(b, given, kl_const64(l, COUNT_BITS), ""), ""),
                    at);
     return NULL;
   case KJ_BUILTIN_MBARRIER_INVAL: return NULL;
@@ -137,55 +137,55 @@ LLVMValueRef kj_cpu_mbarrier(kj_lowering *l, const kj_texpr *expr)
 }
 
 /* The parity that a phase must have left: that of a token is its top bit. */
-static LLVMValueRef awaited_parity(kj_lowering *l, LLVMValueRef operand)
+static LLVMValueRef awaited_parity(kl_lowering *l, LLVMValueRef operand)
 {
   if (LLVMTypeOf(operand) == l->i64)
-    return LLVMBuildLShr(l->builder, operand, kj_const64(l, PARITY_SHIFT), "");
-  return LLVMBuildAnd(l->builder, LLVMBuildZExt(l->builder, operand, l->i64, ""), kj_const64(l, 1),
+    return LLVMBuildLShr(l->builder, operand, kl_const64(l, PARITY_SHIFT), "");
+  return LLVMBuildAnd(l->builder, LLVMBuildZExt(l->builder, operand, l->i64, ""), kl_const64(l, 1),
                       "");
 }
 
 /* A test lets the others go on first: what spins on it would keep them from it. */
-static LLVMValueRef wait_for_lane(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank)
+static LLVMValueRef wait_for_lane(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank)
 {
-  const kj_texpr *e = stmt->value;
-  LLVMValueRef at = scratch_pointer(l, kj_warp_operand(l, stmt, 0, rank)),
-               parity = awaited_parity(l, kj_warp_operand(l, stmt, 1, rank));
+  const kt_expr *e = stmt->value;
+  LLVMValueRef at = scratch_pointer(l, kl_warp_operand(l, stmt, 0, rank)),
+               parity = awaited_parity(l, kl_warp_operand(l, stmt, 1, rank));
   LLVMValueRef is_over =
-    kj_build_wait(l, e->builtin->operation == KJ_PHASE_WAIT ? KJ_WAIT_PHASE : KJ_WAIT_TRY_PHASE,
+    kl_build_wait(l, e->builtin->operation == KJ_PHASE_WAIT ? KJ_WAIT_PHASE : KJ_WAIT_TRY_PHASE,
                   zero32(l), zero32(l), at, parity);
   return LLVMBuildICmp(l->builder, LLVMIntNE, is_over, zero64(l), "");
 }
 
-static bool is_same_for_all(const kj_texpr *e)
+static bool is_same_for_all(const kt_expr *e)
 {
   return e->kind == KJ_T_CONST || (e->kind == KJ_T_VAR && e->var->is_uniform);
 }
 
-static void give_all(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef value)
+static void give_all(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef value)
 {
   if (!stmt->var) return;
-  kj_counted_loop loop;
-  kj_parallel p = kj_begin_lanes(l, &loop, kj_cpu(l)->unit_first, kj_cpu(l)->unit_stop);
-  kj_set_lane_result(l, stmt, loop.counter, value);
-  kj_end_lanes(l, &loop, &p);
+  kl_counted_loop loop;
+  kl_parallel p = kl_begin_lanes(l, &loop, kl_cpu(l)->unit_first, kl_cpu(l)->unit_stop);
+  kl_set_lane_result(l, stmt, loop.counter, value);
+  kl_end_lanes(l, &loop, &p);
 }
 
-static void wait_one_by_one(kj_lowering *l, const kj_tstmt *stmt)
+static void wait_one_by_one(kl_lowering *l, const kt_stmt *stmt)
 {
-  kj_counted_loop loop;
-  kj_parallel p = kj_begin_lanes(l, &loop, kj_cpu(l)->unit_first, kj_cpu(l)->unit_stop);
-  LLVMBasicBlockRef lane = kj_new_block(l, "lane");
-  LLVMBuildCondBr(l->builder, kj_is_lane_active(l, stmt, loop.counter), lane, loop.loop.next);
-  kj_move_to(l, lane);
+  kl_counted_loop loop;
+  kl_parallel p = kl_begin_lanes(l, &loop, kl_cpu(l)->unit_first, kl_cpu(l)->unit_stop);
+  LLVMBasicBlockRef lane = kl_new_block(l, "lane");
+  LLVMBuildCondBr(l->builder, kl_is_lane_active(l, stmt, loop.counter), lane, loop.loop.next);
+  kl_move_to(l, lane);
   LLVMValueRef value = wait_for_lane(l, stmt, loop.counter);
-  kj_set_lane_result(l, stmt, loop.counter, value);
-  kj_branch(l, loop.loop.next);
-  kj_end_lanes(l, &loop, &p);
+  kl_set_lane_result(l, stmt, loop.counter, value);
+  kl_branch(l, loop.loop.next);
+  kl_end_lanes(l, &loop, &p);
 }
 
 /* Once for all where they wait for the same. */
-void kj_cpu_wait_for_phase(kj_lowering *l, const kj_tstmt *stmt)
+void kl_cpu_wait_for_phase(kl_lowering *l, const kt_stmt *stmt)
 {
   if (!is_same_for_all(stmt->value->args.items[0]) ||
       !is_same_for_all(stmt->value->args.items[1])) {
@@ -193,32 +193,32 @@ void kj_cpu_wait_for_phase(kj_lowering *l, const kj_tstmt *stmt)
     return;
   }
   LLVMBasicBlockRef end = begin_if_any(l, stmt);
-  give_all(l, stmt, wait_for_lane(l, stmt, kj_cpu(l)->unit_first));
+  give_all(l, stmt, wait_for_lane(l, stmt, kl_cpu(l)->unit_first));
   end_if_any(l, end);
 }
 
 /* ---- clusters ---- */
 
-static LLVMValueRef cluster_extent(kj_lowering *l, uint32_t d)
+static LLVMValueRef cluster_extent(kl_lowering *l, uint32_t d)
 {
-  return kj_load_grid(l, l->i32, offsetof(kj_cpu_grid, cluster) + d * sizeof(uint32_t));
+  return kl_load_grid(l, l->i32, offsetof(kj_cpu_grid, cluster) + d * sizeof(uint32_t));
 }
 
-static LLVMValueRef cluster_rank(kj_lowering *l)
+static LLVMValueRef cluster_rank(kl_lowering *l)
 {
-  LLVMValueRef rank = kj_cpu_cluster_position(l, KJ_BUILTIN_CLUSTER_BLOCK_IDX, 2);
+  LLVMValueRef rank = kl_cpu_cluster_position(l, KJ_BUILTIN_CLUSTER_BLOCK_IDX, 2);
   for (uint32_t d = 2; d-- > 0;) {
     rank = LLVMBuildMul(l->builder, rank, cluster_extent(l, d), "");
     rank = LLVMBuildAdd(l->builder, rank,
-                        kj_cpu_cluster_position(l, KJ_BUILTIN_CLUSTER_BLOCK_IDX, d), "");
+                        kl_cpu_cluster_position(l, KJ_BUILTIN_CLUSTER_BLOCK_IDX, d), "");
   }
   return rank;
 }
 
-LLVMValueRef kj_cpu_cluster_position(kj_lowering *l, kj_builtin_id position, uint32_t d)
+LLVMValueRef kl_cpu_cluster_position(kl_lowering *l, ki_builtin_id position, uint32_t d)
 {
   LLVMBuilderRef b = l->builder;
-  const kj_cpu_state *s = kj_cpu(l);
+  const kl_cpu_state *s = kl_cpu(l);
   switch (KJ_AMONG(position)) {
   case KJ_BUILTIN_CLUSTER_IDX: return LLVMBuildUDiv(b, s->block_index[d], cluster_extent(l, d), "");
   case KJ_BUILTIN_CLUSTER_DIM: return cluster_extent(l, d);
@@ -232,148 +232,148 @@ LLVMValueRef kj_cpu_cluster_position(kj_lowering *l, kj_builtin_id position, uin
   }
 }
 
-LLVMValueRef kj_cpu_map_shared_rank(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_cpu_map_shared_rank(kl_lowering *l, const kt_expr *expr)
 {
-  kj_array_value array = kj_lower_array(l, expr->args.items[0]);
-  LLVMValueRef rank = kj_lower_expr(l, expr->args.items[1]),
+  kl_array_value array = kl_lower_array(l, expr->args.items[0]);
+  LLVMValueRef rank = kl_lower_expr(l, expr->args.items[1]),
                away = LLVMBuildSub(l->builder, rank, cluster_rank(l), "");
-  LLVMValueRef stride = kj_load_grid(l, l->i64, offsetof(kj_cpu_grid, scratch_stride));
-  LLVMValueRef bytes = LLVMBuildMul(l->builder, kj_as_i64(l, away), stride, "");
+  LLVMValueRef stride = kl_load_grid(l, l->i64, offsetof(kj_cpu_grid, scratch_stride));
+  LLVMValueRef bytes = LLVMBuildMul(l->builder, kl_as_i64(l, away), stride, "");
   array.pointer = LLVMBuildGEP2(l->builder, l->i8, array.pointer, &bytes, 1, "");
   array.type = expr->type;
-  return kj_pack_array(l, &array);
+  return kl_pack_array(l, &array);
 }
 
-LLVMValueRef kj_cpu_shared_address(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_cpu_shared_address(kl_lowering *l, const kt_expr *expr)
 {
-  kj_array_value array = kj_lower_array(l, expr->x);
-  LLVMValueRef pointer = kj_checked_pointer(l, &array, &expr->indices, expr->is_checked);
-  LLVMValueRef start = LLVMBuildPtrToInt(l->builder, kj_cpu(l)->scratch, l->i64, "");
+  kl_array_value array = kl_lower_array(l, expr->x);
+  LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->indices, expr->is_checked);
+  LLVMValueRef start = LLVMBuildPtrToInt(l->builder, kl_cpu(l)->scratch, l->i64, "");
   return LLVMBuildSub(l->builder, LLVMBuildPtrToInt(l->builder, pointer, l->i64, ""), start, "");
 }
 
 /* ---- copies ---- */
 
-static LLVMValueRef step(kj_lowering *l, LLVMValueRef pointer, uint64_t bytes)
+static LLVMValueRef step(kl_lowering *l, LLVMValueRef pointer, uint64_t bytes)
 {
-  LLVMValueRef at = kj_const64(l, (int64_t)bytes);
+  LLVMValueRef at = kl_const64(l, (int64_t)bytes);
   return bytes ? LLVMBuildInBoundsGEP2(l->builder, l->i8, pointer, &at, 1, "") : pointer;
 }
 
 /* Elements one by one: those that are not valid are not read. */
-LLVMValueRef kj_cpu_cp_async(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_cpu_cp_async(kl_lowering *l, const kt_expr *expr)
 {
-  kj_array_value to, from;
-  uint32_t size = kj_copied_bytes(l, expr);
-  LLVMValueRef source = kj_lower_source(l, expr, &from),
-               destination = kj_lower_destination(l, expr, &to);
-  LLVMValueRef valid = expr->args.count > 1 ? kj_lower_expr(l, expr->args.items[1]) : NULL;
-  LLVMTypeRef type = kj_memory_type(l, expr->y->type);
+  kl_array_value to, from;
+  uint32_t size = kl_copied_bytes(l, expr);
+  LLVMValueRef source = kl_lower_source(l, expr, &from),
+               destination = kl_lower_destination(l, expr, &to);
+  LLVMValueRef valid = expr->args.count > 1 ? kl_lower_expr(l, expr->args.items[1]) : NULL;
+  LLVMTypeRef type = kl_memory_type(l, expr->y->type);
   for (uint32_t i = 0; i < expr->args.items[0]->integer; i++) {
     LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), load = NULL, end = NULL;
     if (valid) {
-      load = kj_new_block(l, "valid");
-      end = kj_new_block(l, "copied");
+      load = kl_new_block(l, "valid");
+      end = kl_new_block(l, "copied");
       LLVMBuildCondBr(l->builder,
-                      LLVMBuildICmp(l->builder, LLVMIntSLT, kj_const64(l, i), valid, ""), load,
+                      LLVMBuildICmp(l->builder, LLVMIntSLT, kl_const64(l, i), valid, ""), load,
                       end);
-      kj_move_to(l, load);
+      kl_move_to(l, load);
     }
     LLVMValueRef value = LLVMBuildLoad2(l->builder, type, step(l, source, (uint64_t)i * size), "");
-    kj_annotate_access(l, value, from.object);
+    kl_annotate_access(l, value, from.object);
     if (valid) {
       LLVMBuildBr(l->builder, end);
-      kj_move_to(l, end);
+      kl_move_to(l, end);
       LLVMValueRef phi = LLVMBuildPhi(l->builder, type, "");
       LLVMAddIncoming(phi, (LLVMValueRef[]){ LLVMConstNull(type), value },
                       (LLVMBasicBlockRef[]){ before, load }, 2);
       value = phi;
     }
-    kj_annotate_access(l,
+    kl_annotate_access(l,
                        LLVMBuildStore(l->builder, value, step(l, destination, (uint64_t)i * size)),
                        to.object);
   }
   return NULL;
 }
 
-LLVMValueRef kj_cpu_cp_async_bulk(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_cpu_cp_async_bulk(kl_lowering *l, const kt_expr *expr)
 {
-  kj_array_value to, from;
-  uint32_t size = kj_copied_bytes(l, expr);
-  LLVMValueRef source = kj_lower_source(l, expr, &from),
-               destination = kj_lower_destination(l, expr, &to);
+  kl_array_value to, from;
+  uint32_t size = kl_copied_bytes(l, expr);
+  LLVMValueRef source = kl_lower_source(l, expr, &from),
+               destination = kl_lower_destination(l, expr, &to);
   LLVMValueRef bytes =
-    LLVMBuildMul(l->builder, kj_lower_expr(l, expr->args.items[0]), kj_const64(l, size), "");
+    LLVMBuildMul(l->builder, kl_lower_expr(l, expr->args.items[0]), kl_const64(l, size), "");
   LLVMBuildMemCpy(l->builder, destination, size, source, size, bytes);
   if (expr->args.count > 1)
-    change_word(l, scratch_pointer(l, kj_lower_expr(l, expr->args.items[1])), zero64(l), bytes);
+    change_word(l, scratch_pointer(l, kl_lower_expr(l, expr->args.items[1])), zero64(l), bytes);
   return NULL;
 }
 
 /* ---- tensor copies ---- */
 
 /* One element: coordinates of the box, i32. */
-static void copy_tensor_element(kj_lowering *l, const kj_tensor_copy *c, LLVMValueRef const *start,
+static void copy_tensor_element(kl_lowering *l, const kl_tensor_copy *c, LLVMValueRef const *start,
                                 LLVMValueRef const *box)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMTypeRef type = kj_memory_type(l, kj_type(l->c->types, c->tile.type)->element);
-  uint32_t size = kj_scalar_bytes(l, kj_type(l->c->types, c->tile.type)->element);
+  LLVMTypeRef type = kl_memory_type(l, ki_type(l->c->types, c->tile.type)->element);
+  uint32_t size = kl_scalar_bytes(l, ki_type(l->c->types, c->tile.type)->element);
   LLVMValueRef at[KJ_MAP_RANK], is_inside = LLVMConstInt(l->i1, 1, false), linear = zero64(l);
   for (uint32_t d = 0; d < c->map.rank; d++) {
-    LLVMValueRef inner = kj_extend_position(l, box[d]);
+    LLVMValueRef inner = kl_extend_position(l, box[d]);
     at[d] = LLVMBuildAdd(b, start[d], inner, "");
-    linear = LLVMBuildAdd(b, LLVMBuildMul(b, linear, kj_const64(l, c->map.box[d]), ""), inner, "");
+    linear = LLVMBuildAdd(b, LLVMBuildMul(b, linear, kl_const64(l, c->map.box[d]), ""), inner, "");
     is_inside = LLVMBuildAnd(b, is_inside,
                              LLVMBuildICmp(b, LLVMIntULT, at[d],
-                                           kj_as_i64(l, kj_extent(l, &c->array, d)), ""),
+                                           kl_as_i64(l, kl_extent(l, &c->array, d)), ""),
                              "");
   }
   LLVMValueRef base = LLVMBuildSub(b, LLVMBuildPtrToInt(b, c->tile.pointer, l->i64, ""),
-                                   LLVMBuildPtrToInt(b, kj_cpu(l)->scratch, l->i64, ""), "");
-  LLVMValueRef offset = LLVMBuildAdd(b, base, LLVMBuildMul(b, linear, kj_const64(l, size), ""), "");
-  LLVMValueRef mask = kj_const64(l, c->map.swizzle_bytes ? c->map.swizzle_bytes - 16 : 0);
+                                   LLVMBuildPtrToInt(b, kl_cpu(l)->scratch, l->i64, ""), "");
+  LLVMValueRef offset = LLVMBuildAdd(b, base, LLVMBuildMul(b, linear, kl_const64(l, size), ""), "");
+  LLVMValueRef mask = kl_const64(l, c->map.swizzle_bytes ? c->map.swizzle_bytes - 16 : 0);
   offset =
     LLVMBuildXor(b, offset,
-                 LLVMBuildAnd(b, LLVMBuildLShr(b, offset, kj_const64(l, 3), ""), mask, ""), "");
-  LLVMValueRef in_tile = LLVMBuildGEP2(b, l->i8, kj_cpu(l)->scratch, &offset, 1, "");
-  LLVMBasicBlockRef inside = kj_new_block(l, "inside"), outside = kj_new_block(l, "outside"),
-                    end = kj_new_block(l, "element");
+                 LLVMBuildAnd(b, LLVMBuildLShr(b, offset, kl_const64(l, 3), ""), mask, ""), "");
+  LLVMValueRef in_tile = LLVMBuildGEP2(b, l->i8, kl_cpu(l)->scratch, &offset, 1, "");
+  LLVMBasicBlockRef inside = kl_new_block(l, "inside"), outside = kl_new_block(l, "outside"),
+                    end = kl_new_block(l, "element");
   LLVMBuildCondBr(b, is_inside, inside, outside);
-  kj_move_to(l, inside);
-  LLVMValueRef in_array = kj_element_pointer_at(l, &c->array, at, c->map.rank),
+  kl_move_to(l, inside);
+  LLVMValueRef in_array = kl_element_pointer_at(l, &c->array, at, c->map.rank),
                from = c->is_store ? in_tile : in_array, to = c->is_store ? in_array : in_tile;
   LLVMBuildStore(b, LLVMBuildLoad2(b, type, from, ""), to);
   LLVMBuildBr(b, end);
-  kj_move_to(l, outside);
+  kl_move_to(l, outside);
   if (!c->is_store) LLVMBuildStore(b, LLVMConstNull(type), in_tile);
   LLVMBuildBr(b, end);
-  kj_move_to(l, end);
+  kl_move_to(l, end);
 }
 
-LLVMValueRef kj_cpu_cp_async_tensor(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_cpu_cp_async_tensor(kl_lowering *l, const kt_expr *expr)
 {
-  kj_tensor_copy c = kj_lower_tensor_copy(l, expr);
+  kl_tensor_copy c = kl_lower_tensor_copy(l, expr);
   LLVMValueRef start[KJ_MAP_RANK], box[KJ_MAP_RANK];
-  kj_counted_loop loops[KJ_MAP_RANK];
-  uint64_t bytes = kj_scalar_bytes(l, kj_type(l->c->types, c.tile.type)->element);
+  kl_counted_loop loops[KJ_MAP_RANK];
+  uint64_t bytes = kl_scalar_bytes(l, ki_type(l->c->types, c.tile.type)->element);
   for (uint32_t d = 0; d < c.map.rank; d++) {
-    start[d] = kj_as_i64(l, kj_lower_index32(l, c.start->items[d]));
+    start[d] = kl_as_i64(l, kl_lower_index32(l, c.start->items[d]));
     bytes *= c.map.box[d];
   }
   for (uint32_t d = 0; d < c.map.rank; d++) {
-    kj_begin_vector_loop(l, &loops[d], zero32(l), kj_const32(l, c.map.box[d]));
+    kl_begin_vector_loop(l, &loops[d], zero32(l), kl_const32(l, c.map.box[d]));
     box[d] = loops[d].counter;
   }
   copy_tensor_element(l, &c, start, box);
-  for (uint32_t d = c.map.rank; d-- > 0;) kj_end_vector_loop(l, &loops[d]);
+  for (uint32_t d = c.map.rank; d-- > 0;) kl_end_vector_loop(l, &loops[d]);
   if (!c.is_store)
-    change_word(l, scratch_pointer(l, kj_lower_expr(l, expr->args.items[1])), zero64(l),
-                kj_const64(l, (int64_t)bytes));
+    change_word(l, scratch_pointer(l, kl_lower_expr(l, expr->args.items[1])), zero64(l),
+                kl_const64(l, (int64_t)bytes));
   return NULL;
 }
 
-LLVMValueRef kj_cpu_pending_count(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_cpu_pending_count(kl_lowering *l, const kt_expr *expr)
 {
-  return kj_as_i32(l, low_bits(l, kj_lower_expr(l, expr->args.items[0]), 0));
+  return kl_as_i32(l, low_bits(l, kl_lower_expr(l, expr->args.items[0]), 0));
 }

@@ -10,9 +10,9 @@
 /* ---- the layout ---- */
 
 /* alignment: of the distance from the start, which is what addresses in shared memory are. */
-static uint64_t take_scratch(kj_lowering *l, uint64_t size, uint32_t alignment)
+static uint64_t take_scratch(kl_lowering *l, uint64_t size, uint32_t alignment)
 {
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   if (alignment > KJ_SCRATCH_ALIGNMENT)
     s->scratch_bytes = (s->scratch_bytes + alignment - 1) / alignment * alignment;
   uint64_t offset = s->scratch_bytes;
@@ -21,75 +21,75 @@ static uint64_t take_scratch(kj_lowering *l, uint64_t size, uint32_t alignment)
   return offset;
 }
 
-static uint64_t array_bytes(kj_lowering *l, const kj_tvar *var)
+static uint64_t array_bytes(kl_lowering *l, const kt_var *var)
 {
-  const kj_type_info *info = kj_type(l->c->types, var->type);
-  return kj_element_count(info) * kj_scalar_bytes(l, info->element);
+  const ki_type_info *info = ki_type(l->c->types, var->type);
+  return ki_element_count(info) * kl_scalar_bytes(l, info->element);
 }
 
-static LLVMTypeRef slot_type(kj_lowering *l, const kj_tvar *var)
+static LLVMTypeRef slot_type(kl_lowering *l, const kt_var *var)
 {
   if (var->is_narrow) return l->i32;
-  return kj_is_scalar(var->type) && !kj_is_composed_type(l, var->type)
-           ? kj_memory_type(l, var->type)
-           : kj_register_type(l, var->type);
+  return ki_is_scalar(var->type) && !kl_is_composed_type(l, var->type)
+           ? kl_memory_type(l, var->type)
+           : kl_register_type(l, var->type);
 }
 
-static uint64_t slot_bytes(kj_lowering *l, const kj_tvar *var)
+static uint64_t slot_bytes(kl_lowering *l, const kt_var *var)
 {
   if (var->kind != KJ_V_LOCAL) return LLVMABISizeOfType(l->layout, slot_type(l, var));
   uint64_t align = var->alignment > 16 ? var->alignment : 16;
   return (array_bytes(l, var) + align - 1) / align * align;
 }
 
-static bool is_static(kj_lowering *l, const kj_tvar *var)
+static bool is_static(kl_lowering *l, const kt_var *var)
 {
-  return kj_type(l->c->types, var->type)->is_static;
+  return ki_type(l->c->types, var->type)->is_static;
 }
 
-static void place(kj_tvar *var, uint64_t offset) { var->lowered = (void *)(uintptr_t)(offset + 1); }
-static uint64_t offset_of(const kj_tvar *var) { return (uint64_t)(uintptr_t)var->lowered - 1; }
+static void place(kt_var *var, uint64_t offset) { var->lowered = (void *)(uintptr_t)(offset + 1); }
+static uint64_t offset_of(const kt_var *var) { return (uint64_t)(uintptr_t)var->lowered - 1; }
 
 /* Local arrays are found by whoever watches them where threads that run one after the other share
  * them; not so those of functions that may be active twice. */
-static bool is_kept_in_scratch(kj_lowering *l, const kj_instance *instance)
+static bool is_kept_in_scratch(kl_lowering *l, const kt_instance *instance)
 {
-  return kj_is_watched(l) && !kj_is_recursive(l, instance);
+  return kl_is_watched(l) && !kl_is_recursive(l, instance);
 }
 
-static void add_scope(kj_lowering *l, const char *name)
+static void add_scope(kl_lowering *l, const char *name)
 {
-  if (!l->memory_scopes.count) kj_cpu(l)->memory_domain = kj_make_domain(l, "scratch");
-  KJ_PUSH(l->c->arena, &l->memory_scopes, kj_make_scope(l, kj_cpu(l)->memory_domain, name));
+  if (!l->memory_scopes.count) kl_cpu(l)->memory_domain = kl_make_domain(l, "scratch");
+  KJ_PUSH(l->c->arena, &l->memory_scopes, kl_make_scope(l, kl_cpu(l)->memory_domain, name));
 }
 
 /* For each access there is a list of the others, so that there are not any number of them. */
-static void add_array(kj_lowering *l, const kj_tvar *var)
+static void add_array(kl_lowering *l, const kt_var *var)
 {
   enum { MOST_ARRAYS = 60 };
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   if (s->scratch_arrays.count == MOST_ARRAYS) return;
   KJ_PUSH(l->c->arena, &s->scratch_arrays, var);
   add_scope(l, var->name);
 }
 
-uint32_t kj_cpu_object_of(kj_lowering *l, const kj_tvar *var)
+uint32_t kl_cpu_object_of(kl_lowering *l, const kt_var *var)
 {
-  const kj_cpu_state *s = kj_cpu(l);
+  const kl_cpu_state *s = kl_cpu(l);
   if (var->is_slot && var->kind != KJ_V_LOCAL) return KJ_OBJECT_APART + 1;
   for (uint32_t i = 0; i < s->scratch_arrays.count; i++)
     if (s->scratch_arrays.items[i] == var) return KJ_OBJECT_APART + 2 + i;
-  return var->is_slot ? KJ_OBJECT_APART : kj_object_of_type(l, var->type);
+  return var->is_slot ? KJ_OBJECT_APART : kl_object_of_type(l, var->type);
 }
 
-void kj_lay_out_scratch(kj_lowering *l)
+void kl_lay_out_scratch(kl_lowering *l)
 {
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   add_scope(l, "slots");
   for (size_t i = 0; i < l->c->instances.count; i++) {
-    const kj_tvars *locals = &l->c->instances.items[i]->locals;
+    const kt_vars *locals = &l->c->instances.items[i]->locals;
     for (size_t k = 0; k < locals->count; k++) {
-      kj_tvar *var = locals->items[k];
+      kt_var *var = locals->items[k];
       if (var->is_slot) place(var, take_scratch(l, slot_bytes(l, var) * s->thread_count, 0));
       if (var->is_slot && var->kind == KJ_V_LOCAL) add_array(l, var);
       else if (var->kind == KJ_V_LOCAL && !var->is_slot &&
@@ -107,64 +107,64 @@ void kj_lay_out_scratch(kj_lowering *l)
 
 /* ---- pointers into it ---- */
 
-static LLVMValueRef scratch_at(kj_lowering *l, uint64_t offset)
+static LLVMValueRef scratch_at(kl_lowering *l, uint64_t offset)
 {
-  LLVMValueRef at = kj_const64(l, (int64_t)offset);
-  return offset ? LLVMBuildInBoundsGEP2(l->builder, l->i8, kj_cpu(l)->scratch, &at, 1, "")
-                : kj_cpu(l)->scratch;
+  LLVMValueRef at = kl_const64(l, (int64_t)offset);
+  return offset ? LLVMBuildInBoundsGEP2(l->builder, l->i8, kl_cpu(l)->scratch, &at, 1, "")
+                : kl_cpu(l)->scratch;
 }
 
-static LLVMValueRef rank64(kj_lowering *l) { return kj_extend_position(l, kj_cpu(l)->rank); }
+static LLVMValueRef rank64(kl_lowering *l) { return kl_extend_position(l, kl_cpu(l)->rank); }
 
-LLVMValueRef kj_cpu_slot_pointer(kj_lowering *l, const kj_tvar *var)
+LLVMValueRef kl_cpu_slot_pointer(kl_lowering *l, const kt_var *var)
 {
   LLVMValueRef rank = rank64(l);
   return LLVMBuildInBoundsGEP2(l->builder, slot_type(l, var), scratch_at(l, offset_of(var)), &rank,
                                1, "");
 }
 
-LLVMValueRef kj_cpu_shared_pointer(kj_lowering *l, const kj_tvar *var)
+LLVMValueRef kl_cpu_shared_pointer(kl_lowering *l, const kt_var *var)
 {
   if (is_static(l, var)) return scratch_at(l, offset_of(var));
-  LLVMValueRef offset = kj_dynamic_offset(l, var), base = scratch_at(l, kj_cpu(l)->scratch_bytes);
+  LLVMValueRef offset = kl_dynamic_offset(l, var), base = scratch_at(l, kl_cpu(l)->scratch_bytes);
   return LLVMIsNull(offset) ? base : LLVMBuildInBoundsGEP2(l->builder, l->i8, base, &offset, 1, "");
 }
 
-LLVMValueRef kj_cpu_local_pointer(kj_lowering *l, const kj_tvar *var)
+LLVMValueRef kl_cpu_local_pointer(kl_lowering *l, const kt_var *var)
 {
   if (var->is_slot) {
     LLVMValueRef offset =
-      LLVMBuildNUWMul(l->builder, rank64(l), kj_const64(l, (int64_t)slot_bytes(l, var)), "");
+      LLVMBuildNUWMul(l->builder, rank64(l), kl_const64(l, (int64_t)slot_bytes(l, var)), "");
     return LLVMBuildInBoundsGEP2(l->builder, l->i8, scratch_at(l, offset_of(var)), &offset, 1, "");
   }
   if (var->lowered) return scratch_at(l, offset_of(var));
-  kj_variable_state *state = &l->frame->states[var->index];
+  kl_variable_state *state = &l->frame->states[var->index];
   if (!state->slot) {
-    state->slot = kj_alloca(l, LLVMArrayType2(l->i8, array_bytes(l, var)), var->name);
+    state->slot = kl_alloca(l, LLVMArrayType2(l->i8, array_bytes(l, var)), var->name);
     LLVMSetAlignment(state->slot, var->alignment > 16 ? var->alignment : 16);
   }
   return state->slot;
 }
 
-LLVMValueRef kj_cpu_dynamic_shared_bytes(kj_lowering *l)
+LLVMValueRef kl_cpu_dynamic_shared_bytes(kl_lowering *l)
 {
-  return kj_load_grid(l, l->i64, offsetof(kj_cpu_grid, dynamic_shared_bytes));
+  return kl_load_grid(l, l->i64, offsetof(kj_cpu_grid, dynamic_shared_bytes));
 }
 
-LLVMValueRef kj_load_grid(kj_lowering *l, LLVMTypeRef type, size_t offset)
+LLVMValueRef kl_load_grid(kl_lowering *l, LLVMTypeRef type, size_t offset)
 {
-  LLVMValueRef at = kj_const64(l, (int64_t)offset);
+  LLVMValueRef at = kl_const64(l, (int64_t)offset);
   LLVMValueRef load =
     LLVMBuildLoad2(l->builder, type,
-                   LLVMBuildInBoundsGEP2(l->builder, l->i8, kj_cpu(l)->grid_pointer, &at, 1, ""),
+                   LLVMBuildInBoundsGEP2(l->builder, l->i8, kl_cpu(l)->grid_pointer, &at, 1, ""),
                    "");
-  kj_set_metadata(l, load, "invariant.load", LLVMMDNodeInContext2(l->context, NULL, 0));
+  kl_set_metadata(l, load, "invariant.load", LLVMMDNodeInContext2(l->context, NULL, 0));
   return load;
 }
 
 /* ---- the function ---- */
 
-static void add_string_attribute(kj_lowering *l, LLVMValueRef function, const char *name,
+static void add_string_attribute(kl_lowering *l, LLVMValueRef function, const char *name,
                                  const char *value)
 {
   LLVMAttributeRef attribute = LLVMCreateStringAttribute(l->context, name, (unsigned)strlen(name),
@@ -172,14 +172,14 @@ static void add_string_attribute(kj_lowering *l, LLVMValueRef function, const ch
   LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
-void kj_cpu_finish_function(kj_lowering *l, LLVMValueRef function)
+void kl_cpu_finish_function(kl_lowering *l, LLVMValueRef function)
 {
-  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
-  if (kj_cpu(l)->features->has_avx512)
+  kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
+  if (kl_cpu(l)->features->has_avx512)
     add_string_attribute(l, function, "prefer-vector-width", "512");
 }
 
-static LLVMTypeRef kernel_type(kj_lowering *l)
+static LLVMTypeRef kernel_type(kl_lowering *l)
 {
   LLVMTypeRef params[5] = { l->pointer, l->pointer, l->i64, l->i64, l->pointer };
   return LLVMFunctionType(l->void_, params, 5, false);
@@ -187,50 +187,50 @@ static LLVMTypeRef kernel_type(kj_lowering *l)
 
 /* The version without hoisted checks: declared when it is called, filled by a lowering of its own.
  */
-static LLVMValueRef fast_function(kj_lowering *l)
+static LLVMValueRef fast_function(kl_lowering *l)
 {
   const char *name = kj_format(l->c->arena, "%s.fast", l->kernel->symbol);
   LLVMValueRef known = LLVMGetNamedFunction(l->module, name);
   if (known) return known;
   LLVMValueRef function = LLVMAddFunction(l->module, name, kernel_type(l));
   LLVMSetLinkage(function, LLVMInternalLinkage);
-  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "noinline", 0);
+  kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "noinline", 0);
   return function;
 }
 
-static void make_function(kj_lowering *l)
+static void make_function(kl_lowering *l)
 {
   l->function =
     l->like ? fast_function(l) : LLVMAddFunction(l->module, l->kernel->symbol, kernel_type(l));
-  kj_cpu_finish_function(l, l->function);
+  kl_cpu_finish_function(l, l->function);
   /* Parts that wait for one another write what the others read: then scratch memory is no more the
    * function's own. */
   static const unsigned pointers[] = { 0, 1, 4 };
   bool has_parts = l->c->code->cpu_parts != KJ_PARTS_NONE;
   for (size_t i = 0; i < sizeof pointers / sizeof *pointers - has_parts; i++)
-    kj_add_attribute(l, l->function, pointers[i] + 1, "noalias", 0);
-  kj_add_attribute(l, l->function, 1, "readonly", 0);
-  kj_add_attribute(l, l->function, 2, "readonly", 0);
-  kj_add_attribute(l, l->function, 5, "align", KJ_SCRATCH_ALIGNMENT);
+    kl_add_attribute(l, l->function, pointers[i] + 1, "noalias", 0);
+  kl_add_attribute(l, l->function, 1, "readonly", 0);
+  kl_add_attribute(l, l->function, 2, "readonly", 0);
+  kl_add_attribute(l, l->function, 5, "align", KJ_SCRATCH_ALIGNMENT);
 }
 
-static LLVMTypeRef parameter_type(kj_lowering *l, const kj_planned_parameter *planned)
+static LLVMTypeRef parameter_type(kl_lowering *l, const kl_planned_parameter *planned)
 {
   switch (KJ_AMONG(planned->parameter.kind)) {
   case KJ_PARAMETER_POINTER:
   case KJ_PARAMETER_FAILURE:
   case KJ_PARAMETER_PRINT: return l->pointer;
-  case KJ_PARAMETER_SCALAR: return kj_memory_type(l, planned->type);
+  case KJ_PARAMETER_SCALAR: return kl_memory_type(l, planned->type);
   default: return planned->parameter.size_bytes == 4 ? l->i32 : l->i64;
   }
 }
 
-static void load_parameters(kj_lowering *l)
+static void load_parameters(kl_lowering *l)
 {
   LLVMValueRef block = LLVMGetParam(l->function, 0);
   for (size_t i = 0; i < l->parameters.count; i++) {
-    kj_planned_parameter *planned = &l->parameters.items[i];
-    LLVMValueRef at = kj_const64(l, planned->parameter.offset);
+    kl_planned_parameter *planned = &l->parameters.items[i];
+    LLVMValueRef at = kl_const64(l, planned->parameter.offset);
     planned->value =
       LLVMBuildLoad2(l->builder, parameter_type(l, planned),
                      LLVMBuildInBoundsGEP2(l->builder, l->i8, block, &at, 1, ""), "");
@@ -239,67 +239,67 @@ static void load_parameters(kj_lowering *l)
 
 /* ---- the loop over blocks ---- */
 
-static LLVMValueRef add32(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef add32(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildAdd(l->builder, x, y, "");
 }
 
 /* Coordinates of block `first`; each next block adds one, with carries. */
-static void start_block_index(kj_lowering *l, LLVMValueRef first)
+static void start_block_index(kl_lowering *l, LLVMValueRef first)
 {
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   LLVMValueRef rest = first;
   for (int d = 0; d < 3; d++) {
-    s->index_slots[d] = kj_alloca(l, l->i32, "block");
+    s->index_slots[d] = kl_alloca(l, l->i32, "block");
     LLVMValueRef size = LLVMBuildZExt(l->builder, s->grid[d], l->i64, "");
     LLVMValueRef at = d < 2 ? LLVMBuildURem(l->builder, rest, size, "") : rest;
-    LLVMBuildStore(l->builder, kj_as_i32(l, at), s->index_slots[d]);
+    LLVMBuildStore(l->builder, kl_as_i32(l, at), s->index_slots[d]);
     if (d < 2) rest = LLVMBuildUDiv(l->builder, rest, size, "");
   }
 }
 
-static void step_block_index(kj_lowering *l)
+static void step_block_index(kl_lowering *l)
 {
-  kj_cpu_state *s = kj_cpu(l);
-  LLVMValueRef carry = kj_const32(l, 1);
+  kl_cpu_state *s = kl_cpu(l);
+  LLVMValueRef carry = kl_const32(l, 1);
   for (int d = 0; d < 3; d++) {
     LLVMValueRef next = add32(l, s->block_index[d], carry);
     LLVMValueRef is_over = LLVMBuildICmp(l->builder, LLVMIntEQ, next, s->grid[d], "");
     LLVMBuildStore(l->builder,
-                   d < 2 ? LLVMBuildSelect(l->builder, is_over, kj_const32(l, 0), next, "") : next,
+                   d < 2 ? LLVMBuildSelect(l->builder, is_over, kl_const32(l, 0), next, "") : next,
                    s->index_slots[d]);
     carry = LLVMBuildZExt(l->builder, is_over, l->i32, "");
   }
 }
 
-static LLVMMetadataRef flag_property(kj_lowering *l, const char *name, bool value)
+static LLVMMetadataRef flag_property(kl_lowering *l, const char *name, bool value)
 {
   return LLVMMDNodeInContext2(l->context,
                               (LLVMMetadataRef[]){
-                                kj_metadata_string(l, name),
+                                kl_metadata_string(l, name),
                                 LLVMValueAsMetadata(LLVMConstInt(l->i1, value, false)) },
                               2);
 }
 
 /* The threads that a call runs of each block: all, or those of one warp. */
-static void bound_unit(kj_lowering *l)
+static void bound_unit(kl_lowering *l)
 {
   enum { WARP = 32 };
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   s->has_warps = l->c->code->cpu_parts == KJ_PARTS_WARPS && s->thread_count > WARP;
-  s->unit_first = kj_const32(l, 0);
-  s->unit_stop = kj_const32(l, s->thread_count);
+  s->unit_first = kl_const32(l, 0);
+  s->unit_stop = kl_const32(l, s->thread_count);
   if (!s->has_warps) return;
-  s->unit_first = LLVMBuildNUWMul(l->builder, kj_load_grid(l, l->i32, offsetof(kj_cpu_grid, warp)),
-                                  kj_const32(l, WARP), "");
-  s->unit_stop = kj_intrinsic2(l, "llvm.umin",
-                               LLVMBuildNUWAdd(l->builder, s->unit_first, kj_const32(l, WARP), ""),
+  s->unit_first = LLVMBuildNUWMul(l->builder, kl_load_grid(l, l->i32, offsetof(kj_cpu_grid, warp)),
+                                  kl_const32(l, WARP), "");
+  s->unit_stop = kl_intrinsic2(l, "llvm.umin",
+                               LLVMBuildNUWAdd(l->builder, s->unit_first, kl_const32(l, WARP), ""),
                                s->unit_stop);
 }
 
-void kj_cpu_begin_kernel(kj_lowering *l)
+void kl_cpu_begin_kernel(kl_lowering *l)
 {
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   for (int d = 0; d < 3; d++)
     s->block[d] = l->c->code->is_range_only ? 1
                   : l->kernel->block[d]     ? l->kernel->block[d]
@@ -307,81 +307,81 @@ void kj_cpu_begin_kernel(kj_lowering *l)
   for (int d = 0; d < 3; d++)
     if (!s->block[d]) s->block[d] = 1;
   s->thread_count = s->block[0] * s->block[1] * s->block[2];
-  kj_lay_out_scratch(l);
+  kl_lay_out_scratch(l);
   make_function(l);
-  kj_begin_body(l);
+  kl_begin_body(l);
   s->grid_pointer = LLVMGetParam(l->function, 1);
   s->scratch = LLVMGetParam(l->function, 4);
   s->last = LLVMGetParam(l->function, 3);
   bound_unit(l);
   load_parameters(l);
   for (size_t d = 0; d < 3; d++)
-    s->grid[d] = kj_load_grid(l, l->i32, offsetof(kj_cpu_grid, grid) + d * sizeof(uint32_t));
+    s->grid[d] = kl_load_grid(l, l->i32, offsetof(kj_cpu_grid, grid) + d * sizeof(uint32_t));
   LLVMValueRef first = LLVMGetParam(l->function, 2);
   start_block_index(l, first);
 
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body = kj_new_block(l, "block");
-  s->head = kj_new_block(l, "blocks");
-  s->exit = kj_new_block(l, "exit");
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body = kl_new_block(l, "block");
+  s->head = kl_new_block(l, "blocks");
+  s->exit = kl_new_block(l, "exit");
   LLVMBuildBr(l->builder, s->head);
-  kj_move_to(l, s->head);
+  kl_move_to(l, s->head);
   s->block_number = s->number_phi = LLVMBuildPhi(l->builder, l->i64, "number");
   LLVMAddIncoming(s->number_phi, &first, &before, 1);
   LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntULT, s->number_phi, s->last, ""),
                   body, s->exit);
-  kj_move_to(l, body);
+  kl_move_to(l, body);
   for (int d = 0; d < 3; d++)
     s->block_index[d] = LLVMBuildLoad2(l->builder, l->i32, s->index_slots[d], "");
   if (s->thread_count == 1) {
-    s->rank = kj_const32(l, 0);
+    s->rank = kl_const32(l, 0);
     for (int d = 0; d < 3; d++) s->thread[d] = s->rank;
   }
-  kj_watch_start_of_block(l);
+  kl_watch_start_of_block(l);
 }
 
 /* A block in which no hoisted check can fail is left to the version without them. */
-void kj_cpu_begin_block(kj_lowering *l)
+void kl_cpu_begin_block(kl_lowering *l)
 {
-  kj_cpu_state *s = kj_cpu(l);
-  const kj_texprs *conditions = &l->c->hoisted;
+  kl_cpu_state *s = kl_cpu(l);
+  const kt_exprs *conditions = &l->c->hoisted;
   if (!l->c->fast) return;
   LLVMValueRef holds = LLVMConstInt(l->i1, 1, false);
   for (size_t i = 0; i < conditions->count; i++)
-    holds = LLVMBuildAnd(l->builder, holds, kj_lower_condition(l, conditions->items[i]), "");
-  LLVMBasicBlockRef fast = kj_new_block(l, "fast"), checked = kj_new_block(l, "checked");
+    holds = LLVMBuildAnd(l->builder, holds, kl_lower_condition(l, conditions->items[i]), "");
+  LLVMBasicBlockRef fast = kl_new_block(l, "fast"), checked = kl_new_block(l, "checked");
   LLVMBuildCondBr(l->builder, holds, fast, checked);
-  kj_move_to(l, fast);
-  LLVMValueRef next = LLVMBuildNUWAdd(l->builder, s->number_phi, kj_const64(l, 1), "");
+  kl_move_to(l, fast);
+  LLVMValueRef next = LLVMBuildNUWAdd(l->builder, s->number_phi, kl_const64(l, 1), "");
   LLVMValueRef args[] = { LLVMGetParam(l->function, 0), s->grid_pointer, s->number_phi, next,
                           s->scratch };
   LLVMBuildCall2(l->builder, kernel_type(l), fast_function(l), args, 5, "");
   LLVMBuildBr(l->builder, l->frame->leave);
-  kj_move_to(l, checked);
+  kl_move_to(l, checked);
 }
 
-void kj_cpu_end_kernel(kj_lowering *l)
+void kl_cpu_end_kernel(kl_lowering *l)
 {
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   step_block_index(l);
-  LLVMValueRef next = LLVMBuildNUWAdd(l->builder, s->number_phi, kj_const64(l, 1), "");
+  LLVMValueRef next = LLVMBuildNUWAdd(l->builder, s->number_phi, kl_const64(l, 1), "");
   LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->builder);
   LLVMAddIncoming(s->number_phi, &next, &latch, 1);
-  LLVMMetadataRef off = kj_metadata_string(l, "llvm.loop.unroll.disable");
+  LLVMMetadataRef off = kl_metadata_string(l, "llvm.loop.unroll.disable");
   LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, &off, 1),
                                    flag_property(l, "llvm.loop.vectorize.enable", false) };
   LLVMValueRef branch = LLVMBuildBr(l->builder, s->head);
   if (s->thread_count > 1 || l->c->code->is_range_only)
-    kj_set_metadata(l, branch, "llvm.loop", kj_loop_id(l, properties, 2));
-  kj_move_to(l, s->exit);
+    kl_set_metadata(l, branch, "llvm.loop", kl_loop_id(l, properties, 2));
+  kl_move_to(l, s->exit);
   LLVMBuildRetVoid(l->builder);
 }
 
 /* There is neither block nor thread; a context that is handed on has something for them all the
  * same. */
-void kj_cpu_begin_entry(kj_lowering *l)
+void kl_cpu_begin_entry(kl_lowering *l)
 {
-  kj_cpu_state *s = kj_cpu(l);
-  s->rank = s->grid[0] = s->grid[1] = s->grid[2] = kj_const32(l, 0);
+  kl_cpu_state *s = kl_cpu(l);
+  s->rank = s->grid[0] = s->grid[1] = s->grid[2] = kl_const32(l, 0);
   for (int d = 0; d < 3; d++) s->thread[d] = s->block_index[d] = s->rank;
   s->grid_pointer = s->scratch = LLVMConstNull(l->pointer);
 }

@@ -18,7 +18,7 @@
 
 #define MATH_PREFIX "kj_math_"
 
-static bool runs_here(const kj_cpu_features *features, char isa)
+static bool runs_here(const kl_cpu_features *features, char isa)
 {
   if (isa == 'e') return features->has_avx512;
   if (isa == 'd') return features->has_avx2;
@@ -26,11 +26,11 @@ static bool runs_here(const kj_cpu_features *features, char isa)
 }
 
 /* Declares a variant and keeps the declaration. */
-static void keep(kj_lowering *l, const char *name, LLVMTypeRef element, unsigned lanes,
+static void keep(kl_lowering *l, const char *name, LLVMTypeRef element, unsigned lanes,
                  unsigned count)
 {
   if (LLVMGetNamedFunction(l->module, name)) return;
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   LLVMTypeRef vector = LLVMVectorType(element, lanes), params[2] = { vector, vector };
   if (s->kept_count == s->kept_capacity) {
     unsigned capacity = KJ_GROWN(s->kept_capacity, 16);
@@ -43,16 +43,16 @@ static void keep(kj_lowering *l, const char *name, LLVMTypeRef element, unsigned
     LLVMAddFunction(l->module, name, LLVMFunctionType(vector, params, count, false));
 }
 
-static void name_variants(kj_lowering *l, LLVMValueRef call, const char *name, bool is_f64,
+static void name_variants(kl_lowering *l, LLVMValueRef call, const char *name, bool is_f64,
                           unsigned count)
 {
-  const kj_cpu_features *features = kj_cpu(l)->features;
+  const kl_cpu_features *features = kl_cpu(l)->features;
   kj_buffer text = { 0 };
   for (int v = 0; v < KJ_VECTOR_VARIANTS; v++) {
-    const kj_vector_variant *variant = &kj_vector_variants[v];
+    const kn_vector_variant *variant = &kn_vector_variants[v];
     char symbol[KJ_VECTOR_NAME_BYTES], mangled[KJ_VECTOR_NAME_BYTES];
-    kj_format_vector_name(symbol, variant, is_f64, count, name);
-    kj_format_vector_name(mangled, variant, is_f64, count,
+    kn_format_vector_name(symbol, variant, is_f64, count, name);
+    kn_format_vector_name(mangled, variant, is_f64, count,
                           kj_format(l->c->arena, MATH_PREFIX "%s", name));
     if (!runs_here(features, variant->isa) || !features->has_function(symbol)) continue;
     keep(l, symbol, is_f64 ? l->f64 : l->f32, variant->bytes / (is_f64 ? 8 : 4), count);
@@ -67,19 +67,19 @@ static void name_variants(kj_lowering *l, LLVMValueRef call, const char *name, b
   LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
-static LLVMValueRef declare(kj_lowering *l, const char *name, LLVMTypeRef type)
+static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
 {
   LLVMValueRef function = LLVMGetNamedFunction(l->module, name);
   if (function) return function;
   function = LLVMAddFunction(l->module, name, type);
-  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
-  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "willreturn", 0);
+  kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
+  kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "willreturn", 0);
   /* none: errno is not looked at */
-  kj_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "memory", 0);
+  kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "memory", 0);
   return function;
 }
 
-static LLVMValueRef call_library(kj_lowering *l, const kj_math *math, LLVMValueRef *args,
+static LLVMValueRef call_library(kl_lowering *l, const ki_math *math, LLVMValueRef *args,
                                  unsigned count)
 {
   LLVMTypeRef params[3], result = LLVMTypeOf(args[count - 1]); /* the first one may be an integer */
@@ -92,24 +92,24 @@ static LLVMValueRef call_library(kj_lowering *l, const kj_math *math, LLVMValueR
   return call;
 }
 
-LLVMValueRef kj_cpu_math(kj_lowering *l, kj_builtin_id id, LLVMValueRef *args, unsigned count,
+LLVMValueRef kl_cpu_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, unsigned count,
                          LLVMTypeRef result)
 {
-  if (id != KJ_BUILTIN_SINCOS) return call_library(l, &kj_math_table[id], args, count);
+  if (id != KJ_BUILTIN_SINCOS) return call_library(l, &ki_math_table[id], args, count);
   LLVMValueRef both =
     LLVMBuildInsertValue(l->builder, LLVMGetPoison(result),
-                         kj_cpu_math(l, KJ_BUILTIN_SIN, args, 1, LLVMTypeOf(args[0])), 0, "");
+                         kl_cpu_math(l, KJ_BUILTIN_SIN, args, 1, LLVMTypeOf(args[0])), 0, "");
   return LLVMBuildInsertValue(l->builder, both,
-                              kj_cpu_math(l, KJ_BUILTIN_COS, args, 1, LLVMTypeOf(args[0])), 1, "");
+                              kl_cpu_math(l, KJ_BUILTIN_COS, args, 1, LLVMTypeOf(args[0])), 1, "");
 }
 
-LLVMValueRef kj_cpu_rsqrt(kj_lowering *l, LLVMValueRef x)
+LLVMValueRef kl_cpu_rsqrt(kl_lowering *l, LLVMValueRef x)
 {
-  LLVMValueRef root = kj_fast(l, kj_intrinsic1(l, "llvm.sqrt", x));
-  return kj_fast(l, LLVMBuildFDiv(l->builder, LLVMConstReal(LLVMTypeOf(x), 1), root, ""));
+  LLVMValueRef root = kl_fast(l, kl_intrinsic1(l, "llvm.sqrt", x));
+  return kl_fast(l, LLVMBuildFDiv(l->builder, LLVMConstReal(LLVMTypeOf(x), 1), root, ""));
 }
 
-void kj_name_cpu_math(LLVMContextRef context, LLVMModuleRef module)
+void kl_name_cpu_math(LLVMContextRef context, LLVMModuleRef module)
 {
   static const char prefix[] = MATH_PREFIX, attribute[] = "nobuiltin";
   unsigned kind = LLVMGetEnumAttributeKindForName(attribute, sizeof attribute - 1);
@@ -124,9 +124,9 @@ void kj_name_cpu_math(LLVMContextRef context, LLVMModuleRef module)
   }
 }
 
-void kj_finish_cpu_math(kj_lowering *l)
+void kl_finish_cpu_math(kl_lowering *l)
 {
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   if (!s->kept_count) return;
   LLVMTypeRef type = LLVMArrayType2(l->pointer, s->kept_count);
   LLVMValueRef used = LLVMAddGlobal(l->module, type, "llvm.compiler.used");

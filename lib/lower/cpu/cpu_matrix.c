@@ -10,34 +10,34 @@
 
 enum { WARP = 32 };
 
-static LLVMValueRef add32(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef add32(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildAdd(l->builder, x, y, "");
 }
-static LLVMValueRef mul32(kj_lowering *l, LLVMValueRef x, uint32_t y)
+static LLVMValueRef mul32(kl_lowering *l, LLVMValueRef x, uint32_t y)
 {
-  return LLVMBuildMul(l->builder, x, kj_const32(l, y), "");
+  return LLVMBuildMul(l->builder, x, kl_const32(l, y), "");
 }
-static LLVMValueRef and32(kj_lowering *l, LLVMValueRef x, uint32_t y)
+static LLVMValueRef and32(kl_lowering *l, LLVMValueRef x, uint32_t y)
 {
-  return LLVMBuildAnd(l->builder, x, kj_const32(l, y), "");
+  return LLVMBuildAnd(l->builder, x, kl_const32(l, y), "");
 }
 
 /* ---- elements ---- */
 
-static bool is_float(kj_mma_kind kind)
+static bool is_float(ki_mma_kind kind)
 {
   return kind == KJ_MMA_F16 || kind == KJ_MMA_BF16 || kind == KJ_MMA_TF32 || kind == KJ_MMA_F32 ||
          kind == KJ_MMA_E4M3 || kind == KJ_MMA_E5M2;
 }
 
 /* What is computed with: f32, f64, or i64 (bits: words of 32). */
-static LLVMTypeRef compute_type(kj_lowering *l, kj_mma_kind kind)
+static LLVMTypeRef compute_type(kl_lowering *l, ki_mma_kind kind)
 {
   return is_float(kind) ? l->f32 : kind == KJ_MMA_F64 ? l->f64 : l->i64;
 }
 
-static LLVMValueRef half_to_float(kj_lowering *l, LLVMValueRef bits, int shift)
+static LLVMValueRef half_to_float(kl_lowering *l, LLVMValueRef bits, int shift)
 {
   LLVMValueRef moved =
     LLVMBuildShl(l->builder, bits, LLVMConstInt(l->i16, (unsigned)shift, false), "");
@@ -46,7 +46,7 @@ static LLVMValueRef half_to_float(kj_lowering *l, LLVMValueRef bits, int shift)
 
 /* Bytes: e5m2 is the upper half of an f16; e4m3 has its exponent 8 lower, and a NaN where both are
  * all ones. */
-static LLVMValueRef small_to_float(kj_lowering *l, kj_mma_kind kind, LLVMValueRef byte)
+static LLVMValueRef small_to_float(kl_lowering *l, ki_mma_kind kind, LLVMValueRef byte)
 {
   LLVMBuilderRef b = l->builder;
   LLVMValueRef wide = LLVMBuildZExt(b, byte, l->i16, "");
@@ -63,19 +63,19 @@ static LLVMValueRef small_to_float(kj_lowering *l, kj_mma_kind kind, LLVMValueRe
                          value, "");
 }
 
-static LLVMValueRef drop_low_bits(kj_lowering *l, LLVMValueRef x)
+static LLVMValueRef drop_low_bits(kl_lowering *l, LLVMValueRef x)
 {
   LLVMValueRef bits = LLVMBuildBitCast(l->builder, x, l->i32, "");
   return LLVMBuildBitCast(l->builder, and32(l, bits, 0xffffe000u), l->f32, "");
 }
 
 /* Element `part` of a fragment's element, where that is packed. */
-LLVMValueRef kj_matrix_widen(kj_lowering *l, kj_mma_kind kind, LLVMValueRef x, uint32_t part)
+LLVMValueRef kl_matrix_widen(kl_lowering *l, ki_mma_kind kind, LLVMValueRef x, uint32_t part)
 {
   LLVMBuilderRef b = l->builder;
   switch (KJ_AMONG(kind)) {
   case KJ_MMA_F16: return LLVMBuildFPExt(b, x, l->f32, "");
-  case KJ_MMA_BF16: return kj_to_compute(l, KJIT_BF16, x);
+  case KJ_MMA_BF16: return kl_to_compute(l, KJIT_BF16, x);
   case KJ_MMA_TF32: return drop_low_bits(l, x);
   case KJ_MMA_E4M3:
   case KJ_MMA_E5M2: return small_to_float(l, kind, x);
@@ -84,84 +84,84 @@ LLVMValueRef kj_matrix_widen(kj_lowering *l, kj_mma_kind kind, LLVMValueRef x, u
   case KJ_MMA_U8:
   case KJ_MMA_B1: return LLVMBuildZExt(b, x, l->i64, "");
   case KJ_MMA_S4:
-    x = LLVMBuildShl(b, x, kj_const32(l, 28 - 4 * (int64_t)part), "");
-    return LLVMBuildSExt(b, LLVMBuildAShr(b, x, kj_const32(l, 28), ""), l->i64, "");
+    x = LLVMBuildShl(b, x, kl_const32(l, 28 - 4 * (int64_t)part), "");
+    return LLVMBuildSExt(b, LLVMBuildAShr(b, x, kl_const32(l, 28), ""), l->i64, "");
   case KJ_MMA_U4:
-    return LLVMBuildZExt(b, and32(l, LLVMBuildLShr(b, x, kj_const32(l, 4 * (int64_t)part), ""), 15),
+    return LLVMBuildZExt(b, and32(l, LLVMBuildLShr(b, x, kl_const32(l, 4 * (int64_t)part), ""), 15),
                          l->i64, "");
   default: return x;
   }
 }
 
-static LLVMValueRef clamp(kj_lowering *l, LLVMValueRef sum)
+static LLVMValueRef clamp(kl_lowering *l, LLVMValueRef sum)
 {
-  return kj_intrinsic2(l, "llvm.smax", kj_intrinsic2(l, "llvm.smin", sum, kj_const64(l, INT32_MAX)),
-                       kj_const64(l, INT32_MIN));
+  return kl_intrinsic2(l, "llvm.smax", kl_intrinsic2(l, "llvm.smin", sum, kl_const64(l, INT32_MAX)),
+                       kl_const64(l, INT32_MIN));
 }
 
-LLVMValueRef kj_matrix_narrow(kj_lowering *l, const kj_mma *mma, LLVMValueRef sum)
+LLVMValueRef kl_matrix_narrow(kl_lowering *l, const kt_mma *mma, LLVMValueRef sum)
 {
   if (mma->c == KJ_MMA_F16) return LLVMBuildFPTrunc(l->builder, sum, l->f16, "");
   if (mma->c != KJ_MMA_S32) return sum;
   return LLVMBuildTrunc(l->builder, mma->variant == KJ_MMA_SAT ? clamp(l, sum) : sum, l->i32, "");
 }
 
-static LLVMValueRef multiply_add(kj_lowering *l, const kj_mma *mma, LLVMValueRef x, LLVMValueRef y,
+static LLVMValueRef multiply_add(kl_lowering *l, const kt_mma *mma, LLVMValueRef x, LLVMValueRef y,
                                  LLVMValueRef sum)
 {
   LLVMBuilderRef b = l->builder;
   if (mma->a == KJ_MMA_B1) {
     LLVMValueRef bits =
       mma->variant == KJ_MMA_AND ? LLVMBuildAnd(b, x, y, "") : LLVMBuildXor(b, x, y, "");
-    return LLVMBuildAdd(b, sum, kj_intrinsic1(l, "llvm.ctpop", bits), "");
+    return LLVMBuildAdd(b, sum, kl_intrinsic1(l, "llvm.ctpop", bits), "");
   }
   if (mma->c == KJ_MMA_S32) return LLVMBuildAdd(b, sum, LLVMBuildMul(b, x, y, ""), "");
-  return kj_intrinsic3(l, "llvm.fma", x, y, sum);
+  return kl_intrinsic3(l, "llvm.fma", x, y, sum);
 }
 
 /* ---- matrices in memory ---- */
 
-kj_matrix kj_new_matrix(kj_lowering *l, kj_mma_kind kind, uint32_t rows, uint32_t columns)
+kl_matrix kl_new_matrix(kl_lowering *l, ki_mma_kind kind, uint32_t rows, uint32_t columns)
 {
-  kj_matrix m = { .kind = kind, .rows = rows, .columns = columns, .type = compute_type(l, kind) };
-  m.memory = kj_alloca(l, LLVMArrayType2(m.type, (uint64_t)rows * columns), "matrix");
+  kl_matrix m = { .kind = kind, .rows = rows, .columns = columns, .type = compute_type(l, kind) };
+  m.memory = kl_alloca(l, LLVMArrayType2(m.type, (uint64_t)rows * columns), "matrix");
   return m;
 }
 
-LLVMValueRef kj_matrix_element_at(kj_lowering *l, const kj_matrix *m, LLVMValueRef row,
+LLVMValueRef kl_matrix_element_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef row,
                                   LLVMValueRef column)
 {
-  LLVMValueRef index = kj_extend_position(l, add32(l, mul32(l, row, m->columns), column));
+  LLVMValueRef index = kl_extend_position(l, add32(l, mul32(l, row, m->columns), column));
   return LLVMBuildInBoundsGEP2(l->builder, m->type, m->memory, &index, 1, "");
 }
 
-LLVMValueRef kj_matrix_load_at(kj_lowering *l, const kj_matrix *m, LLVMValueRef row,
+LLVMValueRef kl_matrix_load_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef row,
                                LLVMValueRef column)
 {
-  return LLVMBuildLoad2(l->builder, m->type, kj_matrix_element_at(l, m, row, column), "");
+  return LLVMBuildLoad2(l->builder, m->type, kl_matrix_element_at(l, m, row, column), "");
 }
 
 /* Where a lane's element is. transposed: an operand that lies k by n is described n by k. */
-static LLVMValueRef place_at(kj_lowering *l, const kj_matrix *m, kj_mma_place place,
+static LLVMValueRef place_at(kl_lowering *l, const kl_matrix *m, kt_mma_place place,
                              LLVMValueRef lane, bool is_transposed)
 {
-  LLVMValueRef group = LLVMBuildLShr(l->builder, lane, kj_const32(l, 2), ""),
+  LLVMValueRef group = LLVMBuildLShr(l->builder, lane, kl_const32(l, 2), ""),
                quad = and32(l, lane, 3);
-  LLVMValueRef row = add32(l, group, kj_const32(l, place.row)),
-               column = add32(l, mul32(l, quad, place.scale), kj_const32(l, place.column));
-  return is_transposed ? kj_matrix_element_at(l, m, column, row)
-                       : kj_matrix_element_at(l, m, row, column);
+  LLVMValueRef row = add32(l, group, kl_const32(l, place.row)),
+               column = add32(l, mul32(l, quad, place.scale), kl_const32(l, place.column));
+  return is_transposed ? kl_matrix_element_at(l, m, column, row)
+                       : kl_matrix_element_at(l, m, row, column);
 }
 
-static uint32_t parts_of(kj_mma_kind kind)
+static uint32_t parts_of(ki_mma_kind kind)
 {
   return kind == KJ_MMA_S4 || kind == KJ_MMA_U4 ? 8 : 1;
 }
 
-static LLVMValueRef lane_element(kj_lowering *l, LLVMValueRef fragment, uint32_t i)
+static LLVMValueRef lane_element(kl_lowering *l, LLVMValueRef fragment, uint32_t i)
 {
   bool is_vector = LLVMGetTypeKind(LLVMTypeOf(fragment)) == LLVMVectorTypeKind;
-  return is_vector ? LLVMBuildExtractElement(l->builder, fragment, kj_const32(l, i), "") : fragment;
+  return is_vector ? LLVMBuildExtractElement(l->builder, fragment, kl_const32(l, i), "") : fragment;
 }
 
 static uint32_t count_elements(LLVMTypeRef fragment)
@@ -173,125 +173,125 @@ static uint32_t count_elements(LLVMTypeRef fragment)
 
 typedef enum operand_role { ROLE_A, ROLE_B, ROLE_C } operand_role;
 
-static kj_mma_place place_of(const kj_mma *mma, operand_role role, kj_mma_kind kind,
+static kt_mma_place place_of(const kt_mma *mma, operand_role role, ki_mma_kind kind,
                              uint32_t element)
 {
-  return role == ROLE_C ? kj_place_result(element)
-                        : kj_place_operand(kind, role == ROLE_A ? mma->m : mma->n, element);
+  return role == ROLE_C ? kt_place_result(element)
+                        : kt_place_operand(kind, role == ROLE_A ? mma->m : mma->n, element);
 }
 
-static void gather(kj_lowering *l, const kj_tstmt *stmt, const kj_mma *mma, operand_role role,
-                   const kj_matrix *m, LLVMValueRef rank)
+static void gather(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, operand_role role,
+                   const kl_matrix *m, LLVMValueRef rank)
 {
-  LLVMValueRef fragment = kj_warp_operand(l, stmt, role, rank), lane = and32(l, rank, WARP - 1);
+  LLVMValueRef fragment = kl_warp_operand(l, stmt, role, rank), lane = and32(l, rank, WARP - 1);
   uint32_t count = count_elements(LLVMTypeOf(fragment)), parts = parts_of(m->kind);
   for (uint32_t i = 0; i < count; i++)
     for (uint32_t part = 0; part < parts; part++) {
-      LLVMValueRef value = kj_matrix_widen(l, m->kind, lane_element(l, fragment, i), part);
+      LLVMValueRef value = kl_matrix_widen(l, m->kind, lane_element(l, fragment, i), part);
       LLVMBuildStore(l->builder, value,
                      place_at(l, m, place_of(mma, role, m->kind, i * parts + part), lane,
                               role == ROLE_B));
     }
 }
 
-void kj_matrix_multiply(kj_lowering *l, const kj_mma *mma, const kj_matrix *a, const kj_matrix *b,
-                        const kj_matrix *c)
+void kl_matrix_multiply(kl_lowering *l, const kt_mma *mma, const kl_matrix *a, const kl_matrix *b,
+                        const kl_matrix *c)
 {
-  kj_counted_loop rows, depth, columns;
-  kj_begin_vector_loop(l, &rows, kj_const32(l, 0), kj_const32(l, a->rows));
-  kj_begin_vector_loop(l, &depth, kj_const32(l, 0), kj_const32(l, a->columns));
-  LLVMValueRef x = kj_matrix_load_at(l, a, rows.counter, depth.counter);
-  kj_begin_vector_loop(l, &columns, kj_const32(l, 0), kj_const32(l, b->columns));
-  LLVMValueRef y = kj_matrix_load_at(l, b, depth.counter, columns.counter),
-               sum = kj_matrix_load_at(l, c, rows.counter, columns.counter);
+  kl_counted_loop rows, depth, columns;
+  kl_begin_vector_loop(l, &rows, kl_const32(l, 0), kl_const32(l, a->rows));
+  kl_begin_vector_loop(l, &depth, kl_const32(l, 0), kl_const32(l, a->columns));
+  LLVMValueRef x = kl_matrix_load_at(l, a, rows.counter, depth.counter);
+  kl_begin_vector_loop(l, &columns, kl_const32(l, 0), kl_const32(l, b->columns));
+  LLVMValueRef y = kl_matrix_load_at(l, b, depth.counter, columns.counter),
+               sum = kl_matrix_load_at(l, c, rows.counter, columns.counter);
   LLVMBuildStore(l->builder, multiply_add(l, mma, x, y, sum),
-                 kj_matrix_element_at(l, c, rows.counter, columns.counter));
-  kj_end_vector_loop(l, &columns);
-  kj_end_vector_loop(l, &depth);
-  kj_end_vector_loop(l, &rows);
+                 kl_matrix_element_at(l, c, rows.counter, columns.counter));
+  kl_end_vector_loop(l, &columns);
+  kl_end_vector_loop(l, &depth);
+  kl_end_vector_loop(l, &rows);
 }
 
-static void hand_out(kj_lowering *l, const kj_tstmt *stmt, const kj_mma *mma, const kj_matrix *c,
+static void hand_out(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, const kl_matrix *c,
                      LLVMValueRef rank)
 {
-  LLVMTypeRef type = kj_register_type(l, stmt->value->type);
+  LLVMTypeRef type = kl_register_type(l, stmt->value->type);
   LLVMValueRef lane = and32(l, rank, WARP - 1), fragment = LLVMGetPoison(type);
   for (uint32_t i = 0; i < count_elements(type); i++) {
     LLVMValueRef sum =
-      LLVMBuildLoad2(l->builder, c->type, place_at(l, c, kj_place_result(i), lane, false), "");
-    fragment = LLVMBuildInsertElement(l->builder, fragment, kj_matrix_narrow(l, mma, sum),
-                                      kj_const32(l, i), "");
+      LLVMBuildLoad2(l->builder, c->type, place_at(l, c, kt_place_result(i), lane, false), "");
+    fragment = LLVMBuildInsertElement(l->builder, fragment, kl_matrix_narrow(l, mma, sum),
+                                      kl_const32(l, i), "");
   }
-  kj_set_lane_result(l, stmt, rank, fragment);
+  kl_set_lane_result(l, stmt, rank, fragment);
 }
 
 /* A loop over the warps that the call runs, and one over the lanes of each. */
-LLVMValueRef kj_matrix_begin_warps(kj_lowering *l, kj_counted_loop *warps, LLVMValueRef *stop)
+LLVMValueRef kl_matrix_begin_warps(kl_lowering *l, kl_counted_loop *warps, LLVMValueRef *stop)
 {
-  *warps = (kj_counted_loop){ 0 };
-  kj_begin_loop(l, warps, kj_cpu(l)->unit_first, kj_cpu(l)->unit_stop, kj_const32(l, WARP),
+  *warps = (kl_counted_loop){ 0 };
+  kl_begin_loop(l, warps, kl_cpu(l)->unit_first, kl_cpu(l)->unit_stop, kl_const32(l, WARP),
                 "warps");
-  *stop = kj_intrinsic2(l, "llvm.umin", add32(l, warps->counter, kj_const32(l, WARP)),
-                        kj_cpu(l)->unit_stop);
+  *stop = kl_intrinsic2(l, "llvm.umin", add32(l, warps->counter, kl_const32(l, WARP)),
+                        kl_cpu(l)->unit_stop);
   return warps->counter;
 }
 
-kj_parallel kj_matrix_begin_dependent_lanes(kj_lowering *l, kj_counted_loop *loop,
+kl_parallel kl_matrix_begin_dependent_lanes(kl_lowering *l, kl_counted_loop *loop,
                                             LLVMValueRef first, LLVMValueRef stop)
 {
-  kj_parallel p = kj_begin_lanes(l, loop, first, stop);
+  kl_parallel p = kl_begin_lanes(l, loop, first, stop);
   l->parallel_loop = NULL; /* the lanes have the matrices in common */
   return p;
 }
 
-void kj_cpu_mma(kj_lowering *l, const kj_tstmt *stmt)
+void kl_cpu_mma(kl_lowering *l, const kt_stmt *stmt)
 {
   if (!stmt->var) return;
-  const kj_texprs *args = &stmt->value->args;
-  const kj_mma *mma = kj_find_mma(l->c->types, stmt->value->builtin, args->items[0]->type,
+  const kt_exprs *args = &stmt->value->args;
+  const kt_mma *mma = kt_find_mma(l->c->types, stmt->value->builtin, args->items[0]->type,
                                   args->items[1]->type, args->items[2]->type);
   uint32_t depth = mma->a == KJ_MMA_B1 ? mma->k / 32 : mma->k;
-  kj_matrix operands[3] = { kj_new_matrix(l, mma->a, mma->m, depth),
-                            kj_new_matrix(l, mma->b, depth, mma->n),
-                            kj_new_matrix(l, mma->c, mma->m, mma->n) };
-  kj_counted_loop warps, loop;
-  LLVMValueRef stop, first = kj_matrix_begin_warps(l, &warps, &stop);
-  kj_parallel p = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
+  kl_matrix operands[3] = { kl_new_matrix(l, mma->a, mma->m, depth),
+                            kl_new_matrix(l, mma->b, depth, mma->n),
+                            kl_new_matrix(l, mma->c, mma->m, mma->n) };
+  kl_counted_loop warps, loop;
+  LLVMValueRef stop, first = kl_matrix_begin_warps(l, &warps, &stop);
+  kl_parallel p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);
   for (int role = ROLE_A; role <= ROLE_C; role++)
     gather(l, stmt, mma, (operand_role)role, &operands[role], loop.counter);
-  kj_end_lanes(l, &loop, &p);
-  kj_matrix_multiply(l, mma, &operands[0], &operands[1], &operands[2]);
-  p = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
+  kl_end_lanes(l, &loop, &p);
+  kl_matrix_multiply(l, mma, &operands[0], &operands[1], &operands[2]);
+  p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);
   hand_out(l, stmt, mma, &operands[2], loop.counter);
-  kj_end_lanes(l, &loop, &p);
-  kj_end_loop(l, &warps);
+  kl_end_lanes(l, &loop, &p);
+  kl_end_loop(l, &warps);
 }
 
 /* ---- fragments from and to shared memory ---- */
 
 /* Where lane `lane` has its 4 bytes of matrix `index` (16 bits of them, `half`, where it is
  * transposed): in the row that another lane has given. */
-static LLVMValueRef fragment_pointer(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef first,
+static LLVMValueRef fragment_pointer(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef first,
                                      LLVMValueRef lane, uint32_t index, uint32_t half)
 {
   bool is_transposed = stmt->value->builtin->operation & KJ_TRANSPOSED;
-  LLVMValueRef group = LLVMBuildLShr(l->builder, lane, kj_const32(l, 2), ""),
+  LLVMValueRef group = LLVMBuildLShr(l->builder, lane, kl_const32(l, 2), ""),
                quad = and32(l, lane, 3);
-  LLVMValueRef row = is_transposed ? add32(l, mul32(l, quad, 2), kj_const32(l, half)) : group,
+  LLVMValueRef row = is_transposed ? add32(l, mul32(l, quad, 2), kl_const32(l, half)) : group,
                bytes = is_transposed ? mul32(l, group, 2) : mul32(l, quad, 4);
-  LLVMValueRef giver = add32(l, first, add32(l, row, kj_const32(l, 8 * index)));
-  giver = kj_intrinsic2(l, "llvm.umin", giver, kj_const32(l, kj_cpu(l)->thread_count - 1));
+  LLVMValueRef giver = add32(l, first, add32(l, row, kl_const32(l, 8 * index)));
+  giver = kl_intrinsic2(l, "llvm.umin", giver, kl_const32(l, kl_cpu(l)->thread_count - 1));
   LLVMValueRef address =
-    LLVMBuildAdd(l->builder, kj_warp_operand(l, stmt, 0, giver), kj_extend_position(l, bytes), "");
-  return LLVMBuildGEP2(l->builder, l->i8, kj_cpu(l)->scratch, &address, 1, "");
+    LLVMBuildAdd(l->builder, kl_warp_operand(l, stmt, 0, giver), kl_extend_position(l, bytes), "");
+  return LLVMBuildGEP2(l->builder, l->i8, kl_cpu(l)->scratch, &address, 1, "");
 }
 
-static LLVMTypeRef words_type(kj_lowering *l, uint32_t count, bool are_halves)
+static LLVMTypeRef words_type(kl_lowering *l, uint32_t count, bool are_halves)
 {
   return LLVMVectorType(are_halves ? l->i16 : l->i32, are_halves ? 2 * count : count);
 }
 
-static LLVMValueRef load_words(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef first,
+static LLVMValueRef load_words(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef first,
                                LLVMValueRef lane, uint32_t count)
 {
   bool are_halves = stmt->value->builtin->operation & KJ_TRANSPOSED;
@@ -302,12 +302,12 @@ static LLVMValueRef load_words(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRe
                                  : fragment_pointer(l, stmt, first, lane, i, 0);
     LLVMValueRef value = LLVMBuildLoad2(l->builder, word, at, "");
     LLVMSetAlignment(value, 1);
-    words = LLVMBuildInsertElement(l->builder, words, value, kj_const32(l, i), "");
+    words = LLVMBuildInsertElement(l->builder, words, value, kl_const32(l, i), "");
   }
   return words;
 }
 
-static void store_words(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef first, LLVMValueRef lane,
+static void store_words(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef first, LLVMValueRef lane,
                         LLVMValueRef fragment, uint32_t count)
 {
   bool are_halves = stmt->value->builtin->operation & KJ_TRANSPOSED;
@@ -317,31 +317,31 @@ static void store_words(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef first
     LLVMValueRef at = are_halves ? fragment_pointer(l, stmt, first, lane, i / 2, i % 2)
                                  : fragment_pointer(l, stmt, first, lane, i, 0);
     LLVMSetAlignment(
-      LLVMBuildStore(l->builder, LLVMBuildExtractElement(l->builder, words, kj_const32(l, i), ""),
+      LLVMBuildStore(l->builder, LLVMBuildExtractElement(l->builder, words, kl_const32(l, i), ""),
                      at),
       1);
   }
 }
 
-void kj_cpu_fragment(kj_lowering *l, const kj_tstmt *stmt)
+void kl_cpu_fragment(kl_lowering *l, const kt_stmt *stmt)
 {
-  const kj_texpr *e = stmt->value;
+  const kt_expr *e = stmt->value;
   uint32_t count = e->builtin->operation & KJ_MATRIX_COUNT;
   bool is_store = e->type == KJIT_VOID;
   if (!is_store && !stmt->var) return;
-  kj_counted_loop warps, loop;
-  LLVMValueRef stop, first = kj_matrix_begin_warps(l, &warps, &stop);
-  kj_parallel p = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
+  kl_counted_loop warps, loop;
+  LLVMValueRef stop, first = kl_matrix_begin_warps(l, &warps, &stop);
+  kl_parallel p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);
   LLVMValueRef rank = loop.counter, lane = and32(l, rank, WARP - 1);
-  LLVMBasicBlockRef active = kj_new_block(l, "lane");
-  LLVMBuildCondBr(l->builder, kj_is_lane_active(l, stmt, rank), active, loop.loop.next);
-  kj_move_to(l, active);
-  if (is_store) store_words(l, stmt, first, lane, kj_warp_operand(l, stmt, 1, rank), count);
+  LLVMBasicBlockRef active = kl_new_block(l, "lane");
+  LLVMBuildCondBr(l->builder, kl_is_lane_active(l, stmt, rank), active, loop.loop.next);
+  kl_move_to(l, active);
+  if (is_store) store_words(l, stmt, first, lane, kl_warp_operand(l, stmt, 1, rank), count);
   else
-    kj_set_lane_result(l, stmt, rank,
+    kl_set_lane_result(l, stmt, rank,
                        LLVMBuildBitCast(l->builder, load_words(l, stmt, first, lane, count),
-                                        kj_register_type(l, e->type), ""));
-  kj_branch(l, loop.loop.next);
-  kj_end_lanes(l, &loop, &p);
-  kj_end_loop(l, &warps);
+                                        kl_register_type(l, e->type), ""));
+  kl_branch(l, loop.loop.next);
+  kl_end_lanes(l, &loop, &p);
+  kl_end_loop(l, &warps);
 }

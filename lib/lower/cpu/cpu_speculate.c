@@ -15,24 +15,24 @@
 /* ---- which bodies ---- */
 
 typedef struct scan {
-  kj_lowering *l;
+  kl_lowering *l;
   bool has_store, has_check, fails;
   bool is_decided;       /* a quotient has decided whether the rest is done */
   uint32_t depth;        /* of funcs that are looked into */
   uint64_t *is_quotient; /* by variable of the kernel: made of a quotient */
 } scan;
 
-static bool is_of_quotient(const scan *s, const kj_texpr *e);
+static bool is_of_quotient(const scan *s, const kt_expr *e);
 
-static bool is_any_of_quotient(const scan *s, const kj_texpr *of)
+static bool is_any_of_quotient(const scan *s, const kt_expr *of)
 {
-  for (size_t i = 0; i < kj_operand_count(of); i++)
-    if (is_of_quotient(s, kj_operand(of, i))) return true;
+  for (size_t i = 0; i < kt_operand_count(of); i++)
+    if (is_of_quotient(s, kt_operand(of, i))) return true;
   return false;
 }
 
 /* In a func every variable may be. */
-static bool is_of_quotient(const scan *s, const kj_texpr *e)
+static bool is_of_quotient(const scan *s, const kt_expr *e)
 {
   if (!e || !s->has_check) return false;
   if (e->is_checked || (e->kind == KJ_T_CALL && e->instance->may_fail)) return true;
@@ -41,47 +41,47 @@ static bool is_of_quotient(const scan *s, const kj_texpr *e)
   return is_any_of_quotient(s, e);
 }
 
-static void scan_stmts(scan *s, const kj_tstmts *list);
-static void scan_expr(scan *s, const kj_texpr *e);
+static void scan_stmts(scan *s, const kt_stmts *list);
+static void scan_expr(scan *s, const kt_expr *e);
 
-static void scan_list(scan *s, const kj_texprs *list)
+static void scan_list(scan *s, const kt_exprs *list)
 {
   for (size_t i = 0; i < list->count; i++) scan_expr(s, list->items[i]);
 }
 
-static void find_loop(void *data, kj_tstmt *stmt)
+static void find_loop(void *data, kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_FOR || stmt->kind == KJ_TS_WHILE) *(bool *)data = true;
 }
 
 /* No func calls itself that cannot fail. */
-static void find_loop_of_call(void *data, kj_texpr **expr)
+static void find_loop_of_call(void *data, kt_expr **expr)
 {
   if ((*expr)->kind == KJ_T_CALL)
-    kj_walk_tstmts(&(*expr)->instance->body, find_loop, find_loop_of_call, data);
+    kt_walk_tstmts(&(*expr)->instance->body, find_loop, find_loop_of_call, data);
 }
 
 /* A func that cannot fail may do anything that has no effect, unless a quotient is in play. */
-static bool is_harmless(scan *s, const kj_texpr *call)
+static bool is_harmless(scan *s, const kt_expr *call)
 {
   bool has_loop = false;
-  kj_simt_effects effects = { 0 };
-  kj_texpr without_arguments = *call, *at = &without_arguments;
+  kp_simt_effects effects = { 0 };
+  kt_expr without_arguments = *call, *at = &without_arguments;
   at->args.count = 0;
-  kj_find_effects(at, &effects);
+  kp_find_effects(at, &effects);
   find_loop_of_call(&has_loop, &at);
   bool is_safe = !s->is_decided && !is_any_of_quotient(s, call);
   return !effects.writes && (is_safe || !(effects.loads || has_loop));
 }
 
-static void scan_call(scan *s, const kj_texpr *call)
+static void scan_call(scan *s, const kt_expr *call)
 {
   enum { MOST_DEPTH = 16 };
   if (!call->instance->may_fail) {
     s->fails |= !is_harmless(s, call);
     return;
   }
-  if (s->depth == MOST_DEPTH || !kj_is_inlined(s->l, call->instance)) {
+  if (s->depth == MOST_DEPTH || !kl_is_inlined(s->l, call->instance)) {
     s->fails = true;
     return;
   }
@@ -92,19 +92,19 @@ static void scan_call(scan *s, const kj_texpr *call)
   s->fails |= s->has_store && !had_store; /* stores of a func that also checks */
 }
 
-static bool has_place(const kj_texpr *e)
+static bool has_place(const kt_expr *e)
 {
   if (e->kind == KJ_T_BUILTIN) return (e->builtin->flags & (KJ_PLACE | KJ_READS)) != 0;
   return e->kind == KJ_T_LOAD || e->kind == KJ_T_ELEMENT || e->kind == KJ_T_INSERT;
 }
 
 /* A check behind a store would find it done. */
-static void scan_expr(scan *s, const kj_texpr *e)
+static void scan_expr(scan *s, const kt_expr *e)
 {
   if (!e || s->fails) return;
   bool is_lazy = e->kind == KJ_T_LOGIC || e->kind == KJ_T_COND;
-  for (size_t i = 0; i < kj_operand_count(e); i++) {
-    scan_expr(s, kj_operand(e, i));
+  for (size_t i = 0; i < kt_operand_count(e); i++) {
+    scan_expr(s, kt_operand(e, i));
     if (i == 0 && is_lazy && is_of_quotient(s, e->x)) s->is_decided = true;
   }
   if (e->kind == KJ_T_CALL) scan_call(s, e);
@@ -112,10 +112,10 @@ static void scan_expr(scan *s, const kj_texpr *e)
   if (has_place(e)) s->fails |= s->is_decided || is_any_of_quotient(s, e);
   if (!e->is_checked) return;
   s->has_check = true;
-  s->fails |= e->kind != KJ_T_BINARY || !kj_is_float_type(s->l, e->type) || s->has_store;
+  s->fails |= e->kind != KJ_T_BINARY || !kl_is_float_type(s->l, e->type) || s->has_store;
 }
 
-static void scan_stmt(scan *s, const kj_tstmt *stmt)
+static void scan_stmt(scan *s, const kt_stmt *stmt)
 {
   static const bool is_allowed[] = {
     [KJ_TS_ASSIGN] = true, [KJ_TS_STORE] = true, [KJ_TS_IF] = true, [KJ_TS_RETURN] = true
@@ -135,12 +135,12 @@ static void scan_stmt(scan *s, const kj_tstmt *stmt)
   scan_stmts(s, &stmt->otherwise);
 }
 
-static void scan_stmts(scan *s, const kj_tstmts *list)
+static void scan_stmts(scan *s, const kt_stmts *list)
 {
   for (size_t i = 0; i < list->count && !s->fails; i++) scan_stmt(s, list->items[i]);
 }
 
-bool kj_can_speculate(kj_lowering *l, const kj_tstmts *body)
+bool kl_can_speculate(kl_lowering *l, const kt_stmts *body)
 {
   size_t variables = l->kernel->params.count + l->kernel->locals.count;
   scan s = { .l = l, .is_quotient = KJ_NEW_ARRAY(l->c->arena, uint64_t, variables / 64 + 1) };
@@ -155,30 +155,30 @@ static LLVMValueRef none(LLVMTypeRef type)
   return LLVMConstInt(type, LLVMGetIntTypeWidth(type) == 32 ? INT32_MAX : INT64_MAX, false);
 }
 
-void kj_begin_speculation(kj_lowering *l, kj_speculation *s, LLVMTypeRef counter)
+void kl_begin_speculation(kl_lowering *l, kl_speculation *s, LLVMTypeRef counter)
 {
-  s->first = kj_alloca(l, counter, "first.failing");
-  s->bad = kj_alloca(l, l->i1, "bad");
+  s->first = kl_alloca(l, counter, "first.failing");
+  s->bad = kl_alloca(l, l->i1, "bad");
   s->type = counter;
   LLVMBuildStore(l->builder, none(counter), s->first);
 }
 
-void kj_begin_speculated(kj_lowering *l, const kj_speculation *s)
+void kl_begin_speculated(kl_lowering *l, const kl_speculation *s)
 {
   LLVMBuildStore(l->builder, LLVMConstInt(l->i1, 0, false), s->bad);
   l->bad_divisor = s->bad;
 }
 
-void kj_end_speculated(kj_lowering *l, const kj_speculation *s, LLVMValueRef number)
+void kl_end_speculated(kl_lowering *l, const kl_speculation *s, LLVMValueRef number)
 {
   LLVMValueRef is_bad = LLVMBuildLoad2(l->builder, l->i1, s->bad, ""),
                known = LLVMBuildLoad2(l->builder, s->type, s->first, "");
   LLVMValueRef own = LLVMBuildSelect(l->builder, is_bad, number, none(s->type), "");
-  LLVMBuildStore(l->builder, kj_intrinsic2(l, "llvm.smin", own, known), s->first);
+  LLVMBuildStore(l->builder, kl_intrinsic2(l, "llvm.smin", own, known), s->first);
   l->bad_divisor = NULL;
 }
 
-LLVMValueRef kj_find_failing(kj_lowering *l, const kj_speculation *s, LLVMValueRef *has_any)
+LLVMValueRef kl_find_failing(kl_lowering *l, const kl_speculation *s, LLVMValueRef *has_any)
 {
   LLVMValueRef first = LLVMBuildLoad2(l->builder, s->type, s->first, "");
   *has_any = LLVMBuildICmp(l->builder, LLVMIntNE, first, none(s->type), "");
@@ -187,17 +187,17 @@ LLVMValueRef kj_find_failing(kj_lowering *l, const kj_speculation *s, LLVMValueR
 
 /* ---- what check.c and statement.c do in them ---- */
 
-void kj_note_bad_divisor(kj_lowering *l, LLVMValueRef is_zero)
+void kl_note_bad_divisor(kl_lowering *l, LLVMValueRef is_zero)
 {
   LLVMValueRef known = LLVMBuildLoad2(l->builder, l->i1, l->bad_divisor, "");
   LLVMBuildStore(l->builder, LLVMBuildOr(l->builder, known, is_zero, ""), l->bad_divisor);
 }
 
-LLVMBasicBlockRef kj_skip_if_bad(kj_lowering *l)
+LLVMBasicBlockRef kl_skip_if_bad(kl_lowering *l)
 {
   if (!l->bad_divisor) return NULL;
-  LLVMBasicBlockRef stores = kj_new_block(l, "stores"), end = kj_new_block(l, "stored");
+  LLVMBasicBlockRef stores = kl_new_block(l, "stores"), end = kl_new_block(l, "stored");
   LLVMBuildCondBr(l->builder, LLVMBuildLoad2(l->builder, l->i1, l->bad_divisor, ""), end, stores);
-  kj_move_to(l, stores);
+  kl_move_to(l, stores);
   return end;
 }

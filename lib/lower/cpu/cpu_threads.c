@@ -3,7 +3,7 @@
  * A thread loop is a nest, z, y, x, of constant trip counts, x innermost and consecutive, so that
  * LLVM's vectorizer takes it: it must not be unrolled before, and between two barriers what one
  * thread writes no other reads. Accesses for which that is known carry the id of a parallel loop
- * (kj_annotate_access). That is not so for memory that the iterations have in common: local arrays
+ * (kl_annotate_access). That is not so for memory that the iterations have in common: local arrays
  * of one region, shared memory that atomics change by plain loads and stores, whatever else is
  * accessed without saying so. Lowering only proposes that the loop is parallel:
  * target/host_parallel.c decides. */
@@ -12,97 +12,97 @@
 
 /* ---- loops ---- */
 
-static LLVMMetadataRef no_unrolling(kj_lowering *l)
+static LLVMMetadataRef no_unrolling(kl_lowering *l)
 {
-  LLVMMetadataRef off = kj_metadata_string(l, "llvm.loop.unroll.disable");
+  LLVMMetadataRef off = kl_metadata_string(l, "llvm.loop.unroll.disable");
   return LLVMMDNodeInContext2(l->context, &off, 1);
 }
 
 /* may_unroll: the trip count is no constant, so that nothing unrolls it before the vectorizer,
  * which may then interleave. */
-static LLVMMetadataRef parallel_loop_id(kj_lowering *l, bool may_unroll)
+static LLVMMetadataRef parallel_loop_id(kl_lowering *l, bool may_unroll)
 {
-  LLVMMetadataRef enable[] = { kj_metadata_string(l, "llvm.loop.vectorize.enable"),
+  LLVMMetadataRef enable[] = { kl_metadata_string(l, "llvm.loop.vectorize.enable"),
                                LLVMValueAsMetadata(LLVMConstInt(l->i1, 1, false)) };
   LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, enable, 2), no_unrolling(l) };
-  return kj_loop_id(l, properties, may_unroll ? 1 : 2);
+  return kl_loop_id(l, properties, may_unroll ? 1 : 2);
 }
 
-static LLVMMetadataRef plain_loop_id(kj_lowering *l)
+static LLVMMetadataRef plain_loop_id(kl_lowering *l)
 {
   LLVMMetadataRef property = no_unrolling(l);
-  return kj_loop_id(l, &property, 1);
+  return kl_loop_id(l, &property, 1);
 }
 
-kj_parallel kj_begin_parallel(kj_lowering *l, LLVMMetadataRef id)
+kl_parallel kl_begin_parallel(kl_lowering *l, LLVMMetadataRef id)
 {
-  kj_parallel p = { .outer = l->parallel_loop, .id = id };
+  kl_parallel p = { .outer = l->parallel_loop, .id = id };
   l->parallel_loop = id;
   return p;
 }
 
-LLVMMetadataRef kj_end_parallel(kj_lowering *l, const kj_parallel *p)
+LLVMMetadataRef kl_end_parallel(kl_lowering *l, const kl_parallel *p)
 {
-  LLVMMetadataRef proposal[] = { kj_metadata_string(l, KJ_PARALLEL_PROPOSAL), p->id };
+  LLVMMetadataRef proposal[] = { kl_metadata_string(l, KJ_PARALLEL_PROPOSAL), p->id };
   LLVMMetadataRef properties[] = { no_unrolling(l), LLVMMDNodeInContext2(l->context, proposal, 2) };
   l->parallel_loop = p->outer;
-  return kj_loop_id(l, properties, 2);
+  return kl_loop_id(l, properties, 2);
 }
 
-static kj_parallel begin_parallel(kj_lowering *l, bool may_unroll)
+static kl_parallel begin_parallel(kl_lowering *l, bool may_unroll)
 {
-  return kj_begin_parallel(l, parallel_loop_id(l, may_unroll));
+  return kl_begin_parallel(l, parallel_loop_id(l, may_unroll));
 }
 
-void kj_begin_vector_loop(kj_lowering *l, kj_counted_loop *loop, LLVMValueRef first,
+void kl_begin_vector_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first,
                           LLVMValueRef stop)
 {
   LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body;
-  *loop = (kj_counted_loop){ .header = kj_new_block(l, "loop"),
+  *loop = (kl_counted_loop){ .header = kl_new_block(l, "loop"),
                              .step = LLVMConstInt(LLVMTypeOf(first), 1, false) };
-  body = kj_new_block(l, "body");
+  body = kl_new_block(l, "body");
   loop->loop =
-    (kj_loop){ .outer = l->loop, .next = kj_new_block(l, "next"), .leave = kj_new_block(l, "end") };
+    (kl_loop){ .outer = l->loop, .next = kl_new_block(l, "next"), .leave = kl_new_block(l, "end") };
   LLVMBuildBr(l->builder, loop->header);
-  kj_move_to(l, loop->header);
+  kl_move_to(l, loop->header);
   loop->counter = LLVMBuildPhi(l->builder, LLVMTypeOf(first), "");
   LLVMAddIncoming(loop->counter, &first, &before, 1);
   LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntSLT, loop->counter, stop, ""), body,
                   loop->loop.leave);
-  kj_move_to(l, body);
+  kl_move_to(l, body);
   l->loop = &loop->loop;
 }
 
-void kj_end_vector_loop(kj_lowering *l, kj_counted_loop *loop)
+void kl_end_vector_loop(kl_lowering *l, kl_counted_loop *loop)
 {
   if (LLVMGetInsertBlock(l->builder) != loop->loop.next)
     /* a thread loop is there already: lower_threads ends each thread in it */
-    kj_branch(l, loop->loop.next);
+    kl_branch(l, loop->loop.next);
   l->loop = loop->loop.outer;
-  kj_move_to(l, loop->loop.next);
+  kl_move_to(l, loop->loop.next);
   LLVMValueRef more = LLVMBuildAdd(l->builder, loop->counter, loop->step, "");
   LLVMSetNSW(more, true);
   LLVMSetNUW(more, true);
   LLVMAddIncoming(loop->counter, &more, &loop->loop.next, 1);
   LLVMValueRef branch = LLVMBuildBr(l->builder, loop->header);
-  kj_set_metadata(l, branch, "llvm.loop", loop->id ? loop->id : plain_loop_id(l));
-  kj_move_to(l, loop->loop.leave);
+  kl_set_metadata(l, branch, "llvm.loop", loop->id ? loop->id : plain_loop_id(l));
+  kl_move_to(l, loop->loop.leave);
 }
 
 /* ---- thread loops ---- */
 
 /* A loop nest over the threads of a block; loops over one thread are left out. */
 typedef struct thread_nest {
-  kj_counted_loop loops[3];
+  kl_counted_loop loops[3];
   bool has_loop[3];
 } thread_nest;
 
-void kj_set_rank(kj_lowering *l, LLVMValueRef rank) { kj_cpu(l)->rank = rank; }
+void kl_set_rank(kl_lowering *l, LLVMValueRef rank) { kl_cpu(l)->rank = rank; }
 
-LLVMValueRef kj_is_active(kj_lowering *l)
+LLVMValueRef kl_is_active(kl_lowering *l)
 {
-  LLVMValueRef off = kj_get_variable(l, l->kernel->off);
-  return LLVMBuildICmp(l->builder, LLVMIntEQ, off, kj_const32(l, 0), "");
+  LLVMValueRef off = kl_get_variable(l, l->kernel->off);
+  return LLVMBuildICmp(l->builder, LLVMIntEQ, off, kl_const32(l, 0), "");
 }
 
 static LLVMValueRef no_wrap(LLVMValueRef value)
@@ -114,46 +114,46 @@ static LLVMValueRef no_wrap(LLVMValueRef value)
   return value;
 }
 
-static LLVMValueRef scale_and_add(kj_lowering *l, LLVMValueRef base, uint32_t scale,
+static LLVMValueRef scale_and_add(kl_lowering *l, LLVMValueRef base, uint32_t scale,
                                   LLVMValueRef more)
 {
-  LLVMValueRef scaled = no_wrap(LLVMBuildMul(l->builder, base, kj_const32(l, scale), ""));
+  LLVMValueRef scaled = no_wrap(LLVMBuildMul(l->builder, base, kl_const32(l, scale), ""));
   return no_wrap(LLVMBuildAdd(l->builder, scaled, more, ""));
 }
 
 /* One loop over the threads of a warp, wherever they lie in the block. */
-static void begin_warp(kj_lowering *l, thread_nest *nest)
+static void begin_warp(kl_lowering *l, thread_nest *nest)
 {
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   nest->has_loop[0] = true;
-  kj_begin_vector_loop(l, &nest->loops[0], s->unit_first, s->unit_stop);
+  kl_begin_vector_loop(l, &nest->loops[0], s->unit_first, s->unit_stop);
   LLVMValueRef rest = nest->loops[0].counter;
   for (int d = 0; d < 3; d++) {
-    LLVMValueRef size = kj_const32(l, s->block[d]);
+    LLVMValueRef size = kl_const32(l, s->block[d]);
     s->thread[d] = d < 2 ? LLVMBuildURem(l->builder, rest, size, "") : rest;
     if (d < 2) rest = LLVMBuildUDiv(l->builder, rest, size, "");
   }
-  kj_set_rank(l, nest->loops[0].counter);
+  kl_set_rank(l, nest->loops[0].counter);
 }
 
-static void begin_nest(kj_lowering *l, thread_nest *nest)
+static void begin_nest(kl_lowering *l, thread_nest *nest)
 {
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   if (s->has_warps) {
     begin_warp(l, nest);
     return;
   }
-  LLVMValueRef zero = kj_const32(l, 0), rank = zero;
+  LLVMValueRef zero = kl_const32(l, 0), rank = zero;
   for (int d = 2; d >= 0; d--) {
     s->thread[d] = zero;
     nest->has_loop[d] = s->block[d] > 1;
     if (nest->has_loop[d]) {
-      kj_begin_vector_loop(l, &nest->loops[d], zero, kj_const32(l, s->block[d]));
+      kl_begin_vector_loop(l, &nest->loops[d], zero, kl_const32(l, s->block[d]));
       s->thread[d] = nest->loops[d].counter;
     }
     rank = d == 2 ? s->thread[2] : scale_and_add(l, rank, s->block[d], s->thread[d]);
   }
-  kj_set_rank(l, rank);
+  kl_set_rank(l, rank);
 }
 
 /* x may have no loop of its own: then the next one out is the innermost. */
@@ -164,67 +164,67 @@ static int innermost(const thread_nest *nest)
   return -1;
 }
 
-static void end_nest(kj_lowering *l, thread_nest *nest, LLVMMetadataRef id)
+static void end_nest(kl_lowering *l, thread_nest *nest, LLVMMetadataRef id)
 {
-  kj_cpu_state *s = kj_cpu(l);
+  kl_cpu_state *s = kl_cpu(l);
   for (int d = 0; d < 3; d++) {
     if (!nest->has_loop[d]) continue;
     nest->loops[d].id = d == innermost(nest) ? id : NULL;
-    kj_end_vector_loop(l, &nest->loops[d]);
+    kl_end_vector_loop(l, &nest->loops[d]);
   }
   if (s->thread_count == 1) return;
   s->rank = s->thread[0] = s->thread[1] = s->thread[2] = NULL;
 }
 
-static void guard(kj_lowering *l, LLVMBasicBlockRef otherwise)
+static void guard(kl_lowering *l, LLVMBasicBlockRef otherwise)
 {
-  LLVMBasicBlockRef active = kj_new_block(l, "active");
-  LLVMBuildCondBr(l->builder, kj_is_active(l), active, otherwise);
-  kj_move_to(l, active);
+  LLVMBasicBlockRef active = kl_new_block(l, "active");
+  LLVMBuildCondBr(l->builder, kl_is_active(l), active, otherwise);
+  kl_move_to(l, active);
 }
 
 /* Where a thread's part of the body ends: the latch of the loop, if there is one. */
-static LLVMBasicBlockRef end_of_thread(kj_lowering *l, const thread_nest *nest)
+static LLVMBasicBlockRef end_of_thread(kl_lowering *l, const thread_nest *nest)
 {
   int d = innermost(nest);
-  return d < 0 ? kj_new_block(l, "thread.end") : nest->loops[d].loop.next;
+  return d < 0 ? kl_new_block(l, "thread.end") : nest->loops[d].loop.next;
 }
 
-static void end_thread(kj_lowering *l, const thread_nest *nest, LLVMBasicBlockRef end)
+static void end_thread(kl_lowering *l, const thread_nest *nest, LLVMBasicBlockRef end)
 {
-  kj_branch(l, end);
-  if (innermost(nest) < 0) kj_move_to(l, end);
+  kl_branch(l, end);
+  if (innermost(nest) < 0) kl_move_to(l, end);
 }
 
-static void show_positions(kj_lowering *l)
+static void show_positions(kl_lowering *l)
 {
-  kj_cpu_state *s = kj_cpu(l);
-  kj_debug_position(l, "threadIdx", &s->shown_thread, s->thread);
-  kj_debug_position(l, "blockIdx", &s->shown_block, s->block_index);
+  kl_cpu_state *s = kl_cpu(l);
+  kl_debug_position(l, "threadIdx", &s->shown_thread, s->thread);
+  kl_debug_position(l, "blockIdx", &s->shown_block, s->block_index);
 }
 
-static void lower_threads(kj_lowering *l, const kj_tstmt *stmt)
+static void lower_threads(kl_lowering *l, const kt_stmt *stmt)
 {
   thread_nest nest = { 0 };
   LLVMBasicBlockRef outer_leave = l->frame->leave;
   begin_nest(l, &nest);
-  kj_parallel p = begin_parallel(l, false);
+  kl_parallel p = begin_parallel(l, false);
   LLVMBasicBlockRef end = end_of_thread(l, &nest);
   l->frame->leave = end;
   if (stmt->is_guarded) guard(l, end);
-  kj_debug_thread(l);
+  kl_debug_thread(l);
   show_positions(l);
-  kj_lower_stmts(l, &stmt->body);
+  kl_lower_stmts(l, &stmt->body);
   end_thread(l, &nest, end);
   l->frame->leave = outer_leave;
-  end_nest(l, &nest, kj_end_parallel(l, &p));
+  end_nest(l, &nest, kl_end_parallel(l, &p));
 }
 
-void kj_cpu_statement(kj_lowering *l, const kj_tstmt *stmt)
+void kl_cpu_statement(kl_lowering *l, const kt_stmt *stmt)
 {
   if (stmt->kind == KJ_TS_THREADS) lower_threads(l, stmt);
-  else if (stmt->kind == KJ_TS_WARP) kj_cpu_warp(l, stmt);
-  else kj_cpu_reduce(l, stmt);
+  else if (stmt->kind == KJ_TS_WARP) kl_cpu_warp(l, stmt);
+  else kl_cpu_reduce(l, stmt);
 }
 
 /* ---- ranges ---- */
@@ -232,214 +232,214 @@ void kj_cpu_statement(kj_lowering *l, const kj_tstmt *stmt)
 enum { MAX_RANGE_RANK = 3, ROUNDED_PIECE = 64, LEAST_ROUNDED = 1024 };
 
 typedef struct range {
-  const kj_tstmt *stmt;
+  const kt_stmt *stmt;
   uint32_t rank;
   LLVMValueRef extents[MAX_RANGE_RANK]; /* i64, not negative */
   LLVMValueRef total;
   LLVMValueRef first, last; /* the block's piece of the elements in linear order; i64 */
 } range;
 
-static LLVMValueRef select_less(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef select_less(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  return kj_intrinsic2(l, "llvm.smin", x, y);
+  return kl_intrinsic2(l, "llvm.smin", x, y);
 }
-static LLVMValueRef mul64(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef mul64(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return no_wrap(LLVMBuildMul(l->builder, x, y, ""));
 }
 
 /* Large pieces start at multiples of 64 elements, so that no two workers write into one cache line.
  */
-static void find_piece(kj_lowering *l, range *r)
+static void find_piece(kl_lowering *l, range *r)
 {
   LLVMBuilderRef b = l->builder;
-  const kj_cpu_state *s = kj_cpu(l);
-  LLVMValueRef blocks = kj_const64(l, 1);
+  const kl_cpu_state *s = kl_cpu(l);
+  LLVMValueRef blocks = kl_const64(l, 1);
   for (int d = 0; d < 3; d++) blocks = mul64(l, blocks, LLVMBuildZExt(b, s->grid[d], l->i64, ""));
   LLVMValueRef whole = LLVMBuildUDiv(b, r->total, blocks, ""),
                rest = LLVMBuildURem(b, r->total, blocks, "");
   LLVMValueRef size =
     LLVMBuildAdd(b, whole,
-                 LLVMBuildZExt(b, LLVMBuildICmp(b, LLVMIntNE, rest, kj_const64(l, 0), ""), l->i64,
+                 LLVMBuildZExt(b, LLVMBuildICmp(b, LLVMIntNE, rest, kl_const64(l, 0), ""), l->i64,
                                ""),
                  "");
   LLVMValueRef rounded =
-    LLVMBuildAnd(b, LLVMBuildAdd(b, size, kj_const64(l, ROUNDED_PIECE - 1), ""),
-                 kj_const64(l, -ROUNDED_PIECE), "");
-  size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGE, whole, kj_const64(l, LEAST_ROUNDED), ""),
+    LLVMBuildAnd(b, LLVMBuildAdd(b, size, kl_const64(l, ROUNDED_PIECE - 1), ""),
+                 kl_const64(l, -ROUNDED_PIECE), "");
+  size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGE, whole, kl_const64(l, LEAST_ROUNDED), ""),
                          rounded, size, "");
   r->first = select_less(l, LLVMBuildMul(b, size, s->block_number, ""), r->total);
   r->last = select_less(l, LLVMBuildAdd(b, r->first, size, ""), r->total);
 }
 
-static range start_range(kj_lowering *l, const kj_tstmt *stmt)
+static range start_range(kl_lowering *l, const kt_stmt *stmt)
 {
-  range r = { .stmt = stmt, .rank = (uint32_t)stmt->extents.count, .total = kj_const64(l, 1) };
+  range r = { .stmt = stmt, .rank = (uint32_t)stmt->extents.count, .total = kl_const64(l, 1) };
   for (uint32_t d = 0; d < r.rank; d++) {
     r.extents[d] =
-      kj_intrinsic2(l, "llvm.smax", kj_lower_expr(l, stmt->extents.items[d]), kj_const64(l, 0));
+      kl_intrinsic2(l, "llvm.smax", kl_lower_expr(l, stmt->extents.items[d]), kl_const64(l, 0));
     r.total = mul64(l, r.total, r.extents[d]);
   }
-  r.first = kj_const64(l, 0);
+  r.first = kl_const64(l, 0);
   r.last = r.total;
   if (stmt->kind == KJ_TS_GRID_FOR) find_piece(l, &r);
   return r;
 }
 
 /* Outer variables from the number of a row. */
-static void set_row(kj_lowering *l, const range *r, LLVMValueRef row)
+static void set_row(kl_lowering *l, const range *r, LLVMValueRef row)
 {
   for (uint32_t d = r->rank - 1; d-- > 0;) {
     LLVMValueRef at = d > 0 ? LLVMBuildURem(l->builder, row, r->extents[d], "") : row;
-    kj_set_variable(l, r->stmt->vars.items[d], at);
+    kl_set_variable(l, r->stmt->vars.items[d], at);
     if (d > 0) row = LLVMBuildUDiv(l->builder, row, r->extents[d], "");
   }
 }
 
 /* It fails: there is no way on. */
-static void run_failing(kj_lowering *l, const range *r, const kj_speculation *speculation)
+static void run_failing(kl_lowering *l, const range *r, const kl_speculation *speculation)
 {
-  LLVMValueRef has_any, first = kj_find_failing(l, speculation, &has_any);
-  LLVMBasicBlockRef again = kj_new_block(l, "again"), none = kj_new_block(l, "none");
+  LLVMValueRef has_any, first = kl_find_failing(l, speculation, &has_any);
+  LLVMBasicBlockRef again = kl_new_block(l, "again"), none = kl_new_block(l, "none");
   LLVMBuildCondBr(l->builder, has_any, again, none);
-  kj_move_to(l, again);
-  kj_set_variable(l, r->stmt->vars.items[r->rank - 1], first);
-  kj_lower_stmts(l, &r->stmt->body);
-  kj_branch(l, none);
-  kj_move_to(l, none);
+  kl_move_to(l, again);
+  kl_set_variable(l, r->stmt->vars.items[r->rank - 1], first);
+  kl_lower_stmts(l, &r->stmt->body);
+  kl_branch(l, none);
+  kl_move_to(l, none);
 }
 
 /* The variable itself counts, in its own width: a subscript with it is then seen to be consecutive.
  */
-static void lower_row(kj_lowering *l, const range *r, LLVMValueRef first, LLVMValueRef last)
+static void lower_row(kl_lowering *l, const range *r, LLVMValueRef first, LLVMValueRef last)
 {
-  const kj_tvar *var = r->stmt->vars.items[r->rank - 1];
-  kj_counted_loop loop;
+  const kt_var *var = r->stmt->vars.items[r->rank - 1];
+  kl_counted_loop loop;
   if (var->is_narrow) {
-    first = kj_as_i32(l, first);
-    last = kj_as_i32(l, last);
+    first = kl_as_i32(l, first);
+    last = kl_as_i32(l, last);
   }
-  kj_speculation speculation;
-  bool is_speculated = kj_can_speculate(l, &r->stmt->body);
-  if (is_speculated) kj_begin_speculation(l, &speculation, LLVMTypeOf(first));
-  kj_begin_vector_loop(l, &loop, first, last);
-  kj_parallel p = begin_parallel(l, true);
-  kj_set_variable(l, var, loop.counter);
-  if (is_speculated) kj_begin_speculated(l, &speculation);
-  kj_lower_stmts(l, &r->stmt->body);
-  if (is_speculated) kj_end_speculated(l, &speculation, loop.counter);
-  kj_branch(l, loop.loop.next);
-  loop.id = kj_end_parallel(l, &p);
-  kj_end_vector_loop(l, &loop);
+  kl_speculation speculation;
+  bool is_speculated = kl_can_speculate(l, &r->stmt->body);
+  if (is_speculated) kl_begin_speculation(l, &speculation, LLVMTypeOf(first));
+  kl_begin_vector_loop(l, &loop, first, last);
+  kl_parallel p = begin_parallel(l, true);
+  kl_set_variable(l, var, loop.counter);
+  if (is_speculated) kl_begin_speculated(l, &speculation);
+  kl_lower_stmts(l, &r->stmt->body);
+  if (is_speculated) kl_end_speculated(l, &speculation, loop.counter);
+  kl_branch(l, loop.loop.next);
+  loop.id = kl_end_parallel(l, &p);
+  kl_end_vector_loop(l, &loop);
   if (is_speculated) run_failing(l, r, &speculation);
 }
 
 /* Whoever runs the iterations: the rows of the piece, the first and the last one in part. */
-static void lower_rows(kj_lowering *l, const range *r)
+static void lower_rows(kl_lowering *l, const range *r)
 {
   if (r->rank == 1) {
     lower_row(l, r, r->first, r->last);
     return;
   }
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef width = kj_intrinsic2(l, "llvm.smax", r->extents[r->rank - 1], kj_const64(l, 1)),
-               zero = kj_const64(l, 0);
+  LLVMValueRef width = kl_intrinsic2(l, "llvm.smax", r->extents[r->rank - 1], kl_const64(l, 1)),
+               zero = kl_const64(l, 0);
   LLVMValueRef first_row = LLVMBuildUDiv(b, r->first, width, "");
   LLVMValueRef last_row =
-    LLVMBuildUDiv(b, LLVMBuildAdd(b, r->last, LLVMBuildSub(b, width, kj_const64(l, 1), ""), ""),
+    LLVMBuildUDiv(b, LLVMBuildAdd(b, r->last, LLVMBuildSub(b, width, kl_const64(l, 1), ""), ""),
                   width, "");
-  kj_counted_loop rows;
-  kj_begin_vector_loop(l, &rows, first_row, last_row);
+  kl_counted_loop rows;
+  kl_begin_vector_loop(l, &rows, first_row, last_row);
   LLVMValueRef start = LLVMBuildMul(b, rows.counter, width, "");
-  LLVMValueRef first = kj_intrinsic2(l, "llvm.smax", LLVMBuildSub(b, r->first, start, ""), zero);
+  LLVMValueRef first = kl_intrinsic2(l, "llvm.smax", LLVMBuildSub(b, r->first, start, ""), zero);
   LLVMValueRef last = select_less(l, LLVMBuildSub(b, r->last, start, ""), width);
   set_row(l, r, rows.counter);
   lower_row(l, r, first, last);
-  kj_end_vector_loop(l, &rows);
+  kl_end_vector_loop(l, &rows);
 }
 
-static void set_element(kj_lowering *l, const range *r, LLVMValueRef element)
+static void set_element(kl_lowering *l, const range *r, LLVMValueRef element)
 {
-  const kj_tvar *var = r->stmt->vars.items[r->rank - 1];
+  const kt_var *var = r->stmt->vars.items[r->rank - 1];
   if (r->rank == 1) {
-    kj_set_variable(l, var, element);
+    kl_set_variable(l, var, element);
     return;
   }
-  kj_set_variable(l, var, LLVMBuildURem(l->builder, element, r->extents[r->rank - 1], ""));
+  kl_set_variable(l, var, LLVMBuildURem(l->builder, element, r->extents[r->rank - 1], ""));
   set_row(l, r, LLVMBuildUDiv(l->builder, element, r->extents[r->rank - 1], ""));
 }
 
 /* base + rank, in the width of the variable. */
-static LLVMValueRef add_rank(kj_lowering *l, const range *r, LLVMValueRef base)
+static LLVMValueRef add_rank(kl_lowering *l, const range *r, LLVMValueRef base)
 {
-  LLVMValueRef rank = kj_cpu(l)->rank;
+  LLVMValueRef rank = kl_cpu(l)->rank;
   if (r->rank == 1 && r->stmt->vars.items[0]->is_narrow)
-    return no_wrap(LLVMBuildAdd(l->builder, kj_as_i32(l, base), rank, ""));
-  return no_wrap(LLVMBuildAdd(l->builder, base, kj_extend_position(l, rank), ""));
+    return no_wrap(LLVMBuildAdd(l->builder, kl_as_i32(l, base), rank, ""));
+  return no_wrap(LLVMBuildAdd(l->builder, base, kl_extend_position(l, rank), ""));
 }
 
 /* end: where a thread goes that fails. */
-static void lower_range_body(kj_lowering *l, const range *r, LLVMBasicBlockRef end)
+static void lower_range_body(kl_lowering *l, const range *r, LLVMBasicBlockRef end)
 {
   LLVMBasicBlockRef leave = l->frame->leave;
   l->frame->leave = end;
-  kj_lower_stmts(l, &r->stmt->body);
+  kl_lower_stmts(l, &r->stmt->body);
   l->frame->leave = leave;
 }
 
 /* One round of a block whose threads lie along x: only as many threads as there are elements left.
  */
-static void lower_linear_round(kj_lowering *l, const range *r, LLVMValueRef base)
+static void lower_linear_round(kl_lowering *l, const range *r, LLVMValueRef base)
 {
-  kj_cpu_state *s = kj_cpu(l);
-  LLVMValueRef left = LLVMBuildSub(l->builder, r->last, base, ""), zero = kj_const32(l, 0);
-  LLVMValueRef count = kj_as_i32(l, select_less(l, left, kj_const64(l, s->thread_count)));
-  kj_counted_loop loop;
-  if (s->has_warps) count = kj_intrinsic2(l, "llvm.umin", count, s->unit_stop);
-  kj_begin_vector_loop(l, &loop, s->unit_first, count);
+  kl_cpu_state *s = kl_cpu(l);
+  LLVMValueRef left = LLVMBuildSub(l->builder, r->last, base, ""), zero = kl_const32(l, 0);
+  LLVMValueRef count = kl_as_i32(l, select_less(l, left, kl_const64(l, s->thread_count)));
+  kl_counted_loop loop;
+  if (s->has_warps) count = kl_intrinsic2(l, "llvm.umin", count, s->unit_stop);
+  kl_begin_vector_loop(l, &loop, s->unit_first, count);
   s->thread[0] = loop.counter;
   s->thread[1] = s->thread[2] = zero;
-  kj_set_rank(l, loop.counter);
-  kj_parallel p = begin_parallel(l, true);
+  kl_set_rank(l, loop.counter);
+  kl_parallel p = begin_parallel(l, true);
   if (r->stmt->is_guarded) guard(l, loop.loop.next);
   set_element(l, r, add_rank(l, r, base));
   lower_range_body(l, r, loop.loop.next);
-  kj_branch(l, loop.loop.next);
-  loop.id = kj_end_parallel(l, &p);
-  kj_end_vector_loop(l, &loop);
+  kl_branch(l, loop.loop.next);
+  loop.id = kl_end_parallel(l, &p);
+  kl_end_vector_loop(l, &loop);
   if (s->thread_count > 1) s->rank = s->thread[0] = s->thread[1] = s->thread[2] = NULL;
 }
 
-static void lower_nested_round(kj_lowering *l, const range *r, LLVMValueRef base)
+static void lower_nested_round(kl_lowering *l, const range *r, LLVMValueRef base)
 {
   thread_nest nest = { 0 };
   begin_nest(l, &nest);
-  kj_parallel p = begin_parallel(l, false);
-  LLVMBasicBlockRef end = end_of_thread(l, &nest), inside = kj_new_block(l, "inside");
-  LLVMValueRef element = LLVMBuildAdd(l->builder, base, kj_extend_position(l, kj_cpu(l)->rank), "");
+  kl_parallel p = begin_parallel(l, false);
+  LLVMBasicBlockRef end = end_of_thread(l, &nest), inside = kl_new_block(l, "inside");
+  LLVMValueRef element = LLVMBuildAdd(l->builder, base, kl_extend_position(l, kl_cpu(l)->rank), "");
   LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntSLT, element, r->last, ""), inside,
                   end);
-  kj_move_to(l, inside);
+  kl_move_to(l, inside);
   if (r->stmt->is_guarded) guard(l, end);
   set_element(l, r, r->rank == 1 ? add_rank(l, r, base) : element);
   lower_range_body(l, r, end);
   end_thread(l, &nest, end);
-  end_nest(l, &nest, kj_end_parallel(l, &p));
+  end_nest(l, &nest, kl_end_parallel(l, &p));
 }
 
 /* Element first + k belongs to thread k mod threads. */
-static void lower_rounds(kj_lowering *l, const range *r)
+static void lower_rounds(kl_lowering *l, const range *r)
 {
-  kj_cpu_state *s = kj_cpu(l);
-  kj_counted_loop rounds = { 0 };
-  kj_begin_loop(l, &rounds, r->first, r->last, kj_const64(l, s->thread_count), "rounds");
+  kl_cpu_state *s = kl_cpu(l);
+  kl_counted_loop rounds = { 0 };
+  kl_begin_loop(l, &rounds, r->first, r->last, kl_const64(l, s->thread_count), "rounds");
   if (s->block[1] * s->block[2] == 1) lower_linear_round(l, r, rounds.counter);
   else lower_nested_round(l, r, rounds.counter);
   rounds.id = plain_loop_id(l);
-  kj_end_loop(l, &rounds);
+  kl_end_loop(l, &rounds);
 }
 
-void kj_cpu_range(kj_lowering *l, const kj_tstmt *stmt)
+void kl_cpu_range(kl_lowering *l, const kt_stmt *stmt)
 {
   range r = start_range(l, stmt);
   if (l->c->code->is_range_only || stmt->is_threadless) lower_rows(l, &r);

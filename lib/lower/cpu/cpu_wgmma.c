@@ -20,47 +20,47 @@ typedef struct described {
   LLVMValueRef mask;  /* of the address bits that the swizzle changes */
 } described;
 
-static LLVMValueRef field(kj_lowering *l, LLVMValueRef word, int shift)
+static LLVMValueRef field(kl_lowering *l, LLVMValueRef word, int shift)
 {
   LLVMValueRef bits =
-    LLVMBuildAnd(l->builder, LLVMBuildLShr(l->builder, word, kj_const64(l, shift), ""),
-                 kj_const64(l, 0x3fff), "");
-  return LLVMBuildShl(l->builder, bits, kj_const64(l, 4), "");
+    LLVMBuildAnd(l->builder, LLVMBuildLShr(l->builder, word, kl_const64(l, shift), ""),
+                 kl_const64(l, 0x3fff), "");
+  return LLVMBuildShl(l->builder, bits, kl_const64(l, 4), "");
 }
 
 /* Kinds 0 to 3: none, 128, 64, 32 bytes. */
-static described read_descriptor(kj_lowering *l, LLVMValueRef word)
+static described read_descriptor(kl_lowering *l, LLVMValueRef word)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef kind = LLVMBuildLShr(b, word, kj_const64(l, 62), ""),
-               is_none = LLVMBuildICmp(b, LLVMIntEQ, kind, kj_const64(l, 0), "");
-  LLVMValueRef width = LLVMBuildSelect(b, is_none, kj_const64(l, 16),
-                                       LLVMBuildLShr(b, kj_const64(l, 256), kind, ""), "");
+  LLVMValueRef kind = LLVMBuildLShr(b, word, kl_const64(l, 62), ""),
+               is_none = LLVMBuildICmp(b, LLVMIntEQ, kind, kl_const64(l, 0), "");
+  LLVMValueRef width = LLVMBuildSelect(b, is_none, kl_const64(l, 16),
+                                       LLVMBuildLShr(b, kl_const64(l, 256), kind, ""), "");
   return (described){ .start = field(l, word, 0),
                       .leading = field(l, word, 16),
                       .stride = field(l, word, 32),
                       .width = width,
-                      .mask = LLVMBuildAnd(b, LLVMBuildSub(b, width, kj_const64(l, 1), ""),
-                                           kj_const64(l, 0x70), "") };
+                      .mask = LLVMBuildAnd(b, LLVMBuildSub(b, width, kl_const64(l, 1), ""),
+                                           kl_const64(l, 0x70), "") };
 }
 
-static LLVMValueRef udiv(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef udiv(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildUDiv(l->builder, x, y, "");
 }
-static LLVMValueRef urem(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef urem(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildURem(l->builder, x, y, "");
 }
-static LLVMValueRef add(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef add(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildAdd(l->builder, x, y, "");
 }
-static LLVMValueRef mul(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef mul(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildMul(l->builder, x, y, "");
 }
-static LLVMValueRef choose(kj_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef choose(kl_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildSelect(l->builder, c, x, y, "");
 }
@@ -69,12 +69,12 @@ static LLVMValueRef choose(kj_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMV
  * stride goes from group to group; without a swizzle the leading distance goes along k. Where k is
  * outer, the leading distance goes along the other one and stride along k; without a swizzle the
  * other way round. */
-static LLVMValueRef element_offset(kj_lowering *l, const described *d, LLVMValueRef outer,
+static LLVMValueRef element_offset(kl_lowering *l, const described *d, LLVMValueRef outer,
                                    LLVMValueRef inner_bytes, bool is_transposed)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef eight = kj_const64(l, 8),
-               is_plain = LLVMBuildICmp(b, LLVMIntEQ, d->width, kj_const64(l, 16), "");
+  LLVMValueRef eight = kl_const64(l, 8),
+               is_plain = LLVMBuildICmp(b, LLVMIntEQ, d->width, kl_const64(l, 16), "");
   LLVMValueRef by_group = is_transposed ? choose(l, is_plain, d->leading, d->stride) : d->stride;
   LLVMValueRef by_row = is_transposed ? choose(l, is_plain, d->stride, d->leading) : d->leading;
   LLVMValueRef offset = add(l, d->start, mul(l, udiv(l, outer, eight), by_group));
@@ -82,146 +82,146 @@ static LLVMValueRef element_offset(kj_lowering *l, const described *d, LLVMValue
   offset = add(l, offset, mul(l, udiv(l, inner_bytes, d->width), by_row));
   offset = add(l, offset, urem(l, inner_bytes, d->width));
   LLVMValueRef exchange =
-    LLVMBuildAnd(b, LLVMBuildLShr(b, offset, kj_const64(l, 3), ""), d->mask, "");
+    LLVMBuildAnd(b, LLVMBuildLShr(b, offset, kl_const64(l, 3), ""), d->mask, "");
   return LLVMBuildXor(b, offset, exchange, "");
 }
 
 /* Element (row, k) of a, or (column, k) of b, as it is computed with. */
-static LLVMValueRef load_operand(kj_lowering *l, const kj_wgmma *w, const described *d,
+static LLVMValueRef load_operand(kl_lowering *l, const kt_wgmma *w, const described *d,
                                  LLVMValueRef row, LLVMValueRef k, bool is_transposed)
 {
-  LLVMValueRef size = kj_const64(l, kj_mma_elements[w->operand].bits / 8),
+  LLVMValueRef size = kl_const64(l, kt_mma_elements[w->operand].bits / 8),
                outer = is_transposed ? k : row, inner = is_transposed ? row : k;
   LLVMValueRef offset = element_offset(l, d, outer, mul(l, inner, size), is_transposed);
-  LLVMValueRef at = LLVMBuildGEP2(l->builder, l->i8, kj_cpu(l)->scratch, &offset, 1, "");
+  LLVMValueRef at = LLVMBuildGEP2(l->builder, l->i8, kl_cpu(l)->scratch, &offset, 1, "");
   LLVMValueRef value =
-    LLVMBuildLoad2(l->builder, kj_memory_type(l, kj_mma_elements[w->operand].type), at, "");
-  return kj_matrix_widen(l, w->operand, kj_from_memory(l, kj_mma_elements[w->operand].type, value),
+    LLVMBuildLoad2(l->builder, kl_memory_type(l, kt_mma_elements[w->operand].type), at, "");
+  return kl_matrix_widen(l, w->operand, kl_from_memory(l, kt_mma_elements[w->operand].type, value),
                          0);
 }
 
-static void fill_from_shared(kj_lowering *l, const kj_wgmma *w, const kj_matrix *m,
+static void fill_from_shared(kl_lowering *l, const kt_wgmma *w, const kl_matrix *m,
                              LLVMValueRef word, LLVMValueRef first_row, bool is_second)
 {
   bool is_transposed = w->transposed & (is_second ? KJ_WGMMA_TRANSPOSE_B : KJ_WGMMA_TRANSPOSE_A);
   described d = read_descriptor(l, word);
   uint32_t others = is_second ? m->columns : m->rows;
-  kj_counted_loop rows, depth;
-  kj_begin_vector_loop(l, &rows, kj_const32(l, 0), kj_const32(l, others));
-  kj_begin_vector_loop(l, &depth, kj_const32(l, 0), kj_const32(l, w->k));
-  LLVMValueRef row = kj_extend_position(l, add(l, rows.counter, first_row));
+  kl_counted_loop rows, depth;
+  kl_begin_vector_loop(l, &rows, kl_const32(l, 0), kl_const32(l, others));
+  kl_begin_vector_loop(l, &depth, kl_const32(l, 0), kl_const32(l, w->k));
+  LLVMValueRef row = kl_extend_position(l, add(l, rows.counter, first_row));
   LLVMValueRef value =
-    load_operand(l, w, &d, row, kj_extend_position(l, depth.counter), is_transposed);
-  LLVMValueRef at = is_second ? kj_matrix_element_at(l, m, depth.counter, rows.counter)
-                              : kj_matrix_element_at(l, m, rows.counter, depth.counter);
+    load_operand(l, w, &d, row, kl_extend_position(l, depth.counter), is_transposed);
+  LLVMValueRef at = is_second ? kl_matrix_element_at(l, m, depth.counter, rows.counter)
+                              : kl_matrix_element_at(l, m, rows.counter, depth.counter);
   LLVMBuildStore(l->builder, value, at);
-  kj_end_vector_loop(l, &depth);
-  kj_end_vector_loop(l, &rows);
+  kl_end_vector_loop(l, &depth);
+  kl_end_vector_loop(l, &rows);
 }
 
 /* ---- fragments ---- */
 
-static LLVMValueRef place_at(kj_lowering *l, const kj_matrix *m, LLVMValueRef lane, uint32_t row,
+static LLVMValueRef place_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef lane, uint32_t row,
                              uint32_t scale, uint32_t column)
 {
-  LLVMValueRef group = LLVMBuildLShr(l->builder, lane, kj_const32(l, 2), ""),
-               quad = LLVMBuildAnd(l->builder, lane, kj_const32(l, 3), "");
-  return kj_matrix_element_at(l, m, add(l, group, kj_const32(l, row)),
-                              add(l, mul(l, quad, kj_const32(l, scale)), kj_const32(l, column)));
+  LLVMValueRef group = LLVMBuildLShr(l->builder, lane, kl_const32(l, 2), ""),
+               quad = LLVMBuildAnd(l->builder, lane, kl_const32(l, 3), "");
+  return kl_matrix_element_at(l, m, add(l, group, kl_const32(l, row)),
+                              add(l, mul(l, quad, kl_const32(l, scale)), kl_const32(l, column)));
 }
 
-static void fill_from_fragment(kj_lowering *l, const kj_wgmma *w, const kj_matrix *m,
+static void fill_from_fragment(kl_lowering *l, const kt_wgmma *w, const kl_matrix *m,
                                LLVMValueRef fragment, LLVMValueRef lane)
 {
   for (uint32_t i = 0; i < LLVMGetVectorSize(LLVMTypeOf(fragment)); i++) {
-    kj_mma_place place = kj_place_operand(w->operand, KJ_WGMMA_WARP_ROWS, i);
+    kt_mma_place place = kt_place_operand(w->operand, KJ_WGMMA_WARP_ROWS, i);
     LLVMValueRef value =
-      kj_matrix_widen(l, w->operand,
-                      LLVMBuildExtractElement(l->builder, fragment, kj_const32(l, i), ""), 0);
+      kl_matrix_widen(l, w->operand,
+                      LLVMBuildExtractElement(l->builder, fragment, kl_const32(l, i), ""), 0);
     LLVMBuildStore(l->builder, value, place_at(l, m, lane, place.row, place.scale, place.column));
   }
 }
 
 /* A lane's elements of d: pairs of neighbours, then 8 rows further, then 8 columns further. */
-static LLVMValueRef result_at(kj_lowering *l, const kj_matrix *m, LLVMValueRef lane, uint32_t i)
+static LLVMValueRef result_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef lane, uint32_t i)
 {
   return place_at(l, m, lane, 8 * (i / 2 % 2), 2, 8 * (i / 4) + i % 2);
 }
 
-static LLVMValueRef accumulator_at(kj_lowering *l, const kj_tstmt *stmt, LLVMValueRef rank,
+static LLVMValueRef accumulator_at(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank,
                                    uint32_t i)
 {
-  kj_set_rank(l, rank);
-  kj_array_value array = kj_lower_array(l, stmt->value->x);
-  LLVMValueRef index = kj_const64(l, i);
+  kl_set_rank(l, rank);
+  kl_array_value array = kl_lower_array(l, stmt->value->x);
+  LLVMValueRef index = kl_const64(l, i);
   return LLVMBuildInBoundsGEP2(l->builder,
-                               kj_memory_type(l, kj_type(l->c->types, array.type)->element),
+                               kl_memory_type(l, ki_type(l->c->types, array.type)->element),
                                array.pointer, &index, 1, "");
 }
 
 /* ---- the product ---- */
 
-static void gather_lane(kj_lowering *l, const kj_tstmt *stmt, const kj_wgmma *w, const kj_matrix *a,
-                        const kj_matrix *d, LLVMValueRef rank)
+static void gather_lane(kl_lowering *l, const kt_stmt *stmt, const kt_wgmma *w, const kl_matrix *a,
+                        const kl_matrix *d, LLVMValueRef rank)
 {
-  LLVMValueRef lane = LLVMBuildAnd(l->builder, rank, kj_const32(l, WARP - 1), ""),
+  LLVMValueRef lane = LLVMBuildAnd(l->builder, rank, kl_const32(l, WARP - 1), ""),
                zero = LLVMConstNull(d->type);
-  LLVMValueRef adds = kj_warp_operand(l, stmt, 2, rank);
-  if (w->has_fragment) fill_from_fragment(l, w, a, kj_warp_operand(l, stmt, 0, rank), lane);
-  kjit_type type = kj_mma_elements[w->result].type;
+  LLVMValueRef adds = kl_warp_operand(l, stmt, 2, rank);
+  if (w->has_fragment) fill_from_fragment(l, w, a, kl_warp_operand(l, stmt, 0, rank), lane);
+  kjit_type type = kt_mma_elements[w->result].type;
   for (uint32_t i = 0; i < w->n / 2; i++) {
     LLVMValueRef value =
-      LLVMBuildLoad2(l->builder, kj_memory_type(l, type), accumulator_at(l, stmt, rank, i), "");
-    value = kj_matrix_widen(l, w->result, kj_from_memory(l, type, value), 0);
+      LLVMBuildLoad2(l->builder, kl_memory_type(l, type), accumulator_at(l, stmt, rank, i), "");
+    value = kl_matrix_widen(l, w->result, kl_from_memory(l, type, value), 0);
     LLVMBuildStore(l->builder, choose(l, adds, value, zero), result_at(l, d, lane, i));
   }
 }
 
-static void hand_out_lane(kj_lowering *l, const kj_tstmt *stmt, const kj_mma *mma, uint32_t count,
-                          const kj_matrix *d, LLVMValueRef rank)
+static void hand_out_lane(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, uint32_t count,
+                          const kl_matrix *d, LLVMValueRef rank)
 {
-  LLVMValueRef lane = LLVMBuildAnd(l->builder, rank, kj_const32(l, WARP - 1), "");
+  LLVMValueRef lane = LLVMBuildAnd(l->builder, rank, kl_const32(l, WARP - 1), "");
   for (uint32_t i = 0; i < count; i++) {
     LLVMValueRef sum =
-      kj_matrix_narrow(l, mma, LLVMBuildLoad2(l->builder, d->type, result_at(l, d, lane, i), ""));
-    LLVMBuildStore(l->builder, kj_to_memory(l, kj_mma_elements[mma->c].type, sum),
+      kl_matrix_narrow(l, mma, LLVMBuildLoad2(l->builder, d->type, result_at(l, d, lane, i), ""));
+    LLVMBuildStore(l->builder, kl_to_memory(l, kt_mma_elements[mma->c].type, sum),
                    accumulator_at(l, stmt, rank, i));
   }
 }
 
-void kj_cpu_wgmma(kj_lowering *l, const kj_tstmt *stmt)
+void kl_cpu_wgmma(kl_lowering *l, const kt_stmt *stmt)
 {
-  kj_wgmma w = kj_describe_wgmma(l->c->types, stmt->value);
-  const kj_mma as_mma = {
+  kt_wgmma w = kt_describe_wgmma(l->c->types, stmt->value);
+  const kt_mma as_mma = {
     .m = KJ_WGMMA_WARP_ROWS, .n = w.n, .k = w.k, .a = w.operand, .b = w.operand, .c = w.result
   };
-  kj_matrix a = kj_new_matrix(l, w.operand, KJ_WGMMA_WARP_ROWS, w.k),
-            b = kj_new_matrix(l, w.operand, w.k, w.n),
-            d = kj_new_matrix(l, w.result, KJ_WGMMA_WARP_ROWS, w.n);
-  kj_counted_loop warps, loop;
-  LLVMValueRef stop, first = kj_matrix_begin_warps(l, &warps, &stop);
-  LLVMBasicBlockRef some = kj_new_block(l, "some"), none = kj_new_block(l, "none");
+  kl_matrix a = kl_new_matrix(l, w.operand, KJ_WGMMA_WARP_ROWS, w.k),
+            b = kl_new_matrix(l, w.operand, w.k, w.n),
+            d = kl_new_matrix(l, w.result, KJ_WGMMA_WARP_ROWS, w.n);
+  kl_counted_loop warps, loop;
+  LLVMValueRef stop, first = kl_matrix_begin_warps(l, &warps, &stop);
+  LLVMBasicBlockRef some = kl_new_block(l, "some"), none = kl_new_block(l, "none");
   /* descriptors of a warp that is not there may say anything */
-  LLVMBuildCondBr(l->builder, kj_has_active_among(l, stmt, first, stop), some, none);
-  kj_move_to(l, some);
+  LLVMBuildCondBr(l->builder, kl_has_active_among(l, stmt, first, stop), some, none);
+  kl_move_to(l, some);
   LLVMValueRef warp =
-    urem(l, LLVMBuildLShr(l->builder, first, kj_const32(l, 5), ""), kj_const32(l, WARPGROUP));
-  kj_parallel p = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
+    urem(l, LLVMBuildLShr(l->builder, first, kl_const32(l, 5), ""), kl_const32(l, WARPGROUP));
+  kl_parallel p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);
   gather_lane(l, stmt, &w, &a, &d, loop.counter);
-  kj_end_lanes(l, &loop, &p);
+  kl_end_lanes(l, &loop, &p);
   if (!w.has_fragment)
-    fill_from_shared(l, &w, &a, kj_warp_operand(l, stmt, 0, first),
-                     mul(l, warp, kj_const32(l, KJ_WGMMA_WARP_ROWS)), false);
-  fill_from_shared(l, &w, &b, kj_warp_operand(l, stmt, 1, first), kj_const32(l, 0), true);
-  kj_matrix_multiply(l, &as_mma, &a, &b, &d);
-  p = kj_matrix_begin_dependent_lanes(l, &loop, first, stop);
-  LLVMBasicBlockRef active = kj_new_block(l, "lane");
-  LLVMBuildCondBr(l->builder, kj_is_lane_active(l, stmt, loop.counter), active, loop.loop.next);
-  kj_move_to(l, active);
+    fill_from_shared(l, &w, &a, kl_warp_operand(l, stmt, 0, first),
+                     mul(l, warp, kl_const32(l, KJ_WGMMA_WARP_ROWS)), false);
+  fill_from_shared(l, &w, &b, kl_warp_operand(l, stmt, 1, first), kl_const32(l, 0), true);
+  kl_matrix_multiply(l, &as_mma, &a, &b, &d);
+  p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);
+  LLVMBasicBlockRef active = kl_new_block(l, "lane");
+  LLVMBuildCondBr(l->builder, kl_is_lane_active(l, stmt, loop.counter), active, loop.loop.next);
+  kl_move_to(l, active);
   hand_out_lane(l, stmt, &as_mma, w.n / 2, &d, loop.counter);
-  kj_branch(l, loop.loop.next);
-  kj_end_lanes(l, &loop, &p);
+  kl_branch(l, loop.loop.next);
+  kl_end_lanes(l, &loop, &p);
   LLVMBuildBr(l->builder, none);
-  kj_move_to(l, none);
-  kj_end_loop(l, &warps);
+  kl_move_to(l, none);
+  kl_end_loop(l, &warps);
 }

@@ -6,61 +6,61 @@
 
 /* nvptx: asynchronous copies. */
 
-static LLVMValueRef copy_effect(kj_lowering *l, const char *text, const char *constraints,
+static LLVMValueRef copy_effect(kl_lowering *l, const char *text, const char *constraints,
                                 LLVMValueRef *args, unsigned count)
 {
-  kj_build_asm(l, &(kj_asm){ .text = text, .constraints = constraints, .result = l->void_ }, args,
+  kl_build_asm(l, &(kl_asm){ .text = text, .constraints = constraints, .result = l->void_ }, args,
                count);
   return NULL;
 }
 
 /* Bytes of the elements before `valid`, none below 0 and no more than there are. */
-static LLVMValueRef valid_bytes(kj_lowering *l, const kj_texpr *expr, uint32_t size)
+static LLVMValueRef valid_bytes(kl_lowering *l, const kt_expr *expr, uint32_t size)
 {
-  LLVMValueRef valid = kj_lower_expr(l, expr->args.items[1]),
-               count = kj_const64(l, (int64_t)expr->args.items[0]->integer);
+  LLVMValueRef valid = kl_lower_expr(l, expr->args.items[1]),
+               count = kl_const64(l, (int64_t)expr->args.items[0]->integer);
   LLVMValueRef some =
-    kj_intrinsic2(l, "llvm.smax", kj_intrinsic2(l, "llvm.smin", valid, count), kj_const64(l, 0));
-  return LLVMBuildMul(l->builder, kj_as_i32(l, some), kj_const32(l, size), "");
+    kl_intrinsic2(l, "llvm.smax", kl_intrinsic2(l, "llvm.smin", valid, count), kl_const64(l, 0));
+  return LLVMBuildMul(l->builder, kl_as_i32(l, some), kl_const32(l, size), "");
 }
 
 /* 16 bytes go past L1, which they would only crowd. */
-LLVMValueRef kj_nvptx_cp_async(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_cp_async(kl_lowering *l, const kt_expr *expr)
 {
-  kj_array_value to, from;
-  uint32_t size = kj_copied_bytes(l, expr), bytes = (uint32_t)expr->args.items[0]->integer * size;
+  kl_array_value to, from;
+  uint32_t size = kl_copied_bytes(l, expr), bytes = (uint32_t)expr->args.items[0]->integer * size;
   bool is_partial = expr->args.count > 1;
-  LLVMValueRef source = kj_lower_source(l, expr, &from),
-               destination = kj_lower_destination(l, expr, &to);
-  LLVMValueRef args[3] = { kj_shared_window(l, destination), source };
+  LLVMValueRef source = kl_lower_source(l, expr, &from),
+               destination = kl_lower_destination(l, expr, &to);
+  LLVMValueRef args[3] = { kl_shared_window(l, destination), source };
   if (is_partial) args[2] = valid_bytes(l, expr, size);
   const char *text = kj_format(l->c->arena, "cp.async.%s.shared.global [$0], [$1], %u%s;",
                                bytes == 16 ? "cg" : "ca", bytes, is_partial ? ", $2" : "");
   return copy_effect(l, text, is_partial ? "r,l,r" : "r,l", args, 2 + is_partial);
 }
 
-static LLVMValueRef address_of(kj_lowering *l, LLVMValueRef pointer)
+static LLVMValueRef address_of(kl_lowering *l, LLVMValueRef pointer)
 {
   unsigned space = LLVMGetPointerAddressSpace(LLVMTypeOf(pointer));
   if (space == l->target->global_space) return pointer;
   LLVMTypeRef shared = LLVMPointerTypeInContext(l->context, l->target->shared_space);
-  return kj_shared_window(l, space == l->target->shared_space
+  return kl_shared_window(l, space == l->target->shared_space
                                ? pointer
                                : LLVMBuildAddrSpaceCast(l->builder, pointer, shared, ""));
 }
 
-LLVMValueRef kj_nvptx_cp_async_bulk(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_cp_async_bulk(kl_lowering *l, const kt_expr *expr)
 {
-  kj_array_value to, from;
-  LLVMValueRef source = kj_lower_source(l, expr, &from),
-               destination = kj_lower_destination(l, expr, &to);
-  bool is_out = kj_type(l->c->types, to.type)->space == KJ_SPACE_GLOBAL,
-       is_across = kj_type(l->c->types, from.type)->space == KJ_SPACE_SHARED && !is_out;
-  LLVMValueRef bytes = LLVMBuildMul(l->builder, kj_as_i32(l, kj_lower_expr(l, expr->args.items[0])),
-                                    kj_const32(l, kj_copied_bytes(l, expr)), "");
+  kl_array_value to, from;
+  LLVMValueRef source = kl_lower_source(l, expr, &from),
+               destination = kl_lower_destination(l, expr, &to);
+  bool is_out = ki_type(l->c->types, to.type)->space == KJ_SPACE_GLOBAL,
+       is_across = ki_type(l->c->types, from.type)->space == KJ_SPACE_SHARED && !is_out;
+  LLVMValueRef bytes = LLVMBuildMul(l->builder, kl_as_i32(l, kl_lower_expr(l, expr->args.items[0])),
+                                    kl_const32(l, kl_copied_bytes(l, expr)), "");
   LLVMValueRef args[4] = { address_of(l, destination), address_of(l, source), bytes };
   if (!is_out)
-    args[3] = LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[1]), l->i32, "");
+    args[3] = LLVMBuildTrunc(l->builder, kl_lower_expr(l, expr->args.items[1]), l->i32, "");
   if (is_out)
     return copy_effect(l, "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2;", "l,r,r",
                        args, 3);
@@ -73,10 +73,10 @@ LLVMValueRef kj_nvptx_cp_async_bulk(kj_lowering *l, const kj_texpr *expr)
 
 /* ---- tensor copies ---- */
 
-static LLVMValueRef find_map(kj_lowering *l, const kj_tensor_map *wanted)
+static LLVMValueRef find_map(kl_lowering *l, const kj_tensor_map *wanted)
 {
   for (size_t i = 0; i < l->parameters.count; i++) {
-    const kj_planned_parameter *p = &l->parameters.items[i];
+    const kl_planned_parameter *p = &l->parameters.items[i];
     if (p->parameter.kind == KJ_PARAMETER_TENSOR_MAP &&
         memcmp(&l->c->code->tensor_maps[p->parameter.dimension], wanted, sizeof *wanted) == 0)
       return p->value;
@@ -85,23 +85,23 @@ static LLVMValueRef find_map(kj_lowering *l, const kj_tensor_map *wanted)
 }
 
 /* Coordinates go from the innermost dimension out. */
-LLVMValueRef kj_nvptx_cp_async_tensor(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_cp_async_tensor(kl_lowering *l, const kt_expr *expr)
 {
-  kj_tensor_copy copy = kj_lower_tensor_copy(l, expr);
+  kl_tensor_copy copy = kl_lower_tensor_copy(l, expr);
   LLVMValueRef args[3 + KJ_MAP_RANK], map = find_map(l, &copy.map),
-                                      tile = kj_shared_window(l, copy.tile.pointer);
+                                      tile = kl_shared_window(l, copy.tile.pointer);
   unsigned count = 0, rank = copy.map.rank, first = copy.is_store ? 1 : 2;
   const char *at = "", *constraints = copy.is_store ? "l" : "r,l";
   if (!copy.is_store) args[count++] = tile;
   args[count++] = map;
   for (unsigned d = 0; d < rank; d++) {
-    args[count++] = kj_lower_index32(l, copy.start->items[rank - 1 - d]);
+    args[count++] = kl_lower_index32(l, copy.start->items[rank - 1 - d]);
     at = kj_format(l->c->arena, "%s%s$%u", at, d ? ", " : "", first + d);
     constraints = kj_format(l->c->arena, "%s,r", constraints);
   }
   args[count++] = copy.is_store
                     ? tile
-                    : LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[1]), l->i32, "");
+                    : LLVMBuildTrunc(l->builder, kl_lower_expr(l, expr->args.items[1]), l->i32, "");
   constraints = kj_format(l->c->arena, "%s,r", constraints);
   const char *text =
     copy.is_store
@@ -115,7 +115,7 @@ LLVMValueRef kj_nvptx_cp_async_tensor(kj_lowering *l, const kj_texpr *expr)
   return copy_effect(l, text, constraints, args, count);
 }
 
-LLVMValueRef kj_nvptx_copy_group(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_copy_group(kl_lowering *l, const kt_expr *expr)
 {
   static const char *const texts[] = {
     [KJ_BUILTIN_CP_ASYNC_COMMIT] = "cp.async.commit_group;",
@@ -125,7 +125,7 @@ LLVMValueRef kj_nvptx_copy_group(kj_lowering *l, const kj_texpr *expr)
     [KJ_BUILTIN_CP_ASYNC_BULK_WAIT_READ] = "cp.async.bulk.wait_group.read $0;",
   };
   bool is_wait = expr->args.count > 0;
-  LLVMValueRef count = is_wait ? kj_const32(l, (int64_t)expr->args.items[0]->integer) : NULL;
+  LLVMValueRef count = is_wait ? kl_const32(l, (int64_t)expr->args.items[0]->integer) : NULL;
   return copy_effect(l, texts[expr->builtin->id], is_wait ? "n" : "", &count, is_wait);
 }
 
@@ -133,7 +133,7 @@ LLVMValueRef kj_nvptx_copy_group(kj_lowering *l, const kj_texpr *expr)
  * say that they touch the barrier's own memory only, so that accesses to what is waited for could
  * be moved across: all are written as text that touches any memory. */
 
-LLVMValueRef kj_build_asm(kj_lowering *l, const kj_asm *code, LLVMValueRef *args, unsigned count)
+LLVMValueRef kl_build_asm(kl_lowering *l, const kl_asm *code, LLVMValueRef *args, unsigned count)
 {
   LLVMTypeRef *params = KJ_NEW_ARRAY(l->c->arena, LLVMTypeRef, count + 1);
   for (unsigned i = 0; i < count; i++) params[i] = LLVMTypeOf(args[i]);
@@ -145,21 +145,21 @@ LLVMValueRef kj_build_asm(kj_lowering *l, const kj_asm *code, LLVMValueRef *args
     LLVMGetInlineAsm(type, code->text, strlen(code->text), constraints, strlen(constraints),
                      !code->is_pure, false, LLVMInlineAsmDialectATT, false);
   LLVMValueRef call = LLVMBuildCall2(l->builder, type, value, args, count, "");
-  if (code->is_convergent) kj_add_call_attribute(l, call, "convergent");
-  kj_add_call_attribute(l, call, "nounwind");
+  if (code->is_convergent) kl_add_call_attribute(l, call, "convergent");
+  kl_add_call_attribute(l, call, "nounwind");
   return call;
 }
 
-LLVMValueRef kj_shared_window(kj_lowering *l, LLVMValueRef pointer)
+LLVMValueRef kl_shared_window(kl_lowering *l, LLVMValueRef pointer)
 {
   return LLVMBuildTrunc(l->builder, LLVMBuildPtrToInt(l->builder, pointer, l->i64, ""), l->i32, "");
 }
 
-static LLVMValueRef effect(kj_lowering *l, const char *text, const char *constraints,
+static LLVMValueRef effect(kl_lowering *l, const char *text, const char *constraints,
                            LLVMValueRef *args, unsigned count)
 {
-  kj_build_asm(l,
-               &(kj_asm){ .text = text,
+  kl_build_asm(l,
+               &(kl_asm){ .text = text,
                           .constraints = constraints,
                           .result = l->void_,
                           .is_convergent = true },
@@ -169,7 +169,7 @@ static LLVMValueRef effect(kj_lowering *l, const char *text, const char *constra
 
 /* ---- barriers ---- */
 
-static LLVMValueRef product(kj_lowering *l, kj_builtin_id position)
+static LLVMValueRef product(kl_lowering *l, ki_builtin_id position)
 {
   LLVMValueRef all = l->target->position(l, position, 0);
   for (uint32_t d = 1; d < 3; d++)
@@ -177,12 +177,12 @@ static LLVMValueRef product(kj_lowering *l, kj_builtin_id position)
   return all;
 }
 
-static LLVMValueRef is_first_block(kj_lowering *l)
+static LLVMValueRef is_first_block(kl_lowering *l)
 {
   LLVMValueRef any = l->target->position(l, KJ_BUILTIN_BLOCK_IDX, 0);
   for (uint32_t d = 1; d < 3; d++)
     any = LLVMBuildOr(l->builder, any, l->target->position(l, KJ_BUILTIN_BLOCK_IDX, d), "");
-  return LLVMBuildICmp(l->builder, LLVMIntEQ, any, kj_const32(l, 0), "");
+  return LLVMBuildICmp(l->builder, LLVMIntEQ, any, kl_const32(l, 0), "");
 }
 
 /* The driver gives each cooperative launch a word, which starts as 0: environment registers 1 and 2
@@ -195,35 +195,35 @@ static const char meet_grid[] =
   "atom.add.acq_rel.gpu.u32 old, [at+4], $0; again: ld.acquire.gpu.u32 now, [at+4]; xor.b32 now, "
   "now, old; setp.ge.s32 p, now, 0; @p bra again; }";
 
-static void sync_grid(kj_lowering *l)
+static void sync_grid(kl_lowering *l)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMBasicBlockRef leader = kj_new_block(l, "leader"), end = kj_new_block(l, "grid");
+  LLVMBasicBlockRef leader = kl_new_block(l, "leader"), end = kl_new_block(l, "grid");
   l->target->barrier(l);
   LLVMValueRef rank = l->target->position(l, KJ_BUILTIN_THREAD_RANK, 0);
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, rank, kj_const32(l, 0), ""), leader, end);
-  kj_move_to(l, leader);
-  LLVMValueRef others = LLVMBuildSub(b, product(l, KJ_BUILTIN_GRID_DIM), kj_const32(l, 1), "");
+  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, rank, kl_const32(l, 0), ""), leader, end);
+  kl_move_to(l, leader);
+  LLVMValueRef others = LLVMBuildSub(b, product(l, KJ_BUILTIN_GRID_DIM), kl_const32(l, 1), "");
   LLVMValueRef rest = LLVMBuildSub(b, LLVMConstInt(l->i32, 0x80000000u, false), others, "");
-  LLVMValueRef step = LLVMBuildSelect(b, is_first_block(l), rest, kj_const32(l, 1), "");
+  LLVMValueRef step = LLVMBuildSelect(b, is_first_block(l), rest, kl_const32(l, 1), "");
   effect(l, meet_grid, "r", &step, 1);
   LLVMBuildBr(b, end);
-  kj_move_to(l, end);
+  kl_move_to(l, end);
   l->target->barrier(l);
   l->has_loops = true;
 }
 
-LLVMValueRef kj_nvptx_group_barrier(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_group_barrier(kl_lowering *l, const kt_expr *expr)
 {
   static const char arrive[] = "barrier.cluster.arrive;", wait[] = "barrier.cluster.wait;";
-  kj_builtin_id id = expr->builtin->id;
+  ki_builtin_id id = expr->builtin->id;
   if (id == KJ_BUILTIN_GRID_SYNC) sync_grid(l);
   if (id == KJ_BUILTIN_CLUSTER_SYNC || id == KJ_BUILTIN_CLUSTER_ARRIVE)
     effect(l, arrive, "", NULL, 0);
   if (id == KJ_BUILTIN_CLUSTER_SYNC || id == KJ_BUILTIN_CLUSTER_WAIT) effect(l, wait, "", NULL, 0);
   if (!expr->args.count) return NULL;
-  LLVMValueRef args[2] = { kj_lower_index32(l, expr->args.items[0]),
-                           kj_lower_index32(l, expr->args.items[1]) };
+  LLVMValueRef args[2] = { kl_lower_index32(l, expr->args.items[0]),
+                           kl_lower_index32(l, expr->args.items[1]) };
   bool is_sync = id == KJ_BUILTIN_BARRIER_SYNC;
   return effect(l, is_sync ? "barrier.sync $0, $1;" : "barrier.arrive $0, $1;", "r,r", args, 2);
 }
@@ -231,7 +231,7 @@ LLVMValueRef kj_nvptx_group_barrier(kj_lowering *l, const kj_texpr *expr)
 /* ---- mbarriers ---- */
 
 typedef struct phase_text {
-  kj_builtin_id id;
+  ki_builtin_id id;
   bool is_other, is_counted; /* of another block; with a count */
   const char *text, *constraints;
 } phase_text;
@@ -258,12 +258,12 @@ static const phase_text phase_texts[] = {
     "r" },
 };
 
-static LLVMValueRef address32(kj_lowering *l, const kj_texpr *expr)
+static LLVMValueRef address32(kl_lowering *l, const kt_expr *expr)
 {
-  return LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[0]), l->i32, "");
+  return LLVMBuildTrunc(l->builder, kl_lower_expr(l, expr->args.items[0]), l->i32, "");
 }
 
-LLVMValueRef kj_nvptx_mbarrier(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_mbarrier(kl_lowering *l, const kt_expr *expr)
 {
   size_t i = 0;
   bool is_counted = expr->args.count > 1;
@@ -271,10 +271,10 @@ LLVMValueRef kj_nvptx_mbarrier(kj_lowering *l, const kj_texpr *expr)
          phase_texts[i].is_counted != is_counted)
     i++;
   LLVMValueRef args[2] = { address32(l, expr) };
-  if (is_counted) args[1] = kj_lower_expr(l, expr->args.items[1]);
+  if (is_counted) args[1] = kl_lower_expr(l, expr->args.items[1]);
   LLVMTypeRef result = expr->type == KJIT_VOID ? l->void_ : l->i64;
-  return kj_build_asm(l,
-                      &(kj_asm){ .text = phase_texts[i].text,
+  return kl_build_asm(l,
+                      &(kl_asm){ .text = phase_texts[i].text,
                                  .constraints = phase_texts[i].constraints,
                                  .result = result },
                       args, 1 + is_counted);
@@ -282,22 +282,22 @@ LLVMValueRef kj_nvptx_mbarrier(kj_lowering *l, const kj_texpr *expr)
 
 /* The scope of what is made known: the cluster's where there is one, whose other blocks may have
  * arrived too. */
-static const char *scope_text(kj_lowering *l)
+static const char *scope_text(kl_lowering *l)
 {
   return l->c->has_cluster || l->c->code->cluster[0] ? ".acquire.cluster" : "";
 }
 
-LLVMValueRef kj_nvptx_mbarrier_wait(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_mbarrier_wait(kl_lowering *l, const kt_expr *expr)
 {
-  kj_phase_wait wait = (kj_phase_wait)expr->builtin->operation;
+  ki_phase_wait wait = (ki_phase_wait)expr->builtin->operation;
   bool has_try = l->c->request->target.arch >= 90, is_wait = wait == KJ_PHASE_WAIT;
-  bool is_parity = LLVMTypeOf(kj_lower_expr(l, expr->args.items[1])) == l->i32;
+  bool is_parity = LLVMTypeOf(kl_lower_expr(l, expr->args.items[1])) == l->i32;
   const char *how = wait == KJ_PHASE_TEST || (is_wait && !has_try) ? "test_wait" : "try_wait",
              *space = has_try ? ".shared::cta" : ".shared", *scope = scope_text(l);
   const char *test =
     kj_format(l->c->arena, "mbarrier.%s%s%s%s.b64 p, [$%d], $%d;", how, is_parity ? ".parity" : "",
               has_try ? scope : "", space, !is_wait, 1 + !is_wait);
-  LLVMValueRef args[2] = { address32(l, expr), kj_lower_expr(l, expr->args.items[1]) };
+  LLVMValueRef args[2] = { address32(l, expr), kl_lower_expr(l, expr->args.items[1]) };
   const char *operand = is_parity ? "r,r" : "r,l";
   if (has_try && scope[0] && l->c->least_ptx < 80) l->c->least_ptx = 80;
   if (is_wait)
@@ -307,18 +307,18 @@ LLVMValueRef kj_nvptx_mbarrier_wait(kj_lowering *l, const kj_texpr *expr)
                   operand, args, 2);
   const char *text = kj_format(l->c->arena, "{ .reg .pred p; %s selp.u32 $0, 1, 0, p; }", test);
   const char *constraints = kj_format(l->c->arena, "=r,%s", operand);
-  LLVMValueRef is_over = kj_build_asm(
+  LLVMValueRef is_over = kl_build_asm(
     l,
-    &(kj_asm){ .text = text, .constraints = constraints, .result = l->i32, .is_convergent = true },
+    &(kl_asm){ .text = text, .constraints = constraints, .result = l->i32, .is_convergent = true },
     args, 2);
-  return LLVMBuildICmp(l->builder, LLVMIntNE, is_over, kj_const32(l, 0), "");
+  return LLVMBuildICmp(l->builder, LLVMIntNE, is_over, kl_const32(l, 0), "");
 }
 
-LLVMValueRef kj_nvptx_pending_count(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_pending_count(kl_lowering *l, const kt_expr *expr)
 {
-  LLVMValueRef token = kj_lower_expr(l, expr->args.items[0]);
-  return kj_build_asm(l,
-                      &(kj_asm){ .text = "mbarrier.pending_count.b64 $0, $1;",
+  LLVMValueRef token = kl_lower_expr(l, expr->args.items[0]);
+  return kl_build_asm(l,
+                      &(kl_asm){ .text = "mbarrier.pending_count.b64 $0, $1;",
                                  .constraints = "=r,l",
                                  .result = l->i32,
                                  .is_pure = true },
@@ -327,54 +327,54 @@ LLVMValueRef kj_nvptx_pending_count(kj_lowering *l, const kj_texpr *expr)
 
 /* ---- clusters ---- */
 
-LLVMValueRef kj_nvptx_shared_address(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_shared_address(kl_lowering *l, const kt_expr *expr)
 {
-  kj_array_value array = kj_lower_array(l, expr->x);
-  LLVMValueRef pointer = kj_checked_pointer(l, &array, &expr->indices, expr->is_checked);
+  kl_array_value array = kl_lower_array(l, expr->x);
+  LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->indices, expr->is_checked);
   LLVMTypeRef shared = LLVMPointerTypeInContext(l->context, l->target->shared_space);
   if (LLVMGetPointerAddressSpace(LLVMTypeOf(pointer)) != l->target->shared_space)
     pointer = LLVMBuildAddrSpaceCast(l->builder, pointer, shared, "");
   return LLVMBuildPtrToInt(l->builder, pointer, l->i64, "");
 }
 
-LLVMValueRef kj_nvptx_map_shared_rank(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_map_shared_rank(kl_lowering *l, const kt_expr *expr)
 {
-  kj_array_value array = kj_lower_array(l, expr->args.items[0]);
-  LLVMValueRef rank = kj_lower_expr(l, expr->args.items[1]);
+  kl_array_value array = kl_lower_array(l, expr->args.items[0]);
+  LLVMValueRef rank = kl_lower_expr(l, expr->args.items[1]);
   LLVMValueRef args[2] = { LLVMBuildAddrSpaceCast(l->builder, array.pointer, l->pointer, ""),
                            rank };
-  array.pointer = kj_build_asm(l,
-                               &(kj_asm){ .text = "mapa.u64 $0, $1, $2;",
+  array.pointer = kl_build_asm(l,
+                               &(kl_asm){ .text = "mapa.u64 $0, $1, $2;",
                                           .constraints = "=l,l,r",
                                           .result = l->pointer,
                                           .is_pure = true },
                                args, 2);
   array.type = expr->type;
-  return kj_pack_array(l, &array);
+  return kl_pack_array(l, &array);
 }
 
 /* Where an architecture has no clusters, every block is one. */
-LLVMValueRef kj_nvptx_cluster_position(kj_lowering *l, kj_builtin_id position, uint32_t dimension)
+LLVMValueRef kl_nvptx_cluster_position(kl_lowering *l, ki_builtin_id position, uint32_t dimension)
 {
   if (l->c->request->target.arch < 90) {
     if (position == KJ_BUILTIN_CLUSTER_IDX)
       return l->target->position(l, KJ_BUILTIN_BLOCK_IDX, dimension);
     if (position == KJ_BUILTIN_CLUSTER_GRID_DIM)
       return l->target->position(l, KJ_BUILTIN_GRID_DIM, dimension);
-    return kj_const32(l, position == KJ_BUILTIN_CLUSTER_DIM || position == KJ_BUILTIN_CLUSTER_SIZE);
+    return kl_const32(l, position == KJ_BUILTIN_CLUSTER_DIM || position == KJ_BUILTIN_CLUSTER_SIZE);
   }
   static const char *const names[] = {
     [KJ_BUILTIN_CLUSTER_IDX] = "clusterid",        [KJ_BUILTIN_CLUSTER_DIM] = "cluster.nctaid",
     [KJ_BUILTIN_CLUSTER_GRID_DIM] = "nclusterid",  [KJ_BUILTIN_CLUSTER_BLOCK_IDX] = "cluster.ctaid",
     [KJ_BUILTIN_CLUSTER_RANK] = "cluster.ctarank", [KJ_BUILTIN_CLUSTER_SIZE] = "cluster.nctarank"
   };
-  bool has_parts = kj_builtin_table[position].flags & KJ_XYZ;
+  bool has_parts = ki_builtin_table[position].flags & KJ_XYZ;
   const uint32_t *known = l->c->code->cluster;
-  if (known[0] && position == KJ_BUILTIN_CLUSTER_DIM) return kj_const32(l, known[dimension]);
+  if (known[0] && position == KJ_BUILTIN_CLUSTER_DIM) return kl_const32(l, known[dimension]);
   if (known[0] && position == KJ_BUILTIN_CLUSTER_SIZE)
-    return kj_const32(l, (int64_t)known[0] * known[1] * known[2]);
+    return kl_const32(l, (int64_t)known[0] * known[1] * known[2]);
   const char part[] = { '.', "xyz"[dimension], 0 };
-  return kj_intrinsic(l,
+  return kl_intrinsic(l,
                       kj_format(l->c->arena, "llvm.nvvm.read.ptx.sreg.%s%s", names[position],
                                 has_parts ? part : ""),
                       NULL, 0, NULL, 0);
@@ -382,41 +382,41 @@ LLVMValueRef kj_nvptx_cluster_position(kj_lowering *l, kj_builtin_id position, u
 
 /* ---- text of the kernel's own ---- */
 
-static char constraint_of(kj_lowering *l, kjit_type type)
+static char constraint_of(kl_lowering *l, kjit_type type)
 {
   if (type == KJIT_F32) return 'f';
   if (type == KJIT_F64) return 'd';
-  uint32_t bytes = kj_scalar_bytes(l, type);
+  uint32_t bytes = kl_scalar_bytes(l, type);
   return bytes == 8 ? 'l' : bytes == 4 ? 'r' : 'h';
 }
 
 /* f16 is handed over as its bits, bytes in 16 of them. */
-static LLVMTypeRef operand_type(kj_lowering *l, kjit_type type)
+static LLVMTypeRef operand_type(kl_lowering *l, kjit_type type)
 {
-  return type == KJIT_F32 || type == KJIT_F64 || kj_scalar_bytes(l, type) > 2
-           ? kj_register_type(l, type)
+  return type == KJIT_F32 || type == KJIT_F64 || kl_scalar_bytes(l, type) > 2
+           ? kl_register_type(l, type)
            : l->i16;
 }
 
-static LLVMValueRef as_operand(kj_lowering *l, kjit_type type, LLVMValueRef value)
+static LLVMValueRef as_operand(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (operand_type(l, type) != l->i16) return value;
-  if (kj_scalar_bytes(l, type) == 2)
-    return LLVMBuildBitCast(l->builder, kj_to_memory(l, type, value), l->i16, "");
-  return kj_is_signed_type(l, type) ? LLVMBuildSExt(l->builder, value, l->i16, "")
+  if (kl_scalar_bytes(l, type) == 2)
+    return LLVMBuildBitCast(l->builder, kl_to_memory(l, type, value), l->i16, "");
+  return kl_is_signed_type(l, type) ? LLVMBuildSExt(l->builder, value, l->i16, "")
                                     : LLVMBuildZExt(l->builder, value, l->i16, "");
 }
 
-static LLVMValueRef from_result(kj_lowering *l, kjit_type type, LLVMValueRef value)
+static LLVMValueRef from_result(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (operand_type(l, type) != l->i16) return value;
-  if (kj_scalar_bytes(l, type) == 2)
-    return kj_from_memory(l, type,
-                          LLVMBuildBitCast(l->builder, value, kj_memory_type(l, type), ""));
-  return LLVMBuildTrunc(l->builder, value, kj_register_type(l, type), "");
+  if (kl_scalar_bytes(l, type) == 2)
+    return kl_from_memory(l, type,
+                          LLVMBuildBitCast(l->builder, value, kl_memory_type(l, type), ""));
+  return LLVMBuildTrunc(l->builder, value, kl_register_type(l, type), "");
 }
 
-LLVMValueRef kj_nvptx_ptx(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_ptx(kl_lowering *l, const kt_expr *expr)
 {
   bool has_result = expr->type != KJIT_VOID;
   LLVMValueRef *args = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef, expr->args.count + 1);
@@ -424,21 +424,21 @@ LLVMValueRef kj_nvptx_ptx(kj_lowering *l, const kj_texpr *expr)
     has_result ? kj_format(l->c->arena, "=%c", constraint_of(l, expr->type)) : "";
   for (size_t i = 0; i < expr->args.count; i++) {
     kjit_type type = expr->args.items[i]->type;
-    args[i] = as_operand(l, type, kj_lower_expr(l, expr->args.items[i]));
+    args[i] = as_operand(l, type, kl_lower_expr(l, expr->args.items[i]));
     constraints = kj_format(l->c->arena, "%s%s%c", constraints, constraints[0] ? "," : "",
                             constraint_of(l, type));
   }
-  kj_asm code = { .text = expr->text,
+  kl_asm code = { .text = expr->text,
                   .constraints = constraints,
                   .result = has_result ? operand_type(l, expr->type) : l->void_,
                   .is_convergent = true };
-  LLVMValueRef value = kj_build_asm(l, &code, args, (unsigned)expr->args.count);
+  LLVMValueRef value = kl_build_asm(l, &code, args, (unsigned)expr->args.count);
   return has_result ? from_result(l, expr->type, value) : NULL;
 }
 
 /* ---- fences ---- */
 
-LLVMValueRef kj_nvptx_group_fence(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_group_fence(kl_lowering *l, const kt_expr *expr)
 {
   return effect(l,
                 expr->builtin->id == KJ_BUILTIN_FENCE_PROXY_ASYNC

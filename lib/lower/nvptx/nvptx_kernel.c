@@ -8,14 +8,14 @@ enum { CALL_CONVENTION = 71, STATIC_SHARED_LIMIT = 48 * 1024, CONSTANT_LIMIT = 6
 static unsigned param_index(size_t i) { return (unsigned)i + 1; }
 static const unsigned function_index = (unsigned)LLVMAttributeFunctionIndex;
 
-static void add_text_attribute(kj_lowering *l, const char *name, const char *value)
+static void add_text_attribute(kl_lowering *l, const char *name, const char *value)
 {
   LLVMAttributeRef attribute = LLVMCreateStringAttribute(l->context, name, (unsigned)strlen(name),
                                                          value, (unsigned)strlen(value));
   LLVMAddAttributeAtIndex(l->function, function_index, attribute);
 }
 
-static LLVMAttributeRef range_attribute(kj_lowering *l, uint64_t lower, uint64_t upper,
+static LLVMAttributeRef range_attribute(kl_lowering *l, uint64_t lower, uint64_t upper,
                                         unsigned bits)
 {
   unsigned kind = LLVMGetEnumAttributeKindForName("range", 5);
@@ -24,18 +24,18 @@ static LLVMAttributeRef range_attribute(kj_lowering *l, uint64_t lower, uint64_t
 
 /* ---- the kernel ---- */
 
-static LLVMTypeRef parameter_type(kj_lowering *l, const kj_planned_parameter *p)
+static LLVMTypeRef parameter_type(kl_lowering *l, const kl_planned_parameter *p)
 {
   switch (KJ_AMONG(p->parameter.kind)) {
   case KJ_PARAMETER_POINTER: return LLVMPointerTypeInContext(l->context, l->target->global_space);
-  case KJ_PARAMETER_SCALAR: return kj_memory_type(l, p->type);
+  case KJ_PARAMETER_SCALAR: return kl_memory_type(l, p->type);
   case KJ_PARAMETER_TENSOR_MAP: return l->pointer;
   case KJ_PARAMETER_FAILURE: return l->pointer;
   default: return p->parameter.size_bytes == 4 ? l->i32 : l->i64;
   }
 }
 
-static const char *parameter_name(kj_lowering *l, const kj_planned_parameter *p)
+static const char *parameter_name(kl_lowering *l, const kl_planned_parameter *p)
 {
   if (p->parameter.kind == KJ_PARAMETER_FAILURE) return "failure";
   if (p->parameter.kind == KJ_PARAMETER_SHARED_OFFSET)
@@ -56,7 +56,7 @@ static const char *parameter_name(kj_lowering *l, const kj_planned_parameter *p)
 }
 
 /* A constant of the grid: it is read where the parameters lie. */
-static void describe_map(kj_lowering *l, unsigned index)
+static void describe_map(kl_lowering *l, unsigned index)
 {
   static const char constant[] = "nvvm.grid_constant";
   LLVMTypeRef bytes = LLVMArrayType2(l->i8, KJ_MAP_BYTES);
@@ -67,16 +67,16 @@ static void describe_map(kj_lowering *l, unsigned index)
   LLVMAddAttributeAtIndex(l->function, index,
                           LLVMCreateStringAttribute(l->context, constant, sizeof constant - 1, "",
                                                     0));
-  kj_add_attribute(l, l->function, index, "align", KJ_MAP_ALIGNMENT);
-  kj_add_attribute(l, l->function, index, "readonly", 0);
+  kl_add_attribute(l, l->function, index, "align", KJ_MAP_ALIGNMENT);
+  kl_add_attribute(l, l->function, index, "readonly", 0);
 }
 
 /* noalias holds for what nothing in the kernel writes only: LLVM lets noalias memory be unchanged
  * across barriers. */
-static void describe_parameter(kj_lowering *l, size_t i)
+static void describe_parameter(kl_lowering *l, size_t i)
 {
-  const kj_planned_parameter *p = &l->parameters.items[i];
-  kj_add_attribute(l, l->function, param_index(i), "noundef", 0);
+  const kl_planned_parameter *p = &l->parameters.items[i];
+  kl_add_attribute(l, l->function, param_index(i), "noundef", 0);
   if (p->parameter.kind == KJ_PARAMETER_EXTENT || p->parameter.kind == KJ_PARAMETER_SHARED_EXTENT ||
       p->parameter.kind == KJ_PARAMETER_SHARED_OFFSET) {
     unsigned bits = 8u * p->parameter.size_bytes;
@@ -86,18 +86,18 @@ static void describe_parameter(kj_lowering *l, size_t i)
   if (p->parameter.kind == KJ_PARAMETER_TENSOR_MAP) describe_map(l, param_index(i));
   if (p->parameter.kind != KJ_PARAMETER_POINTER || !l->uses[p->parameter.argument].is_constant)
     return;
-  kj_add_attribute(l, l->function, param_index(i), "noalias", 0);
-  kj_add_attribute(l, l->function, param_index(i), "readonly", 0);
+  kl_add_attribute(l, l->function, param_index(i), "noalias", 0);
+  kl_add_attribute(l, l->function, param_index(i), "readonly", 0);
 }
 
-static bool is_block_known(const kj_instance *kernel)
+static bool is_block_known(const kt_instance *kernel)
 {
   return kernel->block[0] && kernel->block[1] && kernel->block[2];
 }
 
-static void limit_launch(kj_lowering *l)
+static void limit_launch(kl_lowering *l)
 {
-  const kj_instance *k = l->kernel;
+  const kt_instance *k = l->kernel;
   kj_arena *arena = l->c->arena;
   if (is_block_known(k))
     add_text_attribute(l, "nvvm.reqntid",
@@ -117,7 +117,7 @@ static void limit_launch(kj_lowering *l)
     add_text_attribute(l, "nvvm.maxclusterrank", kj_format(arena, "%u", k->max_cluster));
 }
 
-static void begin_kernel(kj_lowering *l)
+static void begin_kernel(kl_lowering *l)
 {
   size_t count = l->parameters.count;
   LLVMTypeRef *types = KJ_NEW_ARRAY(l->c->arena, LLVMTypeRef, count + 1);
@@ -125,52 +125,52 @@ static void begin_kernel(kj_lowering *l)
   l->function = LLVMAddFunction(l->module, l->kernel->symbol,
                                 LLVMFunctionType(l->void_, types, (unsigned)count, false));
   LLVMSetFunctionCallConv(l->function, CALL_CONVENTION);
-  kj_add_attribute(l, l->function, function_index, "nounwind", 0);
-  kj_add_attribute(l, l->function, function_index, "convergent", 0);
+  kl_add_attribute(l, l->function, function_index, "nounwind", 0);
+  kl_add_attribute(l, l->function, function_index, "convergent", 0);
   limit_launch(l);
   for (size_t i = 0; i < count; i++) {
-    kj_planned_parameter *p = &l->parameters.items[i];
+    kl_planned_parameter *p = &l->parameters.items[i];
     const char *name = parameter_name(l, p);
     p->value = LLVMGetParam(l->function, (unsigned)i);
     LLVMSetValueName2(p->value, name, strlen(name));
     describe_parameter(l, i);
   }
-  kj_begin_body(l);
+  kl_begin_body(l);
   if (!l->c->request->signature->is_programmatic) return;
   enum { PROGRAMMATIC_FROM = 90 };
   if (l->c->request->target.arch < PROGRAMMATIC_FROM)
-    kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "programmatic launches need sm_%d, the target is sm_%u", PROGRAMMATIC_FROM,
             l->c->request->target.arch);
   /* The next launch may be prepared from now on; this one waits until all before it has ended and
    * what it wrote can be seen. */
-  kj_intrinsic(l, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0, NULL, 0);
-  kj_intrinsic(l, "llvm.nvvm.griddepcontrol.wait", NULL, 0, NULL, 0);
+  kl_intrinsic(l, "llvm.nvvm.griddepcontrol.launch.dependents", NULL, 0, NULL, 0);
+  kl_intrinsic(l, "llvm.nvvm.griddepcontrol.wait", NULL, 0, NULL, 0);
 }
 
 /* Alignment is said of parameters only where the code makes use of it, so that other kernels take
  * any address. */
-static void end_kernel(kj_lowering *l)
+static void end_kernel(kl_lowering *l)
 {
   LLVMBuildRetVoid(l->builder);
   for (size_t i = 0; l->c->used_aligned16 && i < l->parameters.count; i++) {
     const kj_parameter *p = &l->parameters.items[i].parameter;
     bool is_array = p->kind == KJ_PARAMETER_POINTER;
     if (is_array && (l->c->request->signature->arguments[p->argument].facts & KJ_FACT_ALIGNED16))
-      kj_add_attribute(l, l->function, param_index(i), "align", 16);
+      kl_add_attribute(l, l->function, param_index(i), "align", 16);
   }
 }
 
 /* ---- positions ---- */
 
-static LLVMValueRef read_register(kj_lowering *l, const char *name, uint64_t least, uint64_t end)
+static LLVMValueRef read_register(kl_lowering *l, const char *name, uint64_t least, uint64_t end)
 {
-  LLVMValueRef call = kj_intrinsic(l, name, NULL, 0, NULL, 0);
+  LLVMValueRef call = kl_intrinsic(l, name, NULL, 0, NULL, 0);
   LLVMAddCallSiteAttribute(call, LLVMAttributeReturnIndex, range_attribute(l, least, end, 32));
   return call;
 }
 
-static LLVMValueRef read_position(kj_lowering *l, const char *symbol, uint32_t dimension,
+static LLVMValueRef read_position(kl_lowering *l, const char *symbol, uint32_t dimension,
                                   uint64_t least, uint64_t end)
 {
   return read_register(l,
@@ -179,7 +179,7 @@ static LLVMValueRef read_position(kj_lowering *l, const char *symbol, uint32_t d
                        least, end);
 }
 
-static uint32_t most_threads(kj_lowering *l, uint32_t dimension)
+static uint32_t most_threads(kl_lowering *l, uint32_t dimension)
 {
   uint32_t known = l->kernel->block[dimension],
            bound = l->c->code->max_threads ? l->c->code->max_threads : 1024;
@@ -187,51 +187,51 @@ static uint32_t most_threads(kj_lowering *l, uint32_t dimension)
   return dimension == 2 && bound > 64 ? 64 : bound;
 }
 
-static LLVMValueRef thread_index(kj_lowering *l, uint32_t d)
+static LLVMValueRef thread_index(kl_lowering *l, uint32_t d)
 {
-  return l->kernel->block[d] == 1 ? kj_const32(l, 0)
+  return l->kernel->block[d] == 1 ? kl_const32(l, 0)
                                   : read_position(l, "tid", d, 0, most_threads(l, d));
 }
 
-static LLVMValueRef block_size(kj_lowering *l, uint32_t d)
+static LLVMValueRef block_size(kl_lowering *l, uint32_t d)
 {
   uint32_t known = l->kernel->block[d];
-  return known ? kj_const32(l, known)
+  return known ? kl_const32(l, known)
                : read_position(l, "ntid", d, 1, (uint64_t)most_threads(l, d) + 1);
 }
 
 static uint64_t most_blocks(uint32_t dimension) { return dimension ? 0xffff : 0x7fffffff; }
-static LLVMValueRef block_index(kj_lowering *l, uint32_t d)
+static LLVMValueRef block_index(kl_lowering *l, uint32_t d)
 {
   return read_position(l, "ctaid", d, 0, most_blocks(d));
 }
-static LLVMValueRef grid_size(kj_lowering *l, uint32_t d)
+static LLVMValueRef grid_size(kl_lowering *l, uint32_t d)
 {
   return read_position(l, "nctaid", d, 1, most_blocks(d) + 1);
 }
 
-static LLVMValueRef add_exact(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef add_exact(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildNSWAdd(l->builder, x, y, "");
 }
-static LLVMValueRef multiply_exact(kj_lowering *l, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef multiply_exact(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildNSWMul(l->builder, x, y, "");
 }
 
-static LLVMValueRef thread_rank(kj_lowering *l)
+static LLVMValueRef thread_rank(kl_lowering *l)
 {
   LLVMValueRef plane =
     add_exact(l, multiply_exact(l, thread_index(l, 2), block_size(l, 1)), thread_index(l, 1));
   return add_exact(l, multiply_exact(l, plane, block_size(l, 0)), thread_index(l, 0));
 }
 
-static LLVMValueRef threads_of_block(kj_lowering *l)
+static LLVMValueRef threads_of_block(kl_lowering *l)
 {
   return multiply_exact(l, multiply_exact(l, block_size(l, 0), block_size(l, 1)), block_size(l, 2));
 }
 
-static LLVMValueRef position(kj_lowering *l, kj_builtin_id id, uint32_t dimension)
+static LLVMValueRef position(kl_lowering *l, ki_builtin_id id, uint32_t dimension)
 {
   switch (KJ_AMONG(id)) {
   case KJ_BUILTIN_THREAD_IDX: return thread_index(l, dimension);
@@ -239,28 +239,28 @@ static LLVMValueRef position(kj_lowering *l, kj_builtin_id id, uint32_t dimensio
   case KJ_BUILTIN_BLOCK_DIM: return block_size(l, dimension);
   case KJ_BUILTIN_GRID_DIM: return grid_size(l, dimension);
   case KJ_BUILTIN_THREAD_RANK: return thread_rank(l);
-  case KJ_BUILTIN_WARP_RANK: return LLVMBuildLShr(l->builder, thread_rank(l), kj_const32(l, 5), "");
+  case KJ_BUILTIN_WARP_RANK: return LLVMBuildLShr(l->builder, thread_rank(l), kl_const32(l, 5), "");
   case KJ_BUILTIN_CLUSTER_IDX:
   case KJ_BUILTIN_CLUSTER_DIM:
   case KJ_BUILTIN_CLUSTER_GRID_DIM:
   case KJ_BUILTIN_CLUSTER_BLOCK_IDX:
   case KJ_BUILTIN_CLUSTER_RANK:
-  case KJ_BUILTIN_CLUSTER_SIZE: return kj_nvptx_cluster_position(l, id, dimension);
+  case KJ_BUILTIN_CLUSTER_SIZE: return kl_nvptx_cluster_position(l, id, dimension);
   default: return read_register(l, "llvm.nvvm.read.ptx.sreg.laneid", 0, 32);
   }
 }
 
 /* ---- memory ---- */
 
-static unsigned alignment_of(kj_lowering *l, const kj_tvar *var, const kj_type_info *info,
+static unsigned alignment_of(kl_lowering *l, const kt_var *var, const ki_type_info *info,
                              unsigned least)
 {
-  unsigned own = kj_type_alignment(l, info->element),
+  unsigned own = kl_type_alignment(l, info->element),
            alignment = var->alignment > own ? var->alignment : own;
   return alignment > least ? alignment : least;
 }
 
-static LLVMValueRef add_shared(kj_lowering *l, const kj_tvar *var, LLVMTypeRef type,
+static LLVMValueRef add_shared(kl_lowering *l, const kt_var *var, LLVMTypeRef type,
                                unsigned alignment)
 {
   LLVMValueRef global =
@@ -268,12 +268,12 @@ static LLVMValueRef add_shared(kj_lowering *l, const kj_tvar *var, LLVMTypeRef t
   LLVMSetAlignment(global, alignment);
   LLVMSetLinkage(global, LLVMInternalLinkage);
   LLVMSetInitializer(global, LLVMGetUndef(type));
-  ((kj_tvar *)var)->lowered = global;
+  ((kt_var *)var)->lowered = global;
   return global;
 }
 
 /* One symbol for all of it: every symbol without a size starts at the same address. */
-static LLVMValueRef dynamic_shared(kj_lowering *l)
+static LLVMValueRef dynamic_shared(kl_lowering *l)
 {
   static const char name[] = "kjit_dynamic_shared";
   LLVMValueRef known = LLVMGetNamedGlobal(l->module, name);
@@ -284,40 +284,40 @@ static LLVMValueRef dynamic_shared(kj_lowering *l)
   return global;
 }
 
-static LLVMValueRef shared_pointer(kj_lowering *l, const kj_tvar *var)
+static LLVMValueRef shared_pointer(kl_lowering *l, const kt_var *var)
 {
   if (var->lowered) return var->lowered;
-  const kj_type_info *info = kj_type(l->c->types, var->type);
-  if (kj_is_dynamic_shared(l, var)) {
-    LLVMValueRef offset = kj_dynamic_offset(l, var), base = dynamic_shared(l);
+  const ki_type_info *info = ki_type(l->c->types, var->type);
+  if (kl_is_dynamic_shared(l, var)) {
+    LLVMValueRef offset = kl_dynamic_offset(l, var), base = dynamic_shared(l);
     return LLVMIsNull(offset) ? base
                               : LLVMBuildInBoundsGEP2(l->builder, l->i8, base, &offset, 1, "");
   }
-  uint64_t bytes = kj_element_count(info) * kj_scalar_bytes(l, info->element);
+  uint64_t bytes = ki_element_count(info) * kl_scalar_bytes(l, info->element);
   unsigned alignment = alignment_of(l, var, info, bytes >= 16 ? 16 : 1);
   uint64_t end =
     (l->c->code->static_shared_bytes + (uint64_t)alignment - 1) / alignment * alignment + bytes;
   l->c->code->static_shared_bytes = (uint32_t)end;
   return add_shared(l, var,
-                    LLVMArrayType2(kj_memory_type(l, info->element), kj_element_count(info)),
+                    LLVMArrayType2(kl_memory_type(l, info->element), ki_element_count(info)),
                     alignment);
 }
 
-static LLVMValueRef local_pointer(kj_lowering *l, const kj_tvar *var)
+static LLVMValueRef local_pointer(kl_lowering *l, const kt_var *var)
 {
-  kj_variable_state *state = &l->frame->states[var->index];
+  kl_variable_state *state = &l->frame->states[var->index];
   if (state->slot) return state->slot;
-  const kj_type_info *info = kj_type(l->c->types, var->type);
+  const ki_type_info *info = ki_type(l->c->types, var->type);
   state->slot =
-    kj_alloca(l, LLVMArrayType2(kj_memory_type(l, info->element), kj_element_count(info)),
+    kl_alloca(l, LLVMArrayType2(kl_memory_type(l, info->element), ki_element_count(info)),
               var->name);
   LLVMSetAlignment(state->slot, alignment_of(l, var, info, 1));
   return state->slot;
 }
 
-static LLVMValueRef dynamic_shared_bytes(kj_lowering *l)
+static LLVMValueRef dynamic_shared_bytes(kl_lowering *l)
 {
-  return kj_extend_position(l, kj_intrinsic(l, "llvm.nvvm.read.ptx.sreg.dynamic_smem_size", NULL, 0,
+  return kl_extend_position(l, kl_intrinsic(l, "llvm.nvvm.read.ptx.sreg.dynamic_smem_size", NULL, 0,
                                             NULL, 0));
 }
 
@@ -325,10 +325,10 @@ static LLVMValueRef dynamic_shared_bytes(kj_lowering *l)
 
 /* Blocks in their order, threads in theirs: neighbouring threads of a block have neighbouring
  * numbers whatever the block's shape. */
-static void number_grid_threads(kj_lowering *l, LLVMValueRef *rank, LLVMValueRef *count)
+static void number_grid_threads(kl_lowering *l, LLVMValueRef *rank, LLVMValueRef *count)
 {
   bool is_small = l->c->request->signature->grid32;
-  LLVMValueRef (*widen)(kj_lowering *, LLVMValueRef) = is_small ? kj_as_i32 : kj_extend_position;
+  LLVMValueRef (*widen)(kl_lowering *, LLVMValueRef) = is_small ? kl_as_i32 : kl_extend_position;
   LLVMValueRef row =
     add_exact(l, multiply_exact(l, widen(l, block_index(l, 2)), widen(l, grid_size(l, 1))),
               widen(l, block_index(l, 1)));
@@ -343,7 +343,7 @@ static void number_grid_threads(kj_lowering *l, LLVMValueRef *rank, LLVMValueRef
   if (is_small) l->c->used_grid32 = true;
 }
 
-static void lower_range(kj_lowering *l, const kj_tstmt *stmt)
+static void lower_range(kl_lowering *l, const kt_stmt *stmt)
 {
   LLVMValueRef rank, count;
   if (stmt->kind == KJ_TS_GRID_FOR) {
@@ -352,13 +352,13 @@ static void lower_range(kj_lowering *l, const kj_tstmt *stmt)
     rank = thread_rank(l);
     count = threads_of_block(l);
   }
-  kj_lower_strided_range(l, stmt, rank, count);
+  kl_lower_strided_range(l, stmt, rank, count);
 }
 
 /* ---- recursion ---- */
 
 /* Of local memory. */
-static LLVMValueRef stack_pointer(kj_lowering *l)
+static LLVMValueRef stack_pointer(kl_lowering *l)
 {
   static const char text[] = "stacksave.u64 $0;", constraints[] = "=l";
   LLVMTypeRef type = LLVMFunctionType(l->i64, NULL, 0, false);
@@ -371,19 +371,19 @@ static LLVMValueRef stack_pointer(kj_lowering *l)
 /* ---- failing threads ---- */
 
 /* A thread that has exited no longer counts at barriers. */
-static void leave_kernel(kj_lowering *l)
+static void leave_kernel(kl_lowering *l)
 {
-  kj_intrinsic(l, "llvm.nvvm.exit", NULL, 0, NULL, 0);
+  kl_intrinsic(l, "llvm.nvvm.exit", NULL, 0, NULL, 0);
   LLVMBuildUnreachable(l->builder);
 }
 
-static LLVMValueRef thread_context(kj_lowering *l) { return l->failure_record; }
-static void use_thread_context(kj_lowering *l, LLVMValueRef context)
+static LLVMValueRef thread_context(kl_lowering *l) { return l->failure_record; }
+static void use_thread_context(kl_lowering *l, LLVMValueRef context)
 {
   l->failure_record = context;
 }
 
-const kj_lower_target kj_nvptx_lowering_target = {
+const kl_lower_target kl_nvptx_lowering_target = {
   .name = "nvptx",
   .global_space = 1,
   .shared_space = 3,
@@ -400,35 +400,35 @@ const kj_lower_target kj_nvptx_lowering_target = {
   .range = lower_range,
   .recursion_bytes = KJ_RECURSION_BYTES,
   .stack_pointer = stack_pointer,
-  .print = kj_nvptx_print,
+  .print = kl_nvptx_print,
   .leave_kernel = leave_kernel,
   .shares_failures = true,
   .thread_context = thread_context,
   .use_thread_context = use_thread_context,
-  .barrier = kj_nvptx_barrier,
-#define F(family) .family = kj_nvptx_##family,
+  .barrier = kl_nvptx_barrier,
+#define F(family) .family = kl_nvptx_##family,
 #include "lower/families.def"
 #undef F
-  .barrier_reduce = kj_nvptx_barrier_reduce,
-  .hinted_load = kj_nvptx_hinted_load,
-  .hinted_store = kj_nvptx_hinted_store,
-  .prefetch = kj_nvptx_prefetch,
-  .clock = kj_nvptx_clock,
-  .nanosleep = kj_nvptx_nanosleep,
-  .scoped_atomic = kj_nvptx_scoped_atomic,
-  .small_cas = kj_nvptx_small_cas,
-  .adds_small_float = kj_nvptx_adds_small_float,
-  .has_brain_arithmetic = kj_nvptx_has_brain_arithmetic,
-  .has_half_fma = kj_nvptx_has_half_fma,
-  .syncwarp = kj_nvptx_syncwarp,
-  .fence = kj_nvptx_fence,
-  .shuffle = kj_nvptx_shuffle,
-  .vote = kj_nvptx_vote,
-  .activemask = kj_nvptx_activemask,
-  .math = kj_nvptx_math,
-  .native = kj_nvptx_native,
-  .rsqrt = kj_nvptx_rsqrt,
-  .float_to_i32 = kj_nvptx_float_to_i32,
-  .integer_abs = kj_nvptx_integer_abs,
-  .float_bits = kj_nvptx_float_bits,
+  .barrier_reduce = kl_nvptx_barrier_reduce,
+  .hinted_load = kl_nvptx_hinted_load,
+  .hinted_store = kl_nvptx_hinted_store,
+  .prefetch = kl_nvptx_prefetch,
+  .clock = kl_nvptx_clock,
+  .nanosleep = kl_nvptx_nanosleep,
+  .scoped_atomic = kl_nvptx_scoped_atomic,
+  .small_cas = kl_nvptx_small_cas,
+  .adds_small_float = kl_nvptx_adds_small_float,
+  .has_brain_arithmetic = kl_nvptx_has_brain_arithmetic,
+  .has_half_fma = kl_nvptx_has_half_fma,
+  .syncwarp = kl_nvptx_syncwarp,
+  .fence = kl_nvptx_fence,
+  .shuffle = kl_nvptx_shuffle,
+  .vote = kl_nvptx_vote,
+  .activemask = kl_nvptx_activemask,
+  .math = kl_nvptx_math,
+  .native = kl_nvptx_native,
+  .rsqrt = kl_nvptx_rsqrt,
+  .float_to_i32 = kl_nvptx_float_to_i32,
+  .integer_abs = kl_nvptx_integer_abs,
+  .float_bits = kl_nvptx_float_bits,
 };

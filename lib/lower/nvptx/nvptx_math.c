@@ -18,20 +18,20 @@ typedef struct turn {
   LLVMValueRef rest;     /* f32 */
 } turn;
 
-static LLVMValueRef number(kj_lowering *l, double value) { return LLVMConstReal(l->f32, value); }
-static LLVMValueRef fused(kj_lowering *l, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z)
+static LLVMValueRef number(kl_lowering *l, double value) { return LLVMConstReal(l->f32, value); }
+static LLVMValueRef fused(kl_lowering *l, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z)
 {
-  return kj_intrinsic3(l, "llvm.fma", x, y, z);
+  return kl_intrinsic3(l, "llvm.fma", x, y, z);
 }
-static LLVMValueRef choose(kj_lowering *l, LLVMValueRef condition, LLVMValueRef x, LLVMValueRef y)
+static LLVMValueRef choose(kl_lowering *l, LLVMValueRef condition, LLVMValueRef x, LLVMValueRef y)
 {
   return LLVMBuildSelect(l->builder, condition, x, y, "");
 }
-static LLVMValueRef and32(kj_lowering *l, LLVMValueRef x, uint32_t mask)
+static LLVMValueRef and32(kl_lowering *l, LLVMValueRef x, uint32_t mask)
 {
-  return LLVMBuildAnd(l->builder, x, kj_const32(l, mask), "");
+  return LLVMBuildAnd(l->builder, x, kl_const32(l, mask), "");
 }
-static LLVMValueRef to_bits(kj_lowering *l, LLVMValueRef x)
+static LLVMValueRef to_bits(kl_lowering *l, LLVMValueRef x)
 {
   return LLVMBuildBitCast(l->builder, x, l->i32, "");
 }
@@ -39,7 +39,7 @@ static LLVMValueRef to_bits(kj_lowering *l, LLVMValueRef x)
 /* Quarters below 2^16. The sum with 1.5 * 2^23 has the nearest integer in its last bits. pi/2 comes
  * in three parts that are cut off, not rounded, so that the sign of a zero stays; the first
  * difference is exact. */
-static turn turn_near(kj_lowering *l, LLVMValueRef x)
+static turn turn_near(kl_lowering *l, LLVMValueRef x)
 {
   static const double parts[] = { 0x1.921fb4p+0, 0x1.4442dp-24, 0x1.84698ap-48 };
   LLVMValueRef shift = number(l, 0x1.8p23), shifted = fused(l, x, number(l, M_2_PI), shift),
@@ -51,14 +51,14 @@ static turn turn_near(kj_lowering *l, LLVMValueRef x)
 }
 
 /* 2 / pi in words of 32 bits after a word of zeros. */
-static LLVMValueRef digits(kj_lowering *l, LLVMTypeRef type)
+static LLVMValueRef digits(kl_lowering *l, LLVMTypeRef type)
 {
   static const char name[] = "kjit_two_over_pi";
   static const uint32_t words[DIGIT_WORDS] = { 0,          0xa2f9836e, 0x4e441529, 0xfc2757d1,
                                                0xf534ddc0, 0xdb629599, 0x3c439041 };
   LLVMValueRef known = LLVMGetNamedGlobal(l->module, name), values[DIGIT_WORDS];
   if (known) return known;
-  for (int i = 0; i < DIGIT_WORDS; i++) values[i] = kj_const32(l, words[i]);
+  for (int i = 0; i < DIGIT_WORDS; i++) values[i] = kl_const32(l, words[i]);
   LLVMValueRef global = LLVMAddGlobalInAddressSpace(l->module, type, name, l->target->global_space);
   LLVMSetInitializer(global, LLVMConstArray2(l->i32, values, DIGIT_WORDS));
   LLVMSetLinkage(global, LLVMInternalLinkage);
@@ -70,65 +70,65 @@ static LLVMValueRef digits(kj_lowering *l, LLVMTypeRef type)
 /* 96 bits of 2 / pi, such that the upper 64 of the lower 96 bits of the product with the mantissa
  * have 2^62 a quarter: what is before gives multiples of 4 quarters. With a word of zeros before,
  * they start at the biased exponent - 128, which is from 15 to 127. */
-static void load_digits(kj_lowering *l, LLVMValueRef exponent, LLVMValueRef window[3])
+static void load_digits(kl_lowering *l, LLVMValueRef exponent, LLVMValueRef window[3])
 {
   LLVMBuilderRef b = l->builder;
   LLVMTypeRef type = LLVMArrayType2(l->i32, DIGIT_WORDS);
   LLVMValueRef table = digits(l, type), words[4],
-               bit = LLVMBuildSub(b, exponent, kj_const32(l, 128), "");
-  LLVMValueRef first = kj_extend_position(l, LLVMBuildLShr(b, bit, kj_const32(l, 5), ""));
+               bit = LLVMBuildSub(b, exponent, kl_const32(l, 128), "");
+  LLVMValueRef first = kl_extend_position(l, LLVMBuildLShr(b, bit, kl_const32(l, 5), ""));
   for (int i = 0; i < 4; i++) {
-    LLVMValueRef at[] = { kj_const64(l, 0), LLVMBuildAdd(b, first, kj_const64(l, i), "") };
+    LLVMValueRef at[] = { kl_const64(l, 0), LLVMBuildAdd(b, first, kl_const64(l, i), "") };
     words[i] = LLVMBuildLoad2(b, l->i32, LLVMBuildInBoundsGEP2(b, type, table, at, 2, ""), "");
   }
   for (int i = 0; i < 3; i++)
-    window[i] = kj_intrinsic3(l, "llvm.fshl", words[i], words[i + 1], bit);
+    window[i] = kl_intrinsic3(l, "llvm.fshl", words[i], words[i + 1], bit);
 }
 
 /* The product of mantissa and 2 / pi modulo 4 in 64 bits, 2^62 a quarter: its upper two bits,
  * rounded, are the quarters, all others the rest. */
-static turn turn_far(kj_lowering *l, LLVMValueRef x)
+static turn turn_far(kl_lowering *l, LLVMValueRef x)
 {
   LLVMBuilderRef b = l->builder;
   LLVMValueRef bits = to_bits(l, x), window[3],
-               is_negative = LLVMBuildICmp(b, LLVMIntSLT, bits, kj_const32(l, 0), "");
-  load_digits(l, and32(l, LLVMBuildLShr(b, bits, kj_const32(l, 23), ""), 0xff), window);
+               is_negative = LLVMBuildICmp(b, LLVMIntSLT, bits, kl_const32(l, 0), "");
+  load_digits(l, and32(l, LLVMBuildLShr(b, bits, kl_const32(l, 23), ""), 0xff), window);
   LLVMValueRef mantissa =
-    LLVMBuildOr(b, LLVMBuildShl(b, bits, kj_const32(l, 8), ""), kj_const32(l, 0x80000000), "");
+    LLVMBuildOr(b, LLVMBuildShl(b, bits, kl_const32(l, 8), ""), kl_const32(l, 0x80000000), "");
   LLVMValueRef wide = LLVMBuildZExt(b, mantissa, l->i64, ""), products[3];
   for (int i = 0; i < 3; i++)
     products[i] = LLVMBuildMul(b, wide, LLVMBuildZExt(b, window[i], l->i64, ""), "");
   LLVMValueRef sum =
-    LLVMBuildAdd(b, LLVMBuildShl(b, products[0], kj_const64(l, 32), ""), products[1], "");
-  sum = LLVMBuildAdd(b, sum, LLVMBuildLShr(b, products[2], kj_const64(l, 32), ""), "");
-  LLVMValueRef rounded = LLVMBuildAdd(b, sum, kj_const64(l, (int64_t)1 << 61), "");
+    LLVMBuildAdd(b, LLVMBuildShl(b, products[0], kl_const64(l, 32), ""), products[1], "");
+  sum = LLVMBuildAdd(b, sum, LLVMBuildLShr(b, products[2], kl_const64(l, 32), ""), "");
+  LLVMValueRef rounded = LLVMBuildAdd(b, sum, kl_const64(l, (int64_t)1 << 61), "");
   LLVMValueRef quarters =
-    LLVMBuildTrunc(b, LLVMBuildLShr(b, rounded, kj_const64(l, 62), ""), l->i32, "");
-  LLVMValueRef turned = LLVMBuildSIToFP(b, LLVMBuildShl(b, sum, kj_const64(l, 2), ""), l->f64, "");
+    LLVMBuildTrunc(b, LLVMBuildLShr(b, rounded, kl_const64(l, 62), ""), l->i32, "");
+  LLVMValueRef turned = LLVMBuildSIToFP(b, LLVMBuildShl(b, sum, kl_const64(l, 2), ""), l->f64, "");
   LLVMValueRef rest =
     LLVMBuildFPTrunc(b, LLVMBuildFMul(b, turned, LLVMConstReal(l->f64, M_PI_2 * 0x1p-64), ""),
                      l->f32, "");
   LLVMValueRef is_finite =
-    LLVMBuildFCmp(b, LLVMRealOLT, kj_intrinsic1(l, "llvm.fabs", x), number(l, INFINITY), "");
+    LLVMBuildFCmp(b, LLVMRealOLT, kl_intrinsic1(l, "llvm.fabs", x), number(l, INFINITY), "");
   rest =
     choose(l, is_finite, choose(l, is_negative, LLVMBuildFNeg(b, rest, ""), rest), number(l, NAN));
   return (turn){ .quarters = choose(l, is_negative, LLVMBuildNeg(b, quarters, ""), quarters),
                  .rest = rest };
 }
 
-static turn find_turn(kj_lowering *l, LLVMValueRef x)
+static turn find_turn(kl_lowering *l, LLVMValueRef x)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMBasicBlockRef far = kj_new_block(l, "far"), end = kj_new_block(l, "turn"),
+  LLVMBasicBlockRef far = kl_new_block(l, "far"), end = kl_new_block(l, "turn"),
                     from[] = { LLVMGetInsertBlock(b), far };
   turn near = turn_near(l, x), both;
   LLVMValueRef is_near =
-    LLVMBuildFCmp(b, LLVMRealOLT, kj_intrinsic1(l, "llvm.fabs", x), number(l, 0x1p16), "");
+    LLVMBuildFCmp(b, LLVMRealOLT, kl_intrinsic1(l, "llvm.fabs", x), number(l, 0x1p16), "");
   LLVMBuildCondBr(b, is_near, end, far);
-  kj_move_to(l, far);
+  kl_move_to(l, far);
   turn exact = turn_far(l, x);
   LLVMBuildBr(b, end);
-  kj_move_to(l, end);
+  kl_move_to(l, end);
   both.quarters = LLVMBuildPhi(b, l->i32, "");
   LLVMAddIncoming(both.quarters, (LLVMValueRef[]){ near.quarters, exact.quarters }, from, 2);
   both.rest = LLVMBuildPhi(b, l->f32, "");
@@ -138,10 +138,10 @@ static turn find_turn(kj_lowering *l, LLVMValueRef x)
 
 /* Odd quarters: the cosine of the rest. The polynomials have the least relative error at worst. The
  * sum with 0 makes the product of a zero positive, so that the sine of -0 is -0. */
-static LLVMValueRef sine(kj_lowering *l, LLVMValueRef quarters, LLVMValueRef rest)
+static LLVMValueRef sine(kl_lowering *l, LLVMValueRef quarters, LLVMValueRef rest)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef is_odd = LLVMBuildICmp(b, LLVMIntNE, and32(l, quarters, 1), kj_const32(l, 0), "");
+  LLVMValueRef is_odd = LLVMBuildICmp(b, LLVMIntNE, and32(l, quarters, 1), kl_const32(l, 0), "");
   LLVMValueRef square = LLVMBuildFMul(b, rest, rest, ""),
                base = choose(l, is_odd, number(l, 1), rest);
   LLVMValueRef last = fused(l, square, number(l, 0x1.9914cep-16), number(l, -0x1.6c07eap-10));
@@ -150,28 +150,28 @@ static LLVMValueRef sine(kj_lowering *l, LLVMValueRef quarters, LLVMValueRef res
     fused(l, sum, square, choose(l, is_odd, number(l, 0x1.55553cp-5), number(l, 0x1.110736p-7)));
   sum = fused(l, sum, square, choose(l, is_odd, number(l, -0.5), number(l, -0x1.555546p-3)));
   LLVMValueRef value = fused(l, sum, fused(l, square, base, number(l, 0)), base);
-  LLVMValueRef sign = and32(l, LLVMBuildShl(b, quarters, kj_const32(l, 30), ""), 0x80000000);
+  LLVMValueRef sign = and32(l, LLVMBuildShl(b, quarters, kl_const32(l, 30), ""), 0x80000000);
   return LLVMBuildBitCast(b, LLVMBuildXor(b, to_bits(l, value), sign, ""), l->f32, "");
 }
 
-static LLVMValueRef next_quarter(kj_lowering *l, LLVMValueRef quarters)
+static LLVMValueRef next_quarter(kl_lowering *l, LLVMValueRef quarters)
 {
-  return LLVMBuildAdd(l->builder, quarters, kj_const32(l, 1), "");
+  return LLVMBuildAdd(l->builder, quarters, kl_const32(l, 1), "");
 }
 
-LLVMValueRef kj_nvptx_sine(kj_lowering *l, LLVMValueRef x)
+LLVMValueRef kl_nvptx_sine(kl_lowering *l, LLVMValueRef x)
 {
   turn at = find_turn(l, x);
   return sine(l, at.quarters, at.rest);
 }
 
-LLVMValueRef kj_nvptx_cosine(kj_lowering *l, LLVMValueRef x)
+LLVMValueRef kl_nvptx_cosine(kl_lowering *l, LLVMValueRef x)
 {
   turn at = find_turn(l, x);
   return sine(l, next_quarter(l, at.quarters), at.rest);
 }
 
-void kj_nvptx_sine_and_cosine(kj_lowering *l, LLVMValueRef x, LLVMValueRef values[2])
+void kl_nvptx_sine_and_cosine(kl_lowering *l, LLVMValueRef x, LLVMValueRef values[2])
 {
   turn at = find_turn(l, x);
   values[0] = sine(l, at.quarters, at.rest);
@@ -181,9 +181,9 @@ void kj_nvptx_sine_and_cosine(kj_lowering *l, LLVMValueRef x, LLVMValueRef value
 /* nvptx: math functions from libdevice, or libclc where there is none, by their names; which is
  * linked is lib/target/math_library.c's business. */
 
-static kj_nvptx_lowering *state_of(kj_lowering *l) { return l->target_state; }
+static kl_nvptx_lowering *state_of(kl_lowering *l) { return l->target_state; }
 
-static const char *libdevice_name(kj_lowering *l, const kj_math *math, bool is_float)
+static const char *libdevice_name(kl_lowering *l, const ki_math *math, bool is_float)
 {
   bool is_fast = l->frame->instance->is_fastmath || (math->form & KJ_MATH_APPROXIMATE);
   bool has_fast = is_float && is_fast && math->fast;
@@ -192,14 +192,14 @@ static const char *libdevice_name(kj_lowering *l, const kj_math *math, bool is_f
 }
 
 /* As OpenCL C's functions are mangled by the Itanium ABI. */
-static const char *libclc_name(kj_lowering *l, const char *name, unsigned count, bool is_float)
+static const char *libclc_name(kl_lowering *l, const char *name, unsigned count, bool is_float)
 {
   char types[4] = { 0 };
   memset(types, is_float ? 'f' : 'd', count);
   return kj_format(l->c->arena, "_Z%zu%s%s", strlen(name), name, types);
 }
 
-static LLVMValueRef call_library(kj_lowering *l, const char *name, LLVMValueRef *args,
+static LLVMValueRef call_library(kl_lowering *l, const char *name, LLVMValueRef *args,
                                  unsigned count, LLVMTypeRef result)
 {
   LLVMTypeRef types[4];
@@ -208,38 +208,38 @@ static LLVMValueRef call_library(kj_lowering *l, const char *name, LLVMValueRef 
   LLVMValueRef function = LLVMGetNamedFunction(l->module, name);
   if (!function) function = LLVMAddFunction(l->module, name, type);
   state_of(l)->calls_library = true;
-  return kj_fast(l, LLVMBuildCall2(l->builder, type, function, args, count, ""));
+  return kl_fast(l, LLVMBuildCall2(l->builder, type, function, args, count, ""));
 }
 
 /* Functions that gain nothing from the passes over loops and from code generation's optimizing: f32
  * functions of libdevice that do not run in loops, and those that are straight code in every
  * library. */
-static bool is_simple(const kj_math *math, bool is_libdevice)
+static bool is_simple(const ki_math *math, bool is_libdevice)
 {
   return (math->form & KJ_MATH_STRAIGHT) || (is_libdevice && !(math->form & KJ_MATH_LOOPS));
 }
 
-static LLVMValueRef call_one(kj_lowering *l, kj_builtin_id id, LLVMValueRef *args, unsigned count,
+static LLVMValueRef call_one(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, unsigned count,
                              LLVMTypeRef result)
 {
-  const kj_math *math = &kj_math_table[id];
+  const ki_math *math = &ki_math_table[id];
   bool is_float = LLVMTypeOf(args[count - 1]) == l->f32; /* the first one may be an integer */
   bool is_libdevice = state_of(l)->library == KJ_LIBDEVICE;
   state_of(l)->has_branches |= !is_float || !is_simple(math, is_libdevice);
   if (is_libdevice) return call_library(l, libdevice_name(l, math, is_float), args, count, result);
   if (id == KJ_BUILTIN_RCBRT)
-    return kj_fast(l, LLVMBuildFDiv(l->builder, LLVMConstReal(result, 1),
+    return kl_fast(l, LLVMBuildFDiv(l->builder, LLVMConstReal(result, 1),
                                     call_one(l, KJ_BUILTIN_CBRT, args, count, result), ""));
   if (!math->libclc)
-    kj_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
+    kt_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "`%s` on a GPU needs libdevice (CUDA toolkit): libclc, which was found, has no such "
             "function",
-            kj_builtin_table[id].name);
+            ki_builtin_table[id].name);
   return call_library(l, libclc_name(l, math->libclc, count, is_float), args, count, result);
 }
 
 /* Those of nvptx_math.c, but for libdevice's approximations under @fastmath. */
-static bool has_own_form(kj_lowering *l, kj_builtin_id id, LLVMTypeRef type)
+static bool has_own_form(kl_lowering *l, ki_builtin_id id, LLVMTypeRef type)
 {
   if (type != l->f32 || (state_of(l)->library == KJ_LIBDEVICE && l->frame->instance->is_fastmath))
     return false;
@@ -247,16 +247,16 @@ static bool has_own_form(kj_lowering *l, kj_builtin_id id, LLVMTypeRef type)
 }
 
 /* libdevice's writes through two pointers. */
-static LLVMValueRef call_sincos(kj_lowering *l, LLVMValueRef x, LLVMTypeRef result)
+static LLVMValueRef call_sincos(kl_lowering *l, LLVMValueRef x, LLVMTypeRef result)
 {
   LLVMTypeRef type = LLVMTypeOf(x);
   LLVMValueRef values[2];
   if (has_own_form(l, KJ_BUILTIN_SIN, type)) {
-    kj_nvptx_sine_and_cosine(l, x, values);
+    kl_nvptx_sine_and_cosine(l, x, values);
   } else if (state_of(l)->library == KJ_LIBDEVICE) {
     state_of(l)->has_branches = true;
-    LLVMValueRef args[3] = { x, kj_alloca(l, type, "sine"), kj_alloca(l, type, "cosine") };
-    call_library(l, libdevice_name(l, &kj_math_table[KJ_BUILTIN_SINCOS], type == l->f32), args, 3,
+    LLVMValueRef args[3] = { x, kl_alloca(l, type, "sine"), kl_alloca(l, type, "cosine") };
+    call_library(l, libdevice_name(l, &ki_math_table[KJ_BUILTIN_SINCOS], type == l->f32), args, 3,
                  l->void_);
     for (int i = 0; i < 2; i++) values[i] = LLVMBuildLoad2(l->builder, type, args[1 + i], "");
   } else {
@@ -269,19 +269,19 @@ static LLVMValueRef call_sincos(kj_lowering *l, LLVMValueRef x, LLVMTypeRef resu
 
 /* libdevice's recurrence overflows for small x, which gives NaN: there the first term of the
  * series, (x / 2)^n / n!, is exact enough. */
-static LLVMValueRef call_jn(kj_lowering *l, LLVMValueRef *args, LLVMTypeRef type)
+static LLVMValueRef call_jn(kl_lowering *l, LLVMValueRef *args, LLVMTypeRef type)
 {
   LLVMBuilderRef b = l->builder;
   bool is_float = type == l->f32;
   LLVMValueRef limit = LLVMConstReal(type, is_float ? 0x1p-10 : 0x1p-26),
                n = LLVMBuildSIToFP(b, args[0], type, "");
   LLVMValueRef is_small =
-    LLVMBuildFCmp(b, LLVMRealOLT, kj_intrinsic1(l, "llvm.fabs", args[1]), limit, "");
-  LLVMValueRef is_high = LLVMBuildICmp(b, LLVMIntSGT, args[0], kj_const32(l, 1), "");
-  LLVMBasicBlockRef series = kj_new_block(l, "series"), recurrence = kj_new_block(l, "recurrence"),
-                    end = kj_new_block(l, "jn");
+    LLVMBuildFCmp(b, LLVMRealOLT, kl_intrinsic1(l, "llvm.fabs", args[1]), limit, "");
+  LLVMValueRef is_high = LLVMBuildICmp(b, LLVMIntSGT, args[0], kl_const32(l, 1), "");
+  LLVMBasicBlockRef series = kl_new_block(l, "series"), recurrence = kl_new_block(l, "recurrence"),
+                    end = kl_new_block(l, "jn");
   LLVMBuildCondBr(b, LLVMBuildAnd(b, is_small, is_high, ""), series, recurrence);
-  kj_move_to(l, series);
+  kl_move_to(l, series);
   LLVMValueRef base[] = { LLVMBuildFMul(b, args[1], LLVMConstReal(type, 0.5), ""), n },
                next = LLVMBuildFAdd(b, n, LLVMConstReal(type, 1), "");
   LLVMValueRef power = call_one(l, KJ_BUILTIN_POW, base, 2, type),
@@ -289,18 +289,18 @@ static LLVMValueRef call_jn(kj_lowering *l, LLVMValueRef *args, LLVMTypeRef type
   LLVMValueRef values[] = { LLVMBuildFDiv(b, power, factorial, ""), NULL };
   LLVMBasicBlockRef from[] = { LLVMGetInsertBlock(b), NULL };
   LLVMBuildBr(b, end);
-  kj_move_to(l, recurrence);
+  kl_move_to(l, recurrence);
   values[1] = call_one(l, KJ_BUILTIN_JN, args, 2, type);
   from[1] = LLVMGetInsertBlock(b);
   LLVMBuildBr(b, end);
-  kj_move_to(l, end);
+  kl_move_to(l, end);
   LLVMValueRef value = LLVMBuildPhi(b, type, "");
   LLVMAddIncoming(value, values, from, 2);
   return value;
 }
 
 /* libdevice gives the infinity of -0 the sign of a pole that C does not know. */
-static LLVMValueRef call_yn(kj_lowering *l, LLVMValueRef *args, LLVMTypeRef type)
+static LLVMValueRef call_yn(kl_lowering *l, LLVMValueRef *args, LLVMTypeRef type)
 {
   LLVMValueRef is_zero = LLVMBuildFCmp(l->builder, LLVMRealOEQ, args[1], LLVMConstNull(type), "");
   LLVMValueRef positive[] = { args[0], LLVMBuildSelect(l->builder, is_zero, LLVMConstNull(type),
@@ -308,43 +308,43 @@ static LLVMValueRef call_yn(kj_lowering *l, LLVMValueRef *args, LLVMTypeRef type
   return call_one(l, KJ_BUILTIN_YN, positive, 2, type);
 }
 
-LLVMValueRef kj_nvptx_math(kj_lowering *l, kj_builtin_id id, LLVMValueRef *args, unsigned count,
+LLVMValueRef kl_nvptx_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, unsigned count,
                            LLVMTypeRef result)
 {
   if (id == KJ_BUILTIN_SINCOS) return call_sincos(l, args[0], result);
   if (id == KJ_BUILTIN_JN) return call_jn(l, args, result);
   if (id == KJ_BUILTIN_YN) return call_yn(l, args, result);
   if (has_own_form(l, id, result))
-    return id == KJ_BUILTIN_SIN ? kj_nvptx_sine(l, args[0]) : kj_nvptx_cosine(l, args[0]);
+    return id == KJ_BUILTIN_SIN ? kl_nvptx_sine(l, args[0]) : kl_nvptx_cosine(l, args[0]);
   return call_one(l, id, args, count, result);
 }
 
-LLVMValueRef kj_nvptx_native(kj_lowering *l, const char *name, uint32_t least_arch,
+LLVMValueRef kl_nvptx_native(kl_lowering *l, const char *name, uint32_t least_arch,
                              LLVMValueRef *args, unsigned count)
 {
   if (l->c->request->target.arch < least_arch) return NULL;
   const char *full = kj_format(l->c->arena, "llvm.nvvm.%s", name);
   LLVMTypeRef overload = count ? LLVMTypeOf(args[0]) : NULL;
-  return kj_intrinsic(l, full, &overload,
+  return kl_intrinsic(l, full, &overload,
                       LLVMIntrinsicIsOverloaded(LLVMLookupIntrinsicID(full, strlen(full))), args,
                       count);
 }
 
-LLVMValueRef kj_nvptx_rsqrt(kj_lowering *l, LLVMValueRef x)
+LLVMValueRef kl_nvptx_rsqrt(kl_lowering *l, LLVMValueRef x)
 {
-  return kj_intrinsic(l,
+  return kl_intrinsic(l,
                       LLVMTypeOf(x) == l->f32 ? "llvm.nvvm.rsqrt.approx.f"
                                               : "llvm.nvvm.rsqrt.approx.d",
                       NULL, 0, &x, 1);
 }
 
-LLVMValueRef kj_nvptx_float_to_i32(kj_lowering *l, LLVMValueRef x, bool is_unsigned)
+LLVMValueRef kl_nvptx_float_to_i32(kl_lowering *l, LLVMValueRef x, bool is_unsigned)
 {
-  return kj_intrinsic(l, is_unsigned ? "llvm.nvvm.f2ui.rz" : "llvm.nvvm.f2i.rz", NULL, 0, &x, 1);
+  return kl_intrinsic(l, is_unsigned ? "llvm.nvvm.f2ui.rz" : "llvm.nvvm.f2i.rz", NULL, 0, &x, 1);
 }
 
 /* One operand, a result of its type, no effect: what LLVM shall not look into. */
-static LLVMValueRef opaque(kj_lowering *l, const char *text32, const char *text64, LLVMValueRef x)
+static LLVMValueRef opaque(kl_lowering *l, const char *text32, const char *text64, LLVMValueRef x)
 {
   LLVMTypeRef type = LLVMTypeOf(x), function = LLVMFunctionType(type, &type, 1, false);
   const char *text = type == l->i64 ? text64 : text32,
@@ -359,7 +359,7 @@ static LLVMValueRef opaque(kj_lowering *l, const char *text32, const char *text6
  * converts the minimum to a positive number. Of the greater of x, -x and a third number ptxas 13.0
  * makes one instruction of 32 bits on sm_90 that forgets the minus sign. So 32 bits are multiplied
  * by 1 or -1. */
-LLVMValueRef kj_nvptx_integer_abs(kj_lowering *l, LLVMValueRef x)
+LLVMValueRef kl_nvptx_integer_abs(kl_lowering *l, LLVMValueRef x)
 {
   return opaque(l, "{ .reg .b32 s; shr.s32 s, $1, 31; or.b32 s, s, 1; mul.lo.s32 $0, $1, s; }",
                 "{ .reg .s64 negated; sub.s64 negated, 0, $1; max.s64 $0, $1, negated; }", x);
@@ -367,16 +367,16 @@ LLVMValueRef kj_nvptx_integer_abs(kj_lowering *l, LLVMValueRef x)
 
 /* LLVM stores the low 16 bits of a float's bits as st.b16 of the float's register, for which
  * ptxas 13.0 converts the float to an integer: a move in between makes it an integer's register. */
-LLVMValueRef kj_nvptx_float_bits(kj_lowering *l, LLVMValueRef bits)
+LLVMValueRef kl_nvptx_float_bits(kl_lowering *l, LLVMValueRef bits)
 {
   return opaque(l, "mov.b32 $0, $1;", "mov.b64 $0, $1;", bits);
 }
 
 /* sm_80 has fma on bf16, of which LLVM makes sums and products with one rounding; sm_90 has all of
  * them. */
-bool kj_nvptx_has_brain_arithmetic(kj_lowering *l) { return l->c->request->target.arch >= 80; }
+bool kl_nvptx_has_brain_arithmetic(kl_lowering *l) { return l->c->request->target.arch >= 80; }
 
-bool kj_nvptx_has_half_fma(kj_lowering *l, kjit_type type)
+bool kl_nvptx_has_half_fma(kl_lowering *l, kjit_type type)
 {
   return type == KJIT_F16 || l->c->request->target.arch >= 80;
 }

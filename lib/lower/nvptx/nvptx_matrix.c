@@ -10,46 +10,46 @@ enum { MOST_REGISTERS = 16 };
 
 /* ---- fragments and registers ---- */
 
-static LLVMTypeRef register_type(kj_lowering *l, char constraint)
+static LLVMTypeRef register_type(kl_lowering *l, char constraint)
 {
   return constraint == 'f' ? l->f32 : constraint == 'd' ? l->f64 : l->i32;
 }
 
-static unsigned bits_of(kj_lowering *l, LLVMTypeRef type)
+static unsigned bits_of(kl_lowering *l, LLVMTypeRef type)
 {
   return (unsigned)LLVMSizeOfTypeInBits(l->layout, type);
 }
 
-static unsigned count_registers(kj_lowering *l, LLVMTypeRef fragment, char constraint)
+static unsigned count_registers(kl_lowering *l, LLVMTypeRef fragment, char constraint)
 {
   return bits_of(l, fragment) / bits_of(l, register_type(l, constraint));
 }
 
 /* Appends the registers that hold a fragment to args. */
-static unsigned split(kj_lowering *l, LLVMValueRef fragment, char constraint, LLVMValueRef *args)
+static unsigned split(kl_lowering *l, LLVMValueRef fragment, char constraint, LLVMValueRef *args)
 {
   LLVMTypeRef type = register_type(l, constraint);
   unsigned count = count_registers(l, LLVMTypeOf(fragment), constraint);
   LLVMValueRef all =
     LLVMBuildBitCast(l->builder, fragment, count == 1 ? type : LLVMVectorType(type, count), "");
   for (unsigned i = 0; i < count; i++)
-    args[i] = count == 1 ? all : LLVMBuildExtractElement(l->builder, all, kj_const32(l, i), "");
+    args[i] = count == 1 ? all : LLVMBuildExtractElement(l->builder, all, kl_const32(l, i), "");
   return count;
 }
 
 /* The fragment in the registers of a result: one, or a struct of several. */
-static LLVMValueRef join(kj_lowering *l, LLVMValueRef result, unsigned count, LLVMTypeRef fragment)
+static LLVMValueRef join(kl_lowering *l, LLVMValueRef result, unsigned count, LLVMTypeRef fragment)
 {
   if (count == 1) return LLVMBuildBitCast(l->builder, result, fragment, "");
   LLVMTypeRef type = LLVMStructGetTypeAtIndex(LLVMTypeOf(result), 0);
   LLVMValueRef all = LLVMGetPoison(LLVMVectorType(type, count));
   for (unsigned i = 0; i < count; i++)
     all = LLVMBuildInsertElement(l->builder, all, LLVMBuildExtractValue(l->builder, result, i, ""),
-                                 kj_const32(l, i), "");
+                                 kl_const32(l, i), "");
   return LLVMBuildBitCast(l->builder, all, fragment, "");
 }
 
-static LLVMTypeRef result_type(kj_lowering *l, char constraint, unsigned count)
+static LLVMTypeRef result_type(kl_lowering *l, char constraint, unsigned count)
 {
   LLVMTypeRef items[MOST_REGISTERS];
   for (unsigned i = 0; i < count; i++) items[i] = register_type(l, constraint);
@@ -57,7 +57,7 @@ static LLVMTypeRef result_type(kj_lowering *l, char constraint, unsigned count)
 }
 
 /* "{$4, $5}", and its constraints appended with a comma: "=f,=f,". */
-static const char *registers_text(kj_lowering *l, unsigned *next, unsigned count)
+static const char *registers_text(kl_lowering *l, unsigned *next, unsigned count)
 {
   const char *text = "";
   for (unsigned i = 0; i < count; i++)
@@ -65,7 +65,7 @@ static const char *registers_text(kj_lowering *l, unsigned *next, unsigned count
   return kj_format(l->c->arena, "{%s}", text);
 }
 
-static const char *constraints_text(kj_lowering *l, const char *before, const char *kind,
+static const char *constraints_text(kl_lowering *l, const char *before, const char *kind,
                                     char constraint, unsigned count)
 {
   for (unsigned i = 0; i < count; i++)
@@ -75,21 +75,21 @@ static const char *constraints_text(kj_lowering *l, const char *before, const ch
 
 /* ---- products ---- */
 
-LLVMValueRef kj_nvptx_mma(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_mma(kl_lowering *l, const kt_expr *expr)
 {
   kj_arena *arena = l->c->arena;
-  const kj_texpr *const *operands = (const kj_texpr *const *)expr->args.items;
-  const kj_mma *mma = kj_find_mma(l->c->types, expr->builtin, operands[0]->type, operands[1]->type,
+  const kt_expr *const *operands = (const kt_expr *const *)expr->args.items;
+  const kt_mma *mma = kt_find_mma(l->c->types, expr->builtin, operands[0]->type, operands[1]->type,
                                   operands[2]->type);
-  const kj_mma_element *kinds[3] = { &kj_mma_elements[mma->a], &kj_mma_elements[mma->b],
-                                     &kj_mma_elements[mma->c] };
+  const kt_mma_element *kinds[3] = { &kt_mma_elements[mma->a], &kt_mma_elements[mma->b],
+                                     &kt_mma_elements[mma->c] };
   LLVMValueRef args[3 * MOST_REGISTERS];
-  LLVMTypeRef fragment = kj_register_type(l, expr->type);
+  LLVMTypeRef fragment = kl_register_type(l, expr->type);
   unsigned results = count_registers(l, fragment, kinds[2]->constraint), count = 0, next = 0;
   const char *text = registers_text(l, &next, results),
              *constraints = constraints_text(l, "", "=", kinds[2]->constraint, results);
   for (int i = 0; i < 3; i++) {
-    unsigned more = split(l, kj_lower_expr(l, operands[i]), kinds[i]->constraint, args + count);
+    unsigned more = split(l, kl_lower_expr(l, operands[i]), kinds[i]->constraint, args + count);
     text = kj_format(arena, "%s, %s", text, registers_text(l, &next, more));
     constraints = constraints_text(l, constraints, "", kinds[i]->constraint, more);
     count += more;
@@ -102,53 +102,53 @@ LLVMValueRef kj_nvptx_mma(kj_lowering *l, const kj_texpr *expr)
   const char *c = kinds[2]->ptx;
   text = kj_format(arena, "mma.sync.aligned.m%un%uk%u.row.col%s.%s.%s.%s.%s%s %s;", mma->m, mma->n,
                    mma->k, clamp, c, kinds[0]->ptx, kinds[1]->ptx, c, operation, text);
-  kj_asm code = { .text = text,
+  kl_asm code = { .text = text,
                   .constraints = constraints,
                   .result = result_type(l, kinds[2]->constraint, results),
                   .is_pure = true,
                   .is_convergent = true };
-  return join(l, kj_build_asm(l, &code, args, count), results, fragment);
+  return join(l, kl_build_asm(l, &code, args, count), results, fragment);
 }
 
 /* ---- fragments from and to shared memory ---- */
 
-static const char *shape_text(kj_lowering *l, const kj_texpr *expr)
+static const char *shape_text(kl_lowering *l, const kt_expr *expr)
 {
   unsigned operation = expr->builtin->operation;
   return kj_format(l->c->arena, ".sync.aligned.m8n8.x%u%s.shared.b16", operation & KJ_MATRIX_COUNT,
                    operation & KJ_TRANSPOSED ? ".trans" : "");
 }
 
-LLVMValueRef kj_nvptx_ldmatrix(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_ldmatrix(kl_lowering *l, const kt_expr *expr)
 {
   unsigned count = expr->builtin->operation & KJ_MATRIX_COUNT, next = 0;
   LLVMValueRef address =
-    LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[0]), l->i32, "");
+    LLVMBuildTrunc(l->builder, kl_lower_expr(l, expr->args.items[0]), l->i32, "");
   const char *registers = registers_text(l, &next, count),
              *constraints =
                constraints_text(l, constraints_text(l, "", "=", 'r', count), "", 'r', 1);
   const char *text =
     kj_format(l->c->arena, "ldmatrix%s %s, [$%u];", shape_text(l, expr), registers, count);
-  LLVMValueRef result = kj_build_asm(l,
-                                     &(kj_asm){ .text = text,
+  LLVMValueRef result = kl_build_asm(l,
+                                     &(kl_asm){ .text = text,
                                                 .constraints = constraints,
                                                 .result = result_type(l, 'r', count),
                                                 .is_convergent = true },
                                      &address, 1);
-  return join(l, result, count, kj_register_type(l, expr->type));
+  return join(l, result, count, kl_register_type(l, expr->type));
 }
 
-LLVMValueRef kj_nvptx_stmatrix(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_stmatrix(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef args[1 + MOST_REGISTERS] = {
-    LLVMBuildTrunc(l->builder, kj_lower_expr(l, expr->args.items[0]), l->i32, "")
+    LLVMBuildTrunc(l->builder, kl_lower_expr(l, expr->args.items[0]), l->i32, "")
   };
-  unsigned count = split(l, kj_lower_expr(l, expr->args.items[1]), 'r', args + 1), next = 1;
+  unsigned count = split(l, kl_lower_expr(l, expr->args.items[1]), 'r', args + 1), next = 1;
   const char *text = kj_format(l->c->arena, "stmatrix%s [$0], %s;", shape_text(l, expr),
                                registers_text(l, &next, count));
   const char *constraints = constraints_text(l, "", "", 'r', 1 + count);
-  kj_build_asm(l,
-               &(kj_asm){ .text = text,
+  kl_build_asm(l,
+               &(kl_asm){ .text = text,
                           .constraints = constraints,
                           .result = l->void_,
                           .is_convergent = true },
@@ -170,10 +170,10 @@ typedef struct accumulator {
   char constraint;
 } accumulator;
 
-static accumulator find_accumulator(kj_lowering *l, const kj_texpr *expr)
+static accumulator find_accumulator(kl_lowering *l, const kt_expr *expr)
 {
-  kj_array_value array = kj_lower_array(l, expr->x);
-  const kj_type_info *info = kj_type(l->c->types, array.type);
+  kl_array_value array = kl_lower_array(l, expr->x);
+  const ki_type_info *info = ki_type(l->c->types, array.type);
   bool is_half = info->element == KJIT_F16, is_float = info->element == KJIT_F32;
   return (accumulator){ .pointer = array.pointer,
                         .type = is_float ? l->f32 : l->i32,
@@ -181,15 +181,15 @@ static accumulator find_accumulator(kj_lowering *l, const kj_texpr *expr)
                         .constraint = is_float ? 'f' : 'r' };
 }
 
-static LLVMValueRef element_at(kj_lowering *l, const accumulator *d, unsigned i)
+static LLVMValueRef element_at(kl_lowering *l, const accumulator *d, unsigned i)
 {
-  LLVMValueRef index = kj_const64(l, i);
+  LLVMValueRef index = kl_const64(l, i);
   return LLVMBuildInBoundsGEP2(l->builder, d->type, d->pointer, &index, 1, "");
 }
 
 /* The instruction with the accumulators as operands 0 and on, in and out; then args, whose
  * constraints are given. */
-static void run_with(kj_lowering *l, const accumulator *d, const char *text, const char *more,
+static void run_with(kl_lowering *l, const accumulator *d, const char *text, const char *more,
                      LLVMValueRef *args, unsigned count)
 {
   LLVMTypeRef types[MOST_WGMMA_REGISTERS];
@@ -206,8 +206,8 @@ static void run_with(kj_lowering *l, const accumulator *d, const char *text, con
   if (count) memcpy(all + d->count, args, count * sizeof *args);
   LLVMTypeRef result = LLVMStructTypeInContext(l->context, types, d->count, false);
   const char *kept = kj_keep_text(l->c->arena, &constraints);
-  LLVMValueRef value = kj_build_asm(
-    l, &(kj_asm){ .text = text, .constraints = kept, .result = result, .is_convergent = true }, all,
+  LLVMValueRef value = kl_build_asm(
+    l, &(kl_asm){ .text = text, .constraints = kept, .result = result, .is_convergent = true }, all,
     d->count + count);
   for (unsigned i = 0; i < d->count; i++)
     LLVMSetAlignment(LLVMBuildStore(l->builder, LLVMBuildExtractValue(l->builder, value, i, ""),
@@ -215,7 +215,7 @@ static void run_with(kj_lowering *l, const accumulator *d, const char *text, con
                      4);
 }
 
-static const char *operands_text(kj_lowering *l, unsigned first, unsigned count)
+static const char *operands_text(kl_lowering *l, unsigned first, unsigned count)
 {
   const char *text = "";
   for (unsigned i = 0; i < count; i++)
@@ -223,40 +223,40 @@ static const char *operands_text(kj_lowering *l, unsigned first, unsigned count)
   return kj_format(l->c->arena, "{%s}", text);
 }
 
-static unsigned take_fragment(kj_lowering *l, LLVMValueRef fragment, LLVMValueRef *args)
+static unsigned take_fragment(kl_lowering *l, LLVMValueRef fragment, LLVMValueRef *args)
 {
   enum { REGISTERS = 4 };
   LLVMValueRef words =
     LLVMBuildBitCast(l->builder, fragment, LLVMVectorType(l->i32, REGISTERS), "");
   for (unsigned i = 0; i < REGISTERS; i++)
-    args[i] = LLVMBuildExtractElement(l->builder, words, kj_const32(l, i), "");
+    args[i] = LLVMBuildExtractElement(l->builder, words, kl_const32(l, i), "");
   return REGISTERS;
 }
 
 /* Signs, and for elements of 16 bits which matrix is transposed. */
-static const char *suffix_text(kj_lowering *l, const kj_wgmma *w)
+static const char *suffix_text(kl_lowering *l, const kt_wgmma *w)
 {
   if (w->result == KJ_MMA_S32) return "";
-  if (kj_mma_elements[w->operand].bits != 16) return ", 1, 1";
+  if (kt_mma_elements[w->operand].bits != 16) return ", 1, 1";
   int a = (w->transposed & KJ_WGMMA_TRANSPOSE_A) != 0,
       b = (w->transposed & KJ_WGMMA_TRANSPOSE_B) != 0;
   return w->has_fragment ? kj_format(l->c->arena, ", 1, 1, %d", b)
                          : kj_format(l->c->arena, ", 1, 1, %d, %d", a, b);
 }
 
-LLVMValueRef kj_nvptx_wgmma(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_wgmma(kl_lowering *l, const kt_expr *expr)
 {
-  kj_wgmma w = kj_describe_wgmma(l->c->types, expr);
+  kt_wgmma w = kt_describe_wgmma(l->c->types, expr);
   accumulator d = find_accumulator(l, expr);
-  LLVMValueRef args[8], a = kj_lower_expr(l, expr->args.items[0]);
+  LLVMValueRef args[8], a = kl_lower_expr(l, expr->args.items[0]);
   unsigned first = 2 * d.count, count = 0;
   if (w.has_fragment) count = take_fragment(l, a, args);
   else args[count++] = a;
   const char *a_text =
     w.has_fragment ? operands_text(l, first, count) : kj_format(l->c->arena, "$%u", first);
-  args[count++] = kj_lower_expr(l, expr->args.items[1]);
-  args[count++] = LLVMBuildZExt(l->builder, kj_lower_expr(l, expr->args.items[2]), l->i32, "");
-  const char *kind = kj_mma_elements[w.operand].ptx, *result = kj_mma_elements[w.result].ptx;
+  args[count++] = kl_lower_expr(l, expr->args.items[1]);
+  args[count++] = LLVMBuildZExt(l->builder, kl_lower_expr(l, expr->args.items[2]), l->i32, "");
+  const char *kind = kt_mma_elements[w.operand].ptx, *result = kt_mma_elements[w.result].ptx;
   const char *text =
     kj_format(l->c->arena,
               "{ .reg .pred p; setp.ne.b32 p, $%u, 0; "
@@ -267,7 +267,7 @@ LLVMValueRef kj_nvptx_wgmma(kj_lowering *l, const kj_texpr *expr)
   return NULL;
 }
 
-LLVMValueRef kj_nvptx_wgmma_group(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_wgmma_group(kl_lowering *l, const kt_expr *expr)
 {
   accumulator d = find_accumulator(l, expr);
   bool is_fence = expr->builtin->id == KJ_BUILTIN_WGMMA_FENCE;
@@ -278,11 +278,11 @@ LLVMValueRef kj_nvptx_wgmma_group(kj_lowering *l, const kj_texpr *expr)
   return NULL;
 }
 
-LLVMValueRef kj_nvptx_wgmma_commit(kj_lowering *l, const kj_texpr *expr)
+LLVMValueRef kl_nvptx_wgmma_commit(kl_lowering *l, const kt_expr *expr)
 {
   (void)expr;
-  return kj_build_asm(l,
-                      &(kj_asm){ .text = "wgmma.commit_group.sync.aligned;",
+  return kl_build_asm(l,
+                      &(kl_asm){ .text = "wgmma.commit_group.sync.aligned;",
                                  .constraints = "",
                                  .result = l->void_,
                                  .is_convergent = true },

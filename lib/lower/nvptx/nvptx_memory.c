@@ -6,18 +6,18 @@
 /* nvptx: barriers, fences, shuffles and votes as intrinsics. All of them are convergent by LLVM's
  * own declaration. */
 
-static LLVMValueRef call(kj_lowering *l, const char *name, LLVMValueRef *args, unsigned count)
+static LLVMValueRef call(kl_lowering *l, const char *name, LLVMValueRef *args, unsigned count)
 {
-  return kj_intrinsic(l, name, NULL, 0, args, count);
+  return kl_intrinsic(l, name, NULL, 0, args, count);
 }
-static LLVMValueRef first_barrier(kj_lowering *l) { return kj_const32(l, 0); }
+static LLVMValueRef first_barrier(kl_lowering *l) { return kl_const32(l, 0); }
 
-void kj_nvptx_barrier(kj_lowering *l)
+void kl_nvptx_barrier(kl_lowering *l)
 {
   call(l, "llvm.nvvm.barrier.cta.sync.aligned.all", (LLVMValueRef[]){ first_barrier(l) }, 1);
 }
 
-LLVMValueRef kj_nvptx_barrier_reduce(kj_lowering *l, kj_barrier_reduction reduction,
+LLVMValueRef kl_nvptx_barrier_reduce(kl_lowering *l, ki_barrier_reduction reduction,
                                      LLVMValueRef predicate)
 {
   static const char *const names[] = {
@@ -28,12 +28,12 @@ LLVMValueRef kj_nvptx_barrier_reduce(kj_lowering *l, kj_barrier_reduction reduct
               (LLVMValueRef[]){ first_barrier(l), predicate }, 2);
 }
 
-void kj_nvptx_syncwarp(kj_lowering *l, LLVMValueRef mask)
+void kl_nvptx_syncwarp(kl_lowering *l, LLVMValueRef mask)
 {
   call(l, "llvm.nvvm.bar.warp.sync", &mask, 1);
 }
 
-void kj_nvptx_fence(kj_lowering *l, kj_memory_scope scope)
+void kl_nvptx_fence(kl_lowering *l, ki_memory_scope scope)
 {
   static const char *const names[] = { [KJ_SCOPE_DEVICE] = "llvm.nvvm.membar.gl",
                                        [KJ_SCOPE_BLOCK] = "llvm.nvvm.membar.cta",
@@ -43,17 +43,17 @@ void kj_nvptx_fence(kj_lowering *l, kj_memory_scope scope)
 
 /* The last operand: the lane bound in bits 0 to 4 (of `up` the lower one), and from bit 8 on which
  * bits of a lane's number name its part of the warp. */
-static LLVMValueRef shuffle_bounds(kj_lowering *l, kj_shuffle_mode mode, LLVMValueRef width)
+static LLVMValueRef shuffle_bounds(kl_lowering *l, ki_shuffle_mode mode, LLVMValueRef width)
 {
   int bound = mode == KJ_SHUFFLE_UP ? 0 : 31;
-  if (!width) return kj_const32(l, bound);
+  if (!width) return kl_const32(l, bound);
   LLVMValueRef part =
-    LLVMBuildShl(l->builder, LLVMBuildSub(l->builder, kj_const32(l, 32), width, ""),
-                 kj_const32(l, 8), "");
-  return LLVMBuildOr(l->builder, part, kj_const32(l, bound), "");
+    LLVMBuildShl(l->builder, LLVMBuildSub(l->builder, kl_const32(l, 32), width, ""),
+                 kl_const32(l, 8), "");
+  return LLVMBuildOr(l->builder, part, kl_const32(l, bound), "");
 }
 
-LLVMValueRef kj_nvptx_shuffle(kj_lowering *l, kj_shuffle_mode mode, LLVMValueRef mask,
+LLVMValueRef kl_nvptx_shuffle(kl_lowering *l, ki_shuffle_mode mode, LLVMValueRef mask,
                               LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width)
 {
   static const char *const names[] = { [KJ_SHUFFLE_IDX] = "llvm.nvvm.shfl.sync.idx.i32",
@@ -64,7 +64,7 @@ LLVMValueRef kj_nvptx_shuffle(kj_lowering *l, kj_shuffle_mode mode, LLVMValueRef
   return call(l, names[mode], args, 4);
 }
 
-LLVMValueRef kj_nvptx_vote(kj_lowering *l, kj_vote mode, LLVMValueRef mask, LLVMValueRef predicate)
+LLVMValueRef kl_nvptx_vote(kl_lowering *l, ki_vote mode, LLVMValueRef mask, LLVMValueRef predicate)
 {
   static const char *const names[] = { [KJ_VOTE_ALL] = "llvm.nvvm.vote.all.sync",
                                        [KJ_VOTE_ANY] = "llvm.nvvm.vote.any.sync",
@@ -73,7 +73,7 @@ LLVMValueRef kj_nvptx_vote(kj_lowering *l, kj_vote mode, LLVMValueRef mask, LLVM
   return call(l, names[mode], (LLVMValueRef[]){ mask, predicate }, 2);
 }
 
-LLVMValueRef kj_nvptx_activemask(kj_lowering *l)
+LLVMValueRef kl_nvptx_activemask(kl_lowering *l)
 {
   return call(l, "llvm.nvvm.activemask", NULL, 0);
 }
@@ -82,8 +82,8 @@ LLVMValueRef kj_nvptx_activemask(kj_lowering *l)
  * an instruction at the scope of the device whatever it says, its cmpxchg of 16 bits a loop around
  * one of 32 bits that begins with a plain load. */
 
-static LLVMValueRef build_atom(kj_lowering *l, const char *op, const char *type, char constraint,
-                               kj_memory_scope scope, LLVMValueRef *args, unsigned count)
+static LLVMValueRef build_atom(kl_lowering *l, const char *op, const char *type, char constraint,
+                               ki_memory_scope scope, LLVMValueRef *args, unsigned count)
 {
   static const char *const scopes[] = {
     [KJ_SCOPE_DEVICE] = "gpu", [KJ_SCOPE_BLOCK] = "cta", [KJ_SCOPE_SYSTEM] = "sys"
@@ -91,8 +91,8 @@ static LLVMValueRef build_atom(kj_lowering *l, const char *op, const char *type,
   unsigned space = LLVMGetPointerAddressSpace(LLVMTypeOf(args[0]));
   const char *where = space == 1 ? ".global" : space == 3 ? ".shared" : "";
   bool has_two = count == 3;
-  return kj_build_asm(l,
-                      &(kj_asm){
+  return kl_build_asm(l,
+                      &(kl_asm){
                         .text = kj_format(l->c->arena, "atom.relaxed.%s%s.%s.%s $0, [$1], $2%s;",
                                           scopes[scope], where, op, type, has_two ? ", $3" : ""),
                         .constraints = kj_format(l->c->arena, has_two ? "=%c,l,%c,%c" : "=%c,l,%c",
@@ -109,7 +109,7 @@ typedef struct atomic_types {
   bool is_integer, has_counters;
 } atomic_types;
 
-static const char *atomic_type(const atomic_types *t, kj_combine op)
+static const char *atomic_type(const atomic_types *t, ki_combine op)
 {
   switch (op) {
   case KJ_COMBINE_ADD: return t->number;
@@ -126,8 +126,8 @@ static const char *atomic_type(const atomic_types *t, kj_combine op)
   return NULL;
 }
 
-LLVMValueRef kj_nvptx_scoped_atomic(kj_lowering *l, kj_combine op, kjit_type type,
-                                    kj_memory_scope scope, LLVMValueRef pointer, LLVMValueRef value)
+LLVMValueRef kl_nvptx_scoped_atomic(kl_lowering *l, ki_combine op, kjit_type type,
+                                    ki_memory_scope scope, LLVMValueRef pointer, LLVMValueRef value)
 {
   static const char *const names[] = {
     [KJ_COMBINE_ADD] = "add", [KJ_COMBINE_MIN] = "min", [KJ_COMBINE_MAX] = "max",
@@ -153,13 +153,13 @@ LLVMValueRef kj_nvptx_scoped_atomic(kj_lowering *l, kj_combine op, kjit_type typ
   return LLVMBuildBitCast(l->builder, old, LLVMTypeOf(value), "");
 }
 
-LLVMValueRef kj_nvptx_small_cas(kj_lowering *l, kj_memory_scope scope, LLVMValueRef pointer,
+LLVMValueRef kl_nvptx_small_cas(kl_lowering *l, ki_memory_scope scope, LLVMValueRef pointer,
                                 LLVMValueRef expected, LLVMValueRef desired)
 {
   return build_atom(l, "cas", "b16", 'h', scope, (LLVMValueRef[]){ pointer, expected, desired }, 3);
 }
 
-bool kj_nvptx_adds_small_float(kj_lowering *l, kjit_type type)
+bool kl_nvptx_adds_small_float(kl_lowering *l, kjit_type type)
 {
   return type == KJIT_F16 || l->c->request->target.arch >= 90;
 }
@@ -167,7 +167,7 @@ bool kj_nvptx_adds_small_float(kj_lowering *l, kjit_type type)
 /* nvptx: cache hints and clocks. LLVM has no form for hints: they are written as instructions,
  * which order all memory accesses of the thread around them. */
 
-static LLVMValueRef call_text(kj_lowering *l, const char *text, const char *constraints,
+static LLVMValueRef call_text(kl_lowering *l, const char *text, const char *constraints,
                               LLVMTypeRef result, LLVMValueRef *args, unsigned count)
 {
   LLVMTypeRef params[2];
@@ -178,7 +178,7 @@ static LLVMValueRef call_text(kj_lowering *l, const char *text, const char *cons
   return LLVMBuildCall2(l->builder, type, code, args, count, "");
 }
 
-static unsigned bits_of(kj_lowering *l, LLVMTypeRef type)
+static unsigned bits_of(kl_lowering *l, LLVMTypeRef type)
 {
   return (unsigned)LLVMSizeOfTypeInBits(l->layout, type);
 }
@@ -197,7 +197,7 @@ static const char *const hint_texts[] = {
   [KJ_CACHE_CV] = "cv", [KJ_CACHE_NC] = "nc", [KJ_CACHE_WB] = "wb", [KJ_CACHE_WT] = "wt"
 };
 
-LLVMValueRef kj_nvptx_hinted_load(kj_lowering *l, kj_cache_hint hint, LLVMTypeRef type,
+LLVMValueRef kl_nvptx_hinted_load(kl_lowering *l, ki_cache_hint hint, LLVMTypeRef type,
                                   LLVMValueRef pointer)
 {
   unsigned bits = bits_of(l, type), held = register_bits(bits);
@@ -211,7 +211,7 @@ LLVMValueRef kj_nvptx_hinted_load(kj_lowering *l, kj_cache_hint hint, LLVMTypeRe
   return LLVMBuildBitCast(l->builder, value, type, "");
 }
 
-void kj_nvptx_hinted_store(kj_lowering *l, kj_cache_hint hint, LLVMValueRef pointer,
+void kl_nvptx_hinted_store(kl_lowering *l, ki_cache_hint hint, LLVMValueRef pointer,
                            LLVMValueRef value)
 {
   unsigned bits = bits_of(l, LLVMTypeOf(value)), held = register_bits(bits);
@@ -224,7 +224,7 @@ void kj_nvptx_hinted_store(kj_lowering *l, kj_cache_hint hint, LLVMValueRef poin
   call_text(l, text, constraints, l->void_, (LLVMValueRef[]){ pointer, value }, 2);
 }
 
-void kj_nvptx_prefetch(kj_lowering *l, kj_cache_level level, LLVMValueRef pointer)
+void kl_nvptx_prefetch(kl_lowering *l, ki_cache_level level, LLVMValueRef pointer)
 {
   call_text(l,
             kj_format(l->c->arena, "prefetch%s.%s [$0];", space_of(pointer),
@@ -232,7 +232,7 @@ void kj_nvptx_prefetch(kj_lowering *l, kj_cache_level level, LLVMValueRef pointe
             "l", l->void_, &pointer, 1);
 }
 
-LLVMValueRef kj_nvptx_clock(kj_lowering *l, kj_builtin_id clock)
+LLVMValueRef kl_nvptx_clock(kl_lowering *l, ki_builtin_id clock)
 {
   return call(l,
               clock == KJ_BUILTIN_CLOCK64 ? "llvm.nvvm.read.ptx.sreg.clock64"
@@ -240,7 +240,7 @@ LLVMValueRef kj_nvptx_clock(kj_lowering *l, kj_builtin_id clock)
               NULL, 0);
 }
 
-void kj_nvptx_nanosleep(kj_lowering *l, LLVMValueRef duration)
+void kl_nvptx_nanosleep(kl_lowering *l, LLVMValueRef duration)
 {
-  kj_intrinsic(l, "llvm.nvvm.nanosleep", NULL, 0, &duration, 1);
+  kl_intrinsic(l, "llvm.nvvm.nanosleep", NULL, 0, &duration, 1);
 }

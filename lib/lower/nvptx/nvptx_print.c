@@ -1,4 +1,4 @@
-/* nvptx: lines go into the ring of the device (kj_print_ring), whose address the host writes into a
+/* nvptx: lines go into the ring of the device (kn_print_ring), whose address the host writes into a
  * variable of the module. */
 #include <string.h>
 
@@ -10,23 +10,23 @@ enum { PARAM_HEADER, PARAM_COUNT, PARAM_WORDS };
 
 static const unsigned function_index = (unsigned)LLVMAttributeFunctionIndex;
 
-static LLVMValueRef at_offset(kj_lowering *l, LLVMValueRef base, size_t offset)
+static LLVMValueRef at_offset(kl_lowering *l, LLVMValueRef base, size_t offset)
 {
-  LLVMValueRef at = kj_const64(l, (int64_t)offset);
+  LLVMValueRef at = kl_const64(l, (int64_t)offset);
   return LLVMBuildInBoundsGEP2(l->builder, l->i8, base, &at, 1, "");
 }
 
-static LLVMValueRef load_word(kj_lowering *l, LLVMValueRef base, size_t offset)
+static LLVMValueRef load_word(kl_lowering *l, LLVMValueRef base, size_t offset)
 {
   return LLVMBuildLoad2(l->builder, l->i64, at_offset(l, base, offset), "");
 }
 
 /* Nothing in the module writes it: the host does. */
-static LLVMValueRef port_of(kj_lowering *l)
+static LLVMValueRef port_of(kl_lowering *l)
 {
   LLVMValueRef known = LLVMGetNamedGlobal(l->module, KJ_PRINT_PORT);
   if (known) return known;
-  LLVMTypeRef type = LLVMArrayType2(l->i64, sizeof(kj_print_port) / sizeof(uint64_t));
+  LLVMTypeRef type = LLVMArrayType2(l->i64, sizeof(kn_print_port) / sizeof(uint64_t));
   LLVMValueRef port =
     LLVMAddGlobalInAddressSpace(l->module, type, KJ_PRINT_PORT, l->target->global_space);
   LLVMSetInitializer(port, LLVMConstNull(type));
@@ -41,17 +41,17 @@ static void set_atomic(LLVMValueRef access, LLVMAtomicOrdering ordering)
   LLVMSetAlignment(access, 8);
 }
 
-static LLVMValueRef place_of(kj_lowering *l, LLVMValueRef ring, LLVMValueRef mask,
+static LLVMValueRef place_of(kl_lowering *l, LLVMValueRef ring, LLVMValueRef mask,
                              LLVMValueRef number)
 {
   LLVMValueRef index = LLVMBuildAnd(l->builder, number, mask, "");
   return LLVMBuildInBoundsGEP2(l->builder, l->i64,
-                               at_offset(l, ring, offsetof(kj_print_ring, words)), &index, 1, "");
+                               at_offset(l, ring, offsetof(kn_print_ring, words)), &index, 1, "");
 }
 
 /* The place of a line in the ring; leaves through `full` where there is none. The builder stands
  * where the place is taken. */
-static LLVMValueRef take_place(kj_lowering *l, LLVMValueRef ring, LLVMValueRef mask,
+static LLVMValueRef take_place(kl_lowering *l, LLVMValueRef ring, LLVMValueRef mask,
                                LLVMValueRef needed, LLVMBasicBlockRef full, LLVMBasicBlockRef taken)
 {
   LLVMBuilderRef b = l->builder;
@@ -59,22 +59,22 @@ static LLVMValueRef take_place(kj_lowering *l, LLVMValueRef ring, LLVMValueRef m
   LLVMBasicBlockRef try = LLVMAppendBasicBlockInContext(l->context, function, "try"),
                     fits = LLVMAppendBasicBlockInContext(l->context, function, "fits");
   LLVMValueRef next =
-    LLVMBuildIntToPtr(b, load_word(l, ring, offsetof(kj_print_ring, next)), l->pointer, "");
+    LLVMBuildIntToPtr(b, load_word(l, ring, offsetof(kn_print_ring, next)), l->pointer, "");
   LLVMValueRef first = LLVMBuildLoad2(b, l->i64, next, "");
   set_atomic(first, LLVMAtomicOrderingMonotonic);
   LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
   LLVMBuildBr(b, try);
   LLVMPositionBuilderAtEnd(b, try);
   LLVMValueRef place = LLVMBuildPhi(b, l->i64, "place");
-  LLVMValueRef read = load_word(l, ring, offsetof(kj_print_ring, read));
+  LLVMValueRef read = load_word(l, ring, offsetof(kn_print_ring, read));
   set_atomic(read, LLVMAtomicOrderingAcquire);
   LLVMValueRef used = LLVMBuildSub(b, LLVMBuildAdd(b, place, needed, ""), read, "");
   LLVMBuildCondBr(b,
-                  LLVMBuildICmp(b, LLVMIntUGT, LLVMBuildSub(b, used, kj_const64(l, 1), ""), mask,
+                  LLVMBuildICmp(b, LLVMIntUGT, LLVMBuildSub(b, used, kl_const64(l, 1), ""), mask,
                                 ""),
                   full, fits);
   LLVMPositionBuilderAtEnd(b, fits);
-  unsigned scope = kj_sync_scope(l, KJ_SCOPE_DEVICE);
+  unsigned scope = kl_sync_scope(l, KJ_SCOPE_DEVICE);
   LLVMAtomicOrdering relaxed = LLVMAtomicOrderingMonotonic;
   LLVMValueRef pair =
     LLVMBuildAtomicCmpXchgSyncScope(b, next, place, LLVMBuildAdd(b, place, needed, ""), relaxed,
@@ -87,11 +87,11 @@ static LLVMValueRef take_place(kj_lowering *l, LLVMValueRef ring, LLVMValueRef m
   return place;
 }
 
-static void copy_words(kj_lowering *l, LLVMValueRef function, LLVMValueRef ring, LLVMValueRef mask,
+static void copy_words(kl_lowering *l, LLVMValueRef function, LLVMValueRef ring, LLVMValueRef mask,
                        LLVMValueRef place, LLVMBasicBlockRef done)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMValueRef zero = kj_const64(l, 0), one = kj_const64(l, 1),
+  LLVMValueRef zero = kl_const64(l, 0), one = kl_const64(l, 1),
                count = LLVMGetParam(function, PARAM_COUNT);
   LLVMBasicBlockRef before = LLVMGetInsertBlock(b),
                     head = LLVMAppendBasicBlockInContext(l->context, function, "head");
@@ -111,7 +111,7 @@ static void copy_words(kj_lowering *l, LLVMValueRef function, LLVMValueRef ring,
   LLVMAddIncoming(i, (LLVMValueRef[]){ zero, more }, (LLVMBasicBlockRef[]){ before, copy }, 2);
 }
 
-static void fill_function(kj_lowering *l, LLVMValueRef function)
+static void fill_function(kl_lowering *l, LLVMValueRef function)
 {
   LLVMBuilderRef b = l->builder;
   LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
@@ -121,15 +121,15 @@ static void fill_function(kj_lowering *l, LLVMValueRef function)
   for (int i = 0; i < COUNT; i++)
     blocks[i] = LLVMAppendBasicBlockInContext(l->context, function, names[i]);
   LLVMPositionBuilderAtEnd(b, blocks[ENTRY]);
-  LLVMValueRef port = port_of(l), address = load_word(l, port, offsetof(kj_print_port, ring)),
-               source = load_word(l, port, offsetof(kj_print_port, source));
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntNE, address, kj_const64(l, 0), ""), blocks[OPEN],
+  LLVMValueRef port = port_of(l), address = load_word(l, port, offsetof(kn_print_port, ring)),
+               source = load_word(l, port, offsetof(kn_print_port, source));
+  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntNE, address, kl_const64(l, 0), ""), blocks[OPEN],
                   blocks[END]);
 
   LLVMPositionBuilderAtEnd(b, blocks[OPEN]);
   LLVMValueRef ring = LLVMBuildIntToPtr(b, address, l->pointer, ""),
-               mask = load_word(l, ring, offsetof(kj_print_ring, mask));
-  LLVMValueRef needed = LLVMBuildAdd(b, LLVMGetParam(function, PARAM_COUNT), kj_const64(l, 1), "");
+               mask = load_word(l, ring, offsetof(kn_print_ring, mask));
+  LLVMValueRef needed = LLVMBuildAdd(b, LLVMGetParam(function, PARAM_COUNT), kl_const64(l, 1), "");
   LLVMValueRef place = take_place(l, ring, mask, needed, blocks[FULL], blocks[TAKEN]);
   copy_words(l, function, ring, mask, place, blocks[WRITTEN]);
 
@@ -139,9 +139,9 @@ static void fill_function(kj_lowering *l, LLVMValueRef function)
   LLVMBuildBr(b, blocks[END]);
 
   LLVMPositionBuilderAtEnd(b, blocks[FULL]);
-  unsigned scope = kj_sync_scope(l, KJ_SCOPE_DEVICE);
+  unsigned scope = kl_sync_scope(l, KJ_SCOPE_DEVICE);
   LLVMBuildAtomicRMWSyncScope(b, LLVMAtomicRMWBinOpAdd,
-                              at_offset(l, ring, offsetof(kj_print_ring, lost)), kj_const64(l, 1),
+                              at_offset(l, ring, offsetof(kn_print_ring, lost)), kl_const64(l, 1),
                               LLVMAtomicOrderingMonotonic, scope);
   LLVMBuildBr(b, blocks[END]);
 
@@ -150,7 +150,7 @@ static void fill_function(kj_lowering *l, LLVMValueRef function)
   LLVMPositionBuilderAtEnd(b, here);
 }
 
-static LLVMValueRef get_function(kj_lowering *l)
+static LLVMValueRef get_function(kl_lowering *l)
 {
   if (l->print_function) return l->print_function;
   LLVMTypeRef params[] = { l->i64, l->i64, l->pointer };
@@ -159,14 +159,14 @@ static LLVMValueRef get_function(kj_lowering *l)
   LLVMSetLinkage(l->print_function, LLVMInternalLinkage);
   static const char *const attributes[] = { "nounwind", "noinline", "cold" };
   for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
-    kj_add_attribute(l, l->print_function, function_index, attributes[i], 0);
+    kl_add_attribute(l, l->print_function, function_index, attributes[i], 0);
   fill_function(l, l->print_function);
   return l->print_function;
 }
 
-void kj_nvptx_print(kj_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words)
+void kl_nvptx_print(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words)
 {
   LLVMValueRef function = get_function(l);
-  LLVMValueRef args[] = { kj_const64(l, (int64_t)header), kj_const64(l, count), words };
+  LLVMValueRef args[] = { kl_const64(l, (int64_t)header), kl_const64(l, count), words };
   LLVMBuildCall2(l->builder, LLVMGlobalGetValueType(function), function, args, 3, "");
 }
