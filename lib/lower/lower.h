@@ -175,8 +175,8 @@ struct kl_lowering {
   uint32_t vector_step, vector_count;
 
   kj_location location; /* of the statement being lowered */
-  /* of facts that are asserted, facts.c's own: by argument, where it begins and ends; in this
-   * function */
+  /* of facts that are asserted, asserted_facts.c's own: by argument, where it begins and ends; in
+   * this function */
   LLVMValueRef *argument_ends, asserted_function;
 
   LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, void_, pointer;
@@ -469,7 +469,8 @@ void kl_check_slice(kl_lowering *l, const kl_slice *slice);
 void kl_check_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type, LLVMValueRef x,
                       LLVMValueRef y);
 
-/* ---- facts.c: what the code relies on, asserted in it; nothing is built where that is off ---- */
+/* ---- asserted_facts.c: what the code relies on, asserted in it; nothing is built where that is
+ * off ---- */
 
 bool kl_asserts_facts(const kl_lowering *l);
 /* holds: an i1; value: the i64 that is shown where it does not; fact: what should hold, as a
