@@ -194,7 +194,7 @@ typedef struct kj_tensor_map {
 } kj_tensor_map;
 
 /* The disk cache stores the struct as it is; a new text or other memory behind a pointer needs a
- * line in runtime/dispatch/disk_entry.c. */
+ * line in runtime/code/disk_entry.c. */
 typedef struct kj_code {
   void *data; /* malloc'd: PTX or other text with a 0 byte after it, or an object */
   size_t size_bytes;

@@ -29,7 +29,7 @@ static LLVMValueRef size_of_memory(kl_lowering *l)
                       l->target->dynamic_shared_bytes(l), "");
 }
 
-/* Behind the block's memory, on a cache line: runtime/dispatch/launch.c makes room for it there. */
+/* Behind the block's memory, on a cache line: runtime/launch/launch.c makes room for it there. */
 static LLVMValueRef find_watch(kl_lowering *l)
 {
   enum { LINE = 64 };

@@ -2,7 +2,7 @@
 #ifndef KJ_CPU_RUN_H
 #define KJ_CPU_RUN_H
 
-#include "runtime.h"
+#include "base/runtime.h"
 
 typedef struct kj_cpu_launch {
   kj_cpu_kernel kernel;

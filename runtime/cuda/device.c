@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device_memory.h"
+#include "memory/device_memory.h"
 
 /* ---- the context on this thread ---- */
 

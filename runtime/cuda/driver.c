@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime.h"
+#include "base/runtime.h"
 
 static void *find_in_library(void *library, const char *symbol) { return dlsym(library, symbol); }
 

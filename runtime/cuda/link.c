@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime.h"
+#include "base/runtime.h"
 
 enum { LOG_BYTES = 16384 };
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device_memory.h"
-#include "runtime.h"
+#include "memory/device_memory.h"
+#include "base/runtime.h"
 
 enum { LOG_BYTES = 16384 };
 

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime.h"
+#include "base/runtime.h"
 #include "support/host_process.h"
 
 extern char **environ;

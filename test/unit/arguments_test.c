@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "dispatch/dispatch.h"
+#include "code/dispatch.h"
 #include "fake_compiler.h"
 
 static void do_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_t first,

@@ -8,7 +8,7 @@
 #include <utime.h>
 
 #include "cache_folder.h"
-#include "dispatch/disk_state.h"
+#include "code/disk_state.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 

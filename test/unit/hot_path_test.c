@@ -6,7 +6,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "dispatch/plan.h"
+#include "launch/plan.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 

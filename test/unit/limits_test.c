@@ -6,7 +6,7 @@
 #include <kjit/code.h>
 #include <stdio.h>
 
-#include "dispatch/direct.h"
+#include "launch/direct.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 

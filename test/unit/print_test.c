@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "dispatch/print.h"
+#include "report/print.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 

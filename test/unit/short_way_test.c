@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "dispatch/direct.h"
+#include "launch/direct.h"
 
 static int set_up(void **state)
 {

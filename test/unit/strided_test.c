@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "copy.h"
+#include "memory/copy.h"
 
 static kjit_context *context;
 static kjit_device *cpu;

@@ -1,0 +1,124 @@
+/* What a profiler is told: where to look, and the names of ranges. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "memory/device_memory.h"
+
+/* ---- the profiler ---- */
+
+static kjit_status tell_profiler(kjit_device *device, bool is_start)
+{
+  if (!device) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!kj_is_cuda(device)) return KJIT_OK;
+  kj_diagnostics diagnostics = { 0 };
+  void *previous;
+  if (kj_enter_device(device, &diagnostics, &previous) == KJIT_OK) {
+    if (is_start) (void)KJ_DRIVER(device, &diagnostics, cuProfilerStart);
+    else (void)KJ_DRIVER(device, &diagnostics, cuProfilerStop);
+    kj_leave_device(device, previous);
+  }
+  return ki_finish_call(device->context, &diagnostics);
+}
+
+kjit_status kjit_start_profiler(kjit_device *device) { return tell_profiler(device, true); }
+kjit_status kjit_stop_profiler(kjit_device *device) { return tell_profiler(device, false); }
+
+/* ---- ranges: NVTX ----
+ *
+ * A tool that wants the names of ranges has its library named in the environment. Whoever has
+ * ranges to tell opens it and calls its entry point with a function that gives tables by number;
+ * the tool asks for the places of the functions that it wants to be told by, and puts its own
+ * there. This is all of what NVIDIA's header does, which is no part of Debian, and whose older
+ * form, a library, is no part of CUDA 13. The other functions of NVTX have places too: a tool may
+ * fill in all that it knows. */
+
+enum {
+  TABLE_CALLBACKS = 1,
+  TABLE_VERSION = 3,
+  MODULE_CORE = 1,
+  MODULE_COUNT = 7,
+  MOST_FUNCTIONS = 17
+};
+enum { RANGE_PUSH = 9, RANGE_POP = 11 }; /* of the core, in char */
+
+typedef void (*tool_function)(void);
+
+typedef struct callback_table {
+  size_t size_bytes;
+  /* 0: no such module */
+  int (*get_functions)(unsigned module, tool_function ***functions, unsigned *count);
+} callback_table;
+
+typedef struct version_table {
+  size_t size_bytes;
+  uint32_t version, reserved;
+  void (*set_tool_version)(uint32_t version);
+} version_table;
+
+static struct {
+  tool_function functions[MODULE_COUNT][MOST_FUNCTIONS], *places[MODULE_COUNT][MOST_FUNCTIONS];
+  bool has_tool;
+} nvtx;
+
+/* Place 0 is no function's, and a NULL ends them. */
+static int get_functions(unsigned module, tool_function ***functions, unsigned *count)
+{
+  /* core, driver API, OpenCL, runtime API, domains, synchronization */
+  static const uint8_t counts[MODULE_COUNT] = { 0, 16, 9, 15, 7, 16, 7 };
+  if (module >= MODULE_COUNT || !counts[module]) return 0;
+  for (unsigned i = 1; i < counts[module]; i++) nvtx.places[module][i] = &nvtx.functions[module][i];
+  if (functions) *functions = nvtx.places[module];
+  if (count) *count = counts[module];
+  return 1;
+}
+
+static void set_tool_version(uint32_t version) { (void)version; }
+
+static const void *get_table(uint32_t number)
+{
+  static const callback_table callbacks = { sizeof callbacks, get_functions };
+  static const version_table version = { sizeof version, 3, 0, set_tool_version };
+  return number == TABLE_CALLBACKS ? (const void *)&callbacks
+         : number == TABLE_VERSION ? &version
+                                   : NULL;
+}
+
+/* The library of a tool that starts stays: it belongs to the process. */
+static void open_nvtx(void)
+{
+  const char *path =
+    secure_getenv(sizeof(void *) == 4 ? "NVTX_INJECTION32_PATH" : "NVTX_INJECTION64_PATH");
+  void *library = path && *path ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
+  if (!library) return;
+  int (*start)(const void *(*tables)(uint32_t number));
+  *(void **)&start = dlsym(library, "InitializeInjectionNvtx2");
+  if (!start || !start(get_table)) {
+    dlclose(library);
+    return;
+  }
+  nvtx.has_tool = true;
+}
+
+/* The tool's; NULL: there is none, or it does not want to know. */
+static tool_function get_function(const kjit_context *context, int index)
+{
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  if (!context || ki_is_forked(context)) return NULL;
+  pthread_once(&once, open_nvtx);
+  return nvtx.has_tool ? nvtx.functions[MODULE_CORE][index] : NULL;
+}
+
+uint32_t kjit_begin_range(kjit_context *context, const char *name)
+{
+  int (*push)(const char *name) = (int (*)(const char *))get_function(context, RANGE_PUSH);
+  int level = push && name ? push(name) : -1; /* 0: the first; negative: nobody keeps count */
+  return level < 0 ? 0 : (uint32_t)level + 1;
+}
+
+void kjit_end_range(kjit_context *context)
+{
+  int (*pop)(void) = (int (*)(void))get_function(context, RANGE_POP);
+  if (pop) (void)pop();
+}

@@ -1,0 +1,341 @@
+/* kjit_specialize and its kin: code for a signature before its first launch, under the facts that a
+ * fresh allocation has: the launches that have them find it. */
+#include <kjit/code.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "code/background.h"
+
+/* Arrays that lie apart from each other: only how they lie is looked at. */
+static void assume_array(const kj_call *call, uint32_t index, kjit_type type, kj_bound *bound)
+{
+  enum { APART = 1 << 20 };
+  const ki_type_info *info = ki_type(call->kernel->module->types, type);
+  uint64_t address = (uint64_t)(index + 1) * APART;
+  *bound = (kj_bound){ .kind = KJ_ARGUMENT_ARRAY,
+                       .rank = (uint8_t)info->rank,
+                       .layout = (uint8_t)info->layout,
+                       .type = info->element,
+                       .offsets_fit = true,
+                       .count = 1,
+                       .address = address,
+                       .low = address,
+                       .high = address + APART };
+  if (call->kernel->parameters[index].is_general) return;
+  bound->facts = KJ_FACT_ALIGNED16;
+  if (info->rank > 1 && info->layout == KJIT_LAYOUT_C) bound->facts |= KJ_FACT_ROWS_ALIGNED16;
+}
+
+static void assume_arguments(kj_call *call, const kj_argument *arguments)
+{
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
+    kj_bound *bound = &call->bound[i];
+    const kj_argument *argument = &arguments[i];
+    if (argument->kind == KJ_ARGUMENT_ARRAY) assume_array(call, i, argument->type, bound);
+    if (argument->kind == KJ_ARGUMENT_VALUE || argument->kind == KJ_ARGUMENT_NUMBER)
+      *bound = (kj_bound){ .kind = argument->kind, .type = argument->type };
+  }
+}
+
+/* The block that a launch without one takes. */
+static kjit_status assume_block(kj_call *call, kj_diagnostics *diagnostics)
+{
+  enum { DEFAULT_BLOCK = 256, WARP = 32 };
+  const kjit_kernel *kernel = call->kernel;
+  kj_scope scope = kj_call_scope(call);
+  uint32_t bounds[3] = { DEFAULT_BLOCK, 1, 1 };
+  call->block[0] = call->block[1] = call->block[2] = 1;
+  if (kernel->block && (kernel->block_is_static || !kj_is_cuda(call->device)))
+    return kj_evaluate_attribute(kernel, &scope, kernel->block, diagnostics, call->block);
+  if (kj_is_cuda(call->device)) return KJIT_OK; /* not in the key */
+  if (kernel->launch_bounds)
+    KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->launch_bounds, diagnostics, bounds));
+  uint32_t threads = bounds[0] < DEFAULT_BLOCK ? bounds[0] : DEFAULT_BLOCK;
+  call->block[0] = threads > WARP ? threads / WARP * WARP : threads;
+  return KJIT_OK;
+}
+
+static kjit_status specialize(kj_call *call, const char *signature, kj_argument *arguments,
+                              kj_diagnostics *diagnostics, kjit_specialization **specialization)
+{
+  KJ_TRY(kj_check_device(call->device, diagnostics));
+  KJ_TRY(kj_read_signature(call->kernel, signature, arguments, call->bound, diagnostics));
+  assume_arguments(call, arguments);
+  KJ_TRY(assume_block(call, diagnostics));
+  call->grid32 = true;
+  kj_make_key(call);
+  uint64_t hash = kj_hash_key(call->key, call->key_count);
+  *specialization = kj_look_up(call->kernel, call->key, call->key_count, hash);
+  if (!*specialization) return kj_specialize(call, hash, diagnostics, specialization);
+  kj_release(*specialization, false);
+  return KJIT_OK;
+}
+
+static void note_explicit(kjit_specialization *specialization)
+{
+  pthread_mutex_lock(&specialization->kernel->mutex);
+  specialization->is_explicit = true;
+  pthread_mutex_unlock(&specialization->kernel->mutex);
+}
+
+static const kjit_launch_config no_config;
+
+kjit_status kj_specialize_signature(kjit_kernel *kernel, kjit_device *device, const char *signature,
+                                    kj_diagnostics *diagnostics,
+                                    kjit_specialization **specialization)
+{
+  kjit_specialization *made = NULL;
+  kj_call call = { .kernel = kernel,
+                   .config = &no_config,
+                   .runtime = kj_get_runtime(kernel->context),
+                   .device = device };
+  kj_argument *arguments = calloc(kernel->parameter_count + 1, sizeof *arguments);
+  char *memory = calloc(1, kernel->call_bytes);
+  kjit_status status = KJIT_ERROR_MEMORY;
+  if (!call.runtime || !arguments || !memory) {
+    kj_error(diagnostics, status, "out of memory");
+  } else {
+    (void)kj_divide_memory(&call, memory);
+    status = device ? KJIT_OK : kj_default_device(call.runtime, diagnostics, &call.device);
+    if (status == KJIT_OK) status = specialize(&call, signature, arguments, diagnostics, &made);
+  }
+  free(arguments);
+  free(memory);
+  if (status != KJIT_OK) return status;
+  note_explicit(made);
+  *specialization = made;
+  return KJIT_OK;
+}
+
+/* The entry has its key and what it was compiled for: nothing else is asked of the call. */
+kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagnostics)
+{
+  kjit_kernel *kernel = specialization->kernel;
+  kj_call call = { .kernel = kernel,
+                   .config = &no_config,
+                   .runtime = kj_get_runtime(kernel->context),
+                   .device = specialization->device };
+  call.key = specialization->key;
+  call.key_count = specialization->key_count;
+  while (!kj_hold(specialization)) {
+    KJ_TRY(kj_check_device(call.device, diagnostics));
+    KJ_TRY(kj_specialize(&call, specialization->hash, diagnostics, &specialization));
+  }
+  return KJIT_OK;
+}
+
+static kjit_status check_request(kjit_kernel *kernel, kjit_device *device, const char *signature,
+                                 const char *function)
+{
+  if (ki_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
+  if (!signature)
+    return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE, "%s: signature is NULL", function);
+  if (device && device->context != kernel->context)
+    return ki_fail_call(kernel->context, KJIT_ERROR_ARGUMENT,
+                        "the device and the kernel belong to different contexts");
+  return KJIT_OK;
+}
+
+kjit_status kjit_specialize(kjit_kernel *kernel, kjit_device *device, const char *signature,
+                            kjit_specialization **specialization)
+{
+  if (!kernel) return KJIT_ERROR_MISUSE;
+  if (!specialization)
+    return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE,
+                        "kjit_specialize: specialization is NULL");
+  KJ_TRY(check_request(kernel, device, signature, "kjit_specialize"));
+  kj_diagnostics diagnostics = { 0 };
+  (void)kj_specialize_signature(kernel, device, signature, &diagnostics, specialization);
+  return ki_finish_call(kernel->context, &diagnostics);
+}
+
+/* ---- in the background ---- */
+
+typedef struct signature_job {
+  kj_job base;
+  kjit_kernel *kernel;
+  kjit_module *module; /* retained: it owns the kernel */
+  kjit_device *device;
+  void (*done)(void *user, kjit_status status, kjit_specialization *specialization);
+  void *user;
+  char signature[];
+} signature_job;
+
+static void run_signature(kj_job *base, bool is_given_up)
+{
+  signature_job *job = (signature_job *)base;
+  kj_diagnostics diagnostics = { 0 };
+  kjit_specialization *made = NULL;
+  kjit_status status = KJIT_NOT_READY;
+  if (!is_given_up) {
+    status = kj_specialize_signature(job->kernel, job->device, job->signature, &diagnostics, &made);
+    (void)ki_finish_call(job->kernel->context, &diagnostics);
+  }
+  job->done(job->user, status, status == KJIT_OK ? made : NULL);
+  kjit_release_module(job->module);
+  free(job);
+}
+
+static bool queue_signature(kjit_kernel *kernel, kjit_device *device, const char *signature,
+                            void (*done)(void *user, kjit_status status,
+                                         kjit_specialization *specialization),
+                            void *user)
+{
+  kj_runtime *runtime = kj_get_runtime(kernel->context);
+  size_t bytes = strlen(signature) + 1;
+  signature_job *job = runtime ? calloc(1, sizeof *job + bytes) : NULL;
+  if (!job) return false;
+  job->base.run = run_signature;
+  job->kernel = kernel;
+  job->module = kjit_retain_module(kernel->module);
+  job->device = device;
+  job->done = done;
+  job->user = user;
+  memcpy(job->signature, signature, bytes);
+  if (kj_queue_job(runtime, &job->base)) return true;
+  kjit_release_module(job->module);
+  free(job);
+  return false;
+}
+
+kjit_status kjit_specialize_async(kjit_kernel *kernel, kjit_device *device, const char *signature,
+                                  void (*done)(void *user, kjit_status status,
+                                               kjit_specialization *specialization),
+                                  void *user)
+{
+  if (!kernel) return KJIT_ERROR_MISUSE;
+  if (!done)
+    return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_specialize_async: done is NULL");
+  KJ_TRY(check_request(kernel, device, signature, "kjit_specialize_async"));
+  if (queue_signature(kernel, device, signature, done, user)) return KJIT_OK;
+  return ki_fail_call(
+    kernel->context, KJIT_ERROR_MEMORY,
+    "out of memory, the system gives no thread to compile on, or the context is being destroyed");
+}
+
+/* ---- many at once ---- */
+
+/* What the threads that compile and the one that waits share. */
+typedef struct batch {
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  kjit_context *context;
+  kjit_device *device;
+  struct batch_job *first, **last; /* done, not yet told */
+} batch;
+
+typedef struct batch_job {
+  kj_job base;
+  batch *batch;
+  kjit_specialize_item *item;
+  kj_diagnostics diagnostics;
+  struct batch_job *next; /* in the batch's list */
+} batch_job;
+
+static void compile_item(batch_job *job)
+{
+  kjit_specialize_item *item = job->item;
+  kjit_specialization *made = NULL;
+  item->status = kj_specialize_signature(item->kernel, job->batch->device, item->signature,
+                                         &job->diagnostics, &made);
+  item->specialization = item->status == KJIT_OK ? made : NULL;
+}
+
+static void run_item(kj_job *base, bool is_given_up)
+{
+  batch_job *job = (batch_job *)base;
+  batch *b = job->batch;
+  if (is_given_up)
+    job->item->status = kj_error(&job->diagnostics, KJIT_NOT_READY, "the context is destroyed");
+  else compile_item(job);
+  pthread_mutex_lock(&b->mutex);
+  job->next = NULL;
+  *b->last = job;
+  b->last = &job->next;
+  pthread_cond_signal(&b->changed);
+  pthread_mutex_unlock(&b->mutex);
+}
+
+static batch_job *take_done(batch *b)
+{
+  pthread_mutex_lock(&b->mutex);
+  while (!b->first) pthread_cond_wait(&b->changed, &b->mutex);
+  batch_job *job = b->first;
+  b->first = job->next;
+  if (!b->first) b->last = &b->first;
+  pthread_mutex_unlock(&b->mutex);
+  return job;
+}
+
+static kjit_status check_items(kjit_context *context, kjit_specialize_item *items, size_t count)
+{
+  for (size_t i = 0; i < count; i++) {
+    items[i].status = KJIT_NOT_READY;
+    items[i].specialization = NULL;
+    if (!items[i].kernel || !items[i].signature)
+      return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                          "kjit_specialize_all: the %s of item %zu is NULL",
+                          items[i].kernel ? "signature" : "kernel", i);
+    if (items[i].kernel->context != context)
+      return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
+                          "kjit_specialize_all: the kernel of item %zu belongs to another context",
+                          i);
+  }
+  return KJIT_OK;
+}
+
+/* The messages of the first item that failed are the call's; warnings of all others are told too.
+ */
+static void report_items(kjit_context *context, batch_job *jobs, size_t count)
+{
+  const batch_job *failed = NULL;
+  for (size_t i = count; i-- > 0;)
+    if (jobs[i].item->status != KJIT_OK) failed = &jobs[i];
+  for (size_t i = 0; i < count; i++)
+    if (&jobs[i] != failed) (void)ki_finish_call(context, &jobs[i].diagnostics);
+  if (failed) (void)ki_finish_call(context, &jobs[failed - jobs].diagnostics);
+}
+
+static kjit_status first_status(const kjit_specialize_item *items, size_t count)
+{
+  for (size_t i = 0; i < count; i++)
+    if (items[i].status != KJIT_OK) return items[i].status;
+  return KJIT_OK;
+}
+
+kjit_status kjit_specialize_all(kjit_context *context, kjit_device *device,
+                                kjit_specialize_item *items, size_t count,
+                                void (*progress)(void *user, size_t done, size_t count,
+                                                 const kjit_specialize_item *item),
+                                void *user)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (count && !items)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_specialize_all: items is NULL");
+  if (device && device->context != context)
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
+                        "the device and the kernels belong to different contexts");
+  KJ_TRY(check_items(context, items, count));
+  kj_runtime *runtime = kj_get_runtime(context);
+  batch_job *jobs = runtime ? calloc(count + 1, sizeof *jobs) : NULL;
+  if (!jobs) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  batch b = { .context = context, .device = device };
+  b.last = &b.first;
+  pthread_mutex_init(&b.mutex, NULL);
+  pthread_cond_init(&b.changed, NULL);
+  for (size_t i = 0; i < count; i++) {
+    jobs[i] = (batch_job){ .base = { .run = run_item }, .batch = &b, .item = &items[i] };
+    bool is_queued = !kj_is_in_background(runtime) && kj_queue_job(runtime, &jobs[i].base);
+    if (!is_queued) run_item(&jobs[i].base, false); /* here, then */
+  }
+  for (size_t done = 1; done <= count; done++) {
+    const batch_job *job = take_done(&b);
+    if (progress) progress(user, done, count, job->item);
+  }
+  report_items(context, jobs, count);
+  pthread_mutex_destroy(&b.mutex);
+  pthread_cond_destroy(&b.changed);
+  free(jobs);
+  return first_status(items, count);
+}

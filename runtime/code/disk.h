@@ -1,0 +1,114 @@
+/* The disk cache: machine code of specializations in files of one directory, found by everything
+ * that it depends on. A hit needs no compiler.
+ *
+ * Whatever goes wrong with a file, a directory or a disk is a miss, never an error of the launch.
+ * Any number of threads and processes use one directory at once. */
+#ifndef KJ_DISK_H
+#define KJ_DISK_H
+
+#include "code/dispatch.h"
+
+typedef struct kj_digest {
+  uint64_t low, high;
+} kj_digest;
+kj_digest kj_digest_bytes(const void *data, size_t size_bytes);
+static inline bool kj_same_digest(kj_digest a, kj_digest b)
+{
+  return a.low == b.low && a.high == b.high;
+}
+
+/* ---- identities: disk_identity.c ---- */
+
+/* Of the library or program that the address is in: its build id, else path, size and time of its
+ * file. */
+kj_digest kj_identify_address(const void *address);
+/* The same of a file that is not loaded. false: it cannot be read. */
+bool kj_identify_file(const char *path, kj_digest *identity);
+/* Of the compiler that is loaded or would be. false: there is none where it belongs. */
+bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity);
+/* What LLVM may know about this processor, and the C library whose functions its code calls. */
+kj_digest kj_identify_processor(void);
+/* The files that may be libdevice or what stands for it. given_path as in kjit_config. */
+kj_digest kj_identify_math_library(const char *given_path);
+
+/* ---- the key: disk_key.c ---- */
+
+/* All that the code depends on, as text, except for the compiler: an entry says which one made it,
+ * so that it is found where there is none. */
+typedef struct kj_disk_key {
+  char *text;
+  size_t size_bytes;
+  kj_digest digest;
+  /* Of the module's sources, layout and comments too. Only code whose threads may fail depends on
+   * it: it knows lines. false: not every source has a text, and such code is not kept. */
+  kj_digest sources;
+  bool has_sources;
+} kj_disk_key;
+/* false: out of memory. */
+bool kj_make_disk_key(kj_disk *disk, const kj_call *call, const kj_signature *signature,
+                      kj_disk_key *key);
+void kj_free_disk_key(kj_disk_key *key);
+
+/* ---- an entry as bytes: disk_entry.c ---- */
+
+typedef enum kj_entry_state {
+  KJ_ENTRY_WHOLE,
+  KJ_ENTRY_BROKEN, /* no entry, or a damaged one */
+  KJ_ENTRY_OTHER   /* whole, and for another key or by another compiler */
+} kj_entry_state;
+
+/* malloc'd; NULL: out of memory. */
+void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *code,
+                    size_t *size_bytes);
+/* compiler NULL: any. code is filled in when the state is WHOLE; its memory is the caller's. Out of
+ * memory is OTHER. */
+kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_disk_key *key,
+                               const kj_digest *compiler, kj_code *code);
+/* The text of the key of a whole entry, for listings; borrowed from bytes, not 0-terminated. NULL:
+ * broken. */
+const char *kj_read_entry_key(const void *bytes, size_t size_bytes, size_t *key_bytes,
+                              kj_digest *digest);
+
+/* ---- the directory: disk_store.c ---- */
+
+/* NULL: the configuration switches it off, there is no place for it, or out of memory. Touches no
+ * file. */
+kj_disk *kj_open_disk(const kjit_config *config);
+/* No directory: for keys only. NULL: out of memory. */
+kj_disk *kj_open_identities(const kjit_config *config);
+void kj_close_disk(kj_disk *disk);
+const char *kj_disk_directory(const kj_disk *disk); /* NULL: a store of the host's */
+
+/* true: code is filled in. */
+bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *compiler,
+                    kj_code *code);
+/* Writes an entry, then removes old ones where there is too much. */
+void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
+                      const kj_code *code);
+/* Whether publishing may succeed: it has not failed yet. */
+bool kj_can_publish(const kj_disk *disk);
+
+typedef struct kj_disk_file {
+  char name[80];
+  uint64_t size_bytes, used_ns; /* when it was last used; Unix time */
+  bool is_entry;                /* else what a writer that was killed has left */
+} kj_disk_file;
+/* Not finished, and old enough that nobody will. */
+bool kj_is_left(const kj_disk_file *file);
+/* The files of the cache, least recently used first; malloc'd. Errors: IO where there is a
+ * directory that cannot be read. */
+kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count);
+/* false: it cannot be read. bytes are malloc'd. is_use: it counts as used now. */
+bool kj_read_disk_file(kj_disk *disk, const char *name, bool is_use, void **bytes,
+                       size_t *size_bytes);
+/* Of an entry or an unfinished one: nothing else is ever removed. */
+bool kj_is_disk_name(const char *name);
+/* The name that the entry of a key with that digest has. */
+bool kj_is_entry_of(const char *name, kj_digest digest);
+bool kj_remove_disk_file(kj_disk *disk, const char *name);
+/* Removes what is left of writers and the least recently used entries until the rest is at most
+ * limit_bytes. */
+kjit_status kj_trim_disk(kj_disk *disk, uint64_t limit_bytes, uint64_t *removed_count,
+                         uint64_t *removed_bytes);
+
+#endif

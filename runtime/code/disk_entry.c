@@ -1,0 +1,198 @@
+/* One entry of the disk cache as bytes:
+ *
+ *   header | key | the kj_code | parameters | its texts, each with a 0 | machine code
+ *
+ * The checksum is over all that follows it. The key names the build of libkjit, so that structs are
+ * stored as they are in memory. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "code/disk.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* The texts of a kj_code. One that is NULL has no bytes. */
+static const size_t texts[] = { offsetof(kj_code, entry), offsetof(kj_code, facts),
+                                offsetof(kj_code, failures), offsetof(kj_code, prints) };
+enum { TEXTS = sizeof texts / sizeof *texts };
+
+static char **text_of(kj_code *code, size_t index)
+{
+  return (char **)((char *)code + texts[index]);
+}
+
+typedef struct header {
+  char magic[8];
+  kj_digest checksum;
+  uint64_t file_bytes;
+  kj_digest digest;   /* of the key */
+  kj_digest compiler; /* that made the code */
+  kj_digest sources;  /* that the places in failures are in */
+  uint64_t key_bytes, parameter_count, data_bytes, text_bytes[TEXTS];
+} header;
+
+static const char magic[8] = { 'k', 'j', 'i', 't', 'c', 'o', 'd', '1' };
+enum { CHECKED_FROM = sizeof magic + sizeof(kj_digest) };
+
+kj_digest kj_digest_bytes(const void *data, size_t size_bytes)
+{
+  XXH128_hash_t hash = XXH3_128bits(data, size_bytes);
+  return (kj_digest){ hash.low64, hash.high64 };
+}
+
+/* ---- writing ---- */
+
+static char *put(char *at, const void *data, size_t size_bytes)
+{
+  if (size_bytes) memcpy(at, data, size_bytes);
+  return at + size_bytes;
+}
+
+/* Without its pointers, and without what is of whoever compiled it and not of whoever loads it. */
+static void forget_pointers(kj_code *code)
+{
+  code->data = NULL;
+  code->parameters = NULL;
+  for (size_t i = 0; i < TEXTS; i++) *text_of(code, i) = NULL;
+  code->infer_time_ns = code->lower_time_ns = code->optimize_time_ns = code->emit_time_ns = 0;
+}
+
+void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *code,
+                    size_t *size_bytes)
+{
+  kj_code plain = *code;
+  header h = { .digest = key->digest,
+               .compiler = compiler,
+               .sources = key->sources,
+               .key_bytes = key->size_bytes,
+               .parameter_count = code->parameter_count,
+               .data_bytes = code->size_bytes };
+  h.file_bytes = sizeof h + h.key_bytes + sizeof plain +
+                 h.parameter_count * sizeof *code->parameters + h.data_bytes;
+  for (size_t i = 0; i < TEXTS; i++) {
+    const char *text = *text_of(&plain, i);
+    h.text_bytes[i] = text ? strlen(text) + 1 : 0;
+    h.file_bytes += h.text_bytes[i];
+  }
+  char *bytes = malloc(h.file_bytes);
+  if (!bytes) return NULL;
+  memcpy(h.magic, magic, sizeof magic);
+  char *at = put(bytes, &h, sizeof h);
+  at = put(at, key->text, h.key_bytes);
+  forget_pointers(&plain);
+  at = put(at, &plain, sizeof plain);
+  at = put(at, code->parameters, h.parameter_count * sizeof *code->parameters);
+  plain = *code;
+  for (size_t i = 0; i < TEXTS; i++) at = put(at, *text_of(&plain, i), h.text_bytes[i]);
+  put(at, code->data, h.data_bytes);
+  h.checksum = kj_digest_bytes(bytes + CHECKED_FROM, h.file_bytes - CHECKED_FROM);
+  memcpy(bytes, &h, sizeof h);
+  *size_bytes = h.file_bytes;
+  return bytes;
+}
+
+/* ---- reading ---- */
+
+/* The sizes add up to the file's: none is larger than it, so that no sum overflows. */
+static bool has_sizes(const header *h, size_t size_bytes)
+{
+  if (h->key_bytes > size_bytes || h->parameter_count > size_bytes || h->data_bytes > size_bytes)
+    return false;
+  uint64_t sum = sizeof *h + h->key_bytes + sizeof(kj_code) +
+                 h->parameter_count * sizeof(kj_parameter) + h->data_bytes;
+  for (size_t i = 0; i < TEXTS; i++) {
+    if (h->text_bytes[i] > size_bytes) return false;
+    sum += h->text_bytes[i];
+  }
+  return sum == size_bytes && h->text_bytes[0];
+}
+
+static bool read_header(const void *bytes, size_t size_bytes, header *h)
+{
+  if (size_bytes < sizeof *h) return false;
+  memcpy(h, bytes, sizeof *h);
+  if (memcmp(h->magic, magic, sizeof magic) || h->file_bytes != size_bytes ||
+      size_bytes > SIZE_MAX / (2 * sizeof(kj_parameter)) || !has_sizes(h, size_bytes))
+    return false;
+  return kj_same_digest(h->checksum, kj_digest_bytes((const char *)bytes + CHECKED_FROM,
+                                                     size_bytes - CHECKED_FROM));
+}
+
+static const char *get(const char *from, void *to, size_t size_bytes)
+{
+  if (size_bytes) memcpy(to, from, size_bytes);
+  return from + size_bytes;
+}
+
+static bool is_sound(const kj_code *code)
+{
+  if (code->tensor_map_count > KJ_MOST_MAPS) return false;
+  for (uint32_t i = 0; i < code->parameter_count; i++) {
+    const kj_parameter *p = &code->parameters[i];
+    uint32_t most = p->kind == KJ_PARAMETER_TENSOR_MAP ? code->tensor_map_count : KJ_MAX_RANK;
+    if (p->dimension >= most || p->offset > code->parameter_bytes ||
+        p->size_bytes > code->parameter_bytes - p->offset)
+      return false;
+  }
+  return true;
+}
+
+static bool read_texts(const header *h, const char **at, kj_code *code, bool *has_ends)
+{
+  for (size_t i = 0; i < TEXTS; i++) {
+    if (!h->text_bytes[i]) continue;
+    char *text = *text_of(code, i) = malloc(h->text_bytes[i]);
+    if (!text) return false;
+    *at = get(*at, text, h->text_bytes[i]);
+    *has_ends = *has_ends && !text[h->text_bytes[i] - 1];
+  }
+  return true;
+}
+
+/* The code is copied: a loader wants it aligned. */
+static kj_entry_state read_code(const header *h, const char *at, kj_code *code)
+{
+  bool has_ends = true;
+  at = get(at, code, sizeof *code);
+  forget_pointers(code);
+  if (code->parameter_count != h->parameter_count || code->size_bytes != h->data_bytes)
+    return KJ_ENTRY_BROKEN;
+  code->parameters = malloc(h->parameter_count * sizeof *code->parameters + 1);
+  code->data = malloc(h->data_bytes + 1);
+  if (!code->parameters || !code->data) return KJ_ENTRY_OTHER;
+  at = get(at, code->parameters, h->parameter_count * sizeof *code->parameters);
+  if (!read_texts(h, &at, code, &has_ends)) return KJ_ENTRY_OTHER;
+  get(at, code->data, h->data_bytes);
+  ((char *)code->data)[h->data_bytes] = 0;
+  return has_ends && is_sound(code) ? KJ_ENTRY_WHOLE : KJ_ENTRY_BROKEN;
+}
+
+kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_disk_key *key,
+                               const kj_digest *compiler, kj_code *code)
+{
+  header h;
+  const char *start = bytes;
+  if (!read_header(bytes, size_bytes, &h)) return KJ_ENTRY_BROKEN;
+  if (h.key_bytes != key->size_bytes || memcmp(start + sizeof h, key->text, h.key_bytes))
+    return KJ_ENTRY_OTHER;
+  if (compiler && !kj_same_digest(h.compiler, *compiler)) return KJ_ENTRY_OTHER;
+  kj_code read = { 0 };
+  kj_entry_state state = read_code(&h, start + sizeof h + h.key_bytes, &read);
+  if (state == KJ_ENTRY_WHOLE && read.failures &&
+      !(key->has_sources && kj_same_digest(h.sources, key->sources)))
+    state = KJ_ENTRY_OTHER;
+  if (state == KJ_ENTRY_WHOLE) *code = read;
+  else kj_free_code(&read);
+  return state;
+}
+
+const char *kj_read_entry_key(const void *bytes, size_t size_bytes, size_t *key_bytes,
+                              kj_digest *digest)
+{
+  header h;
+  if (!read_header(bytes, size_bytes, &h)) return NULL;
+  *key_bytes = h.key_bytes;
+  *digest = h.digest;
+  return (const char *)bytes + sizeof h;
+}

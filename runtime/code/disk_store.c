@@ -1,0 +1,450 @@
+/* The directory of the disk cache.
+ *
+ * An entry is written under a name of its own and renamed: a reader sees all of it or nothing.
+ * Files that are damaged are removed; where the system refuses something nothing is removed. The
+ * file `usage` holds the size of all entries, changed under a lock that nobody waits for: who does
+ * not get it leaves the counting, and the removal of old entries, to whoever has it; now and then
+ * everything is counted again. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "code/disk_state.h"
+#include "support/host_process.h"
+
+static const char entry_suffix[] = ".kjit", unfinished_prefix[] = "unfinished-",
+                  usage_name[] = "usage", hex_digits[] = "0123456789abcdef";
+enum {
+  DIGEST_DIGITS = 32,
+  ENTRY_NAME_BYTES = DIGEST_DIGITS + sizeof entry_suffix,
+  UNFINISHED_DIGITS = 16
+};
+static const uint64_t default_limit = (uint64_t)1 << 30, most_bytes = (uint64_t)1 << 28;
+
+/* ---- the disk ---- */
+
+/* secure_getenv: a program with other rights than its caller's has no cache. */
+static char *default_directory(void)
+{
+  const char *base = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
+  kj_buffer path = { 0 };
+  if (base && *base == '/') kj_append_format(&path, "%s/kjit", base);
+  else if (home && *home == '/') kj_append_format(&path, "%s/.cache/kjit", home);
+  return kj_take_text(&path);
+}
+
+static kj_disk *open_store(const kjit_config *config)
+{
+  kj_disk *disk = kj_open_identities(config);
+  if (disk) disk->store = config->cache_store;
+  return disk;
+}
+
+kj_disk *kj_open_disk(const kjit_config *config)
+{
+  if (config->cache_store) return open_store(config);
+  char *directory = config->cache_directory
+                      ? (*config->cache_directory ? strdup(config->cache_directory) : NULL)
+                      : default_directory();
+  kj_disk *disk = directory && *directory ? calloc(1, sizeof *disk) : NULL;
+  if (!disk) {
+    free(directory);
+    return NULL;
+  }
+  disk->directory = directory;
+  disk->libdevice_path = config->libdevice_path;
+  disk->limit_bytes = config->cache_limit_bytes ? config->cache_limit_bytes : default_limit;
+  pthread_mutex_init(&disk->mutex, NULL);
+  return disk;
+}
+
+kj_disk *kj_open_identities(const kjit_config *config)
+{
+  kj_disk *disk = calloc(1, sizeof *disk);
+  if (!disk) return NULL;
+  disk->libdevice_path = config->libdevice_path;
+  pthread_mutex_init(&disk->mutex, NULL);
+  return disk;
+}
+
+void kj_close_disk(kj_disk *disk)
+{
+  if (!disk) return;
+  pthread_mutex_destroy(&disk->mutex);
+  free(disk->directory);
+  free(disk);
+}
+
+const char *kj_disk_directory(const kj_disk *disk) { return disk->directory; }
+
+bool kj_can_publish(const kj_disk *disk)
+{
+  return !atomic_load_explicit(&disk->is_read_only, memory_order_relaxed);
+}
+
+void kj_identify_disk(kj_disk *disk)
+{
+  if (atomic_load_explicit(&disk->is_identified, memory_order_acquire)) return;
+  pthread_mutex_lock(&disk->mutex);
+  if (!atomic_load(&disk->is_identified)) {
+    disk->build = kj_identify_address((const void *)(uintptr_t)kj_identify_disk);
+    disk->processor = kj_identify_processor();
+    atomic_store_explicit(&disk->is_identified, true, memory_order_release);
+  }
+  pthread_mutex_unlock(&disk->mutex);
+}
+
+kj_digest kj_get_math_library(kj_disk *disk)
+{
+  if (atomic_load_explicit(&disk->knows_math_library, memory_order_acquire))
+    return disk->math_library;
+  pthread_mutex_lock(&disk->mutex);
+  if (!atomic_load(&disk->knows_math_library))
+    disk->math_library = kj_identify_math_library(disk->libdevice_path);
+  atomic_store_explicit(&disk->knows_math_library, true, memory_order_release);
+  pthread_mutex_unlock(&disk->mutex);
+  return disk->math_library;
+}
+
+/* ---- files ---- */
+
+static char *path_of(const kj_disk *disk, const char *name)
+{
+  kj_buffer path = { 0 };
+  kj_append_format(&path, "%s/%s", disk->directory, name);
+  return kj_take_text(&path);
+}
+
+static void name_entry(kj_digest digest, char name[ENTRY_NAME_BYTES])
+{
+  snprintf(name, ENTRY_NAME_BYTES, "%016llx%016llx%s", (unsigned long long)digest.high,
+           (unsigned long long)digest.low, entry_suffix);
+}
+
+static bool is_entry_name(const char *name)
+{
+  return strlen(name) == ENTRY_NAME_BYTES - 1 && strspn(name, hex_digits) == DIGEST_DIGITS &&
+         !strcmp(name + DIGEST_DIGITS, entry_suffix);
+}
+
+/* All of the name: the directory may have files of the user's own. */
+static bool is_unfinished_name(const char *name)
+{
+  const size_t prefix = sizeof unfinished_prefix - 1;
+  return !strncmp(name, unfinished_prefix, prefix) && strlen(name) == prefix + UNFINISHED_DIGITS &&
+         strspn(name + prefix, hex_digits) == UNFINISHED_DIGITS;
+}
+
+bool kj_is_disk_name(const char *name) { return is_entry_name(name) || is_unfinished_name(name); }
+
+bool kj_is_entry_of(const char *name, kj_digest digest)
+{
+  char expected[ENTRY_NAME_BYTES];
+  name_entry(digest, expected);
+  return !strcmp(name, expected);
+}
+
+static bool read_all(int file, char *bytes, size_t size_bytes)
+{
+  while (size_bytes) {
+    ssize_t count = read(file, bytes, size_bytes);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    bytes += count;
+    size_bytes -= (size_t)count;
+  }
+  return true;
+}
+
+/* An entry is code that will run: it has to be this user's or root's, and nobody else's to write.
+ * Checksums are no protection against those who mean it. */
+static bool is_trusted(const struct stat *info)
+{
+  return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+static bool read_open_file(int file, bool is_use, void **bytes, size_t *size_bytes)
+{
+  struct stat info;
+  if (fstat(file, &info) || !S_ISREG(info.st_mode) || (uint64_t)info.st_size > most_bytes ||
+      (is_use && !is_trusted(&info)))
+    return false;
+  *size_bytes = (size_t)info.st_size;
+  *bytes = malloc(*size_bytes + 1);
+  if (*bytes && read_all(file, *bytes, *size_bytes)) return true;
+  free(*bytes);
+  return false;
+}
+
+bool kj_read_disk_file(kj_disk *disk, const char *name, bool is_use, void **bytes,
+                       size_t *size_bytes)
+{
+  char *path = path_of(disk, name);
+  int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+  free(path);
+  if (file < 0) return false;
+  bool is_read = read_open_file(file, is_use, bytes, size_bytes);
+  /* used now; on a file of somebody else it stays as it is */
+  if (is_read && is_use) (void)futimens(file, NULL);
+  close(file);
+  return is_read;
+}
+
+bool kj_remove_disk_file(kj_disk *disk, const char *name)
+{
+  if (!kj_is_disk_name(name)) return false;
+  char *path = path_of(disk, name);
+  bool is_removed = path && !unlink(path);
+  free(path);
+  return is_removed;
+}
+
+bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *compiler, kj_code *code)
+{
+  char name[ENTRY_NAME_BYTES];
+  void *bytes;
+  size_t size_bytes;
+  if (disk->store) return kj_fetch_stored(disk, key, compiler, code);
+  name_entry(key->digest, name);
+  if (!kj_read_disk_file(disk, name, true, &bytes, &size_bytes)) return false;
+  kj_entry_state state = kj_unpack_entry(bytes, size_bytes, key, compiler, code);
+  free(bytes);
+  if (state == KJ_ENTRY_BROKEN) (void)kj_remove_disk_file(disk, name);
+  return state == KJ_ENTRY_WHOLE;
+}
+
+/* ---- writing ---- */
+
+/* Also the directories above it; those that are made are the user's alone. */
+/* false: errno says why. */
+static bool make_directory(const char *directory)
+{
+  if (!mkdir(directory, 0700) || errno == EEXIST) return true;
+  if (errno != ENOENT) return false;
+  const char *slash = strrchr(directory, '/');
+  char *above =
+    slash && slash != directory ? strndup(directory, (size_t)(slash - directory)) : NULL;
+  bool is_made = above && make_directory(above) && (!mkdir(directory, 0700) || errno == EEXIST);
+  int failure = errno;
+  free(above);
+  errno = failure;
+  return is_made;
+}
+
+/* A file with a name that nobody else has; -1: it cannot be made. */
+static int open_unfinished(const kj_disk *disk, char **path)
+{
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
+    number = kj_clock_ns() ^ (uint64_t)getpid() << 40 ^ (uint64_t)(uintptr_t)&number;
+  kj_buffer text = { 0 };
+  kj_append_format(&text, "%s/%s%0*llx", disk->directory, unfinished_prefix, UNFINISHED_DIGITS,
+                   (unsigned long long)number);
+  *path = kj_take_text(&text);
+  return *path ? open(*path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+}
+
+/* *refusal: 0, or why no file could be made there. */
+static bool write_file(const kj_disk *disk, const char *path, const void *bytes, size_t size_bytes,
+                       int *refusal)
+{
+  char *unfinished = NULL;
+  int file = open_unfinished(disk, &unfinished);
+  *refusal = file >= 0 ? 0 : errno;
+  bool is_open = file >= 0, is_written = is_open && kj_write_quietly(file, bytes, size_bytes);
+  if (is_open) is_written = !close(file) && is_written;
+  if (is_written) is_written = !rename(unfinished, path);
+  if (is_open && !is_written) (void)unlink(unfinished);
+  free(unfinished);
+  return is_written;
+}
+
+/* ---- how much there is ---- */
+
+typedef struct usage {
+  uint64_t total_bytes, total_check; /* ~total_bytes: else nobody knows the total */
+  uint64_t counted_s;                /* when everything was counted, Unix time */
+} usage;
+
+static int compare_use(const void *a, const void *b)
+{
+  uint64_t x = ((const kj_disk_file *)a)->used_ns, y = ((const kj_disk_file *)b)->used_ns;
+  return (x > y) - (x < y);
+}
+
+static bool add_file(kj_disk_file **files, size_t *count, size_t *capacity, const char *name,
+                     const struct stat *info)
+{
+  if (*count == *capacity) {
+    size_t wanted = KJ_GROWN(*capacity, 64);
+    kj_disk_file *grown = realloc(*files, wanted * sizeof *grown);
+    if (!grown) return false;
+    *files = grown;
+    *capacity = wanted;
+  }
+  kj_disk_file *file = &(*files)[(*count)++];
+  *file = (kj_disk_file){ .size_bytes = (uint64_t)info->st_size, .is_entry = is_entry_name(name) };
+  file->used_ns = (uint64_t)info->st_mtim.tv_sec * 1000000000u + (uint64_t)info->st_mtim.tv_nsec;
+  snprintf(file->name, sizeof file->name, "%s", name);
+  return true;
+}
+
+kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count)
+{
+  size_t capacity = 0;
+  *files = NULL;
+  *count = 0;
+  DIR *directory = opendir(disk->directory);
+  if (!directory) return errno == ENOENT || errno == ENOTDIR ? KJIT_OK : KJIT_ERROR_IO;
+  kjit_status status = KJIT_OK;
+  for (struct dirent *item; status == KJIT_OK && (item = readdir(directory));) {
+    struct stat info;
+    if (!kj_is_disk_name(item->d_name)) continue;
+    if (strlen(item->d_name) >= sizeof(*files)->name ||
+        fstatat(dirfd(directory), item->d_name, &info, AT_SYMLINK_NOFOLLOW) ||
+        !S_ISREG(info.st_mode))
+      continue;
+    if (!add_file(files, count, &capacity, item->d_name, &info)) status = KJIT_ERROR_MEMORY;
+  }
+  closedir(directory);
+  if (status != KJIT_OK) {
+    free(*files);
+    *files = NULL;
+    return status;
+  }
+  if (*count) qsort(*files, *count, sizeof **files, compare_use);
+  return KJIT_OK;
+}
+
+/* A writer needs milliseconds: what is this old was left by one that was killed. */
+bool kj_is_left(const kj_disk_file *file)
+{
+  enum { OLD_S = 600 };
+  return !file->is_entry && (uint64_t)time(NULL) > file->used_ns / 1000000000u + OLD_S;
+}
+
+static kjit_status trim(kj_disk *disk, uint64_t limit_bytes, uint64_t *kept_bytes,
+                        uint64_t *removed_count, uint64_t *removed_bytes)
+{
+  kj_disk_file *files;
+  size_t count;
+  uint64_t total = 0;
+  *removed_count = *removed_bytes = 0;
+  KJ_TRY(kj_list_disk(disk, &files, &count));
+  for (size_t i = 0; i < count; i++) total += files[i].size_bytes;
+  for (size_t i = 0; i < count; i++) {
+    bool is_unwanted = (files[i].is_entry && total > limit_bytes) || kj_is_left(&files[i]) ||
+                       (!files[i].is_entry && !limit_bytes);
+    if (!is_unwanted || !kj_remove_disk_file(disk, files[i].name)) continue;
+    total -= files[i].size_bytes;
+    *removed_bytes += files[i].size_bytes;
+    ++*removed_count;
+  }
+  free(files);
+  *kept_bytes = total;
+  return KJIT_OK;
+}
+
+/* Whether it can be what was written here: not a link that somebody has put there, nor a file of
+ * the user's that happens to have this name. */
+static bool is_usage_file(int file)
+{
+  struct stat info;
+  return !fstat(file, &info) && S_ISREG(info.st_mode) && info.st_nlink <= 1 &&
+         (uint64_t)info.st_size <= sizeof(usage);
+}
+
+/* Nobody waits for the lock; -1: somebody has it, or there is no such file to be had. */
+static int lock_usage(const kj_disk *disk)
+{
+  char *path = path_of(disk, usage_name);
+  int file =
+    path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600) : -1;
+  free(path);
+  if (file < 0 || (is_usage_file(file) && !flock(file, LOCK_EX | LOCK_NB))) return file;
+  close(file);
+  return -1;
+}
+
+static void write_usage(int file, uint64_t total_bytes, uint64_t counted_s)
+{
+  usage known = { total_bytes, ~total_bytes, counted_s };
+  /* nobody knows then, and the next one counts */
+  if (pwrite(file, &known, sizeof known, 0) != sizeof known) (void)!ftruncate(file, 0);
+}
+
+/* Keeps the directory below its bound: an eighth below, so that not every entry that is written
+ * removes one. */
+static void account(kj_disk *disk, uint64_t added_bytes)
+{
+  enum { COUNT_EVERY_S = 24 * 3600 };
+  int file = lock_usage(disk);
+  if (file < 0) return;
+  usage known;
+  uint64_t now = (uint64_t)time(NULL), removed_count, removed_bytes, total;
+  bool is_known = pread(file, &known, sizeof known, 0) == sizeof known &&
+                  known.total_check == ~known.total_bytes && now - known.counted_s < COUNT_EVERY_S;
+  if (is_known && known.total_bytes + added_bytes <= disk->limit_bytes)
+    write_usage(file, known.total_bytes + added_bytes, known.counted_s);
+  else if (trim(disk, UINT64_MAX, &total, &removed_count, &removed_bytes) == KJIT_OK &&
+           (total <= disk->limit_bytes || trim(disk, disk->limit_bytes - disk->limit_bytes / 8,
+                                               &total, &removed_count, &removed_bytes) == KJIT_OK))
+    write_usage(file, total, now);
+  close(file);
+}
+
+/* What will not be different at the next entry: a full disk may have room again, a process files to
+ * open. */
+static bool is_lasting(int refusal)
+{
+  static const int transient[] = { ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN, EIO };
+  for (size_t i = 0; i < sizeof transient / sizeof *transient; i++)
+    if (refusal == transient[i]) return false;
+  return refusal != 0;
+}
+
+void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
+                      const kj_code *code)
+{
+  size_t size_bytes;
+  char name[ENTRY_NAME_BYTES];
+  if (disk->store) {
+    kj_publish_stored(disk, key, compiler, code);
+    return;
+  }
+  name_entry(key->digest, name);
+  void *bytes = kj_can_publish(disk) ? kj_pack_entry(key, compiler, code, &size_bytes) : NULL;
+  char *path = bytes ? path_of(disk, name) : NULL;
+  if (path && size_bytes <= most_bytes && size_bytes <= disk->limit_bytes) {
+    int refusal;
+    bool is_published = write_file(disk, path, bytes, size_bytes, &refusal);
+    if (refusal && make_directory(disk->directory))
+      is_published = write_file(disk, path, bytes, size_bytes, &refusal);
+    else if (refusal == ENOENT) refusal = errno; /* why the directory could not be made */
+    if (is_published) account(disk, size_bytes);
+    if (is_lasting(refusal)) atomic_store_explicit(&disk->is_read_only, true, memory_order_relaxed);
+  }
+  free(path);
+  free(bytes);
+}
+
+kjit_status kj_trim_disk(kj_disk *disk, uint64_t limit_bytes, uint64_t *removed_count,
+                         uint64_t *removed_bytes)
+{
+  uint64_t kept_bytes;
+  KJ_TRY(trim(disk, limit_bytes, &kept_bytes, removed_count, removed_bytes));
+  int file = lock_usage(disk);
+  if (file < 0) return KJIT_OK;
+  write_usage(file, kept_bytes, (uint64_t)time(NULL));
+  close(file);
+  return KJIT_OK;
+}

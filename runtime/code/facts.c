@@ -1,0 +1,142 @@
+/* Facts as text, for kjit_compile: the names alone ("aligned16 disjoint"), for all arrays, or as a
+ * specialization prints its own ("aligned16(r, x) same(r, y) block(8, 8, 1)"). */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "code/dispatch.h"
+
+enum { MAX_OPERANDS = 3 };
+
+typedef struct reader {
+  const kjit_kernel *kernel;
+  kj_argument *arguments;
+  uint8_t *relations;
+  kj_signature *signature;
+  kj_diagnostics *diagnostics;
+  const char *fact; /* the one being read, for messages */
+  size_t length;
+} reader;
+
+static kjit_status refuse(const reader *r, const char *expected)
+{
+  return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT, "facts: expected %s, got `%.*s`", expected,
+                  (int)r->length, r->fact);
+}
+
+/* ---- one fact ---- */
+
+static bool find_array(const reader *r, const char *name, size_t length, uint32_t *index)
+{
+  for (uint32_t i = 0; i < r->kernel->parameter_count; i++) {
+    const char *own = r->kernel->parameters[i].decl->name;
+    if (strlen(own) != length || memcmp(own, name, length)) continue;
+    *index = i;
+    return r->arguments[i].kind == KJ_ARGUMENT_ARRAY;
+  }
+  return false;
+}
+
+static size_t name_length(const char *text) { return strcspn(text, " ,()"); }
+
+/* The operand at *at, which moves behind it and its comma. NULL at the end. */
+static const char *next_operand(const char **at, size_t *length)
+{
+  const char *start = *at + strspn(*at, " ,(");
+  *length = name_length(start);
+  *at = start + *length;
+  return *length ? start : NULL;
+}
+
+static kjit_status read_aligned(reader *r, const char *operands, uint32_t fact)
+{
+  size_t length;
+  uint32_t index;
+  if (!operands)
+    for (uint32_t i = 0; i < r->kernel->parameter_count; i++)
+      if (r->arguments[i].kind == KJ_ARGUMENT_ARRAY) r->arguments[i].facts |= fact;
+  for (const char *name; operands && (name = next_operand(&operands, &length));) {
+    if (!find_array(r, name, length, &index)) return refuse(r, "names of array parameters");
+    r->arguments[index].facts |= fact;
+  }
+  return KJIT_OK;
+}
+
+static kjit_status read_relation(reader *r, const char *operands, kj_relation relation)
+{
+  uint32_t count = r->kernel->parameter_count, pair[2] = { 0 };
+  r->signature->relations = r->relations;
+  for (uint32_t i = 0; i < count && !operands; i++)
+    for (uint32_t j = 0; j < count; j++)
+      r->relations[i * count + j] = (uint8_t)(i == j ? KJ_RELATION_SAME : relation);
+  if (!operands) return KJIT_OK;
+  for (int i = 0; i < 2; i++) {
+    size_t length;
+    const char *name = next_operand(&operands, &length);
+    if (!name || !find_array(r, name, length, &pair[i]))
+      return refuse(r, "the names of two array parameters");
+  }
+  r->relations[pair[0] * count + pair[1]] = r->relations[pair[1] * count + pair[0]] =
+    (uint8_t)relation;
+  return KJIT_OK;
+}
+
+static kjit_status read_block(reader *r, const char *operands)
+{
+  for (int d = 0; d < MAX_OPERANDS; d++) {
+    size_t length;
+    const char *number = operands ? next_operand(&operands, &length) : NULL;
+    unsigned long extent =
+      number && isdigit((unsigned char)*number) ? strtoul(number, NULL, 10) : 0;
+    if (!extent || extent > UINT16_MAX) return refuse(r, "three extents of a block");
+    r->signature->block[d] = (uint32_t)extent;
+  }
+  return KJIT_OK;
+}
+
+static kjit_status read_fact(reader *r, const char *operands)
+{
+  size_t length = name_length(r->fact);
+#define IS(name) (length == strlen(name) && !memcmp(r->fact, name, length))
+  if (IS("aligned16")) return read_aligned(r, operands, KJ_FACT_ALIGNED16);
+  if (IS("rows_aligned16")) return read_aligned(r, operands, KJ_FACT_ROWS_ALIGNED16);
+  if (IS("disjoint")) return read_relation(r, operands, KJ_RELATION_DISJOINT);
+  if (IS("same") && operands) return read_relation(r, operands, KJ_RELATION_SAME);
+  if (IS("block")) return read_block(r, operands);
+  bool is_all = IS("all") && !operands;
+  if (is_all || (IS("offsets32") && !operands)) r->signature->offsets32 = true;
+  if (is_all || (IS("grid32") && !operands)) r->signature->grid32 = true;
+  if (is_all) {
+    KJ_TRY(read_aligned(r, NULL, KJ_FACT_ALIGNED16));
+    return read_relation(r, NULL, KJ_RELATION_DISJOINT);
+  }
+  if (IS("programmatic") && !operands) {
+    r->signature->is_programmatic = true;
+    return KJIT_OK;
+  }
+  bool is_known = (IS("offsets32") || IS("grid32")) && !operands;
+#undef IS
+  return is_known ? KJIT_OK
+                  : refuse(r, "all, aligned16, offsets32, grid32, disjoint or programmatic");
+}
+
+kjit_status kj_read_facts(const kjit_kernel *kernel, const char *facts, kj_argument *arguments,
+                          uint8_t *relations, kj_signature *signature, kj_diagnostics *diagnostics)
+{
+  reader r = { .kernel = kernel,
+               .arguments = arguments,
+               .relations = relations,
+               .signature = signature,
+               .diagnostics = diagnostics };
+  for (const char *at = facts + strspn(facts, " "); *at; at += strspn(at, " ")) {
+    r.fact = at;
+    at += name_length(at);
+    const char *operands = *at == '(' ? at : NULL, *end = operands ? strchr(at, ')') : NULL;
+    if (end) at = end + 1;
+    else at += strcspn(at, " ");
+    r.length = (size_t)(at - r.fact);
+    if (operands && !end) return refuse(&r, "a `)` after the names");
+    KJ_TRY(read_fact(&r, operands));
+  }
+  return KJIT_OK;
+}

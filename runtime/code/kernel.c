@@ -1,0 +1,441 @@
+/* Kernels of a module, made when first asked for, and what the public API tells about them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "code/dispatch.h"
+
+/* The kernels of a module by the position of their declarations. Read without a lock once made. */
+typedef struct kernel_set {
+  size_t count;
+  _Atomic(kjit_kernel *) items[];
+} kernel_set;
+
+/* ---- what a launch needs to know about a kernel ---- */
+
+static kj_annotation read_annotation(const ki_decl *decl, const ki_types *types)
+{
+  const ki_type_expr *written = decl->type_expr;
+  kj_annotation none = { .kind = KJ_ANNOTATION_NONE, .same_as = -1 },
+                found = { .kind = KJ_ANNOTATION_OTHER, .same_as = -1 };
+  if (!written) return none;
+  const ki_type_expr *element = written->kind == KJ_TYPE_ARRAY ? written->element : written;
+  bool names_parameter = element && element->kind == KJ_TYPE_DTYPE && element->expr &&
+                         element->expr->kind == KJ_EXPR_DECL &&
+                         element->expr->decl->kind == KJ_DECL_PARAM;
+  if (names_parameter) found.same_as = (int)element->expr->decl->index;
+  if (written->kind == KJ_TYPE_ARRAY) {
+    found.kind = KJ_ANNOTATION_ARRAY;
+    found.rank = (uint8_t)written->rank;
+    found.layout = (uint8_t)written->layout;
+    found.read_only = written->read_only;
+  } else if (written->kind == KJ_TYPE_DTYPE && names_parameter) {
+    found.kind = KJ_ANNOTATION_SAME;
+  } else if (written->kind == KJ_TYPE_FIXED) {
+    const ki_type_info *info = ki_type(types, written->type);
+    found.kind = info->class_ == KJ_CLASS_ARRAY ? KJ_ANNOTATION_ARRAY
+                 : ki_is_scalar(written->type)  ? KJ_ANNOTATION_SCALAR
+                                                : KJ_ANNOTATION_OTHER;
+    found.type = info->class_ == KJ_CLASS_ARRAY ? info->element : written->type;
+    if (info->class_ == KJ_CLASS_POINTER) found.kind = KJ_ANNOTATION_POINTER;
+    found.rank = (uint8_t)info->rank;
+    found.layout = (uint8_t)info->layout;
+    found.read_only = info->read_only || written->read_only;
+  }
+  return found;
+}
+
+static void bind_lets(kjit_kernel *kernel, const ki_stmts *body);
+
+static void bind_let(kjit_kernel *kernel, const ki_stmt *stmt)
+{
+  for (size_t i = 0; i < stmt->decls.count; i++) {
+    const ki_decl *decl = stmt->decls.items[i];
+    if (decl->kind != KJ_DECL_LET || decl->index >= kernel->binding_count) continue;
+    if (decl->type_expr && stmt->decls.count == 1) continue; /* a conversion */
+    kernel->bindings[decl->index] = (kj_binding){ .value = stmt->value ? stmt->value : decl->value,
+                                                  .item = stmt->decls.count > 1 ? (int)i : -1 };
+  }
+}
+
+static void add_range(kjit_kernel *kernel, const ki_stmt *stmt)
+{
+  const ki_stmt **grown = realloc(kernel->ranges, (kernel->range_count + 1) * sizeof *grown);
+  if (!grown) return; /* the grid is then chosen from the others */
+  kernel->ranges = grown;
+  kernel->ranges[kernel->range_count++] = stmt;
+}
+
+/* Lets inside loops have a value that changes; evaluating them meets the loop's variable, which is
+ * not known. */
+static void bind_stmt(kjit_kernel *kernel, const ki_stmt *stmt)
+{
+  if (stmt->kind == KJ_STMT_DECLARE) bind_let(kernel, stmt);
+  if (stmt->kind == KJ_STMT_FOR && stmt->range == KJ_GRID_RANGE) add_range(kernel, stmt);
+  bind_lets(kernel, &stmt->body);
+  bind_lets(kernel, &stmt->otherwise);
+}
+
+static void bind_lets(kjit_kernel *kernel, const ki_stmts *body)
+{
+  for (size_t i = 0; i < body->count; i++) bind_stmt(kernel, body->items[i]);
+}
+
+static bool is_let(const ki_stmt *stmt)
+{
+  if (stmt->kind != KJ_STMT_DECLARE) return false;
+  for (size_t i = 0; i < stmt->decls.count; i++)
+    if (stmt->decls.items[i]->kind != KJ_DECL_LET) return false;
+  return true;
+}
+
+static bool is_range_only(const ki_function *function)
+{
+  bool has_range = false;
+  for (size_t i = 0; i < function->body.count; i++) {
+    const ki_stmt *stmt = function->body.items[i];
+    bool is_range = stmt->kind == KJ_STMT_FOR && stmt->range == KJ_GRID_RANGE;
+    if (!is_range && !is_let(stmt)) return false;
+    has_range = has_range || is_range;
+  }
+  return has_range;
+}
+
+static bool has_grid_range(const ki_stmts *body)
+{
+  for (size_t i = 0; i < body->count; i++) {
+    const ki_stmt *stmt = body->items[i];
+    if ((stmt->kind == KJ_STMT_FOR && stmt->range == KJ_GRID_RANGE) ||
+        has_grid_range(&stmt->body) || has_grid_range(&stmt->otherwise))
+      return true;
+  }
+  return false;
+}
+
+/* Any func of the module: whether this kernel calls it is not worth finding out, the grid only
+ * becomes larger than it need be. */
+static bool has_callee_range(const kjit_module *module)
+{
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    if (decl->kind == KJ_DECL_FUNCTION && !decl->function->is_kernel &&
+        has_grid_range(&decl->function->body))
+      return true;
+  }
+  return false;
+}
+
+/* Whether the values of an attribute can be had from const parameters alone: tried with nothing
+ * else bound, const parameters standing for 1. */
+static bool is_static(kjit_kernel *kernel, const ki_attribute *attribute)
+{
+  kj_bound *bound = attribute ? calloc(kernel->parameter_count + 1, sizeof *bound) : NULL;
+  if (!bound) return false;
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    bound[i].kind = kernel->parameters[i].is_const ? KJ_ARGUMENT_CONST : KJ_ARGUMENT_FUNCTION;
+    bound[i].value = (ki_value){ .type = KJ_WEAK_INT, .integer = 1 };
+  }
+  kj_scope scope = { .bound = bound,
+                     .bound_count = kernel->parameter_count,
+                     .bindings = kernel->bindings,
+                     .binding_count = kernel->binding_count };
+  bool is_known = true;
+  int64_t value;
+  for (size_t i = 0; i < attribute->values.count && is_known; i++)
+    is_known = kj_evaluate_index(&scope, attribute->values.items[i], &value);
+  free(bound);
+  return is_known;
+}
+
+static bool is_named(const ki_attribute *attribute, const ki_decl *decl)
+{
+  const ki_expr *value = attribute->values.count ? attribute->values.items[0] : NULL;
+  return value && ((value->kind == KJ_EXPR_DECL && value->decl == decl) ||
+                   (value->name && !strcmp(value->name, decl->name)));
+}
+
+static bool is_general(const ki_function *function, const ki_decl *decl)
+{
+  for (size_t i = 0; i < function->attributes.count; i++) {
+    const ki_attribute *attribute = &function->attributes.items[i];
+    if (attribute->info == &ki_attribute_table[KJ_ATTRIBUTE_GENERAL] && is_named(attribute, decl))
+      return true;
+  }
+  return false;
+}
+
+static void describe_parameters(kjit_kernel *kernel, const bool *read, const bool *written)
+{
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    const ki_decl *decl = kernel->function->params.items[i];
+    kernel->parameters[i] = (kj_parameter_row){
+      .decl = decl,
+      .annotation = read_annotation(decl, kernel->module->types),
+      .is_const = decl->is_const,
+      .is_func = decl->is_func,
+      .is_read = read[i],
+      .is_written = written[i],
+      .is_general = is_general(kernel->function, decl),
+    };
+  }
+}
+
+/* Bound arguments, the key, the parameter block: a pointer, extents and strides of an array;
+ * relations come with a compilation only. */
+static size_t count_call_bytes(const kjit_kernel *kernel)
+{
+  enum {
+    BLOCK_BYTES = 8 + 2 * 8 * KJ_MAX_RANK,
+    ALL_MAPS = KJ_MOST_MAPS * KJ_MAP_BYTES + KJ_MAP_ALIGNMENT
+  };
+  return kernel->parameter_count * (sizeof(kj_bound) + BLOCK_BYTES) +
+         kj_key_capacity(kernel) * sizeof(uint64_t) + 64 +
+         (kernel->shared_count + 1) *
+           (sizeof(kj_shared_size) + (KJ_MAX_RANK + 1) * sizeof(uint32_t)) +
+         (kernel->module->has_tensor_copies ? ALL_MAPS : 0) +
+         2 * sizeof(uint64_t) /* addresses of a failure record and of a sink for what is printed */;
+}
+
+static void free_kernel(kjit_kernel *kernel)
+{
+  if (!kernel) return;
+  kj_free_specializations(kernel);
+  kj_free_function_codes(kernel);
+  pthread_mutex_destroy(&kernel->mutex);
+  free(kernel->order);
+  free(kernel->ranges);
+  free(kernel->range_programs);
+  free(kernel->shared);
+  free(kernel->bindings);
+  free(kernel->parameters);
+  free(kernel);
+}
+
+static bool make_attribute(const kjit_kernel *kernel, const ki_attribute *attribute,
+                           kj_programs *programs)
+{
+  *programs = (kj_programs){ .is_complete = true };
+  if (attribute) kj_make_programs(kernel, &attribute->values, false, programs);
+  return programs->is_complete;
+}
+
+static bool make_programs(kjit_kernel *kernel)
+{
+  kernel->range_programs = calloc(kernel->range_count + 1, sizeof *kernel->range_programs);
+  if (!kernel->range_programs) return false;
+  for (uint32_t i = 0; i < kernel->range_count; i++)
+    kj_make_programs(kernel, &kernel->ranges[i]->args, true, &kernel->range_programs[i]);
+  bool has_block = make_attribute(kernel, kernel->block, &kernel->block_program),
+       has_grid = make_attribute(kernel, kernel->grid, &kernel->grid_program),
+       has_bounds = make_attribute(kernel, kernel->launch_bounds, &kernel->bounds_program);
+  kernel->is_quick = has_block && has_grid && has_bounds;
+  return true;
+}
+
+static bool describe_kernel(kjit_kernel *kernel)
+{
+  const ki_function *function = kernel->function;
+  bool *accesses = calloc(2 * function->params.count + 1, sizeof *accesses);
+  kernel->binding_count = (uint32_t)(function->params.count + function->locals.count);
+  kernel->parameter_count = (uint32_t)function->params.count;
+  kernel->parameters = calloc(function->params.count + 1, sizeof *kernel->parameters);
+  kernel->bindings = calloc(kernel->binding_count + 1, sizeof *kernel->bindings);
+  if (!accesses || !kernel->parameters || !kernel->bindings) {
+    free(accesses);
+    return false;
+  }
+  ki_find_accesses(kernel->module, function, accesses, accesses + function->params.count);
+  describe_parameters(kernel, accesses, accesses + function->params.count);
+  free(accesses);
+  bind_lets(kernel, &function->body);
+  kernel->block = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_BLOCK);
+  kernel->grid = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_GRID);
+  kernel->launch_bounds = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_LAUNCH_BOUNDS);
+  kernel->block_is_static = is_static(kernel, kernel->block);
+  kernel->is_range_only = is_range_only(function);
+  kernel->has_callee_range = has_callee_range(kernel->module);
+  if (!kj_describe_shared(kernel)) return false;
+  kernel->call_bytes = count_call_bytes(kernel);
+  return make_programs(kernel);
+}
+
+static kjit_kernel *make_kernel(kjit_module *module, const ki_function *function)
+{
+  kjit_kernel *kernel = calloc(1, sizeof *kernel);
+  if (!kernel) return NULL;
+  kernel->module = module;
+  kernel->context = module->context;
+  kernel->function = function;
+  pthread_mutex_init(&kernel->mutex, NULL);
+  if (describe_kernel(kernel)) return kernel;
+  free_kernel(kernel);
+  return NULL;
+}
+
+/* ---- the kernels of a module ---- */
+
+void kj_release_kernels(kjit_module *module)
+{
+  kernel_set *set = module->kernels;
+  for (size_t i = 0; set && i < set->count; i++) free_kernel(atomic_load(&set->items[i]));
+  free(set);
+  module->kernels = NULL;
+}
+
+static kernel_set *get_set(kjit_module *module)
+{
+  kernel_set *set = __atomic_load_n(&module->kernels, __ATOMIC_ACQUIRE);
+  if (set) return set;
+  pthread_mutex_lock(&module->context->runtime_mutex);
+  set = module->kernels;
+  if (!set && (set = calloc(1, sizeof *set + module->decls.count * sizeof *set->items))) {
+    set->count = module->decls.count;
+    module->release_kernels = kj_release_kernels;
+    __atomic_store_n(&module->kernels, set, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&module->context->runtime_mutex);
+  return set;
+}
+
+/* Two threads may make the same kernel; the second one's is dropped. */
+static kjit_kernel *get_kernel(kjit_module *module, kernel_set *set, size_t index)
+{
+  kjit_kernel *known = atomic_load_explicit(&set->items[index], memory_order_acquire);
+  if (known) return known;
+  kjit_kernel *made = make_kernel(module, module->decls.items[index]->function);
+  if (!made || atomic_compare_exchange_strong(&set->items[index], &known, made)) return made;
+  free_kernel(made);
+  return known;
+}
+
+kjit_kernel *kj_get_kernel_object(kjit_module *module, size_t index)
+{
+  kernel_set *set = get_set(module);
+  return set ? get_kernel(module, set, index) : NULL;
+}
+
+static kjit_status report_unknown(kjit_module *module, const char *name)
+{
+  kj_buffer names = { 0 };
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    if (decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel)
+      kj_append_format(&names, "%s`%s`", names.length ? ", " : "", decl->name);
+  }
+  const char *source = module->sources.count ? module->sources.items[0].name : "the module";
+  kjit_status status =
+    ki_fail_call(module->context, KJIT_ERROR_NAME, "%s has no kernel `%s`; %s%s", source, name,
+                 names.length ? "its kernels are " : "it has no kernels",
+                 names.length ? names.text : "");
+  kj_free_buffer(&names);
+  return status;
+}
+
+kjit_kernel *kj_get_made_kernel(kjit_module *module, size_t index)
+{
+  kernel_set *set = __atomic_load_n(&module->kernels, __ATOMIC_ACQUIRE);
+  return set ? atomic_load_explicit(&set->items[index], memory_order_acquire) : NULL;
+}
+
+kjit_status kjit_get_kernel(kjit_module *module, const char *name, kjit_kernel **kernel)
+{
+  if (!module) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(module->context)) return KJIT_ERROR_FORKED;
+  if (!name || !kernel)
+    return ki_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_get_kernel: %s is NULL",
+                        name ? "kernel" : "name");
+  size_t index = 0;
+  while (index < module->decls.count) {
+    const ki_decl *decl = module->decls.items[index];
+    if (decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel && !strcmp(decl->name, name))
+      break;
+    index++;
+  }
+  if (index == module->decls.count) return report_unknown(module, name);
+  kernel_set *set = get_set(module);
+  kjit_kernel *found = set ? get_kernel(module, set, index) : NULL;
+  if (!found) return ki_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
+  *kernel = found;
+  return KJIT_OK;
+}
+
+/* ---- what the host is told ---- */
+
+kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index, kjit_parameter_info *info)
+{
+  if (!kernel) return KJIT_ERROR_MISUSE;
+  if (!info)
+    return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE,
+                        "kjit_get_parameter_info: info is NULL");
+  if (index >= kernel->parameter_count)
+    return ki_fail_call(kernel->context, KJIT_ERROR_ARGUMENT,
+                        "kernel `%s` has %u parameters: there is no parameter %zu",
+                        kernel->function->decl->name, kernel->parameter_count, index);
+  const kj_parameter_row *row = &kernel->parameters[index];
+  const ki_type_expr *written = row->decl->type_expr;
+  *info = (kjit_parameter_info){
+    .name = row->decl->name,
+    .annotation = row->is_func                                ? KJIT_FUNC
+                  : written && written->kind == KJ_TYPE_FIXED ? written->type
+                                                              : KJIT_ANY,
+    .is_const = row->is_const,
+    .has_default = row->decl->value != NULL,
+    .is_function = row->is_func,
+    .is_read = row->is_read,
+    .is_written = row->is_written,
+  };
+  return KJIT_OK;
+}
+
+kjit_specialization *kjit_get_specialization(kjit_kernel *kernel, size_t index)
+{
+  if (!kernel || ki_is_forked(kernel->context)) return NULL;
+  pthread_mutex_lock(&kernel->mutex);
+  kjit_specialization *found = index < kernel->order_count ? kernel->order[index] : NULL;
+  pthread_mutex_unlock(&kernel->mutex);
+  return found;
+}
+
+/* What is known while the code is loaded only. */
+static void describe_code(const kjit_specialization *specialization, kjit_specialization_info *info)
+{
+  const kj_code *code = &specialization->code;
+  const kj_cuda_function *cuda = &specialization->cuda;
+  info->is_loaded = 1;
+  info->registers = cuda->registers;
+  info->shared_bytes = cuda->shared_bytes;
+  info->local_bytes = cuda->local_bytes;
+  info->constant_bytes = cuda->constant_bytes;
+  info->max_threads = cuda->max_threads;
+  info->max_dynamic_shared_bytes = cuda->max_dynamic_shared_bytes;
+  info->elements_a_thread = code->elements_a_thread;
+  info->is_cooperative = code->is_cooperative;
+  memcpy(info->cluster, code->cluster, sizeof info->cluster);
+  info->infer_time_ns = code->infer_time_ns;
+  info->lower_time_ns = code->lower_time_ns;
+  info->optimize_time_ns = code->optimize_time_ns;
+  info->emit_time_ns = code->emit_time_ns;
+  info->code_bytes = specialization->compiled_bytes;
+  info->load_time_ns = specialization->load_time_ns;
+  info->is_from_disk = specialization->is_from_disk;
+  info->is_imported = specialization->is_imported;
+}
+
+void kjit_get_specialization_info(const kjit_specialization *specialization,
+                                  kjit_specialization_info *info)
+{
+  if (!info) return;
+  *info = (kjit_specialization_info){ 0 };
+  if (!specialization) return;
+  /* looking at it counts as a hold */
+  kjit_specialization *held = (kjit_specialization *)specialization;
+  *info = (kjit_specialization_info){
+    .signature = specialization->signature,
+    .facts = specialization->facts,
+    .target = specialization->device->code_target,
+    .launches = kj_count_launches(specialization),
+    .parse_time_ns = specialization->kernel->module->parse_time_ns,
+  };
+  if (!kj_hold(held)) return;
+  describe_code(specialization, info);
+  kj_release(held, false);
+}

@@ -1,0 +1,468 @@
+/* One miss: the call as a signature, its code from the disk cache or from the compiler, loaded for
+ * the device. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "code/blob.h"
+#include "code/disk.h"
+#include "report/print.h"
+
+/* ---- the signature ---- */
+
+static kj_argument describe_argument(const kj_call *call, const kj_bound *bound)
+{
+  kj_argument argument = { .kind = (kj_argument_kind)bound->kind,
+                           .type = bound->type,
+                           .facts = bound->facts };
+  if (bound->kind == KJ_ARGUMENT_FUNCTION) argument.function = bound->function;
+  if (bound->kind == KJ_ARGUMENT_ARRAY)
+    argument.type = ki_array_type(call->kernel->module->types, bound->type, bound->rank,
+                                  (kjit_layout)bound->layout, false);
+  if (bound->kind == KJ_ARGUMENT_CONST) argument.integer = bound->value.integer;
+  return argument;
+}
+
+static void fill_relations(const kj_call *call, uint8_t *relations)
+{
+  const kjit_kernel *kernel = call->kernel;
+  uint32_t count = kernel->parameter_count;
+  for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t j = 0; j < count; j++) {
+      uint8_t *relation = &relations[i * count + j];
+      const kjit_kernel *k = kernel;
+      *relation = KJ_RELATION_ANY;
+      if (call->bound[i].kind != KJ_ARGUMENT_ARRAY || call->bound[j].kind != KJ_ARGUMENT_ARRAY)
+        continue;
+      if (i == j) *relation = KJ_RELATION_SAME;
+      else if (!call->is_general && (k->parameters[i].is_written || k->parameters[j].is_written) &&
+               !k->parameters[i].is_general && !k->parameters[j].is_general)
+        *relation = (uint8_t)kj_relate(&call->bound[i], &call->bound[j]);
+    }
+  }
+}
+
+/* ---- texts ---- */
+
+static char *print_signature(const kj_call *call)
+{
+  kj_buffer text = { 0 };
+  kj_append_text(&text, "");
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
+    if (i) kj_append_text(&text, ", ");
+    kj_print_bound(call, &call->bound[i], &text);
+  }
+  return kj_take_text(&text);
+}
+
+static void print_aligned(const kj_call *call, uint32_t fact, const char *name, kj_buffer *text)
+{
+  const char *separator = "(";
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
+    const kj_bound *bound = &call->bound[i];
+    if (bound->kind != KJ_ARGUMENT_ARRAY || !(bound->facts & fact)) continue;
+    kj_append_format(text, "%s%s%s%s",
+                     count          ? ""
+                     : text->length ? " "
+                                    : "",
+                     count ? "" : name, separator, call->kernel->parameters[i].decl->name);
+    separator = ", ";
+    count++;
+  }
+  if (count) kj_append_text(text, ")");
+}
+
+static void print_relations(const kj_call *call, const uint8_t *relations, kj_buffer *text)
+{
+  uint32_t count = call->kernel->parameter_count;
+  for (uint32_t i = 0; i < count; i++)
+    for (uint32_t j = i + 1; j < count; j++) {
+      uint8_t relation = relations[i * count + j];
+      if (relation == KJ_RELATION_ANY) continue;
+      kj_append_format(text, "%s%s(%s, %s)", text->length ? " " : "",
+                       relation == KJ_RELATION_SAME ? "same" : "disjoint",
+                       call->kernel->parameters[i].decl->name,
+                       call->kernel->parameters[j].decl->name);
+    }
+}
+
+static char *print_facts(const kj_call *call, const kj_signature *signature)
+{
+  kj_buffer text = { 0 };
+  kj_append_text(&text, "");
+  print_aligned(call, KJ_FACT_ALIGNED16, "aligned16", &text);
+  print_aligned(call, KJ_FACT_ROWS_ALIGNED16, "rows_aligned16", &text);
+  if (signature->offsets32) kj_append_format(&text, "%soffsets32", text.length ? " " : "");
+  if (signature->grid32) kj_append_format(&text, "%sgrid32", text.length ? " " : "");
+  if (signature->is_programmatic) kj_append_format(&text, "%sprogrammatic", text.length ? " " : "");
+  print_relations(call, signature->relations, &text);
+  if (signature->block[0])
+    kj_append_format(&text, "%sblock(%u, %u, %u)", text.length ? " " : "", signature->block[0],
+                     signature->block[1], signature->block[2]);
+  return kj_take_text(&text);
+}
+
+/* ---- compile and load ---- */
+
+uint32_t kj_limit_ptx(const kjit_device *device)
+{
+  /* a driver that knows a newer GPU knows the version that this GPU needs */
+  enum { ALWAYS_ENOUGH = 80 };
+  return kj_is_cuda(device) && device->ptx_limit && device->ptx_limit < ALWAYS_ENOUGH
+           ? device->ptx_limit
+           : 0;
+}
+
+kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device *device,
+                                   const kj_signature *signature, kjit_stage stage)
+{
+  const kjit_config *config = &kernel->context->config;
+  bool is_cuda = kj_is_cuda(device);
+  return (kj_compile_request){
+    .module = kernel->module,
+    .kernel = kernel->function,
+    .signature = signature,
+    .target = { .kind = is_cuda ? KJ_TARGET_NVPTX : KJ_TARGET_CPU,
+                .arch = device->info.compute_capability,
+                .suffix = device->suffix,
+                .ptx_version = kj_limit_ptx(device) },
+    .stage = stage,
+    .checks = config->checks,
+    .debug = config->debug,
+  };
+}
+
+static kjit_status run_compiler(kj_call *call, kjit_specialization *specialization,
+                                const kj_signature *signature, kj_diagnostics *diagnostics)
+{
+  kj_compile_request request =
+    kj_make_request(call->kernel, call->device, signature,
+                    kj_is_cuda(call->device) ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT);
+  kj_runtime *runtime = call->runtime;
+  return runtime->interface->compile(runtime->compiler, &request, diagnostics,
+                                     &specialization->code);
+}
+
+static kjit_status load_native(kj_call *call, kjit_specialization *specialization,
+                               kj_diagnostics *diagnostics)
+{
+  kj_runtime *runtime = call->runtime;
+  kj_outside outside;
+  KJ_TRY(kj_list_outside(call->kernel->module, diagnostics, &outside));
+  kjit_status status =
+    runtime->interface->load(runtime->compiler, &specialization->code, &outside, diagnostics,
+                             &specialization->loaded, &specialization->run);
+  kj_free_outside(&outside);
+  return status;
+}
+
+static kjit_status load_code(kj_call *call, kjit_specialization *specialization,
+                             kj_diagnostics *diagnostics)
+{
+  kj_code *code = &specialization->code;
+  uint64_t start = kj_clock_ns();
+  kjit_status status =
+    kj_is_cuda(call->device)
+      ? kj_load_cuda(call->device, code->data, code->entry, call->kernel->function->decl->name,
+                     diagnostics, &specialization->cuda)
+      : load_native(call, specialization, diagnostics);
+  specialization->load_time_ns = kj_clock_ns() - start;
+  return status;
+}
+
+/* ---- the disk cache ---- */
+
+/* Code from the disk that cannot be loaded is a miss like any other. */
+static bool load_fetched(kj_call *call, kjit_specialization *specialization)
+{
+  const kj_code *code = &specialization->code;
+  const char *reason;
+  kj_outside outside = { 0 };
+  kj_diagnostics ignored = { 0 };
+  uint64_t start = kj_clock_ns();
+  bool is_loaded =
+    kj_is_cuda(call->device)
+      ? kj_load_cuda(call->device, code->data, code->entry, call->kernel->function->decl->name,
+                     &ignored, &specialization->cuda) == KJIT_OK
+      : kj_list_outside(call->kernel->module, &ignored, &outside) == KJIT_OK &&
+          kj_load_image(code->data, code->size_bytes, code->entry, &outside, &specialization->image,
+                        &specialization->run, &reason);
+  kj_free_outside(&outside);
+  specialization->load_time_ns = kj_clock_ns() - start;
+  kj_free_diagnostics(&ignored);
+  return is_loaded;
+}
+
+static bool keep_fetched(kj_call *call, kjit_specialization *specialization)
+{
+  if (load_fetched(call, specialization)) return true;
+  kj_free_code(&specialization->code);
+  specialization->code = (kj_code){ 0 };
+  return false;
+}
+
+static bool fetch(kj_call *call, kjit_specialization *specialization, const kj_disk_key *key)
+{
+  kj_digest compiler;
+  bool knows_compiler = kj_identify_compiler(call->runtime, &compiler);
+  return kj_fetch_entry(call->runtime->disk, key, knows_compiler ? &compiler : NULL,
+                        &specialization->code) &&
+         keep_fetched(call, specialization);
+}
+
+static kjit_status link_inputs(kj_call *call, kj_code *code, kj_link_input *inputs,
+                               kj_diagnostics *diagnostics)
+{
+  void *cubin;
+  size_t size_bytes;
+  inputs[0] = (kj_link_input){ code->entry, code->data, code->size_bytes };
+  size_t count = 1 + kj_list_extern_ptx(call->kernel->module, code->data, inputs + 1);
+  KJ_TRY(kj_link_cuda(call->device, inputs, count, diagnostics, &cubin, &size_bytes));
+  free(code->data);
+  code->data = cubin;
+  code->size_bytes = size_bytes;
+  return KJIT_OK;
+}
+
+/* PTX becomes machine code before it is loaded: where this is kept, and where the host's PTX is
+ * part of it. */
+static kjit_status link_code(kj_call *call, kj_code *code, kj_diagnostics *diagnostics)
+{
+  kj_link_input *inputs = calloc(call->kernel->module->decls.count + 1, sizeof *inputs);
+  if (!inputs) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  kjit_status status = link_inputs(call, code, inputs, diagnostics);
+  free(inputs);
+  return status;
+}
+
+/* What the driver's linker refuses, loading the PTX does too, and says why. A fault of an earlier
+ * kernel may also arrive here. */
+static bool can_link(kj_call *call, kj_code *code)
+{
+  kj_diagnostics ignored = { 0 };
+  bool is_linked = link_code(call, code, &ignored) == KJIT_OK;
+  kj_free_diagnostics(&ignored);
+  return is_linked;
+}
+
+/* An object that the cache's own loader does not take would be of no use to anybody. */
+static bool can_be_loaded(const kjit_module *module, const kj_code *code)
+{
+  kj_image *image = NULL;
+  kj_cpu_kernel kernel;
+  kj_outside outside = { 0 };
+  kj_diagnostics ignored = { 0 };
+  const char *reason;
+  bool is_loaded =
+    kj_list_outside(module, &ignored, &outside) == KJIT_OK &&
+    kj_load_image(code->data, code->size_bytes, code->entry, &outside, &image, &kernel, &reason);
+  kj_free_outside(&outside);
+  kj_free_diagnostics(&ignored);
+  if (is_loaded) kj_unload_image(image);
+  return is_loaded;
+}
+
+static kjit_status compile_and_load(kj_call *call, kjit_specialization *specialization,
+                                    const kj_signature *signature, const kj_disk_key *key,
+                                    kj_diagnostics *diagnostics)
+{
+  kj_runtime *runtime = call->runtime;
+  kj_code *code = &specialization->code;
+  KJ_TRY(kj_get_compiler(runtime, diagnostics));
+  KJ_TRY(run_compiler(call, specialization, signature, diagnostics));
+  bool is_cuda = kj_is_cuda(call->device), is_kept = key && runtime->disk &&
+                                                     kj_can_publish(runtime->disk) &&
+                                                     (key->has_sources || !code->failures);
+  if (is_cuda && kj_has_extern_ptx(call->kernel->module))
+    KJ_TRY(link_code(call, code, diagnostics));
+  else if (is_kept && is_cuda) is_kept = can_link(call, code);
+  KJ_TRY(load_code(call, specialization, diagnostics));
+  if (is_kept && (is_cuda || can_be_loaded(call->kernel->module, code)))
+    kj_publish_entry(runtime->disk, key,
+                     kj_identify_address((const void *)(uintptr_t)runtime->interface->compile),
+                     code);
+  return KJIT_OK;
+}
+
+/* Not an error: a host may leave prints in its kernels. But somebody may wonder. */
+static void remark_silence(const kjit_kernel *kernel, const kj_code *code,
+                           kj_diagnostics *diagnostics)
+{
+  if (!code->prints || kernel->context->config.on_print) return;
+  const ki_decl *decl = kernel->function->decl;
+  kj_report(diagnostics, &kernel->module->sources, decl->location, KJIT_SEVERITY_REMARK, KJIT_OK,
+            "kernel `%s` prints, and nobody takes its lines: kjit_config.on_print is NULL",
+            decl->name);
+}
+
+static void remark_spills(const kjit_specialization *specialization, kj_diagnostics *diagnostics)
+{
+  const kj_cuda_function *function = &specialization->cuda;
+  const kjit_kernel *kernel = specialization->kernel;
+  if (!kj_is_cuda(specialization->device) || specialization->code.uses_local ||
+      !function->local_bytes)
+    return;
+  kj_report(diagnostics, &kernel->module->sources, kernel->function->decl->location,
+            KJIT_SEVERITY_REMARK, KJIT_OK,
+            "kernel `%s` spills registers on %s: %u bytes a thread of local memory beside its %u "
+            "registers; less unrolling, or @launch_bounds with fewer threads "
+            "or blocks, may help",
+            kernel->function->decl->name, specialization->device->target, function->local_bytes,
+            function->registers);
+}
+
+/* Of those that have been compiled before, how many are for the same types on the same device. What
+ * is compared never changes once an entry is listed, be its code unloaded and compiled again
+ * meanwhile. An entry that is listed itself comes back: nothing is new. */
+static size_t count_before(const kjit_specialization *specialization)
+{
+  kjit_kernel *kernel = specialization->kernel;
+  size_t count = 0;
+  pthread_mutex_lock(&kernel->mutex);
+  for (size_t i = 0; i < kernel->order_count && !specialization->is_listed; i++) {
+    const kjit_specialization *other = kernel->order[i];
+    count += other->key[0] == specialization->key[0] &&
+             !strcmp(other->signature, specialization->signature);
+  }
+  pthread_mutex_unlock(&kernel->mutex);
+  return count;
+}
+
+/* That a kernel is compiled for other types is no surprise; that it is compiled again for the same
+ * ones may be one. */
+static void remark_variant(const kjit_specialization *specialization, kj_diagnostics *diagnostics)
+{
+  const kjit_kernel *kernel = specialization->kernel;
+  size_t before = count_before(specialization);
+  if (!before) return;
+  kj_report(diagnostics, &kernel->module->sources, kernel->function->decl->location,
+            KJIT_SEVERITY_REMARK, KJIT_OK, "kernel `%s`: variant %zu for (%s) is compiled%s%s",
+            kernel->function->decl->name, before + 1, specialization->signature,
+            *specialization->facts ? ", facts " : "", specialization->facts);
+}
+
+static void remark_compiled(const kjit_specialization *specialization, kj_diagnostics *diagnostics)
+{
+  remark_silence(specialization->kernel, &specialization->code, diagnostics);
+  remark_spills(specialization, diagnostics);
+  remark_variant(specialization, diagnostics);
+}
+
+static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
+                             const kj_signature *signature, kj_diagnostics *diagnostics)
+{
+  ki_counters *counters = &call->kernel->context->counters;
+  kj_disk_key key = { 0 };
+  kj_runtime *runtime = call->runtime;
+  /* files and lines are of one program */
+  bool is_kept = call->kernel->context->config.debug == KJIT_DEBUG_NONE;
+  bool has_key = is_kept && (runtime->disk || kj_has_imports(runtime)) &&
+                 kj_make_disk_key(runtime->identities, call, signature, &key);
+  specialization->is_imported = has_key && kj_find_import(runtime, &key, &specialization->code) &&
+                                keep_fetched(call, specialization);
+  specialization->is_from_disk =
+    has_key && runtime->disk && !specialization->is_imported && fetch(call, specialization, &key);
+  if (specialization->is_imported)
+    atomic_fetch_add_explicit(&counters->imports, 1, memory_order_relaxed);
+  else if (has_key && runtime->disk)
+    atomic_fetch_add_explicit(specialization->is_from_disk ? &counters->disk_hits
+                                                           : &counters->disk_misses,
+                              1, memory_order_relaxed);
+  bool is_found = specialization->is_from_disk || specialization->is_imported;
+  kjit_status status = is_found ? KJIT_OK
+                                : compile_and_load(call, specialization, signature,
+                                                   has_key ? &key : NULL, diagnostics);
+  if (status == KJIT_OK && specialization->code.failures && kj_is_cuda(call->device))
+    status = kj_open_failures(specialization, diagnostics);
+  if (status == KJIT_OK && specialization->code.stack_bytes && kj_is_cuda(call->device))
+    status = kj_provide_stack(call->device, specialization->code.stack_bytes, diagnostics);
+  if (status == KJIT_OK && specialization->code.prints && kj_is_cuda(call->device))
+    status = kj_open_prints(specialization, diagnostics);
+  if (status == KJIT_OK && !is_found) remark_compiled(specialization, diagnostics);
+  kj_free_disk_key(&key);
+  specialization->compiled_bytes =
+    specialization->code.size_bytes ? specialization->code.size_bytes : 1;
+  return status;
+}
+
+/* Code that was unloaded comes back under the texts that a host may have borrowed. */
+static kjit_status compile_signature(kj_call *call, kjit_specialization *specialization,
+                                     const kj_signature *signature, kj_diagnostics *diagnostics)
+{
+  if (!specialization->signature) specialization->signature = print_signature(call);
+  if (!specialization->facts) specialization->facts = print_facts(call, signature);
+  if (!specialization->signature || !specialization->facts)
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  return find_code(call, specialization, signature, diagnostics);
+}
+
+/* malloc'd arrays that relations and arguments stay in. */
+static kjit_status describe_call(const kj_call *call, kj_diagnostics *diagnostics,
+                                 kj_signature *signature)
+{
+  uint32_t count = call->kernel->parameter_count;
+  kj_argument *arguments = calloc(count + 1, sizeof *arguments);
+  uint8_t *relations = calloc((size_t)count * count + 1, sizeof *relations);
+  *signature = (kj_signature){ .arguments = arguments,
+                               .count = count,
+                               .offsets32 = call->offsets32,
+                               .grid32 = call->grid32,
+                               .relations = relations };
+  if (!arguments || !relations) {
+    free(arguments);
+    free(relations);
+    *signature = (kj_signature){ 0 };
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  }
+  for (uint32_t i = 0; i < count; i++) arguments[i] = describe_argument(call, &call->bound[i]);
+  fill_relations(call, relations);
+  signature->is_programmatic = call->is_programmatic;
+  if (!kj_is_cuda(call->device) || call->kernel->block_is_static)
+    memcpy(signature->block, call->block, sizeof signature->block);
+  return KJIT_OK;
+}
+
+kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,
+                            kj_diagnostics *diagnostics)
+{
+  kjit_status status = KJIT_OK;
+  uint32_t generation = atomic_load(&call->device->generation);
+  /* once: others read it when its code comes back after it was unloaded */
+  if (specialization->device != call->device) specialization->device = call->device;
+  if (specialization->generation != generation) specialization->generation = generation;
+  if (!specialization->compiled_for.arguments)
+    status = describe_call(call, diagnostics, &specialization->compiled_for);
+  if (status == KJIT_OK)
+    status = compile_signature(call, specialization, &specialization->compiled_for, diagnostics);
+  if (status != KJIT_OK) kj_unload_code(specialization);
+  return status;
+}
+
+void kj_free_texts(kjit_specialization *specialization)
+{
+  free(specialization->signature);
+  free(specialization->facts);
+  free((void *)specialization->compiled_for.arguments);
+  free((void *)specialization->compiled_for.relations);
+  specialization->signature = specialization->facts = NULL;
+  specialization->compiled_for = (kj_signature){ 0 };
+}
+
+void kj_unload_code(kjit_specialization *specialization)
+{
+  if (!specialization->device) return;
+  kj_runtime *runtime = specialization->device->runtime;
+  if (specialization->cuda.module)
+    kj_unload_cuda(specialization->device, specialization->generation, &specialization->cuda);
+  kj_close_failures(specialization);
+  kj_close_prints(specialization);
+  if (specialization->loaded) runtime->interface->unload(runtime->compiler, specialization->loaded);
+  kj_unload_image(specialization->image);
+  specialization->loaded = NULL;
+  specialization->image = NULL;
+  specialization->run = NULL;
+  kj_free_code(&specialization->code);
+  specialization->code = (kj_code){ 0 };
+  atomic_store(&specialization->chosen_threads, 0);
+  atomic_store(&specialization->resident_blocks, 0);
+}

@@ -1,0 +1,455 @@
+/* Binds the arguments of a call to the parameters of a kernel: counts, kinds, defaults, what
+ * annotations say about ranks, elements and scalars, devices. Whatever needs the kernel's types is
+ * left to inference. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "code/dispatch.h"
+#include "ir/number.h"
+
+/* ---- messages ---- */
+
+static void print_array(const kj_call *call, const kj_bound *bound, kj_buffer *buffer)
+{
+  ki_types *types = call->kernel->module->types;
+  kjit_type type =
+    ki_array_type(types, bound->type, bound->rank, (kjit_layout)bound->layout, false);
+  if (type == KJIT_ANY) kj_append_text(buffer, "an array");
+  else ki_print_type(types, type, buffer);
+}
+
+void kj_print_bound(const kj_call *call, const kj_bound *bound, kj_buffer *buffer)
+{
+  switch ((kj_argument_kind)bound->kind) {
+  case KJ_ARGUMENT_ARRAY: print_array(call, bound, buffer); return;
+  case KJ_ARGUMENT_CONST: ki_print_value(bound->value, true, buffer); return;
+  case KJ_ARGUMENT_FUNCTION:
+    kj_append_text(buffer, bound->function ? bound->function->name : "a func");
+    return;
+  case KJ_ARGUMENT_NUMBER:
+    kj_append_text(buffer, bound->type == KJ_WEAK_INT ? "integer number" : "number");
+    return;
+  case KJ_ARGUMENT_VALUE: ki_print_type(call->kernel->module->types, bound->type, buffer); return;
+  }
+}
+
+/* "parameter `x`: expected ..., got ..." at the parameter. */
+static kjit_status mismatch(const kj_call *call, uint32_t index, const char *expected,
+                            const char *got, kj_diagnostics *diagnostics)
+{
+  const ki_decl *decl = call->kernel->parameters[index].decl;
+  return kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
+                     "parameter `%s`: expected %s, got %s", decl->name, expected, got);
+}
+
+static kjit_status mismatch_bound(const kj_call *call, uint32_t index, const char *expected,
+                                  kj_diagnostics *diagnostics)
+{
+  kj_buffer got = { 0 };
+  const kj_bound *bound = &call->bound[index];
+  bool is_scalar = bound->kind == KJ_ARGUMENT_VALUE || bound->kind == KJ_ARGUMENT_NUMBER;
+  if (is_scalar && bound->value.type != KJIT_ANY) ki_print_value(bound->value, true, &got);
+  else kj_print_bound(call, bound, &got);
+  kjit_status status =
+    mismatch(call, index, expected, got.text ? got.text : "something else", diagnostics);
+  kj_free_buffer(&got);
+  return status;
+}
+
+static const char *name_kind(const kjit_arg *argument)
+{
+  switch (argument->kind) {
+  case KJIT_ARG_VALUE:
+  case KJIT_ARG_BY_ADDRESS: return "a scalar";
+  case KJIT_ARG_NUMBER: return "a number";
+  case KJIT_ARG_TENSOR:
+  case KJIT_ARG_ARRAY: return "an array";
+  case KJIT_ARG_FUNCTION: return "a func";
+  default: return "an argument of no known kind";
+  }
+}
+
+/* ---- one argument ---- */
+
+static kjit_status bind_scalar(kj_call *call, uint32_t index, const kjit_arg *argument,
+                               kj_diagnostics *diagnostics)
+{
+  kj_bound *bound = &call->bound[index];
+  if (argument->kind == KJIT_ARG_NUMBER) {
+    ki_value value = kj_argument_number(argument);
+    *bound = (kj_bound){ .kind = KJ_ARGUMENT_NUMBER, .type = value.type, .value = value };
+    ki_encode_value(value, &bound->bits[0]);
+    return KJIT_OK;
+  }
+  ki_types *types = call->kernel->module->types;
+  if (!ki_is_element(types, argument->type))
+    return mismatch(call, index, "a value", "a value whose type is none that values have",
+                    diagnostics);
+  const void *memory =
+    argument->kind == KJIT_ARG_BY_ADDRESS ? argument->value.address : &argument->value;
+  if (!memory) return mismatch(call, index, "a value", "the address NULL", diagnostics);
+  if (argument->kind == KJIT_ARG_VALUE &&
+      kj_element_bytes(types, argument->type) > sizeof argument->value)
+    return mismatch(call, index, "a value", "a value that is too wide to pass in place",
+                    diagnostics);
+  *bound = (kj_bound){ .kind = KJ_ARGUMENT_VALUE, .type = argument->type };
+  bool is_pointer = ki_type(types, argument->type)->class_ == KJ_CLASS_POINTER;
+  if (is_pointer) memcpy(bound->bits, memory, sizeof(uint64_t));
+  if (!is_pointer && (!ki_is_scalar(argument->type) || argument->type >= KJIT_C64))
+    bound->bits[0] = (uint64_t)(uintptr_t)memory;
+  if (!ki_is_scalar(argument->type) || argument->type >= KJIT_C64) return KJIT_OK;
+  memcpy(bound->bits, memory, kj_element_bytes(types, argument->type));
+  /* any bool becomes 0 or 1 */
+  (void)ki_decode_value(argument->type, memory, &bound->value);
+  ki_encode_value(bound->value, &bound->bits[0]);
+  return KJIT_OK;
+}
+
+static kjit_status bind_const(kj_call *call, uint32_t index, const kjit_arg *argument,
+                              kj_diagnostics *diagnostics)
+{
+  bool is_scalar = argument->kind == KJIT_ARG_VALUE || argument->kind == KJIT_ARG_NUMBER ||
+                   argument->kind == KJIT_ARG_BY_ADDRESS;
+  if (!is_scalar)
+    return mismatch(call, index, "a value, as the parameter is const", name_kind(argument),
+                    diagnostics);
+  KJ_TRY(bind_scalar(call, index, argument, diagnostics));
+  kj_bound *bound = &call->bound[index];
+  if (bound->value.type == KJIT_ANY)
+    return mismatch(call, index, "an integer, a float or a bool, as the parameter is const",
+                    "a value made of several", diagnostics);
+  /* At compile time any integral number is exact: only a number that goes to the kernel as data has
+   * to keep to the type that literals have. */
+  ki_value integer;
+  /* not kjit_arg_real: what is written as a float is one */
+  bool may_be_integer = argument->type != KJIT_F64;
+  bool is_integral = may_be_integer && bound->value.type == KJ_WEAK_FLOAT &&
+                     ki_is_true(bound->value) &&
+                     ki_fit_argument(bound->value, KJ_WEAK_INT, &integer);
+  if (is_integral) *bound = (kj_bound){ .type = KJ_WEAK_INT, .value = integer };
+  bound->kind = KJ_ARGUMENT_CONST;
+  return KJIT_OK;
+}
+
+static kjit_status bind_function(kj_call *call, uint32_t index, const kjit_arg *argument,
+                                 kj_diagnostics *diagnostics)
+{
+  if (argument->kind != KJIT_ARG_FUNCTION)
+    return mismatch(call, index, "a func", name_kind(argument), diagnostics);
+  if (!argument->value.function) return mismatch(call, index, "a func", "NULL", diagnostics);
+  const ki_decl *function = kj_function_of(argument->value.function);
+  bool is_here = false;
+  for (size_t i = 0; i < call->kernel->module->decls.count; i++)
+    is_here = is_here || call->kernel->module->decls.items[i] == function;
+  if (!is_here)
+    return mismatch(call, index, "a func of the kernel's module", "one of another module",
+                    diagnostics);
+  call->bound[index] =
+    (kj_bound){ .kind = KJ_ARGUMENT_FUNCTION, .type = KJIT_FUNC, .function = function };
+  return KJIT_OK;
+}
+
+static kjit_status bind_array(kj_call *call, uint32_t index, const kjit_arg *argument,
+                              kj_diagnostics *diagnostics)
+{
+  if (argument->value.address == NULL)
+    return mismatch(call, index, "an array", "NULL", diagnostics);
+  if (argument->access > KJIT_ACCESS_IN_OUT)
+    return mismatch(call, index, "an array with a kjit_access", "one whose access is none of them",
+                    diagnostics);
+  if (argument->kind == KJIT_ARG_TENSOR)
+    return kj_bind_tensor(call, index, argument->value.tensor, argument->type, diagnostics);
+  const kjit_array *array = argument->value.array;
+  if (array->object.device->context != call->kernel->context)
+    return mismatch(call, index, "an array of the kernel's context", "one of another context",
+                    diagnostics);
+  KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
+  return kj_bind_tensor(call, index, &array->tensor, array->element, diagnostics);
+}
+
+static kjit_status bind_one(kj_call *call, uint32_t index, const kjit_arg *argument,
+                            kj_diagnostics *diagnostics)
+{
+  const kj_parameter_row *row = &call->kernel->parameters[index];
+  if (row->is_func) return bind_function(call, index, argument, diagnostics);
+  if (row->is_const) return bind_const(call, index, argument, diagnostics);
+  switch (argument->kind) {
+  case KJIT_ARG_TENSOR:
+  case KJIT_ARG_ARRAY:
+    KJ_TRY(bind_array(call, index, argument, diagnostics));
+    call->bound[index].access = argument->access;
+    return KJIT_OK;
+  case KJIT_ARG_VALUE:
+  case KJIT_ARG_NUMBER:
+  case KJIT_ARG_BY_ADDRESS: return bind_scalar(call, index, argument, diagnostics);
+  case KJIT_ARG_FUNCTION:
+    return mismatch(call, index, "a value or an array; only a parameter `: func` takes a func",
+                    "a func", diagnostics);
+  default: return mismatch(call, index, "an argument", name_kind(argument), diagnostics);
+  }
+}
+
+static kjit_status bind_default(kj_call *call, uint32_t index, kj_diagnostics *diagnostics)
+{
+  const ki_decl *decl = call->kernel->parameters[index].decl;
+  kj_scope scope = { .bound = call->bound, .bound_count = index };
+  ki_value value;
+  if (!kj_evaluate(&scope, decl->value, &value))
+    return kj_error_at(diagnostics, call->kernel->module, scope.location, KJIT_ERROR_ARGUMENT,
+                       "the default of parameter `%s` cannot be evaluated: this %s", decl->name,
+                       scope.reason);
+  call->bound[index] = (kj_bound){ .kind = KJ_ARGUMENT_CONST, .type = value.type, .value = value };
+  return KJIT_OK;
+}
+
+/* ---- annotations ---- */
+
+static void print_expected(const kj_call *call, const kj_annotation *annotation, kjit_type element,
+                           kj_buffer *buffer)
+{
+  ki_types *types = call->kernel->module->types;
+  if (element == KJIT_ANY) {
+    kj_append_format(buffer, "an array of %u dimensions%s", annotation->rank,
+                     annotation->layout == KJIT_LAYOUT_C   ? " in C order"
+                     : annotation->layout == KJIT_LAYOUT_F ? " in F order"
+                                                           : "");
+    return;
+  }
+  ki_print_type(types,
+                ki_array_type(types, element, annotation->rank, (kjit_layout)annotation->layout,
+                              annotation->read_only),
+                buffer);
+}
+
+static kjit_status check_array(kj_call *call, uint32_t index, kjit_type element,
+                               kj_diagnostics *diagnostics)
+{
+  const kj_annotation *annotation = &call->kernel->parameters[index].annotation;
+  const kj_bound *bound = &call->bound[index];
+  bool fits = bound->kind == KJ_ARGUMENT_ARRAY && bound->rank == annotation->rank &&
+              (element == KJIT_ANY || bound->type == element) &&
+              (annotation->layout == KJIT_LAYOUT_STRIDED || bound->layout == annotation->layout);
+  if (fits) return KJIT_OK;
+  kj_buffer expected = { 0 };
+  print_expected(call, annotation, element, &expected);
+  kjit_status status =
+    mismatch_bound(call, index, expected.text ? expected.text : "an array", diagnostics);
+  kj_free_buffer(&expected);
+  return status;
+}
+
+/* `p: f32*` takes an address: of that type, with const added, or as an integer of 64 bits. */
+static kjit_status check_pointer(kj_call *call, uint32_t index, kjit_type type,
+                                 kj_diagnostics *diagnostics)
+{
+  kj_bound *bound = &call->bound[index];
+  const ki_types *types = call->kernel->module->types;
+  const ki_type_info *want = ki_type(types, type), *have = ki_type(types, bound->type);
+  bool is_value = bound->kind == KJ_ARGUMENT_VALUE;
+  bool is_pointer = is_value && have->class_ == KJ_CLASS_POINTER &&
+                    have->element == want->element && (want->read_only || !have->read_only);
+  bool is_address = is_value && (bound->type == KJIT_U64 || bound->type == KJIT_I64);
+  if (!is_pointer && !is_address) {
+    kj_buffer expected = { 0 };
+    ki_print_type(types, type, &expected);
+    kj_append_text(&expected, ", or an address as a u64");
+    kjit_status status =
+      mismatch_bound(call, index, expected.text ? expected.text : "a pointer", diagnostics);
+    kj_free_buffer(&expected);
+    return status;
+  }
+  bound->type = type;
+  bound->value.type = KJIT_ANY;
+  return KJIT_OK;
+}
+
+/* The parameter takes any number that its type holds exactly, or rounds float to float: the value
+ * decides, so that all such calls share one specialization. */
+static kjit_status convert_scalar(kj_call *call, uint32_t index, kjit_type type,
+                                  kj_diagnostics *diagnostics)
+{
+  kj_bound *bound = &call->bound[index];
+  ki_value converted;
+  if (bound->kind != KJ_ARGUMENT_ARRAY && bound->kind != KJ_ARGUMENT_FUNCTION &&
+      bound->type == type)
+    return KJIT_OK;
+  bool is_number = bound->kind != KJ_ARGUMENT_ARRAY && bound->kind != KJ_ARGUMENT_FUNCTION &&
+                   bound->value.type != KJIT_ANY;
+  if (!is_number || !ki_fit_argument(bound->value, type, &converted))
+    return mismatch_bound(call, index, ki_type(call->kernel->module->types, type)->name,
+                          diagnostics);
+  bound->kind = bound->kind == KJ_ARGUMENT_CONST ? KJ_ARGUMENT_CONST : KJ_ARGUMENT_VALUE;
+  bound->type = type;
+  bound->value = converted;
+  ki_encode_value(converted, &bound->bits[0]);
+  return KJIT_OK;
+}
+
+static kjit_type type_of_other(const kj_call *call, int index)
+{
+  const kj_bound *other = index >= 0 ? &call->bound[index] : NULL;
+  bool has_type = other && (other->kind == KJ_ARGUMENT_ARRAY || other->kind == KJ_ARGUMENT_VALUE);
+  return has_type ? other->type : KJIT_ANY;
+}
+
+static kjit_status check_annotation(kj_call *call, uint32_t index, kj_diagnostics *diagnostics)
+{
+  const kj_annotation *annotation = &call->kernel->parameters[index].annotation;
+  kjit_type other = annotation->same_as >= 0 ? type_of_other(call, annotation->same_as) : KJIT_ANY;
+  switch (annotation->kind) {
+  case KJ_ANNOTATION_ARRAY:
+    return check_array(call, index, annotation->type != KJIT_ANY ? annotation->type : other,
+                       diagnostics);
+  case KJ_ANNOTATION_SCALAR:
+    if (annotation->type >= KJIT_C64 && call->bound[index].kind != KJ_ARGUMENT_ARRAY)
+      return KJIT_OK;
+    return convert_scalar(call, index, annotation->type, diagnostics);
+  case KJ_ANNOTATION_POINTER: return check_pointer(call, index, annotation->type, diagnostics);
+  case KJ_ANNOTATION_SAME:
+    return other == KJIT_ANY || other >= KJIT_C64 ? KJIT_OK
+                                                  : convert_scalar(call, index, other, diagnostics);
+  default: return KJIT_OK;
+  }
+}
+
+/* ---- all of them ---- */
+
+static kjit_status report_count(const kj_call *call, size_t count, kj_diagnostics *diagnostics)
+{
+  const kjit_kernel *kernel = call->kernel;
+  uint32_t least = kernel->parameter_count;
+  while (least && kernel->parameters[least - 1].decl->value) least--;
+  const char *name = kernel->function->decl->name;
+  kj_location location = kernel->function->decl->location;
+  if (count < least) location = kernel->parameters[count].decl->location;
+  if (least != kernel->parameter_count)
+    return kj_error_at(diagnostics, kernel->module, location, KJIT_ERROR_ARGUMENT,
+                       "kernel `%s`: expected %u to %u arguments, got %zu", name, least,
+                       kernel->parameter_count, count);
+  return kj_error_at(diagnostics, kernel->module, location, KJIT_ERROR_ARGUMENT,
+                     "kernel `%s`: expected %u argument%s, got %zu", name, least,
+                     least == 1 ? "" : "s", count);
+}
+
+kjit_status kj_bind_arguments(kj_call *call, const kjit_arg *arguments, size_t count,
+                              kj_diagnostics *diagnostics)
+{
+  const kjit_kernel *kernel = call->kernel;
+  if (count > kernel->parameter_count) return report_count(call, count, diagnostics);
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    if (i >= count && !kernel->parameters[i].decl->value)
+      return report_count(call, count, diagnostics);
+    KJ_TRY(i < count ? bind_one(call, i, &arguments[i], diagnostics)
+                     : bind_default(call, i, diagnostics));
+  }
+  for (uint32_t i = 0; i < kernel->parameter_count; i++)
+    if (kernel->parameters[i].annotation.kind != KJ_ANNOTATION_NONE)
+      KJ_TRY(check_annotation(call, i, diagnostics));
+  return KJIT_OK;
+}
+
+/* ---- where it runs ---- */
+
+static const kjit_tensor *tensor_of(const kjit_arg *argument)
+{
+  if (argument->kind == KJIT_ARG_TENSOR) return argument->value.tensor;
+  return argument->kind == KJIT_ARG_ARRAY ? &argument->value.array->tensor : NULL;
+}
+
+static kjit_status place_by_arrays(kj_call *call, const kjit_arg *arguments,
+                                   kj_diagnostics *diagnostics)
+{
+  bool has_array = false;
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
+    if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
+    kjit_device_kind kind;
+    int32_t ordinal;
+    has_array = true;
+    if (arguments[i].kind == KJIT_ARG_ARRAY && arguments[i].value.array->is_in_place) {
+      call->device = arguments[i].value.array->object.device;
+      return KJIT_OK;
+    }
+    if (kj_locate_tensor(tensor_of(&arguments[i]), &kind, &ordinal) && kind == KJIT_DEVICE_CUDA)
+      return kj_find_device(call->runtime, KJIT_DEVICE_CUDA, ordinal, diagnostics, &call->device);
+  }
+  return has_array ? kj_find_device(call->runtime, KJIT_DEVICE_CPU, 0, diagnostics, &call->device)
+                   : kj_default_device(call->runtime, diagnostics, &call->device);
+}
+
+/* Memory that another GPU, or the host, reaches where it is. */
+static bool is_in_reach(const kj_call *call, const kjit_tensor *tensor)
+{
+  enum { MANAGED = 13, MOST_PEERS = 64 }; /* DLPack's number */
+  uint32_t ordinal = (uint32_t)tensor->device_id;
+  if (tensor->device_type == MANAGED) return true;
+  return kj_is_cuda(call->device) && ordinal < MOST_PEERS &&
+         atomic_load_explicit(&call->device->peers, memory_order_relaxed) >> ordinal & 1;
+}
+
+/* What only the kjit array knows. */
+static kjit_status check_kjit_array(kj_call *call, uint32_t index, const kjit_arg *argument,
+                                    kj_diagnostics *diagnostics)
+{
+  const kj_parameter_row *row = &call->kernel->parameters[index];
+  if (argument->kind != KJIT_ARG_ARRAY) return KJIT_OK;
+  kjit_array *array = argument->value.array;
+  if (array->is_read_only && row->is_written)
+    return kj_error_at(
+      diagnostics, call->kernel->module, row->decl->location, KJIT_ERROR_ARGUMENT,
+      "parameter `%s`: the kernel writes it, and the array is read-only: its owner has said so",
+      row->decl->name);
+  if (!kj_is_cuda(call->device)) return KJIT_OK;
+  kj_note_use(array, call->stream, call->device);
+  if (!array->is_in_place || !call->bound[index].on_host) return KJIT_OK;
+  call->bound[index].on_host = false;
+  return KJIT_OK;
+}
+
+static kjit_status check_place(kj_call *call, uint32_t index, const kjit_arg *argument,
+                               kj_diagnostics *diagnostics)
+{
+  const kjit_tensor *tensor = tensor_of(argument);
+  kjit_device_kind kind;
+  int32_t ordinal;
+  kj_bound *bound = &call->bound[index];
+  const ki_decl *decl = call->kernel->parameters[index].decl;
+  char place[24];
+  if (!kj_locate_tensor(tensor, &kind, &ordinal))
+    return kj_error_at(
+      diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
+      "parameter `%s`: DLPack device type %d is neither the CPU's (1) nor CUDA's (2)", decl->name,
+      tensor->device_type);
+  bool is_cuda = kj_is_cuda(call->device);
+  if (kind == KJIT_DEVICE_CPU) {
+    bound->on_host = is_cuda;
+    KJ_TRY(check_kjit_array(call, index, argument, diagnostics));
+    call->has_host_arrays = call->has_host_arrays || bound->on_host;
+    return KJIT_OK;
+  }
+  if ((is_cuda && ordinal == call->device->info.ordinal) || is_in_reach(call, tensor))
+    return check_kjit_array(call, index, argument, diagnostics);
+  return kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
+                     "parameter `%s`: the launch is on %s, the array on cuda:%d", decl->name,
+                     kj_device_text(call->device, place), ordinal);
+}
+
+kjit_status kj_choose_device(kj_call *call, const kjit_arg *arguments, kj_diagnostics *diagnostics)
+{
+  kjit_device *asked = call->config->device;
+  call->stream = call->config->stream;
+  char here[24], there[24];
+  if (call->stream && asked && call->stream->object.device != asked)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the launch is on %s, its stream on %s",
+                    kj_device_text(asked, here),
+                    kj_device_text(call->stream->object.device, there));
+  call->device = call->stream ? call->stream->object.device : asked;
+  if (!call->device) KJ_TRY(place_by_arrays(call, arguments, diagnostics));
+  if (call->device->context != call->kernel->context)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "the device and the kernel belong to different contexts");
+  if (call->stream) KJ_TRY(kj_check_object(&call->stream->object, "stream", diagnostics));
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++)
+    if (call->bound[i].kind == KJ_ARGUMENT_ARRAY)
+      KJ_TRY(check_place(call, i, &arguments[i], diagnostics));
+  return KJIT_OK;
+}

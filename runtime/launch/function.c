@@ -1,0 +1,431 @@
+/* Funcs that the host calls: compiled as C functions, one for each tuple of argument types and
+ * compile-time values, kept as long as the module; called through libffi.
+ *
+ * A function that may fail takes the address of a record before its other parameters, and
+ * kjit_call_function gives it one; a pointer is given out only for those that cannot. */
+#include <ffi.h>
+#include <kjit/function.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "code/dispatch.h"
+
+struct kj_function_code {
+  kj_function_code *next;
+  kj_code code;
+  kj_loaded *loaded;
+  void (*entry)(void);
+  uint32_t checks;
+  kj_argument arguments[]; /* what it was compiled for, one for each parameter */
+};
+
+static kjit_kernel *kernel_of(kjit_function *function)
+{
+  const ki_decl *decl = kj_function_of(function);
+  return kj_get_kernel_object(decl->function->module, decl->index);
+}
+
+static kjit_status refuse_extern(kjit_context *context, kjit_function *function)
+{
+  return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
+                      "`%s` is extern: the host has it already; a func that calls it can be called",
+                      kj_function_of(function)->name);
+}
+
+/* ---- code ---- */
+
+static bool is_same(const kj_argument *a, const kj_argument *b)
+{
+  if (a->kind != b->kind || a->type != b->type) return false;
+  if (a->kind == KJ_ARGUMENT_FUNCTION) return a->function == b->function;
+  return a->kind != KJ_ARGUMENT_CONST || a->integer == b->integer;
+}
+
+static kj_function_code *find_code(const kjit_kernel *kernel, const kj_argument *arguments,
+                                   uint32_t checks)
+{
+  for (kj_function_code *code = atomic_load_explicit(&kernel->functions, memory_order_acquire);
+       code; code = code->next) {
+    uint32_t i = 0;
+    while (i < kernel->parameter_count && is_same(&code->arguments[i], &arguments[i])) i++;
+    if (i == kernel->parameter_count && code->checks == checks) return code;
+  }
+  return NULL;
+}
+
+static void free_code(kj_runtime *runtime, kj_function_code *code)
+{
+  if (code->loaded) runtime->interface->unload(runtime->compiler, code->loaded);
+  kj_free_code(&code->code);
+  free(code);
+}
+
+void kj_free_function_codes(kjit_kernel *kernel)
+{
+  for (kj_function_code *code = atomic_load(&kernel->functions), *next; code; code = next) {
+    next = code->next;
+    free_code(kj_get_runtime(kernel->context), code);
+  }
+}
+
+static kjit_status load(kjit_kernel *kernel, kj_runtime *runtime, kj_function_code *made,
+                        kj_diagnostics *diagnostics)
+{
+  kj_outside outside;
+  kj_cpu_kernel entry = NULL;
+  KJ_TRY(kj_list_outside(kernel->module, diagnostics, &outside));
+  kjit_status status = runtime->interface->load(runtime->compiler, &made->code, &outside,
+                                                diagnostics, &made->loaded, &entry);
+  kj_free_outside(&outside);
+  made->entry = (void (*)(void))entry;
+  return status;
+}
+
+static kjit_status compile(kjit_kernel *kernel, kj_runtime *runtime, kj_function_code *made,
+                           kj_diagnostics *diagnostics)
+{
+  kj_signature signature = { .arguments = made->arguments, .count = kernel->parameter_count };
+  kj_compile_request request = { .module = kernel->module,
+                                 .kernel = kernel->function,
+                                 .signature = &signature,
+                                 .target = { .kind = KJ_TARGET_CPU },
+                                 .stage = KJIT_STAGE_OBJECT,
+                                 .checks = made->checks,
+                                 .symbol = "kjit_function",
+                                 .has_record = true };
+  KJ_TRY(kj_get_compiler(runtime, diagnostics));
+  KJ_TRY(runtime->interface->compile(runtime->compiler, &request, diagnostics, &made->code));
+  KJ_TRY(load(kernel, runtime, made, diagnostics));
+  free(made->code.data);
+  made->code.data = NULL;
+  return KJIT_OK;
+}
+
+/* Several threads may compile the same; the later ones' is dropped. No lock is held meanwhile. */
+static kjit_status get_code(kjit_kernel *kernel, const kj_argument *arguments, uint32_t checks,
+                            kj_diagnostics *diagnostics, kj_function_code **found)
+{
+  kj_runtime *runtime = kj_get_runtime(kernel->context);
+  if ((*found = find_code(kernel, arguments, checks))) return KJIT_OK;
+  kj_function_code *made =
+    runtime ? calloc(1, sizeof *made + kernel->parameter_count * sizeof *arguments) : NULL;
+  if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  made->checks = checks;
+  memcpy(made->arguments, arguments, kernel->parameter_count * sizeof *arguments);
+  kjit_status status = compile(kernel, runtime, made, diagnostics);
+  if (status != KJIT_OK) {
+    free_code(runtime, made);
+    return status;
+  }
+  pthread_mutex_lock(&kernel->mutex);
+  if (!(*found = find_code(kernel, arguments, checks))) {
+    *found = made;
+    made->next = atomic_load_explicit(&kernel->functions, memory_order_relaxed);
+    atomic_store_explicit(&kernel->functions, made, memory_order_release);
+  }
+  pthread_mutex_unlock(&kernel->mutex);
+  if (*found != made) free_code(runtime, made);
+  return KJIT_OK;
+}
+
+/* ---- a call ---- */
+
+/* Values as libffi takes them. An array has most parts: a pointer, extents, strides. */
+enum { MOST_PARTS = 1 + 2 * KJ_MAX_RANK };
+typedef struct frame {
+  ffi_type **types;
+  void **values;
+  uint64_t *words;
+  unsigned count;
+} frame;
+
+static ffi_type *ffi_type_of(kjit_type type)
+{
+  switch (type) {
+  case KJIT_BOOL:
+  case KJIT_U8: return &ffi_type_uint8;
+  case KJIT_I8: return &ffi_type_sint8;
+  case KJIT_I16: return &ffi_type_sint16;
+  case KJIT_F16:
+  case KJIT_BF16:
+  case KJIT_U16: return &ffi_type_uint16;
+  case KJIT_I32: return &ffi_type_sint32;
+  case KJIT_U32: return &ffi_type_uint32;
+  case KJIT_I64:
+  case KJ_WEAK_INT: return &ffi_type_sint64;
+  case KJIT_U64: return &ffi_type_uint64;
+  case KJIT_F32: return &ffi_type_float;
+  case KJIT_F64:
+  case KJ_WEAK_FLOAT: return &ffi_type_double;
+  case KJIT_VOID: return &ffi_type_void;
+  default: return &ffi_type_pointer;
+  }
+}
+
+static void push(frame *f, ffi_type *type, uint64_t word)
+{
+  f->types[f->count] = type;
+  f->words[f->count] = word;
+  f->values[f->count] = &f->words[f->count];
+  f->count++;
+}
+
+static void push_argument(frame *f, const kj_bound *bound)
+{
+  if (bound->kind == KJ_ARGUMENT_VALUE || bound->kind == KJ_ARGUMENT_NUMBER)
+    push(f, ffi_type_of(bound->type), bound->bits[0]);
+  if (bound->kind != KJ_ARGUMENT_ARRAY) return;
+  push(f, &ffi_type_pointer, bound->target);
+  for (uint32_t d = 0; d < bound->rank; d++) push(f, &ffi_type_sint64, (uint64_t)bound->shape[d]);
+  for (uint32_t d = 0; d < bound->rank && bound->layout == KJIT_LAYOUT_STRIDED; d++)
+    push(f, &ffi_type_sint64, (uint64_t)kj_stride_of(bound, d));
+}
+
+static kjit_arg read_result(kjit_type type, uint64_t word)
+{
+  kjit_arg result = kjit_make_arg(KJIT_ARG_VALUE, type);
+  switch (type) { /* integers come as wide as a register */
+  case KJIT_BOOL: result.value.u = (uint8_t)word != 0; break;
+  case KJIT_I8: result.value.i = (int8_t)word; break;
+  case KJIT_I16: result.value.i = (int16_t)word; break;
+  case KJIT_I32: result.value.i = (int32_t)word; break;
+  case KJIT_U8: result.value.u = (uint8_t)word; break;
+  case KJIT_F16:
+  case KJIT_BF16:
+  case KJIT_U16: result.value.u = (uint16_t)word; break;
+  case KJIT_U32:
+  case KJIT_F32: result.value.u = (uint32_t)word; break;
+  case KJIT_VOID: break;
+  default: result.value.u = word; break;
+  }
+  return result;
+}
+
+/* Made of several values: kjit_call_function's functions take and give it by address. */
+static bool is_by_address(const ki_type_info *info)
+{
+  return info->class_ == KJ_CLASS_VECTOR || info->class_ == KJ_CLASS_STRUCT ||
+         info->class_ == KJ_CLASS_COMPLEX || info->class_ == KJ_CLASS_TUPLE;
+}
+
+static kjit_status refuse_result(const kjit_kernel *kernel, kjit_type type,
+                                 kj_diagnostics *diagnostics)
+{
+  kj_buffer text = { 0 };
+  const ki_decl *decl = kernel->function->decl;
+  ki_print_type(kernel->module->types, type, &text);
+  kjit_status status = kj_error_at(
+    diagnostics, kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
+    "func `%s` returns %s: result has to be a KJIT_ARG_BY_ADDRESS that says where it goes",
+    decl->name, text.text ? text.text : "several values");
+  kj_free_buffer(&text);
+  return status;
+}
+
+static kjit_status run(const kjit_kernel *kernel, const kj_function_code *code,
+                       const kj_bound *bound, frame *f, kj_diagnostics *diagnostics,
+                       kjit_arg *result)
+{
+  ffi_cif interface;
+  kj_failure_record record = { .state = KJ_FAILURE_FREE };
+  union {
+    ffi_arg integer;
+    uint64_t word;
+  } returned = { 0 };
+  const ki_type_info *returns = ki_type(kernel->module->types, code->code.result);
+  bool is_composed = is_by_address(returns);
+  if (is_composed && (!result || result->kind != KJIT_ARG_BY_ADDRESS || !result->value.address))
+    return refuse_result(kernel, code->code.result, diagnostics);
+  if (code->code.failures) push(f, &ffi_type_pointer, (uint64_t)(uintptr_t)&record);
+  if (is_composed) push(f, &ffi_type_pointer, (uint64_t)(uintptr_t)result->value.address);
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) push_argument(f, &bound[i]);
+  if (ffi_prep_cif(&interface, FFI_DEFAULT_ABI, f->count,
+                   is_composed ? &ffi_type_void : ffi_type_of(code->code.result),
+                   f->types) != FFI_OK)
+    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "func `%s`: libffi cannot make this call",
+                    kernel->function->decl->name);
+  ffi_call(&interface, code->entry, &returned, f->values);
+  if (record.state == KJ_FAILURE_WRITTEN)
+    return kj_report_function_failure(kernel, code->code.failures, &record, diagnostics);
+  if (is_composed) result->type = code->code.result;
+  else if (result) *result = read_result(code->code.result, returned.word);
+  return KJIT_OK;
+}
+
+static void describe(const kjit_kernel *kernel, const kj_bound *bound, kj_argument *argument)
+{
+  *argument = (kj_argument){ .kind = (kj_argument_kind)bound->kind, .type = bound->type };
+  if (bound->kind == KJ_ARGUMENT_FUNCTION) argument->function = bound->function;
+  if (bound->kind == KJ_ARGUMENT_ARRAY)
+    argument->type = ki_array_type(kernel->module->types, bound->type, bound->rank,
+                                   (kjit_layout)bound->layout, false);
+  if (bound->kind == KJ_ARGUMENT_CONST) argument->integer = bound->value.integer;
+}
+
+static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_t count,
+                                 kj_argument *described, frame *f, kj_diagnostics *diagnostics,
+                                 kjit_arg *result)
+{
+  kjit_kernel *kernel = call->kernel;
+  kj_function_code *code;
+  kjit_launch_config config = { 0 };
+  call->config = &config;
+  KJ_TRY(kj_find_device(call->runtime, KJIT_DEVICE_CPU, 0, diagnostics, &config.device));
+  KJ_TRY(kj_bind_arguments(call, arguments, count, diagnostics));
+  KJ_TRY(kj_choose_device(call, arguments, diagnostics)); /* refuses arrays that are not there */
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    kj_bound *bound = &call->bound[i];
+    if (bound->kind == KJ_ARGUMENT_ARRAY) bound->target = bound->address;
+    describe(kernel, bound, &described[i]);
+  }
+  KJ_TRY(get_code(kernel, described, kernel->context->config.checks, diagnostics, &code));
+  return run(kernel, code, call->bound, f, diagnostics, result);
+}
+
+kjit_status kjit_call_function(kjit_function *function, const kjit_arg *arguments, size_t count,
+                               kjit_arg *result)
+{
+  if (!function) return KJIT_ERROR_MISUSE;
+  kjit_context *context = kj_function_of(function)->function->module->context;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!arguments && count)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_call_function: arguments is NULL");
+  if (kj_function_of(function)->function->is_extern) return refuse_extern(context, function);
+  kjit_kernel *kernel = kernel_of(function);
+  /* the record of failures, the address of the result */
+  size_t most = kernel ? 2 + (size_t)kernel->parameter_count * MOST_PARTS : 0;
+  kj_argument *described = kernel ? calloc(kernel->parameter_count + 1, sizeof *described) : NULL;
+  frame f = { .types = malloc(most * sizeof *f.types + 1),
+              .values = malloc(most * sizeof *f.values + 1),
+              .words = malloc(most * sizeof *f.words + 1) };
+  char *memory = kernel ? calloc(1, kernel->call_bytes) : NULL;
+  kj_diagnostics diagnostics = { 0 };
+  kj_call call = { .kernel = kernel, .runtime = kj_get_runtime(context) };
+  kjit_status status = KJIT_ERROR_MEMORY;
+  if (described && f.types && f.values && f.words && memory && call.runtime) {
+    (void)kj_divide_memory(&call, memory);
+    status = call_function(&call, arguments, count, described, &f, &diagnostics, result);
+  } else kj_error(&diagnostics, status, "out of memory");
+  free(described);
+  free(f.types);
+  free(f.values);
+  free(f.words);
+  free(memory);
+  kjit_status reported = ki_finish_call(context, &diagnostics);
+  return status != KJIT_OK ? status : reported;
+}
+
+/* ---- C function pointers ---- */
+
+/* Types that have a form of their own with kjit_call_function only. */
+static kjit_status check_c_type(const kjit_kernel *kernel, kjit_type type, const char *what,
+                                kj_diagnostics *diagnostics)
+{
+  const ki_decl *decl = kernel->function->decl;
+  if (ki_is_weak(type)) return KJIT_OK;
+  const ki_type_info *info = ki_type(kernel->module->types, type);
+  if (!is_by_address(info) && !(info->class_ == KJ_CLASS_FLOAT && info->size_bytes < 4))
+    return KJIT_OK;
+  return kj_error_at(
+    diagnostics, kernel->module, decl->location, KJIT_ERROR_UNSUPPORTED,
+    "func `%s`: %s is of a type that does not go to or from a C function; a pointer to it does",
+    decl->name, what);
+}
+
+/* "f64(f64, i32)" into the result's type and, in a text of its own, what stands between the
+ * parentheses. */
+static kjit_status divide_signature(const kjit_kernel *kernel, const char *text,
+                                    kj_diagnostics *diagnostics, kjit_type *result, char **inside)
+{
+  const char *start = strchr(text, '('), *end = strrchr(text, ')');
+  const char *name = kernel->function->decl->name;
+  /* of a tuple */
+  while (start && start == text + strspn(text, " ")) start = strchr(start + 1, '(');
+  bool is_closed = start && end && end > start && end[1 + strspn(end + 1, " ")] == 0;
+  if (!is_closed)
+    return kj_error(diagnostics, KJIT_ERROR_SYNTAX,
+                    "func `%s`: expected a signature such as \"f64(f64, i32)\", got \"%s\"", name,
+                    text);
+  while (start > text && start[-1] == ' ') start--;
+  char *type = strndup(text + strspn(text, " "), (size_t)(start - (text + strspn(text, " "))));
+  start = strchr(start, '(') + 1;
+  *inside = strndup(start, (size_t)(end - start));
+  kjit_status status =
+    type && *inside ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (status == KJIT_OK && strcmp(type, "void") == 0) *result = KJIT_VOID;
+  else if (status == KJIT_OK)
+    status = ki_parse_type(kernel->module->types, type, diagnostics, result);
+  free(type);
+  return status;
+}
+
+static kjit_status check_result(const kjit_kernel *kernel, kjit_type wanted, kjit_type has,
+                                kj_diagnostics *diagnostics)
+{
+  if (wanted == has) return KJIT_OK;
+  kj_buffer wants = { 0 }, returns = { 0 };
+  ki_print_type(kernel->module->types, wanted, &wants);
+  ki_print_type(kernel->module->types, has, &returns);
+  const ki_decl *decl = kernel->function->decl;
+  kjit_status status =
+    kj_error_at(diagnostics, kernel->module, decl->location, KJIT_ERROR_TYPE,
+                "func `%s` returns %s for these arguments, the signature says %s", decl->name,
+                has == KJIT_VOID ? "nothing" : returns.text,
+                wanted == KJIT_VOID ? "void" : wants.text);
+  kj_free_buffer(&wants);
+  kj_free_buffer(&returns);
+  return status;
+}
+
+static kjit_status get_pointer(kjit_kernel *kernel, const char *signature, kj_argument *arguments,
+                               kj_bound *bound, char **inside, kj_diagnostics *diagnostics,
+                               void (**pointer)(void))
+{
+  kjit_type result;
+  kj_function_code *code;
+  const ki_decl *decl = kernel->function->decl;
+  KJ_TRY(divide_signature(kernel, signature, diagnostics, &result, inside));
+  KJ_TRY(kj_read_signature(kernel, *inside, arguments, bound, diagnostics));
+  for (uint32_t i = 0; i < kernel->parameter_count; i++)
+    if (arguments[i].kind == KJ_ARGUMENT_VALUE)
+      KJ_TRY(
+        check_c_type(kernel, arguments[i].type, kernel->parameters[i].decl->name, diagnostics));
+  KJ_TRY(get_code(kernel, arguments, KJIT_CHECK_NONE, diagnostics, &code));
+  KJ_TRY(check_result(kernel, result, code->code.result, diagnostics));
+  KJ_TRY(check_c_type(kernel, result, "its result", diagnostics));
+  if (code->code.failures)
+    return kj_error_at(diagnostics, kernel->module, decl->location, KJIT_ERROR_UNSUPPORTED,
+                       "func `%s` may fail (`raise`, or recursion that may be too deep), and a C "
+                       "function has nowhere to say so: kjit_call_function reports it",
+                       decl->name);
+  *pointer = code->entry;
+  return KJIT_OK;
+}
+
+kjit_status kjit_get_function_pointer(kjit_function *function, const char *signature,
+                                      void (**pointer)(void))
+{
+  if (!function) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(kj_function_of(function)->function->module->context)) return KJIT_ERROR_FORKED;
+  kjit_context *context = kj_function_of(function)->function->module->context;
+  if (!signature || !pointer)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_function_pointer: %s is NULL",
+                        signature ? "pointer" : "signature");
+  if (kj_function_of(function)->function->is_extern) return refuse_extern(context, function);
+  kjit_kernel *kernel = kernel_of(function);
+  kj_argument *arguments = kernel ? calloc(kernel->parameter_count + 1, sizeof *arguments) : NULL;
+  kj_bound *bound = kernel ? calloc(kernel->parameter_count + 1, sizeof *bound) : NULL;
+  char *inside = NULL;
+  kj_diagnostics diagnostics = { 0 };
+  void (*found)(void) = NULL;
+  kjit_status status = KJIT_ERROR_MEMORY;
+  if (arguments && bound)
+    status = get_pointer(kernel, signature, arguments, bound, &inside, &diagnostics, &found);
+  else kj_error(&diagnostics, status, "out of memory");
+  free(arguments);
+  free(bound);
+  free(inside);
+  if (status == KJIT_OK) *pointer = found;
+  kjit_status reported = ki_finish_call(context, &diagnostics);
+  return status != KJIT_OK ? status : reported;
+}

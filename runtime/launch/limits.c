@@ -1,0 +1,273 @@
+/* What a launch has to fit that only the compiled code knows: registers, shared memory, clusters,
+ * blocks that are resident at once. Chooses the block and grid that the caller left open. */
+#include <string.h>
+
+#include "code/dispatch.h"
+
+static uint64_t product(const uint32_t v[3]) { return (uint64_t)v[0] * v[1] * v[2]; }
+
+static kjit_status refuse(const kj_call *call, kj_diagnostics *diagnostics, const char *format, ...)
+  __attribute__((format(printf, 3, 4)));
+static kjit_status refuse(const kj_call *call, kj_diagnostics *diagnostics, const char *format, ...)
+{
+  kj_buffer text = { 0 };
+  va_list list;
+  va_start(list, format);
+  kj_append_list(&text, format, list);
+  va_end(list);
+  const ki_decl *decl = call->kernel->function->decl;
+  (void)kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_LAUNCH,
+                    "kernel `%s`: %s", decl->name, text.text ? text.text : "out of memory");
+  kj_free_buffer(&text);
+  return KJIT_ERROR_LAUNCH;
+}
+
+/* ---- what the occupancy calculator said, remembered: a launch like the last one asks the driver
+ * nothing ---- */
+
+enum { ANSWER_BITS = 16, THREAD_BITS = 12, KNOWN_BIT = 63 };
+
+static uint64_t remember(uint64_t dynamic_shared_bytes, uint64_t threads, uint64_t answer)
+{
+  return (uint64_t)1 << KNOWN_BIT | dynamic_shared_bytes << (ANSWER_BITS + THREAD_BITS) |
+         threads << ANSWER_BITS | answer;
+}
+
+static bool recall(uint64_t word, uint64_t dynamic_shared_bytes, uint64_t threads, uint32_t *answer)
+{
+  *answer = (uint32_t)(word & (((uint64_t)1 << ANSWER_BITS) - 1));
+  return word == remember(dynamic_shared_bytes, threads, *answer);
+}
+
+static kjit_status choose_threads(const kj_call *call, kjit_specialization *specialization,
+                                  kj_diagnostics *diagnostics, uint32_t *threads)
+{
+  if (recall(atomic_load_explicit(&specialization->chosen_threads, memory_order_relaxed),
+             call->dynamic_shared_bytes, 0, threads))
+    return KJIT_OK;
+  KJ_TRY(kj_choose_threads(call->device, &specialization->cuda, call->dynamic_shared_bytes,
+                           call->device->info.max_threads_per_block, diagnostics, threads));
+  atomic_store_explicit(&specialization->chosen_threads,
+                        remember(call->dynamic_shared_bytes, 0, *threads), memory_order_relaxed);
+  return KJIT_OK;
+}
+
+/* Blocks of the launch that a multiprocessor holds at once. */
+static kjit_status count_resident(const kj_call *call, kjit_specialization *specialization,
+                                  kj_diagnostics *diagnostics, uint32_t *blocks)
+{
+  uint64_t threads = product(call->block), bytes = call->dynamic_shared_bytes;
+  if (recall(atomic_load_explicit(&specialization->resident_blocks, memory_order_relaxed), bytes,
+             threads, blocks))
+    return KJIT_OK;
+  KJ_TRY(kj_count_resident(call->device, &specialization->cuda, (uint32_t)threads, bytes,
+                           diagnostics, blocks));
+  atomic_store_explicit(&specialization->resident_blocks, remember(bytes, threads, *blocks),
+                        memory_order_relaxed);
+  return KJIT_OK;
+}
+
+/* ---- block and grid ---- */
+
+/* A launch that asks for threads gets the block that keeps most of them resident. A block that was
+ * chosen for a grid_range becomes another one only where the kernel's registers forbid it: what
+ * limits such kernels is memory, and small blocks serve it best. */
+static kjit_status fit_block(kj_call *call, kjit_specialization *specialization,
+                             kj_diagnostics *diagnostics)
+{
+  uint32_t threads, most = specialization->cuda.max_threads;
+  bool is_asked = call->config->threads && !call->kernel->launch_bounds && !call->config->grid[0] &&
+                  !call->kernel->grid;
+  if (!call->is_block_chosen || (!is_asked && (!most || product(call->block) <= most)))
+    return KJIT_OK;
+  KJ_TRY(choose_threads(call, specialization, diagnostics, &threads));
+  if (!threads || threads == call->block[0]) return KJIT_OK;
+  uint64_t count = call->config->threads ? call->config->threads : call->elements;
+  bool has_count = call->config->threads || (call->is_chosen && call->has_elements);
+  uint32_t blocks = has_count ? kj_count_blocks(call, count, threads) : call->grid[0];
+  /* the code relies on it */
+  if (call->grid32 && (uint64_t)blocks * threads > INT32_MAX) return KJIT_OK;
+  call->block[0] = threads;
+  call->grid[0] = blocks;
+  return KJIT_OK;
+}
+
+static void fit_elements(kj_call *call, const kj_code *code)
+{
+  if (call->is_chosen && call->has_elements && code->elements_a_thread > 1)
+    call->grid[0] =
+      kj_count_blocks(call, call->elements, product(call->block) * code->elements_a_thread);
+}
+
+/* ---- clusters ---- */
+
+static kjit_status check_cluster(const kj_call *call, kj_diagnostics *diagnostics)
+{
+  enum { MOST_BLOCKS = 16, FROM = 90 };
+  const uint32_t *cluster = call->cluster, *grid = call->grid;
+  char place[24];
+  if (kj_is_cuda(call->device) && !call->device->has_clusters)
+    return refuse(call, diagnostics,
+                  "the launch has clusters of %u x %u x %u blocks, %s (%s) has none: they need "
+                  "sm_%d and a driver of CUDA 11.8",
+                  cluster[0], cluster[1], cluster[2], kj_device_text(call->device, place),
+                  call->device->info.target, FROM);
+  if (product(cluster) > MOST_BLOCKS)
+    return refuse(call, diagnostics, "the launch has clusters of %llu blocks, a device allows %d",
+                  (unsigned long long)product(cluster), MOST_BLOCKS);
+  for (int i = 0; i < 3; i++)
+    if (grid[i] % cluster[i])
+      return refuse(
+        call, diagnostics,
+        "the grid of %u x %u x %u blocks is no multiple of the cluster of %u x %u x %u blocks",
+        grid[0], grid[1], grid[2], cluster[0], cluster[1], cluster[2]);
+  return KJIT_OK;
+}
+
+static kjit_status fit_cluster(kj_call *call, const kj_code *code, kj_diagnostics *diagnostics)
+{
+  const uint32_t *given = call->config->cluster;
+  bool is_given = given[0] || given[1] || given[2];
+  memcpy(call->cluster, code->cluster, sizeof call->cluster);
+  if (!is_given && !code->cluster[0]) return KJIT_OK;
+  for (int i = 0; i < 3; i++) {
+    uint32_t extent = !is_given ? code->cluster[i] : given[i] ? given[i] : 1;
+    if (code->cluster[0] && code->cluster[i] != extent)
+      return refuse(call, diagnostics,
+                    "@cluster is %u x %u x %u, the launch gives a cluster of %u x %u x %u",
+                    code->cluster[0], code->cluster[1], code->cluster[2], given[0],
+                    given[1] ? given[1] : 1, given[2] ? given[2] : 1);
+    call->cluster[i] = extent;
+  }
+  bool is_chosen =
+    call->is_chosen || (call->config->threads && !call->config->grid[0] && !call->kernel->grid);
+  if (is_chosen)
+    call->grid[0] = (call->grid[0] + call->cluster[0] - 1) / call->cluster[0] * call->cluster[0];
+  return check_cluster(call, diagnostics);
+}
+
+/* ---- cooperative launches ---- */
+
+static kjit_status fit_cooperative(kj_call *call, kjit_specialization *specialization,
+                                   kj_diagnostics *diagnostics)
+{
+  uint32_t resident;
+  char place[24];
+  const kjit_device *device = call->device;
+  const kj_cuda_function *function = &specialization->cuda;
+  if (!device->has_cooperative_launch)
+    return refuse(
+      call, diagnostics,
+      "the launch is cooperative, and %s (%s) with its driver has no cooperative launches",
+      kj_device_text(device, place), device->info.target);
+  KJ_TRY(count_resident(call, specialization, diagnostics, &resident));
+  uint64_t most = (uint64_t)resident * device->info.multiprocessor_count,
+           shared = function->shared_bytes + call->dynamic_shared_bytes;
+  uint32_t step = call->cluster[0] ? call->cluster[0] : 1;
+  /* a grid_range takes any grid */
+  if (call->is_chosen && most >= step && call->grid[0] > most)
+    call->grid[0] = (uint32_t)(most / step * step);
+  if (product(call->grid) <= most) return KJIT_OK;
+  return refuse(call, diagnostics,
+                "all blocks of a cooperative launch are resident at once: the launch has %llu "
+                "blocks, %s holds %llu (%u multiprocessors with %u each, of %llu threads with "
+                "%u registers a thread and %llu bytes of shared memory a block)",
+                (unsigned long long)product(call->grid), kj_device_text(device, place),
+                (unsigned long long)most, device->info.multiprocessor_count, resident,
+                (unsigned long long)product(call->block), function->registers,
+                (unsigned long long)shared);
+}
+
+/* ---- memory and registers ---- */
+
+static kjit_status check_memory(const kj_call *call, const kjit_specialization *specialization,
+                                kj_diagnostics *diagnostics)
+{
+  const kj_code *code = &specialization->code;
+  if (code->uses_dynamic_shared &&
+      call->config->dynamic_shared_bytes < code->dynamic_shared_element_bytes)
+    return refuse(call, diagnostics,
+                  "its shared array without an extent takes the launch's dynamic shared memory: "
+                  "the launch gives %llu bytes, one element takes %u",
+                  (unsigned long long)call->config->dynamic_shared_bytes,
+                  code->dynamic_shared_element_bytes);
+  uint64_t needed = kj_own_shared_need(code, call->block);
+  if (call->config->dynamic_shared_bytes < needed)
+    return refuse(call, diagnostics,
+                  "its shared array without an extent takes the launch's dynamic shared memory: "
+                  "the launch gives %llu bytes, a block of %u x %u x %u uses %llu at least",
+                  (unsigned long long)call->config->dynamic_shared_bytes, call->block[0],
+                  call->block[1], call->block[2], (unsigned long long)needed);
+  if (!kj_is_cuda(call->device)) return KJIT_OK;
+  const kj_cuda_function *function = &specialization->cuda;
+  uint64_t threads = product(call->block), most = call->device->info.max_shared_bytes,
+           shared = function->shared_bytes + call->dynamic_shared_bytes;
+  if (function->max_threads && threads > function->max_threads)
+    return refuse(
+      call, diagnostics,
+      "the launch has %llu threads a block, its use of registers (%u a thread) allows %u",
+      (unsigned long long)threads, function->registers, function->max_threads);
+  if (call->dynamic_shared_bytes > function->max_dynamic_shared_bytes || shared > most) {
+    char place[24];
+    return refuse(call, diagnostics,
+                  "the launch has %llu bytes of shared memory a block (%u static, %llu dynamic), "
+                  "%s allows %llu",
+                  (unsigned long long)shared, function->shared_bytes,
+                  (unsigned long long)call->dynamic_shared_bytes,
+                  kj_device_text(call->device, place), (unsigned long long)most);
+  }
+  return KJIT_OK;
+}
+
+static kjit_status check_priority(const kj_call *call, kj_diagnostics *diagnostics)
+{
+  if (!call->config->priority || call->device->driver->cuLaunchKernelEx) return KJIT_OK;
+  return refuse(
+    call, diagnostics,
+    "the launch has a priority, and the driver of CUDA %d.%d knows none: they need CUDA 11.8",
+    call->device->info.driver_version / 1000, call->device->info.driver_version % 1000 / 10);
+}
+
+kjit_status kj_fit_grid(kj_call *call, kjit_specialization *specialization,
+                        kj_diagnostics *diagnostics)
+{
+  const kj_code *code = &specialization->code;
+  bool is_cuda = kj_is_cuda(call->device);
+  if (is_cuda && call->is_block_chosen) KJ_TRY(fit_block(call, specialization, diagnostics));
+  fit_elements(call, code);
+  if (code->shared_array_count || code->fixed_shared_bytes)
+    KJ_TRY(kj_size_shared(call, code, diagnostics));
+  KJ_TRY(fit_cluster(call, code, diagnostics));
+  KJ_TRY(check_memory(call, specialization, diagnostics));
+  if (!is_cuda) return KJIT_OK;
+  call->is_cooperative = code->is_cooperative || (call->config->flags & KJIT_LAUNCH_COOPERATIVE);
+  if (call->is_cooperative) KJ_TRY(fit_cooperative(call, specialization, diagnostics));
+  return check_priority(call, diagnostics);
+}
+
+/* ---- how a GPU is told ---- */
+
+bool kj_is_programmatic(const kj_call *call)
+{
+  enum { FROM = 90 };
+  return (call->config->flags & KJIT_LAUNCH_PROGRAMMATIC) && kj_is_cuda(call->device) &&
+         call->device->info.compute_capability >= FROM && call->device->driver->cuLaunchKernelEx;
+}
+
+kj_cuda_launch kj_describe_launch(const kj_call *call, const kjit_specialization *specialization,
+                                  void *stream)
+{
+  int32_t priority = call->config->priority;
+  return (kj_cuda_launch){ .grid = call->grid,
+                           .block = call->block,
+                           .dynamic_shared_bytes = (uint32_t)call->dynamic_shared_bytes,
+                           .stream = stream,
+                           .parameters = call->parameters,
+                           .parameter_bytes = specialization->code.parameter_bytes,
+                           .has_attributes = call->cluster[0] || call->is_cooperative ||
+                                             call->is_programmatic || priority,
+                           .cluster = call->cluster,
+                           .is_cooperative = call->is_cooperative,
+                           .is_programmatic = call->is_programmatic,
+                           .priority = priority };
+}

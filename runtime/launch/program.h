@@ -1,0 +1,61 @@
+/* Extents, @block and @grid as short programs, made once for a kernel: a launch that is found by
+ * its plan runs these and walks no tree.
+ *
+ * A program knows integers, each with its type, extents of array arguments and the usual operators.
+ * It computes exactly and gives up where the type of an operation does not hold the result: what
+ * wraps around there, and whatever else an expression holds, is left to kj_evaluate, which also
+ * words the errors. */
+#ifndef KJ_DISPATCH_PROGRAM_H
+#define KJ_DISPATCH_PROGRAM_H
+
+#include "launch/evaluate.h"
+
+typedef struct kjit_kernel kjit_kernel;
+
+typedef enum kj_step_op {
+  KJ_STEP_NUMBER, /* .number, of .type */
+  KJ_STEP_SCALAR, /* of parameter .parameter */
+  KJ_STEP_EXTENT, /* .number: dimension, from the end when negative */
+  KJ_STEP_COUNT,  /* elements of an array */
+  KJ_STEP_BLOCK,  /* .number: dimension of the block */
+  KJ_STEP_ADD,
+  KJ_STEP_SUB,
+  KJ_STEP_MUL,
+  KJ_STEP_FLOORDIV,
+  KJ_STEP_MOD,
+  KJ_STEP_CEIL_DIV,
+  KJ_STEP_MIN,
+  KJ_STEP_MAX
+} kj_step_op;
+
+typedef struct kj_step {
+  uint16_t op, parameter;
+  kjit_type type;
+  int64_t number;
+} kj_step;
+
+enum { KJ_MOST_STEPS_OF_PROGRAM = 16, KJ_MOST_PROGRAMS = 4 };
+
+/* Postfix. */
+typedef struct kj_program {
+  uint32_t count; /* 0: the expression is none that a program can be made of */
+  bool uses_arguments;
+  kj_step steps[KJ_MOST_STEPS_OF_PROGRAM];
+} kj_program;
+
+/* Values of an attribute, or the extents of a grid_range (an array's shape as one value, its
+ * product). */
+typedef struct kj_programs {
+  bool is_complete; /* one for each value */
+  uint32_t count;
+  kj_program items[KJ_MOST_PROGRAMS];
+} kj_programs;
+
+/* is_product: only the product of the values counts. */
+void kj_make_programs(const kjit_kernel *kernel, const ki_exprs *values, bool is_product,
+                      kj_programs *programs);
+/* False: not to be had this way. block may be NULL. */
+bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint32_t *block,
+                    int64_t *value);
+
+#endif

@@ -1,0 +1,292 @@
+/* Host arrays of a launch on a GPU: copied there before it and back after it, through memory of the
+ * pools.
+ *
+ * Arrays whose memory overlaps are one group that holds the bytes of all of them, each at its
+ * place: what is the same, overlapping or disjoint on the host is so on the GPU. A copy lies as its
+ * original does relative to 256 bytes, so that the facts about alignment hold for it. All groups
+ * lie in one block, those that are copied in first. Where it is small, one of pinned memory stands
+ * beside it, laid out the same: then there is one copy in and one out, and the driver has no memory
+ * to pin. What is larger the driver copies from where it is, in pieces, which is as fast as going
+ * through pinned memory. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/device_memory.h"
+#include "code/dispatch.h"
+#include "memory/view.h"
+
+enum { PLACEMENT = 256 };
+
+typedef struct group {
+  uint64_t low, high; /* bytes on the host */
+  uint64_t offset;    /* of low in the image */
+  bool copy_in;
+} group;
+
+struct kj_staging {
+  kj_block *image, *pinned;      /* on the GPU; NULL: too large */
+  uint64_t size_bytes, in_bytes; /* of the image, and of what is copied in, at its start */
+  bool is_idle;                  /* nothing queued uses the memory */
+  uint32_t count;
+  group groups[];
+};
+
+/* An array of which the kernel only asks the extents stays where it is. */
+static bool is_staged(const kj_call *call, uint32_t index)
+{
+  const kj_bound *bound = &call->bound[index];
+  const kj_parameter_row *row = &call->kernel->parameters[index];
+  return bound->kind == KJ_ARGUMENT_ARRAY && bound->on_host && !bound->is_empty &&
+         (row->is_read || row->is_written);
+}
+
+/* ---- groups ---- */
+
+/* Merges the range with every group that it overlaps. */
+static void add_range(kj_staging *staging, group added)
+{
+  for (uint32_t i = 0; i < staging->count;) {
+    group *other = &staging->groups[i];
+    if (added.high <= other->low || other->high <= added.low) {
+      i++;
+      continue;
+    }
+    added.low = added.low < other->low ? added.low : other->low;
+    added.high = added.high > other->high ? added.high : other->high;
+    added.copy_in = true; /* no member alone need cover the union */
+    *other = staging->groups[--staging->count];
+    i = 0;
+  }
+  staging->groups[staging->count++] = added;
+}
+
+/* The same array twice stays one range that one of them may cover alone. */
+static void merge_range(kj_staging *staging, group added)
+{
+  for (uint32_t i = 0; i < staging->count; i++) {
+    group *other = &staging->groups[i];
+    if (other->low != added.low || other->high != added.high) continue;
+    other->copy_in = other->copy_in || added.copy_in;
+    return;
+  }
+  add_range(staging, added);
+}
+
+static kjit_access access_of(const kj_call *call, uint32_t index)
+{
+  const kj_parameter_row *row = &call->kernel->parameters[index];
+  kjit_access given = (kjit_access)call->bound[index].access;
+  if (given != KJIT_ACCESS_AUTO) return given;
+  /* nobody knows that a kernel writes every element */
+  return row->is_written ? KJIT_ACCESS_IN_OUT : KJIT_ACCESS_IN;
+}
+
+static bool is_dense(const kj_call *call, const kj_bound *bound)
+{
+  return bound->high - bound->low ==
+         bound->count * kj_element_bytes(call->kernel->module->types, bound->type);
+}
+
+static void find_groups(const kj_call *call, kj_staging *staging)
+{
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
+    const kj_bound *bound = &call->bound[i];
+    if (!is_staged(call, i)) continue;
+    bool writes_all = access_of(call, i) == KJIT_ACCESS_OUT && is_dense(call, bound);
+    merge_range(staging, (group){ .low = bound->low, .high = bound->high, .copy_in = !writes_all });
+  }
+}
+
+static const group *group_of(const kj_staging *staging, const kj_bound *bound)
+{
+  uint32_t i = 0;
+  while (bound->low < staging->groups[i].low || bound->high > staging->groups[i].high) i++;
+  return &staging->groups[i];
+}
+
+/* ---- in ---- */
+
+static void place_groups(kj_staging *staging, bool copy_in)
+{
+  for (uint32_t i = 0; i < staging->count; i++) {
+    group *group = &staging->groups[i];
+    if (group->copy_in != copy_in) continue;
+    group->offset =
+      (staging->size_bytes + PLACEMENT - 1) / PLACEMENT * PLACEMENT + group->low % PLACEMENT;
+    staging->size_bytes = group->offset + (group->high - group->low);
+  }
+}
+
+static kjit_status take_memory(kj_call *call, kj_staging *staging, kj_diagnostics *diagnostics)
+{
+  enum { MOST_PINNED = 4 << 20 };
+  if (!staging->count) return KJIT_OK;
+  place_groups(staging, true);
+  staging->in_bytes = staging->size_bytes;
+  place_groups(staging, false);
+  KJ_TRY(kj_take_block(call->device, KJ_POOL_DEVICE, staging->size_bytes, call->stream, diagnostics,
+                       &staging->image));
+  if (staging->size_bytes > MOST_PINNED) return KJIT_OK;
+  return kj_take_block(call->device, KJ_POOL_PINNED, staging->size_bytes, NULL, diagnostics,
+                       &staging->pinned);
+}
+
+static char *pinned_place(const kj_staging *staging, uint64_t offset)
+{
+  /* NOLINT(performance-no-int-to-ptr) */
+  return (char *)(uintptr_t)staging->pinned->address + offset;
+}
+
+static kjit_status copy_in(const kj_call *call, void *stream, const kj_staging *staging,
+                           kj_diagnostics *diagnostics)
+{
+  kjit_device *device = call->device;
+  for (uint32_t i = 0; i < staging->count; i++) {
+    const group *group = &staging->groups[i];
+    const void *host = (const void *)(uintptr_t)group->low; /* NOLINT(performance-no-int-to-ptr) */
+    size_t size_bytes = group->high - group->low;
+    if (!group->copy_in) continue;
+    if (staging->pinned) memcpy(pinned_place(staging, group->offset), host, size_bytes);
+    else
+      KJ_TRY(KJ_DRIVER(device, diagnostics, cuMemcpyHtoDAsync,
+                       staging->image->address + group->offset, host, size_bytes, stream));
+  }
+  if (!staging->pinned || !staging->in_bytes) return KJIT_OK;
+  return KJ_DRIVER(device, diagnostics, cuMemcpyHtoDAsync, staging->image->address,
+                   pinned_place(staging, 0), staging->in_bytes, stream);
+}
+
+static uint64_t offset_of(const kj_staging *staging, const kj_bound *bound, uint64_t address)
+{
+  const group *group = group_of(staging, bound);
+  return group->offset + (address - group->low);
+}
+
+kjit_status kj_stage_in(kj_call *call, void *stream, kj_diagnostics *diagnostics,
+                        kj_staging **staging)
+{
+  uint32_t count = call->kernel->parameter_count;
+  *staging = calloc(1, sizeof **staging + (count + 1) * sizeof *(*staging)->groups);
+  if (!*staging) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  (*staging)->is_idle = true;
+  find_groups(call, *staging);
+  /* what is queued may still write to host memory that is pinned */
+  KJ_TRY(kj_synchronize(call->device, false, stream, diagnostics));
+  KJ_TRY(take_memory(call, *staging, diagnostics));
+  (*staging)->is_idle = false;
+  for (uint32_t i = 0; i < count; i++) {
+    kj_bound *bound = &call->bound[i];
+    if (is_staged(call, i))
+      bound->target = (*staging)->image->address + offset_of(*staging, bound, bound->address);
+  }
+  return copy_in(call, stream, *staging, diagnostics);
+}
+
+/* ---- out ---- */
+
+static bool is_written(const kj_call *call, uint32_t index)
+{
+  return is_staged(call, index) && access_of(call, index) != KJIT_ACCESS_IN;
+}
+
+/* copy: the bytes of the array, from bound->low on. What lies between the elements is not the
+ * kernel's to write. */
+static kjit_status put_back(const kj_call *call, const kj_bound *bound, const char *copy,
+                            kj_diagnostics *diagnostics)
+{
+  if (is_dense(call, bound)) {
+    /* NOLINT(performance-no-int-to-ptr) */
+    memcpy((void *)(uintptr_t)bound->low, copy, bound->high - bound->low);
+    return KJIT_OK;
+  }
+  kj_view to = { .kind = KJIT_DEVICE_CPU,
+                 .element = bound->type,
+                 .rank = bound->rank,
+                 .element_bytes = kj_element_bytes(call->kernel->module->types, bound->type),
+                 .address = bound->address,
+                 .count = bound->count };
+  for (uint32_t i = 0; i < bound->rank; i++) {
+    to.shape[i] = bound->shape[i];
+    to.strides[i] = kj_stride_of(bound, i);
+  }
+  kj_view from = to;
+  from.address = (uint64_t)(uintptr_t)copy + (bound->address - bound->low);
+  return kj_copy_host(&to, &from, diagnostics);
+}
+
+static kjit_status copy_back(kj_call *call, void *stream, const kj_bound *bound,
+                             const kj_staging *staging, kj_diagnostics *diagnostics)
+{
+  kjit_device *device = call->device;
+  uint64_t image = staging->image->address + offset_of(staging, bound, bound->low);
+  size_t size_bytes = bound->high - bound->low;
+  if (is_dense(call, bound))
+    return KJ_DRIVER(device, diagnostics, cuMemcpyDtoHAsync, (void *)(uintptr_t)bound->low, image,
+                     size_bytes, stream);
+  char *between = malloc(size_bytes);
+  if (!between)
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY,
+                    "out of memory: copying back an array that is not contiguous needs %zu bytes",
+                    size_bytes);
+  kjit_status status =
+    KJ_DRIVER(device, diagnostics, cuMemcpyDtoHAsync, between, image, size_bytes, stream);
+  if (status == KJIT_OK) status = KJ_DRIVER(device, diagnostics, cuStreamSynchronize, stream);
+  if (status == KJIT_OK) status = put_back(call, bound, between, diagnostics);
+  free(between);
+  return status;
+}
+
+/* One copy of everything from the first byte that was written to the last. */
+static kjit_status fetch_pinned(const kj_call *call, void *stream, const kj_staging *staging,
+                                kj_diagnostics *diagnostics)
+{
+  uint64_t low = UINT64_MAX, high = 0;
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
+    if (!is_written(call, i)) continue;
+    uint64_t first = offset_of(staging, &call->bound[i], call->bound[i].low),
+             last = offset_of(staging, &call->bound[i], call->bound[i].high);
+    low = first < low ? first : low;
+    high = last > high ? last : high;
+  }
+  if (high <= low) return KJIT_OK;
+  return KJ_DRIVER(call->device, diagnostics, cuMemcpyDtoHAsync, pinned_place(staging, low),
+                   staging->image->address + low, high - low, stream);
+}
+
+static kjit_status queue_out(kj_call *call, void *stream, const kj_staging *staging,
+                             kj_diagnostics *diagnostics)
+{
+  if (staging->pinned) return fetch_pinned(call, stream, staging, diagnostics);
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++)
+    if (is_written(call, i)) KJ_TRY(copy_back(call, stream, &call->bound[i], staging, diagnostics));
+  return KJIT_OK;
+}
+
+kjit_status kj_stage_out(kj_call *call, void *stream, kj_staging *staging,
+                         kj_diagnostics *diagnostics)
+{
+  KJ_TRY(queue_out(call, stream, staging, diagnostics));
+  KJ_TRY(kj_synchronize(call->device, false, stream, diagnostics));
+  staging->is_idle = true;
+  for (uint32_t i = 0; i < call->kernel->parameter_count && staging->pinned; i++) {
+    const kj_bound *bound = &call->bound[i];
+    if (is_written(call, i))
+      KJ_TRY(put_back(call, bound, pinned_place(staging, offset_of(staging, bound, bound->low)),
+                      diagnostics));
+  }
+  return kj_take_failures(call->device, diagnostics);
+}
+
+/* After a failure halfway the copies that are queued are waited for: the memory is somebody else's
+ * next. */
+void kj_free_staging(kj_call *call, kj_staging *staging)
+{
+  if (!staging) return;
+  kj_diagnostics ignored = { 0 };
+  if (!staging->is_idle)
+    (void)kj_synchronize(call->device, false, kj_native(call->stream), &ignored);
+  kj_free_diagnostics(&ignored);
+  kj_give_idle_block(staging->image);
+  kj_give_idle_block(staging->pinned);
+  free(staging);
+}

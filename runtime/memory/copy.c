@@ -1,0 +1,539 @@
+/* Copies of elements between any two places, of any strides.
+ *
+ * Both sides are brought to the fewest dimensions (kj_simplify_views). Lines go by the driver's
+ * copies, long rows by its two-dimensional one. Other elements on the host go through host memory
+ * in the GPU's order, other elements on a GPU through the library's kernel, and where the other
+ * side is not there, through device memory of the pool. */
+#include "memory/copy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct copy_job {
+  kjit_context *context;
+  /* the GPU that the copy is queued on; for two GPUs the destination's, and the source's */
+  kjit_device *device, *source_device;
+  kjit_stream *stream;
+  bool is_async, is_captured;
+  kj_view to, from;
+} copy_job;
+
+static size_t bytes_of(const kj_view *view) { return view->count * view->element_bytes; }
+
+/* ---- memory in between ---- */
+
+static kjit_status take_between(copy_job *job, kjit_device *device, kj_diagnostics *diagnostics,
+                                kj_block **block)
+{
+  if (job->is_captured)
+    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
+                    "kjit_copy_async: a copy that goes through memory in between cannot be "
+                    "captured: make one side contiguous");
+  return kj_take_block(device, KJ_POOL_DEVICE, bytes_of(&job->to),
+                       device == job->device ? job->stream : NULL, diagnostics, block);
+}
+
+static void give_between(const copy_job *job, kj_block *block)
+{
+  bool is_per_thread = job->stream && job->stream->slot == KJ_SLOT_PER_THREAD;
+  if (!block) return;
+  if (is_per_thread) kj_park_block(block); /* nobody else can say when that stream is done */
+  else kj_give_block(block, job->stream && job->stream->slot >= KJ_SLOT_FIRST ? job->stream : NULL);
+}
+
+/* ---- the driver's copies; the device's context is current ---- */
+
+static kjit_status copy_line(const copy_job *job, const kj_view *to, const kj_view *from,
+                             kj_diagnostics *diagnostics)
+{
+  kjit_device *device = job->device;
+  size_t size_bytes = bytes_of(to);
+  void *stream = kj_native(job->stream);
+  if (from->kind == KJIT_DEVICE_CPU)
+    return KJ_DRIVER(device, diagnostics, cuMemcpyHtoDAsync, to->address,
+                     (const void *)(uintptr_t)from->address, size_bytes, stream);
+  if (to->kind == KJIT_DEVICE_CPU)
+    return KJ_DRIVER(device, diagnostics, cuMemcpyDtoHAsync, (void *)(uintptr_t)to->address,
+                     from->address, size_bytes, stream);
+  if (to->ordinal == from->ordinal)
+    return KJ_DRIVER(device, diagnostics, cuMemcpyDtoDAsync, to->address, from->address, size_bytes,
+                     stream);
+  return KJ_DRIVER(device, diagnostics, cuMemcpyPeerAsync, to->address, device->primary,
+                   from->address, job->source_device->primary, size_bytes, stream);
+}
+
+/* Rows without gaps inside, the same distance apart: for the driver, where they are long enough
+ * that it is not slow. */
+static bool are_rows(const copy_job *job, const kj_view *to, const kj_view *from)
+{
+  enum { LEAST_BYTES = 64, MOST_PITCH = 0x7fffffff };
+  if (to->rank != 2 || to->strides[1] != 1 || from->strides[1] != 1 ||
+      job->source_device != job->device)
+    return false;
+  int64_t width = to->shape[1] * to->element_bytes, to_pitch = to->strides[0] * to->element_bytes,
+          from_pitch = from->strides[0] * from->element_bytes;
+  bool is_worth_it = width >= LEAST_BYTES || job->is_captured;
+  return is_worth_it && to_pitch >= width && from_pitch >= width && to_pitch <= MOST_PITCH &&
+         from_pitch <= MOST_PITCH;
+}
+
+static kj_cu_side describe_side(const kj_view *view)
+{
+  kj_cu_side side = { .pitch_bytes = (size_t)view->strides[0] * view->element_bytes };
+  side.type = view->kind == KJIT_DEVICE_CPU ? KJ_CU_HOST : KJ_CU_DEVICE;
+  side.device = view->address;
+  side.host = (void *)(uintptr_t)view->address; /* NOLINT(performance-no-int-to-ptr) */
+  return side;
+}
+
+static kjit_status copy_rows(const copy_job *job, kj_diagnostics *diagnostics)
+{
+  kj_cu_rows rows = { .source = describe_side(&job->from),
+                      .destination = describe_side(&job->to),
+                      .width_bytes = (size_t)job->to.shape[1] * job->to.element_bytes,
+                      .height = (size_t)job->to.shape[0] };
+  return KJ_DRIVER(job->device, diagnostics, cuMemcpy2DAsync, &rows, kj_native(job->stream));
+}
+
+/* ---- host elements that are no line: through pinned memory, in the order of the stream ---- */
+
+typedef struct host_step {
+  kj_view to, from;
+  kj_block *give; /* or NULL */
+} host_step;
+
+/* Called by the driver in the order of the stream. The views do not overlap, so that nothing can
+ * fail. */
+static void run_host_step(void *user)
+{
+  host_step *step = user;
+  kj_diagnostics ignored = { 0 };
+  if (step->to.count) (void)kj_copy_host(&step->to, &step->from, &ignored);
+  kj_give_block(step->give, NULL);
+  kj_free_diagnostics(&ignored);
+  free(step);
+}
+
+static kjit_status queue_host_step(const copy_job *job, const kj_view *to, const kj_view *from,
+                                   kj_block *give, kj_diagnostics *diagnostics)
+{
+  host_step *step = calloc(1, sizeof *step);
+  if (!step) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (to) step->to = *to;
+  if (from) step->from = *from;
+  step->give = give;
+  kjit_status status = KJ_DRIVER(job->device, diagnostics, cuLaunchHostFunc, kj_native(job->stream),
+                                 run_host_step, step);
+  if (status != KJIT_OK) free(step);
+  return status;
+}
+
+static kjit_status wait(const copy_job *job, kj_diagnostics *diagnostics)
+{
+  return kj_synchronize(job->device, false, kj_native(job->stream), diagnostics);
+}
+
+static kjit_status copy_in(const copy_job *job, const kj_view *to, const kj_view *from,
+                           kj_block *pinned, kj_diagnostics *diagnostics)
+{
+  kj_view line = kj_dense_view(from, pinned->address);
+  if (job->is_async) {
+    KJ_TRY(queue_host_step(job, &line, from, NULL, diagnostics));
+  } else {
+    KJ_TRY(wait(job, diagnostics)); /* what the stream does before may still write there */
+    KJ_TRY(kj_copy_host(&line, from, diagnostics));
+  }
+  KJ_TRY(copy_line(job, to, &line, diagnostics));
+  return job->is_async ? queue_host_step(job, NULL, NULL, pinned, diagnostics)
+                       : wait(job, diagnostics);
+}
+
+static kjit_status copy_out(const copy_job *job, const kj_view *to, const kj_view *from,
+                            kj_block *pinned, kj_diagnostics *diagnostics)
+{
+  kj_view line = kj_dense_view(to, pinned->address);
+  KJ_TRY(copy_line(job, &line, from, diagnostics));
+  if (job->is_async) return queue_host_step(job, to, &line, pinned, diagnostics);
+  KJ_TRY(wait(job, diagnostics));
+  return kj_copy_host(to, &line, diagnostics);
+}
+
+/* The device's side is dense. After a failure of an asynchronous copy, what was queued of it is
+ * waited for before the pool gets the memory back. */
+static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view *from,
+                                kj_diagnostics *diagnostics)
+{
+  kj_block *pinned;
+  if (job->is_captured)
+    return kj_error(
+      diagnostics, KJIT_ERROR_UNSUPPORTED,
+      "kjit_copy_async: a copy of host elements that are not contiguous cannot be captured");
+  KJ_TRY(kj_take_block(job->device, KJ_POOL_PINNED, bytes_of(to), NULL, diagnostics, &pinned));
+  kjit_status status = from->kind == KJIT_DEVICE_CPU ? copy_in(job, to, from, pinned, diagnostics)
+                                                     : copy_out(job, to, from, pinned, diagnostics);
+  if (!job->is_async) {
+    kj_give_block(pinned, NULL);
+  } else if (status != KJIT_OK) {
+    kj_diagnostics ignored = { 0 };
+    (void)wait(job, &ignored);
+    kj_free_diagnostics(&ignored);
+    kj_give_block(pinned, NULL);
+  }
+  return status;
+}
+
+static kjit_status copy_dense(copy_job *job, const kj_view *to, const kj_view *from,
+                              kj_diagnostics *diagnostics)
+{
+  const kj_view *host = to->kind == KJIT_DEVICE_CPU ? to : from;
+  if (host->kind != KJIT_DEVICE_CPU || kj_is_row_major(host))
+    return copy_line(job, to, from, diagnostics);
+  return copy_between(job, to, from, diagnostics);
+}
+
+/* ---- elements of a GPU that are not dense ---- */
+
+/* A failure inside the launch has ended the call of the library's kernel: its status is all that is
+ * left to hand on. */
+static kjit_status copy_by_kernel(const copy_job *job, const kj_view *to, const kj_view *from)
+{
+  return kj_copy_strided(job->device, to, from, job->stream);
+}
+
+static kjit_status gather(copy_job *job, kj_diagnostics *diagnostics)
+{
+  kj_block *block;
+  KJ_TRY(take_between(job, job->device, diagnostics, &block));
+  kj_view dense = kj_dense_view(&job->from, block->address);
+  kjit_status status = copy_by_kernel(job, &dense, &job->from);
+  if (status == KJIT_OK) status = copy_dense(job, &job->to, &dense, diagnostics);
+  give_between(job, block);
+  return status;
+}
+
+static kjit_status scatter(copy_job *job, kj_diagnostics *diagnostics)
+{
+  kj_block *block;
+  KJ_TRY(take_between(job, job->device, diagnostics, &block));
+  kj_view dense = kj_dense_view(&job->to, block->address);
+  kjit_status status = copy_dense(job, &dense, &job->from, diagnostics);
+  if (status == KJIT_OK)
+    status = kj_is_row_major(&job->to) ? copy_line(job, &job->to, &dense, diagnostics)
+                                       : copy_by_kernel(job, &job->to, &dense);
+  give_between(job, block);
+  return status;
+}
+
+/* The source's GPU gathers on its default stream, and the host waits for that: the streams of two
+ * GPUs have no order of their own. */
+static kjit_status gather_there(copy_job *job, kj_diagnostics *diagnostics)
+{
+  kj_block *block;
+  KJ_TRY(take_between(job, job->source_device, diagnostics, &block));
+  kj_view dense = kj_dense_view(&job->from, block->address);
+  void *previous = NULL;
+  kjit_status status = kj_enter_device(job->source_device, diagnostics, &previous);
+  if (status == KJIT_OK) {
+    status = kj_copy_strided(job->source_device, &dense, &job->from, NULL);
+    kj_leave_device(job->source_device, previous);
+  }
+  if (status == KJIT_OK) status = kj_synchronize(job->source_device, false, NULL, diagnostics);
+  kj_view from = job->from;
+  job->from = dense;
+  if (status == KJIT_OK)
+    status = kj_is_row_major(&job->to) ? copy_line(job, &job->to, &dense, diagnostics)
+                                       : scatter(job, diagnostics);
+  if (status == KJIT_OK) status = wait(job, diagnostics);
+  job->from = from;
+  kj_give_block(block, NULL);
+  return status;
+}
+
+static bool do_overlap(const kj_view *a, const kj_view *b)
+{
+  uint64_t a_low, a_high, b_low, b_high;
+  kj_view_range(a, &a_low, &a_high);
+  kj_view_range(b, &b_low, &b_high);
+  return a_low < b_high && b_low < a_high;
+}
+
+/* Both on GPUs. */
+static kjit_status copy_on_device(copy_job *job, kj_diagnostics *diagnostics)
+{
+  bool is_dense = kj_is_row_major(&job->to) && kj_is_row_major(&job->from);
+  if (job->source_device != job->device) {
+    /* both default streams, as within one GPU */
+    if (!job->stream) KJ_TRY(kj_order_devices(job->source_device, job->device, diagnostics));
+    if (is_dense) return copy_line(job, &job->to, &job->from, diagnostics);
+    return kj_is_row_major(&job->from) ? scatter(job, diagnostics) : gather_there(job, diagnostics);
+  }
+  bool has_same_place = is_dense && job->to.address == job->from.address;
+  if (has_same_place) return KJIT_OK;
+  if (is_dense && do_overlap(&job->to, &job->from)) return scatter(job, diagnostics);
+  if (is_dense) return copy_line(job, &job->to, &job->from, diagnostics);
+  return are_rows(job, &job->to, &job->from) ? copy_rows(job, diagnostics)
+                                             : copy_by_kernel(job, &job->to, &job->from);
+}
+
+static kjit_status queue_copy(copy_job *job, kj_diagnostics *diagnostics)
+{
+  bool is_in = job->from.kind == KJIT_DEVICE_CPU, is_out = job->to.kind == KJIT_DEVICE_CPU;
+  kj_view *lead = is_out ? &job->from : &job->to;
+  kj_simplify_views(lead, is_out ? &job->to : &job->from);
+  if (!is_in && !is_out) return copy_on_device(job, diagnostics);
+  if (kj_is_line(&job->to) && kj_is_line(&job->from))
+    return copy_line(job, &job->to, &job->from, diagnostics);
+  if (are_rows(job, &job->to, &job->from)) return copy_rows(job, diagnostics);
+  if (kj_is_row_major(lead)) return copy_dense(job, &job->to, &job->from, diagnostics);
+  return is_in ? scatter(job, diagnostics) : gather(job, diagnostics);
+}
+
+static kjit_status run_on_gpu(copy_job *job, kj_diagnostics *diagnostics)
+{
+  void *previous;
+  KJ_TRY(kj_enter_device(job->device, diagnostics, &previous));
+  kjit_status status = queue_copy(job, diagnostics);
+  if (status == KJIT_OK && !job->is_async) status = wait(job, diagnostics);
+  kj_leave_device(job->device, previous);
+  return status;
+}
+
+/* ---- arguments ---- */
+
+static kjit_status view_argument(kjit_context *context, const kjit_arg *argument, const char *what,
+                                 kj_diagnostics *diagnostics, kj_view *view)
+{
+  const kjit_array *array = argument->kind == KJIT_ARG_ARRAY ? argument->value.array : NULL;
+  /* whose streams mean something else there */
+  if (array && array->object.device->context != context)
+    return kj_error(
+      diagnostics, KJIT_ERROR_ARGUMENT,
+      "the %s is an array of another context: hand it over as a tensor (kjit_get_tensor)", what);
+  if (array) return kj_view_array(array, what, diagnostics, view);
+  if (argument->kind == KJIT_ARG_TENSOR && argument->value.tensor)
+    return kj_view_tensor(context->types, argument->value.tensor, argument->type, what, diagnostics,
+                          view);
+  return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the %s is neither a tensor nor an array", what);
+}
+
+kjit_status kj_view_destination(const kjit_arg *argument, kjit_context *context,
+                                kj_diagnostics *diagnostics, kj_view *view)
+{
+  KJ_TRY(view_argument(context, argument, "destination", diagnostics, view));
+  if (argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_read_only)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "the destination is read-only: its owner has said so through DLPack");
+  for (uint32_t i = 0; i < view->rank && view->count; i++)
+    if (view->strides[i] == 0 && view->shape[i] > 1)
+      return kj_error(
+        diagnostics, KJIT_ERROR_ARGUMENT,
+        "elements of the destination are the same memory: dimension %u has the stride 0", i);
+  return KJIT_OK;
+}
+
+static kjit_status check_equal(const kj_view *destination, const kj_view *source,
+                               kjit_context *context, kj_diagnostics *diagnostics)
+{
+  const ki_types *types = context->types;
+  if (destination->element != source->element) {
+    kj_buffer there = { 0 }, here = { 0 };
+    ki_print_type(types, destination->element, &there);
+    ki_print_type(types, source->element, &here);
+    kjit_status status =
+      kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+               "kjit_copy: the destination's elements are %s, the source's %s",
+               there.text ? there.text : "others", here.text ? here.text : "others");
+    kj_free_buffer(&there);
+    kj_free_buffer(&here);
+    return status;
+  }
+  if (destination->rank != source->rank)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "kjit_copy: the destination has %u dimensions, the source %u",
+                    destination->rank, source->rank);
+  for (uint32_t i = 0; i < source->rank; i++)
+    if (destination->shape[i] != source->shape[i])
+      return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                      "kjit_copy: dimension %u is %lld in the destination, %lld in the source", i,
+                      (long long)destination->shape[i], (long long)source->shape[i]);
+  return KJIT_OK;
+}
+
+/* The GPU whose stream orders the copy. */
+static kjit_status choose_device(copy_job *job, kj_diagnostics *diagnostics)
+{
+  kj_runtime *runtime = kj_get_runtime(job->context);
+  if (!runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  const kj_view *main_side = job->to.kind == KJIT_DEVICE_CUDA ? &job->to : &job->from;
+  KJ_TRY(kj_find_device(runtime, KJIT_DEVICE_CUDA, main_side->ordinal, diagnostics, &job->device));
+  job->source_device = job->device;
+  if (job->from.kind == KJIT_DEVICE_CUDA)
+    KJ_TRY(kj_find_device(runtime, KJIT_DEVICE_CUDA, job->from.ordinal, diagnostics,
+                          &job->source_device));
+  return kj_check_stream(job->device, job->stream, !job->is_async, diagnostics);
+}
+
+/* ---- host to host ---- */
+
+typedef struct copy_operation {
+  kj_operation operation;
+  kjit_context *context;
+  kj_view to, from;
+} copy_operation;
+
+static kjit_status run_operation(kj_operation *operation, kjit_stream *stream)
+{
+  (void)stream;
+  const copy_operation *copy = (copy_operation *)operation;
+  kj_diagnostics diagnostics = { 0 };
+  if (copy->to.count) (void)kj_copy_host(&copy->to, &copy->from, &diagnostics);
+  return ki_finish_call(copy->context, &diagnostics);
+}
+
+static void free_operation(kj_operation *operation) { free(operation); }
+
+static kjit_status record_copy(const copy_job *job, kj_diagnostics *diagnostics)
+{
+  copy_operation *copy = calloc(1, sizeof *copy);
+  if (!copy) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  *copy = (copy_operation){ .operation = { .run = run_operation, .destroy = free_operation },
+                            .context = job->context,
+                            .to = job->to,
+                            .from = job->from };
+  return kj_record_operation(job->stream, &copy->operation, diagnostics);
+}
+
+/* A GPU's stream orders copies of host memory, too: pinned and mapped memory are the host's, and a
+ * GPU's work reads and writes them. */
+static kjit_status copy_on_host(copy_job *job, kj_diagnostics *diagnostics)
+{
+  if (!job->device) return kj_copy_host(&job->to, &job->from, diagnostics);
+  KJ_TRY(kj_check_stream(job->device, job->stream, !job->is_async, diagnostics));
+  if (!kj_is_cuda(job->device))
+    return job->is_captured ? record_copy(job, diagnostics)
+                            : kj_copy_host(&job->to, &job->from, diagnostics);
+  if (job->is_captured)
+    return kj_error(
+      diagnostics, KJIT_ERROR_UNSUPPORTED,
+      "kjit_copy_async: a copy from host to host cannot be captured on a GPU's stream");
+  void *previous;
+  KJ_TRY(kj_enter_device(job->device, diagnostics, &previous));
+  kjit_status status = job->is_async ? queue_host_step(job, &job->to, &job->from, NULL, diagnostics)
+                                     : wait(job, diagnostics);
+  kj_leave_device(job->device, previous);
+  return status == KJIT_OK && !job->is_async ? kj_copy_host(&job->to, &job->from, diagnostics)
+                                             : status;
+}
+
+/* ---- the entry ---- */
+
+/* Before the copy is queued: memory that another thread releases meanwhile is the host's mistake,
+ * not kjit's. */
+static kjit_status note_use(const copy_job *job, const kjit_arg *argument,
+                            kj_diagnostics *diagnostics)
+{
+  if (argument->kind != KJIT_ARG_ARRAY) return KJIT_OK;
+  if (job->device && kj_is_cuda(job->device))
+    kj_note_use(argument->value.array, job->stream, job->device);
+  return job->is_captured ? kj_keep_array(job->stream, argument->value.array, diagnostics)
+                          : KJIT_OK;
+}
+
+/* Of a kjit array: the GPU that it was made for, wherever its memory is. */
+static kjit_device *gpu_of(const kjit_arg *argument)
+{
+  kjit_device *device =
+    argument->kind == KJIT_ARG_ARRAY ? argument->value.array->object.device : NULL;
+  return device && kj_is_cuda(device) ? device : NULL;
+}
+
+static kjit_status copy(copy_job *job, const kjit_arg *destination, const kjit_arg *source,
+                        kj_diagnostics *diagnostics)
+{
+  KJ_TRY(kj_view_destination(destination, job->context, diagnostics, &job->to));
+  KJ_TRY(view_argument(job->context, source, "source", diagnostics, &job->from));
+  KJ_TRY(check_equal(&job->to, &job->from, job->context, diagnostics));
+  job->is_captured = job->stream && atomic_load(&job->stream->capture);
+  if (!job->to.count) return KJIT_OK;
+  bool is_on_host = job->to.kind == KJIT_DEVICE_CPU && job->from.kind == KJIT_DEVICE_CPU;
+  if (!is_on_host) KJ_TRY(choose_device(job, diagnostics));
+  else
+    job->device = job->stream           ? job->stream->object.device
+                  : gpu_of(destination) ? gpu_of(destination)
+                                        : gpu_of(source);
+  KJ_TRY(note_use(job, destination, diagnostics));
+  KJ_TRY(note_use(job, source, diagnostics));
+  return is_on_host ? copy_on_host(job, diagnostics) : run_on_gpu(job, diagnostics);
+}
+
+static kjit_status run_copy(kjit_context *context, const kjit_arg *destination,
+                            const kjit_arg *source, kjit_stream *stream, bool is_async)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!destination || !source)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_copy: the %s is NULL",
+                        destination ? "source" : "destination");
+  if (stream && stream->object.device->context != context)
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
+                        "kjit_copy: the stream belongs to another context");
+  kj_diagnostics diagnostics = { 0 };
+  copy_job job = { .context = context, .stream = stream, .is_async = is_async };
+  kjit_status status = copy(&job, destination, source, &diagnostics);
+  /* none: a kernel of the library has reported it */
+  return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
+}
+
+kjit_status kjit_copy(kjit_context *context, const kjit_arg *destination, const kjit_arg *source,
+                      kjit_stream *stream)
+{
+  return run_copy(context, destination, source, stream, false);
+}
+
+kjit_status kjit_copy_async(kjit_context *context, const kjit_arg *destination,
+                            const kjit_arg *source, kjit_stream *stream)
+{
+  return run_copy(context, destination, source, stream, true);
+}
+
+/* ---- all of an array, and memory of the host ---- */
+
+static kjit_status copy_all(kjit_array *array, void *memory, size_t size_bytes, kjit_stream *stream,
+                            bool to_host)
+{
+  if (!array) return KJIT_ERROR_MISUSE;
+  kjit_context *context = array->object.device->context;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  kj_diagnostics diagnostics = { 0 };
+  kj_view view;
+  int64_t strides[KJ_MAX_RANK];
+  if (kj_view_array(array, "the array", &diagnostics, &view) != KJIT_OK)
+    return ki_finish_call(context, &diagnostics);
+  if (!memory && view.count)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "the host memory is NULL");
+  if (size_bytes != bytes_of(&view))
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
+                        "the host memory has %zu bytes, the array %zu", size_bytes,
+                        bytes_of(&view));
+  kjit_tensor tensor = array->tensor;
+  kj_fill_strides(strides, array->shape, view.rank);
+  tensor.data = memory;
+  tensor.byte_offset = 0;
+  tensor.device_type = KJIT_DEVICE_CPU;
+  tensor.device_id = 0;
+  tensor.strides = strides;
+  kjit_arg device = kjit_arg_array(array), host = kjit_arg_elements(array->element, &tensor);
+  return kjit_copy(context, to_host ? &host : &device, to_host ? &device : &host, stream);
+}
+
+kjit_status kjit_copy_from_host(kjit_array *array, const void *memory, size_t size_bytes,
+                                kjit_stream *stream)
+{
+  return copy_all(array, (void *)(uintptr_t)memory, size_bytes, stream, false);
+}
+
+kjit_status kjit_copy_to_host(const kjit_array *array, void *memory, size_t size_bytes,
+                              kjit_stream *stream)
+{
+  return copy_all((kjit_array *)(uintptr_t)array, memory, size_bytes, stream, true);
+}

@@ -1,0 +1,50 @@
+/* Elements of arrays: how DLPack describes them, how large they are. DLPack has scalars and
+ * vectors; a struct or a pointer is opaque to it, as many lanes of 8 bits as it has bytes, and the
+ * host says the type. */
+#include "base/runtime.h"
+
+enum { DLPACK_OPAQUE = 3, DLPACK_BITS_OF_BYTE = 8 };
+
+uint32_t kj_element_bytes(const ki_types *types, kjit_type type)
+{
+  return ki_type(types, type)->size_bytes;
+}
+
+uint32_t kj_element_alignment(const ki_types *types, kjit_type type)
+{
+  const ki_type_info *info = ki_type(types, type);
+  if (info->class_ == KJ_CLASS_COMPLEX) return info->size_bytes / 2;
+  return ki_alignment(types, type);
+}
+
+kjit_type kj_type_of_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type given)
+{
+  if (given != KJIT_ANY) return ki_is_element(types, given) ? given : KJIT_ANY;
+  kjit_type lane = kj_type_of_dlpack(tensor->code, tensor->bits);
+  if (lane == KJIT_ANY || tensor->lanes == 1) return lane;
+  bool is_vector = tensor->lanes == 2 || tensor->lanes == 3 || tensor->lanes == 4 ||
+                   tensor->lanes == 8 || tensor->lanes == 16;
+  return is_vector && ki_type(types, lane)->class_ != KJ_CLASS_COMPLEX
+           ? ki_intern_vector(types, lane, tensor->lanes)
+           : KJIT_ANY;
+}
+
+void kj_describe_element(const ki_types *types, kjit_type element, kjit_tensor *tensor)
+{
+  static const struct {
+    uint8_t code, bits;
+  } dlpack[KJIT_SCALAR_COUNT] = {
+#define X(name, text, size, class_, code, bits) [KJIT_##name] = { code, bits },
+#include <kjit/types.def>
+#undef X
+  };
+  const ki_type_info *info = ki_type(types, element);
+  bool is_vector = info->class_ == KJ_CLASS_VECTOR;
+  kjit_type lane = is_vector ? info->element : element;
+  bool is_opaque = !ki_is_scalar(lane);
+  tensor->code = is_opaque ? DLPACK_OPAQUE : dlpack[lane].code;
+  tensor->bits = is_opaque ? DLPACK_BITS_OF_BYTE : dlpack[lane].bits;
+  tensor->lanes = is_opaque   ? (uint16_t)(info->size_bytes <= UINT16_MAX ? info->size_bytes : 0)
+                  : is_vector ? (uint16_t)info->count
+                              : 1;
+}

@@ -1,0 +1,247 @@
+/* Threads that failed: where a GPU's kernels leave word of it, and what the host says. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "code/dispatch.h"
+#include "native/support_routines.h"
+
+/* The record of one specialization, in host memory that the GPU writes: reading it needs no call of
+ * the driver. */
+struct kj_failure_slot {
+  kj_failure_slot *next;
+  kjit_specialization *specialization;
+  kj_failure_record *record;
+};
+
+/* ---- the message ---- */
+
+typedef struct site {
+  int kind;
+  kj_location location;
+  char formats[3];
+  const char *message; /* up to the end of the line */
+} site;
+
+static bool find_site(const char *failures, uint32_t number, site *found)
+{
+  int length = 0;
+  for (; number && failures; number--)
+    failures = (failures = strchr(failures, '\n')) ? failures + 1 : NULL;
+  *found = (site){ 0 };
+  kj_location *location = &found->location;
+  if (!failures || sscanf(failures, "%d %u %u %u %2s%n", &found->kind, &location->file,
+                          &location->line, &location->column, found->formats, &length) < 5)
+    return false;
+  found->message = failures + length + 1; /* may be empty, or start with a blank */
+  return found->kind >= 0 && found->kind < KJ_FAILURE_KIND_COUNT;
+}
+
+static void append_value(kj_buffer *text, char format, uint64_t value)
+{
+  double number;
+  memcpy(&number, &value, sizeof number);
+  if (format == 'f') kj_append_format(text, "%.9g", number);
+  else if (format == 'u') kj_append_format(text, "%" PRIu64, value);
+  else kj_append_format(text, "%" PRId64, (int64_t)value);
+}
+
+static void append_message(kj_buffer *text, const site *site)
+{
+  for (const char *at = site->message; *at && *at != '\n'; at++)
+    kj_append(text, *at == 1 ? "\n" : at, 1);
+}
+
+static void say_raise(kj_buffer *text, const site *site, const kj_failure_record *record)
+{
+  (void)record;
+  append_message(text, site);
+}
+
+static void say_assert(kj_buffer *text, const site *site, const kj_failure_record *record)
+{
+  kj_append_text(text, "assertion failed");
+  if (*site->message && *site->message != '\n') kj_append_text(text, ": ");
+  append_message(text, site);
+  if (site->formats[0] == '-') return;
+  kj_append_text(text, " (");
+  append_value(text, site->formats[0], record->values[0]);
+  kj_append_text(text, " and ");
+  append_value(text, site->formats[1], record->values[1]);
+  kj_append_text(text, ")");
+}
+
+static void say_bounds(kj_buffer *text, const site *site, const kj_failure_record *record)
+{
+  int64_t extent = (int64_t)record->values[1];
+  bool is_negative = site->formats[0] == 'i' && (int64_t)record->values[0] < 0;
+  kj_append_text(text, "index ");
+  append_value(text, site->formats[0], record->values[0]);
+  if (extent > 0) kj_append_format(text, " of 0..%" PRId64, extent - 1);
+  else kj_append_text(text, " is out of bounds: the extent is 0");
+  if (is_negative) kj_append_text(text, "; negative indices do not wrap");
+}
+
+static void say_division(kj_buffer *text, const site *site, const kj_failure_record *record)
+{
+  kj_append_text(text, "division of ");
+  append_value(text, site->formats[0], record->values[0]);
+  kj_append_text(text, " by zero");
+}
+
+static void say_barrier(kj_buffer *text, const site *site, const kj_failure_record *record)
+{
+  (void)site, (void)record;
+  kj_append_text(text, "other threads of the block wait at this barrier, and this thread has gone "
+                       "another way: a barrier is for all that have not left the kernel");
+}
+
+static void say_uninitialized(kj_buffer *text, const site *site, const kj_failure_record *record)
+{
+  (void)site;
+  kj_append_format(text, "element %" PRId64 " is read before it is written",
+                   (int64_t)record->values[0]);
+}
+
+/* values[1]: kn_watch_access's result, and bit 32: this access writes. */
+static void say_race(kj_buffer *text, const site *site, const kj_failure_record *record)
+{
+  (void)site;
+  uint64_t found = record->values[1];
+  uint32_t other = (uint32_t)(found >> KJ_WATCH_RESULT_BITS & 0xffffff);
+  bool writes = found >> 32 & 1, was_written = (found & 0xff) == KJ_WATCH_WAS_WRITTEN;
+  kj_append_format(text, "a race: element %" PRId64 " is %s here, and ", (int64_t)record->values[0],
+                   writes ? "written" : "read");
+  if (other < KJ_WATCH_SEVERAL) kj_append_format(text, "thread number %u of the block", other);
+  else kj_append_text(text, "several other threads");
+  kj_append_format(text, " %s it; there is no barrier between", was_written ? "wrote" : "read");
+}
+
+static void (*const say[])(kj_buffer *, const site *, const kj_failure_record *) = {
+  [KJ_FAILURE_RAISE] = say_raise,     [KJ_FAILURE_ASSERT] = say_assert,
+  [KJ_FAILURE_BOUNDS] = say_bounds,   [KJ_FAILURE_DIVISION] = say_division,
+  [KJ_FAILURE_BARRIER] = say_barrier, [KJ_FAILURE_UNINITIALIZED] = say_uninitialized,
+  [KJ_FAILURE_RACE] = say_race
+};
+
+kjit_status kj_report_failure(const kjit_specialization *specialization,
+                              const kj_failure_record *record, kj_diagnostics *diagnostics)
+{
+  const kjit_kernel *kernel = specialization->kernel;
+  const char *name = kernel->function->decl->name;
+  const uint32_t *block = record->block, *thread = record->thread;
+  site site;
+  if (!find_site(specialization->code.failures, record->site, &site))
+    return kj_error(diagnostics, KJIT_ERROR_KERNEL,
+                    "kernel `%s` failed at a place that is not known", name);
+  kj_buffer text = { 0 };
+  say[site.kind](&text, &site, record);
+  (void)kj_error_at(diagnostics, kernel->module, site.location, KJIT_ERROR_KERNEL,
+                    "kernel `%s`, block (%u, %u, %u), thread (%u, %u, %u): %s", name, block[0],
+                    block[1], block[2], thread[0], thread[1], thread[2],
+                    text.text ? text.text : "");
+  kj_free_buffer(&text);
+  return KJIT_ERROR_KERNEL;
+}
+
+kjit_status kj_report_function_failure(const kjit_kernel *kernel, const char *failures,
+                                       const kj_failure_record *record, kj_diagnostics *diagnostics)
+{
+  const char *name = kernel->function->decl->name;
+  site site;
+  if (!find_site(failures, record->site, &site))
+    return kj_error(diagnostics, KJIT_ERROR_KERNEL, "func `%s` failed at a place that is not known",
+                    name);
+  kj_buffer text = { 0 };
+  say[site.kind](&text, &site, record);
+  (void)kj_error_at(diagnostics, kernel->module, site.location, KJIT_ERROR_KERNEL, "func `%s`: %s",
+                    name, text.text ? text.text : "");
+  kj_free_buffer(&text);
+  return KJIT_ERROR_KERNEL;
+}
+
+/* ---- the records of a GPU ---- */
+
+static kjit_status allocate_record(kjit_device *device, kj_diagnostics *diagnostics,
+                                   kj_failure_slot *slot, uint64_t *address)
+{
+  enum { PORTABLE = 1, MAPPED = 2 };
+  void *memory = NULL;
+  KJ_TRY(KJ_DRIVER(device, diagnostics, cuMemHostAlloc, &memory, sizeof *slot->record,
+                   PORTABLE | MAPPED));
+  kjit_status status =
+    KJ_DRIVER(device, diagnostics, cuMemHostGetDevicePointer, address, memory, 0);
+  if (status != KJIT_OK) {
+    device->driver->cuMemFreeHost(memory);
+    return status;
+  }
+  slot->record = memset(memory, 0, sizeof *slot->record);
+  return KJIT_OK;
+}
+
+static void add_slot(kjit_device *device, kj_failure_slot *slot)
+{
+  pthread_mutex_lock(&device->mutex);
+  kj_failure_slot **at = &device->failure_slots;
+  while (*at) at = &(*at)->next;
+  *at = slot;
+  pthread_mutex_unlock(&device->mutex);
+}
+
+static void remove_slot(kjit_device *device, kj_failure_slot *slot)
+{
+  pthread_mutex_lock(&device->mutex);
+  kj_failure_slot **at = &device->failure_slots;
+  while (*at && *at != slot) at = &(*at)->next;
+  if (*at) *at = slot->next;
+  pthread_mutex_unlock(&device->mutex);
+}
+
+kjit_status kj_open_failures(kjit_specialization *specialization, kj_diagnostics *diagnostics)
+{
+  kjit_device *device = specialization->device;
+  void *previous;
+  kj_failure_slot *slot = calloc(1, sizeof *slot);
+  if (!slot) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  slot->specialization = specialization;
+  kjit_status status = kj_enter_device(device, diagnostics, &previous);
+  if (status == KJIT_OK) {
+    status = allocate_record(device, diagnostics, slot, &specialization->failure_address);
+    kj_leave_device(device, previous);
+  }
+  if (status != KJIT_OK) {
+    free(slot);
+    return status;
+  }
+  specialization->failure_slot = slot;
+  add_slot(device, slot);
+  return KJIT_OK;
+}
+
+void kj_close_failures(kjit_specialization *specialization)
+{
+  kjit_device *device = specialization->device;
+  kj_failure_slot *slot = specialization->failure_slot;
+  if (!slot) return;
+  remove_slot(device, slot);
+  kj_free_pinned_of_code(device, specialization->generation, slot->record);
+  free(slot);
+  specialization->failure_slot = NULL;
+}
+
+kjit_status kj_take_failures(kjit_device *device, kj_diagnostics *diagnostics)
+{
+  kjit_status status = KJIT_OK;
+  pthread_mutex_lock(&device->mutex);
+  uint32_t generation = atomic_load(&device->generation);
+  for (kj_failure_slot *slot = device->failure_slots; slot; slot = slot->next) {
+    if (slot->specialization->generation != generation) continue;
+    if (__atomic_load_n(&slot->record->state, __ATOMIC_ACQUIRE) != KJ_FAILURE_WRITTEN) continue;
+    kj_failure_record record = *slot->record;
+    __atomic_store_n(&slot->record->state, KJ_FAILURE_FREE, __ATOMIC_RELEASE);
+    status = kj_report_failure(slot->specialization, &record, diagnostics);
+  }
+  pthread_mutex_unlock(&device->mutex);
+  return status;
+}

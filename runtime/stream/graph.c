@@ -1,0 +1,497 @@
+/* Graphs. On a GPU the driver captures what is queued, and a graph here adds what it needs to stay
+ * alive; on the CPU the operations themselves are kept and replayed in the order in which the host
+ * has queued them, which is one of those that the streams and events of the capture allow. */
+#include <stdlib.h>
+
+#include "code/dispatch.h"
+#include "memory/device_memory_state.h"
+#include "stream/record.h"
+
+struct kj_capture {
+  struct kj_capture *next; /* of the runtime */
+  uint64_t number;
+  kjit_device *device;
+  kjit_stream *origin;
+  kj_pointers streams; /* that queue into it */
+  kj_record *record;
+};
+
+struct kjit_graph {
+  kj_object object;
+  kj_record *record;
+  void *native; /* CUgraph */
+  size_t size;
+};
+
+struct kjit_executable_graph {
+  kj_object object;
+  kj_record *record;
+  void *native; /* CUgraphExec */
+};
+
+/* ---- captures under way ---- */
+
+static void add_capture(struct kj_capture *capture)
+{
+  static _Atomic uint64_t count;
+  kj_runtime *runtime = capture->device->runtime;
+  capture->number = atomic_fetch_add(&count, 1) + 1;
+  pthread_mutex_lock(&runtime->objects_mutex);
+  capture->next = runtime->captures;
+  runtime->captures = capture;
+  pthread_mutex_unlock(&runtime->objects_mutex);
+  if (capture->device->memory) atomic_fetch_add(&capture->device->memory->captures, 1);
+}
+
+static void remove_capture(struct kj_capture *capture)
+{
+  kj_runtime *runtime = capture->device->runtime;
+  pthread_mutex_lock(&runtime->objects_mutex);
+  struct kj_capture **at = &runtime->captures;
+  while (*at && *at != capture) at = &(*at)->next;
+  if (*at) *at = capture->next;
+  pthread_mutex_unlock(&runtime->objects_mutex);
+  /* a reset has forgotten the count */
+  bool is_counted = capture->origin->object.generation == atomic_load(&capture->device->generation);
+  if (capture->device->memory && is_counted)
+    atomic_fetch_sub(&capture->device->memory->captures, 1);
+}
+
+static struct kj_capture *find_capture(uint64_t number, const kjit_device *device)
+{
+  kj_runtime *runtime = device->runtime;
+  pthread_mutex_lock(&runtime->objects_mutex);
+  struct kj_capture *capture = runtime->captures;
+  while (capture && (capture->number != number || capture->device != device))
+    capture = capture->next;
+  pthread_mutex_unlock(&runtime->objects_mutex);
+  return capture;
+}
+
+bool kj_is_current(uint64_t capture, const kjit_device *device)
+{
+  return find_capture(capture, device) != NULL;
+}
+
+uint64_t kj_capture_number(kjit_stream *stream)
+{
+  const struct kj_capture *capture = stream ? atomic_load(&stream->capture) : NULL;
+  return capture ? capture->number : 0;
+}
+
+/* Leaves the record to the caller. */
+static kj_record *close_capture(struct kj_capture *capture)
+{
+  kj_record *record = capture->record;
+  remove_capture(capture);
+  for (size_t i = 0; i < capture->streams.count; i++)
+    atomic_store(&((kjit_stream *)capture->streams.items[i])->capture, NULL);
+  free(capture->streams.items);
+  free(capture);
+  return record;
+}
+
+kjit_status kj_join_capture(kjit_stream *stream, uint64_t number, kj_diagnostics *diagnostics)
+{
+  struct kj_capture *capture = find_capture(number, stream->object.device),
+                    *own = atomic_load(&stream->capture);
+  if (own && own != capture)
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is part of another capture");
+  if (own || !capture) return KJIT_OK;
+  if (!kj_add_pointer(&capture->streams, stream))
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  atomic_store(&stream->capture, capture);
+  return KJIT_OK;
+}
+
+/* The stream says which context it is of: whatever is current, the capture ends. */
+static void drop_native(const kjit_stream *stream)
+{
+  const kjit_device *device = stream->object.device;
+  void *graph = NULL;
+  bool is_there = kj_is_cuda(device) && !atomic_load(&device->lost) &&
+                  stream->object.generation == atomic_load(&device->generation);
+  if (is_there && !device->driver->cuStreamEndCapture(stream->native, &graph) && graph)
+    device->driver->cuGraphDestroy(graph);
+}
+
+void kj_abort_capture(kjit_stream *stream, bool forget)
+{
+  struct kj_capture *capture = atomic_load(&stream->capture);
+  if (!capture) return;
+  if (capture->origin == stream) {
+    drop_native(stream);
+    kj_release_record(close_capture(capture), forget);
+    return;
+  }
+  kj_pointers *streams = &capture->streams;
+  for (size_t i = 0; i < streams->count; i++)
+    if (streams->items[i] == stream) streams->items[i] = streams->items[--streams->count];
+  atomic_store(&stream->capture, NULL);
+}
+
+void kj_abort_captures(kj_runtime *runtime)
+{
+  while (runtime->captures) kj_abort_capture(runtime->captures->origin, false);
+}
+
+/* ---- what a capture keeps ---- */
+
+kjit_status kj_keep_array(kjit_stream *stream, kjit_array *array, kj_diagnostics *diagnostics)
+{
+  kj_pointers *arrays = &atomic_load(&stream->capture)->record->arrays;
+  if (kj_has_pointer(arrays, array)) return KJIT_OK;
+  if (!kj_add_pointer(arrays, array))
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  (void)kjit_retain_array(array);
+  return KJIT_OK;
+}
+
+kjit_status kj_record_operation(kjit_stream *stream, kj_operation *operation,
+                                kj_diagnostics *diagnostics)
+{
+  if (kj_add_pointer(&atomic_load(&stream->capture)->record->operations, operation)) return KJIT_OK;
+  operation->destroy(operation);
+  return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+}
+
+kjit_status kj_keep_code(kjit_stream *stream, kjit_specialization *specialization,
+                         kj_diagnostics *diagnostics)
+{
+  kj_pointers *codes = &atomic_load(&stream->capture)->record->codes;
+  if (kj_has_pointer(codes, specialization)) return KJIT_OK;
+  if (!kj_add_pointer(codes, specialization))
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  atomic_fetch_add(&specialization->pins, 1);
+  (void)kjit_retain_module(specialization->kernel->module);
+  return KJIT_OK;
+}
+
+kjit_status kj_keep_arrays(kjit_stream *stream, const kjit_arg *arguments, size_t count,
+                           kj_diagnostics *diagnostics)
+{
+  for (size_t i = 0; i < count; i++)
+    if (arguments[i].kind == KJIT_ARG_ARRAY && arguments[i].value.array)
+      KJ_TRY(kj_keep_array(stream, arguments[i].value.array, diagnostics));
+  return KJIT_OK;
+}
+
+/* ---- launches on the CPU: prepared ones ---- */
+
+typedef struct launch_operation {
+  kj_operation operation;
+  kjit_prepared *prepared;
+} launch_operation;
+
+static kjit_status run_launch(kj_operation *operation, kjit_stream *stream)
+{
+  (void)stream; /* it may be gone when the graph is launched, and says nothing on the CPU */
+  return kjit_run_prepared(((launch_operation *)operation)->prepared, NULL);
+}
+
+static void destroy_launch(kj_operation *operation)
+{
+  kjit_destroy_prepared(((launch_operation *)operation)->prepared);
+  free(operation);
+}
+
+kjit_status kj_capture_launch(kjit_stream *stream, kjit_kernel *kernel,
+                              const kjit_launch_config *config, const kjit_arg *arguments,
+                              size_t count)
+{
+  kjit_device *device = stream->object.device;
+  kj_diagnostics diagnostics = { 0 };
+  launch_operation *operation = calloc(1, sizeof *operation);
+  if (!operation) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  operation->operation =
+    (kj_operation){ .run = run_launch, .destroy = destroy_launch, .form = kernel };
+  kjit_launch_config kept = *config;
+  kept.stream = NULL;
+  kept.device = device;
+  kjit_status status = kjit_prepare_launch(kernel, &kept, arguments, count, &operation->prepared);
+  if (status != KJIT_OK) {
+    free(operation);
+    return status;
+  }
+  (void)kj_record_operation(stream, &operation->operation, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
+}
+
+/* ---- begin and end ---- */
+
+static kjit_status begin_capture(kjit_stream *stream, kj_diagnostics *diagnostics)
+{
+  /* code may be compiled and loaded, memory allocated meanwhile, here and on other threads */
+  enum { RELAXED = 2 };
+  kjit_device *device = stream->object.device;
+  bool is_default = stream->is_borrowed || (kj_is_cuda(device) && stream->slot < KJ_SLOT_FIRST);
+  KJ_TRY(kj_check_stream(device, stream, true, diagnostics));
+  if (is_default)
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE,
+                    "the default stream cannot be captured: make a stream with kjit_create_stream");
+  struct kj_capture *capture = calloc(1, sizeof *capture);
+  kj_record *record = capture ? kj_make_record() : NULL;
+  if (!record || !kj_add_pointer(&capture->streams, stream)) {
+    kj_release_record(record, false);
+    free(capture);
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  }
+  capture->device = device;
+  capture->origin = stream;
+  capture->record = record;
+  kjit_status status = KJIT_OK;
+  void *previous;
+  if (kj_is_cuda(device) && (status = kj_enter_device(device, diagnostics, &previous)) == KJIT_OK) {
+    status = KJ_DRIVER(device, diagnostics, cuStreamBeginCapture, stream->native, RELAXED);
+    kj_leave_device(device, previous);
+  }
+  add_capture(capture);
+  atomic_store(&stream->capture, capture);
+  if (status != KJIT_OK) kj_release_record(close_capture(capture), false);
+  return status;
+}
+
+kjit_status kjit_begin_capture(kjit_stream *stream)
+{
+  if (!stream) return KJIT_ERROR_MISUSE;
+  kjit_context *context = stream->object.device->context;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  kj_diagnostics diagnostics = { 0 };
+  (void)begin_capture(stream, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
+}
+
+static void free_graph(kjit_graph *graph, bool forget)
+{
+  if (graph->native)
+    kj_release_native(&graph->object, graph->object.device->driver->cuGraphDestroy, graph->native);
+  kj_release_record(graph->record, forget);
+  free(graph);
+}
+
+static void destroy_graph(kj_object *object) { free_graph((kjit_graph *)object, true); }
+
+static kjit_status end_native(kjit_stream *stream, kj_diagnostics *diagnostics, kjit_graph *graph)
+{
+  kjit_device *device = stream->object.device;
+  void *previous;
+  KJ_TRY(kj_check_object(&stream->object, "stream", diagnostics));
+  kjit_status status = kj_enter_device(device, diagnostics, &previous);
+  if (status != KJIT_OK) {
+    drop_native(stream);
+    return status;
+  }
+  status = KJ_DRIVER(device, diagnostics, cuStreamEndCapture, stream->native, &graph->native);
+  if (status == KJIT_OK)
+    status = KJ_DRIVER(device, diagnostics, cuGraphGetNodes, graph->native, NULL, &graph->size);
+  kj_leave_device(device, previous);
+  return status;
+}
+
+/* Streams that joined go on as they were; on the CPU everything is in order anyhow. */
+static kjit_status end_capture(kjit_stream *stream, kj_diagnostics *diagnostics, kjit_graph **graph)
+{
+  kjit_device *device = stream->object.device;
+  struct kj_capture *capture = atomic_load(&stream->capture);
+  if (!capture) return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is not being captured");
+  if (capture->origin != stream)
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE,
+                    "the capture was begun on another stream, and ends there");
+  kjit_graph *made = calloc(1, sizeof *made);
+  if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  made->object.device = device;
+  made->object.generation = stream->object.generation;
+  kjit_status status = kj_is_cuda(device) ? end_native(stream, diagnostics, made) : KJIT_OK;
+  made->record = close_capture(capture);
+  if (!kj_is_cuda(device)) made->size = made->record->operations.count;
+  if (status != KJIT_OK) {
+    free_graph(made, false);
+    return status;
+  }
+  kj_add_object(device, &made->object, destroy_graph);
+  *graph = made;
+  return KJIT_OK;
+}
+
+kjit_status kjit_end_capture(kjit_stream *stream, kjit_graph **graph)
+{
+  if (!stream) return KJIT_ERROR_MISUSE;
+  kjit_context *context = stream->object.device->context;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!graph) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_end_capture: graph is NULL");
+  kj_diagnostics diagnostics = { 0 };
+  (void)end_capture(stream, &diagnostics, graph);
+  return ki_finish_call(context, &diagnostics);
+}
+
+/* A host may capture a stream of its own that it has wrapped. */
+int kjit_is_capturing(const kjit_stream *stream)
+{
+  if (!stream || ki_is_forked(stream->object.device->context)) return 0;
+  if (atomic_load(&stream->capture)) return 1;
+  kjit_device *device = stream->object.device;
+  kj_diagnostics ignored = { 0 };
+  void *previous;
+  int state = 0;
+  if (kj_is_cuda(device) && kj_check_object(&stream->object, "stream", &ignored) == KJIT_OK &&
+      kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
+    if (device->driver->cuStreamIsCapturing(stream->native, &state)) state = 0;
+    kj_leave_device(device, previous);
+  }
+  kj_free_diagnostics(&ignored);
+  return state != 0;
+}
+
+size_t kjit_get_graph_size(const kjit_graph *graph) { return graph ? graph->size : 0; }
+
+void kjit_destroy_graph(kjit_graph *graph)
+{
+  if (!graph || ki_is_forked(graph->object.device->context)) return;
+  kj_remove_object(&graph->object);
+  free_graph(graph, false);
+}
+
+/* ---- executable graphs ---- */
+
+static void free_executable(kjit_executable_graph *executable, bool forget)
+{
+  if (executable->native)
+    kj_release_native(&executable->object, executable->object.device->driver->cuGraphExecDestroy,
+                      executable->native);
+  kj_release_record(executable->record, forget);
+  free(executable);
+}
+
+static void destroy_executable(kj_object *object)
+{
+  free_executable((kjit_executable_graph *)object, true);
+}
+
+static kjit_status instantiate_native(const kjit_graph *graph, kj_diagnostics *diagnostics,
+                                      void **native)
+{
+  kjit_device *device = graph->object.device;
+  void *previous;
+  KJ_TRY(kj_check_object(&graph->object, "graph", diagnostics));
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  int result;
+  KJ_ASK_TWICE(result, device, cuGraphInstantiate(native, graph->native, 0));
+  kjit_status status =
+    kj_check_driver(device->driver, device, result, "cuGraphInstantiate", diagnostics);
+  kj_leave_device(device, previous);
+  return status;
+}
+
+kjit_status kjit_instantiate_graph(kjit_graph *graph, kjit_executable_graph **executable)
+{
+  if (!graph) return KJIT_ERROR_MISUSE;
+  kjit_device *device = graph->object.device;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!executable)
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
+                        "kjit_instantiate_graph: executable is NULL");
+  kjit_executable_graph *made = calloc(1, sizeof *made);
+  if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  kj_diagnostics diagnostics = { 0 };
+  if (kj_is_cuda(device) && instantiate_native(graph, &diagnostics, &made->native) != KJIT_OK) {
+    free(made);
+    return ki_finish_call(device->context, &diagnostics);
+  }
+  made->record = kj_retain_record(graph->record);
+  kj_add_object(device, &made->object, destroy_executable);
+  *executable = made;
+  return KJIT_OK;
+}
+
+static kjit_status update_native(kjit_executable_graph *executable, const kjit_graph *graph,
+                                 kj_diagnostics *diagnostics)
+{
+  enum { UPDATE_FAILURE = 910 };
+  kjit_device *device = executable->object.device;
+  void *previous, *node = NULL;
+  int reason = 0;
+  KJ_TRY(kj_check_object(&executable->object, "graph", diagnostics));
+  KJ_TRY(kj_check_object(&graph->object, "graph", diagnostics));
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  int result = device->driver->cuGraphExecUpdate(executable->native, graph->native, &node, &reason);
+  kjit_status status = result == UPDATE_FAILURE ? KJIT_ERROR_ARGUMENT
+                                                : kj_check_driver(device->driver, device, result,
+                                                                  "cuGraphExecUpdate", diagnostics);
+  kj_leave_device(device, previous);
+  return status;
+}
+
+static kjit_status update(kjit_executable_graph *executable, const kjit_graph *graph,
+                          kj_diagnostics *diagnostics)
+{
+  kjit_device *device = executable->object.device;
+  if (graph->object.device != device)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the graphs belong to different devices");
+  kjit_status status = KJIT_OK;
+  if (kj_is_cuda(device)) status = update_native(executable, graph, diagnostics);
+  else if (!kj_has_form_of(executable->record, graph->record)) status = KJIT_ERROR_ARGUMENT;
+  if (status == KJIT_ERROR_ARGUMENT && !diagnostics->count)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "the graph has another form than the one that was instantiated: other "
+                    "operations or another order; instantiate it");
+  KJ_TRY(status);
+  kj_record *before = executable->record;
+  executable->record = kj_retain_record(graph->record);
+  kj_release_record(before, false);
+  return KJIT_OK;
+}
+
+kjit_status kjit_update_graph(kjit_executable_graph *executable, const kjit_graph *graph)
+{
+  if (!executable) return KJIT_ERROR_MISUSE;
+  kjit_context *context = executable->object.device->context;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!graph) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_update_graph: graph is NULL");
+  kj_diagnostics diagnostics = { 0 };
+  (void)update(executable, graph, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
+}
+
+static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream *stream,
+                                 kj_diagnostics *diagnostics)
+{
+  kjit_device *device = executable->object.device;
+  const kj_record *record = executable->record;
+  void *previous;
+  KJ_TRY(kj_check_object(&executable->object, "graph", diagnostics));
+  for (size_t i = 0; i < record->arrays.count; i++)
+    kj_note_use(record->arrays.items[i], stream, device);
+  for (size_t i = 0; i < record->codes.count; i++)
+    kj_mark_launch(device, ((kjit_specialization *)record->codes.items[i])->cuda.mark,
+                   kj_native(stream));
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  int result;
+  KJ_ASK_TWICE(result, device, cuGraphLaunch(executable->native, kj_native(stream)));
+  kjit_status status =
+    kj_check_driver(device->driver, device, result, "cuGraphLaunch", diagnostics);
+  kj_leave_device(device, previous);
+  return status;
+}
+
+kjit_status kjit_launch_graph(kjit_executable_graph *executable, kjit_stream *stream)
+{
+  if (!executable) return KJIT_ERROR_MISUSE;
+  kjit_device *device = executable->object.device;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  kj_diagnostics diagnostics = { 0 };
+  kjit_status status = kj_check_stream(device, stream, false, &diagnostics);
+  if (status == KJIT_OK && stream && atomic_load(&stream->capture))
+    status = kj_error(&diagnostics, KJIT_ERROR_MISUSE,
+                      "a graph cannot be launched on a stream that is being captured");
+  /* whose calls have reported what failed */
+  if (status == KJIT_OK && !kj_is_cuda(device)) return kj_run_record(executable->record, stream);
+  if (status == KJIT_OK) (void)launch_native(executable, stream, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
+}
+
+void kjit_destroy_executable_graph(kjit_executable_graph *executable)
+{
+  if (!executable || ki_is_forked(executable->object.device->context)) return;
+  kj_remove_object(&executable->object);
+  free_executable(executable, false);
+}

@@ -1,0 +1,87 @@
+#include "stream/record.h"
+
+#include <stdlib.h>
+
+#include "code/dispatch.h"
+
+kj_record *kj_make_record(void)
+{
+  kj_record *record = calloc(1, sizeof *record);
+  if (!record) return NULL;
+  atomic_store(&record->references, 1);
+  pthread_mutex_init(&record->mutex, NULL);
+  return record;
+}
+
+kj_record *kj_retain_record(kj_record *record)
+{
+  atomic_fetch_add_explicit(&record->references, 1, memory_order_relaxed);
+  return record;
+}
+
+void kj_release_record(kj_record *record, bool forget)
+{
+  if (!record || atomic_fetch_sub_explicit(&record->references, 1, memory_order_acq_rel) != 1)
+    return;
+  for (size_t i = 0; i < record->operations.count; i++) {
+    kj_operation *operation = record->operations.items[i];
+    if (forget) free(operation);
+    else operation->destroy(operation);
+  }
+  for (size_t i = 0; i < record->arrays.count && !forget; i++)
+    kjit_release_array(record->arrays.items[i]);
+  for (size_t i = 0; i < record->codes.count && !forget; i++) {
+    kjit_specialization *code = record->codes.items[i];
+    atomic_fetch_sub(&code->pins, 1);
+    kjit_release_module(code->kernel->module);
+  }
+  free(record->operations.items);
+  free(record->arrays.items);
+  free(record->codes.items);
+  pthread_mutex_destroy(&record->mutex);
+  free(record);
+}
+
+bool kj_has_pointer(const kj_pointers *pointers, const void *item)
+{
+  for (size_t i = 0; i < pointers->count; i++)
+    if (pointers->items[i] == item) return true;
+  return false;
+}
+
+bool kj_add_pointer(kj_pointers *pointers, void *item)
+{
+  if (pointers->count == pointers->capacity) {
+    size_t capacity = KJ_GROWN(pointers->capacity, 8);
+    void **items = realloc(pointers->items, capacity * sizeof *items);
+    if (!items) return false;
+    pointers->items = items;
+    pointers->capacity = capacity;
+  }
+  pointers->items[pointers->count++] = item;
+  return true;
+}
+
+bool kj_has_form_of(const kj_record *a, const kj_record *b)
+{
+  if (a->operations.count != b->operations.count) return false;
+  for (size_t i = 0; i < a->operations.count; i++) {
+    const kj_operation *x = a->operations.items[i], *y = b->operations.items[i];
+    if (x->run != y->run || x->form != y->form) return false;
+  }
+  return true;
+}
+
+kjit_status kj_run_record(kj_record *record, kjit_stream *stream)
+{
+  kjit_status first = KJIT_OK;
+  pthread_mutex_lock(&record->mutex);
+  for (size_t i = 0;
+       i < record->operations.count && (first == KJIT_OK || first == KJIT_ERROR_KERNEL); i++) {
+    kj_operation *operation = record->operations.items[i];
+    kjit_status status = operation->run(operation, stream);
+    if (status != KJIT_OK && first == KJIT_OK) first = status;
+  }
+  pthread_mutex_unlock(&record->mutex);
+  return first;
+}

@@ -1,0 +1,36 @@
+/* What a graph keeps: the things that its launches need, and on the CPU the launches themselves. */
+#ifndef KJ_RECORD_H
+#define KJ_RECORD_H
+
+#include "stream/stream.h"
+
+typedef struct kj_pointers {
+  void **items;
+  size_t count, capacity;
+} kj_pointers;
+
+/* Shared by a graph and what was instantiated from it. */
+typedef struct kj_record {
+  _Atomic uint32_t references;
+  pthread_mutex_t mutex; /* the CPU's operations run for one launch at a time */
+  kj_pointers arrays;    /* kjit_array, retained */
+  kj_pointers codes;     /* kjit_specialization, pinned, and its module retained */
+  kj_pointers operations;
+} kj_record;
+
+/* NULL: out of memory. */
+kj_record *kj_make_record(void);
+kj_record *kj_retain_record(kj_record *record);
+/* The last reference gives back everything; with `forget` (the context's end) nothing that is an
+ * object of the context. */
+void kj_release_record(kj_record *record, bool forget);
+/* Once each. false: out of memory, and nothing was added. */
+bool kj_add_pointer(kj_pointers *pointers, void *item);
+bool kj_has_pointer(const kj_pointers *pointers, const void *item);
+/* Whether both hold the same operations on other arguments. */
+bool kj_has_form_of(const kj_record *a, const kj_record *b);
+/* Runs the CPU's operations in their order. A kernel that fails does not keep the others from
+ * running, as on a GPU; anything else does. The first failure. */
+kjit_status kj_run_record(kj_record *record, kjit_stream *stream);
+
+#endif

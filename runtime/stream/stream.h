@@ -1,0 +1,55 @@
+/* What streams, events and graphs share. */
+#ifndef KJ_STREAM_H
+#define KJ_STREAM_H
+
+#include "memory/device_memory.h"
+
+/* Ends in a driver call whose failure nobody can act on: the object is gone either way. native
+ * NULL: nothing to do. */
+void kj_release_native(kj_object *object, int (*release)(void *native), void *native);
+/* stream may be NULL: the default stream. ARGUMENT, DEVICE or, with waits, MISUSE for a stream that
+ * cannot be used (now). */
+kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream, bool waits,
+                            kj_diagnostics *diagnostics);
+/* MISUSE where streams of the device are being captured: nothing can wait for the device then. */
+kjit_status kj_check_captures(const kjit_device *device, kj_diagnostics *diagnostics);
+
+/* ---- graph.c: what happens to the things that are queued on a stream with .capture ---- */
+
+/* What a host queues on a stream of the CPU while it is captured: kept, and done when the graph is
+ * launched. */
+typedef struct kj_operation {
+  kjit_status (*run)(struct kj_operation *operation, kjit_stream *stream);
+  void (*destroy)(struct kj_operation *operation);
+  const void *form; /* equal for operations that an update may exchange, beside run */
+} kj_operation;
+
+/* Takes the operation, on failure too. */
+kjit_status kj_record_operation(kjit_stream *stream, kj_operation *operation,
+                                kj_diagnostics *diagnostics);
+/* The graph keeps it. */
+kjit_status kj_keep_array(kjit_stream *stream, kjit_array *array, kj_diagnostics *diagnostics);
+/* A launch on a stream of the CPU that is captured, instead of running it. Ends the call: the
+ * context has the diagnostics. */
+kjit_status kj_capture_launch(kjit_stream *stream, kjit_kernel *kernel,
+                              const kjit_launch_config *config, const kjit_arg *arguments,
+                              size_t count);
+/* A launch that the driver has captured: the graph keeps its code and its arrays. The caller holds
+ * the specialization. */
+kjit_status kj_keep_code(kjit_stream *stream, kjit_specialization *specialization,
+                         kj_diagnostics *diagnostics);
+kjit_status kj_keep_arrays(kjit_stream *stream, const kjit_arg *arguments, size_t count,
+                           kj_diagnostics *diagnostics);
+/* 0: the stream is not captured. */
+uint64_t kj_capture_number(kjit_stream *stream);
+/* The stream waits for something that was captured: it belongs to the capture from now on. */
+kjit_status kj_join_capture(kjit_stream *stream, uint64_t capture, kj_diagnostics *diagnostics);
+/* The stream goes: what was captured is dropped. forget: as in kj_release_record. */
+void kj_abort_capture(kjit_stream *stream, bool forget);
+/* All captures, before the context ends: nothing can be waited for while they go on. */
+void kj_abort_captures(kj_runtime *runtime);
+/* Whether an event that was recorded in a capture can still mean something: it is under way, on
+ * that device. */
+bool kj_is_current(uint64_t capture, const kjit_device *device);
+
+#endif
