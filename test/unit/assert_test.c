@@ -1,5 +1,6 @@
 /* KJ_ASSERT: where assertions are on, a broken one ends the process with its condition and place;
- * where they are off, it is not evaluated. */
+ * where they are off, it is not evaluated. The same for locks that are taken in the wrong order, or
+ * held where the host's code is called. */
 #include "kj_test.h"
 
 #include <signal.h>
@@ -8,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "support/assert.h"
 
 static int evaluations;
@@ -26,8 +28,22 @@ static void test_evaluated_where_on(void **state)
   assert_int_equal(evaluations, KJ_HAS_ASSERTIONS ? 1 : 0);
 }
 
+static pthread_mutex_t first = PTHREAD_MUTEX_INITIALIZER, last = PTHREAD_MUTEX_INITIALIZER;
+
+static void break_assertion(void) { KJ_ASSERT(count(1) == 2); }
+static void lock_in_wrong_order(void)
+{
+  kj_lock(&last, KJ_LOCK_POOL);
+  kj_lock(&first, KJ_LOCK_STREAMS);
+}
+static void call_host_with_lock(void)
+{
+  kj_lock(&first, KJ_LOCK_STREAMS);
+  kj_assert_no_locks();
+}
+
 /* The child's own end, its message in `text`. */
-static int break_in_child(char *text, size_t size)
+static int break_in_child(void (*break_it)(void), char *text, size_t size)
 {
   int pipes[2];
   assert_int_equal(pipe(pipes), 0);
@@ -35,7 +51,7 @@ static int break_in_child(char *text, size_t size)
   if (child == 0) {
     signal(SIGABRT, SIG_DFL); /* cmocka's handler would go on with the next test */
     dup2(pipes[1], 2);
-    KJ_ASSERT(count(1) == 2);
+    break_it();
     _exit(0);
   }
   close(pipes[1]);
@@ -53,7 +69,7 @@ static void test_broken(void **state)
 {
   (void)state;
   char text[4096];
-  int status = break_in_child(text, sizeof text);
+  int status = break_in_child(break_assertion, text, sizeof text);
   if (!KJ_HAS_ASSERTIONS) {
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     return;
@@ -63,11 +79,29 @@ static void test_broken(void **state)
   assert_non_null(strstr(text, "assert_test.c"));
 }
 
+static void test_locks(void **state)
+{
+  (void)state;
+  char text[4096];
+  kj_lock(&first, KJ_LOCK_STREAMS);
+  kj_lock(&last, KJ_LOCK_POOL);
+  kj_unlock(&first, KJ_LOCK_STREAMS); /* in any order */
+  kj_unlock(&last, KJ_LOCK_POOL);
+  kj_assert_no_locks();
+  void (*const wrong[])(void) = { lock_in_wrong_order, call_host_with_lock };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    int status = break_in_child(wrong[i], text, sizeof text);
+    assert_int_equal(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, KJ_HAS_ASSERTIONS);
+    assert_int_equal(strstr(text, "lock") != NULL, KJ_HAS_ASSERTIONS);
+  }
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_evaluated_where_on),
     cmocka_unit_test(test_broken),
+    cmocka_unit_test(test_locks),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,52 @@
+/* The runtime's mutexes. Builds with assertions count for each thread what it holds, and assert
+ * that several are taken in one order everywhere, and none while the host's code runs. */
+#ifndef KJ_LOCK_H
+#define KJ_LOCK_H
+
+#include <pthread.h>
+
+#include "support/assert.h"
+
+/* A thread that holds one takes only those that stand further down. Two of one kind are never held
+ * together. */
+typedef enum kj_lock_order {
+  KJ_LOCK_RUNTIME,        /* context->runtime_mutex */
+  KJ_LOCK_LOADED,         /* kj_runtime.loaded_mutex */
+  KJ_LOCK_KERNEL,         /* kjit_kernel.mutex */
+  KJ_LOCK_SPECIALIZATION, /* kjit_specialization.mutex */
+  KJ_LOCK_COMPILER,       /* kj_runtime.compiler_mutex */
+  KJ_LOCK_BACKGROUND,     /* of the background threads */
+  KJ_LOCK_AHEAD,          /* of the threads that compile ahead */
+  KJ_LOCK_DISK,           /* kj_disk.mutex */
+  KJ_LOCK_PRINTS,         /* kj_prints.mutex */
+  KJ_LOCK_STREAMS,        /* of a device: its streams, captures, and the order between them */
+  KJ_LOCK_POOL,           /* of a pool of memory; no driver call is made with it held */
+  KJ_LOCK_DEVICE,         /* kjit_device.mutex */
+  KJ_LOCK_OBJECTS         /* kj_runtime.objects_mutex */
+} kj_lock_order;
+
+/* lock.c: what this thread holds. */
+void kj_note_locked(kj_lock_order order);
+void kj_note_unlocked(kj_lock_order order);
+unsigned kj_count_locks(void);
+
+static inline void kj_lock(pthread_mutex_t *mutex, kj_lock_order order)
+{
+  if (KJ_HAS_ASSERTIONS) kj_note_locked(order); /* before it may wait for ever */
+  pthread_mutex_lock(mutex);
+}
+
+static inline void kj_unlock(pthread_mutex_t *mutex, kj_lock_order order)
+{
+  pthread_mutex_unlock(mutex);
+  if (KJ_HAS_ASSERTIONS) kj_note_unlocked(order);
+}
+
+/* Before each call of the host's code (deleters, allocators, on_print, executors, stores): it may
+ * wait for a lock of its own, whose holder may be waiting for one of kjit's. */
+static inline void kj_assert_no_locks(void)
+{
+  if (KJ_HAS_ASSERTIONS) KJ_ASSERT(!kj_count_locks());
+}
+
+#endif
