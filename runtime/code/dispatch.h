@@ -314,6 +314,13 @@ static inline bool kj_hold(kjit_specialization *specialization)
   return kj_hold_of(specialization, kj_slot());
 }
 
+/* For assertions: whether this thread holds it. Of threads that share a slot, whether one does. */
+static inline bool kj_is_held_here(const kjit_specialization *specialization)
+{
+  const kj_hold_slot *slot = &specialization->holds[kj_slot()];
+  return atomic_load(&slot->begun) != atomic_load(&slot->launched) + atomic_load(&slot->passed);
+}
+
 uint64_t kj_count_launches(const kjit_specialization *specialization);
 /* The specialization has code now: unloads what was not used for long until the rest keeps to the
  * bound of the configuration. */

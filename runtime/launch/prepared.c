@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "launch/plan.h"
+#include "support/assert.h"
 #include "support/host_process.h"
 #include "stream/stream.h"
 
@@ -192,11 +193,13 @@ static void set_stale(kjit_prepared *prepared)
   prepared->ready.is_ready = false;
 }
 
-/* After the call was made, or has run. */
+/* After the call was made, or has run. The specialization is still held: code that nobody holds may
+ * be unloaded meanwhile, and looks then as if it needed nothing beside its launch. */
 static void set_ready(kjit_prepared *prepared)
 {
   const kj_call *call = &prepared->call;
   const kjit_specialization *specialization = prepared->specialization;
+  KJ_ASSERT(kj_is_held_here(specialization));
   ready_launch *ready = &prepared->ready;
   kj_cuda_launch launch = kj_describe_launch(call, specialization, NULL);
   ready->is_ready = !prepared->is_stale && kj_is_cuda(call->device) && !call->has_host_arrays &&
@@ -485,9 +488,9 @@ static kjit_status run_slowly(kjit_prepared *prepared, kjit_stream *stream,
   if (status == KJIT_OK && kj_is_cuda(prepared->call.device)) note_uses(prepared, stream);
   if (status == KJIT_OK && is_captured(stream))
     status = keep_captured(prepared, stream, diagnostics);
-  kj_release(prepared->specialization, status == KJIT_OK);
   prepared->call.is_miss = false;
   if (status == KJIT_OK) set_ready(prepared);
+  kj_release(prepared->specialization, status == KJIT_OK);
   return status;
 }
 

@@ -248,6 +248,37 @@ static void test_failed_run(void **state)
   kjit_destroy_prepared(prepared);
 }
 
+/* Code with tensor maps that another launch has unloaded: each run encodes its maps. Builds with
+ * assertions also see that a run looks at the code only while it holds it. */
+static void test_unloaded_maps(void **state)
+{
+  enum { ROUNDS = 4, ENCODE_AND_LAUNCH = 2 };
+  static const char maps[] = "kernel m(x) { x[threadIdx.x, 0] = 1 }\nkernel o(x) { }\n";
+  kjit_context *context = *state;
+  context->config.code_limit_bytes = 1; /* room for the code that was loaded last */
+  kjit_module *module = parse(context, maps);
+  kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
+  kjit_array *array;
+  kjit_prepared *prepared;
+  expect_ok(context, kjit_create_array(gpu(context, 0), KJIT_F32, (int64_t[]){ 8, 8 }, 2, &array));
+  kjit_arg argument = kjit_arg_array(array);
+  fake.has_map = true;
+  expect_ok(context, kjit_prepare_launch(kernel_of(module, "m"), &config, &argument, 1, &prepared));
+  for (int i = 0; i < ROUNDS; i++) {
+    fake.has_map = true; /* its code is compiled again */
+    expect_ok(context, kjit_run_prepared(prepared, NULL));
+    int calls = cuda.calls;
+    expect_ok(context, kjit_run_prepared(prepared, NULL));
+    assert_int_equal(cuda.calls - calls, ENCODE_AND_LAUNCH);
+    uint64_t evictions = atomic_load(&context->counters.evictions);
+    fake.has_map = false;
+    expect_ok(context, kjit_launch(kernel_of(module, "o"), &config, &argument, 1));
+    assert_int_equal(atomic_load(&context->counters.evictions), evictions + 1);
+  }
+  kjit_destroy_prepared(prepared);
+  kjit_release_array(array);
+}
+
 static void test_lifetimes(void **state)
 {
   kjit_module *module = parse(*state, axpy);
@@ -464,6 +495,7 @@ int main(void)
     TEST(test_extent_of_scalar),
     TEST(test_streams_and_devices),
     TEST(test_failed_run),
+    TEST(test_unloaded_maps),
     TEST(test_lifetimes),
     TEST(test_cpu),
     TEST(test_specialize),
