@@ -1,0 +1,343 @@
+/* The oracle of the runtime's tests: who uses which memory, after what. Each stream has a vector
+ * clock, as have events and the host; each allocation has the uses that are not known to be over.
+ * From them follows whether memory that is handed on, freed, or given to somebody else is still in
+ * use - which no run of a program shows by itself, as a driver mostly happens to be done.
+ *
+ * The parts:
+ *   oracle_clock.h    clocks, memory and its owners, the rules
+ *   oracle_driver.h   the substitute driver on top of them: streams, events, memory, launches
+ *   oracle_graph.h    captures and graphs of that driver
+ *   oracle_world.h    what a program has: devices, arrays, streams, and how it calls kjit
+ *   oracle_programs_test.c   small scripted programs, a row for each known defect
+ *
+ * An owner is one life of memory: an array from its creation to its last release, or what one call
+ * of kjit does with a block of the pool. Uses of one owner are the program's to order, and are not
+ * looked at. The rules:
+ *   - A use of memory comes after every use by its earlier owners.
+ *   - An array that is new on a stream: what that stream does next comes after every earlier use.
+ *   - Memory of an array that is alive is not handed out, and a graph that is launched finds its
+ *     memory with the owner that it was captured with.
+ *   - Memory that goes - to the driver, by free or munmap, to a deleter - has no use pending: for
+ *     the host, or for the stream that the deleter's owner goes on with.
+ *   - Code that is unloaded is not queued; what was destroyed is not used.
+ *   - No stream becomes part of a capture, and no capture is broken, but by what the program did.
+ *
+ * The host is one clock, also where there are several threads: what one of them knows may have been
+ * told to the others. So the oracle misses some mistakes between threads, and invents none. */
+#ifndef ORACLE_CLOCK_H
+#define ORACLE_CLOCK_H
+
+#include "gpu_test.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+  ORACLE_DEVICES = 3,
+  ORACLE_STREAMS = 320, /* of a program, those that are gone among them */
+  ORACLE_MOST_BLOCKS = 2048,
+  ORACLE_TRACE_BYTES = 1 << 20
+};
+
+/* at[i]: how many operations of stream i come before */
+typedef struct oracle_clock {
+  uint32_t at[ORACLE_STREAMS];
+} oracle_clock;
+
+typedef struct oracle_stream {
+  const char *gone; /* why it may not be used any more; NULL: it may */
+  uint32_t index, device;
+  bool is_legacy, is_blocking;
+  unsigned thread; /* of a per-thread default stream; else 0 */
+  /* what the next operation comes after; what the last one that was queued came after, itself
+   * included: a wait for an event that nothing follows is not part of that */
+  oracle_clock clock, queued;
+  struct oracle_capture *capture;
+  oracle_clock captured; /* the same of operations in the capture */
+} oracle_stream;
+
+typedef struct oracle_use {
+  uint32_t stream, tick;
+  uint32_t owner;
+  const char *call; /* of the driver */
+} oracle_use;
+
+typedef enum oracle_kind {
+  ORACLE_DEVICE,  /* of cuMemAlloc, or another library's */
+  ORACLE_MANAGED, /* of cuMemAllocManaged */
+  ORACLE_PINNED,  /* of cuMemHostAlloc */
+  ORACLE_HOST,    /* malloc's: of arrays on the CPU */
+  ORACLE_OPENED   /* another process's */
+} oracle_kind;
+
+/* One allocation. Those that are gone stay in the table for messages. */
+typedef struct oracle_block {
+  char *address;
+  size_t size;
+  oracle_kind kind;
+  uint32_t device, number;
+  const char *gone;
+  bool is_alive;  /* an array has it */
+  uint32_t owner; /* the last one */
+  uint32_t use_count, use_capacity;
+  oracle_use *uses;
+} oracle_block;
+
+/* What the parent process reads when a program has come to its end, one way or the other. */
+typedef struct oracle_report {
+  bool is_violated;
+  uint32_t operation; /* of a random program, the one under way */
+  uint64_t operations, driver_calls, checks;
+  char message[1024];
+  size_t trace_bytes;
+  char trace[ORACLE_TRACE_BYTES];
+} oracle_report;
+
+typedef struct oracle_state {
+  pthread_mutex_t mutex; /* of all that follows */
+  oracle_clock host;
+  uint32_t stream_count, block_count, owner_count;
+  oracle_stream *streams[ORACLE_STREAMS];
+  oracle_block blocks[ORACLE_MOST_BLOCKS];
+  oracle_stream *legacy[ORACLE_DEVICES];
+  size_t memory_bytes[ORACLE_DEVICES], memory_limit; /* of a device; 0: none */
+  uint64_t call_count;
+  bool is_threaded, is_traced;
+  bool checks_host_captures; /* a capture that the host began must not be broken either */
+  uint64_t random;           /* of the pauses between threads */
+} oracle_state;
+
+static oracle_state oracle;
+static oracle_report *oracle_result; /* in memory shared with the parent process */
+
+/* What this thread is doing. */
+static _Thread_local struct {
+  const char *call; /* of kjit; NULL: the program itself calls the driver */
+  uint32_t owner;   /* of memory that the call takes for itself */
+  void *context;    /* current */
+  unsigned thread;
+  /* memory of the host that the call was given */
+  const void *host[4];
+  uint32_t host_count;
+  const oracle_stream *joins; /* that the program lets join a capture */
+  /* the fail_at-th call of the driver that can fail gives fail_with; 0: none */
+  int fail_at, fail_with, fail_malloc_at;
+  bool has_failed, is_in_driver;
+} oracle_here = { .thread = 1 };
+
+/* Called at such a moment, once, with no lock of the driver held: as another thread could do. */
+static void (*oracle_after_begin)(void); /* the driver has begun a capture */
+static void (*oracle_after_wait)(void);  /* the driver has waited for a whole device */
+
+/* ---- telling ---- */
+
+static void oracle_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void oracle_trace(const char *format, ...)
+{
+  if (!oracle.is_traced) return;
+  va_list arguments;
+  size_t at = oracle_result->trace_bytes, room = ORACLE_TRACE_BYTES - at;
+  if (room < 512) return;
+  va_start(arguments, format);
+  int length = vsnprintf(oracle_result->trace + at, room, format, arguments);
+  va_end(arguments);
+  if (length > 0 && (size_t)length < room) oracle_result->trace_bytes += (size_t)length;
+}
+
+/* The program ends here, in a process of its own. */
+static _Noreturn void oracle_violation(const char *format, ...)
+  __attribute__((format(printf, 1, 2)));
+static _Noreturn void oracle_violation(const char *format, ...)
+{
+  va_list arguments;
+  char *message = oracle_result->message;
+  va_start(arguments, format);
+  int length = vsnprintf(message, sizeof oracle_result->message, format, arguments);
+  va_end(arguments);
+  if (length > 0 && (size_t)length < sizeof oracle_result->message)
+    snprintf(message + length, sizeof oracle_result->message - (size_t)length, " [in %s]",
+             oracle_here.call ? oracle_here.call : "the program's own call");
+  oracle_trace("VIOLATION: %s\n", message);
+  oracle_result->is_violated = true;
+  _exit(1);
+}
+
+static const char *oracle_stream_text(const oracle_stream *stream)
+{
+  static _Thread_local char texts[4][48];
+  static _Thread_local unsigned next;
+  char *text = texts[next++ % 4];
+  const char *kind = stream->is_legacy     ? "default stream"
+                     : stream->thread      ? "thread's stream"
+                     : stream->is_blocking ? "stream"
+                                           : "non-blocking stream";
+  snprintf(text, sizeof texts[0], "%s %u of cuda:%u", kind, stream->index, stream->device);
+  return text;
+}
+
+static const char *oracle_block_text(const oracle_block *block)
+{
+  static const char *const kinds[] = { "device", "managed", "pinned", "host", "opened" };
+  static _Thread_local char texts[4][48];
+  static _Thread_local unsigned next;
+  char *text = texts[next++ % 4];
+  snprintf(text, sizeof texts[0], "%s memory %u", kinds[block->kind], block->number);
+  return text;
+}
+
+/* ---- clocks ---- */
+
+static void oracle_join(oracle_clock *clock, const oracle_clock *other)
+{
+  for (uint32_t i = 0; i < oracle.stream_count; i++)
+    if (clock->at[i] < other->at[i]) clock->at[i] = other->at[i];
+}
+
+static bool oracle_is_before(const oracle_use *use, const oracle_clock *clock)
+{
+  return use->tick <= clock->at[use->stream];
+}
+
+/* What an operation that is queued on the stream now comes after. The default stream and those that
+ * are ordered with it wait for each other's operations, and no more: an event alone, which one of
+ * them waits for, says nothing to the others. */
+static oracle_clock oracle_next(const oracle_stream *stream)
+{
+  oracle_clock clock = stream->clock;
+  oracle_join(&clock, &oracle.host);
+  for (uint32_t i = 0; i < oracle.stream_count && stream->is_legacy; i++) {
+    const oracle_stream *other = oracle.streams[i];
+    if (other->device == stream->device && other->is_blocking) oracle_join(&clock, &other->queued);
+  }
+  if (stream->is_blocking) oracle_join(&clock, &oracle.legacy[stream->device]->queued);
+  return clock;
+}
+
+static void oracle_tick(oracle_stream *stream)
+{
+  stream->clock = oracle_next(stream);
+  stream->clock.at[stream->index]++;
+  stream->queued = stream->clock;
+}
+
+static oracle_stream *oracle_add_stream(uint32_t device, bool is_blocking)
+{
+  if (oracle.stream_count == ORACLE_STREAMS) return NULL;
+  oracle_stream *stream = calloc(1, sizeof *stream);
+  if (!stream) abort();
+  stream->index = oracle.stream_count;
+  stream->device = device;
+  stream->is_blocking = is_blocking;
+  oracle.streams[oracle.stream_count++] = stream;
+  return stream;
+}
+
+static void oracle_reset_state(void)
+{
+  memset(&oracle, 0, sizeof oracle);
+  pthread_mutex_init(&oracle.mutex, NULL);
+  oracle.owner_count = 1;
+  for (uint32_t i = 0; i < ORACLE_DEVICES; i++) {
+    oracle.legacy[i] = oracle_add_stream(i, true);
+    oracle.legacy[i]->is_legacy = true;
+  }
+}
+
+/* ---- memory ---- */
+
+static oracle_block *oracle_add_block(void *address, size_t size, oracle_kind kind, uint32_t device)
+{
+  uint32_t i = 0;
+  while (i < oracle.block_count && !oracle.blocks[i].gone) i++;
+  /* one that is gone is written over only where there is no more room */
+  if (oracle.block_count < ORACLE_MOST_BLOCKS) i = oracle.block_count++;
+  if (i == ORACLE_MOST_BLOCKS) abort();
+  oracle_block *block = &oracle.blocks[i];
+  free(block->uses);
+  *block =
+    (oracle_block){ .address = address, .size = size, .kind = kind, .device = device, .number = i };
+  return block;
+}
+
+/* NULL: no memory that the oracle looks after. */
+static oracle_block *oracle_find_block(const void *address)
+{
+  for (uint32_t i = oracle.block_count; i-- > 0;) {
+    oracle_block *block = &oracle.blocks[i];
+    if (!block->gone && (const char *)address >= block->address &&
+        (const char *)address < block->address + block->size)
+      return block;
+  }
+  return NULL;
+}
+
+/* All uses come before: else the first that does not is told. */
+static void oracle_expect_unused(const oracle_block *block, const oracle_clock *clock,
+                                 const char *what)
+{
+  oracle_result->checks++;
+  for (uint32_t i = 0; i < block->use_count; i++) {
+    const oracle_use *use = &block->uses[i];
+    if (!oracle_is_before(use, clock))
+      oracle_violation("%s: %s is in use by owner %u: %s, operation %u of %s", what,
+                       oracle_block_text(block), use->owner, use->call, use->tick,
+                       oracle_stream_text(oracle.streams[use->stream]));
+  }
+}
+
+/* An operation of a stream after its tick, by an owner. */
+static void oracle_use_block(oracle_block *block, const oracle_stream *stream, uint32_t owner,
+                             const char *call)
+{
+  uint32_t count = 0, tick = stream->clock.at[stream->index];
+  oracle_result->checks++;
+  for (uint32_t i = 0; i < block->use_count; i++) {
+    oracle_use *use = &block->uses[i];
+    if (use->owner != owner && !oracle_is_before(use, &stream->clock))
+      oracle_violation("%s on %s uses %s, which owner %u still uses: %s, operation %u of %s, is "
+                       "not waited for",
+                       call, oracle_stream_text(stream), oracle_block_text(block), use->owner,
+                       use->call, use->tick, oracle_stream_text(oracle.streams[use->stream]));
+    /* a later operation of the same stream comes after it, whoever asks */
+    bool is_over = oracle_is_before(use, &oracle.host) || use->stream == stream->index;
+    if (!is_over) block->uses[count++] = *use;
+  }
+  if (count == block->use_capacity) {
+    block->use_capacity = count ? 2 * count : 4;
+    block->uses = realloc(block->uses, block->use_capacity * sizeof *block->uses);
+    if (!block->uses) abort();
+  }
+  block->uses[count++] = (oracle_use){ stream->index, tick, owner, call };
+  block->use_count = count;
+}
+
+/* The array's, or the call's that has taken it for itself. */
+static uint32_t oracle_owner_of(oracle_block *block)
+{
+  if (!block->is_alive) block->owner = oracle_here.owner;
+  return block->owner;
+}
+
+/* Has to be asked before the memory is really given away. */
+static void oracle_end_block(oracle_block *block, const char *how, bool driver_waits)
+{
+  for (uint32_t i = 0; i < block->use_count; i++) {
+    const oracle_use *use = &block->uses[i];
+    const oracle_stream *stream = oracle.streams[use->stream];
+    if (oracle_is_before(use, &oracle.host) || (driver_waits && stream->device == block->device))
+      continue;
+    oracle_violation("%s of %s, which owner %u still uses: %s, operation %u of %s", how,
+                     oracle_block_text(block), use->owner, use->call, use->tick,
+                     oracle_stream_text(stream));
+  }
+  if (block->is_alive && oracle_here.call)
+    oracle_violation("%s of %s, which is of an array that is alive: owner %u", how,
+                     oracle_block_text(block), block->owner);
+  block->gone = how;
+  block->use_count = 0;
+}
+
+#endif

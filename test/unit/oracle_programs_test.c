@@ -1,0 +1,438 @@
+/* Small programs that the oracle looks at, each of them once a mistake that it found or was told
+ * of. Run one by its name, with everything that happened:
+ *
+ *   build/ci/test/unit/oracle_programs_test shared_slot
+ *
+ * Indented by two columns are the calls of kjit, by six those of the driver; the last line is the
+ * violation: who uses the memory, by which operation of which stream, and what did not wait for it.
+ * A row of the table that says what is broken is expected to end in a violation: whoever mends it
+ * empties that column, which a program that has come to pass demands. */
+#include "oracle_world.h"
+
+static const int64_t shape[2] = { 32, 32 };
+
+static world_stream non_blocking(uint32_t device)
+{
+  return world_make_stream(device, KJIT_STREAM_NON_BLOCKING, false);
+}
+
+static world_array array_on(uint32_t device, kjit_stream *stream)
+{
+  return world_make_array(device, KJIT_MEMORY_DEVICE, shape, stream);
+}
+
+static void launch_on(const world_stream *stream, world_array *array)
+{
+  (void)world_launch(stream->device, stream->stream, &array, 1);
+}
+
+static world_array every_other_column(const world_array *array)
+{
+  return world_slice(array, (kjit_array_slice[]){ { 0, 32, 1 }, { 0, 32, 2 } });
+}
+
+/* What another thread does meanwhile. Where a lock keeps it out, it comes later. */
+static void (*elsewhere)(void);
+static void *run_elsewhere(void *user)
+{
+  (void)user;
+  oracle_here.thread = 2;
+  elsewhere();
+  return NULL;
+}
+static void do_elsewhere(void)
+{
+  pthread_t thread;
+  struct timespec until;
+  if (pthread_create(&thread, NULL, run_elsewhere, NULL)) abort();
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += 50000000;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  (void)pthread_timedjoin_np(thread, NULL, &until);
+}
+
+/* ---- memory that goes on while another stream uses it ---- */
+
+/* More streams than a word has bits. */
+static void use_many_streams(void)
+{
+  world_stream own = non_blocking(0);
+  for (int i = 0; i < 60; i++) {
+    world_stream passing = non_blocking(0);
+    world_destroy_stream(&passing);
+  }
+  world_stream other = non_blocking(0);
+  world_array array = array_on(0, own.stream);
+  launch_on(&other, &array);
+  world_release_array(&array);
+  (void)array_on(0, own.stream);
+}
+
+static void export_among_many_streams(void)
+{
+  world_stream own = non_blocking(0);
+  for (int i = 0; i < 60; i++) {
+    world_stream passing = non_blocking(0);
+    world_destroy_stream(&passing);
+  }
+  world_stream other = non_blocking(0);
+  world_array array = array_on(0, NULL);
+  launch_on(&own, &array);
+  (void)world_give(&array, 0, other.stream);
+}
+
+/* A block is behind an event, is taken and given back unused, and goes on to a stream that has not
+ * waited for the event. */
+static void forget_a_join(void)
+{
+  world_stream own = world_make_stream(0, 0, false), other = non_blocking(0);
+  world_array array = array_on(0, own.stream);
+  launch_on(&other, &array);
+  world_release_array(&array);
+  array = array_on(0, own.stream);
+  world_release_array(&array);
+  (void)array_on(0, NULL);
+}
+
+/* From a stream to the default one and on to a third, with nothing queued in between. */
+static void pass_by_the_default_stream(void)
+{
+  world_stream first = world_make_stream(0, 0, false), last = world_make_stream(0, 0, false);
+  world_array array = array_on(0, first.stream);
+  launch_on(&first, &array);
+  world_release_array(&array);
+  array = array_on(0, NULL);
+  world_release_array(&array);
+  (void)array_on(0, last.stream);
+}
+
+/* Memory is short, so that the thread's stream takes it behind an event. */
+static void pass_by_the_threads_stream(void)
+{
+  kjit_stream *thread;
+  world_stream first = non_blocking(0);
+  world_array array = array_on(0, first.stream);
+  launch_on(&first, &array);
+  world_release_array(&array);
+  oracle.memory_limit = 4096;
+  (void)WORLD_CALL(kjit_get_thread_stream, world.devices[0], &thread);
+  array = array_on(0, thread);
+  if (!array.array) return;
+  world_release_array(&array);
+  (void)array_on(0, NULL);
+}
+
+/* Only copies of tensors were queued on the stream, by memory in between. */
+static void destroy_a_stream_of_copies(void)
+{
+  static float host[32 * 64];
+  int64_t extents[] = { 32, 32 }, strides[] = { 64, 2 };
+  world_stream own = non_blocking(0), other = non_blocking(0);
+  world_array first = world_make_array(0, KJIT_MEMORY_DEVICE, (int64_t[]){ 32, 64 }, own.stream),
+              part = world_slice(&first, (kjit_array_slice[]){ { 0, 32, 1 }, { 0, 64, 2 } });
+  kjit_tensor tensor = { .data = host,
+                         .device_type = 1,
+                         .rank = 2,
+                         .code = 2,
+                         .bits = 32,
+                         .lanes = 1,
+                         .shape = extents,
+                         .strides = strides };
+  kjit_arg to = kjit_arg_tensor(kjit_get_tensor(part.array)), from = kjit_arg_tensor(&tensor);
+  world_stream copies = non_blocking(0);
+  world_order(first.memory, copies.native);
+  (void)WORLD_CALL(kjit_copy_async, world.context, &to, &from, copies.stream);
+  world_destroy_stream(&copies);
+  (void)array_on(0, other.stream);
+}
+
+/* The last wait fails, after the copy to the other GPU was queued. */
+static void fail_a_copy_between_devices(void)
+{
+  for (int fail_at = 1; fail_at < 60; fail_at++) {
+    world_array source = array_on(0, NULL), target = array_on(1, NULL);
+    world_array part = every_other_column(&source), there = every_other_column(&target);
+    oracle_here.fail_at = fail_at;
+    oracle_here.fail_with = CUDA_UNKNOWN;
+    (void)world_copy(1, NULL, &there, &part, false);
+    world_array next = world_make_array(0, KJIT_MEMORY_DEVICE, (int64_t[]){ 32, 16 }, NULL);
+    world_array after = world_make_array(1, KJIT_MEMORY_DEVICE, (int64_t[]){ 32, 16 }, NULL);
+    world_array *all[] = { &next, &after, &part, &there, &source, &target };
+    for (int i = 0; i < 6; i++) world_release_array(all[i]);
+    (void)world_synchronize_device(0);
+    (void)world_synchronize_device(1);
+  }
+}
+
+/* Used by another GPU on which something is captured. */
+static void release_what_another_device_uses(void)
+{
+  world_stream captured = non_blocking(1), user = non_blocking(1);
+  world_array array = array_on(0, NULL);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  launch_on(&user, &array);
+  world_release_array(&array);
+  (void)array_on(0, NULL);
+}
+
+/* ... or whose streams stand elsewhere in the list: the first of its device uses what the second of
+ * the owner's may have. */
+static void release_what_many_devices_use(void)
+{
+  world_stream captured = non_blocking(1);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  for (uint32_t i = 1; i < ORACLE_DEVICES; i++) {
+    world_stream user = non_blocking(i);
+    world_array array = array_on(0, NULL);
+    launch_on(&user, &array);
+    world_release_array(&array);
+  }
+  (void)array_on(0, NULL);
+  (void)array_on(0, NULL);
+}
+
+static void delete_what_the_default_stream_uses(void)
+{
+  world_stream captured = non_blocking(0), own = non_blocking(0);
+  world_stream none = { .device = 0 };
+  world_array array = world_take(0, own.stream, shape);
+  launch_on(&none, &array);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  world_release_array(&array);
+}
+
+static void delete_after_a_failed_wait(void)
+{
+  for (int fail_at = 1; fail_at < 12; fail_at++) {
+    world_stream own = non_blocking(0), other = non_blocking(1);
+    world_array array = world_take(0, own.stream, shape);
+    launch_on(&other, &array);
+    oracle_here.fail_at = fail_at;
+    oracle_here.fail_with = CUDA_UNKNOWN;
+    world_release_array(&array);
+    world_destroy_stream(&own);
+    world_destroy_stream(&other);
+  }
+}
+
+/* Memory of the driver's own, whose wait fails, is kept. */
+static void free_after_a_failed_wait(void)
+{
+  for (int fail_at = 1; fail_at < 12; fail_at++) {
+    world_stream other = non_blocking(1);
+    world_array array = world_make_array(0, KJIT_MEMORY_SHARED, shape, NULL);
+    launch_on(&other, &array);
+    oracle_here.fail_at = fail_at;
+    oracle_here.fail_with = CUDA_UNKNOWN;
+    world_release_array(&array);
+    world_destroy_stream(&other);
+  }
+}
+
+static void free_what_a_copy_reads(void)
+{
+  world_stream stream = non_blocking(0);
+  world_array there = array_on(0, stream.stream), part = every_other_column(&there);
+  world_array host = world_make_array(ORACLE_DEVICES, KJIT_MEMORY_DEVICE, shape, NULL),
+              some = every_other_column(&host);
+  (void)world_copy(0, stream.stream, &part, &some, true);
+  world_release_array(&some);
+  world_release_array(&host);
+}
+
+/* ---- lifetime ---- */
+
+static void keep_a_wrapped_stream(void)
+{
+  world_stream wrapped = world_make_stream(0, KJIT_STREAM_NON_BLOCKING, true),
+               other = non_blocking(0);
+  world_array array = array_on(0, wrapped.stream);
+  launch_on(&other, &array);
+  world_destroy_stream(&wrapped);
+  world_release_array(&array);
+  (void)array_on(0, NULL);
+}
+
+static world_array at_begin;
+static void release_at_begin(void) { world_release_array(&at_begin); }
+
+/* Another thread releases an array as soon as the driver captures: the capture is of a stream that
+ * has used it. */
+static void release_as_a_capture_begins(void)
+{
+  world_stream own = non_blocking(0), other = non_blocking(0);
+  at_begin = array_on(0, own.stream);
+  launch_on(&other, &at_begin);
+  elsewhere = release_at_begin;
+  oracle_after_begin = do_elsewhere;
+  (void)WORLD_CALL(kjit_begin_capture, other.stream);
+  kjit_graph *graph = NULL;
+  (void)WORLD_CALL(kjit_end_capture, other.stream, &graph);
+}
+
+/* ... or in whose order it was made. */
+static void release_as_its_own_stream_is_captured(void)
+{
+  world_stream own = non_blocking(0), other = non_blocking(0);
+  at_begin = array_on(0, own.stream);
+  launch_on(&other, &at_begin);
+  elsewhere = release_at_begin;
+  oracle_after_begin = do_elsewhere;
+  (void)WORLD_CALL(kjit_begin_capture, own.stream);
+  kjit_graph *graph = NULL;
+  (void)WORLD_CALL(kjit_end_capture, own.stream, &graph);
+}
+
+static kjit_module *late;
+static kjit_kernel *late_kernel;
+static world_stream late_stream, late_captured;
+static world_array late_array;
+
+static void launch_and_unload(void)
+{
+  kjit_arg argument = kjit_arg_array(late_array.array);
+  kjit_launch_config config = { .stream = late_stream.stream, .device = world.devices[0] };
+  (void)WORLD_CALL(kjit_launch, late_kernel, &config, &argument, 1);
+  (void)WORLD_CALL(kjit_begin_capture, late_captured.stream);
+  WORLD_END(kjit_release_module, late);
+}
+
+/* One thread unloads code, and has waited; another one launches code, captures, and lets the code
+ * go, which now waits for the next occasion. */
+static void unload_without_a_wait(void)
+{
+  static const char source[] =
+    "kernel late(x) {\n  for i in grid_range(x.shape) { x[i] = x[i] }\n}\n";
+  late_stream = non_blocking(0);
+  late_captured = non_blocking(0);
+  late_array = array_on(0, late_stream.stream);
+  late = parse(world.context, source);
+  late_kernel = kernel_of(late, "late");
+  kjit_module *first = parse(world.context, source);
+  kjit_kernel *kernel = kernel_of(first, "late");
+  kjit_arg argument = kjit_arg_array(late_array.array);
+  kjit_launch_config config = { .stream = late_stream.stream, .device = world.devices[0] };
+  (void)WORLD_CALL(kjit_launch, kernel, &config, &argument, 1);
+  (void)WORLD_CALL(kjit_launch, late_kernel, &config, &argument, 1);
+  elsewhere = launch_and_unload;
+  oracle_after_wait = do_elsewhere;
+  WORLD_END(kjit_release_module, first);
+}
+
+static void take_with_a_stream_of_before(void)
+{
+  world_stream old = non_blocking(0), other = non_blocking(0);
+  (void)WORLD_CALL(kjit_reset_device, world.devices[0]);
+  world.generations[0]++;
+  other = non_blocking(0);
+  world_array array = world_take(0, old.stream, shape);
+  if (!array.array) return;
+  launch_on(&other, &array);
+  world_release_array(&array);
+}
+
+/* ---- what has always been right: the rules themselves ---- */
+
+static void pass_by_an_event(void)
+{
+  world_stream own = non_blocking(0), other = non_blocking(0);
+  world_array array = array_on(0, own.stream);
+  launch_on(&own, &array);
+  launch_on(&other, &array);
+  world_release_array(&array);
+  array = array_on(0, own.stream);
+  launch_on(&own, &array);
+  (void)world_synchronize(own.stream, own.native);
+}
+
+static void launch_a_graph_twice(void)
+{
+  world_stream captured = non_blocking(0), other = non_blocking(0);
+  world_graph graph = { .device = 0 };
+  world_array array = array_on(0, captured.stream);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  launch_on(&captured, &array);
+  world_keep(&graph, array.memory);
+  if (WORLD_CALL(kjit_end_capture, captured.stream, &graph.graph) != KJIT_OK ||
+      WORLD_CALL(kjit_instantiate_graph, graph.graph, &graph.executable) != KJIT_OK)
+    abort();
+  world_release_array(&array);
+  (void)world_launch_graph(&graph, other.stream);
+  (void)world_launch_graph(&graph, captured.stream);
+  (void)array_on(0, captured.stream);
+  world_destroy_graph(&graph);
+  (void)array_on(0, NULL);
+}
+
+/* ---- the table ---- */
+
+typedef struct row {
+  const char *name;
+  void (*program)(void);
+  const char *broken; /* by its name in the review; NULL: nothing, as it should be */
+} row;
+
+static const row rows[] = {
+  { "shared_slot", use_many_streams, "A1" },
+  { "shared_slot_export", export_among_many_streams, "A1" },
+  { "forgotten_join", forget_a_join, "A2" },
+  { "by_default_stream", pass_by_the_default_stream, "A2" },
+  { "by_thread_stream", pass_by_the_threads_stream, "A2" },
+  { "stream_of_copies", destroy_a_stream_of_copies, "A3" },
+  { "failed_peer_copy", fail_a_copy_between_devices, "A4" },
+  { "used_elsewhere", release_what_another_device_uses, "A5" },
+  { "used_on_many", release_what_many_devices_use, "A5" },
+  { "deleter_default", delete_what_the_default_stream_uses, "A6" },
+  { "deleter_failed_wait", delete_after_a_failed_wait, "A7" },
+  { "free_failed_wait", free_after_a_failed_wait, "A7" },
+  { "host_array_copied", free_what_a_copy_reads, "A8" },
+  { "wrapped_stream", keep_a_wrapped_stream, "B3" },
+  { "capture_begins", release_as_a_capture_begins, "B4" },
+  { "capture_begins_own", release_as_its_own_stream_is_captured, "B4" },
+  { "parked_code", unload_without_a_wait, "B5" },
+  { "stale_stream", take_with_a_stream_of_before, "B8" },
+  { "event", pass_by_an_event, NULL },
+  { "graph", launch_a_graph_twice, NULL },
+};
+
+static void run_row(void *user)
+{
+  const row *at = user;
+  bool is_traced = oracle.is_traced;
+  oracle_reset_state();
+  oracle.is_traced = is_traced;
+  world_open(0);
+  at->program();
+  world_close();
+}
+
+static int show(const row *at)
+{
+  oracle.is_traced = true;
+  bool has_passed = world_run(run_row, (void *)(uintptr_t)at);
+  printf("%.*s", (int)oracle_result->trace_bytes, oracle_result->trace);
+  printf("%s: %s\n", at->name, has_passed ? "no violation" : oracle_result->message);
+  return has_passed ? 0 : 1;
+}
+
+int main(int count, char **arguments)
+{
+  int failures = 0;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const row *at = &rows[i];
+    if (count > 1) {
+      if (!strcmp(arguments[1], at->name)) return show(at);
+      continue;
+    }
+    bool has_passed = world_run(run_row, (void *)(uintptr_t)at);
+    bool is_expected = has_passed == !at->broken;
+    printf("%s %s%s%s: %s\n", is_expected ? "ok  " : "FAIL", at->name,
+           at->broken ? ", known as " : "", at->broken ? at->broken : "",
+           !has_passed  ? oracle_result->message
+           : at->broken ? "passes now: empty its third column"
+                        : "no violation");
+    failures += !is_expected;
+  }
+  return failures || count > 1;
+}

@@ -1,0 +1,542 @@
+/* What a program of the oracle has, and how it calls kjit: every call is announced with what it is
+ * about, and looked at when it has returned. A program keeps the rules of the public headers, so
+ * that a violation is kjit's. */
+#ifndef ORACLE_WORLD_H
+#define ORACLE_WORLD_H
+
+#include "oracle_driver.h"
+
+/* ---- malloc, which fails when a program wants it; free, which the oracle looks at ---- */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void __real_free(void *memory);
+int __real_munmap(void *memory, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void __wrap_free(void *memory);
+int __wrap_munmap(void *memory, size_t size);
+
+static bool world_has_memory(void)
+{
+  bool counts = oracle_here.call && !oracle_here.is_in_driver && oracle_here.fail_malloc_at;
+  if (!counts || --oracle_here.fail_malloc_at) return true;
+  oracle_trace("      an allocation of the host fails\n");
+  return false;
+}
+void *__wrap_malloc(size_t size) { return world_has_memory() ? __real_malloc(size) : NULL; }
+void *__wrap_calloc(size_t count, size_t size)
+{
+  return world_has_memory() ? __real_calloc(count, size) : NULL;
+}
+void *__wrap_realloc(void *memory, size_t size)
+{
+  return world_has_memory() ? __real_realloc(memory, size) : NULL;
+}
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+  return world_has_memory() ? __real_aligned_alloc(alignment, size) : NULL;
+}
+
+static void world_end_memory(void *memory, const char *how)
+{
+  if (!memory || !oracle_here.call || oracle_here.is_in_driver) return;
+  pthread_mutex_lock(&oracle.mutex);
+  oracle_block *block = oracle_find_block(memory);
+  if (block && block->kind == ORACLE_HOST && block->address == memory)
+    oracle_end_block(block, how, false);
+  pthread_mutex_unlock(&oracle.mutex);
+}
+void __wrap_free(void *memory)
+{
+  world_end_memory(memory, "free");
+  __real_free(memory);
+}
+int __wrap_munmap(void *memory, size_t size)
+{
+  world_end_memory(memory, "munmap");
+  return __real_munmap(memory, size);
+}
+
+/* ---- what there is ---- */
+
+/* One owner of memory, as long as the process. */
+typedef struct world_memory {
+  oracle_block *block;
+  uint32_t owner, device, generation; /* device ORACLE_DEVICES: the CPU */
+  uint32_t references;                /* arrays, views and exports of the program */
+  oracle_clock ready;                 /* what comes before its first use */
+} world_memory;
+
+typedef struct world_stream {
+  kjit_stream *stream;
+  oracle_stream *native;
+  uint32_t device, generation;
+  bool is_wrapped;
+} world_stream;
+
+typedef struct world_array {
+  kjit_array *array;
+  world_memory *memory;
+} world_array;
+
+typedef struct world_graph {
+  kjit_graph *graph;
+  kjit_executable_graph *executable;
+  uint32_t device, generation, count;
+  world_memory *memories[64];
+} world_graph;
+
+typedef struct world_state {
+  kjit_context *context;
+  kjit_device *devices[ORACLE_DEVICES], *cpu;
+  uint32_t generations[ORACLE_DEVICES]; /* counts resets */
+  kjit_kernel *kernels[3];              /* of 1, 2 and 3 arrays */
+  kjit_module *module;
+} world_state;
+
+static world_state world;
+
+/* ---- calls ---- */
+
+static void world_begin(const char *name)
+{
+  pthread_mutex_lock(&oracle.mutex);
+  oracle_here.owner = oracle.owner_count++;
+  pthread_mutex_unlock(&oracle.mutex);
+  oracle_here.call = name;
+  oracle_trace("  %s\n", name);
+}
+static kjit_status world_end(kjit_status status)
+{
+  oracle_here.call = NULL;
+  oracle_here.host_count = 0;
+  oracle_here.joins = NULL;
+  oracle_here.fail_at = oracle_here.fail_malloc_at = 0;
+  if (status != KJIT_OK && status != KJIT_NOT_READY)
+    oracle_trace("    status %d: %s\n", (int)status, last_message(world.context));
+  return status;
+}
+/* The status of function(arguments), a function of kjit. */
+#define WORLD_CALL(function, ...) (world_begin(#function), world_end(function(__VA_ARGS__)))
+#define WORLD_END(function, ...) (world_begin(#function), function(__VA_ARGS__), world_end(KJIT_OK))
+
+static oracle_stream *world_native(uint32_t device, const kjit_stream *stream)
+{
+  void *native = kjit_get_native_stream(stream);
+  if (!native) return oracle.legacy[device];
+  return (uintptr_t)native == 2 ? oracle_thread_stream(device) : native;
+}
+
+static const char world_source[] =
+  "kernel one(x) {\n  for i in grid_range(x.shape) { x[i] = x[i] }\n}\n"
+  "kernel two(x, y) {\n  for i in grid_range(x.shape) { x[i] = y[i] }\n}\n"
+  "kernel three(x, y, z) {\n  for i in grid_range(x.shape) { x[i] = y[i] + z[i] }\n}\n";
+
+/* code_limit: in bytes; 0: the default. */
+static void world_open(uint64_t code_limit)
+{
+  kj_diagnostics diagnostics = { 0 };
+  cuda = (fake_driver){ .devices = ORACLE_DEVICES, .stack_bytes = 1024 };
+  oracle_here.context = NULL;
+  world = (world_state){ .context = make_fake_context() };
+  world.context->config.variant_limit = 1; /* no compilation beside the program's threads */
+  world.context->config.code_limit_bytes = code_limit;
+  if (kj_use_driver(world.context, find_oracle, NULL, &diagnostics) != KJIT_OK) abort();
+  for (int32_t i = 0; i < ORACLE_DEVICES; i++)
+    if (kjit_get_device(world.context, KJIT_DEVICE_CUDA, i, &world.devices[i]) != KJIT_OK) abort();
+  if (kjit_get_device(world.context, KJIT_DEVICE_CPU, 0, &world.cpu) != KJIT_OK) abort();
+  for (int i = 0; i < ORACLE_DEVICES; i++)
+    for (int k = 0; k < ORACLE_DEVICES; k++)
+      if (i != k && kjit_enable_peer_access(world.devices[i], world.devices[k]) != KJIT_OK) abort();
+  world.module = parse(world.context, world_source);
+  static const char *const names[] = { "one", "two", "three" };
+  for (int i = 0; i < 3; i++) world.kernels[i] = kernel_of(world.module, names[i]);
+}
+
+/* Whatever the program has left is the context's to free, in order too. */
+static void world_close(void)
+{
+  for (uint32_t i = 0; i < oracle.block_count; i++) oracle.blocks[i].is_alive = false;
+  WORLD_END(kjit_destroy_context, world.context);
+}
+
+/* ---- streams ---- */
+
+static world_stream world_make_stream(uint32_t device, uint32_t flags, bool is_wrapped)
+{
+  world_stream made = { .device = device,
+                        .generation = world.generations[device],
+                        .is_wrapped = is_wrapped };
+  if (is_wrapped) {
+    void *native = NULL;
+    oracle_here.context = &fake_primary[device];
+    if (oracle_cuStreamCreate(&native, flags)) return made;
+    (void)WORLD_CALL(kjit_wrap_stream, world.devices[device], native, &made.stream);
+    if (!made.stream) (void)oracle_cuStreamDestroy(native);
+  } else {
+    (void)WORLD_CALL(kjit_create_stream_with, world.devices[device], 0, flags, &made.stream);
+  }
+  if (made.stream) made.native = kjit_get_native_stream(made.stream);
+  if (made.stream)
+    oracle_trace("    is %s%s\n", oracle_stream_text(made.native), is_wrapped ? ", wrapped" : "");
+  return made;
+}
+
+/* What a host does when kjit_destroy_stream says that a wrapped stream may go. */
+static void world_destroy_stream(world_stream *stream)
+{
+  if (!stream->stream) return;
+  WORLD_END(kjit_destroy_stream, stream->stream);
+  stream->stream = NULL;
+  if (stream->is_wrapped && !stream->native->gone) (void)oracle_cuStreamDestroy(stream->native);
+}
+
+/* ---- memory ---- */
+
+/* An array's memory begins: what `first` says comes before its first use. */
+static world_memory *world_begin_memory(kjit_array *array, uint32_t device,
+                                        const oracle_clock *first)
+{
+  const kjit_tensor *tensor = kjit_get_tensor(array);
+  world_memory *memory = calloc(1, sizeof *memory);
+  if (!memory) abort();
+  pthread_mutex_lock(&oracle.mutex);
+  oracle_block *block = oracle_find_block(tensor->data);
+  if (!block && device == ORACLE_DEVICES)
+    block = oracle_add_block(tensor->data, 4096, ORACLE_HOST, device);
+  if (!block) oracle_violation("a new array has memory that the driver has not given");
+  if (block->is_alive)
+    oracle_violation("a new array has %s, which another array has: owner %u",
+                     oracle_block_text(block), block->owner);
+  oracle_expect_unused(block, first, "a new array");
+  *memory = (world_memory){ .block = block,
+                            .owner = oracle.owner_count++,
+                            .device = device,
+                            .references = 1,
+                            .ready = *first };
+  if (device < ORACLE_DEVICES) memory->generation = world.generations[device];
+  block->owner = memory->owner;
+  block->is_alive = true;
+  oracle_trace("    owner %u has %s\n", memory->owner, oracle_block_text(block));
+  pthread_mutex_unlock(&oracle.mutex);
+  return memory;
+}
+
+static bool world_is_lost(const world_memory *memory)
+{
+  return memory->device < ORACLE_DEVICES && memory->generation != world.generations[memory->device];
+}
+
+/* The program's last reference goes: graphs of kjit may keep the memory. */
+static void world_drop_memory(world_memory *memory)
+{
+  if (--memory->references || world_is_lost(memory)) return;
+  pthread_mutex_lock(&oracle.mutex);
+  memory->block->is_alive = false;
+  oracle_trace("    owner %u ends\n", memory->owner);
+  pthread_mutex_unlock(&oracle.mutex);
+}
+
+/* device ORACLE_DEVICES: the CPU. stream NULL: the default stream. */
+static world_array world_make_array(uint32_t device, kjit_memory memory, const int64_t shape[2],
+                                    kjit_stream *stream)
+{
+  world_array made = { 0 };
+  kjit_array_config config;
+  kjit_init_array_config(&config);
+  config.device = device == ORACLE_DEVICES ? world.cpu : world.devices[device];
+  config.element = KJIT_F32;
+  config.rank = 2;
+  config.shape = shape;
+  config.memory = memory;
+  config.stream = stream;
+  if (WORLD_CALL(kjit_create_configured_array, &config, &made.array) != KJIT_OK)
+    return (world_array){ 0 };
+  oracle_clock first = oracle.host;
+  if (device < ORACLE_DEVICES) {
+    const oracle_stream *native = world_native(device, stream);
+    /* what is captured runs at any time */
+    if (!native->capture) first = oracle_next(native);
+    oracle_trace("    on %s\n", oracle_stream_text(native));
+  }
+  made.memory = world_begin_memory(made.array, device, &first);
+  return made;
+}
+
+static void world_release_array(world_array *array)
+{
+  if (!array->array) return;
+  oracle_trace("    of owner %u\n", array->memory->owner);
+  world_drop_memory(array->memory);
+  WORLD_END(kjit_release_array, array->array);
+  *array = (world_array){ 0 };
+}
+
+static world_array world_slice(const world_array *array, const kjit_array_slice slices[2])
+{
+  world_array made = { .memory = array->memory };
+  if (WORLD_CALL(kjit_slice_array, array->array, slices, 2, &made.array) != KJIT_OK)
+    return (world_array){ 0 };
+  made.memory->references++;
+  return made;
+}
+
+/* Before an array is used on a stream: the program has seen to it that what comes before its first
+ * use has passed there, with events of its own. A stream that is captured: see
+ * world_launch_graph. */
+static void world_order(const world_memory *memory, oracle_stream *stream)
+{
+  pthread_mutex_lock(&oracle.mutex);
+  if (!stream->capture) oracle_join(&stream->clock, &memory->ready);
+  pthread_mutex_unlock(&oracle.mutex);
+}
+
+static void world_announce(const world_array *array)
+{
+  if (array->memory->block->kind == ORACLE_HOST || array->memory->block->kind == ORACLE_PINNED)
+    oracle_here.host[oracle_here.host_count++] = array->memory->block->address;
+}
+
+/* ---- work ---- */
+
+static kjit_status world_launch(uint32_t device, kjit_stream *stream, world_array *const *arrays,
+                                uint32_t count)
+{
+  kjit_arg arguments[3];
+  oracle_stream *native = world_native(device, stream);
+  for (uint32_t i = 0; i < count; i++) {
+    world_order(arrays[i]->memory, native);
+    arguments[i] = kjit_arg_array(arrays[i]->array);
+  }
+  kjit_launch_config config = { .stream = stream, .device = world.devices[device] };
+  return WORLD_CALL(kjit_launch, world.kernels[count - 1], &config, arguments, count);
+}
+
+static inline kjit_status world_fill(uint32_t device, kjit_stream *stream, const world_array *array)
+{
+  kjit_arg to = kjit_arg_array(array->array), value = kjit_arg_number(1);
+  if (device < ORACLE_DEVICES) world_order(array->memory, world_native(device, stream));
+  return WORLD_CALL(kjit_fill, world.context, &to, &value, stream);
+}
+
+/* A copy that has returned is done. */
+static void world_expect_done(const oracle_stream *stream, const char *what)
+{
+  pthread_mutex_lock(&oracle.mutex);
+  for (uint32_t i = 0; i < oracle.stream_count; i++)
+    if (stream->clock.at[i] > oracle.host.at[i])
+      oracle_violation("%s has returned, and operation %u of %s is not waited for", what,
+                       stream->clock.at[i], oracle_stream_text(oracle.streams[i]));
+  pthread_mutex_unlock(&oracle.mutex);
+}
+
+/* device: whose stream orders the copy. */
+static kjit_status world_copy(uint32_t device, kjit_stream *stream, const world_array *to,
+                              const world_array *from, bool is_async)
+{
+  kjit_arg there = kjit_arg_array(to->array), here = kjit_arg_array(from->array);
+  oracle_stream *native = world_native(device, stream);
+  world_order(to->memory, native);
+  world_order(from->memory, native);
+  /* where elements are gathered first, on its default stream */
+  if (from->memory->device < ORACLE_DEVICES)
+    world_order(from->memory, oracle.legacy[from->memory->device]);
+  world_announce(to);
+  world_announce(from);
+  if (is_async) return WORLD_CALL(kjit_copy_async, world.context, &there, &here, stream);
+  kjit_status status = WORLD_CALL(kjit_copy, world.context, &there, &here, stream);
+  if (status == KJIT_OK) world_expect_done(native, "kjit_copy");
+  return status;
+}
+
+static kjit_status world_synchronize(kjit_stream *stream, const oracle_stream *native)
+{
+  kjit_status status = WORLD_CALL(kjit_synchronize_stream, stream);
+  if (status == KJIT_OK) world_expect_done(native, "kjit_synchronize_stream");
+  return status;
+}
+
+static kjit_status world_synchronize_device(uint32_t device)
+{
+  kjit_status status = WORLD_CALL(kjit_synchronize_device, world.devices[device]);
+  for (uint32_t i = 0; i < oracle.stream_count && status == KJIT_OK && !oracle.is_threaded; i++)
+    if (oracle.streams[i]->device == device)
+      world_expect_done(oracle.streams[i], "kjit_synchronize_device");
+  return status;
+}
+
+/* ---- DLPack ---- */
+
+/* Memory of another library, which goes on with it on a stream when it has it back. */
+typedef struct world_foreign {
+  kjit_managed_tensor managed;
+  int64_t shape[2];
+  world_memory *memory;
+  const oracle_stream *stream;
+  bool is_deleted;
+} world_foreign;
+
+static void world_delete(kjit_managed_tensor *self)
+{
+  world_foreign *foreign = self->manager;
+  pthread_mutex_lock(&oracle.mutex);
+  oracle_trace("      the deleter of owner %u\n", foreign->memory->owner);
+  if (foreign->is_deleted) oracle_violation("a deleter is called twice");
+  if (foreign->memory->references && !world_is_lost(foreign->memory))
+    oracle_violation("a deleter is called for memory that an array has");
+  foreign->is_deleted = true;
+  if (!world_is_lost(foreign->memory)) {
+    oracle_clock next = oracle_next(foreign->stream);
+    oracle_expect_unused(foreign->memory->block, &next, "memory is given to its deleter");
+  }
+  pthread_mutex_unlock(&oracle.mutex);
+}
+
+static world_array world_take(uint32_t device, kjit_stream *stream, const int64_t shape[2])
+{
+  void *data = NULL;
+  world_array made = { 0 };
+  world_foreign *foreign = calloc(1, sizeof *foreign);
+  oracle_here.context = &fake_primary[device];
+  if (!foreign) abort();
+  pthread_mutex_lock(&oracle.mutex);
+  int result = oracle_allocate((size_t)(shape[0] * shape[1]) * 4, ORACLE_DEVICE, &data);
+  pthread_mutex_unlock(&oracle.mutex);
+  if (result) return made;
+  memcpy(foreign->shape, shape, sizeof foreign->shape);
+  foreign->managed = (kjit_managed_tensor){ .tensor = { .data = data,
+                                                        .device_type = 2,
+                                                        .device_id = (int32_t)device,
+                                                        .rank = 2,
+                                                        .code = 2,
+                                                        .bits = 32,
+                                                        .lanes = 1,
+                                                        .shape = foreign->shape },
+                                            .manager = foreign,
+                                            .deleter = world_delete };
+  foreign->stream = world_native(device, stream);
+  foreign->memory = calloc(1, sizeof *foreign->memory);
+  if (!foreign->memory) abort();
+  *foreign->memory = (world_memory){ .block = oracle_find_block(data),
+                                     .owner = oracle.owner_count++,
+                                     .device = device,
+                                     .generation = world.generations[device] };
+  foreign->memory->ready = oracle_next(foreign->stream);
+  foreign->memory->block->owner = foreign->memory->owner;
+  foreign->memory->block->is_alive = true;
+  if (WORLD_CALL(kjit_take_dlpack, world.context, &foreign->managed, stream, &made.array) !=
+      KJIT_OK) {
+    if (!foreign->is_deleted)
+      oracle_violation("kjit_take_dlpack has failed and not called the deleter");
+    return (world_array){ 0 };
+  }
+  oracle_trace("    owner %u, another library's, on %s\n", foreign->memory->owner,
+               oracle_stream_text(foreign->stream));
+  foreign->memory->references = 1;
+  made.memory = foreign->memory;
+  return made;
+}
+
+/* A consumer has the array: it uses it on its stream at once, and gives it back later. */
+typedef struct world_export {
+  kjit_managed_tensor *managed;
+  world_memory *memory;
+} world_export;
+
+static world_export world_give(const world_array *array, uint32_t device, kjit_stream *stream)
+{
+  world_export made = { .memory = array->memory };
+  oracle_stream *native = world_native(device, stream);
+  if (WORLD_CALL(kjit_export_dlpack, array->array, stream, &made.managed) != KJIT_OK)
+    return (world_export){ 0 };
+  pthread_mutex_lock(&oracle.mutex);
+  oracle_clock next = oracle_next(native);
+  oracle_expect_unused(array->memory->block, &next, "an array is exported");
+  oracle_operation operation = { .call = "the consumer's kernel", .count = 1 };
+  operation.accesses[0].block = array->memory->block;
+  operation.accesses[0].owner = array->memory->owner;
+  (void)oracle_queue(native, &operation);
+  made.memory->references++;
+  pthread_mutex_unlock(&oracle.mutex);
+  return made;
+}
+
+static inline void world_take_back(world_export *given)
+{
+  if (!given->managed) return;
+  world_drop_memory(given->memory);
+  world_begin("the deleter of an export");
+  given->managed->deleter(given->managed);
+  (void)world_end(KJIT_OK);
+  *given = (world_export){ 0 };
+}
+
+/* ---- captures and graphs ---- */
+
+/* What is captured with it is added by the program. */
+static void world_keep(world_graph *graph, world_memory *memory)
+{
+  enum { MOST = sizeof graph->memories / sizeof *graph->memories };
+  for (uint32_t i = 0; i < graph->count; i++)
+    if (graph->memories[i] == memory) return;
+  if (graph->count < MOST) graph->memories[graph->count++] = memory;
+}
+
+static kjit_status world_launch_graph(world_graph *graph, kjit_stream *stream)
+{
+  oracle_stream *native = world_native(graph->device, stream);
+  for (uint32_t i = 0; i < graph->count; i++) world_order(graph->memories[i], native);
+  return WORLD_CALL(kjit_launch_graph, graph->executable, stream);
+}
+
+static void world_destroy_graph(world_graph *graph)
+{
+  if (graph->graph) WORLD_END(kjit_destroy_graph, graph->graph);
+  if (graph->executable) WORLD_END(kjit_destroy_executable_graph, graph->executable);
+  *graph = (world_graph){ 0 };
+}
+
+/* ---- a program in a process of its own ---- */
+
+#include <signal.h>
+#include <sys/wait.h>
+
+/* true: it came to its end without a violation. */
+static bool world_run(void (*program)(void *user), void *user)
+{
+  enum { LIMIT_S = 60 };
+  if (!oracle_result)
+    oracle_result =
+      mmap(NULL, sizeof *oracle_result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (oracle_result == MAP_FAILED) abort();
+  oracle_result->is_violated = false;
+  oracle_result->message[0] = 0;
+  oracle_result->trace_bytes = 0;
+  fflush(stdout);
+  pid_t child = fork();
+  if (child < 0) abort();
+  if (!child) {
+    alarm(LIMIT_S);
+    program(user);
+    _exit(0);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {}
+  if (WIFEXITED(status) && !WEXITSTATUS(status)) return true;
+  if (!oracle_result->message[0]) {
+    const char *what = !WIFSIGNALED(status)          ? "it exits"
+                       : WTERMSIG(status) == SIGALRM ? "it hangs"
+                                                     : "it is killed";
+    snprintf(oracle_result->message, sizeof oracle_result->message, "%s: %s %d", what,
+             WIFSIGNALED(status) ? "signal" : "status",
+             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+  }
+  return false;
+}
+
+#endif
