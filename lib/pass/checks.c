@@ -15,26 +15,6 @@ typedef struct marker {
 
 /* ---- what is checked ---- */
 
-static bool has_constant_divisor(const kt_expr *e)
-{
-  if (e->kind != KJ_T_CONST) return false;
-  return ki_is_scalar(e->type) && ki_is_true(kt_value_of(e));
-}
-
-static bool divides(const kt_expr *e)
-{
-  if (e->kind == KJ_T_BINARY)
-    return (e->op == KJIT_DIV && !e->is_power) || e->op == KJIT_FLOORDIV || e->op == KJIT_MOD;
-  if (e->kind != KJ_T_BUILTIN) return false;
-  return e->builtin->id == KJ_BUILTIN_CEIL_DIV || e->builtin->id == KJ_BUILTIN_DIV_TRUNC ||
-         e->builtin->id == KJ_BUILTIN_REM_TRUNC;
-}
-
-static const kt_expr *divisor_of(const kt_expr *e)
-{
-  return e->kind == KJ_T_BINARY ? e->y : e->args.items[1];
-}
-
 static bool are_in_static_bounds(const marker *m, const kt_expr *array, const kt_exprs *indices)
 {
   const ki_type_info *info = ki_type(m->c->types, array->type);
@@ -112,10 +92,6 @@ static void watch_expr(const marker *m, kt_expr *e)
 {
   if (e->kind == KJ_T_ADDRESS && is_watched_array(m, e->x))
     kt_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED,
-            "the checks of uninitialized memory and of races do not follow pointers into shared or "
-            "local memory");
-  if (e->kind == KJ_T_ADDRESS && is_watched_array(m, e->x))
-    kt_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED,
             "the checks of uninitialized memory and of races do not follow pointers to shared or "
             "local memory");
   bool may_access = e->kind == KJ_T_LOAD || (e->kind == KJ_T_BUILTIN && e->x);
@@ -145,8 +121,7 @@ static void mark_expr(void *data, kt_expr **at)
   kt_expr *e = *at;
   if (m->checks & WATCHES) watch_expr(m, e);
   if ((m->checks & KJIT_CHECK_BOUNDS) && subscripts(m, e)) e->is_checked = true;
-  if ((m->checks & KJIT_CHECK_DIVISION) && divides(e) && !has_constant_divisor(divisor_of(e)))
-    e->is_checked = true;
+  if ((m->checks & KJIT_CHECK_DIVISION) && kt_divides(e)) e->is_checked = true;
 }
 
 static void mark_stmt(void *data, kt_stmt *stmt)

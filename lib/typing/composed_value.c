@@ -480,9 +480,20 @@ kt_expr *kt_make_tuple(kt_scope *s, const kt_exprs *items, kj_location location)
   return tuple;
 }
 
+/* Whether nothing is lost of a TUPLE node of which only one item is used. */
+bool kt_can_take_item(const kt_scope *s, const kt_expr *tuple, uint32_t index)
+{
+  if (tuple->kind != KJ_T_TUPLE) return false;
+  for (uint32_t i = 0; i < tuple->args.count; i++)
+    if (i != index && !kt_can_drop(s->c, tuple->args.items[i])) return false;
+  return true;
+}
+
 kt_expr *kt_make_item(kt_scope *s, kt_expr *tuple, uint32_t index, kj_location location)
 {
-  if (tuple->kind == KJ_T_TUPLE && !kt_has_effect(tuple)) return tuple->args.items[index];
+  bool is_list = tuple->kind == KJ_T_TUPLE && kt_is_tuple(s->c, tuple->type);
+  if (kt_can_take_item(s, tuple, index)) return tuple->args.items[index];
+  if (is_list) return kt_keep_value(s, tuple)->args.items[index];
   kjit_type type = kt_is_tuple(s->c, tuple->type)
                      ? ki_type(s->c->types, tuple->type)->items[index]
                      : ki_get_component(s->c->types, tuple->type, index).type;

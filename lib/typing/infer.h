@@ -203,6 +203,8 @@ void kt_emit_assign(kt_scope *s, kt_var *var, kt_expr *value, kj_location locati
  * position `at` of the list. */
 kt_expr *kt_keep_value_at(kt_scope *s, kt_expr *value, size_t at);
 kt_expr *kt_keep_value(kt_scope *s, kt_expr *value);
+/* A value that nobody asks for any more: what it does is done, and its checks are made. */
+void kt_drop_value(kt_scope *s, kt_expr *value);
 /* What costs nothing and reads the same wherever it is evaluated. */
 bool kt_is_stable(const kt_expr *value);
 /* An integer literal that i32 does not hold. */
@@ -244,6 +246,8 @@ kjit_type kt_tuple_type(kt_scope *s, const kjit_type *items, uint32_t count, kj_
 kt_expr *kt_make_tuple(kt_scope *s, const kt_exprs *items, kj_location location);
 /* Item of a tuple; of a TUPLE node the item itself. */
 kt_expr *kt_make_item(kt_scope *s, kt_expr *tuple, uint32_t index, kj_location location);
+/* Whether a TUPLE node may give one item without the others being evaluated. */
+bool kt_can_take_item(const kt_scope *s, const kt_expr *tuple, uint32_t index);
 kt_expr *kt_make_var(kt_scope *s, kt_var *var, kj_location location);
 static inline kt_expr *kt_copy_texpr(kt_scope *s, const kt_expr *expr)
 {

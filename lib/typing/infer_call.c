@@ -459,13 +459,10 @@ static kt_expr *make_call(kt_scope *s, kt_record *record, const binding *b)
 {
   kt_expr *call = kt_new_texpr(s->c, KJ_T_CALL, record->instance->result, b->call->location);
   call->instance = record->instance;
-  bool has_effect = false;
-  for (size_t i = 0; i < b->function->params.count; i++) {
-    if (!b->arguments[i]) continue;
-    KJ_PUSH(s->arena, &call->args, b->arguments[i]);
-    has_effect |= kt_has_effect(b->arguments[i]);
-  }
-  if (record->constant_result && !has_effect) {
+  for (size_t i = 0; i < b->function->params.count; i++)
+    if (b->arguments[i]) KJ_PUSH(s->arena, &call->args, b->arguments[i]);
+  if (record->constant_result) {
+    for (size_t i = 0; i < call->args.count; i++) kt_drop_value(s, call->args.items[i]);
     kt_expr *value = kt_copy_texpr(s, record->constant_result);
     value->location = b->call->location;
     return value;

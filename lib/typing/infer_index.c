@@ -24,9 +24,10 @@ static kt_expr *extent_of_view(kt_scope *s, const kt_expr *view, uint32_t dimens
 kt_expr *kt_make_extent(kt_scope *s, kt_expr *array, uint32_t dimension, kj_location location)
 {
   const ki_type_info *info = ki_type(s->c->types, array->type);
+  bool is_plain_view = array->kind == KJ_T_VIEW && !kt_has_effect(array);
+  if (info->is_static || is_plain_view) kt_drop_value(s, kt_copy_texpr(s, array));
   if (info->is_static) return kt_new_integer(s, KJIT_INDEX, info->extents[dimension], location);
-  if (array->kind == KJ_T_VIEW && !kt_has_effect(array))
-    return extent_of_view(s, array, dimension, location);
+  if (is_plain_view) return extent_of_view(s, array, dimension, location);
   kt_expr *extent = kt_new_texpr(s->c, KJ_T_EXTENT, KJIT_INDEX, location);
   extent->x = array;
   extent->dimension = dimension;
@@ -82,8 +83,10 @@ kt_expr *kt_infer_property(kt_scope *s, const ki_expr *expr, kt_expr *array)
   if (strcmp(expr->name, "strides") == 0)
     return make_dimensions(s, array, make_stride, expr->location);
   if (strcmp(expr->name, "size") == 0) return kt_make_size(s, array, expr->location);
-  if (strcmp(expr->name, "ndim") == 0)
+  if (strcmp(expr->name, "ndim") == 0) {
+    kt_drop_value(s, array);
     return kt_new_integer(s, KJ_WEAK_INT, ki_type(s->c->types, array->type)->rank, expr->location);
+  }
   if (strcmp(expr->name, "T") == 0 && kt_is_array(s->c, array->type))
     return kt_make_transpose(s, array, expr->location);
   return NULL;
@@ -364,8 +367,8 @@ kt_expr *kt_take_part(kt_scope *s, kt_expr *value, const kt_exprs *indices, kj_l
     if (is_known) place = place * part_extent(info, i) + (int64_t)indices->items[i]->integer;
   }
   bool is_item =
-    info->class_ == KJ_CLASS_VECTOR || (value->kind == KJ_T_TUPLE && !kt_has_effect(value));
-  if (is_known && is_item) return kt_make_item(s, value, (uint32_t)place, location);
+    is_known && (info->class_ == KJ_CLASS_VECTOR || kt_can_take_item(s, value, (uint32_t)place));
+  if (is_item) return kt_make_item(s, value, (uint32_t)place, location);
   kt_expr *element = kt_new_texpr(s->c, KJ_T_ELEMENT, info->element, location);
   element->x = value;
   element->args = *indices;

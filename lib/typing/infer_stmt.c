@@ -299,7 +299,10 @@ static void infer_assign(kt_scope *s, const ki_stmt *stmt)
 static void infer_evaluate(kt_scope *s, const ki_stmt *stmt)
 {
   kt_expr *value = kt_infer_effect(s, stmt->value);
-  if (!kt_has_effect(value)) return;
+  if (!kt_has_effect(value)) {
+    kt_drop_value(s, value);
+    return;
+  }
   if (ki_is_weak(value->type) && value->kind == KJ_T_CONVERT) value = value->x;
   kt_stmt *evaluate = kt_new_tstmt(s->c, KJ_TS_EVALUATE, stmt->location);
   evaluate->value = ki_is_weak(value->type) ? kt_make_concrete(s, value) : value;

@@ -92,6 +92,11 @@ kt_expr *kt_keep_value(kt_scope *s, kt_expr *value)
   return keep_named(s, value, NULL, s->out->count);
 }
 
+void kt_drop_value(kt_scope *s, kt_expr *value)
+{
+  if (!kt_can_drop(s->c, value)) kt_keep_value(s, value);
+}
+
 /* ---- let and var ---- */
 
 enum { WEAK_TREE_LIMIT = 64 };
@@ -102,7 +107,8 @@ static kt_expr *freeze(kt_scope *s, kt_expr *e, const char *name)
 {
   if (!ki_is_weak(e->type)) return kt_keep_value(s, e);
   if (kt_is_stable(e)) return e;
-  if (e->kind == KJ_T_VAR || kt_count_nodes(e, WEAK_TREE_LIMIT) >= WEAK_TREE_LIMIT)
+  bool is_lazy = e->kind == KJ_T_COND && (kt_has_effect(e->y) || kt_has_effect(e->z));
+  if (e->kind == KJ_T_VAR || is_lazy || kt_count_nodes(e, WEAK_TREE_LIMIT) >= WEAK_TREE_LIMIT)
     return keep_weak(s, e, name, s->out->count);
   if (e->kind == KJ_T_LOAD) {
     for (size_t i = 0; i < e->args.count; i++)
@@ -119,6 +125,7 @@ static kt_expr *freeze(kt_scope *s, kt_expr *e, const char *name)
 static void bind_let(kt_scope *s, const ki_decl *decl, kt_expr *value)
 {
   if (ki_is_weak(value->type)) {
+    if (!kt_has_effect(value)) kt_drop_value(s, kt_copy_texpr(s, value));
     kt_bind_value(s, decl, freeze(s, value, decl->name));
     return;
   }

@@ -190,7 +190,10 @@ static kt_expr *make_constant_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_loca
   kjit_type type = ki_arithmetic_type(x->type);
   __int128 n = y->integer;
   x = kt_convert(s, x, type, location);
-  if (n == 0) return make_one(s, type, location);
+  if (n == 0) {
+    kt_drop_value(s, x);
+    return make_one(s, type, location);
+  }
   if (n < 0 && !kt_is_float(s->c, type)) return make_integer_power(s, x, y, location);
   if (n < 0) {
     x = make_arithmetic(s, KJIT_DIV, type, make_one(s, type, location), x, location);

@@ -198,7 +198,10 @@ static kt_expr *make_complex_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_locat
     KJ_PUSH(s->arena, &operands.values, y);
     return kt_apply_rule(s, &operands);
   }
-  if (y->integer == 0) return make_one(s, x->type, location);
+  if (y->integer == 0) {
+    kt_drop_value(s, x);
+    return make_one(s, x->type, location);
+  }
   if (y->integer > 0) return multiply_out(s, x, (unsigned __int128)y->integer, location);
   x = kt_make_binary(s, KJIT_DIV, make_one(s, x->type, location), x, location);
   return multiply_out(s, x, -(unsigned __int128)y->integer, location);
@@ -467,9 +470,9 @@ kt_expr *kt_rule_complex_part(kt_scope *s, const kt_operands *o)
   bool is_imaginary = o->builtin->id == KJ_BUILTIN_IMAG;
   if (kt_is_complex(s->c, value->type))
     return is_imaginary ? imaginary_of(s, value) : real_of(s, value);
-  return is_imaginary
-           ? kt_convert(s, kt_new_integer(s, KJ_WEAK_INT, 0, o->location), value->type, o->location)
-           : value;
+  if (!is_imaginary) return value;
+  kt_drop_value(s, value);
+  return kt_convert(s, kt_new_integer(s, KJ_WEAK_INT, 0, o->location), value->type, o->location);
 }
 
 kt_expr *kt_rule_conj(kt_scope *s, const kt_operands *o)

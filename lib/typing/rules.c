@@ -89,8 +89,10 @@ kt_expr *kt_rule_target(kt_scope *s, const kt_operands *o)
 kt_expr *kt_rule_len(kt_scope *s, const kt_operands *o)
 {
   kt_expr *array = o->values.items[0];
-  if (kt_is_vector(s->c, array->type))
+  if (kt_is_vector(s->c, array->type)) {
+    kt_drop_value(s, array);
     return kt_new_integer(s, KJ_WEAK_INT, ki_type(s->c->types, array->type)->count, o->location);
+  }
   if (!kt_is_array(s->c, array->type) && !kt_is_value_array(s->c, array->type))
     fail_operand(s, o, array, "an array");
   if (ki_type(s->c->types, array->type)->rank == 0)
@@ -209,9 +211,12 @@ kt_expr *kt_rule_select(kt_scope *s, const kt_operands *o)
   if (kt_is_float(s->c, condition->type) || !kt_is_number(s->c, condition->type))
     fail_operand(s, o, condition, "a bool or an integer first");
   condition = kt_convert(s, condition, KJIT_BOOL, o->location);
-  /* Literals stay weak, and have no effects that evaluating both would show. */
-  if ((ki_is_weak(x->type) && ki_is_weak(y->type)) || kt_stays_open(s, x, y))
+  /* Literals stay weak; both are evaluated, whichever is chosen. */
+  if ((ki_is_weak(x->type) && ki_is_weak(y->type)) || kt_stays_open(s, x, y)) {
+    if (!kt_can_drop(s->c, x)) x = kt_keep_value(s, x);
+    if (!kt_can_drop(s->c, y)) y = kt_keep_value(s, y);
     return kt_make_cond(s, condition, x, y, o->location);
+  }
   kjit_type type = kt_join_values(s, x->type, y->type, o->location);
   if (type == KJIT_ANY)
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "no type holds both %s and %s",

@@ -249,3 +249,33 @@ static bool has_own_effect(void *data, const kt_expr *expr)
 }
 
 bool kt_has_effect(const kt_expr *expr) { return kt_any_texpr(expr, has_own_effect, NULL); }
+
+bool kt_divides(const kt_expr *expr)
+{
+  const kt_expr *divisor = NULL;
+  if (expr->kind == KJ_T_BINARY && !expr->is_power &&
+      (expr->op == KJIT_DIV || expr->op == KJIT_FLOORDIV || expr->op == KJIT_MOD))
+    divisor = expr->y;
+  if (expr->kind == KJ_T_BUILTIN &&
+      (expr->builtin->id == KJ_BUILTIN_CEIL_DIV || expr->builtin->id == KJ_BUILTIN_DIV_TRUNC ||
+       expr->builtin->id == KJ_BUILTIN_REM_TRUNC))
+    divisor = expr->args.items[1];
+  return divisor && !(divisor->kind == KJ_T_CONST && ki_is_true(kt_value_of(divisor)));
+}
+
+static bool matters(void *data, const kt_expr *expr)
+{
+  enum { OF_ACCESSES = KJIT_CHECK_BOUNDS | KJIT_CHECK_UNINITIALIZED | KJIT_CHECK_RACES };
+  const kt_compilation *c = data;
+  uint32_t checks = c->request->checks;
+  bool accesses = expr->kind == KJ_T_LOAD || expr->kind == KJ_T_VIEW ||
+                  expr->kind == KJ_T_ADDRESS || expr->kind == KJ_T_ELEMENT ||
+                  expr->kind == KJ_T_INSERT;
+  return has_own_effect(NULL, expr) || ((checks & OF_ACCESSES) && accesses) ||
+         ((checks & KJIT_CHECK_DIVISION) && kt_divides(expr));
+}
+
+bool kt_can_drop(const kt_compilation *c, const kt_expr *expr)
+{
+  return !kt_any_texpr(expr, matters, (void *)c);
+}

@@ -366,6 +366,11 @@ kt_expr *kt_clone_texpr(kt_compilation *c, const kt_expr *expr, kt_map_var map, 
 size_t kt_count_nodes(const kt_expr *expr, size_t limit);
 /* Calls something, or a built-in that is not pure. */
 bool kt_has_effect(const kt_expr *expr);
+/* Whether it divides by something that may be 0. */
+bool kt_divides(const kt_expr *expr);
+/* Whether nothing is lost if it is not evaluated: it has no effect, and nothing in it fails a check
+ * of the request. */
+bool kt_can_drop(const kt_compilation *c, const kt_expr *expr);
 
 static inline bool kt_is_constant(const kt_expr *expr) { return expr->kind == KJ_T_CONST; }
 

@@ -6,7 +6,6 @@ an extent, of a grid_range, of @grid and of a shared array, which the host evalu
 known.py --count 1000 --seed S: cases S, S+1, ...; --seed N --count 1 repeats one.
 """
 import argparse
-import ctypes as c
 import math
 import os
 import random
@@ -25,7 +24,6 @@ FORMAT = {"f16": "<e", "f32": "<f", "f64": "<d"}
 WORD = {16: "u16", 32: "u32", 64: "u64"}
 NANS = {"f16": (0x7E00, 0xFE00, 0x7E01, 0xFF55), "bf16": (0x7FC0, 0xFFC0, 0x7FC1, 0xFFD5), "f32": (0x7FC00000, 0xFFC00000, 0x7FC00001, 0xFFD55555),
         "f64": (0x7FF8 << 48, 0xFFF8 << 48, (0x7FF8 << 48) + 1, 0xFFF8123456789ABC)}
-ARG_NUMBER = 2
 
 
 def bits_of(value, t):
@@ -61,10 +59,7 @@ class Input:
         return ("true" if self.value else "false") if self.type == "bool" else f"{self.type}({self.value})"
 
     def argument(self):
-        if self.type is None:
-            return library.Arg(ARG_NUMBER, 0, 0, 0, int.from_bytes(struct.pack("<d", self.value), "little"))
-        size = max(BITS[self.type], 8) // 8
-        return library.Arg(1, 0, 0, library.TYPE[self.type], (self.value & ((1 << 8 * size) - 1)) or None)
+        return library.number_arg(self.value) if self.type is None else library.bits_arg(self.value, self.type)
 
 
 class Expression:
@@ -222,28 +217,19 @@ class Case:
 
 
 class Runner(library.Library):
-    def launch(self, module, name, arguments):
-        kernel = c.c_void_p()
-        self.require(self.c.kjit_get_kernel(module, name, c.byref(kernel)))
-        config = library.Config((c.c_uint32 * 3)(), (c.c_uint32 * 3)(), 0, 0, None, self.device)
-        args = (library.Arg * len(arguments))(*arguments)
-        self.require(self.c.kjit_launch(kernel, c.byref(config), args, c.c_size_t(len(arguments))))
-        self.require(self.c.kjit_synchronize_device(self.device))
-
     def check(self, case):
         """What is wrong, or None."""
-        keep, data, module = [], case.text().encode(), c.c_void_p()
+        keep, module = [], self.parse(case.text())
         f, q = np.zeros(4, np.float64), np.zeros(4, np.int64)
         counted, shapes = np.zeros(64, np.int32), np.zeros(5, np.int64)
-        self.require(self.c.kjit_parse_module(self.context, b"known", data, c.c_size_t(len(data)), c.byref(module)))
         try:
             inputs = [i.argument() for i in case.inputs]
-            self.launch(module, b"values", [library.tensor_arg(f, "f64", keep), library.tensor_arg(q, "i64", keep)] + inputs * 2)
+            self.launch(module, "values", [library.tensor_arg(f, "f64", keep), library.tensor_arg(q, "i64", keep)] + inputs * 2)
             scalars = [i.argument() for i in case.arguments]
-            self.launch(module, b"shapes", [library.tensor_arg(shapes, "i64", keep)] + scalars)
-            self.launch(module, b"range_of", [library.tensor_arg(counted, "i32", keep)] + scalars)
+            self.launch(module, "shapes", [library.tensor_arg(shapes, "i64", keep)] + scalars)
+            self.launch(module, "range_of", [library.tensor_arg(counted, "i32", keep)] + scalars)
         finally:
-            self.c.kjit_release_module(module)
+            self.release(module)
         return self.judge(case, f, q, counted, shapes)
 
     @staticmethod

@@ -2,9 +2,11 @@
 import ctypes as c
 import glob
 import os
+import struct
 
 import numpy as np
 
+import language  # before records, which it needs and which needs it
 from far import Pointer
 from records import Struct
 from values import SCALARS
@@ -12,7 +14,7 @@ from values import SCALARS
 TYPE = {name: number + 1 for number, name in enumerate(SCALARS)}
 CODE = {"bool": (6, 8), "i8": (0, 8), "i16": (0, 16), "i32": (0, 32), "i64": (0, 64), "u8": (1, 8), "u16": (1, 16), "u32": (1, 32), "u64": (1, 64), "f16": (2, 16), "bf16": (4, 16), "f32": (2, 32), "f64": (2, 64)}
 NUMPY = {"bool": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "f16": np.float16, "bf16": np.uint16, "f32": np.float32, "f64": np.float64}
-ARG_BY_ADDRESS, ARG_TENSOR = 6, 3
+ARG_TYPED, ARG_NUMBER, ARG_TENSOR, ARG_BY_ADDRESS = 1, 2, 3, 6
 
 
 class Tensor(c.Structure):
@@ -46,6 +48,16 @@ def scalar_arg(value, name, keep):
     cell = np.array([value], dtype=NUMPY[name])
     keep.append(cell)
     return Arg(ARG_BY_ADDRESS, 0, 0, TYPE[name], cell.ctypes.data)
+
+
+def bits_arg(bits, name):
+    """A scalar by its bits."""
+    return Arg(ARG_TYPED, 0, 0, TYPE[name], bits & ((1 << 8 * NUMPY[name]().itemsize) - 1) or None)
+
+
+def number_arg(value):
+    """A plain number of the host, without a type."""
+    return Arg(ARG_NUMBER, 0, 0, 0, int.from_bytes(struct.pack("<d", value), "little"))
 
 
 class ContextConfig(c.Structure):
@@ -108,24 +120,34 @@ class Library:
         try:
             self.require(self.c.kjit_bind_extern(module, b"poke", poke, None, c.c_size_t(0), c.byref(bound)))
         finally:
-            self.c.kjit_release_module(module)
+            self.release(module)
         return bound
+
+    def parse(self, text):
+        """A module, to be released with release."""
+        module, data = c.c_void_p(), text.encode()
+        self.require(self.c.kjit_parse_module(self.context, b"random", data, c.c_size_t(len(data)), c.byref(module)))
+        return module
+
+    def release(self, module):
+        self.c.kjit_release_module(module)
+
+    def launch(self, module, name, arguments, grid=(0, 0, 0), block=(0, 0, 0)):
+        """Launches a kernel of the module and waits for it."""
+        kernel = c.c_void_p()
+        self.require(self.c.kjit_get_kernel(module, name.encode(), c.byref(kernel)))
+        config = Config((c.c_uint32 * 3)(*grid), (c.c_uint32 * 3)(*block), 0, 0, None, self.device)
+        self.require(self.c.kjit_launch(kernel, c.byref(config), (Arg * len(arguments))(*arguments), c.c_size_t(len(arguments))))
+        self.require(self.c.kjit_synchronize_device(self.device))
 
     def run(self, text, arguments, grid, block, poke=None):
         """arguments: (type, numpy array or scalar) in the order of the kernel's parameters. The arrays change in place. poke: what the extern func of that
         name does, of an index and a value."""
-        keep = []
-        data = text.encode()
-        module, kernel = c.c_void_p(), c.c_void_p()
-        self.require(self.c.kjit_parse_module(self.context, b"random", data, c.c_size_t(len(data)), c.byref(module)))
+        keep, module = [], self.parse(text)
         function = Poke(poke) if poke else None
         if poke:
             module = self.bind(module, function)
         try:
-            self.require(self.c.kjit_get_kernel(module, b"k", c.byref(kernel)))
-            args = (Arg * len(arguments))(*[self.argument(t, v, keep) for t, v in arguments])
-            config = Config((c.c_uint32 * 3)(*grid), (c.c_uint32 * 3)(*block), 0, 0, None, self.device)
-            self.require(self.c.kjit_launch(kernel, c.byref(config), args, c.c_size_t(len(arguments))))
-            self.require(self.c.kjit_synchronize_device(self.device))
+            self.launch(module, "k", [self.argument(t, v, keep) for t, v in arguments], grid, block)
         finally:
-            self.c.kjit_release_module(module)
+            self.release(module)
