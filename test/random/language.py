@@ -6,12 +6,9 @@ TypeMismatch says that the language refuses it. Threads become generators: they 
 import math
 
 import parts
+from parts import TypeMismatch
 import records
 from values import BITS, FLOATS, INTEGERS, PRECISION, UNSIGNED, MOST, ROUND, convert, int_to_float, limits, wrap
-
-
-class TypeMismatch(Exception):
-    pass
 
 
 class Restart(Exception):

@@ -12,6 +12,10 @@ PART = {"c64": "f32", "c128": "f64"}
 LETTERS = "xyzw"
 
 
+class TypeMismatch(Exception):
+    pass
+
+
 class Vector:
     """A name for a vector in the translator's environment."""
 
@@ -163,6 +167,8 @@ class Translation:
     def stmt_vlet(self, s, _):
         name, v, is_var = s[1:]
         lanes = self.lanes(v)
+        if any(e.py is None for e in lanes):
+            raise TypeMismatch("lanes that are literals")
         self.env[name] = Vector(lanes[0].ty, len(lanes), is_var)
         return [f"v_{name} = [{', '.join(e.py for e in lanes)}]"]
 
