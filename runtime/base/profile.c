@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "memory/device_memory.h"
+#include "base/device.h"
 
 /* ---- the profiler ---- */
 
@@ -11,14 +11,9 @@ static kjit_status tell_profiler(kjit_device *device, bool is_start)
 {
   if (!device) return KJIT_ERROR_MISUSE;
   if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
-  if (!kj_is_cuda(device)) return KJIT_OK;
+  if (!device->operations->tell_profiler) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
-  void *previous;
-  if (kj_enter_device(device, &diagnostics, &previous) == KJIT_OK) {
-    if (is_start) (void)KJ_DRIVER(device, &diagnostics, cuProfilerStart);
-    else (void)KJ_DRIVER(device, &diagnostics, cuProfilerStop);
-    kj_leave_device(device, previous);
-  }
+  (void)device->operations->tell_profiler(device, is_start, &diagnostics);
   return ki_finish_call(device->context, &diagnostics);
 }
 

@@ -1,92 +1,62 @@
-/* The runtime object of a context: devices, the objects of the host, the end. */
+/* The runtime object of a context: the kinds of devices and the devices of each, the objects of the
+ * host, and the end of what the layers above have attached. */
 #include "base/runtime.h"
 
-#include <omp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "cpu/run.h"
-#include "code/background.h"
-#include "code/blob.h"
-#include "code/disk.h"
-#include "stream/stream.h"
+/* ---- attachments ---- */
 
-/* ---- errors ---- */
-
-kjit_status kj_error(kj_diagnostics *diagnostics, kjit_status status, const char *format, ...)
+void kj_attach_to_runtime(kj_runtime *runtime, kj_attachment *attachment,
+                          const kj_attachment_class *class)
 {
-  va_list list;
-  va_start(list, format);
-  kj_report_list(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, status, format, list);
-  va_end(list);
-  return status;
+  *attachment = (kj_attachment){ .class = class, .runtime = runtime };
+  pthread_mutex_lock(&runtime->objects_mutex);
+  attachment->next = runtime->attachments; /* the last one ends first */
+  runtime->attachments = attachment;
+  pthread_mutex_unlock(&runtime->objects_mutex);
 }
 
-kjit_status kj_error_at(kj_diagnostics *diagnostics, const kjit_module *module,
-                        kj_location location, kjit_status status, const char *format, ...)
+/* Both: the last one first. */
+static void stop_attachments(kj_runtime *runtime)
 {
-  va_list list;
-  va_start(list, format);
-  kj_report_list(diagnostics, &module->sources, location, KJIT_SEVERITY_ERROR, status, format,
-                 list);
-  va_end(list);
-  return status;
+  for (kj_attachment *at = runtime->attachments, *next; at; at = next) {
+    next = at->next;
+    if (at->class->stop) at->class->stop(at);
+  }
 }
 
-uint64_t kj_clock_ns(void)
+static void destroy_attachments(kj_runtime *runtime)
 {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-/* ---- scalar types ---- */
-
-kjit_type kj_type_of_dlpack(uint8_t code, uint8_t bits)
-{
-  enum { CODES = 8, EIGHTS = 17 };
-  static const uint8_t types[CODES][EIGHTS] = {
-#define X(name, text, size, class_, code, bits) [code][bits / 8] = KJIT_##name,
-#include <kjit/types.def>
-#undef X
-  };
-  return code < CODES && bits % 8 == 0 && bits / 8 < EIGHTS ? types[code][bits / 8] : KJIT_ANY;
-}
-
-bool kj_locate_tensor(const kjit_tensor *tensor, kjit_device_kind *kind, int32_t *ordinal)
-{
-  enum { CUDA_HOST = 3, CUDA_MANAGED = 13 }; /* DLPack's numbers */
-  bool is_host = tensor->device_type == KJIT_DEVICE_CPU || tensor->device_type == CUDA_HOST;
-  *kind = is_host ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA;
-  *ordinal = is_host ? 0 : tensor->device_id;
-  return is_host || tensor->device_type == KJIT_DEVICE_CUDA || tensor->device_type == CUDA_MANAGED;
+  for (kj_attachment *at = runtime->attachments, *next; at; at = next) {
+    next = at->next;
+    if (at->class->destroy) at->class->destroy(at);
+  }
+  runtime->attachments = NULL;
 }
 
 /* ---- creation and end ---- */
 
-static void wait_runtime(void *data)
+static void stop_runtime(void *data)
 {
   kj_runtime *runtime = data;
-  kj_stop_background(runtime);
-  kj_abort_captures(runtime);
-  for (uint32_t i = 0; i < runtime->cuda_count; i++) {
-    kjit_device *device = atomic_load(&runtime->cuda[i]);
-    kj_diagnostics ignored = { 0 };
-    if (device) (void)kj_synchronize(device, true, NULL, &ignored);
-    kj_free_diagnostics(&ignored);
+  stop_attachments(runtime);
+  for (uint32_t i = 0; i < runtime->kind_count; i++) {
+    kj_kind *kind = &runtime->kinds[i];
+    for (uint32_t j = 0; j < kind->count; j++) {
+      kjit_device *device = atomic_load(&kind->devices[j]);
+      kj_diagnostics ignored = { 0 };
+      if (device) (void)kj_synchronize(device, true, NULL, &ignored);
+      kj_free_diagnostics(&ignored);
+    }
   }
 }
 
-static void destroy_device(kjit_device *device)
+static void close_kind(kj_kind *kind)
 {
-  if (!device) return;
-  if (kj_is_cuda(device)) kj_close_cuda_device(device);
-  kj_free_scratch(device);
-  pthread_mutex_destroy(&device->mutex);
-  free(device);
+  for (uint32_t i = 0; i < kind->count; i++) kj_close_device(atomic_load(&kind->devices[i]));
+  free(kind->devices);
+  if (atomic_load(&kind->is_open)) kind->operations->forget(kind->shared);
 }
 
 static void destroy_runtime(void *data)
@@ -97,83 +67,20 @@ static void destroy_runtime(void *data)
     kj_remove_object(object);
     object->destroy(object);
   }
-  if (runtime->compiler) runtime->interface->destroy(runtime->compiler);
-  for (uint32_t i = 0; i < runtime->cuda_count; i++) destroy_device(atomic_load(&runtime->cuda[i]));
-  destroy_device(runtime->cpu);
-  free(runtime->cuda);
-  kj_close_driver(runtime->driver);
-  kj_free_imports(runtime);
-  if (runtime->identities != runtime->disk) kj_close_disk(runtime->identities);
-  kj_close_disk(runtime->disk);
+  for (uint32_t i = 0; i < runtime->kind_count; i++) close_kind(&runtime->kinds[i]);
+  destroy_attachments(runtime);
   pthread_mutex_destroy(&runtime->objects_mutex);
-  pthread_mutex_destroy(&runtime->loaded_mutex);
-  pthread_mutex_destroy(&runtime->compiler_mutex);
   free(runtime);
 }
 
-static uint32_t count_workers(const kjit_context *context)
+static kjit_status open_layers(kj_runtime *runtime)
 {
-  const kjit_executor *executor = context->config.executor;
-  /* In a child OpenMP would wait for threads that only its parent has. */
-  int count = executor                 ? (int)executor->concurrency
-              : atomic_load(&kj_forks) ? 1
-                                       : omp_get_max_threads();
-  return count > 0 ? (uint32_t)count : 1;
-}
-
-static kjit_device *make_device(kj_runtime *runtime, kjit_device_kind kind, int32_t ordinal)
-{
-  static _Atomic uint32_t last_number;
-  kjit_device *device = aligned_alloc(_Alignof(kjit_device), sizeof *device);
-  if (!device) return NULL;
-  memset(device, 0, sizeof *device);
-  device->number = atomic_fetch_add(&last_number, 1) + 1;
-  device->context = runtime->context;
-  device->runtime = runtime;
-  device->info.kind = kind;
-  device->info.ordinal = ordinal;
-  device->info.name = device->name;
-  device->info.target = device->target;
-  pthread_mutex_init(&device->mutex, NULL);
-  return device;
-}
-
-/* "model name" of /proc/cpuinfo; what it is called elsewhere is not worth knowing. */
-static void read_processor_name(char *name, size_t size_bytes)
-{
-  char line[512];
-  FILE *file = fopen("/proc/cpuinfo", "r");
-  snprintf(name, size_bytes, "CPU");
-  while (file && fgets(line, sizeof line, file)) {
-    if (strncmp(line, "model name", 10)) continue;
-    const char *text = strchr(line, ':');
-    if (text) snprintf(name, size_bytes, "%s", text + 1 + strspn(text + 1, " \t"));
-    name[strcspn(name, "\n")] = 0;
-    break;
-  }
-  if (file) fclose(file);
-}
-
-/* A CPU has no limits of its own here: it takes CUDA's, so that a kernel that runs on it runs on a
- * GPU. */
-static kjit_device *make_cpu(kj_runtime *runtime)
-{
-  kjit_device *device = make_device(runtime, KJIT_DEVICE_CPU, 0);
-  if (!device) return NULL;
-  kjit_device_info *info = &device->info;
-  device->workers = count_workers(runtime->context);
-  long cores = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES),
-       page = sysconf(_SC_PAGESIZE);
-  read_processor_name(device->name, sizeof device->name);
-  snprintf(device->target, sizeof device->target, "cpu");
-  snprintf(device->code_target, sizeof device->code_target, "cpu");
-  info->multiprocessor_count = cores > 0 ? (uint32_t)cores : 1;
-  info->max_threads_per_block = 1024;
-  memcpy(info->max_block, (const uint32_t[3]){ 1024, 1024, 64 }, sizeof info->max_block);
-  memcpy(info->max_grid, (const uint32_t[3]){ 0x7fffffff, 65535, 65535 }, sizeof info->max_grid);
-  info->max_shared_bytes = 1 << 20;
-  info->memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
-  return device;
+  kjit_status status = KJIT_OK;
+  kj_diagnostics ignored = { 0 };
+  for (const kj_layer *layer = kj_layers; layer->open_runtime || layer->open_device; layer++)
+    if (status == KJIT_OK && layer->open_runtime) status = layer->open_runtime(runtime, &ignored);
+  kj_free_diagnostics(&ignored);
+  return status;
 }
 
 static kj_runtime *make_runtime(kjit_context *context)
@@ -182,12 +89,11 @@ static kj_runtime *make_runtime(kjit_context *context)
   if (!runtime) return NULL;
   runtime->context = context;
   pthread_mutex_init(&runtime->objects_mutex, NULL);
-  pthread_mutex_init(&runtime->loaded_mutex, NULL);
-  pthread_mutex_init(&runtime->compiler_mutex, NULL);
-  runtime->disk = kj_open_disk(&context->config);
-  runtime->identities = runtime->disk ? runtime->disk : kj_open_identities(&context->config);
-  runtime->cpu = make_cpu(runtime);
-  if (runtime->cpu && runtime->identities) return runtime;
+  while (kj_device_kinds[runtime->kind_count]) {
+    runtime->kinds[runtime->kind_count].operations = kj_device_kinds[runtime->kind_count];
+    runtime->kind_count++;
+  }
+  if (open_layers(runtime) == KJIT_OK) return runtime;
   destroy_runtime(runtime);
   return NULL;
 }
@@ -199,7 +105,7 @@ kj_runtime *kj_get_runtime(kjit_context *context)
   pthread_mutex_lock(&context->runtime_mutex);
   runtime = context->runtime;
   if (!runtime && (runtime = make_runtime(context))) {
-    context->wait_runtime = wait_runtime;
+    context->wait_runtime = stop_runtime;
     context->destroy_runtime = destroy_runtime;
     __atomic_store_n(&context->runtime, runtime, __ATOMIC_RELEASE);
   }
@@ -243,105 +149,110 @@ kjit_status kj_check_object(const kj_object *object, const char *what, kj_diagno
                   kj_device_text(object->device, place));
 }
 
-/* ---- devices ---- */
+/* ---- kinds of devices; what changes them happens under context->runtime_mutex ---- */
 
-const char *kj_device_text(const kjit_device *device, char text[24])
+kj_kind *kj_find_kind(kj_runtime *runtime, kjit_device_kind kind)
 {
-  if (!kj_is_cuda(device)) return "cpu";
-  snprintf(text, 24, "cuda:%d", device->info.ordinal);
-  return text;
+  for (uint32_t i = 0; i < runtime->kind_count; i++)
+    if (runtime->kinds[i].operations->kind == kind) return &runtime->kinds[i];
+  return NULL;
 }
 
-/* The rest happens under context->runtime_mutex. */
-
-static kjit_status open_driver(kj_runtime *runtime, void *(*find)(void *user, const char *symbol),
-                               void *user, kj_diagnostics *diagnostics)
+static kjit_status open_kind(kj_runtime *runtime, kj_kind *kind, const kj_driver_source *source,
+                             kj_diagnostics *diagnostics)
 {
-  if (runtime->driver) return KJIT_OK;
+  if (atomic_load(&kind->is_open)) return KJIT_OK;
   uint32_t count = 0;
-  kj_driver *driver;
-  KJ_TRY(kj_open_driver(find, user, diagnostics, &driver, &count));
+  void *shared = NULL;
+  KJ_TRY(kind->operations->count(runtime->context, source, diagnostics, &shared, &count));
   _Atomic(kjit_device *) *devices = calloc(count ? count : 1, sizeof *devices);
   if (!devices) {
-    kj_close_driver(driver);
+    kind->operations->forget(shared);
     return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   }
-  runtime->cuda = devices;
-  runtime->cuda_count = count;
-  runtime->driver = driver;
-  atomic_store_explicit(&runtime->has_driver, true, memory_order_release);
+  kind->devices = devices;
+  kind->count = count;
+  kind->shared = shared;
+  atomic_store(&kind->is_absent, false);
+  atomic_store_explicit(&kind->is_open, true, memory_order_release);
   return KJIT_OK;
 }
 
-static kjit_status make_cuda(kj_runtime *runtime, int32_t ordinal, kj_diagnostics *diagnostics,
-                             kjit_device **device)
+static kjit_status make_device(kj_runtime *runtime, kj_kind *kind, int32_t ordinal,
+                               kj_diagnostics *diagnostics, kjit_device **device)
 {
-  kjit_device *made = make_device(runtime, KJIT_DEVICE_CUDA, ordinal);
-  if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  made->driver = runtime->driver;
-  kjit_status status = kj_open_cuda_device(made, ordinal, diagnostics);
-  if (status != KJIT_OK) {
-    destroy_device(made);
-    return status;
-  }
-  atomic_store_explicit(&runtime->cuda[ordinal], made, memory_order_release);
-  *device = made;
+  const char *name = kind->operations->name;
+  KJ_TRY(open_kind(runtime, kind, NULL, diagnostics));
+  if (ordinal < 0 || (uint32_t)ordinal >= kind->count)
+    return kind->operations->is_single
+             ? kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
+                        "there is no device %s:%d: there is one, 0", name, ordinal)
+             : kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
+                        "there is no device %s:%d: the driver has %u", name, ordinal, kind->count);
+  *device = atomic_load_explicit(&kind->devices[ordinal], memory_order_acquire);
+  if (*device) return KJIT_OK;
+  KJ_TRY(kj_open_device(runtime, kind->operations, kind->shared, ordinal, diagnostics, device));
+  atomic_store_explicit(&kind->devices[ordinal], *device, memory_order_release);
   return KJIT_OK;
-}
-
-static kjit_status find_cuda(kj_runtime *runtime, int32_t ordinal, kj_diagnostics *diagnostics,
-                             kjit_device **device)
-{
-  KJ_TRY(open_driver(runtime, NULL, NULL, diagnostics));
-  if (ordinal < 0 || (uint32_t)ordinal >= runtime->cuda_count)
-    return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
-                    "there is no device cuda:%d: the driver has %u", ordinal, runtime->cuda_count);
-  *device = atomic_load_explicit(&runtime->cuda[ordinal], memory_order_acquire);
-  return *device ? KJIT_OK : make_cuda(runtime, ordinal, diagnostics, device);
 }
 
 kjit_status kj_find_device(kj_runtime *runtime, kjit_device_kind kind, int32_t ordinal,
                            kj_diagnostics *diagnostics, kjit_device **device)
 {
-  if (kind == KJIT_DEVICE_CPU && ordinal == 0) {
-    *device = runtime->cpu;
-    return KJIT_OK;
-  }
-  if (kind == KJIT_DEVICE_CPU)
-    return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
-                    "there is no device cpu:%d: the CPU is one device, 0", ordinal);
-  bool is_known = kind == KJIT_DEVICE_CUDA &&
-                  atomic_load_explicit(&runtime->has_driver, memory_order_acquire) &&
-                  ordinal >= 0 && (uint32_t)ordinal < runtime->cuda_count;
-  if (is_known && (*device = atomic_load_explicit(&runtime->cuda[ordinal], memory_order_acquire)))
-    return KJIT_OK;
-  if (kind != KJIT_DEVICE_CUDA)
+  kj_kind *found = kj_find_kind(runtime, kind);
+  if (!found)
     return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
                     "there is no kind of device %d: 1 is the CPU, 2 is CUDA", (int)kind);
+  bool is_known = atomic_load_explicit(&found->is_open, memory_order_acquire) && ordinal >= 0 &&
+                  (uint32_t)ordinal < found->count;
+  if (is_known && (*device = atomic_load_explicit(&found->devices[ordinal], memory_order_acquire)))
+    return KJIT_OK;
   pthread_mutex_lock(&runtime->context->runtime_mutex);
-  kjit_status status = find_cuda(runtime, ordinal, diagnostics, device);
+  kjit_status status = make_device(runtime, found, ordinal, diagnostics, device);
   pthread_mutex_unlock(&runtime->context->runtime_mutex);
   return status;
 }
 
-static uint32_t count_cuda(kj_runtime *runtime)
+static uint32_t count_devices(kj_runtime *runtime, kj_kind *kind)
 {
   kj_diagnostics ignored = { 0 };
-  if (atomic_load_explicit(&runtime->has_driver, memory_order_acquire)) return runtime->cuda_count;
-  if (atomic_load_explicit(&runtime->lacks_driver, memory_order_relaxed)) return 0;
+  if (atomic_load_explicit(&kind->is_open, memory_order_acquire)) return kind->count;
+  if (atomic_load_explicit(&kind->is_absent, memory_order_relaxed)) return 0;
   pthread_mutex_lock(&runtime->context->runtime_mutex);
-  uint32_t count = open_driver(runtime, NULL, NULL, &ignored) == KJIT_OK ? runtime->cuda_count : 0;
-  if (!runtime->driver) atomic_store(&runtime->lacks_driver, true);
+  bool is_there = open_kind(runtime, kind, NULL, &ignored) == KJIT_OK;
+  if (!is_there) atomic_store(&kind->is_absent, true);
   pthread_mutex_unlock(&runtime->context->runtime_mutex);
   kj_free_diagnostics(&ignored);
-  return count;
+  return is_there ? kind->count : 0;
 }
 
 kjit_status kj_default_device(kj_runtime *runtime, kj_diagnostics *diagnostics,
                               kjit_device **device)
 {
-  return count_cuda(runtime) ? kj_find_device(runtime, KJIT_DEVICE_CUDA, 0, diagnostics, device)
-                             : kj_find_device(runtime, KJIT_DEVICE_CPU, 0, diagnostics, device);
+  uint32_t i = 0;
+  while (i + 1 < runtime->kind_count && !count_devices(runtime, &runtime->kinds[i])) i++;
+  return kj_find_device(runtime, runtime->kinds[i].operations->kind, 0, diagnostics, device);
+}
+
+static kjit_status add_kind(kj_runtime *runtime, const kj_device_operations *operations,
+                            kj_diagnostics *diagnostics)
+{
+  if (kj_find_kind(runtime, operations->kind) || runtime->kind_count == KJ_MOST_KINDS)
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "there is a kind of device %d already",
+                    (int)operations->kind);
+  runtime->kinds[runtime->kind_count++].operations = operations;
+  return KJIT_OK;
+}
+
+kjit_status kj_add_kind(kjit_context *context, const kj_device_operations *operations,
+                        kj_diagnostics *diagnostics)
+{
+  kj_runtime *runtime = kj_get_runtime(context);
+  if (!runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  pthread_mutex_lock(&context->runtime_mutex);
+  kjit_status status = add_kind(runtime, operations, diagnostics);
+  pthread_mutex_unlock(&context->runtime_mutex);
+  return status;
 }
 
 kjit_status kj_use_driver(kjit_context *context, void *(*find)(void *user, const char *symbol),
@@ -349,9 +260,10 @@ kjit_status kj_use_driver(kjit_context *context, void *(*find)(void *user, const
 {
   kj_runtime *runtime = kj_get_runtime(context);
   if (!runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  kj_driver_source source = { .find = find, .user = user };
   pthread_mutex_lock(&context->runtime_mutex);
-  kjit_status status = open_driver(runtime, find, user, diagnostics);
-  atomic_store(&runtime->lacks_driver, false);
+  kjit_status status =
+    open_kind(runtime, kj_find_kind(runtime, KJIT_DEVICE_CUDA), &source, diagnostics);
   pthread_mutex_unlock(&context->runtime_mutex);
   return status;
 }
@@ -374,35 +286,6 @@ kjit_status kjit_get_device(kjit_context *context, kjit_device_kind kind, int32_
 uint32_t kjit_get_device_count(kjit_context *context, kjit_device_kind kind)
 {
   kj_runtime *runtime = context && !ki_is_forked(context) ? kj_get_runtime(context) : NULL;
-  if (!runtime) return 0;
-  if (kind == KJIT_DEVICE_CPU) return 1;
-  return kind == KJIT_DEVICE_CUDA ? count_cuda(runtime) : 0;
-}
-
-void kjit_get_device_info(const kjit_device *device, kjit_device_info *info)
-{
-  if (!info) return;
-  *info = device ? device->info : (kjit_device_info){ 0 };
-}
-
-kjit_status kjit_synchronize_device(kjit_device *device)
-{
-  if (!device) return KJIT_ERROR_MISUSE;
-  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
-  if (!kj_is_cuda(device)) return KJIT_OK;
-  kj_diagnostics diagnostics = { 0 };
-  if (kj_check_captures(device, &diagnostics) == KJIT_OK &&
-      kj_synchronize(device, true, NULL, &diagnostics) == KJIT_OK)
-    (void)kj_take_failures(device, &diagnostics);
-  return ki_finish_call(device->context, &diagnostics);
-}
-
-kjit_status kjit_reset_device(kjit_device *device)
-{
-  if (!device) return KJIT_ERROR_MISUSE;
-  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
-  if (!kj_is_cuda(device)) return KJIT_OK;
-  kj_diagnostics diagnostics = { 0 };
-  (void)kj_reset_cuda_device(device, &diagnostics);
-  return ki_finish_call(device->context, &diagnostics);
+  kj_kind *found = runtime ? kj_find_kind(runtime, kind) : NULL;
+  return found ? count_devices(runtime, found) : 0;
 }

@@ -3,114 +3,15 @@
 #ifndef KJ_RUNTIME_H
 #define KJ_RUNTIME_H
 
-#include <kjit/runtime.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-
-#include "compiler.h"
+#include "base/device.h"
 #include "cuda/driver.h"
-#include "ir/context.h"
 #include "support/host_process.h"
 
-typedef struct kj_runtime kj_runtime;
 typedef struct kj_background kj_background;
 typedef struct kj_disk kj_disk;     /* code/disk.h */
 typedef struct kj_prints kj_prints; /* report/print_ring.c */
 
-/* ---- errors ---- */
-
-/* Reports an error without a source place and gives its status back: return kj_error(d,
- * KJIT_ERROR_ARGUMENT, "...", ...). */
-kjit_status kj_error(kj_diagnostics *diagnostics, kjit_status status, const char *format, ...)
-  __attribute__((format(printf, 3, 4)));
-kjit_status kj_error_at(kj_diagnostics *diagnostics, const kjit_module *module,
-                        kj_location location, kjit_status status, const char *format, ...)
-  __attribute__((format(printf, 5, 6)));
-
-#define KJ_TRY(call) \
-  do { \
-    kjit_status status_ = (call); \
-    if (status_ != KJIT_OK) return status_; \
-  } while (0)
-
 /* ---- devices ---- */
-
-/* A kernel that was launched on a device, for the message of a fault: faults arrive long after the
- * launch that made them. Lives as long as the device. */
-typedef struct kj_launch_mark {
-  struct kj_launch_mark *next;
-  char *name;
-  _Atomic uint64_t epoch;   /* the device's when it was launched last */
-  _Atomic uintptr_t stream; /* where; MIXED: on several since the last synchronization */
-} kj_launch_mark;
-
-/* Code that nobody launches any more, or pinned memory that only such code writes, to be given
- * back; see cuda/load.c. */
-typedef struct kj_parked {
-  struct kj_parked *next;
-  void *module, *pinned; /* one of them */
-  uint32_t generation;   /* of the device */
-} kj_parked;
-
-enum { KJ_SCRATCH_SLOTS = 64 };
-
-struct kjit_device {
-  kjit_context *context;
-  kj_runtime *runtime;
-  kjit_device_info info;
-  char name[256], target[16];
-  /* what is compiled for it, "sm_90a": 'a' where code may use what only this very architecture has,
-   * else 0 */
-  char code_target[20], suffix;
-  /* CUDA */
-  uint32_t number; /* of this object, from 1: no other one of the process has it */
-  int handle;
-  void *primary; /* CUcontext, retained */
-  /* what every launch looks at */
-  _Alignas(64) kj_driver *driver;
-  _Atomic uint64_t epoch, synchronized_epoch;
-  _Atomic uint32_t generation; /* counts resets: what was made in an earlier one is lost */
-  _Atomic bool lost;
-  /* what few do */
-  char *fault;           /* why it is lost; written once before lost is set */
-  pthread_mutex_t mutex; /* protects fault, the head of marks, failure_slots and parked */
-  _Atomic(kj_launch_mark *) marks;
-  kj_parked *parked;
-  struct kj_failure_slot *failure_slots; /* of the loaded specializations whose threads may fail */
-  _Atomic(kj_prints *) prints;           /* of kernels that print; NULL: none was ever loaded */
-  /* the newest PTX that the driver takes, 90: PTX 9.0; 0: newer than any known */
-  uint32_t ptx_limit;
-  uint32_t multiprocessor_threads; /* resident at most */
-  bool has_cooperative_launch, has_clusters;
-  struct kj_memory *memory; /* device_memory.h: the pools */
-  /* ordinals of GPUs whose memory its kernels reach, a bit for each up to 64 */
-  _Atomic uint64_t peers;
-  kjit_stream *default_stream, *thread_stream; /* as objects, under mutex; NULL: nobody has asked */
-  /* CPU */
-  uint32_t workers;
-  _Atomic(void *) scratch[KJ_SCRATCH_SLOTS]; /* buffers that no launch uses */
-};
-
-/* Notes that a kernel was launched, for the message of a fault. Stores only when something changes:
- * many threads launch one kernel, and its mark is one cache line. */
-static inline void kj_mark_launch(kjit_device *device, kj_launch_mark *mark, void *stream)
-{
-  /* no stream has this address, except CUDA's name for the legacy default stream, which
-   * kj_wrap_stream makes NULL */
-  enum { MIXED = 1 };
-  uint64_t epoch = atomic_load_explicit(&device->epoch, memory_order_relaxed),
-           marked = atomic_load_explicit(&mark->epoch, memory_order_relaxed);
-  uintptr_t known = atomic_load_explicit(&mark->stream, memory_order_relaxed),
-            here = (uintptr_t)stream;
-  bool is_pending =
-    marked > atomic_load_explicit(&device->synchronized_epoch, memory_order_relaxed);
-  if (known != here && known != MIXED)
-    atomic_store_explicit(&mark->stream, is_pending ? MIXED : here, memory_order_relaxed);
-  if (known == MIXED && !is_pending)
-    atomic_store_explicit(&mark->stream, here, memory_order_relaxed);
-  if (marked != epoch) atomic_store_explicit(&mark->epoch, epoch, memory_order_relaxed);
-}
 
 /* report/failure.c: reports the failures of kernels that the device has recorded since the last
  * call. KERNEL, or OK where there are none. */
@@ -118,18 +19,14 @@ kjit_status kj_take_failures(kjit_device *device, kj_diagnostics *diagnostics);
 /* report/print_ring.c: delivers the lines that kernels have printed so far. Part of every wait
  * for the device. */
 void kj_take_prints(kjit_device *device);
-void kj_free_prints(kjit_device *device);
 
 static inline bool kj_is_cuda(const kjit_device *device)
 {
-  return device->info.kind == KJIT_DEVICE_CUDA;
+  return device->operations->kind == KJIT_DEVICE_CUDA;
 }
-/* "cpu", "cuda:0" for messages. */
-const char *kj_device_text(const kjit_device *device, char text[24]);
-
 kjit_status kj_find_device(kj_runtime *runtime, kjit_device_kind kind, int32_t ordinal,
                            kj_diagnostics *diagnostics, kjit_device **device);
-/* The first CUDA device, else the CPU. */
+/* The first device of the first of kj_device_kinds that has any. */
 kjit_status kj_default_device(kj_runtime *runtime, kj_diagnostics *diagnostics,
                               kjit_device **device);
 
@@ -257,8 +154,41 @@ static inline void kj_note_use(kjit_array *array, const kjit_stream *stream,
 
 /* ---- the runtime of a context ---- */
 
+/* Devices of one kind. */
+typedef struct kj_kind {
+  const kj_device_operations *operations;
+  /* under context->runtime_mutex, and without it once is_open is set */
+  _Atomic bool is_open;
+  /* opening it has failed: nobody who does not ask for this kind tries again */
+  _Atomic bool is_absent;
+  void *shared; /* see operations->count */
+  uint32_t count;
+  _Atomic(kjit_device *) *devices; /* made when first asked for */
+} kj_kind;
+
+enum { KJ_MOST_KINDS = 4 };
+
+/* What a layer above adds to each runtime and to each device, by attaching to it. NULL: nothing. */
+typedef struct kj_layer {
+  kjit_status (*open_runtime)(kj_runtime *runtime, kj_diagnostics *diagnostics);
+  kjit_status (*open_device)(kjit_device *device, kj_diagnostics *diagnostics);
+} kj_layer;
+
+/* runtime/layers.c: the layers from the ground up, and the kinds of devices, the one first that a
+ * launch prefers. Both end with a row of NULL. */
+extern const kj_layer kj_layers[];
+extern const kj_device_operations *const kj_device_kinds[];
+
 struct kj_runtime {
   kjit_context *context;
+  pthread_mutex_t objects_mutex; /* protects objects, captures and attachments */
+  kj_object *objects;
+  kj_attachment *attachments;
+  struct kj_capture *captures; /* under way */
+  kj_attachment capture_attachment, code_attachment;
+  kj_kind kinds[KJ_MOST_KINDS];
+  uint32_t kind_count;
+  /* ---- code/ ---- */
   kj_disk *disk; /* the disk cache; NULL: none */
   /* of builds and of this machine: disk, or one without a directory */
   kj_disk *identities;
@@ -267,19 +197,9 @@ struct kj_runtime {
   pthread_mutex_t loaded_mutex;
   struct kjit_specialization *loaded;
   uint64_t loaded_bytes;
-  pthread_mutex_t objects_mutex;
-  kj_object *objects;
-  struct kj_capture *captures;    /* under way */
   _Atomic(kjit_module *) library; /* kernels of kjit itself; NULL: not needed yet */
   /* under context->runtime_mutex */
   kj_background *background; /* NULL: nothing was ever compiled beside the host's threads */
-  kjit_device *cpu;
-  kj_driver *driver; /* NULL: not opened, or there is none */
-  uint32_t cuda_count;
-  _Atomic(kjit_device *) *cuda; /* cuda_count devices, made when first asked for */
-  _Atomic bool has_driver;      /* driver, cuda_count and cuda can be read without the lock */
-  /* opening it has failed: nobody who does not ask for CUDA tries again */
-  _Atomic bool lacks_driver;
   /* under compiler_mutex */
   pthread_mutex_t compiler_mutex;
   void *compiler_library;
@@ -290,6 +210,12 @@ struct kj_runtime {
 
 /* NULL only when out of memory. */
 kj_runtime *kj_get_runtime(kjit_context *context);
+/* The devices of a kind, or NULL. */
+kj_kind *kj_find_kind(kj_runtime *runtime, kjit_device_kind kind);
+/* Another kind of device, which a host then gets as any other; before anybody asks for one of it.
+ */
+kjit_status kj_add_kind(kjit_context *context, const kj_device_operations *operations,
+                        kj_diagnostics *diagnostics);
 /* Loads the compiler where that has not been done. */
 kjit_status kj_get_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics);
 /* Another driver or compiler in place of the ones that would be loaded; before the first use of
@@ -298,9 +224,6 @@ kjit_status kj_use_driver(kjit_context *context, void *(*find)(void *user, const
                           void *user, kj_diagnostics *diagnostics);
 kjit_status kj_use_compiler(kjit_context *context, const kj_compiler_interface *interface,
                             kj_diagnostics *diagnostics);
-
-/* Host clock for times and the CPU's events. */
-uint64_t kj_clock_ns(void);
 
 /* ---- element.c: elements of arrays ---- */
 

@@ -418,6 +418,9 @@ kjit_status kj_read_signature(kjit_kernel *kernel, const char *text, kj_argument
 kjit_status kj_read_facts(const kjit_kernel *kernel, const char *facts, kj_argument *arguments,
                           uint8_t *relations, kj_signature *signature, kj_diagnostics *diagnostics);
 
+/* The layer's part of a runtime. */
+kjit_status kj_open_code(kj_runtime *runtime, kj_diagnostics *diagnostics);
+
 /* ---- externs.c: what the host gave for extern funcs ---- */
 
 /* Functions that native code of the module may call; free with kj_free_outside. */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "native/support_routines.h"
+
 enum {
   CACHE_LINE = 64,
   SMALL_SCRATCH = 8192,
@@ -180,4 +182,60 @@ kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch,
   return kj_error(diagnostics, KJIT_ERROR_MEMORY,
                   "out of memory: a worker of the launch needs %llu bytes of scratch",
                   (unsigned long long)scratch_bytes);
+}
+
+/* ---- a launch ---- */
+
+/* Grids of one-thread blocks for kernels that are grid_ranges only: enough pieces that unequal ones
+ * even out, none so short that starting it costs more than its work. */
+static void cut_range(const kjit_device *device, const kj_device_launch *call,
+                      kj_cpu_launch *launch)
+{
+  enum { PIECES_OF_RANGE = 4, LEAST = 256 };
+  uint64_t wanted = (uint64_t)device->workers * PIECES_OF_RANGE, pieces = wanted;
+  if (call->has_elements && call->elements / LEAST < wanted) pieces = call->elements / LEAST;
+  launch->grid.grid[0] = pieces ? (uint32_t)pieces : 1;
+  launch->grid.grid[1] = launch->grid.grid[2] = 1;
+  launch->grid.block[0] = launch->grid.block[1] = launch->grid.block[2] = 1;
+}
+
+/* Waking the other cores takes some microseconds. A vectorized loop is known to do little per
+ * element; anything else may do much. */
+static bool is_small(const kj_device_launch *call, const kj_code *code)
+{
+  enum { FEW_ELEMENTS = 16384, FEW_THREADS = 512 };
+  if (code->is_range_only && call->has_elements)
+    return call->elements < (code->elements_a_thread ? FEW_ELEMENTS : FEW_THREADS);
+  uint64_t blocks = (uint64_t)call->grid[0] * call->grid[1] * call->grid[2];
+  return blocks * call->block[0] * call->block[1] * call->block[2] < FEW_THREADS &&
+         blocks < FEW_THREADS;
+}
+
+/* Behind the block's memory what is known about it, where accesses are watched. */
+static void set_scratch(kj_cpu_launch *launch, const kj_code *code)
+{
+  uint64_t bytes = launch->scratch_bytes;
+  launch->zeroed_from =
+    code->is_watched ? (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE : bytes;
+  if (code->is_watched)
+    launch->scratch_bytes = launch->zeroed_from + sizeof(kn_watch) + bytes * sizeof(kn_watch_cell);
+}
+
+kjit_status kj_launch_on_cpu(kjit_device *device, const kj_device_code *loaded, const kj_code *code,
+                             const kj_device_launch *call, kj_diagnostics *diagnostics)
+{
+  kj_cpu_launch launch = { .parameters = call->parameters,
+                           .scratch_bytes = code->scratch_bytes + call->dynamic_shared_bytes,
+                           .is_cooperative = code->is_cooperative,
+                           .parts = (kj_cpu_parts)code->cpu_parts,
+                           .is_small = is_small(call, code) };
+  memcpy(&launch.kernel, &loaded->function, sizeof launch.kernel);
+  memcpy(launch.grid.grid, call->grid, sizeof launch.grid.grid);
+  memcpy(launch.grid.block, call->block, sizeof launch.grid.block);
+  launch.grid.dynamic_shared_bytes = call->dynamic_shared_bytes;
+  for (int i = 0; i < 3; i++)
+    launch.grid.cluster[i] = call->cluster && call->cluster[i] ? call->cluster[i] : 1;
+  set_scratch(&launch, code);
+  if (code->is_range_only) cut_range(device, call, &launch);
+  return kj_run_cpu(device, &launch, diagnostics);
 }

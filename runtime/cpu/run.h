@@ -2,7 +2,7 @@
 #ifndef KJ_CPU_RUN_H
 #define KJ_CPU_RUN_H
 
-#include "base/runtime.h"
+#include "base/device.h"
 
 typedef struct kj_cpu_launch {
   kj_cpu_kernel kernel;
@@ -20,6 +20,10 @@ typedef struct kj_cpu_launch {
  * LAUNCH for more parts than can wait for one another; KERNEL where they wait forever. */
 kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch,
                        kj_diagnostics *diagnostics);
+/* The device's function for a launch whose parameters are marshalled: cuts the grid where the code
+ * leaves that to the runtime. */
+kjit_status kj_launch_on_cpu(kjit_device *device, const kj_device_code *loaded, const kj_code *code,
+                             const kj_device_launch *launch, kj_diagnostics *diagnostics);
 /* The buffers that launches have left for the next ones. */
 void kj_free_scratch(kjit_device *device);
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cuda/process.h"
-#include "base/runtime.h"
+#include "base/status.h"
 
 /* The assembler may take minutes for a kernel of very many statements; the disassembler does not.
  */

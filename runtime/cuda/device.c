@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/device_memory.h"
+#include "cuda/cuda.h"
 
 /* ---- the context on this thread ---- */
 
@@ -92,73 +92,54 @@ static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
   return KJIT_OK;
 }
 
-kjit_status kj_open_cuda_device(kjit_device *device, int32_t ordinal, kj_diagnostics *diagnostics)
+static kjit_status open_device(kjit_device *device, kj_diagnostics *diagnostics)
 {
+  device->driver = device->shared;
   device->ptx_limit = kj_ptx_limit(device->driver->version);
-  KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGet, &device->handle, ordinal));
+  KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGet, &device->handle, device->info.ordinal));
   KJ_TRY(read_info(device, diagnostics));
-  atomic_store(&device->epoch, 1);
-  device->memory = kj_create_memory(device);
-  if (!device->memory) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   return KJ_DRIVER(device, diagnostics, cuDevicePrimaryCtxRetain, &device->primary, device->handle);
 }
 
-void kj_close_cuda_device(kjit_device *device)
+static void close_device(kjit_device *device)
 {
   kj_unload_parked(device);
-  kj_free_prints(device);
-  kj_destroy_memory(device);
   if (device->primary) device->driver->cuDevicePrimaryCtxRelease(device->handle);
-  kj_launch_mark *mark = atomic_load(&device->marks);
-  while (mark) {
-    kj_launch_mark *next = mark->next;
-    free(mark->name);
-    free(mark);
-    mark = next;
-  }
-  free(device->fault);
 }
 
-/* ---- waiting ---- */
-
-static void note_synchronized(kjit_device *device, bool whole, void *stream, uint64_t epoch)
+static kjit_status count_devices(const kjit_context *context, const kj_driver_source *source,
+                                 kj_diagnostics *diagnostics, void **shared, uint32_t *count)
 {
-  if (whole) {
-    uint64_t known = atomic_load(&device->synchronized_epoch);
-    while (known < epoch &&
-           !atomic_compare_exchange_weak(&device->synchronized_epoch, &known, epoch)) {}
-    return;
-  }
-  for (kj_launch_mark *mark = atomic_load(&device->marks); mark; mark = mark->next)
-    if (atomic_load(&mark->stream) == (uintptr_t)stream && atomic_load(&mark->epoch) <= epoch)
-      atomic_store(&mark->epoch, 0);
+  (void)context;
+  kj_driver *driver;
+  KJ_TRY(kj_open_driver(source ? source->find : NULL, source ? source->user : NULL, diagnostics,
+                        &driver, count));
+  *shared = driver;
+  return KJIT_OK;
 }
 
-kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
-                           kj_diagnostics *diagnostics)
+static void forget_driver(void *shared) { kj_close_driver(shared); }
+
+static kjit_status synchronize(kjit_device *device, bool whole, void *stream,
+                               kj_diagnostics *diagnostics)
 {
   void *previous;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kj_block *parked = whole ? kj_take_parked(device) : NULL;
-  uint64_t epoch = atomic_fetch_add(&device->epoch, 1);
   kjit_status status = whole ? KJ_DRIVER(device, diagnostics, cuCtxSynchronize)
                              : KJ_DRIVER(device, diagnostics, cuStreamSynchronize, stream);
-  if (status == KJIT_OK) note_synchronized(device, whole, stream, epoch);
   kj_leave_device(device, previous);
-  kj_return_parked(parked, status == KJIT_OK);
-  kj_take_prints(device); /* after a fault too: lines show the way there */
   return status;
 }
 
 /* ---- reset ---- */
 
-/* The faulty context goes, a fresh one is retained and tried: some drivers keep the process from
- * using the device at all. */
 /* loses nothing more */
 #define TRY_DRIVER(device, diagnostics, name, ...) \
   kj_check_driver((device)->driver, NULL, (device)->driver->name(__VA_ARGS__), #name, (diagnostics))
 
-static kjit_status take_fresh_context(kjit_device *device, kj_diagnostics *diagnostics)
+/* The faulty context goes, a fresh one is retained and tried: some drivers keep the process from
+ * using the device at all. */
+static kjit_status reset(kjit_device *device, kj_diagnostics *diagnostics)
 {
   uint64_t probe = 0;
   KJ_TRY(TRY_DRIVER(device, diagnostics, cuDevicePrimaryCtxReset, device->handle));
@@ -173,40 +154,136 @@ static kjit_status take_fresh_context(kjit_device *device, kj_diagnostics *diagn
   return TRY_DRIVER(device, diagnostics, cuCtxSynchronize);
 }
 
-/* Tried with driver 580 on an H200: after a fault every order of reset, release and retain gives
- * the fault again, for the whole process. */
-static void give_up(kjit_device *device, const kj_diagnostics *reasons)
+/* ---- what it says of itself ---- */
+
+static kjit_status read_attribute(kjit_device *device, kjit_device_attribute attribute,
+                                  kj_diagnostics *diagnostics, int64_t *value)
 {
-  char place[24];
-  kj_buffer text = { 0 };
-  kj_append_format(&text,
-                   "%s cannot be used again by this process: the driver allows no fresh context "
-                   "after the fault (%s)",
-                   kj_device_text(device, place),
-                   reasons->count ? reasons->items[0].message : "out of memory");
-  pthread_mutex_lock(&device->mutex);
-  free(device->fault);
-  device->fault = kj_take_text(&text);
-  atomic_store(&device->lost, true);
-  pthread_mutex_unlock(&device->mutex);
+  static const int numbers[] = {
+#define X(name, number, cpu, text) number,
+#include <kjit/device.def>
+#undef X
+  };
+  int found = 0;
+  KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGetAttribute, &found, numbers[attribute],
+                   device->handle));
+  *value = found;
+  return KJIT_OK;
 }
 
-kjit_status kj_reset_cuda_device(kjit_device *device, kj_diagnostics *diagnostics)
+static kjit_status read_uuid(kjit_device *device, kj_diagnostics *diagnostics,
+                             unsigned char uuid[16])
 {
-  kj_diagnostics reasons = { 0 };
-  pthread_mutex_lock(&device->mutex);
-  atomic_store(&device->lost, false);
-  pthread_mutex_unlock(&device->mutex);
-  atomic_fetch_add(&device->generation, 1);
-  kj_forget_memory(device);
-  atomic_store(&device->peers, 0);
-  uint64_t epoch = atomic_fetch_add(&device->epoch, 1);
-  note_synchronized(device, true, NULL, epoch);
-  kjit_status status = take_fresh_context(device, &reasons);
-  if (status != KJIT_OK) {
-    give_up(device, &reasons);
-    status = kj_check_device(device, diagnostics);
-  }
-  kj_free_diagnostics(&reasons);
+  return KJ_DRIVER(device, diagnostics, cuDeviceGetUuid, uuid, device->handle);
+}
+
+static kjit_status read_memory(kjit_device *device, kj_diagnostics *diagnostics,
+                               uint64_t *free_bytes, uint64_t *total_bytes)
+{
+  size_t unused = 0, total = 0;
+  kjit_status status;
+  KJ_CALL_IN(status, device, diagnostics, cuMemGetInfo, &unused, &total);
+  *free_bytes = unused;
+  *total_bytes = total;
   return status;
 }
+
+static kjit_status tell_profiler(kjit_device *device, bool is_start, kj_diagnostics *diagnostics)
+{
+  void *previous;
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  kjit_status status = is_start ? KJ_DRIVER(device, diagnostics, cuProfilerStart)
+                                : KJ_DRIVER(device, diagnostics, cuProfilerStop);
+  kj_leave_device(device, previous);
+  return status;
+}
+
+/* ---- peers ---- */
+
+static kjit_status can_access_peer(kjit_device *device, kjit_device *peer,
+                                   kj_diagnostics *diagnostics, bool *can)
+{
+  int result = 0;
+  kjit_status status =
+    KJ_DRIVER(device, diagnostics, cuDeviceCanAccessPeer, &result, device->handle, peer->handle);
+  *can = result != 0;
+  return status;
+}
+
+/* The host, or another context of kjit, may have done it already: access is the primary context's.
+ */
+static kjit_status change_peer_access(kjit_device *device, kjit_device *peer, bool is_on,
+                                      kj_diagnostics *diagnostics)
+{
+  enum { ALREADY_ENABLED = 704, NOT_ENABLED = 705 };
+  void *previous;
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  int result = is_on ? device->driver->cuCtxEnablePeerAccess(peer->primary, 0)
+                     : device->driver->cuCtxDisablePeerAccess(peer->primary);
+  kj_leave_device(device, previous);
+  if (result == (is_on ? ALREADY_ENABLED : NOT_ENABLED)) return KJIT_OK;
+  return kj_check_driver(device->driver, device, result,
+                         is_on ? "cuCtxEnablePeerAccess" : "cuCtxDisablePeerAccess", diagnostics);
+}
+
+/* ---- the table ---- */
+
+const kj_device_operations kj_cuda_operations = {
+  .kind = KJIT_DEVICE_CUDA,
+  .name = "cuda",
+  .takes_ptx = true,
+  .is_queued = true,
+  .has_memory = true,
+  .count = count_devices,
+  .forget = forget_driver,
+  .open = open_device,
+  .close = close_device,
+  .reset = reset,
+  .synchronize = synchronize,
+  .read_attribute = read_attribute,
+  .read_uuid = read_uuid,
+  .read_memory = read_memory,
+  .can_access_peer = can_access_peer,
+  .change_peer_access = change_peer_access,
+  .tell_profiler = tell_profiler,
+  .allocate = kj_cuda_allocate,
+  .release = kj_cuda_release,
+  .copy = kj_cuda_copy,
+  .set = kj_cuda_set,
+  .prefetch = kj_cuda_prefetch,
+  .pin = kj_cuda_pin,
+  .unpin = kj_cuda_unpin,
+  .map = kj_cuda_map,
+  .release_mapped = kj_cuda_release_mapped,
+  .name_memory = kj_cuda_name_memory,
+  .open_memory = kj_cuda_open_memory,
+  .close_memory = kj_cuda_close_memory,
+  .read_priorities = kj_cuda_read_priorities,
+  .create_stream = kj_cuda_create_stream,
+  .destroy_stream = kj_cuda_destroy_stream,
+  .query_stream = kj_cuda_query_stream,
+  .call_host = kj_cuda_call_host,
+  .create_event = kj_cuda_create_event,
+  .destroy_event = kj_cuda_destroy_event,
+  .record_event = kj_cuda_record_event,
+  .wait_event = kj_cuda_wait_event,
+  .query_event = kj_cuda_query_event,
+  .synchronize_event = kj_cuda_synchronize_event,
+  .read_elapsed = kj_cuda_read_elapsed,
+  .begin_capture = kj_cuda_begin_capture,
+  .end_capture = kj_cuda_end_capture,
+  .is_capturing = kj_cuda_is_capturing,
+  .destroy_graph = kj_cuda_destroy_graph,
+  .instantiate_graph = kj_cuda_instantiate_graph,
+  .update_graph = kj_cuda_update_graph,
+  .launch_graph = kj_cuda_launch_graph,
+  .destroy_executable = kj_cuda_destroy_executable,
+  .load = kj_cuda_load,
+  .unload = kj_cuda_unload,
+  .link = kj_link_cuda,
+  .find_variable = kj_cuda_find_variable,
+  .provide_stack = kj_provide_stack,
+  .count_resident = kj_count_resident,
+  .choose_threads = kj_choose_threads,
+  .launch = kj_cuda_launch_code,
+};

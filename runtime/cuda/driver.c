@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/runtime.h"
+#include "cuda/cuda.h"
 
 static void *find_in_library(void *library, const char *symbol) { return dlsym(library, symbol); }
 
@@ -134,47 +134,6 @@ static kjit_status status_of(int result)
   }
 }
 
-/* "; launched since the last synchronization: `a`, `b`" */
-static void append_pending(const kjit_device *device, kj_buffer *buffer)
-{
-  uint64_t synchronized = atomic_load(&device->synchronized_epoch);
-  const char *separator = "; launched since the last synchronization: ";
-  for (const kj_launch_mark *mark = atomic_load(&device->marks); mark; mark = mark->next) {
-    if (atomic_load_explicit(&mark->epoch, memory_order_relaxed) <= synchronized) continue;
-    kj_append_format(buffer, "%s`%s`", separator, mark->name);
-    separator = ", ";
-  }
-}
-
-static void lose_device(kjit_device *device, const char *text)
-{
-  char place[24];
-  kj_buffer buffer = { 0 };
-  kj_append_format(&buffer, "%s has failed: %s", kj_device_text(device, place), text);
-  append_pending(device, &buffer);
-  kj_append_text(&buffer, "; it stays lost until kjit_reset_device");
-  pthread_mutex_lock(&device->mutex);
-  if (!atomic_load(&device->lost)) {
-    free(device->fault);
-    device->fault = kj_take_text(&buffer);
-    atomic_store(&device->lost, true);
-  }
-  pthread_mutex_unlock(&device->mutex);
-  kj_free_buffer(&buffer);
-}
-
-kjit_status kj_check_device(const kjit_device *device, kj_diagnostics *diagnostics)
-{
-  if (!atomic_load_explicit(&device->lost, memory_order_acquire)) return KJIT_OK;
-  /* a reset by another thread may replace the text */
-  pthread_mutex_t *mutex = (pthread_mutex_t *)&device->mutex;
-  pthread_mutex_lock(mutex);
-  kj_error(diagnostics, KJIT_ERROR_DEVICE, "%s",
-           device->fault ? device->fault : "the device is lost until kjit_reset_device");
-  pthread_mutex_unlock(mutex);
-  return KJIT_ERROR_DEVICE;
-}
-
 /* "cuda:0: ", "kernel `k` on cuda:0: " */
 static void append_place(const kjit_device *device, const char *kernel, kj_buffer *buffer)
 {
@@ -198,7 +157,7 @@ static kjit_status check_call(const kj_driver *driver, kjit_device *device, cons
   kjit_status status = status_of(result);
   const char *message = buffer.text ? buffer.text : call;
   if (is_lost) {
-    lose_device(device, message);
+    kj_lose_device(device, message);
     status = kj_check_device(device, diagnostics);
   } else {
     kj_error(diagnostics, status, "%s", message);

@@ -6,6 +6,7 @@
 #include <kjit/runtime.h>
 #include <stdbool.h>
 
+#include "base/device.h"
 #include "support/diagnostics.h"
 
 /* CUlaunchAttribute and CUlaunchConfig, of the attributes that kjit sets. */
@@ -121,24 +122,9 @@ kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int re
  * kj_leave_device puts back: a host's own context stays the host's. */
 kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, void **previous);
 void kj_leave_device(kjit_device *device, void *previous);
-/* DEVICE with what happened when the device is lost. */
-kjit_status kj_check_device(const kjit_device *device, kj_diagnostics *diagnostics);
-
-kjit_status kj_open_cuda_device(kjit_device *device, int32_t ordinal, kj_diagnostics *diagnostics);
-void kj_close_cuda_device(kjit_device *device);
-kjit_status kj_reset_cuda_device(kjit_device *device, kj_diagnostics *diagnostics);
-/* stream NULL and whole: the device. Waits; faults arrive here. */
-kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
-                           kj_diagnostics *diagnostics);
-
 /* ---- kernels ---- */
 
-typedef struct kj_cuda_function {
-  void *module, *function;
-  uint32_t registers, shared_bytes, local_bytes, constant_bytes, max_threads;
-  uint32_t max_dynamic_shared_bytes;
-  struct kj_launch_mark *mark;
-} kj_cuda_function;
+typedef kj_device_code kj_cuda_function;
 
 /* Makes the stack that each thread of the device has at least so large. Kernels under way are
  * waited for where it grows. */
@@ -147,11 +133,6 @@ kjit_status kj_provide_stack(kjit_device *device, uint32_t bytes, kj_diagnostics
 kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *entry,
                          const char *kernel_name, kj_diagnostics *diagnostics,
                          kj_cuda_function *function);
-/* PTX that is linked together, each with a 0 byte after it. */
-typedef struct kj_link_input {
-  const char *name, *ptx;
-  size_t size_bytes;
-} kj_link_input;
 /* PTX to machine code for the device, by the driver's linker; malloc'd. Errors: COMPILE with the
  * driver's log; DEVICE. */
 kjit_status kj_link_cuda(kjit_device *device, const kj_link_input *inputs, size_t count,
@@ -162,18 +143,7 @@ void kj_free_pinned_of_code(kjit_device *device, uint32_t generation, void *pinn
 /* What these two could not give back because a stream was captured; before the device is closed. */
 void kj_unload_parked(kjit_device *device);
 
-typedef struct kj_cuda_launch {
-  const uint32_t *grid, *block;
-  uint32_t dynamic_shared_bytes;
-  void *stream;
-  void *parameters; /* as one block of parameter_bytes */
-  size_t parameter_bytes;
-  void **pointers;         /* or the address of each; NULL: the block */
-  bool has_attributes;     /* any of: */
-  const uint32_t *cluster; /* x 0: none */
-  bool is_cooperative, is_programmatic;
-  int32_t priority; /* 0: the stream's */
-} kj_cuda_launch;
+typedef kj_device_launch kj_cuda_launch;
 /* Any context may be current; asks the driver for it only when it refuses the launch. */
 kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function,
                            const kj_cuda_launch *launch, kj_diagnostics *diagnostics);

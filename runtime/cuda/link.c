@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/runtime.h"
+#include "cuda/cuda.h"
 
 enum { LOG_BYTES = 16384 };
 

@@ -2,8 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/device_memory.h"
-#include "base/runtime.h"
+#include "cuda/cuda.h"
 
 enum { LOG_BYTES = 16384 };
 
@@ -101,32 +100,11 @@ static kjit_status allow_clusters(kjit_device *device, kj_cuda_function *functio
                        KJ_CU_FUNCTION_ANY_CLUSTER, 1);
 }
 
-/* One mark for all kernels of a name: a fault names kernels, and a host may make very many of one
- * name. */
-static kj_launch_mark *get_mark(kjit_device *device, const char *name)
-{
-  pthread_mutex_lock(&device->mutex);
-  kj_launch_mark *mark = atomic_load(&device->marks);
-  while (mark && strcmp(mark->name, name)) mark = mark->next;
-  if (!mark && (mark = calloc(1, sizeof *mark))) {
-    mark->name = strdup(name);
-    mark->next = atomic_load(&device->marks);
-    if (mark->name) {
-      atomic_store(&device->marks, mark);
-    } else {
-      free(mark);
-      mark = NULL;
-    }
-  }
-  pthread_mutex_unlock(&device->mutex);
-  return mark;
-}
-
 static kjit_status load_function(kjit_device *device, const void *image, const char *entry,
                                  const char *kernel_name, kj_diagnostics *diagnostics,
                                  kj_cuda_function *function)
 {
-  function->mark = get_mark(device, kernel_name);
+  function->mark = kj_get_mark(device, kernel_name);
   if (!function->mark) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   KJ_TRY(load_module(device, image, kernel_name, diagnostics, &function->module));
   kjit_status status = ASK_OF_KERNEL(device, function, diagnostics, cuModuleGetFunction,
@@ -152,7 +130,41 @@ kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *ent
   return status;
 }
 
+kjit_status kj_cuda_load(kjit_device *device, const kj_code *code, const char *name,
+                         const kj_outside *outside, kj_diagnostics *diagnostics,
+                         kj_device_code *loaded)
+{
+  (void)outside;
+  return kj_load_cuda(device, code->data, code->entry, name, diagnostics, loaded);
+}
+
+kjit_status kj_cuda_find_variable(kjit_device *device, const kj_device_code *loaded,
+                                  const char *name, kj_diagnostics *diagnostics, uint64_t *address)
+{
+  size_t size_bytes = 0;
+  kjit_status status;
+  KJ_CALL_IN(status, device, diagnostics, cuModuleGetGlobal, address, &size_bytes, loaded->module,
+             name);
+  return status;
+}
+
 /* ---- unloading ---- */
+
+/* Code that was unloaded, or pinned memory that only such code writes, to be given back. */
+typedef struct kj_parked {
+  struct kj_parked *next;
+  void *module, *pinned; /* one of them */
+  uint32_t generation;   /* of the device */
+} kj_parked;
+
+void kj_cuda_unload(kjit_device *device, void *module)
+{
+  kj_diagnostics ignored = { 0 };
+  kjit_status status;
+  KJ_CALL_IN(status, device, &ignored, cuModuleUnload, module);
+  (void)status;
+  kj_free_diagnostics(&ignored);
+}
 
 /* While a stream is captured nothing can be waited for: what launches may still use is given back
  * with the next module, or when the device is closed. Where memory is short it stays. */
@@ -287,7 +299,7 @@ kjit_status kj_retry_launch(kjit_device *device, const kj_cuda_function *functio
   if (previous != device->primary) result = launch_once(device, function, launch);
   /* the driver makes room for the local memory of a kernel's threads when it is launched first */
   if (result == KJ_CU_OUT_OF_MEMORY) {
-    kj_flush_pools(device);
+    kj_relieve_device(device);
     result = launch_once(device, function, launch);
   }
   kjit_status status =
@@ -304,6 +316,14 @@ kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function
   kj_mark_launch(device, function->mark, launch->stream);
   int result = launch_once(device, function, launch);
   return result ? kj_retry_launch(device, function, launch, result, diagnostics) : KJIT_OK;
+}
+
+kjit_status kj_cuda_launch_code(kjit_device *device, const kj_device_code *loaded,
+                                const kj_code *code, const kj_device_launch *launch,
+                                kj_diagnostics *diagnostics)
+{
+  (void)code;
+  return kj_launch_cuda(device, loaded, launch, diagnostics);
 }
 
 kjit_status kj_allocate_cuda(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics,

@@ -2,7 +2,7 @@
  */
 #include <stdlib.h>
 
-#include "base/runtime.h"
+#include "cuda/cuda.h"
 
 static kjit_status count_resident(kjit_device *device, const kj_cuda_function *function,
                                   uint32_t threads, uint64_t dynamic_shared_bytes,

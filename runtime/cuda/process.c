@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/runtime.h"
+#include "base/status.h"
 #include "support/host_process.h"
 
 extern char **environ;

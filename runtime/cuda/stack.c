@@ -1,6 +1,6 @@
 /* The stack of a GPU's threads: where functions call themselves, the driver cannot know how much of
  * it they need. */
-#include "memory/device_memory.h"
+#include "cuda/cuda.h"
 
 enum { LIMIT_STACK_SIZE = 0 }; /* CUlimit */
 

@@ -4,6 +4,7 @@
 #define KJ_DEVICE_MEMORY_H
 
 #include "base/runtime.h"
+#include "cuda/cuda.h"
 
 typedef enum kj_pool_kind {
   KJ_POOL_DEVICE,
@@ -29,12 +30,8 @@ typedef struct kj_block {
   kjit_stream *stream;
 } kj_block;
 
-/* Makes and frees what hangs off a device; the primary context exists. NULL when out of memory. */
-struct kj_memory *kj_create_memory(kjit_device *device);
-/* The device is about to close, or was reset (its memory is gone then: is_lost). No other thread
- * uses the device. */
-void kj_destroy_memory(kjit_device *device);
-void kj_forget_memory(kjit_device *device);
+/* The layer's part of a device: the pools of one whose work is queued. */
+kjit_status kj_open_memory(kjit_device *device, kj_diagnostics *diagnostics);
 
 /* Memory of at least size_bytes, aligned to 256, that may be used on the stream now (PINNED: by the
  * host, too; stream is not looked at). From the cache, else from the driver; where that is out of
@@ -55,21 +52,8 @@ void kj_park_block(kj_block *block);
  * again where waiting has failed. */
 kj_block *kj_take_parked(kjit_device *device);
 void kj_return_parked(kj_block *blocks, bool is_idle);
-/* The driver has refused something for want of memory: gives all that the pools keep back to it, so
- * that asking once more is worth it. Not under any mutex of the device. */
-void kj_flush_pools(kjit_device *device);
-#define KJ_ASK_TWICE(result, device, call) \
-  do { \
-    (result) = (device)->driver->call; \
-    if ((result) != KJ_CU_OUT_OF_MEMORY) break; \
-    kj_flush_pools(device); \
-    (result) = (device)->driver->call; \
-  } while (0)
 /* Gives cached blocks back to the driver until at most keep_bytes are left. */
 void kj_trim_pool(kjit_device *device, kj_pool_kind kind, uint64_t keep_bytes);
-
-/* device_query.c: 16 bytes; 0 on the CPU. */
-kjit_status kj_read_uuid(kjit_device *device, kj_diagnostics *diagnostics, unsigned char uuid[16]);
 
 /* ---- order.c ---- */
 
@@ -90,9 +74,6 @@ kjit_status kj_order_streams(kjit_device *device, kjit_stream *first, kjit_strea
 
 /* Makes the default stream of one GPU wait for what another one's has queued. */
 kjit_status kj_order_devices(kjit_device *first, kjit_device *next, kj_diagnostics *diagnostics);
-/* Streams of the device are being captured. */
-bool kj_has_captures(const kjit_device *device);
-
 static inline void *kj_native(const kjit_stream *stream) { return stream ? stream->native : NULL; }
 
 #endif

@@ -14,8 +14,8 @@ struct kj_pool {
 };
 
 struct kj_memory {
+  kj_attachment attachment; /* to the device */
   kj_pool pools[KJ_POOL_COUNT];
-  _Atomic uint32_t captures;   /* captures under way on the device's streams */
   pthread_mutex_t order_mutex; /* protects what follows */
   kjit_stream *streams;        /* of the host, alive */
   uint32_t next_slot;

@@ -48,3 +48,23 @@ void kj_describe_element(const ki_types *types, kjit_type element, kjit_tensor *
                   : is_vector ? (uint16_t)info->count
                               : 1;
 }
+
+kjit_type kj_type_of_dlpack(uint8_t code, uint8_t bits)
+{
+  enum { CODES = 8, EIGHTS = 17 };
+  static const uint8_t types[CODES][EIGHTS] = {
+#define X(name, text, size, class_, code, bits) [code][bits / 8] = KJIT_##name,
+#include <kjit/types.def>
+#undef X
+  };
+  return code < CODES && bits % 8 == 0 && bits / 8 < EIGHTS ? types[code][bits / 8] : KJIT_ANY;
+}
+
+bool kj_locate_tensor(const kjit_tensor *tensor, kjit_device_kind *kind, int32_t *ordinal)
+{
+  enum { CUDA_HOST = 3, CUDA_MANAGED = 13 }; /* DLPack's numbers */
+  bool is_host = tensor->device_type == KJIT_DEVICE_CPU || tensor->device_type == CUDA_HOST;
+  *kind = is_host ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA;
+  *ordinal = is_host ? 0 : tensor->device_id;
+  return is_host || tensor->device_type == KJIT_DEVICE_CUDA || tensor->device_type == CUDA_MANAGED;
+}

@@ -32,7 +32,7 @@ static kjit_status export_gpu(kjit_array *array, contents *c, kj_diagnostics *di
   kjit_device *device = array->object.device;
   uint64_t address = (uint64_t)(uintptr_t)array->tensor.data + array->tensor.byte_offset, base = 0;
   size_t size_bytes = 0;
-  KJ_TRY(kj_read_uuid(device, diagnostics, c->uuid));
+  KJ_TRY(device->operations->read_uuid(device, diagnostics, c->uuid));
   KJ_TRY(KJ_DRIVER(device, diagnostics, cuMemGetAddressRange, &base, &size_bytes, address));
   KJ_TRY(KJ_DRIVER(device, diagnostics, cuIpcGetMemHandle, &c->native, base));
   c->offset_bytes = address - base;
@@ -147,17 +147,12 @@ static kjit_status find_gpu(kj_runtime *runtime, const contents *c, kj_diagnosti
                             kjit_device **device)
 {
   unsigned char uuid[16];
-  KJ_TRY(kj_find_device(runtime, KJIT_DEVICE_CUDA, 0, diagnostics, device)); /* opens the driver */
-  const kj_driver *driver = (*device)->driver;
-  for (uint32_t i = 0; i < runtime->cuda_count; i++) {
-    int handle = 0;
-    KJ_TRY(kj_check_driver(driver, NULL, driver->cuDeviceGet(&handle, (int)i), "cuDeviceGet",
-                           diagnostics));
-    KJ_TRY(kj_check_driver(driver, NULL, driver->cuDeviceGetUuid(uuid, handle), "cuDeviceGetUuid",
-                           diagnostics));
-    if (!memcmp(uuid, c->uuid, sizeof uuid))
-      return kj_find_device(runtime, KJIT_DEVICE_CUDA, (int32_t)i, diagnostics, device);
-  }
+  int32_t i = 0;
+  do {
+    KJ_TRY(kj_find_device(runtime, KJIT_DEVICE_CUDA, i, diagnostics, device));
+    KJ_TRY((*device)->operations->read_uuid(*device, diagnostics, uuid));
+    if (!memcmp(uuid, c->uuid, sizeof uuid)) return KJIT_OK;
+  } while ((uint32_t)++i < kj_find_kind(runtime, KJIT_DEVICE_CUDA)->count);
   return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
                   "the array is on a GPU that this process does not see");
 }

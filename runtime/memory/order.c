@@ -125,8 +125,8 @@ static bool hand_over(kjit_stream *stream)
   kj_diagnostics ignored = { 0 };
   kjit_device *device = stream->object.device;
   struct kj_memory *memory = device->memory;
-  bool is_ordered = !atomic_load(&memory->captures) &&
-                    order_natives(device, stream->native, NULL, &ignored) == KJIT_OK;
+  bool is_ordered =
+    !kj_has_captures(device) && order_natives(device, stream->native, NULL, &ignored) == KJIT_OK;
   if (!is_ordered) (void)kj_synchronize(device, false, stream->native, &ignored);
   kj_free_diagnostics(&ignored);
   memory->has_lost_streams = memory->has_lost_streams || is_ordered;
@@ -143,11 +143,6 @@ void kj_forget_stream(kjit_stream *stream)
   bool is_idle = !atomic_load(&stream->is_used) || is_done(stream) || !hand_over(stream);
   kj_retag_blocks(stream, is_idle); /* before anybody orders something behind it again */
   pthread_mutex_unlock(&memory->order_mutex);
-}
-
-bool kj_has_captures(const kjit_device *device)
-{
-  return device->memory && atomic_load(&device->memory->captures);
 }
 
 /* ---- the uses of an array ---- */
@@ -180,7 +175,7 @@ bool kj_join_uses(kjit_array *array, kjit_stream *stream)
   if (!slots || !device->memory) return true;
   bool needs_wait = slots >> KJ_SLOT_ELSEWHERE & 1 ||
                     (slots >> KJ_SLOT_PER_THREAD & 1 && !kj_native(stream)) ||
-                    atomic_load(&device->memory->captures);
+                    kj_has_captures(device);
   if (needs_wait) return false;
   kj_diagnostics ignored = { 0 };
   pthread_mutex_lock(&device->memory->order_mutex);
@@ -205,12 +200,13 @@ static void wait_for_streams(kjit_device *device, uint64_t slots, kj_diagnostics
 void kj_wait_uses(kjit_array *array)
 {
   kjit_array *owner = array->owner;
-  kj_runtime *runtime = owner->object.device->runtime;
+  const kj_kind *kind =
+    kj_find_kind(owner->object.device->runtime, owner->object.device->info.kind);
   uint64_t slots = atomic_load(&owner->line.uses);
   kj_diagnostics ignored = { 0 };
   bool is_elsewhere = slots >> KJ_SLOT_ELSEWHERE & 1;
-  for (uint32_t i = 0; slots && i < runtime->cuda_count; i++) {
-    kjit_device *device = atomic_load_explicit(&runtime->cuda[i], memory_order_acquire);
+  for (uint32_t i = 0; slots && i < kind->count; i++) {
+    kjit_device *device = atomic_load_explicit(&kind->devices[i], memory_order_acquire);
     if (!device || !(is_elsewhere || device == owner->object.device)) continue;
     if (kj_has_captures(device)) wait_for_streams(device, slots, &ignored);
     else (void)kj_synchronize(device, true, NULL, &ignored);

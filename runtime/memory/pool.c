@@ -228,8 +228,6 @@ static uint64_t flush(kjit_device *device)
   return cached;
 }
 
-void kj_flush_pools(kjit_device *device) { (void)flush(device); }
-
 static kjit_status take_new(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
                             kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block)
 {
@@ -449,19 +447,21 @@ void kj_trim_pool(kjit_device *device, kj_pool_kind kind, uint64_t keep_bytes)
   trim(device, kind, keep_bytes, false);
 }
 
-struct kj_memory *kj_create_memory(kjit_device *device)
+static struct kj_memory *memory_of(kj_attachment *attachment) { return attachment->device->memory; }
+
+static void *begin_wait(kj_attachment *attachment) { return kj_take_parked(attachment->device); }
+
+static void end_wait(kj_attachment *attachment, void *covered, bool is_done)
 {
-  (void)device;
-  struct kj_memory *memory = calloc(1, sizeof *memory);
-  if (!memory) return NULL;
-  for (int i = 0; i < KJ_POOL_COUNT; i++) pthread_mutex_init(&memory->pools[i].mutex, NULL);
-  pthread_mutex_init(&memory->order_mutex, NULL);
-  return memory;
+  (void)attachment;
+  kj_return_parked(covered, is_done);
 }
 
-void kj_forget_memory(kjit_device *device)
+static void relieve(kj_attachment *attachment) { (void)flush(attachment->device); }
+
+static void forget_memory(kj_attachment *attachment)
 {
-  if (!device->memory) return;
+  kjit_device *device = attachment->device;
   kj_return_parked(kj_take_parked(device), true);
   for (uint32_t i = 0; i < KJ_POOL_COUNT; i++) {
     kj_block *blocks = detach(&device->memory->pools[i], 0);
@@ -472,26 +472,36 @@ void kj_forget_memory(kjit_device *device)
     device->memory->pools[i].used_bytes = 0;
   }
   device->memory->join_event = NULL;
-  atomic_store(&device->memory->captures, 0);
 }
 
-void kj_destroy_memory(kjit_device *device)
+static void destroy_memory(kj_attachment *attachment)
 {
-  struct kj_memory *memory = device->memory;
-  if (!memory) return;
+  kjit_device *device = attachment->device;
+  struct kj_memory *memory = memory_of(attachment);
   kj_return_parked(kj_take_parked(device), true);
   for (int i = 0; i < KJ_POOL_COUNT; i++) trim(device, (kj_pool_kind)i, 0, true);
-  kj_diagnostics ignored = { 0 };
-  void *previous;
-  if (memory->join_event && kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
-    device->driver->cuEventDestroy(memory->join_event);
-    kj_leave_device(device, previous);
-  }
-  kj_free_diagnostics(&ignored);
+  if (memory->join_event) device->operations->destroy_event(device, memory->join_event);
   for (int i = 0; i < KJ_POOL_COUNT; i++) pthread_mutex_destroy(&memory->pools[i].mutex);
   pthread_mutex_destroy(&memory->order_mutex);
   free(memory);
   device->memory = NULL;
+}
+
+kjit_status kj_open_memory(kjit_device *device, kj_diagnostics *diagnostics)
+{
+  static const kj_attachment_class class = { .destroy = destroy_memory,
+                                             .forget = forget_memory,
+                                             .begin_wait = begin_wait,
+                                             .end_wait = end_wait,
+                                             .relieve = relieve };
+  if (!device->operations->is_queued) return KJIT_OK;
+  struct kj_memory *memory = calloc(1, sizeof *memory);
+  if (!memory) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  for (int i = 0; i < KJ_POOL_COUNT; i++) pthread_mutex_init(&memory->pools[i].mutex, NULL);
+  pthread_mutex_init(&memory->order_mutex, NULL);
+  device->memory = memory;
+  kj_attach_to_device(device, &memory->attachment, &class);
+  return KJIT_OK;
 }
 
 /* ---- the public functions ---- */

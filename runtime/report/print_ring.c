@@ -9,6 +9,7 @@
 /* A device's. The sources are the loaded specializations that print, by their numbers in headers,
  * from 1; NULL: free. */
 struct kj_prints {
+  kj_attachment attachment; /* to the device */
   /* protects all; held while lines are delivered, so that they stay in order */
   pthread_mutex_t mutex;
   kn_print_ring *ring; /* NULL: none yet */
@@ -126,24 +127,13 @@ static kjit_status need_ring(kjit_device *device, kj_prints *prints, kj_diagnost
   return make_ring(device, prints, diagnostics);
 }
 
-static kj_prints *get_prints(kjit_device *device)
-{
-  kj_prints *known = atomic_load_explicit(&device->prints, memory_order_acquire), *made;
-  if (known || !(made = calloc(1, sizeof *made))) return known;
-  pthread_mutex_init(&made->mutex, NULL);
-  if (atomic_compare_exchange_strong(&device->prints, &known, made)) return made;
-  pthread_mutex_destroy(&made->mutex);
-  free(made);
-  return known;
-}
-
 /* Where the device's context is gone or faulty the driver frees the memory with it. */
-void kj_free_prints(kjit_device *device)
+static void free_prints(kj_attachment *attachment)
 {
-  kj_prints *prints = atomic_load(&device->prints);
+  kj_prints *prints = (kj_prints *)attachment;
+  kjit_device *device = attachment->device;
   kj_diagnostics ignored = { 0 };
   void *previous;
-  if (!prints) return;
   if (prints->ring && prints->generation == atomic_load(&device->generation) &&
       kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
     device->driver->cuMemFree(prints->next);
@@ -155,6 +145,21 @@ void kj_free_prints(kjit_device *device)
   free(prints->sources);
   free(prints);
   atomic_store(&device->prints, NULL);
+}
+
+static kj_prints *get_prints(kjit_device *device)
+{
+  static const kj_attachment_class class = { .destroy = free_prints };
+  kj_prints *known = atomic_load_explicit(&device->prints, memory_order_acquire), *made;
+  if (known || !(made = calloc(1, sizeof *made))) return known;
+  pthread_mutex_init(&made->mutex, NULL);
+  if (atomic_compare_exchange_strong(&device->prints, &known, made)) {
+    kj_attach_to_device(device, &made->attachment, &class);
+    return made;
+  }
+  pthread_mutex_destroy(&made->mutex);
+  free(made);
+  return known;
 }
 
 /* ---- specializations ---- */

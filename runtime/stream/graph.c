@@ -40,7 +40,7 @@ static void add_capture(struct kj_capture *capture)
   capture->next = runtime->captures;
   runtime->captures = capture;
   pthread_mutex_unlock(&runtime->objects_mutex);
-  if (capture->device->memory) atomic_fetch_add(&capture->device->memory->captures, 1);
+  atomic_fetch_add(&capture->device->captures, 1);
 }
 
 static void remove_capture(struct kj_capture *capture)
@@ -53,8 +53,7 @@ static void remove_capture(struct kj_capture *capture)
   pthread_mutex_unlock(&runtime->objects_mutex);
   /* a reset has forgotten the count */
   bool is_counted = capture->origin->object.generation == atomic_load(&capture->device->generation);
-  if (capture->device->memory && is_counted)
-    atomic_fetch_sub(&capture->device->memory->captures, 1);
+  if (is_counted) atomic_fetch_sub(&capture->device->captures, 1);
 }
 
 static struct kj_capture *find_capture(uint64_t number, const kjit_device *device)
@@ -130,9 +129,18 @@ void kj_abort_capture(kjit_stream *stream, bool forget)
   atomic_store(&stream->capture, NULL);
 }
 
-void kj_abort_captures(kj_runtime *runtime)
+static void abort_captures(kj_attachment *attachment)
 {
-  while (runtime->captures) kj_abort_capture(runtime->captures->origin, false);
+  while (attachment->runtime->captures)
+    kj_abort_capture(attachment->runtime->captures->origin, false);
+}
+
+kjit_status kj_open_captures(kj_runtime *runtime, kj_diagnostics *diagnostics)
+{
+  static const kj_attachment_class class = { .stop = abort_captures };
+  (void)diagnostics;
+  kj_attach_to_runtime(runtime, &runtime->capture_attachment, &class);
+  return KJIT_OK;
 }
 
 /* ---- what a capture keeps ---- */

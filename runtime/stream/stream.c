@@ -35,16 +35,6 @@ kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream
   return KJIT_OK;
 }
 
-kjit_status kj_check_captures(const kjit_device *device, kj_diagnostics *diagnostics)
-{
-  char place[24];
-  if (!kj_has_captures(device)) return KJIT_OK;
-  return kj_error(
-    diagnostics, KJIT_ERROR_MISUSE,
-    "a stream of %s is being captured: nothing can wait for the device before kjit_end_capture",
-    kj_device_text(device, place));
-}
-
 /* ---- creation and end ---- */
 
 /* The last reference has gone. */

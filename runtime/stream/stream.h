@@ -11,8 +11,6 @@ void kj_release_native(kj_object *object, int (*release)(void *native), void *na
  * cannot be used (now). */
 kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream, bool waits,
                             kj_diagnostics *diagnostics);
-/* MISUSE where streams of the device are being captured: nothing can wait for the device then. */
-kjit_status kj_check_captures(const kjit_device *device, kj_diagnostics *diagnostics);
 
 /* ---- graph.c: what happens to the things that are queued on a stream with .capture ---- */
 
@@ -46,8 +44,9 @@ uint64_t kj_capture_number(kjit_stream *stream);
 kjit_status kj_join_capture(kjit_stream *stream, uint64_t capture, kj_diagnostics *diagnostics);
 /* The stream goes: what was captured is dropped. forget: as in kj_release_record. */
 void kj_abort_capture(kjit_stream *stream, bool forget);
-/* All captures, before the context ends: nothing can be waited for while they go on. */
-void kj_abort_captures(kj_runtime *runtime);
+/* The layer's part of a runtime: captures that are under way when the context ends are dropped, as
+ * nothing can be waited for while they go on. */
+kjit_status kj_open_captures(kj_runtime *runtime, kj_diagnostics *diagnostics);
 /* Whether an event that was recorded in a capture can still mean something: it is under way, on
  * that device. */
 bool kj_is_current(uint64_t capture, const kjit_device *device);

@@ -1,0 +1,430 @@
+/* One device: its beginning and end, what is attached to it, waiting for it, faults, and what it
+ * says of itself to a host. */
+#include "base/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/runtime.h"
+#include "support/assert.h"
+
+/* ---- attachments ---- */
+
+void kj_attach_to_device(kjit_device *device, kj_attachment *attachment,
+                         const kj_attachment_class *class)
+{
+  *attachment = (kj_attachment){ .class = class, .device = device, .runtime = device->runtime };
+  pthread_mutex_lock(&device->mutex);
+  uint32_t count = atomic_load(&device->attachment_count);
+  KJ_ASSERT(count < KJ_MOST_ATTACHMENTS);
+  device->attachments[count] = attachment;
+  atomic_store_explicit(&device->attachment_count, count + 1, memory_order_release);
+  pthread_mutex_unlock(&device->mutex);
+}
+
+static uint32_t count_attachments(const kjit_device *device)
+{
+  return atomic_load_explicit(&device->attachment_count, memory_order_acquire);
+}
+
+void kj_relieve_device(kjit_device *device)
+{
+  for (uint32_t i = 0; i < count_attachments(device); i++) {
+    kj_attachment *at = device->attachments[i];
+    if (at->class->relieve) at->class->relieve(at);
+  }
+}
+
+kjit_status kj_report_kernels(kjit_device *device, kj_diagnostics *diagnostics)
+{
+  kjit_status status = KJIT_OK;
+  for (uint32_t i = 0; i < count_attachments(device); i++) {
+    kj_attachment *at = device->attachments[i];
+    kjit_status found = at->class->report ? at->class->report(at, diagnostics) : KJIT_OK;
+    if (found != KJIT_OK) status = found;
+  }
+  return status;
+}
+
+static void forget_attached(kjit_device *device)
+{
+  for (uint32_t i = 0; i < count_attachments(device); i++) {
+    kj_attachment *at = device->attachments[i];
+    if (at->class->forget) at->class->forget(at);
+  }
+}
+
+/* ---- beginning and end ---- */
+
+static kjit_status open_layers(kjit_device *device, kj_diagnostics *diagnostics)
+{
+  for (const kj_layer *layer = kj_layers; layer->open_runtime || layer->open_device; layer++)
+    if (layer->open_device) KJ_TRY(layer->open_device(device, diagnostics));
+  return KJIT_OK;
+}
+
+kjit_status kj_open_device(kj_runtime *runtime, const kj_device_operations *operations,
+                           void *shared, int32_t ordinal, kj_diagnostics *diagnostics,
+                           kjit_device **device)
+{
+  static _Atomic uint32_t last_number;
+  kjit_device *made = aligned_alloc(_Alignof(kjit_device), sizeof *made);
+  if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  memset(made, 0, sizeof *made);
+  made->number = atomic_fetch_add(&last_number, 1) + 1;
+  made->context = runtime->context;
+  made->runtime = runtime;
+  made->operations = operations;
+  made->shared = shared;
+  made->info.kind = operations->kind;
+  made->info.ordinal = ordinal;
+  made->info.name = made->name;
+  made->info.target = made->target;
+  atomic_store(&made->epoch, 1);
+  pthread_mutex_init(&made->mutex, NULL);
+  kjit_status status = operations->open(made, diagnostics);
+  if (status == KJIT_OK) status = open_layers(made, diagnostics);
+  if (status == KJIT_OK) *device = made;
+  else kj_close_device(made);
+  return status;
+}
+
+void kj_close_device(kjit_device *device)
+{
+  if (!device) return;
+  for (uint32_t i = count_attachments(device); i-- > 0;) {
+    kj_attachment *at = device->attachments[i];
+    if (at->class->destroy) at->class->destroy(at);
+  }
+  device->operations->close(device);
+  for (kj_launch_mark *mark = atomic_load(&device->marks), *next; mark; mark = next) {
+    next = mark->next;
+    free(mark->name);
+    free(mark);
+  }
+  free(device->fault);
+  pthread_mutex_destroy(&device->mutex);
+  free(device);
+}
+
+/* ---- waiting ---- */
+
+kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
+                           kj_diagnostics *diagnostics)
+{
+  void *covered[KJ_MOST_ATTACHMENTS];
+  KJ_TRY(kj_check_device(device, diagnostics));
+  uint32_t count = whole ? count_attachments(device) : 0;
+  for (uint32_t i = 0; i < count; i++) {
+    kj_attachment *at = device->attachments[i];
+    covered[i] = at->class->begin_wait ? at->class->begin_wait(at) : NULL;
+  }
+  uint64_t epoch = atomic_fetch_add(&device->epoch, 1);
+  kjit_status status = device->operations->synchronize(device, whole, stream, diagnostics);
+  if (status == KJIT_OK) kj_note_synchronized(device, whole, stream, epoch);
+  for (uint32_t i = 0; i < count; i++) {
+    kj_attachment *at = device->attachments[i];
+    if (at->class->end_wait) at->class->end_wait(at, covered[i], status == KJIT_OK);
+  }
+  kj_take_prints(device); /* after a fault too: lines show the way there */
+  return status;
+}
+
+kjit_status kj_check_captures(const kjit_device *device, kj_diagnostics *diagnostics)
+{
+  char place[24];
+  if (!kj_has_captures(device)) return KJIT_OK;
+  return kj_error(
+    diagnostics, KJIT_ERROR_MISUSE,
+    "a stream of %s is being captured: nothing can wait for the device before kjit_end_capture",
+    kj_device_text(device, place));
+}
+
+kjit_status kjit_synchronize_device(kjit_device *device)
+{
+  if (!device) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!device->operations->is_queued) return KJIT_OK;
+  kj_diagnostics diagnostics = { 0 };
+  if (kj_check_captures(device, &diagnostics) == KJIT_OK &&
+      kj_synchronize(device, true, NULL, &diagnostics) == KJIT_OK)
+    (void)kj_take_failures(device, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
+}
+
+/* ---- marks of launches ---- */
+
+kj_launch_mark *kj_get_mark(kjit_device *device, const char *name)
+{
+  pthread_mutex_lock(&device->mutex);
+  kj_launch_mark *mark = atomic_load(&device->marks);
+  while (mark && strcmp(mark->name, name)) mark = mark->next;
+  if (!mark && (mark = calloc(1, sizeof *mark))) {
+    mark->name = strdup(name);
+    mark->next = atomic_load(&device->marks);
+    if (mark->name) {
+      atomic_store(&device->marks, mark);
+    } else {
+      free(mark);
+      mark = NULL;
+    }
+  }
+  pthread_mutex_unlock(&device->mutex);
+  return mark;
+}
+
+void kj_note_synchronized(kjit_device *device, bool whole, void *stream, uint64_t epoch)
+{
+  if (whole) {
+    uint64_t known = atomic_load(&device->synchronized_epoch);
+    while (known < epoch &&
+           !atomic_compare_exchange_weak(&device->synchronized_epoch, &known, epoch)) {}
+    return;
+  }
+  for (kj_launch_mark *mark = atomic_load(&device->marks); mark; mark = mark->next)
+    if (atomic_load(&mark->stream) == (uintptr_t)stream && atomic_load(&mark->epoch) <= epoch)
+      atomic_store(&mark->epoch, 0);
+}
+
+/* "; launched since the last synchronization: `a`, `b`" */
+static void append_pending(const kjit_device *device, kj_buffer *buffer)
+{
+  uint64_t synchronized = atomic_load(&device->synchronized_epoch);
+  const char *separator = "; launched since the last synchronization: ";
+  for (const kj_launch_mark *mark = atomic_load(&device->marks); mark; mark = mark->next) {
+    if (atomic_load_explicit(&mark->epoch, memory_order_relaxed) <= synchronized) continue;
+    kj_append_format(buffer, "%s`%s`", separator, mark->name);
+    separator = ", ";
+  }
+}
+
+/* ---- faults and reset ---- */
+
+void kj_lose_device(kjit_device *device, const char *text)
+{
+  char place[24];
+  kj_buffer buffer = { 0 };
+  kj_append_format(&buffer, "%s has failed: %s", kj_device_text(device, place), text);
+  append_pending(device, &buffer);
+  kj_append_text(&buffer, "; it stays lost until kjit_reset_device");
+  pthread_mutex_lock(&device->mutex);
+  if (!atomic_load(&device->lost)) {
+    free(device->fault);
+    device->fault = kj_take_text(&buffer);
+    atomic_store(&device->lost, true);
+  }
+  pthread_mutex_unlock(&device->mutex);
+  kj_free_buffer(&buffer);
+}
+
+kjit_status kj_check_device(const kjit_device *device, kj_diagnostics *diagnostics)
+{
+  if (!atomic_load_explicit(&device->lost, memory_order_acquire)) return KJIT_OK;
+  /* a reset by another thread may replace the text */
+  pthread_mutex_t *mutex = (pthread_mutex_t *)&device->mutex;
+  pthread_mutex_lock(mutex);
+  kj_error(diagnostics, KJIT_ERROR_DEVICE, "%s",
+           device->fault ? device->fault : "the device is lost until kjit_reset_device");
+  pthread_mutex_unlock(mutex);
+  return KJIT_ERROR_DEVICE;
+}
+
+/* Tried with driver 580 on an H200: after a fault every order of reset, release and retain gives
+ * the fault again, for the whole process. */
+static void give_up(kjit_device *device, const kj_diagnostics *reasons)
+{
+  char place[24];
+  kj_buffer text = { 0 };
+  kj_append_format(&text,
+                   "%s cannot be used again by this process: the driver allows no fresh context "
+                   "after the fault (%s)",
+                   kj_device_text(device, place),
+                   reasons->count ? reasons->items[0].message : "out of memory");
+  pthread_mutex_lock(&device->mutex);
+  free(device->fault);
+  device->fault = kj_take_text(&text);
+  atomic_store(&device->lost, true);
+  pthread_mutex_unlock(&device->mutex);
+}
+
+static kjit_status reset(kjit_device *device, kj_diagnostics *diagnostics)
+{
+  kj_diagnostics reasons = { 0 };
+  pthread_mutex_lock(&device->mutex);
+  atomic_store(&device->lost, false);
+  pthread_mutex_unlock(&device->mutex);
+  atomic_fetch_add(&device->generation, 1);
+  atomic_store(&device->captures, 0);
+  atomic_store(&device->peers, 0);
+  forget_attached(device);
+  uint64_t epoch = atomic_fetch_add(&device->epoch, 1);
+  kj_note_synchronized(device, true, NULL, epoch);
+  kjit_status status = device->operations->reset(device, &reasons);
+  if (status != KJIT_OK) {
+    give_up(device, &reasons);
+    status = kj_check_device(device, diagnostics);
+  }
+  kj_free_diagnostics(&reasons);
+  return status;
+}
+
+kjit_status kjit_reset_device(kjit_device *device)
+{
+  if (!device) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!device->operations->reset) return KJIT_OK;
+  kj_diagnostics diagnostics = { 0 };
+  (void)reset(device, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
+}
+
+/* ---- what it says of itself ---- */
+
+const char *kj_device_text(const kjit_device *device, char text[24])
+{
+  if (device->operations->is_single) return device->operations->name;
+  snprintf(text, 24, "%s:%d", device->operations->name, device->info.ordinal);
+  return text;
+}
+
+void kjit_get_device_info(const kjit_device *device, kjit_device_info *info)
+{
+  if (!info) return;
+  *info = device ? device->info : (kjit_device_info){ 0 };
+}
+
+kjit_status kjit_get_device_attribute(const kjit_device *device, kjit_device_attribute attribute,
+                                      int64_t *value)
+{
+  if (!device) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!value)
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
+                        "kjit_get_device_attribute: value is NULL");
+  kj_diagnostics diagnostics = { 0 };
+  kjit_device *asked = (kjit_device *)(uintptr_t)device; /* a fault would mark it */
+  if ((unsigned)attribute >= KJIT_DEVICE_ATTRIBUTE_COUNT)
+    (void)kj_error(&diagnostics, KJIT_ERROR_ARGUMENT, "there is no attribute %d of devices",
+                   (int)attribute);
+  else if (kj_check_device(device, &diagnostics) == KJIT_OK)
+    (void)device->operations->read_attribute(asked, attribute, &diagnostics, value);
+  return ki_finish_call(device->context, &diagnostics);
+}
+
+kjit_status kjit_get_device_uuid(const kjit_device *device, unsigned char uuid[16])
+{
+  unsigned char read[16] = { 0 };
+  if (!device) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!uuid)
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_get_device_uuid: uuid is NULL");
+  kj_diagnostics diagnostics = { 0 };
+  kjit_device *asked = (kjit_device *)(uintptr_t)device;
+  if (kj_check_device(device, &diagnostics) == KJIT_OK &&
+      device->operations->read_uuid(asked, &diagnostics, read) == KJIT_OK)
+    memcpy(uuid, read, sizeof read);
+  return ki_finish_call(device->context, &diagnostics);
+}
+
+kjit_status kjit_get_memory_info(kjit_device *device, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+  uint64_t unused = 0, total = 0;
+  if (!device) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  kj_diagnostics diagnostics = { 0 };
+  if (device->operations->read_memory(device, &diagnostics, &unused, &total) == KJIT_OK) {
+    if (free_bytes) *free_bytes = unused;
+    if (total_bytes) *total_bytes = total;
+  }
+  return ki_finish_call(device->context, &diagnostics);
+}
+
+/* ---- peers ---- */
+
+static kjit_status check_pair(const kjit_device *device, const kjit_device *peer,
+                              kj_diagnostics *diagnostics)
+{
+  if (device->context != peer->context)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the devices belong to different contexts");
+  KJ_TRY(kj_check_device(device, diagnostics));
+  return kj_check_device(peer, diagnostics);
+}
+
+/* Two of a kind that there are several of. */
+static bool are_peers(const kjit_device *device, const kjit_device *peer)
+{
+  return device != peer && device->operations == peer->operations;
+}
+
+static kjit_status can_access(kjit_device *device, kjit_device *peer, kj_diagnostics *diagnostics,
+                              bool *can)
+{
+  *can = false;
+  KJ_TRY(check_pair(device, peer, diagnostics));
+  return are_peers(device, peer)
+           ? device->operations->can_access_peer(device, peer, diagnostics, can)
+           : KJIT_OK;
+}
+
+kjit_status kjit_can_access_peer(const kjit_device *device, const kjit_device *peer, int *can)
+{
+  bool result = false;
+  if (!device || !peer) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  if (!can)
+    return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
+                        "kjit_can_access_peer: can_access is NULL");
+  kj_diagnostics diagnostics = { 0 };
+  if (can_access((kjit_device *)(uintptr_t)device, (kjit_device *)(uintptr_t)peer, &diagnostics,
+                 &result) == KJIT_OK)
+    *can = result;
+  return ki_finish_call(device->context, &diagnostics);
+}
+
+static kjit_status change_access(kjit_device *device, kjit_device *peer, bool is_on,
+                                 kj_diagnostics *diagnostics)
+{
+  enum { MOST_PEERS = 64 };
+  char here[24], there[24];
+  bool can = false;
+  KJ_TRY(check_pair(device, peer, diagnostics));
+  if (!are_peers(device, peer))
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "peer access is between two different GPUs");
+  if (peer->info.ordinal >= MOST_PEERS)
+    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
+                    "peer access is supported for the first %d GPUs", MOST_PEERS);
+  uint64_t bit = (uint64_t)1 << peer->info.ordinal;
+  if (!is_on) {
+    KJ_TRY(device->operations->change_peer_access(device, peer, false, diagnostics));
+    atomic_fetch_and(&device->peers, ~bit);
+    return KJIT_OK;
+  }
+  KJ_TRY(can_access(device, peer, diagnostics, &can));
+  if (!can)
+    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
+                    "%s cannot reach the memory of %s: they are not connected so that the driver "
+                    "allows it; kjit_copy works",
+                    kj_device_text(device, here), kj_device_text(peer, there));
+  KJ_TRY(device->operations->change_peer_access(device, peer, true, diagnostics));
+  atomic_fetch_or(&device->peers, bit);
+  return KJIT_OK;
+}
+
+static kjit_status set_peer_access(kjit_device *device, kjit_device *peer, bool is_on)
+{
+  if (!device || !peer) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
+  kj_diagnostics diagnostics = { 0 };
+  (void)change_access(device, peer, is_on, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
+}
+
+kjit_status kjit_enable_peer_access(kjit_device *device, kjit_device *peer)
+{
+  return set_peer_access(device, peer, true);
+}
+kjit_status kjit_disable_peer_access(kjit_device *device, kjit_device *peer)
+{
+  return set_peer_access(device, peer, false);
+}

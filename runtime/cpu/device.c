@@ -1,0 +1,453 @@
+/* The CPU as a device: what is queued is done when the call returns, memory is the host's, events
+ * are readings of the clock. */
+#include "cpu/cpu.h"
+
+#include <fcntl.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cpu/object.h"
+#include "cpu/run.h"
+#include "support/host_process.h"
+
+/* ---- opening ---- */
+
+static uint32_t count_workers(const kjit_context *context)
+{
+  const kjit_executor *executor = context->config.executor;
+  /* In a child OpenMP would wait for threads that only its parent has. */
+  int count = executor                 ? (int)executor->concurrency
+              : atomic_load(&kj_forks) ? 1
+                                       : omp_get_max_threads();
+  return count > 0 ? (uint32_t)count : 1;
+}
+
+/* "model name" of /proc/cpuinfo; what it is called elsewhere is not worth knowing. */
+static void read_processor_name(char *name, size_t size_bytes)
+{
+  char line[512];
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  snprintf(name, size_bytes, "CPU");
+  while (file && fgets(line, sizeof line, file)) {
+    if (strncmp(line, "model name", 10)) continue;
+    const char *text = strchr(line, ':');
+    if (text) snprintf(name, size_bytes, "%s", text + 1 + strspn(text + 1, " \t"));
+    name[strcspn(name, "\n")] = 0;
+    break;
+  }
+  if (file) fclose(file);
+}
+
+static kjit_status count_devices(const kjit_context *context, const kj_driver_source *source,
+                                 kj_diagnostics *diagnostics, void **shared, uint32_t *count)
+{
+  (void)context, (void)source, (void)diagnostics;
+  *shared = NULL;
+  *count = 1;
+  return KJIT_OK;
+}
+
+static void forget(void *shared) { (void)shared; }
+
+/* A CPU has no limits of its own here: it takes CUDA's, so that a kernel that runs on it runs on a
+ * GPU. */
+static kjit_status open_device(kjit_device *device, kj_diagnostics *diagnostics)
+{
+  (void)diagnostics;
+  kjit_device_info *info = &device->info;
+  device->workers = count_workers(device->context);
+  long cores = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES),
+       page = sysconf(_SC_PAGESIZE);
+  read_processor_name(device->name, sizeof device->name);
+  snprintf(device->target, sizeof device->target, "cpu");
+  snprintf(device->code_target, sizeof device->code_target, "cpu");
+  info->multiprocessor_count = cores > 0 ? (uint32_t)cores : 1;
+  info->max_threads_per_block = 1024;
+  memcpy(info->max_block, (const uint32_t[3]){ 1024, 1024, 64 }, sizeof info->max_block);
+  memcpy(info->max_grid, (const uint32_t[3]){ 0x7fffffff, 65535, 65535 }, sizeof info->max_grid);
+  info->max_shared_bytes = 1 << 20;
+  info->memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+  return KJIT_OK;
+}
+
+static kjit_status synchronize(kjit_device *device, bool whole, void *stream,
+                               kj_diagnostics *diagnostics)
+{
+  (void)device, (void)whole, (void)stream, (void)diagnostics;
+  return KJIT_OK;
+}
+
+/* ---- what it says of itself ---- */
+
+static kjit_status read_attribute(kjit_device *device, kjit_device_attribute attribute,
+                                  kj_diagnostics *diagnostics, int64_t *value)
+{
+  (void)diagnostics;
+#define KJ_CPU_CORES device->info.multiprocessor_count
+  const int64_t values[] = {
+#define X(name, number, cpu, text) cpu,
+#include <kjit/device.def>
+#undef X
+  };
+#undef KJ_CPU_CORES
+  *value = values[attribute];
+  return KJIT_OK;
+}
+
+static kjit_status read_uuid(kjit_device *device, kj_diagnostics *diagnostics,
+                             unsigned char uuid[16])
+{
+  (void)device, (void)diagnostics;
+  memset(uuid, 0, 16);
+  return KJIT_OK;
+}
+
+static kjit_status read_memory(kjit_device *device, kj_diagnostics *diagnostics,
+                               uint64_t *free_bytes, uint64_t *total_bytes)
+{
+  (void)diagnostics;
+  long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  *free_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+  *total_bytes = device->info.memory_bytes;
+  return KJIT_OK;
+}
+
+/* ---- memory ---- */
+
+static void *pointer_of(uint64_t address)
+{
+  return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static kjit_status allocate_mapping(kj_allocation *allocation)
+{
+  size_t size_bytes = allocation->size_bytes ? allocation->size_bytes : 1;
+  int file = memfd_create("kjit array", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  void *memory = MAP_FAILED;
+  /* Other processes open it to write: its size is not theirs to change, or touching the array would
+   * be a fault here. */
+  if (file >= 0 && !ftruncate(file, (off_t)size_bytes) &&
+      !fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+    memory = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  allocation->call = "mmap";
+  if (memory == MAP_FAILED) {
+    if (file >= 0) close(file);
+    return KJIT_ERROR_MEMORY;
+  }
+  allocation->size_bytes = size_bytes;
+  allocation->address = (uint64_t)(uintptr_t)memory;
+  allocation->file = file;
+  return KJIT_OK;
+}
+
+static kjit_status allocate(kjit_device *device, kj_allocation *allocation,
+                            kj_diagnostics *diagnostics)
+{
+  enum { ALIGNMENT = 64 };
+  (void)device, (void)diagnostics;
+  if (allocation->memory == KJIT_MEMORY_SHARED) return allocate_mapping(allocation);
+  size_t size_bytes = allocation->size_bytes,
+         rounded = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  allocation->call = "aligned_alloc";
+  allocation->file = -1;
+  void *memory =
+    rounded < size_bytes ? NULL : aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
+  allocation->address = (uint64_t)(uintptr_t)memory;
+  return memory ? KJIT_OK : KJIT_ERROR_MEMORY;
+}
+
+static void release(kjit_device *device, const kj_allocation *allocation)
+{
+  (void)device;
+  if (allocation->file < 0) {
+    free(pointer_of(allocation->address));
+    return;
+  }
+  munmap(pointer_of(allocation->address), allocation->size_bytes);
+  close(allocation->file);
+}
+
+static kjit_status copy(kjit_device *device, const kj_transfer *transfer, void *stream,
+                        kj_diagnostics *diagnostics)
+{
+  (void)device, (void)stream, (void)diagnostics;
+  char *to = pointer_of(transfer->to);
+  const char *from = pointer_of(transfer->from);
+  for (size_t i = 0; i < transfer->rows; i++)
+    memmove(to + i * transfer->to_pitch_bytes, from + i * transfer->from_pitch_bytes,
+            transfer->width_bytes);
+  return KJIT_OK;
+}
+
+static kjit_status set(kjit_device *device, uint64_t address, uint32_t bits, uint32_t word_bytes,
+                       size_t count, void *stream, kj_diagnostics *diagnostics)
+{
+  (void)device, (void)stream, (void)diagnostics;
+  char *to = pointer_of(address);
+  for (size_t i = 0; i < count; i++) memcpy(to + i * word_bytes, &bits, word_bytes);
+  return KJIT_OK;
+}
+
+static kjit_status prefetch(kjit_device *device, uint64_t address, size_t size_bytes,
+                            kjit_device *to, void *stream, kj_diagnostics *diagnostics)
+{
+  (void)device, (void)address, (void)size_bytes, (void)to, (void)stream, (void)diagnostics;
+  return KJIT_OK;
+}
+
+static kjit_status pin(kjit_device *device, void *memory, size_t size_bytes,
+                       kj_diagnostics *diagnostics)
+{
+  (void)device, (void)memory, (void)size_bytes, (void)diagnostics;
+  return KJIT_OK;
+}
+
+static kjit_status unpin(kjit_device *device, void *memory, kj_diagnostics *diagnostics)
+{
+  (void)device, (void)memory, (void)diagnostics;
+  return KJIT_OK;
+}
+
+static kjit_status map(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics,
+                       void **memory, uint64_t *address)
+{
+  (void)device;
+  *memory = calloc(1, size_bytes);
+  *address = (uint64_t)(uintptr_t)*memory;
+  return *memory ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+}
+
+static void release_mapped(kjit_device *device, void *memory)
+{
+  (void)device;
+  free(memory);
+}
+
+static kjit_status name_memory(kjit_device *device, uint64_t address,
+                               const kj_allocation *allocation, kj_diagnostics *diagnostics,
+                               kj_memory_name *name, uint64_t *offset_bytes)
+{
+  (void)device;
+  struct stat status;
+  if (allocation->file < 0 || fstat(allocation->file, &status))
+    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
+                    "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported: another process "
+                    "cannot see other memory");
+  *name = (kj_memory_name){ .process = (uint64_t)getpid(),
+                            .size_bytes = allocation->size_bytes,
+                            .file = (uint64_t)allocation->file,
+                            .file_number = status.st_ino,
+                            .file_device = status.st_dev };
+  *offset_bytes = address - allocation->address;
+  return KJIT_OK;
+}
+
+/* The descriptor is the exporter's: /proc leads to the file, and the file has to be the one that
+ * was meant. */
+static kjit_status open_memory(kjit_device *device, const kj_memory_name *name,
+                               kj_diagnostics *diagnostics, kj_allocation *allocation)
+{
+  (void)device;
+  char path[64];
+  struct stat status;
+  snprintf(path, sizeof path, "/proc/%llu/fd/%llu", (unsigned long long)name->process,
+           (unsigned long long)name->file);
+  int file = open(path, O_RDWR | O_CLOEXEC);
+  bool is_it = file >= 0 && !fstat(file, &status) && status.st_ino == name->file_number &&
+               status.st_dev == name->file_device && status.st_size >= 0 &&
+               (uint64_t)status.st_size >= name->size_bytes;
+  void *memory =
+    is_it ? mmap(NULL, name->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+  if (memory == MAP_FAILED) {
+    if (file >= 0) close(file);
+    return kj_error(diagnostics, KJIT_ERROR_IO,
+                    "the memory of process %llu cannot be mapped: it is gone, or another user's",
+                    (unsigned long long)name->process);
+  }
+  *allocation = (kj_allocation){ .memory = KJIT_MEMORY_SHARED,
+                                 .size_bytes = name->size_bytes,
+                                 .address = (uint64_t)(uintptr_t)memory,
+                                 .file = file };
+  return KJIT_OK;
+}
+
+/* ---- streams and events ---- */
+
+static kjit_status read_priorities(kjit_device *device, kj_diagnostics *diagnostics, int32_t *least,
+                                   int32_t *greatest)
+{
+  (void)device, (void)diagnostics;
+  *least = *greatest = 0;
+  return KJIT_OK;
+}
+
+static kjit_status create_stream(kjit_device *device, int32_t priority, uint32_t flags,
+                                 kj_diagnostics *diagnostics, void **stream)
+{
+  (void)device, (void)priority, (void)flags, (void)diagnostics;
+  *stream = NULL;
+  return KJIT_OK;
+}
+
+static void destroy_stream(kjit_device *device, void *stream) { (void)device, (void)stream; }
+
+static kjit_status query_stream(kjit_device *device, void *stream, kj_diagnostics *diagnostics)
+{
+  (void)device, (void)stream, (void)diagnostics;
+  return KJIT_OK;
+}
+
+static kjit_status call_host(kjit_device *device, void *stream, void (*function)(void *user),
+                             void *user, kj_diagnostics *diagnostics)
+{
+  (void)device, (void)stream, (void)diagnostics;
+  function(user);
+  return KJIT_OK;
+}
+
+/* An event is the time of the host's clock when it was recorded. */
+static kjit_status create_event(kjit_device *device, bool has_time, kj_diagnostics *diagnostics,
+                                void **event)
+{
+  (void)device, (void)has_time;
+  *event = calloc(1, sizeof(uint64_t));
+  return *event ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+}
+
+static void destroy_event(kjit_device *device, void *event)
+{
+  (void)device;
+  free(event);
+}
+
+static kjit_status record_event(kjit_device *device, void *event, void *stream,
+                                kj_diagnostics *diagnostics)
+{
+  (void)device, (void)stream, (void)diagnostics;
+  *(uint64_t *)event = kj_clock_ns();
+  return KJIT_OK;
+}
+
+/* What was recorded has happened. */
+static kjit_status wait_event(kjit_device *device, void *stream, void *event,
+                              kj_diagnostics *diagnostics)
+{
+  (void)device, (void)stream, (void)event, (void)diagnostics;
+  return KJIT_OK;
+}
+
+static kjit_status ask_event(kjit_device *device, void *event, kj_diagnostics *diagnostics)
+{
+  (void)device, (void)event, (void)diagnostics;
+  return KJIT_OK;
+}
+
+static kjit_status read_elapsed(kjit_device *device, void *first, void *last,
+                                kj_diagnostics *diagnostics, uint64_t *time_ns)
+{
+  (void)device, (void)diagnostics;
+  uint64_t begin_ns = *(uint64_t *)first, end_ns = *(uint64_t *)last;
+  *time_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
+  return KJIT_OK;
+}
+
+/* ---- code ---- */
+
+static kjit_status load(kjit_device *device, const kj_code *code, const char *name,
+                        const kj_outside *outside, kj_diagnostics *diagnostics,
+                        kj_device_code *loaded)
+{
+  kj_image *image = NULL;
+  kj_cpu_kernel kernel = NULL;
+  const char *reason = "";
+  (void)device;
+  if (!kj_load_image(code->data, code->size_bytes, code->entry, outside, &image, &kernel, &reason))
+    return kj_error(diagnostics, KJIT_ERROR_COMPILE,
+                    "the machine code of kernel `%s` cannot be loaded: %s", name, reason);
+  *loaded = (kj_device_code){ .module = image };
+  memcpy(&loaded->function, &kernel, sizeof kernel);
+  return KJIT_OK;
+}
+
+static void unload(kjit_device *device, void *module)
+{
+  (void)device;
+  kj_unload_image(module);
+}
+
+static kjit_status provide_stack(kjit_device *device, uint32_t bytes, kj_diagnostics *diagnostics)
+{
+  (void)device, (void)bytes, (void)diagnostics;
+  return KJIT_OK;
+}
+
+static kjit_status count_resident(kjit_device *device, const kj_device_code *loaded,
+                                  uint32_t threads, uint64_t dynamic_shared_bytes,
+                                  kj_diagnostics *diagnostics, uint32_t *blocks)
+{
+  (void)device, (void)loaded, (void)threads, (void)dynamic_shared_bytes, (void)diagnostics;
+  *blocks = 1;
+  return KJIT_OK;
+}
+
+static kjit_status choose_threads(kjit_device *device, const kj_device_code *loaded,
+                                  uint64_t dynamic_shared_bytes, uint32_t most,
+                                  kj_diagnostics *diagnostics, uint32_t *threads)
+{
+  enum { USUAL = 256 };
+  (void)device, (void)loaded, (void)dynamic_shared_bytes, (void)diagnostics;
+  *threads = most < USUAL ? most : USUAL;
+  return KJIT_OK;
+}
+
+/* ---- the table ---- */
+
+const kj_device_operations kj_cpu_operations = {
+  .kind = KJIT_DEVICE_CPU,
+  .name = "cpu",
+  .is_single = true,
+  .knows_block = true,
+  .count = count_devices,
+  .forget = forget,
+  .open = open_device,
+  .close = kj_free_scratch,
+  .synchronize = synchronize,
+  .read_attribute = read_attribute,
+  .read_uuid = read_uuid,
+  .read_memory = read_memory,
+  .allocate = allocate,
+  .release = release,
+  .copy = copy,
+  .set = set,
+  .prefetch = prefetch,
+  .pin = pin,
+  .unpin = unpin,
+  .map = map,
+  .release_mapped = release_mapped,
+  .name_memory = name_memory,
+  .open_memory = open_memory,
+  .close_memory = release,
+  .read_priorities = read_priorities,
+  .create_stream = create_stream,
+  .destroy_stream = destroy_stream,
+  .query_stream = query_stream,
+  .call_host = call_host,
+  .create_event = create_event,
+  .destroy_event = destroy_event,
+  .record_event = record_event,
+  .wait_event = wait_event,
+  .query_event = ask_event,
+  .synchronize_event = ask_event,
+  .read_elapsed = read_elapsed,
+  .load = load,
+  .unload = unload,
+  .provide_stack = provide_stack,
+  .count_resident = count_resident,
+  .choose_threads = choose_threads,
+  .launch = kj_launch_on_cpu,
+};

@@ -1,0 +1,18 @@
+/* The runtime from the ground up. The layers below know none above them: what a layer adds to a
+ * context or to a device stands here, and what it has added ends as it was attached. */
+#include "base/runtime.h"
+#include "code/dispatch.h"
+#include "cpu/cpu.h"
+#include "cuda/cuda.h"
+#include "memory/device_memory.h"
+#include "stream/stream.h"
+
+const kj_device_operations *const kj_device_kinds[] = { &kj_cuda_operations, &kj_cpu_operations,
+                                                        NULL };
+
+const kj_layer kj_layers[] = {
+  { .open_device = kj_open_memory },
+  { .open_runtime = kj_open_captures },
+  { .open_runtime = kj_open_code },
+  { NULL, NULL },
+};
