@@ -5,10 +5,14 @@
  *
  * The parts:
  *   oracle_clock.h    clocks, memory and its owners, the rules
- *   oracle_driver.h   the substitute driver on top of them: streams, events, memory, launches
+ *   oracle_driver.h   the substitute driver on top of them: streams, events, waiting
  *   oracle_graph.h    captures and graphs of that driver
+ *   oracle_device.h   its memory, copies and code, the table of its entry points
  *   oracle_world.h    what a program has: devices, arrays, streams, and how it calls kjit
+ *   oracle_process.h  a program in a process of its own
+ *   oracle_random.h   what random programs do
  *   oracle_programs_test.c   small scripted programs, a row for each known defect
+ *   oracle_test.c     random programs, and how one that fails is made small
  *
  * An owner is one life of memory: an array from its creation to its last release, or what one call
  * of kjit does with a block of the pool. Uses of one owner are the program's to order, and are not
@@ -51,7 +55,8 @@ typedef struct oracle_stream {
   const char *gone; /* why it may not be used any more; NULL: it may */
   uint32_t index, device;
   bool is_legacy, is_blocking;
-  unsigned thread; /* of a per-thread default stream; else 0 */
+  bool is_released; /* the program has destroyed it; arrays that were made on it may keep it */
+  unsigned thread;  /* of a per-thread default stream; else 0 */
   /* what the next operation comes after; what the last one that was queued came after, itself
    * included: a wait for an event that nothing follows is not part of that */
   oracle_clock clock, queued;
@@ -126,6 +131,7 @@ static _Thread_local struct {
   /* the fail_at-th call of the driver that can fail gives fail_with; 0: none */
   int fail_at, fail_with, fail_malloc_at;
   bool has_failed, is_in_driver;
+  bool may_break; /* captures: the program itself has broken the rules, or ends them */
 } oracle_here = { .thread = 1 };
 
 /* Called at such a moment, once, with no lock of the driver held: as another thread could do. */

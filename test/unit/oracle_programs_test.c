@@ -7,7 +7,7 @@
  * violation: who uses the memory, by which operation of which stream, and what did not wait for it.
  * A row of the table that says what is broken is expected to end in a violation: whoever mends it
  * empties that column, which a program that has come to pass demands. */
-#include "oracle_world.h"
+#include "oracle_process.h"
 
 static const int64_t shape[2] = { 32, 32 };
 

@@ -69,6 +69,7 @@ typedef struct world_memory {
   oracle_block *block;
   uint32_t owner, device, generation; /* device ORACLE_DEVICES: the CPU */
   uint32_t references;                /* arrays, views and exports of the program */
+  const oracle_stream *stream;        /* in whose order it is; NULL: of none */
   oracle_clock ready;                 /* what comes before its first use */
 } world_memory;
 
@@ -97,6 +98,7 @@ typedef struct world_state {
   uint32_t generations[ORACLE_DEVICES]; /* counts resets */
   kjit_kernel *kernels[3];              /* of 1, 2 and 3 arrays */
   kjit_module *module;
+  bool is_closing;
 } world_state;
 
 static world_state world;
@@ -116,6 +118,7 @@ static kjit_status world_end(kjit_status status)
   oracle_here.call = NULL;
   oracle_here.host_count = 0;
   oracle_here.joins = NULL;
+  oracle_here.may_break = false;
   oracle_here.fail_at = oracle_here.fail_malloc_at = 0;
   if (status != KJIT_OK && status != KJIT_NOT_READY)
     oracle_trace("    status %d: %s\n", (int)status, last_message(world.context));
@@ -161,6 +164,7 @@ static void world_open(uint64_t code_limit)
 /* Whatever the program has left is the context's to free, in order too. */
 static void world_close(void)
 {
+  world.is_closing = true;
   for (uint32_t i = 0; i < oracle.block_count; i++) oracle.blocks[i].is_alive = false;
   WORLD_END(kjit_destroy_context, world.context);
 }
@@ -191,6 +195,8 @@ static world_stream world_make_stream(uint32_t device, uint32_t flags, bool is_w
 static void world_destroy_stream(world_stream *stream)
 {
   if (!stream->stream) return;
+  stream->native->is_released = true;
+  oracle_here.may_break = true;
   WORLD_END(kjit_destroy_stream, stream->stream);
   stream->stream = NULL;
   if (stream->is_wrapped && !stream->native->gone) (void)oracle_cuStreamDestroy(stream->native);
@@ -198,14 +204,16 @@ static void world_destroy_stream(world_stream *stream)
 
 /* ---- memory ---- */
 
-/* An array's memory begins: what `first` says comes before its first use. */
+/* An array's memory begins, in the order of a stream; NULL: the CPU's. */
 static world_memory *world_begin_memory(kjit_array *array, uint32_t device,
-                                        const oracle_clock *first)
+                                        const oracle_stream *stream)
 {
   const kjit_tensor *tensor = kjit_get_tensor(array);
   world_memory *memory = calloc(1, sizeof *memory);
   if (!memory) abort();
   pthread_mutex_lock(&oracle.mutex);
+  /* what is captured runs at any time */
+  oracle_clock first = stream && !stream->capture ? oracle_next(stream) : oracle.host;
   oracle_block *block = oracle_find_block(tensor->data);
   if (!block && device == ORACLE_DEVICES)
     block = oracle_add_block(tensor->data, 4096, ORACLE_HOST, device);
@@ -213,16 +221,18 @@ static world_memory *world_begin_memory(kjit_array *array, uint32_t device,
   if (block->is_alive)
     oracle_violation("a new array has %s, which another array has: owner %u",
                      oracle_block_text(block), block->owner);
-  oracle_expect_unused(block, first, "a new array");
+  oracle_expect_unused(block, &first, "a new array");
   *memory = (world_memory){ .block = block,
                             .owner = oracle.owner_count++,
                             .device = device,
                             .references = 1,
-                            .ready = *first };
+                            .stream = stream,
+                            .ready = first };
   if (device < ORACLE_DEVICES) memory->generation = world.generations[device];
   block->owner = memory->owner;
   block->is_alive = true;
-  oracle_trace("    owner %u has %s\n", memory->owner, oracle_block_text(block));
+  oracle_trace("    owner %u has %s, on %s\n", memory->owner, oracle_block_text(block),
+               stream ? oracle_stream_text(stream) : "the host");
   pthread_mutex_unlock(&oracle.mutex);
   return memory;
 }
@@ -257,14 +267,8 @@ static world_array world_make_array(uint32_t device, kjit_memory memory, const i
   config.stream = stream;
   if (WORLD_CALL(kjit_create_configured_array, &config, &made.array) != KJIT_OK)
     return (world_array){ 0 };
-  oracle_clock first = oracle.host;
-  if (device < ORACLE_DEVICES) {
-    const oracle_stream *native = world_native(device, stream);
-    /* what is captured runs at any time */
-    if (!native->capture) first = oracle_next(native);
-    oracle_trace("    on %s\n", oracle_stream_text(native));
-  }
-  made.memory = world_begin_memory(made.array, device, &first);
+  const oracle_stream *native = device < ORACLE_DEVICES ? world_native(device, stream) : NULL;
+  made.memory = world_begin_memory(made.array, device, native);
   return made;
 }
 
@@ -387,11 +391,17 @@ static void world_delete(kjit_managed_tensor *self)
   pthread_mutex_lock(&oracle.mutex);
   oracle_trace("      the deleter of owner %u\n", foreign->memory->owner);
   if (foreign->is_deleted) oracle_violation("a deleter is called twice");
-  if (foreign->memory->references && !world_is_lost(foreign->memory))
+  bool is_taken = foreign->memory->references && !world.is_closing;
+  if (is_taken && !world_is_lost(foreign->memory))
     oracle_violation("a deleter is called for memory that an array has");
   foreign->is_deleted = true;
   if (!world_is_lost(foreign->memory)) {
     oracle_clock next = oracle_next(foreign->stream);
+    /* a stream that is gone has left the rest to the default stream */
+    if (foreign->stream->is_released) {
+      oracle_clock other = oracle_next(oracle.legacy[foreign->memory->device]);
+      oracle_join(&next, &other);
+    }
     oracle_expect_unused(foreign->memory->block, &next, "memory is given to its deleter");
   }
   pthread_mutex_unlock(&oracle.mutex);
@@ -499,44 +509,6 @@ static void world_destroy_graph(world_graph *graph)
   if (graph->graph) WORLD_END(kjit_destroy_graph, graph->graph);
   if (graph->executable) WORLD_END(kjit_destroy_executable_graph, graph->executable);
   *graph = (world_graph){ 0 };
-}
-
-/* ---- a program in a process of its own ---- */
-
-#include <signal.h>
-#include <sys/wait.h>
-
-/* true: it came to its end without a violation. */
-static bool world_run(void (*program)(void *user), void *user)
-{
-  enum { LIMIT_S = 60 };
-  if (!oracle_result)
-    oracle_result =
-      mmap(NULL, sizeof *oracle_result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (oracle_result == MAP_FAILED) abort();
-  oracle_result->is_violated = false;
-  oracle_result->message[0] = 0;
-  oracle_result->trace_bytes = 0;
-  fflush(stdout);
-  pid_t child = fork();
-  if (child < 0) abort();
-  if (!child) {
-    alarm(LIMIT_S);
-    program(user);
-    _exit(0);
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0) {}
-  if (WIFEXITED(status) && !WEXITSTATUS(status)) return true;
-  if (!oracle_result->message[0]) {
-    const char *what = !WIFSIGNALED(status)          ? "it exits"
-                       : WTERMSIG(status) == SIGALRM ? "it hangs"
-                                                     : "it is killed";
-    snprintf(oracle_result->message, sizeof oracle_result->message, "%s: %s %d", what,
-             WIFSIGNALED(status) ? "signal" : "status",
-             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-  }
-  return false;
 }
 
 #endif
