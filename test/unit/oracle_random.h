@@ -561,7 +561,8 @@ static void do_process(random_actor *actor, random_numbers x)
     if (word == own) handle.bytes[at] ^= 1;
   }
   if (WORLD_CALL(kjit_import_array, world.context, &handle, &made.array) != KJIT_OK) return;
-  made.memory = world_begin_memory(made.array, array->memory->device, NULL);
+  made.memory =
+    world_begin_memory(made.array, array->memory->device, oracle.legacy[array->memory->device]);
   *place = made;
 }
 

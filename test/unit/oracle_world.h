@@ -216,7 +216,8 @@ static world_memory *world_begin_memory(kjit_array *array, uint32_t device,
   oracle_clock first = stream && !stream->capture ? oracle_next(stream) : oracle.host;
   oracle_block *block = oracle_find_block(tensor->data);
   if (!block && device == ORACLE_DEVICES)
-    block = oracle_add_block(tensor->data, 4096, ORACLE_HOST, device);
+    block = oracle_add_block(tensor->data, (size_t)(tensor->shape[0] * tensor->shape[1]) * 4,
+                             ORACLE_HOST, device);
   if (!block) oracle_violation("a new array has memory that the driver has not given");
   if (block->is_alive)
     oracle_violation("a new array has %s, which another array has: owner %u",
@@ -435,7 +436,8 @@ static world_array world_take(uint32_t device, kjit_stream *stream, const int64_
   *foreign->memory = (world_memory){ .block = oracle_find_block(data),
                                      .owner = oracle.owner_count++,
                                      .device = device,
-                                     .generation = world.generations[device] };
+                                     .generation = world.generations[device],
+                                     .stream = foreign->stream };
   foreign->memory->ready = oracle_next(foreign->stream);
   foreign->memory->block->owner = foreign->memory->owner;
   foreign->memory->block->is_alive = true;
