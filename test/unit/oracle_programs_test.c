@@ -332,6 +332,113 @@ static void take_with_a_stream_of_before(void)
   world_release_array(&array);
 }
 
+/* ---- found by random programs ---- */
+
+/* The other process is told that the array is there. */
+static void export_what_another_device_uses(void)
+{
+  world_stream user = non_blocking(1);
+  world_array array = array_on(0, NULL);
+  kjit_array_handle handle;
+  launch_on(&user, &array);
+  if (WORLD_CALL(kjit_export_array, array.array, &handle) != KJIT_OK) abort();
+  oracle_expect_unused(array.memory->block, &oracle.host, "an array is exported to a process");
+}
+
+static world_array opened_array(void)
+{
+  world_array source = array_on(0, NULL), made = { 0 };
+  kjit_array_handle handle;
+  if (WORLD_CALL(kjit_export_array, source.array, &handle) != KJIT_OK) abort();
+  world_change_process(&handle);
+  if (WORLD_CALL(kjit_import_array, world.context, &handle, &made.array) != KJIT_OK) abort();
+  made.memory = world_begin_memory(made.array, 0, oracle.legacy[0]);
+  return made;
+}
+
+static void close_what_the_default_stream_uses(void)
+{
+  world_stream captured = non_blocking(0), none = { .device = 0 };
+  world_array array = opened_array();
+  launch_on(&none, &array);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  world_release_array(&array);
+}
+
+static void unpin_what_another_device_uses(void)
+{
+  world_stream captured = non_blocking(1), user = non_blocking(1);
+  world_array array = world_make_array(0, KJIT_MEMORY_PINNED, shape, NULL),
+              there = array_on(1, user.stream);
+  (void)world_copy(1, user.stream, &there, &array, true);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  world_release_array(&array);
+}
+
+static void export_what_another_device_used(void)
+{
+  world_stream captured = non_blocking(1), none = { .device = 1 };
+  world_array array = array_on(0, NULL);
+  launch_on(&none, &array);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  (void)world_give(&array, 0, NULL);
+}
+
+/* The streams of before a reset mean nothing to the driver. */
+static void release_after_a_reset(void)
+{
+  world_stream own = non_blocking(0), none = { .device = 0 };
+  world_array array = array_on(0, own.stream);
+  launch_on(&none, &array);
+  world.generations[0]++;
+  (void)WORLD_CALL(kjit_reset_device, world.devices[0]);
+  world_release_array(&array);
+}
+
+/* Its own device was not reset: that of an array was. */
+static void launch_a_graph_of_what_is_lost(void)
+{
+  world_stream captured = non_blocking(1);
+  world_graph graph = { .device = 1 };
+  world_array array = array_on(0, NULL);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  launch_on(&captured, &array);
+  if (WORLD_CALL(kjit_end_capture, captured.stream, &graph.graph) != KJIT_OK ||
+      WORLD_CALL(kjit_instantiate_graph, graph.graph, &graph.executable) != KJIT_OK)
+    abort();
+  world.generations[0]++;
+  (void)WORLD_CALL(kjit_reset_device, world.devices[0]);
+  (void)world_launch_graph(&graph, captured.stream);
+}
+
+/* The program captures a stream by itself, on which an array was used that is released meanwhile.
+ */
+static void release_while_the_host_captures(void)
+{
+  enum { RELAXED = 2 };
+  world_stream own = non_blocking(0),
+               wrapped = world_make_stream(0, KJIT_STREAM_NON_BLOCKING, true);
+  world_array array = array_on(0, own.stream);
+  launch_on(&wrapped, &array);
+  oracle_here.context = &fake_primary[0];
+  if (oracle_cuStreamBeginCapture(wrapped.native, RELAXED)) abort();
+  world_release_array(&array);
+  (void)array_on(0, own.stream);
+}
+
+static void release_in_the_order_of_a_hosts_capture(void)
+{
+  enum { RELAXED = 2 };
+  world_stream own = world_make_stream(0, KJIT_STREAM_NON_BLOCKING, true), other = non_blocking(0);
+  world_array array = array_on(0, own.stream);
+  launch_on(&other, &array);
+  oracle_here.context = &fake_primary[0];
+  if (oracle_cuStreamBeginCapture(own.native, RELAXED)) abort();
+  oracle.checks_host_captures = true;
+  world_release_array(&array);
+  (void)array_on(0, NULL);
+}
+
 /* ---- what has always been right: the rules themselves ---- */
 
 static void pass_by_an_event(void)
@@ -392,6 +499,14 @@ static const row rows[] = {
   { "capture_begins_own", release_as_its_own_stream_is_captured, "B4" },
   { "parked_code", unload_without_a_wait, "B5" },
   { "stale_stream", take_with_a_stream_of_before, "B8" },
+  { "process_elsewhere", export_what_another_device_uses, "an export waits for one device" },
+  { "opened_default", close_what_the_default_stream_uses, "A6, of another process's memory" },
+  { "unpinned_elsewhere", unpin_what_another_device_uses, "A5, of pinned memory" },
+  { "exported_elsewhere", export_what_another_device_used, "A5, of an export" },
+  { "lost_array", release_after_a_reset, "streams of before a reset" },
+  { "graph_of_lost", launch_a_graph_of_what_is_lost, "a graph with what is lost" },
+  { "hosts_capture", release_while_the_host_captures, "a host's capture takes a stream in" },
+  { "hosts_capture_own", release_in_the_order_of_a_hosts_capture, "a host's capture is broken" },
   { "event", pass_by_an_event, NULL },
   { "graph", launch_a_graph_twice, NULL },
 };

@@ -549,17 +549,13 @@ static void do_process(random_actor *actor, random_numbers x)
   const world_array *array = pick_array(actor, x[0]);
   world_array *place = pick_place(actor, x[1]), made = { 0 };
   kjit_array_handle handle;
-  uint64_t word, own = (uint64_t)getpid();
   if (!array || !place || actor->hosts) return;
   if (WORLD_CALL(kjit_export_array, array->array, &handle) != KJIT_OK) return;
   if (array->memory->device == ORACLE_DEVICES) return;
   pthread_mutex_lock(&oracle.mutex);
   oracle_expect_unused(array->memory->block, &oracle.host, "an array is exported to a process");
   pthread_mutex_unlock(&oracle.mutex);
-  for (size_t at = 0; at + sizeof word <= sizeof handle; at += sizeof word) {
-    memcpy(&word, handle.bytes + at, sizeof word);
-    if (word == own) handle.bytes[at] ^= 1;
-  }
+  world_change_process(&handle);
   if (WORLD_CALL(kjit_import_array, world.context, &handle, &made.array) != KJIT_OK) return;
   made.memory =
     world_begin_memory(made.array, array->memory->device, oracle.legacy[array->memory->device]);

@@ -84,7 +84,6 @@ static void do_operation(random_actor *actor, const program *of, uint32_t i)
 
 static void end_actor(random_actor *actor)
 {
-  end_hosts_capture(actor, 1);
   for (uint32_t i = 0; i < CAPTURES; i++)
     if (actor->captures[i].stream) do_end(actor, (uint32_t[]){ i, i, 0, 0, 0 });
   for (uint32_t i = 0; i < EXPORTS; i++) world_take_back(&actor->exports[i]);
@@ -109,6 +108,7 @@ static void *run_worker(void *user)
   oracle_here.thread = self->number + 1;
   actor->features = of->features;
   for (uint32_t i = self->number; i < of->count; i += of->threads) do_operation(actor, of, i);
+  end_hosts_capture(actor, 1);
   if (of->seed & 1 || of->threads > 1) end_actor(actor);
   return NULL;
 }

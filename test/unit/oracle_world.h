@@ -140,16 +140,31 @@ static const char world_source[] =
   "kernel two(x, y) {\n  for i in grid_range(x.shape) { x[i] = y[i] }\n}\n"
   "kernel three(x, y, z) {\n  for i in grid_range(x.shape) { x[i] = y[i] + z[i] }\n}\n";
 
+/* The tests' compiler, whose own allocations do not fail. */
+static kjit_status world_compile(kj_compiler *compiler, const kj_compile_request *request,
+                                 kj_diagnostics *diagnostics, kj_code *code)
+{
+  oracle_here.is_in_driver = true;
+  kjit_status status = fake_compile(compiler, request, diagnostics, code);
+  oracle_here.is_in_driver = false;
+  return status;
+}
+
 /* code_limit: in bytes; 0: the default. */
 static void world_open(uint64_t code_limit)
 {
+  static kj_compiler_interface interface;
   kj_diagnostics diagnostics = { 0 };
   cuda = (fake_driver){ .devices = ORACLE_DEVICES, .stack_bytes = 1024 };
   oracle_here.context = NULL;
   world = (world_state){ .context = make_fake_context() };
   world.context->config.variant_limit = 1; /* no compilation beside the program's threads */
   world.context->config.code_limit_bytes = code_limit;
-  if (kj_use_driver(world.context, find_oracle, NULL, &diagnostics) != KJIT_OK) abort();
+  interface = fake_interface;
+  interface.compile = world_compile;
+  if (kj_use_compiler(world.context, &interface, &diagnostics) != KJIT_OK ||
+      kj_use_driver(world.context, find_oracle, NULL, &diagnostics) != KJIT_OK)
+    abort();
   for (int32_t i = 0; i < ORACLE_DEVICES; i++)
     if (kjit_get_device(world.context, KJIT_DEVICE_CUDA, i, &world.devices[i]) != KJIT_OK) abort();
   if (kjit_get_device(world.context, KJIT_DEVICE_CPU, 0, &world.cpu) != KJIT_OK) abort();
@@ -486,6 +501,16 @@ static inline void world_take_back(world_export *given)
   given->managed->deleter(given->managed);
   (void)world_end(KJIT_OK);
   *given = (world_export){ 0 };
+}
+
+/* A handle says which process it is of: another one, as it were. */
+static void world_change_process(kjit_array_handle *handle)
+{
+  uint64_t word, own = (uint64_t)getpid();
+  for (size_t at = 0; at + sizeof word <= sizeof handle->bytes; at += sizeof word) {
+    memcpy(&word, handle->bytes + at, sizeof word);
+    if (word == own) handle->bytes[at] ^= 1;
+  }
 }
 
 /* ---- captures and graphs ---- */
