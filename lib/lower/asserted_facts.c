@@ -1,7 +1,7 @@
 /* Facts that the code relies on, checked in the code itself while it runs: in builds with
  * assertions, on the CPU. What the passes claim and the optimizer is told (ranges of values, where
- * arguments lie, alignments) stops the process with a message as soon as it is not so, instead of
- * giving a wrong result somewhere else. */
+ * arguments lie, alignments, checks that were left out) stops the process with a message as soon as
+ * it is not so, instead of giving a wrong result somewhere else. */
 #include "support/assert.h"
 
 #include "lower/lower.h"
@@ -32,15 +32,29 @@ static void call_report(kl_lowering *l, const char *fact, LLVMValueRef value)
   LLVMBuildUnreachable(l->builder);
 }
 
+/* NULL: of no statement. */
+static const char *place_text(kl_lowering *l)
+{
+  const kj_location *at = &l->location;
+  const char *name = at->line ? l->c->module->sources.items[at->file].name : NULL;
+  return name ? kj_format(l->c->arena, "the statement at %s:%u:%u", name, at->line, at->column)
+              : NULL;
+}
+
+void kl_note_place(kl_lowering *l, LLVMValueRef access)
+{
+  const char *place = kl_asserts_facts(l) ? place_text(l) : NULL;
+  if (!place) return;
+  LLVMMetadataRef text = kl_metadata_string(l, place);
+  kl_set_metadata(l, access, KJ_PLACE_METADATA, LLVMMDNodeInContext2(l->context, &text, 1));
+}
+
 void kl_assert_fact(kl_lowering *l, LLVMValueRef holds, LLVMValueRef value, const char *fact)
 {
   if (!kl_asserts_facts(l) || LLVMIsPoison(holds)) return;
   if (LLVMIsAConstantInt(holds) && !LLVMIsNull(holds)) return;
-  const kj_location *at = &l->location;
-  const char *name = at->line ? l->c->module->sources.items[at->file].name : NULL;
-  const char *text = name ? kj_format(l->c->arena, "%s, in the statement at %s:%u:%u", fact, name,
-                                      at->line, at->column)
-                          : fact;
+  const char *place = place_text(l),
+             *text = place ? kj_format(l->c->arena, "%s, in %s", fact, place) : fact;
   LLVMBasicBlockRef broken = kl_new_block(l, "broken"), intact = kl_new_block(l, "intact");
   kl_set_likely(l, LLVMBuildCondBr(l->builder, holds, intact, broken), true);
   kl_move_to(l, broken);

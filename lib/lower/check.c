@@ -336,8 +336,33 @@ void kl_set_likely(kl_lowering *l, LLVMValueRef branch, bool is_first)
   kl_set_metadata(l, branch, "prof", LLVMMDNodeInContext2(l->context, weights, 3));
 }
 
+kl_check kl_check_of(const kl_lowering *l, bool is_checked, bool is_left_out)
+{
+  KJ_ASSERT(!(is_checked && is_left_out));
+  if (is_checked) return KJ_CHECK_MADE;
+  return is_left_out && kl_asserts_facts(l) ? KJ_CHECK_ASSERTED : KJ_CHECK_NONE;
+}
+
+kl_check kl_check_of_expr(const kl_lowering *l, const kt_expr *expr)
+{
+  return kl_check_of(l, expr->is_checked, expr->is_left_out);
+}
+
+static void assert_passes(kl_lowering *l, LLVMValueRef fails, const kl_failure *failure)
+{
+  kl_assert_fact(l, LLVMBuildNot(l->builder, fails, ""),
+                 widen(l, failure->types[0], failure->values[0]),
+                 failure->kind == KJ_FAILURE_BOUNDS
+                   ? "an index whose check was left out is in bounds"
+                   : "the divisor of a value, whose check was left out, is not 0");
+}
+
 void kl_fail_if(kl_lowering *l, LLVMValueRef condition, const kl_failure *failure)
 {
+  if (failure->is_asserted) {
+    assert_passes(l, condition, failure);
+    return;
+  }
   LLVMBasicBlockRef fails = kl_new_block(l, "fails"), passes = kl_new_block(l, "passes");
   kl_set_likely(l, LLVMBuildCondBr(l->builder, condition, fails, passes), false);
   kl_move_to(l, fails);
@@ -379,9 +404,11 @@ static LLVMValueRef is_outside(kl_lowering *l, LLVMValueRef value, LLVMValueRef 
   return LLVMBuildICmp(l->builder, LLVMIntUGE, value, extent, "");
 }
 
-void kl_check_index(kl_lowering *l, const kt_expr *index, LLVMValueRef value, LLVMValueRef extent)
+void kl_check_index(kl_lowering *l, kl_check check, const kt_expr *index, LLVMValueRef value,
+                    LLVMValueRef extent)
 {
   kl_failure failure = describe_index(index, value, extent);
+  failure.is_asserted = check == KJ_CHECK_ASSERTED;
   kl_fail_if(l, is_outside(l, value, extent), &failure);
 }
 
@@ -405,13 +432,14 @@ static void check_together(kl_lowering *l, const kt_exprs *indices, LLVMValueRef
   kl_move_to(l, passes);
 }
 
-void kl_check_indices(kl_lowering *l, const kt_exprs *indices, LLVMValueRef const *values,
-                      LLVMValueRef const *extents)
+void kl_check_indices(kl_lowering *l, kl_check check, const kt_exprs *indices,
+                      LLVMValueRef const *values, LLVMValueRef const *extents)
 {
-  if (indices->count > 1 && l->target->shares_failures) check_together(l, indices, values, extents);
+  if (check == KJ_CHECK_MADE && indices->count > 1 && l->target->shares_failures)
+    check_together(l, indices, values, extents);
   else
     for (size_t i = 0; i < indices->count; i++)
-      kl_check_index(l, indices->items[i], values[i], extents[i]);
+      kl_check_index(l, check, indices->items[i], values[i], extents[i]);
 }
 
 /* The first and the last element of a slice that has any. */
@@ -453,6 +481,7 @@ static void check_complex_divisor(kl_lowering *l, const kt_expr *expr, kjit_type
                is_other_zero = is_zero(l, part, kl_get_part(l, type, y, 1));
   kl_failure failure = { .kind = KJ_FAILURE_DIVISION,
                          .location = expr->location,
+                         .is_asserted = kl_check_of_expr(l, expr) == KJ_CHECK_ASSERTED,
                          .count = 1,
                          .types = { part },
                          .values = { kl_get_part(l, type, x, 0) } };
@@ -462,6 +491,8 @@ static void check_complex_divisor(kl_lowering *l, const kt_expr *expr, kjit_type
 void kl_check_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type, LLVMValueRef x,
                       LLVMValueRef y)
 {
+  kl_check check = kl_check_of_expr(l, expr);
+  if (check == KJ_CHECK_NONE) return;
   if (kl_is_complex_type(l, type)) {
     check_complex_divisor(l, expr, type, x, y);
     return;
@@ -472,10 +503,12 @@ void kl_check_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type, LLVMV
   if (kl_is_vector_type(l, type)) return;
   kl_failure failure = { .kind = KJ_FAILURE_DIVISION,
                          .location = expr->location,
+                         .is_asserted = check == KJ_CHECK_ASSERTED,
                          .count = 1,
                          .types = { type },
                          .values = { x } };
   LLVMValueRef zero_test = is_zero(l, type, y);
-  if (l->bad_divisor && kl_is_float_type(l, type)) kl_note_bad_divisor(l, zero_test);
+  if (check == KJ_CHECK_MADE && l->bad_divisor && kl_is_float_type(l, type))
+    kl_note_bad_divisor(l, zero_test);
   else kl_fail_if(l, zero_test, &failure);
 }

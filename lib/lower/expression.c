@@ -38,7 +38,7 @@ static LLVMValueRef lower_unary(kl_lowering *l, const kt_expr *expr)
 static LLVMValueRef lower_binary(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = kl_lower_expr(l, expr->x), y = kl_lower_expr(l, expr->y);
-  if (expr->is_checked) kl_check_divisor(l, expr, expr->type, x, y);
+  kl_check_divisor(l, expr, expr->type, x, y);
   if (expr->op == KJIT_POW && expr->y->type != expr->type)
     return kl_build_whole_power(l, expr->type, x, expr->y->type, y);
   return kl_build_binary(l, expr->op, expr->type, x, y, expr->location);
@@ -155,7 +155,7 @@ LLVMValueRef kl_lower_condition(kl_lowering *l, const kt_expr *expr)
 static LLVMValueRef lower_load(kl_lowering *l, const kt_expr *expr)
 {
   kl_array_value array = kl_lower_array(l, expr->x);
-  LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->args, expr->is_checked);
+  LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->args, kl_check_of_expr(l, expr));
   if (expr->is_watched) kl_watch_access_at(l, expr->location, &array, pointer, KJ_WATCH_READ);
   return kl_load_element(l, &array, pointer, kl_element_alignment(l, &array, &expr->args));
 }

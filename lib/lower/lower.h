@@ -373,9 +373,14 @@ kl_array_value kl_lower_view(kl_lowering *l, const kt_expr *view);
 LLVMValueRef kl_extent(kl_lowering *l, const kl_array_value *array, uint32_t dimension); /* i64 */
 LLVMValueRef kl_stride(kl_lowering *l, const kl_array_value *array, uint32_t dimension); /* i64 */
 
-/* The same; is_checked: threads with an index out of bounds fail. */
+/* What becomes of the check of a node: nothing, a check, or in builds that assert facts (below) an
+ * assertion that the check which was left out would not have failed. */
+typedef enum kl_check { KJ_CHECK_NONE, KJ_CHECK_MADE, KJ_CHECK_ASSERTED } kl_check;
+kl_check kl_check_of(const kl_lowering *l, bool is_checked, bool is_left_out);
+kl_check kl_check_of_expr(const kl_lowering *l, const kt_expr *expr);
+/* The same as kl_element_pointer; checked: threads with an index out of bounds fail. */
 LLVMValueRef kl_checked_pointer(kl_lowering *l, const kl_array_value *array,
-                                const kt_exprs *indices, bool is_checked);
+                                const kt_exprs *indices, kl_check check);
 
 /* ---- lower_lanes.c: operators on vectors and complex numbers; complex_math.c ---- */
 
@@ -438,6 +443,7 @@ LLVMValueRef kl_join_words(kl_lowering *l, LLVMTypeRef type, LLVMValueRef const 
 
 typedef struct kl_failure {
   kj_failure_kind kind;
+  bool is_asserted; /* it is never to happen: KJ_CHECK_ASSERTED */
   kj_location location;
   const char *message; /* or NULL */
   unsigned count;
@@ -456,16 +462,17 @@ void kl_set_likely(kl_lowering *l, LLVMValueRef branch, bool is_first);
 void kl_fail_if(kl_lowering *l, LLVMValueRef condition, const kl_failure *failure);
 void kl_lower_fail(kl_lowering *l, const kt_stmt *stmt);
 /* value and extent: i64 */
-void kl_check_index(kl_lowering *l, const kt_expr *index, LLVMValueRef value, LLVMValueRef extent);
+void kl_check_index(kl_lowering *l, kl_check check, const kt_expr *index, LLVMValueRef value,
+                    LLVMValueRef extent);
 /* All indices of a subscript, in their order. */
-void kl_check_indices(kl_lowering *l, const kt_exprs *indices, LLVMValueRef const *values,
-                      LLVMValueRef const *extents);
+void kl_check_indices(kl_lowering *l, kl_check check, const kt_exprs *indices,
+                      LLVMValueRef const *values, LLVMValueRef const *extents);
 typedef struct kl_slice {
   kj_location location;
   LLVMValueRef first, count, step, extent; /* i64; step NULL: 1 */
 } kl_slice;
 void kl_check_slice(kl_lowering *l, const kl_slice *slice);
-/* x / y of the type, for a node that is_checked. */
+/* x / y of the type; nothing where the node is not checked. */
 void kl_check_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type, LLVMValueRef x,
                       LLVMValueRef y);
 
@@ -476,6 +483,9 @@ bool kl_asserts_facts(const kl_lowering *l);
 /* holds: an i1; value: the i64 that is shown where it does not; fact: what should hold, as a
  * sentence: "a value is in 0..9". */
 void kl_assert_fact(kl_lowering *l, LLVMValueRef holds, LLVMValueRef value, const char *fact);
+/* The place of the statement, for what is asserted of the access later: metadata of this kind. */
+#define KJ_PLACE_METADATA "kjit.place"
+void kl_note_place(kl_lowering *l, LLVMValueRef access);
 /* Of an integer of the type, in register form; an i64 may come as the i32 that it is. */
 void kl_assert_range(kl_lowering *l, kt_interval range, kjit_type type, LLVMValueRef value);
 /* When the kernel's parameters are bound: how arguments lie to each other, the grid. */

@@ -206,7 +206,7 @@ static LLVMValueRef place_of(kl_lowering *l, const kt_expr *expr)
   for (size_t i = 0; i < expr->args.count; i++) {
     LLVMValueRef extent = kl_const64(l, is_vector ? (int64_t)info->count : info->extents[i]);
     LLVMValueRef index = kl_lower_exact_index(l, expr->args.items[i]);
-    if (expr->is_checked) kl_check_index(l, expr->args.items[i], index, extent);
+    if (expr->is_checked) kl_check_index(l, KJ_CHECK_MADE, expr->args.items[i], index, extent);
     place = LLVMBuildAdd(l->builder, LLVMBuildMul(l->builder, place, extent, ""), index, "");
   }
   return place;
@@ -265,7 +265,7 @@ kl_array_value kl_lower_member(kl_lowering *l, const kt_expr *expr)
 LLVMValueRef kl_lower_address(kl_lowering *l, const kt_expr *expr)
 {
   kl_array_value array = kl_lower_array(l, expr->x);
-  LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->args, expr->is_checked);
+  LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->args, kl_check_of_expr(l, expr));
   if (LLVMGetPointerAddressSpace(LLVMTypeOf(pointer)) == 0) return pointer;
   return LLVMBuildAddrSpaceCast(l->builder, pointer, l->pointer, "");
 }

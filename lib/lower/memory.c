@@ -71,8 +71,10 @@ static void annotate_memory(kl_lowering *l, LLVMValueRef instruction, uint32_t n
 
 void kl_annotate_access(kl_lowering *l, LLVMValueRef instruction, uint32_t object)
 {
-  if (l->parallel_loop && object != KJ_OBJECT_UNKNOWN)
+  if (l->parallel_loop && object != KJ_OBJECT_UNKNOWN) {
     kl_set_metadata(l, instruction, "llvm.mem.parallel_loop_access", l->parallel_loop);
+    kl_note_place(l, instruction);
+  }
   if (object > KJ_OBJECT_APART) annotate_memory(l, instruction, object - KJ_OBJECT_APART - 1);
   if (!kl_is_argument(object)) return;
   uint32_t argument_count = l->c->request->signature->count;

@@ -289,7 +289,7 @@ static void mark_expr(void *data, kt_expr **at)
   bool has_subscript = expr->kind == KJ_T_LOAD || expr->kind == KJ_T_VIEW ||
                        expr->kind == KJ_T_ADDRESS ||
                        (expr->kind == KJ_T_BUILTIN && (expr->builtin->flags & KJ_PLACE));
-  if (expr->is_checked && has_subscript) mark_checked(p, expr->x);
+  if (has_subscript && kl_check_of_expr(p->l, expr) != KJ_CHECK_NONE) mark_checked(p, expr->x);
   switch (expr->kind) {
   case KJ_T_VAR:
     if (p->instance->is_kernel && expr->var->kind == KJ_V_PARAM &&
@@ -334,7 +334,10 @@ static void mark_expr(void *data, kt_expr **at)
 
 static void mark_stmt(void *data, kt_stmt *stmt)
 {
-  if (stmt->kind == KJ_TS_STORE && stmt->is_checked) mark_checked(data, stmt->array);
+  const finder *p = data;
+  if (stmt->kind == KJ_TS_STORE &&
+      kl_check_of(p->l, stmt->is_checked, stmt->is_left_out) != KJ_CHECK_NONE)
+    mark_checked(data, stmt->array);
   if (stmt->kind == KJ_TS_STORE) mark_access(data, stmt->array, stmt->indices.count, ACCESS_WRITE);
   if (stmt->kind == KJ_TS_STORE) note_pointed(data, stmt->array);
 }

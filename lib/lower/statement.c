@@ -33,9 +33,14 @@ static kt_loop_checks take_marks(kl_lowering *l, const kt_loop_checks *hoisted)
 
 static void set_marks(const kt_loop_checks *checks, bool is_checked)
 {
-  for (size_t i = 0; i < checks->exprs.count; i++) checks->exprs.items[i]->is_checked = is_checked;
-  for (size_t i = 0; i < checks->stores.count; i++)
+  for (size_t i = 0; i < checks->exprs.count; i++) {
+    checks->exprs.items[i]->is_checked = is_checked;
+    checks->exprs.items[i]->is_left_out = !is_checked;
+  }
+  for (size_t i = 0; i < checks->stores.count; i++) {
     checks->stores.items[i]->is_checked = is_checked;
+    checks->stores.items[i]->is_left_out = !is_checked;
+  }
 }
 
 /* ---- versions ---- */
@@ -418,7 +423,8 @@ static void lower_store(kl_lowering *l, const kt_stmt *stmt)
 {
   LLVMValueRef value = kl_lower_expr(l, stmt->value);
   kl_array_value array = kl_lower_array(l, stmt->array);
-  LLVMValueRef pointer = kl_checked_pointer(l, &array, &stmt->indices, stmt->is_checked);
+  LLVMValueRef pointer = kl_checked_pointer(l, &array, &stmt->indices,
+                                            kl_check_of(l, stmt->is_checked, stmt->is_left_out));
   if (stmt->is_watched) kl_watch_access_at(l, stmt->location, &array, pointer, KJ_WATCH_WRITE);
   LLVMBasicBlockRef behind = kl_skip_if_bad(l);
   kl_store_element(l, &array, pointer, value, kl_element_alignment(l, &array, &stmt->indices));

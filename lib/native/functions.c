@@ -56,6 +56,8 @@ static const kn_host_function own_functions[] = {
   { KJ_WATCH_ACCESS_FUNCTION, (void *)kn_watch_access },
 #ifndef NDEBUG
   { KJ_FACT_FUNCTION, (void *)kn_report_fact },
+  { KJ_ITERATION_FUNCTION, (void *)kn_begin_iteration },
+  { KJ_PARALLEL_FUNCTION, (void *)kn_note_parallel_access },
 #endif
 };
 

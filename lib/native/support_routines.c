@@ -141,4 +141,101 @@ void kn_report_fact(const char *fact, uint64_t value)
           (long long)value);
   abort();
 }
+
+/* Iterations may write the same, as threads may: one of them wins.
+ *
+ * Who accessed the bytes of a word in the current loop: the number of the iteration and 1; 0:
+ * nobody. A cell of an earlier loop is free. */
+typedef struct parallel_cell {
+  uintptr_t word;
+  uint64_t loop;
+  uint32_t writers[8], readers[8];
+  uint8_t moves; /* by byte: its writer may be moved */
+} parallel_cell;
+
+/* A loop that touches more words than there is room for is looked at in part. */
+enum { PARALLEL_CELLS = 1 << 15, MOST_PROBES = 16, SEVERAL_READERS = UINT32_MAX };
+typedef struct parallel_watch {
+  uint64_t loop;
+  uint32_t iteration; /* and 1 */
+  parallel_cell cells[PARALLEL_CELLS];
+} parallel_watch;
+
+static struct {
+  pthread_once_t once;
+  pthread_key_t key; /* of each thread's own parallel_watch */
+} parallel_watches = { .once = PTHREAD_ONCE_INIT };
+
+static void make_watch_key(void) { pthread_key_create(&parallel_watches.key, free); }
+
+/* NULL: there is no memory for it; nothing is looked at. */
+static parallel_watch *get_parallel_watch(void)
+{
+  pthread_once(&parallel_watches.once, make_watch_key);
+  parallel_watch *watch = pthread_getspecific(parallel_watches.key);
+  if (watch) return watch;
+  watch = calloc(1, sizeof *watch);
+  if (watch) pthread_setspecific(parallel_watches.key, watch);
+  return watch;
+}
+
+void kn_begin_iteration(uint64_t number)
+{
+  parallel_watch *watch = get_parallel_watch();
+  if (!watch) return;
+  if (number == 0) watch->loop++;
+  watch->iteration = (uint32_t)number + 1;
+}
+
+static parallel_cell *find_cell(parallel_watch *watch, uintptr_t word)
+{
+  uint64_t hash = word * UINT64_C(0x9e3779b97f4a7c15) >> 40;
+  for (uint64_t i = 0; i < MOST_PROBES; i++) {
+    parallel_cell *cell = &watch->cells[(hash + i) % PARALLEL_CELLS];
+    if (cell->loop == watch->loop && cell->word == word) return cell;
+    if (cell->loop == watch->loop) continue;
+    *cell = (parallel_cell){ .word = word, .loop = watch->loop };
+    return cell;
+  }
+  return NULL;
+}
+
+static const char *find_meeting(const parallel_cell *cell, unsigned byte, uint32_t iteration,
+                                uint32_t how)
+{
+  uint32_t writer = cell->writers[byte], reader = cell->readers[byte];
+  bool is_store = how & KJ_PARALLEL_STORE;
+  if (is_store ? reader && reader != iteration : writer && writer != iteration)
+    return "no iteration of a parallel loop reads what another one writes (else the kernel has a "
+           "race, or the loop is not parallel)";
+  if (writer == iteration && ((how & KJ_PARALLEL_FREE) || (cell->moves >> byte & 1)))
+    return "an access that may be moved within its iteration meets no store before it";
+  return NULL;
+}
+
+void kn_note_parallel_access(const char *place, const void *at, uint64_t size, uint32_t how)
+{
+  parallel_watch *watch = get_parallel_watch();
+  for (uint64_t i = 0; watch && i < size; i++) {
+    uintptr_t address = (uintptr_t)at + i;
+    parallel_cell *cell = find_cell(watch, address / 8);
+    unsigned byte = address % 8;
+    if (!cell) return;
+    const char *broken = find_meeting(cell, byte, watch->iteration, how);
+    if (broken) {
+      char fact[512];
+      snprintf(fact, sizeof fact, "%s, in %s", broken, place);
+      kn_report_fact(fact, address);
+    }
+    if (!(how & KJ_PARALLEL_STORE)) {
+      uint32_t reader = cell->readers[byte];
+      cell->readers[byte] =
+        !reader || reader == watch->iteration ? watch->iteration : SEVERAL_READERS;
+      continue;
+    }
+    cell->writers[byte] = watch->iteration;
+    cell->moves &= (uint8_t) ~(1 << byte);
+    if (how & KJ_PARALLEL_FREE) cell->moves |= (uint8_t)(1 << byte);
+  }
+}
 #endif

@@ -118,4 +118,14 @@ uint64_t kn_watch_access(kn_watch *watch, uint64_t offset, uint64_t size, uint32
 #define KJ_FACT_FUNCTION "kn_report_fact"
 _Noreturn void kn_report_fact(const char *fact, uint64_t value);
 
+/* The same of loops that are marked parallel: at the start of each iteration, with its number from
+ * 0, and before each access that is said to be independent of other iterations'. how:
+ * KJ_PARALLEL_STORE; KJ_PARALLEL_FREE: the access may be moved past others of its iteration. A
+ * calling thread is in one such loop at a time. */
+#define KJ_ITERATION_FUNCTION "kn_begin_iteration"
+#define KJ_PARALLEL_FUNCTION "kn_note_parallel_access"
+enum { KJ_PARALLEL_STORE = 1, KJ_PARALLEL_FREE = 2 };
+void kn_begin_iteration(uint64_t number);
+void kn_note_parallel_access(const char *place, const void *at, uint64_t size, uint32_t how);
+
 #endif

@@ -278,12 +278,16 @@ static bool is_dropped(const dropper *d, kt_proof proof)
 
 static void drop_expr(void *data, kt_expr **at)
 {
-  if ((*at)->is_checked && is_dropped(data, (*at)->proof)) (*at)->is_checked = false;
+  if (!(*at)->is_checked || !is_dropped(data, (*at)->proof)) return;
+  (*at)->is_checked = false;
+  (*at)->is_left_out = true;
 }
 
 static void drop_stmt(void *data, kt_stmt *stmt)
 {
-  if (stmt->is_checked && is_dropped(data, stmt->proof)) stmt->is_checked = false;
+  if (!stmt->is_checked || !is_dropped(data, stmt->proof)) return;
+  stmt->is_checked = false;
+  stmt->is_left_out = true;
 }
 
 /* ---- in a loop ---- */

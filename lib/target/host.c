@@ -126,8 +126,11 @@ static void optimize(kg_emission *e)
   kg_module_size size = kg_measure_module(e->module);
   if (!kg_is_unoptimized(e))
     kg_run_passes(e->c, e->module, e->machine->machine, pipelines[size], &e->errors);
-  if (!kg_is_unoptimized(e) && size == KJ_SIZE_USUAL) {
-    kg_settle_parallel_loops(e->c, e->module);
+  bool asserts = kl_asserts_facts(&e->lowering), vectorizes = size == KJ_SIZE_USUAL;
+  /* what is asserted makes code longer */
+  if (!kg_is_unoptimized(e) && (vectorizes || (asserts && size == KJ_SIZE_LONG)))
+    kg_settle_parallel_loops(e->c, e->module, asserts);
+  if (!kg_is_unoptimized(e) && vectorizes) {
     kg_run_passes(e->c, e->module, e->machine->machine, "function(" VECTORS "),globaldce",
                   &e->errors);
   }

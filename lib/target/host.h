@@ -18,7 +18,8 @@ struct kg_host {
 
 void kg_destroy_jit(kg_jit *jit);
 
-/* host_parallel.c: in front of the vectorizer. */
-void kg_settle_parallel_loops(kt_compilation *c, LLVMModuleRef module);
+/* host_parallel.c: in front of the vectorizer. asserts: calls in the loops look whether what they
+ * are marked for holds; then nothing vectorizes them. */
+void kg_settle_parallel_loops(kt_compilation *c, LLVMModuleRef module, bool asserts);
 
 #endif

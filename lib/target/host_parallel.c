@@ -11,8 +11,10 @@
  * not understood here is not parallel, and an access that is not understood is in no group. */
 #include <string.h>
 
+#include "native/support_routines.h"
 #include "target/host.h"
 
+#define PARALLEL_ACCESS "llvm.mem.parallel_loop_access"
 enum { MOST_TERMS = 8, MOST_DEPTH = 24, MOST_SCOPES = 64 };
 
 /* An address or a number in an iteration: constant + step * number of the iteration + scale * value
@@ -42,6 +44,7 @@ typedef struct loop_view {
   int64_t start, iterations;         /* of the counter; 0: not known */
   unsigned scope_kind, noalias_kind; /* of metadata */
   LLVMBasicBlockRef header, latch;
+  bool is_innermost;                 /* else nothing has an order */
   KJ_LIST(LLVMBasicBlockRef) blocks; /* in an order in which each comes before its successors */
   KJ_LIST(access) accesses;          /* in that order */
   size_t words;
@@ -149,8 +152,9 @@ static bool find_loop(loop_view *v, LLVMValueRef branch)
   v->latch = LLVMGetInstructionParent(branch);
   for (unsigned i = 0; i < LLVMGetNumSuccessors(branch); i++) {
     v->header = LLVMGetSuccessor(branch, i);
-    if (!collect_blocks(v) || !order_blocks(v)) continue;
-    find_order(v);
+    if (!collect_blocks(v)) continue;
+    v->is_innermost = order_blocks(v);
+    if (v->is_innermost) find_order(v);
     return true;
   }
   return false;
@@ -520,6 +524,95 @@ static void hide_steps(const loop_view *v, LLVMContextRef context)
   LLVMDisposeBuilder(builder);
 }
 
+/* ---- what a loop is marked for, asserted in it ---- */
+
+typedef struct asserter {
+  const loop_view *v;
+  LLVMModuleRef module;
+  LLVMContextRef context;
+  LLVMBuilderRef builder;
+  LLVMValueRef id; /* of the parallel loop */
+  LLVMTypeRef i64, i32, pointer;
+} asserter;
+
+static void call_routine(asserter *a, const char *name, LLVMTypeRef *types, LLVMValueRef *args,
+                         unsigned count)
+{
+  LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(a->context), types, count, false);
+  LLVMValueRef routine = LLVMGetNamedFunction(a->module, name);
+  if (!routine) routine = LLVMAddFunction(a->module, name, type);
+  LLVMBuildCall2(a->builder, type, routine, args, count, "");
+}
+
+/* Iterations are numbered by a counter of their own: what the loop has may be of any form. */
+static void number_iterations(asserter *a)
+{
+  LLVMPositionBuilderBefore(a->builder, LLVMGetFirstInstruction(a->v->header));
+  LLVMValueRef number = LLVMBuildPhi(a->builder, a->i64, "iteration"), next, after,
+               zero = LLVMConstInt(a->i64, 0, false), one = LLVMConstInt(a->i64, 1, false);
+  LLVMPositionBuilderBefore(a->builder, LLVMGetBasicBlockTerminator(a->v->latch));
+  next = LLVMBuildAdd(a->builder, number, one, "");
+  LLVMValueRef header = LLVMBasicBlockAsValue(a->v->header);
+  for (LLVMUseRef use = LLVMGetFirstUse(header); use; use = LLVMGetNextUse(use)) {
+    LLVMValueRef user = LLVMGetUser(use);
+    if (!LLVMIsATerminatorInst(user)) continue;
+    LLVMBasicBlockRef from = LLVMGetInstructionParent(user);
+    LLVMAddIncoming(number, from == a->v->latch ? &next : &zero, &from, 1);
+  }
+  after = LLVMGetFirstInstruction(a->v->header);
+  while (LLVMIsAPHINode(after)) after = LLVMGetNextInstruction(after);
+  LLVMPositionBuilderBefore(a->builder, after);
+  call_routine(a, KJ_ITERATION_FUNCTION, &a->i64, &number, 1);
+}
+
+static const char *find_place(const asserter *a, LLVMValueRef access)
+{
+  unsigned length,
+    kind = LLVMGetMDKindIDInContext(a->context, KJ_PLACE_METADATA, sizeof KJ_PLACE_METADATA - 1);
+  LLVMValueRef place = LLVMGetMetadata(access, kind), text;
+  if (place) LLVMGetMDNodeOperands(place, &text);
+  LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(access));
+  size_t name_length;
+  return place ? LLVMGetMDString(text, &length) : LLVMGetValueName2(function, &name_length);
+}
+
+/* In front of each access that carries the id: LLVM takes those for independent. */
+static void assert_loop(asserter *a)
+{
+  unsigned kind = LLVMGetMDKindIDInContext(a->context, PARALLEL_ACCESS, sizeof PARALLEL_ACCESS - 1);
+  number_iterations(a);
+  for (size_t i = 0; i < a->v->accesses.count; i++) {
+    const access *access = &a->v->accesses.items[i];
+    LLVMValueRef list = LLVMGetMetadata(access->instruction, kind);
+    if (!list || !has_operand(list, a->id)) continue;
+    bool is_free = a->v->is_innermost && access->may_be_grouped && !access->is_hidden;
+    uint32_t how = (access->is_store ? KJ_PARALLEL_STORE : 0u) | (is_free ? KJ_PARALLEL_FREE : 0u);
+    LLVMPositionBuilderBefore(a->builder, access->instruction);
+    LLVMTypeRef types[] = { a->pointer, a->pointer, a->i64, a->i32 };
+    LLVMValueRef args[] = {
+      LLVMBuildGlobalString(a->builder, find_place(a, access->instruction), "place"),
+      LLVMGetOperand(access->instruction, access->is_store ? 1 : 0),
+      LLVMConstInt(a->i64, (uint64_t)access->size, false), LLVMConstInt(a->i32, how, false)
+    };
+    call_routine(a, KJ_PARALLEL_FUNCTION, types, args, 4);
+  }
+}
+
+static void assert_claims(const loop_view *v, LLVMModuleRef module, LLVMValueRef id)
+{
+  LLVMContextRef context = LLVMGetModuleContext(module);
+  asserter a = { .v = v,
+                 .module = module,
+                 .context = context,
+                 .builder = LLVMCreateBuilderInContext(context),
+                 .id = id,
+                 .i64 = LLVMInt64TypeInContext(context),
+                 .i32 = LLVMInt32TypeInContext(context),
+                 .pointer = LLVMPointerTypeInContext(context, 0) };
+  assert_loop(&a);
+  LLVMDisposeBuilder(a.builder);
+}
+
 /* ---- the whole ---- */
 
 /* The id that the loop is to get; NULL: none is proposed. */
@@ -541,7 +634,18 @@ static LLVMValueRef find_proposal(LLVMValueRef id)
   return NULL;
 }
 
-void kg_settle_parallel_loops(kt_compilation *c, LLVMModuleRef module)
+/* LLVM copies the id of a loop to that of the loop around it where their last blocks become one. */
+static bool is_copied_from_inner(const loop_view *v, unsigned kind, LLVMValueRef proposal)
+{
+  for (size_t i = 0; i < v->blocks.count; i++) {
+    if (v->blocks.items[i] == v->latch) continue;
+    LLVMValueRef id = LLVMGetMetadata(LLVMGetBasicBlockTerminator(v->blocks.items[i]), kind);
+    if (id && (id == proposal || find_proposal(id) == proposal)) return true;
+  }
+  return false;
+}
+
+void kg_settle_parallel_loops(kt_compilation *c, LLVMModuleRef module, bool asserts)
 {
   LLVMContextRef context = LLVMGetModuleContext(module);
   unsigned kind = LLVMGetMDKindIDInContext(context, "llvm.loop", 9);
@@ -554,11 +658,15 @@ void kg_settle_parallel_loops(kt_compilation *c, LLVMModuleRef module)
       LLVMValueRef branch = LLVMGetBasicBlockTerminator(b),
                    id = branch ? LLVMGetMetadata(branch, kind) : NULL,
                    proposal = id ? find_proposal(id) : NULL;
-      if (!proposal || !find_loop(&v, branch)) continue;
+      if (!proposal || !find_loop(&v, branch) || is_copied_from_inner(&v, kind, proposal)) continue;
+      if (!v.is_innermost && !asserts) continue;
       count_iterations(&v);
       find_accesses(&v);
-      find_ordered(&v);
-      hide_steps(&v, context);
-      LLVMSetMetadata(branch, kind, proposal);
+      if (v.is_innermost) {
+        find_ordered(&v);
+        hide_steps(&v, context);
+        LLVMSetMetadata(branch, kind, proposal);
+      }
+      if (asserts) assert_claims(&v, module, proposal);
     }
 }

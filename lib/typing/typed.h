@@ -152,6 +152,9 @@ struct kt_expr {
     /* by pass/checks.c: LOAD, VIEW, BUILTIN with a place: the indices are compared with the
        extents; BINARY, BUILTIN that divide: the divisor with 0 */
     is_checked;
+  /* it was, until pass/prove.c found that the check cannot fail, or in the version of a loop that
+   * goes without it: builds with assertions assert it */
+  bool is_left_out;
   kt_proof proof; /* of is_checked */
   bool is_power;  /* BINARY DIV: made of `**`, so its divisor is not checked */
   /* by pass/checks.c: LOAD, BUILTIN with a place: the access of shared or local memory is looked at
@@ -251,7 +254,7 @@ struct kt_stmt {
   int unroll;
   kj_failure_kind failure; /* FAIL */
   const char *message;
-  bool is_checked, is_watched; /* STORE: as kt_expr's */
+  bool is_checked, is_left_out, is_watched; /* STORE: as kt_expr's */
   kt_proof proof;
   /* by pass/loop_versions.c, on a GPU and in C functions: FOR, GRID_FOR, BLOCK_FOR: where all of
    * .indices, which are conditions, hold when it starts, these cannot fail */

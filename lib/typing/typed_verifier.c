@@ -377,7 +377,7 @@ static void check_expr(verifier *v, const kt_expr *e)
 {
   REQUIRE(e, ((kj_location){ 0 }), "an expression is missing");
   REQUIRE(e->type != KJIT_ANY && !ki_is_weak(e->type), e->location, "a value without a type");
-  require_state(v, e->is_checked || e->is_watched, KJ_TREE_CHECKED, e->location);
+  require_state(v, e->is_checked || e->is_left_out || e->is_watched, KJ_TREE_CHECKED, e->location);
   require_state(v, e->is_narrow, KJ_TREE_NARROW, e->location);
   check_parts(v, e);
   check_table[e->kind](v, e);
@@ -465,7 +465,7 @@ static bool is_of_thread_loops(const kt_stmt *s)
 static void check_stmt(verifier *v, const kt_stmt *s)
 {
   require_state(v, is_of_thread_loops(s), KJ_TREE_THREADS, s->location);
-  require_state(v, s->is_checked || s->is_watched, KJ_TREE_CHECKED, s->location);
+  require_state(v, s->is_checked || s->is_left_out || s->is_watched, KJ_TREE_CHECKED, s->location);
   require_state(v, s->hoisted != NULL, KJ_TREE_FAILING, s->location);
   switch (s->kind) {
   case KJ_TS_ASSIGN: check_assign(v, s); return;

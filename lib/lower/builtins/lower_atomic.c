@@ -24,7 +24,7 @@ static place lower_place(kl_lowering *l, const kt_expr *expr, uint32_t how)
               .scope = (ki_memory_scope)expr->builtin->scope,
               .order = (kt_memory_order)expr->dimension };
   p.type = ki_type(l->c->types, p.array.type)->element;
-  p.pointer = kl_checked_pointer(l, &p.array, &expr->indices, expr->is_checked);
+  p.pointer = kl_checked_pointer(l, &p.array, &expr->indices, kl_check_of_expr(l, expr));
   kl_assert_access(l, p.pointer, kl_scalar_bytes(l, p.type), 1, p.array.object);
   if (expr->is_watched)
     kl_watch_access_at(l, expr->location, &p.array, p.pointer, how | KJ_WATCH_ATOMIC);

@@ -124,10 +124,8 @@ LLVMValueRef kl_lower_divide(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x, y;
   lower_pair(l, expr, &x, &y);
-  if (expr->is_checked)
-    kl_check_divisor(l, expr,
-                     LLVMTypeOf(x) == l->i32 && expr->type == KJIT_I64 ? KJIT_I32 : expr->type, x,
-                     y);
+  kl_check_divisor(l, expr,
+                   LLVMTypeOf(x) == l->i32 && expr->type == KJIT_I64 ? KJIT_I32 : expr->type, x, y);
   bool is_signed = kl_is_signed_type(l, expr->type);
   if (expr->builtin->id == KJ_BUILTIN_REM_TRUNC)
     return kl_build_remainder(l, is_signed, KJ_ROUND_TRUNC, x, y);

@@ -358,13 +358,13 @@ LLVMValueRef kl_lower_matrix_descriptor(kl_lowering *l, const kt_expr *expr)
 LLVMValueRef kl_lower_source(kl_lowering *l, const kt_expr *copy, kl_array_value *array)
 {
   *array = kl_lower_array(l, copy->y->x);
-  return kl_checked_pointer(l, array, &copy->y->args, copy->y->is_checked);
+  return kl_checked_pointer(l, array, &copy->y->args, kl_check_of_expr(l, copy->y));
 }
 
 LLVMValueRef kl_lower_destination(kl_lowering *l, const kt_expr *copy, kl_array_value *array)
 {
   *array = kl_lower_array(l, copy->x);
-  return kl_checked_pointer(l, array, &copy->indices, copy->is_checked);
+  return kl_checked_pointer(l, array, &copy->indices, kl_check_of_expr(l, copy));
 }
 
 uint32_t kl_copied_bytes(kl_lowering *l, const kt_expr *copy)

@@ -247,7 +247,7 @@ LLVMValueRef kl_cpu_map_shared_rank(kl_lowering *l, const kt_expr *expr)
 LLVMValueRef kl_cpu_shared_address(kl_lowering *l, const kt_expr *expr)
 {
   kl_array_value array = kl_lower_array(l, expr->x);
-  LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->indices, expr->is_checked);
+  LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->indices, kl_check_of_expr(l, expr));
   LLVMValueRef start = LLVMBuildPtrToInt(l->builder, kl_cpu(l)->scratch, l->i64, "");
   return LLVMBuildSub(l->builder, LLVMBuildPtrToInt(l->builder, pointer, l->i64, ""), start, "");
 }

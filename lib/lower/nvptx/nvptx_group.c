@@ -330,7 +330,7 @@ LLVMValueRef kl_nvptx_pending_count(kl_lowering *l, const kt_expr *expr)
 LLVMValueRef kl_nvptx_shared_address(kl_lowering *l, const kt_expr *expr)
 {
   kl_array_value array = kl_lower_array(l, expr->x);
-  LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->indices, expr->is_checked);
+  LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->indices, kl_check_of_expr(l, expr));
   LLVMTypeRef shared = LLVMPointerTypeInContext(l->context, l->target->shared_space);
   if (LLVMGetPointerAddressSpace(LLVMTypeOf(pointer)) != l->target->shared_space)
     pointer = LLVMBuildAddrSpaceCast(l->builder, pointer, shared, "");
