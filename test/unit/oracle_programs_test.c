@@ -517,7 +517,7 @@ static void run_row(void *user)
   bool is_traced = oracle.is_traced;
   oracle_reset_state();
   oracle.is_traced = is_traced;
-  world_open(0);
+  world_open(0, false);
   at->program();
   world_close();
 }

@@ -25,10 +25,21 @@ typedef enum oracle_feature {
   USES_PREPARED = 16384,
   USES_DRIVER_FAILURES = 32768,
   USES_MALLOC_FAILURES = 65536,
-  USES_ALL = 131071
+  USES_ALLOCATOR = 131072, /* of the host */
+  USES_MODULES = 262144,   /* which come and go */
+  USES_ALL = 524287
 } oracle_feature;
 
-enum { ARRAYS = 12, STREAMS = 6, EVENTS = 4, GRAPHS = 3, EXPORTS = 3, PREPARED = 2, CAPTURES = 2 };
+enum {
+  ARRAYS = 12,
+  STREAMS = 6,
+  EVENTS = 4,
+  GRAPHS = 3,
+  EXPORTS = 3,
+  PREPARED = 2,
+  CAPTURES = 2,
+  MODULES = 2
+};
 
 typedef struct random_prepared {
   kjit_prepared *prepared;
@@ -55,6 +66,7 @@ typedef struct random_actor {
   world_export exports[EXPORTS];
   random_prepared prepared[PREPARED];
   random_capture captures[CAPTURES];
+  kjit_module *modules[MODULES];
   /* of the program's own: what is captured on a wrapped stream, and stays until the graph goes */
   world_stream *hosts;
   uint32_t held_count, hosts_device;
@@ -347,6 +359,34 @@ static void do_launch(random_actor *actor, random_numbers x)
   (void)world_launch(device, stream, arrays, count);
 }
 
+/* Code that comes and goes, and may still be queued then. */
+static void do_module(random_actor *actor, random_numbers x)
+{
+  static const char source[] =
+    "kernel passing(x) {\n  for i in grid_range(x.shape) { x[i] = x[i] }\n}\n";
+  kjit_module **module = &actor->modules[x[0] % MODULES];
+  const world_array *array = pick_array(actor, x[1]);
+  kjit_kernel *kernel;
+  kjit_stream *stream;
+  if (*module && x[2] % 3 == 0) {
+    WORLD_END(kjit_release_module, *module);
+    *module = NULL;
+    return;
+  }
+  if (!*module && WORLD_CALL(kjit_parse_module, world.context, "passing", source, strlen(source),
+                             module) != KJIT_OK)
+    *module = NULL;
+  if (!*module || !array || array->memory->device == ORACLE_DEVICES || actor->hosts) return;
+  uint32_t device = array->memory->device;
+  if (!pick_stream(actor, device, x[3], true, &stream)) return;
+  if (WORLD_CALL(kjit_get_kernel, *module, "passing", &kernel) != KJIT_OK) return;
+  note_captured(actor, device, stream, array);
+  world_order(array->memory, world_native(device, stream));
+  kjit_arg argument = kjit_arg_array(array->array);
+  kjit_launch_config config = { .stream = stream, .device = world.devices[device] };
+  (void)WORLD_CALL(kjit_launch, kernel, &config, &argument, 1);
+}
+
 static void do_fill(random_actor *actor, random_numbers x)
 {
   world_array *array = pick_array(actor, x[0]);
@@ -609,6 +649,7 @@ static const random_action random_actions[] = {
   { "like", do_like, 2, USES_VIEWS },
   { "from", do_from, 2, USES_COPIES },
   { "launch", do_launch, 20, 0 },
+  { "module", do_module, 6, USES_MODULES },
   { "fill", do_fill, 5, USES_COPIES },
   { "copy", do_copy, 10, USES_COPIES },
   { "prepare", do_prepare, 3, USES_PREPARED },

@@ -123,7 +123,7 @@ static void run_program(void *user)
   oracle.is_threaded = of->threads > 1;
   oracle.random = of->seed;
   if (of->features & USES_LITTLE_MEMORY) oracle.memory_limit = LITTLE;
-  world_open(of->features & USES_EVICTIONS ? LIMIT_OF_CODE : 0);
+  world_open(of->features & USES_EVICTIONS ? LIMIT_OF_CODE : 0, of->features & USES_ALLOCATOR);
   for (uint32_t i = 0; i < of->threads; i++) workers[i] = (worker){ .program = of, .number = i };
   if (of->threads == 1) (void)run_worker(&workers[0]);
   for (uint32_t i = 0; i < of->threads && of->threads > 1; i++)

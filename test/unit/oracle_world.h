@@ -150,8 +150,46 @@ static kjit_status world_compile(kj_compiler *compiler, const kj_compile_request
   return status;
 }
 
+/* The host's own memory for arrays: what it has back is free in the order of a stream, and whoever
+ * has it next is no longer kjit's business. */
+static void *world_give_memory(void *user, kjit_device *device, size_t size_bytes,
+                               kjit_stream *stream)
+{
+  (void)user, (void)stream;
+  void *memory = NULL, *before = oracle_here.context;
+  bool was_inside = oracle_here.is_in_driver;
+  pthread_mutex_lock(&oracle.mutex);
+  oracle_here.is_in_driver = true;
+  oracle_here.context = device->primary;
+  if (oracle_allocate(size_bytes, ORACLE_DEVICE, &memory)) memory = NULL;
+  oracle_here.context = before;
+  oracle_here.is_in_driver = was_inside;
+  pthread_mutex_unlock(&oracle.mutex);
+  return memory;
+}
+static void world_take_memory(void *user, kjit_device *device, void *memory, size_t size_bytes,
+                              kjit_stream *stream)
+{
+  (void)user, (void)size_bytes;
+  pthread_mutex_lock(&oracle.mutex);
+  oracle_block *block = oracle_find_block(memory);
+  if (block) { /* else it was lost with its device */
+    const oracle_stream *native = world_native(block->device, stream);
+    oracle_clock next = oracle_next(native);
+    oracle_trace("      the host has %s back, on %s\n", oracle_block_text(block),
+                 oracle_stream_text(native));
+    oracle_expect_unused(block, &next, "memory is given to the host's allocator");
+    oracle.memory_bytes[block->device] -= block->size;
+    block->use_count = 0;
+    oracle_end_block(block, "giving it to the host's allocator", false);
+  }
+  (void)device;
+  pthread_mutex_unlock(&oracle.mutex);
+}
+static const kjit_device_allocator world_allocator = { NULL, world_give_memory, world_take_memory };
+
 /* code_limit: in bytes; 0: the default. */
-static void world_open(uint64_t code_limit)
+static void world_open(uint64_t code_limit, bool has_allocator)
 {
   static kj_compiler_interface interface;
   kj_diagnostics diagnostics = { 0 };
@@ -160,6 +198,7 @@ static void world_open(uint64_t code_limit)
   world = (world_state){ .context = make_fake_context() };
   world.context->config.variant_limit = 1; /* no compilation beside the program's threads */
   world.context->config.code_limit_bytes = code_limit;
+  if (has_allocator) world.context->config.device_allocator = &world_allocator;
   interface = fake_interface;
   interface.compile = world_compile;
   if (kj_use_compiler(world.context, &interface, &diagnostics) != KJIT_OK ||
@@ -344,9 +383,10 @@ static inline kjit_status world_fill(uint32_t device, kjit_stream *stream, const
   return WORLD_CALL(kjit_fill, world.context, &to, &value, stream);
 }
 
-/* A copy that has returned is done. */
+/* A copy that has returned is done. Not to be seen where other threads go on with the stream. */
 static void world_expect_done(const oracle_stream *stream, const char *what)
 {
+  if (oracle.is_threaded && stream->is_legacy) return;
   pthread_mutex_lock(&oracle.mutex);
   for (uint32_t i = 0; i < oracle.stream_count; i++)
     if (stream->clock.at[i] > oracle.host.at[i])
