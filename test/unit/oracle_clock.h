@@ -111,8 +111,9 @@ typedef struct oracle_state {
   size_t memory_bytes[ORACLE_DEVICES], memory_limit; /* of a device; 0: none */
   uint64_t call_count;
   bool is_threaded, is_traced;
-  bool checks_host_captures; /* a capture that the host began must not be broken either */
-  uint64_t random;           /* of the pauses between threads */
+  bool is_faulty[ORACLE_DEVICES]; /* until a reset every call gives the fault */
+  bool checks_host_captures;      /* a capture that the host began must not be broken either */
+  uint64_t random;                /* of the pauses between threads */
 } oracle_state;
 
 static oracle_state oracle;
@@ -130,7 +131,7 @@ static _Thread_local struct {
   const oracle_stream *joins; /* that the program lets join a capture */
   /* the fail_at-th call of the driver that can fail gives fail_with; 0: none */
   int fail_at, fail_with, fail_malloc_at;
-  bool has_failed, is_in_driver;
+  bool is_in_driver;
   bool may_break; /* captures: the program itself has broken the rules, or ends them */
 } oracle_here = { .thread = 1 };
 

@@ -293,6 +293,7 @@ static int oracle_cuDevicePrimaryCtxReset(int handle)
 {
   static const char why[] = "its device was reset";
   uint32_t device = (uint32_t)handle;
+  oracle.is_faulty[device] = false;
   ORACLE_CALL();
   oracle_trace("      cuDevicePrimaryCtxReset of cuda:%u\n", device);
   oracle_drop_captures_of(device);

@@ -38,6 +38,13 @@ static void oracle_pause(void)
   pthread_mutex_lock(&oracle.mutex);
 }
 
+static uint32_t oracle_current(void)
+{
+  return oracle_here.context ? (uint32_t)((char *)oracle_here.context - fake_primary) : 0;
+}
+
+static void oracle_begin_fault(uint32_t device);
+
 static oracle_scope oracle_enter(const char *name, bool can_fail)
 {
   pthread_mutex_lock(&oracle.mutex);
@@ -45,10 +52,13 @@ static oracle_scope oracle_enter(const char *name, bool can_fail)
   oracle_result->driver_calls++;
   oracle.call_count++;
   oracle_here.is_in_driver = true;
+  /* which context is current can be said and set all the same */
+  if (oracle.is_faulty[oracle_current()] && strncmp(name, "cuCtx", 5))
+    return (oracle_scope){ CUDA_ILLEGAL_ADDRESS };
   if (!can_fail || !oracle_here.call || !oracle_here.fail_at || --oracle_here.fail_at)
     return (oracle_scope){ 0 };
-  oracle_here.has_failed = true;
   oracle_trace("      %s fails with %d\n", name, oracle_here.fail_with);
+  if (oracle_here.fail_with == CUDA_ILLEGAL_ADDRESS) oracle_begin_fault(oracle_current());
   return (oracle_scope){ oracle_here.fail_with };
 }
 static void oracle_leave(const oracle_scope *scope)
@@ -86,11 +96,6 @@ static void oracle_call_hook(void *user)
     int result_ = (call); \
     if (result_) return result_; \
   } while (0)
-
-static uint32_t oracle_current(void)
-{
-  return oracle_here.context ? (uint32_t)((char *)oracle_here.context - fake_primary) : 0;
-}
 
 static int oracle_cuCtxGetCurrent(void **context)
 {
@@ -219,6 +224,20 @@ static int oracle_cuLaunchHostFunc(void *handle, void (*function)(void *user), v
   return oracle_queue(stream, &operation);
 }
 
+/* A kernel has failed: nothing that is queued on the device happens any more, and nothing that was
+ * uses anything. */
+static void oracle_begin_fault(uint32_t device)
+{
+  uint32_t count = 0;
+  oracle.is_faulty[device] = true;
+  for (uint32_t i = 0; i < oracle.stream_count; i++)
+    if (oracle.streams[i]->device == device) oracle_join(&oracle.host, &oracle.streams[i]->clock);
+  for (uint32_t i = 0; i < oracle_functions.count; i++)
+    if (oracle.streams[oracle_functions.items[i].stream]->device != device)
+      oracle_functions.items[count++] = oracle_functions.items[i];
+  oracle_functions.count = count;
+}
+
 /* ---- waiting ---- */
 
 /* The moment when the wait begins is what it waits for; others come in between. */
@@ -234,6 +253,7 @@ static int oracle_cuCtxSynchronize(void)
   ORACLE_CALL();
   uint32_t device = oracle_current();
   oracle_clock clock = { 0 };
+  if (oracle.is_faulty[device]) return CUDA_ILLEGAL_ADDRESS;
   if (oracle_break_captures_of(device, true, ORACLE_NAME)) return CUDA_CAPTURE_UNSUPPORTED;
   for (uint32_t i = 0; i < oracle.stream_count; i++)
     if (oracle.streams[i]->device == device) oracle_join(&clock, &oracle.streams[i]->clock);

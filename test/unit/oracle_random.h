@@ -27,7 +27,8 @@ typedef enum oracle_feature {
   USES_MALLOC_FAILURES = 65536,
   USES_ALLOCATOR = 131072, /* of the host */
   USES_MODULES = 262144,   /* which come and go */
-  USES_ALL = 524287
+  USES_FAULTS = 524288,
+  USES_ALL = 1048575
 } oracle_feature;
 
 enum {
@@ -67,6 +68,9 @@ typedef struct random_actor {
   random_prepared prepared[PREPARED];
   random_capture captures[CAPTURES];
   kjit_module *modules[MODULES];
+  /* what was used by its address, which kjit does not know: until the end */
+  uint32_t kept_count;
+  world_array kept[8];
   /* of the program's own: what is captured on a wrapped stream, and stays until the graph goes */
   world_stream *hosts;
   uint32_t held_count, hosts_device;
@@ -419,6 +423,40 @@ static void do_copy(random_actor *actor, random_numbers x)
   (void)world_copy(device, stream, to, from, !(x[3] & 1));
 }
 
+/* Between an array and memory of the program's own, of which every other element is meant. The
+ * array's address says nothing to kjit of who may still use it. */
+static void do_host_copy(random_actor *actor, random_numbers x)
+{
+  static float host[32 * 64];
+  const world_array *array = pick_array(actor, x[0]);
+  kjit_stream *stream;
+  if (!array || array->memory->device == ORACLE_DEVICES || actor->hosts) return;
+  uint32_t device = array->memory->device;
+  if (!pick_stream(actor, device, x[1], true, &stream)) return;
+  kjit_tensor tensor = *kjit_get_tensor(array->array);
+  int64_t strides[] = { 64, 2 };
+  bool is_async = x[2] & 1, is_out = x[2] & 2, is_by_address = x[3] % 4 == 0;
+  if (is_by_address && actor->kept_count == 8) return;
+  tensor.data = host;
+  tensor.byte_offset = 0;
+  tensor.device_type = KJIT_DEVICE_CPU;
+  tensor.strides = x[2] & 4 ? strides : NULL;
+  kjit_arg here = kjit_arg_tensor(&tensor),
+           there = is_by_address ? kjit_arg_tensor(kjit_get_tensor(array->array))
+                                 : kjit_arg_array(array->array);
+  if (is_by_address) {
+    world_array kept = { .array = kjit_retain_array(array->array), .memory = array->memory };
+    kept.memory->references++;
+    actor->kept[actor->kept_count++] = kept;
+  }
+  note_captured(actor, device, stream, array);
+  world_order(array->memory, world_native(device, stream));
+  world_announce(array);
+  const kjit_arg *to = is_out ? &here : &there, *from = is_out ? &there : &here;
+  if (is_async) (void)WORLD_CALL(kjit_copy_async, world.context, to, from, stream);
+  else (void)WORLD_CALL(kjit_copy, world.context, to, from, stream);
+}
+
 static void do_prepare(random_actor *actor, random_numbers x)
 {
   random_prepared *prepared = &actor->prepared[x[0] % PREPARED];
@@ -652,6 +690,7 @@ static const random_action random_actions[] = {
   { "module", do_module, 6, USES_MODULES },
   { "fill", do_fill, 5, USES_COPIES },
   { "copy", do_copy, 10, USES_COPIES },
+  { "host copy", do_host_copy, 5, USES_COPIES },
   { "prepare", do_prepare, 3, USES_PREPARED },
   { "run", do_run, 5, USES_PREPARED },
   { "begin", do_begin, 4, USES_CAPTURES },

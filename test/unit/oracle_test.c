@@ -18,7 +18,7 @@ typedef struct operation {
   uint8_t action;
   bool is_left_out;
   uint8_t fail_at, fail_malloc_at; /* the call of the driver, the allocation; 0: none */
-  bool is_out_of_memory;
+  int fail_with;
   uint32_t x[5];
 } operation;
 
@@ -61,7 +61,9 @@ static void make_program(program *made, uint64_t seed, uint32_t without, uint32_
     if (failures % 16 == 0) at->fail_at = (uint8_t)(1 + failures / 16 % 12);
     if (failures >> 12 & 1 && failures >> 13 & 1)
       at->fail_malloc_at = (uint8_t)(failures >> 14 & 1 ? 0 : 1 + failures / 65536 % 20);
-    at->is_out_of_memory = failures >> 31;
+    at->fail_with = failures >> 31       ? CUDA_OUT_OF_MEMORY
+                    : failures >> 28 & 7 ? CUDA_UNKNOWN
+                                         : CUDA_ILLEGAL_ADDRESS;
   }
 }
 
@@ -76,7 +78,9 @@ static void do_operation(random_actor *actor, const program *of, uint32_t i)
   oracle_result->operation = i;
   oracle_result->operations++;
   oracle_here.fail_at = of->features & USES_DRIVER_FAILURES ? at->fail_at : 0;
-  oracle_here.fail_with = at->is_out_of_memory ? CUDA_OUT_OF_MEMORY : CUDA_UNKNOWN;
+  oracle_here.fail_with = at->fail_with;
+  if (at->fail_with == CUDA_ILLEGAL_ADDRESS && !(of->features & USES_FAULTS))
+    oracle_here.fail_with = CUDA_UNKNOWN;
   oracle_here.fail_malloc_at = of->features & USES_MALLOC_FAILURES ? at->fail_malloc_at : 0;
   action->run(actor, at->x);
   oracle_here.fail_at = oracle_here.fail_malloc_at = 0;
@@ -84,6 +88,11 @@ static void do_operation(random_actor *actor, const program *of, uint32_t i)
 
 static void end_actor(random_actor *actor)
 {
+  pthread_mutex_lock(&oracle.mutex); /* the program has waited for all */
+  for (uint32_t i = 0; i < oracle.stream_count && actor->kept_count; i++)
+    oracle_join(&oracle.host, &oracle.streams[i]->clock);
+  pthread_mutex_unlock(&oracle.mutex);
+  for (uint32_t i = 0; i < actor->kept_count; i++) world_release_array(&actor->kept[i]);
   for (uint32_t i = 0; i < CAPTURES; i++)
     if (actor->captures[i].stream) do_end(actor, (uint32_t[]){ i, i, 0, 0, 0 });
   for (uint32_t i = 0; i < EXPORTS; i++) world_take_back(&actor->exports[i]);
@@ -96,17 +105,28 @@ typedef struct worker {
   const program *program;
   uint32_t number;
   pthread_t thread;
+  random_actor *actor;
 } worker;
 
-/* Every thread has operations and objects of its own, of one context and its devices. */
+/* Every thread has operations and objects of its own, of one context and its devices. Some arrays
+ * they share, until each has released them. */
+static void share_array(worker *workers, uint32_t threads, uint32_t device, uint32_t place)
+{
+  world_array array = world_make_array(device, KJIT_MEMORY_DEVICE, (int64_t[]){ 16, 16 }, NULL);
+  for (uint32_t i = 0; i < threads && array.array; i++) {
+    workers[i].actor->arrays[place] = array;
+    array.memory->references++;
+    (void)kjit_retain_array(array.array);
+  }
+  world_release_array(&array);
+}
+
 static void *run_worker(void *user)
 {
   const worker *self = user;
   const program *of = self->program;
-  random_actor *actor = calloc(1, sizeof *actor);
-  if (!actor) abort();
+  random_actor *actor = self->actor;
   oracle_here.thread = self->number + 1;
-  actor->features = of->features;
   for (uint32_t i = self->number; i < of->count; i += of->threads) do_operation(actor, of, i);
   end_hosts_capture(actor, 1);
   if (of->seed & 1 || of->threads > 1) end_actor(actor);
@@ -115,7 +135,7 @@ static void *run_worker(void *user)
 
 static void run_program(void *user)
 {
-  enum { LITTLE = 24 << 10, LIMIT_OF_CODE = 1 };
+  enum { LITTLE = 24 << 10, LIMIT_OF_CODE = 1, SHARED = 4 };
   const program *of = user;
   worker workers[MOST_THREADS];
   oracle_reset_state();
@@ -124,7 +144,13 @@ static void run_program(void *user)
   oracle.random = of->seed;
   if (of->features & USES_LITTLE_MEMORY) oracle.memory_limit = LITTLE;
   world_open(of->features & USES_EVICTIONS ? LIMIT_OF_CODE : 0, of->features & USES_ALLOCATOR);
-  for (uint32_t i = 0; i < of->threads; i++) workers[i] = (worker){ .program = of, .number = i };
+  for (uint32_t i = 0; i < of->threads; i++) {
+    workers[i] = (worker){ of, i, .actor = calloc(1, sizeof(random_actor)) };
+    if (!workers[i].actor) abort();
+    workers[i].actor->features = of->features;
+  }
+  for (uint32_t i = 0; i < SHARED && of->threads > 1; i++)
+    share_array(workers, of->threads, of->features & USES_DEVICES ? i % ORACLE_DEVICES : 0, i);
   if (of->threads == 1) (void)run_worker(&workers[0]);
   for (uint32_t i = 0; i < of->threads && of->threads > 1; i++)
     if (pthread_create(&workers[i].thread, NULL, run_worker, &workers[i])) abort();

@@ -68,7 +68,7 @@ int __wrap_munmap(void *memory, size_t size)
 typedef struct world_memory {
   oracle_block *block;
   uint32_t owner, device, generation; /* device ORACLE_DEVICES: the CPU */
-  uint32_t references;                /* arrays, views and exports of the program */
+  _Atomic uint32_t references;        /* arrays, views and exports of the program */
   const oracle_stream *stream;        /* in whose order it is; NULL: of none */
   oracle_clock ready;                 /* what comes before its first use */
 } world_memory;
