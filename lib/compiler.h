@@ -12,14 +12,20 @@
 
 #include "ir/module.h"
 
+enum { KJ_WARP_THREADS = 32 };
+
 /* ---- in: a specialization ---- */
 
-/* What the dispatcher has checked about an array argument for this very call. */
+/* What the dispatcher has checked for this very call: bits of kj_argument.facts, positions of
+ * facts. */
 enum {
-  KJ_FACT_ALIGNED16 = 1, /* the address of element 0 is a multiple of 16 */
-  /* rank > 1, layout C: the bytes of the innermost extent are a multiple of 16: with ALIGNED16
-     every row starts aligned */
-  KJ_FACT_ROWS_ALIGNED16 = 2
+#define KJ_ARRAY_FACT(NAME, text, in_all, holds) KJ_FACT_AT_##NAME,
+#include "facts.def"
+  KJ_ARRAY_FACT_COUNT
+};
+enum {
+#define KJ_ARRAY_FACT(NAME, text, in_all, holds) KJ_FACT_##NAME = 1 << KJ_FACT_AT_##NAME,
+#include "facts.def"
 };
 
 /* How the memory of two array arguments is related. */
@@ -50,16 +56,12 @@ typedef struct kj_argument {
 typedef struct kj_signature {
   const kj_argument *arguments; /* one for each parameter of the kernel; defaults filled in */
   uint32_t count;
-  /* every element offset of every array argument, and every extent, is in the range of i32 */
-  bool offsets32;
-  /* gridDim * blockDim of every dimension, and the number of threads of the grid, are below 2^31 */
-  bool grid32;
+  /* facts of the whole call */
+#define KJ_CALL_FACT(NAME, field, text, kind, holds) bool field;
+#include "facts.def"
   const uint8_t *relations; /* kj_relation [count * count], symmetric; NULL: all ANY */
   /* block shape where it is known; 0: not known. Always known for the CPU */
   uint32_t block[3];
-  /* GPU: may be started while the launch before it still runs: the kernel waits for that one's end
-   * itself, before it does anything */
-  bool is_programmatic;
 } kj_signature;
 
 typedef enum kj_target_kind { KJ_TARGET_CPU, KJ_TARGET_NVPTX } kj_target_kind;

@@ -4,6 +4,7 @@
 #define KJ_RUNTIME_H
 
 #include "base/device.h"
+#include "base/facts.h"
 #include "cuda/driver.h"
 #include "support/host_process.h"
 
@@ -58,15 +59,13 @@ static inline uint64_t kj_count_dense(const int64_t *shape, const int64_t *strid
   return count;
 }
 
-/* Type, rank, kind of memory, alignment of the address and of the rows of an array in C order, as
- * one word; never 0. */
+/* Type, rank, kind of memory and facts of an array in C order, as one word; never 0. */
 static inline uint64_t kj_array_form(kjit_type element, uint32_t rank, int32_t device_type,
-                                     uint64_t address, bool has_aligned_rows)
+                                     uint32_t facts)
 {
   return (uint64_t)element | (uint64_t)(rank & 255) << 32 | (uint64_t)(device_type & 255) << 40 |
-         (address & 15) << 48 | (uint64_t)has_aligned_rows << 52 | (uint64_t)1 << 53;
+         (uint64_t)facts << 48 | (uint64_t)1 << 63;
 }
-static inline uint64_t kj_form_low_bits(uint64_t form) { return form >> 48 & 15; }
 
 /* A device in one of its generations, among all devices of the process. */
 static inline uint64_t kj_place(const kjit_device *device, uint32_t generation)

@@ -22,8 +22,9 @@ static void assume_array(const kj_call *call, uint32_t index, kjit_type type, kj
                        .low = address,
                        .high = address + APART };
   if (call->kernel->parameters[index].is_general) return;
-  bound->facts = KJ_FACT_ALIGNED16;
-  if (info->rank > 1 && info->layout == KJIT_LAYOUT_C) bound->facts |= KJ_FACT_ROWS_ALIGNED16;
+  bool has_rows = info->rank > 1 && info->layout == KJIT_LAYOUT_C;
+  bound->facts = (uint8_t)kj_find_array_facts(
+    (kj_array_place){ .address = address, .has_rows = has_rows, .row_bytes = 0 });
 }
 
 static void assume_arguments(kj_call *call, const kj_argument *arguments)
@@ -40,18 +41,16 @@ static void assume_arguments(kj_call *call, const kj_argument *arguments)
 /* The block that a launch without one takes. */
 static kjit_status assume_block(kj_call *call, kj_diagnostics *diagnostics)
 {
-  enum { DEFAULT_BLOCK = 256, WARP = 32 };
   const kjit_kernel *kernel = call->kernel;
   kj_scope scope = kj_call_scope(call);
-  uint32_t bounds[3] = { DEFAULT_BLOCK, 1, 1 };
+  uint32_t bounds[3] = { KJ_DEFAULT_BLOCK };
   call->block[0] = call->block[1] = call->block[2] = 1;
   if (kernel->block && (kernel->block_is_static || !kj_is_cuda(call->device)))
     return kj_evaluate_attribute(kernel, &scope, kernel->block, diagnostics, call->block);
   if (kj_is_cuda(call->device)) return KJIT_OK; /* not in the key */
   if (kernel->launch_bounds)
     KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->launch_bounds, diagnostics, bounds));
-  uint32_t threads = bounds[0] < DEFAULT_BLOCK ? bounds[0] : DEFAULT_BLOCK;
-  call->block[0] = threads > WARP ? threads / WARP * WARP : threads;
+  call->block[0] = kj_default_block(bounds[0]);
   return KJIT_OK;
 }
 
@@ -62,7 +61,7 @@ static kjit_status specialize(kj_call *call, const char *signature, kj_argument 
   KJ_TRY(kj_read_signature(call->kernel, signature, arguments, call->bound, diagnostics));
   assume_arguments(call, arguments);
   KJ_TRY(assume_block(call, diagnostics));
-  call->grid32 = true;
+  call->grid[0] = call->grid[1] = call->grid[2] = 1;
   kj_make_key(call);
   uint64_t hash = kj_hash_key(call->key, call->key_count);
   *specialization = kj_look_up(call->kernel, call->key, call->key_count, hash);

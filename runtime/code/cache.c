@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "code/background.h"
-#include "launch/plan.h"
+#include "code/dispatch.h"
 
 struct kj_table {
   kj_table *previous;
@@ -115,8 +115,7 @@ static void free_entry(kjit_specialization *entry)
   kj_unload_code(entry);
   kj_free_texts(entry);
   kj_free_diagnostics(&entry->failure);
-  free(atomic_load(&entry->direct));
-  kj_free_plan(atomic_load(&entry->plan));
+  free(atomic_load(&entry->learned));
   pthread_mutex_destroy(&entry->mutex);
   pthread_cond_destroy(&entry->changed);
   free(entry);

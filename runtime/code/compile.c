@@ -321,7 +321,8 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
     memcpy(block, wanted, sizeof wanted);
     is_given = true;
   }
-  if (is_cpu && !is_given) memcpy(block, (const uint32_t[3]){ 256, 1, 1 }, sizeof wanted);
+  if (is_cpu && !is_given)
+    memcpy(block, (const uint32_t[3]){ KJ_DEFAULT_BLOCK, 1, 1 }, sizeof wanted);
   if (!block[0]) return KJIT_OK;
   uint64_t threads = (uint64_t)block[0] * block[1];
   bool is_valid = block[1] && block[2] && block[0] <= 1024 && block[1] <= 1024 && block[2] <= 64 &&

@@ -65,10 +65,9 @@ static void add_argument(const kj_call *call, const kj_argument *argument, const
     kj_append_format(text, "func %zu", find_root(r, argument->function));
   else if (argument->kind == KJ_ARGUMENT_CONST) add_constant(argument, name, text);
   else kj_append_text(text, name);
-  if (argument->facts & KJ_FACT_ALIGNED16) kj_append_text(text, " aligned16");
-  if (argument->facts & KJ_FACT_ROWS_ALIGNED16) kj_append_text(text, " rows_aligned16");
-  if (argument->facts & ~(uint32_t)(KJ_FACT_ALIGNED16 | KJ_FACT_ROWS_ALIGNED16))
-    kj_append_format(text, " facts %x", argument->facts);
+#define KJ_ARRAY_FACT(NAME, name, in_all, holds) \
+  if (argument->facts & KJ_FACT_##NAME) kj_append_text(text, " " name);
+#include "facts.def"
   kj_free_buffer(&type);
 }
 
@@ -125,10 +124,12 @@ static void add_signature(const kj_call *call, const kj_signature *signature, co
   }
   kj_append_text(text, "\n");
   add_structs(call, signature, text);
-  kj_append_format(text, "facts%s%s%s block(%u, %u, %u) relations ",
-                   signature->offsets32 ? " offsets32" : "", signature->grid32 ? " grid32" : "",
-                   signature->is_programmatic ? " programmatic" : "", signature->block[0],
-                   signature->block[1], signature->block[2]);
+  kj_append_text(text, "facts");
+#define KJ_CALL_FACT(NAME, field, name, kind, holds) \
+  if (signature->field) kj_append_text(text, " " name);
+#include "facts.def"
+  kj_append_format(text, " block(%u, %u, %u) relations ", signature->block[0], signature->block[1],
+                   signature->block[2]);
   for (uint32_t i = 0; i < signature->count * signature->count; i++)
     kj_append_format(text, "%u", signature->relations ? signature->relations[i] : 0);
   kj_append_text(text, "\n");

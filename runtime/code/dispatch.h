@@ -31,6 +31,7 @@ typedef struct kj_parameter_row {
   kj_annotation annotation;
   bool is_const, is_func, is_read, is_written;
   bool is_general; /* @general: no facts */
+  bool is_shaping; /* grid, block or shared memory may depend on it */
 } kj_parameter_row;
 
 /* A shared array of the kernel that has extents. */
@@ -46,7 +47,6 @@ typedef struct kj_shared_size {
 
 typedef struct kj_table kj_table;
 typedef struct kj_function_code kj_function_code;
-typedef struct kj_plan kj_plan;
 
 /* What threads write often lies in slots of its own cache lines. A thread has one for itself as
  * long as it lives, so that it counts there without a locked instruction; those for whom none is
@@ -101,8 +101,7 @@ struct kjit_kernel {
   /* the same as programs */
   kj_programs *range_programs; /* of each range */
   kj_programs block_program, grid_program, bounds_program;
-  bool is_quick; /* the programs are all that a configuration needs */
-  /* the last specialization with a plan that a thread of the slot launched */
+  /* the last specialization that a thread of the slot launched */
   kj_recent_slot recent[KJ_SLOTS];
   _Atomic(kj_function_code *) functions; /* of a func: what the host called, function.c's own */
   /* specializations */
@@ -121,6 +120,15 @@ kjit_kernel *kj_get_kernel_object(kjit_module *module, size_t index);
 void kj_free_function_codes(kjit_kernel *kernel);
 /* The kernel of a declaration of the module where anybody has asked for it, or NULL. */
 kjit_kernel *kj_get_made_kernel(kjit_module *module, size_t index);
+
+/* Threads of a block where nobody has given one. */
+enum { KJ_DEFAULT_BLOCK = 256 };
+/* bound: of @launch_bounds; KJ_DEFAULT_BLOCK where there are none. */
+static inline uint32_t kj_default_block(uint32_t bound)
+{
+  uint32_t threads = bound < KJ_DEFAULT_BLOCK ? bound : KJ_DEFAULT_BLOCK;
+  return threads > KJ_WARP_THREADS ? threads / KJ_WARP_THREADS * KJ_WARP_THREADS : threads;
+}
 
 /* ---- a call ---- */
 
@@ -163,7 +171,8 @@ typedef struct kj_call {
   char *parameters;       /* memory for the parameter block, parameter_room bytes */
   size_t parameter_room;
   char *own_parameters; /* of kj_make_room; whoever divided the call's memory frees it */
-  bool has_host_arrays, offsets32, grid32, is_miss, is_programmatic;
+  bool has_host_arrays, is_miss;
+  uint32_t facts;    /* KJ_CALL_FACT_*, of kj_make_key */
   bool is_sealed;    /* the kernel was when the arguments were matched */
   bool is_general;   /* facts are left out of the key */
   bool is_makeshift; /* runs code for fewer facts than it has */
@@ -191,44 +200,25 @@ kjit_status kj_choose_device(kj_call *call, const kjit_arg *arguments, kj_diagno
 /* "f32[:, :] C", "f32", "16", "a func" for messages and signatures. */
 void kj_print_bound(const kj_call *call, const kj_bound *bound, kj_buffer *buffer);
 int64_t kj_stride_of(const kj_bound *array, uint32_t dimension);
+/* Whether the bytes [low, high) of two arrays have some in common; neither is empty. */
+static inline bool kj_do_meet(uint64_t low, uint64_t high, uint64_t other_low, uint64_t other_high)
+{
+  return (high > other_low) & (other_high > low);
+}
 kj_relation kj_relate(const kj_bound *a, const kj_bound *b);
+/* Whether the key has the relation of two arguments: arrays of which one is written. */
+bool kj_has_relation(const kj_call *call, uint32_t i, uint32_t j);
+/* Whether the key has the block. */
+static inline bool kj_knows_block(const kjit_kernel *kernel, const kjit_device *device)
+{
+  return !kj_is_cuda(device) || kernel->block_is_static;
+}
 
-/* Grid and block of the launch. Errors: LAUNCH, ARGUMENT. */
-kjit_status kj_configure(kj_call *call, kj_diagnostics *diagnostics);
-/* A chosen grid for a chosen block: of config->threads, else of the elements. */
-uint32_t kj_count_blocks(const kj_call *call, uint64_t count, uint64_t threads);
-/* "kernel `k`: the launch has 5 what, whose allows 4"; whose NULL: the device. */
-kjit_status kj_exceed(const kj_call *call, const char *what, uint64_t given, uint64_t limit,
-                      const char *whose, kj_diagnostics *diagnostics);
-/* limits.c: what only the compiled code knows. Chooses the block where occupancy counts, makes a
- * chosen grid smaller where a thread takes several elements, checks limits. */
-kjit_status kj_fit_grid(kj_call *call, kjit_specialization *specialization,
-                        kj_diagnostics *diagnostics);
-/* Whether the launch is made of code that waits for the launch before it by itself. */
-bool kj_is_programmatic(const kj_call *call);
-/* Grid, block and all else of a launch on a GPU. */
-kj_cuda_launch kj_describe_launch(const kj_call *call, const kjit_specialization *specialization,
-                                  void *stream);
-/* The same from the kernel's programs. False: not to be had so, or to be refused; kj_configure
- * knows which. */
-bool kj_configure_quickly(kj_call *call);
 kj_scope kj_call_scope(const kj_call *call);
 /* Values of @block or another attribute, missing ones 1. */
 kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
                                   const ki_attribute *attribute, kj_diagnostics *diagnostics,
                                   uint32_t values[3]);
-
-/* ---- shared.c ---- */
-
-/* False: out of memory. */
-bool kj_describe_shared(kjit_kernel *kernel);
-/* Evaluates the extents and sizes dynamic shared memory, of code that has any but the launch's own.
- * Errors: LAUNCH. */
-kjit_status kj_size_shared(kj_call *call, const kj_code *code, kj_diagnostics *diagnostics);
-/* Bytes that the launch's own shared array has at least in a launch of this block; 0: it has none.
- */
-uint64_t kj_own_shared_need(const kj_code *code, const uint32_t block[3]);
-bool kj_needs_shared_by_block(const kj_code *code); /* it depends on the block */
 
 /* ---- specializations ---- */
 
@@ -238,7 +228,8 @@ typedef enum kj_state { KJ_PENDING, KJ_READY, KJ_FAILED } kj_state;
 struct kjit_specialization {
   /* kj_state; what follows mutex is written before READY is and never changes afterwards */
   _Atomic int state;
-  _Atomic(struct kj_direct *) direct; /* see direct.h */
+  /* launch/learned.h; freed as one piece */
+  _Atomic(struct kj_learned *) learned;
   kjit_kernel *kernel;
   uint64_t hash;
   pthread_mutex_t mutex;
@@ -274,15 +265,14 @@ struct kjit_specialization {
   /* graphs and other things that use the code without holding it; added to while it is held */
   _Atomic uint32_t pins;
   kj_hold_slot holds[KJ_SLOTS];
-  _Atomic bool has_tried_plan;
-  _Atomic(kj_plan *) plan; /* see plan.h */
+  _Atomic bool has_tried_learning;
   uint32_t key_count;
   uint64_t key[];
 };
 
 /* ---- holding: evict.c ----
  *
- * Code may be unloaded while its specialization lives on. Whoever uses code, cuda, run or plan
+ * Code may be unloaded while its specialization lives on. Whoever uses code, cuda, run or learned
  * holds the specialization meanwhile; a hold is one addition to a line that the thread has for
  * itself, and never waits. */
 
@@ -341,6 +331,8 @@ kjit_status kj_report_function_failure(const kjit_kernel *kernel, const char *fa
 kjit_status kj_open_failures(kjit_specialization *specialization, kj_diagnostics *diagnostics);
 void kj_close_failures(kjit_specialization *specialization);
 
+/* The facts of a call with a grid and a block. */
+uint32_t kj_find_facts_of(const kj_call *call, bool has_small_offsets);
 enum { KJ_KEY_FIXED_WORDS = 4 };
 /* Fills call->key from bound, device, facts and, where it counts, block. */
 void kj_make_key(kj_call *call);
@@ -438,28 +430,12 @@ void kj_add_extern_key(const kjit_module *module, bool is_cuda, kj_buffer *text)
 
 /* Divides call_bytes of memory: bound arguments, then the key, then the parameter block. */
 size_t kj_divide_memory(kj_call *call, char *memory);
-/* Before the parameters are filled in: structs among them may take more than was counted when the
- * kernel was made, which did not know its types. */
-kjit_status kj_make_room(kj_call *call, const kj_code *code, kj_diagnostics *diagnostics);
 /* What kjit_launch_config.flags may have. */
 enum { KJ_LAUNCH_FLAGS = KJIT_LAUNCH_COOPERATIVE | KJIT_LAUNCH_NO_WAIT | KJIT_LAUNCH_PROGRAMMATIC };
 /* Binds, places and configures the call and finds its code, or compiles it; held. NOT_READY reports
  * nothing. */
 kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t count,
                             kj_diagnostics *diagnostics, kjit_specialization **specialization);
-kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
-                        kj_diagnostics *diagnostics);
-void kj_count_launch(kjit_context *context);
-/* Writes the kernel's parameters by the plan of its code. */
-void kj_marshal(const kj_call *call, const kj_code *code, char *block);
-void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, char *block);
-/* The whole parameter block of a launch on a GPU. */
-/* tensor_map.c: kj_launch_cuda for code with tensor copies, whose other parameters are filled in.
- * Errors: LAUNCH, naming the array that cannot be copied so. */
-kjit_status kj_launch_with_maps(const kj_call *call, const kjit_specialization *specialization,
-                                kj_cuda_launch *launch, kj_diagnostics *diagnostics);
-void kj_fill_parameters(const kj_call *call, const kjit_specialization *specialization);
-
 typedef struct kj_staging kj_staging;
 /* Copies host arrays to the GPU and points bound->target there; NULL staging: none. The device's
  * context is current. */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "memory/device_memory.h"
-#include "launch/plan.h"
+#include "code/dispatch.h"
 
 uint64_t kj_count_launches(const kjit_specialization *specialization)
 {
@@ -65,9 +65,8 @@ static bool try_unload(kjit_specialization *specialization)
     if (!goes) atomic_store(&specialization->state, KJ_READY);
   }
   if (goes) {
-    free(atomic_exchange(&specialization->direct, NULL));
-    kj_free_plan(atomic_exchange(&specialization->plan, NULL));
-    atomic_store(&specialization->has_tried_plan, false);
+    free(atomic_exchange(&specialization->learned, NULL));
+    atomic_store(&specialization->has_tried_learning, false);
     kj_unload_code(specialization);
   }
   pthread_mutex_unlock(&specialization->mutex);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/facts.h"
 #include "code/dispatch.h"
 
 enum { MAX_OPERANDS = 3 };
@@ -48,7 +49,7 @@ static const char *next_operand(const char **at, size_t *length)
   return *length ? start : NULL;
 }
 
-static kjit_status read_aligned(reader *r, const char *operands, uint32_t fact)
+static kjit_status read_array_fact(reader *r, const char *operands, uint32_t fact)
 {
   size_t length;
   uint32_t index;
@@ -98,26 +99,27 @@ static kjit_status read_fact(reader *r, const char *operands)
 {
   size_t length = name_length(r->fact);
 #define IS(name) (length == strlen(name) && !memcmp(r->fact, name, length))
-  if (IS("aligned16")) return read_aligned(r, operands, KJ_FACT_ALIGNED16);
-  if (IS("rows_aligned16")) return read_aligned(r, operands, KJ_FACT_ROWS_ALIGNED16);
+  bool is_all = IS("all") && !operands, is_known = is_all;
+#define KJ_ARRAY_FACT(NAME, text, in_all, holds) \
+  if (IS(text) || (is_all && in_all)) { \
+    is_known = true; \
+    KJ_TRY(read_array_fact(r, operands, KJ_FACT_##NAME)); \
+  }
+#define KJ_CALL_FACT(NAME, field, text, kind, holds) \
+  if ((IS(text) && !operands) || (is_all && (KJ_CALL_FACTS & KJ_CALL_FACT_##NAME))) \
+    is_known = r->signature->field = true;
+#include "facts.def"
+  if (is_all) return read_relation(r, NULL, KJ_RELATION_DISJOINT);
   if (IS("disjoint")) return read_relation(r, operands, KJ_RELATION_DISJOINT);
   if (IS("same") && operands) return read_relation(r, operands, KJ_RELATION_SAME);
   if (IS("block")) return read_block(r, operands);
-  bool is_all = IS("all") && !operands;
-  if (is_all || (IS("offsets32") && !operands)) r->signature->offsets32 = true;
-  if (is_all || (IS("grid32") && !operands)) r->signature->grid32 = true;
-  if (is_all) {
-    KJ_TRY(read_aligned(r, NULL, KJ_FACT_ALIGNED16));
-    return read_relation(r, NULL, KJ_RELATION_DISJOINT);
-  }
-  if (IS("programmatic") && !operands) {
-    r->signature->is_programmatic = true;
-    return KJIT_OK;
-  }
-  bool is_known = (IS("offsets32") || IS("grid32")) && !operands;
 #undef IS
-  return is_known ? KJIT_OK
-                  : refuse(r, "all, aligned16, offsets32, grid32, disjoint or programmatic");
+  static const char expected[] = "all"
+#define KJ_ARRAY_FACT(NAME, text, in_all, holds) ", " text
+#define KJ_CALL_FACT(NAME, field, text, kind, holds) ", " text
+#include "facts.def"
+                                 ", disjoint, same or block";
+  return is_known ? KJIT_OK : refuse(r, expected);
 }
 
 kjit_status kj_read_facts(const kjit_kernel *kernel, const char *facts, kj_argument *arguments,

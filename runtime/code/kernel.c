@@ -195,6 +195,18 @@ static size_t count_call_bytes(const kjit_kernel *kernel)
          2 * sizeof(uint64_t) /* addresses of a failure record and of a sink for what is printed */;
 }
 
+size_t kj_divide_memory(kj_call *call, char *memory)
+{
+  const kjit_kernel *kernel = call->kernel;
+  call->bound = (kj_bound *)memory;
+  call->key = (uint64_t *)(call->bound + kernel->parameter_count);
+  call->shared = (kj_shared_size *)(call->key + kj_key_capacity(kernel));
+  size_t shared_bytes = (kernel->shared_count + 1) * sizeof *call->shared;
+  call->parameters = (char *)call->shared + (shared_bytes + 7) / 8 * 8;
+  call->parameter_room = (size_t)(memory + kernel->call_bytes - call->parameters);
+  return kernel->call_bytes;
+}
+
 static void free_kernel(kjit_kernel *kernel)
 {
   if (!kernel) return;
@@ -210,12 +222,11 @@ static void free_kernel(kjit_kernel *kernel)
   free(kernel);
 }
 
-static bool make_attribute(const kjit_kernel *kernel, const ki_attribute *attribute,
+static void make_attribute(const kjit_kernel *kernel, const ki_attribute *attribute,
                            kj_programs *programs)
 {
   *programs = (kj_programs){ .is_complete = true };
   if (attribute) kj_make_programs(kernel, &attribute->values, false, programs);
-  return programs->is_complete;
 }
 
 static bool make_programs(kjit_kernel *kernel)
@@ -224,11 +235,47 @@ static bool make_programs(kjit_kernel *kernel)
   if (!kernel->range_programs) return false;
   for (uint32_t i = 0; i < kernel->range_count; i++)
     kj_make_programs(kernel, &kernel->ranges[i]->args, true, &kernel->range_programs[i]);
-  bool has_block = make_attribute(kernel, kernel->block, &kernel->block_program),
-       has_grid = make_attribute(kernel, kernel->grid, &kernel->grid_program),
-       has_bounds = make_attribute(kernel, kernel->launch_bounds, &kernel->bounds_program);
-  kernel->is_quick = has_block && has_grid && has_bounds;
+  make_attribute(kernel, kernel->block, &kernel->block_program);
+  make_attribute(kernel, kernel->grid, &kernel->grid_program);
+  make_attribute(kernel, kernel->launch_bounds, &kernel->bounds_program);
   return true;
+}
+
+/* Its shared arrays with extents; which of them the code asks for is known when it is compiled. */
+static bool has_extents(const ki_decl *decl)
+{
+  return decl->kind == KJ_DECL_SHARED && decl->type_expr->kind == KJ_TYPE_STATIC_ARRAY &&
+         decl->type_expr->extents.count;
+}
+
+static bool describe_shared(kjit_kernel *kernel)
+{
+  const ki_decls *locals = &kernel->function->locals;
+  uint32_t count = 0;
+  for (size_t i = 0; i < locals->count; i++) count += has_extents(locals->items[i]);
+  kernel->shared = calloc(count + 1, sizeof *kernel->shared);
+  if (!kernel->shared) return false;
+  for (size_t i = 0; i < locals->count; i++) {
+    const ki_decl *decl = locals->items[i];
+    if (!has_extents(decl)) continue;
+    kj_kernel_shared *row = &kernel->shared[kernel->shared_count++];
+    row->decl = decl;
+    kj_make_programs(kernel, &decl->type_expr->extents, false, &row->programs);
+  }
+  return true;
+}
+
+/* Whether grid, block or shared memory may depend on the parameter. */
+static bool is_shaping(const kjit_kernel *kernel, uint32_t parameter)
+{
+  bool is_used = kj_programs_use(&kernel->block_program, parameter) ||
+                 kj_programs_use(&kernel->grid_program, parameter) ||
+                 kj_programs_use(&kernel->bounds_program, parameter);
+  for (uint32_t i = 0; i < kernel->range_count; i++)
+    is_used = is_used || kj_programs_use(&kernel->range_programs[i], parameter);
+  for (uint32_t i = 0; i < kernel->shared_count; i++)
+    is_used = is_used || kj_programs_use(&kernel->shared[i].programs, parameter);
+  return is_used;
 }
 
 static bool describe_kernel(kjit_kernel *kernel)
@@ -253,9 +300,12 @@ static bool describe_kernel(kjit_kernel *kernel)
   kernel->block_is_static = is_static(kernel, kernel->block);
   kernel->is_range_only = is_range_only(function);
   kernel->has_callee_range = has_callee_range(kernel->module);
-  if (!kj_describe_shared(kernel)) return false;
+  if (!describe_shared(kernel)) return false;
   kernel->call_bytes = count_call_bytes(kernel);
-  return make_programs(kernel);
+  if (!make_programs(kernel)) return false;
+  for (uint32_t i = 0; i < kernel->parameter_count; i++)
+    kernel->parameters[i].is_shaping = is_shaping(kernel, i);
+  return true;
 }
 
 static kjit_kernel *make_kernel(kjit_module *module, const ki_function *function)

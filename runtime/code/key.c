@@ -7,6 +7,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+/* Call facts have bits of their own in the key, and so does that the block is known; facts of an
+ * array are a byte of its word. */
+enum { BLOCK_AT = 32, FACTS_AT = 24 };
+_Static_assert((int)KJ_CALL_FACT_COUNT <= (int)BLOCK_AT && KJ_ARRAY_FACT_COUNT <= 8, "the key has room");
+
 size_t kj_key_capacity(const kjit_kernel *kernel)
 {
   size_t pairs = (size_t)kernel->parameter_count * kernel->parameter_count / 2;
@@ -19,7 +24,7 @@ static void add_argument(kj_call *call, const kj_bound *bound)
   uint64_t *key = call->key;
   uint32_t count = call->key_count;
   key[count++] = (uint64_t)bound->kind | (uint64_t)bound->rank << 8 |
-                 (uint64_t)bound->layout << 16 | (uint64_t)bound->facts << 24 |
+                 (uint64_t)bound->layout << 16 | (uint64_t)bound->facts << FACTS_AT |
                  (uint64_t)bound->type << 32;
   if (bound->kind == KJ_ARGUMENT_FUNCTION) key[count++] = (uint64_t)(uintptr_t)bound->function;
   if (bound->kind == KJ_ARGUMENT_CONST) {
@@ -27,6 +32,15 @@ static void add_argument(kj_call *call, const kj_bound *bound)
     key[count++] = (uint64_t)(bound->value.integer >> 64);
   }
   call->key_count = count;
+}
+
+bool kj_has_relation(const kj_call *call, uint32_t i, uint32_t j)
+{
+  const kj_parameter_row *a = &call->kernel->parameters[i], *b = &call->kernel->parameters[j];
+  bool are_arrays =
+    call->bound[i].kind == KJ_ARGUMENT_ARRAY && call->bound[j].kind == KJ_ARGUMENT_ARRAY;
+  return are_arrays && (a->is_written || b->is_written) && !a->is_general && !b->is_general &&
+         !call->is_general;
 }
 
 /* Two bits for each pair of arrays of which one is written. */
@@ -38,13 +52,12 @@ static void add_relations(kj_call *call)
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     for (uint32_t j = i + 1; j < kernel->parameter_count; j++) {
+      /* of a general one the bits stay ANY */
       if (call->bound[j].kind != KJ_ARGUMENT_ARRAY ||
           !(kernel->parameters[i].is_written || kernel->parameters[j].is_written))
         continue;
-      bool is_general =
-        call->is_general || kernel->parameters[i].is_general || kernel->parameters[j].is_general;
-      word |= (uint64_t)(is_general ? KJ_RELATION_ANY : kj_relate(&call->bound[i], &call->bound[j]))
-              << used;
+      if (kj_has_relation(call, i, j))
+        word |= (uint64_t)kj_relate(&call->bound[i], &call->bound[j]) << used;
       used += 2;
       if (used < 64) continue;
       call->key[call->key_count++] = word;
@@ -55,26 +68,41 @@ static void add_relations(kj_call *call)
   if (used) call->key[call->key_count++] = word;
 }
 
+static bool is_programmatic(const kj_call *call)
+{
+  enum { FROM = 90 };
+  return (call->config->flags & KJIT_LAUNCH_PROGRAMMATIC) && kj_is_cuda(call->device) &&
+         call->device->info.compute_capability >= FROM && call->device->driver->cuLaunchKernelEx;
+}
+
+uint32_t kj_find_facts_of(const kj_call *call, bool has_small_offsets)
+{
+  uint32_t facts = kj_find_call_facts(
+    (kj_call_place){ .has_small_offsets = has_small_offsets,
+                     .blocks = (uint64_t)call->grid[0] * call->grid[1] * call->grid[2],
+                     .threads = (uint64_t)call->block[0] * call->block[1] * call->block[2],
+                     .is_programmatic = is_programmatic(call) });
+  return call->is_general ? facts & ~(uint32_t)KJ_CALL_FACTS : facts;
+}
+
 void kj_make_key(kj_call *call)
 {
   const kjit_kernel *kernel = call->kernel;
   const kjit_device *device = call->device;
-  bool knows_block = !kj_is_cuda(device) || kernel->block_is_static, has_array = false;
-  call->offsets32 = !call->is_general;
-  call->is_programmatic = kj_is_programmatic(call);
+  bool knows_block = kj_knows_block(kernel, device), has_array = false, has_small_offsets = true;
   call->key_count = KJ_KEY_FIXED_WORDS;
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     add_argument(call, &call->bound[i]);
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     has_array = true;
-    call->offsets32 =
-      call->offsets32 && call->bound[i].offsets_fit && !kernel->parameters[i].is_general;
+    has_small_offsets =
+      has_small_offsets && call->bound[i].offsets_fit && !kernel->parameters[i].is_general;
   }
   if (has_array) add_relations(call);
   call->key[0] = (uint64_t)device->info.kind | (uint64_t)(uint32_t)device->info.ordinal << 8 |
                  (uint64_t)atomic_load_explicit(&device->generation, memory_order_relaxed) << 32;
-  call->key[1] = (uint64_t)call->offsets32 | (uint64_t)call->grid32 << 1 |
-                 (uint64_t)knows_block << 2 | (uint64_t)call->is_programmatic << 3;
+  call->facts = kj_find_facts_of(call, has_small_offsets);
+  call->key[1] = (uint64_t)call->facts | (uint64_t)knows_block << BLOCK_AT;
   call->key[2] = knows_block ? (uint64_t)call->block[0] | (uint64_t)call->block[1] << 32 : 0;
   call->key[3] = knows_block ? call->block[2] : 0;
 }
@@ -82,14 +110,12 @@ void kj_make_key(kj_call *call)
 void kj_drop_facts(kj_call *call)
 {
   call->is_general = true;
-  call->grid32 = false;
   for (uint32_t i = 0; i < call->kernel->parameter_count; i++)
     if (call->bound[i].kind == KJ_ARGUMENT_ARRAY) call->bound[i].facts = 0;
 }
 
 /* ---- keys that differ in facts only ---- */
 
-enum { FACTS_AT = 24, OFFSETS32 = 1, GRID32 = 2 };
 static const uint64_t facts_mask = (uint64_t)0xff << FACTS_AT;
 
 /* Words that an argument has after the first. */
@@ -110,7 +136,7 @@ static bool has_relations(uint64_t wanted, uint64_t given)
 kj_key_match kj_match_key(const kjit_kernel *kernel, const uint64_t *known, const uint64_t *key,
                           uint32_t count)
 {
-  uint64_t facts = OFFSETS32 | GRID32, known_flags = known[1], flags = key[1];
+  uint64_t facts = KJ_CALL_FACTS, known_flags = known[1], flags = key[1];
   if (known[0] != key[0] || ((known_flags ^ flags) & ~facts) || known[2] != key[2] ||
       known[3] != key[3])
     return KJ_KEY_OTHER;
@@ -128,7 +154,7 @@ kj_key_match kj_match_key(const kjit_kernel *kernel, const uint64_t *known, cons
 
 uint32_t kj_count_facts(const uint64_t *key, uint32_t count)
 {
-  uint32_t facts = (uint32_t)__builtin_popcountll(key[1] & (OFFSETS32 | GRID32));
+  uint32_t facts = (uint32_t)__builtin_popcountll(key[1] & KJ_CALL_FACTS);
   for (uint32_t at = KJ_KEY_FIXED_WORDS; at < count; at++)
     /* types and values add the same to all that are compared */
     facts += (uint32_t)__builtin_popcountll(key[at]);

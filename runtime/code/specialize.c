@@ -24,18 +24,13 @@ static kj_argument describe_argument(const kj_call *call, const kj_bound *bound)
 
 static void fill_relations(const kj_call *call, uint8_t *relations)
 {
-  const kjit_kernel *kernel = call->kernel;
-  uint32_t count = kernel->parameter_count;
+  uint32_t count = call->kernel->parameter_count;
   for (uint32_t i = 0; i < count; i++) {
     for (uint32_t j = 0; j < count; j++) {
       uint8_t *relation = &relations[i * count + j];
-      const kjit_kernel *k = kernel;
       *relation = KJ_RELATION_ANY;
-      if (call->bound[i].kind != KJ_ARGUMENT_ARRAY || call->bound[j].kind != KJ_ARGUMENT_ARRAY)
-        continue;
-      if (i == j) *relation = KJ_RELATION_SAME;
-      else if (!call->is_general && (k->parameters[i].is_written || k->parameters[j].is_written) &&
-               !k->parameters[i].is_general && !k->parameters[j].is_general)
+      if (i == j && call->bound[i].kind == KJ_ARGUMENT_ARRAY) *relation = KJ_RELATION_SAME;
+      else if (i != j && kj_has_relation(call, i, j))
         *relation = (uint8_t)kj_relate(&call->bound[i], &call->bound[j]);
     }
   }
@@ -54,7 +49,7 @@ static char *print_signature(const kj_call *call)
   return kj_take_text(&text);
 }
 
-static void print_aligned(const kj_call *call, uint32_t fact, const char *name, kj_buffer *text)
+static void print_array_fact(const kj_call *call, uint32_t fact, const char *name, kj_buffer *text)
 {
   const char *separator = "(";
   uint32_t count = 0;
@@ -90,11 +85,11 @@ static char *print_facts(const kj_call *call, const kj_signature *signature)
 {
   kj_buffer text = { 0 };
   kj_append_text(&text, "");
-  print_aligned(call, KJ_FACT_ALIGNED16, "aligned16", &text);
-  print_aligned(call, KJ_FACT_ROWS_ALIGNED16, "rows_aligned16", &text);
-  if (signature->offsets32) kj_append_format(&text, "%soffsets32", text.length ? " " : "");
-  if (signature->grid32) kj_append_format(&text, "%sgrid32", text.length ? " " : "");
-  if (signature->is_programmatic) kj_append_format(&text, "%sprogrammatic", text.length ? " " : "");
+#define KJ_ARRAY_FACT(NAME, name, in_all, holds) \
+  print_array_fact(call, KJ_FACT_##NAME, name, &text);
+#define KJ_CALL_FACT(NAME, field, name, kind, holds) \
+  if (signature->field) kj_append_format(&text, "%s" name, text.length ? " " : "");
+#include "facts.def"
   print_relations(call, signature->relations, &text);
   if (signature->block[0])
     kj_append_format(&text, "%sblock(%u, %u, %u)", text.length ? " " : "", signature->block[0],
@@ -403,11 +398,7 @@ static kjit_status describe_call(const kj_call *call, kj_diagnostics *diagnostic
   uint32_t count = call->kernel->parameter_count;
   kj_argument *arguments = calloc(count + 1, sizeof *arguments);
   uint8_t *relations = calloc((size_t)count * count + 1, sizeof *relations);
-  *signature = (kj_signature){ .arguments = arguments,
-                               .count = count,
-                               .offsets32 = call->offsets32,
-                               .grid32 = call->grid32,
-                               .relations = relations };
+  *signature = (kj_signature){ .arguments = arguments, .count = count, .relations = relations };
   if (!arguments || !relations) {
     free(arguments);
     free(relations);
@@ -416,8 +407,10 @@ static kjit_status describe_call(const kj_call *call, kj_diagnostics *diagnostic
   }
   for (uint32_t i = 0; i < count; i++) arguments[i] = describe_argument(call, &call->bound[i]);
   fill_relations(call, relations);
-  signature->is_programmatic = call->is_programmatic;
-  if (!kj_is_cuda(call->device) || call->kernel->block_is_static)
+#define KJ_CALL_FACT(NAME, field, name, kind, holds) \
+  signature->field = call->facts & KJ_CALL_FACT_##NAME;
+#include "facts.def"
+  if (kj_knows_block(call->kernel, call->device))
     memcpy(signature->block, call->block, sizeof signature->block);
   return KJIT_OK;
 }

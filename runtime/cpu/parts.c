@@ -18,7 +18,7 @@
 #endif
 
 enum {
-  WARP = 32,
+  WARP = KJ_WARP_THREADS,
   NAMED = 16,
   MOST_PARTS = 16384,
   STACK_BYTES = 512 * 1024,

@@ -397,7 +397,7 @@ static bool evaluate_name(kj_scope *scope, const ki_expr *expr, known *k)
   case KJ_BUILTIN_PI: return give_literal(ki_float_value(KJ_WEAK_FLOAT, M_PI), k);
   case KJ_BUILTIN_INF: return give_literal(ki_float_value(KJ_WEAK_FLOAT, INFINITY), k);
   case KJ_BUILTIN_NAN: return give_literal(ki_float_value(KJ_WEAK_FLOAT, NAN), k);
-  case KJ_BUILTIN_WARPSIZE: return give_literal(ki_integer_value(KJ_WEAK_INT, 32), k);
+  case KJ_BUILTIN_WARPSIZE: return give_literal(ki_integer_value(KJ_WEAK_INT, KJ_WARP_THREADS), k);
   default: return refuse(scope, expr, "is a position");
   }
 }

@@ -3,211 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/run.h"
-#include "launch/direct.h"
-#include "launch/plan.h"
+#include "launch/agree.h"
+#include "launch/learned.h"
+#include "launch/shape.h"
+#include "launch/start.h"
 #include "stream/stream.h"
-#include "report/print.h"
-#include "native/support_routines.h"
 
 /* Memory of a call that most kernels need no more than. */
-enum { CALL_BYTES = 8192 };
-
-/* ---- parameters ---- */
-
-static inline uint64_t read_parameter(const kj_bound *bound, const kj_parameter *parameter)
-{
-  if (parameter->kind == KJ_PARAMETER_POINTER) return bound->target;
-  if (parameter->kind == KJ_PARAMETER_EXTENT) return (uint64_t)bound->shape[parameter->dimension];
-  if (parameter->kind == KJ_PARAMETER_SCALAR) return bound->bits[0];
-  return bound->rank == 1 && !bound->strides ? 1
-                                             : (uint64_t)kj_stride_of(bound, parameter->dimension);
-}
-
-static void marshal_shared(const kj_call *call, const kj_parameter *parameter, char *block)
-{
-  const kj_shared_size *size = &call->shared[parameter->argument];
-  bool is_offset = parameter->kind == KJ_PARAMETER_SHARED_OFFSET;
-  memcpy(block + parameter->offset,
-         is_offset ? &size->offset : &size->extents[parameter->dimension], sizeof(uint32_t));
-}
-
-void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, char *block)
-{
-  if (parameter->kind == KJ_PARAMETER_TENSOR_MAP) return; /* kj_launch_with_maps */
-  if (parameter->kind >= KJ_PARAMETER_SHARED_OFFSET) {
-    marshal_shared(call, parameter, block);
-    return;
-  }
-  const kj_bound *bound = &call->bound[parameter->argument];
-  char *place = block + parameter->offset;
-  if (parameter->part) {
-    memcpy(place, (const char *)(uintptr_t)bound->bits[0] + parameter->part - 1,
-           parameter->size_bytes);
-    return;
-  }
-  uint64_t word = read_parameter(bound, parameter);
-  if (parameter->size_bytes == 8) memcpy(place, &word, 8);
-  else if (parameter->size_bytes == 4) memcpy(place, &word, 4);
-  else memcpy(place, bound->bits, parameter->size_bytes); /* scalars only */
-}
-
-void kj_marshal(const kj_call *call, const kj_code *code, char *block)
-{
-  for (uint32_t i = 0; i < code->parameter_count; i++)
-    kj_marshal_parameter(call, &code->parameters[i], block);
-}
-
-/* Where a thread that fails leaves word of it. */
-static void pass_failure_record(const kj_code *code, uint64_t address, char *block)
-{
-  if (code->failures) memcpy(block + code->failure_offset, &address, sizeof address);
-}
-
-void kj_fill_parameters(const kj_call *call, const kjit_specialization *specialization)
-{
-  const kj_plan *plan = atomic_load_explicit(&specialization->plan, memory_order_acquire);
-  if (plan) kj_marshal_by_plan(call, plan, &specialization->code, call->parameters);
-  else kj_marshal(call, &specialization->code, call->parameters);
-  pass_failure_record(&specialization->code, specialization->failure_address, call->parameters);
-}
-
-/* ---- CPU ---- */
-
-/* Grids of one-thread blocks for kernels that are grid_ranges only: enough pieces that unequal ones
- * even out, none so short that starting it costs more than its work. */
-static void cut_range(const kj_call *call, kj_cpu_launch *launch)
-{
-  enum { PIECES = 4, LEAST = 256 };
-  uint64_t wanted = (uint64_t)call->device->workers * PIECES, pieces = wanted;
-  if (call->has_elements && call->elements / LEAST < wanted) pieces = call->elements / LEAST;
-  launch->grid.grid[0] = pieces ? (uint32_t)pieces : 1;
-  launch->grid.grid[1] = launch->grid.grid[2] = 1;
-  launch->grid.block[0] = launch->grid.block[1] = launch->grid.block[2] = 1;
-}
-
-/* Waking the other cores takes some microseconds. A vectorized loop is known to do little per
- * element; anything else may do much. */
-static bool is_small(const kj_call *call, const kj_code *code)
-{
-  enum { FEW_ELEMENTS = 16384, FEW_THREADS = 512 };
-  if (code->is_range_only && call->has_elements)
-    return call->elements < (code->elements_a_thread ? FEW_ELEMENTS : FEW_THREADS);
-  uint64_t blocks = (uint64_t)call->grid[0] * call->grid[1] * call->grid[2];
-  return blocks * call->block[0] * call->block[1] * call->block[2] < FEW_THREADS &&
-         blocks < FEW_THREADS;
-}
-
-/* Behind the block's memory what is known about it, where accesses are watched. */
-static void set_scratch(kj_cpu_launch *launch, const kj_code *code)
-{
-  enum { LINE = 64 };
-  uint64_t bytes = launch->scratch_bytes;
-  launch->zeroed_from = code->is_watched ? (bytes + LINE - 1) / LINE * LINE : bytes;
-  if (code->is_watched)
-    launch->scratch_bytes = launch->zeroed_from + sizeof(kn_watch) + bytes * sizeof(kn_watch_cell);
-}
-
-static kjit_status run_printing(const kj_call *call, const kj_code *code,
-                                const kj_cpu_launch *launch, kj_diagnostics *diagnostics)
-{
-  kj_cpu_prints prints;
-  uint64_t address = (uint64_t)(uintptr_t)&prints;
-  kj_begin_cpu_prints(&prints, call->kernel->context, code);
-  memcpy(call->parameters + code->print_offset, &address, sizeof address);
-  kjit_status status = kj_run_cpu(call->device, launch, diagnostics);
-  kj_end_cpu_prints(&prints);
-  return status;
-}
-
-static kjit_status run_on_cpu(kj_call *call, kjit_specialization *specialization,
-                              kj_diagnostics *diagnostics)
-{
-  const kj_code *code = &specialization->code;
-  KJ_TRY(kj_make_room(call, code, diagnostics));
-  kj_cpu_launch launch = { .kernel = specialization->run,
-                           .parameters = call->parameters,
-                           .scratch_bytes = code->scratch_bytes + call->dynamic_shared_bytes };
-  kj_marshal(call, code, call->parameters);
-  memcpy(launch.grid.grid, call->grid, sizeof call->grid);
-  memcpy(launch.grid.block, call->block, sizeof call->block);
-  launch.grid.dynamic_shared_bytes = call->dynamic_shared_bytes;
-  for (int i = 0; i < 3; i++) launch.grid.cluster[i] = call->cluster[i] ? call->cluster[i] : 1;
-  launch.is_cooperative = code->is_cooperative;
-  launch.parts = (kj_cpu_parts)code->cpu_parts;
-  set_scratch(&launch, code);
-  launch.is_small = is_small(call, code);
-  if (code->is_range_only) cut_range(call, &launch);
-  kj_failure_record record;
-  record.state = KJ_FAILURE_FREE;
-  pass_failure_record(code, (uint64_t)(uintptr_t)&record, call->parameters);
-  KJ_TRY(code->prints ? run_printing(call, code, &launch, diagnostics)
-                      : kj_run_cpu(call->device, &launch, diagnostics));
-  return record.state == KJ_FAILURE_WRITTEN
-           ? kj_report_failure(specialization, &record, diagnostics)
-           : KJIT_OK;
-}
-
-/* ---- GPU ---- */
-
-static kjit_status launch_here(kj_call *call, kjit_specialization *specialization, void *stream,
-                               kj_diagnostics *diagnostics)
-{
-  KJ_TRY(kj_make_room(call, &specialization->code, diagnostics));
-  kj_cuda_launch launch = kj_describe_launch(call, specialization, stream);
-  kj_fill_parameters(call, specialization);
-  if (specialization->code.tensor_map_count)
-    return kj_launch_with_maps(call, specialization, &launch, diagnostics);
-  return kj_launch_cuda(call->device, &specialization->cuda, &launch, diagnostics);
-}
-
-static kjit_status launch_staged(kj_call *call, kjit_specialization *specialization, void *stream,
-                                 kj_diagnostics *diagnostics)
-{
-  kj_staging *staging = NULL;
-  kjit_status status = kj_stage_in(call, stream, diagnostics, &staging);
-  if (status == KJIT_OK) status = launch_here(call, specialization, stream, diagnostics);
-  if (status == KJIT_OK) status = kj_stage_out(call, stream, staging, diagnostics);
-  kj_free_staging(call, staging);
-  return status;
-}
-
-static kjit_status run_on_gpu(kj_call *call, kjit_specialization *specialization,
-                              kj_diagnostics *diagnostics)
-{
-  void *stream = call->stream ? call->stream->native : NULL, *previous;
-  if (!call->has_host_arrays) return launch_here(call, specialization, stream, diagnostics);
-  if (call->stream && atomic_load_explicit(&call->stream->capture, memory_order_relaxed))
-    return kj_error(
-      diagnostics, KJIT_ERROR_MISUSE,
-      "host arrays cannot be part of a capture on a GPU: copy them to device arrays first");
-  KJ_TRY(kj_enter_device(call->device, diagnostics, &previous));
-  kjit_status status = launch_staged(call, specialization, stream, diagnostics);
-  kj_leave_device(call->device, previous);
-  return status;
-}
+enum { CALL_BYTES = 8192, MEMORY_ALIGNMENT = 64 };
 
 /* ---- the stages ---- */
-
-kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
-                        kj_diagnostics *diagnostics)
-{
-  KJ_TRY(kj_fit_grid(call, specialization, diagnostics));
-  if (!call->has_nothing)
-    KJ_TRY(kj_is_cuda(call->device) ? run_on_gpu(call, specialization, diagnostics)
-                                    : run_on_cpu(call, specialization, diagnostics));
-  if (call->is_miss)
-    atomic_fetch_add_explicit(&call->kernel->context->counters.missed_launches, 1,
-                              memory_order_relaxed);
-  kj_count_launch(call->kernel->context);
-  return KJIT_OK;
-}
-
-void kj_count_launch(kjit_context *context)
-{
-  uint32_t own = kj_slot();
-  kj_count_up(&context->launches[own].count, own);
-}
 
 /* Compiled now, or, where the call must not wait, later. */
 static kjit_status make_specialization(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
@@ -252,15 +57,21 @@ static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostic
   return make_specialization(call, hash, diagnostics, specialization);
 }
 
-kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t count,
-                            kj_diagnostics *diagnostics, kjit_specialization **specialization)
+static kjit_status bind_and_shape(kj_call *call, const kjit_arg *arguments, size_t count,
+                                  kj_diagnostics *diagnostics)
 {
   KJ_TRY(kj_bind_arguments(call, arguments, count, diagnostics));
   KJ_TRY(kj_choose_device(call, arguments, diagnostics));
   KJ_TRY(kj_check_device(call->device, diagnostics));
   call->is_sealed = atomic_load_explicit(&call->kernel->is_sealed, memory_order_acquire);
   if (call->is_sealed) KJ_TRY(kj_match_signature(call, arguments, diagnostics));
-  KJ_TRY(kj_configure(call, diagnostics));
+  return kj_choose_shape(call, diagnostics);
+}
+
+kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t count,
+                            kj_diagnostics *diagnostics, kjit_specialization **specialization)
+{
+  KJ_TRY(bind_and_shape(call, arguments, count, diagnostics));
   return find_specialization(call, diagnostics, specialization);
 }
 
@@ -269,7 +80,7 @@ static void note_recent(const kj_call *call, kjit_specialization *specialization
 {
   kjit_kernel *kernel = call->kernel;
   _Atomic(kjit_specialization *) *recent = &kernel->recent[kj_slot()].specialization;
-  if (!atomic_load_explicit(&specialization->plan, memory_order_acquire) ||
+  if (!atomic_load_explicit(&specialization->learned, memory_order_acquire) ||
       atomic_load_explicit(recent, memory_order_relaxed) == specialization)
     return;
   atomic_store(recent, specialization);
@@ -282,8 +93,7 @@ static kjit_status launch(kj_call *call, const kjit_arg *arguments, size_t count
 {
   kjit_specialization *specialization;
   KJ_TRY(kj_prepare_call(call, arguments, count, diagnostics, &specialization));
-  if (!call->is_makeshift && !call->is_general)
-    kj_learn_plan(call, specialization, arguments, count);
+  kj_learn(call, specialization, arguments, count);
   note_recent(call, specialization);
   kjit_status status = kj_run_call(call, specialization, diagnostics);
   if (status == KJIT_OK && call->stream &&
@@ -295,62 +105,72 @@ static kjit_status launch(kj_call *call, const kjit_arg *arguments, size_t count
   return status;
 }
 
-size_t kj_divide_memory(kj_call *call, char *memory)
+/* ---- assertions ---- */
+
+static bool are_same(const kj_call *call, const kj_call *decided,
+                     const kjit_specialization *specialization)
 {
-  const kjit_kernel *kernel = call->kernel;
-  call->bound = (kj_bound *)memory;
-  call->key = (uint64_t *)(call->bound + kernel->parameter_count);
-  call->shared = (kj_shared_size *)(call->key + kj_key_capacity(kernel));
-  size_t shared_bytes = (kernel->shared_count + 1) * sizeof *call->shared;
-  call->parameters = (char *)call->shared + (shared_bytes + 7) / 8 * 8;
-  call->parameter_room = (size_t)(memory + kernel->call_bytes - call->parameters);
-  return kernel->call_bytes;
+  const kj_code *code = &specialization->code;
+  bool has_same_cluster = !memcmp(call->cluster, decided->cluster, sizeof call->cluster);
+  return !memcmp(call->grid, decided->grid, sizeof call->grid) &&
+         !memcmp(call->block, decided->block, sizeof call->block) && has_same_cluster &&
+         call->dynamic_shared_bytes == decided->dynamic_shared_bytes &&
+         call->is_cooperative == decided->is_cooperative &&
+         !memcmp(call->parameters, decided->parameters, code->parameter_bytes);
 }
 
-kjit_status kj_make_room(kj_call *call, const kj_code *code, kj_diagnostics *diagnostics)
+static kjit_status decide_again(kj_call *call, kjit_specialization *specialization,
+                                const kjit_arg *arguments, size_t count,
+                                kj_diagnostics *diagnostics, bool *has_key)
 {
-  if (code->parameter_bytes <= call->parameter_room) return KJIT_OK;
-  char *larger = realloc(call->own_parameters, code->parameter_bytes);
-  if (!larger) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  call->parameters = call->own_parameters = larger;
-  call->parameter_room = code->parameter_bytes;
+  KJ_TRY(bind_and_shape(call, arguments, count, diagnostics));
+  kj_make_key(call);
+  *has_key = call->key_count == specialization->key_count &&
+             !memcmp(call->key, specialization->key, call->key_count * sizeof *call->key);
+  if (!*has_key) return KJIT_OK;
+  KJ_TRY(kj_fit_shape(call, specialization, diagnostics));
+  KJ_TRY(kj_make_room(call, &specialization->code, diagnostics));
+  memset(call->parameters, 0, specialization->code.parameter_bytes); /* what lies between */
+  kj_marshal(call, specialization);
   return KJIT_OK;
 }
 
-/* The way of nearly every launch. */
-static bool launch_again(kj_call *call, const kjit_arg *arguments, size_t count,
-                         kj_diagnostics *diagnostics)
+bool kj_agrees(const kj_call *decided, kjit_specialization *specialization,
+               const kjit_arg *arguments, size_t count)
 {
-  /* the graph keeps what the call has */
-  if (call->config->stream &&
-      atomic_load_explicit(&call->config->stream->capture, memory_order_relaxed))
-    return false;
-  kjit_specialization *recent =
-    atomic_load_explicit(&call->kernel->recent[kj_slot()].specialization, memory_order_acquire);
-  if (!recent || !kj_hold(recent)) return false;
-  bool is_followed = kj_follow_plan(call, recent, arguments, count);
-  bool is_launched = is_followed && kj_run_call(call, recent, diagnostics) == KJIT_OK;
-  kj_release(recent, is_launched);
-  return is_followed;
+  kjit_kernel *kernel = decided->kernel;
+  kj_diagnostics diagnostics = { 0 };
+  char *memory = aligned_alloc(MEMORY_ALIGNMENT, (kernel->call_bytes + MEMORY_ALIGNMENT - 1) /
+                                                   MEMORY_ALIGNMENT * MEMORY_ALIGNMENT);
+  kj_call call = { .kernel = kernel,
+                   .config = decided->config,
+                   .runtime = kj_get_runtime(kernel->context) };
+  if (!memory) return true;
+  (void)kj_divide_memory(&call, memory);
+  bool has_key = false;
+  kjit_status status =
+    decide_again(&call, specialization, arguments, count, &diagnostics, &has_key);
+  /* another thread has sealed the kernel meanwhile, or the device is lost, or memory is short */
+  bool is_other = call.is_sealed || status == KJIT_ERROR_DEVICE || status == KJIT_ERROR_MEMORY;
+  bool agrees = status == KJIT_OK ? has_key && are_same(&call, decided, specialization) : is_other;
+  kj_free_diagnostics(&diagnostics);
+  free(call.own_parameters);
+  free(memory);
+  return agrees || (is_other && !has_key);
 }
+
+/* ---- entry ---- */
 
 static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launch_config *config,
                              const kjit_arg *arguments, size_t count)
 {
   kj_diagnostics diagnostics = { 0 };
-  kj_call call = { .kernel = kernel, .config = config };
+  kj_call call = { .kernel = kernel, .config = config, .runtime = kj_get_runtime(kernel->context) };
+  if (!call.runtime) return ki_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory");
   (void)kj_divide_memory(&call, memory);
-  if (!launch_again(&call, arguments, count, &diagnostics)) {
-    free(call.own_parameters);
-    call = (kj_call){ .kernel = kernel,
-                      .config = call.config,
-                      .runtime = kj_get_runtime(kernel->context) };
-    (void)kj_divide_memory(&call, memory);
-    if (!call.runtime) return ki_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory");
-    kjit_status status = launch(&call, arguments, count, &diagnostics);
-    if (status == KJIT_NOT_READY) return status; /* nothing was filled in */
-  }
+  kjit_status status = launch(&call, arguments, count, &diagnostics);
   free(call.own_parameters);
+  if (status == KJIT_NOT_READY) return status; /* nothing was filled in */
   /* an error for whose message there was no memory has a status only */
   bool is_told = diagnostics.count || diagnostics.status != KJIT_OK;
   return is_told ? ki_finish_call(kernel->context, &diagnostics) : KJIT_OK;
@@ -366,8 +186,8 @@ static bool is_recorded(const kjit_stream *stream)
 static kjit_status launch_anyhow(kjit_kernel *kernel, const kjit_launch_config *config,
                                  const kjit_arg *arguments, size_t count)
 {
-  _Alignas(64) char small[CALL_BYTES];
-  uint32_t unknown = config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS; /* the direct way takes none */
+  _Alignas(MEMORY_ALIGNMENT) char small[CALL_BYTES];
+  uint32_t unknown = config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS; /* the learned way takes none */
   if (unknown)
     return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: unknown flags %#x",
                         unknown);
@@ -397,7 +217,7 @@ kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config,
                         const kjit_arg *arguments, size_t count)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;
-  int status = kj_launch_directly(kernel, config, arguments, count);
+  int status = kj_launch_learned(kernel, config, arguments, count);
   return status != KJ_OTHER_WAY ? (kjit_status)status
                                 : launch_by_rules(kernel, config, arguments, count);
 }

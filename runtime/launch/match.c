@@ -170,7 +170,7 @@ static void convert_array(kj_bound *bound, const ki_type_info *wanted, const kji
     argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor : &argument->value.array->tensor;
   bound->layout = KJIT_LAYOUT_STRIDED;
   bound->strides = tensor->strides;
-  bound->facts &= (uint8_t)~KJ_FACT_ROWS_ALIGNED16;
+  bound->facts = (uint8_t)kj_find_array_facts((kj_array_place){ .address = bound->address });
 }
 
 static void convert_scalar(kj_bound *bound, const kj_argument *wanted)

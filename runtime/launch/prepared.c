@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launch/plan.h"
+#include "launch/learned.h"
+#include "launch/shape.h"
+#include "launch/start.h"
 #include "support/assert.h"
 #include "support/host_process.h"
 #include "stream/stream.h"
@@ -134,25 +136,9 @@ static kjit_status keep_argument(kjit_prepared *prepared, size_t index, const kj
 
 /* ---- which scalars can be written in place ---- */
 
-static bool uses_scalar(const kj_programs *programs, uint32_t index)
-{
-  for (uint32_t i = 0; i < programs->count; i++)
-    for (uint32_t k = 0; k < programs->items[i].count; k++)
-      if (programs->items[i].steps[k].op == KJ_STEP_SCALAR &&
-          programs->items[i].steps[k].parameter == index)
-        return true;
-  return !programs->is_complete; /* nobody knows */
-}
-
 static bool shapes_launch(const kjit_kernel *kernel, uint32_t index)
 {
-  bool is_used = uses_scalar(&kernel->block_program, index) ||
-                 uses_scalar(&kernel->grid_program, index) ||
-                 uses_scalar(&kernel->bounds_program, index);
-  for (uint32_t i = 0; i < kernel->range_count; i++)
-    is_used = is_used || uses_scalar(&kernel->range_programs[i], index);
-  for (uint32_t i = 0; i < kernel->shared_count; i++)
-    is_used = is_used || uses_scalar(&kernel->shared[i].programs, index);
+  bool is_used = kernel->parameters[index].is_shaping;
   /* a default may be made of it */
   for (uint32_t i = 0; i < kernel->parameter_count; i++)
     is_used = is_used || kernel->parameters[i].decl->value;
@@ -219,10 +205,10 @@ static kjit_status fill_call(kjit_prepared *prepared, kjit_specialization *found
                              kj_diagnostics *diagnostics)
 {
   kjit_specialization *known = prepared->specialization;
-  KJ_TRY(kj_fit_grid(&prepared->call, found, diagnostics));
+  KJ_TRY(kj_fit_shape(&prepared->call, found, diagnostics));
   KJ_TRY(kj_make_room(&prepared->call, &found->code, diagnostics));
   prepared->specialization = found;
-  kj_fill_parameters(&prepared->call, found);
+  kj_marshal(&prepared->call, found);
   if (found != known) find_scalars(prepared);
   prepared->is_stale = prepared->call.is_makeshift;
   set_ready(prepared);
@@ -237,13 +223,12 @@ static kjit_status find_code(kjit_prepared *prepared, kj_diagnostics *diagnostic
   bool is_open = prepared->is_sealed ==
                  atomic_load_explicit(&prepared->kernel->is_sealed, memory_order_acquire),
        is_held = known && is_open && kj_hold(known);
-  if (!is_held || !kj_follow_plan(call, known, prepared->arguments, prepared->count)) {
+  if (!is_held || !kj_follow_learned(call, known, prepared->arguments, prepared->count)) {
     if (is_held) kj_release(known, false);
     begin_call(prepared);
     KJ_TRY(kj_prepare_call(call, prepared->arguments, prepared->count, diagnostics, &found));
     prepared->is_sealed = call->is_sealed;
-    if (!call->is_makeshift && !call->is_general)
-      kj_learn_plan(call, found, prepared->arguments, prepared->count);
+    kj_learn(call, found, prepared->arguments, prepared->count);
   }
   kjit_status status = fill_call(prepared, found, diagnostics);
   kj_release(found, false);
@@ -537,7 +522,6 @@ static inline bool is_current(const ready_launch *ready, const kjit_device *devi
 
 kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
 {
-  enum { BUFFER_POINTER = 1, BUFFER_SIZE = 2 };
   if (!prepared) return KJIT_ERROR_MISUSE;
   const ready_launch *ready = &prepared->ready;
   kjit_device *device = prepared->call.device;
@@ -547,15 +531,10 @@ kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
       !kj_hold_of(ready->specialization, own))
     return run_by_rules(prepared, stream);
   const kj_cuda_function *function = &ready->specialization->cuda;
-  size_t parameter_bytes = ready->specialization->code.parameter_bytes;
-  void *native = stream ? stream->native : NULL;
-  void *block_and_size[] = { (void *)(uintptr_t)BUFFER_POINTER, prepared->call.parameters,
-                             (void *)(uintptr_t)BUFFER_SIZE, &parameter_bytes, NULL };
-  kj_mark_launch(device, function->mark, native);
-  int result = device->driver->cuLaunchKernel(function->function, ready->grid[0], ready->grid[1],
-                                              ready->grid[2], ready->block[0], ready->block[1],
-                                              ready->block[2], ready->shared_bytes, native, NULL,
-                                              parameter_bytes ? block_and_size : NULL);
+  int result =
+    kj_launch_function(device, function->function, function->mark, ready->grid, ready->block,
+                       ready->shared_bytes, stream ? stream->native : NULL,
+                       prepared->call.parameters, ready->specialization->code.parameter_bytes);
   kjit_status status = __builtin_expect(result, 0) ? retry(prepared, stream, result) : KJIT_OK;
   kj_release_of(ready->specialization, own, status == KJIT_OK);
   note_uses(prepared, stream);

@@ -24,12 +24,6 @@ static bool add(maker *m, kj_step_op op, uint32_t parameter, int64_t number)
   return true;
 }
 
-static bool add_argument(maker *m, kj_step_op op, uint32_t parameter, int64_t number)
-{
-  m->program->uses_arguments = true;
-  return add(m, op, parameter, number);
-}
-
 static bool add_number(maker *m, kjit_type type, __int128 number)
 {
   bool is_made =
@@ -69,10 +63,7 @@ static bool is_shape(const ki_expr *expr)
 static bool make_decl(maker *m, const ki_expr *expr)
 {
   const ki_decl *decl = expr->decl;
-  /* part of the key: no argument in this sense */
-  if (decl->kind == KJ_DECL_PARAM && decl->is_const) return add(m, KJ_STEP_SCALAR, decl->index, 0);
-  if (decl->kind == KJ_DECL_PARAM)
-    return !decl->is_func && add_argument(m, KJ_STEP_SCALAR, decl->index, 0);
+  if (decl->kind == KJ_DECL_PARAM) return !decl->is_func && add(m, KJ_STEP_SCALAR, decl->index, 0);
   if (decl->kind == KJ_DECL_CONST) {
     kj_scope nothing = { 0 };
     ki_value value;
@@ -90,7 +81,7 @@ static bool make_field(maker *m, const ki_expr *expr)
     return expr->name[0] >= 'x' && expr->name[0] <= 'z' && !expr->name[1] &&
            add(m, KJ_STEP_BLOCK, 0, expr->name[0] - 'x');
   return !strcmp(expr->name, "size") && is_parameter(m, expr->x, &parameter) &&
-         add_argument(m, KJ_STEP_COUNT, parameter, 0);
+         add(m, KJ_STEP_COUNT, parameter, 0);
 }
 
 /* x.shape[d] */
@@ -103,43 +94,41 @@ static bool make_subscript(maker *m, const ki_expr *expr)
   bool is_from_end = index->kind == KJ_EXPR_UNARY && index->op == KJIT_NEG;
   const ki_expr *number = is_from_end ? index->x : index;
   if (number->kind != KJ_EXPR_INT || number->integer > KJ_MAX_RANK) return false;
-  return add_argument(m, KJ_STEP_EXTENT, parameter,
-                      is_from_end ? -(int64_t)number->integer : (int64_t)number->integer);
+  return add(m, KJ_STEP_EXTENT, parameter,
+             is_from_end ? -(int64_t)number->integer : (int64_t)number->integer);
+}
+
+static bool make_both(maker *m, const ki_expr *x, const ki_expr *y, kj_step_op op, int64_t number)
+{
+  return make(m, x) && make(m, y) && add(m, op, 0, number);
 }
 
 static bool make_call(maker *m, const ki_expr *expr)
 {
-  static const struct {
-    ki_builtin_id id;
-    kj_step_op op;
-  } rows[] = { { KJ_BUILTIN_MIN, KJ_STEP_MIN },
-               { KJ_BUILTIN_MAX, KJ_STEP_MAX },
-               { KJ_BUILTIN_CEIL_DIV, KJ_STEP_CEIL_DIV } };
   uint32_t parameter;
   if (expr->x->kind != KJ_EXPR_BUILTIN) return false;
-  if (expr->x->builtin->id == KJ_BUILTIN_LEN)
-    return is_parameter(m, expr->args.items[0], &parameter) &&
-           add_argument(m, KJ_STEP_EXTENT, parameter, 0);
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (rows[i].id == expr->x->builtin->id && expr->args.count == 2)
-      return make(m, expr->args.items[0]) && make(m, expr->args.items[1]) &&
-             add(m, rows[i].op, 0, 0);
-  return false;
+  switch (KJ_AMONG(expr->x->builtin->id)) {
+  case KJ_BUILTIN_LEN:
+    return is_parameter(m, expr->args.items[0], &parameter) && add(m, KJ_STEP_EXTENT, parameter, 0);
+  case KJ_BUILTIN_MIN:
+  case KJ_BUILTIN_MAX:
+  case KJ_BUILTIN_CEIL_DIV:
+    return expr->args.count == 2 && make_both(m, expr->args.items[0], expr->args.items[1],
+                                              KJ_STEP_BUILTIN, expr->x->builtin->id);
+  default: return false;
+  }
 }
 
 static bool make_binary(maker *m, const ki_expr *expr)
 {
-  static const struct {
-    kjit_op op;
-    kj_step_op step;
-  } rows[] = {
-    { KJIT_ADD, KJ_STEP_ADD },           { KJIT_SUB, KJ_STEP_SUB }, { KJIT_MUL, KJ_STEP_MUL },
-    { KJIT_FLOORDIV, KJ_STEP_FLOORDIV }, { KJIT_MOD, KJ_STEP_MOD },
-  };
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (rows[i].op == expr->op)
-      return make(m, expr->x) && make(m, expr->y) && add(m, rows[i].step, 0, 0);
-  return false;
+  switch (KJ_AMONG(expr->op)) {
+  case KJIT_ADD:
+  case KJIT_SUB:
+  case KJIT_MUL:
+  case KJIT_FLOORDIV:
+  case KJIT_MOD: return make_both(m, expr->x, expr->y, KJ_STEP_BINARY, expr->op);
+  default: return false;
+  }
 }
 
 static bool make_kind(maker *m, const ki_expr *expr)
@@ -173,7 +162,7 @@ static bool add_program(const kjit_kernel *kernel, const ki_expr *expr, kj_progr
   const ki_expr *value = look_through(kernel, expr);
   if (is_shape(value)) {
     if (!is_parameter(&m, value->x, &parameter)) return false;
-    (void)add_argument(&m, KJ_STEP_COUNT, parameter, 0);
+    (void)add(&m, KJ_STEP_COUNT, parameter, 0);
   } else if (!make(&m, expr)) {
     m.program->count = 0;
     return false;
@@ -201,120 +190,88 @@ void kj_make_programs(const kjit_kernel *kernel, const ki_exprs *values, bool is
 
 /* ---- running ---- */
 
-typedef struct number {
-  int64_t value;
-  kjit_type type; /* weak for literals, and for plain numbers of the host */
-} number;
-
-static bool read_scalar(const kj_bound *bound, number *x)
+/* Plain numbers of a host take the type that they meet, which only kj_evaluate knows. */
+static bool read_scalar(const kj_bound *bound, ki_value *value)
 {
-  uint64_t bits = bound->bits[0];
-  x->type = bound->type;
-  if (bound->kind == KJ_ARGUMENT_CONST) {
-    x->type = bound->value.type;
-    x->value = (int64_t)bound->value.integer;
-    return ki_is_integral(x->type) && bound->value.integer == x->value;
-  }
-  if (bound->kind == KJ_ARGUMENT_NUMBER) {
-    x->value = (int64_t)bound->value.integer;
-    return x->type == KJ_WEAK_INT && x->value >= 0;
-  }
-  if (bound->kind != KJ_ARGUMENT_VALUE) return false;
-  switch (bound->type) {
-  case KJIT_I8: x->value = (int8_t)bits; return true;
-  case KJIT_I16: x->value = (int16_t)bits; return true;
-  case KJIT_I32: x->value = (int32_t)bits; return true;
-  case KJIT_I64: x->value = (int64_t)bits; return true;
-  case KJIT_U8: x->value = (uint8_t)bits; return true;
-  case KJIT_U16: x->value = (uint16_t)bits; return true;
-  case KJIT_U32: x->value = (uint32_t)bits; return true;
-  case KJIT_U64: x->value = (int64_t)bits; return x->value >= 0;
-  default: return false;
-  }
+  *value = bound->value;
+  return bound->kind == KJ_ARGUMENT_VALUE ? ki_decode_value(bound->type, bound->bits, value)
+                                          : bound->kind == KJ_ARGUMENT_CONST;
 }
 
-static bool read_extent(const kj_bound *bound, int64_t dimension, number *x)
+static bool read_extent(const kj_bound *bound, int64_t dimension, ki_value *value)
 {
   int64_t d = dimension < 0 ? dimension + bound->rank : dimension;
   if (bound->kind != KJ_ARGUMENT_ARRAY || d < 0 || d >= bound->rank) return false;
-  *x = (number){ bound->shape[d], KJIT_I64 };
+  *value = (ki_value){ KJIT_I64, bound->shape[d] };
   return true;
 }
 
-/* Whether an operation in the type may take or give the value. Of a weak type that is what every
- * type holds that it may turn out to be. */
-static bool holds(kjit_type type, int64_t value)
+/* Weak values are made of literals and const parameters alone: one that does not fit is an error.
+ */
+static bool convert(kjit_type type, ki_value *value)
 {
-  switch (type) {
-  case KJIT_I32: return value == (int32_t)value;
-  case KJIT_I64: return true;
-  case KJIT_U32: return value == (uint32_t)value;
-  case KJIT_U64: return value >= 0;
-  case KJ_WEAK_INT: return value >= 0 && value <= INT32_MAX;
-  default: return false;
-  }
+  if (ki_is_weak(value->type) && !ki_integer_fits(type, value->integer)) return false;
+  *value = ki_convert_value(*value, type);
+  return true;
 }
 
-static bool combine(kj_step_op op, number x, number y, number *result)
+static bool combine(const kj_step *step, ki_value *operands)
 {
-  bool is_plain = x.type == y.type && (x.type == KJIT_I64 || x.type == KJIT_I32);
-  kjit_type type = is_plain ? x.type : ki_common_type(x.type, y.type);
-  if (!holds(type, x.value) || !holds(type, y.value)) return false;
-  result->type = type;
-  switch (op) {
-  case KJ_STEP_ADD:
-    if (__builtin_add_overflow(x.value, y.value, &result->value)) return false;
-    break;
-  case KJ_STEP_SUB:
-    if (__builtin_sub_overflow(x.value, y.value, &result->value)) return false;
-    break;
-  case KJ_STEP_MUL:
-    if (__builtin_mul_overflow(x.value, y.value, &result->value)) return false;
-    break;
-  case KJ_STEP_MIN: result->value = x.value < y.value ? x.value : y.value; break;
-  case KJ_STEP_MAX: result->value = x.value > y.value ? x.value : y.value; break;
-  default: {
-    if (y.value == 0 || x.value == INT64_MIN) return false;
-    int64_t quotient =
-      (int64_t)ki_floor_divide(op == KJ_STEP_CEIL_DIV ? -x.value : x.value, y.value);
-    result->value = op == KJ_STEP_FLOORDIV ? quotient
-                    : op == KJ_STEP_MOD    ? x.value - quotient * y.value
-                                           : -quotient;
-  }
-  }
-  return holds(type, result->value);
+  ki_value *x = &operands[0], *y = &operands[1];
+  bool is_builtin = step->op == KJ_STEP_BUILTIN;
+  kjit_type type = is_builtin ? ki_common_type(ki_arithmetic_type(x->type), y->type)
+                              : ki_operator_type((kjit_op)step->number, x->type, y->type);
+  if (!ki_is_integral(type) || !convert(type, x) || !convert(type, y)) return false;
+  return KJ_COMPUTED == (is_builtin
+                           ? ki_compute_builtin((ki_builtin_id)step->number, operands, 2, x)
+                           : ki_compute_binary((kjit_op)step->number, *x, *y, x));
 }
 
 bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint32_t *block,
                     int64_t *value)
 {
-  number stack[KJ_MOST_STEPS_OF_PROGRAM];
+  ki_value stack[KJ_MOST_STEPS_OF_PROGRAM];
   uint32_t height = 0;
   for (uint32_t i = 0; i < program->count; i++) {
     const kj_step *step = &program->steps[i];
     const kj_bound *argument = &bound[step->parameter];
+    ki_value *next = &stack[height++];
     switch ((kj_step_op)step->op) {
-    case KJ_STEP_NUMBER: stack[height++] = (number){ step->number, step->type }; break;
+    case KJ_STEP_NUMBER: *next = (ki_value){ step->type, step->number }; break;
     case KJ_STEP_SCALAR:
-      if (!read_scalar(argument, &stack[height++])) return false;
+      if (!read_scalar(argument, next)) return false;
       break;
     case KJ_STEP_EXTENT:
-      if (!read_extent(argument, step->number, &stack[height++])) return false;
+      if (!read_extent(argument, step->number, next)) return false;
       break;
     case KJ_STEP_COUNT:
       if (argument->kind != KJ_ARGUMENT_ARRAY) return false;
-      stack[height++] = (number){ (int64_t)argument->count, KJIT_I64 };
+      *next = (ki_value){ KJIT_I64, (int64_t)argument->count };
       break;
     case KJ_STEP_BLOCK:
       if (!block) return false;
-      stack[height++] = (number){ block[step->number], KJIT_I64 };
+      *next = (ki_value){ KJIT_I64, block[step->number] };
       break;
-    default:
-      height--;
-      if (!combine((kj_step_op)step->op, stack[height - 1], stack[height], &stack[height - 1]))
-        return false;
+    case KJ_STEP_BINARY:
+    case KJ_STEP_BUILTIN:
+      height -= 2; /* next is none of it */
+      if (!combine(step, &stack[height - 1])) return false;
     }
   }
-  *value = stack[0].value;
-  return program->count > 0;
+  if (!program->count || !ki_is_integral(stack[0].type) || !convert(KJIT_I64, &stack[0]))
+    return false;
+  *value = (int64_t)stack[0].integer;
+  return true;
+}
+
+bool kj_programs_use(const kj_programs *programs, uint32_t parameter)
+{
+  for (uint32_t i = 0; i < programs->count; i++)
+    for (uint32_t k = 0; k < programs->items[i].count; k++) {
+      const kj_step *step = &programs->items[i].steps[k];
+      bool has_parameter =
+        step->op == KJ_STEP_SCALAR || step->op == KJ_STEP_EXTENT || step->op == KJ_STEP_COUNT;
+      if (has_parameter && step->parameter == parameter) return true;
+    }
+  return !programs->is_complete; /* nobody knows */
 }

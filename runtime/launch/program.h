@@ -1,9 +1,9 @@
-/* Extents, @block and @grid as short programs, made once for a kernel: a launch that is found by
- * its plan runs these and walks no tree.
+/* Extents, @block and @grid as short programs, made once for a kernel: launches run these and
+ * seldom walk a tree.
  *
- * A program knows integers, each with its type, extents of array arguments and the usual operators.
- * It computes exactly and gives up where the type of an operation does not hold the result: what
- * wraps around there, and whatever else an expression holds, is left to kj_evaluate, which also
+ * A program knows integers, extents of array arguments and the usual operators, and computes with
+ * ir/arithmetic.h as kj_evaluate does. It gives the value that kj_evaluate gives or none: plain
+ * numbers of a host, and whatever else an expression holds, are left to kj_evaluate, which also
  * words the errors. */
 #ifndef KJ_DISPATCH_PROGRAM_H
 #define KJ_DISPATCH_PROGRAM_H
@@ -18,14 +18,8 @@ typedef enum kj_step_op {
   KJ_STEP_EXTENT, /* .number: dimension, from the end when negative */
   KJ_STEP_COUNT,  /* elements of an array */
   KJ_STEP_BLOCK,  /* .number: dimension of the block */
-  KJ_STEP_ADD,
-  KJ_STEP_SUB,
-  KJ_STEP_MUL,
-  KJ_STEP_FLOORDIV,
-  KJ_STEP_MOD,
-  KJ_STEP_CEIL_DIV,
-  KJ_STEP_MIN,
-  KJ_STEP_MAX
+  KJ_STEP_BINARY, /* .number: kjit_op */
+  KJ_STEP_BUILTIN /* of two values; .number: ki_builtin_id */
 } kj_step_op;
 
 typedef struct kj_step {
@@ -39,7 +33,6 @@ enum { KJ_MOST_STEPS_OF_PROGRAM = 16, KJ_MOST_PROGRAMS = 4 };
 /* Postfix. */
 typedef struct kj_program {
   uint32_t count; /* 0: the expression is none that a program can be made of */
-  bool uses_arguments;
   kj_step steps[KJ_MOST_STEPS_OF_PROGRAM];
 } kj_program;
 
@@ -57,5 +50,7 @@ void kj_make_programs(const kjit_kernel *kernel, const ki_exprs *values, bool is
 /* False: not to be had this way. block may be NULL. */
 bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint32_t *block,
                     int64_t *value);
+/* Whether running them looks at the parameter. */
+bool kj_programs_use(const kj_programs *programs, uint32_t parameter);
 
 #endif

@@ -47,7 +47,7 @@ static void add_range(kj_staging *staging, group added)
 {
   for (uint32_t i = 0; i < staging->count;) {
     group *other = &staging->groups[i];
-    if (added.high <= other->low || other->high <= added.low) {
+    if (!kj_do_meet(added.low, added.high, other->low, other->high)) {
       i++;
       continue;
     }

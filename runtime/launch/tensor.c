@@ -89,16 +89,6 @@ static uint8_t choose_layout(const extent_facts *facts, const kj_annotation *ann
   return facts->is_row_major ? KJIT_LAYOUT_C : KJIT_LAYOUT_STRIDED;
 }
 
-static uint8_t check_facts(const kj_bound *bound, uint32_t element_bytes)
-{
-  enum { WIDTH = 16 };
-  uint8_t facts = bound->address % WIDTH == 0 ? KJ_FACT_ALIGNED16 : 0;
-  bool has_rows = bound->rank > 1 && bound->layout == KJIT_LAYOUT_C;
-  if (has_rows && (uint64_t)bound->shape[bound->rank - 1] * element_bytes % WIDTH == 0)
-    facts |= KJ_FACT_ROWS_ALIGNED16;
-  return facts;
-}
-
 static kjit_status fail_type(kj_call *call, uint32_t index, const kjit_tensor *tensor,
                              kj_diagnostics *diagnostics)
 {
@@ -154,7 +144,12 @@ kjit_status kj_bind_tensor(kj_call *call, uint32_t index, const kjit_tensor *ten
   if (!facts.is_empty && bound->address & (alignment - 1))
     return fail(call, index, diagnostics,
                 "the elements are not aligned: the address is no multiple of %lld", alignment);
-  if (!row->is_general) bound->facts = check_facts(bound, bytes);
+  if (row->is_general) return KJIT_OK;
+  bool has_rows = rank > 1 && bound->layout == KJIT_LAYOUT_C;
+  bound->facts = (uint8_t)kj_find_array_facts(
+    (kj_array_place){ .address = bound->address,
+                      .has_rows = has_rows,
+                      .row_bytes = has_rows ? (uint64_t)bound->shape[rank - 1] * bytes : 0 });
   return KJIT_OK;
 }
 
@@ -181,8 +176,8 @@ static bool have_equal_strides(const kj_bound *a, const kj_bound *b)
 
 kj_relation kj_relate(const kj_bound *a, const kj_bound *b)
 {
-  if (a->is_empty || b->is_empty || a->on_host != b->on_host || a->high <= b->low ||
-      b->high <= a->low)
+  if (a->is_empty || b->is_empty || a->on_host != b->on_host ||
+      !kj_do_meet(a->low, a->high, b->low, b->high))
     return KJ_RELATION_DISJOINT;
   bool is_same = a->address == b->address && a->type == b->type && a->rank == b->rank &&
                  (!a->rank || !memcmp(a->shape, b->shape, a->rank * sizeof *a->shape));

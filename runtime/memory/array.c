@@ -271,20 +271,21 @@ kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t 
 
 static void fill_line(kjit_array *array)
 {
-  enum { WIDTH = 16 };
   const kjit_tensor *tensor = &array->tensor;
   kj_array_line *line = &array->line;
   uint32_t rank = (uint32_t)tensor->rank;
   uint64_t count = kj_count_dense(array->shape, array->strides, rank),
            element_bytes = tensor->bits / 8u * tensor->lanes;
-  bool has_aligned_rows = rank > 1 && (uint64_t)array->shape[rank - 1] * element_bytes % WIDTH == 0,
-       is_simple =
-         count && ki_is_scalar(array->element) && !array->is_read_only && !array->is_in_place;
   line->low = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
+  bool is_simple = count && line->low && ki_is_scalar(array->element) && !array->is_read_only &&
+                   !array->is_in_place &&
+                   line->low % kj_element_alignment(NULL, array->element) == 0;
+  uint32_t facts = kj_find_array_facts(
+    (kj_array_place){ .address = line->low,
+                      .has_rows = rank > 1,
+                      .row_bytes = rank ? (uint64_t)array->shape[rank - 1] * element_bytes : 0 });
   line->high = line->low + count * element_bytes;
-  line->form = is_simple && line->low ? kj_array_form(array->element, rank, tensor->device_type,
-                                                      line->low, has_aligned_rows)
-                                      : 0;
+  line->form = is_simple ? kj_array_form(array->element, rank, tensor->device_type, facts) : 0;
   line->extent = rank ? array->shape[0] : 1;
   line->place = kj_place(array->object.device, array->object.generation);
   line->owners_uses = &array->owner->line.uses;

@@ -6,7 +6,7 @@
 #include <kjit/code.h>
 #include <stdio.h>
 
-#include "launch/direct.h"
+#include "launch/learned.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 
@@ -422,7 +422,7 @@ static void launch_randomly(void **state, const char *name)
     uint32_t grid = cuda.grid[0], block = cuda.block[0];
     size_t bytes = cuda.parameter_bytes;
     const kjit_specialization *ran = launched_since(kernel, counts, MOST);
-    direct += ran && ran->direct;
+    direct += ran && ran->learned;
     /* the same as the first launch of a kernel of its own, which goes the general way */
     kjit_module *module = parse(*state, random_source);
     kjit_kernel *fresh = kernel_of(module, name);
@@ -471,7 +471,7 @@ static void test_arrays_elsewhere(void **state)
   kjit_arg argument = kjit_arg_array(array), elsewhere = kjit_arg_array(other),
            nothing = kjit_arg_array(NULL);
   for (int i = 0; i < 4; i++) expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
-  assert_non_null(kjit_get_specialization(kernel, 0)->direct);
+  assert_non_null(kjit_get_specialization(kernel, 0)->learned);
   int launches = cuda.launches;
   assert_int_equal(kjit_launch(kernel, &config, &elsewhere, 1), KJIT_ERROR_ARGUMENT);
   assert_int_equal(kjit_launch(kernel, &config, &nothing, 1), KJIT_ERROR_ARGUMENT);

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "launch/direct.h"
+#include "launch/learned.h"
 
 static int set_up(void **state)
 {
@@ -38,7 +38,7 @@ static kjit_specialization *specialization_of(kjit_kernel *kernel, size_t index)
 
 static bool is_direct(kjit_kernel *kernel, size_t index)
 {
-  return specialization_of(kernel, index)->direct != NULL;
+  return specialization_of(kernel, index)->learned != NULL;
 }
 
 static uint64_t launches_of(kjit_kernel *kernel, size_t index)

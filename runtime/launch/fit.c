@@ -1,26 +1,12 @@
 /* What a launch has to fit that only the compiled code knows: registers, shared memory, clusters,
  * blocks that are resident at once. Chooses the block and grid that the caller left open. */
+#include "launch/shape.h"
+
+#include <inttypes.h>
 #include <string.h>
 
-#include "code/dispatch.h"
-
-static uint64_t product(const uint32_t v[3]) { return (uint64_t)v[0] * v[1] * v[2]; }
-
-static kjit_status refuse(const kj_call *call, kj_diagnostics *diagnostics, const char *format, ...)
-  __attribute__((format(printf, 3, 4)));
-static kjit_status refuse(const kj_call *call, kj_diagnostics *diagnostics, const char *format, ...)
-{
-  kj_buffer text = { 0 };
-  va_list list;
-  va_start(list, format);
-  kj_append_list(&text, format, list);
-  va_end(list);
-  const ki_decl *decl = call->kernel->function->decl;
-  (void)kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_LAUNCH,
-                    "kernel `%s`: %s", decl->name, text.text ? text.text : "out of memory");
-  kj_free_buffer(&text);
-  return KJIT_ERROR_LAUNCH;
-}
+#define REFUSE(call, diagnostics, ...) \
+  kj_refuse_launch(call, (call)->kernel->function->decl->location, diagnostics, __VA_ARGS__)
 
 /* ---- what the occupancy calculator said, remembered: a launch like the last one asks the driver
  * nothing ---- */
@@ -56,7 +42,7 @@ static kjit_status choose_threads(const kj_call *call, kjit_specialization *spec
 static kjit_status count_resident(const kj_call *call, kjit_specialization *specialization,
                                   kj_diagnostics *diagnostics, uint32_t *blocks)
 {
-  uint64_t threads = product(call->block), bytes = call->dynamic_shared_bytes;
+  uint64_t threads = kj_volume(call->block), bytes = call->dynamic_shared_bytes;
   if (recall(atomic_load_explicit(&specialization->resident_blocks, memory_order_relaxed), bytes,
              threads, blocks))
     return KJIT_OK;
@@ -78,15 +64,15 @@ static kjit_status fit_block(kj_call *call, kjit_specialization *specialization,
   uint32_t threads, most = specialization->cuda.max_threads;
   bool is_asked = call->config->threads && !call->kernel->launch_bounds && !call->config->grid[0] &&
                   !call->kernel->grid;
-  if (!call->is_block_chosen || (!is_asked && (!most || product(call->block) <= most)))
+  if (!call->is_block_chosen || (!is_asked && (!most || kj_volume(call->block) <= most)))
     return KJIT_OK;
   KJ_TRY(choose_threads(call, specialization, diagnostics, &threads));
   if (!threads || threads == call->block[0]) return KJIT_OK;
   uint64_t count = call->config->threads ? call->config->threads : call->elements;
   bool has_count = call->config->threads || (call->is_chosen && call->has_elements);
-  uint32_t blocks = has_count ? kj_count_blocks(call, count, threads) : call->grid[0];
+  uint32_t blocks = has_count ? kj_count_blocks(call->device, count, threads) : call->grid[0];
   /* the code relies on it */
-  if (call->grid32 && (uint64_t)blocks * threads > INT32_MAX) return KJIT_OK;
+  if ((call->facts & KJ_CALL_FACT_GRID32) && (uint64_t)blocks * threads > INT32_MAX) return KJIT_OK;
   call->block[0] = threads;
   call->grid[0] = blocks;
   return KJIT_OK;
@@ -95,8 +81,8 @@ static kjit_status fit_block(kj_call *call, kjit_specialization *specialization,
 static void fit_elements(kj_call *call, const kj_code *code)
 {
   if (call->is_chosen && call->has_elements && code->elements_a_thread > 1)
-    call->grid[0] =
-      kj_count_blocks(call, call->elements, product(call->block) * code->elements_a_thread);
+    call->grid[0] = kj_count_blocks(call->device, call->elements,
+                                    kj_volume(call->block) * code->elements_a_thread);
 }
 
 /* ---- clusters ---- */
@@ -107,17 +93,17 @@ static kjit_status check_cluster(const kj_call *call, kj_diagnostics *diagnostic
   const uint32_t *cluster = call->cluster, *grid = call->grid;
   char place[24];
   if (kj_is_cuda(call->device) && !call->device->has_clusters)
-    return refuse(call, diagnostics,
+    return REFUSE(call, diagnostics,
                   "the launch has clusters of %u x %u x %u blocks, %s (%s) has none: they need "
                   "sm_%d and a driver of CUDA 11.8",
                   cluster[0], cluster[1], cluster[2], kj_device_text(call->device, place),
                   call->device->info.target, FROM);
-  if (product(cluster) > MOST_BLOCKS)
-    return refuse(call, diagnostics, "the launch has clusters of %llu blocks, a device allows %d",
-                  (unsigned long long)product(cluster), MOST_BLOCKS);
+  if (kj_volume(cluster) > MOST_BLOCKS)
+    return REFUSE(call, diagnostics, "the launch has clusters of %llu blocks, a device allows %d",
+                  (unsigned long long)kj_volume(cluster), MOST_BLOCKS);
   for (int i = 0; i < 3; i++)
     if (grid[i] % cluster[i])
-      return refuse(
+      return REFUSE(
         call, diagnostics,
         "the grid of %u x %u x %u blocks is no multiple of the cluster of %u x %u x %u blocks",
         grid[0], grid[1], grid[2], cluster[0], cluster[1], cluster[2]);
@@ -133,7 +119,7 @@ static kjit_status fit_cluster(kj_call *call, const kj_code *code, kj_diagnostic
   for (int i = 0; i < 3; i++) {
     uint32_t extent = !is_given ? code->cluster[i] : given[i] ? given[i] : 1;
     if (code->cluster[0] && code->cluster[i] != extent)
-      return refuse(call, diagnostics,
+      return REFUSE(call, diagnostics,
                     "@cluster is %u x %u x %u, the launch gives a cluster of %u x %u x %u",
                     code->cluster[0], code->cluster[1], code->cluster[2], given[0],
                     given[1] ? given[1] : 1, given[2] ? given[2] : 1);
@@ -156,7 +142,7 @@ static kjit_status fit_cooperative(kj_call *call, kjit_specialization *specializ
   const kjit_device *device = call->device;
   const kj_cuda_function *function = &specialization->cuda;
   if (!device->has_cooperative_launch)
-    return refuse(
+    return REFUSE(
       call, diagnostics,
       "the launch is cooperative, and %s (%s) with its driver has no cooperative launches",
       kj_device_text(device, place), device->info.target);
@@ -167,15 +153,109 @@ static kjit_status fit_cooperative(kj_call *call, kjit_specialization *specializ
   /* a grid_range takes any grid */
   if (call->is_chosen && most >= step && call->grid[0] > most)
     call->grid[0] = (uint32_t)(most / step * step);
-  if (product(call->grid) <= most) return KJIT_OK;
-  return refuse(call, diagnostics,
+  if (kj_volume(call->grid) <= most) return KJIT_OK;
+  return REFUSE(call, diagnostics,
                 "all blocks of a cooperative launch are resident at once: the launch has %llu "
                 "blocks, %s holds %llu (%u multiprocessors with %u each, of %llu threads with "
                 "%u registers a thread and %llu bytes of shared memory a block)",
-                (unsigned long long)product(call->grid), kj_device_text(device, place),
+                (unsigned long long)kj_volume(call->grid), kj_device_text(device, place),
                 (unsigned long long)most, device->info.multiprocessor_count, resident,
-                (unsigned long long)product(call->block), function->registers,
+                (unsigned long long)kj_volume(call->block), function->registers,
                 (unsigned long long)shared);
+}
+
+/* ---- dynamic shared memory: the arrays whose extents are evaluated for the launch, behind static
+ * ones that did not fit elsewhere, before the launch's own ---- */
+
+static const kj_kernel_shared *find_row(const kjit_kernel *kernel, uint32_t declaration)
+{
+  for (uint32_t i = 0; i < kernel->shared_count; i++)
+    if (kernel->shared[i].decl->index == declaration) return &kernel->shared[i];
+  return NULL;
+}
+
+static kjit_status evaluate_extent(const kj_call *call, const kj_kernel_shared *row,
+                                   uint32_t dimension, kj_diagnostics *diagnostics, int64_t *value)
+{
+  const ki_expr *expr = row->decl->type_expr->extents.items[dimension];
+  if (kj_evaluate_quickly(call, &row->programs, dimension, expr, call->block, value))
+    return KJIT_OK;
+  kj_scope scope = kj_call_scope(call);
+  scope.block = call->block;
+  if (kj_evaluate_index(&scope, expr, value)) return KJIT_OK;
+  return kj_error_at(
+    diagnostics, call->kernel->module, scope.location, KJIT_ERROR_LAUNCH,
+    "an extent of shared array `%s` of kernel `%s` cannot be evaluated before the launch: this %s",
+    row->decl->name, call->kernel->function->decl->name, scope.reason);
+}
+
+static uint64_t round_up(uint64_t value, uint64_t alignment)
+{
+  return (value + alignment - 1) / alignment * alignment;
+}
+
+/* Saturates at what no device has. */
+static uint64_t multiply(uint64_t x, uint64_t y)
+{
+  const uint64_t most = INT32_MAX;
+  uint64_t product;
+  return __builtin_mul_overflow(x, y, &product) || product > most ? most : product;
+}
+
+static kjit_status size_array(kj_call *call, const kj_shared_array *array, kj_shared_size *size,
+                              kj_diagnostics *diagnostics, uint64_t *end)
+{
+  const kj_kernel_shared *row = find_row(call->kernel, array->declaration);
+  uint64_t bytes = array->element_bytes, most = call->device->info.max_shared_bytes;
+  size->offset = (uint32_t)(*end = round_up(*end, array->alignment));
+  for (uint32_t d = 0; d < row->decl->type_expr->extents.count; d++) {
+    int64_t value;
+    KJ_TRY(evaluate_extent(call, row, d, diagnostics, &value));
+    if (value < 0 || value > INT32_MAX)
+      return kj_refuse_launch(call, row->decl->type_expr->extents.items[d]->location, diagnostics,
+                              "extent %u of shared array `%s` is %" PRId64 " in this launch", d,
+                              row->decl->name, value);
+    size->extents[d] = (uint32_t)value;
+    bytes = multiply(bytes, size->extents[d]);
+  }
+  *end += bytes;
+  if (*end <= most) return KJIT_OK;
+  char place[24];
+  return kj_refuse_launch(
+    call, row->decl->location, diagnostics,
+    "the launch has %" PRIu64
+    "%s bytes of dynamic shared memory a block up to array `%s`, %s allows %" PRIu64,
+    *end, bytes == INT32_MAX ? " or more" : "", row->decl->name,
+    kj_device_text(call->device, place), most);
+}
+
+static kjit_status size_shared(kj_call *call, const kj_code *code, kj_diagnostics *diagnostics)
+{
+  uint64_t end = code->fixed_shared_bytes;
+  for (uint32_t i = 0; i < code->shared_array_count; i++)
+    KJ_TRY(size_array(call, &code->shared_arrays[i], &call->shared[i], diagnostics, &end));
+  if (code->uses_dynamic_shared) end = round_up(end, code->dynamic_shared_alignment);
+  if (code->shared_array_count) call->shared[code->shared_array_count].offset = (uint32_t)end;
+  call->dynamic_shared_bytes = end + call->config->dynamic_shared_bytes;
+  return KJIT_OK;
+}
+
+uint64_t kj_own_shared_need(const kj_code *code, const uint32_t block[3])
+{
+  const uint32_t *need = code->own_shared_need;
+  const uint64_t bases[KJ_SHARED_NEEDS] = { 1, block[0], block[1], block[2],
+                                            (uint64_t)block[0] * block[1] * block[2] };
+  uint64_t most = 1; /* who declares it uses it */
+  for (int i = 0; i < KJ_SHARED_NEEDS; i++)
+    if (need[i] && bases[i] + need[i] - 1 > most) most = bases[i] + need[i] - 1;
+  return code->uses_dynamic_shared ? most * code->dynamic_shared_element_bytes : 0;
+}
+
+bool kj_needs_shared_by_block(const kj_code *code)
+{
+  for (int i = 1; i < KJ_SHARED_NEEDS; i++)
+    if (code->own_shared_need[i]) return true;
+  return false;
 }
 
 /* ---- memory and registers ---- */
@@ -186,30 +266,30 @@ static kjit_status check_memory(const kj_call *call, const kjit_specialization *
   const kj_code *code = &specialization->code;
   if (code->uses_dynamic_shared &&
       call->config->dynamic_shared_bytes < code->dynamic_shared_element_bytes)
-    return refuse(call, diagnostics,
+    return REFUSE(call, diagnostics,
                   "its shared array without an extent takes the launch's dynamic shared memory: "
                   "the launch gives %llu bytes, one element takes %u",
                   (unsigned long long)call->config->dynamic_shared_bytes,
                   code->dynamic_shared_element_bytes);
   uint64_t needed = kj_own_shared_need(code, call->block);
   if (call->config->dynamic_shared_bytes < needed)
-    return refuse(call, diagnostics,
+    return REFUSE(call, diagnostics,
                   "its shared array without an extent takes the launch's dynamic shared memory: "
                   "the launch gives %llu bytes, a block of %u x %u x %u uses %llu at least",
                   (unsigned long long)call->config->dynamic_shared_bytes, call->block[0],
                   call->block[1], call->block[2], (unsigned long long)needed);
   if (!kj_is_cuda(call->device)) return KJIT_OK;
   const kj_cuda_function *function = &specialization->cuda;
-  uint64_t threads = product(call->block), most = call->device->info.max_shared_bytes,
+  uint64_t threads = kj_volume(call->block), most = call->device->info.max_shared_bytes,
            shared = function->shared_bytes + call->dynamic_shared_bytes;
   if (function->max_threads && threads > function->max_threads)
-    return refuse(
+    return REFUSE(
       call, diagnostics,
       "the launch has %llu threads a block, its use of registers (%u a thread) allows %u",
       (unsigned long long)threads, function->registers, function->max_threads);
   if (call->dynamic_shared_bytes > function->max_dynamic_shared_bytes || shared > most) {
     char place[24];
-    return refuse(call, diagnostics,
+    return REFUSE(call, diagnostics,
                   "the launch has %llu bytes of shared memory a block (%u static, %llu dynamic), "
                   "%s allows %llu",
                   (unsigned long long)shared, function->shared_bytes,
@@ -222,52 +302,25 @@ static kjit_status check_memory(const kj_call *call, const kjit_specialization *
 static kjit_status check_priority(const kj_call *call, kj_diagnostics *diagnostics)
 {
   if (!call->config->priority || call->device->driver->cuLaunchKernelEx) return KJIT_OK;
-  return refuse(
+  return REFUSE(
     call, diagnostics,
     "the launch has a priority, and the driver of CUDA %d.%d knows none: they need CUDA 11.8",
     call->device->info.driver_version / 1000, call->device->info.driver_version % 1000 / 10);
 }
 
-kjit_status kj_fit_grid(kj_call *call, kjit_specialization *specialization,
-                        kj_diagnostics *diagnostics)
+kjit_status kj_fit_shape(kj_call *call, kjit_specialization *specialization,
+                         kj_diagnostics *diagnostics)
 {
   const kj_code *code = &specialization->code;
   bool is_cuda = kj_is_cuda(call->device);
   if (is_cuda && call->is_block_chosen) KJ_TRY(fit_block(call, specialization, diagnostics));
   fit_elements(call, code);
   if (code->shared_array_count || code->fixed_shared_bytes)
-    KJ_TRY(kj_size_shared(call, code, diagnostics));
+    KJ_TRY(size_shared(call, code, diagnostics));
   KJ_TRY(fit_cluster(call, code, diagnostics));
   KJ_TRY(check_memory(call, specialization, diagnostics));
   if (!is_cuda) return KJIT_OK;
   call->is_cooperative = code->is_cooperative || (call->config->flags & KJIT_LAUNCH_COOPERATIVE);
   if (call->is_cooperative) KJ_TRY(fit_cooperative(call, specialization, diagnostics));
   return check_priority(call, diagnostics);
-}
-
-/* ---- how a GPU is told ---- */
-
-bool kj_is_programmatic(const kj_call *call)
-{
-  enum { FROM = 90 };
-  return (call->config->flags & KJIT_LAUNCH_PROGRAMMATIC) && kj_is_cuda(call->device) &&
-         call->device->info.compute_capability >= FROM && call->device->driver->cuLaunchKernelEx;
-}
-
-kj_cuda_launch kj_describe_launch(const kj_call *call, const kjit_specialization *specialization,
-                                  void *stream)
-{
-  int32_t priority = call->config->priority;
-  return (kj_cuda_launch){ .grid = call->grid,
-                           .block = call->block,
-                           .dynamic_shared_bytes = (uint32_t)call->dynamic_shared_bytes,
-                           .stream = stream,
-                           .parameters = call->parameters,
-                           .parameter_bytes = specialization->code.parameter_bytes,
-                           .has_attributes = call->cluster[0] || call->is_cooperative ||
-                                             call->is_programmatic || priority,
-                           .cluster = call->cluster,
-                           .is_cooperative = call->is_cooperative,
-                           .is_programmatic = call->is_programmatic,
-                           .priority = priority };
 }

@@ -1,0 +1,361 @@
+/* What the learned way of a launch knows, from a call that went the general way. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "launch/learned.h"
+#include "launch/shape.h"
+
+enum { MOST_ELEMENTS = 1 << 16 }; /* of a thread: with a block of 1024, less than 2^31 */
+
+/* ---- arguments ---- */
+
+static const kjit_tensor *tensor_of(const kjit_arg *argument)
+{
+  return argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor
+                                           : &argument->value.array->tensor;
+}
+
+/* In C order, not empty, 32-bit offsets, of scalars: what DLPack says of an element does not tell
+ * two structs from each other. */
+static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *argument,
+                        kj_learned *made)
+{
+  const kj_bound *bound = &call->bound[index];
+  const kj_parameter_row *row = &call->kernel->parameters[index];
+  const kjit_tensor *tensor = tensor_of(argument);
+  /* the tensor alone does not say so */
+  bool is_in_place = argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_in_place;
+  /* access may be taken back */
+  bool is_peers =
+    tensor->device_type == KJIT_DEVICE_CUDA && tensor->device_id != call->device->info.ordinal;
+  if (is_in_place || is_peers || row->is_general || bound->on_host || bound->is_empty ||
+      bound->layout != KJIT_LAYOUT_C || !bound->offsets_fit || !ki_is_scalar(bound->type) ||
+      (row->annotation.kind == KJ_ANNOTATION_ARRAY && row->annotation.layout == KJIT_LAYOUT_F))
+    return false;
+  kj_learned_tensor *kept = &made->tensors[made->array_count];
+  /* not the tensor's: the host may have said that its elements are others */
+  kjit_tensor form = { .rank = bound->rank };
+  kj_describe_element(NULL, bound->type, &form);
+  memcpy(&kept->place, &tensor->device_type, sizeof kept->place);
+  memcpy(&kept->type, &form.rank, sizeof kept->type);
+  made->arrays[made->array_count++] =
+    (kj_learned_array){ .form = kj_array_form(bound->type, bound->rank, tensor->device_type,
+                                              bound->facts),
+                        .to = KJ_LEARNED_NOWHERE,
+                        .index = (uint8_t)index,
+                        .element_bytes = (uint8_t)kj_element_bytes(NULL, bound->type),
+                        .alignment = (uint8_t)kj_element_alignment(NULL, bound->type),
+                        .rank = bound->rank,
+                        .facts = bound->facts };
+  return true;
+}
+
+static bool learn_scalar(const kj_call *call, uint32_t index, kj_learned *made)
+{
+  const kj_bound *bound = &call->bound[index];
+  bool is_number = bound->kind == KJ_ARGUMENT_NUMBER;
+  if (!is_number && (!ki_is_scalar(bound->type) || bound->type >= KJIT_C64)) return false;
+  kjit_arg argument = kjit_make_arg(KJIT_ARG_VALUE, bound->type);
+  kj_learned_scalar *scalar = &made->scalars[made->scalar_count++];
+  *scalar = (kj_learned_scalar){
+    .head = UINT64_MAX, /* of no argument: a number's type depends on its value */
+    .to = KJ_LEARNED_NOWHERE,
+    .index = (uint8_t)index,
+    .size_bytes = is_number ? sizeof(uint64_t) : (uint8_t)kj_element_bytes(NULL, bound->type),
+    .is_bool = bound->type == KJIT_BOOL,
+    .is_annotated = call->kernel->parameters[index].annotation.kind == KJ_ANNOTATION_SCALAR,
+    .type = bound->type
+  };
+  if (!is_number) memcpy(&scalar->head, &argument, sizeof scalar->head);
+  return true;
+}
+
+/* Defaults that other arguments decide are not learned. */
+static bool is_literal(const ki_expr *expr)
+{
+  return expr->kind == KJ_EXPR_INT || expr->kind == KJ_EXPR_FLOAT || expr->kind == KJ_EXPR_BOOL;
+}
+
+static bool learn_argument(const kj_call *call, uint32_t index, const kjit_arg *argument,
+                           kj_learned *made)
+{
+  const kj_parameter_row *row = &call->kernel->parameters[index];
+  made->bound[index] = call->bound[index];
+  if (row->is_shaping) made->shaping[made->shaping_count++] = (uint8_t)index;
+  switch ((kj_argument_kind)call->bound[index].kind) {
+  case KJ_ARGUMENT_ARRAY: return learn_array(call, index, argument, made);
+  case KJ_ARGUMENT_VALUE:
+  case KJ_ARGUMENT_NUMBER: return learn_scalar(call, index, made);
+  case KJ_ARGUMENT_CONST:
+  case KJ_ARGUMENT_FUNCTION: break;
+  }
+  if (!argument) return is_literal(row->decl->value);
+  made->same[made->same_count++] =
+    (kj_learned_same){ .argument = *argument, .index = (uint8_t)index };
+  return argument->kind != KJIT_ARG_BY_ADDRESS;
+}
+
+/* ---- the parameter block ---- */
+
+/* False: the parameter is none that can be written straight from an argument. */
+static bool place_parameter(const kj_parameter *parameter, kj_learned *made)
+{
+  uint16_t to = (uint16_t)parameter->offset;
+  if (parameter->kind == KJ_PARAMETER_POINTER)
+    for (uint32_t i = 0; i < made->array_count; i++) {
+      kj_learned_array *array = &made->arrays[i];
+      if (array->index != parameter->argument || array->to != KJ_LEARNED_NOWHERE) continue;
+      array->to = to;
+      return true;
+    }
+  if (parameter->kind == KJ_PARAMETER_SCALAR && !parameter->part)
+    for (uint32_t i = 0; i < made->scalar_count; i++) {
+      kj_learned_scalar *scalar = &made->scalars[i];
+      if (scalar->index != parameter->argument || scalar->to != KJ_LEARNED_NOWHERE ||
+          parameter->size_bytes != scalar->size_bytes)
+        continue;
+      scalar->to = to;
+      return true;
+    }
+  if (parameter->kind != KJ_PARAMETER_EXTENT ||
+      made->bound[parameter->argument].kind != KJ_ARGUMENT_ARRAY)
+    return false;
+  made->extents[made->extent_count++] =
+    (kj_learned_extent){ .argument = (uint8_t)parameter->argument,
+                         .dimension = parameter->dimension,
+                         .to = to,
+                         .is_wide = parameter->size_bytes == 8 };
+  return true;
+}
+
+static void need_bound(uint32_t index, kj_learned *made)
+{
+  for (uint32_t i = 0; i < made->shaping_count; i++)
+    if (made->shaping[i] == index) return;
+  made->shaping[made->shaping_count++] = (uint8_t)index;
+}
+
+static void learn_parameters(const kj_code *code, kj_learned *made)
+{
+  for (uint32_t i = 0; i < code->parameter_count; i++) {
+    const kj_parameter *parameter = &code->parameters[i];
+    if (place_parameter(parameter, made)) continue;
+    made->others[made->other_count++] = (uint16_t)i;
+    if (parameter->kind < KJ_PARAMETER_SHARED_OFFSET) need_bound(parameter->argument, made);
+  }
+}
+
+/* ---- arrays that must be apart ---- */
+
+/* Arrays that are never written need not be apart: all pairs have the one that is, which comes
+ * first. */
+static bool put_written_first(const kjit_kernel *kernel, kj_learned *made)
+{
+  uint32_t written = 0, at = 0;
+  for (uint32_t i = 0; i < made->array_count; i++) {
+    if (!kernel->parameters[made->arrays[i].index].is_written) continue;
+    written++;
+    at = i;
+  }
+  if (written != 1) return false;
+  kj_learned_array array = made->arrays[0];
+  kj_learned_tensor tensor = made->tensors[0];
+  made->arrays[0] = made->arrays[at];
+  made->tensors[0] = made->tensors[at];
+  made->arrays[at] = array;
+  made->tensors[at] = tensor;
+  return true;
+}
+
+/* Worth it where it spares comparing each with each. */
+static void learn_order(const kj_call *call, kj_learned *made)
+{
+  uint8_t count = 0;
+  if (made->has_overlaps || made->pair_count <= made->array_count) return;
+  for (uint8_t i = 0; i < made->array_count; i++) {
+    uint8_t at = count++;
+    for (; at && call->bound[made->arrays[made->order[at - 1]].index].low >
+                   call->bound[made->arrays[i].index].low;
+         at--)
+      made->order[at] = made->order[at - 1];
+    made->order[at] = i;
+  }
+  made->order_count = count;
+}
+
+static void learn_pairs(const kj_call *call, kj_learned *made)
+{
+  bool is_one_written = put_written_first(call->kernel, made);
+  for (uint8_t i = 0; i < made->array_count; i++)
+    for (uint8_t j = (uint8_t)(i + 1); j < made->array_count; j++) {
+      uint32_t a = made->arrays[i].index, b = made->arrays[j].index;
+      if (!kj_has_relation(call, a, b)) continue;
+      kj_relation relation = kj_relate(&call->bound[a], &call->bound[b]);
+      made->has_overlaps = made->has_overlaps || relation != KJ_RELATION_DISJOINT;
+      made->pairs[made->pair_count++] = (kj_learned_pair){ i, j, (uint8_t)relation };
+    }
+  made->has_one_written = is_one_written && !made->has_overlaps && made->array_count > 1 &&
+                          made->pair_count == made->array_count - 1u;
+  learn_order(call, made);
+}
+
+/* ---- the shape ---- */
+
+static void learn_limits(const kj_call *call, const kjit_specialization *specialization,
+                         kj_learned *made)
+{
+  const kjit_device_info *info = &call->device->info;
+  uint32_t most = info->max_threads_per_block, own = specialization->cuda.max_threads;
+  made->most_threads = own && own < most ? own : most;
+  made->most_block_z = info->max_block[2];
+  /* without one a block has to be given */
+  bool has_range = call->kernel->range_count || call->kernel->has_callee_range;
+  made->default_threads =
+    has_range && made->most_threads >= KJ_DEFAULT_BLOCK ? KJ_DEFAULT_BLOCK : 0;
+  made->least_shared_bytes =
+    (uint32_t)kj_own_shared_need(&specialization->code, (const uint32_t[3]){ 0 });
+  made->most_shared_bytes = specialization->cuda.max_dynamic_shared_bytes;
+}
+
+static void learn_range(const kj_call *call, const kj_code *code, kj_learned *made)
+{
+  const kjit_kernel *kernel = call->kernel;
+  const kj_programs *programs = kernel->range_count == 1 ? &kernel->range_programs[0] : NULL;
+  made->elements_a_thread = code->elements_a_thread > 1 ? code->elements_a_thread : 1;
+  if (!made->is_shapeless || kernel->has_callee_range || !programs || !programs->is_complete ||
+      programs->count != 1 || programs->items[0].count != 1)
+    return;
+  const kj_step *step = &programs->items[0].steps[0];
+  const kj_bound *array = &call->bound[step->parameter];
+  if (step->op != KJ_STEP_EXTENT || array->kind != KJ_ARGUMENT_ARRAY ||
+      made->elements_a_thread > MOST_ELEMENTS || !made->default_threads)
+    return;
+  int64_t dimension = step->number < 0 ? step->number + array->rank : step->number;
+  if (dimension < 0 || dimension >= array->rank) return;
+  made->has_plain_range = true;
+  made->range_argument = (uint8_t)step->parameter;
+  made->range_dimension = (uint8_t)dimension;
+}
+
+/* Code that a launch has to do nothing for but to pass its parameters, on a device whose limits
+ * the plain launch knows. */
+static bool is_plain(const kj_call *call, const kjit_specialization *specialization,
+                     const kj_learned *made)
+{
+  const kj_code *code = &specialization->code;
+  const kjit_device_info *info = &call->device->info;
+  return kj_is_cuda(call->device) && !code->failures && !code->shared_array_count &&
+         !code->fixed_shared_bytes && !kj_needs_shared_by_block(code) && !code->is_cooperative &&
+         !code->cluster[0] && !made->other_count && !call->kernel->launch_bounds &&
+         info->max_block[0] >= info->max_threads_per_block &&
+         info->max_block[1] >= info->max_threads_per_block &&
+         made->least_shared_bytes <= made->most_shared_bytes;
+}
+
+/* Whether the arrays alone lead here: every one of them is where the device is. */
+static bool is_default_device(const kj_call *call, const kjit_arg *arguments)
+{
+  const kjit_device_info *info = &call->device->info;
+  bool has_array = false;
+  if (!call->config->device && !call->config->stream) return true;
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
+    kjit_device_kind kind;
+    int32_t ordinal;
+    if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
+    has_array = true;
+    /* managed memory of another device */
+    if (!kj_locate_tensor(tensor_of(&arguments[i]), &kind, &ordinal) || kind != info->kind ||
+        ordinal != info->ordinal)
+      return false;
+  }
+  return has_array;
+}
+
+static void learn_launch(const kj_call *call, const kjit_specialization *specialization,
+                         const kjit_arg *arguments, kj_learned *made)
+{
+  const kjit_kernel *kernel = call->kernel;
+  made->is_shapeless = !kernel->block && !kernel->grid && !kernel->launch_bounds;
+  made->is_default_device = is_default_device(call, arguments);
+  made->knows_block = kj_knows_block(kernel, call->device);
+  made->notes_uses = kj_is_cuda(call->device);
+  made->facts = (uint16_t)call->facts;
+  memcpy(made->block, call->block, sizeof made->block);
+  made->function = specialization->cuda.function;
+  made->mark = specialization->cuda.mark;
+  made->device = specialization->device;
+  made->place = kj_place(specialization->device, specialization->generation);
+  made->forks = kernel->context->forks;
+  made->parameter_bytes = (uint16_t)specialization->code.parameter_bytes;
+  learn_limits(call, specialization, made);
+  learn_range(call, &specialization->code, made);
+  made->is_plain = is_plain(call, specialization, made);
+}
+
+/* ---- all ---- */
+
+static size_t round_up(size_t bytes)
+{
+  enum { LINE = 64 };
+  return (bytes + LINE - 1) / LINE * LINE;
+}
+
+static kj_learned *make(uint32_t count, uint32_t parameters)
+{
+  size_t pairs = (size_t)count * count / 2,
+         bytes =
+           count * (sizeof(kj_learned_array) + sizeof(kj_learned_tensor) +
+                    sizeof(kj_learned_scalar) + sizeof(kj_learned_same) + sizeof(kj_bound) + 2) +
+           parameters * (sizeof(kj_learned_extent) + sizeof(uint16_t)) +
+           pairs * sizeof(kj_learned_pair) + _Alignof(kj_bound);
+  kj_learned *made = aligned_alloc(_Alignof(kj_learned), round_up(sizeof *made + bytes));
+  if (!made) return NULL;
+  memset(made, 0, sizeof *made);
+  /* what launches look at most comes first, and the tables of words, so that all are aligned */
+  made->arrays = (kj_learned_array *)made->memory;
+  made->scalars = (kj_learned_scalar *)(made->arrays + count);
+  made->tensors = (kj_learned_tensor *)(made->scalars + count);
+  made->same = (kj_learned_same *)(made->tensors + count);
+  uintptr_t end = (uintptr_t)(made->same + count), alignment = _Alignof(kj_bound);
+  made->bound = (kj_bound *)((end + alignment - 1) / alignment * alignment);
+  made->extents = (kj_learned_extent *)(made->bound + count);
+  made->others = (uint16_t *)(made->extents + parameters);
+  made->pairs = (kj_learned_pair *)(made->others + parameters);
+  made->shaping = (uint8_t *)(made->pairs + pairs);
+  made->order = made->shaping + count;
+  return made;
+}
+
+static kj_learned *learn(const kj_call *call, const kjit_specialization *specialization,
+                         const kjit_arg *arguments, size_t count)
+{
+  const kj_code *code = &specialization->code;
+  uint32_t parameters = call->kernel->parameter_count;
+  if (parameters > KJ_MOST_LEARNED || code->parameter_bytes > KJ_LEARNED_BYTES ||
+      code->parameter_count > UINT8_MAX)
+    return NULL;
+  kj_learned *made = make(parameters, code->parameter_count);
+  if (!made) return NULL;
+  made->argument_count = (uint32_t)count;
+  for (uint32_t i = 0; i < parameters; i++)
+    if (!learn_argument(call, i, i < count ? &arguments[i] : NULL, made)) {
+      free(made);
+      return NULL;
+    }
+  learn_parameters(code, made);
+  learn_pairs(call, made);
+  learn_launch(call, specialization, arguments, made);
+  return made;
+}
+
+void kj_learn(const kj_call *call, kjit_specialization *specialization, const kjit_arg *arguments,
+              size_t count)
+{
+  /* under other facts, or sealed: the arguments were made into what a signature has */
+  if (call->is_makeshift || call->is_general || call->has_host_arrays || call->has_nothing) return;
+  if (atomic_load_explicit(&specialization->has_tried_learning, memory_order_relaxed) ||
+      atomic_exchange_explicit(&specialization->has_tried_learning, true, memory_order_acq_rel))
+    return;
+  atomic_store_explicit(&specialization->learned, learn(call, specialization, arguments, count),
+                        memory_order_release);
+}

@@ -1,0 +1,324 @@
+/* Grid and block of a launch before its code is known: what the host gave, @block and @grid, or
+ * what fits the kernel's grid_ranges; then the limits of the device. fit.c goes on when the code is
+ * there. */
+#include "launch/shape.h"
+
+#include <string.h>
+
+#include "support/assert.h"
+
+kj_scope kj_call_scope(const kj_call *call)
+{
+  const kjit_kernel *kernel = call->kernel;
+  return (kj_scope){ .bound = call->bound,
+                     .bound_count = kernel->parameter_count,
+                     .bindings = kernel->bindings,
+                     .binding_count = kernel->binding_count };
+}
+
+kjit_status kj_refuse_launch(const kj_call *call, kj_location location, kj_diagnostics *diagnostics,
+                             const char *format, ...)
+{
+  if (!diagnostics) return KJIT_ERROR_LAUNCH;
+  kj_buffer text = { 0 };
+  va_list list;
+  va_start(list, format);
+  kj_append_list(&text, format, list);
+  va_end(list);
+  (void)kj_error_at(diagnostics, call->kernel->module, location, KJIT_ERROR_LAUNCH,
+                    "kernel `%s`: %s", call->kernel->function->decl->name,
+                    text.text ? text.text : "out of memory");
+  kj_free_buffer(&text);
+  return KJIT_ERROR_LAUNCH;
+}
+
+static kj_location place_of(const kj_call *call) { return call->kernel->function->decl->location; }
+
+/* ---- values ---- */
+
+kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
+                                  const ki_attribute *attribute, kj_diagnostics *diagnostics,
+                                  uint32_t values[3])
+{
+  values[0] = values[1] = values[2] = 1;
+  for (size_t i = 0; i < attribute->values.count && i < 3; i++) {
+    const ki_expr *expr = attribute->values.items[i];
+    int64_t value;
+    if (!kj_evaluate_index(scope, expr, &value))
+      return kj_error_at(diagnostics, kernel->module, scope->location, KJIT_ERROR_LAUNCH,
+                         "@%s of kernel `%s` cannot be evaluated before the launch: this %s",
+                         attribute->info->name, kernel->function->decl->name, scope->reason);
+    if (value < 0 || value > INT32_MAX)
+      return kj_error_at(diagnostics, kernel->module, expr->location, KJIT_ERROR_LAUNCH,
+                         "@%s of kernel `%s`: expected 1 to 2147483647, got %lld",
+                         attribute->info->name, kernel->function->decl->name, (long long)value);
+    values[i] = (uint32_t)value;
+  }
+  return KJIT_OK;
+}
+
+bool kj_evaluate_quickly(const kj_call *call, const kj_programs *programs, uint32_t index,
+                         const ki_expr *expr, const uint32_t *block, int64_t *value)
+{
+  if (!programs->is_complete || !kj_run_program(&programs->items[index], call->bound, block, value))
+    return false;
+  if (!KJ_HAS_ASSERTIONS || !expr) return true;
+  kj_scope scope = kj_call_scope(call);
+  int64_t by_rules;
+  scope.block = block;
+  KJ_ASSERT(kj_evaluate_index(&scope, expr, &by_rules) && by_rules == *value);
+  return true;
+}
+
+/* By its programs, or else by the rules. Without diagnostics the rules are not asked. */
+static kjit_status evaluate_attribute(const kj_call *call, const ki_attribute *attribute,
+                                      const kj_programs *programs, const uint32_t *block,
+                                      kj_diagnostics *diagnostics, uint32_t values[3])
+{
+  size_t count = attribute->values.count, i = 0;
+  values[0] = values[1] = values[2] = 1;
+  for (; i < count && i < 3; i++) {
+    int64_t value;
+    if (!kj_evaluate_quickly(call, programs, (uint32_t)i, attribute->values.items[i], block,
+                             &value) ||
+        value < 0 || value > INT32_MAX)
+      break;
+    values[i] = (uint32_t)value;
+  }
+  if (i == count || i == 3) return KJIT_OK;
+  if (!diagnostics) return KJIT_ERROR_LAUNCH;
+  kj_scope scope = kj_call_scope(call);
+  scope.block = block;
+  return kj_evaluate_attribute(call->kernel, &scope, attribute, diagnostics, values);
+}
+
+/* x given: 0 in y and z counts as 1. */
+static bool read_shape(const uint32_t given[3], uint32_t shape[3])
+{
+  for (int i = 0; i < 3; i++) shape[i] = given[i] ? given[i] : 1;
+  return given[0] || given[1] || given[2];
+}
+
+/* ---- grid_ranges ---- */
+
+static void multiply(uint64_t *count, int64_t extent)
+{
+  if (extent <= 0) *count = 0;
+  else if (__builtin_mul_overflow(*count, (uint64_t)extent, count)) *count = UINT64_MAX;
+}
+
+/* The product of a grid_range's extents. */
+static bool count_quickly(const kj_call *call, uint32_t range, uint64_t *count)
+{
+  const kj_programs *programs = &call->kernel->range_programs[range];
+  *count = 1;
+  for (uint32_t i = 0; i < programs->count; i++) {
+    int64_t extent;
+    if (!kj_evaluate_quickly(call, programs, i, NULL, call->block, &extent)) return false;
+    multiply(count, extent);
+  }
+  return programs->is_complete;
+}
+
+/* False: not known before the launch, or perhaps another in the kernel. */
+static bool count_by_rules(const kj_call *call, uint32_t range, uint64_t *count)
+{
+  const ki_exprs *extents = &call->kernel->ranges[range]->args;
+  kj_scope scope = kj_call_scope(call);
+  scope.block = call->block;
+  *count = 1;
+  for (size_t i = 0; i < extents->count; i++) {
+    const ki_expr *expr = extents->items[i];
+    uint32_t items = kj_count_items(&scope, expr);
+    if (scope.reason) return false;
+    for (uint32_t item = 0; item < items; item++) {
+      int64_t extent;
+      if (!kj_evaluate_item(&scope, expr, item, &extent)) return false;
+      multiply(count, extent);
+    }
+  }
+  return !scope.is_rounded;
+}
+
+/* Elements of the largest grid_range whose extents are known. False: the rules have to be asked. */
+static bool count_elements(kj_call *call, bool is_quick)
+{
+  const kjit_kernel *kernel = call->kernel;
+  bool all_known = !kernel->has_callee_range;
+  for (uint32_t i = 0; i < kernel->range_count; i++) {
+    uint64_t count, by_rules;
+    bool is_known = count_quickly(call, i, &count);
+    KJ_ASSERT(!is_known || (count_by_rules(call, i, &by_rules) && count == by_rules));
+    if (!is_known && is_quick) return false;
+    is_known = is_known || count_by_rules(call, i, &count);
+    all_known = all_known && is_known;
+    call->has_elements = call->has_elements || is_known;
+    if (is_known && count > call->elements) call->elements = count;
+  }
+  call->has_nothing = kernel->is_range_only && all_known && call->elements == 0;
+  /* one that is not known may be larger than all others: only the device's size is a safe guess */
+  if (!all_known && call->elements < KJ_DEFAULT_BLOCK) call->has_elements = false;
+  return true;
+}
+
+static uint32_t fill_device(const kj_call *call)
+{
+  enum { THREADS = 2048 }; /* of a multiprocessor */
+  uint64_t blocks =
+    (uint64_t)call->device->info.multiprocessor_count * (THREADS / KJ_DEFAULT_BLOCK);
+  return blocks > INT32_MAX ? INT32_MAX : (uint32_t)blocks;
+}
+
+/* ---- the choice ---- */
+
+static kjit_status refuse_shape(const kj_call *call, const ki_attribute *attribute,
+                                const uint32_t given[3], const uint32_t wanted[3],
+                                kj_diagnostics *diagnostics)
+{
+  const char *what = attribute->info->name;
+  return kj_refuse_launch(call, attribute->location, diagnostics,
+                          "@%s is %u x %u x %u, the launch gives a %s of %u x %u x %u", what,
+                          wanted[0], wanted[1], wanted[2], what, given[0], given[1], given[2]);
+}
+
+static kjit_status report_missing(const kj_call *call, kj_diagnostics *diagnostics)
+{
+  bool has_block = call->config->block[0] || call->kernel->block,
+       has_grid = call->config->grid[0] || call->kernel->grid;
+  const char *what = has_block ? "a grid" : has_grid ? "a block" : "a grid and a block";
+  if (!diagnostics) return KJIT_ERROR_LAUNCH;
+  return kj_error_at(diagnostics, call->kernel->module, place_of(call), KJIT_ERROR_LAUNCH,
+                     "kernel `%s` needs a launch configuration: %s; it has neither %s nor a "
+                     "grid_range to choose them from",
+                     call->kernel->function->decl->name, what,
+                     has_block  ? "@grid"
+                     : has_grid ? "@block"
+                                : "@block and @grid");
+}
+
+/* What the host gives and what the attribute says are the same. False in is_given: neither does. */
+static kjit_status take_given(const kj_call *call, const uint32_t config[3],
+                              const ki_attribute *attribute, const kj_programs *programs,
+                              const uint32_t *block, kj_diagnostics *diagnostics, uint32_t shape[3],
+                              bool *is_given)
+{
+  uint32_t wanted[3];
+  *is_given = read_shape(config, shape);
+  if (!attribute) return KJIT_OK;
+  KJ_TRY(evaluate_attribute(call, attribute, programs, block, diagnostics, wanted));
+  if (*is_given && memcmp(shape, wanted, sizeof wanted))
+    return refuse_shape(call, attribute, shape, wanted, diagnostics);
+  memcpy(shape, wanted, sizeof wanted);
+  *is_given = true;
+  return KJIT_OK;
+}
+
+static kjit_status choose_block(kj_call *call, bool has_range, kj_diagnostics *diagnostics)
+{
+  const kjit_kernel *kernel = call->kernel;
+  uint32_t bounds[3] = { KJ_DEFAULT_BLOCK };
+  bool is_given;
+  KJ_TRY(take_given(call, call->config->block, kernel->block, &kernel->block_program, NULL,
+                    diagnostics, call->block, &is_given));
+  /* without a grid_range or a number of threads it is refused with the grid */
+  if (is_given || (!has_range && !call->config->threads)) return KJIT_OK;
+  call->is_block_chosen = true;
+  if (kernel->launch_bounds)
+    KJ_TRY(evaluate_attribute(call, kernel->launch_bounds, &kernel->bounds_program, NULL,
+                              diagnostics, bounds));
+  call->block[0] = kj_default_block(bounds[0]);
+  return KJIT_OK;
+}
+
+static kjit_status choose_grid(kj_call *call, bool has_range, kj_diagnostics *diagnostics)
+{
+  const kjit_kernel *kernel = call->kernel;
+  const uint32_t *block = call->config->block;
+  bool is_given, has_block = block[0] || block[1] || block[2] || kernel->block;
+  KJ_TRY(take_given(call, call->config->grid, kernel->grid, &kernel->grid_program, call->block,
+                    diagnostics, call->grid, &is_given));
+  if (is_given) return has_block || has_range ? KJIT_OK : report_missing(call, diagnostics);
+  uint64_t threads = kj_volume(call->block), asked = call->config->threads;
+  uint32_t most = call->device->info.max_grid[0];
+  if (!threads) threads = 1;
+  if (asked / threads >= most)
+    return kj_refuse_launch(
+      call, place_of(call), diagnostics,
+      "%llu threads in blocks of %llu were asked for, and %s allows %u blocks",
+      (unsigned long long)asked, (unsigned long long)threads, call->device->info.target, most);
+  if (!asked && !has_range) return report_missing(call, diagnostics);
+  call->is_chosen = !asked;
+  call->grid[0] = asked                ? kj_count_blocks(call->device, asked, threads)
+                  : call->has_elements ? kj_count_blocks(call->device, call->elements, threads)
+                                       : fill_device(call);
+  return KJIT_OK;
+}
+
+/* ---- limits ---- */
+
+kjit_status kj_exceed(const kj_call *call, const char *what, uint64_t given, uint64_t limit,
+                      const char *whose, kj_diagnostics *diagnostics)
+{
+  char place[24];
+  return kj_refuse_launch(call, place_of(call), diagnostics,
+                          "the launch has %llu %s, %s allows %llu", (unsigned long long)given, what,
+                          whose ? whose : kj_device_text(call->device, place),
+                          (unsigned long long)limit);
+}
+
+static kjit_status check_limits(const kj_call *call, kj_diagnostics *diagnostics)
+{
+  static const char *const blocks[] = { "blocks in x", "blocks in y", "blocks in z" },
+                           *const threads[] = { "threads a block in x", "threads a block in y",
+                                                "threads a block in z" };
+  const kjit_device_info *info = &call->device->info;
+  for (int i = 0; i < 3; i++) {
+    const uint32_t *shape = call->grid[i] ? call->block : call->grid;
+    if (!shape[i])
+      return kj_refuse_launch(call, place_of(call), diagnostics,
+                              "the launch has a %s of %u x %u x %u",
+                              call->grid[i] ? "block" : "grid", shape[0], shape[1], shape[2]);
+    if (call->block[i] > info->max_block[i])
+      return kj_exceed(call, threads[i], call->block[i], info->max_block[i], NULL, diagnostics);
+    if (call->grid[i] > info->max_grid[i])
+      return kj_exceed(call, blocks[i], call->grid[i], info->max_grid[i], NULL, diagnostics);
+  }
+  if (kj_volume(call->block) > info->max_threads_per_block)
+    return kj_exceed(call, "threads a block", kj_volume(call->block), info->max_threads_per_block,
+                     NULL, diagnostics);
+  if (call->dynamic_shared_bytes > info->max_shared_bytes)
+    return kj_exceed(call, "bytes of dynamic shared memory a block", call->dynamic_shared_bytes,
+                     info->max_shared_bytes, NULL, diagnostics);
+  return KJIT_OK;
+}
+
+static kjit_status check_launch_bounds(const kj_call *call, kj_diagnostics *diagnostics)
+{
+  const kjit_kernel *kernel = call->kernel;
+  uint32_t bounds[3];
+  if (!kernel->launch_bounds) return KJIT_OK;
+  KJ_TRY(evaluate_attribute(call, kernel->launch_bounds, &kernel->bounds_program, NULL, diagnostics,
+                            bounds));
+  uint64_t threads = kj_volume(call->block);
+  return threads > bounds[0] ? kj_exceed(call, "threads a block", threads, bounds[0],
+                                         "its @launch_bounds", diagnostics)
+                             : KJIT_OK;
+}
+
+kjit_status kj_choose_shape(kj_call *call, kj_diagnostics *diagnostics)
+{
+  const kjit_kernel *kernel = call->kernel;
+  bool has_range = kernel->range_count > 0 || kernel->has_callee_range;
+  call->dynamic_shared_bytes = call->config->dynamic_shared_bytes;
+  KJ_TRY(choose_block(call, has_range, diagnostics));
+  if (has_range && !count_elements(call, !diagnostics)) return KJIT_ERROR_LAUNCH;
+  KJ_TRY(choose_grid(call, has_range, diagnostics));
+  /* a @grid of no blocks is what @grid(ceil_div(n, b)) gives for n = 0: nothing to do */
+  if (kernel->grid && kj_volume(call->grid) == 0) {
+    call->has_nothing = true;
+    for (int i = 0; i < 3; i++) call->grid[i] = call->grid[i] ? call->grid[i] : 1;
+  }
+  KJ_TRY(check_limits(call, diagnostics));
+  KJ_TRY(check_launch_bounds(call, diagnostics));
+  return KJIT_OK;
+}

@@ -1,0 +1,346 @@
+/* A launch that is decided: its parameters are marshalled, and it is started. */
+#include "launch/start.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/run.h"
+#include "launch/shape.h"
+#include "native/support_routines.h"
+#include "report/print.h"
+#include "stream/stream.h"
+
+/* ---- parameters ---- */
+
+kjit_status kj_make_room(kj_call *call, const kj_code *code, kj_diagnostics *diagnostics)
+{
+  if (code->parameter_bytes <= call->parameter_room) return KJIT_OK;
+  char *larger = realloc(call->own_parameters, code->parameter_bytes);
+  if (!larger) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  call->parameters = call->own_parameters = larger;
+  call->parameter_room = code->parameter_bytes;
+  return KJIT_OK;
+}
+
+static inline uint64_t read_parameter(const kj_bound *bound, const kj_parameter *parameter)
+{
+  if (parameter->kind == KJ_PARAMETER_POINTER) return bound->target;
+  if (parameter->kind == KJ_PARAMETER_EXTENT) return (uint64_t)bound->shape[parameter->dimension];
+  if (parameter->kind == KJ_PARAMETER_SCALAR) return bound->bits[0];
+  return bound->rank == 1 && !bound->strides ? 1
+                                             : (uint64_t)kj_stride_of(bound, parameter->dimension);
+}
+
+static void marshal_shared(const kj_call *call, const kj_parameter *parameter, char *block)
+{
+  const kj_shared_size *size = &call->shared[parameter->argument];
+  bool is_offset = parameter->kind == KJ_PARAMETER_SHARED_OFFSET;
+  memcpy(block + parameter->offset,
+         is_offset ? &size->offset : &size->extents[parameter->dimension], sizeof(uint32_t));
+}
+
+void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, char *block)
+{
+  if (parameter->kind == KJ_PARAMETER_TENSOR_MAP) return; /* launch_with_maps */
+  if (parameter->kind >= KJ_PARAMETER_SHARED_OFFSET) {
+    marshal_shared(call, parameter, block);
+    return;
+  }
+  const kj_bound *bound = &call->bound[parameter->argument];
+  char *place = block + parameter->offset;
+  if (parameter->part) {
+    memcpy(place, (const char *)(uintptr_t)bound->bits[0] + parameter->part - 1,
+           parameter->size_bytes);
+    return;
+  }
+  uint64_t word = read_parameter(bound, parameter);
+  if (parameter->size_bytes == 8) memcpy(place, &word, 8);
+  else if (parameter->size_bytes == 4) memcpy(place, &word, 4);
+  else memcpy(place, bound->bits, parameter->size_bytes); /* scalars only */
+}
+
+/* Where a thread that fails leaves word of it. */
+static void pass_failure_record(const kj_code *code, uint64_t address, char *block)
+{
+  if (code->failures) memcpy(block + code->failure_offset, &address, sizeof address);
+}
+
+void kj_marshal(const kj_call *call, const kjit_specialization *specialization)
+{
+  const kj_code *code = &specialization->code;
+  for (uint32_t i = 0; i < code->parameter_count; i++)
+    kj_marshal_parameter(call, &code->parameters[i], call->parameters);
+  pass_failure_record(code, specialization->failure_address, call->parameters);
+}
+
+/* ---- CPU ---- */
+
+/* Grids of one-thread blocks for kernels that are grid_ranges only: enough pieces that unequal ones
+ * even out, none so short that starting it costs more than its work. */
+static void cut_range(const kj_call *call, kj_cpu_launch *launch)
+{
+  enum { PIECES = 4, LEAST = 256 };
+  uint64_t wanted = (uint64_t)call->device->workers * PIECES, pieces = wanted;
+  if (call->has_elements && call->elements / LEAST < wanted) pieces = call->elements / LEAST;
+  launch->grid.grid[0] = pieces ? (uint32_t)pieces : 1;
+  launch->grid.grid[1] = launch->grid.grid[2] = 1;
+  launch->grid.block[0] = launch->grid.block[1] = launch->grid.block[2] = 1;
+}
+
+/* Waking the other cores takes some microseconds. A vectorized loop is known to do little per
+ * element; anything else may do much. */
+static bool is_small(const kj_call *call, const kj_code *code)
+{
+  enum { FEW_ELEMENTS = 16384, FEW_THREADS = 512 };
+  if (code->is_range_only && call->has_elements)
+    return call->elements < (code->elements_a_thread ? FEW_ELEMENTS : FEW_THREADS);
+  uint64_t blocks = (uint64_t)call->grid[0] * call->grid[1] * call->grid[2];
+  return blocks * call->block[0] * call->block[1] * call->block[2] < FEW_THREADS &&
+         blocks < FEW_THREADS;
+}
+
+/* Behind the block's memory what is known about it, where accesses are watched. */
+static void set_scratch(kj_cpu_launch *launch, const kj_code *code)
+{
+  enum { LINE = 64 };
+  uint64_t bytes = launch->scratch_bytes;
+  launch->zeroed_from = code->is_watched ? (bytes + LINE - 1) / LINE * LINE : bytes;
+  if (code->is_watched)
+    launch->scratch_bytes = launch->zeroed_from + sizeof(kn_watch) + bytes * sizeof(kn_watch_cell);
+}
+
+static kjit_status run_printing(const kj_call *call, const kj_code *code,
+                                const kj_cpu_launch *launch, kj_diagnostics *diagnostics)
+{
+  kj_cpu_prints prints;
+  uint64_t address = (uint64_t)(uintptr_t)&prints;
+  kj_begin_cpu_prints(&prints, call->kernel->context, code);
+  memcpy(call->parameters + code->print_offset, &address, sizeof address);
+  kjit_status status = kj_run_cpu(call->device, launch, diagnostics);
+  kj_end_cpu_prints(&prints);
+  return status;
+}
+
+static kjit_status start_on_cpu(kj_call *call, kjit_specialization *specialization,
+                                kj_diagnostics *diagnostics)
+{
+  const kj_code *code = &specialization->code;
+  kj_cpu_launch launch = { .kernel = specialization->run,
+                           .parameters = call->parameters,
+                           .scratch_bytes = code->scratch_bytes + call->dynamic_shared_bytes };
+  memcpy(launch.grid.grid, call->grid, sizeof call->grid);
+  memcpy(launch.grid.block, call->block, sizeof call->block);
+  launch.grid.dynamic_shared_bytes = call->dynamic_shared_bytes;
+  for (int i = 0; i < 3; i++) launch.grid.cluster[i] = call->cluster[i] ? call->cluster[i] : 1;
+  launch.is_cooperative = code->is_cooperative;
+  launch.parts = (kj_cpu_parts)code->cpu_parts;
+  set_scratch(&launch, code);
+  launch.is_small = is_small(call, code);
+  if (code->is_range_only) cut_range(call, &launch);
+  kj_failure_record record;
+  record.state = KJ_FAILURE_FREE;
+  pass_failure_record(code, (uint64_t)(uintptr_t)&record, call->parameters);
+  KJ_TRY(code->prints ? run_printing(call, code, &launch, diagnostics)
+                      : kj_run_cpu(call->device, &launch, diagnostics));
+  return record.state == KJ_FAILURE_WRITTEN
+           ? kj_report_failure(specialization, &record, diagnostics)
+           : KJIT_OK;
+}
+
+/* ---- tensor maps: descriptors of array arguments for tensor copies. The driver encodes them, they
+ * are passed in the parameter block ---- */
+
+static kjit_status refuse_map(const kj_call *call, const kj_tensor_map *map, const char *why,
+                              kj_diagnostics *diagnostics)
+{
+  const ki_function *kernel = call->kernel->function;
+  return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
+                  "launching `%s`: argument `%s` is copied by tensor copies: %s",
+                  kernel->decl->name, kernel->params.items[map->argument]->name, why);
+}
+
+/* The driver's CUtensorMapDataType by the bits that a copy moves, but for floats, whose type a fill
+ * or a reduction would look at. */
+static int data_type(kjit_type type, uint32_t size_bytes)
+{
+  enum { U8, U16, U32, I32, U64, I64, F16, F32, F64, BF16 };
+  static const struct {
+    kjit_type type;
+    int number;
+  } floats[] = { { KJIT_F16, F16 }, { KJIT_BF16, BF16 }, { KJIT_F32, F32 }, { KJIT_F64, F64 } };
+  for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+    if (floats[i].type == type) return floats[i].number;
+  return size_bytes == 1 ? U8 : size_bytes == 2 ? U16 : size_bytes == 4 ? U32 : U64;
+}
+
+static int swizzle_of(uint32_t bytes)
+{
+  enum { NONE, BY_32, BY_64, BY_128 };
+  return bytes == 32 ? BY_32 : bytes == 64 ? BY_64 : bytes == 128 ? BY_128 : NONE;
+}
+
+static kjit_status encode(const kj_call *call, const kj_tensor_map *map, void *place,
+                          kj_diagnostics *diagnostics)
+{
+  enum { UNIT = 16, PROMOTE_256 = 3 };
+  const kj_bound *bound = &call->bound[map->argument];
+  kjit_type element = bound->type;
+  uint32_t size = ki_type(call->kernel->module->types, element)->size_bytes, rank = map->rank;
+  uint64_t extents[KJ_MAP_RANK], strides[KJ_MAP_RANK];
+  uint32_t box[KJ_MAP_RANK], steps[KJ_MAP_RANK];
+  if (!call->device->driver->cuTensorMapEncodeTiled)
+    return refuse_map(call, map, "the driver has none; they need one of CUDA 12.0", diagnostics);
+  if (bound->target % UNIT)
+    return refuse_map(call, map, "its data does not start at a multiple of 16 bytes", diagnostics);
+  for (uint32_t d = 0; d < rank; d++) { /* the driver counts dimensions from the innermost one */
+    uint32_t own = rank - 1 - d;
+    extents[d] = (uint64_t)bound->shape[own];
+    box[d] = map->box[own];
+    steps[d] = 1;
+    if (!extents[d]) return refuse_map(call, map, "it is empty", diagnostics);
+    if (extents[d] > UINT32_MAX)
+      return refuse_map(call, map, "a dimension of it is longer than 2^32 elements", diagnostics);
+    if (d == 0) continue;
+    strides[d - 1] = (uint64_t)kj_stride_of(bound, (uint8_t)own) * size;
+    if (strides[d - 1] % UNIT)
+      return refuse_map(call, map, "its rows do not start at multiples of 16 bytes", diagnostics);
+  }
+  int result =
+    call->device->driver->cuTensorMapEncodeTiled(place, data_type(element, size), rank,
+                                                 (void *)(uintptr_t)bound->target, extents, strides,
+                                                 box, steps, 0, swizzle_of(map->swizzle_bytes),
+                                                 PROMOTE_256, 0);
+  return result ? kj_check_driver(call->device->driver, call->device, result,
+                                  "cuTensorMapEncodeTiled", diagnostics)
+                : KJIT_OK;
+}
+
+/* The driver wants the descriptor at a multiple of 64 bytes, which the parameter block is not. */
+static kjit_status pass_maps(const kj_call *call, const kj_code *code, char *block,
+                             kj_diagnostics *diagnostics)
+{
+  _Alignas(KJ_MAP_ALIGNMENT) char map[KJ_MAP_BYTES];
+  for (uint32_t i = 0; i < code->parameter_count; i++) {
+    const kj_parameter *parameter = &code->parameters[i];
+    if (parameter->kind != KJ_PARAMETER_TENSOR_MAP) continue;
+    KJ_TRY(encode(call, &code->tensor_maps[parameter->dimension], map, diagnostics));
+    memcpy(block + parameter->offset, map, sizeof map);
+  }
+  return KJIT_OK;
+}
+
+enum { MOST_POINTERS = 512, HIDDEN = 1 };
+
+/* Where a parameter of 64-byte alignment lies depends on the architecture: on sm_90 the block
+ * itself starts 16 bytes beyond such a place. So the driver is handed each parameter's address and
+ * puts them where they belong. The one of failures comes last. */
+static void point_at_parameters(const kj_code *code, char *block, void **pointers)
+{
+  uint32_t count = code->parameter_count;
+  for (uint32_t i = 0; i < count; i++) pointers[i] = block + code->parameters[i].offset;
+  if (code->failures) pointers[count] = block + code->failure_offset;
+}
+
+static kjit_status launch_with_maps(const kj_call *call, const kjit_specialization *specialization,
+                                    kj_cuda_launch *launch, kj_diagnostics *diagnostics)
+{
+  const kj_code *code = &specialization->code;
+  void *pointers[MOST_POINTERS + HIDDEN];
+  if (code->parameter_count > MOST_POINTERS)
+    return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
+                    "launching `%s`: a kernel with tensor copies has at most %d parameters in its "
+                    "code, this one %u",
+                    call->kernel->function->decl->name, MOST_POINTERS, code->parameter_count);
+  KJ_TRY(pass_maps(call, code, call->parameters, diagnostics));
+  point_at_parameters(code, call->parameters, pointers);
+  launch->pointers = pointers;
+  kjit_status status = kj_launch_cuda(call->device, &specialization->cuda, launch, diagnostics);
+  launch->pointers = NULL;
+  return status;
+}
+
+/* ---- GPU ---- */
+
+kj_cuda_launch kj_describe_launch(const kj_call *call, const kjit_specialization *specialization,
+                                  void *stream)
+{
+  int32_t priority = call->config->priority;
+  bool is_programmatic = call->facts & KJ_CALL_FACT_PROGRAMMATIC;
+  return (kj_cuda_launch){ .grid = call->grid,
+                           .block = call->block,
+                           .dynamic_shared_bytes = (uint32_t)call->dynamic_shared_bytes,
+                           .stream = stream,
+                           .parameters = call->parameters,
+                           .parameter_bytes = specialization->code.parameter_bytes,
+                           .has_attributes = call->cluster[0] || call->is_cooperative ||
+                                             is_programmatic || priority,
+                           .cluster = call->cluster,
+                           .is_cooperative = call->is_cooperative,
+                           .is_programmatic = is_programmatic,
+                           .priority = priority };
+}
+
+static kjit_status start_on_gpu(const kj_call *call, const kjit_specialization *specialization,
+                                kj_diagnostics *diagnostics)
+{
+  void *stream = call->stream ? call->stream->native : NULL;
+  kj_cuda_launch launch = kj_describe_launch(call, specialization, stream);
+  return specialization->code.tensor_map_count
+           ? launch_with_maps(call, specialization, &launch, diagnostics)
+           : kj_launch_cuda(call->device, &specialization->cuda, &launch, diagnostics);
+}
+
+/* ---- all of it ---- */
+
+kjit_status kj_start(kj_call *call, kjit_specialization *specialization,
+                     kj_diagnostics *diagnostics)
+{
+  return kj_is_cuda(call->device) ? start_on_gpu(call, specialization, diagnostics)
+                                  : start_on_cpu(call, specialization, diagnostics);
+}
+
+static kjit_status start_here(kj_call *call, kjit_specialization *specialization,
+                              kj_diagnostics *diagnostics)
+{
+  KJ_TRY(kj_make_room(call, &specialization->code, diagnostics));
+  kj_marshal(call, specialization);
+  return kj_start(call, specialization, diagnostics);
+}
+
+static kjit_status start_staged(kj_call *call, kjit_specialization *specialization,
+                                kj_diagnostics *diagnostics)
+{
+  void *stream = call->stream ? call->stream->native : NULL, *previous;
+  kj_staging *staging = NULL;
+  if (call->stream && atomic_load_explicit(&call->stream->capture, memory_order_relaxed))
+    return kj_error(
+      diagnostics, KJIT_ERROR_MISUSE,
+      "host arrays cannot be part of a capture on a GPU: copy them to device arrays first");
+  KJ_TRY(kj_enter_device(call->device, diagnostics, &previous));
+  kjit_status status = kj_stage_in(call, stream, diagnostics, &staging);
+  if (status == KJIT_OK) status = start_here(call, specialization, diagnostics);
+  if (status == KJIT_OK) status = kj_stage_out(call, stream, staging, diagnostics);
+  kj_free_staging(call, staging);
+  kj_leave_device(call->device, previous);
+  return status;
+}
+
+void kj_count_launch(const kj_call *call)
+{
+  uint32_t own = kj_slot();
+  kj_count_up(&call->kernel->context->launches[own].count, own);
+}
+
+kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
+                        kj_diagnostics *diagnostics)
+{
+  KJ_TRY(kj_fit_shape(call, specialization, diagnostics));
+  if (!call->has_nothing)
+    KJ_TRY(call->has_host_arrays ? start_staged(call, specialization, diagnostics)
+                                 : start_here(call, specialization, diagnostics));
+  if (call->is_miss)
+    atomic_fetch_add_explicit(&call->kernel->context->counters.missed_launches, 1,
+                              memory_order_relaxed);
+  kj_count_launch(call);
+  return KJIT_OK;
+}
