@@ -127,10 +127,10 @@ def fadd(a, b):
 
 
 def fmul_open(a, b, name):
-    """A product that may be fused."""
+    """A product that may be fused: then it neither is rounded nor overflows."""
     product = ROUND[name](a * b)
-    if product != product or product - product != 0:
-        return product
+    if product - product != 0:
+        return Inexact(product) if a - a == 0 and b - b == 0 else product
     if name != "f64":
         exact = product == a * b
     else:
@@ -251,12 +251,14 @@ def round_ratio(top, bottom, name):
         rounded = math.ldexp(value, exponent)
     except OverflowError:
         rounded = math.inf
-    return math.copysign(math.inf if rounded > MOST[name] else rounded, top)
+    return math.copysign(math.inf if rounded > MOST[name] else rounded, 1 if top > 0 else -1)
 
 
 # ---- bits ----
 
 def bits_of(x, name):
+    if type(x) is Inexact:
+        raise Ambiguous
     if name in INTEGERS:
         return x & ((1 << BITS[name]) - 1)
     if x != x:
