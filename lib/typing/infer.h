@@ -199,10 +199,12 @@ struct kt_place;
 void kt_assign_variable(kt_scope *s, const struct kt_place *place, kt_expr *value,
                         kj_location location);
 void kt_emit_assign(kt_scope *s, kt_var *var, kt_expr *value, kj_location location);
-/* The value in a temporary, unless it is a constant or cannot change. Statements are added at
- * position `at` of the list. */
-kt_expr *kt_keep_value_at(kt_scope *s, kt_expr *value, size_t at);
+/* The value as it is here, to be used any number of times: in a temporary, unless it is a constant
+ * or cannot change. */
 kt_expr *kt_keep_value(kt_scope *s, kt_expr *value);
+/* Operands (or NULL) that are evaluated before one that comes after them: if it has added
+ * statements since s->out had mark of them, they are kept in front of those. */
+void kt_settle(kt_scope *s, kt_expr **values, size_t count, size_t mark);
 /* A value that nobody asks for any more: what it does is done, and its checks are made. */
 void kt_drop_value(kt_scope *s, kt_expr *value);
 /* What costs nothing and reads the same wherever it is evaluated. */
@@ -226,6 +228,8 @@ void kt_infer_list(kt_scope *s, const ki_exprs *exprs, kt_exprs *values);
 int64_t kt_infer_constant(kt_scope *s, const ki_expr *expr, const char *what);
 /* Its type only: nothing is evaluated. */
 kjit_type kt_infer_type_of(kt_scope *s, const ki_expr *expr);
+/* A weak COND with the type that it has met. */
+kt_expr *kt_give_arms_type(kt_scope *s, const kt_expr *cond, kjit_type type);
 /* The common type of values that are alternatives: numbers, tuples item by item, equal types.
  * KJIT_ANY: none. */
 kjit_type kt_join_values(kt_scope *s, kjit_type a, kjit_type b, kj_location location);
@@ -470,8 +474,6 @@ kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const ch
                            kj_location location);
 /* A value that meets no type: weak ones become i32, i64 or f64; items of tuples too. */
 kt_expr *kt_make_concrete(kt_scope *s, kt_expr *value);
-/* An integer that a float is raised to: it keeps a type of its own. */
-kt_expr *kt_make_exponent(kt_scope *s, kt_expr *exponent);
 /* The type that this gives. */
 kjit_type kt_concrete_type(const kt_expr *value);
 kt_expr *kt_new_integer(kt_scope *s, kjit_type type, __int128 value, kj_location location);

@@ -362,15 +362,6 @@ static void bind_value(kt_scope *s, binding *b, size_t index)
   else bind_generic(s, b, index);
 }
 
-static void settle_values(kt_scope *s, binding *b, size_t count, size_t mark)
-{
-  for (size_t i = 0; i < count; i++) {
-    size_t before = s->out->count;
-    if (b->values[i]) b->values[i] = kt_keep_value_at(s, b->values[i], mark);
-    mark += s->out->count - before;
-  }
-}
-
 static void infer_argument(kt_scope *s, binding *b, size_t index)
 {
   const ki_decl *param = b->function->params.items[index];
@@ -396,7 +387,7 @@ static void infer_argument(kt_scope *s, binding *b, size_t index)
     outside.out = s->out;
     b->values[index] = kt_infer_expr(&outside, expr);
   }
-  if (s->out->count > mark) settle_values(s, b, index, mark);
+  kt_settle(s, b->values, index, mark);
 }
 
 static void check_arguments(kt_scope *s, const ki_function *function, const ki_expr *call)

@@ -140,6 +140,26 @@ static kt_expr *make_cond_statement(kt_scope *s, kt_expr *condition, part *x, pa
   return weak;
 }
 
+/* The arms as a type; what that needs belongs to the arm. */
+static kt_expr *make_typed_cond(kt_scope *s, kt_expr *condition, part *x, part *y, kjit_type type,
+                                kj_location location)
+{
+  part *arms[] = { x, y };
+  kt_stmts *out = s->out;
+  for (size_t i = 0; i < 2; i++) {
+    s->out = &arms[i]->stmts;
+    arms[i]->value = kt_give_type(s, arms[i]->value, type);
+  }
+  s->out = out;
+  if (x->stmts.count || y->stmts.count)
+    return make_cond_statement(s, condition, x, y, type, location);
+  kt_expr *cond = kt_new_texpr(s->c, KJ_T_COND, type, location);
+  cond->x = condition;
+  cond->y = x->value;
+  cond->z = y->value;
+  return cond;
+}
+
 static kt_expr *make_cond(kt_scope *s, kt_expr *condition, part *x, part *y, kj_location location)
 {
   bool is_plain = kt_is_number(s->c, x->value->type) && kt_is_number(s->c, y->value->type);
@@ -154,13 +174,13 @@ static kt_expr *make_cond(kt_scope *s, kt_expr *condition, part *x, part *y, kj_
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "the two values of `?:` have no common type: %s and %s",
             kt_type_text(s->c, x->value->type), kt_type_text(s->c, y->value->type));
-  if (x->stmts.count || y->stmts.count)
-    return make_cond_statement(s, condition, x, y, type, location);
-  kt_expr *cond = kt_new_texpr(s->c, KJ_T_COND, type, location);
-  cond->x = condition;
-  cond->y = kt_give_type(s, x->value, type);
-  cond->z = kt_give_type(s, y->value, type);
-  return cond;
+  return make_typed_cond(s, condition, x, y, type, location);
+}
+
+kt_expr *kt_give_arms_type(kt_scope *s, const kt_expr *cond, kjit_type type)
+{
+  part x = { .value = cond->y }, y = { .value = cond->z };
+  return make_typed_cond(s, cond->x, &x, &y, type, cond->location);
 }
 
 kt_expr *kt_make_cond(kt_scope *s, kt_expr *condition, kt_expr *x, kt_expr *y, kj_location location)
@@ -179,23 +199,12 @@ static kt_expr *infer_cond(kt_scope *s, const ki_expr *expr)
 
 /* ---- lists ---- */
 
-/* Statements that a later operand needed were added before it: the earlier operands are evaluated
- * first. */
-static void settle(kt_scope *s, kt_exprs *values, size_t mark)
-{
-  for (size_t i = 0; i < values->count; i++) {
-    size_t before = s->out->count;
-    values->items[i] = kt_keep_value_at(s, values->items[i], mark);
-    mark += s->out->count - before;
-  }
-}
-
 void kt_infer_list(kt_scope *s, const ki_exprs *exprs, kt_exprs *values)
 {
   for (size_t i = 0; i < exprs->count; i++) {
     size_t mark = s->out->count;
     kt_expr *value = kt_infer_expr(s, exprs->items[i]);
-    if (s->out->count > mark) settle(s, values, mark);
+    kt_settle(s, values->items, values->count, mark);
     KJ_PUSH(s->arena, values, value);
   }
 }
@@ -225,12 +234,11 @@ static kt_expr *infer_binary(kt_scope *s, const ki_expr *expr)
   if (ki_op_table[expr->op].class_ == KJ_OP_LOGIC) return infer_logic(s, expr);
   kt_expr *types = infer_type_compare(s, expr);
   if (types) return types;
-  kt_exprs values = { 0 };
-  KJ_PUSH(s->arena, &values, kt_infer_expr(s, expr->x));
+  kt_expr *x = kt_infer_expr(s, expr->x);
   size_t mark = s->out->count;
   kt_expr *y = kt_infer_expr(s, expr->y);
-  if (s->out->count > mark) settle(s, &values, mark);
-  return kt_make_binary(s, expr->op, values.items[0], y, expr->location);
+  kt_settle(s, &x, 1, mark);
+  return kt_make_binary(s, expr->op, x, y, expr->location);
 }
 
 static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)

@@ -200,11 +200,7 @@ static void infer_indices(kt_scope *s, indexing *at)
     size_t mark = s->out->count;
     add_argument(s, at, args->items[i]);
     /* What the last argument needed before it comes after the earlier indices. */
-    for (size_t j = 0; s->out->count > mark && j < i && j < at->indices.count; j++) {
-      size_t before = s->out->count;
-      at->indices.items[j] = kt_keep_value_at(s, at->indices.items[j], mark);
-      mark += s->out->count - before;
-    }
+    kt_settle(s, at->indices.items, i < at->indices.count ? i : at->indices.count, mark);
   }
 }
 
@@ -295,7 +291,7 @@ static kt_expr *infer_lane(kt_scope *s, const ki_expr *expr, kt_expr *vector)
   kt_expr *index = is_from_end ? kt_new_integer(s, KJ_WEAK_INT, count - distance, arg->location)
                                : kt_infer_expr(s, arg);
   check_index_type(s, index);
-  if (s->out->count > mark) vector = kt_keep_value_at(s, vector, mark);
+  kt_settle(s, &vector, 1, mark);
   if (!kt_is_constant(index)) {
     kt_expr *element =
       kt_new_texpr(s->c, KJ_T_ELEMENT, ki_type(s->c->types, vector->type)->element, expr->location);
@@ -347,11 +343,7 @@ kt_exprs kt_infer_part_indices(kt_scope *s, const ki_expr *expr, kjit_type type)
   for (uint32_t i = 0; i < rank; i++) {
     size_t mark = s->out->count;
     kt_expr *index = infer_part_index(s, expr->args.items[i], part_extent(info, i));
-    for (size_t j = 0; s->out->count > mark && j < indices.count; j++) {
-      size_t before = s->out->count;
-      indices.items[j] = kt_keep_value_at(s, indices.items[j], mark);
-      mark += s->out->count - before;
-    }
+    kt_settle(s, indices.items, indices.count, mark);
     KJ_PUSH(s->arena, &indices, index);
   }
   return indices;
@@ -379,7 +371,7 @@ static kt_expr *infer_part(kt_scope *s, const ki_expr *expr, kt_expr *value)
 {
   size_t mark = s->out->count;
   kt_exprs indices = kt_infer_part_indices(s, expr, value->type);
-  if (s->out->count > mark) value = kt_keep_value_at(s, value, mark);
+  kt_settle(s, &value, 1, mark);
   return kt_take_part(s, value, &indices, expr->location);
 }
 
@@ -400,7 +392,7 @@ static kt_expr *infer_pointed(kt_scope *s, const ki_expr *expr, kt_expr *pointer
   size_t mark = s->out->count;
   kt_expr *index = kt_infer_expr(s, args->items[0]);
   check_index_type(s, index);
-  if (s->out->count > mark) pointer = kt_keep_value_at(s, pointer, mark);
+  kt_settle(s, &pointer, 1, mark);
   kt_expr *load =
     kt_new_texpr(s->c, KJ_T_LOAD, ki_type(s->c->types, pointer->type)->element, expr->location);
   load->x = kt_make_pointed(s, pointer, expr->location);

@@ -31,11 +31,11 @@ const char *kt_target_text(const kt_compilation *c)
 
 /* ---- extents ---- */
 
-/* Looked at only: nothing of it is computed by the kernel. */
-static kt_expr *look_at(kt_scope *s, const ki_expr *extent)
+/* Looked at only: nothing of it is computed by the kernel. stmts: what it needs before it. */
+static kt_expr *look_at(kt_scope *s, const ki_expr *extent, kt_stmts *stmts)
 {
-  kt_stmts ignored = { 0 }, *out = s->out;
-  s->out = &ignored;
+  kt_stmts *out = s->out;
+  s->out = stmts;
   kt_expr *value = kt_infer_expr(s, extent);
   s->out = out;
   return value;
@@ -49,15 +49,21 @@ static void refuse(kt_scope *s, const kt_expr *part, const char *reason)
           reason);
 }
 
-static void check_list(kt_scope *s, const kt_exprs *list);
+typedef struct extent_check {
+  kt_scope *s;
+  size_t first_temporary; /* variables from this index on are the extent's own */
+} extent_check;
 
-static void check_part(kt_scope *s, const kt_expr *e)
+static void check_part(void *data, kt_expr **part)
 {
-  if (!e) return;
+  const extent_check *check = data;
+  kt_scope *s = check->s;
+  const kt_expr *e = *part;
   switch (KJ_AMONG(e->kind)) {
   case KJ_T_LOAD: refuse(s, e, "is an element of an array"); break;
   case KJ_T_CALL: refuse(s, e, "calls a func"); break;
   case KJ_T_VAR:
+    if (e->var->index >= check->first_temporary) break;
     if (e->var->kind == KJ_V_VAR) refuse(s, e, "is a variable that may change");
     if (e->var->kind == KJ_V_LOOP) refuse(s, e, "is the variable of a loop");
     break;
@@ -68,23 +74,16 @@ static void check_part(kt_scope *s, const kt_expr *e)
     break;
   default: break;
   }
-  check_part(s, e->x);
-  check_part(s, e->y);
-  check_part(s, e->z);
-  check_list(s, &e->args);
-}
-
-static void check_list(kt_scope *s, const kt_exprs *list)
-{
-  for (size_t i = 0; i < list->count; i++) check_part(s, list->items[i]);
 }
 
 bool kt_has_runtime_extents(kt_scope *s, const ki_decl *decl)
 {
   const ki_exprs *extents = &decl->type_expr->extents;
   if (decl->kind != KJ_DECL_SHARED || decl->type_expr->kind != KJ_TYPE_STATIC_ARRAY) return false;
-  for (size_t i = 0; i < extents->count; i++)
-    if (!kt_is_constant(look_at(s, extents->items[i]))) return true;
+  for (size_t i = 0; i < extents->count; i++) {
+    kt_stmts ignored = { 0 };
+    if (!kt_is_constant(look_at(s, extents->items[i], &ignored))) return true;
+  }
   return false;
 }
 
@@ -92,8 +91,11 @@ void kt_check_runtime_extents(kt_scope *s, const ki_decl *decl)
 {
   const ki_exprs *extents = &decl->type_expr->extents;
   for (size_t i = 0; i < extents->count; i++) {
-    kt_expr *value = look_at(s, extents->items[i]);
-    check_part(s, value);
+    kt_stmts before = { 0 };
+    extent_check check = { s, s->instance->params.count + s->instance->locals.count };
+    kt_expr *value = look_at(s, extents->items[i], &before);
+    kt_walk_tstmts(&before, NULL, check_part, &check);
+    kt_walk_texpr(&value, check_part, &check);
     if (!kt_is_integer(s->c, value->type))
       kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
               "an extent of a shared array must be an integer, got %s",

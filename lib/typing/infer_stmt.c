@@ -251,13 +251,12 @@ static void infer_declare(kt_scope *s, const ki_stmt *stmt)
 
 static void infer_store(kt_scope *s, const ki_stmt *stmt)
 {
-  kt_exprs values = { 0 };
-  KJ_PUSH(s->arena, &values, kt_infer_expr(s, stmt->value));
+  kt_expr *value = kt_infer_expr(s, stmt->value);
   size_t mark = s->out->count;
   kt_place place;
   kt_infer_place(s, stmt->places.items[0], &place);
-  if (s->out->count > mark) values.items[0] = kt_keep_value_at(s, values.items[0], mark);
-  kt_store_place(s, &place, values.items[0], stmt->location);
+  kt_settle(s, &value, 1, mark);
+  kt_store_place(s, &place, value, stmt->location);
 }
 
 static void infer_compound(kt_scope *s, const ki_stmt *stmt)
@@ -266,8 +265,8 @@ static void infer_compound(kt_scope *s, const ki_stmt *stmt)
   size_t mark = s->out->count;
   kt_place place;
   kt_infer_place(s, stmt->places.items[0], &place);
-  if (s->out->count > mark || (place.array && kt_has_effect(value)))
-    value = kt_keep_value_at(s, value, mark);
+  kt_settle(s, &value, 1, mark);
+  if (place.array && kt_has_effect(value)) value = kt_keep_value(s, value);
   kt_keep_place(s, &place);
   if (place.var) s->guesses[place.decl->index].was_read = true;
   kt_store_place(s, &place,

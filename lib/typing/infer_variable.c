@@ -45,31 +45,63 @@ bool kt_is_stable(const kt_expr *value)
   }
 }
 
-static kt_expr *keep_named(kt_scope *s, kt_expr *value, const char *name, size_t at);
+/* The functions that keep a value add statements at *at, and advance it behind them. */
+static kt_expr *keep(kt_scope *s, kt_expr *value, const char *name, size_t *at);
 
-static kt_expr *keep_tuple(kt_scope *s, kt_expr *tuple, const char *name, size_t at)
+static kt_expr *keep_tuple(kt_scope *s, kt_expr *tuple, const char *name, size_t *at)
 {
   kt_exprs items = { 0 };
-  for (size_t i = 0; i < tuple->args.count; i++) {
-    size_t before = s->out->count;
-    KJ_PUSH(s->arena, &items, keep_named(s, tuple->args.items[i], name, at));
-    at += s->out->count - before;
-  }
+  for (size_t i = 0; i < tuple->args.count; i++)
+    KJ_PUSH(s->arena, &items, keep(s, tuple->args.items[i], name, at));
   return kt_make_tuple(s, &items, tuple->location);
 }
 
-/* A weak value known at run time is kept as the widest literal of its kind, and stays weak. */
-static kt_expr *keep_weak(kt_scope *s, kt_expr *value, const char *name, size_t at)
+/* As the widest literal of its kind; it stays weak. */
+static kt_expr *keep_wide(kt_scope *s, kt_expr *value, const char *name, size_t *at)
 {
   if (value->kind == KJ_T_CONVERT && kt_is_stable(value->x)) return value;
   kt_expr *weak = kt_new_texpr(s->c, KJ_T_CONVERT, value->type, value->location);
   kt_expr *wide =
     kt_convert(s, value, value->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, value->location);
-  weak->x = keep_named(s, wide, name, at);
+  weak->x = keep(s, wide, name, at);
   return weak;
 }
 
-static kt_expr *keep_named(kt_scope *s, kt_expr *value, const char *name, size_t at)
+enum { WEAK_TREE_LIMIT = 64 };
+
+static bool loads_or_calls(void *data, const kt_expr *e)
+{
+  (void)data;
+  return e->kind == KJ_T_LOAD || e->kind == KJ_T_CALL || kt_has_effect(e);
+}
+
+/* What keep_weak leaves as it is has typed parts that do not change, and does not grow from name
+ * to name; what only some ways through it need is not evaluated beforehand. */
+static kt_expr *freeze(kt_scope *s, kt_expr *e, const char *name, size_t *at)
+{
+  if (!ki_is_weak(e->type)) return keep(s, e, name, at);
+  if (kt_is_stable(e)) return e;
+  bool is_lazy = e->kind == KJ_T_COND && (kt_any_texpr(e->y, loads_or_calls, NULL) ||
+                                          kt_any_texpr(e->z, loads_or_calls, NULL));
+  if (e->kind == KJ_T_VAR || is_lazy || kt_count_nodes(e, WEAK_TREE_LIMIT) >= WEAK_TREE_LIMIT)
+    return keep_wide(s, e, name, at);
+  for (size_t i = e->kind == KJ_T_LOAD; i < kt_operand_count(e); i++) {
+    kt_expr **operand = kt_operand_place(e, i);
+    if (*operand) *operand = freeze(s, *operand, name, at);
+  }
+  return e;
+}
+
+/* A weak tree is copied to where it is used, and takes the type that it meets there. Its checks are
+ * made here. */
+static kt_expr *keep_weak(kt_scope *s, kt_expr *value, const char *name, size_t *at)
+{
+  kt_expr *tree = freeze(s, value, name, at);
+  if (!kt_can_drop(s->c, tree)) keep_wide(s, kt_copy_texpr(s, tree), NULL, at);
+  return tree;
+}
+
+static kt_expr *keep(kt_scope *s, kt_expr *value, const char *name, size_t *at)
 {
   if (kt_is_stable(value)) return value;
   if (value->kind == KJ_T_TUPLE && kt_is_tuple(s->c, value->type))
@@ -78,18 +110,23 @@ static kt_expr *keep_named(kt_scope *s, kt_expr *value, const char *name, size_t
   if (!name) name = kj_format(s->arena, "_%u", s->temporary_count++);
   kt_var *var =
     kt_add_variable(s, KJ_V_LET, name, value->type, value->location, kt_level_of(s, value));
-  insert(s, new_assign(s, var, value, value->location), at);
+  insert(s, new_assign(s, var, value, value->location), (*at)++);
   return kt_make_var(s, var, value->location);
 }
 
-kt_expr *kt_keep_value_at(kt_scope *s, kt_expr *value, size_t at)
+static kt_expr *keep_as(kt_scope *s, kt_expr *value, const char *name)
 {
-  return keep_named(s, value, NULL, at);
+  size_t at = s->out->count;
+  return keep(s, value, name, &at);
 }
 
-kt_expr *kt_keep_value(kt_scope *s, kt_expr *value)
+kt_expr *kt_keep_value(kt_scope *s, kt_expr *value) { return keep_as(s, value, NULL); }
+
+void kt_settle(kt_scope *s, kt_expr **values, size_t count, size_t mark)
 {
-  return keep_named(s, value, NULL, s->out->count);
+  if (s->out->count == mark) return;
+  for (size_t i = 0; i < count; i++)
+    if (values[i]) values[i] = keep(s, values[i], NULL, &mark);
 }
 
 void kt_drop_value(kt_scope *s, kt_expr *value)
@@ -99,39 +136,15 @@ void kt_drop_value(kt_scope *s, kt_expr *value)
 
 /* ---- let and var ---- */
 
-enum { WEAK_TREE_LIMIT = 64 };
-
-/* A weak tree that a name stands for is copied where the name is used: its typed parts must not
- * change until then, and it must not grow from name to name. */
-static kt_expr *freeze(kt_scope *s, kt_expr *e, const char *name)
-{
-  if (!ki_is_weak(e->type)) return kt_keep_value(s, e);
-  if (kt_is_stable(e)) return e;
-  bool is_lazy = e->kind == KJ_T_COND && (kt_has_effect(e->y) || kt_has_effect(e->z));
-  if (e->kind == KJ_T_VAR || is_lazy || kt_count_nodes(e, WEAK_TREE_LIMIT) >= WEAK_TREE_LIMIT)
-    return keep_weak(s, e, name, s->out->count);
-  if (e->kind == KJ_T_LOAD) {
-    for (size_t i = 0; i < e->args.count; i++)
-      e->args.items[i] = kt_keep_value(s, e->args.items[i]);
-    return e;
-  }
-  if (e->x) e->x = freeze(s, e->x, name);
-  if (e->y) e->y = freeze(s, e->y, name);
-  if (e->z) e->z = freeze(s, e->z, name);
-  for (size_t i = 0; i < e->args.count; i++) e->args.items[i] = freeze(s, e->args.items[i], name);
-  return e;
-}
-
 static void bind_let(kt_scope *s, const ki_decl *decl, kt_expr *value)
 {
   if (ki_is_weak(value->type)) {
-    if (!kt_has_effect(value)) kt_drop_value(s, kt_copy_texpr(s, value));
-    kt_bind_value(s, decl, freeze(s, value, decl->name));
+    kt_bind_value(s, decl, keep_as(s, value, decl->name));
     return;
   }
   bool is_value = value->kind == KJ_T_CONST || kt_weak_constant(s, value);
   if (is_value || (value->kind == KJ_T_TUPLE && kt_is_tuple(s->c, value->type))) {
-    kt_bind_value(s, decl, is_value ? value : keep_tuple(s, value, decl->name, s->out->count));
+    kt_bind_value(s, decl, is_value ? value : keep_as(s, value, decl->name));
     return;
   }
   kt_var *var =

@@ -171,7 +171,6 @@ static kt_expr *make_u64_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location 
 static kt_expr *make_integer_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
   kjit_type type = ki_arithmetic_type(x->type), exponent = ki_arithmetic_type(y->type);
-  if (ki_is_weak(type)) return new_binary(s, KJIT_POW, type, x, y, location);
   if (kt_is_constant(x) && kt_is_constant(y))
     return kt_fold_binary(s, KJIT_POW, kt_convert(s, x, type, location), y, location);
   if (ki_is_weak(exponent)) {
@@ -204,6 +203,21 @@ static kt_expr *make_constant_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_loca
                       location);
 }
 
+/* A weak base is multiplied out when it meets a type. */
+static kt_expr *make_weak_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
+{
+  bool is_known = kt_is_constant(y) && y->integer >= 0;
+  if (is_known) y = kt_new_integer(s, KJ_WEAK_INT, y->integer, y->location);
+  kt_expr *folded =
+    is_known && x->type == y->type ? kt_fold_binary(s, KJIT_POW, x, y, location) : NULL;
+  if (folded) return folded;
+  if (is_known && y->integer == 0) {
+    kt_drop_value(s, x);
+    return kt_new_integer(s, KJ_WEAK_INT, 1, location);
+  }
+  return new_binary(s, KJIT_POW, x->type, kt_keep_value(s, x), y, location);
+}
+
 static kt_expr *make_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
   kt_expr *folded =
@@ -211,12 +225,16 @@ static kt_expr *make_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location loca
   if (folded) return folded;
   bool is_integer_exponent = !kt_is_float(s->c, y->type),
        is_integer_base = !kt_is_float(s->c, x->type);
-  bool is_literal = kt_is_constant(x) && ki_is_weak(x->type);
-  if (is_integer_exponent && kt_is_constant(y) && !is_literal)
-    return make_constant_power(s, x, y, location);
+  bool is_float_literal = kt_is_constant(x) && x->type == KJ_WEAK_FLOAT && kt_is_constant(y);
+  if (is_integer_exponent && ki_is_weak(x->type) && !is_float_literal)
+    return make_weak_power(s, x, y, location);
+  if (is_integer_exponent && kt_is_constant(y)) return make_constant_power(s, x, y, location);
   if (is_integer_exponent && is_integer_base) return make_integer_power(s, x, y, location);
-  if (is_integer_exponent && !(ki_is_weak(x->type) && kt_is_constant(y)))
-    return new_binary(s, KJIT_POW, x->type, x, kt_make_exponent(s, y), location);
+  if (is_integer_exponent && !is_float_literal) {
+    y = kt_make_concrete(s, y);
+    y = kt_convert(s, y, ki_arithmetic_type(y->type), y->location);
+    return new_binary(s, KJIT_POW, x->type, x, y, location);
+  }
   kt_operands operands = { .builtin = &ki_builtin_table[KJ_BUILTIN_POW], .location = location };
   KJ_PUSH(s->arena, &operands.values, x);
   KJ_PUSH(s->arena, &operands.values, y);

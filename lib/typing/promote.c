@@ -158,33 +158,17 @@ static kt_expr *load_weak(kt_scope *s, const kt_expr *e, kjit_type type)
 
 static kt_expr *give_type(kt_scope *s, kt_expr *e, kjit_type type);
 
-kt_expr *kt_make_exponent(kt_scope *s, kt_expr *exponent)
-{
-  exponent = kt_make_concrete(s, exponent);
-  return kt_convert(s, exponent, ki_arithmetic_type(exponent->type), exponent->location);
-}
-
 static kt_expr *give_operands_type(kt_scope *s, const kt_expr *e, kjit_type type)
 {
-  bool is_power = e->kind == KJ_T_BINARY && e->op == KJIT_POW && kt_is_float(s->c, type) &&
-                  !kt_is_float(s->c, e->y->type);
+  if (e->kind == KJ_T_BINARY && e->op == KJIT_POW)
+    return kt_make_binary(s, KJIT_POW, kt_convert(s, e->x, type, e->location), e->y, e->location);
   kt_expr *typed = kt_new_texpr(s->c, e->kind, type, e->location);
   typed->op = e->op;
   typed->builtin = e->builtin;
   if (e->x) typed->x = kt_convert(s, e->x, type, e->location);
-  if (e->y)
-    typed->y = is_power ? kt_make_exponent(s, e->y) : kt_convert(s, e->y, type, e->location);
+  if (e->y) typed->y = kt_convert(s, e->y, type, e->location);
   for (size_t i = 0; i < e->args.count; i++)
     KJ_PUSH(s->arena, &typed->args, kt_convert(s, e->args.items[i], type, e->location));
-  return typed;
-}
-
-static kt_expr *give_arms_type(kt_scope *s, const kt_expr *e, kjit_type type)
-{
-  kt_expr *typed = kt_new_texpr(s->c, KJ_T_COND, type, e->location);
-  typed->x = e->x;
-  typed->y = kt_convert(s, e->y, type, e->location);
-  typed->z = kt_convert(s, e->z, type, e->location);
   return typed;
 }
 
@@ -201,7 +185,7 @@ static kt_expr *give_type(kt_scope *s, kt_expr *e, kjit_type type)
       return new_convert(s, give_type(s, e, KJIT_I32), type, e->location);
     return give_operands_type(s, e, type);
   }
-  if (e->kind == KJ_T_COND) return give_arms_type(s, e, type);
+  if (e->kind == KJ_T_COND) return kt_give_arms_type(s, e, type);
   if (e->kind == KJ_T_LOAD && type != KJIT_BOOL) return load_weak(s, e, type);
   if (e->kind == KJ_T_LOAD) return new_convert(s, load_weak(s, e, KJIT_I64), type, e->location);
   if (e->kind == KJ_T_CONVERT) return kt_convert(s, e->x, type, e->location);

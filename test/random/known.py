@@ -133,7 +133,7 @@ class Expression:
         if kind == "power":
             if is_float(t) or is_float(u) or t == "wi":
                 raise TypeMismatch("power")
-            exponent = d.choice((b, "2", "3", "-1", "-2", f"i32({b})"))
+            exponent = d.choice((b, "2", "3", "-1", "-2", f"i32({b})") if "{" in b else ("0", "2", "3", "10", "-2"))
             return f"({a} ** {exponent})", arithmetic(t)
         if kind == "call":
             both = promote(t, u)
@@ -148,7 +148,10 @@ class Expression:
             x, y = self.make(depth - 1), self.make(depth - 1)
             promote(x[1], y[1])
             both = t if t == u else u if t == "wi" and u != "bool" else t if u == "wi" and t != "bool" else promote(t, u)
-            if not self.is_extent:  # one arm alone is typed where the condition is a constant
+            # one arm alone is typed where the condition is a constant, as `x ** 0` is
+            if self.is_extent and ("** 0" in x[0] + y[0] or "{" not in x[0] + y[0]):
+                raise TypeMismatch("a constant condition")
+            if not self.is_extent:
                 if both in ("wi", "wf"):
                     raise TypeMismatch("literals")
                 a, b = f"{both}({a})", f"{both}({b})"
@@ -188,9 +191,7 @@ class Case:
     def bounded(self, expression):
         while True:
             text, t = expression.make(self.d.randint(1, 3), "integer")
-            numbers = any(i.type is None and f"{{{i.name}}}" in text for i in expression.inputs)
-            if "{" not in text or is_float(t) or "**" in text and ("?" in text or numbers):
-                # a power may take statements: a shared extent has none, and plain numbers that stand before them are i64
+            if "{" not in text or is_float(t):
                 continue
             low = self.d.choice((f"min({text}, 40)", f"({text}) & 31", f"({text}) % 37", f"({text}) >> 28", text))
             return f"max(1, min(60, {low}))", f"min(60, {low})"
