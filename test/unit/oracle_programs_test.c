@@ -534,6 +534,7 @@ static int show(const row *at)
 int main(int count, char **arguments)
 {
   int failures = 0;
+  world_fix_addresses(arguments);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const row *at = &rows[i];
     if (count > 1) {

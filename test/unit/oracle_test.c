@@ -287,6 +287,7 @@ int main(int count, char **arguments)
   static totals all;
   uint64_t seed = 0, seeds = 0, fresh = (uint64_t)time(NULL) * 1000;
   uint32_t without = 0, threads = 1;
+  world_fix_addresses(arguments);
   for (int i = 1; i + 1 < count; i += 2) {
     uint64_t number = read_number(arguments[i + 1]);
     if (!strcmp(arguments[i], "--seed")) seed = number;
