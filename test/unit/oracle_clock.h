@@ -331,11 +331,14 @@ static uint32_t oracle_owner_of(oracle_block *block)
 /* Has to be asked before the memory is really given away. */
 static void oracle_end_block(oracle_block *block, const char *how, bool driver_waits)
 {
+  oracle_clock clock = oracle.host;
+  /* for what the device's streams do, and wait for */
+  for (uint32_t i = 0; i < oracle.stream_count && driver_waits; i++)
+    if (oracle.streams[i]->device == block->device) oracle_join(&clock, &oracle.streams[i]->clock);
   for (uint32_t i = 0; i < block->use_count; i++) {
     const oracle_use *use = &block->uses[i];
     const oracle_stream *stream = oracle.streams[use->stream];
-    if (oracle_is_before(use, &oracle.host) || (driver_waits && stream->device == block->device))
-      continue;
+    if (oracle_is_before(use, &clock)) continue;
     oracle_violation("%s of %s, which owner %u still uses: %s, operation %u of %s", how,
                      oracle_block_text(block), use->owner, use->call, use->tick,
                      oracle_stream_text(stream));

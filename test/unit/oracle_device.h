@@ -293,8 +293,12 @@ static int oracle_cuDevicePrimaryCtxReset(int handle)
 {
   static const char why[] = "its device was reset";
   uint32_t device = (uint32_t)handle;
+  oracle_scope scope __attribute__((cleanup(oracle_leave))) = oracle_enter(ORACLE_NAME, true);
+  if (scope.result) { /* nothing happens there any more either */
+    oracle_begin_fault(device);
+    return scope.result;
+  }
   oracle.is_faulty[device] = false;
-  ORACLE_CALL();
   oracle_trace("      cuDevicePrimaryCtxReset of cuda:%u\n", device);
   oracle_drop_captures_of(device);
   for (uint32_t i = 0; i < oracle.stream_count; i++) {

@@ -53,8 +53,10 @@ static oracle_scope oracle_enter(const char *name, bool can_fail)
   oracle.call_count++;
   oracle_here.is_in_driver = true;
   /* which context is current can be said and set all the same */
-  if (oracle.is_faulty[oracle_current()] && strncmp(name, "cuCtx", 5))
+  bool is_of_context = !strncmp(name, "cuCtx", 5) || !strncmp(name, "cuDevicePrimaryCtx", 18);
+  if (oracle.is_faulty[oracle_current()] && !is_of_context)
     return (oracle_scope){ CUDA_ILLEGAL_ADDRESS };
+  if (is_of_context && oracle_here.fail_with == CUDA_ILLEGAL_ADDRESS) can_fail = false;
   if (!can_fail || !oracle_here.call || !oracle_here.fail_at || --oracle_here.fail_at)
     return (oracle_scope){ 0 };
   oracle_trace("      %s fails with %d\n", name, oracle_here.fail_with);

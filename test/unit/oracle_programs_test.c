@@ -411,6 +411,14 @@ static void launch_a_graph_of_what_is_lost(void)
   (void)world_launch_graph(&graph, captured.stream);
 }
 
+static void end_by_itself(const world_stream *stream)
+{
+  void *graph = NULL;
+  oracle_here.context = &fake_primary[0];
+  if (oracle_cuStreamEndCapture(stream->native, &graph)) abort();
+  (void)oracle_cuGraphDestroy(graph);
+}
+
 /* The program captures a stream by itself, on which an array was used that is released meanwhile.
  */
 static void release_while_the_host_captures(void)
@@ -424,6 +432,7 @@ static void release_while_the_host_captures(void)
   if (oracle_cuStreamBeginCapture(wrapped.native, RELAXED)) abort();
   world_release_array(&array);
   (void)array_on(0, own.stream);
+  end_by_itself(&wrapped);
 }
 
 static void release_in_the_order_of_a_hosts_capture(void)
@@ -437,6 +446,7 @@ static void release_in_the_order_of_a_hosts_capture(void)
   oracle.checks_host_captures = true;
   world_release_array(&array);
   (void)array_on(0, NULL);
+  end_by_itself(&own);
 }
 
 /* ---- what has always been right: the rules themselves ---- */

@@ -6,6 +6,8 @@
 
 #include "oracle_driver.h"
 
+#include <malloc.h>
+
 /* ---- malloc, which fails when a program wants it; free, which the oracle looks at ---- */
 
 void *__real_malloc(size_t size);
@@ -42,23 +44,27 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size)
   return world_has_memory() ? __real_aligned_alloc(alignment, size) : NULL;
 }
 
-static void world_end_memory(void *memory, const char *how)
+/* Arrays may be anywhere in what goes. */
+static void world_end_memory(void *memory, size_t size, const char *how)
 {
-  if (!memory || !oracle_here.call || oracle_here.is_in_driver) return;
   pthread_mutex_lock(&oracle.mutex);
-  oracle_block *block = oracle_find_block(memory);
-  if (block && block->kind == ORACLE_HOST && block->address == memory)
-    oracle_end_block(block, how, false);
+  for (uint32_t i = 0; i < oracle.block_count; i++) {
+    oracle_block *block = &oracle.blocks[i];
+    if (!block->gone && block->kind == ORACLE_HOST && block->address >= (char *)memory &&
+        block->address < (char *)memory + size)
+      oracle_end_block(block, how, false);
+  }
   pthread_mutex_unlock(&oracle.mutex);
 }
 void __wrap_free(void *memory)
 {
-  world_end_memory(memory, "free");
+  if (memory && oracle_here.call && !oracle_here.is_in_driver)
+    world_end_memory(memory, malloc_usable_size(memory), "free");
   __real_free(memory);
 }
 int __wrap_munmap(void *memory, size_t size)
 {
-  world_end_memory(memory, "munmap");
+  if (oracle_here.call && !oracle_here.is_in_driver) world_end_memory(memory, size, "munmap");
   return __real_munmap(memory, size);
 }
 
@@ -69,6 +75,7 @@ typedef struct world_memory {
   oracle_block *block;
   uint32_t owner, device, generation; /* device ORACLE_DEVICES: the CPU */
   _Atomic uint32_t references;        /* arrays, views and exports of the program */
+  bool is_used_by_address;            /* which kjit does not know */
   const oracle_stream *stream;        /* in whose order it is; NULL: of none */
   oracle_clock ready;                 /* what comes before its first use */
 } world_memory;
@@ -300,9 +307,9 @@ static bool world_is_lost(const world_memory *memory)
 /* The program's last reference goes: graphs of kjit may keep the memory. */
 static void world_drop_memory(world_memory *memory)
 {
-  if (--memory->references || world_is_lost(memory)) return;
+  if (--memory->references) return;
   pthread_mutex_lock(&oracle.mutex);
-  memory->block->is_alive = false;
+  if (memory->block->owner == memory->owner) memory->block->is_alive = false;
   oracle_trace("    owner %u ends\n", memory->owner);
   pthread_mutex_unlock(&oracle.mutex);
 }
@@ -383,15 +390,14 @@ static inline kjit_status world_fill(uint32_t device, kjit_stream *stream, const
   return WORLD_CALL(kjit_fill, world.context, &to, &value, stream);
 }
 
-/* A copy that has returned is done. Not to be seen where other threads go on with the stream. */
-static void world_expect_done(const oracle_stream *stream, const char *what)
+/* What has returned is done. Not to be seen where other threads go on with the stream. */
+static void world_expect_known(const oracle_clock *clock, const char *what)
 {
-  if (oracle.is_threaded && stream->is_legacy) return;
   pthread_mutex_lock(&oracle.mutex);
-  for (uint32_t i = 0; i < oracle.stream_count; i++)
-    if (stream->clock.at[i] > oracle.host.at[i])
+  for (uint32_t i = 0; i < oracle.stream_count && !oracle.is_threaded; i++)
+    if (clock->at[i] > oracle.host.at[i])
       oracle_violation("%s has returned, and operation %u of %s is not waited for", what,
-                       stream->clock.at[i], oracle_stream_text(oracle.streams[i]));
+                       clock->at[i], oracle_stream_text(oracle.streams[i]));
   pthread_mutex_unlock(&oracle.mutex);
 }
 
@@ -410,23 +416,25 @@ static kjit_status world_copy(uint32_t device, kjit_stream *stream, const world_
   world_announce(from);
   if (is_async) return WORLD_CALL(kjit_copy_async, world.context, &there, &here, stream);
   kjit_status status = WORLD_CALL(kjit_copy, world.context, &there, &here, stream);
-  if (status == KJIT_OK) world_expect_done(native, "kjit_copy");
+  if (status == KJIT_OK) world_expect_known(&native->clock, "kjit_copy");
   return status;
 }
 
 static kjit_status world_synchronize(kjit_stream *stream, const oracle_stream *native)
 {
+  oracle_clock clock = native->clock;
   kjit_status status = WORLD_CALL(kjit_synchronize_stream, stream);
-  if (status == KJIT_OK) world_expect_done(native, "kjit_synchronize_stream");
+  if (status == KJIT_OK) world_expect_known(&clock, "kjit_synchronize_stream");
   return status;
 }
 
 static kjit_status world_synchronize_device(uint32_t device)
 {
+  oracle_clock clock = { 0 };
+  for (uint32_t i = 0; i < oracle.stream_count && !oracle.is_threaded; i++)
+    if (oracle.streams[i]->device == device) oracle_join(&clock, &oracle.streams[i]->clock);
   kjit_status status = WORLD_CALL(kjit_synchronize_device, world.devices[device]);
-  for (uint32_t i = 0; i < oracle.stream_count && status == KJIT_OK && !oracle.is_threaded; i++)
-    if (oracle.streams[i]->device == device)
-      world_expect_done(oracle.streams[i], "kjit_synchronize_device");
+  if (status == KJIT_OK) world_expect_known(&clock, "kjit_synchronize_device");
   return status;
 }
 
