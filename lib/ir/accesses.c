@@ -72,6 +72,7 @@ static void walk_list(walk *w, const ki_exprs *list, word *set)
 
 static void walk_index(walk *w, const ki_expr *expr, word *set)
 {
+  KJ_ASSERT(expr->kind == KJ_EXPR_INDEX);
   word *base = new_set(w);
   walk_value(w, expr->x, base);
   walk_list(w, &expr->args, NULL);
@@ -94,6 +95,7 @@ static void walk_place(walk *w, const ki_expr *place, bool is_read)
 
 static void walk_function_call(walk *w, const ki_expr *call, word *set)
 {
+  KJ_ASSERT(call->x->kind == KJ_EXPR_DECL && call->x->decl->kind == KJ_DECL_FUNCTION);
   const ki_function *callee = call->x->decl->function;
   const effects *of_callee = find_effects(w->finder, callee);
   for (size_t i = 0; i < call->args.count && i < callee->params.count; i++) {
@@ -141,6 +143,7 @@ static void walk_address(walk *w, const ki_expr *place)
 
 static void walk_builtin_call(walk *w, const ki_expr *call, word *set)
 {
+  KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
   const ki_builtin *builtin = call->x->builtin;
   bool has_place = (builtin->flags & (KJ_PLACE | KJ_ADDRESS)) && call->args.count;
   if (builtin->flags & KJ_UNEVALUATED) return;
@@ -155,6 +158,7 @@ static void walk_builtin_call(walk *w, const ki_expr *call, word *set)
 
 static void walk_call(walk *w, const ki_expr *call, word *set)
 {
+  KJ_ASSERT(call->kind == KJ_EXPR_CALL);
   const ki_expr *callee = call->x;
   if (callee->kind == KJ_EXPR_BUILTIN) walk_builtin_call(w, call, set);
   else if (callee->kind == KJ_EXPR_DECL && callee->decl->kind == KJ_DECL_FUNCTION)
@@ -213,6 +217,7 @@ static void walk_stmts(walk *w, const ki_stmts *body);
 
 static void walk_assign(walk *w, const ki_stmt *stmt, const word *value)
 {
+  KJ_ASSERT(stmt->kind == KJ_STMT_ASSIGN);
   for (size_t i = 0; i < stmt->places.count; i++) {
     const ki_expr *place = stmt->places.items[i];
     walk_place(w, place, stmt->op != KJIT_STORE);
@@ -243,6 +248,7 @@ static void walk_stmts(walk *w, const ki_stmts *body)
 /* What is outside does with an array whatever its type allows. */
 static void assume(const ki_function *function, effects *result)
 {
+  KJ_ASSERT(result->read && result->written);
   for (size_t i = 0; i < function->params.count; i++) {
     const ki_type_expr *type = function->params.items[i]->type_expr;
     result->read[i] = true;
@@ -268,6 +274,7 @@ static void analyze(finder *f, const ki_function *function, effects *result)
 
 static const effects *find_effects(finder *f, const ki_function *function)
 {
+  KJ_ASSERT(function->decl->index < f->module->decls.count);
   effects *found = &f->known[function->decl->index];
   f->has_recursion |= found->is_busy;
   if (found->is_done) return found;

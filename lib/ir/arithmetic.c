@@ -136,6 +136,7 @@ static uint64_t sign_of(scalar f) { return (uint64_t)1 << (f.width - 1); }
 /* significand * 2^exponent in the format, rounded once: to the nearest, ties to even. */
 static uint64_t round_to_format(scalar f, bool is_negative, wide significand, int exponent)
 {
+  KJ_ASSERT(f.exponent_bits && f.fraction_bits);
   int bias = (1 << (f.exponent_bits - 1)) - 1, length = count_bits(significand),
       top = exponent + length - 1;
   uint64_t sign = is_negative ? sign_of(f) : 0;
@@ -159,6 +160,7 @@ static uint64_t round_to_format(scalar f, bool is_negative, wide significand, in
  * and becomes quiet, as processors do it. */
 static uint64_t change_format(scalar from, scalar to, uint64_t bits)
 {
+  KJ_ASSERT(from.exponent_bits && to.exponent_bits);
   bool is_negative = (bits & sign_of(from)) != 0;
   uint64_t magnitude = bits & (sign_of(from) - 1),
            fraction = bits & (((uint64_t)1 << from.fraction_bits) - 1);
@@ -281,6 +283,7 @@ ki_value ki_convert_value(ki_value value, kjit_type type)
 
 bool ki_fit_argument(ki_value value, kjit_type type, ki_value *fitted)
 {
+  KJ_ASSERT(fitted);
   bool from_float = ki_is_floating(value.type), to_float = ki_is_floating(type);
   bool is_number = to_float || ki_is_integral(type) || type == KJIT_BOOL;
   if (!is_number) return false;
@@ -314,6 +317,7 @@ bool ki_decode_value(kjit_type type, const void *memory, ki_value *value)
 
 void ki_encode_value(ki_value value, void *memory)
 {
+  KJ_ASSERT(size_of(value.type) && size_of(value.type) <= sizeof(uint64_t));
   uint64_t bits = (uint64_t)value.integer;
   memcpy(memory, &bits, size_of(value.type));
 }
@@ -340,6 +344,7 @@ static ki_outcome multiply(kjit_type type, __int128 x, __int128 y, ki_value *res
 /* A count is taken modulo the width; of a literal it must be a sensible number. */
 static ki_outcome shift(kjit_op op, ki_value x, __int128 count, ki_value *result)
 {
+  KJ_ASSERT(op == KJIT_SHL || op == KJIT_SHR);
   if (x.type != KJ_WEAK_INT) count &= width_of(x.type) - 1;
   else if (count < 0 || count > 100) return KJ_SHIFTED_TOO_FAR;
   if (op == KJIT_SHL) return multiply(x.type, x.integer, (__int128)1 << count, result);
@@ -396,6 +401,7 @@ static double round_to_computed(kjit_type type, double number)
  * by step as kernels do it. */
 static double floor_modulo(kjit_type type, double x, double y)
 {
+  KJ_ASSERT(ki_is_floating(type));
   double rest = fmod(x, y);
   if (rest == 0) return copysign(0, y);
   return (rest < 0) != (y < 0) ? round_to_computed(type, rest + y) : rest;
@@ -403,6 +409,7 @@ static double floor_modulo(kjit_type type, double x, double y)
 
 static double floor_quotient(kjit_type type, double x, double y)
 {
+  KJ_ASSERT(ki_is_floating(type));
   double rest = fmod(x, y), q = round_to_computed(type, round_to_computed(type, x - rest) / y);
   if (rest != 0 && (rest < 0) != (y < 0)) q = round_to_computed(type, q - 1);
   if (q == 0) return copysign(0, x / y);
@@ -477,6 +484,7 @@ bool ki_compute_comparison(kjit_op op, ki_value x, ki_value y)
 ki_outcome ki_compute_builtin(ki_builtin_id id, const ki_value *values, size_t count,
                               ki_value *result)
 {
+  KJ_ASSERT(count >= 1);
   ki_value x = values[0], y = count > 1 ? values[1] : x;
   __int128 a = x.integer, b = y.integer;
   if (ki_is_floating(x.type)) {

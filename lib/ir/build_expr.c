@@ -136,6 +136,7 @@ static ki_expr *make_integer(kjit_builder *builder, kjit_type type, uint64_t mag
 
 static ki_expr *make_builtin(kjit_builder *builder, ki_builtin_id id)
 {
+  KJ_ASSERT((unsigned)id < KJ_BUILTIN_COUNT);
   ki_expr *expr = ki_make_expr(builder, KJ_EXPR_BUILTIN);
   expr->builtin = &ki_builtin_table[id];
   return expr;
@@ -156,6 +157,7 @@ static ki_expr *make_cast(kjit_builder *builder, kjit_type type, ki_expr *x)
 /* Infinities and NaNs have no digits: `inf` and `nan` are weak, a cast gives them a type. */
 static ki_expr *make_real(kjit_builder *builder, kjit_type type, double value)
 {
+  KJ_ASSERT(ki_is_floating(type));
   ki_expr *expr;
   if (isfinite(value)) {
     expr = ki_make_expr(builder, KJ_EXPR_FLOAT);
@@ -171,6 +173,7 @@ static ki_expr *make_real(kjit_builder *builder, kjit_type type, double value)
 /* A float of a type, or weak where its place has that type; a NaN that `nan` is not by its bits. */
 static ki_expr *make_float(kjit_builder *builder, ki_value value, bool is_weak)
 {
+  KJ_ASSERT(ki_is_floating(value.type));
   static const kjit_type words[] = { [2] = KJIT_U16, [4] = KJIT_U32, [8] = KJIT_U64 };
   if (!ki_is_other_nan(value))
     return make_real(builder, is_weak ? (kjit_type)KJ_WEAK_FLOAT : value.type, ki_number_of(value));
@@ -195,6 +198,7 @@ static ki_expr *make_bool(kjit_builder *builder, bool value)
 
 static ki_expr *make_complex(kjit_builder *builder, kjit_type type, const void *from)
 {
+  KJ_ASSERT(type == KJIT_C64 || type == KJIT_C128);
   ki_value parts[2];
   kjit_type part = type == KJIT_C64 ? KJIT_F32 : KJIT_F64;
   for (size_t i = 0; i < 2; i++)

@@ -44,12 +44,14 @@ bool ki_is_too_deep(const ki_types *types, kjit_type part)
 
 uint32_t ki_alignment_at(uint32_t alignment_bytes, uint32_t offset_bytes)
 {
+  KJ_ASSERT(alignment_bytes && (alignment_bytes & (alignment_bytes - 1)) == 0);
   uint32_t lowest = offset_bytes & -offset_bytes;
   return offset_bytes && lowest < alignment_bytes ? lowest : alignment_bytes;
 }
 
 static uint32_t round_up(uint32_t value, uint32_t alignment)
 {
+  KJ_ASSERT(alignment);
   return (value + alignment - 1) / alignment * alignment;
 }
 
@@ -57,6 +59,8 @@ static uint32_t round_up(uint32_t value, uint32_t alignment)
  * what an access takes at most; 3 lanes to one. */
 kjit_type ki_intern_vector(ki_types *types, kjit_type element, uint32_t lanes)
 {
+  KJ_ASSERT(lanes >= 2 && lanes <= 16);
+  KJ_ASSERT(ki_is_scalar(element) && ki_type(types, element)->class_ != KJ_CLASS_COMPLEX);
   const ki_type_info *lane = ki_type(types, element);
   ki_type_info wanted = { .class_ = KJ_CLASS_VECTOR,
                           .element = element,
@@ -106,6 +110,7 @@ bool ki_find_type(ki_types *types, const char *name, size_t length, kjit_type *t
 
 kjit_type ki_intern_pointer(ki_types *types, kjit_type element, bool read_only)
 {
+  KJ_ASSERT(ki_type(types, element)->size_bytes);
   return ki_intern(types, &(ki_type_info){ .class_ = KJ_CLASS_POINTER,
                                            .element = element,
                                            .read_only = read_only,
@@ -115,6 +120,8 @@ kjit_type ki_intern_pointer(ki_types *types, kjit_type element, bool read_only)
 
 void ki_lay_out_array(const ki_types *types, ki_type_info *array)
 {
+  KJ_ASSERT(array->class_ == KJ_CLASS_ARRAY && array->rank <= KJ_MAX_RANK);
+  KJ_ASSERT(ki_type(types, array->element)->size_bytes);
   const ki_type_info *element = ki_type(types, array->element);
   uint64_t bytes = element->size_bytes;
   for (uint32_t i = 0; i < array->rank; i++)
@@ -126,6 +133,7 @@ void ki_lay_out_array(const ki_types *types, ki_type_info *array)
 kjit_type ki_intern_struct(ki_types *types, const char *name, const char *const *field_names,
                            const kjit_type *items, uint32_t count, ki_struct_layout layout)
 {
+  KJ_ASSERT(count && name);
   bool is_packed = layout.is_packed;
   uint32_t *offsets = calloc(count + 1, sizeof *offsets);
   if (!offsets) return KJIT_ANY;
@@ -152,6 +160,7 @@ kjit_type ki_intern_struct(ki_types *types, const char *name, const char *const 
 
 uint64_t ki_element_count(const ki_type_info *array)
 {
+  KJ_ASSERT(array->class_ == KJ_CLASS_ARRAY && (array->is_static || !array->rank));
   uint64_t count = 1;
   for (uint32_t d = 0; d < array->rank; d++) count *= (uint64_t)array->extents[d];
   return count;
@@ -166,6 +175,7 @@ uint32_t ki_component_count(const ki_types *types, kjit_type type)
 
 ki_component ki_get_component(const ki_types *types, kjit_type type, uint32_t index)
 {
+  KJ_ASSERT(index < ki_component_count(types, type));
   const ki_type_info *info = ki_type(types, type);
   if (info->class_ == KJ_CLASS_STRUCT)
     return (ki_component){ .index = index,
@@ -249,6 +259,7 @@ static kjit_status check_struct(kjit_context *context, const char *name, const k
 
 static kjit_type item_type(ki_types *types, const kjit_field *field)
 {
+  KJ_ASSERT(field->rank <= KJ_MAX_RANK);
   if (!field->rank) return field->type;
   ki_type_info info = { .element = field->type,
                         .rank = field->rank,
@@ -337,6 +348,7 @@ uint32_t ki_value_part_count(const ki_types *types, kjit_type type)
 
 ki_component ki_get_value_part(const ki_types *types, kjit_type type, uint32_t index)
 {
+  KJ_ASSERT(index < ki_value_part_count(types, type));
   const ki_type_info *info = ki_type(types, type);
   if (info->class_ != KJ_CLASS_ARRAY) return ki_get_component(types, type, index);
   return (ki_component){ index, info->element, index * ki_type(types, info->element)->size_bytes };

@@ -72,6 +72,7 @@ void ki_destroy_types(ki_types *types)
 
 const ki_type_info *ki_type(const ki_types *types, kjit_type type)
 {
+  KJ_ASSERT(types || type < KJ_FIRST_COMPOSED);
   return type < KJ_FIRST_COMPOSED ? &scalar_table[type] : composed(types, type - KJ_FIRST_COMPOSED);
 }
 
@@ -287,6 +288,7 @@ kjit_type ki_array_type(ki_types *types, kjit_type element, uint32_t rank, kjit_
 
 static void print_array(const ki_types *types, const ki_type_info *info, kj_buffer *buffer)
 {
+  KJ_ASSERT(info->class_ == KJ_CLASS_ARRAY && info->rank <= KJ_MAX_RANK);
   static const char *const spaces[] = { "", "shared ", "local ", "", "", "" };
   kj_append_text(buffer, spaces[info->space]);
   if (info->read_only || info->space == KJ_SPACE_CONST) kj_append_text(buffer, "const ");
@@ -305,6 +307,7 @@ static void print_array(const ki_types *types, const ki_type_info *info, kj_buff
 
 static void print_tuple(const ki_types *types, const ki_type_info *info, kj_buffer *buffer)
 {
+  KJ_ASSERT(info->class_ == KJ_CLASS_TUPLE);
   kj_append_text(buffer, "(");
   for (uint32_t i = 0; i < info->count; i++) {
     if (i) kj_append_text(buffer, ", ");

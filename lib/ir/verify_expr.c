@@ -15,6 +15,7 @@ static void verify_operands(ki_verifier *v, ki_expr *expr)
 
 static void verify_index(ki_verifier *v, ki_expr *expr, ki_role role)
 {
+  KJ_ASSERT(expr->kind == KJ_EXPR_INDEX);
   if (role == KJ_ROLE_TYPE) {
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "expected the type of a scalar, found an index");
@@ -100,6 +101,7 @@ void ki_verify_exprs(ki_verifier *v, ki_exprs *list, ki_role role)
 static void fail_count(ki_verifier *v, const ki_expr *call, const char *name, size_t least,
                        size_t most)
 {
+  KJ_ASSERT(least <= most);
   size_t count = call->args.count;
   if (least == most)
     ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` takes %zu argument%s, not %zu", name,
@@ -112,6 +114,7 @@ static void fail_count(ki_verifier *v, const ki_expr *call, const char *name, si
 /* The memory order that may follow the arguments. */
 static bool has_order(const ki_expr *call)
 {
+  KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
   const ki_builtin *builtin = call->x->builtin;
   if (!(builtin->flags & KJ_ORDER) || call->args.count != (size_t)builtin->most + 1) return false;
   const ki_expr *last = call->args.items[builtin->most];
@@ -125,6 +128,7 @@ static bool has_order(const ki_expr *call)
  * given in two parts. */
 static bool refuse_one_more(ki_verifier *v, const ki_expr *call)
 {
+  KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
   const ki_builtin *builtin = call->x->builtin;
   if (!(builtin->flags & KJ_PLACE) || call->args.count != (size_t)builtin->most + 1) return false;
   const ki_expr *last = call->args.items[builtin->most];
@@ -205,6 +209,7 @@ static void verify_text(ki_verifier *v, const ki_expr *call, size_t index)
 
 static void verify_builtin_arguments(ki_verifier *v, ki_expr *call)
 {
+  KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
   const ki_builtin *builtin = call->x->builtin;
   size_t first = 0;
   if (call->args.count && builtin->id == KJ_BUILTIN_VIEW)
@@ -221,6 +226,7 @@ static void verify_builtin_arguments(ki_verifier *v, ki_expr *call)
 
 static void verify_builtin_call(ki_verifier *v, ki_expr *call)
 {
+  KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
   const ki_builtin *builtin = call->x->builtin;
   size_t count = call->args.count;
   if (builtin->flags & KJ_NAME) return; /* refused as a callee */
@@ -248,6 +254,7 @@ static size_t least_arguments(const ki_function *function)
 
 static void verify_function_call(ki_verifier *v, ki_expr *call)
 {
+  KJ_ASSERT(call->x->kind == KJ_EXPR_DECL && call->x->decl->kind == KJ_DECL_FUNCTION);
   const ki_decl *callee = call->x->decl;
   const ki_function *function = callee->function;
   size_t least = least_arguments(function), most = function->params.count;
@@ -271,6 +278,7 @@ static void verify_function_call(ki_verifier *v, ki_expr *call)
 
 static void verify_cast(ki_verifier *v, const ki_expr *call)
 {
+  KJ_ASSERT(call->x->kind == KJ_EXPR_TYPE);
   const ki_type_expr *type = call->x->type_expr;
   bool is_scalar = type->kind == KJ_TYPE_FIXED && ki_is_scalar(type->type);
   bool is_complex = is_scalar && ki_type(v->module->types, type->type)->class_ == KJ_CLASS_COMPLEX;
@@ -284,6 +292,7 @@ static void verify_cast(ki_verifier *v, const ki_expr *call)
 /* `a.conj()`, as in Python. An unknown name in front of the point was reported. */
 static void refuse_method(ki_verifier *v, const ki_expr *callee)
 {
+  KJ_ASSERT(callee->kind == KJ_EXPR_FIELD);
   const ki_expr *x = callee->x;
   const char *name = callee->name, *subject = x->kind == KJ_EXPR_DECL ? x->decl->name : "x";
   const kj_map_entry *entry = kj_find_entry(&v->decls, name, strlen(name));

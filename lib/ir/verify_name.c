@@ -81,6 +81,7 @@ static ki_decl *find_parameter(const ki_verifier *v, const char *name)
 /* A struct that could not be made was reported: its name stays as it is. */
 static void resolve_struct_name(ki_verifier *v, ki_expr *expr, ki_decl *decl)
 {
+  KJ_ASSERT(decl->kind == KJ_DECL_STRUCT);
   ki_resolve_struct(v, decl);
   if (decl->struct_type == KJIT_ANY) return;
   expr->kind = KJ_EXPR_TYPE;
@@ -89,6 +90,7 @@ static void resolve_struct_name(ki_verifier *v, ki_expr *expr, ki_decl *decl)
 
 void ki_resolve_name(ki_verifier *v, ki_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_EXPR_NAME);
   ki_decl *param = find_parameter(v, expr->name);
   if (param) {
     expr->kind = KJ_EXPR_DECL;
@@ -125,12 +127,14 @@ bool ki_is_func_value(const ki_expr *expr)
 
 static void note_call(ki_verifier *v, const ki_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_EXPR_DECL && v->decl->index < v->module->decls.count);
   ki_call_site site = { expr->decl, expr->location, v->range };
   KJ_PUSH(v->arena, &v->summaries[v->decl->index].calls, site);
 }
 
 static void verify_function_name(ki_verifier *v, ki_expr *expr, ki_role role)
 {
+  KJ_ASSERT(expr->decl->kind == KJ_DECL_FUNCTION);
   const ki_function *function = expr->decl->function;
   if (function->is_kernel)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
@@ -183,6 +187,7 @@ static void verify_local(ki_verifier *v, const ki_expr *expr, ki_role role)
 
 void ki_verify_decl(ki_verifier *v, ki_expr *expr, ki_role role)
 {
+  KJ_ASSERT(expr->kind == KJ_EXPR_DECL);
   ki_decl *decl = expr->decl;
   if (decl->kind == KJ_DECL_FUNCTION) verify_function_name(v, expr, role);
   else if (decl->kind != KJ_DECL_CONST) verify_local(v, expr, role);
@@ -225,6 +230,7 @@ static bool can_hand_over(const ki_builtin *builtin)
 
 void ki_verify_builtin(ki_verifier *v, const ki_expr *expr, ki_role role)
 {
+  KJ_ASSERT(expr->kind == KJ_EXPR_BUILTIN);
   const ki_builtin *builtin = expr->builtin;
   const char *name = builtin->name;
   bool is_value = builtin->flags & KJ_NAME;
@@ -256,6 +262,7 @@ void ki_verify_builtin(ki_verifier *v, const ki_expr *expr, ki_role role)
 
 void ki_verify_field(ki_verifier *v, ki_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_EXPR_FIELD);
   const char *dotted = spell_dotted(v, expr);
   if (dotted) {
     const ki_expr *root = find_root(expr);

@@ -19,6 +19,7 @@ static const char *const decl_kinds[] = {
 
 static void verify_name_place(ki_verifier *v, ki_expr *place, bool is_atomic)
 {
+  KJ_ASSERT(place->kind == KJ_EXPR_DECL);
   ki_decl *decl = place->decl;
   bool is_memory = decl->kind == KJ_DECL_SHARED || decl->kind == KJ_DECL_LOCAL;
   if (is_memory && decl->type_expr->kind == KJ_TYPE_STATIC_ARRAY)
@@ -96,6 +97,7 @@ void ki_verify_place(ki_verifier *v, ki_expr *place, bool is_atomic)
 
 void ki_show_local(ki_verifier *v, const ki_decl *decl)
 {
+  KJ_ASSERT(v->visible && decl->function == v->function);
   v->visible[decl->index] = true;
   KJ_PUSH(v->arena, &v->shown, decl->index);
 }
@@ -129,6 +131,7 @@ static void verify_count(ki_verifier *v, const ki_expr *value, size_t names, con
 
 static void verify_declare(ki_verifier *v, ki_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_STMT_DECLARE && stmt->decls.count);
   ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
   ki_verify_type(v, stmt->decls.items[0]->type_expr, false);
   verify_count(v, stmt->value, stmt->decls.count, "names");
@@ -137,6 +140,7 @@ static void verify_declare(ki_verifier *v, ki_stmt *stmt)
 
 static void verify_storage(ki_verifier *v, ki_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_STMT_STORAGE && stmt->decls.count == 1);
   ki_decl *decl = stmt->decls.items[0];
   ki_type_expr *type = decl->type_expr;
   bool is_shared = decl->kind == KJ_DECL_SHARED, is_array = type->kind == KJ_TYPE_STATIC_ARRAY;
@@ -161,6 +165,7 @@ static void verify_storage(ki_verifier *v, ki_stmt *stmt)
 
 static void verify_assign(ki_verifier *v, ki_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_STMT_ASSIGN && stmt->places.count);
   ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
   for (size_t i = 0; i < stmt->places.count; i++) ki_verify_place(v, stmt->places.items[i], false);
   verify_count(v, stmt->value, stmt->places.count, "places");
@@ -168,6 +173,7 @@ static void verify_assign(ki_verifier *v, ki_stmt *stmt)
 
 static void verify_if(ki_verifier *v, ki_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_STMT_IF);
   ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
   ki_verify_body(v, &stmt->body);
   ki_verify_body(v, &stmt->otherwise);
@@ -183,6 +189,7 @@ static void verify_loop_body(ki_verifier *v, ki_stmt *stmt)
 
 static void verify_while(ki_verifier *v, ki_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_STMT_WHILE);
   ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
   ki_verify_attributes(v, &stmt->attributes, KJ_PLACE_LOOP);
   verify_loop_body(v, stmt);
@@ -199,6 +206,7 @@ static bool is_number(const ki_expr *expr)
 
 static void verify_range(ki_verifier *v, ki_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_STMT_FOR);
   size_t names = stmt->decls.count, count = stmt->args.count;
   ki_verify_exprs(v, &stmt->args, KJ_ROLE_VALUE);
   if (count < 1 || count > 3)
@@ -216,6 +224,7 @@ static void verify_range(ki_verifier *v, ki_stmt *stmt)
 
 static void verify_grid_loop(ki_verifier *v, ki_stmt *stmt)
 {
+  KJ_ASSERT(stmt->range != KJ_RANGE);
   ki_summary *summary = &v->summaries[v->decl->index];
   if (v->range)
     ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "a %s inside a %s", range_name(stmt),
@@ -232,6 +241,7 @@ static void verify_grid_loop(ki_verifier *v, ki_stmt *stmt)
 
 static void verify_for(ki_verifier *v, ki_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_STMT_FOR);
   verify_range(v, stmt);
   const ki_stmt *range = v->range;
   if (stmt->range == KJ_RANGE) ki_verify_attributes(v, &stmt->attributes, KJ_PLACE_LOOP);
@@ -246,6 +256,7 @@ static void verify_for(ki_verifier *v, ki_stmt *stmt)
 
 static void verify_jump(ki_verifier *v, const ki_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_STMT_BREAK || stmt->kind == KJ_STMT_CONTINUE);
   const char *word = stmt->kind == KJ_STMT_BREAK ? "break" : "continue";
   if (!v->loop)
     ki_fail_verify(v, stmt->location, KJIT_ERROR_SYNTAX, "`%s` outside of a loop", word);
@@ -258,6 +269,7 @@ static void verify_jump(ki_verifier *v, const ki_stmt *stmt)
 
 static void verify_return(ki_verifier *v, ki_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_STMT_RETURN);
   if (v->range)
     ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
                    "`return` in a %s: its iterations are independent; `continue` ends one",
@@ -275,6 +287,7 @@ static void verify_evaluate(ki_verifier *v, ki_stmt *stmt)
 
 static void verify_print(ki_verifier *v, ki_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_STMT_PRINT);
   for (size_t i = 0; i < stmt->args.count; i++)
     if (stmt->args.items[i]->kind != KJ_EXPR_STRING)
       ki_verify_expr(v, stmt->args.items[i], KJ_ROLE_VALUE);

@@ -29,6 +29,7 @@ static bool is_number(const kt_expr *e) { return e->kind == KJ_T_CONST; }
 /* Numbers are folded. One that overflows is of no use to anybody: fit() sees that. */
 static kt_expr *make_binary(kp_prover *p, kjit_op op, kt_expr *x, kt_expr *y)
 {
+  KJ_ASSERT(x->type == KJIT_I64 && y->type == KJIT_I64);
   if (is_number(x) && is_number(y) && op != KJIT_FLOORDIV) {
     uint64_t a = (uint64_t)x->integer, b = (uint64_t)y->integer;
     return kp_make_bound(p, (int64_t)(op == KJIT_ADD ? a + b : op == KJIT_SUB ? a - b : a * b));
@@ -42,6 +43,7 @@ static kt_expr *make_binary(kp_prover *p, kjit_op op, kt_expr *x, kt_expr *y)
 
 static kt_expr *make_builtin(kp_prover *p, ki_builtin_id id, kt_expr *x, kt_expr *y)
 {
+  KJ_ASSERT(x->type == KJIT_I64 && y->type == KJIT_I64);
   if (x == y) return x;
   kt_expr *e = kt_new_texpr(p->c, KJ_T_BUILTIN, KJIT_I64, x->location);
   e->builtin = &ki_builtin_table[id];
@@ -60,6 +62,7 @@ kp_bounds kp_bounds_of_number(kp_prover *p, int64_t value)
 
 static kp_bounds of_range(kp_prover *p, int64_t least, int64_t most)
 {
+  KJ_ASSERT(least <= most);
   return (kp_bounds){ .known = true,
                       .low = kp_make_bound(p, least),
                       .high = kp_make_bound(p, most),
@@ -70,12 +73,14 @@ static kp_bounds of_range(kp_prover *p, int64_t least, int64_t most)
 
 static kp_bounds of_interval(kp_prover *p, kt_interval numbers)
 {
+  KJ_ASSERT(numbers.known && kp_is_within(numbers, INT64_MIN, INT64_MAX));
   return of_range(p, (int64_t)numbers.least, (int64_t)numbers.most);
 }
 
 /* One value that is the same in the whole block. */
 static kp_bounds of_uniform(kt_expr *e, kt_interval numbers)
 {
+  KJ_ASSERT(e->type == KJIT_I64 && kp_is_within(numbers, INT64_MIN, INT64_MAX));
   return (kp_bounds){ .known = true,
                       .low = e,
                       .high = e,
@@ -101,6 +106,7 @@ static kt_interval numbers_of(const kp_bounds *b) { return kp_make_interval(b->l
 /* What an operation on i64 gives in numbers, exactly. */
 static kt_interval exact(kjit_op op, const kp_bounds *x, const kp_bounds *y)
 {
+  KJ_ASSERT(x->known && y->known);
   return kp_exact_binary(op, (kp_integer){ 64, true }, numbers_of(x), numbers_of(y));
 }
 
@@ -177,6 +183,7 @@ static kp_bounds multiply(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y
 /* By a positive number: monotonic. */
 static kp_bounds divide(kp_prover *p, kjit_type type, kp_bounds x, int64_t by)
 {
+  KJ_ASSERT(by > 0);
   if (!x.known) return of_type(p, type);
   kp_bounds y = kp_bounds_of_number(p, by);
   kt_interval numbers = exact(KJIT_FLOORDIV, &x, &y);
@@ -189,6 +196,7 @@ static kp_bounds divide(kp_prover *p, kjit_type type, kp_bounds x, int64_t by)
 
 static kp_bounds extremes(kp_prover *p, kp_bounds x, kp_bounds y, bool is_min, bool is_max)
 {
+  KJ_ASSERT(x.known && y.known);
   ki_builtin_id of_low = is_max ? KJ_BUILTIN_MAX : KJ_BUILTIN_MIN,
                 of_high = is_min ? KJ_BUILTIN_MIN : KJ_BUILTIN_MAX;
   kp_bounds b = { .known = true,
@@ -202,6 +210,7 @@ static kp_bounds extremes(kp_prover *p, kp_bounds x, kp_bounds y, bool is_min, b
 
 kp_bounds kp_find_last_bounds(kp_prover *p, kp_bounds first, kp_bounds stop, int64_t step)
 {
+  KJ_ASSERT(step != 0 && first.known && stop.known);
   kp_bounds one = kp_bounds_of_number(p, 1), size = kp_bounds_of_number(p, step > 0 ? step : -step);
   kp_bounds before =
     step > 0 ? kp_subtract_bounds(p, KJIT_I64, stop, one) : kp_add_bounds(p, KJIT_I64, stop, one);
@@ -220,6 +229,7 @@ static bool is_positive_number(const kp_bounds *b) { return b->least == b->most 
 /* In a loop: whatever the first operand is, which so needs no conditions. */
 static kp_bounds find_remainder(kp_prover *p, const kt_expr *e)
 {
+  KJ_ASSERT(e->op == KJIT_BIT_AND || e->op == KJIT_MOD);
   kp_bounds y = kp_find_bounds(p, e->y);
   if (!y.known || y.most <= 0) return of_type(p, e->type);
   bool is_mask = e->op == KJIT_BIT_AND;
@@ -234,6 +244,7 @@ static kp_bounds find_remainder(kp_prover *p, const kt_expr *e)
 
 static kp_bounds find_binary(kp_prover *p, const kt_expr *e)
 {
+  KJ_ASSERT(e->kind == KJ_T_BINARY);
   if (p->inside && (e->op == KJIT_BIT_AND || e->op == KJIT_MOD)) return find_remainder(p, e);
   kp_bounds x = kp_find_bounds(p, e->x), y = kp_find_bounds(p, e->y);
   bool is_below =
@@ -263,6 +274,7 @@ static kp_bounds find_binary(kp_prover *p, const kt_expr *e)
 
 static kt_expr *make_position(kp_prover *p, ki_builtin_id id, uint32_t dimension)
 {
+  KJ_ASSERT(dimension < 3);
   kt_expr *e = kt_new_texpr(p->c, KJ_T_BUILTIN, KJIT_I64, (kj_location){ 0 });
   e->builtin = &ki_builtin_table[id];
   e->dimension = dimension;
@@ -272,6 +284,7 @@ static kt_expr *make_position(kp_prover *p, ki_builtin_id id, uint32_t dimension
 /* The same in the whole block. */
 static kp_bounds find_uniform(kp_prover *p, ki_builtin_id id, uint32_t d)
 {
+  KJ_ASSERT(d < 3);
   kp_launch_limits limits = kp_find_limits(p->c);
   kt_interval numbers = kp_position_interval(&limits, id, d);
   return numbers.least == numbers.most ? of_interval(p, numbers)
@@ -280,6 +293,7 @@ static kp_bounds find_uniform(kp_prover *p, ki_builtin_id id, uint32_t d)
 
 static kp_bounds find_thread_index(kp_prover *p, uint32_t d)
 {
+  KJ_ASSERT(d < 3);
   kp_bounds last = kp_subtract_bounds(p, KJIT_I64, find_uniform(p, KJ_BUILTIN_BLOCK_DIM, d),
                                       kp_bounds_of_number(p, 1));
   last.low = kp_make_bound(p, 0);
@@ -289,6 +303,7 @@ static kp_bounds find_thread_index(kp_prover *p, uint32_t d)
 
 static kp_bounds find_builtin(kp_prover *p, const kt_expr *e)
 {
+  KJ_ASSERT(e->kind == KJ_T_BUILTIN);
   uint32_t d = e->dimension < 3 ? e->dimension : 0;
   kp_launch_limits limits = kp_find_limits(p->c);
   switch (KJ_AMONG(e->builtin->id)) {
@@ -323,6 +338,7 @@ static kp_bounds find_builtin(kp_prover *p, const kt_expr *e)
 
 static kp_bounds of_extent(kp_prover *p, const kt_expr *array, uint32_t d)
 {
+  KJ_ASSERT(d < ki_type(p->c->types, array->type)->rank);
   kt_expr *e = kt_new_texpr(p->c, KJ_T_EXTENT, KJIT_I64, array->location);
   e->x = (kt_expr *)array;
   e->dimension = d;
@@ -341,6 +357,7 @@ static bool is_known_outside(const kp_prover *p, const kt_expr *array)
 /* The remaining dimensions of an array; slices and other shapes are not followed. */
 static bool find_view(kp_prover *p, const kt_expr *view, uint32_t rank, kp_bounded_shape *found)
 {
+  KJ_ASSERT(view->kind == KJ_T_VIEW);
   const kp_bounded_shape *whole = kp_find_least_shape(p, view->x);
   if (view->dimensions || !whole) return false;
   for (uint32_t d = 0; d < rank; d++) found->extents[d] = whole->extents[view->args.count + d];
@@ -380,6 +397,7 @@ kp_bounded_shape *kp_find_least_shape(kp_prover *p, const kt_expr *array)
 
 static kp_bounds find_extent(kp_prover *p, const kt_expr *e)
 {
+  KJ_ASSERT(e->kind == KJ_T_EXTENT);
   const kp_bounded_shape *of = kp_find_least_shape(p, e->x);
   return of ? of->extents[e->dimension] : kp_unknown_bounds;
 }
@@ -388,6 +406,7 @@ static kp_bounds find_extent(kp_prover *p, const kt_expr *e)
 
 static kp_bounds find_variable(kp_prover *p, const kt_expr *e)
 {
+  KJ_ASSERT(e->kind == KJ_T_VAR);
   const kt_var *var = e->var;
   int64_t least, most;
   if (var->kind != KJ_V_PARAM || p->at->depth) {
@@ -402,6 +421,7 @@ static kp_bounds find_variable(kp_prover *p, const kt_expr *e)
 
 static kp_bounds find_convert(kp_prover *p, const kt_expr *e)
 {
+  KJ_ASSERT(e->kind == KJ_T_CONVERT);
   int64_t least, most;
   bool is_weak_integer = e->x->type == KJ_WEAK_INT && e->x->kind == KJ_T_VAR && !p->at->depth &&
                          kp_find_type_range(p, e->type, &least, &most);

@@ -17,6 +17,7 @@ typedef struct marker {
 
 static bool are_in_static_bounds(const marker *m, const kt_expr *array, const kt_exprs *indices)
 {
+  KJ_ASSERT(indices->count <= ki_type(m->c->types, array->type)->rank);
   const ki_type_info *info = ki_type(m->c->types, array->type);
   for (size_t i = 0; i < indices->count; i++) {
     const kt_expr *index = indices->items[i];
@@ -43,6 +44,7 @@ static bool are_in_static_parts(const marker *m, const kt_expr *value, const kt_
  * are checked against the view. */
 static bool is_sliced(const kt_expr *view)
 {
+  KJ_ASSERT(view->kind == KJ_T_VIEW);
   if (!view->dimensions) return false;
   for (size_t i = 0; i < view->indices.count; i++)
     if (view->indices.items[i]) return true;
@@ -78,6 +80,7 @@ static bool is_watched_array(const marker *m, const kt_expr *array)
  * that reads of it would be called uninitialized. */
 static bool accesses(const marker *m, const kt_expr *e)
 {
+  KJ_ASSERT(e->x);
   if (e->kind == KJ_T_LOAD) return true;
   if (e->kind != KJ_T_BUILTIN || !(e->builtin->flags & (KJ_PLACE | KJ_READS))) return false;
   if (e->builtin->flags & KJ_ORDER) return true;
@@ -159,6 +162,7 @@ bool kp_stmt_may_fail(const kt_stmt *s)
 
 void kp_mark_checks(kt_compilation *c)
 {
+  KJ_ASSERT(c->state & KJ_TREE_PARTS);
   marker m = { .c = c, .checks = c->request->checks };
   if (c->request->target.kind != KJ_TARGET_CPU) refuse_on_gpu(&m);
   if ((m.checks & WATCHES) && c->code->cpu_parts != KJ_PARTS_NONE)
@@ -174,6 +178,7 @@ void kp_mark_checks(kt_compilation *c)
 
 void kp_find_failing_instances(kt_compilation *c)
 {
+  KJ_ASSERT(c->state & KJ_TREE_CHECKED);
   bool has_changed = true;
   while (has_changed) {
     has_changed = false;

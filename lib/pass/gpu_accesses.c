@@ -140,6 +140,7 @@ static void visit_list(pass *p, kt_stmts *stmts)
 
 void kp_issue_loads_early(kt_compilation *c)
 {
+  KJ_ASSERT(!c->instances.items[0]->may_fail);
   for (size_t i = 0; i < c->instances.count; i++) {
     pass p = { c, c->instances.items[i] };
     visit_list(&p, &c->instances.items[i]->body);

@@ -88,6 +88,7 @@ static void hoist_all_of_stmt(kp_inliner *in, kt_stmt *stmt, kt_stmts *out)
 /* x and y, x or y: y is evaluated under an if. */
 static kt_expr *hoist_logic(kp_inliner *in, kt_expr *e, kt_stmts *out)
 {
+  KJ_ASSERT(e->kind == KJ_T_LOGIC);
   e->x = kp_hoist(in, e->x, out);
   if (!kp_has_joint_expr(in, e->y)) return e;
   kt_var *var = kp_new_local(in->s, KJ_V_VAR, "logic", KJIT_BOOL, e->location);
@@ -104,6 +105,7 @@ static kt_expr *hoist_logic(kp_inliner *in, kt_expr *e, kt_stmts *out)
 
 static kt_expr *hoist_cond(kp_inliner *in, kt_expr *e, kt_stmts *out)
 {
+  KJ_ASSERT(e->kind == KJ_T_COND);
   e->x = kp_hoist(in, e->x, out);
   if (!kp_has_joint_expr(in, e->y) && !kp_has_joint_expr(in, e->z)) return e;
   kt_var *var = kp_new_holder(in->s, KJ_V_VAR, "chosen", e);
@@ -120,6 +122,7 @@ static kt_expr *hoist_cond(kp_inliner *in, kt_expr *e, kt_stmts *out)
 
 void kp_hold_sync_operands(kp_inliner *in, kt_expr *e, const kt_var *result, kt_stmts *out)
 {
+  KJ_ASSERT(e->kind == KJ_T_BUILTIN);
   for (size_t i = 0; i < e->args.count; i++) {
     kt_expr *arg = e->args.items[i];
     bool is_plain = arg->kind == KJ_T_CONST ||
@@ -212,6 +215,7 @@ static void find_joint_instances(kp_inliner *in)
 
 static kt_var *copy_var(kp_inliner *in, const kt_var *var, kt_tvar_kind kind)
 {
+  KJ_ASSERT(var->kind != KJ_V_PARAM || kind == KJ_V_LET);
   kt_var *copy = kp_new_local(in->s, kind, var->name, var->type, var->location);
   copy->alignment = var->alignment;
   copy->data = var->data;
@@ -249,6 +253,7 @@ static kt_expr *copy_expr(kp_inliner *in, const kt_expr *e)
 
 void kp_push_inlined(kp_inliner *in, kt_stmts *out, kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt);
   if (++in->statement_count > MAX_STATEMENTS)
     kt_fail(in->s->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
             "kernel `%s` is too large: functions that hold a barrier or warp operation are "
@@ -295,6 +300,8 @@ static bool has_single_return(const kt_instance *instance)
 
 kt_expr *kp_inline_call(kp_inliner *in, kt_expr *call, kt_stmts *out)
 {
+  KJ_ASSERT(call->args.count == call->instance->params.count &&
+            !call->instance->function->is_extern);
   check_recursion(in, call);
   kt_instance *instance = call->instance;
   kp_activation called = { .caller = in->at,
@@ -350,6 +357,7 @@ static kt_stmt *copy_stmt(kp_inliner *in, const kt_stmt *stmt)
 
 static void rewrite_assign(kp_inliner *in, kt_stmt *stmt, kt_stmts *out)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_ASSIGN);
   if (kp_is_sync_builtin(stmt->value)) {
     hoist_all(in, stmt->value, out);
     kp_hold_sync_operands(in, stmt->value, stmt->var, out);
@@ -387,6 +395,7 @@ static void rewrite_if(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt_st
 /* A condition that synchronizes is evaluated at the top of an endless loop. */
 static void rewrite_while(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt_stmts *out)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_WHILE);
   if (kp_has_joint_expr(in, stmt->value)) {
     kt_expr *condition = kp_hoist(in, stmt->value, &stmt->body);
     kt_stmt *leave = kp_new_if(in->s, kp_new_unary(in->s, KJIT_NOT, condition), stmt->location);
@@ -401,6 +410,7 @@ static void rewrite_while(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt
 
 static void rewrite_for(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt_stmts *out)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_FOR);
   hoist_all_of_stmt(in, stmt, out);
   rewrite_list(in, &from->body, 0, &stmt->body, false);
   stmt->is_joint = has_joint_stmt(&stmt->body);
@@ -409,6 +419,7 @@ static void rewrite_for(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt_s
 
 static void rewrite_range(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt_stmts *out)
 {
+  KJ_ASSERT(kt_flow_of(stmt) == KJ_FLOW_RANGE);
   hoist_all_of_stmt(in, stmt, out);
   rewrite_list(in, &from->body, 0, &stmt->body, false);
   if (has_joint_stmt(&stmt->body))
@@ -422,6 +433,7 @@ static void rewrite_range(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt
 
 static void rewrite_return(kp_inliner *in, kt_stmt *stmt, kt_stmts *out, bool is_tail)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_RETURN);
   kp_activation *at = in->at;
   if (!at->map) {
     kp_push_inlined(in, out, stmt);
@@ -469,6 +481,7 @@ static bool takes_rest(const kp_inliner *in, const kt_stmt *stmt, bool is_tail)
 
 static void rewrite_if_with_rest(kp_inliner *in, const kt_stmts *from, size_t at, kt_stmts *to)
 {
+  KJ_ASSERT(at + 1 < from->count && from->items[at]->kind == KJ_TS_IF);
   const kt_stmt *original = from->items[at];
   kt_stmt *stmt = copy_stmt(in, original);
   stmt->value = kp_hoist(in, stmt->value, to);

@@ -31,6 +31,7 @@ kt_interval kp_make_interval(__int128 least, __int128 most)
 
 kt_interval kp_whole_interval(kp_integer type)
 {
+  KJ_ASSERT(type.bits <= 64);
   if (!type.bits) return unknown;
   __int128 half = (__int128)1 << (type.bits - 1);
   return type.is_signed ? kp_make_interval(-half, half - 1) : kp_make_interval(0, 2 * half - 1);
@@ -84,14 +85,31 @@ static __int128 multiply(__int128 x, __int128 y)
   return (x < 0) == (y < 0) ? rim : -rim;
 }
 
-static __int128 shift_left(__int128 x, __int128 y) { return multiply(x, (__int128)1 << y); }
-static __int128 shift_right(__int128 x, __int128 y) { return x >> y; }
-static __int128 truncate_divide(__int128 x, __int128 y) { return x / y; }
-static __int128 ceil_divide(__int128 x, __int128 y) { return -ki_floor_divide(-x, y); }
+static __int128 shift_left(__int128 x, __int128 y)
+{
+  KJ_ASSERT(y >= 0 && y < 64);
+  return multiply(x, (__int128)1 << y);
+}
+static __int128 shift_right(__int128 x, __int128 y)
+{
+  KJ_ASSERT(y >= 0 && y < 64);
+  return x >> y;
+}
+static __int128 truncate_divide(__int128 x, __int128 y)
+{
+  KJ_ASSERT(y != 0);
+  return x / y;
+}
+static __int128 ceil_divide(__int128 x, __int128 y)
+{
+  KJ_ASSERT(y != 0);
+  return -ki_floor_divide(-x, y);
+}
 
 /* Extremes of a function that is monotonic in each operand lie in the corners. */
 static kt_interval at_corners(kt_interval x, kt_interval y, corner f)
 {
+  KJ_ASSERT(x.known && y.known);
   __int128 a = f(x.least, y.least), b = f(x.least, y.most), c = f(x.most, y.least),
            d = f(x.most, y.most);
   return kp_make_interval(smaller(smaller(a, b), smaller(c, d)),
@@ -115,6 +133,7 @@ static kt_interval negative_part(kt_interval x)
 /* Quotients are monotonic for divisors of one sign. */
 static kt_interval divide(kt_interval x, kt_interval y, corner f)
 {
+  KJ_ASSERT(x.known && y.known);
   kt_interval above = positive_part(y), below = negative_part(y), result = unknown;
   if (above.known) result = at_corners(x, above, f);
   if (below.known) result = either(result, at_corners(x, below, f));
@@ -126,6 +145,7 @@ static kt_interval divide(kt_interval x, kt_interval y, corner f)
 /* The sign of the divisor, and smaller. */
 static kt_interval floor_remainder(kt_interval x, kt_interval y)
 {
+  KJ_ASSERT(x.known && y.known);
   if (y.least > 0 && kp_is_within(x, 0, y.least - 1)) return x;
   kt_interval all = kp_make_interval(smaller(y.least + 1, 0), larger(y.most - 1, 0));
   if (x.least >= 0 && y.least >= 0) all.most = smaller(all.most, x.most);
@@ -135,6 +155,7 @@ static kt_interval floor_remainder(kt_interval x, kt_interval y)
 /* The sign of the dividend, and smaller than the divisor. */
 static kt_interval truncated_remainder(kt_interval x, kt_interval y)
 {
+  KJ_ASSERT(x.known && y.known);
   __int128 most = larger(larger(y.most, -y.least) - 1, 0);
   return kp_make_interval(x.least < 0 ? larger(x.least, -most) : 0,
                           x.most > 0 ? smaller(x.most, most) : 0);
@@ -142,11 +163,13 @@ static kt_interval truncated_remainder(kt_interval x, kt_interval y)
 
 static kt_interval sum(kp_integer type, kt_interval x, kt_interval y)
 {
+  KJ_ASSERT(x.known && y.known);
   (void)type;
   return kp_make_interval(x.least + y.least, x.most + y.most);
 }
 static kt_interval difference(kp_integer type, kt_interval x, kt_interval y)
 {
+  KJ_ASSERT(x.known && y.known);
   (void)type;
   return kp_make_interval(x.least - y.most, x.most - y.least);
 }
@@ -168,6 +191,7 @@ static kt_interval floor_modulo(kp_integer type, kt_interval x, kt_interval y)
 
 static kt_interval bits_in_both(kp_integer type, kt_interval x, kt_interval y)
 {
+  KJ_ASSERT(x.known && y.known);
   (void)type;
   if (x.least < 0 && y.least < 0) return unknown;
   __int128 most = x.least < 0 ? y.most : y.least < 0 ? x.most : smaller(x.most, y.most);
@@ -177,6 +201,7 @@ static kt_interval bits_in_both(kp_integer type, kt_interval x, kt_interval y)
 /* No bit above the highest of either. */
 static kt_interval bits_in_either(kp_integer type, kt_interval x, kt_interval y)
 {
+  KJ_ASSERT(x.known && y.known);
   (void)type;
   __int128 most = 0, high = larger(x.most, y.most);
   if (x.least < 0 || y.least < 0) return unknown;
@@ -202,12 +227,14 @@ static kt_interval right_shifted(kp_integer type, kt_interval x, kt_interval y)
 
 kt_interval kp_exact_unary(kjit_op op, kt_interval x)
 {
+  KJ_ASSERT(x.known);
   if (op == KJIT_NEG) return kp_make_interval(-x.most, -x.least);
   return op == KJIT_INVERT ? kp_make_interval(-1 - x.most, -1 - x.least) : unknown;
 }
 
 kt_interval kp_exact_binary(kjit_op op, kp_integer type, kt_interval x, kt_interval y)
 {
+  KJ_ASSERT(x.known && y.known);
   static kt_interval (*const rules[])(kp_integer, kt_interval, kt_interval) = {
     [KJIT_ADD] = sum,
     [KJIT_SUB] = difference,
@@ -226,6 +253,7 @@ kt_interval kp_exact_binary(kjit_op op, kp_integer type, kt_interval x, kt_inter
 
 kt_interval kp_exact_builtin(ki_builtin_id id, const kt_interval *operands, size_t count)
 {
+  KJ_ASSERT(count >= 1);
   kt_interval x = operands[0], y = operands[count - 1];
   switch (KJ_AMONG(id)) {
   case KJ_BUILTIN_ABS: {
@@ -274,6 +302,7 @@ enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64, MOST_BLOCKS_YZ = 65535, WARP = 
 
 kp_launch_limits kp_find_limits(const kt_compilation *c)
 {
+  KJ_ASSERT(c->instances.count);
   kp_launch_limits limits = { .grid32 = c->request->signature->grid32 };
   const uint32_t *known = c->instances.items[0]->block;
   for (int d = 0; d < 3; d++) limits.block[d] = known[d];
@@ -308,6 +337,7 @@ kt_interval kp_position_interval(const kp_launch_limits *limits, ki_builtin_id i
 
 kt_interval kp_extent_interval(kt_compilation *c, kjit_type array)
 {
+  KJ_ASSERT(ki_type(c->types, array)->class_ == KJ_CLASS_ARRAY);
   const ki_type_info *info = ki_type(c->types, array);
   if (info->space == KJ_SPACE_GENERIC) return kp_make_interval(INT64_MIN, INT64_MAX);
   if (info->space != KJ_SPACE_GLOBAL) return kp_make_interval(0, INT32_MAX);

@@ -32,6 +32,7 @@ static bool is_known_condition(const kp_prover *p, const kt_expr *condition)
 
 static kt_expr *make_condition(kp_prover *p, kjit_op op, kt_expr *x, kt_expr *y)
 {
+  KJ_ASSERT(x->type == y->type);
   kt_expr *e = kt_new_texpr(p->c, KJ_T_COMPARE, KJIT_BOOL, x->location);
   e->op = op;
   e->x = x;
@@ -54,6 +55,7 @@ void kp_add_conditions(kp_prover *p, const kt_exprs *conditions)
 
 void kp_confine(kp_prover *p, kp_bounds *b, int64_t least, int64_t most)
 {
+  KJ_ASSERT(b->known && least <= most);
   if (b->least < least) {
     kp_add_condition(p, KJIT_GE, b->low, kp_make_bound(p, least));
     b->least = least;
@@ -80,6 +82,7 @@ static bool are_invariant(const kp_prover *p, const kt_exprs *list, uint32_t *pa
 
 static bool is_constant_builtin(const kp_prover *p, const kt_expr *e, uint32_t *parts)
 {
+  KJ_ASSERT(e->kind == KJ_T_BUILTIN);
   static const uint32_t others =
     KJ_BARRIER | KJ_WARP | KJ_PLACE | KJ_READS | KJ_WAITS | KJ_ADDRESS | KJ_ARRAY;
   if (!(e->builtin->flags & KJ_PURE) || (e->builtin->flags & others) || e->x) return false;
@@ -88,6 +91,7 @@ static bool is_constant_builtin(const kp_prover *p, const kt_expr *e, uint32_t *
 
 static bool is_invariant(const kp_prover *p, const kt_expr *e, uint32_t *parts)
 {
+  KJ_ASSERT(p->inside);
   /* nothing may fail for the conditions */
   if (++*parts > MOST_PARTS || e->is_checked || e->is_watched) return false;
   switch (KJ_AMONG(e->kind)) {
@@ -129,6 +133,7 @@ static int64_t most_of(const kp_prover *p)
 /* In numbers, as far as no condition is needed for them. */
 static kp_bounds find_numbers(kp_prover *p, const kt_expr *e)
 {
+  KJ_ASSERT(p->inside);
   size_t mark = p->conditions.count;
   kp_bounds b = kp_find_bounds_by_kind(p, e);
   bool is_free = p->conditions.count == mark;
@@ -141,6 +146,7 @@ static kp_bounds find_numbers(kp_prover *p, const kt_expr *e)
 /* Not one of 64 bits without a sign whose upper half would be negative numbers. */
 static void confine_unsigned(kp_prover *p, kp_bounds *b, kt_expr *e, int64_t most)
 {
+  KJ_ASSERT(e->type == KJIT_U64 && most >= 0);
   kt_expr *limit = kt_new_texpr(p->c, KJ_T_CONST, KJIT_U64, e->location);
   limit->integer = most;
   kp_add_condition(p, KJIT_LE, e, limit);

@@ -140,6 +140,7 @@ static position find(const pass *p, const kt_expr *e);
 
 static position find_sum(const pass *p, const kt_expr *e)
 {
+  KJ_ASSERT(e->kind == KJ_T_BINARY);
   enum { MOST = 1 << 24 };
   position x = find(p, e->x), y = find(p, e->y);
   if (!x.known || !y.known || (x.base && y.base)) return (position){ 0 };
@@ -150,6 +151,7 @@ static position find_sum(const pass *p, const kt_expr *e)
 
 static position find_builtin(const kt_expr *e)
 {
+  KJ_ASSERT(e->kind == KJ_T_BUILTIN);
   enum { RANK = 4 };
   if (e->builtin->id == KJ_BUILTIN_THREAD_IDX && e->dimension < 3)
     return (position){ .known = true, .base = 1 + e->dimension };
@@ -295,6 +297,7 @@ static void refuse(const finder *f, const char *where)
 
 void kp_check_c_function(kt_compilation *c)
 {
+  KJ_ASSERT(c->request->symbol);
   finder f = { .c = c };
   bool is_cpu = c->request->target.kind == KJ_TARGET_CPU;
   for (size_t i = 0; i < c->instances.count; i++) {

@@ -165,6 +165,7 @@ static kt_stmt *hold(pass *p, kt_expr **bound)
 
 static void insert(pass *p, kt_stmts *list, size_t at, kt_stmt *stmt)
 {
+  KJ_ASSERT(at <= list->count);
   KJ_PUSH(p->c->arena, list, stmt);
   for (size_t i = list->count - 1; i > at; i--) list->items[i] = list->items[i - 1];
   list->items[at] = stmt;
@@ -174,6 +175,7 @@ static void insert(pass *p, kt_stmts *list, size_t at, kt_stmt *stmt)
  * they were evaluated. Returns how many. */
 static size_t hold_bounds(pass *p, kt_stmts *list, size_t at)
 {
+  KJ_ASSERT(list->items[at]->kind == KJ_TS_FOR);
   kt_stmt *loop = list->items[at];
   kt_expr **bounds[] = { &loop->first, &loop->stop, &loop->step };
   size_t count = 0;
@@ -187,6 +189,7 @@ static size_t hold_bounds(pass *p, kt_stmts *list, size_t at)
 
 static void version(pass *p, kt_stmt *loop, uint32_t size)
 {
+  KJ_ASSERT(!loop->hoisted);
   kt_exprs conditions;
   p->looked_at += size;
   const kt_loop_checks *proved = kp_prove_in_loop(p->c, p->instance, loop, &conditions);

@@ -57,6 +57,7 @@ static kt_proof prove_index(kp_prover *p, const kt_expr *index, const kp_bounds 
 
 static kt_proof prove_subscript(kp_prover *p, const kt_expr *array, const kt_exprs *indices)
 {
+  KJ_ASSERT(indices->count <= KJ_MAX_RANK);
   size_t mark = p->conditions.count;
   const kp_bounded_shape *of = kp_find_least_shape(p, array);
   kt_proof proof = of ? KJ_PROOF_ALWAYS : KJ_PROOF_NONE;
@@ -92,6 +93,7 @@ static kt_proof prove_divisor(kp_prover *p, const kt_expr *divisor)
 
 static kt_proof prove(kp_prover *p, const kt_expr *e)
 {
+  KJ_ASSERT(e->is_checked);
   if (p->is_full) return KJ_PROOF_NONE;
   switch (KJ_AMONG(e->kind)) {
   case KJ_T_LOAD:
@@ -145,6 +147,7 @@ static bool stays_function(const kt_instance *instance)
 
 static void visit_call(kp_prover *p, const kt_expr *call)
 {
+  KJ_ASSERT(call->args.count == call->instance->params.count);
   kp_bounded_call *outer = p->at;
   if (p->inside && stays_function(call->instance)) return;
   if (outer->depth >= MOST_DEPTH) p->is_full = true;
@@ -176,6 +179,7 @@ static bool is_one_number(const kp_bounds *b) { return b->known && b->least == b
  * reached. */
 static kp_bounds find_last(kp_prover *p, int64_t first, int64_t stop, int64_t step)
 {
+  KJ_ASSERT(step != 0);
   __int128 span = step > 0 ? (__int128)stop - first - 1 : (__int128)first - stop - 1;
   if (span < 0) return kp_bounds_of_number(p, first); /* no iteration */
   __int128 rounds = span / (step > 0 ? step : -(__int128)step);
@@ -186,6 +190,7 @@ static bool is_exact(const kp_bounds *b) { return b->low == b->high; }
 
 static kp_bounds find_counter(kp_prover *p, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_FOR);
   kp_bounds first = kp_find_bounds(p, stmt->first), stop = kp_find_bounds(p, stmt->stop),
             step = stmt->step ? kp_find_bounds(p, stmt->step) : kp_bounds_of_number(p, 1),
             one = kp_bounds_of_number(p, 1);
@@ -223,6 +228,7 @@ static void bind_counter(kp_prover *p, const kt_stmt *stmt)
 
 static void bind_range(kp_prover *p, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->vars.count == stmt->extents.count);
   for (size_t i = 0; i < stmt->vars.count; i++) {
     kt_exprs others = p->conditions;
     p->conditions = (kt_exprs){ 0 };
@@ -241,6 +247,7 @@ static void bind_range(kp_prover *p, const kt_stmt *stmt)
 
 static void visit_store(kp_prover *p, kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_STORE && stmt->is_checked);
   if (p->inside && stmt->proof == KJ_PROOF_UNSEEN)
     KJ_PUSH(p->c->arena, &p->met, ((kp_met_check){ .store = stmt }));
   weaken(&stmt->proof,
@@ -318,6 +325,7 @@ static kt_loop_checks *take_proved(kp_prover *p)
 const kt_loop_checks *kp_prove_in_loop(kt_compilation *c, const kt_instance *instance,
                                        kt_stmt *loop, kt_exprs *conditions)
 {
+  KJ_ASSERT(loop->kind == KJ_TS_FOR || kt_flow_of(loop) == KJ_FLOW_RANGE);
   kp_prover p = { .c = c };
   kt_stmts itself = { .items = &loop, .count = 1 };
   p.at = enter(&p, instance, 0);

@@ -206,6 +206,7 @@ static void count_in_stmts(pass *p, const kt_stmts *stmts)
 
 static void narrow_let(pass *p, const kt_stmt *s)
 {
+  KJ_ASSERT(s->kind == KJ_TS_ASSIGN);
   kt_var *var = s->var;
   if (!var || var->kind != KJ_V_LET || p->assignments[var->index] != 1 || !s->value) return;
   var->range = s->value->range;
@@ -222,6 +223,7 @@ static void narrow_let(pass *p, const kt_stmt *s)
 /* A counter stays in 32 bits when the step past its last value does too. */
 static void narrow_counter(const kt_stmt *s)
 {
+  KJ_ASSERT(s->kind == KJ_TS_FOR);
   kt_interval past;
   s->var->range = kp_counter_interval(s->first->range, s->stop->range, s->step->range, &past);
   s->var->is_narrow = s->var->type == KJIT_I64 && kp_fits32(past) && kp_fits32(s->first->range) &&
@@ -231,6 +233,7 @@ static void narrow_counter(const kt_stmt *s)
 /* The extent itself is compared with the variable. */
 static void set_range_loop(const kt_stmt *s)
 {
+  KJ_ASSERT(s->vars.count == s->extents.count);
   for (size_t i = 0; i < s->vars.count; i++) {
     kt_interval extent = s->extents.items[i]->range;
     s->vars.items[i]->range = kp_range_interval(extent);

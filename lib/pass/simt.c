@@ -40,6 +40,7 @@ static uint32_t site_of(kp_simt_builder *b, kt_stmt *stmt)
 
 int64_t kp_off_code(kp_simt_builder *b, kt_stmt *stmt, kp_off_place place)
 {
+  KJ_ASSERT((unsigned)place < PLACES_A_SITE);
   return KJ_OFF_LEFT_KERNEL + 1 + (int64_t)(site_of(b, stmt) - 1) * PLACES_A_SITE + place;
 }
 
@@ -98,6 +99,7 @@ static kt_stmts drop_off(kp_simt_builder *b, const kt_stmts *list)
 /* Takes a variable that nothing mentions any more off the kernel's list. */
 static void drop_local(kt_instance *kernel, const kt_var *var)
 {
+  KJ_ASSERT(var->index < kernel->params.count + kernel->locals.count && var->kind != KJ_V_PARAM);
   size_t kept = 0;
   for (size_t i = 0; i < kernel->locals.count; i++) {
     kt_var *local = kernel->locals.items[i];
@@ -125,6 +127,7 @@ void kp_settle_off(kp_simt_builder *b)
 
 static void build_warp(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position)
 {
+  KJ_ASSERT(stmt->value && stmt->value->kind == KJ_T_BUILTIN);
   kp_flush_run(b);
   kt_stmt *warp = kt_new_tstmt(b->s->c, KJ_TS_WARP, stmt->location);
   warp->var = stmt->kind == KJ_TS_ASSIGN ? stmt->var : NULL;
@@ -136,6 +139,7 @@ static void build_warp(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position
 void kp_emit_reduce(kp_simt_builder *b, kt_var *var, kt_expr *value, kj_location location,
                     const kp_simt_position *position)
 {
+  KJ_ASSERT(!var || var->is_uniform);
   kp_flush_run(b);
   kt_stmt *reduce = kt_new_tstmt(b->s->c, KJ_TS_BARRIER_REDUCE, location);
   reduce->var = var;
@@ -147,6 +151,7 @@ void kp_emit_reduce(kp_simt_builder *b, kt_var *var, kt_expr *value, kj_location
 /* The boundary between two thread loops is enough, unless each warp has its own. */
 static bool is_boundary_enough(const kp_simt_builder *b, const kt_expr *barrier)
 {
+  KJ_ASSERT(barrier->kind == KJ_T_BUILTIN);
   return barrier->builtin->id == KJ_BUILTIN_SYNCTHREADS &&
          b->s->c->code->cpu_parts != KJ_PARTS_WARPS;
 }
@@ -155,6 +160,7 @@ static bool is_boundary_enough(const kp_simt_builder *b, const kt_expr *barrier)
  * are somewhere else and would never come. */
 static void check_barrier(kp_simt_builder *b, const kt_stmt *stmt, const kp_simt_position *position)
 {
+  KJ_ASSERT(position->divergence);
   kt_expr *waits = kp_any_active(b, position);
   kt_expr *is_elsewhere =
     kp_new_compare(b->s, KJIT_GT, kp_off_value(b), kp_off_const(b, KJ_OFF_LEFT_KERNEL));
@@ -197,6 +203,7 @@ static void build_barrier(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_posit
 
 void kp_build_sync(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position)
 {
+  KJ_ASSERT(stmt->value && stmt->value->kind == KJ_T_BUILTIN);
   if (stmt->value->builtin->flags & KJ_WARP) build_warp(b, stmt, position);
   else build_barrier(b, stmt, position);
 }
@@ -228,6 +235,7 @@ static void mention(void *data, kt_expr **expr)
 
 static void append_to_run(kp_simt_builder *b, kt_stmt *stmt)
 {
+  KJ_ASSERT(!stmt->is_joint);
   kt_stmts one = { .items = &stmt, .count = 1 };
   kt_walk_tstmts(&one, NULL, mention, b);
   kp_simt_effects effects = { 0 };
@@ -268,6 +276,7 @@ static bool is_assigned_in_run(const kp_simt_builder *b, const kt_stmt *stmt)
 
 void kp_build_scalar(kp_simt_builder *b, kt_stmt *stmt)
 {
+  KJ_ASSERT(!stmt->is_joint);
   kp_simt_effects effects = { 0 };
   kp_find_stmt_effects(stmt, &effects);
   if (is_assigned_in_run(b, stmt) || (effects.loads && b->run_writes)) kp_flush_run(b);
@@ -306,6 +315,7 @@ static kt_expr *make_extent(kp_simt_builder *b, kt_expr *extent, const kp_simt_p
 
 static void build_range(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position)
 {
+  KJ_ASSERT(kt_flow_of(stmt) == KJ_FLOW_RANGE);
   for (size_t i = 0; i < stmt->extents.count; i++)
     stmt->extents.items[i] = make_extent(b, stmt->extents.items[i], position);
   kp_flush_run(b);
@@ -396,6 +406,7 @@ static void mark_users_of_context(kt_compilation *c)
 
 void kp_make_thread_loops(kt_compilation *c)
 {
+  KJ_ASSERT(c->request->target.kind == KJ_TARGET_CPU && !c->request->symbol);
   kp_simt s = { .c = c, .kernel = c->instances.items[0] };
   kp_inline_synchronizing(&s);
   if (kp_is_range_only(&s)) {

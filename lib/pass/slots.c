@@ -97,6 +97,7 @@ static void note_stmt(void *data, kt_stmt *stmt)
 
 static void scan_region(scan *at, kt_stmt *stmt)
 {
+  KJ_ASSERT(at->region == 0); /* thread loops do not nest */
   at->region = ++at->region_count;
   for (size_t i = 0; i < stmt->vars.count; i++) note_assignment(at, stmt->vars.items[i], NULL);
   kt_walk_tstmts(&stmt->body, note_stmt, note_expr, at);
@@ -105,11 +106,13 @@ static void scan_region(scan *at, kt_stmt *stmt)
 
 static void need_slot(kt_var *var)
 {
+  KJ_ASSERT(var->simt || !is_own(var));
   if (is_own(var)) var->simt->needs_slot = true;
 }
 
 static void scan_sync(kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_WARP || stmt->kind == KJ_TS_BARRIER_REDUCE);
   if (stmt->var) {
     need_slot(stmt->var);
     stmt->var->simt->assignments++;
@@ -192,6 +195,7 @@ static bool can_remake(kp_simt *s, kt_var *var)
 
 static void decide(kp_simt *s, kt_var *var)
 {
+  KJ_ASSERT(var->simt);
   if (!is_own(var)) return;
   const kp_simt_variable *own = var->simt;
   if (!own->is_shared_out && !own->needs_slot) return;
@@ -262,6 +266,7 @@ static void drop_unused(remaking *at, kt_stmts *body)
 
 static void remake_region(remaking *at, kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_THREADS || kt_flow_of(stmt) == KJ_FLOW_RANGE);
   at->region = ++at->region_count;
   at->head = (kt_stmts){ 0 };
   kt_walk_tstmts(&stmt->body, NULL, replace, at);
@@ -275,6 +280,7 @@ static void remake_region(remaking *at, kt_stmt *stmt)
 
 static uint64_t trip_count(const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_FOR);
   if (!kt_is_constant(stmt->first) || !kt_is_constant(stmt->stop) ||
       (stmt->step && !kt_is_constant(stmt->step)))
     return 0;
@@ -333,6 +339,7 @@ static void find_thread_assignment(void *data, kt_stmt *stmt)
 
 static bool is_threadless(kt_stmt *stmt, bool has_parts)
 {
+  KJ_ASSERT(kt_flow_of(stmt) == KJ_FLOW_RANGE);
   thread_use use = { 0 };
   kt_walk_tstmts(&stmt->body, find_thread_assignment, find_thread_use, &use);
   return !use.is_found && !stmt->is_guarded && !has_parts;

@@ -49,6 +49,7 @@ static bool add_block(kj_arena *arena, size_t size_bytes)
 /* NULL: out of memory. */
 static void *try_allocate(kj_arena *arena, size_t size_bytes)
 {
+  KJ_ASSERT(arena->next <= arena->end);
   if (size_bytes > SIZE_MAX / 2) return NULL;
   size_t rounded = (size_bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
   if ((size_t)(arena->end - arena->next) < rounded && !add_block(arena, rounded)) return NULL;
@@ -59,6 +60,7 @@ static void *try_allocate(kj_arena *arena, size_t size_bytes)
 
 void *kj_allocate(kj_arena *arena, size_t size_bytes)
 {
+  KJ_ASSERT(arena->on_failure);
   void *memory = try_allocate(arena, size_bytes);
   if (!memory) fail(arena);
   return memory;
@@ -66,6 +68,7 @@ void *kj_allocate(kj_arena *arena, size_t size_bytes)
 
 char *kj_copy_string(kj_arena *arena, const char *text, size_t length)
 {
+  KJ_ASSERT(text || !length);
   char *copy = kj_allocate(arena, length + 1);
   if (length) memcpy(copy, text, length);
   return copy;
@@ -108,6 +111,7 @@ static uint64_t hash(const char *key, size_t length)
 static kj_map_entry **find_slot(const kj_map *map, const char *key, size_t length)
 {
   KJ_ASSERT(map->count < map->capacity); /* a free slot ends the search */
+  KJ_ASSERT((map->capacity & (map->capacity - 1)) == 0);
   size_t at = hash(key, length) & (map->capacity - 1);
   while (map->slots[at] &&
          (map->slots[at]->length != length || memcmp(map->slots[at]->key, key, length) != 0))
@@ -133,6 +137,7 @@ kj_map_entry *kj_find_entry(const kj_map *map, const char *key, size_t length)
 
 kj_map_entry *kj_get_entry(kj_map *map, const char *key, size_t length)
 {
+  KJ_ASSERT(map->arena);
   if ((map->count + 1) * 2 > map->capacity) grow(map);
   kj_map_entry **slot = find_slot(map, key, length);
   if (*slot) return *slot;
@@ -164,13 +169,18 @@ static int reserve(kj_buffer *buffer, size_t more)
 
 void kj_append(kj_buffer *buffer, const char *text, size_t length)
 {
+  KJ_ASSERT(text || !length);
   if (!reserve(buffer, length)) return;
   if (length) memcpy(buffer->text + buffer->length, text, length);
   buffer->length += length;
   buffer->text[buffer->length] = 0;
 }
 
-void kj_append_text(kj_buffer *buffer, const char *text) { kj_append(buffer, text, strlen(text)); }
+void kj_append_text(kj_buffer *buffer, const char *text)
+{
+  KJ_ASSERT(text);
+  kj_append(buffer, text, strlen(text));
+}
 
 void kj_append_list(kj_buffer *buffer, const char *format, va_list list)
 {
@@ -194,6 +204,7 @@ void kj_append_format(kj_buffer *buffer, const char *format, ...)
 
 char *kj_keep_text(kj_arena *arena, kj_buffer *buffer)
 {
+  KJ_ASSERT(arena->on_failure);
   char *text = buffer->failed ? NULL : try_allocate(arena, buffer->length + 1);
   if (text && buffer->length) memcpy(text, buffer->text, buffer->length);
   kj_free_buffer(buffer);

@@ -7,6 +7,7 @@
 
 static char *copy_line(const kj_source *source, uint32_t line)
 {
+  KJ_ASSERT(source->text || !source->size_bytes);
   if (!source->text || line == 0) return NULL;
   const char *start = source->text, *end = source->text + source->size_bytes;
   while (--line && start < end) {
@@ -39,6 +40,7 @@ static kjit_diagnostic *add_item(kj_diagnostics *diagnostics)
 void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location,
                     kjit_severity severity, kjit_status status, const char *format, va_list list)
 {
+  KJ_ASSERT(severity != KJIT_SEVERITY_ERROR || status != KJIT_OK);
   if (severity == KJIT_SEVERITY_ERROR) {
     diagnostics->error_count++;
     if (diagnostics->status == KJIT_OK) diagnostics->status = status;
@@ -84,6 +86,7 @@ void kj_free_diagnostics(kj_diagnostics *diagnostics)
 
 void kj_drop_diagnostics(kj_diagnostics *diagnostics, size_t count)
 {
+  KJ_ASSERT(count <= diagnostics->count || !diagnostics->items);
   if (diagnostics->count > count) {
     free_items(diagnostics, count);
     diagnostics->count = count;
@@ -138,6 +141,7 @@ static void print_caret(const kjit_diagnostic *item, kj_buffer *buffer)
 
 void kj_print_diagnostic(const kjit_diagnostic *diagnostic, kj_buffer *buffer)
 {
+  KJ_ASSERT((unsigned)diagnostic->severity <= KJIT_SEVERITY_NOTE);
   static const char *const severities[] = { "error", "warning", "remark", "note" };
   if (diagnostic->file)
     kj_append_format(buffer, "%s:%u:%u: ", diagnostic->file, diagnostic->line, diagnostic->column);

@@ -108,6 +108,7 @@ static bool have_equal_extents(const ki_type_info *a, const ki_type_info *b)
 /* The indices of element `place` in row-major order. */
 kt_exprs kt_indices_of(kt_scope *s, const ki_type_info *array, int64_t place, kj_location location)
 {
+  KJ_ASSERT(place >= 0 && (uint64_t)place < ki_element_count(array));
   kt_exprs indices = { 0 };
   for (uint32_t d = 0; d < array->rank; d++) {
     int64_t below = 1;
@@ -120,6 +121,7 @@ kt_exprs kt_indices_of(kt_scope *s, const ki_type_info *array, int64_t place, kj
 
 static kt_expr *load_elements(kt_scope *s, kt_expr *array, kjit_type type, kj_location location)
 {
+  KJ_ASSERT(kt_is_value_array(s->c, type));
   const ki_type_info *info = ki_type(s->c->types, type);
   int64_t count = (int64_t)ki_element_count(info);
   kt_exprs parts = { 0 };
@@ -137,6 +139,7 @@ static kt_expr *load_elements(kt_scope *s, kt_expr *array, kjit_type type, kj_lo
 static void add_items(kt_scope *s, kt_exprs *parts, kt_expr *value, const ki_type_info *array,
                       uint32_t dimension, const char *what, kj_location location)
 {
+  KJ_ASSERT(dimension <= array->rank);
   if (dimension == array->rank) {
     KJ_PUSH(s->arena, parts, kt_fit_value(s, value, array->element, what, location));
     return;
@@ -198,6 +201,7 @@ kt_expr *kt_fit_value(kt_scope *s, kt_expr *value, kjit_type type, const char *w
 kt_expr *kt_construct_struct(kt_scope *s, const kt_exprs *values, kjit_type type,
                              kj_location location)
 {
+  KJ_ASSERT(kt_is_struct(s->c, type));
   const ki_type_info *info = ki_type(s->c->types, type);
   kt_exprs parts = { 0 };
   if (values->count == 1 && values->items[0]->type == type) return values->items[0];
@@ -253,6 +257,7 @@ kjit_type kt_part_type(const kt_compilation *c, kjit_type type)
 
 kjit_type kt_vector_of(kt_scope *s, kjit_type element, uint32_t lanes)
 {
+  KJ_ASSERT(ki_is_scalar(element));
   kjit_type type = ki_intern_vector(s->c->types, element, lanes);
   if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
   return type;
@@ -267,6 +272,7 @@ kjit_type kt_with_part(kt_scope *s, kjit_type like, kjit_type part)
 kt_expr *kt_map_parts(kt_scope *s, kjit_type type, kt_expr *value, kt_make_part make,
                       const void *data, kj_location location)
 {
+  KJ_ASSERT(kt_has_parts(s->c, value->type));
   kt_exprs parts = { 0 };
   uint32_t count = ki_component_count(s->c->types, value->type);
   if (value->kind != KJ_T_TUPLE || kt_has_effect(value)) value = kt_keep_value(s, value);
@@ -309,6 +315,7 @@ static kt_expr *convert_part(kt_scope *s, kt_expr *part, uint32_t index, const v
 /* All lanes alike; the imaginary part of a real number is 0. */
 static kt_expr *spread(kt_scope *s, kt_expr *value, kjit_type type, kj_location location)
 {
+  KJ_ASSERT(kt_has_parts(s->c, type));
   kt_exprs parts = { 0 };
   kjit_type part = kt_part_type(s->c, type);
   uint32_t count = ki_component_count(s->c->types, type);
@@ -380,6 +387,7 @@ static void add_lanes(kt_scope *s, kt_exprs *parts, kt_expr *value, kjit_type la
 static kt_expr *make_vector(kt_scope *s, const kt_exprs *values, kjit_type type,
                             kj_location location)
 {
+  KJ_ASSERT(kt_is_vector(s->c, type));
   kt_exprs parts = { 0 };
   uint32_t lanes = ki_type(s->c->types, type)->count;
   for (size_t i = 0; i < values->count; i++)
@@ -393,6 +401,7 @@ static kt_expr *make_vector(kt_scope *s, const kt_exprs *values, kjit_type type,
 static kt_expr *make_complex(kt_scope *s, const kt_exprs *values, kjit_type type,
                              kj_location location)
 {
+  KJ_ASSERT(kt_is_complex(s->c, type));
   kt_exprs parts = { 0 };
   if (values->count != 2)
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
@@ -441,6 +450,7 @@ kt_expr *kt_infer_swizzle(kt_scope *s, const ki_expr *expr, kt_expr *value)
 
 kt_expr *kt_make_var(kt_scope *s, kt_var *var, kj_location location)
 {
+  KJ_ASSERT(var);
   kt_expr *expr = kt_new_texpr(s->c, KJ_T_VAR, var->type, location);
   expr->var = var;
   return expr;
@@ -459,6 +469,7 @@ static uint64_t count_values(const kt_compilation *c, kjit_type type)
 
 kjit_type kt_tuple_type(kt_scope *s, const kjit_type *items, uint32_t count, kj_location location)
 {
+  KJ_ASSERT(count == 0 || items);
   enum { MOST_VALUES = 1024 };
   kjit_type type = ki_intern_tuple(s->c->types, items, count);
   if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
@@ -483,6 +494,7 @@ kt_expr *kt_make_tuple(kt_scope *s, const kt_exprs *items, kj_location location)
 /* Whether nothing is lost of a TUPLE node of which only one item is used. */
 bool kt_can_take_item(const kt_scope *s, const kt_expr *tuple, uint32_t index)
 {
+  KJ_ASSERT(index < tuple->args.count || tuple->kind != KJ_T_TUPLE);
   if (tuple->kind != KJ_T_TUPLE) return false;
   for (uint32_t i = 0; i < tuple->args.count; i++)
     if (i != index && !kt_can_drop(s->c, tuple->args.items[i])) return false;

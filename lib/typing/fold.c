@@ -24,6 +24,8 @@ const char *kt_integer_text(kj_arena *arena, __int128 value)
 static kt_expr *new_result(kt_scope *s, ki_outcome outcome, ki_value result, const kt_expr *x,
                            const kt_expr *y, kj_location location)
 {
+  KJ_ASSERT(outcome != KJ_SHIFTED_TOO_FAR || y);
+  KJ_ASSERT(outcome != KJ_NEGATIVE_EXPONENT || (x && y));
   switch (outcome) {
   case KJ_COMPUTED: return kt_new_value(s, result, location);
   case KJ_NOT_COMPUTED: return NULL;

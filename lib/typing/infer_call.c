@@ -41,6 +41,7 @@ void kt_check_c_type(kt_scope *s, kjit_type type, const char *what, kj_location 
 static kt_expr *bind_array(kt_scope *s, kt_expr *array, kjit_type annotation, const ki_decl *param,
                            kj_location location)
 {
+  KJ_ASSERT(kt_is_array(s->c, array->type));
   const ki_type_info *info = ki_type(s->c->types, array->type);
   if (info->space != KJ_SPACE_GLOBAL)
     kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes an array in global memory: %s is none",
@@ -118,6 +119,7 @@ static kt_expr *infer_cast(kt_scope *s, const ki_expr *expr, kjit_type type)
 static void check_count(kt_scope *s, const char *name, size_t count, size_t least, size_t most,
                         kj_location location)
 {
+  KJ_ASSERT(least <= most);
   if (count >= least && count <= most) return;
   if (least == most)
     kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes %zu argument%s, got %zu", name, least,
@@ -130,6 +132,7 @@ static void check_count(kt_scope *s, const char *name, size_t count, size_t leas
  * may lack. */
 static void check_aligned(kt_scope *s, const ki_builtin *builtin, const kt_place *place)
 {
+  KJ_ASSERT(place->array);
   const ki_type_info *info = ki_type(s->c->types, place->array->type);
   uint32_t needed = ki_type(s->c->types, place->type)->size_bytes;
   if (needed > 16) needed = 16;
@@ -265,6 +268,7 @@ static void bind_stand_in(kt_scope *outside, const ki_decl *param, const kt_boun
 kjit_type kt_infer_annotation(kt_inference *inference, const ki_function *function,
                               const kt_bound *bounds, size_t index)
 {
+  KJ_ASSERT(index < function->params.count);
   const ki_type_expr *annotation = function->params.items[index]->type_expr;
   if (!annotation) return KJIT_ANY;
   kt_scope outside;
@@ -300,6 +304,7 @@ static kt_bound constant_bound(const kt_expr *value)
 
 static kjit_type read_only_type(kt_scope *s, kjit_type type)
 {
+  KJ_ASSERT(kt_is_array(s->c, type));
   ki_type_info info = *ki_type(s->c->types, type);
   info.read_only = true;
   kjit_type made = ki_intern_array(s->c->types, &info);
@@ -309,6 +314,7 @@ static kjit_type read_only_type(kt_scope *s, kjit_type type)
 
 static void bind_const(kt_scope *s, binding *b, size_t index, kjit_type annotation)
 {
+  KJ_ASSERT(b->function->params.items[index]->is_const);
   kt_expr *value = b->values[index];
   const char *name = b->function->params.items[index]->name;
   if (!kt_is_constant(value))
@@ -355,6 +361,7 @@ static void bind_generic(kt_scope *s, binding *b, size_t index)
 
 static void bind_value(kt_scope *s, binding *b, size_t index)
 {
+  KJ_ASSERT(index < b->function->params.count);
   const ki_decl *param = b->function->params.items[index];
   kjit_type annotation = kt_infer_annotation(s->inference, b->function, b->bounds, index);
   if (param->is_const) bind_const(s, b, index, annotation);
@@ -364,6 +371,7 @@ static void bind_value(kt_scope *s, binding *b, size_t index)
 
 static void infer_argument(kt_scope *s, binding *b, size_t index)
 {
+  KJ_ASSERT(index < b->function->params.count);
   const ki_decl *param = b->function->params.items[index];
   bool is_given = index < b->call->args.count;
   const ki_expr *expr = is_given ? b->call->args.items[index] : param->value;
@@ -448,6 +456,7 @@ static void take_properties(kt_scope *s, const kt_record *record)
 
 static kt_expr *make_call(kt_scope *s, kt_record *record, const binding *b)
 {
+  KJ_ASSERT(record->instance->params.count <= b->function->params.count);
   kt_expr *call = kt_new_texpr(s->c, KJ_T_CALL, record->instance->result, b->call->location);
   call->instance = record->instance;
   for (size_t i = 0; i < b->function->params.count; i++)

@@ -54,6 +54,7 @@ static bool is_known(const kt_scope *s, const kt_expr *value)
 /* Extents come from the first aggregate of each level; all others must agree. */
 static void read_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *constant, uint32_t depth)
 {
+  KJ_ASSERT(depth <= KJ_MAX_RANK);
   if (expr->kind != KJ_EXPR_TUPLE) {
     if (depth != constant->rank)
       kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
@@ -188,6 +189,7 @@ kjit_type kt_concrete_element(const kt_constant *constant)
 
 static kjit_type array_type(kt_scope *s, const kt_constant *constant, kjit_type element)
 {
+  KJ_ASSERT(constant->rank <= KJ_MAX_RANK);
   ki_type_info info = { .element = element,
                         .rank = constant->rank,
                         .layout = KJIT_LAYOUT_C,
@@ -202,6 +204,7 @@ static kjit_type array_type(kt_scope *s, const kt_constant *constant, kjit_type 
 
 static void write_value(const kt_compilation *c, kjit_type type, const kt_expr *value, char *at)
 {
+  KJ_ASSERT(value->kind == KJ_T_CONST || value->kind == KJ_T_TUPLE);
   if (value->kind == KJ_T_CONST) {
     ki_encode_value((ki_value){ type, value->integer }, at);
     return;
@@ -214,6 +217,7 @@ static void write_value(const kt_compilation *c, kjit_type type, const kt_expr *
 
 static const void *make_data(kt_scope *s, const kt_constant *constant, kjit_type type)
 {
+  KJ_ASSERT(ki_type(s->c->types, type)->size_bytes);
   size_t size = ki_type(s->c->types, type)->size_bytes;
   char *data = KJ_NEW_ARRAY(s->arena, char, size *(constant->elements.count + 1));
   for (size_t i = 0; i < constant->elements.count; i++) {
@@ -242,6 +246,7 @@ kt_expr *kt_make_constant_array(kt_scope *s, const kt_constant *constant, kjit_t
  * .var->lowered leads back to the constant. */
 static kt_expr *make_weak_array(kt_scope *s, const kt_constant *constant, kj_location location)
 {
+  KJ_ASSERT(constant->is_array);
   kt_var *var = KJ_NEW(s->arena, kt_var);
   var->kind = KJ_V_CONST;
   var->type = array_type(s, constant, constant->element);

@@ -84,6 +84,7 @@ kt_expr *kt_new_number(kt_scope *s, kjit_type type, double value, kj_location lo
 static kt_expr *constant_to_float(kt_scope *s, const kt_expr *constant, kjit_type type,
                                   kj_location location)
 {
+  KJ_ASSERT(constant->kind == KJ_T_CONST);
   ki_value value = kt_value_of(constant), converted = ki_convert_value(value, type);
   bool overflows = isinf(ki_number_of(converted)) && isfinite(ki_number_of(value));
   if (ki_is_weak(value.type) && overflows) {
@@ -107,6 +108,7 @@ static bool is_open_round(const kt_scope *s)
 static kt_expr *constant_to_integer(kt_scope *s, const kt_expr *value, kjit_type type,
                                     kj_location location)
 {
+  KJ_ASSERT(value->kind == KJ_T_CONST);
   if (value->type == KJ_WEAK_INT && !ki_integer_fits(type, value->integer) && !is_open_round(s))
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s",
             kt_integer_text(s->arena, value->integer), kt_type_text(s->c, type));
@@ -126,6 +128,7 @@ static kt_expr *convert_constant(kt_scope *s, const kt_expr *value, kjit_type ty
 
 static kt_expr *new_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_location location)
 {
+  KJ_ASSERT(!kt_has_parts(s->c, value->type) && !kt_has_parts(s->c, type));
   if (value->type == type) return value;
   kt_expr *expr = kt_new_texpr(s->c, KJ_T_CONVERT, type, location);
   expr->x = value;
@@ -150,6 +153,7 @@ static bool is_operation(const kt_expr *e)
 
 static kt_expr *load_weak(kt_scope *s, const kt_expr *e, kjit_type type)
 {
+  KJ_ASSERT(e->kind == KJ_T_LOAD && kt_weak_constant(s, e->x));
   kt_expr *load = kt_new_texpr(s->c, KJ_T_LOAD, type, e->location);
   load->x = kt_make_constant_array(s, kt_weak_constant(s, e->x), type, e->x->location);
   load->args = e->args;
@@ -160,6 +164,7 @@ static kt_expr *give_type(kt_scope *s, kt_expr *e, kjit_type type);
 
 static kt_expr *give_operands_type(kt_scope *s, const kt_expr *e, kjit_type type)
 {
+  KJ_ASSERT(is_operation(e));
   if (e->kind == KJ_T_BINARY && e->op == KJIT_POW)
     return kt_make_binary(s, KJIT_POW, kt_convert(s, e->x, type, e->location), e->y, e->location);
   kt_expr *typed = kt_new_texpr(s->c, e->kind, type, e->location);
@@ -175,6 +180,7 @@ static kt_expr *give_operands_type(kt_scope *s, const kt_expr *e, kjit_type type
 /* A weak tree, not a constant, with the type that it has met. */
 static kt_expr *give_type(kt_scope *s, kt_expr *e, kjit_type type)
 {
+  KJ_ASSERT(ki_is_weak(e->type) && !ki_is_weak(type) && e->kind != KJ_T_CONST);
   bool to_float = kt_is_float(s->c, type), is_weak_float = e->type == KJ_WEAK_FLOAT;
   if (is_weak_float && !to_float)
     return new_convert(s, give_type(s, e, KJIT_F64), type, e->location);
@@ -234,6 +240,7 @@ kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const ch
 
 static kjit_type concrete_scalar(const kt_expr *value)
 {
+  KJ_ASSERT(ki_is_weak(value->type));
   if (value->type == KJ_WEAK_FLOAT) return KJIT_F64;
   bool is_wide = value->kind == KJ_T_CONST && !ki_integer_fits(KJIT_I32, value->integer);
   return is_wide ? KJIT_I64 : KJIT_I32;

@@ -26,6 +26,7 @@ static void report_chain(kt_compilation *c)
 
 void kt_fail(kt_compilation *c, kj_location location, kjit_status status, const char *format, ...)
 {
+  KJ_ASSERT(status != KJIT_OK && c->on_failure);
   va_list list;
   va_start(list, format);
   kj_report_list(c->diagnostics, &c->module->sources, location, KJIT_SEVERITY_ERROR, status, format,
@@ -38,6 +39,7 @@ void kt_fail(kt_compilation *c, kj_location location, kjit_status status, const 
 void kt_warn(kt_compilation *c, kj_location location, kjit_severity severity, const char *format,
              ...)
 {
+  KJ_ASSERT(severity != KJIT_SEVERITY_ERROR);
   va_list list;
   va_start(list, format);
   kj_report_list(c->diagnostics, &c->module->sources, location, severity, KJIT_OK, format, list);
@@ -61,6 +63,7 @@ const char *kt_type_text(kt_compilation *c, kjit_type type)
 
 kt_expr *kt_new_texpr(kt_compilation *c, kt_tkind kind, kjit_type type, kj_location location)
 {
+  KJ_ASSERT((unsigned)kind < KJ_T_COUNT);
   kt_expr *expr = KJ_NEW(c->arena, kt_expr);
   expr->kind = kind;
   expr->type = type;
@@ -70,6 +73,7 @@ kt_expr *kt_new_texpr(kt_compilation *c, kt_tkind kind, kjit_type type, kj_locat
 
 kt_stmt *kt_new_tstmt(kt_compilation *c, kt_tstmt_kind kind, kj_location location)
 {
+  KJ_ASSERT((unsigned)kind < KJ_TS_COUNT);
   kt_stmt *stmt = KJ_NEW(c->arena, kt_stmt);
   stmt->kind = kind;
   stmt->location = location;
@@ -79,6 +83,7 @@ kt_stmt *kt_new_tstmt(kt_compilation *c, kt_tstmt_kind kind, kj_location locatio
 kt_var *kt_new_tvar(kt_compilation *c, kt_instance *instance, kt_tvar_kind kind, const char *name,
                     kjit_type type, kj_location location)
 {
+  KJ_ASSERT(name);
   kt_var *var = KJ_NEW(c->arena, kt_var);
   var->kind = kind;
   var->name = name;

@@ -168,6 +168,7 @@ struct kt_expr {
 /* Of a CONST. */
 static inline ki_value kt_value_of(const kt_expr *constant)
 {
+  KJ_ASSERT(constant->kind == KJ_T_CONST);
   return (ki_value){ constant->type, constant->integer };
 }
 

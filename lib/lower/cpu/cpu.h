@@ -39,7 +39,13 @@ typedef struct kl_cpu_state {
   unsigned kept_count, kept_capacity;
 } kl_cpu_state;
 
-static inline kl_cpu_state *kl_cpu(kl_lowering *l) { return l->target_state; }
+extern const kl_lower_target kl_cpu_lowering; /* cpu.c */
+
+static inline kl_cpu_state *kl_cpu(kl_lowering *l)
+{
+  KJ_ASSERT(l->target == &kl_cpu_lowering);
+  return l->target_state;
+}
 
 /* ---- cpu_kernel.c ---- */
 
@@ -167,9 +173,5 @@ LLVMValueRef kl_cpu_rsqrt(kl_lowering *l, LLVMValueRef x);
 void kl_finish_cpu_math(kl_lowering *l);
 /* Gives the functions of the C library their real names, after optimizing. */
 void kl_name_cpu_math(LLVMContextRef context, LLVMModuleRef module);
-
-/* ---- cpu.c ---- */
-
-extern const kl_lower_target kl_cpu_lowering;
 
 #endif
