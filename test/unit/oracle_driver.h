@@ -72,11 +72,12 @@ static void oracle_leave(const oracle_scope *scope)
 /* Somebody else's code runs in between. */
 static void oracle_call_out(void (*function)(void *user), void *user)
 {
+  bool was_inside = oracle_here.is_in_driver;
   oracle_here.is_in_driver = false;
   pthread_mutex_unlock(&oracle.mutex);
   function(user);
   pthread_mutex_lock(&oracle.mutex);
-  oracle_here.is_in_driver = true;
+  oracle_here.is_in_driver = was_inside;
 }
 static void oracle_call_hook(void *user)
 {
