@@ -137,7 +137,8 @@ static _Thread_local struct {
 
 /* Called at such a moment, once, with no lock of the driver held: as another thread could do. */
 static void (*oracle_after_begin)(void); /* the driver has begun a capture */
-static void (*oracle_after_wait)(void);  /* the driver has waited for a whole device */
+static void (*oracle_before_wait)(void); /* somebody is about to wait for a whole device */
+static void (*oracle_after_wait)(void);  /* the driver has waited for it */
 
 /* ---- telling ---- */
 

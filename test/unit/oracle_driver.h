@@ -257,6 +257,7 @@ static int oracle_cuCtxSynchronize(void)
   uint32_t device = oracle_current();
   oracle_clock clock = { 0 };
   if (oracle.is_faulty[device]) return CUDA_ILLEGAL_ADDRESS;
+  oracle_call_out(oracle_call_hook, &oracle_before_wait);
   if (oracle_break_captures_of(device, true, ORACLE_NAME)) return CUDA_CAPTURE_UNSUPPORTED;
   for (uint32_t i = 0; i < oracle.stream_count; i++)
     if (oracle.streams[i]->device == device) oracle_join(&clock, &oracle.streams[i]->clock);

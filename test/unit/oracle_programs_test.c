@@ -284,6 +284,19 @@ static void release_as_its_own_stream_is_captured(void)
   (void)WORLD_CALL(kjit_end_capture, own.stream, &graph);
 }
 
+static world_stream at_wait;
+static void begin_at_wait(void) { (void)WORLD_CALL(kjit_begin_capture, at_wait.stream); }
+
+/* One thread is about to wait for the device, and another one begins a capture, which that wait
+ * would break: one of the two has to come first. */
+static void wait_as_a_capture_begins(void)
+{
+  at_wait = non_blocking(0);
+  elsewhere = begin_at_wait;
+  oracle_before_wait = do_elsewhere;
+  (void)world_synchronize_device(0);
+}
+
 static kjit_module *late;
 static kjit_kernel *late_kernel;
 static world_stream late_stream, late_captured;
@@ -507,6 +520,7 @@ static const row rows[] = {
   { "wrapped_stream", keep_a_wrapped_stream, "B3" },
   { "capture_begins", release_as_a_capture_begins, "B4" },
   { "capture_begins_own", release_as_its_own_stream_is_captured, "B4" },
+  { "wait_and_capture", wait_as_a_capture_begins, "B4, a wait and a capture at once" },
   { "parked_code", unload_without_a_wait, "B5" },
   { "stale_stream", take_with_a_stream_of_before, "B8" },
   { "process_elsewhere", export_what_another_device_uses, "an export waits for one device" },

@@ -449,7 +449,7 @@ static void do_host_copy(random_actor *actor, random_numbers x)
   if (is_by_address) {
     world_array kept = { .array = kjit_retain_array(array->array), .memory = array->memory };
     kept.memory->references++;
-    kept.memory->is_used_by_address = true;
+    kept.memory->is_used_by_others = true;
     actor->kept[actor->kept_count++] = kept;
   }
   note_captured(actor, device, stream, array);
@@ -619,7 +619,7 @@ static void do_give(random_actor *actor, random_numbers x)
   if (given->managed) {
     world_take_back(given);
   } else if (array && array->memory->device < ORACLE_DEVICES && !actor->hosts &&
-             !array->memory->is_used_by_address &&
+             !array->memory->is_used_by_others &&
              pick_stream(actor, array->memory->device, x[2], true, &stream)) {
     *given = world_give(array, array->memory->device, stream);
   }
@@ -631,7 +631,7 @@ static void do_process(random_actor *actor, random_numbers x)
   const world_array *array = pick_array(actor, x[0]);
   world_array *place = pick_place(actor, x[1]), made = { 0 };
   kjit_array_handle handle;
-  if (!array || !place || actor->hosts || array->memory->is_used_by_address) return;
+  if (!array || !place || actor->hosts || array->memory->is_used_by_others) return;
   if (WORLD_CALL(kjit_export_array, array->array, &handle) != KJIT_OK) return;
   if (array->memory->device == ORACLE_DEVICES) return;
   pthread_mutex_lock(&oracle.mutex);

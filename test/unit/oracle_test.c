@@ -113,6 +113,7 @@ typedef struct worker {
 static void share_array(worker *workers, uint32_t threads, uint32_t device, uint32_t place)
 {
   world_array array = world_make_array(device, KJIT_MEMORY_DEVICE, (int64_t[]){ 16, 16 }, NULL);
+  if (array.array) array.memory->is_used_by_others = true;
   for (uint32_t i = 0; i < threads && array.array; i++) {
     workers[i].actor->arrays[place] = array;
     array.memory->references++;
