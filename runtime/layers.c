@@ -1,7 +1,7 @@
 /* The runtime from the ground up. The layers below know none above them: what a layer adds to a
  * context or to a device stands here, and what it has added ends as it was attached. */
 #include "base/runtime.h"
-#include "code/dispatch.h"
+#include "code/specialization.h"
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
 #include "memory/device_memory.h"

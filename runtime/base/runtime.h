@@ -4,7 +4,8 @@
 #define KJ_RUNTIME_H
 
 #include "base/device.h"
-#include "base/facts.h"
+#include "base/fact.h"
+#include "ir/arithmetic.h"
 #include "cuda/driver.h"
 #include "support/host_process.h"
 
@@ -236,6 +237,11 @@ uint32_t kj_element_bytes(const ki_types *types, kjit_type type);
 uint32_t kj_element_alignment(const ki_types *types, kjit_type type);
 /* Sets code, bits and lanes. */
 void kj_describe_element(const ki_types *types, kjit_type element, kjit_tensor *tensor);
+
+/* A plain number of a host: weak int when it is integral and fits i32, else weak float. */
+ki_value kj_number_value(double number);
+/* The literal that an argument of kind KJIT_ARG_NUMBER is: of kjit_arg_real always a weak float. */
+ki_value kj_argument_number(const kjit_arg *argument);
 
 /* What a tensor's device_type and device_id mean to a launch; false: none that kjit knows. Pinned
  * memory is the host's, managed memory the GPU's. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "code/background.h"
+#include "code/key.h"
 
 /* Arrays that lie apart from each other: only how they lie is looked at. */
 static void assume_array(const kj_call *call, uint32_t index, kjit_type type, kj_bound *bound)
@@ -45,9 +46,9 @@ static kjit_status assume_block(kj_call *call, kj_diagnostics *diagnostics)
   kj_scope scope = kj_call_scope(call);
   uint32_t bounds[3] = { KJ_DEFAULT_BLOCK };
   call->block[0] = call->block[1] = call->block[2] = 1;
-  if (kernel->block && (kernel->block_is_static || !kj_is_cuda(call->device)))
+  if (kernel->block && kj_knows_block(kernel, call->device))
     return kj_evaluate_attribute(kernel, &scope, kernel->block, diagnostics, call->block);
-  if (kj_is_cuda(call->device)) return KJIT_OK; /* not in the key */
+  if (!call->device->operations->knows_block) return KJIT_OK; /* not in the key */
   if (kernel->launch_bounds)
     KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->launch_bounds, diagnostics, bounds));
   call->block[0] = kj_default_block(bounds[0]);

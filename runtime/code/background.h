@@ -4,7 +4,7 @@
 #ifndef KJ_DISPATCH_BACKGROUND_H
 #define KJ_DISPATCH_BACKGROUND_H
 
-#include "code/dispatch.h"
+#include "code/specialization.h"
 
 typedef struct kj_job {
   struct kj_job *next;

@@ -9,7 +9,8 @@
 #include <time.h>
 
 #include "code/background.h"
-#include "code/dispatch.h"
+#include "code/key.h"
+#include "code/specialization.h"
 
 struct kj_table {
   kj_table *previous;

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "cuda/assemble.h"
-#include "code/dispatch.h"
+#include "code/key.h"
+#include "code/specialization.h"
 #include "ir/number.h"
 #include "native/functions.h"
 

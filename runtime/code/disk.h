@@ -6,7 +6,7 @@
 #ifndef KJ_DISK_H
 #define KJ_DISK_H
 
-#include "code/dispatch.h"
+#include "code/specialization.h"
 
 typedef struct kj_digest {
   uint64_t low, high;

@@ -1,17 +1,17 @@
 /* Machine code is bounded: what was not launched for long is unloaded. Its specialization stays,
  * and loads the code again when a launch needs it.
  *
- * A launch holds its specialization without a lock (dispatch.h): it adds to the slot of its thread
- * and then looks at the state. Eviction takes the state away, has the kernel make every running
- * thread of the process pass a memory barrier, and then looks at the slots: one of the two sees the
- * other. So the barrier costs those who evict, and not those who launch. */
+ * A launch holds its specialization without a lock (specialization.h): it adds to the slot of its
+ * thread and then looks at the state. Eviction takes the state away, has the kernel make every
+ * running thread of the process pass a memory barrier, and then looks at the slots: one of the two
+ * sees the other. So the barrier costs those who evict, and not those who launch. */
 #include <linux/membarrier.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "memory/device_memory.h"
-#include "code/dispatch.h"
+#include "code/specialization.h"
 
 uint64_t kj_count_launches(const kjit_specialization *specialization)
 {

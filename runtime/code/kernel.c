@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/dispatch.h"
+#include "code/key.h"
+#include "code/specialization.h"
 
 /* The kernels of a module by the position of their declarations. Read without a lock once made. */
 typedef struct kernel_set {
@@ -193,18 +194,6 @@ static size_t count_call_bytes(const kjit_kernel *kernel)
            (sizeof(kj_shared_size) + (KJ_MAX_RANK + 1) * sizeof(uint32_t)) +
          (kernel->module->has_tensor_copies ? ALL_MAPS : 0) +
          2 * sizeof(uint64_t) /* addresses of a failure record and of a sink for what is printed */;
-}
-
-size_t kj_divide_memory(kj_call *call, char *memory)
-{
-  const kjit_kernel *kernel = call->kernel;
-  call->bound = (kj_bound *)memory;
-  call->key = (uint64_t *)(call->bound + kernel->parameter_count);
-  call->shared = (kj_shared_size *)(call->key + kj_key_capacity(kernel));
-  size_t shared_bytes = (kernel->shared_count + 1) * sizeof *call->shared;
-  call->parameters = (char *)call->shared + (shared_bytes + 7) / 8 * 8;
-  call->parameter_room = (size_t)(memory + kernel->call_bytes - call->parameters);
-  return kernel->call_bytes;
 }
 
 static void free_kernel(kjit_kernel *kernel)

@@ -2,7 +2,7 @@
  * fact is in it only where the kernel can use it. */
 #include <string.h>
 
-#include "code/dispatch.h"
+#include "code/key.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -10,7 +10,8 @@
 /* Call facts have bits of their own in the key, and so does that the block is known; facts of an
  * array are a byte of its word. */
 enum { BLOCK_AT = 32, FACTS_AT = 24 };
-_Static_assert((int)KJ_CALL_FACT_COUNT <= (int)BLOCK_AT && KJ_ARRAY_FACT_COUNT <= 8, "the key has room");
+_Static_assert((int)KJ_CALL_FACT_COUNT <= (int)BLOCK_AT && KJ_ARRAY_FACT_COUNT <= 8,
+               "the key has room");
 
 size_t kj_key_capacity(const kjit_kernel *kernel)
 {
@@ -71,7 +72,7 @@ static void add_relations(kj_call *call)
 static bool is_programmatic(const kj_call *call)
 {
   enum { FROM = 90 };
-  return (call->config->flags & KJIT_LAUNCH_PROGRAMMATIC) && kj_is_cuda(call->device) &&
+  return (call->config->flags & KJIT_LAUNCH_PROGRAMMATIC) && call->device->operations->is_queued &&
          call->device->info.compute_capability >= FROM && call->device->driver->cuLaunchKernelEx;
 }
 

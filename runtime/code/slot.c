@@ -1,5 +1,5 @@
 /* Slots of the threads of this process: a thread keeps its slot until it ends. */
-#include "code/dispatch.h"
+#include "code/kernel.h"
 
 _Thread_local uint32_t kj_own_slot;
 

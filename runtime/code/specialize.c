@@ -5,6 +5,8 @@
 
 #include "code/blob.h"
 #include "code/disk.h"
+#include "code/key.h"
+#include "report/failure.h"
 #include "report/print.h"
 
 /* ---- the signature ---- */
@@ -46,54 +48,6 @@ static char *print_signature(const kj_call *call)
     if (i) kj_append_text(&text, ", ");
     kj_print_bound(call, &call->bound[i], &text);
   }
-  return kj_take_text(&text);
-}
-
-static void print_array_fact(const kj_call *call, uint32_t fact, const char *name, kj_buffer *text)
-{
-  const char *separator = "(";
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
-    const kj_bound *bound = &call->bound[i];
-    if (bound->kind != KJ_ARGUMENT_ARRAY || !(bound->facts & fact)) continue;
-    kj_append_format(text, "%s%s%s%s",
-                     count          ? ""
-                     : text->length ? " "
-                                    : "",
-                     count ? "" : name, separator, call->kernel->parameters[i].decl->name);
-    separator = ", ";
-    count++;
-  }
-  if (count) kj_append_text(text, ")");
-}
-
-static void print_relations(const kj_call *call, const uint8_t *relations, kj_buffer *text)
-{
-  uint32_t count = call->kernel->parameter_count;
-  for (uint32_t i = 0; i < count; i++)
-    for (uint32_t j = i + 1; j < count; j++) {
-      uint8_t relation = relations[i * count + j];
-      if (relation == KJ_RELATION_ANY) continue;
-      kj_append_format(text, "%s%s(%s, %s)", text->length ? " " : "",
-                       relation == KJ_RELATION_SAME ? "same" : "disjoint",
-                       call->kernel->parameters[i].decl->name,
-                       call->kernel->parameters[j].decl->name);
-    }
-}
-
-static char *print_facts(const kj_call *call, const kj_signature *signature)
-{
-  kj_buffer text = { 0 };
-  kj_append_text(&text, "");
-#define KJ_ARRAY_FACT(NAME, name, in_all, holds) \
-  print_array_fact(call, KJ_FACT_##NAME, name, &text);
-#define KJ_CALL_FACT(NAME, field, name, kind, holds) \
-  if (signature->field) kj_append_format(&text, "%s" name, text.length ? " " : "");
-#include "facts.def"
-  print_relations(call, signature->relations, &text);
-  if (signature->block[0])
-    kj_append_format(&text, "%sblock(%u, %u, %u)", text.length ? " " : "", signature->block[0],
-                     signature->block[1], signature->block[2]);
   return kj_take_text(&text);
 }
 
@@ -385,7 +339,7 @@ static kjit_status compile_signature(kj_call *call, kjit_specialization *special
                                      const kj_signature *signature, kj_diagnostics *diagnostics)
 {
   if (!specialization->signature) specialization->signature = print_signature(call);
-  if (!specialization->facts) specialization->facts = print_facts(call, signature);
+  if (!specialization->facts) specialization->facts = kj_print_facts(call, signature);
   if (!specialization->signature || !specialization->facts)
     return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   return find_code(call, specialization, signature, diagnostics);

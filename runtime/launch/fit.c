@@ -31,8 +31,10 @@ static kjit_status choose_threads(const kj_call *call, kjit_specialization *spec
   if (recall(atomic_load_explicit(&specialization->chosen_threads, memory_order_relaxed),
              call->dynamic_shared_bytes, 0, threads))
     return KJIT_OK;
-  KJ_TRY(kj_choose_threads(call->device, &specialization->cuda, call->dynamic_shared_bytes,
-                           call->device->info.max_threads_per_block, diagnostics, threads));
+  KJ_TRY(call->device->operations->choose_threads(call->device, &specialization->cuda,
+                                                  call->dynamic_shared_bytes,
+                                                  call->device->info.max_threads_per_block,
+                                                  diagnostics, threads));
   atomic_store_explicit(&specialization->chosen_threads,
                         remember(call->dynamic_shared_bytes, 0, *threads), memory_order_relaxed);
   return KJIT_OK;
@@ -46,8 +48,8 @@ static kjit_status count_resident(const kj_call *call, kjit_specialization *spec
   if (recall(atomic_load_explicit(&specialization->resident_blocks, memory_order_relaxed), bytes,
              threads, blocks))
     return KJIT_OK;
-  KJ_TRY(kj_count_resident(call->device, &specialization->cuda, (uint32_t)threads, bytes,
-                           diagnostics, blocks));
+  KJ_TRY(call->device->operations->count_resident(call->device, &specialization->cuda,
+                                                  (uint32_t)threads, bytes, diagnostics, blocks));
   atomic_store_explicit(&specialization->resident_blocks, remember(bytes, threads, *blocks),
                         memory_order_relaxed);
   return KJIT_OK;
@@ -92,7 +94,7 @@ static kjit_status check_cluster(const kj_call *call, kj_diagnostics *diagnostic
   enum { MOST_BLOCKS = 16, FROM = 90 };
   const uint32_t *cluster = call->cluster, *grid = call->grid;
   char place[24];
-  if (kj_is_cuda(call->device) && !call->device->has_clusters)
+  if (call->device->operations->is_queued && !call->device->has_clusters)
     return REFUSE(call, diagnostics,
                   "the launch has clusters of %u x %u x %u blocks, %s (%s) has none: they need "
                   "sm_%d and a driver of CUDA 11.8",
@@ -278,7 +280,7 @@ static kjit_status check_memory(const kj_call *call, const kjit_specialization *
                   "the launch gives %llu bytes, a block of %u x %u x %u uses %llu at least",
                   (unsigned long long)call->config->dynamic_shared_bytes, call->block[0],
                   call->block[1], call->block[2], (unsigned long long)needed);
-  if (!kj_is_cuda(call->device)) return KJIT_OK;
+  if (!call->device->operations->is_queued) return KJIT_OK;
   const kj_cuda_function *function = &specialization->cuda;
   uint64_t threads = kj_volume(call->block), most = call->device->info.max_shared_bytes,
            shared = function->shared_bytes + call->dynamic_shared_bytes;
@@ -312,14 +314,14 @@ kjit_status kj_fit_shape(kj_call *call, kjit_specialization *specialization,
                          kj_diagnostics *diagnostics)
 {
   const kj_code *code = &specialization->code;
-  bool is_cuda = kj_is_cuda(call->device);
-  if (is_cuda && call->is_block_chosen) KJ_TRY(fit_block(call, specialization, diagnostics));
+  bool is_queued = call->device->operations->is_queued;
+  if (is_queued && call->is_block_chosen) KJ_TRY(fit_block(call, specialization, diagnostics));
   fit_elements(call, code);
   if (code->shared_array_count || code->fixed_shared_bytes)
     KJ_TRY(size_shared(call, code, diagnostics));
   KJ_TRY(fit_cluster(call, code, diagnostics));
   KJ_TRY(check_memory(call, specialization, diagnostics));
-  if (!is_cuda) return KJIT_OK;
+  if (!is_queued) return KJIT_OK;
   call->is_cooperative = code->is_cooperative || (call->config->flags & KJIT_LAUNCH_COOPERATIVE);
   if (call->is_cooperative) KJ_TRY(fit_cooperative(call, specialization, diagnostics));
   return check_priority(call, diagnostics);

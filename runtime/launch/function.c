@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/dispatch.h"
+#include "code/specialization.h"
+#include "launch/bind.h"
+#include "report/failure.h"
 
 struct kj_function_code {
   kj_function_code *next;

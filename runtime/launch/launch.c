@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launch/agree.h"
+#include "code/key.h"
+#include "launch/bind.h"
+#include "launch/launch.h"
 #include "launch/learned.h"
 #include "launch/shape.h"
 #include "launch/start.h"
@@ -176,11 +178,11 @@ static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launc
   return is_told ? ki_finish_call(kernel->context, &diagnostics) : KJIT_OK;
 }
 
-/* A GPU's driver captures what is launched; on the CPU it is kept instead. */
+/* A driver captures what is launched; where there is none it is kept instead. */
 static bool is_recorded(const kjit_stream *stream)
 {
   return atomic_load_explicit(&stream->capture, memory_order_relaxed) &&
-         !kj_is_cuda(stream->object.device);
+         !stream->object.device->operations->begin_capture;
 }
 
 static kjit_status launch_anyhow(kjit_kernel *kernel, const kjit_launch_config *config,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "launch/learned.h"
+#include "code/key.h"
 #include "launch/shape.h"
 
 enum { MOST_ELEMENTS = 1 << 16 }; /* of a thread: with a block of 1024, less than 2^31 */
@@ -244,7 +245,7 @@ static bool is_plain(const kj_call *call, const kjit_specialization *specializat
 {
   const kj_code *code = &specialization->code;
   const kjit_device_info *info = &call->device->info;
-  return kj_is_cuda(call->device) && !code->failures && !code->shared_array_count &&
+  return call->device->operations->is_queued && !code->failures && !code->shared_array_count &&
          !code->fixed_shared_bytes && !kj_needs_shared_by_block(code) && !code->is_cooperative &&
          !code->cluster[0] && !made->other_count && !call->kernel->launch_bounds &&
          info->max_block[0] >= info->max_threads_per_block &&
@@ -278,7 +279,7 @@ static void learn_launch(const kj_call *call, const kjit_specialization *special
   made->is_shapeless = !kernel->block && !kernel->grid && !kernel->launch_bounds;
   made->is_default_device = is_default_device(call, arguments);
   made->knows_block = kj_knows_block(kernel, call->device);
-  made->notes_uses = kj_is_cuda(call->device);
+  made->notes_uses = call->device->operations->is_queued;
   made->facts = (uint16_t)call->facts;
   memcpy(made->block, call->block, sizeof made->block);
   made->function = specialization->cuda.function;

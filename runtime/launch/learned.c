@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-#include "launch/agree.h"
+#include "code/key.h"
+#include "launch/launch.h"
 #include "launch/shape.h"
 #include "launch/start.h"
 #include "support/host_process.h"
@@ -407,12 +408,12 @@ static __attribute__((noinline, cold)) kjit_status retry(const kj_learned *learn
                                                          shape shape, char *parameters, int result)
 {
   kj_diagnostics diagnostics = { 0 };
-  kj_cuda_launch launch = { .grid = shape.grid,
-                            .block = shape.block,
-                            .dynamic_shared_bytes = (uint32_t)config->dynamic_shared_bytes,
-                            .stream = config->stream ? config->stream->native : NULL,
-                            .parameters = parameters,
-                            .parameter_bytes = learned->parameter_bytes };
+  kj_device_launch launch = { .grid = shape.grid,
+                              .block = shape.block,
+                              .dynamic_shared_bytes = (uint32_t)config->dynamic_shared_bytes,
+                              .stream = config->stream ? config->stream->native : NULL,
+                              .parameters = parameters,
+                              .parameter_bytes = learned->parameter_bytes };
   kjit_status status =
     kj_retry_launch(learned->device, &specialization->cuda, &launch, result, &diagnostics);
   return diagnostics.count ? ki_finish_call(learned->device->context, &diagnostics) : status;

@@ -11,7 +11,7 @@
 #ifndef KJ_LAUNCH_LEARNED_H
 #define KJ_LAUNCH_LEARNED_H
 
-#include "code/dispatch.h"
+#include "code/specialization.h"
 
 enum {
   KJ_MOST_LEARNED = 64,

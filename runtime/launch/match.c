@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/dispatch.h"
+#include "launch/bind.h"
+#include "code/specialization.h"
 
 /* How far an argument is from what a signature says. The sums over all arguments are compared, the
  * worst kind first. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launch/launch.h"
 #include "launch/learned.h"
 #include "launch/shape.h"
 #include "launch/start.h"
@@ -187,9 +188,9 @@ static void set_ready(kjit_prepared *prepared)
   const kjit_specialization *specialization = prepared->specialization;
   KJ_ASSERT(kj_is_held_here(specialization));
   ready_launch *ready = &prepared->ready;
-  kj_cuda_launch launch = kj_describe_launch(call, specialization, NULL);
-  ready->is_ready = !prepared->is_stale && kj_is_cuda(call->device) && !call->has_host_arrays &&
-                    !call->has_nothing && !call->is_miss &&
+  kj_device_launch launch = kj_describe_launch(call, specialization, NULL);
+  ready->is_ready = !prepared->is_stale && call->device->operations->is_queued &&
+                    !call->has_host_arrays && !call->has_nothing && !call->is_miss &&
                     !specialization->code.tensor_map_count && !launch.has_attributes;
   ready->forks = prepared->kernel->context->forks;
   ready->shared_bytes = launch.dynamic_shared_bytes;
@@ -470,7 +471,8 @@ static kjit_status run_slowly(kjit_prepared *prepared, kjit_stream *stream,
   prepared->call.stream = stream;
   if (status == KJIT_OK)
     status = kj_run_call(&prepared->call, prepared->specialization, diagnostics);
-  if (status == KJIT_OK && kj_is_cuda(prepared->call.device)) note_uses(prepared, stream);
+  if (status == KJIT_OK && prepared->call.device->operations->is_queued)
+    note_uses(prepared, stream);
   if (status == KJIT_OK && is_captured(stream))
     status = keep_captured(prepared, stream, diagnostics);
   prepared->call.is_miss = false;
@@ -489,7 +491,7 @@ static __attribute__((noinline)) kjit_status run_by_rules(kjit_prepared *prepare
 {
   kj_diagnostics diagnostics = { 0 };
   if (ki_is_forked(prepared->kernel->context)) return KJIT_ERROR_FORKED;
-  if (is_captured(stream) && !kj_is_cuda(stream->object.device))
+  if (is_captured(stream) && !stream->object.device->operations->begin_capture)
     return kj_capture_launch(stream, prepared->kernel, &prepared->config, prepared->arguments,
                              prepared->count);
   kjit_status status = run_slowly(prepared, stream, &diagnostics);
@@ -502,7 +504,7 @@ static __attribute__((noinline, cold)) kjit_status retry(kjit_prepared *prepared
 {
   kj_diagnostics diagnostics = { 0 };
   const kjit_specialization *specialization = prepared->specialization;
-  kj_cuda_launch launch =
+  kj_device_launch launch =
     kj_describe_launch(&prepared->call, specialization, stream ? stream->native : NULL);
   kjit_status status =
     kj_retry_launch(prepared->call.device, &specialization->cuda, &launch, result, &diagnostics);

@@ -7,15 +7,6 @@
 
 #include "support/assert.h"
 
-kj_scope kj_call_scope(const kj_call *call)
-{
-  const kjit_kernel *kernel = call->kernel;
-  return (kj_scope){ .bound = call->bound,
-                     .bound_count = kernel->parameter_count,
-                     .bindings = kernel->bindings,
-                     .binding_count = kernel->binding_count };
-}
-
 kjit_status kj_refuse_launch(const kj_call *call, kj_location location, kj_diagnostics *diagnostics,
                              const char *format, ...)
 {
@@ -35,27 +26,6 @@ kjit_status kj_refuse_launch(const kj_call *call, kj_location location, kj_diagn
 static kj_location place_of(const kj_call *call) { return call->kernel->function->decl->location; }
 
 /* ---- values ---- */
-
-kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
-                                  const ki_attribute *attribute, kj_diagnostics *diagnostics,
-                                  uint32_t values[3])
-{
-  values[0] = values[1] = values[2] = 1;
-  for (size_t i = 0; i < attribute->values.count && i < 3; i++) {
-    const ki_expr *expr = attribute->values.items[i];
-    int64_t value;
-    if (!kj_evaluate_index(scope, expr, &value))
-      return kj_error_at(diagnostics, kernel->module, scope->location, KJIT_ERROR_LAUNCH,
-                         "@%s of kernel `%s` cannot be evaluated before the launch: this %s",
-                         attribute->info->name, kernel->function->decl->name, scope->reason);
-    if (value < 0 || value > INT32_MAX)
-      return kj_error_at(diagnostics, kernel->module, expr->location, KJIT_ERROR_LAUNCH,
-                         "@%s of kernel `%s`: expected 1 to 2147483647, got %lld",
-                         attribute->info->name, kernel->function->decl->name, (long long)value);
-    values[i] = (uint32_t)value;
-  }
-  return KJIT_OK;
-}
 
 bool kj_evaluate_quickly(const kj_call *call, const kj_programs *programs, uint32_t index,
                          const ki_expr *expr, const uint32_t *block, int64_t *value)

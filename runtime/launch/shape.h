@@ -3,7 +3,7 @@
 #ifndef KJ_LAUNCH_SHAPE_H
 #define KJ_LAUNCH_SHAPE_H
 
-#include "code/dispatch.h"
+#include "code/specialization.h"
 
 static inline uint64_t kj_volume(const uint32_t v[3]) { return (uint64_t)v[0] * v[1] * v[2]; }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "memory/device_memory.h"
-#include "code/dispatch.h"
+#include "launch/start.h"
 #include "memory/view.h"
 
 enum { PLACEMENT = 256 };

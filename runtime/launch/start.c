@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/run.h"
 #include "launch/shape.h"
-#include "native/support_routines.h"
+#include "report/failure.h"
 #include "report/print.h"
 #include "stream/stream.h"
 
@@ -41,7 +40,7 @@ static void marshal_shared(const kj_call *call, const kj_parameter *parameter, c
 
 void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, char *block)
 {
-  if (parameter->kind == KJ_PARAMETER_TENSOR_MAP) return; /* launch_with_maps */
+  if (parameter->kind == KJ_PARAMETER_TENSOR_MAP) return; /* pass_maps */
   if (parameter->kind >= KJ_PARAMETER_SHARED_OFFSET) {
     marshal_shared(call, parameter, block);
     return;
@@ -71,80 +70,6 @@ void kj_marshal(const kj_call *call, const kjit_specialization *specialization)
   for (uint32_t i = 0; i < code->parameter_count; i++)
     kj_marshal_parameter(call, &code->parameters[i], call->parameters);
   pass_failure_record(code, specialization->failure_address, call->parameters);
-}
-
-/* ---- CPU ---- */
-
-/* Grids of one-thread blocks for kernels that are grid_ranges only: enough pieces that unequal ones
- * even out, none so short that starting it costs more than its work. */
-static void cut_range(const kj_call *call, kj_cpu_launch *launch)
-{
-  enum { PIECES = 4, LEAST = 256 };
-  uint64_t wanted = (uint64_t)call->device->workers * PIECES, pieces = wanted;
-  if (call->has_elements && call->elements / LEAST < wanted) pieces = call->elements / LEAST;
-  launch->grid.grid[0] = pieces ? (uint32_t)pieces : 1;
-  launch->grid.grid[1] = launch->grid.grid[2] = 1;
-  launch->grid.block[0] = launch->grid.block[1] = launch->grid.block[2] = 1;
-}
-
-/* Waking the other cores takes some microseconds. A vectorized loop is known to do little per
- * element; anything else may do much. */
-static bool is_small(const kj_call *call, const kj_code *code)
-{
-  enum { FEW_ELEMENTS = 16384, FEW_THREADS = 512 };
-  if (code->is_range_only && call->has_elements)
-    return call->elements < (code->elements_a_thread ? FEW_ELEMENTS : FEW_THREADS);
-  uint64_t blocks = (uint64_t)call->grid[0] * call->grid[1] * call->grid[2];
-  return blocks * call->block[0] * call->block[1] * call->block[2] < FEW_THREADS &&
-         blocks < FEW_THREADS;
-}
-
-/* Behind the block's memory what is known about it, where accesses are watched. */
-static void set_scratch(kj_cpu_launch *launch, const kj_code *code)
-{
-  enum { LINE = 64 };
-  uint64_t bytes = launch->scratch_bytes;
-  launch->zeroed_from = code->is_watched ? (bytes + LINE - 1) / LINE * LINE : bytes;
-  if (code->is_watched)
-    launch->scratch_bytes = launch->zeroed_from + sizeof(kn_watch) + bytes * sizeof(kn_watch_cell);
-}
-
-static kjit_status run_printing(const kj_call *call, const kj_code *code,
-                                const kj_cpu_launch *launch, kj_diagnostics *diagnostics)
-{
-  kj_cpu_prints prints;
-  uint64_t address = (uint64_t)(uintptr_t)&prints;
-  kj_begin_cpu_prints(&prints, call->kernel->context, code);
-  memcpy(call->parameters + code->print_offset, &address, sizeof address);
-  kjit_status status = kj_run_cpu(call->device, launch, diagnostics);
-  kj_end_cpu_prints(&prints);
-  return status;
-}
-
-static kjit_status start_on_cpu(kj_call *call, kjit_specialization *specialization,
-                                kj_diagnostics *diagnostics)
-{
-  const kj_code *code = &specialization->code;
-  kj_cpu_launch launch = { .kernel = specialization->run,
-                           .parameters = call->parameters,
-                           .scratch_bytes = code->scratch_bytes + call->dynamic_shared_bytes };
-  memcpy(launch.grid.grid, call->grid, sizeof call->grid);
-  memcpy(launch.grid.block, call->block, sizeof call->block);
-  launch.grid.dynamic_shared_bytes = call->dynamic_shared_bytes;
-  for (int i = 0; i < 3; i++) launch.grid.cluster[i] = call->cluster[i] ? call->cluster[i] : 1;
-  launch.is_cooperative = code->is_cooperative;
-  launch.parts = (kj_cpu_parts)code->cpu_parts;
-  set_scratch(&launch, code);
-  launch.is_small = is_small(call, code);
-  if (code->is_range_only) cut_range(call, &launch);
-  kj_failure_record record;
-  record.state = KJ_FAILURE_FREE;
-  pass_failure_record(code, (uint64_t)(uintptr_t)&record, call->parameters);
-  KJ_TRY(code->prints ? run_printing(call, code, &launch, diagnostics)
-                      : kj_run_cpu(call->device, &launch, diagnostics));
-  return record.state == KJ_FAILURE_WRITTEN
-           ? kj_report_failure(specialization, &record, diagnostics)
-           : KJIT_OK;
 }
 
 /* ---- tensor maps: descriptors of array arguments for tensor copies. The driver encodes them, they
@@ -215,21 +140,25 @@ static kjit_status encode(const kj_call *call, const kj_tensor_map *map, void *p
                 : KJIT_OK;
 }
 
+enum { MOST_POINTERS = 512, HIDDEN = 1 };
+
 /* The driver wants the descriptor at a multiple of 64 bytes, which the parameter block is not. */
-static kjit_status pass_maps(const kj_call *call, const kj_code *code, char *block,
-                             kj_diagnostics *diagnostics)
+static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagnostics *diagnostics)
 {
   _Alignas(KJ_MAP_ALIGNMENT) char map[KJ_MAP_BYTES];
+  if (code->parameter_count > MOST_POINTERS)
+    return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
+                    "launching `%s`: a kernel with tensor copies has at most %d parameters in its "
+                    "code, this one %u",
+                    call->kernel->function->decl->name, MOST_POINTERS, code->parameter_count);
   for (uint32_t i = 0; i < code->parameter_count; i++) {
     const kj_parameter *parameter = &code->parameters[i];
     if (parameter->kind != KJ_PARAMETER_TENSOR_MAP) continue;
     KJ_TRY(encode(call, &code->tensor_maps[parameter->dimension], map, diagnostics));
-    memcpy(block + parameter->offset, map, sizeof map);
+    memcpy(call->parameters + parameter->offset, map, sizeof map);
   }
   return KJIT_OK;
 }
-
-enum { MOST_POINTERS = 512, HIDDEN = 1 };
 
 /* Where a parameter of 64-byte alignment lies depends on the architecture: on sm_90 the block
  * itself starts 16 bytes beyond such a place. So the driver is handed each parameter's address and
@@ -241,63 +170,83 @@ static void point_at_parameters(const kj_code *code, char *block, void **pointer
   if (code->failures) pointers[count] = block + code->failure_offset;
 }
 
-static kjit_status launch_with_maps(const kj_call *call, const kjit_specialization *specialization,
-                                    kj_cuda_launch *launch, kj_diagnostics *diagnostics)
-{
-  const kj_code *code = &specialization->code;
-  void *pointers[MOST_POINTERS + HIDDEN];
-  if (code->parameter_count > MOST_POINTERS)
-    return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
-                    "launching `%s`: a kernel with tensor copies has at most %d parameters in its "
-                    "code, this one %u",
-                    call->kernel->function->decl->name, MOST_POINTERS, code->parameter_count);
-  KJ_TRY(pass_maps(call, code, call->parameters, diagnostics));
-  point_at_parameters(code, call->parameters, pointers);
-  launch->pointers = pointers;
-  kjit_status status = kj_launch_cuda(call->device, &specialization->cuda, launch, diagnostics);
-  launch->pointers = NULL;
-  return status;
-}
+/* ---- the launch ---- */
 
-/* ---- GPU ---- */
-
-kj_cuda_launch kj_describe_launch(const kj_call *call, const kjit_specialization *specialization,
-                                  void *stream)
+kj_device_launch kj_describe_launch(const kj_call *call, const kjit_specialization *specialization,
+                                    void *stream)
 {
   int32_t priority = call->config->priority;
   bool is_programmatic = call->facts & KJ_CALL_FACT_PROGRAMMATIC;
-  return (kj_cuda_launch){ .grid = call->grid,
-                           .block = call->block,
-                           .dynamic_shared_bytes = (uint32_t)call->dynamic_shared_bytes,
-                           .stream = stream,
-                           .parameters = call->parameters,
-                           .parameter_bytes = specialization->code.parameter_bytes,
-                           .has_attributes = call->cluster[0] || call->is_cooperative ||
-                                             is_programmatic || priority,
-                           .cluster = call->cluster,
-                           .is_cooperative = call->is_cooperative,
-                           .is_programmatic = is_programmatic,
-                           .priority = priority };
+  return (kj_device_launch){ .grid = call->grid,
+                             .block = call->block,
+                             .dynamic_shared_bytes = (uint32_t)call->dynamic_shared_bytes,
+                             .stream = stream,
+                             .parameters = call->parameters,
+                             .parameter_bytes = specialization->code.parameter_bytes,
+                             .has_attributes = call->cluster[0] || call->is_cooperative ||
+                                               is_programmatic || priority,
+                             .cluster = call->cluster,
+                             .is_cooperative = call->is_cooperative,
+                             .is_programmatic = is_programmatic,
+                             .priority = priority,
+                             .has_elements = call->has_elements,
+                             .elements = call->elements };
 }
 
-static kjit_status start_on_gpu(const kj_call *call, const kjit_specialization *specialization,
-                                kj_diagnostics *diagnostics)
+static kjit_status launch(const kj_call *call, const kjit_specialization *specialization,
+                          kj_diagnostics *diagnostics)
 {
-  void *stream = call->stream ? call->stream->native : NULL;
-  kj_cuda_launch launch = kj_describe_launch(call, specialization, stream);
-  return specialization->code.tensor_map_count
-           ? launch_with_maps(call, specialization, &launch, diagnostics)
-           : kj_launch_cuda(call->device, &specialization->cuda, &launch, diagnostics);
+  const kj_code *code = &specialization->code;
+  kjit_device *device = call->device;
+  void *pointers[MOST_POINTERS + HIDDEN];
+  kj_device_launch made =
+    kj_describe_launch(call, specialization, call->stream ? call->stream->native : NULL);
+  if (code->tensor_map_count) {
+    KJ_TRY(pass_maps(call, code, diagnostics));
+    point_at_parameters(code, call->parameters, pointers);
+    made.pointers = pointers;
+  }
+  kj_device_code native = specialization->cuda;
+  if (specialization->run) memcpy(&native.function, &specialization->run, sizeof native.function);
+  return device->operations->launch(device, &native, code, &made, diagnostics);
+}
+
+/* What the kernel prints is delivered when it has run. */
+static kjit_status launch_printing(const kj_call *call, const kjit_specialization *specialization,
+                                   kj_diagnostics *diagnostics)
+{
+  kj_cpu_prints prints;
+  uint64_t address = (uint64_t)(uintptr_t)&prints;
+  kj_begin_cpu_prints(&prints, call->kernel->context, &specialization->code);
+  memcpy(call->parameters + specialization->code.print_offset, &address, sizeof address);
+  kjit_status status = launch(call, specialization, diagnostics);
+  kj_end_cpu_prints(&prints);
+  return status;
+}
+
+/* Where the kernel has run when the launch returns, a record of this launch takes a failure. */
+static kjit_status launch_and_wait(const kj_call *call, const kjit_specialization *specialization,
+                                   kj_diagnostics *diagnostics)
+{
+  const kj_code *code = &specialization->code;
+  kj_failure_record record;
+  record.state = KJ_FAILURE_FREE;
+  pass_failure_record(code, (uint64_t)(uintptr_t)&record, call->parameters);
+  KJ_TRY(code->prints ? launch_printing(call, specialization, diagnostics)
+                      : launch(call, specialization, diagnostics));
+  return record.state == KJ_FAILURE_WRITTEN
+           ? kj_report_failure(specialization, &record, diagnostics)
+           : KJIT_OK;
+}
+
+kjit_status kj_start(const kj_call *call, const kjit_specialization *specialization,
+                     kj_diagnostics *diagnostics)
+{
+  return call->device->operations->is_queued ? launch(call, specialization, diagnostics)
+                                             : launch_and_wait(call, specialization, diagnostics);
 }
 
 /* ---- all of it ---- */
-
-kjit_status kj_start(kj_call *call, kjit_specialization *specialization,
-                     kj_diagnostics *diagnostics)
-{
-  return kj_is_cuda(call->device) ? start_on_gpu(call, specialization, diagnostics)
-                                  : start_on_cpu(call, specialization, diagnostics);
-}
 
 static kjit_status start_here(kj_call *call, kjit_specialization *specialization,
                               kj_diagnostics *diagnostics)

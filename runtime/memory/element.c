@@ -1,6 +1,8 @@
 /* Elements of arrays: how DLPack describes them, how large they are. DLPack has scalars and
  * vectors; a struct or a pointer is opaque to it, as many lanes of 8 bits as it has bytes, and the
  * host says the type. */
+#include <math.h>
+
 #include "base/runtime.h"
 
 enum { DLPACK_OPAQUE = 3, DLPACK_BITS_OF_BYTE = 8 };
@@ -67,4 +69,22 @@ bool kj_locate_tensor(const kjit_tensor *tensor, kjit_device_kind *kind, int32_t
   *kind = is_host ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA;
   *ordinal = is_host ? 0 : tensor->device_id;
   return is_host || tensor->device_type == KJIT_DEVICE_CUDA || tensor->device_type == CUDA_MANAGED;
+}
+
+/* ---- plain numbers of a host: literals that are known at run time ---- */
+
+ki_value kj_number_value(double number)
+{
+  /* -0.0 stays a float */
+  bool is_weak_int = number >= INT32_MIN && number <= INT32_MAX && number == trunc(number) &&
+                     !(number == 0 && signbit(number));
+  /* the literal `nan` has no payload */
+  if (isnan(number)) number = copysign(NAN, number);
+  return ki_float_value(is_weak_int ? KJ_WEAK_INT : KJ_WEAK_FLOAT, number);
+}
+
+ki_value kj_argument_number(const kjit_arg *argument)
+{
+  ki_value value = kj_number_value(argument->value.f64);
+  return argument->type == KJIT_F64 ? ki_convert_value(value, KJ_WEAK_FLOAT) : value;
 }

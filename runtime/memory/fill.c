@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "memory/copy.h"
-#include "launch/evaluate.h"
 
 typedef struct fill_job {
   kjit_context *context;

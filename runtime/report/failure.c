@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/dispatch.h"
+#include "report/failure.h"
 #include "native/support_routines.h"
 
 /* The record of one specialization, in host memory that the GPU writes: reading it needs no call of

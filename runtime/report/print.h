@@ -3,7 +3,7 @@
 #define KJ_DISPATCH_PRINT_H
 
 #include "native/support_routines.h"
-#include "code/dispatch.h"
+#include "code/specialization.h"
 
 /* ---- print.c ---- */
 

@@ -3,7 +3,7 @@
  * has queued them, which is one of those that the streams and events of the capture allow. */
 #include <stdlib.h>
 
-#include "code/dispatch.h"
+#include "code/specialization.h"
 #include "memory/device_memory_state.h"
 #include "stream/record.h"
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "code/dispatch.h"
+#include "code/specialization.h"
 
 kj_record *kj_make_record(void)
 {

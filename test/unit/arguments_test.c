@@ -9,7 +9,8 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "code/dispatch.h"
+#include "code/specialization.h"
+#include "launch/bind.h"
 #include "fake_compiler.h"
 
 static void do_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_t first,

@@ -10,7 +10,7 @@
 
 #include <kjit/code.h>
 
-#include "code/dispatch.h"
+#include "code/specialization.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "cpu/run.h"
-#include "code/dispatch.h"
+#include "code/specialization.h"
 #include "fake_compiler.h"
 
 /* ---- what the fake code does ---- */

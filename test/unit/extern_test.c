@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "code/dispatch.h"
+#include "code/specialization.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 

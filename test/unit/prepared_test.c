@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "code/dispatch.h"
+#include "code/specialization.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 

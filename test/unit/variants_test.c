@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "code/dispatch.h"
+#include "code/specialization.h"
 #include "fake_compiler.h"
 
 static const char axpy[] = "kernel axpy(r, a, x, y) {\n  for i in grid_range(len(r)) { r[i] = a * "

@@ -4,12 +4,10 @@
 #ifndef KJ_DISPATCH_EVALUATE_H
 #define KJ_DISPATCH_EVALUATE_H
 
-#include "ir/arithmetic.h"
-#include "ir/module.h"
-
-#include <kjit/launch.h>
+#include "base/runtime.h"
 
 typedef struct kj_bound kj_bound;
+typedef struct kjit_kernel kjit_kernel;
 
 /* A variable of a kernel that is declared once and never assigned: what it stands for. */
 typedef struct kj_binding {
@@ -41,6 +39,10 @@ typedef struct kj_scope {
 bool kj_evaluate(kj_scope *scope, const ki_expr *expr, ki_value *value);
 /* An integer where an index stands, an i64 by the rules of the kernel. */
 bool kj_evaluate_index(kj_scope *scope, const ki_expr *expr, int64_t *value);
+/* Values of @block or another attribute, missing ones 1. Errors: LAUNCH. */
+kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
+                                  const ki_attribute *attribute, kj_diagnostics *diagnostics,
+                                  uint32_t values[3]);
 bool kj_evaluate_condition(kj_scope *scope, const ki_expr *expr, bool *holds);
 /* Items of a tuple-valued expression: 1 for what is no tuple; 0 when that is not known. */
 uint32_t kj_count_items(kj_scope *scope, const ki_expr *expr);
@@ -53,10 +55,5 @@ typedef struct kj_shape {
 bool kj_evaluate_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape);
 /* False, and the reason, unless there is one already. */
 bool kj_refuse_evaluation(kj_scope *scope, const ki_expr *expr, const char *reason);
-
-/* A plain number of a host: weak int when it is integral and fits i32, else weak float. */
-ki_value kj_number_value(double number);
-/* The literal that an argument of kind KJIT_ARG_NUMBER is: of kjit_arg_real always a weak float. */
-ki_value kj_argument_number(const kjit_arg *argument);
 
 #endif

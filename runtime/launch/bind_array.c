@@ -1,8 +1,8 @@
-/* What a launch learns about an array argument: where its elements lie, and the facts that hold for
- * this very call. */
-#include <string.h>
+/* Array arguments of a call: how their elements lie, the facts that hold for this very call, and
+ * the device that the launch runs on. */
+#include "launch/bind.h"
 
-#include "code/dispatch.h"
+#include <string.h>
 
 static kjit_status fail(kj_call *call, uint32_t index, kj_diagnostics *diagnostics,
                         const char *format, long long number)
@@ -153,33 +153,108 @@ kjit_status kj_bind_tensor(kj_call *call, uint32_t index, const kjit_tensor *ten
   return KJIT_OK;
 }
 
-int64_t kj_stride_of(const kj_bound *array, uint32_t dimension)
+/* ---- where it runs ---- */
+
+static const kjit_tensor *tensor_of(const kjit_arg *argument)
 {
-  int64_t stride = 1;
-  if (array->strides) return array->strides[dimension];
-  bool is_row_major = array->layout != KJIT_LAYOUT_F;
-  for (uint32_t i = is_row_major ? dimension + 1 : 0; i < (is_row_major ? array->rank : dimension);
-       i++)
-    stride *= array->shape[i];
-  return stride;
+  if (argument->kind == KJIT_ARG_TENSOR) return argument->value.tensor;
+  return argument->kind == KJIT_ARG_ARRAY ? &argument->value.array->tensor : NULL;
 }
 
-/* ---- pairs ---- */
-
-static bool have_equal_strides(const kj_bound *a, const kj_bound *b)
+static kjit_status place_by_arrays(kj_call *call, const kjit_arg *arguments,
+                                   kj_diagnostics *diagnostics)
 {
-  if (a->layout != b->layout) return false;
-  for (uint32_t i = 0; i < a->rank && a->strides && b->strides; i++)
-    if (a->shape[i] > 1 && a->strides[i] != b->strides[i]) return false;
-  return true;
+  bool has_array = false;
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
+    if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
+    kjit_device_kind kind;
+    int32_t ordinal;
+    has_array = true;
+    if (arguments[i].kind == KJIT_ARG_ARRAY && arguments[i].value.array->is_in_place) {
+      call->device = arguments[i].value.array->object.device;
+      return KJIT_OK;
+    }
+    if (kj_locate_tensor(tensor_of(&arguments[i]), &kind, &ordinal) && kind == KJIT_DEVICE_CUDA)
+      return kj_find_device(call->runtime, KJIT_DEVICE_CUDA, ordinal, diagnostics, &call->device);
+  }
+  return has_array ? kj_find_device(call->runtime, KJIT_DEVICE_CPU, 0, diagnostics, &call->device)
+                   : kj_default_device(call->runtime, diagnostics, &call->device);
 }
 
-kj_relation kj_relate(const kj_bound *a, const kj_bound *b)
+/* Memory that another GPU, or the host, reaches where it is. */
+static bool is_in_reach(const kj_call *call, const kjit_tensor *tensor)
 {
-  if (a->is_empty || b->is_empty || a->on_host != b->on_host ||
-      !kj_do_meet(a->low, a->high, b->low, b->high))
-    return KJ_RELATION_DISJOINT;
-  bool is_same = a->address == b->address && a->type == b->type && a->rank == b->rank &&
-                 (!a->rank || !memcmp(a->shape, b->shape, a->rank * sizeof *a->shape));
-  return is_same && have_equal_strides(a, b) ? KJ_RELATION_SAME : KJ_RELATION_ANY;
+  enum { MANAGED = 13, MOST_PEERS = 64 }; /* DLPack's number */
+  uint32_t ordinal = (uint32_t)tensor->device_id;
+  if (tensor->device_type == MANAGED) return true;
+  return ordinal < MOST_PEERS &&
+         atomic_load_explicit(&call->device->peers, memory_order_relaxed) >> ordinal & 1;
+}
+
+/* What only the kjit array knows. */
+static kjit_status check_kjit_array(kj_call *call, uint32_t index, const kjit_arg *argument,
+                                    kj_diagnostics *diagnostics)
+{
+  const kj_parameter_row *row = &call->kernel->parameters[index];
+  if (argument->kind != KJIT_ARG_ARRAY) return KJIT_OK;
+  kjit_array *array = argument->value.array;
+  if (array->is_read_only && row->is_written)
+    return kj_error_at(
+      diagnostics, call->kernel->module, row->decl->location, KJIT_ERROR_ARGUMENT,
+      "parameter `%s`: the kernel writes it, and the array is read-only: its owner has said so",
+      row->decl->name);
+  if (!call->device->operations->is_queued) return KJIT_OK;
+  kj_note_use(array, call->stream, call->device);
+  if (!array->is_in_place || !call->bound[index].on_host) return KJIT_OK;
+  call->bound[index].on_host = false;
+  return KJIT_OK;
+}
+
+static kjit_status check_place(kj_call *call, uint32_t index, const kjit_arg *argument,
+                               kj_diagnostics *diagnostics)
+{
+  const kjit_tensor *tensor = tensor_of(argument);
+  kjit_device_kind kind;
+  int32_t ordinal;
+  kj_bound *bound = &call->bound[index];
+  const ki_decl *decl = call->kernel->parameters[index].decl;
+  char place[24];
+  if (!kj_locate_tensor(tensor, &kind, &ordinal))
+    return kj_error_at(
+      diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
+      "parameter `%s`: DLPack device type %d is neither the CPU's (1) nor CUDA's (2)", decl->name,
+      tensor->device_type);
+  if (kind == KJIT_DEVICE_CPU) {
+    bound->on_host = call->device->operations->has_memory;
+    KJ_TRY(check_kjit_array(call, index, argument, diagnostics));
+    call->has_host_arrays = call->has_host_arrays || bound->on_host;
+    return KJIT_OK;
+  }
+  if ((kind == call->device->info.kind && ordinal == call->device->info.ordinal) ||
+      is_in_reach(call, tensor))
+    return check_kjit_array(call, index, argument, diagnostics);
+  return kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
+                     "parameter `%s`: the launch is on %s, the array on cuda:%d", decl->name,
+                     kj_device_text(call->device, place), ordinal);
+}
+
+kjit_status kj_choose_device(kj_call *call, const kjit_arg *arguments, kj_diagnostics *diagnostics)
+{
+  kjit_device *asked = call->config->device;
+  call->stream = call->config->stream;
+  char here[24], there[24];
+  if (call->stream && asked && call->stream->object.device != asked)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the launch is on %s, its stream on %s",
+                    kj_device_text(asked, here),
+                    kj_device_text(call->stream->object.device, there));
+  call->device = call->stream ? call->stream->object.device : asked;
+  if (!call->device) KJ_TRY(place_by_arrays(call, arguments, diagnostics));
+  if (call->device->context != call->kernel->context)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "the device and the kernel belong to different contexts");
+  if (call->stream) KJ_TRY(kj_check_object(&call->stream->object, "stream", diagnostics));
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++)
+    if (call->bound[i].kind == KJ_ARGUMENT_ARRAY)
+      KJ_TRY(check_place(call, i, &arguments[i], diagnostics));
+  return KJIT_OK;
 }

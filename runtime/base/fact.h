@@ -1,6 +1,6 @@
 /* How the facts of facts.def are found. */
-#ifndef KJ_BASE_FACTS_H
-#define KJ_BASE_FACTS_H
+#ifndef KJ_BASE_FACT_H
+#define KJ_BASE_FACT_H
 
 #include "compiler.h"
 

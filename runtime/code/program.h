@@ -8,9 +8,7 @@
 #ifndef KJ_DISPATCH_PROGRAM_H
 #define KJ_DISPATCH_PROGRAM_H
 
-#include "launch/evaluate.h"
-
-typedef struct kjit_kernel kjit_kernel;
+#include "code/evaluate.h"
 
 typedef enum kj_step_op {
   KJ_STEP_NUMBER, /* .number, of .type */

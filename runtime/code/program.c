@@ -1,8 +1,8 @@
-#include "launch/program.h"
+#include "code/program.h"
 
 #include <string.h>
 
-#include "code/dispatch.h"
+#include "code/call.h"
 
 typedef struct maker {
   const kjit_kernel *kernel;

@@ -3,8 +3,7 @@
  * has one. */
 #include <string.h>
 
-#include "code/dispatch.h"
-#include "launch/evaluate.h"
+#include "code/call.h"
 
 static bool find_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape);
 

@@ -1,0 +1,148 @@
+/* Kernels: what a launch needs to know of one before it is typed, and its specializations. */
+#ifndef KJ_CODE_KERNEL_H
+#define KJ_CODE_KERNEL_H
+
+#include "base/runtime.h"
+#include "code/program.h"
+
+/* What an annotation says that the dispatcher can check without typing the kernel. */
+typedef enum kj_annotation_kind {
+  KJ_ANNOTATION_NONE,
+  KJ_ANNOTATION_SCALAR,  /* .type */
+  KJ_ANNOTATION_POINTER, /* .type */
+  KJ_ANNOTATION_ARRAY,   /* .type the element, KJIT_ANY: not known or of .same_as; .rank, .layout */
+  KJ_ANNOTATION_SAME,    /* dtype(p): the scalar type of parameter .same_as */
+  KJ_ANNOTATION_OTHER    /* left to inference */
+} kj_annotation_kind;
+
+typedef struct kj_annotation {
+  kj_annotation_kind kind;
+  kjit_type type;
+  int same_as; /* a parameter; -1: none */
+  uint8_t rank, layout, read_only;
+} kj_annotation;
+
+typedef struct kj_parameter_row {
+  const ki_decl *decl;
+  kj_annotation annotation;
+  bool is_const, is_func, is_read, is_written;
+  bool is_general; /* @general: no facts */
+  bool is_shaping; /* grid, block or shared memory may depend on it */
+} kj_parameter_row;
+
+/* A shared array of the kernel that has extents. */
+typedef struct kj_kernel_shared {
+  const ki_decl *decl;
+  kj_programs programs; /* of the extents */
+} kj_kernel_shared;
+
+/* What a launch makes of it. */
+typedef struct kj_shared_size {
+  uint32_t offset, extents[KJ_MAX_RANK]; /* bytes; elements */
+} kj_shared_size;
+
+typedef struct kj_table kj_table;
+typedef struct kj_function_code kj_function_code;
+
+/* What threads write often lies in slots of its own cache lines. A thread has one for itself as
+ * long as it lives, so that it counts there without a locked instruction; those for whom none is
+ * left share the last one. slot.c */
+enum { KJ_SLOTS = KJ_LAUNCH_COUNTERS, KJ_SHARED_SLOT = KJ_SLOTS - 1, KJ_SLOT_BYTES = 128 };
+/* from 1; 0: none yet */
+extern _Thread_local uint32_t kj_own_slot
+  __attribute__((tls_model("initial-exec"), visibility("hidden")));
+uint32_t kj_take_slot(void);
+static inline uint32_t kj_slot(void) { return kj_own_slot ? kj_own_slot - 1 : kj_take_slot(); }
+
+/* What was done before can be seen by whoever sees the new number. */
+static inline void kj_count_up(_Atomic uint64_t *count, uint32_t slot)
+{
+  if (slot == KJ_SHARED_SLOT) atomic_fetch_add(count, 1);
+  else
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
+                          memory_order_release);
+}
+
+typedef struct kj_recent_slot {
+  _Atomic(kjit_specialization *) specialization;
+  char padding[KJ_SLOT_BYTES - sizeof(void *)];
+} kj_recent_slot;
+
+/* Counts of how the threads of a slot used a specialization: uses that began, that ended with a
+ * launch, that ended without. In use = begun - launched - passed. */
+typedef struct kj_hold_slot {
+  _Atomic uint64_t begun, launched, passed;
+  char padding[KJ_SLOT_BYTES - 3 * sizeof(uint64_t)];
+} kj_hold_slot;
+
+struct kjit_kernel {
+  kjit_module *module;
+  kjit_context *context;
+  const ki_function *function;
+  kj_parameter_row *parameters;
+  uint32_t parameter_count;
+  kj_binding *bindings; /* function->local_count, or params + locals */
+  uint32_t binding_count;
+  /* positions that a launch is made from */
+  const ki_attribute *block, *grid, *launch_bounds;
+  /* @block depends on const parameters only: part of what the compiler may know */
+  bool block_is_static;
+  const ki_stmt **ranges; /* the grid_ranges of the kernel itself */
+  uint32_t range_count;
+  bool has_callee_range; /* a func may contain more */
+  bool is_range_only;    /* nothing but lets and grid_ranges: no iterations, nothing to do */
+  kj_kernel_shared *shared;
+  uint32_t shared_count;
+  size_t call_bytes; /* of a call's memory, see kj_call */
+  /* the same as programs */
+  kj_programs *range_programs; /* of each range */
+  kj_programs block_program, grid_program, bounds_program;
+  /* the last specialization that a thread of the slot launched */
+  kj_recent_slot recent[KJ_SLOTS];
+  _Atomic(kj_function_code *) functions; /* of a func: what the host called, function.c's own */
+  /* specializations */
+  _Atomic bool is_sealed; /* kjit_seal_kernel */
+  _Atomic(kj_table *) table;
+  pthread_mutex_t mutex;
+  kjit_specialization **order; /* compiled ones in the order of their compilation */
+  size_t order_count, order_capacity;
+};
+
+void kj_release_kernels(kjit_module *module);
+/* What is known of a kernel, or of a func as of one: its parameters and how arguments are bound to
+ * them. NULL: out of memory. */
+kjit_kernel *kj_get_kernel_object(kjit_module *module, size_t index);
+/* function.c */
+void kj_free_function_codes(kjit_kernel *kernel);
+/* The kernel of a declaration of the module where anybody has asked for it, or NULL. */
+kjit_kernel *kj_get_made_kernel(kjit_module *module, size_t index);
+
+/* Threads of a block where nobody has given one. */
+enum { KJ_DEFAULT_BLOCK = 256 };
+/* bound: of @launch_bounds; KJ_DEFAULT_BLOCK where there are none. */
+static inline uint32_t kj_default_block(uint32_t bound)
+{
+  uint32_t threads = bound < KJ_DEFAULT_BLOCK ? bound : KJ_DEFAULT_BLOCK;
+  return threads > KJ_WARP_THREADS ? threads / KJ_WARP_THREADS * KJ_WARP_THREADS : threads;
+}
+
+/* The func behind a handle. */
+static inline const ki_decl *kj_function_of(const kjit_function *function)
+{
+  return (const ki_decl *)function;
+}
+
+/* ---- externs.c: what the host gave for extern funcs ---- */
+
+/* Functions that native code of the module may call; free with kj_free_outside. */
+kjit_status kj_list_outside(const kjit_module *module, kj_diagnostics *diagnostics,
+                            kj_outside *outside);
+void kj_free_outside(kj_outside *outside);
+/* PTX bound to funcs whose names the kernel's PTX has, each once, into inputs[module->decls.count];
+ * how many. */
+size_t kj_list_extern_ptx(const kjit_module *module, const char *ptx, kj_link_input *inputs);
+bool kj_has_extern_ptx(const kjit_module *module);
+/* Lines of the disk cache's key. */
+void kj_add_extern_key(const kjit_module *module, bool is_cuda, kj_buffer *text);
+
+#endif

@@ -1,0 +1,158 @@
+/* Specializations: a kernel compiled for one key; how they are found, made, held and unloaded. */
+#ifndef KJ_CODE_SPECIALIZATION_H
+#define KJ_CODE_SPECIALIZATION_H
+
+#include "code/call.h"
+#include "cpu/object.h"
+
+typedef struct kj_failure_slot kj_failure_slot;
+typedef enum kj_state { KJ_PENDING, KJ_READY, KJ_FAILED } kj_state;
+
+struct kjit_specialization {
+  /* kj_state; what follows mutex is written before READY is and never changes afterwards */
+  _Atomic int state;
+  /* launch/learned.h; freed as one piece */
+  _Atomic(struct kj_learned *) learned;
+  kjit_kernel *kernel;
+  uint64_t hash;
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  uint64_t attempt;       /* counts compilations of this key */
+  kj_diagnostics failure; /* of the last failed attempt */
+  bool is_unreported;     /* it was made in the background: nobody has been told of a failure */
+  kjit_device *device;
+  uint32_t generation;
+  kj_code code;
+  kj_cuda_function cuda;
+  kj_failure_slot *failure_slot; /* GPU, with code.failures */
+  uint64_t failure_address;      /* of its record for the kernel */
+  kj_loaded *loaded;             /* by the compiler; or */
+  kj_image *image;               /* without it, from the disk cache */
+  kj_cpu_kernel run;
+  bool is_from_disk, is_imported;
+  char *signature, *facts;
+  uint64_t load_time_ns;
+  /* what the occupancy calculator said last, and for which launch: see launch/fit.c; 0: nothing */
+  _Atomic uint64_t chosen_threads, resident_blocks;
+  /* Kept after loading, for whoever asks for the code in another form, and for export: what it was
+   * compiled for and, in code.data, PTX, a cubin or an object. */
+  kj_signature compiled_for; /* arguments and relations are its own */
+  bool is_listed;            /* in kernel->order */
+  bool is_explicit;          /* kjit_specialize made or found it; under kernel->mutex */
+  /* a compilation that nobody waits for has failed: it is not tried again by itself; under mutex */
+  bool is_hopeless;
+  kjit_specialization *next_loaded; /* runtime->loaded */
+  size_t compiled_bytes;            /* of code.data */
+  /* under runtime->loaded_mutex: swept: launches when eviction looked last */
+  uint64_t code_bytes, swept;
+  /* graphs and other things that use the code without holding it; added to while it is held */
+  _Atomic uint32_t pins;
+  kj_hold_slot holds[KJ_SLOTS];
+  _Atomic bool has_tried_learning;
+  uint32_t key_count;
+  uint64_t key[];
+};
+
+/* ---- holding: evict.c ----
+ *
+ * Code may be unloaded while its specialization lives on. Whoever uses code, cuda, run or learned
+ * holds the specialization meanwhile; a hold is one addition to a line that the thread has for
+ * itself, and never waits. */
+
+/* own: kj_slot() */
+static inline void kj_release_of(kjit_specialization *specialization, uint32_t own,
+                                 bool is_launched)
+{
+  kj_hold_slot *slot = &specialization->holds[own];
+  kj_count_up(is_launched ? &slot->launched : &slot->passed, own);
+}
+
+/* False: it has no code (any more). Each side publishes before it reads, this one the hold and
+ * eviction the state, and eviction makes every thread pass a barrier in between: so at least one of
+ * them notices the other. */
+static inline bool kj_hold_of(kjit_specialization *specialization, uint32_t own)
+{
+  kj_count_up(&specialization->holds[own].begun, own);
+  atomic_signal_fence(memory_order_seq_cst);
+  if (atomic_load_explicit(&specialization->state, memory_order_acquire) == KJ_READY) return true;
+  kj_release_of(specialization, own, false);
+  return false;
+}
+static inline void kj_release(kjit_specialization *specialization, bool is_launched)
+{
+  kj_release_of(specialization, kj_slot(), is_launched);
+}
+static inline bool kj_hold(kjit_specialization *specialization)
+{
+  return kj_hold_of(specialization, kj_slot());
+}
+
+/* For assertions: whether this thread holds it. Of threads that share a slot, whether one does. */
+static inline bool kj_is_held_here(const kjit_specialization *specialization)
+{
+  const kj_hold_slot *slot = &specialization->holds[kj_slot()];
+  return atomic_load(&slot->begun) != atomic_load(&slot->launched) + atomic_load(&slot->passed);
+}
+
+uint64_t kj_count_launches(const kjit_specialization *specialization);
+/* The specialization has code now: unloads what was not used for long until the rest keeps to the
+ * bound of the configuration. */
+void kj_note_loaded(kjit_specialization *specialization);
+/* Before it is freed. */
+void kj_forget_loaded(kjit_specialization *specialization);
+
+/* ---- cache.c: finding and making them ---- */
+
+/* The ready specialization of the call's key, or NULL, held. Lock-free. */
+kjit_specialization *kj_look_up(const kjit_kernel *kernel, const uint64_t *key, uint32_t count,
+                                uint64_t hash);
+/* The ready specialization for the same types whose facts the call has too, held; NULL: none.
+ * variants: how many there are for the same types. Lock-free. */
+kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants);
+/* Queues the compilation unless it is under way or has failed: nobody waits for it. */
+void kj_improve_later(kj_call *call, uint64_t hash);
+/* Compiles and loads, or waits for whoever does; not held. Errors: those of the compiler. */
+kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
+                          kjit_specialization **specialization);
+/* Queues the compilation where there is none. NOT_READY: it is under way. Errors: those of the
+ * compiler, once. */
+kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
+                                kjit_specialization **specialization);
+/* The compilation of an entry that is PENDING, by whoever made it so; or its end without one. */
+kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry,
+                             kj_diagnostics *diagnostics);
+void kj_abandon_entry(kjit_specialization *entry);
+void kj_free_specializations(kjit_kernel *kernel);
+
+/* One compilation and its load into the specialization. */
+kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,
+                            kj_diagnostics *diagnostics);
+/* What the compiler is asked for, but for its stage the same however a specialization's code is
+ * wanted. */
+kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device *device,
+                                   const kj_signature *signature, kjit_stage stage);
+/* Whether code for a GPU, or for the CPU, has the stage; and the stages that only one of them has,
+ * for messages. */
+bool kj_has_stage(kjit_stage stage, bool is_gpu);
+const char *kj_own_stages(bool is_gpu);
+/* Of a specialization that nobody holds. */
+void kj_unload_code(kjit_specialization *specialization);
+void kj_free_texts(kjit_specialization *specialization);
+/* The newest PTX that the device's driver takes where that may be less than what the code needs,
+ * else 0: the compiler chooses. */
+uint32_t kj_limit_ptx(const kjit_device *device);
+
+/* ahead.c: a signature on a device; not held. Its diagnostics are the caller's. */
+kjit_status kj_specialize_signature(kjit_kernel *kernel, kjit_device *device, const char *signature,
+                                    kj_diagnostics *diagnostics,
+                                    kjit_specialization **specialization);
+/* Loads code again that was unloaded; held then. */
+kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagnostics);
+/* A signature as text: arguments, one for each parameter; bound has the compile-time ones. Errors:
+ * SYNTAX, TYPE, NAME, ARGUMENT. */
+kjit_status kj_read_signature(kjit_kernel *kernel, const char *text, kj_argument *arguments,
+                              kj_bound *bound, kj_diagnostics *diagnostics);
+/* The layer's part of a runtime. */
+kjit_status kj_open_code(kj_runtime *runtime, kj_diagnostics *diagnostics);
+
+#endif
