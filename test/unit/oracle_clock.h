@@ -150,7 +150,10 @@ static void oracle_trace(const char *format, ...)
   size_t at = oracle_result->trace_bytes, room = ORACLE_TRACE_BYTES - at;
   if (room < 512) return;
   va_start(arguments, format);
-  int length = vsnprintf(oracle_result->trace + at, room, format, arguments);
+  int length = 0;
+  if (oracle.is_threaded)
+    length = snprintf(oracle_result->trace + at, room, "%u| ", oracle_here.thread);
+  length += vsnprintf(oracle_result->trace + at + length, room - (size_t)length, format, arguments);
   va_end(arguments);
   if (length > 0 && (size_t)length < room) oracle_result->trace_bytes += (size_t)length;
 }
