@@ -260,7 +260,7 @@ static void read_number(ki_lexer *lexer)
   }
   if (radix == 10 && end - digits > 1 && *digits == '0')
     ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
-               "a leading 0 means octal elsewhere and nothing here: leave it out, or write `0x`");
+               "a leading 0 does not mean octal here: leave it out, or write `0x`");
   token->integer = read_integer(lexer, digits, end, radix);
 }
 

@@ -92,8 +92,9 @@ static ki_stmt *parse_let_or_var(ki_parser *parser)
   ki_type_expr *type = NULL;
   if (ki_at(parser, KJ_TOKEN_COLON)) {
     if (names.count > 1)
-      ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
-                    "a type stands behind one name only; several take the types of their values");
+      ki_fail_parse(
+        parser, ki_place(parser), KJIT_ERROR_SYNTAX,
+        "a type annotation is for one name only: several names take the types of their values");
     ki_advance(parser);
     type = ki_parse_type_expr(parser);
     ki_make_argument_type(parser, type);
@@ -373,7 +374,8 @@ static _Noreturn void refuse_statement(ki_parser *parser)
     sentence =
       "functions and structs are declared in the module, not in a block: is a `}` missing before?";
   if (kind == KJ_TOKEN_AT)
-    sentence = "the attribute of a loop stands before its block: `for i in range(4) @unroll { }`";
+    sentence =
+      "the attribute of a loop is written before its block: `for i in range(4) @unroll { }`";
   if (kind == KJ_TOKEN_LEFT_BRACE)
     sentence = "expected a statement, found `{`: blocks belong to `if`, `for` and `while`";
   if (kind == KJ_TOKEN_SEMICOLON) sentence = "expected a statement, found `;`";

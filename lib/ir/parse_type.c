@@ -229,7 +229,7 @@ ki_type_expr *ki_parse_type_expr(ki_parser *parser)
                       type->kind == KJ_TYPE_POINTER || (type->kind == KJ_TYPE_FIXED && type->rank);
   if (read_only && !is_reference)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
-                  "`const` before a type stands for arrays: `const f32[:]`");
+                  "`const` before a type is for arrays: `const f32[:]`");
   type->read_only = read_only;
   fix_element(parser, type);
   ki_leave(parser);

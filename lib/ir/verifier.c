@@ -221,7 +221,7 @@ static void verify_result(ki_verifier *v)
   if (function->is_kernel || function->is_extern || !needs_value) return;
   if (found.without) {
     ki_fail_verify(v, found.without->location, KJIT_ERROR_TYPE,
-                   "`%s` returns a value elsewhere and none here", function->decl->name);
+                   "`%s` returns a value elsewhere, but not here", function->decl->name);
     if (found.with) ki_note_verify(v, found.with->location, "here it returns a value");
   } else if (reaches_end(&function->body)) {
     ki_fail_verify(v, function->decl->location, KJIT_ERROR_TYPE,

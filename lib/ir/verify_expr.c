@@ -59,7 +59,7 @@ void ki_verify_expr(ki_verifier *v, ki_expr *expr, ki_role role)
   case KJ_EXPR_NAME: break;
   case KJ_EXPR_STRING:
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "a string is no value: it can only be printed");
+                   "a string can only be printed: it is not a value");
     break;
   case KJ_EXPR_DECL: ki_verify_decl(v, expr, role); break;
   case KJ_EXPR_BUILTIN: ki_verify_builtin(v, expr, role); break;
@@ -79,7 +79,7 @@ void ki_verify_expr(ki_verifier *v, ki_expr *expr, ki_role role)
   case KJ_EXPR_INDEX: verify_index(v, expr, role); break;
   case KJ_EXPR_SLICE:
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "a slice is no value: it stands in the index of an array");
+                   "a slice can only be used as an array index");
     break;
   case KJ_EXPR_FIELD: ki_verify_field(v, expr); break;
   case KJ_EXPR_TUPLE: ki_verify_exprs(v, &expr->args, KJ_ROLE_VALUE); break;

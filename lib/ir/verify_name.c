@@ -251,7 +251,7 @@ void ki_verify_builtin(ki_verifier *v, const ki_expr *expr, ki_role role)
                    "`%s` cannot be handed over as a func: declare a func that calls it", name);
   else if (!is_value && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "`%s` is a function: it stands before its arguments, `%s(%s)`", name, name,
+                   "`%s` is a function: write it before its arguments, `%s(%s)`", name, name,
                    builtin->most ? "..." : "");
   if (role == KJ_ROLE_ARGUMENT && !is_value)
     v->module->hands_over_writer |=

@@ -37,7 +37,7 @@ kt_var *kt_add_variable(kt_scope *s, kt_tvar_kind kind, const char *name, kjit_t
 {
   if (!s->instance)
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "only constants and arithmetic on them can stand here");
+            "only constants and arithmetic on them are allowed here");
   kt_var *var = kt_new_tvar(s->c, s->instance, kind, name, type, location);
   KJ_PUSH(s->arena, &s->levels, level);
   return var;

@@ -44,7 +44,7 @@ static kt_expr *bind_array(kt_scope *s, kt_expr *array, kjit_type annotation, co
   KJ_ASSERT(kt_is_array(s->c, array->type));
   const ki_type_info *info = ki_type(s->c->types, array->type);
   if (info->space != KJ_SPACE_GLOBAL)
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes an array in global memory: %s is none",
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` takes an array in global memory, got %s",
             param->name, kt_type_text(s->c, array->type));
   return kt_give_array_type(s, array, annotation);
 }
@@ -482,7 +482,7 @@ static kt_expr *infer_function_call(kt_scope *s, const ki_expr *expr, const ki_f
             "`%s` is a kernel: kernels are launched, only funcs are called", function->decl->name);
   if (!s->instance)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` cannot be called here: only constants and arithmetic on them can stand here",
+            "`%s` cannot be called here: only constants and arithmetic on them are allowed",
             function->decl->name);
   check_arguments(s, function, expr);
   binding b = { .call = expr, .function = function };

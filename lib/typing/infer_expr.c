@@ -250,7 +250,7 @@ static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
             "`%s` is a function: call it, or hand it to a parameter", decl->name);
   if (!s->meanings)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is not known at compile time: only constants can stand here", decl->name);
+            "`%s` is not known at compile time: only constants are allowed here", decl->name);
   const kt_meaning *meaning = &s->meanings[decl->index];
   s->guesses[decl->index].was_read = true;
   if (meaning->kind == KJ_MEANS_VALUE) {
@@ -305,13 +305,13 @@ static kt_expr *infer_kind(kt_scope *s, const ki_expr *expr)
   case KJ_EXPR_TUPLE: return infer_tuple(s, expr);
   case KJ_EXPR_STRING:
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "a string is not a value: strings stand in `assert`, `raise` and `print` only");
+            "a string is not a value: strings are for `assert`, `raise` and `print` only");
   case KJ_EXPR_TYPE:
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "a type is not a value: call it to convert, `f32(x)`");
   case KJ_EXPR_SLICE:
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "a slice is no value: it stands in the index of an array, `a[first:stop:step]`");
+            "a slice can only be used as an array index: `a[first:stop:step]`");
   default:
     kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` is not known",
             expr->name ? expr->name : "?");

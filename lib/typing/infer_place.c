@@ -236,8 +236,8 @@ static _Noreturn void fail_part(kt_scope *s, const ki_expr *expr, kjit_type whol
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "the parameter `%s` keeps its value: change a copy, `var copy = %s`", root->decl->name,
             root->decl->name);
-  kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this is a part of a value (%s) and no place",
-          kt_type_text(s->c, whole));
+  kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+          "this is a part of a value (%s), which cannot be assigned", kt_type_text(s->c, whole));
 }
 
 static void set_element(kt_scope *s, const ki_expr *expr, kt_expr *array, kt_exprs indices,
@@ -315,7 +315,7 @@ static void infer_field_target(kt_scope *s, const ki_expr *expr, target *t)
       kt_is_vector(s->c, type) && expr->name[1] && strspn(expr->name, "xyzw") == strlen(expr->name);
     if (are_lanes)
       kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-              "`.%s` is no place: assign one lane, or the whole vector", expr->name);
+              "`.%s` cannot be assigned: assign one lane, or the whole vector", expr->name);
     fail_field(s, expr, type);
   }
   if (t->value) {
@@ -393,7 +393,7 @@ static _Noreturn void fail_view(kt_scope *s, const ki_expr *expr, const kt_expr 
 {
   const ki_expr *base = expr->x;
   if (!kt_is_array(s->c, value->type))
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this is a value (%s) and no place",
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this is a value (%s), which cannot be assigned",
             kt_type_text(s->c, value->type));
   if (expr->kind == KJ_EXPR_FIELD)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`.%s` is an array (%s): assign its elements",
@@ -455,7 +455,7 @@ void kt_infer_place(kt_scope *s, const ki_expr *expr, kt_place *place)
   else if (expr->kind == KJ_EXPR_DECL) infer_name_place(s, expr, place);
   else
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "this is no place: a var, an element of an array or a field of these is");
+            "this cannot be assigned: only a var, an element of an array and a field of these can");
 }
 
 /* ---- reading and writing them ---- */

@@ -297,7 +297,7 @@ static void add_extent(kt_scope *s, kt_exprs *extents, kt_expr *value)
             kt_type_text(s->c, value->type));
   if (kt_is_constant(value) && value->integer < 0)
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-            "an extent of `reshape` is at least 0, got %s: none is found from the others",
+            "an extent of `reshape` is at least 0, got %s: no extent is computed from the others",
             kt_integer_text(s->arena, value->integer));
   KJ_PUSH(s->arena, extents, kt_keep_value(s, kt_convert(s, value, KJIT_INDEX, value->location)));
 }

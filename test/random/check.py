@@ -5,13 +5,9 @@ check.py --count 10000 --seed S: kernels S, S+1, ...; a failure prints the kerne
 """
 import argparse
 import itertools
-import math
-import multiprocessing.connection
 import os
 import re
-import secrets
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import numpy as np
@@ -20,6 +16,7 @@ import evaluate
 import far
 import generate
 import library
+import pool
 import records
 from language import Program, TypeMismatch
 from values import Ambiguous, FLOATS
@@ -147,89 +144,8 @@ class Libraries:
         return self.known[checks]
 
 
-def worker(options, first, count, step, out):
-    libraries = Libraries(options)
-    for seed in range(first, first + count * step, step):
-        out.send((seed, "begun", None))
-        try:
-            out.send((seed, *run_one(libraries, seed)))
-        except Exception as error:  # of this tool: a kernel that it generates and cannot evaluate
-            import traceback
-            out.send((seed, "failed", f"--- kernel {seed}\n{traceback.format_exc()}"))
-    out.send((None, "done", None))
-
-
-class Job:
-    """One process that works through every step-th kernel; started again behind a kernel that it did not survive."""
-
-    def __init__(self, options, first, count, step):
-        self.options, self.next, self.left, self.step = options, first, count, step
-        self.start()
-
-    def start(self):
-        self.pipe, end = multiprocessing.Pipe(False)
-        self.process = multiprocessing.get_context("fork").Process(target=worker, args=(self.options, self.next, self.left, self.step, end))
-        self.process.start()
-        end.close()
-        self.begun, self.since = None, time.monotonic()
-
-    def died(self, why):
-        """What to report; goes on behind it."""
-        self.process.kill()
-        self.process.join()
-        kernel, _ = generate.generate(self.begun, self.options.device) if self.begun is not None else (None, None)
-        text = describe(self.begun, kernel, [why]) if kernel else why
-        if kernel:
-            self.advance(self.begun)
-        else:
-            self.left = 0
-        if self.left:
-            self.start()
-        return self.begun, "failed", text
-
-    def advance(self, seed):
-        done = (seed - self.next) // self.step + 1
-        self.next, self.left = self.next + done * self.step, self.left - done
-
-
-def run(options, seed):
-    jobs = [Job(options, seed + k, (options.count - k + options.jobs - 1) // options.jobs, options.jobs) for k in range(min(options.jobs, options.count))]
-    counts, texts = {}, []
-    while jobs:
-        ready = multiprocessing.connection.wait([j.pipe for j in jobs], timeout=1)
-        for job in list(jobs):
-            message = None
-            if job.pipe in ready:
-                try:
-                    message = job.pipe.recv()
-                except EOFError:
-                    job.process.join()
-                    message = job.died(f"the process ended with {job.process.exitcode}")
-            elif time.monotonic() - job.since > options.timeout:
-                message = job.died(f"not done after {options.timeout} seconds")
-            if message is None:
-                continue
-            number, word, text = message
-            job.since = time.monotonic()
-            if word == "begun":
-                job.begun = number
-                continue
-            if number is not None and job.process.is_alive() and job.begun == number:
-                job.advance(number)
-                job.begun = None
-            if text:
-                texts.append(text)
-                print(text + "\n", flush=True)
-            if word != "done":
-                counts[word] = counts.get(word, 0) + 1
-            if word == "done" or job.left <= 0 and not job.process.is_alive():
-                job.process.join()
-                jobs.remove(job)
-        if len(texts) >= options.failures:
-            for job in jobs:
-                job.process.kill()
-            break
-    return counts, texts
+def describe_lost(seed, options, why):
+    return describe(seed, generate.generate(seed, options.device)[0], [why])
 
 
 def main():
@@ -238,23 +154,14 @@ def main():
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--checks", default="none", help="none, usual, all, names with commas, or each: in turn every check and every two")
     parser.add_argument("--debug", action="store_true", help="code that is not optimized")
-    parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=None, help="the number of the first kernel")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--failures", type=int, default=20, help="stop after so many")
-    parser.add_argument("--timeout", type=float, default=60, help="seconds a kernel may take")
+    pool.add_options(parser, 300)
     parser.add_argument("--print", action="store_true", help="only print the kernels")
     options = parser.parse_args()
-    seed = secrets.randbits(40) if options.seed is None else options.seed
     if options.print:
-        for number in range(seed, seed + options.count):
+        for number in range(options.seed, options.seed + options.count):
             print(describe(number, generate.generate(number, options.device)[0], []))
         return 0
-    print(f"{options.count} kernels on {options.device} from --seed {seed}", flush=True)
-    start = time.monotonic()
-    counts, texts = run(options, seed)
-    print(f"{', '.join(f'{n} {word}' for word, n in sorted(counts.items()))}, {time.monotonic() - start:.1f} s, --seed {seed}")
-    return 1 if texts else 0
+    return pool.run(options, f"kernels on {options.device}", Libraries, run_one, describe_lost)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import argparse
 import math
 import os
 import random
-import secrets
 import struct
 import sys
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from language import TypeMismatch, arithmetic, is_float, promote
 import library
+import pool
 from values import BITS, FLOATS, INTEGERS, SIGNED, limits
 
 FORMAT = {"f16": "<e", "f32": "<f", "f64": "<d"}
@@ -249,31 +249,27 @@ class Runner(library.Library):
         return None
 
 
+def start(options):
+    return Runner(options.libdir, options.device, (), options.debug)
+
+
+def run_one(runner, seed):
+    case = Case(seed)
+    try:
+        wrong = runner.check(case)
+    except library.Failure as failure:
+        wrong = str(failure)
+    return ("failed", case.describe(wrong)) if wrong else ("right", None)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--libdir", default=os.environ.get("KJIT_LIBDIR", "."), help="the folder of libkjit.so")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--debug", action="store_true", help="code that is not optimized")
-    parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=None, help="the number of the first case")
-    parser.add_argument("--failures", type=int, default=10, help="stop after so many")
+    pool.add_options(parser, 300)
     options = parser.parse_args()
-    seed = secrets.randbits(40) if options.seed is None else options.seed
-    runner, failed, done = Runner(options.libdir, options.device, (), options.debug), 0, 0
-    for number in range(seed, seed + options.count):
-        case = Case(number)
-        try:
-            wrong = runner.check(case)
-        except library.Failure as failure:
-            wrong = str(failure)
-        done += 1
-        if wrong:
-            failed += 1
-            print(case.describe(wrong), flush=True)
-            if failed == options.failures:
-                break
-    print(f"{done - failed} of {done} cases right, --seed {seed}")
-    return failed > 0
+    return pool.run(options, f"cases on {options.device}", start, run_one, lambda seed, _, why: Case(seed).describe(why))
 
 
 if __name__ == "__main__":

@@ -419,7 +419,12 @@ class Translator(parts.Translation, records.Translation):
             t = self.env[t[1]].element
         if is_weak(e.ty) and e.arms:
             raise TypeMismatch("weak choice")
-        return Typed(t, to_type(e, t), is_const=e.is_const)
+        return Typed(t, self.narrowed(e, t), is_const=e.is_const)
+
+    def narrowed(self, e, t):
+        """As to_type."""
+        is_open = t in FLOATS and e.ty in FLOATS and PRECISION[t] < PRECISION[e.ty] and not self.program.is_strict
+        return f"round_open({e.py}, '{t}')" if is_open else to_type(e, t)
 
     def expr_bitcast(self, t, x):
         e = self.expr(x)
@@ -616,7 +621,7 @@ class Translator(parts.Translation, records.Translation):
     def store(self, e, t):
         if is_float(e.ty) and not is_float(t):
             raise TypeMismatch("store")
-        return to_type(e, t)
+        return self.narrowed(e, t)
 
     def stmt_var(self, s, _):
         name, annotation, e = s[1], s[2], self.expr(s[3])

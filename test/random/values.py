@@ -141,6 +141,12 @@ def fmul_open(a, b, name):
     return product if exact else Inexact(product)
 
 
+def round_open(x, name):
+    """A conversion to a narrower float: what is rounded may be a product that is fused."""
+    rounded = ROUND[name](x)
+    return Inexact(rounded) if rounded != x and x - x == 0 else rounded
+
+
 def fneg(a): return Inexact(-a) if type(a) is Inexact else -a
 
 
