@@ -51,6 +51,7 @@ void kl_note_place(kl_lowering *l, LLVMValueRef access)
 
 void kl_assert_fact(kl_lowering *l, LLVMValueRef holds, LLVMValueRef value, const char *fact)
 {
+  KJ_ASSERT(LLVMTypeOf(holds) == l->i1 && LLVMTypeOf(value) == l->i64);
   if (!kl_asserts_facts(l) || LLVMIsPoison(holds)) return;
   if (LLVMIsAConstantInt(holds) && !LLVMIsNull(holds)) return;
   const char *place = place_text(l),
@@ -99,6 +100,7 @@ static bool is_argument(kl_lowering *l, uint32_t argument)
 /* The bytes [low, high) that an array argument's elements are. */
 static void find_ends(kl_lowering *l, const kt_var *param)
 {
+  KJ_ASSERT(param->argument < l->c->request->signature->count);
   LLVMBuilderRef b = l->builder;
   kl_array_value array = kl_get_array(l, param);
   const ki_type_info *info = ki_type(l->c->types, param->type);
@@ -130,6 +132,7 @@ static const char *name_of(kl_lowering *l, uint32_t argument)
 
 static void assert_relation(kl_lowering *l, uint32_t a, uint32_t b)
 {
+  KJ_ASSERT(a != b);
   const kj_signature *signature = l->c->request->signature;
   LLVMValueRef *x = &l->argument_ends[2 * a], *y = &l->argument_ends[2 * b];
   int relation =

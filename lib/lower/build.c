@@ -20,15 +20,18 @@ static bool is_type(LLVMValueRef value, LLVMTypeRef type) { return LLVMTypeOf(va
 
 LLVMValueRef kl_as_i64(kl_lowering *l, LLVMValueRef value)
 {
+  KJ_ASSERT(is_type(value, l->i64) || is_type(value, l->i32));
   return is_type(value, l->i64) ? value : LLVMBuildSExt(l->builder, value, l->i64, "");
 }
 LLVMValueRef kl_as_i32(kl_lowering *l, LLVMValueRef value)
 {
+  KJ_ASSERT(is_type(value, l->i64) || is_type(value, l->i32));
   return is_type(value, l->i32) ? value : LLVMBuildTrunc(l->builder, value, l->i32, "");
 }
 
 LLVMValueRef kl_extend_position(kl_lowering *l, LLVMValueRef value)
 {
+  KJ_ASSERT(is_type(value, l->i64) || is_type(value, l->i32));
   if (is_type(value, l->i64)) return value;
   LLVMValueRef wide = LLVMBuildZExt(l->builder, value, l->i64, "");
   if (LLVMIsAZExtInst(wide)) LLVMSetNNeg(wide, true);
@@ -39,6 +42,7 @@ LLVMValueRef kl_extend_position(kl_lowering *l, LLVMValueRef value)
 
 LLVMBasicBlockRef kl_new_block(kl_lowering *l, const char *name)
 {
+  KJ_ASSERT(l->function);
   return LLVMAppendBasicBlockInContext(l->context, l->function, name);
 }
 void kl_move_to(kl_lowering *l, LLVMBasicBlockRef block)
@@ -57,6 +61,7 @@ void kl_branch(kl_lowering *l, LLVMBasicBlockRef block)
 
 LLVMValueRef kl_alloca(kl_lowering *l, LLVMTypeRef type, const char *name)
 {
+  KJ_ASSERT(l->alloca_end);
   LLVMBasicBlockRef at = LLVMGetInsertBlock(l->builder);
   /* positioning takes that of the instruction there */
   LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(l->builder);
@@ -95,6 +100,7 @@ LLVMValueRef kl_intrinsic2(kl_lowering *l, const char *name, LLVMValueRef x, LLV
 
 unsigned kl_sync_scope(kl_lowering *l, ki_memory_scope scope)
 {
+  KJ_ASSERT(l->target->scopes[scope]);
   const char *name = l->target->scopes[scope];
   return LLVMGetSyncScopeID(l->context, name, strlen(name));
 }
@@ -114,6 +120,7 @@ LLVMValueRef kl_try_native(kl_lowering *l, const char *name, uint32_t least_arch
 
 static LLVMAttributeRef make_attribute(kl_lowering *l, const char *name, uint64_t value)
 {
+  KJ_ASSERT(LLVMGetEnumAttributeKindForName(name, strlen(name))); /* LLVM knows it */
   return LLVMCreateEnumAttribute(l->context, LLVMGetEnumAttributeKindForName(name, strlen(name)),
                                  value);
 }
@@ -132,6 +139,7 @@ void kl_add_call_attribute(kl_lowering *l, LLVMValueRef call, const char *name)
 
 LLVMValueRef kl_fast(kl_lowering *l, LLVMValueRef value)
 {
+  KJ_ASSERT(l->frame);
   if (!LLVMIsAInstruction(value) || !LLVMCanValueUseFastMathFlags(value)) return value;
   const kt_instance *instance = l->frame->instance;
   if (instance->is_fastmath) {
@@ -158,6 +166,7 @@ LLVMMetadataRef kl_metadata_int(kl_lowering *l, int64_t value)
 void kl_set_metadata(kl_lowering *l, LLVMValueRef instruction, const char *kind,
                      LLVMMetadataRef metadata)
 {
+  KJ_ASSERT(metadata && LLVMIsAInstruction(instruction));
   LLVMSetMetadata(instruction, LLVMGetMDKindIDInContext(l->context, kind, (unsigned)strlen(kind)),
                   LLVMMetadataAsValue(l->context, metadata));
 }
@@ -221,6 +230,7 @@ unsigned kl_address_space(kl_lowering *l, ki_space space)
 
 static LLVMTypeRef integer_type(kl_lowering *l, uint32_t bytes)
 {
+  KJ_ASSERT(bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
   return bytes == 1 ? l->i8 : bytes == 2 ? l->i16 : bytes == 4 ? l->i32 : l->i64;
 }
 
@@ -244,6 +254,7 @@ static LLVMTypeRef struct_of(kl_lowering *l, LLVMTypeRef *items, uint32_t count)
 /* pointer, extents, strides; static arrays are a pointer only */
 static LLVMTypeRef packed_array_type(kl_lowering *l, const ki_type_info *info)
 {
+  KJ_ASSERT(info->class_ == KJ_CLASS_ARRAY && info->rank <= KJ_MAX_RANK);
   LLVMTypeRef items[1 + 2 * KJ_MAX_RANK];
   uint32_t count = 0;
   items[count++] = LLVMPointerTypeInContext(l->context, kl_address_space(l, info->space));
@@ -268,6 +279,7 @@ LLVMTypeRef kl_register_type(kl_lowering *l, kjit_type type)
 
 LLVMValueRef kl_pack_array(kl_lowering *l, const kl_array_value *array)
 {
+  KJ_ASSERT(array->pointer);
   const ki_type_info *info = info_of(l, array->type);
   LLVMValueRef packed = LLVMGetPoison(packed_array_type(l, info));
   packed = LLVMBuildInsertValue(l->builder, packed, array->pointer, 0, "");
@@ -295,12 +307,14 @@ static void set_static_shape(kl_lowering *l, const ki_type_info *info, kl_array_
 
 bool kl_is_unit_stride(const ki_type_info *info, uint32_t dimension)
 {
+  KJ_ASSERT(dimension < info->rank);
   return (info->layout == KJIT_LAYOUT_C && dimension + 1 == info->rank) ||
          (info->layout == KJIT_LAYOUT_F && dimension == 0);
 }
 
 kl_array_value kl_unpack_array(kl_lowering *l, kjit_type type, LLVMValueRef packed)
 {
+  KJ_ASSERT(LLVMGetTypeKind(LLVMTypeOf(packed)) == LLVMStructTypeKind);
   const ki_type_info *info = info_of(l, type);
   kl_array_value array = { .type = type,
                            .pointer = LLVMBuildExtractValue(l->builder, packed, 0, ""),
@@ -333,6 +347,7 @@ uint32_t kl_object_of_type(kl_lowering *l, kjit_type type)
 
 kl_array_value kl_static_array(kl_lowering *l, kjit_type type, LLVMValueRef pointer)
 {
+  KJ_ASSERT(info_of(l, type)->is_static);
   kl_array_value array = { .type = type, .pointer = pointer, .object = kl_object_of_type(l, type) };
   set_static_shape(l, info_of(l, type), &array);
   return array;
@@ -349,11 +364,13 @@ static bool is_bool(kl_lowering *l, kjit_type type)
 
 LLVMValueRef kl_to_memory(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
+  KJ_ASSERT(LLVMTypeOf(value) == kl_register_type(l, type));
   return is_bool(l, type) ? LLVMBuildZExt(l->builder, value, kl_memory_type(l, type), "") : value;
 }
 
 LLVMValueRef kl_from_memory(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
+  KJ_ASSERT(kl_is_composed_type(l, type) || LLVMTypeOf(value) == kl_memory_type(l, type));
   return is_bool(l, type)
            ? LLVMBuildICmp(l->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "")
            : value;
@@ -361,6 +378,7 @@ LLVMValueRef kl_from_memory(kl_lowering *l, kjit_type type, LLVMValueRef value)
 
 static LLVMValueRef float_of_bf16(kl_lowering *l, LLVMValueRef bits)
 {
+  KJ_ASSERT(is_type(bits, l->i16));
   LLVMValueRef wide =
     LLVMBuildShl(l->builder, LLVMBuildZExt(l->builder, bits, l->i32, ""), kl_const32(l, 16), "");
   return LLVMBuildBitCast(l->builder, wide, l->f32, "");
@@ -370,6 +388,7 @@ static LLVMValueRef float_of_bf16(kl_lowering *l, LLVMValueRef bits)
  * stays one: its quiet bit is set, since its upper bits may be 0. */
 static LLVMValueRef bf16_of_float(kl_lowering *l, LLVMValueRef value)
 {
+  KJ_ASSERT(is_type(value, l->f32));
   LLVMBuilderRef b = l->builder;
   LLVMValueRef bits = LLVMBuildBitCast(b, value, l->i32, "");
   LLVMValueRef odd =

@@ -43,6 +43,7 @@ void kl_plan_calls(kl_lowering *l)
 
 bool kl_is_inlined(kl_lowering *l, const kt_instance *instance)
 {
+  KJ_ASSERT(instance->id < l->c->instances.count && l->calls);
   const struct kl_call_plan *plan = &l->calls[instance->id];
   const ki_attributes *attributes = &instance->function->attributes;
   bool is_asked = ki_get_attribute(attributes, KJ_ATTRIBUTE_INLINE) != NULL;
@@ -105,6 +106,7 @@ static bool has_plain_return(kl_lowering *l, const kt_instance *instance)
 
 static result lower_plain_body(kl_lowering *l, const kt_instance *instance, bool wants_array)
 {
+  KJ_ASSERT(instance->body.count);
   kt_stmts before = instance->body;
   before.count--;
   kl_lower_stmts(l, &before);
@@ -132,6 +134,7 @@ static result lower_body_with_exits(kl_lowering *l, const kt_instance *instance,
 
 static result inline_call(kl_lowering *l, const kt_expr *expr, bool wants_array)
 {
+  KJ_ASSERT(expr->args.count == expr->instance->params.count);
   const kt_instance *instance = expr->instance;
   kl_frame *frame = make_frame(l, instance);
   for (size_t i = 0; i < expr->args.count; i++)
@@ -176,6 +179,7 @@ static LLVMValueRef make_stack_limit(kl_lowering *l)
 
 static void check_stack(kl_lowering *l, const kt_instance *instance)
 {
+  KJ_ASSERT(l->stack_limit);
   const ki_decl *decl = instance->function->decl;
   const char *message =
     kj_format(l->c->arena,
@@ -200,6 +204,7 @@ static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance)
 
 static LLVMValueRef function_of(kl_lowering *l, const kt_instance *instance)
 {
+  KJ_ASSERT(instance->id < l->c->instances.count && !instance->function->is_extern);
   LLVMValueRef *function = &l->functions[instance->id];
   if (*function) return *function;
   *function = LLVMAddFunction(l->module, instance->symbol, function_type(l, instance));
@@ -214,6 +219,7 @@ static LLVMValueRef function_of(kl_lowering *l, const kt_instance *instance)
 
 static LLVMValueRef call_function(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == expr->instance->params.count);
   const kt_instance *instance = expr->instance;
   LLVMValueRef *args = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef, expr->args.count + 2);
   unsigned count = 0;
@@ -244,6 +250,7 @@ static void bind_parameters(kl_lowering *l, const kt_instance *instance)
 
 static void lower_function(kl_lowering *l, const kt_instance *instance)
 {
+  KJ_ASSERT(l->functions[instance->id]);
   l->function = l->functions[instance->id];
   l->frame = make_frame(l, instance);
   l->loop = NULL;
@@ -268,6 +275,7 @@ void kl_lower_pending(kl_lowering *l)
 
 LLVMValueRef kl_lower_call(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_CALL);
   if (expr->instance->function->is_extern) return kl_call_extern(l, expr);
   return kl_is_inlined(l, expr->instance) ? inline_call(l, expr, false).value
                                           : call_function(l, expr);
@@ -275,6 +283,7 @@ LLVMValueRef kl_lower_call(kl_lowering *l, const kt_expr *expr)
 
 kl_array_value kl_lower_array_call(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_CALL && kl_is_array_type(l, expr->type));
   return kl_is_inlined(l, expr->instance) ? inline_call(l, expr, true).array
                                           : kl_unpack_array(l, expr->type, call_function(l, expr));
 }
@@ -282,6 +291,7 @@ kl_array_value kl_lower_array_call(kl_lowering *l, const kt_expr *expr)
 /* The kernel's own frame, with its parameters bound to what the target made of the plan. */
 static void bind_kernel_array(kl_lowering *l, const kt_var *param)
 {
+  KJ_ASSERT(param->kind == KJ_V_PARAM);
   kl_array_value array = { .type = param->type, .object = 1 + param->argument, .is_whole = true };
   const ki_type_info *info = ki_type(l->c->types, param->type);
   array.pointer = LLVMGetPoison(LLVMPointerTypeInContext(l->context, l->target->global_space));
@@ -318,8 +328,10 @@ static LLVMValueRef bind_value(kl_lowering *l, kjit_type type, uint32_t argument
   bool is_pointer = ki_type(l->c->types, type)->class_ == KJ_CLASS_POINTER;
   if (is_pointer || !kl_is_composed_type(l, type)) {
     while (l->parameters.items[*at].parameter.argument != argument ||
-           l->parameters.items[*at].parameter.kind != KJ_PARAMETER_SCALAR)
+           l->parameters.items[*at].parameter.kind != KJ_PARAMETER_SCALAR) {
       ++*at;
+      KJ_ASSERT(*at < l->parameters.count);
+    }
     LLVMValueRef value = kl_from_memory(l, type, l->parameters.items[(*at)++].value);
     return is_pointer ? as_generic(l, value) : value;
   }
@@ -342,6 +354,7 @@ static bool is_planned(kl_lowering *l, uint32_t argument)
 
 static void bind_kernel_scalar(kl_lowering *l, const kt_var *param)
 {
+  KJ_ASSERT(param->kind == KJ_V_PARAM);
   if (kl_is_composed_type(l, param->type)) {
     size_t at = 0;
     if (is_planned(l, param->argument))

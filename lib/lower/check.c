@@ -32,6 +32,7 @@ static LLVMValueRef size_of_memory(kl_lowering *l)
 /* Behind the block's memory, on a cache line: runtime/launch/launch.c makes room for it there. */
 static LLVMValueRef find_watch(kl_lowering *l)
 {
+  KJ_ASSERT(kl_is_watched(l));
   enum { LINE = 64 };
   LLVMBuilderRef b = l->builder;
   LLVMValueRef end = LLVMBuildAdd(b, size_of_memory(l), kl_const64(l, LINE - 1), "");
@@ -140,6 +141,7 @@ static void watch_parts(kl_lowering *l, kj_location location, const kl_array_val
 void kl_watch_access_at(kl_lowering *l, kj_location location, const kl_array_value *array,
                         LLVMValueRef pointer, uint32_t how)
 {
+  KJ_ASSERT(kl_is_watched(l));
   watch_parts(l, location, array, pointer, ki_type(l->c->types, array->type)->element, 0,
               describe(l, array, how));
 }
@@ -304,6 +306,7 @@ static void begin_shared_failure(kl_lowering *l)
 
 static void share_failure(kl_lowering *l, LLVMValueRef site, LLVMValueRef *values)
 {
+  KJ_ASSERT(l->target->shares_failures);
   begin_shared_failure(l);
   LLVMBasicBlockRef here = LLVMGetInsertBlock(l->builder);
   LLVMBuildBr(l->builder, l->failure_block);
@@ -313,6 +316,7 @@ static void share_failure(kl_lowering *l, LLVMValueRef site, LLVMValueRef *value
 
 void kl_build_failure(kl_lowering *l, const kl_failure *failure)
 {
+  KJ_ASSERT(failure->count <= 2);
   if (!l->failure_record) { /* nobody to tell */
     kl_intrinsic(l, "llvm.trap", NULL, 0, NULL, 0);
     LLVMBuildUnreachable(l->builder);
@@ -374,6 +378,7 @@ void kl_fail_if(kl_lowering *l, LLVMValueRef condition, const kl_failure *failur
 
 void kl_lower_fail(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_FAIL && stmt->indices.count <= 2);
   kl_failure failure = { .kind = stmt->failure,
                          .location = stmt->location,
                          .message = stmt->message,
@@ -401,12 +406,14 @@ static kl_failure describe_index(const kt_expr *index, LLVMValueRef value, LLVMV
 
 static LLVMValueRef is_outside(kl_lowering *l, LLVMValueRef value, LLVMValueRef extent)
 {
+  KJ_ASSERT(LLVMTypeOf(value) == LLVMTypeOf(extent));
   return LLVMBuildICmp(l->builder, LLVMIntUGE, value, extent, "");
 }
 
 void kl_check_index(kl_lowering *l, kl_check check, const kt_expr *index, LLVMValueRef value,
                     LLVMValueRef extent)
 {
+  KJ_ASSERT(check != KJ_CHECK_NONE);
   kl_failure failure = describe_index(index, value, extent);
   failure.is_asserted = check == KJ_CHECK_ASSERTED;
   kl_fail_if(l, is_outside(l, value, extent), &failure);
@@ -416,6 +423,7 @@ void kl_check_index(kl_lowering *l, kl_check check, const kt_expr *index, LLVMVa
 static void check_together(kl_lowering *l, const kt_exprs *indices, LLVMValueRef const *values,
                            LLVMValueRef const *extents)
 {
+  KJ_ASSERT(indices->count > 1 && indices->count <= KJ_MAX_RANK);
   LLVMValueRef outside[KJ_MAX_RANK], any = NULL;
   for (size_t i = 0; i < indices->count; i++) {
     outside[i] = is_outside(l, values[i], extents[i]);
@@ -445,6 +453,7 @@ void kl_check_indices(kl_lowering *l, kl_check check, const kt_exprs *indices,
 /* The first and the last element of a slice that has any. */
 void kl_check_slice(kl_lowering *l, const kl_slice *slice)
 {
+  KJ_ASSERT(LLVMTypeOf(slice->first) == l->i64 && LLVMTypeOf(slice->count) == l->i64);
   LLVMBuilderRef b = l->builder;
   LLVMValueRef last = LLVMBuildSub(b, slice->count, kl_const64(l, 1), "");
   if (slice->step) last = LLVMBuildMul(b, last, slice->step, "");
@@ -476,6 +485,7 @@ static LLVMValueRef is_zero(kl_lowering *l, kjit_type type, LLVMValueRef value)
 static void check_complex_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type,
                                   LLVMValueRef x, LLVMValueRef y)
 {
+  KJ_ASSERT(kl_is_complex_type(l, type));
   kjit_type part = kl_part_of(l, type);
   LLVMValueRef is_real_zero = is_zero(l, part, kl_get_part(l, type, y, 0)),
                is_other_zero = is_zero(l, part, kl_get_part(l, type, y, 1));

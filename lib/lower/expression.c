@@ -4,6 +4,7 @@
 
 static LLVMValueRef const_value(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_CONST);
   LLVMTypeRef type = kl_register_type(l, expr->type);
   if (!kl_is_float_type(l, expr->type) || expr->type == KJIT_BF16)
     return LLVMConstInt(type, (uint64_t)expr->integer, true);
@@ -24,6 +25,7 @@ static LLVMValueRef lower_var(kl_lowering *l, const kt_expr *expr)
 
 static LLVMValueRef lower_unary(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_UNARY);
   if (kl_part_of(l, expr->type) != expr->type)
     return kl_build_unary_parts(l, expr->op, expr->type, kl_lower_expr(l, expr->x));
   if (expr->op == KJIT_NOT) return LLVMBuildNot(l->builder, kl_lower_condition(l, expr->x), "");
@@ -37,6 +39,7 @@ static LLVMValueRef lower_unary(kl_lowering *l, const kt_expr *expr)
 
 static LLVMValueRef lower_binary(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_BINARY);
   LLVMValueRef x = kl_lower_expr(l, expr->x), y = kl_lower_expr(l, expr->y);
   kl_check_divisor(l, expr, expr->type, x, y);
   if (expr->op == KJIT_POW && expr->y->type != expr->type)
@@ -46,6 +49,7 @@ static LLVMValueRef lower_binary(kl_lowering *l, const kt_expr *expr)
 
 static LLVMValueRef lower_compare(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_COMPARE);
   bool is_narrow = expr->x->is_narrow && expr->y->is_narrow;
   if (is_narrow) {
     LLVMValueRef x = kl_lower_index32(l, expr->x), y = kl_lower_index32(l, expr->y);
@@ -96,6 +100,7 @@ bool kl_is_straight(kl_lowering *l, const kt_expr *expr)
 static LLVMValueRef make_phi(kl_lowering *l, LLVMValueRef x, LLVMBasicBlockRef x_from,
                              LLVMValueRef y, LLVMBasicBlockRef y_from)
 {
+  KJ_ASSERT(LLVMTypeOf(x) == LLVMTypeOf(y));
   LLVMValueRef phi = LLVMBuildPhi(l->builder, LLVMTypeOf(x), "");
   LLVMAddIncoming(phi, &x, &x_from, 1);
   LLVMAddIncoming(phi, &y, &y_from, 1);
@@ -104,6 +109,7 @@ static LLVMValueRef make_phi(kl_lowering *l, LLVMValueRef x, LLVMBasicBlockRef x
 
 static LLVMValueRef lower_logic(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_LOGIC);
   bool is_or = expr->op == KJIT_OR;
   LLVMValueRef x = kl_lower_condition(l, expr->x), decided = LLVMConstInt(l->i1, is_or, false);
   if (kl_is_straight(l, expr)) {
@@ -125,6 +131,7 @@ static LLVMValueRef lower_logic(kl_lowering *l, const kt_expr *expr)
 
 static LLVMValueRef lower_cond(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_COND);
   LLVMValueRef condition = kl_lower_condition(l, expr->x);
   if (kl_is_straight(l, expr)) {
     LLVMValueRef y = kl_lower_expr(l, expr->y), z = kl_lower_expr(l, expr->z);
@@ -154,6 +161,7 @@ LLVMValueRef kl_lower_condition(kl_lowering *l, const kt_expr *expr)
 
 static LLVMValueRef lower_load(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_LOAD);
   kl_array_value array = kl_lower_array(l, expr->x);
   LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->args, kl_check_of_expr(l, expr));
   if (expr->is_watched) kl_watch_access_at(l, expr->location, &array, pointer, KJ_WATCH_READ);
@@ -162,6 +170,7 @@ static LLVMValueRef lower_load(kl_lowering *l, const kt_expr *expr)
 
 static LLVMValueRef lower_extent(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_EXTENT || expr->kind == KJ_T_STRIDE);
   kl_array_value array = kl_lower_array(l, expr->x);
   return expr->kind == KJ_T_EXTENT ? kl_extent(l, &array, expr->dimension)
                                    : kl_stride(l, &array, expr->dimension);
@@ -169,6 +178,7 @@ static LLVMValueRef lower_extent(kl_lowering *l, const kt_expr *expr)
 
 static LLVMValueRef lower_builtin(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_BUILTIN);
   bool is_complex = expr->args.count &&
                     kl_is_complex_type(l, expr->args.items[expr->args.count - 1]->type) &&
                     !(expr->builtin->flags & (KJ_WARP | KJ_PLACE));

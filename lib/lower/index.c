@@ -29,6 +29,7 @@ static LLVMValueRef no_wrap(LLVMValueRef value, bool holds)
 static LLVMValueRef exact32(kl_lowering *l, const kt_expr *expr, LLVMValueRef value, LLVMValueRef x,
                             LLVMValueRef y)
 {
+  KJ_ASSERT(expr->is_narrow);
   if (kl_asserts_facts(l))
     kl_assert_range(l, expr->range, KJIT_I64,
                     kl_build_binary(l, expr->op, KJIT_I64, kl_as_i64(l, x), kl_as_i64(l, y),
@@ -44,6 +45,7 @@ static LLVMValueRef asserted(kl_lowering *l, const kt_expr *expr, LLVMValueRef v
 
 static LLVMValueRef binary32(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_BINARY);
   LLVMBuilderRef b = l->builder;
   bool is_exact = expr->is_narrow && are_narrow(expr->x, expr->y);
   switch (KJ_AMONG(expr->op)) {
@@ -82,6 +84,7 @@ static LLVMValueRef binary32(kl_lowering *l, const kt_expr *expr)
 
 static LLVMValueRef convert32(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_CONVERT);
   if (!is_integer(l, expr->x->type)) return NULL;
   if (kl_asserts_facts(l) && expr->is_narrow) return NULL; /* all of the operand is looked at */
   if (kl_scalar_bytes(l, expr->x->type) >= 4) return kl_lower_index32(l, expr->x);
@@ -90,6 +93,7 @@ static LLVMValueRef convert32(kl_lowering *l, const kt_expr *expr)
 
 static LLVMValueRef extent32(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_EXTENT || expr->kind == KJ_T_STRIDE);
   kl_array_value array = kl_lower_array(l, expr->x);
   LLVMValueRef value =
     expr->kind == KJ_T_EXTENT ? array.extents[expr->dimension] : array.strides[expr->dimension];
@@ -134,6 +138,7 @@ LLVMValueRef kl_lower_index32(kl_lowering *l, const kt_expr *expr)
 
 LLVMValueRef kl_extent(kl_lowering *l, const kl_array_value *array, uint32_t dimension)
 {
+  KJ_ASSERT(dimension < ki_type(l->c->types, array->type)->rank);
   if (array->extents[dimension]) return kl_as_i64(l, array->extents[dimension]);
   const ki_type_info *info = ki_type(l->c->types, array->type);
   /* an argument's: the plan found no use of the result */
@@ -143,6 +148,7 @@ LLVMValueRef kl_extent(kl_lowering *l, const kl_array_value *array, uint32_t dim
 
 LLVMValueRef kl_stride(kl_lowering *l, const kl_array_value *array, uint32_t dimension)
 {
+  KJ_ASSERT(dimension < ki_type(l->c->types, array->type)->rank);
   return array->strides[dimension] ? kl_as_i64(l, array->strides[dimension])
                                    : LLVMGetPoison(l->i64);
 }
@@ -161,6 +167,7 @@ static LLVMValueRef scaled(kl_lowering *l, const kl_array_value *array, LLVMValu
   /* of a view: the stride may be one that was not asked for */
   if (LLVMIsAConstantInt(index) && LLVMIsNull(index)) return index;
   LLVMValueRef stride = array->strides[dimension];
+  KJ_ASSERT(stride); /* lower/parameter.c has found that it is needed */
   if (is_one(stride)) return index;
   stride = LLVMTypeOf(index) == l->i32 ? kl_as_i32(l, stride) : kl_as_i64(l, stride);
   return no_wrap(LLVMBuildMul(l->builder, index, stride, ""), true);
@@ -180,6 +187,7 @@ static LLVMValueRef step_to(kl_lowering *l, LLVMTypeRef type, LLVMValueRef point
 LLVMValueRef kl_element_pointer_at(kl_lowering *l, const kl_array_value *array,
                                    LLVMValueRef const *indices, uint32_t count)
 {
+  KJ_ASSERT(count <= KJ_MAX_RANK);
   LLVMTypeRef type = kl_memory_type(l, ki_type(l->c->types, array->type)->element);
   LLVMValueRef pointer = array->pointer, sum = NULL;
   for (uint32_t d = 0; d < count; d++) {
@@ -214,6 +222,7 @@ static LLVMValueRef lower_index(kl_lowering *l, const kt_expr *index, bool is_sm
  * seen to be neighbours. */
 static LLVMValueRef vector_pointer(kl_lowering *l, const kl_array_value *array)
 {
+  KJ_ASSERT(l->vector_variable && l->vector_step < l->vector_count);
   LLVMTypeRef type = kl_memory_type(l, ki_type(l->c->types, array->type)->element);
   LLVMValueRef base =
                  LLVMBuildInBoundsGEP2(l->builder, type, array->pointer, &l->vector_base, 1, ""),
@@ -232,6 +241,7 @@ bool kl_is_vector_access(kl_lowering *l, const kl_array_value *array, const kt_e
 LLVMValueRef kl_element_pointer(kl_lowering *l, const kl_array_value *array,
                                 const kt_exprs *indices)
 {
+  KJ_ASSERT(indices->count <= KJ_MAX_RANK);
   if (kl_is_vector_access(l, array, indices)) return vector_pointer(l, array);
   bool is_small = has_small_offsets(l, array);
   LLVMValueRef values[KJ_MAX_RANK];
@@ -269,6 +279,7 @@ static LLVMValueRef exact_pointer(kl_lowering *l, const kl_array_value *array,
 LLVMValueRef kl_checked_pointer(kl_lowering *l, const kl_array_value *array,
                                 const kt_exprs *indices, kl_check check)
 {
+  KJ_ASSERT(indices->count <= KJ_MAX_RANK);
   if (check == KJ_CHECK_NONE) return kl_element_pointer(l, array, indices);
   LLVMValueRef values[KJ_MAX_RANK], extents[KJ_MAX_RANK];
   lower_exact_indices(l, indices, values);
@@ -298,6 +309,7 @@ static LLVMValueRef multiply(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 
 static LLVMValueRef lower_part(kl_lowering *l, const kt_expr *view, int part)
 {
+  KJ_ASSERT(part >= 0 && (size_t)part < view->indices.count);
   const kt_expr *expr = view->indices.items[part];
   return expr->is_narrow && expr->kind != KJ_T_CONST ? kl_lower_index32(l, expr)
                                                      : kl_lower_expr(l, expr);
@@ -318,6 +330,7 @@ static void set_source_dimension(kl_lowering *l, const kt_expr *expr, const kl_a
 
 static void set_new_shape(kl_lowering *l, const kt_expr *expr, uint32_t rank, kl_array_value *view)
 {
+  KJ_ASSERT(expr->dimensions);
   for (uint32_t d = 0; d < rank; d++)
     view->extents[d] = lower_part(l, expr, expr->dimensions[d].extent);
   LLVMValueRef stride = kl_const64(l, 1);
@@ -353,6 +366,7 @@ static void check_kept(kl_lowering *l, const kt_expr *view, const kt_view_dimens
 static LLVMValueRef checked_start(kl_lowering *l, const kt_expr *view, const kl_array_value *array,
                                   uint32_t rank)
 {
+  KJ_ASSERT(kl_check_of_expr(l, view) != KJ_CHECK_NONE);
   LLVMValueRef values[KJ_MAX_RANK];
   lower_exact_indices(l, &view->args, values);
   uint32_t source_rank = ki_type(l->c->types, array->type)->rank;
@@ -369,6 +383,7 @@ static LLVMValueRef checked_start(kl_lowering *l, const kt_expr *view, const kl_
 
 kl_array_value kl_lower_view(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_VIEW);
   kl_array_value array = kl_lower_array(l, expr->x);
   const ki_type_info *info = ki_type(l->c->types, expr->type);
   kl_array_value view = { .type = expr->type };

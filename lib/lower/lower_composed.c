@@ -130,6 +130,7 @@ static bool is_whole(kl_lowering *l, kjit_type type)
 LLVMValueRef kl_load_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer, uint32_t alignment,
                            uint32_t object)
 {
+  KJ_ASSERT(alignment && (alignment & (alignment - 1)) == 0);
   if (is_whole(l, type)) {
     kl_assert_access(l, pointer, kl_scalar_bytes(l, type), alignment, object);
     LLVMValueRef load = LLVMBuildLoad2(l->builder, kl_memory_type(l, type), pointer, "");
@@ -163,6 +164,7 @@ static LLVMValueRef to_bytes(kl_lowering *l, kjit_type type, LLVMValueRef value)
 void kl_store_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer, LLVMValueRef value,
                     uint32_t alignment, uint32_t object)
 {
+  KJ_ASSERT(alignment && (alignment & (alignment - 1)) == 0);
   bool is_misaligned = alignment < kl_type_alignment(l, type);
   if (is_whole(l, type) && !(is_misaligned && info_of(l, type)->class_ == KJ_CLASS_VECTOR)) {
     kl_assert_access(l, pointer, kl_scalar_bytes(l, type), alignment, object);
@@ -186,6 +188,7 @@ void kl_store_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer, LLVMVa
 
 LLVMValueRef kl_lower_tuple(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_TUPLE);
   LLVMValueRef tuple = LLVMGetPoison(kl_register_type(l, expr->type));
   for (size_t i = 0; i < expr->args.count; i++)
     tuple = kl_set_part(l, expr->type, tuple, kl_lower_expr(l, expr->args.items[i]), (uint32_t)i);
@@ -194,6 +197,7 @@ LLVMValueRef kl_lower_tuple(kl_lowering *l, const kt_expr *expr)
 
 LLVMValueRef kl_lower_item(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_ITEM);
   return kl_get_part(l, expr->x->type, kl_lower_expr(l, expr->x), expr->dimension);
 }
 
@@ -224,6 +228,7 @@ static LLVMValueRef spill(kl_lowering *l, LLVMValueRef value, LLVMValueRef place
 
 LLVMValueRef kl_lower_element(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_ELEMENT);
   LLVMValueRef value = kl_lower_expr(l, expr->x), place = place_of(l, expr), slot;
   if (info_of(l, expr->x->type)->class_ == KJ_CLASS_VECTOR)
     return LLVMBuildExtractElement(l->builder, value, place, "");
@@ -236,6 +241,7 @@ LLVMValueRef kl_lower_element(kl_lowering *l, const kt_expr *expr)
 
 LLVMValueRef kl_lower_insert(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_INSERT);
   LLVMValueRef value = kl_lower_expr(l, expr->x), item = kl_lower_expr(l, expr->y), slot;
   if (expr->args.count == 0) return kl_set_part(l, expr->type, value, item, expr->dimension);
   LLVMValueRef place = place_of(l, expr);
@@ -252,6 +258,7 @@ LLVMValueRef kl_lower_insert(kl_lowering *l, const kt_expr *expr)
 
 kl_array_value kl_lower_member(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_MEMBER);
   kl_array_value array = kl_lower_array(l, expr->x);
   ki_component part =
     ki_get_component(l->c->types, info_of(l, array.type)->element, expr->dimension);
@@ -264,6 +271,7 @@ kl_array_value kl_lower_member(kl_lowering *l, const kt_expr *expr)
 /* Pointers are generic: they may have been taken of any memory. */
 LLVMValueRef kl_lower_address(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_ADDRESS);
   kl_array_value array = kl_lower_array(l, expr->x);
   LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->args, kl_check_of_expr(l, expr));
   if (LLVMGetPointerAddressSpace(LLVMTypeOf(pointer)) == 0) return pointer;
@@ -272,6 +280,7 @@ LLVMValueRef kl_lower_address(kl_lowering *l, const kt_expr *expr)
 
 kl_array_value kl_lower_pointed(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_POINTED);
   kl_array_value array = { .type = expr->type,
                            .pointer = kl_lower_expr(l, expr->x),
                            .object = kl_object_of_type(l, expr->type) };

@@ -41,6 +41,7 @@ static void set_types(kl_lowering *l)
 
 void kl_begin_body(kl_lowering *l)
 {
+  KJ_ASSERT(l->function);
   l->entry = kl_new_block(l, "entry");
   LLVMBasicBlockRef start = kl_new_block(l, "start");
   kl_move_to(l, l->entry);
@@ -52,6 +53,7 @@ void kl_begin_body(kl_lowering *l)
 
 LLVMValueRef kl_constant_pointer(kl_lowering *l, const kt_var *var)
 {
+  KJ_ASSERT(var->kind == KJ_V_CONST);
   if (var->lowered) return var->lowered;
   const ki_type_info *info = ki_type(l->c->types, var->type);
   LLVMTypeRef element = kl_memory_type(l, info->element);
@@ -102,6 +104,7 @@ static void lower_kernel(kl_lowering *l)
  * lines. */
 static void take_plan(kl_lowering *l)
 {
+  KJ_ASSERT(l->like);
   kl_lowering *like = l->like;
   for (size_t i = 0; i < like->parameters.count; i++)
     KJ_PUSH(l->c->arena, &l->parameters, like->parameters.items[i]);
@@ -131,6 +134,7 @@ static void plan(kl_lowering *l)
 
 void kl_give_tables_back(kl_lowering *l)
 {
+  KJ_ASSERT(l->like);
   l->like->failures = l->failures;
   l->like->prints = l->prints;
   l->failures = l->prints = (kj_buffer){ 0 };
@@ -138,6 +142,7 @@ void kl_give_tables_back(kl_lowering *l)
 
 void kl_lower(kl_lowering *l)
 {
+  KJ_ASSERT(!l->builder && l->module);
   l->builder = LLVMCreateBuilderInContext(l->context);
   l->kernel = l->c->instances.items[0];
   set_types(l);

@@ -92,6 +92,7 @@ static void put_parts(line *p, const ki_type_info *info, LLVMValueRef value)
 static void put_array(line *p, const ki_type_info *info, uint32_t dimension, LLVMValueRef value,
                       uint32_t *next)
 {
+  KJ_ASSERT(dimension < info->rank);
   put(p, "[");
   for (int64_t i = 0; i < info->extents[dimension]; i++) {
     if (i) put(p, ", ");
@@ -103,6 +104,7 @@ static void put_array(line *p, const ki_type_info *info, uint32_t dimension, LLV
 
 static void put_complex(line *p, const ki_type_info *info, kjit_type type, LLVMValueRef value)
 {
+  KJ_ASSERT(type == KJIT_C64 || type == KJIT_C128);
   (void)info;
   bool is_double = type == KJIT_C128;
   put_letter(p, is_double ? 'D' : 'F');
@@ -134,6 +136,7 @@ static void put_value(line *p, kjit_type type, LLVMValueRef value)
 
 static LLVMValueRef keep_words(kl_lowering *l, const line *p)
 {
+  KJ_ASSERT(p->count <= KJ_MOST_PRINT_WORDS);
   LLVMValueRef words = kl_alloca(l, LLVMArrayType2(l->i64, p->count ? p->count : 1), "printed");
   for (uint32_t i = 0; i < p->count; i++) {
     LLVMValueRef at = kl_const64(l, i);
@@ -145,6 +148,7 @@ static LLVMValueRef keep_words(kl_lowering *l, const line *p)
 
 void kl_lower_print(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_PRINT);
   enum { MOST_SITES = 65536 };
   line *p = KJ_NEW(l->c->arena, line);
   p->l = l;

@@ -29,6 +29,7 @@ LLVMMetadataRef kl_make_scope(kl_lowering *l, LLVMMetadataRef domain, const char
 
 static LLVMMetadataRef scope_of(kl_lowering *l, uint32_t argument)
 {
+  KJ_ASSERT(argument < l->c->request->signature->count);
   if (!l->domain) l->domain = kl_make_domain(l, "arguments");
   if (!l->scopes)
     l->scopes = KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, l->c->request->signature->count + 1);
@@ -47,6 +48,7 @@ static void set_list(kl_lowering *l, LLVMValueRef instruction, const char *kind,
 /* Only arguments that the kernel accesses take part: a relation to any other says nothing. */
 static uint32_t find_disjoint(kl_lowering *l, uint32_t argument, LLVMMetadataRef *items)
 {
+  KJ_ASSERT(argument < l->c->request->signature->count);
   const kj_signature *signature = l->c->request->signature;
   uint32_t count = 0;
   for (uint32_t a = 0; a < signature->count; a++) {
@@ -61,6 +63,7 @@ static uint32_t find_disjoint(kl_lowering *l, uint32_t argument, LLVMMetadataRef
 
 static void annotate_memory(kl_lowering *l, LLVMValueRef instruction, uint32_t number)
 {
+  KJ_ASSERT(number < l->memory_scopes.count);
   LLVMMetadataRef *others = KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, l->memory_scopes.count);
   uint32_t count = 0;
   for (uint32_t i = 0; i < l->memory_scopes.count; i++)
@@ -129,6 +132,9 @@ void kl_store_element(kl_lowering *l, const kl_array_value *array, LLVMValueRef 
 
 static kl_variable_state *state_of(kl_lowering *l, const kt_var *var)
 {
+  const kt_instance *instance = l->frame->instance;
+  KJ_ASSERT(var->index < instance->params.count + instance->locals.count);
+  (void)instance;
   return &l->frame->states[var->index];
 }
 
@@ -148,6 +154,7 @@ static bool is_plain_slot(kl_lowering *l, const kt_var *var)
 
 static LLVMValueRef load_slot(kl_lowering *l, const kt_var *var)
 {
+  KJ_ASSERT(var->is_slot);
   bool is_plain = is_plain_slot(l, var);
   LLVMTypeRef type = is_plain ? kl_memory_type(l, var->type) : variable_type(l, var);
   LLVMValueRef load = LLVMBuildLoad2(l->builder, type, l->target->slot_pointer(l, var), "");
@@ -157,6 +164,7 @@ static LLVMValueRef load_slot(kl_lowering *l, const kt_var *var)
 
 static LLVMValueRef get_slot(kl_lowering *l, const kt_var *var)
 {
+  KJ_ASSERT(!is_register(var) && !var->is_slot);
   kl_variable_state *state = state_of(l, var);
   if (state->slot) return state->slot;
   state->slot = kl_alloca(l, variable_type(l, var), var->name);
@@ -185,6 +193,7 @@ LLVMValueRef kl_get_variable32(kl_lowering *l, const kt_var *var)
 
 void kl_set_variable(kl_lowering *l, const kt_var *var, LLVMValueRef value)
 {
+  KJ_ASSERT(value);
   if (var->kind == KJ_V_LOOP) kl_assert_range(l, var->range, var->type, value);
   if (var->is_narrow) value = kl_as_i32(l, value);
   if (var->is_slot) {
@@ -216,6 +225,7 @@ static kl_array_value storage_array(kl_lowering *l, const kt_var *var)
 
 kl_array_value kl_get_array(kl_lowering *l, const kt_var *var)
 {
+  KJ_ASSERT(kl_is_array_type(l, var->type));
   if (var->kind == KJ_V_SHARED || var->kind == KJ_V_LOCAL || var->kind == KJ_V_CONST)
     return storage_array(l, var);
   kl_variable_state *state = state_of(l, var);
@@ -249,6 +259,7 @@ typedef struct planner {
 
 static uint64_t round_up(uint64_t value, uint64_t alignment)
 {
+  KJ_ASSERT(alignment);
   return (value + alignment - 1) / alignment * alignment;
 }
 
@@ -275,6 +286,7 @@ static uint64_t bytes_of(kl_lowering *l, const ki_type_info *info)
 
 static void place_static(planner *p, const ki_type_info *info, struct kl_shared_place *place)
 {
+  KJ_ASSERT(info->is_static);
   kl_lowering *l = p->l;
   uint64_t bytes = bytes_of(l, info), end = round_up(p->static_bytes, LEAST_ALIGNMENT) + bytes;
   if (end <= p->static_limit) {
@@ -307,7 +319,9 @@ static size_t find_parameter(const kl_lowering *l, int kind, uint32_t row, uint3
 
 static size_t add_parameter(kl_lowering *l, int kind, uint32_t row, uint32_t dimension)
 {
-  if (l->like) return find_parameter(l, kind, row, dimension);
+  size_t known = l->like ? find_parameter(l, kind, row, dimension) : 0;
+  KJ_ASSERT(!l->like || known < l->parameters.count); /* the same parameters as the other version */
+  if (l->like) return known;
   kj_parameter parameter = { .argument = (uint16_t)row,
                              .dimension = (uint8_t)dimension,
                              .size_bytes = 4 };
@@ -328,6 +342,7 @@ static uint32_t find_row(const kl_lowering *l, uint32_t declaration)
 
 static void place_sized(kl_lowering *l, const ki_type_info *info, struct kl_shared_place *place)
 {
+  KJ_ASSERT(place->var->sized_by);
   place->kind = KJ_PLACED_SIZED;
   place->row = find_row(l, place->var->sized_by->index);
   if (place->row == l->c->code->shared_array_count) l->c->code->shared_array_count++;
@@ -345,6 +360,7 @@ static void place_sized(kl_lowering *l, const ki_type_info *info, struct kl_shar
 /* All of them are the same memory. */
 static void place_own(kl_lowering *l, const ki_type_info *info, struct kl_shared_place *place)
 {
+  KJ_ASSERT(!info->is_static);
   uint32_t bytes = kl_scalar_bytes(l, info->element), alignment = alignment_of(l, place->var);
   bool is_first = !l->c->code->uses_dynamic_shared;
   place->kind = KJ_PLACED_OWN;
@@ -408,6 +424,7 @@ void kl_plan_shared(kl_lowering *l, uint64_t static_limit)
 
 bool kl_is_dynamic_shared(kl_lowering *l, const kt_var *var)
 {
+  KJ_ASSERT(find_place(l, var));
   return find_place(l, var)->kind != KJ_PLACED_STATIC;
 }
 
@@ -424,6 +441,7 @@ static LLVMValueRef own_offset(kl_lowering *l, const struct kl_shared_place *pla
 LLVMValueRef kl_dynamic_offset(kl_lowering *l, const kt_var *var)
 {
   const struct kl_shared_place *place = find_place(l, var);
+  KJ_ASSERT(place); /* kl_plan_shared has seen every use */
   switch (KJ_AMONG(place->kind)) {
   case KJ_PLACED_FIXED: return kl_const64(l, (int64_t)place->offset);
   case KJ_PLACED_SIZED:
@@ -434,6 +452,7 @@ LLVMValueRef kl_dynamic_offset(kl_lowering *l, const kt_var *var)
 
 LLVMValueRef kl_own_extent(kl_lowering *l, uint32_t element_bytes)
 {
+  KJ_ASSERT(element_bytes);
   LLVMValueRef bytes = l->target->dynamic_shared_bytes(l);
   for (size_t i = 0; i < l->shared_places.count; i++) {
     const struct kl_shared_place *place = &l->shared_places.items[i];
@@ -456,6 +475,7 @@ static LLVMValueRef multiply(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 kl_array_value kl_dynamic_array(kl_lowering *l, const kt_var *var, LLVMValueRef pointer)
 {
   const struct kl_shared_place *place = find_place(l, var);
+  KJ_ASSERT(place); /* kl_plan_shared has seen every use */
   kl_array_value array = { .type = var->type,
                            .pointer = pointer,
                            .strides = { kl_const64(l, 1) },

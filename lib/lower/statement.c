@@ -47,6 +47,7 @@ static void set_marks(const kt_loop_checks *checks, bool is_checked)
 
 static LLVMValueRef lower_conditions(kl_lowering *l, const kt_exprs *conditions)
 {
+  KJ_ASSERT(conditions->count);
   LLVMValueRef hold = LLVMConstInt(l->i1, 1, false);
   for (size_t i = 0; i < conditions->count; i++)
     hold = LLVMBuildAnd(l->builder, hold, kl_lower_condition(l, conditions->items[i]), "");
@@ -55,6 +56,7 @@ static LLVMValueRef lower_conditions(kl_lowering *l, const kt_exprs *conditions)
 
 void kl_lower_loop(kl_lowering *l, const kt_stmt *loop)
 {
+  KJ_ASSERT(loop->kind == KJ_TS_FOR || kt_flow_of(loop) == KJ_FLOW_RANGE);
   kt_loop_checks taken = { 0 };
   if (loop->hoisted && !l->is_checked_version) taken = take_marks(l, loop->hoisted);
   if (!taken.exprs.count && !taken.stores.count) {
@@ -87,6 +89,7 @@ void kl_lower_loop(kl_lowering *l, const kt_stmt *loop)
 
 static LLVMMetadataRef unroll_property(kl_lowering *l, int unroll)
 {
+  KJ_ASSERT(unroll != KJ_UNROLL_NONE);
   if (unroll == KJ_UNROLL_FULL) {
     LLVMMetadataRef full = kl_metadata_string(l, "llvm.loop.unroll.full");
     return LLVMMDNodeInContext2(l->context, &full, 1);
@@ -138,6 +141,7 @@ static bool has_constant_bounds(const kt_stmt *stmt)
 
 static uint64_t count_iterations(const kt_stmt *stmt)
 {
+  KJ_ASSERT(has_constant_bounds(stmt));
   __int128 step = stmt->step ? stmt->step->integer : 1,
            distance = step > 0 ? (__int128)stmt->stop->integer - stmt->first->integer
                                : (__int128)stmt->first->integer - stmt->stop->integer;
@@ -191,6 +195,7 @@ static int unrolling_of(const kt_stmt *stmt)
 
 void kl_lower_while(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_WHILE);
   l->has_loops = true;
   uint64_t copies = enter_copies(l, stmt);
   LLVMBasicBlockRef head = kl_new_block(l, "while"), body = kl_new_block(l, "while.body"),
@@ -216,6 +221,7 @@ void kl_lower_while(kl_lowering *l, const kt_stmt *stmt)
 void kl_begin_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first, LLVMValueRef stop,
                    LLVMValueRef step, const char *name)
 {
+  KJ_ASSERT(LLVMTypeOf(first) == LLVMTypeOf(stop) && LLVMTypeOf(first) == LLVMTypeOf(step));
   LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body;
   loop->header = kl_new_block(l, name);
   body = kl_new_block(l, "body");
@@ -234,6 +240,7 @@ void kl_begin_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first, LL
 
 void kl_end_loop(kl_lowering *l, kl_counted_loop *loop)
 {
+  KJ_ASSERT(l->loop == &loop->loop);
   kl_branch(l, loop->loop.next);
   l->loop = loop->loop.outer;
   kl_move_to(l, loop->loop.next);
@@ -393,6 +400,7 @@ static bool has_room(const kt_stmt *stmt, LLVMValueRef step)
 
 void kl_lower_for(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_FOR);
   bounds b = { .first = lower_bound(l, stmt, stmt->first),
                .stop = lower_bound(l, stmt, stmt->stop),
                .is_signed = kl_is_signed_type(l, stmt->var->type) };
@@ -409,6 +417,7 @@ void kl_lower_for(kl_lowering *l, const kt_stmt *stmt)
 
 static void lower_assign(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_ASSIGN);
   if (kl_is_array_type(l, stmt->var->type)) {
     kl_array_value array = kl_lower_array(l, stmt->value);
     kl_set_array(l, stmt->var, &array);
@@ -421,6 +430,7 @@ static void lower_assign(kl_lowering *l, const kt_stmt *stmt)
 
 static void lower_store(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_STORE);
   LLVMValueRef value = kl_lower_expr(l, stmt->value);
   kl_array_value array = kl_lower_array(l, stmt->array);
   LLVMValueRef pointer = kl_checked_pointer(l, &array, &stmt->indices,
@@ -437,6 +447,7 @@ static void lower_evaluate(kl_lowering *l, const kt_stmt *stmt) { kl_lower_expr(
 
 static void lower_if(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_IF);
   LLVMValueRef condition = kl_lower_condition(l, stmt->value);
   LLVMBasicBlockRef yes = kl_new_block(l, "if"), end = NULL, no = NULL;
   if (stmt->otherwise.count) no = kl_new_block(l, "else");
@@ -455,6 +466,7 @@ static void lower_if(kl_lowering *l, const kt_stmt *stmt)
 
 static kl_loop *innermost(kl_lowering *l, bool is_once)
 {
+  KJ_ASSERT(l->loop);
   kl_loop *loop = l->loop;
   while (loop->is_once != is_once) loop = loop->outer;
   return loop;
@@ -513,6 +525,7 @@ static void (*const lower_by_kind[])(kl_lowering *, const kt_stmt *) = {
 
 void kl_lower_stmt(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(!kl_is_terminated(l));
   l->location = stmt->location;
   /* its statements have places of their own */
   if (stmt->kind != KJ_TS_THREADS) kl_debug_statement(l, stmt->location);

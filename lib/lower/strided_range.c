@@ -117,6 +117,7 @@ static bool is_simple_atomic(kl_lowering *l, const kt_expr *expr)
 /* Its place, with any indices. */
 static void scan_atomic(scan *s, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_BUILTIN && (expr->builtin->flags & KJ_PLACE));
   s->cost++;
   s->fails = !is_simple_atomic(s->l, expr);
   scan_list(s, &expr->indices);
@@ -150,6 +151,7 @@ static void scan_stmts(scan *s, const kt_stmts *stmts);
 
 static void scan_call(scan *s, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->kind == KJ_T_CALL);
   const kt_stmts *body = &expr->instance->body;
   scan_list(s, &expr->args);
   for (size_t i = 0; i < expr->args.count; i++)
@@ -249,6 +251,7 @@ static bool is_empty(const kl_lowering *l, const uint64_t *set)
 /* How many elements a thread may handle at once with 16-byte accesses; 1: one. */
 static uint32_t vector_count(kl_lowering *l, const kt_stmt *stmt, bool *is_reduction)
 {
+  KJ_ASSERT(kt_flow_of(stmt) == KJ_FLOW_RANGE);
   if (stmt->vars.count != 1 || l->vector_variable || l->is_checked_version || kl_shows_variables(l))
     return 1;
   uint32_t words = l->c->request->signature->count / 64 + 1;
@@ -321,6 +324,7 @@ static LLVMValueRef exact(LLVMValueRef value)
 
 static void make_iteration_scopes(kl_lowering *l, uint32_t count)
 {
+  KJ_ASSERT(count > 1);
   LLVMMetadataRef domain = kl_make_domain(l, "elements");
   l->iteration_scopes = KJ_NEW_ARRAY(l->c->arena, LLVMMetadataRef, count);
   for (uint32_t i = 0; i < count; i++)
@@ -393,6 +397,7 @@ static LLVMValueRef lower_groups_in_flight(kl_lowering *l, const range *r, LLVMV
 static void lower_vector_loop(kl_lowering *l, const range *r, LLVMValueRef extent, uint32_t count,
                               bool is_reduction)
 {
+  KJ_ASSERT((count & (count - 1)) == 0);
   LLVMValueRef shift = number(r, (unsigned)__builtin_ctz(count)),
                groups = LLVMBuildLShr(l->builder, extent, shift, "");
   LLVMValueRef first = is_reduction ? lower_groups_in_flight(l, r, groups, shift, count) : r->rank;
@@ -425,6 +430,7 @@ static void lower_line(kl_lowering *l, const range *r)
 static void split(kl_lowering *l, LLVMValueRef value, LLVMValueRef const *extents, size_t rank,
                   LLVMValueRef *digits)
 {
+  KJ_ASSERT(rank);
   for (size_t d = rank - 1; d > 0; d--) {
     digits[d] = LLVMBuildURem(l->builder, value, extents[d], "");
     value = LLVMBuildUDiv(l->builder, value, extents[d], "");
@@ -452,6 +458,7 @@ static void advance(kl_lowering *l, LLVMValueRef const *at, LLVMValueRef const *
  * unsigned numbers. */
 static void lower_box(kl_lowering *l, const range *r)
 {
+  KJ_ASSERT(r->stmt->vars.count <= KJ_MAX_RANK);
   LLVMBuilderRef b = l->builder;
   size_t rank = r->stmt->vars.count;
   LLVMValueRef extents[KJ_MAX_RANK], start[KJ_MAX_RANK], step[KJ_MAX_RANK], at[KJ_MAX_RANK] = { 0 },
@@ -501,6 +508,7 @@ static bool are_narrow(const kt_vars *vars)
 void kl_lower_strided_range(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank,
                             LLVMValueRef count)
 {
+  KJ_ASSERT(LLVMTypeOf(rank) == LLVMTypeOf(count));
   bool is_narrow = LLVMTypeOf(count) == l->i32 && are_narrow(&stmt->vars);
   range r = { .stmt = stmt, .type = is_narrow ? l->i32 : l->i64, .id = no_unrolling(l) };
   /* Frozen: LLVM would take the sums and products of positions apart and compute them anew for each

@@ -101,6 +101,7 @@ enum { IS_NEW, IS_OPEN, IS_DONE };
  * already. false: there is a loop within the loop. */
 static bool order_from(loop_view *v, block_order *o, size_t at)
 {
+  KJ_ASSERT(at < v->blocks.count && o->first);
   LLVMValueRef branch = LLVMGetBasicBlockTerminator(v->blocks.items[at]);
   o->states[at] = IS_OPEN;
   for (unsigned i = 0; i < LLVMGetNumSuccessors(branch); i++) {
@@ -127,11 +128,13 @@ static bool order_blocks(loop_view *v)
 
 static bool comes_behind(const loop_view *v, size_t first, size_t second)
 {
+  KJ_ASSERT(first < v->blocks.count && second < v->blocks.count);
   return v->behind[first * v->words + second / 64] >> second % 64 & 1;
 }
 
 static void find_order(loop_view *v)
 {
+  KJ_ASSERT(v->blocks.count && v->blocks.items[0] == v->header);
   v->words = v->blocks.count / 64 + 1;
   v->behind = KJ_NEW_ARRAY(v->c->arena, uint64_t, v->words * v->blocks.count);
   for (size_t i = v->blocks.count; i-- > 0;) {
@@ -206,6 +209,7 @@ static linear evaluate(const loop_view *v, LLVMValueRef value, uint32_t depth);
 /* A number that goes up by a constant from one iteration to the next. */
 static linear evaluate_counter(const loop_view *v, LLVMValueRef phi)
 {
+  KJ_ASSERT(LLVMIsAPHINode(phi));
   if (LLVMGetInstructionParent(phi) != v->header) return unknown(phi);
   for (unsigned i = 0; i < LLVMCountIncoming(phi); i++) {
     if (LLVMGetIncomingBlock(phi, i) != v->latch) continue;
@@ -223,6 +227,7 @@ static linear evaluate_counter(const loop_view *v, LLVMValueRef phi)
 
 static linear evaluate_address(const loop_view *v, LLVMValueRef gep)
 {
+  KJ_ASSERT(LLVMIsAGetElementPtrInst(gep));
   LLVMTypeRef type = LLVMGetGEPSourceElementType(gep);
   linear at = { 0 };
   for (unsigned i = 1; i < (unsigned)LLVMGetNumOperands(gep); i++) {
@@ -299,6 +304,7 @@ static uint64_t as_unsigned(LLVMValueRef value, int64_t x)
 
 static int64_t as_signed(LLVMValueRef value, uint64_t x)
 {
+  KJ_ASSERT(LLVMGetIntTypeWidth(LLVMTypeOf(value)) <= 64);
   unsigned shift = 64 - LLVMGetIntTypeWidth(LLVMTypeOf(value));
   return (int64_t)(x << shift) >> shift;
 }
@@ -407,6 +413,7 @@ static void count_iterations(loop_view *v)
 
 static void add_access(loop_view *v, LLVMValueRef instruction, size_t block, bool is_store)
 {
+  KJ_ASSERT(block < v->blocks.count);
   LLVMValueRef pointer = LLVMGetOperand(instruction, is_store ? 1 : 0);
   LLVMTypeRef type = LLVMTypeOf(is_store ? LLVMGetOperand(instruction, 0) : instruction);
   access a = { .instruction = instruction,
@@ -484,6 +491,7 @@ static bool has_same_terms(const linear *x, const linear *y)
 /* In one iteration. */
 static bool may_meet(const loop_view *v, const access *a, const access *b)
 {
+  KJ_ASSERT(a->block == b->block || comes_behind(v, a->block, b->block));
   if (are_scopes_apart(v, a->instruction, b->instruction) ||
       are_scopes_apart(v, b->instruction, a->instruction))
     return false;
@@ -547,6 +555,7 @@ static void call_routine(asserter *a, const char *name, LLVMTypeRef *types, LLVM
 /* Iterations are numbered by a counter of their own: what the loop has may be of any form. */
 static void number_iterations(asserter *a)
 {
+  KJ_ASSERT(LLVMGetBasicBlockTerminator(a->v->latch));
   LLVMPositionBuilderBefore(a->builder, LLVMGetFirstInstruction(a->v->header));
   LLVMValueRef number = LLVMBuildPhi(a->builder, a->i64, "iteration"), next, after,
                zero = LLVMConstInt(a->i64, 0, false), one = LLVMConstInt(a->i64, 1, false);

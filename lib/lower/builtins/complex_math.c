@@ -458,6 +458,7 @@ static complex_function function_of(ki_builtin_id id)
 
 LLVMValueRef kl_lower_complex_builtin(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count >= 1 && expr->args.count <= 2);
   complex_value args[2];
   for (size_t i = 0; i < expr->args.count && i < 2; i++)
     args[i] = kl_split_complex(l, kl_lower_expr(l, expr->args.items[i]));

@@ -19,6 +19,7 @@ static unsigned scope_of(kl_lowering *l, const place *p) { return kl_sync_scope(
  * to right, the place's indices first. */
 static place lower_place(kl_lowering *l, const kt_expr *expr, uint32_t how)
 {
+  KJ_ASSERT(expr->x && (expr->builtin->flags & KJ_PLACE));
   place p = { .array = kl_lower_array(l, expr->x),
               .op = (ki_combine)expr->builtin->operation,
               .scope = (ki_memory_scope)expr->builtin->scope,
@@ -73,6 +74,7 @@ static bool is_plain(kl_lowering *l, const place *p)
 /* Iterations of a thread loop meet in what they change, so such accesses are not annotated. */
 static LLVMValueRef plain_load(kl_lowering *l, const place *p, LLVMTypeRef type)
 {
+  KJ_ASSERT(is_plain(l, p));
   LLVMValueRef old = LLVMBuildLoad2(l->builder, type, p->pointer, "");
   LLVMSetAlignment(old, kl_scalar_bytes(l, p->type));
   return old;
@@ -80,6 +82,7 @@ static LLVMValueRef plain_load(kl_lowering *l, const place *p, LLVMTypeRef type)
 
 static void plain_store(kl_lowering *l, const place *p, LLVMValueRef value)
 {
+  KJ_ASSERT(is_plain(l, p));
   LLVMSetAlignment(LLVMBuildStore(l->builder, value, p->pointer), kl_scalar_bytes(l, p->type));
 }
 
@@ -88,6 +91,7 @@ static void plain_store(kl_lowering *l, const place *p, LLVMValueRef value)
 /* 0 where x is y or more, else one more. */
 static LLVMValueRef increment(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
+  KJ_ASSERT(LLVMTypeOf(x) == LLVMTypeOf(y));
   LLVMTypeRef type = LLVMTypeOf(x);
   LLVMValueRef more = LLVMBuildAdd(l->builder, x, LLVMConstInt(type, 1, false), "");
   return LLVMBuildSelect(l->builder, LLVMBuildICmp(l->builder, LLVMIntUGE, x, y, ""),
@@ -97,6 +101,7 @@ static LLVMValueRef increment(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 /* y where x is 0 or more than y, else one less. */
 static LLVMValueRef decrement(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
+  KJ_ASSERT(LLVMTypeOf(x) == LLVMTypeOf(y));
   LLVMTypeRef type = LLVMTypeOf(x);
   LLVMValueRef less = LLVMBuildSub(l->builder, x, LLVMConstInt(type, 1, false), "");
   LLVMValueRef wraps =
@@ -123,6 +128,7 @@ static LLVMTypeRef bits_type(kl_lowering *l, kjit_type type)
 static LLVMValueRef build_cas(kl_lowering *l, const place *p, LLVMValueRef expected,
                               LLVMValueRef desired, LLVMValueRef *is_stored)
 {
+  KJ_ASSERT(LLVMTypeOf(expected) == LLVMTypeOf(desired));
   LLVMAtomicOrdering relaxed = LLVMAtomicOrderingMonotonic;
   if (l->target->small_cas && LLVMTypeOf(expected) == l->i16) {
     LLVMValueRef held = l->target->small_cas(l, p->scope, p->pointer, expected, desired);
@@ -221,6 +227,7 @@ static LLVMValueRef build_small_add(kl_lowering *l, const place *p, LLVMValueRef
 
 static LLVMValueRef build_float_atomic(kl_lowering *l, place *p, LLVMValueRef value)
 {
+  KJ_ASSERT(kl_is_float_type(l, p->type));
   if (p->op == KJ_COMBINE_EXCHANGE) return build_rmw(l, p, LLVMAtomicRMWBinOpXchg, value);
   if (p->op == KJ_COMBINE_SUB) value = negate(l, p, value);
   if (p->op != KJ_COMBINE_ADD) return build_loop(l, p, value);
@@ -230,6 +237,7 @@ static LLVMValueRef build_float_atomic(kl_lowering *l, place *p, LLVMValueRef va
 
 static LLVMValueRef build_integer_atomic(kl_lowering *l, place *p, LLVMValueRef value)
 {
+  KJ_ASSERT(!kl_is_float_type(l, p->type));
   if (p->scope != KJ_SCOPE_DEVICE && p->op == KJ_COMBINE_SUB) value = negate(l, p, value);
   bool is_counter = p->op == KJ_COMBINE_INC || p->op == KJ_COMBINE_DEC;
   if (is_counter && kl_scalar_bytes(l, p->type) == 8) return build_loop(l, p, value);
@@ -240,6 +248,7 @@ static LLVMValueRef build_integer_atomic(kl_lowering *l, place *p, LLVMValueRef 
 
 LLVMValueRef kl_lower_atomic(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 1);
   place p = lower_place(l, expr, KJ_WATCH_READ | KJ_WATCH_WRITE);
   LLVMValueRef value = kl_lower_expr(l, expr->args.items[0]);
   if (is_plain(l, &p)) {
@@ -255,6 +264,7 @@ LLVMValueRef kl_lower_atomic(kl_lowering *l, const kt_expr *expr)
 
 LLVMValueRef kl_lower_atomic_cas(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 2);
   place p = lower_place(l, expr, KJ_WATCH_READ | KJ_WATCH_WRITE);
   LLVMTypeRef type = bits_type(l, p.type);
   LLVMValueRef expected =
@@ -277,6 +287,7 @@ LLVMValueRef kl_lower_atomic_cas(kl_lowering *l, const kt_expr *expr)
 
 LLVMValueRef kl_lower_atomic_load(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 0);
   place p = lower_place(l, expr, KJ_WATCH_READ);
   LLVMTypeRef type = kl_memory_type(l, p.type);
   return is_plain(l, &p) ? plain_load(l, &p, type) : build_load(l, &p, type, own_order(&p));
@@ -284,6 +295,7 @@ LLVMValueRef kl_lower_atomic_load(kl_lowering *l, const kt_expr *expr)
 
 LLVMValueRef kl_lower_atomic_store(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 1);
   place p = lower_place(l, expr, KJ_WATCH_WRITE);
   LLVMValueRef value = kl_lower_expr(l, expr->args.items[0]);
   if (is_plain(l, &p)) {

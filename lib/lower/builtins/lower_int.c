@@ -59,6 +59,7 @@ LLVMValueRef kl_lower_clz(kl_lowering *l, const kt_expr *expr)
  * apart. */
 LLVMValueRef kl_lower_ffs(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 1);
   LLVMValueRef x = arg(l, expr, 0), zero = LLVMConstNull(LLVMTypeOf(x));
   LLVMValueRef position =
     LLVMBuildAdd(l->builder, count_leading(l, kl_intrinsic1(l, "llvm.bitreverse", x)),
@@ -72,6 +73,7 @@ LLVMValueRef kl_lower_ffs(kl_lowering *l, const kt_expr *expr)
  * extended from fewer. */
 static LLVMValueRef multiply_high(kl_lowering *l, bool is_signed, LLVMValueRef x, LLVMValueRef y)
 {
+  KJ_ASSERT(LLVMTypeOf(x) == l->i64 && LLVMTypeOf(y) == l->i64);
   LLVMBuilderRef b = l->builder;
   LLVMValueRef half = kl_const64(l, 32), mask = LLVMConstInt(l->i64, UINT32_MAX, false),
                sign = kl_const64(l, 63);
@@ -92,6 +94,7 @@ static LLVMValueRef multiply_high(kl_lowering *l, bool is_signed, LLVMValueRef x
 
 LLVMValueRef kl_lower_mulhi(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 2);
   LLVMValueRef x = arg(l, expr, 0), y = arg(l, expr, 1);
   unsigned width = LLVMGetIntTypeWidth(LLVMTypeOf(x));
   bool is_signed = kl_is_signed_type(l, expr->type);
@@ -113,6 +116,7 @@ LLVMValueRef kl_lower_mulhi(kl_lowering *l, const kt_expr *expr)
 /* Both operands, in 32 bits when the range pass found that these hold them. */
 static bool lower_pair(kl_lowering *l, const kt_expr *expr, LLVMValueRef *x, LLVMValueRef *y)
 {
+  KJ_ASSERT(expr->args.count == 2);
   const kt_expr *a = expr->args.items[0], *b = expr->args.items[1];
   bool is_narrow = expr->is_narrow && a->is_narrow && b->is_narrow;
   *x = is_narrow ? kl_lower_index32(l, a) : kl_lower_expr(l, a);
@@ -172,6 +176,7 @@ static LLVMValueRef join(kl_lowering *l, LLVMValueRef low, LLVMValueRef high)
 /* Byte i of the result: bits 4*i to 4*i + 2 of the selector number a byte of y:x. */
 static LLVMValueRef pick_byte(kl_lowering *l, LLVMValueRef both, LLVMValueRef selector, int i)
 {
+  KJ_ASSERT(i >= 0 && i < 4);
   LLVMBuilderRef b = l->builder;
   LLVMValueRef number =
     LLVMBuildAnd(b, LLVMBuildLShr(b, selector, kl_const32(l, 4 * i), ""), kl_const32(l, 7), "");
@@ -185,6 +190,7 @@ static LLVMValueRef pick_byte(kl_lowering *l, LLVMValueRef both, LLVMValueRef se
 /* The instruction would spread the sign of a byte where bit 3 of its number is set. */
 LLVMValueRef kl_lower_byte_perm(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 3);
   LLVMValueRef args[3];
   lower_args(l, expr, args);
   args[2] = LLVMBuildAnd(l->builder, args[2], kl_const32(l, 0x7777), "");
@@ -214,6 +220,7 @@ static LLVMValueRef shift_clamped(kl_lowering *l, bool is_left, LLVMValueRef *ar
 /* LLVM names the upper word first. */
 LLVMValueRef kl_lower_funnel(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 3);
   LLVMValueRef args[3];
   ki_builtin_id id = expr->builtin->id;
   bool is_left = id == KJ_BUILTIN_FUNNELSHIFT_L || id == KJ_BUILTIN_FUNNELSHIFT_LC,
@@ -225,6 +232,7 @@ LLVMValueRef kl_lower_funnel(kl_lowering *l, const kt_expr *expr)
 
 static LLVMValueRef byte_of(kl_lowering *l, LLVMValueRef word, bool is_signed, int i)
 {
+  KJ_ASSERT(i >= 0 && i < 4);
   LLVMValueRef byte =
     LLVMBuildTrunc(l->builder, LLVMBuildLShr(l->builder, word, kl_const32(l, 8 * i), ""), l->i8,
                    "");
@@ -234,6 +242,7 @@ static LLVMValueRef byte_of(kl_lowering *l, LLVMValueRef word, bool is_signed, i
 
 LLVMValueRef kl_lower_dp4a(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 3);
   LLVMValueRef args[3];
   bool x_signed = expr->args.items[0]->type == KJIT_I32,
        y_signed = expr->args.items[1]->type == KJIT_I32;
@@ -254,6 +263,7 @@ LLVMValueRef kl_lower_dp4a(kl_lowering *l, const kt_expr *expr)
 
 LLVMValueRef kl_lower_sad(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 3);
   LLVMValueRef args[3];
   bool is_signed = expr->args.items[0]->type == KJIT_I32;
   lower_args(l, expr, args);

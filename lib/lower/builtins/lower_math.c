@@ -7,12 +7,14 @@
 
 static LLVMValueRef compute_arg(kl_lowering *l, const kt_expr *expr, size_t i)
 {
+  KJ_ASSERT(i < expr->args.count);
   const kt_expr *x = expr->args.items[i];
   return kl_to_compute(l, x->type, kl_lower_expr(l, x));
 }
 
 LLVMValueRef kl_lower_math(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count >= 1 && expr->args.count <= 3);
   LLVMValueRef args[3];
   for (size_t i = 0; i < expr->args.count; i++) args[i] = compute_arg(l, expr, i);
   return kl_from_compute(l, expr->type,
@@ -28,6 +30,7 @@ LLVMValueRef kl_lower_rsqrt(kl_lowering *l, const kt_expr *expr)
 /* n, x. The C library and CUDA's differ below 0: not a number on both targets. */
 LLVMValueRef kl_lower_bessel(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 2);
   LLVMValueRef n = kl_lower_expr(l, expr->args.items[0]), args[2] = { n, compute_arg(l, expr, 1) };
   LLVMTypeRef type = LLVMTypeOf(args[1]);
   LLVMValueRef value = l->target->math(l, expr->builtin->id, args, 2, type);
@@ -71,6 +74,7 @@ LLVMValueRef kl_lower_nextafter(kl_lowering *l, const kt_expr *expr)
 /* The CPU's are functions of lib/native. */
 LLVMValueRef kl_lower_fma_directed(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 3);
   LLVMValueRef args[3];
   for (size_t i = 0; i < 3; i++) args[i] = compute_arg(l, expr, i);
   ki_builtin_id id = expr->builtin->id;
@@ -84,6 +88,7 @@ LLVMValueRef kl_lower_fma_directed(kl_lowering *l, const kt_expr *expr)
 /* x / y by an approximate reciprocal, in f32 and where there is such an instruction. */
 LLVMValueRef kl_lower_fast_divide(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 2);
   LLVMValueRef args[2] = { compute_arg(l, expr, 0), compute_arg(l, expr, 1) };
   LLVMValueRef quotient =
     LLVMTypeOf(args[0]) == l->f32 ? kl_try_native(l, "div.approx.f", 0, args, 2) : NULL;
@@ -120,6 +125,7 @@ LLVMValueRef kl_lower_round_to_int(kl_lowering *l, const kt_expr *expr)
 /* n is an i32 for LLVM: larger ones saturate, which gives the same infinity or zero. */
 LLVMValueRef kl_lower_ldexp(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 2);
   LLVMValueRef x = compute_arg(l, expr, 0), n = kl_lower_expr(l, expr->args.items[1]);
   kjit_type n_type = expr->args.items[1]->type;
   if (kl_scalar_bytes(l, n_type) < 4 || n_type == KJIT_I32) {
@@ -141,6 +147,7 @@ LLVMValueRef kl_lower_ldexp(kl_lowering *l, const kt_expr *expr)
 static LLVMValueRef make_pair(kl_lowering *l, const kt_expr *expr, LLVMValueRef first,
                               LLVMValueRef second)
 {
+  KJ_ASSERT(kl_is_tuple_type(l, expr->type));
   LLVMValueRef tuple = LLVMGetPoison(kl_register_type(l, expr->type));
   tuple = LLVMBuildInsertValue(l->builder, tuple, first, 0, "");
   return LLVMBuildInsertValue(l->builder, tuple, second, 1, "");
@@ -222,6 +229,7 @@ LLVMValueRef kl_lower_sincospi(kl_lowering *l, const kt_expr *expr)
  * quotient is small. */
 LLVMValueRef kl_lower_remquo(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 2);
   LLVMBuilderRef b = l->builder;
   kjit_type type = expr->args.items[0]->type;
   LLVMValueRef x = compute_arg(l, expr, 0), y = compute_arg(l, expr, 1);

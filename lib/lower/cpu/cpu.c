@@ -32,6 +32,7 @@ static LLVMTypeRef context_type(kl_lowering *l)
 static LLVMValueRef context_field(kl_lowering *l, LLVMValueRef context, unsigned field,
                                   uint64_t number)
 {
+  KJ_ASSERT(number < CONTEXT_NUMBERS);
   LLVMValueRef path[] = { kl_const32(l, 0), kl_const32(l, field), kl_const32(l, (int64_t)number) };
   return LLVMBuildInBoundsGEP2(l->builder, context_type(l), context, path,
                                field == NUMBERS_FIELD ? 3 : 2, "");
@@ -95,6 +96,7 @@ void kl_cpu_use_thread_context(kl_lowering *l, LLVMValueRef context)
  * ends its part of the loop, and is off from then on. */
 void kl_cpu_leave_kernel(kl_lowering *l)
 {
+  KJ_ASSERT(l->frame);
   kl_cpu_state *s = kl_cpu(l);
   kl_frame *inner = l->frame;
   while (l->frame->caller) l->frame = l->frame->caller;

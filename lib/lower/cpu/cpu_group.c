@@ -51,6 +51,7 @@ static void end_if_any(kl_lowering *l, LLVMBasicBlockRef end)
 
 void kl_cpu_meet(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_WARP && stmt->value->kind == KJ_T_BUILTIN);
   static const kj_cpu_wait waits[] = { [KJ_BUILTIN_SYNCTHREADS] = KJ_WAIT_BLOCK,
                                        [KJ_BUILTIN_GRID_SYNC] = KJ_WAIT_GRID,
                                        [KJ_BUILTIN_CLUSTER_SYNC] = KJ_WAIT_CLUSTER,
@@ -116,6 +117,7 @@ static LLVMValueRef change_word(kl_lowering *l, LLVMValueRef at, LLVMValueRef ar
 
 LLVMValueRef kl_cpu_mbarrier(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count);
   LLVMBuilderRef b = l->builder;
   LLVMValueRef at = scratch_pointer(l, kl_lower_expr(l, expr->args.items[0])),
                one = kl_const64(l, 1), none = zero64(l);
@@ -187,6 +189,7 @@ static void wait_one_by_one(kl_lowering *l, const kt_stmt *stmt)
 /* Once for all where they wait for the same. */
 void kl_cpu_wait_for_phase(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->value->args.count >= 2);
   if (!is_same_for_all(stmt->value->args.items[0]) ||
       !is_same_for_all(stmt->value->args.items[1])) {
     wait_one_by_one(l, stmt);
@@ -201,6 +204,7 @@ void kl_cpu_wait_for_phase(kl_lowering *l, const kt_stmt *stmt)
 
 static LLVMValueRef cluster_extent(kl_lowering *l, uint32_t d)
 {
+  KJ_ASSERT(d < 3);
   return kl_load_grid(l, l->i32, offsetof(kj_cpu_grid, cluster) + d * sizeof(uint32_t));
 }
 
@@ -217,6 +221,7 @@ static LLVMValueRef cluster_rank(kl_lowering *l)
 
 LLVMValueRef kl_cpu_cluster_position(kl_lowering *l, ki_builtin_id position, uint32_t d)
 {
+  KJ_ASSERT(d < 3);
   LLVMBuilderRef b = l->builder;
   const kl_cpu_state *s = kl_cpu(l);
   switch (KJ_AMONG(position)) {
@@ -234,6 +239,7 @@ LLVMValueRef kl_cpu_cluster_position(kl_lowering *l, ki_builtin_id position, uin
 
 LLVMValueRef kl_cpu_map_shared_rank(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count == 2);
   kl_array_value array = kl_lower_array(l, expr->args.items[0]);
   LLVMValueRef rank = kl_lower_expr(l, expr->args.items[1]),
                away = LLVMBuildSub(l->builder, rank, cluster_rank(l), "");
@@ -246,6 +252,7 @@ LLVMValueRef kl_cpu_map_shared_rank(kl_lowering *l, const kt_expr *expr)
 
 LLVMValueRef kl_cpu_shared_address(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->x);
   kl_array_value array = kl_lower_array(l, expr->x);
   LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->indices, kl_check_of_expr(l, expr));
   LLVMValueRef start = LLVMBuildPtrToInt(l->builder, kl_cpu(l)->scratch, l->i64, "");
@@ -263,6 +270,7 @@ static LLVMValueRef step(kl_lowering *l, LLVMValueRef pointer, uint64_t bytes)
 /* Elements one by one: those that are not valid are not read. */
 LLVMValueRef kl_cpu_cp_async(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.items[0]->kind == KJ_T_CONST);
   kl_array_value to, from;
   uint32_t size = kl_copied_bytes(l, expr);
   LLVMValueRef source = kl_lower_source(l, expr, &from),

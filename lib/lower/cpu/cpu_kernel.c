@@ -12,6 +12,7 @@
 /* alignment: of the distance from the start, which is what addresses in shared memory are. */
 static uint64_t take_scratch(kl_lowering *l, uint64_t size, uint32_t alignment)
 {
+  KJ_ASSERT((alignment & (alignment - 1)) == 0);
   kl_cpu_state *s = kl_cpu(l);
   if (alignment > KJ_SCRATCH_ALIGNMENT)
     s->scratch_bytes = (s->scratch_bytes + alignment - 1) / alignment * alignment;
@@ -23,6 +24,7 @@ static uint64_t take_scratch(kl_lowering *l, uint64_t size, uint32_t alignment)
 
 static uint64_t array_bytes(kl_lowering *l, const kt_var *var)
 {
+  KJ_ASSERT(ki_type(l->c->types, var->type)->is_static);
   const ki_type_info *info = ki_type(l->c->types, var->type);
   return ki_element_count(info) * kl_scalar_bytes(l, info->element);
 }
@@ -48,7 +50,11 @@ static bool is_static(kl_lowering *l, const kt_var *var)
 }
 
 static void place(kt_var *var, uint64_t offset) { var->lowered = (void *)(uintptr_t)(offset + 1); }
-static uint64_t offset_of(const kt_var *var) { return (uint64_t)(uintptr_t)var->lowered - 1; }
+static uint64_t offset_of(const kt_var *var)
+{
+  KJ_ASSERT(var->lowered);
+  return (uint64_t)(uintptr_t)var->lowered - 1;
+}
 
 /* Local arrays are found by whoever watches them where threads that run one after the other share
  * them; not so those of functions that may be active twice. */
@@ -114,10 +120,15 @@ static LLVMValueRef scratch_at(kl_lowering *l, uint64_t offset)
                 : kl_cpu(l)->scratch;
 }
 
-static LLVMValueRef rank64(kl_lowering *l) { return kl_extend_position(l, kl_cpu(l)->rank); }
+static LLVMValueRef rank64(kl_lowering *l)
+{
+  KJ_ASSERT(kl_cpu(l)->rank); /* within a loop over threads */
+  return kl_extend_position(l, kl_cpu(l)->rank);
+}
 
 LLVMValueRef kl_cpu_slot_pointer(kl_lowering *l, const kt_var *var)
 {
+  KJ_ASSERT(var->is_slot);
   LLVMValueRef rank = rank64(l);
   return LLVMBuildInBoundsGEP2(l->builder, slot_type(l, var), scratch_at(l, offset_of(var)), &rank,
                                1, "");
@@ -125,6 +136,7 @@ LLVMValueRef kl_cpu_slot_pointer(kl_lowering *l, const kt_var *var)
 
 LLVMValueRef kl_cpu_shared_pointer(kl_lowering *l, const kt_var *var)
 {
+  KJ_ASSERT(var->kind == KJ_V_SHARED);
   if (is_static(l, var)) return scratch_at(l, offset_of(var));
   LLVMValueRef offset = kl_dynamic_offset(l, var), base = scratch_at(l, kl_cpu(l)->scratch_bytes);
   return LLVMIsNull(offset) ? base : LLVMBuildInBoundsGEP2(l->builder, l->i8, base, &offset, 1, "");
@@ -132,6 +144,7 @@ LLVMValueRef kl_cpu_shared_pointer(kl_lowering *l, const kt_var *var)
 
 LLVMValueRef kl_cpu_local_pointer(kl_lowering *l, const kt_var *var)
 {
+  KJ_ASSERT(var->kind == KJ_V_LOCAL);
   if (var->is_slot) {
     LLVMValueRef offset =
       LLVMBuildNUWMul(l->builder, rank64(l), kl_const64(l, (int64_t)slot_bytes(l, var)), "");
@@ -153,6 +166,7 @@ LLVMValueRef kl_cpu_dynamic_shared_bytes(kl_lowering *l)
 
 LLVMValueRef kl_load_grid(kl_lowering *l, LLVMTypeRef type, size_t offset)
 {
+  KJ_ASSERT(offset < sizeof(kj_cpu_grid));
   LLVMValueRef at = kl_const64(l, (int64_t)offset);
   LLVMValueRef load =
     LLVMBuildLoad2(l->builder, type,
@@ -299,6 +313,7 @@ static void bound_unit(kl_lowering *l)
 
 void kl_cpu_begin_kernel(kl_lowering *l)
 {
+  KJ_ASSERT(l->kernel && !l->function);
   kl_cpu_state *s = kl_cpu(l);
   for (int d = 0; d < 3; d++)
     s->block[d] = l->c->code->is_range_only ? 1

@@ -82,6 +82,7 @@ static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
 static LLVMValueRef call_library(kl_lowering *l, const ki_math *math, LLVMValueRef *args,
                                  unsigned count)
 {
+  KJ_ASSERT(count >= 1 && count <= 3);
   LLVMTypeRef params[3], result = LLVMTypeOf(args[count - 1]); /* the first one may be an integer */
   bool is_f64 = result == l->f64;
   for (unsigned i = 0; i < count; i++) params[i] = LLVMTypeOf(args[i]);

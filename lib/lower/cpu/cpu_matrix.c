@@ -123,6 +123,7 @@ static LLVMValueRef multiply_add(kl_lowering *l, const kt_mma *mma, LLVMValueRef
 
 kl_matrix kl_new_matrix(kl_lowering *l, ki_mma_kind kind, uint32_t rows, uint32_t columns)
 {
+  KJ_ASSERT(rows && columns);
   kl_matrix m = { .kind = kind, .rows = rows, .columns = columns, .type = compute_type(l, kind) };
   m.memory = kl_alloca(l, LLVMArrayType2(m.type, (uint64_t)rows * columns), "matrix");
   return m;

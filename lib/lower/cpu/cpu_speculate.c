@@ -76,6 +76,7 @@ static bool is_harmless(scan *s, const kt_expr *call)
 
 static void scan_call(scan *s, const kt_expr *call)
 {
+  KJ_ASSERT(call->kind == KJ_T_CALL);
   enum { MOST_DEPTH = 16 };
   if (!call->instance->may_fail) {
     s->fails |= !is_harmless(s, call);
@@ -165,12 +166,14 @@ void kl_begin_speculation(kl_lowering *l, kl_speculation *s, LLVMTypeRef counter
 
 void kl_begin_speculated(kl_lowering *l, const kl_speculation *s)
 {
+  KJ_ASSERT(!l->bad_divisor);
   LLVMBuildStore(l->builder, LLVMConstInt(l->i1, 0, false), s->bad);
   l->bad_divisor = s->bad;
 }
 
 void kl_end_speculated(kl_lowering *l, const kl_speculation *s, LLVMValueRef number)
 {
+  KJ_ASSERT(l->bad_divisor == s->bad);
   LLVMValueRef is_bad = LLVMBuildLoad2(l->builder, l->i1, s->bad, ""),
                known = LLVMBuildLoad2(l->builder, s->type, s->first, "");
   LLVMValueRef own = LLVMBuildSelect(l->builder, is_bad, number, none(s->type), "");
@@ -189,6 +192,7 @@ LLVMValueRef kl_find_failing(kl_lowering *l, const kl_speculation *s, LLVMValueR
 
 void kl_note_bad_divisor(kl_lowering *l, LLVMValueRef is_zero)
 {
+  KJ_ASSERT(l->bad_divisor);
   LLVMValueRef known = LLVMBuildLoad2(l->builder, l->i1, l->bad_divisor, "");
   LLVMBuildStore(l->builder, LLVMBuildOr(l->builder, known, is_zero, ""), l->bad_divisor);
 }

@@ -36,6 +36,7 @@ static LLVMMetadataRef plain_loop_id(kl_lowering *l)
 
 kl_parallel kl_begin_parallel(kl_lowering *l, LLVMMetadataRef id)
 {
+  KJ_ASSERT(!l->parallel_loop); /* parallel loops do not nest */
   kl_parallel p = { .outer = l->parallel_loop, .id = id };
   l->parallel_loop = id;
   return p;
@@ -57,6 +58,7 @@ static kl_parallel begin_parallel(kl_lowering *l, bool may_unroll)
 void kl_begin_vector_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first,
                           LLVMValueRef stop)
 {
+  KJ_ASSERT(LLVMTypeOf(first) == LLVMTypeOf(stop));
   LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body;
   *loop = (kl_counted_loop){ .header = kl_new_block(l, "loop"),
                              .step = LLVMConstInt(LLVMTypeOf(first), 1, false) };
@@ -75,6 +77,7 @@ void kl_begin_vector_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef fi
 
 void kl_end_vector_loop(kl_lowering *l, kl_counted_loop *loop)
 {
+  KJ_ASSERT(l->loop == &loop->loop);
   if (LLVMGetInsertBlock(l->builder) != loop->loop.next)
     /* a thread loop is there already: lower_threads ends each thread in it */
     kl_branch(l, loop->loop.next);
@@ -101,6 +104,7 @@ void kl_set_rank(kl_lowering *l, LLVMValueRef rank) { kl_cpu(l)->rank = rank; }
 
 LLVMValueRef kl_is_active(kl_lowering *l)
 {
+  KJ_ASSERT(l->kernel->off);
   LLVMValueRef off = kl_get_variable(l, l->kernel->off);
   return LLVMBuildICmp(l->builder, LLVMIntEQ, off, kl_const32(l, 0), "");
 }
@@ -205,6 +209,7 @@ static void show_positions(kl_lowering *l)
 
 static void lower_threads(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_THREADS);
   thread_nest nest = { 0 };
   LLVMBasicBlockRef outer_leave = l->frame->leave;
   begin_nest(l, &nest);
@@ -274,6 +279,7 @@ static void find_piece(kl_lowering *l, range *r)
 
 static range start_range(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->extents.count == stmt->vars.count && stmt->extents.count <= MAX_RANGE_RANK);
   range r = { .stmt = stmt, .rank = (uint32_t)stmt->extents.count, .total = kl_const64(l, 1) };
   for (uint32_t d = 0; d < r.rank; d++) {
     r.extents[d] =
@@ -289,6 +295,7 @@ static range start_range(kl_lowering *l, const kt_stmt *stmt)
 /* Outer variables from the number of a row. */
 static void set_row(kl_lowering *l, const range *r, LLVMValueRef row)
 {
+  KJ_ASSERT(r->rank > 1);
   for (uint32_t d = r->rank - 1; d-- > 0;) {
     LLVMValueRef at = d > 0 ? LLVMBuildURem(l->builder, row, r->extents[d], "") : row;
     kl_set_variable(l, r->stmt->vars.items[d], at);
@@ -441,6 +448,7 @@ static void lower_rounds(kl_lowering *l, const range *r)
 
 void kl_cpu_range(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(kt_flow_of(stmt) == KJ_FLOW_RANGE);
   range r = start_range(l, stmt);
   if (l->c->code->is_range_only || stmt->is_threadless) lower_rows(l, &r);
   else lower_rounds(l, &r);

@@ -11,6 +11,7 @@ enum { WARP = 32 };
 
 LLVMValueRef kl_warp_operand(kl_lowering *l, const kt_stmt *stmt, size_t i, LLVMValueRef rank)
 {
+  KJ_ASSERT(i < stmt->value->args.count);
   LLVMValueRef outer = kl_cpu(l)->rank;
   kl_set_rank(l, rank);
   LLVMValueRef value = kl_lower_expr(l, stmt->value->args.items[i]);
@@ -389,6 +390,7 @@ static void lower_syncwarp(kl_lowering *l, const kt_stmt *stmt)
 
 void kl_cpu_warp(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_WARP);
   static const struct {
     kl_lower_builtin family;
     void (*lower)(kl_lowering *l, const kt_stmt *stmt);
@@ -501,6 +503,7 @@ static LLVMValueRef first_active(kl_lowering *l, const kt_stmt *stmt)
 
 void kl_cpu_reduce(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(stmt->kind == KJ_TS_BARRIER_REDUCE);
   LLVMValueRef value, outer = kl_cpu(l)->rank;
   if (stmt->value && stmt->value->kind == KJ_T_BUILTIN) kl_watch_synchronization(l, false);
   if (!stmt->var) return;

@@ -181,6 +181,7 @@ static LLVMValueRef read_position(kl_lowering *l, const char *symbol, uint32_t d
 
 static uint32_t most_threads(kl_lowering *l, uint32_t dimension)
 {
+  KJ_ASSERT(dimension < 3);
   uint32_t known = l->kernel->block[dimension],
            bound = l->c->code->max_threads ? l->c->code->max_threads : 1024;
   if (known) return known;
@@ -189,12 +190,14 @@ static uint32_t most_threads(kl_lowering *l, uint32_t dimension)
 
 static LLVMValueRef thread_index(kl_lowering *l, uint32_t d)
 {
+  KJ_ASSERT(d < 3);
   return l->kernel->block[d] == 1 ? kl_const32(l, 0)
                                   : read_position(l, "tid", d, 0, most_threads(l, d));
 }
 
 static LLVMValueRef block_size(kl_lowering *l, uint32_t d)
 {
+  KJ_ASSERT(d < 3);
   uint32_t known = l->kernel->block[d];
   return known ? kl_const32(l, known)
                : read_position(l, "ntid", d, 1, (uint64_t)most_threads(l, d) + 1);
@@ -286,6 +289,7 @@ static LLVMValueRef dynamic_shared(kl_lowering *l)
 
 static LLVMValueRef shared_pointer(kl_lowering *l, const kt_var *var)
 {
+  KJ_ASSERT(var->kind == KJ_V_SHARED);
   if (var->lowered) return var->lowered;
   const ki_type_info *info = ki_type(l->c->types, var->type);
   if (kl_is_dynamic_shared(l, var)) {
@@ -305,6 +309,7 @@ static LLVMValueRef shared_pointer(kl_lowering *l, const kt_var *var)
 
 static LLVMValueRef local_pointer(kl_lowering *l, const kt_var *var)
 {
+  KJ_ASSERT(var->kind == KJ_V_LOCAL);
   kl_variable_state *state = &l->frame->states[var->index];
   if (state->slot) return state->slot;
   const ki_type_info *info = ki_type(l->c->types, var->type);
@@ -345,6 +350,7 @@ static void number_grid_threads(kl_lowering *l, LLVMValueRef *rank, LLVMValueRef
 
 static void lower_range(kl_lowering *l, const kt_stmt *stmt)
 {
+  KJ_ASSERT(kt_flow_of(stmt) == KJ_FLOW_RANGE);
   LLVMValueRef rank, count;
   if (stmt->kind == KJ_TS_GRID_FOR) {
     number_grid_threads(l, &rank, &count);

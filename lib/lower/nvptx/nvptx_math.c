@@ -194,6 +194,7 @@ static const char *libdevice_name(kl_lowering *l, const ki_math *math, bool is_f
 /* As OpenCL C's functions are mangled by the Itanium ABI. */
 static const char *libclc_name(kl_lowering *l, const char *name, unsigned count, bool is_float)
 {
+  KJ_ASSERT(count <= 3);
   char types[4] = { 0 };
   memset(types, is_float ? 'f' : 'd', count);
   return kj_format(l->c->arena, "_Z%zu%s%s", strlen(name), name, types);
@@ -202,6 +203,7 @@ static const char *libclc_name(kl_lowering *l, const char *name, unsigned count,
 static LLVMValueRef call_library(kl_lowering *l, const char *name, LLVMValueRef *args,
                                  unsigned count, LLVMTypeRef result)
 {
+  KJ_ASSERT(count <= 4);
   LLVMTypeRef types[4];
   for (unsigned i = 0; i < count; i++) types[i] = LLVMTypeOf(args[i]);
   LLVMTypeRef type = LLVMFunctionType(result, types, count, false);
@@ -222,6 +224,7 @@ static bool is_simple(const ki_math *math, bool is_libdevice)
 static LLVMValueRef call_one(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, unsigned count,
                              LLVMTypeRef result)
 {
+  KJ_ASSERT(count >= 1);
   const ki_math *math = &ki_math_table[id];
   bool is_float = LLVMTypeOf(args[count - 1]) == l->f32; /* the first one may be an integer */
   bool is_libdevice = state_of(l)->library == KJ_LIBDEVICE;

@@ -51,6 +51,7 @@ static LLVMValueRef join(kl_lowering *l, LLVMValueRef result, unsigned count, LL
 
 static LLVMTypeRef result_type(kl_lowering *l, char constraint, unsigned count)
 {
+  KJ_ASSERT(count >= 1 && count <= MOST_REGISTERS);
   LLVMTypeRef items[MOST_REGISTERS];
   for (unsigned i = 0; i < count; i++) items[i] = register_type(l, constraint);
   return count == 1 ? items[0] : LLVMStructTypeInContext(l->context, items, count, false);
@@ -121,6 +122,7 @@ static const char *shape_text(kl_lowering *l, const kt_expr *expr)
 
 LLVMValueRef kl_nvptx_ldmatrix(kl_lowering *l, const kt_expr *expr)
 {
+  KJ_ASSERT(expr->args.count);
   unsigned count = expr->builtin->operation & KJ_MATRIX_COUNT, next = 0;
   LLVMValueRef address =
     LLVMBuildTrunc(l->builder, kl_lower_expr(l, expr->args.items[0]), l->i32, "");

@@ -56,6 +56,7 @@ static LLVMValueRef shuffle_bounds(kl_lowering *l, ki_shuffle_mode mode, LLVMVal
 LLVMValueRef kl_nvptx_shuffle(kl_lowering *l, ki_shuffle_mode mode, LLVMValueRef mask,
                               LLVMValueRef value, LLVMValueRef lane, LLVMValueRef width)
 {
+  KJ_ASSERT(LLVMTypeOf(value) == l->i32);
   static const char *const names[] = { [KJ_SHUFFLE_IDX] = "llvm.nvvm.shfl.sync.idx.i32",
                                        [KJ_SHUFFLE_UP] = "llvm.nvvm.shfl.sync.up.i32",
                                        [KJ_SHUFFLE_DOWN] = "llvm.nvvm.shfl.sync.down.i32",
@@ -170,6 +171,7 @@ bool kl_nvptx_adds_small_float(kl_lowering *l, kjit_type type)
 static LLVMValueRef call_text(kl_lowering *l, const char *text, const char *constraints,
                               LLVMTypeRef result, LLVMValueRef *args, unsigned count)
 {
+  KJ_ASSERT(count <= 2);
   LLVMTypeRef params[2];
   for (unsigned i = 0; i < count; i++) params[i] = LLVMTypeOf(args[i]);
   LLVMTypeRef type = LLVMFunctionType(result, params, count, false);

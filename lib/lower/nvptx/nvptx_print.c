@@ -166,6 +166,7 @@ static LLVMValueRef get_function(kl_lowering *l)
 
 void kl_nvptx_print(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRef words)
 {
+  KJ_ASSERT(count <= KJ_MOST_PRINT_WORDS);
   LLVMValueRef function = get_function(l);
   LLVMValueRef args[] = { kl_const64(l, (int64_t)header), kl_const64(l, count), words };
   LLVMBuildCall2(l->builder, LLVMGlobalGetValueType(function), function, args, 3, "");
