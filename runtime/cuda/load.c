@@ -166,6 +166,17 @@ void kj_cuda_unload(kjit_device *device, void *module)
   kj_free_diagnostics(&ignored);
 }
 
+static void add_parked(kjit_device *device, kj_parked *first)
+{
+  kj_parked *last = first;
+  if (!first) return;
+  while (last->next) last = last->next;
+  pthread_mutex_lock(&device->mutex);
+  last->next = device->parked;
+  device->parked = first;
+  pthread_mutex_unlock(&device->mutex);
+}
+
 /* While a stream is captured nothing can be waited for: what launches may still use is given back
  * with the next module, or when the device is closed. Where memory is short it stays. */
 static void park(kjit_device *device, void *module, void *pinned)
@@ -175,19 +186,21 @@ static void park(kjit_device *device, void *module, void *pinned)
   *parked = (kj_parked){ .module = module,
                          .pinned = pinned,
                          .generation = atomic_load(&device->generation) };
-  pthread_mutex_lock(&device->mutex);
-  parked->next = device->parked;
-  device->parked = parked;
-  pthread_mutex_unlock(&device->mutex);
+  add_parked(device, parked);
 }
 
-/* is_usable: the device's context is current, and nothing is queued. */
-static void unload_parked(kjit_device *device, bool is_usable)
+static kj_parked *take_parked(kjit_device *device)
 {
   pthread_mutex_lock(&device->mutex);
   kj_parked *parked = device->parked;
   device->parked = NULL;
   pthread_mutex_unlock(&device->mutex);
+  return parked;
+}
+
+/* is_usable: the device's context is current, and nothing that is queued uses them. */
+static void unload_parked(kjit_device *device, kj_parked *parked, bool is_usable)
+{
   while (parked) {
     kj_parked *next = parked->next;
     /* else the driver has dropped it */
@@ -199,17 +212,23 @@ static void unload_parked(kjit_device *device, bool is_usable)
   }
 }
 
+/* What is parked is taken before the wait that covers it: another thread may park what is launched
+ * after that. Without a wait all of it stays. */
 static void unload_now(kjit_device *device, void *module)
 {
   kj_diagnostics ignored = { 0 };
   void *previous;
-  if (kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
-    if (KJ_DRIVER(device, &ignored, cuCtxSynchronize) == KJIT_OK) {
-      if (module) device->driver->cuModuleUnload(module);
-      unload_parked(device, true);
-    }
-    kj_leave_device(device, previous);
+  kj_parked *parked = take_parked(device);
+  bool is_entered = kj_enter_device(device, &ignored, &previous) == KJIT_OK,
+       has_waited = is_entered && KJ_DRIVER(device, &ignored, cuCtxSynchronize) == KJIT_OK;
+  if (has_waited) {
+    if (module) device->driver->cuModuleUnload(module);
+    unload_parked(device, parked, true);
+  } else {
+    add_parked(device, parked);
+    if (module) park(device, module, NULL);
   }
+  if (is_entered) kj_leave_device(device, previous);
   kj_free_diagnostics(&ignored);
 }
 
@@ -241,7 +260,8 @@ void kj_free_pinned_of_code(kjit_device *device, uint32_t generation, void *pinn
 void kj_unload_parked(kjit_device *device)
 {
   if (device->parked) unload_now(device, NULL);
-  unload_parked(device, false); /* what a device that is lost keeps goes with its context */
+  unload_parked(device, take_parked(device),
+                false); /* what a device that is lost keeps goes with its context */
 }
 
 /* ---- launching ---- */

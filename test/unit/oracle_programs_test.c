@@ -521,7 +521,7 @@ static const row rows[] = {
   { "capture_begins", release_as_a_capture_begins, "B4" },
   { "capture_begins_own", release_as_its_own_stream_is_captured, "B4" },
   { "wait_and_capture", wait_as_a_capture_begins, "B4, a wait and a capture at once" },
-  { "parked_code", unload_without_a_wait, "B5" },
+  { "parked_code", unload_without_a_wait, NULL },
   { "stale_stream", take_with_a_stream_of_before, "B8" },
   { "process_elsewhere", export_what_another_device_uses, "an export waits for one device" },
   { "opened_default", close_what_the_default_stream_uses, "A6, of another process's memory" },
