@@ -4,14 +4,14 @@
 #include "code/specialization.h"
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
-#include "memory/device_memory.h"
+#include "memory/pool.h"
 #include "stream/stream.h"
 
 const kj_device_operations *const kj_device_kinds[] = { &kj_cuda_operations, &kj_cpu_operations,
                                                         NULL };
 
 const kj_layer kj_layers[] = {
-  { .open_device = kj_open_memory },
+  { .open_runtime = kj_open_order, .open_device = kj_open_memory },
   { .open_runtime = kj_open_captures },
   { .open_runtime = kj_open_code },
   { NULL, NULL },

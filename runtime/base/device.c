@@ -148,8 +148,10 @@ kjit_status kjit_synchronize_device(kjit_device *device)
   if (!device->operations->is_queued) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
   if (kj_check_captures(device, &diagnostics) == KJIT_OK &&
-      kj_synchronize(device, true, NULL, &diagnostics) == KJIT_OK)
+      kj_synchronize(device, true, NULL, &diagnostics) == KJIT_OK) {
     (void)kj_take_failures(device, &diagnostics);
+    (void)kj_report_kernels(device, &diagnostics);
+  }
   return ki_finish_call(device->context, &diagnostics);
 }
 
@@ -276,6 +278,7 @@ kjit_status kjit_reset_device(kjit_device *device)
   if (!device->operations->reset) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
   (void)reset(device, &diagnostics);
+  (void)kj_report_kernels(device, &diagnostics);
   return ki_finish_call(device->context, &diagnostics);
 }
 

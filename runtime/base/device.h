@@ -305,7 +305,7 @@ struct kjit_device {
   kj_attachment *attachments[KJ_MOST_ATTACHMENTS]; /* added to under mutex, read without */
   _Atomic uint32_t attachment_count;
   _Atomic uint32_t captures;             /* under way on its streams: nothing can wait for it */
-  struct kj_memory *memory;              /* device_memory.h: the pools */
+  struct kj_memory *memory;              /* memory/pool.h; NULL: its work is never queued */
   struct kj_failure_slot *failure_slots; /* of the loaded specializations whose threads may fail */
   _Atomic(struct kj_prints *) prints;    /* of kernels that print; NULL: none was ever loaded */
   uint32_t multiprocessor_threads;       /* resident at most */

@@ -47,6 +47,7 @@ static void stop_runtime(void *data)
       kjit_device *device = atomic_load(&kind->devices[j]);
       kj_diagnostics ignored = { 0 };
       if (device) (void)kj_synchronize(device, true, NULL, &ignored);
+      if (device) (void)kj_report_kernels(device, &ignored);
       kj_free_diagnostics(&ignored);
     }
   }

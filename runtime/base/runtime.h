@@ -3,8 +3,12 @@
 #ifndef KJ_RUNTIME_H
 #define KJ_RUNTIME_H
 
+#include <stddef.h>
+
 #include "base/device.h"
 #include "base/fact.h"
+#include "base/last_use.h"
+#include "base/lock.h"
 #include "ir/arithmetic.h"
 #include "cuda/driver.h"
 #include "support/host_process.h"
@@ -74,57 +78,44 @@ static inline uint64_t kj_place(const kjit_device *device, uint32_t generation)
   return (uint64_t)device->number << 32 | generation;
 }
 
-/* What a launch looks at. */
+/* What a launch looks at, in one line of the cache; of an array whose memory more than two streams
+ * use, the next line, too. */
 typedef struct kj_array_line {
   /* kj_array_form; 0: of an array that launches have to look at closely */
   _Alignas(64) uint64_t form;
-  uint64_t place;                /* kj_place of its device when it was made */
-  uint64_t low, high;            /* addresses of its bytes */
-  _Atomic uint64_t *owners_uses; /* of the array whose memory it is */
-  /* of its own memory: streams that it was used on, a bit for each kjit_stream.slot */
-  _Atomic uint64_t uses;
-  int64_t extent; /* of the first dimension */
+  uint64_t place;          /* kj_place of its device when it was made */
+  uint64_t low, high;      /* addresses of its bytes */
+  int64_t extent;          /* of the first dimension */
+  kj_last_use *owners_use; /* of the array whose memory it is */
+  kj_last_use use;         /* of its own memory */
 } kj_array_line;
-_Static_assert(sizeof(kj_array_line) == 64, "one line of the cache");
+_Static_assert(sizeof(kj_array_line) == 128 && offsetof(kj_array_line, use) == 48,
+               "two lines of the cache");
 
 struct kjit_array {
   kj_object object;
   _Atomic uint32_t references;
   bool is_read_only;
-  bool is_in_place;   /* host memory that a launch on a GPU uses where it is */
-  kjit_array *owner;  /* whose memory it is: itself, or what a view was made of, retained */
-  kj_array_line line; /* made by kj_publish_array */
+  bool is_in_place;       /* host memory that a launch on a GPU uses where it is */
+  kjit_array *owner;      /* whose memory it is: itself, or what a view was made of, retained */
+  struct kj_block *block; /* of an owner; NULL: memory that others free */
+  kj_array_line line;     /* made by kj_publish_array */
   kjit_tensor tensor;
   kjit_type element;
   kjit_memory memory;
   int64_t shape[KJ_MAX_RANK], strides[KJ_MAX_RANK];
-  /* the owner's */
-  /* in whose order its memory is released, retained; NULL: the default stream */
-  kjit_stream *stream;
-  struct kj_block *block; /* of the pool; NULL: memory that release knows how to free */
-  /* frees the memory, after everything that used it was ordered or waited for; NULL: nothing does
-   */
-  void (*release)(kjit_array *);
-  void *memory_data; /* of release */
-  size_t memory_bytes;
-  int file; /* of release: the CPU's shared memory */
 };
-
-/* Bits of kj_array_line.uses. */
-/* ELSEWHERE: on a stream of another device */
-enum { KJ_SLOT_DEFAULT, KJ_SLOT_PER_THREAD, KJ_SLOT_FIRST, KJ_SLOT_ELSEWHERE = 63 };
 
 struct kjit_stream {
   kj_object object;
   _Atomic uint32_t references;
-  void *native; /* CUstream */
-  /* is_borrowed: the device's, never destroyed by the host; is_blocking: ordered with the default
-   * stream */
-  bool is_owned, is_borrowed, is_blocking;
-  uint8_t slot;
-  _Atomic bool is_used;                 /* memory of kjit arrays was used on it */
+  void *native;    /* CUstream */
+  kj_stream_id id; /* of all threads' own streams without the number of a thread */
+  /* is_borrowed: the device's, never destroyed by the host; is_closing: kjit_destroy_stream waits
+   * for it */
+  bool is_owned, is_borrowed, is_closing;
   _Atomic(struct kj_capture *) capture; /* graph.c; NULL: what is queued runs */
-  kjit_stream *next_of_device;          /* under the order mutex of the device's memory */
+  kjit_stream *next_of_device;          /* under streams_mutex */
 };
 
 struct kjit_event {
@@ -136,20 +127,20 @@ struct kjit_event {
   uint64_t time_ns; /* CPU */
 };
 
+/* stream NULL: the device's default stream. */
+static inline kj_stream_id kj_id_of(const kjit_stream *stream, const kjit_device *device)
+{
+  if (!stream) return (kj_stream_id)device->number << KJ_STREAM_BITS;
+  return stream->id & KJ_STREAM_THREADS ? kj_of_this_thread(stream->id) : stream->id;
+}
+
 /* Notes that the array's memory is used on a stream: before it is used again, what is queued there
  * now has to pass. No lock, no allocation. */
 static inline void kj_note_use(kjit_array *array, const kjit_stream *stream,
                                const kjit_device *device)
 {
-  kjit_array *owner = array->owner;
-  uint32_t slot = owner->object.device != device ? KJ_SLOT_ELSEWHERE
-                  : stream                       ? stream->slot
-                                                 : KJ_SLOT_DEFAULT;
-  uint64_t bit = (uint64_t)1 << slot;
-  if (!(atomic_load_explicit(&owner->line.uses, memory_order_relaxed) & bit))
-    atomic_fetch_or_explicit(&owner->line.uses, bit, memory_order_relaxed);
-  if (stream && !atomic_load_explicit(&stream->is_used, memory_order_relaxed))
-    atomic_store_explicit(&((kjit_stream *)stream)->is_used, true, memory_order_relaxed);
+  kj_stream_id id = kj_id_of(stream, device);
+  if (!kj_is_recent_use(array->line.owners_use, id)) kj_add_use(array->line.owners_use, id);
 }
 
 /* ---- the runtime of a context ---- */
@@ -181,11 +172,16 @@ extern const kj_device_operations *const kj_device_kinds[];
 
 struct kj_runtime {
   kjit_context *context;
-  pthread_mutex_t objects_mutex; /* protects objects, captures and attachments */
+  pthread_mutex_t objects_mutex; /* protects objects, parked and attachments */
   kj_object *objects;
   kj_attachment *attachments;
-  struct kj_capture *captures; /* under way */
-  kj_attachment capture_attachment, code_attachment;
+  /* ---- memory/, stream/ ---- */
+  _Atomic(struct kj_block *) parked; /* memory/pool.h */
+  /* counts waits for whole devices: what was queued before one began has passed when it ends */
+  _Atomic uint64_t waits;
+  pthread_mutex_t streams_mutex; /* protects the streams of all devices and what is captured */
+  struct kj_capture *captures;   /* under way */
+  kj_attachment order_attachment, capture_attachment, code_attachment;
   kj_kind kinds[KJ_MOST_KINDS];
   uint32_t kind_count;
   /* ---- code/ ---- */

@@ -10,8 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "memory/device_memory.h"
 #include "code/specialization.h"
+#include "memory/pool.h"
 
 uint64_t kj_count_launches(const kjit_specialization *specialization)
 {

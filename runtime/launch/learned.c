@@ -44,14 +44,16 @@ walk_arrays(const kj_learned *learned, const kjit_stream *stream, const kjit_arg
 {
   static const kjit_arg plain = { .kind = KJIT_ARG_ARRAY };
   const kj_learned_array *array = learned->arrays, *end = array + learned->array_count;
-  uint64_t expected = head_of(&plain), place = learned->place, differs = 0, known = UINT64_MAX,
-           low = 0, high = 0, met = 0;
+  uint64_t expected = head_of(&plain), place = learned->place, differs = 0, low = 0, high = 0,
+           met = 0;
+  kj_stream_id id = kj_id_of(stream, learned->device);
+  bool is_known = true;
   for (uint32_t i = 0; array < end; array++, i++) {
     const kjit_arg *argument = &arguments[array->index];
     if (__builtin_expect(head_of(argument) != expected || !argument->value.array, 0)) return false;
     const kj_array_line *line = &argument->value.array->line;
     differs |= (line->form ^ array->form) | (line->place ^ place);
-    known &= atomic_load_explicit(line->owners_uses, memory_order_relaxed);
+    is_known &= kj_is_recent_use(line->owners_use, id);
     memcpy(parameters + array->to, &line->low, sizeof line->low);
     if (has_one_written) {
       if (!i) low = line->low, high = line->high;
@@ -62,11 +64,7 @@ walk_arrays(const kj_learned *learned, const kjit_stream *stream, const kjit_arg
     }
   }
   if (differs || met > 1) return false;
-  bool is_known = known >> (stream ? stream->slot : KJ_SLOT_DEFAULT) & 1;
-  if (learned->notes_uses &&
-      (!is_known || (stream && learned->array_count &&
-                     !atomic_load_explicit(&stream->is_used, memory_order_relaxed))))
-    note_uses(learned, stream, arguments);
+  if (!is_known && learned->notes_uses) note_uses(learned, stream, arguments);
   return true;
 }
 

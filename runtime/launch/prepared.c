@@ -23,14 +23,12 @@ typedef struct kept_argument {
   void *value; /* of a value that bits do not hold, or NULL */
 } kept_argument;
 
-enum { NO_SLOT = 0xff };
-
 /* What a run on a GPU looks at where nothing but the driver's plain launch is left to do; code and
  * function are the specialization's, which may be loaded anew. */
 typedef struct ready_launch {
   _Alignas(64) bool is_ready;
-  uint8_t noted_slot; /* of the stream that the arrays know to be used on; NO_SLOT: none */
   uint32_t forks, shared_bytes;
+  kj_stream_id noted;  /* the stream that the arrays know to be used on; NONE: none */
   uint32_t generation; /* of the device when the arguments were looked at */
   kjit_specialization *specialization;
   ki_launch_counter *launches;
@@ -240,7 +238,7 @@ static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
 {
   kjit_device *device = prepared->call.device;
   set_stale(prepared);
-  prepared->ready.noted_slot = NO_SLOT;
+  prepared->ready.noted = KJ_STREAM_NONE;
   kjit_status status = find_code(prepared, diagnostics);
   if (status == KJIT_OK) prepared->ready.generation = prepared->specialization->generation;
   /* the others may be half made: they are not looked at before the next look-up */
@@ -431,14 +429,12 @@ static kjit_status check_run(kjit_prepared *prepared, kjit_stream *stream,
 /* The arrays are told once for each stream, not at each run. */
 static inline void note_uses(kjit_prepared *prepared, kjit_stream *stream)
 {
-  uint8_t slot = stream ? stream->slot : KJ_SLOT_DEFAULT;
-  bool is_known = prepared->ready.noted_slot == slot &&
-                  (!stream || atomic_load_explicit(&stream->is_used, memory_order_relaxed));
-  if (is_known) return;
+  kj_stream_id id = kj_id_of(stream, prepared->call.device);
+  if (prepared->ready.noted == id) return;
   for (size_t i = 0; i < prepared->count; i++)
     if (prepared->arguments[i].kind == KJIT_ARG_ARRAY)
       kj_note_use(prepared->arguments[i].value.array, stream, prepared->call.device);
-  prepared->ready.noted_slot = slot;
+  prepared->ready.noted = id;
 }
 
 static bool is_captured(const kjit_stream *stream)

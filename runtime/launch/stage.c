@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/device_memory.h"
 #include "launch/start.h"
+#include "memory/pool.h"
 #include "memory/view.h"
 
 enum { PLACEMENT = 256 };
@@ -26,7 +26,7 @@ typedef struct group {
 struct kj_staging {
   kj_block *image, *pinned;      /* on the GPU; NULL: too large */
   uint64_t size_bytes, in_bytes; /* of the image, and of what is copied in, at its start */
-  bool is_idle;                  /* nothing queued uses the memory */
+  bool is_queued;                /* something that uses memory of the host may be */
   uint32_t count;
   group groups[];
 };
@@ -127,8 +127,10 @@ static kjit_status take_memory(kj_call *call, kj_staging *staging, kj_diagnostic
   KJ_TRY(kj_take_block(call->device, KJ_POOL_DEVICE, staging->size_bytes, call->stream, diagnostics,
                        &staging->image));
   if (staging->size_bytes > MOST_PINNED) return KJIT_OK;
-  return kj_take_block(call->device, KJ_POOL_PINNED, staging->size_bytes, NULL, diagnostics,
-                       &staging->pinned);
+  KJ_TRY(kj_take_block(call->device, KJ_POOL_PINNED, staging->size_bytes, NULL, diagnostics,
+                       &staging->pinned));
+  kj_add_use(&staging->pinned->use, kj_id_of(call->stream, call->device));
+  return KJIT_OK;
 }
 
 static char *pinned_place(const kj_staging *staging, uint64_t offset)
@@ -168,12 +170,11 @@ kjit_status kj_stage_in(kj_call *call, void *stream, kj_diagnostics *diagnostics
   uint32_t count = call->kernel->parameter_count;
   *staging = calloc(1, sizeof **staging + (count + 1) * sizeof *(*staging)->groups);
   if (!*staging) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  (*staging)->is_idle = true;
   find_groups(call, *staging);
   /* what is queued may still write to host memory that is pinned */
   KJ_TRY(kj_synchronize(call->device, false, stream, diagnostics));
   KJ_TRY(take_memory(call, *staging, diagnostics));
-  (*staging)->is_idle = false;
+  (*staging)->is_queued = true;
   for (uint32_t i = 0; i < count; i++) {
     kj_bound *bound = &call->bound[i];
     if (is_staged(call, i))
@@ -262,12 +263,21 @@ static kjit_status queue_out(kj_call *call, void *stream, const kj_staging *stag
   return KJIT_OK;
 }
 
+static kjit_status wait(kj_call *call, kj_staging *staging, kj_diagnostics *diagnostics)
+{
+  kj_waited waited;
+  KJ_TRY(kj_wait_stream(call->device, call->stream, diagnostics, &waited));
+  staging->is_queued = false;
+  if (staging->image) kj_note_waited(&staging->image->use, waited);
+  if (staging->pinned) kj_note_waited(&staging->pinned->use, waited);
+  return KJIT_OK;
+}
+
 kjit_status kj_stage_out(kj_call *call, void *stream, kj_staging *staging,
                          kj_diagnostics *diagnostics)
 {
   KJ_TRY(queue_out(call, stream, staging, diagnostics));
-  KJ_TRY(kj_synchronize(call->device, false, stream, diagnostics));
-  staging->is_idle = true;
+  KJ_TRY(wait(call, staging, diagnostics));
   for (uint32_t i = 0; i < call->kernel->parameter_count && staging->pinned; i++) {
     const kj_bound *bound = &call->bound[i];
     if (is_written(call, i))
@@ -277,16 +287,15 @@ kjit_status kj_stage_out(kj_call *call, void *stream, kj_staging *staging,
   return kj_take_failures(call->device, diagnostics);
 }
 
-/* After a failure halfway the copies that are queued are waited for: the memory is somebody else's
- * next. */
+/* After a failure halfway the copies that are queued are waited for: they use memory of the host.
+ */
 void kj_free_staging(kj_call *call, kj_staging *staging)
 {
   if (!staging) return;
   kj_diagnostics ignored = { 0 };
-  if (!staging->is_idle)
-    (void)kj_synchronize(call->device, false, kj_native(call->stream), &ignored);
+  if (staging->is_queued) (void)wait(call, staging, &ignored);
   kj_free_diagnostics(&ignored);
-  kj_give_idle_block(staging->image);
-  kj_give_idle_block(staging->pinned);
+  kj_release_block(staging->image);
+  kj_release_block(staging->pinned);
   free(staging);
 }

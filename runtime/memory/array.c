@@ -12,67 +12,55 @@ enum { ALIGNMENT = 64 };
 
 /* ---- the end of memory ---- */
 
-kjit_stream *kj_order_of(const kjit_array *owner)
+void kj_free_by_driver(kj_block *block, int (*call)(const kj_driver *driver, uint64_t address))
 {
-  return owner->stream && owner->stream->slot >= KJ_SLOT_FIRST ? owner->stream : NULL;
-}
-
-static void release_block(kjit_array *array)
-{
-  kjit_stream *stream = kj_order_of(array);
-  uint64_t own = (uint64_t)1 << (stream ? stream->slot : KJ_SLOT_DEFAULT),
-           uses = atomic_load(&array->line.uses);
-  kj_block *block = array->block;
-  block->is_joined = uses & ~own;
-  if (kj_join_uses(array, stream)) {
-    kj_give_block(block, stream);
-  } else if (uses >> KJ_SLOT_ELSEWHERE & 1) {
-    kj_wait_uses(array);
-    kj_give_idle_block(block);
-  } else {
-    kj_park_block(block);
-  }
-}
-
-void kj_release_after_wait(kjit_array *array, void (*function)(kjit_array *array))
-{
-  kjit_device *device = array->object.device;
   kj_diagnostics ignored = { 0 };
   void *previous;
-  if (!kj_is_cuda(device)) {
-    function(array);
-    return;
-  }
-  kj_wait_uses(array);
-  if (array->object.generation == atomic_load(&device->generation) &&
-      kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
-    function(array);
-    kj_leave_device(device, previous);
+  if (!kj_is_gone(block) && kj_enter_device(block->device, &ignored, &previous) == KJIT_OK) {
+    (void)call(block->device->driver, block->address);
+    kj_leave_device(block->device, previous);
   }
   kj_free_diagnostics(&ignored);
+  kj_drop_block(block);
 }
 
-static void free_device(kjit_array *array)
+static int call_free(const kj_driver *driver, uint64_t address)
 {
-  array->object.device->driver->cuMemFree((uint64_t)(uintptr_t)array->memory_data);
+  return driver->cuMemFree(address);
 }
-static void free_pinned(kjit_array *array)
+static int call_free_host(const kj_driver *driver, uint64_t address)
 {
-  array->object.device->driver->cuMemFreeHost(array->memory_data);
+  return driver->cuMemFreeHost((void *)(uintptr_t)address); /* NOLINT(performance-no-int-to-ptr) */
 }
-static void release_device(kjit_array *array) { kj_release_after_wait(array, free_device); }
-static void release_pinned(kjit_array *array) { kj_release_after_wait(array, free_pinned); }
-static void release_host(kjit_array *array) { free(array->memory_data); }
+static void free_device(kj_block *block) { kj_free_by_driver(block, call_free); }
+static void free_pinned(kj_block *block) { kj_free_by_driver(block, call_free_host); }
+static void free_mapping(kj_block *block)
+{
+  munmap(block->data, block->size_bytes);
+  close(block->file);
+  kj_drop_block(block);
+}
+
+static const kj_block_kind device_kind = { .waits = true, .free = free_device },
+                           pinned_kind = { .waits = true, .free = free_pinned },
+                           host_kind = { .waits = true, .free = kj_drop_block };
+const kj_block_kind kj_mapping_kind = { .waits = true, .free = free_mapping };
 
 static void destroy_array(kj_object *object)
 {
   kjit_array *array = (kjit_array *)object;
-  kjit_array *owner = array->owner;
-  kjit_stream *stream = array->stream;
-  if (owner != array) kjit_release_array(owner);
-  else if (array->release) array->release(array);
+  if (array->owner != array) kjit_release_array(array->owner);
+  if (array->block) {
+    kj_copy_uses(&array->block->use, &array->line.use);
+    kj_release_block(array->block);
+  }
   free(array);
-  kj_release_stream(stream);
+}
+
+void kj_drop_array(kjit_array *array)
+{
+  kj_drop_block(array->block);
+  free(array);
 }
 
 /* ---- memory of each kind ---- */
@@ -80,23 +68,37 @@ static void destroy_array(kj_object *object)
 typedef kjit_status (*allocate_function)(kjit_array *array, size_t size_bytes,
                                          kj_diagnostics *diagnostics);
 
+/* The elements lie behind their block, so that there is one allocation of both. */
 static kjit_status allocate_host(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
 {
-  size_t rounded = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  array->memory_data = aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);
-  array->release = release_host;
-  return array->memory_data ? KJIT_OK
-                            : kj_error(diagnostics, KJIT_ERROR_MEMORY,
-                                       "out of memory: an array needs %zu bytes", size_bytes);
+  const size_t before = (sizeof(kj_block) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT,
+               rounded = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  kj_block *block = aligned_alloc(ALIGNMENT, before + (rounded ? rounded : ALIGNMENT));
+  if (!block)
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: an array needs %zu bytes",
+                    size_bytes);
+  *block = (kj_block){ .kind = &host_kind,
+                       .device = array->object.device,
+                       .address = (uint64_t)(uintptr_t)block + before,
+                       .file = -1 };
+  array->block = block;
+  return KJIT_OK;
 }
 
-static kjit_status allocate_block(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
+static kjit_status allocate_block(kjit_array *array, kjit_stream *stream, size_t size_bytes,
+                                  kj_diagnostics *diagnostics)
 {
-  KJ_TRY(kj_take_block(array->object.device, KJ_POOL_DEVICE, size_bytes, array->stream, diagnostics,
+  KJ_TRY(kj_take_block(array->object.device, KJ_POOL_DEVICE, size_bytes, stream, diagnostics,
                        &array->block));
-  array->memory_data = (void *)(uintptr_t)array->block->address;
-  array->release = release_block;
+  array->line.use.streams[0] = array->block->stream;
   return KJIT_OK;
+}
+
+static kjit_status make_block(kjit_array *array, const kj_block_kind *kind,
+                              kj_diagnostics *diagnostics)
+{
+  array->block = kj_make_block(array->object.device, kind);
+  return array->block ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }
 
 /* What the driver has said, asked twice where it was out of memory. */
@@ -120,11 +122,13 @@ static kjit_status allocate_pinned(kjit_array *array, size_t size_bytes,
 {
   enum { PORTABLE = 1, MAPPED = 2 };
   unsigned flags = array->memory == KJIT_MEMORY_MAPPED ? PORTABLE | MAPPED : PORTABLE;
+  void *memory = NULL;
   int result;
+  KJ_TRY(make_block(array, &pinned_kind, diagnostics));
   KJ_ASK_TWICE(result, array->object.device,
-               cuMemHostAlloc(&array->memory_data, size_bytes ? size_bytes : 1, flags));
+               cuMemHostAlloc(&memory, size_bytes ? size_bytes : 1, flags));
   KJ_TRY(check_allocation(array, result, "cuMemHostAlloc", size_bytes, diagnostics));
-  array->release = release_pinned;
+  array->block->address = (uint64_t)(uintptr_t)memory;
   array->tensor.device_type = KJ_DLPACK_PINNED;
   /* host and device share one address space on all 64-bit systems */
   array->is_in_place = array->memory == KJIT_MEMORY_MAPPED;
@@ -135,57 +139,49 @@ static kjit_status allocate_managed(kjit_array *array, size_t size_bytes,
                                     kj_diagnostics *diagnostics)
 {
   enum { ATTACH_GLOBAL = 1 };
-  uint64_t address = 0;
   int result;
+  KJ_TRY(make_block(array, &device_kind, diagnostics));
   KJ_ASK_TWICE(result, array->object.device,
-               cuMemAllocManaged(&address, size_bytes ? size_bytes : 1, ATTACH_GLOBAL));
+               cuMemAllocManaged(&array->block->address, size_bytes ? size_bytes : 1,
+                                 ATTACH_GLOBAL));
   KJ_TRY(check_allocation(array, result, "cuMemAllocManaged", size_bytes, diagnostics));
-  array->memory_data = (void *)(uintptr_t)address;
-  array->release = release_device;
   array->tensor.device_type = KJ_DLPACK_MANAGED;
   return KJIT_OK;
 }
 
 static kjit_status allocate_alone(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
 {
-  uint64_t address = 0;
   int result;
-  KJ_ASK_TWICE(result, array->object.device, cuMemAlloc(&address, size_bytes ? size_bytes : 1));
+  KJ_TRY(make_block(array, &device_kind, diagnostics));
+  KJ_ASK_TWICE(result, array->object.device,
+               cuMemAlloc(&array->block->address, size_bytes ? size_bytes : 1));
   KJ_TRY(check_allocation(array, result, "cuMemAlloc", size_bytes, diagnostics));
-  array->memory_data = (void *)(uintptr_t)address;
-  array->release = release_device;
   return KJIT_OK;
-}
-
-static void release_mapping(kjit_array *array)
-{
-  munmap(array->memory_data, array->memory_bytes);
-  close(array->file);
 }
 
 static kjit_status allocate_mapping(kjit_array *array, size_t size_bytes,
                                     kj_diagnostics *diagnostics)
 {
-  array->memory_bytes = size_bytes ? size_bytes : 1;
-  array->file = memfd_create("kjit array", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  void *memory = MAP_FAILED;
+  KJ_TRY(make_block(array, &kj_mapping_kind, diagnostics));
+  kj_block *block = array->block;
+  block->size_bytes = size_bytes ? size_bytes : 1;
+  block->file = memfd_create("kjit array", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  block->data = MAP_FAILED;
   /* Other processes open it to write: its size is not theirs to change, or touching the array would
    * be a fault here. */
-  if (array->file >= 0 && !ftruncate(array->file, (off_t)array->memory_bytes) &&
-      !fcntl(array->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-    memory = mmap(NULL, array->memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, array->file, 0);
-  if (memory == MAP_FAILED) {
-    if (array->file >= 0) close(array->file);
-    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: a shared array needs %zu bytes",
-                    size_bytes);
-  }
-  array->memory_data = memory;
-  array->release = release_mapping;
-  return KJIT_OK;
+  if (block->file >= 0 && !ftruncate(block->file, (off_t)block->size_bytes) &&
+      !fcntl(block->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+    block->data = mmap(NULL, block->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, block->file, 0);
+  block->address = (uint64_t)(uintptr_t)block->data;
+  if (block->data != MAP_FAILED) return KJIT_OK;
+  if (block->file >= 0) close(block->file);
+  return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: a shared array needs %zu bytes",
+                  size_bytes);
 }
 
 /* The pool enters the device itself, and only where it needs the driver. */
-static kjit_status allocate(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
+static kjit_status allocate(kjit_array *array, kjit_stream *stream, size_t size_bytes,
+                            kj_diagnostics *diagnostics)
 {
   static const allocate_function on_cpu[] = { [KJIT_MEMORY_DEVICE] = allocate_host,
                                               [KJIT_MEMORY_PINNED] = allocate_host,
@@ -199,7 +195,8 @@ static kjit_status allocate(kjit_array *array, size_t size_bytes, kj_diagnostics
   kjit_device *device = array->object.device;
   void *previous;
   if (!kj_is_cuda(device)) return on_cpu[array->memory](array, size_bytes, diagnostics);
-  if (array->memory == KJIT_MEMORY_DEVICE) return allocate_block(array, size_bytes, diagnostics);
+  if (array->memory == KJIT_MEMORY_DEVICE)
+    return allocate_block(array, stream, size_bytes, diagnostics);
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   kjit_status status = on_gpu[array->memory](array, size_bytes, diagnostics);
   kj_leave_device(device, previous);
@@ -240,7 +237,7 @@ static void fill_column_strides(int64_t *strides, const int64_t *shape, uint32_t
   int64_t stride = 1;
   for (uint32_t i = 0; i < rank; i++) {
     strides[i] = stride;
-    stride *= shape[i] ? shape[i] : 1;
+    if (__builtin_mul_overflow(stride, shape[i] ? shape[i] : 1, &stride)) stride = 1;
   }
 }
 
@@ -259,7 +256,6 @@ kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t 
   array->object.generation = atomic_load(&device->generation);
   array->element = element;
   array->owner = array;
-  array->file = -1;
   kj_describe_element(device->context->types, element, &array->tensor);
   array->tensor.device_type = device->info.kind;
   array->tensor.device_id = device->info.ordinal;
@@ -288,7 +284,7 @@ static void fill_line(kjit_array *array)
   line->form = is_simple ? kj_array_form(array->element, rank, tensor->device_type, facts) : 0;
   line->extent = rank ? array->shape[0] : 1;
   line->place = kj_place(array->object.device, array->object.generation);
-  line->owners_uses = &array->owner->line.uses;
+  line->owners_use = &array->owner->line.use;
 }
 
 void kj_publish_array(kjit_array *array)
@@ -304,13 +300,7 @@ static kjit_status check_config(const kjit_array_config *config, kj_diagnostics 
   if ((unsigned)config->memory > KJIT_MEMORY_SHARED)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "there is no kind of memory %d",
                     (int)config->memory);
-  char here[24], there[24];
-  if (config->stream && config->stream->object.device != config->device)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the array is on %s, its stream on %s",
-                    kj_device_text(config->device, here),
-                    kj_device_text(config->stream->object.device, there));
-  if (config->stream) KJ_TRY(kj_check_object(&config->stream->object, "stream", diagnostics));
-  return KJIT_OK;
+  return kj_check_stream(config->device, config->stream, false, diagnostics);
 }
 
 static kjit_status create_array(const kjit_array_config *config, kj_diagnostics *diagnostics,
@@ -324,15 +314,13 @@ static kjit_status create_array(const kjit_array_config *config, kj_diagnostics 
                                    config->rank, config->layout);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   made->memory = config->memory;
-  made->stream = kj_retain_stream(config->stream);
-  if (made->stream) atomic_store(&made->stream->is_used, true);
-  kjit_status status = allocate(made, size_bytes, diagnostics);
+  kjit_status status = allocate(made, config->stream, size_bytes, diagnostics);
   if (status != KJIT_OK) {
-    kj_release_stream(made->stream);
-    free(made);
+    kj_drop_array(made);
     return status;
   }
-  made->tensor.data = made->memory_data;
+  made->tensor.data =
+    (void *)(uintptr_t)made->block->address; /* NOLINT(performance-no-int-to-ptr) */
   kj_publish_array(made);
   *array = made;
   return KJIT_OK;
@@ -381,6 +369,17 @@ kjit_status kjit_create_array(kjit_device *device, kjit_type element, const int6
   return kjit_create_configured_array(&config, array);
 }
 
+/* NULL: it is the default stream, or has gone. The host may destroy it meanwhile. */
+static kjit_stream *hold_own_stream(const kjit_array *owner)
+{
+  kjit_stream *threads = NULL;
+  if (!owner->block) return NULL;
+  if (!(owner->block->stream & KJ_STREAM_THREADS)) return kj_hold_stream(owner->block);
+  if (kjit_get_thread_stream(owner->object.device, &threads) == KJIT_OK)
+    atomic_fetch_add_explicit(&threads->references, 1, memory_order_relaxed);
+  return threads;
+}
+
 kjit_status kjit_create_array_like(const kjit_array *model, kjit_array **array)
 {
   if (!model) return KJIT_ERROR_MISUSE;
@@ -391,13 +390,15 @@ kjit_status kjit_create_array_like(const kjit_array *model, kjit_array **array)
   config.shape = model->shape;
   config.rank = (uint32_t)model->tensor.rank;
   config.memory = model->owner->memory;
-  config.stream = model->owner->stream;
+  config.stream = hold_own_stream(model->owner);
   int64_t columns[KJ_MAX_RANK];
   fill_column_strides(columns, model->shape, config.rank);
   bool is_column_major =
     config.rank > 1 && !memcmp(columns, model->strides, config.rank * sizeof *columns);
   config.layout = is_column_major ? KJIT_LAYOUT_F : KJIT_LAYOUT_C;
-  return kjit_create_configured_array(&config, array);
+  kjit_status status = kjit_create_configured_array(&config, array);
+  kj_release_stream(config.stream);
+  return status;
 }
 
 kjit_status kjit_create_array_from(kjit_device *device, const kjit_tensor *source,
@@ -511,6 +512,7 @@ static kjit_status prefetch(kjit_array *array, kjit_device *device, kjit_stream 
   if (stream) gpu = stream->object.device;
   kj_view_range(&view, &low, &high);
   kj_note_use(array, stream, gpu);
+  if (stream && atomic_load(&stream->capture)) KJ_TRY(kj_keep_array(stream, array, diagnostics));
   KJ_TRY(kj_enter_device(gpu, diagnostics, &previous));
   kjit_status status = KJ_DRIVER(gpu, diagnostics, cuMemPrefetchAsync, low, high - low,
                                  kj_is_cuda(device) ? device->handle : TO_HOST, kj_native(stream));

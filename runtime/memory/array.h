@@ -2,7 +2,7 @@
 #ifndef KJ_ARRAY_H
 #define KJ_ARRAY_H
 
-#include "memory/device_memory.h"
+#include "memory/pool.h"
 #include "memory/view.h"
 
 /* Numbers of DLPack beside kjit_device_kind. */
@@ -20,11 +20,12 @@ kjit_status kj_measure_array(ki_types *types, kjit_type element, const int64_t *
 /* The first and last positions of its elements in memory, of arrays with strides of any sign. */
 kjit_status kj_view_array(const kjit_array *array, const char *what, kj_diagnostics *diagnostics,
                           kj_view *view);
-/* The stream in whose order the memory is given back. CUDA's per-thread stream is another one for
- * whoever gives it back. */
-kjit_stream *kj_order_of(const kjit_array *owner);
-/* Releases memory that waits for its uses: pinned, managed ... ; then calls function with the
- * device's context current where its generation is still that of the array. */
-void kj_release_after_wait(kjit_array *array, void (*function)(kjit_array *array));
+/* Ends an array that was not published, with its block. */
+void kj_drop_array(kjit_array *array);
+/* Of blocks whose memory the driver has to be told about: calls it with the device's context
+ * current where that still has the memory, and ends the block. */
+void kj_free_by_driver(kj_block *block, int (*call)(const kj_driver *driver, uint64_t address));
+/* Shared memory of the CPU: unmapped, and its file closed. */
+extern const kj_block_kind kj_mapping_kind;
 
 #endif

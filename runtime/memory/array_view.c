@@ -16,9 +16,10 @@ static kjit_status make_view(kjit_array *array, const int64_t *shape, const int6
   made->tensor.rank = own_rank;
   made->tensor.shape = made->shape;
   made->tensor.strides = made->strides;
-  made->tensor.data =
-    (char *)array->tensor.data +
-    offset * (int64_t)kj_element_bytes(array->object.device->context->types, array->element);
+  if (offset)
+    made->tensor.data =
+      (char *)array->tensor.data +
+      offset * (int64_t)kj_element_bytes(array->object.device->context->types, array->element);
   made->is_read_only = array->is_read_only;
   made->is_in_place = array->is_in_place;
   made->memory = array->memory;
@@ -33,7 +34,9 @@ static kjit_status make_view(kjit_array *array, const int64_t *shape, const int6
 
 typedef struct extents {
   uint32_t rank;
-  int64_t shape[KJ_MAX_RANK], strides[KJ_MAX_RANK], offset;
+  bool is_empty;
+  int64_t shape[KJ_MAX_RANK], strides[KJ_MAX_RANK];
+  uint64_t offset; /* means nothing, and may overflow, where it is empty */
 } extents;
 
 static kjit_status check_position(int64_t position, int64_t extent, uint32_t dimension,
@@ -67,8 +70,9 @@ static kjit_status slice_dimension(const kjit_array *array, uint32_t dimension,
   uint64_t count = slice->step ? count_steps(slice) : 1;
   if (count) {
     KJ_TRY(check_position(slice->first, extent, dimension, diagnostics));
-    result->offset += slice->first * stride;
+    result->offset += (uint64_t)slice->first * (uint64_t)stride;
   }
+  result->is_empty = result->is_empty || !count || !extent;
   if (!slice->step) return KJIT_OK;
   /* too many: the last position is outside, whatever it is */
   if (count > (uint64_t)extent) count = (uint64_t)extent + 1;
@@ -95,8 +99,8 @@ static kjit_status slice_array(kjit_array *array, const kjit_array_slice *slices
     kjit_array_slice whole = { 0, array->shape[i], 1 };
     KJ_TRY(slice_dimension(array, i, i < count ? &slices[i] : &whole, &result, diagnostics));
   }
-  return make_view(array, result.shape, result.strides, result.rank, result.offset, diagnostics,
-                   view);
+  return make_view(array, result.shape, result.strides, result.rank,
+                   result.is_empty ? 0 : (int64_t)result.offset, diagnostics, view);
 }
 
 kjit_status kjit_slice_array(kjit_array *array, const kjit_array_slice *slices, uint32_t count,

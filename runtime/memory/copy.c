@@ -16,29 +16,25 @@ typedef struct copy_job {
   kjit_stream *stream;
   bool is_async, is_captured;
   kj_view to, from;
+  kj_waited *waited; /* of the last wait */
 } copy_job;
 
 static size_t bytes_of(const kj_view *view) { return view->count * view->element_bytes; }
+static kj_stream_id id_of(const copy_job *job) { return kj_id_of(job->stream, job->device); }
 
 /* ---- memory in between ---- */
 
 static kjit_status take_between(copy_job *job, kjit_device *device, kj_diagnostics *diagnostics,
                                 kj_block **block)
 {
-  if (job->is_captured)
+  bool is_captured;
+  KJ_TRY(kj_ask_capture(job->stream, diagnostics, &is_captured));
+  if (is_captured)
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
                     "kjit_copy_async: a copy that goes through memory in between cannot be "
                     "captured: make one side contiguous");
   return kj_take_block(device, KJ_POOL_DEVICE, bytes_of(&job->to),
                        device == job->device ? job->stream : NULL, diagnostics, block);
-}
-
-static void give_between(const copy_job *job, kj_block *block)
-{
-  bool is_per_thread = job->stream && job->stream->slot == KJ_SLOT_PER_THREAD;
-  if (!block) return;
-  if (is_per_thread) kj_park_block(block); /* nobody else can say when that stream is done */
-  else kj_give_block(block, job->stream && job->stream->slot >= KJ_SLOT_FIRST ? job->stream : NULL);
 }
 
 /* ---- the driver's copies; the device's context is current ---- */
@@ -100,6 +96,7 @@ static kjit_status copy_rows(const copy_job *job, kj_diagnostics *diagnostics)
 typedef struct host_step {
   kj_view to, from;
   kj_block *give; /* or NULL */
+  kj_waited passed;
 } host_step;
 
 /* Called by the driver in the order of the stream. The views do not overlap, so that nothing can
@@ -109,7 +106,8 @@ static void run_host_step(void *user)
   host_step *step = user;
   kj_diagnostics ignored = { 0 };
   if (step->to.count) (void)kj_copy_host(&step->to, &step->from, &ignored);
-  kj_give_block(step->give, NULL);
+  if (step->give) kj_note_waited(&step->give->use, step->passed);
+  kj_release_block(step->give);
   kj_free_diagnostics(&ignored);
   free(step);
 }
@@ -122,6 +120,7 @@ static kjit_status queue_host_step(const copy_job *job, const kj_view *to, const
   if (to) step->to = *to;
   if (from) step->from = *from;
   step->give = give;
+  step->passed = kj_passed_in_order(id_of(job));
   kjit_status status = KJ_DRIVER(job->device, diagnostics, cuLaunchHostFunc, kj_native(job->stream),
                                  run_host_step, step);
   if (status != KJIT_OK) free(step);
@@ -130,7 +129,17 @@ static kjit_status queue_host_step(const copy_job *job, const kj_view *to, const
 
 static kjit_status wait(const copy_job *job, kj_diagnostics *diagnostics)
 {
-  return kj_synchronize(job->device, false, kj_native(job->stream), diagnostics);
+  return kj_wait_stream(job->device, job->stream, diagnostics, job->waited);
+}
+
+/* Of memory that is not free in the order of the stream; parked where waiting fails. */
+static void release_behind(const copy_job *job, kj_block *block)
+{
+  kj_diagnostics ignored = { 0 };
+  (void)wait(job, &ignored);
+  kj_free_diagnostics(&ignored);
+  kj_note_waited(&block->use, *job->waited);
+  kj_release_block(block);
 }
 
 static kjit_status copy_in(const copy_job *job, const kj_view *to, const kj_view *from,
@@ -158,26 +167,27 @@ static kjit_status copy_out(const copy_job *job, const kj_view *to, const kj_vie
   return kj_copy_host(to, &line, diagnostics);
 }
 
-/* The device's side is dense. After a failure of an asynchronous copy, what was queued of it is
- * waited for before the pool gets the memory back. */
+/* The device's side is dense. An asynchronous copy gives the memory back in the order of the
+ * stream; after a failure what was queued of it is waited for first. */
 static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view *from,
                                 kj_diagnostics *diagnostics)
 {
+  bool is_captured;
   kj_block *pinned;
-  if (job->is_captured)
+  KJ_TRY(kj_ask_capture(job->stream, diagnostics, &is_captured));
+  if (is_captured)
     return kj_error(
       diagnostics, KJIT_ERROR_UNSUPPORTED,
       "kjit_copy_async: a copy of host elements that are not contiguous cannot be captured");
   KJ_TRY(kj_take_block(job->device, KJ_POOL_PINNED, bytes_of(to), NULL, diagnostics, &pinned));
+  kj_add_use(&pinned->use, id_of(job));
   kjit_status status = from->kind == KJIT_DEVICE_CPU ? copy_in(job, to, from, pinned, diagnostics)
                                                      : copy_out(job, to, from, pinned, diagnostics);
-  if (!job->is_async) {
-    kj_give_block(pinned, NULL);
-  } else if (status != KJIT_OK) {
-    kj_diagnostics ignored = { 0 };
-    (void)wait(job, &ignored);
-    kj_free_diagnostics(&ignored);
-    kj_give_block(pinned, NULL);
+  if (status != KJIT_OK) {
+    release_behind(job, pinned);
+  } else if (!job->is_async) {
+    kj_note_waited(&pinned->use, *job->waited);
+    kj_release_block(pinned);
   }
   return status;
 }
@@ -207,7 +217,7 @@ static kjit_status gather(copy_job *job, kj_diagnostics *diagnostics)
   kj_view dense = kj_dense_view(&job->from, block->address);
   kjit_status status = copy_by_kernel(job, &dense, &job->from);
   if (status == KJIT_OK) status = copy_dense(job, &job->to, &dense, diagnostics);
-  give_between(job, block);
+  kj_release_block(block);
   return status;
 }
 
@@ -220,8 +230,16 @@ static kjit_status scatter(copy_job *job, kj_diagnostics *diagnostics)
   if (status == KJIT_OK)
     status = kj_is_row_major(&job->to) ? copy_line(job, &job->to, &dense, diagnostics)
                                        : copy_by_kernel(job, &job->to, &dense);
-  give_between(job, block);
+  kj_release_block(block);
   return status;
+}
+
+/* The driver may have refused to make the device's context current again, and a default stream is
+ * that of the context. */
+static kjit_status come_back(const copy_job *job, kj_diagnostics *diagnostics)
+{
+  void *previous;
+  return kj_enter_device(job->device, diagnostics, &previous);
 }
 
 /* The source's GPU gathers on its default stream, and the host waits for that: the streams of two
@@ -237,15 +255,19 @@ static kjit_status gather_there(copy_job *job, kj_diagnostics *diagnostics)
     status = kj_copy_strided(job->source_device, &dense, &job->from, NULL);
     kj_leave_device(job->source_device, previous);
   }
-  if (status == KJIT_OK) status = kj_synchronize(job->source_device, false, NULL, diagnostics);
+  kj_waited waited;
+  if (status == KJIT_OK) status = kj_wait_stream(job->source_device, NULL, diagnostics, &waited);
+  if (status == KJIT_OK) status = come_back(job, diagnostics);
+  kj_add_use(&block->use, id_of(job));
   kj_view from = job->from;
   job->from = dense;
   if (status == KJIT_OK)
     status = kj_is_row_major(&job->to) ? copy_line(job, &job->to, &dense, diagnostics)
                                        : scatter(job, diagnostics);
-  if (status == KJIT_OK) status = wait(job, diagnostics);
   job->from = from;
-  kj_give_block(block, NULL);
+  if (status == KJIT_OK) status = wait(job, diagnostics);
+  if (status == KJIT_OK) kj_note_waited(&block->use, *job->waited);
+  kj_release_block(block);
   return status;
 }
 
@@ -264,6 +286,7 @@ static kjit_status copy_on_device(copy_job *job, kj_diagnostics *diagnostics)
   if (job->source_device != job->device) {
     /* both default streams, as within one GPU */
     if (!job->stream) KJ_TRY(kj_order_devices(job->source_device, job->device, diagnostics));
+    KJ_TRY(come_back(job, diagnostics));
     if (is_dense) return copy_line(job, &job->to, &job->from, diagnostics);
     return kj_is_row_major(&job->from) ? scatter(job, diagnostics) : gather_there(job, diagnostics);
   }
@@ -407,12 +430,14 @@ static kjit_status record_copy(const copy_job *job, kj_diagnostics *diagnostics)
  * GPU's work reads and writes them. */
 static kjit_status copy_on_host(copy_job *job, kj_diagnostics *diagnostics)
 {
+  bool is_captured;
   if (!job->device) return kj_copy_host(&job->to, &job->from, diagnostics);
   KJ_TRY(kj_check_stream(job->device, job->stream, !job->is_async, diagnostics));
   if (!kj_is_cuda(job->device))
     return job->is_captured ? record_copy(job, diagnostics)
                             : kj_copy_host(&job->to, &job->from, diagnostics);
-  if (job->is_captured)
+  KJ_TRY(kj_ask_capture(job->stream, diagnostics, &is_captured));
+  if (is_captured)
     return kj_error(
       diagnostics, KJIT_ERROR_UNSUPPORTED,
       "kjit_copy_async: a copy from host to host cannot be captured on a GPU's stream");
@@ -478,7 +503,8 @@ static kjit_status run_copy(kjit_context *context, const kjit_arg *destination,
     return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "kjit_copy: the stream belongs to another context");
   kj_diagnostics diagnostics = { 0 };
-  copy_job job = { .context = context, .stream = stream, .is_async = is_async };
+  kj_waited waited;
+  copy_job job = { .context = context, .stream = stream, .is_async = is_async, .waited = &waited };
   kjit_status status = copy(&job, destination, source, &diagnostics);
   /* none: a kernel of the library has reported it */
   return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;

@@ -58,38 +58,38 @@ kjit_status kjit_wrap_tensor(kjit_context *context, const kjit_tensor *tensor, k
 
 /* ---- taking ---- */
 
-static void call_deleter(kjit_array *array)
-{
-  kjit_managed_tensor *managed = array->memory_data;
-  if (managed->deleter) managed->deleter(managed);
-}
-
-static void call_deleter_versioned(kjit_array *array)
-{
-  kjit_managed_tensor_versioned *managed = array->memory_data;
-  if (managed->deleter) managed->deleter(managed);
-}
-
 /* The owner may use the memory again, in the order of the stream, as soon as its deleter is called.
  */
-static void release_in_order(kjit_array *array, void (*release)(kjit_array *array))
+static void call_deleter(kj_block *block)
 {
-  if (kj_is_cuda(array->object.device) && !kj_join_uses(array, kj_order_of(array)))
-    kj_wait_uses(array);
-  release(array);
+  kjit_managed_tensor *managed = block->data;
+  kj_assert_no_locks();
+  if (managed->deleter) managed->deleter(managed);
+  kj_drop_block(block);
 }
 
-static void release_managed(kjit_array *array) { release_in_order(array, call_deleter); }
-static void release_managed_versioned(kjit_array *array)
+static void call_deleter_versioned(kj_block *block)
 {
-  release_in_order(array, call_deleter_versioned);
+  kjit_managed_tensor_versioned *managed = block->data;
+  kj_assert_no_locks();
+  if (managed->deleter) managed->deleter(managed);
+  kj_drop_block(block);
 }
+
+static const kj_block_kind plain_kind = { .is_in_order = true,
+                                          .waits = true,
+                                          .calls_host = true,
+                                          .free = call_deleter },
+                           versioned_kind = { .is_in_order = true,
+                                              .waits = true,
+                                              .calls_host = true,
+                                              .free = call_deleter_versioned };
 
 typedef struct offer {
   kjit_context *context;
   const kjit_tensor *tensor;
   void *managed;
-  void (*release)(kjit_array *array);
+  const kj_block_kind *kind;
   bool is_read_only;
   kjit_stream *stream;
 } offer;
@@ -98,19 +98,20 @@ static kjit_status take(const offer *offer, kj_diagnostics *diagnostics, kjit_ar
 {
   kjit_array *made = NULL;
   KJ_TRY(make_foreign(offer->context, offer->tensor, "the tensor", diagnostics, &made));
-  const kjit_device *device = made->object.device;
-  char here[24], there[24];
-  if (offer->stream && offer->stream->object.device != device) {
-    (void)kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the tensor is on %s, its stream on %s",
-                   kj_device_text(device, here),
-                   kj_device_text(offer->stream->object.device, there));
+  kjit_device *device = made->object.device;
+  kjit_status status = kj_check_stream(device, offer->stream, false, diagnostics);
+  if (status == KJIT_OK && !(made->block = kj_make_block(device, offer->kind)))
+    status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (status != KJIT_OK) {
     free(made);
-    return KJIT_ERROR_ARGUMENT;
+    return status;
   }
-  made->memory_data = offer->managed;
-  made->release = offer->release;
+  made->block->data = offer->managed;
+  if (kj_is_cuda(device)) {
+    made->block->stream = kj_id_of(offer->stream, device);
+    made->line.use.streams[0] = made->block->stream;
+  }
   made->is_read_only = offer->is_read_only;
-  made->stream = kj_retain_stream(offer->stream);
   kj_publish_array(made);
   *array = made;
   return KJIT_OK;
@@ -131,7 +132,7 @@ kjit_status kjit_take_dlpack(kjit_context *context, kjit_managed_tensor *managed
     offer offer = { .context = context,
                     .tensor = &managed->tensor,
                     .managed = managed,
-                    .release = release_managed,
+                    .kind = &plain_kind,
                     .stream = stream };
     (void)take(&offer, &diagnostics, array);
     status = ki_finish_call(context, &diagnostics);
@@ -166,7 +167,7 @@ kjit_status kjit_take_dlpack_versioned(kjit_context *context,
     offer offer = { .context = context,
                     .tensor = &managed->tensor,
                     .managed = managed,
-                    .release = release_managed_versioned,
+                    .kind = &versioned_kind,
                     .stream = stream };
     offer.is_read_only = managed->flags & KJIT_DLPACK_READ_ONLY;
     if (check_version(managed, &diagnostics) == KJIT_OK) (void)take(&offer, &diagnostics, array);
@@ -215,16 +216,10 @@ static kjit_status order_consumer(kjit_array *array, kjit_stream *consumer,
   kjit_device *device = array->object.device;
   KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
   if (!kj_is_cuda(device)) return KJIT_OK;
-  char here[24], there[24];
-  if (consumer && consumer->object.device != device)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the array is on %s, the consumer's stream on %s", kj_device_text(device, here),
-                    kj_device_text(consumer->object.device, there));
-  if (consumer) KJ_TRY(kj_check_object(&consumer->object, "stream", diagnostics));
+  kj_stream_id next = kj_id_of(consumer, device);
+  KJ_TRY(kj_check_stream(device, consumer, false, diagnostics));
   KJ_TRY(kj_check_captures(device, diagnostics));
-  /* where it was allocated */
-  KJ_TRY(kj_order_streams(device, kj_order_of(array->owner), consumer, diagnostics));
-  if (!kj_join_uses(array, consumer)) kj_wait_uses(array);
+  KJ_TRY(kj_join_uses(device, array->line.owners_use, &next, diagnostics));
   kj_note_use(array, consumer, device);
   return KJIT_OK;
 }

@@ -97,8 +97,10 @@ static void free_operation(kj_operation *operation) { free(operation); }
 /* What a GPU has queued may still use the memory: the host waits for the stream. */
 static kjit_status wait_for_gpu(const fill_job *job, kj_diagnostics *diagnostics)
 {
+  bool is_captured;
   if (!job->device || !kj_is_cuda(job->device)) return KJIT_OK;
-  if (job->stream && atomic_load(&job->stream->capture))
+  KJ_TRY(kj_ask_capture(job->stream, diagnostics, &is_captured));
+  if (is_captured)
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
                     "kjit_fill: host memory cannot be filled in a capture of a GPU's stream");
   return kj_synchronize(job->device, false, kj_native(job->stream), diagnostics);

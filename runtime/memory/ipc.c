@@ -42,17 +42,17 @@ static kjit_status export_gpu(kjit_array *array, contents *c, kj_diagnostics *di
 
 static kjit_status export_cpu(const kjit_array *array, contents *c, kj_diagnostics *diagnostics)
 {
-  const kjit_array *owner = array->owner;
   struct stat status;
-  if (owner->file < 0 || fstat(owner->file, &status))
+  const kj_block *block = array->owner->block;
+  if (!block || block->file < 0 || fstat(block->file, &status))
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
                     "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported: another process "
                     "cannot see other memory");
-  c->file = (uint64_t)owner->file;
+  c->file = (uint64_t)block->file;
   c->file_number = status.st_ino;
   c->file_device = status.st_dev;
-  c->offset_bytes = (uint64_t)((uintptr_t)array->tensor.data - (uintptr_t)owner->memory_data);
-  c->size_bytes = owner->memory_bytes;
+  c->offset_bytes = (uint64_t)((uintptr_t)array->tensor.data - (uintptr_t)block->address);
+  c->size_bytes = block->size_bytes;
   return KJIT_OK;
 }
 
@@ -157,57 +157,91 @@ static kjit_status find_gpu(kj_runtime *runtime, const contents *c, kj_diagnosti
                   "the array is on a GPU that this process does not see");
 }
 
-static void close_gpu(kjit_array *array)
+static int call_close(const kj_driver *driver, uint64_t address)
 {
-  array->object.device->driver->cuIpcCloseMemHandle((uint64_t)(uintptr_t)array->memory_data);
+  return driver->cuIpcCloseMemHandle(address);
 }
-static void release_gpu(kjit_array *array) { kj_release_after_wait(array, close_gpu); }
+static void close_gpu(kj_block *block) { kj_free_by_driver(block, call_close); }
 
-static kjit_status open_gpu(kjit_array *array, const contents *c, kj_diagnostics *diagnostics)
+static const kj_block_kind opened_kind = { .waits = true, .free = close_gpu };
+
+/* The driver knows how large the memory is: the handle's own word is not to be believed. */
+static kjit_status open_native(kjit_device *device, const contents *c, kj_diagnostics *diagnostics,
+                               uint64_t *address)
 {
   enum { LAZY_PEER_ACCESS = 1 };
   uint64_t base = 0;
-  void *previous;
-  kjit_device *device = array->object.device;
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  size_t size_bytes = 0;
+  KJ_TRY(KJ_DRIVER(device, diagnostics, cuIpcOpenMemHandle, address, c->native, LAZY_PEER_ACCESS));
   kjit_status status =
-    KJ_DRIVER(device, diagnostics, cuIpcOpenMemHandle, &base, c->native, LAZY_PEER_ACCESS);
-  kj_leave_device(device, previous);
-  array->memory_data = (void *)(uintptr_t)base; /* NOLINT(performance-no-int-to-ptr) */
-  array->release = release_gpu;
+    KJ_DRIVER(device, diagnostics, cuMemGetAddressRange, &base, &size_bytes, *address);
+  if (status == KJIT_OK && c->size_bytes > size_bytes - (*address - base))
+    status = kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                      "the handle is damaged: it says that its memory has %llu bytes, the driver "
+                      "has opened %llu",
+                      (unsigned long long)c->size_bytes,
+                      (unsigned long long)(size_bytes - (*address - base)));
+  if (status != KJIT_OK) device->driver->cuIpcCloseMemHandle(*address);
   return status;
 }
 
-static void release_mapping(kjit_array *array)
+static kjit_status open_gpu(kjit_array *array, const contents *c, kj_diagnostics *diagnostics)
 {
-  munmap(array->memory_data, array->memory_bytes);
-  close(array->file);
+  void *previous;
+  kjit_device *device = array->object.device;
+  array->block = kj_make_block(device, &opened_kind);
+  if (!array->block) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  kjit_status status = open_native(device, c, diagnostics, &array->block->address);
+  kj_leave_device(device, previous);
+  return status;
 }
 
-/* The descriptor is the exporter's: /proc leads to the file, and the file has to be the one that
- * was meant. */
-static kjit_status open_cpu(kjit_array *array, const contents *c, kj_diagnostics *diagnostics)
+/* The file has to be the one that was meant, and to keep its size: whoever could shrink it would
+ * make a fault of touching the array. Nobody takes a seal off again. */
+static kjit_status check_file(int file, const contents *c, kj_diagnostics *diagnostics)
 {
-  char path[64];
   struct stat status;
-  snprintf(path, sizeof path, "/proc/%llu/fd/%llu", (unsigned long long)c->process,
-           (unsigned long long)c->file);
-  int file = open(path, O_RDWR | O_CLOEXEC);
-  bool is_it = file >= 0 && !fstat(file, &status) && status.st_ino == c->file_number &&
-               status.st_dev == c->file_device && status.st_size >= 0 &&
-               (uint64_t)status.st_size >= c->size_bytes;
-  void *memory =
-    is_it ? mmap(NULL, c->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
-  if (memory == MAP_FAILED) {
-    if (file >= 0) close(file);
+  if (file < 0 || fstat(file, &status) || status.st_ino != c->file_number ||
+      status.st_dev != c->file_device)
     return kj_error(diagnostics, KJIT_ERROR_IO,
                     "the memory of process %llu cannot be mapped: it is gone, or another user's",
                     (unsigned long long)c->process);
+  int seals = fcntl(file, F_GET_SEALS);
+  if (seals < 0 || !(seals & F_SEAL_SHRINK))
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "the memory of process %llu is not sealed: it could shrink while it is used",
+                    (unsigned long long)c->process);
+  if (fstat(file, &status) || status.st_size < 0 || (uint64_t)status.st_size < c->size_bytes)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "the handle is damaged: its memory is smaller than %llu bytes",
+                    (unsigned long long)c->size_bytes);
+  return KJIT_OK;
+}
+
+/* The descriptor is the exporter's: /proc leads to the file. */
+static kjit_status open_cpu(kjit_array *array, const contents *c, kj_diagnostics *diagnostics)
+{
+  char path[64];
+  array->block = kj_make_block(array->object.device, &kj_mapping_kind);
+  if (!array->block) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  snprintf(path, sizeof path, "/proc/%llu/fd/%llu", (unsigned long long)c->process,
+           (unsigned long long)c->file);
+  int file = open(path, O_RDWR | O_CLOEXEC);
+  kjit_status status = check_file(file, c, diagnostics);
+  void *memory = status == KJIT_OK
+                   ? mmap(NULL, c->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
+                   : MAP_FAILED;
+  if (memory == MAP_FAILED) {
+    if (file >= 0) close(file);
+    return status != KJIT_OK
+             ? status
+             : kj_error(diagnostics, KJIT_ERROR_IO, "the memory of process %llu cannot be mapped",
+                        (unsigned long long)c->process);
   }
-  array->memory_data = memory;
-  array->memory_bytes = c->size_bytes;
-  array->file = file;
-  array->release = release_mapping;
+  array->block->address = (uint64_t)(uintptr_t)(array->block->data = memory);
+  array->block->size_bytes = c->size_bytes;
+  array->block->file = file;
   return KJIT_OK;
 }
 
@@ -229,10 +263,11 @@ static kjit_status import_array(kjit_context *context, const contents *c,
   kjit_status status =
     kj_is_cuda(device) ? open_gpu(made, c, diagnostics) : open_cpu(made, c, diagnostics);
   if (status != KJIT_OK) {
-    free(made);
+    kj_drop_array(made);
     return status;
   }
-  made->tensor.data = (char *)made->memory_data + c->offset_bytes;
+  /* NOLINT(performance-no-int-to-ptr) */
+  made->tensor.data = (void *)(uintptr_t)(made->block->address + c->offset_bytes);
   kj_publish_array(made);
   *array = made;
   return KJIT_OK;

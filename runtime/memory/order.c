@@ -1,100 +1,166 @@
-/* What several streams have used: events that put one stream behind others, so that memory can go
- * on in the order of a single one. */
+/* One stream behind others: what lets memory that several streams have used go on in the order of a
+ * single one, and what lets it be freed. The pages of docs/architecture/memory-and-streams.md say
+ * why this is enough. */
+#include "memory/order.h"
+
 #include <stdlib.h>
 
-#include "memory/device_memory_state.h"
+#include "memory/pool.h"
 
-/* ---- one stream behind another; under the order mutex ---- */
+/* ---- sets of uses ---- */
 
-static kjit_status put_behind(kjit_device *device, void *first, void *next,
-                              kj_diagnostics *diagnostics)
+_Thread_local uint64_t kj_own_thread;
+
+uint64_t kj_take_thread(void)
 {
-  enum { DISABLE_TIMING = 2 };
-  struct kj_memory *memory = device->memory;
-  if (!memory->join_event)
-    KJ_TRY(KJ_DRIVER(device, diagnostics, cuEventCreate, &memory->join_event, DISABLE_TIMING));
-  KJ_TRY(KJ_DRIVER(device, diagnostics, cuEventRecord, memory->join_event, first));
-  /* it waits for the event as it is now */
-  return KJ_DRIVER(device, diagnostics, cuStreamWaitEvent, next, memory->join_event, 0);
+  static _Atomic uint64_t count;
+  return kj_own_thread = atomic_fetch_add(&count, 1) + 1;
 }
 
-static kjit_status order_natives(kjit_device *device, void *first, void *next,
-                                 kj_diagnostics *diagnostics)
+static inline kj_stream_id read_use(const kj_last_use *use, uint32_t i)
 {
-  void *previous;
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = put_behind(device, first, next, diagnostics);
-  kj_leave_device(device, previous);
-  return status;
+  return atomic_load_explicit(&use->streams[i], memory_order_relaxed);
 }
 
-kjit_status kj_order_streams_locked(kjit_device *device, kjit_stream *first, kjit_stream *next,
-                                    kj_diagnostics *diagnostics)
+void kj_add_use(kj_last_use *use, kj_stream_id stream)
 {
-  return kj_native(first) == kj_native(next)
-           ? KJIT_OK
-           : order_natives(device, kj_native(first), kj_native(next), diagnostics);
+  for (uint32_t i = 0; i < KJ_MOST_USES; i++) {
+    kj_stream_id known = read_use(use, i);
+    if (!known && atomic_compare_exchange_strong(&use->streams[i], &known, stream)) return;
+    if (known == stream || known == KJ_STREAM_ALL) return;
+  }
+  atomic_store(&use->streams[KJ_MOST_USES - 1], KJ_STREAM_ALL);
 }
 
-kjit_status kj_order_streams(kjit_device *device, kjit_stream *first, kjit_stream *next,
-                             kj_diagnostics *diagnostics)
+void kj_copy_uses(kj_last_use *to, const kj_last_use *from)
 {
-  pthread_mutex_lock(&device->memory->order_mutex);
-  kjit_status status = kj_order_streams_locked(device, first, next, diagnostics);
-  pthread_mutex_unlock(&device->memory->order_mutex);
-  return status;
+  for (uint32_t i = 0; i < KJ_MOST_USES; i++)
+    atomic_store_explicit(&to->streams[i], read_use(from, i), memory_order_relaxed);
 }
 
-/* Under the order mutex of the first. An event is of the context that is current when it is made, a
- * default stream of the one that is current when it is named. */
-static kjit_status order_defaults(kjit_device *first, kjit_device *next,
-                                  kj_diagnostics *diagnostics)
+bool kj_is_only_use(const kj_last_use *use, kj_stream_id stream)
 {
-  enum { DISABLE_TIMING = 2 };
-  struct kj_memory *memory = first->memory;
-  void *previous;
-  KJ_TRY(kj_enter_device(first, diagnostics, &previous));
-  kjit_status status = memory->join_event ? KJIT_OK
-                                          : KJ_DRIVER(first, diagnostics, cuEventCreate,
-                                                      &memory->join_event, DISABLE_TIMING);
-  if (status == KJIT_OK)
-    status = KJ_DRIVER(first, diagnostics, cuEventRecord, memory->join_event, NULL);
-  kj_leave_device(first, previous);
-  KJ_TRY(status);
-  KJ_TRY(kj_enter_device(next, diagnostics, &previous));
-  status = KJ_DRIVER(next, diagnostics, cuStreamWaitEvent, NULL, memory->join_event, 0);
-  kj_leave_device(next, previous);
-  return status;
+  for (uint32_t i = 0; i < KJ_MOST_USES && read_use(use, i); i++)
+    if (read_use(use, i) != stream) return false;
+  return true;
 }
 
-kjit_status kj_order_devices(kjit_device *first, kjit_device *next, kj_diagnostics *diagnostics)
+/* Keeps those at the front for which nothing is to be done. */
+static void keep_uses(kj_last_use *use, bool (*has_passed)(kj_stream_id stream, const void *user),
+                      const void *user)
 {
-  pthread_mutex_lock(&first->memory->order_mutex);
-  kjit_status status = order_defaults(first, next, diagnostics);
-  pthread_mutex_unlock(&first->memory->order_mutex);
-  return status;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < KJ_MOST_USES; i++) {
+    kj_stream_id stream = read_use(use, i);
+    atomic_store_explicit(&use->streams[i], KJ_STREAM_NONE, memory_order_relaxed);
+    if (stream && !has_passed(stream, user))
+      atomic_store_explicit(&use->streams[kept++], stream, memory_order_relaxed);
+  }
+}
+
+/* ---- what has passed ---- */
+
+/* From device NULL on the next one whose work is queued. */
+static kjit_device *next_device(kj_runtime *runtime, const kjit_device *device)
+{
+  bool is_next = !device;
+  for (uint32_t i = 0; i < runtime->kind_count; i++) {
+    const kj_kind *kind = &runtime->kinds[i];
+    bool is_open = atomic_load_explicit(&kind->is_open, memory_order_acquire);
+    for (uint32_t j = 0; is_open && j < kind->count; j++) {
+      kjit_device *at = atomic_load_explicit(&kind->devices[j], memory_order_acquire);
+      if (is_next && at && at->memory) return at;
+      is_next = is_next || at == device;
+    }
+  }
+  return NULL;
+}
+
+static kjit_device *device_of(kj_runtime *runtime, kj_stream_id stream)
+{
+  kjit_device *device = next_device(runtime, NULL);
+  while (device && device->number != stream >> KJ_STREAM_BITS)
+    device = next_device(runtime, device);
+  return device;
+}
+
+static bool is_stream(kj_stream_id stream, const void *user)
+{
+  return stream == *(const kj_stream_id *)user;
+}
+
+void kj_note_waited(kj_last_use *use, kj_waited waited)
+{
+  keep_uses(use, is_stream, &waited.stream);
+}
+
+kj_waited kj_passed_in_order(kj_stream_id stream) { return (kj_waited){ stream }; }
+
+typedef struct moment {
+  kj_runtime *runtime;
+  uint64_t stamp;
+} moment;
+
+static bool has_waited(const kjit_device *device, uint64_t stamp)
+{
+  return stamp <= atomic_load(&device->memory->waited);
+}
+
+static bool has_passed_since(kj_stream_id stream, const void *user)
+{
+  const moment *moment = user;
+  kj_runtime *runtime = moment->runtime;
+  if (stream != KJ_STREAM_ALL) {
+    const kjit_device *device = device_of(runtime, stream);
+    return !device || has_waited(device, moment->stamp);
+  }
+  const kjit_device *device = NULL;
+  while ((device = next_device(runtime, device)))
+    if (!has_waited(device, moment->stamp)) return false;
+  return true;
+}
+
+void kj_note_passed(kj_runtime *runtime, kj_last_use *use, uint64_t stamp)
+{
+  keep_uses(use, has_passed_since, &(moment){ runtime, stamp });
+}
+
+static void raise_to(_Atomic uint64_t *number, uint64_t least)
+{
+  uint64_t known = atomic_load(number);
+  while (known < least && !atomic_compare_exchange_weak(number, &known, least)) {}
+}
+
+void kj_note_wait(kjit_device *device, uint64_t number)
+{
+  raise_to(&device->memory->waited, number);
+}
+
+kjit_status kj_wait_stream(kjit_device *device, kjit_stream *stream, kj_diagnostics *diagnostics,
+                           kj_waited *waited)
+{
+  waited->stream = KJ_STREAM_NONE;
+  KJ_TRY(kj_synchronize(device, false, kj_native(stream), diagnostics));
+  waited->stream = kj_id_of(stream, device);
+  return KJIT_OK;
 }
 
 /* ---- streams ---- */
 
+static void lock(kj_runtime *runtime) { kj_lock(&runtime->streams_mutex, KJ_LOCK_STREAMS); }
+static void unlock(kj_runtime *runtime) { kj_unlock(&runtime->streams_mutex, KJ_LOCK_STREAMS); }
+
 void kj_add_stream(kjit_stream *stream)
 {
-  struct kj_memory *memory = stream->object.device->memory;
+  kjit_device *device = stream->object.device;
+  struct kj_memory *memory = device->memory;
   if (!memory) return; /* the CPU's */
-  pthread_mutex_lock(&memory->order_mutex);
-  stream->slot =
-    /* shared where there are many: they wait for more than they must */
-    (uint8_t)(KJ_SLOT_FIRST + memory->next_slot++ % (KJ_SLOT_ELSEWHERE - KJ_SLOT_FIRST));
+  lock(device->runtime);
+  stream->id = ((kj_stream_id)device->number << KJ_STREAM_BITS) + ++memory->stream_count;
   stream->next_of_device = memory->streams;
   memory->streams = stream;
-  pthread_mutex_unlock(&memory->order_mutex);
-}
-
-static void unlink_stream(kjit_stream *stream)
-{
-  kjit_stream **at = &stream->object.device->memory->streams;
-  while (*at && *at != stream) at = &(*at)->next_of_device;
-  if (*at) *at = stream->next_of_device;
+  if (!stream->is_owned) atomic_fetch_add(&memory->wrapped, 1);
+  unlock(device->runtime);
 }
 
 /* Of before a reset: the driver does not know it any more. */
@@ -103,113 +169,399 @@ static bool is_stale(const kjit_stream *stream)
   return stream->object.generation != atomic_load(&stream->object.device->generation);
 }
 
-/* Under the order mutex. true: nothing that is queued on the stream uses memory. */
-static bool is_done(kjit_stream *stream)
+/* Under streams_mutex. */
+static kjit_stream *look_up(const kjit_device *device, kj_stream_id id)
+{
+  kjit_stream *stream = device->memory->streams;
+  while (stream && stream->id != id) stream = stream->next_of_device;
+  return stream;
+}
+
+kjit_stream *kj_find_stream(kj_runtime *runtime, kj_stream_id id)
+{
+  const kjit_device *device = device_of(runtime, id);
+  kjit_stream *stream = device ? look_up(device, id) : NULL;
+  if (stream) atomic_fetch_add_explicit(&stream->references, 1, memory_order_relaxed);
+  return stream;
+}
+
+void kj_release_stream(kjit_stream *stream)
+{
+  if (!stream || atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) != 1)
+    return;
+  kjit_device *device = stream->object.device;
+  kj_diagnostics ignored = { 0 };
+  void *previous;
+  if (stream->is_owned && !is_stale(stream) &&
+      kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
+    device->driver->cuStreamDestroy(stream->native);
+    kj_leave_device(device, previous);
+  }
+  kj_free_diagnostics(&ignored);
+  free(stream);
+}
+
+/* ---- captures ---- */
+
+/* What a host captures by itself only the driver knows; asked where there are streams of a host's
+ * own. The device's context is current. */
+static kjit_status ask_driver(kjit_device *device, void *native, kj_diagnostics *diagnostics,
+                              bool *is_captured)
+{
+  int state = 0;
+  *is_captured = false;
+  if (!atomic_load(&device->memory->wrapped)) return KJIT_OK;
+  KJ_TRY(KJ_DRIVER(device, diagnostics, cuStreamIsCapturing, native, &state));
+  *is_captured = state;
+  return KJIT_OK;
+}
+
+kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostics,
+                           bool *is_captured)
+{
+  *is_captured = stream && atomic_load(&stream->capture);
+  if (*is_captured || !stream || !stream->native || is_stale(stream)) return KJIT_OK;
+  kjit_device *device = stream->object.device;
+  void *previous;
+  if (!atomic_load(&device->memory->wrapped)) return KJIT_OK;
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  kjit_status status = ask_driver(device, stream->native, diagnostics, is_captured);
+  kj_leave_device(device, previous);
+  return status;
+}
+
+bool kj_is_waitable(kjit_device *device)
+{
+  struct kj_memory *memory = device->memory;
+  if (kj_has_captures(device)) return false;
+  if (!atomic_load(&memory->wrapped)) return true;
+  kj_diagnostics ignored = { 0 };
+  void *previous;
+  bool is_captured = true;
+  if (kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
+    lock(device->runtime);
+    is_captured = false;
+    for (const kjit_stream *stream = memory->streams; stream && !is_captured;
+         stream = stream->next_of_device)
+      if (!is_stale(stream) &&
+          ask_driver(device, stream->native, &ignored, &is_captured) != KJIT_OK)
+        is_captured = true;
+    unlock(device->runtime);
+    kj_leave_device(device, previous);
+  }
+  kj_free_diagnostics(&ignored);
+  return !is_captured;
+}
+
+/* ---- one stream behind another; under streams_mutex ---- */
+
+/* Where the driver is told about a stream. */
+typedef struct place {
+  kjit_device *device;
+  void *native;
+  bool has_passed; /* nothing is left of it */
+} place;
+
+static kjit_status refuse(kj_diagnostics *diagnostics, const char *why)
+{
+  return kj_error(diagnostics, KJIT_ERROR_MISUSE, "a stream cannot be waited for now: %s", why);
+}
+
+/* A stream that has gone has left its order to the default stream; another thread's own one can
+ * only be reached by the default stream, which is ordered with it. */
+static kjit_status find_place(kj_runtime *runtime, kj_stream_id id, kj_diagnostics *diagnostics,
+                              place *place)
+{
+  static const uintptr_t per_thread = 2; /* CU_STREAM_PER_THREAD */
+  const kj_stream_id rest = id & (((kj_stream_id)1 << KJ_STREAM_BITS) - 1);
+  place->device = device_of(runtime, id);
+  place->native = NULL;
+  place->has_passed = !place->device;
+  if (place->has_passed || !rest) return KJIT_OK;
+  if (rest & KJ_STREAM_THREADS) {
+    /* NOLINT(performance-no-int-to-ptr) */
+    if ((rest ^ KJ_STREAM_THREADS) == kj_own_thread) place->native = (void *)per_thread;
+    return KJIT_OK;
+  }
+  const kjit_stream *stream = look_up(place->device, id);
+  if (stream) {
+    place->native = stream->native;
+    place->has_passed = is_stale(stream);
+    return stream->is_closing ? refuse(diagnostics, "it is being destroyed") : KJIT_OK;
+  }
+  return has_waited(place->device, place->device->memory->lost_order)
+           ? KJIT_OK
+           : refuse(diagnostics, "it has gone, and the driver has refused to order it");
+}
+
+static kjit_status check_place(place place, kj_diagnostics *diagnostics)
+{
+  return kj_has_captures(place.device)
+           ? refuse(diagnostics, "streams of its device are captured")
+           : KJIT_OK;
+}
+
+/* The device's context is current. */
+static kjit_status record_event(place first, void *event, kj_diagnostics *diagnostics)
+{
+  bool is_captured;
+  KJ_TRY(ask_driver(first.device, first.native, diagnostics, &is_captured));
+  if (is_captured) return refuse(diagnostics, "the host captures it");
+  return KJ_DRIVER(first.device, diagnostics, cuEventRecord, event, first.native);
+}
+static kjit_status await_event(place next, void *event, kj_diagnostics *diagnostics)
+{
+  bool is_captured;
+  KJ_TRY(ask_driver(next.device, next.native, diagnostics, &is_captured));
+  if (is_captured) return refuse(diagnostics, "the host captures the stream that is to wait");
+  /* it waits for the event as it is now */
+  return KJ_DRIVER(next.device, diagnostics, cuStreamWaitEvent, next.native, event, 0);
+}
+
+/* An event is of the context that is current when it is made, a default stream of the one that is
+ * current when it is named. */
+static kjit_status put_behind(place first, place next, kj_diagnostics *diagnostics)
+{
+  enum { DISABLE_TIMING = 2 };
+  void *previous, **event = &first.device->memory->join_event;
+  bool is_here = first.device == next.device, has_next = !is_here || first.native != next.native;
+  KJ_TRY(check_place(first, diagnostics));
+  KJ_TRY(check_place(next, diagnostics));
+  KJ_TRY(kj_enter_device(first.device, diagnostics, &previous));
+  kjit_status status = KJIT_OK;
+  if (!*event) status = KJ_DRIVER(first.device, diagnostics, cuEventCreate, event, DISABLE_TIMING);
+  if (status == KJIT_OK) status = record_event(first, *event, diagnostics);
+  if (status == KJIT_OK && is_here && has_next) status = await_event(next, *event, diagnostics);
+  kj_leave_device(first.device, previous);
+  if (status != KJIT_OK || is_here) return status;
+  KJ_TRY(kj_enter_device(next.device, diagnostics, &previous));
+  status = await_event(next, *event, diagnostics);
+  kj_leave_device(next.device, previous);
+  return status;
+}
+
+/* All streams of a device; the threads' own by the default one. */
+static kjit_status put_device_behind(kjit_device *device, place next, kj_diagnostics *diagnostics)
+{
+  for (const kjit_stream *stream = device->memory->streams; stream;
+       stream = stream->next_of_device) {
+    place first = { .device = device, .native = stream->native };
+    if (is_stale(stream) || (device == next.device && first.native == next.native)) continue;
+    if (stream->is_closing) return refuse(diagnostics, "one is being destroyed");
+    KJ_TRY(put_behind(first, next, diagnostics));
+  }
+  if (!has_waited(device, device->memory->lost_order))
+    return refuse(diagnostics, "one has gone, and the driver has refused to order it");
+  return put_behind((place){ .device = device }, next, diagnostics);
+}
+
+static kjit_status put_all_behind(kj_runtime *runtime, place next, kj_diagnostics *diagnostics)
+{
+  kjit_device *device = NULL;
+  while ((device = next_device(runtime, device)))
+    KJ_TRY(put_device_behind(device, next, diagnostics));
+  return KJIT_OK;
+}
+
+/* The default stream has the order of one that has gone by what it waits for already; with another
+ * thread's own one it is in order by whatever it does next, which the event sees to. */
+static kjit_status put_use_behind(kj_runtime *runtime, kj_stream_id use, place next,
+                                  kj_diagnostics *diagnostics)
+{
+  place first;
+  if (use == KJ_STREAM_ALL) return put_all_behind(runtime, next, diagnostics);
+  KJ_TRY(find_place(runtime, use, diagnostics, &first));
+  bool is_same = first.device == next.device && first.native == next.native;
+  if (first.has_passed || (is_same && !(use & KJ_STREAM_THREADS))) return KJIT_OK;
+  return put_behind(first, next, diagnostics);
+}
+
+static kjit_status join(kjit_device *device, const kj_last_use *uses, kj_stream_id *next,
+                        kj_diagnostics *diagnostics)
+{
+  kj_runtime *runtime = device->runtime;
+  place place;
+  KJ_TRY(find_place(runtime, *next, diagnostics, &place));
+  if (place.has_passed) return refuse(diagnostics, "the one that is to wait was lost");
+  kj_stream_id effective = place.native ? *next : kj_id_of(NULL, place.device);
+  for (uint32_t i = 0; i < KJ_MOST_USES && read_use(uses, i); i++)
+    if (read_use(uses, i) != effective)
+      KJ_TRY(put_use_behind(runtime, read_use(uses, i), place, diagnostics));
+  *next = effective;
+  return KJIT_OK;
+}
+
+kjit_status kj_join_uses(kjit_device *device, const kj_last_use *use, kj_stream_id *next,
+                         kj_diagnostics *diagnostics)
+{
+  lock(device->runtime);
+  kjit_status status = join(device, use, next, diagnostics);
+  unlock(device->runtime);
+  return status;
+}
+
+kjit_status kj_order_devices(kjit_device *first, kjit_device *next, kj_diagnostics *diagnostics)
+{
+  lock(first->runtime);
+  kjit_status status =
+    put_behind((place){ .device = first }, (place){ .device = next }, diagnostics);
+  unlock(first->runtime);
+  return status;
+}
+
+/* ---- the host behind streams ---- */
+
+/* Leaves an event behind the use; NULL: it has passed. */
+static kjit_status mark_use(kj_runtime *runtime, kj_stream_id use, kj_diagnostics *diagnostics,
+                            kjit_device **device, void **event)
+{
+  enum { DISABLE_TIMING = 2 };
+  place place;
+  void *previous;
+  *event = NULL;
+  KJ_TRY(find_place(runtime, use, diagnostics, &place));
+  if (place.has_passed) return KJIT_OK;
+  KJ_TRY(check_place(place, diagnostics));
+  KJ_TRY(kj_enter_device(place.device, diagnostics, &previous));
+  kjit_status status = KJ_DRIVER(place.device, diagnostics, cuEventCreate, event, DISABLE_TIMING);
+  if (status == KJIT_OK && (status = record_event(place, *event, diagnostics)) != KJIT_OK) {
+    place.device->driver->cuEventDestroy(*event);
+    *event = NULL;
+  }
+  kj_leave_device(place.device, previous);
+  *device = place.device;
+  return status;
+}
+
+/* No lock is held while the host waits. */
+static kjit_status wait_use(kj_runtime *runtime, kj_stream_id use, kj_diagnostics *diagnostics,
+                            kj_waited *waited)
+{
+  kjit_device *device = NULL;
+  void *event, *previous;
+  waited->stream = KJ_STREAM_NONE;
+  lock(runtime);
+  kjit_status status = mark_use(runtime, use, diagnostics, &device, &event);
+  unlock(runtime);
+  KJ_TRY(status);
+  if (event) {
+    KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+    status = KJ_DRIVER(device, diagnostics, cuEventSynchronize, event);
+    device->driver->cuEventDestroy(event);
+    kj_leave_device(device, previous);
+  }
+  if (status == KJIT_OK) waited->stream = use;
+  return status;
+}
+
+/* The default stream of each device waits for the others, the host for the default streams. */
+static kjit_status wait_all(kj_runtime *runtime, kj_diagnostics *diagnostics)
+{
+  kj_waited waited;
+  kjit_device *device = NULL;
+  while ((device = next_device(runtime, device))) {
+    lock(runtime);
+    kjit_status status = put_device_behind(device, (place){ .device = device }, diagnostics);
+    unlock(runtime);
+    KJ_TRY(status);
+    KJ_TRY(wait_use(runtime, kj_id_of(NULL, device), diagnostics, &waited));
+  }
+  return KJIT_OK;
+}
+
+kjit_status kj_wait_uses(kjit_device *device, kj_last_use *use, kj_diagnostics *diagnostics)
+{
+  for (kj_stream_id stream; (stream = read_use(use, 0));) {
+    kj_waited waited = { KJ_STREAM_ALL };
+    if (stream == KJ_STREAM_ALL) KJ_TRY(wait_all(device->runtime, diagnostics));
+    else KJ_TRY(wait_use(device->runtime, stream, diagnostics, &waited));
+    kj_note_waited(use, waited);
+  }
+  return KJIT_OK;
+}
+
+/* ---- the end of a stream ---- */
+
+static void unlink_stream(kjit_stream *stream)
+{
+  struct kj_memory *memory = stream->object.device->memory;
+  kjit_stream **at = &memory->streams;
+  while (*at && *at != stream) at = &(*at)->next_of_device;
+  if (*at) *at = stream->next_of_device;
+  atomic_fetch_add(&memory->forgotten, 1);
+  if (!stream->is_owned) atomic_fetch_sub(&memory->wrapped, 1);
+}
+
+typedef enum stream_state { STREAM_DONE, STREAM_BUSY, STREAM_CAPTURED } stream_state;
+
+/* One that is captured must not be asked for more, or its capture would be broken. */
+static stream_state state_of(const kjit_stream *stream)
 {
   kj_diagnostics ignored = { 0 };
   kjit_device *device = stream->object.device;
   void *previous;
-  bool done = is_stale(stream) || atomic_load(&device->lost);
-  if (!done && kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
-    done = device->driver->cuStreamQuery(stream->native) == 0;
+  int is_captured = 0;
+  stream_state state = is_stale(stream) ? STREAM_DONE : STREAM_BUSY;
+  if (state == STREAM_BUSY && kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
+    if (device->driver->cuStreamIsCapturing(stream->native, &is_captured) || is_captured)
+      state = STREAM_CAPTURED;
+    else if (!device->driver->cuStreamQuery(stream->native)) state = STREAM_DONE;
     kj_leave_device(device, previous);
   }
   kj_free_diagnostics(&ignored);
-  return done;
+  return state;
 }
 
-/* The default stream takes over what the stream has to be waited for. While streams are captured it
- * cannot be used, and the host waits. */
-static bool hand_over(kjit_stream *stream)
+/* Under streams_mutex: the default stream waits for what the stream has queued. */
+static bool hand_over(const kjit_stream *stream)
 {
   kj_diagnostics ignored = { 0 };
-  kjit_device *device = stream->object.device;
-  struct kj_memory *memory = device->memory;
-  bool is_ordered =
-    !kj_has_captures(device) && order_natives(device, stream->native, NULL, &ignored) == KJIT_OK;
-  if (!is_ordered) (void)kj_synchronize(device, false, stream->native, &ignored);
+  place first = { .device = stream->object.device, .native = stream->native };
+  kjit_status status = put_behind(first, (place){ .device = first.device }, &ignored);
   kj_free_diagnostics(&ignored);
-  memory->has_lost_streams = memory->has_lost_streams || is_ordered;
-  return is_ordered;
+  return status == KJIT_OK;
 }
 
 void kj_forget_stream(kjit_stream *stream)
 {
-  struct kj_memory *memory = stream->object.device->memory;
-  /* names of the default streams, which stay */
-  if (!memory || stream->slot < KJ_SLOT_FIRST) return;
-  pthread_mutex_lock(&memory->order_mutex);
+  kjit_device *device = stream->object.device;
+  kj_runtime *runtime = device->runtime;
+  if (!device->memory) return;
+  lock(runtime);
+  if (!look_up(device, stream->id)) { /* a name of a default stream */
+    unlock(runtime);
+    return;
+  }
+  stream_state state = state_of(stream);
+  bool is_passed = state == STREAM_DONE, is_ordered = state == STREAM_BUSY && hand_over(stream);
+  stream->is_closing = state == STREAM_BUSY && !is_ordered;
+  if (stream->is_closing) { /* while something is captured the host waits, and not with the lock */
+    kj_diagnostics ignored = { 0 };
+    kj_waited waited;
+    unlock(runtime);
+    is_passed = kj_wait_stream(device, stream, &ignored, &waited) == KJIT_OK;
+    kj_free_diagnostics(&ignored);
+    lock(runtime);
+  }
   unlink_stream(stream);
-  bool is_idle = !atomic_load(&stream->is_used) || is_done(stream) || !hand_over(stream);
-  kj_retag_blocks(stream, is_idle); /* before anybody orders something behind it again */
-  pthread_mutex_unlock(&memory->order_mutex);
+  if (is_passed || is_ordered) kj_hand_blocks_on(device, stream->id, is_passed);
+  else device->memory->lost_order = atomic_load(&runtime->waits);
+  unlock(runtime);
 }
 
-/* ---- the uses of an array ---- */
+/* ---- the layer ---- */
 
-/* Under the order mutex. */
-static bool put_all_behind(kjit_device *device, uint64_t slots, kjit_stream *next,
-                           kj_diagnostics *diagnostics)
+static void destroy_order(kj_attachment *attachment)
 {
-  struct kj_memory *memory = device->memory;
-  const uint64_t default_slots = (uint64_t)1 << KJ_SLOT_DEFAULT | (uint64_t)1 << KJ_SLOT_PER_THREAD;
-  bool uses_default = slots & default_slots || memory->has_lost_streams;
-  for (kjit_stream *stream = memory->streams; stream; stream = stream->next_of_device) {
-    if (stream == next || !(slots >> stream->slot & 1) || is_stale(stream)) continue;
-    if (stream->capture ||
-        order_natives(device, stream->native, kj_native(next), diagnostics) != KJIT_OK)
-      return false;
-  }
-  /* An event on the default stream comes after everything queued by then on the streams that are
-   * ordered with it, the threads' own among them. */
-  return !uses_default || !kj_native(next) ||
-         order_natives(device, NULL, kj_native(next), diagnostics) == KJIT_OK;
+  pthread_mutex_destroy(&attachment->runtime->streams_mutex);
 }
 
-bool kj_join_uses(kjit_array *array, kjit_stream *stream)
+kjit_status kj_open_order(kj_runtime *runtime, kj_diagnostics *diagnostics)
 {
-  kjit_array *owner = array->owner;
-  kjit_device *device = owner->object.device;
-  uint64_t own = (uint64_t)1 << (stream ? stream->slot : KJ_SLOT_DEFAULT),
-           slots = atomic_load(&owner->line.uses) & ~own;
-  if (!slots || !device->memory) return true;
-  bool needs_wait = slots >> KJ_SLOT_ELSEWHERE & 1 ||
-                    (slots >> KJ_SLOT_PER_THREAD & 1 && !kj_native(stream)) ||
-                    kj_has_captures(device);
-  if (needs_wait) return false;
-  kj_diagnostics ignored = { 0 };
-  pthread_mutex_lock(&device->memory->order_mutex);
-  bool is_joined = put_all_behind(device, slots, stream, &ignored);
-  pthread_mutex_unlock(&device->memory->order_mutex);
-  kj_free_diagnostics(&ignored);
-  return is_joined;
-}
-
-/* While a stream is captured nothing can wait for the whole device, nor for the default stream:
- * what the driver does when it frees memory has to do for that one. */
-static void wait_for_streams(kjit_device *device, uint64_t slots, kj_diagnostics *ignored)
-{
-  struct kj_memory *memory = device->memory;
-  pthread_mutex_lock(&memory->order_mutex);
-  for (kjit_stream *stream = memory->streams; stream; stream = stream->next_of_device)
-    if (slots >> stream->slot & 1 && !is_stale(stream) && !atomic_load(&stream->capture))
-      (void)kj_synchronize(device, false, stream->native, ignored);
-  pthread_mutex_unlock(&memory->order_mutex);
-}
-
-void kj_wait_uses(kjit_array *array)
-{
-  kjit_array *owner = array->owner;
-  const kj_kind *kind =
-    kj_find_kind(owner->object.device->runtime, owner->object.device->info.kind);
-  uint64_t slots = atomic_load(&owner->line.uses);
-  kj_diagnostics ignored = { 0 };
-  bool is_elsewhere = slots >> KJ_SLOT_ELSEWHERE & 1;
-  for (uint32_t i = 0; slots && i < kind->count; i++) {
-    kjit_device *device = atomic_load_explicit(&kind->devices[i], memory_order_acquire);
-    if (!device || !(is_elsewhere || device == owner->object.device)) continue;
-    if (kj_has_captures(device)) wait_for_streams(device, slots, &ignored);
-    else (void)kj_synchronize(device, true, NULL, &ignored);
-  }
-  kj_free_diagnostics(&ignored);
+  static const kj_attachment_class class = { .destroy = destroy_order };
+  (void)diagnostics;
+  atomic_store(&runtime->waits, 1);
+  pthread_mutex_init(&runtime->streams_mutex, NULL);
+  kj_attach_to_runtime(runtime, &runtime->order_attachment, &class);
+  return KJIT_OK;
 }

@@ -1,15 +1,16 @@
-/* The pools of a GPU: blocks that arrays and staged launches have given back, by size.
+/* Blocks of memory, and the pools of a GPU: blocks that arrays and staged launches have given back,
+ * by size.
  *
- * A block is free in the order of the stream that it was given back on: whoever takes it for the
- * same stream may use it at once, behind what is queued there. Blocks of other streams are taken
- * only when the driver has no memory left, behind an event. A cached block is taken for a request
- * that it exceeds by little, so that not more than about a fifth of the memory lies idle in it. No
- * driver call is made while a mutex is held: host callbacks of the driver give blocks back, too. */
+ * A cached block is free in the order of one stream: whoever takes it for that stream may use it at
+ * once, behind what is queued there. When the host has waited for the device since, it is free for
+ * everyone. Blocks of other streams are taken only when the driver has no memory left, behind an
+ * event. A cached block is taken for a request that it exceeds by little, so that not more than
+ * about a fifth of the memory lies idle in it. No driver call is made while a pool's mutex is held:
+ * host callbacks of the driver give blocks back, too. */
+#include "memory/pool.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "memory/device_memory.h"
-#include "memory/device_memory_state.h"
 
 enum { SMALL_STEP = 512, LARGE_STEP = 128 << 10, LARGE = 1 << 20 };
 
@@ -33,32 +34,32 @@ static uint32_t class_of(size_t size_bytes)
 
 /* ---- the lists; under the pool's mutex ---- */
 
+static void lock_pool(kj_pool *pool) { kj_lock(&pool->mutex, KJ_LOCK_POOL); }
+static void unlock_pool(kj_pool *pool) { kj_unlock(&pool->mutex, KJ_LOCK_POOL); }
+
 static void count_used(kj_pool *pool, size_t size_bytes)
 {
   pool->used_bytes += size_bytes;
   if (pool->used_bytes > pool->peak_bytes) pool->peak_bytes = pool->used_bytes;
 }
 
-/* What a stream may use without an event: its own, what nothing uses, and across the default stream
- * and those that are ordered with it. */
-static bool is_in_order(const kj_block *block, const kjit_stream *stream)
+/* What is free for nobody in particular, or has been waited for since. */
+static bool is_idle(const kj_block *block)
 {
-  if (block->is_idle) return true;
-  if (block->stream == stream || kj_native(block->stream) == kj_native(stream)) return true;
-  /* only events say so, not what was launched on the stream itself */
-  if (block->is_joined) return false;
-  if (!kj_native(block->stream)) return stream->is_blocking;
-  return !kj_native(stream) && block->stream->is_blocking;
+  return !block->stream || block->stamp <= atomic_load_explicit(&block->device->memory->waited,
+                                                                memory_order_acquire);
 }
 
+typedef enum find_what { FIND_IN_ORDER, FIND_ANY } find_what;
+
 static kj_block *find_in_class(kj_pool *pool, uint32_t class_, size_t size_bytes,
-                               kjit_stream *stream, bool any_order)
+                               kj_stream_id stream, find_what what)
 {
   for (kj_block **at = &pool->cached[class_]; *at; at = &(*at)->next) {
     kj_block *block = *at;
-    if (block->size_bytes < size_bytes || !(any_order || is_in_order(block, stream))) continue;
-    /* an event there would become part of the capture */
-    if (any_order && block->stream && block->stream->capture) continue;
+    bool fits = block->size_bytes >= size_bytes &&
+                (what == FIND_ANY || block->stream == stream || is_idle(block));
+    if (!fits) continue;
     *at = block->next;
     pool->cached_bytes -= block->size_bytes;
     return block;
@@ -66,18 +67,18 @@ static kj_block *find_in_class(kj_pool *pool, uint32_t class_, size_t size_bytes
   return NULL;
 }
 
-static kj_block *find_cached(kj_pool *pool, size_t size_bytes, kjit_stream *stream, bool any_order)
+static kj_block *find_cached(kj_pool *pool, size_t size_bytes, kj_stream_id stream, find_what what)
 {
-  pthread_mutex_lock(&pool->mutex);
+  lock_pool(pool);
   uint32_t class_ = class_of(size_bytes);
-  kj_block *block = find_in_class(pool, class_, size_bytes, stream, any_order);
+  kj_block *block = find_in_class(pool, class_, size_bytes, stream, what);
   if (!block && class_ + 1 < KJ_POOL_CLASSES)
-    block = find_in_class(pool, class_ + 1, size_bytes, stream, any_order);
+    block = find_in_class(pool, class_ + 1, size_bytes, stream, what);
   if (block) {
     pool->hits++;
     count_used(pool, block->size_bytes);
   }
-  pthread_mutex_unlock(&pool->mutex);
+  unlock_pool(pool);
   return block;
 }
 
@@ -87,6 +88,139 @@ static void add_cached(kj_pool *pool, kj_block *block)
   block->next = *list;
   *list = block;
   pool->cached_bytes += block->size_bytes;
+}
+
+/* ---- how blocks end ---- */
+
+bool kj_is_gone(const kj_block *block)
+{
+  return block->generation != atomic_load(&block->device->generation);
+}
+
+static void cache_block(kj_block *block, kj_pool_kind kind)
+{
+  kj_pool *pool = &block->device->memory->pools[kind];
+  if (kj_is_gone(block)) { /* with its memory; its bytes are counted no more */
+    free(block);
+    return;
+  }
+  block->stamp = atomic_load(&block->device->runtime->waits);
+  lock_pool(pool);
+  pool->used_bytes -= block->size_bytes;
+  add_cached(pool, block);
+  unlock_pool(pool);
+}
+
+static void cache_device(kj_block *block) { cache_block(block, KJ_POOL_DEVICE); }
+static void cache_pinned(kj_block *block) { cache_block(block, KJ_POOL_PINNED); }
+
+/* The host may destroy the stream meanwhile: it is held. */
+kjit_stream *kj_hold_stream(const kj_block *block)
+{
+  kj_runtime *runtime = block->device->runtime;
+  kj_lock(&runtime->streams_mutex, KJ_LOCK_STREAMS);
+  kjit_stream *stream = kj_find_stream(runtime, block->stream);
+  kj_unlock(&runtime->streams_mutex, KJ_LOCK_STREAMS);
+  return stream;
+}
+
+static void give_to_host(kj_block *block)
+{
+  kjit_device *device = block->device;
+  const kjit_device_allocator *allocator = device->context->config.device_allocator;
+  kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
+  kjit_stream *stream = kj_hold_stream(block);
+  lock_pool(pool);
+  if (!kj_is_gone(block)) pool->used_bytes -= block->size_bytes;
+  unlock_pool(pool);
+  kj_assert_no_locks();
+  allocator->release(allocator->user, device, (void *)(uintptr_t)block->address, block->size_bytes,
+                     stream);
+  kj_release_stream(stream);
+  free(block);
+}
+
+static const kj_block_kind pool_kinds[KJ_POOL_COUNT] = {
+  [KJ_POOL_DEVICE] = { .is_in_order = true, .free = cache_device },
+  [KJ_POOL_PINNED] = { .free = cache_pinned },
+};
+static const kj_block_kind hosts_kind = { .is_in_order = true,
+                                          .calls_host = true,
+                                          .free = give_to_host };
+
+/* ---- release ---- */
+
+static bool is_uses_own(const kj_block *block)
+{
+  return kj_is_only_use(&block->use, block->kind->is_in_order ? block->stream : KJ_STREAM_NONE);
+}
+
+/* A stream that was alive when the block was taken, and no stream of the device has gone since. */
+static bool has_own_stream(const kj_block *block)
+{
+  const struct kj_memory *memory = block->device->memory;
+  return !block->stream || !memory ||
+         block->forgotten == atomic_load_explicit(&memory->forgotten, memory_order_relaxed);
+}
+
+/* Brings the uses down to what the kind allows: nothing, or the block's own stream. */
+static bool order_uses(kj_block *block)
+{
+  kjit_device *device = block->device;
+  if (kj_is_gone(block)) return true; /* and what used it, with it */
+  if (is_uses_own(block) && has_own_stream(block)) return true;
+  if (!block->kind->is_in_order) return false;
+  kj_diagnostics ignored = { 0 };
+  kj_stream_id stream = block->stream;
+  kjit_status status = kj_join_uses(device, &block->use, &stream, &ignored);
+  kj_free_diagnostics(&ignored);
+  if (status == KJIT_OK) {
+    block->stream = stream;
+    block->use = (kj_last_use){ { stream } };
+  }
+  return status == KJIT_OK;
+}
+
+static bool wait_uses(kj_block *block)
+{
+  kj_diagnostics ignored = { 0 };
+  kjit_status status = kj_wait_uses(block->device, &block->use, &ignored);
+  kj_free_diagnostics(&ignored);
+  return status == KJIT_OK;
+}
+
+static void park(kj_block *block)
+{
+  kj_runtime *runtime = block->device->runtime;
+  kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
+  block->next = atomic_load(&runtime->parked);
+  atomic_store(&runtime->parked, block);
+  kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
+}
+
+void kj_release_block(kj_block *block)
+{
+  if (!block) return;
+  if (order_uses(block) || (block->kind->waits && wait_uses(block))) {
+    block->kind->free(block);
+    return;
+  }
+  block->stamp = atomic_load(&block->device->runtime->waits);
+  park(block);
+}
+
+void kj_settle_parked(kj_runtime *runtime, bool calls_host)
+{
+  if (!atomic_load_explicit(&runtime->parked, memory_order_relaxed)) return;
+  kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
+  kj_block *blocks = atomic_exchange(&runtime->parked, NULL);
+  kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
+  for (kj_block *next; blocks; blocks = next) {
+    next = blocks->next;
+    kj_note_passed(runtime, &blocks->use, blocks->stamp);
+    if ((calls_host || !blocks->kind->calls_host) && order_uses(blocks)) blocks->kind->free(blocks);
+    else park(blocks);
+  }
 }
 
 /* ---- the driver ---- */
@@ -125,9 +259,9 @@ static kjit_status report_out_of_memory(kjit_device *device, kj_pool_kind kind, 
 {
   char place[24];
   kj_pool *pool = &device->memory->pools[kind];
-  pthread_mutex_lock(&pool->mutex);
+  lock_pool(pool);
   uint64_t used = pool->used_bytes, total = device->info.memory_bytes;
-  pthread_mutex_unlock(&pool->mutex);
+  unlock_pool(pool);
   if (kind == KJ_POOL_PINNED)
     return kj_error(
       diagnostics, KJIT_ERROR_MEMORY,
@@ -140,52 +274,48 @@ static kjit_status report_out_of_memory(kjit_device *device, kj_pool_kind kind, 
                   (unsigned long long)used, (unsigned long long)flushed_bytes);
 }
 
-static kjit_status make_block(kjit_device *device, kj_pool_kind kind, uint64_t address,
-                              size_t size_bytes, kj_diagnostics *diagnostics, kj_block **block)
+kj_block *kj_make_block(kjit_device *device, const kj_block_kind *kind)
 {
   kj_block *made = calloc(1, sizeof *made);
-  if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  *made = (kj_block){ .device = device,
-                      .generation = atomic_load(&device->generation),
-                      .kind = (uint8_t)kind,
-                      .address = address,
-                      .size_bytes = size_bytes };
-  *block = made;
-  return KJIT_OK;
+  if (!made) return NULL;
+  made->kind = kind;
+  made->device = device;
+  made->generation = atomic_load(&device->generation);
+  made->file = -1;
+  return made;
 }
+
+void kj_drop_block(kj_block *block) { free(block); }
 
 /* ---- taking ---- */
 
-/* Under the order mutex, so that the block's stream stays while the block is in no list. Where
- * ordering fails the block stays cached. */
-static kj_block *take_ordered(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
-                              kjit_stream *stream)
+/* Of another stream: an event orders the two. The blocks are looked through without a lock on the
+ * streams' order, so that one whose stream cannot be waited for now goes back to the end of the
+ * search. */
+static kj_block *take_behind_event(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
+                                   kj_stream_id stream)
 {
   kj_pool *pool = &device->memory->pools[kind];
-  kj_block *block = find_cached(pool, size_bytes, stream, true);
-  if (!block) return NULL;
-  kj_diagnostics ignored = { 0 };
-  bool is_ordered =
-    block->is_idle || kj_order_streams_locked(device, block->stream, stream, &ignored) == KJIT_OK;
-  kj_free_diagnostics(&ignored);
-  if (is_ordered) return block;
-  pthread_mutex_lock(&pool->mutex);
-  pool->used_bytes -= block->size_bytes;
-  pool->hits--;
-  add_cached(pool, block);
-  pthread_mutex_unlock(&pool->mutex);
-  return NULL;
-}
-
-/* Of another stream: an event orders the two. Not while something is captured, which events on
- * other streams would end. */
-static kj_block *take_behind_event(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
-                                   kjit_stream *stream)
-{
-  if (kj_has_captures(device)) return NULL;
-  pthread_mutex_lock(&device->memory->order_mutex);
-  kj_block *block = take_ordered(device, kind, size_bytes, stream);
-  pthread_mutex_unlock(&device->memory->order_mutex);
+  kj_block *refused = NULL, *block;
+  if (kj_has_captures(device)) return NULL; /* none can be waited for */
+  while ((block = find_cached(pool, size_bytes, stream, FIND_ANY))) {
+    kj_diagnostics ignored = { 0 };
+    kj_stream_id next = stream;
+    block->use = (kj_last_use){ { block->stream } };
+    kjit_status status = kj_join_uses(device, &block->use, &next, &ignored);
+    kj_free_diagnostics(&ignored);
+    if (status == KJIT_OK && next == stream) break;
+    block->next = refused;
+    refused = block;
+  }
+  lock_pool(pool);
+  for (kj_block *next; refused; refused = next) {
+    next = refused->next;
+    pool->used_bytes -= refused->size_bytes;
+    pool->hits--;
+    add_cached(pool, refused);
+  }
+  unlock_pool(pool);
   return block;
 }
 
@@ -193,49 +323,51 @@ static kjit_status finish_new(kjit_device *device, kj_pool_kind kind, uint64_t a
                               size_t size_bytes, kj_diagnostics *diagnostics, kj_block **block)
 {
   kj_pool *pool = &device->memory->pools[kind];
-  kjit_status status = make_block(device, kind, address, size_bytes, diagnostics, block);
-  if (status != KJIT_OK) {
-    void *previous;
-    if (kj_enter_device(device, diagnostics, &previous) == KJIT_OK) {
-      free_native(device, kind, address);
-      kj_leave_device(device, previous);
-    }
-    return status;
+  void *previous;
+  *block = kj_make_block(device, &pool_kinds[kind]);
+  if (!*block && kj_enter_device(device, diagnostics, &previous) == KJIT_OK) {
+    free_native(device, kind, address);
+    kj_leave_device(device, previous);
   }
-  pthread_mutex_lock(&pool->mutex);
+  if (!*block) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  (*block)->address = address;
+  (*block)->size_bytes = size_bytes;
+  lock_pool(pool);
   pool->driver_allocations++;
   count_used(pool, size_bytes);
-  pthread_mutex_unlock(&pool->mutex);
+  unlock_pool(pool);
   return KJIT_OK;
 }
 
-static uint64_t flush(kjit_device *device)
+static void trim(kjit_device *device, kj_pool_kind kind, uint64_t keep_bytes);
+
+static uint64_t flush(kjit_device *device, bool calls_host)
 {
-  kj_pool *pools = device->memory->pools;
-  pthread_mutex_lock(&pools[KJ_POOL_DEVICE].mutex);
-  uint64_t cached = pools[KJ_POOL_DEVICE].cached_bytes;
-  pools[KJ_POOL_DEVICE].flushes++;
-  pthread_mutex_unlock(&pools[KJ_POOL_DEVICE].mutex);
-  if (atomic_load(&pools[KJ_POOL_DEVICE].parked) &&
-      /* waiting for the device is what they need, and memory is what the caller needs */
-      !kj_has_captures(device)) {
+  kj_runtime *runtime = device->runtime;
+  kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
+  lock_pool(pool);
+  uint64_t cached = pool->cached_bytes;
+  pool->flushes++;
+  unlock_pool(pool);
+  /* waiting for the device is what they need, and memory is what the caller needs */
+  if (atomic_load(&runtime->parked) && kj_is_waitable(device)) {
     kj_diagnostics ignored = { 0 };
     (void)kj_synchronize(device, true, NULL, &ignored);
     kj_free_diagnostics(&ignored);
+    kj_settle_parked(runtime, calls_host);
   }
-  kj_trim_pool(device, KJ_POOL_DEVICE, 0);
-  kj_trim_pool(device, KJ_POOL_PINNED, 0);
+  for (int i = 0; i < KJ_POOL_COUNT; i++) trim(device, (kj_pool_kind)i, 0);
   return cached;
 }
 
 static kjit_status take_new(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
-                            kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block)
+                            kj_stream_id stream, kj_diagnostics *diagnostics, kj_block **block)
 {
   uint64_t address = 0, flushed = 0;
   int result = allocate_native(device, kind, size_bytes, &address, diagnostics);
   if (result == KJ_CU_OUT_OF_MEMORY) {
-    if ((*block = take_behind_event(device, kind, size_bytes, stream))) return KJIT_OK;
-    flushed = flush(device);
+    if (stream && (*block = take_behind_event(device, kind, size_bytes, stream))) return KJIT_OK;
+    flushed = flush(device, false);
     result = allocate_native(device, kind, size_bytes, &address, diagnostics);
   }
   if (result < 0) return diagnostics->status;
@@ -251,147 +383,75 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
   const kjit_device_allocator *allocator = device->context->config.device_allocator;
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
   char place[24];
-  KJ_TRY(kj_check_device(device, diagnostics));
+  kj_assert_no_locks();
   void *memory = allocator->allocate(allocator->user, device, size_bytes, stream);
   /* what waits for its uses the host's pool can have back first */
-  if (!memory && atomic_load(&pool->parked)) {
-    (void)flush(device);
+  if (!memory && atomic_load(&device->runtime->parked)) {
+    (void)flush(device, true);
     memory = allocator->allocate(allocator->user, device, size_bytes, stream);
   }
   if (!memory)
     return kj_error(diagnostics, KJIT_ERROR_DEVICE_MEMORY,
                     "out of memory on %s: the host's device allocator cannot give %zu bytes",
                     kj_device_text(device, place), size_bytes);
-  kjit_status status =
-    make_block(device, KJ_POOL_DEVICE, (uint64_t)(uintptr_t)memory, size_bytes, diagnostics, block);
-  if (status != KJIT_OK) {
+  *block = kj_make_block(device, &hosts_kind);
+  if (!*block) {
     allocator->release(allocator->user, device, memory, size_bytes, stream);
-    return status;
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   }
-  (*block)->is_hosts = true;
-  pthread_mutex_lock(&pool->mutex);
+  (*block)->address = (uint64_t)(uintptr_t)memory;
+  (*block)->size_bytes = size_bytes;
+  lock_pool(pool);
   count_used(pool, size_bytes);
-  pthread_mutex_unlock(&pool->mutex);
+  unlock_pool(pool);
   return KJIT_OK;
 }
 
 kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
                           kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block)
 {
-  kj_pool *pool = &device->memory->pools[kind];
+  struct kj_memory *memory = device->memory;
+  kj_pool *pool = &memory->pools[kind];
   size_t rounded = round_size(size_bytes);
-  if (kind == KJ_POOL_PINNED) stream = NULL;
+  kj_stream_id id = kind == KJ_POOL_PINNED ? KJ_STREAM_NONE : kj_id_of(stream, device);
   KJ_TRY(kj_check_device(device, diagnostics));
-  pthread_mutex_lock(&pool->mutex);
-  pool->allocations++;
-  pthread_mutex_unlock(&pool->mutex);
-  if (kind == KJ_POOL_DEVICE && device->context->config.device_allocator)
-    return take_from_host(device, rounded, stream, diagnostics, block);
   /* What is captured runs later, beside what the stream has queued by now: only memory that nothing
-   * has used will do. */
-  bool is_captured = stream && stream->capture;
-  *block = is_captured ? NULL : find_cached(pool, rounded, stream, false);
-  if (!*block) KJ_TRY(take_new(device, kind, rounded, stream, diagnostics, block));
-  (*block)->is_idle = false;
+   * uses will do. */
+  bool is_captured = false;
+  if (id) KJ_TRY(kj_ask_capture(stream, diagnostics, &is_captured));
+  uint32_t forgotten = atomic_load_explicit(&memory->forgotten, memory_order_relaxed);
+  lock_pool(pool);
+  pool->allocations++;
+  unlock_pool(pool);
+  bool is_hosts = kind == KJ_POOL_DEVICE && device->context->config.device_allocator;
+  if (is_hosts) {
+    if (is_captured)
+      return kj_error(diagnostics, KJIT_ERROR_MISUSE,
+                      "the host's device allocator gives memory in the order of a stream, and this "
+                      "one is being captured: allocate before kjit_begin_capture");
+    KJ_TRY(take_from_host(device, rounded, stream, diagnostics, block));
+  } else {
+    *block = find_cached(pool, rounded, is_captured ? KJ_STREAM_NONE : id, FIND_IN_ORDER);
+    if (!*block)
+      KJ_TRY(
+        take_new(device, kind, rounded, is_captured ? KJ_STREAM_NONE : id, diagnostics, block));
+  }
+  /* which names no thread's own stream when it is given memory back */
+  (*block)->stream = is_hosts && id & KJ_STREAM_THREADS ? kj_id_of(NULL, device) : id;
+  (*block)->forgotten = forgotten;
+  (*block)->use = (kj_last_use){ { id } };
   return KJIT_OK;
 }
 
-/* ---- giving back ---- */
-
-/* A reset of the device has taken its memory, and its bytes are counted no more. */
-static bool is_gone(const kj_block *block)
+void kj_hand_blocks_on(kjit_device *device, kj_stream_id stream, bool is_passed)
 {
-  return block->generation != atomic_load(&block->device->generation);
-}
-
-static void count_given(kj_pool *pool, const kj_block *block)
-{
-  pthread_mutex_lock(&pool->mutex);
-  pool->used_bytes -= block->size_bytes;
-  pthread_mutex_unlock(&pool->mutex);
-}
-
-static void give_to_host(kj_block *block, kjit_stream *stream)
-{
-  const kjit_device_allocator *allocator = block->device->context->config.device_allocator;
-  if (!is_gone(block)) count_given(&block->device->memory->pools[KJ_POOL_DEVICE], block);
-  allocator->release(allocator->user, block->device, (void *)(uintptr_t)block->address,
-                     block->size_bytes, stream);
-  free(block);
-}
-
-static void cache_block(kj_block *block, kjit_stream *stream, bool is_idle)
-{
-  kj_pool *pool = &block->device->memory->pools[block->kind];
-  block->is_joined = block->is_joined && !is_idle;
-  block->stream = stream;
-  block->is_idle = is_idle;
-  pthread_mutex_lock(&pool->mutex);
-  pool->used_bytes -= block->size_bytes;
-  add_cached(pool, block);
-  pthread_mutex_unlock(&pool->mutex);
-}
-
-void kj_give_block(kj_block *block, kjit_stream *stream)
-{
-  if (!block) return;
-  if (block->is_hosts) give_to_host(block, stream);
-  else if (is_gone(block)) free(block);
-  else
-    cache_block(block, block->kind == KJ_POOL_PINNED ? NULL : stream,
-                block->kind == KJ_POOL_PINNED);
-}
-
-void kj_give_idle_block(kj_block *block)
-{
-  if (!block) return;
-  block->next = NULL;
-  kj_return_parked(block, true);
-}
-
-void kj_park_block(kj_block *block)
-{
-  kj_pool *pool = &block->device->memory->pools[KJ_POOL_DEVICE];
-  pthread_mutex_lock(&pool->mutex);
-  block->next = atomic_load_explicit(&pool->parked, memory_order_relaxed);
-  atomic_store_explicit(&pool->parked, block, memory_order_release);
-  pthread_mutex_unlock(&pool->mutex);
-}
-
-kj_block *kj_take_parked(kjit_device *device)
-{
-  kj_pool *pool = device->memory ? &device->memory->pools[KJ_POOL_DEVICE] : NULL;
-  if (!pool || !atomic_load_explicit(&pool->parked, memory_order_relaxed)) return NULL;
-  pthread_mutex_lock(&pool->mutex);
-  kj_block *blocks = atomic_exchange(&pool->parked, NULL);
-  pthread_mutex_unlock(&pool->mutex);
-  return blocks;
-}
-
-void kj_return_parked(kj_block *blocks, bool is_idle)
-{
-  for (kj_block *next; blocks; blocks = next) {
-    next = blocks->next;
-    if (!is_idle) kj_park_block(blocks);
-    else if (blocks->is_hosts) give_to_host(blocks, NULL);
-    else if (is_gone(blocks)) free(blocks);
-    else cache_block(blocks, NULL, true);
-  }
-}
-
-void kj_retag_blocks(kjit_stream *stream, bool is_idle)
-{
-  kj_pool *pool = &stream->object.device->memory->pools[KJ_POOL_DEVICE];
-  pthread_mutex_lock(&pool->mutex);
-  for (uint32_t i = 0; i < KJ_POOL_CLASSES; i++) {
-    for (kj_block *block = pool->cached[i]; block; block = block->next) {
-      if (block->stream != stream) continue;
-      block->stream = NULL;
-      block->is_idle = block->is_idle || is_idle;
-      block->is_joined = !block->is_idle;
-    }
-  }
-  pthread_mutex_unlock(&pool->mutex);
+  kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
+  lock_pool(pool);
+  for (uint32_t i = 0; i < KJ_POOL_CLASSES; i++)
+    for (kj_block *block = pool->cached[i]; block; block = block->next)
+      if (block->stream == stream)
+        block->stream = is_passed ? KJ_STREAM_NONE : kj_id_of(NULL, device);
+  unlock_pool(pool);
 }
 
 /* ---- trimming and the end ---- */
@@ -399,7 +459,7 @@ void kj_retag_blocks(kjit_stream *stream, bool is_idle)
 static kj_block *detach(kj_pool *pool, uint64_t keep_bytes)
 {
   kj_block *detached = NULL;
-  pthread_mutex_lock(&pool->mutex);
+  lock_pool(pool);
   for (uint32_t i = KJ_POOL_CLASSES; i-- > 0;) { /* large ones first */
     while (pool->cached[i] && pool->cached_bytes > keep_bytes) {
       kj_block *block = pool->cached[i];
@@ -409,96 +469,128 @@ static kj_block *detach(kj_pool *pool, uint64_t keep_bytes)
       detached = block;
     }
   }
-  pthread_mutex_unlock(&pool->mutex);
+  unlock_pool(pool);
   return detached;
 }
 
 /* The driver waits for what still uses the memory that it frees. */
-static bool free_cached(kj_block *block)
+static bool free_cached(kj_block *block, kj_pool_kind kind)
 {
   kj_diagnostics ignored = { 0 };
   void *previous;
   bool is_entered = kj_enter_device(block->device, &ignored, &previous) == KJIT_OK;
-  if (is_entered && !is_gone(block))
-    free_native(block->device, (kj_pool_kind)block->kind, block->address);
+  if (is_entered && !kj_is_gone(block)) free_native(block->device, kind, block->address);
   if (is_entered) kj_leave_device(block->device, previous);
   kj_free_diagnostics(&ignored);
   return is_entered;
 }
 
-static void trim(kjit_device *device, kj_pool_kind kind, uint64_t keep_bytes, bool is_end)
+static void free_blocks(kj_block *blocks)
+{
+  for (kj_block *next; blocks; blocks = next) {
+    next = blocks->next;
+    free(blocks);
+  }
+}
+
+/* What cannot be freed now stays cached. */
+static void trim(kjit_device *device, kj_pool_kind kind, uint64_t keep_bytes)
 {
   kj_pool *pool = &device->memory->pools[kind];
   kj_block *blocks = detach(pool, keep_bytes);
   for (kj_block *next; blocks; blocks = next) {
     next = blocks->next;
-    if (free_cached(blocks) || is_end) {
+    if (free_cached(blocks, kind)) {
       free(blocks);
       continue;
     }
-    pthread_mutex_lock(&pool->mutex);
+    lock_pool(pool);
     add_cached(pool, blocks);
-    pthread_mutex_unlock(&pool->mutex);
+    unlock_pool(pool);
   }
 }
 
-void kj_trim_pool(kjit_device *device, kj_pool_kind kind, uint64_t keep_bytes)
+/* ---- the layer's part of a device ---- */
+
+/* The context ends while something is parked, whose waits have failed: it is freed in any case, but
+ * not without having tried once more. */
+static void end_parked(kjit_device *device)
 {
-  trim(device, kind, keep_bytes, false);
+  kj_runtime *runtime = device->runtime;
+  kj_diagnostics ignored = { 0 };
+  if (!atomic_load(&runtime->parked)) return;
+  (void)kj_synchronize(device, true, NULL, &ignored);
+  kj_free_diagnostics(&ignored);
+  kj_settle_parked(runtime, true);
+  kj_block *blocks = atomic_exchange(&runtime->parked, NULL);
+  for (kj_block *next; blocks; blocks = next) {
+    next = blocks->next;
+    blocks->kind->free(blocks);
+  }
 }
 
-static struct kj_memory *memory_of(kj_attachment *attachment) { return attachment->device->memory; }
-
-static void *begin_wait(kj_attachment *attachment) { return kj_take_parked(attachment->device); }
-
-static void end_wait(kj_attachment *attachment, void *covered, bool is_done)
+static void *begin_wait(kj_attachment *attachment)
 {
-  (void)attachment;
-  kj_return_parked(covered, is_done);
+  return (void *)(uintptr_t)atomic_fetch_add(&attachment->runtime->waits, 1);
 }
 
-static void relieve(kj_attachment *attachment) { (void)flush(attachment->device); }
+static void end_wait(kj_attachment *attachment, void *number, bool is_done)
+{
+  if (!is_done) return;
+  kj_note_wait(attachment->device, (uintptr_t)number);
+  kj_settle_parked(attachment->runtime, false);
+}
 
-static void forget_memory(kj_attachment *attachment)
+static void relieve(kj_attachment *attachment) { (void)flush(attachment->device, false); }
+
+static kjit_status report(kj_attachment *attachment, kj_diagnostics *diagnostics)
+{
+  (void)diagnostics;
+  kj_settle_parked(attachment->runtime, true);
+  return KJIT_OK;
+}
+
+static void forget(kj_attachment *attachment)
 {
   kjit_device *device = attachment->device;
-  kj_return_parked(kj_take_parked(device), true);
+  struct kj_memory *memory = device->memory;
   for (uint32_t i = 0; i < KJ_POOL_COUNT; i++) {
-    kj_block *blocks = detach(&device->memory->pools[i], 0);
-    for (kj_block *next; blocks; blocks = next) {
-      next = blocks->next;
-      free(blocks);
-    }
-    device->memory->pools[i].used_bytes = 0;
+    free_blocks(detach(&memory->pools[i], 0));
+    memory->pools[i].used_bytes = 0;
   }
-  device->memory->join_event = NULL;
+  kj_lock(&device->runtime->streams_mutex, KJ_LOCK_STREAMS);
+  memory->join_event = NULL;
+  kj_unlock(&device->runtime->streams_mutex, KJ_LOCK_STREAMS);
+  kj_note_wait(device, atomic_fetch_add(&device->runtime->waits, 1));
 }
 
-static void destroy_memory(kj_attachment *attachment)
+static void destroy(kj_attachment *attachment)
 {
   kjit_device *device = attachment->device;
-  struct kj_memory *memory = memory_of(attachment);
-  kj_return_parked(kj_take_parked(device), true);
-  for (int i = 0; i < KJ_POOL_COUNT; i++) trim(device, (kj_pool_kind)i, 0, true);
+  struct kj_memory *memory = device->memory;
+  end_parked(device);
+  for (int i = 0; i < KJ_POOL_COUNT; i++) {
+    trim(device, (kj_pool_kind)i, 0);
+    free_blocks(detach(&memory->pools[i], 0));
+  }
   if (memory->join_event) device->operations->destroy_event(device, memory->join_event);
   for (int i = 0; i < KJ_POOL_COUNT; i++) pthread_mutex_destroy(&memory->pools[i].mutex);
-  pthread_mutex_destroy(&memory->order_mutex);
   free(memory);
   device->memory = NULL;
 }
 
 kjit_status kj_open_memory(kjit_device *device, kj_diagnostics *diagnostics)
 {
-  static const kj_attachment_class class = { .destroy = destroy_memory,
-                                             .forget = forget_memory,
+  static const kj_attachment_class class = { .destroy = destroy,
+                                             .forget = forget,
                                              .begin_wait = begin_wait,
                                              .end_wait = end_wait,
-                                             .relieve = relieve };
+                                             .relieve = relieve,
+                                             .report = report };
   if (!device->operations->is_queued) return KJIT_OK;
   struct kj_memory *memory = calloc(1, sizeof *memory);
   if (!memory) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   for (int i = 0; i < KJ_POOL_COUNT; i++) pthread_mutex_init(&memory->pools[i].mutex, NULL);
-  pthread_mutex_init(&memory->order_mutex, NULL);
   device->memory = memory;
   kj_attach_to_device(device, &memory->attachment, &class);
   return KJIT_OK;
@@ -513,7 +605,7 @@ void kjit_get_memory_statistics(const kjit_device *device, kjit_memory_statistic
   if (!device || !device->memory || ki_is_forked(device->context)) return;
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE],
           *pinned = &device->memory->pools[KJ_POOL_PINNED];
-  pthread_mutex_lock(&pool->mutex);
+  lock_pool(pool);
   statistics->used_bytes = pool->used_bytes;
   statistics->cached_bytes = pool->cached_bytes;
   statistics->peak_bytes = pool->peak_bytes;
@@ -521,16 +613,16 @@ void kjit_get_memory_statistics(const kjit_device *device, kjit_memory_statistic
   statistics->hits = pool->hits;
   statistics->driver_allocations = pool->driver_allocations;
   statistics->flushes = pool->flushes;
-  pthread_mutex_unlock(&pool->mutex);
-  pthread_mutex_lock(&pinned->mutex);
+  unlock_pool(pool);
+  lock_pool(pinned);
   statistics->pinned_used_bytes = pinned->used_bytes;
   statistics->pinned_cached_bytes = pinned->cached_bytes;
-  pthread_mutex_unlock(&pinned->mutex);
+  unlock_pool(pinned);
 }
 
 void kjit_trim_memory(kjit_device *device, uint64_t keep_bytes)
 {
   if (!device || !device->memory || ki_is_forked(device->context)) return;
-  kj_trim_pool(device, KJ_POOL_DEVICE, keep_bytes);
-  kj_trim_pool(device, KJ_POOL_PINNED, keep_bytes);
+  trim(device, KJ_POOL_DEVICE, keep_bytes);
+  trim(device, KJ_POOL_PINNED, keep_bytes);
 }

@@ -8,7 +8,8 @@ void kj_fill_strides(int64_t *strides, const int64_t *shape, uint32_t rank)
   int64_t stride = 1;
   for (uint32_t i = rank; i-- > 0;) {
     strides[i] = stride;
-    stride *= shape[i] ? shape[i] : 1;
+    /* of an empty array, whose strides say nothing */
+    if (__builtin_mul_overflow(stride, shape[i] ? shape[i] : 1, &stride)) stride = 1;
   }
 }
 
@@ -21,14 +22,17 @@ static bool measure(kj_view *view)
   bool is_empty = false;
   for (uint32_t i = 0; i < view->rank; i++) is_empty = is_empty || view->shape[i] == 0;
   for (uint32_t i = 0; i < view->rank && !is_empty; i++) {
-    int64_t steps, reach = view->strides[i] < 0 ? -view->strides[i] : view->strides[i];
+    int64_t steps, reach;
     if (view->strides[i] == INT64_MIN ||
         __builtin_mul_overflow(count, (uint64_t)view->shape[i], &count))
       return false;
+    reach = view->strides[i] < 0 ? -view->strides[i] : view->strides[i];
     if (__builtin_mul_overflow(view->shape[i] - 1, reach, &steps) ||
         __builtin_add_overflow(span, steps, &span))
       return false;
   }
+  /* so that nobody computes with what the host has left there */
+  for (uint32_t i = 0; i < view->rank && is_empty; i++) view->strides[i] = 1;
   view->count = is_empty ? 0 : count;
   return !__builtin_mul_overflow(span, (int64_t)view->element_bytes, &span) &&
          (is_empty || count <= INT64_MAX / (view->element_bytes ? view->element_bytes : 1));
@@ -77,7 +81,7 @@ kjit_status kj_view_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type
   if (!measure(view))
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
                     "%s: the extents and strides do not fit the address space", what);
-  if (view->count && !view->address)
+  if (view->count && (!tensor->data || view->address < tensor->byte_offset))
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "%s: the tensor has no data", what);
   return KJIT_OK;
 }

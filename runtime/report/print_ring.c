@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/device_memory.h"
+#include "memory/pool.h"
 #include "report/print.h"
 
 /* A device's. The sources are the loaded specializations that print, by their numbers in headers,

@@ -75,9 +75,6 @@ void kjit_destroy_event(kjit_event *event)
 static kjit_status record(kjit_event *event, kjit_stream *stream, kj_diagnostics *diagnostics)
 {
   kjit_device *device = event->object.device;
-  if (stream && stream->object.device != device)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the event and the stream belong to different devices");
   KJ_TRY(kj_check_stream(device, stream, false, diagnostics));
   if (!kj_is_cuda(device)) {
     event->time_ns = kj_clock_ns();
@@ -155,33 +152,36 @@ kjit_status kjit_query_event(kjit_event *event)
   return result == NOT_READY ? KJIT_NOT_READY : ki_finish_call(device->context, &diagnostics);
 }
 
-/* The stream may be another GPU's; only its own device's context need be current. A stream of the
- * CPU has done what it does; the host waits in its place. */
+/* Only the context of the stream's own device need be current. */
+static kjit_status wait_native(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics)
+{
+  kjit_device *device = stream ? stream->object.device : event->object.device;
+  void *previous;
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  kjit_status status =
+    KJ_DRIVER(device, diagnostics, cuStreamWaitEvent, kj_native(stream), event->native, 0);
+  kj_leave_device(device, previous);
+  return status;
+}
+
+/* What a stream of the CPU has to do is done. */
+static kjit_status join_on_cpu(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics)
+{
+  (void)stream, (void)event, (void)diagnostics;
+  return KJIT_OK;
+}
+
+/* The stream may be another GPU's. For a stream of the CPU the host waits in its place. */
 static kjit_status wait_event(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics)
 {
   kjit_device *device = stream ? stream->object.device : event->object.device;
+  bool are_gpus = kj_is_cuda(device) && kj_is_cuda(event->object.device);
   KJ_TRY(check_event(event, false, diagnostics));
   KJ_TRY(kj_check_stream(device, stream, false, diagnostics));
-  if (event->capture) {
-    if (!kj_is_current(event->capture, event->object.device))
-      return kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                      "the event was recorded in a capture that has ended");
-    if (!stream || device != event->object.device)
-      return kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                      "the event was recorded in a capture: only streams of the same device that "
-                      "the host made can wait for it");
-  }
-  if (kj_is_cuda(device) && kj_is_cuda(event->object.device)) {
-    void *previous;
-    KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-    kjit_status status =
-      KJ_DRIVER(device, diagnostics, cuStreamWaitEvent, kj_native(stream), event->native, 0);
-    kj_leave_device(device, previous);
-    KJ_TRY(status);
-  } else if (!event->capture) {
-    KJ_TRY(synchronize(event, diagnostics));
-  }
-  return event->capture ? kj_join_capture(stream, event->capture, diagnostics) : KJIT_OK;
+  if (!event->capture)
+    return are_gpus ? wait_native(stream, event, diagnostics) : synchronize(event, diagnostics);
+  if (stream && device != event->object.device) stream = NULL;
+  return kj_join_capture(stream, event, are_gpus ? wait_native : join_on_cpu, diagnostics);
 }
 
 kjit_status kjit_wait_event(kjit_stream *stream, kjit_event *event)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "code/specialization.h"
-#include "memory/device_memory_state.h"
+#include "memory/pool.h"
 #include "stream/record.h"
 
 struct kj_capture {
@@ -14,6 +14,7 @@ struct kj_capture {
   kjit_stream *origin;
   kj_pointers streams; /* that queue into it */
   kj_record *record;
+  bool is_broken; /* something in it is not kept alive: no graph comes of it */
 };
 
 struct kjit_graph {
@@ -29,60 +30,34 @@ struct kjit_executable_graph {
   void *native; /* CUgraphExec */
 };
 
-/* ---- captures under way ---- */
+/* ---- captures under way; under streams_mutex ---- */
 
-static void add_capture(struct kj_capture *capture)
+static void lock(kj_runtime *runtime) { kj_lock(&runtime->streams_mutex, KJ_LOCK_STREAMS); }
+static void unlock(kj_runtime *runtime) { kj_unlock(&runtime->streams_mutex, KJ_LOCK_STREAMS); }
+
+/* Known to everyone before the driver captures: whoever orders streams looks here first. */
+static void open_capture(struct kj_capture *capture)
 {
-  static _Atomic uint64_t count;
+  static uint64_t count;
   kj_runtime *runtime = capture->device->runtime;
-  capture->number = atomic_fetch_add(&count, 1) + 1;
-  pthread_mutex_lock(&runtime->objects_mutex);
+  capture->number = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
   capture->next = runtime->captures;
   runtime->captures = capture;
-  pthread_mutex_unlock(&runtime->objects_mutex);
   atomic_fetch_add(&capture->device->captures, 1);
+  atomic_store(&capture->origin->capture, capture);
 }
 
-static void remove_capture(struct kj_capture *capture)
-{
-  kj_runtime *runtime = capture->device->runtime;
-  pthread_mutex_lock(&runtime->objects_mutex);
-  struct kj_capture **at = &runtime->captures;
-  while (*at && *at != capture) at = &(*at)->next;
-  if (*at) *at = capture->next;
-  pthread_mutex_unlock(&runtime->objects_mutex);
-  /* a reset has forgotten the count */
-  bool is_counted = capture->origin->object.generation == atomic_load(&capture->device->generation);
-  if (is_counted) atomic_fetch_sub(&capture->device->captures, 1);
-}
-
-static struct kj_capture *find_capture(uint64_t number, const kjit_device *device)
-{
-  kj_runtime *runtime = device->runtime;
-  pthread_mutex_lock(&runtime->objects_mutex);
-  struct kj_capture *capture = runtime->captures;
-  while (capture && (capture->number != number || capture->device != device))
-    capture = capture->next;
-  pthread_mutex_unlock(&runtime->objects_mutex);
-  return capture;
-}
-
-bool kj_is_current(uint64_t capture, const kjit_device *device)
-{
-  return find_capture(capture, device) != NULL;
-}
-
-uint64_t kj_capture_number(kjit_stream *stream)
-{
-  const struct kj_capture *capture = stream ? atomic_load(&stream->capture) : NULL;
-  return capture ? capture->number : 0;
-}
-
-/* Leaves the record to the caller. */
+/* After the driver has ended it. Leaves the record to the caller. */
 static kj_record *close_capture(struct kj_capture *capture)
 {
   kj_record *record = capture->record;
-  remove_capture(capture);
+  kjit_device *device = capture->device;
+  struct kj_capture **at = &device->runtime->captures;
+  while (*at && *at != capture) at = &(*at)->next;
+  if (*at) *at = capture->next;
+  /* a reset has forgotten the count */
+  bool is_counted = capture->origin->object.generation == atomic_load(&device->generation);
+  if (is_counted) atomic_fetch_sub(&device->captures, 1);
   for (size_t i = 0; i < capture->streams.count; i++)
     atomic_store(&((kjit_stream *)capture->streams.items[i])->capture, NULL);
   free(capture->streams.items);
@@ -90,17 +65,57 @@ static kj_record *close_capture(struct kj_capture *capture)
   return record;
 }
 
-kjit_status kj_join_capture(kjit_stream *stream, uint64_t number, kj_diagnostics *diagnostics)
+uint64_t kj_capture_number(kjit_stream *stream)
 {
-  struct kj_capture *capture = find_capture(number, stream->object.device),
-                    *own = atomic_load(&stream->capture);
+  if (!stream || !atomic_load(&stream->capture)) return 0;
+  kj_runtime *runtime = stream->object.device->runtime;
+  lock(runtime);
+  const struct kj_capture *capture = atomic_load(&stream->capture);
+  uint64_t number = capture ? capture->number : 0;
+  unlock(runtime);
+  return number;
+}
+
+static kjit_status join_capture(kjit_stream *stream, kjit_event *event,
+                                kjit_status (*wait)(kjit_stream *stream, kjit_event *event,
+                                                    kj_diagnostics *diagnostics),
+                                kj_diagnostics *diagnostics)
+{
+  kjit_device *device = event->object.device;
+  struct kj_capture *capture = device->runtime->captures;
+  while (capture && (capture->number != event->capture || capture->device != device))
+    capture = capture->next;
+  if (!capture)
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE,
+                    "the event was recorded in a capture that has ended");
+  if (!stream)
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE,
+                    "the event was recorded in a capture: only streams of the same device that "
+                    "the host made can wait for it");
+  struct kj_capture *own = atomic_load(&stream->capture);
   if (own && own != capture)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is part of another capture");
-  if (own || !capture) return KJIT_OK;
-  if (!kj_add_pointer(&capture->streams, stream))
+  if (!own && !kj_add_pointer(&capture->streams, stream))
     return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   atomic_store(&stream->capture, capture);
-  return KJIT_OK;
+  kjit_status status = wait(stream, event, diagnostics);
+  if (status != KJIT_OK && !own) {
+    capture->streams.count--;
+    atomic_store(&stream->capture, NULL);
+  }
+  return status;
+}
+
+kjit_status kj_join_capture(kjit_stream *stream, kjit_event *event,
+                            kjit_status (*wait)(kjit_stream *stream, kjit_event *event,
+                                                kj_diagnostics *diagnostics),
+                            kj_diagnostics *diagnostics)
+{
+  kj_runtime *runtime = event->object.device->runtime;
+  lock(runtime);
+  kjit_status status = join_capture(stream, event, wait, diagnostics);
+  unlock(runtime);
+  return status;
 }
 
 /* The stream says which context it is of: whatever is current, the capture ends. */
@@ -114,19 +129,30 @@ static void drop_native(const kjit_stream *stream)
     device->driver->cuGraphDestroy(graph);
 }
 
-void kj_abort_capture(kjit_stream *stream, bool forget)
+static kj_record *abort_capture(kjit_stream *stream)
 {
   struct kj_capture *capture = atomic_load(&stream->capture);
-  if (!capture) return;
+  if (!capture) return NULL;
   if (capture->origin == stream) {
     drop_native(stream);
-    kj_release_record(close_capture(capture), forget);
-    return;
+    return close_capture(capture);
   }
   kj_pointers *streams = &capture->streams;
   for (size_t i = 0; i < streams->count; i++)
     if (streams->items[i] == stream) streams->items[i] = streams->items[--streams->count];
   atomic_store(&stream->capture, NULL);
+  return NULL;
+}
+
+void kj_abort_capture(kjit_stream *stream, bool forget)
+{
+  kj_runtime *runtime = stream->object.device->runtime;
+  if (!atomic_load(&stream->capture)) return;
+  lock(runtime);
+  kj_record *record = abort_capture(stream);
+  unlock(runtime);
+  kj_release_record(record, forget);
+  if (!forget) kj_settle_parked(runtime, true);
 }
 
 static void abort_captures(kj_attachment *attachment)
@@ -145,43 +171,78 @@ kjit_status kj_open_captures(kj_runtime *runtime, kj_diagnostics *diagnostics)
 
 /* ---- what a capture keeps ---- */
 
-kjit_status kj_keep_array(kjit_stream *stream, kjit_array *array, kj_diagnostics *diagnostics)
+/* What is in the driver's graph by now without being kept must not run. */
+static kjit_status check_kept(struct kj_capture *capture, bool is_kept, kj_diagnostics *diagnostics)
 {
-  kj_pointers *arrays = &atomic_load(&stream->capture)->record->arrays;
-  if (kj_has_pointer(arrays, array)) return KJIT_OK;
-  if (!kj_add_pointer(arrays, array))
-    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (is_kept) return KJIT_OK;
+  if (capture) capture->is_broken = true;
+  return capture ? kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory")
+                 : kj_error(diagnostics, KJIT_ERROR_MISUSE, "the capture has ended meanwhile");
+}
+
+static bool keep_array(struct kj_capture *capture, kjit_array *array)
+{
+  kj_pointers *arrays = &capture->record->arrays;
+  if (kj_has_pointer(arrays, array)) return true;
+  if (!kj_add_pointer(arrays, array)) return false;
   (void)kjit_retain_array(array);
-  return KJIT_OK;
+  return true;
 }
 
-kjit_status kj_record_operation(kjit_stream *stream, kj_operation *operation,
-                                kj_diagnostics *diagnostics)
+static bool keep_code(struct kj_capture *capture, kjit_specialization *specialization)
 {
-  if (kj_add_pointer(&atomic_load(&stream->capture)->record->operations, operation)) return KJIT_OK;
-  operation->destroy(operation);
-  return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-}
-
-kjit_status kj_keep_code(kjit_stream *stream, kjit_specialization *specialization,
-                         kj_diagnostics *diagnostics)
-{
-  kj_pointers *codes = &atomic_load(&stream->capture)->record->codes;
-  if (kj_has_pointer(codes, specialization)) return KJIT_OK;
-  if (!kj_add_pointer(codes, specialization))
-    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  kj_pointers *codes = &capture->record->codes;
+  if (kj_has_pointer(codes, specialization)) return true;
+  if (!kj_add_pointer(codes, specialization)) return false;
   atomic_fetch_add(&specialization->pins, 1);
   (void)kjit_retain_module(specialization->kernel->module);
-  return KJIT_OK;
+  return true;
+}
+
+kjit_status kj_keep_array(kjit_stream *stream, kjit_array *array, kj_diagnostics *diagnostics)
+{
+  kjit_arg argument = kjit_arg_array(array);
+  return kj_keep_arrays(stream, &argument, 1, diagnostics);
 }
 
 kjit_status kj_keep_arrays(kjit_stream *stream, const kjit_arg *arguments, size_t count,
                            kj_diagnostics *diagnostics)
 {
-  for (size_t i = 0; i < count; i++)
+  kj_runtime *runtime = stream->object.device->runtime;
+  lock(runtime);
+  struct kj_capture *capture = atomic_load(&stream->capture);
+  bool is_kept = capture;
+  for (size_t i = 0; i < count && is_kept; i++)
     if (arguments[i].kind == KJIT_ARG_ARRAY && arguments[i].value.array)
-      KJ_TRY(kj_keep_array(stream, arguments[i].value.array, diagnostics));
-  return KJIT_OK;
+      is_kept = keep_array(capture, arguments[i].value.array);
+  kjit_status status = check_kept(capture, is_kept, diagnostics);
+  unlock(runtime);
+  return status;
+}
+
+kjit_status kj_keep_code(kjit_stream *stream, kjit_specialization *specialization,
+                         kj_diagnostics *diagnostics)
+{
+  kj_runtime *runtime = stream->object.device->runtime;
+  lock(runtime);
+  struct kj_capture *capture = atomic_load(&stream->capture);
+  kjit_status status =
+    check_kept(capture, capture && keep_code(capture, specialization), diagnostics);
+  unlock(runtime);
+  return status;
+}
+
+kjit_status kj_record_operation(kjit_stream *stream, kj_operation *operation,
+                                kj_diagnostics *diagnostics)
+{
+  kj_runtime *runtime = stream->object.device->runtime;
+  lock(runtime);
+  struct kj_capture *capture = atomic_load(&stream->capture);
+  bool is_kept = capture && kj_add_pointer(&capture->record->operations, operation);
+  kjit_status status = check_kept(capture, is_kept, diagnostics);
+  unlock(runtime);
+  if (!is_kept) operation->destroy(operation);
+  return status;
 }
 
 /* ---- launches on the CPU: prepared ones ---- */
@@ -232,7 +293,7 @@ static kjit_status begin_capture(kjit_stream *stream, kj_diagnostics *diagnostic
   /* code may be compiled and loaded, memory allocated meanwhile, here and on other threads */
   enum { RELAXED = 2 };
   kjit_device *device = stream->object.device;
-  bool is_default = stream->is_borrowed || (kj_is_cuda(device) && stream->slot < KJ_SLOT_FIRST);
+  bool is_default = stream->is_borrowed || (kj_is_cuda(device) && kj_is_default(stream));
   KJ_TRY(kj_check_stream(device, stream, true, diagnostics));
   if (is_default)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
@@ -249,13 +310,15 @@ static kjit_status begin_capture(kjit_stream *stream, kj_diagnostics *diagnostic
   capture->record = record;
   kjit_status status = KJIT_OK;
   void *previous;
+  lock(device->runtime);
+  open_capture(capture);
   if (kj_is_cuda(device) && (status = kj_enter_device(device, diagnostics, &previous)) == KJIT_OK) {
     status = KJ_DRIVER(device, diagnostics, cuStreamBeginCapture, stream->native, RELAXED);
     kj_leave_device(device, previous);
   }
-  add_capture(capture);
-  atomic_store(&stream->capture, capture);
-  if (status != KJIT_OK) kj_release_record(close_capture(capture), false);
+  if (status != KJIT_OK) (void)close_capture(capture);
+  unlock(device->runtime);
+  if (status != KJIT_OK) kj_release_record(record, false);
   return status;
 }
 
@@ -296,26 +359,41 @@ static kjit_status end_native(kjit_stream *stream, kj_diagnostics *diagnostics, 
   return status;
 }
 
+/* Under streams_mutex. The record is the graph's in any case. */
+static kjit_status close_into(kjit_stream *stream, struct kj_capture *capture, kjit_graph *graph,
+                              kj_diagnostics *diagnostics)
+{
+  bool is_gpus = kj_is_cuda(stream->object.device);
+  kjit_status status = is_gpus ? end_native(stream, diagnostics, graph) : KJIT_OK;
+  if (status == KJIT_OK && capture->is_broken)
+    status = kj_error(diagnostics, KJIT_ERROR_MISUSE,
+                      "the capture is incomplete: there was no memory to keep alive what it uses");
+  graph->record = close_capture(capture);
+  if (!is_gpus) graph->size = graph->record->operations.count;
+  return status;
+}
+
 /* Streams that joined go on as they were; on the CPU everything is in order anyhow. */
 static kjit_status end_capture(kjit_stream *stream, kj_diagnostics *diagnostics, kjit_graph **graph)
 {
   kjit_device *device = stream->object.device;
-  struct kj_capture *capture = atomic_load(&stream->capture);
-  if (!capture) return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is not being captured");
-  if (capture->origin != stream)
-    return kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                    "the capture was begun on another stream, and ends there");
   kjit_graph *made = calloc(1, sizeof *made);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   made->object.device = device;
   made->object.generation = stream->object.generation;
-  kjit_status status = kj_is_cuda(device) ? end_native(stream, diagnostics, made) : KJIT_OK;
-  made->record = close_capture(capture);
-  if (!kj_is_cuda(device)) made->size = made->record->operations.count;
-  if (status != KJIT_OK) {
-    free_graph(made, false);
-    return status;
-  }
+  lock(device->runtime);
+  struct kj_capture *capture = atomic_load(&stream->capture);
+  kjit_status status = KJIT_OK;
+  if (!capture)
+    status = kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is not being captured");
+  else if (capture->origin != stream)
+    status = kj_error(diagnostics, KJIT_ERROR_MISUSE,
+                      "the capture was begun on another stream, and ends there");
+  else status = close_into(stream, capture, made, diagnostics);
+  unlock(device->runtime);
+  if (status != KJIT_OK) free_graph(made, false);
+  kj_settle_parked(device->runtime, true); /* what could not be ordered meanwhile */
+  KJ_TRY(status);
   kj_add_object(device, &made->object, destroy_graph);
   *graph = made;
   return KJIT_OK;
@@ -332,22 +410,14 @@ kjit_status kjit_end_capture(kjit_stream *stream, kjit_graph **graph)
   return ki_finish_call(context, &diagnostics);
 }
 
-/* A host may capture a stream of its own that it has wrapped. */
 int kjit_is_capturing(const kjit_stream *stream)
 {
-  if (!stream || ki_is_forked(stream->object.device->context)) return 0;
-  if (atomic_load(&stream->capture)) return 1;
-  kjit_device *device = stream->object.device;
   kj_diagnostics ignored = { 0 };
-  void *previous;
-  int state = 0;
-  if (kj_is_cuda(device) && kj_check_object(&stream->object, "stream", &ignored) == KJIT_OK &&
-      kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
-    if (device->driver->cuStreamIsCapturing(stream->native, &state)) state = 0;
-    kj_leave_device(device, previous);
-  }
+  bool is_captured = false;
+  if (!stream || ki_is_forked(stream->object.device->context)) return 0;
+  (void)kj_ask_capture(stream, &ignored, &is_captured);
   kj_free_diagnostics(&ignored);
-  return state != 0;
+  return is_captured;
 }
 
 size_t kjit_get_graph_size(const kjit_graph *graph) { return graph ? graph->size : 0; }

@@ -28,7 +28,9 @@ kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream
                     "the stream belongs to %s, what is queued on it to %s",
                     kj_device_text(stream->object.device, there), kj_device_text(device, here));
   KJ_TRY(kj_check_object(&stream->object, "stream", diagnostics));
-  if (waits && stream->capture)
+  bool is_captured = false;
+  if (waits) KJ_TRY(kj_ask_capture(stream, diagnostics, &is_captured));
+  if (is_captured)
     return kj_error(
       diagnostics, KJIT_ERROR_MISUSE,
       "the stream is being captured: nothing can wait for it before kjit_end_capture");
@@ -37,42 +39,23 @@ kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream
 
 /* ---- creation and end ---- */
 
-/* The last reference has gone. */
-static void free_stream(kjit_stream *stream)
+static void end_stream(kjit_stream *stream, bool forget)
 {
+  kj_abort_capture(stream, forget);
   kj_forget_stream(stream);
-  if (stream->is_owned)
-    kj_release_native(&stream->object, stream->object.device->driver->cuStreamDestroy,
-                      stream->native);
-  free(stream);
-}
-
-kjit_stream *kj_retain_stream(kjit_stream *stream)
-{
-  if (stream) atomic_fetch_add_explicit(&stream->references, 1, memory_order_relaxed);
-  return stream;
-}
-
-void kj_release_stream(kjit_stream *stream)
-{
-  if (stream && atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) == 1)
-    free_stream(stream);
-}
-
-/* The context's end. */
-static void destroy_stream(kj_object *object)
-{
-  kjit_stream *stream = (kjit_stream *)object;
-  kj_abort_capture(stream, true);
   kj_release_stream(stream);
 }
 
-static kjit_stream *make_stream(kjit_device *device, void *native, uint8_t slot)
+/* The context's end. */
+static void destroy_stream(kj_object *object) { end_stream((kjit_stream *)object, true); }
+
+/* Of a default stream: id has the number of its device. */
+static kjit_stream *make_stream(kjit_device *device, void *native, kj_stream_id threads)
 {
   kjit_stream *made = calloc(1, sizeof *made);
   if (!made) return NULL;
   made->native = native;
-  made->slot = slot;
+  made->id = kj_id_of(NULL, device) | threads;
   atomic_store(&made->references, 1);
   made->object.device = device;
   return made;
@@ -81,7 +64,7 @@ static kjit_stream *make_stream(kjit_device *device, void *native, uint8_t slot)
 static void publish_stream(kjit_stream *stream)
 {
   kj_add_object(stream->object.device, &stream->object, destroy_stream);
-  if (!stream->is_borrowed) kj_add_stream(stream);
+  if (!stream->is_borrowed && stream->native) kj_add_stream(stream);
 }
 
 static kjit_status make_native(kjit_device *device, int32_t priority, uint32_t flags,
@@ -112,7 +95,7 @@ kjit_status kjit_create_stream_with(kjit_device *device, int32_t priority, uint3
   if (flags & ~(uint32_t)KJIT_STREAM_NON_BLOCKING)
     return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_create_stream_with: unknown flags %#x", flags);
-  kjit_stream *made = make_stream(device, NULL, KJ_SLOT_DEFAULT);
+  kjit_stream *made = make_stream(device, NULL, 0);
   if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };
   if (kj_is_cuda(device) &&
@@ -121,7 +104,6 @@ kjit_status kjit_create_stream_with(kjit_device *device, int32_t priority, uint3
     return ki_finish_call(device->context, &diagnostics);
   }
   made->is_owned = kj_is_cuda(device);
-  made->is_blocking = !(flags & KJIT_STREAM_NON_BLOCKING);
   publish_stream(made);
   *stream = made;
   return KJIT_OK;
@@ -164,24 +146,23 @@ kjit_status kjit_wrap_stream(kjit_device *device, void *native, kjit_stream **st
                         "kjit_wrap_stream: the CPU has no streams of a host");
   uintptr_t legacy = 1, per_thread = 2; /* CU_STREAM_LEGACY is another name of the default stream */
   bool is_default = (uintptr_t)native <= legacy, is_thread = (uintptr_t)native == per_thread;
-  kjit_stream *made = make_stream(device, is_default ? NULL : native,
-                                  is_thread ? KJ_SLOT_PER_THREAD : KJ_SLOT_DEFAULT);
+  kjit_stream *made =
+    make_stream(device, is_default ? NULL : native, is_thread ? KJ_STREAM_THREADS : 0);
   if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
-  made->is_blocking = is_default || is_thread; /* of others nobody knows */
   kj_add_object(device, &made->object, destroy_stream);
-  if (!made->is_blocking) kj_add_stream(made);
+  if (!is_default && !is_thread) kj_add_stream(made);
   *stream = made;
   return KJIT_OK;
 }
 
 /* The device's own objects, made when first asked for. */
 static kjit_status get_borrowed(kjit_device *device, kjit_stream **place, void *native,
-                                uint8_t slot, kjit_stream **stream)
+                                kj_stream_id threads, kjit_stream **stream)
 {
-  kjit_stream *made = make_stream(device, native, slot);
+  kjit_stream *made = make_stream(device, native, threads);
   if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
-  made->is_borrowed = made->is_blocking = true;
-  pthread_mutex_lock(&device->mutex);
+  made->is_borrowed = true;
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
   bool is_new = !*place || (*place)->object.generation != atomic_load(&device->generation);
   if (is_new) {
     /* one of an earlier generation stays with the context's objects: a host may hold it */
@@ -191,7 +172,7 @@ static kjit_status get_borrowed(kjit_device *device, kjit_stream **place, void *
     free(made);
   }
   *stream = *place;
-  pthread_mutex_unlock(&device->mutex);
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
   return KJIT_OK;
 }
 
@@ -202,7 +183,7 @@ kjit_status kjit_get_default_stream(kjit_device *device, kjit_stream **stream)
   if (!stream)
     return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_get_default_stream: stream is NULL");
-  return get_borrowed(device, &device->default_stream, NULL, KJ_SLOT_DEFAULT, stream);
+  return get_borrowed(device, &device->default_stream, NULL, 0, stream);
 }
 
 kjit_status kjit_get_thread_stream(kjit_device *device, kjit_stream **stream)
@@ -215,7 +196,7 @@ kjit_status kjit_get_thread_stream(kjit_device *device, kjit_stream **stream)
                         "kjit_get_thread_stream: stream is NULL");
   if (!kj_is_cuda(device)) return kjit_get_default_stream(device, stream);
   /* NOLINT(performance-no-int-to-ptr) */
-  return get_borrowed(device, &device->thread_stream, (void *)per_thread, KJ_SLOT_PER_THREAD,
+  return get_borrowed(device, &device->thread_stream, (void *)per_thread, KJ_STREAM_THREADS,
                       stream);
 }
 
@@ -225,8 +206,7 @@ void kjit_destroy_stream(kjit_stream *stream)
 {
   if (!stream || stream->is_borrowed || ki_is_forked(stream->object.device->context)) return;
   kj_remove_object(&stream->object);
-  kj_abort_capture(stream, false);
-  kj_release_stream(stream);
+  end_stream(stream, false);
 }
 
 /* ---- waiting and asking ---- */
@@ -299,7 +279,9 @@ static kjit_status queue_callback(kjit_device *device, kjit_stream *stream,
 {
   KJ_TRY(kj_check_stream(device, stream, false, diagnostics));
   if (!kj_is_cuda(device)) {
-    if (stream && stream->capture) return record_callback(stream, function, user, diagnostics);
+    if (stream && atomic_load(&stream->capture))
+      return record_callback(stream, function, user, diagnostics);
+    kj_assert_no_locks();
     function(user);
     return KJIT_OK;
   }

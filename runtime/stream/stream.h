@@ -2,7 +2,7 @@
 #ifndef KJ_STREAM_H
 #define KJ_STREAM_H
 
-#include "memory/device_memory.h"
+#include "memory/pool.h"
 
 /* Ends in a driver call whose failure nobody can act on: the object is gone either way. native
  * NULL: nothing to do. */
@@ -22,7 +22,10 @@ typedef struct kj_operation {
   const void *form; /* equal for operations that an update may exchange, beside run */
 } kj_operation;
 
-/* Takes the operation, on failure too. */
+/* All that a capture keeps is added under streams_mutex, by any thread: its streams may be
+ * different threads'. Where it cannot be added the capture gives no graph.
+ *
+ * Takes the operation, on failure too. */
 kjit_status kj_record_operation(kjit_stream *stream, kj_operation *operation,
                                 kj_diagnostics *diagnostics);
 /* The graph keeps it. */
@@ -40,15 +43,17 @@ kjit_status kj_keep_arrays(kjit_stream *stream, const kjit_arg *arguments, size_
                            kj_diagnostics *diagnostics);
 /* 0: the stream is not captured. */
 uint64_t kj_capture_number(kjit_stream *stream);
-/* The stream waits for something that was captured: it belongs to the capture from now on. */
-kjit_status kj_join_capture(kjit_stream *stream, uint64_t capture, kj_diagnostics *diagnostics);
+/* The stream waits for an event that was recorded in a capture: it belongs to the capture from now
+ * on. wait tells the driver so. Errors: MISUSE where the capture has ended, or the stream is part
+ * of another one. */
+kjit_status kj_join_capture(kjit_stream *stream, kjit_event *event,
+                            kjit_status (*wait)(kjit_stream *stream, kjit_event *event,
+                                                kj_diagnostics *diagnostics),
+                            kj_diagnostics *diagnostics);
 /* The stream goes: what was captured is dropped. forget: as in kj_release_record. */
 void kj_abort_capture(kjit_stream *stream, bool forget);
 /* The layer's part of a runtime: captures that are under way when the context ends are dropped, as
  * nothing can be waited for while they go on. */
 kjit_status kj_open_captures(kj_runtime *runtime, kj_diagnostics *diagnostics);
-/* Whether an event that was recorded in a capture can still mean something: it is under way, on
- * that device. */
-bool kj_is_current(uint64_t capture, const kjit_device *device);
 
 #endif

@@ -1,6 +1,7 @@
 /* Arrays without a GPU: views, copies, DLPack, other processes, and the use of a context in a
  * forked child. DLPack's stream order is tested against the fake driver. */
 #include "gpu_test.h"
+#include "memory/pool.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -529,7 +530,7 @@ static void test_shared_memory(void **state)
   if (!child) _exit(use_imported(&handle));
   assert_int_equal(wait_for(child), 0);
   EXPECT_ELEMENTS(array, 0, -7, 2, -7, 4, -7, 6, -7, 8, -7, 10, -7);
-  assert_int_equal(ftruncate(array->file, 0), -1); /* whoever has it */
+  assert_int_equal(ftruncate(array->block->file, 0), -1); /* whoever has it */
   expect_refused(*state, kjit_import_array(*state, &handle, &again), KJIT_ERROR_ARGUMENT,
                  "the array is of this process: use it as it is");
   expect_refused(*state, kjit_export_array(plain, &handle), KJIT_ERROR_UNSUPPORTED,

@@ -32,8 +32,8 @@ static void test_blocks_are_kept(void **state)
   assert_int_equal(memory_of(gpu(*state, 1)).allocations, 0);
 }
 
-/* A block is free for the stream that it was released on, and for what is in order with that one.
- */
+/* A block is free for the stream that it was released on; for others when the host has waited for
+ * the device since. */
 static void test_streams_have_an_order(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -44,8 +44,8 @@ static void test_streams_have_an_order(void **state)
   struct {
     kjit_stream *from, *to;
     bool is_same;
-  } rows[] = { { one, one, true },    { one, two, false },    { one, NULL, true },
-               { NULL, one, true },   { NULL, apart, false }, { apart, NULL, false },
+  } rows[] = { { one, one, true },    { one, two, false },    { one, NULL, false },
+               { NULL, one, false },  { NULL, apart, false }, { apart, NULL, false },
                { apart, apart, true } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     kjit_array *array = make_vector(device, 1000, rows[i].from);
@@ -56,6 +56,13 @@ static void test_streams_have_an_order(void **state)
     kjit_release_array(array);
     kjit_trim_memory(device, 0);
   }
+  kjit_array *array = make_vector(device, 1000, one);
+  void *address = address_of(array);
+  kjit_release_array(array);
+  expect_ok(*state, kjit_synchronize_device(device));
+  array = make_vector(device, 1000, apart);
+  assert_ptr_equal(address_of(array), address);
+  kjit_release_array(array);
   assert_int_equal(cuda.orders, 0); /* no event was needed */
   kjit_destroy_stream(one);
   kjit_destroy_stream(two);
@@ -97,8 +104,7 @@ static void test_uses_are_joined(void **state)
   kjit_destroy_stream(other);
 }
 
-/* A busy stream that goes leaves its order to the default stream; an idle one leaves nothing to
- * wait for. */
+/* A stream that goes leaves its order to the default stream, which waits where it is busy. */
 static void test_streams_that_go(void **state)
 {
   kjit_device *device = gpu(*state, 0);
@@ -109,13 +115,16 @@ static void test_streams_that_go(void **state)
     kjit_array *array = make_vector(device, 100, own);
     void *address = address_of(array);
     cuda.is_busy = busy;
-    kjit_destroy_stream(own); /* the array keeps it */
-    assert_int_equal(cuda.streams, 2);
-    kjit_release_array(array);
+    kjit_destroy_stream(own);
     assert_int_equal(cuda.streams, 1);
     assert_int_equal(cuda.orders, busy);
+    kjit_release_array(array); /* in the order of the default stream */
+    assert_int_equal(cuda.orders, busy);
     array = make_vector(device, 100, later);
-    assert_int_equal(address_of(array) == address, !busy);
+    assert_ptr_not_equal(address_of(array), address);
+    kjit_array *next = make_vector(device, 100, NULL);
+    assert_ptr_equal(address_of(next), address);
+    kjit_release_array(next);
     kjit_release_array(array);
     kjit_destroy_stream(later);
     cuda.is_busy = false;
@@ -124,19 +133,62 @@ static void test_streams_that_go(void **state)
   }
 }
 
-/* What the threads' own streams have done is known after a wait for the device only. */
+/* Each thread has a default stream of its own: the thread itself can order it, for others the
+ * device's default stream does. */
+typedef struct own_launch {
+  kjit_context *context;
+  kjit_kernel *kernel;
+  kjit_array *array;
+} own_launch;
+
+static void *launch_on_own(void *user)
+{
+  const own_launch *own = user;
+  kjit_stream *thread;
+  kjit_arg argument = kjit_arg_array(own->array);
+  expect_ok(own->context, kjit_get_thread_stream(gpu(own->context, 0), &thread));
+  expect_ok(own->context,
+            kjit_launch(own->kernel, &(kjit_launch_config){ .stream = thread }, &argument, 1));
+  return NULL;
+}
+
+static void test_threads_streams(void **state)
+{
+  kjit_device *device = gpu(*state, 0);
+  own_launch own = { *state, kernel_of(parse(*state, add_one), "add_one"), NULL };
+  for (int is_other = 0; is_other < 2; is_other++) {
+    pthread_t thread;
+    kjit_stream *last;
+    expect_ok(*state, kjit_create_stream_with(device, 0, KJIT_STREAM_NON_BLOCKING, &last));
+    own.array = make_vector(device, 100, last);
+    int orders = cuda.orders;
+    if (!is_other) launch_on_own(&own);
+    else if (!pthread_create(&thread, NULL, launch_on_own, &own)) pthread_join(thread, NULL);
+    assert_ptr_equal(cuda.stream, (void *)2);
+    kjit_release_array(own.array);
+    assert_int_equal(cuda.orders, orders + 1);
+    assert_ptr_equal(cuda.ordered[orders][0], is_other ? NULL : (void *)2);
+    assert_ptr_equal(cuda.ordered[orders][1], kjit_get_native_stream(last));
+    assert_int_equal(memory_of(device).cached_bytes, 512);
+    kjit_trim_memory(device, 0);
+    kjit_destroy_stream(last);
+  }
+}
+
+/* What cannot be ordered, because the driver refuses, waits for the next wait for the device. */
 static void test_parked_blocks(void **state)
 {
   kjit_device *device = gpu(*state, 0);
   kjit_kernel *kernel = kernel_of(parse(*state, add_one), "add_one");
-  kjit_stream *thread;
-  expect_ok(*state, kjit_get_thread_stream(device, &thread));
+  kjit_stream *other;
+  expect_ok(*state, kjit_create_stream(device, &other));
   kjit_array *array = make_vector(device, 100, NULL);
   void *address = address_of(array);
   kjit_arg argument = kjit_arg_array(array);
-  kjit_launch_config config = { .stream = thread };
+  kjit_launch_config config = { .stream = other };
   expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
-  assert_ptr_equal(cuda.stream, (void *)2);
+  cuda.fail_at = cuda.calls + 1;
+  cuda.fail_with = CUDA_UNKNOWN;
   kjit_release_array(array);
   assert_int_equal(memory_of(device).cached_bytes, 0);
   array = make_vector(device, 100, NULL);
@@ -144,6 +196,7 @@ static void test_parked_blocks(void **state)
   expect_ok(*state, kjit_synchronize_device(device));
   assert_int_equal(memory_of(device).cached_bytes, 512);
   kjit_release_array(array);
+  kjit_destroy_stream(other);
 }
 
 static void test_out_of_memory(void **state)
@@ -377,12 +430,13 @@ static void test_device_allocator(void **state)
                  KJIT_ERROR_DEVICE_MEMORY,
                  "out of memory on cuda:0: the host's device allocator cannot give 512 bytes");
   pool.is_empty = false;
-  kjit_stream *thread; /* whose uses are known after a wait only: memory that kjit still has */
+  /* memory that kjit still has, because the driver has refused to order its uses */
   kjit_kernel *kernel = kernel_of(parse(context, add_one), "add_one");
-  expect_ok(context, kjit_get_thread_stream(device, &thread));
   array = make_vector(device, 100, NULL);
   kjit_arg argument = kjit_arg_array(array);
-  expect_ok(context, kjit_launch(kernel, &(kjit_launch_config){ .stream = thread }, &argument, 1));
+  expect_ok(context, kjit_launch(kernel, &(kjit_launch_config){ .stream = stream }, &argument, 1));
+  cuda.fail_at = cuda.calls + 1;
+  cuda.fail_with = CUDA_UNKNOWN;
   kjit_release_array(array);
   assert_int_equal(pool.released, 1);
   pool.is_empty = pool.has_room_after_release = true;
@@ -740,6 +794,7 @@ int main(void)
     TEST(test_streams_have_an_order),
     TEST(test_uses_are_joined),
     TEST(test_streams_that_go),
+    TEST(test_threads_streams),
     TEST(test_parked_blocks),
     TEST(test_out_of_memory),
     TEST(test_everybody_asks_twice),

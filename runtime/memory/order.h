@@ -1,0 +1,71 @@
+/* The order of streams: which are alive, what makes one wait for others, what the host has waited
+ * for. */
+#ifndef KJ_ORDER_H
+#define KJ_ORDER_H
+
+#include "base/runtime.h"
+#include "cuda/cuda.h"
+
+static inline void *kj_native(const kjit_stream *stream) { return stream ? stream->native : NULL; }
+/* A name of the device's default stream, or of the threads' own. */
+static inline bool kj_is_default(const kjit_stream *stream)
+{
+  const kj_stream_id rest = ((kj_stream_id)1 << (KJ_STREAM_BITS - 1)) - 1;
+  return !(stream->id & rest);
+}
+
+/* The layer's part of a runtime. */
+kjit_status kj_open_order(kj_runtime *runtime, kj_diagnostics *diagnostics);
+
+/* ---- streams that are alive; not the default ones, which always are ---- */
+
+/* Gives it its number. */
+void kj_add_stream(kjit_stream *stream);
+/* Before the native stream goes: the default stream waits for what it has queued, or the host does.
+ */
+void kj_forget_stream(kjit_stream *stream);
+/* Under streams_mutex, retained; NULL: none that is alive, or a default stream. */
+kjit_stream *kj_find_stream(kj_runtime *runtime, kj_stream_id id);
+void kj_release_stream(kjit_stream *stream);
+
+/* No stream of the device is being captured, by kjit or by the host on one that it has wrapped: the
+ * device can be waited for. Not under streams_mutex. */
+bool kj_is_waitable(kjit_device *device);
+/* Whether the stream itself is, by kjit or by the host. */
+kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostics,
+                           bool *is_captured);
+
+/* ---- sets of uses; by who owns the memory alone, but for kj_add_use ---- */
+
+void kj_copy_uses(kj_last_use *to, const kj_last_use *from);
+/* Whether there is none but that one; NONE: whether there is none. */
+bool kj_is_only_use(const kj_last_use *use, kj_stream_id stream);
+
+/* That the host has waited for what a stream had queued. Only waits make one. */
+typedef struct kj_waited {
+  kj_stream_id stream;
+} kj_waited;
+
+/* Waits for a stream, NULL: the default one. Faults arrive here. */
+kjit_status kj_wait_stream(kjit_device *device, kjit_stream *stream, kj_diagnostics *diagnostics,
+                           kj_waited *waited);
+/* For a function that the stream itself calls (cuLaunchHostFunc), which comes after what it had
+ * queued before. */
+kj_waited kj_passed_in_order(kj_stream_id stream);
+void kj_note_waited(kj_last_use *use, kj_waited waited);
+/* Takes out what has passed since the stamp, by waits for whole devices. */
+void kj_note_passed(kj_runtime *runtime, kj_last_use *use, uint64_t stamp);
+/* Everything that was queued on the device before the wait of that number began has passed. */
+void kj_note_wait(kjit_device *device, uint64_t number);
+
+/* Makes what `next` does from now on come after the uses. Where `next` is not alive, or another
+ * thread's own, the device's default stream stands in for it, which has taken over its order. An
+ * error: nothing can be ordered now (captures, driver calls that fail); some streams may wait. */
+kjit_status kj_join_uses(kjit_device *device, const kj_last_use *use, kj_stream_id *next,
+                         kj_diagnostics *diagnostics);
+/* The host waits for the uses, and takes them out. An error: for those that are left. */
+kjit_status kj_wait_uses(kjit_device *device, kj_last_use *use, kj_diagnostics *diagnostics);
+/* Makes the default stream of one GPU wait for what another one's has queued. */
+kjit_status kj_order_devices(kjit_device *first, kjit_device *next, kj_diagnostics *diagnostics);
+
+#endif
