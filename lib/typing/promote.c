@@ -81,21 +81,6 @@ kt_expr *kt_new_number(kt_scope *s, kjit_type type, double value, kj_location lo
   return kt_new_value(s, ki_float_value(type, value), location);
 }
 
-static kt_expr *constant_to_float(kt_scope *s, const kt_expr *constant, kjit_type type,
-                                  kj_location location)
-{
-  KJ_ASSERT(constant->kind == KJ_T_CONST);
-  ki_value value = kt_value_of(constant), converted = ki_convert_value(value, type);
-  bool overflows = isinf(ki_number_of(converted)) && isfinite(ki_number_of(value));
-  if (ki_is_weak(value.type) && overflows) {
-    const char *text = value.type == KJ_WEAK_INT ? kt_integer_text(s->arena, value.integer)
-                                                 : kj_format(s->arena, "%g", ki_number_of(value));
-    kt_fail(s->c, constant->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s", text,
-            kt_type_text(s->c, type));
-  }
-  return kt_new_value(s, converted, location);
-}
-
 /* Whether some var has met nothing but literals so far: then this round is not the last, and what
  * meets the var may have another type in the next. */
 static bool is_open_round(const kt_scope *s)
@@ -103,6 +88,21 @@ static bool is_open_round(const kt_scope *s)
   for (size_t i = 0; s->guesses && i < s->function->locals.count; i++)
     if (ki_is_weak(s->guesses[s->function->locals.items[i]->index].type)) return true;
   return false;
+}
+
+static kt_expr *constant_to_float(kt_scope *s, const kt_expr *constant, kjit_type type,
+                                  kj_location location)
+{
+  KJ_ASSERT(constant->kind == KJ_T_CONST);
+  ki_value value = kt_value_of(constant), converted = ki_convert_value(value, type);
+  bool overflows = isinf(ki_number_of(converted)) && isfinite(ki_number_of(value));
+  if (ki_is_weak(value.type) && overflows && !is_open_round(s)) {
+    const char *text = value.type == KJ_WEAK_INT ? kt_integer_text(s->arena, value.integer)
+                                                 : kj_format(s->arena, "%g", ki_number_of(value));
+    kt_fail(s->c, constant->location, KJIT_ERROR_TYPE, "the literal %s does not fit %s", text,
+            kt_type_text(s->c, type));
+  }
+  return kt_new_value(s, converted, location);
 }
 
 static kt_expr *constant_to_integer(kt_scope *s, const kt_expr *value, kjit_type type,

@@ -510,6 +510,7 @@ class Translator(parts.Translation, records.Translation):
             raise TypeMismatch("power")
         t = arithmetic(a.ty)
         x = to_type(a, t)
+        is_const = is_const or is_weak(b.ty) and b.value == 0  # the constant 1
         if is_float(t):
             if not is_weak(b.ty) or not 0 <= b.value <= 3:
                 raise TypeMismatch("power")
