@@ -121,7 +121,10 @@ kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
     covered[i] = at->class->begin_wait ? at->class->begin_wait(at) : NULL;
   }
   uint64_t epoch = atomic_fetch_add(&device->epoch, 1);
-  kjit_status status = device->operations->synchronize(device, whole, stream, diagnostics);
+  /* one that begins now waits until this has ended */
+  kjit_status status = whole ? kj_check_captures(device, diagnostics) : KJIT_OK;
+  if (status == KJIT_OK)
+    status = device->operations->synchronize(device, whole, stream, diagnostics);
   if (status == KJIT_OK) kj_note_synchronized(device, whole, stream, epoch);
   for (uint32_t i = 0; i < count; i++) {
     kj_attachment *at = device->attachments[i];

@@ -180,6 +180,7 @@ struct kj_runtime {
   /* counts waits for whole devices: what was queued before one began has passed when it ends */
   _Atomic uint64_t waits;
   pthread_mutex_t streams_mutex; /* protects the streams of all devices and what is captured */
+  pthread_cond_t waits_changed;  /* a wait for a device has ended */
   struct kj_capture *captures;   /* under way */
   kj_attachment order_attachment, capture_attachment, code_attachment;
   kj_kind kinds[KJ_MOST_KINDS];

@@ -56,13 +56,17 @@ static kjit_status export_cpu(const kjit_array *array, contents *c, kj_diagnosti
   return KJIT_OK;
 }
 
-/* What the importer sees has to be there: the two processes' streams have no order. */
+/* What the importer sees has to be there: the two processes' streams have no order. Other devices
+ * may have used it, too. */
 static kjit_status wait_for_array(kjit_array *array, kj_diagnostics *diagnostics)
 {
   kjit_device *device = array->object.device;
   if (!kj_is_cuda(device)) return KJIT_OK;
   KJ_TRY(kj_check_captures(device, diagnostics));
-  return kj_synchronize(device, true, NULL, diagnostics);
+  KJ_TRY(kj_synchronize(device, true, NULL, diagnostics));
+  kj_last_use uses;
+  kj_copy_uses(&uses, array->line.owners_use);
+  return kj_wait_uses(device, &uses, diagnostics);
 }
 
 static kjit_status export_array(kjit_array *array, contents *c, kj_diagnostics *diagnostics)

@@ -296,9 +296,8 @@ static kjit_status find_place(kj_runtime *runtime, kj_stream_id id, kj_diagnosti
 
 static kjit_status check_place(place place, kj_diagnostics *diagnostics)
 {
-  return kj_has_captures(place.device)
-           ? refuse(diagnostics, "streams of its device are captured")
-           : KJIT_OK;
+  return kj_has_captures(place.device) ? refuse(diagnostics, "streams of its device are captured")
+                                       : KJIT_OK;
 }
 
 /* The device's context is current. */
@@ -553,6 +552,7 @@ void kj_forget_stream(kjit_stream *stream)
 
 static void destroy_order(kj_attachment *attachment)
 {
+  pthread_cond_destroy(&attachment->runtime->waits_changed);
   pthread_mutex_destroy(&attachment->runtime->streams_mutex);
 }
 
@@ -562,6 +562,7 @@ kjit_status kj_open_order(kj_runtime *runtime, kj_diagnostics *diagnostics)
   (void)diagnostics;
   atomic_store(&runtime->waits, 1);
   pthread_mutex_init(&runtime->streams_mutex, NULL);
+  pthread_cond_init(&runtime->waits_changed, NULL);
   kj_attach_to_runtime(runtime, &runtime->order_attachment, &class);
   return KJIT_OK;
 }

@@ -46,8 +46,8 @@ static void count_used(kj_pool *pool, size_t size_bytes)
 /* What is free for nobody in particular, or has been waited for since. */
 static bool is_idle(const kj_block *block)
 {
-  return !block->stream || block->stamp <= atomic_load_explicit(&block->device->memory->waited,
-                                                                memory_order_acquire);
+  return !block->stream ||
+         block->stamp <= atomic_load_explicit(&block->device->memory->waited, memory_order_acquire);
 }
 
 typedef enum find_what { FIND_IN_ORDER, FIND_ANY } find_what;
@@ -529,13 +529,24 @@ static void end_parked(kjit_device *device)
   }
 }
 
+static void count_waiting(kj_attachment *attachment, uint32_t change)
+{
+  kj_runtime *runtime = attachment->runtime;
+  kj_lock(&runtime->streams_mutex, KJ_LOCK_STREAMS);
+  attachment->device->memory->waiting += change;
+  pthread_cond_broadcast(&runtime->waits_changed);
+  kj_unlock(&runtime->streams_mutex, KJ_LOCK_STREAMS);
+}
+
 static void *begin_wait(kj_attachment *attachment)
 {
+  count_waiting(attachment, 1);
   return (void *)(uintptr_t)atomic_fetch_add(&attachment->runtime->waits, 1);
 }
 
 static void end_wait(kj_attachment *attachment, void *number, bool is_done)
 {
+  count_waiting(attachment, (uint32_t)-1);
   if (!is_done) return;
   kj_note_wait(attachment->device, (uintptr_t)number);
   kj_settle_parked(attachment->runtime, false);

@@ -57,6 +57,7 @@ struct kj_memory {
   _Atomic uint32_t wrapped;   /* streams of the host's own, which it may capture itself */
   _Atomic uint32_t forgotten; /* streams that have gone */
   /* under streams_mutex */
+  uint32_t waiting; /* waits for the device under way: no capture begins meanwhile */
   kjit_stream *streams;
   uint64_t stream_count;
   /* a stream has gone whose work is neither waited for nor ordered: only a wait for the device

@@ -311,6 +311,8 @@ static kjit_status begin_capture(kjit_stream *stream, kj_diagnostics *diagnostic
   kjit_status status = KJIT_OK;
   void *previous;
   lock(device->runtime);
+  while (device->memory && device->memory->waiting) /* a wait for the device would break it */
+    pthread_cond_wait(&device->runtime->waits_changed, &device->runtime->streams_mutex);
   open_capture(capture);
   if (kj_is_cuda(device) && (status = kj_enter_device(device, diagnostics, &previous)) == KJIT_OK) {
     status = KJ_DRIVER(device, diagnostics, cuStreamBeginCapture, stream->native, RELAXED);
@@ -537,6 +539,9 @@ static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream 
   const kj_record *record = executable->record;
   void *previous;
   KJ_TRY(kj_check_object(&executable->object, "graph", diagnostics));
+  for (size_t i = 0; i < record->arrays.count; i++) /* of other devices, too */
+    KJ_TRY(kj_check_object(&((kjit_array *)record->arrays.items[i])->object, "array of the graph",
+                           diagnostics));
   for (size_t i = 0; i < record->arrays.count; i++)
     kj_note_use(record->arrays.items[i], stream, device);
   for (size_t i = 0; i < record->codes.count; i++)

@@ -3,6 +3,9 @@
 #include "gpu_test.h"
 #include "memory/pool.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -391,6 +394,38 @@ static void test_odd_tensors(void **state)
   }
 }
 
+/* What no memory can be is refused; strides of nothing are not computed with. */
+static void test_impossible_tensors(void **state)
+{
+  float data[4] = { 0 };
+  int64_t one = 1, shape[] = { 0, INT64_MAX, INT64_MAX },
+          strides[] = { INT64_MIN, INT64_MIN, INT64_MAX };
+  kjit_array *array, *view;
+  kjit_tensor tensor = host_vector(NULL, &one);
+  tensor.byte_offset = 64;
+  expect_refused(*state, kjit_wrap_tensor(*state, &tensor, &array), KJIT_ERROR_ARGUMENT,
+                 "the tensor: the tensor has no data");
+  tensor.data = data;
+  tensor.byte_offset = UINT64_MAX;
+  expect_refused(*state, kjit_wrap_tensor(*state, &tensor, &array), KJIT_ERROR_ARGUMENT,
+                 "the tensor: the tensor has no data");
+  tensor = host_vector(data, shape);
+  tensor.rank = 3;
+  tensor.strides = strides;
+  expect_ok(*state, kjit_wrap_tensor(*state, &tensor, &array));
+  kjit_array_slice slices[] = { { 0, 0, 1 },
+                                { INT64_MAX - 1, -1, -1 },
+                                { INT64_MAX - 1, INT64_MAX, 1 } };
+  expect_ok(*state, kjit_slice_array(array, slices, 3, &view));
+  kjit_release_array(view);
+  expect_ok(*state, kjit_transpose_array(array, NULL, &view));
+  kjit_release_array(view);
+  expect_ok(*state, kjit_reshape_array(array, shape, 3, &view));
+  assert_ptr_equal(address_of(view), data);
+  kjit_release_array(view);
+  kjit_release_array(array);
+}
+
 static void test_read_only(void **state)
 {
   float data[] = { 1, 2, 3, 4 };
@@ -538,6 +573,47 @@ static void test_shared_memory(void **state)
                  "cannot see other memory");
 }
 
+/* The file that a handle names could shrink under the importer, if it is not sealed. */
+static int import_in_child(const kjit_array_handle *handle)
+{
+  kjit_context *context;
+  kjit_array *array = NULL;
+  if (kjit_create_context(NULL, &context) != KJIT_OK) return 0;
+  return (int)kjit_import_array(context, handle, &array);
+}
+
+static void test_unsealed_memory(void **state)
+{
+  enum { FILE_AT = 256, PROCESS_AT = 152 };
+  kjit_array *array;
+  kjit_array_handle handle;
+  struct stat found;
+  int64_t length = 100;
+  kjit_array_config config = { .size_bytes = sizeof config,
+                               .device = cpu_of(*state),
+                               .element = KJIT_F32,
+                               .rank = 1,
+                               .shape = &length,
+                               .layout = KJIT_LAYOUT_C,
+                               .memory = KJIT_MEMORY_SHARED };
+  expect_ok(*state, kjit_create_configured_array(&config, &array));
+  expect_ok(*state, kjit_export_array(array, &handle));
+  for (int sealed = 0; sealed < 2; sealed++) {
+    int file = memfd_create("another one", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_int_equal(ftruncate(file, 4096), 0);
+    if (sealed) assert_int_equal(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    assert_int_equal(fstat(file, &found), 0);
+    uint64_t words[] = { (uint64_t)file, found.st_ino, found.st_dev };
+    memcpy(handle.bytes + FILE_AT, words, sizeof words);
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child) _exit(import_in_child(&handle));
+    assert_int_equal(wait_for(child), sealed ? KJIT_OK : KJIT_ERROR_ARGUMENT);
+    close(file);
+  }
+  kjit_release_array(array);
+}
+
 /* Handles come from outside: whatever bytes they have, nothing but an error or a mapping of what
  * they name comes of them. */
 static void test_damaged_handles(void **state)
@@ -572,6 +648,15 @@ static void test_gpu_handles(void **state)
   EXPECT_ELEMENTS(imported, 42, 0, 0, 0, 0, 0, 0, 0, 0, 0);
   assert_int_equal(cuda.opened, 1);
   kjit_release_array(imported);
+  assert_int_equal(cuda.opened, 0);
+  /* more than there is: only the driver is believed */
+  enum { SHAPE_AT = 24, SIZE_AT = 168 };
+  int64_t many = 1 << 24, bytes = many * 4 + 40;
+  memcpy(handle.bytes + SHAPE_AT, &many, sizeof many);
+  memcpy(handle.bytes + SIZE_AT, &bytes, sizeof bytes);
+  expect_refused(*state, kjit_import_array(*state, &handle, &imported), KJIT_ERROR_ARGUMENT,
+                 "the handle is damaged: it says that its memory has 67108904 bytes, the driver "
+                 "has opened 512");
   assert_int_equal(cuda.opened, 0);
   kjit_array_config config = { .size_bytes = sizeof config,
                                .device = device,
@@ -746,12 +831,27 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_gpus, tear_down_gpus)
   const struct CMUnitTest tests[] = {
-    TEST(test_making),         TEST(test_older_structs),   TEST(test_fill),
-    TEST(test_slices),         TEST(test_reshape),         TEST(test_wrapped),
-    TEST(test_other_contexts), TEST(test_taking),          TEST(test_odd_tensors),
-    TEST(test_read_only),      TEST(test_giving),          TEST(test_stream_order),
-    TEST(test_shared_memory),  TEST(test_damaged_handles), TEST(test_gpu_handles),
-    TEST(test_fork),           TEST(test_fork_with_gpu),   cmocka_unit_test(test_driver_in_child),
+    TEST(test_making),
+    TEST(test_older_structs),
+    TEST(test_fill),
+    TEST(test_slices),
+    TEST(test_reshape),
+    TEST(test_wrapped),
+    TEST(test_other_contexts),
+    TEST(test_taking),
+    TEST(test_odd_tensors),
+    TEST(test_impossible_tensors),
+    TEST(test_read_only),
+    TEST(test_giving),
+    TEST(test_stream_order),
+    TEST(test_shared_memory),
+    TEST(test_damaged_handles),
+    TEST(test_gpu_handles),
+    TEST(test_unsealed_memory),
+
+    TEST(test_fork),
+    TEST(test_fork_with_gpu),
+    cmocka_unit_test(test_driver_in_child),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -352,6 +352,46 @@ static void test_end_of_context(void **state)
   }
 }
 
+/* Streams of one capture may be different threads': what it keeps is added by one at a time. */
+enum { CALLBACKS = 20000 };
+static void do_nothing(void *user) { (void)user; }
+
+static void *queue_many(void *user)
+{
+  kjit_stream *stream = user;
+  for (int i = 0; i < CALLBACKS; i++)
+    if (kjit_add_host_callback(stream->object.device, stream, do_nothing, NULL) != KJIT_OK)
+      return NULL;
+  return user;
+}
+
+static void test_threads_in_one_capture(void **state)
+{
+  kjit_device *cpu;
+  kjit_stream *streams[2];
+  kjit_event *event;
+  kjit_graph *graph;
+  pthread_t threads[2];
+  void *result;
+  expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CPU, 0, &cpu));
+  for (int i = 0; i < 2; i++) expect_ok(*state, kjit_create_stream(cpu, &streams[i]));
+  expect_ok(*state, kjit_create_event(cpu, &event));
+  expect_ok(*state, kjit_begin_capture(streams[0]));
+  expect_ok(*state, kjit_record_event(event, streams[0]));
+  expect_ok(*state, kjit_wait_event(streams[1], event));
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, queue_many, streams[i]), 0);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(pthread_join(threads[i], &result), 0);
+    assert_ptr_equal(result, streams[i]);
+  }
+  expect_ok(*state, kjit_end_capture(streams[0], &graph));
+  assert_int_equal(kjit_get_graph_size(graph), 2 * CALLBACKS);
+  kjit_destroy_graph(graph);
+  kjit_destroy_event(event);
+  for (int i = 0; i < 2; i++) kjit_destroy_stream(streams[i]);
+}
+
 /* Memory that is allocated in a capture is used later, beside what the stream has queued: it is
  * none that was used before. */
 static void test_allocation_in_capture(void **state)
@@ -497,12 +537,20 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_gpus, tear_down_gpus)
   const struct CMUnitTest tests[] = {
-    TEST(test_making_streams),        TEST(test_asking),
-    TEST(test_events_of_the_host),    TEST(test_graphs),
-    TEST(test_graphs_on_cpu),         TEST(test_refusals),
-    TEST(test_failing_end),           TEST(test_refusals_on_cpu),
-    TEST(test_end_of_context),        TEST(test_fault_in_graph),
-    TEST(test_allocation_in_capture), TEST(test_release_in_capture),
+    TEST(test_making_streams),
+    TEST(test_asking),
+    TEST(test_events_of_the_host),
+    TEST(test_graphs),
+    TEST(test_graphs_on_cpu),
+    TEST(test_refusals),
+    TEST(test_failing_end),
+    TEST(test_refusals_on_cpu),
+    TEST(test_end_of_context),
+    TEST(test_fault_in_graph),
+    TEST(test_threads_in_one_capture),
+    TEST(test_release_in_capture),
+    TEST(test_allocation_in_capture),
+    TEST(test_release_in_capture),
     TEST(test_waiting_in_capture),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
