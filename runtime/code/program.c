@@ -4,10 +4,13 @@
 
 #include "code/call.h"
 
+/* The type of each value that the program has on its stack so far; KJIT_ANY: an argument's, which
+ * shows when the program runs. */
 typedef struct maker {
   const kjit_kernel *kernel;
   kj_program *program;
-  uint32_t depth;
+  uint32_t depth, height;
+  kjit_type types[KJ_MOST_STEPS_OF_PROGRAM];
 } maker;
 
 enum { MOST_NESTING = 32 };
@@ -16,20 +19,32 @@ enum { MOST_NESTING = 32 };
 
 static bool make(maker *m, const ki_expr *expr);
 
-static bool add(maker *m, kj_step_op op, uint32_t parameter, int64_t number)
+static bool add(maker *m, kj_step_op op, kjit_type type, uint32_t parameter, int64_t number)
 {
   if (m->program->count == KJ_MOST_STEPS_OF_PROGRAM || parameter > UINT16_MAX) return false;
-  m->program->steps[m->program->count++] =
-    (kj_step){ .op = (uint16_t)op, .parameter = (uint16_t)parameter, .number = number };
+  m->program->steps[m->program->count++] = (kj_step){
+    .op = (uint16_t)op, .parameter = (uint16_t)parameter, .type = type, .number = number
+  };
+  m->types[m->height++] = type;
   return true;
 }
 
 static bool add_number(maker *m, kjit_type type, __int128 number)
 {
-  bool is_made =
-    ki_is_integral(type) && number == (int64_t)number && add(m, KJ_STEP_NUMBER, 0, (int64_t)number);
-  if (is_made) m->program->steps[m->program->count - 1].type = type;
-  return is_made;
+  return ki_is_integral(type) && number == (int64_t)number &&
+         add(m, KJ_STEP_NUMBER, type, 0, (int64_t)number);
+}
+
+static bool add_extent(maker *m, kj_step_op op, uint32_t parameter, int64_t number)
+{
+  return add(m, op, KJIT_I64, parameter, number);
+}
+
+static bool add_scalar(maker *m, const ki_decl *decl)
+{
+  const kj_annotation *annotation = &m->kernel->parameters[decl->index].annotation;
+  bool is_known = annotation->kind == KJ_ANNOTATION_SCALAR;
+  return add(m, KJ_STEP_SCALAR, is_known ? annotation->type : KJIT_ANY, decl->index, 0);
 }
 
 /* What a let stands for. */
@@ -63,7 +78,7 @@ static bool is_shape(const ki_expr *expr)
 static bool make_decl(maker *m, const ki_expr *expr)
 {
   const ki_decl *decl = expr->decl;
-  if (decl->kind == KJ_DECL_PARAM) return !decl->is_func && add(m, KJ_STEP_SCALAR, decl->index, 0);
+  if (decl->kind == KJ_DECL_PARAM) return !decl->is_func && add_scalar(m, decl);
   if (decl->kind == KJ_DECL_CONST) {
     kj_scope nothing = { 0 };
     ki_value value;
@@ -79,9 +94,9 @@ static bool make_field(maker *m, const ki_expr *expr)
   bool is_block = expr->x->kind == KJ_EXPR_BUILTIN && expr->x->builtin->id == KJ_BUILTIN_BLOCK_DIM;
   if (is_block)
     return expr->name[0] >= 'x' && expr->name[0] <= 'z' && !expr->name[1] &&
-           add(m, KJ_STEP_BLOCK, 0, expr->name[0] - 'x');
+           add_extent(m, KJ_STEP_BLOCK, 0, expr->name[0] - 'x');
   return !strcmp(expr->name, "size") && is_parameter(m, expr->x, &parameter) &&
-         add(m, KJ_STEP_COUNT, parameter, 0);
+         add_extent(m, KJ_STEP_COUNT, parameter, 0);
 }
 
 /* x.shape[d] */
@@ -94,13 +109,49 @@ static bool make_subscript(maker *m, const ki_expr *expr)
   bool is_from_end = index->kind == KJ_EXPR_UNARY && index->op == KJIT_NEG;
   const ki_expr *number = is_from_end ? index->x : index;
   if (number->kind != KJ_EXPR_INT || number->integer > KJ_MAX_RANK) return false;
-  return add(m, KJ_STEP_EXTENT, parameter,
-             is_from_end ? -(int64_t)number->integer : (int64_t)number->integer);
+  return add_extent(m, KJ_STEP_EXTENT, parameter,
+                    is_from_end ? -(int64_t)number->integer : (int64_t)number->integer);
+}
+
+static kjit_type type_of_operation(const kj_step *step, kjit_type x, kjit_type y)
+{
+  return step->op == KJ_STEP_BUILTIN ? ki_common_type(ki_arithmetic_type(x), y)
+                                     : ki_operator_type((kjit_op)step->number, x, y);
+}
+
+/* Weak values are made of literals and const parameters alone: one that does not fit is an error.
+ */
+static bool convert(kjit_type type, ki_value *value)
+{
+  if (value->type == type) return true;
+  if (ki_is_weak(value->type) && !ki_integer_fits(type, value->integer)) return false;
+  *value = ki_convert_value(*value, type);
+  return true;
+}
+
+/* A literal on top of the stack gets the type that it meets once for all. */
+static bool settle_literal(kj_step *step, kjit_type type)
+{
+  ki_value value = { step->type, step->number };
+  if (step->op != KJ_STEP_NUMBER) return true;
+  if (!convert(type, &value) || value.integer != (int64_t)value.integer) return false;
+  step->type = type;
+  step->number = (int64_t)value.integer;
+  return true;
 }
 
 static bool make_both(maker *m, const ki_expr *x, const ki_expr *y, kj_step_op op, int64_t number)
 {
-  return make(m, x) && make(m, y) && add(m, op, 0, number);
+  if (!make(m, x) || !make(m, y)) return false;
+  kjit_type a = m->types[m->height - 2], b = m->types[m->height - 1], type = KJIT_ANY;
+  kj_step step = { .op = (uint16_t)op, .number = number };
+  if (a != KJIT_ANY && b != KJIT_ANY) {
+    type = type_of_operation(&step, a, b);
+    if (!ki_is_integral(type) || !settle_literal(&m->program->steps[m->program->count - 1], type))
+      return false;
+  }
+  m->height -= 2;
+  return add(m, op, type, 0, number);
 }
 
 static bool make_call(maker *m, const ki_expr *expr)
@@ -109,7 +160,8 @@ static bool make_call(maker *m, const ki_expr *expr)
   if (expr->x->kind != KJ_EXPR_BUILTIN) return false;
   switch (KJ_AMONG(expr->x->builtin->id)) {
   case KJ_BUILTIN_LEN:
-    return is_parameter(m, expr->args.items[0], &parameter) && add(m, KJ_STEP_EXTENT, parameter, 0);
+    return is_parameter(m, expr->args.items[0], &parameter) &&
+           add_extent(m, KJ_STEP_EXTENT, parameter, 0);
   case KJ_BUILTIN_MIN:
   case KJ_BUILTIN_MAX:
   case KJ_BUILTIN_CEIL_DIV:
@@ -162,8 +214,9 @@ static bool add_program(const kjit_kernel *kernel, const ki_expr *expr, kj_progr
   const ki_expr *value = look_through(kernel, expr);
   if (is_shape(value)) {
     if (!is_parameter(&m, value->x, &parameter)) return false;
-    (void)add(&m, KJ_STEP_COUNT, parameter, 0);
-  } else if (!make(&m, expr)) {
+    (void)add_extent(&m, KJ_STEP_COUNT, parameter, 0);
+  } else if (!make(&m, expr) ||
+             (m.program->count == 1 && !settle_literal(m.program->steps, KJIT_I64))) {
     m.program->count = 0;
     return false;
   }
@@ -193,9 +246,9 @@ void kj_make_programs(const kjit_kernel *kernel, const ki_exprs *values, bool is
 /* Plain numbers of a host take the type that they meet, which only kj_evaluate knows. */
 static bool read_scalar(const kj_bound *bound, ki_value *value)
 {
+  if (bound->kind != KJ_ARGUMENT_VALUE && bound->kind != KJ_ARGUMENT_CONST) return false;
   *value = bound->value;
-  return bound->kind == KJ_ARGUMENT_VALUE ? ki_decode_value(bound->type, bound->bits, value)
-                                          : bound->kind == KJ_ARGUMENT_CONST;
+  return value->type != KJIT_ANY;
 }
 
 static bool read_extent(const kj_bound *bound, int64_t dimension, ki_value *value)
@@ -206,23 +259,12 @@ static bool read_extent(const kj_bound *bound, int64_t dimension, ki_value *valu
   return true;
 }
 
-/* Weak values are made of literals and const parameters alone: one that does not fit is an error.
- */
-static bool convert(kjit_type type, ki_value *value)
-{
-  if (ki_is_weak(value->type) && !ki_integer_fits(type, value->integer)) return false;
-  *value = ki_convert_value(*value, type);
-  return true;
-}
-
 static bool combine(const kj_step *step, ki_value *operands)
 {
   ki_value *x = &operands[0], *y = &operands[1];
-  bool is_builtin = step->op == KJ_STEP_BUILTIN;
-  kjit_type type = is_builtin ? ki_common_type(ki_arithmetic_type(x->type), y->type)
-                              : ki_operator_type((kjit_op)step->number, x->type, y->type);
+  kjit_type type = step->type != KJIT_ANY ? step->type : type_of_operation(step, x->type, y->type);
   if (!ki_is_integral(type) || !convert(type, x) || !convert(type, y)) return false;
-  return KJ_COMPUTED == (is_builtin
+  return KJ_COMPUTED == (step->op == KJ_STEP_BUILTIN
                            ? ki_compute_builtin((ki_builtin_id)step->number, operands, 2, x)
                            : ki_compute_binary((kjit_op)step->number, *x, *y, x));
 }
@@ -232,6 +274,10 @@ bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint
 {
   ki_value stack[KJ_MOST_STEPS_OF_PROGRAM];
   uint32_t height = 0;
+  if (program->count == 1 && program->steps[0].op == KJ_STEP_NUMBER) { /* most blocks */
+    *value = program->steps[0].number;
+    return true;
+  }
   for (uint32_t i = 0; i < program->count; i++) {
     const kj_step *step = &program->steps[i];
     const kj_bound *argument = &bound[step->parameter];

@@ -11,7 +11,7 @@
 #include "code/evaluate.h"
 
 typedef enum kj_step_op {
-  KJ_STEP_NUMBER, /* .number, of .type */
+  KJ_STEP_NUMBER, /* .number */
   KJ_STEP_SCALAR, /* of parameter .parameter */
   KJ_STEP_EXTENT, /* .number: dimension, from the end when negative */
   KJ_STEP_COUNT,  /* elements of an array */
@@ -22,7 +22,7 @@ typedef enum kj_step_op {
 
 typedef struct kj_step {
   uint16_t op, parameter;
-  kjit_type type;
+  kjit_type type; /* of the value; KJIT_ANY: shows when the program runs */
   int64_t number;
 } kj_step;
 

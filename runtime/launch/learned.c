@@ -213,11 +213,10 @@ static void bind_scalar(const kj_learned *learned, const kj_learned_scalar *scal
   bound->bits[0] = 0;
   (void)read_scalar(scalar, argument, &bound->bits[0]);
   (void)ki_decode_value(scalar->type, bound->bits, &bound->value);
-  ki_encode_value(bound->value, bound->bits); /* without what lies beside it in the argument */
 }
 
-static void bind(const kj_learned *learned, uint32_t index, const kjit_arg *arguments,
-                 kj_bound *bound)
+static inline void bind(const kj_learned *learned, uint32_t index, const kjit_arg *arguments,
+                        kj_bound *bound)
 {
   for (uint32_t i = 0; i < learned->array_count; i++)
     if (learned->arrays[i].index == index) {
@@ -417,6 +416,29 @@ static __attribute__((noinline, cold)) kjit_status retry(const kj_learned *learn
   return diagnostics.count ? ki_finish_call(learned->device->context, &diagnostics) : status;
 }
 
+static inline int start_plainly(kjit_kernel *kernel, kjit_specialization *specialization,
+                                const kj_learned *learned, const kjit_launch_config *config,
+                                const kjit_arg *arguments, const shape *shape, char *parameters)
+{
+  uint32_t shared_bytes = (uint32_t)config->dynamic_shared_bytes;
+  if (!is_within_limits(learned, shape, config->dynamic_shared_bytes)) return KJ_OTHER_WAY;
+  write_extents(learned, arguments, parameters);
+  KJ_ASSERT(kj_agrees(&(kj_call){ .kernel = kernel,
+                                  .config = config,
+                                  .grid = { shape->grid[0], shape->grid[1], shape->grid[2] },
+                                  .block = { shape->block[0], shape->block[1], shape->block[2] },
+                                  .dynamic_shared_bytes = shared_bytes,
+                                  .parameters = parameters },
+                      specialization, arguments, learned->argument_count));
+  int result =
+    kj_launch_function(learned->device, learned->function, learned->mark, shape->grid, shape->block,
+                       shared_bytes, config->stream ? config->stream->native : NULL, parameters,
+                       learned->parameter_bytes);
+  return __builtin_expect(result, 0)
+           ? (int)retry(learned, specialization, config, *shape, parameters, result)
+           : KJIT_OK;
+}
+
 /* ---- all others ---- */
 
 /* The arguments were followed: bound, as far as anything looks at them, and the shape. */
@@ -465,6 +487,14 @@ static __attribute__((noinline)) int launch_by_call(kjit_kernel *kernel,
   for (uint32_t i = 0; i < learned->shaping_count; i++)
     bind(learned, learned->shaping[i], arguments, &bound[learned->shaping[i]]);
   if (!follow_shape(learned, &call)) return KJ_OTHER_WAY;
+  /* attributes have given block and grid: nothing is left to fit */
+  if (learned->is_plain && has_plain_config(config) && !call.is_block_chosen && !call.is_chosen &&
+      !call.has_nothing) {
+    shape shape = { .blocks = kj_volume(call.grid) };
+    memcpy(shape.grid, call.grid, sizeof shape.grid);
+    memcpy(shape.block, call.block, sizeof shape.block);
+    return start_plainly(kernel, specialization, learned, config, arguments, &shape, parameters);
+  }
   kjit_status status = run(learned, &call, specialization, arguments, &diagnostics);
   bool is_told = diagnostics.count || diagnostics.status != KJIT_OK;
   return (int)(is_told ? ki_finish_call(kernel->context, &diagnostics) : status);
@@ -488,22 +518,7 @@ static inline int launch_held(kjit_kernel *kernel, kjit_specialization *speciali
     return KJ_OTHER_WAY;
   if (!find_plain_shape(learned, config, arguments, &shape))
     return launch_by_call(kernel, specialization, config, arguments, parameters);
-  if (!is_within_limits(learned, &shape, config->dynamic_shared_bytes)) return KJ_OTHER_WAY;
-  write_extents(learned, arguments, parameters);
-  KJ_ASSERT(kj_agrees(&(kj_call){ .kernel = kernel,
-                                  .config = config,
-                                  .grid = { shape.grid[0], shape.grid[1], shape.grid[2] },
-                                  .block = { shape.block[0], shape.block[1], shape.block[2] },
-                                  .dynamic_shared_bytes = config->dynamic_shared_bytes,
-                                  .parameters = parameters },
-                      specialization, arguments, count));
-  int result = kj_launch_function(learned->device, learned->function, learned->mark, shape.grid,
-                                  shape.block, (uint32_t)config->dynamic_shared_bytes,
-                                  config->stream ? config->stream->native : NULL, parameters,
-                                  learned->parameter_bytes);
-  return __builtin_expect(result, 0)
-           ? (int)retry(learned, specialization, config, shape, parameters, result)
-           : KJIT_OK;
+  return start_plainly(kernel, specialization, learned, config, arguments, &shape, parameters);
 }
 
 int kj_launch_learned(kjit_kernel *kernel, const kjit_launch_config *config,
