@@ -477,7 +477,7 @@ bool ki_compute_comparison(kjit_op op, ki_value x, ki_value y)
   case KJIT_LT: return is_less;
   case KJIT_GT: return is_greater;
   case KJIT_LE: return !is_greater;
-  default: return !is_less;
+  default: KJ_ASSERT(op == KJIT_GE); return !is_less;
   }
 }
 

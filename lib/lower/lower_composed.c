@@ -46,7 +46,9 @@ LLVMTypeRef kl_composed_register_type(kl_lowering *l, kjit_type type)
   case KJ_CLASS_VECTOR: return LLVMVectorType(kl_register_type(l, info->element), info->count);
   case KJ_CLASS_ARRAY:
     return LLVMArrayType2(kl_register_type(l, info->element), ki_element_count(info));
-  default: return parts_type(l, type);
+  default:
+    KJ_ASSERT(info->class_ == KJ_CLASS_STRUCT || info->class_ == KJ_CLASS_COMPLEX);
+    return parts_type(l, type);
   }
 }
 

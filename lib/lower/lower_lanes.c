@@ -350,7 +350,7 @@ static LLVMValueRef complex_binary(kl_lowering *l, kjit_op op, kjit_type type, L
     z = (kl_complex_value){ sub(l, x.real, y.real), sub(l, x.imaginary, y.imaginary) };
     break;
   case KJIT_MUL: z = multiply_complex(l, x, y); break;
-  default: z = divide_complex(l, x, y);
+  default: KJ_ASSERT(op == KJIT_DIV); z = divide_complex(l, x, y);
   }
   return kl_join_complex(l, type, z);
 }

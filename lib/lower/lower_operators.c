@@ -381,7 +381,9 @@ static comparison comparison_of(kjit_op op)
   case KJIT_LT: return (comparison){ LLVMIntSLT, LLVMIntULT, LLVMRealOLT, true };
   case KJIT_GT: return (comparison){ LLVMIntSGT, LLVMIntUGT, LLVMRealOGT, false };
   case KJIT_LE: return (comparison){ LLVMIntSLE, LLVMIntULE, LLVMRealOLE, true };
-  default: return (comparison){ LLVMIntSGE, LLVMIntUGE, LLVMRealOGE, false };
+  default:
+    KJ_ASSERT(op == KJIT_GE);
+    return (comparison){ LLVMIntSGE, LLVMIntUGE, LLVMRealOGE, false };
   }
 }
 

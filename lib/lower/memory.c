@@ -446,7 +446,7 @@ LLVMValueRef kl_dynamic_offset(kl_lowering *l, const kt_var *var)
   case KJ_PLACED_FIXED: return kl_const64(l, (int64_t)place->offset);
   case KJ_PLACED_SIZED:
     return kl_extend_position(l, l->parameters.items[place->offset_parameter].value);
-  default: return own_offset(l, place);
+  default: KJ_ASSERT(place->kind == KJ_PLACED_OWN); return own_offset(l, place);
   }
 }
 

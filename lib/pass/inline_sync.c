@@ -462,7 +462,11 @@ static void rewrite_stmt(kp_inliner *in, const kt_stmt *from, kt_stmts *out, boo
   case KJ_TS_GRID_FOR:
   case KJ_TS_BLOCK_FOR: rewrite_range(in, from, stmt, out); return;
   case KJ_TS_RETURN: rewrite_return(in, stmt, out, is_tail); return;
-  default: kp_push_inlined(in, out, stmt); return;
+  default:
+    KJ_ASSERT(from->kind == KJ_TS_BREAK || from->kind == KJ_TS_CONTINUE ||
+              from->kind == KJ_TS_FAIL);
+    kp_push_inlined(in, out, stmt);
+    return;
   }
 }
 

@@ -341,9 +341,10 @@ static void build_joint(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_positio
   case KJ_TS_WHILE:
   case KJ_TS_ONCE: kp_build_control(b, stmt, position); return;
   default:
+    KJ_ASSERT(is_jump(stmt)); /* that all active threads take */
     kp_flush_run(b);
     kp_emit_joint(b, stmt);
-    return; /* a jump that all active threads take */
+    return;
   }
 }
 

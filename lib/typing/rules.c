@@ -66,7 +66,9 @@ kt_expr *kt_rule_literal(kt_scope *s, const kt_operands *o)
   case KJ_BUILTIN_WARPSIZE: return kt_new_integer(s, KJ_WEAK_INT, 32, o->location);
   case KJ_BUILTIN_INF: return kt_new_number(s, KJ_WEAK_FLOAT, INFINITY, o->location);
   case KJ_BUILTIN_NAN: return kt_new_number(s, KJ_WEAK_FLOAT, NAN, o->location);
-  default: return kt_new_number(s, KJ_WEAK_FLOAT, 3.14159265358979323846, o->location);
+  default:
+    KJ_ASSERT(o->builtin->id == KJ_BUILTIN_PI);
+    return kt_new_number(s, KJ_WEAK_FLOAT, 3.14159265358979323846, o->location);
   }
 }
 
@@ -80,7 +82,9 @@ kt_expr *kt_rule_target(kt_scope *s, const kt_operands *o)
   case KJ_BUILTIN_GPU: return kt_new_integer(s, KJ_WEAK_INT, 1, o->location);
   case KJ_BUILTIN_ARCH:
     return kt_new_integer(s, KJ_WEAK_INT, is_gpu ? target->arch : 0, o->location);
-  default: return kt_new_integer(s, KJ_WEAK_INT, 0, o->location);
+  default:
+    KJ_ASSERT(o->builtin->id == KJ_BUILTIN_CPU);
+    return kt_new_integer(s, KJ_WEAK_INT, 0, o->location);
   }
 }
 

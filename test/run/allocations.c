@@ -5,8 +5,10 @@
  * allocations are out of reach: it ends the process when one fails.
  *
  * Needs the hostile build, whose allocations ask kjit_fails_allocation. Arguments: how many of each
- * step's allocations are let fail, evenly distributed, 0 or none: all; the name of the only step,
- * and what each failure is told as is printed.
+ * step's allocations are let fail, 0 or none: all; which ones, as a number, 0 or none: another
+ * choice in each run, whose number is printed; the name of the only step, and what each failure is
+ * told as is printed. Those that fail are evenly distributed over the step, from a random one on:
+ * over many runs each allocation has its turn.
  * REQUIRES: hostile
  * RUN: %programs/allocations 100
  */
@@ -16,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- allocations that fail ---- */
 
@@ -291,6 +294,15 @@ static void fail(const step *s, long from, int on)
   close_host(&h);
 }
 
+/* splitmix64 */
+static uint64_t draw(uint64_t *state)
+{
+  uint64_t z = *state += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+
 int main(int argc, char **argv)
 {
   static const step steps[] = { { "parse", parse },
@@ -301,17 +313,23 @@ int main(int argc, char **argv)
                                 { "compile for the CPU", compile_object },
                                 { "launch", launch } };
   long most = argc > 1 ? atol(argv[1]) : 0;
-  is_verbose = argc > 2;
+  uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+  if (!seed) seed = (uint64_t)time(NULL);
+  uint64_t state = seed;
+  is_verbose = argc > 3;
+  printf("choice %llu\n", (unsigned long long)seed);
+  fflush(stdout);
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     const step *s = &steps[i];
-    if (argc > 2 && strcmp(argv[2], s->name) != 0) continue;
+    if (argc > 3 && strcmp(argv[3], s->name) != 0) continue;
     (void)measure(s); /* what the process does only once */
     long made = measure(s), tried = most && most < made ? most : made;
     REQUIRE(made > 10); /* else kjit_fails_allocation is not asked */
+    double stride = (double)made / (double)tried, start = (double)(draw(&state) >> 11) * 0x1p-53;
     for (long k = 0; k < tried; k++) {
-      long from = 1 + (long)((double)k * (double)made / (double)tried);
+      long from = 1 + (long)(((double)k + start) * stride);
       fail(s, from, 0);
-      if (k % 4 == 0) fail(s, from, 1);
+      if (tried == made || draw(&state) % 4 == 0) fail(s, from, 1);
     }
     printf("%s: %ld allocations, %ld failed in turn\n", s->name, made, tried);
   }

@@ -232,6 +232,7 @@ LLVMValueRef kl_cpu_cluster_position(kl_lowering *l, ki_builtin_id position, uin
     return LLVMBuildURem(b, s->block_index[d], cluster_extent(l, d), "");
   case KJ_BUILTIN_CLUSTER_RANK: return cluster_rank(l);
   default:
+    KJ_ASSERT(position == KJ_BUILTIN_CLUSTER_SIZE);
     return LLVMBuildMul(b, LLVMBuildMul(b, cluster_extent(l, 0), cluster_extent(l, 1), ""),
                         cluster_extent(l, 2), "");
   }

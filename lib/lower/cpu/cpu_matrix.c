@@ -89,7 +89,7 @@ LLVMValueRef kl_matrix_widen(kl_lowering *l, ki_mma_kind kind, LLVMValueRef x, u
   case KJ_MMA_U4:
     return LLVMBuildZExt(b, and32(l, LLVMBuildLShr(b, x, kl_const32(l, 4 * (int64_t)part), ""), 15),
                          l->i64, "");
-  default: return x;
+  default: KJ_ASSERT(kind == KJ_MMA_F32 || kind == KJ_MMA_F64); return x;
   }
 }
 
