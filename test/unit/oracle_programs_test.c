@@ -300,6 +300,34 @@ static void wait_as_a_capture_begins(void)
   (void)world_synchronize_device(0);
 }
 
+/* The same where code is unloaded. */
+static void unload_as_a_capture_begins(void)
+{
+  static const char source[] =
+    "kernel passing(x) {\n  for i in grid_range(x.shape) { x[i] = x[i] }\n}\n";
+  kjit_module *module = parse(world.context, source);
+  world_array array = array_on(0, NULL);
+  kjit_arg argument = kjit_arg_array(array.array);
+  kjit_launch_config config = { .device = world.devices[0] };
+  (void)WORLD_CALL(kjit_launch, kernel_of(module, "passing"), &config, &argument, 1);
+  at_wait = non_blocking(0);
+  elsewhere = begin_at_wait;
+  oracle_before_wait = do_elsewhere;
+  WORLD_END(kjit_release_module, module);
+}
+
+/* Taken on one thread's own stream, and released by another thread: the first goes on with it. */
+static void release_on_another_thread(void)
+{
+  kjit_stream *thread;
+  world_stream user = non_blocking(0);
+  (void)WORLD_CALL(kjit_get_thread_stream, world.devices[0], &thread);
+  at_begin = world_take(0, thread, shape);
+  launch_on(&user, &at_begin);
+  elsewhere = release_at_begin;
+  do_elsewhere();
+}
+
 static kjit_module *late;
 static kjit_kernel *late_kernel;
 static world_stream late_stream, late_captured;
@@ -524,6 +552,8 @@ static const row rows[] = {
   { "capture_begins", release_as_a_capture_begins, NULL },
   { "capture_begins_own", release_as_its_own_stream_is_captured, NULL },
   { "wait_and_capture", wait_as_a_capture_begins, NULL },
+  { "unload_and_capture", unload_as_a_capture_begins, "B4, unloading and a capture at once" },
+  { "deleter_thread", release_on_another_thread, "a thread's stream, from another thread" },
   { "parked_code", unload_without_a_wait, NULL },
   { "stale_stream", take_with_a_stream_of_before, NULL },
   { "process_elsewhere", export_what_another_device_uses, NULL },
