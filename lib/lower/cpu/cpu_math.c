@@ -47,7 +47,7 @@ static void name_variants(kl_lowering *l, LLVMValueRef call, const char *name, b
                           unsigned count)
 {
   const kl_cpu_features *features = kl_cpu(l)->features;
-  kj_buffer text = { 0 };
+  const char *variants = ""; /* in the arena: what makes it may jump */
   for (int v = 0; v < KJ_VECTOR_VARIANTS; v++) {
     const kn_vector_variant *variant = &kn_vector_variants[v];
     char symbol[KJ_VECTOR_NAME_BYTES], mangled[KJ_VECTOR_NAME_BYTES];
@@ -56,14 +56,13 @@ static void name_variants(kl_lowering *l, LLVMValueRef call, const char *name, b
                           kj_format(l->c->arena, MATH_PREFIX "%s", name));
     if (!runs_here(features, variant->isa) || !features->has_function(symbol)) continue;
     keep(l, symbol, is_f64 ? l->f64 : l->f32, variant->bytes / (is_f64 ? 8 : 4), count);
-    kj_append_format(&text, "%s%s(%s)", text.length ? "," : "", mangled, symbol);
+    variants =
+      kj_format(l->c->arena, "%s%s%s(%s)", variants, *variants ? "," : "", mangled, symbol);
   }
   static const char key[] = "vector-function-abi-variant";
-  size_t length = text.length;
-  const char *variants = kj_keep_text(l->c->arena, &text);
-  if (!length) return;
-  LLVMAttributeRef attribute =
-    LLVMCreateStringAttribute(l->context, key, sizeof key - 1, variants, (unsigned)length);
+  if (!*variants) return;
+  LLVMAttributeRef attribute = LLVMCreateStringAttribute(l->context, key, sizeof key - 1, variants,
+                                                         (unsigned)strlen(variants));
   LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
