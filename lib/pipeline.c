@@ -92,21 +92,21 @@ static void run_passes(kt_compilation *c)
 
 /* CPU: the kernel for blocks whose hoisted checks hold. Inference goes the same way again, as the
  * passes change its trees; what it has to say was said. */
-static kt_compilation *make_fast(kt_compilation *c)
+static kt_compilation *make_unchecked(kt_compilation *c)
 {
-  kt_compilation *fast = KJ_NEW(c->arena, kt_compilation);
+  kt_compilation *unchecked = KJ_NEW(c->arena, kt_compilation);
   size_t said = c->diagnostics->count;
-  *fast = (kt_compilation){ .request = c->request,
-                            .module = c->module,
-                            .types = c->types,
-                            .arena = c->arena,
-                            .diagnostics = c->diagnostics,
-                            .on_failure = c->on_failure,
-                            .code = KJ_NEW(c->arena, kj_code),
-                            .drops_hoisted = true };
-  run_passes(fast);
+  *unchecked = (kt_compilation){ .request = c->request,
+                                 .module = c->module,
+                                 .types = c->types,
+                                 .arena = c->arena,
+                                 .diagnostics = c->diagnostics,
+                                 .on_failure = c->on_failure,
+                                 .code = KJ_NEW(c->arena, kj_code),
+                                 .drops_hoisted = true };
+  run_passes(unchecked);
   kj_drop_diagnostics(c->diagnostics, said);
-  return fast;
+  return unchecked;
 }
 
 /* The way of a specialization. Everything that can fail jumps to compile(). */
@@ -124,9 +124,9 @@ static void run_stages(kj_compiler *compiler, kt_compilation *c)
   uint64_t start = now_ns();
   if (!is_cpu(c)) kg_check_nvptx(c);
   run_passes(c);
-  bool has_fast =
+  bool has_unchecked =
     is_cpu(c) && c->hoisted.count && !c->code->is_watched && !request->symbol && !request->debug;
-  c->fast = has_fast ? make_fast(c) : NULL;
+  c->unchecked = has_unchecked ? make_unchecked(c) : NULL;
   c->code->infer_time_ns = now_ns() - start;
 
   if (request->stage == KJIT_STAGE_TYPED) {

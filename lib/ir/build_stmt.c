@@ -5,7 +5,7 @@
 
 static ki_stmt *add_stmt(kjit_builder *builder, ki_stmt_kind kind)
 {
-  ki_frame *frame = ki_top_frame(builder);
+  ki_open_block *frame = ki_top_frame(builder);
   ki_stmt *stmt = KJ_NEW(ki_builder_arena(builder), ki_stmt);
   stmt->kind = kind;
   stmt->location = builder->location;
@@ -150,7 +150,7 @@ void kjit_if(kjit_builder *builder, kjit_node condition)
 void kjit_else(kjit_builder *builder)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  ki_frame *frame = ki_top_frame(builder);
+  ki_open_block *frame = ki_top_frame(builder);
   if (frame->kind != KJ_FRAME_IF)
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_else without an open kjit_if");
   frame->kind = KJ_FRAME_ELSE;

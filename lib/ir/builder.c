@@ -139,7 +139,7 @@ void kjit_set_location(kjit_builder *builder, const char *file, uint32_t line, u
 
 /* ---- declarations ---- */
 
-ki_frame *ki_top_frame(kjit_builder *builder)
+ki_open_block *ki_top_frame(kjit_builder *builder)
 {
   if (builder->frames.count == 0)
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "no kernel or func is open");
@@ -151,7 +151,7 @@ void ki_push_frame(kjit_builder *builder, ki_frame_kind kind, ki_stmt *stmt, ki_
   if (builder->frames.count >= KJ_MAX_NESTING)
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "blocks nest more than %d levels deep",
                   KJ_MAX_NESTING);
-  ki_frame frame = { kind, stmt, body };
+  ki_open_block frame = { kind, stmt, body };
   KJ_PUSH(ki_builder_arena(builder), &builder->frames, frame);
 }
 
@@ -253,7 +253,7 @@ kjit_node kjit_const_parameter(kjit_builder *builder, const char *name, kjit_nod
  * array. */
 static ki_attributes *find_attributes(kjit_builder *builder)
 {
-  const ki_frame *frame = ki_top_frame(builder);
+  const ki_open_block *frame = ki_top_frame(builder);
   const ki_stmt *last = frame->body->count ? frame->body->items[frame->body->count - 1] : NULL;
   if (last && last->kind == KJ_STMT_STORAGE) return &last->decls.items[0]->attributes;
   if (!last && frame->kind == KJ_FRAME_FUNCTION) return &builder->function->attributes;

@@ -21,11 +21,11 @@ typedef enum ki_frame_kind {
 } ki_frame_kind;
 
 /* An open block. */
-typedef struct ki_frame {
+typedef struct ki_open_block {
   ki_frame_kind kind;
   ki_stmt *stmt; /* NULL: the function */
   ki_stmts *body;
-} ki_frame;
+} ki_open_block;
 
 struct kjit_builder {
   kjit_context *context;
@@ -35,7 +35,7 @@ struct kjit_builder {
   jmp_buf on_failure;     /* set by every entry point */
   kj_location location;   /* of the nodes made from now on */
   KJ_LIST(ki_node) nodes; /* node n is item n - 1 */
-  KJ_LIST(ki_frame) frames;
+  KJ_LIST(ki_open_block) frames;
   KJ_LIST(kj_source) sources;
   ki_function *function; /* being built, or NULL */
 };
@@ -56,7 +56,7 @@ static inline kj_arena *ki_builder_arena(kjit_builder *builder) { return &builde
 /* A text that comes with the kernel: a message, an item of a print. */
 const char *ki_copy_text(kjit_builder *builder, const char *text);
 /* The innermost open block; fails where no function is open. */
-ki_frame *ki_top_frame(kjit_builder *builder);
+ki_open_block *ki_top_frame(kjit_builder *builder);
 void ki_push_frame(kjit_builder *builder, ki_frame_kind kind, ki_stmt *stmt, ki_stmts *body);
 /* A local declaration of the function; name NULL: made from the letter and its number. */
 ki_decl *ki_build_local(kjit_builder *builder, ki_decl_kind kind, const char *name,

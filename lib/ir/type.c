@@ -14,8 +14,8 @@ struct ki_types {
   pthread_mutex_t mutex;
   uint32_t count; /* composed types */
   _Atomic(ki_type_info *) chunks[CHUNK_COUNT];
-  kjit_type *slots; /* hash table of types; 0: free */
-  uint32_t slot_count;
+  kjit_type *buckets; /* hash table of types; 0: free */
+  uint32_t bucket_count;
 };
 
 static const ki_type_info scalar_table[KJ_FIRST_COMPOSED] = {
@@ -65,7 +65,7 @@ void ki_destroy_types(ki_types *types)
   if (!types) return;
   for (uint32_t i = 0; i < types->count; i++) free_parts(composed(types, i));
   for (int i = 0; i < CHUNK_COUNT; i++) free(types->chunks[i]);
-  free(types->slots);
+  free(types->buckets);
   pthread_mutex_destroy(&types->mutex);
   free(types);
 }
@@ -141,25 +141,25 @@ static bool equal(const ki_type_info *a, const ki_type_info *b)
   return a->count == 0 || !a->items || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0;
 }
 
-static uint32_t find_slot(const ki_types *types, const ki_type_info *wanted)
+static uint32_t find_bucket(const ki_types *types, const ki_type_info *wanted)
 {
-  uint32_t at = (uint32_t)hash(wanted) & (types->slot_count - 1);
-  while (types->slots[at] && !equal(ki_type(types, types->slots[at]), wanted))
-    at = (at + 1) & (types->slot_count - 1);
+  uint32_t at = (uint32_t)hash(wanted) & (types->bucket_count - 1);
+  while (types->buckets[at] && !equal(ki_type(types, types->buckets[at]), wanted))
+    at = (at + 1) & (types->bucket_count - 1);
   return at;
 }
 
-static bool grow_slots(ki_types *types)
+static bool grow_buckets(ki_types *types)
 {
-  if ((types->count + 1) * 2 <= types->slot_count) return true;
-  kjit_type *old = types->slots;
-  uint32_t old_count = types->slot_count;
+  if ((types->count + 1) * 2 <= types->bucket_count) return true;
+  kjit_type *old = types->buckets;
+  uint32_t old_count = types->bucket_count;
   kjit_type *grown = calloc(old_count ? old_count * 2 : FIRST_SLOTS, sizeof *grown);
   if (!grown) return false;
-  types->slots = grown;
-  types->slot_count = old_count ? old_count * 2 : FIRST_SLOTS;
+  types->buckets = grown;
+  types->bucket_count = old_count ? old_count * 2 : FIRST_SLOTS;
   for (uint32_t i = 0; i < old_count; i++)
-    if (old[i]) types->slots[find_slot(types, ki_type(types, old[i]))] = old[i];
+    if (old[i]) types->buckets[find_bucket(types, ki_type(types, old[i]))] = old[i];
   free(old);
   return true;
 }
@@ -217,7 +217,7 @@ static bool copy_parts(ki_type_info *info, const ki_type_info *wanted)
 }
 
 /* Adds a type that is not in the table; takes nothing of wanted but copies its parts. */
-static kjit_type add_type(ki_types *types, uint32_t slot, const ki_type_info *wanted)
+static kjit_type add_type(ki_types *types, uint32_t bucket, const ki_type_info *wanted)
 {
   uint32_t place;
   uint32_t chunk = find_chunk(types->count, &place);
@@ -234,17 +234,17 @@ static kjit_type add_type(ki_types *types, uint32_t slot, const ki_type_info *wa
   }
   made.levels = count_levels(types, wanted);
   *composed(types, types->count) = made;
-  return types->slots[slot] = KJ_FIRST_COMPOSED + types->count++;
+  return types->buckets[bucket] = KJ_FIRST_COMPOSED + types->count++;
 }
 
 kjit_type ki_intern(ki_types *types, const ki_type_info *wanted)
 {
   pthread_mutex_lock(&types->mutex);
   kjit_type type = KJIT_ANY;
-  if (grow_slots(types)) {
-    uint32_t slot = find_slot(types, wanted);
-    type = types->slots[slot];
-    if (!type) type = add_type(types, slot, wanted);
+  if (grow_buckets(types)) {
+    uint32_t bucket = find_bucket(types, wanted);
+    type = types->buckets[bucket];
+    if (!type) type = add_type(types, bucket, wanted);
   }
   pthread_mutex_unlock(&types->mutex);
   return type;

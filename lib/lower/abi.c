@@ -251,7 +251,7 @@ static void return_result(kl_lowering *l)
     return;
   }
   LLVMValueRef value =
-    LLVMBuildLoad2(l->builder, kl_register_type(l, type), l->frame->result_slot, "");
+    LLVMBuildLoad2(l->builder, kl_register_type(l, type), l->frame->result_alloca, "");
   if (has_result_address(l, l->kernel)) {
     (void)store_composed(l, type, value, LLVMGetParam(l->function, l->kernel->may_fail), 0);
     LLVMBuildRetVoid(l->builder);
@@ -274,9 +274,9 @@ void kl_lower_entry(kl_lowering *l)
   l->frame->leave = kl_new_block(l, "return");
   if (l->kernel->result != KJIT_VOID) {
     LLVMTypeRef type = kl_register_type(l, l->kernel->result);
-    l->frame->result_slot = kl_alloca(l, type, "result");
+    l->frame->result_alloca = kl_alloca(l, type, "result");
     /* of a call that fails */
-    if (has_record) LLVMBuildStore(l->builder, LLVMConstNull(type), l->frame->result_slot);
+    if (has_record) LLVMBuildStore(l->builder, LLVMConstNull(type), l->frame->result_alloca);
   }
   kl_lower_stmts(l, &l->kernel->body);
   kl_branch(l, l->frame->leave);

@@ -122,12 +122,12 @@ static result lower_body_with_exits(kl_lowering *l, const kt_instance *instance,
   bool has_result = instance->result != KJIT_VOID;
   LLVMTypeRef type = kl_register_type(l, instance->result);
   if (!l->frame->leave) l->frame->leave = kl_new_block(l, "return");
-  if (has_result) l->frame->result_slot = kl_alloca(l, type, "result");
+  if (has_result) l->frame->result_alloca = kl_alloca(l, type, "result");
   kl_lower_stmts(l, &instance->body);
   kl_branch(l, l->frame->leave);
   kl_move_to(l, l->frame->leave);
   if (!has_result) return (result){ 0 };
-  LLVMValueRef value = LLVMBuildLoad2(l->builder, type, l->frame->result_slot, "");
+  LLVMValueRef value = LLVMBuildLoad2(l->builder, type, l->frame->result_alloca, "");
   return wants_array ? (result){ .array = kl_unpack_array(l, instance->result, value) }
                      : (result){ .value = value };
 }

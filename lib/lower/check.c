@@ -451,7 +451,7 @@ void kl_check_indices(kl_lowering *l, kl_check check, const kt_exprs *indices,
 }
 
 /* The first and the last element of a slice that has any. */
-void kl_check_slice(kl_lowering *l, const kl_slice *slice)
+void kl_check_slice(kl_lowering *l, const kl_checked_slice *slice)
 {
   KJ_ASSERT(LLVMTypeOf(slice->first) == l->i64 && LLVMTypeOf(slice->count) == l->i64);
   LLVMBuilderRef b = l->builder;

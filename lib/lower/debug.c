@@ -365,9 +365,9 @@ static void declare(kl_lowering *l, const kt_var *var, LLVMMetadataRef type, LLV
                                         place, LLVMGetInsertBlock(l->builder));
 }
 
-void kl_debug_slot(kl_lowering *l, const kt_var *var, LLVMValueRef slot, LLVMTypeRef type)
+void kl_debug_alloca(kl_lowering *l, const kt_var *var, LLVMValueRef memory, LLVMTypeRef type)
 {
-  if (is_shown(l, var)) declare(l, var, type_of_value(l, var, type), slot, false);
+  if (is_shown(l, var)) declare(l, var, type_of_value(l, var, type), memory, false);
 }
 
 /* A variable that is computed anew in another part of the kernel (pass/simt.c) is one to the user.

@@ -21,9 +21,9 @@ typedef struct kl_debug_block {
 kl_debug_block kl_begin_debug_block(kl_lowering *l, const kt_stmts *stmts);
 void kl_end_debug_block(kl_lowering *l, const kl_debug_block *block);
 bool kl_shows_variables(const kl_lowering *l);
-/* A variable of l->frame: its slot was made; it has a new value; it was bound to an array; the
+/* A variable of l->frame: its memory was made; it has a new value; it was bound to an array; the
  * memory of a shared, local or constant array. */
-void kl_debug_slot(kl_lowering *l, const kt_var *var, LLVMValueRef slot, LLVMTypeRef type);
+void kl_debug_alloca(kl_lowering *l, const kt_var *var, LLVMValueRef memory, LLVMTypeRef type);
 void kl_debug_value(kl_lowering *l, const kt_var *var, LLVMValueRef value);
 void kl_debug_array(kl_lowering *l, const kt_var *var, const kl_array_value *array);
 void kl_debug_storage(kl_lowering *l, const kt_var *var, LLVMValueRef pointer);

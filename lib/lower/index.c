@@ -354,9 +354,9 @@ static void check_kept(kl_lowering *l, const kt_expr *view, const kt_view_dimens
 {
   if (kept->extent == KJ_VIEW_SAME) return;
   KJ_ASSERT(!view->is_left_out); /* pass/prove.c does not look at slices */
-  kl_slice slice = { .location = view->location,
-                     .first = first ? first : kl_const64(l, 0),
-                     .extent = extent };
+  kl_checked_slice slice = { .location = view->location,
+                             .first = first ? first : kl_const64(l, 0),
+                             .extent = extent };
   slice.count = kl_as_i64(l, lower_part(l, view, kept->extent));
   if (kept->step != KJ_VIEW_SAME) slice.step = kl_as_i64(l, lower_part(l, view, kept->step));
   kl_check_slice(l, &slice);

@@ -38,8 +38,8 @@ typedef struct kl_array_value {
 
 /* What lowering knows of a variable within one frame. */
 typedef struct kl_variable_state {
-  LLVMValueRef value; /* a scalar or tuple bound to a register: lets, loop variables, parameters */
-  LLVMValueRef slot;  /* or the memory that holds it: vars; local arrays: element 0 */
+  LLVMValueRef value;  /* a scalar or tuple bound to a register: lets, loop variables, parameters */
+  LLVMValueRef memory; /* or the memory that holds it: vars; local arrays: element 0 */
   kl_array_value *array;
   LLVMValueRef shadow; /* what a debugger is shown: debug.c's own */
 } kl_variable_state;
@@ -51,7 +51,7 @@ struct kl_frame {
   const kt_instance *instance;
   kl_variable_state *states;         /* by tvar->index */
   LLVMBasicBlockRef leave;           /* where return goes */
-  LLVMValueRef result_slot;          /* memory for the result; NULL: none */
+  LLVMValueRef result_alloca;        /* memory for the result; NULL: none */
   LLVMMetadataRef scope, inlined_at; /* debug.c's own */
 };
 
@@ -101,9 +101,9 @@ struct kl_lowering {
   LLVMTargetDataRef layout;
   const kl_lower_target *target;
   void *target_state; /* the target's own */
-  /* CPU: the lowering that this one is the fast version for (kt_compilation.fast): the same
-   * parameters, the same tables. NULL: none */
-  kl_lowering *like;
+  /* CPU: the lowering that this one is the unchecked version for (kt_compilation.unchecked): the
+   * same parameters, the same tables. NULL: none */
+  kl_lowering *checked;
 
   /* set by kl_lower */
   LLVMBuilderRef builder;
@@ -192,7 +192,7 @@ struct kl_lowering {
  * Fails through kt_fail. Call kl_end_lowering afterwards, on failure too: it frees the builder. */
 void kl_lower(kl_lowering *l);
 void kl_end_lowering(kl_lowering *l);
-/* After the lowering of a fast version, for kl_finish_code of the other. */
+/* After the lowering of an unchecked version, for kl_finish_code of the other. */
 void kl_give_tables_back(kl_lowering *l);
 /* What of c->code is known when all is lowered: its texts, the parameters, the size of the stack.
  */
@@ -467,11 +467,11 @@ void kl_check_index(kl_lowering *l, kl_check check, const kt_expr *index, LLVMVa
 /* All indices of a subscript, in their order. */
 void kl_check_indices(kl_lowering *l, kl_check check, const kt_exprs *indices,
                       LLVMValueRef const *values, LLVMValueRef const *extents);
-typedef struct kl_slice {
+typedef struct kl_checked_slice {
   kj_location location;
   LLVMValueRef first, count, step, extent; /* i64; step NULL: 1 */
-} kl_slice;
-void kl_check_slice(kl_lowering *l, const kl_slice *slice);
+} kl_checked_slice;
+void kl_check_slice(kl_lowering *l, const kl_checked_slice *slice);
 /* x / y of the type; nothing where the node is not checked. */
 void kl_check_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type, LLVMValueRef x,
                       LLVMValueRef y);

@@ -221,39 +221,39 @@ static LLVMValueRef place_of(kl_lowering *l, const kt_expr *expr)
 /* An array of which an element is chosen at run time goes through memory; the element at that
  * place. */
 static LLVMValueRef spill(kl_lowering *l, LLVMValueRef value, LLVMValueRef place,
-                          LLVMTypeRef element, LLVMValueRef *slot)
+                          LLVMTypeRef element, LLVMValueRef *memory)
 {
-  *slot = kl_alloca(l, LLVMTypeOf(value), "parts");
-  LLVMBuildStore(l->builder, value, *slot);
-  return LLVMBuildInBoundsGEP2(l->builder, element, *slot, &place, 1, "");
+  *memory = kl_alloca(l, LLVMTypeOf(value), "parts");
+  LLVMBuildStore(l->builder, value, *memory);
+  return LLVMBuildInBoundsGEP2(l->builder, element, *memory, &place, 1, "");
 }
 
 LLVMValueRef kl_lower_element(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_ELEMENT);
-  LLVMValueRef value = kl_lower_expr(l, expr->x), place = place_of(l, expr), slot;
+  LLVMValueRef value = kl_lower_expr(l, expr->x), place = place_of(l, expr), memory;
   if (info_of(l, expr->x->type)->class_ == KJ_CLASS_VECTOR)
     return LLVMBuildExtractElement(l->builder, value, place, "");
   if (LLVMIsAConstantInt(place) &&
       LLVMConstIntGetZExtValue(place) < kl_part_count(l, expr->x->type))
     return kl_get_part(l, expr->x->type, value, (uint32_t)LLVMConstIntGetZExtValue(place));
   LLVMTypeRef element = kl_register_type(l, expr->type);
-  return LLVMBuildLoad2(l->builder, element, spill(l, value, place, element, &slot), "");
+  return LLVMBuildLoad2(l->builder, element, spill(l, value, place, element, &memory), "");
 }
 
 LLVMValueRef kl_lower_insert(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_INSERT);
-  LLVMValueRef value = kl_lower_expr(l, expr->x), item = kl_lower_expr(l, expr->y), slot;
+  LLVMValueRef value = kl_lower_expr(l, expr->x), item = kl_lower_expr(l, expr->y), memory;
   if (expr->args.count == 0) return kl_set_part(l, expr->type, value, item, expr->dimension);
   LLVMValueRef place = place_of(l, expr);
   if (info_of(l, expr->type)->class_ == KJ_CLASS_VECTOR)
     return LLVMBuildInsertElement(l->builder, value, item, place, "");
   if (LLVMIsAConstantInt(place) && LLVMConstIntGetZExtValue(place) < kl_part_count(l, expr->type))
     return kl_set_part(l, expr->type, value, item, (uint32_t)LLVMConstIntGetZExtValue(place));
-  LLVMValueRef pointer = spill(l, value, place, LLVMTypeOf(item), &slot);
+  LLVMValueRef pointer = spill(l, value, place, LLVMTypeOf(item), &memory);
   LLVMBuildStore(l->builder, item, pointer);
-  return LLVMBuildLoad2(l->builder, LLVMTypeOf(value), slot, "");
+  return LLVMBuildLoad2(l->builder, LLVMTypeOf(value), memory, "");
 }
 
 /* ---- places ---- */

@@ -100,33 +100,33 @@ static void lower_kernel(kl_lowering *l)
   l->target->end_kernel(l);
 }
 
-/* A fast version is called with the other's parameters, and adds to its tables of failures and
- * lines. */
+/* An unchecked version is called with the other's parameters, and adds to its tables of failures
+ * and lines. */
 static void take_plan(kl_lowering *l)
 {
-  KJ_ASSERT(l->like);
-  kl_lowering *like = l->like;
-  for (size_t i = 0; i < like->parameters.count; i++)
-    KJ_PUSH(l->c->arena, &l->parameters, like->parameters.items[i]);
-  l->c->code->parameter_bytes = like->c->code->parameter_bytes;
-  l->uses = like->uses;
-  l->has_print = like->has_print;
-  l->failures = like->failures;
-  l->prints = like->prints;
-  l->failure_count = like->failure_count;
-  l->print_count = like->print_count;
-  l->failure_writer = like->failure_writer;
-  l->print_function = like->print_function;
-  like->failures = like->prints = (kj_buffer){ 0 };
+  KJ_ASSERT(l->checked);
+  kl_lowering *checked = l->checked;
+  for (size_t i = 0; i < checked->parameters.count; i++)
+    KJ_PUSH(l->c->arena, &l->parameters, checked->parameters.items[i]);
+  l->c->code->parameter_bytes = checked->c->code->parameter_bytes;
+  l->uses = checked->uses;
+  l->has_print = checked->has_print;
+  l->failures = checked->failures;
+  l->prints = checked->prints;
+  l->failure_count = checked->failure_count;
+  l->print_count = checked->print_count;
+  l->failure_writer = checked->failure_writer;
+  l->print_function = checked->print_function;
+  checked->failures = checked->prints = (kj_buffer){ 0 };
 }
 
 static void plan(kl_lowering *l)
 {
-  if (l->like) take_plan(l);
+  if (l->checked) take_plan(l);
   else kl_plan_parameters(l);
   kl_plan_shared(l, l->target->most_static_shared_bytes ? l->target->most_static_shared_bytes
                                                         : UINT64_MAX);
-  if (l->like) return;
+  if (l->checked) return;
   kl_plan_failures(l);
   kl_plan_prints(l);
   kl_check_parameters(l);
@@ -134,9 +134,9 @@ static void plan(kl_lowering *l)
 
 void kl_give_tables_back(kl_lowering *l)
 {
-  KJ_ASSERT(l->like);
-  l->like->failures = l->failures;
-  l->like->prints = l->prints;
+  KJ_ASSERT(l->checked);
+  l->checked->failures = l->failures;
+  l->checked->prints = l->prints;
   l->failures = l->prints = (kj_buffer){ 0 };
 }
 

@@ -166,10 +166,10 @@ static LLVMValueRef get_slot(kl_lowering *l, const kt_var *var)
 {
   KJ_ASSERT(!is_register(var) && !var->is_slot);
   kl_variable_state *state = state_of(l, var);
-  if (state->slot) return state->slot;
-  state->slot = kl_alloca(l, variable_type(l, var), var->name);
-  kl_debug_slot(l, var, state->slot, variable_type(l, var));
-  return state->slot;
+  if (state->memory) return state->memory;
+  state->memory = kl_alloca(l, variable_type(l, var), var->name);
+  kl_debug_alloca(l, var, state->memory, variable_type(l, var));
+  return state->memory;
 }
 
 static LLVMValueRef get_stored(kl_lowering *l, const kt_var *var)
@@ -319,9 +319,10 @@ static size_t find_parameter(const kl_lowering *l, int kind, uint32_t row, uint3
 
 static size_t add_parameter(kl_lowering *l, int kind, uint32_t row, uint32_t dimension)
 {
-  size_t known = l->like ? find_parameter(l, kind, row, dimension) : 0;
-  KJ_ASSERT(!l->like || known < l->parameters.count); /* the same parameters as the other version */
-  if (l->like) return known;
+  size_t known = l->checked ? find_parameter(l, kind, row, dimension) : 0;
+  KJ_ASSERT(!l->checked ||
+            known < l->parameters.count); /* the same parameters as the other version */
+  if (l->checked) return known;
   kj_parameter parameter = { .argument = (uint16_t)row,
                              .dimension = (uint8_t)dimension,
                              .size_bytes = 4 };
@@ -392,9 +393,9 @@ static uint64_t place_all(kl_lowering *l, uint64_t static_limit)
   l->shared_places.count = 0;
   l->c->code->uses_dynamic_shared = false;
   l->c->code->fixed_shared_bytes = l->c->code->shared_array_count = 0;
-  if (l->like) {
-    l->c->code->shared_array_count = l->like->c->code->shared_array_count;
-    memcpy(l->c->code->shared_arrays, l->like->c->code->shared_arrays,
+  if (l->checked) {
+    l->c->code->shared_array_count = l->checked->c->code->shared_array_count;
+    memcpy(l->c->code->shared_arrays, l->checked->c->code->shared_arrays,
            sizeof l->c->code->shared_arrays);
   }
   for (size_t i = 0; i < l->c->instances.count; i++)

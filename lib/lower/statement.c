@@ -488,7 +488,7 @@ static void lower_return(kl_lowering *l, const kt_stmt *stmt)
 {
   if (stmt->value) {
     LLVMValueRef value = kl_lower_expr(l, stmt->value);
-    if (l->frame->result_slot) LLVMBuildStore(l->builder, value, l->frame->result_slot);
+    if (l->frame->result_alloca) LLVMBuildStore(l->builder, value, l->frame->result_alloca);
   }
   LLVMBuildBr(l->builder, l->frame->leave);
 }

@@ -32,16 +32,16 @@ static kt_var *off_of(kp_simt_builder *b)
   return kernel->off;
 }
 
-static uint32_t site_of(kp_simt_builder *b, kt_stmt *stmt)
+static uint32_t off_number_of(kp_simt_builder *b, kt_stmt *stmt)
 {
-  if (!stmt->site) stmt->site = ++b->s->site_count;
-  return stmt->site;
+  if (!stmt->off_number) stmt->off_number = ++b->s->off_count;
+  return stmt->off_number;
 }
 
 int64_t kp_off_code(kp_simt_builder *b, kt_stmt *stmt, kp_off_place place)
 {
   KJ_ASSERT((unsigned)place < PLACES_A_SITE);
-  return KJ_OFF_LEFT_KERNEL + 1 + (int64_t)(site_of(b, stmt) - 1) * PLACES_A_SITE + place;
+  return KJ_OFF_LEFT_KERNEL + 1 + (int64_t)(off_number_of(b, stmt) - 1) * PLACES_A_SITE + place;
 }
 
 kt_expr *kp_off_value(kp_simt_builder *b) { return kp_new_var(b->s, off_of(b), kp_no_location()); }

@@ -35,7 +35,7 @@ typedef struct kp_simt {
   bool has_changed;  /* the analysis must be repeated */
   bool reads_off;
   uint32_t round;
-  uint32_t site_count;
+  uint32_t off_count;
 } kp_simt;
 
 /* ---- inline_sync.c ---- */

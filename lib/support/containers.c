@@ -108,44 +108,45 @@ static uint64_t hash(const char *key, size_t length)
   return h ^ (h >> 32);
 }
 
-static kj_map_entry **find_slot(const kj_map *map, const char *key, size_t length)
+static kj_map_entry **find_bucket(const kj_map *map, const char *key, size_t length)
 {
-  KJ_ASSERT(map->count < map->capacity); /* a free slot ends the search */
+  KJ_ASSERT(map->count < map->capacity); /* a free bucket ends the search */
   KJ_ASSERT((map->capacity & (map->capacity - 1)) == 0);
   size_t at = hash(key, length) & (map->capacity - 1);
-  while (map->slots[at] &&
-         (map->slots[at]->length != length || memcmp(map->slots[at]->key, key, length) != 0))
+  while (map->buckets[at] &&
+         (map->buckets[at]->length != length || memcmp(map->buckets[at]->key, key, length) != 0))
     at = (at + 1) & (map->capacity - 1);
-  return &map->slots[at];
+  return &map->buckets[at];
 }
 
 static void grow(kj_map *map)
 {
   kj_map old = *map;
   map->capacity = old.capacity ? old.capacity * 2 : KJ_SIZE(64, 2);
-  map->slots = KJ_NEW_ARRAY(map->arena, kj_map_entry *, map->capacity);
+  map->buckets = KJ_NEW_ARRAY(map->arena, kj_map_entry *, map->capacity);
   for (size_t i = 0; i < old.capacity; i++)
-    if (old.slots[i]) *find_slot(map, old.slots[i]->key, old.slots[i]->length) = old.slots[i];
+    if (old.buckets[i])
+      *find_bucket(map, old.buckets[i]->key, old.buckets[i]->length) = old.buckets[i];
 }
 
 void kj_init_map(kj_map *map, kj_arena *arena) { *map = (kj_map){ .arena = arena }; }
 
 kj_map_entry *kj_find_entry(const kj_map *map, const char *key, size_t length)
 {
-  return map->capacity ? *find_slot(map, key, length) : NULL;
+  return map->capacity ? *find_bucket(map, key, length) : NULL;
 }
 
 kj_map_entry *kj_get_entry(kj_map *map, const char *key, size_t length)
 {
   KJ_ASSERT(map->arena);
   if ((map->count + 1) * 2 > map->capacity) grow(map);
-  kj_map_entry **slot = find_slot(map, key, length);
-  if (*slot) return *slot;
+  kj_map_entry **bucket = find_bucket(map, key, length);
+  if (*bucket) return *bucket;
   kj_map_entry *entry = KJ_NEW(map->arena, kj_map_entry);
   entry->key = kj_copy_string(map->arena, key, length);
   entry->length = length;
   map->count++;
-  return *slot = entry;
+  return *bucket = entry;
 }
 
 /* ---- buffer ---- */

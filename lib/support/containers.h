@@ -50,14 +50,14 @@ void kj_grow_list(kj_arena *arena, void **items, size_t count, size_t *capacity,
 /* A hash map from strings to pointers, in an arena. */
 
 typedef struct kj_map_entry {
-  const char *key; /* 0-terminated, in the map's arena or the caller's; NULL: a free slot */
+  const char *key; /* 0-terminated, in the map's arena or the caller's; NULL: a free bucket */
   size_t length;
   void *value;
 } kj_map_entry;
 
 typedef struct kj_map {
   kj_arena *arena;
-  kj_map_entry **slots;
+  kj_map_entry **buckets;
   size_t count, capacity;
 } kj_map;
 

@@ -326,8 +326,8 @@ static void lower(kg_emission *e)
 /* The machine for emission differs from that for lowering in its level only. */
 static void select_emission(kg_emission *e)
 {
-  if (!kg_is_unoptimized(e) && !e->steps->is_emitted_fast(e)) return;
-  if (!kg_is_unoptimized(e) && e->steps->prepare_fast) e->steps->prepare_fast(e);
+  if (!kg_is_unoptimized(e) && !e->steps->is_emitted_unoptimized(e)) return;
+  if (!kg_is_unoptimized(e) && e->steps->prepare_unoptimized) e->steps->prepare_unoptimized(e);
   kg_return_machine(e->machines, e->machine);
   e->machine = NULL;
   e->kind.level = LLVMCodeGenLevelNone;
@@ -375,7 +375,7 @@ void kg_emit_code(kg_emission *e)
   kt_compilation *c = e->c;
   jmp_buf *outer = c->on_failure, *outer_arena = c->arena->on_failure, here;
   c->on_failure = c->arena->on_failure = &here;
-  if (c->fast) c->fast->on_failure = &here;
+  if (c->unchecked) c->unchecked->on_failure = &here;
   int jump = setjmp(here);
   if (jump == 0) run(e);
   c->on_failure = outer;

@@ -17,10 +17,10 @@ typedef struct kg_emission_steps {
   void (*optimize)(kg_emission *e);
   /* Whether code generation needs no optimizing level: asked after optimizing; full debug
    * information has none anyway. */
-  bool (*is_emitted_fast)(const kg_emission *e);
+  bool (*is_emitted_unoptimized)(const kg_emission *e);
   /* Before code generation without an optimizing level, but for full debug information; NULL:
    * nothing. */
-  void (*prepare_fast)(kg_emission *e);
+  void (*prepare_unoptimized)(kg_emission *e);
   /* The target's own; called after a failure too. NULL: nothing. */
   void (*finish)(kg_emission *e);
 } kg_emission_steps;

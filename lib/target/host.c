@@ -62,8 +62,8 @@ void kg_destroy_host(kg_host *host)
 
 typedef struct host_emission {
   kg_emission e;
-  kl_lowering fast;
-  kl_cpu_state state, fast_state;
+  kl_lowering unchecked;
+  kl_cpu_state state, unchecked_state;
 } host_emission;
 
 static host_emission *own_of(kg_emission *e) { return (host_emission *)e; }
@@ -85,38 +85,38 @@ static const char *const pipelines[] = {
 };
 
 /* What it relies on the whole relies on. */
-static void join_facts(kt_compilation *c, const kt_compilation *fast)
+static void join_facts(kt_compilation *c, const kt_compilation *unchecked)
 {
-  c->used_aligned16 |= fast->used_aligned16;
-  c->used_offsets32 |= fast->used_offsets32;
-  c->used_grid32 |= fast->used_grid32;
-  c->used_disjoint |= fast->used_disjoint;
-  c->used_same |= fast->used_same;
-  if (!c->code->elements_a_thread) c->code->elements_a_thread = fast->code->elements_a_thread;
+  c->used_aligned16 |= unchecked->used_aligned16;
+  c->used_offsets32 |= unchecked->used_offsets32;
+  c->used_grid32 |= unchecked->used_grid32;
+  c->used_disjoint |= unchecked->used_disjoint;
+  c->used_same |= unchecked->used_same;
+  if (!c->code->elements_a_thread) c->code->elements_a_thread = unchecked->code->elements_a_thread;
 }
 
-static void lower_fast(host_emission *own)
+static void lower_unchecked(host_emission *own)
 {
   kg_emission *e = &own->e;
-  own->fast_state.features = own->state.features;
-  own->fast = (kl_lowering){ .c = e->c->fast,
-                             .context = e->context,
-                             .module = e->module,
-                             .layout = e->lowering.layout,
-                             .target = &kl_cpu_lowering,
-                             .target_state = &own->fast_state,
-                             .like = &e->lowering };
-  kl_lower(&own->fast);
-  kl_give_tables_back(&own->fast);
-  kl_finish_cpu_math(&own->fast);
-  join_facts(e->c, e->c->fast);
-  if (own->fast_state.scratch_bytes > own->state.scratch_bytes)
-    own->state.scratch_bytes = own->fast_state.scratch_bytes;
+  own->unchecked_state.features = own->state.features;
+  own->unchecked = (kl_lowering){ .c = e->c->unchecked,
+                                  .context = e->context,
+                                  .module = e->module,
+                                  .layout = e->lowering.layout,
+                                  .target = &kl_cpu_lowering,
+                                  .target_state = &own->unchecked_state,
+                                  .checked = &e->lowering };
+  kl_lower(&own->unchecked);
+  kl_give_tables_back(&own->unchecked);
+  kl_finish_cpu_math(&own->unchecked);
+  join_facts(e->c, e->c->unchecked);
+  if (own->unchecked_state.scratch_bytes > own->state.scratch_bytes)
+    own->state.scratch_bytes = own->unchecked_state.scratch_bytes;
 }
 
 static void finish_lowering(kg_emission *e)
 {
-  if (e->c->fast) lower_fast(own_of(e));
+  if (e->c->unchecked) lower_unchecked(own_of(e));
   kl_finish_cpu_math(&e->lowering);
   e->c->code->scratch_bytes = own_of(e)->state.scratch_bytes;
 }
@@ -138,16 +138,16 @@ static void optimize(kg_emission *e)
 }
 
 /* Code of many loads and stores in one block is generated without scheduling. */
-static bool is_emitted_fast(const kg_emission *e) { return kg_is_dense(e->module); }
+static bool is_emitted_unoptimized(const kg_emission *e) { return kg_is_dense(e->module); }
 
-static void finish(kg_emission *e) { kl_end_lowering(&own_of(e)->fast); }
+static void finish(kg_emission *e) { kl_end_lowering(&own_of(e)->unchecked); }
 
 void kg_emit_host(kg_host *host, kt_compilation *c)
 {
   static const kg_emission_steps steps = { .lowering = &kl_cpu_lowering,
                                            .finish_lowering = finish_lowering,
                                            .optimize = optimize,
-                                           .is_emitted_fast = is_emitted_fast,
+                                           .is_emitted_unoptimized = is_emitted_unoptimized,
                                            .finish = finish };
   if (c->request->stage == KJIT_STAGE_PTX)
     kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,

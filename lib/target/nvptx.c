@@ -400,20 +400,20 @@ static void optimize(kg_emission *e)
 }
 
 /* codegen level 0, see above */
-static bool is_emitted_fast(const kg_emission *e)
+static bool is_emitted_unoptimized(const kg_emission *e)
 {
   const nvptx_emission *own = (const nvptx_emission *)e;
   return is_straight(own) || own->is_large;
 }
 
-static void prepare_fast(kg_emission *e) { kg_widen_offsets(e->module); }
+static void prepare_unoptimized(kg_emission *e) { kg_widen_offsets(e->module); }
 
 void kg_emit_nvptx(kg_nvptx *nvptx, kt_compilation *c)
 {
   static const kg_emission_steps steps = { .lowering = &kl_nvptx_lowering_target,
                                            .optimize = optimize,
-                                           .is_emitted_fast = is_emitted_fast,
-                                           .prepare_fast = prepare_fast };
+                                           .is_emitted_unoptimized = is_emitted_unoptimized,
+                                           .prepare_unoptimized = prepare_unoptimized };
   if (c->request->stage == KJIT_STAGE_ASM || c->request->stage == KJIT_STAGE_OBJECT)
     kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "GPU targets have no stage `%s`; PTX is the last one",

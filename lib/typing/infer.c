@@ -85,7 +85,7 @@ static bool is_same_place(kj_location a, kj_location b)
   return a.file == b.file && a.line == b.line && a.column == b.column;
 }
 
-static bool is_repeated(const kt_record *record, size_t index)
+static bool is_repeated(const kt_inferred *record, size_t index)
 {
   for (size_t i = 0; i < index; i++)
     if (is_same_place(record->messages.items[i].location, record->messages.items[index].location))
@@ -93,7 +93,7 @@ static bool is_repeated(const kt_record *record, size_t index)
   return false;
 }
 
-void kt_report_messages(kt_inference *inference, const kt_record *record)
+void kt_report_messages(kt_inference *inference, const kt_inferred *record)
 {
   for (size_t i = 0; i < record->messages.count; i++) {
     const kt_message *message = &record->messages.items[i];
@@ -115,8 +115,8 @@ static bool equal_bound(const kt_bound *a, const kt_bound *b)
          a->callee.builtin == b->callee.builtin;
 }
 
-static bool equal_key(const kt_record *record, const ki_function *function, const kt_bound *bounds,
-                      bool is_strict, bool is_fastmath)
+static bool equal_key(const kt_inferred *record, const ki_function *function,
+                      const kt_bound *bounds, bool is_strict, bool is_fastmath)
 {
   const kt_instance *instance = record->instance;
   if (instance->function != function || instance->is_strict != is_strict ||
@@ -153,11 +153,11 @@ static const char *bounds_text(kt_compilation *c, const kt_bound *bounds, size_t
   return kj_keep_text(c->arena, &buffer);
 }
 
-kt_record *kt_add_record(kt_inference *inference, const ki_function *function,
-                         const kt_bound *bounds, bool is_strict, bool is_fastmath)
+kt_inferred *kt_add_inferred(kt_inference *inference, const ki_function *function,
+                             const kt_bound *bounds, bool is_strict, bool is_fastmath)
 {
   kt_compilation *c = inference->c;
-  kt_record *record = KJ_NEW(c->arena, kt_record);
+  kt_inferred *record = KJ_NEW(c->arena, kt_inferred);
   kt_instance *instance = record->instance = KJ_NEW(c->arena, kt_instance);
   record->bounds = bounds;
   instance->function = function;
@@ -189,8 +189,8 @@ static _Noreturn void fail_depth(kt_scope *s, const ki_function *function, kj_lo
           name);
 }
 
-kt_record *kt_get_record(kt_scope *s, const ki_function *function, const kt_bound *bounds,
-                         kj_location location)
+kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_bound *bounds,
+                             kj_location location)
 {
   kt_inference *inference = s->inference;
   const char *name = function->decl->name;
@@ -199,7 +199,7 @@ kt_record *kt_get_record(kt_scope *s, const ki_function *function, const kt_boun
   bool is_strict = own_strict || (s->instance->is_strict && !own_fastmath);
   bool is_fastmath = own_fastmath || (s->instance->is_fastmath && !own_strict);
   for (size_t i = 0; i < inference->records.count; i++) {
-    kt_record *record = inference->records.items[i];
+    kt_inferred *record = inference->records.items[i];
     if (!equal_key(record, function, bounds, is_strict, is_fastmath)) continue;
     if (!record->is_done && has_attribute(function, KJ_ATTRIBUTE_INLINE))
       kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
@@ -218,7 +218,7 @@ kt_record *kt_get_record(kt_scope *s, const ki_function *function, const kt_boun
             "or function each time",
             INSTANCE_LIMIT, name);
   if (inference->depth >= DEPTH_LIMIT) fail_depth(s, function, location);
-  kt_record *record = kt_add_record(inference, function, bounds, is_strict, is_fastmath);
+  kt_inferred *record = kt_add_inferred(inference, function, bounds, is_strict, is_fastmath);
   record->instance->caller = s->instance;
   record->instance->call_location = location;
   inference->depth++;
@@ -230,10 +230,10 @@ kt_record *kt_get_record(kt_scope *s, const ki_function *function, const kt_boun
 /* Functions that call themselves, through others too: found when all calls are known. */
 
 /* Whether calls of `from` lead to `to`. */
-static bool leads_to(const kt_record *from, const kt_record *to, bool *is_seen)
+static bool leads_to(const kt_inferred *from, const kt_inferred *to, bool *is_seen)
 {
   for (size_t i = 0; i < from->callees.count; i++) {
-    const kt_record *callee = from->callees.items[i];
+    const kt_inferred *callee = from->callees.items[i];
     if (callee == to) return true;
     if (is_seen[callee->instance->id]) continue;
     is_seen[callee->instance->id] = true;
@@ -249,7 +249,7 @@ static bool take_flag(bool *own, bool of_callee)
   return is_new;
 }
 
-static bool take_from_callees(kt_record *record)
+static bool take_from_callees(kt_inferred *record)
 {
   bool has_changed = false;
   kt_instance *own = record->instance;
@@ -299,7 +299,7 @@ static const char *make_symbol(kt_compilation *c, const kt_instance *instance)
 }
 
 /* What goes to and comes from a func that others call. */
-static void check_c_function(kt_inference *inference, const kt_record *record)
+static void check_c_function(kt_inference *inference, const kt_inferred *record)
 {
   kt_scope outside;
   const kt_instance *instance = record->instance;
@@ -316,7 +316,7 @@ static void check_c_function(kt_inference *inference, const kt_record *record)
 
 /* Callees before callers, but the kernel first; functions that call each other in any order. What
  * only a discarded round called is left out. */
-static void collect(kt_inference *inference, kt_record *record)
+static void collect(kt_inference *inference, kt_inferred *record)
 {
   if (record->is_reached) return;
   record->is_reached = true;
@@ -353,7 +353,7 @@ void kt_infer(kt_compilation *c)
   kt_bound *bounds = kt_bind_signature(&inference, kernel);
   bool is_strict = ki_get_attribute(&kernel->attributes, KJ_ATTRIBUTE_STRICT),
        is_fastmath = ki_get_attribute(&kernel->attributes, KJ_ATTRIBUTE_FASTMATH);
-  kt_record *record = kt_add_record(&inference, kernel, bounds, is_strict, is_fastmath);
+  kt_inferred *record = kt_add_inferred(&inference, kernel, bounds, is_strict, is_fastmath);
   kt_infer_body(&inference, record);
   if (c->request->symbol) check_c_function(&inference, record);
   kt_find_recursion(&inference);

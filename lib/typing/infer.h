@@ -68,8 +68,8 @@ typedef struct kt_message {
 } kt_message;
 
 /* An instance and what only inference knows about it. */
-typedef struct kt_record kt_record;
-struct kt_record {
+typedef struct kt_inferred kt_inferred;
+struct kt_inferred {
   kt_instance *instance;
   const kt_bound *bounds; /* one for each parameter of the function */
   bool is_done;
@@ -80,8 +80,8 @@ struct kt_record {
   kt_expr *constant_result; /* the body does nothing but return this constant */
   kt_level result_level;
   bool has_grid_range, has_block_range;
-  KJ_LIST(kt_message) messages; /* of the last round */
-  KJ_LIST(kt_record *) callees; /* of the last round */
+  KJ_LIST(kt_message) messages;   /* of the last round */
+  KJ_LIST(kt_inferred *) callees; /* of the last round */
   bool is_reached;
 };
 
@@ -98,8 +98,8 @@ typedef struct kt_constant {
 
 typedef struct kt_inference {
   kt_compilation *c;
-  KJ_LIST(kt_record *) records; /* instance->id is the position while inference runs */
-  kt_constant **constants;      /* by index of the module's declaration */
+  KJ_LIST(kt_inferred *) records; /* instance->id is the position while inference runs */
+  kt_constant **constants;        /* by index of the module's declaration */
   size_t constant_count;
   uint64_t work; /* statements and expressions inferred, all rounds together */
   uint32_t depth;
@@ -119,7 +119,7 @@ typedef struct kt_scope {
   kt_inference *inference;
   kt_compilation *c;
   kj_arena *arena;
-  kt_record *record;
+  kt_inferred *record;
   kt_instance *instance;
   const ki_function *function;
   kt_meaning *meanings; /* by index of the declaration, as guesses */
@@ -144,15 +144,15 @@ typedef struct kt_scope {
 /* ---- infer.c ---- */
 
 /* The instance of a function for its arguments, inferred when it is new. */
-kt_record *kt_get_record(kt_scope *s, const ki_function *function, const kt_bound *bounds,
-                         kj_location location);
+kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_bound *bounds,
+                             kj_location location);
 /* A new one, not yet inferred. */
-kt_record *kt_add_record(kt_inference *inference, const ki_function *function,
-                         const kt_bound *bounds, bool is_strict, bool is_fastmath);
+kt_inferred *kt_add_inferred(kt_inference *inference, const ki_function *function,
+                             const kt_bound *bounds, bool is_strict, bool is_fastmath);
 
 /* ---- infer_body.c ---- */
 
-void kt_infer_body(kt_inference *inference, kt_record *record);
+void kt_infer_body(kt_inference *inference, kt_inferred *record);
 
 /* Sets is_recursive. Calls of a function under way have told their callers only what was known by
  * then: hands that round. While instances are numbered by their records. */
@@ -172,7 +172,7 @@ void kt_note_message(kt_scope *s, kj_location location, kjit_severity severity, 
 /* "f64 arithmetic where none was asked for". */
 void kt_note_double(kt_scope *s, kj_location location);
 /* Those of an instance that is used. */
-void kt_report_messages(kt_inference *inference, const kt_record *record);
+void kt_report_messages(kt_inference *inference, const kt_inferred *record);
 
 /* ---- infer_kernel.c ---- */
 
@@ -307,18 +307,18 @@ kt_expr *kt_read_component(kt_scope *s, kt_expr *value, ki_component component,
 /* The array that a pointer is to: of no known extent. */
 kt_expr *kt_make_pointed(kt_scope *s, kt_expr *pointer, kj_location location);
 /* From a value to a part of it: a component or, where there are indices, an element. */
-typedef struct kt_step {
+typedef struct kt_path_step {
   uint32_t component;
   kt_exprs indices;
   kjit_type type; /* of the part */
-} kt_step;
+} kt_path_step;
 /* What can be assigned. */
 typedef struct kt_place {
   kt_var *var; /* else an element */
   const ki_decl *decl;
   kt_expr *array;
   kt_exprs indices;
-  KJ_LIST(kt_step) steps; /* the part of it that is meant; none: all */
+  KJ_LIST(kt_path_step) steps; /* the part of it that is meant; none: all */
   /* of what is kept there; weak for a var that has met no type yet; of an array inside a struct in
    * memory, its type in a value */
   kjit_type type;

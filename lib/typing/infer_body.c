@@ -110,7 +110,7 @@ static bool never_ends(const kt_stmts *stmts)
 
 static void check_end(kt_scope *s)
 {
-  kt_record *record = s->record;
+  kt_inferred *record = s->record;
   bool needs_value =
     s->result_annotation != KJIT_ANY || (record->result != KJIT_ANY && record->result != KJIT_VOID);
   if (s->instance->is_kernel || !needs_value || never_ends(&s->instance->body)) return;
@@ -212,7 +212,7 @@ static void try_round(kt_scope *s, bool is_late)
 /* A result that is a literal in every return stays one. */
 static void finish_result(kt_scope *s)
 {
-  kt_record *record = s->record;
+  kt_inferred *record = s->record;
   kt_instance *instance = record->instance;
   if (record->result == KJIT_ANY) record->result = KJIT_VOID;
   instance->result = record->result == KJ_WEAK_INT     ? KJIT_I32
@@ -240,7 +240,7 @@ static bool returns_value(const ki_stmts *body)
 static void fix_result(kt_scope *s)
 {
   const ki_function *function = s->function;
-  kt_record *record = s->record;
+  kt_inferred *record = s->record;
   if (function->result) {
     start_round(s);
     bind_parameters(s);
@@ -263,7 +263,7 @@ static void finish_extern(kt_scope *s)
   s->record->is_done = true;
 }
 
-void kt_infer_body(kt_inference *inference, kt_record *record)
+void kt_infer_body(kt_inference *inference, kt_inferred *record)
 {
   kt_scope scope, *s = &scope;
   kt_init_scope(s, inference);

@@ -418,7 +418,7 @@ static void bind_all(kt_scope *s, binding *b)
 
 /* ---- functions: the call ---- */
 
-static void check_synchronization(kt_scope *s, const kt_record *record, const char *name,
+static void check_synchronization(kt_scope *s, const kt_inferred *record, const char *name,
                                   kj_location location)
 {
   const kt_instance *instance = record->instance;
@@ -443,7 +443,7 @@ static void check_synchronization(kt_scope *s, const kt_record *record, const ch
                     name);
 }
 
-static void take_properties(kt_scope *s, const kt_record *record)
+static void take_properties(kt_scope *s, const kt_inferred *record)
 {
   if (!s->instance) return;
   s->instance->has_barrier |= record->instance->has_barrier;
@@ -451,10 +451,10 @@ static void take_properties(kt_scope *s, const kt_record *record)
   s->instance->uses_positions |= record->instance->uses_positions;
   s->record->has_grid_range |= record->has_grid_range;
   s->record->has_block_range |= record->has_block_range;
-  if (!s->is_quiet) KJ_PUSH(s->arena, &s->record->callees, (kt_record *)record);
+  if (!s->is_quiet) KJ_PUSH(s->arena, &s->record->callees, (kt_inferred *)record);
 }
 
-static kt_expr *make_call(kt_scope *s, kt_record *record, const binding *b)
+static kt_expr *make_call(kt_scope *s, kt_inferred *record, const binding *b)
 {
   KJ_ASSERT(record->instance->params.count <= b->function->params.count);
   kt_expr *call = kt_new_texpr(s->c, KJ_T_CALL, record->instance->result, b->call->location);
@@ -491,7 +491,7 @@ static kt_expr *infer_function_call(kt_scope *s, const ki_expr *expr, const ki_f
   b.bounds = KJ_NEW_ARRAY(s->arena, kt_bound, count + 1);
   bind_all(s, &b);
   if (function->is_extern) kt_bind_extern_call(s, function, b.bounds, b.arguments, expr);
-  kt_record *record = kt_get_record(s, function, b.bounds, expr->location);
+  kt_inferred *record = kt_get_inferred(s, function, b.bounds, expr->location);
   check_synchronization(s, record, function->decl->name, expr->location);
   return make_call(s, record, &b);
 }

@@ -250,7 +250,7 @@ static void set_element(kt_scope *s, const ki_expr *expr, kt_expr *array, kt_exp
                             .location = expr->location } };
 }
 
-static void add_step(kt_scope *s, target *t, kt_step step)
+static void add_step(kt_scope *s, target *t, kt_path_step step)
 {
   KJ_PUSH(s->arena, &t->place.steps, step);
   t->place.type = step.type;
@@ -284,8 +284,8 @@ static void infer_index_target(kt_scope *s, const ki_expr *expr, target *t)
             "only elements of arrays can be assigned, %s is %s", spell(s, expr->x),
             kt_type_text(s->c, type));
   if (!t->value) {
-    kt_step step = { .indices = kt_infer_part_indices(s, expr, type),
-                     .type = ki_type(s->c->types, type)->element };
+    kt_path_step step = { .indices = kt_infer_part_indices(s, expr, type),
+                          .type = ki_type(s->c->types, type)->element };
     add_step(s, t, step);
     return;
   }
@@ -324,7 +324,7 @@ static void infer_field_target(kt_scope *s, const ki_expr *expr, target *t)
     return;
   }
   if (t->place.var || t->place.steps.count) {
-    add_step(s, t, (kt_step){ .component = component.index, .type = component.type });
+    add_step(s, t, (kt_path_step){ .component = component.index, .type = component.type });
     return;
   }
   kt_expr *member = make_member(s, make_only(s, t->place.array, &t->place.indices, expr->location),
@@ -473,7 +473,8 @@ static kt_expr *load_whole(kt_scope *s, const kt_place *place)
   return new_load(s, kt_copy_texpr(s, place->array), &indices, place->location);
 }
 
-static kt_expr *take_step(kt_scope *s, kt_expr *whole, const kt_step *step, kj_location location)
+static kt_expr *take_step(kt_scope *s, kt_expr *whole, const kt_path_step *step,
+                          kj_location location)
 {
   if (step->indices.count == 0) return kt_make_item(s, whole, step->component, location);
   kt_exprs indices = { 0 };
@@ -495,7 +496,7 @@ static kt_expr *exchange(kt_scope *s, kt_expr *whole, const kt_place *place, siz
                          kt_expr *value)
 {
   if (at == place->steps.count) return value;
-  const kt_step *step = &place->steps.items[at];
+  const kt_path_step *step = &place->steps.items[at];
   kt_expr *insert = kt_new_texpr(s->c, KJ_T_INSERT, whole->type, place->location);
   insert->x = whole;
   insert->dimension = step->component;

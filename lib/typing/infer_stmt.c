@@ -352,7 +352,7 @@ static kjit_type keep_literal(const kt_expr *value)
 
 static kt_expr *fit_result(kt_scope *s, kt_expr *value, kj_location location)
 {
-  kt_record *record = s->record;
+  kt_inferred *record = s->record;
   if (s->result_annotation != KJIT_ANY) {
     record->result = s->result_annotation;
     value = kt_fit_annotation(s, value, record->result, "the result", location);
@@ -379,7 +379,7 @@ static kt_expr *fit_result(kt_scope *s, kt_expr *value, kj_location location)
 
 static void infer_return(kt_scope *s, const ki_stmt *stmt)
 {
-  kt_record *record = s->record;
+  kt_inferred *record = s->record;
   kt_stmt *leave = kt_new_tstmt(s->c, KJ_TS_RETURN, stmt->location);
   if (s->range_count)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,

@@ -274,7 +274,7 @@ static kt_level level_of_load(const kt_scope *s, const kt_expr *expr)
 /* What a function under way returns is not known yet. */
 static kt_level level_of_call(const kt_scope *s, const kt_expr *expr)
 {
-  const kt_record *record = s->inference->records.items[expr->instance->id];
+  const kt_inferred *record = s->inference->records.items[expr->instance->id];
   return record->is_done ? record->result_level : KJ_LEVEL_THREAD;
 }
 

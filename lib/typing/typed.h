@@ -61,7 +61,7 @@ struct kt_compilation {
    * runs. NULL: there is none */
   kt_exprs hoisted;
   bool drops_hoisted; /* this is the one without */
-  kt_compilation *fast;
+  kt_compilation *unchecked;
 };
 
 /* Reports a located error and does not return. The chain of calls that led to the instance being
@@ -262,7 +262,7 @@ struct kt_stmt {
   const kt_loop_checks *hoisted;
   bool is_guarded;
   /* by pass/simt.c: number of a masked construct, for the codes kept in `off` */
-  uint32_t site;
+  uint32_t off_number;
   /* by pass/simt.c: synchronizes, itself or inside: stays between the thread loops */
   bool is_joint;
   /* by pass/simt.c: loops, ONCE: some threads may break (leave), continue while others go on */

@@ -27,7 +27,7 @@ typedef struct kl_cpu_state {
   LLVMValueRef grid[3], block_index[3]; /* i32 */
   LLVMValueRef thread[3], rank;         /* i32; NULL outside of thread loops */
   LLVMValueRef block_number;            /* i64, in the whole grid */
-  LLVMValueRef index_slots[3], last;    /* of the loop over blocks */
+  LLVMValueRef index_allocas[3], last;  /* of the loop over blocks */
   LLVMBasicBlockRef head, exit;
   LLVMValueRef number_phi;
   LLVMValueRef shown_thread, shown_block; /* for debuggers */

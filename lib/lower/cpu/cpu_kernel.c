@@ -152,11 +152,11 @@ LLVMValueRef kl_cpu_local_pointer(kl_lowering *l, const kt_var *var)
   }
   if (var->lowered) return scratch_at(l, offset_of(var));
   kl_variable_state *state = &l->frame->states[var->index];
-  if (!state->slot) {
-    state->slot = kl_alloca(l, LLVMArrayType2(l->i8, array_bytes(l, var)), var->name);
-    LLVMSetAlignment(state->slot, var->alignment > 16 ? var->alignment : 16);
+  if (!state->memory) {
+    state->memory = kl_alloca(l, LLVMArrayType2(l->i8, array_bytes(l, var)), var->name);
+    LLVMSetAlignment(state->memory, var->alignment > 16 ? var->alignment : 16);
   }
-  return state->slot;
+  return state->memory;
 }
 
 LLVMValueRef kl_cpu_dynamic_shared_bytes(kl_lowering *l)
@@ -201,9 +201,9 @@ static LLVMTypeRef kernel_type(kl_lowering *l)
 
 /* The version without hoisted checks: declared when it is called, filled by a lowering of its own.
  */
-static LLVMValueRef fast_function(kl_lowering *l)
+static LLVMValueRef unchecked_function(kl_lowering *l)
 {
-  const char *name = kj_format(l->c->arena, "%s.fast", l->kernel->symbol);
+  const char *name = kj_format(l->c->arena, "%s.unchecked", l->kernel->symbol);
   LLVMValueRef known = LLVMGetNamedFunction(l->module, name);
   if (known) return known;
   LLVMValueRef function = LLVMAddFunction(l->module, name, kernel_type(l));
@@ -214,8 +214,8 @@ static LLVMValueRef fast_function(kl_lowering *l)
 
 static void make_function(kl_lowering *l)
 {
-  l->function =
-    l->like ? fast_function(l) : LLVMAddFunction(l->module, l->kernel->symbol, kernel_type(l));
+  l->function = l->checked ? unchecked_function(l)
+                           : LLVMAddFunction(l->module, l->kernel->symbol, kernel_type(l));
   kl_cpu_finish_function(l, l->function);
   /* Parts that wait for one another write what the others read: then scratch memory is no more the
    * function's own. */
@@ -264,10 +264,10 @@ static void start_block_index(kl_lowering *l, LLVMValueRef first)
   kl_cpu_state *s = kl_cpu(l);
   LLVMValueRef rest = first;
   for (int d = 0; d < 3; d++) {
-    s->index_slots[d] = kl_alloca(l, l->i32, "block");
+    s->index_allocas[d] = kl_alloca(l, l->i32, "block");
     LLVMValueRef size = LLVMBuildZExt(l->builder, s->grid[d], l->i64, "");
     LLVMValueRef at = d < 2 ? LLVMBuildURem(l->builder, rest, size, "") : rest;
-    LLVMBuildStore(l->builder, kl_as_i32(l, at), s->index_slots[d]);
+    LLVMBuildStore(l->builder, kl_as_i32(l, at), s->index_allocas[d]);
     if (d < 2) rest = LLVMBuildUDiv(l->builder, rest, size, "");
   }
 }
@@ -281,7 +281,7 @@ static void step_block_index(kl_lowering *l)
     LLVMValueRef is_over = LLVMBuildICmp(l->builder, LLVMIntEQ, next, s->grid[d], "");
     LLVMBuildStore(l->builder,
                    d < 2 ? LLVMBuildSelect(l->builder, is_over, kl_const32(l, 0), next, "") : next,
-                   s->index_slots[d]);
+                   s->index_allocas[d]);
     carry = LLVMBuildZExt(l->builder, is_over, l->i32, "");
   }
 }
@@ -346,7 +346,7 @@ void kl_cpu_begin_kernel(kl_lowering *l)
                   body, s->exit);
   kl_move_to(l, body);
   for (int d = 0; d < 3; d++)
-    s->block_index[d] = LLVMBuildLoad2(l->builder, l->i32, s->index_slots[d], "");
+    s->block_index[d] = LLVMBuildLoad2(l->builder, l->i32, s->index_allocas[d], "");
   if (s->thread_count == 1) {
     s->rank = kl_const32(l, 0);
     for (int d = 0; d < 3; d++) s->thread[d] = s->rank;
@@ -359,17 +359,17 @@ void kl_cpu_begin_block(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
   const kt_exprs *conditions = &l->c->hoisted;
-  if (!l->c->fast) return;
+  if (!l->c->unchecked) return;
   LLVMValueRef holds = LLVMConstInt(l->i1, 1, false);
   for (size_t i = 0; i < conditions->count; i++)
     holds = LLVMBuildAnd(l->builder, holds, kl_lower_condition(l, conditions->items[i]), "");
-  LLVMBasicBlockRef fast = kl_new_block(l, "fast"), checked = kl_new_block(l, "checked");
-  LLVMBuildCondBr(l->builder, holds, fast, checked);
-  kl_move_to(l, fast);
+  LLVMBasicBlockRef unchecked = kl_new_block(l, "unchecked"), checked = kl_new_block(l, "checked");
+  LLVMBuildCondBr(l->builder, holds, unchecked, checked);
+  kl_move_to(l, unchecked);
   LLVMValueRef next = LLVMBuildNUWAdd(l->builder, s->number_phi, kl_const64(l, 1), "");
   LLVMValueRef args[] = { LLVMGetParam(l->function, 0), s->grid_pointer, s->number_phi, next,
                           s->scratch };
-  LLVMBuildCall2(l->builder, kernel_type(l), fast_function(l), args, 5, "");
+  LLVMBuildCall2(l->builder, kernel_type(l), unchecked_function(l), args, 5, "");
   LLVMBuildBr(l->builder, l->frame->leave);
   kl_move_to(l, checked);
 }

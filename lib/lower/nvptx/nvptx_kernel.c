@@ -314,13 +314,13 @@ static LLVMValueRef local_pointer(kl_lowering *l, const kt_var *var)
 {
   KJ_ASSERT(var->kind == KJ_V_LOCAL);
   kl_variable_state *state = &l->frame->states[var->index];
-  if (state->slot) return state->slot;
+  if (state->memory) return state->memory;
   const ki_type_info *info = ki_type(l->c->types, var->type);
-  state->slot =
+  state->memory =
     kl_alloca(l, LLVMArrayType2(kl_memory_type(l, info->element), ki_element_count(info)),
               var->name);
-  LLVMSetAlignment(state->slot, alignment_of(l, var, info, 1));
-  return state->slot;
+  LLVMSetAlignment(state->memory, alignment_of(l, var, info, 1));
+  return state->memory;
 }
 
 static LLVMValueRef dynamic_shared_bytes(kl_lowering *l)
