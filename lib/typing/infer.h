@@ -198,6 +198,7 @@ void kt_infer_print(kt_scope *s, const ki_stmt *stmt);
 struct kt_place;
 void kt_assign_variable(kt_scope *s, const struct kt_place *place, kt_expr *value,
                         kj_location location);
+kt_stmt *kt_new_assign(kt_scope *s, kt_var *var, kt_expr *value, kj_location location);
 void kt_emit_assign(kt_scope *s, kt_var *var, kt_expr *value, kj_location location);
 /* The value as it is here, to be used any number of times: in a temporary, unless it is a constant
  * or cannot change. */
@@ -240,6 +241,8 @@ kt_expr *kt_give_type(kt_scope *s, kt_expr *value, kjit_type type);
 bool kt_stays_open(const kt_scope *s, const kt_expr *x, const kt_expr *y);
 /* A number as bool. */
 kt_expr *kt_make_condition(kt_scope *s, kt_expr *value);
+/* The number 1. */
+kt_expr *kt_make_one(kt_scope *s, kjit_type type, kj_location location);
 kt_expr *kt_make_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
 kt_expr *kt_make_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location);
 kt_expr *kt_make_cond(kt_scope *s, kt_expr *condition, kt_expr *x, kt_expr *y,
@@ -261,6 +264,7 @@ kt_level kt_level_of(const kt_scope *s, const kt_expr *expr);
 
 /* ---- infer_type.c ---- */
 
+kjit_type kt_intern_array(kt_scope *s, const ki_type_info *info);
 /* A type as written. Static arrays need the declaration's place: see kt_declare_storage. */
 kjit_type kt_infer_type(kt_scope *s, const ki_type_expr *type);
 /* Whether an expression names a type (`f32`, `dtype(x)`); then *type. */

@@ -2,9 +2,6 @@
  * with its type; literals stay weak until they meet one (promote.c). */
 #include "typing/infer.h"
 
-/* Inference of expressions: conditions, tuples, names. Every value comes back with its type;
- * literals stay weak until they meet one (promote.c). */
-
 /* ---- what is evaluated only where needed ---- */
 
 /* An expression with its own list for the statements that it needs before it. */
@@ -27,14 +24,6 @@ static kt_stmt *new_if(kt_scope *s, kt_expr *condition, kj_location location)
 {
   kt_stmt *stmt = kt_new_tstmt(s->c, KJ_TS_IF, location);
   stmt->value = condition;
-  return stmt;
-}
-
-static kt_stmt *new_assign(kt_scope *s, kt_var *var, kt_expr *value)
-{
-  kt_stmt *stmt = kt_new_tstmt(s->c, KJ_TS_ASSIGN, value->location);
-  stmt->var = var;
-  stmt->value = value;
   return stmt;
 }
 
@@ -61,7 +50,7 @@ static kt_expr *make_logic(kt_scope *s, const ki_expr *expr, kt_expr *x, part *y
     new_if(s, expr->op == KJIT_AND ? test : kt_make_unary(s, KJIT_NOT, test, expr->location),
            expr->location);
   stmt->body = y->stmts;
-  KJ_PUSH(s->arena, &stmt->body, new_assign(s, var, y->value));
+  KJ_PUSH(s->arena, &stmt->body, kt_new_assign(s, var, y->value, y->value->location));
   kt_emit(s, stmt);
   return kt_make_var(s, var, expr->location);
 }
@@ -130,8 +119,10 @@ static kt_expr *make_cond_statement(kt_scope *s, kt_expr *condition, part *x, pa
   kt_stmt *stmt = new_if(s, condition, location);
   stmt->body = x->stmts;
   stmt->otherwise = y->stmts;
-  KJ_PUSH(s->arena, &stmt->body, new_assign(s, var, kt_give_type(s, x->value, kept)));
-  KJ_PUSH(s->arena, &stmt->otherwise, new_assign(s, var, kt_give_type(s, y->value, kept)));
+  KJ_PUSH(s->arena, &stmt->body,
+          kt_new_assign(s, var, kt_give_type(s, x->value, kept), x->value->location));
+  KJ_PUSH(s->arena, &stmt->otherwise,
+          kt_new_assign(s, var, kt_give_type(s, y->value, kept), y->value->location));
   kt_emit(s, stmt);
   kt_expr *value = kt_make_var(s, var, location);
   if (!ki_is_weak(type)) return value;

@@ -11,13 +11,6 @@
 
 /* ---- parts of memory ---- */
 
-static kjit_type intern(kt_scope *s, const ki_type_info *info)
-{
-  kjit_type type = ki_intern_array(s->c->types, info);
-  if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
-  return type;
-}
-
 static uint32_t element_alignment(kt_scope *s, const ki_type_info *array)
 {
   return array->alignment_bytes ? array->alignment_bytes
@@ -52,7 +45,7 @@ static kt_expr *make_member(kt_scope *s, kt_expr *only, ki_component component,
     info.alignment_bytes =
       ki_alignment_at(info.alignment_bytes, ki_type(s->c->types, part->element)->size_bytes);
   }
-  kt_expr *member = kt_new_texpr(s->c, KJ_T_MEMBER, intern(s, &info), location);
+  kt_expr *member = kt_new_texpr(s->c, KJ_T_MEMBER, kt_intern_array(s, &info), location);
   member->x = only;
   member->dimension = component.index;
   return member;
@@ -86,7 +79,7 @@ kt_expr *kt_make_pointed(kt_scope *s, kt_expr *pointer, kj_location location)
                          .layout = KJIT_LAYOUT_C,
                          .space = KJ_SPACE_GENERIC,
                          .read_only = info->read_only };
-  kt_expr *pointed = kt_new_texpr(s->c, KJ_T_POINTED, intern(s, &array), location);
+  kt_expr *pointed = kt_new_texpr(s->c, KJ_T_POINTED, kt_intern_array(s, &array), location);
   pointed->x = pointer;
   return pointed;
 }
@@ -422,7 +415,7 @@ static kjit_type value_type(kt_scope *s, kjit_type array)
   info.space = KJ_SPACE_VALUE;
   info.read_only = false;
   info.alignment_bytes = 0;
-  return intern(s, &info);
+  return kt_intern_array(s, &info);
 }
 
 static void infer_part_place(kt_scope *s, const ki_expr *expr, kt_place *place)

@@ -9,7 +9,7 @@ static kjit_type element_of(kt_scope *s, kjit_type type)
   return info->class_ == KJ_CLASS_ARRAY ? info->element : type;
 }
 
-static kjit_type intern_array(kt_scope *s, const ki_type_info *info)
+kjit_type kt_intern_array(kt_scope *s, const ki_type_info *info)
 {
   kjit_type type = ki_intern_array(s->c->types, info);
   if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
@@ -26,7 +26,7 @@ static kjit_type infer_array_type(kt_scope *s, const ki_type_expr *type)
     kt_fail(s->c, type->location, KJIT_ERROR_TYPE,
             "the elements of an array are scalars, vectors, structs or pointers, got %s",
             kt_type_text(s->c, info.element));
-  return intern_array(s, &info);
+  return kt_intern_array(s, &info);
 }
 
 static kjit_type infer_tuple_type(kt_scope *s, const ki_type_expr *type)
@@ -259,7 +259,7 @@ void kt_declare_storage(kt_scope *s, const ki_decl *decl)
     check_size(s, decl, &info);
   }
   kt_var *var = kt_add_variable(s, is_shared ? KJ_V_SHARED : KJ_V_LOCAL, decl->name,
-                                intern_array(s, &info), decl->location, KJ_LEVEL_GRID);
+                                kt_intern_array(s, &info), decl->location, KJ_LEVEL_GRID);
   var->alignment = alignment_of(s, decl);
   var->sized_by = is_sized ? decl : NULL;
   kt_bind_variable(s, decl, var);

@@ -6,7 +6,7 @@
 
 void kt_emit(kt_scope *s, kt_stmt *stmt) { KJ_PUSH(s->arena, s->out, stmt); }
 
-static kt_stmt *new_assign(kt_scope *s, kt_var *var, kt_expr *value, kj_location location)
+kt_stmt *kt_new_assign(kt_scope *s, kt_var *var, kt_expr *value, kj_location location)
 {
   kt_stmt *stmt = kt_new_tstmt(s->c, KJ_TS_ASSIGN, location);
   stmt->var = var;
@@ -16,7 +16,7 @@ static kt_stmt *new_assign(kt_scope *s, kt_var *var, kt_expr *value, kj_location
 
 void kt_emit_assign(kt_scope *s, kt_var *var, kt_expr *value, kj_location location)
 {
-  kt_emit(s, new_assign(s, var, value, location));
+  kt_emit(s, kt_new_assign(s, var, value, location));
 }
 
 static void insert(kt_scope *s, kt_stmt *stmt, size_t at)
@@ -110,7 +110,7 @@ static kt_expr *keep(kt_scope *s, kt_expr *value, const char *name, size_t *at)
   if (!name) name = kj_format(s->arena, "_%u", s->temporary_count++);
   kt_var *var =
     kt_add_variable(s, KJ_V_LET, name, value->type, value->location, kt_level_of(s, value));
-  insert(s, new_assign(s, var, value, value->location), (*at)++);
+  insert(s, kt_new_assign(s, var, value, value->location), (*at)++);
   return kt_make_var(s, var, value->location);
 }
 

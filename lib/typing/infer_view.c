@@ -152,13 +152,6 @@ kt_slice kt_infer_slice(kt_scope *s, const ki_expr *slice, const kt_expr *array,
 
 /* ---- types ---- */
 
-static kjit_type intern(kt_scope *s, const ki_type_info *info)
-{
-  kjit_type type = ki_intern_array(s->c->types, info);
-  if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
-  return type;
-}
-
 static ki_type_info without_extents(const ki_type_info *info, uint32_t rank)
 {
   ki_type_info plain = *info;
@@ -205,8 +198,8 @@ static kjit_type type_of_view(kt_scope *s, kjit_type array, const kt_slice *slic
     view.layout = KJIT_LAYOUT_STRIDED;
   fixed.is_static = true;
   return info->is_static && view.layout == KJIT_LAYOUT_C && set_static_extents(slices, info, &fixed)
-           ? intern(s, &fixed)
-           : intern(s, &view);
+           ? kt_intern_array(s, &fixed)
+           : kt_intern_array(s, &view);
 }
 
 /* ---- views ---- */
@@ -268,7 +261,7 @@ kt_expr *kt_make_transpose(kt_scope *s, kt_expr *array, kj_location location)
   if (info->is_static || info->layout == KJIT_LAYOUT_C) type.layout = KJIT_LAYOUT_F;
   else if (info->layout == KJIT_LAYOUT_F) type.layout = KJIT_LAYOUT_C;
   for (uint32_t d = 0; d < info->rank; d++) map[d] = info->rank - 1 - d;
-  return make_permuted(s, array, map, intern(s, &type), location);
+  return make_permuted(s, array, map, kt_intern_array(s, &type), location);
 }
 
 kjit_type kt_join_arrays(kt_scope *s, kjit_type a, kjit_type b)
@@ -278,7 +271,7 @@ kjit_type kt_join_arrays(kt_scope *s, kjit_type a, kjit_type b)
   ki_type_info joined = without_extents(x, x->rank);
   if (x->layout != y->layout) joined.layout = KJIT_LAYOUT_STRIDED;
   joined.read_only = x->read_only || y->read_only;
-  return intern(s, &joined);
+  return kt_intern_array(s, &joined);
 }
 
 kt_expr *kt_give_array_type(kt_scope *s, kt_expr *array, kjit_type type)
@@ -340,7 +333,7 @@ static kjit_type type_of_shape(kt_scope *s, kjit_type array, const kt_exprs *ext
   ki_type_info type = without_extents(info, (uint32_t)extents->count);
   __int128 want, have;
   type.layout = KJIT_LAYOUT_C;
-  if (!info->is_static || !product_of(extents, &want)) return intern(s, &type);
+  if (!info->is_static || !product_of(extents, &want)) return kt_intern_array(s, &type);
   have = (__int128)ki_element_count(info);
   if (want != have) {
     const char *text = kt_integer_text(s->arena, have);
@@ -349,7 +342,7 @@ static kjit_type type_of_shape(kt_scope *s, kjit_type array, const kt_exprs *ext
   }
   type.is_static = true;
   for (size_t d = 0; d < extents->count; d++) type.extents[d] = (int64_t)extents->items[d]->integer;
-  return intern(s, &type);
+  return kt_intern_array(s, &type);
 }
 
 static kt_expr *array_operand(kt_scope *s, const kt_operands *o)

@@ -127,7 +127,7 @@ static kt_expr *make_shift(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_l
 
 static kt_expr *make_compare(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location);
 
-static kt_expr *make_one(kt_scope *s, kjit_type type, kj_location location)
+kt_expr *kt_make_one(kt_scope *s, kjit_type type, kj_location location)
 {
   return kt_convert(s, kt_new_integer(s, KJ_WEAK_INT, 1, location), type, location);
 }
@@ -159,7 +159,7 @@ static kt_expr *make_u64_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location 
   kt_expr *zero = kt_new_integer(s, KJIT_I64, 0, location);
   kt_expr *is_negative = make_compare(s, KJIT_LT, y, zero, location);
   kt_expr *is_one =
-    make_compare(s, KJIT_EQ, kt_copy_texpr(s, x), make_one(s, KJIT_U64, location), location);
+    make_compare(s, KJIT_EQ, kt_copy_texpr(s, x), kt_make_one(s, KJIT_U64, location), location);
   kt_expr *small = kt_convert(s, is_one, KJIT_U64, location);
   if (kt_is_constant(is_negative) && is_negative->integer) return small;
   kt_expr *power =
@@ -191,11 +191,11 @@ static kt_expr *make_constant_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_loca
   x = kt_convert(s, x, type, location);
   if (n == 0) {
     kt_drop_value(s, x);
-    return make_one(s, type, location);
+    return kt_make_one(s, type, location);
   }
   if (n < 0 && !kt_is_float(s->c, type)) return make_integer_power(s, x, y, location);
   if (n < 0) {
-    x = make_arithmetic(s, KJIT_DIV, type, make_one(s, type, location), x, location);
+    x = make_arithmetic(s, KJIT_DIV, type, kt_make_one(s, type, location), x, location);
     x->is_power = true;
   }
   if (n == -1) return x;

@@ -170,11 +170,6 @@ static kt_expr *add_real(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kjit_t
   return kt_make_composed(s, type, &parts, location);
 }
 
-static kt_expr *make_one(kt_scope *s, kjit_type type, kj_location location)
-{
-  return kt_convert(s, kt_new_integer(s, KJ_WEAK_INT, 1, location), type, location);
-}
-
 /* By squaring; n > 0. */
 static kt_expr *multiply_out(kt_scope *s, kt_expr *z, unsigned __int128 n, kj_location location)
 {
@@ -200,10 +195,10 @@ static kt_expr *make_complex_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_locat
   }
   if (y->integer == 0) {
     kt_drop_value(s, x);
-    return make_one(s, x->type, location);
+    return kt_make_one(s, x->type, location);
   }
   if (y->integer > 0) return multiply_out(s, x, (unsigned __int128)y->integer, location);
-  x = kt_make_binary(s, KJIT_DIV, make_one(s, x->type, location), x, location);
+  x = kt_make_binary(s, KJIT_DIV, kt_make_one(s, x->type, location), x, location);
   return multiply_out(s, x, -(unsigned __int128)y->integer, location);
 }
 

@@ -12,6 +12,13 @@ kt_expr *kt_new_builtin(kt_scope *s, const kt_operands *o, kjit_type type)
   return expr;
 }
 
+kt_expr *kt_new_builtin_of(kt_scope *s, const kt_operands *o, kt_exprs values, kjit_type type)
+{
+  kt_operands typed = *o;
+  typed.values = values;
+  return kt_new_builtin(s, &typed, type);
+}
+
 static kt_operands with_values(const kt_operands *o, kt_exprs values)
 {
   kt_operands copy = *o;

@@ -23,6 +23,8 @@ typedef struct kt_operands {
 #include "ir/builtins.def"
 #undef X
 kt_expr *kt_new_builtin(kt_scope *s, const kt_operands *o, kjit_type type);
+/* The same with other operands. */
+kt_expr *kt_new_builtin_of(kt_scope *s, const kt_operands *o, kt_exprs values, kjit_type type);
 /* bitcast to or from a pointer; NULL: it is neither. */
 kt_expr *kt_bitcast_pointer(kt_scope *s, const kt_operands *o);
 kt_expr *kt_apply_rule(kt_scope *s, const kt_operands *operands);

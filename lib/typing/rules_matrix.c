@@ -84,13 +84,6 @@ kt_mma_place kt_place_result(uint32_t element)
 
 /* Result rules of matrix products and of loading their fragments. */
 
-static kt_expr *apply(kt_scope *s, const kt_operands *o, kt_exprs values, kjit_type type)
-{
-  kt_operands typed = *o;
-  typed.values = values;
-  return kt_new_builtin(s, &typed, type);
-}
-
 /* ---- products ---- */
 
 static const char *fragment_text(kt_scope *s, ki_mma_kind kind, uint32_t count)
@@ -127,7 +120,7 @@ kt_expr *kt_rule_mma(kt_scope *s, const kt_operands *o)
   const char *a = kt_mma_elements[mma->a].ptx, *c = kt_mma_elements[mma->c].ptx;
   kt_require_arch(s, kj_format(s->arena, "`%s` of %s with %s", o->builtin->name, a, c), o->location,
                   mma->arch, 0, mma->ptx);
-  return apply(s, o, values, values.items[2]->type);
+  return kt_new_builtin_of(s, o, values, values.items[2]->type);
 }
 
 /* ---- fragments from and to shared memory ---- */
@@ -159,7 +152,7 @@ kt_expr *kt_rule_ldmatrix(kt_scope *s, const kt_operands *o)
   kt_exprs values = { 0 };
   kjit_type type = fragment_type(s, o);
   KJ_PUSH(s->arena, &values, kt_make_shared_address(s, o->builtin->name, &o->place));
-  return apply(s, o, values, type);
+  return kt_new_builtin_of(s, o, values, type);
 }
 
 kt_expr *kt_rule_stmatrix(kt_scope *s, const kt_operands *o)
@@ -172,7 +165,7 @@ kt_expr *kt_rule_stmatrix(kt_scope *s, const kt_operands *o)
             o->builtin->name, kt_type_text(s->c, type), kt_type_text(s->c, value->type));
   KJ_PUSH(s->arena, &values, kt_make_shared_address(s, o->builtin->name, &o->place));
   KJ_PUSH(s->arena, &values, value);
-  return apply(s, o, values, KJIT_VOID);
+  return kt_new_builtin_of(s, o, values, KJIT_VOID);
 }
 
 /* ---- products of a warpgroup ---- */
@@ -259,7 +252,7 @@ static bool take_flag(kt_scope *s, const kt_operands *o, size_t index)
 
 static kt_expr *apply_array(kt_scope *s, const kt_operands *o, kt_exprs values)
 {
-  kt_expr *expr = apply(s, o, values, KJIT_VOID);
+  kt_expr *expr = kt_new_builtin_of(s, o, values, KJIT_VOID);
   expr->x = o->place.array;
   return expr;
 }
@@ -318,5 +311,5 @@ kt_expr *kt_rule_matrix_descriptor(kt_scope *s, const kt_operands *o)
   for (size_t i = 0; i < 2; i++)
     KJ_PUSH(s->arena, &values, kt_take_integer(s, o, o->values.items[i], KJIT_I64));
   KJ_PUSH(s->arena, &values, kt_convert(s, swizzle, KJIT_I64, swizzle->location));
-  return apply(s, o, values, KJIT_U64);
+  return kt_new_builtin_of(s, o, values, KJIT_U64);
 }

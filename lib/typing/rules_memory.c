@@ -170,13 +170,6 @@ kt_expr *kt_bitcast_pointer(kt_scope *s, const kt_operands *o)
 
 enum { MOST_GROUPS = 63 };
 
-static kt_expr *apply(kt_scope *s, const kt_operands *o, kt_exprs values, kjit_type type)
-{
-  kt_operands typed = *o;
-  typed.values = values;
-  return kt_new_builtin(s, &typed, type);
-}
-
 static ki_space space_of(kt_scope *s, const kt_expr *array)
 {
   return ki_type(s->c->types, array->type)->space;
@@ -199,7 +192,7 @@ static kt_expr *take_source(kt_scope *s, const kt_operands *o)
 
 static kt_expr *apply_copy(kt_scope *s, const kt_operands *o, kt_expr *source, kt_exprs values)
 {
-  kt_expr *expr = apply(s, o, values, KJIT_VOID);
+  kt_expr *expr = kt_new_builtin_of(s, o, values, KJIT_VOID);
   expr->x = o->place.array;
   expr->indices = o->place.indices;
   expr->y = source;
@@ -238,7 +231,7 @@ kt_expr *kt_rule_copy_wait(kt_scope *s, const kt_operands *o)
             MOST_GROUPS);
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, kt_convert(s, count, KJIT_U32, count->location));
-  return apply(s, o, values, KJIT_VOID);
+  return kt_new_builtin_of(s, o, values, KJIT_VOID);
 }
 
 /* Which way: into shared memory a barrier counts the bytes, out of it the thread's bulk group does.
@@ -350,7 +343,7 @@ kt_expr *kt_rule_cp_async_tensor(kt_scope *s, const kt_operands *o)
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, take_swizzle(s, o, 2, tile));
   KJ_PUSH(s->arena, &values, kt_take_shared_address(s, o->builtin->name, barrier));
-  kt_expr *expr = apply(s, o, values, KJIT_VOID);
+  kt_expr *expr = kt_new_builtin_of(s, o, values, KJIT_VOID);
   expr->x = tile;
   expr->y = source;
   return expr;
@@ -362,7 +355,7 @@ kt_expr *kt_rule_cp_async_tensor_store(kt_scope *s, const kt_operands *o)
   check_tile(s, o, tile, o->place.array, o->place.location);
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, take_swizzle(s, o, 1, tile));
-  kt_expr *expr = apply(s, o, values, KJIT_VOID);
+  kt_expr *expr = kt_new_builtin_of(s, o, values, KJIT_VOID);
   expr->x = o->place.array;
   expr->indices = o->place.indices;
   expr->y = tile;

@@ -22,13 +22,6 @@ static kt_expr *convert_predicate(kt_scope *s, kt_expr *value)
   return kt_convert(s, kt_make_concrete(s, value), KJIT_BOOL, value->location);
 }
 
-static kt_expr *apply(kt_scope *s, const kt_operands *o, kt_exprs values, kjit_type type)
-{
-  kt_operands typed = *o;
-  typed.values = values;
-  return kt_new_builtin(s, &typed, type);
-}
-
 /* ---- barriers and fences ---- */
 
 kt_expr *kt_rule_barrier(kt_scope *s, const kt_operands *o)
@@ -40,7 +33,7 @@ static kt_expr *apply_predicate(kt_scope *s, const kt_operands *o, kjit_type typ
 {
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, convert_predicate(s, o->values.items[0]));
-  return apply(s, o, values, type);
+  return kt_new_builtin_of(s, o, values, type);
 }
 
 kt_expr *kt_rule_barrier_count(kt_scope *s, const kt_operands *o)
@@ -59,7 +52,7 @@ kt_expr *kt_rule_syncwarp(kt_scope *s, const kt_operands *o)
   kt_expr *mask =
     o->values.count ? o->values.items[0] : kt_new_integer(s, KJ_WEAK_INT, 0xffffffff, o->location);
   KJ_PUSH(s->arena, &values, convert_mask(s, mask));
-  return apply(s, o, values, KJIT_VOID);
+  return kt_new_builtin_of(s, o, values, KJIT_VOID);
 }
 
 /* ---- warp ---- */
@@ -124,7 +117,7 @@ kt_expr *kt_rule_shuffle(kt_scope *s, const kt_operands *o)
   KJ_PUSH(s->arena, &values, convert_mask(s, o->values.items[0]));
   KJ_PUSH(s->arena, &values, value);
   for (size_t i = 2; i < o->values.count; i++) KJ_PUSH(s->arena, &values, convert_lane(s, o, i));
-  return apply(s, o, values, value->type);
+  return kt_new_builtin_of(s, o, values, value->type);
 }
 
 static kt_expr *apply_vote(kt_scope *s, const kt_operands *o, kjit_type type)
@@ -132,7 +125,7 @@ static kt_expr *apply_vote(kt_scope *s, const kt_operands *o, kjit_type type)
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, convert_mask(s, o->values.items[0]));
   KJ_PUSH(s->arena, &values, convert_predicate(s, o->values.items[1]));
-  return apply(s, o, values, type);
+  return kt_new_builtin_of(s, o, values, type);
 }
 
 kt_expr *kt_rule_vote(kt_scope *s, const kt_operands *o) { return apply_vote(s, o, KJIT_BOOL); }
@@ -150,7 +143,7 @@ kt_expr *kt_rule_elect(kt_scope *s, const kt_operands *o)
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, convert_mask(s, o->values.items[0]));
   if (s->instance) s->instance->uses_positions = true;
-  return apply(s, o, values, KJIT_BOOL);
+  return kt_new_builtin_of(s, o, values, KJIT_BOOL);
 }
 
 static kt_expr *apply_exchange(kt_scope *s, const kt_operands *o, kt_expr *value, kjit_type type)
@@ -158,7 +151,7 @@ static kt_expr *apply_exchange(kt_scope *s, const kt_operands *o, kt_expr *value
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, convert_mask(s, o->values.items[0]));
   KJ_PUSH(s->arena, &values, value);
-  return apply(s, o, values, type);
+  return kt_new_builtin_of(s, o, values, type);
 }
 
 kt_expr *kt_rule_match_any(kt_scope *s, const kt_operands *o)
@@ -253,7 +246,7 @@ static kt_expr *apply_atomic(kt_scope *s, const kt_operands *o, atomic_types typ
     KJ_PUSH(s->arena, &values,
             kt_convert_stored(s, o->values.items[i], place->type, "the place",
                               o->values.items[i]->location));
-  kt_expr *expr = apply(s, o, values, has_result ? place->type : KJIT_VOID);
+  kt_expr *expr = kt_new_builtin_of(s, o, values, has_result ? place->type : KJIT_VOID);
   expr->x = place->array;
   expr->indices = place->indices;
   expr->dimension = take_order(s, o, count, has_result);
@@ -291,13 +284,6 @@ kt_expr *kt_take_integer(kt_scope *s, const kt_operands *o, kt_expr *value, kjit
   return kt_convert(s, value, type, value->location);
 }
 
-static kt_expr *apply_group_rule(kt_scope *s, const kt_operands *o, kt_exprs values, kjit_type type)
-{
-  kt_operands typed = *o;
-  typed.values = values;
-  return kt_new_builtin(s, &typed, type);
-}
-
 /* ---- named barriers ---- */
 
 kt_expr *kt_rule_named_barrier(kt_scope *s, const kt_operands *o)
@@ -317,7 +303,7 @@ kt_expr *kt_rule_named_barrier(kt_scope *s, const kt_operands *o)
             MOST, kt_integer_text(s->arena, count->integer));
   KJ_PUSH(s->arena, &values, id);
   KJ_PUSH(s->arena, &values, count);
-  return apply_group_rule(s, o, values, KJIT_VOID);
+  return kt_new_builtin_of(s, o, values, KJIT_VOID);
 }
 
 /* ---- places in shared memory ---- */
@@ -427,7 +413,7 @@ kt_expr *kt_rule_mbarrier(kt_scope *s, const kt_operands *o)
                     is_counted ? "`mbarrier_arrive` with a count"
                                : "arriving at another block's barrier",
                     o->location, 90, 0, 80);
-  kt_expr *expr = apply_group_rule(s, o, values, is_other ? KJIT_VOID : op->result);
+  kt_expr *expr = kt_new_builtin_of(s, o, values, is_other ? KJIT_VOID : op->result);
   expr->dimension = is_other;
   return expr;
 }
@@ -436,7 +422,7 @@ kt_expr *kt_rule_pending_count(kt_scope *s, const kt_operands *o)
 {
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, kt_take_integer(s, o, o->values.items[0], KJIT_U64));
-  return apply_group_rule(s, o, values, KJIT_I32);
+  return kt_new_builtin_of(s, o, values, KJIT_I32);
 }
 
 /* ---- clusters ---- */
@@ -459,5 +445,5 @@ kt_expr *kt_rule_map_shared_rank(kt_scope *s, const kt_operands *o)
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, array);
   KJ_PUSH(s->arena, &values, kt_take_integer(s, o, o->values.items[1], KJIT_U32));
-  return apply_group_rule(s, o, values, type);
+  return kt_new_builtin_of(s, o, values, type);
 }
