@@ -168,7 +168,8 @@ static void copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to)
   if (to->status == KJIT_OK) to->status = from->status;
 }
 
-static void remember_order(kjit_kernel *kernel, kjit_specialization *entry)
+/* False: out of memory. A sealed kernel knows only what is listed. */
+static bool remember_order(kjit_kernel *kernel, kjit_specialization *entry)
 {
   pthread_mutex_lock(&kernel->mutex);
   if (!entry->is_listed && kernel->order_count == kernel->order_capacity) {
@@ -183,7 +184,9 @@ static void remember_order(kjit_kernel *kernel, kjit_specialization *entry)
     kernel->order[kernel->order_count++] = entry;
     entry->is_listed = true;
   }
+  bool is_listed = entry->is_listed;
   pthread_mutex_unlock(&kernel->mutex);
+  return is_listed;
 }
 
 /* No lock is held while compiling. */
@@ -198,7 +201,10 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagn
                               memory_order_relaxed);
   if (status == KJIT_OK && is_compiled)
     atomic_fetch_add_explicit(&counters->compilations, 1, memory_order_relaxed);
-  if (status == KJIT_OK) remember_order(call->kernel, entry);
+  if (status == KJIT_OK && !remember_order(call->kernel, entry)) {
+    status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+    kj_unload_code(entry);
+  }
   pthread_mutex_lock(&entry->mutex);
   if (status != KJIT_OK) copy_diagnostics(diagnostics, &entry->failure);
   else entry->is_hopeless = false;

@@ -45,7 +45,7 @@ static kj_annotation read_annotation(const ki_decl *decl, const ki_types *types)
   return found;
 }
 
-static void bind_lets(kjit_kernel *kernel, const ki_stmts *body);
+static bool bind_lets(kjit_kernel *kernel, const ki_stmts *body);
 
 static void bind_let(kjit_kernel *kernel, const ki_stmt *stmt)
 {
@@ -58,27 +58,30 @@ static void bind_let(kjit_kernel *kernel, const ki_stmt *stmt)
   }
 }
 
-static void add_range(kjit_kernel *kernel, const ki_stmt *stmt)
+static bool add_range(kjit_kernel *kernel, const ki_stmt *stmt)
 {
   const ki_stmt **grown = realloc(kernel->ranges, (kernel->range_count + 1) * sizeof *grown);
-  if (!grown) return; /* the grid is then chosen from the others */
+  if (!grown) return false;
   kernel->ranges = grown;
   kernel->ranges[kernel->range_count++] = stmt;
+  return true;
 }
 
 /* Lets inside loops have a value that changes; evaluating them meets the loop's variable, which is
  * not known. */
-static void bind_stmt(kjit_kernel *kernel, const ki_stmt *stmt)
+static bool bind_stmt(kjit_kernel *kernel, const ki_stmt *stmt)
 {
   if (stmt->kind == KJ_STMT_DECLARE) bind_let(kernel, stmt);
-  if (stmt->kind == KJ_STMT_FOR && stmt->range == KJ_GRID_RANGE) add_range(kernel, stmt);
-  bind_lets(kernel, &stmt->body);
-  bind_lets(kernel, &stmt->otherwise);
+  bool is_range = stmt->kind == KJ_STMT_FOR && stmt->range == KJ_GRID_RANGE;
+  return (!is_range || add_range(kernel, stmt)) && bind_lets(kernel, &stmt->body) &&
+         bind_lets(kernel, &stmt->otherwise);
 }
 
-static void bind_lets(kjit_kernel *kernel, const ki_stmts *body)
+static bool bind_lets(kjit_kernel *kernel, const ki_stmts *body)
 {
-  for (size_t i = 0; i < body->count; i++) bind_stmt(kernel, body->items[i]);
+  for (size_t i = 0; i < body->count; i++)
+    if (!bind_stmt(kernel, body->items[i])) return false;
+  return true;
 }
 
 static bool is_let(const ki_stmt *stmt)
@@ -282,7 +285,7 @@ static bool describe_kernel(kjit_kernel *kernel)
   ki_find_accesses(kernel->module, function, accesses, accesses + function->params.count);
   describe_parameters(kernel, accesses, accesses + function->params.count);
   free(accesses);
-  bind_lets(kernel, &function->body);
+  if (!bind_lets(kernel, &function->body)) return false;
   kernel->block = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_BLOCK);
   kernel->grid = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_GRID);
   kernel->launch_bounds = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_LAUNCH_BOUNDS);
