@@ -104,7 +104,8 @@ typedef struct kjit_executor {
  * any thread, several at once, for GPUs only, with the stream (NULL: the default stream) in whose
  * order the memory may be used, and is free. allocate: at least size_bytes, aligned to 256; NULL
  * when there is none, which the call of kjit reports as DEVICE_MEMORY; it may be asked a second
- * time after kjit has given back memory that was only waiting. Neither may call a function of kjit
+ * time after kjit has given back memory that was only waiting. It is not asked for a stream that is
+ * being captured: that is MISUSE of who creates the array. Neither may call a function of kjit
  * that launches, allocates, releases or waits. Memory that is lost with its device
  * (kjit_reset_device) is released, too. Pinned, mapped, managed and shared arrays are the driver's
  * own. */

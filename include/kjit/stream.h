@@ -46,8 +46,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_default_stream(kjit_device *device, kji
 KJIT_API KJIT_CHECK kjit_status kjit_get_thread_stream(kjit_device *device, kjit_stream **stream);
 /* The CUstream; NULL for the default stream and on the CPU. */
 KJIT_API void *kjit_get_native_stream(const kjit_stream *stream);
-/* stream NULL is fine. Work that is queued is done. The stream goes when the arrays that were made
- * on it are released, too. */
+/* stream NULL is fine. Work that is queued is done. Arrays that were made on it go on in the order
+ * of the default stream; while streams of the device are captured the call waits for the stream. */
 KJIT_API void kjit_destroy_stream(kjit_stream *stream);
 /* Waits. Here errors of kernels arrive, as at kjit_synchronize_device; failures of kernels on the
  * device's other streams may be among them. */
@@ -95,7 +95,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_elapsed_time(kjit_event *first, kjit_ev
  * the host's to keep. What cannot be kept gives MISUSE or UNSUPPORTED, and the capture goes on
  * without it: host arrays of a launch on a GPU, copies through memory in between, and whatever
  * waits (kjit_synchronize_stream, kjit_synchronize_device, kjit_copy). What the host captures by
- * CUDA itself on a stream that it has wrapped is not known here: such a graph keeps neither code
+ * CUDA itself on a stream that it has wrapped is left alone, but such a graph keeps neither code
  * loaded nor arrays alive. Errors: MISUSE (it is capturing, or is one of the default streams),
  * DEVICE, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_begin_capture(kjit_stream *stream);
