@@ -64,7 +64,7 @@ static kjit_status wait_for_array(kjit_array *array, kj_diagnostics *diagnostics
   if (!kj_is_cuda(device)) return KJIT_OK;
   KJ_TRY(kj_check_captures(device, diagnostics));
   KJ_TRY(kj_synchronize(device, true, NULL, diagnostics));
-  kj_last_use uses;
+  kj_last_use uses = { 0 };
   kj_copy_uses(&uses, array->line.owners_use);
   return kj_wait_uses(device, &uses, diagnostics);
 }

@@ -34,7 +34,7 @@ void kj_add_use(kj_last_use *use, kj_stream_id stream)
 
 void kj_copy_uses(kj_last_use *to, const kj_last_use *from)
 {
-  for (uint32_t i = 0; i < KJ_MOST_USES; i++)
+  for (uint32_t i = 0; i < KJ_MOST_USES && read_use(from, i); i++)
     atomic_store_explicit(&to->streams[i], read_use(from, i), memory_order_relaxed);
 }
 

@@ -37,6 +37,7 @@ kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostic
 
 /* ---- sets of uses; by who owns the memory alone, but for kj_add_use ---- */
 
+/* to: empty, or the first of them. */
 void kj_copy_uses(kj_last_use *to, const kj_last_use *from);
 /* Whether there is none but that one; NONE: whether there is none. */
 bool kj_is_only_use(const kj_last_use *use, kj_stream_id stream);

@@ -418,7 +418,7 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
   /* What is captured runs later, beside what the stream has queued by now: only memory that nothing
    * uses will do. */
   bool is_captured = false;
-  if (id) KJ_TRY(kj_ask_capture(stream, diagnostics, &is_captured));
+  if (stream && id) KJ_TRY(kj_ask_capture(stream, diagnostics, &is_captured));
   uint32_t forgotten = atomic_load_explicit(&memory->forgotten, memory_order_relaxed);
   lock_pool(pool);
   pool->allocations++;
@@ -439,7 +439,7 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
   /* which names no thread's own stream when it is given memory back */
   (*block)->stream = is_hosts && id & KJ_STREAM_THREADS ? kj_id_of(NULL, device) : id;
   (*block)->forgotten = forgotten;
-  (*block)->use = (kj_last_use){ { id } };
+  (*block)->use.streams[0] = id; /* there is at most one, whose order the block was free in */
   return KJIT_OK;
 }
 

@@ -3,23 +3,15 @@
 
 #include "stream/stream.h"
 
+static bool is_queued(const kjit_device *device) { return device->operations->is_queued; }
+
 static void destroy_event(kj_object *object)
 {
   kjit_event *event = (kjit_event *)object;
-  if (event->native && !event->is_wrapped)
-    kj_release_native(object, object->device->driver->cuEventDestroy, event->native);
+  bool is_there = object->generation == atomic_load(&object->device->generation);
+  if (event->native && !event->is_wrapped && is_there)
+    object->device->operations->destroy_event(object->device, event->native);
   free(event);
-}
-
-static kjit_status make_native_event(kjit_device *device, kj_diagnostics *diagnostics,
-                                     void **native)
-{
-  enum { WITH_TIMING = 0 };
-  void *previous;
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = KJ_DRIVER(device, diagnostics, cuEventCreate, native, WITH_TIMING);
-  kj_leave_device(device, previous);
-  return status;
 }
 
 kjit_status kjit_create_event(kjit_device *device, kjit_event **event)
@@ -31,7 +23,8 @@ kjit_status kjit_create_event(kjit_device *device, kjit_event **event)
   kjit_event *made = calloc(1, sizeof *made);
   if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };
-  if (kj_is_cuda(device) && make_native_event(device, &diagnostics, &made->native) != KJIT_OK) {
+  if (is_queued(device) &&
+      device->operations->create_event(device, true, &diagnostics, &made->native) != KJIT_OK) {
     free(made);
     return ki_finish_call(device->context, &diagnostics);
   }
@@ -47,7 +40,7 @@ kjit_status kjit_wrap_event(kjit_device *device, void *native, kjit_event **even
   if (!event || !native)
     return ki_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_wrap_event: %s is NULL",
                         event ? "native" : "event");
-  if (!kj_is_cuda(device))
+  if (!is_queued(device))
     return ki_fail_call(device->context, KJIT_ERROR_UNSUPPORTED,
                         "kjit_wrap_event: the CPU has no events of a host");
   kjit_event *made = calloc(1, sizeof *made);
@@ -76,17 +69,12 @@ static kjit_status record(kjit_event *event, kjit_stream *stream, kj_diagnostics
 {
   kjit_device *device = event->object.device;
   KJ_TRY(kj_check_stream(device, stream, false, diagnostics));
-  if (!kj_is_cuda(device)) {
+  if (!is_queued(device)) {
     event->time_ns = kj_clock_ns();
     return KJIT_OK;
   }
   KJ_TRY(kj_check_object(&event->object, "event", diagnostics));
-  void *previous;
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status =
-    KJ_DRIVER(device, diagnostics, cuEventRecord, event->native, kj_native(stream));
-  kj_leave_device(device, previous);
-  return status;
+  return device->operations->record_event(device, event->native, kj_native(stream), diagnostics);
 }
 
 kjit_status kjit_record_event(kjit_event *event, kjit_stream *stream)
@@ -115,12 +103,8 @@ static kjit_status synchronize(kjit_event *event, kj_diagnostics *diagnostics)
 {
   kjit_device *device = event->object.device;
   KJ_TRY(check_event(event, true, diagnostics));
-  if (!kj_is_cuda(device)) return KJIT_OK;
-  void *previous;
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = KJ_DRIVER(device, diagnostics, cuEventSynchronize, event->native);
-  kj_leave_device(device, previous);
-  return status;
+  if (!is_queued(device)) return KJIT_OK;
+  return device->operations->synchronize_event(device, event->native, diagnostics);
 }
 
 kjit_status kjit_synchronize_event(kjit_event *event)
@@ -134,34 +118,21 @@ kjit_status kjit_synchronize_event(kjit_event *event)
 
 kjit_status kjit_query_event(kjit_event *event)
 {
-  enum { NOT_READY = 600 };
   if (!event) return KJIT_ERROR_MISUSE;
   kjit_device *device = event->object.device;
   if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
-  void *previous;
-  int result = 0;
   kjit_status status = check_event(event, true, &diagnostics);
-  if (status == KJIT_OK && kj_is_cuda(device) &&
-      kj_enter_device(device, &diagnostics, &previous) == KJIT_OK) {
-    result = device->driver->cuEventQuery(event->native);
-    if (result != NOT_READY)
-      (void)kj_check_driver(device->driver, device, result, "cuEventQuery", &diagnostics);
-    kj_leave_device(device, previous);
-  }
-  return result == NOT_READY ? KJIT_NOT_READY : ki_finish_call(device->context, &diagnostics);
+  if (status == KJIT_OK && is_queued(device))
+    status = device->operations->query_event(device, event->native, &diagnostics);
+  return status == KJIT_NOT_READY ? status : ki_finish_call(device->context, &diagnostics);
 }
 
 /* Only the context of the stream's own device need be current. */
 static kjit_status wait_native(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics)
 {
   kjit_device *device = stream ? stream->object.device : event->object.device;
-  void *previous;
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status =
-    KJ_DRIVER(device, diagnostics, cuStreamWaitEvent, kj_native(stream), event->native, 0);
-  kj_leave_device(device, previous);
-  return status;
+  return device->operations->wait_event(device, kj_native(stream), event->native, diagnostics);
 }
 
 /* What a stream of the CPU has to do is done. */
@@ -175,7 +146,7 @@ static kjit_status join_on_cpu(kjit_stream *stream, kjit_event *event, kj_diagno
 static kjit_status wait_event(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics)
 {
   kjit_device *device = stream ? stream->object.device : event->object.device;
-  bool are_gpus = kj_is_cuda(device) && kj_is_cuda(event->object.device);
+  bool are_gpus = is_queued(device) && is_queued(event->object.device);
   KJ_TRY(check_event(event, false, diagnostics));
   KJ_TRY(kj_check_stream(device, stream, false, diagnostics));
   if (!event->capture)
@@ -209,18 +180,12 @@ static kjit_status measure(kjit_event *first, kjit_event *last, kj_diagnostics *
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the first event was never recorded");
   KJ_TRY(check_event(first, true, diagnostics));
   KJ_TRY(synchronize(last, diagnostics));
-  if (!kj_is_cuda(device)) {
+  if (!is_queued(device)) {
     *time_ns = last->time_ns > first->time_ns ? last->time_ns - first->time_ns : 0;
     return KJIT_OK;
   }
-  float time_ms = 0;
-  void *previous;
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status =
-    KJ_DRIVER(device, diagnostics, cuEventElapsedTime, &time_ms, first->native, last->native);
-  kj_leave_device(device, previous);
-  if (status == KJIT_OK) *time_ns = time_ms > 0 ? (uint64_t)((double)time_ms * 1e6) : 0;
-  return status;
+  return device->operations->read_elapsed(device, first->native, last->native, diagnostics,
+                                          time_ns);
 }
 
 kjit_status kjit_get_elapsed_time(kjit_event *first, kjit_event *last, uint64_t *time_ns)
