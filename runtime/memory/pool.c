@@ -167,8 +167,8 @@ static bool has_own_stream(const kj_block *block)
 static bool order_uses(kj_block *block)
 {
   kjit_device *device = block->device;
-  if (kj_is_gone(block)) return true; /* and what used it, with it */
   if (is_uses_own(block) && has_own_stream(block)) return true;
+  if (kj_is_gone(block)) return true; /* and what used it, with it */
   if (!block->kind->is_in_order) return false;
   kj_diagnostics ignored = { 0 };
   kj_stream_id stream = block->stream;
