@@ -118,6 +118,11 @@ LLVMValueRef kl_build_convert(kl_lowering *l, kjit_type from, kjit_type to, LLVM
   bool is_from_float = kl_is_float_type(l, from), is_to_float = kl_is_float_type(l, to);
   if (from == KJIT_BOOL && !is_to_float)
     return LLVMBuildZExt(l->builder, value, kl_register_type(l, to), "");
+  /* 1 as bf16 are bits, not a float that is made shorter: driver 580 crashes at the difference of
+   * two bf16 that come of `selp.f32 1, 0` */
+  if (from == KJIT_BOOL && to == KJIT_BF16)
+    return LLVMBuildSelect(l->builder, value, LLVMConstInt(l->i16, 0x3f80, false),
+                           LLVMConstNull(l->i16), "");
   if (from == KJIT_BOOL)
     return kl_from_compute(l, to,
                            LLVMBuildUIToFP(l->builder, value,

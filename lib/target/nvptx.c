@@ -306,6 +306,83 @@ static void widen_negations(LLVMModuleRef module)
   LLVMDisposeBuilder(builder);
 }
 
+/* nvptx: numbers of clamps. ptxas 13.0 makes `max(min(x, 1), 0)` one instruction that saturates to
+ * [0, 1], which gives 0 of a NaN, where the minimum of a NaN and 1 is 1. The outer one becomes a
+ * comparison and a select; the conversion to an unsigned integer, whose code starts with a maximum
+ * with 0, too. */
+
+static bool is_constant(LLVMValueRef value, double number)
+{
+  LLVMBool loses;
+  return LLVMIsAConstantFP(value) && LLVMConstRealGetDouble(value, &loses) == number;
+}
+
+static bool is_call_of(LLVMValueRef value, const char *name)
+{
+  LLVMValueRef called = LLVMIsACallInst(value) ? LLVMGetCalledValue(value) : NULL;
+  if (!called || !LLVMGetIntrinsicID(called)) return false;
+  size_t length;
+  return strncmp(LLVMGetValueName2(called, &length), name, strlen(name)) == 0;
+}
+
+/* min(x, 1), as a call or as a select: at most 1, or a NaN. */
+static bool is_at_most_one(LLVMValueRef value)
+{
+  if (is_call_of(value, "llvm.minnum."))
+    return is_constant(LLVMGetOperand(value, 0), 1) || is_constant(LLVMGetOperand(value, 1), 1);
+  if (!LLVMIsASelectInst(value)) return false;
+  LLVMValueRef condition = LLVMGetOperand(value, 0), first = LLVMGetOperand(value, 1),
+               second = LLVMGetOperand(value, 2);
+  if (!LLVMIsAFCmpInst(condition) || !is_constant(LLVMGetOperand(condition, 1), 1)) return false;
+  LLVMValueRef x = LLVMGetOperand(condition, 0);
+  switch ((int)LLVMGetFCmpPredicate(condition)) {
+  case LLVMRealOLT:
+  case LLVMRealULT:
+  case LLVMRealOLE:
+  case LLVMRealULE: return first == x && is_constant(second, 1);
+  case LLVMRealOGT:
+  case LLVMRealUGT:
+  case LLVMRealOGE:
+  case LLVMRealUGE: return second == x && is_constant(first, 1);
+  default: return false;
+  }
+}
+
+/* The operand of max(m, 0) or of the conversion of m to an unsigned integer where m is at most 1;
+ * NULL: it is something else. */
+static LLVMValueRef find_clamped(LLVMValueRef i)
+{
+  if (is_call_of(i, "llvm.fptoui.sat."))
+    return is_at_most_one(LLVMGetOperand(i, 0)) ? LLVMGetOperand(i, 0) : NULL;
+  if (!is_call_of(i, "llvm.maxnum.")) return NULL;
+  for (unsigned side = 0; side < 2; side++)
+    if (is_constant(LLVMGetOperand(i, side), 0) && is_at_most_one(LLVMGetOperand(i, 1 - side)))
+      return LLVMGetOperand(i, 1 - side);
+  return NULL;
+}
+
+static void keep_numbers_of_clamps(LLVMModuleRef module)
+{
+  LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block;
+         block = LLVMGetNextBasicBlock(block))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(block), next; i; i = next) {
+        next = LLVMGetNextInstruction(i);
+        LLVMValueRef clamped = find_clamped(i);
+        if (!clamped) continue;
+        LLVMPositionBuilderBefore(b, i);
+        LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(clamped)),
+                     is_above = LLVMBuildFCmp(b, LLVMRealOGE, clamped, zero, ""),
+                     result = LLVMBuildSelect(b, is_above, clamped, zero, "");
+        if (LLVMTypeOf(i) != LLVMTypeOf(clamped))
+          result = LLVMBuildFPToUI(b, result, LLVMTypeOf(i), "");
+        LLVMReplaceAllUsesWith(i, result);
+        LLVMInstructionEraseFromParent(i);
+      }
+  LLVMDisposeBuilder(b);
+}
+
 /* ---- the state ---- */
 
 struct kg_nvptx {
@@ -397,6 +474,7 @@ static void optimize(kg_emission *e)
   kg_run_passes(e->c, e->module, e->machine->machine, pipeline, &e->errors);
   keep_signs_of_zeros(e->module);
   widen_negations(e->module);
+  keep_numbers_of_clamps(e->module);
 }
 
 /* codegen level 0, see above */

@@ -211,3 +211,17 @@ def _(r, rng):
     r.arrays_of(bits=np.zeros(len(x), np.uint16), bx=x)
     r.launch("low_bits", "2, 64", "bits", "bx")
     r.expect("bits", (np.floor(x).view(np.uint32) & 0xffff).astype(np.uint16))
+
+
+@row("clamps to [0, 1]: of a NaN the bound that is taken first")
+def _(r, rng):
+    for dtype in (np.float16, np.float32, np.float64):
+        k = np.dtype(dtype).name
+        x = np.concatenate([[np.nan, -np.nan, np.inf, -np.inf, -1, 0.25, 1, 2], rng.standard_normal(56)]).astype(dtype)
+        zeros = np.zeros(len(x), dtype)
+        r.arrays_of(**{"cx" + k: x, "ci" + k: zeros, "co" + k: zeros.copy(), "cw" + k: np.zeros(len(x), np.uint8)})
+        r.launch("clamps", "", "ci" + k, "co" + k, "cw" + k, "cx" + k)
+        low = np.where(np.isnan(x), dtype(1), np.minimum(x, dtype(1)))
+        r.expect("ci" + k, np.maximum(low, dtype(0)))
+        r.expect("co" + k, np.minimum(np.where(np.isnan(x), dtype(0), np.maximum(x, dtype(0))), dtype(1)))
+        r.expect("cw" + k, np.maximum(low, dtype(0)).astype(np.uint8))
