@@ -14,7 +14,8 @@ LINE = 64
 def trace(program):
     """The rows as the program names them, and for each the accesses of its last launch: (kind, address)."""
     with tempfile.NamedTemporaryFile("w+") as log:
-        result = subprocess.run(["valgrind", "--tool=lackey", "--trace-mem=yes", f"--log-file={log.name}", program], capture_output=True, text=True, check=True)
+        result = subprocess.run(["valgrind", "--tool=lackey", "--trace-mem=yes", f"--log-file={log.name}", program], capture_output=True, text=True, check=True,
+                                env={**os.environ, "OMP_NUM_THREADS": "1"})  # else threads that wait are counted
         names = [line.split() for line in result.stdout.splitlines()]
         marker, inside, found = int(names[0][3], 16), False, []
         for line in log:
