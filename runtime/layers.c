@@ -5,6 +5,7 @@
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
 #include "memory/pool.h"
+#include "report/report.h"
 #include "stream/stream.h"
 
 const kj_device_operations *const kj_device_kinds[] = { &kj_cuda_operations, &kj_cpu_operations,
@@ -13,6 +14,7 @@ const kj_device_operations *const kj_device_kinds[] = { &kj_cuda_operations, &kj
 const kj_layer kj_layers[] = {
   { .open_runtime = kj_open_order, .open_device = kj_open_memory },
   { .open_runtime = kj_open_captures },
-  { .open_runtime = kj_open_code },
+  { .open_device = kj_open_reports },
+  { .open_runtime = kj_open_code, .open_device = kj_open_unloading },
   { NULL, NULL },
 };

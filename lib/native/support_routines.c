@@ -35,11 +35,12 @@ void kn_print_line(kn_print_sink *sink, uint64_t header, uint64_t block, const u
     at[1] = header;
     if (count) memcpy(at + 2, values, count * sizeof *values);
     sink->count += count + 2;
-    if (sink->count >= LARGE) sink->deliver(sink);
   } else {
     sink->lost++;
   }
+  bool is_large = sink->count >= LARGE;
   pthread_mutex_unlock(&sink->mutex);
+  if (is_large) sink->deliver(sink);
 }
 
 /* ---- watch ---- */

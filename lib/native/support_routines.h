@@ -52,7 +52,7 @@ struct kn_print_sink {
   uint64_t *words;
   size_t count, capacity;
   uint64_t lost; /* lines for which there was no memory */
-  /* empties the sink; called when it is large, under the mutex */
+  /* may empty the sink; called when it is large, by any thread of the launch, without the mutex */
   void (*deliver)(kn_print_sink *sink);
 };
 

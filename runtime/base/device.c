@@ -36,9 +36,18 @@ void kj_relieve_device(kjit_device *device)
   }
 }
 
+void kj_deliver_lines(kjit_device *device)
+{
+  for (uint32_t i = 0; i < count_attachments(device); i++) {
+    kj_attachment *at = device->attachments[i];
+    if (at->class->deliver) at->class->deliver(at);
+  }
+}
+
 kjit_status kj_report_kernels(kjit_device *device, kj_diagnostics *diagnostics)
 {
   kjit_status status = KJIT_OK;
+  kj_deliver_lines(device);
   for (uint32_t i = 0; i < count_attachments(device); i++) {
     kj_attachment *at = device->attachments[i];
     kjit_status found = at->class->report ? at->class->report(at, diagnostics) : KJIT_OK;
@@ -130,7 +139,6 @@ kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
     kj_attachment *at = device->attachments[i];
     if (at->class->end_wait) at->class->end_wait(at, covered[i], status == KJIT_OK);
   }
-  kj_take_prints(device); /* after a fault too: lines show the way there */
   return status;
 }
 
@@ -150,11 +158,10 @@ kjit_status kjit_synchronize_device(kjit_device *device)
   if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!device->operations->is_queued) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
-  if (kj_check_captures(device, &diagnostics) == KJIT_OK &&
-      kj_synchronize(device, true, NULL, &diagnostics) == KJIT_OK) {
-    (void)kj_take_failures(device, &diagnostics);
-    (void)kj_report_kernels(device, &diagnostics);
-  }
+  kjit_status status = kj_check_captures(device, &diagnostics);
+  if (status == KJIT_OK) status = kj_synchronize(device, true, NULL, &diagnostics);
+  if (status == KJIT_OK) (void)kj_report_kernels(device, &diagnostics);
+  else kj_deliver_lines(device);
   return ki_finish_call(device->context, &diagnostics);
 }
 

@@ -60,6 +60,10 @@ typedef struct kj_device_code {
   kj_launch_mark *mark;
 } kj_device_code;
 
+/* The function of code that was unloaded: no launch may have it. */
+#define KJ_UNLOADED ((void *)(uintptr_t)0x6b6a676f6e652121) /* NOLINT(performance-no-int-to-ptr) \
+                                                             */
+
 /* PTX that is linked together, each with a 0 byte after it. */
 typedef struct kj_link_input {
   const char *name, *ptx;
@@ -222,7 +226,7 @@ typedef struct kj_device_operations {
                       kj_diagnostics *diagnostics, void **binary, size_t *binary_bytes);
   /* Of a variable of the module, for a kernel. */
   kjit_status (*find_variable)(kjit_device *device, const kj_device_code *loaded, const char *name,
-                               kj_diagnostics *diagnostics, uint64_t *address);
+                               kj_diagnostics *diagnostics, uint64_t *address, size_t *size_bytes);
   /* The stack of each thread is at least so large. */
   kjit_status (*provide_stack)(kjit_device *device, uint32_t bytes, kj_diagnostics *diagnostics);
   /* Blocks of so many threads that are resident on a multiprocessor at once. */
@@ -258,8 +262,9 @@ typedef struct kj_attachment_class {
   void (*end_wait)(kj_attachment *attachment, void *covered, bool is_done);
   /* The driver is out of memory: gives it what is kept. */
   void (*relieve)(kj_attachment *attachment);
-  /* A public call has waited for the device, or for a stream of it: what kernels have left for the
-   * host is reported. KERNEL where one has failed. */
+  /* A public call has waited for the device, or for a stream of it: calls the host back with what
+   * kernels have printed, and reports those that have failed (KERNEL). */
+  void (*deliver)(kj_attachment *attachment);
   kjit_status (*report)(kj_attachment *attachment, kj_diagnostics *diagnostics);
 } kj_attachment_class;
 
@@ -291,6 +296,9 @@ struct kjit_device {
   /* what is compiled for it, "sm_90a": 'a' where code may use what only this very architecture has,
    * else 0 */
   char code_target[20], suffix;
+  /* the newest PTX that its driver takes where that may be less than what the code needs, 78: PTX
+   * 7.8; 0: the compiler chooses */
+  uint32_t ptx_limit;
   void *shared;    /* of all devices of the kind; see operations->count */
   uint32_t number; /* of this object, from 1: no other one of the process has it */
   /* what every launch looks at */
@@ -306,8 +314,9 @@ struct kjit_device {
   _Atomic uint32_t attachment_count;
   _Atomic uint32_t captures;             /* under way on its streams: nothing can wait for it */
   struct kj_memory *memory;              /* memory/pool.h; NULL: its work is never queued */
+  kj_attachment *unloading;              /* code/evict.c; NULL: code goes at once */
   struct kj_failure_slot *failure_slots; /* of the loaded specializations whose threads may fail */
-  _Atomic(struct kj_prints *) prints;    /* of kernels that print; NULL: none was ever loaded */
+  struct kj_prints *prints;              /* report/print.c; NULL: kernels run in the call */
   uint32_t multiprocessor_threads;       /* resident at most */
   bool has_cooperative_launch, has_clusters;
   /* ordinals of devices of its kind whose memory its kernels reach, a bit for each up to 64 */
@@ -316,9 +325,6 @@ struct kjit_device {
   /* CUDA */
   int handle;
   void *primary; /* CUcontext, retained */
-  /* the newest PTX that the driver takes, 90: PTX 9.0; 0: newer than any known */
-  uint32_t ptx_limit;
-  struct kj_parked *parked; /* cuda/load.c, under mutex */
   /* CPU */
   uint32_t workers;
   _Atomic(void *) scratch[KJ_SCRATCH_SLOTS]; /* buffers that no launch uses */
@@ -338,7 +344,10 @@ void kj_lose_device(kjit_device *device, const char *text);
 /* Waits for a stream, or for the whole device with all that its attachments have to say of that. */
 kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
                            kj_diagnostics *diagnostics);
-/* Part of every public call that has waited: what kernels have left for the host. */
+/* Part of every public call that has waited, with no lock held. The host gets what kernels have
+ * printed; after a fault too, as lines show the way there. */
+void kj_deliver_lines(kjit_device *device);
+/* The same, and reports which kernels have failed: KERNEL, or OK where there are none. */
 kjit_status kj_report_kernels(kjit_device *device, kj_diagnostics *diagnostics);
 /* The driver has refused something for want of memory: all that is kept goes back to it, so that
  * asking once more is worth it. Not under any lock. */

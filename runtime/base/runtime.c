@@ -71,6 +71,8 @@ static void destroy_runtime(void *data)
   for (uint32_t i = 0; i < runtime->kind_count; i++) close_kind(&runtime->kinds[i]);
   destroy_attachments(runtime);
   pthread_mutex_destroy(&runtime->objects_mutex);
+  pthread_mutex_destroy(&runtime->print_mutex);
+  kj_free_buffer(&runtime->lines);
   free(runtime);
 }
 
@@ -90,6 +92,7 @@ static kj_runtime *make_runtime(kjit_context *context)
   if (!runtime) return NULL;
   runtime->context = context;
   pthread_mutex_init(&runtime->objects_mutex, NULL);
+  pthread_mutex_init(&runtime->print_mutex, NULL);
   while (kj_device_kinds[runtime->kind_count]) {
     runtime->kinds[runtime->kind_count].operations = kj_device_kinds[runtime->kind_count];
     runtime->kind_count++;

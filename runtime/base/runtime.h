@@ -14,17 +14,13 @@
 #include "support/host_process.h"
 
 typedef struct kj_background kj_background;
-typedef struct kj_disk kj_disk;     /* code/disk.h */
-typedef struct kj_prints kj_prints; /* report/print_ring.c */
+typedef struct kj_disk kj_disk; /* code/disk.h */
 
 /* ---- devices ---- */
 
 /* report/failure.c: reports the failures of kernels that the device has recorded since the last
  * call. KERNEL, or OK where there are none. */
 kjit_status kj_take_failures(kjit_device *device, kj_diagnostics *diagnostics);
-/* report/print_ring.c: delivers the lines that kernels have printed so far. Part of every wait
- * for the device. */
-void kj_take_prints(kjit_device *device);
 
 static inline bool kj_is_cuda(const kjit_device *device)
 {
@@ -183,6 +179,10 @@ struct kj_runtime {
   pthread_cond_t waits_changed;  /* a wait for a device has ended */
   struct kj_capture *captures;   /* under way */
   kj_attachment order_attachment, capture_attachment, code_attachment;
+  /* lines that kernels have printed and the host does not have yet; report/print.c */
+  pthread_mutex_t print_mutex;
+  kj_buffer lines;
+  bool is_delivering;
   kj_kind kinds[KJ_MOST_KINDS];
   uint32_t kind_count;
   /* ---- code/ ---- */

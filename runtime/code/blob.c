@@ -145,10 +145,11 @@ kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *
 {
   const kj_code *code = &specialization->code;
   if (!code->data) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  if (kj_is_cuda(specialization->device) && !is_elf(code->data, code->size_bytes)) {
+  kjit_device *device = specialization->device;
+  if (device->operations->link && !is_elf(code->data, code->size_bytes)) {
     /* one with PTX of the host has been linked already */
     kj_link_input input = { code->entry, code->data, code->size_bytes };
-    return kj_link_cuda(specialization->device, &input, 1, diagnostics, binary, size_bytes);
+    return device->operations->link(device, &input, 1, diagnostics, binary, size_bytes);
   }
   *binary = malloc(code->size_bytes + 1);
   if (!*binary) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");

@@ -143,6 +143,7 @@ void kj_free_specializations(kjit_kernel *kernel)
     kjit_specialization *entry = atomic_load(&table->slots[i]);
     if (entry) free_entry(entry);
   }
+  if (table && kernel->context->runtime) kj_unload_listed(kernel->context->runtime);
   while (table) {
     kj_table *previous = table->previous;
     free(table);

@@ -13,7 +13,7 @@ static void add_digest(kj_buffer *text, const char *what, kj_digest digest)
 
 static void add_target(kj_disk *disk, const kjit_device *device, kj_buffer *text)
 {
-  if (!kj_is_cuda(device)) {
+  if (!device->operations->takes_ptx) {
     kj_append_text(text, "target cpu\n");
     add_digest(text, "processor", disk->processor);
     return;
@@ -160,10 +160,10 @@ static void add_all(kj_disk *disk, const kj_call *call, const kj_signature *sign
                    KJIT_VERSION_PATCH);
   add_digest(text, "build", disk->build);
   add_target(disk, call->device, text);
-  kj_append_format(text, "ptx %u\nchecks %x\nkernel %s\n", kj_limit_ptx(call->device),
+  kj_append_format(text, "ptx %u\nchecks %x\nkernel %s\n", call->device->ptx_limit,
                    call->kernel->context->config.checks, kernel->name);
   add_signature(call, signature, r, text);
-  kj_add_extern_key(call->kernel->module, kj_is_cuda(call->device), text);
+  kj_add_extern_key(call->kernel->module, call->device->operations->takes_ptx, text);
   kj_append_text(text, "\n");
   ki_print_reachable(call->kernel->module, r->items, r->count, text);
 }

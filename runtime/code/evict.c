@@ -1,5 +1,5 @@
-/* Machine code is bounded: what was not launched for long is unloaded. Its specialization stays,
- * and loads the code again when a launch needs it.
+/* Unloading code, and the bound on it: what was not launched for long is unloaded. Its
+ * specialization stays, and loads the code again when a launch needs it.
  *
  * A launch holds its specialization without a lock (specialization.h): it adds to the slot of its
  * thread and then looks at the state. Eviction takes the state away, has the kernel make every
@@ -10,8 +10,175 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "code/specialization.h"
-#include "memory/pool.h"
+#include "report/report.h"
+#include "support/assert.h"
+
+/* ---- unloading ---- */
+
+/* Code that nobody launches any more, with what its threads still write: the record of a failure,
+ * lines of its own in the ring. Launches of it may be queued. Made before the code is loaded. */
+typedef struct kj_unloading {
+  struct kj_unloading *next;
+  uint32_t generation;   /* of the device */
+  void *module, *record; /* each may be NULL */
+  uint32_t print_source;
+} kj_unloading;
+
+/* A device's: what is to be unloaded after the next wait. */
+typedef struct unloading_list {
+  kj_attachment attachment;
+  kj_unloading *first; /* under the device's mutex */
+} unloading_list;
+
+static kj_unloading *take_all(unloading_list *list)
+{
+  kjit_device *device = list->attachment.device;
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
+  kj_unloading *taken = list->first;
+  list->first = NULL;
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
+  return taken;
+}
+
+static void add_to_list(unloading_list *list, kj_unloading *unloading)
+{
+  kjit_device *device = list->attachment.device;
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
+  unloading->next = list->first;
+  list->first = unloading;
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
+}
+
+/* What was listed before a wait began is what it covers; what is listed meanwhile may have launches
+ * that were queued after it began. */
+static void *begin_wait(kj_attachment *attachment)
+{
+  return take_all((unloading_list *)attachment);
+}
+
+static void unload(kjit_device *device, kj_unloading *unloading)
+{
+  /* else the driver has dropped it */
+  bool is_there = unloading->generation == atomic_load(&device->generation);
+  if (is_there && unloading->module) device->operations->unload(device, unloading->module);
+  if (is_there && unloading->record) device->operations->release_mapped(device, unloading->record);
+  kj_close_prints(device, unloading->print_source);
+  free(unloading);
+}
+
+static void end_wait(kj_attachment *attachment, void *covered, bool is_done)
+{
+  for (kj_unloading *at = covered, *next; at; at = next) {
+    next = at->next;
+    if (is_done) unload(attachment->device, at);
+    else add_to_list((unloading_list *)attachment, at);
+  }
+}
+
+bool kj_has_listed(kjit_device *device)
+{
+  const unloading_list *list = (const unloading_list *)device->unloading;
+  if (!list) return false;
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
+  bool has_some = list->first != NULL;
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
+  return has_some;
+}
+
+/* While a stream is captured nothing can be waited for. */
+static void unload_listed(kjit_device *device)
+{
+  kj_diagnostics ignored = { 0 };
+  if (kj_has_listed(device) && !kj_has_captures(device))
+    (void)kj_synchronize(device, true, NULL, &ignored);
+  kj_free_diagnostics(&ignored);
+}
+
+static void relieve(kj_attachment *attachment) { unload_listed(attachment->device); }
+
+/* What a device that is lost keeps goes with its context. */
+static void destroy_list(kj_attachment *attachment)
+{
+  unload_listed(attachment->device);
+  for (kj_unloading *at = take_all((unloading_list *)attachment), *next; at; at = next) {
+    next = at->next;
+    free(at);
+  }
+  attachment->device->unloading = NULL;
+  free(attachment);
+}
+
+kjit_status kj_open_unloading(kjit_device *device, kj_diagnostics *diagnostics)
+{
+  static const kj_attachment_class class = {
+    .destroy = destroy_list, .begin_wait = begin_wait, .end_wait = end_wait, .relieve = relieve
+  };
+  if (!device->operations->is_queued) return KJIT_OK;
+  unloading_list *list = calloc(1, sizeof *list);
+  if (!list) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  kj_attach_to_device(device, &list->attachment, &class);
+  device->unloading = &list->attachment;
+  return KJIT_OK;
+}
+
+void kj_unload_listed(kj_runtime *runtime)
+{
+  for (uint32_t i = 0; i < runtime->kind_count; i++) {
+    kj_kind *kind = &runtime->kinds[i];
+    bool is_open = atomic_load_explicit(&kind->is_open, memory_order_acquire);
+    for (uint32_t j = 0; is_open && j < kind->count; j++) {
+      kjit_device *device = atomic_load_explicit(&kind->devices[j], memory_order_acquire);
+      if (device) unload_listed(device);
+    }
+  }
+}
+
+kjit_status kj_expect_unloading(kjit_specialization *specialization, kj_diagnostics *diagnostics)
+{
+  if (specialization->unloading || !specialization->device->unloading) return KJIT_OK;
+  specialization->unloading = calloc(1, sizeof *specialization->unloading);
+  return specialization->unloading ? KJIT_OK
+                                   : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+}
+
+/* Where nothing is queued the code goes at once. */
+static void unload_machine_code(kjit_specialization *specialization, void *record)
+{
+  kjit_device *device = specialization->device;
+  kj_unloading *unloading = specialization->unloading;
+  kj_runtime *runtime = device->runtime;
+  void *module = specialization->cuda.module;
+  if (unloading) {
+    *unloading = (kj_unloading){ .generation = specialization->generation,
+                                 .module = module,
+                                 .record = record,
+                                 .print_source = specialization->print_source };
+    if (module || record) add_to_list((unloading_list *)device->unloading, unloading);
+    else free(unloading);
+  } else if (module) {
+    device->operations->unload(device, module);
+  }
+  if (specialization->loaded) runtime->interface->unload(runtime->compiler, specialization->loaded);
+  specialization->unloading = NULL;
+  specialization->failure_slot = NULL;
+  specialization->print_source = 0;
+  specialization->loaded = NULL;
+  specialization->cuda = (kj_device_code){ .function = KJ_UNLOADED };
+}
+
+void kj_unload_code(kjit_specialization *specialization)
+{
+  if (!specialization->device) return;
+  unload_machine_code(specialization,
+                      kj_close_failure_slot(specialization->device, specialization->failure_slot));
+  kj_free_code(&specialization->code);
+  atomic_store(&specialization->chosen_threads, 0);
+  atomic_store(&specialization->resident_blocks, 0);
+}
+
+/* ---- what is in use ---- */
 
 uint64_t kj_count_launches(const kjit_specialization *specialization)
 {
@@ -29,8 +196,11 @@ static bool is_held(kjit_specialization *specialization)
     ended += atomic_load(&specialization->holds[i].launched) +
              atomic_load(&specialization->holds[i].passed);
   for (uint32_t i = 0; i < KJ_SLOTS; i++) begun += atomic_load(&specialization->holds[i].begun);
+  KJ_ASSERT(begun >= ended);
   return begun != ended || atomic_load(&specialization->pins);
 }
+
+/* ---- the bound ---- */
 
 static uint64_t limit_of(const kj_runtime *runtime)
 {
@@ -44,7 +214,7 @@ static bool can_go(const kjit_specialization *specialization)
 {
   const kj_code *code = &specialization->code;
   if (kj_has_captures(specialization->device)) return false; /* unloading waits for the device */
-  return !(kj_is_cuda(specialization->device) && (code->failures || code->prints));
+  return !(specialization->device->operations->is_queued && (code->failures || code->prints));
 }
 
 /* False: the system has no such barrier, and nothing is ever unloaded. */
@@ -57,7 +227,7 @@ static bool pass_barrier(void)
 
 static bool try_unload(kjit_specialization *specialization)
 {
-  pthread_mutex_lock(&specialization->mutex);
+  kj_lock(&specialization->mutex, KJ_LOCK_SPECIALIZATION);
   bool goes = atomic_load(&specialization->state) == KJ_READY && can_go(specialization);
   if (goes) {
     atomic_store(&specialization->state, KJ_FAILED);
@@ -69,7 +239,7 @@ static bool try_unload(kjit_specialization *specialization)
     atomic_store(&specialization->has_tried_learning, false);
     kj_unload_code(specialization);
   }
-  pthread_mutex_unlock(&specialization->mutex);
+  kj_unlock(&specialization->mutex, KJ_LOCK_SPECIALIZATION);
   return goes;
 }
 
@@ -127,7 +297,7 @@ static void sweep(kj_runtime *runtime, const kjit_specialization *keep)
 void kj_note_loaded(kjit_specialization *specialization)
 {
   kj_runtime *runtime = specialization->device->runtime;
-  pthread_mutex_lock(&runtime->loaded_mutex);
+  kj_lock(&runtime->loaded_mutex, KJ_LOCK_LOADED);
   if (!specialization->code_bytes) {
     append(runtime, specialization);
     specialization->code_bytes = specialization->compiled_bytes;
@@ -135,19 +305,20 @@ void kj_note_loaded(kjit_specialization *specialization)
     runtime->loaded_bytes += specialization->code_bytes;
   }
   sweep(runtime, specialization);
-  pthread_mutex_unlock(&runtime->loaded_mutex);
+  kj_unlock(&runtime->loaded_mutex, KJ_LOCK_LOADED);
+  kj_unload_listed(runtime); /* which waits */
 }
 
 void kj_forget_loaded(kjit_specialization *specialization)
 {
   if (!specialization->device) return;
   kj_runtime *runtime = specialization->device->runtime;
-  pthread_mutex_lock(&runtime->loaded_mutex);
+  kj_lock(&runtime->loaded_mutex, KJ_LOCK_LOADED);
   kjit_specialization **at = &runtime->loaded;
   while (*at && *at != specialization) at = &(*at)->next_loaded;
   if (*at) {
     *at = specialization->next_loaded;
     runtime->loaded_bytes -= specialization->code_bytes;
   }
-  pthread_mutex_unlock(&runtime->loaded_mutex);
+  kj_unlock(&runtime->loaded_mutex, KJ_LOCK_LOADED);
 }

@@ -75,15 +75,15 @@ bool kj_has_extern_ptx(const kjit_module *module)
   return false;
 }
 
-void kj_add_extern_key(const kjit_module *module, bool is_cuda, kj_buffer *text)
+void kj_add_extern_key(const kjit_module *module, bool takes_ptx, kj_buffer *text)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
     const ki_bound_extern *bound = bound_of(module->decls.items[i]);
     if (!bound) continue;
-    if (is_cuda && bound->kind != KJ_CODE_NONE)
+    if (takes_ptx && bound->kind != KJ_CODE_NONE)
       kj_append_format(text, "extern %s %016llx%016llx\n", module->decls.items[i]->name,
                        (unsigned long long)bound->digest[1], (unsigned long long)bound->digest[0]);
-    else if (!is_cuda && bound->host_function)
+    else if (!takes_ptx && bound->host_function)
       kj_append_format(text, "extern %s of the host\n", module->decls.items[i]->name);
   }
 }

@@ -56,10 +56,10 @@ kjit_status kjit_copy_specialization_code(kjit_specialization *specialization, k
   if ((unsigned)stage >= KJIT_STAGE_COUNT)
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "kjit_copy_specialization_code: there is no stage %d", (int)stage);
-  bool is_cuda = kj_is_cuda(specialization->device);
-  if (!kj_has_stage(stage, is_cuda))
+  bool takes_ptx = specialization->device->operations->takes_ptx;
+  if (!kj_has_stage(stage, takes_ptx))
     return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED, "code for %s has no such stage: it has %s",
-                        specialization->device->info.target, kj_own_stages(is_cuda));
+                        specialization->device->info.target, kj_own_stages(takes_ptx));
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
   if (stage == KJIT_STAGE_CUBIN || stage == KJIT_STAGE_SASS) {
@@ -107,16 +107,14 @@ static kjit_status check_block(const kjit_specialization *specialization, const 
                                          "threads a block in z are" };
   const kjit_device_info *info = &specialization->device->info;
   const kj_cuda_function *function = &specialization->cuda;
-  bool is_cuda = kj_is_cuda(specialization->device);
   uint64_t threads = (uint64_t)block[0] * block[1] * block[2],
-           most =
-             is_cuda && function->max_threads ? function->max_threads : info->max_threads_per_block;
+           most = function->max_threads ? function->max_threads : info->max_threads_per_block;
   for (int i = 0; i < 3; i++)
     if (!block[i] || block[i] > info->max_block[i])
       return refuse(specialization, extents[i], block[i], info->max_block[i], diagnostics);
   if (threads > most)
     return refuse(specialization, "threads a block are", threads, most, diagnostics);
-  uint64_t memory = is_cuda ? function->max_dynamic_shared_bytes : info->max_shared_bytes;
+  uint64_t memory = function->max_dynamic_shared_bytes;
   return dynamic_shared_bytes > memory
            ? refuse(specialization, "bytes of dynamic shared memory a block are",
                     dynamic_shared_bytes, memory, diagnostics)
@@ -126,14 +124,15 @@ static kjit_status check_block(const kjit_specialization *specialization, const 
 static kjit_status choose_block(kjit_specialization *specialization, uint64_t dynamic_shared_bytes,
                                 kj_diagnostics *diagnostics, uint32_t block[3])
 {
-  enum { CPU_BLOCK = 256 };
   const uint32_t *compiled = specialization->compiled_for.block;
-  block[0] = CPU_BLOCK;
+  kjit_device *device = specialization->device;
   block[1] = block[2] = 1;
-  if (compiled[0]) memcpy(block, compiled, 3 * sizeof *block);
-  if (compiled[0] || !kj_is_cuda(specialization->device)) return KJIT_OK;
-  return kj_choose_threads(specialization->device, &specialization->cuda, dynamic_shared_bytes,
-                           specialization->device->info.max_threads_per_block, diagnostics, block);
+  if (compiled[0]) {
+    memcpy(block, compiled, 3 * sizeof *block);
+    return KJIT_OK;
+  }
+  return device->operations->choose_threads(device, &specialization->cuda, dynamic_shared_bytes,
+                                            device->info.max_threads_per_block, diagnostics, block);
 }
 
 static kjit_status fill_occupancy(kjit_specialization *specialization, const uint32_t *given,
@@ -149,11 +148,10 @@ static kjit_status fill_occupancy(kjit_specialization *specialization, const uin
   }
   KJ_TRY(check_block(specialization, found.block, dynamic_shared_bytes, diagnostics));
   uint32_t threads = found.block[0] * found.block[1] * found.block[2];
-  if (kj_is_cuda(device))
-    KJ_TRY(kj_count_resident(device, &specialization->cuda, threads, dynamic_shared_bytes,
-                             diagnostics, &found.blocks));
+  KJ_TRY(device->operations->count_resident(device, &specialization->cuda, threads,
+                                            dynamic_shared_bytes, diagnostics, &found.blocks));
   found.threads = found.blocks * threads;
-  found.max_threads = kj_is_cuda(device) ? device->multiprocessor_threads : threads;
+  found.max_threads = device->multiprocessor_threads ? device->multiprocessor_threads : threads;
   found.max_cooperative_blocks = (uint64_t)found.blocks * device->info.multiprocessor_count;
   *occupancy = found;
   return KJIT_OK;

@@ -3,9 +3,8 @@
 #define KJ_CODE_SPECIALIZATION_H
 
 #include "code/call.h"
-#include "cpu/object.h"
+#include "report/report.h"
 
-typedef struct kj_failure_slot kj_failure_slot;
 typedef enum kj_state { KJ_PENDING, KJ_READY, KJ_FAILED } kj_state;
 
 struct kjit_specialization {
@@ -24,11 +23,11 @@ struct kjit_specialization {
   uint32_t generation;
   kj_code code;
   kj_cuda_function cuda;
-  kj_failure_slot *failure_slot; /* GPU, with code.failures */
+  kj_failure_slot *failure_slot; /* where launches are queued, with code.failures */
   uint64_t failure_address;      /* of its record for the kernel */
-  kj_loaded *loaded;             /* by the compiler; or */
-  kj_image *image;               /* without it, from the disk cache */
-  kj_cpu_kernel run;
+  uint32_t print_source;         /* where launches are queued, with code.prints; 0: none */
+  kj_loaded *loaded;             /* an object by the compiler's loader */
+  struct kj_unloading *unloading; /* of code on a device where launches are queued */
   bool is_from_disk, is_imported;
   char *signature, *facts;
   uint64_t load_time_ns;
@@ -55,7 +54,7 @@ struct kjit_specialization {
 
 /* ---- holding: evict.c ----
  *
- * Code may be unloaded while its specialization lives on. Whoever uses code, cuda, run or learned
+ * Code may be unloaded while its specialization lives on. Whoever uses code, cuda or learned
  * holds the specialization meanwhile; a hold is one addition to a line that the thread has for
  * itself, and never waits. */
 
@@ -93,6 +92,18 @@ static inline bool kj_is_held_here(const kjit_specialization *specialization)
   const kj_hold_slot *slot = &specialization->holds[kj_slot()];
   return atomic_load(&slot->begun) != atomic_load(&slot->launched) + atomic_load(&slot->passed);
 }
+
+/* Code of a specialization that nobody holds goes. Where launches of it may still be queued it is
+ * listed, and unloaded after the next wait for the device that succeeds: see kj_unload_listed. */
+void kj_unload_code(kjit_specialization *specialization);
+/* Before code is loaded: what its end takes is there then, so that unloading cannot fail. */
+kjit_status kj_expect_unloading(kjit_specialization *specialization, kj_diagnostics *diagnostics);
+/* Waits for each device for which code is listed and of which no stream is captured. Under no
+ * lock. */
+void kj_unload_listed(kj_runtime *runtime);
+bool kj_has_listed(kjit_device *device);
+/* The layer's part of a device. */
+kjit_status kj_open_unloading(kjit_device *device, kj_diagnostics *diagnostics);
 
 uint64_t kj_count_launches(const kjit_specialization *specialization);
 /* The specialization has code now: unloads what was not used for long until the rest keeps to the
@@ -135,12 +146,7 @@ kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device 
  * for messages. */
 bool kj_has_stage(kjit_stage stage, bool is_gpu);
 const char *kj_own_stages(bool is_gpu);
-/* Of a specialization that nobody holds. */
-void kj_unload_code(kjit_specialization *specialization);
 void kj_free_texts(kjit_specialization *specialization);
-/* The newest PTX that the device's driver takes where that may be less than what the code needs,
- * else 0: the compiler chooses. */
-uint32_t kj_limit_ptx(const kjit_device *device);
 
 /* ahead.c: a signature on a device; not held. Its diagnostics are the caller's. */
 kjit_status kj_specialize_signature(kjit_kernel *kernel, kjit_device *device, const char *signature,
@@ -152,6 +158,14 @@ kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagn
  * SYNTAX, TYPE, NAME, ARGUMENT. */
 kjit_status kj_read_signature(kjit_kernel *kernel, const char *text, kj_argument *arguments,
                               kj_bound *bound, kj_diagnostics *diagnostics);
+/* A failed thread of its kernel, or of a func that the host called: KERNEL, with the place and the
+ * message. */
+kjit_status kj_report_failure(const kjit_specialization *specialization,
+                              const kj_failure_record *record, kj_diagnostics *diagnostics);
+kjit_status kj_report_function_failure(const kjit_kernel *kernel, const char *failures,
+                                       const kj_failure_record *record,
+                                       kj_diagnostics *diagnostics);
+
 /* The layer's part of a runtime. */
 kjit_status kj_open_code(kj_runtime *runtime, kj_diagnostics *diagnostics);
 

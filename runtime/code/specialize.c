@@ -6,8 +6,7 @@
 #include "code/blob.h"
 #include "code/disk.h"
 #include "code/key.h"
-#include "report/failure.h"
-#include "report/print.h"
+#include "report/report.h"
 
 /* ---- the signature ---- */
 
@@ -53,28 +52,18 @@ static char *print_signature(const kj_call *call)
 
 /* ---- compile and load ---- */
 
-uint32_t kj_limit_ptx(const kjit_device *device)
-{
-  /* a driver that knows a newer GPU knows the version that this GPU needs */
-  enum { ALWAYS_ENOUGH = 80 };
-  return kj_is_cuda(device) && device->ptx_limit && device->ptx_limit < ALWAYS_ENOUGH
-           ? device->ptx_limit
-           : 0;
-}
-
 kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device *device,
                                    const kj_signature *signature, kjit_stage stage)
 {
   const kjit_config *config = &kernel->context->config;
-  bool is_cuda = kj_is_cuda(device);
   return (kj_compile_request){
     .module = kernel->module,
     .kernel = kernel->function,
     .signature = signature,
-    .target = { .kind = is_cuda ? KJ_TARGET_NVPTX : KJ_TARGET_CPU,
+    .target = { .kind = device->operations->takes_ptx ? KJ_TARGET_NVPTX : KJ_TARGET_CPU,
                 .arch = device->info.compute_capability,
                 .suffix = device->suffix,
-                .ptx_version = kj_limit_ptx(device) },
+                .ptx_version = device->ptx_limit },
     .stage = stage,
     .checks = config->checks,
     .debug = config->debug,
@@ -86,35 +75,46 @@ static kjit_status run_compiler(kj_call *call, kjit_specialization *specializati
 {
   kj_compile_request request =
     kj_make_request(call->kernel, call->device, signature,
-                    kj_is_cuda(call->device) ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT);
+                    call->device->operations->takes_ptx ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT);
   kj_runtime *runtime = call->runtime;
   return runtime->interface->compile(runtime->compiler, &request, diagnostics,
                                      &specialization->code);
 }
 
-static kjit_status load_native(kj_call *call, kjit_specialization *specialization,
-                               kj_diagnostics *diagnostics)
+/* An object that was just compiled, by the compiler's loader, which knows its debug information. */
+static kjit_status load_compiled(kj_call *call, kjit_specialization *specialization,
+                                 const kj_outside *outside, kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = call->runtime;
-  kj_outside outside;
-  KJ_TRY(kj_list_outside(call->kernel->module, diagnostics, &outside));
-  kjit_status status =
-    runtime->interface->load(runtime->compiler, &specialization->code, &outside, diagnostics,
-                             &specialization->loaded, &specialization->run);
-  kj_free_outside(&outside);
-  return status;
+  kj_cpu_kernel kernel = NULL;
+  KJ_TRY(runtime->interface->load(runtime->compiler, &specialization->code, outside, diagnostics,
+                                  &specialization->loaded, &kernel));
+  specialization->cuda =
+    (kj_device_code){ .max_dynamic_shared_bytes = (uint32_t)call->device->info.max_shared_bytes };
+  memcpy(&specialization->cuda.function, &kernel, sizeof kernel);
+  return KJIT_OK;
 }
 
-static kjit_status load_code(kj_call *call, kjit_specialization *specialization,
+static kjit_status load_by_device(kj_call *call, kjit_specialization *specialization,
+                                  const kj_outside *outside, kj_diagnostics *diagnostics)
+{
+  return call->device->operations->load(call->device, &specialization->code,
+                                        call->kernel->function->decl->name, outside, diagnostics,
+                                        &specialization->cuda);
+}
+
+static kjit_status load_code(kj_call *call, kjit_specialization *specialization, bool is_compiled,
                              kj_diagnostics *diagnostics)
 {
-  kj_code *code = &specialization->code;
+  bool takes_ptx = call->device->operations->takes_ptx;
   uint64_t start = kj_clock_ns();
-  kjit_status status =
-    kj_is_cuda(call->device)
-      ? kj_load_cuda(call->device, code->data, code->entry, call->kernel->function->decl->name,
-                     diagnostics, &specialization->cuda)
-      : load_native(call, specialization, diagnostics);
+  kj_outside outside = { 0 };
+  KJ_TRY(kj_expect_unloading(specialization, diagnostics));
+  if (!takes_ptx) KJ_TRY(kj_list_outside(call->kernel->module, diagnostics, &outside));
+  kjit_status status = is_compiled && !takes_ptx
+                         ? load_compiled(call, specialization, &outside, diagnostics)
+                         : load_by_device(call, specialization, &outside, diagnostics);
+  kj_free_outside(&outside);
   specialization->load_time_ns = kj_clock_ns() - start;
   return status;
 }
@@ -122,32 +122,13 @@ static kjit_status load_code(kj_call *call, kjit_specialization *specialization,
 /* ---- the disk cache ---- */
 
 /* Code from the disk that cannot be loaded is a miss like any other. */
-static bool load_fetched(kj_call *call, kjit_specialization *specialization)
-{
-  const kj_code *code = &specialization->code;
-  const char *reason;
-  kj_outside outside = { 0 };
-  kj_diagnostics ignored = { 0 };
-  uint64_t start = kj_clock_ns();
-  bool is_loaded =
-    kj_is_cuda(call->device)
-      ? kj_load_cuda(call->device, code->data, code->entry, call->kernel->function->decl->name,
-                     &ignored, &specialization->cuda) == KJIT_OK
-      : kj_list_outside(call->kernel->module, &ignored, &outside) == KJIT_OK &&
-          kj_load_image(code->data, code->size_bytes, code->entry, &outside, &specialization->image,
-                        &specialization->run, &reason);
-  kj_free_outside(&outside);
-  specialization->load_time_ns = kj_clock_ns() - start;
-  kj_free_diagnostics(&ignored);
-  return is_loaded;
-}
-
 static bool keep_fetched(kj_call *call, kjit_specialization *specialization)
 {
-  if (load_fetched(call, specialization)) return true;
-  kj_free_code(&specialization->code);
-  specialization->code = (kj_code){ 0 };
-  return false;
+  kj_diagnostics ignored = { 0 };
+  bool is_loaded = load_code(call, specialization, false, &ignored) == KJIT_OK;
+  kj_free_diagnostics(&ignored);
+  if (!is_loaded) kj_free_code(&specialization->code);
+  return is_loaded;
 }
 
 static bool fetch(kj_call *call, kjit_specialization *specialization, const kj_disk_key *key)
@@ -166,7 +147,8 @@ static kjit_status link_inputs(kj_call *call, kj_code *code, kj_link_input *inpu
   size_t size_bytes;
   inputs[0] = (kj_link_input){ code->entry, code->data, code->size_bytes };
   size_t count = 1 + kj_list_extern_ptx(call->kernel->module, code->data, inputs + 1);
-  KJ_TRY(kj_link_cuda(call->device, inputs, count, diagnostics, &cubin, &size_bytes));
+  KJ_TRY(
+    call->device->operations->link(call->device, inputs, count, diagnostics, &cubin, &size_bytes));
   free(code->data);
   code->data = cubin;
   code->size_bytes = size_bytes;
@@ -194,20 +176,19 @@ static bool can_link(kj_call *call, kj_code *code)
   return is_linked;
 }
 
-/* An object that the cache's own loader does not take would be of no use to anybody. */
-static bool can_be_loaded(const kjit_module *module, const kj_code *code)
+/* An object that the device's own loader does not take would be of no use to anybody. */
+static bool can_be_loaded(kj_call *call, const kj_code *code)
 {
-  kj_image *image = NULL;
-  kj_cpu_kernel kernel;
+  kjit_device *device = call->device;
+  kj_device_code loaded;
   kj_outside outside = { 0 };
   kj_diagnostics ignored = { 0 };
-  const char *reason;
   bool is_loaded =
-    kj_list_outside(module, &ignored, &outside) == KJIT_OK &&
-    kj_load_image(code->data, code->size_bytes, code->entry, &outside, &image, &kernel, &reason);
+    kj_list_outside(call->kernel->module, &ignored, &outside) == KJIT_OK &&
+    device->operations->load(device, code, code->entry, &outside, &ignored, &loaded) == KJIT_OK;
   kj_free_outside(&outside);
   kj_free_diagnostics(&ignored);
-  if (is_loaded) kj_unload_image(image);
+  if (is_loaded) device->operations->unload(device, loaded.module);
   return is_loaded;
 }
 
@@ -219,14 +200,14 @@ static kjit_status compile_and_load(kj_call *call, kjit_specialization *speciali
   kj_code *code = &specialization->code;
   KJ_TRY(kj_get_compiler(runtime, diagnostics));
   KJ_TRY(run_compiler(call, specialization, signature, diagnostics));
-  bool is_cuda = kj_is_cuda(call->device), is_kept = key && runtime->disk &&
-                                                     kj_can_publish(runtime->disk) &&
-                                                     (key->has_sources || !code->failures);
-  if (is_cuda && kj_has_extern_ptx(call->kernel->module))
+  bool takes_ptx = call->device->operations->takes_ptx,
+       is_kept = key && runtime->disk && kj_can_publish(runtime->disk) &&
+                 (key->has_sources || !code->failures);
+  if (takes_ptx && kj_has_extern_ptx(call->kernel->module))
     KJ_TRY(link_code(call, code, diagnostics));
-  else if (is_kept && is_cuda) is_kept = can_link(call, code);
-  KJ_TRY(load_code(call, specialization, diagnostics));
-  if (is_kept && (is_cuda || can_be_loaded(call->kernel->module, code)))
+  else if (is_kept && takes_ptx) is_kept = can_link(call, code);
+  KJ_TRY(load_code(call, specialization, true, diagnostics));
+  if (is_kept && (takes_ptx || can_be_loaded(call, code)))
     kj_publish_entry(runtime->disk, key,
                      kj_identify_address((const void *)(uintptr_t)runtime->interface->compile),
                      code);
@@ -248,9 +229,7 @@ static void remark_spills(const kjit_specialization *specialization, kj_diagnost
 {
   const kj_cuda_function *function = &specialization->cuda;
   const kjit_kernel *kernel = specialization->kernel;
-  if (!kj_is_cuda(specialization->device) || specialization->code.uses_local ||
-      !function->local_bytes)
-    return;
+  if (specialization->code.uses_local || !function->local_bytes) return;
   kj_report(diagnostics, &kernel->module->sources, kernel->function->decl->location,
             KJIT_SEVERITY_REMARK, KJIT_OK,
             "kernel `%s` spills registers on %s: %u bytes a thread of local memory beside its %u "
@@ -297,6 +276,37 @@ static void remark_compiled(const kjit_specialization *specialization, kj_diagno
   remark_variant(specialization, diagnostics);
 }
 
+static kj_failing describe_failing(const kjit_kernel *kernel, const char *failures, bool is_func)
+{
+  return (kj_failing){ .is_func = is_func,
+                       .name = kernel->function->decl->name,
+                       .module = kernel->module,
+                       .failures = failures };
+}
+
+kjit_status kj_report_failure(const kjit_specialization *specialization,
+                              const kj_failure_record *record, kj_diagnostics *diagnostics)
+{
+  kj_failing failing =
+    describe_failing(specialization->kernel, specialization->code.failures, false);
+  return kj_report_record(&failing, record, diagnostics);
+}
+
+kjit_status kj_report_function_failure(const kjit_kernel *kernel, const char *failures,
+                                       const kj_failure_record *record, kj_diagnostics *diagnostics)
+{
+  kj_failing failing = describe_failing(kernel, failures, true);
+  return kj_report_record(&failing, record, diagnostics);
+}
+
+static kjit_status open_failures(kjit_specialization *specialization, kj_diagnostics *diagnostics)
+{
+  kj_failing failing =
+    describe_failing(specialization->kernel, specialization->code.failures, false);
+  return kj_open_failure_slot(specialization->device, &failing, diagnostics,
+                              &specialization->failure_slot, &specialization->failure_address);
+}
+
 static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
                              const kj_signature *signature, kj_diagnostics *diagnostics)
 {
@@ -321,12 +331,14 @@ static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
   kjit_status status = is_found ? KJIT_OK
                                 : compile_and_load(call, specialization, signature,
                                                    has_key ? &key : NULL, diagnostics);
-  if (status == KJIT_OK && specialization->code.failures && kj_is_cuda(call->device))
-    status = kj_open_failures(specialization, diagnostics);
-  if (status == KJIT_OK && specialization->code.stack_bytes && kj_is_cuda(call->device))
-    status = kj_provide_stack(call->device, specialization->code.stack_bytes, diagnostics);
-  if (status == KJIT_OK && specialization->code.prints && kj_is_cuda(call->device))
-    status = kj_open_prints(specialization, diagnostics);
+  const kj_device_operations *operations = call->device->operations;
+  if (status == KJIT_OK && specialization->code.failures && operations->is_queued)
+    status = open_failures(specialization, diagnostics);
+  if (status == KJIT_OK && specialization->code.stack_bytes)
+    status = operations->provide_stack(call->device, specialization->code.stack_bytes, diagnostics);
+  if (status == KJIT_OK && specialization->code.prints && operations->is_queued)
+    status = kj_open_prints(call->device, &specialization->cuda, specialization->code.prints,
+                            diagnostics, &specialization->print_source);
   if (status == KJIT_OK && !is_found) remark_compiled(specialization, diagnostics);
   kj_free_disk_key(&key);
   specialization->compiled_bytes =
@@ -381,7 +393,10 @@ kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,
     status = describe_call(call, diagnostics, &specialization->compiled_for);
   if (status == KJIT_OK)
     status = compile_signature(call, specialization, &specialization->compiled_for, diagnostics);
-  if (status != KJIT_OK) kj_unload_code(specialization);
+  if (status != KJIT_OK) {
+    kj_unload_code(specialization);
+    kj_unload_listed(call->runtime);
+  }
   return status;
 }
 
@@ -393,23 +408,4 @@ void kj_free_texts(kjit_specialization *specialization)
   free((void *)specialization->compiled_for.relations);
   specialization->signature = specialization->facts = NULL;
   specialization->compiled_for = (kj_signature){ 0 };
-}
-
-void kj_unload_code(kjit_specialization *specialization)
-{
-  if (!specialization->device) return;
-  kj_runtime *runtime = specialization->device->runtime;
-  if (specialization->cuda.module)
-    kj_unload_cuda(specialization->device, specialization->generation, &specialization->cuda);
-  kj_close_failures(specialization);
-  kj_close_prints(specialization);
-  if (specialization->loaded) runtime->interface->unload(runtime->compiler, specialization->loaded);
-  kj_unload_image(specialization->image);
-  specialization->loaded = NULL;
-  specialization->image = NULL;
-  specialization->run = NULL;
-  kj_free_code(&specialization->code);
-  specialization->code = (kj_code){ 0 };
-  atomic_store(&specialization->chosen_threads, 0);
-  atomic_store(&specialization->resident_blocks, 0);
 }

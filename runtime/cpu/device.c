@@ -365,11 +365,11 @@ static kjit_status load(kjit_device *device, const kj_code *code, const char *na
   kj_image *image = NULL;
   kj_cpu_kernel kernel = NULL;
   const char *reason = "";
-  (void)device;
   if (!kj_load_image(code->data, code->size_bytes, code->entry, outside, &image, &kernel, &reason))
     return kj_error(diagnostics, KJIT_ERROR_COMPILE,
                     "the machine code of kernel `%s` cannot be loaded: %s", name, reason);
-  *loaded = (kj_device_code){ .module = image };
+  *loaded = (kj_device_code){ .module = image,
+                              .max_dynamic_shared_bytes = (uint32_t)device->info.max_shared_bytes };
   memcpy(&loaded->function, &kernel, sizeof kernel);
   return KJIT_OK;
 }

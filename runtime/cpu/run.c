@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "native/support_routines.h"
+#include "support/assert.h"
 
 enum {
   CACHE_LINE = 64,
@@ -146,6 +147,7 @@ static bool is_done(const crew *crew)
 kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch,
                        kj_diagnostics *diagnostics)
 {
+  KJ_ASSERT(launch->kernel && (void *)(uintptr_t)launch->kernel != KJ_UNLOADED);
   const uint32_t *grid = launch->grid.grid;
   uint64_t total = (uint64_t)grid[0] * grid[1] * grid[2], scratch_bytes = launch->scratch_bytes;
   if (launch->parts != KJ_PARTS_NONE) {

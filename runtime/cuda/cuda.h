@@ -93,7 +93,8 @@ kjit_status kj_cuda_load(kjit_device *device, const kj_code *code, const char *n
                          kj_device_code *loaded);
 void kj_cuda_unload(kjit_device *device, void *module);
 kjit_status kj_cuda_find_variable(kjit_device *device, const kj_device_code *loaded,
-                                  const char *name, kj_diagnostics *diagnostics, uint64_t *address);
+                                  const char *name, kj_diagnostics *diagnostics, uint64_t *address,
+                                  size_t *size_bytes);
 kjit_status kj_cuda_launch_code(kjit_device *device, const kj_device_code *loaded,
                                 const kj_code *code, const kj_device_launch *launch,
                                 kj_diagnostics *diagnostics);

@@ -25,7 +25,7 @@ void kj_leave_device(kjit_device *device, void *previous)
 
 /* Code for a device in hand may use what only its own architecture has (wgmma), where the driver
  * knows it. */
-static char exact_suffix(const kjit_device *device)
+static char exact_suffix(const kjit_device *device, uint32_t newest_ptx)
 {
   static const struct {
     uint32_t arch, ptx;
@@ -33,13 +33,15 @@ static char exact_suffix(const kjit_device *device)
                { 110, 90 }, { 120, 87 }, { 121, 88 } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].arch == device->info.compute_capability &&
-        (!device->ptx_limit || rows[i].ptx <= device->ptx_limit))
+        (!newest_ptx || rows[i].ptx <= newest_ptx))
       return 'a';
   return 0;
 }
 
 static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
 {
+  /* a driver that knows a newer GPU knows the version of PTX that this GPU needs */
+  enum { ALWAYS_ENOUGH = 80 };
   int major = 0, minor = 0, multiprocessors = 0, threads = 0, block[3], grid[3], shared = 0,
       resident = 0, cooperative = 0, clusters = 0;
   /* a driver without knows no clusters either */
@@ -86,7 +88,9 @@ static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
   device->has_clusters = clusters && has_attributes;
   info->driver_version = device->driver->version;
   snprintf(device->target, sizeof device->target, "sm_%u", info->compute_capability);
-  device->suffix = exact_suffix(device);
+  uint32_t newest_ptx = kj_ptx_limit(device->driver->version);
+  device->suffix = exact_suffix(device, newest_ptx);
+  device->ptx_limit = newest_ptx < ALWAYS_ENOUGH ? newest_ptx : 0;
   snprintf(device->code_target, sizeof device->code_target, "%s%s", device->target,
            device->suffix ? "a" : "");
   return KJIT_OK;
@@ -95,7 +99,6 @@ static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
 static kjit_status open_device(kjit_device *device, kj_diagnostics *diagnostics)
 {
   device->driver = device->shared;
-  device->ptx_limit = kj_ptx_limit(device->driver->version);
   KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGet, &device->handle, device->info.ordinal));
   KJ_TRY(read_info(device, diagnostics));
   return KJ_DRIVER(device, diagnostics, cuDevicePrimaryCtxRetain, &device->primary, device->handle);
@@ -103,7 +106,6 @@ static kjit_status open_device(kjit_device *device, kj_diagnostics *diagnostics)
 
 static void close_device(kjit_device *device)
 {
-  kj_unload_parked(device);
   if (device->primary) device->driver->cuDevicePrimaryCtxRelease(device->handle);
 }
 

@@ -137,12 +137,6 @@ kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *ent
  * driver's log; DEVICE. */
 kjit_status kj_link_cuda(kjit_device *device, const kj_link_input *inputs, size_t count,
                          kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes);
-void kj_unload_cuda(kjit_device *device, uint32_t generation, kj_cuda_function *function);
-/* Host memory that the code wrote, after it was unloaded. */
-void kj_free_pinned_of_code(kjit_device *device, uint32_t generation, void *pinned);
-/* What these two could not give back because a stream was captured; before the device is closed. */
-void kj_unload_parked(kjit_device *device);
-
 typedef kj_device_launch kj_cuda_launch;
 /* Any context may be current; asks the driver for it only when it refuses the launch. */
 kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function,

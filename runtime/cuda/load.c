@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cuda/cuda.h"
+#include "support/assert.h"
 
 enum { LOG_BYTES = 16384 };
 
@@ -139,23 +140,16 @@ kjit_status kj_cuda_load(kjit_device *device, const kj_code *code, const char *n
 }
 
 kjit_status kj_cuda_find_variable(kjit_device *device, const kj_device_code *loaded,
-                                  const char *name, kj_diagnostics *diagnostics, uint64_t *address)
+                                  const char *name, kj_diagnostics *diagnostics, uint64_t *address,
+                                  size_t *size_bytes)
 {
-  size_t size_bytes = 0;
   kjit_status status;
-  KJ_CALL_IN(status, device, diagnostics, cuModuleGetGlobal, address, &size_bytes, loaded->module,
+  KJ_CALL_IN(status, device, diagnostics, cuModuleGetGlobal, address, size_bytes, loaded->module,
              name);
   return status;
 }
 
 /* ---- unloading ---- */
-
-/* Code that was unloaded, or pinned memory that only such code writes, to be given back. */
-typedef struct kj_parked {
-  struct kj_parked *next;
-  void *module, *pinned; /* one of them */
-  uint32_t generation;   /* of the device */
-} kj_parked;
 
 void kj_cuda_unload(kjit_device *device, void *module)
 {
@@ -164,104 +158,6 @@ void kj_cuda_unload(kjit_device *device, void *module)
   KJ_CALL_IN(status, device, &ignored, cuModuleUnload, module);
   (void)status;
   kj_free_diagnostics(&ignored);
-}
-
-static void add_parked(kjit_device *device, kj_parked *first)
-{
-  kj_parked *last = first;
-  if (!first) return;
-  while (last->next) last = last->next;
-  pthread_mutex_lock(&device->mutex);
-  last->next = device->parked;
-  device->parked = first;
-  pthread_mutex_unlock(&device->mutex);
-}
-
-/* While a stream is captured nothing can be waited for: what launches may still use is given back
- * with the next module, or when the device is closed. Where memory is short it stays. */
-static void park(kjit_device *device, void *module, void *pinned)
-{
-  kj_parked *parked = malloc(sizeof *parked);
-  if (!parked) return;
-  *parked = (kj_parked){ .module = module,
-                         .pinned = pinned,
-                         .generation = atomic_load(&device->generation) };
-  add_parked(device, parked);
-}
-
-static kj_parked *take_parked(kjit_device *device)
-{
-  pthread_mutex_lock(&device->mutex);
-  kj_parked *parked = device->parked;
-  device->parked = NULL;
-  pthread_mutex_unlock(&device->mutex);
-  return parked;
-}
-
-/* is_usable: the device's context is current, and nothing that is queued uses them. */
-static void unload_parked(kjit_device *device, kj_parked *parked, bool is_usable)
-{
-  while (parked) {
-    kj_parked *next = parked->next;
-    /* else the driver has dropped it */
-    bool is_there = is_usable && parked->generation == atomic_load(&device->generation);
-    if (is_there && parked->module) device->driver->cuModuleUnload(parked->module);
-    if (is_there && parked->pinned) device->driver->cuMemFreeHost(parked->pinned);
-    free(parked);
-    parked = next;
-  }
-}
-
-/* What is parked is taken before the wait that covers it: another thread may park what is launched
- * after that. Without a wait all of it stays. */
-static void unload_now(kjit_device *device, void *module)
-{
-  kj_diagnostics ignored = { 0 };
-  void *previous;
-  kj_parked *parked = take_parked(device);
-  bool is_entered = kj_enter_device(device, &ignored, &previous) == KJIT_OK,
-       has_waited = is_entered && KJ_DRIVER(device, &ignored, cuCtxSynchronize) == KJIT_OK;
-  if (has_waited) {
-    if (module) device->driver->cuModuleUnload(module);
-    unload_parked(device, parked, true);
-  } else {
-    add_parked(device, parked);
-    if (module) park(device, module, NULL);
-  }
-  if (is_entered) kj_leave_device(device, previous);
-  kj_free_diagnostics(&ignored);
-}
-
-/* Launches of the function may still be queued: they are waited for. On a device that is lost or
- * was reset since, the driver has dropped the module itself. */
-void kj_unload_cuda(kjit_device *device, uint32_t generation, kj_cuda_function *function)
-{
-  void *module = function->module;
-  *function = (kj_cuda_function){ 0 };
-  if (!module || generation != atomic_load(&device->generation)) return;
-  if (kj_has_captures(device)) park(device, module, NULL);
-  else unload_now(device, module);
-}
-
-void kj_free_pinned_of_code(kjit_device *device, uint32_t generation, void *pinned)
-{
-  kj_diagnostics ignored = { 0 };
-  void *previous;
-  if (generation != atomic_load(&device->generation)) return;
-  if (kj_has_captures(device)) {
-    park(device, NULL, pinned);
-  } else if (kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
-    device->driver->cuMemFreeHost(pinned);
-    kj_leave_device(device, previous);
-  }
-  kj_free_diagnostics(&ignored);
-}
-
-void kj_unload_parked(kjit_device *device)
-{
-  if (device->parked) unload_now(device, NULL);
-  unload_parked(device, take_parked(device),
-                false); /* what a device that is lost keeps goes with its context */
 }
 
 /* ---- launching ---- */
@@ -333,6 +229,7 @@ kjit_status kj_retry_launch(kjit_device *device, const kj_cuda_function *functio
 kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function,
                            const kj_cuda_launch *launch, kj_diagnostics *diagnostics)
 {
+  KJ_ASSERT(function->function != KJ_UNLOADED);
   kj_mark_launch(device, function->mark, launch->stream);
   int result = launch_once(device, function, launch);
   return result ? kj_retry_launch(device, function, launch, result, diagnostics) : KJIT_OK;

@@ -10,7 +10,7 @@
 
 #include "code/specialization.h"
 #include "launch/bind.h"
-#include "report/failure.h"
+#include "report/report.h"
 
 struct kj_function_code {
   kj_function_code *next;

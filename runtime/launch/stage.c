@@ -284,7 +284,7 @@ kjit_status kj_stage_out(kj_call *call, void *stream, kj_staging *staging,
       KJ_TRY(put_back(call, bound, pinned_place(staging, offset_of(staging, bound, bound->low)),
                       diagnostics));
   }
-  return kj_take_failures(call->device, diagnostics);
+  return kj_report_kernels(call->device, diagnostics);
 }
 
 /* After a failure halfway the copies that are queued are waited for: they use memory of the host.

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "launch/shape.h"
-#include "report/failure.h"
-#include "report/print.h"
+#include "report/report.h"
 #include "stream/stream.h"
 
 /* ---- parameters ---- */
@@ -206,9 +205,7 @@ static kjit_status launch(const kj_call *call, const kjit_specialization *specia
     point_at_parameters(code, call->parameters, pointers);
     made.pointers = pointers;
   }
-  kj_device_code native = specialization->cuda;
-  if (specialization->run) memcpy(&native.function, &specialization->run, sizeof native.function);
-  return device->operations->launch(device, &native, code, &made, diagnostics);
+  return device->operations->launch(device, &specialization->cuda, code, &made, diagnostics);
 }
 
 /* What the kernel prints is delivered when it has run. */
@@ -217,7 +214,7 @@ static kjit_status launch_printing(const kj_call *call, const kjit_specializatio
 {
   kj_cpu_prints prints;
   uint64_t address = (uint64_t)(uintptr_t)&prints;
-  kj_begin_cpu_prints(&prints, call->kernel->context, &specialization->code);
+  kj_begin_cpu_prints(&prints, call->device->runtime, &specialization->code);
   memcpy(call->parameters + specialization->code.print_offset, &address, sizeof address);
   kjit_status status = launch(call, specialization, diagnostics);
   kj_end_cpu_prints(&prints);

@@ -506,6 +506,7 @@ static kjit_status run_copy(kjit_context *context, const kjit_arg *destination,
   kj_waited waited;
   copy_job job = { .context = context, .stream = stream, .is_async = is_async, .waited = &waited };
   kjit_status status = copy(&job, destination, source, &diagnostics);
+  if (job.device && !is_async) kj_deliver_lines(job.device);
   /* none: a kernel of the library has reported it */
   return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
 }

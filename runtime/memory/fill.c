@@ -225,6 +225,7 @@ kjit_status kjit_fill(kjit_context *context, const kjit_arg *destination, const 
   kj_diagnostics diagnostics = { 0 };
   fill_job job = { .context = context, .stream = stream };
   kjit_status status = fill(&job, destination, value, &diagnostics);
+  if (job.device) kj_deliver_lines(job.device);
   /* none: a kernel of the library has reported it */
   return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
 }

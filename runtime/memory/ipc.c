@@ -105,7 +105,9 @@ kjit_status kjit_export_array(kjit_array *array, kjit_array_handle *handle)
   if (!handle) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_export_array: handle is NULL");
   kj_diagnostics diagnostics = { 0 };
   contents c = { 0 };
-  if (export_array(array, &c, &diagnostics) == KJIT_OK) {
+  kjit_status status = export_array(array, &c, &diagnostics);
+  kj_deliver_lines(array->object.device);
+  if (status == KJIT_OK) {
     memset(handle, 0, sizeof *handle);
     memcpy(handle, &c, sizeof c);
   }

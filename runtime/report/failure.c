@@ -4,16 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/failure.h"
-#include "native/support_routines.h"
-
-/* The record of one specialization, in host memory that the GPU writes: reading it needs no call of
- * the driver. */
-struct kj_failure_slot {
-  kj_failure_slot *next;
-  kjit_specialization *specialization;
-  kj_failure_record *record;
-};
+#include "base/lock.h"
+#include "report/report.h"
 
 /* ---- the message ---- */
 
@@ -125,123 +117,93 @@ static void (*const say[])(kj_buffer *, const site *, const kj_failure_record *)
   [KJ_FAILURE_RACE] = say_race
 };
 
-kjit_status kj_report_failure(const kjit_specialization *specialization,
-                              const kj_failure_record *record, kj_diagnostics *diagnostics)
+/* "kernel `k`", "func `f`" */
+static const char *kind_of(const kj_failing *failing)
 {
-  const kjit_kernel *kernel = specialization->kernel;
-  const char *name = kernel->function->decl->name;
+  return failing->is_func ? "func" : "kernel";
+}
+
+kjit_status kj_report_record(const kj_failing *failing, const kj_failure_record *record,
+                             kj_diagnostics *diagnostics)
+{
   const uint32_t *block = record->block, *thread = record->thread;
   site site;
-  if (!find_site(specialization->code.failures, record->site, &site))
-    return kj_error(diagnostics, KJIT_ERROR_KERNEL,
-                    "kernel `%s` failed at a place that is not known", name);
+  if (!find_site(failing->failures, record->site, &site))
+    return kj_error(diagnostics, KJIT_ERROR_KERNEL, "%s `%s` failed at a place that is not known",
+                    kind_of(failing), failing->name);
   kj_buffer text = { 0 };
+  kj_append_format(&text, "%s `%s`", kind_of(failing), failing->name);
+  if (!failing->is_func)
+    kj_append_format(&text, ", block (%u, %u, %u), thread (%u, %u, %u)", block[0], block[1],
+                     block[2], thread[0], thread[1], thread[2]);
+  kj_append_text(&text, ": ");
   say[site.kind](&text, &site, record);
-  (void)kj_error_at(diagnostics, kernel->module, site.location, KJIT_ERROR_KERNEL,
-                    "kernel `%s`, block (%u, %u, %u), thread (%u, %u, %u): %s", name, block[0],
-                    block[1], block[2], thread[0], thread[1], thread[2],
-                    text.text ? text.text : "");
+  (void)kj_error_at(diagnostics, failing->module, site.location, KJIT_ERROR_KERNEL, "%s",
+                    text.text ? text.text : failing->name);
   kj_free_buffer(&text);
   return KJIT_ERROR_KERNEL;
 }
 
-kjit_status kj_report_function_failure(const kjit_kernel *kernel, const char *failures,
-                                       const kj_failure_record *record, kj_diagnostics *diagnostics)
-{
-  const char *name = kernel->function->decl->name;
-  site site;
-  if (!find_site(failures, record->site, &site))
-    return kj_error(diagnostics, KJIT_ERROR_KERNEL, "func `%s` failed at a place that is not known",
-                    name);
-  kj_buffer text = { 0 };
-  say[site.kind](&text, &site, record);
-  (void)kj_error_at(diagnostics, kernel->module, site.location, KJIT_ERROR_KERNEL, "func `%s`: %s",
-                    name, text.text ? text.text : "");
-  kj_free_buffer(&text);
-  return KJIT_ERROR_KERNEL;
-}
+/* ---- the records of a device ---- */
 
-/* ---- the records of a GPU ---- */
+/* In host memory that the device writes: reading it needs no call of the driver. */
+struct kj_failure_slot {
+  kj_failure_slot *next;
+  kj_failing failing;
+  kj_failure_record *record;
+  uint32_t generation; /* of the device */
+};
 
-static kjit_status allocate_record(kjit_device *device, kj_diagnostics *diagnostics,
-                                   kj_failure_slot *slot, uint64_t *address)
+kjit_status kj_open_failure_slot(kjit_device *device, const kj_failing *failing,
+                                 kj_diagnostics *diagnostics, kj_failure_slot **slot,
+                                 uint64_t *address)
 {
-  enum { PORTABLE = 1, MAPPED = 2 };
-  void *memory = NULL;
-  KJ_TRY(KJ_DRIVER(device, diagnostics, cuMemHostAlloc, &memory, sizeof *slot->record,
-                   PORTABLE | MAPPED));
+  void *record;
+  kj_failure_slot *made = calloc(1, sizeof *made);
+  if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   kjit_status status =
-    KJ_DRIVER(device, diagnostics, cuMemHostGetDevicePointer, address, memory, 0);
+    device->operations->map(device, sizeof *made->record, diagnostics, &record, address);
   if (status != KJIT_OK) {
-    device->driver->cuMemFreeHost(memory);
+    free(made);
     return status;
   }
-  slot->record = memset(memory, 0, sizeof *slot->record);
+  made->failing = *failing;
+  made->record = record;
+  made->generation = atomic_load(&device->generation);
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
+  kj_failure_slot **at = &device->failure_slots; /* reported in the order in which they came */
+  while (*at) at = &(*at)->next;
+  *at = made;
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
+  *slot = made;
   return KJIT_OK;
 }
 
-static void add_slot(kjit_device *device, kj_failure_slot *slot)
+void *kj_close_failure_slot(kjit_device *device, kj_failure_slot *slot)
 {
-  pthread_mutex_lock(&device->mutex);
-  kj_failure_slot **at = &device->failure_slots;
-  while (*at) at = &(*at)->next;
-  *at = slot;
-  pthread_mutex_unlock(&device->mutex);
-}
-
-static void remove_slot(kjit_device *device, kj_failure_slot *slot)
-{
-  pthread_mutex_lock(&device->mutex);
+  if (!slot) return NULL;
+  void *record = slot->record;
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
   kj_failure_slot **at = &device->failure_slots;
   while (*at && *at != slot) at = &(*at)->next;
   if (*at) *at = slot->next;
-  pthread_mutex_unlock(&device->mutex);
-}
-
-kjit_status kj_open_failures(kjit_specialization *specialization, kj_diagnostics *diagnostics)
-{
-  kjit_device *device = specialization->device;
-  void *previous;
-  kj_failure_slot *slot = calloc(1, sizeof *slot);
-  if (!slot) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  slot->specialization = specialization;
-  kjit_status status = kj_enter_device(device, diagnostics, &previous);
-  if (status == KJIT_OK) {
-    status = allocate_record(device, diagnostics, slot, &specialization->failure_address);
-    kj_leave_device(device, previous);
-  }
-  if (status != KJIT_OK) {
-    free(slot);
-    return status;
-  }
-  specialization->failure_slot = slot;
-  add_slot(device, slot);
-  return KJIT_OK;
-}
-
-void kj_close_failures(kjit_specialization *specialization)
-{
-  kjit_device *device = specialization->device;
-  kj_failure_slot *slot = specialization->failure_slot;
-  if (!slot) return;
-  remove_slot(device, slot);
-  kj_free_pinned_of_code(device, specialization->generation, slot->record);
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
   free(slot);
-  specialization->failure_slot = NULL;
+  return record;
 }
 
 kjit_status kj_take_failures(kjit_device *device, kj_diagnostics *diagnostics)
 {
   kjit_status status = KJIT_OK;
-  pthread_mutex_lock(&device->mutex);
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
   uint32_t generation = atomic_load(&device->generation);
   for (kj_failure_slot *slot = device->failure_slots; slot; slot = slot->next) {
-    if (slot->specialization->generation != generation) continue;
+    if (slot->generation != generation) continue;
     if (__atomic_load_n(&slot->record->state, __ATOMIC_ACQUIRE) != KJ_FAILURE_WRITTEN) continue;
     kj_failure_record record = *slot->record;
     __atomic_store_n(&slot->record->state, KJ_FAILURE_FREE, __ATOMIC_RELEASE);
-    status = kj_report_failure(slot->specialization, &record, diagnostics);
+    status = kj_report_record(&slot->failing, &record, diagnostics);
   }
-  pthread_mutex_unlock(&device->mutex);
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
   return status;
 }

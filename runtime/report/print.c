@@ -1,114 +1,62 @@
-/* Lines of kernels as text, their delivery, and the lines of a launch on the CPU. */
-#include "report/print.h"
-
+/* Lines that kernels print, on their way to the host: collected from a launch on the CPU, or read
+ * from the ring of a device in host memory that its kernels write (kn_print_ring), into one queue
+ * for a context. The host's function is called with no lock held, by a thread that is in a public
+ * call. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- values ---- */
+#include "base/lock.h"
+#include "report/report.h"
 
-enum { F16_PRECISION = 11, BF16_PRECISION = 8, F32_PRECISION = 24, F64_PRECISION = 53 };
+/* ---- the queue ---- */
 
-/* The word holds the bits of the type, and perhaps others above them. */
-static double float_of(kjit_type type, uint64_t word)
+/* Lines stay in order because one thread delivers at a time. Whoever comes meanwhile leaves its
+ * lines to that one and does not wait: it may hold a lock of the host's that on_print takes. */
+static void queue_lines(kj_runtime *runtime, kj_buffer *text)
 {
-  ki_value value;
-  (void)ki_decode_value(type, &word, &value);
-  return ki_number_of(value);
+  kj_lock(&runtime->print_mutex, KJ_LOCK_LINES);
+  if (text->length) kj_append(&runtime->lines, text->text, text->length);
+  kj_unlock(&runtime->print_mutex, KJ_LOCK_LINES);
+  kj_free_buffer(text);
 }
 
-static void append_number(kj_buffer *text, double value, int precision, bool is_part)
+static kj_buffer take_lines(kj_runtime *runtime, bool is_first)
 {
-  char number[KJ_NUMBER_BYTES];
-  kj_format_number(value, precision, is_part, number);
-  kj_append_text(text, number);
-}
-
-static void append_complex(kj_buffer *text, double real, double imaginary, int precision)
-{
-  kj_append_text(text, "(");
-  append_number(text, real, precision, true);
-  if (isnan(imaginary) || !signbit(imaginary)) kj_append_text(text, "+");
-  append_number(text, imaginary, precision, true);
-  kj_append_text(text, "j)");
-}
-
-/* How many words it took. */
-static uint32_t append_value(kj_buffer *text, char letter, const uint64_t *words)
-{
-  uint64_t word = words[0];
-  switch (letter) {
-  case 'b': kj_append_text(text, word ? "true" : "false"); return 1;
-  case 'i': kj_append_format(text, "%" PRId64, (int64_t)word); return 1;
-  case 'u': kj_append_format(text, "%" PRIu64, word); return 1;
-  case 'p': kj_append_format(text, "0x%" PRIx64, word); return 1;
-  case 'h': append_number(text, float_of(KJIT_F16, word), F16_PRECISION, false); return 1;
-  case 'y': append_number(text, float_of(KJIT_BF16, word), BF16_PRECISION, false); return 1;
-  case 'f': append_number(text, float_of(KJIT_F32, word), F32_PRECISION, false); return 1;
-  case 'd': append_number(text, float_of(KJIT_F64, word), F64_PRECISION, false); return 1;
-  case 'F':
-    append_complex(text, float_of(KJIT_F32, word), float_of(KJIT_F32, words[1]), F32_PRECISION);
-    return 2;
-  default:
-    append_complex(text, float_of(KJIT_F64, word), float_of(KJIT_F64, words[1]), F64_PRECISION);
-    return 2;
+  kj_buffer taken = { 0 };
+  kj_lock(&runtime->print_mutex, KJ_LOCK_LINES);
+  if (!is_first || !runtime->is_delivering) {
+    taken = runtime->lines;
+    runtime->lines = (kj_buffer){ 0 };
+    runtime->is_delivering = taken.length != 0;
   }
+  kj_unlock(&runtime->print_mutex, KJ_LOCK_LINES);
+  return taken;
 }
 
-/* ---- lines ---- */
-
-static const char *find_line(const char *prints, uint32_t site)
+static void deliver_lines(kj_runtime *runtime)
 {
-  for (; site && prints; site--) prints = (prints = strchr(prints, '\n')) ? prints + 1 : NULL;
-  return prints;
-}
-
-static uint32_t words_of(char letter) { return letter == 'F' || letter == 'D' ? 2 : 1; }
-
-void kj_format_line(const char *prints, uint64_t header, const uint64_t *values, kj_buffer *text)
-{
-  enum { ESCAPE = 1, VALUE = 2, SHIFT = 64 };
-  const char *at = find_line(prints, kn_print_site(header));
-  uint32_t left = kn_print_count(header);
-  for (; at && *at && *at != '\n'; at++) {
-    bool is_mark = (*at == ESCAPE || *at == VALUE) && at[1] && at[1] != '\n';
-    if (!is_mark) {
-      kj_append(text, at, 1);
-    } else if (*at++ == ESCAPE) {
-      kj_append_format(text, "%c", *at - SHIFT);
-    } else if (words_of(*at) <= left) {
-      uint32_t taken = append_value(text, *at, values);
-      values += taken;
-      left -= taken;
-    }
+  const kjit_config *config = &runtime->context->config;
+  kj_buffer text = take_lines(runtime, true);
+  while (text.length) {
+    kj_assert_no_locks();
+    if (config->on_print) config->on_print(config->user, text.text, text.length);
+    kj_free_buffer(&text);
+    text = take_lines(runtime, false);
   }
-  kj_append_text(text, "\n");
+  kj_free_buffer(&text);
 }
-
-/* ---- delivery ---- */
 
 static void warn_of_lost_lines(kjit_context *context, uint64_t lost, const char *where)
 {
   kj_diagnostics diagnostics = { 0 };
+  if (!lost) return;
   kj_report(&diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_WARNING, KJIT_OK,
             "%" PRIu64 " line%s that kernels printed on %s %s lost: there was no room; print less "
             "between two synchronizations, or set "
             "kjit_config.print_buffer_bytes",
             lost, lost == 1 ? "" : "s", where, lost == 1 ? "is" : "are");
   (void)ki_finish_call(context, &diagnostics);
-}
-
-void kj_deliver_prints(kjit_context *context, kj_buffer *text, uint64_t lost, const char *where)
-{
-  const kjit_config *config = &context->config;
-  if (text->length && config->on_print) {
-    pthread_mutex_lock(&context->print_mutex);
-    config->on_print(config->user, text->text, text->length);
-    pthread_mutex_unlock(&context->print_mutex);
-  }
-  kj_free_buffer(text);
-  if (lost) warn_of_lost_lines(context, lost, where);
 }
 
 /* ---- CPU ---- */
@@ -140,26 +88,282 @@ static void format_sorted(const kn_print_sink *sink, const char *prints, kj_buff
   free(lines);
 }
 
+/* Of a sink whose lines nobody adds to any more, or of one that is large: what is in it. */
+static kn_print_sink take_words(kn_print_sink *sink)
+{
+  pthread_mutex_lock(&sink->mutex);
+  kn_print_sink taken = { .words = sink->words, .count = sink->count, .lost = sink->lost };
+  sink->words = NULL;
+  sink->count = sink->capacity = sink->lost = 0;
+  pthread_mutex_unlock(&sink->mutex);
+  return taken;
+}
+
+/* Only the thread that launches is in a call of the host's: it may call back. Lines of the others
+ * stay until it prints, or the launch ends. */
 static void deliver_cpu(kn_print_sink *sink)
 {
   kj_cpu_prints *prints = (kj_cpu_prints *)sink;
   kj_buffer text = { 0 };
-  format_sorted(sink, prints->prints, &text);
-  kj_deliver_prints(prints->context, &text, sink->lost, "the CPU");
-  sink->count = 0;
-  sink->lost = 0;
+  if (!pthread_equal(pthread_self(), prints->launcher)) return;
+  kn_print_sink taken = take_words(sink);
+  format_sorted(&taken, prints->prints, &text);
+  free(taken.words);
+  queue_lines(prints->runtime, &text);
+  deliver_lines(prints->runtime);
+  warn_of_lost_lines(prints->runtime->context, taken.lost, "the CPU");
 }
 
-void kj_begin_cpu_prints(kj_cpu_prints *prints, kjit_context *context, const kj_code *code)
+void kj_begin_cpu_prints(kj_cpu_prints *prints, kj_runtime *runtime, const kj_code *code)
 {
-  *prints = (kj_cpu_prints){ .context = context, .prints = code->prints };
+  *prints =
+    (kj_cpu_prints){ .runtime = runtime, .prints = code->prints, .launcher = pthread_self() };
   prints->sink.deliver = deliver_cpu;
   pthread_mutex_init(&prints->sink.mutex, NULL);
 }
 
 void kj_end_cpu_prints(kj_cpu_prints *prints)
 {
-  if (prints->sink.count || prints->sink.lost) deliver_cpu(&prints->sink);
+  deliver_cpu(&prints->sink);
   pthread_mutex_destroy(&prints->sink.mutex);
-  free(prints->sink.words);
+}
+
+/* ---- the ring of a device ---- */
+
+/* The sources are loaded code that prints, by their numbers in headers, from 1: the templates of
+ * their lines. NULL: free. */
+typedef struct kj_prints {
+  kj_attachment attachment; /* to the device */
+  pthread_mutex_t mutex;
+  kn_print_ring *ring; /* NULL: none yet */
+  uint64_t address;
+  kj_allocation next; /* the counter in device memory */
+  uint64_t told;      /* lost lines that the host knows of */
+  uint32_t generation;
+  char **sources;
+  uint32_t count;
+} kj_prints;
+
+static uint64_t take_word(kn_print_ring *ring, uint64_t number)
+{
+  uint64_t *word = &ring->words[number & ring->mask], value = *word;
+  *word = 0;
+  return value;
+}
+
+/* The next line, if it is whole. A line whose source is not known is skipped. A header with more
+ * words than any line has is none that kjit's code wrote: where the next line starts nobody can say
+ * then, and reading stops there; what is printed from now on finds no room at some time, and is
+ * counted as lost. */
+static bool take_line(kj_prints *prints, kj_buffer *text)
+{
+  kn_print_ring *ring = prints->ring;
+  uint64_t read = ring->read, values[KJ_MOST_PRINT_WORDS];
+  uint64_t header = __atomic_load_n(&ring->words[read & ring->mask], __ATOMIC_ACQUIRE);
+  uint32_t count = kn_print_count(header), source = kn_print_source(header);
+  if (!header || count > KJ_MOST_PRINT_WORDS) return false;
+  for (uint32_t i = 0; i < count; i++) values[i] = take_word(ring, read + 1 + i);
+  (void)take_word(ring, read);
+  __atomic_store_n(&ring->read, read + 1 + count, __ATOMIC_RELEASE);
+  const char *from = source && source <= prints->count ? prints->sources[source - 1] : NULL;
+  if (from) kj_format_line(from, header, values, text);
+  return true;
+}
+
+static bool has_ring(const kj_prints *prints)
+{
+  const kjit_device *device = prints->attachment.device;
+  return prints->ring && prints->generation == atomic_load(&device->generation);
+}
+
+/* Under the mutex, so that lines come to the queue in order. Lines that are newly lost. */
+static uint64_t read_ring(kj_prints *prints)
+{
+  kj_buffer text = { 0 };
+  if (!has_ring(prints)) return 0;
+  while (take_line(prints, &text)) {}
+  uint64_t lost = __atomic_load_n(&prints->ring->lost, __ATOMIC_RELAXED),
+           news = lost - prints->told;
+  prints->told = lost;
+  queue_lines(prints->attachment.runtime, &text);
+  return news;
+}
+
+static void deliver(kj_attachment *attachment)
+{
+  kj_prints *prints = (kj_prints *)attachment;
+  char place[24];
+  kj_lock(&prints->mutex, KJ_LOCK_PRINTS);
+  uint64_t lost = read_ring(prints);
+  kj_unlock(&prints->mutex, KJ_LOCK_PRINTS);
+  deliver_lines(attachment->runtime);
+  warn_of_lost_lines(attachment->runtime->context, lost, kj_device_text(attachment->device, place));
+}
+
+/* At least room for some of the longest lines. */
+static size_t choose_size(const kjit_context *context)
+{
+  enum { DEFAULT_BYTES = 1 << 20, LEAST_BYTES = 1 << 14 };
+  const size_t most = (size_t)1 << 30;
+  size_t wanted = context->config.print_buffer_bytes ? (size_t)context->config.print_buffer_bytes
+                                                     : DEFAULT_BYTES,
+         size = LEAST_BYTES;
+  while (size < wanted && size < most) size *= 2;
+  return size;
+}
+
+/* Words of the host, which are there when it returns. */
+static kjit_status write_words(kjit_device *device, uint64_t address, const void *words,
+                               size_t size_bytes, kj_diagnostics *diagnostics)
+{
+  kj_transfer transfer = { .to = address,
+                           .from = (uint64_t)(uintptr_t)words,
+                           .from_host = true,
+                           .width_bytes = size_bytes,
+                           .rows = 1 };
+  KJ_TRY(device->operations->copy(device, &transfer, NULL, diagnostics));
+  return device->operations->synchronize(device, false, NULL, diagnostics);
+}
+
+static kjit_status make_counter(kjit_device *device, kj_diagnostics *diagnostics,
+                                kj_allocation *made)
+{
+  static const uint64_t zero;
+  char place[24];
+  kj_allocation counter = { .memory = KJIT_MEMORY_DEVICE, .size_bytes = sizeof zero };
+  kjit_status status = device->operations->allocate(device, &counter, diagnostics);
+  if (status == KJIT_ERROR_DEVICE_MEMORY && !diagnostics->count)
+    return kj_error(diagnostics, status, "out of memory on %s: %s cannot give %zu bytes",
+                    kj_device_text(device, place), counter.call, counter.size_bytes);
+  KJ_TRY(status);
+  status = write_words(device, counter.address, &zero, sizeof zero, diagnostics);
+  if (status != KJIT_OK) device->operations->release(device, &counter);
+  else *made = counter;
+  return status;
+}
+
+/* After a reset the driver has taken the old one back. */
+static kjit_status need_ring(kjit_device *device, kj_prints *prints, kj_diagnostics *diagnostics)
+{
+  size_t words = choose_size(device->context) / sizeof(uint64_t);
+  void *memory;
+  uint64_t address;
+  if (has_ring(prints)) return KJIT_OK;
+  KJ_TRY(device->operations->map(device, sizeof(kn_print_ring) + words * sizeof(uint64_t),
+                                 diagnostics, &memory, &address));
+  kjit_status status = make_counter(device, diagnostics, &prints->next);
+  if (status != KJIT_OK) {
+    device->operations->release_mapped(device, memory);
+    return status;
+  }
+  prints->ring = memory;
+  prints->ring->next = prints->next.address;
+  prints->ring->mask = words - 1;
+  prints->address = address;
+  prints->told = 0;
+  prints->generation = atomic_load(&device->generation);
+  return KJIT_OK;
+}
+
+/* The number of a new source; 0: out of memory. */
+static uint32_t add_source(kj_prints *prints, const char *lines)
+{
+  uint32_t i = 0;
+  while (i < prints->count && prints->sources[i]) i++;
+  if (i == prints->count) {
+    char **grown = realloc(prints->sources, (prints->count + 1) * sizeof *grown);
+    if (!grown) return 0;
+    prints->sources = grown;
+    prints->sources[prints->count++] = NULL;
+  }
+  prints->sources[i] = strdup(lines);
+  return prints->sources[i] ? i + 1 : 0;
+}
+
+static void remove_source(kj_prints *prints, uint32_t source)
+{
+  free(prints->sources[source - 1]);
+  prints->sources[source - 1] = NULL;
+}
+
+static kjit_status connect(kjit_device *device, const kj_device_code *loaded, const char *lines,
+                           kj_diagnostics *diagnostics, uint32_t *source)
+{
+  kj_prints *prints = device->prints;
+  kn_print_port port;
+  uint64_t address = 0;
+  size_t size_bytes = 0;
+  KJ_TRY(need_ring(device, prints, diagnostics));
+  KJ_TRY(device->operations->find_variable(device, loaded, KJ_PRINT_PORT, diagnostics, &address,
+                                           &size_bytes));
+  if (size_bytes < sizeof port)
+    return kj_error(diagnostics, KJIT_ERROR_COMPILE,
+                    "internal error: the variable %s has %zu bytes", KJ_PRINT_PORT, size_bytes);
+  uint32_t number = add_source(prints, lines);
+  if (!number) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  port = (kn_print_port){ .ring = prints->address, .source = (uint64_t)number << 32 };
+  kjit_status status = write_words(device, address, &port, sizeof port, diagnostics);
+  if (status != KJIT_OK) remove_source(prints, number);
+  else *source = number;
+  return status;
+}
+
+kjit_status kj_open_prints(kjit_device *device, const kj_device_code *loaded, const char *prints,
+                           kj_diagnostics *diagnostics, uint32_t *source)
+{
+  if (kj_has_captures(device)) /* what follows waits, which ends a capture */
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE,
+                    "a kernel that prints cannot be loaded while a stream is captured: launch or "
+                    "kjit_specialize it before");
+  kj_lock(&device->prints->mutex, KJ_LOCK_PRINTS);
+  kjit_status status = connect(device, loaded, prints, diagnostics, source);
+  kj_unlock(&device->prints->mutex, KJ_LOCK_PRINTS);
+  return status;
+}
+
+void kj_close_prints(kjit_device *device, uint32_t source)
+{
+  kj_prints *prints = device->prints;
+  if (!source) return;
+  kj_lock(&prints->mutex, KJ_LOCK_PRINTS);
+  uint64_t news = read_ring(prints);
+  prints->told -= news; /* whoever delivers says so */
+  remove_source(prints, source);
+  kj_unlock(&prints->mutex, KJ_LOCK_PRINTS);
+}
+
+/* ---- the layer's part of a device ---- */
+
+static kjit_status report(kj_attachment *attachment, kj_diagnostics *diagnostics)
+{
+  return kj_take_failures(attachment->device, diagnostics);
+}
+
+/* Where the device's context is gone or faulty the driver frees the memory with it. */
+static void destroy(kj_attachment *attachment)
+{
+  kj_prints *prints = (kj_prints *)attachment;
+  kjit_device *device = attachment->device;
+  if (has_ring(prints)) {
+    device->operations->release(device, &prints->next);
+    device->operations->release_mapped(device, prints->ring);
+  }
+  for (uint32_t i = 0; i < prints->count; i++) free(prints->sources[i]);
+  pthread_mutex_destroy(&prints->mutex);
+  free(prints->sources);
+  free(prints);
+}
+
+kjit_status kj_open_reports(kjit_device *device, kj_diagnostics *diagnostics)
+{
+  static const kj_attachment_class class = { .destroy = destroy,
+                                             .deliver = deliver,
+                                             .report = report };
+  if (!device->operations->is_queued) return KJIT_OK;
+  kj_prints *made = calloc(1, sizeof *made);
+  if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  pthread_mutex_init(&made->mutex, NULL);
+  device->prints = made;
+  kj_attach_to_device(device, &made->attachment, &class);
+  return KJIT_OK;
 }

@@ -113,6 +113,7 @@ kjit_status kjit_synchronize_event(kjit_event *event)
   if (ki_is_forked(event->object.device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   (void)synchronize(event, &diagnostics);
+  kj_deliver_lines(event->object.device);
   return ki_finish_call(event->object.device->context, &diagnostics);
 }
 

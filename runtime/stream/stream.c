@@ -220,7 +220,8 @@ kjit_status kjit_synchronize_stream(kjit_stream *stream)
   kjit_status status = kj_check_stream(device, stream, true, &diagnostics);
   if (status == KJIT_OK && kj_is_cuda(device))
     status = kj_synchronize(device, false, stream->native, &diagnostics);
-  if (status == KJIT_OK && kj_is_cuda(device)) (void)kj_take_failures(device, &diagnostics);
+  if (status == KJIT_OK) (void)kj_report_kernels(device, &diagnostics);
+  else kj_deliver_lines(device);
   return ki_finish_call(device->context, &diagnostics);
 }
 

@@ -4,11 +4,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <time.h>
 
 #include <cmocka.h>
 
-#include "report/print.h"
+#include "report/report.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 
@@ -188,7 +190,106 @@ static void test_lines_before_the_end_of_the_context(void **state)
 {
   fixture *f = *state;
   launch(f, "k", print_all);
-  kjit_release_module(f->module);
+  kjit_release_module(f->module); /* waits for the device, and calls nobody */
+  assert_string_equal(f->p.text, "");
+  kjit_destroy_context(f->context);
+  f->context = NULL;
+  assert_string_equal(f->p.text, "x = -7\nonly text\n3 of 0.1\n\n");
+}
+
+/* ---- on_print takes a lock of the host's, whose holder calls kjit meanwhile ---- */
+
+static pthread_mutex_t of_host = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool is_printing, is_late;
+
+static void print_locked(void *user, const char *text, size_t size_bytes)
+{
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += 5;
+  is_printing = true;
+  if (pthread_mutex_timedlock(&of_host, &until)) {
+    is_late = true; /* the holder waits for this thread */
+    return;
+  }
+  take_text(user, text, size_bytes);
+  pthread_mutex_unlock(&of_host);
+}
+
+static void *synchronize(void *user)
+{
+  assert_int_equal(kjit_synchronize_device(((fixture *)user)->device), KJIT_OK);
+  return NULL;
+}
+
+static void *destroy(void *user)
+{
+  kjit_destroy_stream(user);
+  return NULL;
+}
+
+/* Until the thread is in on_print, if it ever comes there. */
+static void await_printing(void)
+{
+  for (int i = 0; i < 200 && !is_printing; i++)
+    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+static void test_a_lock_of_the_host(void **state)
+{
+  fixture *f = *state;
+  pthread_t thread;
+  kjit_stream *stream;
+  f->context->config.on_print = print_locked;
+  is_printing = is_late = false;
+  launch(f, "k", print_all);
+  pthread_mutex_lock(&of_host);
+  assert_int_equal(pthread_create(&thread, NULL, synchronize, f), 0);
+  await_printing();
+  assert_true(is_printing);
+  launch(f, "other", print_number); /* is loaded, and connected with the ring */
+  assert_int_equal(kjit_synchronize_device(f->device), KJIT_OK);
+  assert_int_equal(kjit_create_stream(f->device, &stream), KJIT_OK);
+  kjit_destroy_stream(stream);
+  pthread_mutex_unlock(&of_host);
+  pthread_join(thread, NULL);
+  assert_false(is_late);
+  assert_string_equal(f->p.text, "x = -7\nonly text\n3 of 0.1\n\nx = 1\n");
+}
+
+/* A stream that goes while another one is captured is waited for. */
+static void test_a_stream_that_goes(void **state)
+{
+  fixture *f = *state;
+  pthread_t thread;
+  kjit_stream *captured, *other, *stream;
+  kjit_array_config config;
+  kjit_array *array;
+  f->context->config.on_print = print_locked;
+  is_printing = is_late = false;
+  assert_int_equal(kjit_create_stream(f->device, &captured), KJIT_OK);
+  assert_int_equal(kjit_create_stream(f->device, &other), KJIT_OK);
+  kjit_init_array_config(&config);
+  config.device = f->device;
+  config.element = KJIT_F32;
+  config.shape = (int64_t[]){ 4 };
+  config.rank = 1;
+  config.stream = other;
+  assert_int_equal(kjit_create_configured_array(&config, &array), KJIT_OK);
+  kjit_release_array(array);
+  launch(f, "k", print_all);
+  assert_int_equal(kjit_begin_capture(captured), KJIT_OK);
+  cuda.is_busy = true;
+  pthread_mutex_lock(&of_host);
+  assert_int_equal(pthread_create(&thread, NULL, destroy, other), 0);
+  await_printing();
+  assert_int_equal(kjit_create_stream(f->device, &stream), KJIT_OK);
+  pthread_mutex_unlock(&of_host);
+  pthread_join(thread, NULL);
+  cuda.is_busy = false;
+  kjit_destroy_stream(captured);
+  assert_false(is_late);
+  assert_int_equal(kjit_synchronize_device(f->device), KJIT_OK);
   assert_string_equal(f->p.text, "x = -7\nonly text\n3 of 0.1\n\n");
 }
 
@@ -219,6 +320,8 @@ int main(void)
     TEST(test_the_ring_goes_round),
     TEST(test_lost_lines_are_counted),
     TEST(test_lines_before_the_end_of_the_context),
+    TEST(test_a_lock_of_the_host),
+    TEST(test_a_stream_that_goes),
     TEST(test_no_driver_call_fails_badly),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

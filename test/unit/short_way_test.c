@@ -294,7 +294,7 @@ static void test_parked_and_lost(void **state)
   expect_ok(*state, kjit_specialize(kernel_of(module, "fill"), device, "f32[:] C", &made));
   expect_ok(*state, kjit_begin_capture(stream));
   kjit_release_module(module);
-  assert_non_null(device->parked);
+  assert_true(kj_has_listed(device));
   cuda.fault = CUDA_ILLEGAL_ADDRESS;
   assert_int_equal(kjit_create_stream(device, &stream), KJIT_ERROR_DEVICE);
   assert_true(device->lost);
