@@ -23,8 +23,30 @@ ORDER = [
     ["target"],
     ["pipeline.c"],
 ]
-# Of the runtime: what of lib it may include. Its own files still stand in one circle.
+# Of the runtime: what of lib it may include, and its own folders. memory and stream know each other:
+# an array has a stream, and a capture keeps arrays.
 RUNTIME_SEES = {"support", "native", "library", "ir", "compiler.h", "facts.def"}
+RUNTIME_ORDER = [["base"], ["cuda", "cpu"], ["memory", "stream"], ["report"], ["code"], ["launch"], ["layers.c"]]
+# What still goes against it, file and what it includes or declares. A row that is not needed any
+# more is a breach, too.
+RUNTIME_BREACHES = {
+    ("stream/graph.c", "code/specialization.h"),
+    ("stream/record.c", "code/specialization.h"),
+    ("base/last_use.h", "kj_add_use"),
+    ("base/last_use.h", "kj_take_thread"),
+    ("base/runtime.h", "kj_get_compiler"),
+    ("base/runtime.h", "kj_use_compiler"),
+    ("code/kernel.h", "kj_free_function_codes"),
+}
+# The circles of files that are left, each within a folder. None may grow, and there is no other one.
+RUNTIME_CIRCLES = [
+    ["base/device", "base/runtime"],
+    ["code/call", "code/evaluate", "code/kernel", "code/key", "code/program", "code/specialization"],
+    ["cpu/parts", "cpu/run"],
+    ["cuda/cuda", "cuda/driver"],
+    ["launch/launch", "launch/learned"],
+    ["memory/order", "memory/pool"],
+]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
@@ -39,8 +61,8 @@ def place(path):
     return path.split("/")[0]
 
 
-def height(path):
-    for level, names in enumerate(ORDER):
+def height(path, order=ORDER):
+    for level, names in enumerate(order):
         if place(path) in names:
             return level
     return None
@@ -113,12 +135,40 @@ def check_lib(lib):
 
 
 def check_runtime(lib, runtime):
+    edges, definers, met = {}, {}, set()
     for path, text in runtime.items():
+        for name in DEFINED.findall(text) if path.endswith(".c") else []:
+            definers[name] = path
+    for path, text in runtime.items():
+        level = height(path, RUNTIME_ORDER)
+        if level is None:
+            yield f"runtime/{path}: the order of folders in scripts/check-includes.py has no {place(path)}"
+            continue
         for included in INCLUDE.findall(text):
-            if included in runtime:
-                continue
-            if included in lib and place(included) not in RUNTIME_SEES:
+            if included in lib and included not in runtime and place(included) not in RUNTIME_SEES:
                 yield f'runtime/{path}: includes "{included}", which is the compiler\'s own'
+            if included not in runtime:
+                continue
+            beside = height(included, RUNTIME_ORDER) == level and place(included) != place(path)
+            if (path, included) in RUNTIME_BREACHES:
+                met.add((path, included))
+                continue
+            if (height(included, RUNTIME_ORDER) or 0) > level or (beside and "memory" not in RUNTIME_ORDER[level]):
+                yield f'runtime/{path}: includes "{included}", which does not stand below {place(path)}'
+            if unit(included) != unit(path):
+                edges.setdefault(unit(path), set()).add(unit(included))
+        for name in DECLARED.findall(text) if path.endswith(".h") else []:
+            definer = definers.get(name)
+            if definer and (path, name) in RUNTIME_BREACHES:
+                met.add((path, name))
+            elif definer and (height(definer, RUNTIME_ORDER) or 0) > level:
+                yield f"runtime/{path}: declares {name}, which runtime/{definer} above it defines"
+    for path, what in sorted(RUNTIME_BREACHES - met):
+        if path in runtime:
+            yield f"runtime/{path}: keeps to the order with {what} now: take it out of RUNTIME_BREACHES"
+    for part in circles(edges):
+        if not any(set(part) <= set(known) for known in RUNTIME_CIRCLES):
+            yield "runtime: files that include each other: " + ", ".join(part)
 
 
 def main():

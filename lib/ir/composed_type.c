@@ -292,7 +292,9 @@ static kjit_type make_struct(ki_types *types, const char *name, const kjit_field
 kjit_type kjit_get_struct_type(kjit_context *context, const char *name, const kjit_field *fields,
                                size_t count, unsigned flags)
 {
-  if (!context || check_struct(context, name, fields, count, flags) != KJIT_OK) return KJIT_VOID;
+  if (!context || ki_is_forked(context) ||
+      check_struct(context, name, fields, count, flags) != KJIT_OK)
+    return KJIT_VOID;
   kjit_type type = make_struct(context->types, name, fields, count, flags);
   if (type != KJIT_ANY) return type;
   (void)!ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
@@ -304,6 +306,7 @@ kjit_type kjit_get_struct_type(kjit_context *context, const char *name, const kj
 kjit_status kjit_get_type_layout(kjit_context *context, kjit_type type, kjit_type_layout *layout)
 {
   if (!context) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!layout)
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "kjit_get_type_layout needs a place for the layout");
@@ -320,6 +323,7 @@ kjit_status kjit_get_type_field(kjit_context *context, kjit_type type, uint32_t 
                                 kjit_field *field, uint32_t *offset_bytes)
 {
   if (!context) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   const ki_type_info *info =
     ki_has_type(context->types, type) ? ki_type(context->types, type) : NULL;
   if (!info || info->class_ != KJ_CLASS_STRUCT)

@@ -141,7 +141,7 @@ const char *kjit_get_kernel_name(kjit_module *module, size_t index)
 
 kjit_type kjit_get_pointer_type(kjit_context *context, kjit_type element, int read_only)
 {
-  if (!context) return KJIT_VOID;
+  if (!context || ki_is_forked(context)) return KJIT_VOID;
   kjit_type type = KJIT_ANY;
   kjit_status status = KJIT_OK;
   if (!ki_is_element(context->types, element))
@@ -159,7 +159,7 @@ kjit_type kjit_get_pointer_type(kjit_context *context, kjit_type element, int re
 kjit_type kjit_get_array_type(kjit_context *context, kjit_type element, uint32_t rank,
                               kjit_layout layout, int read_only)
 {
-  if (!context) return KJIT_VOID;
+  if (!context || ki_is_forked(context)) return KJIT_VOID;
   bool is_layout =
     layout == KJIT_LAYOUT_STRIDED || layout == KJIT_LAYOUT_C || layout == KJIT_LAYOUT_F;
   kjit_type type = KJIT_ANY;
@@ -195,7 +195,7 @@ kjit_status kjit_parse_type(kjit_context *context, const char *text, kjit_type *
 
 char *kjit_copy_type_text(kjit_context *context, kjit_type type)
 {
-  if (!context) return NULL;
+  if (!context || ki_is_forked(context)) return NULL;
   kj_buffer buffer = { 0 };
   if (ki_has_type(context->types, type)) ki_print_type(context->types, type, &buffer);
   else kj_append_format(&buffer, "unknown type %u", type);

@@ -104,6 +104,7 @@ void kj_close_device(kjit_device *device)
   if (!device) return;
   for (uint32_t i = count_attachments(device); i-- > 0;) {
     kj_attachment *at = device->attachments[i];
+    atomic_store(&device->attachment_count, i); /* the others may still wait for the device */
     if (at->class->destroy) at->class->destroy(at);
   }
   device->operations->close(device);

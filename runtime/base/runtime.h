@@ -10,17 +10,12 @@
 #include "base/last_use.h"
 #include "base/lock.h"
 #include "ir/arithmetic.h"
-#include "cuda/driver.h"
 #include "support/host_process.h"
 
 typedef struct kj_background kj_background;
 typedef struct kj_disk kj_disk; /* code/disk.h */
 
 /* ---- devices ---- */
-
-/* report/failure.c: reports the failures of kernels that the device has recorded since the last
- * call. KERNEL, or OK where there are none. */
-kjit_status kj_take_failures(kjit_device *device, kj_diagnostics *diagnostics);
 
 static inline bool kj_is_cuda(const kjit_device *device)
 {

@@ -106,7 +106,7 @@ static kjit_status check_block(const kjit_specialization *specialization, const 
   static const char *const extents[] = { "threads a block in x are", "threads a block in y are",
                                          "threads a block in z are" };
   const kjit_device_info *info = &specialization->device->info;
-  const kj_cuda_function *function = &specialization->cuda;
+  const kj_device_code *function = &specialization->cuda;
   uint64_t threads = (uint64_t)block[0] * block[1] * block[2],
            most = function->max_threads ? function->max_threads : info->max_threads_per_block;
   for (int i = 0; i < 3; i++)

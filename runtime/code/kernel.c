@@ -441,7 +441,7 @@ kjit_specialization *kjit_get_specialization(kjit_kernel *kernel, size_t index)
 static void describe_code(const kjit_specialization *specialization, kjit_specialization_info *info)
 {
   const kj_code *code = &specialization->code;
-  const kj_cuda_function *cuda = &specialization->cuda;
+  const kj_device_code *cuda = &specialization->cuda;
   info->is_loaded = 1;
   info->registers = cuda->registers;
   info->shared_bytes = cuda->shared_bytes;

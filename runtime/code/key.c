@@ -2,6 +2,7 @@
  * fact is in it only where the kernel can use it. */
 #include <string.h>
 
+#include "cuda/cuda.h"
 #include "code/key.h"
 
 #define XXH_INLINE_ALL

@@ -22,11 +22,11 @@ struct kjit_specialization {
   kjit_device *device;
   uint32_t generation;
   kj_code code;
-  kj_cuda_function cuda;
-  kj_failure_slot *failure_slot; /* where launches are queued, with code.failures */
-  uint64_t failure_address;      /* of its record for the kernel */
-  uint32_t print_source;         /* where launches are queued, with code.prints; 0: none */
-  kj_loaded *loaded;             /* an object by the compiler's loader */
+  kj_device_code cuda;
+  kj_failure_slot *failure_slot;  /* where launches are queued, with code.failures */
+  uint64_t failure_address;       /* of its record for the kernel */
+  uint32_t print_source;          /* where launches are queued, with code.prints; 0: none */
+  kj_loaded *loaded;              /* an object by the compiler's loader */
   struct kj_unloading *unloading; /* of code on a device where launches are queued */
   bool is_from_disk, is_imported;
   char *signature, *facts;

@@ -227,7 +227,7 @@ static void remark_silence(const kjit_kernel *kernel, const kj_code *code,
 
 static void remark_spills(const kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
-  const kj_cuda_function *function = &specialization->cuda;
+  const kj_device_code *function = &specialization->cuda;
   const kjit_kernel *kernel = specialization->kernel;
   if (specialization->code.uses_local || !function->local_bytes) return;
   kj_report(diagnostics, &kernel->module->sources, kernel->function->decl->location,

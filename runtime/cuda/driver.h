@@ -124,36 +124,34 @@ kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, vo
 void kj_leave_device(kjit_device *device, void *previous);
 /* ---- kernels ---- */
 
-typedef kj_device_code kj_cuda_function;
-
 /* Makes the stack that each thread of the device has at least so large. Kernels under way are
  * waited for where it grows. */
 kjit_status kj_provide_stack(kjit_device *device, uint32_t bytes, kj_diagnostics *diagnostics);
 /* PTX or a cubin to a function of the device. Errors: COMPILE with the driver's log. */
 kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *entry,
                          const char *kernel_name, kj_diagnostics *diagnostics,
-                         kj_cuda_function *function);
+                         kj_device_code *function);
 /* PTX to machine code for the device, by the driver's linker; malloc'd. Errors: COMPILE with the
  * driver's log; DEVICE. */
 kjit_status kj_link_cuda(kjit_device *device, const kj_link_input *inputs, size_t count,
                          kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes);
-typedef kj_device_launch kj_cuda_launch;
 /* Any context may be current; asks the driver for it only when it refuses the launch. */
-kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function,
-                           const kj_cuda_launch *launch, kj_diagnostics *diagnostics);
+kjit_status kj_launch_cuda(kjit_device *device, const kj_device_code *function,
+                           const kj_device_launch *launch, kj_diagnostics *diagnostics);
 
 /* After a launch that the driver has refused with result: again, with the device's context current,
  * where it was not. */
-kjit_status kj_retry_launch(kjit_device *device, const kj_cuda_function *function,
-                            const kj_cuda_launch *launch, int result, kj_diagnostics *diagnostics);
+kjit_status kj_retry_launch(kjit_device *device, const kj_device_code *function,
+                            const kj_device_launch *launch, int result,
+                            kj_diagnostics *diagnostics);
 
 /* occupancy.c: blocks of so many threads that are resident on a multiprocessor at once. */
-kjit_status kj_count_resident(kjit_device *device, const kj_cuda_function *function,
-                              uint32_t threads, uint64_t dynamic_shared_bytes,
-                              kj_diagnostics *diagnostics, uint32_t *blocks);
+kjit_status kj_count_resident(kjit_device *device, const kj_device_code *function, uint32_t threads,
+                              uint64_t dynamic_shared_bytes, kj_diagnostics *diagnostics,
+                              uint32_t *blocks);
 /* The block of one dimension, a multiple of a warp and at most `most` threads, that keeps most
  * threads resident; of several the one nearest to 256. 0: none fits. */
-kjit_status kj_choose_threads(kjit_device *device, const kj_cuda_function *function,
+kjit_status kj_choose_threads(kjit_device *device, const kj_device_code *function,
                               uint64_t dynamic_shared_bytes, uint32_t most,
                               kj_diagnostics *diagnostics, uint32_t *threads);
 

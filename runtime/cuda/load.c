@@ -58,7 +58,7 @@ static kjit_status load_module(kjit_device *device, const void *image, const cha
   kj_check_kernel_call(device, (asked)->mark->name, (device)->driver->symbol(__VA_ARGS__), \
                        #symbol, diagnostics)
 
-static kjit_status read_attributes(kjit_device *device, kj_cuda_function *function,
+static kjit_status read_attributes(kjit_device *device, kj_device_code *function,
                                    kj_diagnostics *diagnostics)
 {
   const struct {
@@ -82,7 +82,7 @@ static kjit_status read_attributes(kjit_device *device, kj_cuda_function *functi
 
 /* Lets a launch ask for all the dynamic shared memory that the device has: done once here, so that
  * a launch asks the driver nothing. */
-static kjit_status allow_dynamic_shared(kjit_device *device, kj_cuda_function *function,
+static kjit_status allow_dynamic_shared(kjit_device *device, kj_device_code *function,
                                         kj_diagnostics *diagnostics)
 {
   uint64_t most = device->info.max_shared_bytes;
@@ -93,7 +93,7 @@ static kjit_status allow_dynamic_shared(kjit_device *device, kj_cuda_function *f
 }
 
 /* Clusters of more than 8 blocks, where the device has them. */
-static kjit_status allow_clusters(kjit_device *device, kj_cuda_function *function,
+static kjit_status allow_clusters(kjit_device *device, kj_device_code *function,
                                   kj_diagnostics *diagnostics)
 {
   if (!device->has_clusters) return KJIT_OK;
@@ -103,7 +103,7 @@ static kjit_status allow_clusters(kjit_device *device, kj_cuda_function *functio
 
 static kjit_status load_function(kjit_device *device, const void *image, const char *entry,
                                  const char *kernel_name, kj_diagnostics *diagnostics,
-                                 kj_cuda_function *function)
+                                 kj_device_code *function)
 {
   function->mark = kj_get_mark(device, kernel_name);
   if (!function->mark) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -115,16 +115,16 @@ static kjit_status load_function(kjit_device *device, const void *image, const c
   if (status == KJIT_OK) status = allow_clusters(device, function, diagnostics);
   if (status == KJIT_OK) return KJIT_OK;
   device->driver->cuModuleUnload(function->module);
-  *function = (kj_cuda_function){ 0 };
+  *function = (kj_device_code){ 0 };
   return status;
 }
 
 kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *entry,
                          const char *kernel_name, kj_diagnostics *diagnostics,
-                         kj_cuda_function *function)
+                         kj_device_code *function)
 {
   void *previous;
-  *function = (kj_cuda_function){ 0 };
+  *function = (kj_device_code){ 0 };
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   kjit_status status = load_function(device, image, entry, kernel_name, diagnostics, function);
   kj_leave_device(device, previous);
@@ -168,8 +168,8 @@ static kj_cu_launch_attribute *add_number(kj_cu_launch_attribute *attribute, int
   return attribute + 1;
 }
 
-static int launch_extended(const kjit_device *device, const kj_cuda_function *function,
-                           const kj_cuda_launch *launch, void **extra)
+static int launch_extended(const kjit_device *device, const kj_device_code *function,
+                           const kj_device_launch *launch, void **extra)
 {
   kj_cu_launch_attribute attributes[KJ_CU_LAUNCH_ATTRIBUTES], *end = attributes;
   if (launch->is_cooperative) end = add_number(end, KJ_CU_LAUNCH_COOPERATIVE, 1);
@@ -189,8 +189,8 @@ static int launch_extended(const kjit_device *device, const kj_cuda_function *fu
   return device->driver->cuLaunchKernelEx(&config, function->function, launch->pointers, extra);
 }
 
-static int launch_once(const kjit_device *device, const kj_cuda_function *function,
-                       const kj_cuda_launch *launch)
+static int launch_once(const kjit_device *device, const kj_device_code *function,
+                       const kj_device_launch *launch)
 {
   enum { BUFFER_POINTER = 1, BUFFER_SIZE = 2 };
   size_t parameter_bytes = launch->parameter_bytes;
@@ -207,8 +207,8 @@ static int launch_once(const kjit_device *device, const kj_cuda_function *functi
 /* Tried with driver 580: a function never runs in another context than its own. A stream of its
  * context is enough to find that; without a stream the driver refuses when the context is not
  * current (201, 400). Any other error may be of the context that is current, too. */
-kjit_status kj_retry_launch(kjit_device *device, const kj_cuda_function *function,
-                            const kj_cuda_launch *launch, int result, kj_diagnostics *diagnostics)
+kjit_status kj_retry_launch(kjit_device *device, const kj_device_code *function,
+                            const kj_device_launch *launch, int result, kj_diagnostics *diagnostics)
 {
   void *previous;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
@@ -226,8 +226,8 @@ kjit_status kj_retry_launch(kjit_device *device, const kj_cuda_function *functio
   return status;
 }
 
-kjit_status kj_launch_cuda(kjit_device *device, const kj_cuda_function *function,
-                           const kj_cuda_launch *launch, kj_diagnostics *diagnostics)
+kjit_status kj_launch_cuda(kjit_device *device, const kj_device_code *function,
+                           const kj_device_launch *launch, kj_diagnostics *diagnostics)
 {
   KJ_ASSERT(function->function != KJ_UNLOADED);
   kj_mark_launch(device, function->mark, launch->stream);

@@ -4,7 +4,7 @@
 
 #include "cuda/cuda.h"
 
-static kjit_status count_resident(kjit_device *device, const kj_cuda_function *function,
+static kjit_status count_resident(kjit_device *device, const kj_device_code *function,
                                   uint32_t threads, uint64_t dynamic_shared_bytes,
                                   kj_diagnostics *diagnostics, uint32_t *blocks)
 {
@@ -19,9 +19,9 @@ static kjit_status count_resident(kjit_device *device, const kj_cuda_function *f
   return KJIT_OK;
 }
 
-kjit_status kj_count_resident(kjit_device *device, const kj_cuda_function *function,
-                              uint32_t threads, uint64_t dynamic_shared_bytes,
-                              kj_diagnostics *diagnostics, uint32_t *blocks)
+kjit_status kj_count_resident(kjit_device *device, const kj_device_code *function, uint32_t threads,
+                              uint64_t dynamic_shared_bytes, kj_diagnostics *diagnostics,
+                              uint32_t *blocks)
 {
   void *previous;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
@@ -34,7 +34,7 @@ kjit_status kj_count_resident(kjit_device *device, const kj_cuda_function *funct
 /* Sizes in the order in which they are preferred: of those that keep as many threads resident,
  * large blocks leave a multiprocessor half empty while the last of them end, and small ones cost
  * more to start. */
-kjit_status kj_choose_threads(kjit_device *device, const kj_cuda_function *function,
+kjit_status kj_choose_threads(kjit_device *device, const kj_device_code *function,
                               uint64_t dynamic_shared_bytes, uint32_t most,
                               kj_diagnostics *diagnostics, uint32_t *threads)
 {

@@ -1,5 +1,6 @@
 /* What a launch has to fit that only the compiled code knows: registers, shared memory, clusters,
  * blocks that are resident at once. Chooses the block and grid that the caller left open. */
+#include "cuda/cuda.h"
 #include "launch/shape.h"
 
 #include <inttypes.h>
@@ -142,7 +143,7 @@ static kjit_status fit_cooperative(kj_call *call, kjit_specialization *specializ
   uint32_t resident;
   char place[24];
   const kjit_device *device = call->device;
-  const kj_cuda_function *function = &specialization->cuda;
+  const kj_device_code *function = &specialization->cuda;
   if (!device->has_cooperative_launch)
     return REFUSE(
       call, diagnostics,
@@ -281,7 +282,7 @@ static kjit_status check_memory(const kj_call *call, const kjit_specialization *
                   (unsigned long long)call->config->dynamic_shared_bytes, call->block[0],
                   call->block[1], call->block[2], (unsigned long long)needed);
   if (!call->device->operations->is_queued) return KJIT_OK;
-  const kj_cuda_function *function = &specialization->cuda;
+  const kj_device_code *function = &specialization->cuda;
   uint64_t threads = kj_volume(call->block), most = call->device->info.max_shared_bytes,
            shared = function->shared_bytes + call->dynamic_shared_bytes;
   if (function->max_threads && threads > function->max_threads)

@@ -1,3 +1,4 @@
+#include "cuda/cuda.h"
 #include "launch/learned.h"
 
 #include <string.h>

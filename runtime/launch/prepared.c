@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/cuda.h"
 #include "launch/launch.h"
 #include "launch/learned.h"
 #include "launch/shape.h"
@@ -528,7 +529,7 @@ kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
   if (!ready->is_ready || !is_current(ready, device, stream) ||
       !kj_hold_of(ready->specialization, own))
     return run_by_rules(prepared, stream);
-  const kj_cuda_function *function = &ready->specialization->cuda;
+  const kj_device_code *function = &ready->specialization->cuda;
   int result =
     kj_launch_function(device, function->function, function->mark, ready->grid, ready->block,
                        ready->shared_bytes, stream ? stream->native : NULL,

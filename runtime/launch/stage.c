@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/cuda.h"
 #include "launch/start.h"
 #include "memory/pool.h"
 #include "memory/view.h"

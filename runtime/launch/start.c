@@ -1,4 +1,5 @@
 /* A launch that is decided: its parameters are marshalled, and it is started. */
+#include "cuda/cuda.h"
 #include "launch/start.h"
 
 #include <stdlib.h>

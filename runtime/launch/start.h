@@ -2,6 +2,7 @@
 #ifndef KJ_LAUNCH_START_H
 #define KJ_LAUNCH_START_H
 
+#include "cuda/cuda.h"
 #include "code/specialization.h"
 
 /* Room for the parameter block: structs among the parameters may take more than was counted when

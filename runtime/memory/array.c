@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cuda/cuda.h"
 #include "memory/array.h"
 #include "stream/stream.h"
 

@@ -4,6 +4,7 @@
  * copies, long rows by its two-dimensional one. Other elements on the host go through host memory
  * in the GPU's order, other elements on a GPU through the library's kernel, and where the other
  * side is not there, through device memory of the pool. */
+#include "cuda/cuda.h"
 #include "memory/copy.h"
 
 #include <stdlib.h>

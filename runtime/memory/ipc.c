@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cuda/cuda.h"
 #include "memory/array.h"
 #include "stream/stream.h"
 

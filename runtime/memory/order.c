@@ -1,6 +1,7 @@
 /* One stream behind others: what lets memory that several streams have used go on in the order of a
  * single one, and what lets it be freed. The pages of docs/architecture/memory-and-streams.md say
  * why this is enough. */
+#include "cuda/cuda.h"
 #include "memory/order.h"
 
 #include <stdlib.h>

@@ -7,6 +7,7 @@
  * event. A cached block is taken for a request that it exceeds by little, so that not more than
  * about a fifth of the memory lies idle in it. No driver call is made while a pool's mutex is held:
  * host callbacks of the driver give blocks back, too. */
+#include "cuda/cuda.h"
 #include "memory/pool.h"
 
 #include <stdlib.h>

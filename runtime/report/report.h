@@ -32,6 +32,10 @@ kjit_status kj_open_failure_slot(kjit_device *device, const kj_failing *failing,
 /* Nobody reads it any more. The memory, mapped, which threads may write until they have passed. */
 void *kj_close_failure_slot(kjit_device *device, kj_failure_slot *slot);
 
+/* Reports the failures that the device has recorded since the last call. KERNEL, or OK where there
+ * are none. */
+kjit_status kj_take_failures(kjit_device *device, kj_diagnostics *diagnostics);
+
 /* ---- print_text.c ---- */
 
 /* A line by its template in kj_code.prints; values: kn_print_count(header) words. */

@@ -1,6 +1,7 @@
 /* Events. On the CPU they are readings of the clock. */
 #include <stdlib.h>
 
+#include "cuda/cuda.h"
 #include "stream/stream.h"
 
 static bool is_queued(const kjit_device *device) { return device->operations->is_queued; }

@@ -3,6 +3,7 @@
  * has queued them, which is one of those that the streams and events of the capture allow. */
 #include <stdlib.h>
 
+#include "cuda/cuda.h"
 #include "code/specialization.h"
 #include "memory/pool.h"
 #include "stream/record.h"

@@ -1,4 +1,5 @@
 /* Streams. On the CPU a launch is done when its call returns: a stream has nothing to wait for. */
+#include "cuda/cuda.h"
 #include "stream/stream.h"
 
 #include <stdlib.h>
