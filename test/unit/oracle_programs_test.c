@@ -552,7 +552,7 @@ static const row rows[] = {
   { "capture_begins", release_as_a_capture_begins, NULL },
   { "capture_begins_own", release_as_its_own_stream_is_captured, NULL },
   { "wait_and_capture", wait_as_a_capture_begins, NULL },
-  { "unload_and_capture", unload_as_a_capture_begins, "B4, unloading and a capture at once" },
+  { "unload_and_capture", unload_as_a_capture_begins, NULL },
   { "deleter_thread", release_on_another_thread, "a thread's stream, from another thread" },
   { "parked_code", unload_without_a_wait, NULL },
   { "stale_stream", take_with_a_stream_of_before, NULL },
