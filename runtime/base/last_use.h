@@ -30,8 +30,9 @@ void kj_add_use(kj_last_use *use, kj_stream_id stream);
 /* What nearly every launch finds: a look at the first cache line only. */
 static inline bool kj_is_recent_use(const kj_last_use *use, kj_stream_id stream)
 {
-  return (atomic_load_explicit(&use->streams[0], memory_order_relaxed) == stream) |
-         (atomic_load_explicit(&use->streams[1], memory_order_relaxed) == stream);
+  unsigned first = atomic_load_explicit(&use->streams[0], memory_order_relaxed) == stream,
+           second = atomic_load_explicit(&use->streams[1], memory_order_relaxed) == stream;
+  return first | second; /* without a branch */
 }
 
 /* The number of this thread, for its own default streams; from 1. */
