@@ -187,8 +187,8 @@ typedef struct kjit_config {
   /* of all its files; what was used least recently goes first; default 0: 1 GiB */
   uint64_t cache_limit_bytes;
   /* Where the lines go that kernels `print`: one or several whole lines, each with its newline, and
-   * a 0 after them; UTF-8 as in the source. Called by threads that are in a call of kjit, never by two
-   * at once, and with no lock of kjit's held: for a launch on the CPU before it returns, in the
+   * a 0 after them; UTF-8 as in the source. Called by threads that are in a call of kjit, never by
+   * two at once, and with no lock of kjit's held: for a launch on the CPU before it returns, in the
    * order of its blocks; for a GPU by kjit_synchronize_*, kjit_copy, kjit_fill, kjit_export_array
    * and kjit_destroy_context, in the order of the threads. Where another thread is in it, that one
    * gets the lines, and nobody waits for it. It must not call functions of the context. Default

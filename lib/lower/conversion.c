@@ -78,6 +78,20 @@ static LLVMValueRef sticky_double(kl_lowering *l, bool is_signed, LLVMValueRef v
                    : result;
 }
 
+/* A float of an integer that is made f16 next. LLVM 22 takes an integer of few significant bits to
+ * be exact in f16 whatever its size, and leaves the conversion out where the f16 becomes a wider
+ * float again: 2^31 stays, and is no infinity. It does not look through these bounds, which are
+ * infinite as f16. */
+static LLVMValueRef bound_for_half(kl_lowering *l, LLVMValueRef x)
+{
+  const double bound = 131072;
+  x = kl_intrinsic2(l, "llvm.minnum", x, LLVMConstReal(l->f32, bound));
+  LLVMSetFastMathFlags(x, LLVMFastMathNoNaNs | LLVMFastMathNoSignedZeros);
+  x = kl_intrinsic2(l, "llvm.maxnum", x, LLVMConstReal(l->f32, -bound));
+  LLVMSetFastMathFlags(x, LLVMFastMathNoNaNs | LLVMFastMathNoSignedZeros);
+  return x;
+}
+
 static LLVMValueRef int_to_float(kl_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
 {
   bool is_signed = kl_is_signed_type(l, from);
@@ -90,6 +104,7 @@ static LLVMValueRef int_to_float(kl_lowering *l, kjit_type from, kjit_type to, L
   LLVMValueRef x = is_signed ? LLVMBuildSIToFP(l->builder, value, type, "")
                              : LLVMBuildUIToFP(l->builder, value, type, "");
   if (!is_small_float(to)) return x;
+  if (to == KJIT_F16 && bytes >= 4) x = bound_for_half(l, x);
   return kl_from_compute(l, to, type == l->f64 ? kl_round_to_odd(l, x) : x);
 }
 

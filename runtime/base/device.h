@@ -60,9 +60,9 @@ typedef struct kj_device_code {
   kj_launch_mark *mark;
 } kj_device_code;
 
-/* The function of code that was unloaded: no launch may have it. */
-#define KJ_UNLOADED ((void *)(uintptr_t)0x6b6a676f6e652121) /* NOLINT(performance-no-int-to-ptr) \
-                                                             */
+/* The function of code that was unloaded: no launch may have it.
+ * NOLINTNEXTLINE(performance-no-int-to-ptr) */
+#define KJ_UNLOADED ((void *)(uintptr_t)0x6b6a676f6e652121)
 
 /* PTX that is linked together, each with a 0 byte after it. */
 typedef struct kj_link_input {

@@ -225,3 +225,11 @@ def _(r, rng):
         r.expect("ci" + k, np.maximum(low, dtype(0)))
         r.expect("co" + k, np.minimum(np.where(np.isnan(x), dtype(0), np.maximum(x, dtype(0))), dtype(1)))
         r.expect("cw" + k, np.maximum(low, dtype(0)).astype(np.uint8))
+
+
+@row("an integer of one bit that f16 does not reach is an infinity, of a wider float too")
+def _(r, rng):
+    x, n = rng.integers(0, 2, 64).astype(np.int32), rng.integers(0, 9, 64).astype(np.int32)
+    r.arrays_of(half=np.zeros(64), hx=x, hn=n)
+    r.launch("one_bit", "", "half", "hx", "hn")
+    r.expect("half", np.where(x != 0, np.inf, 0.0))

@@ -19,7 +19,7 @@
 
 /* left: allocations until one fails, 0: none does; paused: those of the test's own driver and
  * compiler. */
-static _Thread_local long left, asked;
+static _Thread_local long left;
 static _Thread_local bool paused, has_failed;
 static _Atomic long live;
 
@@ -33,7 +33,6 @@ void __libc_free(void *memory);
 static bool fails(void)
 {
   if (paused || !left) return false;
-  asked++;
   bool is_one = --left == 0;
   has_failed |= is_one;
   return is_one;
