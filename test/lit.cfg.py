@@ -112,7 +112,7 @@ environment = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=1:allocator_may_return_null=1:detect_odr_violation=0:intercept_tls_get_addr=0",
     "LSAN_OPTIONS": "suppressions=%s:print_suppressions=0" % os.path.join(config.test_source_root, "leaks.supp"),
     "UBSAN_OPTIONS": "print_stacktrace=1",
-    "TSAN_OPTIONS": "suppressions=%s:halt_on_error=1" % os.path.join(config.test_source_root, "races.supp"),
+    "TSAN_OPTIONS": "suppressions=%s:halt_on_error=1:history_size=7" % os.path.join(config.test_source_root, "races.supp"),
 }
 for name in ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "OMP_NUM_THREADS"):
     if name in os.environ:

@@ -515,7 +515,7 @@ class Translator(parts.Translation, records.Translation):
             if not is_weak(b.ty) or not 0 <= b.value <= 3:
                 raise TypeMismatch("power")
             mul = lambda p, q: f"r_{t}({p} * {q})" if self.program.is_strict else f"fmul_open({p}, {q}, '{t}')"
-            return Typed(t, "(1.0)" if b.value == 0 else x if b.value == 1 else f"square({x}, lambda p, q: {mul('p', 'q')}, {b.value})", is_const=is_const)
+            return Typed(t, f"({x}, 1.0)[1]" if b.value == 0 else x if b.value == 1 else f"square({x}, lambda p, q: {mul('p', 'q')}, {b.value})", is_const=is_const)
         if is_weak(b.ty) and not 0 <= b.value < 64:
             raise TypeMismatch("power")
         n = str(b.value) if is_weak(b.ty) else b.py

@@ -3,6 +3,7 @@
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -77,24 +78,30 @@ typedef struct fake_block {
   _Alignas(256) char data[];
 } fake_block;
 static fake_block *fake_blocks;
+/* The driver may be called by several threads at once. */
+static pthread_mutex_t fake_blocks_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void *fake_new(size_t size)
 {
   fake_block *block = aligned_alloc(256, sizeof *block + (size + 255) / 256 * 256);
   if (!block) abort();
-  block->next = fake_blocks;
   block->size = size;
+  pthread_mutex_lock(&fake_blocks_mutex);
+  block->next = fake_blocks;
   fake_blocks = block;
+  pthread_mutex_unlock(&fake_blocks_mutex);
   return block->data;
 }
 
 static void fake_delete(void *data)
 {
+  pthread_mutex_lock(&fake_blocks_mutex);
   fake_block **at = &fake_blocks;
   while (*at && (*at)->data != data) at = &(*at)->next;
   if (!*at) abort(); /* not given out, or given back twice */
   fake_block *block = *at;
   *at = block->next;
+  pthread_mutex_unlock(&fake_blocks_mutex);
   free(block);
 }
 

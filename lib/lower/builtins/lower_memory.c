@@ -24,11 +24,19 @@ static element lower_element(kl_lowering *l, const kt_expr *expr, uint32_t how)
   return e;
 }
 
+/* The instructions with hints move one number. Structs, vectors and complex numbers go without. */
+static bool is_one_number(kl_lowering *l, kjit_type type)
+{
+  ki_type_class class_ = ki_type(l->c->types, type)->class_;
+  return class_ == KJ_CLASS_BOOL || class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED ||
+         class_ == KJ_CLASS_FLOAT || class_ == KJ_CLASS_POINTER;
+}
+
 LLVMValueRef kl_lower_hinted_load(kl_lowering *l, const kt_expr *expr)
 {
   element e = lower_element(l, expr, KJ_WATCH_READ);
   bool is_plain = e.is_shared || ki_type(l->c->types, e.array.type)->space == KJ_SPACE_CONST ||
-                  !l->target->hinted_load;
+                  !l->target->hinted_load || !is_one_number(l, e.type);
   if (is_plain) return kl_load_element(l, &e.array, e.pointer, 0);
   ki_cache_hint hint = (ki_cache_hint)expr->builtin->operation;
   if (hint != KJ_CACHE_NC)
@@ -45,7 +53,8 @@ LLVMValueRef kl_lower_hinted_store(kl_lowering *l, const kt_expr *expr)
 {
   element e = lower_element(l, expr, KJ_WATCH_WRITE);
   LLVMValueRef value = kl_lower_expr(l, expr->args.items[0]);
-  if (e.is_shared || !l->target->hinted_store) kl_store_element(l, &e.array, e.pointer, value, 0);
+  if (e.is_shared || !l->target->hinted_store || !is_one_number(l, e.type))
+    kl_store_element(l, &e.array, e.pointer, value, 0);
   else
     l->target->hinted_store(l, (ki_cache_hint)expr->builtin->operation, e.pointer,
                             kl_to_memory(l, e.type, value));
