@@ -180,21 +180,24 @@ void kg_run_passes(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef
   kg_check_llvm_errors(c, errors, "optimizing");
 }
 
-static void set_data(kt_compilation *c, const char *start, size_t size)
+/* false: out of memory, which the caller reports after it has let go of what it copies from. */
+static bool set_data(kt_compilation *c, const char *start, size_t size)
 {
   char *copy = malloc(size + 1);
-  if (!copy) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
+  if (!copy) return false;
   memcpy(copy, start, size);
   copy[size] = 0;
   c->code->data = copy;
   c->code->size_bytes = size;
+  return true;
 }
 
 void kg_take_module_text(kt_compilation *c, LLVMModuleRef module)
 {
   char *text = LLVMPrintModuleToString(module);
-  set_data(c, text, strlen(text));
+  bool is_kept = set_data(c, text, strlen(text));
   LLVMDisposeMessage(text);
+  if (!is_kept) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
 }
 
 void kg_emit_module(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
@@ -211,8 +214,10 @@ void kg_emit_module(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRe
     LLVMDisposeMessage(message);
     kt_fail(c, nowhere, KJIT_ERROR_COMPILE, "emitting: %s", copy);
   }
-  if (errors->count == 0) set_data(c, LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
+  bool is_kept =
+    errors->count > 0 || set_data(c, LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
   LLVMDisposeMemoryBuffer(buffer);
+  if (!is_kept) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
   kg_check_llvm_errors(c, errors, "emitting");
 }
 
