@@ -57,8 +57,7 @@ kt_expr *kt_fold_binary(kt_scope *s, kjit_op op, const kt_expr *x, const kt_expr
   if (x->kind != KJ_T_CONST || y->kind != KJ_T_CONST) return NULL;
   ki_value result = { 0 };
   bool is_typed_float = ki_is_floating(x->type) && x->type != KJ_WEAK_FLOAT;
-  bool divides = op == KJIT_DIV || op == KJIT_FLOORDIV || op == KJIT_MOD;
-  if (is_typed_float || (divides && is_checked_division(s, y))) return NULL;
+  if (is_typed_float || (kt_is_division(op) && is_checked_division(s, y))) return NULL;
   ki_outcome outcome = ki_compute_binary(op, kt_value_of(x), kt_value_of(y), &result);
   return new_result(s, outcome, result, x, y, location);
 }
@@ -149,9 +148,7 @@ kt_expr *kt_fold_builtin(kt_scope *s, const ki_builtin *builtin, const kt_exprs 
   if (values->count == 0 || values->count > 3) return NULL;
   kjit_type type = values->items[0]->type;
   if (ki_is_floating(type) && type != KJ_WEAK_FLOAT) return NULL;
-  bool divides = builtin->id == KJ_BUILTIN_CEIL_DIV || builtin->id == KJ_BUILTIN_DIV_TRUNC ||
-                 builtin->id == KJ_BUILTIN_REM_TRUNC;
-  if (divides && is_checked_division(s, values->items[1])) return NULL;
+  if (kt_is_division_builtin(builtin->id) && is_checked_division(s, values->items[1])) return NULL;
   ki_value operands[3] = { 0 }, result = { 0 };
   for (size_t i = 0; i < values->count; i++) operands[i] = kt_value_of(values->items[i]);
   ki_outcome outcome = ki_compute_builtin(builtin->id, operands, values->count, &result);

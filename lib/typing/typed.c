@@ -255,15 +255,18 @@ static bool has_own_effect(void *data, const kt_expr *expr)
 
 bool kt_has_effect(const kt_expr *expr) { return kt_any_texpr(expr, has_own_effect, NULL); }
 
+bool kt_is_division(kjit_op op) { return op == KJIT_DIV || op == KJIT_FLOORDIV || op == KJIT_MOD; }
+
+bool kt_is_division_builtin(ki_builtin_id id)
+{
+  return id == KJ_BUILTIN_CEIL_DIV || id == KJ_BUILTIN_DIV_TRUNC || id == KJ_BUILTIN_REM_TRUNC;
+}
+
 bool kt_divides(const kt_expr *expr)
 {
   const kt_expr *divisor = NULL;
-  if (expr->kind == KJ_T_BINARY && !expr->is_power &&
-      (expr->op == KJIT_DIV || expr->op == KJIT_FLOORDIV || expr->op == KJIT_MOD))
-    divisor = expr->y;
-  if (expr->kind == KJ_T_BUILTIN &&
-      (expr->builtin->id == KJ_BUILTIN_CEIL_DIV || expr->builtin->id == KJ_BUILTIN_DIV_TRUNC ||
-       expr->builtin->id == KJ_BUILTIN_REM_TRUNC))
+  if (expr->kind == KJ_T_BINARY && !expr->is_power && kt_is_division(expr->op)) divisor = expr->y;
+  if (expr->kind == KJ_T_BUILTIN && kt_is_division_builtin(expr->builtin->id))
     divisor = expr->args.items[1];
   return divisor && !(divisor->kind == KJ_T_CONST && ki_is_true(kt_value_of(divisor)));
 }

@@ -370,6 +370,9 @@ kt_expr *kt_clone_texpr(kt_compilation *c, const kt_expr *expr, kt_map_var map, 
 size_t kt_count_nodes(const kt_expr *expr, size_t limit);
 /* Calls something, or a built-in that is not pure. */
 bool kt_has_effect(const kt_expr *expr);
+/* The operators, and the built-ins, that the division check is about. */
+bool kt_is_division(kjit_op op);
+bool kt_is_division_builtin(ki_builtin_id id);
 /* Whether it divides by something that may be 0. */
 bool kt_divides(const kt_expr *expr);
 /* Whether nothing is lost if it is not evaluated: it has no effect, and nothing in it fails a check

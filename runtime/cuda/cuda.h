@@ -86,7 +86,7 @@ kjit_status kj_cuda_launch_graph(kjit_device *device, void *executable, void *st
                                  kj_diagnostics *diagnostics);
 void kj_cuda_destroy_executable(kjit_device *device, void *executable);
 
-/* ---- load.c, link.c, occupancy.c, stack.c ---- */
+/* ---- load.c, link.c, occupancy.c, cuda_device.c ---- */
 
 kjit_status kj_cuda_load(kjit_device *device, const kj_code *code, const char *name,
                          const kj_outside *outside, kj_diagnostics *diagnostics,
