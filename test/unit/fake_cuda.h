@@ -24,41 +24,44 @@ enum {
   CUDA_UNKNOWN = 999
 };
 
+/* What the driver's functions write is atomic: threads that compile call them beside the test. */
 typedef struct fake_driver {
-  _Atomic int calls;      /* the background thread calls too */
-  int fail_at, fail_with; /* the fail_at-th call that can fail gives fail_with; 0: none */
-  const char *failed;     /* its name */
+  _Atomic int calls;
+  int fail_at, fail_with;     /* the fail_at-th call that can fail gives fail_with; 0: none */
+  const char *_Atomic failed; /* its name */
   /* the same of calls that release something, which then do nothing */
-  int releases, fail_release_at;
+  _Atomic int releases;
+  int fail_release_at;
   /* fault: what every call gives after a launch went wrong, until a reset */
   int devices, fault;
   bool fault_next_launch, refuse_ptx, refuse_reset;
   _Atomic int retained, modules, links, streams, events, allocations, pinned, launches, resets;
-  size_t limit;             /* of one allocation */
-  bool is_starved, is_full; /* no call gets memory: until some is given back, or ever */
-  int starve_stack;         /* so many calls that raise the limit of the stack */
+  size_t limit;                     /* of one allocation */
+  _Atomic bool is_starved, is_full; /* no call gets memory: until some is given back, or ever */
+  _Atomic int starve_stack;         /* so many calls that raise the limit of the stack */
   unsigned grid[3], block[3], shared_bytes;
-  void *stream, *current;
+  void *stream, *_Atomic current;
   char parameters[1024];
   size_t parameter_bytes;
   void (*kernel)(const char *parameters);
-  size_t bytes_in, bytes_out;
+  _Atomic size_t bytes_in, bytes_out;
   uint64_t global[2]; /* the variable of the last module */
-  int shared_attribute;
-  size_t stack_bytes;     /* of a thread */
-  int limits_set, inputs; /* inputs: of links */
+  _Atomic int shared_attribute;
+  _Atomic size_t stack_bytes;     /* of a thread */
+  _Atomic int limits_set, inputs; /* inputs: of links */
   /* the option for debug information that code was loaded and linked with */
-  int load_debug, link_debug;
+  _Atomic int load_debug, link_debug;
   int registers, extended; /* of a thread, 0: 32; launches with attributes */
   unsigned attribute_count;
   kj_cu_launch_attribute attributes[16]; /* of the last launch that had some, by id */
   /* fake_cuda_memory.h */
-  size_t memory_limit, memory_bytes; /* of all allocations on GPUs; 0: none */
-  void *capturing[4];                /* streams */
-  bool is_capture_broken;            /* something was waited for meanwhile */
+  size_t memory_limit; /* of all allocations on GPUs; 0: none */
+  _Atomic size_t memory_bytes;
+  void *capturing[4];     /* streams */
+  bool is_capture_broken; /* something was waited for meanwhile */
   struct fake_graph *captured;
   /* orders: streams that were put behind others */
-  int graphs, executables, registered, opened, orders, host_calls, profiling, rows;
+  _Atomic int graphs, executables, registered, opened, orders, host_calls, profiling, rows;
   /* a bit for each primary context that is reached */
   uint64_t peers;
   /* is_busy: no stream and event is done */
@@ -107,8 +110,10 @@ static void fake_delete(void *data)
 
 static size_t fake_size(void *data)
 {
+  pthread_mutex_lock(&fake_blocks_mutex);
   const fake_block *block = fake_blocks;
   while (block && block->data != data) block = block->next;
+  pthread_mutex_unlock(&fake_blocks_mutex);
   if (!block) abort();
   return block->size;
 }
