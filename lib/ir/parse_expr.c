@@ -196,7 +196,7 @@ static _Noreturn void refuse_operand(ki_parser *parser)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "expected a value, found `{`; arrays of values are module constants: `const NAME "
                   "= { 1, 2 }`");
-  ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a value, found %s",
+  ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX, "expected a value, found %s",
                 ki_describe_token(parser));
 }
 
