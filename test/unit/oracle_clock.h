@@ -213,8 +213,9 @@ static bool oracle_is_before(const oracle_use *use, const oracle_clock *clock)
 }
 
 /* What an operation that is queued on the stream now comes after. The default stream and those that
- * are ordered with it wait for each other's operations, and no more: an event alone, which one of
- * them waits for, says nothing to the others. */
+ * are ordered with it, other threads' own ones too, wait for each other's operations, and no more:
+ * an event that one of the others waits for says nothing to the default stream. That the default
+ * stream waits for one is an operation of it. */
 static oracle_clock oracle_next(const oracle_stream *stream)
 {
   oracle_clock clock = stream->clock;

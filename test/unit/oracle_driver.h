@@ -357,6 +357,10 @@ static int oracle_cuStreamWaitEvent(void *on, void *handle, unsigned flags)
   }
   ORACLE_TRY(oracle_look_at(stream, ORACLE_NAME));
   oracle_join(&stream->clock, &event->clock);
+  /* CUDA, "Stream synchronization behavior": "When an action is taken in the legacy stream such as
+   * a kernel launch or cudaStreamWaitEvent(), [...] then all blocking streams wait on the legacy
+   * stream." */
+  if (stream->is_legacy) oracle_tick(stream);
   return 0;
 }
 static int oracle_check_event(const oracle_event *event)

@@ -94,9 +94,11 @@ static bool oracle_break_captures_of(uint32_t device, bool all, const char *how)
 }
 
 /* Nothing but what is captured may be done with a stream that is captured, nor anything with the
- * default stream, which would be ordered with it. */
+ * default stream, which would be ordered with it, nor with any of a device that has failed,
+ * whatever device is current. */
 static int oracle_look_at(const oracle_stream *stream, const char *call)
 {
+  if (oracle.is_faulty[stream->device]) return CUDA_ILLEGAL_ADDRESS;
   if (stream->capture) {
     oracle_break_capture(stream->capture, call);
     return CUDA_CAPTURE_UNSUPPORTED;

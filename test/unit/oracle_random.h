@@ -314,10 +314,14 @@ static void do_view(random_actor *actor, random_numbers x)
 static void do_like(random_actor *actor, random_numbers x)
 {
   world_array *array = pick_array(actor, x[0]), *place = pick_place(actor, x[1]), made = { 0 };
+  if (!array || !place) return;
+  const oracle_stream *stream = array->memory->stream;
   /* of a stream that the program has destroyed it could not say what comes first */
-  if (!array || !place || (array->memory->stream && array->memory->stream->is_released)) return;
+  if (stream && stream->is_released) return;
   if (WORLD_CALL(kjit_create_array_like, array->array, &made.array) != KJIT_OK) return;
-  made.memory = world_begin_memory(made.array, array->memory->device, array->memory->stream);
+  /* the one that this thread has now: a reset gives it another one */
+  if (stream && stream->thread) stream = world_thread_stream(stream->device);
+  made.memory = world_begin_memory(made.array, array->memory->device, stream);
   *place = made;
 }
 
@@ -586,8 +590,10 @@ static void end_hosts_capture(random_actor *actor, uint32_t launches)
   oracle_trace("  the program's capture ends\n");
   if (!stream->native->gone && !oracle_cuStreamEndCapture(stream->native, &graph) && graph &&
       !oracle_cuGraphInstantiate(&executable, graph, 0)) {
-    for (uint32_t i = 0; i < actor->held_count; i++)
+    for (uint32_t i = 0; i < actor->held_count; i++) {
       world_order(actor->held[i].memory, stream->native);
+      if (world_is_lost(actor->held[i].memory)) launches = 0;
+    }
     for (uint32_t i = 0; i < launches; i++) (void)oracle_cuGraphLaunch(executable, stream->native);
     (void)oracle_cuStreamSynchronize(stream->native);
   }

@@ -135,11 +135,18 @@ static kjit_status world_end(kjit_status status)
 #define WORLD_CALL(function, ...) (world_begin(#function), world_end(function(__VA_ARGS__)))
 #define WORLD_END(function, ...) (world_begin(#function), function(__VA_ARGS__), world_end(KJIT_OK))
 
+static oracle_stream *world_thread_stream(uint32_t device)
+{
+  pthread_mutex_lock(&oracle.mutex);
+  oracle_stream *stream = oracle_thread_stream(device);
+  pthread_mutex_unlock(&oracle.mutex);
+  return stream;
+}
 static oracle_stream *world_native(uint32_t device, const kjit_stream *stream)
 {
   void *native = kjit_get_native_stream(stream);
   if (!native) return oracle.legacy[device];
-  return (uintptr_t)native == 2 ? oracle_thread_stream(device) : native;
+  return (uintptr_t)native == 2 ? world_thread_stream(device) : native;
 }
 
 static const char world_source[] =
@@ -178,10 +185,10 @@ static void world_take_memory(void *user, kjit_device *device, void *memory, siz
                               kjit_stream *stream)
 {
   (void)user, (void)size_bytes;
+  const oracle_stream *native = world_native((uint32_t)device->info.ordinal, stream);
   pthread_mutex_lock(&oracle.mutex);
   oracle_block *block = oracle_find_block(memory);
   if (block) { /* else it was lost with its device */
-    const oracle_stream *native = world_native(block->device, stream);
     oracle_clock next = oracle_next(native);
     oracle_trace("      the host has %s back, on %s\n", oracle_block_text(block),
                  oracle_stream_text(native));
@@ -190,7 +197,6 @@ static void world_take_memory(void *user, kjit_device *device, void *memory, siz
     block->use_count = 0;
     oracle_end_block(block, "giving it to the host's allocator", false);
   }
-  (void)device;
   pthread_mutex_unlock(&oracle.mutex);
 }
 static const kjit_device_allocator world_allocator = { NULL, world_give_memory, world_take_memory };
@@ -260,7 +266,15 @@ static void world_destroy_stream(world_stream *stream)
   oracle_here.may_break = true;
   WORLD_END(kjit_destroy_stream, stream->stream);
   stream->stream = NULL;
-  if (stream->is_wrapped && !stream->native->gone) (void)oracle_cuStreamDestroy(stream->native);
+  if (!stream->is_wrapped || stream->native->gone) return;
+  const oracle_capture *capture = stream->native->capture;
+  bool can_end = capture && !capture->is_hosts && capture->origin == stream->native &&
+                 !oracle.is_faulty[stream->device];
+  if (can_end)
+    oracle_violation("%s is the program's again while kjit captures it",
+                     oracle_stream_text(stream->native));
+  oracle_here.context = &fake_primary[stream->device];
+  (void)oracle_cuStreamDestroy(stream->native);
 }
 
 /* ---- memory ---- */
