@@ -137,12 +137,17 @@ kjit_status kj_cuda_begin_capture(kjit_device *device, void *stream, kj_diagnost
   return status;
 }
 
-/* The stream says which context it is of: whatever is current, the capture ends. */
-static void drop_capture(const kjit_device *device, void *stream)
+/* With the stream's own context current where that can be had: another one may have failed, which
+ * is no reason to leave the capture under way. */
+static void drop_capture(kjit_device *device, void *stream)
 {
-  void *graph = NULL;
+  kj_diagnostics ignored = { 0 };
+  void *graph = NULL, *previous;
+  bool is_entered = kj_enter_device(device, &ignored, &previous) == KJIT_OK;
   if (!device->driver->cuStreamEndCapture(stream, &graph) && graph)
     device->driver->cuGraphDestroy(graph);
+  if (is_entered) kj_leave_device(device, previous);
+  kj_free_diagnostics(&ignored);
 }
 
 kjit_status kj_cuda_end_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics,

@@ -119,15 +119,14 @@ kjit_status kj_join_capture(kjit_stream *stream, kjit_event *event,
   return status;
 }
 
-/* The stream says which context it is of: whatever is current, the capture ends. */
 static void drop_native(const kjit_stream *stream)
 {
-  const kjit_device *device = stream->object.device;
-  void *graph = NULL;
+  kjit_device *device = stream->object.device;
+  kj_diagnostics ignored = { 0 };
   bool is_there = kj_is_cuda(device) && !atomic_load(&device->lost) &&
                   stream->object.generation == atomic_load(&device->generation);
-  if (is_there && !device->driver->cuStreamEndCapture(stream->native, &graph) && graph)
-    device->driver->cuGraphDestroy(graph);
+  if (is_there) (void)device->operations->end_capture(device, stream->native, &ignored, NULL, NULL);
+  kj_free_diagnostics(&ignored);
 }
 
 static kj_record *abort_capture(kjit_stream *stream)

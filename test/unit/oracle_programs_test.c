@@ -493,6 +493,18 @@ static void release_in_the_order_of_a_hosts_capture(void)
   end_by_itself(&own);
 }
 
+/* The program's thread has a device current that has failed: another one's capture ends all the
+ * same, before the stream is the program's again. */
+static void destroy_what_is_captured_beside_a_fault(void)
+{
+  world_stream captured = world_make_stream(0, KJIT_STREAM_NON_BLOCKING, true);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  oracle_begin_fault(1);
+  oracle_here.context = &fake_primary[1];
+  world_destroy_stream(&captured);
+  (void)world_synchronize_device(0);
+}
+
 /* ---- what has always been right: the rules themselves ---- */
 
 static void pass_by_an_event(void)
@@ -553,7 +565,7 @@ static const row rows[] = {
   { "capture_begins_own", release_as_its_own_stream_is_captured, NULL },
   { "wait_and_capture", wait_as_a_capture_begins, NULL },
   { "unload_and_capture", unload_as_a_capture_begins, NULL },
-  { "deleter_thread", release_on_another_thread, "a thread's stream, from another thread" },
+  { "deleter_thread", release_on_another_thread, NULL },
   { "parked_code", unload_without_a_wait, NULL },
   { "stale_stream", take_with_a_stream_of_before, NULL },
   { "process_elsewhere", export_what_another_device_uses, NULL },
@@ -564,6 +576,7 @@ static const row rows[] = {
   { "graph_of_lost", launch_a_graph_of_what_is_lost, NULL },
   { "hosts_capture", release_while_the_host_captures, NULL },
   { "hosts_capture_own", release_in_the_order_of_a_hosts_capture, NULL },
+  { "captured_beside_fault", destroy_what_is_captured_beside_a_fault, NULL },
   { "event", pass_by_an_event, NULL },
   { "graph", launch_a_graph_twice, NULL },
 };
