@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "code/background.h"
-#include "code/blob.h"
 #include "code/disk.h"
 
 static const char library_name[] = "libkjit-compiler.so";
@@ -143,7 +142,6 @@ static void destroy_code(kj_attachment *attachment)
   kj_runtime *runtime = attachment->runtime;
   if (runtime->compiler) runtime->interface->destroy(runtime->compiler);
   kj_free_imports(runtime);
-  if (runtime->identities != runtime->disk) kj_close_disk(runtime->identities);
   kj_close_disk(runtime->disk);
   pthread_mutex_destroy(&runtime->loaded_mutex);
   pthread_mutex_destroy(&runtime->compiler_mutex);
@@ -152,11 +150,9 @@ static void destroy_code(kj_attachment *attachment)
 kjit_status kj_open_code(kj_runtime *runtime, kj_diagnostics *diagnostics)
 {
   static const kj_attachment_class class = { .stop = stop_code, .destroy = destroy_code };
-  const kjit_config *config = &runtime->context->config;
   pthread_mutex_init(&runtime->loaded_mutex, NULL);
   pthread_mutex_init(&runtime->compiler_mutex, NULL);
   kj_attach_to_runtime(runtime, &runtime->code_attachment, &class);
-  runtime->disk = kj_open_disk(config);
-  runtime->identities = runtime->disk ? runtime->disk : kj_open_identities(config);
-  return runtime->identities ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  runtime->disk = kj_open_disk(&runtime->context->config);
+  return runtime->disk ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }

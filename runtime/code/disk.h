@@ -1,5 +1,6 @@
-/* The disk cache: machine code of specializations in files of one directory, found by everything
- * that it depends on. A hit needs no compiler.
+/* The disk cache: machine code of specializations in files of one directory, or in a store of the
+ * host's, found by everything that it depends on. A hit needs no compiler. The same entries, one
+ * after the other, are the blobs that another process takes in.
  *
  * Whatever goes wrong with a file, a directory or a disk is a miss, never an error of the launch.
  * Any number of threads and processes use one directory at once. */
@@ -17,21 +18,28 @@ static inline bool kj_same_digest(kj_digest a, kj_digest b)
   return a.low == b.low && a.high == b.high;
 }
 
-/* ---- identities: disk_identity.c ---- */
+struct kj_disk {
+  const kjit_cache_store *store; /* the host's, instead of a directory; NULL: none */
+  char *directory;               /* NULL: none */
+  const char *libdevice_path;    /* of the configuration */
+  uint64_t limit_bytes;
+  _Atomic bool is_read_only; /* writing has failed */
+  pthread_mutex_t mutex;     /* protects what follows while it is made */
+  _Atomic bool is_identified, knows_math_library;
+  kj_digest build, processor, math_library; /* of libkjit; of this machine; for GPUs */
+};
+
+/* ---- disk_key.c ---- */
 
 /* Of the library or program that the address is in: its build id, else path, size and time of its
  * file. */
 kj_digest kj_identify_address(const void *address);
 /* The same of a file that is not loaded. false: it cannot be read. */
 bool kj_identify_file(const char *path, kj_digest *identity);
-/* Of the compiler that is loaded or would be. false: there is none where it belongs. */
+/* Of the compiler that is loaded or would be. false: there is none where it belongs. compiler.c */
 bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity);
-/* What LLVM may know about this processor, and the C library whose functions its code calls. */
-kj_digest kj_identify_processor(void);
-/* The files that may be libdevice or what stands for it. given_path as in kjit_config. */
-kj_digest kj_identify_math_library(const char *given_path);
-
-/* ---- the key: disk_key.c ---- */
+/* Fills in build and processor. */
+void kj_identify_disk(kj_disk *disk);
 
 /* All that the code depends on, as text, except for the compiler: an entry says which one made it,
  * so that it is found where there is none. */
@@ -49,7 +57,7 @@ bool kj_make_disk_key(kj_disk *disk, const kj_call *call, const kj_signature *si
                       kj_disk_key *key);
 void kj_free_disk_key(kj_disk_key *key);
 
-/* ---- an entry as bytes: disk_entry.c ---- */
+/* ---- disk_entry.c ---- */
 
 typedef enum kj_entry_state {
   KJ_ENTRY_WHOLE,
@@ -69,16 +77,25 @@ kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_di
 const char *kj_read_entry_key(const void *bytes, size_t size_bytes, size_t *key_bytes,
                               kj_digest *digest);
 
-/* ---- the directory: disk_store.c ---- */
+static inline bool kj_has_imports(const kj_runtime *runtime)
+{
+  return atomic_load_explicit(&runtime->imports, memory_order_acquire) != NULL;
+}
+/* true: code is filled in. */
+bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, kj_code *code);
+void kj_free_imports(kj_runtime *runtime);
+/* The machine code of a held specialization; malloc'd. */
+kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *diagnostics,
+                           void **binary, size_t *size_bytes);
 
-/* NULL: the configuration switches it off, there is no place for it, or out of memory. Touches no
- * file. */
+/* ---- disk_store.c ---- */
+
+/* Touches no file. Where the configuration switches the cache off, or there is no place for it, it
+ * has neither store nor directory, and only knows this machine. NULL: out of memory. */
 kj_disk *kj_open_disk(const kjit_config *config);
-/* No directory: for keys only. NULL: out of memory. */
-kj_disk *kj_open_identities(const kjit_config *config);
 void kj_close_disk(kj_disk *disk);
-const char *kj_disk_directory(const kj_disk *disk); /* NULL: a store of the host's */
 
+static inline bool kj_keeps_code(const kj_disk *disk) { return disk->store || disk->directory; }
 /* true: code is filled in. */
 bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *compiler,
                     kj_code *code);
@@ -93,19 +110,9 @@ typedef struct kj_disk_file {
   uint64_t size_bytes, used_ns; /* when it was last used; Unix time */
   bool is_entry;                /* else what a writer that was killed has left */
 } kj_disk_file;
-/* Not finished, and old enough that nobody will. */
-bool kj_is_left(const kj_disk_file *file);
 /* The files of the cache, least recently used first; malloc'd. Errors: IO where there is a
  * directory that cannot be read. */
 kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count);
-/* false: it cannot be read. bytes are malloc'd. is_use: it counts as used now. */
-bool kj_read_disk_file(kj_disk *disk, const char *name, bool is_use, void **bytes,
-                       size_t *size_bytes);
-/* Of an entry or an unfinished one: nothing else is ever removed. */
-bool kj_is_disk_name(const char *name);
-/* The name that the entry of a key with that digest has. */
-bool kj_is_entry_of(const char *name, kj_digest digest);
-bool kj_remove_disk_file(kj_disk *disk, const char *name);
 /* Removes what is left of writers and the least recently used entries until the rest is at most
  * limit_bytes. */
 kjit_status kj_trim_disk(kj_disk *disk, uint64_t limit_bytes, uint64_t *removed_count,

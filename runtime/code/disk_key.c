@@ -1,9 +1,244 @@
-/* The key of an entry: lines about builds, target and signature, then the canonical text of what
- * the kernel reaches. kjit-cache shows the lines. */
+/* The key of an entry of the disk cache: lines about builds, target and signature, then the
+ * canonical text of what the kernel reaches. kjit-cache shows the lines. Before it, what tells
+ * builds, machines and libraries apart, without loading any of them. */
+#include <cpuid.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <gnu/libc-version.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "code/disk_state.h"
+#include "code/disk.h"
+
+/* ---- builds ---- */
+
+/* The build id in the notes of an ELF file; false: none. */
+static bool find_build_id(const char *notes, size_t size_bytes, kj_digest *identity)
+{
+  enum { BUILD_ID = 3 };
+  for (size_t at = 0; size_bytes - at >= sizeof(ElfW(Nhdr));) {
+    ElfW(Nhdr) note;
+    memcpy(&note, notes + at, sizeof note);
+    at += sizeof note;
+    uint64_t name_bytes = ((uint64_t)note.n_namesz + 3) & ~(uint64_t)3,
+             bytes = ((uint64_t)note.n_descsz + 3) & ~(uint64_t)3;
+    if (name_bytes > size_bytes - at || bytes > size_bytes - at - name_bytes) return false;
+    if (note.n_type == BUILD_ID && note.n_namesz == 4 && !memcmp(notes + at, "GNU", 4)) {
+      *identity = kj_digest_bytes(notes + at + name_bytes, note.n_descsz);
+      return true;
+    }
+    at += name_bytes + bytes;
+  }
+  return false;
+}
+
+static bool identify_by_time(const char *path, kj_digest *identity)
+{
+  struct stat info;
+  if (stat(path, &info)) return false;
+  uint64_t words[] = { (uint64_t)info.st_dev, info.st_ino, (uint64_t)info.st_size,
+                       (uint64_t)info.st_mtim.tv_sec, (uint64_t)info.st_mtim.tv_nsec };
+  *identity = kj_digest_bytes(words, sizeof words);
+  return true;
+}
+
+static bool read_notes(int file, const Elf64_Phdr *header, kj_digest *identity)
+{
+  enum { MOST = 65536 };
+  if (header->p_type != PT_NOTE || header->p_filesz > MOST) return false;
+  char *notes = malloc(header->p_filesz + 1);
+  bool is_found =
+    notes &&
+    pread(file, notes, header->p_filesz, (off_t)header->p_offset) == (ssize_t)header->p_filesz &&
+    find_build_id(notes, header->p_filesz, identity);
+  free(notes);
+  return is_found;
+}
+
+static bool identify_open_file(int file, kj_digest *identity)
+{
+  Elf64_Ehdr header;
+  if (pread(file, &header, sizeof header, 0) != sizeof header ||
+      memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_phentsize != sizeof(Elf64_Phdr))
+    return false;
+  for (size_t i = 0; i < header.e_phnum; i++) {
+    Elf64_Phdr segment;
+    if (pread(file, &segment, sizeof segment, (off_t)(header.e_phoff + i * sizeof segment)) !=
+        sizeof segment)
+      return false;
+    if (read_notes(file, &segment, identity)) return true;
+  }
+  return false;
+}
+
+bool kj_identify_file(const char *path, kj_digest *identity)
+{
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  bool is_identified = identify_open_file(file, identity);
+  close(file);
+  return is_identified || identify_by_time(path, identity);
+}
+
+typedef struct search {
+  uintptr_t address;
+  bool is_found;
+  kj_digest identity;
+} search;
+
+static bool contains(const struct dl_phdr_info *info, uintptr_t address)
+{
+  for (size_t i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    if (segment->p_type == PT_LOAD &&
+        address - (info->dlpi_addr + segment->p_vaddr) < segment->p_memsz)
+      return true;
+  }
+  return false;
+}
+
+static int look_at_library(struct dl_phdr_info *info, size_t size_bytes, void *data)
+{
+  (void)size_bytes;
+  search *s = data;
+  if (!contains(info, s->address)) return 0;
+  for (size_t i = 0; i < info->dlpi_phnum && !s->is_found; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    if (segment->p_type == PT_NOTE)
+      s->is_found = find_build_id((const char *)(info->dlpi_addr + segment->p_vaddr),
+                                  segment->p_memsz, &s->identity);
+  }
+  return 1;
+}
+
+kj_digest kj_identify_address(const void *address)
+{
+  search s = { .address = (uintptr_t)address };
+  Dl_info info;
+  dl_iterate_phdr(look_at_library, &s);
+  if (!s.is_found && dladdr(address, &info) && info.dli_fname)
+    (void)identify_by_time(info.dli_fname, &s.identity);
+  return s.identity;
+}
+
+/* ---- the machine ---- */
+
+static uint64_t read_enabled_state(void)
+{
+  uint32_t low, high;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (uint64_t)high << 32 | low;
+}
+
+/* Leaves 1 and 7 and their like: vendor, family, model, stepping and every feature. Without what
+ * differs between the cores of one machine. */
+static kj_digest identify_processor(void)
+{
+  static const struct {
+    uint32_t leaf, subleaf, masks[4];
+  } leaves[] = {
+    { 0, 0, { ~0u, ~0u, ~0u, ~0u } },
+    { 1, 0, { ~0u, 0, ~0u, ~0u } },
+    { 7, 0, { ~0u, ~0u, ~0u, ~0u } },
+    { 7, 1, { ~0u, ~0u, ~0u, ~0u } },
+    { 0xd, 1, { ~0u, 0, 0, 0 } },
+    { 0x14, 0, { 0, ~0u, 0, 0 } },
+    { 0x19, 0, { 0, ~0u, 0, 0 } },
+    { 0x24, 0, { 0, ~0u, 0, 0 } },
+    { 0x80000001, 0, { ~0u, 0, ~0u, ~0u } },
+    { 0x80000008, 0, { 0, ~0u, 0, 0 } },
+  };
+  enum { LEAVES = sizeof leaves / sizeof *leaves, OSXSAVE = 1 << 27 };
+  uint64_t words[LEAVES * 4 + 2] = { 0 };
+  bool has_state = false;
+  for (size_t i = 0; i < LEAVES; i++) {
+    uint32_t r[4] = { 0 };
+    if (!__get_cpuid_count(leaves[i].leaf, leaves[i].subleaf, &r[0], &r[1], &r[2], &r[3])) continue;
+    if (leaves[i].leaf == 1) has_state = r[2] & OSXSAVE;
+    for (size_t k = 0; k < 4; k++) words[i * 4 + k] = r[k] & leaves[i].masks[k];
+  }
+  if (has_state) words[LEAVES * 4] = read_enabled_state();
+  const char *version = gnu_get_libc_version();
+  kj_digest library = kj_digest_bytes(version, strlen(version));
+  words[LEAVES * 4 + 1] = library.low;
+  return kj_digest_bytes(words, sizeof words);
+}
+
+/* ---- libdevice ---- */
+
+static void add_file(kj_digest *sum, const char *path)
+{
+  kj_digest parts[3] = { *sum, kj_digest_bytes(path, strlen(path)), { 0 } };
+  if (identify_by_time(path, &parts[2])) *sum = kj_digest_bytes(parts, sizeof parts);
+}
+
+static void add_pattern(kj_digest *sum, const char *pattern)
+{
+  glob_t found;
+  if (glob(pattern, 0, NULL, &found) != 0) return;
+  for (size_t i = 0; i < found.gl_pathc; i++) add_file(sum, found.gl_pathv[i]);
+  globfree(&found);
+}
+
+/* The compiler takes the first of them that it can read: any change to any of them may change which
+ * one. */
+static kj_digest identify_math_library(const char *given_path)
+{
+  static const char *const patterns[] = {
+#define PLACE(pattern, kind) pattern,
+#include "native/math_libraries.def"
+#undef PLACE
+  };
+  kj_digest sum = { 0 };
+  if (given_path) {
+    add_file(&sum, given_path);
+    return sum;
+  }
+  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) add_pattern(&sum, patterns[i]);
+  Dl_info info;
+  const char *slash = dladdr((const void *)add_pattern, &info) && info.dli_fname
+                        ? strrchr(info.dli_fname, '/')
+                        : NULL;
+  kj_buffer beside = { 0 };
+  if (slash)
+    kj_append_format(&beside, "%.*s/clc/nvptx64--.bc", (int)(slash - info.dli_fname),
+                     info.dli_fname);
+  if (beside.text && !beside.failed) add_file(&sum, beside.text);
+  kj_free_buffer(&beside);
+  return sum;
+}
+
+void kj_identify_disk(kj_disk *disk)
+{
+  if (atomic_load_explicit(&disk->is_identified, memory_order_acquire)) return;
+  pthread_mutex_lock(&disk->mutex);
+  if (!atomic_load(&disk->is_identified)) {
+    disk->build = kj_identify_address((const void *)(uintptr_t)kj_identify_disk);
+    disk->processor = identify_processor();
+    atomic_store_explicit(&disk->is_identified, true, memory_order_release);
+  }
+  pthread_mutex_unlock(&disk->mutex);
+}
+
+/* Looked up once: a context's compiler reads libdevice once too. */
+static kj_digest get_math_library(kj_disk *disk)
+{
+  if (atomic_load_explicit(&disk->knows_math_library, memory_order_acquire))
+    return disk->math_library;
+  pthread_mutex_lock(&disk->mutex);
+  if (!atomic_load(&disk->knows_math_library))
+    disk->math_library = identify_math_library(disk->libdevice_path);
+  atomic_store_explicit(&disk->knows_math_library, true, memory_order_release);
+  pthread_mutex_unlock(&disk->mutex);
+  return disk->math_library;
+}
+
+/* ---- the target ---- */
 
 static void add_digest(kj_buffer *text, const char *what, kj_digest digest)
 {
@@ -20,7 +255,7 @@ static void add_target(kj_disk *disk, const kjit_device *device, kj_buffer *text
   }
   kj_append_format(text, "target sm_%u\ndriver %d\n", device->info.compute_capability,
                    device->info.driver_version);
-  add_digest(text, "libdevice", kj_get_math_library(disk));
+  add_digest(text, "libdevice", get_math_library(disk));
 }
 
 /* ---- the signature ---- */

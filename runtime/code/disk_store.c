@@ -1,4 +1,4 @@
-/* The directory of the disk cache.
+/* The directory of the disk cache, the host's own store in place of it, and the public functions.
  *
  * An entry is written under a name of its own and renamed: a reader sees all of it or nothing.
  * Files that are damaged are removed; where the system refuses something nothing is removed. The
@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <kjit/cache.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "code/disk_state.h"
+#include "code/disk.h"
 #include "support/host_process.h"
 
 static const char entry_suffix[] = ".kjit", unfinished_prefix[] = "unfinished-",
@@ -32,48 +33,32 @@ static const uint64_t default_limit = (uint64_t)1 << 30, most_bytes = (uint64_t)
 
 /* ---- the disk ---- */
 
-/* secure_getenv: a program with other rights than its caller's has no cache. */
-static char *default_directory(void)
+/* NULL in *directory: there is none. secure_getenv: a program with other rights than its caller's
+ * has no cache. False: out of memory. */
+static bool find_directory(const char *given, char **directory)
 {
   const char *base = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
   kj_buffer path = { 0 };
-  if (base && *base == '/') kj_append_format(&path, "%s/kjit", base);
+  if (given) kj_append_text(&path, given);
+  else if (base && *base == '/') kj_append_format(&path, "%s/kjit", base);
   else if (home && *home == '/') kj_append_format(&path, "%s/.cache/kjit", home);
-  return kj_take_text(&path);
-}
-
-static kj_disk *open_store(const kjit_config *config)
-{
-  kj_disk *disk = kj_open_identities(config);
-  if (disk) disk->store = config->cache_store;
-  return disk;
+  bool is_found = path.length && !path.failed, has_failed = path.failed;
+  *directory = is_found ? kj_take_text(&path) : NULL;
+  if (!is_found) kj_free_buffer(&path);
+  return !has_failed;
 }
 
 kj_disk *kj_open_disk(const kjit_config *config)
 {
-  if (config->cache_store) return open_store(config);
-  char *directory = config->cache_directory
-                      ? (*config->cache_directory ? strdup(config->cache_directory) : NULL)
-                      : default_directory();
-  kj_disk *disk = directory && *directory ? calloc(1, sizeof *disk) : NULL;
-  if (!disk) {
-    free(directory);
-    return NULL;
-  }
-  disk->directory = directory;
-  disk->libdevice_path = config->libdevice_path;
-  disk->limit_bytes = config->cache_limit_bytes ? config->cache_limit_bytes : default_limit;
-  pthread_mutex_init(&disk->mutex, NULL);
-  return disk;
-}
-
-kj_disk *kj_open_identities(const kjit_config *config)
-{
   kj_disk *disk = calloc(1, sizeof *disk);
   if (!disk) return NULL;
-  disk->libdevice_path = config->libdevice_path;
   pthread_mutex_init(&disk->mutex, NULL);
-  return disk;
+  disk->store = config->cache_store;
+  disk->libdevice_path = config->libdevice_path;
+  disk->limit_bytes = config->cache_limit_bytes ? config->cache_limit_bytes : default_limit;
+  if (disk->store || find_directory(config->cache_directory, &disk->directory)) return disk;
+  kj_close_disk(disk);
+  return NULL;
 }
 
 void kj_close_disk(kj_disk *disk)
@@ -84,35 +69,9 @@ void kj_close_disk(kj_disk *disk)
   free(disk);
 }
 
-const char *kj_disk_directory(const kj_disk *disk) { return disk->directory; }
-
 bool kj_can_publish(const kj_disk *disk)
 {
-  return !atomic_load_explicit(&disk->is_read_only, memory_order_relaxed);
-}
-
-void kj_identify_disk(kj_disk *disk)
-{
-  if (atomic_load_explicit(&disk->is_identified, memory_order_acquire)) return;
-  pthread_mutex_lock(&disk->mutex);
-  if (!atomic_load(&disk->is_identified)) {
-    disk->build = kj_identify_address((const void *)(uintptr_t)kj_identify_disk);
-    disk->processor = kj_identify_processor();
-    atomic_store_explicit(&disk->is_identified, true, memory_order_release);
-  }
-  pthread_mutex_unlock(&disk->mutex);
-}
-
-kj_digest kj_get_math_library(kj_disk *disk)
-{
-  if (atomic_load_explicit(&disk->knows_math_library, memory_order_acquire))
-    return disk->math_library;
-  pthread_mutex_lock(&disk->mutex);
-  if (!atomic_load(&disk->knows_math_library))
-    disk->math_library = kj_identify_math_library(disk->libdevice_path);
-  atomic_store_explicit(&disk->knows_math_library, true, memory_order_release);
-  pthread_mutex_unlock(&disk->mutex);
-  return disk->math_library;
+  return kj_keeps_code(disk) && !atomic_load_explicit(&disk->is_read_only, memory_order_relaxed);
 }
 
 /* ---- files ---- */
@@ -144,9 +103,12 @@ static bool is_unfinished_name(const char *name)
          strspn(name + prefix, hex_digits) == UNFINISHED_DIGITS;
 }
 
-bool kj_is_disk_name(const char *name) { return is_entry_name(name) || is_unfinished_name(name); }
+static bool is_disk_name(const char *name)
+{
+  return is_entry_name(name) || is_unfinished_name(name);
+}
 
-bool kj_is_entry_of(const char *name, kj_digest digest)
+static bool is_entry_of(const char *name, kj_digest digest)
 {
   char expected[ENTRY_NAME_BYTES];
   name_entry(digest, expected);
@@ -185,8 +147,8 @@ static bool read_open_file(int file, bool is_use, void **bytes, size_t *size_byt
   return false;
 }
 
-bool kj_read_disk_file(kj_disk *disk, const char *name, bool is_use, void **bytes,
-                       size_t *size_bytes)
+static bool read_file(kj_disk *disk, const char *name, bool is_use, void **bytes,
+                      size_t *size_bytes)
 {
   char *path = path_of(disk, name);
   int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
@@ -199,33 +161,18 @@ bool kj_read_disk_file(kj_disk *disk, const char *name, bool is_use, void **byte
   return is_read;
 }
 
-bool kj_remove_disk_file(kj_disk *disk, const char *name)
+static bool remove_disk_file(kj_disk *disk, const char *name)
 {
-  if (!kj_is_disk_name(name)) return false;
   char *path = path_of(disk, name);
   bool is_removed = path && !unlink(path);
   free(path);
   return is_removed;
 }
 
-bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *compiler, kj_code *code)
-{
-  char name[ENTRY_NAME_BYTES];
-  void *bytes;
-  size_t size_bytes;
-  if (disk->store) return kj_fetch_stored(disk, key, compiler, code);
-  name_entry(key->digest, name);
-  if (!kj_read_disk_file(disk, name, true, &bytes, &size_bytes)) return false;
-  kj_entry_state state = kj_unpack_entry(bytes, size_bytes, key, compiler, code);
-  free(bytes);
-  if (state == KJ_ENTRY_BROKEN) (void)kj_remove_disk_file(disk, name);
-  return state == KJ_ENTRY_WHOLE;
-}
-
 /* ---- writing ---- */
 
-/* Also the directories above it; those that are made are the user's alone. */
-/* false: errno says why. */
+/* Also the directories above it; those that are made are the user's alone. False: errno says why.
+ */
 static bool make_directory(const char *directory)
 {
   if (!mkdir(directory, 0700) || errno == EEXIST) return true;
@@ -308,9 +255,8 @@ kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count)
   kjit_status status = KJIT_OK;
   for (struct dirent *item; status == KJIT_OK && (item = readdir(directory));) {
     struct stat info;
-    if (!kj_is_disk_name(item->d_name)) continue;
-    if (strlen(item->d_name) >= sizeof(*files)->name ||
-        fstatat(dirfd(directory), item->d_name, &info, AT_SYMLINK_NOFOLLOW) ||
+    if (!is_disk_name(item->d_name)) continue;
+    if (fstatat(dirfd(directory), item->d_name, &info, AT_SYMLINK_NOFOLLOW) ||
         !S_ISREG(info.st_mode))
       continue;
     if (!add_file(files, count, &capacity, item->d_name, &info)) status = KJIT_ERROR_MEMORY;
@@ -326,7 +272,7 @@ kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count)
 }
 
 /* A writer needs milliseconds: what is this old was left by one that was killed. */
-bool kj_is_left(const kj_disk_file *file)
+static bool is_left(const kj_disk_file *file)
 {
   enum { OLD_S = 600 };
   return !file->is_entry && (uint64_t)time(NULL) > file->used_ns / 1000000000u + OLD_S;
@@ -342,9 +288,9 @@ static kjit_status trim(kj_disk *disk, uint64_t limit_bytes, uint64_t *kept_byte
   KJ_TRY(kj_list_disk(disk, &files, &count));
   for (size_t i = 0; i < count; i++) total += files[i].size_bytes;
   for (size_t i = 0; i < count; i++) {
-    bool is_unwanted = (files[i].is_entry && total > limit_bytes) || kj_is_left(&files[i]) ||
+    bool is_unwanted = (files[i].is_entry && total > limit_bytes) || is_left(&files[i]) ||
                        (!files[i].is_entry && !limit_bytes);
-    if (!is_unwanted || !kj_remove_disk_file(disk, files[i].name)) continue;
+    if (!is_unwanted || !remove_disk_file(disk, files[i].name)) continue;
     total -= files[i].size_bytes;
     *removed_bytes += files[i].size_bytes;
     ++*removed_count;
@@ -412,13 +358,87 @@ static bool is_lasting(int refusal)
   return refusal != 0;
 }
 
+kjit_status kj_trim_disk(kj_disk *disk, uint64_t limit_bytes, uint64_t *removed_count,
+                         uint64_t *removed_bytes)
+{
+  uint64_t kept_bytes;
+  KJ_TRY(trim(disk, limit_bytes, &kept_bytes, removed_count, removed_bytes));
+  int file = lock_usage(disk);
+  if (file < 0) return KJIT_OK;
+  write_usage(file, kept_bytes, (uint64_t)time(NULL));
+  close(file);
+  return KJIT_OK;
+}
+
+/* ---- a store of the host's ---- */
+
+/* Its bytes are those of a file, and are checked as those. */
+enum { KEY_BYTES = 32 };
+
+/* Two digests of the text that says what the code depends on: the second leaves its first byte out.
+ */
+static void make_store_key(const kj_disk_key *key, uint8_t bytes[KEY_BYTES])
+{
+  kj_digest second = kj_digest_bytes(key->text + 1, key->size_bytes ? key->size_bytes - 1 : 0);
+  memcpy(bytes, &key->digest, sizeof key->digest);
+  memcpy(bytes + sizeof key->digest, &second, sizeof second);
+}
+
+static bool fetch_stored(kj_disk *disk, const kj_disk_key *key, const kj_digest *compiler,
+                         kj_code *code)
+{
+  const kjit_cache_store *store = disk->store;
+  uint8_t bytes[KEY_BYTES];
+  const void *data = NULL;
+  size_t size_bytes = 0;
+  make_store_key(key, bytes);
+  if (store->load(store->user, bytes, &data, &size_bytes) != 1 || !data) return false;
+  /* entries are read as structs, and the host's memory may lie anywhere */
+  void *copy = size_bytes <= most_bytes ? malloc(size_bytes + 1) : NULL;
+  if (copy) memcpy(copy, data, size_bytes);
+  if (store->release) store->release(store->user, data);
+  kj_entry_state state =
+    copy ? kj_unpack_entry(copy, size_bytes, key, compiler, code) : KJ_ENTRY_OTHER;
+  free(copy);
+  return state == KJ_ENTRY_WHOLE;
+}
+
+static void publish_stored(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
+                           const kj_code *code)
+{
+  const kjit_cache_store *store = disk->store;
+  uint8_t bytes[KEY_BYTES];
+  size_t size_bytes;
+  if (!store->store) return;
+  void *entry = kj_pack_entry(key, compiler, code, &size_bytes);
+  make_store_key(key, bytes);
+  if (entry) store->store(store->user, bytes, entry, size_bytes);
+  free(entry);
+}
+
+/* ---- entries ---- */
+
+bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *compiler, kj_code *code)
+{
+  char name[ENTRY_NAME_BYTES];
+  void *bytes;
+  size_t size_bytes;
+  if (disk->store) return fetch_stored(disk, key, compiler, code);
+  name_entry(key->digest, name);
+  if (!read_file(disk, name, true, &bytes, &size_bytes)) return false;
+  kj_entry_state state = kj_unpack_entry(bytes, size_bytes, key, compiler, code);
+  free(bytes);
+  if (state == KJ_ENTRY_BROKEN) (void)remove_disk_file(disk, name);
+  return state == KJ_ENTRY_WHOLE;
+}
+
 void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
                       const kj_code *code)
 {
   size_t size_bytes;
   char name[ENTRY_NAME_BYTES];
   if (disk->store) {
-    kj_publish_stored(disk, key, compiler, code);
+    publish_stored(disk, key, compiler, code);
     return;
   }
   name_entry(key->digest, name);
@@ -437,14 +457,123 @@ void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
   free(bytes);
 }
 
-kjit_status kj_trim_disk(kj_disk *disk, uint64_t limit_bytes, uint64_t *removed_count,
-                         uint64_t *removed_bytes)
+/* ---- the public functions ---- */
+
+/* NULL: none, and diagnostics say so only when out of memory. */
+static kj_disk *get_disk(kjit_context *context, kj_diagnostics *diagnostics)
 {
-  uint64_t kept_bytes;
-  KJ_TRY(trim(disk, limit_bytes, &kept_bytes, removed_count, removed_bytes));
-  int file = lock_usage(disk);
-  if (file < 0) return KJIT_OK;
-  write_usage(file, kept_bytes, (uint64_t)time(NULL));
-  close(file);
-  return KJIT_OK;
+  kj_runtime *runtime = kj_get_runtime(context);
+  if (!runtime) (void)kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  /* a host's own store is the host's */
+  bool has_directory = runtime && runtime->disk->directory;
+  return has_directory ? runtime->disk : NULL;
+}
+
+static kjit_status report(kj_disk *disk, kjit_status status, kj_diagnostics *diagnostics)
+{
+  if (status == KJIT_ERROR_IO)
+    return kj_error(diagnostics, status, "the directory of the disk cache cannot be read: %s",
+                    disk->directory);
+  return status == KJIT_OK ? KJIT_OK : kj_error(diagnostics, status, "out of memory");
+}
+
+/* What the lines of a key say; text is 0-terminated and is taken apart. */
+static void read_lines(char *text, kjit_cache_entry *entry)
+{
+  const struct {
+    const char *word;
+    const char **value;
+  } rows[] = { { "kjit ", &entry->version },
+               { "target ", &entry->target },
+               { "kernel ", &entry->kernel },
+               { "signature ", &entry->signature } };
+  for (char *line = text, *end; *line && *line != '\n'; line = end + 1) {
+    end = strchr(line, '\n');
+    if (!end) return;
+    *end = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+      if (!strncmp(line, rows[i].word, strlen(rows[i].word)))
+        *rows[i].value = line + strlen(rows[i].word);
+  }
+}
+
+/* The name of a file belongs to its key: a whole entry under another name is of no use to anybody.
+ */
+static char *copy_key(kj_disk *disk, const char *name)
+{
+  void *bytes;
+  size_t size_bytes, key_bytes;
+  kj_digest digest;
+  char *copy = NULL;
+  if (!read_file(disk, name, false, &bytes, &size_bytes)) return NULL;
+  const char *key = kj_read_entry_key(bytes, size_bytes, &key_bytes, &digest);
+  if (key && is_entry_of(name, digest)) copy = strndup(key, key_bytes);
+  free(bytes);
+  return copy;
+}
+
+static void visit_file(kj_disk *disk, const kj_disk_file *file,
+                       void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
+{
+  if (!file->is_entry && !is_left(file)) return; /* being written */
+  kjit_cache_entry entry = { .name = file->name,
+                             .size_bytes = file->size_bytes,
+                             .used_ns = file->used_ns };
+  char *key = file->is_entry ? copy_key(disk, file->name) : NULL;
+  if (key) read_lines(key, &entry);
+  visit(user, &entry);
+  free(key);
+}
+
+kjit_status kjit_visit_cache(kjit_context *context,
+                             void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!visit) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_visit_cache: visit is NULL");
+  kj_diagnostics diagnostics = { 0 };
+  kj_disk_file *files = NULL;
+  size_t count = 0;
+  kj_disk *disk = get_disk(context, &diagnostics);
+  if (disk && report(disk, kj_list_disk(disk, &files, &count), &diagnostics) == KJIT_OK)
+    for (size_t i = 0; i < count; i++) visit_file(disk, &files[i], visit, user);
+  free(files);
+  return ki_finish_call(context, &diagnostics);
+}
+
+const char *kjit_get_cache_directory(kjit_context *context)
+{
+  kj_runtime *runtime = context && !ki_is_forked(context) ? kj_get_runtime(context) : NULL;
+  return runtime ? runtime->disk->directory : NULL;
+}
+
+kjit_status kjit_remove_cache_entry(kjit_context *context, const char *name)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!name)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_remove_cache_entry: name is NULL");
+  if (!is_disk_name(name))
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT, "`%s` is no name of a file of the disk cache",
+                        name);
+  kj_diagnostics diagnostics = { 0 };
+  kj_disk *disk = get_disk(context, &diagnostics);
+  if (diagnostics.status == KJIT_OK && !(disk && remove_disk_file(disk, name)))
+    (void)kj_error(&diagnostics, KJIT_ERROR_IO, "`%s` cannot be removed from the disk cache%s%s",
+                   name, disk ? " " : "", disk ? disk->directory : "");
+  return ki_finish_call(context, &diagnostics);
+}
+
+kjit_status kjit_trim_cache(kjit_context *context, uint64_t limit_bytes, uint64_t *removed,
+                            uint64_t *removed_bytes)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  kj_diagnostics diagnostics = { 0 };
+  uint64_t count = 0, bytes = 0;
+  kj_disk *disk = get_disk(context, &diagnostics);
+  if (disk) (void)report(disk, kj_trim_disk(disk, limit_bytes, &count, &bytes), &diagnostics);
+  if (removed) *removed = count;
+  if (removed_bytes) *removed_bytes = bytes;
+  return ki_finish_call(context, &diagnostics);
 }

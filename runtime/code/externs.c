@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/disk_state.h"
+#include "code/disk.h"
 
 static const ki_bound_extern *bound_of(const ki_decl *decl)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cuda/assemble.h"
-#include "code/blob.h"
+#include "code/disk.h"
 
 static kjit_context *context_of(const kjit_specialization *specialization)
 {

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/blob.h"
 #include "code/disk.h"
 #include "code/key.h"
 #include "report/report.h"
@@ -201,8 +200,7 @@ static kjit_status compile_and_load(kj_call *call, kjit_specialization *speciali
   KJ_TRY(kj_get_compiler(runtime, diagnostics));
   KJ_TRY(run_compiler(call, specialization, signature, diagnostics));
   bool takes_ptx = call->device->operations->takes_ptx,
-       is_kept = key && runtime->disk && kj_can_publish(runtime->disk) &&
-                 (key->has_sources || !code->failures);
+       is_kept = key && kj_can_publish(runtime->disk) && (key->has_sources || !code->failures);
   if (takes_ptx && kj_has_extern_ptx(call->kernel->module))
     KJ_TRY(link_code(call, code, diagnostics));
   else if (is_kept && takes_ptx) is_kept = can_link(call, code);
@@ -315,15 +313,16 @@ static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
   kj_runtime *runtime = call->runtime;
   /* files and lines are of one program */
   bool is_kept = call->kernel->context->config.debug == KJIT_DEBUG_NONE;
-  bool has_key = is_kept && (runtime->disk || kj_has_imports(runtime)) &&
-                 kj_make_disk_key(runtime->identities, call, signature, &key);
+  bool has_disk = kj_keeps_code(runtime->disk),
+       has_key = is_kept && (has_disk || kj_has_imports(runtime)) &&
+                 kj_make_disk_key(runtime->disk, call, signature, &key);
   specialization->is_imported = has_key && kj_find_import(runtime, &key, &specialization->code) &&
                                 keep_fetched(call, specialization);
   specialization->is_from_disk =
-    has_key && runtime->disk && !specialization->is_imported && fetch(call, specialization, &key);
+    has_key && has_disk && !specialization->is_imported && fetch(call, specialization, &key);
   if (specialization->is_imported)
     atomic_fetch_add_explicit(&counters->imports, 1, memory_order_relaxed);
-  else if (has_key && runtime->disk)
+  else if (has_key && has_disk)
     atomic_fetch_add_explicit(specialization->is_from_disk ? &counters->disk_hits
                                                            : &counters->disk_misses,
                               1, memory_order_relaxed);

@@ -8,7 +8,7 @@
 #include <utime.h>
 
 #include "cache_folder.h"
-#include "code/disk_state.h"
+#include "code/disk.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
 
@@ -415,7 +415,10 @@ static void test_no_directory(void **state)
     assert_false(kj_can_publish(disk));
     kj_close_disk(disk);
   }
-  assert_null(open_folder("", 0));
+  kj_disk *off = open_folder("", 0);
+  assert_false(kj_keeps_code(off));
+  assert_false(kj_can_publish(off));
+  kj_close_disk(off);
   char deep[128];
   snprintf(deep, sizeof deep, "%s/a/b/c", folder);
   kj_disk *disk = open_folder(deep, 0);
@@ -433,20 +436,22 @@ static void test_default_directory(void **state)
   assert_int_equal(unsetenv("XDG_CACHE_HOME"), 0);
   kj_disk *disk = open_folder(NULL, 0);
   snprintf(expected, sizeof expected, "%s/.cache/kjit", folder);
-  assert_string_equal(kj_disk_directory(disk), expected);
+  assert_string_equal(disk->directory, expected);
   kj_close_disk(disk);
   /* the specification says to ignore it */
   assert_int_equal(setenv("XDG_CACHE_HOME", "relative", 1), 0);
   disk = open_folder(NULL, 0);
-  assert_string_equal(kj_disk_directory(disk), expected);
+  assert_string_equal(disk->directory, expected);
   kj_close_disk(disk);
   assert_int_equal(setenv("XDG_CACHE_HOME", "/caches", 1), 0);
   disk = open_folder(NULL, 0);
-  assert_string_equal(kj_disk_directory(disk), "/caches/kjit");
+  assert_string_equal(disk->directory, "/caches/kjit");
   kj_close_disk(disk);
   unsetenv("HOME");
   unsetenv("XDG_CACHE_HOME");
-  assert_null(open_folder(NULL, 0));
+  disk = open_folder(NULL, 0);
+  assert_false(kj_keeps_code(disk));
+  kj_close_disk(disk);
 }
 
 /* ---- the bound ---- */

@@ -4,7 +4,7 @@
 
 #include "cache_folder.h"
 #include "cpu/object.h"
-#include "code/disk_state.h"
+#include "code/disk.h"
 
 /* One thread: OpenMP does not live through fork. */
 static void run_here(void *user, size_t count, void (*body)(void *data, size_t index), void *data)
