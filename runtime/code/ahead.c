@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/background.h"
+#include "code/specialization.h"
 #include "code/key.h"
 
 /* Arrays that lie apart from each other: only how they lie is looked at. */

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "code/background.h"
 #include "code/key.h"
 #include "code/specialization.h"
 

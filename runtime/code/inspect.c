@@ -1,10 +1,336 @@
-/* What the host may ask of a specialization: its code at a stage, its machine code, occupancy. */
+/* kjit_compile: code for a signature without a device; and what the host may ask of a
+ * specialization: its code at a stage, its machine code, occupancy. */
+#include <ctype.h>
 #include <kjit/code.h>
+#include <kjit/function.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/assemble.h"
 #include "code/disk.h"
+#include "code/key.h"
+#include "cuda/assemble.h"
+#include "native/functions.h"
+
+typedef struct request {
+  kjit_kernel *kernel;
+  kj_diagnostics *diagnostics;
+  kj_bound *bound; /* what evaluating @block sees: const parameters */
+  kj_argument *arguments;
+  uint8_t *relations;
+  kj_signature signature;
+} request;
+
+void kjit_init_compile_options(kjit_compile_options *options)
+{
+  if (options) *options = (kjit_compile_options){ .size_bytes = sizeof *options, .target = "cpu" };
+}
+
+/* ---- options ---- */
+
+static kjit_status read_target(request *r, const char *text, kj_target *target)
+{
+  *target = (kj_target){ .kind = KJ_TARGET_CPU };
+  if (!strcmp(text, "cpu")) return KJIT_OK;
+  size_t digits = strncmp(text, "sm_", 3) ? 0 : strspn(text + 3, "0123456789");
+  const char *suffix = text + 3 + digits;
+  bool is_suffix = digits && (!*suffix || ((*suffix == 'a' || *suffix == 'f') && !suffix[1]));
+  if (digits < 2 || digits > 3 || !is_suffix)
+    return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
+                    "target: expected cpu, or sm_75 and up, got `%s`", text);
+  target->kind = KJ_TARGET_NVPTX;
+  target->arch = (uint32_t)strtoul(text + 3, NULL, 10);
+  target->suffix = *suffix;
+  return KJIT_OK;
+}
+
+static kjit_status choose_block(request *r, const kjit_compile_options *options, bool is_cpu)
+{
+  const kjit_kernel *kernel = r->kernel;
+  uint32_t *block = r->signature.block, wanted[3];
+  bool is_given = options->block[0] || options->block[1] || options->block[2];
+  for (int i = 0; i < 3 && is_given; i++) block[i] = options->block[i] ? options->block[i] : 1;
+  is_given = is_given || block[0]; /* by the facts */
+  if (kernel->block && (kernel->block_is_static || (is_cpu && !is_given))) {
+    kj_scope scope = { .bound = r->bound,
+                       .bound_count = kernel->parameter_count,
+                       .bindings = kernel->bindings,
+                       .binding_count = kernel->binding_count };
+    KJ_TRY(kj_evaluate_attribute(kernel, &scope, kernel->block, r->diagnostics, wanted));
+    if (is_given && memcmp(block, wanted, sizeof wanted))
+      return kj_error_at(r->diagnostics, kernel->module, kernel->block->location,
+                         KJIT_ERROR_ARGUMENT,
+                         "kernel `%s`: @block is %u x %u x %u, the options give %u x %u x %u",
+                         kernel->function->decl->name, wanted[0], wanted[1], wanted[2], block[0],
+                         block[1], block[2]);
+    memcpy(block, wanted, sizeof wanted);
+    is_given = true;
+  }
+  if (is_cpu && !is_given)
+    memcpy(block, (const uint32_t[3]){ KJ_DEFAULT_BLOCK, 1, 1 }, sizeof wanted);
+  if (!block[0]) return KJIT_OK;
+  uint64_t threads = (uint64_t)block[0] * block[1];
+  bool is_valid = block[1] && block[2] && block[0] <= 1024 && block[1] <= 1024 && block[2] <= 64 &&
+                  threads * block[2] <= 1024;
+  if (!is_valid && kernel->block)
+    return kj_error_at(
+      r->diagnostics, kernel->module, kernel->block->location, KJIT_ERROR_ARGUMENT,
+      "kernel `%s`: a block has at most 1024 x 1024 x 64 and 1024 threads, got %u x %u x %u",
+      kernel->function->decl->name, block[0], block[1], block[2]);
+  return is_valid
+           ? KJIT_OK
+           : kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
+                      "block: expected at most 1024 x 1024 x 64 and 1024 threads, got %u x %u x %u",
+                      block[0], block[1], block[2]);
+}
+
+/* ---- stages ---- */
+
+bool kj_has_stage(kjit_stage stage, bool is_gpu)
+{
+  enum { GPU = 1, CPU };
+  static const uint8_t own[KJIT_STAGE_COUNT] = { [KJIT_STAGE_PTX] = GPU,
+                                                 [KJIT_STAGE_CUBIN] = GPU,
+                                                 [KJIT_STAGE_SASS] = GPU,
+                                                 [KJIT_STAGE_ASM] = CPU,
+                                                 [KJIT_STAGE_OBJECT] = CPU };
+  return !own[stage] || own[stage] == (is_gpu ? GPU : CPU);
+}
+
+const char *kj_own_stages(bool is_gpu) { return is_gpu ? "ptx, cubin and sass" : "asm and object"; }
+
+/* ---- the compilation ---- */
+
+/* What NVIDIA's programs make of the PTX. */
+static kjit_status run_assembler(const kjit_compile_options *options, bool is_part,
+                                 kjit_stage stage, kj_diagnostics *diagnostics, kj_code *made)
+{
+  kj_assembly assembly = {
+    .ptxas = options->ptxas, .target = options->target, .debug = options->debug, .is_part = is_part
+  };
+  void *cubin, *result;
+  size_t cubin_bytes, result_bytes;
+  KJ_TRY(kj_assemble(&assembly, made->data, made->size_bytes, diagnostics, &cubin, &cubin_bytes));
+  result = cubin;
+  result_bytes = cubin_bytes;
+  kjit_status status = stage == KJIT_STAGE_SASS
+                         ? kj_disassemble(cubin, cubin_bytes, diagnostics, &result, &result_bytes)
+                         : KJIT_OK;
+  if (status != KJIT_OK || result != cubin) free(cubin);
+  if (status != KJIT_OK) return status;
+  free(made->data);
+  made->data = result;
+  made->size_bytes = result_bytes;
+  return KJIT_OK;
+}
+
+static kjit_status run_compiler(request *r, const char *symbol, const kjit_compile_options *options,
+                                kjit_stage stage, kj_code *made)
+{
+  static const char *const names[] = {
+#define X(name, text, is_text, what) text,
+    KJIT_STAGES(X)
+#undef X
+  };
+  bool is_assembled = stage == KJIT_STAGE_CUBIN || stage == KJIT_STAGE_SASS;
+  kj_compile_request request = { .module = r->kernel->module,
+                                 .kernel = r->kernel->function,
+                                 .signature = &r->signature,
+                                 .stage = is_assembled ? KJIT_STAGE_PTX : stage,
+                                 .after_pass = options->after_pass,
+                                 .checks = options->checks,
+                                 .debug = options->debug,
+                                 .symbol = symbol,
+                                 .is_ahead = true };
+  KJ_TRY(read_target(r, options->target ? options->target : "cpu", &request.target));
+  bool is_cpu = request.target.kind == KJ_TARGET_CPU;
+  if (!kj_has_stage(stage, !is_cpu))
+    return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
+                    "stage: %s is there for %s targets only, the target is %s", names[stage],
+                    is_cpu ? "GPU" : "CPU", options->target ? options->target : "cpu");
+  request.target.ptx_version = options->ptx_version;
+  if (options->facts)
+    KJ_TRY(kj_read_facts(r->kernel, options->facts, r->arguments, r->relations, &r->signature,
+                         r->diagnostics));
+  KJ_TRY(choose_block(r, options, is_cpu));
+  kj_runtime *runtime = kj_get_runtime(r->kernel->context);
+  if (!runtime) return kj_error(r->diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  KJ_TRY(kj_get_compiler(runtime, r->diagnostics));
+  KJ_TRY(runtime->interface->compile(runtime->compiler, &request, r->diagnostics, made));
+  return is_assembled ? run_assembler(options, symbol != NULL, stage, r->diagnostics, made)
+                      : KJIT_OK;
+}
+
+static kjit_status compile(kjit_kernel *kernel, const char *signature, const char *symbol,
+                           const kjit_compile_options *options, kjit_stage stage,
+                           kj_diagnostics *diagnostics, kj_code *made)
+{
+  uint32_t count = kernel->parameter_count;
+  request r = { .kernel = kernel, .diagnostics = diagnostics };
+  r.bound = calloc(count + 1, sizeof *r.bound);
+  r.arguments = calloc(count + 1, sizeof *r.arguments);
+  r.relations = calloc((size_t)count * count + 1, sizeof *r.relations);
+  r.signature.arguments = r.arguments;
+  r.signature.count = count;
+  kjit_status status = KJIT_ERROR_MEMORY;
+  if (!r.bound || !r.arguments || !r.relations)
+    kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  else status = kj_read_signature(kernel, signature, r.arguments, r.bound, diagnostics);
+  if (status == KJIT_OK) status = run_compiler(&r, symbol, options, stage, made);
+  free(r.bound);
+  free(r.arguments);
+  free(r.relations);
+  return status;
+}
+
+/* A smaller size_bytes is an older header's: what it lacks keeps its default. */
+static bool read_options(const kjit_compile_options *given, kjit_compile_options *options)
+{
+  kjit_init_compile_options(options);
+  if (!given) return true;
+  size_t least = offsetof(kjit_compile_options, target);
+  if (given->size_bytes < least || given->size_bytes > sizeof *options) return false;
+  memcpy(options, given, given->size_bytes);
+  options->size_bytes = sizeof *options;
+  return true;
+}
+
+static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char *signature,
+                              const char *symbol, const kjit_compile_options *options,
+                              kjit_stage stage, void **code, size_t *size_bytes)
+{
+  kjit_compile_options read;
+  kjit_context *context = kernel->context;
+  if (!signature || !code || !size_bytes)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: %s is NULL", call,
+                        !signature ? "signature"
+                        : !code    ? "code"
+                                   : "size_bytes");
+  if ((unsigned)stage >= KJIT_STAGE_COUNT)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no stage %d", call, (int)stage);
+  if (!read_options(options, &read))
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                        "%s: options.size_bytes is unknown: set it with kjit_init_compile_options",
+                        call);
+  if (read.after_pass && stage != KJIT_STAGE_TYPED)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: after_pass is for the stage TYPED", call);
+  if ((unsigned)read.debug > KJIT_DEBUG_FULL)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no debug %d", call,
+                        (int)read.debug);
+  kj_diagnostics diagnostics = { 0 };
+  kj_code made = { 0 };
+  kjit_status status = compile(kernel, signature, symbol, &read, stage, &diagnostics, &made);
+  if (status == KJIT_OK) {
+    *code = made.data;
+    *size_bytes = made.size_bytes;
+    made.data = NULL;
+  }
+  kj_free_code(&made);
+  kjit_status reported = ki_finish_call(context, &diagnostics);
+  return status != KJIT_OK ? status : reported;
+}
+
+kjit_status kjit_compile(kjit_kernel *kernel, const char *signature,
+                         const kjit_compile_options *options, kjit_stage stage, void **code,
+                         size_t *size_bytes)
+{
+  if (kernel && ki_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
+  return kernel
+           ? compile_as("kjit_compile", kernel, signature, NULL, options, stage, code, size_bytes)
+           : KJIT_ERROR_MISUSE;
+}
+
+/* ---- C functions ---- */
+
+/* A name that C, PTX and assemblers take. */
+static bool is_symbol(const char *name)
+{
+  if (!isalpha((unsigned char)*name) && *name != '_') return false;
+  while (isalnum((unsigned char)*name) || *name == '_' || *name == '$') name++;
+  return !*name;
+}
+
+kjit_status kjit_compile_function(kjit_function *function, const char *signature,
+                                  const char *symbol, const kjit_compile_options *options,
+                                  kjit_stage stage, void **code, size_t *size_bytes)
+{
+  if (!function) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(kj_function_of(function)->function->module->context)) return KJIT_ERROR_FORKED;
+  const ki_decl *decl = kj_function_of(function);
+  kjit_module *module = decl->function->module;
+  const char *name = symbol ? symbol : decl->name;
+  if (!is_symbol(name))
+    return ki_fail_call(
+      module->context, KJIT_ERROR_NAME,
+      "`%s` is no name for a C function: letters, digits, `_` and `$`, no digit first", name);
+  if (kn_is_library_name(name))
+    return ki_fail_call(module->context, KJIT_ERROR_NAME,
+                        "`%s` is the name of a function that generated code calls: the C function "
+                        "needs another symbol",
+                        name);
+  if (decl->function->is_extern)
+    return ki_fail_call(module->context, KJIT_ERROR_ARGUMENT,
+                        "`%s` is extern: there is nothing to compile", decl->name);
+  kjit_kernel *kernel = kj_get_kernel_object(module, decl->index);
+  if (!kernel) return ki_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
+  return compile_as("kjit_compile_function", kernel, signature, name, options, stage, code,
+                    size_bytes);
+}
+
+/* ---- specializations ---- */
+
+kjit_specialization *kjit_get_specialization(kjit_kernel *kernel, size_t index)
+{
+  if (!kernel || ki_is_forked(kernel->context)) return NULL;
+  pthread_mutex_lock(&kernel->mutex);
+  kjit_specialization *found = index < kernel->order_count ? kernel->order[index] : NULL;
+  pthread_mutex_unlock(&kernel->mutex);
+  return found;
+}
+
+/* What is known while the code is loaded only. */
+static void describe_code(const kjit_specialization *specialization, kjit_specialization_info *info)
+{
+  const kj_code *code = &specialization->code;
+  const kj_device_code *cuda = &specialization->cuda;
+  info->is_loaded = 1;
+  info->registers = cuda->registers;
+  info->shared_bytes = cuda->shared_bytes;
+  info->local_bytes = cuda->local_bytes;
+  info->constant_bytes = cuda->constant_bytes;
+  info->max_threads = cuda->max_threads;
+  info->max_dynamic_shared_bytes = cuda->max_dynamic_shared_bytes;
+  info->elements_a_thread = code->elements_a_thread;
+  info->is_cooperative = code->is_cooperative;
+  memcpy(info->cluster, code->cluster, sizeof info->cluster);
+  info->infer_time_ns = code->infer_time_ns;
+  info->lower_time_ns = code->lower_time_ns;
+  info->optimize_time_ns = code->optimize_time_ns;
+  info->emit_time_ns = code->emit_time_ns;
+  info->code_bytes = specialization->compiled_bytes;
+  info->load_time_ns = specialization->load_time_ns;
+  info->is_from_disk = specialization->is_from_disk;
+  info->is_imported = specialization->is_imported;
+}
+
+void kjit_get_specialization_info(const kjit_specialization *specialization,
+                                  kjit_specialization_info *info)
+{
+  if (!info) return;
+  *info = (kjit_specialization_info){ 0 };
+  if (!specialization) return;
+  /* looking at it counts as a hold */
+  kjit_specialization *held = (kjit_specialization *)specialization;
+  *info = (kjit_specialization_info){
+    .signature = specialization->signature,
+    .facts = specialization->facts,
+    .target = specialization->device->code_target,
+    .launches = kj_count_launches(specialization),
+    .parse_time_ns = specialization->kernel->module->parse_time_ns,
+  };
+  if (!kj_hold(held)) return;
+  describe_code(specialization, info);
+  kj_release(held, false);
+}
 
 static kjit_context *context_of(const kjit_specialization *specialization)
 {
@@ -121,8 +447,8 @@ static kjit_status check_block(const kjit_specialization *specialization, const 
            : KJIT_OK;
 }
 
-static kjit_status choose_block(kjit_specialization *specialization, uint64_t dynamic_shared_bytes,
-                                kj_diagnostics *diagnostics, uint32_t block[3])
+static kjit_status suggest_block(kjit_specialization *specialization, uint64_t dynamic_shared_bytes,
+                                 kj_diagnostics *diagnostics, uint32_t block[3])
 {
   const uint32_t *compiled = specialization->compiled_for.block;
   kjit_device *device = specialization->device;
@@ -144,7 +470,7 @@ static kjit_status fill_occupancy(kjit_specialization *specialization, const uin
   if (given) {
     for (int i = 0; i < 3; i++) found.block[i] = i && given[0] && !given[i] ? 1 : given[i];
   } else {
-    KJ_TRY(choose_block(specialization, dynamic_shared_bytes, diagnostics, found.block));
+    KJ_TRY(suggest_block(specialization, dynamic_shared_bytes, diagnostics, found.block));
   }
   KJ_TRY(check_block(specialization, found.block, dynamic_shared_bytes, diagnostics));
   uint32_t threads = found.block[0] * found.block[1] * found.block[2];

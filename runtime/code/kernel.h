@@ -46,7 +46,7 @@ typedef struct kj_function_code kj_function_code;
 
 /* What threads write often lies in slots of its own cache lines. A thread has one for itself as
  * long as it lives, so that it counts there without a locked instruction; those for whom none is
- * left share the last one. slot.c */
+ * left share the last one. evict.c */
 enum { KJ_SLOTS = KJ_LAUNCH_COUNTERS, KJ_SHARED_SLOT = KJ_SLOTS - 1, KJ_SLOT_BYTES = 128 };
 /* from 1; 0: none yet */
 extern _Thread_local uint32_t kj_own_slot
@@ -132,7 +132,7 @@ static inline const ki_decl *kj_function_of(const kjit_function *function)
   return (const ki_decl *)function;
 }
 
-/* ---- externs.c: what the host gave for extern funcs ---- */
+/* ---- compiler.c: what the host gave for extern funcs ---- */
 
 /* Functions that native code of the module may call; free with kj_free_outside. */
 kjit_status kj_list_outside(const kjit_module *module, kj_diagnostics *diagnostics,

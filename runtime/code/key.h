@@ -36,7 +36,7 @@ kj_key_match kj_match_key(const kjit_kernel *kernel, const uint64_t *known, cons
 uint32_t kj_count_facts(const uint64_t *key, uint32_t count);
 uint64_t kj_hash_key(const uint64_t *key, uint32_t count);
 
-/* ---- fact_text.c: facts as text ---- */
+/* ---- signature.c: facts as text ---- */
 
 /* Facts as text into a signature: flags of arguments, relations[count * count], block. Errors:
  * ARGUMENT. */
