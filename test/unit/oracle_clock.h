@@ -145,17 +145,22 @@ static void (*oracle_after_wait)(void);  /* the driver has waited for it */
 static void oracle_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void oracle_trace(const char *format, ...)
 {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  enum { LEAST_ROOM = 512 };
   if (!oracle.is_traced) return;
-  va_list arguments;
+  pthread_mutex_lock(&mutex);
   size_t at = oracle_result->trace_bytes, room = ORACLE_TRACE_BYTES - at;
-  if (room < 512) return;
+  va_list arguments;
   va_start(arguments, format);
   int length = 0;
-  if (oracle.is_threaded)
+  if (room >= LEAST_ROOM && oracle.is_threaded)
     length = snprintf(oracle_result->trace + at, room, "%u| ", oracle_here.thread);
-  length += vsnprintf(oracle_result->trace + at + length, room - (size_t)length, format, arguments);
+  if (room >= LEAST_ROOM)
+    length +=
+      vsnprintf(oracle_result->trace + at + length, room - (size_t)length, format, arguments);
   va_end(arguments);
   if (length > 0 && (size_t)length < room) oracle_result->trace_bytes += (size_t)length;
+  pthread_mutex_unlock(&mutex);
 }
 
 /* The program ends here, in a process of its own. */
