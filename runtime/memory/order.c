@@ -324,14 +324,14 @@ static kjit_status put_behind(place first, place next, kj_diagnostics *diagnosti
 {
   enum { DISABLE_TIMING = 2 };
   void *previous, **event = &first.device->memory->join_event;
-  bool is_here = first.device == next.device, has_next = !is_here || first.native != next.native;
+  bool is_here = first.device == next.device;
   KJ_TRY(check_place(first, diagnostics));
   KJ_TRY(check_place(next, diagnostics));
   KJ_TRY(kj_enter_device(first.device, diagnostics, &previous));
   kjit_status status = KJIT_OK;
   if (!*event) status = KJ_DRIVER(first.device, diagnostics, cuEventCreate, event, DISABLE_TIMING);
   if (status == KJIT_OK) status = record_event(first, *event, diagnostics);
-  if (status == KJIT_OK && is_here && has_next) status = await_event(next, *event, diagnostics);
+  if (status == KJIT_OK && is_here) status = await_event(next, *event, diagnostics);
   kj_leave_device(first.device, previous);
   if (status != KJIT_OK || is_here) return status;
   KJ_TRY(kj_enter_device(next.device, diagnostics, &previous));
@@ -363,8 +363,8 @@ static kjit_status put_all_behind(kj_runtime *runtime, place next, kj_diagnostic
   return KJIT_OK;
 }
 
-/* The default stream has the order of one that has gone by what it waits for already; with another
- * thread's own one it is in order by whatever it does next, which the event sees to. */
+/* The default stream has the order of one that has gone by what it waits for already; that of
+ * another thread's own one only by something that it does itself: it waits for its own event. */
 static kjit_status put_use_behind(kj_runtime *runtime, kj_stream_id use, place next,
                                   kj_diagnostics *diagnostics)
 {
@@ -383,7 +383,11 @@ static kjit_status join(kjit_device *device, const kj_last_use *uses, kj_stream_
   place place;
   KJ_TRY(find_place(runtime, *next, diagnostics, &place));
   if (place.has_passed) return refuse(diagnostics, "the one that is to wait was lost");
-  kj_stream_id effective = place.native ? *next : kj_id_of(NULL, place.device);
+  /* A thread's own stream waits by the default one: where only itself would wait, and do nothing
+   * then, no other thread could come after that. */
+  bool is_threads = *next & KJ_STREAM_THREADS;
+  if (is_threads) place.native = NULL;
+  kj_stream_id effective = place.native || is_threads ? *next : kj_id_of(NULL, place.device);
   for (uint32_t i = 0; i < KJ_MOST_USES && read_use(uses, i); i++)
     if (read_use(uses, i) != effective)
       KJ_TRY(put_use_behind(runtime, read_use(uses, i), place, diagnostics));

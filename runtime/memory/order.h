@@ -59,9 +59,10 @@ void kj_note_passed(kj_runtime *runtime, kj_last_use *use, uint64_t stamp);
 /* Everything that was queued on the device before the wait of that number began has passed. */
 void kj_note_wait(kjit_device *device, uint64_t number);
 
-/* Makes what `next` does from now on come after the uses. Where `next` is not alive, or another
- * thread's own, the device's default stream stands in for it, which has taken over its order. An
- * error: nothing can be ordered now (captures, driver calls that fail); some streams may wait. */
+/* Makes what `next` does from now on come after the uses. Where `next` is not alive, the device's
+ * default stream stands in for it, which has taken over its order; where it is a thread's own, the
+ * default stream waits, and it with that. An error: nothing can be ordered now (captures, driver
+ * calls that fail); some streams may wait. */
 kjit_status kj_join_uses(kjit_device *device, const kj_last_use *use, kj_stream_id *next,
                          kj_diagnostics *diagnostics);
 /* The host waits for the uses, and takes them out. An error: for those that are left. */

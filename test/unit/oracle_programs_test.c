@@ -493,6 +493,24 @@ static void release_in_the_order_of_a_hosts_capture(void)
   end_by_itself(&own);
 }
 
+static void make_on_default(void) { (void)array_on(0, NULL); }
+
+/* Memory goes on in the order of one thread's own stream, which has waited for an event and done
+ * nothing since. Another thread can name the default stream only, which comes after what the other
+ * one has done. */
+static void take_what_a_threads_stream_waits_for(void)
+{
+  kjit_stream *thread;
+  world_stream user = non_blocking(0);
+  (void)WORLD_CALL(kjit_get_thread_stream, world.devices[0], &thread);
+  world_array array = array_on(0, thread);
+  launch_on(&user, &array);
+  world_release_array(&array);
+  oracle.memory_limit = 4096;
+  elsewhere = make_on_default;
+  do_elsewhere();
+}
+
 /* The program's thread has a device current that has failed: another one's capture ends all the
  * same, before the stream is the program's again. */
 static void destroy_what_is_captured_beside_a_fault(void)
@@ -576,6 +594,7 @@ static const row rows[] = {
   { "graph_of_lost", launch_a_graph_of_what_is_lost, NULL },
   { "hosts_capture", release_while_the_host_captures, NULL },
   { "hosts_capture_own", release_in_the_order_of_a_hosts_capture, NULL },
+  { "other_threads_wait", take_what_a_threads_stream_waits_for, NULL },
   { "captured_beside_fault", destroy_what_is_captured_beside_a_fault, NULL },
   { "event", pass_by_an_event, NULL },
   { "graph", launch_a_graph_twice, NULL },
