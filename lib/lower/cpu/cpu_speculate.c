@@ -8,7 +8,9 @@
  * threads of a GPU would have.
  *
  * What is computed from the quotient of a divisor of 0 is never seen by the program, so it may not
- * decide what is loaded, nor how long a loop runs. */
+ * decide what is loaded, nor how long a loop runs. Nor may what is loaded behind a store that was
+ * left out, or what is left of the quotient in a later iteration, in variables and arrays of the
+ * thread's own. */
 #include "lower/cpu/cpu.h"
 #include "pass/simt.h"
 
@@ -18,6 +20,8 @@ typedef struct scan {
   kl_lowering *l;
   bool has_store, has_check, fails;
   bool is_decided;       /* a quotient has decided whether the rest is done */
+  bool is_stale;         /* a store may have been left out, so that memory holds what was there */
+  bool was_stale;        /* the same in an iteration before, of the thread's own arrays */
   uint32_t depth;        /* of funcs that are looked into */
   uint64_t *is_quotient; /* by variable of the kernel: made of a quotient */
 } scan;
@@ -31,13 +35,29 @@ static bool is_any_of_quotient(const scan *s, const kt_expr *of)
   return false;
 }
 
+static bool has_place(const kt_expr *e)
+{
+  if (e->kind == KJ_T_BUILTIN) return (e->builtin->flags & (KJ_PLACE | KJ_READS)) != 0;
+  return e->kind == KJ_T_LOAD || e->kind == KJ_T_ELEMENT || e->kind == KJ_T_INSERT;
+}
+
+/* A pointer may be to a local array. */
+static bool loads_stale(const scan *s, const kt_expr *e)
+{
+  if (!(s->is_stale || s->was_stale) || !has_place(e) || !e->x) return false;
+  const ki_type_info *from = ki_type(s->l->c->types, e->x->type);
+  bool is_own = from->space == KJ_SPACE_LOCAL || from->space == KJ_SPACE_GENERIC;
+  return from->class_ == KJ_CLASS_ARRAY && (s->is_stale || is_own);
+}
+
 /* In a func every variable may be. */
 static bool is_of_quotient(const scan *s, const kt_expr *e)
 {
-  if (!e || !s->has_check) return false;
-  if (e->is_checked || (e->kind == KJ_T_CALL && e->instance->may_fail)) return true;
+  if (!e) return false;
+  if (e->is_checked || (e->kind == KJ_T_CALL && e->instance->may_fail)) return s->has_check;
+  if (loads_stale(s, e)) return true;
   if (e->kind == KJ_T_VAR)
-    return s->depth || (s->is_quotient[e->var->index / 64] >> e->var->index % 64 & 1);
+    return s->depth ? s->has_check : (s->is_quotient[e->var->index / 64] >> e->var->index % 64 & 1);
   return is_any_of_quotient(s, e);
 }
 
@@ -70,7 +90,7 @@ static bool is_harmless(scan *s, const kt_expr *call)
   at->args.count = 0;
   kp_find_effects(at, &effects);
   find_loop_of_call(&has_loop, &at);
-  bool is_safe = !s->is_decided && !is_any_of_quotient(s, call);
+  bool is_safe = !s->is_decided && !s->is_stale && !s->was_stale && !is_any_of_quotient(s, call);
   return !effects.writes && (is_safe || !(effects.loads || has_loop));
 }
 
@@ -87,16 +107,11 @@ static void scan_call(scan *s, const kt_expr *call)
     return;
   }
   bool had_store = s->has_store;
+  s->has_check |= is_any_of_quotient(s, call); /* its parameters may be */
   s->depth++;
   scan_stmts(s, &call->instance->body);
   s->depth--;
   s->fails |= s->has_store && !had_store; /* stores of a func that also checks */
-}
-
-static bool has_place(const kt_expr *e)
-{
-  if (e->kind == KJ_T_BUILTIN) return (e->builtin->flags & (KJ_PLACE | KJ_READS)) != 0;
-  return e->kind == KJ_T_LOAD || e->kind == KJ_T_ELEMENT || e->kind == KJ_T_INSERT;
 }
 
 /* A check behind a store would find it done. */
@@ -126,12 +141,13 @@ static void scan_stmt(scan *s, const kt_stmt *stmt)
       (stmt->kind == KJ_TS_RETURN && !s->depth))
     s->fails = true;
   scan_expr(s, stmt->value);
-  if (stmt->kind == KJ_TS_ASSIGN && !s->depth && is_of_quotient(s, stmt->value))
+  if (stmt->kind == KJ_TS_ASSIGN && !s->depth && (s->is_decided || is_of_quotient(s, stmt->value)))
     s->is_quotient[stmt->var->index / 64] |= (uint64_t)1 << stmt->var->index % 64;
   if (stmt->kind == KJ_TS_IF && is_of_quotient(s, stmt->value)) s->is_decided = true;
   if (stmt->kind == KJ_TS_STORE) s->has_store = true;
   scan_expr(s, stmt->array);
   scan_list(s, &stmt->indices);
+  if (stmt->kind == KJ_TS_STORE && s->has_check) s->is_stale = true;
   scan_stmts(s, &stmt->body);
   scan_stmts(s, &stmt->otherwise);
 }
@@ -146,7 +162,11 @@ bool kl_can_speculate(kl_lowering *l, const kt_stmts *body)
   size_t variables = l->kernel->params.count + l->kernel->locals.count;
   scan s = { .l = l, .is_quotient = KJ_NEW_ARRAY(l->c->arena, uint64_t, variables / 64 + 1) };
   scan_stmts(&s, body);
-  return s.has_check && !s.fails;
+  if (!s.has_check) return false;
+  s.was_stale = s.is_stale;
+  s.has_store = s.has_check = s.is_decided = s.is_stale = false; /* a later iteration */
+  scan_stmts(&s, body);
+  return !s.fails;
 }
 
 /* ---- iterations ---- */
