@@ -106,12 +106,15 @@ typedef struct kj_device_operations {
   /* Its code is PTX for a driver; else an object for the cores of this machine. */
   bool takes_ptx;
   /* What is queued runs later, in the order of streams; else it is done when the call returns, and
-   * native streams, events and graphs are NULL. */
+   * a host has neither streams nor events of its own. */
   bool is_queued;
   /* Its kernels have memory of their own: the host's is copied there and back. */
   bool has_memory;
   /* Code is compiled for the shape of the block. */
   bool knows_block;
+  /* Native streams that are always there: what the default stream is called beside NULL, and the
+   * name of each thread's own. 0: none. */
+  uintptr_t default_stream, thread_stream;
 
   /* Finds the devices; *shared is what they have in common. source NULL: the system's driver.
    * Errors: NO_DEVICE. */

@@ -100,7 +100,7 @@ struct kjit_array {
 struct kjit_stream {
   kj_object object;
   _Atomic uint32_t references;
-  void *native;    /* CUstream */
+  void *native;    /* NULL: the device's default stream, and all streams of some kinds */
   kj_stream_id id; /* of all threads' own streams without the number of a thread */
   /* is_borrowed: the device's, never destroyed by the host; is_closing: kjit_destroy_stream waits
    * for it */
@@ -111,11 +111,10 @@ struct kjit_stream {
 
 struct kjit_event {
   kj_object object;
-  void *native;    /* CUevent */
+  void *native;
   bool is_wrapped; /* the host's */
   bool is_recorded;
   uint64_t capture; /* number of the capture that it was recorded in; 0: none */
-  uint64_t time_ns; /* CPU */
 };
 
 /* stream NULL: the device's default stream. */

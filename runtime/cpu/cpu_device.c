@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "cpu/object.h"
 #include "cpu/run.h"
 #include "support/host_process.h"
@@ -306,6 +307,7 @@ static kjit_status call_host(kjit_device *device, void *stream, void (*function)
                              void *user, kj_diagnostics *diagnostics)
 {
   (void)device, (void)stream, (void)diagnostics;
+  kj_assert_no_locks();
   function(user);
   return KJIT_OK;
 }

@@ -178,13 +178,6 @@ static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launc
   return is_told ? ki_finish_call(kernel->context, &diagnostics) : KJIT_OK;
 }
 
-/* A driver captures what is launched; where there is none it is kept instead. */
-static bool is_recorded(const kjit_stream *stream)
-{
-  return atomic_load_explicit(&stream->capture, memory_order_relaxed) &&
-         !stream->object.device->operations->begin_capture;
-}
-
 static kjit_status launch_anyhow(kjit_kernel *kernel, const kjit_launch_config *config,
                                  const kjit_arg *arguments, size_t count)
 {
@@ -210,7 +203,7 @@ static __attribute__((noinline)) kjit_status launch_by_rules(kjit_kernel *kernel
   if (ki_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
   if (count && !arguments)
     return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: arguments is NULL");
-  if (config && config->stream && is_recorded(config->stream))
+  if (config && kj_is_recorded(config->stream))
     return kj_capture_launch(config->stream, kernel, config, arguments, count);
   return launch_anyhow(kernel, config ? config : &defaults, arguments, count);
 }

@@ -488,7 +488,7 @@ static __attribute__((noinline)) kjit_status run_by_rules(kjit_prepared *prepare
 {
   kj_diagnostics diagnostics = { 0 };
   if (ki_is_forked(prepared->kernel->context)) return KJIT_ERROR_FORKED;
-  if (is_captured(stream) && !stream->object.device->operations->begin_capture)
+  if (kj_is_recorded(stream))
     return kj_capture_launch(stream, prepared->kernel, &prepared->config, prepared->arguments,
                              prepared->count);
   kjit_status status = run_slowly(prepared, stream, &diagnostics);

@@ -191,14 +191,8 @@ void kj_release_stream(kjit_stream *stream)
   if (!stream || atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) != 1)
     return;
   kjit_device *device = stream->object.device;
-  kj_diagnostics ignored = { 0 };
-  void *previous;
-  if (stream->is_owned && !is_stale(stream) &&
-      kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
-    device->driver->cuStreamDestroy(stream->native);
-    kj_leave_device(device, previous);
-  }
-  kj_free_diagnostics(&ignored);
+  if (stream->is_owned && !is_stale(stream))
+    device->operations->destroy_stream(device, stream->native);
   free(stream);
 }
 
@@ -224,7 +218,7 @@ kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostic
   if (*is_captured || !stream || !stream->native || is_stale(stream)) return KJIT_OK;
   kjit_device *device = stream->object.device;
   void *previous;
-  if (!atomic_load(&device->memory->wrapped)) return KJIT_OK;
+  if (!device->memory || !atomic_load(&device->memory->wrapped)) return KJIT_OK;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   kjit_status status = ask_driver(device, stream->native, diagnostics, is_captured);
   kj_leave_device(device, previous);
@@ -273,15 +267,14 @@ static kjit_status refuse(kj_diagnostics *diagnostics, const char *why)
 static kjit_status find_place(kj_runtime *runtime, kj_stream_id id, kj_diagnostics *diagnostics,
                               place *place)
 {
-  static const uintptr_t per_thread = 2; /* CU_STREAM_PER_THREAD */
   const kj_stream_id rest = id & (((kj_stream_id)1 << KJ_STREAM_BITS) - 1);
   place->device = device_of(runtime, id);
   place->native = NULL;
   place->has_passed = !place->device;
   if (place->has_passed || !rest) return KJIT_OK;
   if (rest & KJ_STREAM_THREADS) {
-    /* NOLINT(performance-no-int-to-ptr) */
-    if ((rest ^ KJ_STREAM_THREADS) == kj_own_thread) place->native = (void *)per_thread;
+    if ((rest ^ KJ_STREAM_THREADS) == kj_own_thread) /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+      place->native = (void *)place->device->operations->thread_stream;
     return KJIT_OK;
   }
   const kjit_stream *stream = look_up(place->device, id);

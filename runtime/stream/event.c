@@ -1,10 +1,7 @@
-/* Events. On the CPU they are readings of the clock. */
+/* Events: what a stream has done up to a point, and when. */
 #include <stdlib.h>
 
-#include "cuda/cuda.h"
 #include "stream/stream.h"
-
-static bool is_queued(const kjit_device *device) { return device->operations->is_queued; }
 
 static void destroy_event(kj_object *object)
 {
@@ -24,8 +21,7 @@ kjit_status kjit_create_event(kjit_device *device, kjit_event **event)
   kjit_event *made = calloc(1, sizeof *made);
   if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };
-  if (is_queued(device) &&
-      device->operations->create_event(device, true, &diagnostics, &made->native) != KJIT_OK) {
+  if (device->operations->create_event(device, true, &diagnostics, &made->native) != KJIT_OK) {
     free(made);
     return ki_finish_call(device->context, &diagnostics);
   }
@@ -36,14 +32,16 @@ kjit_status kjit_create_event(kjit_device *device, kjit_event **event)
 
 kjit_status kjit_wrap_event(kjit_device *device, void *native, kjit_event **event)
 {
+  char place[24];
   if (!device) return KJIT_ERROR_MISUSE;
   if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!event || !native)
     return ki_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_wrap_event: %s is NULL",
                         event ? "native" : "event");
-  if (!is_queued(device))
+  if (!device->operations->is_queued)
     return ki_fail_call(device->context, KJIT_ERROR_UNSUPPORTED,
-                        "kjit_wrap_event: the CPU has no events of a host");
+                        "kjit_wrap_event: %s has no events of a host",
+                        kj_device_text(device, place));
   kjit_event *made = calloc(1, sizeof *made);
   if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   made->native = native;
@@ -53,7 +51,10 @@ kjit_status kjit_wrap_event(kjit_device *device, void *native, kjit_event **even
   return KJIT_OK;
 }
 
-void *kjit_get_native_event(const kjit_event *event) { return event ? event->native : NULL; }
+void *kjit_get_native_event(const kjit_event *event)
+{
+  return event && event->object.device->operations->is_queued ? event->native : NULL;
+}
 
 void kjit_destroy_event(kjit_event *event)
 {
@@ -64,16 +65,12 @@ void kjit_destroy_event(kjit_event *event)
 
 /* ---- recording and waiting ---- */
 
-/* A reading of the clock is nothing that a graph repeats: events in a capture order its streams and
- * do no more, on the CPU as on a GPU. */
+/* When an event happens is nothing that a graph repeats: events in a capture order its streams and
+ * do no more. */
 static kjit_status record(kjit_event *event, kjit_stream *stream, kj_diagnostics *diagnostics)
 {
   kjit_device *device = event->object.device;
   KJ_TRY(kj_check_stream(device, stream, false, diagnostics));
-  if (!is_queued(device)) {
-    event->time_ns = kj_clock_ns();
-    return KJIT_OK;
-  }
   KJ_TRY(kj_check_object(&event->object, "event", diagnostics));
   return device->operations->record_event(device, event->native, kj_native(stream), diagnostics);
 }
@@ -104,7 +101,6 @@ static kjit_status synchronize(kjit_event *event, kj_diagnostics *diagnostics)
 {
   kjit_device *device = event->object.device;
   KJ_TRY(check_event(event, true, diagnostics));
-  if (!is_queued(device)) return KJIT_OK;
   return device->operations->synchronize_event(device, event->native, diagnostics);
 }
 
@@ -125,36 +121,22 @@ kjit_status kjit_query_event(kjit_event *event)
   if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   kjit_status status = check_event(event, true, &diagnostics);
-  if (status == KJIT_OK && is_queued(device))
+  if (status == KJIT_OK)
     status = device->operations->query_event(device, event->native, &diagnostics);
   return status == KJIT_NOT_READY ? status : ki_finish_call(device->context, &diagnostics);
 }
 
-/* Only the context of the stream's own device need be current. */
-static kjit_status wait_native(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics)
-{
-  kjit_device *device = stream ? stream->object.device : event->object.device;
-  return device->operations->wait_event(device, kj_native(stream), event->native, diagnostics);
-}
-
-/* What a stream of the CPU has to do is done. */
-static kjit_status join_on_cpu(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics)
-{
-  (void)stream, (void)event, (void)diagnostics;
-  return KJIT_OK;
-}
-
-/* The stream may be another GPU's. For a stream of the CPU the host waits in its place. */
+/* The stream may be another device's. For one of another kind the host waits in its place. */
 static kjit_status wait_event(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics)
 {
   kjit_device *device = stream ? stream->object.device : event->object.device;
-  bool are_gpus = is_queued(device) && is_queued(event->object.device);
   KJ_TRY(check_event(event, false, diagnostics));
   KJ_TRY(kj_check_stream(device, stream, false, diagnostics));
-  if (!event->capture)
-    return are_gpus ? wait_native(stream, event, diagnostics) : synchronize(event, diagnostics);
-  if (stream && device != event->object.device) stream = NULL;
-  return kj_join_capture(stream, event, are_gpus ? wait_native : join_on_cpu, diagnostics);
+  if (event->capture)
+    return kj_join_capture(device == event->object.device ? stream : NULL, event, diagnostics);
+  return device->operations == event->object.device->operations
+           ? device->operations->wait_event(device, kj_native(stream), event->native, diagnostics)
+           : synchronize(event, diagnostics);
 }
 
 kjit_status kjit_wait_event(kjit_stream *stream, kjit_event *event)
@@ -182,10 +164,6 @@ static kjit_status measure(kjit_event *first, kjit_event *last, kj_diagnostics *
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the first event was never recorded");
   KJ_TRY(check_event(first, true, diagnostics));
   KJ_TRY(synchronize(last, diagnostics));
-  if (!is_queued(device)) {
-    *time_ns = last->time_ns > first->time_ns ? last->time_ns - first->time_ns : 0;
-    return KJIT_OK;
-  }
   return device->operations->read_elapsed(device, first->native, last->native, diagnostics,
                                           time_ns);
 }

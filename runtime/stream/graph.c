@@ -1,9 +1,9 @@
-/* Graphs. On a GPU the driver captures what is queued, and a graph here adds what it needs to stay
- * alive; on the CPU the operations themselves are kept and replayed in the order in which the host
- * has queued them, which is one of those that the streams and events of the capture allow. */
+/* Graphs. Where the device captures what is queued (a GPU's driver does), a graph here adds what it
+ * needs to stay alive; else the operations themselves are kept and repeated in the order in which
+ * the host has queued them, which is one of those that the streams and events of the capture
+ * allow. */
 #include <stdlib.h>
 
-#include "cuda/cuda.h"
 #include "code/specialization.h"
 #include "memory/pool.h"
 #include "stream/record.h"
@@ -21,15 +21,22 @@ struct kj_capture {
 struct kjit_graph {
   kj_object object;
   kj_record *record;
-  void *native; /* CUgraph */
+  void *native; /* NULL: the record is all of it */
   size_t size;
 };
 
 struct kjit_executable_graph {
   kj_object object;
   kj_record *record;
-  void *native; /* CUgraphExec */
+  void *native; /* NULL: the record is all of it */
 };
+
+static void release_native(const kj_object *object,
+                           void (*release)(kjit_device *device, void *native), void *native)
+{
+  if (native && object->generation == atomic_load(&object->device->generation))
+    release(object->device, native);
+}
 
 /* ---- captures under way; under streams_mutex ---- */
 
@@ -77,10 +84,7 @@ uint64_t kj_capture_number(kjit_stream *stream)
   return number;
 }
 
-static kjit_status join_capture(kjit_stream *stream, kjit_event *event,
-                                kjit_status (*wait)(kjit_stream *stream, kjit_event *event,
-                                                    kj_diagnostics *diagnostics),
-                                kj_diagnostics *diagnostics)
+static kjit_status join_capture(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics)
 {
   kjit_device *device = event->object.device;
   struct kj_capture *capture = device->runtime->captures;
@@ -99,7 +103,8 @@ static kjit_status join_capture(kjit_stream *stream, kjit_event *event,
   if (!own && !kj_add_pointer(&capture->streams, stream))
     return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   atomic_store(&stream->capture, capture);
-  kjit_status status = wait(stream, event, diagnostics);
+  kjit_status status =
+    device->operations->wait_event(device, stream->native, event->native, diagnostics);
   if (status != KJIT_OK && !own) {
     capture->streams.count--;
     atomic_store(&stream->capture, NULL);
@@ -107,14 +112,11 @@ static kjit_status join_capture(kjit_stream *stream, kjit_event *event,
   return status;
 }
 
-kjit_status kj_join_capture(kjit_stream *stream, kjit_event *event,
-                            kjit_status (*wait)(kjit_stream *stream, kjit_event *event,
-                                                kj_diagnostics *diagnostics),
-                            kj_diagnostics *diagnostics)
+kjit_status kj_join_capture(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = event->object.device->runtime;
   lock(runtime);
-  kjit_status status = join_capture(stream, event, wait, diagnostics);
+  kjit_status status = join_capture(stream, event, diagnostics);
   unlock(runtime);
   return status;
 }
@@ -123,7 +125,7 @@ static void drop_native(const kjit_stream *stream)
 {
   kjit_device *device = stream->object.device;
   kj_diagnostics ignored = { 0 };
-  bool is_there = kj_is_cuda(device) && !atomic_load(&device->lost) &&
+  bool is_there = device->operations->end_capture && !atomic_load(&device->lost) &&
                   stream->object.generation == atomic_load(&device->generation);
   if (is_there) (void)device->operations->end_capture(device, stream->native, &ignored, NULL, NULL);
   kj_free_diagnostics(&ignored);
@@ -245,7 +247,7 @@ kjit_status kj_record_operation(kjit_stream *stream, kj_operation *operation,
   return status;
 }
 
-/* ---- launches on the CPU: prepared ones ---- */
+/* ---- launches that a record repeats: prepared ones ---- */
 
 typedef struct launch_operation {
   kj_operation operation;
@@ -290,10 +292,8 @@ kjit_status kj_capture_launch(kjit_stream *stream, kjit_kernel *kernel,
 
 static kjit_status begin_capture(kjit_stream *stream, kj_diagnostics *diagnostics)
 {
-  /* code may be compiled and loaded, memory allocated meanwhile, here and on other threads */
-  enum { RELAXED = 2 };
   kjit_device *device = stream->object.device;
-  bool is_default = stream->is_borrowed || (kj_is_cuda(device) && kj_is_default(stream));
+  bool is_default = !stream->is_owned && kj_is_default(stream);
   KJ_TRY(kj_check_stream(device, stream, true, diagnostics));
   if (is_default)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
@@ -309,15 +309,12 @@ static kjit_status begin_capture(kjit_stream *stream, kj_diagnostics *diagnostic
   capture->origin = stream;
   capture->record = record;
   kjit_status status = KJIT_OK;
-  void *previous;
   lock(device->runtime);
   while (device->memory && device->memory->waiting) /* a wait for the device would break it */
     pthread_cond_wait(&device->runtime->waits_changed, &device->runtime->streams_mutex);
   open_capture(capture);
-  if (kj_is_cuda(device) && (status = kj_enter_device(device, diagnostics, &previous)) == KJIT_OK) {
-    status = KJ_DRIVER(device, diagnostics, cuStreamBeginCapture, stream->native, RELAXED);
-    kj_leave_device(device, previous);
-  }
+  if (device->operations->begin_capture)
+    status = device->operations->begin_capture(device, stream->native, diagnostics);
   if (status != KJIT_OK) (void)close_capture(capture);
   unlock(device->runtime);
   if (status != KJIT_OK) kj_release_record(record, false);
@@ -336,46 +333,32 @@ kjit_status kjit_begin_capture(kjit_stream *stream)
 
 static void free_graph(kjit_graph *graph, bool forget)
 {
-  if (graph->native)
-    kj_release_native(&graph->object, graph->object.device->driver->cuGraphDestroy, graph->native);
+  release_native(&graph->object, graph->object.device->operations->destroy_graph, graph->native);
   kj_release_record(graph->record, forget);
   free(graph);
 }
 
 static void destroy_graph(kj_object *object) { free_graph((kjit_graph *)object, true); }
 
-static kjit_status end_native(kjit_stream *stream, kj_diagnostics *diagnostics, kjit_graph *graph)
-{
-  kjit_device *device = stream->object.device;
-  void *previous;
-  KJ_TRY(kj_check_object(&stream->object, "stream", diagnostics));
-  kjit_status status = kj_enter_device(device, diagnostics, &previous);
-  if (status != KJIT_OK) {
-    drop_native(stream);
-    return status;
-  }
-  status = KJ_DRIVER(device, diagnostics, cuStreamEndCapture, stream->native, &graph->native);
-  if (status == KJIT_OK)
-    status = KJ_DRIVER(device, diagnostics, cuGraphGetNodes, graph->native, NULL, &graph->size);
-  kj_leave_device(device, previous);
-  return status;
-}
-
 /* Under streams_mutex. The record is the graph's in any case. */
 static kjit_status close_into(kjit_stream *stream, struct kj_capture *capture, kjit_graph *graph,
                               kj_diagnostics *diagnostics)
 {
-  bool is_gpus = kj_is_cuda(stream->object.device);
-  kjit_status status = is_gpus ? end_native(stream, diagnostics, graph) : KJIT_OK;
+  kjit_device *device = stream->object.device;
+  bool is_native = device->operations->end_capture;
+  kjit_status status = kj_check_object(&stream->object, "stream", diagnostics);
+  if (status == KJIT_OK && is_native)
+    status = device->operations->end_capture(device, stream->native, diagnostics, &graph->native,
+                                             &graph->size);
   if (status == KJIT_OK && capture->is_broken)
     status = kj_error(diagnostics, KJIT_ERROR_MISUSE,
                       "the capture is incomplete: there was no memory to keep alive what it uses");
   graph->record = close_capture(capture);
-  if (!is_gpus) graph->size = graph->record->operations.count;
+  if (!is_native) graph->size = graph->record->operations.count;
   return status;
 }
 
-/* Streams that joined go on as they were; on the CPU everything is in order anyhow. */
+/* Streams that joined go on as they were. */
 static kjit_status end_capture(kjit_stream *stream, kj_diagnostics *diagnostics, kjit_graph **graph)
 {
   kjit_device *device = stream->object.device;
@@ -435,9 +418,8 @@ void kjit_destroy_graph(kjit_graph *graph)
 
 static void free_executable(kjit_executable_graph *executable, bool forget)
 {
-  if (executable->native)
-    kj_release_native(&executable->object, executable->object.device->driver->cuGraphExecDestroy,
-                      executable->native);
+  release_native(&executable->object, executable->object.device->operations->destroy_executable,
+                 executable->native);
   kj_release_record(executable->record, forget);
   free(executable);
 }
@@ -447,19 +429,13 @@ static void destroy_executable(kj_object *object)
   free_executable((kjit_executable_graph *)object, true);
 }
 
-static kjit_status instantiate_native(const kjit_graph *graph, kj_diagnostics *diagnostics,
-                                      void **native)
+static kjit_status instantiate(const kjit_graph *graph, kj_diagnostics *diagnostics, void **native)
 {
   kjit_device *device = graph->object.device;
-  void *previous;
   KJ_TRY(kj_check_object(&graph->object, "graph", diagnostics));
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  int result;
-  KJ_ASK_TWICE(result, device, cuGraphInstantiate(native, graph->native, 0));
-  kjit_status status =
-    kj_check_driver(device->driver, device, result, "cuGraphInstantiate", diagnostics);
-  kj_leave_device(device, previous);
-  return status;
+  return graph->native
+           ? device->operations->instantiate_graph(device, graph->native, diagnostics, native)
+           : KJIT_OK;
 }
 
 kjit_status kjit_instantiate_graph(kjit_graph *graph, kjit_executable_graph **executable)
@@ -473,7 +449,7 @@ kjit_status kjit_instantiate_graph(kjit_graph *graph, kjit_executable_graph **ex
   kjit_executable_graph *made = calloc(1, sizeof *made);
   if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };
-  if (kj_is_cuda(device) && instantiate_native(graph, &diagnostics, &made->native) != KJIT_OK) {
+  if (instantiate(graph, &diagnostics, &made->native) != KJIT_OK) {
     free(made);
     return ki_finish_call(device->context, &diagnostics);
   }
@@ -483,32 +459,18 @@ kjit_status kjit_instantiate_graph(kjit_graph *graph, kjit_executable_graph **ex
   return KJIT_OK;
 }
 
-static kjit_status update_native(kjit_executable_graph *executable, const kjit_graph *graph,
-                                 kj_diagnostics *diagnostics)
-{
-  enum { UPDATE_FAILURE = 910 };
-  kjit_device *device = executable->object.device;
-  void *previous, *node = NULL;
-  int reason = 0;
-  KJ_TRY(kj_check_object(&executable->object, "graph", diagnostics));
-  KJ_TRY(kj_check_object(&graph->object, "graph", diagnostics));
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  int result = device->driver->cuGraphExecUpdate(executable->native, graph->native, &node, &reason);
-  kjit_status status = result == UPDATE_FAILURE ? KJIT_ERROR_ARGUMENT
-                                                : kj_check_driver(device->driver, device, result,
-                                                                  "cuGraphExecUpdate", diagnostics);
-  kj_leave_device(device, previous);
-  return status;
-}
-
 static kjit_status update(kjit_executable_graph *executable, const kjit_graph *graph,
                           kj_diagnostics *diagnostics)
 {
   kjit_device *device = executable->object.device;
   if (graph->object.device != device)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the graphs belong to different devices");
+  KJ_TRY(kj_check_object(&executable->object, "graph", diagnostics));
+  KJ_TRY(kj_check_object(&graph->object, "graph", diagnostics));
   kjit_status status = KJIT_OK;
-  if (kj_is_cuda(device)) status = update_native(executable, graph, diagnostics);
+  if (executable->native)
+    status =
+      device->operations->update_graph(device, executable->native, graph->native, diagnostics);
   else if (!kj_has_form_of(executable->record, graph->record)) status = KJIT_ERROR_ARGUMENT;
   if (status == KJIT_ERROR_ARGUMENT && !diagnostics->count)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
@@ -537,7 +499,6 @@ static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream 
 {
   kjit_device *device = executable->object.device;
   const kj_record *record = executable->record;
-  void *previous;
   KJ_TRY(kj_check_object(&executable->object, "graph", diagnostics));
   for (size_t i = 0; i < record->arrays.count; i++) /* of other devices, too */
     KJ_TRY(kj_check_object(&((kjit_array *)record->arrays.items[i])->object, "array of the graph",
@@ -547,13 +508,8 @@ static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream 
   for (size_t i = 0; i < record->codes.count; i++)
     kj_mark_launch(device, ((kjit_specialization *)record->codes.items[i])->cuda.mark,
                    kj_native(stream));
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  int result;
-  KJ_ASK_TWICE(result, device, cuGraphLaunch(executable->native, kj_native(stream)));
-  kjit_status status =
-    kj_check_driver(device->driver, device, result, "cuGraphLaunch", diagnostics);
-  kj_leave_device(device, previous);
-  return status;
+  return device->operations->launch_graph(device, executable->native, kj_native(stream),
+                                          diagnostics);
 }
 
 kjit_status kjit_launch_graph(kjit_executable_graph *executable, kjit_stream *stream)
@@ -567,7 +523,7 @@ kjit_status kjit_launch_graph(kjit_executable_graph *executable, kjit_stream *st
     status = kj_error(&diagnostics, KJIT_ERROR_MISUSE,
                       "a graph cannot be launched on a stream that is being captured");
   /* whose calls have reported what failed */
-  if (status == KJIT_OK && !kj_is_cuda(device)) return kj_run_record(executable->record, stream);
+  if (status == KJIT_OK && !executable->native) return kj_run_record(executable->record, stream);
   if (status == KJIT_OK) (void)launch_native(executable, stream, &diagnostics);
   return ki_finish_call(device->context, &diagnostics);
 }

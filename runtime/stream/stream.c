@@ -1,21 +1,7 @@
-/* Streams. On the CPU a launch is done when its call returns: a stream has nothing to wait for. */
-#include "cuda/cuda.h"
+/* Streams, and what the host has them call. */
 #include "stream/stream.h"
 
 #include <stdlib.h>
-
-void kj_release_native(kj_object *object, int (*release)(void *native), void *native)
-{
-  kj_diagnostics ignored = { 0 };
-  void *previous;
-  kjit_device *device = object->device;
-  if (native && object->generation == atomic_load(&device->generation) &&
-      kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
-    release(native);
-    kj_leave_device(device, previous);
-  }
-  kj_free_diagnostics(&ignored);
-}
 
 kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream, bool waits,
                             kj_diagnostics *diagnostics)
@@ -62,30 +48,6 @@ static kjit_stream *make_stream(kjit_device *device, void *native, kj_stream_id 
   return made;
 }
 
-static void publish_stream(kjit_stream *stream)
-{
-  kj_add_object(stream->object.device, &stream->object, destroy_stream);
-  if (!stream->is_borrowed && stream->native) kj_add_stream(stream);
-}
-
-static kjit_status make_native(kjit_device *device, int32_t priority, uint32_t flags,
-                               kj_diagnostics *diagnostics, void **native)
-{
-  void *previous;
-  int least = 0, greatest = 0;
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status =
-    priority ? KJ_DRIVER(device, diagnostics, cuCtxGetStreamPriorityRange, &least, &greatest)
-             : KJIT_OK;
-  int nearest = priority < greatest ? greatest : priority > least ? least : priority;
-  if (status == KJIT_OK && nearest)
-    status = KJ_DRIVER(device, diagnostics, cuStreamCreateWithPriority, native, flags, nearest);
-  else if (status == KJIT_OK)
-    status = KJ_DRIVER(device, diagnostics, cuStreamCreate, native, flags);
-  kj_leave_device(device, previous);
-  return status;
-}
-
 kjit_status kjit_create_stream_with(kjit_device *device, int32_t priority, uint32_t flags,
                                     kjit_stream **stream)
 {
@@ -99,13 +61,14 @@ kjit_status kjit_create_stream_with(kjit_device *device, int32_t priority, uint3
   kjit_stream *made = make_stream(device, NULL, 0);
   if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };
-  if (kj_is_cuda(device) &&
-      make_native(device, priority, flags, &diagnostics, &made->native) != KJIT_OK) {
+  if (device->operations->create_stream(device, priority, flags, &diagnostics, &made->native) !=
+      KJIT_OK) {
     free(made);
     return ki_finish_call(device->context, &diagnostics);
   }
-  made->is_owned = kj_is_cuda(device);
-  publish_stream(made);
+  made->is_owned = true;
+  kj_add_object(device, &made->object, destroy_stream);
+  kj_add_stream(made);
   *stream = made;
   return KJIT_OK;
 }
@@ -123,13 +86,8 @@ kjit_status kjit_get_stream_priorities(kjit_device *device, int32_t *least, int3
     return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_get_stream_priorities: %s is NULL", least ? "greatest" : "least");
   kj_diagnostics diagnostics = { 0 };
-  int low = 0, high = 0;
-  void *previous;
-  if (kj_is_cuda(device) && kj_enter_device(device, &diagnostics, &previous) == KJIT_OK) {
-    (void)KJ_DRIVER(device, &diagnostics, cuCtxGetStreamPriorityRange, &low, &high);
-    kj_leave_device(device, previous);
-  }
-  if (!diagnostics.count) {
+  int32_t low, high;
+  if (device->operations->read_priorities(device, &diagnostics, &low, &high) == KJIT_OK) {
     *least = low;
     *greatest = high;
   }
@@ -138,15 +96,19 @@ kjit_status kjit_get_stream_priorities(kjit_device *device, int32_t *least, int3
 
 kjit_status kjit_wrap_stream(kjit_device *device, void *native, kjit_stream **stream)
 {
+  char place[24];
   if (!device) return KJIT_ERROR_MISUSE;
+  const kj_device_operations *operations = device->operations;
   if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!stream)
     return ki_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_wrap_stream: stream is NULL");
-  if (!kj_is_cuda(device))
+  if (!operations->is_queued)
     return ki_fail_call(device->context, KJIT_ERROR_UNSUPPORTED,
-                        "kjit_wrap_stream: the CPU has no streams of a host");
-  uintptr_t legacy = 1, per_thread = 2; /* CU_STREAM_LEGACY is another name of the default stream */
-  bool is_default = (uintptr_t)native <= legacy, is_thread = (uintptr_t)native == per_thread;
+                        "kjit_wrap_stream: %s has no streams of a host",
+                        kj_device_text(device, place));
+  uintptr_t name = (uintptr_t)native;
+  bool is_default = !name || name == operations->default_stream,
+       is_thread = name && name == operations->thread_stream;
   kjit_stream *made =
     make_stream(device, is_default ? NULL : native, is_thread ? KJ_STREAM_THREADS : 0);
   if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
@@ -167,7 +129,7 @@ static kjit_status get_borrowed(kjit_device *device, kjit_stream **place, void *
   bool is_new = !*place || (*place)->object.generation != atomic_load(&device->generation);
   if (is_new) {
     /* one of an earlier generation stays with the context's objects: a host may hold it */
-    publish_stream(made);
+    kj_add_object(device, &made->object, destroy_stream);
     *place = made;
   } else {
     free(made);
@@ -189,16 +151,15 @@ kjit_status kjit_get_default_stream(kjit_device *device, kjit_stream **stream)
 
 kjit_status kjit_get_thread_stream(kjit_device *device, kjit_stream **stream)
 {
-  static const uintptr_t per_thread = 2; /* CU_STREAM_PER_THREAD */
   if (!device) return KJIT_ERROR_MISUSE;
+  uintptr_t name = device->operations->thread_stream;
   if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!stream)
     return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_get_thread_stream: stream is NULL");
-  if (!kj_is_cuda(device)) return kjit_get_default_stream(device, stream);
-  /* NOLINT(performance-no-int-to-ptr) */
-  return get_borrowed(device, &device->thread_stream, (void *)per_thread, KJ_STREAM_THREADS,
-                      stream);
+  if (!name) return kjit_get_default_stream(device, stream);
+  /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+  return get_borrowed(device, &device->thread_stream, (void *)name, KJ_STREAM_THREADS, stream);
 }
 
 void *kjit_get_native_stream(const kjit_stream *stream) { return stream ? stream->native : NULL; }
@@ -219,8 +180,7 @@ kjit_status kjit_synchronize_stream(kjit_stream *stream)
   if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   kjit_status status = kj_check_stream(device, stream, true, &diagnostics);
-  if (status == KJIT_OK && kj_is_cuda(device))
-    status = kj_synchronize(device, false, stream->native, &diagnostics);
+  if (status == KJIT_OK) status = kj_synchronize(device, false, stream->native, &diagnostics);
   if (status == KJIT_OK) (void)kj_report_kernels(device, &diagnostics);
   else kj_deliver_lines(device);
   return ki_finish_call(device->context, &diagnostics);
@@ -228,22 +188,14 @@ kjit_status kjit_synchronize_stream(kjit_stream *stream)
 
 kjit_status kjit_query_stream(kjit_stream *stream)
 {
-  enum { NOT_READY = 600 };
   if (!stream) return KJIT_ERROR_MISUSE;
   kjit_device *device = stream->object.device;
   if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
-  void *previous;
-  int result = 0;
   kjit_status status = kj_check_stream(device, stream, true, &diagnostics);
-  if (status == KJIT_OK && kj_is_cuda(device) &&
-      kj_enter_device(device, &diagnostics, &previous) == KJIT_OK) {
-    result = device->driver->cuStreamQuery(stream->native);
-    if (result != NOT_READY)
-      (void)kj_check_driver(device->driver, device, result, "cuStreamQuery", &diagnostics);
-    kj_leave_device(device, previous);
-  }
-  return result == NOT_READY ? KJIT_NOT_READY : ki_finish_call(device->context, &diagnostics);
+  if (status == KJIT_OK)
+    status = device->operations->query_stream(device, stream->native, &diagnostics);
+  return status == KJIT_NOT_READY ? status : ki_finish_call(device->context, &diagnostics);
 }
 
 /* ---- host callbacks ---- */
@@ -280,19 +232,9 @@ static kjit_status queue_callback(kjit_device *device, kjit_stream *stream,
                                   kj_diagnostics *diagnostics)
 {
   KJ_TRY(kj_check_stream(device, stream, false, diagnostics));
-  if (!kj_is_cuda(device)) {
-    if (stream && atomic_load(&stream->capture))
-      return record_callback(stream, function, user, diagnostics);
-    kj_assert_no_locks();
-    function(user);
-    return KJIT_OK;
-  }
-  void *previous;
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status =
-    KJ_DRIVER(device, diagnostics, cuLaunchHostFunc, kj_native(stream), function, user);
-  kj_leave_device(device, previous);
-  return status;
+  return kj_is_recorded(stream)
+           ? record_callback(stream, function, user, diagnostics)
+           : device->operations->call_host(device, kj_native(stream), function, user, diagnostics);
 }
 
 kjit_status kjit_add_host_callback(kjit_device *device, kjit_stream *stream,

@@ -4,9 +4,6 @@
 
 #include "memory/pool.h"
 
-/* Ends in a driver call whose failure nobody can act on: the object is gone either way. native
- * NULL: nothing to do. */
-void kj_release_native(kj_object *object, int (*release)(void *native), void *native);
 /* stream may be NULL: the default stream. ARGUMENT, DEVICE or, with waits, MISUSE for a stream that
  * cannot be used (now). */
 kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream, bool waits,
@@ -14,8 +11,15 @@ kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream
 
 /* ---- graph.c: what happens to the things that are queued on a stream with .capture ---- */
 
-/* What a host queues on a stream of the CPU while it is captured: kept, and done when the graph is
- * launched. */
+/* The stream is captured by kjit itself, as its device cannot: what is queued is an operation of
+ * the graph. */
+static inline bool kj_is_recorded(const kjit_stream *stream)
+{
+  return stream && atomic_load(&stream->capture) &&
+         !stream->object.device->operations->begin_capture;
+}
+
+/* What a host queues on such a stream: kept, and done when the graph is launched. */
 typedef struct kj_operation {
   kjit_status (*run)(struct kj_operation *operation, kjit_stream *stream);
   void (*destroy)(struct kj_operation *operation);
@@ -44,12 +48,9 @@ kjit_status kj_keep_arrays(kjit_stream *stream, const kjit_arg *arguments, size_
 /* 0: the stream is not captured. */
 uint64_t kj_capture_number(kjit_stream *stream);
 /* The stream waits for an event that was recorded in a capture: it belongs to the capture from now
- * on. wait tells the driver so. Errors: MISUSE where the capture has ended, or the stream is part
- * of another one. */
-kjit_status kj_join_capture(kjit_stream *stream, kjit_event *event,
-                            kjit_status (*wait)(kjit_stream *stream, kjit_event *event,
-                                                kj_diagnostics *diagnostics),
-                            kj_diagnostics *diagnostics);
+ * on. stream NULL: one that cannot. Errors: MISUSE, also where the capture has ended, or the stream
+ * is part of another one. */
+kjit_status kj_join_capture(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics);
 /* The stream goes: what was captured is dropped. forget: as in kj_release_record. */
 void kj_abort_capture(kjit_stream *stream, bool forget);
 /* The layer's part of a runtime: captures that are under way when the context ends are dropped, as

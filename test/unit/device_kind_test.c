@@ -1,9 +1,10 @@
 /* A third kind of device is one table of functions: here one that runs kernels as the CPU does, and
- * counts what it is asked for. */
+ * one with native streams, events and graphs; both count what they are asked for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -159,8 +160,288 @@ static void test_a_third_kind(void **state)
   assert_int_equal(fake.loads, fake.unloads);
 }
 
+/* ---- a kind with streams, events and graphs of its own: what is asked of them, and that all of
+ * them are given back ---- */
+
+enum { THREADS_OWN = 7 };
+
+static struct {
+  int streams, events, graphs, executables; /* that are alive */
+  int recorded, waited, asked, timed, called, captures, updates, launched;
+} native;
+
+/* A native thing is a byte of its own. */
+static kjit_status make_native(int *alive, void **made)
+{
+  *made = malloc(1);
+  assert_non_null(*made);
+  ++*alive;
+  return KJIT_OK;
+}
+
+static void drop_native(int *alive, void *made)
+{
+  assert_non_null(made);
+  free(made);
+  --*alive;
+}
+
+static kjit_status create_stream(kjit_device *device, int32_t priority, uint32_t flags,
+                                 kj_diagnostics *diagnostics, void **stream)
+{
+  (void)device, (void)diagnostics;
+  assert_true(priority == -1 && flags == KJIT_STREAM_NON_BLOCKING);
+  return make_native(&native.streams, stream);
+}
+
+static void destroy_stream(kjit_device *device, void *stream)
+{
+  (void)device;
+  drop_native(&native.streams, stream);
+}
+
+static kjit_status query_stream(kjit_device *device, void *stream, kj_diagnostics *diagnostics)
+{
+  (void)device, (void)stream, (void)diagnostics;
+  native.asked++;
+  return KJIT_NOT_READY;
+}
+
+static kjit_status call_host(kjit_device *device, void *stream, void (*function)(void *user),
+                             void *user, kj_diagnostics *diagnostics)
+{
+  (void)device, (void)stream, (void)diagnostics;
+  native.called++;
+  function(user);
+  return KJIT_OK;
+}
+
+static kjit_status read_priorities(kjit_device *device, kj_diagnostics *diagnostics, int32_t *least,
+                                   int32_t *greatest)
+{
+  (void)device, (void)diagnostics;
+  *least = 3;
+  *greatest = -3;
+  return KJIT_OK;
+}
+
+static kjit_status create_event(kjit_device *device, bool has_time, kj_diagnostics *diagnostics,
+                                void **event)
+{
+  (void)device, (void)diagnostics;
+  assert_true(has_time);
+  return make_native(&native.events, event);
+}
+
+static void destroy_event(kjit_device *device, void *event)
+{
+  (void)device;
+  drop_native(&native.events, event);
+}
+
+static kjit_status record_event(kjit_device *device, void *event, void *stream,
+                                kj_diagnostics *diagnostics)
+{
+  (void)device, (void)event, (void)stream, (void)diagnostics;
+  native.recorded++;
+  return KJIT_OK;
+}
+
+static kjit_status wait_event(kjit_device *device, void *stream, void *event,
+                              kj_diagnostics *diagnostics)
+{
+  (void)device, (void)diagnostics;
+  assert_true(stream && event);
+  native.waited++;
+  return KJIT_OK;
+}
+
+static kjit_status ask_event(kjit_device *device, void *event, kj_diagnostics *diagnostics)
+{
+  (void)device, (void)event, (void)diagnostics;
+  native.asked++;
+  return KJIT_OK;
+}
+
+static kjit_status read_elapsed(kjit_device *device, void *first, void *last,
+                                kj_diagnostics *diagnostics, uint64_t *time_ns)
+{
+  (void)device, (void)first, (void)last, (void)diagnostics;
+  native.timed++;
+  *time_ns = 5;
+  return KJIT_OK;
+}
+
+static kjit_status begin_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics)
+{
+  (void)device, (void)stream, (void)diagnostics;
+  native.captures++;
+  return KJIT_OK;
+}
+
+static kjit_status end_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics,
+                               void **graph, size_t *size)
+{
+  (void)device, (void)stream, (void)diagnostics;
+  native.captures--;
+  if (!graph) return KJIT_OK;
+  *size = 9;
+  return make_native(&native.graphs, graph);
+}
+
+static void destroy_graph(kjit_device *device, void *graph)
+{
+  (void)device;
+  drop_native(&native.graphs, graph);
+}
+
+static kjit_status instantiate_graph(kjit_device *device, void *graph, kj_diagnostics *diagnostics,
+                                     void **executable)
+{
+  (void)device, (void)graph, (void)diagnostics;
+  return make_native(&native.executables, executable);
+}
+
+/* Only the first graph has the form. */
+static kjit_status update_graph(kjit_device *device, void *executable, void *graph,
+                                kj_diagnostics *diagnostics)
+{
+  (void)device, (void)executable, (void)graph, (void)diagnostics;
+  return native.updates++ ? KJIT_ERROR_ARGUMENT : KJIT_OK;
+}
+
+static kjit_status launch_graph(kjit_device *device, void *executable, void *stream,
+                                kj_diagnostics *diagnostics)
+{
+  (void)device, (void)executable, (void)stream, (void)diagnostics;
+  native.launched++;
+  return KJIT_OK;
+}
+
+static void destroy_executable(kjit_device *device, void *executable)
+{
+  (void)device;
+  drop_native(&native.executables, executable);
+}
+
+static kj_device_operations make_toy_with_streams(void)
+{
+  kj_device_operations made = make_toy();
+  made.thread_stream = THREADS_OWN;
+  made.read_priorities = read_priorities;
+  made.create_stream = create_stream;
+  made.destroy_stream = destroy_stream;
+  made.query_stream = query_stream;
+  made.call_host = call_host;
+  made.create_event = create_event;
+  made.destroy_event = destroy_event;
+  made.record_event = record_event;
+  made.wait_event = wait_event;
+  made.query_event = ask_event;
+  made.synchronize_event = ask_event;
+  made.read_elapsed = read_elapsed;
+  made.begin_capture = begin_capture;
+  made.end_capture = end_capture;
+  made.destroy_graph = destroy_graph;
+  made.instantiate_graph = instantiate_graph;
+  made.update_graph = update_graph;
+  made.launch_graph = launch_graph;
+  made.destroy_executable = destroy_executable;
+  return made;
+}
+
+static void count_call(void *user) { ++*(int *)user; }
+
+/* The graph of a callback; on the native stream of a kind that captures it runs when the kind's
+ * graph does, so here at once. */
+static kjit_graph *capture_call(kjit_device *device, kjit_stream *stream, kjit_event *event,
+                                kjit_stream *joined, int *calls)
+{
+  kjit_graph *graph = NULL;
+  assert_int_equal(kjit_begin_capture(stream), KJIT_OK);
+  assert_int_equal(kjit_add_host_callback(device, stream, count_call, calls), KJIT_OK);
+  assert_int_equal(kjit_record_event(event, stream), KJIT_OK);
+  assert_int_equal(kjit_wait_event(joined, event), KJIT_OK);
+  assert_int_equal(kjit_is_capturing(joined), 1);
+  assert_int_equal(kjit_end_capture(stream, &graph), KJIT_OK);
+  return graph;
+}
+
+static void test_streams_of_a_third_kind(void **state)
+{
+  kj_device_operations operations = make_toy_with_streams();
+  kjit_context *context;
+  kjit_device *device, *cpu;
+  kj_diagnostics diagnostics = { 0 };
+  kjit_config config;
+  kjit_stream *stream, *joined, *usual, *own, *on_cpu;
+  kjit_event *first, *last;
+  kjit_graph *graph, *other;
+  kjit_executable_graph *executable;
+  int32_t least, greatest;
+  uint64_t time_ns;
+  int calls = 0;
+  char host;
+  (void)state;
+  kjit_init_config(&config);
+  config.cache_directory = "";
+  memset(&fake, 0, sizeof fake);
+  memset(&native, 0, sizeof native);
+  assert_int_equal(kjit_create_context(&config, &context), KJIT_OK);
+  assert_int_equal(kj_add_kind(context, &operations, &diagnostics), KJIT_OK);
+  assert_int_equal(kjit_get_device(context, operations.kind, 0, &device), KJIT_OK);
+  assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu), KJIT_OK);
+  assert_int_equal(kjit_get_stream_priorities(device, &least, &greatest), KJIT_OK);
+  assert_true(least == 3 && greatest == -3);
+  uint32_t flags = KJIT_STREAM_NON_BLOCKING;
+  assert_int_equal(kjit_create_stream_with(device, -1, flags, &stream), KJIT_OK);
+  assert_int_equal(kjit_create_stream_with(device, -1, flags, &joined), KJIT_OK);
+  assert_int_equal(kjit_create_stream(cpu, &on_cpu), KJIT_OK);
+  assert_int_equal(kjit_wrap_stream(device, &host, &own), KJIT_ERROR_UNSUPPORTED);
+  assert_int_equal(kjit_get_default_stream(device, &usual), KJIT_OK);
+  assert_int_equal(kjit_get_thread_stream(device, &own), KJIT_OK);
+  assert_int_equal((uintptr_t)kjit_get_native_stream(own), THREADS_OWN);
+  assert_int_equal(kjit_query_stream(stream), KJIT_NOT_READY);
+  assert_int_equal(kjit_synchronize_stream(stream), KJIT_OK);
+  assert_int_equal(kjit_add_host_callback(device, stream, count_call, &calls), KJIT_OK);
+  assert_true(native.called == 1 && calls == 1);
+
+  assert_int_equal(kjit_create_event(device, &first), KJIT_OK);
+  assert_int_equal(kjit_create_event(device, &last), KJIT_OK);
+  assert_int_equal(kjit_record_event(first, stream), KJIT_OK);
+  assert_int_equal(kjit_record_event(last, stream), KJIT_OK);
+  assert_int_equal(kjit_wait_event(joined, first), KJIT_OK);
+  assert_true(native.recorded == 2 && native.waited == 1 && native.asked == 1);
+  assert_int_equal(kjit_wait_event(on_cpu, first), KJIT_OK); /* another kind: the host waits */
+  assert_true(native.waited == 1 && native.asked == 2);
+  assert_int_equal(kjit_get_elapsed_time(first, last, &time_ns), KJIT_OK);
+  assert_true(time_ns == 5 && native.timed == 1);
+
+  assert_int_equal(kjit_begin_capture(usual), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_begin_capture(own), KJIT_ERROR_MISUSE);
+  graph = capture_call(device, stream, last, joined, &calls);
+  other = capture_call(device, stream, last, joined, &calls);
+  assert_true(native.captures == 0 && native.graphs == 2 && calls == 3);
+  assert_int_equal(kjit_get_graph_size(graph), 9);
+  assert_int_equal(kjit_instantiate_graph(graph, &executable), KJIT_OK);
+  assert_int_equal(kjit_update_graph(executable, other), KJIT_OK);
+  assert_int_equal(kjit_update_graph(executable, other), KJIT_ERROR_ARGUMENT);
+  assert_int_equal(kjit_launch_graph(executable, stream), KJIT_OK);
+  assert_true(native.launched == 1 && calls == 3); /* nothing is repeated here */
+  kjit_destroy_graph(graph);
+  kjit_destroy_event(first);
+  assert_int_equal(kjit_begin_capture(stream), KJIT_OK); /* and is never ended */
+  kjit_destroy_stream(stream);
+  assert_int_equal(native.captures, 0);
+  kjit_destroy_context(context); /* with the others */
+  assert_true(!native.streams && !native.events && !native.graphs && !native.executables);
+}
+
 int main(void)
 {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_a_third_kind) };
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_a_third_kind),
+    cmocka_unit_test(test_streams_of_a_third_kind),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
