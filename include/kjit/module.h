@@ -96,7 +96,10 @@ KJIT_API void kjit_release_module(kjit_module *module);
 /* Canonical text: parsing it gives an equal module. Free with kjit_free. Errors: MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_copy_module_text(kjit_module *module, char **text);
 
-/* A kernel or func by name; borrowed from the module. Errors: NAME. */
+/* A kernel or func by name; borrowed from the module. Where the module has no func of a name, the
+ * built-in of that name, to be handed to a func parameter of this module's kernels: `max`.
+ * Built-ins that take a type or a text, or that change what they are given, are not handed over so.
+ * Errors: NAME. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_kernel(kjit_module *module, const char *name,
                                                 kjit_kernel **kernel);
 KJIT_API KJIT_CHECK kjit_status kjit_get_function(kjit_module *module, const char *name,

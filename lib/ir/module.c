@@ -48,6 +48,10 @@ void ki_destroy_module(kjit_module *module)
   if (!module) return;
   if (module->release_kernels) module->release_kernels(module);
   unlink_module(module->context, module);
+  for (ki_builtin_func *func = module->builtin_funcs, *next; func; func = next) {
+    next = func->next;
+    free(func);
+  }
   kj_free_arena(&module->arena);
   kjit_module *bases[] = { module->bases[0], module->bases[1] };
   free(module);
@@ -111,6 +115,59 @@ ki_decl *ki_find_decl(const kjit_module *module, const char *name)
   return NULL;
 }
 
+bool ki_can_hand_over(const ki_builtin *builtin)
+{
+  static const ki_builtin_id others[] = { KJ_BUILTIN_VIEW, KJ_BUILTIN_PTX, KJ_BUILTIN_PTX_EFFECT,
+                                          KJ_BUILTIN_CP_ASYNC_TENSOR,
+                                          KJ_BUILTIN_CP_ASYNC_TENSOR_STORE };
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (builtin->id == others[i]) return false;
+  return !(builtin->flags & (KJ_TYPE_ARG | KJ_UNEVALUATED));
+}
+
+bool ki_is_writer(const ki_builtin *builtin)
+{
+  return (builtin->flags & (KJ_PLACE | KJ_ADDRESS)) || builtin->id == KJ_BUILTIN_POINTER;
+}
+
+/* The one handle of the built-in in this module. NULL: out of memory. */
+static ki_decl *get_builtin_func(kjit_module *module, const ki_builtin *builtin)
+{
+  pthread_mutex_lock(&module->context->mutex);
+  ki_builtin_func *func = module->builtin_funcs;
+  while (func && func->function.builtin != builtin) func = func->next;
+  if (!func && (func = calloc(1, sizeof *func))) {
+    func->decl.kind = KJ_DECL_FUNCTION;
+    func->decl.name = builtin->name;
+    func->decl.function = &func->function;
+    func->function.decl = &func->decl;
+    func->function.module = module;
+    func->function.builtin = builtin;
+    func->next = module->builtin_funcs;
+    module->builtin_funcs = func;
+  }
+  pthread_mutex_unlock(&module->context->mutex);
+  return func ? &func->decl : NULL;
+}
+
+/* What a module's kernels write to is known before anything is handed to them: its funcs are looked
+ * at for that, and so are the built-ins that it hands over itself. */
+const ki_decl *ki_find_func(kjit_module *module, const char *name, const char **reason)
+{
+  const ki_decl *decl = ki_find_decl(module, name);
+  const ki_builtin *builtin = decl ? NULL : ki_find_builtin(name);
+  *reason = NULL;
+  if (decl && decl->kind == KJ_DECL_FUNCTION && !decl->function->is_kernel) return decl;
+  if (!builtin) *reason = decl ? ": the name is that of a kernel or constant" : "";
+  else if (builtin->flags & KJ_NAME) *reason = ": the built-in of that name is a value";
+  else if (!ki_can_hand_over(builtin))
+    *reason = ": that built-in cannot be handed over; declare a func that calls it";
+  else if (ki_is_writer(builtin))
+    *reason = ": that built-in changes what it is given; declare a func that calls it";
+  else return get_builtin_func(module, builtin);
+  return NULL;
+}
+
 kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_function **function)
 {
   if (!module) return KJIT_ERROR_MISUSE;
@@ -118,11 +175,12 @@ kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_functi
   if (!name || !function)
     return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
                         "kjit_get_function needs a name and a place for the function");
-  ki_decl *decl = ki_find_decl(module, name);
-  if (!decl || decl->kind != KJ_DECL_FUNCTION || decl->function->is_kernel)
+  const char *reason;
+  const ki_decl *decl = ki_find_func(module, name, &reason);
+  if (!decl && !reason) return ki_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!decl)
     return ki_fail_call(module->context, KJIT_ERROR_NAME, "module %s has no func `%s`%s",
-                        module->sources.items[0].name, name,
-                        decl ? ": the name is that of a kernel or constant" : "");
+                        module->sources.items[0].name, name, reason);
   *function = (kjit_function *)decl;
   return KJIT_OK;
 }

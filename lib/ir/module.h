@@ -158,7 +158,17 @@ struct ki_function {
   ki_stmts body;
   uint32_t local_count;                /* params.count + locals.count: decl->index is below it */
   const struct ki_bound_extern *bound; /* extern: what kjit_bind_extern gave; NULL: nothing yet */
+  /* What the host handles a built-in by: .decl and .module alone; NULL: a function of the module.
+   */
+  const ki_builtin *builtin;
 };
+
+/* A built-in that somebody has asked for as a func of a module. */
+typedef struct ki_builtin_func {
+  ki_decl decl;
+  ki_function function;
+  struct ki_builtin_func *next;
+} ki_builtin_func;
 
 /* What an extern func is, given by the host. Lives in a module's arena. */
 typedef enum ki_code_kind {
@@ -232,7 +242,8 @@ struct kjit_module {
   _Atomic uint32_t references;
   void *kernels; /* kjit_kernel objects, made by the runtime on demand */
   void (*release_kernels)(kjit_module *module);
-  kjit_module *previous, *next; /* in the context's list of published modules */
+  ki_builtin_func *builtin_funcs; /* under the context's mutex; they stay as long as the module */
+  kjit_module *previous, *next;   /* in the context's list of published modules */
   bool is_published;
   bool is_linked;         /* of several modules: names may be there twice */
   bool has_tensor_copies; /* somewhere: their descriptors are large parameters */
@@ -340,6 +351,15 @@ void ki_destroy_module(kjit_module *module);
 
 /* The function or constant named, or NULL. */
 ki_decl *ki_find_decl(const kjit_module *module, const char *name);
+/* The func of that name that a host may hand over: one of the module, or else a built-in. NULL:
+ * there is none, and *reason says why, as the end of a sentence that says so; NULL: out of memory.
+ */
+const ki_decl *ki_find_func(kjit_module *module, const char *name, const char **reason);
+/* Whether a built-in can be handed to a func parameter: the others take a type or a text, or the
+ * module has to say that it is called. */
+bool ki_can_hand_over(const ki_builtin *builtin);
+/* Whether it changes the place that it is given, or gives its address away. */
+bool ki_is_writer(const ki_builtin *builtin);
 
 /* What a kernel, and the funcs it may call, do with the elements of each array parameter;
  * conservative: what is handed to a func parameter is read, and written where any func of the

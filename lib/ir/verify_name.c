@@ -216,18 +216,6 @@ static bool is_fixed(const ki_builtin *builtin)
          builtin->id != KJ_BUILTIN_GRIDSIZE;
 }
 
-/* Whether a built-in can be handed to a func parameter: the others take a type or a text, or the
- * module has to say that it is called. */
-static bool can_hand_over(const ki_builtin *builtin)
-{
-  static const ki_builtin_id others[] = { KJ_BUILTIN_VIEW, KJ_BUILTIN_PTX, KJ_BUILTIN_PTX_EFFECT,
-                                          KJ_BUILTIN_CP_ASYNC_TENSOR,
-                                          KJ_BUILTIN_CP_ASYNC_TENSOR_STORE };
-  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    if (builtin->id == others[i]) return false;
-  return !(builtin->flags & (KJ_TYPE_ARG | KJ_UNEVALUATED));
-}
-
 void ki_verify_builtin(ki_verifier *v, const ki_expr *expr, ki_role role)
 {
   KJ_ASSERT(expr->kind == KJ_EXPR_BUILTIN);
@@ -246,16 +234,14 @@ void ki_verify_builtin(ki_verifier *v, const ki_expr *expr, ki_role role)
                    "`%s` is a value, no function: write it without parentheses", name);
   else if (role == KJ_ROLE_TYPE)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a type, found `%s`", name);
-  else if (!is_value && role == KJ_ROLE_ARGUMENT && !can_hand_over(builtin))
+  else if (!is_value && role == KJ_ROLE_ARGUMENT && !ki_can_hand_over(builtin))
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "`%s` cannot be handed over as a func: declare a func that calls it", name);
   else if (!is_value && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "`%s` is a function: write it before its arguments, `%s(%s)`", name, name,
                    builtin->most ? "..." : "");
-  if (role == KJ_ROLE_ARGUMENT && !is_value)
-    v->module->hands_over_writer |=
-      (builtin->flags & (KJ_PLACE | KJ_ADDRESS)) || builtin->id == KJ_BUILTIN_POINTER;
+  if (role == KJ_ROLE_ARGUMENT && !is_value) v->module->hands_over_writer |= ki_is_writer(builtin);
 }
 
 /* ---- fields ---- */

@@ -192,10 +192,13 @@ static kt_bound bound_of(kt_compilation *c, const ki_decl *param, const kj_argum
   if (param->is_const && !is_const)
     kt_fail(c, param->location, KJIT_ERROR_TYPE,
             "const parameter `%s` takes a value known at compile time", param->name);
+  const ki_function *callee;
   switch (KJ_AMONG(argument->kind)) {
   case KJ_ARGUMENT_FUNCTION:
+    callee = argument->function->function;
     return (kt_bound){ .kind = KJ_BOUND_CALLEE,
-                       .callee = { .function = argument->function->function } };
+                       .callee = { .function = callee->builtin ? NULL : callee,
+                                   .builtin = callee->builtin } };
   case KJ_ARGUMENT_CONST:
     return (
       kt_bound){ .kind = KJ_BOUND_CONST, .type = argument->type, .integer = argument->integer };

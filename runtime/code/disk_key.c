@@ -260,7 +260,7 @@ static void add_target(kj_disk *disk, const kjit_device *device, kj_buffer *text
 
 /* ---- the signature ---- */
 
-/* The kernel and then the funcs among its arguments, each once. */
+/* The kernel and then the funcs among its arguments, each once. Built-ins are known by name. */
 typedef struct roots {
   const ki_decl **items;
   size_t count;
@@ -296,7 +296,9 @@ static void add_argument(const kj_call *call, const kj_argument *argument, const
     ki_print_type(call->kernel->module->types, argument->type, &type);
   text->failed |= type.failed;
   const char *name = type.text ? type.text : "";
-  if (argument->kind == KJ_ARGUMENT_FUNCTION)
+  if (argument->kind == KJ_ARGUMENT_FUNCTION && argument->function->function->builtin)
+    kj_append_format(text, "built-in %s", argument->function->name);
+  else if (argument->kind == KJ_ARGUMENT_FUNCTION)
     kj_append_format(text, "func %zu", find_root(r, argument->function));
   else if (argument->kind == KJ_ARGUMENT_CONST) add_constant(argument, name, text);
   else kj_append_text(text, name);
@@ -412,7 +414,8 @@ bool kj_make_disk_key(kj_disk *disk, const kj_call *call, const kj_signature *si
   kj_identify_disk(disk);
   add_root(&r, call->kernel->function->decl);
   for (uint32_t i = 0; i < signature->count; i++)
-    if (signature->arguments[i].kind == KJ_ARGUMENT_FUNCTION)
+    if (signature->arguments[i].kind == KJ_ARGUMENT_FUNCTION &&
+        !signature->arguments[i].function->function->builtin)
       add_root(&r, signature->arguments[i].function);
   add_all(disk, call, signature, &r, &text);
   free(r.items);

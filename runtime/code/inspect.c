@@ -267,9 +267,10 @@ kjit_status kjit_compile_function(kjit_function *function, const char *signature
                         "`%s` is the name of a function that generated code calls: the C function "
                         "needs another symbol",
                         name);
-  if (decl->function->is_extern)
+  if (decl->function->is_extern || decl->function->builtin)
     return ki_fail_call(module->context, KJIT_ERROR_ARGUMENT,
-                        "`%s` is extern: there is nothing to compile", decl->name);
+                        "`%s` is %s: there is nothing to compile", decl->name,
+                        decl->function->builtin ? "a built-in" : "extern");
   kjit_kernel *kernel = kj_get_kernel_object(module, decl->index);
   if (!kernel) return ki_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
   return compile_as("kjit_compile_function", kernel, signature, name, options, stage, code,

@@ -121,9 +121,14 @@ static kjit_status read_const(reader *r, uint32_t index, char *text)
 
 static kjit_status read_function(reader *r, uint32_t index, const char *text)
 {
-  const ki_decl *decl = ki_find_decl(r->kernel->module, text);
-  if (!decl || decl->kind != KJ_DECL_FUNCTION || decl->function->is_kernel)
-    return fail(r, index, KJIT_ERROR_NAME, "the name of a func", text);
+  const char *reason;
+  const ki_decl *decl = ki_find_func(r->kernel->module, text, &reason);
+  if (!decl && !reason) return kj_error(r->diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (!decl)
+    return kj_error_at(r->diagnostics, r->kernel->module,
+                       r->kernel->parameters[index].decl->location, KJIT_ERROR_NAME,
+                       "parameter `%s`: expected the name of a func, got `%s`%s",
+                       r->kernel->parameters[index].decl->name, text, reason);
   r->arguments[index] =
     (kj_argument){ .kind = KJ_ARGUMENT_FUNCTION, .type = KJIT_FUNC, .function = decl };
   r->bound[index] = (kj_bound){ .kind = KJ_ARGUMENT_FUNCTION, .function = decl };

@@ -112,10 +112,7 @@ static kjit_status bind_function(kj_call *call, uint32_t index, const kjit_arg *
     return mismatch(call, index, "a func", name_kind(argument), diagnostics);
   if (!argument->value.function) return mismatch(call, index, "a func", "NULL", diagnostics);
   const ki_decl *function = kj_function_of(argument->value.function);
-  bool is_here = false;
-  for (size_t i = 0; i < call->kernel->module->decls.count; i++)
-    is_here = is_here || call->kernel->module->decls.items[i] == function;
-  if (!is_here)
+  if (function->function->module != call->kernel->module)
     return mismatch(call, index, "a func of the kernel's module", "one of another module",
                     diagnostics);
   call->bound[index] =

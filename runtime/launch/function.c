@@ -27,10 +27,20 @@ static kjit_kernel *kernel_of(kjit_function *function)
   return kj_get_kernel_object(decl->function->module, decl->index);
 }
 
-static kjit_status refuse_extern(kjit_context *context, kjit_function *function)
+/* What has no code of its own to call. */
+static bool is_elsewhere(kjit_function *function)
+{
+  const ki_function *called = kj_function_of(function)->function;
+  return called->is_extern || called->builtin;
+}
+
+static kjit_status refuse_elsewhere(kjit_context *context, kjit_function *function)
 {
   return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
-                      "`%s` is extern: the host has it already; a func that calls it can be called",
+                      kj_function_of(function)->function->builtin
+                        ? "`%s` is a built-in: a func that calls it can be called"
+                        : "`%s` is extern: the host has it already; a func that calls it can be "
+                          "called",
                       kj_function_of(function)->name);
 }
 
@@ -292,7 +302,7 @@ kjit_status kjit_call_function(kjit_function *function, const kjit_arg *argument
   if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!arguments && count)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_call_function: arguments is NULL");
-  if (kj_function_of(function)->function->is_extern) return refuse_extern(context, function);
+  if (is_elsewhere(function)) return refuse_elsewhere(context, function);
   kjit_kernel *kernel = kernel_of(function);
   /* the record of failures, the address of the result */
   size_t most = kernel ? 2 + (size_t)kernel->parameter_count * MOST_PARTS : 0;
@@ -413,7 +423,7 @@ kjit_status kjit_get_function_pointer(kjit_function *function, const char *signa
   if (!signature || !pointer)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_function_pointer: %s is NULL",
                         signature ? "pointer" : "signature");
-  if (kj_function_of(function)->function->is_extern) return refuse_extern(context, function);
+  if (is_elsewhere(function)) return refuse_elsewhere(context, function);
   kjit_kernel *kernel = kernel_of(function);
   kj_argument *arguments = kernel ? calloc(kernel->parameter_count + 1, sizeof *arguments) : NULL;
   kj_bound *bound = kernel ? calloc(kernel->parameter_count + 1, sizeof *bound) : NULL;

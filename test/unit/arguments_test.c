@@ -9,6 +9,8 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include <kjit/function.h>
+
 #include "code/specialization.h"
 #include "launch/bind.h"
 #include "fake_compiler.h"
@@ -181,6 +183,20 @@ static void test_const_and_func(void **state)
   expect_failure(
     kernel, arguments, 3,
     "parameter `f`: expected a func of the kernel's module, got one of another module");
+  kjit_function *minimum, *again;
+  assert_int_equal(kjit_get_function(module, "min", &minimum), KJIT_OK);
+  assert_int_equal(kjit_get_function(module, "min", &again), KJIT_OK);
+  assert_ptr_equal(minimum, again);
+  arguments[2] = kjit_arg_function(minimum);
+  expect_success(kernel, arguments, 3);
+  assert_ptr_equal(fake.arguments[2].function, kj_function_of(minimum));
+  assert_int_equal(kjit_get_function(other, "min", &foreign), KJIT_OK);
+  arguments[2] = kjit_arg_function(foreign);
+  expect_failure(
+    kernel, arguments, 3,
+    "parameter `f`: expected a func of the kernel's module, got one of another module");
+  kjit_arg result;
+  assert_int_equal(kjit_call_function(minimum, arguments, 2, &result), KJIT_ERROR_ARGUMENT);
   arguments[2] = kjit_arg_number(1);
   expect_failure(kernel, arguments, 3, "parameter `f`: expected a func, got a number");
   arguments[2] = kjit_arg_function(NULL);

@@ -103,8 +103,10 @@ static bool scan_function(const maker *m, tool_scanner *scanner, run_operand *op
   char *name;
   if (!tool_scan_name(scanner, "an argument", &name)) return false;
   bool found = kjit_get_function(m->module, name, &operand->function) == KJIT_OK;
+  const kjit_diagnostic *reason = found ? NULL : kjit_get_diagnostic(m->context, 0);
   if (!found)
-    tool_scan_fail(scanner, at, "'%s' is neither an --arg nor a func of the module", name);
+    tool_scan_fail(scanner, at, "'%s' is no --arg, and %s", name,
+                   reason ? reason->message : "no func");
   free(name);
   return found;
 }
@@ -119,8 +121,7 @@ static bool scan_operand(const maker *m, tool_scanner *scanner, run_launch *laun
   bool is_number =
     isdigit((unsigned char)*scanner->at) || (*scanner->at && strchr("+-.", *scanner->at));
   if (!is_number && !tool_name_length(scanner))
-    return tool_expected(scanner,
-                         "an argument: the name of an --arg, a value, or a func of the module");
+    return tool_expected(scanner, "an argument: the name of an --arg, a value, or a func");
   if (tool_is_value(scanner)) return tool_scan_value(scanner, &operand->argument.value);
   if (tool_find_argument(m->arguments, scanner->at, tool_name_length(scanner)))
     return tool_scan_reference(m->arguments, scanner, &operand->argument);
