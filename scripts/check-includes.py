@@ -36,12 +36,10 @@ RUNTIME_BREACHES = {
     ("base/last_use.h", "kj_take_thread"),
     ("base/runtime.h", "kj_get_compiler"),
     ("base/runtime.h", "kj_use_compiler"),
-    ("code/kernel.h", "kj_free_function_codes"),
 }
 # The circles of files that are left, each within a folder. None may grow, and there is no other one.
 RUNTIME_CIRCLES = [
     ["base/device", "base/runtime"],
-    ["code/call", "code/evaluate", "code/kernel", "code/key", "code/program", "code/specialization"],
     ["cpu/parts", "cpu/run"],
     ["cuda/cuda", "cuda/driver"],
     ["launch/launch", "launch/learned"],

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "code/specialization.h"
-#include "code/key.h"
 
 /* Arrays that lie apart from each other: only how they lie is looked at. */
 static void assume_array(const kj_call *call, uint32_t index, kjit_type type, kj_bound *bound)
@@ -80,9 +79,10 @@ static void note_explicit(kjit_specialization *specialization)
 
 static const kjit_launch_config no_config;
 
-kjit_status kj_specialize_signature(kjit_kernel *kernel, kjit_device *device, const char *signature,
-                                    kj_diagnostics *diagnostics,
-                                    kjit_specialization **specialization)
+/* Not held. The diagnostics are the caller's. */
+static kjit_status specialize_signature(kjit_kernel *kernel, kjit_device *device,
+                                        const char *signature, kj_diagnostics *diagnostics,
+                                        kjit_specialization **specialization)
 {
   kjit_specialization *made = NULL;
   kj_call call = { .kernel = kernel,
@@ -145,7 +145,7 @@ kjit_status kjit_specialize(kjit_kernel *kernel, kjit_device *device, const char
                         "kjit_specialize: specialization is NULL");
   KJ_TRY(check_request(kernel, device, signature, "kjit_specialize"));
   kj_diagnostics diagnostics = { 0 };
-  (void)kj_specialize_signature(kernel, device, signature, &diagnostics, specialization);
+  (void)specialize_signature(kernel, device, signature, &diagnostics, specialization);
   return ki_finish_call(kernel->context, &diagnostics);
 }
 
@@ -168,7 +168,7 @@ static void run_signature(kj_job *base, bool is_given_up)
   kjit_specialization *made = NULL;
   kjit_status status = KJIT_NOT_READY;
   if (!is_given_up) {
-    status = kj_specialize_signature(job->kernel, job->device, job->signature, &diagnostics, &made);
+    status = specialize_signature(job->kernel, job->device, job->signature, &diagnostics, &made);
     (void)ki_finish_call(job->kernel->context, &diagnostics);
   }
   job->done(job->user, status, status == KJIT_OK ? made : NULL);
@@ -236,8 +236,8 @@ static void compile_item(batch_job *job)
 {
   kjit_specialize_item *item = job->item;
   kjit_specialization *made = NULL;
-  item->status = kj_specialize_signature(item->kernel, job->batch->device, item->signature,
-                                         &job->diagnostics, &made);
+  item->status = specialize_signature(item->kernel, job->batch->device, item->signature,
+                                      &job->diagnostics, &made);
   item->specialization = item->status == KJIT_OK ? made : NULL;
 }
 

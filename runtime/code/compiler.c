@@ -435,7 +435,8 @@ void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry)
   if (taken) taken->run(taken, false);
 }
 
-void kj_stop_background(kj_runtime *runtime)
+/* Ends the threads after the jobs under way; those not begun are given up. */
+static void stop_background(kj_runtime *runtime)
 {
   kj_background *background = runtime->background;
   if (!background) return;
@@ -458,7 +459,7 @@ void kj_stop_background(kj_runtime *runtime)
 
 /* ---- the layer's part of a runtime ---- */
 
-static void stop_code(kj_attachment *attachment) { kj_stop_background(attachment->runtime); }
+static void stop_code(kj_attachment *attachment) { stop_background(attachment->runtime); }
 
 static void destroy_code(kj_attachment *attachment)
 {

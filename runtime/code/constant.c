@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "code/call.h"
+#include "code/kernel.h"
 #include "ir/number.h"
 #include "memory/view.h"
 

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "code/call.h"
-
 /* A value on the way.
  *
  * What is made of plain numbers of the host and of literals is open: it takes the type that it
@@ -532,25 +530,4 @@ bool kj_evaluate_condition(kj_scope *scope, const ki_expr *expr, bool *holds)
 {
   known k;
   return evaluate_condition(scope, expr, &k, holds);
-}
-
-kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
-                                  const ki_attribute *attribute, kj_diagnostics *diagnostics,
-                                  uint32_t values[3])
-{
-  values[0] = values[1] = values[2] = 1;
-  for (size_t i = 0; i < attribute->values.count && i < 3; i++) {
-    const ki_expr *expr = attribute->values.items[i];
-    int64_t value;
-    if (!kj_evaluate_index(scope, expr, &value))
-      return kj_error_at(diagnostics, kernel->module, scope->location, KJIT_ERROR_LAUNCH,
-                         "@%s of kernel `%s` cannot be evaluated before the launch: this %s",
-                         attribute->info->name, kernel->function->decl->name, scope->reason);
-    if (value < 0 || value > INT32_MAX)
-      return kj_error_at(diagnostics, kernel->module, expr->location, KJIT_ERROR_LAUNCH,
-                         "@%s of kernel `%s`: expected 1 to 2147483647, got %lld",
-                         attribute->info->name, kernel->function->decl->name, (long long)value);
-    values[i] = (uint32_t)value;
-  }
-  return KJIT_OK;
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "code/disk.h"
-#include "code/key.h"
 #include "cuda/assemble.h"
 #include "native/functions.h"
 
@@ -85,7 +84,8 @@ static kjit_status choose_block(request *r, const kjit_compile_options *options,
 
 /* ---- stages ---- */
 
-bool kj_has_stage(kjit_stage stage, bool is_gpu)
+/* Whether code for a GPU, or for the CPU, has the stage. */
+static bool has_stage(kjit_stage stage, bool is_gpu)
 {
   enum { GPU = 1, CPU };
   static const uint8_t own[KJIT_STAGE_COUNT] = { [KJIT_STAGE_PTX] = GPU,
@@ -96,7 +96,11 @@ bool kj_has_stage(kjit_stage stage, bool is_gpu)
   return !own[stage] || own[stage] == (is_gpu ? GPU : CPU);
 }
 
-const char *kj_own_stages(bool is_gpu) { return is_gpu ? "ptx, cubin and sass" : "asm and object"; }
+/* The stages that only one of them has, for messages. */
+static const char *own_stages(bool is_gpu)
+{
+  return is_gpu ? "ptx, cubin and sass" : "asm and object";
+}
 
 /* ---- the compilation ---- */
 
@@ -143,7 +147,7 @@ static kjit_status run_compiler(request *r, const char *symbol, const kjit_compi
                                  .is_ahead = true };
   KJ_TRY(read_target(r, options->target ? options->target : "cpu", &request.target));
   bool is_cpu = request.target.kind == KJ_TARGET_CPU;
-  if (!kj_has_stage(stage, !is_cpu))
+  if (!has_stage(stage, !is_cpu))
     return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
                     "stage: %s is there for %s targets only, the target is %s", names[stage],
                     is_cpu ? "GPU" : "CPU", options->target ? options->target : "cpu");
@@ -384,9 +388,9 @@ kjit_status kjit_copy_specialization_code(kjit_specialization *specialization, k
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "kjit_copy_specialization_code: there is no stage %d", (int)stage);
   bool takes_ptx = specialization->device->operations->takes_ptx;
-  if (!kj_has_stage(stage, takes_ptx))
+  if (!has_stage(stage, takes_ptx))
     return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED, "code for %s has no such stage: it has %s",
-                        specialization->device->info.target, kj_own_stages(takes_ptx));
+                        specialization->device->info.target, own_stages(takes_ptx));
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
   if (stage == KJIT_STAGE_CUBIN || stage == KJIT_STAGE_SASS) {

@@ -1,9 +1,9 @@
-/* Kernels: what a launch needs to know of one before it is typed, and its specializations. */
+/* Kernels, what a launch needs to know of one before it is typed; calls of them and their keys. */
 #ifndef KJ_CODE_KERNEL_H
 #define KJ_CODE_KERNEL_H
 
 #include "base/runtime.h"
-#include "code/program.h"
+#include "code/evaluate.h"
 
 /* What an annotation says that the dispatcher can check without typing the kernel. */
 typedef enum kj_annotation_kind {
@@ -99,7 +99,9 @@ struct kjit_kernel {
   kj_programs block_program, grid_program, bounds_program;
   /* the last specialization that a thread of the slot launched */
   kj_recent_slot recent[KJ_SLOTS];
-  _Atomic(kj_function_code *) functions; /* of a func: what the host called, function.c's own */
+  /* of a func: what the host called, of launch/function.c, which sets free_functions with them */
+  _Atomic(kj_function_code *) functions;
+  void (*free_functions)(kjit_kernel *kernel);
   /* specializations */
   _Atomic bool is_sealed; /* kjit_seal_kernel */
   _Atomic(kj_table *) table;
@@ -108,12 +110,11 @@ struct kjit_kernel {
   size_t order_count, order_capacity;
 };
 
-void kj_release_kernels(kjit_module *module);
 /* What is known of a kernel, or of a func as of one: its parameters and how arguments are bound to
  * them. NULL: out of memory. */
 kjit_kernel *kj_get_kernel_object(kjit_module *module, size_t index);
-/* function.c */
-void kj_free_function_codes(kjit_kernel *kernel);
+/* cache.c */
+void kj_free_specializations(kjit_kernel *kernel);
 /* The kernel of a declaration of the module where anybody has asked for it, or NULL. */
 kjit_kernel *kj_get_made_kernel(kjit_module *module, size_t index);
 
@@ -131,6 +132,93 @@ static inline const ki_decl *kj_function_of(const kjit_function *function)
 {
   return (const ki_decl *)function;
 }
+
+/* ---- what a launch evaluates of a kernel: extents.c ---- */
+
+/* is_product: only the product of the values counts. */
+void kj_make_programs(const kjit_kernel *kernel, const ki_exprs *values, bool is_product,
+                      kj_programs *programs);
+/* Values of @block or another attribute, missing ones 1. Errors: LAUNCH. */
+kjit_status kj_evaluate_attribute(const kjit_kernel *kernel, kj_scope *scope,
+                                  const ki_attribute *attribute, kj_diagnostics *diagnostics,
+                                  uint32_t values[3]);
+
+/* ---- a call on its way to its code: bound arguments, the shape of the launch, the key ---- */
+
+typedef struct kj_call {
+  kjit_kernel *kernel;
+  kj_runtime *runtime;
+  kjit_device *device;
+  kjit_stream *stream; /* or NULL */
+  const kjit_launch_config *config;
+  kj_bound *bound; /* one for each parameter */
+  uint64_t *key;
+  uint32_t key_count;
+  kj_shared_size *shared; /* as kj_code.shared_arrays; one more for the launch's own */
+  char *parameters;       /* memory for the parameter block, parameter_room bytes */
+  size_t parameter_room;
+  char *own_parameters; /* of kj_make_room; whoever divided the call's memory frees it */
+  bool has_host_arrays, is_miss;
+  uint32_t facts;    /* KJ_CALL_FACT_*, of kj_make_key */
+  bool is_sealed;    /* the kernel was when the arguments were matched */
+  bool is_general;   /* facts are left out of the key */
+  bool is_makeshift; /* runs code for fewer facts than it has */
+  /* configuration */
+  uint32_t grid[3], block[3], cluster[3];
+  bool is_block_chosen; /* nobody has given a block */
+  bool is_cooperative;
+  /* the grid may still be made smaller: the kernel is all grid_ranges and no grid was given */
+  bool is_chosen;
+  bool has_elements; /* elements is known */
+  bool has_nothing;  /* no iterations at all */
+  uint64_t elements; /* of the largest grid_range */
+  uint64_t dynamic_shared_bytes;
+} kj_call;
+
+/* Divides call_bytes of memory: bound arguments, then the key, then the parameter block. */
+size_t kj_divide_memory(kj_call *call, char *memory);
+/* "f32[:, :] C", "f32", "16", "a func" for messages and signatures. */
+void kj_print_bound(const kj_call *call, const kj_bound *bound, kj_buffer *buffer);
+/* Whether the bytes [low, high) of two arrays have some in common; neither is empty. */
+static inline bool kj_do_meet(uint64_t low, uint64_t high, uint64_t other_low, uint64_t other_high)
+{
+  return (high > other_low) & (other_high > low);
+}
+kj_relation kj_relate(const kj_bound *a, const kj_bound *b);
+kj_scope kj_call_scope(const kj_call *call);
+
+/* ---- the key and the facts in it: cache.c ---- */
+
+/* The facts of a call with a grid and a block. */
+uint32_t kj_find_facts_of(const kj_call *call, bool has_small_offsets);
+enum { KJ_KEY_FIXED_WORDS = 4 };
+/* Fills call->key from bound, device, facts and, where it counts, block. */
+void kj_make_key(kj_call *call);
+/* At most so many words. */
+size_t kj_key_capacity(const kjit_kernel *kernel);
+
+/* The call with no facts at all; the key follows. */
+void kj_drop_facts(kj_call *call);
+/* Whether the key has the relation of two arguments: arrays of which one is written. */
+bool kj_has_relation(const kj_call *call, uint32_t i, uint32_t j);
+/* Whether the key has the block. */
+static inline bool kj_knows_block(const kjit_kernel *kernel, const kjit_device *device)
+{
+  return device->operations->knows_block || kernel->block_is_static;
+}
+
+uint64_t kj_hash_key(const uint64_t *key, uint32_t count);
+
+/* ---- signature.c: facts as text ---- */
+
+/* Facts as text into a signature: flags of arguments, relations[count * count], block. Errors:
+ * ARGUMENT. */
+kjit_status kj_read_facts(const kjit_kernel *kernel, const char *facts, kj_argument *arguments,
+                          uint8_t *relations, kj_signature *signature, kj_diagnostics *diagnostics);
+
+/* The same of a call as text, for hosts: "aligned16(r, x) disjoint(r, x)"; malloc'd, NULL: out of
+ * memory. */
+char *kj_print_facts(const kj_call *call, const kj_signature *signature);
 
 /* ---- compiler.c: what the host gave for extern funcs ---- */
 

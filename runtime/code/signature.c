@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/fact.h"
-#include "code/key.h"
 #include "code/specialization.h"
 #include "ir/number.h"
 

@@ -2,7 +2,7 @@
 #ifndef KJ_CODE_SPECIALIZATION_H
 #define KJ_CODE_SPECIALIZATION_H
 
-#include "code/call.h"
+#include "code/kernel.h"
 #include "report/report.h"
 
 typedef enum kj_state { KJ_PENDING, KJ_READY, KJ_FAILED } kj_state;
@@ -133,7 +133,6 @@ kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *di
 kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry,
                              kj_diagnostics *diagnostics);
 void kj_abandon_entry(kjit_specialization *entry);
-void kj_free_specializations(kjit_kernel *kernel);
 
 /* One compilation and its load into the specialization. */
 kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,
@@ -142,17 +141,9 @@ kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,
  * wanted. */
 kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device *device,
                                    const kj_signature *signature, kjit_stage stage);
-/* Whether code for a GPU, or for the CPU, has the stage; and the stages that only one of them has,
- * for messages. */
-bool kj_has_stage(kjit_stage stage, bool is_gpu);
-const char *kj_own_stages(bool is_gpu);
 void kj_free_texts(kjit_specialization *specialization);
 
-/* ahead.c: a signature on a device; not held. Its diagnostics are the caller's. */
-kjit_status kj_specialize_signature(kjit_kernel *kernel, kjit_device *device, const char *signature,
-                                    kj_diagnostics *diagnostics,
-                                    kjit_specialization **specialization);
-/* Loads code again that was unloaded; held then. */
+/* ahead.c: loads code again that was unloaded; held then. */
 kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagnostics);
 /* A signature as text: arguments, one for each parameter; bound has the compile-time ones. Errors:
  * SYNTAX, TYPE, NAME, ARGUMENT. */
@@ -189,8 +180,6 @@ void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry);
 /* Copies what a compilation needs of the call and queues it; the entry is PENDING. False as above.
  */
 bool kj_compile_later(const kj_call *call, kjit_specialization *entry);
-/* Ends the threads after the jobs under way; those not begun are given up. */
-void kj_stop_background(kj_runtime *runtime);
 
 /* The layer's part of a runtime. */
 kjit_status kj_open_code(kj_runtime *runtime, kj_diagnostics *diagnostics);

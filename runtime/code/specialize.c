@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "code/disk.h"
-#include "code/key.h"
 #include "report/report.h"
 
 /* ---- the signature ---- */

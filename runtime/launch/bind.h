@@ -2,7 +2,7 @@
 #ifndef KJ_LAUNCH_BIND_H
 #define KJ_LAUNCH_BIND_H
 
-#include "code/call.h"
+#include "code/kernel.h"
 
 /* Reads the arguments into call->bound. Errors: ARGUMENT, located at the parameter. */
 kjit_status kj_bind_arguments(kj_call *call, const kjit_arg *arguments, size_t count,

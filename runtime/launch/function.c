@@ -72,7 +72,7 @@ static void free_code(kj_runtime *runtime, kj_function_code *code)
   free(code);
 }
 
-void kj_free_function_codes(kjit_kernel *kernel)
+static void free_functions(kjit_kernel *kernel)
 {
   for (kj_function_code *code = atomic_load(&kernel->functions), *next; code; code = next) {
     next = code->next;
@@ -133,6 +133,7 @@ static kjit_status get_code(kjit_kernel *kernel, const kj_argument *arguments, u
   if (!(*found = find_code(kernel, arguments, checks))) {
     *found = made;
     made->next = atomic_load_explicit(&kernel->functions, memory_order_relaxed);
+    kernel->free_functions = free_functions;
     atomic_store_explicit(&kernel->functions, made, memory_order_release);
   }
   pthread_mutex_unlock(&kernel->mutex);

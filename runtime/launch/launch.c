@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/key.h"
+#include "code/kernel.h"
 #include "launch/bind.h"
 #include "launch/launch.h"
 #include "launch/learned.h"

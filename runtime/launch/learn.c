@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "launch/learned.h"
-#include "code/key.h"
+#include "code/kernel.h"
 #include "launch/shape.h"
 
 enum { MOST_ELEMENTS = 1 << 16 }; /* of a thread: with a block of 1024, less than 2^31 */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "code/key.h"
+#include "code/kernel.h"
 #include "launch/launch.h"
 #include "launch/shape.h"
 #include "launch/start.h"
