@@ -321,7 +321,9 @@ struct kjit_device {
   struct kj_failure_slot *failure_slots; /* of the loaded specializations whose threads may fail */
   struct kj_prints *prints;              /* report/print.c; NULL: kernels run in the call */
   uint32_t multiprocessor_threads;       /* resident at most */
-  bool has_cooperative_launch, has_clusters;
+  /* has_launch_attributes: launches may have a priority, or begin before the one before them ends
+   */
+  bool has_launch_attributes, has_cooperative_launch, has_clusters;
   /* ordinals of devices of its kind whose memory its kernels reach, a bit for each up to 64 */
   _Atomic uint64_t peers;
   kjit_stream *default_stream, *thread_stream; /* as objects, under mutex; NULL: nobody has asked */
@@ -382,6 +384,7 @@ static inline void kj_mark_launch(kjit_device *device, kj_launch_mark *mark, voi
            marked = atomic_load_explicit(&mark->epoch, memory_order_relaxed);
   uintptr_t known = atomic_load_explicit(&mark->stream, memory_order_relaxed),
             here = (uintptr_t)stream;
+  if (known == here && marked == epoch) return; /* nearly always */
   bool is_pending =
     marked > atomic_load_explicit(&device->synchronized_epoch, memory_order_relaxed);
   if (known != here && known != MIXED)

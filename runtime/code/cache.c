@@ -85,7 +85,7 @@ static bool is_programmatic(const kj_call *call)
 {
   enum { FROM = 90 };
   return (call->config->flags & KJIT_LAUNCH_PROGRAMMATIC) && call->device->operations->is_queued &&
-         call->device->info.compute_capability >= FROM && call->device->driver->cuLaunchKernelEx;
+         call->device->info.compute_capability >= FROM && call->device->has_launch_attributes;
 }
 
 uint32_t kj_find_facts_of(const kj_call *call, bool has_small_offsets)

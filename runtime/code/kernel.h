@@ -63,9 +63,21 @@ static inline void kj_count_up(_Atomic uint64_t *count, uint32_t slot)
                           memory_order_release);
 }
 
+/* The shape of a launch that had nothing beside it, and what it was decided from: a launch of the
+ * same code with the same of that has the same shape. launch/learned.c */
+enum { KJ_MOST_SHAPE_INPUTS = 8 };
+typedef struct kj_known_shape {
+  const kjit_specialization *specialization; /* NULL: none is known */
+  uint32_t grid[3], block[3], shared_bytes, parameter_bytes;
+  kjit_launch_config config;             /* but for its stream and its device */
+  uint64_t inputs[KJ_MOST_SHAPE_INPUTS]; /* extents and scalars among the arguments */
+} kj_known_shape;
+
+/* What a thread launched last; of the shared slot no shape is known. */
 typedef struct kj_recent_slot {
   _Atomic(kjit_specialization *) specialization;
-  char padding[KJ_SLOT_BYTES - sizeof(void *)];
+  kj_known_shape shape;
+  char padding[64]; /* a line between two slots */
 } kj_recent_slot;
 
 /* Counts of how the threads of a slot used a specialization: uses that began, that ended with a
@@ -97,7 +109,6 @@ struct kjit_kernel {
   /* the same as programs */
   kj_programs *range_programs; /* of each range */
   kj_programs block_program, grid_program, bounds_program;
-  /* the last specialization that a thread of the slot launched */
   kj_recent_slot recent[KJ_SLOTS];
   /* of a func: what the host called, of launch/function.c, which sets free_functions with them */
   _Atomic(kj_function_code *) functions;

@@ -8,10 +8,14 @@
 typedef enum kj_state { KJ_PENDING, KJ_READY, KJ_FAILED } kj_state;
 
 struct kjit_specialization {
-  /* kj_state; what follows mutex is written before READY is and never changes afterwards */
+  /* kj_state; what a launch looks at, and what follows mutex, is written before READY is and does
+   * not change while it is */
   _Atomic int state;
+  uint32_t generation;
   /* launch/learned.h; freed as one piece */
   _Atomic(struct kj_learned *) learned;
+  kjit_device *device;
+  kj_device_code cuda;
   kjit_kernel *kernel;
   uint64_t hash;
   pthread_mutex_t mutex;
@@ -19,10 +23,7 @@ struct kjit_specialization {
   uint64_t attempt;       /* counts compilations of this key */
   kj_diagnostics failure; /* of the last failed attempt */
   bool is_unreported;     /* it was made in the background: nobody has been told of a failure */
-  kjit_device *device;
-  uint32_t generation;
   kj_code code;
-  kj_device_code cuda;
   kj_failure_slot *failure_slot;  /* where launches are queued, with code.failures */
   uint64_t failure_address;       /* of its record for the kernel */
   uint32_t print_source;          /* where launches are queued, with code.prints; 0: none */

@@ -84,6 +84,7 @@ static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
   info->max_shared_bytes = (uint64_t)shared;
   info->memory_bytes = memory;
   device->multiprocessor_threads = (uint32_t)resident;
+  device->has_launch_attributes = has_attributes;
   device->has_cooperative_launch = cooperative && has_attributes;
   device->has_clusters = clusters && has_attributes;
   info->driver_version = device->driver->version;

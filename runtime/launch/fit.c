@@ -1,6 +1,5 @@
 /* What a launch has to fit that only the compiled code knows: registers, shared memory, clusters,
  * blocks that are resident at once. Chooses the block and grid that the caller left open. */
-#include "cuda/cuda.h"
 #include "launch/shape.h"
 
 #include <inttypes.h>
@@ -243,22 +242,18 @@ static kjit_status size_shared(kj_call *call, const kj_code *code, kj_diagnostic
   return KJIT_OK;
 }
 
-uint64_t kj_own_shared_need(const kj_code *code, const uint32_t block[3])
+/* Bytes that the launch's own shared array has at least in a launch of this block; 0: it has none.
+ */
+static uint64_t own_shared_need(const kj_code *code, const uint32_t block[3])
 {
   const uint32_t *need = code->own_shared_need;
   const uint64_t bases[KJ_SHARED_NEEDS] = { 1, block[0], block[1], block[2],
                                             (uint64_t)block[0] * block[1] * block[2] };
   uint64_t most = 1; /* who declares it uses it */
+  if (!code->uses_dynamic_shared) return 0;
   for (int i = 0; i < KJ_SHARED_NEEDS; i++)
     if (need[i] && bases[i] + need[i] - 1 > most) most = bases[i] + need[i] - 1;
-  return code->uses_dynamic_shared ? most * code->dynamic_shared_element_bytes : 0;
-}
-
-bool kj_needs_shared_by_block(const kj_code *code)
-{
-  for (int i = 1; i < KJ_SHARED_NEEDS; i++)
-    if (code->own_shared_need[i]) return true;
-  return false;
+  return most * code->dynamic_shared_element_bytes;
 }
 
 /* ---- memory and registers ---- */
@@ -274,7 +269,7 @@ static kjit_status check_memory(const kj_call *call, const kjit_specialization *
                   "the launch gives %llu bytes, one element takes %u",
                   (unsigned long long)call->config->dynamic_shared_bytes,
                   code->dynamic_shared_element_bytes);
-  uint64_t needed = kj_own_shared_need(code, call->block);
+  uint64_t needed = own_shared_need(code, call->block);
   if (call->config->dynamic_shared_bytes < needed)
     return REFUSE(call, diagnostics,
                   "its shared array without an extent takes the launch's dynamic shared memory: "
@@ -304,7 +299,7 @@ static kjit_status check_memory(const kj_call *call, const kjit_specialization *
 
 static kjit_status check_priority(const kj_call *call, kj_diagnostics *diagnostics)
 {
-  if (!call->config->priority || call->device->driver->cuLaunchKernelEx) return KJIT_OK;
+  if (!call->config->priority || call->device->has_launch_attributes) return KJIT_OK;
   return REFUSE(
     call, diagnostics,
     "the launch has a priority, and the driver of CUDA %d.%d knows none: they need CUDA 11.8",

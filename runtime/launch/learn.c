@@ -6,8 +6,6 @@
 #include "code/kernel.h"
 #include "launch/shape.h"
 
-enum { MOST_ELEMENTS = 1 << 16 }; /* of a thread: with a block of 1024, less than 2^31 */
-
 /* ---- arguments ---- */
 
 static const kjit_tensor *tensor_of(const kjit_arg *argument)
@@ -43,6 +41,7 @@ static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *arg
     (kj_learned_array){ .form = kj_array_form(bound->type, bound->rank, tensor->device_type,
                                               bound->facts),
                         .to = KJ_LEARNED_NOWHERE,
+                        .extent_to = KJ_LEARNED_NOWHERE,
                         .index = (uint8_t)index,
                         .element_bytes = (uint8_t)kj_element_bytes(NULL, bound->type),
                         .alignment = (uint8_t)kj_element_alignment(NULL, bound->type),
@@ -82,7 +81,6 @@ static bool learn_argument(const kj_call *call, uint32_t index, const kjit_arg *
 {
   const kj_parameter_row *row = &call->kernel->parameters[index];
   made->bound[index] = call->bound[index];
-  if (row->is_shaping) made->shaping[made->shaping_count++] = (uint8_t)index;
   switch ((kj_argument_kind)call->bound[index].kind) {
   case KJ_ARGUMENT_ARRAY: return learn_array(call, index, argument, made);
   case KJ_ARGUMENT_VALUE:
@@ -98,35 +96,76 @@ static bool learn_argument(const kj_call *call, uint32_t index, const kjit_arg *
 
 /* ---- the parameter block ---- */
 
+static kj_learned_array *find_array(uint32_t index, const kj_learned *made)
+{
+  for (uint32_t i = 0; i < made->array_count; i++)
+    if (made->arrays[i].index == index) return &made->arrays[i];
+  return NULL;
+}
+
+static kj_learned_scalar *find_scalar(uint32_t index, const kj_learned *made)
+{
+  for (uint32_t i = 0; i < made->scalar_count; i++)
+    if (made->scalars[i].index == index) return &made->scalars[i];
+  return NULL;
+}
+
+static bool place(uint16_t *to, uint32_t offset)
+{
+  bool is_free = *to == KJ_LEARNED_NOWHERE;
+  if (is_free) *to = (uint16_t)offset;
+  return is_free;
+}
+
+static void place_extent(uint32_t argument, uint8_t dimension, uint32_t offset, bool is_wide,
+                         kj_learned *made)
+{
+  if (!dimension && !is_wide && place(&find_array(argument, made)->extent_to, offset)) return;
+  made->extents[made->extent_count++] = (kj_learned_extent){ .argument = (uint8_t)argument,
+                                                             .dimension = dimension,
+                                                             .to = (uint16_t)offset,
+                                                             .is_wide = is_wide };
+}
+
 /* False: the parameter is none that can be written straight from an argument. */
 static bool place_parameter(const kj_parameter *parameter, kj_learned *made)
 {
-  uint16_t to = (uint16_t)parameter->offset;
-  if (parameter->kind == KJ_PARAMETER_POINTER)
-    for (uint32_t i = 0; i < made->array_count; i++) {
-      kj_learned_array *array = &made->arrays[i];
-      if (array->index != parameter->argument || array->to != KJ_LEARNED_NOWHERE) continue;
-      array->to = to;
-      return true;
-    }
-  if (parameter->kind == KJ_PARAMETER_SCALAR && !parameter->part)
-    for (uint32_t i = 0; i < made->scalar_count; i++) {
-      kj_learned_scalar *scalar = &made->scalars[i];
-      if (scalar->index != parameter->argument || scalar->to != KJ_LEARNED_NOWHERE ||
-          parameter->size_bytes != scalar->size_bytes)
-        continue;
-      scalar->to = to;
-      return true;
-    }
-  if (parameter->kind != KJ_PARAMETER_EXTENT ||
-      made->bound[parameter->argument].kind != KJ_ARGUMENT_ARRAY)
-    return false;
-  made->extents[made->extent_count++] =
-    (kj_learned_extent){ .argument = (uint8_t)parameter->argument,
-                         .dimension = parameter->dimension,
-                         .to = to,
-                         .is_wide = parameter->size_bytes == 8 };
+  uint32_t index = parameter->argument;
+  kj_learned_array *array =
+    parameter->kind < KJ_PARAMETER_SHARED_OFFSET ? find_array(index, made) : NULL;
+  kj_learned_scalar *scalar =
+    parameter->kind == KJ_PARAMETER_SCALAR ? find_scalar(index, made) : NULL;
+  if (parameter->kind == KJ_PARAMETER_POINTER) return array && place(&array->to, parameter->offset);
+  if (parameter->kind == KJ_PARAMETER_SCALAR)
+    return scalar && !parameter->part && parameter->size_bytes == scalar->size_bytes &&
+           place(&scalar->to, parameter->offset);
+  if (parameter->kind != KJ_PARAMETER_EXTENT || !array) return false;
+  place_extent(index, parameter->dimension, parameter->offset, parameter->size_bytes == 8, made);
   return true;
+}
+
+/* What the shape depends on goes behind the parameter block. False: it is too much. */
+static bool place_inputs(const kjit_kernel *kernel, kj_learned *made)
+{
+  uint32_t scalars = made->scalar_count, count = 0;
+  for (uint32_t i = 0; i < kernel->parameter_count; i++) {
+    const kj_learned_array *array = find_array(i, made);
+    const kj_learned_scalar *scalar = find_scalar(i, made);
+    if (!kernel->parameters[i].is_shaping) continue;
+    made->shaping[made->shaping_count++] = (uint8_t)i;
+    uint32_t more = array ? array->rank : scalar != NULL,
+             to = KJ_LEARNED_INPUTS + count * (uint32_t)sizeof(uint64_t);
+    count += more;
+    if (count > KJ_MOST_SHAPE_INPUTS) continue;
+    for (uint8_t d = 0; array && d < array->rank; d++)
+      place_extent(i, d, to + d * (uint32_t)sizeof(uint64_t), true, made);
+    if (!scalar) continue;
+    made->scalars[scalars] = *scalar;
+    made->scalars[scalars++].to = (uint16_t)to;
+  }
+  made->scalar_count = (uint8_t)scalars;
+  made->input_count = (uint8_t)(count <= KJ_MOST_SHAPE_INPUTS ? count : 0);
+  return count <= KJ_MOST_SHAPE_INPUTS;
 }
 
 static void need_bound(uint32_t index, kj_learned *made)
@@ -148,26 +187,6 @@ static void learn_parameters(const kj_code *code, kj_learned *made)
 
 /* ---- arrays that must be apart ---- */
 
-/* Arrays that are never written need not be apart: all pairs have the one that is, which comes
- * first. */
-static bool put_written_first(const kjit_kernel *kernel, kj_learned *made)
-{
-  uint32_t written = 0, at = 0;
-  for (uint32_t i = 0; i < made->array_count; i++) {
-    if (!kernel->parameters[made->arrays[i].index].is_written) continue;
-    written++;
-    at = i;
-  }
-  if (written != 1) return false;
-  kj_learned_array array = made->arrays[0];
-  kj_learned_tensor tensor = made->tensors[0];
-  made->arrays[0] = made->arrays[at];
-  made->tensors[0] = made->tensors[at];
-  made->arrays[at] = array;
-  made->tensors[at] = tensor;
-  return true;
-}
-
 /* Worth it where it spares comparing each with each. */
 static void learn_order(const kj_call *call, kj_learned *made)
 {
@@ -186,7 +205,6 @@ static void learn_order(const kj_call *call, kj_learned *made)
 
 static void learn_pairs(const kj_call *call, kj_learned *made)
 {
-  bool is_one_written = put_written_first(call->kernel, made);
   for (uint8_t i = 0; i < made->array_count; i++)
     for (uint8_t j = (uint8_t)(i + 1); j < made->array_count; j++) {
       uint32_t a = made->arrays[i].index, b = made->arrays[j].index;
@@ -195,62 +213,16 @@ static void learn_pairs(const kj_call *call, kj_learned *made)
       made->has_overlaps = made->has_overlaps || relation != KJ_RELATION_DISJOINT;
       made->pairs[made->pair_count++] = (kj_learned_pair){ i, j, (uint8_t)relation };
     }
-  made->has_one_written = is_one_written && !made->has_overlaps && made->array_count > 1 &&
-                          made->pair_count == made->array_count - 1u;
   learn_order(call, made);
 }
 
-/* ---- the shape ---- */
+/* ---- the launch ---- */
 
-static void learn_limits(const kj_call *call, const kjit_specialization *specialization,
-                         kj_learned *made)
+/* Code that a launch has to do nothing for but to pass its parameters. */
+static bool is_plain(const kj_call *call, const kj_code *code, const kj_learned *made)
 {
-  const kjit_device_info *info = &call->device->info;
-  uint32_t most = info->max_threads_per_block, own = specialization->cuda.max_threads;
-  made->most_threads = own && own < most ? own : most;
-  made->most_block_z = info->max_block[2];
-  /* without one a block has to be given */
-  bool has_range = call->kernel->range_count || call->kernel->has_callee_range;
-  made->default_threads =
-    has_range && made->most_threads >= KJ_DEFAULT_BLOCK ? KJ_DEFAULT_BLOCK : 0;
-  made->least_shared_bytes =
-    (uint32_t)kj_own_shared_need(&specialization->code, (const uint32_t[3]){ 0 });
-  made->most_shared_bytes = specialization->cuda.max_dynamic_shared_bytes;
-}
-
-static void learn_range(const kj_call *call, const kj_code *code, kj_learned *made)
-{
-  const kjit_kernel *kernel = call->kernel;
-  const kj_programs *programs = kernel->range_count == 1 ? &kernel->range_programs[0] : NULL;
-  made->elements_a_thread = code->elements_a_thread > 1 ? code->elements_a_thread : 1;
-  if (!made->is_shapeless || kernel->has_callee_range || !programs || !programs->is_complete ||
-      programs->count != 1 || programs->items[0].count != 1)
-    return;
-  const kj_step *step = &programs->items[0].steps[0];
-  const kj_bound *array = &call->bound[step->parameter];
-  if (step->op != KJ_STEP_EXTENT || array->kind != KJ_ARGUMENT_ARRAY ||
-      made->elements_a_thread > MOST_ELEMENTS || !made->default_threads)
-    return;
-  int64_t dimension = step->number < 0 ? step->number + array->rank : step->number;
-  if (dimension < 0 || dimension >= array->rank) return;
-  made->has_plain_range = true;
-  made->range_argument = (uint8_t)step->parameter;
-  made->range_dimension = (uint8_t)dimension;
-}
-
-/* Code that a launch has to do nothing for but to pass its parameters, on a device whose limits
- * the plain launch knows. */
-static bool is_plain(const kj_call *call, const kjit_specialization *specialization,
-                     const kj_learned *made)
-{
-  const kj_code *code = &specialization->code;
-  const kjit_device_info *info = &call->device->info;
-  return call->device->operations->is_queued && !code->failures && !code->shared_array_count &&
-         !code->fixed_shared_bytes && !kj_needs_shared_by_block(code) && !code->is_cooperative &&
-         !code->cluster[0] && !made->other_count && !call->kernel->launch_bounds &&
-         info->max_block[0] >= info->max_threads_per_block &&
-         info->max_block[1] >= info->max_threads_per_block &&
-         made->least_shared_bytes <= made->most_shared_bytes;
+  return call->device->operations->is_queued && call->device->driver && !code->failures &&
+         !made->other_count;
 }
 
 /* Whether the arrays alone lead here: every one of them is where the device is. */
@@ -276,21 +248,14 @@ static void learn_launch(const kj_call *call, const kjit_specialization *special
                          const kjit_arg *arguments, kj_learned *made)
 {
   const kjit_kernel *kernel = call->kernel;
-  made->is_shapeless = !kernel->block && !kernel->grid && !kernel->launch_bounds;
   made->is_default_device = is_default_device(call, arguments);
   made->knows_block = kj_knows_block(kernel, call->device);
   made->notes_uses = call->device->operations->is_queued;
   made->facts = (uint16_t)call->facts;
   memcpy(made->block, call->block, sizeof made->block);
-  made->function = specialization->cuda.function;
-  made->mark = specialization->cuda.mark;
   made->device = specialization->device;
   made->place = kj_place(specialization->device, specialization->generation);
   made->forks = kernel->context->forks;
-  made->parameter_bytes = (uint16_t)specialization->code.parameter_bytes;
-  learn_limits(call, specialization, made);
-  learn_range(call, &specialization->code, made);
-  made->is_plain = is_plain(call, specialization, made);
 }
 
 /* ---- all ---- */
@@ -303,24 +268,25 @@ static size_t round_up(size_t bytes)
 
 static kj_learned *make(uint32_t count, uint32_t parameters)
 {
-  size_t pairs = (size_t)count * count / 2,
-         bytes =
-           count * (sizeof(kj_learned_array) + sizeof(kj_learned_tensor) +
-                    sizeof(kj_learned_scalar) + sizeof(kj_learned_same) + sizeof(kj_bound) + 2) +
-           parameters * (sizeof(kj_learned_extent) + sizeof(uint16_t)) +
-           pairs * sizeof(kj_learned_pair) + _Alignof(kj_bound);
+  size_t pairs = (size_t)count * count / 2, scalars = count + KJ_MOST_SHAPE_INPUTS,
+         extents = parameters + KJ_MOST_SHAPE_INPUTS,
+         bytes = count * (sizeof(kj_learned_array) + sizeof(kj_learned_tensor) +
+                          sizeof(kj_learned_same) + sizeof(kj_bound) + 2) +
+                 scalars * sizeof(kj_learned_scalar) + extents * sizeof(kj_learned_extent) +
+                 parameters * sizeof(uint16_t) + pairs * sizeof(kj_learned_pair) +
+                 _Alignof(kj_bound);
   kj_learned *made = aligned_alloc(_Alignof(kj_learned), round_up(sizeof *made + bytes));
   if (!made) return NULL;
   memset(made, 0, sizeof *made);
   /* what launches look at most comes first, and the tables of words, so that all are aligned */
   made->arrays = (kj_learned_array *)made->memory;
   made->scalars = (kj_learned_scalar *)(made->arrays + count);
-  made->tensors = (kj_learned_tensor *)(made->scalars + count);
+  made->tensors = (kj_learned_tensor *)(made->scalars + scalars);
   made->same = (kj_learned_same *)(made->tensors + count);
   uintptr_t end = (uintptr_t)(made->same + count), alignment = _Alignof(kj_bound);
   made->bound = (kj_bound *)((end + alignment - 1) / alignment * alignment);
   made->extents = (kj_learned_extent *)(made->bound + count);
-  made->others = (uint16_t *)(made->extents + parameters);
+  made->others = (uint16_t *)(made->extents + extents);
   made->pairs = (kj_learned_pair *)(made->others + parameters);
   made->shaping = (uint8_t *)(made->pairs + pairs);
   made->order = made->shaping + count;
@@ -337,15 +303,17 @@ static kj_learned *learn(const kj_call *call, const kjit_specialization *special
     return NULL;
   kj_learned *made = make(parameters, code->parameter_count);
   if (!made) return NULL;
-  made->argument_count = (uint32_t)count;
+  made->argument_count = (uint8_t)count;
   for (uint32_t i = 0; i < parameters; i++)
     if (!learn_argument(call, i, i < count ? &arguments[i] : NULL, made)) {
       free(made);
       return NULL;
     }
+  bool has_room = place_inputs(call->kernel, made);
   learn_parameters(code, made);
   learn_pairs(call, made);
   learn_launch(call, specialization, arguments, made);
+  made->is_plain = has_room && is_plain(call, code, made);
   return made;
 }
 

@@ -11,10 +11,10 @@
 
 /* ---- arguments ---- */
 
-/* The bytes of each array, by its position among the arrays. */
-typedef struct spans {
-  uint64_t low[KJ_MOST_LEARNED], high[KJ_MOST_LEARNED];
-} spans;
+/* The bytes of an array. */
+typedef struct span {
+  uint64_t low, high;
+} span;
 
 /* kind, access and type as one word. */
 static inline uint64_t head_of(const kjit_arg *argument)
@@ -37,34 +37,26 @@ note_uses(const kj_learned *learned, const kjit_stream *stream, const kjit_arg *
 }
 
 /* All arrays are kjit arrays that are neither named otherwise nor given an access; what may differ
- * is looked at once for all. has_one_written: the pairs are done with, and spans stay as they are.
- */
-static inline __attribute__((always_inline)) bool
-walk_arrays(const kj_learned *learned, const kjit_stream *stream, const kjit_arg *arguments,
-            char *parameters, spans *spans, bool has_one_written)
+ * is looked at once for all. */
+static inline bool walk_arrays(const kj_learned *learned, const kjit_stream *stream,
+                               const kjit_arg *arguments, char *parameters, span *spans)
 {
   static const kjit_arg plain = { .kind = KJIT_ARG_ARRAY };
   const kj_learned_array *array = learned->arrays, *end = array + learned->array_count;
-  uint64_t expected = head_of(&plain), place = learned->place, differs = 0, low = 0, high = 0,
-           met = 0;
+  uint64_t expected = head_of(&plain), place = learned->place, differs = 0;
   kj_stream_id id = kj_id_of(stream, learned->device);
   bool is_known = true;
-  for (uint32_t i = 0; array < end; array++, i++) {
+  for (; array < end; array++, spans++) {
     const kjit_arg *argument = &arguments[array->index];
     if (__builtin_expect(head_of(argument) != expected || !argument->value.array, 0)) return false;
     const kj_array_line *line = &argument->value.array->line;
     differs |= (line->form ^ array->form) | (line->place ^ place);
     is_known &= kj_is_recent_use(line->owners_use, id);
+    *spans = (span){ line->low, line->high };
     memcpy(parameters + array->to, &line->low, sizeof line->low);
-    if (has_one_written) {
-      if (!i) low = line->low, high = line->high;
-      met += kj_do_meet(low, high, line->low, line->high); /* the first one meets itself */
-    } else {
-      spans->low[i] = line->low;
-      spans->high[i] = line->high;
-    }
+    memcpy(parameters + array->extent_to, &line->extent, sizeof(uint32_t));
   }
-  if (differs || met > 1) return false;
+  if (differs) return false;
   if (!is_known && learned->notes_uses) note_uses(learned, stream, arguments);
   return true;
 }
@@ -90,16 +82,16 @@ static const kjit_tensor *tensor_of(const kj_learned *learned, const kj_learned_
 
 /* Bytes; 0: it is not as expected. */
 static inline uint64_t measure(const kj_learned_array *array, const kj_learned_tensor *expected,
-                               const kjit_tensor *tensor)
+                               const kjit_tensor *tensor, uint64_t address)
 {
-  uint64_t place, type, address = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
+  uint64_t place, type;
+  bool has_rows = array->rank > 1;
   memcpy(&place, &tensor->device_type, sizeof place);
   memcpy(&type, &tensor->rank, sizeof type);
   if ((place ^ expected->place) | (type ^ expected->type) | (address & (array->alignment - 1u)) |
       !address | (array->rank && !tensor->shape))
     return 0;
   uint64_t count = kj_count_dense(tensor->shape, tensor->strides, array->rank);
-  bool has_rows = array->rank > 1;
   uint32_t facts = kj_find_array_facts((kj_array_place){
     .address = address,
     .has_rows = has_rows,
@@ -109,18 +101,20 @@ static inline uint64_t measure(const kj_learned_array *array, const kj_learned_t
 
 /* Some are tensors of the host. */
 static bool follow_tensors(const kj_learned *learned, const kjit_stream *stream,
-                           const kjit_arg *arguments, char *parameters, spans *spans)
+                           const kjit_arg *arguments, char *parameters, span *spans)
 {
+  const kj_learned_array *array = learned->arrays, *end = array + learned->array_count;
+  const kj_learned_tensor *expected = learned->tensors;
   bool has_kjits = false;
-  for (uint32_t i = 0; i < learned->array_count; i++) {
-    const kj_learned_array *array = &learned->arrays[i];
+  for (; array < end; array++, expected++, spans++) {
     const kjit_tensor *tensor = tensor_of(learned, array, &arguments[array->index], &has_kjits);
-    uint64_t bytes = tensor ? measure(array, &learned->tensors[i], tensor) : 0;
+    if (!tensor) return false;
+    uint64_t address = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset,
+             bytes = measure(array, expected, tensor, address);
     if (!bytes) return false;
-    uint64_t address = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
-    spans->low[i] = address;
-    spans->high[i] = address + bytes;
+    *spans = (span){ address, address + bytes };
     memcpy(parameters + array->to, &address, sizeof address);
+    if (array->rank) memcpy(parameters + array->extent_to, tensor->shape, sizeof(uint32_t));
   }
   if (has_kjits && learned->notes_uses) note_uses(learned, stream, arguments);
   return true;
@@ -234,33 +228,30 @@ static inline void bind(const kj_learned *learned, uint32_t index, const kjit_ar
 
 /* ---- arrays that are apart, or as they were ---- */
 
-/* The first array is written, others are not: it meets itself only. */
-static bool is_first_apart(const spans *spans, uint32_t count)
-{
-  uint32_t met = 0;
-  for (uint32_t i = 0; i < count; i++)
-    met += kj_do_meet(spans->low[0], spans->high[0], spans->low[i], spans->high[i]);
-  return met == 1;
-}
-
 /* In the order that they had when the tables were made, each ends before the next begins: then no
  * two meet. */
-static bool are_in_order(const kj_learned *learned, const spans *spans)
+static bool are_in_order(const kj_learned *learned, const span *spans)
 {
   for (uint32_t k = 1; k < learned->order_count; k++)
-    if (spans->high[learned->order[k - 1]] > spans->low[learned->order[k]]) return false;
+    if (spans[learned->order[k - 1]].high > spans[learned->order[k]].low) return false;
   return learned->order_count > 0;
 }
 
-static bool follow_pairs(const kj_learned *learned, const kjit_arg *arguments, const spans *spans)
+static inline bool do_meet(const kj_learned_pair *pair, const span *spans)
 {
-  if (are_in_order(learned, spans)) return true;
+  const span *a = &spans[pair->i], *b = &spans[pair->j];
+  return kj_do_meet(a->low, a->high, b->low, b->high);
+}
+
+/* Some pairs overlap. */
+static __attribute__((noinline)) bool follow_overlaps(const kj_learned *learned,
+                                                      const kjit_arg *arguments, const span *spans)
+{
   for (uint32_t k = 0; k < learned->pair_count; k++) {
     const kj_learned_pair *pair = &learned->pairs[k];
-    bool do_meet = kj_do_meet(spans->low[pair->i], spans->high[pair->i], spans->low[pair->j],
-                              spans->high[pair->j]);
-    if (do_meet == (pair->relation == KJ_RELATION_DISJOINT)) return false;
-    if (!do_meet) continue;
+    bool has_met = do_meet(pair, spans);
+    if (has_met == (pair->relation == KJ_RELATION_DISJOINT)) return false;
+    if (!has_met) continue;
     kj_bound a, b;
     const kj_learned_array *x = &learned->arrays[pair->i], *y = &learned->arrays[pair->j];
     bind_array(learned, x, &arguments[x->index], &a);
@@ -270,15 +261,14 @@ static bool follow_pairs(const kj_learned *learned, const kjit_arg *arguments, c
   return true;
 }
 
-static __attribute__((noinline)) bool follow_any(const kj_learned *learned,
-                                                 const kjit_stream *stream,
-                                                 const kjit_arg *arguments, char *parameters)
+static inline bool follow_pairs(const kj_learned *learned, const kjit_arg *arguments,
+                                const span *spans)
 {
-  spans spans;
-  if (!follow_tensors(learned, stream, arguments, parameters, &spans)) return false;
-  return learned->has_one_written
-           ? is_first_apart(&spans, learned->array_count)
-           : !learned->pair_count || follow_pairs(learned, arguments, &spans);
+  bool have_met = false;
+  if (learned->has_overlaps) return follow_overlaps(learned, arguments, spans);
+  if (are_in_order(learned, spans)) return true;
+  for (uint32_t k = 0; k < learned->pair_count; k++) have_met |= do_meet(&learned->pairs[k], spans);
+  return !have_met;
 }
 
 /* The arrays are as expected and as far apart, and their addresses are in the parameter block. */
@@ -286,13 +276,10 @@ static __attribute__((noinline)) bool follow_arrays(const kj_learned *learned,
                                                     const kjit_stream *stream,
                                                     const kjit_arg *arguments, char *parameters)
 {
-  if (learned->has_one_written)
-    return walk_arrays(learned, stream, arguments, parameters, NULL, true) ||
-           follow_any(learned, stream, arguments, parameters);
-  spans spans;
-  if (!walk_arrays(learned, stream, arguments, parameters, &spans, false))
-    return follow_any(learned, stream, arguments, parameters);
-  return !learned->pair_count || follow_pairs(learned, arguments, &spans);
+  span spans[KJ_MOST_LEARNED];
+  return (walk_arrays(learned, stream, arguments, parameters, spans) ||
+          follow_tensors(learned, stream, arguments, parameters, spans)) &&
+         (!learned->pair_count || follow_pairs(learned, arguments, spans));
 }
 
 static inline int64_t extent_of(const kjit_arg *argument, uint32_t dimension)
@@ -316,210 +303,171 @@ static inline bool is_on_device(const kjit_launch_config *config, const kj_learn
 {
   const kjit_device *device = learned->device;
   const kjit_stream *stream = config->stream;
-  uint32_t generation = atomic_load_explicit(&device->generation, memory_order_relaxed);
-  if (generation != (uint32_t)learned->place ||
-      atomic_load_explicit(&device->lost, memory_order_acquire) ||
-      learned->forks != atomic_load_explicit(&kj_forks, memory_order_relaxed))
-    return false;
-  if (config->device ? config->device != device : !stream && !learned->is_default_device)
-    return false;
-  return !stream || (stream->object.device == device && stream->object.generation == generation);
+  return kj_is_usable(device, (uint32_t)learned->place, learned->forks, stream) &&
+         (config->device ? config->device == device : stream || learned->is_default_device);
 }
 
-/* The call has the key of the specialization, if its shape does; addresses and scalars are in the
- * parameter block. */
+/* The call has the key of the specialization, if its shape does; addresses, scalars, extents and
+ * what the shape depends on are in the parameter block and behind it. */
 static inline bool follow_arguments(const kj_learned *learned, const kjit_launch_config *config,
                                     const kjit_arg *arguments, size_t count, char *parameters)
 {
+  if (KJ_HAS_ASSERTIONS) memset(parameters, 0, KJ_LEARNED_ROOM); /* they are compared */
   if (!learned || count != learned->argument_count || (count && !arguments) ||
-      !is_on_device(config, learned))
+      config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS || !is_on_device(config, learned))
     return false;
-  return (!learned->array_count || follow_arrays(learned, config->stream, arguments, parameters)) &&
-         follow_scalars(learned, arguments, parameters) && follow_same(learned, arguments);
-}
-
-/* ---- plain launches: code on a queue that needs nothing beside its parameters ---- */
-
-typedef struct shape {
-  uint32_t grid[3], block[3];
-  uint64_t blocks; /* of the key, which knows nothing of elements a thread */
-} shape;
-
-static inline bool read_shape(const uint32_t given[3], uint32_t shape[3])
-{
-  for (int i = 0; i < 3; i++) shape[i] = given[i] + !given[i];
-  return given[0] | given[1] | given[2];
-}
-
-/* Clusters, priorities and attributes go the longer way, and so does whoever leaves the block to
- * the occupancy calculator. */
-static inline bool has_plain_config(const kjit_launch_config *config)
-{
-  return !((config->flags & ~(uint32_t)KJIT_LAUNCH_NO_WAIT) | config->cluster[0] |
-           config->cluster[1] | config->cluster[2] | (uint32_t)config->priority | config->threads);
-}
-
-/* False: block and grid are neither given nor those of one plain grid_range. */
-static inline bool find_plain_shape(const kj_learned *learned, const kjit_launch_config *config,
-                                    const kjit_arg *arguments, shape *shape)
-{
-  if (!learned->is_plain || !has_plain_config(config)) return false;
-  bool has_block = read_shape(config->block, shape->block);
-  if (__builtin_expect(read_shape(config->grid, shape->grid), 1)) {
-    shape->blocks = kj_volume(shape->grid);
-    return learned->is_shapeless && has_block;
-  }
-  if (!learned->has_plain_range) return false;
-  if (!has_block) shape->block[0] = learned->default_threads;
-  uint64_t threads = kj_volume(shape->block),
-           elements =
-             (uint64_t)extent_of(&arguments[learned->range_argument], learned->range_dimension);
-  if (threads - 1 >= learned->most_threads) return false;
-  shape->blocks = kj_count_blocks(learned->device, elements, threads);
-  shape->grid[0] =
-    learned->elements_a_thread == 1
-      ? (uint32_t)shape->blocks
-      : kj_count_blocks(learned->device, elements, threads * learned->elements_a_thread);
+  memset(parameters + KJ_LEARNED_INPUTS, 0, KJ_LEARNED_ROOM - KJ_LEARNED_INPUTS);
+  if ((learned->array_count && !follow_arrays(learned, config->stream, arguments, parameters)) ||
+      !follow_scalars(learned, arguments, parameters) || !follow_same(learned, arguments))
+    return false;
+  write_extents(learned, arguments, parameters);
   return true;
 }
 
-static inline bool is_within_limits(const kj_learned *learned, const shape *shape,
-                                    uint64_t shared_bytes)
+/* ---- the shape ---- */
+
+/* The launch that the shape is known of asked for the same, and what the shape depends on was the
+ * same. */
+static inline bool is_known(const kj_known_shape *known, const kjit_specialization *specialization,
+                            const kj_learned *learned, const kjit_launch_config *config,
+                            const char *parameters)
 {
-  const uint32_t *most_grid = learned->device->info.max_grid, *block = shape->block,
-                 *grid = shape->grid;
-  uint64_t threads = kj_volume(block), least = learned->least_shared_bytes;
-  bool fits = (threads - 1 < learned->most_threads) & (block[0] <= learned->most_threads) &
-              (block[1] <= learned->most_threads) & (block[2] <= learned->most_block_z) &
-              (grid[0] - 1 < most_grid[0]) & (grid[1] - 1 < most_grid[1]) &
-              (grid[2] - 1 < most_grid[2]) &
-              (shared_bytes - least <= learned->most_shared_bytes - least);
-  uint32_t facts = kj_find_call_facts(
-    (kj_call_place){ .has_small_offsets = true, .blocks = shape->blocks, .threads = threads });
-  return fits && facts == learned->facts &&
-         (!learned->knows_block || !memcmp(block, learned->block, sizeof learned->block));
+  const kjit_launch_config *before = &known->config;
+  const size_t first = offsetof(kjit_launch_config, stream),
+               rest = offsetof(kjit_launch_config, flags),
+               end = offsetof(kjit_launch_config, priority) + sizeof before->priority;
+  uint64_t differs = 0, value;
+  for (uint32_t i = 0; i < learned->input_count; i++) {
+    memcpy(&value, parameters + KJ_LEARNED_INPUTS + i * sizeof value, sizeof value);
+    differs |= value ^ known->inputs[i];
+  }
+  return known->specialization == specialization && !differs && !memcmp(before, config, first) &&
+         !memcmp(&before->flags, &config->flags, end - rest);
 }
 
-static __attribute__((noinline, cold)) kjit_status retry(const kj_learned *learned,
-                                                         kjit_specialization *specialization,
-                                                         const kjit_launch_config *config,
-                                                         shape shape, char *parameters, int result)
+static void note_shape(kj_known_shape *known, const kjit_specialization *specialization,
+                       const kj_call *call, const char *parameters)
 {
-  kj_diagnostics diagnostics = { 0 };
-  kj_device_launch launch = { .grid = shape.grid,
-                              .block = shape.block,
-                              .dynamic_shared_bytes = (uint32_t)config->dynamic_shared_bytes,
-                              .stream = config->stream ? config->stream->native : NULL,
-                              .parameters = parameters,
-                              .parameter_bytes = learned->parameter_bytes };
-  kjit_status status =
-    kj_retry_launch(learned->device, &specialization->cuda, &launch, result, &diagnostics);
-  return diagnostics.count ? ki_finish_call(learned->device->context, &diagnostics) : status;
+  kj_take_shape(known, specialization, call);
+  known->specialization = specialization;
+  known->config = *call->config;
+  memcpy(known->inputs, parameters + KJ_LEARNED_INPUTS, sizeof known->inputs);
 }
 
-static inline int start_plainly(kjit_kernel *kernel, kjit_specialization *specialization,
-                                const kj_learned *learned, const kjit_launch_config *config,
-                                const kjit_arg *arguments, const shape *shape, char *parameters)
+/* Decides the shape by the rules, for arguments that were followed: they are bound, as far as
+ * anything looks at them. is_plain: there is nothing beside the shape, which is known then.
+ * OTHER_WAY: the call has another key, or an attribute's value needs more than a program. */
+static int decide(const kj_learned *learned, kjit_specialization *specialization, kj_call *call,
+                  const kjit_arg *arguments, kj_known_shape *known, kj_diagnostics *diagnostics,
+                  bool *is_plain)
 {
-  uint32_t shared_bytes = (uint32_t)config->dynamic_shared_bytes;
-  if (!is_within_limits(learned, shape, config->dynamic_shared_bytes)) return KJ_OTHER_WAY;
-  write_extents(learned, arguments, parameters);
-  KJ_ASSERT(kj_agrees(&(kj_call){ .kernel = kernel,
-                                  .config = config,
-                                  .grid = { shape->grid[0], shape->grid[1], shape->grid[2] },
-                                  .block = { shape->block[0], shape->block[1], shape->block[2] },
-                                  .dynamic_shared_bytes = shared_bytes,
-                                  .parameters = parameters },
-                      specialization, arguments, learned->argument_count));
-  int result =
-    kj_launch_function(learned->device, learned->function, learned->mark, shape->grid, shape->block,
-                       shared_bytes, config->stream ? config->stream->native : NULL, parameters,
-                       learned->parameter_bytes);
-  return __builtin_expect(result, 0)
-           ? (int)retry(learned, specialization, config, *shape, parameters, result)
-           : KJIT_OK;
-}
-
-/* ---- all others ---- */
-
-/* The arguments were followed: bound, as far as anything looks at them, and the shape. */
-static bool follow_shape(const kj_learned *learned, kj_call *call)
-{
-  if (kj_choose_shape(call, NULL) != KJIT_OK) return false;
+  for (uint32_t i = 0; i < learned->shaping_count; i++)
+    bind(learned, learned->shaping[i], arguments, &call->bound[learned->shaping[i]]);
+  if (kj_choose_shape(call, NULL) != KJIT_OK) return KJ_OTHER_WAY;
   call->facts = kj_find_facts_of(call, true);
-  return call->facts == learned->facts &&
-         (!learned->knows_block || !memcmp(call->block, learned->block, sizeof learned->block));
-}
-
-static kjit_status run(const kj_learned *learned, kj_call *call,
-                       kjit_specialization *specialization, const kjit_arg *arguments,
-                       kj_diagnostics *diagnostics)
-{
-  const kj_code *code = &specialization->code;
+  if (call->facts != learned->facts ||
+      (learned->knows_block && memcmp(call->block, learned->block, sizeof learned->block)))
+    return KJ_OTHER_WAY;
   KJ_TRY(kj_fit_shape(call, specialization, diagnostics));
-  if (call->has_nothing) return KJIT_OK;
-  write_extents(learned, arguments, call->parameters);
-  for (uint32_t i = 0; i < learned->other_count; i++)
-    kj_marshal_parameter(call, &code->parameters[learned->others[i]], call->parameters);
-  if (code->failures)
-    memcpy(call->parameters + code->failure_offset, &specialization->failure_address,
-           sizeof specialization->failure_address);
-  KJ_ASSERT(kj_agrees(call, specialization, arguments, learned->argument_count));
-  return kj_start(call, specialization, diagnostics);
+  *is_plain = learned->is_plain && !call->has_nothing &&
+              !kj_describe_launch(call, specialization, NULL).has_attributes;
+  if (*is_plain) note_shape(known, specialization, call, call->parameters);
+  return KJIT_OK;
 }
 
-static __attribute__((noinline)) int launch_by_call(kjit_kernel *kernel,
-                                                    kjit_specialization *specialization,
-                                                    const kjit_launch_config *config,
-                                                    const kjit_arg *arguments, char *parameters)
-{
-  const kj_learned *learned = atomic_load_explicit(&specialization->learned, memory_order_acquire);
-  kj_diagnostics diagnostics = { 0 };
+/* What decide() works on. */
+typedef struct memory {
   kj_bound bound[KJ_MOST_LEARNED];
   kj_shared_size shared[KJ_MOST_SHARED_ARRAYS + 1];
-  kj_call call = { .kernel = kernel,
-                   .device = learned->device,
-                   .stream = config->stream,
-                   .config = config,
-                   .bound = bound,
-                   .shared = shared,
-                   .parameters = parameters,
-                   .parameter_room = KJ_LEARNED_BYTES };
-  for (uint32_t i = 0; i < learned->shaping_count; i++)
-    bind(learned, learned->shaping[i], arguments, &bound[learned->shaping[i]]);
-  if (!follow_shape(learned, &call)) return KJ_OTHER_WAY;
-  /* attributes have given block and grid: nothing is left to fit */
-  if (learned->is_plain && has_plain_config(config) && !call.is_block_chosen && !call.is_chosen &&
-      !call.has_nothing) {
-    shape shape = { .blocks = kj_volume(call.grid) };
-    memcpy(shape.grid, call.grid, sizeof shape.grid);
-    memcpy(shape.block, call.block, sizeof shape.block);
-    return start_plainly(kernel, specialization, learned, config, arguments, &shape, parameters);
-  }
-  kjit_status status = run(learned, &call, specialization, arguments, &diagnostics);
-  bool is_told = diagnostics.count || diagnostics.status != KJIT_OK;
-  return (int)(is_told ? ki_finish_call(kernel->context, &diagnostics) : status);
+} memory;
+
+static kj_call make_call(kjit_kernel *kernel, const kj_learned *learned,
+                         const kjit_launch_config *config, char *parameters, memory *memory)
+{
+  return (kj_call){ .kernel = kernel,
+                    .device = learned->device,
+                    .stream = config->stream,
+                    .config = config,
+                    .bound = memory->bound,
+                    .shared = memory->shared,
+                    .parameters = parameters,
+                    .parameter_room = KJ_LEARNED_BYTES };
+}
+
+/* For assertions. */
+static bool is_right(const kj_known_shape *known, kjit_specialization *specialization,
+                     const kjit_launch_config *config, const kjit_arg *arguments, size_t count,
+                     char *parameters)
+{
+  kj_call decided = { .kernel = specialization->kernel,
+                      .config = config,
+                      .dynamic_shared_bytes = known->shared_bytes,
+                      .parameters = parameters };
+  memcpy(decided.grid, known->grid, sizeof decided.grid);
+  memcpy(decided.block, known->block, sizeof decided.block);
+  return kj_agrees(&decided, specialization, arguments, count);
 }
 
 /* ---- the launch ---- */
 
+static inline int start_plainly(const kj_learned *learned, kjit_specialization *specialization,
+                                const kj_known_shape *known, const kjit_launch_config *config,
+                                const kjit_arg *arguments, char *parameters)
+{
+  KJ_ASSERT(
+    is_right(known, specialization, config, arguments, learned->argument_count, parameters));
+  return (int)kj_start_plainly(specialization, known, config->stream, parameters);
+}
+
+static kjit_status start(const kj_learned *learned, kj_call *call,
+                         kjit_specialization *specialization, const kjit_arg *arguments,
+                         kj_diagnostics *diagnostics)
+{
+  const kj_code *code = &specialization->code;
+  if (call->has_nothing) return KJIT_OK;
+  for (uint32_t i = 0; i < learned->other_count; i++)
+    kj_marshal_parameter(call, &code->parameters[learned->others[i]], call->parameters);
+  kj_pass_failure_record(code, specialization->failure_address, call->parameters);
+  KJ_ASSERT(kj_agrees(call, specialization, arguments, learned->argument_count));
+  return kj_start(call, specialization, diagnostics);
+}
+
+/* The shape is not known yet. */
+static __attribute__((noinline)) int launch_by_rules(const kj_learned *learned,
+                                                     kjit_specialization *specialization,
+                                                     const kjit_launch_config *config,
+                                                     const kjit_arg *arguments, char *parameters,
+                                                     kj_known_shape *known)
+{
+  kj_diagnostics diagnostics = { 0 };
+  memory memory;
+  kjit_kernel *kernel = specialization->kernel;
+  kj_call call = make_call(kernel, learned, config, parameters, &memory);
+  kj_known_shape unshared;
+  bool is_plain = false;
+  if (known == &kernel->recent[KJ_SHARED_SLOT].shape) known = &unshared;
+  int status = decide(learned, specialization, &call, arguments, known, &diagnostics, &is_plain);
+  if (status == KJ_OTHER_WAY) return status;
+  if (is_plain) return start_plainly(learned, specialization, known, config, arguments, parameters);
+  if (status == KJIT_OK)
+    status = (int)start(learned, &call, specialization, arguments, &diagnostics);
+  bool is_told = diagnostics.count || diagnostics.status != KJIT_OK;
+  return is_told ? (int)ki_finish_call(kernel->context, &diagnostics) : status;
+}
+
 /* The specialization is held. */
-static inline int launch_held(kjit_kernel *kernel, kjit_specialization *specialization,
-                              const kjit_launch_config *config, const kjit_arg *arguments,
-                              size_t count)
+static inline int launch_held(kjit_specialization *specialization, const kjit_launch_config *config,
+                              const kjit_arg *arguments, size_t count, kj_known_shape *known)
 {
   const kj_learned *learned = atomic_load_explicit(&specialization->learned, memory_order_acquire);
-  _Alignas(16) char parameters[KJ_LEARNED_BYTES + sizeof(uint64_t)];
-  shape shape;
-  if (KJ_HAS_ASSERTIONS) memset(parameters, 0, sizeof parameters); /* they are compared */
-  if (config->stream && atomic_load_explicit(&config->stream->capture, memory_order_relaxed))
-    return KJ_OTHER_WAY; /* the graph keeps what the call has */
-  if (config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS ||
+  _Alignas(16) char parameters[KJ_LEARNED_ROOM];
+  /* the graph keeps what the call has */
+  if (kj_is_captured(config->stream) ||
       !follow_arguments(learned, config, arguments, count, parameters))
     return KJ_OTHER_WAY;
-  if (!find_plain_shape(learned, config, arguments, &shape))
-    return launch_by_call(kernel, specialization, config, arguments, parameters);
-  return start_plainly(kernel, specialization, learned, config, arguments, &shape, parameters);
+  return is_known(known, specialization, learned, config, parameters)
+           ? start_plainly(learned, specialization, known, config, arguments, parameters)
+           : launch_by_rules(learned, specialization, config, arguments, parameters, known);
 }
 
 int kj_launch_learned(kjit_kernel *kernel, const kjit_launch_config *config,
@@ -527,24 +475,33 @@ int kj_launch_learned(kjit_kernel *kernel, const kjit_launch_config *config,
 {
   static const kjit_launch_config defaults;
   uint32_t own = kj_slot();
-  kjit_specialization *recent =
-    atomic_load_explicit(&kernel->recent[own].specialization, memory_order_acquire);
+  kj_recent_slot *slot = &kernel->recent[own];
+  kjit_specialization *recent = atomic_load_explicit(&slot->specialization, memory_order_acquire);
   if (!recent || !kj_hold_of(recent, own)) return KJ_OTHER_WAY;
-  int status = launch_held(kernel, recent, config ? config : &defaults, arguments, count);
+  int status = launch_held(recent, config ? config : &defaults, arguments, count, &slot->shape);
   if (status == KJIT_OK) kj_count_up(&kernel->context->launches[own].count, own);
   kj_release_of(recent, own, status == KJIT_OK);
   return status;
 }
 
-bool kj_follow_learned(kj_call *call, kjit_specialization *specialization,
-                       const kjit_arg *arguments, size_t count)
+bool kj_follow_learned(kjit_specialization *specialization, const kjit_launch_config *config,
+                       const kjit_arg *arguments, size_t count, kj_known_shape *known, char *block)
 {
   const kj_learned *learned = atomic_load_explicit(&specialization->learned, memory_order_acquire);
-  char parameters[KJ_LEARNED_BYTES + sizeof(uint64_t)];
-  if (!follow_arguments(learned, call->config, arguments, count, parameters)) return false;
-  call->device = learned->device;
-  call->stream = call->config->stream;
-  for (uint32_t i = 0; i < call->kernel->parameter_count; i++)
-    bind(learned, i, arguments, &call->bound[i]);
-  return follow_shape(learned, call);
+  _Alignas(16) char parameters[KJ_LEARNED_ROOM];
+  if (!learned || !learned->is_plain ||
+      !follow_arguments(learned, config, arguments, count, parameters))
+    return false;
+  if (!is_known(known, specialization, learned, config, parameters)) {
+    kj_diagnostics ignored = { 0 };
+    memory memory;
+    kj_call call = make_call(specialization->kernel, learned, config, parameters, &memory);
+    bool is_plain = false;
+    (void)decide(learned, specialization, &call, arguments, known, &ignored, &is_plain);
+    kj_free_diagnostics(&ignored);
+    if (!is_plain) return false;
+  }
+  KJ_ASSERT(is_right(known, specialization, config, arguments, count, parameters));
+  memcpy(block, parameters, known->parameter_bytes);
+  return true;
 }

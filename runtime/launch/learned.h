@@ -16,17 +16,22 @@
 enum {
   KJ_MOST_LEARNED = 64,
   KJ_LEARNED_BYTES = 2560, /* of a parameter block */
-  /* dummy offset for parameters that the kernel ignores */
-  KJ_LEARNED_NOWHERE = KJ_LEARNED_BYTES
+  /* Behind the block: a dummy place for what the kernel ignores, then what the shape depends on. */
+  KJ_LEARNED_NOWHERE = KJ_LEARNED_BYTES,
+  KJ_LEARNED_INPUTS = KJ_LEARNED_NOWHERE + sizeof(uint64_t),
+  KJ_LEARNED_ROOM = KJ_LEARNED_INPUTS + KJ_MOST_SHAPE_INPUTS * sizeof(uint64_t)
 };
 
 /* An array argument, in C order. Where all of them are kjit arrays, form says all there is to know.
  */
 typedef struct kj_learned_array {
   uint64_t form; /* kj_array_form */
-  uint16_t to;   /* in the parameter block: the address */
+  /* in the parameter block: the address, and the first extent as 32 bits; of rank 0 there is none
+   */
+  uint16_t to, extent_to;
   uint8_t index; /* of the argument */
-  uint8_t element_bytes, alignment, rank, facts;
+  uint8_t element_bytes, alignment;
+  uint8_t rank, facts;
 } kj_learned_array;
 
 /* The same of a tensor: its first words, as they have to be. */
@@ -43,6 +48,7 @@ typedef struct kj_learned_scalar {
   kjit_type type;             /* weak: a plain number for a parameter without a type */
 } kj_learned_scalar;
 
+/* Any other extent, and what the shape depends on. */
 typedef struct kj_learned_extent {
   uint8_t argument, dimension;
   uint16_t to;
@@ -62,44 +68,32 @@ typedef struct kj_learned_same {
 
 typedef struct kj_learned {
   /* one cache line: what every launch looks at */
-  _Alignas(64) bool is_plain; /* on a queue, where a launch has only to pass its parameters */
-  bool is_shapeless;          /* the kernel has no attribute that block or grid depend on */
-  bool is_default_device;     /* a call without a stream and a device runs here */
-  bool knows_block, notes_uses;
-  uint8_t array_count, scalar_count, same_count, extent_count;
-  void *function;
-  kj_launch_mark *mark;
+  /* is_plain: on a queue, where a launch has only to pass its parameters once its shape is known;
+   * is_default_device: a call without a stream and a device runs here */
+  _Alignas(64) bool is_plain;
+  bool is_default_device, notes_uses;
+  uint8_t argument_count, array_count, scalar_count, same_count, extent_count, input_count;
+  uint16_t pair_count;
+  uint32_t forks; /* of the context's process */
   kjit_device *device;
   uint64_t place; /* of the device */
-  uint32_t forks; /* of the context's process */
-  uint32_t argument_count;
-  uint16_t parameter_bytes;
-  uint16_t facts; /* KJ_CALL_FACT_* */
-  /* the next: limits of a block */
-  uint32_t most_threads, most_block_z, least_shared_bytes, most_shared_bytes;
-  /* of a block that nobody gives; 0: not known here, or it has to be given */
-  uint32_t default_threads;
-  kj_learned_array *arrays; /* with has_one_written the one that is written first */
+  kj_learned_array *arrays;
   kj_learned_scalar *scalars;
-  kj_learned_extent *extents;
-  bool has_one_written; /* all pairs have the first array, and are disjoint */
-  bool has_overlaps;    /* some pairs are not disjoint */
-  /* the one grid_range runs over an extent of an argument, and nothing else decides block or grid
-   */
-  bool has_plain_range;
-  uint8_t range_argument, range_dimension, order_count, shaping_count, other_count;
-  uint16_t pair_count;
-  uint32_t elements_a_thread; /* at least 1 */
-  uint32_t block[3];
   kj_learned_pair *pairs;
   /* of the arrays by address, where that shows that no two meet; order_count 0: the pairs do */
   uint8_t *order;
+  kj_learned_extent *extents;
   kj_learned_tensor *tensors;
   kj_learned_same *same;
   kj_bound *bound;  /* one for each parameter, as the launch had it that this was learned of */
-  uint8_t *shaping; /* arguments that have to be bound where the launch is not plain */
+  uint8_t *shaping; /* arguments that have to be bound where the shape is not known */
   uint16_t *others; /* parameters in kj_code.parameters that are made from bound arguments */
-  char memory[];    /* of all tables */
+  uint16_t facts;   /* KJ_CALL_FACT_* */
+  uint8_t order_count, shaping_count, other_count;
+  bool has_overlaps; /* some pairs are not disjoint */
+  bool knows_block;
+  uint32_t block[3];
+  char memory[]; /* of all tables */
 } kj_learned;
 
 /* Launches by the tables of this thread's last specialization of the kernel, where it has any: a
@@ -107,11 +101,10 @@ typedef struct kj_learned {
 enum { KJ_OTHER_WAY = -1 };
 int kj_launch_learned(kjit_kernel *kernel, const kjit_launch_config *config,
                       const kjit_arg *arguments, size_t count);
-/* The same up to the launch, for a specialization that is held: call gets its shape, and its
- * parameters, in memory of call->parameter_room bytes, are those of the arguments. False: declined.
- */
-bool kj_follow_learned(kj_call *call, kjit_specialization *specialization,
-                       const kjit_arg *arguments, size_t count);
+/* The same up to the launch, for a specialization that is held: the arguments are in block, which
+ * has room for its parameters, and known is the shape. False: declined. */
+bool kj_follow_learned(kjit_specialization *specialization, const kjit_launch_config *config,
+                       const kjit_arg *arguments, size_t count, kj_known_shape *known, char *block);
 /* learn.c: after the call went the general way and found the specialization: learns from it, where
  * that was not tried before. */
 void kj_learn(const kj_call *call, kjit_specialization *specialization, const kjit_arg *arguments,

@@ -27,13 +27,12 @@ typedef struct kept_argument {
 /* What a run on a GPU looks at where nothing but the driver's plain launch is left to do; code and
  * function are the specialization's, which may be loaded anew. */
 typedef struct ready_launch {
-  _Alignas(64) bool is_ready;
-  uint32_t forks, shared_bytes;
-  kj_stream_id noted;  /* the stream that the arrays know to be used on; NONE: none */
-  uint32_t generation; /* of the device when the arguments were looked at */
+  _Alignas(64) bool is_ready; /* the parameter block and the shape are those of the arguments */
+  uint32_t forks, generation; /* of the device when the arguments were looked at */
+  kj_stream_id noted;         /* the stream that the arrays know to be used on; NONE: none */
   kjit_specialization *specialization;
   ki_launch_counter *launches;
-  uint32_t grid[3], block[3];
+  kj_known_shape shape;
 } ready_launch;
 
 struct kjit_prepared {
@@ -46,8 +45,8 @@ struct kjit_prepared {
   size_t count;
   char *memory; /* of the call */
   kj_call call;
-  kjit_specialization *specialization;
-  bool is_stale;  /* an argument was replaced: the call is not what the arguments say */
+  /* an argument was replaced: the call is not what the arguments say, if it is ready or not */
+  bool is_stale;
   bool is_sealed; /* the kernel was when the specialization was found by the general rules */
 };
 
@@ -147,7 +146,7 @@ static bool shapes_launch(const kjit_kernel *kernel, uint32_t index)
 
 static void find_scalars(kjit_prepared *prepared)
 {
-  const kj_code *code = &prepared->specialization->code;
+  const kj_code *code = &prepared->ready.specialization->code;
   for (size_t i = 0; i < prepared->count; i++) prepared->kept[i].scalar_offset = -1;
   for (uint32_t i = 0; i < code->parameter_count; i++) {
     const kj_parameter *parameter = &code->parameters[i];
@@ -184,67 +183,67 @@ static void set_stale(kjit_prepared *prepared)
 static void set_ready(kjit_prepared *prepared)
 {
   const kj_call *call = &prepared->call;
-  const kjit_specialization *specialization = prepared->specialization;
-  KJ_ASSERT(kj_is_held_here(specialization));
   ready_launch *ready = &prepared->ready;
-  kj_device_launch launch = kj_describe_launch(call, specialization, NULL);
+  const kjit_specialization *specialization = ready->specialization;
+  KJ_ASSERT(kj_is_held_here(specialization));
   ready->is_ready = !prepared->is_stale && call->device->operations->is_queued &&
-                    !call->has_host_arrays && !call->has_nothing && !call->is_miss &&
-                    !specialization->code.tensor_map_count && !launch.has_attributes;
+                    call->device->driver && !call->has_host_arrays && !call->has_nothing &&
+                    !call->is_miss && !specialization->code.tensor_map_count &&
+                    !kj_describe_launch(call, specialization, NULL).has_attributes;
   ready->forks = prepared->kernel->context->forks;
-  ready->shared_bytes = launch.dynamic_shared_bytes;
-  ready->specialization = prepared->specialization;
   ready->launches = prepared->kernel->context->launches;
-  memcpy(ready->grid, call->grid, sizeof ready->grid);
-  memcpy(ready->block, call->block, sizeof ready->block);
+  kj_take_shape(&ready->shape, specialization, call);
+  ready->shape.specialization = NULL; /* it is not said what it was decided from */
 }
 
-/* found is held. What runs for now under fewer facts than it has is looked up again by every run,
- * until what fits better is there. */
-static kjit_status fill_call(kjit_prepared *prepared, kjit_specialization *found,
-                             kj_diagnostics *diagnostics)
+static bool is_open(const kjit_prepared *prepared)
 {
-  kjit_specialization *known = prepared->specialization;
-  KJ_TRY(kj_fit_shape(&prepared->call, found, diagnostics));
-  KJ_TRY(kj_make_room(&prepared->call, &found->code, diagnostics));
-  prepared->specialization = found;
-  kj_marshal(&prepared->call, found);
-  if (found != known) find_scalars(prepared);
-  prepared->is_stale = prepared->call.is_makeshift;
-  set_ready(prepared);
-  return KJIT_OK;
+  return prepared->is_sealed ==
+         atomic_load_explicit(&prepared->kernel->is_sealed, memory_order_acquire);
 }
 
-static kjit_status find_code(kjit_prepared *prepared, kj_diagnostics *diagnostics)
+/* After an argument was replaced, where the tables of the code that it had take the new one. */
+static __attribute__((noinline)) bool follow_tables(kjit_prepared *prepared, kjit_stream *stream)
 {
-  kj_call *call = &prepared->call;
-  kjit_specialization *known = prepared->specialization, *found = known;
-  begin_call(prepared);
-  bool is_open = prepared->is_sealed ==
-                 atomic_load_explicit(&prepared->kernel->is_sealed, memory_order_acquire),
-       is_held = known && is_open && kj_hold(known);
-  if (!is_held || !kj_follow_learned(call, known, prepared->arguments, prepared->count)) {
-    if (is_held) kj_release(known, false);
-    begin_call(prepared);
-    KJ_TRY(kj_prepare_call(call, prepared->arguments, prepared->count, diagnostics, &found));
-    prepared->is_sealed = call->is_sealed;
-    kj_learn(call, found, prepared->arguments, prepared->count);
+  ready_launch *ready = &prepared->ready;
+  kjit_specialization *known = ready->specialization;
+  kjit_launch_config config = prepared->config;
+  config.stream = stream;
+  if (!is_open(prepared) || !kj_hold(known)) return false;
+  ready->is_ready = kj_follow_learned(known, &config, prepared->arguments, prepared->count,
+                                      &ready->shape, prepared->call.parameters);
+  if (ready->is_ready) {
+    ready->generation = known->generation;
+    ready->noted = kj_id_of(stream, known->device);
   }
-  kjit_status status = fill_call(prepared, found, diagnostics);
-  kj_release(found, false);
-  return status;
+  kj_release(known, false);
+  return ready->is_ready;
 }
 
+/* The call in the general way; its specialization is held then. */
 static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
 {
-  kjit_device *device = prepared->call.device;
+  kj_call *call = &prepared->call;
+  kjit_device *device = call->device;
+  kjit_specialization *found = NULL;
   set_stale(prepared);
   prepared->ready.noted = KJ_STREAM_NONE;
-  kjit_status status = find_code(prepared, diagnostics);
-  if (status == KJIT_OK) prepared->ready.generation = prepared->specialization->generation;
-  /* the others may be half made: they are not looked at before the next look-up */
-  if (status != KJIT_OK) prepared->call.device = device;
-  return status;
+  begin_call(prepared);
+  kjit_status status =
+    kj_prepare_call(call, prepared->arguments, prepared->count, diagnostics, &found);
+  if (status != KJIT_OK) {
+    /* the others may be half made: they are not looked at before the next look-up */
+    call->device = device;
+    return status;
+  }
+  kj_learn(call, found, prepared->arguments, prepared->count);
+  bool is_other = found != prepared->ready.specialization;
+  prepared->ready.specialization = found;
+  prepared->ready.generation = found->generation;
+  prepared->is_sealed = call->is_sealed;
+  prepared->is_stale = call->is_makeshift;
+  if (is_other) find_scalars(prepared);
+  return KJIT_OK;
 }
 
 /* ---- creation and end ---- */
@@ -288,7 +287,12 @@ static kjit_status fill_prepared(kjit_prepared *prepared, const kjit_arg *argume
 {
   for (size_t i = 0; i < prepared->count; i++)
     KJ_TRY(keep_argument(prepared, i, &arguments[i], diagnostics));
-  return look_up(prepared, diagnostics);
+  KJ_TRY(look_up(prepared, diagnostics));
+  kjit_specialization *found = prepared->ready.specialization;
+  kjit_status status = kj_fit_call(&prepared->call, found, diagnostics);
+  if (status == KJIT_OK) set_ready(prepared);
+  kj_release(found, false);
+  return status;
 }
 
 static void release_arguments(kjit_prepared *prepared)
@@ -364,8 +368,9 @@ static bool write_scalar(kjit_prepared *prepared, size_t index, const kjit_arg *
 {
   kept_argument *kept = &prepared->kept[index];
   kjit_arg *own = &prepared->arguments[index];
-  bool is_plain = !prepared->is_stale && kept->scalar_offset >= 0 &&
-                  argument->kind == KJIT_ARG_VALUE && own->kind == KJIT_ARG_VALUE;
+  bool is_made = prepared->ready.is_ready || !prepared->is_stale;
+  bool is_plain = is_made && kept->scalar_offset >= 0 && argument->kind == KJIT_ARG_VALUE &&
+                  own->kind == KJIT_ARG_VALUE;
   kj_bound *bound = &prepared->call.bound[index];
   /* a conversion may refuse the value */
   if (!is_plain || argument->type != own->type || argument->type != bound->type) return false;
@@ -410,21 +415,11 @@ kjit_status kjit_set_prepared_argument(kjit_prepared *prepared, size_t index,
 /* ---- running ---- */
 
 /* What may have changed since the last run. */
-static kjit_status check_run(kjit_prepared *prepared, kjit_stream *stream,
+static kjit_status check_run(const kjit_prepared *prepared, const kjit_stream *stream,
                              kj_diagnostics *diagnostics)
 {
-  kjit_device *device = prepared->call.device;
-  KJ_TRY(kj_check_device(device, diagnostics));
-  if (stream && stream->object.device != device) {
-    char here[24], there[24];
-    if (stream->object.device->context != device->context)
-      return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the stream belongs to another context");
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the launch was prepared for %s, its stream is on %s",
-                    kj_device_text(device, here), kj_device_text(stream->object.device, there));
-  }
-  if (stream) KJ_TRY(kj_check_object(&stream->object, "stream", diagnostics));
-  return KJIT_OK;
+  KJ_TRY(kj_check_device(prepared->call.device, diagnostics));
+  return kj_check_stream(prepared->call.device, stream, false, diagnostics);
 }
 
 /* The arrays are told once for each stream, not at each run. */
@@ -438,16 +433,11 @@ static inline void note_uses(kjit_prepared *prepared, kjit_stream *stream)
   prepared->ready.noted = id;
 }
 
-static bool is_captured(const kjit_stream *stream)
-{
-  return stream && atomic_load_explicit(&stream->capture, memory_order_relaxed);
-}
-
 /* The specialization is held. */
 static kjit_status keep_captured(kjit_prepared *prepared, kjit_stream *stream,
                                  kj_diagnostics *diagnostics)
 {
-  KJ_TRY(kj_keep_code(stream, prepared->specialization, diagnostics));
+  KJ_TRY(kj_keep_code(stream, prepared->ready.specialization, diagnostics));
   return kj_keep_arrays(stream, prepared->arguments, prepared->count, diagnostics);
 }
 
@@ -458,29 +448,26 @@ static kjit_status run_slowly(kjit_prepared *prepared, kjit_stream *stream,
     atomic_load_explicit(&prepared->call.device->generation, memory_order_relaxed);
   KJ_TRY(check_run(prepared, stream, diagnostics));
   bool is_current = !prepared->is_stale && prepared->ready.generation == generation &&
-                    kj_hold(prepared->specialization);
-  while (!is_current) {
-    KJ_TRY(look_up(prepared, diagnostics));
-    is_current = kj_hold(prepared->specialization); /* else it was unloaded since */
-  }
+                    kj_hold(prepared->ready.specialization);
+  if (!is_current) KJ_TRY(look_up(prepared, diagnostics));
   /* other arrays may have moved the launch */
   kjit_status status = check_run(prepared, stream, diagnostics);
   prepared->call.stream = stream;
   if (status == KJIT_OK)
-    status = kj_run_call(&prepared->call, prepared->specialization, diagnostics);
+    status = kj_run_call(&prepared->call, prepared->ready.specialization, diagnostics);
   if (status == KJIT_OK && prepared->call.device->operations->is_queued)
     note_uses(prepared, stream);
-  if (status == KJIT_OK && is_captured(stream))
+  if (status == KJIT_OK && kj_is_captured(stream))
     status = keep_captured(prepared, stream, diagnostics);
   prepared->call.is_miss = false;
   if (status == KJIT_OK) set_ready(prepared);
-  kj_release(prepared->specialization, status == KJIT_OK);
+  kj_release(prepared->ready.specialization, status == KJIT_OK);
   return status;
 }
 
 kjit_specialization *kjit_get_prepared_specialization(const kjit_prepared *prepared)
 {
-  return prepared ? prepared->specialization : NULL;
+  return prepared ? prepared->ready.specialization : NULL;
 }
 
 static __attribute__((noinline)) kjit_status run_by_rules(kjit_prepared *prepared,
@@ -495,46 +482,18 @@ static __attribute__((noinline)) kjit_status run_by_rules(kjit_prepared *prepare
   return diagnostics.count ? ki_finish_call(prepared->kernel->context, &diagnostics) : status;
 }
 
-/* The driver has refused the launch. */
-static __attribute__((noinline, cold)) kjit_status retry(kjit_prepared *prepared,
-                                                         kjit_stream *stream, int result)
-{
-  kj_diagnostics diagnostics = { 0 };
-  const kjit_specialization *specialization = prepared->specialization;
-  kj_device_launch launch =
-    kj_describe_launch(&prepared->call, specialization, stream ? stream->native : NULL);
-  kjit_status status =
-    kj_retry_launch(prepared->call.device, &specialization->cuda, &launch, result, &diagnostics);
-  return diagnostics.count ? ki_finish_call(prepared->kernel->context, &diagnostics) : status;
-}
-
-static inline bool is_current(const ready_launch *ready, const kjit_device *device,
-                              const kjit_stream *stream)
-{
-  uint32_t generation = atomic_load_explicit(&device->generation, memory_order_relaxed);
-  return ready->forks == atomic_load_explicit(&kj_forks, memory_order_relaxed) &&
-         ready->generation == generation &&
-         !atomic_load_explicit(&device->lost, memory_order_acquire) &&
-         (!stream || (stream->object.device == device && stream->object.generation == generation &&
-                      !is_captured(stream)));
-}
-
 kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
 {
   if (!prepared) return KJIT_ERROR_MISUSE;
-  const ready_launch *ready = &prepared->ready;
-  kjit_device *device = prepared->call.device;
+  ready_launch *ready = &prepared->ready;
   uint32_t own = kj_slot();
   if (!stream) stream = prepared->config.stream;
-  if (!ready->is_ready || !is_current(ready, device, stream) ||
-      !kj_hold_of(ready->specialization, own))
+  if ((!ready->is_ready && !(prepared->is_stale && follow_tables(prepared, stream))) ||
+      !kj_is_usable(prepared->call.device, ready->generation, ready->forks, stream) ||
+      kj_is_captured(stream) || !kj_hold_of(ready->specialization, own))
     return run_by_rules(prepared, stream);
-  const kj_device_code *function = &ready->specialization->cuda;
-  int result =
-    kj_launch_function(device, function->function, function->mark, ready->grid, ready->block,
-                       ready->shared_bytes, stream ? stream->native : NULL,
-                       prepared->call.parameters, ready->specialization->code.parameter_bytes);
-  kjit_status status = __builtin_expect(result, 0) ? retry(prepared, stream, result) : KJIT_OK;
+  kjit_status status =
+    kj_start_plainly(ready->specialization, &ready->shape, stream, prepared->call.parameters);
   kj_release_of(ready->specialization, own, status == KJIT_OK);
   note_uses(prepared, stream);
   if (status == KJIT_OK) kj_count_up(&ready->launches[own].count, own);

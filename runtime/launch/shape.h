@@ -34,9 +34,4 @@ kjit_status kj_refuse_launch(const kj_call *call, kj_location location, kj_diagn
  * be asked. */
 bool kj_evaluate_quickly(const kj_call *call, const kj_programs *programs, uint32_t index,
                          const ki_expr *expr, const uint32_t *block, int64_t *value);
-/* Bytes that the launch's own shared array has at least in a launch of this block; 0: it has none.
- */
-uint64_t kj_own_shared_need(const kj_code *code, const uint32_t block[3]);
-bool kj_needs_shared_by_block(const kj_code *code); /* it depends on the block */
-
 #endif

@@ -58,8 +58,7 @@ void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, ch
   else memcpy(place, bound->bits, parameter->size_bytes); /* scalars only */
 }
 
-/* Where a thread that fails leaves word of it. */
-static void pass_failure_record(const kj_code *code, uint64_t address, char *block)
+void kj_pass_failure_record(const kj_code *code, uint64_t address, char *block)
 {
   if (code->failures) memcpy(block + code->failure_offset, &address, sizeof address);
 }
@@ -69,7 +68,7 @@ void kj_marshal(const kj_call *call, const kjit_specialization *specialization)
   const kj_code *code = &specialization->code;
   for (uint32_t i = 0; i < code->parameter_count; i++)
     kj_marshal_parameter(call, &code->parameters[i], call->parameters);
-  pass_failure_record(code, specialization->failure_address, call->parameters);
+  kj_pass_failure_record(code, specialization->failure_address, call->parameters);
 }
 
 /* ---- tensor maps: descriptors of array arguments for tensor copies. The driver encodes them, they
@@ -229,7 +228,7 @@ static kjit_status launch_and_wait(const kj_call *call, const kjit_specializatio
   const kj_code *code = &specialization->code;
   kj_failure_record record;
   record.state = KJ_FAILURE_FREE;
-  pass_failure_record(code, (uint64_t)(uintptr_t)&record, call->parameters);
+  kj_pass_failure_record(code, (uint64_t)(uintptr_t)&record, call->parameters);
   KJ_TRY(code->prints ? launch_printing(call, specialization, diagnostics)
                       : launch(call, specialization, diagnostics));
   return record.state == KJ_FAILURE_WRITTEN
@@ -244,7 +243,42 @@ kjit_status kj_start(const kj_call *call, const kjit_specialization *specializat
                                              : launch_and_wait(call, specialization, diagnostics);
 }
 
+/* ---- plain launches ---- */
+
+void kj_take_shape(kj_known_shape *shape, const kjit_specialization *specialization,
+                   const kj_call *call)
+{
+  memcpy(shape->grid, call->grid, sizeof shape->grid);
+  memcpy(shape->block, call->block, sizeof shape->block);
+  shape->shared_bytes = (uint32_t)call->dynamic_shared_bytes;
+  shape->parameter_bytes = specialization->code.parameter_bytes;
+}
+
+kjit_status kj_retry_plainly(const kjit_specialization *specialization, const kj_known_shape *shape,
+                             kjit_stream *stream, char *parameters, int result)
+{
+  kj_diagnostics diagnostics = { 0 };
+  kj_device_launch launch = { .grid = shape->grid,
+                              .block = shape->block,
+                              .dynamic_shared_bytes = shape->shared_bytes,
+                              .stream = stream ? stream->native : NULL,
+                              .parameters = parameters,
+                              .parameter_bytes = shape->parameter_bytes };
+  kjit_status status =
+    kj_retry_launch(specialization->device, &specialization->cuda, &launch, result, &diagnostics);
+  return diagnostics.count ? ki_finish_call(specialization->device->context, &diagnostics) : status;
+}
+
 /* ---- all of it ---- */
+
+kjit_status kj_fit_call(kj_call *call, kjit_specialization *specialization,
+                        kj_diagnostics *diagnostics)
+{
+  KJ_TRY(kj_fit_shape(call, specialization, diagnostics));
+  KJ_TRY(kj_make_room(call, &specialization->code, diagnostics));
+  kj_marshal(call, specialization);
+  return KJIT_OK;
+}
 
 static kjit_status start_here(kj_call *call, kjit_specialization *specialization,
                               kj_diagnostics *diagnostics)

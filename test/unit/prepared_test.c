@@ -221,7 +221,7 @@ static void test_streams_and_devices(void **state)
   assert_null(cuda.stream);
   assert_int_equal(kjit_run_prepared(prepared, there), KJIT_ERROR_ARGUMENT);
   assert_string_equal(last_message(*state),
-                      "the launch was prepared for cuda:0, its stream is on cuda:1");
+                      "the stream belongs to cuda:1, what is queued on it to cuda:0");
   cuda.current = NULL; /* the host changes it behind kjit's back */
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
   cuda.current = &fake_primary[1];
