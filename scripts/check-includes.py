@@ -43,7 +43,6 @@ RUNTIME_CIRCLES = [
     ["cpu/parts", "cpu/run"],
     ["cuda/cuda", "cuda/driver"],
     ["launch/launch", "launch/learned"],
-    ["memory/order", "memory/pool"],
 ]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -36,7 +36,7 @@ typedef struct kj_transfer {
 
 /* What another process needs to open an allocation: the device's own, not to be believed. */
 typedef struct kj_memory_name {
-  uint64_t process, size_bytes; /* of the whole allocation */
+  uint64_t process, offset_bytes, size_bytes; /* of the address; of the whole allocation */
   unsigned char uuid[16];
   char native[64];
   /* the CPU's: descriptor of the exporter, and the file that it has to be */
@@ -150,7 +150,8 @@ typedef struct kj_device_operations {
    * DEVICE_MEMORY or MEMORY without a report: who keeps memory gives it back and asks again. */
   kjit_status (*allocate)(kjit_device *device, kj_allocation *allocation,
                           kj_diagnostics *diagnostics);
-  void (*release)(kjit_device *device, const kj_allocation *allocation);
+  /* false: it cannot be given back now. */
+  bool (*release)(kjit_device *device, const kj_allocation *allocation);
   kjit_status (*copy)(kjit_device *device, const kj_transfer *transfer, void *stream,
                       kj_diagnostics *diagnostics);
   /* count words of 1, 2 or 4 bytes */
@@ -166,14 +167,13 @@ typedef struct kj_device_operations {
   kjit_status (*map)(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics,
                      void **memory, uint64_t *address);
   void (*release_mapped)(kjit_device *device, void *memory);
-  /* Memory of other processes. name: of the allocation that address lies in; *offset_bytes of
-   * address in it. What open_memory has opened, close_memory closes. */
+  /* Memory of other processes. name: of an address in the allocation. A name comes from outside:
+   * what open_memory gives is as large as it says, stays so, and close_memory closes it. */
   kjit_status (*name_memory)(kjit_device *device, uint64_t address, const kj_allocation *allocation,
-                             kj_diagnostics *diagnostics, kj_memory_name *name,
-                             uint64_t *offset_bytes);
+                             kj_diagnostics *diagnostics, kj_memory_name *name);
   kjit_status (*open_memory)(kjit_device *device, const kj_memory_name *name,
                              kj_diagnostics *diagnostics, kj_allocation *allocation);
-  void (*close_memory)(kjit_device *device, const kj_allocation *allocation);
+  bool (*close_memory)(kjit_device *device, const kj_allocation *allocation);
 
   /* ---- streams and events ---- */
   kjit_status (*read_priorities)(kjit_device *device, kj_diagnostics *diagnostics, int32_t *least,
@@ -205,7 +205,8 @@ typedef struct kj_device_operations {
   /* graph NULL: it is dropped, whatever comes of it, and whichever context is current. */
   kjit_status (*end_capture)(kjit_device *device, void *stream, kj_diagnostics *diagnostics,
                              void **graph, size_t *size);
-  bool (*is_capturing)(kjit_device *device, void *stream);
+  kjit_status (*ask_capture)(kjit_device *device, void *stream, kj_diagnostics *diagnostics,
+                             bool *is_captured);
   void (*destroy_graph)(kjit_device *device, void *graph);
   kjit_status (*instantiate_graph)(kjit_device *device, void *graph, kj_diagnostics *diagnostics,
                                    void **executable);

@@ -162,15 +162,16 @@ static kjit_status allocate(kjit_device *device, kj_allocation *allocation,
   return memory ? KJIT_OK : KJIT_ERROR_MEMORY;
 }
 
-static void release(kjit_device *device, const kj_allocation *allocation)
+static bool release(kjit_device *device, const kj_allocation *allocation)
 {
   (void)device;
   if (allocation->file < 0) {
     free(pointer_of(allocation->address));
-    return;
+    return true;
   }
   munmap(pointer_of(allocation->address), allocation->size_bytes);
   close(allocation->file);
+  return true;
 }
 
 static kjit_status copy(kjit_device *device, const kj_transfer *transfer, void *stream,
@@ -231,7 +232,7 @@ static void release_mapped(kjit_device *device, void *memory)
 
 static kjit_status name_memory(kjit_device *device, uint64_t address,
                                const kj_allocation *allocation, kj_diagnostics *diagnostics,
-                               kj_memory_name *name, uint64_t *offset_bytes)
+                               kj_memory_name *name)
 {
   (void)device;
   struct stat status;
@@ -240,41 +241,59 @@ static kjit_status name_memory(kjit_device *device, uint64_t address,
                     "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported: another process "
                     "cannot see other memory");
   *name = (kj_memory_name){ .process = (uint64_t)getpid(),
+                            .offset_bytes = address - allocation->address,
                             .size_bytes = allocation->size_bytes,
                             .file = (uint64_t)allocation->file,
                             .file_number = status.st_ino,
                             .file_device = status.st_dev };
-  *offset_bytes = address - allocation->address;
   return KJIT_OK;
 }
 
-/* The descriptor is the exporter's: /proc leads to the file, and the file has to be the one that
- * was meant. */
+/* The file has to be the one that was meant, and to keep its size: whoever could shrink it would
+ * make a fault of touching the array. Nobody takes a seal off again. */
+static kjit_status check_file(int file, const kj_memory_name *name, kj_diagnostics *diagnostics)
+{
+  struct stat status;
+  unsigned long long process = name->process;
+  if (file < 0 || fstat(file, &status) || status.st_ino != name->file_number ||
+      status.st_dev != name->file_device)
+    return kj_error(diagnostics, KJIT_ERROR_IO,
+                    "the memory of process %llu cannot be mapped: it is gone, or another user's",
+                    process);
+  int seals = fcntl(file, F_GET_SEALS);
+  if (seals < 0 || !(seals & F_SEAL_SHRINK))
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "the memory of process %llu is not sealed: it could shrink while it is used",
+                    process);
+  if (fstat(file, &status) || status.st_size < 0 || (uint64_t)status.st_size < name->size_bytes)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "the handle is damaged: its memory is smaller than %llu bytes",
+                    (unsigned long long)name->size_bytes);
+  return KJIT_OK;
+}
+
+/* The descriptor is the exporter's: /proc leads to the file. */
 static kjit_status open_memory(kjit_device *device, const kj_memory_name *name,
                                kj_diagnostics *diagnostics, kj_allocation *allocation)
 {
   (void)device;
   char path[64];
-  struct stat status;
   snprintf(path, sizeof path, "/proc/%llu/fd/%llu", (unsigned long long)name->process,
            (unsigned long long)name->file);
   int file = open(path, O_RDWR | O_CLOEXEC);
-  bool is_it = file >= 0 && !fstat(file, &status) && status.st_ino == name->file_number &&
-               status.st_dev == name->file_device && status.st_size >= 0 &&
-               (uint64_t)status.st_size >= name->size_bytes;
-  void *memory =
-    is_it ? mmap(NULL, name->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
-  if (memory == MAP_FAILED) {
-    if (file >= 0) close(file);
-    return kj_error(diagnostics, KJIT_ERROR_IO,
-                    "the memory of process %llu cannot be mapped: it is gone, or another user's",
-                    (unsigned long long)name->process);
-  }
+  kjit_status status = check_file(file, name, diagnostics);
+  void *memory = MAP_FAILED;
+  if (status == KJIT_OK)
+    memory = mmap(NULL, name->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (status == KJIT_OK && memory == MAP_FAILED)
+    status = kj_error(diagnostics, KJIT_ERROR_IO, "the memory of process %llu cannot be mapped",
+                      (unsigned long long)name->process);
+  if (status != KJIT_OK && file >= 0) close(file);
   *allocation = (kj_allocation){ .memory = KJIT_MEMORY_SHARED,
                                  .size_bytes = name->size_bytes,
                                  .address = (uint64_t)(uintptr_t)memory,
                                  .file = file };
-  return KJIT_OK;
+  return status;
 }
 
 /* ---- streams and events ---- */

@@ -31,7 +31,7 @@ extern const kj_device_operations kj_cuda_operations;
 
 kjit_status kj_cuda_allocate(kjit_device *device, kj_allocation *allocation,
                              kj_diagnostics *diagnostics);
-void kj_cuda_release(kjit_device *device, const kj_allocation *allocation);
+bool kj_cuda_release(kjit_device *device, const kj_allocation *allocation);
 kjit_status kj_cuda_copy(kjit_device *device, const kj_transfer *transfer, void *stream,
                          kj_diagnostics *diagnostics);
 kjit_status kj_cuda_set(kjit_device *device, uint64_t address, uint32_t bits, uint32_t word_bytes,
@@ -46,10 +46,10 @@ kjit_status kj_cuda_map(kjit_device *device, size_t size_bytes, kj_diagnostics *
 void kj_cuda_release_mapped(kjit_device *device, void *memory);
 kjit_status kj_cuda_name_memory(kjit_device *device, uint64_t address,
                                 const kj_allocation *allocation, kj_diagnostics *diagnostics,
-                                kj_memory_name *name, uint64_t *offset_bytes);
+                                kj_memory_name *name);
 kjit_status kj_cuda_open_memory(kjit_device *device, const kj_memory_name *name,
                                 kj_diagnostics *diagnostics, kj_allocation *allocation);
-void kj_cuda_close_memory(kjit_device *device, const kj_allocation *allocation);
+bool kj_cuda_close_memory(kjit_device *device, const kj_allocation *allocation);
 
 /* ---- stream.c ---- */
 
@@ -76,7 +76,8 @@ kjit_status kj_cuda_read_elapsed(kjit_device *device, void *first, void *last,
 kjit_status kj_cuda_begin_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics);
 kjit_status kj_cuda_end_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics,
                                 void **graph, size_t *size);
-bool kj_cuda_is_capturing(kjit_device *device, void *stream);
+kjit_status kj_cuda_ask_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics,
+                                bool *is_captured);
 void kj_cuda_destroy_graph(kjit_device *device, void *graph);
 kjit_status kj_cuda_instantiate_graph(kjit_device *device, void *graph, kj_diagnostics *diagnostics,
                                       void **executable);

@@ -50,18 +50,19 @@ kjit_status kj_cuda_allocate(kjit_device *device, kj_allocation *allocation,
   return kj_check_driver(device->driver, device, result, allocation->call, diagnostics);
 }
 
-/* What a device that is lost or was reset had, the driver has taken back itself. */
-void kj_cuda_release(kjit_device *device, const kj_allocation *allocation)
+bool kj_cuda_release(kjit_device *device, const kj_allocation *allocation)
 {
   kj_diagnostics ignored = { 0 };
   void *previous;
-  if (kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
+  bool is_entered = kj_enter_device(device, &ignored, &previous) == KJIT_OK;
+  if (is_entered) {
     if (is_host_memory(allocation->memory))
       device->driver->cuMemFreeHost(pointer_of(allocation->address));
     else device->driver->cuMemFree(allocation->address);
     kj_leave_device(device, previous);
   }
   kj_free_diagnostics(&ignored);
+  return is_entered;
 }
 
 kjit_status kj_cuda_map(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics,
@@ -83,8 +84,8 @@ kjit_status kj_cuda_map(kjit_device *device, size_t size_bytes, kj_diagnostics *
 
 void kj_cuda_release_mapped(kjit_device *device, void *memory)
 {
-  kj_cuda_release(device, &(kj_allocation){ .memory = KJIT_MEMORY_MAPPED,
-                                            .address = (uint64_t)(uintptr_t)memory });
+  (void)kj_cuda_release(device, &(kj_allocation){ .memory = KJIT_MEMORY_MAPPED,
+                                                  .address = (uint64_t)(uintptr_t)memory });
 }
 
 kjit_status kj_cuda_pin(kjit_device *device, void *memory, size_t size_bytes,
@@ -181,29 +182,28 @@ kjit_status kj_cuda_prefetch(kjit_device *device, uint64_t address, size_t size_
 
 kjit_status kj_cuda_name_memory(kjit_device *device, uint64_t address,
                                 const kj_allocation *allocation, kj_diagnostics *diagnostics,
-                                kj_memory_name *name, uint64_t *offset_bytes)
+                                kj_memory_name *name)
 {
-  (void)allocation;
   uint64_t base = 0;
   size_t size_bytes = 0;
-  kj_cu_ipc_handle handle;
+  kj_cu_ipc_handle handle = { 0 };
   void *previous;
+  if (allocation->memory != KJIT_MEMORY_DEVICE && allocation->memory != KJIT_MEMORY_SHARED)
+    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
+                    "only device memory can be exported: KJIT_MEMORY_DEVICE or KJIT_MEMORY_SHARED");
+  *name = (kj_memory_name){ .process = (uint64_t)getpid() };
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status =
-    KJ_DRIVER(device, diagnostics, cuMemGetAddressRange, &base, &size_bytes, address);
-  if (status == KJIT_OK) status = KJ_DRIVER(device, diagnostics, cuIpcGetMemHandle, &handle, base);
+  kjit_status status = KJ_DRIVER(device, diagnostics, cuDeviceGetUuid, name->uuid, device->handle);
   if (status == KJIT_OK)
-    status = KJ_DRIVER(device, diagnostics, cuDeviceGetUuid, name->uuid, device->handle);
+    status = KJ_DRIVER(device, diagnostics, cuMemGetAddressRange, &base, &size_bytes, address);
+  if (status == KJIT_OK) status = KJ_DRIVER(device, diagnostics, cuIpcGetMemHandle, &handle, base);
   kj_leave_device(device, previous);
-  KJ_TRY(status);
   memcpy(name->native, handle.bytes, sizeof name->native);
-  name->process = (uint64_t)getpid();
   name->size_bytes = size_bytes;
-  *offset_bytes = address - base;
-  return KJIT_OK;
+  name->offset_bytes = address - base;
+  return status;
 }
 
-/* How large the allocation is, the driver says: a name is not to be believed. */
 kjit_status kj_cuda_open_memory(kjit_device *device, const kj_memory_name *name,
                                 kj_diagnostics *diagnostics, kj_allocation *allocation)
 {
@@ -221,18 +221,18 @@ kjit_status kj_cuda_open_memory(kjit_device *device, const kj_memory_name *name,
     if (status != KJIT_OK) device->driver->cuIpcCloseMemHandle(opened);
   }
   kj_leave_device(device, previous);
-  if (status == KJIT_OK)
-    *allocation = (kj_allocation){
-      .memory = KJIT_MEMORY_SHARED, .size_bytes = size_bytes, .address = opened, .file = -1
-    };
+  *allocation = (kj_allocation){ .memory = KJIT_MEMORY_SHARED,
+                                 .size_bytes = size_bytes - (opened - base),
+                                 .address = opened,
+                                 .file = -1 };
   return status;
 }
 
-void kj_cuda_close_memory(kjit_device *device, const kj_allocation *allocation)
+bool kj_cuda_close_memory(kjit_device *device, const kj_allocation *allocation)
 {
   kj_diagnostics ignored = { 0 };
   kjit_status status;
   KJ_CALL_IN(status, device, &ignored, cuIpcCloseMemHandle, allocation->address);
-  (void)status;
   kj_free_diagnostics(&ignored);
+  return status == KJIT_OK;
 }

@@ -169,17 +169,14 @@ kjit_status kj_cuda_end_capture(kjit_device *device, void *stream, kj_diagnostic
   return status;
 }
 
-bool kj_cuda_is_capturing(kjit_device *device, void *stream)
+kjit_status kj_cuda_ask_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics,
+                                bool *is_captured)
 {
-  kj_diagnostics ignored = { 0 };
-  void *previous;
   int state = 0;
-  if (kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
-    if (device->driver->cuStreamIsCapturing(stream, &state)) state = 0;
-    kj_leave_device(device, previous);
-  }
-  kj_free_diagnostics(&ignored);
-  return state != 0;
+  kjit_status status;
+  KJ_CALL_IN(status, device, diagnostics, cuStreamIsCapturing, stream, &state);
+  *is_captured = state != 0;
+  return status;
 }
 
 void kj_cuda_destroy_graph(kjit_device *device, void *graph)

@@ -155,8 +155,4 @@ kjit_status kj_choose_threads(kjit_device *device, const kj_device_code *functio
                               uint64_t dynamic_shared_bytes, uint32_t most,
                               kj_diagnostics *diagnostics, uint32_t *threads);
 
-/* Allocation and copies on a device whose context is current. */
-kjit_status kj_allocate_cuda(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics,
-                             uint64_t *address);
-
 #endif

@@ -242,17 +242,3 @@ kjit_status kj_cuda_launch_code(kjit_device *device, const kj_device_code *loade
   (void)code;
   return kj_launch_cuda(device, loaded, launch, diagnostics);
 }
-
-kjit_status kj_allocate_cuda(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics,
-                             uint64_t *address)
-{
-  int result = device->driver->cuMemAlloc(address, size_bytes ? size_bytes : 1);
-  if (result == KJ_CU_OUT_OF_MEMORY) {
-    char place[24];
-    return kj_error(diagnostics, KJIT_ERROR_DEVICE_MEMORY,
-                    "out of memory on %s: cuMemAlloc cannot give %zu bytes (the device has %llu)",
-                    kj_device_text(device, place), size_bytes,
-                    (unsigned long long)device->info.memory_bytes);
-  }
-  return kj_check_driver(device->driver, device, result, "cuMemAlloc", diagnostics);
-}

@@ -1,51 +1,11 @@
 /* Arrays that kjit allocates: their memory, its release, what they are made from. */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "cuda/cuda.h"
 #include "memory/array.h"
 #include "stream/stream.h"
 
-enum { ALIGNMENT = 64 };
-
 /* ---- the end of memory ---- */
-
-void kj_free_by_driver(kj_block *block, int (*call)(const kj_driver *driver, uint64_t address))
-{
-  kj_diagnostics ignored = { 0 };
-  void *previous;
-  if (!kj_is_gone(block) && kj_enter_device(block->device, &ignored, &previous) == KJIT_OK) {
-    (void)call(block->device->driver, block->address);
-    kj_leave_device(block->device, previous);
-  }
-  kj_free_diagnostics(&ignored);
-  kj_drop_block(block);
-}
-
-static int call_free(const kj_driver *driver, uint64_t address)
-{
-  return driver->cuMemFree(address);
-}
-static int call_free_host(const kj_driver *driver, uint64_t address)
-{
-  return driver->cuMemFreeHost((void *)(uintptr_t)address); /* NOLINT(performance-no-int-to-ptr) */
-}
-static void free_device(kj_block *block) { kj_free_by_driver(block, call_free); }
-static void free_pinned(kj_block *block) { kj_free_by_driver(block, call_free_host); }
-static void free_mapping(kj_block *block)
-{
-  munmap(block->data, block->size_bytes);
-  close(block->file);
-  kj_drop_block(block);
-}
-
-static const kj_block_kind device_kind = { .waits = true, .free = free_device },
-                           pinned_kind = { .waits = true, .free = free_pinned },
-                           host_kind = { .waits = true, .free = kj_drop_block };
-const kj_block_kind kj_mapping_kind = { .waits = true, .free = free_mapping };
 
 static void destroy_array(kj_object *object)
 {
@@ -64,144 +24,29 @@ void kj_drop_array(kjit_array *array)
   free(array);
 }
 
-/* ---- memory of each kind ---- */
+/* ---- memory ---- */
 
-typedef kjit_status (*allocate_function)(kjit_array *array, size_t size_bytes,
-                                         kj_diagnostics *diagnostics);
-
-/* The elements lie behind their block, so that there is one allocation of both. */
-static kjit_status allocate_host(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
-{
-  const size_t before = (sizeof(kj_block) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT,
-               rounded = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-  kj_block *block = aligned_alloc(ALIGNMENT, before + (rounded ? rounded : ALIGNMENT));
-  if (!block)
-    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: an array needs %zu bytes",
-                    size_bytes);
-  *block = (kj_block){ .kind = &host_kind,
-                       .device = array->object.device,
-                       .address = (uint64_t)(uintptr_t)block + before,
-                       .file = -1 };
-  array->block = block;
-  return KJIT_OK;
-}
-
-static kjit_status allocate_block(kjit_array *array, kjit_stream *stream, size_t size_bytes,
-                                  kj_diagnostics *diagnostics)
-{
-  KJ_TRY(kj_take_block(array->object.device, KJ_POOL_DEVICE, size_bytes, stream, diagnostics,
-                       &array->block));
-  array->line.use.streams[0] = array->block->stream;
-  return KJIT_OK;
-}
-
-static kjit_status make_block(kjit_array *array, const kj_block_kind *kind,
-                              kj_diagnostics *diagnostics)
-{
-  array->block = kj_make_block(array->object.device, kind);
-  return array->block ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-}
-
-/* What the driver has said, asked twice where it was out of memory. */
-static kjit_status check_allocation(const kjit_array *array, int result, const char *call,
-                                    size_t size_bytes, kj_diagnostics *diagnostics)
-{
-  char place[24];
-  kjit_device *device = array->object.device;
-  bool is_pinned = array->memory == KJIT_MEMORY_PINNED || array->memory == KJIT_MEMORY_MAPPED;
-  if (result != KJ_CU_OUT_OF_MEMORY)
-    return kj_check_driver(device->driver, device, result, call, diagnostics);
-  return kj_error(
-    diagnostics, is_pinned ? KJIT_ERROR_MEMORY : KJIT_ERROR_DEVICE_MEMORY,
-    "out of %s %s: %s cannot give %zu bytes, although the pools have given back what they kept",
-    is_pinned ? "pinned host memory for" : "memory on", kj_device_text(device, place), call,
-    size_bytes);
-}
-
-static kjit_status allocate_pinned(kjit_array *array, size_t size_bytes,
-                                   kj_diagnostics *diagnostics)
-{
-  enum { PORTABLE = 1, MAPPED = 2 };
-  unsigned flags = array->memory == KJIT_MEMORY_MAPPED ? PORTABLE | MAPPED : PORTABLE;
-  void *memory = NULL;
-  int result;
-  KJ_TRY(make_block(array, &pinned_kind, diagnostics));
-  KJ_ASK_TWICE(result, array->object.device,
-               cuMemHostAlloc(&memory, size_bytes ? size_bytes : 1, flags));
-  KJ_TRY(check_allocation(array, result, "cuMemHostAlloc", size_bytes, diagnostics));
-  array->block->address = (uint64_t)(uintptr_t)memory;
-  array->tensor.device_type = KJ_DLPACK_PINNED;
-  /* host and device share one address space on all 64-bit systems */
-  array->is_in_place = array->memory == KJIT_MEMORY_MAPPED;
-  return KJIT_OK;
-}
-
-static kjit_status allocate_managed(kjit_array *array, size_t size_bytes,
-                                    kj_diagnostics *diagnostics)
-{
-  enum { ATTACH_GLOBAL = 1 };
-  int result;
-  KJ_TRY(make_block(array, &device_kind, diagnostics));
-  KJ_ASK_TWICE(result, array->object.device,
-               cuMemAllocManaged(&array->block->address, size_bytes ? size_bytes : 1,
-                                 ATTACH_GLOBAL));
-  KJ_TRY(check_allocation(array, result, "cuMemAllocManaged", size_bytes, diagnostics));
-  array->tensor.device_type = KJ_DLPACK_MANAGED;
-  return KJIT_OK;
-}
-
-static kjit_status allocate_alone(kjit_array *array, size_t size_bytes, kj_diagnostics *diagnostics)
-{
-  int result;
-  KJ_TRY(make_block(array, &device_kind, diagnostics));
-  KJ_ASK_TWICE(result, array->object.device,
-               cuMemAlloc(&array->block->address, size_bytes ? size_bytes : 1));
-  KJ_TRY(check_allocation(array, result, "cuMemAlloc", size_bytes, diagnostics));
-  return KJIT_OK;
-}
-
-static kjit_status allocate_mapping(kjit_array *array, size_t size_bytes,
-                                    kj_diagnostics *diagnostics)
-{
-  KJ_TRY(make_block(array, &kj_mapping_kind, diagnostics));
-  kj_block *block = array->block;
-  block->size_bytes = size_bytes ? size_bytes : 1;
-  block->file = memfd_create("kjit array", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  block->data = MAP_FAILED;
-  /* Other processes open it to write: its size is not theirs to change, or touching the array would
-   * be a fault here. */
-  if (block->file >= 0 && !ftruncate(block->file, (off_t)block->size_bytes) &&
-      !fcntl(block->file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-    block->data = mmap(NULL, block->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, block->file, 0);
-  block->address = (uint64_t)(uintptr_t)block->data;
-  if (block->data != MAP_FAILED) return KJIT_OK;
-  if (block->file >= 0) close(block->file);
-  return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory: a shared array needs %zu bytes",
-                  size_bytes);
-}
-
-/* The pool enters the device itself, and only where it needs the driver. */
+/* Device memory whose use is queued comes from the pool. */
 static kjit_status allocate(kjit_array *array, kjit_stream *stream, size_t size_bytes,
                             kj_diagnostics *diagnostics)
 {
-  static const allocate_function on_cpu[] = { [KJIT_MEMORY_DEVICE] = allocate_host,
-                                              [KJIT_MEMORY_PINNED] = allocate_host,
-                                              [KJIT_MEMORY_MAPPED] = allocate_host,
-                                              [KJIT_MEMORY_MANAGED] = allocate_host,
-                                              [KJIT_MEMORY_SHARED] = allocate_mapping };
-  static const allocate_function on_gpu[] = { [KJIT_MEMORY_PINNED] = allocate_pinned,
-                                              [KJIT_MEMORY_MAPPED] = allocate_pinned,
-                                              [KJIT_MEMORY_MANAGED] = allocate_managed,
-                                              [KJIT_MEMORY_SHARED] = allocate_alone };
+  static const int32_t dlpack_types[] = { [KJIT_MEMORY_PINNED] = KJ_DLPACK_PINNED,
+                                          [KJIT_MEMORY_MAPPED] = KJ_DLPACK_PINNED,
+                                          [KJIT_MEMORY_MANAGED] = KJ_DLPACK_MANAGED,
+                                          [KJIT_MEMORY_SHARED] = 0 };
   kjit_device *device = array->object.device;
-  void *previous;
-  if (!kj_is_cuda(device)) return on_cpu[array->memory](array, size_bytes, diagnostics);
-  if (array->memory == KJIT_MEMORY_DEVICE)
-    return allocate_block(array, stream, size_bytes, diagnostics);
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = on_gpu[array->memory](array, size_bytes, diagnostics);
-  kj_leave_device(device, previous);
-  return status;
+  if (device->memory && array->memory == KJIT_MEMORY_DEVICE) {
+    KJ_TRY(kj_take_block(device, KJ_POOL_DEVICE, size_bytes, stream, diagnostics, &array->block));
+    array->line.use.streams[0] = array->block->stream;
+  } else {
+    KJ_TRY(kj_allocate_block(device, array->memory, size_bytes, diagnostics, &array->block));
+  }
+  array->tensor.data =
+    (void *)(uintptr_t)array->block->address; /* NOLINT(performance-no-int-to-ptr) */
+  if (!device->operations->has_memory) return KJIT_OK;
+  if (dlpack_types[array->memory]) array->tensor.device_type = dlpack_types[array->memory];
+  array->is_in_place = array->memory == KJIT_MEMORY_MAPPED;
+  return KJIT_OK;
 }
 
 /* ---- making ---- */
@@ -258,8 +103,9 @@ kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t 
   array->element = element;
   array->owner = array;
   kj_describe_element(device->context->types, element, &array->tensor);
-  array->tensor.device_type = device->info.kind;
-  array->tensor.device_id = device->info.ordinal;
+  bool is_there = device->operations->has_memory;
+  array->tensor.device_type = is_there ? device->info.kind : KJIT_DEVICE_CPU;
+  array->tensor.device_id = is_there ? device->info.ordinal : 0;
   array->tensor.rank = (int32_t)rank;
   array->tensor.shape = array->shape;
   array->tensor.strides = array->strides;
@@ -320,8 +166,6 @@ static kjit_status create_array(const kjit_array_config *config, kj_diagnostics 
     kj_drop_array(made);
     return status;
   }
-  made->tensor.data =
-    (void *)(uintptr_t)made->block->address; /* NOLINT(performance-no-int-to-ptr) */
   kj_publish_array(made);
   *array = made;
   return KJIT_OK;
@@ -422,7 +266,7 @@ kjit_status kjit_create_array_from(kjit_device *device, const kjit_tensor *sourc
                                .shape = view.shape,
                                .rank = view.rank,
                                .layout = KJIT_LAYOUT_C,
-                               .stream = kj_is_cuda(device) ? stream : NULL };
+                               .stream = device->operations->is_queued ? stream : NULL };
   if (create_array(&config, &diagnostics, &made) != KJIT_OK)
     return ki_finish_call(device->context, &diagnostics);
   kjit_arg to = kjit_arg_array(made), from = kjit_arg_tensor(source);
@@ -473,20 +317,14 @@ kjit_status kj_view_array(const kjit_array *array, const char *what, kj_diagnost
 
 static kjit_status change_pinning(kjit_device *device, void *memory, size_t size_bytes, bool is_on)
 {
-  enum { PORTABLE = 1 };
   if (!device) return KJIT_ERROR_MISUSE;
   if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
   if (!memory || (is_on && !size_bytes))
     return ki_fail_call(device->context, KJIT_ERROR_ARGUMENT, "there is no memory to pin");
-  if (!kj_is_cuda(device)) return KJIT_OK;
   kj_diagnostics diagnostics = { 0 };
-  void *previous;
-  if (kj_enter_device(device, &diagnostics, &previous) == KJIT_OK) {
-    if (is_on)
-      (void)KJ_DRIVER(device, &diagnostics, cuMemHostRegister, memory, size_bytes, PORTABLE);
-    else (void)KJ_DRIVER(device, &diagnostics, cuMemHostUnregister, memory);
-    kj_leave_device(device, previous);
-  }
+  const kj_device_operations *operations = device->operations;
+  (void)(is_on ? operations->pin(device, memory, size_bytes, &diagnostics)
+               : operations->unpin(device, memory, &diagnostics));
   return ki_finish_call(device->context, &diagnostics);
 }
 
@@ -499,26 +337,23 @@ kjit_status kjit_unpin_memory(kjit_device *device, void *memory)
   return change_pinning(device, memory, 0, false);
 }
 
-static kjit_status prefetch(kjit_array *array, kjit_device *device, kjit_stream *stream,
+static kjit_status prefetch(kjit_array *array, kjit_device *to, kjit_stream *stream,
                             kj_diagnostics *diagnostics)
 {
-  enum { TO_HOST = -1 };
-  kjit_device *gpu = array->object.device;
+  kjit_device *device = array->object.device;
   kj_view view;
   uint64_t low, high;
-  void *previous;
   KJ_TRY(kj_view_array(array, "the array", diagnostics, &view));
-  if (!kj_is_cuda(gpu) || array->memory != KJIT_MEMORY_MANAGED || !view.count) return KJIT_OK;
-  KJ_TRY(kj_check_stream(stream ? stream->object.device : gpu, stream, false, diagnostics));
-  if (stream) gpu = stream->object.device;
+  bool is_managed = device->operations->has_memory && array->memory == KJIT_MEMORY_MANAGED;
+  if (!is_managed || !view.count) return KJIT_OK;
+  if (stream) device = stream->object.device;
+  KJ_TRY(kj_check_stream(device, stream, false, diagnostics));
   kj_view_range(&view, &low, &high);
-  kj_note_use(array, stream, gpu);
+  kj_note_use(array, stream, device);
   if (stream && atomic_load(&stream->capture)) KJ_TRY(kj_keep_array(stream, array, diagnostics));
-  KJ_TRY(kj_enter_device(gpu, diagnostics, &previous));
-  kjit_status status = KJ_DRIVER(gpu, diagnostics, cuMemPrefetchAsync, low, high - low,
-                                 kj_is_cuda(device) ? device->handle : TO_HOST, kj_native(stream));
-  kj_leave_device(gpu, previous);
-  return status;
+  return device->operations->prefetch(device, low, high - low,
+                                      to->operations->has_memory ? to : NULL, kj_native(stream),
+                                      diagnostics);
 }
 
 kjit_status kjit_prefetch_array(kjit_array *array, kjit_device *device, kjit_stream *stream)

@@ -22,10 +22,4 @@ kjit_status kj_view_array(const kjit_array *array, const char *what, kj_diagnost
                           kj_view *view);
 /* Ends an array that was not published, with its block. */
 void kj_drop_array(kjit_array *array);
-/* Of blocks whose memory the driver has to be told about: calls it with the device's context
- * current where that still has the memory, and ends the block. */
-void kj_free_by_driver(kj_block *block, int (*call)(const kj_driver *driver, uint64_t address));
-/* Shared memory of the CPU: unmapped, and its file closed. */
-extern const kj_block_kind kj_mapping_kind;
-
 #endif

@@ -1,10 +1,9 @@
 /* Copies of elements between any two places, of any strides.
  *
- * Both sides are brought to the fewest dimensions (kj_simplify_views). Lines go by the driver's
- * copies, long rows by its two-dimensional one. Other elements on the host go through host memory
- * in the GPU's order, other elements on a GPU through the library's kernel, and where the other
- * side is not there, through device memory of the pool. */
-#include "cuda/cuda.h"
+ * Both sides are brought to the fewest dimensions (kj_simplify_views). Lines and long rows are the
+ * device's to copy. Other elements on the host go through host memory in the device's order, other
+ * elements on a device through the library's kernel, and where the other side is not there, through
+ * device memory of the pool. */
 #include "memory/copy.h"
 
 #include <stdlib.h>
@@ -12,7 +11,7 @@
 
 typedef struct copy_job {
   kjit_context *context;
-  /* the GPU that the copy is queued on; for two GPUs the destination's, and the source's */
+  /* the one that the copy is queued on; of two the destination's, and the source's */
   kjit_device *device, *source_device;
   kjit_stream *stream;
   bool is_async, is_captured;
@@ -38,58 +37,51 @@ static kjit_status take_between(copy_job *job, kjit_device *device, kj_diagnosti
                        device == job->device ? job->stream : NULL, diagnostics, block);
 }
 
-/* ---- the driver's copies; the device's context is current ---- */
+/* ---- copies by the device ---- */
+
+static kj_transfer describe(const copy_job *job, const kj_view *to, const kj_view *from)
+{
+  return (kj_transfer){ .to = to->address,
+                        .from = from->address,
+                        .to_host = kj_is_on_host(to),
+                        .from_host = kj_is_on_host(from),
+                        .source = job->source_device,
+                        .width_bytes = bytes_of(to),
+                        .rows = 1 };
+}
 
 static kjit_status copy_line(const copy_job *job, const kj_view *to, const kj_view *from,
                              kj_diagnostics *diagnostics)
 {
-  kjit_device *device = job->device;
-  size_t size_bytes = bytes_of(to);
-  void *stream = kj_native(job->stream);
-  if (from->kind == KJIT_DEVICE_CPU)
-    return KJ_DRIVER(device, diagnostics, cuMemcpyHtoDAsync, to->address,
-                     (const void *)(uintptr_t)from->address, size_bytes, stream);
-  if (to->kind == KJIT_DEVICE_CPU)
-    return KJ_DRIVER(device, diagnostics, cuMemcpyDtoHAsync, (void *)(uintptr_t)to->address,
-                     from->address, size_bytes, stream);
-  if (to->ordinal == from->ordinal)
-    return KJ_DRIVER(device, diagnostics, cuMemcpyDtoDAsync, to->address, from->address, size_bytes,
-                     stream);
-  return KJ_DRIVER(device, diagnostics, cuMemcpyPeerAsync, to->address, device->primary,
-                   from->address, job->source_device->primary, size_bytes, stream);
+  const kj_transfer transfer = describe(job, to, from);
+  return job->device->operations->copy(job->device, &transfer, kj_native(job->stream), diagnostics);
 }
 
-/* Rows without gaps inside, the same distance apart: for the driver, where they are long enough
+/* Rows without gaps inside, the same distance apart: for the device, where they are long enough
  * that it is not slow. */
-static bool are_rows(const copy_job *job, const kj_view *to, const kj_view *from)
+static bool are_rows(const copy_job *job, kj_transfer *rows)
 {
   enum { LEAST_BYTES = 64, MOST_PITCH = 0x7fffffff };
+  const kj_view *to = &job->to, *from = &job->from;
   if (to->rank != 2 || to->strides[1] != 1 || from->strides[1] != 1 ||
       job->source_device != job->device)
     return false;
   int64_t width = to->shape[1] * to->element_bytes, to_pitch = to->strides[0] * to->element_bytes,
           from_pitch = from->strides[0] * from->element_bytes;
+  *rows = describe(job, to, from);
+  rows->width_bytes = (size_t)width;
+  rows->rows = (size_t)to->shape[0];
+  rows->to_pitch_bytes = (size_t)to_pitch;
+  rows->from_pitch_bytes = (size_t)from_pitch;
   bool is_worth_it = width >= LEAST_BYTES || job->is_captured;
   return is_worth_it && to_pitch >= width && from_pitch >= width && to_pitch <= MOST_PITCH &&
          from_pitch <= MOST_PITCH;
 }
 
-static kj_cu_side describe_side(const kj_view *view)
+static kjit_status copy_rows(const copy_job *job, const kj_transfer *rows,
+                             kj_diagnostics *diagnostics)
 {
-  kj_cu_side side = { .pitch_bytes = (size_t)view->strides[0] * view->element_bytes };
-  side.type = view->kind == KJIT_DEVICE_CPU ? KJ_CU_HOST : KJ_CU_DEVICE;
-  side.device = view->address;
-  side.host = (void *)(uintptr_t)view->address; /* NOLINT(performance-no-int-to-ptr) */
-  return side;
-}
-
-static kjit_status copy_rows(const copy_job *job, kj_diagnostics *diagnostics)
-{
-  kj_cu_rows rows = { .source = describe_side(&job->from),
-                      .destination = describe_side(&job->to),
-                      .width_bytes = (size_t)job->to.shape[1] * job->to.element_bytes,
-                      .height = (size_t)job->to.shape[0] };
-  return KJ_DRIVER(job->device, diagnostics, cuMemcpy2DAsync, &rows, kj_native(job->stream));
+  return job->device->operations->copy(job->device, rows, kj_native(job->stream), diagnostics);
 }
 
 /* ---- host elements that are no line: through pinned memory, in the order of the stream ---- */
@@ -122,8 +114,8 @@ static kjit_status queue_host_step(const copy_job *job, const kj_view *to, const
   if (from) step->from = *from;
   step->give = give;
   step->passed = kj_passed_in_order(id_of(job));
-  kjit_status status = KJ_DRIVER(job->device, diagnostics, cuLaunchHostFunc, kj_native(job->stream),
-                                 run_host_step, step);
+  kjit_status status = job->device->operations->call_host(job->device, kj_native(job->stream),
+                                                          run_host_step, step, diagnostics);
   if (status != KJIT_OK) free(step);
   return status;
 }
@@ -182,8 +174,8 @@ static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view 
       "kjit_copy_async: a copy of host elements that are not contiguous cannot be captured");
   KJ_TRY(kj_take_block(job->device, KJ_POOL_PINNED, bytes_of(to), NULL, diagnostics, &pinned));
   kj_add_use(&pinned->use, id_of(job));
-  kjit_status status = from->kind == KJIT_DEVICE_CPU ? copy_in(job, to, from, pinned, diagnostics)
-                                                     : copy_out(job, to, from, pinned, diagnostics);
+  kjit_status status = kj_is_on_host(from) ? copy_in(job, to, from, pinned, diagnostics)
+                                           : copy_out(job, to, from, pinned, diagnostics);
   if (status != KJIT_OK) {
     release_behind(job, pinned);
   } else if (!job->is_async) {
@@ -196,9 +188,8 @@ static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view 
 static kjit_status copy_dense(copy_job *job, const kj_view *to, const kj_view *from,
                               kj_diagnostics *diagnostics)
 {
-  const kj_view *host = to->kind == KJIT_DEVICE_CPU ? to : from;
-  if (host->kind != KJIT_DEVICE_CPU || kj_is_row_major(host))
-    return copy_line(job, to, from, diagnostics);
+  const kj_view *host = kj_is_on_host(to) ? to : from;
+  if (!kj_is_on_host(host) || kj_is_row_major(host)) return copy_line(job, to, from, diagnostics);
   return copy_between(job, to, from, diagnostics);
 }
 
@@ -235,32 +226,17 @@ static kjit_status scatter(copy_job *job, kj_diagnostics *diagnostics)
   return status;
 }
 
-/* The driver may have refused to make the device's context current again, and a default stream is
- * that of the context. */
-static kjit_status come_back(const copy_job *job, kj_diagnostics *diagnostics)
-{
-  void *previous;
-  return kj_enter_device(job->device, diagnostics, &previous);
-}
-
-/* The source's GPU gathers on its default stream, and the host waits for that: the streams of two
- * GPUs have no order of their own. */
+/* The source's device gathers on its default stream, and the host waits for that: the streams of
+ * two devices have no order of their own. */
 static kjit_status gather_there(copy_job *job, kj_diagnostics *diagnostics)
 {
   kj_block *block;
-  KJ_TRY(take_between(job, job->source_device, diagnostics, &block));
-  kj_view dense = kj_dense_view(&job->from, block->address);
-  void *previous = NULL;
-  kjit_status status = kj_enter_device(job->source_device, diagnostics, &previous);
-  if (status == KJIT_OK) {
-    status = kj_copy_strided(job->source_device, &dense, &job->from, NULL);
-    kj_leave_device(job->source_device, previous);
-  }
   kj_waited waited;
+  KJ_TRY(take_between(job, job->source_device, diagnostics, &block));
+  const kj_view from = job->from, dense = kj_dense_view(&from, block->address);
+  kjit_status status = kj_copy_strided(job->source_device, &dense, &from, NULL);
   if (status == KJIT_OK) status = kj_wait_stream(job->source_device, NULL, diagnostics, &waited);
-  if (status == KJIT_OK) status = come_back(job, diagnostics);
   kj_add_use(&block->use, id_of(job));
-  kj_view from = job->from;
   job->from = dense;
   if (status == KJIT_OK)
     status = kj_is_row_major(&job->to) ? copy_line(job, &job->to, &dense, diagnostics)
@@ -272,54 +248,37 @@ static kjit_status gather_there(copy_job *job, kj_diagnostics *diagnostics)
   return status;
 }
 
-static bool do_overlap(const kj_view *a, const kj_view *b)
-{
-  uint64_t a_low, a_high, b_low, b_high;
-  kj_view_range(a, &a_low, &a_high);
-  kj_view_range(b, &b_low, &b_high);
-  return a_low < b_high && b_low < a_high;
-}
-
-/* Both on GPUs. */
+/* Both in memory of devices. */
 static kjit_status copy_on_device(copy_job *job, kj_diagnostics *diagnostics)
 {
   bool is_dense = kj_is_row_major(&job->to) && kj_is_row_major(&job->from);
   if (job->source_device != job->device) {
     /* both default streams, as within one GPU */
     if (!job->stream) KJ_TRY(kj_order_devices(job->source_device, job->device, diagnostics));
-    KJ_TRY(come_back(job, diagnostics));
     if (is_dense) return copy_line(job, &job->to, &job->from, diagnostics);
     return kj_is_row_major(&job->from) ? scatter(job, diagnostics) : gather_there(job, diagnostics);
   }
   bool has_same_place = is_dense && job->to.address == job->from.address;
   if (has_same_place) return KJIT_OK;
-  if (is_dense && do_overlap(&job->to, &job->from)) return scatter(job, diagnostics);
+  if (is_dense && kj_do_overlap(&job->to, &job->from)) return scatter(job, diagnostics);
   if (is_dense) return copy_line(job, &job->to, &job->from, diagnostics);
-  return are_rows(job, &job->to, &job->from) ? copy_rows(job, diagnostics)
-                                             : copy_by_kernel(job, &job->to, &job->from);
+  kj_transfer rows;
+  return are_rows(job, &rows) ? copy_rows(job, &rows, diagnostics)
+                              : copy_by_kernel(job, &job->to, &job->from);
 }
 
 static kjit_status queue_copy(copy_job *job, kj_diagnostics *diagnostics)
 {
-  bool is_in = job->from.kind == KJIT_DEVICE_CPU, is_out = job->to.kind == KJIT_DEVICE_CPU;
+  bool is_in = kj_is_on_host(&job->from), is_out = kj_is_on_host(&job->to);
   kj_view *lead = is_out ? &job->from : &job->to;
   kj_simplify_views(lead, is_out ? &job->to : &job->from);
   if (!is_in && !is_out) return copy_on_device(job, diagnostics);
   if (kj_is_line(&job->to) && kj_is_line(&job->from))
     return copy_line(job, &job->to, &job->from, diagnostics);
-  if (are_rows(job, &job->to, &job->from)) return copy_rows(job, diagnostics);
+  kj_transfer rows;
+  if (are_rows(job, &rows)) return copy_rows(job, &rows, diagnostics);
   if (kj_is_row_major(lead)) return copy_dense(job, &job->to, &job->from, diagnostics);
   return is_in ? scatter(job, diagnostics) : gather(job, diagnostics);
-}
-
-static kjit_status run_on_gpu(copy_job *job, kj_diagnostics *diagnostics)
-{
-  void *previous;
-  KJ_TRY(kj_enter_device(job->device, diagnostics, &previous));
-  kjit_status status = queue_copy(job, diagnostics);
-  if (status == KJIT_OK && !job->is_async) status = wait(job, diagnostics);
-  kj_leave_device(job->device, previous);
-  return status;
 }
 
 /* ---- arguments ---- */
@@ -383,17 +342,15 @@ static kjit_status check_equal(const kj_view *destination, const kj_view *source
   return KJIT_OK;
 }
 
-/* The GPU whose stream orders the copy. */
+/* The device whose stream orders the copy. */
 static kjit_status choose_device(copy_job *job, kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = kj_get_runtime(job->context);
   if (!runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  const kj_view *main_side = job->to.kind == KJIT_DEVICE_CUDA ? &job->to : &job->from;
-  KJ_TRY(kj_find_device(runtime, KJIT_DEVICE_CUDA, main_side->ordinal, diagnostics, &job->device));
-  job->source_device = job->device;
-  if (job->from.kind == KJIT_DEVICE_CUDA)
-    KJ_TRY(kj_find_device(runtime, KJIT_DEVICE_CUDA, job->from.ordinal, diagnostics,
-                          &job->source_device));
+  const kj_view *to = kj_is_on_host(&job->to) ? &job->from : &job->to,
+                *from = kj_is_on_host(&job->from) ? to : &job->from;
+  KJ_TRY(kj_find_device(runtime, to->kind, to->ordinal, diagnostics, &job->device));
+  KJ_TRY(kj_find_device(runtime, from->kind, from->ordinal, diagnostics, &job->source_device));
   return kj_check_stream(job->device, job->stream, !job->is_async, diagnostics);
 }
 
@@ -427,14 +384,13 @@ static kjit_status record_copy(const copy_job *job, kj_diagnostics *diagnostics)
   return kj_record_operation(job->stream, &copy->operation, diagnostics);
 }
 
-/* A GPU's stream orders copies of host memory, too: pinned and mapped memory are the host's, and a
- * GPU's work reads and writes them. */
+/* The stream of a device whose work is queued orders copies of host memory, too: it reads and
+ * writes pinned and mapped memory. */
 static kjit_status copy_on_host(copy_job *job, kj_diagnostics *diagnostics)
 {
   bool is_captured;
-  if (!job->device) return kj_copy_host(&job->to, &job->from, diagnostics);
-  KJ_TRY(kj_check_stream(job->device, job->stream, !job->is_async, diagnostics));
-  if (!kj_is_cuda(job->device))
+  if (job->device) KJ_TRY(kj_check_stream(job->device, job->stream, !job->is_async, diagnostics));
+  if (!job->device || !job->device->operations->is_queued)
     return job->is_captured ? record_copy(job, diagnostics)
                             : kj_copy_host(&job->to, &job->from, diagnostics);
   KJ_TRY(kj_ask_capture(job->stream, diagnostics, &is_captured));
@@ -442,35 +398,29 @@ static kjit_status copy_on_host(copy_job *job, kj_diagnostics *diagnostics)
     return kj_error(
       diagnostics, KJIT_ERROR_UNSUPPORTED,
       "kjit_copy_async: a copy from host to host cannot be captured on a GPU's stream");
-  void *previous;
-  KJ_TRY(kj_enter_device(job->device, diagnostics, &previous));
-  kjit_status status = job->is_async ? queue_host_step(job, &job->to, &job->from, NULL, diagnostics)
-                                     : wait(job, diagnostics);
-  kj_leave_device(job->device, previous);
-  return status == KJIT_OK && !job->is_async ? kj_copy_host(&job->to, &job->from, diagnostics)
-                                             : status;
+  if (job->is_async) return queue_host_step(job, &job->to, &job->from, NULL, diagnostics);
+  KJ_TRY(wait(job, diagnostics));
+  return kj_copy_host(&job->to, &job->from, diagnostics);
 }
 
 /* ---- the entry ---- */
 
-/* Before the copy is queued: memory that another thread releases meanwhile is the host's mistake,
- * not kjit's. */
-static kjit_status note_use(const copy_job *job, const kjit_arg *argument,
-                            kj_diagnostics *diagnostics)
+kjit_status kj_note_argument(const kjit_arg *argument, kjit_stream *stream,
+                             const kjit_device *device, kj_diagnostics *diagnostics)
 {
   if (argument->kind != KJIT_ARG_ARRAY) return KJIT_OK;
-  if (job->device && kj_is_cuda(job->device))
-    kj_note_use(argument->value.array, job->stream, job->device);
-  return job->is_captured ? kj_keep_array(job->stream, argument->value.array, diagnostics)
-                          : KJIT_OK;
+  kjit_array *array = argument->value.array;
+  if (device && device->operations->is_queued) kj_note_use(array, stream, device);
+  return stream && atomic_load(&stream->capture) ? kj_keep_array(stream, array, diagnostics)
+                                                 : KJIT_OK;
 }
 
-/* Of a kjit array: the GPU that it was made for, wherever its memory is. */
-static kjit_device *gpu_of(const kjit_arg *argument)
+/* Of a kjit array: the device that it was made for, wherever its memory is, if that queues work. */
+static kjit_device *find_queue(const kjit_arg *argument)
 {
   kjit_device *device =
     argument->kind == KJIT_ARG_ARRAY ? argument->value.array->object.device : NULL;
-  return device && kj_is_cuda(device) ? device : NULL;
+  return device && device->operations->is_queued ? device : NULL;
 }
 
 static kjit_status copy(copy_job *job, const kjit_arg *destination, const kjit_arg *source,
@@ -481,15 +431,15 @@ static kjit_status copy(copy_job *job, const kjit_arg *destination, const kjit_a
   KJ_TRY(check_equal(&job->to, &job->from, job->context, diagnostics));
   job->is_captured = job->stream && atomic_load(&job->stream->capture);
   if (!job->to.count) return KJIT_OK;
-  bool is_on_host = job->to.kind == KJIT_DEVICE_CPU && job->from.kind == KJIT_DEVICE_CPU;
+  bool is_on_host = kj_is_on_host(&job->to) && kj_is_on_host(&job->from);
   if (!is_on_host) KJ_TRY(choose_device(job, diagnostics));
-  else
-    job->device = job->stream           ? job->stream->object.device
-                  : gpu_of(destination) ? gpu_of(destination)
-                                        : gpu_of(source);
-  KJ_TRY(note_use(job, destination, diagnostics));
-  KJ_TRY(note_use(job, source, diagnostics));
-  return is_on_host ? copy_on_host(job, diagnostics) : run_on_gpu(job, diagnostics);
+  else if (job->stream) job->device = job->stream->object.device;
+  else if (!(job->device = find_queue(destination))) job->device = find_queue(source);
+  KJ_TRY(kj_note_argument(destination, job->stream, job->device, diagnostics));
+  KJ_TRY(kj_note_argument(source, job->stream, job->device, diagnostics));
+  if (is_on_host) return copy_on_host(job, diagnostics);
+  KJ_TRY(queue_copy(job, diagnostics));
+  return job->is_async ? KJIT_OK : wait(job, diagnostics);
 }
 
 static kjit_status run_copy(kjit_context *context, const kjit_arg *destination,

@@ -18,6 +18,11 @@ kj_view kj_dense_view(const kj_view *view, uint64_t address);
 kjit_status kj_view_destination(const kjit_arg *argument, kjit_context *context,
                                 kj_diagnostics *diagnostics, kj_view *view);
 
+/* What is queued uses the argument, if it is an array: said before it is queued, as memory that
+ * another thread releases meanwhile is the host's mistake, not kjit's. device NULL: nothing is. */
+kjit_status kj_note_argument(const kjit_arg *argument, kjit_stream *stream,
+                             const kjit_device *device, kj_diagnostics *diagnostics);
+
 /* Copies between views of equal shape on a GPU by a kernel, and fills one with bits of its element
  * size; queued on the stream. They end the call: the context has the diagnostics. */
 kjit_status kj_copy_strided(kjit_device *device, const kj_view *to, const kj_view *from,

@@ -100,14 +100,14 @@ static kjit_status take(const offer *offer, kj_diagnostics *diagnostics, kjit_ar
   KJ_TRY(make_foreign(offer->context, offer->tensor, "the tensor", diagnostics, &made));
   kjit_device *device = made->object.device;
   kjit_status status = kj_check_stream(device, offer->stream, false, diagnostics);
-  if (status == KJIT_OK && !(made->block = kj_make_block(device, offer->kind)))
+  if (status == KJIT_OK && !(made->block = kj_make_block(device, offer->kind, NULL)))
     status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   if (status != KJIT_OK) {
     free(made);
     return status;
   }
   made->block->data = offer->managed;
-  if (kj_is_cuda(device)) {
+  if (device->memory) {
     made->block->stream = kj_id_of(offer->stream, device);
     made->line.use.streams[0] = made->block->stream;
   }
@@ -215,7 +215,7 @@ static kjit_status order_consumer(kjit_array *array, kjit_stream *consumer,
 {
   kjit_device *device = array->object.device;
   KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
-  if (!kj_is_cuda(device)) return KJIT_OK;
+  if (!device->memory) return KJIT_OK;
   kj_stream_id next = kj_id_of(consumer, device);
   KJ_TRY(kj_check_stream(device, consumer, false, diagnostics));
   KJ_TRY(kj_check_captures(device, diagnostics));

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
 #include "memory/copy.h"
 
 typedef struct fill_job {
@@ -95,11 +94,11 @@ static kjit_status run_operation(kj_operation *operation, kjit_stream *stream)
 
 static void free_operation(kj_operation *operation) { free(operation); }
 
-/* What a GPU has queued may still use the memory: the host waits for the stream. */
-static kjit_status wait_for_gpu(const fill_job *job, kj_diagnostics *diagnostics)
+/* What a device has queued may still use the memory: the host waits for the stream. */
+static kjit_status wait_for_device(const fill_job *job, kj_diagnostics *diagnostics)
 {
   bool is_captured;
-  if (!job->device || !kj_is_cuda(job->device)) return KJIT_OK;
+  if (!job->device || !job->device->operations->is_queued) return KJIT_OK;
   KJ_TRY(kj_ask_capture(job->stream, diagnostics, &is_captured));
   if (is_captured)
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
@@ -112,7 +111,7 @@ static kjit_status fill_on_host(fill_job *job, kj_diagnostics *diagnostics)
   fill_operation fill = { .operation = { .run = run_operation, .destroy = free_operation },
                           .to = job->to,
                           .bits = { job->bits[0], job->bits[1] } };
-  KJ_TRY(wait_for_gpu(job, diagnostics));
+  KJ_TRY(wait_for_device(job, diagnostics));
   if (!job->stream || !atomic_load(&job->stream->capture))
     return run_operation(&fill.operation, NULL);
   fill_operation *kept = malloc(sizeof *kept);
@@ -121,23 +120,16 @@ static kjit_status fill_on_host(fill_job *job, kj_diagnostics *diagnostics)
   return kj_record_operation(job->stream, &kept->operation, diagnostics);
 }
 
-/* ---- on a GPU; its context is current ---- */
+/* ---- in memory of a device ---- */
 
 static kjit_status set_words(const fill_job *job, uint64_t address, uint64_t bits, uint32_t bytes,
                              size_t count, kj_diagnostics *diagnostics)
 {
-  void *stream = kj_native(job->stream);
-  if (bytes == 1)
-    return KJ_DRIVER(job->device, diagnostics, cuMemsetD8Async, address, (unsigned char)bits, count,
-                     stream);
-  if (bytes == 2)
-    return KJ_DRIVER(job->device, diagnostics, cuMemsetD16Async, address, (unsigned short)bits,
-                     count, stream);
-  return KJ_DRIVER(job->device, diagnostics, cuMemsetD32Async, address, (unsigned)bits, count,
-                   stream);
+  return job->device->operations->set(job->device, address, (uint32_t)bits, bytes, count,
+                                      kj_native(job->stream), diagnostics);
 }
 
-static kjit_status fill_gpu_line(const fill_job *job, kj_diagnostics *diagnostics)
+static kjit_status fill_device_line(const fill_job *job, kj_diagnostics *diagnostics)
 {
   enum { WORD = 4 };
   const kj_view *to = &job->to;
@@ -151,45 +143,29 @@ static kjit_status fill_gpu_line(const fill_job *job, kj_diagnostics *diagnostic
     return set_words(job, to->address, words[0], WORD, to->count * word_count, diagnostics);
   for (uint32_t i = 0; i < word_count; i++)
     KJ_TRY(set_words(job, to->address + i * WORD, words[i], WORD, 1, diagnostics));
-  for (uint64_t done = 1; done < to->count;) {
-    uint64_t more = done < to->count - done ? done : to->count - done;
-    KJ_TRY(KJ_DRIVER(job->device, diagnostics, cuMemcpyDtoDAsync,
-                     to->address + done * to->element_bytes, to->address, more * to->element_bytes,
-                     kj_native(job->stream)));
-    done += more;
+  for (uint64_t done = 1, more; done < to->count; done += more) {
+    more = done < to->count - done ? done : to->count - done;
+    const kj_transfer transfer = { .to = to->address + done * to->element_bytes,
+                                   .from = to->address,
+                                   .width_bytes = more * to->element_bytes,
+                                   .rows = 1 };
+    KJ_TRY(
+      job->device->operations->copy(job->device, &transfer, kj_native(job->stream), diagnostics));
   }
   return KJIT_OK;
 }
 
-static kjit_status fill_on_gpu(fill_job *job, kj_diagnostics *diagnostics)
+static kjit_status fill_on_device(fill_job *job, kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = kj_get_runtime(job->context);
-  void *previous;
   if (!runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  KJ_TRY(kj_find_device(runtime, KJIT_DEVICE_CUDA, job->to.ordinal, diagnostics, &job->device));
+  KJ_TRY(kj_find_device(runtime, job->to.kind, job->to.ordinal, diagnostics, &job->device));
   KJ_TRY(kj_check_stream(job->device, job->stream, false, diagnostics));
-  KJ_TRY(kj_enter_device(job->device, diagnostics, &previous));
-  kjit_status status = kj_is_line(&job->to)
-                         ? fill_gpu_line(job, diagnostics)
-                         : kj_fill_strided(job->device, &job->to, job->bits, job->stream);
-  kj_leave_device(job->device, previous);
-  return status;
+  return kj_is_line(&job->to) ? fill_device_line(job, diagnostics)
+                              : kj_fill_strided(job->device, &job->to, job->bits, job->stream);
 }
 
 /* ---- the entry ---- */
-
-static kjit_status note_use(const fill_job *job, const kjit_arg *destination,
-                            kj_diagnostics *diagnostics)
-{
-  if (destination->kind != KJIT_ARG_ARRAY) return KJIT_OK;
-  kjit_array *array = destination->value.array;
-  if (job->to.kind == KJIT_DEVICE_CUDA)
-    kj_note_use(array, job->stream,
-                job->stream ? job->stream->object.device : array->object.device);
-  return job->stream && atomic_load(&job->stream->capture)
-           ? kj_keep_array(job->stream, array, diagnostics)
-           : KJIT_OK;
-}
 
 static kjit_status fill(fill_job *job, const kjit_arg *destination, const kjit_arg *value,
                         kj_diagnostics *diagnostics)
@@ -205,11 +181,11 @@ static kjit_status fill(fill_job *job, const kjit_arg *destination, const kjit_a
                                                       : NULL;
   if (job->stream) KJ_TRY(kj_check_stream(job->device, job->stream, false, diagnostics));
   if (!job->to.count) return KJIT_OK;
-  KJ_TRY(note_use(job, destination, diagnostics));
+  const bool is_on_host = kj_is_on_host(&job->to); /* for which the host waits */
+  KJ_TRY(kj_note_argument(destination, job->stream, is_on_host ? NULL : job->device, diagnostics));
   kj_view same = job->to;
   kj_simplify_views(&job->to, &same);
-  return job->to.kind == KJIT_DEVICE_CPU ? fill_on_host(job, diagnostics)
-                                         : fill_on_gpu(job, diagnostics);
+  return is_on_host ? fill_on_host(job, diagnostics) : fill_on_device(job, diagnostics);
 }
 
 kjit_status kjit_fill(kjit_context *context, const kjit_arg *destination, const kjit_arg *value,

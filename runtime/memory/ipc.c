@@ -1,14 +1,8 @@
-/* Arrays of other processes: on a GPU by the driver's handles, on the CPU by the file that the
- * memory is. */
-#include <fcntl.h>
-#include <stdio.h>
+/* Arrays of other processes, by the names that devices give their memory. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "cuda/cuda.h"
 #include "memory/array.h"
 #include "stream/stream.h"
 
@@ -16,11 +10,7 @@ typedef struct contents {
   char magic[8];
   uint32_t kind, element, rank, is_read_only;
   int64_t shape[KJ_MAX_RANK], strides[KJ_MAX_RANK];
-  uint64_t process, offset_bytes, size_bytes; /* offset of element 0; size of the whole memory */
-  unsigned char uuid[16];
-  kj_cu_ipc_handle native;
-  /* the CPU's: descriptor of the exporter, and what it has to be */
-  uint64_t file, file_number, file_device;
+  kj_memory_name name; /* of element 0 */
 } contents;
 
 static const char magic[8] = "kjitarr\1";
@@ -28,41 +18,12 @@ _Static_assert(sizeof(contents) <= sizeof(kjit_array_handle), "a handle holds it
 
 /* ---- giving ---- */
 
-static kjit_status export_gpu(kjit_array *array, contents *c, kj_diagnostics *diagnostics)
-{
-  kjit_device *device = array->object.device;
-  uint64_t address = (uint64_t)(uintptr_t)array->tensor.data + array->tensor.byte_offset, base = 0;
-  size_t size_bytes = 0;
-  KJ_TRY(device->operations->read_uuid(device, diagnostics, c->uuid));
-  KJ_TRY(KJ_DRIVER(device, diagnostics, cuMemGetAddressRange, &base, &size_bytes, address));
-  KJ_TRY(KJ_DRIVER(device, diagnostics, cuIpcGetMemHandle, &c->native, base));
-  c->offset_bytes = address - base;
-  c->size_bytes = size_bytes;
-  return KJIT_OK;
-}
-
-static kjit_status export_cpu(const kjit_array *array, contents *c, kj_diagnostics *diagnostics)
-{
-  struct stat status;
-  const kj_block *block = array->owner->block;
-  if (!block || block->file < 0 || fstat(block->file, &status))
-    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
-                    "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported: another process "
-                    "cannot see other memory");
-  c->file = (uint64_t)block->file;
-  c->file_number = status.st_ino;
-  c->file_device = status.st_dev;
-  c->offset_bytes = (uint64_t)((uintptr_t)array->tensor.data - (uintptr_t)block->address);
-  c->size_bytes = block->size_bytes;
-  return KJIT_OK;
-}
-
 /* What the importer sees has to be there: the two processes' streams have no order. Other devices
  * may have used it, too. */
 static kjit_status wait_for_array(kjit_array *array, kj_diagnostics *diagnostics)
 {
   kjit_device *device = array->object.device;
-  if (!kj_is_cuda(device)) return KJIT_OK;
+  if (!device->memory) return KJIT_OK;
   KJ_TRY(kj_check_captures(device, diagnostics));
   KJ_TRY(kj_synchronize(device, true, NULL, diagnostics));
   kj_last_use uses = { 0 };
@@ -73,13 +34,14 @@ static kjit_status wait_for_array(kjit_array *array, kj_diagnostics *diagnostics
 static kjit_status export_array(kjit_array *array, contents *c, kj_diagnostics *diagnostics)
 {
   kjit_device *device = array->object.device;
-  void *previous;
+  const kj_block *block = array->owner->block;
+  kj_allocation allocation = { .memory = array->memory, .file = -1 };
+  if (block && block->address) allocation = kj_describe_block(block);
   memcpy(c->magic, magic, sizeof magic);
   c->kind = device->info.kind;
   c->element = array->element;
   c->rank = (uint32_t)array->tensor.rank;
   c->is_read_only = array->is_read_only;
-  c->process = (uint64_t)getpid();
   memcpy(c->shape, array->shape, sizeof c->shape);
   memcpy(c->strides, array->strides, sizeof c->strides);
   KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
@@ -87,15 +49,11 @@ static kjit_status export_array(kjit_array *array, contents *c, kj_diagnostics *
     return kj_error(
       diagnostics, KJIT_ERROR_UNSUPPORTED,
       "only arrays of scalars can be exported: other types are known to their context only");
-  if (!kj_is_cuda(device)) return export_cpu(array, c, diagnostics);
-  if (array->memory != KJIT_MEMORY_DEVICE && array->memory != KJIT_MEMORY_SHARED)
-    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
-                    "only device memory can be exported: KJIT_MEMORY_DEVICE or KJIT_MEMORY_SHARED");
   KJ_TRY(wait_for_array(array, diagnostics));
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = export_gpu(array, c, diagnostics);
-  kj_leave_device(device, previous);
-  return status;
+  return device->operations->name_memory(device,
+                                         (uint64_t)(uintptr_t)array->tensor.data +
+                                           array->tensor.byte_offset,
+                                         &allocation, diagnostics, &c->name);
 }
 
 kjit_status kjit_export_array(kjit_array *array, kjit_array_handle *handle)
@@ -118,138 +76,77 @@ kjit_status kjit_export_array(kjit_array *array, kjit_array_handle *handle)
 /* ---- taking ---- */
 
 /* A handle comes from outside: what it says must not lead out of the memory that it names. */
-static kjit_status check_contents(kjit_context *context, const contents *c,
+static kjit_status check_contents(kj_runtime *runtime, const contents *c,
                                   kj_diagnostics *diagnostics)
 {
   kj_view view;
-  uint64_t low, high;
+  uint64_t low, high, offset = c->name.offset_bytes, size = c->name.size_bytes;
   bool is_known = !memcmp(c->magic, magic, sizeof magic) && c->rank <= KJ_MAX_RANK &&
                   c->element >= KJIT_BOOL && c->element < KJIT_SCALAR_COUNT &&
-                  (c->kind == KJIT_DEVICE_CPU || c->kind == KJIT_DEVICE_CUDA);
+                  kj_find_kind(runtime, (kjit_device_kind)c->kind);
   if (!is_known)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the bytes are no handle of an array");
-  if (c->process == (uint64_t)getpid())
+  if (c->name.process == (uint64_t)getpid())
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
                     "the array is of this process: use it as it is");
   const uint64_t base = (uint64_t)1 << 62; /* any does */
   kjit_tensor probe = { 0 };
-  kj_describe_element(context->types, c->element, &probe);
+  ki_types *types = runtime->context->types;
+  kj_describe_element(types, c->element, &probe);
   probe.data = (void *)(uintptr_t)base; /* NOLINT(performance-no-int-to-ptr) */
   probe.rank = (int32_t)c->rank;
   probe.shape = (int64_t *)(uintptr_t)c->shape;
   probe.strides = (int64_t *)(uintptr_t)c->strides;
   probe.device_type = KJIT_DEVICE_CPU;
-  KJ_TRY(kj_view_tensor(context->types, &probe, c->element, "the handle", diagnostics, &view));
+  KJ_TRY(kj_view_tensor(types, &probe, c->element, "the handle", diagnostics, &view));
   kj_view_range(&view, &low, &high);
   uint64_t before = base - low, after = high - base;
-  bool is_inside =
-    !view.count || (low <= base && high >= base && before <= c->offset_bytes &&
-                    c->offset_bytes <= c->size_bytes && after <= c->size_bytes - c->offset_bytes);
+  bool is_inside = !view.count || (low <= base && high >= base && before <= offset &&
+                                   offset <= size && after <= size - offset);
   return is_inside ? KJIT_OK
                    : kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
                               "the handle is damaged: its elements are outside of its memory");
 }
 
-static kjit_status find_gpu(kj_runtime *runtime, const contents *c, kj_diagnostics *diagnostics,
-                            kjit_device **device)
+static kjit_status find_device(kj_runtime *runtime, const contents *c, kj_diagnostics *diagnostics,
+                               kjit_device **device)
 {
+  const kjit_device_kind kind = (kjit_device_kind)c->kind;
   unsigned char uuid[16];
   int32_t i = 0;
   do {
-    KJ_TRY(kj_find_device(runtime, KJIT_DEVICE_CUDA, i, diagnostics, device));
+    KJ_TRY(kj_find_device(runtime, kind, i, diagnostics, device));
     KJ_TRY((*device)->operations->read_uuid(*device, diagnostics, uuid));
-    if (!memcmp(uuid, c->uuid, sizeof uuid)) return KJIT_OK;
-  } while ((uint32_t)++i < kj_find_kind(runtime, KJIT_DEVICE_CUDA)->count);
+    if (!memcmp(uuid, c->name.uuid, sizeof uuid)) return KJIT_OK;
+  } while ((uint32_t)++i < kj_find_kind(runtime, kind)->count);
   return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
-                  "the array is on a GPU that this process does not see");
+                  "the array is on a device that this process does not see");
 }
 
-static int call_close(const kj_driver *driver, uint64_t address)
+static void close_memory(kj_block *block)
 {
-  return driver->cuIpcCloseMemHandle(address);
+  const kj_allocation allocation = kj_describe_block(block);
+  if (!kj_is_gone(block)) (void)block->device->operations->close_memory(block->device, &allocation);
+  kj_drop_block(block);
 }
-static void close_gpu(kj_block *block) { kj_free_by_driver(block, call_close); }
 
-static const kj_block_kind opened_kind = { .waits = true, .free = close_gpu };
+static const kj_block_kind opened_kind = { .waits = true, .free = close_memory };
 
-/* The driver knows how large the memory is: the handle's own word is not to be believed. */
-static kjit_status open_native(kjit_device *device, const contents *c, kj_diagnostics *diagnostics,
-                               uint64_t *address)
+static kjit_status open_memory(kjit_device *device, const contents *c, kj_diagnostics *diagnostics,
+                               kj_block **block)
 {
-  enum { LAZY_PEER_ACCESS = 1 };
-  uint64_t base = 0;
-  size_t size_bytes = 0;
-  KJ_TRY(KJ_DRIVER(device, diagnostics, cuIpcOpenMemHandle, address, c->native, LAZY_PEER_ACCESS));
-  kjit_status status =
-    KJ_DRIVER(device, diagnostics, cuMemGetAddressRange, &base, &size_bytes, *address);
-  if (status == KJIT_OK && c->size_bytes > size_bytes - (*address - base))
+  kj_allocation opened;
+  KJ_TRY(device->operations->open_memory(device, &c->name, diagnostics, &opened));
+  kjit_status status = KJIT_OK;
+  if (c->name.size_bytes > opened.size_bytes)
     status = kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                      "the handle is damaged: it says that its memory has %llu bytes, the driver "
-                      "has opened %llu",
-                      (unsigned long long)c->size_bytes,
-                      (unsigned long long)(size_bytes - (*address - base)));
-  if (status != KJIT_OK) device->driver->cuIpcCloseMemHandle(*address);
+                      "the handle is damaged: it says that its memory has %llu bytes, %zu have "
+                      "been opened",
+                      (unsigned long long)c->name.size_bytes, opened.size_bytes);
+  else if (!(*block = kj_make_block(device, &opened_kind, &opened)))
+    status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (status != KJIT_OK) (void)device->operations->close_memory(device, &opened);
   return status;
-}
-
-static kjit_status open_gpu(kjit_array *array, const contents *c, kj_diagnostics *diagnostics)
-{
-  void *previous;
-  kjit_device *device = array->object.device;
-  array->block = kj_make_block(device, &opened_kind);
-  if (!array->block) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = open_native(device, c, diagnostics, &array->block->address);
-  kj_leave_device(device, previous);
-  return status;
-}
-
-/* The file has to be the one that was meant, and to keep its size: whoever could shrink it would
- * make a fault of touching the array. Nobody takes a seal off again. */
-static kjit_status check_file(int file, const contents *c, kj_diagnostics *diagnostics)
-{
-  struct stat status;
-  if (file < 0 || fstat(file, &status) || status.st_ino != c->file_number ||
-      status.st_dev != c->file_device)
-    return kj_error(diagnostics, KJIT_ERROR_IO,
-                    "the memory of process %llu cannot be mapped: it is gone, or another user's",
-                    (unsigned long long)c->process);
-  int seals = fcntl(file, F_GET_SEALS);
-  if (seals < 0 || !(seals & F_SEAL_SHRINK))
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the memory of process %llu is not sealed: it could shrink while it is used",
-                    (unsigned long long)c->process);
-  if (fstat(file, &status) || status.st_size < 0 || (uint64_t)status.st_size < c->size_bytes)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the handle is damaged: its memory is smaller than %llu bytes",
-                    (unsigned long long)c->size_bytes);
-  return KJIT_OK;
-}
-
-/* The descriptor is the exporter's: /proc leads to the file. */
-static kjit_status open_cpu(kjit_array *array, const contents *c, kj_diagnostics *diagnostics)
-{
-  char path[64];
-  array->block = kj_make_block(array->object.device, &kj_mapping_kind);
-  if (!array->block) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  snprintf(path, sizeof path, "/proc/%llu/fd/%llu", (unsigned long long)c->process,
-           (unsigned long long)c->file);
-  int file = open(path, O_RDWR | O_CLOEXEC);
-  kjit_status status = check_file(file, c, diagnostics);
-  void *memory = status == KJIT_OK
-                   ? mmap(NULL, c->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
-                   : MAP_FAILED;
-  if (memory == MAP_FAILED) {
-    if (file >= 0) close(file);
-    return status != KJIT_OK
-             ? status
-             : kj_error(diagnostics, KJIT_ERROR_IO, "the memory of process %llu cannot be mapped",
-                        (unsigned long long)c->process);
-  }
-  array->block->address = (uint64_t)(uintptr_t)(array->block->data = memory);
-  array->block->size_bytes = c->size_bytes;
-  array->block->file = file;
-  return KJIT_OK;
 }
 
 static kjit_status import_array(kjit_context *context, const contents *c,
@@ -258,23 +155,20 @@ static kjit_status import_array(kjit_context *context, const contents *c,
   kj_runtime *runtime = kj_get_runtime(context);
   kjit_device *device;
   if (!runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  KJ_TRY(check_contents(context, c, diagnostics));
-  KJ_TRY(c->kind == KJIT_DEVICE_CPU
-           ? kj_find_device(runtime, KJIT_DEVICE_CPU, 0, diagnostics, &device)
-           : find_gpu(runtime, c, diagnostics, &device));
+  KJ_TRY(check_contents(runtime, c, diagnostics));
+  KJ_TRY(find_device(runtime, c, diagnostics, &device));
   kjit_array *made =
     kj_make_array(device, c->element, c->shape, c->strides, c->rank, KJIT_LAYOUT_STRIDED);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   made->memory = KJIT_MEMORY_SHARED;
   made->is_read_only = c->is_read_only;
-  kjit_status status =
-    kj_is_cuda(device) ? open_gpu(made, c, diagnostics) : open_cpu(made, c, diagnostics);
+  kjit_status status = open_memory(device, c, diagnostics, &made->block);
   if (status != KJIT_OK) {
     kj_drop_array(made);
     return status;
   }
   /* NOLINT(performance-no-int-to-ptr) */
-  made->tensor.data = (void *)(uintptr_t)(made->block->address + c->offset_bytes);
+  made->tensor.data = (void *)(uintptr_t)(made->block->address + c->name.offset_bytes);
   kj_publish_array(made);
   *array = made;
   return KJIT_OK;

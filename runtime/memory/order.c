@@ -1,12 +1,9 @@
 /* One stream behind others: what lets memory that several streams have used go on in the order of a
  * single one, and what lets it be freed. The pages of docs/architecture/memory-and-streams.md say
  * why this is enough. */
-#include "cuda/cuda.h"
 #include "memory/order.h"
 
 #include <stdlib.h>
-
-#include "memory/pool.h"
 
 /* ---- sets of uses ---- */
 
@@ -199,16 +196,13 @@ void kj_release_stream(kjit_stream *stream)
 /* ---- captures ---- */
 
 /* What a host captures by itself only the driver knows; asked where there are streams of a host's
- * own. The device's context is current. */
+ * own. */
 static kjit_status ask_driver(kjit_device *device, void *native, kj_diagnostics *diagnostics,
                               bool *is_captured)
 {
-  int state = 0;
   *is_captured = false;
-  if (!atomic_load(&device->memory->wrapped)) return KJIT_OK;
-  KJ_TRY(KJ_DRIVER(device, diagnostics, cuStreamIsCapturing, native, &state));
-  *is_captured = state;
-  return KJIT_OK;
+  if (!device->memory || !atomic_load(&device->memory->wrapped)) return KJIT_OK;
+  return device->operations->ask_capture(device, native, diagnostics, is_captured);
 }
 
 kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostics,
@@ -216,34 +210,20 @@ kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostic
 {
   *is_captured = stream && atomic_load(&stream->capture);
   if (*is_captured || !stream || !stream->native || is_stale(stream)) return KJIT_OK;
-  kjit_device *device = stream->object.device;
-  void *previous;
-  if (!device->memory || !atomic_load(&device->memory->wrapped)) return KJIT_OK;
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = ask_driver(device, stream->native, diagnostics, is_captured);
-  kj_leave_device(device, previous);
-  return status;
+  return ask_driver(stream->object.device, stream->native, diagnostics, is_captured);
 }
 
 bool kj_is_waitable(kjit_device *device)
 {
-  struct kj_memory *memory = device->memory;
-  if (kj_has_captures(device)) return false;
-  if (!atomic_load(&memory->wrapped)) return true;
   kj_diagnostics ignored = { 0 };
-  void *previous;
-  bool is_captured = true;
-  if (kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
-    lock(device->runtime);
-    is_captured = false;
-    for (const kjit_stream *stream = memory->streams; stream && !is_captured;
-         stream = stream->next_of_device)
-      if (!is_stale(stream) &&
-          ask_driver(device, stream->native, &ignored, &is_captured) != KJIT_OK)
-        is_captured = true;
-    unlock(device->runtime);
-    kj_leave_device(device, previous);
-  }
+  bool is_captured = kj_has_captures(device);
+  if (is_captured || !atomic_load(&device->memory->wrapped)) return !is_captured;
+  lock(device->runtime);
+  for (const kjit_stream *stream = device->memory->streams; stream && !is_captured;
+       stream = stream->next_of_device)
+    if (!is_stale(stream) && ask_driver(device, stream->native, &ignored, &is_captured) != KJIT_OK)
+      is_captured = true;
+  unlock(device->runtime);
   kj_free_diagnostics(&ignored);
   return !is_captured;
 }
@@ -294,43 +274,27 @@ static kjit_status check_place(place place, kj_diagnostics *diagnostics)
                                        : KJIT_OK;
 }
 
-/* The device's context is current. */
 static kjit_status record_event(place first, void *event, kj_diagnostics *diagnostics)
 {
   bool is_captured;
   KJ_TRY(ask_driver(first.device, first.native, diagnostics, &is_captured));
   if (is_captured) return refuse(diagnostics, "the host captures it");
-  return KJ_DRIVER(first.device, diagnostics, cuEventRecord, event, first.native);
+  return first.device->operations->record_event(first.device, event, first.native, diagnostics);
 }
-static kjit_status await_event(place next, void *event, kj_diagnostics *diagnostics)
+
+static kjit_status put_behind(place first, place next, kj_diagnostics *diagnostics)
 {
   bool is_captured;
+  void **event = &first.device->memory->join_event;
+  KJ_TRY(check_place(first, diagnostics));
+  KJ_TRY(check_place(next, diagnostics));
+  if (!*event)
+    KJ_TRY(first.device->operations->create_event(first.device, false, diagnostics, event));
+  KJ_TRY(record_event(first, *event, diagnostics));
   KJ_TRY(ask_driver(next.device, next.native, diagnostics, &is_captured));
   if (is_captured) return refuse(diagnostics, "the host captures the stream that is to wait");
   /* it waits for the event as it is now */
-  return KJ_DRIVER(next.device, diagnostics, cuStreamWaitEvent, next.native, event, 0);
-}
-
-/* An event is of the context that is current when it is made, a default stream of the one that is
- * current when it is named. */
-static kjit_status put_behind(place first, place next, kj_diagnostics *diagnostics)
-{
-  enum { DISABLE_TIMING = 2 };
-  void *previous, **event = &first.device->memory->join_event;
-  bool is_here = first.device == next.device;
-  KJ_TRY(check_place(first, diagnostics));
-  KJ_TRY(check_place(next, diagnostics));
-  KJ_TRY(kj_enter_device(first.device, diagnostics, &previous));
-  kjit_status status = KJIT_OK;
-  if (!*event) status = KJ_DRIVER(first.device, diagnostics, cuEventCreate, event, DISABLE_TIMING);
-  if (status == KJIT_OK) status = record_event(first, *event, diagnostics);
-  if (status == KJIT_OK && is_here) status = await_event(next, *event, diagnostics);
-  kj_leave_device(first.device, previous);
-  if (status != KJIT_OK || is_here) return status;
-  KJ_TRY(kj_enter_device(next.device, diagnostics, &previous));
-  status = await_event(next, *event, diagnostics);
-  kj_leave_device(next.device, previous);
-  return status;
+  return next.device->operations->wait_event(next.device, next.native, *event, diagnostics);
 }
 
 /* All streams of a device; the threads' own by the default one. */
@@ -412,22 +376,14 @@ kjit_status kj_order_devices(kjit_device *first, kjit_device *next, kj_diagnosti
 static kjit_status mark_use(kj_runtime *runtime, kj_stream_id use, kj_diagnostics *diagnostics,
                             kjit_device **device, void **event)
 {
-  enum { DISABLE_TIMING = 2 };
   place place;
-  void *previous;
   *event = NULL;
   KJ_TRY(find_place(runtime, use, diagnostics, &place));
+  *device = place.device;
   if (place.has_passed) return KJIT_OK;
   KJ_TRY(check_place(place, diagnostics));
-  KJ_TRY(kj_enter_device(place.device, diagnostics, &previous));
-  kjit_status status = KJ_DRIVER(place.device, diagnostics, cuEventCreate, event, DISABLE_TIMING);
-  if (status == KJIT_OK && (status = record_event(place, *event, diagnostics)) != KJIT_OK) {
-    place.device->driver->cuEventDestroy(*event);
-    *event = NULL;
-  }
-  kj_leave_device(place.device, previous);
-  *device = place.device;
-  return status;
+  KJ_TRY(place.device->operations->create_event(place.device, false, diagnostics, event));
+  return record_event(place, *event, diagnostics);
 }
 
 /* No lock is held while the host waits. */
@@ -435,17 +391,15 @@ static kjit_status wait_use(kj_runtime *runtime, kj_stream_id use, kj_diagnostic
                             kj_waited *waited)
 {
   kjit_device *device = NULL;
-  void *event, *previous;
+  void *event;
   waited->stream = KJ_STREAM_NONE;
   lock(runtime);
   kjit_status status = mark_use(runtime, use, diagnostics, &device, &event);
   unlock(runtime);
-  KJ_TRY(status);
   if (event) {
-    KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-    status = KJ_DRIVER(device, diagnostics, cuEventSynchronize, event);
-    device->driver->cuEventDestroy(event);
-    kj_leave_device(device, previous);
+    if (status == KJIT_OK)
+      status = device->operations->synchronize_event(device, event, diagnostics);
+    device->operations->destroy_event(device, event);
   }
   if (status == KJIT_OK) waited->stream = use;
   return status;
@@ -491,20 +445,20 @@ static void unlink_stream(kjit_stream *stream)
 
 typedef enum stream_state { STREAM_DONE, STREAM_BUSY, STREAM_CAPTURED } stream_state;
 
-/* One that is captured must not be asked for more, or its capture would be broken. */
+/* One that is captured, or may be, must not be asked for more, or its capture would be broken. */
 static stream_state state_of(const kjit_stream *stream)
 {
   kj_diagnostics ignored = { 0 };
   kjit_device *device = stream->object.device;
-  void *previous;
-  int is_captured = 0;
+  bool is_captured = false;
   stream_state state = is_stale(stream) ? STREAM_DONE : STREAM_BUSY;
-  if (state == STREAM_BUSY && kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
-    if (device->driver->cuStreamIsCapturing(stream->native, &is_captured) || is_captured)
-      state = STREAM_CAPTURED;
-    else if (!device->driver->cuStreamQuery(stream->native)) state = STREAM_DONE;
-    kj_leave_device(device, previous);
-  }
+  if (state == STREAM_BUSY &&
+      device->operations->ask_capture(device, stream->native, &ignored, &is_captured) != KJIT_OK)
+    is_captured = true;
+  if (is_captured) state = STREAM_CAPTURED;
+  else if (state == STREAM_BUSY &&
+           device->operations->query_stream(device, stream->native, &ignored) == KJIT_OK)
+    state = STREAM_DONE;
   kj_free_diagnostics(&ignored);
   return state;
 }
@@ -519,31 +473,33 @@ static bool hand_over(const kjit_stream *stream)
   return status == KJIT_OK;
 }
 
-void kj_forget_stream(kjit_stream *stream)
+kj_stream_end kj_end_stream(kjit_stream *stream)
 {
   kjit_device *device = stream->object.device;
   kj_runtime *runtime = device->runtime;
-  if (!device->memory) return;
+  kj_stream_end end = KJ_STREAM_LOST;
+  if (!device->memory) return end;
   lock(runtime);
   if (!look_up(device, stream->id)) { /* a name of a default stream */
     unlock(runtime);
-    return;
+    return end;
   }
   stream_state state = state_of(stream);
-  bool is_passed = state == STREAM_DONE, is_ordered = state == STREAM_BUSY && hand_over(stream);
-  stream->is_closing = state == STREAM_BUSY && !is_ordered;
+  if (state == STREAM_DONE) end = KJ_STREAM_PASSED;
+  else if (state == STREAM_BUSY && hand_over(stream)) end = KJ_STREAM_ORDERED;
+  stream->is_closing = state == STREAM_BUSY && end == KJ_STREAM_LOST;
   if (stream->is_closing) { /* while something is captured the host waits, and not with the lock */
     kj_diagnostics ignored = { 0 };
     kj_waited waited;
     unlock(runtime);
-    is_passed = kj_wait_stream(device, stream, &ignored, &waited) == KJIT_OK;
+    if (kj_wait_stream(device, stream, &ignored, &waited) == KJIT_OK) end = KJ_STREAM_PASSED;
     kj_free_diagnostics(&ignored);
     lock(runtime);
   }
   unlink_stream(stream);
-  if (is_passed || is_ordered) kj_hand_blocks_on(device, stream->id, is_passed);
-  else device->memory->lost_order = atomic_load(&runtime->waits);
+  if (end == KJ_STREAM_LOST) device->memory->lost_order = atomic_load(&runtime->waits);
   unlock(runtime);
+  return end;
 }
 
 /* ---- the layer ---- */

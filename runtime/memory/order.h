@@ -4,7 +4,6 @@
 #define KJ_ORDER_H
 
 #include "base/runtime.h"
-#include "cuda/cuda.h"
 
 static inline void *kj_native(const kjit_stream *stream) { return stream ? stream->native : NULL; }
 /* A name of the device's default stream, or of the threads' own. */
@@ -14,6 +13,24 @@ static inline bool kj_is_default(const kjit_stream *stream)
   return !(stream->id & rest);
 }
 
+/* What this folder keeps of a device whose work is queued; pool.c makes it. */
+struct kj_memory {
+  kj_attachment attachment; /* to the device */
+  struct kj_pool *pools;    /* pool.c */
+  /* the number of the last wait for the device that has ended well (kj_runtime.waits) */
+  _Atomic uint64_t waited;
+  _Atomic uint32_t wrapped;   /* streams of the host's own, which it may capture itself */
+  _Atomic uint32_t forgotten; /* streams that have gone */
+  /* under streams_mutex */
+  uint32_t waiting; /* waits for the device under way: no capture begins meanwhile */
+  kjit_stream *streams;
+  uint64_t stream_count;
+  /* a stream has gone whose work is neither waited for nor ordered: only a wait for the device
+   * helps; the number of waits then, 0: none */
+  uint64_t lost_order;
+  void *join_event; /* made when first needed */
+};
+
 /* The layer's part of a runtime. */
 kjit_status kj_open_order(kj_runtime *runtime, kj_diagnostics *diagnostics);
 
@@ -21,9 +38,13 @@ kjit_status kj_open_order(kj_runtime *runtime, kj_diagnostics *diagnostics);
 
 /* Gives it its number. */
 void kj_add_stream(kjit_stream *stream);
-/* Before the native stream goes: the default stream waits for what it has queued, or the host does.
- */
-void kj_forget_stream(kjit_stream *stream);
+/* The stream goes, see kj_forget_stream: what comes of its order. */
+typedef enum kj_stream_end {
+  KJ_STREAM_PASSED,  /* the host has waited for it */
+  KJ_STREAM_ORDERED, /* the default stream has */
+  KJ_STREAM_LOST     /* neither; or a name of a default stream, which stays */
+} kj_stream_end;
+kj_stream_end kj_end_stream(kjit_stream *stream);
 /* Under streams_mutex, retained; NULL: none that is alive, or a default stream. */
 kjit_stream *kj_find_stream(kj_runtime *runtime, kj_stream_id id);
 void kj_release_stream(kjit_stream *stream);

@@ -1,5 +1,5 @@
-/* Blocks of memory, and the pools of a GPU: blocks that arrays and staged launches have given back,
- * by size.
+/* Blocks of memory, and the pools of a device: blocks that arrays and staged launches have given
+ * back, by size.
  *
  * A cached block is free in the order of one stream: whoever takes it for that stream may use it at
  * once, behind what is queued there. When the host has waited for the device since, it is free for
@@ -7,13 +7,19 @@
  * event. A cached block is taken for a request that it exceeds by little, so that not more than
  * about a fifth of the memory lies idle in it. No driver call is made while a pool's mutex is held:
  * host callbacks of the driver give blocks back, too. */
-#include "cuda/cuda.h"
 #include "memory/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL_STEP = 512, LARGE_STEP = 128 << 10, LARGE = 1 << 20 };
+enum { SMALL_STEP = 512, LARGE_STEP = 128 << 10, LARGE = 1 << 20, CLASSES = 8 * 40 };
+
+typedef struct kj_pool {
+  pthread_mutex_t mutex;
+  /* not used by anything but their stream, by none where a wait has passed since */
+  kj_block *cached[CLASSES];
+  uint64_t used_bytes, cached_bytes, peak_bytes, allocations, hits, driver_allocations, flushes;
+} kj_pool;
 
 /* ---- sizes ---- */
 
@@ -30,7 +36,7 @@ static uint32_t class_of(size_t size_bytes)
   uint32_t power = 63 - (uint32_t)__builtin_clzll(size_bytes), first = 9; /* 512 */
   if (power < first) return 0;
   uint32_t index = (power - first) * 8 + (uint32_t)(size_bytes >> (power - 3) & 7);
-  return index < KJ_POOL_CLASSES ? index : KJ_POOL_CLASSES - 1;
+  return index < CLASSES ? index : CLASSES - 1;
 }
 
 /* ---- the lists; under the pool's mutex ---- */
@@ -73,7 +79,7 @@ static kj_block *find_cached(kj_pool *pool, size_t size_bytes, kj_stream_id stre
   lock_pool(pool);
   uint32_t class_ = class_of(size_bytes);
   kj_block *block = find_in_class(pool, class_, size_bytes, stream, what);
-  if (!block && class_ + 1 < KJ_POOL_CLASSES)
+  if (!block && class_ + 1 < CLASSES)
     block = find_in_class(pool, class_ + 1, size_bytes, stream, what);
   if (block) {
     pool->hits++;
@@ -98,11 +104,34 @@ bool kj_is_gone(const kj_block *block)
   return block->generation != atomic_load(&block->device->generation);
 }
 
-static void cache_block(kj_block *block, kj_pool_kind kind)
+kj_allocation kj_describe_block(const kj_block *block)
 {
-  kj_pool *pool = &block->device->memory->pools[kind];
-  if (kj_is_gone(block)) { /* with its memory; its bytes are counted no more */
-    free(block);
+  return (kj_allocation){ .memory = block->memory,
+                          .size_bytes = block->size_bytes,
+                          .address = block->address,
+                          .file = block->file };
+}
+
+/* What a reset has taken is gone already. false: the device cannot have it back now. */
+static bool give_back(const kj_block *block)
+{
+  const kj_allocation allocation = kj_describe_block(block);
+  return kj_is_gone(block) || block->device->operations->release(block->device, &allocation);
+}
+
+void kj_drop_block(kj_block *block) { free(block); }
+
+static void free_own(kj_block *block)
+{
+  (void)give_back(block);
+  kj_drop_block(block);
+}
+
+static void cache_block(kj_block *block)
+{
+  kj_pool *pool = block->data;
+  if (kj_is_gone(block)) { /* its bytes are counted no more */
+    kj_drop_block(block);
     return;
   }
   block->stamp = atomic_load(&block->device->runtime->waits);
@@ -111,9 +140,6 @@ static void cache_block(kj_block *block, kj_pool_kind kind)
   add_cached(pool, block);
   unlock_pool(pool);
 }
-
-static void cache_device(kj_block *block) { cache_block(block, KJ_POOL_DEVICE); }
-static void cache_pinned(kj_block *block) { cache_block(block, KJ_POOL_PINNED); }
 
 /* The host may destroy the stream meanwhile: it is held. */
 kjit_stream *kj_hold_stream(const kj_block *block)
@@ -141,10 +167,12 @@ static void give_to_host(kj_block *block)
   free(block);
 }
 
+static const kj_block_kind own_kind = { .waits = true, .free = free_own };
 static const kj_block_kind pool_kinds[KJ_POOL_COUNT] = {
-  [KJ_POOL_DEVICE] = { .is_in_order = true, .free = cache_device },
-  [KJ_POOL_PINNED] = { .free = cache_pinned },
+  [KJ_POOL_DEVICE] = { .is_in_order = true, .free = cache_block },
+  [KJ_POOL_PINNED] = { .free = cache_block },
 };
+static const kjit_memory pool_memory[KJ_POOL_COUNT] = { KJIT_MEMORY_DEVICE, KJIT_MEMORY_PINNED };
 static const kj_block_kind hosts_kind = { .is_in_order = true,
                                           .calls_host = true,
                                           .free = give_to_host };
@@ -224,58 +252,10 @@ void kj_settle_parked(kj_runtime *runtime, bool calls_host)
   }
 }
 
-/* ---- the driver ---- */
+/* ---- the device ---- */
 
-static int call_driver(kjit_device *device, kj_pool_kind kind, size_t size_bytes, uint64_t *address)
-{
-  enum { PORTABLE = 1 };
-  if (kind == KJ_POOL_DEVICE) return device->driver->cuMemAlloc(address, size_bytes);
-  void *memory = NULL;
-  int result = device->driver->cuMemHostAlloc(&memory, size_bytes, PORTABLE);
-  *address = (uint64_t)(uintptr_t)memory;
-  return result;
-}
-
-static void free_native(kjit_device *device, kj_pool_kind kind, uint64_t address)
-{
-  if (kind == KJ_POOL_DEVICE) device->driver->cuMemFree(address);
-  else device->driver->cuMemFreeHost((void *)(uintptr_t)address);
-}
-
-static const char *const calls[KJ_POOL_COUNT] = { "cuMemAlloc", "cuMemHostAlloc" };
-
-static int allocate_native(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
-                           uint64_t *address, kj_diagnostics *diagnostics)
-{
-  enum { NOT_ENTERED = -1 };
-  void *previous;
-  if (kj_enter_device(device, diagnostics, &previous) != KJIT_OK) return NOT_ENTERED;
-  int result = call_driver(device, kind, size_bytes, address);
-  kj_leave_device(device, previous);
-  return result;
-}
-
-static kjit_status report_out_of_memory(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
-                                        uint64_t flushed_bytes, kj_diagnostics *diagnostics)
-{
-  char place[24];
-  kj_pool *pool = &device->memory->pools[kind];
-  lock_pool(pool);
-  uint64_t used = pool->used_bytes, total = device->info.memory_bytes;
-  unlock_pool(pool);
-  if (kind == KJ_POOL_PINNED)
-    return kj_error(
-      diagnostics, KJIT_ERROR_MEMORY,
-      "out of pinned host memory for %s: cuMemHostAlloc cannot give %zu bytes (kjit uses %llu)",
-      kj_device_text(device, place), size_bytes, (unsigned long long)used);
-  return kj_error(diagnostics, KJIT_ERROR_DEVICE_MEMORY,
-                  "out of memory on %s: cuMemAlloc cannot give %zu bytes (the device has %llu, "
-                  "kjit's arrays use %llu, %llu were cached and are given back)",
-                  kj_device_text(device, place), size_bytes, (unsigned long long)total,
-                  (unsigned long long)used, (unsigned long long)flushed_bytes);
-}
-
-kj_block *kj_make_block(kjit_device *device, const kj_block_kind *kind)
+kj_block *kj_make_block(kjit_device *device, const kj_block_kind *kind,
+                        const kj_allocation *allocation)
 {
   kj_block *made = calloc(1, sizeof *made);
   if (!made) return NULL;
@@ -283,10 +263,62 @@ kj_block *kj_make_block(kjit_device *device, const kj_block_kind *kind)
   made->device = device;
   made->generation = atomic_load(&device->generation);
   made->file = -1;
+  if (!allocation) return made;
+  made->address = allocation->address;
+  made->size_bytes = allocation->size_bytes;
+  made->memory = allocation->memory;
+  made->file = allocation->file;
   return made;
 }
 
-void kj_drop_block(kj_block *block) { free(block); }
+/* A device has none left: it says so without a report. */
+static bool is_out(kjit_status status)
+{
+  return status == KJIT_ERROR_DEVICE_MEMORY || status == KJIT_ERROR_MEMORY;
+}
+
+/* The device has none left: all that is kept goes back, and it is asked once more. */
+static kjit_status ask_again(kjit_device *device, kj_allocation *wanted,
+                             kj_diagnostics *diagnostics)
+{
+  char place[24];
+  kjit_memory_statistics before, now;
+  kjit_get_memory_statistics(device, &before);
+  kj_relieve_device(device);
+  kjit_status status = device->operations->allocate(device, wanted, diagnostics);
+  if (status == KJIT_ERROR_MEMORY)
+    return kj_error(diagnostics, status,
+                    "out of host memory: %s cannot give %zu bytes, although all that was cached is "
+                    "given back",
+                    wanted->call, wanted->size_bytes);
+  if (status != KJIT_ERROR_DEVICE_MEMORY) return status;
+  kjit_get_memory_statistics(device, &now);
+  return kj_error(diagnostics, status,
+                  "out of memory on %s: %s cannot give %zu bytes (the device has %llu, kjit's "
+                  "arrays use %llu, %llu were cached and are given back)",
+                  kj_device_text(device, place), wanted->call, wanted->size_bytes,
+                  (unsigned long long)device->info.memory_bytes, (unsigned long long)now.used_bytes,
+                  (unsigned long long)before.cached_bytes);
+}
+
+static kjit_status wrap_memory(kjit_device *device, const kj_block_kind *kind,
+                               const kj_allocation *allocation, kj_diagnostics *diagnostics,
+                               kj_block **block)
+{
+  *block = kj_make_block(device, kind, allocation);
+  if (*block) return KJIT_OK;
+  (void)device->operations->release(device, allocation);
+  return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+}
+
+kjit_status kj_allocate_block(kjit_device *device, kjit_memory memory, size_t size_bytes,
+                              kj_diagnostics *diagnostics, kj_block **block)
+{
+  kj_allocation wanted = { .memory = memory, .size_bytes = size_bytes };
+  kjit_status status = device->operations->allocate(device, &wanted, diagnostics);
+  if (is_out(status)) status = ask_again(device, &wanted, diagnostics);
+  return status == KJIT_OK ? wrap_memory(device, &own_kind, &wanted, diagnostics, block) : status;
+}
 
 /* ---- taking ---- */
 
@@ -320,19 +352,19 @@ static kj_block *take_behind_event(kjit_device *device, kj_pool_kind kind, size_
   return block;
 }
 
-static kjit_status finish_new(kjit_device *device, kj_pool_kind kind, uint64_t address,
-                              size_t size_bytes, kj_diagnostics *diagnostics, kj_block **block)
+static kjit_status take_new(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
+                            kj_stream_id stream, kj_diagnostics *diagnostics, kj_block **block)
 {
   kj_pool *pool = &device->memory->pools[kind];
-  void *previous;
-  *block = kj_make_block(device, &pool_kinds[kind]);
-  if (!*block && kj_enter_device(device, diagnostics, &previous) == KJIT_OK) {
-    free_native(device, kind, address);
-    kj_leave_device(device, previous);
+  kj_allocation wanted = { .memory = pool_memory[kind], .size_bytes = size_bytes };
+  kjit_status status = device->operations->allocate(device, &wanted, diagnostics);
+  if (is_out(status)) {
+    if (stream && (*block = take_behind_event(device, kind, size_bytes, stream))) return KJIT_OK;
+    status = ask_again(device, &wanted, diagnostics);
   }
-  if (!*block) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  (*block)->address = address;
-  (*block)->size_bytes = size_bytes;
+  KJ_TRY(status);
+  KJ_TRY(wrap_memory(device, &pool_kinds[kind], &wanted, diagnostics, block));
+  (*block)->data = pool;
   lock_pool(pool);
   pool->driver_allocations++;
   count_used(pool, size_bytes);
@@ -340,14 +372,47 @@ static kjit_status finish_new(kjit_device *device, kj_pool_kind kind, uint64_t a
   return KJIT_OK;
 }
 
-static void trim(kjit_device *device, kj_pool_kind kind, uint64_t keep_bytes);
+/* ---- trimming ---- */
 
-static uint64_t flush(kjit_device *device, bool calls_host)
+static kj_block *detach(kj_pool *pool, uint64_t keep_bytes)
+{
+  kj_block *detached = NULL;
+  lock_pool(pool);
+  for (uint32_t i = CLASSES; i-- > 0;) { /* large ones first */
+    while (pool->cached[i] && pool->cached_bytes > keep_bytes) {
+      kj_block *block = pool->cached[i];
+      pool->cached[i] = block->next;
+      pool->cached_bytes -= block->size_bytes;
+      block->next = detached;
+      detached = block;
+    }
+  }
+  unlock_pool(pool);
+  return detached;
+}
+
+/* The driver waits for what still uses the memory that it frees. What cannot be freed now stays
+ * cached. */
+static void trim(kj_pool *pool, uint64_t keep_bytes)
+{
+  kj_block *blocks = detach(pool, keep_bytes);
+  for (kj_block *next; blocks; blocks = next) {
+    next = blocks->next;
+    if (give_back(blocks)) {
+      kj_drop_block(blocks);
+      continue;
+    }
+    lock_pool(pool);
+    add_cached(pool, blocks);
+    unlock_pool(pool);
+  }
+}
+
+static void flush(kjit_device *device, bool calls_host)
 {
   kj_runtime *runtime = device->runtime;
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
   lock_pool(pool);
-  uint64_t cached = pool->cached_bytes;
   pool->flushes++;
   unlock_pool(pool);
   /* waiting for the device is what they need, and memory is what the caller needs */
@@ -357,25 +422,7 @@ static uint64_t flush(kjit_device *device, bool calls_host)
     kj_free_diagnostics(&ignored);
     kj_settle_parked(runtime, calls_host);
   }
-  for (int i = 0; i < KJ_POOL_COUNT; i++) trim(device, (kj_pool_kind)i, 0);
-  return cached;
-}
-
-static kjit_status take_new(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
-                            kj_stream_id stream, kj_diagnostics *diagnostics, kj_block **block)
-{
-  uint64_t address = 0, flushed = 0;
-  int result = allocate_native(device, kind, size_bytes, &address, diagnostics);
-  if (result == KJ_CU_OUT_OF_MEMORY) {
-    if (stream && (*block = take_behind_event(device, kind, size_bytes, stream))) return KJIT_OK;
-    flushed = flush(device, false);
-    result = allocate_native(device, kind, size_bytes, &address, diagnostics);
-  }
-  if (result < 0) return diagnostics->status;
-  if (result == KJ_CU_OUT_OF_MEMORY)
-    return report_out_of_memory(device, kind, size_bytes, flushed, diagnostics);
-  KJ_TRY(kj_check_driver(device->driver, device, result, calls[kind], diagnostics));
-  return finish_new(device, kind, address, size_bytes, diagnostics, block);
+  for (int i = 0; i < KJ_POOL_COUNT; i++) trim(&device->memory->pools[i], 0);
 }
 
 static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_stream *stream,
@@ -388,20 +435,21 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
   void *memory = allocator->allocate(allocator->user, device, size_bytes, stream);
   /* what waits for its uses the host's pool can have back first */
   if (!memory && atomic_load(&device->runtime->parked)) {
-    (void)flush(device, true);
+    flush(device, true);
     memory = allocator->allocate(allocator->user, device, size_bytes, stream);
   }
   if (!memory)
     return kj_error(diagnostics, KJIT_ERROR_DEVICE_MEMORY,
                     "out of memory on %s: the host's device allocator cannot give %zu bytes",
                     kj_device_text(device, place), size_bytes);
-  *block = kj_make_block(device, &hosts_kind);
+  kj_allocation given = { .size_bytes = size_bytes,
+                          .address = (uint64_t)(uintptr_t)memory,
+                          .file = -1 };
+  *block = kj_make_block(device, &hosts_kind, &given);
   if (!*block) {
     allocator->release(allocator->user, device, memory, size_bytes, stream);
     return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   }
-  (*block)->address = (uint64_t)(uintptr_t)memory;
-  (*block)->size_bytes = size_bytes;
   lock_pool(pool);
   count_used(pool, size_bytes);
   unlock_pool(pool);
@@ -444,71 +492,18 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
   return KJIT_OK;
 }
 
-void kj_hand_blocks_on(kjit_device *device, kj_stream_id stream, bool is_passed)
+void kj_forget_stream(kjit_stream *stream)
 {
+  kjit_device *device = stream->object.device;
+  kj_stream_end end = kj_end_stream(stream);
+  if (end == KJ_STREAM_LOST) return;
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
   lock_pool(pool);
-  for (uint32_t i = 0; i < KJ_POOL_CLASSES; i++)
+  for (uint32_t i = 0; i < CLASSES; i++)
     for (kj_block *block = pool->cached[i]; block; block = block->next)
-      if (block->stream == stream)
-        block->stream = is_passed ? KJ_STREAM_NONE : kj_id_of(NULL, device);
+      if (block->stream == stream->id)
+        block->stream = end == KJ_STREAM_PASSED ? KJ_STREAM_NONE : kj_id_of(NULL, device);
   unlock_pool(pool);
-}
-
-/* ---- trimming and the end ---- */
-
-static kj_block *detach(kj_pool *pool, uint64_t keep_bytes)
-{
-  kj_block *detached = NULL;
-  lock_pool(pool);
-  for (uint32_t i = KJ_POOL_CLASSES; i-- > 0;) { /* large ones first */
-    while (pool->cached[i] && pool->cached_bytes > keep_bytes) {
-      kj_block *block = pool->cached[i];
-      pool->cached[i] = block->next;
-      pool->cached_bytes -= block->size_bytes;
-      block->next = detached;
-      detached = block;
-    }
-  }
-  unlock_pool(pool);
-  return detached;
-}
-
-/* The driver waits for what still uses the memory that it frees. */
-static bool free_cached(kj_block *block, kj_pool_kind kind)
-{
-  kj_diagnostics ignored = { 0 };
-  void *previous;
-  bool is_entered = kj_enter_device(block->device, &ignored, &previous) == KJIT_OK;
-  if (is_entered && !kj_is_gone(block)) free_native(block->device, kind, block->address);
-  if (is_entered) kj_leave_device(block->device, previous);
-  kj_free_diagnostics(&ignored);
-  return is_entered;
-}
-
-static void free_blocks(kj_block *blocks)
-{
-  for (kj_block *next; blocks; blocks = next) {
-    next = blocks->next;
-    free(blocks);
-  }
-}
-
-/* What cannot be freed now stays cached. */
-static void trim(kjit_device *device, kj_pool_kind kind, uint64_t keep_bytes)
-{
-  kj_pool *pool = &device->memory->pools[kind];
-  kj_block *blocks = detach(pool, keep_bytes);
-  for (kj_block *next; blocks; blocks = next) {
-    next = blocks->next;
-    if (free_cached(blocks, kind)) {
-      free(blocks);
-      continue;
-    }
-    lock_pool(pool);
-    add_cached(pool, blocks);
-    unlock_pool(pool);
-  }
 }
 
 /* ---- the layer's part of a device ---- */
@@ -553,7 +548,7 @@ static void end_wait(kj_attachment *attachment, void *number, bool is_done)
   kj_settle_parked(attachment->runtime, false);
 }
 
-static void relieve(kj_attachment *attachment) { (void)flush(attachment->device, false); }
+static void relieve(kj_attachment *attachment) { flush(attachment->device, false); }
 
 static kjit_status report(kj_attachment *attachment, kj_diagnostics *diagnostics)
 {
@@ -562,12 +557,20 @@ static kjit_status report(kj_attachment *attachment, kj_diagnostics *diagnostics
   return KJIT_OK;
 }
 
+static void drop_cached(kj_pool *pool)
+{
+  for (kj_block *blocks = detach(pool, 0), *next; blocks; blocks = next) {
+    next = blocks->next;
+    kj_drop_block(blocks);
+  }
+}
+
 static void forget(kj_attachment *attachment)
 {
   kjit_device *device = attachment->device;
   struct kj_memory *memory = device->memory;
   for (uint32_t i = 0; i < KJ_POOL_COUNT; i++) {
-    free_blocks(detach(&memory->pools[i], 0));
+    drop_cached(&memory->pools[i]);
     memory->pools[i].used_bytes = 0;
   }
   kj_lock(&device->runtime->streams_mutex, KJ_LOCK_STREAMS);
@@ -582,11 +585,12 @@ static void destroy(kj_attachment *attachment)
   struct kj_memory *memory = device->memory;
   end_parked(device);
   for (int i = 0; i < KJ_POOL_COUNT; i++) {
-    trim(device, (kj_pool_kind)i, 0);
-    free_blocks(detach(&memory->pools[i], 0));
+    trim(&memory->pools[i], 0);
+    drop_cached(&memory->pools[i]);
   }
   if (memory->join_event) device->operations->destroy_event(device, memory->join_event);
   for (int i = 0; i < KJ_POOL_COUNT; i++) pthread_mutex_destroy(&memory->pools[i].mutex);
+  free(memory->pools);
   free(memory);
   device->memory = NULL;
 }
@@ -601,7 +605,13 @@ kjit_status kj_open_memory(kjit_device *device, kj_diagnostics *diagnostics)
                                              .report = report };
   if (!device->operations->is_queued) return KJIT_OK;
   struct kj_memory *memory = calloc(1, sizeof *memory);
-  if (!memory) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  kj_pool *pools = calloc(KJ_POOL_COUNT, sizeof *pools);
+  if (!memory || !pools) {
+    free(memory);
+    free(pools);
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  }
+  memory->pools = pools;
   for (int i = 0; i < KJ_POOL_COUNT; i++) pthread_mutex_init(&memory->pools[i].mutex, NULL);
   device->memory = memory;
   kj_attach_to_device(device, &memory->attachment, &class);
@@ -635,6 +645,5 @@ void kjit_get_memory_statistics(const kjit_device *device, kjit_memory_statistic
 void kjit_trim_memory(kjit_device *device, uint64_t keep_bytes)
 {
   if (!device || !device->memory || ki_is_forked(device->context)) return;
-  trim(device, KJ_POOL_DEVICE, keep_bytes);
-  trim(device, KJ_POOL_PINNED, keep_bytes);
+  for (int i = 0; i < KJ_POOL_COUNT; i++) trim(&device->memory->pools[i], keep_bytes);
 }

@@ -160,7 +160,7 @@ static void copy_apart(const kj_view *to, const kj_view *from)
   else copy_dimension(to, from, 0, to_address, from_address);
 }
 
-static bool do_overlap(const kj_view *a, const kj_view *b)
+bool kj_do_overlap(const kj_view *a, const kj_view *b)
 {
   uint64_t a_low, a_high, b_low, b_high;
   kj_view_range(a, &a_low, &a_high);
@@ -178,7 +178,7 @@ kjit_status kj_copy_host(const kj_view *destination, const kj_view *source,
             size_bytes);
     return KJIT_OK;
   }
-  if (!do_overlap(destination, source)) {
+  if (!kj_do_overlap(destination, source)) {
     copy_apart(destination, source);
     return KJIT_OK;
   }

@@ -14,6 +14,9 @@ typedef struct kj_view {
   int64_t shape[KJ_MAX_RANK], strides[KJ_MAX_RANK]; /* in elements */
 } kj_view;
 
+static inline bool kj_is_on_host(const kj_view *view) { return view->kind == KJIT_DEVICE_CPU; }
+/* Of their ranges, at least. */
+bool kj_do_overlap(const kj_view *a, const kj_view *b);
 /* element: KJIT_ANY, or what the host says besides. Errors: ARGUMENT for what no array can be; what
  * names it in messages. */
 kjit_status kj_view_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type element,

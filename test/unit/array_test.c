@@ -655,8 +655,8 @@ static void test_gpu_handles(void **state)
   memcpy(handle.bytes + SHAPE_AT, &many, sizeof many);
   memcpy(handle.bytes + SIZE_AT, &bytes, sizeof bytes);
   expect_refused(*state, kjit_import_array(*state, &handle, &imported), KJIT_ERROR_ARGUMENT,
-                 "the handle is damaged: it says that its memory has 67108904 bytes, the driver "
-                 "has opened 512");
+                 "the handle is damaged: it says that its memory has 67108904 bytes, 512 have "
+                 "been opened");
   assert_int_equal(cuda.opened, 0);
   kjit_array_config config = { .size_bytes = sizeof config,
                                .device = device,

@@ -16,6 +16,7 @@ enum { TOY = 12, TOYS = 2 };
 
 static struct {
   int opened, closed, launches, resets, waits, forgotten, attributes;
+  int allocated, released, pinned, named;
 } toy;
 
 static kjit_status count_toys(const kjit_context *context, const kj_driver_source *source,
@@ -77,6 +78,35 @@ static kjit_status launch_on_toy(kjit_device *device, const kj_device_code *load
   return kj_cpu_operations.launch(device, loaded, code, launch, diagnostics);
 }
 
+static kjit_status allocate_on_toy(kjit_device *device, kj_allocation *allocation,
+                                   kj_diagnostics *diagnostics)
+{
+  toy.allocated++;
+  return kj_cpu_operations.allocate(device, allocation, diagnostics);
+}
+
+static bool release_on_toy(kjit_device *device, const kj_allocation *allocation)
+{
+  toy.released++;
+  return kj_cpu_operations.release(device, allocation);
+}
+
+static kjit_status pin_on_toy(kjit_device *device, void *memory, size_t size_bytes,
+                              kj_diagnostics *diagnostics)
+{
+  (void)device, (void)memory, (void)size_bytes;
+  toy.pinned++;
+  return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "a toy pins nothing");
+}
+
+static kjit_status name_on_toy(kjit_device *device, uint64_t address,
+                               const kj_allocation *allocation, kj_diagnostics *diagnostics,
+                               kj_memory_name *name)
+{
+  toy.named++;
+  return kj_cpu_operations.name_memory(device, address, allocation, diagnostics, name);
+}
+
 static kj_device_operations make_toy(void)
 {
   kj_device_operations made = kj_cpu_operations;
@@ -91,6 +121,10 @@ static kj_device_operations make_toy(void)
   made.synchronize = wait_for_toy;
   made.read_attribute = read_toy_attribute;
   made.launch = launch_on_toy;
+  made.allocate = allocate_on_toy;
+  made.release = release_on_toy;
+  made.pin = pin_on_toy;
+  made.name_memory = name_on_toy;
   return made;
 }
 
@@ -101,6 +135,100 @@ static void add_to_each(const void *parameters, const kj_cpu_grid *grid, uint64_
   (void)grid, (void)scratch;
   memcpy(&data, parameters, sizeof data);
   for (uint64_t i = first; i < last; i++) data[i] += 1;
+}
+
+static kjit_context *make_toy_context(const kj_device_operations *operations)
+{
+  kj_diagnostics diagnostics = { 0 };
+  kjit_context *context;
+  kjit_config config;
+  kjit_init_config(&config);
+  config.cache_directory = "";
+  memset(&fake, 0, sizeof fake);
+  memset(&toy, 0, sizeof toy);
+  assert_int_equal(kjit_create_context(&config, &context), KJIT_OK);
+  assert_int_equal(kj_add_kind(context, operations, &diagnostics), KJIT_OK);
+  return context;
+}
+
+static kjit_array *make_array(kjit_device *device, kjit_memory memory)
+{
+  kjit_array *made;
+  int64_t shape[] = { 4, 6 };
+  kjit_array_config config = { .size_bytes = sizeof config,
+                               .device = device,
+                               .element = KJIT_F32,
+                               .shape = shape,
+                               .rank = 2,
+                               .layout = KJIT_LAYOUT_C,
+                               .memory = memory };
+  assert_int_equal(kjit_create_configured_array(&config, &made), KJIT_OK);
+  return made;
+}
+
+/* What it has is the host's memory, so that copies and fills are the host's. */
+static void test_its_arrays(void **state)
+{
+  kj_device_operations operations = make_toy();
+  kjit_context *context = make_toy_context(&operations);
+  kjit_device *device;
+  kjit_array *view;
+  kjit_array_handle handle;
+  float data[24] = { 0 };
+  (void)state;
+  assert_int_equal(kjit_get_device(context, operations.kind, 1, &device), KJIT_OK);
+  kjit_array *plain = make_array(device, KJIT_MEMORY_DEVICE),
+             *shared = make_array(device, KJIT_MEMORY_SHARED);
+  assert_int_equal(toy.allocated, 2);
+  assert_int_equal(kjit_get_tensor(plain)->device_type, KJIT_DEVICE_CPU);
+  kjit_array_slice columns[] = { { 0, 4, 1 }, { 5, -1, -2 } };
+  assert_int_equal(kjit_slice_array(plain, columns, 2, &view), KJIT_OK);
+  kjit_arg whole = kjit_arg_array(plain), part = kjit_arg_array(view), all = kjit_arg_array(shared),
+           one = kjit_arg_number(1), two = kjit_arg_number(2);
+  assert_int_equal(kjit_fill(context, &whole, &one, NULL), KJIT_OK);
+  assert_int_equal(kjit_fill(context, &part, &two, NULL), KJIT_OK);
+  assert_int_equal(kjit_copy(context, &all, &whole, NULL), KJIT_OK);
+  assert_int_equal(kjit_copy_to_host(shared, data, sizeof data, NULL), KJIT_OK);
+  for (int i = 0; i < 24; i++) assert_true(data[i] == (i % 2 ? 2 : 1));
+  assert_int_equal(kjit_export_array(plain, &handle), KJIT_ERROR_UNSUPPORTED);
+  assert_int_equal(kjit_export_array(shared, &handle), KJIT_OK);
+  assert_int_equal(toy.named, 2);
+  assert_int_equal(kjit_pin_memory(device, data, sizeof data), KJIT_ERROR_UNSUPPORTED);
+  assert_int_equal(toy.pinned, 1);
+  kjit_release_array(plain);
+  kjit_release_array(shared);
+  assert_int_equal(toy.released, 1); /* the view keeps the other */
+  kjit_release_array(view);
+  assert_int_equal(toy.released, 2);
+  kjit_destroy_context(context);
+}
+
+/* Of a kind whose work is queued the device memory comes from a pool, the rest does not. */
+static void test_its_pool(void **state)
+{
+  kj_device_operations operations = make_toy();
+  operations.is_queued = true;
+  kjit_context *context = make_toy_context(&operations);
+  kjit_device *device;
+  kjit_memory_statistics statistics;
+  (void)state;
+  assert_int_equal(kjit_get_device(context, operations.kind, 0, &device), KJIT_OK);
+  for (int i = 0; i < 3; i++) {
+    kjit_array *pooled = make_array(device, KJIT_MEMORY_DEVICE),
+               *own = make_array(device, KJIT_MEMORY_MANAGED);
+    assert_int_equal(toy.allocated, 2 + i);
+    kjit_release_array(pooled);
+    kjit_release_array(own);
+    assert_int_equal(toy.released, 1 + i);
+  }
+  kjit_get_memory_statistics(device, &statistics);
+  assert_int_equal(statistics.allocations, 3);
+  assert_int_equal(statistics.hits, 2);
+  assert_int_equal(statistics.cached_bytes, 512);
+  kjit_trim_memory(device, 0);
+  assert_int_equal(toy.released, 4);
+  kjit_destroy_context(context);
+  assert_int_equal(toy.allocated, toy.released);
 }
 
 static void test_a_third_kind(void **state)
@@ -117,6 +245,7 @@ static void test_a_third_kind(void **state)
   kjit_init_config(&config);
   config.cache_directory = "";
   memset(&fake, 0, sizeof fake);
+  memset(&toy, 0, sizeof toy);
   fake.kernel = add_to_each;
   assert_int_equal(kjit_create_context(&config, &context), KJIT_OK);
   assert_int_equal(kj_use_compiler(context, &fake_interface, &diagnostics), KJIT_OK);
@@ -441,6 +570,8 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_third_kind),
+    cmocka_unit_test(test_its_arrays),
+    cmocka_unit_test(test_its_pool),
     cmocka_unit_test(test_streams_of_a_third_kind),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

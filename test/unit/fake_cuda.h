@@ -29,6 +29,7 @@ typedef struct fake_driver {
   _Atomic int calls;
   int fail_at, fail_with;     /* the fail_at-th call that can fail gives fail_with; 0: none */
   const char *_Atomic failed; /* its name */
+  bool failed_elsewhere;      /* a launch, while the context of another device was current */
   /* the same of calls that release something, which then do nothing */
   _Atomic int releases;
   int fail_release_at;
@@ -402,6 +403,7 @@ static int fake_cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigne
                                void **parameters, void **extra)
 {
   (void)parameters;
+  if (cuda.calls + 1 == cuda.fail_at) cuda.failed_elsewhere = function != cuda.current;
   FAKE_CALL();
   FAKE_NEEDS_MEMORY();
   /* as driver 580 does */

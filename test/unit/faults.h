@@ -87,6 +87,7 @@ static inline bool try_failure(int kind, int fail_at, int fail_with)
     bool is_known = !cuda.failed || status == KJIT_OK || is_told(o.context, o.step, cuda.failed);
     bool is_fine = !cuda.failed || status != KJIT_OK || is_quiet(cuda.failed) ||
                    (fail_with == CUDA_OUT_OF_MEMORY && is_asked_again(cuda.failed)) ||
+                   cuda.failed_elsewhere || /* and is launched again where it belongs */
                    is_excused(&o, cuda.failed, fail_with);
     if (!is_fine)
       print_error("%s failed in step %d, and nobody was told\n", cuda.failed, o.failed_in);
