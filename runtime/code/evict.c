@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "code/specialization.h"
+#include "stream/stream.h"
 #include "support/assert.h"
 
 /* ---- slots: a thread keeps its own until it ends ---- */
@@ -247,6 +248,37 @@ static bool is_held(kjit_specialization *specialization)
   for (uint32_t i = 0; i < KJ_SLOTS; i++) begun += atomic_load(&specialization->holds[i].begun);
   KJ_ASSERT(begun >= ended);
   return begun != ended || atomic_load(&specialization->pins);
+}
+
+/* ---- code in graphs ---- */
+
+static void pin_code(void *item)
+{
+  kjit_specialization *specialization = item;
+  atomic_fetch_add(&specialization->pins, 1);
+  (void)kjit_retain_module(specialization->kernel->module);
+}
+
+static void unpin_code(void *item)
+{
+  kjit_specialization *specialization = item;
+  atomic_fetch_sub(&specialization->pins, 1);
+  kjit_release_module(specialization->kernel->module);
+}
+
+static kjit_status mark_code(void *item, kjit_device *device, kjit_stream *stream,
+                             kj_diagnostics *diagnostics)
+{
+  (void)diagnostics;
+  kj_mark_launch(device, ((kjit_specialization *)item)->cuda.mark, kj_native(stream));
+  return KJIT_OK;
+}
+
+kjit_status kj_keep_code(kjit_stream *stream, kjit_specialization *specialization,
+                         kj_diagnostics *diagnostics)
+{
+  static const kj_kept_kind kind = { pin_code, unpin_code, mark_code };
+  return kj_keep(stream, &kind, specialization, diagnostics);
 }
 
 /* ---- the bound ---- */

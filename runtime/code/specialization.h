@@ -94,6 +94,9 @@ static inline bool kj_is_held_here(const kjit_specialization *specialization)
   return atomic_load(&slot->begun) != atomic_load(&slot->launched) + atomic_load(&slot->passed);
 }
 
+/* A launch that a device has captured: the graph pins the code. The caller holds it. */
+kjit_status kj_keep_code(kjit_stream *stream, kjit_specialization *specialization,
+                         kj_diagnostics *diagnostics);
 /* Code of a specialization that nobody holds goes. Where launches of it may still be queued it is
  * listed, and unloaded after the next wait for the device that succeeds: see kj_unload_listed. */
 void kj_unload_code(kjit_specialization *specialization);

@@ -204,7 +204,7 @@ static __attribute__((noinline)) kjit_status launch_by_rules(kjit_kernel *kernel
   if (count && !arguments)
     return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: arguments is NULL");
   if (config && kj_is_recorded(config->stream))
-    return kj_capture_launch(config->stream, kernel, config, arguments, count);
+    return kj_record_launch(config->stream, kernel, config, arguments, count);
   return launch_anyhow(kernel, config ? config : &defaults, arguments, count);
 }
 

@@ -16,4 +16,10 @@ kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t cou
 bool kj_agrees(const kj_call *decided, kjit_specialization *specialization,
                const kjit_arg *arguments, size_t count);
 
+/* prepared.c: a launch on a stream of which kjit itself makes the graph (kj_is_recorded) is kept,
+ * not run. Ends the call: the context has the diagnostics. */
+kjit_status kj_record_launch(kjit_stream *stream, kjit_kernel *kernel,
+                             const kjit_launch_config *config, const kjit_arg *arguments,
+                             size_t count);
+
 #endif

@@ -476,8 +476,8 @@ static __attribute__((noinline)) kjit_status run_by_rules(kjit_prepared *prepare
   kj_diagnostics diagnostics = { 0 };
   if (ki_is_forked(prepared->kernel->context)) return KJIT_ERROR_FORKED;
   if (kj_is_recorded(stream))
-    return kj_capture_launch(stream, prepared->kernel, &prepared->config, prepared->arguments,
-                             prepared->count);
+    return kj_record_launch(stream, prepared->kernel, &prepared->config, prepared->arguments,
+                            prepared->count);
   kjit_status status = run_slowly(prepared, stream, &diagnostics);
   return diagnostics.count ? ki_finish_call(prepared->kernel->context, &diagnostics) : status;
 }
@@ -498,4 +498,56 @@ kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
   note_uses(prepared, stream);
   if (status == KJIT_OK) kj_count_up(&ready->launches[own].count, own);
   return status;
+}
+
+/* ---- launches that a graph repeats ---- */
+
+typedef struct launch_operation {
+  kj_operation operation;
+  kjit_prepared *prepared;
+  _Atomic bool is_running;
+} launch_operation;
+
+/* A prepared launch is one thread's at a time. Who finds another one in it, or itself where the
+ * kernel has called the host, launches without what was prepared: nobody waits for the host. The
+ * stream may be gone when the graph is launched, and says nothing on a device that kjit repeats
+ * operations on. */
+static kjit_status run_launch(kj_operation *operation, kjit_stream *stream)
+{
+  (void)stream;
+  launch_operation *launch = (launch_operation *)operation;
+  const kjit_prepared *prepared = launch->prepared;
+  if (atomic_exchange(&launch->is_running, true))
+    return kjit_launch(prepared->kernel, &prepared->config, prepared->arguments, prepared->count);
+  kjit_status status = kjit_run_prepared(launch->prepared, NULL);
+  atomic_store(&launch->is_running, false);
+  return status;
+}
+
+static void destroy_launch(kj_operation *operation)
+{
+  kjit_destroy_prepared(((launch_operation *)operation)->prepared);
+  free(operation);
+}
+
+kjit_status kj_record_launch(kjit_stream *stream, kjit_kernel *kernel,
+                             const kjit_launch_config *config, const kjit_arg *arguments,
+                             size_t count)
+{
+  kjit_device *device = stream->object.device;
+  kj_diagnostics diagnostics = { 0 };
+  launch_operation *launch = calloc(1, sizeof *launch);
+  if (!launch) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  launch->operation =
+    (kj_operation){ .run = run_launch, .destroy = destroy_launch, .form = kernel };
+  kjit_launch_config kept = *config;
+  kept.stream = NULL;
+  kept.device = device;
+  kjit_status status = kjit_prepare_launch(kernel, &kept, arguments, count, &launch->prepared);
+  if (status != KJIT_OK) {
+    free(launch);
+    return status;
+  }
+  (void)kj_record_operation(stream, &launch->operation, &diagnostics);
+  return ki_finish_call(device->context, &diagnostics);
 }

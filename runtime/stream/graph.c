@@ -4,7 +4,6 @@
  * allow. */
 #include <stdlib.h>
 
-#include "code/specialization.h"
 #include "memory/pool.h"
 #include "stream/record.h"
 
@@ -182,24 +181,32 @@ static kjit_status check_kept(struct kj_capture *capture, bool is_kept, kj_diagn
                  : kj_error(diagnostics, KJIT_ERROR_MISUSE, "the capture has ended meanwhile");
 }
 
-static bool keep_array(struct kj_capture *capture, kjit_array *array)
+kjit_status kj_keep(kjit_stream *stream, const kj_kept_kind *kind, void *item,
+                    kj_diagnostics *diagnostics)
 {
-  kj_pointers *arrays = &capture->record->arrays;
-  if (kj_has_pointer(arrays, array)) return true;
-  if (!kj_add_pointer(arrays, array)) return false;
-  (void)kjit_retain_array(array);
-  return true;
+  kj_runtime *runtime = stream->object.device->runtime;
+  lock(runtime);
+  struct kj_capture *capture = atomic_load(&stream->capture);
+  bool is_kept = capture && kj_add_kept(capture->record, kind, item);
+  kjit_status status = check_kept(capture, is_kept, diagnostics);
+  unlock(runtime);
+  return status;
 }
 
-static bool keep_code(struct kj_capture *capture, kjit_specialization *specialization)
+static void retain_array(void *array) { (void)kjit_retain_array(array); }
+static void release_array(void *array) { kjit_release_array(array); }
+
+/* The array may be another device's. */
+static kjit_status use_array(void *item, kjit_device *device, kjit_stream *stream,
+                             kj_diagnostics *diagnostics)
 {
-  kj_pointers *codes = &capture->record->codes;
-  if (kj_has_pointer(codes, specialization)) return true;
-  if (!kj_add_pointer(codes, specialization)) return false;
-  atomic_fetch_add(&specialization->pins, 1);
-  (void)kjit_retain_module(specialization->kernel->module);
-  return true;
+  kjit_array *array = item;
+  KJ_TRY(kj_check_object(&array->object, "array of the graph", diagnostics));
+  kj_note_use(array, stream, device);
+  return KJIT_OK;
 }
+
+static const kj_kept_kind array_kind = { retain_array, release_array, use_array };
 
 kjit_status kj_keep_array(kjit_stream *stream, kjit_array *array, kj_diagnostics *diagnostics)
 {
@@ -216,20 +223,8 @@ kjit_status kj_keep_arrays(kjit_stream *stream, const kjit_arg *arguments, size_
   bool is_kept = capture;
   for (size_t i = 0; i < count && is_kept; i++)
     if (arguments[i].kind == KJIT_ARG_ARRAY && arguments[i].value.array)
-      is_kept = keep_array(capture, arguments[i].value.array);
+      is_kept = kj_add_kept(capture->record, &array_kind, arguments[i].value.array);
   kjit_status status = check_kept(capture, is_kept, diagnostics);
-  unlock(runtime);
-  return status;
-}
-
-kjit_status kj_keep_code(kjit_stream *stream, kjit_specialization *specialization,
-                         kj_diagnostics *diagnostics)
-{
-  kj_runtime *runtime = stream->object.device->runtime;
-  lock(runtime);
-  struct kj_capture *capture = atomic_load(&stream->capture);
-  kjit_status status =
-    check_kept(capture, capture && keep_code(capture, specialization), diagnostics);
   unlock(runtime);
   return status;
 }
@@ -245,47 +240,6 @@ kjit_status kj_record_operation(kjit_stream *stream, kj_operation *operation,
   unlock(runtime);
   if (!is_kept) operation->destroy(operation);
   return status;
-}
-
-/* ---- launches that a record repeats: prepared ones ---- */
-
-typedef struct launch_operation {
-  kj_operation operation;
-  kjit_prepared *prepared;
-} launch_operation;
-
-static kjit_status run_launch(kj_operation *operation, kjit_stream *stream)
-{
-  (void)stream; /* it may be gone when the graph is launched, and says nothing on the CPU */
-  return kjit_run_prepared(((launch_operation *)operation)->prepared, NULL);
-}
-
-static void destroy_launch(kj_operation *operation)
-{
-  kjit_destroy_prepared(((launch_operation *)operation)->prepared);
-  free(operation);
-}
-
-kjit_status kj_capture_launch(kjit_stream *stream, kjit_kernel *kernel,
-                              const kjit_launch_config *config, const kjit_arg *arguments,
-                              size_t count)
-{
-  kjit_device *device = stream->object.device;
-  kj_diagnostics diagnostics = { 0 };
-  launch_operation *operation = calloc(1, sizeof *operation);
-  if (!operation) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
-  operation->operation =
-    (kj_operation){ .run = run_launch, .destroy = destroy_launch, .form = kernel };
-  kjit_launch_config kept = *config;
-  kept.stream = NULL;
-  kept.device = device;
-  kjit_status status = kjit_prepare_launch(kernel, &kept, arguments, count, &operation->prepared);
-  if (status != KJIT_OK) {
-    free(operation);
-    return status;
-  }
-  (void)kj_record_operation(stream, &operation->operation, &diagnostics);
-  return ki_finish_call(device->context, &diagnostics);
 }
 
 /* ---- begin and end ---- */
@@ -498,18 +452,20 @@ static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream 
                                  kj_diagnostics *diagnostics)
 {
   kjit_device *device = executable->object.device;
-  const kj_record *record = executable->record;
   KJ_TRY(kj_check_object(&executable->object, "graph", diagnostics));
-  for (size_t i = 0; i < record->arrays.count; i++) /* of other devices, too */
-    KJ_TRY(kj_check_object(&((kjit_array *)record->arrays.items[i])->object, "array of the graph",
-                           diagnostics));
-  for (size_t i = 0; i < record->arrays.count; i++)
-    kj_note_use(record->arrays.items[i], stream, device);
-  for (size_t i = 0; i < record->codes.count; i++)
-    kj_mark_launch(device, ((kjit_specialization *)record->codes.items[i])->cuda.mark,
-                   kj_native(stream));
+  for (const kj_kept *kept = executable->record->kept; kept; kept = kept->next)
+    KJ_TRY(kept->kind->use(kept->item, device, stream, diagnostics));
   return device->operations->launch_graph(device, executable->native, kj_native(stream),
                                           diagnostics);
+}
+
+/* What the host is called for may update the graph, or destroy it. */
+static kjit_status run(const kjit_executable_graph *executable, kjit_stream *stream)
+{
+  kj_record *record = kj_retain_record(executable->record);
+  kjit_status status = kj_run_record(record, stream);
+  kj_release_record(record, false);
+  return status;
 }
 
 kjit_status kjit_launch_graph(kjit_executable_graph *executable, kjit_stream *stream)
@@ -522,8 +478,8 @@ kjit_status kjit_launch_graph(kjit_executable_graph *executable, kjit_stream *st
   if (status == KJIT_OK && stream && atomic_load(&stream->capture))
     status = kj_error(&diagnostics, KJIT_ERROR_MISUSE,
                       "a graph cannot be launched on a stream that is being captured");
-  /* whose calls have reported what failed */
-  if (status == KJIT_OK && !executable->native) return kj_run_record(executable->record, stream);
+  /* what failed there is reported */
+  if (status == KJIT_OK && !executable->native) return run(executable, stream);
   if (status == KJIT_OK) (void)launch_native(executable, stream, &diagnostics);
   return ki_finish_call(device->context, &diagnostics);
 }

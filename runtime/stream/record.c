@@ -2,14 +2,11 @@
 
 #include <stdlib.h>
 
-#include "code/specialization.h"
-
 kj_record *kj_make_record(void)
 {
   kj_record *record = calloc(1, sizeof *record);
   if (!record) return NULL;
   atomic_store(&record->references, 1);
-  pthread_mutex_init(&record->mutex, NULL);
   return record;
 }
 
@@ -28,25 +25,25 @@ void kj_release_record(kj_record *record, bool forget)
     if (forget) free(operation);
     else operation->destroy(operation);
   }
-  for (size_t i = 0; i < record->arrays.count && !forget; i++)
-    kjit_release_array(record->arrays.items[i]);
-  for (size_t i = 0; i < record->codes.count && !forget; i++) {
-    kjit_specialization *code = record->codes.items[i];
-    atomic_fetch_sub(&code->pins, 1);
-    kjit_release_module(code->kernel->module);
+  for (kj_kept *kept = record->kept, *next; kept; kept = next) {
+    next = kept->next;
+    if (!forget) kept->kind->release(kept->item);
+    free(kept);
   }
   free(record->operations.items);
-  free(record->arrays.items);
-  free(record->codes.items);
-  pthread_mutex_destroy(&record->mutex);
   free(record);
 }
 
-bool kj_has_pointer(const kj_pointers *pointers, const void *item)
+bool kj_add_kept(kj_record *record, const kj_kept_kind *kind, void *item)
 {
-  for (size_t i = 0; i < pointers->count; i++)
-    if (pointers->items[i] == item) return true;
-  return false;
+  for (const kj_kept *kept = record->kept; kept; kept = kept->next)
+    if (kept->item == item) return true;
+  kj_kept *made = malloc(sizeof *made);
+  if (!made) return false;
+  *made = (kj_kept){ .next = record->kept, .kind = kind, .item = item };
+  record->kept = made;
+  kind->retain(item);
+  return true;
 }
 
 bool kj_add_pointer(kj_pointers *pointers, void *item)
@@ -75,13 +72,12 @@ bool kj_has_form_of(const kj_record *a, const kj_record *b)
 kjit_status kj_run_record(kj_record *record, kjit_stream *stream)
 {
   kjit_status first = KJIT_OK;
-  pthread_mutex_lock(&record->mutex);
+  kj_assert_no_locks();
   for (size_t i = 0;
        i < record->operations.count && (first == KJIT_OK || first == KJIT_ERROR_KERNEL); i++) {
     kj_operation *operation = record->operations.items[i];
     kjit_status status = operation->run(operation, stream);
     if (status != KJIT_OK && first == KJIT_OK) first = status;
   }
-  pthread_mutex_unlock(&record->mutex);
   return first;
 }

@@ -1,4 +1,4 @@
-/* What a graph keeps: the things that its launches need, and on the CPU the launches themselves. */
+/* What a graph keeps: the things that its launches need, and the operations that kjit repeats. */
 #ifndef KJ_RECORD_H
 #define KJ_RECORD_H
 
@@ -9,12 +9,16 @@ typedef struct kj_pointers {
   size_t count, capacity;
 } kj_pointers;
 
-/* Shared by a graph and what was instantiated from it. */
+typedef struct kj_kept {
+  struct kj_kept *next;
+  const kj_kept_kind *kind;
+  void *item;
+} kj_kept;
+
+/* Shared by a graph and what was instantiated from it; not changed after the capture. */
 typedef struct kj_record {
   _Atomic uint32_t references;
-  pthread_mutex_t mutex; /* the CPU's operations run for one launch at a time */
-  kj_pointers arrays;    /* kjit_array, retained */
-  kj_pointers codes;     /* kjit_specialization, pinned, and its module retained */
+  kj_kept *kept;
   kj_pointers operations;
 } kj_record;
 
@@ -26,11 +30,11 @@ kj_record *kj_retain_record(kj_record *record);
 void kj_release_record(kj_record *record, bool forget);
 /* Once each. false: out of memory, and nothing was added. */
 bool kj_add_pointer(kj_pointers *pointers, void *item);
-bool kj_has_pointer(const kj_pointers *pointers, const void *item);
+bool kj_add_kept(kj_record *record, const kj_kept_kind *kind, void *item);
 /* Whether both hold the same operations on other arguments. */
 bool kj_has_form_of(const kj_record *a, const kj_record *b);
-/* Runs the CPU's operations in their order. A kernel that fails does not keep the others from
- * running, as on a GPU; anything else does. The first failure. */
+/* Runs the operations in their order, which may call the host: no lock is held. A kernel that fails
+ * does not keep the others from running, as on a GPU; anything else does. The first failure. */
 kjit_status kj_run_record(kj_record *record, kjit_stream *stream);
 
 #endif

@@ -19,12 +19,22 @@ static inline bool kj_is_recorded(const kjit_stream *stream)
          !stream->object.device->operations->begin_capture;
 }
 
-/* What a host queues on such a stream: kept, and done when the graph is launched. */
+/* What a host queues on such a stream: kept, and done when the graph is launched. Any number of
+ * threads run it at once, or one inside of itself: the host's code may launch its own graph. */
 typedef struct kj_operation {
   kjit_status (*run)(struct kj_operation *operation, kjit_stream *stream);
   void (*destroy)(struct kj_operation *operation);
   const void *form; /* equal for operations that an update may exchange, beside run */
 } kj_operation;
+
+/* Something that the launches of a graph need. */
+typedef struct kj_kept_kind {
+  void (*retain)(void *item); /* under streams_mutex */
+  void (*release)(void *item);
+  /* Before each launch, of a device that captures. */
+  kjit_status (*use)(void *item, kjit_device *device, kjit_stream *stream,
+                     kj_diagnostics *diagnostics);
+} kj_kept_kind;
 
 /* All that a capture keeps is added under streams_mutex, by any thread: its streams may be
  * different threads'. Where it cannot be added the capture gives no graph.
@@ -33,16 +43,9 @@ typedef struct kj_operation {
 kjit_status kj_record_operation(kjit_stream *stream, kj_operation *operation,
                                 kj_diagnostics *diagnostics);
 /* The graph keeps it. */
+kjit_status kj_keep(kjit_stream *stream, const kj_kept_kind *kind, void *item,
+                    kj_diagnostics *diagnostics);
 kjit_status kj_keep_array(kjit_stream *stream, kjit_array *array, kj_diagnostics *diagnostics);
-/* A launch on a stream of the CPU that is captured, instead of running it. Ends the call: the
- * context has the diagnostics. */
-kjit_status kj_capture_launch(kjit_stream *stream, kjit_kernel *kernel,
-                              const kjit_launch_config *config, const kjit_arg *arguments,
-                              size_t count);
-/* A launch that the driver has captured: the graph keeps its code and its arrays. The caller holds
- * the specialization. */
-kjit_status kj_keep_code(kjit_stream *stream, kjit_specialization *specialization,
-                         kj_diagnostics *diagnostics);
 kjit_status kj_keep_arrays(kjit_stream *stream, const kjit_arg *arguments, size_t count,
                            kj_diagnostics *diagnostics);
 /* 0: the stream is not captured. */

@@ -392,6 +392,120 @@ static void test_threads_in_one_capture(void **state)
   for (int i = 0; i < 2; i++) kjit_destroy_stream(streams[i]);
 }
 
+/* What an operation of a graph calls the host for, here kernels and a callback, may launch the
+ * graph again, replace what it launches, and destroy it: no lock is held, and what runs is kept. */
+static struct {
+  kjit_executable_graph *executable;
+  kjit_graph *other;
+  int kernels, calls;
+} nested;
+
+static void launch_inside(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
+                          uint64_t last, void *scratch)
+{
+  (void)grid, (void)scratch;
+  if (first || !last) return;
+  if (++nested.kernels == 1) assert_int_equal(kjit_launch_graph(nested.executable, NULL), KJIT_OK);
+  run_add_one(parameters);
+}
+
+static void replace_inside(void *user)
+{
+  (void)user;
+  if (++nested.calls == 1) {
+    assert_int_equal(kjit_update_graph(nested.executable, nested.other), KJIT_OK);
+    kjit_destroy_graph(nested.other);
+  }
+  if (nested.calls == 3) kjit_destroy_executable_graph(nested.executable);
+}
+
+static kjit_graph *capture_nested(sequence *s, kjit_array *array)
+{
+  kjit_graph *graph;
+  kjit_arg argument = kjit_arg_array(array);
+  kjit_launch_config config = { .grid = { 1 }, .block = { 1 }, .stream = s->stream };
+  expect_ok(s->context, kjit_begin_capture(s->stream));
+  expect_ok(s->context, kjit_launch(s->kernel, &config, &argument, 1));
+  expect_ok(s->context, kjit_add_host_callback(s->device, s->stream, replace_inside, NULL));
+  expect_ok(s->context, kjit_launch(s->kernel, &config, &argument, 1));
+  expect_ok(s->context, kjit_end_capture(s->stream, &graph));
+  return graph;
+}
+
+static void test_graph_inside_of_itself(void **state)
+{
+  kjit_device *cpu;
+  sequence s;
+  expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CPU, 0, &cpu));
+  begin(&s, *state, cpu);
+  memset(&nested, 0, sizeof nested);
+  fake.kernel = launch_inside;
+  s.x_data[0] = s.y_data[0] = 0;
+  kjit_graph *graph = capture_nested(&s, s.x);
+  nested.other = capture_nested(&s, s.y);
+  expect_ok(*state, kjit_instantiate_graph(graph, &nested.executable));
+  kjit_destroy_graph(graph);
+  expect_ok(*state, kjit_launch_graph(nested.executable, s.stream));
+  assert_true(nested.kernels == 4 && nested.calls == 2);
+  assert_true(s.x_data[0] == 4 && s.y_data[0] == 0); /* the outer launch went on as it was */
+  expect_ok(*state, kjit_launch_graph(nested.executable, s.stream));
+  assert_true(nested.kernels == 6 && nested.calls == 3);
+  assert_true(s.x_data[0] == 4 && s.y_data[0] == 2);
+  kjit_release_array(s.x);
+  kjit_release_array(s.y);
+  end(&s);
+}
+
+/* Two executable graphs of one graph are launched by a thread each, and neither waits for the
+ * other: their kernels end only together. */
+static pthread_barrier_t both;
+
+static void meet(const void *parameters, const kj_cpu_grid *grid, uint64_t first, uint64_t last,
+                 void *scratch)
+{
+  (void)parameters, (void)grid, (void)scratch;
+  if (!first && last) (void)pthread_barrier_wait(&both);
+}
+
+static void *launch_one(void *executable)
+{
+  return kjit_launch_graph(executable, NULL) == KJIT_OK ? executable : NULL;
+}
+
+static void test_two_of_one_graph(void **state)
+{
+  kjit_device *cpu;
+  sequence s;
+  kjit_executable_graph *executables[2];
+  pthread_t threads[2];
+  kjit_graph *graph;
+  kjit_launch_config config = { .grid = { 1 }, .block = { 1 } };
+  expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CPU, 0, &cpu));
+  begin(&s, *state, cpu);
+  fake.kernel = meet;
+  config.stream = s.stream;
+  assert_int_equal(pthread_barrier_init(&both, NULL, 2), 0);
+  kjit_arg x = kjit_arg_array(s.x);
+  expect_ok(*state, kjit_begin_capture(s.stream));
+  expect_ok(*state, kjit_launch(s.kernel, &config, &x, 1));
+  expect_ok(*state, kjit_end_capture(s.stream, &graph));
+  for (int i = 0; i < 2; i++) {
+    expect_ok(*state, kjit_instantiate_graph(graph, &executables[i]));
+    assert_int_equal(pthread_create(&threads[i], NULL, launch_one, executables[i]), 0);
+  }
+  for (int i = 0; i < 2; i++) {
+    void *result;
+    assert_int_equal(pthread_join(threads[i], &result), 0);
+    assert_ptr_equal(result, executables[i]);
+    kjit_destroy_executable_graph(executables[i]);
+  }
+  kjit_destroy_graph(graph);
+  pthread_barrier_destroy(&both);
+  kjit_release_array(s.x);
+  kjit_release_array(s.y);
+  end(&s);
+}
+
 /* Memory that is allocated in a capture is used later, beside what the stream has queued: it is
  * none that was used before. */
 static void test_allocation_in_capture(void **state)
@@ -548,6 +662,8 @@ int main(void)
     TEST(test_end_of_context),
     TEST(test_fault_in_graph),
     TEST(test_threads_in_one_capture),
+    TEST(test_graph_inside_of_itself),
+    TEST(test_two_of_one_graph),
     TEST(test_release_in_capture),
     TEST(test_allocation_in_capture),
     TEST(test_release_in_capture),
