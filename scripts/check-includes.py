@@ -40,7 +40,6 @@ RUNTIME_CIRCLES = [
     ["base/device", "base/runtime"],
     ["cpu/parts", "cpu/run"],
     ["cuda/cuda", "cuda/driver"],
-    ["launch/launch", "launch/learned"],
 ]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -12,7 +12,6 @@
 #include <time.h>
 
 #include "code/specialization.h"
-#include "cuda/cuda.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

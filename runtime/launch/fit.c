@@ -1,6 +1,6 @@
 /* What a launch has to fit that only the compiled code knows: registers, shared memory, clusters,
  * blocks that are resident at once. Chooses the block and grid that the caller left open. */
-#include "launch/shape.h"
+#include "launch/steps.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "code/specialization.h"
-#include "launch/bind.h"
+#include "launch/steps.h"
 #include "report/report.h"
 
 struct kj_function_code {

@@ -4,15 +4,320 @@
 #include <string.h>
 
 #include "code/kernel.h"
-#include "launch/bind.h"
-#include "launch/launch.h"
 #include "launch/learned.h"
-#include "launch/shape.h"
-#include "launch/start.h"
+#include "launch/steps.h"
+#include "report/report.h"
 #include "stream/stream.h"
 
 /* Memory of a call that most kernels need no more than. */
-enum { CALL_BYTES = 8192, MEMORY_ALIGNMENT = 64 };
+enum { CALL_BYTES = 8192 };
+
+/* ---- parameters ---- */
+
+static inline uint64_t read_parameter(const kj_bound *bound, const kj_parameter *parameter)
+{
+  if (parameter->kind == KJ_PARAMETER_POINTER) return bound->target;
+  if (parameter->kind == KJ_PARAMETER_EXTENT) return (uint64_t)bound->shape[parameter->dimension];
+  if (parameter->kind == KJ_PARAMETER_SCALAR) return bound->bits[0];
+  return bound->rank == 1 && !bound->strides ? 1
+                                             : (uint64_t)kj_stride_of(bound, parameter->dimension);
+}
+
+static void marshal_shared(const kj_call *call, const kj_parameter *parameter, char *block)
+{
+  const kj_shared_size *size = &call->shared[parameter->argument];
+  bool is_offset = parameter->kind == KJ_PARAMETER_SHARED_OFFSET;
+  memcpy(block + parameter->offset,
+         is_offset ? &size->offset : &size->extents[parameter->dimension], sizeof(uint32_t));
+}
+
+void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, char *block)
+{
+  if (parameter->kind == KJ_PARAMETER_TENSOR_MAP) return; /* pass_maps */
+  if (parameter->kind >= KJ_PARAMETER_SHARED_OFFSET) {
+    marshal_shared(call, parameter, block);
+    return;
+  }
+  const kj_bound *bound = &call->bound[parameter->argument];
+  char *place = block + parameter->offset;
+  if (parameter->part) {
+    memcpy(place, (const char *)(uintptr_t)bound->bits[0] + parameter->part - 1,
+           parameter->size_bytes);
+    return;
+  }
+  uint64_t word = read_parameter(bound, parameter);
+  if (parameter->size_bytes == 8) memcpy(place, &word, 8);
+  else if (parameter->size_bytes == 4) memcpy(place, &word, 4);
+  else memcpy(place, bound->bits, parameter->size_bytes); /* scalars only */
+}
+
+void kj_pass_failure_record(const kj_code *code, uint64_t address, char *block)
+{
+  if (code->failures) memcpy(block + code->failure_offset, &address, sizeof address);
+}
+
+kjit_status kj_marshal(kj_call *call, const kjit_specialization *specialization,
+                       kj_diagnostics *diagnostics)
+{
+  const kj_code *code = &specialization->code;
+  if (code->parameter_bytes > call->parameter_room) {
+    char *larger = realloc(call->own_parameters, code->parameter_bytes);
+    if (!larger) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+    call->parameters = call->own_parameters = larger;
+    call->parameter_room = code->parameter_bytes;
+  }
+  /* blocks are compared, with what lies between parameters */
+  if (KJ_HAS_ASSERTIONS) memset(call->parameters, 0, code->parameter_bytes);
+  for (uint32_t i = 0; i < code->parameter_count; i++)
+    kj_marshal_parameter(call, &code->parameters[i], call->parameters);
+  kj_pass_failure_record(code, specialization->failure_address, call->parameters);
+  return KJIT_OK;
+}
+
+/* ---- tensor maps: descriptors of array arguments for tensor copies. The driver encodes them, they
+ * are passed in the parameter block ---- */
+
+static kjit_status refuse_map(const kj_call *call, const kj_tensor_map *map, const char *why,
+                              kj_diagnostics *diagnostics)
+{
+  const ki_function *kernel = call->kernel->function;
+  return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
+                  "launching `%s`: argument `%s` is copied by tensor copies: %s",
+                  kernel->decl->name, kernel->params.items[map->argument]->name, why);
+}
+
+/* The driver's CUtensorMapDataType by the bits that a copy moves, but for floats, whose type a fill
+ * or a reduction would look at. */
+static int data_type(kjit_type type, uint32_t size_bytes)
+{
+  enum { U8, U16, U32, I32, U64, I64, F16, F32, F64, BF16 };
+  static const struct {
+    kjit_type type;
+    int number;
+  } floats[] = { { KJIT_F16, F16 }, { KJIT_BF16, BF16 }, { KJIT_F32, F32 }, { KJIT_F64, F64 } };
+  for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+    if (floats[i].type == type) return floats[i].number;
+  return size_bytes == 1 ? U8 : size_bytes == 2 ? U16 : size_bytes == 4 ? U32 : U64;
+}
+
+static int swizzle_of(uint32_t bytes)
+{
+  enum { NONE, BY_32, BY_64, BY_128 };
+  return bytes == 32 ? BY_32 : bytes == 64 ? BY_64 : bytes == 128 ? BY_128 : NONE;
+}
+
+static kjit_status encode(const kj_call *call, const kj_tensor_map *map, void *place,
+                          kj_diagnostics *diagnostics)
+{
+  enum { UNIT = 16, PROMOTE_256 = 3 };
+  const kj_bound *bound = &call->bound[map->argument];
+  kjit_type element = bound->type;
+  uint32_t size = ki_type(call->kernel->module->types, element)->size_bytes, rank = map->rank;
+  uint64_t extents[KJ_MAP_RANK], strides[KJ_MAP_RANK];
+  uint32_t box[KJ_MAP_RANK], steps[KJ_MAP_RANK];
+  if (!call->device->driver->cuTensorMapEncodeTiled)
+    return refuse_map(call, map, "the driver has none; they need one of CUDA 12.0", diagnostics);
+  if (bound->target % UNIT)
+    return refuse_map(call, map, "its data does not start at a multiple of 16 bytes", diagnostics);
+  for (uint32_t d = 0; d < rank; d++) { /* the driver counts dimensions from the innermost one */
+    uint32_t own = rank - 1 - d;
+    extents[d] = (uint64_t)bound->shape[own];
+    box[d] = map->box[own];
+    steps[d] = 1;
+    if (!extents[d]) return refuse_map(call, map, "it is empty", diagnostics);
+    if (extents[d] > UINT32_MAX)
+      return refuse_map(call, map, "a dimension of it is longer than 2^32 elements", diagnostics);
+    if (d == 0) continue;
+    strides[d - 1] = (uint64_t)kj_stride_of(bound, (uint8_t)own) * size;
+    if (strides[d - 1] % UNIT)
+      return refuse_map(call, map, "its rows do not start at multiples of 16 bytes", diagnostics);
+  }
+  int result =
+    call->device->driver->cuTensorMapEncodeTiled(place, data_type(element, size), rank,
+                                                 (void *)(uintptr_t)bound->target, extents, strides,
+                                                 box, steps, 0, swizzle_of(map->swizzle_bytes),
+                                                 PROMOTE_256, 0);
+  return result ? kj_check_driver(call->device->driver, call->device, result,
+                                  "cuTensorMapEncodeTiled", diagnostics)
+                : KJIT_OK;
+}
+
+enum { MOST_POINTERS = 512, HIDDEN = 1 };
+
+/* The driver wants the descriptor at a multiple of 64 bytes, which the parameter block is not. */
+static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagnostics *diagnostics)
+{
+  _Alignas(KJ_MAP_ALIGNMENT) char map[KJ_MAP_BYTES];
+  if (code->parameter_count > MOST_POINTERS)
+    return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
+                    "launching `%s`: a kernel with tensor copies has at most %d parameters in its "
+                    "code, this one %u",
+                    call->kernel->function->decl->name, MOST_POINTERS, code->parameter_count);
+  for (uint32_t i = 0; i < code->parameter_count; i++) {
+    const kj_parameter *parameter = &code->parameters[i];
+    if (parameter->kind != KJ_PARAMETER_TENSOR_MAP) continue;
+    KJ_TRY(encode(call, &code->tensor_maps[parameter->dimension], map, diagnostics));
+    memcpy(call->parameters + parameter->offset, map, sizeof map);
+  }
+  return KJIT_OK;
+}
+
+/* Where a parameter of 64-byte alignment lies depends on the architecture: on sm_90 the block
+ * itself starts 16 bytes beyond such a place. So the driver is handed each parameter's address and
+ * puts them where they belong. The one of failures comes last. */
+static void point_at_parameters(const kj_code *code, char *block, void **pointers)
+{
+  uint32_t count = code->parameter_count;
+  for (uint32_t i = 0; i < count; i++) pointers[i] = block + code->parameters[i].offset;
+  if (code->failures) pointers[count] = block + code->failure_offset;
+}
+
+/* ---- the launch ---- */
+
+kj_device_launch kj_describe_launch(const kj_call *call, const kjit_specialization *specialization,
+                                    void *stream)
+{
+  int32_t priority = call->config->priority;
+  bool is_programmatic = call->facts & KJ_CALL_FACT_PROGRAMMATIC;
+  return (kj_device_launch){ .grid = call->grid,
+                             .block = call->block,
+                             .dynamic_shared_bytes = (uint32_t)call->dynamic_shared_bytes,
+                             .stream = stream,
+                             .parameters = call->parameters,
+                             .parameter_bytes = specialization->code.parameter_bytes,
+                             .has_attributes = call->cluster[0] || call->is_cooperative ||
+                                               is_programmatic || priority,
+                             .cluster = call->cluster,
+                             .is_cooperative = call->is_cooperative,
+                             .is_programmatic = is_programmatic,
+                             .priority = priority,
+                             .has_elements = call->has_elements,
+                             .elements = call->elements };
+}
+
+static kjit_status start_code(const kj_call *call, const kjit_specialization *specialization,
+                              kj_diagnostics *diagnostics)
+{
+  const kj_code *code = &specialization->code;
+  kjit_device *device = call->device;
+  void *pointers[MOST_POINTERS + HIDDEN];
+  kj_device_launch made =
+    kj_describe_launch(call, specialization, call->stream ? call->stream->native : NULL);
+  if (code->tensor_map_count) {
+    KJ_TRY(pass_maps(call, code, diagnostics));
+    point_at_parameters(code, call->parameters, pointers);
+    made.pointers = pointers;
+  }
+  return device->operations->launch(device, &specialization->cuda, code, &made, diagnostics);
+}
+
+/* What the kernel prints is delivered when it has run. */
+static kjit_status launch_printing(const kj_call *call, const kjit_specialization *specialization,
+                                   kj_diagnostics *diagnostics)
+{
+  kj_cpu_prints prints;
+  uint64_t address = (uint64_t)(uintptr_t)&prints;
+  kj_begin_cpu_prints(&prints, call->device->runtime, &specialization->code);
+  memcpy(call->parameters + specialization->code.print_offset, &address, sizeof address);
+  kjit_status status = start_code(call, specialization, diagnostics);
+  kj_end_cpu_prints(&prints);
+  return status;
+}
+
+/* Where the kernel has run when the launch returns, a record of this launch takes a failure. */
+static kjit_status launch_and_wait(const kj_call *call, const kjit_specialization *specialization,
+                                   kj_diagnostics *diagnostics)
+{
+  const kj_code *code = &specialization->code;
+  kj_failure_record record;
+  record.state = KJ_FAILURE_FREE;
+  kj_pass_failure_record(code, (uint64_t)(uintptr_t)&record, call->parameters);
+  KJ_TRY(code->prints ? launch_printing(call, specialization, diagnostics)
+                      : start_code(call, specialization, diagnostics));
+  return record.state == KJ_FAILURE_WRITTEN
+           ? kj_report_failure(specialization, &record, diagnostics)
+           : KJIT_OK;
+}
+
+kjit_status kj_start(const kj_call *call, const kjit_specialization *specialization,
+                     kj_diagnostics *diagnostics)
+{
+  return call->device->operations->is_queued ? start_code(call, specialization, diagnostics)
+                                             : launch_and_wait(call, specialization, diagnostics);
+}
+
+/* ---- plain launches ---- */
+
+void kj_take_shape(kj_known_shape *shape, const kjit_specialization *specialization,
+                   const kj_call *call)
+{
+  memcpy(shape->grid, call->grid, sizeof shape->grid);
+  memcpy(shape->block, call->block, sizeof shape->block);
+  shape->shared_bytes = (uint32_t)call->dynamic_shared_bytes;
+  shape->parameter_bytes = specialization->code.parameter_bytes;
+}
+
+kjit_status kj_retry_plainly(const kjit_specialization *specialization, const kj_known_shape *shape,
+                             kjit_stream *stream, char *parameters, int result)
+{
+  kj_diagnostics diagnostics = { 0 };
+  kj_device_launch launch = { .grid = shape->grid,
+                              .block = shape->block,
+                              .dynamic_shared_bytes = shape->shared_bytes,
+                              .stream = stream ? stream->native : NULL,
+                              .parameters = parameters,
+                              .parameter_bytes = shape->parameter_bytes };
+  kjit_status status =
+    kj_retry_launch(specialization->device, &specialization->cuda, &launch, result, &diagnostics);
+  return diagnostics.count ? ki_finish_call(specialization->device->context, &diagnostics) : status;
+}
+
+/* ---- all of it ---- */
+
+static kjit_status start_here(kj_call *call, kjit_specialization *specialization,
+                              kj_diagnostics *diagnostics)
+{
+  KJ_TRY(kj_marshal(call, specialization, diagnostics));
+  return kj_start(call, specialization, diagnostics);
+}
+
+static kjit_status start_staged(kj_call *call, kjit_specialization *specialization,
+                                kj_diagnostics *diagnostics)
+{
+  void *stream = call->stream ? call->stream->native : NULL, *previous;
+  kj_staging *staging = NULL;
+  if (call->stream && atomic_load_explicit(&call->stream->capture, memory_order_relaxed))
+    return kj_error(
+      diagnostics, KJIT_ERROR_MISUSE,
+      "host arrays cannot be part of a capture on a GPU: copy them to device arrays first");
+  KJ_TRY(kj_enter_device(call->device, diagnostics, &previous));
+  kjit_status status = kj_stage_in(call, stream, diagnostics, &staging);
+  if (status == KJIT_OK) status = start_here(call, specialization, diagnostics);
+  if (status == KJIT_OK) status = kj_stage_out(call, stream, staging, diagnostics);
+  kj_free_staging(call, staging);
+  kj_leave_device(call->device, previous);
+  return status;
+}
+
+static void count_launch(const kj_call *call)
+{
+  uint32_t own = kj_slot();
+  kj_count_up(&call->kernel->context->launches[own].count, own);
+}
+
+kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
+                        kj_diagnostics *diagnostics)
+{
+  KJ_TRY(kj_fit_shape(call, specialization, diagnostics));
+  if (!call->has_nothing)
+    KJ_TRY(call->has_host_arrays ? start_staged(call, specialization, diagnostics)
+                                 : start_here(call, specialization, diagnostics));
+  if (call->is_miss)
+    atomic_fetch_add_explicit(&call->kernel->context->counters.missed_launches, 1,
+                              memory_order_relaxed);
+  count_launch(call);
+  return KJIT_OK;
+}
 
 /* ---- the stages ---- */
 
@@ -59,8 +364,8 @@ static kjit_status find_specialization(kj_call *call, kj_diagnostics *diagnostic
   return make_specialization(call, hash, diagnostics, specialization);
 }
 
-static kjit_status bind_and_shape(kj_call *call, const kjit_arg *arguments, size_t count,
-                                  kj_diagnostics *diagnostics)
+kjit_status kj_shape_call(kj_call *call, const kjit_arg *arguments, size_t count,
+                          kj_diagnostics *diagnostics)
 {
   KJ_TRY(kj_bind_arguments(call, arguments, count, diagnostics));
   KJ_TRY(kj_choose_device(call, arguments, diagnostics));
@@ -73,7 +378,7 @@ static kjit_status bind_and_shape(kj_call *call, const kjit_arg *arguments, size
 kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t count,
                             kj_diagnostics *diagnostics, kjit_specialization **specialization)
 {
-  KJ_TRY(bind_and_shape(call, arguments, count, diagnostics));
+  KJ_TRY(kj_shape_call(call, arguments, count, diagnostics));
   return find_specialization(call, diagnostics, specialization);
 }
 
@@ -107,60 +412,6 @@ static kjit_status launch(kj_call *call, const kjit_arg *arguments, size_t count
   return status;
 }
 
-/* ---- assertions ---- */
-
-static bool are_same(const kj_call *call, const kj_call *decided,
-                     const kjit_specialization *specialization)
-{
-  const kj_code *code = &specialization->code;
-  bool has_same_cluster = !memcmp(call->cluster, decided->cluster, sizeof call->cluster);
-  return !memcmp(call->grid, decided->grid, sizeof call->grid) &&
-         !memcmp(call->block, decided->block, sizeof call->block) && has_same_cluster &&
-         call->dynamic_shared_bytes == decided->dynamic_shared_bytes &&
-         call->is_cooperative == decided->is_cooperative &&
-         !memcmp(call->parameters, decided->parameters, code->parameter_bytes);
-}
-
-static kjit_status decide_again(kj_call *call, kjit_specialization *specialization,
-                                const kjit_arg *arguments, size_t count,
-                                kj_diagnostics *diagnostics, bool *has_key)
-{
-  KJ_TRY(bind_and_shape(call, arguments, count, diagnostics));
-  kj_make_key(call);
-  *has_key = call->key_count == specialization->key_count &&
-             !memcmp(call->key, specialization->key, call->key_count * sizeof *call->key);
-  if (!*has_key) return KJIT_OK;
-  KJ_TRY(kj_fit_shape(call, specialization, diagnostics));
-  KJ_TRY(kj_make_room(call, &specialization->code, diagnostics));
-  memset(call->parameters, 0, specialization->code.parameter_bytes); /* what lies between */
-  kj_marshal(call, specialization);
-  return KJIT_OK;
-}
-
-bool kj_agrees(const kj_call *decided, kjit_specialization *specialization,
-               const kjit_arg *arguments, size_t count)
-{
-  kjit_kernel *kernel = decided->kernel;
-  kj_diagnostics diagnostics = { 0 };
-  char *memory = aligned_alloc(MEMORY_ALIGNMENT, (kernel->call_bytes + MEMORY_ALIGNMENT - 1) /
-                                                   MEMORY_ALIGNMENT * MEMORY_ALIGNMENT);
-  kj_call call = { .kernel = kernel,
-                   .config = decided->config,
-                   .runtime = kj_get_runtime(kernel->context) };
-  if (!memory) return true;
-  (void)kj_divide_memory(&call, memory);
-  bool has_key = false;
-  kjit_status status =
-    decide_again(&call, specialization, arguments, count, &diagnostics, &has_key);
-  /* another thread has sealed the kernel meanwhile, or the device is lost, or memory is short */
-  bool is_other = call.is_sealed || status == KJIT_ERROR_DEVICE || status == KJIT_ERROR_MEMORY;
-  bool agrees = status == KJIT_OK ? has_key && are_same(&call, decided, specialization) : is_other;
-  kj_free_diagnostics(&diagnostics);
-  free(call.own_parameters);
-  free(memory);
-  return agrees || (is_other && !has_key);
-}
-
 /* ---- entry ---- */
 
 static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launch_config *config,
@@ -181,7 +432,7 @@ static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launc
 static kjit_status launch_anyhow(kjit_kernel *kernel, const kjit_launch_config *config,
                                  const kjit_arg *arguments, size_t count)
 {
-  _Alignas(MEMORY_ALIGNMENT) char small[CALL_BYTES];
+  _Alignas(KJ_CALL_ALIGNMENT) char small[CALL_BYTES];
   uint32_t unknown = config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS; /* the learned way takes none */
   if (unknown)
     return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: unknown flags %#x",

@@ -4,15 +4,9 @@
 
 #include "launch/learned.h"
 #include "code/kernel.h"
-#include "launch/shape.h"
+#include "launch/steps.h"
 
 /* ---- arguments ---- */
-
-static const kjit_tensor *tensor_of(const kjit_arg *argument)
-{
-  return argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor
-                                           : &argument->value.array->tensor;
-}
 
 /* In C order, not empty, 32-bit offsets, of scalars: what DLPack says of an element does not tell
  * two structs from each other. */
@@ -21,7 +15,7 @@ static bool learn_array(const kj_call *call, uint32_t index, const kjit_arg *arg
 {
   const kj_bound *bound = &call->bound[index];
   const kj_parameter_row *row = &call->kernel->parameters[index];
-  const kjit_tensor *tensor = tensor_of(argument);
+  const kjit_tensor *tensor = kj_tensor_of(argument);
   /* the tensor alone does not say so */
   bool is_in_place = argument->kind == KJIT_ARG_ARRAY && argument->value.array->is_in_place;
   /* access may be taken back */
@@ -237,7 +231,7 @@ static bool is_default_device(const kj_call *call, const kjit_arg *arguments)
     if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
     has_array = true;
     /* managed memory of another device */
-    if (!kj_locate_tensor(tensor_of(&arguments[i]), &kind, &ordinal) || kind != info->kind ||
+    if (!kj_locate_tensor(kj_tensor_of(&arguments[i]), &kind, &ordinal) || kind != info->kind ||
         ordinal != info->ordinal)
       return false;
   }
@@ -327,4 +321,55 @@ void kj_learn(const kj_call *call, kjit_specialization *specialization, const kj
     return;
   atomic_store_explicit(&specialization->learned, learn(call, specialization, arguments, count),
                         memory_order_release);
+}
+
+/* ---- both ways beside each other ---- */
+
+static bool are_same(const kj_call *call, const kj_call *decided,
+                     const kjit_specialization *specialization)
+{
+  const kj_code *code = &specialization->code;
+  bool has_same_cluster = !memcmp(call->cluster, decided->cluster, sizeof call->cluster);
+  return !memcmp(call->grid, decided->grid, sizeof call->grid) &&
+         !memcmp(call->block, decided->block, sizeof call->block) && has_same_cluster &&
+         call->dynamic_shared_bytes == decided->dynamic_shared_bytes &&
+         call->is_cooperative == decided->is_cooperative &&
+         !memcmp(call->parameters, decided->parameters, code->parameter_bytes);
+}
+
+static kjit_status decide_again(kj_call *call, kjit_specialization *specialization,
+                                const kjit_arg *arguments, size_t count,
+                                kj_diagnostics *diagnostics, bool *has_key)
+{
+  KJ_TRY(kj_shape_call(call, arguments, count, diagnostics));
+  kj_make_key(call);
+  *has_key = call->key_count == specialization->key_count &&
+             !memcmp(call->key, specialization->key, call->key_count * sizeof *call->key);
+  if (!*has_key) return KJIT_OK;
+  KJ_TRY(kj_fit_shape(call, specialization, diagnostics));
+  return kj_marshal(call, specialization, diagnostics);
+}
+
+bool kj_agrees(const kj_call *decided, kjit_specialization *specialization,
+               const kjit_arg *arguments, size_t count)
+{
+  kjit_kernel *kernel = decided->kernel;
+  kj_diagnostics diagnostics = { 0 };
+  char *memory = aligned_alloc(KJ_CALL_ALIGNMENT, (kernel->call_bytes + KJ_CALL_ALIGNMENT - 1) /
+                                                    KJ_CALL_ALIGNMENT * KJ_CALL_ALIGNMENT);
+  kj_call call = { .kernel = kernel,
+                   .config = decided->config,
+                   .runtime = kj_get_runtime(kernel->context) };
+  if (!memory) return true;
+  (void)kj_divide_memory(&call, memory);
+  bool has_key = false;
+  kjit_status status =
+    decide_again(&call, specialization, arguments, count, &diagnostics, &has_key);
+  /* another thread has sealed the kernel meanwhile, or the device is lost, or memory is short */
+  bool is_other = call.is_sealed || status == KJIT_ERROR_DEVICE || status == KJIT_ERROR_MEMORY;
+  bool agrees = status == KJIT_OK ? has_key && are_same(&call, decided, specialization) : is_other;
+  kj_free_diagnostics(&diagnostics);
+  free(call.own_parameters);
+  free(memory);
+  return agrees || (is_other && !has_key);
 }

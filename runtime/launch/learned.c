@@ -1,12 +1,9 @@
-#include "cuda/cuda.h"
 #include "launch/learned.h"
 
 #include <string.h>
 
 #include "code/kernel.h"
-#include "launch/launch.h"
-#include "launch/shape.h"
-#include "launch/start.h"
+#include "launch/steps.h"
 #include "support/host_process.h"
 
 /* ---- arguments ---- */
@@ -180,17 +177,11 @@ static inline bool follow_same(const kj_learned *learned, const kjit_arg *argume
 
 /* ---- bound arguments, where something is decided by the general rules ---- */
 
-static const kjit_tensor *plain_tensor_of(const kjit_arg *argument)
-{
-  return argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor
-                                           : &argument->value.array->tensor;
-}
-
 /* An argument that was followed. */
 static void bind_array(const kj_learned *learned, const kj_learned_array *array,
                        const kjit_arg *argument, kj_bound *bound)
 {
-  const kjit_tensor *tensor = plain_tensor_of(argument);
+  const kjit_tensor *tensor = kj_tensor_of(argument);
   *bound = learned->bound[array->index];
   bound->access = argument->access;
   bound->shape = tensor->shape;
@@ -285,8 +276,7 @@ static __attribute__((noinline)) bool follow_arrays(const kj_learned *learned,
 static inline int64_t extent_of(const kjit_arg *argument, uint32_t dimension)
 {
   bool is_in_line = argument->kind == KJIT_ARG_ARRAY && !dimension;
-  return is_in_line ? argument->value.array->line.extent
-                    : plain_tensor_of(argument)->shape[dimension];
+  return is_in_line ? argument->value.array->line.extent : kj_tensor_of(argument)->shape[dimension];
 }
 
 static inline void write_extents(const kj_learned *learned, const kjit_arg *arguments,

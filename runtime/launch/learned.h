@@ -109,5 +109,9 @@ bool kj_follow_learned(kjit_specialization *specialization, const kjit_launch_co
  * that was not tried before. */
 void kj_learn(const kj_call *call, kjit_specialization *specialization, const kjit_arg *arguments,
               size_t count);
+/* For assertions: whether the general way decides as the learned one has: key, grid, block,
+ * clusters, shared memory and parameter block. */
+bool kj_agrees(const kj_call *decided, kjit_specialization *specialization,
+               const kjit_arg *arguments, size_t count);
 
 #endif

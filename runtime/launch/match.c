@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launch/bind.h"
+#include "launch/steps.h"
 #include "code/specialization.h"
 
 /* How far an argument is from what a signature says. The sums over all arguments are compared, the
@@ -167,10 +167,8 @@ static kjit_status refuse(const kj_call *call, const choice *c, kj_diagnostics *
 static void convert_array(kj_bound *bound, const ki_type_info *wanted, const kjit_arg *argument)
 {
   if (bound->layout == wanted->layout) return;
-  const kjit_tensor *tensor =
-    argument->kind == KJIT_ARG_TENSOR ? argument->value.tensor : &argument->value.array->tensor;
   bound->layout = KJIT_LAYOUT_STRIDED;
-  bound->strides = tensor->strides;
+  bound->strides = kj_tensor_of(argument)->strides;
   bound->facts = (uint8_t)kj_find_array_facts((kj_array_place){ .address = bound->address });
 }
 

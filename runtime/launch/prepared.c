@@ -5,11 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
-#include "launch/launch.h"
+#include "launch/steps.h"
 #include "launch/learned.h"
-#include "launch/shape.h"
-#include "launch/start.h"
 #include "support/assert.h"
 #include "support/host_process.h"
 #include "stream/stream.h"
@@ -289,7 +286,8 @@ static kjit_status fill_prepared(kjit_prepared *prepared, const kjit_arg *argume
     KJ_TRY(keep_argument(prepared, i, &arguments[i], diagnostics));
   KJ_TRY(look_up(prepared, diagnostics));
   kjit_specialization *found = prepared->ready.specialization;
-  kjit_status status = kj_fit_call(&prepared->call, found, diagnostics);
+  kjit_status status = kj_fit_shape(&prepared->call, found, diagnostics);
+  if (status == KJIT_OK) status = kj_marshal(&prepared->call, found, diagnostics);
   if (status == KJIT_OK) set_ready(prepared);
   kj_release(found, false);
   return status;

@@ -1,7 +1,7 @@
 /* Grid and block of a launch before its code is known: what the host gave, @block and @grid, or
  * what fits the kernel's grid_ranges; then the limits of the device. fit.c goes on when the code is
  * there. */
-#include "launch/shape.h"
+#include "launch/steps.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include <kjit/function.h>
 
 #include "code/specialization.h"
-#include "launch/bind.h"
+#include "launch/steps.h"
 #include "fake_compiler.h"
 
 static void do_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_t first,

@@ -1,4 +1,6 @@
-/* Host arrays of a launch on a GPU: copied there before it and back after it, through memory of the
+/* Where a launch runs, and host arrays that are brought there.
+ *
+ * Host arrays of a launch on a GPU: copied there before it and back after it, through memory of the
  * pools.
  *
  * Arrays whose memory overlaps are one group that holds the bytes of all of them, each at its
@@ -11,10 +13,111 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
-#include "launch/start.h"
+#include "launch/steps.h"
 #include "memory/pool.h"
 #include "memory/view.h"
+
+/* ---- where it runs ---- */
+
+static kjit_status place_by_arrays(kj_call *call, const kjit_arg *arguments,
+                                   kj_diagnostics *diagnostics)
+{
+  bool has_array = false;
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++) {
+    if (call->bound[i].kind != KJ_ARGUMENT_ARRAY) continue;
+    kjit_device_kind kind;
+    int32_t ordinal;
+    has_array = true;
+    if (arguments[i].kind == KJIT_ARG_ARRAY && arguments[i].value.array->is_in_place) {
+      call->device = arguments[i].value.array->object.device;
+      return KJIT_OK;
+    }
+    if (kj_locate_tensor(kj_tensor_of(&arguments[i]), &kind, &ordinal) && kind == KJIT_DEVICE_CUDA)
+      return kj_find_device(call->runtime, KJIT_DEVICE_CUDA, ordinal, diagnostics, &call->device);
+  }
+  return has_array ? kj_find_device(call->runtime, KJIT_DEVICE_CPU, 0, diagnostics, &call->device)
+                   : kj_default_device(call->runtime, diagnostics, &call->device);
+}
+
+/* Memory that another GPU, or the host, reaches where it is. */
+static bool is_in_reach(const kj_call *call, const kjit_tensor *tensor)
+{
+  enum { MANAGED = 13, MOST_PEERS = 64 }; /* DLPack's number */
+  uint32_t ordinal = (uint32_t)tensor->device_id;
+  if (tensor->device_type == MANAGED) return true;
+  return ordinal < MOST_PEERS &&
+         atomic_load_explicit(&call->device->peers, memory_order_relaxed) >> ordinal & 1;
+}
+
+/* What only the kjit array knows. */
+static kjit_status check_kjit_array(kj_call *call, uint32_t index, const kjit_arg *argument,
+                                    kj_diagnostics *diagnostics)
+{
+  const kj_parameter_row *row = &call->kernel->parameters[index];
+  if (argument->kind != KJIT_ARG_ARRAY) return KJIT_OK;
+  kjit_array *array = argument->value.array;
+  if (array->is_read_only && row->is_written)
+    return kj_error_at(
+      diagnostics, call->kernel->module, row->decl->location, KJIT_ERROR_ARGUMENT,
+      "parameter `%s`: the kernel writes it, and the array is read-only: its owner has said so",
+      row->decl->name);
+  if (!call->device->operations->is_queued) return KJIT_OK;
+  kj_note_use(array, call->stream, call->device);
+  if (!array->is_in_place || !call->bound[index].on_host) return KJIT_OK;
+  call->bound[index].on_host = false;
+  return KJIT_OK;
+}
+
+static kjit_status check_place(kj_call *call, uint32_t index, const kjit_arg *argument,
+                               kj_diagnostics *diagnostics)
+{
+  const kjit_tensor *tensor = kj_tensor_of(argument);
+  kjit_device_kind kind;
+  int32_t ordinal;
+  kj_bound *bound = &call->bound[index];
+  const ki_decl *decl = call->kernel->parameters[index].decl;
+  char place[24];
+  if (!kj_locate_tensor(tensor, &kind, &ordinal))
+    return kj_error_at(
+      diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
+      "parameter `%s`: DLPack device type %d is neither the CPU's (1) nor CUDA's (2)", decl->name,
+      tensor->device_type);
+  if (kind == KJIT_DEVICE_CPU) {
+    bound->on_host = call->device->operations->has_memory;
+    KJ_TRY(check_kjit_array(call, index, argument, diagnostics));
+    call->has_host_arrays = call->has_host_arrays || bound->on_host;
+    return KJIT_OK;
+  }
+  if ((kind == call->device->info.kind && ordinal == call->device->info.ordinal) ||
+      is_in_reach(call, tensor))
+    return check_kjit_array(call, index, argument, diagnostics);
+  return kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
+                     "parameter `%s`: the launch is on %s, the array on cuda:%d", decl->name,
+                     kj_device_text(call->device, place), ordinal);
+}
+
+kjit_status kj_choose_device(kj_call *call, const kjit_arg *arguments, kj_diagnostics *diagnostics)
+{
+  kjit_device *asked = call->config->device;
+  call->stream = call->config->stream;
+  char here[24], there[24];
+  if (call->stream && asked && call->stream->object.device != asked)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the launch is on %s, its stream on %s",
+                    kj_device_text(asked, here),
+                    kj_device_text(call->stream->object.device, there));
+  call->device = call->stream ? call->stream->object.device : asked;
+  if (!call->device) KJ_TRY(place_by_arrays(call, arguments, diagnostics));
+  if (call->device->context != call->kernel->context)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "the device and the kernel belong to different contexts");
+  if (call->stream) KJ_TRY(kj_check_object(&call->stream->object, "stream", diagnostics));
+  for (uint32_t i = 0; i < call->kernel->parameter_count; i++)
+    if (call->bound[i].kind == KJ_ARGUMENT_ARRAY)
+      KJ_TRY(check_place(call, i, &arguments[i], diagnostics));
+  return KJIT_OK;
+}
+
+/* ---- host arrays ---- */
 
 enum { PLACEMENT = 256 };
 
