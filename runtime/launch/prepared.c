@@ -451,10 +451,11 @@ static kjit_status run_slowly(kjit_prepared *prepared, kjit_stream *stream,
   /* other arrays may have moved the launch */
   kjit_status status = check_run(prepared, stream, diagnostics);
   prepared->call.stream = stream;
-  if (status == KJIT_OK)
-    status = kj_run_call(&prepared->call, prepared->ready.specialization, diagnostics);
+  /* before: what fails may have queued the kernel */
   if (status == KJIT_OK && prepared->call.device->operations->is_queued)
     note_uses(prepared, stream);
+  if (status == KJIT_OK)
+    status = kj_run_call(&prepared->call, prepared->ready.specialization, diagnostics);
   if (status == KJIT_OK && kj_is_captured(stream))
     status = keep_captured(prepared, stream, diagnostics);
   prepared->call.is_miss = false;

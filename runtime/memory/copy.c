@@ -16,7 +16,8 @@ typedef struct copy_job {
   kjit_stream *stream;
   bool is_async, is_captured;
   kj_view to, from;
-  kj_waited *waited; /* of the last wait */
+  kjit_array *source; /* whose memory FROM is; NULL: memory that nobody waits for */
+  kj_waited *waited;  /* of the last wait */
 } copy_job;
 
 static size_t bytes_of(const kj_view *view) { return view->count * view->element_bytes; }
@@ -234,6 +235,7 @@ static kjit_status gather_there(copy_job *job, kj_diagnostics *diagnostics)
   kj_waited waited;
   KJ_TRY(take_between(job, job->source_device, diagnostics, &block));
   const kj_view from = job->from, dense = kj_dense_view(&from, block->address);
+  if (job->source) kj_note_use(job->source, NULL, job->source_device);
   kjit_status status = kj_copy_strided(job->source_device, &dense, &from, NULL);
   if (status == KJIT_OK) status = kj_wait_stream(job->source_device, NULL, diagnostics, &waited);
   kj_add_use(&block->use, id_of(job));
@@ -437,6 +439,7 @@ static kjit_status copy(copy_job *job, const kjit_arg *destination, const kjit_a
   else if (!(job->device = find_queue(destination))) job->device = find_queue(source);
   KJ_TRY(kj_note_argument(destination, job->stream, job->device, diagnostics));
   KJ_TRY(kj_note_argument(source, job->stream, job->device, diagnostics));
+  if (source->kind == KJIT_ARG_ARRAY) job->source = source->value.array;
   if (is_on_host) return copy_on_host(job, diagnostics);
   KJ_TRY(queue_copy(job, diagnostics));
   return job->is_async ? KJIT_OK : wait(job, diagnostics);
