@@ -34,7 +34,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_stream_priorities(kjit_device *device, 
                                                            int32_t *greatest);
 /* The host's CUstream, not owned: it has to live until the kjit_stream is destroyed. native NULL is
  * the legacy default stream. One object for a stream is best kept: when it goes, what kjit arrays
- * were used for on it becomes the default stream's to wait for. Errors: UNSUPPORTED on the CPU. */
+ * were used for on it becomes the default stream's to wait for. Where there are several,
+ * kjit_begin_capture captures what is queued by any of them. Errors: UNSUPPORTED on the CPU,
+ * MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_wrap_stream(kjit_device *device, void *native,
                                                  kjit_stream **stream);
 /* The stream that launches without one use, as an object. Borrowed from the device:

@@ -133,6 +133,10 @@ kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
   uint64_t epoch = atomic_fetch_add(&device->epoch, 1);
   /* one that begins now waits until this has ended */
   kjit_status status = whole ? kj_check_captures(device, diagnostics) : KJIT_OK;
+  for (uint32_t i = 0; i < count && status == KJIT_OK; i++) {
+    kj_attachment *at = device->attachments[i];
+    if (at->class->check_wait) status = at->class->check_wait(at, diagnostics);
+  }
   if (status == KJIT_OK)
     status = device->operations->synchronize(device, whole, stream, diagnostics);
   if (status == KJIT_OK) kj_note_synchronized(device, whole, stream, epoch);

@@ -263,6 +263,8 @@ typedef struct kj_attachment_class {
   /* Before and after a wait for the whole device: what begin_wait gives is what the wait covers;
    * is_done: it has succeeded. */
   void *(*begin_wait)(kj_attachment *attachment);
+  /* After begin_wait: MISUSE where the device cannot be waited for now. */
+  kjit_status (*check_wait)(kj_attachment *attachment, kj_diagnostics *diagnostics);
   void (*end_wait)(kj_attachment *attachment, void *covered, bool is_done);
   /* The driver is out of memory: gives it what is kept. */
   void (*relieve)(kj_attachment *attachment);

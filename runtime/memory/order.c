@@ -213,19 +213,38 @@ kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostic
   return ask_driver(stream->object.device, stream->native, diagnostics, is_captured);
 }
 
+static kjit_status check_streams(kjit_device *device, kj_diagnostics *diagnostics)
+{
+  char place[24];
+  for (const kjit_stream *stream = device->memory->streams; stream;
+       stream = stream->next_of_device) {
+    bool is_captured = false;
+    if (!is_stale(stream)) KJ_TRY(ask_driver(device, stream->native, diagnostics, &is_captured));
+    if (is_captured)
+      return kj_error(diagnostics, KJIT_ERROR_MISUSE,
+                      "the host captures a stream of %s: nothing can wait for the device before "
+                      "that capture has ended",
+                      kj_device_text(device, place));
+  }
+  return KJIT_OK;
+}
+
+kjit_status kj_check_hosts_captures(kjit_device *device, kj_diagnostics *diagnostics)
+{
+  if (!atomic_load(&device->memory->wrapped)) return KJIT_OK;
+  lock(device->runtime);
+  kjit_status status = check_streams(device, diagnostics);
+  unlock(device->runtime);
+  return status;
+}
+
 bool kj_is_waitable(kjit_device *device)
 {
   kj_diagnostics ignored = { 0 };
-  bool is_captured = kj_has_captures(device);
-  if (is_captured || !atomic_load(&device->memory->wrapped)) return !is_captured;
-  lock(device->runtime);
-  for (const kjit_stream *stream = device->memory->streams; stream && !is_captured;
-       stream = stream->next_of_device)
-    if (!is_stale(stream) && ask_driver(device, stream->native, &ignored, &is_captured) != KJIT_OK)
-      is_captured = true;
-  unlock(device->runtime);
+  bool is_waitable =
+    !kj_has_captures(device) && kj_check_hosts_captures(device, &ignored) == KJIT_OK;
   kj_free_diagnostics(&ignored);
-  return !is_captured;
+  return is_waitable;
 }
 
 /* ---- one stream behind another; under streams_mutex ---- */

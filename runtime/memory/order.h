@@ -52,6 +52,8 @@ void kj_release_stream(kjit_stream *stream);
 /* No stream of the device is being captured, by kjit or by the host on one that it has wrapped: the
  * device can be waited for. Not under streams_mutex. */
 bool kj_is_waitable(kjit_device *device);
+/* The latter alone: MISUSE where there is one. */
+kjit_status kj_check_hosts_captures(kjit_device *device, kj_diagnostics *diagnostics);
 /* Whether the stream itself is, by kjit or by the host. */
 kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostics,
                            bool *is_captured);

@@ -540,6 +540,12 @@ static void *begin_wait(kj_attachment *attachment)
   return (void *)(uintptr_t)atomic_fetch_add(&attachment->runtime->waits, 1);
 }
 
+/* What the host captures by itself a wait for the device would break. */
+static kjit_status check_wait(kj_attachment *attachment, kj_diagnostics *diagnostics)
+{
+  return kj_check_hosts_captures(attachment->device, diagnostics);
+}
+
 static void end_wait(kj_attachment *attachment, void *number, bool is_done)
 {
   count_waiting(attachment, (uint32_t)-1);
@@ -600,6 +606,7 @@ kjit_status kj_open_memory(kjit_device *device, kj_diagnostics *diagnostics)
   static const kj_attachment_class class = { .destroy = destroy,
                                              .forget = forget,
                                              .begin_wait = begin_wait,
+                                             .check_wait = check_wait,
                                              .end_wait = end_wait,
                                              .relieve = relieve,
                                              .report = report };

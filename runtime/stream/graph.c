@@ -42,6 +42,39 @@ static void release_native(const kj_object *object,
 static void lock(kj_runtime *runtime) { kj_lock(&runtime->streams_mutex, KJ_LOCK_STREAMS); }
 static void unlock(kj_runtime *runtime) { kj_unlock(&runtime->streams_mutex, KJ_LOCK_STREAMS); }
 
+static bool is_same_stream(const kjit_stream *a, const kjit_stream *b)
+{
+  return a == b || (a->native && a->native == b->native && a->object.device == b->object.device &&
+                    a->object.generation == b->object.generation);
+}
+
+static bool add_one(struct kj_capture *capture, kjit_stream *stream)
+{
+  if (!kj_add_pointer(&capture->streams, stream)) return false;
+  atomic_store(&stream->capture, capture);
+  return true;
+}
+
+/* Those that were added after the first `count`. */
+static void drop_streams(struct kj_capture *capture, size_t count)
+{
+  while (capture->streams.count > count)
+    atomic_store(&((kjit_stream *)capture->streams.items[--capture->streams.count])->capture, NULL);
+}
+
+/* A host may have wrapped a stream more than once: all of its objects are captured. false: out of
+ * memory, and none is. */
+static bool add_stream(struct kj_capture *capture, kjit_stream *stream)
+{
+  const struct kj_memory *memory = capture->device->memory;
+  size_t before = capture->streams.count;
+  bool is_added = add_one(capture, stream);
+  for (kjit_stream *at = memory ? memory->streams : NULL; at && is_added; at = at->next_of_device)
+    if (at != stream && is_same_stream(at, stream)) is_added = add_one(capture, at);
+  if (!is_added) drop_streams(capture, before);
+  return is_added;
+}
+
 /* Known to everyone before the driver captures: whoever orders streams looks here first. */
 static void open_capture(struct kj_capture *capture)
 {
@@ -51,7 +84,22 @@ static void open_capture(struct kj_capture *capture)
   capture->next = runtime->captures;
   runtime->captures = capture;
   atomic_fetch_add(&capture->device->captures, 1);
-  atomic_store(&capture->origin->capture, capture);
+}
+
+kjit_status kj_capture_alias(kjit_stream *stream, kj_diagnostics *diagnostics)
+{
+  const kjit_device *device = stream->object.device;
+  kj_runtime *runtime = device->runtime;
+  bool is_added = true;
+  lock(runtime);
+  for (const kjit_stream *at = device->memory->streams; at && is_added; at = at->next_of_device) {
+    struct kj_capture *capture = atomic_load(&at->capture);
+    if (at == stream || !capture || !is_same_stream(at, stream)) continue;
+    is_added = add_one(capture, stream);
+    break;
+  }
+  unlock(runtime);
+  return is_added ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }
 
 /* After the driver has ended it. Leaves the record to the caller. */
@@ -65,8 +113,7 @@ static kj_record *close_capture(struct kj_capture *capture)
   /* a reset has forgotten the count */
   bool is_counted = capture->origin->object.generation == atomic_load(&device->generation);
   if (is_counted) atomic_fetch_sub(&device->captures, 1);
-  for (size_t i = 0; i < capture->streams.count; i++)
-    atomic_store(&((kjit_stream *)capture->streams.items[i])->capture, NULL);
+  drop_streams(capture, 0);
   free(capture->streams.items);
   free(capture);
   return record;
@@ -99,15 +146,12 @@ static kjit_status join_capture(kjit_stream *stream, kjit_event *event, kj_diagn
   struct kj_capture *own = atomic_load(&stream->capture);
   if (own && own != capture)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is part of another capture");
-  if (!own && !kj_add_pointer(&capture->streams, stream))
+  size_t before = capture->streams.count;
+  if (!own && !add_stream(capture, stream))
     return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  atomic_store(&stream->capture, capture);
   kjit_status status =
     device->operations->wait_event(device, stream->native, event->native, diagnostics);
-  if (status != KJIT_OK && !own) {
-    capture->streams.count--;
-    atomic_store(&stream->capture, NULL);
-  }
+  if (status != KJIT_OK) drop_streams(capture, before);
   return status;
 }
 
@@ -254,8 +298,7 @@ static kjit_status begin_capture(kjit_stream *stream, kj_diagnostics *diagnostic
                     "the default stream cannot be captured: make a stream with kjit_create_stream");
   struct kj_capture *capture = calloc(1, sizeof *capture);
   kj_record *record = capture ? kj_make_record() : NULL;
-  if (!record || !kj_add_pointer(&capture->streams, stream)) {
-    kj_release_record(record, false);
+  if (!record) {
     free(capture);
     return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   }
@@ -267,7 +310,9 @@ static kjit_status begin_capture(kjit_stream *stream, kj_diagnostics *diagnostic
   while (device->memory && device->memory->waiting) /* a wait for the device would break it */
     pthread_cond_wait(&device->runtime->waits_changed, &device->runtime->streams_mutex);
   open_capture(capture);
-  if (device->operations->begin_capture)
+  if (!add_stream(capture, stream))
+    status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (status == KJIT_OK && device->operations->begin_capture)
     status = device->operations->begin_capture(device, stream->native, diagnostics);
   if (status != KJIT_OK) (void)close_capture(capture);
   unlock(device->runtime);
@@ -325,7 +370,7 @@ static kjit_status end_capture(kjit_stream *stream, kj_diagnostics *diagnostics,
   kjit_status status = KJIT_OK;
   if (!capture)
     status = kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is not being captured");
-  else if (capture->origin != stream)
+  else if (!is_same_stream(capture->origin, stream))
     status = kj_error(diagnostics, KJIT_ERROR_MISUSE,
                       "the capture was begun on another stream, and ends there");
   else status = close_into(stream, capture, made, diagnostics);

@@ -113,9 +113,15 @@ kjit_status kjit_wrap_stream(kjit_device *device, void *native, kjit_stream **st
     make_stream(device, is_default ? NULL : native, is_thread ? KJ_STREAM_THREADS : 0);
   if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   kj_add_object(device, &made->object, destroy_stream);
-  if (!is_default && !is_thread) kj_add_stream(made);
-  *stream = made;
-  return KJIT_OK;
+  kj_diagnostics diagnostics = { 0 };
+  kjit_status status = KJIT_OK;
+  if (!is_default && !is_thread) {
+    kj_add_stream(made);
+    status = kj_capture_alias(made, &diagnostics);
+  }
+  if (status == KJIT_OK) *stream = made;
+  else kjit_destroy_stream(made);
+  return ki_finish_call(device->context, &diagnostics);
 }
 
 /* The device's own objects, made when first asked for. */

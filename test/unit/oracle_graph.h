@@ -165,10 +165,23 @@ static int oracle_join_stream(oracle_stream *stream, uint64_t number, const orac
   return 0;
 }
 
+static bool oracle_has_blocking_capture(uint32_t device)
+{
+  for (uint32_t i = 0; i < oracle.stream_count; i++) {
+    const oracle_stream *stream = oracle.streams[i];
+    if (stream->capture && stream->is_blocking && stream->device == device) return true;
+  }
+  return false;
+}
+/* As documented: of the default stream it cannot be said while one that is ordered with it is
+ * captured, and that capture goes on. */
 static int oracle_cuStreamIsCapturing(void *handle, int *state)
 {
   ORACLE_CALL();
-  *state = oracle_stream_of(handle, ORACLE_NAME)->capture != NULL;
+  const oracle_stream *stream = oracle_stream_of(handle, ORACLE_NAME);
+  if (stream->is_legacy && oracle_has_blocking_capture(stream->device))
+    return CUDA_CAPTURE_IMPLICIT;
+  *state = stream->capture != NULL;
   return 0;
 }
 static int oracle_cuStreamBeginCapture(void *handle, int mode)

@@ -493,6 +493,95 @@ static void release_in_the_order_of_a_hosts_capture(void)
   end_by_itself(&own);
 }
 
+/* A copy between GPUs gathers on the source's default stream, and the wait for that fails. */
+static void fail_to_wait_for_a_gather(void)
+{
+  for (int fail_at = 1; fail_at < 40; fail_at++) {
+    world_stream own = non_blocking(0);
+    world_array source = array_on(0, own.stream), target = array_on(1, NULL);
+    world_array part = every_other_column(&source), there = every_other_column(&target);
+    oracle_here.fail_at = fail_at;
+    oracle_here.fail_with = CUDA_UNKNOWN;
+    (void)world_copy(1, NULL, &there, &part, false);
+    world_release_array(&part);
+    world_release_array(&source);
+    world_array next = array_on(0, own.stream);
+    world_release_array(&next);
+    world_release_array(&there);
+    world_release_array(&target);
+    (void)world_synchronize_device(0);
+    (void)world_synchronize_device(1);
+    world_destroy_stream(&own);
+  }
+}
+
+/* Code is unloaded while the program captures a stream by itself. */
+static void unload_while_the_host_captures(void)
+{
+  enum { RELAXED = 2 };
+  static const char source[] =
+    "kernel passing(x) {\n  for i in grid_range(x.shape) { x[i] = x[i] }\n}\n";
+  world_stream wrapped = world_make_stream(0, KJIT_STREAM_NON_BLOCKING, true);
+  kjit_module *module = parse(world.context, source);
+  world_array array = array_on(0, NULL);
+  kjit_arg argument = kjit_arg_array(array.array);
+  kjit_launch_config config = { .device = world.devices[0] };
+  (void)WORLD_CALL(kjit_launch, kernel_of(module, "passing"), &config, &argument, 1);
+  oracle_here.context = &fake_primary[0];
+  if (oracle_cuStreamBeginCapture(wrapped.native, RELAXED)) abort();
+  oracle.checks_host_captures = true;
+  WORLD_END(kjit_release_module, module);
+  end_by_itself(&wrapped);
+}
+
+/* ... or an array is exported to another process, which the host would wait for. */
+static void export_while_the_host_captures(void)
+{
+  enum { RELAXED = 2 };
+  kjit_array_handle handle;
+  world_stream wrapped = world_make_stream(0, KJIT_STREAM_NON_BLOCKING, true);
+  world_array array = array_on(0, NULL);
+  oracle_here.context = &fake_primary[0];
+  if (oracle_cuStreamBeginCapture(wrapped.native, RELAXED)) abort();
+  oracle.checks_host_captures = true;
+  (void)WORLD_CALL(kjit_export_array, array.array, &handle);
+  end_by_itself(&wrapped);
+}
+
+/* Two objects for one stream of the program's: what is launched by the second is captured by the
+ * first. */
+static void capture_by_another_name(void)
+{
+  world_stream wrapped = world_make_stream(0, KJIT_STREAM_NON_BLOCKING, true), other = wrapped;
+  world_graph graph = { .device = 0 };
+  world_array array = array_on(0, wrapped.stream);
+  for (int is_second = 0; is_second < 2; is_second++) {
+    if (!is_second)
+      (void)WORLD_CALL(kjit_wrap_stream, world.devices[0], wrapped.native, &other.stream);
+    (void)WORLD_CALL(kjit_begin_capture, wrapped.stream);
+    if (is_second)
+      (void)WORLD_CALL(kjit_wrap_stream, world.devices[0], wrapped.native, &other.stream);
+    launch_on(&other, &array);
+    if (WORLD_CALL(kjit_end_capture, is_second ? other.stream : wrapped.stream, &graph.graph) !=
+          KJIT_OK ||
+        WORLD_CALL(kjit_instantiate_graph, graph.graph, &graph.executable) != KJIT_OK)
+      abort();
+    world_release_array(&array);
+    array = array_on(0, wrapped.stream);
+    (void)world_launch_graph(&graph, wrapped.stream);
+    world_destroy_graph(&graph);
+    WORLD_END(kjit_destroy_stream, other.stream);
+  }
+}
+
+static void prefetch_on_a_stream_of_the_cpu(void)
+{
+  kjit_stream *cpus;
+  world_array array = world_make_array(0, KJIT_MEMORY_MANAGED, shape, NULL);
+  (void)WORLD_CALL(kjit_create_stream, world.cpu, &cpus);
+  (void)WORLD_CALL(kjit_prefetch_array, array.array, world.devices[0], cpus);
+}
+
 static void make_on_default(void) { (void)array_on(0, NULL); }
 
 /* Memory goes on in the order of one thread's own stream, which has waited for an event and done
@@ -594,6 +683,11 @@ static const row rows[] = {
   { "graph_of_lost", launch_a_graph_of_what_is_lost, NULL },
   { "hosts_capture", release_while_the_host_captures, NULL },
   { "hosts_capture_own", release_in_the_order_of_a_hosts_capture, NULL },
+  { "failed_gather", fail_to_wait_for_a_gather, NULL },
+  { "hosts_capture_unload", unload_while_the_host_captures, NULL },
+  { "hosts_capture_export", export_while_the_host_captures, NULL },
+  { "capture_alias", capture_by_another_name, NULL },
+  { "prefetch_cpu_stream", prefetch_on_a_stream_of_the_cpu, NULL },
   { "other_threads_wait", take_what_a_threads_stream_waits_for, NULL },
   { "captured_beside_fault", destroy_what_is_captured_beside_a_fault, NULL },
   { "event", pass_by_an_event, NULL },

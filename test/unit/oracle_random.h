@@ -88,11 +88,9 @@ static uint32_t pick_device(const random_actor *actor, uint32_t x)
 
 static bool has_blocking_capture(uint32_t device)
 {
-  bool has_one = false;
-  for (uint32_t i = 0; i < oracle.stream_count; i++) {
-    const oracle_stream *stream = oracle.streams[i];
-    has_one = has_one || (stream->capture && stream->is_blocking && stream->device == device);
-  }
+  pthread_mutex_lock(&oracle.mutex);
+  bool has_one = oracle_has_blocking_capture(device);
+  pthread_mutex_unlock(&oracle.mutex);
   return has_one;
 }
 
@@ -237,6 +235,13 @@ static void do_ask_event(random_actor *actor, random_numbers x)
 {
   kjit_event *event = actor->events[x[0] % EVENTS].event;
   if (!event) return;
+  /* of a capture that the program has begun kjit knows nothing, nor does the program ask then */
+  const oracle_event *native = kjit_get_native_event(event);
+  pthread_mutex_lock(&oracle.mutex);
+  const oracle_capture *capture = native ? oracle_capture_of(native->capture) : NULL;
+  bool is_hosts = capture && capture->is_hosts;
+  pthread_mutex_unlock(&oracle.mutex);
+  if (is_hosts) return;
   if (x[1] & 1) (void)WORLD_CALL(kjit_query_event, event);
   else (void)WORLD_CALL(kjit_synchronize_event, event);
 }
@@ -367,6 +372,23 @@ static void do_launch(random_actor *actor, random_numbers x)
     note_captured(actor, device, stream, arrays[i]);
   }
   (void)world_launch(device, stream, arrays, count);
+}
+
+/* Another object for a stream of the program's, for one launch. */
+static void do_alias(random_actor *actor, random_numbers x)
+{
+  const world_stream *stream = &actor->streams[x[0] % STREAMS];
+  world_array *array = pick_array(actor, x[1]);
+  kjit_stream *alias = NULL;
+  if (!stream->stream || !stream->is_wrapped || stream->native->gone || !array) return;
+  if (WORLD_CALL(kjit_wrap_stream, world.devices[stream->device], stream->native, &alias) !=
+      KJIT_OK)
+    return;
+  if (!actor->hosts || array->memory->block->kind == ORACLE_DEVICE) {
+    note_captured(actor, stream->device, alias, array);
+    (void)world_launch(stream->device, alias, &array, 1);
+  }
+  WORLD_END(kjit_destroy_stream, alias);
 }
 
 /* Code that comes and goes, and may still be queued then. */
@@ -697,6 +719,7 @@ static const random_action random_actions[] = {
   { "like", do_like, 2, USES_VIEWS },
   { "from", do_from, 2, USES_COPIES },
   { "launch", do_launch, 20, 0 },
+  { "alias", do_alias, 3, USES_WRAPPED },
   { "module", do_module, 6, USES_MODULES },
   { "fill", do_fill, 5, USES_COPIES },
   { "copy", do_copy, 10, USES_COPIES },

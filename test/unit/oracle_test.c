@@ -142,6 +142,8 @@ static void run_program(void *user)
   worker workers[MOST_THREADS];
   oracle_reset_state();
   oracle.is_traced = of->is_traced;
+  /* among threads one may begin as kjit has asked */
+  oracle.checks_host_captures = of->threads == 1;
   oracle.is_threaded = of->threads > 1;
   oracle.random = of->seed;
   if (of->features & USES_LITTLE_MEMORY) oracle.memory_limit = LITTLE;
