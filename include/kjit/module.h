@@ -191,6 +191,10 @@ KJIT_API void kjit_attribute(kjit_builder *builder, const char *name, const kjit
  * one, row-major; data is copied, NULL where there are no elements. Call outside functions. */
 KJIT_API kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type element,
                                  const void *data, const int64_t *shape, uint32_t rank);
+/* A module constant made from an expression of literals and other constants: a tuple, `2 * N`. type
+ * KJIT_ANY: the value's own. Call outside functions. */
+KJIT_API kjit_node kjit_constant_value(kjit_builder *builder, const char *name, kjit_type type,
+                                       kjit_node value);
 
 /* Expressions. */
 KJIT_API kjit_node kjit_integer(kjit_builder *builder, int64_t value);   /* weak literal */

@@ -297,20 +297,36 @@ static size_t measure_constant(kjit_builder *builder, kjit_type element, const i
   return (size_t)size;
 }
 
+static ki_decl *new_constant(kjit_builder *builder, const char *name)
+{
+  if (builder->function)
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "constants are made outside of functions");
+  ki_decl *decl = new_decl(builder, KJ_DECL_CONST, name, "c", builder->module->decls.count);
+  decl->is_const = true;
+  return decl;
+}
+
+kjit_node kjit_constant_value(kjit_builder *builder, const char *name, kjit_type type,
+                              kjit_node value)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return 0;
+  ki_decl *decl = new_constant(builder, name);
+  decl->type_expr = ki_use_type(builder, type);
+  decl->value = ki_use_node(builder, value);
+  KJ_PUSH(ki_builder_arena(builder), &builder->module->decls, decl);
+  return ki_add_decl(builder, decl);
+}
+
 kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type element,
                         const void *data, const int64_t *shape, uint32_t rank)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  if (builder->function)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "constants are made outside of functions");
+  ki_decl *decl = new_constant(builder, name);
   size_t size = measure_constant(builder, element, shape, rank);
   if (!data && size) ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_constant needs the data");
-  ki_decl *decl = new_decl(builder, KJ_DECL_CONST, name, "c", builder->module->decls.count);
   void *copy = kj_allocate(ki_builder_arena(builder), size + 1);
   if (size) memcpy(copy, data, size);
   ki_declare_structs(builder->module, element, builder->location);
-  ki_declare_structs(builder->module, element, builder->location);
-  decl->is_const = true;
   decl->data = copy;
   decl->data_element = element;
   decl->rank = rank;

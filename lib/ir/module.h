@@ -68,14 +68,15 @@ typedef enum ki_expr_kind {
   /* a type used as a value: callee of a cast, argument of zero, operand of `dtype(x) == f32`:
      .type_expr */
   KJ_EXPR_TYPE,
-  KJ_EXPR_UNARY,  /* .op .x */
-  KJ_EXPR_BINARY, /* .op .x .y ; compare, and, or too */
-  KJ_EXPR_COND,   /* .x ? .y : .z */
-  KJ_EXPR_CALL,   /* .x callee (DECL of a function or func parameter, BUILTIN, TYPE); .args */
-  KJ_EXPR_INDEX,  /* .x [ .args ]; an argument may be a SLICE */
-  KJ_EXPR_SLICE,  /* .x : .y : .z, each may be NULL */
-  KJ_EXPR_FIELD,  /* .x . .name */
-  KJ_EXPR_TUPLE   /* .args */
+  KJ_EXPR_UNARY,    /* .op .x */
+  KJ_EXPR_BINARY,   /* .op .x .y ; compare, and, or too */
+  KJ_EXPR_COND,     /* .x ? .y : .z */
+  KJ_EXPR_CALL,     /* .x callee (DECL of a function or func parameter, BUILTIN, TYPE); .args */
+  KJ_EXPR_INDEX,    /* .x [ .args ]; an argument may be a SLICE */
+  KJ_EXPR_SLICE,    /* .x : .y : .z, each may be NULL */
+  KJ_EXPR_FIELD,    /* .x . .name */
+  KJ_EXPR_TUPLE,    /* .args */
+  KJ_EXPR_AGGREGATE /* .args: `{ 1, 2 }`, rows of it too; only as the value of a constant */
 } ki_expr_kind;
 
 /* Trees are no higher, blocks nest no deeper than this: every pass may recurse. */
@@ -103,8 +104,7 @@ struct ki_expr {
 
 typedef enum ki_decl_kind {
   KJ_DECL_FUNCTION, /* kernel, func: .function */
-  /* module constant: .type_expr may be NULL, .value an expression or a TUPLE for an aggregate
-     (nested), or .data */
+  /* module constant: .type_expr may be NULL, .value an expression or an AGGREGATE, or .data */
   KJ_DECL_CONST,
   KJ_DECL_STRUCT, /* .fields, .attributes, .struct_type */
   KJ_DECL_PARAM,  /* .is_const, .type_expr or NULL, .value default or NULL; .is_func */

@@ -295,23 +295,16 @@ static void parse_function(ki_parser *parser, bool is_kernel, bool is_extern)
 
 /* ---- constants, structs, imports ---- */
 
-static _Noreturn void refuse_tuple(ki_parser *parser, const ki_expr *value)
-{
-  ki_fail_parse(parser, value->location, KJIT_ERROR_UNSUPPORTED,
-                "tuples as constants are not supported; an array of values is `{ 1, 2 }`");
-}
-
-/* { ... } nested: a tuple of tuples. Newlines inside mean nothing. */
+/* { ... } nested. Newlines inside mean nothing. */
 static ki_expr *parse_aggregate(ki_parser *parser)
 {
-  ki_expr *aggregate = ki_new_expr(parser->arena, KJ_EXPR_TUPLE, ki_place(parser));
+  ki_expr *aggregate = ki_new_expr(parser->arena, KJ_EXPR_AGGREGATE, ki_place(parser));
   ki_enter(parser);
   ki_advance(parser);
   do {
     if (ki_at(parser, KJ_TOKEN_RIGHT_BRACE)) break;
-    bool is_row = ki_at(parser, KJ_TOKEN_LEFT_BRACE);
-    ki_expr *item = is_row ? parse_aggregate(parser) : ki_parse_expr(parser);
-    if (item->kind == KJ_EXPR_TUPLE && !is_row) refuse_tuple(parser, item);
+    ki_expr *item =
+      ki_at(parser, KJ_TOKEN_LEFT_BRACE) ? parse_aggregate(parser) : ki_parse_expr(parser);
     KJ_PUSH(parser->arena, &aggregate->args, item);
   } while (ki_accept(parser, KJ_TOKEN_COMMA));
   ki_expect(parser, KJ_TOKEN_RIGHT_BRACE, "after the values");
@@ -322,14 +315,10 @@ static ki_expr *parse_aggregate(ki_parser *parser)
 
 static ki_expr *parse_constant_value(ki_parser *parser)
 {
-  if (ki_at(parser, KJ_TOKEN_LEFT_BRACE)) {
-    parser->open++; /* newlines between the values mean nothing */
-    ki_expr *value = parse_aggregate(parser);
-    parser->open--;
-    return value;
-  }
-  ki_expr *value = ki_parse_expr(parser);
-  if (value->kind == KJ_EXPR_TUPLE) refuse_tuple(parser, value);
+  if (!ki_at(parser, KJ_TOKEN_LEFT_BRACE)) return ki_parse_expr(parser);
+  parser->open++; /* newlines between the values mean nothing */
+  ki_expr *value = parse_aggregate(parser);
+  parser->open--;
   return value;
 }
 

@@ -181,6 +181,11 @@ static void print_node(ki_printer *p, const ki_expr *expr)
     ki_put_list(p, &expr->args);
     ki_put(p, expr->args.count == 1 ? ",)" : ")");
     break;
+  case KJ_EXPR_AGGREGATE:
+    ki_put(p, "{ ");
+    ki_put_list(p, &expr->args);
+    ki_put(p, " }");
+    break;
   }
 }
 
@@ -452,20 +457,6 @@ static void print_function(ki_printer *p, const ki_function *function)
   if (!function->is_extern) print_body(p, &function->body);
 }
 
-static void print_aggregate(ki_printer *p, const ki_expr *value)
-{
-  if (value->kind != KJ_EXPR_TUPLE) {
-    ki_put_expr(p, value, KJ_LEVEL_CONDITIONAL);
-    return;
-  }
-  ki_put(p, "{ ");
-  for (size_t i = 0; i < value->args.count; i++) {
-    if (i) ki_put(p, ", ");
-    print_aggregate(p, value->args.items[i]);
-  }
-  ki_put(p, " }");
-}
-
 static void print_constant(ki_printer *p, const ki_decl *decl)
 {
   kj_append_format(p->buffer, "%sconst %s", decl->value || decl->data ? "" : "extern ",
@@ -475,7 +466,7 @@ static void print_constant(ki_printer *p, const ki_decl *decl)
   if (!decl->value && !decl->data) return;
   ki_put(p, " = ");
   if (decl->data) ki_put_data(p, decl);
-  else print_aggregate(p, decl->value);
+  else ki_put_expr(p, decl->value, KJ_LEVEL_CONDITIONAL);
 }
 
 static void print_struct(ki_printer *p, const ki_decl *decl)

@@ -25,6 +25,48 @@ typedef struct evaluator {
 
 static bool evaluate(evaluator *e, const ki_expr *expr, ki_value *value);
 
+/* The tuple that a constant, or an item of one, is; NULL: none. *type: as declared, or NULL. */
+static const ki_expr *find_tuple(evaluator *e, const ki_expr *expr, const ki_type_expr **type);
+
+/* `T[1]`, `T[-1]` of a tuple. */
+static const ki_expr *find_item(evaluator *e, const ki_expr *expr, const ki_type_expr **type)
+{
+  ki_value at;
+  const ki_expr *tuple = expr->args.count == 1 ? find_tuple(e, expr->x, type) : NULL;
+  if (!tuple || !evaluate(e, expr->args.items[0], &at)) return NULL;
+  __int128 count = (__int128)tuple->args.count,
+           index = at.integer < 0 ? count + at.integer : at.integer;
+  if (!ki_is_integral(at.type) && at.type != KJ_WEAK_INT) return NULL;
+  if (index < 0 || index >= count) return NULL;
+  bool has_type = *type && (*type)->kind == KJ_TYPE_TUPLE && index < (__int128)(*type)->items.count;
+  *type = has_type ? (*type)->items.items[index] : NULL;
+  return tuple->args.items[index];
+}
+
+static const ki_expr *find_tuple(evaluator *e, const ki_expr *expr, const ki_type_expr **type)
+{
+  const kj_map_entry *entry =
+    expr->kind == KJ_EXPR_NAME ? kj_find_entry(&e->v->decls, expr->name, strlen(expr->name)) : NULL;
+  const ki_decl *decl = expr->kind == KJ_EXPR_DECL ? expr->decl : entry ? entry->value : NULL;
+  if (e->depth >= MAX_CHAIN || e->constants++ >= MAX_CONSTANTS) return NULL;
+  e->depth++;
+  *type = NULL;
+  if (expr->kind == KJ_EXPR_INDEX) expr = find_item(e, expr, type);
+  else if (decl && decl->kind == KJ_DECL_CONST) expr = decl->value;
+  if (expr && expr->kind != KJ_EXPR_TUPLE) expr = find_tuple(e, expr, type);
+  if (decl && decl->kind == KJ_DECL_CONST && decl->type_expr) *type = decl->type_expr;
+  e->depth--;
+  return expr;
+}
+
+static bool evaluate_item(evaluator *e, const ki_expr *expr, ki_value *value)
+{
+  const ki_type_expr *type = NULL;
+  const ki_expr *item = find_item(e, expr, &type);
+  if (!item || !evaluate(e, item, value)) return false;
+  return !type || (type->kind == KJ_TYPE_FIXED && ki_fit_argument(*value, type->type, value));
+}
+
 static bool evaluate_constant(evaluator *e, const ki_decl *decl, ki_value *value)
 {
   if (decl->kind != KJ_DECL_CONST || !decl->value || e->depth >= MAX_CHAIN ||
@@ -69,6 +111,7 @@ static bool evaluate(evaluator *e, const ki_expr *expr, ki_value *value)
     x = ki_convert_value(x, ki_arithmetic_type(x.type));
     return ki_compute_unary(expr->op, x, value) == KJ_COMPUTED;
   case KJ_EXPR_BINARY: return evaluate_binary(e, expr, value);
+  case KJ_EXPR_INDEX: return evaluate_item(e, expr, value);
   default: return false;
   }
 }

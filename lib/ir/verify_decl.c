@@ -142,7 +142,7 @@ void ki_convert_to_type(ki_verifier *v, ki_expr *expr)
 static uint32_t measure_aggregate(ki_verifier *v, const ki_expr *value, uint32_t depth,
                                   int64_t *extents)
 {
-  if (value->kind != KJ_EXPR_TUPLE) return 0;
+  if (value->kind != KJ_EXPR_AGGREGATE) return 0;
   if (depth == KJ_MAX_RANK) {
     ki_fail_verify(v, value->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions",
                    KJ_MAX_RANK);
@@ -167,19 +167,21 @@ static uint32_t measure_aggregate(ki_verifier *v, const ki_expr *value, uint32_t
   return rank + 1;
 }
 
-static void verify_values(ki_verifier *v, ki_expr *value)
-{
-  if (value->kind != KJ_EXPR_TUPLE) ki_verify_expr(v, value, KJ_ROLE_VALUE);
-  for (size_t i = 0; value->kind == KJ_EXPR_TUPLE && i < value->args.count; i++)
-    verify_values(v, value->args.items[i]);
-}
-
 /* Of no elements, only the type says how many dimensions there are. */
 static bool is_empty(const int64_t *extents, uint32_t rank)
 {
   for (uint32_t i = 0; i < rank; i++)
     if (extents[i] == 0) return true;
   return false;
+}
+
+/* What is no array: a scalar, vector or struct, or a tuple of such. */
+static bool is_value_type(const ki_verifier *v, const ki_type_expr *type)
+{
+  for (size_t i = 0; type->kind == KJ_TYPE_TUPLE && i < type->items.count; i++)
+    if (!is_value_type(v, type->items.items[i])) return false;
+  return type->kind == KJ_TYPE_TUPLE || type->kind == KJ_TYPE_DTYPE ||
+         (type->kind == KJ_TYPE_FIXED && ki_is_element(v->module->types, type->type));
 }
 
 static void verify_shape(ki_verifier *v, const ki_decl *decl)
@@ -193,19 +195,19 @@ static void verify_shape(ki_verifier *v, const ki_decl *decl)
                    "a constant without values needs its type: `const %s: f32[0] = {}`", decl->name);
   if (!type) return;
   bool is_array = type->kind == KJ_TYPE_STATIC_ARRAY;
-  bool is_scalar = type->kind == KJ_TYPE_DTYPE ||
-                   (type->kind == KJ_TYPE_FIXED && ki_is_element(v->module->types, type->type));
+  bool is_scalar = is_value_type(v, type);
   if (!is_array && !is_scalar)
-    ki_fail_verify(
-      v, type->location, KJIT_ERROR_TYPE,
-      "a constant is a scalar, a vector, a struct or an array of these with extents: `f32[3]`");
+    ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
+                   "a constant is a scalar, a vector, a struct, a tuple of these, or an array of "
+                   "these with extents: `f32[3]`");
   else if (is_array && (has_none ? type->extents.count < rank : type->extents.count != rank))
     ki_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
                    "the type of `%s` has %zu dimensions, its value %u", decl->name,
                    type->extents.count, rank);
   else if (is_scalar && rank)
     ki_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
-                   "`%s` is a scalar by its type, its value an array", decl->name);
+                   "`%s` is a %s by its type, its value an array", decl->name,
+                   type->kind == KJ_TYPE_TUPLE ? "tuple" : "scalar");
   for (uint32_t i = 0; is_array && i < rank && type->extents.count >= rank; i++) {
     const ki_expr *extent = type->extents.items[i];
     if (extent->kind == KJ_EXPR_INT && extent->integer != extents[i])
@@ -221,7 +223,7 @@ void ki_verify_constant(ki_verifier *v, ki_decl *decl)
   v->fixed = "a constant";
   ki_verify_type(v, decl->type_expr, true);
   if (decl->value) {
-    verify_values(v, decl->value);
+    ki_verify_expr(v, decl->value, KJ_ROLE_VALUE);
     verify_shape(v, decl);
   }
   v->fixed = NULL;

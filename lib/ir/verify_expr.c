@@ -82,7 +82,8 @@ void ki_verify_expr(ki_verifier *v, ki_expr *expr, ki_role role)
                    "a slice can only be used as an array index");
     break;
   case KJ_EXPR_FIELD: ki_verify_field(v, expr); break;
-  case KJ_EXPR_TUPLE: ki_verify_exprs(v, &expr->args, KJ_ROLE_VALUE); break;
+  case KJ_EXPR_TUPLE:
+  case KJ_EXPR_AGGREGATE: ki_verify_exprs(v, &expr->args, KJ_ROLE_VALUE); break;
   }
   bool is_value = expr->kind != KJ_EXPR_NAME && expr->kind != KJ_EXPR_TYPE &&
                   expr->kind != KJ_EXPR_DECL && expr->kind != KJ_EXPR_BUILTIN &&

@@ -1,5 +1,5 @@
-/* Module constants: scalars and arrays, with a type or weak. A weak array takes, where it is used,
- * the type that its elements meet. */
+/* Module constants: scalars, tuples and arrays, with a type or weak. A weak array takes, where it
+ * is used, the type that its elements meet. */
 #include <math.h>
 #include <string.h>
 
@@ -41,11 +41,11 @@ static void read_data(kt_scope *s, const ki_decl *decl, kt_constant *constant)
                          decl->location));
 }
 
-/* A constant, or a value made of constants: `Vec3(1, 2, 3)`. */
+/* A constant, or a value made of constants: `Vec3(1, 2, 3)`, a tuple. */
 static bool is_known(const kt_scope *s, const kt_expr *value)
 {
   if (kt_is_constant(value)) return true;
-  if (value->kind != KJ_T_TUPLE || kt_is_tuple(s->c, value->type)) return false;
+  if (value->kind != KJ_T_TUPLE) return false;
   for (size_t i = 0; i < value->args.count; i++)
     if (!is_known(s, value->args.items[i])) return false;
   return true;
@@ -55,7 +55,7 @@ static bool is_known(const kt_scope *s, const kt_expr *value)
 static void read_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *constant, uint32_t depth)
 {
   KJ_ASSERT(depth <= KJ_MAX_RANK);
-  if (expr->kind != KJ_EXPR_TUPLE) {
+  if (expr->kind != KJ_EXPR_AGGREGATE) {
     if (depth != constant->rank)
       kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
               "a constant array has the same depth everywhere: expected `{`");
@@ -64,6 +64,9 @@ static void read_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *consta
     if (!is_known(s, element))
       kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
               "an element of a constant must be known at compile time");
+    if (constant->is_array && kt_is_tuple(s->c, element->type))
+      kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+              "an element of a constant array is a scalar, a vector or a struct, this a tuple");
     KJ_PUSH(s->arena, &constant->elements, element);
     return;
   }
@@ -79,7 +82,7 @@ static void read_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *consta
 
 static void measure_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *constant)
 {
-  while (expr && expr->kind == KJ_EXPR_TUPLE) {
+  while (expr && expr->kind == KJ_EXPR_AGGREGATE) {
     if (constant->rank == KJ_MAX_RANK)
       kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "an array has at most %d dimensions",
               KJ_MAX_RANK);
@@ -101,9 +104,13 @@ static void unify_elements(kt_scope *s, kt_constant *constant, kjit_type annotat
   }
   for (size_t i = 0; i < constant->elements.count; i++) {
     kt_expr **element = &constant->elements.items[i];
-    *element = ki_is_weak(type) ? kt_convert(s, *element, type, (*element)->location)
-                                : kt_fit_value(s, *element, type, "an element of the constant",
-                                               (*element)->location);
+    if (kt_is_tuple(s->c, type)) {
+      if (annotation != KJIT_ANY)
+        *element = kt_fit_annotation(s, *element, type, "the constant", (*element)->location);
+    } else if (ki_is_weak(type)) *element = kt_convert(s, *element, type, (*element)->location);
+    else
+      *element =
+        kt_fit_value(s, *element, type, "an element of the constant", (*element)->location);
     if (!is_known(s, *element))
       kt_fail(s->c, (*element)->location, KJIT_ERROR_TYPE,
               "an element of a constant must be known at compile time");
@@ -135,14 +142,16 @@ static void read_value(kt_scope *s, const ki_decl *decl, kt_constant *constant)
 {
   const ki_type_expr *written = decl->type_expr;
   kjit_type annotation = KJIT_ANY;
-  constant->is_array = decl->value->kind == KJ_EXPR_TUPLE;
+  constant->is_array = decl->value->kind == KJ_EXPR_AGGREGATE;
   if (constant->is_array) measure_aggregate(s, decl->value, constant);
   if (written) {
     bool is_array = written->kind == KJ_TYPE_STATIC_ARRAY;
     annotation = kt_infer_type(s, is_array ? written->element : written);
-    if (!ki_is_element(s->c->types, annotation) || is_array != constant->is_array)
+    bool is_value =
+      ki_is_element(s->c->types, annotation) || (!is_array && kt_is_tuple(s->c, annotation));
+    if (!is_value || is_array != constant->is_array)
       kt_fail(s->c, decl->location, KJIT_ERROR_TYPE, "the type of `%s` is written as %s: `%s`",
-              decl->name, constant->is_array ? "an array with its extents" : "a scalar",
+              decl->name, constant->is_array ? "an array with its extents" : "a scalar or tuple",
               constant->is_array ? "f32[3, 3]" : "f32");
     if (is_array) check_extents(s, decl, constant);
   }

@@ -180,7 +180,7 @@ struct kj_runtime {
   kj_kind kinds[KJ_MOST_KINDS];
   uint32_t kind_count;
   /* ---- code/ ---- */
-  kj_disk *disk; /* the disk cache, switched off or not */
+  kj_disk *disk;                        /* the disk cache, switched off or not */
   _Atomic(struct kj_carried *) imports; /* code from blobs, see code/blob.h */
   /* specializations with code, the one loaded first at the front; see code/evict.c */
   pthread_mutex_t loaded_mutex;

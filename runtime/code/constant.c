@@ -53,7 +53,7 @@ static bool is_declared_array(const kjit_module *module, const ki_decl *decl, bo
     return written->kind == KJ_TYPE_STATIC_ARRAY || written->kind == KJ_TYPE_ARRAY ||
            (written->kind == KJ_TYPE_FIXED &&
             ki_type(module->types, written->type)->class_ == KJ_CLASS_ARRAY);
-  return decl->data ? decl->rank > 0 : decl->value && decl->value->kind == KJ_EXPR_TUPLE;
+  return decl->data ? decl->rank > 0 : decl->value && decl->value->kind == KJ_EXPR_AGGREGATE;
 }
 
 static kjit_status check_extents(const kjit_module *module, const ki_decl *decl,
@@ -157,6 +157,11 @@ static kjit_status take_array(const kjit_module *module, const ki_decl *decl, ch
 static kjit_status take_value(const kjit_module *module, const ki_decl *decl, change *c,
                               kj_diagnostics *diagnostics)
 {
+  bool is_tuple = decl->type_expr ? decl->type_expr->kind == KJ_TYPE_TUPLE
+                                  : decl->value && decl->value->kind == KJ_EXPR_TUPLE;
+  if (is_tuple)
+    return refuse(module, decl, diagnostics, "nothing, as it is a tuple made of other constants",
+                  "a value");
   bool is_known, wants_array = is_declared_array(module, decl, &is_known);
   bool is_array = c->given->kind == KJIT_ARG_TENSOR || c->given->kind == KJIT_ARG_ARRAY;
   bool is_scalar = c->given->kind == KJIT_ARG_VALUE || c->given->kind == KJIT_ARG_NUMBER ||

@@ -402,17 +402,41 @@ static bool evaluate_name(kj_scope *scope, const ki_expr *expr, known *k)
 
 /* ---- tuples ---- */
 
-/* What a let stands for, as long as that is a let itself. */
-static const ki_expr *look_through(const kj_scope *scope, const ki_expr *expr)
+/* Of a tuple's declared type; NULL: none is declared. */
+static const ki_type_expr *type_of_item(const ki_type_expr *type, uint32_t item)
 {
-  for (uint32_t i = 0;
-       i < KJ_MOST_DEPTH && expr->kind == KJ_EXPR_DECL && expr->decl->kind == KJ_DECL_LET; i++) {
-    if (!scope->bindings || expr->decl->index >= scope->binding_count) break;
-    const kj_binding *binding = &scope->bindings[expr->decl->index];
-    if (!binding->value || binding->item >= 0) break;
-    expr = binding->value;
+  return type && type->kind == KJ_TYPE_TUPLE && item < type->items.count ? type->items.items[item]
+                                                                         : NULL;
+}
+
+/* What a let, a constant of the module or an item of a tuple stands for, as long as that is such
+ * itself. *type: as a constant declares it, or NULL. */
+static const ki_expr *look_through(kj_scope *scope, const ki_expr *expr, const ki_type_expr **type)
+{
+  *type = NULL;
+  if (++scope->steps > KJ_MOST_STEPS || scope->depth >= KJ_MOST_DEPTH) return expr;
+  const ki_decl *decl = expr->kind == KJ_EXPR_DECL ? expr->decl : NULL;
+  const ki_expr *found = NULL;
+  scope->depth++;
+  if (decl && decl->kind == KJ_DECL_CONST && decl->value) {
+    found = look_through(scope, decl->value, type);
+    if (decl->type_expr) *type = decl->type_expr;
+  } else if (decl && decl->kind == KJ_DECL_LET && scope->bindings &&
+             decl->index < scope->binding_count) {
+    const kj_binding *binding = &scope->bindings[decl->index];
+    if (binding->value && binding->item < 0) found = look_through(scope, binding->value, type);
+  } else if (expr->kind == KJ_EXPR_INDEX && expr->args.count == 1) {
+    const ki_expr *tuple = look_through(scope, expr->x, type);
+    const ki_type_expr *own = *type;
+    uint32_t item;
+    if (tuple->kind == KJ_EXPR_TUPLE &&
+        evaluate_dimension(scope, expr->args.items[0], (uint32_t)tuple->args.count, &item)) {
+      found = look_through(scope, tuple->args.items[item], type);
+      if (type_of_item(own, item)) *type = type_of_item(own, item);
+    }
   }
-  return expr;
+  scope->depth--;
+  return found ? found : expr;
 }
 
 static bool is_extents(const ki_expr *expr)
@@ -423,7 +447,8 @@ static bool is_extents(const ki_expr *expr)
 
 uint32_t kj_count_items(kj_scope *scope, const ki_expr *expr)
 {
-  expr = look_through(scope, expr);
+  const ki_type_expr *type;
+  expr = look_through(scope, expr, &type);
   if (expr->kind == KJ_EXPR_TUPLE) return (uint32_t)expr->args.count;
   if (!is_extents(expr)) return 1;
   kj_shape shape;
@@ -433,10 +458,18 @@ uint32_t kj_count_items(kj_scope *scope, const ki_expr *expr)
 static bool evaluate_item(kj_scope *scope, const ki_expr *expr, uint32_t item, kjit_type wanted,
                           known *k)
 {
-  expr = look_through(scope, expr);
-  if (expr->kind == KJ_EXPR_TUPLE)
-    return item < expr->args.count ? evaluate(scope, expr->args.items[item], wanted, k)
-                                   : refuse(scope, expr, "has too few items");
+  const ki_type_expr *type;
+  expr = look_through(scope, expr, &type);
+  if (expr->kind == KJ_EXPR_TUPLE) {
+    if (item >= expr->args.count) return refuse(scope, expr, "has too few items");
+    const ki_type_expr *own = type_of_item(type, item);
+    bool has_type = own && own->kind == KJ_TYPE_FIXED;
+    if (!evaluate(scope, expr->args.items[item], has_type ? KJIT_ANY : wanted, k)) return false;
+    if (!has_type) return true;
+    if (!ki_fit_argument(k->value, own->type, &k->value))
+      return refuse(scope, expr, "does not fit its type");
+    return wanted == KJIT_ANY || convert(scope, expr, wanted, k);
+  }
   if (!is_extents(expr))
     return item == 0 ? evaluate(scope, expr, wanted, k)
                      : refuse(scope, expr, "is not a tuple that is known before the launch");
@@ -445,13 +478,14 @@ static bool evaluate_item(kj_scope *scope, const ki_expr *expr, uint32_t item, k
 
 static bool evaluate_subscript(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
 {
-  const ki_expr *tuple = look_through(scope, expr->x);
+  const ki_type_expr *type;
+  const ki_expr *tuple = look_through(scope, expr->x, &type);
   uint32_t item, count;
   if (expr->args.count != 1 || (tuple->kind != KJ_EXPR_TUPLE && !is_extents(tuple)))
     return refuse(scope, expr, "is an element of an array");
   count = kj_count_items(scope, tuple);
   return count && evaluate_dimension(scope, expr->args.items[0], count, &item) &&
-         evaluate_item(scope, tuple, item, wanted, k);
+         evaluate_item(scope, expr->x, item, wanted, k);
 }
 
 /* ---- entry ---- */

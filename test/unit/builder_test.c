@@ -254,6 +254,24 @@ static void constants(void **state)
                  "}\n");
 }
 
+static void tuple_constants(void **state)
+{
+  fixture *f = *state;
+  kjit_builder *b = f->b;
+  kjit_node n = kjit_constant_value(b, "n", KJIT_I32, kjit_integer(b, 4));
+  kjit_node items[] = { kjit_binary(b, KJIT_MUL, n, kjit_integer(b, 2)), kjit_float(b, 2.5) };
+  kjit_node pair = kjit_constant_value(b, "pair", KJIT_ANY, kjit_tuple(b, items, 2));
+  kjit_begin_kernel(b, "k");
+  kjit_node x = kjit_parameter(b, "x", KJIT_ANY);
+  kjit_assign(b, at(b, x, kjit_integer(b, 0)), KJIT_STORE, at(b, pair, kjit_integer(b, 1)));
+  kjit_end(b);
+  expect_text(f, "const n: i32 = 4\n"
+                 "const pair = (n * 2, 2.5)\n\n"
+                 "kernel k(x) {\n"
+                 "  x[0] = pair[1]\n"
+                 "}\n");
+}
+
 /* Complex numbers have no literals; a name that is a vector's type is one that gives way. */
 static void parts(void **state)
 {
@@ -465,6 +483,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(every_statement, set_up, tear_down),
     cmocka_unit_test_setup_teardown(literals, set_up, tear_down),
     cmocka_unit_test_setup_teardown(constants, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(tuple_constants, set_up, tear_down),
     cmocka_unit_test_setup_teardown(parts, set_up, tear_down),
     cmocka_unit_test_setup_teardown(renaming, set_up, tear_down),
     cmocka_unit_test_setup_teardown(node_used_twice, set_up, tear_down),
