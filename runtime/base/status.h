@@ -21,6 +21,17 @@ kjit_status kj_error_at(kj_diagnostics *diagnostics, const kjit_module *module,
     if (status_ != KJIT_OK) return status_; \
   } while (0)
 
+/* Whether a public call can begin: with a context, not in a forked child, and with all that it
+ * needs. missing: the name of what is NULL and must not be; NULL: nothing. */
+static inline kjit_status kj_check_call(kjit_context *context, const char *function,
+                                        const char *missing)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  return missing ? ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: %s is NULL", function, missing)
+                 : KJIT_OK;
+}
+
 /* Host clock for times and the CPU's events. */
 uint64_t kj_clock_ns(void);
 

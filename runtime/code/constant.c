@@ -5,7 +5,7 @@
 
 #include "code/kernel.h"
 #include "ir/number.h"
-#include "memory/view.h"
+#include "memory/array.h"
 
 typedef struct change {
   const char *name;

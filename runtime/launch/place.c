@@ -15,7 +15,7 @@
 
 #include "launch/steps.h"
 #include "memory/pool.h"
-#include "memory/view.h"
+#include "memory/array.h"
 
 /* ---- where it runs ---- */
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "memory/array.h"
+#include "memory/pool.h"
 #include "stream/stream.h"
 
 /* ---- the end of memory ---- */
@@ -51,8 +52,9 @@ static kjit_status allocate(kjit_array *array, kjit_stream *stream, size_t size_
 
 /* ---- making ---- */
 
-kjit_status kj_measure_array(ki_types *types, kjit_type element, const int64_t *shape,
-                             uint32_t rank, kj_diagnostics *diagnostics, size_t *size_bytes)
+/* Bytes of a contiguous array; 0: it is empty. */
+static kjit_status measure(ki_types *types, kjit_type element, const int64_t *shape, uint32_t rank,
+                           kj_diagnostics *diagnostics, size_t *size_bytes)
 {
   bool is_empty = false;
   if (!ki_is_element(types, element))
@@ -155,8 +157,8 @@ static kjit_status create_array(const kjit_array_config *config, kj_diagnostics 
 {
   size_t size_bytes = 0;
   KJ_TRY(check_config(config, diagnostics));
-  KJ_TRY(kj_measure_array(config->device->context->types, config->element, config->shape,
-                          config->rank, diagnostics, &size_bytes));
+  KJ_TRY(measure(config->device->context->types, config->element, config->shape, config->rank,
+                 diagnostics, &size_bytes));
   kjit_array *made = kj_make_array(config->device, config->element, config->shape, NULL,
                                    config->rank, config->layout);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -194,10 +196,8 @@ kjit_status kjit_create_configured_array(const kjit_array_config *config, kjit_a
   kjit_array_config read;
   if (!config || !read_config(config, &read) || !read.device) return KJIT_ERROR_MISUSE;
   kjit_context *context = read.device->context;
-  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!array)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_create_configured_array: array is NULL");
   kj_diagnostics diagnostics = { 0 };
+  KJ_TRY(kj_check_call(context, "kjit_create_configured_array", array ? NULL : "array"));
   (void)create_array(&read, &diagnostics, array);
   return ki_finish_call(context, &diagnostics);
 }
@@ -250,10 +250,10 @@ kjit_status kjit_create_array_from(kjit_device *device, const kjit_tensor *sourc
                                    kjit_stream *stream, kjit_array **array)
 {
   if (!device) return KJIT_ERROR_MISUSE;
-  if (ki_is_forked(device->context)) return KJIT_ERROR_FORKED;
-  if (!array || !source)
-    return ki_fail_call(device->context, KJIT_ERROR_MISUSE, "kjit_create_array_from: %s is NULL",
-                        array ? "source" : "array");
+  KJ_TRY(kj_check_call(device->context, "kjit_create_array_from",
+                       !array   ? "array"
+                       : source ? NULL
+                                : "source"));
   kj_diagnostics diagnostics = { 0 };
   kj_view view;
   kjit_array *made = NULL;
@@ -361,9 +361,9 @@ static kjit_status prefetch(kjit_array *array, kjit_device *to, kjit_stream *str
 
 kjit_status kjit_prefetch_array(kjit_array *array, kjit_device *device, kjit_stream *stream)
 {
-  if (!array || !device) return KJIT_ERROR_MISUSE;
+  if (!device) return KJIT_ERROR_MISUSE;
+  KJ_TRY(kj_check_array_call(array, "kjit_prefetch_array", NULL));
   kjit_context *context = array->object.device->context;
-  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (device->context != context || (stream && stream->object.device->context != context))
     return ki_fail_call(
       context, KJIT_ERROR_ARGUMENT,

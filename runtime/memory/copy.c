@@ -4,7 +4,8 @@
  * device's to copy. Other elements on the host go through host memory in the device's order, other
  * elements on a device through the library's kernel, and where the other side is not there, through
  * device memory of the pool. */
-#include "memory/copy.h"
+#include "memory/array.h"
+#include "stream/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +100,7 @@ static void run_host_step(void *user)
 {
   host_step *step = user;
   kj_diagnostics ignored = { 0 };
-  if (step->to.count) (void)kj_copy_host(&step->to, &step->from, &ignored);
+  (void)kj_copy_host(&step->to, &step->from, &ignored);
   if (step->give) kj_note_waited(&step->give->use, step->passed);
   kj_release_block(step->give);
   kj_free_diagnostics(&ignored);
@@ -362,6 +363,7 @@ typedef struct copy_operation {
   kj_operation operation;
   kjit_context *context;
   kj_view to, from;
+  uint64_t value[2];
 } copy_operation;
 
 static kjit_status run_operation(kj_operation *operation, kjit_stream *stream)
@@ -369,21 +371,28 @@ static kjit_status run_operation(kj_operation *operation, kjit_stream *stream)
   (void)stream;
   const copy_operation *copy = (copy_operation *)operation;
   kj_diagnostics diagnostics = { 0 };
-  if (copy->to.count) (void)kj_copy_host(&copy->to, &copy->from, &diagnostics);
+  (void)kj_copy_host(&copy->to, &copy->from, &diagnostics);
   return ki_finish_call(copy->context, &diagnostics);
 }
 
 static void free_operation(kj_operation *operation) { free(operation); }
 
-static kjit_status record_copy(const copy_job *job, kj_diagnostics *diagnostics)
+kjit_status kj_queue_host_copy(kjit_context *context, kjit_stream *stream, const kj_view *to,
+                               const kj_view *from, const uint64_t value[2],
+                               kj_diagnostics *diagnostics)
 {
+  if (!stream || !atomic_load(&stream->capture)) return kj_copy_host(to, from, diagnostics);
   copy_operation *copy = calloc(1, sizeof *copy);
   if (!copy) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   *copy = (copy_operation){ .operation = { .run = run_operation, .destroy = free_operation },
-                            .context = job->context,
-                            .to = job->to,
-                            .from = job->from };
-  return kj_record_operation(job->stream, &copy->operation, diagnostics);
+                            .context = context,
+                            .to = *to,
+                            .from = *from };
+  if (value) {
+    memcpy(copy->value, value, sizeof copy->value);
+    copy->from.address = (uint64_t)(uintptr_t)copy->value;
+  }
+  return kj_record_operation(stream, &copy->operation, diagnostics);
 }
 
 /* The stream of a device whose work is queued orders copies of host memory, too: it reads and
@@ -393,8 +402,7 @@ static kjit_status copy_on_host(copy_job *job, kj_diagnostics *diagnostics)
   bool is_captured;
   if (job->device) KJ_TRY(kj_check_stream(job->device, job->stream, !job->is_async, diagnostics));
   if (!job->device || !job->device->operations->is_queued)
-    return job->is_captured ? record_copy(job, diagnostics)
-                            : kj_copy_host(&job->to, &job->from, diagnostics);
+    return kj_queue_host_copy(job->context, job->stream, &job->to, &job->from, NULL, diagnostics);
   KJ_TRY(kj_ask_capture(job->stream, diagnostics, &is_captured));
   if (is_captured)
     return kj_error(
@@ -448,11 +456,10 @@ static kjit_status copy(copy_job *job, const kjit_arg *destination, const kjit_a
 static kjit_status run_copy(kjit_context *context, const kjit_arg *destination,
                             const kjit_arg *source, kjit_stream *stream, bool is_async)
 {
-  if (!context) return KJIT_ERROR_MISUSE;
-  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!destination || !source)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_copy: the %s is NULL",
-                        destination ? "source" : "destination");
+  KJ_TRY(kj_check_call(context, "kjit_copy",
+                       !destination ? "the destination"
+                       : source     ? NULL
+                                    : "the source"));
   if (stream && stream->object.device->context != context)
     return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "kjit_copy: the stream belongs to another context");
@@ -482,9 +489,8 @@ kjit_status kjit_copy_async(kjit_context *context, const kjit_arg *destination,
 static kjit_status copy_all(kjit_array *array, void *memory, size_t size_bytes, kjit_stream *stream,
                             bool to_host)
 {
-  if (!array) return KJIT_ERROR_MISUSE;
+  KJ_TRY(kj_check_array_call(array, NULL, NULL));
   kjit_context *context = array->object.device->context;
-  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   kj_diagnostics diagnostics = { 0 };
   kj_view view;
   int64_t strides[KJ_MAX_RANK];

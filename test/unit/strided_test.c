@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "memory/copy.h"
+#include "memory/array.h"
 
 static kjit_context *context;
 static kjit_device *cpu;
