@@ -4,6 +4,7 @@
 #include "code/specialization.h"
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
+#include "launch/steps.h"
 #include "memory/pool.h"
 #include "report/report.h"
 #include "stream/stream.h"
@@ -16,5 +17,6 @@ const kj_layer kj_layers[] = {
   { .open_runtime = kj_open_captures },
   { .open_device = kj_open_reports },
   { .open_runtime = kj_open_code, .open_device = kj_open_unloading },
+  { .open_runtime = kj_open_launches },
   { NULL, NULL },
 };

@@ -187,6 +187,9 @@ struct kj_runtime {
   struct kjit_specialization *loaded;
   uint64_t loaded_bytes;
   _Atomic(kjit_module *) library; /* kernels of kjit itself; NULL: not needed yet */
+  /* ---- launch/: kjit_launch as part of another call, which reports what it says ---- */
+  kjit_status (*launch)(kjit_kernel *kernel, const kjit_launch_config *config,
+                        const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics);
   /* under context->runtime_mutex */
   kj_background *background; /* NULL: nothing was ever compiled beside the host's threads */
   /* under compiler_mutex */

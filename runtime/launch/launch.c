@@ -258,18 +258,17 @@ void kj_take_shape(kj_known_shape *shape, const kjit_specialization *specializat
 }
 
 kjit_status kj_retry_plainly(const kjit_specialization *specialization, const kj_known_shape *shape,
-                             kjit_stream *stream, char *parameters, int result)
+                             kjit_stream *stream, char *parameters, int result,
+                             kj_diagnostics *diagnostics)
 {
-  kj_diagnostics diagnostics = { 0 };
   kj_device_launch launch = { .grid = shape->grid,
                               .block = shape->block,
                               .dynamic_shared_bytes = shape->shared_bytes,
                               .stream = stream ? stream->native : NULL,
                               .parameters = parameters,
                               .parameter_bytes = shape->parameter_bytes };
-  kjit_status status =
-    kj_retry_launch(specialization->device, &specialization->cuda, &launch, result, &diagnostics);
-  return diagnostics.count ? ki_finish_call(specialization->device->context, &diagnostics) : status;
+  return kj_retry_launch(specialization->device, &specialization->cuda, &launch, result,
+                         diagnostics);
 }
 
 /* ---- all of it ---- */
@@ -286,7 +285,7 @@ static kjit_status start_staged(kj_call *call, kjit_specialization *specializati
 {
   void *stream = call->stream ? call->stream->native : NULL, *previous;
   kj_staging *staging = NULL;
-  if (call->stream && atomic_load_explicit(&call->stream->capture, memory_order_relaxed))
+  if (kj_is_captured(call->stream))
     return kj_error(
       diagnostics, KJIT_ERROR_MISUSE,
       "host arrays cannot be part of a capture on a GPU: copy them to device arrays first");
@@ -403,8 +402,7 @@ static kjit_status launch(kj_call *call, const kjit_arg *arguments, size_t count
   kj_learn(call, specialization, arguments, count);
   note_recent(call, specialization);
   kjit_status status = kj_run_call(call, specialization, diagnostics);
-  if (status == KJIT_OK && call->stream &&
-      atomic_load_explicit(&call->stream->capture, memory_order_relaxed) && !call->has_nothing) {
+  if (status == KJIT_OK && kj_is_captured(call->stream) && !call->has_nothing) {
     status = kj_keep_code(call->stream, specialization, diagnostics);
     if (status == KJIT_OK) status = kj_keep_arrays(call->stream, arguments, count, diagnostics);
   }
@@ -415,55 +413,61 @@ static kjit_status launch(kj_call *call, const kjit_arg *arguments, size_t count
 /* ---- entry ---- */
 
 static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launch_config *config,
-                             const kjit_arg *arguments, size_t count)
+                             const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics)
 {
-  kj_diagnostics diagnostics = { 0 };
   kj_call call = { .kernel = kernel, .config = config, .runtime = kj_get_runtime(kernel->context) };
-  if (!call.runtime) return ki_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory");
+  if (!call.runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   (void)kj_divide_memory(&call, memory);
-  kjit_status status = launch(&call, arguments, count, &diagnostics);
+  kjit_status status = launch(&call, arguments, count, diagnostics);
   free(call.own_parameters);
-  if (status == KJIT_NOT_READY) return status; /* nothing was filled in */
-  /* an error for whose message there was no memory has a status only */
-  bool is_told = diagnostics.count || diagnostics.status != KJIT_OK;
-  return is_told ? ki_finish_call(kernel->context, &diagnostics) : KJIT_OK;
+  return status;
 }
 
-static kjit_status launch_anyhow(kjit_kernel *kernel, const kjit_launch_config *config,
-                                 const kjit_arg *arguments, size_t count)
+static __attribute__((noinline)) kjit_status
+launch_by_rules(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments,
+                size_t count, kj_diagnostics *diagnostics)
 {
+  static const kjit_launch_config defaults;
   _Alignas(KJ_CALL_ALIGNMENT) char small[CALL_BYTES];
+  if (ki_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
+  if (count && !arguments)
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "kjit_launch: arguments is NULL");
+  if (config && kj_is_recorded(config->stream))
+    return kj_record_launch(config->stream, kernel, config, arguments, count);
+  if (!config) config = &defaults;
   uint32_t unknown = config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS; /* the learned way takes none */
   if (unknown)
-    return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: unknown flags %#x",
-                        unknown);
-  if (kernel->call_bytes <= sizeof small) return launch_in(small, kernel, config, arguments, count);
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE, "kjit_launch: unknown flags %#x", unknown);
+  if (kernel->call_bytes <= sizeof small)
+    return launch_in(small, kernel, config, arguments, count, diagnostics);
   char *large = malloc(kernel->call_bytes);
-  if (!large) return ki_fail_call(kernel->context, KJIT_ERROR_MEMORY, "out of memory");
-  kjit_status status = launch_in(large, kernel, config, arguments, count);
+  if (!large) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  kjit_status status = launch_in(large, kernel, config, arguments, count, diagnostics);
   free(large);
   return status;
 }
 
-static __attribute__((noinline)) kjit_status launch_by_rules(kjit_kernel *kernel,
-                                                             const kjit_launch_config *config,
-                                                             const kjit_arg *arguments,
-                                                             size_t count)
+static inline kjit_status launch_within(kjit_kernel *kernel, const kjit_launch_config *config,
+                                        const kjit_arg *arguments, size_t count,
+                                        kj_diagnostics *diagnostics)
 {
-  static const kjit_launch_config defaults;
-  if (ki_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
-  if (count && !arguments)
-    return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_launch: arguments is NULL");
-  if (config && kj_is_recorded(config->stream))
-    return kj_record_launch(config->stream, kernel, config, arguments, count);
-  return launch_anyhow(kernel, config ? config : &defaults, arguments, count);
+  int status = kj_launch_learned(kernel, config, arguments, count, diagnostics);
+  return status != KJ_OTHER_WAY ? (kjit_status)status
+                                : launch_by_rules(kernel, config, arguments, count, diagnostics);
+}
+
+kjit_status kj_open_launches(kj_runtime *runtime, kj_diagnostics *diagnostics)
+{
+  (void)diagnostics;
+  runtime->launch = launch_within;
+  return KJIT_OK;
 }
 
 kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config,
                         const kjit_arg *arguments, size_t count)
 {
+  kj_diagnostics diagnostics = { 0 };
   if (!kernel) return KJIT_ERROR_MISUSE;
-  int status = kj_launch_learned(kernel, config, arguments, count);
-  return status != KJ_OTHER_WAY ? (kjit_status)status
-                                : launch_by_rules(kernel, config, arguments, count);
+  kjit_status status = launch_within(kernel, config, arguments, count, &diagnostics);
+  return kj_end_launch(kernel->context, status, &diagnostics);
 }

@@ -402,11 +402,15 @@ static bool is_right(const kj_known_shape *known, kjit_specialization *specializ
 
 static inline int start_plainly(const kj_learned *learned, kjit_specialization *specialization,
                                 const kj_known_shape *known, const kjit_launch_config *config,
-                                const kjit_arg *arguments, char *parameters)
+                                const kjit_arg *arguments, char *parameters,
+                                kj_diagnostics *diagnostics)
 {
   KJ_ASSERT(
     is_right(known, specialization, config, arguments, learned->argument_count, parameters));
-  return (int)kj_start_plainly(specialization, known, config->stream, parameters);
+  int result = kj_start_plainly(specialization, known, config->stream, parameters);
+  return __builtin_expect(result, 0) ? (int)kj_retry_plainly(specialization, known, config->stream,
+                                                             parameters, result, diagnostics)
+                                     : KJIT_OK;
 }
 
 static kjit_status start(const kj_learned *learned, kj_call *call,
@@ -423,31 +427,28 @@ static kjit_status start(const kj_learned *learned, kj_call *call,
 }
 
 /* The shape is not known yet. */
-static __attribute__((noinline)) int launch_by_rules(const kj_learned *learned,
-                                                     kjit_specialization *specialization,
-                                                     const kjit_launch_config *config,
-                                                     const kjit_arg *arguments, char *parameters,
-                                                     kj_known_shape *known)
+static __attribute__((noinline)) int
+launch_by_rules(const kj_learned *learned, kjit_specialization *specialization,
+                const kjit_launch_config *config, const kjit_arg *arguments, char *parameters,
+                kj_known_shape *known, kj_diagnostics *diagnostics)
 {
-  kj_diagnostics diagnostics = { 0 };
   memory memory;
   kjit_kernel *kernel = specialization->kernel;
   kj_call call = make_call(kernel, learned, config, parameters, &memory);
   kj_known_shape unshared;
   bool is_plain = false;
   if (known == &kernel->recent[KJ_SHARED_SLOT].shape) known = &unshared;
-  int status = decide(learned, specialization, &call, arguments, known, &diagnostics, &is_plain);
-  if (status == KJ_OTHER_WAY) return status;
-  if (is_plain) return start_plainly(learned, specialization, known, config, arguments, parameters);
-  if (status == KJIT_OK)
-    status = (int)start(learned, &call, specialization, arguments, &diagnostics);
-  bool is_told = diagnostics.count || diagnostics.status != KJIT_OK;
-  return is_told ? (int)ki_finish_call(kernel->context, &diagnostics) : status;
+  int status = decide(learned, specialization, &call, arguments, known, diagnostics, &is_plain);
+  if (status != KJIT_OK) return status;
+  return is_plain ? start_plainly(learned, specialization, known, config, arguments, parameters,
+                                  diagnostics)
+                  : (int)start(learned, &call, specialization, arguments, diagnostics);
 }
 
 /* The specialization is held. */
 static inline int launch_held(kjit_specialization *specialization, const kjit_launch_config *config,
-                              const kjit_arg *arguments, size_t count, kj_known_shape *known)
+                              const kjit_arg *arguments, size_t count, kj_known_shape *known,
+                              kj_diagnostics *diagnostics)
 {
   const kj_learned *learned = atomic_load_explicit(&specialization->learned, memory_order_acquire);
   _Alignas(16) char parameters[KJ_LEARNED_ROOM];
@@ -456,19 +457,22 @@ static inline int launch_held(kjit_specialization *specialization, const kjit_la
       !follow_arguments(learned, config, arguments, count, parameters))
     return KJ_OTHER_WAY;
   return is_known(known, specialization, learned, config, parameters)
-           ? start_plainly(learned, specialization, known, config, arguments, parameters)
-           : launch_by_rules(learned, specialization, config, arguments, parameters, known);
+           ? start_plainly(learned, specialization, known, config, arguments, parameters,
+                           diagnostics)
+           : launch_by_rules(learned, specialization, config, arguments, parameters, known,
+                             diagnostics);
 }
 
 int kj_launch_learned(kjit_kernel *kernel, const kjit_launch_config *config,
-                      const kjit_arg *arguments, size_t count)
+                      const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics)
 {
   static const kjit_launch_config defaults;
   uint32_t own = kj_slot();
   kj_recent_slot *slot = &kernel->recent[own];
   kjit_specialization *recent = atomic_load_explicit(&slot->specialization, memory_order_acquire);
   if (!recent || !kj_hold_of(recent, own)) return KJ_OTHER_WAY;
-  int status = launch_held(recent, config ? config : &defaults, arguments, count, &slot->shape);
+  int status =
+    launch_held(recent, config ? config : &defaults, arguments, count, &slot->shape, diagnostics);
   if (status == KJIT_OK) kj_count_up(&kernel->context->launches[own].count, own);
   kj_release_of(recent, own, status == KJIT_OK);
   return status;

@@ -100,7 +100,7 @@ typedef struct kj_learned {
  * kjit_status, or KJ_OTHER_WAY: nothing was launched, the general way has to be gone. */
 enum { KJ_OTHER_WAY = -1 };
 int kj_launch_learned(kjit_kernel *kernel, const kjit_launch_config *config,
-                      const kjit_arg *arguments, size_t count);
+                      const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics);
 /* The same up to the launch, for a specialization that is held: the arguments are in block, which
  * has room for its parameters, and known is the shape. False: declined. */
 bool kj_follow_learned(kjit_specialization *specialization, const kjit_launch_config *config,

@@ -210,6 +210,7 @@ kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments,
 kjit_status kjit_seal_kernel(kjit_kernel *kernel)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
   if (atomic_exchange(&kernel->is_sealed, true)) return KJIT_OK;
   for (uint32_t i = 0; i < KJ_SLOTS; i++) atomic_store(&kernel->recent[i].specialization, NULL);
   return KJIT_OK;

@@ -326,7 +326,7 @@ kjit_status kjit_prepare_launch(kjit_kernel *kernel, const kjit_launch_config *c
     release_arguments(made);
     free_prepared(made);
   }
-  return status == KJIT_NOT_READY ? status : ki_finish_call(context, &diagnostics);
+  return kj_end_launch(context, status, &diagnostics);
 }
 
 void kjit_destroy_prepared(kjit_prepared *prepared)
@@ -466,7 +466,8 @@ static kjit_status run_slowly(kjit_prepared *prepared, kjit_stream *stream,
 
 kjit_specialization *kjit_get_prepared_specialization(const kjit_prepared *prepared)
 {
-  return prepared ? prepared->ready.specialization : NULL;
+  return prepared && !ki_is_forked(prepared->kernel->context) ? prepared->ready.specialization
+                                                              : NULL;
 }
 
 static __attribute__((noinline)) kjit_status run_by_rules(kjit_prepared *prepared,
@@ -478,7 +479,18 @@ static __attribute__((noinline)) kjit_status run_by_rules(kjit_prepared *prepare
     return kj_record_launch(stream, prepared->kernel, &prepared->config, prepared->arguments,
                             prepared->count);
   kjit_status status = run_slowly(prepared, stream, &diagnostics);
-  return diagnostics.count ? ki_finish_call(prepared->kernel->context, &diagnostics) : status;
+  return kj_end_launch(prepared->kernel->context, status, &diagnostics);
+}
+
+/* The driver has refused the launch. */
+static __attribute__((noinline, cold)) kjit_status retry(kjit_prepared *prepared,
+                                                         kjit_stream *stream, int result)
+{
+  kj_diagnostics diagnostics = { 0 };
+  const ready_launch *ready = &prepared->ready;
+  kjit_status status = kj_retry_plainly(ready->specialization, &ready->shape, stream,
+                                        prepared->call.parameters, result, &diagnostics);
+  return kj_end_launch(prepared->kernel->context, status, &diagnostics);
 }
 
 kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
@@ -491,8 +503,9 @@ kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
       !kj_is_usable(prepared->call.device, ready->generation, ready->forks, stream) ||
       kj_is_captured(stream) || !kj_hold_of(ready->specialization, own))
     return run_by_rules(prepared, stream);
-  kjit_status status =
+  int result =
     kj_start_plainly(ready->specialization, &ready->shape, stream, prepared->call.parameters);
+  kjit_status status = __builtin_expect(result, 0) ? retry(prepared, stream, result) : KJIT_OK;
   kj_release_of(ready->specialization, own, status == KJIT_OK);
   note_uses(prepared, stream);
   if (status == KJIT_OK) kj_count_up(&ready->launches[own].count, own);

@@ -5,6 +5,7 @@
 
 #include "code/specialization.h"
 #include "cuda/cuda.h"
+#include "memory/order.h"
 #include "support/assert.h"
 #include "support/host_process.h"
 
@@ -107,6 +108,8 @@ kjit_status kj_run_call(kj_call *call, kjit_specialization *specialization,
 kj_device_launch kj_describe_launch(const kj_call *call, const kjit_specialization *specialization,
                                     void *stream);
 
+/* The layer's part of a runtime. */
+kjit_status kj_open_launches(kj_runtime *runtime, kj_diagnostics *diagnostics);
 /* prepared.c: a launch on a stream of which kjit itself makes the graph (kj_is_recorded) is kept,
  * not run. Ends the call: the context has the diagnostics. */
 kjit_status kj_record_launch(kjit_stream *stream, kjit_kernel *kernel,
@@ -120,7 +123,8 @@ void kj_take_shape(kj_known_shape *shape, const kjit_specialization *specializat
                    const kj_call *call);
 /* The driver has refused the launch with a CUresult. */
 kjit_status kj_retry_plainly(const kjit_specialization *specialization, const kj_known_shape *shape,
-                             kjit_stream *stream, char *parameters, int result);
+                             kjit_stream *stream, char *parameters, int result,
+                             kj_diagnostics *diagnostics);
 
 static inline bool kj_is_captured(const kjit_stream *stream)
 {
@@ -138,10 +142,10 @@ static inline bool kj_is_usable(const kjit_device *device, uint32_t generation, 
          (!stream || (stream->object.device == device && stream->object.generation == generation));
 }
 
-/* The shortest call of the driver. The specialization is held. */
-static inline kjit_status kj_start_plainly(const kjit_specialization *specialization,
-                                           const kj_known_shape *shape, kjit_stream *stream,
-                                           char *parameters)
+/* The shortest call of the driver; gives its CUresult. The specialization is held. */
+static inline int kj_start_plainly(const kjit_specialization *specialization,
+                                   const kj_known_shape *shape, kjit_stream *stream,
+                                   char *parameters)
 {
   enum { BUFFER_POINTER = 1, BUFFER_SIZE = 2 };
   const kj_device_code *code = &specialization->cuda;
@@ -152,13 +156,20 @@ static inline kjit_status kj_start_plainly(const kjit_specialization *specializa
   void *block_and_size[] = { (void *)(uintptr_t)BUFFER_POINTER, parameters,
                              (void *)(uintptr_t)BUFFER_SIZE, &parameter_bytes, NULL };
   KJ_ASSERT(code->function != KJ_UNLOADED);
+  KJ_ASSERT(!stream || kj_has_stream(device, stream));
   kj_mark_launch(device, code->mark, native);
-  int result = device->driver->cuLaunchKernel(code->function, grid[0], grid[1], grid[2], block[0],
-                                              block[1], block[2], shape->shared_bytes, native, NULL,
-                                              parameter_bytes ? block_and_size : NULL);
-  return __builtin_expect(result, 0)
-           ? kj_retry_plainly(specialization, shape, stream, parameters, result)
-           : KJIT_OK;
+  return device->driver->cuLaunchKernel(code->function, grid[0], grid[1], grid[2], block[0],
+                                        block[1], block[2], shape->shared_bytes, native, NULL,
+                                        parameter_bytes ? block_and_size : NULL);
+}
+
+/* A call ends: the context has what it reports. Nothing: NOT_READY and FORKED, or all is well. An
+ * error for whose message there was no memory has a status only. */
+static inline kjit_status kj_end_launch(kjit_context *context, kjit_status status,
+                                        kj_diagnostics *diagnostics)
+{
+  bool is_told = diagnostics->count || diagnostics->status != KJIT_OK;
+  return is_told ? ki_finish_call(context, diagnostics) : status;
 }
 
 #endif

@@ -81,10 +81,10 @@ kjit_status kj_queue_host_copy(kjit_context *context, kjit_stream *stream, const
 /* ---- fill.c: kernels of the library ---- */
 
 /* Copies between views of equal shape in memory of a device, and fills one with bits of its element
- * size; queued on the stream. They end the call: the context has the diagnostics. */
+ * size; queued on the stream. */
 kjit_status kj_copy_strided(kjit_device *device, const kj_view *to, const kj_view *from,
-                            kjit_stream *stream);
+                            kjit_stream *stream, kj_diagnostics *diagnostics);
 kjit_status kj_fill_strided(kjit_device *device, const kj_view *to, const uint64_t bits[2],
-                            kjit_stream *stream);
+                            kjit_stream *stream, kj_diagnostics *diagnostics);
 
 #endif

@@ -197,11 +197,10 @@ static kjit_status copy_dense(copy_job *job, const kj_view *to, const kj_view *f
 
 /* ---- elements of a GPU that are not dense ---- */
 
-/* A failure inside the launch has ended the call of the library's kernel: its status is all that is
- * left to hand on. */
-static kjit_status copy_by_kernel(const copy_job *job, const kj_view *to, const kj_view *from)
+static kjit_status copy_by_kernel(const copy_job *job, const kj_view *to, const kj_view *from,
+                                  kj_diagnostics *diagnostics)
 {
-  return kj_copy_strided(job->device, to, from, job->stream);
+  return kj_copy_strided(job->device, to, from, job->stream, diagnostics);
 }
 
 static kjit_status gather(copy_job *job, kj_diagnostics *diagnostics)
@@ -209,7 +208,7 @@ static kjit_status gather(copy_job *job, kj_diagnostics *diagnostics)
   kj_block *block;
   KJ_TRY(take_between(job, job->device, diagnostics, &block));
   kj_view dense = kj_dense_view(&job->from, block->address);
-  kjit_status status = copy_by_kernel(job, &dense, &job->from);
+  kjit_status status = copy_by_kernel(job, &dense, &job->from, diagnostics);
   if (status == KJIT_OK) status = copy_dense(job, &job->to, &dense, diagnostics);
   kj_release_block(block);
   return status;
@@ -223,7 +222,7 @@ static kjit_status scatter(copy_job *job, kj_diagnostics *diagnostics)
   kjit_status status = copy_dense(job, &dense, &job->from, diagnostics);
   if (status == KJIT_OK)
     status = kj_is_row_major(&job->to) ? copy_line(job, &job->to, &dense, diagnostics)
-                                       : copy_by_kernel(job, &job->to, &dense);
+                                       : copy_by_kernel(job, &job->to, &dense, diagnostics);
   kj_release_block(block);
   return status;
 }
@@ -237,7 +236,7 @@ static kjit_status gather_there(copy_job *job, kj_diagnostics *diagnostics)
   KJ_TRY(take_between(job, job->source_device, diagnostics, &block));
   const kj_view from = job->from, dense = kj_dense_view(&from, block->address);
   if (job->source) kj_note_use(job->source, NULL, job->source_device);
-  kjit_status status = kj_copy_strided(job->source_device, &dense, &from, NULL);
+  kjit_status status = kj_copy_strided(job->source_device, &dense, &from, NULL, diagnostics);
   if (status == KJIT_OK) status = kj_wait_stream(job->source_device, NULL, diagnostics, &waited);
   kj_add_use(&block->use, id_of(job));
   job->from = dense;
@@ -267,7 +266,7 @@ static kjit_status copy_on_device(copy_job *job, kj_diagnostics *diagnostics)
   if (is_dense) return copy_line(job, &job->to, &job->from, diagnostics);
   kj_transfer rows;
   return are_rows(job, &rows) ? copy_rows(job, &rows, diagnostics)
-                              : copy_by_kernel(job, &job->to, &job->from);
+                              : copy_by_kernel(job, &job->to, &job->from, diagnostics);
 }
 
 static kjit_status queue_copy(copy_job *job, kj_diagnostics *diagnostics)
@@ -468,7 +467,7 @@ static kjit_status run_copy(kjit_context *context, const kjit_arg *destination,
   copy_job job = { .context = context, .stream = stream, .is_async = is_async, .waited = &waited };
   kjit_status status = copy(&job, destination, source, &diagnostics);
   if (job.device && !is_async) kj_deliver_lines(job.device);
-  /* none: a kernel of the library has reported it */
+  /* none: no memory for the library, which has reported it */
   return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
 }
 

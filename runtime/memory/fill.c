@@ -92,27 +92,28 @@ static uint32_t launch_rank(const kj_view *view)
 }
 
 static kjit_status launch(kjit_device *device, const char *name, kjit_stream *stream,
-                          const kjit_arg *arguments)
+                          const kjit_arg *arguments, kj_diagnostics *diagnostics)
 {
   kjit_module *library;
   kjit_kernel *kernel;
   kjit_launch_config config = { .stream = stream, .device = device };
   KJ_TRY(get_library(device->context, &library));
   KJ_TRY(kjit_get_kernel(library, name, &kernel));
-  return kjit_launch(kernel, &config, arguments, 2);
+  return device->runtime->launch(kernel, &config, arguments, 2, diagnostics);
 }
 
 /* ---- copies ---- */
 
 static kjit_status copy_words(kjit_device *device, const kj_view *to, const kj_view *from,
-                              kjit_stream *stream)
+                              kjit_stream *stream, kj_diagnostics *diagnostics)
 {
   words r, x;
   uint32_t rank = launch_rank(to);
   describe(&r, device, to, rank);
   describe(&x, device, from, rank);
   kjit_arg arguments[] = { kjit_arg_tensor(&r.tensor), kjit_arg_tensor(&x.tensor) };
-  return launch(device, rank <= FEW_DIMENSIONS ? "copy" : "copy_any", stream, arguments);
+  return launch(device, rank <= FEW_DIMENSIONS ? "copy" : "copy_any", stream, arguments,
+                diagnostics);
 }
 
 /* The widest word that elements and addresses are made of: a struct may be packed. */
@@ -147,26 +148,26 @@ static kj_view take_row(const kj_view *view, int64_t index)
 }
 
 kjit_status kj_copy_strided(kjit_device *device, const kj_view *to, const kj_view *from,
-                            kjit_stream *stream)
+                            kjit_stream *stream, kj_diagnostics *diagnostics)
 {
   uint32_t bytes = word_bytes(to, from);
   /* no room for the dimension of the words: the outermost is walked here */
   bool needs_rows = to->rank == KJ_MAX_RANK && bytes != to->element_bytes;
   for (int64_t i = 0; needs_rows && i < to->shape[0]; i++) {
     kj_view to_row = take_row(to, i), from_row = take_row(from, i);
-    KJ_TRY(kj_copy_strided(device, &to_row, &from_row, stream));
+    KJ_TRY(kj_copy_strided(device, &to_row, &from_row, stream, diagnostics));
   }
   if (needs_rows) return KJIT_OK;
   kj_view to_words = *to, from_words = *from;
   split_elements(&to_words, bytes);
   split_elements(&from_words, bytes);
-  return copy_words(device, &to_words, &from_words, stream);
+  return copy_words(device, &to_words, &from_words, stream, diagnostics);
 }
 
 /* ---- fills ---- */
 
 static kjit_status fill_words(kjit_device *device, const kj_view *to, uint64_t bits,
-                              kjit_stream *stream)
+                              kjit_stream *stream, kj_diagnostics *diagnostics)
 {
   words r;
   uint32_t rank = launch_rank(to);
@@ -174,19 +175,20 @@ static kjit_status fill_words(kjit_device *device, const kj_view *to, uint64_t b
   kjit_type type = kj_type_of_dlpack(1, r.tensor.bits);
   kjit_arg value = kjit_arg_value(type, &bits); /* little-endian: the low bytes are the word */
   kjit_arg arguments[] = { kjit_arg_tensor(&r.tensor), value };
-  return launch(device, rank <= FEW_DIMENSIONS ? "fill" : "fill_any", stream, arguments);
+  return launch(device, rank <= FEW_DIMENSIONS ? "fill" : "fill_any", stream, arguments,
+                diagnostics);
 }
 
 kjit_status kj_fill_strided(kjit_device *device, const kj_view *to, const uint64_t bits[2],
-                            kjit_stream *stream)
+                            kjit_stream *stream, kj_diagnostics *diagnostics)
 {
-  if (to->element_bytes <= WIDEST) return fill_words(device, to, bits[0], stream);
+  if (to->element_bytes <= WIDEST) return fill_words(device, to, bits[0], stream, diagnostics);
   kj_view part = *to;
   part.element_bytes /= 2;
   for (uint32_t i = 0; i < part.rank; i++) part.strides[i] *= 2;
-  KJ_TRY(fill_words(device, &part, bits[0], stream));
+  KJ_TRY(fill_words(device, &part, bits[0], stream, diagnostics));
   part.address += part.element_bytes;
-  return fill_words(device, &part, bits[1], stream);
+  return fill_words(device, &part, bits[1], stream, diagnostics);
 }
 
 /* ---- kjit_fill ---- */
@@ -301,8 +303,9 @@ static kjit_status fill_on_device(fill_job *job, kj_diagnostics *diagnostics)
   if (!runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   KJ_TRY(kj_find_device(runtime, job->to.kind, job->to.ordinal, diagnostics, &job->device));
   KJ_TRY(kj_check_stream(job->device, job->stream, false, diagnostics));
-  return kj_is_line(&job->to) ? fill_device_line(job, diagnostics)
-                              : kj_fill_strided(job->device, &job->to, job->bits, job->stream);
+  return kj_is_line(&job->to)
+           ? fill_device_line(job, diagnostics)
+           : kj_fill_strided(job->device, &job->to, job->bits, job->stream, diagnostics);
 }
 
 /* ---- the entry ---- */
@@ -342,6 +345,6 @@ kjit_status kjit_fill(kjit_context *context, const kjit_arg *destination, const 
   fill_job job = { .context = context, .stream = stream };
   kjit_status status = fill(&job, destination, value, &diagnostics);
   if (job.device) kj_deliver_lines(job.device);
-  /* none: a kernel of the library has reported it */
+  /* none: no memory for the library, which has reported it */
   return diagnostics.count ? ki_finish_call(context, &diagnostics) : status;
 }

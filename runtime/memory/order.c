@@ -183,6 +183,16 @@ kjit_stream *kj_find_stream(kj_runtime *runtime, kj_stream_id id)
   return stream;
 }
 
+bool kj_has_stream(kjit_device *device, const kjit_stream *stream)
+{
+  if (!device->memory || kj_is_default(stream)) return true;
+  lock(device->runtime);
+  const kjit_stream *found = device->memory->streams;
+  while (found && found != stream) found = found->next_of_device;
+  unlock(device->runtime);
+  return found;
+}
+
 void kj_release_stream(kjit_stream *stream)
 {
   if (!stream || atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) != 1)

@@ -45,6 +45,8 @@ typedef enum kj_stream_end {
   KJ_STREAM_LOST     /* neither; or a name of a default stream, which stays */
 } kj_stream_end;
 kj_stream_end kj_end_stream(kjit_stream *stream);
+/* For assertions: whether the stream is alive, among all of a device whose work is queued. */
+bool kj_has_stream(kjit_device *device, const kjit_stream *stream);
 /* Under streams_mutex, retained; NULL: none that is alive, or a default stream. */
 kjit_stream *kj_find_stream(kj_runtime *runtime, kj_stream_id id);
 void kj_release_stream(kjit_stream *stream);

@@ -5,6 +5,9 @@
 #include <kjit/code.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "launch/learned.h"
 
@@ -305,6 +308,86 @@ static int tear_down_lost(void **state)
   kjit_destroy_context(*state);
   fake_delete_all();
   return 0;
+}
+
+/* ---- what builds with assertions notice ---- */
+
+/* How the short launches of a kernel end in a child, which is let use the context. */
+static int launch_in_child(kjit_kernel *kernel, const kjit_launch_config *config,
+                           const kjit_arg *argument, kjit_prepared *prepared)
+{
+  int status = 0;
+  pid_t child = fork();
+  if (!child) {
+    atomic_store(&kj_forks, kernel->context->forks);
+    signal(SIGABRT, SIG_DFL);
+    alarm(10);
+    close(2); /* where the assertion is printed */
+    kjit_status ended = prepared ? kjit_run_prepared(prepared, config->stream)
+                                 : kjit_launch(kernel, config, argument, 1);
+    _exit(ended == KJIT_OK ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return status;
+}
+
+/* Neither code that was unloaded nor a stream that has gone is handed to the driver. */
+static void test_gone(void **state)
+{
+  kjit_array *array = make_vector(gpu(*state, 0), N, NULL);
+  kjit_arg argument = kjit_arg_array(array);
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "fill");
+  kjit_stream *stream;
+  kjit_prepared *prepared;
+  expect_ok(*state, kjit_create_stream(gpu(*state, 0), &stream));
+  kjit_launch_config config = { .stream = stream };
+  launch_often(kernel, &config, &argument, 1);
+  expect_ok(*state, kjit_prepare_launch(kernel, &config, &argument, 1, &prepared));
+  for (int i = 0; i < TIMES; i++) expect_ok(*state, kjit_run_prepared(prepared, NULL));
+  kjit_specialization *code = specialization_of(kernel, 0);
+  void *function = code->cuda.function;
+  kjit_stream gone = *stream; /* of no list */
+  for (int way = 0; way < 2; way++) {
+    kjit_launch_config on_gone = { .stream = &gone };
+    assert_int_equal(launch_in_child(kernel, &config, &argument, way ? prepared : NULL), 0);
+    int status = launch_in_child(kernel, &on_gone, &argument, way ? prepared : NULL);
+    assert_int_equal(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, KJ_HAS_ASSERTIONS);
+    code->cuda.function = KJ_UNLOADED;
+    status = launch_in_child(kernel, &config, &argument, way ? prepared : NULL);
+    assert_int_equal(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, KJ_HAS_ASSERTIONS);
+    code->cuda.function = function;
+  }
+  kjit_destroy_prepared(prepared);
+  kjit_destroy_stream(stream);
+  kjit_release_array(array);
+}
+
+/* A child has none of it, though all is ready. */
+static void test_ready_in_a_child(void **state)
+{
+  kjit_array *array = make_vector(gpu(*state, 0), N, NULL);
+  kjit_arg argument = kjit_arg_array(array);
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "fill");
+  kjit_prepared *prepared;
+  int status = 0;
+  launch_often(kernel, NULL, &argument, 1);
+  expect_ok(*state, kjit_prepare_launch(kernel, NULL, &argument, 1, &prepared));
+  for (int i = 0; i < TIMES; i++) expect_ok(*state, kjit_run_prepared(prepared, NULL));
+  int launches = cuda.launches;
+  pid_t child = fork();
+  if (!child)
+    _exit(kjit_launch(kernel, NULL, &argument, 1) == KJIT_ERROR_FORKED &&
+              kjit_run_prepared(prepared, NULL) == KJIT_ERROR_FORKED &&
+              kjit_set_prepared_argument(prepared, 0, &argument) == KJIT_ERROR_FORKED &&
+              kjit_run_prepared(prepared, NULL) == KJIT_ERROR_FORKED &&
+              !kjit_get_prepared_specialization(prepared) &&
+              kjit_seal_kernel(kernel) == KJIT_ERROR_FORKED && cuda.launches == launches
+            ? 0
+            : 1);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  kjit_destroy_prepared(prepared);
+  kjit_release_array(array);
 }
 
 /* ---- configurations at random ---- */
@@ -745,6 +828,8 @@ int main(void)
                                       TEST(test_prepared_after_reset),
                                       cmocka_unit_test_setup_teardown(test_parked_and_lost, set_up,
                                                                       tear_down_lost),
+                                      TEST(test_gone),
+                                      TEST(test_ready_in_a_child),
                                       TEST(test_configurations),
                                       TEST(test_arguments),
                                       TEST(test_prepared_arguments) };

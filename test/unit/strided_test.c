@@ -106,7 +106,7 @@ static void test_copies(void **state)
     kj_diagnostics diagnostics = { 0 };
     expected.address = (uint64_t)(uintptr_t)rooms[2] + (to.address - (uint64_t)(uintptr_t)rooms[1]);
     assert_int_equal(kj_copy_host(&expected, &from, &diagnostics), KJIT_OK);
-    expect_ok(kj_copy_strided(cpu, &to, &from, NULL));
+    expect_ok(kj_copy_strided(cpu, &to, &from, NULL, &diagnostics));
     assert_memory_equal(rooms[1], rooms[2], ROOM);
   }
   for (int i = 0; i < 3; i++) free(rooms[i]);
@@ -131,7 +131,7 @@ static void test_fills(void **state)
     for (uint64_t i = 0; i < to.count; i++) memcpy(pattern + i * size, bits, size);
     other.address = (uint64_t)(uintptr_t)expected + (to.address - (uint64_t)(uintptr_t)room);
     assert_int_equal(kj_copy_host(&other, &from, &diagnostics), KJIT_OK);
-    expect_ok(kj_fill_strided(cpu, &to, bits, NULL));
+    expect_ok(kj_fill_strided(cpu, &to, bits, NULL, &diagnostics));
     assert_memory_equal(room, expected, ROOM);
   }
   free(room);
@@ -146,7 +146,8 @@ static void test_gpus(void **state)
   unsigned char memory[64] = { 0 };
   int64_t shape[] = { 2, 2 };
   kj_view view = make_view(2, shape, 4, memory), other = view;
-  expect_ok(kj_copy_strided(cpu, &view, &other, NULL)); /* parses the library */
+  kj_diagnostics diagnostics = { 0 };
+  expect_ok(kj_copy_strided(cpu, &view, &other, NULL, &diagnostics)); /* parses the library */
   kjit_module *library =
     context->runtime ? atomic_load(&((kj_runtime *)context->runtime)->library) : NULL;
   assert_non_null(library);
